@@ -1,0 +1,95 @@
+package archive
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// ID is the document's identity toward the service (its clientUUID), chosen once.
+type ID [16]byte
+
+// VaultID names a vault of the service, as the provider gave it.
+type VaultID string
+
+// RemoteID is the service's number of one registration (its bumId).
+type RemoteID string
+
+// Digest is a SHA-256.
+type Digest [32]byte
+
+// namespace is the root of all identities that vaultd derives. It never changes.
+var namespace = uuid.MustParse("5c0d9f0e-6a0b-5e6e-9a52-0c5b0f6f2d11")
+
+// ParseID reads the 36-character canonical form, in any case.
+func ParseID(s string) (ID, error) {
+	u, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 {
+		return ID{}, fmt.Errorf("%q is not a UUID of 36 characters (8-4-4-4-12 hexadecimal digits)", clip(s, 60))
+	}
+	return ID(u), nil
+}
+
+// DeriveID returns the identity of a document whose sidecar names none: UUID
+// version 5 of the vault, the digest of its files and that of its metadata. The
+// ZIP's bytes and the folder's name are no part of it.
+func DeriveID(v VaultID, files, metadata Digest) ID {
+	b := slices.Concat([]byte(v), []byte{0}, files[:], metadata[:])
+	return ID(uuid.NewSHA1(namespace, b))
+}
+
+// Generation returns the n-th successor (n ≥ 1) of the identity, for the rare
+// document whose first identity the service refuses after having taken it.
+func (id ID) Generation(n int) ID {
+	return ID(uuid.NewSHA1(uuid.UUID(id), fmt.Appendf(nil, "generation %d", n)))
+}
+
+// String returns the 36-character form in lower case.
+func (id ID) String() string { return uuid.UUID(id).String() }
+
+// IsZero reports whether no identity was chosen yet.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// ErrRemoteID says that an answer held a number we could not put in a path.
+var ErrRemoteID = errors.New("not a usable bumId")
+
+// ParseRemoteID checks a number that the service gave: 1 to 200 printable ASCII
+// characters without a slash, so that it can stand in a path, a log and a report.
+func ParseRemoteID(s string) (RemoteID, error) {
+	ok := len(s) >= 1 && len(s) <= 200 && s != "." && s != ".." &&
+		strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`/\?#%`, r) }) < 0
+	if !ok {
+		return "", fmt.Errorf("%w: %q", ErrRemoteID, clip(s, 60))
+	}
+	return RemoteID(s), nil
+}
+
+// Sum returns the digest of b.
+func Sum(b []byte) Digest { return sha256.Sum256(b) }
+
+// ParseDigest reads 64 hexadecimal digits.
+func ParseDigest(s string) (Digest, error) {
+	var d Digest
+	if b, err := hex.DecodeString(s); err != nil || copy(d[:], b) != len(d) || len(b) != len(d) {
+		return Digest{}, fmt.Errorf("%q is not a SHA-256 of 64 hexadecimal digits", clip(s, 80))
+	}
+	return d, nil
+}
+
+// String returns 64 hexadecimal digits in lower case.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// IsZero reports whether nothing was digested.
+func (d Digest) IsZero() bool { return d == Digest{} }
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

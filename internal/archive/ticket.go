@@ -1,0 +1,105 @@
+package archive
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Instant is one moment on the three clocks that deadlines need: the wall clock
+// for people, and the boot clock (which goes on during suspend and is never set)
+// with the name of the boot that it belongs to.
+type Instant struct {
+	Wall   time.Time
+	Boot   time.Duration // since boot, suspend included
+	BootID string
+}
+
+// Since returns the time from earlier to i on the boot clock; ok is false when
+// the machine was rebooted in between, so that nobody can tell.
+func (i Instant) Since(earlier Instant) (d time.Duration, ok bool) {
+	return i.Boot - earlier.Boot, i.BootID == earlier.BootID && i.BootID != ""
+}
+
+// Package is a sealed ZIP. Size and digests are those of the bytes on disk, read
+// back after they were written; they are the bytes that are sent.
+type Package struct {
+	Path   string // where it lies now; not part of its identity
+	Size   int64
+	SHA256 Digest
+	MD5    [16]byte // for Content-MD5 and to compare an ETag
+}
+
+// IsZero reports whether nothing was sealed.
+func (p Package) IsZero() bool { return p.Size == 0 && p.SHA256.IsZero() }
+
+// PresignedURL is an upload address that carries its own authority. It is a
+// secret: whatever prints it prints a placeholder.
+type PresignedURL string
+
+// String hides the address.
+func (PresignedURL) String() string { return "[presigned]" }
+
+// GoString hides the address from %#v.
+func (PresignedURL) GoString() string { return "[presigned]" }
+
+// MarshalText hides the address from JSON and other encoders.
+func (PresignedURL) MarshalText() ([]byte, error) { return []byte("[presigned]"), nil }
+
+// LogValue hides the address from slog.
+func (PresignedURL) LogValue() slog.Value { return slog.StringValue("[presigned]") }
+
+// Header is one request header that a ticket asks for.
+type Header struct{ Name, Value string }
+
+// Ticket is the grant to upload one package: the service's number, the address,
+// and what is known about how long the address works.
+type Ticket struct {
+	Remote  RemoteID
+	URL     PresignedURL
+	Headers []Header
+
+	Sent     Instant       // read before the POST left
+	Date     time.Time     // the service's clock as its answer gave it; zero: not given
+	SignedAt time.Time     // from the URL, on the service's clock; zero: not given
+	Validity time.Duration // from the URL; zero: not given
+}
+
+// Word is the service's word about one registration, as far as we know it.
+type Word uint8
+
+// The words. Absent is the service's "unknown bumId" (404), not a word of a record;
+// Unfamiliar is a word we have never heard: it never counts as any other.
+const (
+	Unfamiliar Word = iota
+	WaitingForPackage
+	InProgress
+	Successful
+	Failed
+	Absent
+)
+
+var words = map[string]Word{
+	"WaitingForPackageUpload": WaitingForPackage,
+	"ArchivingInProgress":     InProgress,
+	"ArchivingSuccessful":     Successful,
+	"ArchivingFailed":         Failed,
+}
+
+// ParseWord maps the service's word; anything else is Unfamiliar.
+func ParseWord(raw string) Word { return words[raw] }
+
+// String returns the word for reports and journal lines.
+func (w Word) String() string {
+	return [...]string{"unfamiliar", "waiting", "in-progress", "successful", "failed", "absent"}[min(w, Absent)]
+}
+
+// Receipt is the service's answer about one registration.
+type Receipt struct {
+	Remote  RemoteID
+	ID      ID // zero where the answer names none
+	Word    Word
+	Raw     string    // the word as it was written
+	Updated time.Time // lastUpdated on the service's clock; zero: not given
+	Message string
+	Record  []byte // the record as it came, for evidence; at most 4 KiB
+}

@@ -1,0 +1,45 @@
+package ledger
+
+import "fmt"
+
+// Balance counts entries: how many were ever claimed, and how many stand in each
+// state. It agrees when every claimed one stands somewhere.
+type Balance struct {
+	Seen   uint64
+	States [Quarantined + 1]uint64
+}
+
+// Count books the change of one entry from one state to another; None means it is new.
+func (b *Balance) Count(from, to State) {
+	if from == None {
+		b.Seen++
+	} else {
+		b.States[from]--
+	}
+	b.States[to]++
+}
+
+// Open counts the entries on their way, unclear ones included.
+func (b Balance) Open() uint64 {
+	var n uint64
+	for s := Discovered; s <= Unclear; s++ {
+		n += b.States[s]
+	}
+	return n
+}
+
+// Agrees reports whether seen = archived + delivered + rejected + quarantined +
+// duplicate + open.
+func (b Balance) Agrees() bool {
+	return b.Seen == b.States[Archived]+b.States[Delivered]+b.States[Rejected]+b.States[Quarantined]+b.States[Duplicate]+b.Open()
+}
+
+// String returns the balance as people read it.
+func (b Balance) String() string {
+	verdict := "agrees"
+	if !b.Agrees() {
+		verdict = "DOES NOT AGREE"
+	}
+	return fmt.Sprintf("seen %d = archived %d + delivered %d + rejected %d + quarantined %d + duplicate %d + open %d  %s",
+		b.Seen, b.States[Archived], b.States[Delivered], b.States[Rejected], b.States[Quarantined], b.States[Duplicate], b.Open(), verdict)
+}

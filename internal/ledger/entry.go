@@ -1,0 +1,188 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// Route names the interface of the service that an entry goes to.
+type Route string
+
+// Vault is the route to the archive.
+const Vault Route = "vault"
+
+// Entry is everything the ledger knows of one claimed folder, but for the
+// erasable part (see [Document]).
+type Entry struct {
+	Key    archive.Key
+	Rev    uint32 // events so far
+	State  State
+	Source Source
+
+	Route  Route
+	Vault  archive.VaultID
+	Drop   string // the drop's configured name
+	Folder string // the folder's name as it was dropped
+	Owner  uint32 // uid of the folder's owner at the claim
+	Node   Node   // the folder's identity on disk at the claim
+
+	Look       archive.Digest // fingerprint at the last look while discovered
+	ID         archive.ID     // toward the service; of the current generation
+	Base       archive.ID     // of the first generation
+	Generation uint8
+	Chosen     bool           // the sidecar named the identity
+	Content    archive.Digest // of the list of files
+	Metadata   archive.Digest // of the canonical metadata
+	Package    archive.Package
+
+	Registrations []Registration // the last is current, the others are orphans
+	Posts         uint16         // intents to register
+	Answers       uint16         // of them with a known outcome
+	Lost          uint16         // unanswered ones of earlier generations
+	Failures      uint8          // the service's ArchivingFailed after an upload
+	Part          uint16         // documents it may be registered with, after a refused batch; 0: any number
+
+	Attempt   uint16 // postponements of the step that is due
+	NotBefore time.Time
+	After     archive.Key // wait for this entry's end
+	Cause     Cause       // of the state, or of the last postponement
+
+	Hold         bool // no further step, no disposal
+	InDoubt      bool // closed by an operator though content is possible
+	Double       bool // more than one registration may hold archivable content
+	Contradicted bool // the service contradicted a final state
+	Resolved     bool // a rejection nobody needs to look at any more
+
+	First       archive.Key // duplicate of
+	SameContent archive.Key // same files, other metadata
+	Supersedes  archive.Key // the rejected entry that this one repeats
+
+	Archived archive.RemoteID // the registration that succeeded
+	Record   []byte           // the service's success as it came
+	Dest     string           // where the source goes or lies, relative to the drop; absolute once moved out
+
+	SeenAt       time.Time
+	RegisteredAt time.Time // of the current registration
+	UploadedAt   time.Time
+	ArchivedAt   time.Time // the service's own time of success
+	DisposeAt    time.Time // zero: the source stays
+}
+
+// Node is a folder's identity on its file system.
+type Node struct{ Dev, Ino uint64 }
+
+// Cause is why an entry is where it is: a stable code for machines and journal
+// lines, and words for a person, which may name people and stay out of the journal.
+type Cause struct {
+	Code string
+	Text string
+}
+
+// Fate is what is known about the content of one registration.
+type Fate uint8
+
+// The fates. Their numbers are stored and never change.
+const (
+	Unsent    Fate = iota // no byte was ever sent to it
+	Maybe                 // bytes may be at the store
+	Stored                // the store or the service said so
+	Succeeded             // archived
+	Lapsed                // the service failed it, or never got a package
+)
+
+// Registration is one ticket and what became of it.
+type Registration struct {
+	Ticket     archive.Ticket // its URL is wiped when it is spent
+	Generation uint8
+	Sends      uint16 // intents to upload
+	Clear      uint16 // of them certainly without effect
+	Fate       Fate
+	Closed     time.Time // when it stopped being uploadable; zero: not yet
+
+	Word  archive.Word // the service's last word about it
+	Equal uint8        // equal answers, each a twenty-fourth of the grace after the one before
+	Last  time.Time    // of the last counted answer
+}
+
+// Document is the erasable part of an entry, written once when it is sealed.
+type Document struct {
+	Salt     [16]byte       // joins the package's digest in journal lines
+	Metadata []byte         // canonical, as frozen
+	Files    []archive.File // what the ZIP holds
+	Others   []archive.File // sidecar, manifest, marker: ours to remove with the folder
+	Junk     []string       // ignored, listed at the claim
+}
+
+// Seal returns the digest that stands for the package in the journal.
+func (d Document) Seal(p archive.Package) archive.Digest {
+	return archive.Sum(slices.Concat(d.Salt[:], p.SHA256[:]))
+}
+
+// Current returns the registration that is to be uploaded or asked about.
+func (e *Entry) Current() *Registration {
+	if len(e.Registrations) == 0 {
+		return nil
+	}
+	return &e.Registrations[len(e.Registrations)-1]
+}
+
+// registration returns the latest one with the service's number r.
+func (e *Entry) registration(r archive.RemoteID) *Registration {
+	for i := len(e.Registrations) - 1; i >= 0; i-- {
+		if e.Registrations[i].Ticket.Remote == r {
+			return &e.Registrations[i]
+		}
+	}
+	return nil
+}
+
+// Questions returns the registrations whose end is not known yet and matters:
+// those that content may have reached.
+func (e Entry) Questions() []archive.RemoteID {
+	var open []archive.RemoteID
+	for _, r := range e.Registrations {
+		if (r.Fate == Maybe || r.Fate == Stored) && !slices.Contains(open, r.Ticket.Remote) {
+			open = append(open, r.Ticket.Remote)
+		}
+	}
+	return open
+}
+
+// Orphans returns the registrations that never got content.
+func (e Entry) Orphans() []archive.RemoteID {
+	var none []archive.RemoteID
+	for i, r := range e.Registrations {
+		current := i == len(e.Registrations)-1 && (e.State == Registered || e.State == Sending)
+		if r.Fate == Unsent && !current {
+			none = append(none, r.Ticket.Remote)
+		}
+	}
+	return none
+}
+
+// AtRest reports whether nothing is left to do: the entry moves to the archive of
+// entries and is rewritten only by a human act, a contradiction or an erasure.
+func (e Entry) AtRest() bool {
+	_, _, due := Due(e)
+	return e.State.Final() && !due && !e.Hold
+}
+
+// wait postpones the step that is due.
+func (e *Entry) wait(until time.Time, c Cause) {
+	e.Attempt++
+	e.NotBefore = until
+	if c.Code != "" {
+		e.Cause = c
+	}
+}
+
+// enter changes the state and starts its step afresh.
+func (e *Entry) enter(s State) {
+	e.State = s
+	e.Attempt, e.NotBefore, e.After, e.Cause = 0, time.Time{}, archive.Key{}, Cause{}
+	if r := e.Current(); r != nil && s != Registered && s != Sending {
+		r.Ticket.URL, r.Ticket.Headers = "", nil // spent: the secret goes
+	}
+}

@@ -1,0 +1,102 @@
+package ledger
+
+import "vaultd/internal/archive"
+
+// Human is who acted and why. Only the digest of the reason is journaled.
+type Human struct {
+	UID    uint32
+	Reason archive.Digest
+}
+
+// Held stops every further step and the disposal.
+type Held struct{ By Human }
+
+// Word implements Event.
+func (Held) Word() string { return "held" }
+
+func (ev Held) apply(e *Entry, _ archive.Instant) error {
+	if e.State == None || e.Hold {
+		return ErrIllegal
+	}
+	e.Hold = true
+	return nil
+}
+
+// Unheld lets the entry go on.
+type Unheld struct{ By Human }
+
+// Word implements Event.
+func (Unheld) Word() string { return "unheld" }
+
+func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
+	if !e.Hold {
+		return ErrIllegal
+	}
+	e.Hold = false
+	return nil
+}
+
+// Closed resolves a rejection, or ends an entry in doubt as rejected, flagged so
+// for ever.
+type Closed struct{ By Human }
+
+// Word implements Event.
+func (Closed) Word() string { return "closed" }
+
+func (ev Closed) apply(e *Entry, at archive.Instant) error {
+	switch e.State {
+	case Rejected:
+	case Quarantined, Unclear:
+		c := e.Cause
+		e.close(at.Wall)
+		e.enter(Rejected)
+		e.InDoubt, e.Cause = true, c
+	default:
+		return ErrIllegal
+	}
+	e.Resolved = true
+	return nil
+}
+
+// Released sends an entry in doubt to be registered again by decision; it is
+// flagged as possibly double. One that the service archived meanwhile is archived.
+type Released struct{ By Human }
+
+// Word implements Event.
+func (Released) Word() string { return "released" }
+
+func (ev Released) apply(e *Entry, at archive.Instant) error {
+	if err := e.in(Quarantined, Unclear); err != nil {
+		return err
+	}
+	e.close(at.Wall)
+	for _, r := range e.Registrations {
+		if r.Fate == Succeeded {
+			e.enter(Archived)
+			e.Archived, e.ArchivedAt, e.Contradicted = r.Ticket.Remote, at.Wall, false
+			return nil
+		}
+		e.Double = e.Double || r.Fate == Maybe || r.Fate == Stored
+	}
+	if e.Package.IsZero() {
+		e.enter(Discovered)
+		return nil
+	}
+	e.enter(Packaged)
+	e.Failures = 0
+	return nil
+}
+
+// Superseded says that a rejection was dropped again and is resolved by that.
+type Superseded struct{ By archive.Key }
+
+// Word implements Event.
+func (Superseded) Word() string { return "superseded" }
+
+func (ev Superseded) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Rejected); err != nil {
+		return err
+	}
+	e.Resolved = true
+	return nil
+}

@@ -1,0 +1,31 @@
+package ledger
+
+// Verdict says what a freshly packed folder may do whose identity is already known.
+type Verdict uint8
+
+const (
+	Proceed  Verdict = iota // nothing stands in the way; it takes the identity over
+	Same                    // the same invoice is archived: a duplicate
+	WaitFor                 // the same invoice is on its way or in doubt
+	Conflict                // the identity stands for something else, or for something closed in doubt
+)
+
+// Identify compares a packed folder, as its Sealed event and vault would have it,
+// with the entry that holds its identity.
+func Identify(first Entry, ev Sealed, vault string) Verdict {
+	if string(first.Vault) != vault || first.Content != ev.Content || first.Metadata != ev.Metadata {
+		if first.State == Rejected && !first.InDoubt && first.Posts == first.Answers && len(first.Registrations) == 0 {
+			return Proceed
+		}
+		return Conflict
+	}
+	switch {
+	case first.State == Archived || first.State == Delivered:
+		return Same
+	case first.State == Rejected && first.InDoubt:
+		return Conflict
+	case first.State == Rejected:
+		return Proceed
+	}
+	return WaitFor
+}

@@ -1,0 +1,175 @@
+package ledger
+
+import (
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// ClaimedFolder opens an entry: the folder lies in the claimed area under Key.
+type ClaimedFolder struct {
+	Route      Route
+	Vault      archive.VaultID
+	Drop       string
+	Folder     string
+	Owner      uint32
+	Node       Node
+	Look       archive.Digest // fingerprint at the claim
+	NotBefore  time.Time      // the second look is due then
+	Supersedes archive.Key
+}
+
+// Word implements Event.
+func (ClaimedFolder) Word() string { return "claimed" }
+
+func (ev ClaimedFolder) apply(e *Entry, at archive.Instant) error {
+	if e.State != None || e.Key.IsZero() {
+		return ErrIllegal
+	}
+	e.State, e.Source = Discovered, Claimed
+	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
+	e.Look, e.NotBefore, e.Supersedes = ev.Look, ev.NotBefore, ev.Supersedes
+	e.SeenAt = at.Wall
+	return nil
+}
+
+// StillChanging says that the claimed folder differs from the last look.
+type StillChanging struct {
+	Look      archive.Digest
+	NotBefore time.Time
+}
+
+// Word implements Event.
+func (StillChanging) Word() string { return "still-changing" }
+
+func (ev StillChanging) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Discovered); err != nil {
+		return err
+	}
+	e.Look = ev.Look
+	e.wait(ev.NotBefore, Cause{Code: "still-changing"})
+	return nil
+}
+
+// Postponed says that the step which is due could not be done now. It changes
+// no state; nothing is known that was not known before.
+type Postponed struct {
+	NotBefore time.Time
+	Cause     Cause
+	After     archive.Key // where it waits for another entry's end
+}
+
+// Word implements Event.
+func (Postponed) Word() string { return "postponed" }
+
+func (ev Postponed) apply(e *Entry, _ archive.Instant) error {
+	if _, _, due := Due(*e); !due {
+		return ErrIllegal
+	}
+	e.wait(ev.NotBefore, ev.Cause)
+	e.After = ev.After
+	return nil
+}
+
+// Sealed says that the ZIP exists, was read back, and that the request is frozen.
+// Its [Document] is committed with it.
+type Sealed struct {
+	ID          archive.ID
+	Chosen      bool
+	Content     archive.Digest
+	Metadata    archive.Digest
+	Package     archive.Package
+	Seal        archive.Digest // Document.Seal of the package
+	SameContent archive.Key
+	Supersedes  archive.Key // the entry whose identity this one takes over
+}
+
+// Word implements Event.
+func (Sealed) Word() string { return "sealed" }
+
+func (ev Sealed) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Discovered); err != nil || ev.ID.IsZero() || ev.Package.IsZero() {
+		return ErrIllegal
+	}
+	e.enter(Packaged)
+	e.ID, e.Base, e.Chosen, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Chosen, ev.Content, ev.Metadata, ev.Package
+	e.SameContent = ev.SameContent
+	if !ev.Supersedes.IsZero() {
+		e.Supersedes = ev.Supersedes
+	}
+	return nil
+}
+
+// Resealed says that a lost or damaged ZIP was made again. Once a byte of it was
+// sent it must be the identical one.
+type Resealed struct {
+	Package archive.Package
+	Seal    archive.Digest
+}
+
+// Word implements Event.
+func (Resealed) Word() string { return "resealed" }
+
+func (ev Resealed) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Packaged, Registering, Registered, Sending); err != nil {
+		return err
+	}
+	for _, r := range e.Registrations {
+		if r.Fate != Unsent && ev.Package.SHA256 != e.Package.SHA256 {
+			return ErrIllegal
+		}
+	}
+	e.Package = ev.Package
+	return nil
+}
+
+// Refused is our own refusal: nothing was sent, and nothing will be.
+type Refused struct{ Cause Cause }
+
+// Word implements Event.
+func (Refused) Word() string { return "refused" }
+
+func (ev Refused) apply(e *Entry, _ archive.Instant) error {
+	sealedAndNeverPosted := e.State == Packaged && e.Posts == e.Answers && len(e.Registrations) == 0
+	if e.State != Discovered && !sealedAndNeverPosted {
+		return ErrIllegal
+	}
+	e.enter(Rejected)
+	e.Cause = ev.Cause
+	return nil
+}
+
+// FoundDuplicate says that the same identity is archived already.
+type FoundDuplicate struct{ First archive.Key }
+
+// Word implements Event.
+func (FoundDuplicate) Word() string { return "duplicate" }
+
+func (ev FoundDuplicate) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Discovered); err != nil || ev.First.IsZero() {
+		return ErrIllegal
+	}
+	e.enter(Duplicate)
+	e.First = ev.First
+	return nil
+}
+
+// GotStuck says that the entry cannot go on and that content or a mix-up is possible.
+type GotStuck struct{ Cause Cause }
+
+// Word implements Event.
+func (GotStuck) Word() string { return "stuck" }
+
+func (ev GotStuck) apply(e *Entry, _ archive.Instant) error {
+	if !e.State.Open() {
+		return ErrIllegal
+	}
+	e.quarantine(ev.Cause)
+	return nil
+}
+
+func (e *Entry) quarantine(c Cause) {
+	e.close(time.Time{})
+	e.enter(Quarantined)
+	e.Cause = c
+}

@@ -1,0 +1,166 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// Line is one line of the journal: what happened to which entry, and where it
+// stands since. It is JSON with the fields in this order, hashed as stored. It
+// never holds a URL, a name, an amount or a reason's text. The order and the names
+// of the fields never change; new ones are added at the end.
+type Line struct {
+	N      uint64 `json:"n"`
+	At     string `json:"at"` // RFC 3339 in UTC, milliseconds
+	Event  string `json:"event"`
+	Key    string `json:"key,omitempty"`
+	Rev    uint32 `json:"rev,omitempty"`
+	State  string `json:"state,omitempty"`
+	Source string `json:"source,omitempty"`
+	Vault  string `json:"vault,omitempty"`
+	ID     string `json:"clientUUID,omitempty"`
+	Remote string `json:"bumId,omitempty"`
+	Seal   string `json:"seal,omitempty"` // SHA-256 of the document's salt and the ZIP's SHA-256
+	Size   int64  `json:"size,omitempty"` // bytes of the ZIP
+	Word   string `json:"word,omitempty"` // the service's, as we know it
+	Time   string `json:"time,omitempty"` // the service's own
+	Cause  string `json:"cause,omitempty"`
+	Other  string `json:"other,omitempty"`  // another entry's key: first, superseded or same content
+	Flags  string `json:"flags,omitempty"`  // hold, in-doubt, double, contradicted, resolved
+	UID    *int64 `json:"uid,omitempty"`    // of the person who acted
+	Reason string `json:"reason,omitempty"` // SHA-256 of the reason that was given
+
+	Ledger      string `json:"ledger,omitempty"`      // first line only
+	Environment string `json:"environment,omitempty"` // first line only
+}
+
+// FirstLine returns the line that opens a journal.
+func FirstLine(ledger, environment string, at time.Time) Line {
+	return Line{N: 1, At: stamp(at), Event: "created", Ledger: ledger, Environment: environment}
+}
+
+// NewLine returns the line that tells of ev, which made after.
+func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
+	l := Line{
+		N: n, At: stamp(at.Wall), Event: ev.Word(), Key: after.Key.String(), Rev: after.Rev,
+		State: after.State.String(), Source: after.Source.String(), Cause: after.Cause.Code, Flags: after.flags(),
+	}
+	if !after.ID.IsZero() {
+		l.ID = after.ID.String()
+	}
+	switch ev := ev.(type) {
+	case ClaimedFolder:
+		l.Vault, l.Other = string(ev.Vault), keyText(ev.Supersedes)
+		l.UID = uid(ev.Owner)
+	case Sealed:
+		l.Seal, l.Size, l.Other = ev.Seal.String(), ev.Package.Size, keyText(after.Supersedes)
+		if l.Other == "" {
+			l.Other = keyText(ev.SameContent)
+		}
+	case Resealed:
+		l.Seal, l.Size = ev.Seal.String(), ev.Package.Size
+	case FoundDuplicate:
+		l.Other = keyText(ev.First)
+	case Superseded:
+		l.Other = keyText(ev.By)
+	case GotTicket:
+		l.Remote = string(ev.Ticket.Remote)
+	case UploadIntended, UploadAccepted, UploadNotSent, UploadRefused, UploadUnanswered, WindowClosed:
+		if r := after.Current(); r != nil {
+			l.Remote = string(r.Ticket.Remote)
+		}
+	case StatusSeen:
+		l.Remote, l.Word = string(ev.Receipt.Remote), ev.Receipt.Word.String()
+		if !ev.Receipt.Updated.IsZero() {
+			l.Time = stamp(ev.Receipt.Updated)
+		}
+	default:
+		l.human(ev)
+	}
+	return l
+}
+
+func (l *Line) human(ev Event) {
+	var by Human
+	switch ev := ev.(type) {
+	case Held:
+		by = ev.By
+	case Unheld:
+		by = ev.By
+	case Closed:
+		by = ev.By
+	case Released:
+		by = ev.By
+	default:
+		return
+	}
+	l.UID, l.Reason = uid(by.UID), by.Reason.String()
+}
+
+func (e Entry) flags() string {
+	s := ""
+	for _, f := range []struct {
+		on   bool
+		word string
+	}{{e.Hold, "hold"}, {e.InDoubt, "in-doubt"}, {e.Double, "double"}, {e.Contradicted, "contradicted"}, {e.Resolved, "resolved"}} {
+		if f.on && s != "" {
+			s += " "
+		}
+		if f.on {
+			s += f.word
+		}
+	}
+	return s
+}
+
+// Encode returns the line's bytes, without a line feed.
+func (l Line) Encode() []byte {
+	b, err := json.Marshal(l)
+	if err != nil {
+		panic(fmt.Sprintf("encode journal line %d: %v", l.N, err)) // numbers and strings always encode
+	}
+	return b
+}
+
+// ParseLine reads what Encode wrote; fields it does not know are ignored.
+func ParseLine(b []byte) (Line, error) {
+	var l Line
+	if err := json.Unmarshal(b, &l); err != nil {
+		return l, fmt.Errorf("parse journal line: %w", err)
+	}
+	return l, nil
+}
+
+// Head is the end of the journal: the number of its last line and the hash of all
+// of them. The zero head is that of an empty journal.
+type Head struct {
+	N    uint64
+	Hash archive.Digest
+}
+
+// Next returns the head after one more line: the hash is the SHA-256 of the hash
+// before and the line's bytes as stored.
+func (h Head) Next(line []byte) Head {
+	s := sha256.New()
+	s.Write(h.Hash[:])
+	s.Write(line)
+	return Head{N: h.N + 1, Hash: archive.Digest(s.Sum(nil))}
+}
+
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func keyText(k archive.Key) string {
+	if k.IsZero() {
+		return ""
+	}
+	return k.String()
+}
+
+func uid(u uint32) *int64 {
+	v := int64(u)
+	return &v
+}

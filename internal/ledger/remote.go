@@ -1,0 +1,276 @@
+package ledger
+
+import (
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// RegisterIntended is committed before a POST that names this entry leaves. It may
+// follow an intent whose outcome a crash has hidden: then that one stays unanswered.
+type RegisterIntended struct{}
+
+// Word implements Event.
+func (RegisterIntended) Word() string { return "register-intended" }
+
+func (RegisterIntended) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Packaged, Registering); err != nil {
+		return err
+	}
+	e.State = Registering
+	e.Posts++
+	return nil
+}
+
+// RegisterUnanswered says that the POST may have been taken and that no ticket came
+// of it: nobody holds an address, so certainly no content is there.
+type RegisterUnanswered struct {
+	NotBefore time.Time
+	Cause     Cause
+}
+
+// Word implements Event.
+func (RegisterUnanswered) Word() string { return "register-unanswered" }
+
+func (ev RegisterUnanswered) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Registering); err != nil {
+		return err
+	}
+	e.State = Packaged
+	e.wait(ev.NotBefore, ev.Cause)
+	return nil
+}
+
+// RegisterNotTaken says that the POST certainly registered nothing, by no fault of
+// the document: it never left, or was turned away at the door.
+type RegisterNotTaken struct {
+	NotBefore time.Time
+	Cause     Cause
+}
+
+// Word implements Event.
+func (RegisterNotTaken) Word() string { return "register-not-taken" }
+
+func (ev RegisterNotTaken) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Registering); err != nil {
+		return err
+	}
+	e.State = Packaged
+	e.Answers++
+	e.wait(ev.NotBefore, ev.Cause)
+	return nil
+}
+
+// BatchRefused says that the service refused the POST that this entry was part of;
+// which of its documents it meant is found by asking again in smaller parts.
+type BatchRefused struct{ Part uint16 } // documents that may share the next POST
+
+// Word implements Event.
+func (BatchRefused) Word() string { return "batch-refused" }
+
+func (ev BatchRefused) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Registering); err != nil || ev.Part == 0 {
+		return ErrIllegal
+	}
+	e.State = Packaged
+	e.Answers++
+	e.Part = ev.Part
+	return nil
+}
+
+// RegisterRefused says that the service refused this document, alone in its POST.
+// Where an earlier POST of its identity was taken or left unanswered, the refusal
+// may be about the repetition, and the document goes on as its next generation.
+type RegisterRefused struct{ Cause Cause }
+
+// Word implements Event.
+func (RegisterRefused) Word() string { return "register-refused" }
+
+func (ev RegisterRefused) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Registering); err != nil {
+		return err
+	}
+	e.Answers++
+	taken := false
+	for _, r := range e.Registrations {
+		taken = taken || r.Generation == e.Generation
+	}
+	if taken || e.Posts-e.Answers > e.Lost {
+		e.enter(Packaged)
+		e.Generation++
+		e.ID = e.Base.Generation(int(e.Generation))
+		e.Lost = e.Posts - e.Answers
+		e.Cause = ev.Cause
+		return nil
+	}
+	e.enter(Rejected)
+	e.Cause = ev.Cause
+	return nil
+}
+
+// GotTicket says that the service registered the document under the ticket's number.
+type GotTicket struct{ Ticket archive.Ticket }
+
+// Word implements Event.
+func (GotTicket) Word() string { return "registered" }
+
+func (ev GotTicket) apply(e *Entry, at archive.Instant) error {
+	if err := e.in(Registering); err != nil || ev.Ticket.Remote == "" || ev.Ticket.URL == "" {
+		return ErrIllegal
+	}
+	e.close(at.Wall)
+	e.enter(Registered)
+	e.Answers++
+	e.Part = 0
+	e.Registrations = append(e.Registrations, Registration{Ticket: ev.Ticket, Generation: e.Generation})
+	e.RegisteredAt = at.Wall
+	return nil
+}
+
+// CrossWired says that an answer bound this entry, or one like it, to a number that
+// belongs elsewhere. Nothing is ever uploaded on such an answer.
+type CrossWired struct{ Cause Cause }
+
+// Word implements Event.
+func (CrossWired) Word() string { return "cross-wired" }
+
+func (ev CrossWired) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Registering); err != nil {
+		return err
+	}
+	e.Answers++
+	e.quarantine(ev.Cause)
+	return nil
+}
+
+// UploadIntended is committed before the connection of a PUT is used: from here on
+// bytes may be at the store.
+type UploadIntended struct{}
+
+// Word implements Event.
+func (UploadIntended) Word() string { return "upload-intended" }
+
+func (UploadIntended) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Registered, Sending); err != nil || e.Current().Ticket.URL == "" {
+		return ErrIllegal
+	}
+	e.State = Sending
+	r := e.Current()
+	r.Sends++
+	r.Fate = Maybe
+	return nil
+}
+
+// UploadNotSent says that provably no byte of this attempt left.
+type UploadNotSent struct {
+	NotBefore time.Time
+	Cause     Cause
+}
+
+// Word implements Event.
+func (UploadNotSent) Word() string { return "upload-not-sent" }
+
+func (ev UploadNotSent) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Sending); err != nil {
+		return err
+	}
+	if r := e.Current(); r.clear() {
+		r.Fate = Unsent
+		e.State = Registered
+	}
+	e.wait(ev.NotBefore, ev.Cause)
+	return nil
+}
+
+// UploadUnanswered says that nobody knows what became of this attempt. Inside the
+// window the same bytes go to the same address.
+type UploadUnanswered struct {
+	NotBefore time.Time
+	Cause     Cause
+}
+
+// Word implements Event.
+func (UploadUnanswered) Word() string { return "upload-unanswered" }
+
+func (ev UploadUnanswered) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Sending); err != nil {
+		return err
+	}
+	e.wait(ev.NotBefore, ev.Cause)
+	return nil
+}
+
+// UploadRefused says that the store refused this attempt. Where an earlier attempt
+// on the ticket was left unanswered, that one is still unknown.
+type UploadRefused struct {
+	NotBefore time.Time
+	Cause     Cause
+}
+
+// Word implements Event.
+func (UploadRefused) Word() string { return "upload-refused" }
+
+func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {
+	if err := e.in(Sending); err != nil {
+		return err
+	}
+	if r := e.Current(); r.clear() {
+		r.Fate = Unsent
+		e.close(at.Wall)
+		e.enter(Packaged)
+	}
+	e.wait(ev.NotBefore, ev.Cause)
+	return nil
+}
+
+// UploadAccepted says that the store answered 2xx to the whole package.
+type UploadAccepted struct{ NotBefore time.Time }
+
+// Word implements Event.
+func (UploadAccepted) Word() string { return "uploaded" }
+
+func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
+	if err := e.in(Sending); err != nil {
+		return err
+	}
+	e.Current().Fate = Stored
+	e.close(at.Wall)
+	e.enter(Uploaded)
+	e.UploadedAt = at.Wall
+	e.NotBefore = ev.NotBefore
+	return nil
+}
+
+// WindowClosed says that no upload can start on the current ticket any more.
+type WindowClosed struct{ NotBefore time.Time }
+
+// Word implements Event.
+func (WindowClosed) Word() string { return "window-closed" }
+
+func (ev WindowClosed) apply(e *Entry, at archive.Instant) error {
+	if err := e.in(Registered, Sending); err != nil {
+		return err
+	}
+	e.close(at.Wall)
+	next := Unclear
+	if e.State == Registered {
+		next = Packaged
+	}
+	e.enter(next)
+	e.NotBefore = ev.NotBefore
+	return nil
+}
+
+// clear books the last attempt as without effect and reports whether all are.
+func (r *Registration) clear() bool {
+	r.Clear++
+	return r.Clear == r.Sends
+}
+
+// close ends the current registration's time as an upload target.
+func (e *Entry) close(at time.Time) {
+	if r := e.Current(); r != nil && r.Closed.IsZero() {
+		r.Closed = at
+		r.Ticket.URL, r.Ticket.Headers = "", nil
+	}
+}

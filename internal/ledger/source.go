@@ -1,0 +1,101 @@
+package ledger
+
+import (
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// PlaceIntended is committed before the source is moved to Dest: back to people
+// when it was rejected or a duplicate, to the kept ones when it is archived.
+type PlaceIntended struct{ Dest string }
+
+// Word implements Event.
+func (PlaceIntended) Word() string { return "place-intended" }
+
+func (ev PlaceIntended) apply(e *Entry, _ archive.Instant) error {
+	if !e.State.Final() || ev.Dest == "" {
+		return ErrIllegal
+	}
+	switch {
+	case (e.Source == Claimed || e.Source == Returning) && (e.State == Rejected || e.State == Duplicate):
+		e.Source = Returning
+	case (e.Source == Claimed || e.Source == Keeping) && (e.State == Archived || e.State == Delivered):
+		e.Source = Keeping
+	default:
+		return ErrIllegal
+	}
+	e.Dest = ev.Dest
+	return nil
+}
+
+// Placed says that the source lies at the intended place, with its receipt or reason.
+type Placed struct{ DisposeAt time.Time } // zero: it stays
+
+// Word implements Event.
+func (Placed) Word() string { return "placed" }
+
+func (ev Placed) apply(e *Entry, _ archive.Instant) error {
+	switch e.Source {
+	case Returning:
+		e.Source = Returned
+	case Keeping:
+		e.Source, e.DisposeAt = Kept, ev.DisposeAt
+	default:
+		return ErrIllegal
+	}
+	e.Attempt, e.NotBefore = 0, time.Time{}
+	return nil
+}
+
+// DisposeIntended is committed before the first file of a kept source is removed
+// or moved. It needs the service's success, an elapsed grace and no contradiction.
+type DisposeIntended struct{ Dest string } // where it goes; empty: nowhere
+
+// Word implements Event.
+func (DisposeIntended) Word() string { return "dispose-intended" }
+
+func (ev DisposeIntended) apply(e *Entry, at archive.Instant) error {
+	ripe := e.State == Archived && e.Archived != "" && !e.DisposeAt.IsZero() && !at.Wall.Before(e.DisposeAt)
+	switch {
+	case e.Source == Disposing && ripe: // going on after a crash
+		return nil
+	case e.Source != Kept || !ripe || e.Hold || e.Double || e.Contradicted:
+		return ErrIllegal
+	}
+	e.Source = Disposing
+	return nil
+}
+
+// Disposed says that the source is gone from the drop folder.
+type Disposed struct{ Dest string } // where it went; empty: nowhere
+
+// Word implements Event.
+func (Disposed) Word() string { return "disposed" }
+
+func (ev Disposed) apply(e *Entry, _ archive.Instant) error {
+	if e.Source != Disposing {
+		return ErrIllegal
+	}
+	e.Source, e.Dest = Gone, ""
+	if ev.Dest != "" {
+		e.Source, e.Dest = Moved, ev.Dest
+	}
+	e.Attempt, e.NotBefore = 0, time.Time{}
+	return nil
+}
+
+// SourceUntouchable says that the disposal found something it must not remove: the
+// source stays where it is, for a person to look at.
+type SourceUntouchable struct{ Cause Cause }
+
+// Word implements Event.
+func (SourceUntouchable) Word() string { return "source-untouchable" }
+
+func (ev SourceUntouchable) apply(e *Entry, _ archive.Instant) error {
+	if e.Source != Disposing && e.Source != Kept {
+		return ErrIllegal
+	}
+	e.Source, e.DisposeAt, e.Cause = Kept, time.Time{}, ev.Cause
+	return nil
+}

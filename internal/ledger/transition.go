@@ -1,0 +1,110 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// Event is something that happened or is about to. The set is closed: every event
+// is a type of this package, and how it changes an entry is written beside it.
+type Event interface {
+	// apply changes e or says why it must not.
+	apply(e *Entry, at archive.Instant) error
+	// Word is the event's name in journal lines.
+	Word() string
+}
+
+// ErrIllegal says that an event does not belong to the state an entry is in.
+var ErrIllegal = errors.New("illegal transition")
+
+// Transition is the one door: it returns the entry that ev makes of e at the given
+// instant. e itself is not changed. The error wraps ErrIllegal where the event may
+// not happen in this state.
+func Transition(e Entry, ev Event, at archive.Instant) (Entry, error) {
+	next := e
+	next.Registrations = slices.Clone(e.Registrations)
+	if err := ev.apply(&next, at); err != nil {
+		return e, fmt.Errorf("%s %s in %s/%s: %w", ev.Word(), e.Key, e.State, e.Source, err)
+	}
+	next.Rev++
+	return next, nil
+}
+
+// in refuses every state but those given.
+func (e *Entry) in(states ...State) error {
+	if slices.Contains(states, e.State) {
+		return nil
+	}
+	return ErrIllegal
+}
+
+// Step is one kind of work that an entry can need next.
+type Step uint8
+
+// The steps. Their numbers are stored in the due index and never change.
+const (
+	NoStep   Step = iota
+	Seal          // settle once more, pack, read back
+	Register      // ask for a ticket
+	Upload        // send the package, or see that the window is over
+	Ask           // ask the service what became of it
+	Place         // return the source to people, or keep it with its receipt
+	Dispose       // move or delete the kept source after its grace
+)
+
+var stepWords = []string{"none", "seal", "register", "upload", "ask", "place", "dispose"}
+
+// String returns the step's word.
+func (s Step) String() string { return word(stepWords, int(s)) }
+
+// Due says which step e needs next and from when on; ok is false when nothing is
+// left to do without a person. Recovery is this function: after a restart the same
+// question is asked again, and an intent found standing leads to the same step.
+func Due(e Entry) (step Step, at time.Time, ok bool) {
+	if e.Hold {
+		return NoStep, time.Time{}, false
+	}
+	switch e.State {
+	case Discovered:
+		return Seal, e.NotBefore, true
+	case Packaged, Registering:
+		return Register, e.NotBefore, true
+	case Registered, Sending:
+		return Upload, e.NotBefore, true
+	case Uploaded, Unclear:
+		return Ask, e.NotBefore, true
+	}
+	return dueAfterEnd(e)
+}
+
+// dueAfterEnd is Due for the final states and for quarantined ones: the source is
+// placed first, then open questions and the disposal go by their times.
+func dueAfterEnd(e Entry) (Step, time.Time, bool) {
+	ended := e.State.Final()
+	switch {
+	case ended && (e.Source == Claimed || e.Source == Returning || e.Source == Keeping):
+		return Place, e.NotBefore, true
+	case e.Source == Disposing:
+		return Dispose, e.NotBefore, true
+	}
+	question := len(e.Questions()) > 0 && e.State != None
+	disposal := e.State == Archived && e.Source == Kept && !e.DisposeAt.IsZero() && !e.Double && !e.Contradicted
+	switch {
+	case disposal && (!question || e.DisposeAt.Before(e.NotBefore)):
+		return Dispose, later(e.DisposeAt, e.NotBefore, !question), true
+	case question:
+		return Ask, e.NotBefore, true
+	}
+	return NoStep, time.Time{}, false
+}
+
+func later(a, b time.Time, both bool) time.Time {
+	if both && b.After(a) {
+		return b
+	}
+	return a
+}
