@@ -1,0 +1,325 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// configSchema is what editors read too: every key with its meaning, its default and what may be written. The
+// defaults stand there alone.
+//
+//go:embed config.schema.json
+var configSchema []byte
+
+const (
+	formatDuration = "vaultd-duration"
+	formatSize     = "vaultd-size"
+)
+
+// schemaNode is the part of the schema that this program reads itself: titles for its hints, and the defaults.
+type schemaNode struct {
+	Ref        string                 `json:"$ref"`
+	Defs       map[string]*schemaNode `json:"$defs"`
+	Title      string                 `json:"title"`
+	Type       string                 `json:"type"`
+	Format     string                 `json:"format"`
+	Enum       []string               `json:"enum"`
+	Default    json.RawMessage        `json:"default"`
+	Properties map[string]*schemaNode `json:"properties"`
+	Items      *schemaNode            `json:"items"`
+}
+
+func readSchema() (*schemaNode, error) {
+	root := new(schemaNode)
+	if err := json.Unmarshal(configSchema, root); err != nil {
+		return nil, fmt.Errorf("read the embedded schema: %w", err)
+	}
+	root.resolve(root.Defs)
+	return root, nil
+}
+
+// resolve writes the definitions that nodes refer to into the nodes.
+func (n *schemaNode) resolve(defs map[string]*schemaNode) {
+	if def := defs[strings.TrimPrefix(n.Ref, "#/$defs/")]; def != nil {
+		def.resolve(defs)
+		if n.Title == "" {
+			n.Title = def.Title
+		}
+		n.Type, n.Format, n.Properties, n.Items = def.Type, def.Format, def.Properties, def.Items
+		return
+	}
+	for _, p := range n.Properties {
+		p.resolve(defs)
+	}
+	if n.Items != nil {
+		n.Items.resolve(defs)
+	}
+}
+
+// at gives the node for a location, or an empty one where the schema knows none.
+func (n *schemaNode) at(loc location) *schemaNode {
+	for _, part := range loc {
+		next := n.Properties[part]
+		if n.Type == "array" {
+			next = n.Items
+		}
+		if next == nil {
+			return &schemaNode{}
+		}
+		n = next
+	}
+	return n
+}
+
+// scalars calls visit for each key that is neither a section nor a list nor below a list, in alphabetical order.
+func (n *schemaNode) scalars(loc location, visit func(location, *schemaNode)) {
+	for _, name := range slices.Sorted(maps.Keys(n.Properties)) {
+		child := n.Properties[name]
+		switch child.Type {
+		case "object":
+			child.scalars(loc.child(name), visit)
+		case "array":
+		default:
+			visit(loc.child(name), child)
+		}
+	}
+}
+
+// complete fills in the defaults and turns durations into nanoseconds and sizes into bytes. It expects a value that
+// the schema allows and that has no faults any more.
+func (n *schemaNode) complete(v any) (any, error) {
+	switch {
+	case n.Type == "object":
+		m, ok := v.(map[string]any)
+		if !ok {
+			m = map[string]any{}
+		}
+		return m, n.completeObject(m)
+	case n.Type == "array":
+		list, _ := v.([]any)
+		for i, item := range list {
+			done, err := n.Items.complete(item)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = done
+		}
+		return list, nil
+	case v == nil:
+		return nil, nil
+	case n.Format == formatDuration:
+		return parseDuration(fmt.Sprint(v))
+	case n.Format == formatSize:
+		return parseSize(fmt.Sprint(v))
+	}
+	return v, nil
+}
+
+func (n *schemaNode) completeObject(m map[string]any) error {
+	for name, child := range n.Properties {
+		v, present := m[name]
+		switch {
+		case present:
+		case child.Default != nil:
+			var err error
+			if v, err = decodeJSON(child.Default); err != nil {
+				return fmt.Errorf("read the default of %s: %w", name, err)
+			}
+		case child.Type != "object":
+			continue
+		}
+		done, err := child.complete(v)
+		if err != nil {
+			return fmt.Errorf("complete %s: %w", name, err)
+		}
+		m[name] = done
+	}
+	return nil
+}
+
+func decodeJSON(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	err := dec.Decode(&v)
+	return v, err
+}
+
+// validate holds the document against the schema; each fault is recorded at its place, and what is wrong is taken
+// out so that the rules which follow see only values of the right kind.
+func (d *document) validate(schema *schemaNode) error {
+	compiled, err := compileSchema()
+	if err != nil {
+		return err
+	}
+	var wrong *jsonschema.ValidationError
+	switch err := compiled.Validate(d.root); {
+	case err == nil:
+		return nil
+	case !errors.As(err, &wrong):
+		return fmt.Errorf("hold the configuration against its schema: %w", err)
+	}
+	for _, leaf := range leaves(wrong) {
+		d.addSchemaFault(schema, leaf)
+	}
+	for _, leaf := range leaves(wrong) {
+		switch k := leaf.ErrorKind.(type) {
+		case *kind.Required:
+		case *kind.AdditionalProperties:
+			for _, name := range k.Properties {
+				d.remove(location(leaf.InstanceLocation).child(name))
+			}
+		default:
+			d.remove(leaf.InstanceLocation)
+		}
+	}
+	return nil
+}
+
+func compileSchema() (*jsonschema.Schema, error) {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(configSchema))
+	if err != nil {
+		return nil, fmt.Errorf("read the embedded schema: %w", err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	c.RegisterFormat(&jsonschema.Format{Name: formatDuration, Validate: func(v any) error {
+		return checkText(v, parseDuration)
+	}})
+	c.RegisterFormat(&jsonschema.Format{Name: formatSize, Validate: func(v any) error {
+		return checkText(v, parseSize)
+	}})
+	const url = "urn:vaultd:config"
+	if err := c.AddResource(url, doc); err != nil {
+		return nil, fmt.Errorf("read the embedded schema: %w", err)
+	}
+	compiled, err := c.Compile(url)
+	if err != nil {
+		return nil, fmt.Errorf("compile the embedded schema: %w", err)
+	}
+	return compiled, nil
+}
+
+func checkText[T any](v any, parse func(string) (T, error)) error {
+	text, ok := v.(string)
+	if !ok {
+		return nil // of the wrong type: said elsewhere
+	}
+	_, err := parse(text)
+	return err
+}
+
+func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
+	if len(e.Causes) == 0 {
+		return []*jsonschema.ValidationError{e}
+	}
+	var all []*jsonschema.ValidationError
+	for _, c := range e.Causes {
+		all = append(all, leaves(c)...)
+	}
+	return all
+}
+
+// addSchemaFault says in a person's words what the schema objects to.
+func (d *document) addSchemaFault(schema *schemaNode, leaf *jsonschema.ValidationError) {
+	loc := location(leaf.InstanceLocation)
+	node := schema.at(loc)
+	hint := "write " + node.Title
+	switch k := leaf.ErrorKind.(type) {
+	case *kind.AdditionalProperties:
+		for _, name := range slices.Sorted(slices.Values(k.Properties)) {
+			d.addUnknownKey(schema, loc, name)
+		}
+	case *kind.Required:
+		for _, name := range k.Missing {
+			d.addAt(loc.child(name), "is missing", "add "+name+": "+node.at(location{name}).Title)
+		}
+	case *kind.Type:
+		d.addAt(loc, typeProblem(k, node), hint)
+	case *kind.Enum:
+		if meant := nearest(fmt.Sprint(k.Got), node.Enum); meant != "" {
+			hint = fmt.Sprintf("did you mean %s? It is %s", meant, node.Title)
+		}
+		d.addAt(loc, "is none of the words that are known here", hint)
+	case *kind.Format:
+		d.addAt(loc, k.Err.Error(), hint)
+	case *kind.Pattern, *kind.MinLength:
+		d.addAt(loc, "is not "+node.Title, "")
+	case *kind.Minimum, *kind.Maximum:
+		d.addAt(loc, "is out of range", hint)
+	case *kind.MinItems:
+		d.addAt(loc, "is empty", hint)
+	case *kind.UniqueItems:
+		d.addAt(loc, "names the same thing twice", "keep one of them")
+	default:
+		d.addAt(loc, k.LocalizedString(message.NewPrinter(language.English)), hint)
+	}
+}
+
+func typeProblem(k *kind.Type, node *schemaNode) string {
+	words := map[string]string{"object": "a section", "array": "a list", "string": "a text", "number": "a number", "boolean": "true or false"}
+	switch {
+	case k.Got == "null":
+		return "has no value"
+	case k.Got == "number" && (node.Format == formatDuration || node.Format == formatSize):
+		return "is a number without a unit"
+	case k.Got == "number" && node.Type == "integer":
+		return "is not a whole number"
+	case words[k.Got] != "":
+		return "is " + words[k.Got] + ", which does not fit here"
+	}
+	return "is of the wrong kind"
+}
+
+// addUnknownKey says which key was probably meant: a near one here, or the same word in its right section.
+func (d *document) addUnknownKey(schema *schemaNode, parent location, name string) {
+	loc := parent.child(name)
+	node := schema.at(parent)
+	known := slices.Sorted(maps.Keys(node.Properties))
+	hint := "known here: " + strings.Join(known, ", ")
+	if meant := nearest(name, known); meant != "" {
+		hint = "did you mean " + meant + "?"
+	} else if home := schema.home(name, nil); home != nil {
+		hint = name + " belongs under " + home.String()
+	}
+	at, ok := d.keys[loc.key()]
+	if !ok {
+		at = d.place(parent)
+	}
+	d.add(at, loc, "is not a known key", hint, secretSection(parent, at, name))
+}
+
+// home gives the section in which the schema knows a key, or nil.
+func (n *schemaNode) home(name string, loc location) location {
+	for _, section := range slices.Sorted(maps.Keys(n.Properties)) {
+		child := n.Properties[section]
+		if child.Items != nil {
+			child = child.Items
+		}
+		here := loc.child(section)
+		if _, ok := child.Properties[name]; ok {
+			return here
+		}
+		if found := child.home(name, here); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+func index(part string, list []any) (int, bool) {
+	i, err := strconv.Atoi(part)
+	return i, err == nil && i >= 0 && i < len(list)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+const day = 24 * time.Hour
+
+var (
+	durationShape = regexp.MustCompile(`^(?:([0-9]+)d)?((?:[0-9]+(?:\.[0-9]+)?(?:h|m|s|ms))*)$`)
+	sizeShape     = regexp.MustCompile(`^[0-9]+(\.[0-9]+)? ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$`)
+	bareNumber    = regexp.MustCompile(`^[0-9.]+$`)
+
+	errNoUnit   = errors.New("is a number without a unit")
+	errDuration = errors.New("is not a duration")
+	errSize     = errors.New("is not a size")
+	errTooLarge = errors.New("is too large")
+)
+
+// parseDuration reads Go's durations of hours and less, with whole days of 24 hours in front: 30s, 1h30m, 7d, 1d12h.
+func parseDuration(s string) (time.Duration, error) {
+	m := durationShape.FindStringSubmatch(s)
+	switch {
+	case bareNumber.MatchString(s):
+		return 0, errNoUnit
+	case m == nil || s == "":
+		return 0, errDuration
+	}
+	var days, rest time.Duration
+	if m[1] != "" {
+		n, err := strconv.ParseInt(m[1], 10, 64)
+		if err != nil || n > int64(math.MaxInt64/day) {
+			return 0, errTooLarge
+		}
+		days = time.Duration(n) * day
+	}
+	if m[2] != "" {
+		var err error
+		if rest, err = time.ParseDuration(m[2]); err != nil {
+			return 0, errTooLarge
+		}
+	}
+	if rest > math.MaxInt64-days {
+		return 0, errTooLarge
+	}
+	return days + rest, nil
+}
+
+// parseSize reads a size in bytes: 1MB is 1,000,000 of them, 1MiB is 1,048,576.
+func parseSize(s string) (int64, error) {
+	switch {
+	case bareNumber.MatchString(s):
+		return 0, errNoUnit
+	case !sizeShape.MatchString(s):
+		return 0, errSize
+	}
+	n, err := humanize.ParseBytes(strings.TrimSpace(s))
+	if err != nil || n > math.MaxInt64 {
+		return 0, errTooLarge
+	}
+	return int64(n), nil
+}

@@ -1,0 +1,307 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// location is the way to a value: keys, and positions in lists as decimal numbers.
+type location []string
+
+// String gives the form people know, such as drops[0].settle.
+func (l location) String() string {
+	var b strings.Builder
+	for i, part := range l {
+		switch {
+		case part[:min(1, len(part))] >= "0" && part[:min(1, len(part))] <= "9":
+			b.WriteString("[" + part + "]")
+		case i > 0:
+			b.WriteString("." + part)
+		default:
+			b.WriteString(part)
+		}
+	}
+	return b.String()
+}
+
+func (l location) key() string { return strings.Join(l, "\x00") }
+
+func (l location) child(part string) location {
+	return append(l[:len(l):len(l)], part)
+}
+
+// mark is where a value or a key stands.
+type mark struct {
+	line, col int
+	variable  string // the environment variable, when the value comes from one
+	text      string // that variable's value
+}
+
+// document is a configuration as it was written: plain JSON values, and the place of each.
+type document struct {
+	name   string
+	lines  []string
+	root   any // map[string]any, []any, string, bool, json.Number or nil
+	values map[string]mark
+	keys   map[string]mark
+	wrong  map[string]bool // locations that have a fault already
+	faults []fault
+}
+
+// parseDocument reads YAML into plain values. Anchors, merge keys, tags, doubled keys and numbers that YAML versions
+// read differently (010 is 8 to some) become faults, as does broken syntax; the rest is read all the same.
+func parseDocument(name string, src []byte) *document {
+	d := &document{name: name, values: map[string]mark{}, keys: map[string]mark{}, wrong: map[string]bool{}}
+	text := strings.ReplaceAll(strings.TrimPrefix(string(src), "\ufeff"), "\r\n", "\n")
+	d.lines = strings.Split(text, "\n")
+	if bad := firstUnreadable(d.lines); bad.line > 0 {
+		d.add(bad, nil, "is not text in UTF-8", "save the file as UTF-8", 0)
+		return d
+	}
+	file, err := parser.ParseBytes([]byte(text), 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		d.addSyntax(err)
+		return d
+	}
+	d.root = map[string]any{}
+	for i, doc := range file.Docs {
+		switch {
+		case i > 0 && doc.Body != nil:
+			d.add(markOf(firstToken(doc.Body)), nil, "a second document begins", `keep one document: remove the line "---" and what is not wanted`, 0)
+		case doc.Body != nil:
+			d.root = d.value(doc.Body, nil)
+		}
+	}
+	return d
+}
+
+func firstUnreadable(lines []string) mark {
+	for i, line := range lines {
+		if at := strings.IndexByte(line, 0); at >= 0 || !utf8.ValidString(line) {
+			return mark{line: i + 1, col: 1}
+		}
+	}
+	return mark{}
+}
+
+// add records a fault at a place; hideFrom is the column from which the line must not be shown, or 0.
+func (d *document) add(at mark, loc location, problem, hint string, hideFrom int) {
+	f := fault{File: d.name, Line: at.line, Col: at.col, Key: loc.String(), Problem: problem, Hint: hint}
+	switch {
+	case at.variable != "":
+		f.File, f.Line, f.Col = at.variable, 0, 0
+	case at.line >= 1 && at.line <= len(d.lines):
+		f.Excerpt = excerpt(d.lines[at.line-1], at.line, at.col, hideFrom)
+	}
+	d.faults = append(d.faults, f)
+	if len(loc) > 0 {
+		d.wrong[loc.key()] = true
+	}
+}
+
+// addAt records a fault of the value at loc, or of the nearest thing above it that was written.
+func (d *document) addAt(loc location, problem, hint string) {
+	at, hide := d.place(loc), 0
+	if len(loc) > 0 && loc[len(loc)-1] == "secret_file" && at.line > 0 && !isSecretRef(strings.TrimLeft(d.tail(at), `"'`)) {
+		hide = at.col
+	}
+	d.add(at, loc, problem, hint, hide)
+}
+
+func (d *document) tail(at mark) string {
+	line := []rune(d.lines[at.line-1])
+	return string(line[min(at.col-1, len(line)):])
+}
+
+func (d *document) place(loc location) mark {
+	for n := len(loc); n > 0; n-- {
+		if at, ok := d.values[loc[:n].key()]; ok {
+			return at
+		}
+	}
+	return mark{line: 1, col: 1}
+}
+
+// sound says whether none of the keys, nor anything above them, has a fault yet: rules that compare two values speak
+// only when both are right on their own.
+func (d *document) sound(locs ...location) bool {
+	for _, loc := range locs {
+		for n := len(loc); n > 0; n-- {
+			if d.wrong[loc[:n].key()] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (d *document) addSyntax(err error) {
+	at, problem := mark{line: 1, col: 1}, "cannot be read as YAML"
+	var y yaml.Error
+	if errors.As(err, &y) {
+		problem = "cannot be read as YAML: " + y.GetMessage()
+		if t := y.GetToken(); t != nil && t.Position != nil {
+			at = markOf(t)
+		}
+	}
+	d.add(at, nil, problem, "look at indentation, colons, quotes and brackets here and in the line above", 0)
+}
+
+func markOf(t *token.Token) mark {
+	if t == nil || t.Position == nil {
+		return mark{line: 1, col: 1}
+	}
+	return mark{line: t.Position.Line, col: t.Position.Column}
+}
+
+// firstToken gives the token a person would point at.
+func firstToken(n ast.Node) *token.Token {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		if len(n.Values) > 0 && !n.IsFlowStyle {
+			return n.Values[0].Key.GetToken()
+		}
+	case *ast.MappingValueNode:
+		return n.Key.GetToken()
+	}
+	return n.GetToken()
+}
+
+// value turns a node into plain JSON values and notes where it stands. A key's section points at the key.
+func (d *document) value(n ast.Node, loc location) any {
+	if _, ok := d.values[loc.key()]; !ok && n != nil {
+		d.values[loc.key()] = markOf(firstToken(n))
+	}
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return d.mapping(n.Values, loc)
+	case *ast.MappingValueNode:
+		return d.mapping([]*ast.MappingValueNode{n}, loc)
+	case *ast.SequenceNode:
+		list := make([]any, 0, len(n.Values))
+		for i, item := range n.Values {
+			list = append(list, d.value(item, loc.child(fmt.Sprint(i))))
+		}
+		return list
+	case *ast.StringNode:
+		return n.Value
+	case *ast.LiteralNode:
+		return n.Value.Value
+	case *ast.BoolNode:
+		return n.Value
+	case *ast.NullNode, nil:
+		return nil
+	case *ast.IntegerNode, *ast.FloatNode:
+		return d.number(n, loc)
+	case *ast.AnchorNode:
+		d.add(markOf(n.Start), loc, "anchors (&) are not used here", "write the value out in each place", 0)
+		return d.value(n.Value, loc)
+	case *ast.AliasNode:
+		d.add(markOf(n.Start), loc, "aliases (*) are not used here", "write the value out in each place", 0)
+		return nil
+	case *ast.TagNode:
+		d.add(markOf(n.Start), loc, "tags (!) are not used here", "remove the tag; put a text in quotes", 0)
+		return d.value(n.Value, loc)
+	default:
+		d.addAt(loc, "is no value that can be used here", "")
+		return nil
+	}
+}
+
+func (d *document) mapping(entries []*ast.MappingValueNode, loc location) map[string]any {
+	m := make(map[string]any, len(entries))
+	for _, e := range entries {
+		at := markOf(e.Key.GetToken())
+		if e.Key.IsMergeKey() {
+			d.add(at, loc, "merge keys (<<) are not used here", "write the keys out in each place", 0)
+			continue
+		}
+		if _, plain := e.Key.(*ast.StringNode); !plain {
+			d.add(at, loc, "is no name of a key", "a key is a plain word, such as settle", 0)
+			continue
+		}
+		key := e.Key.GetToken().Value
+		here := loc.child(key)
+		if first, double := d.keys[here.key()]; double {
+			d.add(at, here, fmt.Sprintf("stands here a second time; the first is in line %d", first.line), "keep one of them", secretSection(loc, at, key))
+			continue
+		}
+		d.keys[here.key()] = at
+		switch e.Value.(type) {
+		case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode, *ast.NullNode, nil:
+			d.values[here.key()] = at
+		}
+		m[key] = d.value(e.Value, here)
+	}
+	return m
+}
+
+var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
+
+// number keeps a number as the text it was written in: decimal, so that no rounding and no other base slips in.
+func (d *document) number(n ast.Node, loc location) any {
+	text := strings.TrimSpace(n.GetToken().Value)
+	if plainNumber.MatchString(text) {
+		return json.Number(text)
+	}
+	hint := "write it in plain decimal digits, such as 8 or 0.12"
+	if trimmed := strings.TrimLeft(text, "0"); plainNumber.MatchString(trimmed) && trimmed != text {
+		hint = fmt.Sprintf("write %s, or put a text in quotes", trimmed)
+	}
+	d.addAt(loc, "is a number that is read differently by different programs", hint)
+	return nil
+}
+
+// secretSection gives the column behind a key of an auth section, 0 elsewhere: what stands there may be a secret
+// under any name.
+func secretSection(parent location, at mark, key string) int {
+	if len(parent) > 0 && parent[len(parent)-1] == "auth" {
+		return at.col + utf8.RuneCountInString(key) + 2
+	}
+	return 0
+}
+
+// remove takes the value at loc out of the document, so that the default stands in for what is wrong.
+func (d *document) remove(loc location) {
+	if len(loc) == 0 {
+		d.root = map[string]any{}
+		return
+	}
+	parent, last := d.lookup(loc[:len(loc)-1]), loc[len(loc)-1]
+	switch p := parent.(type) {
+	case map[string]any:
+		delete(p, last)
+	case []any:
+		if i, ok := index(last, p); ok {
+			p[i] = nil
+		}
+	}
+}
+
+func (d *document) lookup(loc location) any {
+	v := d.root
+	for _, part := range loc {
+		switch c := v.(type) {
+		case map[string]any:
+			v = c[part]
+		case []any:
+			i, ok := index(part, c)
+			if !ok {
+				return nil
+			}
+			v = c[i]
+		default:
+			return nil
+		}
+	}
+	return v
+}

@@ -1,0 +1,234 @@
+// Package apicall makes one HTTP call of the service the way every interface of it must be made: with the right
+// credentials and nobody else's, along redirects that the policy allows, with a request id, within limits of time and
+// size, and with errors in words that never hold a secret.
+//
+// There are two clients. API carries the credentials and speaks to the service; Store carries none and speaks to the
+// object store behind pre-signed URLs. Their connections are separate.
+//
+// A POST or a PUT leaves this machine at most once per call: further attempts belong to the ledger, and a second retry
+// layer would hide them. Only GETs and token requests are repeated here. (A redirect that asks for the same request
+// elsewhere, and a 401 that says an OAuth token is spent, are answers that did nothing; what follows them is the same
+// attempt.)
+//
+// The package keeps nothing on disk, so a crash leaves nothing to clean up: what is certain about a call that died is
+// what its caller committed before it. For a call that came back, CallError.Outcome tells whether provably nothing was
+// sent, the service refused, or nobody knows.
+package apicall
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Limits of an answer and of a call, where the caller names none.
+const (
+	defaultTimeout   = 60 * time.Second // gateways in front of the service cut at about 29 s
+	defaultStall     = 60 * time.Second
+	defaultAnswer    = 64 << 20
+	errorAnswer      = 1 << 20
+	requestIDHeader  = "X-SVC-REQUEST-ID"
+	defaultUserAgent = "vaultd"
+)
+
+// Config says where the service is and how to reach it. The zero value of a field is its default.
+type Config struct {
+	BaseURL         string   // https, or http to a loopback host
+	RequestIDHeader string   // default X-SVC-REQUEST-ID
+	AllowedHosts    []string // host or host:port; see Policy
+	CAFile          string   // PEM, trusted in addition to the system's
+	Proxy           string   // URL of a proxy; the environment is not consulted
+	UserAgent       string
+	Auth            Auth
+	Timeout         time.Duration // of a whole API call with its token, redirects and repeats; default 60 s
+
+	// Transport, if set, replaces the network for both clients. The policy on addresses is then not asked (there are
+	// none); the policy on URLs is. Unless it is an *http.Transport, a failed exchange counts as sent, save for errors of
+	// dialling, names and certificates.
+	Transport http.RoundTripper
+	Now       func() time.Time // default time.Now
+}
+
+// API makes calls with credentials. It is safe for concurrent use.
+type API struct {
+	base    *url.URL
+	wire    wire
+	auth    *authorizer
+	timeout time.Duration
+}
+
+// Request is one call of the API.
+type Request struct {
+	Op     string   // what is done, in words, for errors: "register"
+	Method string   // default GET
+	Path   []string // segments below the base URL, unescaped
+	URL    string   // instead of Path: an absolute link that the service gave
+	Query  url.Values
+	Header http.Header
+	Body   []byte
+	Limit  int64 // of the answer's body in bytes; default 64 MiB
+}
+
+// Answer is a 2xx answer. Body is empty where it was streamed.
+type Answer struct {
+	Status    int
+	Header    http.Header
+	Body      []byte
+	RequestID string
+	Date      time.Time // the service's clock by the Date header; zero where it sent none
+}
+
+// New returns the two clients for cfg. They share the policy and nothing else.
+func New(cfg Config) (*API, *Store, error) {
+	base, err := parseBase(cfg.BaseURL)
+	if err != nil {
+		return nil, nil, err
+	}
+	policy, err := NewPolicy(cfg.BaseURL, cfg.AllowedHosts)
+	if err != nil {
+		return nil, nil, err
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	apiNet, storeNet, err := transports(cfg, policy)
+	if err != nil {
+		return nil, nil, err
+	}
+	header := cfg.RequestIDHeader
+	if header == "" {
+		header = requestIDHeader
+	}
+	agent := cfg.UserAgent
+	if agent == "" {
+		agent = defaultUserAgent
+	}
+	api := &API{base: base, timeout: cfg.Timeout}
+	if api.timeout <= 0 {
+		api.timeout = defaultTimeout
+	}
+	api.wire = wire{policy: policy, transport: apiNet, idHeader: header, agent: agent, now: cfg.Now}
+	if api.auth, err = newAuthorizer(cfg.Auth, base, &api.wire); err != nil {
+		return nil, nil, err
+	}
+	store := &Store{wire: wire{policy: policy, transport: storeNet, agent: agent, now: cfg.Now}}
+	return api, store, nil
+}
+
+// Do makes the call and reads its whole answer. A GET is repeated on faults that pass, within the call's time; any
+// other method is exactly one attempt. Every error is a *CallError.
+func (a *API) Do(ctx context.Context, r Request) (*Answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, a.timeout, errSlow)
+	defer cancel()
+	limit := r.Limit
+	if limit <= 0 {
+		limit = defaultAnswer
+	}
+	return a.run(ctx, r, func(c *call, resp *http.Response) (*Answer, error) {
+		body, err := readAll(resp.Body, limit)
+		if err != nil {
+			return nil, err
+		}
+		ans := c.answer(resp)
+		ans.Body = body
+		return ans, nil
+	})
+}
+
+// Stream makes the call and hands the answer's body to into, which must read it before it returns. Faults before the
+// body are treated as in Do; once into was called nothing is repeated. The time limit of a call ends where the body
+// begins: from there the transfer may take as long as it moves. An error of into comes back inside the *CallError.
+func (a *API) Stream(ctx context.Context, r Request, into func(*Answer, io.Reader) error) (*Answer, error) {
+	ctx, w := watch(ctx, a.timeout, errSlow)
+	defer w.stop()
+	return a.run(ctx, r, func(c *call, resp *http.Response) (*Answer, error) {
+		w.expect(defaultStall, errStalled)
+		ans := c.answer(resp)
+		if err := into(ans, w.reader(resp.Body)); err != nil {
+			return nil, &finalError{err}
+		}
+		return ans, nil
+	})
+}
+
+// Allowed reports whether the policy lets this client follow raw, a link that the service gave.
+func (a *API) Allowed(raw string) error {
+	u, err := parseLink(raw)
+	if err != nil {
+		return err
+	}
+	_, err = a.wire.policy.target(u)
+	return err
+}
+
+func (a *API) run(ctx context.Context, r Request, take taker) (*Answer, error) {
+	c, err := a.newCall(r)
+	if err != nil {
+		return nil, err
+	}
+	if c.method == http.MethodGet {
+		return c.repeat(ctx, take)
+	}
+	return c.once(ctx, take)
+}
+
+func (a *API) newCall(r Request) (*call, error) {
+	c := &call{wire: &a.wire, auth: a.auth, op: r.Op, method: r.Method, id: uuid.NewString(), header: r.Header.Clone()}
+	if c.method == "" {
+		c.method = http.MethodGet
+	}
+	if c.header == nil {
+		c.header = http.Header{}
+	}
+	c.header.Set(a.wire.idHeader, c.id)
+	if r.Body != nil {
+		c.body, c.size = inMemory(r.Body), int64(len(r.Body))
+	}
+	var err error
+	if c.url, err = a.resolve(r); err != nil {
+		return nil, c.fail(err, nil)
+	}
+	return c, nil
+}
+
+// resolve builds the address of r. Segments come from outside (a vault's name, an id of theirs), so they are escaped
+// and must not walk up the tree.
+func (a *API) resolve(r Request) (*url.URL, error) {
+	if r.URL != "" {
+		return parseLink(r.URL)
+	}
+	u := *a.base
+	escaped := u.EscapedPath()
+	for _, s := range r.Path {
+		if s == "" || s == "." || s == ".." {
+			return nil, errors.New("a part of the address is empty or walks up the tree")
+		}
+		u.Path += "/" + s
+		escaped += "/" + url.PathEscape(s)
+	}
+	u.RawPath = escaped
+	u.RawQuery = r.Query.Encode()
+	return &u, nil
+}
+
+// parseBase accepts what a base URL may be: https, or http to loopback; no user, query or fragment.
+func parseBase(raw string) (*url.URL, error) {
+	u, err := parseLink(raw)
+	switch {
+	case err != nil:
+		return nil, err
+	case u.RawQuery != "" || u.ForceQuery:
+		return nil, &PolicyError{Host: u.Host, Reason: "a base address has no query"}
+	case u.Scheme == "http" && !loopbackHost(u.Hostname()):
+		return nil, &PolicyError{Host: u.Host, Reason: "plain http is allowed to loopback only"}
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.RawPath = strings.TrimRight(u.RawPath, "/")
+	return u, nil
+}

@@ -1,0 +1,253 @@
+package apicall
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// wire is what all calls of one client share.
+type wire struct {
+	policy    *Policy
+	transport http.RoundTripper
+	idHeader  string // empty for the store
+	agent     string
+	now       func() time.Time
+}
+
+// traced reports whether the transport tells us when a connection is handed to a request.
+func (w *wire) traced() bool {
+	_, ok := w.transport.(*http.Transport)
+	return ok
+}
+
+// call is one logical call: what is asked, and what its errors may tell about it.
+type call struct {
+	*wire
+	auth   *authorizer // nil: never any credentials
+	op     string
+	method string
+	id     string
+	url    *url.URL
+	header http.Header
+	body   func() (io.ReadCloser, error) // nil: none; a fresh reader for each hop
+	size   int64
+
+	last    *url.URL    // the hop that was tried last
+	sent    atomic.Bool // a connection was handed to a request: bytes may have left
+	renewed bool        // a spent token was already replaced
+	used    string      // the token that the last hop carried
+	hidden  []string    // texts that no error may hold
+}
+
+// taker reads an answer of status 2xx.
+type taker func(*call, *http.Response) (*Answer, error)
+
+// finalError marks an error after which no repeat may happen, because part of the answer was handed out.
+type finalError struct{ error }
+
+func (e *finalError) Unwrap() error { return e.error }
+
+// statusError carries a finished refusal out of the exchange.
+type statusError struct{ call *CallError }
+
+func (e *statusError) Error() string { return e.call.Error() }
+
+// once makes exactly one attempt.
+func (c *call) once(ctx context.Context, take taker) (*Answer, error) {
+	resp, err := c.exchange(ctx)
+	if err != nil {
+		return nil, c.fail(cause(ctx, err), resp)
+	}
+	return c.take(ctx, resp, take)
+}
+
+// take turns a response into an answer or an error and closes it.
+func (c *call) take(ctx context.Context, resp *http.Response, take taker) (*Answer, error) {
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		return nil, c.refusal(resp)
+	}
+	ans, err := take(c, resp)
+	if err != nil {
+		return nil, c.fail(cause(ctx, err), resp)
+	}
+	return ans, nil
+}
+
+// exchange sends the request and goes along redirects until an answer is not one. With an error after a redirect was
+// refused, the redirecting response (its body closed) comes along.
+func (c *call) exchange(ctx context.Context) (*http.Response, error) {
+	at := c.url
+	for hop := 0; ; {
+		resp, err := c.send(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode == http.StatusUnauthorized && c.spent() {
+			discard(resp)
+			continue
+		}
+		next, err := c.redirect(at, resp, hop)
+		if err != nil {
+			discard(resp)
+			return resp, err
+		}
+		if next == nil {
+			return resp, nil
+		}
+		discard(resp)
+		at = next
+		hop++
+	}
+}
+
+// spent forgets the token that a 401 has just refused; it reports whether a fresh one is worth the one repeat.
+func (c *call) spent() bool {
+	if c.used == "" || c.renewed {
+		return false
+	}
+	c.renewed = true
+	c.auth.tokens.forget(c.used)
+	return true
+}
+
+// send makes one exchange with one host.
+func (c *call) send(ctx context.Context, u *url.URL) (*http.Response, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c.last = u
+	req, err := c.request(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { c.sent.Store(true) }}
+	resp, err := c.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	if err == nil || !c.traced() && !beforeConnection(err) {
+		c.sent.Store(true)
+	}
+	return resp, err
+}
+
+// request builds the request for one hop. GetBody stays nil: net/http would use it to send a body again by itself.
+func (c *call) request(ctx context.Context, u *url.URL) (*http.Request, error) {
+	req := &http.Request{Method: c.method, URL: u, Host: u.Host, Header: c.header.Clone(),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	req.Header.Set("User-Agent", c.agent)
+	c.used = ""
+	if err := c.authorize(ctx, u, req.Header); err != nil {
+		return nil, err
+	}
+	if c.body == nil {
+		return req, nil
+	}
+	body, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	req.Body, req.ContentLength = body, c.size
+	if c.size == 0 {
+		body.Close()
+		req.Body = http.NoBody
+	}
+	return req, nil
+}
+
+// authorize asks the policy about u and adds the credentials where they belong.
+func (c *call) authorize(ctx context.Context, u *url.URL, h http.Header) error {
+	h.Del("Authorization")
+	if c.auth == nil {
+		return c.policy.presigned(u)
+	}
+	credentials, err := c.policy.target(u)
+	if err != nil || !credentials {
+		return err
+	}
+	value, err := c.auth.header(ctx)
+	if err != nil {
+		return err
+	}
+	h.Set("Authorization", value.header)
+	c.used = value.token
+	c.hidden = append(c.hidden[:0:0], value.hidden...)
+	return nil
+}
+
+func (c *call) answer(resp *http.Response) *Answer {
+	return &Answer{Status: resp.StatusCode, Header: resp.Header, RequestID: c.requestID(resp), Date: serverDate(resp.Header)}
+}
+
+// requestID is ours toward the service, and the store's own toward the store.
+func (c *call) requestID(resp *http.Response) string {
+	if c.id == "" && resp != nil {
+		return plain(resp.Header.Get("X-Amz-Request-Id"), 80)
+	}
+	return c.id
+}
+
+func inMemory(b []byte) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }
+}
+
+// readAll reads at most limit bytes; more is ErrTooLarge.
+func readAll(r io.Reader, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		return nil, ErrTooLarge
+	}
+	return b, err
+}
+
+// discard frees the connection for the next request, if what is left is short.
+func discard(resp *http.Response) {
+	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // best effort
+	resp.Body.Close()
+}
+
+// cause replaces the context's bare "cancelled" by why it ended.
+func cause(ctx context.Context, err error) error {
+	var final *finalError
+	if ctx.Err() != nil && !errors.As(err, &final) {
+		if why := context.Cause(ctx); why != nil {
+			return why
+		}
+	}
+	return err
+}
+
+func serverDate(h http.Header) time.Time {
+	t, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// retryAfter reads both forms of Retry-After: seconds, or a date (on the server's clock where it told it).
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	v := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		if !(s > 0) {
+			return 0
+		}
+		return time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second))
+	}
+	t, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	if d := serverDate(h); !d.IsZero() {
+		now = d
+	}
+	return min(max(t.Sub(now), 0), maxRetryAfter)
+}
+
+const maxRetryAfter = 24 * time.Hour

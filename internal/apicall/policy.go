@@ -1,0 +1,212 @@
+package apicall
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// PolicyError says that a target was refused by this side's rules: nothing was sent to Host.
+type PolicyError struct {
+	Host   string // empty where the URL has none
+	Reason string // in words, without the URL
+}
+
+func (e *PolicyError) Error() string {
+	if e.Host == "" {
+		return "address refused: " + e.Reason
+	}
+	return fmt.Sprintf("host %s refused: %s", plain(e.Host, 200), e.Reason)
+}
+
+// Policy is the rule on where connections may go (the service's base host, the allow-list, and, with an empty
+// allow-list, any public https host that a pre-signed URL names). Plain http is for loopback, and only where the base
+// itself is plain http to loopback.
+type Policy struct {
+	base     *url.URL
+	listed   map[string]bool // host, or host:port, in lower case
+	loopback bool            // the base is a loopback host: then uploads to loopback are fine too
+}
+
+// NewPolicy returns the policy for a base URL and an allow-list of "host" or "host:port" entries.
+func NewPolicy(baseURL string, allowed []string) (*Policy, error) {
+	base, err := parseBase(baseURL)
+	if err != nil {
+		return nil, err
+	}
+	p := &Policy{base: base, listed: map[string]bool{}, loopback: loopbackHost(base.Hostname())}
+	for _, entry := range allowed {
+		u, err := url.Parse("https://" + entry)
+		if err != nil || u.Host == "" || u.Host != entry || strings.ContainsAny(entry, "*@ ") {
+			return nil, &PolicyError{Host: entry, Reason: `an allowed host is written "host" or "host:port"`}
+		}
+		p.listed[strings.ToLower(strings.TrimSuffix(entry, "."))] = true
+	}
+	return p, nil
+}
+
+// Presigned reports whether content may be sent to, or fetched from, the pre-signed URL raw: a *PolicyError, or nil.
+// The error never holds the URL. The URL need not carry a known signature; the grant is whoever signed it.
+func (p *Policy) Presigned(raw string) error {
+	u, err := parseLink(raw)
+	if err != nil {
+		return err
+	}
+	return p.presigned(u)
+}
+
+func (p *Policy) presigned(u *url.URL) error {
+	if err := p.shape(u); err != nil {
+		return err
+	}
+	if p.own(u) || p.allows(u) {
+		return nil
+	}
+	if len(p.listed) > 0 && !(p.loopback && loopbackHost(u.Hostname())) {
+		return &PolicyError{Host: u.Host, Reason: "it is not in allowed_hosts"}
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return p.address(u.Host, ip)
+	}
+	if loopbackHost(u.Hostname()) && !p.loopback {
+		return &PolicyError{Host: u.Host, Reason: "it is this machine"}
+	}
+	return nil
+}
+
+// target is the rule for calls of the API that leave the base address (a link or a redirect). It also says whether the
+// credentials go along: to the base host and to listed hosts, and never with a URL that is signed itself, because an
+// object store refuses two ways of authentication.
+func (p *Policy) target(u *url.URL) (credentials bool, err error) {
+	switch signed := isPresigned(u); {
+	case p.own(u):
+		return !signed, p.shape(u)
+	case signed:
+		return false, p.presigned(u)
+	case p.allows(u):
+		return true, p.shape(u)
+	default:
+		return false, &PolicyError{Host: u.Host, Reason: "it is neither the service's host nor in allowed_hosts"}
+	}
+}
+
+func (p *Policy) shape(u *url.URL) error {
+	if u.Scheme == "https" {
+		return nil
+	}
+	if p.base.Scheme == "http" && p.loopback && loopbackHost(u.Hostname()) {
+		return nil
+	}
+	return &PolicyError{Host: u.Host, Reason: "plain http is not allowed"}
+}
+
+func (p *Policy) own(u *url.URL) bool { return sameHost(p.base, u) }
+
+func (p *Policy) allows(u *url.URL) bool {
+	name := bareHost(u)
+	return p.listed[name] || p.listed[net.JoinHostPort(name, port(u))] || p.listed[strings.ToLower(u.Host)]
+}
+
+// address is the rule on the address that a name stands for, asked when dialling: a public name that points into the
+// local network would let whoever answers us reach machines that only we can reach.
+func (p *Policy) address(host string, ip netip.Addr) error {
+	ip = ip.Unmap().WithZone("")
+	if ip.IsLoopback() && p.loopback {
+		return nil
+	}
+	if ip.IsLoopback() || ip.IsPrivate() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || reserved(ip) {
+		return &PolicyError{Host: host, Reason: "its address is not a public one (if that is right, list the host in allowed_hosts)"}
+	}
+	return nil
+}
+
+// configured reports whether an operator named this host: then its address is their business.
+func (p *Policy) configured(host, port string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return host == bareHost(p.base) || p.listed[host] || p.listed[net.JoinHostPort(host, port)]
+}
+
+var reservedNets = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("fec0::/10"),
+	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("2002::/16"), // forms that hide an IPv4 address
+	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("2001::/32"),
+}
+
+func reserved(ip netip.Addr) bool {
+	for _, n := range reservedNets {
+		if n.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// parseLink reads an absolute URL and refuses what no honest server sends: a user, a fragment, spaces, control bytes.
+// (url.Parse's own error would print the URL.)
+func parseLink(raw string) (*url.URL, error) {
+	for i := 0; i < len(raw); i++ {
+		if raw[i] <= ' ' || raw[i] == 0x7f || raw[i] == '\\' {
+			return nil, &PolicyError{Reason: "it holds a space, a backslash or a control character"}
+		}
+	}
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		return nil, &PolicyError{Reason: "it is not a URL"}
+	case u.Scheme != "https" && u.Scheme != "http", u.Opaque != "", u.Hostname() == "":
+		return nil, &PolicyError{Host: u.Host, Reason: "it is not an absolute https URL"}
+	case u.User != nil:
+		return nil, &PolicyError{Host: u.Host, Reason: "it holds a user name"}
+	case u.Fragment != "" || strings.Contains(raw, "#"):
+		return nil, &PolicyError{Host: u.Host, Reason: "it holds a fragment"}
+	}
+	return u, keepBytes(u, raw)
+}
+
+// keepBytes makes u go over the wire exactly as raw is written. A signature covers the bytes, and url.URL re-encodes a
+// path that it would have written differently.
+func keepBytes(u *url.URL, raw string) error {
+	_, rest, _ := strings.Cut(raw, "://")
+	rest = rest[strings.IndexAny(rest+"/", "/?"):]
+	if u.RequestURI() == rest || rest == "" || strings.HasPrefix(rest, "?") {
+		return nil
+	}
+	u.Opaque, _, _ = strings.Cut(rest, "?")
+	if strings.HasPrefix(u.Opaque, "//") || u.RequestURI() != rest {
+		return &PolicyError{Host: u.Host, Reason: "its path cannot be sent as it is written"}
+	}
+	return nil
+}
+
+// isPresigned reports whether a URL carries its own authentication.
+func isPresigned(u *url.URL) bool {
+	q := u.Query()
+	return q.Has("X-Amz-Signature") || q.Has("Signature")
+}
+
+func loopbackHost(name string) bool {
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+func sameHost(a, b *url.URL) bool { return bareHost(a) == bareHost(b) && port(a) == port(b) }
+
+func bareHost(u *url.URL) string { return strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")) }
+
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "http":
+		return "80"
+	default:
+		return "443"
+	}
+}

@@ -1,0 +1,64 @@
+package apicall
+
+import (
+	"net/http"
+	"net/url"
+)
+
+const maxHops = 10
+
+// redirect returns where resp sends us, nil if nowhere, or why we do not go.
+func (c *call) redirect(from *url.URL, resp *http.Response, hop int) (*url.URL, error) {
+	location := resp.Header.Get("Location")
+	switch resp.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return nil, nil
+	}
+	if location == "" {
+		return nil, nil
+	}
+	to, err := resolveLocation(from, location)
+	if err != nil {
+		return nil, err
+	}
+	kept := resp.StatusCode == http.StatusTemporaryRedirect || resp.StatusCode == http.StatusPermanentRedirect
+	switch {
+	case hop >= c.hops():
+		return nil, &PolicyError{Host: to.Host, Reason: "too many redirects"}
+	case !kept && c.method != http.MethodGet:
+		// Clients by habit repeat these as a GET without the body, whose 200 would look like success.
+		return nil, &PolicyError{Host: to.Host, Reason: "the redirect would turn the " + c.method + " into a GET"}
+	case from.Scheme == "https" && to.Scheme != "https":
+		return nil, &PolicyError{Host: to.Host, Reason: "the redirect leads from https to http"}
+	}
+	if c.auth == nil {
+		return to, c.policy.presigned(to)
+	}
+	_, err = c.policy.target(to)
+	return to, err
+}
+
+// hops is how many redirects this call follows: toward the store one, which is its "other region" answer.
+func (c *call) hops() int {
+	switch {
+	case c.auth != nil || c.method == http.MethodGet:
+		return maxHops
+	default:
+		return 1
+	}
+}
+
+func resolveLocation(from *url.URL, location string) (*url.URL, error) {
+	if to, err := parseLink(location); err == nil {
+		return to, nil
+	}
+	base := *from
+	base.Opaque = ""
+	to, err := base.Parse(location)
+	if err != nil {
+		return nil, &PolicyError{Host: from.Host, Reason: "it redirects to what is not a URL"}
+	}
+	return parseLink(to.String())
+}

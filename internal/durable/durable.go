@@ -1,0 +1,217 @@
+// Package durable changes directories so that the change survives power loss: files are written whole or not at all,
+// renames never replace anything, and every change is followed by a sync of each directory it touched.
+//
+// It never removes a tree, never follows a link, and never syncs a file or a directory a second time after a sync failed:
+// the kernel reports a lost write once, so a later "success" would be a lie. A file whose sync failed is thrown away.
+//
+// After a crash a name holds either the old content or the new one, and a directory entry is in the old place or in the
+// new one. At most one temporary file per name (".<name>.tmp") stays behind; the next writer of that name removes it.
+//
+// Names are single path elements, resolved against an open directory: whatever people put beside or above it, nothing
+// outside that directory is touched.
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrSync means that the kernel could not say whether a change reached the disk. It is wrapped in the error of the
+// operation; the caller must not record the change as done, and a daemon should stop.
+var ErrSync = errors.New("cannot tell whether the change reached the disk")
+
+// Fault stands between this package and the file system in tests: it may fail an operation without doing it, do it and
+// fail all the same, or panic to play a crash. op is one of create, write, sync, rename, mkdir, chown, chmod, unlink, rmdir, syncdir.
+// nil, as in production, just does.
+type Fault func(op, name string, do func() error) error
+
+func (f Fault) run(op, name string, do func() error) error {
+	if f == nil {
+		return do()
+	}
+	return f(op, name, do)
+}
+
+// Dir is an open directory. It keeps pointing at the same directory when that is renamed. Its methods may be called from
+// several goroutines; syncs that are asked for while one is running share the next one.
+type Dir struct {
+	root  *os.Root
+	file  *os.File
+	fault Fault
+
+	turn sync.Mutex // held by the one sync that is running
+
+	mu     sync.Mutex
+	next   *batch // guarded by mu: the sync that is not yet running; who joins it is covered by it
+	broken error  // guarded by mu: the first failed sync
+}
+
+type batch struct {
+	once sync.Once
+	err  error
+}
+
+// Open opens the directory at path, following links in path (the administrator wrote it).
+func Open(path string, fault Fault) (*Dir, error) {
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	return newDir(root, fault)
+}
+
+func newDir(root *os.Root, fault Fault) (*Dir, error) {
+	file, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return &Dir{root: root, file: file, fault: fault}, nil
+}
+
+// Close releases the directory. It does not sync.
+func (d *Dir) Close() error {
+	return errors.Join(d.file.Close(), d.root.Close())
+}
+
+// Root gives the directory as the confinement for opening what lies deeper. It belongs to d and is closed with it.
+func (d *Dir) Root() *os.Root { return d.root }
+
+// Stat describes the directory itself.
+func (d *Dir) Stat() (os.FileInfo, error) { return d.file.Stat() }
+
+// Sub opens the directory name inside d. A link, even one that stays inside, is refused with an error that wraps ENOTDIR.
+func (d *Dir) Sub(name string) (*Dir, error) {
+	if err := single("open", name); err != nil {
+		return nil, err
+	}
+	entry, err := d.root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !entry.IsDir() {
+		return nil, &os.PathError{Op: "open directory", Path: name, Err: unix.ENOTDIR}
+	}
+	root, err := d.root.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	sub, err := newDir(root, d.fault)
+	if err != nil {
+		return nil, err
+	}
+	// OpenRoot follows links, so what was opened must be what was seen.
+	if got, err := sub.Stat(); err != nil || !os.SameFile(entry, got) {
+		return nil, errors.Join(&os.PathError{Op: "open directory", Path: name, Err: unix.ENOTDIR}, err, sub.Close())
+	}
+	return sub, nil
+}
+
+// Sync makes the entries of d durable. One sync serves all who asked before it began. A failure is an [ErrSync] and stays:
+// every later Sync of this Dir fails as well.
+func (d *Dir) Sync() error {
+	d.mu.Lock()
+	if d.next == nil {
+		d.next = new(batch)
+	}
+	b := d.next
+	d.mu.Unlock()
+
+	b.once.Do(func() { b.err = d.syncNow() })
+	return b.err
+}
+
+func (d *Dir) syncNow() error {
+	d.turn.Lock()
+	defer d.turn.Unlock()
+
+	d.mu.Lock()
+	d.next = nil // who comes from here on may have changed something after the sync began
+	broken := d.broken
+	d.mu.Unlock()
+	if broken != nil {
+		return broken
+	}
+	err := d.fault.run("syncdir", d.root.Name(), d.file.Sync)
+	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
+		return nil // some file systems have no sync for directories: their renames are as durable as they get
+	}
+	err = fmt.Errorf("sync directory %q: %w: %w", d.root.Name(), ErrSync, err)
+	d.mu.Lock()
+	d.broken = err
+	d.mu.Unlock()
+	return err
+}
+
+// Mkdir makes the directory name with exactly the mode perm (setgid included, umask not applied) and, unless gid is -1,
+// that group, and syncs d. It fails with an error that wraps fs.ErrExist when name is taken by anything.
+//
+// A crash in between can leave the directory with the mode of the umask; who makes directories lazily sees that it exists.
+func (d *Dir) Mkdir(name string, perm os.FileMode, gid int) error {
+	if err := single("mkdir", name); err != nil {
+		return err
+	}
+	if err := d.fault.run("mkdir", name, func() error { return d.root.Mkdir(name, perm.Perm()) }); err != nil {
+		return err
+	}
+	if gid != -1 {
+		if err := d.fault.run("chown", name, func() error { return d.root.Lchown(name, -1, gid) }); err != nil {
+			return err
+		}
+	}
+	// After chown, which clears setgid for those without privileges.
+	if err := d.fault.run("chmod", name, func() error { return d.root.Chmod(name, perm) }); err != nil {
+		return err
+	}
+	return d.Sync()
+}
+
+// Unlink removes the name of anything but a directory, and Rmdir that of an empty directory. Neither syncs: removals come
+// in numbers, and one [Dir.Sync] after the last is enough.
+func (d *Dir) Unlink(name string) error { return d.remove("unlink", name, 0) }
+
+// Rmdir removes the empty directory name; ENOTEMPTY tells that it is not empty. It does not sync.
+func (d *Dir) Rmdir(name string) error { return d.remove("rmdir", name, unix.AT_REMOVEDIR) }
+
+func (d *Dir) remove(op, name string, flags int) error {
+	if err := single(op, name); err != nil {
+		return err
+	}
+	return d.fault.run(op, name, func() error {
+		return d.control(func(fd int) error {
+			return pathError(op, name, unix.Unlinkat(fd, name, flags))
+		})
+	})
+}
+
+// control lends the descriptor for one call, safe against a concurrent Close.
+func (d *Dir) control(do func(fd int) error) error {
+	raw, err := d.file.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var result error
+	if err := raw.Control(func(fd uintptr) { result = do(int(fd)) }); err != nil {
+		return err
+	}
+	return result
+}
+
+// single refuses names that are paths: a second element could be a link that someone swaps in.
+func single(op, name string) error {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+		return &os.PathError{Op: op, Path: name, Err: errors.New("not a single name")}
+	}
+	return nil
+}
+
+func pathError(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &os.PathError{Op: op, Path: name, Err: err}
+}

@@ -1,0 +1,318 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+func open(t *testing.T, path string, f Fault) *Dir {
+	t.Helper()
+	d, err := Open(path, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func names(t *testing.T, path string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+// Every operation of a write fails once, in both forms; afterwards the name holds all of the old or all of the new, and
+// the same write done again succeeds and leaves nothing beside it.
+func TestWriteFile_I5_EveryFault(t *testing.T) {
+	for _, form := range []string{"NotDone", "DoneButFailed"} {
+		for n := 1; ; n++ {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "receipt.json")
+			if err := open(t, dir, nil).WriteFile("receipt.json", []byte("old"), 0o660); err != nil {
+				t.Fatal(err)
+			}
+			count, hit := 0, ""
+			d := open(t, dir, func(op, name string, do func() error) error {
+				if count++; count != n {
+					return do()
+				}
+				hit = op
+				if form == "DoneButFailed" {
+					do()
+				}
+				return syscall.EIO
+			})
+			err := d.WriteFile("receipt.json", []byte("new"), 0o660)
+			if hit == "" {
+				if err != nil || n < 4 {
+					t.Fatalf("fault %d never fired, error %v: the test is vacuous", n, err)
+				}
+				break
+			}
+			if err == nil {
+				t.Fatalf("%s %s: failure swallowed", form, hit)
+			}
+			if (hit == "sync" || hit == "syncdir") && !errors.Is(err, ErrSync) {
+				t.Errorf("%s %s: %v is not ErrSync", form, hit, err)
+			}
+			if got, _ := os.ReadFile(path); string(got) != "old" && string(got) != "new" {
+				t.Errorf("%s %s: content %q", form, hit, got)
+			}
+			if err := open(t, dir, nil).WriteFile("receipt.json", []byte("again"), 0o660); err != nil {
+				t.Errorf("%s %s: second write: %v", form, hit, err)
+			}
+			if got := names(t, dir); !slices.Equal(got, []string{"receipt.json"}) {
+				t.Errorf("%s %s: left behind %q", form, hit, got)
+			}
+		}
+	}
+}
+
+func TestWriteFile_ExactModeUnderUmask(t *testing.T) {
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	dir := t.TempDir()
+	d := open(t, dir, nil)
+	if err := d.WriteFile("f", nil, 0o660); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Mkdir("d", os.ModeSetgid|0o770, os.Getgid()); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]os.FileMode{"f": 0o660, "d": os.ModeDir | os.ModeSetgid | 0o770} {
+		info, err := os.Lstat(filepath.Join(dir, name))
+		if err != nil || info.Mode() != want {
+			t.Errorf("%s: mode %v, want %v (%v)", name, info.Mode(), want, err)
+		}
+	}
+}
+
+func TestRename_NeverReplaces(t *testing.T) {
+	for name, target := range map[string]func(path string) error{
+		"EmptyDirectory": func(p string) error { return os.Mkdir(p, 0o700) },
+		"File":           func(p string) error { return os.WriteFile(p, []byte("theirs"), 0o600) },
+		"DanglingLink":   func(p string) error { return os.Symlink("nowhere", p) },
+	} {
+		for _, way := range []string{"Renameat2", "ByLook"} {
+			t.Run(name+way, func(t *testing.T) {
+				base := t.TempDir()
+				os.MkdirAll(filepath.Join(base, "from", "x"), 0o700)
+				os.Mkdir(filepath.Join(base, "to"), 0o700)
+				if err := target(filepath.Join(base, "to", "x")); err != nil {
+					t.Fatal(err)
+				}
+				from, to := open(t, filepath.Join(base, "from"), nil), open(t, filepath.Join(base, "to"), nil)
+				var err error
+				if way == "ByLook" {
+					err = renameByLook(int(from.file.Fd()), "x", int(to.file.Fd()), "x")
+				} else {
+					err = from.Rename("x", to, "x")
+				}
+				if !errors.Is(err, fs.ErrExist) {
+					t.Errorf("error %v, want exists", err)
+				}
+				if got := names(t, filepath.Join(base, "from")); len(got) != 1 {
+					t.Error("source vanished")
+				}
+			})
+		}
+	}
+}
+
+func TestRename_ByLookMovesDirectories(t *testing.T) {
+	base := t.TempDir()
+	os.MkdirAll(filepath.Join(base, "from", "x", "deep"), 0o700)
+	os.WriteFile(filepath.Join(base, "from", "file"), nil, 0o600)
+	d := open(t, base, nil)
+	from, err := d.Sub("from")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	if err := renameByLook(int(from.file.Fd()), "x", int(d.file.Fd()), "x"); err != nil {
+		t.Error(err)
+	}
+	if err := renameByLook(int(from.file.Fd()), "file", int(d.file.Fd()), "file"); !errors.Is(err, syscall.ENOTSUP) {
+		t.Errorf("file: %v, want refused", err)
+	}
+	if got := names(t, filepath.Join(base, "x")); !slices.Equal(got, []string{"deep"}) {
+		t.Errorf("moved folder holds %q", got)
+	}
+}
+
+func TestSync_StaysFailed(t *testing.T) {
+	calls := 0
+	d := open(t, t.TempDir(), func(op, name string, do func() error) error {
+		if op == "syncdir" {
+			if calls++; calls == 1 {
+				return syscall.EIO
+			}
+		}
+		return do()
+	})
+	for range 2 {
+		if err := d.Sync(); !errors.Is(err, ErrSync) || !errors.Is(err, syscall.EIO) {
+			t.Errorf("sync: %v", err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("synced %d times after a failure", calls-1)
+	}
+}
+
+// Each goroutine makes an entry, then syncs; when its Sync returns, a sync that began after its entry must be over.
+func TestSync_SharedButNeverTooEarly(t *testing.T) {
+	var clock, syncs atomic.Int64
+	var mu sync.Mutex
+	var covered int64
+	d := open(t, t.TempDir(), func(op, name string, do func() error) error {
+		if op != "syncdir" {
+			return do()
+		}
+		began := clock.Add(1)
+		syncs.Add(1)
+		err := do()
+		mu.Lock()
+		covered = max(covered, began)
+		mu.Unlock()
+		return err
+	})
+	var wg sync.WaitGroup
+	for range 64 {
+		wg.Go(func() {
+			for range 20 {
+				changed := clock.Add(1)
+				if err := d.Sync(); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				if covered < changed {
+					t.Errorf("change %d, only synced up to %d", changed, covered)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if n := syncs.Load(); n >= 64*20 {
+		t.Errorf("%d syncs for %d callers: nothing was shared", n, 64*20)
+	}
+}
+
+func TestNames_I19_OnlySingleElements(t *testing.T) {
+	d := open(t, t.TempDir(), nil)
+	for _, name := range []string{"", ".", "..", "a/b", "../x", "/etc", "a\x00b"} {
+		_, sub := d.Sub(name)
+		for what, err := range map[string]error{
+			"write": d.WriteFile(name, nil, 0o600), "mkdir": d.Mkdir(name, 0o700, -1), "unlink": d.Unlink(name),
+			"rmdir": d.Rmdir(name), "rename from": d.Rename(name, d, "x"), "rename to": d.Rename("x", d, name), "sub": sub,
+		} {
+			if err == nil || errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s %q reached the file system: %v", what, name, err)
+			}
+		}
+	}
+}
+
+func TestNames_HostileOnes(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir, nil)
+	for _, name := range []string{"new\nline", "\xff\xfe", strings.Repeat("ü", 127) + "x", " ", "-rf", `a\b`, "\x1b[31m"} {
+		if err := d.WriteFile(name, []byte(name), 0o600); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		f, _, err := OpenRegular(d.Root(), name)
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		f.Close()
+	}
+}
+
+func TestSub_I19_RefusesLinks(t *testing.T) {
+	base := t.TempDir()
+	os.Mkdir(filepath.Join(base, "real"), 0o700)
+	os.Symlink("real", filepath.Join(base, "inside"))
+	os.Symlink("/", filepath.Join(base, "outside"))
+	os.WriteFile(filepath.Join(base, "file"), nil, 0o600)
+	d := open(t, base, nil)
+	for _, name := range []string{"inside", "outside", "file"} {
+		if _, err := d.Sub(name); !errors.Is(err, syscall.ENOTDIR) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOpenRegular_I19_NothingButRegularFiles(t *testing.T) {
+	base := t.TempDir()
+	at := func(name string) string { return filepath.Join(base, name) }
+	os.MkdirAll(at("sub/deep"), 0o700)
+	os.WriteFile(at("sub/deep/ok"), []byte("ok"), 0o600)
+	os.Symlink("sub", at("dirlink"))
+	os.Symlink("deep/ok", at("sub/link"))
+	os.Symlink("/etc/passwd", at("out"))
+	os.Symlink("loop", at("loop"))
+	if err := syscall.Mkfifo(at("fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(fd)
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: at("sock")}); err != nil {
+		t.Log("no socket in this test:", err)
+	}
+	root := open(t, base, nil).Root()
+	f, info, err := OpenRegular(root, "sub/deep/ok")
+	if err != nil || info.Size() != 2 {
+		t.Fatalf("regular file: %v", err)
+	}
+	f.Close()
+	for _, name := range []string{"dirlink/deep/ok", "sub/link", "out", "loop", "fifo", "sock", "sub", "sub/../sub/deep/ok", "/etc/passwd", "../x", "", ".", "sub/", "a\x00"} {
+		if f, _, err := OpenRegular(root, name); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("%q: %v", name, err)
+			if f != nil {
+				f.Close()
+			}
+		}
+	}
+	if _, _, err := OpenRegular(root, "sub/missing"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+}
+
+func TestPending_DiscardLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir, nil)
+	p, err := d.Create("zip", 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(p, "half")
+	p.Discard()
+	p.Discard()
+	if err := p.Commit(); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("commit after discard: %v", err)
+	}
+	if got := names(t, dir); len(got) != 0 {
+		t.Errorf("left %q", got)
+	}
+}

@@ -1,0 +1,199 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pending is a file that does not have its name yet. Write to it, then [Pending.Commit], or [Pending.Discard] at any time.
+// One writer per name at a time.
+type Pending struct {
+	*os.File
+	dir  *Dir
+	name string
+	done bool
+}
+
+// Create begins the file name with exactly the mode perm, under a temporary name beside it.
+func (d *Dir) Create(name string, perm os.FileMode) (*Pending, error) {
+	if err := single("create", name); err != nil {
+		return nil, err
+	}
+	p := &Pending{dir: d, name: name}
+	if err := d.Unlink(p.temp()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	err := d.fault.run("create", name, func() (err error) {
+		p.File, err = d.root.OpenFile(p.temp(), os.O_RDWR|os.O_CREATE|os.O_EXCL, perm.Perm())
+		return err
+	})
+	if err != nil {
+		if p.File != nil {
+			p.Discard()
+		}
+		return nil, err
+	}
+	if err := p.Chmod(perm); err != nil {
+		p.Discard()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Temporary gives the name under which the file name is written before it has its own.
+func Temporary(name string) string {
+	const longest = 255 - len("..tmp")
+	if len(name) > longest {
+		name = name[:longest]
+	}
+	return "." + name + ".tmp"
+}
+
+func (p *Pending) temp() string { return Temporary(p.name) }
+
+// Write hides the embedded file's, so that tests can fail it.
+func (p *Pending) Write(b []byte) (n int, err error) {
+	err = p.dir.fault.run("write", p.name, func() (err error) {
+		n, err = p.File.Write(b)
+		return err
+	})
+	return n, err
+}
+
+// Commit syncs the file, closes it, gives it its name (replacing a file of that name) and syncs the directory. On failure
+// before the rename the file is thrown away; it is never synced twice.
+func (p *Pending) Commit() error {
+	if p.done {
+		return fmt.Errorf("commit %q: %w", p.name, fs.ErrClosed)
+	}
+	if err := p.dir.fault.run("sync", p.name, p.File.Sync); err != nil {
+		p.Discard()
+		return fmt.Errorf("sync %q: %w: %w", p.name, ErrSync, err)
+	}
+	p.done = true
+	err := p.File.Close()
+	if err == nil {
+		err = p.dir.fault.run("rename", p.name, func() error { return p.dir.root.Rename(p.temp(), p.name) })
+	}
+	if err != nil {
+		// Best effort, the first error counts; the next writer of this name removes what stays.
+		_ = p.dir.Unlink(p.temp())
+		return err
+	}
+	return p.dir.Sync()
+}
+
+// Discard throws the file away. After Commit it does nothing, so it can be deferred.
+func (p *Pending) Discard() {
+	if p.done {
+		return
+	}
+	p.done = true
+	// Nothing was promised about this file, and the next writer of its name removes what stays.
+	_ = p.File.Close()
+	_ = p.dir.Unlink(p.temp())
+}
+
+// WriteFile writes a small file whole or not at all, with exactly the mode perm, replacing a file of that name.
+func (d *Dir) WriteFile(name string, data []byte, perm os.FileMode) error {
+	p, err := d.Create(name, perm)
+	if err != nil {
+		return err
+	}
+	defer p.Discard()
+	if _, err := p.Write(data); err != nil {
+		return err
+	}
+	return p.Commit()
+}
+
+// OpenRegular opens the regular file at rel (slash-separated, relative to root) for reading. No element of rel is followed
+// when it is a link, no directory of another device is entered, and nothing but a regular file is opened: a FIFO does not
+// block, a device is not touched. The error wraps fs.ErrInvalid when what lies there is not a regular file. The FileInfo is that of the open file.
+func OpenRegular(root *os.Root, rel string) (*os.File, fs.FileInfo, error) {
+	if !fs.ValidPath(strings.ToValidUTF8(rel, "_")) || rel == "." || strings.Contains(rel, "\x00") {
+		return nil, nil, &os.PathError{Op: "open", Path: rel, Err: fs.ErrInvalid}
+	}
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { dir.Close() }() // read-only: its close has nothing to tell
+	parents, name := path.Split(rel)
+	for _, element := range strings.FieldsFunc(parents, func(r rune) bool { return r == '/' }) {
+		next, err := openDirAt(dir, element, rel)
+		if err != nil {
+			return nil, nil, err
+		}
+		dir.Close()
+		dir = next
+	}
+	return openFileAt(dir, name, rel)
+}
+
+func openDirAt(parent *os.File, name, rel string) (*os.File, error) {
+	fd, err := openat(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	if err == unix.ELOOP || err == unix.ENOTDIR {
+		return nil, &os.PathError{Op: "open", Path: rel, Err: fmt.Errorf("%q is not a directory: %w", name, fs.ErrInvalid)}
+	}
+	if err != nil {
+		return nil, pathError("open", rel, err)
+	}
+	dir := os.NewFile(uintptr(fd), name)
+	var here, there unix.Stat_t
+	if err := errors.Join(unix.Fstat(int(parent.Fd()), &here), unix.Fstat(fd, &there)); err != nil {
+		dir.Close()
+		return nil, pathError("stat", rel, err)
+	}
+	if here.Dev != there.Dev {
+		dir.Close()
+		return nil, &os.PathError{Op: "open", Path: rel, Err: fmt.Errorf("%q is a mount of another file system: %w", name, fs.ErrInvalid)}
+	}
+	return dir, nil
+}
+
+func openFileAt(dir *os.File, name, rel string) (*os.File, fs.FileInfo, error) {
+	notRegular := &os.PathError{Op: "open", Path: rel, Err: fmt.Errorf("not a regular file: %w", fs.ErrInvalid)}
+	var st unix.Stat_t
+	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return nil, nil, pathError("stat", rel, err)
+	}
+	runtime.KeepAlive(dir)
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, nil, notRegular // opening a device can already do something
+	}
+	fd, err := openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if err == unix.ELOOP || err == unix.ENXIO {
+		return nil, nil, notRegular // swapped since the look
+	}
+	if err != nil {
+		return nil, nil, pathError("open", rel, err)
+	}
+	file := os.NewFile(uintptr(fd), rel)
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = notRegular
+	}
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return file, info, nil
+}
+
+func openat(dir *os.File, name string, flags int) (int, error) {
+	for {
+		fd, err := unix.Openat(int(dir.Fd()), name, flags, 0)
+		runtime.KeepAlive(dir)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package emulator
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind says how a call fails. There is one exported name per kind, so that a test cannot name one that does not exist.
+type Kind string
+
+// The kinds. Those of the first group can strike before the call was carried out or, with Fault.Done, after it; those
+// of the second spoil an answer and so only come after the work; those of the third concern one op.
+const (
+	None   Kind = ""
+	Abort  Kind = "abort"  // the connection dies without an answer
+	Status Kind = "status" // an error answer with Fault.Status (default 503) and perhaps Retry-After
+	HTML   Kind = "html"   // 200 and a proxy's HTML page
+	Refuse Kind = "refuse" // no connection at all through Transport (never done); elsewhere as Abort
+
+	Cut      Kind = "cut"      // the connection dies in the middle of the answer
+	Garble   Kind = "garble"   // right status and length, body garbled
+	Truncate Kind = "truncate" // the body ends half way, with a matching length
+	Empty    Kind = "empty"    // the body is empty
+	Trickle  Kind = "trickle"  // the body comes in eight pieces over Fault.Linger
+
+	CutRequest    Kind = "cut-request"    // upload: the connection dies when half of the body was read; nothing is stored
+	DeadToken     Kind = "dead-token"     // upload: the URL's temporary credentials died early; it never works again
+	Vanish        Kind = "vanish"         // upload: answered with 200, but nothing is stored
+	MissingAnswer Kind = "missing-answer" // register: one document is left out of the answer
+	MissingURL    Kind = "missing-url"    // register: one answer has no URL
+	ExtraAnswer   Kind = "extra-answer"   // register: an answer for a clientUUID that nobody sent
+	ForeignAnswer Kind = "foreign-answer" // register: one answer carries a clientUUID that nobody sent
+	DoubleBumID   Kind = "double-bumid"   // register: two answers carry one bumId (a batch of one: the answer twice)
+)
+
+var kinds = []Kind{None, Abort, Status, HTML, Refuse, Cut, Garble, Truncate, Empty, Trickle, CutRequest, DeadToken,
+	Vanish, MissingAnswer, MissingURL, ExtraAnswer, ForeignAnswer, DoubleBumID}
+
+// Fault is what befalls one call. Delays alone, with Kind None, make it late.
+type Fault struct {
+	Kind   Kind
+	Done   bool          // the call was carried out before it failed
+	Delay  time.Duration // before the call is carried out
+	Linger time.Duration // between the work and the answer
+	Lag    time.Duration // what was registered or stored shows, and counts, only so much later
+
+	Status         int           // of kind Status
+	RetryAfter     time.Duration // sent when positive, rounded to seconds
+	RetryAfterDate bool          // Retry-After as a date
+}
+
+// Faults say which calls fail. The ops are register, upload, status, status-list, index, download, token, vaults, and
+// unknown for paths that do not exist; "upload" is every call to the object store.
+type Faults struct {
+	Rules []Rule                          // tried in order, the first that fires is taken
+	Hook  func(op string, n int) Fault    // asked before the rules with the n-th call of op since the start, from 1
+}
+
+// Rule makes calls fail at random.
+type Rule struct {
+	Op    string  // empty: every op
+	Rate  float64 // 0 to 1
+	Fault Fault
+}
+
+// ParseRule reads "op:kind:rate", as in "upload:abort:0.1" or "*:status:0.05"; "abort-done" is the form that fails
+// after the work, a number ("register:429:0.2") is an error answer with that status and a Retry-After of 2 s, and
+// "late" waits five seconds before and after the work.
+func ParseRule(text string) (Rule, error) {
+	parts := strings.Split(text, ":")
+	if len(parts) != 3 {
+		return Rule{}, fmt.Errorf("fault rule %q is not op:kind:rate", text)
+	}
+	rate, err := strconv.ParseFloat(parts[2], 64)
+	if err != nil {
+		return Rule{}, fmt.Errorf("fault rule %q: rate %q is no number", text, parts[2])
+	}
+	r := Rule{Op: strings.TrimPrefix(parts[0], "*"), Rate: rate}
+	word, done := strings.CutSuffix(parts[1], "-done")
+	r.Fault = Fault{Kind: Kind(word), Done: done}
+	if code, err := strconv.Atoi(word); err == nil {
+		r.Fault = Fault{Kind: Status, Status: code, Done: done, RetryAfter: 2 * time.Second}
+	} else if word == "late" {
+		r.Fault = Fault{Delay: 5 * time.Second, Linger: 5 * time.Second}
+	}
+	return r, r.check()
+}
+
+var ops = []string{"register", "upload", "status", "status-list", "index", "download", "token", "vaults", "unknown"}
+
+func (r Rule) check() error {
+	switch {
+	case r.Op != "" && !slices.Contains(ops, r.Op):
+		return fmt.Errorf("fault rule: op %q is none of %q", r.Op, ops)
+	case !(r.Rate >= 0 && r.Rate <= 1):
+		return fmt.Errorf("fault rule: rate %v is not between 0 and 1", r.Rate)
+	case !slices.Contains(kinds, r.Fault.Kind):
+		return fmt.Errorf("fault rule: kind %q is none of %q", r.Fault.Kind, kinds[1:])
+	case r.Fault.Status != 0 && (r.Fault.Status < 300 || r.Fault.Status > 599):
+		return fmt.Errorf("fault rule: status %d is no error answer", r.Fault.Status)
+	}
+	return nil
+}
+
+func (f Faults) check() error {
+	var errs []error
+	for _, r := range f.Rules {
+		errs = append(errs, r.check())
+	}
+	return errors.Join(errs...)
+}
+
+// nextFault counts the call and decides its fate. The hook runs without the lock, so it may ask the server.
+func (s *Server) nextFault(op string) (n int, f Fault) {
+	s.mu.Lock()
+	s.counts[op]++
+	n = s.counts[op]
+	hook := s.faults.Hook
+	for _, r := range s.faults.Rules {
+		if (r.Op == "" || r.Op == op) && s.chance() < r.Rate {
+			f = r.Fault
+			break
+		}
+	}
+	s.mu.Unlock()
+	if hook != nil {
+		if h := hook(op, n); h != (Fault{}) {
+			f = h
+		}
+	}
+	if !slices.Contains(kinds, f.Kind) {
+		panic(fmt.Sprintf("emulator: fault hook gave the unknown kind %q", f.Kind))
+	}
+	return n, f
+}
+
+// chance draws from [0,1). The caller holds mu.
+func (s *Server) chance() float64 { return float64(s.rng.Uint64()>>11) / (1 << 53) }
+
+// draw picks a duration between the two, ends included. The caller holds mu.
+func (s *Server) draw(from, to time.Duration) time.Duration {
+	return from + time.Duration(s.chance()*float64(to-from+1))
+}
+
+// hex draws n random bytes as hex digits. The caller holds mu.
+func (s *Server) hex(n int) string {
+	var b []byte
+	for len(b) < n {
+		b = binary.LittleEndian.AppendUint64(b, s.rng.Uint64())
+	}
+	return fmt.Sprintf("%x", b[:n])
+}
+
+// before reports whether the fault strikes instead of the work.
+func (f Fault) before() bool {
+	switch f.Kind {
+	case Abort, Status, HTML:
+		return !f.Done
+	case Refuse, CutRequest:
+		return true
+	}
+	return false
+}
+
+// label names the fault in the journal.
+func (f Fault) label() string {
+	name := string(f.Kind)
+	if f.Kind == Status {
+		name += "-" + strconv.Itoa(f.status())
+	}
+	if f.Done {
+		name += "-done"
+	}
+	if f.Delay > 0 || f.Linger > 0 {
+		name = strings.TrimPrefix(name+"+late", "+")
+	}
+	if f.Lag > 0 {
+		name = strings.TrimPrefix(name+"+lag", "+")
+	}
+	return name
+}
+
+func (f Fault) status() int {
+	if f.Status == 0 {
+		return 503
+	}
+	return f.Status
+}
+
+// pause waits, or reports false when the caller is gone.
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,54 @@
+package emulator
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Readings choose between the plausible meanings of what the specification leaves open. The zero value is the most
+// likely reading everywhere; a word that is not listed is an error of New and SetReadings.
+type Readings struct {
+	URLForm          string // archiveFileURL: object | string | headers | fields (the last two must be sent with the PUT)
+	InOrder          bool   // registrations answered in the order they were sent, not shuffled
+	Repeat           string // a clientUUID seen before: new | refuse (400) | same (its bumId, with a fresh URL)
+	LatePackage      string // a package that lands after the window: archive | ignore
+	BadCredentials   int    // wrong credentials: 403 | 401
+	BasicEncoding    string // of user and password in the Basic header: raw | rfc6749
+	ErrorBody        string // message | Message | detail | detail-list | error | oauth | service | network | wrapped | xml | empty | html
+	NumbersAsStrings bool   // numbers come as strings, and the index's amounts, usually strings, as numbers
+	InProgressWord   string // reported instead of ArchivingInProgress
+	ETag             string // of a stored object: md5 | kms (32 hex digits that are no MD5) | none
+	Download         string // bytes | redirect | json (with a pre-signed URL)
+	VaultList        string // objects | ids | wrapped
+	RedirectTo       string // every API call is first sent on by 307: "same" host, or the base address of another
+}
+
+func (r *Readings) check() error {
+	setDefault(&r.BadCredentials, 403)
+	if r.BadCredentials != 401 && r.BadCredentials != 403 {
+		return fmt.Errorf("reading BadCredentials: %d is neither 401 nor 403", r.BadCredentials)
+	}
+	return errors.Join(
+		choose("URLForm", &r.URLForm, "object", "string", "headers", "fields"),
+		choose("Repeat", &r.Repeat, "new", "refuse", "same"),
+		choose("LatePackage", &r.LatePackage, "archive", "ignore"),
+		choose("BasicEncoding", &r.BasicEncoding, "raw", "rfc6749"),
+		choose("ErrorBody", &r.ErrorBody, "message", "Message", "detail", "detail-list", "error", "oauth", "service",
+			"network", "wrapped", "xml", "empty", "html"),
+		choose("ETag", &r.ETag, "md5", "kms", "none"),
+		choose("Download", &r.Download, "bytes", "redirect", "json"),
+		choose("VaultList", &r.VaultList, "objects", "ids", "wrapped"),
+	)
+}
+
+// choose sets an empty word to the first of the allowed ones and refuses any other.
+func choose(name string, word *string, allowed ...string) error {
+	if *word == "" {
+		*word = allowed[0]
+	}
+	if !slices.Contains(allowed, *word) {
+		return fmt.Errorf("reading %s: %q is none of %q", name, *word, allowed)
+	}
+	return nil
+}

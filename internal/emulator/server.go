@@ -1,0 +1,266 @@
+package emulator
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Config is what an emulator is made of. Only Dir, one pair of credentials and one vault are required.
+type Config struct {
+	Dir   string           // journal, keys and stored packages; made if missing; one Server at a time
+	Clock func() time.Time // default time.Now; judges windows, tokens, archiving, and gives every Date header
+
+	// StoreURL gives the base address of the object store, with a bucket path if any, as "https://host:port/bucket".
+	// It is asked at each registration, so it may be filled once the listener is known. Default: the host that the
+	// registration was sent to, under "/packages".
+	StoreURL func() string
+
+	Username, Secret       string // HTTP Basic for the API; not offered when both are empty
+	ClientID, ClientSecret string // OAuth 2.0 client credentials; not offered when both are empty
+	Scopes                 []string
+	RequireScope           string        // a bearer token without this scope gets 403; empty: any token will do
+	TokenLife              time.Duration // default 1h
+
+	Vaults          []Vault
+	RequestIDHeader string // default X-SVC-REQUEST-ID
+
+	Window                 time.Duration // life of an upload URL in whole seconds, default 15m
+	ArchiveMin, ArchiveMax time.Duration // time from upload to the final state, drawn evenly between the two
+	MaxBatch               int           // documents in one registration, default 500
+	MaxBody                int64         // bytes of one registration, default 6,000,000
+	MaxPackage             int64         // bytes of one package that archives, default 100,000,000
+
+	// FailDocument returns the message with which archiving of a document fails, "" when it succeeds; nth says the
+	// how manieth registration of its clientUUID this is, from 1. Default: documentIds that begin with FAIL-ONCE fail
+	// at the first registration, those that begin with FAIL always.
+	FailDocument func(documentID string, nth int) string
+
+	Seed     uint64 // of every random choice
+	Readings Readings
+	Faults   Faults
+}
+
+// Vault is one vault that the credentials may use.
+type Vault struct{ ID, Name string }
+
+// Server is the emulated service. It is safe for concurrent use.
+type Server struct {
+	cfg     Config
+	keys    keys
+	mux     *http.ServeMux
+	journal *journal
+
+	mu       sync.Mutex
+	book     *book          // guarded by mu
+	readings Readings       // guarded by mu
+	faults   Faults         // guarded by mu
+	counts   map[string]int // calls per op since the start; guarded by mu
+	rng      *rand.ChaCha8  // guarded by mu
+}
+
+// New opens the emulator that lives in cfg.Dir, with everything it knew when it ended, or makes a new one there. Close
+// gives the directory free again.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.fill(); err != nil {
+		return nil, fmt.Errorf("configure emulator: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Join(cfg.Dir, "objects"), 0o700); err != nil {
+		return nil, fmt.Errorf("make emulator directory: %w", err)
+	}
+	k, err := openKeys(filepath.Join(cfg.Dir, "keys.json"))
+	if err != nil {
+		return nil, fmt.Errorf("open emulator keys: %w", err)
+	}
+	s := &Server{
+		cfg: cfg, keys: k, mux: http.NewServeMux(), book: newBook(), counts: map[string]int{},
+		readings: cfg.Readings, faults: cfg.Faults,
+	}
+	replayed := uint64(0)
+	s.journal, err = openJournal(filepath.Join(cfg.Dir, "journal.jsonl"), func(l line) {
+		replayed++
+		s.book.apply(l)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open emulator journal: %w", err)
+	}
+	s.rng = newRand(cfg.Seed, replayed) // a restart must not draw the same ids again
+	s.routes()
+	return s, nil
+}
+
+// Close closes the journal. Requests that are still served fail from then on.
+func (s *Server) Close() error { return s.journal.close() }
+
+// routes is the seam where further interfaces of the service join: one line per endpoint, each with the op by which
+// faults and the journal know it. What matches nothing here does not exist, which this service answers with 502.
+func (s *Server) routes() {
+	const vault, doc = "/v1/vaults/{vault}", "/v1/vaults/{vault}/documents"
+	s.handle("POST /v1/tokens", s.serve("token", s.grantToken))
+	s.handle("GET /v1/vaults", s.serve("vaults", s.guarded(s.listVaults)))
+	s.handle("POST "+doc, s.serve("register", s.inVault(s.register)))
+	s.handle("GET "+doc+"/status", s.serve("status-list", s.inVault(s.statusList)))
+	s.handle("GET "+doc+"/{bumId}/status", s.serve("status", s.inVault(s.status)))
+	s.handle("GET "+doc+"/{bumId}", s.serve("download", s.inVault(s.download)))
+	s.handle("GET "+vault+"/index", s.serve("index", s.inVault(s.index)))
+	s.handle("/", s.serve("unknown", s.noSuchPath))
+}
+
+// handle keeps HEAD out: a GET pattern of the standard mux would answer it.
+func (s *Server) handle(pattern string, h http.HandlerFunc) {
+	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			h = s.serve("unknown", s.noSuchPath)
+		}
+		h(w, r)
+	})
+}
+
+func (s *Server) noSuchPath(*call) reply {
+	return s.refuse(http.StatusBadGateway, "NoSuchPath", "the URI or endpoint does not exist")
+}
+
+// movedPrefix marks a call that has followed a redirect of Readings.RedirectTo.
+const movedPrefix = "/moved"
+
+// API serves the service's own host: the paths below /v1.
+func (s *Server) API() http.Handler {
+	unknown := s.serve("unknown", s.noSuchPath)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r2 := r
+		if p, ok := strings.CutPrefix(r.URL.Path, movedPrefix); ok {
+			r2 = r.Clone(r.Context())
+			r2.URL.Path, r2.URL.RawPath = p, strings.TrimPrefix(r.URL.RawPath, movedPrefix)
+		}
+		// The mux would send an unclean path elsewhere; here it simply does not exist.
+		if r2.URL.Path != path.Clean(r2.URL.Path) {
+			unknown(w, r2)
+			return
+		}
+		s.mux.ServeHTTP(w, r2)
+	})
+}
+
+// Store serves the object store's host. It takes pre-signed PUT and GET only.
+func (s *Server) Store() http.Handler { return s.serve("upload", s.storeObject) }
+
+// ServeHTTP serves API and Store on one host: what lies under the path of StoreURL is the store's.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.isStore(r) {
+		s.Store().ServeHTTP(w, r)
+		return
+	}
+	s.API().ServeHTTP(w, r)
+}
+
+func (s *Server) isStore(r *http.Request) bool {
+	u, err := url.Parse(s.storeURL(r))
+	if err != nil || u.Host != r.Host || strings.HasPrefix(r.URL.Path, "/v1/") {
+		return false
+	}
+	return strings.HasPrefix(r.URL.Path, strings.TrimSuffix(u.Path, "/")+"/")
+}
+
+func (s *Server) storeURL(r *http.Request) string {
+	if s.cfg.StoreURL != nil {
+		return strings.TrimSuffix(s.cfg.StoreURL(), "/")
+	}
+	return baseURL(r) + "/packages"
+}
+
+func baseURL(r *http.Request) string {
+	if r.TLS != nil {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+func (c *Config) fill() error {
+	setDefault(&c.Window, 15*time.Minute)
+	setDefault(&c.TokenLife, time.Hour)
+	setDefault(&c.MaxBatch, 500)
+	setDefault(&c.MaxBody, 6_000_000)
+	setDefault(&c.MaxPackage, 100_000_000)
+	setDefault(&c.RequestIDHeader, "X-SVC-REQUEST-ID")
+	if c.ArchiveMax < c.ArchiveMin {
+		c.ArchiveMax = c.ArchiveMin
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.FailDocument == nil {
+		c.FailDocument = failByPrefix
+	}
+	switch {
+	case c.Dir == "":
+		return errors.New("no directory given")
+	case c.Username+c.Secret == "" && c.ClientID+c.ClientSecret == "":
+		return errors.New("no credentials given: neither Basic nor OAuth")
+	case len(c.Vaults) == 0:
+		return errors.New("no vault given")
+	case c.Window < time.Second || c.Window > 7*24*time.Hour || c.Window%time.Second != 0:
+		return fmt.Errorf("window %v is not a whole number of seconds up to seven days", c.Window)
+	}
+	return errors.Join(c.Readings.check(), c.Faults.check())
+}
+
+func setDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+func failByPrefix(documentID string, nth int) string {
+	if strings.HasPrefix(documentID, "FAIL-ONCE") && nth > 1 {
+		return ""
+	}
+	if strings.HasPrefix(documentID, "FAIL") {
+		return "archiving refused by configuration of the vault"
+	}
+	return ""
+}
+
+func newRand(seed, salt uint64) *rand.ChaCha8 {
+	var b [32]byte
+	for i := range 8 {
+		b[i], b[8+i] = byte(seed>>(8*i)), byte(salt>>(8*i))
+	}
+	return rand.NewChaCha8(b)
+}
+
+// SetReadings changes the readings for the calls that come after it.
+func (s *Server) SetReadings(r Readings) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readings = r
+	return nil
+}
+
+// SetFaults changes the faults for the calls that come after it; the zero value is calm.
+func (s *Server) SetFaults(f Faults) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults = f
+	return nil
+}
+
+func (s *Server) reading() Readings {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.readings
+}

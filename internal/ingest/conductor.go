@@ -1,0 +1,224 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/window"
+)
+
+// Config is what a conductor works with. All fields are needed.
+type Config struct {
+	Ledger  Ledger
+	Index   Index
+	Vault   Vault
+	Drops   []Drop
+	Planner *window.Planner
+	Now     func() archive.Instant
+	Log     *slog.Logger
+
+	Workers   int           // uploads at once
+	BatchSize int           // documents in one registration
+	BatchWait time.Duration // for a batch to fill
+	PollMin   time.Duration // between two questions about one document
+	PollMax   time.Duration
+	Grace     time.Duration // unclear_grace
+	// Room says why nothing may be packed just now (spool full, disk nearly full); nil: there is room.
+	Room func() error
+}
+
+// Conductor runs the steps of every entry.
+type Conductor struct {
+	cfg     Config
+	drops   map[string]Drop
+	routes  *routes
+	runners map[ledger.Step]*runner
+	wg      sync.WaitGroup // pieces of work under way
+
+	md5ETags atomic.Bool // the store was seen to answer with MD5 ETags
+	refusals refusals
+	crossed  atomic.Int32 // answers with cross-wiring since the start
+	lists    lists
+	words    sync.Map // unfamiliar words that were reported: word → true
+}
+
+// New returns a conductor; it does nothing before Run.
+func New(cfg Config) *Conductor {
+	c := &Conductor{cfg: cfg, drops: map[string]Drop{}, routes: newRoutes(), runners: map[ledger.Step]*runner{}}
+	c.refusals.by = map[archive.VaultID]map[archive.Key]bool{}
+	c.lists.last = map[archive.VaultID]time.Time{}
+	for _, d := range cfg.Drops {
+		c.drops[d.Name] = d
+	}
+	for _, s := range []step{c.sealStep(), c.registerStep(), c.uploadStep(), c.askStep(), c.placeStep(), c.disposeStep()} {
+		c.runners[s.name] = c.runner(s)
+	}
+	return c
+}
+
+// stopGrace is how long calls under way may go on after the stop was asked for.
+const stopGrace = 4 * time.Second
+
+// Run works until ctx ends, then gives what is under way a few seconds, and returns
+// when nothing runs any more. Its error is one of the ledger; nothing remote ends it.
+func (c *Conductor) Run(ctx context.Context) error {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	g, stop := errgroup.WithContext(ctx)
+	for _, r := range c.runners {
+		g.Go(func() error { return r.loop(stop, work) })
+	}
+	err := g.Wait()
+	grace := time.AfterFunc(stopGrace, cancel)
+	defer grace.Stop()
+	c.wg.Wait()
+	return err
+}
+
+// Pauses lists the routes that rest, with why and until when.
+func (c *Conductor) Pauses() []Pause { return c.routes.list() }
+
+// Idle reports whether no piece of work is under way.
+func (c *Conductor) Idle() bool {
+	for _, r := range c.runners {
+		if !r.idle() {
+			return false
+		}
+	}
+	return true
+}
+
+// Claimed commits the entry of a folder that lies in the claimed area: at the claim,
+// and again for each folder found there without an entry.
+func (c *Conductor) Claimed(k archive.Key, ev ledger.ClaimedFolder) {
+	c.cfg.Ledger.Submit([]ledger.Change{{Key: k, Events: []ledger.Event{ev}, At: c.cfg.Now()}}, func(rs []ledger.Result) {
+		for _, res := range rs {
+			c.note(res)
+		}
+	})
+}
+
+// note logs a result once and wakes the step that is due next.
+func (c *Conductor) note(res ledger.Result) {
+	if _, stale := errors.AsType[*ledger.StaleError](res.Err); stale {
+		return // somebody else was faster; what is due is asked anew
+	}
+	if res.Err != nil {
+		if _, taken := errors.AsType[*ledger.TakenError](res.Err); !taken {
+			c.cfg.Log.Error("change not committed", "key", res.Key, "err", res.Err)
+		}
+		return
+	}
+	e := res.Entry
+	c.logState(e)
+	if s, _, ok := ledger.Due(e); ok {
+		c.runners[s].nudge()
+	}
+	if e.State != ledger.Registered && e.State != ledger.Sending {
+		c.runners[ledger.Register].nudge() // a ticket's place may be free
+	}
+}
+
+func (c *Conductor) logState(e ledger.Entry) {
+	attrs := []any{"key", e.Key, "state", e.State, "source", e.Source, "drop", e.Drop, "attempt", e.Attempt}
+	if r := e.Current(); r != nil {
+		attrs = append(attrs, "bumId", r.Ticket.Remote)
+	}
+	level := slog.LevelDebug
+	switch {
+	case e.State == ledger.Quarantined || e.Contradicted:
+		level = slog.LevelError
+	case e.State == ledger.Rejected || e.State == ledger.Unclear:
+		level = slog.LevelWarn
+	case e.State == ledger.Archived && e.Source == ledger.Claimed:
+		level = slog.LevelInfo
+	}
+	if e.Cause.Code != "" {
+		attrs = append(attrs, "cause", e.Cause.Code)
+	}
+	c.cfg.Log.Log(context.TODO(), level, "entry", attrs...)
+}
+
+// later postpones the step that is due, longer each time.
+func (c *Conductor) later(e ledger.Entry, cause ledger.Cause) ledger.Postponed {
+	return ledger.Postponed{NotBefore: c.retryAt(e, 0), Cause: cause}
+}
+
+const (
+	firstRetry = 2 * time.Second
+	maxRetry   = 5 * time.Minute
+)
+
+// retryAt returns when a failed attempt may be repeated: later each time, and not
+// before the other side asked for.
+func (c *Conductor) retryAt(e ledger.Entry, retryAfter time.Duration) time.Time {
+	return c.cfg.Now().Wall.Add(max(retryAfter, backoff(int(e.Attempt), firstRetry, maxRetry)))
+}
+
+func localFault(err error) ledger.Cause { return ledger.Cause{Code: "local-fault", Text: err.Error()} }
+
+// change wraps events that follow from what was just done.
+func (c *Conductor) change(e ledger.Entry, evs ...ledger.Event) ledger.Change {
+	return ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: c.cfg.Now()}
+}
+
+// collision answers a change that was not made because an identity or a number
+// belongs elsewhere: the entry is looked at again, or is stopped.
+func (c *Conductor) collision(es []ledger.Entry, res ledger.Result) (ledger.Change, bool) {
+	taken, ok := errors.AsType[*ledger.TakenError](res.Err)
+	if !ok {
+		return ledger.Change{}, false
+	}
+	for _, e := range es {
+		if e.Key != res.Key {
+			continue
+		}
+		if e.State == ledger.Registering {
+			c.crossWired(e.Vault)
+			return c.change(e, ledger.CrossWired{Cause: ledger.Cause{Code: "bumid-taken",
+				Text: fmt.Sprintf("the service gave this document a number that belongs to entry %s", taken.By)}}), true
+		}
+		return c.change(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "identity-taken"}}), true
+	}
+	return ledger.Change{}, false
+}
+
+// configured returns the drop that an entry came from.
+func (c *Conductor) configured(e ledger.Entry) (Drop, error) {
+	d, ok := c.drops[e.Drop]
+	if !ok {
+		return Drop{}, fmt.Errorf("drop %q is not configured any more; put it back, or its folders stay claimed", e.Drop)
+	}
+	return d, nil
+}
+
+// drop returns the drop that an entry came from where its folder can be worked in.
+func (c *Conductor) drop(e ledger.Entry) (Drop, error) {
+	d, err := c.configured(e)
+	if err != nil {
+		return d, err
+	}
+	if err := d.Unavailable(); err != nil {
+		return d, err
+	}
+	if c.routes.opens("drop " + e.Drop) {
+		c.cfg.Log.Info("drop works again", "drop", e.Drop)
+	}
+	return d, nil
+}
+
+func dropLane(e ledger.Entry) lane { return lane{route: "drop " + e.Drop, group: e.Key.String()} }
+
+func vaultRoute(v archive.VaultID) string { return "vault " + string(v) }
+
+// storeRoute is the object store behind the tickets' addresses.
+const storeRoute = "store"

@@ -1,0 +1,141 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Ledger is where entries live and where every change is committed.
+type Ledger interface {
+	// Submit commits the changes and then calls then, which must not block.
+	Submit(cs []ledger.Change, then func([]ledger.Result))
+	// Due returns entries whose step is due, but for those that skip names, and when
+	// the next one will be.
+	Due(s ledger.Step, now time.Time, limit int, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error)
+	Entry(archive.Key) (ledger.Entry, bool, error)
+	Document(archive.Key) (ledger.Document, bool, error)
+}
+
+// Index finds the entry that holds an identity.
+type Index interface {
+	ByID(archive.ID) (archive.Key, bool, error)
+	ByContent(archive.Digest) (archive.Key, bool, error)
+}
+
+// Vault speaks to the archive service. Its errors are *RemoteError.
+type Vault interface {
+	Register(ctx context.Context, v archive.VaultID, frozen []archive.Request) (Answer, error)
+	// Upload sends the package once and returns the store's ETag where it is an MD5.
+	Upload(ctx context.Context, t archive.Ticket, p archive.Package) (etag string, err error)
+	Status(ctx context.Context, v archive.VaultID, r archive.RemoteID) (archive.Receipt, error)
+	StatusList(ctx context.Context, v archive.VaultID) ([]archive.Receipt, error)
+}
+
+// Answer is what a registration brought, matched by identity alone.
+type Answer struct {
+	Tickets map[archive.ID]archive.Ticket
+	Barred  map[archive.ID]string // registered, but the ticket is against policy: why
+	Crossed map[archive.ID]string // given twice, or sharing a number with another: why
+	Foreign int                   // records for identities that were not asked for
+}
+
+// Packer turns a claimed folder into a sealed ZIP.
+type Packer interface {
+	// Look returns the folder's fingerprint now.
+	Look(e ledger.Entry) (archive.Digest, error)
+	// Pack seals the folder into the spool. Its error is a *RefusedError for the
+	// document's own faults, ErrChanged when a file changed meanwhile, and anything
+	// else for the environment's.
+	Pack(ctx context.Context, e ledger.Entry) (Packed, error)
+	// Spooled returns the package where it lies, or an error wrapping fs.ErrNotExist.
+	Spooled(e ledger.Entry) (archive.Package, error)
+	// Drop removes the spooled package, if any.
+	Drop(e ledger.Entry) error
+}
+
+// Packed is a sealed ZIP with all that the ledger wants to know.
+type Packed struct {
+	Sealed   ledger.Sealed
+	Document ledger.Document
+}
+
+// Mover moves a source to where it belongs when its entry has ended.
+type Mover interface {
+	// Destination proposes a free place, relative to the drop folder.
+	Destination(e ledger.Entry, now time.Time) (string, error)
+	// Place writes what people should read into the folder and moves it to e.Dest.
+	// It does nothing when that was done before. ErrTaken: another folder lies there.
+	Place(ctx context.Context, e ledger.Entry, d ledger.Document) error
+	// Dispose moves or deletes a kept source, file by file, after checking each. Its
+	// error is a *RefusedError where something there must not be removed.
+	Dispose(ctx context.Context, e ledger.Entry, d ledger.Document) error
+}
+
+// Drop is one drop folder as the conductor sees it.
+type Drop struct {
+	Name        string
+	Vault       archive.VaultID
+	Settle      time.Duration
+	HoldSame    bool          // same_content: hold
+	Grace       time.Duration // before a kept source is disposed of
+	DisposeTo   string        // where a disposed source goes; empty: nowhere
+	Disposes    bool          // false: kept sources stay
+	Packer      Packer
+	Mover       Mover
+	Unavailable func() error // returns why the folder cannot be worked in just now
+}
+
+// Errors of the ports.
+var (
+	ErrChanged = errors.New("a file changed while it was read")
+	ErrTaken   = errors.New("another folder lies at the destination")
+)
+
+// RefusedError says that the document itself, or what lies beside it, is at fault.
+type RefusedError struct{ Cause ledger.Cause }
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.Cause.Code + ": " + e.Cause.Text }
+
+// Outcome says what a failed call may have done.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Unanswered Outcome = iota // it may have been done
+	NotSent                   // provably no byte of it arrived
+	TurnedAway                // answered, certainly not done, and not the document's fault
+	Refused                   // answered, certainly not done: the request itself
+)
+
+// RemoteError is a call to the service or the store that did not succeed.
+type RemoteError struct {
+	Outcome    Outcome
+	Code       string        // stable, for machines: "http-403", "timeout", "dns"
+	Text       string        // for a person, with the request's id; no secret
+	RetryAfter time.Duration // asked for by the other side, capped; zero: none
+	Overload   bool          // 429, 503: slow down
+	Missing    bool          // 404
+	Err        error
+}
+
+// Error implements error.
+func (e *RemoteError) Error() string { return e.Text }
+
+// Unwrap returns the cause.
+func (e *RemoteError) Unwrap() error { return e.Err }
+
+// asRemote makes sure that an unforeseen error counts as the least certain outcome.
+func asRemote(err error) *RemoteError {
+	if r, ok := errors.AsType[*RemoteError](err); ok {
+		return r
+	}
+	return &RemoteError{Outcome: Unanswered, Code: "unforeseen", Text: fmt.Sprint(err), Err: err}
+}
+
+func (e *RemoteError) cause() ledger.Cause { return ledger.Cause{Code: e.Code, Text: e.Text} }

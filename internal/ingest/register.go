@@ -1,0 +1,192 @@
+package ingest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// maxBody bounds the bytes of one registration.
+const maxBody = 4_000_000
+
+// registerStep asks for tickets, many documents at once, and only for as many as
+// can be uploaded in time.
+func (c *Conductor) registerStep() step {
+	return step{
+		name: ledger.Register, width: 2, batch: c.cfg.BatchSize, linger: c.cfg.BatchWait,
+		lane: func(e ledger.Entry) lane {
+			l := lane{route: vaultRoute(e.Vault), group: string(e.Vault), most: int(e.Part)}
+			return l
+		},
+		limit: c.affordable,
+		intend: func(e ledger.Entry, _ archive.Instant) ([]ledger.Event, bool, error) {
+			return []ledger.Event{ledger.RegisterIntended{}}, true, nil
+		},
+		do: c.register,
+	}
+}
+
+// affordable returns how many of the ready entries may be given a ticket now.
+func (c *Conductor) affordable(ready []ledger.Entry) (int, error) {
+	if _, rests := c.routes.rests(storeRoute, c.cfg.Now().Wall); rests {
+		return 0, nil // a ticket would only run out
+	}
+	holding, _, err := c.cfg.Ledger.Due(ledger.Upload, c.cfg.Now().Wall.Add(24*time.Hour), 100_000, nil)
+	if err != nil {
+		return 0, err
+	}
+	var granted, waiting []int64
+	for _, e := range holding {
+		granted = append(granted, e.Package.Size)
+	}
+	for _, e := range ready {
+		waiting = append(waiting, e.Package.Size)
+	}
+	return c.cfg.Planner.Plan(waiting, granted), nil
+}
+
+func (c *Conductor) register(ctx context.Context, es []ledger.Entry) []ledger.Change {
+	var frozen []archive.Request
+	var asked, rest []ledger.Entry
+	size := 0
+	for _, e := range es {
+		doc, ok, err := c.cfg.Ledger.Document(e.Key)
+		if err != nil || !ok {
+			c.cfg.Log.Error("document missing in the ledger", "key", e.Key, "err", err)
+			rest = append(rest, e)
+			continue
+		}
+		req := archive.Freeze(e.ID, doc.Metadata)
+		if size += len(req.Body); size > maxBody && len(frozen) > 0 {
+			rest = append(rest, e)
+			continue
+		}
+		frozen, asked = append(frozen, req), append(asked, e)
+	}
+	changes := c.each(rest, func(e ledger.Entry) ledger.Event {
+		return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall.Add(time.Second), Cause: ledger.Cause{Code: "left-out"}}
+	})
+	if len(asked) == 0 {
+		return changes
+	}
+	vault := asked[0].Vault
+	answer, err := c.cfg.Vault.Register(ctx, vault, frozen)
+	if err != nil {
+		return append(changes, c.registerFault(vault, asked, asRemote(err))...)
+	}
+	return append(changes, c.tickets(vault, asked, answer)...)
+}
+
+// tickets books an answer: what it gives a document exactly once is that
+// document's; whatever it says about others is not believed.
+func (c *Conductor) tickets(vault archive.VaultID, asked []ledger.Entry, a Answer) []ledger.Change {
+	if c.routes.opens(vaultRoute(vault)) {
+		c.cfg.Log.Info("route open again", "vault", vault)
+	}
+	c.refusals.none(vault)
+	if a.Foreign > 0 {
+		c.cfg.Log.Error("answer to a registration holds records nobody asked for; they are ignored", "vault", vault, "records", a.Foreign)
+	}
+	if len(a.Crossed) > 0 {
+		defer c.crossWired(vault)
+	}
+	return c.each(asked, func(e ledger.Entry) ledger.Event {
+		if why, crossed := a.Crossed[e.ID]; crossed {
+			return ledger.CrossWired{Cause: ledger.Cause{Code: "cross-wired", Text: why}}
+		}
+		if why, barred := a.Barred[e.ID]; barred {
+			c.pause(vaultRoute(vault), ledger.Cause{Code: "upload-address-refused", Text: why}, 0)
+			return ledger.RegisterUnanswered{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "upload-address-refused", Text: why}}
+		}
+		if t, ok := a.Tickets[e.ID]; ok {
+			return ledger.GotTicket{Ticket: t}
+		}
+		return ledger.RegisterUnanswered{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "not-in-the-answer",
+			Text: "the service's answer does not name this document; it is registered again"}}
+	})
+}
+
+func (c *Conductor) registerFault(vault archive.VaultID, asked []ledger.Entry, err *RemoteError) []ledger.Change {
+	switch err.Outcome {
+	case Refused:
+		if c.routes.opens(vaultRoute(vault)) {
+			c.cfg.Log.Info("route open again", "vault", vault)
+		}
+		return c.refused(vault, asked, err)
+	case NotSent, TurnedAway:
+		c.pause(vaultRoute(vault), err.cause(), err.RetryAfter)
+		return c.each(asked, func(e ledger.Entry) ledger.Event {
+			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: err.cause()}
+		})
+	}
+	if err.Overload || c.routes.doubt(vaultRoute(vault)) {
+		c.pause(vaultRoute(vault), err.cause(), err.RetryAfter)
+	}
+	return c.each(asked, func(e ledger.Entry) ledger.Event {
+		return ledger.RegisterUnanswered{NotBefore: c.retryAt(e, err.RetryAfter), Cause: err.cause()}
+	})
+}
+
+// refused splits a refused batch until the document that is at fault stands alone.
+func (c *Conductor) refused(vault archive.VaultID, asked []ledger.Entry, err *RemoteError) []ledger.Change {
+	if n := len(asked); n > 1 {
+		return c.each(asked, func(ledger.Entry) ledger.Event { return ledger.BatchRefused{Part: uint16((n + 1) / 2)} })
+	}
+	if c.refusals.another(vault, asked[0].Key) {
+		c.pause(vaultRoute(vault), ledger.Cause{Code: "refused-in-a-row",
+			Text: "the service refused three different documents in a row and took none since: " + err.Text}, 0)
+	}
+	return c.each(asked, func(ledger.Entry) ledger.Event { return ledger.RegisterRefused{Cause: err.cause()} })
+}
+
+// crossWired books an answer that bound a number twice. Once is an incident of one
+// document; the second time nothing more goes to that vault before a restart.
+func (c *Conductor) crossWired(vault archive.VaultID) {
+	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "vault", vault)
+	if c.crossed.Add(1) > 1 {
+		c.pause(vaultRoute(vault), ledger.Cause{Code: "cross-wired",
+			Text: "the service mixed up documents twice; nothing is registered until vaultd is restarted. Ask the provider."}, 100*365*24*time.Hour)
+	}
+}
+
+func (c *Conductor) pause(route string, cause ledger.Cause, retryAfter time.Duration) {
+	if c.routes.trip(route, cause, retryAfter, c.cfg.Now().Wall) {
+		c.cfg.Log.Error("route paused", "route", route, "cause", cause.Code, "err", cause.Text)
+	}
+}
+
+// each returns one change for each entry.
+func (c *Conductor) each(es []ledger.Entry, ev func(ledger.Entry) ledger.Event) []ledger.Change {
+	var cs []ledger.Change
+	for _, e := range es {
+		cs = append(cs, c.change(e, ev(e)))
+	}
+	return cs
+}
+
+// refusals counts different documents refused by a vault since it last took one.
+type refusals struct {
+	mu sync.Mutex
+	by map[archive.VaultID]map[archive.Key]bool // guarded by mu
+}
+
+func (r *refusals) another(v archive.VaultID, k archive.Key) (tooMany bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.by[v] == nil {
+		r.by[v] = map[archive.Key]bool{}
+	}
+	if len(r.by[v]) < tolerated {
+		r.by[v][k] = true
+	}
+	return len(r.by[v]) >= tolerated
+}
+
+func (r *refusals) none(v archive.VaultID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.by, v)
+}

@@ -1,0 +1,137 @@
+package ingest
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"vaultd/internal/ledger"
+)
+
+// Pause is a route that rests because of a fault of the environment.
+type Pause struct {
+	Route string // "vault NAME", "store", "drop NAME", "spool"
+	Since time.Time
+	Next  time.Time // of the next probe
+	Cause ledger.Cause
+}
+
+const (
+	firstPause = 2 * time.Second
+	maxPause   = 5 * time.Minute
+	tolerated  = 3 // faults in a row of one kind that only look like the environment's
+)
+
+// routes holds the pauses. A route rests after a fault, then lets one piece of work
+// through to probe; a success opens it.
+type routes struct {
+	mu     sync.Mutex
+	paused map[string]*pause // guarded by mu
+	doubts map[string]int    // faults in a row that are not yet a pause; guarded by mu
+}
+
+type pause struct {
+	Pause
+	faults  int
+	probing bool
+}
+
+func newRoutes() *routes {
+	return &routes{paused: map[string]*pause{}, doubts: map[string]int{}}
+}
+
+// trip pauses a route for a while that doubles with each fault, or as long as the
+// other side asked for.
+func (r *routes) trip(name string, c ledger.Cause, retryAfter time.Duration, now time.Time) (first bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, known := r.paused[name]
+	if !known {
+		p = &pause{Pause: Pause{Route: name, Since: now}}
+		r.paused[name] = p
+	}
+	p.Cause, p.probing = c, false
+	p.faults++
+	p.Next = now.Add(max(retryAfter, backoff(p.faults-1, firstPause, maxPause)))
+	return !known
+}
+
+// doubt counts a fault that is the environment's only when it repeats; it reports
+// whether it now counts as one.
+func (r *routes) doubt(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.doubts[name]++
+	return r.doubts[name] >= tolerated
+}
+
+// opens books a success and reports whether the route was paused.
+func (r *routes) opens(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, was := r.paused[name]
+	delete(r.paused, name)
+	delete(r.doubts, name)
+	return was
+}
+
+// rests reports whether no work may go out now; while it rests, next is the time of
+// the next probe.
+func (r *routes) rests(name string, now time.Time) (next time.Time, rests bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, ok := r.paused[name]
+	if !ok {
+		return time.Time{}, false
+	}
+	if p.probing {
+		return now.Add(firstPause), true
+	}
+	return p.Next, now.Before(p.Next)
+}
+
+// probe marks that one piece of work goes out to see whether the route is back; it
+// reports false for a route that is open.
+func (r *routes) probe(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, ok := r.paused[name]
+	if ok {
+		p.probing = true
+	}
+	return ok
+}
+
+// settle ends a probe that said nothing about the route.
+func (r *routes) settle(name string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p, ok := r.paused[name]; ok && p.probing {
+		p.probing = false
+		p.Next = now.Add(firstPause)
+	}
+}
+
+func (r *routes) list() []Pause {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []Pause
+	for p := range maps.Values(r.paused) {
+		all = append(all, p.Pause)
+	}
+	slices.SortFunc(all, func(a, b Pause) int { return strings.Compare(a.Route, b.Route) })
+	return all
+}
+
+// backoff returns a wait with full jitter for the n-th repetition: between a
+// quarter of first and first doubled n times, never above most.
+func backoff(n int, first, most time.Duration) time.Duration {
+	top := most
+	if n < 20 && first<<n < most {
+		top = first << n
+	}
+	return first/4 + rand.N(top)
+}

@@ -1,0 +1,133 @@
+package ingest
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/window"
+)
+
+// uploadStep sends a package while its ticket works, or sees that it works no more.
+func (c *Conductor) uploadStep() step {
+	return step{
+		name: ledger.Upload, width: c.cfg.Workers, batch: 1,
+		lane: func(e ledger.Entry) lane { return lane{route: storeRoute, group: e.Key.String()} },
+		intend: func(e ledger.Entry, now archive.Instant) ([]ledger.Event, bool, error) {
+			if c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, now) {
+				return []ledger.Event{ledger.UploadIntended{}}, true, nil
+			}
+			return []ledger.Event{ledger.WindowClosed{NotBefore: c.afterWindow(e)}}, false, nil
+		},
+		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.upload(ctx, es[0]) },
+	}
+}
+
+// afterWindow returns when to go on with an entry whose window is over: at once when
+// nothing was sent, but not in a circle when tickets keep arriving too old.
+func (c *Conductor) afterWindow(e ledger.Entry) time.Time {
+	if e.State == ledger.Sending {
+		return c.pollAt(e)
+	}
+	if n := len(e.Registrations); n > 1 {
+		return c.cfg.Now().Wall.Add(backoff(n-2, firstRetry, maxRetry))
+	}
+	return c.cfg.Now().Wall
+}
+
+func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change {
+	d, err := c.configured(e)
+	if err != nil {
+		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "drop-unavailable", Text: err.Error()}})}
+	}
+	pkg, err := d.Packer.Spooled(e)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c.reseal(ctx, d, e)
+	}
+	if err != nil {
+		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: c.retryAt(e, 0), Cause: localFault(err)})}
+	}
+	began := c.cfg.Now()
+	ticket := e.Current().Ticket
+	sending, cancel := context.WithTimeout(ctx, window.Left(ticket, c.cfg.Planner.Window, began))
+	defer cancel()
+	etag, err := c.cfg.Vault.Upload(sending, ticket, pkg)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // we are ending: the intent stands, and the next start goes on from it
+		}
+		return []ledger.Change{c.change(e, c.uploadFault(e, asRemote(err)))}
+	}
+	if c.routes.opens(storeRoute) {
+		c.cfg.Log.Info("route open again", "route", storeRoute)
+	}
+	took, _ := c.cfg.Now().Since(began)
+	c.cfg.Planner.Observe(pkg.Size, took)
+	if !c.trustworthy(etag, pkg) {
+		return []ledger.Change{c.change(e, ledger.UploadUnanswered{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "etag-differs",
+			Text: "the store answered with the MD5 of other bytes; the same bytes are sent again"}})}
+	}
+	return []ledger.Change{c.change(e, ledger.UploadAccepted{NotBefore: c.pollAt(e)})}
+}
+
+// trustworthy compares an ETag with the package. It is evidence only at a store that
+// was seen to answer with MD5s; the Content-MD5 that it accepted is what counts.
+func (c *Conductor) trustworthy(etag string, p archive.Package) bool {
+	etag = strings.ToLower(strings.Trim(etag, `"`))
+	if etag == hex.EncodeToString(p.MD5[:]) {
+		c.md5ETags.Store(true)
+		return true
+	}
+	return len(etag) != 32 || !c.md5ETags.Load()
+}
+
+func (c *Conductor) uploadFault(e ledger.Entry, err *RemoteError) ledger.Event {
+	switch err.Outcome {
+	case NotSent:
+		if c.routes.doubt(storeRoute) {
+			c.pause(storeRoute, err.cause(), err.RetryAfter)
+		}
+		return ledger.UploadNotSent{NotBefore: c.retryAt(e, err.RetryAfter), Cause: err.cause()}
+	case Refused, TurnedAway:
+		if c.routes.doubt(storeRoute) {
+			c.pause(storeRoute, err.cause(), err.RetryAfter)
+		}
+		return ledger.UploadRefused{NotBefore: c.retryAt(e, err.RetryAfter), Cause: err.cause()}
+	}
+	if err.Overload && c.routes.doubt(storeRoute) {
+		c.pause(storeRoute, err.cause(), err.RetryAfter)
+	}
+	return ledger.UploadUnanswered{NotBefore: c.retryAt(e, err.RetryAfter), Cause: err.cause()}
+}
+
+// reseal makes a package again that is missing from the spool. Where bytes of it may
+// be at the store, only the identical one will do.
+func (c *Conductor) reseal(ctx context.Context, d Drop, e ledger.Entry) []ledger.Change {
+	notSent := ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "package-missing"}}
+	packed, err := d.Packer.Pack(ctx, e)
+	switch refused, isRefused := errors.AsType[*RefusedError](err); {
+	case isRefused:
+		return []ledger.Change{c.change(e, notSent, ledger.GotStuck{Cause: refused.Cause})}
+	case err != nil:
+		notSent.NotBefore, notSent.Cause = c.retryAt(e, 0), localFault(err)
+		return []ledger.Change{c.change(e, notSent)}
+	}
+	sent := e.Current().Sends-e.Current().Clear > 1 // besides this attempt
+	identical := packed.Sealed.Package.SHA256 == e.Package.SHA256
+	sameInvoice := packed.Sealed.Content == e.Content && packed.Sealed.Metadata == e.Metadata
+	if !sameInvoice || sent && !identical {
+		return []ledger.Change{c.change(e, notSent, ledger.GotStuck{Cause: ledger.Cause{Code: "package-lost",
+			Text: fmt.Sprintf("the spooled ZIP is gone and cannot be made again as it was: now %s, recorded %s", packed.Sealed.Package.SHA256, e.Package.SHA256)}})}
+	}
+	doc, ok, err := c.cfg.Ledger.Document(e.Key)
+	if err != nil || !ok {
+		return []ledger.Change{c.change(e, notSent)}
+	}
+	return []ledger.Change{c.change(e, notSent, ledger.Resealed{Package: packed.Sealed.Package, Seal: doc.Seal(packed.Sealed.Package)})}
+}

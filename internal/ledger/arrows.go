@@ -1,0 +1,126 @@
+package ledger
+
+import (
+	"slices"
+
+	"vaultd/internal/archive"
+)
+
+// Arrow is one way an event may lead: from a state and source to the next. It is
+// what a checker without the entry can hold journal lines against; whether the
+// arrow was open to a particular entry, [Transition] alone decides.
+type Arrow struct {
+	Event        string       // as in journal lines
+	Word         archive.Word // of the service, where Event is status-seen
+	From, To     State
+	Source, Then Source // NoSource for both: the source is not touched, wherever it lies
+}
+
+// Arrows returns every arrow there is, in the order of an entry's life. A test
+// holds the list against Transition in both directions.
+func Arrows() []Arrow {
+	as := []Arrow{{Event: ClaimedFolder{}.Word(), From: None, To: Discovered, Source: NoSource, Then: Claimed}}
+	to := func(ev Event, next State, from ...State) {
+		for _, s := range from {
+			as = append(as, Arrow{Event: ev.Word(), From: s, To: next})
+		}
+	}
+	stay := func(ev Event, in ...State) {
+		for _, s := range in {
+			to(ev, s, s)
+		}
+	}
+	stay(StillChanging{}, Discovered)
+	to(Sealed{}, Packaged, Discovered)
+	to(Refused{}, Rejected, Discovered, Packaged)
+	to(FoundDuplicate{}, Duplicate, Discovered)
+	stay(Resealed{}, Packaged, Registering, Registered, Sending)
+	to(RegisterIntended{}, Registering, Packaged, Registering)
+	to(RegisterUnanswered{}, Packaged, Registering)
+	to(RegisterNotTaken{}, Packaged, Registering)
+	to(BatchRefused{}, Packaged, Registering)
+	to(RegisterRefused{}, Packaged, Registering)
+	to(RegisterRefused{}, Rejected, Registering)
+	to(RegisterRefused{}, Quarantined, Registering)
+	to(CrossWired{}, Quarantined, Registering)
+	to(GotTicket{}, Registered, Registering)
+	to(UploadIntended{}, Sending, Registered, Sending)
+	to(UploadNotSent{}, Registered, Sending)
+	to(UploadNotSent{}, Sending, Sending)
+	to(UploadUnanswered{}, Sending, Sending)
+	to(UploadRefused{}, Packaged, Sending)
+	to(UploadRefused{}, Sending, Sending)
+	to(UploadAccepted{}, Uploaded, Sending)
+	to(WindowClosed{}, Packaged, Registered)
+	to(WindowClosed{}, Unclear, Sending)
+	as = append(as, answers()...)
+	to(GotStuck{}, Quarantined, slices.DeleteFunc(States(), func(s State) bool { return !s.Open() })...)
+	stay(Postponed{}, States()...)
+	stay(Held{}, States()...)
+	stay(Unheld{}, States()...)
+	to(Closed{}, Rejected, Unclear, Quarantined, Rejected)
+	to(Released{}, Packaged, Unclear, Quarantined)
+	to(Released{}, Discovered, Quarantined)
+	to(Released{}, Archived, Quarantined)
+	stay(Superseded{}, Rejected)
+	return append(as, ofSource()...)
+}
+
+// answers are the arrows of the service's words about a registration.
+func answers() []Arrow {
+	var as []Arrow
+	heard := []State{Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Rejected, Quarantined}
+	to := func(w archive.Word, next State, from ...State) {
+		for _, s := range from {
+			as = append(as, Arrow{Event: StatusSeen{}.Word(), Word: w, From: s, To: next})
+		}
+	}
+	for w := archive.Unfamiliar; w <= archive.Absent; w++ {
+		for _, s := range heard {
+			moves := w == archive.Successful && s.Open() ||
+				w == archive.InProgress && (s == Registered || s == Sending || s == Unclear)
+			if !moves {
+				to(w, s, s)
+			}
+		}
+	}
+	to(archive.Successful, Archived, heard[:6]...)
+	to(archive.InProgress, Uploaded, Registered, Sending, Unclear)
+	to(archive.InProgress, Registered, Registered) // about an earlier registration
+	to(archive.InProgress, Sending, Sending)
+	to(archive.InProgress, Unclear, Unclear)
+	to(archive.Failed, Packaged, Uploaded, Unclear)
+	to(archive.Failed, Quarantined, Uploaded)
+	to(archive.WaitingForPackage, Unclear, Uploaded)
+	to(archive.WaitingForPackage, Packaged, Unclear)
+	to(archive.Absent, Unclear, Uploaded)
+	return as
+}
+
+// ofSource are the arrows that move the source and leave the state alone.
+func ofSource() []Arrow {
+	var as []Arrow
+	move := func(ev Event, next Source, from Source, in ...State) {
+		for _, s := range in {
+			as = append(as, Arrow{Event: ev.Word(), From: s, To: s, Source: from, Then: next})
+		}
+	}
+	for _, from := range []Source{Claimed, Returning} {
+		move(PlaceIntended{}, Returning, from, Rejected, Duplicate)
+	}
+	for _, from := range []Source{Claimed, Keeping} {
+		move(PlaceIntended{}, Keeping, from, Archived, Delivered)
+	}
+	move(Placed{}, Returned, Returning, Rejected, Duplicate)
+	move(Placed{}, Kept, Keeping, Archived, Delivered)
+	for _, from := range []Source{Kept, Disposing} {
+		move(DisposeIntended{}, Disposing, from, Archived)
+	}
+	for _, next := range []Source{Moved, Gone} {
+		move(Disposed{}, next, Disposing, Archived)
+	}
+	for _, from := range []Source{Kept, Disposing} {
+		move(SourceUntouchable{}, Kept, from, Archived, Delivered)
+	}
+	return slices.DeleteFunc(as, func(a Arrow) bool { return a.Source == Disposing && a.From == Delivered })
+}

@@ -1,0 +1,62 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// Change asks the ledger to apply events to one entry, all or none.
+type Change struct {
+	Key      archive.Key
+	Rev      uint32 // the revision the events were decided on; 0: a new entry
+	Events   []Event
+	Document *Document // with Sealed: the erasable part, written once
+	At       archive.Instant
+}
+
+// Result is what became of one change: the entry as committed, or why this change
+// alone was not made.
+type Result struct {
+	Key   archive.Key
+	Entry Entry
+	Err   error
+}
+
+// StaleError says that the entry moved on since the change was decided.
+type StaleError struct {
+	Key       archive.Key
+	Have, Saw uint32
+}
+
+// Error implements error.
+func (e *StaleError) Error() string {
+	return fmt.Sprintf("change %s: decided on revision %d, the entry is at %d", e.Key, e.Saw, e.Have)
+}
+
+// TakenError says that an identity or a number of the service belongs to another entry.
+type TakenError struct {
+	What string // "clientUUID" or "bumId"
+	By   archive.Key
+}
+
+// Error implements error.
+func (e *TakenError) Error() string { return fmt.Sprintf("this %s belongs to entry %s", e.What, e.By) }
+
+// Total is what one vault archived in one calendar year.
+type Total struct {
+	Vault     archive.VaultID
+	Year      int    // of the service's success, in the configured time zone
+	Documents uint64 //
+	Bytes     uint64 // of the ZIPs as sent
+}
+
+// Info is what a ledger says of itself.
+type Info struct {
+	ID          string // given at creation
+	Environment string // test or production, fixed at creation
+	BaseURL     string // of the service, fixed at creation
+	Schema      int
+	Created     time.Time
+}
