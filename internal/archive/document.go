@@ -202,3 +202,31 @@ func ContentDigest(files []File) Digest {
 	}
 	return Digest(h.Sum(nil))
 }
+
+// ParseMetadata reads what Metadata wrote. Unknown fields are ignored: a later
+// version may have written them.
+func ParseMetadata(b []byte) (Document, error) {
+	var m struct {
+		Type               string      `json:"documentType"`
+		Number             string      `json:"documentId"`
+		Date               string      `json:"documentDate"`
+		SenderName         string      `json:"senderName"`
+		SenderIDs          []string    `json:"senderIds"`
+		RecipientName      string      `json:"recipientName"`
+		RecipientIDs       []string    `json:"recipientIds"`
+		Currency           string      `json:"currencyCode"`
+		BuyerReferenceID   string      `json:"buyerReferenceId"`
+		BuyerReferenceType string      `json:"buyerReferenceType"`
+		Amount             json.Number `json:"amount"`
+		Parameters         []Parameter `json:"additionalParameters"`
+		TradingPartner     string      `json:"tradingPartner"`
+		FlowDirection      string      `json:"flowDirection"`
+	}
+	if err := json.Unmarshal(b, &m); err != nil {
+		return Document{}, fmt.Errorf("parse metadata: %w", err)
+	}
+	return Document{Type: m.Type, Number: m.Number, Date: m.Date, SenderName: m.SenderName, SenderIDs: m.SenderIDs,
+		RecipientName: m.RecipientName, RecipientIDs: m.RecipientIDs, Currency: m.Currency, BuyerReferenceID: m.BuyerReferenceID,
+		BuyerReferenceType: m.BuyerReferenceType, Amount: Decimal(m.Amount), Parameters: m.Parameters,
+		TradingPartner: m.TradingPartner, FlowDirection: m.FlowDirection}, nil
+}

@@ -1,0 +1,159 @@
+package archive
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestKey_SortsByTimeAndSurvivesItsText(t *testing.T) {
+	var texts []string
+	for i := range 200 {
+		k := NewKey(time.UnixMilli(1_700_000_000_000 + int64(i)*7))
+		back, err := ParseKey(strings.ToUpper(k.String()))
+		if err != nil || back != k {
+			t.Fatalf("%v came back as %v: %v", k, back, err)
+		}
+		if k.Time().UnixMilli() != 1_700_000_000_000+int64(i)*7 {
+			t.Fatalf("%v tells %v", k, k.Time())
+		}
+		texts = append(texts, k.String())
+	}
+	if !slices.IsSorted(texts) {
+		t.Error("texts do not sort as the keys were made")
+	}
+	for _, bad := range []string{"", "0", strings.Repeat("u", 26), strings.Repeat("0", 27), strings.Repeat("z", 26)} {
+		if _, err := ParseKey(bad); err == nil {
+			t.Errorf("%q was taken for a key", bad)
+		}
+	}
+}
+
+const ( // reckoned once with another program
+	goldenContent    = "e902873456fd15315bbcef46ab06e3ab3bc007b32b8f374f41a0ef92bd4b69e5"
+	goldenID         = "9af5049a-f948-527e-8ee9-35f5d77e7ca8"
+	goldenGeneration = "c7c225e1-f91b-5d0e-82a4-7edec8392951"
+)
+
+// The identity of a dropped invoice must never change with a version of vaultd:
+// these values are fixed for ever.
+func TestDeriveID_I10_IsFixedForEver(t *testing.T) {
+	files := []File{{"b.xml", 2, Sum([]byte("b!"))}, {"a.pdf", 1, Sum([]byte("a"))}}
+	content := ContentDigest(files)
+	if got := content.String(); got != goldenContent {
+		t.Errorf("content digest %s", got)
+	}
+	slices.Reverse(files)
+	if ContentDigest(files) != content {
+		t.Error("the order of the files changes the digest")
+	}
+	id := DeriveID("VAULT", content, Sum([]byte("{}")))
+	if id.String() != goldenID {
+		t.Errorf("derived %s, want %s", id, goldenID)
+	}
+	if g := id.Generation(1).String(); g != goldenGeneration {
+		t.Errorf("generation %s, want %s", g, goldenGeneration)
+	}
+	if DeriveID("OTHER", content, Sum([]byte("{}"))) == id {
+		t.Error("the vault is part of the identity")
+	}
+}
+
+func TestMetadata_I10_FixedOrderExactNumbers(t *testing.T) {
+	d := Document{Type: "Invoice", Number: "1\u2028<&>", Date: "2026-10-31T00:00:00Z", Amount: "9007199254740993.10",
+		SenderIDs: []string{"DE1"}, Parameters: []Parameter{{"k", "v"}}}
+	const want = `{"documentType":"Invoice","documentId":"1\u2028<&>","documentDate":"2026-10-31T00:00:00Z",` +
+		`"senderIds":["DE1"],"amount":9007199254740993.10,"additionalParameters":[{"key":"k","value":"v"}]}`
+	if got := string(d.Metadata()); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	id, err := ParseID("46AA4CAF-b373-11ed-bbfc-cfd535abf178")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := Freeze(id, d.Metadata()).Body
+	if !json.Valid(body) || !strings.HasPrefix(string(body), `{"clientUUID":"46aa4caf-b373-11ed-bbfc-cfd535abf178","documentType"`) {
+		t.Errorf("frozen %s", body)
+	}
+	if b := Freeze(id, []byte("{}")).Body; !json.Valid(b) {
+		t.Errorf("frozen without metadata: %s", b)
+	}
+	back, err := ParseMetadata(d.Metadata())
+	if err != nil || string(back.Metadata()) != want {
+		t.Errorf("read back %+v, %v", back, err)
+	}
+}
+
+func TestDocumentFaults_NameEveryFieldAtOnce(t *testing.T) {
+	d := Document{Type: "Bill", Date: "2026-02-30T00:00:00Z", SenderName: strings.Repeat("ä", 151), Currency: "eur",
+		RecipientIDs: []string{strings.Repeat("1", 150), strings.Repeat("2", 150)}, Amount: "1e3", FlowDirection: "up"}
+	var fields []string
+	for _, f := range d.Faults() {
+		fields = append(fields, f.Field)
+	}
+	want := []string{"documentType", "documentId", "documentDate", "senderName", "recipientIds", "currencyCode", "amount", "flowDirection"}
+	if !slices.Equal(fields, want) {
+		t.Errorf("faults in %v, want %v", fields, want)
+	}
+	fine := Document{Type: "CreditNote", Number: "1", Date: "2026-02-28T10:00:00Z", SenderName: strings.Repeat("ä", 150)}
+	if fs := fine.Faults(); len(fs) > 0 {
+		t.Errorf("a good document has faults: %v", fs)
+	}
+}
+
+func TestParseDecimal_KeepsEveryDigitAndRefusesTheRest(t *testing.T) {
+	for _, good := range []string{"0", "-1.50", "9007199254740993.10", "0.000000001"} {
+		if d, err := ParseDecimal(good); err != nil || string(d) != good {
+			t.Errorf("%q: %q, %v", good, d, err)
+		}
+	}
+	for _, bad := range []string{"", "1,5", "1e5", "01", ".5", "5.", "+1", "NaN", `"1"`, "1 ", strings.Repeat("9", 400), "0x1", "--1"} {
+		if _, err := ParseDecimal(bad); err == nil {
+			t.Errorf("%q was taken for a decimal", bad)
+		}
+	}
+}
+
+func TestPresignedURL_I7_NeverPrintsItself(t *testing.T) {
+	const secret = "https://store.example/x?X-Amz-Signature=canary"
+	ticket := Ticket{Remote: "r", URL: secret}
+	asJSON, err := json.Marshal(ticket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "ticket", ticket, "url", ticket.URL)
+	for _, s := range []string{fmt.Sprint(ticket), fmt.Sprintf("%v %+v %#v %s %q", ticket, ticket, ticket, ticket.URL, ticket.URL), string(asJSON), log.String()} {
+		if strings.Contains(s, "canary") {
+			t.Errorf("the address shows in %s", s)
+		}
+	}
+}
+
+func TestParseRemoteID_OnlyWhatFitsAPath(t *testing.T) {
+	for _, bad := range []string{"", "a/b", "..", "a b", "a\nb", "ä", "a%2fb", "a?b", strings.Repeat("x", 201)} {
+		if _, err := ParseRemoteID(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+	if r, err := ParseRemoteID("46aa4caf-b373-11ed-bbfc-cfd535abf178"); err != nil || r == "" {
+		t.Error(err)
+	}
+}
+
+func TestInstantSince_I6_AnotherBootTellsNothing(t *testing.T) {
+	a := Instant{Boot: time.Minute, BootID: "a"}
+	if d, ok := (Instant{Boot: time.Hour, BootID: "a"}).Since(a); !ok || d != 59*time.Minute {
+		t.Error(d, ok)
+	}
+	if _, ok := (Instant{Boot: time.Hour, BootID: "b"}).Since(a); ok {
+		t.Error("compared clocks of two boots")
+	}
+	if _, ok := (Instant{}).Since(Instant{}); ok {
+		t.Error("compared clocks of no boot")
+	}
+}

@@ -1,0 +1,147 @@
+package window
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func at(d time.Duration) archive.Instant {
+	return archive.Instant{Wall: noon.Add(d), Boot: time.Hour + d, BootID: "b"}
+}
+
+func TestLife_I6_EarlierOfWindowAndOwnExpiry(t *testing.T) {
+	for name, row := range map[string]struct {
+		ticket archive.Ticket
+		want   time.Duration
+	}{
+		"NothingKnown":              {archive.Ticket{}, 15 * time.Minute},
+		"ServiceClockAheadByAnHour": {archive.Ticket{Date: noon.Add(time.Hour), SignedAt: noon.Add(time.Hour), Validity: 15 * time.Minute}, 15*time.Minute - time.Second},
+		"SignedLongBeforeAnswer":    {archive.Ticket{Date: noon.Add(5 * time.Minute), SignedAt: noon, Validity: 15 * time.Minute}, 10*time.Minute - time.Second},
+		"ShortValidity":             {archive.Ticket{Date: noon, SignedAt: noon, Validity: 6 * time.Second}, 5 * time.Second},
+		"LongerThanWindow":          {archive.Ticket{Date: noon, SignedAt: noon, Validity: time.Hour}, 15 * time.Minute},
+		"NoDateInAnswer":            {archive.Ticket{SignedAt: noon, Validity: time.Minute}, time.Minute},
+		"ExpiredOnArrival":          {archive.Ticket{Date: noon.Add(time.Hour), SignedAt: noon, Validity: time.Minute}, -59*time.Minute - time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Life(row.ticket, 15*time.Minute); got != row.want {
+				t.Errorf("Life = %v, want %v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestLeft_I6_BootClockDecides(t *testing.T) {
+	ticket := archive.Ticket{Sent: at(0)}
+	for name, row := range map[string]struct {
+		now  archive.Instant
+		want time.Duration
+	}{
+		"Fresh":              {at(0), 15 * time.Minute},
+		"AfterSuspend":       {archive.Instant{Wall: noon, Boot: time.Hour + 20*time.Minute, BootID: "b"}, 0},
+		"WallClockSetBack":   {archive.Instant{Wall: noon.Add(-time.Hour), Boot: time.Hour + time.Minute, BootID: "b"}, 14 * time.Minute},
+		"AfterReboot":        {archive.Instant{Wall: noon.Add(time.Minute), Boot: time.Minute, BootID: "c"}, 0},
+		"BootClockBackwards": {archive.Instant{Wall: noon, Boot: time.Minute, BootID: "b"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Left(ticket, 15*time.Minute, row.now); got != row.want {
+				t.Errorf("Left = %v, want %v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestMayStart_I6_OnlyWhatIsPredictedToEndInTime(t *testing.T) {
+	p := &Planner{Window: 15 * time.Minute, Workers: 8}
+	for range 50 {
+		p.Observe(10*archive.MB, 10*time.Second) // 1 MB/s
+	}
+	ticket := archive.Ticket{Sent: at(0)}
+	if !p.MayStart(ticket, 100*archive.MB, at(0)) {
+		t.Error("a fresh ticket must carry the largest package")
+	}
+	if p.MayStart(ticket, 100*archive.MB, at(12*time.Minute)) {
+		t.Error("200 s of upload, as predicted, started 150 s before the end")
+	}
+	if !p.MayStart(ticket, archive.MB, at(12*time.Minute)) {
+		t.Error("a small package has time enough")
+	}
+	if p.MayStart(ticket, 1, at(15*time.Minute)) || p.MayStart(ticket, 1, at(14*time.Minute+40*time.Second)) {
+		t.Error("started inside the margin")
+	}
+}
+
+// A slow line must not stop uploads for good: a fresh ticket is always tried.
+func TestMayStart_FreshTicketIsAlwaysTried(t *testing.T) {
+	p := &Planner{Window: 15 * time.Minute, Workers: 8}
+	for range 100 {
+		p.Observe(archive.MB, 10*time.Minute)
+	}
+	if !p.MayStart(archive.Ticket{Sent: at(0)}, 100*archive.MB, at(time.Second)) {
+		t.Error("after slow uploads nothing would ever be tried again")
+	}
+}
+
+func TestPlan_TicketsOnlyForUploadsThatFollow(t *testing.T) {
+	p := &Planner{Window: 15 * time.Minute, Workers: 4}
+	many := make([]int64, 1000)
+	for i := range many {
+		many[i] = archive.MB
+	}
+	if n := p.Plan(many, nil); n != 4 {
+		t.Errorf("before anything was seen: %d tickets, want one for each worker", n)
+	}
+	for range 50 {
+		p.Observe(archive.MB, time.Second)
+		p.Observe(1000, 100*time.Millisecond)
+	}
+	n := p.Plan(many, nil)
+	if per := 4 * 450 / 2.2; float64(n) < per*0.8 || float64(n) > per*1.2 {
+		t.Errorf("%d tickets; four workers at 2.2 s an upload fill half a window with about %.0f", n, per)
+	}
+	if again := p.Plan(many, many[:n]); again != 0 {
+		t.Errorf("%d more tickets though half the window is filled", again)
+	}
+	if one := p.Plan([]int64{100 * archive.MB}, nil); one != 1 {
+		t.Errorf("an idle line takes %d documents, want 1", one)
+	}
+}
+
+// With steady speeds every upload that was planned also ends inside its window.
+func TestPlan_I6_NothingPlannedStartsTooLate(t *testing.T) {
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		p := &Planner{Window: 15 * time.Minute, Workers: 1 + r.IntN(16)}
+		rate := float64(50_000 + r.IntN(5_000_000))
+		took := func(b int64) time.Duration {
+			return 200*time.Millisecond + time.Duration(float64(b)/rate*float64(time.Second))
+		}
+		for range 40 {
+			b := int64(1000 + r.IntN(5*archive.MB))
+			p.Observe(b, took(b))
+		}
+		waiting := make([]int64, 2000)
+		for i := range waiting {
+			waiting[i] = int64(1000 + r.IntN(3*archive.MB))
+		}
+		free := make([]time.Duration, p.Workers) // when each worker is free
+		for _, b := range waiting[:p.Plan(waiting, nil)] {
+			first := 0
+			for i := range free {
+				if free[i] < free[first] {
+					first = i
+				}
+			}
+			if !p.MayStart(archive.Ticket{Sent: at(0)}, b, at(free[first])) {
+				t.Fatalf("seed %d: a planned upload of %d bytes may not start after %v", seed, b, free[first])
+			}
+			if free[first] += took(b); free[first] > 15*time.Minute {
+				t.Fatalf("seed %d: a planned upload ended after %v", seed, free[first])
+			}
+		}
+	}
+}
