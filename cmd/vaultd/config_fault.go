@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // fault is one thing that is wrong with the configuration: where it stands, what is wrong, and what would be right.
@@ -77,7 +76,7 @@ func newConfigError(faults []fault) error {
 		return nil
 	}
 	slices.SortStableFunc(faults, func(a, b fault) int {
-		return cmp.Or(noLineLast(a)-noLineLast(b), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+		return cmp.Or(noLineLast(a)-noLineLast(b), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.Key, b.Key))
 	})
 	type place struct {
 		file, key string
@@ -113,16 +112,13 @@ func excerpt(line string, number, col, hideFrom int) string {
 	if hideFrom > 0 && (cut == 0 || hideFrom < cut) {
 		cut = hideFrom
 	}
-	if cut > 0 && cut <= len(text) {
+	if cut > 0 && cut <= len(text)+1 {
 		text = append(slices.Clip(text[:cut-1]), []rune(hidden)...)
 		col = min(col, cut)
 	}
 	for i, r := range text {
-		switch {
-		case r == '\t':
+		if text[i] = printable(r); r == '\t' {
 			text[i] = ' '
-		case !unicode.IsPrint(r):
-			text[i] = '?'
 		}
 	}
 	if from := col - excerptWidth/2; len(text) > excerptWidth && from > 0 {
@@ -137,7 +133,7 @@ func excerpt(line string, number, col, hideFrom int) string {
 }
 
 var (
-	secretKey = regexp.MustCompile(`(?i)([\w-]*(?:pass|pwd|secret|token|api_?key)[\w-]*)["']?\s*[:=]\s*["']?`)
+	secretKey = regexp.MustCompile(`(?i)([\w-]*(?:pass|pwd|secret|token|api[-_]?key)[\w-]*)["']?\s*[:=]\s*["']?`)
 	userInfo  = regexp.MustCompile(`://[^/\s]*@`)
 )
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -33,7 +34,7 @@ type schemaNode struct {
 	Ref        string                 `json:"$ref"`
 	Defs       map[string]*schemaNode `json:"$defs"`
 	Title      string                 `json:"title"`
-	Type       string                 `json:"type"`
+	Type       schemaType             `json:"type"`
 	Format     string                 `json:"format"`
 	Enum       []string               `json:"enum"`
 	Default    json.RawMessage        `json:"default"`
@@ -41,7 +42,25 @@ type schemaNode struct {
 	Items      *schemaNode            `json:"items"`
 }
 
-func readSchema() (*schemaNode, error) {
+// schemaType is the kind of value that is allowed; empty where there are several.
+type schemaType string
+
+func (t *schemaType) UnmarshalJSON(raw []byte) error {
+	var several []string
+	if json.Unmarshal(raw, &several) == nil {
+		*t = ""
+		return nil
+	}
+	return json.Unmarshal(raw, (*string)(t))
+}
+
+// The embedded schema is the same for ever; both forms of it are made when they are first asked for.
+var (
+	readSchema    = sync.OnceValues(parseSchema)
+	schemaChecker = sync.OnceValues(compileSchema)
+)
+
+func parseSchema() (*schemaNode, error) {
 	root := new(schemaNode)
 	if err := json.Unmarshal(configSchema, root); err != nil {
 		return nil, fmt.Errorf("read the embedded schema: %w", err)
@@ -71,14 +90,14 @@ func (n *schemaNode) resolve(defs map[string]*schemaNode) {
 // at gives the node for a location, or an empty one where the schema knows none.
 func (n *schemaNode) at(loc location) *schemaNode {
 	for _, part := range loc {
-		next := n.Properties[part]
-		if n.Type == "array" {
-			next = n.Items
-		}
-		if next == nil {
+		switch next := n.Properties[part]; {
+		case next != nil:
+			n = next
+		case n.Items != nil:
+			n = n.Items
+		default:
 			return &schemaNode{}
 		}
-		n = next
 	}
 	return n
 }
@@ -160,7 +179,7 @@ func decodeJSON(raw []byte) (any, error) {
 // validate holds the document against the schema; each fault is recorded at its place, and what is wrong is taken
 // out so that the rules which follow see only values of the right kind.
 func (d *document) validate(schema *schemaNode) error {
-	compiled, err := compileSchema()
+	compiled, err := schemaChecker()
 	if err != nil {
 		return err
 	}
@@ -247,7 +266,7 @@ func (d *document) addSchemaFault(schema *schemaNode, leaf *jsonschema.Validatio
 			d.addAt(loc.child(name), "is missing", "add "+name+": "+node.at(location{name}).Title)
 		}
 	case *kind.Type:
-		d.addAt(loc, typeProblem(k, node), hint)
+		d.addAt(loc, typeProblem(k, node), typeHint(k, node))
 	case *kind.Enum:
 		if meant := nearest(fmt.Sprint(k.Got), node.Enum); meant != "" {
 			hint = fmt.Sprintf("did you mean %s? It is %s", meant, node.Title)
@@ -269,36 +288,60 @@ func (d *document) addSchemaFault(schema *schemaNode, leaf *jsonschema.Validatio
 }
 
 func typeProblem(k *kind.Type, node *schemaNode) string {
-	words := map[string]string{"object": "a section", "array": "a list", "string": "a text", "number": "a number", "boolean": "true or false"}
 	switch {
 	case k.Got == "null":
 		return "has no value"
 	case k.Got == "number" && (node.Format == formatDuration || node.Format == formatSize):
 		return "is a number without a unit"
-	case k.Got == "number" && node.Type == "integer":
-		return "is not a whole number"
-	case words[k.Got] != "":
-		return "is " + words[k.Got] + ", which does not fit here"
 	}
-	return "is of the wrong kind"
+	switch node.Type {
+	case "object":
+		return "is not a section"
+	case "array":
+		return "is not a list"
+	case "integer":
+		return "is not a whole number"
+	case "number":
+		return "is not a number"
+	case "boolean":
+		return "is neither true nor false"
+	case "string":
+		return "is not a text"
+	}
+	return "is of a kind that does not fit here"
+}
+
+func typeHint(k *kind.Type, node *schemaNode) string {
+	switch {
+	case node.Type == "object":
+		return "write its keys below it, each indented and in a line of its own: " + node.knownKeys()
+	case node.Type == "string" && k.Got != "null" && node.Format == "":
+		return "write " + node.Title + "; put it in quotes if it looks like a number"
+	}
+	return "write " + node.Title
+}
+
+func (n *schemaNode) knownKeys() string {
+	return strings.Join(slices.Sorted(maps.Keys(n.Properties)), ", ")
 }
 
 // addUnknownKey says which key was probably meant: a near one here, or the same word in its right section.
 func (d *document) addUnknownKey(schema *schemaNode, parent location, name string) {
 	loc := parent.child(name)
 	node := schema.at(parent)
-	known := slices.Sorted(maps.Keys(node.Properties))
-	hint := "known here: " + strings.Join(known, ", ")
-	if meant := nearest(name, known); meant != "" {
+	hint := "known here: " + node.knownKeys()
+	if meant := nearest(name, slices.Sorted(maps.Keys(node.Properties))); meant != "" {
 		hint = "did you mean " + meant + "?"
 	} else if home := schema.home(name, nil); home != nil {
 		hint = name + " belongs under " + home.String()
+	} else if secretKey.MatchString(name + ":") {
+		hint = "no secret may stand in this file: write it into a file of its own and name that in service.auth.secret_file"
 	}
 	at, ok := d.keys[loc.key()]
 	if !ok {
 		at = d.place(parent)
 	}
-	d.add(at, loc, "is not a known key", hint, secretSection(parent, at, name))
+	d.add(at, loc, "is not a known key", hint)
 }
 
 // home gives the section in which the schema knows a key, or nil.
@@ -322,4 +365,29 @@ func (n *schemaNode) home(name string, loc location) location {
 func index(part string, list []any) (int, bool) {
 	i, err := strconv.Atoi(part)
 	return i, err == nil && i >= 0 && i < len(list)
+}
+
+// fillSections makes an empty section or list of a key that has nothing below it: all of its lines are comments.
+func (n *schemaNode) fillSections(v any) any {
+	switch {
+	case v == nil && n.Type == "object":
+		return map[string]any{}
+	case v == nil && n.Type == "array":
+		return []any{}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for name, child := range n.Properties {
+			if below, ok := v[name]; ok {
+				v[name] = child.fillSections(below)
+			}
+		}
+	case []any:
+		for i := range v {
+			if n.Items != nil && v[i] != nil {
+				v[i] = n.Items.fillSections(v[i])
+			}
+		}
+	}
+	return v
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
@@ -21,8 +22,9 @@ type location []string
 func (l location) String() string {
 	var b strings.Builder
 	for i, part := range l {
+		part = strings.Map(printable, part)
 		switch {
-		case part[:min(1, len(part))] >= "0" && part[:min(1, len(part))] <= "9":
+		case part != "" && part[0] >= '0' && part[0] <= '9':
 			b.WriteString("[" + part + "]")
 		case i > 0:
 			b.WriteString("." + part)
@@ -31,6 +33,14 @@ func (l location) String() string {
 		}
 	}
 	return b.String()
+}
+
+// printable replaces what could steer a terminal.
+func printable(r rune) rune {
+	if !unicode.IsPrint(r) {
+		return '?'
+	}
+	return r
 }
 
 func (l location) key() string { return strings.Join(l, "\x00") }
@@ -43,7 +53,6 @@ func (l location) child(part string) location {
 type mark struct {
 	line, col int
 	variable  string // the environment variable, when the value comes from one
-	text      string // that variable's value
 }
 
 // document is a configuration as it was written: plain JSON values, and the place of each.
@@ -53,6 +62,7 @@ type document struct {
 	root   any // map[string]any, []any, string, bool, json.Number or nil
 	values map[string]mark
 	keys   map[string]mark
+	hide   map[int]int     // by line: the column from which it must not be shown
 	wrong  map[string]bool // locations that have a fault already
 	faults []fault
 }
@@ -60,11 +70,11 @@ type document struct {
 // parseDocument reads YAML into plain values. Anchors, merge keys, tags, doubled keys and numbers that YAML versions
 // read differently (010 is 8 to some) become faults, as does broken syntax; the rest is read all the same.
 func parseDocument(name string, src []byte) *document {
-	d := &document{name: name, values: map[string]mark{}, keys: map[string]mark{}, wrong: map[string]bool{}}
-	text := strings.ReplaceAll(strings.TrimPrefix(string(src), "\ufeff"), "\r\n", "\n")
+	d := &document{name: name, values: map[string]mark{}, keys: map[string]mark{}, hide: map[int]int{}, wrong: map[string]bool{}}
+	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(src), "\ufeff"))
 	d.lines = strings.Split(text, "\n")
 	if bad := firstUnreadable(d.lines); bad.line > 0 {
-		d.add(bad, nil, "is not text in UTF-8", "save the file as UTF-8", 0)
+		d.add(bad, nil, "is not text in UTF-8", "save the file as UTF-8")
 		return d
 	}
 	file, err := parser.ParseBytes([]byte(text), 0, parser.AllowDuplicateMapKey())
@@ -72,14 +82,17 @@ func parseDocument(name string, src []byte) *document {
 		d.addSyntax(err)
 		return d
 	}
-	d.root = map[string]any{}
-	for i, doc := range file.Docs {
+	for _, doc := range file.Docs {
 		switch {
-		case i > 0 && doc.Body != nil:
-			d.add(markOf(firstToken(doc.Body)), nil, "a second document begins", `keep one document: remove the line "---" and what is not wanted`, 0)
-		case doc.Body != nil:
+		case doc.Body == nil || doc.Body.Type() == ast.CommentType:
+		case d.root != nil:
+			d.add(markOf(firstToken(doc.Body)), nil, "a second document begins", `keep one document: remove the line "---" and what is not wanted`)
+		default:
 			d.root = d.value(doc.Body, nil)
 		}
+	}
+	if d.root == nil { // nothing but comments
+		d.root = map[string]any{}
 	}
 	return d
 }
@@ -93,14 +106,11 @@ func firstUnreadable(lines []string) mark {
 	return mark{}
 }
 
-// add records a fault at a place; hideFrom is the column from which the line must not be shown, or 0.
-func (d *document) add(at mark, loc location, problem, hint string, hideFrom int) {
+// add records a fault at a place. The line is shown later, when all is known that must not be seen of it.
+func (d *document) add(at mark, loc location, problem, hint string) {
 	f := fault{File: d.name, Line: at.line, Col: at.col, Key: loc.String(), Problem: problem, Hint: hint}
-	switch {
-	case at.variable != "":
+	if at.variable != "" {
 		f.File, f.Line, f.Col = at.variable, 0, 0
-	case at.line >= 1 && at.line <= len(d.lines):
-		f.Excerpt = excerpt(d.lines[at.line-1], at.line, at.col, hideFrom)
 	}
 	d.faults = append(d.faults, f)
 	if len(loc) > 0 {
@@ -110,16 +120,17 @@ func (d *document) add(at mark, loc location, problem, hint string, hideFrom int
 
 // addAt records a fault of the value at loc, or of the nearest thing above it that was written.
 func (d *document) addAt(loc location, problem, hint string) {
-	at, hide := d.place(loc), 0
-	if len(loc) > 0 && loc[len(loc)-1] == "secret_file" && at.line > 0 && !isSecretRef(strings.TrimLeft(d.tail(at), `"'`)) {
-		hide = at.col
-	}
-	d.add(at, loc, problem, hint, hide)
+	d.add(d.place(loc), loc, problem, hint)
 }
 
-func (d *document) tail(at mark) string {
-	line := []rune(d.lines[at.line-1])
-	return string(line[min(at.col-1, len(line)):])
+// err gives the faults as a *configError, each with its line, or nil.
+func (d *document) err() error {
+	for i, f := range d.faults {
+		if f.Line >= 1 && f.Line <= len(d.lines) {
+			d.faults[i].Excerpt = excerpt(d.lines[f.Line-1], f.Line, f.Col, d.hide[f.Line])
+		}
+	}
+	return newConfigError(d.faults)
 }
 
 func (d *document) place(loc location) mark {
@@ -153,7 +164,7 @@ func (d *document) addSyntax(err error) {
 			at = markOf(t)
 		}
 	}
-	d.add(at, nil, problem, "look at indentation, colons, quotes and brackets here and in the line above", 0)
+	d.add(at, nil, problem, "look at indentation, colons, quotes and brackets here and in the lines around")
 }
 
 func markOf(t *token.Token) mark {
@@ -203,13 +214,13 @@ func (d *document) value(n ast.Node, loc location) any {
 	case *ast.IntegerNode, *ast.FloatNode:
 		return d.number(n, loc)
 	case *ast.AnchorNode:
-		d.add(markOf(n.Start), loc, "anchors (&) are not used here", "write the value out in each place", 0)
+		d.add(markOf(n.Start), loc, "anchors (&) are not used here", "write the value out in each place")
 		return d.value(n.Value, loc)
 	case *ast.AliasNode:
-		d.add(markOf(n.Start), loc, "aliases (*) are not used here", "write the value out in each place", 0)
+		d.add(markOf(n.Start), loc, "aliases (*) are not used here", "write the value out in each place")
 		return nil
 	case *ast.TagNode:
-		d.add(markOf(n.Start), loc, "tags (!) are not used here", "remove the tag; put a text in quotes", 0)
+		d.add(markOf(n.Start), loc, "tags (!) are not used here", "remove the tag; put a text in quotes")
 		return d.value(n.Value, loc)
 	default:
 		d.addAt(loc, "is no value that can be used here", "")
@@ -222,17 +233,18 @@ func (d *document) mapping(entries []*ast.MappingValueNode, loc location) map[st
 	for _, e := range entries {
 		at := markOf(e.Key.GetToken())
 		if e.Key.IsMergeKey() {
-			d.add(at, loc, "merge keys (<<) are not used here", "write the keys out in each place", 0)
+			d.add(at, loc.child("<<"), "merge keys (<<) are not used here", "write the keys out in each place")
 			continue
 		}
 		if _, plain := e.Key.(*ast.StringNode); !plain {
-			d.add(at, loc, "is no name of a key", "a key is a plain word, such as settle", 0)
+			d.add(at, loc.child(e.Key.GetToken().Value), "is no name of a key", "a key is a plain word, such as settle")
 			continue
 		}
 		key := e.Key.GetToken().Value
 		here := loc.child(key)
+		d.guard(here, at, e.Value)
 		if first, double := d.keys[here.key()]; double {
-			d.add(at, here, fmt.Sprintf("stands here a second time; the first is in line %d", first.line), "keep one of them", secretSection(loc, at, key))
+			d.add(at, here, fmt.Sprintf("stands here a second time; the first is in line %d", first.line), "keep one of them")
 			continue
 		}
 		d.keys[here.key()] = at
@@ -261,13 +273,37 @@ func (d *document) number(n ast.Node, loc location) any {
 	return nil
 }
 
-// secretSection gives the column behind a key of an auth section, 0 elsewhere: what stands there may be a secret
-// under any name.
-func secretSection(parent location, at mark, key string) int {
-	if len(parent) > 0 && parent[len(parent)-1] == "auth" {
-		return at.col + utf8.RuneCountInString(key) + 2
+// guard hides what stands where a secret could: whatever is below auth and not of a known key, and of a known kind.
+func (d *document) guard(loc location, key mark, value ast.Node) {
+	name, inAuth := loc[len(loc)-1], len(loc) > 1 && loc[len(loc)-2] == "auth"
+	if value == nil || (!inAuth && name != "auth") || d.harmless(loc, value) {
+		return
 	}
-	return 0
+	at := markOf(firstToken(value))
+	d.hideFrom(at.line, at.col)
+	d.hideFrom(key.line, key.col+utf8.RuneCountInString(name)+1)
+}
+
+func (d *document) harmless(loc location, value ast.Node) bool {
+	_, text := value.(*ast.StringNode)
+	_, double := d.keys[loc.key()]
+	switch name := loc[len(loc)-1]; name {
+	case "auth":
+		return value.Type() == ast.MappingType || value.Type() == ast.MappingValueType
+	case "scopes":
+		return value.Type() == ast.SequenceType
+	case "secret_file":
+		return text && !double && isSecretRef(value.GetToken().Value)
+	default:
+		known := name == "method" || name == "username" || name == "token_url" || name == "basic_encoding"
+		return known && text && !double
+	}
+}
+
+func (d *document) hideFrom(line, col int) {
+	if before, ok := d.hide[line]; !ok || col < before {
+		d.hide[line] = col
+	}
 }
 
 // remove takes the value at loc out of the document, so that the default stands in for what is wrong.

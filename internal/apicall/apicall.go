@@ -179,7 +179,11 @@ func (a *API) run(ctx context.Context, r Request, take taker) (*Answer, error) {
 }
 
 func (a *API) newCall(r Request) (*call, error) {
-	c := &call{wire: &a.wire, auth: a.auth, op: r.Op, method: r.Method, id: uuid.NewString(), header: r.Header.Clone()}
+	c := &call{wire: &a.wire, rule: a.wire.policy.target, credential: a.auth.header,
+		op: r.Op, method: r.Method, id: uuid.NewString(), header: r.Header.Clone()}
+	if a.auth.tokens != nil {
+		c.expire = a.auth.tokens.forget
+	}
 	if c.method == "" {
 		c.method = http.MethodGet
 	}
@@ -192,7 +196,7 @@ func (a *API) newCall(r Request) (*call, error) {
 	}
 	var err error
 	if c.url, err = a.resolve(r); err != nil {
-		return nil, c.fail(err, nil)
+		return nil, c.fail(err)
 	}
 	return c, nil
 }

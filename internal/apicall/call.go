@@ -31,14 +31,17 @@ func (w *wire) traced() bool {
 // call is one logical call: what is asked, and what its errors may tell about it.
 type call struct {
 	*wire
-	auth   *authorizer // nil: never any credentials
-	op     string
-	method string
-	id     string
-	url    *url.URL
-	header http.Header
-	body   func() (io.ReadCloser, error) // nil: none; a fresh reader for each hop
-	size   int64
+	rule       func(*url.URL) (credentials bool, err error) // asked before each hop
+	credential func(context.Context) (credential, error)    // asked where rule wants credentials
+	expire     func(token string)                           // a 401 refused this token; nil: nothing to renew
+	op         string
+	method     string
+	id         string
+	url        *url.URL
+	header     http.Header
+	body       func() (io.ReadCloser, error) // nil: none; a fresh reader for each hop
+	size       int64
+	grant      bool // the URL itself is the authority, so its query is a secret
 
 	last    *url.URL    // the hop that was tried last
 	sent    atomic.Bool // a connection was handed to a request: bytes may have left
@@ -55,16 +58,11 @@ type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
 
-// statusError carries a finished refusal out of the exchange.
-type statusError struct{ call *CallError }
-
-func (e *statusError) Error() string { return e.call.Error() }
-
 // once makes exactly one attempt.
 func (c *call) once(ctx context.Context, take taker) (*Answer, error) {
 	resp, err := c.exchange(ctx)
 	if err != nil {
-		return nil, c.fail(cause(ctx, err), resp)
+		return nil, c.fail(cause(ctx, err))
 	}
 	return c.take(ctx, resp, take)
 }
@@ -77,13 +75,12 @@ func (c *call) take(ctx context.Context, resp *http.Response, take taker) (*Answ
 	}
 	ans, err := take(c, resp)
 	if err != nil {
-		return nil, c.fail(cause(ctx, err), resp)
+		return nil, c.broken(resp, cause(ctx, err))
 	}
 	return ans, nil
 }
 
-// exchange sends the request and goes along redirects until an answer is not one. With an error after a redirect was
-// refused, the redirecting response (its body closed) comes along.
+// exchange sends the request and goes along redirects until an answer is not one.
 func (c *call) exchange(ctx context.Context) (*http.Response, error) {
 	at := c.url
 	for hop := 0; ; {
@@ -98,7 +95,7 @@ func (c *call) exchange(ctx context.Context) (*http.Response, error) {
 		next, err := c.redirect(at, resp, hop)
 		if err != nil {
 			discard(resp)
-			return resp, err
+			return nil, &redirectError{status: resp.StatusCode, date: serverDate(resp.Header), err: err}
 		}
 		if next == nil {
 			return resp, nil
@@ -111,11 +108,11 @@ func (c *call) exchange(ctx context.Context) (*http.Response, error) {
 
 // spent forgets the token that a 401 has just refused; it reports whether a fresh one is worth the one repeat.
 func (c *call) spent() bool {
-	if c.used == "" || c.renewed {
+	if c.used == "" || c.renewed || c.expire == nil {
 		return false
 	}
 	c.renewed = true
-	c.auth.tokens.forget(c.used)
+	c.expire(c.used)
 	return true
 }
 
@@ -161,23 +158,19 @@ func (c *call) request(ctx context.Context, u *url.URL) (*http.Request, error) {
 	return req, nil
 }
 
-// authorize asks the policy about u and adds the credentials where they belong.
+// authorize asks the rule about u and adds the credentials where they belong.
 func (c *call) authorize(ctx context.Context, u *url.URL, h http.Header) error {
 	h.Del("Authorization")
-	if c.auth == nil {
-		return c.policy.presigned(u)
-	}
-	credentials, err := c.policy.target(u)
-	if err != nil || !credentials {
+	wanted, err := c.rule(u)
+	if err != nil || !wanted {
 		return err
 	}
-	value, err := c.auth.header(ctx)
+	cred, err := c.credential(ctx)
 	if err != nil {
 		return err
 	}
-	h.Set("Authorization", value.header)
-	c.used = value.token
-	c.hidden = append(c.hidden[:0:0], value.hidden...)
+	h.Set("Authorization", cred.header)
+	c.used, c.hidden = cred.token, cred.hidden
 	return nil
 }
 

@@ -27,6 +27,7 @@ func (e *PolicyError) Error() string {
 type Policy struct {
 	base     *url.URL
 	listed   map[string]bool // host, or host:port, in lower case
+	token    string          // the host of a token endpoint of its own; only its address is trusted
 	loopback bool            // the base is a loopback host: then uploads to loopback are fine too
 }
 
@@ -125,7 +126,7 @@ func (p *Policy) address(host string, ip netip.Addr) error {
 // configured reports whether an operator named this host: then its address is their business.
 func (p *Policy) configured(host, port string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return host == bareHost(p.base) || p.listed[host] || p.listed[net.JoinHostPort(host, port)]
+	return host == bareHost(p.base) || host == p.token || p.listed[host] || p.listed[net.JoinHostPort(host, port)]
 }
 
 var reservedNets = []netip.Prefix{

@@ -33,21 +33,16 @@ func (c *call) redirect(from *url.URL, resp *http.Response, hop int) (*url.URL, 
 	case from.Scheme == "https" && to.Scheme != "https":
 		return nil, &PolicyError{Host: to.Host, Reason: "the redirect leads from https to http"}
 	}
-	if c.auth == nil {
-		return to, c.policy.presigned(to)
-	}
-	_, err = c.policy.target(to)
+	_, err = c.rule(to)
 	return to, err
 }
 
-// hops is how many redirects this call follows: toward the store one, which is its "other region" answer.
+// hops is how many redirects this call follows: a PUT one, which is the object store's "other region" answer.
 func (c *call) hops() int {
-	switch {
-	case c.auth != nil || c.method == http.MethodGet:
-		return maxHops
-	default:
+	if c.method == http.MethodPut {
 		return 1
 	}
+	return maxHops
 }
 
 func resolveLocation(from *url.URL, location string) (*url.URL, error) {

@@ -21,57 +21,130 @@ const (
 	longestWait = 15 * time.Second
 )
 
+// repeater runs one call under go-retryablehttp, which sees neither our URL nor our secrets: its transport is the
+// call's exchange.
+type repeater struct {
+	call  *call
+	ctx   context.Context
+	take  taker
+	tries int
+	wait  time.Duration // before the next attempt
+
+	taken bool // the last attempt's answer was consumed, with this outcome:
+	ans   *Answer
+	err   error
+}
+
 // repeat makes the call until it is answered, refused or out of time.
 func (c *call) repeat(ctx context.Context, take taker) (*Answer, error) {
-	var (
-		ans   *Answer
-		err   error
-		taken bool
-		wait  time.Duration
-	)
-	consume := func(resp *http.Response) error {
-		ans, err = c.take(ctx, resp, take)
-		taken = true
-		var ce *CallError
-		if errors.As(err, &ce) && ce.Status/100 == 2 {
-			return err // the answer broke off or could not be read: that may be worth a repeat
-		}
-		return nil
-	}
+	r := &repeater{call: c, ctx: ctx, take: take}
 	client := &retryablehttp.Client{
-		HTTPClient: &http.Client{
-			Transport:     roundTrip(func(r *http.Request) (*http.Response, error) { return c.exchangeFor(r.Context()) }),
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-		RetryMax: repeats,
-		CheckRetry: func(ctx context.Context, resp *http.Response, failed error) (bool, error) {
-			if !worthRepeating(ctx, resp, failed) {
-				return false, nil
-			}
-			asked := time.Duration(0)
-			if resp != nil {
-				asked = retryAfter(resp.Header, c.now())
-			}
-			wait = max(asked, rand.N(firstWait<<c.tries))
-			c.tries++
-			deadline, limited := ctx.Deadline()
-			return wait <= longestWait && (!limited || wait < time.Until(deadline)), nil
-		},
-		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return wait },
+		HTTPClient:   &http.Client{Transport: r},
+		RetryMax:     repeats,
+		CheckRetry:   r.check,
+		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return r.wait },
 		ErrorHandler: func(resp *http.Response, err error, _ int) (*http.Response, error) { return resp, err },
 	}
-	req, reqErr := retryablehttp.NewRequestWithContext(ctx, http.MethodGet, "http://call.invalid", nil)
-	if reqErr != nil {
-		return nil, c.fail(reqErr, nil)
+	req, err := retryablehttp.NewRequestWithContext(ctx, http.MethodGet, "http://call.invalid", nil)
+	if err != nil {
+		return nil, c.fail(err)
 	}
-	req.SetResponseHandler(consume)
-	resp, doErr := client.Do(req)
+	req.SetResponseHandler(r.consume)
+	resp, err := client.Do(req)
 	switch {
-	case taken && (doErr == nil || err != nil):
-		return ans, err
-	case doErr != nil:
-		return nil, c.fail(cause(ctx, doErr), nil)
-	default: // repeats are used up, and the last answer is still unread
+	case r.taken:
+		return r.ans, r.err
+	case err != nil:
+		return nil, c.fail(cause(ctx, err))
+	default: // the repeats are used up, and the last answer is still unread
 		return c.take(ctx, resp, take)
 	}
+}
+
+// RoundTrip is one attempt with all its hops.
+func (r *repeater) RoundTrip(*http.Request) (*http.Response, error) {
+	r.taken, r.ans, r.err = false, nil, nil
+	return r.call.exchange(r.ctx)
+}
+
+// consume reads an answer that will not be asked for again. A 2xx that broke off is the exception: its error goes back
+// to check.
+func (r *repeater) consume(resp *http.Response) error {
+	r.ans, r.err = r.call.take(r.ctx, resp, r.take)
+	r.taken = true
+	if resp.StatusCode/100 == 2 {
+		return r.err
+	}
+	return nil
+}
+
+func (r *repeater) check(ctx context.Context, resp *http.Response, err error) (bool, error) {
+	var inner *CallError
+	if !passing(ctx, resp, err) || r.call.op != opToken && errors.As(err, &inner) && inner.Op == opToken {
+		return false, nil // (a token request had repeats of its own)
+	}
+	r.wait = rand.N(firstWait << r.tries)
+	r.tries++
+	if resp != nil {
+		r.wait = max(r.wait, retryAfter(resp.Header, r.call.now()))
+	}
+	deadline, limited := ctx.Deadline()
+	return r.wait <= longestWait && (!limited || r.wait < time.Until(deadline)), nil
+}
+
+// passing reports whether a fault is of the kind that goes away by itself within seconds.
+func passing(ctx context.Context, resp *http.Response, err error) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	if err == nil {
+		return passingStatus(resp.StatusCode)
+	}
+	var (
+		final  *finalError
+		policy *PolicyError
+		scope  *ScopeError
+		turn   *redirectError
+	)
+	switch {
+	case errors.As(err, &final), errors.As(err, &policy), errors.As(err, &scope), errors.As(err, &turn):
+		return false
+	case errors.Is(err, ErrTooLarge), errors.Is(err, errSecret), certificateFault(err):
+		return false
+	}
+	return true
+}
+
+func passingStatus(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return false
+	default:
+		return status >= 500
+	}
+}
+
+// beforeConnection recognises, without the help of a trace, errors that come before any byte of a request.
+func beforeConnection(err error) bool {
+	var (
+		op     *net.OpError
+		name   *net.DNSError
+		policy *PolicyError
+	)
+	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") ||
+		errors.As(err, &name) || errors.As(err, &policy) || certificateFault(err)
+}
+
+func certificateFault(err error) bool {
+	var (
+		verify    *tls.CertificateVerificationError
+		authority x509.UnknownAuthorityError
+		host      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		record    tls.RecordHeaderError
+	)
+	return errors.As(err, &verify) || errors.As(err, &authority) || errors.As(err, &host) ||
+		errors.As(err, &invalid) || errors.As(err, &record)
 }

@@ -150,12 +150,23 @@ func (d *Dir) syncNow() error {
 // Mkdir makes the directory name with exactly the mode perm (setgid included, umask not applied) and, unless gid is -1,
 // that group, and syncs d. It fails with an error that wraps fs.ErrExist when name is taken by anything.
 //
-// A crash in between can leave the directory with the mode of the umask; who makes directories lazily sees that it exists.
+// It begins with mode 0700, so a crash in between leaves a directory that nobody else can enter; [Dir.Grant] finishes it.
 func (d *Dir) Mkdir(name string, perm os.FileMode, gid int) error {
 	if err := single("mkdir", name); err != nil {
 		return err
 	}
-	if err := d.fault.run("mkdir", name, func() error { return d.root.Mkdir(name, perm.Perm()) }); err != nil {
+	if err := d.fault.run("mkdir", name, func() error { return d.root.Mkdir(name, 0o700) }); err != nil {
+		return err
+	}
+	if err := d.Grant(name, perm, gid); err != nil {
+		return err
+	}
+	return d.Sync()
+}
+
+// Grant gives the directory name its mode and, unless gid is -1, its group, without following a link. It does not sync.
+func (d *Dir) Grant(name string, perm os.FileMode, gid int) error {
+	if err := single("chmod", name); err != nil {
 		return err
 	}
 	if gid != -1 {
@@ -163,11 +174,16 @@ func (d *Dir) Mkdir(name string, perm os.FileMode, gid int) error {
 			return err
 		}
 	}
-	// After chown, which clears setgid for those without privileges.
-	if err := d.fault.run("chmod", name, func() error { return d.root.Chmod(name, perm) }); err != nil {
+	if perm == 0o700 {
+		return nil
+	}
+	sub, err := d.Sub(name)
+	if err != nil {
 		return err
 	}
-	return d.Sync()
+	defer sub.Close()
+	// After chown, which clears setgid for those without privileges.
+	return d.fault.run("chmod", name, func() error { return sub.file.Chmod(perm) })
 }
 
 // Unlink removes the name of anything but a directory, and Rmdir that of an empty directory. Neither syncs: removals come

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ const (
 	Garble   Kind = "garble"   // right status and length, body garbled
 	Truncate Kind = "truncate" // the body ends half way, with a matching length
 	Empty    Kind = "empty"    // the body is empty
-	Trickle  Kind = "trickle"  // the body comes in eight pieces over Fault.Linger
+	Trickle  Kind = "trickle"  // the body, of an upload the request's, passes in eight pieces over Fault.Linger
 
 	CutRequest    Kind = "cut-request"    // upload: the connection dies when half of the body was read; nothing is stored
 	DeadToken     Kind = "dead-token"     // upload: the URL's temporary credentials died early; it never works again
@@ -45,7 +46,7 @@ var kinds = []Kind{None, Abort, Status, HTML, Refuse, Cut, Garble, Truncate, Emp
 // Fault is what befalls one call. Delays alone, with Kind None, make it late.
 type Fault struct {
 	Kind   Kind
-	Done   bool          // the call was carried out before it failed
+	Done   bool          // Abort, Status, HTML: the call was carried out before it failed
 	Delay  time.Duration // before the call is carried out
 	Linger time.Duration // between the work and the answer
 	Lag    time.Duration // what was registered or stored shows, and counts, only so much later
@@ -56,10 +57,11 @@ type Fault struct {
 }
 
 // Faults say which calls fail. The ops are register, upload, status, status-list, index, download, token, vaults, and
-// unknown for paths that do not exist; "upload" is every call to the object store.
+// unknown for paths that do not exist. "upload" is every call to the object store but a pre-signed GET, which counts as
+// "download".
 type Faults struct {
-	Rules []Rule                          // tried in order, the first that fires is taken
-	Hook  func(op string, n int) Fault    // asked before the rules with the n-th call of op since the start, from 1
+	Rules []Rule                       // tried in order, the first that fires is taken
+	Hook  func(op string, n int) Fault // asked at the n-th call of op since New, from 1; a fault it gives goes before the rules'
 }
 
 // Rule makes calls fail at random.
@@ -191,6 +193,26 @@ func (f Fault) status() int {
 		return 503
 	}
 	return f.Status
+}
+
+// slowBody passes a request's body in pieces, with a pause before each.
+type slowBody struct {
+	io.ReadCloser
+	ctx         context.Context
+	piece, left int64
+	between     time.Duration
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		if !pause(b.ctx, b.between) {
+			return 0, b.ctx.Err()
+		}
+		b.left = b.piece
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
 }
 
 // pause waits, or reports false when the caller is gone.

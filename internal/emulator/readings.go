@@ -22,6 +22,7 @@ type Readings struct {
 	Download         string // bytes | redirect | json (with a pre-signed URL)
 	VaultList        string // objects | ids | wrapped
 	RedirectTo       string // every API call is first sent on by 307: "same" host, or the base address of another
+	StoreRedirectTo  string // every PUT is first sent on by 307, freshly signed, to this base address without a path
 }
 
 func (r *Readings) check() error {

@@ -39,9 +39,9 @@ type Config struct {
 	MaxBody                int64         // bytes of one registration, default 6,000,000
 	MaxPackage             int64         // bytes of one package that archives, default 100,000,000
 
-	// FailDocument returns the message with which archiving of a document fails, "" when it succeeds; nth says the
-	// how manieth registration of its clientUUID this is, from 1. Default: documentIds that begin with FAIL-ONCE fail
-	// at the first registration, those that begin with FAIL always.
+	// FailDocument returns the message with which archiving of a document fails, "" when it succeeds; nth counts the
+	// registrations of its clientUUID, from 1. Default: documentIds that begin with FAIL-ONCE fail with their first
+	// registration, those that begin with FAIL always.
 	FailDocument func(documentID string, nth int) string
 
 	Seed     uint64 // of every random choice
@@ -68,7 +68,7 @@ type Server struct {
 }
 
 // New opens the emulator that lives in cfg.Dir, with everything it knew when it ended, or makes a new one there. Close
-// gives the directory free again.
+// releases the directory.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, fmt.Errorf("configure emulator: %w", err)
@@ -92,6 +92,9 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open emulator journal: %w", err)
 	}
+	if err := s.sweep(); err != nil {
+		return nil, errors.Join(fmt.Errorf("clean emulator objects: %w", err), s.Close())
+	}
 	s.rng = newRand(cfg.Seed, replayed) // a restart must not draw the same ids again
 	s.routes()
 	return s, nil
@@ -99,6 +102,15 @@ func New(cfg Config) (*Server, error) {
 
 // Close closes the journal. Requests that are still served fail from then on.
 func (s *Server) Close() error { return s.journal.close() }
+
+// sweep removes what uploads left behind that were under way when the server was killed.
+func (s *Server) sweep() error {
+	left, err := filepath.Glob(filepath.Join(s.objects(), "incoming-*"))
+	for _, name := range left {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
 
 // routes is the seam where further interfaces of the service join: one line per endpoint, each with the op by which
 // faults and the journal know it. What matches nothing here does not exist, which this service answers with 502.
@@ -116,9 +128,11 @@ func (s *Server) routes() {
 
 // handle keeps HEAD out: a GET pattern of the standard mux would answer it.
 func (s *Server) handle(pattern string, h http.HandlerFunc) {
+	unknown := s.serve("unknown", s.noSuchPath)
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
-			h = s.serve("unknown", s.noSuchPath)
+			unknown(w, r)
+			return
 		}
 		h(w, r)
 	})
@@ -150,9 +164,18 @@ func (s *Server) API() http.Handler {
 }
 
 // Store serves the object store's host. It takes pre-signed PUT and GET only.
-func (s *Server) Store() http.Handler { return s.serve("upload", s.storeObject) }
+func (s *Server) Store() http.Handler {
+	put, get := s.serve("upload", s.storeObject), s.serve("download", s.fetchObject)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			get(w, r)
+			return
+		}
+		put(w, r)
+	})
+}
 
-// ServeHTTP serves API and Store on one host: what lies under the path of StoreURL is the store's.
+// ServeHTTP serves API and Store on one host: what is pre-signed or lies under the path of StoreURL is the store's.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.isStore(r) {
 		s.Store().ServeHTTP(w, r)
@@ -162,11 +185,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) isStore(r *http.Request) bool {
-	u, err := url.Parse(s.storeURL(r))
-	if err != nil || u.Host != r.Host || strings.HasPrefix(r.URL.Path, "/v1/") {
+	if strings.HasPrefix(r.URL.Path, "/v1/") {
 		return false
 	}
-	return strings.HasPrefix(r.URL.Path, strings.TrimSuffix(u.Path, "/")+"/")
+	u, err := url.Parse(s.storeURL(r))
+	ours := err == nil && u.Host == r.Host && strings.HasPrefix(r.URL.Path, u.Path+"/")
+	return ours || isPresigned(r) // a redirect may have led it to another host
 }
 
 func (s *Server) storeURL(r *http.Request) string {

@@ -78,7 +78,7 @@ func (c *Conductor) dispose(ctx context.Context, e ledger.Entry) []ledger.Change
 	if err != nil {
 		return c.dropFault(e, err)
 	}
-	err = d.Mover.Dispose(ctx, e, doc)
+	dest, err := d.Mover.Dispose(ctx, e, doc)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		c.cfg.Log.Error("source is not what was archived; it stays", "key", e.Key, "cause", refused.Cause.Code)
 		return []ledger.Change{c.change(e, ledger.SourceUntouchable{Cause: refused.Cause})}
@@ -89,7 +89,7 @@ func (c *Conductor) dispose(ctx context.Context, e ledger.Entry) []ledger.Change
 		}
 		return []ledger.Change{c.change(e, c.later(e, localFault(err)))}
 	}
-	return []ledger.Change{c.change(e, ledger.Disposed{Dest: d.DisposeTo})}
+	return []ledger.Change{c.change(e, ledger.Disposed{Dest: dest})}
 }
 
 func (c *Conductor) dropAndDocument(e ledger.Entry) (Drop, ledger.Document, error) {

@@ -71,9 +71,10 @@ type Mover interface {
 	// Place writes what people should read into the folder and moves it to e.Dest.
 	// It does nothing when that was done before. ErrTaken: another folder lies there.
 	Place(ctx context.Context, e ledger.Entry, d ledger.Document) error
-	// Dispose moves or deletes a kept source, file by file, after checking each. Its
-	// error is a *RefusedError where something there must not be removed.
-	Dispose(ctx context.Context, e ledger.Entry, d ledger.Document) error
+	// Dispose moves or deletes a kept source, file by file, after checking each, and
+	// returns where it went; empty: nowhere. Its error is a *RefusedError where
+	// something there must not be removed.
+	Dispose(ctx context.Context, e ledger.Entry, d ledger.Document) (dest string, err error)
 }
 
 // Drop is one drop folder as the conductor sees it.
@@ -83,7 +84,6 @@ type Drop struct {
 	Settle      time.Duration
 	HoldSame    bool          // same_content: hold
 	Grace       time.Duration // before a kept source is disposed of
-	DisposeTo   string        // where a disposed source goes; empty: nowhere
 	Disposes    bool          // false: kept sources stay
 	Packer      Packer
 	Mover       Mover
@@ -121,6 +121,7 @@ type RemoteError struct {
 	RetryAfter time.Duration // asked for by the other side, capped; zero: none
 	Overload   bool          // 429, 503: slow down
 	Missing    bool          // 404
+	Denied     bool          // 401, 403: credentials or rights
 	Err        error
 }
 

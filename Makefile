@@ -1,0 +1,54 @@
+# vaultd: what a developer calls. "make" alone lists the targets.
+
+GO    ?= go
+TOOLS := $(GO) tool -modfile=tools/go.mod
+
+# The race detector needs cgo, and go switches that off where there is no C compiler.
+RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+
+# The simulations run in full without the race detector, which makes them many times slower, and in short with it.
+HEAVY := vaultd/internal/simtest
+
+.DEFAULT_GOAL := help
+.PHONY: help build test check fmt docs demo clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## the program, as ./vaultd
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o vaultd ./cmd/vaultd
+
+test: ## every test, with the race detector
+ifeq ($(RACE),)
+	@echo "no C compiler: the tests run without the race detector"
+endif
+	$(GO) vet ./...
+	@set -e; all=$$($(GO) list ./...); \
+	light=$$(printf '%s\n' "$$all" | grep -vxF '$(HEAVY)'); \
+	heavy=$$(printf '%s\n' "$$all" | grep -xF '$(HEAVY)' || true); \
+	echo "$(GO) test $(RACE) (all but the simulations)"; \
+	$(GO) test $(RACE) -timeout 10m $$light; \
+	if [ -n "$$heavy" ]; then \
+		echo "$(GO) test $(RACE) -short $$heavy"; \
+		$(GO) test $(RACE) -short -timeout 10m $$heavy; \
+		echo "$(GO) test $$heavy"; \
+		$(GO) test -timeout 10m $$heavy; \
+	fi
+
+check: ## formatting, vet, linters and the arrows between the rooms
+	@bad=$$(gofmt -l cmd internal); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
+	$(GO) vet ./...
+	$(TOOLS) staticcheck ./...
+	$(TOOLS) golangci-lint run ./...
+
+fmt: ## format all Go files
+	gofmt -w cmd internal
+
+docs: ## make anew what is generated
+	$(GO) generate ./...
+
+demo: ## try it: service, drop folders and daemon on this machine alone
+	$(GO) run ./cmd/vaultd demo
+
+clean: ## remove what was built
+	rm -f vaultd

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // a minimal machine has no zone files, and reports need the zone for fifteen years
+)
+
+const (
+	minWindow = time.Minute
+	maxWindow = 15 * time.Minute // the life of an upload address
+	maxZIP    = 100_000_000      // the service takes no larger one
+)
+
+// checkRules holds the values against what a schema cannot say, and normalises paths and addresses. Its faults go to
+// the document. A rule about two values is silent while one of them is wrong by itself.
+func (c *config) checkRules() {
+	c.checkService()
+	c.checkAuth()
+	c.checkPlaces()
+	for i := range c.Drops {
+		c.checkDrop(i)
+	}
+	c.checkSizes()
+	c.checkTimes()
+	c.checkListen()
+	var err error
+	if c.Location, err = time.LoadLocation(c.TimeZone); err != nil || c.TimeZone == "Local" {
+		c.fault("is not a known time zone", "write a name such as Europe/Berlin or UTC", "time_zone")
+	}
+}
+
+// fault records a problem of the value at a location, unless that has one already.
+func (c *config) fault(problem, hint string, loc ...string) {
+	if c.doc.sound(location(loc)) {
+		c.doc.addAt(loc, problem, hint)
+	}
+}
+
+// written says whether a value is there and has no fault of its own.
+func (c *config) written(value string, loc ...string) bool {
+	return value != "" && c.doc.sound(location(loc))
+}
+
+func (c *config) checkService() {
+	s := &c.Service
+	if c.written(s.BaseURL, "service", "base_url") {
+		s.BaseURL = strings.TrimRight(s.BaseURL, "/")
+		c.checkAddress(s.BaseURL, "service", "base_url")
+	}
+	if c.written(s.Auth.TokenURL, "service", "auth", "token_url") {
+		c.checkAddress(s.Auth.TokenURL, "service", "auth", "token_url")
+	}
+	if c.written(s.Proxy, "service", "proxy") {
+		u, err := url.Parse(s.Proxy)
+		switch {
+		case err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https"):
+			c.fault("is not the address of a proxy", "write it as http://proxy.example:3128", "service", "proxy")
+		case u.User != nil:
+			c.fault("holds a user name or password", "no secret may stand in this file; allow this machine at the proxy", "service", "proxy")
+		}
+	}
+	c.cleanPath(&s.CAFile, "service", "ca_file")
+}
+
+// checkAddress wants https, or plain http to this machine itself.
+func (c *config) checkAddress(address string, loc ...string) {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Opaque != "" || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https"):
+		c.fault("is not an address", "write it as https://archive.example", loc...)
+	case u.User != nil:
+		c.fault("holds a user name or password", "they belong into auth: username and secret_file", loc...)
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		c.fault("has a part after ? or #", "remove it", loc...)
+	case u.Scheme == "http" && !isLoopback(u.Hostname()):
+		c.fault("is plain http to another machine", "write https:// (http is for a service on this machine only)", loc...)
+	}
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return strings.EqualFold(host, "localhost") || (ip != nil && ip.IsLoopback())
+}
+
+// local says whether the service runs on this machine, as in trials and tests; production rules about time relax.
+func (c *config) local() bool {
+	u, err := url.Parse(c.Service.BaseURL)
+	return err == nil && isLoopback(u.Hostname())
+}
+
+func (c *config) checkAuth() {
+	a := &c.Service.Auth
+	at := func(key string) []string { return []string{"service", "auth", key} }
+	c.cleanSecretRef(&a.SecretFile)
+	if !c.doc.sound(at("method")) || a.Method == "" {
+		return
+	}
+	if a.Method == "oauth2" {
+		if len(a.Scopes) == 0 {
+			c.fault("is empty, and oauth2 asks for tokens by scope", "write the scopes that the provider named, such as [importDocuments.write]", at("scopes")...)
+		}
+	} else {
+		if len(a.Scopes) > 0 {
+			c.fault("belongs to method oauth2", "remove scopes, or write method: oauth2", at("scopes")...)
+		}
+		if a.TokenURL != "" {
+			c.fault("belongs to method oauth2", "remove token_url, or write method: oauth2", at("token_url")...)
+		}
+	}
+	if a.BasicEncoding == "raw" && strings.Contains(a.Username, ":") {
+		c.fault("has a colon, which a Basic header cannot carry", "write basic_encoding: rfc6749 if the provider allows it", at("username")...)
+	}
+}
+
+func (c *config) cleanSecretRef(ref *string) {
+	if strings.HasPrefix(*ref, "/") {
+		*ref = filepath.Clean(*ref)
+	}
+}
+
+func (c *config) cleanPath(path *string, loc ...string) {
+	if c.written(*path, loc...) {
+		*path = filepath.Clean(*path)
+	}
+}
+
+// checkPlaces keeps the roots apart: what is inside of two of them would be taken twice, or taken for a document.
+func (c *config) checkPlaces() {
+	type place struct {
+		what, path string
+		loc        location
+	}
+	c.cleanPath(&c.StateDir, "state_dir")
+	places := []place{{"state_dir", c.StateDir, location{"state_dir"}}}
+	for i := range c.Drops {
+		d, loc := &c.Drops[i], dropAt(i)
+		c.cleanPath(&d.Path, loc.child("path")...)
+		c.cleanPath(&d.AfterArchive.To, loc.child("after_archive").child("to")...)
+		places = append(places, place{"drop " + strconv.Quote(d.Name), d.Path, loc.child("path")})
+	}
+	for i, p := range places {
+		if p.path == "/" {
+			c.fault("is the whole file system", "write the path of a folder of its own", p.loc...)
+		}
+		for _, earlier := range places[:i] {
+			if c.written(p.path, p.loc...) && c.written(earlier.path, earlier.loc...) && overlap(p.path, earlier.path) {
+				c.fault("overlaps with "+earlier.what, "write a path that neither lies in the other nor holds it", p.loc...)
+			}
+		}
+	}
+	for i, d := range c.Drops {
+		to := dropAt(i).child("after_archive").child("to")
+		for _, p := range places {
+			if c.written(d.AfterArchive.To, to...) && c.written(p.path, p.loc...) && overlap(d.AfterArchive.To, p.path) {
+				c.fault("overlaps with "+p.what, "write a path outside of it: what is moved there must not be taken again", to...)
+			}
+		}
+	}
+}
+
+func dropAt(i int) location { return location{"drops", strconv.Itoa(i)} }
+
+// overlap says whether one of two clean absolute paths is the other, or lies in it.
+func overlap(a, b string) bool {
+	in := func(inner, outer string) bool {
+		return inner == outer || strings.HasPrefix(inner, strings.TrimSuffix(outer, "/")+"/")
+	}
+	return in(a, b) || in(b, a)
+}
+
+func (c *config) checkDrop(i int) {
+	d, loc := c.Drops[i], dropAt(i)
+	for j, earlier := range c.Drops[:i] {
+		if c.written(d.Name, loc.child("name")...) && strings.EqualFold(d.Name, earlier.Name) {
+			c.fault(fmt.Sprintf("is the name of drops[%d] already", j), "give each drop a name of its own", loc.child("name")...)
+		}
+	}
+	c.positive(d.Settle, loc.child("settle")...)
+	c.positive(d.Rescan, loc.child("rescan")...)
+	c.positive(d.RemindAfter, loc.child("remind_after")...)
+	after, at := d.AfterArchive, loc.child("after_archive")
+	if !c.doc.sound(at.child("action")) {
+		return
+	}
+	switch {
+	case after.Action == "move" && after.To == "":
+		c.fault("is missing, and action is move", "add to: the absolute path that archived folders are moved to", at.child("to")...)
+	case after.Action != "move" && after.To != "":
+		c.fault("is used with action: move only", "remove to, or write action: move", at.child("to")...)
+	}
+	if after.Action == "delete" && after.Grace == 0 {
+		c.fault("is zero, and action is delete", "leave people some time, such as 720h", at.child("grace")...)
+	}
+}
+
+func (c *config) positive(d time.Duration, loc ...string) {
+	if d <= 0 {
+		c.fault("is zero", "write a duration such as 30s", loc...)
+	}
+}
+
+func (c *config) checkSizes() {
+	for _, s := range []struct {
+		bytes int64
+		loc   location
+	}{
+		{c.Spool.Max, location{"spool", "max"}},
+		{c.Package.MaxSize, location{"package", "max_size"}},
+		{c.Billing.Included, location{"billing", "included"}},
+	} {
+		if s.bytes <= 0 {
+			c.fault("is zero", "write a size such as 100MB", s.loc...)
+		}
+	}
+	if c.Package.MaxSize > maxZIP {
+		c.fault("is more than the service takes", "write 100MB or less (100,000,000 bytes)", "package", "max_size")
+	}
+	if c.Spool.Max < c.Package.MaxSize && c.doc.sound(location{"package", "max_size"}) {
+		c.fault("is less than one ZIP of package.max_size", "write a larger size, such as 20GB", "spool", "max")
+	}
+}
+
+func (c *config) checkTimes() {
+	u, s := c.Upload, c.Status
+	switch {
+	case u.Window <= 0:
+		c.fault("is zero", "write 15m", "upload", "window")
+	case u.Window > maxWindow:
+		c.fault("is longer than an upload address lives", "write 15m or less", "upload", "window")
+	case u.Window < minWindow && !c.local() && c.doc.sound(location{"service", "base_url"}):
+		c.fault("is too short for a real service", "write 1m to 15m", "upload", "window")
+	}
+	if u.BatchWait >= u.Window && c.doc.sound(location{"upload", "window"}) {
+		c.fault("is not shorter than window", "write a short time, such as 2s", "upload", "batch_wait")
+	}
+	c.positive(s.PollMin, "status", "poll_min")
+	c.positive(s.AlertAfter, "status", "alert_after")
+	if s.PollMax < s.PollMin && c.doc.sound(location{"status", "poll_min"}) {
+		c.fault("is shorter than poll_min", "write a longer time, such as 30m", "status", "poll_max")
+	}
+	if s.UnclearGrace < u.Window && c.doc.sound(location{"upload", "window"}) {
+		c.fault("is shorter than upload.window: an upload could still be under way", "write a long time, such as 24h", "status", "unclear_grace")
+	}
+}
+
+func (c *config) checkListen() {
+	if c.HTTP.Listen == "" {
+		return
+	}
+	_, port, err := net.SplitHostPort(c.HTTP.Listen)
+	n, portErr := strconv.ParseUint(port, 10, 16)
+	if err != nil || portErr != nil || strconv.FormatUint(n, 10) != port {
+		c.fault("is not an address with a port", "write it as 127.0.0.1:8970, or empty for none", "http", "listen")
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// checkDisk holds the configuration against this machine: the state directory on a local disk, and the secret and the
+// certificates readable with the rights they need. It changes nothing. Faults come as a *configError with their
+// places in the file; rights that are too wide carry a *secretRightsError.
+func (c *config) checkDisk(env func(string) (string, bool)) error {
+	d := &document{name: "configuration", wrong: map[string]bool{}}
+	if c.doc != nil { // nil: made by the program itself, for a trial
+		d.name, d.lines, d.values, d.hide = c.doc.name, c.doc.lines, c.doc.values, c.doc.hide
+	}
+	refuse := func(loc location, problem, hint string, cause error) {
+		d.addAt(loc, problem, hint)
+		d.faults[len(d.faults)-1].Err = cause
+	}
+	if problem, err := notForLedger(c.StateDir, c.Service.Environment == "production"); err != nil || problem != "" {
+		if problem == "" {
+			problem = "cannot be looked at: " + err.Error()
+		}
+		refuse(location{"state_dir"}, problem, "write a path on a local disk, such as /var/lib/vaultd", err)
+	}
+	if _, err := readSecret(c.Service.Auth.SecretFile, env); err != nil {
+		refuse(location{"service", "auth", "secret_file"}, err.Error(), secretHint(err), err)
+	}
+	if c.Service.CAFile != "" {
+		pem, err := os.ReadFile(c.Service.CAFile)
+		switch {
+		case err != nil:
+			refuse(location{"service", "ca_file"}, "cannot be read: "+err.Error(), "it must be readable for the daemon's user", err)
+		case !x509.NewCertPool().AppendCertsFromPEM(pem):
+			refuse(location{"service", "ca_file"}, "holds no certificate", "it must be a PEM file with at least one CERTIFICATE block", nil)
+		}
+	}
+	return d.err()
+}
+
+func secretHint(err error) string {
+	var rights *secretRightsError
+	switch {
+	case errors.As(err, &rights):
+		return fmt.Sprintf("change the secret, then: chown root:vaultd %s && chmod 0640 %s", rights.Path, rights.Path)
+	case errors.Is(err, errNoCredentials):
+		return "add LoadCredential= to the unit, or start vaultd through systemd"
+	case errors.Is(err, fs.ErrNotExist):
+		return "make the file: one line, owner root:vaultd, rights 0640"
+	case errors.Is(err, fs.ErrPermission):
+		return "it must be readable for the daemon's user: owner root:vaultd, rights 0640"
+	}
+	return "the file holds the secret alone, in one line"
+}
+
+// Locks and memory maps do not hold, or not for long, on these.
+var remoteFileSystems = map[int64]string{
+	unix.NFS_SUPER_MAGIC:  "NFS",
+	unix.SMB_SUPER_MAGIC:  "SMB",
+	unix.CIFS_SUPER_MAGIC: "SMB",
+	unix.SMB2_SUPER_MAGIC: "SMB",
+	unix.CODA_SUPER_MAGIC: "Coda",
+	unix.AFS_SUPER_MAGIC:  "AFS",
+	unix.AFS_FS_MAGIC:     "AFS",
+	unix.V9FS_MAGIC:       "9p",
+	unix.CEPH_SUPER_MAGIC: "Ceph",
+	unix.FUSE_SUPER_MAGIC: "FUSE",
+	0x0bd00bd0:            "Lustre",
+	0x47504653:            "GPFS",
+	0x01161970:            "GFS2",
+	0x19830326:            "BeeGFS",
+	0x786f4256:            "a VirtualBox share",
+}
+
+// notForLedger says why a directory, which need not exist yet, must not hold the ledger; "" when it may. Memory is
+// fit for trials, never for production.
+func notForLedger(dir string, production bool) (string, error) {
+	for {
+		var st unix.Statfs_t
+		err := unix.Statfs(dir, &st)
+		switch {
+		case err == nil:
+			return unfitFileSystem(int64(st.Type), production), nil
+		case errors.Is(err, fs.ErrNotExist) && dir != "/":
+			dir = filepath.Dir(dir)
+		default:
+			return "", &fs.PathError{Op: "statfs", Path: dir, Err: err}
+		}
+	}
+}
+
+func unfitFileSystem(magic int64, production bool) string {
+	magic &= 0xffffffff // some magics are negative in 32 bits
+	if name, ok := remoteFileSystems[magic]; ok {
+		return "lies on a file system that is not local (" + name + ")"
+	}
+	if production && (magic == unix.TMPFS_MAGIC || magic == unix.RAMFS_MAGIC) {
+		return "lies in memory, and is gone after a power cut"
+	}
+	return ""
+}

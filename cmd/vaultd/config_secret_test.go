@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const canary = "hunter2"
+
+func secretFile(t *testing.T, content string, mode fs.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestSecret_I7_NeverPrintsItself(t *testing.T) {
+	s := secret(canary)
+	var log bytes.Buffer
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "s", s, "group", struct{ S secret }{s})
+	slog.New(slog.NewTextHandler(&log, nil)).Info("m", "s", s, "group", struct{ S secret }{s})
+	encoded, err := json.Marshal(map[string]any{"s": s, "list": []secret{s}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := fmt.Sprintf("%s %v %q %x %d %#v %+v %v", s, s, s, s, s, s, struct{ S secret }{s}, &s) + log.String() + string(encoded)
+	if strings.Contains(shown, canary) || strings.Contains(shown, fmt.Sprintf("%x", canary)) {
+		t.Error(shown)
+	}
+	if string(s) != canary {
+		t.Error("the secret itself is lost")
+	}
+}
+
+func TestReadSecret(t *testing.T) {
+	for name, row := range map[string]struct{ content, want string }{
+		"Plain":          {canary, canary},
+		"UnixLine":       {canary + "\n", canary},
+		"WindowsLine":    {canary + "\r\n", canary},
+		"KeepsBlanks":    {" a b \n", " a b "},
+		"Empty":          {"\n", ""},
+		"TwoLines":       {canary + "\n" + canary + "\n", ""},
+		"ByteOrderMark":  {"\ufeff" + canary, ""},
+		"NoText":         {canary + "\x00", ""},
+		"NotASecretFile": {strings.Repeat(canary, 2000), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := readSecret(secretFile(t, row.content, 0o640), noEnv)
+			if string(got) != row.want || (err == nil) != (row.want != "") {
+				t.Errorf("%d bytes, %v", len(got), err)
+			}
+			if err != nil && strings.Contains(err.Error(), canary) {
+				t.Errorf("secret in %v", err)
+			}
+		})
+	}
+}
+
+func TestReadSecret_I27_TooOpenIsRefused(t *testing.T) {
+	for mode, ok := range map[fs.FileMode]bool{
+		0o400: true, 0o600: true, 0o440: true, 0o640: true,
+		0o644: false, 0o660: false, 0o604: false, 0o666: false, 0o641: false,
+	} {
+		_, err := readSecret(secretFile(t, canary, mode), noEnv)
+		var rights *secretRightsError
+		if ok != (err == nil) || (!ok && (!errors.As(err, &rights) || rights.Mode.Perm() != mode)) {
+			if ok && os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) {
+				continue // a file of mode 0 bits for us: not the question here
+			}
+			t.Errorf("%#o: %v", mode, err)
+		}
+	}
+}
+
+func TestReadSecret_Credential(t *testing.T) {
+	path := secretFile(t, canary, 0o400)
+	dir := envOf(map[string]string{"CREDENTIALS_DIRECTORY": filepath.Dir(path)})
+	if got, err := readSecret("credential:secret", dir); string(got) != canary || err != nil {
+		t.Error(err)
+	}
+	if _, err := readSecret("credential:secret", noEnv); !errors.Is(err, errNoCredentials) {
+		t.Error(err)
+	}
+	if _, err := readSecret("credential:other", dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	if _, err := readSecret("credential:../"+filepath.Base(filepath.Dir(path))+"/secret", dir); err == nil {
+		t.Error("left the directory of credentials")
+	}
+}
+
+func TestReadSecret_NotAFile(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Skip("no FIFO can be made here:", err)
+	}
+	for _, path := range []string{fifo, filepath.Dir(fifo)} {
+		if _, err := readSecret(path, noEnv); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// People write passwords where they do not belong; the fault that says so must not carry them into a log.
+func TestConfigFaults_I7_HideWhatMayBeSecret(t *testing.T) {
+	for name, text := range map[string]string{
+		"InPlaceOfFile":     "service: {auth: {secret_file: hunter2}}",
+		"OnTheNextLine":     "service:\n  auth:\n    secret_file:\n      hunter2",
+		"OfTheWrongKind":    "service:\n  auth:\n    secret_file: [hunter2]",
+		"UnknownKey":        "service: {auth: {password: hunter2, username: x}}",
+		"AnyKeyOfAuth":      "service:\n  auth:\n    clientkey: hunter2",
+		"InAnAddress":       "service:\n  base_url: https://u:hunter2@archive.example",
+		"InTheProxy":        "service:\n  proxy: http://u:hunter2@proxy",
+		"InTokenURL":        "service: {auth: {method: oauth2, token_url: 'https://u:hunter2@x'}}",
+		"Elsewhere":         "client_secret: hunter2",
+		"BesideAFault":      "service: {auth: {method: x, api-key: hunter2}}",
+		"BrokenSyntax":      "service: {auth: {secret: \"hunter2",
+		"AfterAGoodFile":    "service: {auth: {secret_file: /etc/s, password: 'hunter2', x: 1}}",
+		"TwiceInAuth":       "service:\n  auth:\n    username: a\n    username: hunter2",
+		"PlainWordForAuth":  "service:\n  auth: hunter2",
+		"CommentOfPassword": "service: {}  # password: hunter2",
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, faults := load(t, text, nil)
+			if len(faults) == 0 {
+				t.Fatal("no fault")
+			}
+			if shown := (&configError{Faults: faults}).Error(); strings.Contains(shown, canary) {
+				t.Error(shown)
+			}
+		})
+	}
+}
+
+func TestCheckDisk(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "not", "yet", "made")
+	check := func(t *testing.T, secretPath, more string) error {
+		t.Helper()
+		text := strings.Replace(smallConfig, "/etc/vaultd/secret", secretPath, 1)
+		text = strings.Replace(text, "  auth", more+"  auth", 1)
+		cfg := mustLoad(t, text+"state_dir: "+state+"\n")
+		return cfg.checkDisk(noEnv)
+	}
+	if err := check(t, secretFile(t, canary, 0o600), ""); err != nil {
+		t.Errorf("all is right, but %v", err)
+	}
+	var rights *secretRightsError
+	open := secretFile(t, canary, 0o644)
+	err := check(t, open, "")
+	if !errors.As(err, &rights) || rights.Path != open {
+		t.Errorf("too open: %v", err)
+	}
+	var wrong *configError
+	if !errors.As(err, &wrong) || wrong.Faults[0].Line != 3 || wrong.Faults[0].Key != "service.auth.secret_file" {
+		t.Errorf("no place: %v", err)
+	}
+	noPEM := secretFile(t, "no certificate", 0o600)
+	err = check(t, "credential:none", "  ca_file: "+noPEM+"\n")
+	made := config{StateDir: state, Service: serviceConfig{Auth: authConfig{SecretFile: open}}}
+	if err := made.checkDisk(noEnv); !errors.As(err, &rights) {
+		t.Errorf("without a file: %v", err)
+	}
+	if !errors.Is(err, errNoCredentials) || !errors.As(err, &wrong) || len(wrong.Faults) != 2 {
+		t.Errorf("credential and certificates: %v", err)
+	}
+}
+
+func TestLedgerOnLocalDiskOnly(t *testing.T) {
+	for magic, fit := range map[int64]bool{
+		unix.EXT4_SUPER_MAGIC: true, unix.XFS_SUPER_MAGIC: true, unix.BTRFS_SUPER_MAGIC: true,
+		unix.NFS_SUPER_MAGIC: false, unix.CIFS_SUPER_MAGIC: false, unix.SMB2_SUPER_MAGIC: false, unix.FUSE_SUPER_MAGIC: false,
+		int64(int32(-0x00acb2be)): false, // CIFS where the kernel's field is signed and of 32 bits
+	} {
+		if got := unfitFileSystem(magic, false); (got == "") != fit {
+			t.Errorf("%#x: %q", magic, got)
+		}
+	}
+	if unfitFileSystem(unix.TMPFS_MAGIC, false) != "" || unfitFileSystem(unix.TMPFS_MAGIC, true) == "" {
+		t.Error("memory is fit for trials, and only for them")
+	}
+}

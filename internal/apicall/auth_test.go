@@ -1,0 +1,275 @@
+package apicall
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+func writeCA(t *testing.T, srv *httptest.Server) string {
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestBasic_RawSecretAndRequestID(t *testing.T) {
+	current := secretCanary
+	var got []*http.Request
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) { got = append(got, r) })
+	api, _ := clients(t, Config{BaseURL: srv.URL + "/base/", RequestIDHeader: "X-Call",
+		Auth: Auth{Method: Basic, Username: "u ser", Secret: func() (string, error) { return current, nil }}})
+	ans, err := do(t, api, Request{Op: "ask", Path: []string{"v1", "a/b c"}, Query: map[string][]string{"cursor": {"x&y"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	current = "renewed"
+	if _, err := do(t, api, get("ask")); err != nil {
+		t.Fatal(err)
+	}
+	if user, pass, _ := got[0].BasicAuth(); user != "u ser" || pass != secretCanary {
+		t.Errorf("sent %q %q", user, pass)
+	}
+	if _, pass, _ := got[1].BasicAuth(); pass != "renewed" {
+		t.Errorf("a renewed secret was not read: %q", pass)
+	}
+	if got[0].RequestURI != "/base/v1/a%2Fb%20c?cursor=x%26y" {
+		t.Errorf("asked for %s", got[0].RequestURI)
+	}
+	id := got[0].Header.Get("X-Call")
+	if _, err := uuid.Parse(id); err != nil || id != ans.RequestID || id == got[1].Header.Get("X-Call") {
+		t.Errorf("request ids %q, %q, answer %q", id, got[1].Header.Get("X-Call"), ans.RequestID)
+	}
+	if time.Since(ans.Date).Abs() > time.Minute {
+		t.Errorf("Date is %v", ans.Date)
+	}
+}
+
+// tokenServer grants tokens tok-canary-…-1, -2, … and accepts only the newest.
+type tokenServer struct {
+	life     int
+	scope    string
+	answer   string // instead of a token
+	status   int
+	mu       sync.Mutex
+	granted  int
+	requests []string // Authorization headers of token requests
+	calls    int
+	revoked  bool
+}
+
+func (s *tokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.HasSuffix(r.URL.Path, "/v1/tokens") {
+		r.ParseForm()
+		s.requests = append(s.requests, r.Header.Get("Authorization")+" "+r.PostForm.Encode())
+		if s.status != 0 {
+			w.WriteHeader(s.status)
+			fmt.Fprint(w, s.answer)
+			return
+		}
+		s.granted++
+		s.revoked = false
+		fmt.Fprintf(w, `{"access_token":"%s-%d","token_type":"Bearer","expires_in":%d,"scope":%q}`, tokenCanary, s.granted, s.life, s.scope)
+		return
+	}
+	s.calls++
+	if s.revoked || r.Header.Get("Authorization") != fmt.Sprintf("Bearer %s-%d", tokenCanary, s.granted) || len(r.Header.Values("Authorization")) != 1 {
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprintf(w, `{"message":"token %s refused"}`, r.Header.Get("Authorization"))
+	}
+}
+
+func TestOAuth_TokenRequest(t *testing.T) {
+	rows := []struct{ encoding, want string }{
+		{"raw", basicHeader("client", secretCanary).header},
+		{"rfc6749", basicHeader("client", "S3cr3t%2B%2F%3D%21canary").header},
+	}
+	for _, r := range rows {
+		t.Run(r.encoding, func(t *testing.T) {
+			ts := &tokenServer{life: 3600, scope: "write read"}
+			srv := serve(t, ts.ServeHTTP)
+			auth := oauth("read", "write")
+			auth.Encoding = r.encoding
+			api, _ := clients(t, Config{BaseURL: srv.URL, Auth: auth})
+			for range 3 {
+				if _, err := do(t, api, get("ask")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := []string{r.want + " grant_type=client_credentials&scope=read+write"}
+			if !slices.Equal(ts.requests, want) {
+				t.Errorf("token requests %q, want %q", ts.requests, want)
+			}
+		})
+	}
+}
+
+func TestOAuth_MissingScopeIsNamed(t *testing.T) {
+	ts := &tokenServer{life: 3600, scope: "read"}
+	srv := serve(t, ts.ServeHTTP)
+	api, _ := clients(t, Config{BaseURL: srv.URL, Auth: oauth("read", "wriet")})
+	_, err := do(t, api, post("register", "[]"))
+	var se *ScopeError
+	ce := failure(t, err)
+	if !errors.As(err, &se) || !slices.Equal(se.Missing, []string{"wriet"}) || !strings.Contains(err.Error(), "wriet") {
+		t.Errorf("got %v, want the scope wriet named", err)
+	}
+	if ts.calls != 0 || ce.Outcome() != NotSent || !ce.Credentials() {
+		t.Errorf("%d calls, outcome %v, credentials %v", ts.calls, ce.Outcome(), ce.Credentials())
+	}
+}
+
+func TestOAuth_SpentTokenIsRenewedOnce(t *testing.T) {
+	ts := &tokenServer{life: 3600}
+	srv := serve(t, ts.ServeHTTP)
+	api, _ := clients(t, Config{BaseURL: srv.URL, Auth: oauth()})
+	if _, err := do(t, api, get("ask")); err != nil {
+		t.Fatal(err)
+	}
+	ts.revoked = true
+	if _, err := do(t, api, post("register", "[]")); err != nil {
+		t.Errorf("after the token was revoked: %v", err)
+	}
+	if ts.granted != 2 || ts.calls != 3 {
+		t.Errorf("%d tokens, %d calls; want 2 and 3", ts.granted, ts.calls)
+	}
+	always := &tokenServer{life: 3600}
+	refusing := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/tokens") {
+			always.ServeHTTP(w, r)
+			return
+		}
+		always.calls++
+		w.WriteHeader(401)
+		fmt.Fprintf(w, `{"message":"%s is no good"}`, r.Header.Get("Authorization"))
+	})
+	api, _ = clients(t, Config{BaseURL: refusing.URL, Auth: oauth()})
+	_, err := do(t, api, post("register", "[]"))
+	if ce := failure(t, err); ce.Outcome() != Refused || !ce.Credentials() || always.calls != 2 || always.granted != 2 {
+		t.Errorf("%v, %d calls, %d tokens: %v", ce.Outcome(), always.calls, always.granted, ce)
+	}
+}
+
+func TestOAuth_ThirtySecondTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := &tokenServer{life: 30}
+		api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: inProcess(ts.ServeHTTP), Auth: oauth()})
+		for range 60 {
+			if _, err := do(t, api, post("register", "[]")); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+		}
+		if ts.granted < 10 || ts.granted > 16 || ts.calls != 60 {
+			t.Errorf("%d tokens and %d calls in five minutes", ts.granted, ts.calls)
+		}
+	})
+}
+
+// Renewing ahead must not fail calls whose token is still good, and one refusal serves all who waited for it.
+func TestOAuth_TokenEndpointDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := &tokenServer{life: 100}
+		var gate chan struct{}
+		api, _ := clients(t, Config{BaseURL: "https://archive.example", Auth: oauth(), Transport: inProcess(func(w http.ResponseWriter, r *http.Request) {
+			if gate != nil {
+				<-gate
+			}
+			ts.ServeHTTP(w, r)
+		})})
+		do(t, api, get("ask"))
+		ts.status, ts.answer = 400, `{"error":"invalid_request","error_description":"no"}`
+		time.Sleep(85 * time.Second)
+		if _, err := do(t, api, get("ask")); err != nil {
+			t.Errorf("the token is good for 5 s more: %v", err)
+		}
+		time.Sleep(20 * time.Second)
+		asked := len(ts.requests)
+		gate = make(chan struct{}) // the first token request waits here until all callers stand in line
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				_, err := api.Do(context.Background(), get("ask"))
+				if ce := failure(t, err); !ce.Credentials() || !strings.Contains(ce.Error(), "invalid_request") {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		close(gate)
+		wg.Wait()
+		if n := len(ts.requests) - asked; n != 1 {
+			t.Errorf("8 callers made %d token requests", n)
+		}
+	})
+}
+
+func TestOAuth_WaitForTokenHonoursContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang := roundTripper(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: hang, Auth: oauth()})
+		var wg sync.WaitGroup
+		wg.Go(func() { do(t, api, get("first")) })
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		defer cancel()
+		begun := time.Now()
+		_, err := api.Do(ctx, post("register", "[]"))
+		if ce := failure(t, err); ce.Outcome() != NotSent || time.Since(begun) != 3*time.Second {
+			t.Errorf("after %v: %v %v", time.Since(begun), ce.Outcome(), ce)
+		}
+		wg.Wait()
+	})
+}
+
+func TestAuth_ConfigIsChecked(t *testing.T) {
+	for name, a := range map[string]Auth{
+		"NoSecret":     {Method: Basic, Username: "u"},
+		"NoUser":       {Method: Basic, Secret: secret},
+		"NoMethod":     {Username: "u", Secret: secret},
+		"ColonInUser":  {Method: Basic, Username: "u:v", Secret: secret},
+		"Encoding":     {Method: OAuth2, Username: "u", Secret: secret, Encoding: "utf"},
+		"PlainHTTPURL": {Method: OAuth2, Username: "u", Secret: secret, TokenURL: "http://tokens.example/t"},
+	} {
+		if _, _, err := New(Config{BaseURL: "https://archive.example", Auth: a}); err == nil {
+			t.Errorf("%s was taken", name)
+		}
+	}
+}
+
+// A token endpoint of its own gets the secret, and what it redirects to does not.
+func TestOAuth_SecretStaysAtTokenHost(t *testing.T) {
+	var leaked atomic.Bool
+	other := serve(t, func(_ http.ResponseWriter, r *http.Request) { leaked.Store(true) })
+	tokensAt := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+"/steal", http.StatusTemporaryRedirect)
+	})
+	auth := oauth()
+	auth.TokenURL = tokensAt.URL + "/token"
+	api, _ := clients(t, Config{BaseURL: other.URL, Auth: auth})
+	_, err := do(t, api, get("ask"))
+	var pe *PolicyError
+	if failure(t, err); !errors.As(err, &pe) || leaked.Load() {
+		t.Errorf("got %v, leaked=%v", err, leaked.Load())
+	}
+}

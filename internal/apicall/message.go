@@ -1,0 +1,218 @@
+package apicall
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+const maxWords = 500
+
+// explain puts the body of an error answer into words, whatever form it has: the JSON shapes of the service's
+// interfaces, the object store's XML, a page of some gateway, plain text, nothing.
+func explain(contentType string, body []byte, hide []string) (code, message string) {
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))
+	lower := strings.ToLower(string(body[:min(len(body), 512)]))
+	switch {
+	case len(body) == 0:
+		return "", "no explanation given"
+	case strings.Contains(lower, "<!doctype html"), strings.Contains(lower, "<html"):
+		return "", scrub(strings.TrimSuffix("an HTML page (a proxy's?): "+title(body), ": "), hide, maxWords)
+	case body[0] == '<':
+		code, message = xmlWords(body)
+	case body[0] == '{' || body[0] == '[' || body[0] == '"':
+		code, message = jsonWords(body)
+	case bytes.IndexByte(body, 0) >= 0:
+		return "", "an explanation that is not text"
+	}
+	if code == "" && message == "" {
+		message = string(body)
+	}
+	return plain(scrub(code, hide, 100), 100), scrub(message, hide, maxWords)
+}
+
+var titlePattern = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
+
+func title(body []byte) string {
+	if m := titlePattern.FindSubmatch(body); m != nil {
+		return string(m[1])
+	}
+	return ""
+}
+
+// xmlWords takes Code and Message wherever they stand, and nothing else: the store's other elements repeat the request
+// with its signature.
+func xmlWords(body []byte) (code, message string) {
+	dec := xml.NewDecoder(bytes.NewReader(body))
+	dec.Strict = false
+	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
+	for {
+		tok, err := dec.Token()
+		if err != nil {
+			return code, message
+		}
+		start, ok := tok.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		var into *string
+		switch strings.ToLower(start.Name.Local) {
+		case "code":
+			into = &code
+		case "message":
+			into = &message
+		default:
+			continue
+		}
+		var text string
+		if dec.DecodeElement(&text, &start) == nil && *into == "" {
+			*into = strings.TrimSpace(text)
+		}
+	}
+}
+
+func jsonWords(body []byte) (code, message string) {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	if dec.Decode(&v) != nil {
+		return "", ""
+	}
+	var w jsonPhrases
+	w.collect(v, 0)
+	return w.code, strings.Join(w.said, "; ")
+}
+
+type jsonPhrases struct {
+	code string
+	said []string
+}
+
+// Names under which the platform's services put words, best first, and names that say what the words are about.
+var (
+	wordKeys  = []string{"error_description", "message", "msg", "fieldmessage", "detail", "title", "info", "error", "errors", "errormessages", "validationerrors"}
+	aboutKeys = []string{"fieldid", "loc"}
+)
+
+func (w *jsonPhrases) collect(v any, depth int) {
+	if depth > 6 || len(w.said) >= 8 {
+		return
+	}
+	switch v := v.(type) {
+	case string:
+		w.say("", v)
+	case []any:
+		for _, e := range v {
+			w.collect(e, depth+1)
+		}
+	case map[string]any:
+		w.object(v, depth)
+	}
+}
+
+func (w *jsonPhrases) object(m map[string]any, depth int) {
+	low := make(map[string]any, len(m))
+	for k, v := range m {
+		low[strings.ToLower(k)] = v
+	}
+	if w.code == "" {
+		w.code = codeOf(low)
+	}
+	about := ""
+	for _, k := range aboutKeys {
+		about += path(low[k])
+	}
+	for _, k := range wordKeys {
+		switch v := low[k].(type) {
+		case string:
+			w.say(about, v)
+		case []any, map[string]any:
+			w.collect(v, depth+1)
+		}
+	}
+}
+
+func codeOf(m map[string]any) string {
+	if s, ok := m["code"].(string); ok {
+		return s
+	}
+	if n, ok := m["code"].(json.Number); ok {
+		return n.String()
+	}
+	if s, ok := m["error"].(string); ok && !strings.Contains(s, " ") {
+		return s
+	}
+	return ""
+}
+
+func (w *jsonPhrases) say(about, text string) {
+	text = strings.TrimSpace(text)
+	if about != "" {
+		text = about + ": " + text
+	}
+	if text != "" && !slices.Contains(w.said, text) {
+		w.said = append(w.said, text)
+	}
+}
+
+// path writes a field's name, which may be a list of steps, as one word.
+func path(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case json.Number:
+		return v.String()
+	case []any:
+		var steps []string
+		for _, e := range v {
+			steps = append(steps, path(e))
+		}
+		return strings.Join(steps, ".")
+	}
+	return ""
+}
+
+// What secrets look like in running text, where we do not know them by value.
+var (
+	queryPattern = regexp.MustCompile(`(?i)(https?://[^\s?"'<>]*)\?[^\s"'<>]*`)
+	authPattern  = regexp.MustCompile(`(?i)\b(bearer|basic)[ +][a-z0-9._~+/=-]{6,}`)
+	namedPattern = regexp.MustCompile(`(?i)(x-amz-signature|x-amz-credential|x-amz-security-token|signature|access_token|client_secret|password|secret)(["']?\s*[=:]\s*["']?)[^\s&"'<>,;]+`)
+)
+
+// scrub hides what is, or looks like, a secret and makes the rest plain text of at most limit characters.
+func scrub(text string, hide []string, limit int) string {
+	hide = slices.Clone(hide)
+	slices.SortFunc(hide, func(a, b string) int { return len(b) - len(a) })
+	for _, s := range hide {
+		if len(s) >= 4 {
+			text = strings.ReplaceAll(text, s, "[hidden]")
+		}
+	}
+	text = queryPattern.ReplaceAllString(text, "$1?[hidden]")
+	text = authPattern.ReplaceAllString(text, "$1 [hidden]")
+	text = namedPattern.ReplaceAllString(text, "$1$2[hidden]")
+	return plain(text, limit)
+}
+
+// plain makes text fit for one line of a log: valid UTF-8, no control or invisible characters, single spaces, cut.
+func plain(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r), unicode.IsControl(r):
+			return ' '
+		case unicode.Is(unicode.Cf, r), r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	text = strings.Join(strings.Fields(text), " ")
+	if r := []rune(text); len(r) > limit {
+		return string(r[:limit-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,109 @@
+package apicall
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestExplain(t *testing.T) {
+	rows := []struct{ name, body, code, want string }{
+		{"Message", `{"message":"Unauthorized"}`, "", "Unauthorized"},
+		{"CapitalMessage", `{"Message":"User is not authorized to do this"}`, "", "User is not authorized to do this"},
+		{"Detail", `{"detail":"vault unknown"}`, "", "vault unknown"},
+		{"DetailList", `{"detail":[{"loc":["body",0,"amount"],"msg":"not a number","type":"t"},{"loc":["body"],"msg":"two"}]}`, "", "body.0.amount: not a number; body: two"},
+		{"OAuthError", `{"error":"invalid_client"}`, "invalid_client", "invalid_client"},
+		{"OAuthDescription", `{"error":"invalid_request","error_description":"grant missing"}`, "invalid_request", "grant missing; invalid_request"},
+		{"ErrorMessages", `{"requestId":"1","hasError":true,"errorMessages":[{"type":"VALIDATION","code":"E1","message":"too long"}]}`, "", "too long"},
+		{"ErrorsObject", `{"version":"1.0","errors":{"id":"1","type":"T","code":"C","message":"bad","info":"more","validationErrors":[{"fieldId":"amount","fieldMessage":"missing"}]}}`, "", "bad; more; amount: missing"},
+		{"ErrorObject", `{"error":{"id":"1","type":"T","message":"no","code":"C7","info":""}}`, "", "no"},
+		{"XML", `<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Request has expired</Message><StringToSign>` + signatureCanary + `</StringToSign></Error>`, "AccessDenied", "Request has expired"},
+		{"Empty", "", "", "no explanation given"},
+		{"Blank", " \r\n ", "", "no explanation given"},
+		{"HTML", "<!DOCTYPE html><html><head><title>502 Bad\nGateway</title></head><body>x</body></html>", "", "an HTML page (a proxy's?): 502 Bad Gateway"},
+		{"HTMLWithoutTitle", "<html><body>x</body></html>", "", "an HTML page (a proxy's?)"},
+		{"Text", "upstream\tfailed\x1b[31m\r\n", "", "upstream failed [31m"},
+		{"JSONString", `"nope"`, "", "nope"},
+		{"BrokenJSON", `{"message":"cut o`, "", `{"message":"cut o`},
+		{"Binary", "\x00\x01\x02", "", "an explanation that is not text"},
+		{"Bidi", "pay \u202eevil\u202c", "", "pay evil"},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			code, got := explain("", []byte(r.body), nil)
+			if got != r.want || r.code != "" && code != r.code {
+				t.Errorf("got %q %q, want %q %q", code, got, r.code, r.want)
+			}
+		})
+	}
+}
+
+func TestScrub_I7(t *testing.T) {
+	for _, text := range []string{
+		"PUT https://b.example/k.zip?X-Amz-Signature=" + signatureCanary + " failed",
+		`got "Authorization: Bearer ` + signatureCanary + `"`,
+		"Basic " + signatureCanary,
+		`{"access_token":"` + signatureCanary + `"}`,
+		"X-Amz-Security-Token=" + signatureCanary + "&x=1",
+		"known " + signatureCanary,
+	} {
+		if got := scrub(text, []string{"known", "known " + signatureCanary}, 500); strings.Contains(got, signatureCanary) {
+			t.Errorf("%q -> %q", text, got)
+		}
+	}
+	if got := scrub("The request signature we calculated does not match the signature you provided.", nil, 500); strings.Contains(got, "hidden") {
+		t.Errorf("plain words were hidden: %q", got)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	rows := []struct {
+		name, value, date string
+		want              time.Duration
+	}{
+		{"Seconds", "7", "", 7 * time.Second},
+		{"Fraction", "1.5", "", 1500 * time.Millisecond},
+		{"Zero", "0", "", 0},
+		{"Negative", "-5", "", 0},
+		{"NaN", "NaN", "", 0},
+		{"Huge", "99999999999999", "", 24 * time.Hour},
+		{"Date", "Fri, 20 Nov 2026 10:00:30 GMT", "", 30 * time.Second},
+		{"DateOnTheirClock", "Fri, 20 Nov 2026 12:00:30 GMT", "Fri, 20 Nov 2026 12:00:00 GMT", 30 * time.Second},
+		{"PastDate", "Fri, 20 Nov 2020 10:00:30 GMT", "", 0},
+		{"Garbage", "soon", "", 0},
+		{"None", "", "", 0},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			h := http.Header{"Retry-After": {r.value}}
+			if r.date != "" {
+				h.Set("Date", r.date)
+			}
+			if got := retryAfter(h, now); got != r.want {
+				t.Errorf("got %v, want %v", got, r.want)
+			}
+		})
+	}
+}
+
+func FuzzExplain(f *testing.F) {
+	f.Add([]byte(`{"detail":[{"loc":["a"],"msg":"m"}]}`), "hide")
+	f.Add([]byte(`<Error><Code>x</Code>`), "x")
+	f.Add([]byte("\xff\x00<html"), "")
+	f.Fuzz(func(t *testing.T, body []byte, hide string) {
+		code, message := explain("", body, []string{hide})
+		for _, s := range []string{code, message} {
+			if !utf8.ValidString(s) || utf8.RuneCountInString(s) > maxWords || strings.ContainsFunc(s, unicode.IsControl) {
+				t.Errorf("not fit for a log: %q", s)
+			}
+		}
+		if len(hide) >= 8 && !strings.Contains("[hidden] no explanation given an HTML page (a proxy's?) that is not text", hide) &&
+			strings.Contains(message, hide) && plain(hide, 500) == hide {
+			t.Errorf("%q shows in %q", hide, message)
+		}
+	})
+}

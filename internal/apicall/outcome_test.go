@@ -1,0 +1,248 @@
+package apicall
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// hangUp reads the whole request and closes the connection, after writing raw, if any.
+func hangUp(raw string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		conn, _, _ := w.(http.Hijacker).Hijack()
+		io.WriteString(conn, raw)
+		conn.Close()
+	}
+}
+
+func answer(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}
+}
+
+func TestOutcome_PostAndPut(t *testing.T) {
+	rows := []struct {
+		name   string
+		answer http.HandlerFunc
+		want   Outcome
+		status int
+		words  string
+	}{
+		{"ClosedBeforeHeaders", hangUp(""), Unknown, 0, ""},
+		{"GarbledHeaders", hangUp("SSH-2.0-OpenSSH\r\n\r\n"), Unknown, 0, ""},
+		{"HeadersCut", hangUp("HTTP/1.1 200 OK\r\nContent-Le"), Unknown, 0, ""},
+		{"InternalError", answer(500, `{"message":"boom"}`), Unknown, 500, "boom"},
+		{"BadGateway", answer(502, "<html><title>Bad</title>"), Unknown, 502, "base address"},
+		{"TooMany", answer(429, ""), Unknown, 429, "no explanation"},
+		{"RequestTimeout", answer(408, ""), Unknown, 408, ""},
+		{"StoreRequestTimeout", answer(400, "<Error><Code>RequestTimeout</Code><Message>Your socket idled</Message></Error>"), Unknown, 400, "socket idled"},
+		{"StoreSlowDown", answer(503, "<Error><Code>SlowDown</Code></Error>"), Unknown, 503, "SlowDown"},
+		{"BadRequest", answer(400, `{"detail":"schema"}`), Refused, 400, "schema"},
+		{"Conflict", answer(409, ""), Refused, 409, ""},
+		{"TooLarge", answer(413, ""), Refused, 413, ""},
+		{"Unprocessable", answer(422, `{"detail":[{"loc":["body"],"msg":"m"}]}`), Refused, 422, "body: m"},
+		{"Forbidden", answer(403, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"), Refused, 403, "Request has expired"},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			var hits atomic.Int32
+			srv := serve(t, func(w http.ResponseWriter, req *http.Request) { hits.Add(1); r.answer(w, req) })
+			api, store := clients(t, Config{BaseURL: srv.URL})
+			_, postErr := do(t, api, post("register", "[]"))
+			_, putErr := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k?X-Amz-Signature=" + signatureCanary, Size: 3, Open: bodyOf("zip")})
+			for _, err := range []error{postErr, putErr} {
+				ce := failure(t, err)
+				if ce.Outcome() != r.want || ce.Status != r.status || !ce.Sent || !strings.Contains(ce.Error(), r.words) {
+					t.Errorf("got outcome %v, status %d, %v; want %v, %d, %q", ce.Outcome(), ce.Status, ce, r.want, r.status, r.words)
+				}
+			}
+			if n := hits.Load(); n != 2 {
+				t.Errorf("the server saw %d requests for one POST and one PUT", n)
+			}
+		})
+	}
+}
+
+func TestOutcome_UnreadableAnswer(t *testing.T) {
+	rows := map[string]http.HandlerFunc{
+		"Truncated":   hangUp("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[{"),
+		"BrokenChunk": hangUp("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"),
+		"Huge":        answer(200, strings.Repeat("x", 2000)),
+	}
+	for name, h := range rows {
+		t.Run(name, func(t *testing.T) {
+			srv := serve(t, h)
+			api, _ := clients(t, Config{BaseURL: srv.URL})
+			r := post("register", "[]")
+			r.Limit = 1000
+			_, err := do(t, api, r)
+			ce := failure(t, err)
+			if ce.Outcome() != Unknown || ce.Status != 200 {
+				t.Errorf("got %v, status %d: %v", ce.Outcome(), ce.Status, ce)
+			}
+			if name == "Huge" && !errors.Is(err, ErrTooLarge) {
+				t.Errorf("got %v, want ErrTooLarge", err)
+			}
+		})
+	}
+}
+
+func TestOutcome_NotSent(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := "http://" + l.Addr().String()
+	l.Close()
+	secure := httptest.NewUnstartedServer(answer(200, ""))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	old := httptest.NewUnstartedServer(answer(200, ""))
+	old.Config.ErrorLog = log.New(io.Discard, "", 0)
+	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS11}
+	old.StartTLS()
+	defer old.Close()
+	plainServer := serve(t, answer(200, ""))
+
+	rows := map[string]Config{
+		"PortRefused":      {BaseURL: refused},
+		"NameUnknown":      {BaseURL: "https://no-such-name.invalid"},
+		"UntrustedIssuer":  {BaseURL: secure.URL},
+		"OldTLS":           {BaseURL: old.URL},
+		"PlainNotTLS":      {BaseURL: strings.Replace(plainServer.URL, "http:", "https:", 1)},
+		"SecretUnreadable": {BaseURL: plainServer.URL, Auth: Auth{Method: Basic, Username: "u", Secret: func() (string, error) { return "", errors.New("no such file") }}},
+		"TokenRefused":     {BaseURL: serve(t, answer(401, `{"error":"invalid_client","error_description":"`+secretCanary+` is wrong"}`)).URL, Auth: oauth("a")},
+		"TokenGarbled":     {BaseURL: serve(t, answer(200, `<html>`)).URL, Auth: oauth("a")},
+	}
+	for name, cfg := range rows {
+		t.Run(name, func(t *testing.T) {
+			api, _ := clients(t, cfg)
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			_, err := api.Do(ctx, post("register", "[]"))
+			ce := failure(t, err)
+			if ce.Outcome() != NotSent || ce.Op != "register" {
+				t.Errorf("got %v: %v", ce.Outcome(), ce)
+			}
+			if want := name == "SecretUnreadable" || name == "TokenRefused"; ce.Credentials() != want {
+				t.Errorf("Credentials() = %v: %v", ce.Credentials(), ce)
+			}
+		})
+	}
+}
+
+func TestOutcome_PolicyIsNotSent(t *testing.T) {
+	var hits atomic.Int32
+	srv := serve(t, func(http.ResponseWriter, *http.Request) { hits.Add(1) })
+	api, store := clients(t, Config{BaseURL: "https://archive.example"})
+	_, err := api.Do(context.Background(), Request{Op: "follow", URL: srv.URL + "/x"})
+	_, err2 := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/x?X-Amz-Signature=" + signatureCanary, Size: 1, Open: bodyOf("z")})
+	_, err3 := api.Do(context.Background(), Request{Op: "climb", Path: []string{"v1", "..", "x"}})
+	for _, e := range []error{err, err2, err3} {
+		if ce := failure(t, e); ce.Outcome() != NotSent {
+			t.Errorf("got %v: %v", ce.Outcome(), ce)
+		}
+	}
+	var pe *PolicyError
+	if !errors.As(err2, &pe) || !strings.HasPrefix(srv.URL, "http://"+pe.Host) {
+		t.Errorf("got %v, want a *PolicyError that names the host", err2)
+	}
+	if hits.Load() != 0 {
+		t.Errorf("the server saw %d requests", hits.Load())
+	}
+}
+
+// net/http repeats some requests by itself when a kept connection turns out dead. A POST and a PUT must not be among
+// them, whether the server read them or not.
+func TestOnce_KeptConnectionDies(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		t.Run(fmt.Sprintf("ServerReads=%v", reads), func(t *testing.T) {
+			var dialled, requests atomic.Int32
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			go func() {
+				for {
+					conn, err := l.Accept()
+					if err != nil {
+						return
+					}
+					dialled.Add(1)
+					go oneAnswerThenDie(conn, reads, &requests)
+				}
+			}()
+			base := "http://" + l.Addr().String()
+			api, store := clients(t, Config{BaseURL: base})
+			if _, err := do(t, api, post("warm", "[]")); err != nil {
+				t.Fatal(err)
+			}
+			_, err = do(t, api, post("register", "[]"))
+			if ce := failure(t, err); ce.Outcome() != Unknown {
+				t.Errorf("POST: got %v: %v", ce.Outcome(), ce)
+			}
+			put := Upload{Op: "upload", URL: base + "/k", Size: 3, Open: bodyOf("zip")}
+			if _, err := store.Put(context.Background(), put); err != nil {
+				t.Fatal(err)
+			}
+			_, err = store.Put(context.Background(), put)
+			if ce := failure(t, err); ce.Outcome() != Unknown {
+				t.Errorf("PUT: got %v: %v", ce.Outcome(), ce)
+			}
+			if reads && requests.Load() != 4 || dialled.Load() != 2 {
+				t.Errorf("4 calls made %d requests on %d connections", requests.Load(), dialled.Load())
+			}
+		})
+	}
+}
+
+// oneAnswerThenDie answers the first request on a connection and dies of the second.
+func oneAnswerThenDie(conn net.Conn, reads bool, requests *atomic.Int32) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for n := 0; ; n++ {
+		if n == 1 && !reads {
+			in.Peek(1)
+			return
+		}
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		io.Copy(io.Discard, r.Body)
+		requests.Add(1)
+		if n == 1 {
+			return
+		}
+		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
+	}
+}
+
+func TestTLS_OwnAuthority(t *testing.T) {
+	srv := httptest.NewTLSServer(answer(200, "[]"))
+	defer srv.Close()
+	api, _ := clients(t, Config{BaseURL: srv.URL, CAFile: writeCA(t, srv)})
+	if _, err := do(t, api, get("list")); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := New(Config{BaseURL: srv.URL, CAFile: "/dev/null", Auth: basicAuth()}); err == nil {
+		t.Error("an empty ca_file was taken")
+	}
+}

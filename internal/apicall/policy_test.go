@@ -1,0 +1,159 @@
+package apicall
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestPolicy_I20_Presigned(t *testing.T) {
+	const real, listed, loop = "https://archive.example", "bucket.example", "http://127.0.0.1:8080"
+	rows := []struct {
+		name, base, allowed, url string
+		ok                       bool
+	}{
+		{"PublicHTTPS", real, "", "https://bucket.example/a.zip?X-Amz-Signature=x", true},
+		{"PlainHTTP", real, "", "http://bucket.example/a.zip?X-Amz-Signature=x", false},
+		{"PlainHTTPToLoopback", real, "", "http://127.0.0.1/a.zip", false},
+		{"Loopback", real, "", "https://127.0.0.1/a.zip", false},
+		{"LoopbackName", real, "", "https://LOCALHOST./a.zip", false},
+		{"PrivateAddress", real, "", "https://10.1.2.3/a", false},
+		{"LinkLocalMetadata", real, "", "https://169.254.169.254/latest", false},
+		{"MappedIPv6", real, "", "https://[::ffff:10.0.0.1]/a", false},
+		{"NAT64", real, "", "https://[64:ff9b::a00:1]/a", false},
+		{"Zone", real, "", "https://[fe80::1%25eth0]/a", false},
+		{"PublicAddress", real, "", "https://93.184.216.34/a", true},
+		{"User", real, "", "https://user@bucket.example/a", false},
+		{"Fragment", real, "", "https://bucket.example/a#b", false},
+		{"EmptyFragment", real, "", "https://bucket.example/a#", false},
+		{"OtherScheme", real, "", "ftp://bucket.example/a", false},
+		{"File", real, "", "file:///etc/passwd", false},
+		{"Relative", real, "", "/a", false},
+		{"Space", real, "", "https://bucket.example/a b", false},
+		{"Newline", real, "", "https://bucket.example/a\r\nHost: x", false},
+		{"Backslash", real, "", `https://bucket.example\@evil.example/`, false},
+		{"Listed", real, listed, "https://bucket.example/a", true},
+		{"ListedOtherCase", real, listed, "https://BUCKET.example./a", true},
+		{"NotListed", real, listed, "https://other.example/a", false},
+		{"SuffixOfListed", real, listed, "https://evil-bucket.example/a", false},
+		{"ListedPort", real, "bucket.example:8443", "https://bucket.example:8443/a", true},
+		{"ListedOtherPort", real, "bucket.example:8443", "https://bucket.example/a", false},
+		{"ListedPrivate", real, "10.1.2.3", "https://10.1.2.3/a", true},
+		{"BaseItself", real, listed, "https://archive.example/a", true},
+		{"LoopbackBase", loop, "", "http://127.0.0.1:9000/a", true},
+		{"LoopbackBasePublicPlain", loop, "", "http://bucket.example/a", false},
+		{"LoopbackBasePrivate", loop, "", "https://192.168.1.1/a", false},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			var list []string
+			if r.allowed != "" {
+				list = []string{r.allowed}
+			}
+			p, err := NewPolicy(r.base, list)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = p.Presigned(r.url)
+			var pe *PolicyError
+			if r.ok != (err == nil) || err != nil && !errors.As(err, &pe) {
+				t.Errorf("%s: got %v, want ok=%v", r.url, err, r.ok)
+			}
+		})
+	}
+}
+
+func TestPolicy_BaseAndList(t *testing.T) {
+	for _, base := range []string{"", "archive.example", "http://archive.example", "https://u:p@archive.example", "https://a.example/?x=1"} {
+		if _, err := NewPolicy(base, nil); err == nil {
+			t.Errorf("base %q was taken", base)
+		}
+	}
+	for _, entry := range []string{"https://x.example", "x.example/path", "*.x.example", "", "u@x.example"} {
+		if _, err := NewPolicy("https://a.example", []string{entry}); err == nil {
+			t.Errorf("allowed host %q was taken", entry)
+		}
+	}
+}
+
+// A public name that resolves into the local network is refused where the connection is made.
+func TestDialer_I20_ChecksResolvedAddress(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	public, _ := NewPolicy("https://archive.example", nil)
+	listed, _ := NewPolicy("https://archive.example", []string{"localhost"})
+	_, err = dialer(public, nil)(context.Background(), "tcp", "localhost:"+port)
+	var pe *PolicyError
+	if !errors.As(err, &pe) || !beforeConnection(err) {
+		t.Errorf("dial through a name to loopback: got %v, want a *PolicyError", err)
+	}
+	conn, err := dialer(listed, nil)(context.Background(), "tcp", "localhost:"+port)
+	if err != nil {
+		t.Fatalf("a listed host may lie anywhere: %v", err)
+	}
+	conn.Close()
+}
+
+func TestPolicy_Addresses(t *testing.T) {
+	p, _ := NewPolicy("https://archive.example", nil)
+	for _, a := range []string{"127.0.0.1", "::1", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "169.254.1.1",
+		"224.0.0.1", "255.255.255.255", "fe80::1", "fc00::1", "fec0::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "::127.0.0.1"} {
+		if p.address("h", netip.MustParseAddr(a)) == nil {
+			t.Errorf("%s counts as public", a)
+		}
+	}
+	for _, a := range []string{"8.8.8.8", "2606:4700::1111", "52.218.0.1"} {
+		if err := p.address("h", netip.MustParseAddr(a)); err != nil {
+			t.Errorf("%s: %v", a, err)
+		}
+	}
+}
+
+func TestParseLink_KeepsEveryByte(t *testing.T) {
+	for _, raw := range []string{
+		"https://b.example/a%2Fb/c%20d.zip?X-Amz-Credential=AK%2F20260303%2Feu&x=a+b&empty=&X-Amz-Signature=ab",
+		"https://b.example/sp%c3%bcnde!*'();:@&=+$,~/%7Etilde?sig=%2f%2F",
+		"https://b.example/[brackets]|pipe^caret?a=[b]|c",
+		"https://b.example/ü/raw?ü=1",
+		"https://b.example?only=query",
+		"https://b.example/trailing?",
+		"https://b.example/a%41b",
+	} {
+		u, err := parseLink(raw)
+		if err != nil {
+			t.Errorf("%s: %v", raw, err)
+			continue
+		}
+		want := strings.TrimPrefix(raw, "https://b.example")
+		if strings.HasPrefix(want, "?") {
+			want = "/" + want
+		}
+		if got := u.RequestURI(); got != want {
+			t.Errorf("on the wire: %s\n       want: %s", got, want)
+		}
+	}
+}
+
+func FuzzPolicy(f *testing.F) {
+	f.Add("https://b.example/a?X-Amz-Signature=x")
+	f.Add("https://127.0.0.1:1/%zz")
+	f.Add("http://[::1]//x\\y@z")
+	p, _ := NewPolicy("https://archive.example", nil)
+	f.Fuzz(func(t *testing.T, raw string) {
+		if p.Presigned(raw) != nil {
+			return
+		}
+		u, err := url.Parse(raw)
+		if err != nil || u.Scheme != "https" || u.User != nil || loopbackHost(u.Hostname()) {
+			t.Errorf("allowed: %q", raw)
+		}
+	})
+}

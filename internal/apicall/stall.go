@@ -1,0 +1,86 @@
+package apicall
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+)
+
+// watchdog cancels a transfer that stands still. A time limit on the whole would have to know the size and the line;
+// progress needs to know neither.
+type watchdog struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex
+	timer *time.Timer   // guarded by mu
+	limit time.Duration // without progress; guarded by mu
+	why   error         // guarded by mu
+	off   bool          // guarded by mu
+}
+
+// watch returns a context that ends with why after limit, unless progress is made or expect changes the terms.
+func watch(parent context.Context, limit time.Duration, why error) (context.Context, *watchdog) {
+	ctx, cancel := context.WithCancelCause(parent)
+	w := &watchdog{ctx: ctx, cancel: cancel, limit: limit, why: why}
+	w.timer = time.AfterFunc(limit, w.bite)
+	return ctx, w
+}
+
+func (w *watchdog) bite() {
+	w.mu.Lock()
+	why, off := w.why, w.off
+	w.mu.Unlock()
+	if !off {
+		w.cancel(why)
+	}
+}
+
+// expect sets new terms from now on.
+func (w *watchdog) expect(limit time.Duration, why error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.limit, w.why = limit, why
+	w.restart()
+}
+
+func (w *watchdog) progress() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.restart()
+}
+
+// restart needs mu.
+func (w *watchdog) restart() {
+	if !w.off {
+		w.timer.Reset(w.limit)
+	}
+}
+
+func (w *watchdog) stop() {
+	w.mu.Lock()
+	w.off = true
+	w.timer.Stop()
+	w.mu.Unlock()
+	w.cancel(nil)
+}
+
+// reader counts every byte read from r as progress and says why it was cut off.
+func (w *watchdog) reader(r io.Reader) io.Reader { return &watched{r, w} }
+
+type watched struct {
+	r io.Reader
+	w *watchdog
+}
+
+func (r *watched) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	if n > 0 {
+		r.w.progress()
+	}
+	if err != nil && err != io.EOF {
+		err = cause(r.w.ctx, err)
+	}
+	return n, err
+}

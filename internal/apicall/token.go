@@ -1,0 +1,230 @@
+package apicall
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	opToken     = "get a token"
+	tokenAnswer = 256 << 10
+	// longestToken bounds the use of a token whose life the service does not tell.
+	longestToken = 30 * time.Minute
+)
+
+// ScopeError names scopes that were asked for and not granted: misspelled, or not given to this client.
+type ScopeError struct {
+	Missing []string
+}
+
+func (e *ScopeError) Error() string {
+	return "scope not granted (misspelled, or not given to this client): " + plain(strings.Join(e.Missing, ", "), 300)
+}
+
+// tokens gets, keeps and renews the access token. A library's token source cannot forget a token that was refused, and
+// lets callers wait for its lock without regard to their context.
+type tokens struct {
+	wire     *wire
+	endpoint *url.URL
+	id       string
+	secret   func() (string, error)
+	scopes   []string
+	escape   bool
+
+	turn chan struct{} // holds one element: whoever takes it may ask for a token
+
+	mu      sync.Mutex
+	current token // guarded by mu
+	failed  error // of the last request for a token; guarded by mu
+	failedN int   // how many requests failed so far; guarded by mu
+}
+
+type token struct {
+	value  string
+	renew  time.Time // from here on it is renewed ahead
+	expiry time.Time // from here on it is not used
+}
+
+func newTokens(a Auth, base *url.URL, w *wire) (*tokens, error) {
+	t := &tokens{wire: w, id: a.Username, secret: a.Secret, scopes: a.Scopes, escape: a.Encoding == "rfc6749"}
+	t.turn = make(chan struct{}, 1)
+	t.turn <- struct{}{}
+	if a.TokenURL == "" {
+		u := *base
+		u.Path += "/v1/tokens"
+		t.endpoint = &u
+		return t, nil
+	}
+	u, err := parseLink(a.TokenURL)
+	if err != nil {
+		return nil, fmt.Errorf("token_url: %w", err)
+	}
+	t.endpoint = u
+	w.policy.token = bareHost(u)
+	return t, w.policy.shape(u)
+}
+
+// get returns a token that is good for now. Past most of its life one caller renews it while the others go on with it.
+func (t *tokens) get(ctx context.Context) (string, error) {
+	have, failures := t.peek()
+	now := t.wire.now()
+	if have.value != "" && now.Before(have.renew) {
+		return have.value, nil
+	}
+	if have.value != "" && now.Before(have.expiry) {
+		select {
+		case <-t.turn:
+		default:
+			return have.value, nil
+		}
+	} else {
+		select {
+		case <-t.turn:
+		case <-ctx.Done():
+			return "", fmt.Errorf("wait for a token: %w", context.Cause(ctx))
+		}
+	}
+	defer func() { t.turn <- struct{}{} }()
+	return t.renewed(ctx, have, failures)
+}
+
+// renewed asks for a token, unless somebody did while we waited for our turn. It holds the turn.
+func (t *tokens) renewed(ctx context.Context, had token, failures int) (string, error) {
+	t.mu.Lock()
+	current, failed, n := t.current, t.failed, t.failedN
+	t.mu.Unlock()
+	if current.value != "" && current.value != had.value {
+		return current.value, nil
+	}
+	if n != failures && failed != nil {
+		return "", failed // all who waited share the one refusal
+	}
+	fresh, err := t.fetch(ctx)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil {
+		t.current, t.failed = fresh, nil
+		return fresh.value, nil
+	}
+	if t.current.value != "" && t.wire.now().Before(t.current.expiry) {
+		return t.current.value, nil // renewing ahead failed: there is time to try again
+	}
+	if ctx.Err() == nil { // an impatient caller says nothing about the service
+		t.failed = err
+		t.failedN++
+	}
+	return "", err
+}
+
+func (t *tokens) peek() (token, int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.current, t.failedN
+}
+
+// forget drops a token that the service refused, unless it was replaced already.
+func (t *tokens) forget(value string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current.value == value {
+		t.current = token{}
+	}
+}
+
+// fetch makes the token request. Its life counts from before the request left.
+func (t *tokens) fetch(ctx context.Context) (token, error) {
+	secret, err := readSecret(t.secret)
+	if err != nil {
+		return token{}, err
+	}
+	id := t.id
+	if t.escape {
+		id, secret = url.QueryEscape(id), url.QueryEscape(secret)
+	}
+	form := url.Values{"grant_type": {"client_credentials"}}
+	if len(t.scopes) > 0 {
+		form.Set("scope", strings.Join(t.scopes, " "))
+	}
+	c := &call{wire: t.wire, rule: t.own, op: opToken, method: http.MethodPost, id: uuid.NewString(), url: t.endpoint}
+	c.credential = func(context.Context) (credential, error) { return basicHeader(id, secret), nil }
+	c.header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
+	c.header.Set(t.wire.idHeader, c.id)
+	encoded := []byte(form.Encode())
+	c.body, c.size = inMemory(encoded), int64(len(encoded))
+
+	left := t.wire.now()
+	ans, err := c.repeat(ctx, func(c *call, resp *http.Response) (*Answer, error) {
+		body, err := readAll(resp.Body, tokenAnswer)
+		return &Answer{Body: body}, err
+	})
+	if err != nil {
+		return token{}, err
+	}
+	fresh, err := t.read(ans.Body, left)
+	if err != nil {
+		return token{}, c.fail(err)
+	}
+	return fresh, nil
+}
+
+// own is the rule for token requests: the secret goes to the token endpoint's host and nowhere else.
+func (t *tokens) own(u *url.URL) (bool, error) {
+	if !sameHost(u, t.endpoint) {
+		return false, &PolicyError{Host: u.Host, Reason: "a token request does not leave its host"}
+	}
+	return true, t.wire.policy.shape(u)
+}
+
+// read checks a token answer. Numbers may come as strings, and the scopes as a list.
+func (t *tokens) read(body []byte, left time.Time) (token, error) {
+	var a struct {
+		Value string          `json:"access_token"`
+		Type  string          `json:"token_type"`
+		Life  json.RawMessage `json:"expires_in"`
+		Scope json.RawMessage `json:"scope"`
+	}
+	switch err := json.Unmarshal(body, &a); {
+	case err != nil:
+		return token{}, errors.New("the token answer is not the JSON that was expected")
+	case a.Value == "" || strings.ContainsFunc(a.Value, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return token{}, errors.New("the token answer holds no usable access_token")
+	case a.Type != "" && !strings.EqualFold(a.Type, "bearer"):
+		return token{}, fmt.Errorf("the token is of type %q, not Bearer", plain(a.Type, 40))
+	}
+	if granted, told := scopeList(a.Scope); told {
+		missing := slices.DeleteFunc(slices.Clone(t.scopes), func(s string) bool { return slices.Contains(granted, s) })
+		if len(missing) > 0 {
+			return token{}, &ScopeError{Missing: missing}
+		}
+	}
+	life := longestToken
+	seconds, err := strconv.ParseFloat(strings.Trim(string(a.Life), `"`), 64)
+	if err == nil && seconds > 0 {
+		life = time.Duration(min(seconds, (24*time.Hour).Seconds()) * float64(time.Second))
+	}
+	ahead := life * 8 / 10
+	ahead -= rand.N(life/20 + 1) // so that several daemons do not renew in step
+	return token{value: a.Value, renew: left.Add(ahead), expiry: left.Add(life - min(life/10, 10*time.Second))}, nil
+}
+
+// scopeList reads "a b" or ["a","b"]; told is false where the answer does not speak of scopes: then all were granted.
+func scopeList(raw json.RawMessage) (granted []string, told bool) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil && string(raw) != "null" {
+		return strings.Fields(text), true
+	}
+	err := json.Unmarshal(raw, &granted)
+	return granted, err == nil && granted != nil
+}

@@ -1,0 +1,259 @@
+package apicall
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestPut_LengthAlwaysNeverChunked(t *testing.T) {
+	for _, size := range []int{0, 3, expectAbove, expectAbove + 1} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			var got *http.Request
+			var n int64
+			srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				got = r
+				n, _ = io.Copy(io.Discard, r.Body)
+				w.Header().Set("ETag", `"abc"`)
+			})
+			_, store := clients(t, Config{BaseURL: srv.URL})
+			uri := "/a%2Fb.zip?x=%2f+1&X-Amz-Signature=" + signatureCanary
+			content := bytes.Repeat([]byte("z"), size)
+			ans, err := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + uri, Size: int64(size),
+				Header: http.Header{"Content-Type": {"application/octet-stream"}, "Content-Md5": {"abc="}},
+				Open: func() (io.ReadCloser, error) {
+					return io.NopCloser(io.LimitReader(bytes.NewReader(content), 1<<40)), nil
+				}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.ContentLength != int64(size) || len(got.TransferEncoding) != 0 || n != int64(size) || got.RequestURI != uri {
+				t.Errorf("length %d, encoding %v, received %d, uri %s", got.ContentLength, got.TransferEncoding, n, got.RequestURI)
+			}
+			if want := size > expectAbove; (got.Header.Get("Expect") != "") != want {
+				t.Errorf("Expect: %q", got.Header.Get("Expect"))
+			}
+			if got.Header.Get("Authorization") != "" || got.Header.Get("Content-Md5") != "abc=" || ans.Header.Get("ETag") != `"abc"` {
+				t.Errorf("headers %v, answer %v", got.Header, ans.Header)
+			}
+		})
+	}
+}
+
+// A dead URL must fail before a large body is sent.
+func TestPut_DeadURLBeforeContent(t *testing.T) {
+	srv := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	_, store := clients(t, Config{BaseURL: srv.URL})
+	read := 0
+	_, err := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k", Size: 5_000_000,
+		Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(readFunc(func(p []byte) (int, error) { read += len(p); return len(p), nil })), nil
+		}})
+	if ce := failure(t, err); ce.Status != 403 || ce.Outcome() != Refused || read != 0 {
+		t.Errorf("%v after %d bytes", err, read)
+	}
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestPut_LocalFaults(t *testing.T) {
+	srv := serve(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+	_, store := clients(t, Config{BaseURL: srv.URL})
+	gone := errors.New("file vanished")
+	put := func(open func() (io.ReadCloser, error)) *CallError {
+		_, err := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k", Size: 10, Open: open})
+		return failure(t, err)
+	}
+	if ce := put(func() (io.ReadCloser, error) { return nil, gone }); ce.Outcome() != NotSent || !errors.Is(ce, gone) {
+		t.Errorf("open fails: %v %v", ce.Outcome(), ce)
+	}
+	if ce := put(bodyOf("short")); ce.Outcome() != Unknown {
+		t.Errorf("file shorter than told: %v %v", ce.Outcome(), ce)
+	}
+	if ce := put(bodyOf("longer than was told")); ce.Outcome() != Unknown {
+		t.Errorf("file longer than told: %v %v", ce.Outcome(), ce)
+	}
+}
+
+func TestPut_StalledPeerIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := roundTripper(func(r *http.Request) (*http.Response, error) {
+			defer r.Body.Close()
+			one := make([]byte, 1)
+			for range 10 { // ten bytes, one each 50 s, then nothing more
+				r.Body.Read(one)
+				select {
+				case <-time.After(50 * time.Second):
+				case <-r.Context().Done():
+					return nil, r.Context().Err()
+				}
+			}
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		_, store := clients(t, Config{BaseURL: "https://archive.example", Transport: slow})
+		begun := time.Now()
+		_, err := store.Put(context.Background(), Upload{Op: "upload", URL: "https://bucket.example/k", Size: 1000, Open: bodyOf(strings.Repeat("z", 1000))})
+		ce := failure(t, err)
+		if ce.Outcome() != Unknown || !strings.Contains(ce.Error(), "stands still") || time.Since(begun) != 510*time.Second {
+			t.Errorf("after %v: %v %v", time.Since(begun), ce.Outcome(), ce)
+		}
+	})
+}
+
+func TestPut_BlackHole(t *testing.T) {
+	release := make(chan struct{})
+	srv := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-release })
+	defer close(release)
+	_, store := clients(t, Config{BaseURL: srv.URL})
+	_, err := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k", Size: 64 << 20, Stall: 200 * time.Millisecond,
+		Header: http.Header{}, Open: func() (io.ReadCloser, error) {
+			return io.NopCloser(readFunc(func(p []byte) (int, error) { return len(p), nil })), nil
+		}})
+	if ce := failure(t, err); ce.Outcome() != Unknown || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v: %v", ce.Outcome(), ce)
+	}
+}
+
+func TestGet_RepeatsWhatPasses(t *testing.T) {
+	rows := []struct {
+		name     string
+		faults   []http.HandlerFunc
+		requests int
+		ok       bool
+		atLeast  time.Duration
+	}{
+		{"Unavailable", []http.HandlerFunc{answer(503, ""), answer(500, "")}, 3, true, 0},
+		{"RetryAfterIsHonoured", []http.HandlerFunc{withHeader("Retry-After", "9", answer(429, ""))}, 2, true, 9 * time.Second},
+		{"RetryAfterBeyondCap", []http.HandlerFunc{withHeader("Retry-After", "3600", answer(503, `{"message":"later"}`))}, 1, false, 0},
+		{"GatewayForEver", []http.HandlerFunc{answer(502, ""), answer(502, ""), answer(502, ""), answer(502, `{"message":"last words"}`)}, 4, false, 0},
+		{"NotFound", []http.HandlerFunc{answer(404, "")}, 1, false, 0},
+		{"Forbidden", []http.HandlerFunc{answer(403, "")}, 1, false, 0},
+		{"NotImplemented", []http.HandlerFunc{answer(501, "")}, 1, false, 0},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := 0
+				ids := map[string]bool{}
+				api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: inProcess(func(w http.ResponseWriter, req *http.Request) {
+					ids[req.Header.Get(requestIDHeader)] = true
+					if n++; n <= len(r.faults) {
+						r.faults[n-1](w, req)
+						return
+					}
+					io.WriteString(w, "fine")
+				})})
+				begun := time.Now()
+				ans, err := do(t, api, get("list"))
+				if n != r.requests || r.ok != (err == nil) || r.ok && string(ans.Body) != "fine" || len(ids) != 1 {
+					t.Errorf("%d requests, ids %v, error %v", n, ids, err)
+				}
+				if took := time.Since(begun); took < r.atLeast || took > time.Minute {
+					t.Errorf("took %v", took)
+				}
+				if r.name == "RetryAfterBeyondCap" {
+					if ce := failure(t, err); ce.RetryAfter != time.Hour || ce.Message != "later" {
+						t.Errorf("%+v", ce)
+					}
+				}
+				if r.name == "GatewayForEver" && !strings.Contains(err.Error(), "last words") {
+					t.Errorf("the last answer's words are lost: %v", err)
+				}
+			})
+		})
+	}
+}
+
+func withHeader(name, value string, h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { w.Header().Set(name, value); h(w, r) }
+}
+
+func TestGet_BrokenAnswerIsAskedAgain(t *testing.T) {
+	n := 0
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if n++; n == 1 {
+			hangUp("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n[{")(w, r)
+			return
+		}
+		io.WriteString(w, "[]")
+	})
+	api, _ := clients(t, Config{BaseURL: srv.URL})
+	ans, err := do(t, api, get("list"))
+	if err != nil || string(ans.Body) != "[]" || n != 2 {
+		t.Errorf("%v after %d requests", err, n)
+	}
+}
+
+func TestDo_WholeCallHasALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})})
+		begun := time.Now()
+		_, err := do(t, api, post("register", "[]"))
+		if ce := failure(t, err); ce.Outcome() != Unknown || time.Since(begun) != time.Minute || !strings.Contains(err.Error(), "no answer in time") {
+			t.Errorf("after %v: %v", time.Since(begun), ce)
+		}
+	})
+}
+
+func TestStream(t *testing.T) {
+	n := 0
+	content := strings.Repeat("PK", 1<<20)
+	srv := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if n++; n == 1 {
+			w.WriteHeader(503)
+			return
+		}
+		io.WriteString(w, content)
+	})
+	api, store := clients(t, Config{BaseURL: srv.URL})
+	var got bytes.Buffer
+	copyTo := func(_ *Answer, r io.Reader) error { _, err := io.Copy(&got, r); return err }
+	if _, err := api.Stream(context.Background(), get("download"), copyTo); err != nil || got.String() != content {
+		t.Errorf("got %d bytes, %v", got.Len(), err)
+	}
+	got.Reset()
+	if _, err := store.Fetch(context.Background(), "download", srv.URL+"/k?X-Amz-Signature="+signatureCanary, copyTo); err != nil || got.String() != content {
+		t.Errorf("got %d bytes, %v", got.Len(), err)
+	}
+	n = 5
+	full := errors.New("disk full")
+	_, err := api.Stream(context.Background(), get("download"), func(*Answer, io.Reader) error { return full })
+	if failure(t, err); !errors.Is(err, full) || n != 6 {
+		t.Errorf("got %v after %d requests: what was handed out must not be asked for again", err, n-5)
+	}
+}
+
+func TestStream_StalledPeerIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			left := 5
+			body := readFunc(func(p []byte) (int, error) {
+				if left--; left < 0 {
+					<-r.Context().Done()
+					return 0, r.Context().Err()
+				}
+				time.Sleep(50 * time.Second)
+				return copy(p, "x"), nil
+			})
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(body)}, nil
+		})})
+		begun := time.Now()
+		_, err := api.Stream(context.Background(), get("download"), func(_ *Answer, r io.Reader) error { _, err := io.Copy(io.Discard, r); return err })
+		if failure(t, err); !strings.Contains(err.Error(), "stands still") || time.Since(begun) != 310*time.Second {
+			t.Errorf("after %v: %v", time.Since(begun), err)
+		}
+	})
+}

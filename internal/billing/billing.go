@@ -1,0 +1,187 @@
+// Package billing applies the price rule of the archive: in each calendar year the
+// average archived document must not exceed the included size; the storage beyond
+// it is summed, divided by one megabyte and invoiced as transactions. It gives one
+// [Bill] per vault and year, and one for the customer, because the average may be
+// meant either way.
+//
+// It is pure and exact: sizes are whole bytes, everything else is a decimal without
+// a binary fraction in between, and what is rounded says so. It never reads a clock
+// or a ledger, and it never decides which year a document belongs to: the totals
+// come counted by the service's own time of success.
+//
+// A crash means nothing here: the same totals give the same bills.
+package billing
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// ErrRule says that a rule cannot be applied.
+var ErrRule = errors.New("billing rule is wrong")
+
+// Rule is what was agreed with the provider.
+type Rule struct {
+	Included int64           // bytes an average document may have; zero: 1 MB
+	Price    archive.Decimal // of one transaction; empty or zero: not known
+	Currency string          // ISO 4217, of the price
+}
+
+// Level says how near an average is to its limit.
+type Level uint8
+
+// The levels, in percent of the limit.
+const (
+	Calm   Level = 0
+	Near   Level = 80
+	Nearer Level = 90
+	Over   Level = 100 // the limit itself counts: one byte more is invoiced
+)
+
+// Bill is what one calendar year costs beyond the documents themselves.
+type Bill struct {
+	Year      int
+	Vault     archive.VaultID // empty: all vaults of the customer
+	Documents uint64
+	Bytes     uint64 // of the ZIPs as sent
+	Included  uint64 // bytes that the documents may have together
+
+	Average archive.Decimal // MB per document, rounded half up to six digits; "0" without documents
+	Percent archive.Decimal // of the limit, rounded down to one digit, so that 100 is reached and not approached
+	Level   Level
+
+	Headroom     uint64          // bytes left before anything is invoiced
+	Excess       uint64          // bytes beyond what is included
+	Transactions archive.Decimal // the excess in MB, exact
+	Whole        uint64          // transactions, rounded up
+
+	Money      archive.Decimal // price of Transactions, exact; empty: no price
+	MoneyWhole archive.Decimal // price of Whole, exact; empty: no price
+	Currency   string          // of both; empty: no price
+}
+
+// Bills applies the rule: by year, and in each year the customer first, then the
+// vaults by name. Totals of the same vault and year are summed. The error wraps
+// ErrRule.
+func Bills(totals []ledger.Total, r Rule) ([]Bill, error) {
+	price, err := r.check()
+	if err != nil {
+		return nil, err
+	}
+	type of struct {
+		year     int
+		customer bool
+		vault    archive.VaultID
+	}
+	sums := map[of]ledger.Total{}
+	for _, t := range totals {
+		for _, k := range []of{{t.Year, true, ""}, {t.Year, false, t.Vault}} {
+			s := sums[k]
+			sums[k] = ledger.Total{Vault: k.vault, Year: k.year, Documents: s.Documents + t.Documents, Bytes: s.Bytes + t.Bytes}
+		}
+	}
+	bills := make([]Bill, 0, len(sums))
+	for _, s := range sums {
+		bills = append(bills, r.bill(s, price))
+	}
+	slices.SortFunc(bills, func(a, b Bill) int {
+		return cmp.Or(cmp.Compare(a.Year, b.Year), strings.Compare(string(a.Vault), string(b.Vault)))
+	})
+	return bills, nil
+}
+
+// check returns the price, nil where none is known.
+func (r *Rule) check() (*big.Rat, error) {
+	if r.Included == 0 {
+		r.Included = archive.MB
+	}
+	if r.Included < 0 {
+		return nil, fmt.Errorf("%w: included size %d is negative", ErrRule, r.Included)
+	}
+	if r.Price == "" {
+		return nil, nil
+	}
+	d, err := archive.ParseDecimal(string(r.Price))
+	if err != nil {
+		return nil, fmt.Errorf("%w: price: %w", ErrRule, err)
+	}
+	switch d.Rat().Sign() {
+	case -1:
+		return nil, fmt.Errorf("%w: price %s is negative", ErrRule, r.Price)
+	case 0:
+		return nil, nil
+	}
+	return d.Rat(), nil
+}
+
+func (r Rule) bill(t ledger.Total, price *big.Rat) Bill {
+	mb := big.NewInt(archive.MB)
+	bytes := new(big.Int).SetUint64(t.Bytes)
+	included := new(big.Int).Mul(new(big.Int).SetUint64(t.Documents), big.NewInt(r.Included))
+	b := Bill{Year: t.Year, Vault: t.Vault, Documents: t.Documents, Bytes: t.Bytes, Included: whole(included)}
+	b.Average, b.Percent, b.Level = average(t, included)
+	excess := new(big.Int).Sub(bytes, included)
+	if excess.Sign() < 0 {
+		b.Headroom = whole(excess.Neg(excess))
+		excess.SetInt64(0)
+	}
+	transactions := new(big.Rat).SetFrac(excess, mb)
+	up := new(big.Int).Div(new(big.Int).Add(excess, big.NewInt(archive.MB-1)), mb)
+	b.Excess, b.Transactions, b.Whole = whole(excess), exact(transactions, 0), whole(up)
+	if price != nil {
+		b.Money = exact(new(big.Rat).Mul(transactions, price), 2)
+		b.MoneyWhole = exact(new(big.Rat).Mul(new(big.Rat).SetInt(up), price), 2)
+		b.Currency = r.Currency
+	}
+	return b
+}
+
+// average returns MB per document, percent of the limit, and the level.
+func average(t ledger.Total, included *big.Int) (mb, percent archive.Decimal, l Level) {
+	bytes := new(big.Int).SetUint64(t.Bytes)
+	if included.Sign() == 0 {
+		if t.Bytes > 0 {
+			l = Over // storage without a document: no average, and all of it too much
+		}
+		return "0", "0", l
+	}
+	avg := new(big.Rat).SetFrac(bytes, new(big.Int).SetUint64(t.Documents))
+	avg.Quo(avg, new(big.Rat).SetInt64(archive.MB))
+	tenths := new(big.Int).Div(new(big.Int).Mul(bytes, big.NewInt(1000)), included)
+	for _, at := range []Level{Near, Nearer, Over} {
+		if tenths.Cmp(big.NewInt(int64(at)*10)) >= 0 {
+			l = at
+		}
+	}
+	return trim(avg.FloatString(6)), exact(new(big.Rat).SetFrac(tenths, big.NewInt(10)), 0), l
+}
+
+// exact writes a number whose denominator divides a power of ten, with at least the
+// given digits after the point.
+func exact(r *big.Rat, digits int) archive.Decimal {
+	n, finite := r.FloatPrec()
+	if !finite {
+		panic(fmt.Sprintf("billing: %s has no finite decimal", r)) // bytes, tenths and decimal prices always have
+	}
+	return archive.Decimal(r.FloatString(max(n, digits)))
+}
+
+// trim drops zeros at the end of a number that has a point.
+func trim(s string) archive.Decimal {
+	return archive.Decimal(strings.TrimSuffix(strings.TrimRight(s, "0"), "."))
+}
+
+// whole caps at the largest number: beyond 18 exabytes nobody is billed rightly anyway.
+func whole(n *big.Int) uint64 {
+	if !n.IsUint64() {
+		return ^uint64(0)
+	}
+	return n.Uint64()
+}

@@ -1,0 +1,92 @@
+package billing
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// TestBills_ExampleByHand follows the rule of the specification with pencil and
+// paper. In 2026 the German vault archived 1,000 documents of 1,234,567,890 bytes:
+// 1,000 MB are included, 234,567,890 bytes are beyond, that is 234.56789
+// transactions, 235 when only whole ones are invoiced. At 0.185 each: 43.39505965
+// or 43.475. The French vault is small, and for the customer as a whole
+// 1,334,567,890 - 1,500,000,000 leaves room: per vault and per customer differ.
+func TestBills_ExampleByHand(t *testing.T) {
+	totals := []ledger.Total{
+		{Vault: "DE", Year: 2026, Documents: 600, Bytes: 1_000_000_000},
+		{Vault: "FR", Year: 2026, Documents: 500, Bytes: 100_000_000},
+		{Vault: "DE", Year: 2026, Documents: 400, Bytes: 234_567_890},
+		{Vault: "DE", Year: 2025, Documents: 3, Bytes: 3_000_000},
+	}
+	got, err := Bills(totals, Rule{Price: "0.185", Currency: "EUR"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Bill{
+		{Year: 2025, Documents: 3, Bytes: 3_000_000, Included: 3_000_000, Average: "1", Percent: "100", Level: Over,
+			Transactions: "0", Money: "0.00", MoneyWhole: "0.00", Currency: "EUR"},
+		{Year: 2025, Vault: "DE", Documents: 3, Bytes: 3_000_000, Included: 3_000_000, Average: "1", Percent: "100", Level: Over,
+			Transactions: "0", Money: "0.00", MoneyWhole: "0.00", Currency: "EUR"},
+		{Year: 2026, Documents: 1500, Bytes: 1_334_567_890, Included: 1_500_000_000, Average: "0.889712", Percent: "88.9", Level: Near,
+			Headroom: 165_432_110, Transactions: "0", Money: "0.00", MoneyWhole: "0.00", Currency: "EUR"},
+		{Year: 2026, Vault: "DE", Documents: 1000, Bytes: 1_234_567_890, Included: 1_000_000_000, Average: "1.234568", Percent: "123.4", Level: Over,
+			Excess: 234_567_890, Transactions: "234.56789", Whole: 235, Money: "43.39505965", MoneyWhole: "43.475", Currency: "EUR"},
+		{Year: 2026, Vault: "FR", Documents: 500, Bytes: 100_000_000, Included: 500_000_000, Average: "0.2", Percent: "20",
+			Headroom: 400_000_000, Transactions: "0", Money: "0.00", MoneyWhole: "0.00", Currency: "EUR"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+func TestBills_Edges(t *testing.T) {
+	for _, row := range []struct {
+		name         string
+		documents    uint64
+		bytes        uint64
+		rule         Rule
+		level        Level
+		percent      archive.Decimal
+		transactions archive.Decimal
+		whole        uint64
+		money        archive.Decimal
+	}{
+		{"NothingArchived", 0, 0, Rule{}, Calm, "0", "0", 0, ""},
+		{"JustBelowNear", 10, 7_999_999, Rule{}, Calm, "79.9", "0", 0, ""},
+		{"Near", 10, 8_000_000, Rule{}, Near, "80", "0", 0, ""},
+		{"Nearer", 10, 9_000_000, Rule{}, Nearer, "90", "0", 0, ""},
+		{"OneByteBelowTheLimit", 10, 9_999_999, Rule{}, Nearer, "99.9", "0", 0, ""},
+		{"AtTheLimit", 10, 10_000_000, Rule{}, Over, "100", "0", 0, ""},
+		{"OneByteBeyond", 10, 10_000_001, Rule{Price: "1"}, Over, "100", "0.000001", 1, "0.000001"},
+		{"LargerIncludedSize", 10, 25_000_000, Rule{Included: 2 * archive.MB}, Over, "125", "5", 5, ""},
+		{"PriceBeyondFloats", 1, 1_000_003, Rule{Price: "9007199254740993.10"}, Over, "100", "0.000003", 1, "27021597764.2229793"},
+		{"PriceZeroIsNone", 1, 2_000_000, Rule{Price: "0.00"}, Over, "200", "1", 1, ""},
+		{"FifteenYearsOfAnything", 1 << 40, 1 << 62, Rule{}, Over, "419.4", "3512174390651.387904", 3_512_174_390_652, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			bs, err := Bills([]ledger.Total{{Vault: "V", Year: 2026, Documents: row.documents, Bytes: row.bytes}}, row.rule)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := bs[1]
+			if b.Level != row.level || b.Percent != row.percent || b.Transactions != row.transactions || b.Whole != row.whole || b.Money != row.money {
+				t.Errorf("level %d percent %s transactions %s whole %d money %q", b.Level, b.Percent, b.Transactions, b.Whole, b.Money)
+			}
+			if b.Excess > 0 && b.Headroom > 0 {
+				t.Errorf("both %d bytes beyond and %d left", b.Excess, b.Headroom)
+			}
+		})
+	}
+}
+
+func TestBills_WrongRule(t *testing.T) {
+	for _, r := range []Rule{{Included: -1}, {Price: "-1"}, {Price: "1,50"}, {Price: "1e3"}} {
+		if _, err := Bills(nil, r); !errors.Is(err, ErrRule) {
+			t.Errorf("%+v: error %v", r, err)
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/durable"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/proof"
+)
+
+// A room is the conductor's packer and mover for its drop folder.
+var (
+	_ ingest.Packer = (*room)(nil)
+	_ ingest.Mover  = (*room)(nil)
+)
+
+// Look implements ingest.Packer.
+func (r *room) Look(e ledger.Entry) (archive.Digest, error) {
+	f, err := r.current()
+	if err != nil {
+		return archive.Digest{}, err
+	}
+	return r.lookAt(f, e.Key)
+}
+
+// Pack implements ingest.Packer.
+func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) {
+	f, err := r.current()
+	if err != nil {
+		return ingest.Packed{}, err
+	}
+	dir, _, err := f.OpenClaimed(e.Key)
+	if err != nil {
+		return ingest.Packed{}, err
+	}
+	defer dir.Close() // read-only
+	s, err := packager.Build(ctx, dir.Root(), r.cfg.Rules, r.d.spool.path(e.Key))
+	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
+		return ingest.Packed{}, &ingest.RefusedError{Cause: ledger.Cause{Code: slug(refusal.Faults[0].Brief), Text: refusal.Text()}}
+	}
+	if errors.Is(err, packager.ErrChanged) {
+		return ingest.Packed{}, fmt.Errorf("%w: %w", ingest.ErrChanged, err)
+	}
+	if err != nil {
+		return ingest.Packed{}, err
+	}
+	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, Others: s.Others, Junk: s.Junk}
+	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
+	return ingest.Packed{Document: doc, Sealed: ledger.Sealed{
+		ID: s.ID, Chosen: s.Chosen, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
+	}}, nil
+}
+
+// slug makes a stable code of a few words.
+func slug(words string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '.':
+			return r
+		}
+		return '-'
+	}, words), "-")
+}
+
+// Spooled implements ingest.Packer.
+func (r *room) Spooled(e ledger.Entry) (archive.Package, error) {
+	return r.d.spool.spooled(e.Key, e.Package)
+}
+
+// Drop implements ingest.Packer.
+func (r *room) Drop(e ledger.Entry) error { return r.d.spool.drop(e.Key) }
+
+// Destination implements ingest.Mover.
+func (r *room) Destination(e ledger.Entry, now time.Time) (string, error) {
+	f, err := r.current()
+	if err != nil {
+		return "", err
+	}
+	kind := drop.Archived
+	switch e.State {
+	case ledger.Rejected:
+		kind = drop.Rejected
+	case ledger.Duplicate:
+		kind = drop.Duplicates
+	}
+	return f.Destination(kind, e.Folder, now.In(r.location()))
+}
+
+func (r *room) location() *time.Location {
+	if r.d.cfg.Location == nil {
+		return time.UTC
+	}
+	return r.d.cfg.Location
+}
+
+// Place implements ingest.Mover.
+func (r *room) Place(_ context.Context, e ledger.Entry, doc ledger.Document) error {
+	f, err := r.current()
+	if err != nil {
+		return err
+	}
+	notes, err := r.notes(e, doc)
+	if err != nil {
+		return err
+	}
+	err = f.Place(claimed(e), e.Dest, notes...)
+	switch {
+	case errors.Is(err, drop.ErrTaken):
+		return fmt.Errorf("%w: %w", ingest.ErrTaken, err)
+	case errors.Is(err, durable.ErrSync):
+		r.d.die(fmt.Errorf("drop %s: %w", r.cfg.Name, err))
+	}
+	return err
+}
+
+func claimed(e ledger.Entry) drop.Claimed {
+	return drop.Claimed{Key: e.Key, Folder: e.Folder, Owner: e.Owner, Node: drop.Node(e.Node)}
+}
+
+// Dispose implements ingest.Mover.
+func (r *room) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document) (string, error) {
+	f, err := r.current()
+	if err != nil {
+		return "", err
+	}
+	to, err := f.Dispose(ctx, claimed(e), e.Dest, drop.Disposal{
+		Files: append(append([]archive.File(nil), doc.Files...), doc.Others...), Junk: doc.Junk, To: r.cfg.DisposeTo,
+	})
+	if stray, ok := errors.AsType[*drop.StrayError](err); ok {
+		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-changed", Text: stray.Error()}}
+	}
+	return to, err
+}
+
+// notes returns what people are to read in the folder.
+func (r *room) notes(e ledger.Entry, doc ledger.Document) ([]drop.Note, error) {
+	switch e.State {
+	case ledger.Duplicate:
+		first, ok, err := r.d.ledger.Entry(e.First)
+		if err != nil || !ok {
+			return nil, fmt.Errorf("find the first of a duplicate: %w", err)
+		}
+		return []drop.Note{drop.Reason(fmt.Sprintf("DUPLICATE. These files were archived on %s as %q. Nothing to do.\n",
+			first.ArchivedAt.In(r.location()).Format("2 Jan 2006"), first.Folder))}, nil
+	case ledger.Rejected:
+		return []drop.Note{drop.Reason(reason(e))}, nil
+	}
+	receipt, err := proof.NewReceipt(r.d.cfg.Environment, e, doc, nil)
+	if err != nil {
+		return nil, err
+	}
+	return []drop.Note{{Name: "_RECEIPT.json", Data: receipt.Encode()}, drop.Receipt(r.receiptText(e, receipt))}, nil
+}
+
+// reason is what a person reads in a folder that came back.
+func reason(e ledger.Entry) string {
+	text := strings.TrimRight(e.Cause.Text, "\n")
+	if strings.HasPrefix(text, "NOT ARCHIVED") {
+		return text + "\n"
+	}
+	if e.InDoubt {
+		return "CLOSED IN DOUBT. Nobody could tell whether this was archived. Ask IT before it is dropped again.\n" + text + "\n"
+	}
+	return "NOT ARCHIVED. " + text + "\nPut it right, then move this whole folder back.\n"
+}
+
+// receiptText is the receipt for a person who opens it with a double click.
+func (r *room) receiptText(e ledger.Entry, rc proof.Receipt) string {
+	var b strings.Builder
+	b.WriteString("ARCHIVED. This folder is in the archive; it stays here for your use.\n")
+	if r.d.cfg.Environment != "production" {
+		b.WriteString("TEST, NO EVIDENCE: this was the test environment.\n")
+	}
+	fmt.Fprintf(&b, "\nInvoice number  %s\nArchived        %s\nArchive's no.   %s   (bumId)\nOur identity    %s   (clientUUID)\nVault           %s\nZIP             %d bytes, SHA-256 %s\n\nFiles (%d)\n",
+		rc.DocumentID, e.ArchivedAt.In(r.location()).Format("2 Jan 2006 15:04:05 MST"), rc.BumID, rc.ClientUUID, rc.Vault, rc.ZIP.Size, rc.ZIP.SHA256, len(rc.Files))
+	for _, f := range rc.Files {
+		fmt.Fprintf(&b, "  %-40s %10d bytes  %s\n", f.Path, f.Size, f.SHA256)
+	}
+	return b.String()
+}

@@ -1,0 +1,226 @@
+// Package daemon assembles the rooms of vaultd into one running whole: it takes the
+// lock, opens the ledger, the drop folders and the spool, and lets the watchers and
+// the conductor work. The program and the tests that drive everything in one process
+// use the same assembly.
+//
+// It never decides what happens to a document: it only translates between the rooms,
+// which do not know each other. It never ends for a fault of the service or of one
+// drop folder; it ends when its context does, or when the ledger cannot commit.
+//
+// After a crash a start is the same as any other: lock, ledger, then claimed folders
+// without an entry are adopted, and what is due goes on.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/watch"
+	"vaultd/internal/window"
+)
+
+// Config is what a daemon is made of.
+type Config struct {
+	StateDir    string
+	Environment string // as the ledger was made for
+	BaseURL     string // as the ledger was made for
+	Location    *time.Location
+	Vault       ingest.Vault // the service
+	Drops       []Drop
+	Now         func() archive.Instant
+	Log         *slog.Logger
+
+	SpoolMax, SpoolMinFree int64 // bytes
+	Workers, BatchSize     int
+	BatchWait, Window      time.Duration
+	PollMin, PollMax       time.Duration
+	Grace                  time.Duration // unclear_grace
+
+	LedgerFault func(op string) error // nil but in tests
+	FileFault   durable.Fault         // nil but in tests
+	Events      func(path string) (watch.Source, error)
+}
+
+// Drop is one drop folder and what is asked of what lies in it.
+type Drop struct {
+	Name, Path, Group string
+	Vault             archive.VaultID
+	Rules             packager.Rules
+	Mode              watch.Mode
+	Settle, Rescan    time.Duration
+	HoldSame          bool
+	Disposes          bool   // false: archived sources are kept
+	DisposeTo         string // where they are moved; empty: deleted
+	Grace             time.Duration
+}
+
+// BindingError says that a ledger was made for another environment or service.
+type BindingError struct{ What, Ledger, Config string }
+
+// Error implements error.
+func (e *BindingError) Error() string {
+	return fmt.Sprintf("the ledger was made for %s %q, the configuration says %q", e.What, e.Ledger, e.Config)
+}
+
+// Daemon is one open vaultd.
+type Daemon struct {
+	cfg       Config
+	since     time.Time
+	lock      *os.File
+	ledger    *boltledger.Ledger
+	spool     spool
+	drops     []*room
+	conductor *ingest.Conductor
+
+	fatalOnce sync.Once
+	fatal     chan error // size 1: why the process must end
+}
+
+// OpenLedger takes the lock of a state directory and opens its ledger, for commands
+// that work while no daemon runs. Close gives both back.
+func OpenLedger(stateDir string, loc *time.Location, fault func(string) error) (*boltledger.Ledger, func() error, error) {
+	lock, err := lock(stateDir, "vaultd")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, fmt.Errorf("open %s: %w", stateDir, boltledger.ErrMissing)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := boltledger.Open(boltledger.Config{Dir: stateDir, Location: loc, Fault: fault})
+	if err != nil {
+		return nil, nil, errors.Join(err, lock.Close())
+	}
+	return l, func() error { return errors.Join(l.Close(), lock.Close()) }, nil
+}
+
+// Open takes the lock, checks and opens the ledger and prepares the rest. Nothing is
+// sent or moved before Run.
+func Open(cfg Config) (*Daemon, error) {
+	d := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1)}
+	if err := d.open(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *Daemon) open() (err error) {
+	cfg := d.cfg
+	if d.lock, err = lock(cfg.StateDir, "vaultd run"); errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("open %s: %w", cfg.StateDir, boltledger.ErrMissing)
+	} else if err != nil {
+		return err
+	}
+	d.ledger, err = boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, Fault: cfg.LedgerFault})
+	if err != nil {
+		return err
+	}
+	info := d.ledger.Info()
+	if info.Environment != cfg.Environment {
+		return &BindingError{"environment", info.Environment, cfg.Environment}
+	}
+	if strings.TrimSuffix(info.BaseURL, "/") != strings.TrimSuffix(cfg.BaseURL, "/") {
+		return &BindingError{"service", info.BaseURL, cfg.BaseURL}
+	}
+	if err := d.openSpool(); err != nil {
+		return err
+	}
+	for _, dc := range cfg.Drops {
+		r, err := d.newRoom(dc)
+		if err != nil {
+			return err
+		}
+		d.drops = append(d.drops, r)
+	}
+	d.conductor = ingest.New(d.conductorConfig())
+	return nil
+}
+
+func (d *Daemon) openSpool() error {
+	d.spool = spool{dir: filepath.Join(d.cfg.StateDir, "spool"), max: d.cfg.SpoolMax, minFree: d.cfg.SpoolMinFree}
+	if err := os.MkdirAll(d.spool.dir, 0o700); err != nil {
+		return fmt.Errorf("make spool: %w", err)
+	}
+	return d.spool.sweep(func(k archive.Key) (bool, error) {
+		e, ok, err := d.ledger.Entry(k)
+		return ok && (!e.State.Final() || e.Source == ledger.Claimed), err
+	})
+}
+
+func (d *Daemon) conductorConfig() ingest.Config {
+	cfg := d.cfg
+	ic := ingest.Config{
+		Ledger: ledgerPort{d.ledger}, Index: d.ledger, Vault: cfg.Vault,
+		Planner: &window.Planner{Window: cfg.Window, Workers: cfg.Workers},
+		Now:     cfg.Now, Log: cfg.Log,
+		Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait,
+		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace,
+		Room: d.spool.room,
+	}
+	for _, r := range d.drops {
+		ic.Drops = append(ic.Drops, ingest.Drop{
+			Name: r.cfg.Name, Vault: r.cfg.Vault, Settle: r.cfg.Settle, HoldSame: r.cfg.HoldSame,
+			Grace: r.cfg.Grace, Disposes: r.cfg.Disposes, Packer: r, Mover: r, Unavailable: r.unavailable,
+		})
+	}
+	return ic
+}
+
+// Ledger is the daemon's ledger, for commands that run inside it.
+func (d *Daemon) Ledger() *boltledger.Ledger { return d.ledger }
+
+// Run works until ctx ends. It returns nil then, and an error only where the ledger
+// cannot commit or the disk cannot be trusted: the process must end, and the next
+// start goes on from what was committed.
+func (d *Daemon) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, r := range d.drops {
+		g.Go(func() error { return r.run(ctx) })
+	}
+	g.Go(func() error { return d.conductor.Run(ctx) })
+	g.Go(func() error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-d.fatal:
+			return err
+		case <-d.ledger.Failed():
+			return fmt.Errorf("the ledger stopped: %w", d.ledger.Err())
+		}
+	})
+	return g.Wait()
+}
+
+// die makes Run end: what is on disk is not known any more.
+func (d *Daemon) die(err error) {
+	d.fatalOnce.Do(func() { d.fatal <- err })
+}
+
+// Close gives everything back. Run must have returned.
+func (d *Daemon) Close() error {
+	var errs []error
+	for _, r := range d.drops {
+		errs = append(errs, r.close())
+	}
+	if d.ledger != nil {
+		errs = append(errs, d.ledger.Close())
+	}
+	if d.lock != nil {
+		errs = append(errs, d.lock.Close())
+	}
+	return errors.Join(errs...)
+}

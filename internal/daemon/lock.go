@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// HeldError says that another vaultd works on the same state.
+type HeldError struct {
+	Path string
+	By   string // as the holder wrote it; empty: unknown
+}
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	by := e.By
+	if by == "" {
+		by = "another process"
+	}
+	return fmt.Sprintf("%s is in use by %s", e.Path, by)
+}
+
+// lock takes the state directory for this process until the file is closed. The
+// kernel gives it back when the process dies, however it dies.
+func lock(stateDir, role string) (*os.File, error) {
+	path := filepath.Join(stateDir, "vaultd.lock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		by, _ := io.ReadAll(io.LimitReader(f, 200))
+		return nil, errors.Join(&HeldError{Path: stateDir, By: strings.TrimSpace(string(by))}, f.Close())
+	}
+	if err == nil {
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		host, _ := os.Hostname() // for people only
+		_, err = fmt.Fprintf(f, "%s, process %d on %s since %s\n", role, os.Getpid(), host, time.Now().Format(time.RFC3339))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	return f, nil
+}

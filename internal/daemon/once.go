@@ -1,0 +1,101 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/watch"
+)
+
+const (
+	onceLook  = 200 * time.Millisecond // between two looks at whether all is done
+	onceCalm  = 3                      // looks in a row that must find nothing to do
+	onceTries = 3                      // failed attempts after which a single pass gives up on an entry
+	onceStall = 15 * time.Second       // of a pause of some route, after which a single pass ends
+)
+
+// Once works until everything that lies in the drop folders was taken or has a
+// reason not to be, was sent, and was asked about once; with wait, until everything
+// is final or needs a person. It returns earlier when ctx ends.
+func (d *Daemon) Once(ctx context.Context, wait bool) error {
+	run, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(run) }()
+	tick := time.NewTicker(onceLook)
+	defer tick.Stop()
+	for calm := 0; calm < onceCalm; {
+		select {
+		case err := <-ended:
+			return err
+		case <-tick.C:
+		}
+		done, err := d.through(wait)
+		if err != nil {
+			stop()
+			<-ended
+			return err
+		}
+		calm++
+		if !done {
+			calm = 0
+		}
+	}
+	stop()
+	return <-ended
+}
+
+// through reports whether a single pass has nothing left to do.
+func (d *Daemon) through(wait bool) (bool, error) {
+	for _, r := range d.drops {
+		s := r.watcher.Snapshot()
+		if r.unavailable() != nil {
+			continue
+		}
+		if s.Listed.IsZero() {
+			return false, nil
+		}
+		for _, w := range s.NotTaken {
+			if w.Reason == watch.Copying || w.Reason == watch.Queued || w.Reason == watch.Busy {
+				return false, nil
+			}
+		}
+	}
+	stalled := !wait && d.stalled()
+	far := d.cfg.Now().Wall.Add(100 * 365 * 24 * time.Hour)
+	for s := ledger.Seal; s <= ledger.Place; s++ {
+		entries, _, err := ledgerPort{d.ledger}.Due(s, far, 1, func(e ledger.Entry) bool { return finished(e, wait) || stalled })
+		if err != nil || len(entries) > 0 {
+			return false, err
+		}
+	}
+	return d.conductor.Idle() || stalled, nil
+}
+
+// stalled reports whether some route has been resting for so long that waiting for
+// it is not what a single pass is for.
+func (d *Daemon) stalled() bool {
+	for _, p := range d.conductor.Pauses() {
+		if d.cfg.Now().Wall.Sub(p.Since) > onceStall {
+			return true
+		}
+	}
+	return false
+}
+
+// finished reports whether a single pass is through with e.
+func finished(e ledger.Entry, wait bool) bool {
+	step, _, _ := ledger.Due(e)
+	switch {
+	case e.State.Final():
+		return step == ledger.Ask // an old registration's end is not waited for
+	case e.State == ledger.Quarantined:
+		return true
+	case wait:
+		return false
+	case e.State == ledger.Uploaded || e.State == ledger.Unclear:
+		return e.Current() != nil && e.Current().Equal > 0
+	}
+	return e.Attempt >= onceTries
+}

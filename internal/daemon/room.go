@@ -1,0 +1,252 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/watch"
+)
+
+// room is one drop folder at work: its watcher, its claims, and the adapter through
+// which the conductor packs and moves.
+type room struct {
+	d       *Daemon
+	cfg     Drop
+	look    watch.Rules
+	watcher *watch.Watcher
+
+	mu     sync.Mutex
+	folder *drop.Folder // nil: not open; guarded by mu
+	why    error        // why it is not open; guarded by mu
+}
+
+var errNotOpened = errors.New("the drop folder was not opened yet")
+
+func (d *Daemon) newRoom(cfg Drop) (*room, error) {
+	r := &room{d: d, cfg: cfg, why: errNotOpened, look: watch.Rules{Sidecar: cfg.Rules.Sidecar, Junk: packager.Junk}}
+	r.cfg.Rules.Vault = cfg.Vault
+	r.cfg.Rules.Fault = d.cfg.FileFault
+	if faults := r.cfg.Rules.Check(); len(faults) > 0 {
+		return nil, fmt.Errorf("drop %s: %s %s", cfg.Name, faults[0].Field, faults[0].Text)
+	}
+	var err error
+	r.watcher, err = watch.New(watch.Config{
+		Path: cfg.Path, Settle: cfg.Settle, Rescan: cfg.Rescan, Mode: cfg.Mode,
+		Complete: watch.Complete(r.cfg.Rules.Complete), Rules: r.look, Reserved: drop.Reserved,
+		IsComplete: r.isComplete, Check: r.check, Events: d.cfg.Events,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("drop %s: %w", cfg.Name, err)
+	}
+	if err := r.open(); err != nil && !errors.Is(err, drop.ErrAway) {
+		return nil, err
+	}
+	return r, nil
+}
+
+// open opens the drop folder, once. One that worked before and has lost its mark is
+// the wrong one.
+func (r *room) open() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.folder != nil {
+		return nil
+	}
+	known, err := r.known()
+	if err != nil {
+		return err
+	}
+	info := r.d.ledger.Info()
+	folder, err := drop.Open(drop.Config{Path: r.cfg.Path, Name: r.cfg.Name, Group: r.cfg.Group,
+		LedgerID: info.ID, Environment: info.Environment, Epoch: 1, Bound: known, Fault: r.d.cfg.FileFault})
+	if err != nil {
+		r.why = err
+		return err
+	}
+	if err := r.remember(); err != nil {
+		return errors.Join(err, folder.Close())
+	}
+	r.folder, r.why = folder, nil
+	return nil
+}
+
+func (r *room) marker() string {
+	return filepath.Join(r.d.cfg.StateDir, "drops", archive.Sum([]byte(r.cfg.Path)).String()[:16])
+}
+
+// known reports whether this ledger worked in this drop folder before.
+func (r *room) known() (bool, error) {
+	_, err := os.Lstat(r.marker())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// remember notes that this ledger works in this drop folder.
+func (r *room) remember() error {
+	if err := os.MkdirAll(filepath.Dir(r.marker()), 0o700); err != nil {
+		return fmt.Errorf("remember drop folder: %w", err)
+	}
+	dir, err := durable.Open(filepath.Dir(r.marker()), nil)
+	if err != nil {
+		return fmt.Errorf("remember drop folder: %w", err)
+	}
+	defer dir.Close() // synced by WriteFile
+	return dir.WriteFile(filepath.Base(r.marker()), []byte(r.cfg.Path+"\n"), 0o600)
+}
+
+func (r *room) close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.folder == nil {
+		return nil
+	}
+	return r.folder.Close()
+}
+
+// current returns the open folder, or why it cannot be worked in.
+func (r *room) current() (*drop.Folder, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.folder == nil {
+		return nil, r.why
+	}
+	return r.folder, nil
+}
+
+// check is asked before every rescan and every piece of work.
+func (r *room) check() error {
+	f, err := r.current()
+	if err != nil {
+		return err
+	}
+	return f.Check()
+}
+
+func (r *room) unavailable() error { return r.check() }
+
+// run watches the drop folder until ctx ends, opening it first where it was away.
+func (r *room) run(ctx context.Context) error {
+	for {
+		err := r.open()
+		if err == nil {
+			err = r.adopt(ctx)
+		}
+		if err == nil {
+			break
+		}
+		r.d.cfg.Log.Error("drop paused", "drop", r.cfg.Name, "err", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(min(r.cfg.Rescan, time.Minute)):
+		}
+	}
+	err := r.watcher.Run(ctx, r.take)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// adopt gives an entry to every claimed folder that has none: the process ended
+// between the claim and the commit.
+func (r *room) adopt(ctx context.Context) error {
+	f, err := r.current()
+	if err != nil {
+		return err
+	}
+	for c, err := range f.Claims() {
+		if errors.Is(err, drop.ErrStrange) {
+			r.d.cfg.Log.Error("claimed area holds something strange; it stays untouched", "drop", r.cfg.Name, "err", err)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look for claimed folders: %w", err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		_, known, err := r.d.ledger.Entry(c.Key)
+		if err != nil {
+			return err
+		}
+		if !known {
+			r.enter(f, c)
+		}
+	}
+	return nil
+}
+
+// take claims a settled folder and opens its entry. The claim is durable before the
+// entry is asked for; if we die in between, the next start adopts it.
+func (r *room) take(_ context.Context, w watch.Folder) error {
+	f, err := r.current()
+	if err != nil {
+		return err
+	}
+	if left := free(r.d.spool.dir); left >= 0 && left < r.d.spool.minFree {
+		return fmt.Errorf("not taken while the state disk has less than min_free: %s left", megabytes(left))
+	}
+	c, err := f.Claim(w.Name, r.d.cfg.Now().Wall)
+	if errors.Is(err, durable.ErrSync) {
+		r.d.die(fmt.Errorf("drop %s: %w", r.cfg.Name, err))
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	r.enter(f, c)
+	return nil
+}
+
+// enter commits the entry of a claimed folder. It was observed until now, but a
+// writer may still hold its files open: it settles once more before it is sealed.
+func (r *room) enter(f *drop.Folder, c drop.Claimed) {
+	look, err := r.lookAt(f, c.Key)
+	if err != nil {
+		r.d.cfg.Log.Warn("claimed folder cannot be looked at yet", "key", c.Key, "err", err)
+	}
+	now := r.d.cfg.Now().Wall
+	r.d.conductor.Claimed(c.Key, ledger.ClaimedFolder{
+		Route: ledger.Vault, Vault: r.cfg.Vault, Drop: r.cfg.Name, Folder: c.Folder, Owner: c.Owner,
+		Node: ledger.Node(c.Node), Look: look, NotBefore: now.Add(r.cfg.Settle),
+	})
+}
+
+func (r *room) lookAt(f *drop.Folder, k archive.Key) (archive.Digest, error) {
+	dir, _, err := f.OpenClaimed(k)
+	if err != nil {
+		return archive.Digest{}, err
+	}
+	defer dir.Close() // read-only
+	look, err := r.look.Take(dir.Root(), ".")
+	return archive.Digest(look.Fingerprint), err
+}
+
+// isComplete asks for complete: list whether all that the list names is there.
+func (r *room) isComplete(_ context.Context, root *os.Root, w watch.Folder) error {
+	folder, err := root.OpenRoot(w.Name)
+	if err != nil {
+		return err
+	}
+	defer folder.Close() // read-only
+	missing, err := packager.Complete(folder, r.cfg.Rules)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	return fmt.Errorf("waits for %s", strings.Join(missing[:min(len(missing), 3)], ", "))
+}

@@ -1,0 +1,123 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"vaultd/internal/archive"
+)
+
+// spool is the folder where sealed packages wait for their upload. Each lies under
+// its entry's key, so that what lies there can always be told apart.
+type spool struct {
+	dir     string
+	max     int64
+	minFree int64
+}
+
+func (s spool) path(k archive.Key) string { return filepath.Join(s.dir, k.String()+".zip") }
+
+// used adds up what lies in the spool.
+func (s spool) used() (int64, error) {
+	f, err := os.Open(s.dir)
+	if err != nil {
+		return 0, fmt.Errorf("open spool: %w", err)
+	}
+	defer f.Close() // read-only
+	var sum int64
+	for {
+		entries, err := f.ReadDir(1000)
+		for _, e := range entries {
+			if info, err := e.Info(); err == nil {
+				sum += info.Size()
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return sum, nil
+		}
+		if err != nil {
+			return sum, fmt.Errorf("read spool: %w", err)
+		}
+	}
+}
+
+// room says why nothing may be packed just now.
+func (s spool) room() error {
+	if left := free(s.dir); left >= 0 && left < s.minFree {
+		return fmt.Errorf("spool disk: %s left, below min_free %s; packing stopped, uploads go on. Free space; it resumes by itself",
+			megabytes(left), megabytes(s.minFree))
+	}
+	used, err := s.used()
+	if err != nil {
+		return err
+	}
+	if used+archive.MaxPackage > s.max && used > 0 {
+		return fmt.Errorf("spool full: %s of %s wait for their upload; packing goes on as they leave", megabytes(used), megabytes(s.max))
+	}
+	return nil
+}
+
+func (s spool) state() SpoolState {
+	used, err := s.used()
+	if err != nil {
+		used = -1
+	}
+	return SpoolState{Used: used, Max: s.max, Free: free(s.dir), MinFree: s.minFree}
+}
+
+// spooled returns the package of k as it lies on disk. Its size must be the recorded
+// one; its digest was read back when it was sealed and is read again by the store.
+func (s spool) spooled(k archive.Key, recorded archive.Package) (archive.Package, error) {
+	info, err := os.Lstat(s.path(k))
+	if err != nil {
+		return archive.Package{}, fmt.Errorf("find package: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() != recorded.Size {
+		return archive.Package{}, fmt.Errorf("find package: %s has %d bytes, recorded are %d: %w", s.path(k), info.Size(), recorded.Size, fs.ErrNotExist)
+	}
+	recorded.Path = s.path(k)
+	return recorded, nil
+}
+
+// drop removes the package of k, if any.
+func (s spool) drop(k archive.Key) error {
+	if err := os.Remove(s.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove package: %w", err)
+	}
+	return nil
+}
+
+// sweep removes what was left half made, and the packages that nobody needs any
+// more: those for which keep is false.
+func (s spool) sweep(keep func(archive.Key) (bool, error)) error {
+	f, err := os.Open(s.dir)
+	if err != nil {
+		return fmt.Errorf("open spool: %w", err)
+	}
+	defer f.Close()                  // read-only
+	names, err := f.Readdirnames(-1) // bounded by spool.max
+	if err != nil {
+		return fmt.Errorf("read spool: %w", err)
+	}
+	for _, name := range names {
+		stem, isPackage := strings.CutSuffix(name, ".zip")
+		if k, err := archive.ParseKey(stem); isPackage && err == nil {
+			needed, err := keep(k)
+			if err != nil {
+				return err
+			}
+			if needed {
+				continue
+			}
+		}
+		if err := os.Remove(filepath.Join(s.dir, name)); err != nil {
+			return fmt.Errorf("clear spool: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package daemon
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
+	"vaultd/internal/watch"
+)
+
+// State is what a running vaultd knows beside its ledger; a restart forgets it.
+type State struct {
+	Since  time.Time
+	Pauses []ingest.Pause // routes that rest, and why
+	Drops  []DropState
+	Spool  SpoolState
+	Idle   bool // no piece of work is under way
+}
+
+// DropState is one drop folder as it is being watched.
+type DropState struct {
+	Name   string
+	Path   string
+	Vault  archive.VaultID
+	Paused string // why it is not worked in; empty: it is
+	Watch  watch.Snapshot
+	Free   int64 // bytes on its file system; -1: unknown
+}
+
+// SpoolState is where sealed packages wait.
+type SpoolState struct {
+	Used, Max     int64 // bytes
+	Free, MinFree int64 // bytes on its file system
+}
+
+// State returns the present state.
+func (d *Daemon) State() State {
+	s := State{Since: d.since, Pauses: d.conductor.Pauses(), Idle: d.conductor.Idle(), Spool: d.spool.state()}
+	for _, r := range d.drops {
+		ds := DropState{Name: r.cfg.Name, Path: r.cfg.Path, Vault: r.cfg.Vault, Watch: r.watcher.Snapshot(), Free: free(r.cfg.Path)}
+		if err := r.unavailable(); err != nil {
+			ds.Paused = err.Error()
+		}
+		s.Drops = append(s.Drops, ds)
+	}
+	return s
+}
+
+// free returns the bytes that an ordinary process may still write at path; -1: unknown.
+func free(path string) int64 {
+	var st unix.Statfs_t
+	if unix.Statfs(path, &st) != nil {
+		return -1
+	}
+	return int64(st.Bavail) * st.Bsize
+}
+
+func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/archive.MB) }

@@ -1,0 +1,279 @@
+package drop
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"path"
+	"syscall"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+)
+
+// Claimed is a folder that lies in .vaultd/claimed/<Key>/<Folder>.
+type Claimed struct {
+	Key    archive.Key
+	Folder string // its name, byte for byte
+	Owner  uint32 // uid
+	Node   Node
+}
+
+// ErrNotFolder says that a name is a link, a file or something else, but not a folder.
+var ErrNotFolder = errors.New("not a folder")
+
+// ErrStrange says that something in .vaultd/claimed is not as vaultd leaves it.
+var ErrStrange = errors.New("not as vaultd left it")
+
+// ClaimError says why a folder was not taken, in words for an administrator. It stays where it was. Ask with errors.Is:
+// fs.ErrPermission, fs.ErrNotExist (gone), [ErrNotFolder], syscall.EBUSY and ETXTBSY (not yet), EXDEV, EROFS.
+type ClaimError struct {
+	Drop, Folder string
+	Owner        string      // of the folder; empty: not known
+	Mode         fs.FileMode // its permission bits
+	Err          error
+}
+
+func (e *ClaimError) Error() string {
+	about := fmt.Sprintf("drop %s: ", e.Drop)
+	who := ""
+	if e.Owner != "" {
+		who = fmt.Sprintf(" (owner %s, %04o)", e.Owner, e.Mode.Perm())
+	}
+	switch {
+	case errors.Is(e.Err, fs.ErrPermission):
+		return about + fmt.Sprintf("no right to take %q%s. It stays there. Set the share's masks (docs/samba.md); existing folders: chmod -R g+rwX.", e.Folder, who)
+	case errors.Is(e.Err, syscall.EXDEV):
+		return about + fmt.Sprintf("%q lies on another device than the drop folder. It stays there. Move it into the drop folder itself.", e.Folder)
+	case errors.Is(e.Err, syscall.EROFS):
+		return about + "its file system is read-only. Folders stay there. Mount it with write access."
+	case errors.Is(e.Err, syscall.EBUSY), errors.Is(e.Err, syscall.ETXTBSY):
+		return about + fmt.Sprintf("%q is in use. It will be tried again.", e.Folder)
+	case errors.Is(e.Err, fs.ErrNotExist):
+		return about + fmt.Sprintf("%q is gone", e.Folder)
+	}
+	return about + fmt.Sprintf("take %q: %v", e.Folder, e.Err)
+}
+
+func (e *ClaimError) Unwrap() error { return e.Err }
+
+// Claim takes the folder name out of the drop folder, under a new key made from now. When it returns without an error the claim
+// is durable. The error is a [*ClaimError]; one that wraps durable.ErrSync leaves the folder claimed.
+func (f *Folder) Claim(name string, now time.Time) (Claimed, error) {
+	if Reserved(name) {
+		return Claimed{}, f.refused(name, nil, errors.New("a name that vaultd uses itself"))
+	}
+	return f.claim(f.root, name, now)
+}
+
+// Reclaim takes back a folder that was returned to rel (as in "_rejected/Huber 88"), as a new claim. Errors are Claim's.
+func (f *Folder) Reclaim(rel string, now time.Time) (Claimed, error) {
+	p, err := parsePlace(rel)
+	if err != nil || p.kind == Archived {
+		return Claimed{}, f.refused(rel, nil, errors.New("not the place of a returned folder"))
+	}
+	dir, err := f.root.Sub(string(p.kind))
+	if err != nil {
+		return Claimed{}, f.refused(rel, nil, err)
+	}
+	defer dir.Close()
+	return f.claim(dir, p.name, now)
+}
+
+func (f *Folder) refused(name string, info fs.FileInfo, err error) error {
+	e := &ClaimError{Drop: f.cfg.Name, Folder: name, Err: err}
+	if info != nil {
+		e.Owner, e.Mode = userName(stat(info).Uid), info.Mode()
+	}
+	return e
+}
+
+func (f *Folder) claim(from *durable.Dir, name string, now time.Time) (Claimed, error) {
+	f.claiming.RLock()
+	defer f.claiming.RUnlock()
+	if path.Base(name) != name || name == ".." || name == "." {
+		return Claimed{}, f.refused(name, nil, ErrNotFolder)
+	}
+	info, err := from.Root().Lstat(name)
+	if err != nil {
+		return Claimed{}, f.refused(name, nil, err)
+	}
+	if !info.IsDir() {
+		return Claimed{}, f.refused(name, info, ErrNotFolder)
+	}
+	key := archive.NewKey(now)
+	if err := f.claimed.Mkdir(key.String(), 0o700, -1); err != nil {
+		return Claimed{}, f.refused(name, nil, fmt.Errorf("make %s/%s/%s: %w", vaultdDir, claimedDir, key, hideRights(err)))
+	}
+	dir, err := f.keyDir(key)
+	if err != nil {
+		return Claimed{}, f.refused(name, nil, fmt.Errorf("open %s/%s/%s: %w", vaultdDir, claimedDir, key, hideRights(err)))
+	}
+	defer dir.Close()
+	err = moved(from, name, dir, name)
+	if errors.Is(err, durable.ErrSync) {
+		return Claimed{}, f.refused(name, info, err)
+	}
+	if err != nil {
+		// An empty claim means nothing; one that stays is cleared at the next start.
+		_ = f.claimed.Rmdir(key.String())
+		return Claimed{}, f.refused(name, info, err)
+	}
+	return f.secured(from, dir, key, name)
+}
+
+// hideRights keeps a lack of rights on our own folders from being told as one on people's.
+func hideRights(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return errors.New(err.Error())
+	}
+	return err
+}
+
+// moved renames without replacing, and where the rename fails looks at the other end: a network file system can report a
+// failure, or that the name is taken, for what it has done itself.
+func moved(from *durable.Dir, name string, to *durable.Dir, newname string) error {
+	before, err := from.Root().Lstat(name)
+	if err != nil {
+		return err
+	}
+	err = from.Rename(name, to, newname)
+	if err == nil || errors.Is(err, durable.ErrSync) {
+		return err
+	}
+	if after, lookErr := to.Root().Lstat(newname); lookErr != nil || stat(after).Ino != stat(before).Ino {
+		return err
+	}
+	if err := to.Sync(); err != nil {
+		return err
+	}
+	return from.Sync()
+}
+
+// secured looks at what was really taken: between look and rename somebody may have put a link or a file in its place.
+func (f *Folder) secured(from, dir *durable.Dir, key archive.Key, name string) (Claimed, error) {
+	c, err := f.describe(dir, key, name)
+	if err == nil {
+		return c, nil
+	}
+	if !errors.Is(err, ErrNotFolder) {
+		return Claimed{}, f.refused(name, nil, err)
+	}
+	if back := dir.Rename(name, from, name); back != nil {
+		return Claimed{}, f.refused(name, nil, errors.Join(err, back))
+	}
+	_ = f.claimed.Rmdir(key.String()) // empty; what stays is cleared at the next start
+	return Claimed{}, f.refused(name, nil, err)
+}
+
+func (f *Folder) describe(dir *durable.Dir, key archive.Key, name string) (Claimed, error) {
+	info, err := dir.Root().Lstat(name)
+	if err != nil {
+		return Claimed{}, err
+	}
+	if !info.IsDir() {
+		return Claimed{}, ErrNotFolder
+	}
+	st := stat(info)
+	return Claimed{Key: key, Folder: name, Owner: st.Uid, Node: Node{Dev: uint64(st.Dev), Ino: st.Ino}}, nil
+}
+
+// OpenClaimed opens the claimed folder of key. Its Root confines whoever reads it; the caller closes the Dir.
+// The error wraps fs.ErrNotExist when there is none.
+func (f *Folder) OpenClaimed(key archive.Key) (*durable.Dir, Claimed, error) {
+	dir, err := f.keyDir(key)
+	if err != nil {
+		return nil, Claimed{}, err
+	}
+	defer dir.Close()
+	c, err := f.content(dir, key)
+	if err != nil {
+		return nil, Claimed{}, err
+	}
+	folder, err := dir.Sub(c.Folder)
+	return folder, c, err
+}
+
+// content finds the one folder in a claim. fs.ErrNotExist: the claim is empty.
+func (f *Folder) content(dir *durable.Dir, key archive.Key) (Claimed, error) {
+	list, err := dir.Root().Open(".")
+	if err != nil {
+		return Claimed{}, err
+	}
+	defer list.Close()
+	names, err := list.Readdirnames(2)
+	where := vaultdDir + "/" + claimedDir + "/" + key.String()
+	switch {
+	case err == io.EOF || err == nil && len(names) == 0:
+		return Claimed{}, &fs.PathError{Op: "find claimed folder", Path: where, Err: fs.ErrNotExist}
+	case err != nil:
+		return Claimed{}, err
+	case len(names) > 1:
+		return Claimed{}, fmt.Errorf("%s holds more than one folder: %w", where, ErrStrange)
+	}
+	c, err := f.describe(dir, key, names[0])
+	if errors.Is(err, ErrNotFolder) {
+		return c, fmt.Errorf("%s/%q is no folder: %w", where, names[0], ErrStrange)
+	}
+	return c, err
+}
+
+// Claims gives every claimed folder, in no order, for those that the ledger does not know. Claims that a crash left empty are cleared
+// on the way. What is not a claim comes as an error that wraps [ErrStrange] and stays untouched; any other error ends the iteration.
+func (f *Folder) Claims() iter.Seq2[Claimed, error] {
+	return func(yield func(Claimed, error) bool) {
+		list, err := f.claimed.Root().Open(".")
+		if err != nil {
+			yield(Claimed{}, err)
+			return
+		}
+		defer list.Close()
+		for {
+			names, err := list.Readdirnames(256)
+			for _, name := range names {
+				c, err := f.found(name)
+				if errors.Is(err, fs.ErrNotExist) {
+					continue
+				}
+				if !yield(c, err) || err != nil && !errors.Is(err, ErrStrange) {
+					return
+				}
+			}
+			if err == io.EOF || err == nil && len(names) == 0 {
+				return
+			}
+			if err != nil {
+				yield(Claimed{}, err)
+				return
+			}
+		}
+	}
+}
+
+func (f *Folder) found(name string) (Claimed, error) {
+	key, err := archive.ParseKey(name)
+	if err != nil || key.String() != name {
+		return Claimed{}, fmt.Errorf("%s/%s/%q: %w", vaultdDir, claimedDir, name, ErrStrange)
+	}
+	f.claiming.Lock() // no claim of ours is between its mkdir and its rename
+	defer f.claiming.Unlock()
+	dir, err := f.keyDir(key)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return Claimed{}, fmt.Errorf("%s/%s/%s: %w", vaultdDir, claimedDir, name, ErrStrange)
+	}
+	if err != nil {
+		return Claimed{}, err
+	}
+	defer dir.Close()
+	c, err := f.content(dir, key)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return c, err
+	}
+	if rmErr := f.claimed.Rmdir(name); rmErr != nil && !errors.Is(rmErr, fs.ErrNotExist) {
+		return c, rmErr
+	}
+	return c, err
+}

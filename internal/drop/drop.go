@@ -1,0 +1,263 @@
+// Package drop takes folders out of a drop folder and puts them where they belong afterwards: claim, return, keep, dispose.
+// It is the only room that renames or removes what people gave us, and it writes what they read there.
+//
+// It never follows a link, never leaves the drop folder (but for the configured place that disposed folders are moved to),
+// never replaces anything that people made, and has no way to remove a tree: files go one by one, each after its identity and
+// digest were compared with what was archived, folders by rmdir. It keeps no record of its own; the ledger chooses and commits each
+// destination before anything moves.
+//
+// After a crash at any point, the same call with the same arguments finishes what was begun: a folder lies in its old place
+// or in its new one, and is recognised by its inode. A claimed folder without a ledger entry is found by [Folder.Claims]. A rename that may
+// not have reached the disk is reported as durable.ErrSync, and the process should stop.
+package drop
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+)
+
+// Names that vaultd owns in a drop folder.
+const (
+	vaultdDir  = ".vaultd"
+	claimedDir = "claimed"
+	lockFile   = "lock"
+	guardFile  = "drop.json"
+	statusFile = "_STATUS.txt"
+)
+
+// forPeople is the mode of the folders that vaultd makes for people: their group may do everything, new files keep the group.
+const forPeople = fs.ModeSetgid | 0o770
+
+// Config says which drop folder to open, and for whom.
+type Config struct {
+	Path  string
+	Name  string // the drop's name in messages
+	Group string // of what vaultd makes for people, a name or a number; empty: the drop folder's own
+
+	LedgerID    string // another ledger's drop folder is refused
+	Environment string // test or production: the other one's is refused
+	Epoch       uint64 // of the ledger; a folder that a later epoch worked on is refused
+	Bound       bool   // this ledger worked here before, so a folder without its mark is the wrong one
+
+	Fault durable.Fault // nil but in tests
+}
+
+// Folder is an open drop folder. One process at a time has it. Its methods may be called from several goroutines, but not
+// two at a time for the same claimed folder.
+type Folder struct {
+	cfg     Config
+	gid     int
+	self    fs.FileInfo
+	root    *durable.Dir
+	vaultd  *durable.Dir
+	claimed *durable.Dir
+	lock    *os.File
+
+	claiming sync.RWMutex // read: a claim is under way; write: empty claims are cleared
+
+	mu    sync.Mutex
+	taken map[string]*takenNames // guarded by mu: by destination directory
+}
+
+// ErrAway says that the drop folder is not where it was: vanished, replaced by another, or not mounted. What was in it is
+// not gone; nothing must be concluded from what lies there now.
+var ErrAway = errors.New("the drop folder is not there")
+
+// Node is a folder's identity on its file system. Device numbers change with reboots, so folders are compared by Ino on
+// the device that the drop folder has now; Dev is for people.
+type Node struct{ Dev, Ino uint64 }
+
+// Open opens the drop folder, marks it as ours when it is new, and locks it. Errors: [*LockedError], [*ForeignError],
+// those that wrap [ErrAway], and faults of rights and configuration in words.
+func Open(cfg Config) (*Folder, error) {
+	f := &Folder{cfg: cfg, taken: map[string]*takenNames{}}
+	err := f.open()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open drop %s: %w", cfg.Name, err), f.Close())
+	}
+	return f, nil
+}
+
+func (f *Folder) open() (err error) {
+	if f.root, err = durable.Open(f.cfg.Path, f.cfg.Fault); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrAway, err)
+	} else if err != nil {
+		return err
+	}
+	if f.self, err = f.root.Stat(); err != nil {
+		return err
+	}
+	if f.gid, err = f.group(); err != nil {
+		return err
+	}
+	if _, err := f.root.Root().Lstat(vaultdDir); f.cfg.Bound && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %q has no %s any more; is its file system mounted?", ErrAway, f.cfg.Path, vaultdDir)
+	}
+	if f.vaultd, err = f.private(f.root, vaultdDir); err != nil {
+		return err
+	}
+	if err := f.takeLock(); err != nil {
+		return err
+	}
+	if f.claimed, err = f.private(f.vaultd, claimedDir); err != nil {
+		return err
+	}
+	return f.sameDevice(f.claimed, vaultdDir+"/"+claimedDir)
+}
+
+// Close releases the lock. What is claimed stays claimed.
+func (f *Folder) Close() error {
+	var errs []error
+	for _, d := range []*durable.Dir{f.claimed, f.vaultd, f.root} {
+		if d != nil {
+			errs = append(errs, d.Close())
+		}
+	}
+	if f.lock != nil {
+		errs = append(errs, f.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Check tells whether the path still leads to the folder that was opened, and whether it still bears our mark. The error
+// wraps ErrAway or is a *ForeignError.
+func (f *Folder) Check() error {
+	now, err := os.Stat(f.cfg.Path)
+	if err != nil {
+		return fmt.Errorf("drop %s: %w: %w", f.cfg.Name, ErrAway, err)
+	}
+	if !os.SameFile(now, f.self) {
+		return fmt.Errorf("drop %s: %w: another folder lies at %q", f.cfg.Name, ErrAway, f.cfg.Path)
+	}
+	held, err := f.vaultd.Stat()
+	if err != nil {
+		return fmt.Errorf("drop %s: %w: %w", f.cfg.Name, ErrAway, err)
+	}
+	if there, err := f.root.Root().Lstat(vaultdDir); err != nil || !os.SameFile(there, held) {
+		return fmt.Errorf("drop %s: %w: %s in %q was moved or replaced", f.cfg.Name, ErrAway, vaultdDir, f.cfg.Path)
+	}
+	g, err := f.readGuard()
+	if err != nil {
+		return fmt.Errorf("drop %s: %w: %w", f.cfg.Name, ErrAway, err)
+	}
+	return f.compare(g)
+}
+
+// Reserved tells the names directly in a drop folder that are vaultd's, compared without case.
+func Reserved(name string) bool {
+	return slices.ContainsFunc([]string{
+		vaultdDir, string(Archived), string(Rejected), string(Duplicates), "_template", statusFile, durable.Temporary(statusFile),
+	}, func(r string) bool { return strings.EqualFold(r, name) })
+}
+
+// WriteStatus replaces _STATUS.txt. It is made anew all the time, so it is not synced.
+func (f *Folder) WriteStatus(text string) error {
+	root, temp := f.root.Root(), durable.Temporary(statusFile)
+	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(forNotepad(text))
+	err = errors.Join(err, file.Chown(-1, f.gid), file.Chmod(0o640), file.Close())
+	if err == nil {
+		err = root.Rename(temp, statusFile)
+	}
+	if err != nil {
+		return errors.Join(err, root.Remove(temp))
+	}
+	return nil
+}
+
+// group finds the group for what is made for people, and whether we may give things to it.
+func (f *Folder) group() (int, error) {
+	st := stat(f.self)
+	gid := int(st.Gid)
+	if f.cfg.Group != "" {
+		n, err := strconv.Atoi(f.cfg.Group)
+		if err != nil {
+			g, err := user.LookupGroup(f.cfg.Group)
+			if err != nil {
+				return 0, fmt.Errorf("group %q is not known on this machine", f.cfg.Group)
+			}
+			n, _ = strconv.Atoi(g.Gid) // on Linux always a number
+		}
+		gid = n
+	}
+	mine, err := os.Getgroups()
+	if err != nil {
+		return 0, err
+	}
+	if os.Geteuid() != 0 && gid != os.Getegid() && !slices.Contains(mine, gid) {
+		return 0, fmt.Errorf("this user is not a member of group %d, so people could not use what it makes for them", gid)
+	}
+	return gid, nil
+}
+
+// private opens a folder that is nobody's business but ours, making it if need be. One that somebody else made is refused:
+// its owner could exchange what we claimed.
+func (f *Folder) private(parent *durable.Dir, name string) (*durable.Dir, error) {
+	if err := parent.Mkdir(name, 0o700, -1); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	d, err := parent.Sub(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := d.Stat()
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	owner := stat(info).Uid
+	if owner != 0 && int(owner) != os.Geteuid() && owner != stat(f.self).Uid {
+		return nil, errors.Join(fmt.Errorf("%s was made by user %s, not by vaultd: move it away", name, userName(owner)), d.Close())
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return nil, errors.Join(fmt.Errorf("%s can be written by others (%04o): chmod 700 it", name, info.Mode().Perm()), d.Close())
+	}
+	return d, nil
+}
+
+func (f *Folder) sameDevice(d *durable.Dir, name string) error {
+	info, err := d.Stat()
+	if err != nil {
+		return err
+	}
+	if stat(info).Dev != stat(f.self).Dev {
+		return fmt.Errorf("%s lies on another device than the drop folder: %w", name, syscall.EXDEV)
+	}
+	return nil
+}
+
+// is tells whether info describes the folder that was claimed as node.
+func (f *Folder) is(info fs.FileInfo, node Node) bool {
+	st := stat(info)
+	return info.IsDir() && st.Ino == node.Ino && st.Dev == stat(f.self).Dev
+}
+
+// stat gives the Linux form of a FileInfo from the file system; there is no other.
+func stat(info fs.FileInfo) *syscall.Stat_t { return info.Sys().(*syscall.Stat_t) }
+
+func userName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}
+
+// keyDir opens .vaultd/claimed/<key>, which holds the claimed folder.
+func (f *Folder) keyDir(key archive.Key) (*durable.Dir, error) { return f.claimed.Sub(key.String()) }

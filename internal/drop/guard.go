@@ -1,0 +1,131 @@
+package drop
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"vaultd/internal/durable"
+)
+
+// LockedError says that another vaultd has the drop folder.
+type LockedError struct {
+	Path   string
+	Holder string // "process 4711 on files01 since …", as the holder wrote it; empty: not known
+}
+
+func (e *LockedError) Error() string {
+	holder := e.Holder
+	if holder == "" {
+		holder = "another process"
+	}
+	return fmt.Sprintf("%q is in use by %s", e.Path, holder)
+}
+
+// ForeignError says that the drop folder belongs to another ledger, environment or a later epoch of this ledger.
+type ForeignError struct {
+	Path, LedgerID, Environment string
+	Epoch                       uint64
+	What                        string // what differs, in words
+}
+
+func (e *ForeignError) Error() string {
+	return fmt.Sprintf("%q belongs to %s (ledger %s, %s, epoch %d); nothing in it was touched", e.Path, e.What, e.LedgerID, e.Environment, e.Epoch)
+}
+
+// guard is .vaultd/drop.json.
+type guard struct {
+	LedgerID    string `json:"ledger"`
+	Environment string `json:"environment"`
+	Epoch       uint64 `json:"epoch"`
+}
+
+// takeLock locks the drop folder, then makes sure that it is ours. The mark is read before anything is written.
+func (f *Folder) takeLock() (err error) {
+	f.lock, err = f.vaultd.Root().OpenFile(lockFile, os.O_RDWR|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return err
+	}
+	switch err := syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		holder, _ := io.ReadAll(io.LimitReader(f.lock, 200)) // for the message only
+		return &LockedError{Path: f.cfg.Path, Holder: strings.ToValidUTF8(strings.TrimSpace(string(holder)), "?")}
+	case err != nil:
+		return fmt.Errorf("lock %s/%s: %w", vaultdDir, lockFile, err)
+	}
+	if err := f.claimGuard(); err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "this machine"
+	}
+	holder := fmt.Sprintf("process %d on %s since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
+	if err := f.lock.Truncate(0); err != nil {
+		return err
+	}
+	_, err = f.lock.WriteAt([]byte(holder), 0)
+	return err
+}
+
+// claimGuard compares the mark with our ledger, and writes it where the folder is new or the ledger has a new epoch.
+func (f *Folder) claimGuard() error {
+	g, err := f.readGuard()
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && f.cfg.Bound:
+		return fmt.Errorf("%w: %q has no %s/%s any more", ErrAway, f.cfg.Path, vaultdDir, guardFile)
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	default:
+		if err := f.compare(g); err != nil {
+			return err
+		}
+	}
+	ours := guard{f.cfg.LedgerID, f.cfg.Environment, f.cfg.Epoch}
+	if err == nil && g == ours {
+		return nil
+	}
+	data, err := json.Marshal(ours)
+	if err != nil {
+		return err
+	}
+	return f.vaultd.WriteFile(guardFile, append(data, '\n'), 0o600)
+}
+
+func (f *Folder) readGuard() (g guard, err error) {
+	file, _, err := durable.OpenRegular(f.vaultd.Root(), guardFile)
+	if err != nil {
+		return g, err
+	}
+	defer file.Close() // read-only: its close has nothing to tell
+	data, err := io.ReadAll(io.LimitReader(file, 4096))
+	if err != nil {
+		return g, err
+	}
+	if err := json.Unmarshal(data, &g); err != nil || g.LedgerID == "" {
+		return g, fmt.Errorf("%s/%s is not readable; whose folder this is cannot be told", vaultdDir, guardFile)
+	}
+	return g, nil
+}
+
+func (f *Folder) compare(g guard) error {
+	foreign := &ForeignError{Path: f.cfg.Path, LedgerID: g.LedgerID, Environment: g.Environment, Epoch: g.Epoch}
+	switch {
+	case g.LedgerID != f.cfg.LedgerID:
+		foreign.What = "another ledger"
+	case g.Environment != f.cfg.Environment:
+		foreign.What = "another environment"
+	case g.Epoch > f.cfg.Epoch:
+		foreign.What = "a later state of this ledger, which may be an old copy"
+	default:
+		return nil
+	}
+	return foreign
+}

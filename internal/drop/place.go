@@ -1,0 +1,239 @@
+package drop
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"vaultd/internal/durable"
+)
+
+// Kind is where a folder goes when its entry has ended.
+type Kind string
+
+// The kinds, by the names of their folders.
+const (
+	Archived   Kind = "_archived"
+	Rejected   Kind = "_rejected"
+	Duplicates Kind = "_duplicates"
+)
+
+// ErrTaken says that something else lies at the destination: choose and record another.
+var ErrTaken = errors.New("something else lies at the destination")
+
+// ErrLost says that a folder is neither where it was nor where it was to go. Somebody moved or removed it by hand.
+var ErrLost = errors.New("the folder is in neither place")
+
+// Note is a file that vaultd writes into a folder: _REASON.txt, _RECEIPT.txt or _RECEIPT.json.
+type Note struct {
+	Name string
+	Data []byte
+}
+
+// Reason makes the note that tells people why they got their folder back: UTF-8 with a byte order mark and CRLF.
+func Reason(text string) Note { return Note{Name: "_REASON.txt", Data: forNotepad(text)} }
+
+// Receipt makes the note that stands for people beside what was archived, in the form of Reason.
+func Receipt(text string) Note { return Note{Name: "_RECEIPT.txt", Data: forNotepad(text)} }
+
+var notes = []string{"_REASON.txt", "_RECEIPT.txt", "_RECEIPT.json"}
+
+// isNote tells the names of notes, and those they have while they are written.
+func isNote(name string) bool {
+	return slices.ContainsFunc(notes, func(n string) bool {
+		return strings.EqualFold(n, name) || name == durable.Temporary(n)
+	})
+}
+
+func forNotepad(text string) []byte {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
+	return append([]byte("\xef\xbb\xbf"), strings.ToValidUTF8(text, "\ufffd")...)
+}
+
+// place is a destination inside the drop folder.
+type place struct {
+	kind  Kind
+	month string // of Archived only
+	name  string
+}
+
+func parsePlace(rel string) (place, error) {
+	elements := strings.Split(rel, "/")
+	bad := slices.ContainsFunc(elements, func(e string) bool { return e == "" || e == "." || e == ".." || strings.Contains(e, "\x00") })
+	p := place{kind: Kind(elements[0]), name: elements[len(elements)-1]}
+	switch {
+	case bad:
+	case p.kind == Archived && len(elements) == 3:
+		p.month = elements[1]
+		if _, err := time.Parse("2006-01", p.month); err == nil {
+			return p, nil
+		}
+	case (p.kind == Rejected || p.kind == Duplicates) && len(elements) == 2:
+		return p, nil
+	}
+	return place{}, fmt.Errorf("%q is not a place in a drop folder", rel)
+}
+
+func (p place) dir() []string {
+	if p.month == "" {
+		return []string{string(p.kind)}
+	}
+	return []string{string(p.kind), p.month}
+}
+
+// walk opens the folder below the drop folder that the elements lead to; with make it makes what is missing, for people.
+func (f *Folder) walk(elements []string, make bool) (*durable.Dir, error) {
+	dir, err := f.root, error(nil)
+	for i, name := range elements {
+		var next *durable.Dir
+		next, err = f.step(dir, name, make)
+		if i > 0 {
+			dir.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
+		dir = next
+	}
+	return dir, nil
+}
+
+func (f *Folder) step(dir *durable.Dir, name string, make bool) (*durable.Dir, error) {
+	next, err := dir.Sub(name)
+	if !make {
+		return next, err
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := dir.Mkdir(name, forPeople, f.gid); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		return dir.Sub(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// 0700 is what a crash between mkdir and chmod leaves.
+	info, err := next.Stat()
+	if err == nil && info.Mode().Perm() == 0o700 && int(stat(info).Uid) == os.Geteuid() {
+		if err := dir.Grant(name, forPeople, f.gid); err != nil {
+			return nil, errors.Join(err, next.Close())
+		}
+	}
+	return next, nil
+}
+
+// Place writes the notes into the claimed folder and moves it to rel, which the ledger has committed. Done before, it does
+// nothing. Errors: [ErrTaken]: choose another rel; [ErrLost]; else try again later.
+//
+// A returned folder in which a note cannot be written (no right, a folder of that name) is moved all the same and the error
+// tells so once; an archived one is not moved without its receipt.
+func (f *Folder) Place(c Claimed, rel string, notes ...Note) error {
+	p, err := parsePlace(rel)
+	if err != nil {
+		return err
+	}
+	to, err := f.walk(p.dir(), true)
+	if err != nil {
+		return fmt.Errorf("open %q: %w", path.Dir(rel), err)
+	}
+	defer to.Close()
+	from, err := f.keyDir(c.Key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return f.placed(to, p, c)
+	}
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	info, err := from.Root().Lstat(c.Folder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := from.Sync(); err != nil {
+			return err
+		}
+		return f.placed(to, p, c)
+	case err != nil:
+		return err
+	case !f.is(info, c.Node):
+		return fmt.Errorf("place %q: the claimed folder is another one: %w", c.Folder, ErrLost)
+	}
+	noteErr := f.annotate(from, c.Folder, notes)
+	if noteErr != nil && !(p.kind != Archived && unwritable(noteErr)) {
+		return noteErr
+	}
+	if err := moved(from, c.Folder, to, p.name); errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("place %q at %q: %w", c.Folder, rel, ErrTaken)
+	} else if err != nil {
+		return fmt.Errorf("place %q at %q: %w", c.Folder, rel, err)
+	}
+	f.noteTaken(to, p)
+	f.clear(c)
+	return noteErr
+}
+
+// placed answers for a folder that is not claimed any more: it must be at its destination, moved there before a crash.
+func (f *Folder) placed(to *durable.Dir, p place, c Claimed) error {
+	info, err := to.Root().Lstat(p.name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err != nil || !f.is(info, c.Node) {
+		return fmt.Errorf("place %q at %q: %w", c.Folder, path.Join(append(p.dir(), p.name)...), ErrLost)
+	}
+	if err := to.Sync(); err != nil {
+		return err
+	}
+	f.clear(c)
+	return nil
+}
+
+// clear removes the empty claim. One that stays means nothing and is cleared at the next start.
+func (f *Folder) clear(c Claimed) { _ = f.claimed.Rmdir(c.Key.String()) }
+
+// unwritable tells faults that lie in the folder and will not pass by themselves.
+func unwritable(err error) bool {
+	return slices.ContainsFunc([]error{fs.ErrPermission, syscall.EISDIR, syscall.ENOTDIR, syscall.ENOTEMPTY, fs.ErrExist},
+		func(e error) bool { return errors.Is(err, e) })
+}
+
+// annotate writes the notes into the folder, replacing older ones.
+func (f *Folder) annotate(parent *durable.Dir, folder string, notes []Note) error {
+	if len(notes) == 0 {
+		return nil
+	}
+	dir, err := parent.Sub(folder)
+	if err != nil {
+		return fmt.Errorf("write into %q: %w", folder, err)
+	}
+	defer dir.Close()
+	for _, n := range notes {
+		if !isNote(n.Name) {
+			return fmt.Errorf("write into %q: %q is not a name for a note", folder, n.Name)
+		}
+		if err := f.write(dir, n); err != nil {
+			return fmt.Errorf("write %s into %q: %w", n.Name, folder, err)
+		}
+	}
+	return nil
+}
+
+func (f *Folder) write(dir *durable.Dir, n Note) error {
+	p, err := dir.Create(n.Name, 0o660)
+	if err != nil {
+		return err
+	}
+	defer p.Discard()
+	if err := p.Chown(-1, f.gid); err != nil {
+		return err
+	}
+	if _, err := p.Write(n.Data); err != nil {
+		return err
+	}
+	return p.Commit()
+}

@@ -1,0 +1,397 @@
+package drop
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+func TestPlace_I1_CrashAnywhereFinishes(t *testing.T) {
+	const rel = "_archived/2026-11/Müller 4711"
+	var c Claimed
+	place := func(f *Folder) error {
+		return f.Place(c, rel, Receipt("ARCHIVED.\n"), Note{Name: "_RECEIPT.json", Data: []byte("{}")})
+	}
+	crash(t, 12,
+		func(path string) {
+			put(t, path, "Müller 4711/metadata.json")
+			f, err := Open(config(path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			c = claim(t, f, "Müller 4711")
+		},
+		place,
+		func(at string, f *Folder) {
+			for range 2 { // also when it was done before
+				if err := place(f); err != nil {
+					t.Errorf("%s: %v", at, err)
+				}
+			}
+			want := []string{".vaultd/", ".vaultd/claimed/", "_archived/", "_archived/2026-11/", rel + "/",
+				rel + "/_RECEIPT.json", rel + "/_RECEIPT.txt", rel + "/metadata.json"}
+			if got := tree(t, f.cfg.Path); !slices.Equal(got, want) {
+				t.Errorf("%s: %q", at, got)
+			}
+			for _, name := range []string{"_archived", "_archived/2026-11"} {
+				if info, _ := os.Lstat(f.cfg.Path + "/" + name); info.Mode() != fs.ModeDir|forPeople {
+					t.Errorf("%s: %s has mode %v", at, name, info.Mode())
+				}
+			}
+		})
+}
+
+func TestPlace_NoteIsForPeople(t *testing.T) {
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	path := share(t)
+	cfg := config(path)
+	if os.Getuid() == 0 {
+		cfg.Group = "12345"
+	}
+	f := open(t, cfg)
+	put(t, path, "Huber 88/metadata.json")
+	os.Symlink("/etc/hostname", path+"/Huber 88/_REASON.txt") // replaced, not followed
+	c := claim(t, f, "Huber 88")
+	if err := f.Place(c, "_rejected/Huber 88", Reason("NOT ARCHIVED.\nWrite 2026-10-31.\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	note := path + "/_rejected/Huber 88/_REASON.txt"
+	if got, _ := os.ReadFile(note); string(got) != "\xef\xbb\xbfNOT ARCHIVED.\r\nWrite 2026-10-31.\r\n" {
+		t.Errorf("%q", got)
+	}
+	info, err := os.Lstat(note)
+	if err != nil || info.Mode() != 0o660 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	folder, _ := os.Lstat(path + "/_rejected")
+	if os.Getuid() == 0 && (stat(info).Gid != 12345 || stat(folder).Gid != 12345) {
+		t.Errorf("groups %d, %d", stat(info).Gid, stat(folder).Gid)
+	}
+	if err := f.WriteStatus("INVOICE ARCHIVE\n"); err != nil {
+		t.Error(err)
+	}
+	if got, _ := os.ReadFile(path + "/_STATUS.txt"); string(got) != "\xef\xbb\xbfINVOICE ARCHIVE\r\n" {
+		t.Errorf("status %q", got)
+	}
+}
+
+func TestPlace_TakenLostAndForeign(t *testing.T) {
+	path := share(t)
+	f := open(t, config(path))
+	put(t, path, "a/x", "_rejected/a/theirs", "_rejected/b/theirs", "b/x")
+	a, b := claim(t, f, "a"), claim(t, f, "b")
+	if err := f.Place(a, "_rejected/a", Reason("x")); !errors.Is(err, ErrTaken) {
+		t.Errorf("taken: %v", err)
+	}
+	rel, err := f.Destination(Rejected, "a", now)
+	if err != nil || rel != "_rejected/a (2)" {
+		t.Errorf("%q, %v", rel, err)
+	}
+	if err := f.Place(a, rel, Reason("x")); err != nil {
+		t.Error(err)
+	}
+	if err := f.Place(a, "_rejected/a", Reason("x")); !errors.Is(err, ErrLost) {
+		t.Errorf("at another place than asked: %v", err)
+	}
+	where := path + "/.vaultd/claimed/" + b.Key.String()
+	os.Rename(where+"/b", t.TempDir()+"/b")
+	if err := f.Place(b, "_rejected/b"); !errors.Is(err, ErrLost) {
+		t.Errorf("lost, a foreign folder at the destination: %v", err)
+	}
+	put(t, where, "b/other")
+	if err := f.Place(b, "_rejected/new"); !errors.Is(err, ErrLost) {
+		t.Errorf("another folder in its claim: %v", err)
+	}
+	for _, rel := range []string{"", "x", "_rejected", "_rejected/", "_rejected/../x", "_rejected/a/b", "_archived/x", "_archived/../../x", "_archived/2026-13/x", "/_rejected/x", ".vaultd/x", "_rejected/.."} {
+		if err := f.Place(b, rel); err == nil || errors.Is(err, ErrLost) {
+			t.Errorf("place %q accepted: %v", rel, err)
+		}
+		if _, err := f.Dispose(t.Context(), b, rel, Disposal{}); err == nil {
+			t.Errorf("dispose %q accepted", rel)
+		}
+	}
+}
+
+// The clerk gets the folder back even when the reason cannot be written into it; who archives needs the receipt.
+func TestPlace_UnwritableFolder(t *testing.T) {
+	path := share(t)
+	f := open(t, config(path))
+	put(t, path, "a/_REASON.txt/x", "b/_RECEIPT.txt/x")
+	a, b := claim(t, f, "a"), claim(t, f, "b")
+	if err := f.Place(a, "_rejected/a", Reason("x")); err == nil {
+		t.Error("nobody was told that the note is missing")
+	}
+	if err := f.Place(a, "_rejected/a", Reason("x")); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	if err := f.Place(b, "_archived/2026-11/b", Receipt("x")); err == nil {
+		t.Error("kept without a receipt")
+	}
+	if _, _, err := f.OpenClaimed(b.Key); err != nil {
+		t.Errorf("not claimed any more: %v", err)
+	}
+}
+
+func TestPlace_LinkInTheWayOfOurFolders(t *testing.T) {
+	path, outside := share(t), t.TempDir()
+	f := open(t, config(path))
+	put(t, path, "a/x")
+	os.Symlink(outside, path+"/_rejected")
+	a := claim(t, f, "a")
+	if err := f.Place(a, "_rejected/a"); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("%v", err)
+	}
+	if got := tree(t, outside); len(got) != 0 {
+		t.Errorf("outside: %q", got)
+	}
+}
+
+func TestDestination_NumbersWithoutCase(t *testing.T) {
+	path := share(t)
+	f := open(t, config(path))
+	long := strings.Repeat("ü", 127) + "x"
+	put(t, path, "_rejected/Müller/", "_rejected/STRASSE (2)/", "_rejected/strasse/", "_rejected/"+long+"/")
+	for name, want := range map[string]string{
+		"MÜLLER": "MÜLLER (2)", "Mu\u0308ller": "Mu\u0308ller (2)", "Strasse": "Strasse (3)", "Otto": "Otto",
+		long: strings.Repeat("ü", 125) + " (2)",
+	} {
+		rel, err := f.Destination(Rejected, name, now)
+		if err != nil || rel != "_rejected/"+want {
+			t.Errorf("%q: %q, %v", name, rel, err)
+		}
+	}
+	if rel, err := f.Destination(Archived, "x", now.In(time.FixedZone("", 14*3600)).AddDate(0, 0, 10)); err != nil || rel != "_archived/2026-12/x" {
+		t.Errorf("month: %q, %v", rel, err)
+	}
+	// What we place ourselves is known at once, what others make as soon as the folder's mtime tells.
+	put(t, path, "Neu/x")
+	if err := f.Place(claim(t, f, "Neu"), "_rejected/Neu"); err != nil {
+		t.Fatal(err)
+	}
+	if rel, _ := f.Destination(Rejected, "NEU", now); rel != "_rejected/NEU (2)" {
+		t.Errorf("own: %q", rel)
+	}
+	put(t, path, "_rejected/Fremd/")
+	if rel, _ := f.Destination(Rejected, "FREMD", now); rel != "_rejected/FREMD (2)" {
+		t.Errorf("theirs: %q", rel)
+	}
+	for _, bad := range []string{"", "..", "a/b", "."} {
+		if rel, err := f.Destination(Rejected, bad, now); err == nil {
+			t.Errorf("%q: %q", bad, rel)
+		}
+	}
+}
+
+func TestReclaim_ReturnedFolderIsTakenAgain(t *testing.T) {
+	path := share(t)
+	f := open(t, config(path))
+	put(t, path, "a/x")
+	a := claim(t, f, "a")
+	if err := f.Place(a, "_rejected/a", Reason("x")); err != nil {
+		t.Fatal(err)
+	}
+	again, err := f.Reclaim("_rejected/a", now)
+	if err != nil || again.Key == a.Key || again.Node != a.Node {
+		t.Errorf("%+v, %v", again, err)
+	}
+	for _, rel := range []string{"_rejected/a", "_rejected/../.vaultd", "_archived/2026-11/a", "a"} {
+		if _, err := f.Reclaim(rel, now); err == nil {
+			t.Errorf("%q claimed", rel)
+		}
+	}
+}
+
+// kept makes an archived folder and what may be removed with it.
+func kept(t *testing.T, path string) (Claimed, string, Disposal) {
+	t.Helper()
+	f, err := Open(config(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const rel = "_archived/2026-11/Mu\u0308ller"
+	files := []string{"metadata.json", "rechnung.pdf", "sub/u\u0308bersicht.pdf", "sub/deep/b.pdf"}
+	for _, name := range append(files, "Thumbs.db", "sub/@eaDir/x", "sub/empty/") {
+		put(t, path+"/Mu\u0308ller", name)
+	}
+	c := claim(t, f, "Mu\u0308ller")
+	if err := f.Place(c, rel, Receipt("ok"), Note{"_RECEIPT.json", []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	d := Disposal{Junk: []string{"Thumbs.db", "sub/@eaDir/x"}}
+	for _, name := range files {
+		nfc := strings.ReplaceAll(name, "u\u0308", "\u00fc")
+		d.Files = append(d.Files, archive.File{Path: nfc, Size: int64(len(name)), SHA256: archive.Sum([]byte(name))})
+	}
+	return c, rel, d
+}
+
+func TestDispose_I18_CrashAnywhereFinishes(t *testing.T) {
+	var c Claimed
+	var rel string
+	var d Disposal
+	dispose := func(f *Folder) error { _, err := f.Dispose(context.Background(), c, rel, d); return err }
+	crash(t, 10, func(path string) { c, rel, d = kept(t, path) }, dispose, func(at string, f *Folder) {
+		for range 2 {
+			if err := dispose(f); err != nil {
+				t.Errorf("%s: %v", at, err)
+			}
+		}
+		if got := tree(t, f.cfg.Path); !slices.Equal(got, []string{".vaultd/", ".vaultd/claimed/", "_archived/", "_archived/2026-11/"}) {
+			t.Errorf("%s: left %q", at, got)
+		}
+	})
+}
+
+func TestDispose_MoveCrashAnywhereFinishes(t *testing.T) {
+	var c Claimed
+	var rel string
+	var d Disposal
+	move := func(f *Folder) (string, error) { return f.Dispose(context.Background(), c, rel, d) }
+	crash(t, 2, func(path string) {
+		c, rel, d = kept(t, path)
+		d.To = path + ".out"
+		put(t, d.To, filepath.Base(rel)+"/theirs")
+	}, func(f *Folder) error { _, err := move(f); return err }, func(at string, f *Folder) {
+		for range 2 {
+			to, err := move(f)
+			if err != nil || !strings.HasPrefix(to, d.To+"/") || !strings.Contains(to, c.Key.String()) {
+				t.Errorf("%s: %q, %v", at, to, err)
+			}
+			if _, err := os.Lstat(to + "/rechnung.pdf"); err != nil {
+				t.Errorf("%s: %v", at, err)
+			}
+		}
+		if _, err := os.Lstat(d.To + "/" + filepath.Base(rel) + "/theirs"); err != nil {
+			t.Errorf("%s: %v", at, err)
+		}
+	})
+}
+
+func TestDispose_I18_AnythingElseStopsIt(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(dir string) error
+		path   string
+	}{
+		"ForeignFile":     {func(d string) error { return os.WriteFile(d+"/sub/new.pdf", nil, 0o660) }, "sub/new.pdf"},
+		"ForeignHidden":   {func(d string) error { return os.WriteFile(d+"/.x", nil, 0o660) }, ".x"},
+		"UnlistedJunk":    {func(d string) error { return os.WriteFile(d+"/sub/Thumbs.db", nil, 0o660) }, "sub/Thumbs.db"},
+		"NoteFurtherDown": {func(d string) error { return os.WriteFile(d+"/sub/_REASON.txt", nil, 0o660) }, "sub/_REASON.txt"},
+		"OtherContent":    {func(d string) error { return os.WriteFile(d+"/rechnung.pdf", []byte("rechnung.PDF"), 0o660) }, "rechnung.pdf"},
+		"OtherSize":       {func(d string) error { return os.WriteFile(d+"/rechnung.pdf", []byte("longer than before"), 0o660) }, "rechnung.pdf"},
+		"CaseTwin":        {func(d string) error { return os.WriteFile(d+"/Rechnung.pdf", []byte("rechnung.pdf"), 0o660) }, "Rechnung.pdf"},
+		"LinkForAFile": {func(d string) error {
+			return errors.Join(os.Remove(d+"/rechnung.pdf"), os.Symlink("metadata.json", d+"/rechnung.pdf"))
+		}, "rechnung.pdf"},
+		"LinkOut":          {func(d string) error { return os.Symlink("/etc", d+"/sub/out") }, "sub/out"},
+		"Fifo":             {func(d string) error { return syscall.Mkfifo(d+"/fifo", 0o600) }, "fifo"},
+		"AnotherFolder":    {func(d string) error { return errors.Join(os.Rename(d, d+".old"), os.Mkdir(d, 0o770)) }, "."},
+		"NestedVeryDeeply": {func(d string) error { return os.MkdirAll(d+strings.Repeat("/d", 40), 0o770) }, strings.Repeat("d/", 31) + "d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := share(t)
+			c, rel, d := kept(t, path)
+			if err := row.change(path + "/" + rel); err != nil {
+				t.Fatal(err)
+			}
+			before := tree(t, path)
+			f := open(t, config(path))
+			for _, to := range []string{"", t.TempDir()} {
+				d.To = to
+				_, err := f.Dispose(t.Context(), c, rel, d)
+				var stray *StrayError
+				if !errors.As(err, &stray) || stray.Path != row.path || stray.Folder != rel {
+					t.Errorf("to %q: %v", to, err)
+				}
+			}
+			if got := tree(t, path); !slices.Equal(got, before) {
+				t.Errorf("removed something: %q", got)
+			}
+		})
+	}
+}
+
+// A file that appears or changes after the comparison stops what is left.
+func TestDispose_I18_ChangeWhileRemoving(t *testing.T) {
+	path := share(t)
+	c, rel, d := kept(t, path)
+	cfg := config(path)
+	once := false
+	cfg.Fault = func(op, name string, do func() error) error {
+		if op == "unlink" && !once {
+			once = true
+			put(t, path+"/"+rel, "sub/late.pdf")
+		}
+		return do()
+	}
+	f := open(t, cfg)
+	_, err := f.Dispose(t.Context(), c, rel, d)
+	var stray *StrayError
+	if !errors.As(err, &stray) || stray.Path != "sub/late.pdf" {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Lstat(path + "/" + rel + "/sub/late.pdf"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDispose_NeverWithoutTheRightFolder(t *testing.T) {
+	path := share(t)
+	c, rel, d := kept(t, path)
+	f := open(t, config(path))
+	if _, err := f.Dispose(t.Context(), c, "_rejected/x", d); err == nil {
+		t.Error("a returned folder was disposed of")
+	}
+	os.Rename(path, path+".aside")
+	os.Mkdir(path, 0o770)
+	if _, err := f.Dispose(t.Context(), c, rel, d); !errors.Is(err, ErrAway) {
+		t.Errorf("drop folder replaced: %v", err)
+	}
+	os.Remove(path)
+	os.Rename(path+".aside", path)
+	d.To = t.TempDir()
+	os.Rename(path+"/"+rel, path+"/gone")
+	if _, err := f.Dispose(t.Context(), c, rel, d); !errors.Is(err, ErrLost) {
+		t.Errorf("moved away by hand: %v", err)
+	}
+	os.Rename(path+"/gone", path+"/"+rel)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.Dispose(ctx, c, rel, d); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestDispose_OtherFileSystemIsRefusedInWords(t *testing.T) {
+	other, err := os.MkdirTemp("/dev/shm", "drop")
+	if err != nil {
+		t.Skip("no second file system:", err)
+	}
+	defer os.Remove(other)
+	path := share(t)
+	here, _ := os.Stat(path)
+	there, _ := os.Stat(other)
+	if stat(here).Dev == stat(there).Dev {
+		t.Skip("no second file system to move to")
+	}
+	c, rel, d := kept(t, path)
+	d.To = other
+	f := open(t, config(path))
+	if _, err := f.Dispose(t.Context(), c, rel, d); !errors.Is(err, syscall.EXDEV) || !strings.Contains(err.Error(), "another file system") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Lstat(path + "/" + rel + "/rechnung.pdf"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,179 @@
+package emulator
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// guarded lets a call through only with valid credentials.
+func (s *Server) guarded(h handler) handler {
+	return func(c *call) reply {
+		if rep, ok := s.authorize(c); !ok {
+			return rep
+		}
+		return h(c)
+	}
+}
+
+// inVault also wants the path's vault to be one that the credentials may use; that another one exists is not told.
+func (s *Server) inVault(h handler) handler {
+	return s.guarded(func(c *call) reply {
+		c.vault = c.PathValue("vault")
+		if !slices.ContainsFunc(s.cfg.Vaults, func(v Vault) bool { return v.ID == c.vault }) {
+			return s.refuse(http.StatusForbidden, "AccessDenied", "no access to this vault")
+		}
+		return h(c)
+	})
+}
+
+func (s *Server) authorize(c *call) (reply, bool) {
+	given := c.Header.Values("Authorization")
+	if len(given) > 1 {
+		s.violate(c, "two Authorization headers in one call")
+		return s.refuse(http.StatusBadRequest, "InvalidRequest", "more than one authorization given"), false
+	}
+	if len(given) == 0 {
+		return s.unauthorized("Unauthorized"), false
+	}
+	if token, ok := strings.CutPrefix(given[0], "Bearer "); ok && s.cfg.ClientID != "" {
+		return s.checkToken(c, token)
+	}
+	user, secret, ok := c.basic()
+	switch {
+	case !ok || s.cfg.Username+s.cfg.Secret == "":
+		return s.unauthorized("authorization of this type is not accepted"), false
+	case user != s.cfg.Username || secret != s.cfg.Secret:
+		return s.refuse(c.reading.BadCredentials, "invalid_credentials", "invalid credentials"), false
+	}
+	return reply{}, true
+}
+
+func (s *Server) unauthorized(message string) reply {
+	rep := s.refuse(http.StatusUnauthorized, "unauthorized", message)
+	rep.header.Set("WWW-Authenticate", `Basic realm="archive"`)
+	return rep
+}
+
+// basic reads the Basic header as the reading says: as it stands, or with both parts form-encoded.
+func (c *call) basic() (user, secret string, ok bool) {
+	user, secret, ok = c.BasicAuth()
+	if !ok || c.reading.BasicEncoding == "raw" {
+		return user, secret, ok
+	}
+	user, errU := url.QueryUnescape(user)
+	secret, errS := url.QueryUnescape(secret)
+	return user, secret, errU == nil && errS == nil
+}
+
+// grant is what an access token says. Tokens are signed, not stored: they survive a restart by themselves.
+type grant struct {
+	Issued  time.Time `json:"iat"`
+	Expires time.Time `json:"exp"`
+	Scope   string    `json:"scope"`
+}
+
+func (s *Server) checkToken(c *call, token string) (reply, bool) {
+	g, ok := s.keys.openToken(token)
+	switch {
+	case !ok || !c.now.Before(g.Expires):
+		rep := s.unauthorized("the token is invalid or has expired")
+		rep.header.Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		return rep, false
+	case s.cfg.RequireScope != "" && !slices.Contains(strings.Fields(g.Scope), s.cfg.RequireScope):
+		return s.refuse(http.StatusForbidden, "insufficient_scope", "User is not authorized to access this resource"), false
+	}
+	return reply{}, true
+}
+
+func (s *Server) grantToken(c *call) reply {
+	if t, _, _ := mime.ParseMediaType(c.Header.Get("Content-Type")); t != "application/x-www-form-urlencoded" {
+		return tokenError(400, "invalid_request", "Content-Type must be application/x-www-form-urlencoded")
+	}
+	body, tooLong, err := readBody(c.Request, 64<<10)
+	form, errForm := url.ParseQuery(string(body))
+	if err != nil || tooLong || errForm != nil {
+		return tokenError(400, "invalid_request", "the form is not readable")
+	}
+	if form.Has("client_secret") || c.URL.Query().Has("client_secret") {
+		s.violate(c, "client secret outside the Authorization header")
+		return tokenError(400, "invalid_request", "client credentials belong in the Authorization header")
+	}
+	id, secret, ok := c.basic()
+	if !ok || s.cfg.ClientID == "" || id != s.cfg.ClientID || secret != s.cfg.ClientSecret {
+		rep := tokenError(401, "invalid_client", "")
+		rep.header.Set("WWW-Authenticate", `Basic realm="token"`)
+		return rep
+	}
+	if form.Get("grant_type") != "client_credentials" {
+		return tokenError(400, "invalid_request", "grant_type must be client_credentials")
+	}
+	return s.tokenReply(c, s.granted(strings.Fields(form.Get("scope"))))
+}
+
+// granted leaves out the scopes that the client does not have: the answer, not an error, tells.
+func (s *Server) granted(asked []string) string {
+	var has []string
+	for _, a := range asked {
+		if len(s.cfg.Scopes) == 0 || slices.Contains(s.cfg.Scopes, a) {
+			has = append(has, a)
+		}
+	}
+	return strings.Join(has, " ")
+}
+
+func (s *Server) tokenReply(c *call, scope string) reply {
+	life := int(s.cfg.TokenLife.Seconds())
+	answer := map[string]any{
+		"access_token": s.keys.sealToken(grant{c.now, c.now.Add(s.cfg.TokenLife), scope}),
+		"token_type":   "Bearer", "expires_in": life, "scope": scope,
+	}
+	if c.reading.NumbersAsStrings {
+		answer["expires_in"] = strconv.Itoa(life)
+	}
+	rep := jsonReply(answer)
+	rep.header.Set("Cache-Control", "no-store")
+	return rep
+}
+
+func tokenError(status int, code, description string) reply {
+	body := map[string]string{"error": code}
+	if description != "" {
+		body["error_description"] = description
+	}
+	return reply{status: status, header: jsonHeader(), body: encode(body)}
+}
+
+func (k keys) sealToken(g grant) string {
+	head := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`))
+	payload := head + "." + base64.RawURLEncoding.EncodeToString(encode(g))
+	return payload + "." + base64.RawURLEncoding.EncodeToString(k.tokenMAC(payload))
+}
+
+func (k keys) openToken(token string) (g grant, ok bool) {
+	i := strings.LastIndexByte(token, '.')
+	if i < 0 {
+		return g, false
+	}
+	mac, err := base64.RawURLEncoding.DecodeString(token[i+1:])
+	if err != nil || !hmac.Equal(mac, k.tokenMAC(token[:i])) {
+		return g, false
+	}
+	_, claims, _ := strings.Cut(token[:i], ".")
+	raw, err := base64.RawURLEncoding.DecodeString(claims)
+	return g, err == nil && json.Unmarshal(raw, &g) == nil
+}
+
+func (k keys) tokenMAC(payload string) []byte {
+	h := hmac.New(sha256.New, []byte(k.TokenKey))
+	h.Write([]byte(payload))
+	return h.Sum(nil)
+}

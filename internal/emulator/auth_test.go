@@ -1,0 +1,288 @@
+package emulator
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAuthorization(t *testing.T) {
+	basic := func(user, secret string) string {
+		r := &http.Request{Header: http.Header{}}
+		r.SetBasicAuth(user, secret)
+		return "Authorization: " + r.Header.Get("Authorization")
+	}
+	rows := []struct {
+		name, path, header string
+		status             int
+	}{
+		{"Right", "/v1/vaults", basic("user", "s3=cret/+"), 200},
+		{"None", "/v1/vaults", "Authorization:", 401},
+		{"WrongSecret", "/v1/vaults", basic("user", "wrong"), 403},
+		{"FormEncoded", "/v1/vaults", basic("user", "s3%3Dcret%2F%2B"), 403},
+		{"ClientAsUser", "/v1/vaults", basic("client", "cl%secret"), 403},
+		{"UnknownToken", "/v1/vaults", "Authorization: Bearer x.y.z", 401},
+		{"OtherType", "/v1/vaults", "Authorization: Digest x", 401},
+		{"ForeignVault", "/v1/vaults/V3/documents/status", basic("user", "s3=cret/+"), 403},
+		{"OtherCaseOfVault", "/v1/vaults/v1/documents/status", basic("user", "s3=cret/+"), 403},
+	}
+	for _, row := range rows {
+		w := newWorld(t, nil)
+		if a := w.call("GET", row.path, "", row.header); a.status != row.status {
+			t.Errorf("%s: status %d, want %d: %s", row.name, a.status, row.status, a.body)
+		}
+	}
+	w := newWorld(t, func(c *Config) { c.Readings.BadCredentials, c.Readings.BasicEncoding = 401, "rfc6749" })
+	if a := w.call("GET", "/v1/vaults", "", basic("user", "wrong")); a.status != 401 {
+		t.Errorf("reading 401: status %d", a.status)
+	}
+	if a := w.call("GET", "/v1/vaults", "", basic("user", "s3%3Dcret%2F%2B")); a.status != 200 {
+		t.Errorf("reading rfc6749: status %d", a.status)
+	}
+	req := w.request("GET", "/v1/vaults", "")
+	req.Header.Add("Authorization", "Bearer x")
+	if a := w.send(req); a.status != 400 {
+		t.Errorf("two headers: status %d", a.status)
+	}
+	w.wantViolation("two Authorization headers")
+}
+
+func TestUnknownPaths(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, call := range []string{
+		"GET /", "GET /v1", "GET /V1/vaults", "GET /v1/Vaults", "GET /v1/vaults/", "GET /v1//vaults", "GET /v1/vaults/V1/documents",
+		"DELETE /v1/vaults/V1/documents", "HEAD /v1/vaults", "GET /v1/vaults/V1/index/", "GET /v2/vaults", "GET /v1/tokens", "GET /v1/vaults/../vaults",
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		if a := w.call(method, path, ""); a.status != 502 {
+			t.Errorf("%s: status %d", call, a.status)
+		}
+	}
+}
+
+func (w *world) token(scope string, headers ...string) answer {
+	form := url.Values{"grant_type": {"client_credentials"}, "scope": {scope}}
+	req := w.request("POST", "/v1/tokens", form.Encode(), "Content-Type: application/x-www-form-urlencoded")
+	req.SetBasicAuth("client", "cl%secret")
+	return w.send(req)
+}
+
+func TestTokens(t *testing.T) {
+	w := newWorld(t, func(c *Config) {
+		c.Scopes, c.RequireScope, c.TokenLife = []string{"vault.read", "vault.write"}, "vault.write", 30*time.Second
+	})
+	var got struct {
+		AccessToken string `json:"access_token"`
+		TokenType   string `json:"token_type"`
+		ExpiresIn   int    `json:"expires_in"`
+		Scope       string
+	}
+	a := w.token("vault.write vault.wriet")
+	w.decode(a, &got)
+	if got.TokenType != "Bearer" || got.ExpiresIn != 30 || got.Scope != "vault.write" {
+		t.Fatalf("token answer %+v", got)
+	}
+	bearer := "Authorization: Bearer " + got.AccessToken
+	w.now = w.now.Add(29 * time.Second)
+	w.restart() // tokens outlive the server
+	if a := w.call("GET", "/v1/vaults", "", bearer); a.status != 200 {
+		t.Errorf("before its end: status %d", a.status)
+	}
+	if a := w.call("GET", "/v1/vaults", "", bearer+"x"); a.status != 401 {
+		t.Errorf("altered: status %d", a.status)
+	}
+	w.now = w.now.Add(time.Second)
+	if a := w.call("GET", "/v1/vaults", "", bearer); a.status != 401 {
+		t.Errorf("at its end: status %d", a.status)
+	}
+	w.decode(w.token("vault.read"), &got)
+	if a := w.call("GET", "/v1/vaults", "", "Authorization: Bearer "+got.AccessToken); a.status != 403 {
+		t.Errorf("without the scope: status %d", a.status)
+	}
+}
+
+func TestTokenRefusals(t *testing.T) {
+	w := newWorld(t, nil)
+	const form = "application/x-www-form-urlencoded"
+	rows := []struct {
+		name, user, secret, body, contentType string
+		status                                int
+		word                                  string
+	}{
+		{"WrongSecret", "client", "wrong", "grant_type=client_credentials", form, 401, `"invalid_client"`},
+		{"UserAsClient", "user", "s3=cret/+", "grant_type=client_credentials", form, 401, `"invalid_client"`},
+		{"NoGrant", "client", "cl%secret", "scope=a", form, 400, `"invalid_request"`},
+		{"JSON", "client", "cl%secret", `{"grant_type":"client_credentials"}`, "application/json", 400, `"invalid_request"`},
+		{"SecretInForm", "client", "cl%secret", "grant_type=client_credentials&client_secret=cl%25secret", form, 400, `"invalid_request"`},
+	}
+	for _, row := range rows {
+		req := w.request("POST", "/v1/tokens", row.body, "Content-Type: "+row.contentType)
+		req.SetBasicAuth(row.user, row.secret)
+		if a := w.send(req); a.status != row.status || !strings.Contains(a.body, row.word) {
+			t.Errorf("%s: status %d, body %s", row.name, a.status, a.body)
+		}
+	}
+	w.wantViolation("client secret outside")
+}
+
+func TestOnlyTheConfiguredMethods(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Username, c.Secret = "", "" })
+	if a := w.call("GET", "/v1/vaults", ""); a.status != 401 {
+		t.Errorf("Basic where only OAuth is offered: status %d", a.status)
+	}
+	w = newWorld(t, func(c *Config) { c.ClientID, c.ClientSecret = "", "" })
+	if a := w.token("x"); a.status != 401 {
+		t.Errorf("OAuth where only Basic is offered: status %d", a.status)
+	}
+}
+
+func TestDateAndRequestID(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, path := range []string{"/v1/vaults", "/nothing", docs + "/x/status"} {
+		a := w.call("GET", path, "", "X-SVC-REQUEST-ID: r-42")
+		if a.header.Get("Date") != "Fri, 20 Nov 2020 12:00:00 GMT" || a.header.Get("X-Svc-Request-Id") != "r-42" {
+			t.Errorf("%s: headers %v", path, a.header)
+		}
+	}
+}
+
+func TestVaultListForms(t *testing.T) {
+	for form, want := range map[string]string{
+		"objects": `[{"name":"Acme Germany","vaultId":"V1"},{"name":"Acme France","vaultId":"V2"}]`,
+		"ids":     `["V1","V2"]`,
+		"wrapped": `{"vaults":[{"name":"Acme Germany","vaultId":"V1"},{"name":"Acme France","vaultId":"V2"}]}`,
+	} {
+		w := newWorld(t, func(c *Config) { c.Readings.VaultList = form })
+		if a := w.call("GET", "/v1/vaults", ""); a.body != want {
+			t.Errorf("%s: %s", form, a.body)
+		}
+	}
+}
+
+func TestErrorBodyForms(t *testing.T) {
+	seen := map[string]bool{}
+	forms := []string{"message", "Message", "detail", "detail-list", "error", "oauth", "service", "network", "wrapped", "xml", "empty", "html"}
+	for _, form := range forms {
+		w := newWorld(t, func(c *Config) { c.Readings.ErrorBody = form })
+		a := w.call("GET", docs+"/x/status", "")
+		if a.status != 404 || seen[a.body] {
+			t.Errorf("%s: status %d, body %s", form, a.status, a.body)
+		}
+		seen[a.body] = true
+	}
+}
+
+func TestDownloadForms(t *testing.T) {
+	for _, form := range []string{"bytes", "redirect", "json"} {
+		w := newWorld(t, func(c *Config) { c.ArchiveMin, c.Readings.Download = time.Hour, form })
+		ticket := w.register(1)
+		w.mustPut(ticket, zipOf("a"))
+		if a := w.call("GET", docs+"/"+ticket.bumID, ""); a.status != 404 {
+			t.Errorf("%s: status %d before it is archived", form, a.status)
+		}
+		w.now = w.now.Add(time.Hour)
+		a := w.call("GET", docs+"/"+ticket.bumID, "")
+		var at struct{ URL string }
+		switch form {
+		case "redirect":
+			at.URL = a.header.Get("Location")
+		case "json":
+			w.decode(a, &at)
+		}
+		if at.URL != "" {
+			if a := w.call("GET", at.URL, "", "Authorization: Basic eDp5"); a.status != 400 {
+				t.Errorf("%s: status %d with two authorizations", form, a.status)
+			}
+			a = w.call("GET", at.URL, "")
+		}
+		if a.status != 200 || a.body != zipOf("a") {
+			t.Errorf("%s: status %d, body %q", form, a.status, a.body)
+		}
+	}
+}
+
+func TestRedirectedCalls(t *testing.T) {
+	for to, want := range map[string]string{"same": "http://api.test/moved/v1/vaults?x=1", "https://other.test/": "https://other.test/moved/v1/vaults?x=1"} {
+		w := newWorld(t, func(c *Config) { c.Readings.RedirectTo = to })
+		a := w.call("GET", "/v1/vaults?x=1", "")
+		if a.status != 307 || a.header.Get("Location") != want {
+			t.Errorf("%s: status %d to %s", to, a.status, a.header.Get("Location"))
+		}
+		if a := w.call("GET", a.header.Get("Location"), "", "Authorization: Basic dXNlcjpzMz1jcmV0Lys="); a.status != 200 {
+			t.Errorf("%s: status %d where it leads", to, a.status)
+		}
+	}
+}
+
+func TestOtherReadings(t *testing.T) {
+	w := newWorld(t, func(c *Config) {
+		c.Readings.NumbersAsStrings, c.Readings.InProgressWord, c.Readings.URLForm = true, "ArchivingPaused", "string"
+	})
+	ticket := w.register(1, `,"amount":12.50`)
+	w.SetFaults(Faults{Hook: func(op string, n int) Fault { return Fault{Lag: map[string]time.Duration{"upload": time.Minute}[op]} }})
+	w.mustPut(ticket, zipOf("a"))
+	w.now = w.now.Add(time.Minute)
+	if a := w.call("GET", "/v1/vaults/V1/index", ""); !strings.Contains(a.body, `"amount":12.50`) || !strings.Contains(a.body, `"found":"1"`) {
+		t.Errorf("index: %s", a.body)
+	}
+	if a := w.token("x"); !strings.Contains(a.body, `"expires_in":"3600"`) {
+		t.Errorf("token: %s", a.body)
+	}
+	w = newWorld(t, func(c *Config) { c.ArchiveMin, c.Readings.InProgressWord = time.Hour, "ArchivingPaused" })
+	ticket = w.register(1)
+	w.mustPut(ticket, zipOf("a"))
+	if got := w.state(ticket.bumID); got != "ArchivingPaused" {
+		t.Errorf("state %s", got)
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	good := newWorld(t, nil).cfg
+	rows := map[string]func(*Config){
+		"NoDir":          func(c *Config) { c.Dir = "" },
+		"NoCredentials":  func(c *Config) { c.Username, c.Secret, c.ClientID, c.ClientSecret = "", "", "", "" },
+		"NoVault":        func(c *Config) { c.Vaults = nil },
+		"HalfSecond":     func(c *Config) { c.Window = 500 * time.Millisecond },
+		"UnknownReading": func(c *Config) { c.Readings.ETag = "MD5" },
+		"UnknownOp":      func(c *Config) { c.Faults.Rules = []Rule{{Op: "put"}} },
+		"UnknownKind":    func(c *Config) { c.Faults.Rules = []Rule{{Fault: Fault{Kind: "die"}}} },
+		"RateOverOne":    func(c *Config) { c.Faults.Rules = []Rule{{Rate: 2}} },
+		"DirInUse":       func(c *Config) {},
+	}
+	for name, spoil := range rows {
+		cfg := good
+		if name != "DirInUse" {
+			cfg.Dir = t.TempDir()
+		}
+		spoil(&cfg)
+		if s, err := New(cfg); err == nil {
+			t.Errorf("%s: accepted", name)
+			_ = s.Close()
+		}
+	}
+}
+
+func TestParseRule(t *testing.T) {
+	for text, want := range map[string]Rule{
+		"upload:abort:0.1":       {"upload", 0.1, Fault{Kind: Abort}},
+		"register:abort-done:1":  {"register", 1, Fault{Kind: Abort, Done: true}},
+		"*:429:0.05":             {"", 0.05, Fault{Kind: Status, Status: 429, RetryAfter: 2 * time.Second}},
+		"status-list:503-done:0": {"status-list", 0, Fault{Kind: Status, Status: 503, Done: true, RetryAfter: 2 * time.Second}},
+		"upload:late:0.5":        {"upload", 0.5, Fault{Delay: 5 * time.Second, Linger: 5 * time.Second}},
+	} {
+		if got, err := ParseRule(text); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "upload", "upload:abort", "put:abort:1", "upload:die:1", "upload:abort:x", "upload:abort:1.1", "upload:abort:NaN", "upload:200:1"} {
+		if r, err := ParseRule(text); err == nil {
+			t.Errorf("%q: accepted as %+v", text, r)
+		}
+	}
+	if !slices.Contains(kinds, DoubleBumID) {
+		t.Error("a kind is missing from the list")
+	}
+}

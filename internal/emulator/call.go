@@ -1,0 +1,279 @@
+package emulator
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// call is one request on its way through the server, with the journal line that it will leave.
+type call struct {
+	*http.Request
+	op      string
+	now     time.Time
+	fault   Fault
+	reading Readings
+	vault   string // set by inVault
+	line    line
+}
+
+// reply is an answer before it is written: handlers give one, faults spoil it, deliver writes it.
+type reply struct {
+	status int // 0: no answer at all, the connection dies
+	header http.Header
+	body   []byte
+	file   string // a stored package to send instead of body
+}
+
+type handler func(*call) reply
+
+// serve wraps every endpoint: fault, redirect, work, journal, answer, in this order. The journal line is written
+// before the answer, so what a client saw is in the journal even if the server dies on the next instruction.
+func (s *Server) serve(op string, h handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := s.begin(op, r)
+		connect(r.Context(), c.fault.Kind != Refuse)
+		rep := reply{}
+		if pause(r.Context(), c.fault.Delay) {
+			c.now = s.cfg.Clock()
+			rep = s.work(c, h)
+		}
+		s.finish(c, rep)
+		linger := c.fault.Linger
+		if c.fault.Kind == Trickle {
+			linger = 0 // spent between the pieces
+		}
+		if rep.status == 0 || !pause(r.Context(), linger) {
+			panic(http.ErrAbortHandler)
+		}
+		s.deliver(w, c, rep)
+	}
+}
+
+func (s *Server) begin(op string, r *http.Request) *call {
+	n, f := s.nextFault(op)
+	c := &call{Request: r, op: op, fault: f, reading: s.reading()}
+	id := r.Header.Get(s.cfg.RequestIDHeader)
+	if id == "" {
+		s.mu.Lock()
+		id = s.hex(8)
+		s.mu.Unlock()
+	}
+	c.line = line{
+		Kind: kindCall, Op: op, N: n, Method: r.Method, Path: r.URL.Path,
+		RequestID: id[:min(len(id), 200)], Fault: f.label(),
+	}
+	return c
+}
+
+// work carries the call out unless its fault strikes first, and spoils the answer if it strikes after.
+func (s *Server) work(c *call, h handler) reply {
+	if c.fault.before() {
+		if c.fault.Kind == CutRequest {
+			_, _ = io.CopyN(io.Discard, c.Body, max(c.ContentLength/2, 0)) // how far it came is all the same
+		}
+		return s.spoiled(c, reply{})
+	}
+	if to := c.reading.RedirectTo; to != "" && c.isFirstHop() {
+		return c.redirect(to)
+	}
+	if c.fault.Kind == Trickle && c.op == "upload" {
+		c.Body = &slowBody{ReadCloser: c.Body, ctx: c.Context(), piece: max(c.ContentLength/8, 1), between: c.fault.Linger / 8}
+	}
+	rep := h(c)
+	if rep.status == 0 {
+		return rep
+	}
+	return s.spoiled(c, rep)
+}
+
+func (c *call) isFirstHop() bool {
+	return c.op != "upload" && c.op != "token" && c.op != "unknown" &&
+		strings.HasPrefix(c.RequestURI, "/v1/")
+}
+
+func (c *call) redirect(to string) reply {
+	if to == "same" {
+		to = baseURL(c.Request)
+	}
+	return reply{status: http.StatusTemporaryRedirect,
+		header: http.Header{"Location": {strings.TrimSuffix(to, "/") + movedPrefix + c.URL.RequestURI()}}}
+}
+
+// finish writes the call's journal line. A journal that cannot be written is a dead server: it must not go on to
+// answer what it would not remember.
+func (s *Server) finish(c *call, rep reply) {
+	c.line.Time, c.line.Status = s.cfg.Clock(), rep.status
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.commit(c.line) != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// spoiled is the answer as the fault leaves it.
+func (s *Server) spoiled(c *call, rep reply) reply {
+	page := []byte("<!DOCTYPE html>\n<html><head><title>Gateway</title></head><body><h1>Please sign in</h1></body></html>\n")
+	switch c.fault.Kind {
+	case Abort, Refuse, CutRequest:
+		return reply{}
+	case Status:
+		return s.failure(c)
+	case HTML:
+		return reply{status: 200, header: http.Header{"Content-Type": {"text/html; charset=utf-8"}}, body: page}
+	case Garble:
+		rep = rep.loaded()
+		for i := range rep.body {
+			rep.body[i] ^= 0x55
+		}
+	case Truncate:
+		rep = rep.loaded()
+		rep.body = rep.body[:len(rep.body)/2]
+	case Empty:
+		rep.body, rep.file = nil, ""
+	case Cut, Trickle:
+		rep = rep.loaded()
+	}
+	return rep
+}
+
+// failure is the error answer of kind Status, in the words of the side that was called.
+func (s *Server) failure(c *call) reply {
+	code := c.fault.status()
+	rep := s.refuse(code, "ServiceFault", strings.ToLower(http.StatusText(code)))
+	if isPresigned(c.Request) {
+		rep = c.denied(&denial{code, storeCode(code), "the request could not be served"})
+	}
+	if d := c.fault.RetryAfter; d > 0 && c.fault.RetryAfterDate {
+		rep.header.Set("Retry-After", c.now.Add(d).UTC().Format(http.TimeFormat))
+	} else if d > 0 {
+		rep.header.Set("Retry-After", strconv.Itoa(int(d.Round(time.Second).Seconds())))
+	}
+	return rep
+}
+
+// storeCode is the object store's word for an error status.
+func storeCode(status int) string {
+	switch status {
+	case 403:
+		return "AccessDenied"
+	case 429:
+		return "TooManyRequests"
+	case 503:
+		return "SlowDown"
+	}
+	return "InternalError"
+}
+
+// loaded takes a file's content into the body, where faults can reach it.
+func (rep reply) loaded() reply {
+	if rep.file == "" {
+		rep.body = slices.Clone(rep.body)
+		return rep
+	}
+	b, err := os.ReadFile(rep.file)
+	if err != nil {
+		return reply{}
+	}
+	rep.body, rep.file = b, ""
+	return rep
+}
+
+// deliver writes the answer; a fault may end or slow it in its middle.
+func (s *Server) deliver(w http.ResponseWriter, c *call, rep reply) {
+	h := w.Header()
+	for k, v := range rep.header {
+		h[k] = v
+	}
+	h.Set("Date", s.cfg.Clock().UTC().Format(http.TimeFormat))
+	h.Set(s.cfg.RequestIDHeader, c.line.RequestID)
+	if rep.file != "" {
+		sendFile(w, c, rep)
+		return
+	}
+	h.Set("Content-Length", strconv.Itoa(len(rep.body)))
+	w.WriteHeader(rep.status)
+	switch c.fault.Kind {
+	case Cut:
+		_, _ = w.Write(rep.body[:len(rep.body)/2])
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	case Trickle:
+		s.trickle(w, c, rep.body)
+	default:
+		_, _ = w.Write(rep.body) // the client may be gone; nothing depends on it
+	}
+}
+
+func (s *Server) trickle(w http.ResponseWriter, c *call, body []byte) {
+	step := max(len(body)/8, 1)
+	for piece := range slices.Chunk(body, step) {
+		if !pause(c.Context(), c.fault.Linger/8) {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = w.Write(piece)
+		_ = http.NewResponseController(w).Flush()
+	}
+}
+
+func sendFile(w http.ResponseWriter, c *call, rep reply) {
+	f, err := os.Open(rep.file)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer f.Close()
+	http.ServeContent(w, c.Request, "", time.Time{}, f)
+}
+
+// jsonReply answers v with a status of 200.
+func jsonReply(v any) reply { return reply{status: 200, header: jsonHeader(), body: encode(v)} }
+
+func jsonHeader() http.Header { return http.Header{"Content-Type": {"application/json"}} }
+
+// refuse is an error answer of the API, in the form that the readings ask for.
+func (s *Server) refuse(status int, code, message string) reply {
+	id := strconv.Itoa(status)
+	item := map[string]any{"id": id, "type": "ERROR", "message": message, "code": code, "info": ""}
+	rep := reply{status: status, header: jsonHeader()}
+	switch s.reading().ErrorBody {
+	case "message":
+		rep.body = encode(map[string]any{"message": message})
+	case "Message":
+		rep.body = encode(map[string]any{"Message": message})
+	case "detail":
+		rep.body = encode(map[string]any{"detail": message})
+	case "detail-list":
+		rep.body = encode(map[string]any{"detail": []any{map[string]any{"loc": []any{"body", 0}, "msg": message, "type": code}}})
+	case "error":
+		rep.body = encode(map[string]any{"error": message})
+	case "oauth":
+		rep.body = encode(map[string]any{"error": code, "error_description": message})
+	case "service":
+		rep.body = encode(map[string]any{"requestId": id, "hasError": true,
+			"errorMessages": []any{map[string]any{"type": "VALIDATION", "code": code, "message": message}}})
+	case "network":
+		rep.body = encode(map[string]any{"version": "1.0", "errors": item})
+	case "wrapped":
+		rep.body = encode(map[string]any{"error": item})
+	case "xml":
+		rep.header.Set("Content-Type", "application/xml")
+		rep.body = errorXML(code, message, id)
+	case "html":
+		rep.header.Set("Content-Type", "text/html")
+		rep.body = fmt.Appendf(nil, "<html><body><h1>%d %s</h1></body></html>\n", status, http.StatusText(status))
+	}
+	return rep
+}
+
+// readBody reads at most limit bytes; tooLong says that there were more, and an error that the client went away.
+func readBody(r *http.Request, limit int64) (body []byte, tooLong bool, err error) {
+	var b bytes.Buffer
+	n, err := b.ReadFrom(io.LimitReader(r.Body, limit+1))
+	return b.Bytes(), n > limit, err
+}

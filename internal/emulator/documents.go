@@ -1,0 +1,203 @@
+package emulator
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// uploadGrant is one element of a registration's answer.
+type uploadGrant struct {
+	BumID          string `json:"bumId"`
+	DocumentID     string `json:"documentId"`
+	ClientUUID     string `json:"clientUUID"`
+	ArchiveFileURL any    `json:"archiveFileURL,omitempty"`
+}
+
+// register takes a batch of documents, all of them or none.
+func (s *Server) register(c *call) reply {
+	if t, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || t != "application/json" {
+		return s.refuse(400, "VALIDATION", "Content-Type must be application/json")
+	}
+	body, tooLong, err := readBody(c.Request, s.cfg.MaxBody)
+	if err != nil {
+		return reply{} // the client went away in the middle: there is nobody to answer
+	}
+	if tooLong {
+		return s.refuse(http.StatusRequestEntityTooLarge, "TOO_LARGE", fmt.Sprintf("the body must have at most %d bytes", s.cfg.MaxBody))
+	}
+	batch, problem := parseBatch(body, s.cfg.MaxBatch)
+	if problem == "" {
+		problem = s.refuseTwins(c, batch)
+	}
+	if problem != "" {
+		c.line.Text = problem
+		return s.refuse(400, "VALIDATION", problem)
+	}
+	lines, problem, err := s.enter(c, batch)
+	switch {
+	case err != nil:
+		return reply{}
+	case problem != "":
+		return s.refuse(400, "VALIDATION", problem)
+	}
+	grants, err := s.grants(c, batch, lines)
+	if err == nil {
+		grants, err = s.spoilGrants(c, grants)
+	}
+	if err != nil {
+		return s.refuse(500, "INTERNAL", "no upload address")
+	}
+	return jsonReply(grants)
+}
+
+// refuseTwins refuses a batch that carries one clientUUID twice: no answer to it could be matched.
+func (s *Server) refuseTwins(c *call, batch []element) string {
+	seen := map[string]bool{}
+	for _, e := range batch {
+		c.line.ClientUUIDs = append(c.line.ClientUUIDs, e.clientUUID)
+		if seen[e.clientUUID] {
+			s.violate(c, "clientUUID %s twice in one batch", e.clientUUID)
+			return "clientUUID: occurs twice in the batch"
+		}
+		seen[e.clientUUID] = true
+	}
+	return ""
+}
+
+// enter records the batch: one line per element, in its order, all in one write.
+func (s *Server) enter(c *call, batch []element) (lines []line, problem string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range batch {
+		before := s.book.byClient[clientKey(c.vault, e.clientUUID)]
+		if len(before) > 0 && c.reading.Repeat == "refuse" {
+			return nil, "clientUUID: is registered already", nil
+		}
+		l := line{
+			Time: c.now, Kind: kindRegistered, Vault: c.vault, ClientUUID: e.clientUUID, Metadata: e.raw,
+			Digest: e.digest, Window: s.cfg.Window, BumID: s.newUUID(), Visible: c.lag(c.now),
+		}
+		if len(before) > 0 && c.reading.Repeat == "same" {
+			known := before[len(before)-1].bumID
+			l = line{Time: c.now, Kind: kindReissued, Vault: c.vault, ClientUUID: e.clientUUID, BumID: known, Window: s.cfg.Window}
+		}
+		lines = append(lines, l)
+		c.line.BumIDs = append(c.line.BumIDs, l.BumID)
+	}
+	for _, e := range batch {
+		before := s.book.byClient[clientKey(c.vault, e.clientUUID)]
+		differs := func(g *registration) bool { return g.digest != e.digest }
+		if slices.ContainsFunc(before, differs) {
+			s.violateLocked(c, "other metadata bytes for clientUUID %s", e.clientUUID)
+		}
+	}
+	return lines, "", s.commit(lines...)
+}
+
+// lag is when something that is written at t shows, nil when at once.
+func (c *call) lag(t time.Time) *time.Time {
+	if c.fault.Lag <= 0 {
+		return nil
+	}
+	later := t.Add(c.fault.Lag)
+	return &later
+}
+
+// newUUID draws a bumId. The caller holds mu.
+func (s *Server) newUUID() string {
+	id, err := uuid.NewRandomFromReader(s.rng)
+	if err != nil {
+		panic(fmt.Sprintf("emulator: draw a bumId: %v", err)) // the generator never fails
+	}
+	return id.String()
+}
+
+func digest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
+
+// grants makes the answer's elements, shuffled unless the reading says otherwise.
+func (s *Server) grants(c *call, batch []element, lines []line) ([]uploadGrant, error) {
+	var out []uploadGrant
+	for i, e := range batch {
+		u, err := s.archiveFileURL(c, lines[i].BumID)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, uploadGrant{lines[i].BumID, e.documentID, e.clientUUID, u})
+	}
+	if c.reading.InOrder {
+		return out, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(out) - 1; i > 0; i-- {
+		j := int(s.rng.Uint64() % uint64(i+1))
+		out[i], out[j] = out[j], out[i]
+	}
+	return out, nil
+}
+
+func (s *Server) archiveFileURL(c *call, bumID string) (any, error) {
+	var headers map[string]string
+	form := c.reading.URLForm
+	if form == "headers" || form == "fields" {
+		headers = map[string]string{"Content-Type": "application/zip", "x-amz-server-side-encryption": "aws:kms"}
+	}
+	signed, err := s.keys.presign(http.MethodPut, s.objectURL(c, c.vault, bumID), headers, c.now, s.cfg.Window)
+	switch {
+	case err != nil:
+		return nil, err
+	case form == "string":
+		return signed, nil
+	case headers != nil:
+		return map[string]any{"url": signed, form: headers}, nil
+	}
+	return map[string]any{"url": signed}, nil
+}
+
+func (s *Server) objectURL(c *call, vault, bumID string) string {
+	return s.storeURL(c.Request) + "/" + url.PathEscape(vault) + "/" + bumID + ".zip"
+}
+
+// spoilGrants applies the faults that only this answer can have. Where they leave it unclear whose a bumId is, the
+// bumId is poisoned: a PUT to it will be a violation.
+func (s *Server) spoilGrants(c *call, grants []uploadGrant) ([]uploadGrant, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := int(s.rng.Uint64() % uint64(len(grants)))
+	switch c.fault.Kind {
+	case MissingAnswer:
+		return slices.Delete(grants, i, i+1), nil
+	case MissingURL:
+		grants[i].ArchiveFileURL = nil
+	case ForeignAnswer:
+		grants[i].ClientUUID = s.newUUID()
+		return grants, s.poison(c, grants[i].BumID)
+	case ExtraAnswer:
+		extra := uploadGrant{s.newUUID(), grants[i].DocumentID, s.newUUID(), nil}
+		u, err := s.keys.presign(http.MethodPut, s.objectURL(c, c.vault, extra.BumID), nil, c.now, s.cfg.Window)
+		extra.ArchiveFileURL = map[string]any{"url": u}
+		return append(grants, extra), errors.Join(err, s.poison(c, extra.BumID))
+	case DoubleBumID:
+		twin := grants[i]
+		if len(grants) == 1 {
+			return append(grants, twin), s.poison(c, twin.BumID)
+		}
+		other := &grants[(i+1)%len(grants)]
+		other.BumID, other.ArchiveFileURL = twin.BumID, twin.ArchiveFileURL
+		return grants, s.poison(c, twin.BumID)
+	}
+	return grants, nil
+}
+
+// poison marks a bumId that nobody may use. The caller holds mu.
+func (s *Server) poison(c *call, bumID string) error {
+	return s.commit(line{Time: c.now, Kind: kindPoisoned, BumID: bumID})
+}

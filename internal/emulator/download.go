@@ -1,0 +1,58 @@
+package emulator
+
+import (
+	"net/http"
+	"path"
+	"strings"
+)
+
+// download answers with the archived package, or with where it is.
+func (s *Server) download(c *call) reply {
+	s.mu.Lock()
+	g := s.book.find(c.vault, c.PathValue("bumId"), c.now)
+	var k condition
+	if g != nil {
+		k = g.condition(c.now, c.ignoresLate())
+	}
+	s.mu.Unlock()
+	if k.state != successful {
+		return s.refuse(http.StatusNotFound, "NOT_FOUND", "no archived document with this bumId")
+	}
+	c.line.BumIDs, c.line.SHA256, c.line.Size = []string{g.bumID}, k.content.sha256, k.content.size
+	if c.reading.Download == "bytes" {
+		return s.packageReply(k.content)
+	}
+	u, err := s.keys.presign(http.MethodGet, s.objectURL(c, c.vault, g.bumID), nil, c.now, s.cfg.Window)
+	switch {
+	case err != nil:
+		return s.refuse(500, "INTERNAL", "no download address")
+	case c.reading.Download == "json":
+		return jsonReply(map[string]string{"url": u})
+	}
+	return reply{status: http.StatusTemporaryRedirect, header: http.Header{"Location": {u}}}
+}
+
+func (s *Server) packageReply(p *put) reply {
+	return reply{status: 200, header: http.Header{"Content-Type": {"application/zip"}}, file: s.object(p.sha256)}
+}
+
+// fetchObject takes a GET of a pre-signed URL.
+func (s *Server) fetchObject(c *call) reply {
+	if c.Header.Get("Authorization") != "" {
+		s.violate(c, "Authorization header on a pre-signed GET")
+		return c.denied(&denial{400, "InvalidArgument", "Only one auth mechanism allowed"})
+	}
+	if _, d := s.keys.verify(c.Request, c.now); d != nil {
+		return c.denied(d)
+	}
+	bumID, _ := strings.CutSuffix(path.Base(c.URL.Path), ".zip")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.book.byBumID[bumID]; g != nil {
+		if k := g.condition(c.now, c.ignoresLate()); k.state == successful {
+			c.line.BumIDs, c.line.SHA256, c.line.Size = []string{bumID}, k.content.sha256, k.content.size
+			return s.packageReply(k.content)
+		}
+	}
+	return c.denied(&denial{404, "NoSuchKey", "The specified key does not exist."})
+}

@@ -1,0 +1,314 @@
+package emulator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// at makes the n-th call of an op fail.
+func (w *world) at(op string, n int, f Fault) {
+	w.Helper()
+	n += w.Calls(op)
+	err := w.SetFaults(Faults{Hook: func(o string, i int) Fault {
+		if o == op && i == n {
+			return f
+		}
+		return Fault{}
+	}})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Each fault that can strike on either side of the work does exactly that.
+func TestFailedAndDoneOrNot(t *testing.T) {
+	for _, kind := range []Kind{Abort, Status, HTML} {
+		for _, done := range []bool{false, true} {
+			w := newWorld(t, nil)
+			w.at("register", 1, Fault{Kind: kind, Done: done})
+			w.call("POST", docs, batch(document(1)))
+			if got := len(w.Seen()) == 1; got != done {
+				t.Errorf("%s on register: done %v, want %v", kind, got, done)
+			}
+			ticket := w.register(2)
+			w.at("upload", 1, Fault{Kind: kind, Done: done})
+			w.put(ticket, zipOf("a"))
+			seen := w.Seen()
+			if got := seen[len(seen)-1].PUTs == 1; got != done {
+				t.Errorf("%s on upload: done %v, want %v", kind, got, done)
+			}
+		}
+	}
+}
+
+func TestFaultsAsSeen(t *testing.T) {
+	rows := []struct {
+		name string
+		f    Fault
+		want func(a answer, calm string) bool
+	}{
+		{"Abort", Fault{Kind: Abort}, func(a answer, _ string) bool { return errors.Is(a.err, syscall.ECONNRESET) }},
+		{"Refuse", Fault{Kind: Refuse}, func(a answer, _ string) bool { return errors.Is(a.err, syscall.ECONNREFUSED) }},
+		{"Cut", Fault{Kind: Cut}, func(a answer, calm string) bool {
+			return a.status == 200 && errors.Is(a.err, io.ErrUnexpectedEOF) && a.body == calm[:len(calm)/2]
+		}},
+		{"Truncate", Fault{Kind: Truncate}, func(a answer, calm string) bool { return a.err == nil && a.body == calm[:len(calm)/2] }},
+		{"Garble", Fault{Kind: Garble}, func(a answer, calm string) bool {
+			return a.status == 200 && len(a.body) == len(calm) && !json.Valid([]byte(a.body))
+		}},
+		{"Empty", Fault{Kind: Empty}, func(a answer, _ string) bool { return a.status == 200 && a.body == "" }},
+		{"HTML", Fault{Kind: HTML}, func(a answer, _ string) bool { return a.status == 200 && strings.HasPrefix(a.body, "<!DOCTYPE html>") }},
+		{"Trickle", Fault{Kind: Trickle, Linger: time.Millisecond}, func(a answer, calm string) bool { return a.body == calm }},
+		{"500", Fault{Kind: Status, Status: 500}, func(a answer, _ string) bool { return a.status == 500 && json.Valid([]byte(a.body)) }},
+		{"429Seconds", Fault{Kind: Status, Status: 429, RetryAfter: 7 * time.Second}, func(a answer, _ string) bool {
+			return a.status == 429 && a.header.Get("Retry-After") == "7"
+		}},
+		{"503Date", Fault{Kind: Status, RetryAfter: time.Minute, RetryAfterDate: true}, func(a answer, _ string) bool {
+			return a.status == 503 && a.header.Get("Retry-After") == "Fri, 20 Nov 2020 12:01:00 GMT"
+		}},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			calm := w.call("GET", "/v1/vaults", "").body
+			w.at("vaults", 2, row.f)
+			if a := w.call("GET", "/v1/vaults", ""); a.body != calm {
+				t.Errorf("the call before it: %+v", a)
+			}
+			if a := w.call("GET", "/v1/vaults", ""); !row.want(a, calm) {
+				t.Errorf("answer %+v", a)
+			}
+			if a := w.call("GET", "/v1/vaults", ""); a.body != calm {
+				t.Errorf("the call after it: %+v", a)
+			}
+		})
+	}
+}
+
+func TestFaultsOfTheStore(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.ArchiveMin = time.Hour })
+	ticket := w.register(1)
+	w.at("upload", 1, Fault{Kind: Status})
+	if a := w.put(ticket, zipOf("a")); a.status != 503 || !strings.Contains(a.body, "<Code>SlowDown</Code>") {
+		t.Errorf("slow down: %+v", a)
+	}
+	w.at("upload", 1, Fault{Kind: CutRequest})
+	if a := w.put(ticket, zipOf("a")); a.err == nil || w.Seen()[0].PUTs != 0 {
+		t.Errorf("cut in the request: %+v, %+v", a, w.Seen())
+	}
+	w.at("upload", 1, Fault{Kind: Vanish})
+	if a := w.put(ticket, zipOf("a")); a.status != 200 || w.state(ticket.bumID) != waiting {
+		t.Errorf("vanished: %+v, state %s", a, w.state(ticket.bumID))
+	}
+	w.at("upload", 1, Fault{Kind: DeadToken})
+	for range 2 { // it stays dead, after a restart as well
+		if a := w.put(ticket, zipOf("a")); a.status != 403 || !strings.Contains(a.body, "ExpiredToken") {
+			t.Errorf("dead token: %+v", a)
+		}
+		w.restart()
+	}
+	w.wantNoViolations()
+}
+
+func TestFaultsOfRegistration(t *testing.T) {
+	both := batch(document(1), document(2))
+	for kind, check := range map[Kind]func(got []ticket) bool{
+		MissingAnswer: func(got []ticket) bool { return len(got) == 1 },
+		MissingURL:    func(got []ticket) bool { return (got[0].url == "") != (got[1].url == "") },
+		ExtraAnswer:   func(got []ticket) bool { return len(got) == 3 },
+		ForeignAnswer: func(got []ticket) bool {
+			known := func(x ticket) bool { return x.clientUUID == clientUUID(1) || x.clientUUID == clientUUID(2) }
+			return known(got[0]) != known(got[1])
+		},
+		DoubleBumID: func(got []ticket) bool {
+			return got[0].bumID == got[1].bumID && got[0].clientUUID != got[1].clientUUID
+		},
+	} {
+		w := newWorld(t, nil)
+		w.at("register", 1, Fault{Kind: kind})
+		var got []ticket
+		if got = w.tickets(w.call("POST", docs, both)); !check(got) {
+			t.Errorf("%s: %+v", kind, got)
+		}
+		if len(w.Seen()) != 2 {
+			t.Errorf("%s: %d registered", kind, len(w.Seen()))
+		}
+		for _, x := range got {
+			if x.url != "" {
+				w.put(x, zipOf("a"))
+			}
+		}
+		if poisoned := kind != MissingAnswer && kind != MissingURL; poisoned {
+			w.wantViolation("which no answer gave to one clientUUID alone")
+		} else {
+			w.wantNoViolations()
+		}
+	}
+}
+
+func TestRegistrationThatShowsLate(t *testing.T) {
+	w := newWorld(t, nil)
+	w.at("register", 1, Fault{Lag: time.Minute})
+	ticket := w.register(1)
+	if got := w.state(ticket.bumID); got != "404" {
+		t.Errorf("at once: %s", got)
+	}
+	if a := w.call("GET", docs+"/status", ""); a.body != "[]" {
+		t.Errorf("list at once: %s", a.body)
+	}
+	w.mustPut(ticket, zipOf("a"))
+	w.now = w.now.Add(time.Minute)
+	if got := w.state(ticket.bumID); got != successful {
+		t.Errorf("later: %s", got)
+	}
+}
+
+// A late call honours its caller: gone before the work, nothing is done; gone after it, it is.
+func TestLateOnVirtualTime(t *testing.T) {
+	for name, row := range map[string]struct {
+		f    Fault
+		done bool
+	}{"BeforeTheWork": {Fault{Delay: time.Hour}, false}, "AfterTheWork": {Fault{Linger: time.Hour}, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, func(c *Config) { c.Clock = nil })
+				w.at("register", 1, row.f)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				start := time.Now()
+				a := w.send(w.request("POST", docs, batch(document(1))).WithContext(ctx))
+				if !errors.Is(a.err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
+					t.Errorf("answer %+v after %v", a, time.Since(start))
+				}
+				if got := len(w.Seen()) == 1; got != row.done {
+					t.Errorf("done %v", got)
+				}
+				w.register(2)
+				if got := time.Since(start); got != time.Minute {
+					t.Errorf("the next call waited as well: %v", got)
+				}
+			})
+		})
+	}
+}
+
+// With the default clock everything follows the bubble's time, the signature's life included.
+func TestWindowOnVirtualTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config) { c.Clock, c.ArchiveMin, c.ArchiveMax = nil, time.Hour, 5*time.Hour })
+		in, out := w.register(1), w.register(2)
+		time.Sleep(14 * time.Minute)
+		w.mustPut(in, zipOf("a"))
+		time.Sleep(2 * time.Minute)
+		if a := w.put(out, zipOf("a")); a.status != 403 {
+			t.Errorf("after the window: %+v", a)
+		}
+		time.Sleep(5 * time.Hour)
+		if got := w.state(in.bumID); got != successful {
+			t.Errorf("in the end: %s", got)
+		}
+	})
+}
+
+func TestRefusedLeavesNoConnection(t *testing.T) {
+	w := newWorld(t, nil)
+	ticket := w.register(1)
+	for f, want := range map[Kind]bool{Refuse: false, Abort: true} {
+		connected := false
+		trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected = true }}
+		w.at("upload", 1, Fault{Kind: f})
+		w.send(w.request("PUT", ticket.url, zipOf("a")).WithContext(httptrace.WithClientTrace(t.Context(), trace)))
+		if connected != want {
+			t.Errorf("%s: connected %v", f, connected)
+		}
+	}
+}
+
+func TestFaultsOnTheWire(t *testing.T) {
+	w := newWorld(t, nil)
+	srv := httptest.NewServer(w.Server)
+	defer srv.Close()
+	get := func() answer {
+		req := w.request("GET", srv.URL+"/v1/vaults", "")
+		req.SetBasicAuth("user", "s3=cret/+")
+		return wireSend(t, req)
+	}
+	calm := get().body
+	w.at("vaults", 1, Fault{Kind: Cut})
+	if a := get(); a.status != 200 || a.err == nil || a.body != calm[:len(calm)/2] {
+		t.Errorf("cut: %+v", a)
+	}
+	if err := w.SetFaults(Faults{Rules: []Rule{{Op: "vaults", Rate: 1, Fault: Fault{Kind: Abort}}}}); err != nil {
+		t.Fatal(err)
+	}
+	if a := get(); a.err == nil {
+		t.Errorf("abort: %+v", a)
+	}
+}
+
+func TestRatesFollowTheSeed(t *testing.T) {
+	run := func(seed uint64) (marks string) {
+		w := newWorld(t, func(c *Config) {
+			c.Seed = seed
+			c.Faults.Rules = []Rule{{Rate: 0.3, Fault: Fault{Kind: Abort}}, {Op: "vaults", Rate: 0.3, Fault: Fault{Kind: Status}}}
+		})
+		for range 200 {
+			switch a := w.call("GET", "/v1/vaults", ""); {
+			case a.err != nil:
+				marks += "A"
+			case a.status == 503:
+				marks += "S"
+			default:
+				marks += "."
+			}
+		}
+		return marks
+	}
+	first := run(1)
+	if first != run(1) || first == run(2) {
+		t.Error("the faults do not follow the seed")
+	}
+	if a, s := strings.Count(first, "A"), strings.Count(first, "S"); a < 30 || a > 90 || s < 15 || s > 70 {
+		t.Errorf("%d aborted, %d failed of 200", a, s)
+	}
+}
+
+// A slow store takes an upload in pieces; the signature is judged when the request begins, so it may end late.
+func TestSlowUploadOnVirtualTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(c *Config) { c.Clock = nil })
+		ticket := w.register(1)
+		time.Sleep(14 * time.Minute)
+		w.at("upload", 1, Fault{Kind: Trickle, Linger: 8 * time.Minute})
+		start := time.Now()
+		w.mustPut(ticket, strings.Repeat("x", 800))
+		if took := time.Since(start); took < 8*time.Minute || took > 10*time.Minute {
+			t.Errorf("took %v", took)
+		}
+		if s := w.Seen()[0]; !s.StoredAt.After(s.Deadline) {
+			t.Errorf("landed %v, deadline %v", s.StoredAt, s.Deadline)
+		}
+	})
+}
+
+func TestReadingsAndFaultsChangeWhileRunning(t *testing.T) {
+	w := newWorld(t, nil)
+	if err := w.SetReadings(Readings{VaultList: "ids"}); err != nil {
+		t.Fatal(err)
+	}
+	if a := w.call("GET", "/v1/vaults", ""); a.body != `["V1","V2"]` {
+		t.Errorf("vaults %s", a.body)
+	}
+	if w.SetReadings(Readings{VaultList: "names"}) == nil || w.SetFaults(Faults{Rules: []Rule{{Op: "x"}}}) == nil {
+		t.Error("unknown words were accepted")
+	}
+}

@@ -1,0 +1,136 @@
+package emulator
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// page is what the query of an index call asks for.
+type page struct {
+	size, from int
+	byDocument bool // sorted by documentDate, else by archiveDate
+	ascending  bool
+	cursor     string
+}
+
+// index gives one page of what the vault holds. The cursor is a plain offset: documents that are archived while a
+// client walks a descending index shift its pages, as they do in the real service.
+func (s *Server) index(c *call) reply {
+	p, problem := parsePage(c.URL.RawQuery)
+	if problem != "" {
+		return s.refuse(http.StatusBadRequest, "VALIDATION", problem)
+	}
+	s.mu.Lock()
+	docs := s.book.archived(c.vault, c.now, c.ignoresLate())
+	s.mu.Unlock()
+	p.arrange(docs)
+	from := min(p.from, len(docs))
+	end := min(from+p.size, len(docs))
+	records := []map[string]any{}
+	for _, d := range docs[from:end] {
+		records = append(records, c.indexRecord(d))
+	}
+	answer := map[string]any{"cursor": p.next(from, end), "documents": records, "found": len(docs), "start": end}
+	if c.reading.NumbersAsStrings {
+		answer["found"], answer["start"] = strconv.Itoa(len(docs)), strconv.Itoa(end)
+	}
+	return jsonReply(answer)
+}
+
+func parsePage(query string) (p page, problem string) {
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return p, "the query is not readable"
+	}
+	for name, values := range q {
+		if !slices.Contains([]string{"size", "sort", "cursor"}, name) || len(values) != 1 {
+			return p, "the query may have size, sort and cursor, each once"
+		}
+	}
+	p = page{size: 100, cursor: cmp.Or(q.Get("cursor"), "initial")}
+	if q.Has("size") {
+		p.size, err = strconv.Atoi(q.Get("size"))
+		if err != nil || p.size < 1 || p.size > 1000 {
+			return p, "size must be a number from 1 to 1000"
+		}
+	}
+	field, direction, _ := strings.Cut(cmp.Or(q.Get("sort"), "archiveDate desc"), " ")
+	p.byDocument, p.ascending = field == "documentDate", direction == "asc"
+	if field != "archiveDate" && field != "documentDate" || !slices.Contains([]string{"", "asc", "desc"}, direction) {
+		return p, "sort must be archiveDate or documentDate, with asc or desc"
+	}
+	if p.cursor == "initial" {
+		return p, ""
+	}
+	if n, err := fmt.Sscanf(p.cursor, "at-%d", &p.from); n != 1 || err != nil || p.from < 0 {
+		return p, "cursor must be initial or come from an answer"
+	}
+	return p, ""
+}
+
+// next is the cursor of the following page, unchanged when this one was empty.
+func (p page) next(from, end int) string {
+	if from == end {
+		return p.cursor
+	}
+	return "at-" + strconv.Itoa(end)
+}
+
+// arrange sorts the documents, which come oldest first.
+func (p page) arrange(docs []archivedDocument) {
+	if p.byDocument {
+		slices.SortStableFunc(docs, func(a, b archivedDocument) int { return a.documentDate().Compare(b.documentDate()) })
+	}
+	if !p.ascending {
+		slices.Reverse(docs)
+	}
+}
+
+func (d archivedDocument) documentDate() time.Time {
+	var head struct {
+		DocumentDate time.Time `json:"documentDate"`
+	}
+	_ = json.Unmarshal(d.metadata, &head) // was valid when it was registered
+	return head.DocumentDate
+}
+
+// indexRecord is the metadata as it was sent, but without its clientUUID and with the amount as a string.
+func (c *call) indexRecord(d archivedDocument) map[string]any {
+	var sent map[string]json.RawMessage
+	_ = json.Unmarshal(d.metadata, &sent)
+	rec := map[string]any{}
+	for name, value := range sent {
+		rec[name] = value
+	}
+	delete(rec, "clientUUID")
+	if amount, ok := sent["amount"]; ok && !c.reading.NumbersAsStrings {
+		rec["amount"] = string(amount)
+	}
+	rec["bumid"] = d.bumID
+	rec["archiveId"] = digest([]byte("archive " + d.bumID))[:24]
+	rec["archiveDate"] = d.when.UTC().Format(time.RFC3339Nano)
+	return rec
+}
+
+// listVaults gives the vaults that the credentials may use.
+func (s *Server) listVaults(c *call) reply {
+	ids, objects := []string{}, []map[string]string{}
+	for _, v := range s.cfg.Vaults {
+		ids = append(ids, v.ID)
+		objects = append(objects, map[string]string{"vaultId": v.ID, "name": v.Name})
+	}
+	switch c.reading.VaultList {
+	case "ids":
+		return jsonReply(ids)
+	case "wrapped":
+		return jsonReply(map[string]any{"vaults": objects})
+	}
+	return jsonReply(objects)
+}

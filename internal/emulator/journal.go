@@ -1,0 +1,145 @@
+package emulator
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// line is one line of the journal. Calls and violations are for readers; the other kinds are the server's whole
+// memory. It never holds a query, a secret or the content of a package.
+type line struct {
+	Time time.Time `json:"time"`
+	Kind string    `json:"kind"`
+
+	Op          string   `json:"op,omitempty"`
+	N           int      `json:"n,omitempty"` // counts the calls of its op since New
+	Method      string   `json:"method,omitempty"`
+	Path        string   `json:"path,omitempty"`
+	RequestID   string   `json:"requestId,omitempty"`
+	Fault       string   `json:"fault,omitempty"`
+	Status      int      `json:"status,omitempty"` // absent: the connection died
+	ClientUUIDs []string `json:"clientUUIDs,omitempty"`
+	BumIDs      []string `json:"bumIds,omitempty"`
+
+	Vault      string          `json:"vault,omitempty"`
+	ClientUUID string          `json:"clientUUID,omitempty"`
+	BumID      string          `json:"bumId,omitempty"`
+	Metadata   json.RawMessage `json:"metadata,omitempty"`
+	Digest     string          `json:"metadataSHA256,omitempty"` // of the element's bytes as they were sent
+	Visible    *time.Time      `json:"visible,omitempty"`        // not before this instant, when later than Time
+	Window     time.Duration   `json:"window,omitempty"`         // nanoseconds
+	SHA256     string          `json:"sha256,omitempty"`
+	Size       int64           `json:"size,omitempty"`
+	Ripens     time.Duration   `json:"ripens,omitempty"` // nanoseconds from upload to the final state
+	Fate       string          `json:"fate,omitempty"`   // why archiving will fail; empty: it will not
+	Text       string          `json:"text,omitempty"`
+}
+
+const (
+	kindCall       = "call"
+	kindViolation  = "violation"
+	kindRegistered = "registered"
+	kindReissued   = "reissued" // a fresh URL for a known bumId
+	kindStored     = "stored"
+	kindSpoiled    = "spoiled"  // the credentials behind the URLs of a bumId died
+	kindPoisoned   = "poisoned" // a faulty answer made it unclear whose the bumId is; nobody may use it
+)
+
+// journal is the append-only file. Each append is one write, so being killed leaves whole lines, or at worst one torn
+// last line, which openJournal cuts off: nothing was answered on its strength.
+type journal struct {
+	file   *os.File
+	failed error // the first failed write: what follows it must not be appended to half a line
+}
+
+func openJournal(path string, replay func(line)) (*journal, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	// Two servers on one directory would each remember half; the kernel frees the lock of one that was killed.
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("another emulator uses the directory: %w", err), f.Close())
+	}
+	whole, err := replayLines(f, replay)
+	if err == nil {
+		err = f.Truncate(whole)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &journal{file: f}, nil
+}
+
+// replayLines returns the length of the whole lines.
+func replayLines(r io.Reader, replay func(line)) (whole int64, err error) {
+	in := bufio.NewReaderSize(r, 1<<20)
+	for n := 1; ; n++ {
+		raw, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return whole, nil
+		}
+		if err != nil {
+			return whole, err
+		}
+		var l line
+		if err := json.Unmarshal(raw, &l); err != nil {
+			return whole, fmt.Errorf("line %d: %w", n, err)
+		}
+		replay(l)
+		whole += int64(len(raw))
+	}
+}
+
+func (j *journal) append(lines []line) error {
+	var b bytes.Buffer
+	for _, l := range lines {
+		b.Write(encode(l))
+		b.WriteByte('\n')
+	}
+	if j.failed == nil {
+		_, j.failed = j.file.Write(b.Bytes())
+	}
+	return j.failed
+}
+
+func (j *journal) close() error { return j.file.Close() }
+
+// commit writes the lines, all or none, and only then lets them count. The caller holds mu.
+func (s *Server) commit(lines ...line) error {
+	if err := s.journal.append(lines); err != nil {
+		return fmt.Errorf("write emulator journal: %w", err)
+	}
+	for _, l := range lines {
+		s.book.apply(l)
+	}
+	return nil
+}
+
+// violate remembers what a correct client would not have done.
+func (s *Server) violate(c *call, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.violateLocked(c, format, args...)
+}
+
+// violateLocked is violate for a caller that holds mu. That the journal cannot be written shows again in finish.
+func (s *Server) violateLocked(c *call, format string, args ...any) {
+	_ = s.commit(line{Time: c.now, Kind: kindViolation, RequestID: c.line.RequestID, Text: fmt.Sprintf(format, args...)})
+}
+
+// encode is JSON without a trailing newline; what it is given here always encodes.
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("emulator: encode %T: %v", v, err))
+	}
+	return b
+}

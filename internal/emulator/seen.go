@@ -1,0 +1,88 @@
+package emulator
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Seen is what the service knows of one registration: a bumId, whose it is, and what was stored under it. A test that
+// ran the emulator as a process of its own opens its Dir with New, once that process has ended, to ask for it.
+type Seen struct {
+	Vault, ClientUUID, BumID, DocumentID string
+	MetadataSHA256                       string // of the element's bytes as they were sent, in hex
+	RegisteredAt                         time.Time
+	Deadline                             time.Time // until then its last URL works
+
+	PUTs     int       // packages stored under the bumId
+	SHA256   string    // of the archived package, else of the last stored; empty without one
+	Size     int64     // its bytes
+	StoredAt time.Time // when it landed
+
+	State      string // in the service's words, now
+	Message    string
+	ArchivedAt time.Time // zero unless it is archived
+	Archivable bool      // holds content that is archived, or will be unless replaced
+}
+
+// Seen lists every registration, in the order they were made, as they stand now.
+func (s *Server) Seen() []Seen {
+	now, ignoreLate := s.cfg.Clock(), s.reading().LatePackage == "ignore"
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []Seen
+	for _, g := range s.book.all {
+		all = append(all, g.seen(now, ignoreLate))
+	}
+	return all
+}
+
+func (g *registration) seen(now time.Time, ignoreLate bool) Seen {
+	k := g.condition(now, ignoreLate)
+	v := Seen{
+		Vault: g.vault, ClientUUID: g.clientUUID, BumID: g.bumID, DocumentID: g.documentID,
+		MetadataSHA256: g.digest, RegisteredAt: g.at, Deadline: g.deadline, PUTs: len(g.puts), State: k.state, Message: k.message,
+	}
+	p := k.content
+	if p == nil && len(g.puts) > 0 {
+		p = &g.puts[len(g.puts)-1]
+	}
+	if p != nil {
+		v.SHA256, v.Size, v.StoredAt = p.sha256, p.size, p.landed
+		v.Archivable = p.fate == "" && !(ignoreLate && p.landed.After(g.deadline))
+	}
+	if k.state == successful {
+		v.ArchivedAt = k.since
+	}
+	return v
+}
+
+// Violations lists what a correct client would not have done, over the server's whole life: what was noted as it
+// happened, and every clientUUID for which two registrations hold archivable content.
+func (s *Server) Violations() []string {
+	holders := map[string][]string{}
+	for _, v := range s.Seen() {
+		if v.Archivable {
+			key := fmt.Sprintf("clientUUID %s in vault %s", v.ClientUUID, v.Vault)
+			holders[key] = append(holders[key], v.BumID)
+		}
+	}
+	s.mu.Lock()
+	all := slices.Clone(s.book.violations)
+	s.mu.Unlock()
+	var doubles []string
+	for who, bumIDs := range holders {
+		if len(bumIDs) > 1 {
+			doubles = append(doubles, fmt.Sprintf("double content: %s, bumIds %v", who, bumIDs))
+		}
+	}
+	slices.Sort(doubles)
+	return append(all, doubles...)
+}
+
+// Calls says how many calls of an op came since the start, faulty ones included.
+func (s *Server) Calls(op string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts[op]
+}

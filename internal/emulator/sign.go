@@ -1,0 +1,163 @@
+package emulator
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/minio/minio-go/v7/pkg/s3utils"
+	"github.com/minio/minio-go/v7/pkg/signer"
+	"github.com/rclone/gofakes3/signature"
+)
+
+// keys are the store's temporary credentials and the key of the access tokens. They live in a file of their own, so
+// that the journal holds no secret.
+type keys struct {
+	AccessKey    string `json:"accessKeyId"`
+	SecretKey    string `json:"secretAccessKey"`
+	SessionToken string `json:"sessionToken"`
+	TokenKey     string `json:"tokenKey"`
+}
+
+func openKeys(path string) (k keys, err error) {
+	b, err := os.ReadFile(path)
+	if err == nil {
+		return k, json.Unmarshal(b, &k)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return k, err
+	}
+	k = keys{"ASIA" + rand.Text()[:16], rand.Text() + rand.Text(), rand.Text() + rand.Text(), rand.Text()}
+	// Written aside and renamed: a server killed while it makes its first keys must find none, not half of them.
+	if err := os.WriteFile(path+".tmp", encode(k), 0o600); err != nil {
+		return k, err
+	}
+	return k, os.Rename(path+".tmp", path)
+}
+
+const (
+	region     = "eu-central-1"
+	algorithm  = "AWS4-HMAC-SHA256"
+	amzTime    = "20060102T150405Z"
+	maxExpires = 7 * 24 * time.Hour
+)
+
+// presign gives base's URL with a signature for method and the headers, good for life from at. minio-go derives the
+// key and makes the signature; its own presigning is not used because it takes no time but the machine's.
+func (k keys) presign(method, base string, headers map[string]string, at time.Time, life time.Duration) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", fmt.Errorf("parse store address: %w", err)
+	}
+	at = at.UTC().Truncate(time.Second)
+	signed := map[string]string{"host": u.Host}
+	for name, v := range headers {
+		signed[strings.ToLower(name)] = v
+	}
+	names := slices.Sorted(maps.Keys(signed))
+	q := url.Values{
+		"X-Amz-Algorithm": {algorithm}, "X-Amz-Credential": {signer.GetCredential(k.AccessKey, region, at, "s3")},
+		"X-Amz-Date": {at.Format(amzTime)}, "X-Amz-Expires": {strconv.Itoa(int(life.Seconds()))},
+		"X-Amz-Security-Token": {k.SessionToken}, "X-Amz-SignedHeaders": {strings.Join(names, ";")},
+	}
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20")
+	var canonical strings.Builder
+	fmt.Fprintf(&canonical, "%s\n%s\n%s\n", method, s3utils.EncodePath(u.Path), u.RawQuery)
+	for _, name := range names {
+		fmt.Fprintf(&canonical, "%s:%s\n", name, signed[name])
+	}
+	fmt.Fprintf(&canonical, "\n%s\nUNSIGNED-PAYLOAD", strings.Join(names, ";"))
+	digest := sha256.Sum256([]byte(canonical.String()))
+	_, scope, _ := strings.Cut(q.Get("X-Amz-Credential"), "/")
+	text := algorithm + "\n" + at.Format(amzTime) + "\n" + scope + "\n" + hex.EncodeToString(digest[:])
+	u.RawQuery += "&X-Amz-Signature=" + signer.PostPresignSignatureV4(text, at, k.SecretKey, region)
+	return u.String(), nil
+}
+
+// init stops the clock of the verifying library, a variable of its package, long before any expiry: whether a URL has
+// expired is judged by verify on the clock of the server that was asked, which in tests is not the machine's.
+func init() { signature.TimeNow = func() time.Time { return time.Time{} } }
+
+func isPresigned(r *http.Request) bool { return r.URL.Query().Has("X-Amz-Signature") }
+
+// signedHeaders are the headers that a pre-signed request had to carry beside its host.
+func signedHeaders(r *http.Request) map[string]string {
+	headers := map[string]string{}
+	for _, name := range strings.Split(r.URL.Query().Get("X-Amz-SignedHeaders"), ";") {
+		if name != "host" {
+			headers[name] = r.Header.Get(name)
+		}
+	}
+	return headers
+}
+
+// denial is an error answer of the object store.
+type denial struct {
+	status        int
+	code, message string
+}
+
+// verify checks a pre-signed request: its form, its life, and then its signature by a library that is not the one
+// that signed. signedAt is when the URL was made.
+func (k keys) verify(r *http.Request, now time.Time) (signedAt time.Time, d *denial) {
+	q := r.URL.Query()
+	if q.Get("X-Amz-Signature") == "" {
+		return signedAt, &denial{403, "AccessDenied", "Access Denied"}
+	}
+	malformed := &denial{400, "AuthorizationQueryParametersError", "Query-string authentication is malformed"}
+	signedAt, err := time.Parse(amzTime, q.Get("X-Amz-Date"))
+	seconds, errExp := strconv.Atoi(q.Get("X-Amz-Expires"))
+	life := time.Duration(seconds) * time.Second
+	switch {
+	case err != nil || errExp != nil || seconds < 1 || life > maxExpires || q.Get("X-Amz-Algorithm") != algorithm:
+		return signedAt, malformed
+	case signedAt.After(now.Add(15 * time.Minute)):
+		return signedAt, &denial{403, "AccessDenied", "Request is not valid yet"}
+	case now.After(signedAt.Add(life)):
+		return signedAt, &denial{403, "AccessDenied", "Request has expired"}
+	}
+	bare := *r
+	bare.Header = r.Header.Clone()
+	bare.Header.Del("Date") // the library would take it for the signing time; the query's counts
+	known := func(id string) (string, bool) { return k.SecretKey, id == k.AccessKey }
+	if code := signature.V4SignVerifyWithLookup(&bare, known); code != signature.ErrNone {
+		e := signature.GetAPIError(code)
+		return signedAt, &denial{max(e.HTTPStatusCode, 400), e.Code, e.Description}
+	}
+	if q.Get("X-Amz-Security-Token") != k.SessionToken {
+		return signedAt, &denial{403, "InvalidToken", "The provided token is malformed or otherwise invalid"}
+	}
+	return signedAt, nil
+}
+
+// denied is the store's XML answer.
+func (c *call) denied(d *denial) reply {
+	c.line.Text = d.code + ": " + d.message
+	return reply{status: d.status, header: http.Header{"Content-Type": {"application/xml"}},
+		body: errorXML(d.code, d.message, c.line.RequestID)}
+}
+
+func errorXML(code, message, requestID string) []byte {
+	type body struct {
+		XMLName                  xml.Name `xml:"Error"`
+		Code, Message, RequestId string
+	}
+	b, err := xml.Marshal(body{Code: code, Message: message, RequestId: requestID})
+	if err != nil {
+		return nil // cannot happen: three strings
+	}
+	return append([]byte(xml.Header), b...)
+}

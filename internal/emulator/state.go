@@ -1,0 +1,165 @@
+package emulator
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The states that the service reports.
+const (
+	waiting    = "WaitingForPackageUpload"
+	inProgress = "ArchivingInProgress"
+	successful = "ArchivingSuccessful"
+	failed     = "ArchivingFailed"
+)
+
+// registration is everything known of one bumId.
+type registration struct {
+	vault, clientUUID, bumID, documentID string
+	metadata                             json.RawMessage
+	digest                               string
+	at, visible, deadline                time.Time
+	spoiled                              time.Time // URLs made until then no longer work
+	nth                                  int       // counts those of its clientUUID in its vault, from 1
+	puts                                 []put     // by the time at which they landed
+}
+
+// put is one stored package.
+type put struct {
+	landed time.Time
+	ripens time.Duration
+	sha256 string
+	size   int64
+	fate   string
+}
+
+// condition is where a registration stands at an instant.
+type condition struct {
+	state, message string
+	since          time.Time
+	content        *put // what is, or is being, archived
+}
+
+// condition works out the state at now; nothing ever has to happen in the background. Each package that lands before
+// its forerunner is archived replaces it; once a final state came from a package, later ones change nothing.
+func (g *registration) condition(now time.Time, ignoreLate bool) condition {
+	c := condition{state: waiting, since: g.at}
+	if now.After(g.deadline) {
+		c = condition{state: failed, since: g.deadline, message: "no package was uploaded before the upload URL expired"}
+	}
+	for i := range g.puts {
+		p := &g.puts[i]
+		if p.landed.After(now) || c.content != nil && !p.landed.Before(c.content.landed.Add(c.content.ripens)) {
+			break
+		}
+		if ignoreLate && p.landed.After(g.deadline) {
+			continue
+		}
+		c = condition{state: inProgress, since: p.landed, content: p}
+	}
+	if c.content == nil {
+		return c
+	}
+	ripe := c.content.landed.Add(c.content.ripens)
+	switch {
+	case now.Before(ripe):
+	case c.content.fate != "":
+		c.state, c.message, c.since = failed, c.content.fate, ripe
+	default:
+		c.state, c.since = successful, ripe
+	}
+	return c
+}
+
+// book is the server's memory: what the journal's lines add up to.
+type book struct {
+	all        []*registration // in the order they were made
+	byBumID    map[string]*registration
+	byClient   map[string][]*registration // by vault and clientUUID, in order
+	byVault    map[string][]*registration // in order
+	poisoned   map[string]bool            // by bumId, registered or not
+	violations []string
+}
+
+func newBook() *book {
+	return &book{byBumID: map[string]*registration{}, byClient: map[string][]*registration{},
+		byVault: map[string][]*registration{}, poisoned: map[string]bool{}}
+}
+
+// clientKey is a clientUUID within its vault; the case of its digits does not tell UUIDs apart.
+func clientKey(vault, clientUUID string) string {
+	return fmt.Sprintf("%q %s", vault, strings.ToLower(clientUUID))
+}
+
+// apply is the one door by which the memory changes, live and at replay.
+func (b *book) apply(l line) {
+	visible := l.Time
+	if l.Visible != nil {
+		visible = *l.Visible
+	}
+	switch l.Kind {
+	case kindRegistered:
+		b.register(l, visible)
+	case kindReissued:
+		b.byBumID[l.BumID].deadline = l.Time.Add(l.Window)
+	case kindStored:
+		g := b.byBumID[l.BumID]
+		g.puts = append(g.puts, put{visible, l.Ripens, l.SHA256, l.Size, l.Fate})
+		slices.SortStableFunc(g.puts, func(a, b put) int { return a.landed.Compare(b.landed) })
+	case kindSpoiled:
+		b.byBumID[l.BumID].spoiled = l.Time
+	case kindPoisoned:
+		b.poisoned[l.BumID] = true
+	case kindViolation:
+		b.violations = append(b.violations, l.Text)
+	}
+}
+
+func (b *book) register(l line, visible time.Time) {
+	var head struct {
+		DocumentID string `json:"documentId"`
+	}
+	_ = json.Unmarshal(l.Metadata, &head) // was valid when it was registered
+	key := clientKey(l.Vault, l.ClientUUID)
+	g := &registration{
+		vault: l.Vault, clientUUID: l.ClientUUID, bumID: l.BumID, documentID: head.DocumentID,
+		metadata: l.Metadata, digest: l.Digest, at: l.Time, visible: visible, deadline: l.Time.Add(l.Window),
+		nth: len(b.byClient[key]) + 1,
+	}
+	b.all = append(b.all, g)
+	b.byBumID[g.bumID] = g
+	b.byClient[key] = append(b.byClient[key], g)
+	b.byVault[g.vault] = append(b.byVault[g.vault], g)
+}
+
+// find gives a registration of the vault that shows at now, or nil.
+func (b *book) find(vault, bumID string, now time.Time) *registration {
+	g := b.byBumID[bumID]
+	if g == nil || g.vault != vault || g.visible.After(now) {
+		return nil
+	}
+	return g
+}
+
+// archived lists what the vault holds at now, oldest first.
+func (b *book) archived(vault string, now time.Time, ignoreLate bool) []archivedDocument {
+	var docs []archivedDocument
+	for _, g := range b.byVault[vault] {
+		if c := g.condition(now, ignoreLate); c.state == successful && !g.visible.After(now) {
+			docs = append(docs, archivedDocument{g, c.since})
+		}
+	}
+	slices.SortFunc(docs, func(a, b archivedDocument) int {
+		return cmp.Or(a.when.Compare(b.when), cmp.Compare(a.bumID, b.bumID))
+	})
+	return docs
+}
+
+type archivedDocument struct {
+	*registration
+	when time.Time
+}

@@ -1,0 +1,62 @@
+package emulator
+
+import (
+	"net/http"
+	"time"
+)
+
+type statusRecord struct {
+	BumID       string  `json:"bumId"`
+	DocumentID  string  `json:"documentId"`
+	ClientUUID  string  `json:"clientUUID"`
+	LastUpdated string  `json:"lastUpdated"`
+	Status      string  `json:"status"`
+	Message     *string `json:"message"` // null when there is nothing to say
+}
+
+// lastUploaded is how many documents the status list covers.
+const lastUploaded = 500
+
+func (s *Server) status(c *call) reply {
+	s.mu.Lock()
+	g := s.book.find(c.vault, c.PathValue("bumId"), c.now)
+	var rec statusRecord
+	if g != nil {
+		c.line.BumIDs = []string{g.bumID}
+		rec = c.statusOf(g)
+	}
+	s.mu.Unlock()
+	if g == nil {
+		return s.refuse(http.StatusNotFound, "NOT_FOUND", "no document with this bumId")
+	}
+	return jsonReply(rec)
+}
+
+// statusList gives the vault's last documents, newest first.
+func (s *Server) statusList(c *call) reply {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.book.byVault[c.vault]
+	list := []statusRecord{}
+	for i := len(all) - 1; i >= 0 && len(list) < lastUploaded; i-- {
+		if !all[i].visible.After(c.now) {
+			list = append(list, c.statusOf(all[i]))
+		}
+	}
+	return jsonReply(list)
+}
+
+// statusOf is the record of a registration. The caller holds mu.
+func (c *call) statusOf(g *registration) statusRecord {
+	k := g.condition(c.now, c.ignoresLate())
+	rec := statusRecord{g.bumID, g.documentID, g.clientUUID, k.since.UTC().Format(time.RFC3339), k.state, nil}
+	if k.message != "" {
+		rec.Message = &k.message
+	}
+	if k.state == inProgress && c.reading.InProgressWord != "" {
+		rec.Status = c.reading.InProgressWord
+	}
+	return rec
+}
+
+func (c *call) ignoresLate() bool { return c.reading.LatePackage == "ignore" }

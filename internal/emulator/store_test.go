@@ -1,0 +1,304 @@
+package emulator
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/minio/minio-go/v7/pkg/signer"
+)
+
+// The canonical request is ours; the library's own presigning, which knows only the machine's time, must agree with it.
+func TestPresignAgreesWithLibrary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := keys{"ASIATEST", "secret", "session/+=", ""}
+		for _, base := range []string{"https://h.test/b/V%201/x.zip", "http://127.0.0.1:9000/üñ/a@b.zip"} {
+			req := httptest.NewRequest("PUT", base, nil)
+			req.Header = http.Header{"Content-Type": {"application/zip"}, "X-Amz-Meta-A": {"b"}}
+			want := signer.PreSignV4(*req, k.AccessKey, k.SecretKey, k.SessionToken, region, 900).URL.Query()
+			got, err := k.presign("PUT", base, map[string]string{"content-type": "application/zip", "x-amz-meta-a": "b"}, time.Now(), 900*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, _ := url.Parse(got)
+			if g, w := u.Query().Get("X-Amz-Signature"), want.Get("X-Amz-Signature"); g != w {
+				t.Errorf("%s: signature %s, the library's is %s", base, g, w)
+			}
+		}
+	})
+}
+
+func TestStoreRefuses(t *testing.T) {
+	otherKey := keys{"ASIAOTHER", "other", "token", ""}
+	rows := []struct {
+		name   string
+		edit   func(*world, *http.Request)
+		status int
+		body   string
+	}{
+		{"Expired", func(w *world, r *http.Request) { w.now = w.now.Add(15*time.Minute + time.Second) }, 403, "<Code>AccessDenied</Code><Message>Request has expired</Message>"},
+		{"NotYetValid", func(w *world, r *http.Request) { w.now = w.now.Add(-16 * time.Minute) }, 403, "not valid yet"},
+		{"LongerExpiresThanSigned", edited("X-Amz-Expires", "901"), 403, "SignatureDoesNotMatch"},
+		{"ExpiresOverSevenDays", edited("X-Amz-Expires", "604801"), 400, "AuthorizationQueryParametersError"},
+		{"TamperedSignature", edited("X-Amz-Signature", strings.Repeat("0", 64)), 403, "SignatureDoesNotMatch"},
+		{"TamperedToken", edited("X-Amz-Security-Token", "x"), 403, "SignatureDoesNotMatch"},
+		{"ExtraParameter", edited("versionId", "1"), 403, "SignatureDoesNotMatch"},
+		{"NoSignature", func(w *world, r *http.Request) { r.URL.RawQuery = "" }, 403, "AccessDenied"},
+		{"OtherPath", func(w *world, r *http.Request) { r.URL.Path += "x" }, 403, "SignatureDoesNotMatch"},
+		{"OtherHost", func(w *world, r *http.Request) { r.Host = "other.test" }, 403, "SignatureDoesNotMatch"},
+		{"OtherKey", func(w *world, r *http.Request) {
+			u, _ := otherKey.presign("PUT", "http://store.test"+r.URL.Path, nil, w.now, time.Minute)
+			r.URL, _ = url.Parse(u)
+		}, 403, "InvalidAccessKeyId"},
+		{"GetOnPutURL", func(w *world, r *http.Request) { r.Method = "GET" }, 403, "SignatureDoesNotMatch"},
+		{"Delete", func(w *world, r *http.Request) { r.Method = "DELETE" }, 405, "MethodNotAllowed"},
+		{"Authorization", func(w *world, r *http.Request) { r.SetBasicAuth("user", "s3=cret/+") }, 400, "Only one auth mechanism allowed"},
+		{"NoLength", func(w *world, r *http.Request) { r.ContentLength = -1 }, 411, "MissingContentLength"},
+		{"WrongMD5", func(w *world, r *http.Request) { r.Header.Set("Content-MD5", md5of("other")) }, 400, "BadDigest"},
+		{"MalformedMD5", func(w *world, r *http.Request) { r.Header.Set("Content-MD5", "abc") }, 400, "InvalidDigest"},
+		{"UnsignedAmzHeader", func(w *world, r *http.Request) { r.Header.Set("x-amz-acl", "public-read") }, 403, "not signed"},
+		{"BodyTooShort", func(w *world, r *http.Request) { r.ContentLength++ }, 0, ""},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			ticket := w.register(1)
+			req := w.request("PUT", ticket.url, zipOf("a"))
+			row.edit(w, req)
+			a := w.send(req)
+			if a.status != row.status || !strings.Contains(a.body, row.body) {
+				t.Errorf("status %d (%v), want %d with %q; body %s", a.status, a.err, row.status, row.body, a.body)
+			}
+			if a.status >= 400 && a.status < 500 && !strings.Contains(a.body, "<RequestId>") {
+				t.Errorf("body is no store error: %s", a.body)
+			}
+			if seen := w.Seen()[0]; seen.PUTs != 0 {
+				t.Errorf("stored all the same: %+v", seen)
+			}
+			if left, _ := os.ReadDir(w.objects()); len(left) != 0 {
+				t.Errorf("objects left: %v", left)
+			}
+			if want := row.name == "Authorization" || row.name == "NoLength"; want != (len(w.Violations()) > 0) {
+				t.Errorf("violations %q", w.Violations())
+			}
+		})
+	}
+}
+
+func edited(name, value string) func(*world, *http.Request) {
+	return func(_ *world, r *http.Request) {
+		q := r.URL.Query()
+		q.Set(name, value)
+		r.URL.RawQuery = q.Encode()
+	}
+}
+
+func TestExpiryToTheSecond(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Window = 5 * time.Second })
+	ticket := w.register(1)
+	w.now = w.now.Add(5 * time.Second)
+	w.mustPut(ticket, zipOf("a"))
+	w.now = w.now.Add(time.Second)
+	if a := w.put(ticket, zipOf("a")); a.status != 403 {
+		t.Errorf("status %d after the window", a.status)
+	}
+	w.wantNoViolations()
+}
+
+func TestSecondPutReplacesFirst(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.ArchiveMin = time.Hour })
+	ticket := w.register(1)
+	first, second := zipOf("first"), zipOf("second")
+	w.mustPut(ticket, first)
+	w.mustPut(ticket, first)
+	w.wantNoViolations()
+	w.now = w.now.Add(10 * time.Minute)
+	w.mustPut(ticket, second)
+	w.wantViolation("other bytes under bumId " + ticket.bumID)
+	w.now = w.now.Add(59 * time.Minute)
+	if got := w.state(ticket.bumID); got != inProgress {
+		t.Errorf("state %s: archiving must start anew with the second package", got)
+	}
+	w.now = w.now.Add(time.Minute)
+	if a := w.call("GET", docs+"/"+ticket.bumID, ""); a.body != second {
+		t.Errorf("downloaded %q", a.body)
+	}
+	if s := w.Seen()[0]; s.PUTs != 3 || s.SHA256 != digest([]byte(second)) || s.Size != int64(len(second)) || !s.ArchivedAt.Equal(w.now) {
+		t.Errorf("seen %+v", s)
+	}
+}
+
+func TestETagForms(t *testing.T) {
+	for form, want := range map[string]bool{"md5": true, "kms": false} {
+		w := newWorld(t, func(c *Config) { c.Readings.ETag = form })
+		a := w.put(w.register(1), zipOf("a"))
+		sum := fmt.Sprintf("%q", fmt.Sprintf("%x", mustDecode(md5of(zipOf("a")))))
+		if got := a.header.Get("ETag"); (got == sum) != want || len(got) != 34 {
+			t.Errorf("%s: ETag %s", form, got)
+		}
+	}
+}
+
+func TestReencodedQueryIsAViolation(t *testing.T) {
+	w := newWorld(t, nil)
+	ticket := w.register(1)
+	u, _ := url.Parse(ticket.url)
+	u.RawQuery = u.Query().Encode() // the signature moves to its place in the alphabet
+	ticket.url = u.String()
+	w.mustPut(ticket, zipOf("a"))
+	w.wantViolation("re-encoded")
+}
+
+func TestTicketHeadersMustBeSent(t *testing.T) {
+	for _, form := range []string{"headers", "fields"} {
+		w := newWorld(t, func(c *Config) { c.Readings.URLForm = form })
+		ticket := w.register(1)
+		if a := w.call("PUT", ticket.url, zipOf("a")); a.status != 403 {
+			t.Errorf("%s: status %d without them", form, a.status)
+		}
+		w.mustPut(ticket, zipOf("a"))
+		w.wantNoViolations()
+	}
+}
+
+// The wire as it is: a real listener, so that chunks, early ends and 100-continue are net/http's own.
+func TestStoreOnTheWire(t *testing.T) {
+	var srv *httptest.Server
+	w := newWorld(t, func(c *Config) { c.StoreURL = nil })
+	srv = httptest.NewServer(w.Server)
+	defer srv.Close()
+	register := func(n int) ticket {
+		req := w.request("POST", srv.URL+docs, batch(document(n)), "Content-Type: application/json")
+		req.SetBasicAuth("user", "s3=cret/+")
+		return w.tickets(wireSend(t, req))[0]
+	}
+
+	t.Run("Whole", func(t *testing.T) {
+		if a := wireSend(t, w.request("PUT", register(1).url, zipOf("a"))); a.status != 200 {
+			t.Errorf("status %d: %s", a.status, a.body)
+		}
+	})
+	t.Run("Chunked", func(t *testing.T) {
+		req := w.request("PUT", register(2).url, zipOf("a"))
+		req.ContentLength = -1
+		if a := wireSend(t, req); a.status != 411 {
+			t.Errorf("status %d", a.status)
+		}
+	})
+	t.Run("EndsEarly", func(t *testing.T) {
+		ticket := register(3)
+		conn := rawPut(t, ticket.url, "Content-Length: 100\r\n", "only this")
+		defer conn.Close()
+		_ = conn.(*net.TCPConn).CloseWrite()
+		if got, _ := io.ReadAll(conn); strings.Contains(string(got), " 200 ") {
+			t.Errorf("answered %q", got)
+		}
+		if s := w.Seen()[2]; s.PUTs != 0 {
+			t.Errorf("stored: %+v", s)
+		}
+	})
+	t.Run("ExpectContinueRefused", func(t *testing.T) {
+		ticket := register(4)
+		conn := rawPut(t, ticket.url+"x", "Content-Length: 100\r\nExpect: 100-continue\r\n", "")
+		defer conn.Close()
+		if line, _ := bufio.NewReader(conn).ReadString('\n'); !strings.Contains(line, " 403 ") {
+			t.Errorf("answered %q before the body", line)
+		}
+	})
+	t.Run("ExpectContinueTaken", func(t *testing.T) {
+		ticket := register(5)
+		conn := rawPut(t, ticket.url, "Content-Length: 4\r\nExpect: 100-continue\r\n", "")
+		defer conn.Close()
+		in := bufio.NewReader(conn)
+		if line, _ := in.ReadString('\n'); !strings.Contains(line, " 100 ") {
+			t.Fatalf("answered %q, not to go on", line)
+		}
+		_, _ = io.WriteString(conn, "body")
+		_, _ = in.ReadString('\n')
+		if line, _ := in.ReadString('\n'); !strings.Contains(line, " 200 ") {
+			t.Errorf("answered %q", line)
+		}
+	})
+}
+
+func rawPut(t *testing.T, to, headers, body string) net.Conn {
+	t.Helper()
+	u, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.Dial("tcp", u.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: %s\r\n%s\r\n%s", u.RequestURI(), u.Host, headers, body)
+	return conn
+}
+
+func wireSend(t *testing.T, req *http.Request) answer {
+	t.Helper()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, string(b), err}
+}
+
+func TestRedirectedPut(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Readings.StoreRedirectTo, c.Readings.URLForm = "https://eu.store.test", "headers" })
+	ticket := w.register(1)
+	a := w.put(ticket, zipOf("a"))
+	if a.status != 307 || w.Seen()[0].PUTs != 0 {
+		t.Fatalf("status %d", a.status)
+	}
+	ticket.url = a.header.Get("Location")
+	w.mustPut(ticket, zipOf("a"))
+	w.wantNoViolations()
+}
+
+// Many clients at once, for the race detector; every package must end under its own bumId.
+func TestManyAtOnce(t *testing.T) {
+	w := newWorld(t, func(c *Config) {
+		c.Faults.Rules = []Rule{{Rate: 0.1, Fault: Fault{Kind: Abort, Done: true}}, {Rate: 0.1, Fault: Fault{Kind: Status}}}
+	})
+	var wg sync.WaitGroup
+	for n := range 100 {
+		wg.Go(func() {
+			a := w.call("POST", docs, batch(document(n)))
+			if a.status != 200 {
+				return
+			}
+			ticket := w.tickets(a)[0]
+			w.put(ticket, zipOf(ticket.clientUUID))
+			w.call("GET", docs+"/status", "")
+			w.call("GET", "/v1/vaults/V1/index", "")
+			w.Violations()
+		})
+	}
+	wg.Wait()
+	stored := 0
+	for _, s := range w.Seen() {
+		if s.PUTs > 0 {
+			stored++
+		}
+		if s.PUTs > 0 && s.SHA256 != digest([]byte(zipOf(s.ClientUUID))) {
+			t.Errorf("foreign content: %+v", s)
+		}
+	}
+	if stored < 40 {
+		t.Errorf("only %d stored", stored)
+	}
+	w.wantNoViolations()
+}

@@ -1,0 +1,179 @@
+package packager
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"vaultd/internal/archive"
+)
+
+// fromConfig turns a configuration's values into those of a sidecar, without a
+// place, and checks each as if it stood in one.
+func fromConfig(config map[string]any, name string) (value, []archive.Fault) {
+	v := value{kind: object, at: -1}
+	f := newForm(name, nil)
+	for _, key := range slices.Sorted(maps.Keys(config)) {
+		x, ok := toValue(config[key])
+		if key == "amount" && x.kind == text {
+			x.kind = number
+		}
+		switch {
+		case !ok:
+			f.fault(-1, key, "", "has a value of a kind that is not known here", "Write text in quotes")
+		case key == "clientUUID" || key == "files" || key == "documentId":
+			f.fault(-1, key, "", "is each document's own", "Leave it out")
+		default:
+			v.members = append(v.members, member{key: key, at: -1, value: x})
+		}
+	}
+	f.object(v)
+	for _, x := range f.doc.Faults() {
+		if _, given := f.at[x.Field]; given && !f.faulty[x.Field] {
+			f.fault(-1, x.Field, "", x.Text, "")
+		}
+	}
+	var faults []archive.Fault
+	for _, x := range f.faults {
+		faults = append(faults, archive.Fault{Field: name + "." + x.Field, Text: strings.TrimSuffix(x.Text+"; "+lower(x.Advice), "; ")})
+	}
+	return v, faults
+}
+
+func lower(s string) string {
+	if s == "" {
+		return ""
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}
+
+// toValue maps what a YAML decoder gives. A binary fraction has no exact decimal
+// text, so a float is not taken.
+func toValue(x any) (value, bool) {
+	v := value{at: -1}
+	switch x := x.(type) {
+	case string:
+		v.kind, v.text = text, x
+	case json.Number:
+		v.kind, v.text = number, x.String()
+	case int, int64, uint64:
+		v.kind, v.text = number, fmt.Sprint(x)
+	case bool, nil:
+		v.kind, v.text = word, fmt.Sprint(x)
+	case []string:
+		v.kind = array
+		for _, s := range x {
+			v.items = append(v.items, value{kind: text, at: -1, text: s})
+		}
+	case []any:
+		v.kind = array
+		for _, e := range x {
+			item, ok := toValue(e)
+			if !ok {
+				return v, false
+			}
+			v.items = append(v.items, item)
+		}
+	case map[string]any:
+		v.kind = object
+		for _, key := range slices.Sorted(maps.Keys(x)) {
+			item, ok := toValue(x[key])
+			if !ok {
+				return v, false
+			}
+			v.members = append(v.members, member{key: key, at: -1, value: item})
+		}
+	default:
+		return v, false
+	}
+	return v, true
+}
+
+// allowed returns the values of which a required field must have one.
+func allowed(x any) ([]string, bool) {
+	v, ok := toValue(x)
+	if !ok {
+		return nil, false
+	}
+	items := []value{v}
+	if v.kind == array {
+		items = v.items
+	}
+	var all []string
+	for _, item := range items {
+		if item.kind != text && item.kind != number || item.text == "" {
+			return nil, false
+		}
+		all = append(all, item.text)
+	}
+	return all, len(all) > 0
+}
+
+func (r Rules) checkRequire() (faults []archive.Fault) {
+	for _, key := range slices.Sorted(maps.Keys(r.Require)) {
+		said := ""
+		switch _, ok := allowed(r.Require[key]); {
+		case key == "clientUUID" || key == "files" || key == "additionalParameters":
+			said = "cannot be required"
+		case !slices.Contains(known, key):
+			said = "is not a field that is known here"
+		case !ok:
+			said = "must be text or a list of texts"
+		}
+		if said != "" {
+			faults = append(faults, archive.Fault{Field: "require." + key, Text: said})
+		}
+	}
+	return faults
+}
+
+// have returns the document's values of a field that can be required.
+func (f *form) have(key string) []string {
+	d := f.doc
+	switch key {
+	case "senderIds":
+		return d.SenderIDs
+	case "recipientIds":
+		return d.RecipientIDs
+	}
+	s := map[string]string{
+		"documentType": d.Type, "documentId": d.Number, "documentDate": d.Date, "senderName": d.SenderName,
+		"recipientName": d.RecipientName, "currencyCode": d.Currency, "buyerReferenceId": d.BuyerReferenceID,
+		"buyerReferenceType": d.BuyerReferenceType, "amount": string(d.Amount),
+		"tradingPartner": d.TradingPartner, "flowDirection": d.FlowDirection,
+	}[key]
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+// require refuses what belongs in another drop folder.
+func (f *form) require(rules map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(rules)) {
+		want, _ := allowed(rules[key])
+		have := f.have(key)
+		match := slices.ContainsFunc(have, func(s string) bool { return slices.Contains(want, s) })
+		if match || f.faulty[key] {
+			continue
+		}
+		wanted := show(strings.Join(want, " or "))
+		if len(have) == 0 {
+			f.fault(-1, key, key+" missing", "is missing; this folder is for "+wanted, fmt.Sprintf("Write it, or move the folder to the right company's. This one takes %s", wanted))
+			continue
+		}
+		who := `"` + key + `"`
+		switch {
+		case strings.HasPrefix(key, "recipient"):
+			who = "Recipient"
+		case strings.HasPrefix(key, "sender"):
+			who = "Sender"
+		}
+		// The place is the drop folder, not a line: nothing in the sidecar need be wrong.
+		f.faults = append(f.faults, Fault{Brief: "belongs in another folder",
+			Text:   fmt.Sprintf("%s is %s; this folder is for %s", who, show(strings.Join(have, ", ")), wanted),
+			Advice: "Move it to the right company's folder."})
+	}
+}

@@ -1,0 +1,109 @@
+package packager
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vaultd/internal/archive"
+)
+
+// sidecar is a good one; rows change it.
+const sidecar = `{
+  "documentType": "Invoice",
+  "documentId": "2026-4711",
+  "documentDate": "2026-10-31",
+  "senderName": "Müller & Söhne",
+  "recipientIds": ["DE123456789"],
+  "currencyCode": "EUR",
+  "amount": 1234.56
+}
+`
+
+// tree is a folder's content by path.
+type tree map[string]string
+
+// drop makes the folder and opens it as vaultd would.
+func drop(t testing.TB, files tree) (dir string, root *os.Root) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, content := range files {
+		write(t, filepath.Join(dir, name), content)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return dir, root
+}
+
+func write(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var rules = Rules{Vault: "VAULT-1"}
+
+// build seals root into a fresh spool and checks that a failed Build leaves nothing there.
+func build(t *testing.T, root *os.Root, r Rules) (Sealed, error) {
+	t.Helper()
+	spool := t.TempDir()
+	s, err := Build(context.Background(), root, r, filepath.Join(spool, "a.zip"))
+	left, _ := os.ReadDir(spool)
+	switch {
+	case err == nil && (len(left) != 1 || left[0].Name() != "a.zip"):
+		t.Errorf("spool after success: %v", left)
+	case err != nil && len(left) != 0:
+		t.Errorf("spool after %v: %v", err, left)
+	}
+	return s, err
+}
+
+// mustBuild seals a good folder.
+func mustBuild(t *testing.T, root *os.Root, r Rules) Sealed {
+	t.Helper()
+	s, err := build(t, root, r)
+	if err != nil {
+		if refused, ok := errors.AsType[*Refusal](err); ok {
+			t.Fatal(refused.Text())
+		}
+		t.Fatal(err)
+	}
+	return s
+}
+
+// refusalOf seals a bad folder and returns its text, which must hold all words.
+func refusalOf(t *testing.T, root *os.Root, r Rules, words ...string) *Refusal {
+	t.Helper()
+	_, err := build(t, root, r)
+	refused, ok := errors.AsType[*Refusal](err)
+	if !ok {
+		t.Fatalf("got %v, want a refusal with %q", err, words)
+	}
+	said := refused.Text()
+	for _, w := range words {
+		if !strings.Contains(said, w) {
+			t.Errorf("text lacks %q:\n%s", w, said)
+		}
+	}
+	if _, err := Validate(context.Background(), root, r); err == nil || err.Error() != refused.Error() {
+		t.Errorf("Validate says %v, Build %v", err, refused)
+	}
+	for _, f := range refused.Faults {
+		if f.Brief == "" || f.Text == "" || f.Advice == "" {
+			t.Errorf("fault without brief, text or advice: %+v", f)
+		}
+	}
+	return refused
+}
+
+func digestOf(s string) string { return archive.Sum([]byte(s)).String() }

@@ -1,0 +1,293 @@
+package packager
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"vaultd/internal/archive"
+)
+
+// folder is one dropped folder after its names and its lists were read, before
+// its files are.
+type folder struct {
+	*listing
+	form   *form
+	lists  lists
+	others []archive.File
+	faults []Fault // everything so far, in the order in which it is told
+}
+
+// openFolder reads names, sidecar and manifest. What is wrong is in faults.
+func openFolder(ctx context.Context, root *os.Root, rules Rules) (*folder, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l, err := list(root, rules)
+	if err != nil {
+		return nil, err
+	}
+	d := &folder{listing: l, form: newForm(rules.Sidecar, nil)}
+	manifest, err := d.readLists()
+	if err != nil {
+		return nil, err
+	}
+	d.faults = append(d.faults, l.faults...)
+	if !l.full { // else most of the files were not looked at
+		d.presence()
+		d.complete(manifest)
+	}
+	l.includeSidecar()
+	return d, nil
+}
+
+// includeSidecar counts the sidecar among the files of the ZIP, where the rules
+// say so.
+func (l *listing) includeSidecar() {
+	if l.rules.IncludeSidecar && l.sidecar != nil {
+		l.files = append(l.files, *l.sidecar)
+		l.sort()
+	}
+}
+
+// readLists reads the small files that speak about the others.
+func (d *folder) readLists() (manifest []wanted, err error) {
+	if d.sidecar != nil {
+		src, err := d.small(*d.sidecar, maxSidecar, "a sidecar", !d.rules.IncludeSidecar)
+		if err != nil {
+			return nil, err
+		}
+		if src != nil {
+			d.form = readForm(d.sidecar.path, src, d.rules)
+			d.faults = append(d.faults, d.form.faults...)
+		}
+	}
+	if d.manifest != nil {
+		src, err := d.small(*d.manifest, maxAuxiliary, "a manifest", true)
+		if err != nil {
+			return nil, err
+		}
+		if src != nil {
+			var faults []Fault
+			manifest, faults = readManifest(d.manifest.path, src)
+			d.faults = append(d.faults, faults...)
+		}
+	}
+	if d.marker != nil {
+		if _, err := d.small(*d.marker, maxAuxiliary, "a marker", true); err != nil {
+			return nil, err
+		}
+	}
+	return manifest, nil
+}
+
+// small reads a small file whole and, unless it goes into the ZIP, notes it with
+// its digest. Too large is a fault and gives nil.
+func (d *folder) small(f found, limit int64, what string, outside bool) ([]byte, error) {
+	if f.stamp.size > limit {
+		d.faults = append(d.faults, Fault{File: f.path, Brief: what + " is too large",
+			Text: fmt.Sprintf("has %s; %s has at most %s", megabytes(f.stamp.size), what, megabytes(limit)), Advice: `Look whether it is the right file`})
+		return nil, nil
+	}
+	src := make([]byte, f.stamp.size)
+	err := d.read(f, func(r io.Reader) error {
+		_, err := io.ReadFull(r, src)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if outside {
+		d.others = append(d.others, archive.File{Path: f.path, Size: f.stamp.size, SHA256: archive.Sum(src)})
+	}
+	return src, nil
+}
+
+// read gives use the content of f. It is ErrChanged when f is not, before and
+// after, what the listing saw; use must read exactly its size.
+func (l *listing) read(f found, use func(io.Reader) error) error {
+	file, info, err := l.rules.Open(l.root, f.disk)
+	if err != nil {
+		return l.openError(f, err)
+	}
+	defer func() { file.Close() }() // read-only: its close has nothing to tell
+	if stampOf(info) != f.stamp {
+		return changed(f.disk)
+	}
+	useErr := use(file)
+	after, err := file.Stat()
+	switch {
+	case err != nil:
+		return fmt.Errorf("look at %q: %w", f.disk, cause(err))
+	case stampOf(after) != f.stamp:
+		return changed(f.disk) // a short read is then no fault of the disk
+	case useErr != nil:
+		return fmt.Errorf("read %q: %w", f.disk, cause(useErr))
+	}
+	return nil
+}
+
+// openError tells a file that was swapped since the listing from one that cannot
+// be opened.
+func (l *listing) openError(f found, err error) error {
+	info, look := l.root.Lstat(f.disk)
+	if look != nil || stampOf(info) != f.stamp {
+		return changed(f.disk)
+	}
+	return fmt.Errorf("open %q: %w", f.disk, cause(err))
+}
+
+// all returns every regular file that is not junk.
+func (l *listing) all() []found {
+	all := slices.Clone(l.files)
+	for _, f := range []*found{l.sidecar, l.manifest, l.marker} {
+		if f != nil {
+			all = append(all, *f)
+		}
+	}
+	return all
+}
+
+// presence refuses a folder without a sidecar or without an invoice.
+func (d *folder) presence() {
+	add := func(brief, text, advice string) {
+		d.faults = append(d.faults, Fault{Brief: brief, Text: text, Advice: advice})
+	}
+	empty := !slices.ContainsFunc(d.files, func(f found) bool { return f.stamp.size > 0 })
+	quiet := len(d.listing.faults) == 0 // else what is missing was perhaps left out
+	switch {
+	case len(d.all()) == 0 && quiet:
+		add("empty folder", "The folder is empty", "Put the invoice and a metadata.json into it")
+		return
+	case len(d.files) == 0 && quiet:
+		add("no invoice", "The folder has no invoice beside "+show(d.all()[0].path), "Add the invoice's files")
+	case len(d.files) > 0 && empty:
+		add("empty files", show(d.files[0].path)+" is empty: it has 0 bytes, and no other file has more", "Copy the invoice again")
+	}
+	if d.sidecar != nil || slices.ContainsFunc(d.listing.faults, func(f Fault) bool { return strings.EqualFold(f.File, d.rules.Sidecar) }) {
+		return
+	}
+	near := slices.IndexFunc(d.files, func(f found) bool { return nearSidecar(f.path, d.rules.Sidecar) })
+	if near >= 0 {
+		add("no "+d.rules.Sidecar, fmt.Sprintf("The folder has %s in place of %s", show(d.files[near].path), d.rules.Sidecar),
+			fmt.Sprintf("Rename it to %s (Explorer: View > File name extensions)", d.rules.Sidecar))
+		return
+	}
+	add("no "+d.rules.Sidecar, "The folder has no "+d.rules.Sidecar, `Fill in a copy of _template\metadata.json and put it into the folder`)
+}
+
+// nearSidecar reports whether name was probably meant to be the sidecar's.
+func nearSidecar(name, sidecar string) bool {
+	base := strings.TrimSuffix(sidecar, path.Ext(sidecar))
+	name = strings.ToLower(name)
+	return strings.HasPrefix(name, strings.ToLower(sidecar)+".") || slices.Contains([]string{".txt", ".json", ""}, path.Ext(name)) &&
+		nearest(strings.TrimSuffix(name, path.Ext(name)), []string{strings.ToLower(base)}) != ""
+}
+
+// complete holds the names that are there against those that the lists name.
+func (d *folder) complete(manifest []wanted) {
+	all := slices.Concat(d.form.wanted, manifest)
+	d.lists = demand(all)
+	for _, w := range d.listing.missing(all) {
+		if slices.ContainsFunc(d.listing.faults, func(f Fault) bool { return fold(f.File) == fold(w.path) }) {
+			continue // it is there, but no file of its own
+		}
+		x := w.by
+		if x.Field == "" {
+			x.Field = path.Base(w.path)
+		}
+		x.Brief, x.Text, x.Advice = "a named file is missing", show(w.path)+" is not in the folder", "Add the file, or correct the list"
+		d.faults = append(d.faults, x)
+	}
+	switch d.rules.Complete {
+	case "marker":
+		if d.marker == nil {
+			d.faults = append(d.faults, Fault{Brief: "no " + markerName, Text: "The folder has no file " + markerName, Advice: "Add it when all files are there"})
+		}
+	case "list":
+		d.everyFileNamed()
+	}
+}
+
+func (d *folder) everyFileNamed() {
+	if len(d.form.faults) > 0 && !d.form.listed {
+		return // an unreadable sidecar may well have a list
+	}
+	if !d.form.listed && d.manifest == nil {
+		d.faults = append(d.faults, Fault{File: d.form.name, Field: "files", Brief: "no list of files", Text: "is missing", Advice: `Write "files": ["rechnung.pdf"] with all names, or add a ` + manifestName})
+		return
+	}
+	for _, f := range d.files {
+		if len(d.lists[fold(f.path)]) == 0 {
+			d.faults = append(d.faults, Fault{File: f.disk, Brief: "a file is not in the list", Text: "is in the folder but not in the list of its files", Advice: "Add it to the list, or take it out of the folder"})
+		}
+	}
+}
+
+// settled confirms that nothing but junk came, went or changed since the listing.
+func (d *folder) settled() error {
+	again, err := list(d.root, d.rules)
+	if err != nil {
+		return err
+	}
+	again.includeSidecar()
+	if !slices.Equal(d.all(), again.all()) || !slices.Equal(d.listing.faults, again.faults) {
+		return fmt.Errorf("the folder: %w", ErrChanged)
+	}
+	d.junk = again.junk
+	return nil
+}
+
+// verdict returns the Refusal of a folder that stood still, ErrChanged for one
+// that did not, and nil when nothing is wrong.
+func (d *folder) verdict() error {
+	if err := d.settled(); err != nil {
+		return err
+	}
+	return refuse(d.faults)
+}
+
+// Complete returns what a folder still waits for under list or marker: the names
+// that the sidecar or the manifest has and the folder has not. It looks at names
+// only. A *Refusal says that the lists cannot be understood, so that waiting for
+// them is in vain; other errors are as Build's.
+func Complete(root *os.Root, rules Rules) (missing []string, err error) {
+	if rules, err = rules.checked(); err != nil || rules.Complete == "quiet" {
+		return nil, err
+	}
+	l, err := list(root, rules)
+	switch {
+	case err != nil:
+		return nil, err
+	case l.full:
+		return nil, refuse(l.faults)
+	case l.sidecar == nil:
+		missing = append(missing, rules.Sidecar)
+	}
+	if rules.Complete == "marker" {
+		if l.marker == nil {
+			missing = append(missing, markerName)
+		}
+		return missing, nil
+	}
+	d := &folder{listing: l, form: newForm(rules.Sidecar, nil)}
+	manifest, err := d.readLists()
+	if err != nil {
+		return nil, err
+	}
+	unclear := func(f Fault) bool { return f.File != "" && f.Field == "" || top(f.Field) == "files" }
+	if slices.ContainsFunc(d.faults, unclear) {
+		return nil, refuse(d.faults)
+	}
+	if l.sidecar != nil && !d.form.listed && l.manifest == nil {
+		missing = append(missing, manifestName)
+	}
+	for _, w := range l.missing(slices.Concat(d.form.wanted, manifest)) {
+		missing = append(missing, w.path)
+	}
+	return missing, nil
+}

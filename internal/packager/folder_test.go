@@ -1,0 +1,411 @@
+package packager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+)
+
+func TestFolder_Refused(t *testing.T) {
+	good := tree{"metadata.json": sidecar, "rechnung.pdf": "%PDF"}
+	link := func(t *testing.T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Skipf("this file system cannot make it: %v", err)
+		}
+	}
+	for _, row := range []struct {
+		name  string
+		files tree
+		more  func(t *testing.T, dir string)
+		words []string
+	}{
+		{"Empty", tree{}, nil, []string{"The folder is empty"}},
+		{"OnlyJunk", tree{"Thumbs.db": "x"}, nil, []string{"The folder is empty"}},
+		{"OnlySidecar", tree{"metadata.json": sidecar}, nil, []string{"no invoice beside metadata.json"}},
+		{"OnlySidecarAndJunk", tree{"metadata.json": sidecar, "._a.pdf": "x", "_REASON.txt": "x", "sub/.DS_Store": "x"}, nil, []string{"no invoice beside metadata.json"}},
+		{"NoSidecar", tree{"a.pdf": "x"}, nil, []string{"no metadata.json", "_template"}},
+		{"SidecarHidesItsExtension", tree{"a.pdf": "x", "metadata.json.txt": sidecar}, nil, []string{"has metadata.json.txt in place of metadata.json", "Rename it to metadata.json (Explorer: View > File name extensions)"}},
+		{"SidecarMisspelt", tree{"a.pdf": "x", "metdata.json": sidecar}, nil, []string{"has metdata.json in place of"}},
+		{"TwoSidecars", tree{"a.pdf": "x", "metadata.json": sidecar, "Metadata.json": sidecar}, nil, []string{"metadata.json has the same name as Metadata.json"}},
+		{"EmptyFiles", tree{"metadata.json": sidecar, "a.pdf": "", "b.xml": ""}, nil, []string{"a.pdf is empty: it has 0 bytes"}},
+		{"Link", good, func(t *testing.T, dir string) { link(t, os.Symlink("rechnung.pdf", dir+"/b.pdf")) }, []string{"b.pdf is a link, not a file", "Put the file itself"}},
+		{"LinkOutside", good, func(t *testing.T, dir string) { link(t, os.Symlink("/etc/passwd", dir+"/b.pdf")) }, []string{"b.pdf is a link"}},
+		{"LinkLoop", good, func(t *testing.T, dir string) { link(t, os.Symlink(".", dir+"/loop")) }, []string{"loop is a link"}},
+		{"SidecarIsALink", tree{"a.pdf": "x", "b.txt": sidecar}, func(t *testing.T, dir string) { link(t, os.Symlink("b.txt", dir+"/metadata.json")) }, []string{"metadata.json is a link"}},
+		{"HardLink", good, func(t *testing.T, dir string) {
+			link(t, os.Link(dir+"/rechnung.pdf", filepath.Join(t.TempDir(), "x")))
+		}, []string{"rechnung.pdf is a hard link"}},
+		{"Pipe", good, func(t *testing.T, dir string) { link(t, syscall.Mkfifo(dir+"/pipe.pdf", 0o644)) }, []string{"pipe.pdf is a named pipe, not a file"}},
+		{"PipeInJunk", good, func(t *testing.T, dir string) {
+			link(t, errors.Join(os.Mkdir(dir+"/@eaDir", 0o755), syscall.Mkfifo(dir+"/@eaDir/p", 0o644)))
+		}, []string{"@eaDir/p is a named pipe"}},
+		{"Socket", good, func(t *testing.T, dir string) {
+			t.Chdir(dir) // the name of a socket is short
+			l, err := net.Listen("unix", "s")
+			link(t, err)
+			t.Cleanup(func() { l.Close() })
+		}, []string{"s is a socket"}},
+		{"Device", good, func(t *testing.T, dir string) { link(t, syscall.Mknod(dir+"/null", syscall.S_IFCHR|0o644, 1<<8|3)) }, []string{"null is a device"}},
+		{"NestedTooDeeply", tree{"metadata.json": sidecar, "1/2/3/4/5/6/7/8/9/a.pdf": "x"}, nil, []string{"1/2/3/4/5/6/7/8/9 has folders nested deeper than 8"}},
+		{"NewlineInName", tree{"metadata.json": sidecar, "a\nb.pdf": "x"}, nil, []string{`a\x0ab.pdf has a line break`}},
+		{"EscapeInName", tree{"metadata.json": sidecar, "a\x1b[31m.pdf": "x"}, nil, []string{`a\x1b[31m.pdf has a line break or another control`}},
+		{"InvalidUTF8", tree{"metadata.json": sidecar, "a\xffb.pdf": "x"}, nil, []string{"a�b.pdf has a name that is not valid UTF-8"}},
+		{"Backslash", tree{"metadata.json": sidecar, `..\..\a.pdf`: "x"}, nil, []string{`..\..\a.pdf has a backslash`}},
+		{"CaseTwins", tree{"metadata.json": sidecar, "a.pdf": "x", "A.PDF": "y"}, nil, []string{"a.pdf has the same name as A.PDF but for capital letters"}},
+		{"UnicodeTwins", tree{"metadata.json": sidecar, "M\u00fc.pdf": "x", "Mu\u0308.pdf": "y"}, nil, []string{"has the same name as"}},
+		{"FolderTwins", tree{"metadata.json": sidecar, "sub/a.pdf": "x", "SUB/b.pdf": "y"}, nil, []string{"sub has the same name as SUB"}},
+		{"HugeSparseFile", good, func(t *testing.T, dir string) { link(t, os.Truncate(dir+"/rechnung.pdf", 100_000_000_000)) }, []string{"The folder holds 100000 MB; the archive takes 100 MB. Largest: rechnung.pdf, 100000 MB"}},
+		{"HugeSparseSidecar", good, func(t *testing.T, dir string) { link(t, os.Truncate(dir+"/metadata.json", 100_000_000_000)) }, []string{"a sidecar has at most"}},
+		{"HugeMarker", good, func(t *testing.T, dir string) {
+			write(t, dir+"/.done", "")
+			link(t, os.Truncate(dir+"/.done", 100_000_000_000))
+		}, []string{".done has 100000 MB; a marker has at most"}},
+		{"SidecarAndFolderAtOnce", tree{"metadata.json": strings.Replace(sidecar, "EUR", "Euro", 1), `a\b`: "x"}, nil, []string{"2 things", "ISO 4217", "backslash"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			dir, root := drop(t, row.files)
+			if row.more != nil {
+				row.more(t, dir)
+			}
+			refusalOf(t, root, rules, row.words...)
+		})
+	}
+}
+
+func TestFolder_TooManyFiles(t *testing.T) {
+	dir, root := drop(t, tree{"metadata.json": sidecar})
+	for i := range maxFiles + 1 {
+		write(t, fmt.Sprintf("%s/%d.pdf", dir, i), "x")
+	}
+	refusalOf(t, root, rules, "has 1001 files; one invoice has at most 1000")
+}
+
+func TestFolder_I21_ListingStopsAtItsBound(t *testing.T) {
+	dir, root := drop(t, tree{"metadata.json": sidecar})
+	for i := range maxEntries + 2_000 {
+		if err := os.WriteFile(fmt.Sprintf("%s/%d", dir, i), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refusalOf(t, root, rules, "more than 10000 files and folders")
+	l, err := list(root, rules.filled())
+	if err != nil || !l.full || l.entries > maxEntries+512 {
+		t.Errorf("read %d entries, full %v, %v", l.entries, l.full, err)
+	}
+}
+
+func TestFolder_JunkOthersAndNames(t *testing.T) {
+	_, root := drop(t, tree{
+		"metadata.json": sidecar, "Mu\u0308ller/Rechnung 1.pdf": "%PDF", "b.xml": "<b/>", "Maße.txt": "1", "Masse.txt": "2",
+		"THUMBS.DB": "j", "sub/._b": "j", "@eaDir/x/y@SynoResource": "j", "_Reason.txt": "j", "_RECEIPT.json": "j",
+		".DONE": "", "manifest-sha256.txt": digestOf("<b/>") + "  b.xml\n", "sub/metadata.json": "{}", "1/2/3/4/5/6/7/8/deep": "d",
+	})
+	s := mustBuild(t, root, rules)
+	paths := func(files []archive.File) (p []string) {
+		for _, f := range files {
+			p = append(p, f.Path)
+		}
+		return p
+	}
+	if got, want := paths(s.Files), []string{"1/2/3/4/5/6/7/8/deep", "Masse.txt", "Maße.txt", "Müller/Rechnung 1.pdf", "b.xml", "sub/metadata.json"}; !slices.Equal(got, want) {
+		t.Errorf("files %q", got)
+	}
+	if want := []string{"@eaDir/x/y@SynoResource", "THUMBS.DB", "_RECEIPT.json", "_Reason.txt", "sub/._b"}; !slices.Equal(s.Junk, want) {
+		t.Errorf("junk %q", s.Junk)
+	}
+	if got, want := paths(s.Others), []string{"metadata.json", "manifest-sha256.txt", ".DONE"}; !slices.Equal(got, want) {
+		t.Errorf("others %q", got)
+	}
+	if s.Others[0].SHA256 != archive.Sum([]byte(sidecar)) || s.Content != archive.ContentDigest(s.Files) || s.Chosen {
+		t.Errorf("digests of %+v", s)
+	}
+	if s.ID != archive.DeriveID("VAULT-1", s.Content, archive.Sum(s.Metadata)) {
+		t.Errorf("identity %s", s.ID)
+	}
+}
+
+func TestFolder_IncludeSidecar(t *testing.T) {
+	_, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
+	r := rules
+	r.IncludeSidecar = true
+	s := mustBuild(t, root, r)
+	if len(s.Files) != 2 || s.Files[1].Path != "metadata.json" || len(s.Others) != 0 {
+		t.Errorf("files %v, others %v", s.Files, s.Others)
+	}
+}
+
+func TestLists(t *testing.T) {
+	listed := func(files string) string {
+		return strings.Replace(sidecar, `"amount"`, `"files": [`+files+"],\n  \"amount\"", 1)
+	}
+	for _, row := range []struct {
+		name     string
+		complete string
+		files    tree
+		words    []string // none: accepted
+	}{
+		{"AllNamed", "list", tree{"metadata.json": listed(`"a.pdf", "sub\\B.xml"`), "a.pdf": "a", "sub/b.xml": "b"}, nil},
+		{"NamedWithDigest", "list", tree{"metadata.json": listed(`{"name": "./a.pdf", "size": 1, "sha256": "` + strings.ToUpper(digestOf("a")) + `"}`), "a.pdf": "a"}, nil},
+		{"NamedByManifest", "list", tree{"metadata.json": sidecar, "Manifest-SHA256.txt": "\xef\xbb\xbf# made by us\r\n" + digestOf("a") + " *a.pdf\r\n\r\n" + digestOf(sidecar) + "  metadata.json\r\n", "a.pdf": "a"}, nil},
+		{"NamedByBothTogether", "list", tree{"metadata.json": listed(`"a.pdf"`), "manifest-sha256.txt": digestOf("b") + "  b.xml", "a.pdf": "a", "b.xml": "b"}, nil},
+		{"NamedInNFD", "list", tree{"metadata.json": listed(`"Mu` + "\u0308" + `.pdf"`), "M\u00fc.pdf": "a"}, nil},
+		{"ExtraFileQuiet", "quiet", tree{"metadata.json": listed(`"a.pdf"`), "a.pdf": "a", "b.xml": "b"}, nil},
+		{"ExtraFile", "list", tree{"metadata.json": listed(`"a.pdf"`), "a.pdf": "a", "b.xml": "b"}, []string{"b.xml is in the folder but not in the list"}},
+		{"NoList", "list", tree{"metadata.json": sidecar, "a.pdf": "a"}, []string{`metadata.json, "files" is missing. Write "files": ["rechnung.pdf"]`}},
+		{"Missing", "quiet", tree{"metadata.json": listed(`"a.pdf", "b.xml"`), "a.pdf": "a"}, []string{`metadata.json, line 8, "files"[1]: b.xml is not in the folder`}},
+		{"MissingInManifest", "quiet", tree{"metadata.json": sidecar, "manifest-sha256.txt": "\n" + digestOf("b") + "  b.xml", "a.pdf": "a"}, []string{`manifest-sha256.txt, line 2, "b.xml": b.xml is not in the folder`}},
+		{"SizeDiffers", "quiet", tree{"metadata.json": listed(`{"name": "a.pdf", "size": 2}`), "a.pdf": "a"}, []string{"a.pdf has 1 bytes, not 2"}},
+		{"DigestDiffers", "quiet", tree{"metadata.json": listed(`{"name": "a.pdf", "sha256": "` + digestOf("b") + `"}`), "a.pdf": "a"}, []string{"a.pdf is not the file that is meant", "Copy a.pdf into the folder again"}},
+		{"DigestInManifestDiffers", "quiet", tree{"metadata.json": sidecar, "manifest-sha256.txt": digestOf("b") + "  a.pdf", "a.pdf": "a"}, []string{`manifest-sha256.txt, line 1, "a.pdf": a.pdf is not the file`}},
+		{"SidecarDiffers", "quiet", tree{"metadata.json": sidecar, "manifest-sha256.txt": digestOf("b") + "  metadata.json", "a.pdf": "a"}, []string{"metadata.json is not the file that is meant"}},
+		{"ManifestBroken", "quiet", tree{"metadata.json": sidecar, "manifest-sha256.txt": "abc  a.pdf\n", "a.pdf": "a"}, []string{"manifest-sha256.txt is unreadable at line 1, column 1: this line is not a SHA-256"}},
+		{"ManifestLeavesTheFolder", "quiet", tree{"metadata.json": sidecar, "manifest-sha256.txt": digestOf("b") + "  ../a.pdf\n", "a.pdf": "a"}, []string{"unreadable at line 1"}},
+		{"ManifestEmpty", "quiet", tree{"metadata.json": sidecar, "manifest-sha256.txt": "", "a.pdf": "a"}, []string{"manifest-sha256.txt is empty"}},
+		{"ManifestTwice", "quiet", tree{"metadata.json": sidecar, "manifest-sha256.txt": strings.Repeat(digestOf("a")+"  a.pdf\n", 2), "a.pdf": "a"}, []string{"line 2", "named a second time"}},
+		{"NoMarker", "marker", tree{"metadata.json": sidecar, "a.pdf": "a"}, []string{"no file .done"}},
+		{"Marker", "marker", tree{"metadata.json": sidecar, "a.pdf": "a", ".done": ""}, nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, root := drop(t, row.files)
+			r := rules
+			r.Complete = row.complete
+			if row.words == nil {
+				mustBuild(t, root, r)
+				return
+			}
+			refusalOf(t, root, r, row.words...)
+		})
+	}
+}
+
+func TestComplete(t *testing.T) {
+	listed := strings.Replace(sidecar, `"amount"`, `"files": ["Rechnung.pdf", "sub/b.xml"], "amount"`, 1)
+	for _, row := range []struct {
+		name, complete string
+		files          tree
+		missing        string
+	}{
+		{"Quiet", "quiet", tree{}, ""},
+		{"NothingYet", "list", tree{"a.pdf": "a"}, "metadata.json"},
+		{"NoListYet", "list", tree{"metadata.json": sidecar}, "manifest-sha256.txt"},
+		{"SomeThere", "list", tree{"metadata.json": listed, "RECHNUNG.pdf": ""}, "sub/b.xml"},
+		{"AllThere", "list", tree{"metadata.json": listed, "Rechnung.pdf": "", "sub/b.xml": ""}, ""},
+		{"Manifest", "list", tree{"metadata.json": sidecar, "manifest-sha256.txt": digestOf("") + "  a.pdf\n" + digestOf("") + "  metadata.json\n"}, "a.pdf"},
+		{"OtherFieldsMayBeWrong", "list", tree{"metadata.json": strings.Replace(listed, "EUR", "Euro", 1)}, "Rechnung.pdf sub/b.xml"},
+		{"NoMarkerYet", "marker", tree{"metadata.json": sidecar}, ".done"},
+		{"Marker", "marker", tree{"metadata.json": "?", ".done": ""}, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, root := drop(t, row.files)
+			missing, err := Complete(root, Rules{Vault: "V", Complete: row.complete})
+			if err != nil || strings.Join(missing, " ") != row.missing {
+				t.Errorf("missing %q, %v", missing, err)
+			}
+		})
+	}
+	for _, src := range []string{`{"files": `, `{"files": [1]}`, ""} {
+		_, root := drop(t, tree{"metadata.json": src})
+		if _, err := Complete(root, Rules{Vault: "V", Complete: "list"}); !isRefusal(err) {
+			t.Errorf("sidecar %q: %v", src, err)
+		}
+	}
+}
+
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[*Refusal](err)
+	return ok
+}
+
+func TestBuild_I17_ChangeWhileReading(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		do   func(t *testing.T, dir string)
+	}{
+		{"Grows", func(t *testing.T, dir string) { write(t, dir+"/b.xml", "longer than it was") }},
+		{"Shrinks", func(t *testing.T, dir string) { write(t, dir+"/b.xml", "") }},
+		{"SameSize", func(t *testing.T, dir string) { write(t, dir+"/b.xml", "<c/>") }},
+		{"IsSwapped", func(t *testing.T, dir string) {
+			write(t, dir+"/new", "<b/>")
+			if err := os.Rename(dir+"/new", dir+"/b.xml"); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"BecomesALink", func(t *testing.T, dir string) {
+			if err := errors.Join(os.Remove(dir+"/b.xml"), os.Symlink("/etc/passwd", dir+"/b.xml")); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"BecomesAPipe", func(t *testing.T, dir string) {
+			if err := errors.Join(os.Remove(dir+"/b.xml"), syscall.Mkfifo(dir+"/b.xml", 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"IsRemoved", func(t *testing.T, dir string) { os.Remove(dir + "/b.xml") }},
+		{"EarlierFileChanges", func(t *testing.T, dir string) { write(t, dir+"/a.pdf", "%PDG") }},
+		{"SidecarChanges", func(t *testing.T, dir string) { write(t, dir+"/metadata.json", sidecar+" ") }},
+		{"FileIsAdded", func(t *testing.T, dir string) { write(t, dir+"/sub/c.pdf", "x") }},
+		{"TemporaryFileIsAdded", func(t *testing.T, dir string) { write(t, dir+"/~$a.docx", "x") }},
+	} {
+		for _, when := range []string{"before", "after"} {
+			t.Run(row.name+"/"+when+"Open", func(t *testing.T) {
+				dir, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "%PDF", "b.xml": "<b/>"})
+				r := rules
+				r.Open = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+					if path != "b.xml" {
+						return durable.OpenRegular(root, path)
+					}
+					if when == "before" {
+						row.do(t, dir)
+					}
+					f, info, err := durable.OpenRegular(root, path)
+					if when == "after" {
+						row.do(t, dir)
+					}
+					return f, info, err
+				}
+				if _, err := build(t, root, r); !errors.Is(err, ErrChanged) {
+					t.Errorf("got %v, want ErrChanged", err)
+				}
+			})
+		}
+	}
+}
+
+func TestBuild_I17_ARefusalIsAboutAFolderThatStoodStill(t *testing.T) {
+	dir, root := drop(t, tree{"metadata.json": `{"documentType": `, "a.pdf": "x"})
+	r := rules
+	r.Open = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+		write(t, dir+"/b.pdf", "still copying")
+		return durable.OpenRegular(root, path)
+	}
+	if _, err := build(t, root, r); !errors.Is(err, ErrChanged) {
+		t.Errorf("got %v, want ErrChanged", err)
+	}
+}
+
+func TestBuild_JunkMayComeAndGo(t *testing.T) {
+	dir, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
+	r := rules
+	r.Open = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+		write(t, dir+"/Thumbs.db", path)
+		return durable.OpenRegular(root, path)
+	}
+	if s := mustBuild(t, root, r); !slices.Equal(s.Junk, []string{"Thumbs.db"}) {
+		t.Errorf("junk %q", s.Junk)
+	}
+}
+
+func TestBuild_I24_EnvironmentIsNoRefusal(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		rules func(dir string) Rules
+		want  error
+		words string
+	}{
+		{"NoRightToRead", func(string) Rules {
+			return Rules{Vault: "V", Open: func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+				return nil, nil, &fs.PathError{Op: "open", Path: path, Err: syscall.EACCES}
+			}}
+		}, fs.ErrPermission, `open "metadata.json": permission denied`},
+		{"DiskFull", func(string) Rules {
+			return Rules{Vault: "V", Fault: func(op, name string, do func() error) error {
+				if op == "write" {
+					return syscall.ENOSPC
+				}
+				return do()
+			}}
+		}, syscall.ENOSPC, "no space left"},
+		{"SyncFails", func(string) Rules {
+			return Rules{Vault: "V", Fault: func(op, name string, do func() error) error {
+				if op == "sync" {
+					return syscall.EIO
+				}
+				return do()
+			}}
+		}, durable.ErrSync, "finish ZIP"},
+		{"ReadFails", func(dir string) Rules {
+			return Rules{Vault: "V", Open: func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+				f, info, err := durable.OpenRegular(root, path)
+				if path == "a.pdf" && err == nil {
+					f.Close()
+					f, err = os.OpenFile(filepath.Join(dir, path), os.O_WRONLY, 0) // cannot be read from
+				}
+				return f, info, err
+			}}
+		}, syscall.EBADF, `read "a.pdf": bad file descriptor`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			dir, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
+			_, err := build(t, root, row.rules(dir))
+			if err == nil || isRefusal(err) || errors.Is(err, ErrChanged) || !errors.Is(err, row.want) || !strings.Contains(err.Error(), row.words) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestBuild_UnreadableFileForReal(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root reads everything; TestBuild_I24_EnvironmentIsNoRefusal plays it")
+	}
+	dir, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
+	if err := os.Chmod(dir+"/a.pdf", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := build(t, root, rules); !errors.Is(err, fs.ErrPermission) || isRefusal(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBuild_FolderGoneIsNotEmpty(t *testing.T) {
+	dir, root := drop(t, tree{"metadata.json": sidecar})
+	if err := errors.Join(os.Remove(dir+"/metadata.json"), os.Remove(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := build(t, root, rules); err == nil || isRefusal(err) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBuild_Canceled(t *testing.T) {
+	_, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Build(ctx, root, rules, filepath.Join(t.TempDir(), "a.zip")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// The identity of what was dropped is for ever: neither another compressor nor
+// another version of this package may change it.
+func TestBuild_IdentityIsGolden(t *testing.T) {
+	const want = "a155a060-eb2b-5e9d-9cc6-4a5034757751"
+	files := tree{"metadata.json": sidecar, "Müller/rechnung.pdf": "%PDF", "b.xml": "<b/>"}
+	respelt := tree{"METADATA.json": "\xef\xbb\xbf" + strings.NewReplacer("\n", "\r\n", "2026-10-31", "2026-10-31T00:00:00Z", "Söhne", `S\u00f6hne`).Replace(sidecar),
+		"Mu\u0308ller/rechnung.pdf": "%PDF", "b.xml": "<b/>", ".done": "", "Thumbs.db": "x"}
+	for _, compression := range []string{"fast", "default", "max"} {
+		for name, dropped := range map[string]tree{"AsIs": files, "SpeltInAnotherWay": respelt} {
+			_, root := drop(t, dropped)
+			s := mustBuild(t, root, Rules{Vault: "VAULT-1", Compression: compression})
+			if s.ID.String() != want {
+				t.Errorf("%s, %s: identity %s, want %s", name, compression, s.ID, want)
+			}
+		}
+	}
+	_, root := drop(t, files)
+	if s := mustBuild(t, root, Rules{Vault: "VAULT-2"}); s.ID.String() == want {
+		t.Error("another vault, the same identity")
+	}
+}

@@ -1,0 +1,323 @@
+package packager
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Bounds of a folder.
+const (
+	maxFolders   = 8      // folders within each other
+	maxFiles     = 1_000  // files of one invoice
+	maxEntries   = 10_000 // names looked at, before the listing gives up
+	maxSource    = 10_000_000_000
+	maxAuxiliary = 1_000_000 // bytes of a manifest or a marker
+)
+
+const (
+	manifestName = "manifest-sha256.txt"
+	markerName   = ".done"
+)
+
+// stamp is what tells one state of a file from another. ctime cannot be set back.
+type stamp struct {
+	dev, ino, nlink uint64
+	mode            fs.FileMode
+	size            int64
+	mtime, ctime    syscall.Timespec
+}
+
+func stampOf(info fs.FileInfo) stamp {
+	s := stamp{mode: info.Mode(), size: info.Size()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.dev, s.ino, s.nlink = uint64(st.Dev), st.Ino, uint64(st.Nlink)
+		s.mtime, s.ctime = st.Mtim, st.Ctim
+	}
+	return s
+}
+
+// found is one regular file as the listing saw it.
+type found struct {
+	disk  string // path as the file system spells it
+	path  string // path in the ZIP: NFC
+	stamp stamp
+}
+
+// listing is a folder's content, by what each file is for.
+type listing struct {
+	files    []found // the invoice's, sorted by path
+	sidecar  *found
+	manifest *found
+	marker   *found
+	junk     []string
+	faults   []Fault
+
+	root    *os.Root
+	rules   Rules
+	entries int
+	full    bool // a bound was reached: nothing more is read
+}
+
+// list reads the names below root. Everything that is wrong with them is in
+// faults; err is the environment's, or ErrChanged.
+func list(root *os.Root, rules Rules) (*listing, error) {
+	l := &listing{root: root, rules: rules}
+	if err := l.folder(".", 0, false); err != nil {
+		return nil, err
+	}
+	l.sort()
+	slices.Sort(l.junk)
+	if len(l.files) > maxFiles && !l.full {
+		l.add("", "too many files", fmt.Sprintf("The folder has %d files; one invoice has at most %d", len(l.files), maxFiles),
+			"Make one folder for each invoice")
+	}
+	if _, total := l.largest(); total > maxSource {
+		l.faults = append(l.faults, l.tooLarge("The folder holds "+megabytes(total)))
+	}
+	return l, nil
+}
+
+func (l *listing) sort() {
+	slices.SortFunc(l.files, func(a, b found) int { return strings.Compare(a.path, b.path) })
+}
+
+func (l *listing) add(file, brief, text, advice string) {
+	l.faults = append(l.faults, Fault{File: file, Brief: brief, Text: text, Advice: advice})
+}
+
+// folder reads one directory, in pieces, and what lies below it.
+func (l *listing) folder(dir string, depth int, junk bool) error {
+	names, err := l.names(dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	twins := map[string]string{}
+	for _, name := range names {
+		disk := path.Join(dir, name)
+		info, err := l.root.Lstat(disk)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return changed(disk)
+		case err != nil:
+			return fmt.Errorf("look at %q: %w", disk, cause(err))
+		}
+		inJunk := junk || isJunk(name, depth == 0)
+		if !inJunk && !l.checkName(disk, name, twins) {
+			continue
+		}
+		if err := l.entry(disk, info, depth, inJunk); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// names returns the names in dir. Past the bound of the whole folder it stops
+// and says so, so that a million files are never held.
+func (l *listing) names(dir string) (names []string, err error) {
+	if l.full {
+		return nil, nil
+	}
+	before, err := l.root.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, changed(dir)
+	case err != nil:
+		return nil, fmt.Errorf("look at %q: %w", dir, cause(err))
+	case dir == "." && stampOf(before).nlink == 0:
+		return nil, fmt.Errorf("read the folder: it was removed: %w", fs.ErrNotExist) // an open one reads as empty
+	}
+	d, err := l.root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open folder %q: %w", dir, cause(err))
+	}
+	defer func() { d.Close() }() // read-only: its close has nothing to tell
+	if after, err := d.Stat(); err != nil || !os.SameFile(before, after) {
+		return nil, changed(dir)
+	}
+	for {
+		some, err := d.Readdirnames(512)
+		names = append(names, some...)
+		if l.entries += len(some); l.entries > maxEntries {
+			l.full = true
+			l.add("", "too many files", fmt.Sprintf("The folder has more than %d files and folders; one invoice has at most %d files", maxEntries, maxFiles),
+				"Make one folder for each invoice")
+			return nil, nil
+		}
+		if errors.Is(err, io.EOF) {
+			return names, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read folder %q: %w", dir, cause(err))
+		}
+	}
+}
+
+// checkName refuses a name that no ZIP should hold, or that another system would
+// take for its neighbour's. twins holds the folded names of the same directory.
+func (l *listing) checkName(disk, name string, twins map[string]string) bool {
+	const rename = "Rename it, with letters, digits, spaces, points and hyphens"
+	switch {
+	case !utf8.ValidString(name):
+		l.add(disk, "a name is not UTF-8", "has a name that is not valid UTF-8", rename)
+		return false
+	case strings.ContainsRune(name, '\\'):
+		l.add(disk, "a name has a backslash", "has a backslash in its name", rename)
+		return false
+	case strings.ContainsFunc(name, unicode.IsControl):
+		l.add(disk, "a name has a control character", "has a line break or another control character in its name", rename)
+		return false
+	}
+	key := fold(name)
+	if other, ok := twins[key]; ok {
+		l.add(disk, "two names are the same", fmt.Sprintf("has the same name as %s but for capital letters or the way accents are stored", show(other)),
+			"Rename one of them")
+		return false
+	}
+	twins[key] = name
+	return true
+}
+
+// entry sorts one name into the listing.
+func (l *listing) entry(disk string, info fs.FileInfo, depth int, junk bool) error {
+	switch mode := info.Mode(); {
+	case mode.IsDir() && depth == maxFolders:
+		l.add(disk, "folders nested too deeply", fmt.Sprintf("has folders nested deeper than %d", maxFolders), "Move its files up")
+	case mode.IsDir():
+		return l.folder(disk, depth+1, junk)
+	case mode&fs.ModeSymlink != 0:
+		l.add(disk, "contains a link, not a file", "is a link, not a file", "Put the file itself in its place")
+	case !mode.IsRegular():
+		l.add(disk, "contains a "+special(mode)+", not a file", "is a "+special(mode)+", not a file", "Delete it")
+	case junk:
+		l.junk = append(l.junk, disk)
+	case isTemporary(path.Base(disk)):
+		return fmt.Errorf("%q is a temporary file: %w", disk, ErrChanged)
+	default:
+		l.file(found{disk: disk, path: norm.NFC.String(disk), stamp: stampOf(info)}, depth == 0)
+	}
+	return nil
+}
+
+func (l *listing) file(f found, top bool) {
+	if f.stamp.nlink > 1 {
+		l.add(f.disk, "contains a hard link", "is a hard link: it exists under a second name elsewhere", "Copy the file in its place")
+		return
+	}
+	switch {
+	case top && strings.EqualFold(f.path, l.rules.Sidecar):
+		l.sidecar = &f
+	case top && strings.EqualFold(f.path, manifestName):
+		l.manifest = &f
+	case top && strings.EqualFold(f.path, markerName):
+		l.marker = &f
+	default:
+		l.files = append(l.files, f)
+	}
+}
+
+// largest returns the largest file and the sum of all sizes.
+func (l *listing) largest() (big found, total int64) {
+	for _, f := range l.files {
+		if total += f.stamp.size; f.stamp.size >= big.stamp.size {
+			big = f
+		}
+		if total < 0 || total > 1<<60 {
+			total = 1 << 60 // sparse files can have any size
+		}
+	}
+	return big, total
+}
+
+// tooLarge is the refusal of a folder that cannot become small enough.
+func (l *listing) tooLarge(what string) Fault {
+	big, _ := l.largest()
+	return Fault{Brief: "too large", Advice: "Save it as a smaller PDF",
+		Text: fmt.Sprintf("%s; the archive takes %s. Largest: %s, %s", what, megabytes(l.rules.MaxSize), show(big.path), megabytes(big.stamp.size))}
+}
+
+// megabytes writes a size for people, in decimal megabytes.
+func megabytes(n int64) string {
+	if n < 10_000_000 {
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%d MB", (n+500_000)/1_000_000)
+}
+
+func special(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeNamedPipe != 0:
+		return "named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "socket"
+	case mode&fs.ModeDevice != 0:
+		return "device"
+	}
+	return "special file"
+}
+
+// isJunk reports what systems leave behind in folders by themselves and, at the
+// top, what vaultd wrote into a folder that it returned.
+func isJunk(name string, top bool) bool {
+	switch strings.ToLower(name) {
+	case "thumbs.db", ".ds_store", "desktop.ini", "@eadir":
+		return true
+	}
+	return strings.HasPrefix(name, "._") || top && ours(name)
+}
+
+func ours(name string) bool {
+	switch strings.ToLower(name) {
+	case "_reason.txt", "_receipt.txt", "_receipt.json":
+		return true
+	}
+	return false
+}
+
+// isTemporary reports the names that programs give to files they still write.
+func isTemporary(name string) bool {
+	if strings.HasPrefix(name, "~$") || strings.HasPrefix(name, ".smbdelete") || strings.HasPrefix(name, ".nfs") {
+		return true
+	}
+	switch strings.ToLower(path.Ext(name)) {
+	case ".part", ".tmp", ".filepart", ".crdownload":
+		return true
+	}
+	return false
+}
+
+// fold maps names that some file system takes for one to the same text: NFC, and
+// for each letter the least of its capital and small forms. ß stays apart from
+// ss: no file system mixes them up, and Maße.pdf may lie beside Masse.pdf.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
+			least = min(least, next)
+		}
+		return least
+	}, norm.NFC.String(name))
+}
+
+func changed(disk string) error { return fmt.Errorf("%q: %w", disk, ErrChanged) }
+
+// cause takes the path out of a file system's error, for messages that name it
+// themselves.
+func cause(err error) error {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
+		return pe.Err
+	}
+	return err
+}

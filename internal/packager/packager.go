@@ -1,0 +1,115 @@
+package packager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+)
+
+// Sealed is a folder that was understood and packed.
+type Sealed struct {
+	ID       archive.ID
+	Chosen   bool // the sidecar named the clientUUID itself
+	Document archive.Document
+	Metadata []byte          // canonical: Document.Metadata()
+	Files    []archive.File  // what the ZIP holds, sorted by path
+	Junk     []string        // files that were ignored and go with the folder; paths as on disk
+	Others   []archive.File  // sidecar, manifest and marker, when they are not in the ZIP
+	Content  archive.Digest  // ContentDigest(Files)
+	Package  archive.Package // zero from Validate
+}
+
+// Build checks the folder at root and seals its files as a ZIP at zipPath, mode
+// 0600, replacing what is there. The ZIP is synced and was read back when Build
+// returns without an error; with an error nothing new lies at zipPath, unless the
+// error wraps durable.ErrSync.
+//
+// The error is a *Refusal for what is wrong with the folder itself, wraps
+// ErrChanged when somebody is still writing, and is the environment's otherwise.
+func Build(ctx context.Context, root *os.Root, rules Rules, zipPath string) (Sealed, error) {
+	d, err := prepare(ctx, root, rules)
+	if err != nil {
+		return Sealed{}, err
+	}
+	dir, err := durable.Open(filepath.Dir(zipPath), rules.Fault)
+	if err != nil {
+		return Sealed{}, fmt.Errorf("open spool: %w", err)
+	}
+	defer func() { dir.Close() }() // its directory was synced by Commit
+	part, err := dir.Create(filepath.Base(zipPath), 0o600)
+	if err != nil {
+		return Sealed{}, fmt.Errorf("create ZIP: %w", err)
+	}
+	defer part.Discard()
+	s, err := d.seal(ctx, part)
+	if err != nil {
+		return Sealed{}, err
+	}
+	if err := readBack(ctx, part, s.Package, s.Files); err != nil {
+		return Sealed{}, err
+	}
+	if err := part.Commit(); err != nil {
+		return Sealed{}, fmt.Errorf("finish ZIP: %w", err)
+	}
+	s.Package.Path = zipPath
+	return s, nil
+}
+
+// Validate checks a folder as Build would, to the size of the ZIP, and writes
+// nothing. Its errors are Build's.
+func Validate(ctx context.Context, root *os.Root, rules Rules) (Sealed, error) {
+	d, err := prepare(ctx, root, rules)
+	if err != nil {
+		return Sealed{}, err
+	}
+	s, err := d.seal(ctx, io.Discard)
+	s.Package = archive.Package{}
+	return s, err
+}
+
+// prepare reads the folder up to its files' content.
+func prepare(ctx context.Context, root *os.Root, rules Rules) (*folder, error) {
+	rules, err := rules.checked()
+	if err != nil {
+		return nil, err
+	}
+	d, err := openFolder(ctx, root, rules)
+	if err != nil {
+		return nil, err
+	}
+	if len(d.faults) == 0 {
+		return d, nil
+	}
+	return nil, d.verdict()
+}
+
+// seal packs the folder's files into w and derives everything from what was read.
+func (d *folder) seal(ctx context.Context, w io.Writer) (Sealed, error) {
+	files, pkg, err := pack(ctx, d.listing, w)
+	if errors.Is(err, errFull) {
+		d.faults = append(d.faults, d.tooLarge("Packed, the folder is more than "+megabytes(d.rules.MaxSize)))
+		return Sealed{}, d.verdict()
+	}
+	if err != nil {
+		return Sealed{}, err
+	}
+	for _, f := range slices.Concat(files, d.others) {
+		d.faults = append(d.faults, d.lists.differs(f)...)
+	}
+	if err := d.verdict(); err != nil {
+		return Sealed{}, err
+	}
+	s := Sealed{ID: d.form.id, Chosen: !d.form.id.IsZero(), Document: d.form.doc, Metadata: d.form.doc.Metadata(),
+		Files: files, Junk: d.junk, Others: d.others, Content: archive.ContentDigest(files), Package: pkg}
+	if !s.Chosen {
+		s.ID = archive.DeriveID(d.rules.Vault, s.Content, archive.Sum(s.Metadata))
+	}
+	return s, nil
+}

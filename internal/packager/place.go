@@ -1,0 +1,57 @@
+package packager
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// position returns the line and the column, in characters, of an offset of src.
+func position(src []byte, at int) (line, col int) {
+	begin := lineStart(src, at)
+	line = 1
+	for i := 0; i < begin; i++ {
+		if src[i] == '\n' || src[i] == '\r' && (i+1 == len(src) || src[i+1] != '\n') {
+			line++
+		}
+	}
+	return line, utf8.RuneCount(src[begin:at]) + 1
+}
+
+func lineStart(src []byte, at int) int {
+	return bytes.LastIndexAny(src[:at], "\r\n") + 1
+}
+
+// excerptAt returns the line around an offset and a caret below it.
+func excerptAt(src []byte, at int) string {
+	begin := lineStart(src, at)
+	end := len(src)
+	if i := bytes.IndexAny(src[at:], "\r\n"); i >= 0 {
+		end = at + i
+	}
+	line := func(b []byte) []rune {
+		return []rune(strings.Map(func(r rune) rune {
+			if r == '\t' {
+				return ' '
+			}
+			return r
+		}, strings.ToValidUTF8(string(b), "�")))
+	}
+	const enough = 200 // bytes of 40 characters and more, so that a half one is cut off below
+	before, after := line(src[max(begin, at-enough):at]), line(src[at:min(end, at+enough)])
+	for len(before) > 0 && before[0] == ' ' {
+		before = before[1:]
+	}
+	before, after = before[max(0, len(before)-40):], after[:min(len(after), 40)]
+	// A caret counts characters, so escapes of show must not move it.
+	clean := func(rs []rune) string {
+		return strings.Map(func(r rune) rune {
+			shown, n := utf8.DecodeRuneInString(show(string(r)))
+			if n < len(show(string(r))) {
+				return '?'
+			}
+			return shown
+		}, string(rs))
+	}
+	return clean(before) + clean(after) + "\n" + strings.Repeat(" ", len(before)) + "^\n"
+}

@@ -1,0 +1,146 @@
+package packager
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+)
+
+// ErrChanged says that the folder changed while it was read: let it settle and
+// read it again. It is wrapped with the name of what changed.
+var ErrChanged = errors.New("changed while it was read")
+
+// maxFaults bounds what one Refusal lists; the rest is counted by a last Fault.
+const maxFaults = 100
+
+// Fault is one thing wrong with the folder, in words for the person who dropped
+// it. Brief and the place hold no value of the sidecar; Text, Advice and Excerpt do.
+type Fault struct {
+	File      string // where: the sidecar, the manifest or the file itself; empty: the folder
+	Line, Col int    // from 1, Col in characters; 0: no place in the file
+	Field     string // the field, like additionalParameters[1].key; empty: none
+	Brief     string // a few words for a list, like "documentDate not understood"
+	Text      string // what is wrong: a sentence without its full stop
+	Advice    string // what to do about it; with its full stop when nothing is left to do then
+	Excerpt   string // the line, and a second one with a caret below the place
+}
+
+// Refusal is the document's own fault: everything that is wrong with the folder,
+// in the order in which a reader meets it. Faults is never empty.
+type Refusal struct {
+	Faults []Fault
+}
+
+// Error returns one line for logs. It holds no value of the sidecar.
+func (r *Refusal) Error() string {
+	f := r.Faults[0]
+	s := "folder refused: " + f.Brief
+	if f.Line > 0 {
+		s += fmt.Sprintf(" (%s, line %d, column %d)", show(f.File), f.Line, f.Col)
+	}
+	if n := len(r.Faults) - 1; n > 0 {
+		s += fmt.Sprintf("; %d more", n)
+	}
+	return s
+}
+
+// Brief returns a few words for a list of folders, like "amount not understood".
+func (r *Refusal) Brief() string {
+	s := r.Faults[0].Brief
+	if n := len(r.Faults) - 1; n > 0 {
+		s += fmt.Sprintf(", and %d more", n)
+	}
+	return s
+}
+
+// Text returns the whole message for the person who dropped the folder, in lines
+// that end with LF. It may hold values of the sidecar.
+func (r *Refusal) Text() string {
+	var b strings.Builder
+	if len(r.Faults) == 1 {
+		f := r.Faults[0]
+		advice, whole := strings.CutSuffix(f.Advice, ".")
+		if !whole {
+			advice += ", then move this whole folder back"
+		}
+		fmt.Fprintf(&b, "NOT ARCHIVED. %s. %s. Nothing was sent.\n", f.sentence(), advice)
+		excerpt(&b, f.Excerpt, "    ")
+		return b.String()
+	}
+	fmt.Fprintf(&b, "NOT ARCHIVED. %d things to put right. Nothing was sent.\n\n", len(r.Faults))
+	for i, f := range r.Faults {
+		fmt.Fprintf(&b, "%2d. %s. %s.\n", i+1, f.sentence(), strings.TrimSuffix(f.Advice, "."))
+		excerpt(&b, f.Excerpt, "        ")
+	}
+	b.WriteString("\nPut all of this right, then move this whole folder back.\n")
+	return b.String()
+}
+
+func excerpt(b *strings.Builder, text, indent string) {
+	for line := range strings.Lines(text) {
+		b.WriteString(indent + strings.TrimRight(line, "\n") + "\n")
+	}
+}
+
+// sentence says where and what, as in: metadata.json, line 9, "amount": "1,5" is ambiguous.
+func (f Fault) sentence() string {
+	switch {
+	case f.File == "":
+		return f.Text
+	case f.Line > 0 && f.Field == "":
+		return fmt.Sprintf("%s is unreadable at line %d, column %d: %s", show(f.File), f.Line, f.Col, f.Text)
+	}
+	s := show(f.File)
+	if f.Line > 0 {
+		s += fmt.Sprintf(", line %d", f.Line)
+	}
+	if f.Field != "" {
+		s += ", " + place(f.Field)
+	}
+	if strings.HasPrefix(f.Text, "is ") || strings.HasPrefix(f.Text, "has ") || strings.HasPrefix(f.Text, "stands ") {
+		return s + " " + f.Text
+	}
+	return s + ": " + f.Text
+}
+
+// place quotes the name of a field but not what leads further into it.
+func place(field string) string {
+	name := top(field)
+	return `"` + show(name) + `"` + show(field[len(name):])
+}
+
+// show makes foreign text fit for a line: nothing that moves the cursor, turns
+// the writing direction or is no text at all, and no more than 80 characters.
+func show(s string) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n++; n > 80 {
+			b.WriteRune('…')
+			break
+		}
+		switch {
+		case r == unicode.ReplacementChar || unicode.Is(unicode.Cf, r):
+			b.WriteRune('�')
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		}
+	}
+	return b.String()
+}
+
+// refuse returns the Refusal of faults, or nil when there are none.
+func refuse(faults []Fault) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	if n := len(faults) - maxFaults; n > 0 {
+		faults = append(faults[:maxFaults:maxFaults], Fault{
+			Brief: "many faults", Text: fmt.Sprintf("There are %d more of such faults", n),
+			Advice: "Put right those above first"})
+	}
+	return &Refusal{Faults: faults}
+}

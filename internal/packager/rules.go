@@ -1,0 +1,93 @@
+package packager
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+)
+
+// Rules is what a drop asks of its folders. The zero values of Sidecar, Complete,
+// MaxSize and Compression stand for metadata.json, quiet, archive.MaxPackage and
+// default.
+type Rules struct {
+	Vault    archive.VaultID
+	Sidecar  string // name, compared without case
+	Complete string // quiet | list (everything named, by `files` or the manifest) | marker
+
+	// Defaults fill fields that a sidecar leaves out or empty. Require names, by
+	// field, the values of which the document must have one (text or a list of
+	// texts; for a list of ids one of them must be among the document's). Values
+	// are string, json.Number, integers, []string or []any of these.
+	Defaults, Require map[string]any
+
+	IncludeSidecar bool
+	MaxSize        int64  // bytes of the ZIP
+	Compression    string // fast | default | max
+
+	// Open opens a regular file without following links and without blocking;
+	// nil is durable.OpenRegular.
+	Open func(root *os.Root, path string) (*os.File, fs.FileInfo, error)
+	// Fault stands between the ZIP and its directory in tests; nil just does.
+	Fault durable.Fault
+}
+
+// Check returns what is wrong with the rules themselves, for a configuration's
+// check: faults of Defaults and Require name the field as "defaults.amount".
+func (r Rules) Check() []archive.Fault {
+	r = r.filled()
+	var faults []archive.Fault
+	add := func(field, format string, a ...any) {
+		faults = append(faults, archive.Fault{Field: field, Text: fmt.Sprintf(format, a...)})
+	}
+	if r.Vault == "" {
+		add("vault", "is missing")
+	}
+	taken := isJunk(r.Sidecar, true) || isTemporary(r.Sidecar) || strings.EqualFold(r.Sidecar, manifestName) || strings.EqualFold(r.Sidecar, markerName)
+	if taken || strings.ContainsAny(r.Sidecar, "/\\\x00") || r.Sidecar == "." || r.Sidecar == ".." {
+		add("sidecar", "%q cannot be the name of a sidecar; write metadata.json", r.Sidecar)
+	}
+	if !slices.Contains([]string{"quiet", "list", "marker"}, r.Complete) {
+		add("complete", "%q is not known; write quiet, list or marker", r.Complete)
+	}
+	if r.MaxSize < 0 || r.MaxSize > archive.MaxPackage {
+		add("max_size", "is %d bytes; the service takes 1 to %d", r.MaxSize, archive.MaxPackage)
+	}
+	if _, ok := levels[r.Compression]; !ok {
+		add("compression", "%q is not known; write fast, default or max", r.Compression)
+	}
+	_, bad := fromConfig(r.Defaults, "defaults")
+	faults = append(faults, bad...)
+	return append(faults, r.checkRequire()...)
+}
+
+func (r Rules) filled() Rules {
+	or := func(s *string, def string) {
+		if *s == "" {
+			*s = def
+		}
+	}
+	or(&r.Sidecar, "metadata.json")
+	or(&r.Complete, "quiet")
+	or(&r.Compression, "default")
+	if r.MaxSize == 0 {
+		r.MaxSize = archive.MaxPackage
+	}
+	if r.Open == nil {
+		r.Open = durable.OpenRegular
+	}
+	return r
+}
+
+// checked returns the rules with their defaults, or an error that is nobody's
+// refusal: the configuration is wrong.
+func (r Rules) checked() (Rules, error) {
+	if faults := r.Check(); len(faults) > 0 {
+		return r, fmt.Errorf("use packaging rules: %s %s", faults[0].Field, faults[0].Text)
+	}
+	return r.filled(), nil
+}

@@ -1,0 +1,134 @@
+package packager
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+var (
+	dateOnly  = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
+	inUTC     = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?Z$`)
+	withTime  = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})[Tt ]\d{2}:\d{2}(:\d{2}([.,]\d+)?)?\s*([zZ]|[+-]\d{2}:?\d{2})?$`)
+	germanDay = regexp.MustCompile(`^(\d{1,2})\.(\d{1,2})\.(\d{4})$`)
+	compact   = regexp.MustCompile(`^(\d{4})(\d{2})(\d{2})$`)
+)
+
+// date takes a day, which becomes its first instant in UTC, or an instant in UTC,
+// which stays as it was written. Nothing is ever shifted to another zone.
+func (f *form) date(field string, v value, to *string) {
+	var s string
+	if v.kind == number {
+		f.refuseDate(field, v, v.text)
+		return
+	}
+	if !f.text(field, v, &s) || s == "" {
+		return
+	}
+	full := s
+	if dateOnly.MatchString(s) {
+		full = s + "T00:00:00Z"
+	}
+	if !inUTC.MatchString(full) {
+		f.refuseDate(field, v, s)
+		return
+	}
+	t, err := time.Parse(time.RFC3339, full)
+	if err != nil {
+		f.fault(v.at, field, field+" not understood", show(s)+" is not a valid date: there is no such day or time", "Write the date of issue, like 2026-10-31")
+		return
+	}
+	if t.Year() < 1900 || t.Year() > 2199 {
+		f.fault(v.at, field, field+" not understood", fmt.Sprintf("%s is not a likely date: the year is %d", show(s), t.Year()), "Write the date of issue, like 2026-10-31")
+		return
+	}
+	*to = full
+}
+
+// refuseDate says how the day that was probably meant would be written.
+func (f *form) refuseDate(field string, v value, s string) {
+	said, advice := show(s)+" is not a valid date", "Write the date of issue as year-month-day, like 2026-10-31"
+	day := ""
+	if m := germanDay.FindStringSubmatch(s); m != nil {
+		day = fmt.Sprintf("%s-%02s-%02s", m[3], m[2], m[1])
+	} else if m := compact.FindStringSubmatch(s); m != nil {
+		day = m[1] + "-" + m[2] + "-" + m[3]
+	} else if m := withTime.FindStringSubmatch(s); m != nil {
+		day = m[1]
+		switch {
+		case m[4] == "":
+			said = show(s) + " does not say its time zone"
+		case strings.EqualFold(m[4], "Z"):
+			said = show(s) + " is not written as a date and time must be, like 2026-10-31T14:30:00Z"
+		default:
+			said = show(s) + " is not in UTC, and is not converted because that could change the day"
+		}
+	}
+	if _, err := time.Parse(time.DateOnly, day); err == nil {
+		advice = "Write " + day
+		if v.kind == number {
+			advice = fmt.Sprintf("Write %q in quotes", day)
+		}
+	}
+	f.fault(v.at, field, field+" not understood", said, advice)
+}
+
+// amount takes a JSON number without an exponent, digit for digit.
+func (f *form) amount(field string, v value, to *archive.Decimal) {
+	switch v.kind {
+	case text:
+		if v.text != "" {
+			f.quotedAmount(field, v)
+		}
+		return
+	case number:
+	default:
+		f.wrongKind(field, v, "a number", "Write it like 1234.56, without quotes")
+		return
+	}
+	d, err := archive.ParseDecimal(v.text)
+	switch {
+	case err == nil:
+		*to = d
+	case strings.ContainsAny(v.text, "eE"):
+		f.fault(v.at, field, "amount not understood", show(v.text)+" has an exponent", "Write all its digits, like 1234.56")
+	default:
+		f.fault(v.at, field, "amount not understood", fmt.Sprintf("has %d characters; an amount has at most %d", len(v.text), archive.MaxAmountDigit), "Write it like 1234.56")
+	}
+}
+
+var (
+	pointDecimal = regexp.MustCompile(`^-?(\d{1,3}(,\d{3})+|\d+)(\.\d+)?$`)
+	commaDecimal = regexp.MustCompile(`^-?(\d{1,3}([. ']\d{3})+|\d+)(,\d+)?$`)
+)
+
+// quotedAmount says which number the quoted text probably means, if only one.
+func (f *form) quotedAmount(field string, v value) {
+	s := strings.Join(strings.Fields(strings.ReplaceAll(v.text, "\u00a0", " ")), " ")
+	s = strings.TrimSpace(strings.Trim(s, "€$"))
+	var read []string
+	if _, err := archive.ParseDecimal(s); err == nil {
+		read = append(read, s)
+	} else if pointDecimal.MatchString(s) {
+		read = append(read, strings.ReplaceAll(s, ",", ""))
+	}
+	if commaDecimal.MatchString(s) {
+		n := strings.NewReplacer(".", "", " ", "", "'", "", ",", ".").Replace(s)
+		if len(read) == 0 || read[0] != n {
+			read = append(read, n)
+		}
+	}
+	said, advice := "is ambiguous", "Write the number alone, without quotes, like 1234.56"
+	switch {
+	case len(read) == 2:
+		advice = fmt.Sprintf("Write %s or %s, whichever is meant, without quotes", read[0], read[1])
+	case len(read) == 1 && read[0] == s:
+		said, advice = "is in quotes", fmt.Sprintf("Write %s without quotes", s)
+	case len(read) == 1:
+		advice = fmt.Sprintf("Write %s without quotes", read[0])
+	}
+	f.fault(v.at, field, "amount not understood", fmt.Sprintf(`"%s" %s`, show(v.text), said), advice)
+}

@@ -1,0 +1,96 @@
+package proof
+
+import (
+	"iter"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// entries holds the stored entries against the folded lines and what was seen.
+func (f *fold) entries(entries iter.Seq[ledger.Entry], seen Seen) {
+	svc := newService(seen.Registrations)
+	var dsk *disk
+	if seen.Disk != nil {
+		d := newDisk(*seen.Disk)
+		dsk = &d
+	}
+	for e := range entries {
+		f.Entries++
+		f.entry(e)
+		f.list(e)
+		svc.entry(e, f)
+		if dsk != nil {
+			dsk.entry(e, f)
+		}
+	}
+	for key, it := range f.items {
+		if !it.stored {
+			f.find("I1", key, "the journal knows it as %s, but there is no entry", it.state)
+		}
+	}
+	svc.finish(seen.Registrations, f)
+	if dsk != nil {
+		dsk.finish(f)
+	}
+}
+
+// entry compares one entry with its folded lines.
+func (f *fold) entry(e ledger.Entry) {
+	it, ok := f.items[e.Key]
+	switch {
+	case !ok:
+		f.find("I1", e.Key, "there is an entry, but no line of the journal")
+		return
+	case it.stored:
+		f.find("I1", e.Key, "there is more than one entry")
+	}
+	it.stored = true
+	f.items[e.Key] = it
+	if e.Rev != it.rev {
+		f.find("I5", e.Key, "the entry is at revision %d, its last line at %d", e.Rev, it.rev)
+	}
+	if e.State != it.state || e.Source != it.source {
+		f.find("I12", e.Key, "the entry is %s/%s, its last line says %s/%s", e.State, e.Source, it.state, it.source)
+	}
+	if e.ID != it.id {
+		f.find("I12", e.Key, "the entry's clientUUID is not that of its last line")
+	}
+	if e.Double != it.flags.double || e.InDoubt != it.flags.inDoubt {
+		f.find("I12", e.Key, "the entry's flags are not those of its last line")
+	}
+	if e.Posts != it.posts || e.Answers != it.answers {
+		f.find("I9", e.Key, "the entry counts %d POSTs and %d answers, its lines %d and %d", e.Posts, e.Answers, it.posts, it.answers)
+	}
+	f.numbers(e, it)
+}
+
+// numbers compares the entry's registrations with those its lines bound to it.
+func (f *fold) numbers(e ledger.Entry, it item) {
+	if len(e.Registrations) != int(it.tickets) {
+		f.find("I8", e.Key, "the entry holds %d registrations, its lines %d", len(e.Registrations), it.tickets)
+	}
+	for _, r := range e.Registrations {
+		if b, ok := f.bums[short(r.Ticket.Remote)]; !ok || b.key != e.Key {
+			f.find("I8", e.Key, "no line gave registration %s to it", r.Ticket.Remote)
+		}
+	}
+	if e.State == ledger.Archived && (e.Archived == "" || short(e.Archived) != it.success) {
+		f.find("I12", e.Key, "archived as %q, which no line calls successful first", e.Archived)
+	}
+}
+
+// list notes what cannot be guaranteed about one entry.
+func (f *fold) list(e ledger.Entry) {
+	for _, r := range e.Orphans() {
+		f.Orphans = append(f.Orphans, Orphan{e.Key, r})
+	}
+	for _, c := range []struct {
+		is  bool
+		in_ *[]archive.Key
+	}{{e.State == ledger.Unclear, &f.Unclear}, {e.Double, &f.Double}, {e.InDoubt, &f.InDoubt}} {
+		if c.is {
+			*c.in_ = append(*c.in_, e.Key)
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package proof
+
+import (
+	"crypto/sha256"
+	"iter"
+	"path"
+	"slices"
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// item is what the lines of one key say, folded: what is known after the last.
+type item struct {
+	rev            uint32
+	state          ledger.State
+	source         ledger.Source
+	posts, answers uint16
+	tickets        uint16 // lines that bound a registration to it
+	intent         bool   // the last act was announced and has no outcome yet
+	stored         bool   // an entry with this key was seen
+	flags          flags
+	id             archive.ID
+	success        number // the registration of which the service said it was successful
+}
+
+// number is a registration's number, shortened so that a million fit in memory.
+type number [16]byte
+
+func short(r archive.RemoteID) number {
+	h := sha256.Sum256([]byte(r))
+	return number(h[:16])
+}
+
+// bound is to whom a registration was given.
+type bound struct {
+	key archive.Key
+	id  archive.ID
+}
+
+// step is a pair of places between which an event may lead.
+type step struct {
+	event, word  string
+	from, to     ledger.State
+	source, then ledger.Source
+}
+
+// fold is the state of one check.
+type fold struct {
+	Report
+	arrows map[step]bool
+	words  map[string]bool // events that lead anywhere
+	items  map[archive.Key]item
+	bums   map[number]bound
+	lost   map[archive.ID]int64 // POSTs without an answer
+}
+
+func newFold() *fold {
+	f := &fold{
+		arrows: map[step]bool{}, words: map[string]bool{}, items: map[archive.Key]item{},
+		bums: map[number]bound{}, lost: map[archive.ID]int64{},
+	}
+	for _, a := range ledger.Arrows() {
+		word := ""
+		if a.Event == (ledger.StatusSeen{}).Word() {
+			word = a.Word.String()
+		}
+		f.arrows[step{a.Event, word, a.From, a.To, a.Source, a.Then}] = true
+		f.words[a.Event] = true
+	}
+	return f
+}
+
+// Check holds one consistent snapshot of a ledger to its promises. The entries may
+// come in any order, each once. Where reading fails in the middle, the caller's
+// iterators stop early and the caller must throw the report away.
+func Check(j Journal, entries iter.Seq[ledger.Entry], seen Seen) Report {
+	f := newFold()
+	f.journal(j)
+	f.entries(entries, seen)
+	if j.Balance != nil && *j.Balance != f.Balance {
+		f.find("I12", archive.Key{}, "the ledger's balance differs from a recount of the journal: %v", f.Balance)
+	}
+	if !f.Balance.Agrees() {
+		f.find("I1", archive.Key{}, "the balance does not agree: %v", f.Balance)
+	}
+	for _, it := range f.items {
+		f.LostPosts += uint64(it.posts - it.answers)
+	}
+	return f.Report
+}
+
+// journal walks the lines: chain, numbers, and each key's history.
+func (f *fold) journal(j Journal) {
+	for n, stored := range j.Lines {
+		f.Lines++
+		f.Head = f.Head.Next(stored)
+		if n != f.Lines {
+			f.find("I14", archive.Key{}, "line %d stands where line %d belongs", n, f.Lines)
+		}
+		l, err := ledger.ParseLine(stored)
+		switch {
+		case err != nil:
+			f.find("I14", archive.Key{}, "line %d cannot be read", n)
+		case l.N != n:
+			f.find("I14", archive.Key{}, "line %d calls itself %d", n, l.N)
+		case f.Lines == 1:
+			if l.Event != "created" || l.Key != "" || l.Ledger == "" {
+				f.find("I14", archive.Key{}, "the first line does not say which ledger it opens")
+			}
+		default:
+			f.line(l)
+		}
+	}
+	if f.Head != j.Head {
+		f.find("I14", archive.Key{}, "the chain ends at line %d with %s, the head says line %d with %s", f.Head.N, f.Head.Hash, j.Head.N, j.Head.Hash)
+	}
+}
+
+// line folds one line into its key.
+func (f *fold) line(l ledger.Line) {
+	key, err := archive.ParseKey(l.Key)
+	to, err2 := ledger.ParseState(l.State)
+	then, err3 := ledger.ParseSource(l.Source)
+	switch {
+	case !f.words[l.Event]:
+		f.find("I14", key, "line %d tells of %q, which is no event", l.N, l.Event)
+		return
+	case err != nil || err2 != nil || err3 != nil:
+		f.find("I14", key, "line %d names no key, state or source", l.N)
+		return
+	}
+	it := f.items[key]
+	if l.Rev != it.rev+1 {
+		f.find("I5", key, "line %d is revision %d after revision %d", l.N, l.Rev, it.rev)
+	}
+	if !f.leads(it, l, to, then) {
+		f.find(blame(l.Event, it.state, to), key, "line %d: %s leads from %s/%s to %s/%s", l.N, said(l), it.state, it.source, to, then)
+	}
+	was := it.id
+	it.rev = l.Rev
+	if l.ID != "" {
+		it.id, _ = archive.ParseID(l.ID)
+	}
+	f.remote(key, &it, l, was)
+	f.status(key, &it, l, to)
+	it.flag(f, key, l)
+	f.Balance.Count(it.state, to)
+	it.state, it.source = to, then
+	f.items[key] = it
+}
+
+// leads reports whether an arrow goes from where the item is to where the line says.
+func (f *fold) leads(it item, l ledger.Line, to ledger.State, then ledger.Source) bool {
+	s := step{event: l.Event, word: l.Word, from: it.state, to: to}
+	if it.source == then && f.arrows[s] {
+		return true
+	}
+	s.source, s.then = it.source, then
+	return f.arrows[s]
+}
+
+// blame names the promise that a missing arrow breaks.
+func blame(event string, from, to ledger.State) string {
+	switch {
+	case from.Final() && to != from:
+		return "I13"
+	case strings.HasPrefix(event, "dispose") || event == (ledger.Disposed{}).Word():
+		return "I3"
+	case outcomes[event]:
+		return "I11"
+	case to == ledger.Uploaded || to == ledger.Archived:
+		return "I12"
+	}
+	return "I1"
+}
+
+func said(l ledger.Line) string {
+	if l.Word == "" {
+		return l.Event
+	}
+	return l.Event + " " + l.Word
+}
+
+// outcomes end an announced act; without the announcement nobody may have acted.
+var outcomes = map[string]bool{
+	ledger.RegisterUnanswered{}.Word(): true, ledger.RegisterNotTaken{}.Word(): true, ledger.BatchRefused{}.Word(): true,
+	ledger.RegisterRefused{}.Word(): true, ledger.CrossWired{}.Word(): true, ledger.GotTicket{}.Word(): true,
+	ledger.UploadNotSent{}.Word(): true, ledger.UploadUnanswered{}.Word(): true, ledger.UploadRefused{}.Word(): true,
+	ledger.UploadAccepted{}.Word(): true, ledger.Placed{}.Word(): true, ledger.Disposed{}.Word(): true,
+}
+
+// intents announce an act.
+var intents = map[string]bool{
+	ledger.RegisterIntended{}.Word(): true, ledger.UploadIntended{}.Word(): true,
+	ledger.PlaceIntended{}.Word(): true, ledger.DisposeIntended{}.Word(): true,
+}
+
+// remote follows the acts toward the service: intents, outcomes, numbers.
+func (f *fold) remote(key archive.Key, it *item, l ledger.Line, was archive.ID) {
+	switch {
+	case intents[l.Event]:
+		it.intent = true
+	case outcomes[l.Event] && !it.intent:
+		f.find("I11", key, "line %d: %s without an intent before it", l.N, l.Event)
+	case outcomes[l.Event]:
+		it.intent = false
+	}
+	switch l.Event {
+	case ledger.RegisterIntended{}.Word():
+		it.posts++
+		f.lost[it.id]++
+	case ledger.RegisterNotTaken{}.Word(), ledger.BatchRefused{}.Word(), ledger.RegisterRefused{}.Word(), ledger.GotTicket{}.Word():
+		it.answers++
+		if f.lost[was]--; f.lost[was] == 0 {
+			delete(f.lost, was)
+		}
+	}
+	if l.Event != (ledger.GotTicket{}).Word() {
+		return
+	}
+	it.tickets++
+	b, ok := f.bums[short(archive.RemoteID(l.Remote))]
+	if ok && (b.key != key || b.id != it.id) {
+		f.find("I8", key, "line %d binds registration %s, which belongs to %s as clientUUID %s", l.N, l.Remote, b.key, b.id)
+		return
+	}
+	f.bums[short(archive.RemoteID(l.Remote))] = bound{key, it.id}
+}
+
+// status follows the service's words, and that archived comes of its success alone.
+func (f *fold) status(key archive.Key, it *item, l ledger.Line, to ledger.State) {
+	if l.Remote != "" {
+		if b, ok := f.bums[short(archive.RemoteID(l.Remote))]; !ok || b.key != key {
+			f.find("I8", key, "line %d is about registration %s, which was never given to it", l.N, l.Remote)
+		}
+	}
+	if l.Event == (ledger.StatusSeen{}).Word() && l.Word == archive.Successful.String() && it.success == (number{}) {
+		it.success = short(archive.RemoteID(l.Remote))
+	}
+	if to == ledger.Archived && it.success == (number{}) {
+		f.find("I12", key, "line %d: archived without the service's success", l.N)
+		it.success = number{1} // said once
+	}
+}
+
+// claimedName returns the folder's name where p lies in the claimed area.
+func claimedName(p string) (string, bool) {
+	ok, _ := path.Match(".vaultd/claimed/*/*", p)
+	return path.Base(p), ok
+}
+
+// flags are the words of a line's flags that never go away again.
+type flags struct{ inDoubt, double bool }
+
+func (it *item) flag(f *fold, key archive.Key, l ledger.Line) {
+	now := parseFlags(l.Flags)
+	if it.flags.inDoubt && !now.inDoubt || it.flags.double && !now.double {
+		f.find("I13", key, "line %d takes back the flags of the line before", l.N)
+	}
+	it.flags = now
+}
+
+func parseFlags(s string) flags {
+	words := strings.Fields(s)
+	return flags{inDoubt: slices.Contains(words, "in-doubt"), double: slices.Contains(words, "double")}
+}

@@ -1,0 +1,125 @@
+package proof
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// receiptFormat names the shape of a receipt; it changes only with the shape.
+const receiptFormat = "vaultd-receipt-1"
+
+// ErrNotArchived says that there is nothing to give a receipt for.
+var ErrNotArchived = errors.New("not archived")
+
+// Receipt is the evidence that is written beside an archived source. It says what
+// was archived, under which numbers, and the service's own words of success. The
+// fields stand in this order for ever; new ones are added at the end.
+type Receipt struct {
+	Format      string           `json:"format"`
+	Environment string           `json:"environment"` // test or production; a test's is no evidence
+	Key         string           `json:"key"`
+	ClientUUID  string           `json:"clientUUID"`
+	BumID       archive.RemoteID `json:"bumId"`
+	Vault       archive.VaultID  `json:"vault"`
+	DocumentID  string           `json:"documentId"`
+	Files       []ReceiptFile    `json:"files"`
+	ZIP         ReceiptZIP       `json:"zip"`
+	Seen        string           `json:"seenAt"` // times are RFC 3339 in UTC
+	Registered  string           `json:"registeredAt,omitempty"`
+	Uploaded    string           `json:"uploadedAt,omitempty"`
+	Archived    string           `json:"archivedAt"`       // the service's own time
+	Record      string           `json:"record"`           // the service's answer as it came
+	Double      bool             `json:"double,omitempty"` // another registration may hold the same content
+	Journal     *ReceiptLine     `json:"journal,omitempty"`
+}
+
+// ReceiptFile is one file of the invoice.
+type ReceiptFile struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"` // bytes
+	SHA256 string `json:"sha256"`
+}
+
+// ReceiptZIP is the package as it was sent.
+type ReceiptZIP struct {
+	Size   int64  `json:"size"` // bytes
+	SHA256 string `json:"sha256"`
+}
+
+// ReceiptLine names the journal's head once the success was written to it.
+type ReceiptLine struct {
+	N    uint64 `json:"line"`
+	Hash string `json:"hash"` // of all lines up to this one
+}
+
+// NewReceipt returns the receipt of an archived entry and its document; head may be
+// nil. Its error wraps ErrNotArchived where the service's success is missing.
+func NewReceipt(environment string, e ledger.Entry, d ledger.Document, head *ledger.Head) (Receipt, error) {
+	if e.State != ledger.Archived || e.Archived == "" {
+		return Receipt{}, fmt.Errorf("make receipt of %s: %w", e.Key, ErrNotArchived)
+	}
+	var meta struct {
+		Number string `json:"documentId"`
+	}
+	if err := json.Unmarshal(d.Metadata, &meta); err != nil {
+		return Receipt{}, fmt.Errorf("make receipt of %s: read its metadata: %w", e.Key, err)
+	}
+	r := Receipt{
+		Format: receiptFormat, Environment: environment,
+		Key: e.Key.String(), ClientUUID: identity(e).String(), BumID: e.Archived, Vault: e.Vault, DocumentID: meta.Number,
+		Files: []ReceiptFile{}, ZIP: ReceiptZIP{e.Package.Size, e.Package.SHA256.String()},
+		Seen: utc(e.SeenAt), Registered: utc(e.RegisteredAt), Uploaded: utc(e.UploadedAt), Archived: utc(e.ArchivedAt),
+		Record: text(e.Record), Double: e.Double,
+	}
+	for _, f := range d.Files {
+		r.Files = append(r.Files, ReceiptFile{f.Path, f.Size, f.SHA256.String()})
+	}
+	if head != nil {
+		r.Journal = &ReceiptLine{head.N, head.Hash.String()}
+	}
+	return r, nil
+}
+
+// identity returns the clientUUID under which the registration that succeeded was
+// made: an earlier generation's where that one came through late.
+func identity(e ledger.Entry) archive.ID {
+	for _, r := range e.Registrations {
+		if r.Ticket.Remote == e.Archived && r.Generation < e.Generation {
+			if r.Generation == 0 {
+				return e.Base
+			}
+			return e.Base.Generation(int(r.Generation))
+		}
+	}
+	return e.ID
+}
+
+// Encode returns the receipt as an indented JSON object with a line feed.
+func (r Receipt) Encode() []byte {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		panic(fmt.Sprintf("encode receipt %s: %v", r.Key, err)) // strings and numbers always encode
+	}
+	return append(b, '\n')
+}
+
+func utc(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// text keeps a record that is no valid UTF-8 readable and exact: as a Go string.
+func text(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	return fmt.Sprintf("%+q", b)
+}

@@ -1,0 +1,71 @@
+package proof
+
+import (
+	"fmt"
+	"iter"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Journal is one consistent snapshot of a journal and of what the ledger says
+// about it.
+type Journal struct {
+	Lines   iter.Seq2[uint64, []byte] // number and stored bytes, in the order of the journal
+	Head    ledger.Head               // as the ledger, or better somebody else, keeps it
+	Balance *ledger.Balance           // as the ledger counts it; nil: not given
+}
+
+// Finding is one broken promise.
+type Finding struct {
+	Promise string      // "I1" to "I29"
+	Key     archive.Key // zero: it concerns no single entry
+	Text    string      // one sentence; holds no name, amount or address
+}
+
+// String returns the finding on one line.
+func (f Finding) String() string {
+	if f.Key.IsZero() {
+		return f.Promise + ": " + f.Text
+	}
+	return fmt.Sprintf("%s %s: %s", f.Promise, f.Key, f.Text)
+}
+
+// Orphan is a registration that never got content.
+type Orphan struct {
+	Key    archive.Key
+	Remote archive.RemoteID
+}
+
+// maxFindings bounds the list: a broken chain would otherwise find a fault in
+// every line.
+const maxFindings = 1000
+
+// Report is what a check found. No findings and no omitted ones: every promise that
+// can be checked with what was given holds.
+type Report struct {
+	Lines   uint64         // of the journal
+	Entries uint64         // that are stored
+	Head    ledger.Head    // as recomputed from the lines
+	Balance ledger.Balance // as recounted from the lines
+
+	Findings []Finding // at most a thousand
+	Omitted  uint64    // findings beyond those
+
+	LostPosts uint64        // POSTs without an answer: at most so many registrations are unknown to the ledger
+	Orphans   []Orphan      // known registrations without content
+	Unclear   []archive.Key // bytes may be stored, nobody knows
+	Double    []archive.Key // more than one registration may hold archivable content
+	InDoubt   []archive.Key // closed by a person though content is possible
+}
+
+// OK reports whether nothing was found.
+func (r Report) OK() bool { return len(r.Findings) == 0 && r.Omitted == 0 }
+
+func (r *Report) find(promise string, key archive.Key, format string, a ...any) {
+	if len(r.Findings) >= maxFindings {
+		r.Omitted++
+		return
+	}
+	r.Findings = append(r.Findings, Finding{promise, key, fmt.Sprintf(format, a...)})
+}

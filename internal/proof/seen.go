@@ -1,0 +1,207 @@
+package proof
+
+import (
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Seen is what was watched from outside the ledger; every field may be left empty,
+// and the rules that need it are then not checked.
+type Seen struct {
+	Registrations []Registration // every one the service ever made
+	Disk          *Disk          // nil: nobody looked
+}
+
+// Registration is one registration as the service has it.
+type Registration struct {
+	ID       archive.ID
+	Remote   archive.RemoteID
+	Metadata archive.Digest // of the document's object as it was posted
+	Stored   bool           // content came, whatever became of it
+	SHA256   archive.Digest // of the content, where stored
+	Size     int64          // bytes of it
+	Archived bool           // the service says ArchivingSuccessful
+	Failed   bool           // the service says ArchivingFailed: it will never be archived
+}
+
+// Disk is what people dropped and where everything lies now.
+type Disk struct {
+	Dropped []Folder // one for each time a folder was dropped, or moved back
+	Lying   []Folder // one for each folder that is found
+}
+
+// Folder is a folder in one drop. For one that lies somewhere, Path is relative to
+// the drop ("Huber 88", ".vaultd/claimed/<key>/Huber 88", "_rejected/Huber 88"), or
+// absolute once moved out; for one that was dropped it is the name alone.
+type Folder struct{ Drop, Path string }
+
+// claimedPath returns where the claimed source of e lies in its drop.
+func claimedPath(e ledger.Entry) string { return ".vaultd/claimed/" + e.Key.String() + "/" + e.Folder }
+
+// service checks the entries against the registrations that the service has.
+type service struct {
+	byID  map[archive.ID][]Registration
+	multi map[archive.ID]bool // more than one archivable content, no flag found yet
+	known map[archive.ID]bool // some entry has this identity
+}
+
+func newService(rs []Registration) service {
+	s := service{map[archive.ID][]Registration{}, map[archive.ID]bool{}, map[archive.ID]bool{}}
+	for _, r := range rs {
+		s.byID[r.ID] = append(s.byID[r.ID], r)
+	}
+	for id, rs := range s.byID {
+		if contents(rs) > 1 {
+			s.multi[id] = true
+		}
+	}
+	return s
+}
+
+// contents counts the registrations whose content is archived or may yet be.
+func contents(rs []Registration) int {
+	n := 0
+	for _, r := range rs {
+		if r.Stored && !r.Failed || r.Archived {
+			n++
+		}
+	}
+	return n
+}
+
+// entry checks one entry against its registrations: those of all its generations
+// that the journal bound to it or to nobody.
+func (s service) entry(e ledger.Entry, f *fold) {
+	var mine []Registration
+	for g := 0; g <= int(e.Generation) && !e.ID.IsZero(); g++ {
+		id := e.ID
+		if g < int(e.Generation) {
+			id = e.Base
+			if g > 0 {
+				id = e.Base.Generation(g)
+			}
+		}
+		s.known[id] = true
+		if e.Double {
+			delete(s.multi, id)
+		}
+		for _, r := range s.byID[id] {
+			if b, ok := f.bums[short(r.Remote)]; !ok || b.key == e.Key {
+				mine = append(mine, r)
+			}
+		}
+	}
+	if contents(mine) > 1 && !e.Double {
+		f.find("I2", e.Key, "%d registrations hold archivable content and the entry does not say so", contents(mine))
+		for _, r := range mine {
+			delete(s.multi, r.ID) // said once
+		}
+	}
+	s.content(e, mine, f)
+}
+
+// content checks what the service stores for e, and its success.
+func (s service) content(e ledger.Entry, mine []Registration, f *fold) {
+	success := len(s.byID) == 0 || e.State != ledger.Archived
+	for _, r := range mine {
+		if r.Stored && (r.SHA256 != e.Package.SHA256 || r.Size != e.Package.Size) {
+			f.find("I4", e.Key, "registration %s holds %d bytes that are not the recorded package of %d bytes", r.Remote, r.Size, e.Package.Size)
+		}
+		if r.Archived && e.State == ledger.Rejected && !e.InDoubt && !e.Contradicted && e.AtRest() {
+			f.find("I12", e.Key, "rejected as certainly absent, but registration %s is archived", r.Remote)
+		}
+		success = success || r.Archived && r.Remote == e.Archived
+	}
+	if !success {
+		f.find("I12", e.Key, "archived, but the service has no success for registration %s", e.Archived)
+	}
+}
+
+// finish checks what concerns the service as a whole.
+func (s service) finish(rs []Registration, f *fold) {
+	for id := range s.multi {
+		f.find("I2", archive.Key{}, "clientUUID %s has more than one archivable content and no entry says so", id)
+	}
+	unknown := map[archive.ID]int64{}
+	frozen := map[archive.ID]archive.Digest{}
+	for _, r := range rs {
+		if !s.known[r.ID] {
+			f.find("I9", archive.Key{}, "registration %s has a clientUUID that no entry ever had", r.Remote)
+		}
+		if b, ok := f.bums[short(r.Remote)]; !ok {
+			unknown[r.ID]++
+		} else if b.id != r.ID {
+			f.find("I8", b.key, "registration %s belongs to another clientUUID at the service", r.Remote)
+		}
+		if m, ok := frozen[r.ID]; ok && m != r.Metadata {
+			f.find("I10", archive.Key{}, "clientUUID %s was registered with different metadata", r.ID)
+		}
+		frozen[r.ID] = r.Metadata
+	}
+	for id, n := range unknown {
+		if n > f.lost[id] {
+			f.find("I9", archive.Key{}, "clientUUID %s has %d registrations that the ledger does not know; %d were possible", id, n, f.lost[id])
+		}
+	}
+}
+
+// disk checks where the sources lie.
+type disk struct {
+	dropped map[Folder]int
+	lying   map[Folder]bool
+	taken   map[Folder]int // entries by the name they were dropped under
+}
+
+func newDisk(d Disk) disk {
+	k := disk{map[Folder]int{}, map[Folder]bool{}, map[Folder]int{}}
+	for _, d := range d.Dropped {
+		k.dropped[d]++
+	}
+	for _, l := range d.Lying {
+		k.lying[l] = true
+	}
+	return k
+}
+
+// entry checks that the source of e lies where the entry says.
+func (d disk) entry(e ledger.Entry, f *fold) {
+	name := Folder{e.Drop, e.Folder}
+	d.taken[name]++
+	home, dest := Folder{e.Drop, claimedPath(e)}, Folder{e.Drop, e.Dest}
+	moved := d.dropped[name] > 1 // people may have moved a returned one back
+	promise, there := "I1", true
+	switch e.Source {
+	case ledger.Claimed:
+		there = d.lying[home]
+	case ledger.Returning, ledger.Keeping:
+		there = d.lying[home] || d.lying[dest]
+	case ledger.Returned:
+		there = d.lying[dest] || moved
+	case ledger.Kept, ledger.Moved:
+		promise, there = "I3", d.lying[dest]
+	}
+	if !there {
+		f.find(promise, e.Key, "the source is %s but does not lie there", e.Source)
+	}
+	delete(d.lying, home)
+}
+
+// finish checks that every folder that was dropped is claimed or still there. A
+// claimed folder without an entry is one that a crash left to be adopted.
+func (d disk) finish(f *fold) {
+	adopt := map[Folder]int{}
+	for l := range d.lying {
+		if name, ok := claimedName(l.Path); ok {
+			adopt[Folder{l.Drop, name}]++
+		}
+	}
+	for name, n := range d.dropped {
+		have := d.taken[name] + adopt[name]
+		if d.lying[name] {
+			have++
+		}
+		if have < n {
+			f.find("I1", archive.Key{}, "a folder of drop %s was dropped %d times and is accounted for %d times", name.Drop, n, have)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package vaultapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"vaultd/internal/archive"
+)
+
+const maxRecord = 4096
+
+// statusRecord is the service's word about one registration.
+type statusRecord struct {
+	Remote  scalar `json:"bumId"`
+	ID      scalar `json:"clientUUID"`
+	Updated scalar `json:"lastUpdated"`
+	Status  scalar `json:"status"`
+	Message scalar `json:"message"`
+}
+
+// Status asks about one registration. An *Error with Missing says that the service answered 404.
+func (c *Client) Status(ctx context.Context, v archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
+	ans, err := c.get(ctx, "ask for the status", "v1", "vaults", string(v), "documents", string(r), "status")
+	if err != nil {
+		return archive.Receipt{}, fault(err, byQuestion)
+	}
+	list, err := records(ans.Body)
+	if err != nil || len(list) != 1 {
+		return archive.Receipt{}, unreadable("ask for the status", ans, errShape)
+	}
+	rc, err := receipt(list[0])
+	switch {
+	case err != nil:
+		return archive.Receipt{}, unreadable("ask for the status", ans, err)
+	case rc.Remote == "":
+		rc.Remote = r // the question names it
+	case !strings.EqualFold(string(rc.Remote), string(r)):
+		return archive.Receipt{}, unreadable("ask for the status", ans, errors.New("the answer speaks of another bumId"))
+	}
+	rc.Remote = r
+	return rc, nil
+}
+
+// StatusList asks about the vault's last 500 registrations. Records that cannot be read are left out, and so is every
+// bumId of which the list says two things: whoever wants to know asks for it alone.
+func (c *Client) StatusList(ctx context.Context, v archive.VaultID) ([]archive.Receipt, error) {
+	ans, err := c.get(ctx, "ask for the status list", "v1", "vaults", string(v), "documents", "status")
+	if err != nil {
+		return nil, fault(err, byQuestion)
+	}
+	list, err := records(ans.Body, "documents")
+	if err != nil {
+		return nil, unreadable("ask for the status list", ans, err)
+	}
+	at := map[archive.RemoteID]int{}
+	var out []archive.Receipt
+	for _, raw := range list {
+		rc, err := receipt(raw)
+		if err != nil || rc.Remote == "" {
+			continue
+		}
+		if i, seen := at[rc.Remote]; !seen {
+			at[rc.Remote] = len(out)
+			out = append(out, rc)
+		} else if out[i].Raw != rc.Raw || out[i].ID != rc.ID {
+			out[i].Raw, out[i].Record = "", nil
+		}
+	}
+	kept := out[:0]
+	for _, rc := range out {
+		if rc.Raw != "" {
+			kept = append(kept, rc)
+		}
+	}
+	return kept, nil
+}
+
+// receipt reads one record. A record without a status is none.
+func receipt(raw json.RawMessage) (archive.Receipt, error) {
+	var s statusRecord
+	if err := json.Unmarshal(raw, &s); err != nil || s.Status == "" {
+		return archive.Receipt{}, errShape
+	}
+	rc := archive.Receipt{Word: archive.ParseWord(string(s.Status)), Raw: words(string(s.Status)),
+		Updated: parseTime(string(s.Updated)), Message: words(string(s.Message))}
+	rc.Record = bytes.Clone(raw[:min(len(raw), maxRecord)])
+	if s.Remote != "" {
+		remote, err := archive.ParseRemoteID(string(s.Remote))
+		if err != nil {
+			return archive.Receipt{}, err
+		}
+		rc.Remote = remote
+	}
+	if id, err := archive.ParseID(string(s.ID)); err == nil {
+		rc.ID = id
+	}
+	return rc, nil
+}

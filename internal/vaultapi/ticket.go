@@ -1,0 +1,134 @@
+package vaultapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// accompanying are the request headers that an upload must carry, under either of two names.
+type accompanying struct {
+	Headers map[string]scalar `json:"headers"`
+	Fields  map[string]scalar `json:"fields"`
+}
+
+// Bounds of what a ticket may ask for.
+const (
+	maxHeaders     = 32
+	maxHeaderValue = 4096
+	maxAddress     = 8192
+)
+
+// address returns the upload address and its headers; empty where the record has none. archiveFileURL is a string, or
+// an object with url and perhaps headers or fields, which may also stand beside it.
+func (g *grant) address() (string, []archive.Header, error) {
+	address, more := link(g.URL)
+	if address == "" {
+		return "", nil, nil
+	}
+	if len(address) > maxAddress {
+		return address, nil, fmt.Errorf("upload address: it has %d characters", len(address))
+	}
+	var headers []archive.Header
+	for _, set := range []map[string]scalar{g.Headers, g.Fields, more.Headers, more.Fields} {
+		for name, value := range set {
+			if err := permitted(name, string(value)); err != nil {
+				return address, nil, err
+			}
+			if !ourOwn(name) {
+				headers = append(headers, archive.Header{Name: textproto.CanonicalMIMEHeaderKey(name), Value: string(value)})
+			}
+		}
+	}
+	slices.SortFunc(headers, func(a, b archive.Header) int { return strings.Compare(a.Name+"\x00"+a.Value, b.Name+"\x00"+b.Value) })
+	headers = slices.Compact(headers)
+	if len(headers) > maxHeaders {
+		return address, nil, fmt.Errorf("upload headers: there are %d", len(headers))
+	}
+	for i := 1; i < len(headers); i++ {
+		if headers[i].Name == headers[i-1].Name {
+			return address, nil, fmt.Errorf("upload header %s has two values", headers[i].Name)
+		}
+	}
+	return address, headers, nil
+}
+
+// link reads a URL that is given as a string or as an object's url.
+func link(raw json.RawMessage) (string, accompanying) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text, accompanying{}
+	}
+	var object struct {
+		URL string `json:"url"`
+		accompanying
+	}
+	if json.Unmarshal(raw, &object) != nil {
+		return "", accompanying{}
+	}
+	return object.URL, object.accompanying
+}
+
+// permitted is the list of headers that an answer may set on an upload: the kind of content, how it is cached and
+// shown, and the object store's own, save for those that would publish the content, put something else in its place or
+// lead readers elsewhere.
+func permitted(name, value string) error {
+	low := strings.ToLower(name)
+	ok := ourOwn(low)
+	switch {
+	case low == "content-type", low == "content-disposition", low == "content-language", low == "cache-control":
+		ok = true
+	case low == "x-amz-acl":
+		ok = !strings.Contains(strings.ToLower(value), "public") && !strings.Contains(strings.ToLower(value), "authenticated")
+	case strings.HasPrefix(low, "x-amz-copy-source"), strings.HasPrefix(low, "x-amz-grant-"),
+		strings.HasPrefix(low, "x-amz-website-redirect"):
+	case strings.HasPrefix(low, "x-amz-"):
+		ok = strings.Trim(low, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
+	}
+	if !ok {
+		return fmt.Errorf("upload header %q is not one that an answer may set", words(name[:min(len(name), 80)]))
+	}
+	printable := strings.IndexFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+	if !printable || len(value) > maxHeaderValue {
+		return fmt.Errorf("the value of upload header %s cannot be sent", words(name))
+	}
+	return nil
+}
+
+// ourOwn are headers that may be named and are not taken over: the upload sets them from the package and the address.
+func ourOwn(name string) bool {
+	switch strings.ToLower(name) {
+	case "content-md5", "content-length", "host":
+		return true
+	}
+	return false
+}
+
+// lifetime reads when an address was signed and for how long, as far as it says so. date is the service's clock.
+func lifetime(address string, date time.Time) (signed time.Time, validity time.Duration) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return time.Time{}, 0
+	}
+	q := u.Query()
+	if t, err := time.Parse("20060102T150405Z", q.Get("X-Amz-Date")); err == nil {
+		signed = t.UTC()
+	}
+	if s, err := strconv.Atoi(q.Get("X-Amz-Expires")); err == nil && s > 0 && s <= 7*24*3600 {
+		return signed, time.Duration(s) * time.Second
+	}
+	// The older signature gives the end alone.
+	if s, err := strconv.ParseInt(q.Get("Expires"), 10, 64); err == nil && !date.IsZero() && q.Has("Signature") {
+		if left := time.Unix(s, 0).Sub(date); left > 0 && left <= 7*24*time.Hour {
+			return date, left
+		}
+	}
+	return signed, 0
+}

@@ -1,0 +1,56 @@
+package vaultapi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+)
+
+// Upload sends a package to its ticket's address in one PUT. open yields the package's bytes from the start, each time
+// anew; its length and its MD5 are told to the store, which refuses anything else. ctx ends with the ticket: the caller
+// knows its deadline. Upload returns the store's ETag where it is the MD5 of what was stored (32 hexadecimal digits),
+// else nothing. Its error is an *Error; Refused means that this attempt stored nothing.
+func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package, open func() (io.ReadCloser, error)) (etag string, err error) {
+	h := http.Header{}
+	h.Set("Content-Type", "application/octet-stream")
+	for _, extra := range t.Headers {
+		if err := permitted(extra.Name, extra.Value); err != nil {
+			return "", &Error{Outcome: NotSent, Code: "policy", Text: "upload: " + err.Error(), Err: err}
+		}
+		h.Set(extra.Name, extra.Value)
+	}
+	h.Set("Content-MD5", base64.StdEncoding.EncodeToString(p.MD5[:]))
+	if p.IsZero() || p.MD5 == [16]byte{} {
+		err := errors.New("the package is not sealed")
+		return "", &Error{Outcome: NotSent, Code: "request", Text: "upload: " + err.Error(), Err: err}
+	}
+	ans, err := c.store.Put(ctx, apicall.Upload{Op: "upload", URL: string(t.URL), Header: h, Size: p.Size, Open: open})
+	if err != nil {
+		e := fault(err, byStore)
+		e.Denied = false // the address was refused, not our credentials
+		return "", e
+	}
+	return md5Tag(ans.Header), nil
+}
+
+// md5Tag is the ETag where it is the content's MD5: with the store's own keys (KMS, or keys of a customer) it is not.
+func md5Tag(h http.Header) string {
+	for name, values := range h {
+		if strings.HasPrefix(name, "X-Amz-Server-Side-Encryption") && !strings.EqualFold(values[0], "AES256") ||
+			strings.HasPrefix(name, "X-Amz-Server-Side-Encryption-Customer") {
+			return ""
+		}
+	}
+	tag := strings.ToLower(strings.Trim(h.Get("ETag"), `"`))
+	if raw, err := hex.DecodeString(tag); err != nil || len(raw) != 16 {
+		return ""
+	}
+	return tag
+}

@@ -1,0 +1,105 @@
+// Package vaultapi speaks the vault interface of the service: it registers documents, uploads their packages, asks what
+// became of them, and reads the index, the archived packages and the list of vaults.
+//
+// It reads leniently (unknown fields, numbers for strings, the several shapes that deployed services give) and sends
+// strictly: frozen requests go out byte for byte, a package with its length and digest. It believes an answer only for
+// what was asked: answers are matched by clientUUID alone, never by position, and whatever could send one invoice's
+// content to another's place comes back as a finding, without a ticket.
+//
+// It keeps no state and repeats neither a registration nor an upload, so a crash leaves nothing here; what the caller
+// committed before the call says what may have been done, and the Outcome of an Error says what is certain afterwards.
+package vaultapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+)
+
+// Config is what a Client works with.
+type Config struct {
+	API   *apicall.API
+	Store *apicall.Store
+	Now   func() archive.Instant // asked before a registration leaves
+}
+
+// Client speaks the vault interface. It is safe for concurrent use.
+type Client struct {
+	api   *apicall.API
+	store *apicall.Store
+	now   func() archive.Instant
+}
+
+// New returns a client for cfg, all of whose fields are needed.
+func New(cfg Config) *Client {
+	return &Client{api: cfg.API, store: cfg.Store, now: cfg.Now}
+}
+
+func (c *Client) get(ctx context.Context, op string, path ...string) (*apicall.Answer, error) {
+	return c.api.Do(ctx, apicall.Request{Op: op, Path: path, Header: http.Header{"Accept": {"application/json"}}})
+}
+
+// scalar is a JSON value that should be a string and may come as a number or a boolean; null and anything else is empty.
+type scalar string
+
+func (s *scalar) UnmarshalJSON(b []byte) error {
+	var text string
+	switch {
+	case json.Unmarshal(b, &text) == nil:
+		*s = scalar(text)
+	case b[0] != '{' && b[0] != '[':
+		*s = scalar(b)
+	}
+	return nil
+}
+
+// records splits an answer into its elements: a bare array, an array in one of the named fields of an object, or, with
+// neither, the object alone.
+func records(body []byte, fields ...string) ([]json.RawMessage, error) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(body, &list); err == nil {
+		return list, nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(body, &object); err != nil || object == nil {
+		return nil, errShape
+	}
+	for _, f := range fields {
+		if json.Unmarshal(object[f], &list) == nil && list != nil {
+			return list, nil
+		}
+	}
+	return []json.RawMessage{body}, nil
+}
+
+// parseTime reads the service's times: RFC 3339, or the same without a zone, which is then UTC. Zero where it is
+// neither.
+func parseTime(s string) time.Time {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02"} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+// words makes a text of the service fit for reports: one line, no control or invisible characters, at most 500 long.
+func words(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsControl(r), unicode.IsSpace(r):
+			return ' '
+		case unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	r := []rune(strings.Join(strings.Fields(s), " "))
+	return string(r[:min(len(r), 500)])
+}

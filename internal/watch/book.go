@@ -1,0 +1,243 @@
+package watch
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// Reason says why something in the drop folder is not taken yet.
+type Reason string
+
+// The reasons.
+const (
+	LooseFile   Reason = "loose file"     // a file, link or device directly in the drop folder
+	NoSidecar   Reason = "no sidecar"     //
+	Copying     Reason = "still copying"  // changed less than Settle ago
+	Temporary   Reason = "temporary name" // something like ".part" or "~$…" is in it
+	Incomplete  Reason = "incomplete"     // what the list names, or the marker, is missing
+	NoRight     Reason = "no right"       // EACCES, EPERM
+	Busy        Reason = "busy"           // EBUSY, ETXTBSY, EAGAIN
+	OtherDevice Reason = "other device"   // EXDEV
+	ReadOnly    Reason = "read-only"      // EROFS
+	Failed      Reason = "failed"         // any other error of a look or of taking it
+	Queued      Reason = "queued"         // more than Max: its turn comes
+)
+
+func reasonOf(err error) Reason {
+	for _, c := range []struct {
+		is     error
+		reason Reason
+	}{
+		{fs.ErrPermission, NoRight}, {syscall.EBUSY, Busy}, {syscall.ETXTBSY, Busy}, {syscall.EAGAIN, Busy},
+		{syscall.EXDEV, OtherDevice}, {syscall.EROFS, ReadOnly},
+	} {
+		if errors.Is(err, c.is) {
+			return c.reason
+		}
+	}
+	return Failed
+}
+
+// subject is one folder under observation.
+type subject struct {
+	Folder
+	admitted time.Time
+	stable   time.Time // the first of the looks that saw what the last one saw; zero: not looked at yet
+	looked   time.Time // the last look
+	due      time.Time // the next look
+	reason   Reason
+	detail   error
+	refusals int // of taking it in a row
+	ready    bool
+	taking   bool
+	judged   bool  // verdict belongs to the present fingerprint
+	verdict  error // of IsComplete
+}
+
+// book holds what is under observation and decides, given the time, what to look at and what to take. It does no I/O.
+type book struct {
+	cfg      Config
+	subjects map[string]*subject
+	ready    []*subject // in the order they became so; entries whose ready is false are stale
+	inFlight int
+	tally    tally // of the last complete listing: what is not under observation
+}
+
+func newBook(cfg Config) *book {
+	return &book{cfg: cfg, subjects: map[string]*subject{}, tally: tally{}}
+}
+
+// admit puts name under observation unless it is or there is no room. It reports whether it is under observation now.
+func (b *book) admit(name string, now time.Time) bool {
+	if s := b.subjects[name]; s != nil {
+		return true
+	}
+	if len(b.subjects) >= b.cfg.Max {
+		return false
+	}
+	s := &subject{admitted: now, due: now, reason: Copying, Folder: Folder{Name: name, Since: now}}
+	if since, ok := b.tally.since(name); ok {
+		s.Since = since
+	}
+	b.subjects[name] = s
+	return true
+}
+
+// hint makes the next look at name happen now, or one step after the last: hints can come faster than looks.
+func (b *book) hint(name string, now time.Time) {
+	s := b.subjects[name]
+	if s == nil || s.taking || s.ready {
+		return
+	}
+	at := now
+	if again := s.looked.Add(b.cfg.step()); again.After(now) {
+		at = again
+	}
+	s.due = earlier(s.due, at)
+}
+
+// due gives up to limit subjects to look at, the longest overdue first.
+func (b *book) due(now time.Time, limit int) []*subject {
+	var due []*subject
+	for _, s := range b.subjects {
+		if !s.taking && !s.ready && !s.due.After(now) {
+			due = append(due, s)
+		}
+	}
+	slices.SortFunc(due, func(a, b *subject) int { return a.due.Compare(b.due) })
+	return due[:min(len(due), limit)]
+}
+
+// next tells when the next look is due.
+func (b *book) next() (at time.Time, ok bool) {
+	for _, s := range b.subjects {
+		if !s.taking && !s.ready && (!ok || s.due.Before(at)) {
+			at, ok = s.due, true
+		}
+	}
+	return at, ok
+}
+
+// saw records a look at s that began and ended at those times (a look can be slow, and only what lies between two looks is
+// known to be quiet). verdict is what IsComplete said; it counts for a new state of the folder only.
+func (b *book) saw(s *subject, l Look, verdict error, began, now time.Time) {
+	if s.stable.IsZero() || l.Fingerprint != s.Look.Fingerprint {
+		s.stable, s.refusals, s.judged = now, 0, false
+	}
+	s.Look, s.looked = l, began
+	s.reason, s.detail = b.judge(s, verdict, began)
+	switch s.reason {
+	case "":
+		s.ready = true
+		b.ready = append(b.ready, s)
+	case Copying:
+		s.due = earlier(now.Add(b.cfg.step()), s.stable.Add(b.cfg.Settle))
+	default:
+		// What has been quiet for long is looked at seldom, what changes is looked at often.
+		s.due = now.Add(b.patience(now.Sub(s.stable)))
+	}
+}
+
+// patience keeps a wait between one step and one rescan.
+func (b *book) patience(d time.Duration) time.Duration {
+	return min(max(d, b.cfg.step()), b.cfg.Rescan)
+}
+
+func (b *book) judge(s *subject, verdict error, now time.Time) (Reason, error) {
+	l := s.Look
+	switch {
+	case l.Problem != nil:
+		return reasonOf(l.Problem), l.Problem
+	case l.Sidecar == "":
+		return NoSidecar, nil
+	case l.Temporary != "" || temporary(s.Name):
+		return Temporary, nil
+	case b.cfg.Complete == Marker && !l.Marker:
+		return Incomplete, errors.New("no .done file yet")
+	case b.cfg.Complete == Quiet && now.Sub(s.stable) < b.cfg.Settle:
+		return Copying, nil
+	case b.cfg.Complete == List:
+		if !s.judged {
+			s.judged, s.verdict = true, verdict
+		}
+		if s.verdict != nil {
+			return Incomplete, s.verdict
+		}
+	}
+	return "", nil
+}
+
+// unseen records that the look itself failed.
+func (b *book) unseen(s *subject, err error, now time.Time) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		delete(b.subjects, s.Name) // gone, taken by someone, or a file now: the next listing counts it
+		return
+	}
+	if s.stable.IsZero() {
+		s.stable = now
+	}
+	s.looked = now
+	s.reason, s.detail = reasonOf(err), err
+	s.due = now.Add(b.patience(now.Sub(s.admitted)))
+}
+
+// nextToTake gives the next settled folder, when one may be taken. A look that is too old by now is repeated first.
+func (b *book) nextToTake(now time.Time) (Folder, bool) {
+	for len(b.ready) > 0 && b.inFlight < b.cfg.Parallel {
+		s := b.ready[0]
+		b.ready = b.ready[1:]
+		if !s.ready || b.subjects[s.Name] != s {
+			continue
+		}
+		s.ready = false
+		if now.Sub(s.looked) > max(b.cfg.Settle, b.cfg.Rescan) {
+			s.due = now
+			continue
+		}
+		s.taking = true
+		b.inFlight++
+		return s.Folder, true
+	}
+	return Folder{}, false
+}
+
+// taken records what came of taking name. A refusal backs off; the folder is looked at again before the next try.
+func (b *book) taken(name string, err error, now time.Time) {
+	b.inFlight--
+	s := b.subjects[name]
+	if s == nil {
+		return
+	}
+	s.taking = false
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		delete(b.subjects, name)
+		return
+	}
+	s.reason, s.detail = reasonOf(err), err
+	s.due = now.Add(b.patience(b.cfg.step() << min(s.refusals, 16)))
+	s.refusals++
+}
+
+// makeRoom ends the observation of folders that had their turn and are not about to be taken. Those without a sidecar go
+// once they are quiet: a listing finds out cheaply when one appears. Others go only when more folders wait for a place.
+func (b *book) makeRoom(pressed bool, now time.Time) {
+	turn := 2*b.cfg.Rescan + 4*b.cfg.Settle
+	for name, s := range b.subjects {
+		idle := s.reason == NoSidecar && now.Sub(s.stable) > b.cfg.Rescan
+		if s.taking || s.ready || !(idle || pressed && now.Sub(s.admitted) > turn) {
+			continue
+		}
+		b.tally.add(s.reason, name, s.Since, s.detail)
+		delete(b.subjects, name)
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

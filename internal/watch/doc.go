@@ -1,0 +1,113 @@
+// Package watch says which folders of a drop folder changed and have settled, and what is not taken yet and why.
+//
+// Events are a hint, the rescan is the truth: a watcher whose events are lost, dead or impossible finds the same folders,
+// only later. A folder has settled when two looks of ours, at least Settle apart, saw the same; an old mtime proves nothing.
+// Only the drop folder itself is watched, names are read in chunks, and at most Max folders are under observation at a
+// time, so memory does not grow with what is dropped. A folder that cannot be taken waits for its own next turn and delays no other.
+//
+// It never changes anything on disk, never opens a file and never follows a link. A drop folder that vanished, was
+// replaced or unmounted is paused, never seen as empty.
+//
+// Nothing here is kept over a crash: a new watcher looks at everything afresh and settles it once more.
+//
+// The exported names are more than usual because every reason for not taking a folder is one, for the pages that show them.
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Mode says how the watcher learns of changes between two rescans.
+type Mode string
+
+// The modes. With Auto and Events the watcher falls back to Poll where events do not work, and says so.
+const (
+	Auto   Mode = "auto"
+	Events Mode = "events"
+	Poll   Mode = "poll"
+)
+
+// Complete says what tells that a folder is whole, beside its sidecar and the absence of temporary names.
+type Complete string
+
+// Quiet asks for two equal looks at least Settle apart. List asks Config.IsComplete, Marker for a ".done" file; both then need no settling.
+const (
+	Quiet  Complete = "quiet"
+	List   Complete = "list"
+	Marker Complete = "marker"
+)
+
+// Folder is a folder that can be taken.
+type Folder struct {
+	Name  string    // a direct child of the drop folder, byte for byte as on disk
+	Look  Look      // what the last look saw
+	Since time.Time // when it was first seen
+}
+
+// Config is what a watcher of one drop folder needs. Zero values of Mode, Complete, Max and Parallel stand for their defaults.
+type Config struct {
+	Path     string
+	Settle   time.Duration // at least 1 ms
+	Rescan   time.Duration // at least 1 ms
+	Mode     Mode          // default Auto
+	Complete Complete      // default Quiet
+	Rules    Rules
+	Max      int // folders under observation at once; default 10,000
+	Parallel int // folders being taken at once; default 8
+
+	// Reserved tells names directly in the drop folder that are not people's. nil: none.
+	Reserved func(name string) bool
+
+	// IsComplete tells for List whether all that belongs to the folder is there; its error says what is missing. What is
+	// wrong beyond waiting (an unreadable sidecar) is complete: whoever takes the folder says what is wrong with it.
+	IsComplete func(ctx context.Context, root *os.Root, f Folder) error
+
+	// Check is asked, at least before each rescan, whether this is still the right drop folder. nil: only device and inode count.
+	Check func() error
+
+	// Events starts to listen for changes directly in path. nil: the kernel's.
+	Events func(path string) (Source, error)
+}
+
+func (c Config) check() (Config, error) {
+	if c.Mode == "" {
+		c.Mode = Auto
+	}
+	if c.Complete == "" {
+		c.Complete = Quiet
+	}
+	if c.Max <= 0 {
+		c.Max = 10_000
+	}
+	if c.Parallel <= 0 {
+		c.Parallel = 8
+	}
+	if c.Reserved == nil {
+		c.Reserved = func(string) bool { return false }
+	}
+	if c.Check == nil {
+		c.Check = func() error { return nil }
+	}
+	if c.Events == nil {
+		c.Events = kernelEvents
+	}
+	c.Rules = c.Rules.withDefaults()
+	switch {
+	case c.Path == "" || c.Rules.Sidecar == "":
+		return c, errors.New("watch: path or sidecar name missing")
+	case c.Settle < time.Millisecond || c.Rescan < time.Millisecond:
+		return c, fmt.Errorf("watch %q: settle %v or rescan %v too short", c.Path, c.Settle, c.Rescan)
+	case c.Complete == List && c.IsComplete == nil:
+		return c, fmt.Errorf("watch %q: complete: list without a way to ask", c.Path)
+	}
+	return c, nil
+}
+
+// step is how often a folder that is changing is looked at: what it adds to Settle in the worst case.
+func (c Config) step() time.Duration {
+	return min(max(c.Settle/4, 10*time.Millisecond), 5*time.Second, c.Settle)
+}

@@ -1,0 +1,260 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+// listing is what a session remembers of its rescans.
+type listing struct {
+	last    time.Time // when the last one began
+	took    time.Duration
+	soon    bool      // do not wait for the next regular one
+	cursor  int       // position in the directory from where folders are admitted while not all fit
+	left    int       // folders that found no place
+	changed time.Time // mtime of the drop folder at the last one
+	events  int       // since the last one
+	strikes int       // rescans in a row that found changes no event told of
+}
+
+// gap keeps a storm of overflows from becoming a storm of rescans, which take at most a fifth of the time then.
+const gap = time.Second
+
+func (l *listing) due(rescan time.Duration) time.Time {
+	if l.last.IsZero() || !l.soon {
+		return l.last.Add(rescan)
+	}
+	return l.last.Add(min(max(gap, 5*l.took), rescan))
+}
+
+// listen starts events, or says why not.
+func (s *session) listen() {
+	mode, why := Poll, "configured"
+	if s.cfg.Mode != Poll {
+		mode, why = s.tryEvents()
+	}
+	s.setMode(mode, why)
+}
+
+func (s *session) tryEvents() (Mode, string) {
+	if fsName := network(s.cfg.Path); fsName != "" && s.cfg.Mode == Auto {
+		return Poll, "no events on network file systems (" + fsName + ")"
+	}
+	source, err := s.cfg.Events(s.cfg.Path)
+	if err != nil {
+		return Poll, "events do not start: " + err.Error()
+	}
+	s.events, s.stop = source.C, source.Stop
+	return Events, "events work here"
+}
+
+func (s *session) setMode(mode Mode, why string) {
+	s.mu.Lock()
+	s.mode, s.why = mode, why
+	s.mu.Unlock()
+}
+
+// deaf ends listening; from here on rescans alone find what is new.
+func (s *session) deaf(why string) {
+	s.stop()
+	s.stop, s.events = func() {}, nil
+	s.listing.soon = true
+	s.setMode(Poll, why)
+}
+
+// eventsPerPass bounds how many hints are heeded before looks and takes go on.
+const eventsPerPass = 4096
+
+// heed acts on a hint and on those that wait behind it.
+func (s *session) heed(e Event) {
+	for range eventsPerPass {
+		s.listing.events++
+		switch {
+		case e.Dead != nil:
+			s.deaf("events ended: " + e.Dead.Error())
+			s.verified = time.Time{}
+			return
+		case e.Overflow:
+			s.listing.soon = true
+		case e.Name != "":
+			s.appeared(e.Name)
+		}
+		select {
+		case next, ok := <-s.events:
+			if e = next; !ok {
+				e.Dead = errors.New("the source of events ended")
+			}
+		default:
+			return
+		}
+	}
+}
+
+// appeared puts a folder that just came, or whose rights changed, under observation even without a sidecar: the sidecar
+// is often the last file to be copied.
+func (s *session) appeared(name string) {
+	if s.cfg.Reserved(name) || s.cfg.Rules.Junk(name) {
+		return
+	}
+	info, err := s.root.Lstat(name)
+	if err != nil || !info.IsDir() {
+		return
+	}
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.book.admit(name, now) {
+		s.listing.left++ // a rescan finds it when there is room
+		return
+	}
+	s.book.hint(name, now)
+}
+
+// rescan reads the whole drop folder: the truth about what is in it.
+func (s *session) rescan(ctx context.Context, now time.Time) error {
+	if err := s.verify(now); err != nil {
+		return err
+	}
+	l := &s.listing
+	s.checkEvents()
+	s.mu.Lock()
+	s.book.makeRoom(l.left > 0, now)
+	s.mu.Unlock()
+	l.last, l.soon = now, false
+	r := round{session: s, tally: tally{}, now: now, left: -1}
+	if err := r.read(ctx); err != nil {
+		return err
+	}
+	l.cursor, l.left = max(r.left, 0), r.tally.count(Queued)
+	s.mu.Lock()
+	s.book.tally, s.listed = r.tally, now
+	l.took = time.Since(now)
+	s.mu.Unlock()
+	return nil
+}
+
+// checkEvents finds out that events do not arrive: the drop folder's own mtime moves with every entry that comes or goes, so a
+// change without any event, twice in a row, means that nobody tells us.
+func (s *session) checkEvents() {
+	info, err := s.root.Stat(".")
+	if err != nil {
+		return // the rescan that follows meets the same fault and reports it
+	}
+	l := &s.listing
+	if !l.last.IsZero() && l.events == 0 && !info.ModTime().Equal(l.changed) {
+		l.strikes++
+	} else {
+		l.strikes = 0
+	}
+	l.changed, l.events = info.ModTime(), 0
+	if l.strikes >= 2 && s.events != nil {
+		s.deaf("events do not arrive: rescans found changes that none told of")
+	}
+}
+
+// round is one rescan under way.
+type round struct {
+	*session
+	tally tally
+	now   time.Time
+	dir   *os.File
+	at    int // position in the directory
+	left  int // position of the first folder at or after the cursor that found no place; -1: none
+}
+
+func (r *round) read(ctx context.Context) error {
+	dir, err := r.root.Open(".")
+	if err != nil {
+		return &Pause{Kind: Vanished, Err: err}
+	}
+	defer dir.Close()
+	r.dir = dir
+	for ctx.Err() == nil {
+		entries, err := dir.ReadDir(chunk)
+		for _, e := range entries {
+			r.entry(e)
+			r.at++
+		}
+		if err == io.EOF || (err == nil && len(entries) == 0) {
+			return nil
+		}
+		if err != nil {
+			return &Pause{Kind: Vanished, Err: err}
+		}
+	}
+	return nil
+}
+
+func (r *round) entry(e os.DirEntry) {
+	name := e.Name()
+	if r.cfg.Reserved(name) || r.cfg.Rules.Junk(name) {
+		return
+	}
+	if !e.IsDir() {
+		r.count(LooseFile, name, kind(e))
+		return
+	}
+	r.mu.Lock()
+	_, observed := r.book.subjects[name]
+	r.mu.Unlock()
+	if observed {
+		return
+	}
+	switch has, err := r.cfg.Rules.sidecarIn(r.dir, name); {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // gone since
+	case err != nil:
+		r.count(reasonOf(err), name, err)
+	case !has:
+		r.count(NoSidecar, name, nil)
+	default:
+		r.admit(name)
+	}
+}
+
+func kind(e os.DirEntry) error {
+	switch e.Type() {
+	case 0:
+		return nil
+	case fs.ModeSymlink:
+		return errors.New("a link")
+	}
+	return errors.New("neither file nor folder")
+}
+
+// admit puts a folder with a sidecar under observation. While not all fit, each rescan goes on where the one before found no place.
+func (r *round) admit(name string) {
+	r.mu.Lock()
+	ok := r.at >= r.listing.cursor && r.book.admit(name, r.now)
+	r.mu.Unlock()
+	if ok {
+		return
+	}
+	if r.at >= r.listing.cursor && r.left < 0 {
+		r.left = r.at
+	}
+	r.count(Queued, name, nil)
+}
+
+func (r *round) count(reason Reason, name string, detail error) {
+	since := r.now
+	if r.tally.keeps(reason) {
+		r.mu.Lock()
+		if before, ok := r.book.tally.since(name); ok {
+			since = before
+		}
+		r.mu.Unlock()
+	}
+	r.tally.add(reason, name, since, detail)
+}
+
+func (t tally) count(r Reason) int {
+	if w := t[r]; w != nil {
+		return w.Count
+	}
+	return 0
+}

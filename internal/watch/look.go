@@ -1,0 +1,286 @@
+package watch
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Rules say how one folder is looked at. Zero numbers stand for the defaults.
+type Rules struct {
+	Sidecar    string            // name that makes a folder an invoice, compared without case
+	MaxDepth   int               // deepest sub-folder looked into; default 16
+	MaxEntries int               // most names looked at; default 20,000
+	Junk       func(string) bool // names that are neither content nor a reason to wait; nil: none
+}
+
+// Fingerprint identifies the state of a folder tree: names, kinds, sizes, mtimes, ctimes, inodes of all it holds. The
+// folder's own ctime and name stay outside, so that it survives the claim's rename; its own inode and mtime are in it.
+type Fingerprint [32]byte
+
+// Look is what one look at a folder saw.
+type Look struct {
+	Fingerprint Fingerprint
+	Sidecar     string    // its name as it is written on disk; empty: none
+	Marker      bool      // a file ".done" lies at its top
+	Temporary   string    // path of one temporary name; empty: none
+	Files       int       // everything that is neither folder nor junk
+	Bytes       int64     // of regular files among them
+	Junk        int       // names that Rules call junk
+	Newest      time.Time // latest mtime or ctime, by the file server's clock: for people only
+	Cut         bool      // deeper or more than Rules allow: the rest was not seen
+	Problem     error     // the first thing inside that could not be looked at
+}
+
+// Take looks once at the folder name in root, by lstat alone: no file is opened, no link followed, no mount entered.
+// The error tells that the folder itself cannot be looked at: fs.ErrNotExist, fs.ErrPermission, ENOTDIR (also for a link).
+// Memory does not grow with the number of files.
+func (r Rules) Take(root *os.Root, name string) (Look, error) {
+	parent, err := root.Open(".")
+	if err != nil {
+		return Look{}, err
+	}
+	defer parent.Close() // read-only: its close has nothing to tell
+	dir, err := openFolder(parent, name)
+	if err != nil {
+		return Look{}, err
+	}
+	defer dir.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+		return Look{}, &os.PathError{Op: "look at", Path: name, Err: err}
+	}
+	v := viewer{rules: r.withDefaults(), hash: sha256.New(), device: st.Dev}
+	mtime := time.Unix(st.Mtim.Unix())
+	v.look.Newest = mtime
+	st.Ctim = unix.Timespec{}
+	v.add(".", &st)
+	v.folder(dir, "", 0)
+	if v.look.Cut && v.look.Sidecar == "" && v.rules.exactSidecar(dir, ".") {
+		v.look.Sidecar = v.rules.Sidecar
+	}
+	return v.look, nil
+}
+
+// exactSidecar asks for the sidecar by the very name of the rules: one call, however many names the folder has.
+func (r Rules) exactSidecar(parent *os.File, name string) bool {
+	var st unix.Stat_t
+	defer runtime.KeepAlive(parent)
+	return unix.Fstatat(int(parent.Fd()), name+"/"+r.Sidecar, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
+}
+
+func (r Rules) withDefaults() Rules {
+	if r.MaxDepth == 0 {
+		r.MaxDepth = 16
+	}
+	if r.MaxEntries == 0 {
+		r.MaxEntries = 20_000
+	}
+	if r.Junk == nil {
+		r.Junk = func(string) bool { return false }
+	}
+	return r
+}
+
+// openFolder opens name in parent without following it when it is a link.
+func openFolder(parent *os.File, name string) (*os.File, error) {
+	fd, err := openat(parent, name)
+	if err != nil {
+		return nil, &os.PathError{Op: "look at", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+func openat(parent *os.File, name string) (int, error) {
+	for {
+		fd, err := unix.Openat(int(parent.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		runtime.KeepAlive(parent)
+		if err == unix.ELOOP {
+			err = unix.ENOTDIR
+		}
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// chunk is how many names are read from a directory at a time.
+const chunk = 1024
+
+type viewer struct {
+	rules  Rules
+	look   Look
+	hash   hash.Hash
+	device uint64
+	seen   int
+}
+
+func (v *viewer) folder(dir *os.File, rel string, depth int) {
+	for {
+		names, err := dir.Readdirnames(chunk)
+		for _, name := range names {
+			if v.seen++; v.seen > v.rules.MaxEntries {
+				v.look.Cut = true
+				return
+			}
+			v.entry(dir, path.Join(rel, name), name, depth)
+		}
+		if err == io.EOF || (err == nil && len(names) == 0) {
+			return
+		}
+		if err != nil {
+			v.problem(rel, err)
+			return
+		}
+	}
+}
+
+func (v *viewer) entry(dir *os.File, rel, name string, depth int) {
+	var st unix.Stat_t
+	err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	runtime.KeepAlive(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		v.add(rel+"\x00gone", &unix.Stat_t{}) // it is changing: no later look may equal this one
+		return
+	}
+	if err != nil {
+		v.problem(rel, err)
+		return
+	}
+	v.add(rel, &st)
+	for _, t := range []unix.Timespec{st.Mtim, st.Ctim} {
+		if at := time.Unix(t.Unix()); at.After(v.look.Newest) {
+			v.look.Newest = at
+		}
+	}
+	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
+	switch {
+	case v.rules.Junk(name):
+		v.look.Junk++
+		return
+	case temporary(name) && v.look.Temporary == "":
+		v.look.Temporary = rel
+	}
+	if isDir {
+		v.descend(dir, rel, name, depth+1, &st)
+		return
+	}
+	v.look.Files++
+	if st.Mode&unix.S_IFMT == unix.S_IFREG {
+		v.look.Bytes += st.Size
+	}
+	if depth == 0 {
+		v.top(name)
+	}
+}
+
+func (v *viewer) top(name string) {
+	if strings.EqualFold(name, v.rules.Sidecar) && (v.look.Sidecar == "" || name < v.look.Sidecar) {
+		v.look.Sidecar = name
+	}
+	if strings.EqualFold(name, marker) {
+		v.look.Marker = true
+	}
+}
+
+const marker = ".done"
+
+func (v *viewer) descend(dir *os.File, rel, name string, depth int, st *unix.Stat_t) {
+	if depth > v.rules.MaxDepth {
+		v.look.Cut = true
+		return
+	}
+	if st.Dev != v.device {
+		v.problem(rel, errors.New("is a mount of another file system"))
+		return
+	}
+	fd, err := openat(dir, name)
+	if err != nil {
+		v.problem(rel, err)
+		return
+	}
+	sub := os.NewFile(uintptr(fd), rel)
+	defer sub.Close()
+	v.folder(sub, rel, depth)
+}
+
+// add takes one entry into the fingerprint. Sums do not depend on the order in which a file system lists names, and so
+// nothing has to be kept and sorted; paths are unique, so no two terms cancel out.
+func (v *viewer) add(rel string, st *unix.Stat_t) {
+	record := make([]byte, 0, 64+len(rel))
+	for _, n := range []uint64{
+		uint64(st.Mode & unix.S_IFMT), uint64(st.Size), uint64(st.Dev), st.Ino,
+		uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano()),
+	} {
+		record = binary.BigEndian.AppendUint64(record, n)
+	}
+	record = append(record, rel...)
+	v.hash.Reset()
+	v.hash.Write(record)
+	sum := v.hash.Sum(record[:0])
+	for i := 0; i < len(sum); i += 8 {
+		lane := v.look.Fingerprint[i : i+8]
+		binary.BigEndian.PutUint64(lane, binary.BigEndian.Uint64(lane)+binary.BigEndian.Uint64(sum[i:]))
+	}
+}
+
+func (v *viewer) problem(rel string, err error) {
+	v.add(rel+"\x00problem", &unix.Stat_t{})
+	if v.look.Problem == nil {
+		v.look.Problem = fmt.Errorf("look at %q: %w", rel, err)
+	}
+}
+
+// temporary tells names that programs give to files they are still writing.
+func temporary(name string) bool {
+	for _, prefix := range []string{"~$", ".nfs", ".smbdelete"} { // the last two are files removed while still open
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	switch strings.ToLower(path.Ext(name)) {
+	case ".part", ".tmp", ".filepart", ".crdownload":
+		return true
+	}
+	return false
+}
+
+// sidecarIn tells whether the folder name in parent has a sidecar, without looking further than needed. It is a hint: only a
+// look counts.
+func (r Rules) sidecarIn(parent *os.File, name string) (bool, error) {
+	if r.exactSidecar(parent, name) {
+		return true, nil
+	}
+	dir, err := openFolder(parent, name)
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	for seen := 0; seen < r.MaxEntries; {
+		names, err := dir.Readdirnames(chunk)
+		seen += len(names)
+		for _, n := range names {
+			if strings.EqualFold(n, r.Sidecar) {
+				return true, nil
+			}
+		}
+		if err == io.EOF || (err == nil && len(names) == 0) {
+			return false, nil
+		}
+		if err != nil {
+			return false, &os.PathError{Op: "look at", Path: name, Err: err}
+		}
+	}
+	return false, nil
+}

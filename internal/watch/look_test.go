@@ -1,0 +1,178 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+var rules = Rules{Sidecar: "metadata.json", Junk: func(n string) bool { return n == "Thumbs.db" }}
+
+// write makes files, with their folders, below base; a name that ends in a slash is a folder.
+func write(t *testing.T, base string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		path := filepath.Join(base, name)
+		os.MkdirAll(filepath.Dir(path), 0o770)
+		var err error
+		if strings.HasSuffix(name, "/") {
+			err = os.MkdirAll(path, 0o770)
+		} else {
+			err = os.WriteFile(path, []byte(name), 0o660)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func look(t *testing.T, base, name string) Look {
+	t.Helper()
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	l, err := rules.Take(root, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestLook_FingerprintSeesEveryChange(t *testing.T) {
+	old := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+	for name, change := range map[string]func(dir string) error{
+		"Grows":               func(d string) error { return os.WriteFile(d+"/sub/b.pdf", []byte("longer than it was"), 0o660) },
+		"SameSizeOldMtime":    func(d string) error { return os.Chtimes(d+"/a.pdf", old, old) },
+		"NewFile":             func(d string) error { return os.WriteFile(d+"/sub/c.pdf", nil, 0o660) },
+		"Renamed":             func(d string) error { return os.Rename(d+"/a.pdf", d+"/z.pdf") },
+		"SwappedByLink":       func(d string) error { return errors.Join(os.Remove(d+"/a.pdf"), os.Symlink("sub/b.pdf", d+"/a.pdf")) },
+		"HardLinked":          func(d string) error { return os.Link(d+"/a.pdf", filepath.Dir(d)+"/elsewhere") },
+		"EmptyFolderAppeared": func(d string) error { return os.Mkdir(d+"/sub/deep", 0o770) },
+		"NothingButJunk":      func(d string) error { return os.WriteFile(d+"/sub/Thumbs.db", nil, 0o660) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := t.TempDir()
+			write(t, base, "f/metadata.json", "f/a.pdf", "f/sub/b.pdf")
+			os.Chtimes(base+"/f/a.pdf", old, old)
+			before := look(t, base, "f")
+			if again := look(t, base, "f"); again != before {
+				t.Fatal("two looks at the same differ")
+			}
+			if err := change(base + "/f"); err != nil {
+				t.Fatal(err)
+			}
+			if look(t, base, "f").Fingerprint == before.Fingerprint {
+				t.Error("change not seen")
+			}
+		})
+	}
+}
+
+func TestLook_FingerprintSurvivesTheClaim(t *testing.T) {
+	base := t.TempDir()
+	write(t, base, "f/metadata.json", "f/sub/b.pdf", "claimed/")
+	before := look(t, base, "f")
+	if err := os.Rename(base+"/f", base+"/claimed/f"); err != nil {
+		t.Fatal(err)
+	}
+	if look(t, base+"/claimed", "f").Fingerprint != before.Fingerprint {
+		t.Error("rename alone changed the fingerprint")
+	}
+}
+
+func TestLook_Facts(t *testing.T) {
+	base := t.TempDir()
+	write(t, base, "f/METADATA.json", "f/a.pdf", "f/Thumbs.db", "f/sub/x.PART", "f/.DONE", "f/sub/metadata.json")
+	os.Symlink("/etc", base+"/f/link")
+	syscall.Mkfifo(base+"/f/fifo", 0o600)
+	l := look(t, base, "f")
+	if l.Sidecar != "METADATA.json" || !l.Marker || l.Temporary != "sub/x.PART" || l.Junk != 1 || l.Files != 7 || l.Problem != nil || l.Cut {
+		t.Errorf("%+v", l)
+	}
+	write(t, base, "inner/sub/metadata.json", "inner/~$brief.docx")
+	if l := look(t, base, "inner"); l.Sidecar != "" || l.Temporary != "~$brief.docx" {
+		t.Errorf("sidecar of a sub-folder counted, or lock file missed: %+v", l)
+	}
+}
+
+func TestLook_I21_Bounded(t *testing.T) {
+	base := t.TempDir()
+	write(t, base, "deep/"+strings.Repeat("d/", 40)+"x", "deep/metadata.json")
+	if l := look(t, base, "deep"); !l.Cut || l.Problem != nil {
+		t.Errorf("deep: %+v", l)
+	}
+	write(t, base, "many/")
+	for i := range 300 {
+		write(t, base, fmt.Sprintf("many/%03d", i))
+	}
+	write(t, base, "many/metadata.json")
+	root, _ := os.OpenRoot(base)
+	defer root.Close()
+	few := Rules{Sidecar: "metadata.json", MaxEntries: 10}
+	l, err := few.Take(root, "many")
+	if err != nil || !l.Cut || l.Files > 10 || l.Sidecar == "" {
+		t.Errorf("many: %+v, %v", l, err)
+	}
+}
+
+func TestLook_I19_NoFolderNoLook(t *testing.T) {
+	base := t.TempDir()
+	write(t, base, "f/metadata.json", "file")
+	os.Symlink("f", base+"/link")
+	root, _ := os.OpenRoot(base)
+	defer root.Close()
+	for name, want := range map[string]error{"link": syscall.ENOTDIR, "file": syscall.ENOTDIR, "missing": fs.ErrNotExist} {
+		if _, err := rules.Take(root, name); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", name, err, want)
+		}
+	}
+}
+
+// asNobody runs do with the rights of an ordinary user, on this thread alone.
+func asNobody(t *testing.T, do func()) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		do()
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Setfsuid(65534); err != nil {
+		t.Skip("cannot drop rights:", err)
+	}
+	defer unix.Setfsuid(0)
+	do()
+}
+
+func TestLook_UnreadableSubfolderIsAProblem(t *testing.T) {
+	base := t.TempDir()
+	os.Chmod(base, 0o755)
+	write(t, base, "f/metadata.json", "f/secret/x.pdf", "closed/metadata.json")
+	os.Chmod(base+"/f", 0o755)
+	os.Chmod(base+"/f/secret", 0)
+	os.Chmod(base+"/closed", 0)
+	defer os.Chmod(base+"/f/secret", 0o700)
+	defer os.Chmod(base+"/closed", 0o700)
+	root, _ := os.OpenRoot(base)
+	defer root.Close()
+	asNobody(t, func() {
+		l, err := rules.Take(root, "f")
+		if err != nil || !errors.Is(l.Problem, fs.ErrPermission) || l.Sidecar == "" {
+			t.Errorf("sub-folder: %+v, %v", l, err)
+		}
+		if _, err := rules.Take(root, "closed"); !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("folder: %v", err)
+		}
+	})
+}

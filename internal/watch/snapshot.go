@@ -1,0 +1,130 @@
+package watch
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Snapshot is the state of a watcher for the pages that people read.
+type Snapshot struct {
+	Mode     Mode   // Events or Poll; empty before the first rescan
+	Why      string // why this mode
+	Paused   *Pause // nil: running
+	Listed   time.Time
+	Observed int // folders under observation, those about to be taken included
+	NotTaken []Waiting
+}
+
+// Pause says why a drop folder is not looked at, and since when. It is an error so that it can be reported as one.
+type Pause struct {
+	Kind  PauseKind
+	Since time.Time
+	Err   error
+}
+
+// PauseKind is the class of a Pause.
+type PauseKind string
+
+// Vanished: the path is not there or cannot be read. Replaced: another folder lies there. Refused: Config.Check said no.
+const (
+	Vanished PauseKind = "vanished"
+	Replaced PauseKind = "replaced"
+	Refused  PauseKind = "refused"
+)
+
+func (p *Pause) Error() string {
+	return "drop folder paused (" + string(p.Kind) + "): " + p.Err.Error()
+}
+func (p *Pause) Unwrap() error { return p.Err }
+
+// Waiting is all that is not taken for one reason.
+type Waiting struct {
+	Reason Reason
+	Count  int
+	Names  []Named // the longest waiting, at most 100
+}
+
+// Named is one thing that is not taken.
+type Named struct {
+	Name   string
+	Since  time.Time // first seen
+	Detail string    // more words, may be empty
+}
+
+// sampled is how many names are kept for one reason: enough for a page, however many there are.
+const sampled = 100
+
+// tally counts what is not under observation, by reason.
+type tally map[Reason]*Waiting
+
+func (t tally) add(r Reason, name string, since time.Time, detail error) {
+	w := t[r]
+	if w == nil {
+		w = &Waiting{Reason: r}
+		t[r] = w
+	}
+	w.Count++
+	if len(w.Names) < sampled {
+		w.Names = append(w.Names, Named{name, since, words(detail)})
+	}
+}
+
+// keeps tells whether add would still keep a name.
+func (t tally) keeps(r Reason) bool {
+	w := t[r]
+	return w == nil || len(w.Names) < sampled
+}
+
+// since tells since when name waits, for the names that are kept.
+func (t tally) since(name string) (time.Time, bool) {
+	for _, w := range t {
+		for _, n := range w.Names {
+			if n.Name == name {
+				return n.Since, true
+			}
+		}
+	}
+	return time.Time{}, false
+}
+
+func words(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// notTaken joins what is under observation with what the last listing counted.
+func (b *book) notTaken() []Waiting {
+	all := map[Reason]*Waiting{}
+	for r, w := range b.tally {
+		all[r] = &Waiting{Reason: r, Count: w.Count, Names: slices.Clone(w.Names)}
+	}
+	for _, s := range b.subjects {
+		if s.taking || s.ready || s.reason == "" {
+			continue
+		}
+		w := all[s.reason]
+		if w == nil {
+			w = &Waiting{Reason: s.reason}
+			all[s.reason] = w
+		}
+		w.Count++
+		detail := words(s.detail)
+		if s.reason == Temporary {
+			detail = s.Look.Temporary
+		}
+		w.Names = append(w.Names, Named{s.Name, s.Since, detail})
+	}
+	var list []Waiting
+	for _, w := range all {
+		slices.SortFunc(w.Names, func(a, b Named) int {
+			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+		})
+		w.Names = slices.Clone(w.Names[:min(len(w.Names), sampled)])
+		list = append(list, *w)
+	}
+	slices.SortFunc(list, func(a, b Waiting) int { return cmp.Compare(a.Reason, b.Reason) })
+	return list
+}

@@ -1,0 +1,108 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
+)
+
+// Event is one hint: a name directly in the drop folder that appeared or whose rights changed, or (Name empty) anything
+// else that happened there. Overflow tells that hints were lost, Dead that no more will come and why.
+type Event struct {
+	Name     string
+	Overflow bool
+	Dead     error
+}
+
+// Source delivers hints until Stop, which waits for what it started. C need not be closed.
+type Source struct {
+	C    <-chan Event
+	Stop func()
+}
+
+// kernelEvents listens with inotify.
+func kernelEvents(path string) (Source, error) {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return Source{}, limitWords(err)
+	}
+	if err := w.Add(path); err != nil {
+		return Source{}, errors.Join(limitWords(err), w.Close())
+	}
+	// The buffer lets hints gather while a pass runs, so that a burst is heeded in few passes.
+	c, done := make(chan Event, eventsPerPass), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { forward(w, filepath.Clean(path), c, done) })
+	return Source{C: c, Stop: func() {
+		close(done)
+		_ = w.Close() // nothing was written
+		wg.Wait()
+	}}, nil
+}
+
+func forward(w *fsnotify.Watcher, path string, c chan<- Event, done <-chan struct{}) {
+	for {
+		var out Event
+		select {
+		case <-done:
+			return
+		case e, ok := <-w.Events:
+			switch {
+			case !ok:
+				out.Dead = errors.New("the kernel ended the watch")
+			case e.Name == path && e.Has(fsnotify.Remove|fsnotify.Rename):
+				out.Dead = errors.New("the watched folder was moved or removed")
+			case e.Has(fsnotify.Create | fsnotify.Chmod):
+				out.Name = filepath.Base(e.Name)
+			}
+		case err, ok := <-w.Errors:
+			switch {
+			case !ok:
+				out.Dead = errors.New("the kernel ended the watch")
+			default:
+				out.Overflow = true // ErrEventOverflow, and whatever else may have cost events
+				_ = err
+			}
+		}
+		select {
+		case c <- out:
+		case <-done:
+			return
+		}
+		if out.Dead != nil {
+			return
+		}
+	}
+}
+
+func limitWords(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("the limit fs.inotify.max_user_watches is reached: %w", err)
+	case errors.Is(err, syscall.EMFILE):
+		return fmt.Errorf("the limit fs.inotify.max_user_instances is reached: %w", err)
+	}
+	return err
+}
+
+// remote names the file systems where other machines change things without local events, or events are not to be relied on.
+var remote = map[uint32]string{
+	unix.NFS_SUPER_MAGIC: "nfs", unix.CIFS_SUPER_MAGIC: "cifs", unix.SMB2_SUPER_MAGIC: "smb", unix.SMB_SUPER_MAGIC: "smb",
+	unix.FUSE_SUPER_MAGIC: "fuse", unix.V9FS_MAGIC: "9p", unix.CEPH_SUPER_MAGIC: "ceph", unix.AFS_SUPER_MAGIC: "afs",
+	unix.AFS_FS_MAGIC: "afs", unix.CODA_SUPER_MAGIC: "coda", unix.NCP_SUPER_MAGIC: "ncp", unix.OCFS2_SUPER_MAGIC: "ocfs2",
+	0x47504653: "gpfs", 0x01161970: "gfs2", 0x0BD00BD0: "lustre", 0x19830326: "beegfs", 0x786f4256: "vboxsf", 0xBACBACBC: "vmhgfs",
+}
+
+// network names the network file system that path lies on; empty: a local one, or it cannot be told.
+func network(path string) string {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return ""
+	}
+	return remote[uint32(st.Type)]
+}

@@ -1,0 +1,512 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// bench runs a watcher over a real directory in a bubble: time is virtual, events are what the test says.
+type bench struct {
+	t      *testing.T
+	path   string
+	events chan Event
+	w      *Watcher
+	start  time.Time
+	refuse func(name string) error // nil: everything can be taken; set before run
+
+	mu    sync.Mutex
+	taken map[string]time.Duration // since start
+	tries map[string]int
+	peak  int // of folders under observation
+	end   func()
+}
+
+func inBubble(t *testing.T, cfg Config, test func(b *bench)) {
+	base := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{t: t, path: filepath.Join(base, "in"), events: make(chan Event, 100), start: time.Now(),
+			taken: map[string]time.Duration{}, tries: map[string]int{}}
+		write(t, b.path, "/")
+		os.Mkdir(base+"/claimed", 0o770)
+		cfg.Path = b.path
+		if cfg.Settle == 0 {
+			cfg.Settle = 30 * time.Second
+		}
+		if cfg.Rescan == 0 {
+			cfg.Rescan = time.Minute
+		}
+		cfg.Rules = rules
+		if cfg.Events == nil {
+			cfg.Events = func(string) (Source, error) { return Source{C: b.events, Stop: func() {}}, nil }
+		}
+		var err error
+		if b.w, err = New(cfg); err != nil {
+			t.Fatal(err)
+		}
+		b.end = func() {}
+		defer func() { b.end() }()
+		test(b)
+	})
+}
+
+func (b *bench) run() {
+	ctx, cancel := context.WithCancel(b.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.w.Run(ctx, b.take) }()
+	b.end = func() {
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			b.t.Errorf("Run: %v", err)
+		}
+	}
+	synctest.Wait()
+}
+
+func (b *bench) take(ctx context.Context, f Folder) error {
+	b.mu.Lock()
+	b.tries[f.Name]++
+	refuse := b.refuse
+	b.peak = max(b.peak, b.w.Snapshot().Observed)
+	b.mu.Unlock()
+	if refuse != nil {
+		if err := refuse(f.Name); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(filepath.Join(b.path, f.Name), filepath.Join(b.path, "../claimed", f.Name)); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taken[f.Name] = time.Since(b.start)
+	return nil
+}
+
+func (b *bench) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (b *bench) takenAt(name string) (time.Duration, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, ok := b.taken[name]
+	return d, ok
+}
+
+func (b *bench) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.taken)
+}
+
+func (b *bench) waiting(r Reason) Waiting {
+	for _, w := range b.w.Snapshot().NotTaken {
+		if w.Reason == r {
+			return w
+		}
+	}
+	return Waiting{}
+}
+
+func TestWatcher_I22_EveryEventLost(t *testing.T) {
+	for _, mode := range []Mode{Poll, Events} {
+		t.Run(string(mode), func(t *testing.T) {
+			inBubble(t, Config{Mode: mode}, func(b *bench) {
+				write(t, b.path, "early/metadata.json")
+				b.run()
+				b.pass(10*time.Minute + 17*time.Second)
+				write(t, b.path, "late/metadata.json", "late/a.pdf")
+				dropped := time.Since(b.start)
+				b.pass(2 * time.Minute)
+				if at, ok := b.takenAt("early"); !ok || at < 30*time.Second {
+					t.Errorf("early: taken %v at %v", ok, at)
+				}
+				if at, ok := b.takenAt("late"); !ok || at < dropped+30*time.Second {
+					t.Errorf("late: taken %v at %v, dropped %v", ok, at, dropped)
+				}
+			})
+		})
+	}
+}
+
+func TestWatcher_OldMtimesProveNothing(t *testing.T) {
+	inBubble(t, Config{}, func(b *bench) {
+		write(t, b.path, "old/metadata.json")
+		past := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
+		os.Chtimes(b.path+"/old/metadata.json", past, past)
+		os.Chtimes(b.path+"/old", past, past)
+		b.run()
+		b.pass(29 * time.Second)
+		if _, ok := b.takenAt("old"); ok {
+			t.Fatal("taken after one look")
+		}
+		b.pass(2 * time.Second)
+		if _, ok := b.takenAt("old"); !ok {
+			t.Error("not taken after settle")
+		}
+	})
+}
+
+func TestWatcher_WriterAppendsForAnHour(t *testing.T) {
+	inBubble(t, Config{}, func(b *bench) {
+		b.run()
+		write(t, b.path, "f/metadata.json")
+		b.events <- Event{Name: "f"}
+		f, err := os.OpenFile(b.path+"/f/a.pdf", os.O_CREATE|os.O_WRONLY, 0o660)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for range 3600 / 25 {
+			b.pass(25 * time.Second)
+			f.WriteString("page")
+			if _, ok := b.takenAt("f"); ok {
+				t.Fatal("taken while it grows")
+			}
+			if got := b.waiting(Copying); got.Count != 1 || got.Names[0].Name != "f" {
+				t.Fatalf("status does not say still copying: %+v", b.w.Snapshot())
+			}
+		}
+		last := time.Since(b.start)
+		b.pass(time.Minute)
+		if at, ok := b.takenAt("f"); !ok || at < last+30*time.Second-5*time.Second || at > last+40*time.Second {
+			t.Errorf("last change %v, taken %v at %v; want within settle + 10 s", last, ok, at)
+		}
+	})
+}
+
+func TestWatcher_SidecarLastAndTemporaryNames(t *testing.T) {
+	inBubble(t, Config{}, func(b *bench) {
+		b.run()
+		write(t, b.path, "f/a.pdf", "f/b.pdf.crdownload", "stray.pdf", "_STATUS.txt")
+		os.Symlink("/etc", b.path+"/link")
+		b.events <- Event{Name: "f"}
+		b.pass(3 * time.Minute)
+		if got := b.waiting(NoSidecar); got.Count != 1 || got.Names[0].Name != "f" || time.Since(got.Names[0].Since) < 2*time.Minute {
+			t.Errorf("no sidecar: %+v", got)
+		}
+		if got := b.waiting(LooseFile); got.Count != 3 {
+			t.Errorf("loose: %+v", got)
+		}
+		write(t, b.path, "f/Metadata.JSON")
+		b.pass(5 * time.Minute)
+		if got := b.waiting(Temporary); got.Count != 1 || got.Names[0].Detail != "b.pdf.crdownload" {
+			t.Errorf("temporary: %+v", b.w.Snapshot())
+		}
+		os.Rename(b.path+"/f/b.pdf.crdownload", b.path+"/f/b.pdf")
+		b.pass(2 * time.Minute)
+		if _, ok := b.takenAt("f"); !ok {
+			t.Errorf("not taken: %+v", b.w.Snapshot())
+		}
+	})
+}
+
+func TestWatcher_OverflowRescansAtOnce(t *testing.T) {
+	inBubble(t, Config{Rescan: 24 * time.Hour}, func(b *bench) {
+		b.run()
+		b.pass(time.Hour)
+		for i := range 50 {
+			write(t, b.path, fmt.Sprintf("f%d/metadata.json", i))
+		}
+		b.events <- Event{Overflow: true}
+		b.pass(32 * time.Second)
+		if n := b.count(); n != 50 {
+			t.Errorf("%d of 50 taken", n)
+		}
+	})
+}
+
+func TestWatcher_I23_RefusedFolderDelaysNobody(t *testing.T) {
+	for name, want := range map[error]Reason{
+		syscall.EACCES: NoRight, syscall.EBUSY: Busy, syscall.EXDEV: OtherDevice, syscall.EROFS: ReadOnly, errors.New("odd"): Failed,
+	} {
+		t.Run(name.Error(), func(t *testing.T) {
+			inBubble(t, Config{Parallel: 1}, func(b *bench) {
+				b.refuse = func(n string) error {
+					if n == "bad" {
+						return fmt.Errorf("claim: %w", name)
+					}
+					return nil
+				}
+				write(t, b.path, "bad/metadata.json", "a/metadata.json", "b/metadata.json")
+				b.run()
+				b.pass(35 * time.Second)
+				if n := b.count(); n != 2 {
+					t.Errorf("%d of 2 good ones taken", n)
+				}
+				b.pass(time.Hour)
+				if got := b.waiting(want); got.Count != 1 || got.Names[0].Name != "bad" {
+					t.Errorf("status: %+v", b.w.Snapshot().NotTaken)
+				}
+				if n := b.tries["bad"]; n < 30 || n > 70 {
+					t.Errorf("%d tries in an hour", n)
+				}
+				b.mu.Lock()
+				b.refuse = nil
+				b.mu.Unlock()
+				b.pass(time.Minute + time.Second)
+				if _, ok := b.takenAt("bad"); !ok {
+					t.Error("not taken once it could be")
+				}
+			})
+		})
+	}
+}
+
+func TestWatcher_I23_HangingTakeDelaysNobody(t *testing.T) {
+	inBubble(t, Config{Parallel: 2}, func(b *bench) {
+		hang := make(chan struct{})
+		b.refuse = func(n string) error {
+			if n == "bad" {
+				<-hang
+			}
+			return nil
+		}
+		write(t, b.path, "bad/metadata.json")
+		b.run()
+		for i := range 20 {
+			write(t, b.path, fmt.Sprintf("f%d/metadata.json", i))
+			b.events <- Event{Name: fmt.Sprintf("f%d", i)}
+		}
+		b.pass(40 * time.Second)
+		if n := b.count(); n != 20 {
+			t.Errorf("%d of 20 taken", n)
+		}
+		close(hang)
+	})
+}
+
+func TestWatcher_I21_MoreThanFit(t *testing.T) {
+	inBubble(t, Config{Max: 20}, func(b *bench) {
+		for i := range 500 {
+			write(t, b.path, fmt.Sprintf("f%d/metadata.json", i))
+		}
+		b.run()
+		if got := b.waiting(Queued); got.Count != 480 || len(got.Names) != 100 {
+			t.Errorf("queued %d, %d named", got.Count, len(got.Names))
+		}
+		b.pass(25 * 40 * time.Second)
+		if n := b.count(); n != 500 {
+			t.Errorf("%d of 500 taken", n)
+		}
+		if b.peak > 20 {
+			t.Errorf("%d under observation", b.peak)
+		}
+	})
+}
+
+func TestWatcher_I23_StuckOnesDoNotFillTheRoom(t *testing.T) {
+	inBubble(t, Config{Max: 10}, func(b *bench) {
+		for i := range 60 {
+			write(t, b.path, fmt.Sprintf("stuck%d/metadata.json", i), fmt.Sprintf("stuck%d/x.part", i))
+			write(t, b.path, fmt.Sprintf("bare%d/x.pdf", i))
+		}
+		for i := range 5 {
+			write(t, b.path, fmt.Sprintf("good%d/metadata.json", i))
+		}
+		b.run()
+		b.pass(time.Hour)
+		if n := b.count(); n != 5 {
+			t.Errorf("%d of 5 taken in an hour", n)
+		}
+		if got := b.waiting(NoSidecar); got.Count != 60 {
+			t.Errorf("no sidecar: %d", got.Count)
+		}
+	})
+}
+
+func TestWatcher_VanishedReplacedRefused(t *testing.T) {
+	var wrong atomic.Pointer[error]
+	check := func() error {
+		if err := wrong.Load(); err != nil {
+			return *err
+		}
+		return nil
+	}
+	inBubble(t, Config{Check: check}, func(b *bench) {
+		write(t, b.path, "f/metadata.json", "stray")
+		b.run()
+		b.pass(10 * time.Second)
+		aside := b.path + ".aside"
+		paused := func(kind PauseKind) {
+			t.Helper()
+			b.pass(2 * time.Minute)
+			s := b.w.Snapshot()
+			if s.Paused == nil || s.Paused.Kind != kind || s.Observed != 1 || time.Since(s.Paused.Since) < time.Minute {
+				t.Errorf("want %s: %+v, paused %v", kind, s, s.Paused)
+			}
+			if got := b.waiting(LooseFile); got.Count != 1 {
+				t.Error("a paused drop folder is shown as empty")
+			}
+		}
+		os.Rename(b.path, aside)
+		paused(Vanished)
+		write(t, b.path, "other/metadata.json")
+		paused(Replaced)
+		os.Rename(b.path, b.path+".wrong")
+		os.Rename(aside, b.path)
+		foreign := errors.New("another ledger")
+		wrong.Store(&foreign)
+		paused(Refused)
+		if b.count() != 0 {
+			t.Error("taken while paused")
+		}
+		wrong.Store(nil)
+		b.pass(2 * time.Minute)
+		if _, ok := b.takenAt("f"); !ok || b.w.Snapshot().Paused != nil {
+			t.Errorf("did not resume: %+v", b.w.Snapshot())
+		}
+	})
+}
+
+func TestWatcher_MissingAtStartIsAPause(t *testing.T) {
+	inBubble(t, Config{}, func(b *bench) {
+		os.Remove(b.path)
+		b.run()
+		if p := b.w.Snapshot().Paused; p == nil || p.Kind != Vanished {
+			t.Fatalf("paused: %v", p)
+		}
+		write(t, b.path, "f/metadata.json")
+		b.pass(2 * time.Minute)
+		if _, ok := b.takenAt("f"); !ok {
+			t.Error("did not start")
+		}
+	})
+}
+
+func TestWatcher_ModeSaysWhy(t *testing.T) {
+	limit := func(string) (Source, error) { return Source{}, limitWords(syscall.ENOSPC) }
+	inBubble(t, Config{Events: limit}, func(b *bench) {
+		b.run()
+		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.Why, "max_user_watches") {
+			t.Errorf("%+v", s)
+		}
+	})
+	inBubble(t, Config{}, func(b *bench) {
+		b.run()
+		if s := b.w.Snapshot(); s.Mode != Events {
+			t.Errorf("%+v", s)
+		}
+		for i := range 4 { // changes, but no event ever
+			write(t, b.path, fmt.Sprintf("stray%d", i))
+			b.pass(time.Minute)
+		}
+		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.Why, "do not arrive") {
+			t.Errorf("dead events not noticed: %+v", s)
+		}
+	})
+	inBubble(t, Config{}, func(b *bench) {
+		b.run()
+		b.events <- Event{Dead: errors.New("unmounted")}
+		synctest.Wait()
+		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.Why, "unmounted") {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestWatcher_MarkerAndListNeedNoSettling(t *testing.T) {
+	inBubble(t, Config{Complete: Marker}, func(b *bench) {
+		write(t, b.path, "f/metadata.json", "g/metadata.json", "g/.done")
+		b.run()
+		b.pass(time.Second)
+		if _, ok := b.takenAt("g"); !ok {
+			t.Error("marker ignored")
+		}
+		b.pass(time.Hour)
+		if got := b.waiting(Incomplete); got.Count != 1 || b.count() != 1 {
+			t.Errorf("taken without marker: %+v", b.w.Snapshot())
+		}
+	})
+	asked := 0
+	list := func(_ context.Context, root *os.Root, f Folder) error {
+		asked++
+		if _, err := root.Lstat(f.Name + "/a.pdf"); err != nil {
+			return errors.New("waits for a.pdf")
+		}
+		return nil
+	}
+	inBubble(t, Config{Complete: List, IsComplete: list}, func(b *bench) {
+		write(t, b.path, "f/metadata.json")
+		b.run()
+		b.pass(time.Hour)
+		if got := b.waiting(Incomplete); got.Count != 1 || got.Names[0].Detail != "waits for a.pdf" || asked != 1 {
+			t.Errorf("asked %d times: %+v", asked, got)
+		}
+		write(t, b.path, "f/a.pdf")
+		b.pass(time.Minute + time.Second)
+		if b.count() != 1 {
+			t.Error("not taken once complete")
+		}
+	})
+}
+
+func TestWatcher_HostileNames(t *testing.T) {
+	all := []string{"new\nline", "\xff\xfe", strings.Repeat("ü", 127) + "x", " ", "-rf", `a\b`, "\x1b[31m", "...", "Huber", "HUBER"}
+	inBubble(t, Config{}, func(b *bench) {
+		for _, name := range all {
+			write(t, b.path, name+"/metadata.json")
+		}
+		b.run()
+		b.pass(time.Minute)
+		for _, name := range all {
+			if _, ok := b.takenAt(name); !ok {
+				t.Errorf("%q not taken", name)
+			}
+		}
+	})
+}
+
+// With the kernel's events and the wall clock.
+func TestWatcher_KernelEvents(t *testing.T) {
+	dir := t.TempDir()
+	w, err := New(Config{Path: dir, Settle: 40 * time.Millisecond, Rescan: time.Hour, Rules: rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var taken []string
+	ended := make(chan struct{})
+	var mu sync.Mutex
+	go func() {
+		defer close(ended)
+		w.Run(ctx, func(_ context.Context, f Folder) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if taken = append(taken, f.Name); len(taken) == 3 {
+				cancel()
+			}
+			return nil
+		})
+	}()
+	for w.Snapshot().Listed.IsZero() {
+		time.Sleep(time.Millisecond)
+	}
+	if s := w.Snapshot(); s.Mode != Events {
+		t.Skipf("no events here (%s): only polling could be tested", s.Why)
+	}
+	elsewhere := t.TempDir()
+	write(t, elsewhere, "moved/metadata.json")
+	write(t, dir, "made/a.pdf", "made/metadata.json", "new\nline/metadata.json")
+	if err := os.Rename(elsewhere+"/moved", dir+"/moved"); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	slices.Sort(taken)
+	if !slices.Equal(taken, []string{"made", "moved", "new\nline"}) {
+		t.Errorf("taken %q", taken)
+	}
+}
