@@ -110,7 +110,7 @@ func TestFolder_JunkOthersAndNames(t *testing.T) {
 	_, root := drop(t, tree{
 		"metadata.json": sidecar, "Mu\u0308ller/Rechnung 1.pdf": "%PDF", "b.xml": "<b/>", "Maße.txt": "1", "Masse.txt": "2",
 		"THUMBS.DB": "j", "sub/._b": "j", "@eaDir/x/y@SynoResource": "j", "_Reason.txt": "j", "_RECEIPT.json": "j",
-		".DONE": "", "manifest-sha256.txt": digestOf("<b/>") + "  b.xml\n", "sub/metadata.json": "{}", "1/2/3/4/5/6/7/8/deep": "d",
+		".DONE": "", "manifest-sha256.txt": digestOf("<b/>") + "  b.xml\n", "sub/metadata.json": "{}", "sub-a": "-", "1/2/3/4/5/6/7/8/deep": "d",
 	})
 	s := mustBuild(t, root, rules)
 	paths := func(files []archive.File) (p []string) {
@@ -119,7 +119,7 @@ func TestFolder_JunkOthersAndNames(t *testing.T) {
 		}
 		return p
 	}
-	if got, want := paths(s.Files), []string{"1/2/3/4/5/6/7/8/deep", "Masse.txt", "Maße.txt", "Müller/Rechnung 1.pdf", "b.xml", "sub/metadata.json"}; !slices.Equal(got, want) {
+	if got, want := paths(s.Files), []string{"1/2/3/4/5/6/7/8/deep", "Masse.txt", "Maße.txt", "Müller/Rechnung 1.pdf", "b.xml", "sub-a", "sub/metadata.json"}; !slices.Equal(got, want) {
 		t.Errorf("files %q", got)
 	}
 	if want := []string{"@eaDir/x/y@SynoResource", "THUMBS.DB", "_RECEIPT.json", "_Reason.txt", "sub/._b"}; !slices.Equal(s.Junk, want) {

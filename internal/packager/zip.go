@@ -80,7 +80,7 @@ type sink struct {
 }
 
 func (s *sink) Write(p []byte) (int, error) {
-	if false {
+	if s.n+int64(len(p)) > s.max {
 		return 0, errFull
 	}
 	s.sha.Write(p)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/durable"
 )
 
 // noise is what no compressor shrinks; the same seed gives the same bytes.
@@ -278,6 +279,33 @@ func TestReadBack_I4_FindsDamage(t *testing.T) {
 		if err == nil || isRefusal(err) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestBuild_I4_DiskThatLies(t *testing.T) {
+	_, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": noise(1, 5_000)})
+	path := filepath.Join(t.TempDir(), "a.zip")
+	write(t, path, "an older one")
+	r := rules
+	r.Fault = func(op, name string, do func() error) error {
+		err := do()
+		if op == "write" {
+			part, openErr := os.OpenFile(filepath.Join(filepath.Dir(path), durable.Temporary(name)), os.O_WRONLY, 0)
+			if openErr != nil {
+				t.Fatal(openErr)
+			}
+			defer part.Close()
+			if _, err := part.WriteAt([]byte("?"), 2_500); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return err
+	}
+	if _, err := Build(t.Context(), root, r, path); err == nil || isRefusal(err) || !strings.Contains(err.Error(), "read back") {
+		t.Errorf("got %v", err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "an older one" {
+		t.Errorf("the older ZIP was touched: %v", err)
 	}
 }
 
