@@ -52,6 +52,9 @@ func (id ID) Generation(n int) ID {
 // String returns the 36-character form in lower case.
 func (id ID) String() string { return uuid.UUID(id).String() }
 
+// MarshalText writes what String does, into JSON and logs alike.
+func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
 // IsZero reports whether no identity was chosen yet.
 func (id ID) IsZero() bool { return id == ID{} }
 
@@ -83,6 +86,9 @@ func ParseDigest(s string) (Digest, error) {
 
 // String returns 64 hexadecimal digits in lower case.
 func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// MarshalText writes what String does, into JSON and logs alike.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // IsZero reports whether nothing was digested.
 func (d Digest) IsZero() bool { return d == Digest{} }

@@ -50,3 +50,6 @@ func (k Key) Time() time.Time {
 	copy(ms[2:], k[:6])
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:]))).UTC()
 }
+
+// MarshalText writes what String does, into JSON and logs alike.
+func (k Key) MarshalText() ([]byte, error) { return []byte(k.String()), nil }

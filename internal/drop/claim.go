@@ -113,12 +113,8 @@ func (f *Folder) claim(from *durable.Dir, name string, now time.Time) (Claimed, 
 		return Claimed{}, f.refused(name, nil, fmt.Errorf("open %s/%s/%s: %w", vaultdDir, claimedDir, key, hideRights(err)))
 	}
 	defer dir.Close()
-	err = moved(from, name, dir, name)
-	if errors.Is(err, durable.ErrSync) {
-		return Claimed{}, f.refused(name, info, err)
-	}
-	if err != nil {
-		// An empty claim means nothing; one that stays is cleared at the next start.
+	if err := moved(from, name, dir, name); err != nil {
+		// Only an empty claim goes, not one whose folder is in it but not surely on disk.
 		_ = f.claimed.Rmdir(key.String())
 		return Claimed{}, f.refused(name, info, err)
 	}

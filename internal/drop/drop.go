@@ -98,6 +98,9 @@ func (f *Folder) open() (err error) {
 	if f.self, err = f.root.Stat(); err != nil {
 		return err
 	}
+	if owner := stat(f.self).Uid; f.self.Mode()&fs.ModeSticky != 0 && os.Geteuid() != 0 && int(owner) != os.Geteuid() {
+		return fmt.Errorf("%q has the sticky bit and belongs to %s, so nobody else can take folders out of it: give it to the user vaultd runs as", f.cfg.Path, userName(owner))
+	}
 	if f.gid, err = f.group(); err != nil {
 		return err
 	}
@@ -167,12 +170,12 @@ func (f *Folder) WriteStatus(text string) error {
 	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	file, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(forNotepad(text))
-	err = errors.Join(err, file.Chown(-1, f.gid), file.Chmod(0o640), file.Close())
+	err = errors.Join(err, file.Chown(-1, f.gid), file.Chmod(0o660), file.Close())
 	if err == nil {
 		err = root.Rename(temp, statusFile)
 	}

@@ -84,6 +84,44 @@ func TestWriteFile_I5_EveryFault(t *testing.T) {
 	}
 }
 
+// The order of operations is the promise: a later one must not be asked for before an earlier one is over.
+func TestOrder_I5_SyncBeforeRenameBeforeDirectory(t *testing.T) {
+	var ops []string
+	dir := t.TempDir()
+	os.MkdirAll(filepath.Join(dir, "from", "x"), 0o700)
+	os.Mkdir(filepath.Join(dir, "to"), 0o700)
+	d := open(t, dir, func(op, name string, do func() error) error {
+		if op != "unlink" {
+			ops = append(ops, op+" "+filepath.Base(name))
+		}
+		return do()
+	})
+	from, err := d.Sub("from")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	to, err := d.Sub("to")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	for _, row := range []struct {
+		do   func() error
+		want []string
+	}{
+		{func() error { return to.WriteFile("f", []byte("x"), 0o600) }, []string{"create f", "write f", "sync f", "rename f", "syncdir to"}},
+		{func() error { return from.Rename("x", to, "y") }, []string{"rename y", "syncdir to", "syncdir from"}},
+		{func() error { return to.Rename("y", to, "z") }, []string{"rename z", "syncdir to"}},
+		{func() error { return to.Mkdir("d", 0o770, -1) }, []string{"mkdir d", "chmod d", "syncdir to"}},
+	} {
+		ops = nil
+		if err := row.do(); err != nil || !slices.Equal(ops, row.want) {
+			t.Errorf("%q, want %q (%v)", ops, row.want, err)
+		}
+	}
+}
+
 func TestWriteFile_ExactModeUnderUmask(t *testing.T) {
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)

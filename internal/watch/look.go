@@ -22,7 +22,7 @@ type Rules struct {
 	Sidecar    string            // name that makes a folder an invoice, compared without case
 	MaxDepth   int               // deepest sub-folder looked into; default 16
 	MaxEntries int               // most names looked at; default 20,000
-	Junk       func(string) bool // names that are neither content nor a reason to wait; nil: none
+	Junk       func(string) bool // names that are neither content nor a reason to wait; default: what systems leave behind
 }
 
 // Fingerprint identifies the state of a folder tree: names, kinds, sizes, mtimes, ctimes, inodes of all it holds. The
@@ -43,7 +43,7 @@ type Look struct {
 	Problem     error     // the first thing inside that could not be looked at
 }
 
-// Take looks once at the folder name in root, by lstat alone: no file is opened, no link followed, no mount entered.
+// Take looks once at the folder name in root ("." for root itself), by lstat alone: no file is opened, no link followed, no mount entered.
 // The error tells that the folder itself cannot be looked at: fs.ErrNotExist, fs.ErrPermission, ENOTDIR (also for a link).
 // Memory does not grow with the number of files.
 func (r Rules) Take(root *os.Root, name string) (Look, error) {
@@ -88,7 +88,7 @@ func (r Rules) withDefaults() Rules {
 		r.MaxEntries = 20_000
 	}
 	if r.Junk == nil {
-		r.Junk = func(string) bool { return false }
+		r.Junk = junk
 	}
 	return r
 }
@@ -240,6 +240,15 @@ func (v *viewer) problem(rel string, err error) {
 	if v.look.Problem == nil {
 		v.look.Problem = fmt.Errorf("look at %q: %w", rel, err)
 	}
+}
+
+// junk tells names that systems, or vaultd when it returned the folder, leave behind by themselves.
+func junk(name string) bool {
+	switch strings.ToLower(name) {
+	case "thumbs.db", ".ds_store", "desktop.ini", "@eadir", "_reason.txt", "_receipt.txt", "_receipt.json":
+		return true
+	}
+	return strings.HasPrefix(name, "._")
 }
 
 // temporary tells names that programs give to files they are still writing.

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var rules = Rules{Sidecar: "metadata.json", Junk: func(n string) bool { return n == "Thumbs.db" }}
+var rules = Rules{Sidecar: "metadata.json"}
 
 // write makes files, with their folders, below base; a name that ends in a slash is a folder.
 func write(t *testing.T, base string, names ...string) {
@@ -66,7 +66,7 @@ func TestLook_FingerprintSeesEveryChange(t *testing.T) {
 			write(t, base, "f/metadata.json", "f/a.pdf", "f/sub/b.pdf")
 			os.Chtimes(base+"/f/a.pdf", old, old)
 			before := look(t, base, "f")
-			if again := look(t, base, "f"); again != before {
+			if again := look(t, base, "f"); again.Fingerprint != before.Fingerprint {
 				t.Fatal("two looks at the same differ")
 			}
 			if err := change(base + "/f"); err != nil {
@@ -89,6 +89,9 @@ func TestLook_FingerprintSurvivesTheClaim(t *testing.T) {
 	if look(t, base+"/claimed", "f").Fingerprint != before.Fingerprint {
 		t.Error("rename alone changed the fingerprint")
 	}
+	if look(t, base+"/claimed/f", ".").Fingerprint != before.Fingerprint {
+		t.Error("the folder itself as root has another fingerprint")
+	}
 }
 
 func TestLook_Facts(t *testing.T) {
@@ -109,7 +112,7 @@ func TestLook_Facts(t *testing.T) {
 func TestLook_I21_Bounded(t *testing.T) {
 	base := t.TempDir()
 	write(t, base, "deep/"+strings.Repeat("d/", 40)+"x", "deep/metadata.json")
-	if l := look(t, base, "deep"); !l.Cut || l.Problem != nil {
+	if l := look(t, base, "deep"); !l.Cut || l.Problem != nil || l.Files != 1 {
 		t.Errorf("deep: %+v", l)
 	}
 	write(t, base, "many/")
@@ -119,7 +122,7 @@ func TestLook_I21_Bounded(t *testing.T) {
 	write(t, base, "many/metadata.json")
 	root, _ := os.OpenRoot(base)
 	defer root.Close()
-	few := Rules{Sidecar: "metadata.json", MaxEntries: 10}
+	few := Rules{Sidecar: "metadata.json", MaxEntries: 10}.withDefaults()
 	l, err := few.Take(root, "many")
 	if err != nil || !l.Cut || l.Files > 10 || l.Sidecar == "" {
 		t.Errorf("many: %+v, %v", l, err)

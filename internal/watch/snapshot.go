@@ -47,9 +47,10 @@ type Waiting struct {
 
 // Named is one thing that is not taken.
 type Named struct {
-	Name   string
-	Since  time.Time // first seen
-	Detail string    // more words, may be empty
+	Name    string
+	Since   time.Time // first seen
+	Changed time.Time // when a look last saw a change; zero: not under observation
+	Detail  string    // more words, may be empty
 }
 
 // sampled is how many names are kept for one reason: enough for a page, however many there are.
@@ -66,7 +67,7 @@ func (t tally) add(r Reason, name string, since time.Time, detail error) {
 	}
 	w.Count++
 	if len(w.Names) < sampled {
-		w.Names = append(w.Names, Named{name, since, words(detail)})
+		w.Names = append(w.Names, Named{Name: name, Since: since, Detail: words(detail)})
 	}
 }
 
@@ -115,7 +116,7 @@ func (b *book) notTaken() []Waiting {
 		if s.reason == Temporary {
 			detail = s.Look.Temporary
 		}
-		w.Names = append(w.Names, Named{s.Name, s.Since, detail})
+		w.Names = append(w.Names, Named{Name: s.Name, Since: s.Since, Changed: s.stable, Detail: detail})
 	}
 	var list []Waiting
 	for _, w := range all {

@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -28,6 +25,7 @@ type bench struct {
 	mu    sync.Mutex
 	taken map[string]time.Duration // since start
 	tries map[string]int
+	total int // taken and forgotten
 	peak  int // of folders under observation
 	end   func()
 }
@@ -103,6 +101,19 @@ func (b *bench) takenAt(name string) (time.Duration, bool) {
 	defer b.mu.Unlock()
 	d, ok := b.taken[name]
 	return d, ok
+}
+
+// takenNames gives what was taken and forgets it, so that a name can be used again.
+func (b *bench) takenNames() map[string]time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	names := b.taken
+	b.taken = map[string]time.Duration{}
+	for name := range names {
+		b.total++
+		os.Rename(filepath.Join(b.path, "../claimed", name), filepath.Join(b.path, "../claimed", fmt.Sprintf("%s.%d", name, b.total)))
+	}
+	return names
 }
 
 func (b *bench) count() int {
@@ -325,188 +336,4 @@ func TestWatcher_I23_StuckOnesDoNotFillTheRoom(t *testing.T) {
 			t.Errorf("no sidecar: %d", got.Count)
 		}
 	})
-}
-
-func TestWatcher_VanishedReplacedRefused(t *testing.T) {
-	var wrong atomic.Pointer[error]
-	check := func() error {
-		if err := wrong.Load(); err != nil {
-			return *err
-		}
-		return nil
-	}
-	inBubble(t, Config{Check: check}, func(b *bench) {
-		write(t, b.path, "f/metadata.json", "stray")
-		b.run()
-		b.pass(10 * time.Second)
-		aside := b.path + ".aside"
-		paused := func(kind PauseKind) {
-			t.Helper()
-			b.pass(2 * time.Minute)
-			s := b.w.Snapshot()
-			if s.Paused == nil || s.Paused.Kind != kind || s.Observed != 1 || time.Since(s.Paused.Since) < time.Minute {
-				t.Errorf("want %s: %+v, paused %v", kind, s, s.Paused)
-			}
-			if got := b.waiting(LooseFile); got.Count != 1 {
-				t.Error("a paused drop folder is shown as empty")
-			}
-		}
-		os.Rename(b.path, aside)
-		paused(Vanished)
-		write(t, b.path, "other/metadata.json")
-		paused(Replaced)
-		os.Rename(b.path, b.path+".wrong")
-		os.Rename(aside, b.path)
-		foreign := errors.New("another ledger")
-		wrong.Store(&foreign)
-		paused(Refused)
-		if b.count() != 0 {
-			t.Error("taken while paused")
-		}
-		wrong.Store(nil)
-		b.pass(2 * time.Minute)
-		if _, ok := b.takenAt("f"); !ok || b.w.Snapshot().Paused != nil {
-			t.Errorf("did not resume: %+v", b.w.Snapshot())
-		}
-	})
-}
-
-func TestWatcher_MissingAtStartIsAPause(t *testing.T) {
-	inBubble(t, Config{}, func(b *bench) {
-		os.Remove(b.path)
-		b.run()
-		if p := b.w.Snapshot().Paused; p == nil || p.Kind != Vanished {
-			t.Fatalf("paused: %v", p)
-		}
-		write(t, b.path, "f/metadata.json")
-		b.pass(2 * time.Minute)
-		if _, ok := b.takenAt("f"); !ok {
-			t.Error("did not start")
-		}
-	})
-}
-
-func TestWatcher_ModeSaysWhy(t *testing.T) {
-	limit := func(string) (Source, error) { return Source{}, limitWords(syscall.ENOSPC) }
-	inBubble(t, Config{Events: limit}, func(b *bench) {
-		b.run()
-		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.Why, "max_user_watches") {
-			t.Errorf("%+v", s)
-		}
-	})
-	inBubble(t, Config{}, func(b *bench) {
-		b.run()
-		if s := b.w.Snapshot(); s.Mode != Events {
-			t.Errorf("%+v", s)
-		}
-		for i := range 4 { // changes, but no event ever
-			write(t, b.path, fmt.Sprintf("stray%d", i))
-			b.pass(time.Minute)
-		}
-		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.Why, "do not arrive") {
-			t.Errorf("dead events not noticed: %+v", s)
-		}
-	})
-	inBubble(t, Config{}, func(b *bench) {
-		b.run()
-		b.events <- Event{Dead: errors.New("unmounted")}
-		synctest.Wait()
-		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.Why, "unmounted") {
-			t.Errorf("%+v", s)
-		}
-	})
-}
-
-func TestWatcher_MarkerAndListNeedNoSettling(t *testing.T) {
-	inBubble(t, Config{Complete: Marker}, func(b *bench) {
-		write(t, b.path, "f/metadata.json", "g/metadata.json", "g/.done")
-		b.run()
-		b.pass(time.Second)
-		if _, ok := b.takenAt("g"); !ok {
-			t.Error("marker ignored")
-		}
-		b.pass(time.Hour)
-		if got := b.waiting(Incomplete); got.Count != 1 || b.count() != 1 {
-			t.Errorf("taken without marker: %+v", b.w.Snapshot())
-		}
-	})
-	asked := 0
-	list := func(_ context.Context, root *os.Root, f Folder) error {
-		asked++
-		if _, err := root.Lstat(f.Name + "/a.pdf"); err != nil {
-			return errors.New("waits for a.pdf")
-		}
-		return nil
-	}
-	inBubble(t, Config{Complete: List, IsComplete: list}, func(b *bench) {
-		write(t, b.path, "f/metadata.json")
-		b.run()
-		b.pass(time.Hour)
-		if got := b.waiting(Incomplete); got.Count != 1 || got.Names[0].Detail != "waits for a.pdf" || asked != 1 {
-			t.Errorf("asked %d times: %+v", asked, got)
-		}
-		write(t, b.path, "f/a.pdf")
-		b.pass(time.Minute + time.Second)
-		if b.count() != 1 {
-			t.Error("not taken once complete")
-		}
-	})
-}
-
-func TestWatcher_HostileNames(t *testing.T) {
-	all := []string{"new\nline", "\xff\xfe", strings.Repeat("ü", 127) + "x", " ", "-rf", `a\b`, "\x1b[31m", "...", "Huber", "HUBER"}
-	inBubble(t, Config{}, func(b *bench) {
-		for _, name := range all {
-			write(t, b.path, name+"/metadata.json")
-		}
-		b.run()
-		b.pass(time.Minute)
-		for _, name := range all {
-			if _, ok := b.takenAt(name); !ok {
-				t.Errorf("%q not taken", name)
-			}
-		}
-	})
-}
-
-// With the kernel's events and the wall clock.
-func TestWatcher_KernelEvents(t *testing.T) {
-	dir := t.TempDir()
-	w, err := New(Config{Path: dir, Settle: 40 * time.Millisecond, Rescan: time.Hour, Rules: rules})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	var taken []string
-	ended := make(chan struct{})
-	var mu sync.Mutex
-	go func() {
-		defer close(ended)
-		w.Run(ctx, func(_ context.Context, f Folder) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if taken = append(taken, f.Name); len(taken) == 3 {
-				cancel()
-			}
-			return nil
-		})
-	}()
-	for w.Snapshot().Listed.IsZero() {
-		time.Sleep(time.Millisecond)
-	}
-	if s := w.Snapshot(); s.Mode != Events {
-		t.Skipf("no events here (%s): only polling could be tested", s.Why)
-	}
-	elsewhere := t.TempDir()
-	write(t, elsewhere, "moved/metadata.json")
-	write(t, dir, "made/a.pdf", "made/metadata.json", "new\nline/metadata.json")
-	if err := os.Rename(elsewhere+"/moved", dir+"/moved"); err != nil {
-		t.Fatal(err)
-	}
-	<-ended
-	slices.Sort(taken)
-	if !slices.Equal(taken, []string{"made", "moved", "new\nline"}) {
-		t.Errorf("taken %q", taken)
-	}
 }

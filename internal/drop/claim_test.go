@@ -1,0 +1,341 @@
+package drop
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"vaultd/internal/durable"
+)
+
+func TestClaim_I1_TakesTheFolderWhole(t *testing.T) {
+	path := share(t)
+	f := open(t, config(path))
+	put(t, path, "Huber 88/metadata.json", "Huber 88/sub/a.pdf")
+	c := claim(t, f, "Huber 88")
+	at := ".vaultd/claimed/" + c.Key.String() + "/"
+	want := []string{".vaultd/", ".vaultd/claimed/", at, at + "Huber 88/", at + "Huber 88/metadata.json", at + "Huber 88/sub/", at + "Huber 88/sub/a.pdf"}
+	if got := tree(t, path); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	if !c.Key.Time().Equal(now) || c.Owner != uint32(os.Getuid()) || c.Node.Ino == 0 {
+		t.Errorf("%+v", c)
+	}
+	dir, again, err := f.OpenClaimed(c.Key)
+	if err != nil || again != c {
+		t.Fatalf("%+v, %v", again, err)
+	}
+	defer dir.Close()
+	if _, err := dir.Root().Stat("sub/a.pdf"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClaim_I19_HostileNames(t *testing.T) {
+	path := share(t)
+	outside := t.TempDir()
+	put(t, outside, "precious/x")
+	f := open(t, config(path))
+	os.Symlink(outside+"/precious", path+"/link")
+	os.Symlink("nowhere", path+"/dangling")
+	put(t, path, "file", "_STATUS.txt")
+	syscall.Mkfifo(path+"/fifo", 0o600)
+	t.Chdir(path)
+	for _, name := range []string{"link", "dangling", "file", "fifo", "", ".", "..", "../in", "/etc", ".vaultd", ".VAULTD", "_Archived", "_rejected", "a/b", "a\x00b"} {
+		if c, err := f.Claim(name, now); err == nil {
+			t.Errorf("%q claimed: %+v", name, c)
+		}
+	}
+	good := []string{"new\nline", "\xff\xfe", strings.Repeat("ü", 127) + "x", " ", "-rf", `a\b`, "\x1b[31m", "...", "Huber", "HUBER", "_Huber"}
+	for _, name := range good {
+		put(t, path, name+"/metadata.json")
+	}
+	for _, name := range good {
+		c, err := f.Claim(name, now)
+		if err != nil || c.Folder != name {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		rel, err := f.Destination(Rejected, name, now)
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if err := f.Place(c, rel, Reason("NOT ARCHIVED.")); err != nil {
+			t.Errorf("%q to %q: %v", name, rel, err)
+		}
+	}
+	if _, err := os.Lstat(path + "/_rejected/HUBER (2)"); err != nil {
+		t.Error("case twin not numbered:", err)
+	}
+	for c, err := range f.Claims() {
+		t.Errorf("left claimed: %+v, %v", c, err)
+	}
+	if got := tree(t, outside); !slices.Equal(got, []string{"precious/", "precious/x"}) {
+		t.Errorf("outside: %q", got)
+	}
+}
+
+func TestClaim_FaultsSayWhatToDo(t *testing.T) {
+	for errno, want := range map[syscall.Errno]string{
+		syscall.EACCES: "(owner ", syscall.EPERM: "chmod -R g+rwX", syscall.EBUSY: "in use", syscall.ETXTBSY: "in use",
+		syscall.EXDEV: "another device", syscall.EROFS: "read-only", syscall.ENOENT: "gone", syscall.EIO: "input/output",
+	} {
+		t.Run(errno.Error(), func(t *testing.T) {
+			path := share(t)
+			cfg := config(path)
+			cfg.Fault = func(op, name string, do func() error) error {
+				if op == "rename" && name == "Huber 88" {
+					return &os.LinkError{Op: "rename", Err: errno}
+				}
+				return do()
+			}
+			f := open(t, cfg)
+			put(t, path, "Huber 88/metadata.json")
+			_, err := f.Claim("Huber 88", now)
+			var refused *ClaimError
+			if !errors.As(err, &refused) || !errors.Is(err, errno) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v", err)
+			}
+			if got := tree(t, path); !slices.Equal(got, []string{".vaultd/", ".vaultd/claimed/", "Huber 88/", "Huber 88/metadata.json"}) {
+				t.Errorf("left %q", got)
+			}
+		})
+	}
+}
+
+func TestClaim_NoRight(t *testing.T) {
+	base := t.TempDir()
+	os.Chmod(base, 0o755)
+	os.Chmod(filepath.Dir(base), 0o755)
+	path := base + "/in"
+	os.Mkdir(path, 0o770)
+	if os.Getuid() == 0 {
+		os.Chown(path, 65534, 65534)
+	} else {
+		t.Log("not root: the folder's owner is the same, its mode alone forbids")
+	}
+	put(t, path, "Huber 88/metadata.json") // made by root, 0755: what stock share masks give
+	os.Chmod(path+"/Huber 88", 0o555)
+	defer os.Chmod(path+"/Huber 88", 0o755)
+	asNobody(t, func() {
+		f, err := Open(config(path))
+		if err != nil && os.Getuid() == 0 && strings.Contains(err.Error(), "made by user") {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		_, err = f.Claim("Huber 88", now)
+		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), `no right to take "Huber 88" (owner`) || !strings.Contains(err.Error(), "0555") {
+			t.Errorf("%v", err)
+		}
+	})
+	if got := tree(t, path); !slices.Equal(got, []string{".vaultd/", ".vaultd/claimed/", "Huber 88/", "Huber 88/metadata.json"}) {
+		t.Errorf("left %q", got)
+	}
+}
+
+// A share as it should be: the folder belongs to vaultd, the sticky bit is set, a clerk's folder belongs to the clerk and the group.
+func TestClaim_FolderOfAnotherUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("not root: cannot make a folder of another user")
+	}
+	const vaultd, alice, group = 65534, 23456, 65534
+	base := t.TempDir()
+	os.Chmod(base, 0o755)
+	os.Chmod(filepath.Dir(base), 0o755)
+	path := base + "/in"
+	put(t, path, "Huber 88/sub/a.pdf")
+	filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
+		mode := fs.FileMode(0o660)
+		if e.IsDir() {
+			mode = forPeople
+		}
+		return errors.Join(err, os.Chown(p, alice, group), os.Chmod(p, mode))
+	})
+	os.Chown(path, vaultd, group)
+	os.Chmod(path, forPeople|fs.ModeSticky)
+	asNobody(t, func() {
+		put(t, path, ".vaultd/claimed/") // Open asks for the real user, which stays root here
+		os.Chmod(path+"/.vaultd", 0o700)
+		os.Chmod(path+"/.vaultd/claimed", 0o700)
+		f, err := Open(config(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		c, err := f.Claim("Huber 88", now)
+		if err != nil || c.Owner != alice {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		if err := f.Place(c, "_rejected/Huber 88", Reason("x")); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, want := range map[string]fs.FileMode{"_rejected": fs.ModeDir | forPeople, "_rejected/Huber 88/_REASON.txt": 0o660} {
+		if info, err := os.Lstat(path + "/" + name); err != nil || info.Mode() != want || stat(info).Gid != group || stat(info).Uid != vaultd {
+			t.Errorf("%s: %+v, %v", name, info, err)
+		}
+	}
+}
+
+// A network file system can report a failure of what it has done.
+func TestMove_FailedButDone(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EIO, syscall.ENOENT, syscall.EEXIST} {
+		path := share(t)
+		cfg := config(path)
+		cfg.Fault = func(op, name string, do func() error) error {
+			if op == "rename" && name == "f" {
+				do()
+				return errno
+			}
+			return do()
+		}
+		f := open(t, cfg)
+		put(t, path, "f/x")
+		c, err := f.Claim("f", now)
+		if err != nil {
+			t.Fatalf("%v: %v", errno, err)
+		}
+		if err := f.Place(c, "_rejected/f"); err != nil {
+			t.Errorf("%v: %v", errno, err)
+		}
+	}
+}
+
+// A link put in the folder's place between the look and the rename is put back.
+func TestClaim_SwappedByALink(t *testing.T) {
+	path, outside := share(t), t.TempDir()
+	cfg := config(path)
+	cfg.Fault = func(op, name string, do func() error) error {
+		if op == "rename" && name == "f" {
+			if err := os.Rename(path+"/f", path+"/g"); err == nil {
+				os.Symlink(outside, path+"/f")
+			}
+		}
+		return do()
+	}
+	f := open(t, cfg)
+	put(t, path, "f/metadata.json")
+	if _, err := f.Claim("f", now); !errors.Is(err, ErrNotFolder) {
+		t.Errorf("%v", err)
+	}
+	if target, err := os.Readlink(path + "/f"); target != outside {
+		t.Errorf("link not put back: %v", err)
+	}
+	for c, err := range f.Claims() {
+		t.Errorf("left claimed: %+v, %v", c, err)
+	}
+}
+
+func BenchmarkClaim(b *testing.B) {
+	path := b.TempDir()
+	f, err := Open(config(path))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	for i := range b.N {
+		os.Mkdir(fmt.Sprintf("%s/f%d", path, i), 0o770)
+	}
+	var next atomic.Int64
+	b.SetParallelism(4)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := f.Claim(fmt.Sprintf("f%d", next.Add(1)-1), now); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+func TestClaims_ForeignThingsStayAndAreNamed(t *testing.T) {
+	path := share(t)
+	f := open(t, config(path))
+	put(t, path, "a/x", "b/x")
+	a, b := claim(t, f, "a"), claim(t, f, "b")
+	put(t, path, ".vaultd/claimed/strange/", ".vaultd/claimed/"+b.Key.String()+"/second/", ".vaultd/claimed/file")
+	empty := strings.Repeat("0", 25) + "4"
+	put(t, path, ".vaultd/claimed/"+empty+"/")
+	var found []Claimed
+	strange := 0
+	for c, err := range f.Claims() {
+		if errors.Is(err, ErrStrange) {
+			strange++
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, c)
+	}
+	if !slices.Equal(found, []Claimed{a}) || strange != 3 {
+		t.Errorf("found %+v, strange %d", found, strange)
+	}
+	if _, err := os.Lstat(path + "/.vaultd/claimed/" + empty); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("empty claim not cleared:", err)
+	}
+	if _, err := os.Lstat(path + "/.vaultd/claimed/strange"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClaim_I1_CrashAnywhereLosesNothing(t *testing.T) {
+	crash(t, 4, func(path string) { put(t, path, "f/metadata.json") },
+		func(f *Folder) error { _, err := f.Claim("f", now); return err },
+		func(at string, f *Folder) {
+			places := 0
+			for c, err := range f.Claims() {
+				if err != nil || c.Folder != "f" {
+					t.Errorf("%s: %+v, %v", at, c, err)
+				}
+				places++
+			}
+			if _, err := os.Lstat(f.cfg.Path + "/f/metadata.json"); err == nil {
+				places++
+			}
+			if places != 1 {
+				t.Errorf("%s: the folder is in %d places", at, places)
+			}
+			if got := len(tree(t, f.cfg.Path)); got > 5 {
+				t.Errorf("%s: left %q", at, tree(t, f.cfg.Path))
+			}
+		})
+}
+
+func TestClaim_I1_SyncFailureIsLoudAndFindable(t *testing.T) {
+	path := share(t)
+	cfg := config(path)
+	broken := false
+	cfg.Fault = func(op, name string, do func() error) error {
+		if op == "rename" && name == "f" {
+			broken = true
+		}
+		if op == "syncdir" && broken {
+			return syscall.EIO
+		}
+		return do()
+	}
+	f := open(t, cfg)
+	put(t, path, "f/x")
+	if _, err := f.Claim("f", now); !errors.Is(err, durable.ErrSync) {
+		t.Errorf("%v", err)
+	}
+	n := 0
+	for range f.Claims() {
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d claims", n)
+	}
+}
