@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// view is one vaultd as a command sees it, inside the daemon or beside none.
+type view struct {
+	clock
+	cfg    config
+	ledger *boltledger.Ledger
+	state  func() daemon.State // nil: no daemon runs
+}
+
+// lockPatience is how long a command waits for another one that has the ledger open
+// for a moment, or for a daemon that is just starting.
+const lockPatience = 3 * time.Second
+
+// withLedger lets do look at the ledger. While the daemon runs, the command is run
+// inside it instead, and withLedger's error carries its exit code and no words: what
+// there was to say was written already. Otherwise the ledger is opened here.
+func (a *app) withLedger(cmd *cobra.Command, args []string, do func(context.Context, view) error) error {
+	if a.inside != nil {
+		return do(cmd.Context(), a.insideView())
+	}
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	return a.reach(cmd.Context(), cfg, commandLine(cmd, args, nil), a.stdout, do)
+}
+
+// reach runs a command inside the daemon, or, where none runs, do in this process.
+// What the command writes inside the daemon goes to stdout.
+func (a *app) reach(ctx context.Context, cfg config, request []string, stdout io.Writer, do func(context.Context, view) error) error {
+	patience, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	retry := time.NewTicker(50 * time.Millisecond)
+	defer retry.Stop()
+	for {
+		code, err := callControl(ctx, socketPath(cfg), request, stdout, a.stderr)
+		if !errors.Is(err, errNoDaemon) {
+			return outcome(code, err)
+		}
+		err = locally(ctx, cfg, do)
+		if _, held := errors.AsType[*daemon.HeldError](err); !held {
+			return err
+		}
+		select { // another command has it for a moment, or a daemon starts
+		case <-patience.Done():
+			return err
+		case <-retry.C:
+		}
+	}
+}
+
+// locally opens the ledger in this process.
+func locally(ctx context.Context, cfg config, do func(context.Context, view) error) error {
+	l, closeLedger, err := daemon.OpenLedger(cfg.StateDir, cfg.Location, nil)
+	if err != nil {
+		return err
+	}
+	err = do(ctx, view{clock{time.Now(), cfg.Location}, cfg, l, nil})
+	return errors.Join(err, closeLedger())
+}
+
+func (a *app) insideView() view {
+	return view{clock{time.Now(), a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State}
+}
+
+func socketPath(cfg config) string { return filepath.Join(cfg.StateDir, "vaultd.sock") }
+
+// outcome is the result of a command that ran inside the daemon.
+func outcome(code int, err error) error {
+	if err != nil || code == exitDone {
+		return err
+	}
+	return quiet(code)
+}
+
+// silent is an error of which all was said already.
+type silent struct{}
+
+func (silent) Error() string { return "" }
+
+// quiet ends a command with an exit code and without another word.
+func quiet(code int) error { return fail(code, silent{}, "") }
+
+// commandLine writes the command as the daemon is to run it: its name, the flags that
+// were given but for the configuration, and the arguments. replace puts other values
+// in place of flags that were given or not.
+func commandLine(cmd *cobra.Command, args []string, replace map[string]string) []string {
+	line := []string{cmd.Name()}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if _, other := replace[f.Name]; f.Name != "config" && !other {
+			line = append(line, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	for name, value := range replace {
+		line = append(line, "--"+name+"="+value)
+	}
+	return append(append(line, "--"), args...)
+}
+
+// takes checks the number of arguments; what names them, none if it is empty.
+func takes(what ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) == len(what):
+			return nil
+		case len(args) < len(what):
+			return usageError{fmt.Errorf("%s is missing", what[len(args)])}
+		case len(what) == 1 && len(args) > 1:
+			return usageError{fmt.Errorf("one argument too many: put a name with blanks in quotes: %q", strings.Join(args, " "))}
+		}
+		return usageError{fmt.Errorf("unexpected argument %q", safe(args[len(what)]))}
+	}
+}

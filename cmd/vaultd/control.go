@@ -1,0 +1,359 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"vaultd/internal/daemon"
+)
+
+// The socket's protocol: the client sends one line of JSON, a controlRequest; the
+// daemon answers with lines of JSON, a controlFrame each, of which the last one has
+// the exit code. Who asks is what the kernel says of the peer, never what he says.
+type controlRequest struct {
+	Args []string `json:"args"`
+}
+
+type controlFrame struct {
+	Out  []byte `json:"out,omitempty"` // base64 in JSON
+	Err  []byte `json:"err,omitempty"`
+	Exit *int   `json:"exit,omitempty"`
+}
+
+const (
+	maxRequest     = 64 << 10
+	maxFrame       = 32 << 10         // bytes of output in one frame
+	maxCommands    = 16               // at once
+	requestTime    = 5 * time.Second  // for the request to arrive
+	answerTime     = time.Hour        // for a frame to be taken: a person may be reading it page by page
+	maxSocketPath  = 107              // the kernel's limit
+	maxFrameOnWire = 2 * maxFrame     // base64 and its frame
+	dialTime       = 10 * time.Second // a local connect is immediate unless the backlog is full
+)
+
+// insideCommands are those that may run inside the daemon: they read, and change nothing.
+var insideCommands = []string{"list", "show", "status", "verify", "fetch", "version"}
+
+// control answers commands on the daemon's socket.
+type control struct {
+	execute func(ctx context.Context, p peer, args []string, stdout, stderr io.Writer) int
+	peerOf  func(*net.UnixConn) (peer, error)
+	uid     uint32   // the daemon's own
+	groups  []uint32 // who else may ask
+}
+
+// serveControl answers commands at path until ctx ends, and returns when the last one
+// has ended. The socket is for root, the daemon's own user and members of the groups;
+// anybody else gets a refusal in words. Its error says why it cannot listen.
+func serveControl(ctx context.Context, path string, d *daemon.Daemon, cfg config, groups []uint32) error {
+	l, err := listenControl(path, groups)
+	if err != nil {
+		return err
+	}
+	s := &control{peerOf: peerOf, uid: uint32(os.Geteuid()), groups: groups}
+	s.execute = func(ctx context.Context, p peer, args []string, stdout, stderr io.Writer) int {
+		a := &app{stdout: stdout, stderr: stderr, env: os.LookupEnv, uid: p.uid, inside: d, cfg: &cfg}
+		return a.execute(ctx, args)
+	}
+	return s.serve(ctx, l)
+}
+
+// listenControl makes the socket. One that a dead daemon left is removed, and only
+// after nobody answered on it.
+func listenControl(path string, groups []uint32) (*net.UnixListener, error) {
+	if len(path) > maxSocketPath {
+		return nil, fail(exitConfig, fmt.Errorf("listen on %s: the path is longer than %d bytes", path, maxSocketPath), "use a shorter state_dir")
+	}
+	addr := &net.UnixAddr{Name: path, Net: "unix"}
+	conn, err := net.DialUnix("unix", nil, addr)
+	switch {
+	case err == nil:
+		return nil, errors.Join(&daemon.HeldError{Path: path}, conn.Close())
+	case errors.Is(err, syscall.ECONNREFUSED):
+		if err := removeStale(path); err != nil {
+			return nil, err
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("look for another daemon: %w", err)
+	}
+	l, err := net.ListenUnix("unix", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for commands: %w", err)
+	}
+	if err := grant(path, groups); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	if err == nil && info.Mode().Type() != fs.ModeSocket {
+		err = fmt.Errorf("%s is in the way: it is not a socket", path)
+	}
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the socket of an earlier daemon: %w", err)
+	}
+	return nil
+}
+
+// grant lets the first group reach the socket: a file has one group. The rights are a
+// convenience; who may ask is decided by the peer's credentials.
+func grant(path string, groups []uint32) error {
+	if err := os.Chmod(path, 0o660); err != nil {
+		return fmt.Errorf("set rights of the socket: %w", err)
+	}
+	if len(groups) == 0 {
+		return nil
+	}
+	if err := os.Lchown(path, -1, int(groups[0])); err != nil {
+		return fail(exitConfig, fmt.Errorf("give the socket to group %d: %w", groups[0], err), "the daemon's user must be a member of the groups in access.groups")
+	}
+	return nil
+}
+
+// serve answers until ctx ends.
+func (s *control) serve(ctx context.Context, l *net.UnixListener) error {
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	var commands sync.WaitGroup
+	defer commands.Wait()
+	places := make(chan struct{}, maxCommands)
+	for {
+		conn, err := l.AcceptUnix()
+		switch {
+		case ctx.Err() != nil:
+			if err == nil {
+				return conn.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return fmt.Errorf("listen for commands: %w", err)
+		case err != nil: // out of descriptors, most likely: it passes
+			pause(ctx, 100*time.Millisecond)
+			continue
+		}
+		commands.Go(func() {
+			select {
+			case places <- struct{}{}:
+				defer func() { <-places }()
+				s.handle(ctx, conn)
+			default:
+				end(conn, exitTemporary, "too many commands at once; try again in a moment")
+			}
+		})
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// handle answers one client. His going away cancels his command, and so does ctx.
+func (s *control) handle(ctx context.Context, conn *net.UnixConn) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
+	defer hangUp()
+	conn.SetDeadline(time.Now().Add(requestTime)) //nolint:errcheck // as above
+	p, err := s.peerOf(conn)
+	if err != nil {
+		end(conn, exitInternal, "cannot tell who asks: "+err.Error())
+		return
+	}
+	line, err := readRequest(conn)
+	switch {
+	case !s.allowed(p):
+		end(conn, exitRights, fmt.Sprintf("%s may not give commands to this vaultd; root, its own user and members of access.groups may", userName(p.uid)))
+		return
+	case err != nil:
+		end(conn, exitUsage, err.Error())
+		return
+	}
+	var req controlRequest
+	if err := json.Unmarshal(line, &req); err != nil || len(req.Args) == 0 || !slices.Contains(insideCommands, req.Args[0]) {
+		end(conn, exitUsage, "this command does not run inside the daemon; are both of the same version?")
+		return
+	}
+	s.run(ctx, cancel, conn, p, req.Args)
+}
+
+// run executes the command and sends what it writes.
+func (s *control) run(ctx context.Context, cancel func(), conn *net.UnixConn, p peer, args []string) {
+	conn.SetReadDeadline(time.Time{}) //nolint:errcheck // fails on a closed connection only
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		conn.Read(make([]byte, 1)) //nolint:errcheck // whatever comes: the client has no more to say
+		cancel()
+	}()
+	w := &frameWriter{conn: conn, lost: cancel}
+	code := s.guarded(ctx, p, args, w)
+	w.send(controlFrame{Exit: &code})
+	conn.Close()
+	<-gone
+}
+
+// guarded keeps a mistake in a command from ending the daemon's work.
+func (s *control) guarded(ctx context.Context, p peer, args []string, w *frameWriter) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			w.send(controlFrame{Err: fmt.Appendf(nil, "vaultd: internal error in %s: %v\n", args[0], r)})
+			code = exitInternal
+		}
+	}()
+	return s.execute(ctx, p, args, stream{w, false}, stream{w, true})
+}
+
+func (s *control) allowed(p peer) bool {
+	return p.uid == 0 || p.uid == s.uid || slices.ContainsFunc(p.groups, func(g uint32) bool { return slices.Contains(s.groups, g) })
+}
+
+// readRequest reads one line, and not a byte more than its limit.
+func readRequest(conn io.Reader) ([]byte, error) {
+	line, err := bufio.NewReaderSize(io.LimitReader(conn, maxRequest), maxRequest).ReadBytes('\n')
+	switch {
+	case err == nil:
+		return line, nil
+	case len(line) >= maxRequest:
+		return nil, errors.New("the request is too long")
+	}
+	return nil, fmt.Errorf("the request did not arrive: %w", err)
+}
+
+// end answers without a command.
+func end(conn *net.UnixConn, code int, words string) {
+	conn.SetDeadline(time.Now().Add(requestTime)) //nolint:errcheck // fails on a closed connection only
+	w := &frameWriter{conn: conn, lost: func() {}}
+	w.send(controlFrame{Err: []byte("vaultd: " + words + "\n")})
+	w.send(controlFrame{Exit: &code})
+	conn.Close()
+}
+
+// frameWriter sends frames, whole, from several goroutines.
+type frameWriter struct {
+	mu   sync.Mutex
+	conn *net.UnixConn
+	lost func()
+	err  error // of the first frame that was not sent; guarded by mu
+}
+
+func (w *frameWriter) send(f controlFrame) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	line, err := json.Marshal(f)
+	if err != nil {
+		panic(fmt.Sprintf("encode a frame: %v", err)) // bytes and numbers always encode
+	}
+	w.conn.SetWriteDeadline(time.Now().Add(answerTime)) //nolint:errcheck // then the write fails
+	if _, w.err = w.conn.Write(append(line, '\n')); w.err != nil {
+		w.lost()
+	}
+	return w.err
+}
+
+// stream is one of the two outputs of a command.
+type stream struct {
+	w     *frameWriter
+	isErr bool
+}
+
+func (s stream) Write(b []byte) (int, error) {
+	sent := 0
+	for piece := range slices.Chunk(b, maxFrame) {
+		f := controlFrame{Out: piece}
+		if s.isErr {
+			f = controlFrame{Err: piece}
+		}
+		if err := s.w.send(f); err != nil {
+			return sent, err
+		}
+		sent += len(piece)
+	}
+	return sent, nil
+}
+
+// errNoDaemon says that nobody listens on the socket.
+var errNoDaemon = errors.New("no daemon is running")
+
+// callControl runs a command inside the daemon that listens at path and copies what it
+// writes. The error is errNoDaemon where nobody listens.
+func callControl(ctx context.Context, path string, args []string, stdout, stderr io.Writer) (code int, err error) {
+	if len(path) > maxSocketPath {
+		return 0, errNoDaemon // nobody can listen there
+	}
+	conn, err := (&net.Dialer{Timeout: dialTime}).DialContext(ctx, "unix", path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED):
+		return 0, errNoDaemon
+	case errors.Is(err, fs.ErrPermission):
+		return 0, fail(exitRights, fmt.Errorf("reach the running vaultd: %w", err), "root, the daemon's user and members of access.groups may give commands")
+	case err != nil:
+		return 0, fmt.Errorf("reach the running vaultd: %w", err)
+	}
+	defer conn.Close() // the daemon sees it and ends the command
+	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
+	defer hangUp()
+	line, err := json.Marshal(controlRequest{args})
+	if err != nil {
+		return 0, fmt.Errorf("encode the command: %w", err)
+	}
+	if len(line) >= maxRequest {
+		return 0, usageError{errors.New("the arguments are too long")}
+	}
+	if _, err := conn.Write(append(line, '\n')); err != nil && !errors.Is(err, syscall.EPIPE) { // refused early: the answer says why
+		return 0, fmt.Errorf("ask the running vaultd: %w", err)
+	}
+	code, err = copyAnswer(conn, stdout, stderr)
+	if ctx.Err() != nil {
+		return 0, fmt.Errorf("stopped: %w", context.Cause(ctx))
+	}
+	return code, err
+}
+
+// copyAnswer copies frames until the one with the exit code.
+func copyAnswer(conn io.Reader, stdout, stderr io.Writer) (code int, err error) {
+	in := bufio.NewReaderSize(conn, maxFrameOnWire)
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return 0, fail(exitTemporary, fmt.Errorf("the running vaultd broke off: %w", err), "it may be stopping; try again")
+		}
+		var f controlFrame
+		if err := json.Unmarshal(bytes.TrimSpace(line), &f); err != nil {
+			return 0, fail(exitInternal, fmt.Errorf("read the answer of the running vaultd: %w", err), "are both of the same version?")
+		}
+		if f.Exit != nil {
+			return *f.Exit, nil
+		}
+		if _, err := stdout.Write(f.Out); err != nil {
+			return 0, fail(exitIO, fmt.Errorf("write: %w", err), "")
+		}
+		if _, err := stderr.Write(f.Err); err != nil {
+			return 0, fail(exitIO, fmt.Errorf("write: %w", err), "")
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// demoTime bounds the demo: what has no end by then is shown as it is.
+const demoTime = 55 * time.Second
+
+func (a *app) demoCommand() *cobra.Command {
+	var keep bool
+	var dir string
+	c := &cobra.Command{
+		Use:   "demo",
+		Short: "try it: a service, two drop folders and a dozen invoices, all on this machine",
+		Long: `Starts a stand-in of the archive service on a free loopback port, makes a folder
+with a configuration, a ledger and two drop folders, drops a dozen invoices there,
+with all that can go wrong on a first day, and runs the same pipeline as "run".
+It needs no rights and no network, and leaves its folder for you to look at.`,
+		Example: `  vaultd demo
+  vaultd demo --keep        go on until Ctrl-C: drop folders of your own`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.demo(c.Context(), dir, keep) },
+	}
+	c.Flags().BoolVar(&keep, "keep", false, "leave everything running until Ctrl-C")
+	c.Flags().StringVar(&dir, "dir", "", "`folder` to make it in (default: a new one among the temporary files)")
+	return c
+}
+
+func (a *app) demo(ctx context.Context, dir string, keep bool) error {
+	dir, err := demoFolder(dir)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	emu, err := startEmulator(ctx, "127.0.0.1:0", emulator.Config{
+		Dir: filepath.Join(dir, "service"), Username: "demo", Secret: "demo",
+		Vaults:     []emulator.Vault{{ID: "ACME", Name: "Acme GmbH"}, {ID: "BETA", Name: "Beta AG"}},
+		ArchiveMin: 500 * time.Millisecond, ArchiveMax: 3 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	cfg, err := a.demoConfig(dir, emu.url)
+	if err != nil {
+		return err
+	}
+	log, closeLog, err := logTo(filepath.Join(dir, "vaultd.log"))
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	d, err := a.openDaemon(cfg, log)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "vaultd demo: a stand-in of the archive service at %s\n             everything lies in %s\n\n", emu.url, dir)
+	var g errgroup.Group
+	g.Go(func() error { return a.serve(ctx, d, cfg, log) })
+	err = errors.Join(a.watchDemo(ctx, d, dir), a.demoReport(d, cfg, dir))
+	if keep && err == nil && ctx.Err() == nil {
+		fmt.Fprintf(a.stdout, "\nEverything goes on until Ctrl-C. Drop a folder into %s\nand look:  vaultd --config %s list\n",
+			filepath.Join(dir, "acme-in"), filepath.Join(dir, "config.yaml"))
+		<-ctx.Done()
+	}
+	stop()
+	return errors.Join(err, g.Wait(), d.Close(), emu.wait())
+}
+
+func demoFolder(dir string) (string, error) {
+	if dir == "" {
+		made, err := os.MkdirTemp("", "vaultd-demo-")
+		return made, err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", fail(exitCreate, fmt.Errorf("make demo folder: %w", err), "name one that does not exist yet")
+	}
+	return filepath.Abs(dir)
+}
+
+// demoConfig writes the configuration, the secret and the drop folders, makes the
+// ledger, and returns what was written as it is read back.
+func (a *app) demoConfig(dir, serviceURL string) (config, error) {
+	text := fmt.Sprintf(`# Made by "vaultd demo". config.example.yaml explains every key.
+service:
+  environment: test
+  base_url: %[2]s
+  auth: {method: basic, username: demo, secret_file: %[1]s/secret}
+state_dir: %[1]s/state
+spool: {min_free: 100MB}
+drops:
+  - {name: acme-in, path: %[1]s/acme-in, vault: ACME, settle: 1s, rescan: 1s}
+  - {name: beta-in, path: %[1]s/beta-in, vault: BETA, settle: 1s, rescan: 1s}
+upload: {batch_wait: 300ms}
+status: {poll_min: 1s, poll_max: 2s}
+billing: {price_per_transaction: 0.08, currency: EUR}
+http: {listen: ""}
+`, dir, serviceURL)
+	path := filepath.Join(dir, "config.yaml")
+	if err := errors.Join(
+		os.WriteFile(path, []byte(text), 0o640),
+		os.WriteFile(filepath.Join(dir, "secret"), []byte("demo\n"), 0o600),
+		os.Mkdir(filepath.Join(dir, "acme-in"), 0o770),
+		os.Mkdir(filepath.Join(dir, "beta-in"), 0o770),
+		os.Mkdir(filepath.Join(dir, "state"), 0o700),
+	); err != nil {
+		return config{}, fail(exitCreate, err, "")
+	}
+	cfg, err := loadConfig(path, func(string) (string, bool) { return "", false })
+	if err != nil {
+		return config{}, err
+	}
+	return cfg, boltledger.Create(cfg.StateDir, ledger.Info{
+		ID: uuid.NewString(), Environment: cfg.Service.Environment, BaseURL: cfg.Service.BaseURL, Created: time.Now(),
+	})
+}
+
+// dropSamples writes the samples side by side, the slow one over several seconds;
+// one that repeats another waits until that was taken.
+func dropSamples(ctx context.Context, dir string) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, s := range samples() {
+		g.Go(func() error {
+			if !s.waitForFirst(ctx, dir) {
+				return nil // the demo's time is over; what is not dropped is not shown
+			}
+			if err := s.write(ctx, dir); err != nil {
+				return fmt.Errorf("drop sample %q: %w", s.folder, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// waitForFirst waits until the folder that s repeats was there and was taken; it
+// reports false when ctx ended before.
+func (s sample) waitForFirst(ctx context.Context, dir string) bool {
+	look := time.NewTicker(100 * time.Millisecond)
+	defer look.Stop()
+	for there := false; s.after != ""; {
+		_, err := os.Lstat(filepath.Join(dir, s.drop, s.after))
+		if there && errors.Is(err, os.ErrNotExist) {
+			return true
+		}
+		there = there || err == nil
+		select {
+		case <-ctx.Done():
+			return false
+		case <-look.C:
+		}
+	}
+	return true
+}
+
+func (s sample) write(ctx context.Context, dir string) error {
+	folder := filepath.Join(dir, s.drop, s.folder)
+	if err := os.Mkdir(folder, 0o770); err != nil {
+		return err
+	}
+	for name, content := range s.files {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o770); err != nil {
+			return err
+		}
+		if err := s.copy(ctx, path, content); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(folder, "metadata.json"), s.sidecar, 0o660)
+}
+
+// copy writes a file as a file manager does, a slow one in pieces with pauses.
+func (s sample) copy(ctx context.Context, path string, content []byte) error {
+	if !s.slow {
+		return os.WriteFile(path, content, 0o660)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o660)
+	if err != nil {
+		return err
+	}
+	pause := time.NewTicker(500 * time.Millisecond)
+	defer pause.Stop()
+	for piece := range 5 {
+		lo, hi := len(content)*piece/5, len(content)*(piece+1)/5
+		if _, err := f.Write(content[lo:hi]); err != nil {
+			return errors.Join(err, f.Close())
+		}
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		}
+	}
+	return f.Close()
+}
+
+// watchDemo drops the samples and shows how they go, until each has an end.
+func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error {
+	limit, cancel := context.WithTimeout(ctx, demoTime)
+	defer cancel()
+	var g errgroup.Group
+	g.Go(func() error { return dropSamples(limit, dir) })
+	show := newProgress(a.stdout)
+	defer show.end()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for limit.Err() == nil {
+		ended := 0
+		err := demoEntries(d, func(e ledger.Entry) {
+			show.entry(e)
+			if e.State == ledger.Quarantined || e.State.Final() && (e.Source == ledger.Kept || e.Source == ledger.Returned) {
+				ended++
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if ended == len(samples()) {
+			break
+		}
+		select {
+		case <-limit.Done():
+		case <-tick.C:
+		}
+	}
+	return g.Wait()
+}
+
+func demoEntries(d *daemon.Daemon, fn func(ledger.Entry)) error {
+	return d.Ledger().Entries(zeroKey, false, func(e ledger.Entry) error {
+		fn(e)
+		return nil
+	})
+}
+
+// demoReport says what became of each folder, what it would cost, and where all lies.
+func (a *app) demoReport(d *daemon.Daemon, cfg config, dir string) error {
+	t := newTable(a.stdout, "FOLDER", "DROP", "ENDED AS", "WHY")
+	err := demoEntries(d, func(e ledger.Entry) {
+		t.AppendRow(row(safe(e.Folder), e.Drop, e.State.String(), demoWhy(e)))
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.stdout)
+	t.Render()
+	fmt.Fprintf(a.stdout, "\nBALANCE  %s\n", d.Ledger().Balance())
+	if err := a.billingLines(d.Ledger(), cfg); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, `
+LOOK AROUND
+  configuration  %[1]s/config.yaml
+  ledger         %[1]s/state/ledger.db
+  drop folders   %[1]s/acme-in, %[1]s/beta-in   (see _archived, _rejected, _duplicates)
+  service        %[1]s/service                  (what the archive was sent)
+  log            %[1]s/vaultd.log
+  commands       vaultd --config %[1]s/config.yaml list | show "Müller 4711" | status | verify
+`, dir)
+	return nil
+}
+
+// demoWhy says in a few words why a folder ended as it did.
+func demoWhy(e ledger.Entry) string {
+	switch e.State {
+	case ledger.Archived:
+		return "the service said so at " + e.ArchivedAt.Local().Format("15:04:05") + "; " + sizeText(e.Package.Size)
+	case ledger.Duplicate:
+		return "the same invoice is archived already; moved to _duplicates"
+	case ledger.Rejected:
+		return "see " + filepath.Join(e.Dest, "_REASON.txt") + ": " + briefCause(e.Cause)
+	case ledger.Quarantined:
+		return strings.TrimSuffix(briefCause(e.Cause), ".") + "; a person must decide"
+	}
+	return "still on its way"
+}

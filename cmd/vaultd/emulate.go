@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"vaultd/internal/emulator"
+)
+
+// emulateOptions are the flags of emulate.
+type emulateOptions struct {
+	listen     string
+	secretFile string
+	faults     []string
+	vaults     []string
+	cfg        emulator.Config
+}
+
+func (a *app) emulateCommand() *cobra.Command {
+	var o emulateOptions
+	c := &cobra.Command{
+		Use:   "emulate",
+		Short: "run the stand-in of the archive service alone",
+		Long: `Runs a strict stand-in of the archive service on this machine: registration, real
+pre-signed upload addresses that expire, status, index, download and tokens. What
+it is sent, it keeps in --dir, also over a restart.
+
+Each other reading of the interface and each fault is a switch. A fault is
+op:kind:rate, as in upload:abort:0.1 (one PUT in ten dies before it is carried out),
+upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.01.`,
+		Example: `  vaultd emulate --dir ./service --vault ACME
+  vaultd emulate --dir ./service --vault ACME --fault 'upload:503:0.1' --window 30s
+  vaultd emulate --dir ./service --vault ACME --client-id vaultd --token-life 30s`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.emulate(c.Context(), o) },
+	}
+	f := c.Flags()
+	f.StringVar(&o.listen, "listen", "127.0.0.1:8971", "loopback `address` to listen on")
+	f.StringVar(&o.cfg.Dir, "dir", "vaultd-emulator", "`folder` for what it is sent")
+	f.StringArrayVar(&o.vaults, "vault", []string{"DEMO"}, "vault `id`; repeat for several")
+	f.StringVar(&o.cfg.Username, "username", "demo", "user of HTTP Basic; empty: not offered")
+	f.StringVar(&o.cfg.ClientID, "client-id", "", "OAuth 2.0 client `id`; empty: not offered")
+	f.StringVar(&o.secretFile, "secret-file", "", "`file` with the secret of both (default: the secret is \"demo\")")
+	f.StringArrayVar(&o.cfg.Scopes, "scope", nil, "`scope` that tokens may have; repeat for several")
+	f.StringVar(&o.cfg.RequireScope, "require-scope", "", "`scope` that calls to the vault need")
+	f.DurationVar(&o.cfg.TokenLife, "token-life", time.Hour, "how long a token works")
+	f.DurationVar(&o.cfg.Window, "window", 15*time.Minute, "how long an upload address works")
+	f.DurationVar(&o.cfg.ArchiveMin, "archive-min", time.Second, "shortest time from upload to archived")
+	f.DurationVar(&o.cfg.ArchiveMax, "archive-max", 5*time.Second, "longest time from upload to archived")
+	f.StringArrayVar(&o.faults, "fault", nil, "`op:kind:rate`; repeat for several")
+	f.Uint64Var(&o.cfg.Seed, "seed", 1, "of everything that happens by chance")
+	r := &o.cfg.Readings
+	f.StringVar(&r.URLForm, "url-form", "", "archiveFileURL as object, string, headers or fields")
+	f.StringVar(&r.Repeat, "repeat", "", "a clientUUID seen before: new, refuse or same")
+	f.StringVar(&r.LatePackage, "late-package", "", "a package that lands after the window: archive or ignore")
+	f.IntVar(&r.BadCredentials, "bad-credentials", 403, "answer to wrong credentials: 403 or 401")
+	f.StringVar(&r.BasicEncoding, "basic-encoding", "", "of user and secret: raw or rfc6749")
+	f.StringVar(&r.ErrorBody, "error-body", "", "form of error answers, like message, detail, oauth, xml, html, empty")
+	f.BoolVar(&r.NumbersAsStrings, "numbers-as-strings", false, "numbers come as strings")
+	f.StringVar(&r.InProgressWord, "in-progress-word", "", "`word` instead of ArchivingInProgress")
+	f.StringVar(&r.ETag, "etag", "", "of a stored package: md5, kms or none")
+	f.StringVar(&r.Download, "download", "", "answer as bytes, redirect or json")
+	f.StringVar(&r.VaultList, "vault-list", "", "answer as objects, ids or wrapped")
+	return c
+}
+
+func (a *app) emulate(ctx context.Context, o emulateOptions) error {
+	secret := "demo"
+	if o.secretFile != "" {
+		s, err := os.ReadFile(o.secretFile)
+		if err != nil {
+			return fail(exitUsage, fmt.Errorf("read secret: %w", err), "")
+		}
+		secret = strings.TrimRight(string(s), "\r\n")
+	}
+	if o.cfg.Username != "" {
+		o.cfg.Secret = secret
+	}
+	if o.cfg.ClientID != "" {
+		o.cfg.ClientSecret = secret
+	}
+	for _, v := range o.vaults {
+		o.cfg.Vaults = append(o.cfg.Vaults, emulator.Vault{ID: v, Name: "Vault " + v})
+	}
+	for _, text := range o.faults {
+		rule, err := emulator.ParseRule(text)
+		if err != nil {
+			return usageError{err}
+		}
+		o.cfg.Faults.Rules = append(o.cfg.Faults.Rules, rule)
+	}
+	s, err := startEmulator(ctx, o.listen, o.cfg)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.stdout, "service  %s\nvaults   %s\nkept in  %s\nstop with Ctrl-C\n", s.url, strings.Join(o.vaults, ", "), o.cfg.Dir)
+	return s.wait()
+}
+
+// running is an emulator that serves on a loopback address.
+type running struct {
+	*emulator.Server
+	url  string
+	wait func() error // until the context ends and the server is down
+}
+
+// startEmulator serves until ctx ends.
+func startEmulator(ctx context.Context, listen string, cfg emulator.Config) (*running, error) {
+	host, _, err := net.SplitHostPort(listen)
+	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+		return nil, usageError{fmt.Errorf("listen on %q: give a loopback address like 127.0.0.1:8971; the stand-in is for this machine alone", listen)}
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return nil, fail(exitTemporary, err, "another program has this port; choose another with --listen")
+	}
+	emu, err := emulator.New(cfg)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	srv := &http.Server{Handler: emu, ReadHeaderTimeout: 10 * time.Second}
+	var g errgroup.Group
+	g.Go(func() error {
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve: %w", err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		return srv.Close()
+	})
+	return &running{Server: emu, url: "http://" + l.Addr().String(), wait: func() error { return errors.Join(g.Wait(), emu.Close()) }}, nil
+}

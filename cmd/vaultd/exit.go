@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/drop"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// Exit codes by cause; scripts must take an unknown one for a failure.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitPerson      = 3  // done in part, or a person is needed
+	exitDifferences = 4  // a check found differences
+	exitUsage       = 64 // wrong command line
+	exitData        = 65 // data that was given is wrong
+	exitUnavailable = 69 // the service cannot be reached
+	exitInternal    = 70 // a mistake in vaultd
+	exitCreate      = 73 // cannot write
+	exitIO          = 74 // an input or output failed
+	exitTemporary   = 75 // try again later, or already running
+	exitRights      = 77 // rights missing, or credentials refused
+	exitConfig      = 78 // configuration
+)
+
+// codedError is an error whose cause decides the exit code, with a hint what to do.
+type codedError struct {
+	code int
+	hint string
+	err  error
+}
+
+func (e *codedError) Error() string { return e.err.Error() }
+func (e *codedError) Unwrap() error { return e.err }
+
+// fail wraps an error with its exit code and a hint, which may be empty.
+func fail(code int, err error, hint string) error { return &codedError{code, hint, err} }
+
+// usageError is a command line that was not understood.
+type usageError struct{ error }
+
+// report prints an error for a person and returns the exit code.
+func (a *app) report(err error) int {
+	code, hint := judge(err)
+	if text := err.Error(); text != "" {
+		for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+			if i == 0 {
+				line = "vaultd: " + line
+			}
+			fmt.Fprintln(a.stderr, line)
+		}
+	}
+	if hint != "" {
+		fmt.Fprintln(a.stderr, "vaultd: hint: "+hint)
+	}
+	return code
+}
+
+// judge finds the exit code and the hint of an error.
+func judge(err error) (code int, hint string) {
+	if c, ok := errors.AsType[*codedError](err); ok {
+		return c.code, c.hint
+	}
+	if _, ok := errors.AsType[usageError](err); ok || strings.HasPrefix(err.Error(), "unknown command") {
+		return exitUsage, `see "vaultd help"`
+	}
+	if _, ok := errors.AsType[*configError](err); ok {
+		return exitConfig, ""
+	}
+	if _, ok := errors.AsType[*daemon.HeldError](err); ok {
+		return exitTemporary, "stop the other one first; commands like status and list work beside it"
+	}
+	if _, ok := errors.AsType[*drop.LockedError](err); ok {
+		return exitTemporary, "one drop folder is worked in by one vaultd"
+	}
+	if _, ok := errors.AsType[*daemon.BindingError](err); ok {
+		return exitConfig, "a ledger is bound to one environment and one service; use another state_dir for another one"
+	}
+	if _, ok := errors.AsType[*drop.ForeignError](err); ok {
+		return exitConfig, "this drop folder belongs to another ledger; check path and state_dir"
+	}
+	if r, ok := errors.AsType[*ingest.RemoteError](err); ok {
+		return remoteCode(r), ""
+	}
+	return judgeLocal(err)
+}
+
+func remoteCode(r *ingest.RemoteError) int {
+	switch {
+	case r.Overload:
+		return exitTemporary
+	case r.Outcome == ingest.TurnedAway && r.Denied:
+		return exitRights
+	case r.Outcome == ingest.TurnedAway || r.Outcome == ingest.Refused:
+		return exitFailed
+	}
+	return exitUnavailable
+}
+
+func judgeLocal(err error) (code int, hint string) {
+	switch {
+	case errors.Is(err, boltledger.ErrMissing):
+		return exitConfig, `for a new installation run "vaultd init"; otherwise check state_dir`
+	case errors.Is(err, boltledger.ErrLocked):
+		return exitTemporary, "another process has the ledger open"
+	case errors.Is(err, boltledger.ErrRolledBack):
+		return exitIO, "an older copy of the ledger lies in state_dir; put the newest one back before anything is sent"
+	case errors.Is(err, boltledger.ErrNewerSchema):
+		return exitConfig, "install the newer vaultd again, or restore the copy that was made before the upgrade"
+	case errors.Is(err, context.Canceled):
+		return exitTemporary, ""
+	case errors.Is(err, fs.ErrPermission):
+		return exitRights, ""
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EDQUOT):
+		return exitCreate, "free space on the disk, or make it writable"
+	case errors.Is(err, syscall.EIO):
+		return exitIO, ""
+	}
+	if _, ok := errors.AsType[*boltledger.DamageError](err); ok {
+		return exitIO, "nothing is sent before this is clear; keep the file and put the newest copy back"
+	}
+	return exitFailed, ""
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+func (a *app) initCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "init",
+		Short: "make the state directory and the ledger, once",
+		Long: `Makes state_dir and an empty ledger in it, bound for ever to the environment and the
+base_url of the configuration. It never touches a ledger that is there.
+
+Run it as the user that the daemon runs as.`,
+		Example: `  sudo -u vaultd vaultd init
+  vaultd init --config ./config.yaml`,
+		Args: takes(),
+		RunE: func(*cobra.Command, []string) error { return a.initialise() },
+	}
+}
+
+// initialised is the object of "init --json".
+type initialised struct {
+	LedgerID    string `json:"ledgerId"`
+	Environment string `json:"environment"`
+	BaseURL     string `json:"baseUrl"`
+	StateDir    string `json:"stateDir"`
+}
+
+func (a *app) initialise() error {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	problem, err := notForLedger(cfg.StateDir, cfg.Service.Environment == "production")
+	if err != nil {
+		return err
+	}
+	if problem != "" {
+		return fail(exitConfig, fmt.Errorf("state_dir %s %s", cfg.StateDir, problem), "write a path on a local disk, such as /var/lib/vaultd")
+	}
+	tightened, err := makeStateDir(cfg.StateDir)
+	if err != nil {
+		return err
+	}
+	made := initialised{uuid.NewString(), cfg.Service.Environment, cfg.Service.BaseURL, cfg.StateDir}
+	err = boltledger.Create(cfg.StateDir, ledger.Info{ID: made.LedgerID, Environment: made.Environment, BaseURL: made.BaseURL, Created: time.Now()})
+	if errors.Is(err, boltledger.ErrExists) {
+		return fail(exitCreate, err, "nothing was changed. It is yours to keep: it knows what is archived. For another environment or service use another state_dir")
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return writeJSON(a.stdout, made)
+	}
+	if tightened {
+		fmt.Fprintf(a.stdout, "%s was open to others; its rights are 0700 now\n", cfg.StateDir)
+	}
+	a.explainInit(made)
+	return nil
+}
+
+// makeStateDir makes the directory with rights 0700, or tightens those of one that is
+// there. Root must not make files in somebody else's directory: he could not open them.
+func makeStateDir(dir string) (tightened bool, err error) {
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(dir, 0o755); err != nil { // parents; the directory itself follows
+			return false, fmt.Errorf("make state_dir: %w", err)
+		}
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return false, fmt.Errorf("set rights of state_dir: %w", err)
+		}
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look at state_dir: %w", err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return false, fail(exitConfig, fmt.Errorf("state_dir %s is not a directory", dir), "")
+	case ok && int(st.Uid) != os.Geteuid():
+		return false, fail(exitRights, fmt.Errorf("state_dir %s belongs to %s, and you are %s", dir, userName(st.Uid), userName(uint32(os.Geteuid()))),
+			fmt.Sprintf(`run "vaultd init" as its owner: sudo -u '#%d' vaultd init`, st.Uid))
+	case info.Mode().Perm()&^0o710 != 0: // x for a group lets its members reach the socket
+		if err := os.Chmod(dir, 0o700); err != nil {
+			return false, fmt.Errorf("set rights of state_dir: %w", err)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+func (a *app) explainInit(made initialised) {
+	fmt.Fprintf(a.stdout, `Made a ledger in %s
+  ledger       %s
+  environment  %s
+  service      %s
+It is bound to this environment and this service for ever, and it is the only record
+of what was sent: put it into your backup.
+`, made.StateDir, made.LedgerID, made.Environment, made.BaseURL)
+	if os.Geteuid() == 0 {
+		fmt.Fprintf(a.stdout, "You are root: if the daemon runs as another user, give it to him first:\n  chown -R vaultd:vaultd %s\n", made.StateDir)
+	}
+	fmt.Fprintln(a.stdout, "Next:  vaultd check   then   vaultd run")
+}

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// zeroKey is where a walk over all entries begins.
+var zeroKey archive.Key
+
+const (
+	listed    = 100 // rows of a table unless more are asked for
+	tableRows = 500 // that are held to align their columns
+)
+
+var errEnough = errors.New("enough")
+
+// listFilter says which entries are wanted.
+type listFilter struct {
+	states      map[ledger.State]bool // empty: all
+	drop, vault string                // empty: all
+	limit       int                   // 0: all
+}
+
+func (a *app) listCommand() *cobra.Command {
+	var f listFilter
+	var states string
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "every folder that was ever taken, newest first",
+		Long: `Lists what was taken from the drop folders, newest first. With --json each line is
+an object with the same keys; times are in UTC, and what is not known is null.
+
+States: ` + strings.Join(stateNames(), " ") + `
+and open for all that are on their way.`,
+		Example: `  vaultd list
+  vaultd list --state rejected,quarantined
+  vaultd list --drop acme-in --limit 0
+  vaultd list --json | jq -r 'select(.archivedAt == null) | .folder'`,
+		Args: takes(),
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if f.states, err = parseStates(states); err != nil {
+				return err
+			}
+			if f.limit < 0 {
+				return usageError{errors.New("--limit is negative; 0 lists all")}
+			}
+			if a.json && !c.Flags().Changed("limit") {
+				f.limit = 0
+			}
+			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.list(ctx, v, f) })
+		},
+	}
+	c.Flags().StringVar(&states, "state", "", "only these `states`, separated by commas")
+	c.Flags().StringVar(&f.drop, "drop", "", "only what came from the drop of this `name`")
+	c.Flags().StringVar(&f.vault, "vault", "", "only what goes to the vault of this `id`")
+	c.Flags().IntVar(&f.limit, "limit", listed, "at most so many; 0: all (the default with --json)")
+	return c
+}
+
+func stateNames() []string {
+	var names []string
+	for _, s := range ledger.States() {
+		names = append(names, s.String())
+	}
+	return names
+}
+
+func parseStates(text string) (map[ledger.State]bool, error) {
+	states := map[ledger.State]bool{}
+	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return r == ',' || r == ' ' }) {
+		s, err := ledger.ParseState(word)
+		switch {
+		case word == "open":
+			for _, s := range ledger.States() {
+				states[s] = s.Open()
+			}
+		case err != nil || s == ledger.None:
+			return nil, usageError{fmt.Errorf("%q is no state; known are %s, and open", safe(word), strings.Join(stateNames(), " "))}
+		default:
+			states[s] = true
+		}
+	}
+	return states, nil
+}
+
+func (f listFilter) wants(e ledger.Entry) bool {
+	return (len(f.states) == 0 || f.states[e.State]) && (f.drop == "" || f.drop == e.Drop) && (f.vault == "" || f.vault == string(e.Vault))
+}
+
+// walkList calls fn with what f wants, newest first, with the invoice number where it is known. It reads page by
+// page: who reads slowly blocks nobody. more says that the limit left some out.
+func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry, number string) error) (more bool, err error) {
+	n := 0
+	err = v.ledger.Entries(zeroKey, true, func(e ledger.Entry) error {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !f.wants(e):
+			return nil
+		case f.limit > 0 && n == f.limit:
+			return errEnough
+		}
+		n++
+		number, err := v.number(e.Key)
+		if err != nil {
+			return err
+		}
+		return fn(e, number)
+	})
+	if errors.Is(err, errEnough) {
+		return true, nil
+	}
+	return false, err
+}
+
+// number gives the invoice number of an entry; empty before it is sealed, or once it is erased.
+func (v view) number(key archive.Key) (string, error) {
+	doc, ok, err := v.ledger.Document(key)
+	if err != nil || !ok || len(doc.Metadata) == 0 {
+		return "", err
+	}
+	meta, err := archive.ParseMetadata(doc.Metadata)
+	if err != nil {
+		return "", fmt.Errorf("entry %s: %w", key, err)
+	}
+	return meta.Number, nil
+}
+
+func (a *app) list(ctx context.Context, v view, f listFilter) error {
+	if a.json {
+		_, err := v.walkList(ctx, f, func(e ledger.Entry, number string) error { return writeJSON(a.stdout, newListRow(e, number)) })
+		return err
+	}
+	return a.listTable(ctx, v, f)
+}
+
+func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
+	header := []string{"FOLDER", "STATE", "DOCUMENTID", "DROP", "SINCE", "BUMID", "REASON"}
+	t, rows := newTable(a.stdout, header...), 0
+	more, err := v.walkList(ctx, f, func(e ledger.Entry, number string) error {
+		rows++
+		t.AppendRow(row(safe(e.Folder), stateWord(e), safe(number), safe(e.Drop), v.brief(since(e)), safe(string(remoteOf(e))), briefReason(e)))
+		if rows%tableRows == 0 { // a part of a long table is aligned by itself, so that it need not be held
+			t.Render()
+			t = newTable(a.stdout)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	switch {
+	case rows == 0:
+		fmt.Fprintln(a.stderr, "nothing found")
+		return nil
+	case rows%tableRows != 0:
+		t.Render()
+	}
+	if more {
+		fmt.Fprintf(a.stderr, "the newest %d; --limit 0 lists all\n", f.limit)
+	}
+	return nil
+}
+
+// stateWord is the state with a mark for what a person must see.
+func stateWord(e ledger.Entry) string {
+	s := e.State.String()
+	switch {
+	case e.Contradicted:
+		s += " CONTRADICTED"
+	case e.Hold:
+		s += " on hold"
+	case e.InDoubt:
+		s += " in doubt"
+	case e.State == ledger.Rejected && e.Resolved:
+		s += " resolved"
+	}
+	return s
+}
+
+// since is the time that the table shows: of the end where it is known, else of the last progress.
+func since(e ledger.Entry) time.Time {
+	for _, t := range []time.Time{e.ArchivedAt, e.UploadedAt, e.RegisteredAt} {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return e.SeenAt
+}
+
+// remoteOf is the service's number that matters: of the success, else of the current registration.
+func remoteOf(e ledger.Entry) archive.RemoteID {
+	if e.Archived != "" {
+		return e.Archived
+	}
+	if r := e.Current(); r != nil {
+		return r.Ticket.Remote
+	}
+	return ""
+}
+
+// listRow is one object of "list --json"; its keys and their order never change.
+type listRow struct {
+	Key          string     `json:"key"`
+	ClientUUID   *string    `json:"clientUUID"`
+	BumID        *string    `json:"bumId"`
+	Vault        string     `json:"vault"`
+	Drop         string     `json:"drop"`
+	Folder       string     `json:"folder"`
+	DocumentID   *string    `json:"documentId"`
+	State        string     `json:"state"`
+	Source       string     `json:"source"`
+	SHA256       *string    `json:"sha256"`
+	Size         *int64     `json:"size"`
+	SeenAt       *time.Time `json:"seenAt"`
+	RegisteredAt *time.Time `json:"registeredAt"`
+	UploadedAt   *time.Time `json:"uploadedAt"`
+	ArchivedAt   *time.Time `json:"archivedAt"`
+	Reason       *string    `json:"reason"`
+}
+
+func newListRow(e ledger.Entry, number string) listRow {
+	r := listRow{
+		Key: e.Key.String(), BumID: known(string(remoteOf(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
+		DocumentID: known(number), State: e.State.String(), Source: e.Source.String(),
+		SeenAt: inUTC(e.SeenAt), RegisteredAt: inUTC(e.RegisteredAt), UploadedAt: inUTC(e.UploadedAt), ArchivedAt: inUTC(e.ArchivedAt),
+		Reason: known(reason(e)),
+	}
+	if !e.ID.IsZero() {
+		r.ClientUUID = known(e.ID.String())
+	}
+	if !e.Package.IsZero() {
+		r.SHA256, r.Size = known(e.Package.SHA256.String()), &e.Package.Size
+	}
+	return r
+}
+
+// known gives nil for what is empty.
+func known(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// inUTC gives nil for no time, and others to the millisecond.
+func inUTC(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(time.Millisecond)
+	return &t
+}
+
+// newTable returns a table without lines, that looks the same in a terminal, a pipe and a mail.
+func newTable(out io.Writer, header ...string) table.Writer {
+	t := table.NewWriter()
+	t.SetOutputMirror(out)
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
+	t.SetStyle(style)
+	t.SuppressTrailingSpaces()
+	if len(header) > 0 {
+		t.AppendHeader(row(header...))
+	}
+	return t
+}
+
+// row is a row of cells, which are fit for a terminal already.
+func row(cells ...string) table.Row {
+	r := make(table.Row, len(cells))
+	for i, c := range cells {
+		r[i] = c
+	}
+	return r
+}

@@ -1,0 +1,361 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/watch"
+)
+
+func changeFile(t *testing.T, path, text string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := bytes.Count(b, []byte(text))
+	if n == 0 {
+		t.Fatalf("%q is not in %s", text, path)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(b, []byte(text), []byte("X"+text[1:])), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestList_TableNewestFirst(t *testing.T) {
+	s := filled(t)
+	out, _, code := say(t, false, func(a *app) error { return a.list(t.Context(), s.view, listFilter{}) })
+	want := `FOLDER          STATE        DOCUMENTID      DROP     SINCE  BUMID  REASON
+Otto 19         uploaded     NR Otto 19      acme-in  13:33  bum-2
+Kern\x1b[2J 6   quarantined                  acme-in  12:32         the answer named\x1b]0;pwned\x07 another
+Huber 88        rejected                     acme-in  11:32         amount not understood
+Müller 4711     archived     NR Müller 4711  acme-in  10:32  bum-1
+`
+	if code != 0 || out != want {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+// Scripts read these keys, in this order, in every object.
+func TestList_JSONKeysNeverChange(t *testing.T) {
+	s := filled(t)
+	out, _, _ := say(t, true, func(a *app) error { return a.list(t.Context(), s.view, listFilter{}) })
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 4 {
+		t.Fatalf("%d lines\n%s", len(lines), out)
+	}
+	want := strings.Split("key, clientUUID, bumId, vault, drop, folder, documentId, state, source, sha256, size, seenAt, registeredAt, uploadedAt, archivedAt, reason", ", ")
+	for _, line := range lines {
+		if got := keysOf(t, line); !slices.Equal(got, want) {
+			t.Errorf("keys %v", got)
+		}
+	}
+	if !strings.Contains(lines[3], `"archivedAt":"2026-11-20T09:32:00Z","reason":null`) || !strings.Contains(lines[2], `"clientUUID":null,"bumId":null`) {
+		t.Error(out)
+	}
+}
+
+// keysOf lists the keys of one object in their order.
+func keysOf(t *testing.T, object string) (keys []string) {
+	t.Helper()
+	dec := json.NewDecoder(strings.NewReader(object))
+	if _, err := dec.Token(); err != nil {
+		t.Fatal(err)
+	}
+	for dec.More() {
+		k, err := dec.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var skip any
+		if err := dec.Decode(&skip); err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, k.(string))
+	}
+	return keys
+}
+
+func TestList_Filters(t *testing.T) {
+	s := filled(t)
+	for name, row := range map[string]struct {
+		states string
+		filter listFilter
+		want   []string
+		more   bool
+	}{
+		"OneState":     {states: "rejected", want: []string{"Huber 88"}},
+		"SeveralAsOne": {states: "Rejected, archived", want: []string{"Huber 88", "Müller 4711"}},
+		"Open":         {states: "open", want: []string{"Otto 19"}},
+		"Limit":        {filter: listFilter{limit: 1}, want: []string{"Otto 19"}, more: true},
+		"LimitOfAll":   {filter: listFilter{limit: 4}, want: []string{"Otto 19", "Kern\x1b[2J 6", "Huber 88", "Müller 4711"}},
+		"OtherDrop":    {filter: listFilter{drop: "beta-in"}},
+		"OtherVault":   {filter: listFilter{vault: "V-2"}},
+		"LimitCounted": {states: "archived", filter: listFilter{limit: 1, drop: "acme-in", vault: "V-1"}, want: []string{"Müller 4711"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := row.filter
+			var err error
+			if f.states, err = parseStates(row.states); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			more, err := s.walkList(t.Context(), f, func(e ledger.Entry, _ string) error {
+				got = append(got, e.Folder)
+				return nil
+			})
+			if err != nil || !slices.Equal(got, row.want) || more != row.more {
+				t.Errorf("%q, more %v, %v", got, more, err)
+			}
+		})
+	}
+}
+
+func TestShow_TellsEverything(t *testing.T) {
+	s := filled(t)
+	for name, row := range map[string]struct {
+		x    string
+		want []string
+	}{
+		"ArchivedByFolder": {"Müller 4711", []string{
+			"State         archived\n  The archive itself said", "kept with its receipt: drop acme-in, _archived/2026-11/Müller 4711",
+			"Dropped by    root (uid 0)", "bumId         bum-1", "archived    2026-11-20 10:32:00 CET", "1000000 bytes (1.0 MB), SHA-256 ",
+			"rechnung.pdf  3 bytes, SHA-256 ", `senderName         Müller\u{202e} GmbH`, "amount             119.00 EUR",
+			"REGISTRATIONS (1 asked for, 1 answered)\n  bum-1  archived; current; sent 1 time", "HISTORY (9)",
+			"status-seen         archived/claimed, bumId bum-1, archive says successful",
+		}},
+		"RejectedByPlace": {"_rejected/Huber 88", []string{
+			"Not archived; certainly nothing of it", "Why           amount-not-understood\n  NOT ARCHIVED. metadata.json, line 9", "\n  Write 1234.56.\n",
+			"given back to people: drop acme-in, _rejected/Huber 88",
+		}},
+		"QuarantinedByKey": {s.keys["Kern\x1b[2J 6"].String(), []string{`Kern\x1b[2J 6` + "\nState         quarantined", "A person must decide"}},
+		"OpenByBumID":      {"bum-2", []string{"State         uploaded", "Next          ask the archive"}},
+		"AnyCase":          {"OTTO 19", []string{"State         uploaded"}},
+		"WithDrop":         {"acme-in/Otto 19", []string{"State         uploaded"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, errs, code := say(t, false, func(a *app) error { return a.show(t.Context(), s.view, row.x) })
+			if code != 0 {
+				t.Fatalf("exit %d: %s", code, errs)
+			}
+			for _, w := range row.want {
+				if !strings.Contains(out, w) {
+					t.Errorf("%q is not in\n%s", w, out)
+				}
+			}
+		})
+	}
+}
+
+func TestShow_ByClientUUIDAndJSON(t *testing.T) {
+	s := filled(t)
+	e, _, err := s.ledger.Entry(s.keys["Müller 4711"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _, code := say(t, true, func(a *app) error { return a.show(t.Context(), s.view, strings.ToUpper(e.ID.String())) })
+	var got showJSON
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
+		t.Fatal(err, code)
+	}
+	if got.Folder != "Müller 4711" || len(got.Files) != 1 || len(got.History) != 9 || got.Registrations[0].Fate != "archived" || *got.Record == "" || got.Cause != nil {
+		t.Errorf("%+v", got)
+	}
+	if keys := keysOf(t, out); keys[0] != "key" || keys[15] != "reason" || keys[16] != "meaning" {
+		t.Errorf("keys %v", keys)
+	}
+}
+
+func TestShow_NotUniqueOrNotThere(t *testing.T) {
+	s := filled(t)
+	again := archive.NewKey(noon)
+	s.keys["Huber 88"], s.keys["first"] = again, s.keys["Huber 88"]
+	rs, err := s.ledger.Apply(t.Context(), ledger.Change{Key: again, Events: []ledger.Event{ledger.ClaimedFolder{Vault: "V-1", Drop: "acme-in", Folder: "Huber 88"}}, At: archive.Instant{Wall: noon}})
+	if err != nil || rs[0].Err != nil {
+		t.Fatal(err, rs)
+	}
+	_, errs, code := say(t, false, func(a *app) error { return a.show(t.Context(), s.view, "Huber 88") })
+	if code != exitFailed || !strings.Contains(errs, again.String()) || !strings.Contains(errs, s.keys["first"].String()) || !strings.Contains(errs, "2 are known as") {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+	if _, errs, code := say(t, false, func(a *app) error { return a.show(t.Context(), s.view, "\x1b[31mnobody") }); code != exitFailed || strings.Contains(errs, "\x1b") {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+}
+
+func TestStatus_NeedsAPerson(t *testing.T) {
+	s := filled(t)
+	s.state = func() daemon.State {
+		return daemon.State{
+			Since: noon.Add(-time.Hour),
+			Pauses: []ingest.Pause{
+				{Route: "vault V-1", Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-403", Text: "credentials refused (403)"}},
+				{Route: "store", Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "timeout", Text: "timed out"}},
+			},
+			Drops: []daemon.DropState{{Name: "acme-in", Free: 210_000_000_000, Watch: watch.Snapshot{Mode: watch.Events, NotTaken: []watch.Waiting{
+				{Reason: watch.NoSidecar, Count: 1, Names: []watch.Named{{Name: "Meier\x1b 12"}}},
+				{Reason: watch.NoRight, Count: 2, Names: []watch.Named{{Name: "Wagner 5", Detail: "owner alice, 0755"}}},
+			}}}},
+		}
+	}
+	out, errs, code := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
+	if code != exitPerson || errs != "" {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	for _, want := range []string{
+		"TEST archive.example  20 Nov 14:32 CET\nTEST ENVIRONMENT: nothing here is evidence\n",
+		"NEEDS YOU: 3 now, 2 soon     last success 10:32, 4 h ago\n",
+		"NOW      vault V-1 paused: credentials refused (403); 1 wait, none lost\n         renew the secret file",
+		"NOW      drop acme-in: 2 not taken: no right\n           Wagner 5: owner alice, 0755\n           and 1 more\n",
+		"SOON     1 rejected\n           Huber 88 (acme-in): amount not understood\n",
+		`           Kern\x1b[2J 6 (acme-in): the answer named`,
+		"PAUSED   store since 14:31, next try 14:32: timed out\n",
+		"BALANCE  seen 4 = archived 1 + delivered 0 + rejected 1 + quarantined 1 + duplicate 0 + open 1  agrees\n",
+		"NOT TAKEN YET 3\n  acme-in: no sidecar 1\n    Meier\\x1b 12\n",
+		"OPEN 1  at service 1; oldest 1 h (limit 48 h)\n",
+		"acme-in  events  210 GB  1      1     1 h\n",
+		"BILLING  2026 all vaults: 1 document, average 1 MB, 100 % of what is included; LIMIT REACHED; 0 bytes left\n",
+		"BILLING  2026 vault V-1: 1 document",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	out, _, code = say(t, true, func(a *app) error { return a.status(t.Context(), s.view) })
+	var got standing
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitPerson || len(got.Needs) != 4 || got.Open.Total != 1 || !got.Running {
+		t.Errorf("%v, exit %d\n%s", err, code, out)
+	}
+}
+
+// What a person must see is found in every entry, however long ago it came to rest.
+func TestStatus_I26_Loud(t *testing.T) {
+	for name, row := range map[string]struct {
+		more func(s *shelf)
+		want string // the words of what is needed; empty: nothing
+	}{
+		"AllIsWell":         {func(*shelf) {}, ""},
+		"ResolvedRejection": {func(s *shelf) { s.tell("R", noon, nil, ledger.Refused{}, ledger.Closed{}) }, ""},
+		"Contradicted": {func(s *shelf) {
+			s.says("Müller 4711", noon, "bum-1", archive.Failed)
+		}, "contradicted"},
+		"Overdue": {func(s *shelf) { s.send("Old", noon.Add(-49*time.Hour), "bum-9") }, "overdue"},
+		"InTime":  {func(s *shelf) { s.send("Young", noon.Add(-47*time.Hour), "bum-9") }, ""},
+		"Held": {func(s *shelf) {
+			seal, doc := sealed("Twin", 1)
+			seal.SameContent = s.keys["Müller 4711"]
+			s.tell("Twin", noon, doc, seal, ledger.Held{})
+		}, "undecided"},
+		"HeldByHand": {func(s *shelf) { s.tell("Mine", noon, nil, ledger.Held{}) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf(t)
+			s.send("Müller 4711", noon.Add(-5*time.Hour), "bum-1")
+			s.says("Müller 4711", noon.Add(-4*time.Hour), "bum-1", archive.Successful)
+			row.more(s)
+			got, err := s.collect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var words []string
+			for _, n := range got.Needs {
+				words = append(words, n.What)
+			}
+			if strings.Join(words, " ") != row.want {
+				t.Errorf("needs %v, want %q", words, row.want)
+			}
+			_, _, code := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
+			if want := map[bool]int{true: exitDone, false: exitPerson}[row.want == ""]; code != want {
+				t.Errorf("exit %d, want %d", code, want)
+			}
+		})
+	}
+}
+
+func TestVerify_I14_SaysWhatDiffers(t *testing.T) {
+	s := filled(t)
+	out, errs, code := say(t, false, func(a *app) error { return a.verify(t.Context(), s.view) })
+	if code != 0 || !strings.Contains(out, "RESULT    nothing differs") || !strings.Contains(out, "4 entries held against the journal: nothing differs") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+	for name, text := range map[string]string{
+		"JournalLineChanged": `claimed","key":"` + s.keys["Huber 88"].String(),
+		"EntryChanged":       "_rejected/Huber 88",
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := filled(t)
+			if name == "JournalLineChanged" {
+				text = `claimed","key":"` + v.keys["Huber 88"].String()
+			}
+			bad := v.damaged(text)
+			out, errs, code := say(t, false, func(a *app) error { return a.verify(t.Context(), bad) })
+			if code != exitDifferences || !regexp.MustCompile(`(?m)^DIFFERS   `).MatchString(out) || strings.Contains(out, "RESULT") || !strings.Contains(errs, "found") {
+				t.Errorf("exit %d\n%s%s", code, out, errs)
+			}
+			if out, _, code = say(t, true, func(a *app) error { return a.verify(t.Context(), bad) }); code != exitDifferences || !strings.Contains(out, `"ok":false`) {
+				t.Errorf("exit %d\n%s", code, out)
+			}
+		})
+	}
+}
+
+// A check beside a working daemon must not take its progress for a fault.
+func TestVerify_WhileEntriesChange(t *testing.T) {
+	s := filled(t)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			k := archive.NewKey(noon)
+			s.ledger.Apply(t.Context(), ledger.Change{Key: k, At: archive.Instant{Wall: noon}, //nolint:errcheck // the check is what counts
+				Events: []ledger.Event{ledger.ClaimedFolder{Vault: "V-1", Drop: "acme-in", Folder: "more"}, ledger.StillChanging{}}})
+		}
+	}()
+	defer func() { close(stop); <-done }()
+	for range 20 {
+		found, err := s.verify(t.Context())
+		if err != nil || len(found.Findings) > 0 || len(found.Problems) > 0 {
+			t.Fatal(err, found.Problems, found.Findings)
+		}
+	}
+}
+
+func TestCommands_StopWithTheirContext(t *testing.T) {
+	s := filled(t)
+	gone := errors.New("the client went away")
+	ctx, cancel := contextWithCause(t, gone)
+	cancel()
+	for name, do := range map[string]func(a *app) error{
+		"list":   func(a *app) error { return a.list(ctx, s.view, listFilter{}) },
+		"show":   func(a *app) error { return a.show(ctx, s.view, "Müller 4711") },
+		"status": func(a *app) error { return a.status(ctx, s.view) },
+		"verify": func(a *app) error { return a.verify(ctx, s.view) },
+	} {
+		var out bytes.Buffer
+		if err := do(&app{stdout: &out, stderr: &out}); !errors.Is(err, gone) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func contextWithCause(t *testing.T, cause error) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	return ctx, func() { cancel(cause) }
+}

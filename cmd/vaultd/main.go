@@ -1,0 +1,91 @@
+// Command vaultd archives invoice folders: it takes them from drop folders, packs
+// each into one ZIP, registers and uploads it to an archive service, follows it
+// until the service says archived, and can prove all of it.
+//
+// Everything that people and scripts rely on is here: the commands, the words, the
+// exit codes and the configuration. The work itself is done by the packages below
+// internal; this one wires them together and holds no rule of its own about them.
+//
+// A command may be killed at any moment: what was done is in the ledger, and the
+// next start goes on from there.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/daemon"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{stdout: stdout, stderr: stderr, env: os.LookupEnv, uid: uint32(os.Getuid())}
+	return a.execute(ctx, args)
+}
+
+// app is one execution of one command.
+type app struct {
+	stdout, stderr io.Writer
+	env            func(string) (string, bool)
+	uid            uint32 // who asks
+
+	configPath string
+	json       bool
+
+	inside *daemon.Daemon // set when the command runs inside the daemon
+	cfg    *config        // the daemon's, when inside
+}
+
+func (a *app) execute(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	if err := root.ExecuteContext(ctx); err != nil {
+		return a.report(err)
+	}
+	return exitDone
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "vaultd",
+		Short: "archive invoice folders, and prove it",
+		Long: `vaultd takes invoice folders from drop folders, packs each into one ZIP, registers
+and uploads it to the archive service, follows it until the service says archived,
+and can prove all of it.
+
+Try it without any set-up:  vaultd demo`,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.PersistentFlags().StringVar(&a.configPath, "config", "/etc/vaultd/config.yaml", "configuration `file`")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "machine-readable output")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(
+		a.initCommand(), a.runCommand(), a.checkCommand(), a.demoCommand(), a.emulateCommand(),
+		a.statusCommand(), a.listCommand(), a.showCommand(), a.fetchCommand(), a.verifyCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+// loadConfig reads the configuration, or returns the daemon's when inside it.
+func (a *app) loadConfig() (config, error) {
+	if a.cfg != nil {
+		return *a.cfg, nil
+	}
+	return loadConfig(a.configPath, a.env)
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/term"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/ledger"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var once, wait, verbose bool
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "the daemon: take, pack, upload and follow until stopped",
+		Long: `Works until it is stopped (SIGTERM or Ctrl-C: exit 0, nothing half-done). It never
+ends for a fault of the service or of a drop folder.
+
+With --once it takes what lies in the drop folders and has settled, sends it, asks
+the service once and ends; with --wait it goes on until everything is final. It ends
+with 3 when something needs a person.`,
+		Example: `  vaultd run
+  vaultd run --once --wait`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if wait && !once {
+				return usageError{errors.New("--wait belongs to --once")}
+			}
+			return a.run(c.Context(), once, wait, verbose)
+		},
+	}
+	c.Flags().BoolVar(&once, "once", false, "one pass, then end")
+	c.Flags().BoolVar(&wait, "wait", false, "with --once: until everything is final")
+	c.Flags().BoolVarP(&verbose, "verbose", "v", false, "log every step of every document")
+	return c
+}
+
+func (a *app) run(ctx context.Context, once, wait, verbose bool) (err error) {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	d, err := a.openDaemon(cfg, a.logger(verbose))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if once {
+		return a.once(ctx, d, wait)
+	}
+	return a.serve(ctx, d, cfg, a.logger(verbose))
+}
+
+// serve runs the daemon and answers commands on its socket until ctx ends.
+func (a *app) serve(ctx context.Context, d *daemon.Daemon, cfg config, log *slog.Logger) error {
+	log.Info("vaultd started", "environment", cfg.Service.Environment, "service", cfg.Service.BaseURL, "drops", len(cfg.Drops), "balance", d.Ledger().Balance().String())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := d.Run(ctx); err != nil {
+			return fail(exitIO, err, "the disk or the ledger failed; what was committed is safe, and the next start goes on from it")
+		}
+		return nil
+	})
+	g.Go(func() error { return a.control(ctx, d, cfg) })
+	err := g.Wait()
+	log.Info("vaultd stopped", "balance", d.Ledger().Balance().String())
+	return err
+}
+
+// control answers commands on the socket.
+func (a *app) control(ctx context.Context, d *daemon.Daemon, cfg config) error {
+	groups, err := groupIDs(cfg.Access.Groups)
+	if err != nil {
+		return fail(exitConfig, err, "access.groups names groups of this machine")
+	}
+	return serveControl(ctx, filepath.Join(cfg.StateDir, "vaultd.sock"), d, cfg, groups)
+}
+
+// once makes one pass and says what became of it.
+func (a *app) once(ctx context.Context, d *daemon.Daemon, wait bool) error {
+	before := d.Ledger().Balance()
+	if err := d.Once(ctx, wait); err != nil {
+		return fail(exitIO, err, "")
+	}
+	if ctx.Err() != nil {
+		return fail(exitTemporary, errors.New("stopped before the pass was through; nothing is lost"), "")
+	}
+	after, state := d.Ledger().Balance(), d.State()
+	fmt.Fprintf(a.stdout, "seen %d new; archived %d, rejected %d, duplicate %d, quarantined %d, open %d\n", after.Seen-before.Seen,
+		after.States[ledger.Archived]-before.States[ledger.Archived], after.States[ledger.Rejected]-before.States[ledger.Rejected],
+		after.States[ledger.Duplicate]-before.States[ledger.Duplicate], after.States[ledger.Quarantined], after.Open())
+	needs := after.States[ledger.Rejected] > before.States[ledger.Rejected] || after.States[ledger.Quarantined] > 0 || after.States[ledger.Unclear] > 0
+	for _, p := range state.Pauses {
+		needs = true
+		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Route, p.Since.Format("15:04:05"), p.Cause.Text)
+	}
+	for _, dr := range state.Drops {
+		if dr.Paused != "" {
+			needs = true
+			fmt.Fprintf(a.stdout, "drop %s paused: %s\n", dr.Name, dr.Paused)
+		}
+		for _, w := range dr.Watch.NotTaken {
+			needs = true
+			fmt.Fprintf(a.stdout, "drop %s: %d not taken: %s\n", dr.Name, w.Count, w.Reason)
+		}
+	}
+	if needs {
+		return fail(exitPerson, errors.New("something needs a person"), `see "vaultd status"`)
+	}
+	return nil
+}
+
+// logger writes text for people on a terminal and JSON elsewhere.
+func (a *app) logger(verbose bool) *slog.Logger {
+	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if verbose {
+		o.Level = slog.LevelDebug
+	}
+	if f, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return slog.New(slog.NewTextHandler(a.stderr, o))
+	}
+	return slog.New(slog.NewJSONHandler(a.stderr, o))
+}
+
+// logTo logs every step into a new file.
+func logTo(path string) (*slog.Logger, func() error, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, nil, fail(exitCreate, fmt.Errorf("open log: %w", err), "")
+	}
+	return slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug})), f.Close, nil
+}
+
+// groupIDs looks up groups by name or number.
+func groupIDs(names []string) ([]uint32, error) {
+	var ids []uint32
+	for _, name := range names {
+		id := name
+		if g, err := user.LookupGroup(name); err == nil {
+			id = g.Gid
+		}
+		n, err := strconv.ParseUint(id, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("group %q does not exist", name)
+		}
+		ids = append(ids, uint32(n))
+	}
+	return ids, nil
+}

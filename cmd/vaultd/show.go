@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+const maxMatches = 20 // that are listed where a name is not unique
+
+func (a *app) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show X",
+		Short: "everything about one folder; X = key, clientUUID, bumId or folder name",
+		Long: `Tells in words what became of one folder: its state and what that means, where the
+folder lies, its files, its registrations with the archive, and its whole history.`,
+		Example: `  vaultd show "Huber 88"
+  vaultd show 46aa4caf-b373-11ed-bbfc-cfd535abf178
+  vaultd show "_rejected/Huber 88" --json`,
+		Args: takes("X (a key, clientUUID, bumId or folder name)"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.show(ctx, v, args[0]) })
+		},
+	}
+}
+
+func (a *app) show(ctx context.Context, v view, x string) error {
+	e, err := a.one(ctx, v, x)
+	if err != nil {
+		return err
+	}
+	d, err := v.dossier(ctx, e)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return writeJSON(a.stdout, d.json())
+	}
+	_, err = a.stdout.Write(d.text(v.clock))
+	return err
+}
+
+// one finds the entry that x names. Where several do, it lists them and fails.
+func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
+	es, err := v.named(ctx, x)
+	switch {
+	case err != nil:
+		return ledger.Entry{}, err
+	case len(es) == 0:
+		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("nothing is known as %q", safe(x)), `see "vaultd list --limit 0"; what was not taken yet stands in "vaultd status"`)
+	case len(es) == 1:
+		return es[0], nil
+	}
+	t := newTable(a.stderr, "KEY", "FOLDER", "STATE", "DROP", "SEEN")
+	for _, e := range es {
+		t.AppendRow(row(e.Key.String(), safe(e.Folder), stateWord(e), safe(e.Drop), v.brief(e.SeenAt)))
+	}
+	t.Render()
+	count := fmt.Sprint(len(es))
+	if len(es) == maxMatches {
+		count += " or more"
+	}
+	return ledger.Entry{}, fail(exitFailed, fmt.Errorf("%s are known as %q", count, safe(x)), "name one of them by its key")
+}
+
+// named finds the entries that x names, newest first: by key, by the identities, else
+// by the folder's name as it was dropped or as it lies now.
+func (v view) named(ctx context.Context, x string) ([]ledger.Entry, error) {
+	es, err := v.numbered(x)
+	if err != nil || len(es) > 0 {
+		return es, err
+	}
+	var similar []ledger.Entry
+	x = strings.TrimRight(x, "/")
+	err = v.ledger.Entries(zeroKey, true, func(e ledger.Entry) error {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case len(es) == maxMatches:
+			return errEnough
+		case e.Folder == x || e.Dest == x || path.Join(e.Drop, e.Folder) == x || e.Dest != "" && path.Base(e.Dest) == x:
+			es = append(es, e)
+		case strings.EqualFold(e.Folder, x) && len(similar) < maxMatches:
+			similar = append(similar, e)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	if len(es) == 0 {
+		return similar, nil
+	}
+	return es, nil
+}
+
+// numbered finds by key, clientUUID and bumId; the last two may look the same.
+func (v view) numbered(x string) ([]ledger.Entry, error) {
+	var keys []archive.Key
+	if k, err := archive.ParseKey(x); err == nil {
+		keys = append(keys, k)
+	}
+	if id, err := archive.ParseID(x); err == nil {
+		k, ok, err := v.ledger.ByID(id)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			keys = append(keys, k)
+		}
+	}
+	if r, err := archive.ParseRemoteID(x); err == nil {
+		k, ok, err := v.ledger.ByRemote(r)
+		if err != nil {
+			return nil, err
+		}
+		if ok && (len(keys) == 0 || keys[len(keys)-1] != k) {
+			keys = append(keys, k)
+		}
+	}
+	var es []ledger.Entry
+	for _, k := range keys {
+		e, ok, err := v.ledger.Entry(k)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			es = append(es, e)
+		}
+	}
+	return es, nil
+}
+
+// dossier is everything that is known about one entry.
+type dossier struct {
+	entry   ledger.Entry
+	doc     ledger.Document
+	has     bool // there is a document
+	meta    archive.Document
+	history []ledger.Line
+}
+
+func (v view) dossier(ctx context.Context, e ledger.Entry) (dossier, error) {
+	d := dossier{entry: e}
+	var err error
+	if d.doc, d.has, err = v.ledger.Document(e.Key); err != nil {
+		return d, err
+	}
+	if len(d.doc.Metadata) > 0 {
+		if d.meta, err = archive.ParseMetadata(d.doc.Metadata); err != nil {
+			return d, fmt.Errorf("entry %s: %w", e.Key, err)
+		}
+	}
+	d.history, err = v.history(ctx, e.Key)
+	return d, err
+}
+
+// history collects the journal's lines that speak of a key, also of other entries' that name it.
+func (v view) history(ctx context.Context, key archive.Key) ([]ledger.Line, error) {
+	var lines []ledger.Line
+	text := []byte(key.String())
+	err := v.ledger.Lines(1, func(_ uint64, stored []byte) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !bytes.Contains(stored, text) {
+			return nil
+		}
+		l, err := ledger.ParseLine(stored)
+		if err != nil {
+			return err
+		}
+		if l.Key == key.String() {
+			lines = append(lines, l)
+		}
+		return nil
+	})
+	return lines, err
+}

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// page writes what "show" tells: titled lines and indented ones below them.
+type page struct{ bytes.Buffer }
+
+func (p *page) line(title, format string, a ...any) {
+	fmt.Fprintf(p, "%-13s %s\n", title, fmt.Sprintf(format, a...))
+}
+
+func (p *page) some(title, text string) {
+	if text != "" {
+		p.line(title, "%s", text)
+	}
+}
+
+// below writes a text of any origin, indented.
+func (p *page) below(text string) {
+	for _, line := range safeLines(text) {
+		fmt.Fprintf(p, "  %s\n", line)
+	}
+}
+
+func (p *page) head(title string) { fmt.Fprintf(p, "\n%s\n", title) }
+
+// text tells everything in words. No upload address is in it: an entry forgets them, and they do not print.
+func (d dossier) text(c clock) []byte {
+	e, p := d.entry, &page{}
+	fmt.Fprintf(p, "%s\n", safe(e.Folder))
+	p.line("State", "%s", stateWord(e))
+	p.below(meaning(e))
+	for _, f := range flagWords(e) {
+		p.line("Note", "%s", f)
+	}
+	if e.Cause != (ledger.Cause{}) {
+		p.line("Why", "%s", safe(e.Cause.Code))
+		p.below(e.Cause.Text)
+	}
+	p.some("Next", d.next(c))
+	p.line("Folder", "%s", whereabouts(e))
+	p.line("Dropped by", "%s", userName(e.Owner))
+	p.line("Drop, vault", "%s, %s", safe(e.Drop), safe(string(e.Vault)))
+	p.line("Key", "%s", e.Key)
+	if !e.ID.IsZero() {
+		p.line("clientUUID", "%s%s", e.ID, generationText(e))
+	}
+	p.some("bumId", safe(string(remoteOf(e))))
+	d.relatives(p)
+	d.times(p, c)
+	d.content(p)
+	d.registrations(p, c)
+	d.journal(p, c)
+	return p.Bytes()
+}
+
+func generationText(e ledger.Entry) string {
+	s := " (derived from files and metadata)"
+	if e.Chosen {
+		s = " (given by the sidecar)"
+	}
+	if e.Generation > 0 {
+		s = fmt.Sprintf(" (generation %d of %s)", e.Generation, e.Base)
+	}
+	return s
+}
+
+// next says what vaultd will do, and from when on.
+func (d dossier) next(c clock) string {
+	step, at, due := ledger.Due(d.entry)
+	if !due {
+		return ""
+	}
+	words := map[ledger.Step]string{
+		ledger.Seal: "pack it", ledger.Register: "register it with the archive", ledger.Upload: "send it",
+		ledger.Ask: "ask the archive", ledger.Place: "move the folder to its place", ledger.Dispose: "remove the kept folder",
+	}[step]
+	if !d.entry.After.IsZero() {
+		words += ", once entry " + d.entry.After.String() + " has ended"
+	}
+	if at.After(c.now) {
+		words += ", not before " + c.exact(at)
+	}
+	if n := d.entry.Attempt; n > 0 {
+		words += fmt.Sprintf(" (postponed %s)", many(int(n), "time", "times"))
+	}
+	return words
+}
+
+func (d dossier) relatives(p *page) {
+	for _, r := range []struct {
+		title string
+		key   archive.Key
+	}{{"Duplicate of", d.entry.First}, {"Same files", d.entry.SameContent}, {"Repeats", d.entry.Supersedes}} {
+		if !r.key.IsZero() {
+			p.line(r.title, "entry %s", r.key)
+		}
+	}
+}
+
+func (d dossier) times(p *page, c clock) {
+	p.head("TIMES")
+	for _, t := range []struct {
+		title string
+		at    time.Time
+	}{
+		{"  taken", d.entry.SeenAt}, {"  registered", d.entry.RegisteredAt}, {"  uploaded", d.entry.UploadedAt},
+		{"  archived", d.entry.ArchivedAt}, {"  removal", d.entry.DisposeAt},
+	} {
+		if !t.at.IsZero() {
+			p.line(t.title, "%s", c.exact(t.at))
+		}
+	}
+}
+
+func (d dossier) content(p *page) {
+	if !d.entry.Package.IsZero() {
+		p.head("ZIP")
+		fmt.Fprintf(p, "  %d bytes (%s), SHA-256 %s\n", d.entry.Package.Size, sizeText(d.entry.Package.Size), d.entry.Package.SHA256)
+	}
+	if !d.has {
+		return
+	}
+	p.head(fmt.Sprintf("FILES (%d)", len(d.doc.Files)))
+	for _, f := range d.doc.Files {
+		fmt.Fprintf(p, "  %s  %d bytes, SHA-256 %s\n", safe(f.Path), f.Size, f.SHA256)
+	}
+	for _, f := range d.doc.Others {
+		fmt.Fprintf(p, "  %s  %d bytes, not in the ZIP\n", safe(f.Path), f.Size)
+	}
+	if len(d.doc.Junk) > 0 {
+		fmt.Fprintf(p, "  ignored: %s\n", safe(strings.Join(d.doc.Junk, ", ")))
+	}
+	p.head("METADATA")
+	for _, f := range metadataFields(d.meta) {
+		fmt.Fprintf(p, "  %-18s %s\n", f.name, safe(f.value))
+	}
+}
+
+type metadataField struct{ name, value string }
+
+// metadataFields gives the fields that are set, by the names of the service.
+func metadataFields(m archive.Document) []metadataField {
+	all := []metadataField{
+		{"documentType", m.Type},
+		{"documentId", m.Number},
+		{"documentDate", m.Date},
+		{"senderName", m.SenderName},
+		{"senderIds", strings.Join(m.SenderIDs, ", ")},
+		{"recipientName", m.RecipientName},
+		{"recipientIds", strings.Join(m.RecipientIDs, ", ")},
+		{"amount", strings.TrimSpace(string(m.Amount) + " " + m.Currency)},
+		{"buyerReferenceId", m.BuyerReferenceID},
+		{"buyerReferenceType", m.BuyerReferenceType},
+		{"tradingPartner", m.TradingPartner},
+		{"flowDirection", m.FlowDirection},
+	}
+	for _, q := range m.Parameters {
+		all = append(all, metadataField{q.Key, q.Value})
+	}
+	var set []metadataField
+	for _, f := range all {
+		if f.value != "" {
+			set = append(set, metadataField{safe(f.name), f.value})
+		}
+	}
+	return set
+}
+
+func (d dossier) registrations(p *page, c clock) {
+	e := d.entry
+	if e.Posts == 0 {
+		return
+	}
+	p.head(fmt.Sprintf("REGISTRATIONS (%d asked for, %d answered)", e.Posts, e.Answers))
+	for i, r := range e.Registrations {
+		fmt.Fprintf(p, "  %s  %s", safe(string(r.Ticket.Remote)), fateMeans(r.Fate))
+		if i == len(e.Registrations)-1 {
+			p.WriteString("; current")
+		}
+		if r.Sends > 0 {
+			fmt.Fprintf(p, "; sent %s", many(int(r.Sends), "time", "times"))
+		}
+		if r.Equal > 0 {
+			fmt.Fprintf(p, "; the archive last said %q at %s", r.Word, c.exact(r.Last))
+		}
+		p.WriteString("\n")
+	}
+}
+
+func (d dossier) journal(p *page, c clock) {
+	p.head(fmt.Sprintf("HISTORY (%d)", len(d.history)))
+	for _, l := range d.history {
+		at := l.At
+		if t, err := time.Parse(time.RFC3339, l.At); err == nil {
+			at = c.exact(t)
+		}
+		fmt.Fprintf(p, "  %s  %-19s %s", at, safe(l.Event), safe(l.State+"/"+l.Source))
+		for _, more := range []struct{ name, value string }{
+			{"bumId", l.Remote}, {"archive says", l.Word}, {"cause", l.Cause}, {"entry", l.Other}, {"flags", l.Flags},
+		} {
+			if more.value != "" {
+				fmt.Fprintf(p, ", %s %s", more.name, safe(more.value))
+			}
+		}
+		if l.UID != nil {
+			fmt.Fprintf(p, ", by %s", userName(uint32(*l.UID)))
+		}
+		p.WriteString("\n")
+	}
+}
+
+// showJSON is the object of "show --json": the keys of a list's row, and more.
+type showJSON struct {
+	listRow
+	Meaning       string             `json:"meaning"`
+	Cause         *showCause         `json:"cause"`
+	Flags         []string           `json:"flags"`
+	Dest          *string            `json:"dest"`
+	Owner         uint32             `json:"owner"`
+	First         *string            `json:"duplicateOf"`
+	SameContent   *string            `json:"sameContent"`
+	Supersedes    *string            `json:"supersedes"`
+	DisposeAt     *time.Time         `json:"disposeAt"`
+	Next          *string            `json:"next"`
+	NotBefore     *time.Time         `json:"notBefore"`
+	Posts         uint16             `json:"posts"`
+	Answers       uint16             `json:"answers"`
+	Registrations []showRegistration `json:"registrations"`
+	Files         []showFile         `json:"files"`
+	Metadata      json.RawMessage    `json:"metadata"`
+	Record        *string            `json:"record"` // the archive's success as it came
+	History       []ledger.Line      `json:"history"`
+}
+
+type showCause struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+type showRegistration struct {
+	BumID  string     `json:"bumId"`
+	Fate   string     `json:"fate"`
+	Sends  uint16     `json:"sends"`
+	Closed *time.Time `json:"closedAt"`
+	Word   *string    `json:"archiveSays"`
+	Last   *time.Time `json:"saidAt"`
+}
+
+type showFile struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+func (d dossier) json() showJSON {
+	e := d.entry
+	s := showJSON{
+		listRow: newListRow(e, d.meta.Number), Meaning: meaning(e), Flags: flagWords(e), Dest: known(e.Dest), Owner: e.Owner,
+		First: keyOrNil(e.First), SameContent: keyOrNil(e.SameContent), Supersedes: keyOrNil(e.Supersedes),
+		Registrations: []showRegistration{}, Files: []showFile{},
+		DisposeAt: inUTC(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: known(string(e.Record)), History: d.history,
+	}
+	if e.Cause != (ledger.Cause{}) {
+		s.Cause = &showCause{e.Cause.Code, e.Cause.Text}
+	}
+	if step, at, due := ledger.Due(e); due {
+		s.Next, s.NotBefore = known(step.String()), inUTC(at)
+	}
+	for _, r := range e.Registrations {
+		one := showRegistration{BumID: string(r.Ticket.Remote), Fate: fateMeans(r.Fate), Sends: r.Sends, Closed: inUTC(r.Closed)}
+		if r.Equal > 0 {
+			one.Word, one.Last = known(r.Word.String()), inUTC(r.Last)
+		}
+		s.Registrations = append(s.Registrations, one)
+	}
+	for _, f := range d.doc.Files {
+		s.Files = append(s.Files, showFile{f.Path, f.Size, f.SHA256.String()})
+	}
+	if len(d.doc.Metadata) > 0 {
+		s.Metadata = d.doc.Metadata
+	}
+	return s
+}
+
+func keyOrNil(k archive.Key) *string {
+	if k.IsZero() {
+		return nil
+	}
+	return known(k.String())
+}

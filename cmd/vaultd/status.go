@@ -1,0 +1,397 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/billing"
+	"vaultd/internal/daemon"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/watch"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "what needs you, what is on its way, and what it costs",
+		Long: `Shows what needs a person first, then the balance, what is not taken yet and why,
+what is on its way, the drops, the disk and the bill. Exit code 3 means that
+something needs a person.`,
+		Example: `  vaultd status
+  vaultd status --json | jq .needs
+  vaultd status > /dev/null || echo "look at vaultd"`,
+		Args: takes(),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withLedger(c, args, a.status)
+		},
+	}
+}
+
+func (a *app) status(ctx context.Context, v view) error {
+	s, err := v.collect(ctx)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = writeJSON(a.stdout, s)
+	} else {
+		err = s.print(a.stdout, v.clock)
+	}
+	if err == nil && len(s.Needs) > 0 {
+		err = quiet(exitPerson)
+	}
+	return err
+}
+
+// standing is what "status" shows, and the object of "status --json". Sizes are bytes; -1 is unknown.
+type standing struct {
+	Version     string      `json:"version"`
+	Host        string      `json:"host"`
+	Environment string      `json:"environment"`
+	Service     string      `json:"service"` // its host
+	At          time.Time   `json:"at"`
+	Running     bool        `json:"running"` // a daemon works
+	Since       *time.Time  `json:"since"`
+	LastSuccess *time.Time  `json:"lastSuccess"`
+	Needs       []need      `json:"needs"`
+	Pauses      []pauseLine `json:"pauses"`
+	Balance     balanceLine `json:"balance"`
+	NotTaken    []notTaken  `json:"notTaken"` // known to a running daemon only
+	Open        openLine    `json:"open"`
+	Drops       []dropLine  `json:"drops"`
+	Disk        diskLine    `json:"disk"`
+	Billing     []billLine  `json:"billing"` // of this calendar year
+}
+
+// need is one kind of thing that a person must see to.
+type need struct {
+	When  string   `json:"when"` // now or soon
+	What  string   `json:"what"` // a stable word
+	Count int      `json:"count"`
+	Text  string   `json:"text"`
+	Do    string   `json:"do"`
+	Names []string `json:"names"` // the newest few
+}
+
+type pauseLine struct {
+	Route string    `json:"route"`
+	Since time.Time `json:"since"`
+	Next  time.Time `json:"next"`
+	Code  string    `json:"code"`
+	Text  string    `json:"text"`
+	Wait  int       `json:"waiting"` // documents behind it
+}
+
+type balanceLine struct {
+	Seen   uint64            `json:"seen"`
+	States map[string]uint64 `json:"states"`
+	Open   uint64            `json:"open"`
+	Agrees bool              `json:"agrees"`
+	Text   string            `json:"text"`
+}
+
+type notTaken struct {
+	Drop   string   `json:"drop"`
+	Reason string   `json:"reason"`
+	Count  int      `json:"count"`
+	Names  []string `json:"names"` // the longest waiting
+}
+
+type openLine struct {
+	Total   int            `json:"total"`
+	States  map[string]int `json:"states"`
+	Oldest  *time.Time     `json:"oldest"`
+	Limit   float64        `json:"limitSeconds"` // after it a person is told
+	Overdue int            `json:"overdue"`
+}
+
+type dropLine struct {
+	Name   string     `json:"name"`
+	Vault  string     `json:"vault"`
+	Mode   string     `json:"mode"`
+	Why    string     `json:"modeReason"`
+	Paused string     `json:"paused"`
+	Free   int64      `json:"free"`
+	Today  int        `json:"archivedToday"`
+	Open   int        `json:"open"`
+	Oldest *time.Time `json:"oldest"`
+}
+
+type diskLine struct {
+	LedgerFree int64 `json:"ledgerFree"`
+	SpoolUsed  int64 `json:"spoolUsed"`
+	SpoolMax   int64 `json:"spoolMax"`
+	MinFree    int64 `json:"minFree"`
+}
+
+type billLine struct {
+	Year         int    `json:"year"`
+	Vault        string `json:"vault"` // empty: all vaults of the customer
+	Documents    uint64 `json:"documents"`
+	AverageMB    string `json:"averageMB"`
+	Percent      string `json:"percent"` // of what is included
+	Level        int    `json:"level"`   // 0, 80, 90 or 100
+	Headroom     uint64 `json:"headroom"`
+	Transactions string `json:"transactions"` // beyond what is included
+	Money        string `json:"money"`
+	Currency     string `json:"currency"`
+}
+
+// collect gathers everything in one walk over the entries.
+func (v view) collect(ctx context.Context) (standing, error) {
+	c := v.cfg
+	s := standing{
+		Version: buildVersion(), Environment: c.Service.Environment, At: v.now.UTC().Truncate(time.Second), Running: v.state != nil,
+		Needs: []need{}, Pauses: []pauseLine{}, NotTaken: []notTaken{}, Service: c.Service.BaseURL,
+	}
+	s.Host, _ = os.Hostname() // for people only
+	if u, err := url.Parse(c.Service.BaseURL); err == nil {
+		s.Service = u.Host
+	}
+	t := newTally(v)
+	err := v.ledger.Entries(zeroKey, true, func(e ledger.Entry) error {
+		t.add(e)
+		return context.Cause(ctx)
+	})
+	if err != nil {
+		return s, err
+	}
+	s.Open, s.LastSuccess = t.openLine(), inUTC(t.lastSuccess)
+	s.balance(v.ledger.Balance())
+	s.disk(c)
+	s.drops(c, t)
+	if v.state != nil {
+		s.live(v.state(), t)
+	}
+	s.wants(t)
+	bills, err := bills(v.ledger, c)
+	for _, b := range bills {
+		if b.Year == v.now.In(v.loc).Year() {
+			s.Billing = append(s.Billing, newBillLine(b))
+		}
+	}
+	return s, err
+}
+
+// tally counts entries for people; every number is the ledger's, so that none forgets at a restart.
+type tally struct {
+	clock
+	alertAfter  time.Duration
+	open        map[ledger.State]int
+	byVault     map[archive.VaultID]int // open
+	drops       map[string]*dropTally
+	oldest      time.Time
+	lastSuccess time.Time
+
+	contradicted, overdue, quarantined, rejected, undecided namedCount
+}
+
+type dropTally struct {
+	open, today int
+	oldest      time.Time
+}
+
+// namedCount counts entries and keeps the names of the first few.
+type namedCount struct {
+	count int
+	names []string
+}
+
+const sampled = 5
+
+func (s *namedCount) add(e ledger.Entry) {
+	if s.count++; len(s.names) < sampled {
+		name := e.Folder + " (" + e.Drop + ")"
+		if r := briefReason(e); r != "" {
+			name += ": " + r
+		}
+		s.names = append(s.names, name)
+	}
+}
+
+func newTally(v view) *tally {
+	t := &tally{
+		clock: v.clock, alertAfter: v.cfg.Status.AlertAfter, open: map[ledger.State]int{},
+		byVault: map[archive.VaultID]int{}, drops: map[string]*dropTally{},
+	}
+	for _, d := range v.cfg.Drops {
+		t.drops[d.Name] = &dropTally{}
+	}
+	return t
+}
+
+func (t *tally) add(e ledger.Entry) {
+	d := t.drops[e.Drop]
+	if d == nil { // the drop was taken out of the configuration
+		d = &dropTally{}
+		t.drops[e.Drop] = d
+	}
+	if e.State.Open() {
+		t.open[e.State]++
+		t.byVault[e.Vault]++
+		d.open++
+		d.oldest, t.oldest = earlier(d.oldest, e.SeenAt), earlier(t.oldest, e.SeenAt)
+	}
+	if e.State == ledger.Archived {
+		if e.ArchivedAt.After(t.lastSuccess) {
+			t.lastSuccess = e.ArchivedAt
+		}
+		if t.today(e.ArchivedAt) {
+			d.today++
+		}
+	}
+	switch {
+	case e.Contradicted:
+		t.contradicted.add(e)
+	case e.State == ledger.Quarantined:
+		t.quarantined.add(e)
+	case e.State == ledger.Rejected && !e.Resolved:
+		t.rejected.add(e)
+	case e.Hold && !e.SameContent.IsZero() && e.State.Open():
+		t.undecided.add(e)
+	case e.State.Open() && t.now.Sub(e.SeenAt) > t.alertAfter:
+		t.overdue.add(e)
+	}
+}
+
+// earlier gives the earlier of two times, where zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func (t *tally) openLine() openLine {
+	o := openLine{States: map[string]int{}, Oldest: inUTC(t.oldest), Limit: t.alertAfter.Seconds(), Overdue: t.overdue.count}
+	for s, n := range t.open {
+		o.States[s.String()] = n
+		o.Total += n
+	}
+	return o
+}
+
+func (s *standing) balance(b ledger.Balance) {
+	s.Balance = balanceLine{Seen: b.Seen, States: map[string]uint64{}, Open: b.Open(), Agrees: b.Agrees(), Text: b.String()}
+	for _, state := range ledger.States() {
+		s.Balance.States[state.String()] = b.States[state]
+	}
+}
+
+func (s *standing) disk(c config) {
+	s.Disk = diskLine{LedgerFree: diskFree(c.StateDir), SpoolUsed: spoolUsed(filepath.Join(c.StateDir, "spool")), SpoolMax: c.Spool.Max, MinFree: c.Spool.MinFree}
+}
+
+// diskFree returns what may still be written at path; -1 where that cannot be told.
+func diskFree(path string) int64 {
+	var st unix.Statfs_t
+	if unix.Statfs(path, &st) != nil {
+		return -1
+	}
+	return int64(st.Bavail) * int64(st.Bsize) //nolint:unconvert // of other widths on some machines
+}
+
+// spoolUsed adds up what waits in the spool, which need not exist before the first run.
+func spoolUsed(dir string) int64 {
+	names, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return -1
+	}
+	var sum int64
+	for _, n := range names {
+		if info, err := n.Info(); err == nil { // else it has just left
+			sum += info.Size()
+		}
+	}
+	return sum
+}
+
+// drops lists the configured ones, and after them those that only the ledger knows.
+func (s *standing) drops(c config, t *tally) {
+	line := func(name string) dropLine {
+		d := t.drops[name]
+		return dropLine{Name: name, Today: d.today, Open: d.open, Oldest: inUTC(d.oldest), Free: -1}
+	}
+	configured := map[string]bool{}
+	for _, d := range c.Drops {
+		configured[d.Name] = true
+		l := line(d.Name)
+		l.Vault, l.Mode, l.Free = d.Vault, d.Mode, diskFree(d.Path)
+		s.Drops = append(s.Drops, l)
+	}
+	for name, d := range t.drops {
+		if l := line(name); !configured[name] && d.open > 0 {
+			l.Paused = "not configured any more; put it back, or its folders stay claimed"
+			s.Drops = append(s.Drops, l)
+		}
+	}
+	slices.SortStableFunc(s.Drops[len(c.Drops):], func(a, b dropLine) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// live adds what only a running daemon knows.
+func (s *standing) live(d daemon.State, t *tally) {
+	s.Since = inUTC(d.Since)
+	for _, p := range d.Pauses {
+		l := pauseLine{Route: p.Route, Since: p.Since.UTC(), Next: p.Next.UTC(), Code: p.Cause.Code, Text: p.Cause.Text, Wait: s.Open.Total}
+		for v, n := range t.byVault {
+			if p.Route == "vault "+string(v) {
+				l.Wait = n
+			}
+		}
+		for name, n := range t.drops {
+			if p.Route == "drop "+name {
+				l.Wait = n.open
+			}
+		}
+		s.Pauses = append(s.Pauses, l)
+	}
+	for _, ds := range d.Drops {
+		i := slices.IndexFunc(s.Drops, func(l dropLine) bool { return l.Name == ds.Name })
+		if i < 0 {
+			continue
+		}
+		l := &s.Drops[i]
+		l.Mode, l.Why, l.Free, l.Paused = cmp.Or(string(ds.Watch.Mode), l.Mode), ds.Watch.Why, ds.Free, ds.Paused
+		if l.Paused == "" && ds.Watch.Paused != nil {
+			l.Paused = ds.Watch.Paused.Error()
+		}
+		for _, w := range ds.Watch.NotTaken {
+			s.NotTaken = append(s.NotTaken, notTaken{ds.Name, string(w.Reason), w.Count, waitingNames(w)})
+		}
+	}
+}
+
+func waitingNames(w watch.Waiting) []string {
+	var names []string
+	for _, n := range w.Names[:min(len(w.Names), sampled)] {
+		name := n.Name
+		if n.Detail != "" {
+			name += ": " + n.Detail
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// bills applies the price rule to what each vault archived in each year.
+func bills(l *boltledger.Ledger, c config) ([]billing.Bill, error) {
+	totals, err := l.Totals()
+	if err != nil {
+		return nil, err
+	}
+	return billing.Bills(totals, billing.Rule{
+		Included: c.Billing.Included, Price: archive.Decimal(c.Billing.PricePerTransaction), Currency: c.Billing.Currency,
+	})
+}

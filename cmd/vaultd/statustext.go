@@ -1,0 +1,243 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"vaultd/internal/billing"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/watch"
+)
+
+// settling is how long a pause may last before it needs a person: most end by themselves.
+const settling = time.Minute
+
+// faulty are the reasons for not taking something that no waiting mends.
+var faulty = map[string]bool{
+	string(watch.NoRight): true, string(watch.ReadOnly): true, string(watch.OtherDevice): true, string(watch.Failed): true,
+}
+
+// wants says what a person must see to, the most urgent first.
+func (s *standing) wants(t *tally) {
+	add := func(when, what string, n int, text, do string, names []string) {
+		if n > 0 {
+			s.Needs = append(s.Needs, need{when, what, n, text, do, names})
+		}
+	}
+	if !s.Balance.Agrees {
+		add("now", "balance", 1, "the balance does not agree", "run vaultd verify; nothing should be sent before this is clear", nil)
+	}
+	add("now", "contradicted", t.contradicted.count, many(t.contradicted.count, "document", "documents")+" contradicted by the archive",
+		"see vaultd show X; ask the provider", t.contradicted.names)
+	for _, p := range s.Pauses {
+		if s.At.Sub(p.Since) >= settling {
+			add("now", "paused", 1, fmt.Sprintf("%s paused: %s; %d wait, none lost", p.Route, p.Text, p.Wait), pauseAdvice(p), nil)
+		}
+	}
+	for _, d := range s.Drops {
+		if d.Paused != "" {
+			add("now", "drop-paused", 1, "drop "+d.Name+" paused: "+d.Paused, "its documents are safe; it goes on by itself once this is mended", nil)
+		}
+	}
+	for _, n := range s.NotTaken {
+		if faulty[n.Reason] {
+			add("now", "not-taken", n.Count, fmt.Sprintf("drop %s: %d not taken: %s", n.Drop, n.Count, n.Reason),
+				"set the rights of the share; it stays there until then", n.Names)
+		}
+	}
+	add("now", "overdue", t.overdue.count, many(t.overdue.count, "document", "documents")+" open for longer than "+ageText(t.alertAfter),
+		"see vaultd show X; ask the provider about them", t.overdue.names)
+	add("soon", "rejected", t.rejected.count, fmt.Sprintf("%d rejected", t.rejected.count),
+		"put them right as _REASON.txt says and drop them again", t.rejected.names)
+	add("soon", "quarantined", t.quarantined.count, fmt.Sprintf("%d quarantined", t.quarantined.count),
+		"see vaultd show X, then decide", t.quarantined.names)
+	add("soon", "undecided", t.undecided.count, fmt.Sprintf("%d held: same files as another, other metadata", t.undecided.count),
+		"see vaultd show X, then decide", t.undecided.names)
+}
+
+func pauseAdvice(p pauseLine) string {
+	switch {
+	case strings.HasPrefix(p.Code, "http-401"), strings.HasPrefix(p.Code, "http-403"), strings.HasPrefix(p.Code, "invalid"):
+		return "renew the secret file, which is read again by itself; if it is right, ask the provider about rights on this vault"
+	case strings.HasPrefix(p.Route, "drop "), p.Route == "spool":
+		return "it goes on by itself once this is mended"
+	}
+	return "it is tried again by itself; if it lasts, look at network and service"
+}
+
+func (s *standing) print(w io.Writer, c clock) error {
+	fmt.Fprintf(w, "vaultd %s %s  %s %s  %s\n", s.Version, safe(s.Host), strings.ToUpper(s.Environment), safe(s.Service),
+		s.At.In(c.loc).Format("2 Jan 15:04 MST"))
+	if s.Environment != "production" {
+		fmt.Fprintln(w, "TEST ENVIRONMENT: nothing here is evidence")
+	}
+	if !s.Running {
+		fmt.Fprintln(w, "vaultd is not running: nothing is taken or sent; what is open goes on with the next run")
+	}
+	s.printNeeds(w, c)
+	s.printBalance(w)
+	s.printNotTaken(w)
+	s.printOpen(w, c)
+	s.printDrops(w, c)
+	fmt.Fprintf(w, "DISK     ledger %s free; spool %s of %s\n", sizeText(s.Disk.LedgerFree), sizeText(s.Disk.SpoolUsed), sizeText(s.Disk.SpoolMax))
+	s.printBills(w)
+	return nil
+}
+
+func (s *standing) printNeeds(w io.Writer, c clock) {
+	counts := map[string]int{}
+	for _, n := range s.Needs {
+		counts[n.When] += n.Count
+	}
+	head := "NEEDS YOU: nothing"
+	if len(s.Needs) > 0 {
+		head = fmt.Sprintf("NEEDS YOU: %d now, %d soon", counts["now"], counts["soon"])
+	}
+	last := "no success yet"
+	if s.LastSuccess != nil {
+		last = "last success " + c.brief(*s.LastSuccess) + ", " + c.ago(*s.LastSuccess) + " ago"
+	}
+	fmt.Fprintf(w, "%s     %s\n", head, last)
+	for _, n := range s.Needs {
+		fmt.Fprintf(w, "%-8s %s\n", strings.ToUpper(n.When), brief(n.Text, 300))
+		for _, name := range n.Names {
+			fmt.Fprintf(w, "           %s\n", brief(name, 160))
+		}
+		if n.Count > len(n.Names) && len(n.Names) > 0 {
+			fmt.Fprintf(w, "           and %d more\n", n.Count-len(n.Names))
+		}
+		fmt.Fprintf(w, "         %s\n", n.Do)
+	}
+	for _, p := range s.Pauses {
+		fmt.Fprintf(w, "PAUSED   %s since %s, next try %s: %s\n", safe(p.Route), c.brief(p.Since), c.brief(p.Next), brief(p.Text, 300))
+	}
+}
+
+func (s *standing) printBalance(w io.Writer) {
+	at, parts := " = ", []string{fmt.Sprintf("BALANCE  seen %d", s.Balance.Seen)}
+	for _, state := range []ledger.State{ledger.Archived, ledger.Delivered, ledger.Rejected, ledger.Quarantined, ledger.Duplicate} {
+		parts = append(parts, fmt.Sprintf("%s%s %d", at, state, s.Balance.States[state.String()]))
+		at = " + "
+	}
+	verdict := "agrees"
+	if !s.Balance.Agrees {
+		verdict = "DOES NOT AGREE"
+	}
+	fmt.Fprintf(w, "%s + open %d  %s\n", strings.Join(parts, ""), s.Balance.Open, verdict)
+}
+
+func (s *standing) printNotTaken(w io.Writer) {
+	if !s.Running {
+		return
+	}
+	total := 0
+	for _, n := range s.NotTaken {
+		total += n.Count
+	}
+	fmt.Fprintf(w, "NOT TAKEN YET %d\n", total)
+	for _, n := range s.NotTaken {
+		fmt.Fprintf(w, "  %s: %s %d\n", safe(n.Drop), safe(n.Reason), n.Count)
+		for _, name := range n.Names {
+			fmt.Fprintf(w, "    %s\n", brief(name, 160))
+		}
+	}
+}
+
+// openKinds groups the open states as people think of them.
+var openKinds = []struct {
+	words  string
+	states []ledger.State
+}{
+	{"waiting", []ledger.State{ledger.Discovered, ledger.Packaged, ledger.Registering, ledger.Registered}},
+	{"being sent", []ledger.State{ledger.Sending}},
+	{"at service", []ledger.State{ledger.Uploaded}},
+	{"being clarified", []ledger.State{ledger.Unclear}},
+}
+
+func (s *standing) printOpen(w io.Writer, c clock) {
+	fmt.Fprintf(w, "OPEN %d", s.Open.Total)
+	between := "  "
+	for _, k := range openKinds {
+		n := 0
+		for _, state := range k.states {
+			n += s.Open.States[state.String()]
+		}
+		if n > 0 {
+			fmt.Fprintf(w, "%s%s %d", between, k.words, n)
+			between = ", "
+		}
+	}
+	if s.Open.Oldest != nil {
+		fmt.Fprintf(w, "; oldest %s (limit %s)", c.ago(*s.Open.Oldest), ageText(time.Duration(s.Open.Limit)*time.Second))
+	}
+	fmt.Fprintln(w)
+}
+
+func (s *standing) printDrops(w io.Writer, c clock) {
+	t := newTable(w, "DROP", "MODE", "FREE", "TODAY", "OPEN", "OLDEST", "")
+	for _, d := range s.Drops {
+		oldest, note := "-", ""
+		if d.Oldest != nil {
+			oldest = c.ago(*d.Oldest)
+		}
+		switch {
+		case d.Paused != "":
+			note = "PAUSED"
+		case d.Mode == string(watch.Poll) && d.Why != "":
+			note = brief(d.Why, 60)
+		}
+		t.AppendRow(row(safe(d.Name), safe(d.Mode), sizeText(d.Free), fmt.Sprint(d.Today), fmt.Sprint(d.Open), oldest, note))
+	}
+	t.Render()
+}
+
+func (s *standing) printBills(w io.Writer) {
+	if len(s.Billing) == 0 {
+		fmt.Fprintln(w, "BILLING  nothing archived this year")
+	}
+	for _, b := range s.Billing {
+		fmt.Fprintf(w, "BILLING  %s\n", b)
+	}
+}
+
+// String returns the bill as people read it: the average first, then how near the limit is.
+func (b billLine) String() string {
+	who := "all vaults"
+	if b.Vault != "" {
+		who = "vault " + safe(b.Vault)
+	}
+	text := fmt.Sprintf("%d %s: %s, average %s MB, %s %% of what is included", b.Year, who, many(b.Documents, "document", "documents"), b.AverageMB, b.Percent)
+	switch billing.Level(b.Level) {
+	case billing.Near:
+		text += "; NEAR THE LIMIT"
+	case billing.Nearer:
+		text += "; VERY NEAR THE LIMIT"
+	case billing.Over:
+		text += "; LIMIT REACHED"
+	}
+	if b.Transactions == "0" {
+		return text + fmt.Sprintf("; %s left", sizeText(int64(min(b.Headroom, 1<<62))))
+	}
+	text += fmt.Sprintf("; %s transactions beyond it", b.Transactions)
+	if b.Money != "" {
+		text += fmt.Sprintf(", %s %s", b.Currency, b.Money)
+	}
+	return text
+}
+
+// billingLines writes the bills of every year.
+func (a *app) billingLines(l *boltledger.Ledger, c config) error {
+	all, err := bills(l, c)
+	for _, b := range all {
+		fmt.Fprintf(a.stdout, "BILLING  %s\n", newBillLine(b))
+	}
+	return err
+}
+
+func newBillLine(b billing.Bill) billLine {
+	return billLine{b.Year, string(b.Vault), b.Documents, string(b.Average), string(b.Percent), int(b.Level),
+		b.Headroom, string(b.Transactions), string(b.Money), b.Currency}
+}

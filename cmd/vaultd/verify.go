@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/proof"
+)
+
+func (a *app) verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "hold the ledger to its promises",
+		Long: `Checks every record's checksum, the chain of the journal from its first line on, and
+all that is derived from them; then folds the journal anew and holds every entry
+against it. It changes nothing and asks nobody. Exit code 4 means differences.`,
+		Example: `  vaultd verify
+  vaultd verify --json`,
+		Args: takes(),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withLedger(c, args, a.verify)
+		},
+	}
+}
+
+// verdict is what a check of the ledger found; it is the object of "verify --json".
+type verdict struct {
+	OK       bool             `json:"ok"`
+	Ledger   string           `json:"ledgerId"`
+	Test     bool             `json:"test"` // of a test environment: no evidence
+	Lines    uint64           `json:"lines"`
+	Entries  uint64           `json:"entries"`
+	HeadLine uint64           `json:"headLine"`
+	HeadHash string           `json:"headHash"`
+	Balance  string           `json:"balance"`
+	Moved    int              `json:"movedMeanwhile"` // entries that changed while they were checked
+	Problems []verdictProblem `json:"problems"`
+	Findings []verdictFinding `json:"findings"`
+	Omitted  uint64           `json:"omitted"` // findings beyond a thousand
+
+	LostPosts uint64   `json:"lostPosts"`
+	Unused    []string `json:"unusedRegistrations"` // bumIds
+	Unclear   []string `json:"unclear"`             // keys
+	Double    []string `json:"possiblyDouble"`
+	InDoubt   []string `json:"closedInDoubt"`
+}
+
+type verdictProblem struct {
+	Where string `json:"where"`
+	What  string `json:"what"`
+}
+
+type verdictFinding struct {
+	Promise string `json:"promise"`
+	Key     string `json:"key,omitempty"`
+	Text    string `json:"text"`
+}
+
+func (a *app) verify(ctx context.Context, v view) error {
+	found, err := v.verify(ctx)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = writeJSON(a.stdout, found)
+	} else {
+		found.print(a.stdout)
+	}
+	switch n := len(found.Problems) + len(found.Findings) + int(found.Omitted); {
+	case err != nil:
+		return err
+	case n > 0:
+		return fail(exitDifferences, fmt.Errorf("%s found", many(n, "difference", "differences")),
+			"keep the ledger as it is, stop sending, and compare it with a backup")
+	}
+	return nil
+}
+
+func (v view) verify(ctx context.Context) (verdict, error) {
+	info := v.ledger.Info()
+	found := verdict{Ledger: info.ID, Test: info.Environment != "production", Problems: []verdictProblem{}, Findings: []verdictFinding{}}
+	problems, err := v.ledger.Verify(ctx)
+	if err != nil {
+		return found, err
+	}
+	for _, p := range problems {
+		found.Problems = append(found.Problems, verdictProblem{p.Where, p.What})
+	}
+	report, moved, err := v.prove(ctx)
+	if broken, ok := errors.AsType[*boltledger.DamageError](err); ok {
+		found.Problems = append(found.Problems, verdictProblem{"promises", "could not be checked: " + broken.What})
+		return found, nil
+	}
+	if err != nil {
+		return found, err
+	}
+	found.take(report, moved)
+	found.OK = len(found.Problems) == 0 && len(found.Findings) == 0 && found.Omitted == 0
+	return found, nil
+}
+
+// prove folds the journal as far as it goes now and holds the entries against it. The
+// ledger lives on meanwhile: what is said about an entry that changed since is not
+// about one moment, and is left out.
+func (v view) prove(ctx context.Context) (r proof.Report, moved map[archive.Key]bool, err error) {
+	head, balance := v.standing()
+	lines := func(yield func(uint64, []byte) bool) {
+		err = errors.Join(err, enough(v.ledger.Lines(1, func(n uint64, line []byte) error {
+			if n > head.N || !yield(n, line) {
+				return errEnough
+			}
+			return context.Cause(ctx)
+		})))
+	}
+	entries := func(yield func(ledger.Entry) bool) {
+		err = errors.Join(err, enough(v.ledger.Entries(zeroKey, false, func(e ledger.Entry) error {
+			if !yield(e) {
+				return errEnough
+			}
+			return context.Cause(ctx)
+		})))
+	}
+	r = proof.Check(proof.Journal{Lines: lines, Head: head, Balance: &balance}, entries, proof.Seen{})
+	if err != nil {
+		return r, nil, err
+	}
+	moved, err = v.changedSince(head)
+	return r, moved, err
+}
+
+// standing returns head and balance of one moment.
+func (v view) standing() (ledger.Head, ledger.Balance) {
+	for {
+		head := v.ledger.Head()
+		balance := v.ledger.Balance()
+		if v.ledger.Head() == head {
+			return head, balance
+		}
+	}
+}
+
+// enough drops the error of a walk that was ended on purpose.
+func enough(err error) error {
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// changedSince returns the entries that changed after head.
+func (v view) changedSince(head ledger.Head) (map[archive.Key]bool, error) {
+	moved := map[archive.Key]bool{}
+	err := v.ledger.Lines(head.N+1, func(_ uint64, line []byte) error {
+		l, err := ledger.ParseLine(line)
+		if err != nil {
+			return err
+		}
+		if k, err := archive.ParseKey(l.Key); err == nil {
+			moved[k] = true
+		}
+		return nil
+	})
+	return moved, err
+}
+
+func (d *verdict) take(r proof.Report, moved map[archive.Key]bool) {
+	d.Lines, d.Entries, d.HeadLine, d.HeadHash, d.Balance = r.Lines, r.Entries, r.Head.N, r.Head.Hash.String(), r.Balance.String()
+	d.Moved, d.Omitted, d.LostPosts = len(moved), r.Omitted, r.LostPosts
+	for _, f := range r.Findings {
+		if moved[f.Key] {
+			continue
+		}
+		one := verdictFinding{Promise: f.Promise, Text: f.Text}
+		if !f.Key.IsZero() {
+			one.Key = f.Key.String()
+		}
+		d.Findings = append(d.Findings, one)
+	}
+	d.Unused = []string{}
+	for _, o := range r.Orphans {
+		d.Unused = append(d.Unused, string(o.Remote))
+	}
+	d.Unclear, d.Double, d.InDoubt = keyTexts(r.Unclear), keyTexts(r.Double), keyTexts(r.InDoubt)
+}
+
+func keyTexts(keys []archive.Key) []string {
+	texts := []string{}
+	for _, k := range keys {
+		texts = append(texts, k.String())
+	}
+	return texts
+}
+
+func (d *verdict) print(w io.Writer) {
+	fmt.Fprintf(w, "LEDGER    %s%s\n", d.Ledger, testMark(d.Test))
+	fmt.Fprintf(w, "RECORDS   checksums, chain and indexes: %s\n", verdictWord(len(d.Problems)))
+	fmt.Fprintf(w, "JOURNAL   %d lines folded anew, up to %s\n", d.Lines, d.HeadHash)
+	fmt.Fprintf(w, "PROMISES  %d entries held against the journal: %s\n", d.Entries, verdictWord(len(d.Findings)+int(d.Omitted)))
+	if d.Moved > 0 {
+		fmt.Fprintf(w, "          %s changed meanwhile and stood aside; run it again for them\n", many(d.Moved, "entry", "entries"))
+	}
+	fmt.Fprintf(w, "BALANCE   %s\n", d.Balance)
+	for _, p := range d.Problems {
+		fmt.Fprintf(w, "DIFFERS   %s: %s\n", safe(p.Where), safe(p.What))
+	}
+	for _, f := range d.Findings {
+		fmt.Fprintf(w, "DIFFERS   %s\n", safe(f.Promise+" "+f.Key+": "+f.Text))
+	}
+	if d.Omitted > 0 {
+		fmt.Fprintf(w, "DIFFERS   and %d more\n", d.Omitted)
+	}
+	d.printDoubts(w)
+	if d.OK {
+		fmt.Fprintln(w, "RESULT    nothing differs")
+	}
+}
+
+// printDoubts says what cannot be guaranteed, so that nobody takes silence for a proof.
+func (d *verdict) printDoubts(w io.Writer) {
+	fmt.Fprintln(w, "NOT PROVEN")
+	fmt.Fprintln(w, "  what was archived was not downloaded and compared here; see vaultd fetch")
+	for _, x := range []struct {
+		n    uint64
+		text string
+		who  []string
+	}{
+		{d.LostPosts, "answers to registrations were lost: at most so many unused registrations are unknown", nil},
+		{uint64(len(d.Unused)), "registrations were never used", d.Unused},
+		{uint64(len(d.Unclear)), "are unclear: nobody knows whether they arrived", d.Unclear},
+		{uint64(len(d.Double)), "are possibly double at the archive", d.Double},
+		{uint64(len(d.InDoubt)), "were closed in doubt by a person", d.InDoubt},
+	} {
+		if x.n == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "  %d %s\n", x.n, x.text)
+		for _, who := range x.who[:min(len(x.who), 20)] {
+			fmt.Fprintf(w, "    %s\n", safe(who))
+		}
+		if len(x.who) > 20 {
+			fmt.Fprintf(w, "    and %d more; see --json\n", len(x.who)-20)
+		}
+	}
+}
+
+func verdictWord(n int) string {
+	if n == 0 {
+		return "nothing differs"
+	}
+	return many(n, "DIFFERENCE", "DIFFERENCES")
+}
+
+func testMark(test bool) string {
+	if test {
+		return "  TEST, NO EVIDENCE"
+	}
+	return ""
+}

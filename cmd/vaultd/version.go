@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// build is what this program is made of.
+type build struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit"` // empty: not known
+	Time     string `json:"time"`   // of the commit
+	Modified bool   `json:"modified"`
+	Go       string `json:"go"`
+}
+
+// readBuild asks the program itself; a build without version control knows less.
+func readBuild() build {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return build{Version: "unknown"}
+	}
+	b := build{Version: info.Main.Version, Go: info.GoVersion}
+	if b.Version == "" || b.Version == "(devel)" {
+		b.Version = "devel"
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Commit = s.Value
+		case "vcs.time":
+			b.Time = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+func buildVersion() string { return readBuild().Version }
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "version, commit and compiler of this program",
+		Example: `  vaultd version
+  vaultd version --json`,
+		Args: takes(),
+		RunE: func(*cobra.Command, []string) error {
+			b := readBuild()
+			if a.json {
+				return writeJSON(a.stdout, b)
+			}
+			fmt.Fprintln(a.stdout, b)
+			return nil
+		},
+	}
+}
+
+// String returns the build as people read it.
+func (b build) String() string {
+	s := "vaultd " + b.Version
+	if b.Commit != "" {
+		s += ", commit " + b.Commit[:min(len(b.Commit), 12)]
+	}
+	if b.Modified {
+		s += " with changes"
+	}
+	return s + ", " + b.Go
+}
+
+// writeJSON writes v as one object on one line.
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fail(exitIO, fmt.Errorf("write: %w", err), "")
+	}
+	return nil
+}

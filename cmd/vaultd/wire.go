@@ -1,0 +1,83 @@
+package main
+
+import (
+	"log/slog"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
+	"vaultd/internal/packager"
+	"vaultd/internal/vaultapi"
+	"vaultd/internal/watch"
+)
+
+// service makes the client of the archive service. The secret is read anew whenever
+// it is needed, so that it can be renewed while vaultd runs.
+func (a *app) service(cfg config) (*vaultapi.Client, error) {
+	now, err := daemon.Clock()
+	if err != nil {
+		return nil, err
+	}
+	return newService(cfg, a.env, now)
+}
+
+func newService(cfg config, env func(string) (string, bool), now func() archive.Instant) (*vaultapi.Client, error) {
+	s := cfg.Service
+	api, store, err := apicall.New(apicall.Config{
+		BaseURL: s.BaseURL, RequestIDHeader: s.RequestIDHeader, AllowedHosts: s.AllowedHosts,
+		CAFile: s.CAFile, Proxy: s.Proxy, UserAgent: "vaultd/" + buildVersion(),
+		Auth: apicall.Auth{
+			Method: s.Auth.Method, Username: s.Auth.Username, Scopes: s.Auth.Scopes,
+			TokenURL: s.Auth.TokenURL, Encoding: s.Auth.BasicEncoding,
+			Secret: func() (string, error) {
+				sec, err := readSecret(s.Auth.SecretFile, env)
+				return string(sec), err
+			},
+		},
+	})
+	if err != nil {
+		return nil, fail(exitConfig, err, "see service in the configuration")
+	}
+	return vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now}), nil
+}
+
+// openDaemon wires a daemon from the configuration.
+func (a *app) openDaemon(cfg config, log *slog.Logger) (*daemon.Daemon, error) {
+	if err := cfg.checkDisk(a.env); err != nil {
+		return nil, err
+	}
+	now, err := daemon.Clock()
+	if err != nil {
+		return nil, err
+	}
+	client, err := newService(cfg, a.env, now)
+	if err != nil {
+		return nil, err
+	}
+	dc := daemon.Config{
+		StateDir: cfg.StateDir, Environment: cfg.Service.Environment, BaseURL: cfg.Service.BaseURL,
+		Location: cfg.Location, Vault: daemon.Remote(client), Now: now, Log: log,
+		SpoolMax: cfg.Spool.Max, SpoolMinFree: cfg.Spool.MinFree,
+		Workers: cfg.Upload.Workers, BatchSize: cfg.Upload.BatchSize, BatchWait: cfg.Upload.BatchWait, Window: cfg.Upload.Window,
+		PollMin: cfg.Status.PollMin, PollMax: cfg.Status.PollMax, Grace: cfg.Status.UnclearGrace,
+	}
+	for _, d := range cfg.Drops {
+		dc.Drops = append(dc.Drops, wireDrop(d, cfg.Package))
+	}
+	return daemon.Open(dc)
+}
+
+func wireDrop(d dropConfig, p packageConfig) daemon.Drop {
+	out := daemon.Drop{
+		Name: d.Name, Path: d.Path, Group: d.Group, Vault: archive.VaultID(d.Vault),
+		Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, HoldSame: d.SameContent == "hold",
+		Rules: packager.Rules{
+			Vault: archive.VaultID(d.Vault), Sidecar: d.Sidecar, Complete: d.Complete, Defaults: d.Defaults, Require: d.Require,
+			IncludeSidecar: p.IncludeSidecar, MaxSize: p.MaxSize, Compression: p.Compression,
+		},
+	}
+	if after := d.AfterArchive; after.Action != "keep" {
+		out.Disposes, out.DisposeTo, out.Grace = true, after.To, after.Grace
+	}
+	return out
+}
