@@ -53,6 +53,7 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 	if err != nil {
 		return ingest.Packed{}, err
 	}
+	r.d.spool.holds(e.Key, s.Package.Size)
 	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, Others: s.Others, Junk: s.Junk}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, Sealed: ledger.Sealed{

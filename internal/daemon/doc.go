@@ -83,7 +83,7 @@ type Daemon struct {
 	since     time.Time
 	lock      *os.File
 	ledger    *boltledger.Ledger
-	spool     spool
+	spool     *spool
 	drops     []*room
 	conductor *ingest.Conductor
 
@@ -151,7 +151,7 @@ func (d *Daemon) open() (err error) {
 }
 
 func (d *Daemon) openSpool() error {
-	d.spool = spool{dir: filepath.Join(d.cfg.StateDir, "spool"), max: d.cfg.SpoolMax, minFree: d.cfg.SpoolMinFree}
+	d.spool = &spool{dir: filepath.Join(d.cfg.StateDir, "spool"), max: d.cfg.SpoolMax, minFree: d.cfg.SpoolMinFree, bytes: map[archive.Key]int64{}}
 	if err := os.MkdirAll(d.spool.dir, 0o700); err != nil {
 		return fmt.Errorf("make spool: %w", err)
 	}

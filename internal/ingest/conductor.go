@@ -32,8 +32,7 @@ type Config struct {
 	PollMin   time.Duration // between two questions about one document
 	PollMax   time.Duration
 	Grace     time.Duration // unclear_grace
-	// Room says why nothing may be packed just now (spool full, disk nearly full); nil: there is room.
-	Room func() error
+	Room      func() error  // returns why nothing may be packed just now: spool full, disk nearly full
 }
 
 // Conductor runs the steps of every entry.
@@ -125,6 +124,9 @@ func (c *Conductor) note(res ledger.Result) {
 	}
 	if e.State != ledger.Registered && e.State != ledger.Sending {
 		c.runners[ledger.Register].nudge() // a ticket's place may be free
+	}
+	if e.State.Final() && e.Source != ledger.Claimed {
+		c.runners[ledger.Seal].nudge() // a package may have left the spool
 	}
 }
 
@@ -220,5 +222,8 @@ func dropLane(e ledger.Entry) lane { return lane{route: "drop " + e.Drop, group:
 
 func vaultRoute(v archive.VaultID) string { return "vault " + string(v) }
 
-// storeRoute is the object store behind the tickets' addresses.
-const storeRoute = "store"
+const (
+	storeRoute = "store" // the object store behind the tickets' addresses
+	spoolRoute = "spool" // where packages wait
+	noRoute    = ""      // work that needs nothing but the ledger; it never rests
+)

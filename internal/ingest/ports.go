@@ -94,6 +94,7 @@ type Drop struct {
 var (
 	ErrChanged = errors.New("a file changed while it was read")
 	ErrTaken   = errors.New("another folder lies at the destination")
+	ErrFull    = errors.New("the spool is full") // nothing is wrong: packages leave as they are uploaded
 )
 
 // RefusedError says that the document itself, or what lies beside it, is at fault.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"runtime"
 	"time"
 
 	"vaultd/internal/archive"
@@ -14,7 +15,7 @@ import (
 // sealStep settles a claimed folder once more and packs it.
 func (c *Conductor) sealStep() step {
 	return step{
-		name: ledger.Seal, width: 2, batch: 1, lane: dropLane,
+		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), batch: 1, lane: dropLane, limit: c.roomToPack,
 		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
 			return c.seal(ctx, es[0])
@@ -22,13 +23,27 @@ func (c *Conductor) sealStep() step {
 	}
 }
 
+// roomToPack lets nothing be packed while there is no room: the backlog waits as it
+// is, and is looked at again when a package leaves.
+func (c *Conductor) roomToPack(ready []ledger.Entry) (int, error) {
+	err := c.cfg.Room()
+	if errors.Is(err, ErrFull) {
+		return 0, nil
+	}
+	if err != nil {
+		c.pause(spoolRoute, ledger.Cause{Code: "no-room", Text: err.Error()}, 0)
+		return 0, nil
+	}
+	if c.routes.opens(spoolRoute) {
+		c.cfg.Log.Info("packing goes on")
+	}
+	return len(ready), nil
+}
+
 func (c *Conductor) seal(ctx context.Context, e ledger.Entry) []ledger.Change {
 	d, err := c.drop(e)
 	if err != nil {
 		return c.dropFault(e, err)
-	}
-	if err := c.cfg.Room(); err != nil {
-		return []ledger.Change{c.change(e, c.later(e, ledger.Cause{Code: "no-room", Text: err.Error()}))}
 	}
 	look, err := d.Packer.Look(e)
 	if err != nil {

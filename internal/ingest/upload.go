@@ -18,15 +18,24 @@ import (
 func (c *Conductor) uploadStep() step {
 	return step{
 		name: ledger.Upload, width: c.cfg.Workers, batch: 1,
-		lane: func(e ledger.Entry) lane { return lane{route: storeRoute, group: e.Key.String()} },
+		lane: func(e ledger.Entry) lane {
+			if !c.mayStart(e, c.cfg.Now()) {
+				return lane{route: noRoute, group: e.Key.String()} // only to see that the window is over
+			}
+			return lane{route: storeRoute, group: e.Key.String()}
+		},
 		intend: func(e ledger.Entry, now archive.Instant) ([]ledger.Event, bool, error) {
-			if c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, now) {
+			if c.mayStart(e, now) {
 				return []ledger.Event{ledger.UploadIntended{}}, true, nil
 			}
 			return []ledger.Event{ledger.WindowClosed{NotBefore: c.afterWindow(e)}}, false, nil
 		},
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.upload(ctx, es[0]) },
 	}
+}
+
+func (c *Conductor) mayStart(e ledger.Entry, now archive.Instant) bool {
+	return c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, now)
 }
 
 // afterWindow returns when to go on with an entry whose window is over: at once when
