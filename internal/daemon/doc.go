@@ -164,7 +164,7 @@ func (d *Daemon) openSpool() error {
 func (d *Daemon) conductorConfig() ingest.Config {
 	cfg := d.cfg
 	ic := ingest.Config{
-		Ledger: ledgerPort{d.ledger}, Index: d.ledger, Vault: cfg.Vault,
+		Ledger: d.ledger, Index: d.ledger, Vault: cfg.Vault,
 		Planner: &window.Planner{Window: cfg.Window, Workers: cfg.Workers},
 		Now:     cfg.Now, Log: cfg.Log,
 		Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait,

@@ -65,7 +65,7 @@ func (d *Daemon) through(wait bool) (bool, error) {
 	stalled := !wait && d.stalled()
 	far := d.cfg.Now().Wall.Add(100 * 365 * 24 * time.Hour)
 	for s := ledger.Seal; s <= ledger.Place; s++ {
-		entries, _, err := ledgerPort{d.ledger}.Due(s, far, 1, func(e ledger.Entry) bool { return finished(e, wait) || stalled })
+		entries, _, err := d.ledger.Due(s, far, 1, func(e ledger.Entry) bool { return finished(e, wait) || stalled })
 		if err != nil || len(entries) > 0 {
 			return false, err
 		}

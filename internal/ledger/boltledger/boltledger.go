@@ -1,0 +1,263 @@
+// Package boltledger keeps the ledger on disk: entries, their erasable documents,
+// the due index, the journal with its hash chain, the balance and the totals, in
+// one bbolt file whose form docs/ledger.md describes.
+//
+// It decides nothing. One goroutine, the committer, takes all changes that are
+// queued, asks [ledger.Transition] what each event makes of the stored entry, and
+// commits entries and journal lines in one transaction; nobody waits for the disk
+// but those who ask to. It never makes a ledger that is missing, never opens one
+// that is damaged, older than its outside head or newer than this program, and
+// never goes on after a commit that failed.
+//
+// After a crash every change whose callback ran is there, and of the others each
+// is there wholly or not at all: the file is as a commit left it. The outside head
+// (ledger.head) may be behind, never ahead; a ledger that is behind its head was
+// rolled back and is refused.
+package boltledger
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/ledger"
+)
+
+// Config is where a ledger lies and how it reckons years.
+type Config struct {
+	Dir      string         // the state directory; holds ledger.db and ledger.head
+	Location *time.Location // in which a year of the totals begins; nil: UTC
+
+	// Gather is the least time from the beginning of one commit to that of the next,
+	// so that a busy ledger commits much at a time; 0: as soon as the disk is done. A
+	// ledger at rest commits the first change at once.
+	Gather time.Duration
+
+	// Fault is nil in production. In tests it is called with "commit" before and
+	// with "committed" after each commit: an error plays one that failed and was not
+	// done, or that was done and failed all the same.
+	Fault func(op string) error
+}
+
+const (
+	fileName = "ledger.db"
+	headName = "ledger.head"
+)
+
+var (
+	// ErrMissing says that there is no ledger where one should be.
+	ErrMissing = errors.New("the ledger is missing")
+	// ErrExists says that a ledger is there, or was: none is made over it.
+	ErrExists = errors.New("a ledger exists already")
+	// ErrLocked says that another process has the ledger open.
+	ErrLocked = errors.New("the ledger is in use by another process")
+	// ErrRolledBack says that the ledger is older than its outside head: somebody put
+	// an old copy back, or the disk lost what it had acknowledged.
+	ErrRolledBack = errors.New("the ledger is older than its outside head")
+	// ErrNewerSchema says that a later vaultd wrote the ledger.
+	ErrNewerSchema = errors.New("the ledger was written by a newer vaultd")
+	// ErrClosed is the result of a change that came after Close.
+	ErrClosed = errors.New("the ledger is closed")
+)
+
+// DamageError says that the ledger cannot be what was written.
+type DamageError struct{ What string }
+
+// Error implements error.
+func (e *DamageError) Error() string { return "the ledger is damaged: " + e.What }
+
+func damage(format string, a ...any) error { return &DamageError{fmt.Sprintf(format, a...)} }
+
+// The buckets. docs/ledger.md tells what is in them.
+var (
+	metaBucket    = []byte("meta")
+	openBucket    = []byte("open")
+	doneBucket    = []byte("done")
+	docBucket     = []byte("doc")
+	dueBucket     = []byte("due")
+	journalBucket = []byte("journal")
+	totalsBucket  = []byte("totals")
+	findBucket    = []byte("find")
+
+	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, findBucket}
+)
+
+// Keys of the meta bucket.
+var (
+	schemaKey   = []byte("schema") // the number in decimal, in every schema to come
+	infoKey     = []byte("info")
+	standingKey = []byte("standing")
+)
+
+// Ledger is an open ledger. Its methods may be called from several goroutines.
+type Ledger struct {
+	db    *bbolt.DB
+	info  ledger.Info
+	loc   *time.Location
+	fault func(op string) error
+
+	gather time.Duration
+	began  time.Time // of the last commit; used by the committer alone
+	head   *headFile // used by the committer alone
+
+	mu      sync.Mutex
+	queue   []request      // guarded by mu: what is not yet committed, in order
+	closing bool           // guarded by mu
+	end     ledger.Head    // guarded by mu: as committed
+	balance ledger.Balance // guarded by mu: as committed
+	err     error          // guarded by mu: why the ledger stopped
+
+	wake    chan struct{} // holds one token when the queue may have grown
+	stopped chan struct{} // closed once the committer is gone
+	failed  chan struct{} // closed with err
+	commits atomic.Uint64
+	changes atomic.Uint64
+	close   func() error
+}
+
+// Open opens the ledger in c.Dir and starts its committer. It looks at the file
+// before bbolt maps it, compares it with the outside head, and refuses with
+// [ErrMissing], [ErrLocked], [ErrRolledBack], [ErrNewerSchema] or a [DamageError].
+func Open(c Config) (*Ledger, error) {
+	l := &Ledger{
+		loc: c.Location, fault: c.Fault, gather: c.Gather,
+		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}),
+	}
+	l.close = sync.OnceValue(l.shut)
+	if l.loc == nil {
+		l.loc = time.UTC
+	}
+	if l.fault == nil {
+		l.fault = func(string) error { return nil }
+	}
+	if err := l.open(c.Dir); err != nil {
+		return nil, fmt.Errorf("open ledger %q: %w", filepath.Join(c.Dir, fileName), err)
+	}
+	go l.run()
+	return l, nil
+}
+
+func (l *Ledger) open(dir string) (err error) {
+	outside, err := readHead(dir)
+	if err != nil {
+		return err
+	}
+	if l.db, err = openFile(dir, outside); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.db.Close())
+		}
+	}()
+	var s standing
+	err = l.view(func(tx *bbolt.Tx) error {
+		if l.info, s, err = examine(tx); err != nil {
+			return err
+		}
+		return checkOutside(tx, l.info.ID, s.head, outside)
+	})
+	if err != nil {
+		return err
+	}
+	l.end, l.balance = s.head, s.balance()
+	if s.zone != l.loc.String() {
+		if err := guard(func() error { return l.db.Update(l.rebuildTotals) }); err != nil {
+			return err
+		}
+	}
+	l.head, err = openHead(dir, l.info.ID, l.end)
+	return err
+}
+
+// view runs fn in a read transaction. What bbolt throws over a damaged page comes
+// back as a [DamageError].
+func (l *Ledger) view(fn func(*bbolt.Tx) error) error {
+	return guard(func() error { return l.db.View(fn) })
+}
+
+// Info returns what the ledger says of itself.
+func (l *Ledger) Info() ledger.Info { return l.info }
+
+// Head returns the end of the journal as committed.
+func (l *Ledger) Head() ledger.Head {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end
+}
+
+// Balance returns the balance as committed.
+func (l *Ledger) Balance() ledger.Balance {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.balance
+}
+
+// Commits returns how many transactions the committer committed since Open, and how
+// many changes were in them.
+func (l *Ledger) Commits() (commits, changes uint64) { return l.commits.Load(), l.changes.Load() }
+
+// Syncs returns how often the committer synced a file since Open: twice a commit, and
+// the outside head. The syncs of a growing file, one in 16 MB, are not counted.
+func (l *Ledger) Syncs() uint64 { return 2*l.commits.Load() + l.head.syncs.Load() }
+
+// Failed is closed when a commit failed. Nobody knows then what is on disk, so
+// nothing more is accepted: the process must stop and start again.
+func (l *Ledger) Failed() <-chan struct{} { return l.failed }
+
+// Err says why the ledger stopped; nil while it works.
+func (l *Ledger) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// Close waits until everything queued is committed, then releases the ledger. The
+// callbacks have run when it returns.
+func (l *Ledger) Close() error { return l.close() }
+
+func (l *Ledger) shut() error {
+	l.mu.Lock()
+	l.closing = true
+	l.mu.Unlock()
+	l.rouse()
+	<-l.stopped
+	return errors.Join(l.head.close(), l.db.Close())
+}
+
+// balance gives the tallies the shape in which they are counted.
+func (s standing) balance() ledger.Balance {
+	b := ledger.Balance{Seen: s.seen}
+	for _, t := range s.tallies {
+		b.States[t.state] = t.entries
+	}
+	return b
+}
+
+func tallies(b ledger.Balance) []tally {
+	var all []tally
+	for s, n := range b.States {
+		if n != 0 {
+			all = append(all, tally{ledger.State(s), n})
+		}
+	}
+	return all
+}
+
+// newStanding is the record of where the ledger stands.
+func newStanding(h ledger.Head, b ledger.Balance, loc *time.Location) standing {
+	return standing{head: h, seen: b.Seen, tallies: tallies(b), zone: loc.String()}
+}
+
+// year is the calendar year in which an archived entry counts. It goes through the
+// stored form of the time, so that a rebuild finds the same.
+func (l *Ledger) year(e ledger.Entry) int {
+	return time.Unix(0, nanos(e.ArchivedAt)).In(l.loc).Year()
+}
+
+func path(dir, name string) string { return filepath.Join(dir, name) }

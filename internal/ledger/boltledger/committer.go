@@ -1,0 +1,266 @@
+package boltledger
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// maxGather bounds the changes of one commit, and with them the pages that it holds
+// in memory. What is queued beyond it goes into the next commit.
+const maxGather = 512
+
+// request is one Submit.
+type request struct {
+	changes []ledger.Change
+	then    func([]ledger.Result, error) // the error is the ledger's own
+}
+
+// Submit queues changes and returns at once: it never waits for the disk, nor for
+// room. The queue has no bound of its own; who submits bounds himself by what he has
+// under way. Changes are made in the order of their submission, those of one call in
+// one commit, each of them wholly or not at all.
+//
+// then, unless nil, runs after the durable commit on the committer's goroutine, with
+// one result per change; it must not block and must not call Close. After a failed
+// commit every result holds that failure. After Close it runs at once, on the
+// caller's goroutine, with [ErrClosed].
+func (l *Ledger) Submit(cs []ledger.Change, then func([]ledger.Result)) {
+	l.submit(request{cs, func(rs []ledger.Result, _ error) {
+		if then != nil {
+			then(rs)
+		}
+	}})
+}
+
+func (l *Ledger) submit(r request) {
+	l.mu.Lock()
+	closed := l.closing
+	if !closed {
+		l.queue = append(l.queue, r)
+	}
+	l.mu.Unlock()
+	if closed {
+		r.refuse(ErrClosed)
+		return
+	}
+	l.rouse()
+}
+
+// Apply submits changes and waits for them. The error is the context's or the
+// ledger's own; what became of each change stands in its result. A change whose
+// caller stopped waiting may still be made.
+func (l *Ledger) Apply(ctx context.Context, cs ...ledger.Change) ([]ledger.Result, error) {
+	type outcome struct {
+		results []ledger.Result
+		err     error
+	}
+	answer := make(chan outcome, 1)
+	l.submit(request{cs, func(rs []ledger.Result, err error) { answer <- outcome{rs, err} }})
+	select {
+	case o := <-answer:
+		return o.results, o.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait for the ledger: %w", context.Cause(ctx))
+	}
+}
+
+func (r request) refuse(err error) {
+	rs := make([]ledger.Result, len(r.changes))
+	for i, c := range r.changes {
+		rs[i] = ledger.Result{Key: c.Key, Err: err}
+	}
+	r.then(rs, err)
+}
+
+func (l *Ledger) rouse() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run is the committer. It ends after Close, once the queue is empty.
+func (l *Ledger) run() {
+	defer close(l.stopped)
+	for {
+		rs, early, closing := l.take()
+		switch {
+		case len(rs) > 0:
+			l.began = time.Now()
+			l.serve(rs)
+		case early > 0:
+			l.pause(early)
+		case closing:
+			return
+		default:
+			l.idle()
+		}
+	}
+}
+
+// pause lets the gather grow; more work wakes it, to see whether it is full.
+func (l *Ledger) pause(d time.Duration) (over bool) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-l.wake:
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// idle waits for work. An outside head that is not yet synced is synced once, a
+// second after the last time; then nothing more happens until there is work.
+func (l *Ledger) idle() {
+	left, dirty := l.head.left()
+	if !dirty {
+		<-l.wake
+		return
+	}
+	if !l.pause(left) {
+		return
+	}
+	if err := l.head.sync(); err != nil {
+		l.fail(fmt.Errorf("sync outside head: %w", err))
+	}
+}
+
+// take removes from the queue what the next commit holds. It takes nothing while it
+// is too early for one, unless the commit would be full or is the last.
+func (l *Ledger) take() (rs []request, early time.Duration, closing bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, changes := 0, 0
+	for n < len(l.queue) && (n == 0 || changes+len(l.queue[n].changes) <= maxGather) {
+		changes += len(l.queue[n].changes)
+		n++
+	}
+	full := n < len(l.queue) || changes >= maxGather
+	if early = l.gather - time.Since(l.began); n > 0 && early > 0 && !full && !l.closing {
+		return nil, early, false
+	}
+	rs = l.queue[:n:n]
+	l.queue = l.queue[n:]
+	if len(l.queue) == 0 {
+		l.queue = nil // lets go of the array behind rs
+	}
+	return rs, 0, l.closing
+}
+
+// serve commits what was taken, notes the journal's end outside, and answers. Once
+// the ledger failed, it only refuses.
+func (l *Ledger) serve(rs []request) {
+	err := l.Err()
+	var all [][]ledger.Result
+	if err == nil {
+		if all, err = l.commit(rs); err != nil {
+			err = l.fail(err)
+		}
+	}
+	if err != nil {
+		for _, r := range rs {
+			r.refuse(err)
+		}
+		return
+	}
+	// The commit stands whatever becomes of its head; but a disk that refuses this
+	// must not be trusted with the next.
+	unnoted := l.head.write(l.end)
+	for i, r := range rs {
+		r.then(all[i], nil)
+	}
+	if left, dirty := l.head.left(); unnoted == nil && dirty && left <= 0 {
+		unnoted = l.head.sync()
+	}
+	if unnoted != nil {
+		l.fail(fmt.Errorf("write outside head: %w", unnoted))
+	}
+}
+
+// fail stops the ledger for good and returns why it stopped.
+func (l *Ledger) fail(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = fmt.Errorf("ledger stopped: %w", err)
+		close(l.failed)
+	}
+	return l.err
+}
+
+// commit makes the changes of all requests in one transaction. An error means that
+// nobody knows whether they are on disk.
+func (l *Ledger) commit(rs []request) ([][]ledger.Result, error) {
+	tx, err := l.db.Begin(true)
+	if err != nil {
+		return nil, fmt.Errorf("begin: %w", err)
+	}
+	defer tx.Rollback() // does nothing after the commit
+	g := &gather{tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, entries: map[archive.Key]*work{}}
+	all, made, err := g.changes(rs)
+	if err != nil || made == 0 {
+		return all, err
+	}
+	committed, err := g.finish()
+	if err != nil {
+		return nil, err
+	}
+	if err := l.seal(tx); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	l.end, l.balance = g.head, g.balance
+	l.mu.Unlock()
+	l.commits.Add(1)
+	l.changes.Add(made)
+	for _, results := range all {
+		for i, r := range results {
+			if r.Err == nil && committed[r.Key].Rev == r.Entry.Rev {
+				results[i].Entry = committed[r.Key]
+			}
+		}
+	}
+	return all, nil
+}
+
+// seal is the durable commit.
+func (l *Ledger) seal(tx *bbolt.Tx) error {
+	if err := l.fault("commit"); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	if err := l.fault("committed"); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// changes makes the changes in order and says what became of each.
+func (g *gather) changes(rs []request) (all [][]ledger.Result, made uint64, err error) {
+	all = make([][]ledger.Result, len(rs))
+	for i, r := range rs {
+		all[i] = make([]ledger.Result, len(r.changes))
+		for j, c := range r.changes {
+			d, why := g.draft(c)
+			all[i][j] = ledger.Result{Key: c.Key, Entry: d.entry, Err: why}
+			if why != nil {
+				all[i][j].Entry = ledger.Entry{}
+				continue
+			}
+			if err := g.accept(d); err != nil {
+				return nil, 0, err
+			}
+			made++
+		}
+	}
+	return all, made, nil
+}

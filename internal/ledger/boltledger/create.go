@@ -1,0 +1,121 @@
+package boltledger
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/ledger"
+)
+
+// Create makes a new ledger in dir: written beside its place, synced, and only then
+// named. It refuses with [ErrExists] where a ledger is or was. After a crash there
+// is either no ledger, perhaps with a temporary file beside it, or a whole one.
+func Create(dir string, info ledger.Info) error {
+	if err := create(dir, info); err != nil {
+		return fmt.Errorf("create ledger %q: %w", path(dir, fileName), err)
+	}
+	return nil
+}
+
+func create(dir string, info ledger.Info) (err error) {
+	if info.ID == "" || len(info.ID) > maxLedgerID || info.Environment == "" {
+		return errors.New("it needs an id of at most 64 characters and an environment")
+	}
+	for _, name := range []string{fileName, headName} {
+		if _, err := os.Lstat(path(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(fmt.Errorf("%w: %s is there", ErrExists, name), err)
+		}
+	}
+	tmp, err := os.CreateTemp(dir, "."+fileName+"-*.tmp") // 0600
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(tmp.Name())) }()
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	head, err := fill(tmp.Name(), info)
+	if err != nil {
+		return err
+	}
+	// A link, unlike a rename, never replaces a ledger that another init just made.
+	if err := os.Link(tmp.Name(), path(dir, fileName)); err != nil {
+		return err
+	}
+	if err := syncDir(dir); err != nil {
+		return err
+	}
+	h, err := openHead(dir, info.ID, head)
+	if err != nil {
+		return err
+	}
+	return h.close()
+}
+
+// fill writes an empty ledger into the file name; bbolt syncs it.
+func fill(name string, info ledger.Info) (ledger.Head, error) {
+	line := ledger.FirstLine(info.ID, info.Environment, info.Created).Encode()
+	head := ledger.Head{}.Next(line)
+	db, err := bbolt.Open(name, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		return head, err
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		for _, name := range buckets {
+			if _, err := tx.CreateBucket(name); err != nil {
+				return err
+			}
+		}
+		s := standing{head: head}
+		b := block{count: 1, lines: [][]byte{line}}
+		meta := tx.Bucket(metaBucket)
+		return errors.Join(
+			meta.Put(schemaKey, []byte(strconv.Itoa(Schema))),
+			meta.Put(infoKey, infoForm.seal(&info)),
+			meta.Put(standingKey, standingForm.seal(&s)),
+			tx.Bucket(journalBucket).Put(lineKey(1), blockForm.seal(&b)),
+		)
+	})
+	return head, errors.Join(err, db.Close())
+}
+
+// Adopt writes the outside head anew for the ledger in dir, which was put back on
+// purpose: a backup. It forgets whatever was committed after that backup, so the
+// caller must see to it that nothing is sent before the service was asked.
+func Adopt(dir string) error {
+	db, err := openFile(dir, nil)
+	if err != nil {
+		return fmt.Errorf("adopt ledger %q: %w", path(dir, fileName), err)
+	}
+	h := &headFile{db: path(dir, fileName)}
+	err = guard(func() error {
+		return db.View(func(tx *bbolt.Tx) error {
+			info, s, err := examine(tx)
+			if err != nil {
+				return err
+			}
+			h.ledger = info.ID
+			return h.create(dir, s.head)
+		})
+	})
+	if err == nil {
+		err = h.close()
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		return fmt.Errorf("adopt ledger %q: %w", path(dir, fileName), err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,221 @@
+package boltledger
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// filled makes a ledger with entries in several states and closes it.
+func filled(t testing.TB) (dir string, keys []archive.Key) {
+	dir = newLedger(t)
+	l := open(t, Config{Dir: dir})
+	for n := 1; n <= 12; n++ {
+		d := newDoc(t, l, n)
+		switch n % 3 {
+		case 0:
+			d.archived()
+		case 1:
+			d.do(d.claim())
+		default:
+			d.do(d.claim(), d.sealed(), ledger.RegisterIntended{}, d.ticket())
+		}
+		keys = append(keys, d.e.Key)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, keys
+}
+
+func edit(t *testing.T, dir string, fn func(tx *bbolt.Tx) error) {
+	t.Helper()
+	db, err := bbolt.Open(filepath.Join(dir, fileName), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(db.Update(fn), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func flipped(v []byte) []byte {
+	v = bytes.Clone(v)
+	v[len(v)/2] ^= 4
+	return v
+}
+
+// One record of each bucket is altered, added or taken away. Opening or Verify says so.
+func TestVerify_I14_FindsDamage(t *testing.T) {
+	flipFirst := func(bucket []byte) func(*bbolt.Tx) error {
+		return func(tx *bbolt.Tx) error {
+			k, v := tx.Bucket(bucket).Cursor().First()
+			return tx.Bucket(bucket).Put(bytes.Clone(k), flipped(v))
+		}
+	}
+	dropFirst := func(bucket []byte) func(*bbolt.Tx) error {
+		return func(tx *bbolt.Tx) error {
+			k, _ := tx.Bucket(bucket).Cursor().First()
+			return tx.Bucket(bucket).Delete(bytes.Clone(k))
+		}
+	}
+	rewrite := func(bucket []byte, change func(e *ledger.Entry)) func(*bbolt.Tx) error {
+		return func(tx *bbolt.Tx) error {
+			k, v := tx.Bucket(bucket).Cursor().First()
+			e, err := openEntry(v)
+			change(&e)
+			return errors.Join(err, tx.Bucket(bucket).Put(bytes.Clone(k), entryForm.seal(&e)))
+		}
+	}
+	rows := map[string]func(*bbolt.Tx) error{
+		"OpenFlipped": flipFirst(openBucket), "DoneFlipped": flipFirst(doneBucket), "DocFlipped": flipFirst(docBucket),
+		"JournalFlipped": flipFirst(journalBucket), "TotalsFlipped": flipFirst(totalsBucket), "FindFlipped": flipFirst(findBucket),
+		"OpenLost": dropFirst(openBucket), "DoneLost": dropFirst(doneBucket), "DocLost": dropFirst(docBucket), "DueLost": dropFirst(dueBucket),
+		"JournalLost": dropFirst(journalBucket), "TotalsLost": dropFirst(totalsBucket), "FindLost": dropFirst(findBucket),
+		"Info": func(tx *bbolt.Tx) error {
+			return put(tx, metaBucket, infoKey, flipped(tx.Bucket(metaBucket).Get(infoKey)))
+		},
+		"Schema": func(tx *bbolt.Tx) error { return put(tx, metaBucket, schemaKey, []byte("one")) },
+		"Balance": func(tx *bbolt.Tx) error {
+			s, _ := standingForm.open(tx.Bucket(metaBucket).Get(standingKey))
+			s.seen, s.tallies[0].entries = s.seen+1, s.tallies[0].entries+1
+			return put(tx, metaBucket, standingKey, standingForm.seal(&s))
+		},
+		"Head": func(tx *bbolt.Tx) error {
+			s, _ := standingForm.open(tx.Bucket(metaBucket).Get(standingKey))
+			s.head.Hash[0]++
+			return put(tx, metaBucket, standingKey, standingForm.seal(&s))
+		},
+		"WellFormedState":    rewrite(openBucket, func(e *ledger.Entry) { e.State = ledger.Quarantined }),
+		"WellFormedAmount":   rewrite(doneBucket, func(e *ledger.Entry) { e.Package.Size++ }),
+		"WellFormedRevision": rewrite(openBucket, func(e *ledger.Entry) { e.Rev++ }),
+		"WellFormedDueTime":  rewrite(openBucket, func(e *ledger.Entry) { e.NotBefore = e.NotBefore.Add(1) }),
+		"WellFormedBumId":    rewrite(doneBucket, func(e *ledger.Entry) { e.Registrations[0].Ticket.Remote += "x" }),
+		"WellFormedOtherKey": rewrite(openBucket, func(e *ledger.Entry) { e.Key[15]++ }),
+		"DueInvented": func(tx *bbolt.Tx) error {
+			return put(tx, dueBucket, append(duePrefix(ledger.Seal, began), make([]byte, 16)...), nil)
+		},
+		"DueWithValue": func(tx *bbolt.Tx) error {
+			k, _ := tx.Bucket(dueBucket).Cursor().First()
+			return put(tx, dueBucket, bytes.Clone(k), []byte{0})
+		},
+		"FindInvented": func(tx *bbolt.Tx) error { return put(tx, findBucket, remoteName("bum-x"), make([]byte, 16)) },
+		"DocInvented": func(tx *bbolt.Tx) error {
+			d := goldenDocument()
+			return put(tx, docBucket, make([]byte, 16), documentForm.seal(&d))
+		},
+		"InBothBuckets": func(tx *bbolt.Tx) error {
+			k, v := tx.Bucket(doneBucket).Cursor().First()
+			return put(tx, openBucket, bytes.Clone(k), bytes.Clone(v))
+		},
+		"LineRewritten": func(tx *bbolt.Tx) error {
+			k, v := tx.Bucket(journalBucket).Cursor().First()
+			k, v = tx.Bucket(journalBucket).Cursor().Seek(append(k[:7:7], k[7]+1))
+			b, err := blockForm.open(v)
+			b.lines[0] = bytes.Replace(b.lines[0], []byte("discovered"), []byte("rejected"), 1)
+			return errors.Join(err, put(tx, journalBucket, bytes.Clone(k), blockForm.seal(&b)))
+		},
+		"BucketGone": func(tx *bbolt.Tx) error { return tx.DeleteBucket(findBucket) },
+	}
+	source, _ := filled(t)
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			dir := copyLedger(t, source, fileName, headName)
+			edit(t, dir, row)
+			l, err := Open(Config{Dir: dir})
+			var d *DamageError
+			if errors.As(err, &d) {
+				t.Log(err)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			ps, err := l.Verify(t.Context())
+			if len(ps) == 0 || err != nil {
+				t.Errorf("nothing found (%v)", err)
+			}
+			t.Log(ps)
+		})
+	}
+}
+
+// Bits flip anywhere in the file. Either somebody notices, or nothing was lost: free
+// space, or the older of the two meta pages. Nothing ends the process.
+func TestOpen_I15_AnyFlippedBitIsSeenOrHarmless(t *testing.T) {
+	source, _ := filled(t)
+	want := dump(t, source)
+	whole, err := os.ReadFile(filepath.Join(source, fileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, ok := newestMeta(bytes.NewReader(whole), int64(len(whole)))
+	if !ok {
+		t.Fatal("no meta page")
+	}
+	whole = whole[:p.count*p.size]
+	rng := rand.New(rand.NewPCG(1, 2))
+	seen, harmless := 0, 0
+	dir := copyLedger(t, source, headName)
+	for range 300 {
+		bad := bytes.Clone(whole)
+		at := rng.IntN(len(bad))
+		bad[at] ^= 1 << rng.IntN(8)
+		if err := os.WriteFile(filepath.Join(dir, fileName), bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if noticed(t, dir) {
+			seen++
+			continue
+		}
+		harmless++
+		if got := dump(t, dir); got != want {
+			t.Errorf("a bit flipped in byte %d of page %d changed the ledger, and nobody noticed", at%int(p.size), at/int(p.size))
+		}
+	}
+	t.Logf("%d seen, %d harmless", seen, harmless)
+	if seen < 20 || harmless == 0 {
+		t.Error("the test is vacuous")
+	}
+}
+
+func noticed(t *testing.T, dir string) bool {
+	l, err := Open(Config{Dir: dir})
+	if err != nil {
+		return true
+	}
+	defer l.Close()
+	ps, err := l.Verify(t.Context())
+	return len(ps) > 0 || err != nil
+}
+
+// dump renders all buckets.
+func dump(t *testing.T, dir string) string {
+	t.Helper()
+	l := open(t, Config{Dir: dir})
+	defer l.Close()
+	var b strings.Builder
+	err := l.view(func(tx *bbolt.Tx) error {
+		for _, name := range buckets {
+			if err := tx.Bucket(name).ForEach(func(k, v []byte) error { fmt.Fprintf(&b, "%s %x %x\n", name, k, v); return nil }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}

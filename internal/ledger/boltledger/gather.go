@@ -1,0 +1,219 @@
+package boltledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// gather is the work of one commit: the entries it touches, as they were stored and
+// as they are now, and the lines that tell of it. Identities are written at once, so
+// that two entries of one gather cannot take the same one; everything else at the end.
+type gather struct {
+	tx      *bbolt.Tx
+	ledger  *Ledger
+	first   ledger.Head // before this commit
+	head    ledger.Head
+	lines   [][]byte
+	entries map[archive.Key]*work
+	balance ledger.Balance
+}
+
+// work is one entry of a gather. The state None means: not stored yet.
+type work struct {
+	stored, now ledger.Entry
+}
+
+// draft is what a change would make. It is dropped whole when one event is refused.
+type draft struct {
+	stored ledger.Entry // before it
+	entry  ledger.Entry
+	head   ledger.Head
+	lines  [][]byte
+	binds  []bind
+	doc    *ledger.Document
+}
+
+// draft makes of a change what it would do. An error stands against this change
+// alone, and nothing was written.
+func (g *gather) draft(c ledger.Change) (draft, error) {
+	stored, err := g.load(c.Key)
+	d := draft{stored: stored, entry: stored, head: g.head}
+	switch {
+	case err != nil:
+		return d, err
+	case c.Key.IsZero() || len(c.Events) == 0:
+		return d, fmt.Errorf("change %s: no key or no event: %w", c.Key, ledger.ErrIllegal)
+	case c.Rev != stored.Rev:
+		return d, &ledger.StaleError{Key: c.Key, Have: stored.Rev, Saw: c.Rev}
+	}
+	at := c.At
+	at.Wall = at.Wall.Round(0).UTC() // as it will be read again: no monotonic part
+	for _, ev := range c.Events {
+		after, err := ledger.Transition(d.entry, ev, at)
+		if err == nil {
+			err = g.rules(&d, after, ev, c.Document)
+		}
+		if err != nil {
+			return d, err
+		}
+		line := ledger.NewLine(d.head.N+1, after, ev, at).Encode()
+		d.head = d.head.Next(line)
+		d.lines = append(d.lines, line)
+		d.entry = after
+	}
+	if c.Document != nil && d.doc == nil {
+		return d, fmt.Errorf("change %s: a document comes with its sealed event: %w", c.Key, ledger.ErrIllegal)
+	}
+	return d, nil
+}
+
+// accept makes the draft part of this commit. An error is the ledger's own.
+func (g *gather) accept(d draft) error {
+	w, ok := g.entries[d.entry.Key]
+	if !ok {
+		w = &work{stored: d.stored}
+		g.entries[d.entry.Key] = w
+	}
+	w.now = d.entry
+	g.head = d.head
+	g.lines = append(g.lines, d.lines...)
+	for _, b := range d.binds {
+		if err := put(g.tx, findBucket, b.name, b.key[:]); err != nil {
+			return err
+		}
+	}
+	if d.doc == nil {
+		return nil
+	}
+	return put(g.tx, docBucket, d.entry.Key[:], documentForm.seal(d.doc))
+}
+
+// load returns the entry as this gather left it, or as it is stored; a new one has
+// nothing but its key.
+func (g *gather) load(key archive.Key) (ledger.Entry, error) {
+	if w, ok := g.entries[key]; ok {
+		return w.now, nil
+	}
+	e, _, err := readEntry(g.tx, key)
+	e.Key = key
+	return e, err
+}
+
+// finish writes everything and returns the entries as a later read will find them.
+func (g *gather) finish() (map[archive.Key]ledger.Entry, error) {
+	committed := make(map[archive.Key]ledger.Entry, len(g.entries))
+	keys := make([]archive.Key, 0, len(g.entries))
+	for k := range g.entries {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
+	for _, k := range keys {
+		e, err := g.store(*g.entries[k])
+		if err != nil {
+			return nil, err
+		}
+		committed[k] = e
+	}
+	b := block{prev: g.first.Hash, count: uint64(len(g.lines)), lines: g.lines}
+	s := newStanding(g.head, g.balance, g.ledger.loc)
+	return committed, errors.Join(
+		put(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.seal(&b)),
+		put(g.tx, metaBucket, standingKey, standingForm.seal(&s)),
+	)
+}
+
+// store writes one entry, moves it between the open and the done ones, and brings
+// everything that is derived from it up to date. The record is read back at once:
+// what is handed on is what a restart would find.
+func (g *gather) store(w work) (ledger.Entry, error) {
+	record := entryForm.seal(&w.now)
+	e, err := openEntry(record)
+	if err != nil {
+		return e, err
+	}
+	isNew := w.stored.State == ledger.None
+	home := bucketOf(e)
+	if was := bucketOf(w.stored); !isNew && !bytes.Equal(was, home) {
+		if err := g.tx.Bucket(was).Delete(e.Key[:]); err != nil {
+			return e, err
+		}
+	}
+	if err := put(g.tx, home, e.Key[:], record); err != nil {
+		return e, err
+	}
+	if err := g.storeDue(w.stored, e, isNew); err != nil {
+		return e, err
+	}
+	g.balance.Count(w.stored.State, e.State)
+	if e.State == ledger.Archived && w.stored.State != ledger.Archived {
+		return e, addTotal(g.tx, ledger.Total{Vault: e.Vault, Year: g.ledger.year(e), Documents: 1, Bytes: uint64(e.Package.Size)})
+	}
+	return e, nil
+}
+
+func (g *gather) storeDue(before, after ledger.Entry, isNew bool) error {
+	var was, is []byte
+	if !isNew {
+		was = dueKey(before)
+	}
+	if is = dueKey(after); bytes.Equal(was, is) {
+		return nil
+	}
+	due := g.tx.Bucket(dueBucket)
+	if was != nil {
+		if err := due.Delete(was); err != nil {
+			return err
+		}
+	}
+	if is == nil {
+		return nil
+	}
+	return due.Put(is, []byte{})
+}
+
+// bucketOf returns where an entry lies.
+func bucketOf(e ledger.Entry) []byte {
+	if e.AtRest() {
+		return doneBucket
+	}
+	return openBucket
+}
+
+// dueKey returns the entry's place in the due index; nil where nothing is due.
+func dueKey(e ledger.Entry) []byte {
+	step, at, ok := ledger.Due(e)
+	if !ok {
+		return nil
+	}
+	return append(duePrefix(step, at), e.Key[:]...)
+}
+
+// duePrefix is the step and the time from which on it is due; 0 is at once.
+func duePrefix(s ledger.Step, at time.Time) []byte {
+	var n uint64
+	if !at.IsZero() {
+		n = uint64(max(nanos(at), 0))
+	}
+	return binary.BigEndian.AppendUint64([]byte{byte(s)}, n)
+}
+
+func lineKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+// put writes into a bucket. Those that only grow at their end get full pages.
+func put(tx *bbolt.Tx, bucket, key, value []byte) error {
+	b := tx.Bucket(bucket)
+	switch &bucket[0] {
+	case &journalBucket[0], &docBucket[0], &doneBucket[0]:
+		b.FillPercent = 0.9
+	}
+	return b.Put(key, value)
+}

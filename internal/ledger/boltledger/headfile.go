@@ -1,0 +1,180 @@
+package boltledger
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+const (
+	slotSize    = 512 // one sector: it is written whole or not at all
+	maxLedgerID = 64
+	syncEvery   = time.Second // while busy
+)
+
+// headRecord is the journal's end as it is kept outside the ledger file.
+type headRecord struct {
+	N      uint64 `json:"n"`
+	Hash   string `json:"hash"`
+	Ledger string `json:"ledger"`
+	Size   int64  `json:"size"` // of ledger.db then, in bytes
+	Sum    string `json:"sum"`  // CRC-32C of the other four, as sum computes it
+}
+
+func (r headRecord) sum() string {
+	s := fmt.Sprintf("%d %s %s %d", r.N, r.Hash, r.Ledger, r.Size)
+	return fmt.Sprintf("%08x", crc32.Checksum([]byte(s), castagnoli))
+}
+
+// headFile writes the outside head. The file has two slots that are written in
+// turn, in place: whatever a crash does to one, the other holds the commit before.
+type headFile struct {
+	file   *os.File
+	db     string // path of the ledger, whose size is noted
+	ledger string
+	n      uint64    // line number that was last written
+	slot   int64     // the next to write
+	dirty  bool      // written since the last sync
+	synced time.Time // of the last sync
+	syncs  atomic.Uint64
+}
+
+// readHead returns the newest record of the outside head; nil where there is none.
+func readHead(dir string) (*headRecord, error) {
+	f, err := os.OpenFile(path(dir, headName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read outside head: %w", err)
+	}
+	defer f.Close()
+	newest, _, err := newestSlot(f)
+	if err == nil && newest == nil {
+		return nil, damage("%s holds no readable record", headName)
+	}
+	return newest, err
+}
+
+// newestSlot reads both slots; a slot that does not pass its checksum is none.
+func newestSlot(f *os.File) (newest *headRecord, slot int64, err error) {
+	b := make([]byte, 2*slotSize)
+	n, err := f.ReadAt(b, 0)
+	if n == 0 && err != nil {
+		return nil, 0, nil //nolint:nilerr // empty, or unreadable: either way it holds no record
+	}
+	for i := range 2 {
+		var r headRecord
+		text := bytes.TrimSpace(b[i*slotSize : (i+1)*slotSize])
+		if json.Unmarshal(text, &r) != nil || r.Sum != r.sum() {
+			continue
+		}
+		if newest == nil || r.N > newest.N {
+			newest, slot = &r, int64(i)
+		}
+	}
+	return newest, slot, nil
+}
+
+// openHead opens the outside head for writing, makes it where it is missing, and
+// brings it up to end.
+func openHead(dir, id string, end ledger.Head) (*headFile, error) {
+	h := &headFile{db: path(dir, fileName), ledger: id}
+	err := h.open(dir, end)
+	if err != nil {
+		return nil, fmt.Errorf("write outside head: %w", err)
+	}
+	return h, nil
+}
+
+func (h *headFile) open(dir string, end ledger.Head) (err error) {
+	name := path(dir, headName)
+	h.file, err = os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return h.create(dir, end)
+	}
+	if err != nil {
+		return err
+	}
+	newest, slot, err := newestSlot(h.file)
+	if newest != nil {
+		h.n, h.slot = newest.N, 1-slot
+	}
+	if err == nil && (newest == nil || newest.N != end.N) {
+		err = errors.Join(h.write(end), h.sync())
+	}
+	if err != nil {
+		err = errors.Join(err, h.file.Close())
+	}
+	return err
+}
+
+// create makes the file beside its place, so that it never exists without a record.
+func (h *headFile) create(dir string, end ledger.Head) (err error) {
+	h.file, err = os.CreateTemp(dir, "."+headName+"-*.tmp") // 0600
+	if err != nil {
+		return err
+	}
+	err = errors.Join(h.file.Truncate(2*slotSize), h.write(end), h.sync())
+	if err == nil {
+		err = os.Rename(h.file.Name(), path(dir, headName))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(h.file.Name()), h.file.Close())
+	}
+	return syncDir(dir)
+}
+
+// write records that the journal ends at end, unless that was the last it wrote.
+func (h *headFile) write(end ledger.Head) error {
+	if end.N == h.n {
+		return nil
+	}
+	r := headRecord{N: end.N, Hash: end.Hash.String(), Ledger: h.ledger}
+	if info, err := os.Stat(h.db); err == nil {
+		r.Size = info.Size()
+	}
+	r.Sum = r.sum()
+	text, err := json.Marshal(r)
+	if err != nil || len(text) >= slotSize {
+		return fmt.Errorf("encode outside head: %d bytes: %w", len(text), err)
+	}
+	b := append(text, bytes.Repeat([]byte{' '}, slotSize-len(text)-1)...)
+	if _, err := h.file.WriteAt(append(b, '\n'), h.slot*slotSize); err != nil {
+		return err
+	}
+	h.n, h.slot, h.dirty = end.N, 1-h.slot, true
+	return nil
+}
+
+func (h *headFile) sync() error {
+	if !h.dirty {
+		return nil
+	}
+	h.dirty, h.synced = false, time.Now()
+	h.syncs.Add(1)
+	return h.file.Sync()
+}
+
+// left returns how long the next sync can wait; ok is false when none is needed.
+func (h *headFile) left() (d time.Duration, ok bool) {
+	return syncEvery - time.Since(h.synced), h.dirty
+}
+
+func (h *headFile) close() error { return errors.Join(h.sync(), h.file.Close()) }
+
+// agrees reports whether the record speaks of the same journal end.
+func (r headRecord) agrees(h ledger.Head) bool {
+	d, err := archive.ParseDigest(r.Hash)
+	return err == nil && r.N == h.N && d == h.Hash
+}

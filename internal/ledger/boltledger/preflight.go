@@ -1,0 +1,265 @@
+package boltledger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/ledger"
+)
+
+// mapSize is how much address space the file gets at once: a file that outgrows its
+// mapping makes the writer wait until every reader, a backup too, is done. It costs
+// no memory; pages that are read count as RssFile.
+const mapSize = 1 << (28 + 8*(^uint(0)>>63)) // 64 GiB, or 256 MiB on 32 bits
+
+// openFile opens ledger.db, having locked and examined the file on the very
+// descriptor that bbolt then maps.
+func openFile(dir string, outside *headRecord) (*bbolt.DB, error) {
+	name := path(dir, fileName)
+	info, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && outside != nil:
+		return nil, fmt.Errorf("%w, though %s beside it knows %d journal lines: put the ledger back or restore a backup; do not run \"vaultd init\"",
+			ErrMissing, headName, outside.N)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: for a new installation run \"vaultd init\", otherwise check state_dir", ErrMissing)
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, damage("%s is not a regular file", fileName)
+	}
+	var db *bbolt.DB
+	err = guard(func() (err error) {
+		db, err = bbolt.Open(name, 0o600, &bbolt.Options{
+			Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize, OpenFile: examined,
+		})
+		return err
+	})
+	return db, err
+}
+
+// examined opens an existing file, locks it and looks at its pages. bbolt asks it
+// for the file, and then finds the lock already its own.
+func examined(name string, mode int, _ os.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(name, mode&^os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ErrLocked
+	}
+	if err == nil {
+		err = tighten(f)
+	}
+	if err == nil {
+		err = checkPages(f)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// tighten takes the ledger away from everybody but its owner.
+func tighten(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	return f.Chmod(0o600)
+}
+
+// guard turns what bbolt throws over a damaged page into a [DamageError]: a failed
+// assertion, an index out of range, or the fault of reading beyond the file's end.
+func guard(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = damage("reading it failed: %v", r)
+		}
+	}()
+	return fn()
+}
+
+// The layout of bbolt's meta pages, as far as it must be known to tell whether the
+// file is whole before it is mapped.
+const (
+	pageHeader   = 16
+	metaSize     = 64
+	boltMagic    = 0xED0CDAED
+	boltVersion  = 2
+	flagFreelist = 0x10
+	noFreelist   = ^uint64(0)
+)
+
+// pages is what a valid meta page says.
+type pages struct {
+	size                        uint64 // of one page, in bytes
+	root, freelist, count, txid uint64
+}
+
+// checkPages refuses a file that bbolt would die on or misread: too short, without
+// a valid meta page, or with a freelist that is none.
+func checkPages(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	p, ok := newestMeta(f, info.Size())
+	size := uint64(info.Size())
+	switch {
+	case !ok:
+		return damage("it has no valid meta page (%d bytes)", size)
+	case size < 4*p.size || p.count > size/p.size:
+		return damage("it was cut off: %d bytes, %d pages of %d needed", size, p.count, p.size)
+	case p.root >= p.count || (p.freelist >= p.count && p.freelist != noFreelist):
+		return damage("its meta page points beyond the file")
+	case p.freelist == noFreelist:
+		return nil
+	}
+	return checkFreelist(f, p)
+}
+
+// newestMeta returns the valid meta page with the highest transaction. The second
+// one lies one page on, whose size only the first one tells.
+func newestMeta(f io.ReaderAt, size int64) (newest pages, ok bool) {
+	try := func(offset int64) bool {
+		p, valid := readMeta(f, offset)
+		if valid && (!ok || p.txid > newest.txid) {
+			newest, ok = p, true
+		}
+		return valid
+	}
+	if try(0) {
+		try(int64(newest.size))
+		return newest, ok
+	}
+	for offset := int64(1024); offset <= 1<<24 && offset < size; offset *= 2 {
+		if try(offset) && newest.size == uint64(offset) {
+			return newest, true
+		}
+		ok = false
+	}
+	return pages{}, false
+}
+
+func readMeta(f io.ReaderAt, offset int64) (p pages, ok bool) {
+	b := make([]byte, metaSize)
+	if _, err := f.ReadAt(b, offset+pageHeader); err != nil {
+		return p, false
+	}
+	n := binary.NativeEndian
+	h := fnv.New64a()
+	h.Write(b[:56])
+	p = pages{
+		size: uint64(n.Uint32(b[8:])), root: n.Uint64(b[16:]), freelist: n.Uint64(b[32:]),
+		count: n.Uint64(b[40:]), txid: n.Uint64(b[48:]),
+	}
+	ok = n.Uint32(b) == boltMagic && n.Uint32(b[4:]) == boltVersion && n.Uint64(b[56:]) == h.Sum64() && p.size >= 1024
+	return p, ok
+}
+
+// checkFreelist reads the list of free pages, which has no checksum: a wrong one
+// would make bbolt write over pages that are in use.
+func checkFreelist(f io.ReaderAt, p pages) error {
+	n := binary.NativeEndian
+	head := make([]byte, pageHeader+8)
+	at := int64(p.freelist * p.size)
+	if _, err := f.ReadAt(head, at); err != nil {
+		return fmt.Errorf("read freelist: %w", err)
+	}
+	count, start := uint64(n.Uint16(head[10:])), int64(pageHeader)
+	if count == 0xFFFF {
+		count, start = n.Uint64(head[pageHeader:]), pageHeader+8
+	}
+	length := (uint64(n.Uint32(head[12:])) + 1) * p.size
+	if n.Uint64(head) != p.freelist || n.Uint16(head[8:]) != flagFreelist || count > length/8 ||
+		p.freelist+length/p.size > p.count || uint64(start)+count*8 > length {
+		return damage("the list of free pages is none")
+	}
+	ids := make([]byte, count*8)
+	if _, err := f.ReadAt(ids, at+start); err != nil {
+		return fmt.Errorf("read freelist: %w", err)
+	}
+	last := uint64(1)
+	for i := uint64(0); i < count; i++ {
+		id := n.Uint64(ids[i*8:])
+		if id <= last || id >= p.count {
+			return damage("the list of free pages is out of order")
+		}
+		last = id
+	}
+	return nil
+}
+
+// examine reads what the ledger says of itself and holds the last block against it.
+func examine(tx *bbolt.Tx) (info ledger.Info, s standing, err error) {
+	for _, name := range buckets {
+		if tx.Bucket(name) == nil {
+			return info, s, damage("the bucket %s is missing", name)
+		}
+	}
+	meta := tx.Bucket(metaBucket)
+	info.Schema, err = strconv.Atoi(string(meta.Get(schemaKey)))
+	switch {
+	case err != nil || info.Schema < 1:
+		return info, s, damage("its schema number is %q", meta.Get(schemaKey))
+	case info.Schema > Schema:
+		return info, s, fmt.Errorf("%w: schema %d, this one knows up to %d", ErrNewerSchema, info.Schema, Schema)
+	}
+	schema := info.Schema
+	if info, err = infoForm.open(meta.Get(infoKey)); err != nil {
+		return info, s, damage("%v", err)
+	}
+	info.Schema = schema
+	if s, err = standingForm.open(meta.Get(standingKey)); err != nil {
+		return info, s, damage("%v", err)
+	}
+	for _, t := range s.tallies {
+		if t.state > ledger.Quarantined {
+			return info, s, damage("the balance counts state %d", t.state)
+		}
+	}
+	return info, s, checkEnd(tx, s.head)
+}
+
+// checkEnd holds the last block against the head.
+func checkEnd(tx *bbolt.Tx, end ledger.Head) error {
+	last, err := headAt(tx, math.MaxUint64)
+	if err == nil && last != end {
+		err = damage("the journal ends at line %d, the head is at line %d", last.N, end.N)
+	}
+	return err
+}
+
+// checkOutside holds the journal against the head that is kept outside.
+func checkOutside(tx *bbolt.Tx, id string, end ledger.Head, outside *headRecord) error {
+	switch {
+	case outside == nil && end.N == 1:
+		return nil // a crash between making the ledger and its head
+	case outside == nil:
+		return damage("%s is missing, so that nobody can tell whether the ledger is the latest", headName)
+	case outside.Ledger != id:
+		return damage("%s belongs to the ledger %q, this one is %q", headName, outside.Ledger, id)
+	case outside.N > end.N:
+		return fmt.Errorf("%w: it has %d journal lines, the head outside knows %d", ErrRolledBack, end.N, outside.N)
+	}
+	h, err := headAt(tx, outside.N)
+	if err == nil && !outside.agrees(h) {
+		err = damage("journal line %d is not the one that %s knows", outside.N, headName)
+	}
+	return err
+}

@@ -1,0 +1,320 @@
+package boltledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// pageEntries and pageBytes bound what one read transaction collects. A reader that
+// takes its time between pages holds nothing: an open read transaction would keep
+// every page that is replaced meanwhile from being used again.
+const (
+	pageEntries = 256
+	pageBytes   = 256 << 10
+)
+
+// Due returns up to limit entries whose step s is due at now, in the order of their
+// due times, leaving out those that skip names (nil: none). next is when the
+// earliest of those that are not yet ready becomes due; zero: there is none.
+func (l *Ledger) Due(s ledger.Step, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		c := tx.Bucket(dueBucket).Cursor()
+		late := duePrefix(s, now.Add(1)) // the first that is not ready
+		for k, _ := c.Seek([]byte{byte(s)}); len(ready) < limit && k != nil && bytes.Compare(k, late) < 0; k, _ = c.Next() {
+			key, err := dueEntry(k)
+			if err != nil {
+				return err
+			}
+			e, ok, err := readEntry(tx, key)
+			if err == nil && !ok {
+				err = damage("due entry %s does not exist", key)
+			}
+			if err != nil {
+				return err
+			}
+			if skip == nil || !skip(e) {
+				ready = append(ready, e)
+			}
+		}
+		if k, _ := c.Seek(late); len(k) > 9 && k[0] == byte(s) {
+			next = time.Unix(0, int64(binary.BigEndian.Uint64(k[1:9]))).UTC()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("read what is due to %s: %w", s, err)
+	}
+	return ready, next, nil
+}
+
+func dueEntry(k []byte) (key archive.Key, err error) {
+	if len(k) != 9+len(key) {
+		return key, damage("due a key of %d bytes", len(k))
+	}
+	return archive.Key(k[9:]), nil
+}
+
+// Entry returns one entry; ok is false where there is none.
+func (l *Ledger) Entry(key archive.Key) (e ledger.Entry, ok bool, err error) {
+	err = l.view(func(tx *bbolt.Tx) error { e, ok, err = readEntry(tx, key); return err })
+	return e, ok, err
+}
+
+func readEntry(tx *bbolt.Tx, key archive.Key) (e ledger.Entry, ok bool, err error) {
+	for _, bucket := range [][]byte{openBucket, doneBucket} {
+		if record := tx.Bucket(bucket).Get(key[:]); record != nil {
+			e, err = entryAt(bucket, key[:], record)
+			return e, err == nil, err
+		}
+	}
+	return e, false, nil
+}
+
+// entryAt reads a record that lies under key.
+func entryAt(bucket, key, record []byte) (ledger.Entry, error) {
+	e, err := openEntry(record)
+	if err == nil && !bytes.Equal(e.Key[:], key) {
+		err = fmt.Errorf("holds the entry %s", e.Key)
+	}
+	if err != nil {
+		var under archive.Key
+		copy(under[:], key)
+		return e, damage("%s %s: %v", bucket, under, err)
+	}
+	return e, nil
+}
+
+// Document returns the erasable part of an entry; ok is false before it is sealed.
+func (l *Ledger) Document(key archive.Key) (d ledger.Document, ok bool, err error) {
+	err = l.view(func(tx *bbolt.Tx) error { d, ok, err = readDocument(tx, key); return err })
+	return d, ok, err
+}
+
+func readDocument(tx *bbolt.Tx, key archive.Key) (d ledger.Document, ok bool, err error) {
+	record := tx.Bucket(docBucket).Get(key[:])
+	if record == nil {
+		return d, false, nil
+	}
+	if d, err = documentForm.open(record); err != nil {
+		return d, false, damage("doc %s: %v", key, err)
+	}
+	return d, true, nil
+}
+
+// ByID returns the entry that last took the clientUUID, of any generation.
+func (l *Ledger) ByID(id archive.ID) (archive.Key, bool, error) { return l.lookup(idName(id)) }
+
+// ByRemote returns the entry that was given the service's number.
+func (l *Ledger) ByRemote(r archive.RemoteID) (archive.Key, bool, error) {
+	return l.lookup(remoteName(r))
+}
+
+// ByContent returns the first entry that was sealed with these files and not
+// rejected without doubt before another one came.
+func (l *Ledger) ByContent(d archive.Digest) (archive.Key, bool, error) {
+	return l.lookup(contentName(d))
+}
+
+func (l *Ledger) lookup(name []byte) (key archive.Key, ok bool, err error) {
+	err = l.view(func(tx *bbolt.Tx) error { key, ok, err = find(tx, name); return err })
+	return key, ok, err
+}
+
+// Entries calls fn with every entry from the key from on, in the order of keys; the
+// zero key is the beginning, or in reverse the end. It returns what fn returns first.
+// It reads page by page: an entry that changes meanwhile is seen before or after it.
+func (l *Ledger) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error {
+	if from.IsZero() && reverse {
+		for i := range from {
+			from[i] = 0xff
+		}
+	}
+	for {
+		var page []ledger.Entry
+		more := false
+		err := l.view(func(tx *bbolt.Tx) (err error) { page, more, err = entryPage(tx, &from, reverse); return err })
+		if err != nil {
+			return fmt.Errorf("read entries: %w", err)
+		}
+		for _, e := range page {
+			if err := fn(e); err != nil {
+				return err
+			}
+		}
+		if !more {
+			return nil
+		}
+	}
+}
+
+// entryPage merges the open and the done entries and moves from behind the page.
+func entryPage(tx *bbolt.Tx, from *archive.Key, reverse bool) (page []ledger.Entry, more bool, err error) {
+	walks := []*walk{newWalk(tx, openBucket, *from, reverse), newWalk(tx, doneBucket, *from, reverse)}
+	for {
+		w := first(walks, reverse)
+		if w.key == nil {
+			return page, false, nil
+		}
+		if len(page) == pageEntries {
+			return page, true, copyKey(from, w.key)
+		}
+		e, err := entryAt(w.bucket, w.key, w.value)
+		if err != nil {
+			return nil, false, err
+		}
+		page = append(page, e)
+		w.key, w.value = w.step()
+	}
+}
+
+func copyKey(to *archive.Key, from []byte) error {
+	if copy(to[:], from) != len(to) {
+		return damage("a key of %d bytes", len(from))
+	}
+	return nil
+}
+
+// walk goes through one bucket in either direction.
+type walk struct {
+	bucket, key, value []byte
+	step               func() (k, v []byte)
+}
+
+func newWalk(tx *bbolt.Tx, bucket []byte, from archive.Key, reverse bool) *walk {
+	c := tx.Bucket(bucket).Cursor()
+	w := &walk{bucket: bucket, step: c.Next}
+	w.key, w.value = c.Seek(from[:])
+	if !reverse {
+		return w
+	}
+	w.step = c.Prev
+	switch {
+	case w.key == nil:
+		w.key, w.value = c.Last()
+	case !bytes.Equal(w.key, from[:]):
+		w.key, w.value = c.Prev()
+	}
+	return w
+}
+
+// first returns the walk that stands at the next entry.
+func first(walks []*walk, reverse bool) *walk {
+	return slices.MinFunc(walks, func(a, b *walk) int {
+		switch {
+		case a.key == nil || b.key == nil:
+			return len(b.key) - len(a.key) // the one that is at its end comes last
+		case reverse:
+			return bytes.Compare(b.key, a.key)
+		}
+		return bytes.Compare(a.key, b.key)
+	})
+}
+
+// Lines calls fn with every journal line from number from on, as stored, and returns
+// what fn returns first. The chain is not checked here; see Verify.
+func (l *Ledger) Lines(from uint64, fn func(n uint64, line []byte) error) error {
+	from = max(from, 1)
+	for {
+		var lines [][]byte
+		err := l.view(func(tx *bbolt.Tx) (err error) { lines, err = linePage(tx, from); return err })
+		if err != nil {
+			return fmt.Errorf("read journal: %w", err)
+		}
+		if len(lines) == 0 {
+			return nil
+		}
+		for _, line := range lines {
+			if err := fn(from, line); err != nil {
+				return err
+			}
+			from++
+		}
+	}
+}
+
+// linePage returns lines from number from on; none where the journal ends before it.
+func linePage(tx *bbolt.Tx, from uint64) (lines [][]byte, err error) {
+	c := tx.Bucket(journalBucket).Cursor()
+	size := 0
+	for k, v := seekBlock(c, from); k != nil && size < pageBytes; k, v = c.Next() {
+		start, b, err := openBlock(k, v)
+		if err != nil {
+			return nil, err
+		}
+		next := from + uint64(len(lines))
+		if start > next {
+			return nil, damage("journal line %d is missing", next)
+		}
+		if skip := next - start; skip < b.count {
+			lines = append(lines, b.lines[skip:]...)
+		}
+		size += len(v)
+	}
+	return lines, nil
+}
+
+// seekBlock goes to the block that holds line n, or to the last one.
+func seekBlock(c *bbolt.Cursor, n uint64) (k, v []byte) {
+	k, v = c.Seek(lineKey(n))
+	switch {
+	case k == nil:
+		return c.Last()
+	case !bytes.Equal(k, lineKey(n)):
+		return c.Prev()
+	}
+	return k, v
+}
+
+func openBlock(k, v []byte) (start uint64, b block, err error) {
+	if len(k) != 8 {
+		return 0, b, damage("journal a key of %d bytes", len(k))
+	}
+	start = binary.BigEndian.Uint64(k)
+	if b, err = blockForm.open(v); err != nil {
+		return start, b, damage("journal block at line %d: %v", start, err)
+	}
+	if b.count != uint64(len(b.lines)) || b.count == 0 {
+		return start, b, damage("journal block at line %d: %d lines, it says %d", start, len(b.lines), b.count)
+	}
+	return start, b, nil
+}
+
+// headAt returns the head as it was after line n, or the last one where the journal
+// ends before it. It trusts the block's own previous hash.
+func headAt(tx *bbolt.Tx, n uint64) (h ledger.Head, err error) {
+	k, v := seekBlock(tx.Bucket(journalBucket).Cursor(), n)
+	if k == nil {
+		return h, damage("journal line %d is missing", n)
+	}
+	start, b, err := openBlock(k, v)
+	if err != nil {
+		return h, err
+	}
+	h = ledger.Head{N: start - 1, Hash: b.prev}
+	for _, line := range b.lines {
+		if h.N == n {
+			break
+		}
+		h = h.Next(line)
+	}
+	return h, nil
+}
+
+// Backup writes the ledger as it stands to w and returns the number of bytes. The
+// committer goes on meanwhile.
+func (l *Ledger) Backup(w io.Writer) (n int64, err error) {
+	err = l.view(func(tx *bbolt.Tx) error { n, err = tx.WriteTo(w); return err })
+	if err != nil {
+		return n, fmt.Errorf("back up ledger: %w", err)
+	}
+	return n, nil
+}

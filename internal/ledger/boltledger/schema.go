@@ -1,0 +1,193 @@
+package boltledger
+
+import (
+	"fmt"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Schema is the number of the record form that this package writes. A ledger of a
+// later one is refused; testdata holds one set of golden records per number.
+const Schema = 1
+
+// The tables of the wire form. A number is never given to another field; a new
+// field comes with a new schema number, so that an older program refuses the
+// ledger instead of dropping what it does not know.
+
+var nodeForm = &message[ledger.Node]{"Node", []field[ledger.Node]{
+	number(1, "dev", func(n *ledger.Node) *uint64 { return &n.Dev }),
+	number(2, "ino", func(n *ledger.Node) *uint64 { return &n.Ino }),
+}}
+
+var packageForm = &message[archive.Package]{"Package", []field[archive.Package]{
+	text(1, "path", func(p *archive.Package) *string { return &p.Path }),
+	signed(2, "size", func(p *archive.Package) *int64 { return &p.Size }),
+	fixed(3, "sha256", func(p *archive.Package) []byte { return p.SHA256[:] }),
+	fixed(4, "md5", func(p *archive.Package) []byte { return p.MD5[:] }),
+}}
+
+var causeForm = &message[ledger.Cause]{"Cause", []field[ledger.Cause]{
+	text(1, "code", func(c *ledger.Cause) *string { return &c.Code }),
+	text(2, "text", func(c *ledger.Cause) *string { return &c.Text }),
+}}
+
+var headerForm = &message[archive.Header]{"Header", []field[archive.Header]{
+	text(1, "name", func(h *archive.Header) *string { return &h.Name }),
+	text(2, "value", func(h *archive.Header) *string { return &h.Value }),
+}}
+
+var instantForm = &message[archive.Instant]{"Instant", []field[archive.Instant]{
+	instant(1, "wall", func(i *archive.Instant) *time.Time { return &i.Wall }),
+	signed(2, "boot", func(i *archive.Instant) *time.Duration { return &i.Boot }),
+	text(3, "boot_id", func(i *archive.Instant) *string { return &i.BootID }),
+}}
+
+var ticketForm = &message[archive.Ticket]{"Ticket", []field[archive.Ticket]{
+	text(1, "remote", func(t *archive.Ticket) *archive.RemoteID { return &t.Remote }),
+	text(2, "url", func(t *archive.Ticket) *archive.PresignedURL { return &t.URL }),
+	list(3, "headers", headerForm, func(t *archive.Ticket) *[]archive.Header { return &t.Headers }),
+	part(4, "sent", instantForm, func(t *archive.Ticket) *archive.Instant { return &t.Sent }),
+	instant(5, "date", func(t *archive.Ticket) *time.Time { return &t.Date }),
+	instant(6, "signed_at", func(t *archive.Ticket) *time.Time { return &t.SignedAt }),
+	signed(7, "validity", func(t *archive.Ticket) *time.Duration { return &t.Validity }),
+}}
+
+var registrationForm = &message[ledger.Registration]{"Registration", []field[ledger.Registration]{
+	part(1, "ticket", ticketForm, func(r *ledger.Registration) *archive.Ticket { return &r.Ticket }),
+	number(2, "generation", func(r *ledger.Registration) *uint8 { return &r.Generation }),
+	number(3, "sends", func(r *ledger.Registration) *uint16 { return &r.Sends }),
+	number(4, "clear", func(r *ledger.Registration) *uint16 { return &r.Clear }),
+	number(5, "fate", func(r *ledger.Registration) *ledger.Fate { return &r.Fate }),
+	instant(6, "closed", func(r *ledger.Registration) *time.Time { return &r.Closed }),
+	number(7, "word", func(r *ledger.Registration) *archive.Word { return &r.Word }),
+	number(8, "equal", func(r *ledger.Registration) *uint8 { return &r.Equal }),
+	instant(9, "last", func(r *ledger.Registration) *time.Time { return &r.Last }),
+}}
+
+var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
+	fixed(1, "key", func(e *ledger.Entry) []byte { return e.Key[:] }),
+	number(2, "rev", func(e *ledger.Entry) *uint32 { return &e.Rev }),
+	number(3, "state", func(e *ledger.Entry) *ledger.State { return &e.State }),
+	number(4, "source", func(e *ledger.Entry) *ledger.Source { return &e.Source }),
+	text(5, "route", func(e *ledger.Entry) *ledger.Route { return &e.Route }),
+	text(6, "vault", func(e *ledger.Entry) *archive.VaultID { return &e.Vault }),
+	text(7, "drop", func(e *ledger.Entry) *string { return &e.Drop }),
+	text(8, "folder", func(e *ledger.Entry) *string { return &e.Folder }),
+	number(9, "owner", func(e *ledger.Entry) *uint32 { return &e.Owner }),
+	part(10, "node", nodeForm, func(e *ledger.Entry) *ledger.Node { return &e.Node }),
+	fixed(11, "look", func(e *ledger.Entry) []byte { return e.Look[:] }),
+	fixed(12, "id", func(e *ledger.Entry) []byte { return e.ID[:] }),
+	fixed(13, "base", func(e *ledger.Entry) []byte { return e.Base[:] }),
+	number(14, "generation", func(e *ledger.Entry) *uint8 { return &e.Generation }),
+	flag(15, "chosen", func(e *ledger.Entry) *bool { return &e.Chosen }),
+	fixed(16, "content", func(e *ledger.Entry) []byte { return e.Content[:] }),
+	fixed(17, "metadata", func(e *ledger.Entry) []byte { return e.Metadata[:] }),
+	part(18, "package", packageForm, func(e *ledger.Entry) *archive.Package { return &e.Package }),
+	list(19, "registrations", registrationForm, func(e *ledger.Entry) *[]ledger.Registration { return &e.Registrations }),
+	number(20, "posts", func(e *ledger.Entry) *uint16 { return &e.Posts }),
+	number(21, "answers", func(e *ledger.Entry) *uint16 { return &e.Answers }),
+	number(22, "lost", func(e *ledger.Entry) *uint16 { return &e.Lost }),
+	number(23, "failures", func(e *ledger.Entry) *uint8 { return &e.Failures }),
+	number(24, "part", func(e *ledger.Entry) *uint16 { return &e.Part }),
+	number(25, "attempt", func(e *ledger.Entry) *uint16 { return &e.Attempt }),
+	instant(26, "not_before", func(e *ledger.Entry) *time.Time { return &e.NotBefore }),
+	fixed(27, "after", func(e *ledger.Entry) []byte { return e.After[:] }),
+	part(28, "cause", causeForm, func(e *ledger.Entry) *ledger.Cause { return &e.Cause }),
+	flag(29, "hold", func(e *ledger.Entry) *bool { return &e.Hold }),
+	flag(30, "in_doubt", func(e *ledger.Entry) *bool { return &e.InDoubt }),
+	flag(31, "double", func(e *ledger.Entry) *bool { return &e.Double }),
+	flag(32, "contradicted", func(e *ledger.Entry) *bool { return &e.Contradicted }),
+	flag(33, "resolved", func(e *ledger.Entry) *bool { return &e.Resolved }),
+	fixed(34, "first", func(e *ledger.Entry) []byte { return e.First[:] }),
+	fixed(35, "same_content", func(e *ledger.Entry) []byte { return e.SameContent[:] }),
+	fixed(36, "supersedes", func(e *ledger.Entry) []byte { return e.Supersedes[:] }),
+	text(37, "archived", func(e *ledger.Entry) *archive.RemoteID { return &e.Archived }),
+	raw(38, "record", func(e *ledger.Entry) *[]byte { return &e.Record }),
+	text(39, "dest", func(e *ledger.Entry) *string { return &e.Dest }),
+	instant(40, "seen_at", func(e *ledger.Entry) *time.Time { return &e.SeenAt }),
+	instant(41, "registered_at", func(e *ledger.Entry) *time.Time { return &e.RegisteredAt }),
+	instant(42, "uploaded_at", func(e *ledger.Entry) *time.Time { return &e.UploadedAt }),
+	instant(43, "archived_at", func(e *ledger.Entry) *time.Time { return &e.ArchivedAt }),
+	instant(44, "dispose_at", func(e *ledger.Entry) *time.Time { return &e.DisposeAt }),
+}}
+
+var fileForm = &message[archive.File]{"File", []field[archive.File]{
+	text(1, "path", func(f *archive.File) *string { return &f.Path }),
+	signed(2, "size", func(f *archive.File) *int64 { return &f.Size }),
+	fixed(3, "sha256", func(f *archive.File) []byte { return f.SHA256[:] }),
+}}
+
+var documentForm = &message[ledger.Document]{"Document", []field[ledger.Document]{
+	fixed(1, "salt", func(d *ledger.Document) []byte { return d.Salt[:] }),
+	raw(2, "metadata", func(d *ledger.Document) *[]byte { return &d.Metadata }),
+	list(3, "files", fileForm, func(d *ledger.Document) *[]archive.File { return &d.Files }),
+	list(4, "others", fileForm, func(d *ledger.Document) *[]archive.File { return &d.Others }),
+	items(5, "junk", "string", func(d *ledger.Document) *[]string { return &d.Junk }),
+}}
+
+// block holds the journal lines of one commit.
+type block struct {
+	prev  archive.Digest // hash of everything before
+	count uint64
+	lines [][]byte
+}
+
+var blockForm = &message[block]{"Block", []field[block]{
+	fixed(1, "prev", func(b *block) []byte { return b.prev[:] }),
+	number(2, "count", func(b *block) *uint64 { return &b.count }),
+	items(3, "lines", "bytes", func(b *block) *[][]byte { return &b.lines }),
+}}
+
+var infoForm = &message[ledger.Info]{"Info", []field[ledger.Info]{
+	text(1, "id", func(i *ledger.Info) *string { return &i.ID }),
+	text(2, "environment", func(i *ledger.Info) *string { return &i.Environment }),
+	text(3, "base_url", func(i *ledger.Info) *string { return &i.BaseURL }),
+	instant(4, "created", func(i *ledger.Info) *time.Time { return &i.Created }),
+}}
+
+// tally is how many entries stand in one state.
+type tally struct {
+	state   ledger.State
+	entries uint64
+}
+
+var tallyForm = &message[tally]{"Tally", []field[tally]{
+	number(1, "state", func(t *tally) *ledger.State { return &t.state }),
+	number(2, "entries", func(t *tally) *uint64 { return &t.entries }),
+}}
+
+// standing is what changes with every commit: where the journal ends, the balance,
+// and the zone in which the totals' years are reckoned.
+type standing struct {
+	head    ledger.Head
+	seen    uint64
+	tallies []tally
+	zone    string
+}
+
+var standingForm = &message[standing]{"Standing", []field[standing]{
+	number(1, "n", func(s *standing) *uint64 { return &s.head.N }),
+	fixed(2, "hash", func(s *standing) []byte { return s.head.Hash[:] }),
+	number(3, "seen", func(s *standing) *uint64 { return &s.seen }),
+	list(4, "tallies", tallyForm, func(s *standing) *[]tally { return &s.tallies }),
+	text(5, "zone", func(s *standing) *string { return &s.zone }),
+}}
+
+var totalForm = &message[ledger.Total]{"Total", []field[ledger.Total]{
+	text(1, "vault", func(t *ledger.Total) *archive.VaultID { return &t.Vault }),
+	signed(2, "year", func(t *ledger.Total) *int { return &t.Year }),
+	number(3, "documents", func(t *ledger.Total) *uint64 { return &t.Documents }),
+	number(4, "bytes", func(t *ledger.Total) *uint64 { return &t.Bytes }),
+}}
+
+// openEntry reads an entry and refuses numbers that this schema does not know: a
+// state is an index into the balance.
+func openEntry(record []byte) (ledger.Entry, error) {
+	e, err := entryForm.open(record)
+	if err == nil && (e.State == ledger.None || e.State > ledger.Quarantined || e.Source > ledger.Gone) {
+		err = fmt.Errorf("read Entry: state %d, source %d", e.State, e.Source)
+	}
+	return e, err
+}

@@ -1,0 +1,310 @@
+package boltledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// maxProblems bounds what Verify collects: a ledger with that many is beyond doubt.
+const maxProblems = 1000
+
+var errEnough = errors.New("enough problems")
+
+// Problem is one thing that is wrong with a ledger.
+type Problem struct {
+	Where string // the bucket
+	What  string
+}
+
+// String returns the problem as one line.
+func (p Problem) String() string { return p.Where + ": " + p.What }
+
+// Verify checks everything that can be checked without the service: each record's
+// checksum, the chain from the first line on, the due index and the names against
+// the entries that they are derived from, and balance and totals against a recount.
+// It changes nothing, needs little memory whatever the ledger's size, and lets the
+// committer work: only the recount is one long read transaction. The error is the
+// context's.
+func (l *Ledger) Verify(ctx context.Context) ([]Problem, error) {
+	c := &check{ledger: l, ctx: ctx}
+	passes := []struct {
+		bucket []byte
+		run    func() error
+	}{
+		{metaBucket, c.recount},
+		{openBucket, func() error { return c.each(openBucket, c.entry(openBucket, doneBucket)) }},
+		{doneBucket, func() error { return c.each(doneBucket, c.entry(doneBucket, openBucket)) }},
+		{docBucket, func() error { return c.each(docBucket, c.document) }},
+		{dueBucket, func() error { return c.each(dueBucket, c.due) }},
+		{findBucket, func() error { return c.each(findBucket, c.name) }},
+		{journalBucket, c.chain},
+	}
+	for _, p := range passes {
+		err := p.run()
+		var broken *DamageError
+		switch {
+		case errors.As(err, &broken): // bbolt could not go on in this bucket
+			c.found = append(c.found, Problem{string(p.bucket), broken.What})
+		case errors.Is(err, errEnough):
+			return append(c.found, Problem{string(p.bucket), "and more; the check stopped here"}), nil
+		case err != nil:
+			return c.found, fmt.Errorf("verify ledger: %w", err)
+		}
+	}
+	return c.found, nil
+}
+
+type check struct {
+	ledger *Ledger
+	ctx    context.Context
+	found  []Problem
+}
+
+// report notes a problem and says whether to go on.
+func (c *check) report(bucket []byte, format string, a ...any) error {
+	c.found = append(c.found, Problem{string(bucket), fmt.Sprintf(format, a...)})
+	if len(c.found) >= maxProblems {
+		return errEnough
+	}
+	return context.Cause(c.ctx)
+}
+
+// unless reports err, if it is one.
+func (c *check) unless(bucket []byte, err error) error {
+	var d *DamageError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &d):
+		return c.report(bucket, "%s", strings.TrimPrefix(d.What, string(bucket)+" "))
+	}
+	return c.report(bucket, "%v", err)
+}
+
+// each calls fn with every pair of a bucket, in many short transactions.
+func (c *check) each(bucket []byte, fn func(tx *bbolt.Tx, k, v []byte) error) error {
+	var last []byte
+	for more := true; more; {
+		if err := context.Cause(c.ctx); err != nil {
+			return err
+		}
+		err := c.ledger.view(func(tx *bbolt.Tx) error {
+			cur := tx.Bucket(bucket).Cursor()
+			k, v := cur.Seek(last)
+			if last != nil && bytes.Equal(k, last) {
+				k, v = cur.Next()
+			}
+			for n := 0; k != nil && n < pageEntries; n++ {
+				if err := fn(tx, k, v); err != nil {
+					return err
+				}
+				last = append(last[:0], k...)
+				k, v = cur.Next()
+			}
+			more = k != nil
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recount holds balance, totals and the number of lines against all entries.
+func (c *check) recount() error {
+	return c.ledger.view(func(tx *bbolt.Tx) error {
+		s, err := standingForm.open(tx.Bucket(metaBucket).Get(standingKey))
+		if err != nil {
+			return c.unless(metaBucket, err)
+		}
+		r, err := c.ledger.count(tx, func(error) error { return context.Cause(c.ctx) }) // damage is reported by the pass over entries
+		if err != nil {
+			return err
+		}
+		if b := s.balance(); b != r.balance {
+			if err := c.report(metaBucket, "the balance is kept as %q, the entries add up to %q", b, r.balance); err != nil {
+				return err
+			}
+		}
+		if r.revs+1 != s.head.N {
+			if err := c.report(metaBucket, "the entries tell of %d events, the journal of %d", r.revs, s.head.N-1); err != nil {
+				return err
+			}
+		}
+		return c.totals(tx, r.totals)
+	})
+}
+
+// totals compares the stored totals with the recounted ones, and uses those up.
+func (c *check) totals(tx *bbolt.Tx, want map[string]ledger.Total) error {
+	cur := tx.Bucket(totalsBucket).Cursor()
+	for k, v := cur.First(); k != nil; k, v = cur.Next() {
+		t, err := openTotal(k, v)
+		if err == nil && t != want[string(k)] {
+			err = fmt.Errorf("kept as %+v, the entries add up to %+v", t, want[string(k)])
+		}
+		delete(want, string(k))
+		if err := c.unless(totalsBucket, err); err != nil {
+			return err
+		}
+	}
+	for _, t := range want {
+		if err := c.report(totalsBucket, "%s %d is missing", t.Vault, t.Year); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry checks one entry, and that everything derived from it is there.
+func (c *check) entry(bucket, other []byte) func(tx *bbolt.Tx, k, v []byte) error {
+	return func(tx *bbolt.Tx, k, v []byte) error {
+		e, err := entryAt(bucket, k, v)
+		if err != nil {
+			return c.unless(bucket, err)
+		}
+		var wrong []string
+		if !bytes.Equal(bucketOf(e), bucket) || tx.Bucket(other).Get(k) != nil {
+			wrong = append(wrong, "lies in the wrong bucket, or in both")
+		}
+		if d := dueKey(e); d != nil && tx.Bucket(dueBucket).Get(d) == nil {
+			wrong = append(wrong, "is not in the due index")
+		}
+		if !e.Base.IsZero() && tx.Bucket(docBucket).Get(k) == nil {
+			wrong = append(wrong, "has lost its document")
+		}
+		for _, name := range names(e) {
+			if ok, err := holds(tx, name, e); err != nil || !ok {
+				wrong = append(wrong, fmt.Sprintf("is not found by one of its names (%q)", name[:1]))
+			}
+		}
+		for _, w := range wrong {
+			if err := c.report(bucket, "%s %s", e.Key, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// holds reports whether name leads to e, or to one that took it over. An identity is
+// taken over only from the entry that is superseded.
+func holds(tx *bbolt.Tx, name []byte, e ledger.Entry) (bool, error) {
+	holder, ok, err := find(tx, name)
+	if !ok || err != nil || holder == e.Key || name[0] != byID {
+		return ok, err
+	}
+	for steps := 0; steps < maxProblems && !holder.IsZero(); steps++ {
+		if holder == e.Key {
+			return true, nil
+		}
+		by, _, err := readEntry(tx, holder)
+		if err != nil {
+			return false, err
+		}
+		holder = by.Supersedes
+	}
+	return false, nil
+}
+
+func (c *check) document(tx *bbolt.Tx, k, v []byte) error {
+	var key archive.Key
+	err := copyKey(&key, k)
+	if err == nil {
+		_, err = documentForm.open(v)
+	}
+	if err == nil {
+		if _, ok, readErr := readEntry(tx, key); readErr == nil && !ok {
+			err = errors.New("its entry does not exist")
+		}
+	}
+	if err != nil {
+		return c.report(docBucket, "%s: %v", key, err)
+	}
+	return nil
+}
+
+func (c *check) due(tx *bbolt.Tx, k, v []byte) error {
+	key, err := dueEntry(k)
+	if err == nil && len(v) != 0 {
+		err = fmt.Errorf("entry %s has a value of %d bytes, which is none of ours", key, len(v))
+	}
+	if err != nil {
+		return c.unless(dueBucket, err)
+	}
+	e, ok, err := readEntry(tx, key)
+	if err == nil && (!ok || !bytes.Equal(dueKey(e), k)) {
+		return c.report(dueBucket, "entry %s is not due so", key)
+	}
+	return nil // an entry that cannot be read is reported where it lies
+}
+
+func (c *check) name(tx *bbolt.Tx, k, v []byte) error {
+	key, _, err := find(tx, k)
+	if err != nil {
+		return c.unless(findBucket, err)
+	}
+	e, ok, err := readEntry(tx, key)
+	same := func(name []byte) bool { return bytes.Equal(name, k) }
+	if err == nil && (!ok || !slices.ContainsFunc(names(e), same)) {
+		return c.report(findBucket, "a name (%q) leads to entry %s, which does not bear it", k[:1], key)
+	}
+	return nil
+}
+
+// chain refolds the journal from its first line.
+func (c *check) chain() error {
+	var h ledger.Head
+	err := c.each(journalBucket, func(_ *bbolt.Tx, k, v []byte) error {
+		start, b, err := openBlock(k, v)
+		if err == nil && (start != h.N+1 || b.prev != h.Hash) {
+			err = damage("block %d does not follow line %d", start, h.N)
+		}
+		if err != nil {
+			h = ledger.Head{N: start - 1, Hash: b.prev} // go on behind the break
+			if err := c.unless(journalBucket, err); err != nil {
+				return err
+			}
+		}
+		for _, line := range b.lines {
+			h = h.Next(line)
+			if l, err := ledger.ParseLine(line); err != nil || l.N != h.N {
+				return c.report(journalBucket, "line %d is not a line of that number", h.N)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.end(h)
+}
+
+// end holds the refolded chain against the journal as it went on meanwhile.
+func (c *check) end(h ledger.Head) error {
+	return c.ledger.view(func(tx *bbolt.Tx) error {
+		kept, err := headAt(tx, h.N)
+		if err == nil && kept != h {
+			err = damage("the chain does not lead to the head")
+		}
+		if err == nil {
+			s, sErr := standingForm.open(tx.Bucket(metaBucket).Get(standingKey))
+			last, lastErr := headAt(tx, ^uint64(0))
+			err = errors.Join(sErr, lastErr)
+			if err == nil && s.head != last {
+				err = damage("the head is not that of the last line")
+			}
+		}
+		return c.unless(journalBucket, err)
+	})
+}

@@ -1,0 +1,213 @@
+package boltledger
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// chance proposes any event at all; most of them are illegal most of the time.
+func (d *doc) chance(r *rand.Rand) ledger.Event {
+	later := d.at.Add(time.Duration(r.IntN(100)) * time.Minute)
+	if r.IntN(4) == 0 {
+		later = time.Time{}
+	}
+	cause := ledger.Cause{Code: "code", Text: "words"}
+	human := ledger.Human{UID: 7, Reason: sum("because")}
+	remote := archive.RemoteID(fmt.Sprintf("bum-%d", r.IntN(400))) // collisions are likely
+	heard := remote
+	if c := d.e.Current(); c != nil && r.IntN(4) != 0 {
+		heard = c.Ticket.Remote
+	}
+	words := []archive.Word{archive.Unfamiliar, archive.WaitingForPackage, archive.InProgress, archive.Successful, archive.Failed, archive.Absent}
+	seal := d.sealed()
+	seal.ID = archive.DeriveID("V1", sum(fmt.Sprint(r.IntN(30))), archive.Digest{})
+	seal.Content = sum(fmt.Sprint(r.IntN(30)))
+	if k, ok, err := d.l.ByID(seal.ID); err == nil && ok && r.IntN(2) == 0 {
+		seal.Supersedes = k
+	}
+	all := []ledger.Event{
+		d.claim(), ledger.Resealed{Package: seal.Package, Seal: seal.Seal}, ledger.StillChanging{NotBefore: later}, ledger.Postponed{NotBefore: later, Cause: cause}, seal, seal, ledger.Refused{Cause: cause},
+		ledger.FoundDuplicate{First: archive.Key{1}}, ledger.GotStuck{Cause: cause}, ledger.RegisterIntended{}, ledger.RegisterIntended{},
+		ledger.RegisterUnanswered{NotBefore: later}, ledger.RegisterNotTaken{NotBefore: later}, ledger.BatchRefused{Part: 2}, ledger.RegisterRefused{Cause: cause},
+		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: "https://store.example/SECRET", Date: d.at}},
+		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: "https://store.example/SECRET", Date: d.at}},
+		ledger.CrossWired{Cause: cause}, ledger.UploadIntended{}, ledger.UploadNotSent{NotBefore: later}, ledger.UploadUnanswered{NotBefore: later},
+		ledger.UploadRefused{NotBefore: later}, ledger.UploadAccepted{NotBefore: later}, ledger.WindowClosed{NotBefore: later},
+		ledger.StatusSeen{Receipt: archive.Receipt{Remote: heard, Word: words[r.IntN(len(words))], Updated: later, Record: []byte("{}")}, Grace: time.Hour, NotBefore: later},
+		ledger.StatusSeen{Receipt: archive.Receipt{Remote: heard, Word: words[r.IntN(len(words))], Updated: later, Record: []byte("{}")}, Grace: time.Hour, NotBefore: later},
+		ledger.PlaceIntended{Dest: "_there/x"}, ledger.Placed{DisposeAt: later}, ledger.DisposeIntended{}, ledger.Disposed{Dest: "/moved"}, ledger.SourceUntouchable{Cause: cause},
+		ledger.Held{By: human}, ledger.Unheld{By: human}, ledger.Closed{By: human}, ledger.Released{By: human}, ledger.Superseded{By: archive.Key{1}},
+	}
+	return all[r.IntN(len(all))]
+}
+
+// proposals is one event of every kind.
+func proposals() []ledger.Event {
+	return []ledger.Event{
+		ledger.ClaimedFolder{}, ledger.StillChanging{}, ledger.Postponed{}, ledger.Sealed{}, ledger.Resealed{}, ledger.Refused{}, ledger.FoundDuplicate{}, ledger.GotStuck{},
+		ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterNotTaken{}, ledger.BatchRefused{}, ledger.RegisterRefused{}, ledger.GotTicket{},
+		ledger.CrossWired{}, ledger.UploadIntended{}, ledger.UploadNotSent{}, ledger.UploadUnanswered{}, ledger.UploadRefused{}, ledger.UploadAccepted{},
+		ledger.WindowClosed{}, ledger.StatusSeen{}, ledger.PlaceIntended{}, ledger.Placed{}, ledger.DisposeIntended{}, ledger.Disposed{}, ledger.SourceUntouchable{},
+		ledger.Held{}, ledger.Unheld{}, ledger.Closed{}, ledger.Released{}, ledger.Superseded{},
+	}
+}
+
+// Random lives of a crowd of documents, several changes to a gather, with restarts:
+// whatever is derived agrees with what it is derived from, and what was handed on is
+// what is stored.
+func TestWalk_I14_DerivedAgreesWithEntries(t *testing.T) {
+	reached := map[ledger.State]bool{}
+	for seed := range uint64(3) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		dir := newLedger(t)
+		l := open(t, Config{Dir: dir})
+		var ds []*doc
+		for n := range 60 {
+			ds = append(ds, newDoc(t, l, n))
+		}
+		for round := range 150 {
+			var cs []ledger.Change
+			for range 20 {
+				d := ds[r.IntN(len(ds))]
+				d.at = d.at.Add(time.Duration(r.IntN(90)) * time.Minute)
+				cs = append(cs, d.change(d.likely(r)))
+			}
+			rs, err := l.Apply(t.Context(), cs...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			latest(t, ds, rs)
+			for _, res := range rs {
+				reached[res.Entry.State] = true
+			}
+			if round%50 == 49 {
+				checkWalk(t, l, ds)
+				l.Close()
+				l = open(t, Config{Dir: dir})
+				for _, d := range ds {
+					d.l = l
+				}
+			}
+		}
+	}
+	for _, s := range ledger.States() {
+		if !reached[s] && s != ledger.Delivered {
+			t.Errorf("never came to %s: vacuous", s)
+		}
+	}
+}
+
+// likely proposes an event that is legal more often than not.
+func (d *doc) likely(r *rand.Rand) ledger.Event {
+	ev := d.chance(r)
+	for range 12 {
+		if _, err := ledger.Transition(d.e, ev, archive.Instant{Wall: d.at}); err == nil {
+			break
+		}
+		ev = d.chance(r)
+	}
+	return ev
+}
+
+func latest(t *testing.T, ds []*doc, rs []ledger.Result) {
+	for _, res := range rs {
+		var stale *ledger.StaleError
+		var taken *ledger.TakenError
+		switch d := ds[slices.IndexFunc(ds, func(d *doc) bool { return d.e.Key == res.Key })]; {
+		case res.Err == nil:
+			d.e = res.Entry
+		case !errors.Is(res.Err, ledger.ErrIllegal) && !errors.As(res.Err, &stale) && !errors.As(res.Err, &taken):
+			t.Fatal(res.Err)
+		}
+	}
+}
+
+func checkWalk(t *testing.T, l *Ledger, ds []*doc) {
+	t.Helper()
+	sound(t, l)
+	due := map[archive.Key]ledger.Step{}
+	for s := ledger.Seal; s <= ledger.Dispose; s++ {
+		es, next, err := l.Due(s, began.AddDate(10, 0, 0), 1000, nil)
+		if err != nil || !next.IsZero() {
+			t.Fatal(next, err)
+		}
+		for _, e := range es {
+			due[e.Key] = s
+		}
+	}
+	for _, d := range ds {
+		e, _, err := l.Entry(d.e.Key)
+		if err != nil || (d.e.State != ledger.None && !reflect.DeepEqual(e, d.e)) {
+			t.Errorf("stored\n%+v (%v), handed on was\n%+v", e, err, d.e)
+		}
+		if s, _, ok := ledger.Due(d.e); ok != (due[d.e.Key] != ledger.NoStep) || s != due[d.e.Key] {
+			t.Errorf("%s: due to %s, the index says %s", d.e.Key, s, due[d.e.Key])
+		}
+	}
+}
+
+// BenchmarkSubmit plays the eight changes of a document's life for many at once, as
+// the conductor does: nobody waits for the disk.
+func BenchmarkSubmit(b *testing.B) {
+	b.Run("64", func(b *testing.B) { benchmarkSubmit(b, 64, 0) })
+	b.Run("1024Gathered10ms", func(b *testing.B) { benchmarkSubmit(b, 1024, 10*time.Millisecond) })
+}
+
+func benchmarkSubmit(b *testing.B, width int, gather time.Duration) {
+	l := open(b, Config{Dir: newLedger(b), Gather: gather})
+	under := make(chan struct{}, width)
+	start, startChanges := l.Commits()
+	for n := range b.N {
+		under <- struct{}{}
+		d := newDoc(b, l, n)
+		life := []func() []ledger.Event{
+			func() []ledger.Event { return []ledger.Event{d.claim()} },
+			func() []ledger.Event { return []ledger.Event{d.sealed()} },
+			func() []ledger.Event { return []ledger.Event{ledger.RegisterIntended{}} },
+			func() []ledger.Event {
+				t := d.ticket()
+				t.Ticket.Remote += archive.RemoteID(fmt.Sprint("-", n))
+				return []ledger.Event{t, ledger.UploadIntended{}}
+			},
+			func() []ledger.Event { return []ledger.Event{ledger.UploadAccepted{}} },
+			func() []ledger.Event { return []ledger.Event{d.success()} },
+			func() []ledger.Event { return []ledger.Event{ledger.PlaceIntended{Dest: "_archived/x"}} },
+			func() []ledger.Event { return []ledger.Event{ledger.Placed{}} },
+		}
+		d.own.Salt[2], d.own.Salt[3] = byte(n>>8), byte(n>>16)
+		d.next(life, func() { <-under })
+	}
+	for range cap(under) {
+		under <- struct{}{}
+	}
+	b.StopTimer()
+	commits, changes := l.Commits()
+	b.ReportMetric(float64(commits-start)/float64(b.N), "commits/doc")
+	b.ReportMetric(float64(changes-startChanges)/float64(b.N), "changes/doc")
+	if n, err := l.Backup(io.Discard); err == nil {
+		b.ReportMetric(float64(n)/float64(b.N), "B/doc")
+	}
+}
+
+func (d *doc) next(life []func() []ledger.Event, done func()) {
+	if len(life) == 0 {
+		done()
+		return
+	}
+	d.l.Submit([]ledger.Change{d.change(life[0]()...)}, func(rs []ledger.Result) {
+		if rs[0].Err != nil {
+			d.t.Error(rs[0].Err)
+		}
+		d.e = rs[0].Entry
+		d.next(life[1:], done)
+	})
+}

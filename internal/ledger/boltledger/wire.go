@@ -1,0 +1,315 @@
+package boltledger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// codecPlain is the first byte of a record whose payload is a message in protobuf
+// wire form and nothing more.
+const codecPlain = 1
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+var errShort = errors.New("shorter than its frame")
+
+// message is the wire form of a T: its name in docs/ledger.proto and one row per
+// field, in ascending order of their numbers. The row is all there is to know of a
+// field, so that writing, reading and the description cannot drift apart.
+type message[T any] struct {
+	name   string
+	fields []field[T]
+}
+
+// field is one row. put appends tag and value, or nothing for the zero value; get
+// reads one value and returns its length in b.
+type field[T any] struct {
+	num  protowire.Number
+	name string
+	kind string // the type in docs/ledger.proto
+	put  func(b []byte, v *T) []byte
+	get  func(v *T, typ protowire.Type, b []byte) (int, error)
+}
+
+// seal returns v as a record: codec, payload, checksum over both.
+func (m *message[T]) seal(v *T) []byte {
+	b := m.append([]byte{codecPlain}, v)
+	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// open reads a record. Nothing of what it returns points into the record.
+func (m *message[T]) open(record []byte) (T, error) {
+	var v T
+	n := len(record) - 4
+	if n < 1 {
+		return v, fmt.Errorf("read %s: %w", m.name, errShort)
+	}
+	if have, want := crc32.Checksum(record[:n], castagnoli), binary.BigEndian.Uint32(record[n:]); have != want {
+		return v, fmt.Errorf("read %s: checksum is %08x, the record says %08x", m.name, have, want)
+	}
+	if record[0] != codecPlain {
+		return v, fmt.Errorf("read %s: unknown codec %d", m.name, record[0])
+	}
+	return v, m.parse(&v, record[1:n])
+}
+
+func (m *message[T]) append(b []byte, v *T) []byte {
+	for i := range m.fields {
+		b = m.fields[i].put(b, v)
+	}
+	return b
+}
+
+// parse reads fields in ascending order. A field that is not in the table is an
+// error: a record that holds more than we know must never be written back without it.
+func (m *message[T]) parse(v *T, b []byte) error {
+	next := 0
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return fmt.Errorf("read %s: %w", m.name, protowire.ParseError(n))
+		}
+		b = b[n:]
+		for next < len(m.fields) && m.fields[next].num < num {
+			next++
+		}
+		if next == len(m.fields) || m.fields[next].num != num {
+			return fmt.Errorf("read %s: field %d is unknown or out of order", m.name, num)
+		}
+		n, err := m.fields[next].get(v, typ, b)
+		if err != nil {
+			return fmt.Errorf("read %s.%s: %w", m.name, m.fields[next].name, err)
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+func consumeVarint(typ protowire.Type, b []byte) (uint64, int, error) {
+	if typ != protowire.VarintType {
+		return 0, 0, fmt.Errorf("wire type %d where a number belongs", typ)
+	}
+	u, n := protowire.ConsumeVarint(b)
+	if n < 0 {
+		return 0, 0, protowire.ParseError(n)
+	}
+	return u, n, nil
+}
+
+func consumeBytes(typ protowire.Type, b []byte) ([]byte, int, error) {
+	if typ != protowire.BytesType {
+		return nil, 0, fmt.Errorf("wire type %d where bytes belong", typ)
+	}
+	s, n := protowire.ConsumeBytes(b)
+	if n < 0 {
+		return nil, 0, protowire.ParseError(n)
+	}
+	return s, n, nil
+}
+
+func appendVarint(b []byte, num protowire.Number, u uint64) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), u)
+}
+
+func appendBytes(b []byte, num protowire.Number, s []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), s)
+}
+
+// number is a row for an unsigned number of any width.
+func number[T any, V ~uint8 | ~uint16 | ~uint32 | ~uint64](num protowire.Number, name string, at func(*T) *V) field[T] {
+	kind, limit := "uint32", uint64(^V(0))
+	if limit > math.MaxUint32 {
+		kind = "uint64"
+	}
+	return field[T]{num, name, kind,
+		func(b []byte, v *T) []byte {
+			if u := *at(v); u != 0 {
+				b = appendVarint(b, num, uint64(u))
+			}
+			return b
+		},
+		func(v *T, typ protowire.Type, b []byte) (int, error) {
+			u, n, err := consumeVarint(typ, b)
+			if err == nil && u > limit {
+				err = fmt.Errorf("%d is more than %d", u, limit)
+			}
+			*at(v) = V(u)
+			return n, err
+		}}
+}
+
+// signed is a row for a number that may be negative.
+func signed[T any, V ~int | ~int64](num protowire.Number, name string, at func(*T) *V) field[T] {
+	return field[T]{num, name, "int64",
+		func(b []byte, v *T) []byte {
+			if i := *at(v); i != 0 {
+				b = appendVarint(b, num, uint64(i))
+			}
+			return b
+		},
+		func(v *T, typ protowire.Type, b []byte) (int, error) {
+			u, n, err := consumeVarint(typ, b)
+			*at(v) = V(u)
+			return n, err
+		}}
+}
+
+func flag[T any](num protowire.Number, name string, at func(*T) *bool) field[T] {
+	return field[T]{num, name, "bool",
+		func(b []byte, v *T) []byte {
+			if *at(v) {
+				b = appendVarint(b, num, 1)
+			}
+			return b
+		},
+		func(v *T, typ protowire.Type, b []byte) (int, error) {
+			u, n, err := consumeVarint(typ, b)
+			if err == nil && u != 1 {
+				err = fmt.Errorf("%d where only 1 is written", u)
+			}
+			*at(v) = u == 1
+			return n, err
+		}}
+}
+
+// instant is a row for a time: nanoseconds since 1970 in UTC. The zero time is not
+// written; the year 1970 is.
+func instant[T any](num protowire.Number, name string, at func(*T) *time.Time) field[T] {
+	return field[T]{num, name, "optional int64",
+		func(b []byte, v *T) []byte {
+			if t := *at(v); !t.IsZero() {
+				b = appendVarint(b, num, uint64(nanos(t)))
+			}
+			return b
+		},
+		func(v *T, typ protowire.Type, b []byte) (int, error) {
+			u, n, err := consumeVarint(typ, b)
+			*at(v) = time.Unix(0, int64(u)).UTC()
+			return n, err
+		}}
+}
+
+// nanos returns t in nanoseconds since 1970, or the nearest that fits: whatever the
+// service sends as a time has a place in a record.
+func nanos(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
+}
+
+func text[T any, V ~string](num protowire.Number, name string, at func(*T) *V) field[T] {
+	return field[T]{num, name, "string",
+		func(b []byte, v *T) []byte {
+			if s := *at(v); s != "" {
+				b = protowire.AppendString(protowire.AppendTag(b, num, protowire.BytesType), string(s))
+			}
+			return b
+		},
+		func(v *T, typ protowire.Type, b []byte) (int, error) {
+			s, n, err := consumeBytes(typ, b)
+			*at(v) = V(s)
+			return n, err
+		}}
+}
+
+func raw[T any](num protowire.Number, name string, at func(*T) *[]byte) field[T] {
+	return field[T]{num, name, "bytes",
+		func(b []byte, v *T) []byte {
+			if s := *at(v); len(s) > 0 {
+				b = appendBytes(b, num, s)
+			}
+			return b
+		},
+		func(v *T, typ protowire.Type, b []byte) (int, error) {
+			s, n, err := consumeBytes(typ, b)
+			*at(v) = slices.Clone(s)
+			return n, err
+		}}
+}
+
+// fixed is a row for an array of bytes, given as a slice over it; all zero is none.
+func fixed[T any](num protowire.Number, name string, at func(*T) []byte) field[T] {
+	return field[T]{num, name, "bytes",
+		func(b []byte, v *T) []byte {
+			s := at(v)
+			if slices.IndexFunc(s, func(c byte) bool { return c != 0 }) >= 0 {
+				b = appendBytes(b, num, s)
+			}
+			return b
+		},
+		func(v *T, typ protowire.Type, b []byte) (int, error) {
+			s, n, err := consumeBytes(typ, b)
+			if want := len(at(v)); err == nil && len(s) != want {
+				err = fmt.Errorf("%d bytes where %d belong", len(s), want)
+			}
+			copy(at(v), s)
+			return n, err
+		}}
+}
+
+// part is a row for a message within a message; one that is all zero is not written.
+func part[T, M any](num protowire.Number, name string, m *message[M], at func(*T) *M) field[T] {
+	return field[T]{num, name, m.name,
+		func(b []byte, v *T) []byte {
+			if s := m.append(nil, at(v)); len(s) > 0 {
+				b = appendBytes(b, num, s)
+			}
+			return b
+		},
+		func(v *T, typ protowire.Type, b []byte) (int, error) {
+			s, n, err := consumeBytes(typ, b)
+			if err == nil {
+				err = m.parse(at(v), s)
+			}
+			return n, err
+		}}
+}
+
+// list is a row for any number of messages.
+func list[T, M any](num protowire.Number, name string, m *message[M], at func(*T) *[]M) field[T] {
+	return field[T]{num, name, "repeated " + m.name,
+		func(b []byte, v *T) []byte {
+			all := *at(v)
+			for i := range all {
+				b = appendBytes(b, num, m.append(nil, &all[i]))
+			}
+			return b
+		},
+		func(v *T, typ protowire.Type, b []byte) (int, error) {
+			s, n, err := consumeBytes(typ, b)
+			if err != nil {
+				return n, err
+			}
+			var one M
+			err = m.parse(&one, s)
+			*at(v) = append(*at(v), one)
+			return n, err
+		}}
+}
+
+// items is a row for any number of strings or byte strings.
+func items[T any, V ~string | ~[]byte](num protowire.Number, name, kind string, at func(*T) *[]V) field[T] {
+	return field[T]{num, name, "repeated " + kind,
+		func(b []byte, v *T) []byte {
+			for _, s := range *at(v) {
+				b = appendBytes(b, num, []byte(s))
+			}
+			return b
+		},
+		func(v *T, typ protowire.Type, b []byte) (int, error) {
+			s, n, err := consumeBytes(typ, b)
+			*at(v) = append(*at(v), V(slices.Clone(s)))
+			return n, err
+		}}
+}

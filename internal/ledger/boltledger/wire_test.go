@@ -1,0 +1,264 @@
+package boltledger
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// The golden records. The values and the bytes in testdata/schema1 belong together
+// for ever: a ledger that was written once must be readable in fifteen years.
+
+func sum(s string) archive.Digest { return archive.Sum([]byte(s)) }
+
+func goldenTime(n int) time.Time { return time.Date(2026, 11, 20, 9, 0, n, 123456789, time.UTC) }
+
+func goldenEntry() ledger.Entry {
+	base := archive.ID{0x80, 0x87, 0xdf, 0xba, 0x45, 0xef, 0x5a, 0x37, 0xac, 0x3c, 0xd5, 0x56, 0x7c, 0xfb, 0x6d, 0x39}
+	return ledger.Entry{
+		Key: archive.Key{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, Rev: 300, State: ledger.Quarantined, Source: ledger.Gone,
+		Route: ledger.Vault, Vault: "VAULT-1", Drop: "acme-in", Folder: "Müller 4711", Owner: 1000, Node: ledger.Node{Dev: 64769, Ino: 1 << 40},
+		Look: sum("look"), ID: base.Generation(1), Base: base, Generation: 1, Chosen: true, Content: sum("content"), Metadata: sum("metadata"),
+		Package: archive.Package{Path: "spool/x.zip", Size: 100_000_000, SHA256: sum("zip"), MD5: [16]byte{15: 9}},
+		Registrations: []ledger.Registration{
+			{Ticket: archive.Ticket{Remote: "bum-1", Sent: archive.Instant{Wall: goldenTime(1)}}, Sends: 2, Clear: 1, Fate: ledger.Lapsed, Closed: goldenTime(2), Word: archive.Absent, Equal: 3, Last: goldenTime(3)},
+			{Generation: 1, Fate: ledger.Maybe, Ticket: archive.Ticket{
+				Remote: "bum-2", URL: "https://store.example/p?X-Sig=abc", Headers: []archive.Header{{Name: "X-One", Value: "1"}, {Name: "X-Empty"}},
+				Sent: archive.Instant{Wall: goldenTime(4), Boot: time.Hour, BootID: "boot-1"}, Date: goldenTime(5), SignedAt: time.Unix(0, 0).UTC(), Validity: 15 * time.Minute,
+			}},
+		},
+		Posts: 3, Answers: 2, Lost: 1, Failures: 2, Part: 25, Attempt: 65535, NotBefore: goldenTime(6), After: archive.Key{2},
+		Cause: ledger.Cause{Code: "archiving-failed", Text: "für Menschen"}, Hold: true, InDoubt: true, Double: true, Contradicted: true, Resolved: true,
+		First: archive.Key{3}, SameContent: archive.Key{4}, Supersedes: archive.Key{5}, Archived: "bum-2", Record: []byte(`{"status":"ArchivingSuccessful"}`),
+		Dest: "_archived/2026-11/Müller 4711", SeenAt: goldenTime(7), RegisteredAt: goldenTime(8), UploadedAt: goldenTime(9),
+		ArchivedAt: time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC), DisposeAt: goldenTime(11),
+	}
+}
+
+func goldenDocument() ledger.Document {
+	return ledger.Document{
+		Salt: [16]byte{1, 2, 3}, Metadata: []byte(`{"documentId":"4711"}`), Files: []archive.File{{Path: "a/rechnung.pdf", Size: 12345, SHA256: sum("a")}, {Path: "b.xml"}},
+		Others: []archive.File{{Path: "metadata.json", Size: 99, SHA256: sum("m")}}, Junk: []string{"Thumbs.db", ""},
+	}
+}
+
+func goldenBlock() block {
+	return block{prev: sum("prev"), count: 2, lines: [][]byte{
+		[]byte(`{"n":5,"at":"2026-11-20T09:00:00.000Z","event":"held","key":"06gzgbs2d2n43zeqyj2594nkn0"}`), []byte(`{"n":6}`),
+	}}
+}
+
+func golden[T any](t *testing.T, name string, m *message[T], value T) {
+	t.Helper()
+	path := filepath.Join("testdata", fmt.Sprintf("schema%d", Schema), name+".hex")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := hex.DecodeString(strings.Join(strings.Fields(string(b)), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.seal(&value); !bytes.Equal(got, record) {
+		t.Errorf("%s is written as\n%x, golden is\n%x", name, got, record)
+	}
+	got, err := m.open(record)
+	if err != nil || !reflect.DeepEqual(got, value) {
+		t.Errorf("%s is read as\n%#v (%v), want\n%#v", name, got, err, value)
+	}
+}
+
+func TestRecord_I28_Golden(t *testing.T) {
+	golden(t, "entry", entryForm, goldenEntry())
+	golden(t, "document", documentForm, goldenDocument())
+	golden(t, "block", blockForm, goldenBlock())
+}
+
+// Whatever is added to one of the stored types must be added to its table.
+func TestRecord_EveryFieldIsStored(t *testing.T) {
+	for name, check := range map[string]func() (in, out any, err error){
+		"Entry":    roundTrip(entryForm),
+		"Document": roundTrip(documentForm),
+		"Total":    roundTrip(totalForm),
+	} {
+		in, out, err := check()
+		if err != nil || !reflect.DeepEqual(in, out) {
+			t.Errorf("%s: wrote\n%#v, read\n%#v (%v)", name, in, out, err)
+		}
+	}
+}
+
+func roundTrip[T any](m *message[T]) func() (in, out any, err error) {
+	return func() (any, any, error) {
+		var v T
+		n := 0
+		populate(reflect.ValueOf(&v).Elem(), &n)
+		out, err := m.open(m.seal(&v))
+		return v, out, err
+	}
+}
+
+// populate gives every field another value than zero.
+func populate(v reflect.Value, n *int) {
+	*n++
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(goldenTime(*n % 60)))
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			populate(v.Field(i), n)
+		}
+	case v.Kind() == reflect.Array:
+		for i := range v.Len() {
+			populate(v.Index(i), n)
+		}
+	case v.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		populate(v.Index(0), n)
+		populate(v.Index(1), n)
+	case v.CanUint():
+		v.SetUint(uint64(*n%200 + 1))
+	case v.CanInt():
+		v.SetInt(int64(*n))
+	case v.Kind() == reflect.Bool:
+		v.SetBool(true)
+	case v.Kind() == reflect.String:
+		v.SetString(fmt.Sprint("s", *n))
+	}
+}
+
+// docs/ledger.proto is what readers without vaultd go by.
+func TestRecord_AsDescribed(t *testing.T) {
+	b, err := os.ReadFile("../../../docs/ledger.proto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`//[^\n]*`).ReplaceAllString(string(b), "")
+	described := map[string][]string{}
+	for _, m := range regexp.MustCompile(`message (\w+) \{([^}]*)\}`).FindAllStringSubmatch(text, -1) {
+		for _, f := range strings.Split(m[2], ";") {
+			if f = strings.Join(strings.Fields(f), " "); f != "" {
+				described[m[1]] = append(described[m[1]], f)
+			}
+		}
+	}
+	written := map[string][]string{}
+	describe(written, entryForm)
+	describe(written, nodeForm)
+	describe(written, packageForm)
+	describe(written, causeForm)
+	describe(written, registrationForm)
+	describe(written, ticketForm)
+	describe(written, headerForm)
+	describe(written, instantForm)
+	describe(written, documentForm)
+	describe(written, fileForm)
+	describe(written, blockForm)
+	describe(written, infoForm)
+	describe(written, standingForm)
+	describe(written, tallyForm)
+	describe(written, totalForm)
+	for name := range described {
+		if !reflect.DeepEqual(described[name], written[name]) {
+			t.Errorf("message %s is described as\n%q, written as\n%q", name, described[name], written[name])
+		}
+	}
+	if len(described) != len(written) {
+		t.Errorf("%d messages are described, %d are written", len(described), len(written))
+	}
+}
+
+func describe[T any](to map[string][]string, m *message[T]) {
+	for _, f := range m.fields {
+		to[m.name] = append(to[m.name], fmt.Sprintf("%s %s = %d", f.kind, f.name, f.num))
+	}
+}
+
+func TestRecord_I14_EveryFlippedBitIsSeen(t *testing.T) {
+	e := goldenEntry()
+	record := entryForm.seal(&e)
+	for i := range len(record) * 8 {
+		bad := bytes.Clone(record)
+		bad[i/8] ^= 1 << (i % 8)
+		if _, err := entryForm.open(bad); err == nil {
+			t.Fatalf("bit %d flipped, and nobody noticed", i)
+		}
+	}
+	for n := range len(record) {
+		if _, err := entryForm.open(record[:n]); err == nil {
+			t.Fatalf("cut to %d bytes, and nobody noticed", n)
+		}
+	}
+}
+
+func TestRecord_I28_UnknownIsRefusedNotDropped(t *testing.T) {
+	type more struct {
+		ledger.Cause
+		extra string
+	}
+	newer := &message[more]{"Cause", []field[more]{
+		text(1, "code", func(m *more) *string { return &m.Code }),
+		text(3, "extra", func(m *more) *string { return &m.extra }),
+	}}
+	v := more{Cause: ledger.Cause{Code: "x"}, extra: "y"}
+	if c, err := causeForm.open(newer.seal(&v)); err == nil {
+		t.Errorf("read %+v and dropped a field", c)
+	}
+	for name, record := range map[string][]byte{"State": sealWith(func(e *ledger.Entry) { e.State = 13 }), "NoState": sealWith(func(e *ledger.Entry) { e.State = 0 }),
+		"Source": sealWith(func(e *ledger.Entry) { e.Source = 9 })} {
+		if _, err := openEntry(record); err == nil {
+			t.Errorf("%s: an unknown number passed", name)
+		}
+	}
+}
+
+func sealWith(change func(*ledger.Entry)) []byte {
+	e := goldenEntry()
+	change(&e)
+	return entryForm.seal(&e)
+}
+
+func TestRecord_TimesBeyondTheirRangeStay(t *testing.T) {
+	for _, year := range []int{1, 1600, 9999} {
+		in := goldenEntry()
+		in.ArchivedAt = time.Date(year, 6, 1, 0, 0, 0, 0, time.UTC)
+		out, err := entryForm.open(entryForm.seal(&in))
+		if err != nil || out.ArchivedAt.IsZero() {
+			t.Errorf("year %d is read as %v (%v)", year, out.ArchivedAt, err)
+		}
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	e, d, b := goldenEntry(), goldenDocument(), goldenBlock()
+	f.Add(entryForm.append(nil, &e))
+	f.Add(documentForm.append(nil, &d))
+	f.Add(blockForm.append(nil, &b))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		fuzzOne(t, entryForm, payload)
+		fuzzOne(t, documentForm, payload)
+		fuzzOne(t, blockForm, payload)
+	})
+}
+
+// fuzzOne holds that what can be read is written back without loss.
+func fuzzOne[T any](t *testing.T, m *message[T], payload []byte) {
+	var v T
+	if m.parse(&v, payload) != nil {
+		return
+	}
+	again, err := m.open(m.seal(&v))
+	if err != nil || !reflect.DeepEqual(m.append(nil, &again), m.append(nil, &v)) {
+		t.Errorf("%s: read %#v, written and read again %#v (%v)", m.name, v, again, err)
+	}
+}
