@@ -68,7 +68,7 @@ type Request struct {
 	Op     string   // what is done, in words, for errors: "register"
 	Method string   // default GET
 	Path   []string // segments below the base URL, unescaped
-	URL    string   // instead of Path: an absolute link that the service gave
+	URL    string   // instead of Path and Query: an absolute link that the service gave
 	Query  url.Values
 	Header http.Header
 	Body   []byte
@@ -157,16 +157,6 @@ func (a *API) Stream(ctx context.Context, r Request, into func(*Answer, io.Reade
 	})
 }
 
-// Allowed reports whether the policy lets this client follow raw, a link that the service gave.
-func (a *API) Allowed(raw string) error {
-	u, err := parseLink(raw)
-	if err != nil {
-		return err
-	}
-	_, err = a.wire.policy.target(u)
-	return err
-}
-
 func (a *API) run(ctx context.Context, r Request, take taker) (*Answer, error) {
 	c, err := a.newCall(r)
 	if err != nil {
@@ -201,15 +191,24 @@ func (a *API) newCall(r Request) (*call, error) {
 	return c, nil
 }
 
-// resolve builds the address of r. Segments come from outside (a vault's name, an id of theirs), so they are escaped
-// and must not walk up the tree.
+// resolve builds the address of r.
 func (a *API) resolve(r Request) (*url.URL, error) {
 	if r.URL != "" {
 		return parseLink(r.URL)
 	}
-	u := *a.base
+	u, err := below(a.base, r.Path...)
+	if err == nil {
+		u.RawQuery = r.Query.Encode()
+	}
+	return u, err
+}
+
+// below adds segments to a base. They may come from outside (a vault's name, an id of theirs), so they are escaped and
+// must not walk up the tree.
+func below(base *url.URL, segments ...string) (*url.URL, error) {
+	u := *base
 	escaped := u.EscapedPath()
-	for _, s := range r.Path {
+	for _, s := range segments {
 		if s == "" || s == "." || s == ".." {
 			return nil, errors.New("a part of the address is empty or walks up the tree")
 		}
@@ -217,7 +216,6 @@ func (a *API) resolve(r Request) (*url.URL, error) {
 		escaped += "/" + url.PathEscape(s)
 	}
 	u.RawPath = escaped
-	u.RawQuery = r.Query.Encode()
 	return &u, nil
 }
 
@@ -232,6 +230,7 @@ func parseBase(raw string) (*url.URL, error) {
 	case u.Scheme == "http" && !loopbackHost(u.Hostname()):
 		return nil, &PolicyError{Host: u.Host, Reason: "plain http is allowed to loopback only"}
 	}
+	u.Opaque = ""
 	u.Path = strings.TrimRight(u.Path, "/")
 	u.RawPath = strings.TrimRight(u.RawPath, "/")
 	return u, nil

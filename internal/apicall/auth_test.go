@@ -221,6 +221,80 @@ func TestOAuth_TokenEndpointDown(t *testing.T) {
 	})
 }
 
+func TestOAuth_TokenRequestIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := &tokenServer{life: 100}
+		asked := 0
+		api, _ := clients(t, Config{BaseURL: "https://archive.example", Auth: oauth(), Transport: inProcess(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/tokens") {
+				if asked++; asked <= 2 {
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				}
+			}
+			ts.ServeHTTP(w, r)
+		})})
+		if _, err := do(t, api, post("register", "[]")); err != nil || asked != 3 || ts.calls != 1 {
+			t.Errorf("%d token requests, %d calls: %v", asked, ts.calls, err)
+		}
+	})
+}
+
+func TestToken_Answers(t *testing.T) {
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	rows := []struct {
+		name, body string
+		life       time.Duration // until it is not used any more; 0: refused
+	}{
+		{"Plain", `{"access_token":"abc","token_type":"Bearer","expires_in":3600,"scope":"read write"}`, time.Hour - 10*time.Second},
+		{"LifeAsString", `{"access_token":"abc","token_type":"bearer","expires_in":"30"}`, 27 * time.Second},
+		{"NoLife", `{"access_token":"abc"}`, 30*time.Minute - 10*time.Second},
+		{"ScopesAsList", `{"access_token":"abc","expires_in":30,"scope":["write","read","more"]}`, 27 * time.Second},
+		{"NullScope", `{"access_token":"abc","expires_in":30,"scope":null}`, 27 * time.Second},
+		{"EmptyScope", `{"access_token":"abc","expires_in":30,"scope":""}`, 0},
+		{"OtherType", `{"access_token":"abc","token_type":"mac"}`, 0},
+		{"NoToken", `{"expires_in":30}`, 0},
+		{"TokenBreaksHeader", `{"access_token":"a\r\nX: b"}`, 0},
+		{"HTML", `<html>`, 0},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			got, err := (&tokens{scopes: []string{"read", "write"}}).read([]byte(r.body), now)
+			if (err == nil) != (r.life > 0) || err == nil && (got.expiry.Sub(now) != r.life || !got.renew.Before(got.expiry)) {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// A token endpoint that hangs must not hold up calls while the old token is good.
+func TestOAuth_HangingRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ts := &tokenServer{life: 100}
+		hang := false
+		handler := inProcess(ts.ServeHTTP)
+		api, _ := clients(t, Config{BaseURL: "https://archive.example", Auth: oauth(), Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			if hang && strings.HasSuffix(r.URL.Path, "/tokens") {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return handler(r)
+		})})
+		do(t, api, get("ask"))
+		hang = true
+		time.Sleep(80 * time.Second)
+		begun := time.Now()
+		for range 3 {
+			if _, err := do(t, api, get("ask")); err != nil {
+				t.Errorf("after %v: %v", time.Since(begun), err)
+			}
+		}
+		if took := time.Since(begun); took > 10*time.Second {
+			t.Errorf("three calls took %v", took)
+		}
+	})
+}
+
 func TestOAuth_WaitForTokenHonoursContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := roundTripper(func(r *http.Request) (*http.Response, error) {

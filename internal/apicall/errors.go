@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -170,7 +171,7 @@ func (c *call) broken(resp *http.Response, err error) *CallError {
 // refusal is an answer other than 2xx, with its body in words.
 func (c *call) refusal(resp *http.Response) *CallError {
 	e := c.blank()
-	body, _ := readAll(resp.Body, errorAnswer) // what could be read is what there is to say
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorAnswer)) // what could be read is what there is to say
 	e.Status, e.Date, e.RequestID = resp.StatusCode, serverDate(resp.Header), c.requestID(resp)
 	e.RetryAfter = retryAfter(resp.Header, c.now())
 	e.Code, e.Message = explain(resp.Header.Get("Content-Type"), body, c.secrets())

@@ -11,7 +11,10 @@ import (
 	"unicode"
 )
 
-const maxWords = 500
+const (
+	maxWords    = 500
+	maxScrubbed = 16 << 10 // of a text is looked at closely; what is shown comes from its beginning
+)
 
 // explain puts the body of an error answer into words, whatever form it has: the JSON shapes of the service's
 // interfaces, the object store's XML, a page of some gateway, plain text, nothing.
@@ -39,7 +42,7 @@ func explain(contentType string, body []byte, hide []string) (code, message stri
 var titlePattern = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
 func title(body []byte) string {
-	if m := titlePattern.FindSubmatch(body); m != nil {
+	if m := titlePattern.FindSubmatch(body[:min(len(body), maxScrubbed)]); m != nil {
 		return string(m[1])
 	}
 	return ""
@@ -184,19 +187,26 @@ var (
 	namedPattern = regexp.MustCompile(`(?i)(x-amz-signature|x-amz-credential|x-amz-security-token|signature|access_token|client_secret|password|secret)(["']?\s*[=:]\s*["']?)[^\s&"'<>,;]+`)
 )
 
-// scrub hides what is, or looks like, a secret and makes the rest plain text of at most limit characters.
+// scrub hides what is, or looks like, a secret and makes the rest plain text of at most limit characters. Known secrets
+// are looked for before and after the text is made plain: a character that vanishes on the way might have split one.
 func scrub(text string, hide []string, limit int) string {
 	hide = slices.Clone(hide)
 	slices.SortFunc(hide, func(a, b string) int { return len(b) - len(a) })
+	text = hideAll(text, hide)
+	text = hideAll(plain(text[:min(len(text), maxScrubbed)], maxScrubbed), hide)
+	text = queryPattern.ReplaceAllString(text, "$1?[hidden]")
+	text = authPattern.ReplaceAllString(text, "$1 [hidden]")
+	text = namedPattern.ReplaceAllString(text, "$1$2[hidden]")
+	return plain(text, limit)
+}
+
+func hideAll(text string, hide []string) string {
 	for _, s := range hide {
 		if len(s) >= 4 {
 			text = strings.ReplaceAll(text, s, "[hidden]")
 		}
 	}
-	text = queryPattern.ReplaceAllString(text, "$1?[hidden]")
-	text = authPattern.ReplaceAllString(text, "$1 [hidden]")
-	text = namedPattern.ReplaceAllString(text, "$1$2[hidden]")
-	return plain(text, limit)
+	return text
 }
 
 // plain makes text fit for one line of a log: valid UTF-8, no control or invisible characters, single spaces, cut.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -53,6 +54,7 @@ func TestOutcome_PostAndPut(t *testing.T) {
 		{"StoreRequestTimeout", answer(400, "<Error><Code>RequestTimeout</Code><Message>Your socket idled</Message></Error>"), Unknown, 400, "socket idled"},
 		{"StoreSlowDown", answer(503, "<Error><Code>SlowDown</Code></Error>"), Unknown, 503, "SlowDown"},
 		{"BadRequest", answer(400, `{"detail":"schema"}`), Refused, 400, "schema"},
+		{"EndlessWords", answer(400, "no "+strings.Repeat("x", 2<<20)), Refused, 400, "no xxx"},
 		{"Conflict", answer(409, ""), Refused, 409, ""},
 		{"TooLarge", answer(413, ""), Refused, 413, ""},
 		{"Unprocessable", answer(422, `{"detail":[{"loc":["body"],"msg":"m"}]}`), Refused, 422, "body: m"},
@@ -115,7 +117,7 @@ func TestOutcome_NotSent(t *testing.T) {
 	defer secure.Close()
 	old := httptest.NewUnstartedServer(answer(200, ""))
 	old.Config.ErrorLog = log.New(io.Discard, "", 0)
-	old.TLS = &tls.Config{MaxVersion: tls.VersionTLS11}
+	old.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 	old.StartTLS()
 	defer old.Close()
 	plainServer := serve(t, answer(200, ""))
@@ -124,12 +126,14 @@ func TestOutcome_NotSent(t *testing.T) {
 		"PortRefused":      {BaseURL: refused},
 		"NameUnknown":      {BaseURL: "https://no-such-name.invalid"},
 		"UntrustedIssuer":  {BaseURL: secure.URL},
-		"OldTLS":           {BaseURL: old.URL},
+		"OldTLS":           {BaseURL: old.URL, CAFile: writeCA(t, old)},
 		"PlainNotTLS":      {BaseURL: strings.Replace(plainServer.URL, "http:", "https:", 1)},
 		"SecretUnreadable": {BaseURL: plainServer.URL, Auth: Auth{Method: Basic, Username: "u", Secret: func() (string, error) { return "", errors.New("no such file") }}},
 		"TokenRefused":     {BaseURL: serve(t, answer(401, `{"error":"invalid_client","error_description":"`+secretCanary+` is wrong"}`)).URL, Auth: oauth("a")},
 		"TokenGarbled":     {BaseURL: serve(t, answer(200, `<html>`)).URL, Auth: oauth("a")},
 	}
+	kinds := map[string]string{"PortRefused": "no-connection", "NameUnknown": "dns", "UntrustedIssuer": "tls", "OldTLS": "tls",
+		"PlainNotTLS": "tls", "SecretUnreadable": "credentials", "TokenRefused": "credentials"}
 	for name, cfg := range rows {
 		t.Run(name, func(t *testing.T) {
 			api, _ := clients(t, cfg)
@@ -139,6 +143,9 @@ func TestOutcome_NotSent(t *testing.T) {
 			ce := failure(t, err)
 			if ce.Outcome() != NotSent || ce.Op != "register" {
 				t.Errorf("got %v: %v", ce.Outcome(), ce)
+			}
+			if want, ok := kinds[name]; ok && ce.Kind() != want {
+				t.Errorf("kind %s, want %s: %v", ce.Kind(), want, ce)
 			}
 			if want := name == "SecretUnreadable" || name == "TokenRefused"; ce.Credentials() != want {
 				t.Errorf("Credentials() = %v: %v", ce.Credentials(), ce)
@@ -232,6 +239,64 @@ func oneAnswerThenDie(conn net.Conn, reads bool, requests *atomic.Int32) {
 			return
 		}
 		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
+	}
+}
+
+// Errors of the network like to print what was asked for, and servers like to repeat it.
+func TestError_I7_HoldsNoSecret(t *testing.T) {
+	link := "https://bucket.example/k?X-Amz-Credential=AKIA&X-Amz-Signature=" + signatureCanary
+	reset := errors.New("reset")
+	for name, cause := range map[string]error{
+		"URLError":  &url.Error{Op: "Put", URL: link, Err: &url.Error{Op: "Put", URL: link, Err: reset}},
+		"Wrapped":   fmt.Errorf("send: %w", &url.Error{Op: "Put", URL: link, Err: reset}),
+		"Printed":   fmt.Errorf("cannot send to %s with %s: %w", link, basicHeader("user", secretCanary).header, reset),
+		"BareValue": fmt.Errorf("refused %s: %w", signatureCanary, reset),
+	} {
+		t.Run(name, func(t *testing.T) {
+			api, store := clients(t, Config{BaseURL: "https://archive.example", Transport: roundTripper(func(*http.Request) (*http.Response, error) { return nil, cause })})
+			_, put := store.Put(context.Background(), Upload{Op: "upload", URL: link, Size: 3, Open: bodyOf("zip")})
+			_, call := do(t, api, Request{Op: "follow", Method: "POST", URL: "https://archive.example/k?X-Amz-Signature=" + signatureCanary})
+			for _, err := range []error{put, call} {
+				if ce := failure(t, err); !errors.Is(err, reset) || !strings.Contains(ce.Error(), "reset") || ce.Path != "/k" {
+					t.Errorf("%v", err)
+				}
+			}
+		})
+	}
+	api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		return nil, fmt.Errorf("bad header %q of %s", r.Header.Get("Authorization"), secretCanary)
+	})})
+	_, err := do(t, api, post("register", "[]"))
+	failure(t, err)
+}
+
+func TestProxy(t *testing.T) {
+	var asked []string
+	proxy := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.Host)
+		w.WriteHeader(http.StatusProxyAuthRequired)
+	})
+	withUser := strings.Replace(proxy.URL, "http://", "http://user:"+tokenCanary+"@", 1)
+	api, store := clients(t, Config{BaseURL: "https://archive.example", Proxy: withUser})
+	_, err := do(t, api, post("register", "[]"))
+	_, err2 := store.Put(context.Background(), Upload{Op: "upload", URL: "https://bucket.example/k", Size: 3, Open: bodyOf("zip")})
+	for _, err := range []error{err, err2} {
+		if ce := failure(t, err); ce.Outcome() != NotSent {
+			t.Errorf("%v: %v", ce.Outcome(), ce)
+		}
+	}
+	if fmt.Sprint(asked) != "[CONNECT archive.example:443 CONNECT bucket.example:443]" {
+		t.Errorf("the proxy was asked for %v", asked)
+	}
+	direct := serve(t, answer(200, ""))
+	api, _ = clients(t, Config{BaseURL: direct.URL, Proxy: withUser})
+	if _, err := do(t, api, get("list")); err != nil || len(asked) != 2 {
+		t.Errorf("loopback went through the proxy: %v", err)
+	}
+	for _, bad := range []string{"proxy.example:3128", "ftp://proxy.example", "http://"} {
+		if _, _, err := New(Config{BaseURL: direct.URL, Proxy: bad, Auth: basicAuth()}); err == nil {
+			t.Errorf("proxy %q was taken", bad)
+		}
 	}
 }
 

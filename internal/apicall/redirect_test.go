@@ -55,6 +55,7 @@ func TestRedirect_API(t *testing.T) {
 		{"PostWouldBecomeGet303", "POST", "/final", 303, "archive.example", false},
 		{"OtherHostSigned", "GET", "https://bucket.example/final" + signed, 302, "", false},
 		{"OtherHostSignedV2", "GET", "https://bucket.example/final?Signature=" + signatureCanary, 307, "", false},
+		{"SameHostSigned", "GET", "https://archive.example/final" + signed, 302, "", false},
 		{"OtherHostUnsigned", "GET", "https://evil.example/final", 302, "evil.example", false},
 		{"OtherHostListed", "GET", "https://listed.example/final", 302, "", true},
 		{"Downgrade", "GET", "http://archive.example/final", 302, "archive.example", false},
@@ -143,12 +144,25 @@ func TestRedirect_Upload(t *testing.T) {
 			if err != nil {
 				failure(t, err)
 			}
+			if want := map[bool]int{true: 2, false: 1}[r.ok || r.name == "Twice"]; len(net.log) != want {
+				t.Errorf("%d requests, want %d", len(net.log), want)
+			}
 			for _, s := range net.log {
 				if s.auth != "" || s.method != "PUT" || s.body != "zip" {
 					t.Errorf("sent %+v", s)
 				}
 			}
 		})
+	}
+}
+
+// Where plain http to loopback is allowed at all, a redirect still does not lead there from https.
+func TestRedirect_NeverDownWhereLoopbackIsAllowed(t *testing.T) {
+	net := &network{hosts: map[string]http.HandlerFunc{"https://bucket.example": to(307, "http://127.0.0.1:9/k")}}
+	_, store := clients(t, Config{BaseURL: "http://127.0.0.1:8", Transport: net})
+	_, err := store.Put(context.Background(), Upload{Op: "upload", URL: "https://bucket.example/k", Size: 3, Open: bodyOf("zip")})
+	if ce := failure(t, err); len(net.log) != 1 || ce.Kind() != "policy" {
+		t.Errorf("%d requests: %v", len(net.log), err)
 	}
 }
 

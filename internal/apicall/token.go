@@ -22,6 +22,8 @@ const (
 	tokenAnswer = 256 << 10
 	// longestToken bounds the use of a token whose life the service does not tell.
 	longestToken = 30 * time.Minute
+	// aheadLimit bounds a renewal while the old token is still good.
+	aheadLimit = 10 * time.Second
 )
 
 // ScopeError names scopes that were asked for and not granted: misspelled, or not given to this client.
@@ -61,11 +63,10 @@ func newTokens(a Auth, base *url.URL, w *wire) (*tokens, error) {
 	t := &tokens{wire: w, id: a.Username, secret: a.Secret, scopes: a.Scopes, escape: a.Encoding == "rfc6749"}
 	t.turn = make(chan struct{}, 1)
 	t.turn <- struct{}{}
+	var err error
 	if a.TokenURL == "" {
-		u := *base
-		u.Path += "/v1/tokens"
-		t.endpoint = &u
-		return t, nil
+		t.endpoint, err = below(base, "v1", "tokens")
+		return t, err
 	}
 	u, err := parseLink(a.TokenURL)
 	if err != nil {
@@ -89,6 +90,9 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 		default:
 			return have.value, nil
 		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, min(aheadLimit, have.expiry.Sub(now)*3/4))
+		defer cancel()
 	} else {
 		select {
 		case <-t.turn:
@@ -118,8 +122,9 @@ func (t *tokens) renewed(ctx context.Context, had token, failures int) (string, 
 		t.current, t.failed = fresh, nil
 		return fresh.value, nil
 	}
-	if t.current.value != "" && t.wire.now().Before(t.current.expiry) {
-		return t.current.value, nil // renewing ahead failed: there is time to try again
+	if left := t.current.expiry.Sub(t.wire.now()); t.current.value != "" && left > 0 {
+		t.current.renew = t.wire.now().Add(left / 4) // renewing ahead failed: there is time to try again
+		return t.current.value, nil
 	}
 	if ctx.Err() == nil { // an impatient caller says nothing about the service
 		t.failed = err

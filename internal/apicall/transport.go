@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -35,7 +36,8 @@ func transports(cfg Config, p *Policy) (api, store http.RoundTripper, err error)
 	}
 	var proxy *url.URL
 	if cfg.Proxy != "" {
-		if proxy, err = url.Parse(cfg.Proxy); err != nil || proxy.Host == "" {
+		proxy, err = url.Parse(cfg.Proxy)
+		if err != nil || proxy.Host == "" || !slices.Contains([]string{"http", "https", "socks5"}, proxy.Scheme) {
 			return nil, nil, errors.New(`proxy: want a URL like "http://proxy.example:3128"`)
 		}
 	}
@@ -70,7 +72,7 @@ func transport(p *Policy, roots *x509.CertPool, proxy *url.URL) *http.Transport 
 }
 
 // dialer checks the address that a name resolved to, at the moment of connecting, so no second look-up can differ.
-// Hosts that an operator configured may lie anywhere.
+// Hosts that an operator configured may lie anywhere, and so may the proxy; what lies behind a proxy is for it to check.
 func dialer(p *Policy, proxy *url.URL) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		d := &net.Dialer{Timeout: dialLimit, KeepAlive: 30 * time.Second}

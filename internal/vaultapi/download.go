@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"hash"
 	"io"
 	"net/http"
 	"strings"
@@ -25,7 +26,7 @@ var ErrNotZIP = errors.New("what came is not a ZIP file")
 // it itself, redirect to a pre-signed URL, or name one. On an error w may hold a part. A download may cost money.
 func (c *Client) Download(ctx context.Context, v archive.VaultID, r archive.RemoteID, w io.Writer) (int64, archive.Digest, error) {
 	const op = "download"
-	out := &digested{w: w}
+	out := &digested{w: w, hash: sha256.New()}
 	var elsewhere string
 	ans, err := c.api.Stream(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "documents", string(r)},
 		Header: http.Header{"Accept-Encoding": {"identity"}}}, func(_ *apicall.Answer, body io.Reader) (err error) {
@@ -39,46 +40,50 @@ func (c *Client) Download(ctx context.Context, v archive.VaultID, r archive.Remo
 		})
 	}
 	switch {
-	case errors.Is(err, ErrNotZIP), errors.Is(err, apicall.ErrTooLarge):
-		e := fault(err, byQuestion)
-		e.Code = "unreadable"
-		return out.n, archive.Digest{}, e
 	case err != nil:
-		return out.n, archive.Digest{}, fault(err, byQuestion)
+		e := fault(err, byQuestion)
+		if out.err != nil {
+			e.Code = "local"
+		}
+		return out.n, archive.Digest{}, e
 	case out.n == 0:
 		return 0, archive.Digest{}, unreadable(op, ans, ErrNotZIP)
 	}
-	return out.n, out.sum(), nil
+	return out.n, archive.Digest(out.hash.Sum(nil)), nil
 }
 
-// digested writes a package and knows its length and digest.
+// digested writes a package and knows its length and digest, and whether it was the writing that failed.
 type digested struct {
 	w    io.Writer
 	n    int64
-	hash []byte
+	hash hash.Hash
+	err  error
 }
 
-func (d *digested) sum() (s archive.Digest) {
-	copy(s[:], d.hash)
-	return s
+func (d *digested) Write(p []byte) (int, error) {
+	n, err := d.w.Write(p)
+	d.n += int64(n)
+	d.hash.Write(p[:n])
+	d.err = err
+	return n, err
 }
 
 // take copies a ZIP from body. With link allowed, a JSON body's URL is returned instead.
 func (d *digested) take(body io.Reader, linkAllowed bool) (elsewhere string, err error) {
 	in := bufio.NewReaderSize(body, 64<<10)
-	head, _ := in.Peek(4) // shorter is not a ZIP either
-	if !bytes.HasPrefix(head, []byte("PK\x03\x04")) && !bytes.HasPrefix(head, []byte("PK\x05\x06")) {
-		if !linkAllowed {
-			return "", ErrNotZIP
-		}
+	head, err := in.Peek(4)
+	switch {
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
+	case err != nil && err != io.EOF:
+		return "", err
+	case linkAllowed:
 		return named(in)
+	default:
+		return "", ErrNotZIP
 	}
-	h := sha256.New()
-	d.n, err = io.Copy(io.MultiWriter(d.w, h), io.LimitReader(in, maxDownload+1))
-	if err == nil && d.n > maxDownload {
+	if _, err = io.Copy(d, io.LimitReader(in, maxDownload+1)); err == nil && d.n > maxDownload {
 		err = apicall.ErrTooLarge
 	}
-	d.hash = h.Sum(nil)
 	return "", err
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
@@ -151,6 +152,7 @@ func (m *matching) record(raw json.RawMessage) {
 
 // claim notes whose a bumId and an upload address are, and crosses all who share one.
 func (m *matching) claim(id archive.ID, remote archive.RemoteID, address string) {
+	remote = archive.RemoteID(strings.ToLower(string(remote)))
 	if other, taken := m.remotes[remote]; taken && other != id {
 		m.out.Crossed[id], m.out.Crossed[other] = crossNumber, crossNumber
 	}

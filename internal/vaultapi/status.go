@@ -55,27 +55,37 @@ func (c *Client) StatusList(ctx context.Context, v archive.VaultID) ([]archive.R
 	if err != nil {
 		return nil, unreadable("ask for the status list", ans, err)
 	}
-	at := map[archive.RemoteID]int{}
-	var out []archive.Receipt
+	out := unanimous(list)
+	if len(list) > 0 && len(out) == 0 {
+		return nil, unreadable("ask for the status list", ans, errShape)
+	}
+	return out, nil
+}
+
+// unanimous reads the records that say one thing about their bumId.
+func unanimous(list []json.RawMessage) []archive.Receipt {
+	first := map[archive.RemoteID]archive.Receipt{}
+	split := map[archive.RemoteID]bool{}
+	var order []archive.RemoteID
 	for _, raw := range list {
 		rc, err := receipt(raw)
 		if err != nil || rc.Remote == "" {
 			continue
 		}
-		if i, seen := at[rc.Remote]; !seen {
-			at[rc.Remote] = len(out)
-			out = append(out, rc)
-		} else if out[i].Raw != rc.Raw || out[i].ID != rc.ID {
-			out[i].Raw, out[i].Record = "", nil
+		if had, seen := first[rc.Remote]; seen {
+			split[rc.Remote] = split[rc.Remote] || had.Raw != rc.Raw || had.ID != rc.ID
+			continue
+		}
+		first[rc.Remote] = rc
+		order = append(order, rc.Remote)
+	}
+	var out []archive.Receipt
+	for _, r := range order {
+		if !split[r] {
+			out = append(out, first[r])
 		}
 	}
-	kept := out[:0]
-	for _, rc := range out {
-		if rc.Raw != "" {
-			kept = append(kept, rc)
-		}
-	}
-	return kept, nil
+	return out
 }
 
 // receipt reads one record. A record without a status is none.

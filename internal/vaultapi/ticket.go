@@ -2,6 +2,7 @@ package vaultapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/textproto"
 	"net/url"
@@ -15,8 +16,23 @@ import (
 
 // accompanying are the request headers that an upload must carry, under either of two names.
 type accompanying struct {
-	Headers map[string]scalar `json:"headers"`
-	Fields  map[string]scalar `json:"fields"`
+	Headers json.RawMessage `json:"headers"`
+	Fields  json.RawMessage `json:"fields"`
+}
+
+// sets returns the headers of both names; an empty array is none.
+func (a accompanying) sets() (out []map[string]scalar, err error) {
+	for _, raw := range []json.RawMessage{a.Headers, a.Fields} {
+		if s := strings.Join(strings.Fields(string(raw)), ""); s == "" || s == "null" || s == "[]" {
+			continue
+		}
+		var set map[string]scalar
+		if json.Unmarshal(raw, &set) != nil {
+			return nil, errors.New("upload headers: they are not of a form that is known")
+		}
+		out = append(out, set)
+	}
+	return out, nil
 }
 
 // Bounds of what a ticket may ask for.
@@ -36,8 +52,13 @@ func (g *grant) address() (string, []archive.Header, error) {
 	if len(address) > maxAddress {
 		return address, nil, fmt.Errorf("upload address: it has %d characters", len(address))
 	}
+	beside, err := g.sets()
+	inside, err2 := more.sets()
+	if err := errors.Join(err, err2); err != nil {
+		return address, nil, err
+	}
 	var headers []archive.Header
-	for _, set := range []map[string]scalar{g.Headers, g.Fields, more.Headers, more.Fields} {
+	for _, set := range append(beside, inside...) {
 		for name, value := range set {
 			if err := permitted(name, string(value)); err != nil {
 				return address, nil, err

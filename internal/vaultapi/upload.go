@@ -37,6 +37,10 @@ func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package
 		e.Denied = false // the address was refused, not our credentials
 		return "", e
 	}
+	if strings.HasPrefix(strings.ToLower(ans.Header.Get("Content-Type")), "text/html") {
+		err := errors.New("answered with a web page, as a proxy does and no object store; whether the package arrived is not known")
+		return "", &Error{Outcome: Unanswered, Code: "not-the-store", Text: "upload: " + err.Error(), Err: err}
+	}
 	return md5Tag(ans.Header), nil
 }
 

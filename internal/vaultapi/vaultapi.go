@@ -11,6 +11,7 @@
 package vaultapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -62,8 +63,9 @@ func (s *scalar) UnmarshalJSON(b []byte) error {
 // records splits an answer into its elements: a bare array, an array in one of the named fields of an object, or, with
 // neither, the object alone.
 func records(body []byte, fields ...string) ([]json.RawMessage, error) {
+	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	var list []json.RawMessage
-	if err := json.Unmarshal(body, &list); err == nil {
+	if err := json.Unmarshal(body, &list); err == nil && list != nil {
 		return list, nil
 	}
 	var object map[string]json.RawMessage

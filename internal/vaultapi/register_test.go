@@ -1,0 +1,287 @@
+package vaultapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+const signed = "https://bucket.example/k/%s.zip?X-Amz-Algorithm=AWS4-HMAC-SHA256\\u0026X-Amz-Date=20260303T121201Z\\u0026X-Amz-Expires=900\\u0026x=a%%2Fb%%20c\\u0026X-Amz-Signature=" + signatureCanary
+
+func record(remote string, id archive.ID) string {
+	return fmt.Sprintf(`{"bumId":%q,"documentId":"INV-1","clientUUID":%q,"archiveFileURL":{"url":"`+signed+`"},"new":[1]}`, remote, id, remote)
+}
+
+func register(t *testing.T, answer string, ids ...archive.ID) Registration {
+	t.Helper()
+	c, _ := client(t, says(200, answer))
+	reg, err := c.Register(context.Background(), "V", requests(ids...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tell := len(reg.Tickets) + len(reg.Missing) + len(reg.Barred) + len(reg.Crossed)
+	if tell != len(ids) {
+		t.Errorf("%d IDs were asked for, the result speaks of %d: %+v", len(ids), tell, reg)
+	}
+	return reg
+}
+
+func TestRegister_I10_SendsFrozenBytesOnce(t *testing.T) {
+	var got *http.Request
+	var body []byte
+	n := 0
+	c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
+		n++
+		got = r
+		body, _ = io.ReadAll(r.Body)
+		w.Header().Set("Date", "Tue, 03 Mar 2026 12:12:00 GMT")
+		io.WriteString(w, "["+record("r2", idB)+","+record("r1", idA)+"]")
+	})
+	reg, err := c.Register(context.Background(), "V 1/2", requests(idA, idB))
+	if err != nil {
+		t.Fatal(err)
+	}
+	frozen := requests(idA, idB)
+	if want := "[" + string(frozen[0].Body) + "," + string(frozen[1].Body) + "]"; string(body) != want || got.ContentLength != int64(len(want)) {
+		t.Errorf("sent %s\nwant %s", body, want)
+	}
+	if n != 1 || got.RequestURI != "/v1/vaults/V%201%2F2/documents" || got.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("%d requests, %s, %v", n, got.RequestURI, got.Header)
+	}
+	ticket := reg.Tickets[idA]
+	want := archive.Ticket{Remote: "r1", URL: ticket.URL, Sent: before, Date: time.Date(2026, 3, 3, 12, 12, 0, 0, time.UTC),
+		SignedAt: time.Date(2026, 3, 3, 12, 12, 1, 0, time.UTC), Validity: 15 * time.Minute}
+	if fmt.Sprint(ticket) != fmt.Sprint(want) || reg.Tickets[idB].Remote != "r2" {
+		t.Errorf("tickets %+v", reg.Tickets)
+	}
+	if want := "https://bucket.example/k/r1.zip?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Date=20260303T121201Z&X-Amz-Expires=900&x=a%2Fb%20c&X-Amz-Signature=" + signatureCanary; string(ticket.URL) != want {
+		t.Errorf("URL %s\nwant %s", string(ticket.URL), want)
+	}
+}
+
+func TestRegister_AnswerForms(t *testing.T) {
+	const url = "https://b.example/k?X-Amz-Signature=1"
+	rows := []struct {
+		name, record, headers string
+	}{
+		{"ObjectWithURL", `{"bumId":"r","clientUUID":"%s","archiveFileURL":{"url":"` + url + `"}}`, "[]"},
+		{"String", `{"bumId":"r","clientUUID":"%s","archiveFileURL":"` + url + `"}`, "[]"},
+		{"NumberAsBumID", `{"bumId":4711,"clientUUID":"%s","archiveFileURL":"` + url + `"}`, "[]"},
+		{"UpperCaseID", `{"bumId":"r","clientUUID":"` + strings.ToUpper(idA.String()) + `","archiveFileURL":"` + url + `","x":"%s"}`, "[]"},
+		{"Headers", `{"bumId":"r","clientUUID":"%s","archiveFileURL":{"url":"` + url + `","headers":{"content-type":"application/zip","x-amz-server-side-encryption":"aws:kms"}}}`,
+			"[{Content-Type application/zip} {X-Amz-Server-Side-Encryption aws:kms}]"},
+		{"Fields", `{"bumId":"r","clientUUID":"%s","archiveFileURL":{"url":"` + url + `","fields":{"x-amz-meta-n":7}}}`, "[{X-Amz-Meta-N 7}]"},
+		{"FieldsBeside", `{"bumId":"r","clientUUID":"%s","archiveFileURL":"` + url + `","fields":{"Cache-Control":"no-store"}}`, "[{Cache-Control no-store}]"},
+		{"EmptyFields", `{"bumId":"r","clientUUID":"%s","archiveFileURL":{"url":"` + url + `","headers":null,"fields":[]}}`, "[]"},
+		{"OursAreIgnored", `{"bumId":"r","clientUUID":"%s","archiveFileURL":{"url":"` + url + `","headers":{"Host":"b.example","Content-Length":"1","content-md5":"x"}}}`, "[]"},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			text := fmt.Sprintf(r.record, idA)
+			for _, answer := range []string{"[" + text + "]", text, `{"documents":[` + text + `]}`} {
+				ticket, ok := register(t, answer, idA).Tickets[idA]
+				if !ok || string(ticket.URL) != url || fmt.Sprint(ticket.Headers) != r.headers {
+					t.Errorf("%s gave %v %q %v", answer, ok, string(ticket.URL), ticket.Headers)
+				}
+			}
+		})
+	}
+}
+
+func TestRegister_I8_CrossWiring(t *testing.T) {
+	a, b := record("ra", idA), record("rb", idB)
+	rows := []struct {
+		name, answer              string
+		tickets, missing, crossed []archive.ID
+		foreign                   int
+	}{
+		{"Shuffled", b + "," + a, []archive.ID{idA, idB}, nil, nil, 0},
+		{"OneMissing", b, []archive.ID{idB}, []archive.ID{idA}, nil, 0},
+		{"NoURL", b + `,{"bumId":"ra","clientUUID":"` + idA.String() + `"}`, []archive.ID{idB}, []archive.ID{idA}, nil, 0},
+		{"NullURL", b + `,{"bumId":"ra","clientUUID":"` + idA.String() + `","archiveFileURL":null}`, []archive.ID{idB}, []archive.ID{idA}, nil, 0},
+		{"NoBumID", b + `,{"clientUUID":"` + idA.String() + `","archiveFileURL":"https://b.example/x"}`, []archive.ID{idB}, []archive.ID{idA}, nil, 0},
+		{"ForeignID", a + "," + b + "," + record("rc", idC), []archive.ID{idA, idB}, nil, nil, 1},
+		{"ForeignInsteadOfOurs", b + "," + record("rc", idC), []archive.ID{idB}, []archive.ID{idA}, nil, 1},
+		{"SameIDTwice", a + "," + b + "," + record("rx", idA), []archive.ID{idB}, nil, []archive.ID{idA}, 0},
+		{"SameRecordTwice", a + "," + b + "," + a, []archive.ID{idB}, nil, []archive.ID{idA}, 0},
+		{"OneBumIDForTwo", record("ra", idA) + "," + strings.Replace(record("rz", idB), `"rz"`, `"RA"`, 1), nil, nil, []archive.ID{idA, idB}, 0},
+		{"OneAddressForTwo", a + "," + strings.Replace(a, `"bumId":"ra","documentId":"INV-1","clientUUID":"`+idA.String(), `"bumId":"rb","documentId":"INV-1","clientUUID":"`+idB.String(), 1), nil, nil, []archive.ID{idA, idB}, 0},
+		{"ForeignHasOurBumID", a + "," + b + "," + strings.Replace(record("rc", idC), `"rc"`, `"ra"`, 1), []archive.ID{idB}, nil, []archive.ID{idA}, 1},
+		{"NamelessHasOurBumID", `{"bumId":"ra"},` + a + "," + b, []archive.ID{idB}, nil, []archive.ID{idA}, 1},
+		{"Garbage", `null,7,"x",[],{},` + a + "," + b, []archive.ID{idA, idB}, nil, nil, 5},
+		{"Empty", "", nil, []archive.ID{idA, idB}, nil, 0},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			reg := register(t, "["+r.answer+"]", idA, idB)
+			for _, id := range []archive.ID{idA, idB} {
+				_, ticket := reg.Tickets[id]
+				_, crossed := reg.Crossed[id]
+				if ticket != slices.Contains(r.tickets, id) || crossed != slices.Contains(r.crossed, id) || slices.Contains(reg.Missing, id) != slices.Contains(r.missing, id) {
+					t.Errorf("%s: ticket %v, crossed %v, missing %v", id, ticket, crossed, reg.Missing)
+				}
+			}
+			if reg.Foreign != r.foreign {
+				t.Errorf("foreign %d, want %d", reg.Foreign, r.foreign)
+			}
+		})
+	}
+}
+
+func TestRegister_I20_BarredTickets(t *testing.T) {
+	rows := map[string]string{
+		"PlainHTTP":      `"http://bucket.example/k"`,
+		"User":           `"https://a:b@bucket.example/k"`,
+		"Private":        `"https://10.0.0.1/k"`,
+		"NotAURL":        `"::"`,
+		"Newline":        `"https://bucket.example/k\r\nX: y"`,
+		"Authorization":  `{"url":"https://bucket.example/k","headers":{"Authorization":"Basic x"}}`,
+		"TransferCoding": `{"url":"https://bucket.example/k","headers":{"Transfer-Encoding":"chunked"}}`,
+		"Cookie":         `{"url":"https://bucket.example/k","headers":{"cookie":"x"}}`,
+		"CopySource":     `{"url":"https://bucket.example/k","headers":{"X-Amz-Copy-Source":"/other/key"}}`,
+		"PublicACL":      `{"url":"https://bucket.example/k","headers":{"x-amz-acl":"public-read"}}`,
+		"Grant":          `{"url":"https://bucket.example/k","fields":{"x-amz-grant-read":"id=1"}}`,
+		"HeaderBreak":    `{"url":"https://bucket.example/k","headers":{"x-amz-meta-a":"b\r\nc: d"}}`,
+		"HeaderName":     `{"url":"https://bucket.example/k","headers":{"x-amz-meta-a: b":"c"}}`,
+		"FormPolicy":     `{"url":"https://bucket.example/k","fields":{"policy":"x"}}`,
+		"TwoValues":      `{"url":"https://bucket.example/k","headers":{"Content-Type":"a","content-type":"b"}}`,
+		"FieldsAsList":   `{"url":"https://bucket.example/k","fields":["x"]}`,
+		"Endless":        `"https://bucket.example/` + strings.Repeat("k", maxAddress) + `"`,
+	}
+	for name, address := range rows {
+		t.Run(name, func(t *testing.T) {
+			reg := register(t, `[{"bumId":"r","clientUUID":"`+idA.String()+`","archiveFileURL":`+address+`},`+record("rb", idB)+`]`, idA, idB)
+			if reg.Barred[idA] == "" || len(reg.Tickets) != 1 {
+				t.Errorf("%+v", reg)
+			}
+		})
+	}
+	reg := register(t, `[{"bumId":"../../x","clientUUID":"`+idA.String()+`","archiveFileURL":"https://b.example/k"}]`, idA)
+	if !strings.Contains(reg.Barred[idA], "bumId") {
+		t.Errorf("%+v", reg)
+	}
+}
+
+func TestRegister_Outcomes(t *testing.T) {
+	rows := []struct {
+		name     string
+		status   int
+		body     string
+		want     Outcome
+		code     string
+		overload bool
+		denied   bool
+	}{
+		{"Schema", 400, `{"detail":[{"loc":["body",0,"amount"],"msg":"no number"}]}`, Refused, "http-400", false, false},
+		{"Conflict", 409, "", Refused, "http-409", false, false},
+		{"TooLarge", 413, "", Refused, "http-413", false, false},
+		{"Unprocessable", 422, "", Refused, "http-422", false, false},
+		{"Unauthorized", 401, "", TurnedAway, "http-401", false, true},
+		{"Forbidden", 403, "", TurnedAway, "http-403", false, true},
+		{"NoSuchVault", 404, "", TurnedAway, "http-404", false, false},
+		{"TooMany", 429, "", Unanswered, "http-429", true, false},
+		{"Unavailable", 503, "<html>", Unanswered, "http-503", true, false},
+		{"BadGateway", 502, "", Unanswered, "http-502", false, false},
+		{"Garbled", 200, "<html>welcome to the proxy</html>", Unanswered, "unreadable", false, false},
+		{"Nothing", 200, "", Unanswered, "unreadable", false, false},
+		{"Cut", 200, "[" + record("r", idA)[:40], Unanswered, "unreadable", false, false},
+		{"TwoAnswers", 200, "[][]", Unanswered, "unreadable", false, false},
+		{"Null", 200, "null", Unanswered, "unreadable", false, false},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			n := 0
+			c, _ := client(t, func(w http.ResponseWriter, req *http.Request) {
+				n++
+				w.Header().Set("Retry-After", "7")
+				says(r.status, r.body)(w, req)
+			})
+			_, err := c.Register(context.Background(), "V", requests(idA))
+			e := failed(t, err)
+			if e.Outcome != r.want || e.Code != r.code || e.Overload != r.overload || e.Denied != r.denied || n != 1 {
+				t.Errorf("after %d requests: %v %s %+v", n, e.Outcome, e.Code, e)
+			}
+			if r.status != 200 && e.RetryAfter != 7*time.Second || e.Missing != (r.status == 404) {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+func TestRegister_NotSent(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	_, err := clientFor(t, gone.URL).Register(context.Background(), "V", requests(idA))
+	if e := failed(t, err); e.Outcome != NotSent || e.Code != "no-connection" {
+		t.Errorf("%v %s", e.Outcome, e.Code)
+	}
+	c, _ := client(t, says(500, ""))
+	for _, bad := range [][]archive.Request{nil, requests(idA, idA)} {
+		_, err := c.Register(context.Background(), "V", bad)
+		if e := failed(t, err); e.Outcome != NotSent {
+			t.Errorf("%v", e)
+		}
+	}
+}
+
+func TestLifetime(t *testing.T) {
+	date := time.Date(2026, 3, 3, 12, 0, 0, 0, time.UTC)
+	rows := []struct {
+		name, query string
+		signed      time.Time
+		validity    time.Duration
+	}{
+		{"V4", "X-Amz-Date=20260303T121201Z&X-Amz-Expires=900", date.Add(12*time.Minute + time.Second), 15 * time.Minute},
+		{"V4WithoutDate", "X-Amz-Expires=60", time.Time{}, time.Minute},
+		{"V4Absurd", "X-Amz-Date=20260303T121201Z&X-Amz-Expires=-1", date.Add(12*time.Minute + time.Second), 0},
+		{"V4Endless", "X-Amz-Date=yesterday&X-Amz-Expires=99999999999", time.Time{}, 0},
+		{"V2", fmt.Sprintf("Signature=x&Expires=%d", date.Add(10*time.Minute).Unix()), date, 10 * time.Minute},
+		{"None", "x=y", time.Time{}, 0},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			s, v := lifetime("https://b.example/k?"+r.query, date)
+			if !s.Equal(r.signed) || v != r.validity {
+				t.Errorf("got %v %v", s, v)
+			}
+		})
+	}
+}
+
+func FuzzRegisterAnswer(f *testing.F) {
+	f.Add("[" + record("ra", idA) + "," + record("rb", idB) + "]")
+	f.Add(`{"documents":[{"clientUUID":1,"bumId":{},"archiveFileURL":[]}]}`)
+	f.Add(`[{"bumId":"r","clientUUID":"` + idA.String() + `","archiveFileURL":{"url":"https://b.example/k","headers":{"":""}}}]`)
+	srv := httptest.NewServer(nil)
+	srv.Close()
+	f.Fuzz(func(t *testing.T, answer string) {
+		list, err := records([]byte(answer), "documents")
+		if err != nil {
+			return
+		}
+		c := clientFor(t, srv.URL)
+		frozen := requests(idA, idB)
+		m := matching{asked: map[archive.ID]bool{idA: true, idB: true}, store: c.store}
+		reg := m.match(list, frozen)
+		if n := len(reg.Tickets) + len(reg.Missing) + len(reg.Barred) + len(reg.Crossed); n != 2 {
+			t.Errorf("the result speaks of %d IDs: %+v", n, reg)
+		}
+		a, b := reg.Tickets[idA], reg.Tickets[idB]
+		if a.Remote != "" && (a.Remote == b.Remote || a.URL == b.URL) {
+			t.Errorf("two documents share %q", a.Remote)
+		}
+		for _, ticket := range reg.Tickets {
+			if c.store.Allowed(string(ticket.URL)) != nil {
+				t.Errorf("a ticket against policy: %q", string(ticket.URL))
+			}
+		}
+	})
+}

@@ -1,0 +1,183 @@
+package vaultapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"vaultd/internal/archive"
+)
+
+func sealed(content []byte) archive.Package {
+	return archive.Package{Size: int64(len(content)), SHA256: archive.Sum(content), MD5: md5.Sum(content)}
+}
+
+func opens(content []byte) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+}
+
+func TestUpload_I4_BytesLengthAndDigest(t *testing.T) {
+	for _, size := range []int{30, 1_000_001} {
+		content := bytes.Repeat([]byte("PK"), size)
+		p := sealed(content)
+		var got *http.Request
+		var body []byte
+		c, srv := client(t, func(w http.ResponseWriter, r *http.Request) {
+			got = r
+			body, _ = io.ReadAll(r.Body)
+			w.Header().Set("ETag", `"`+hex.EncodeToString(p.MD5[:])+`"`)
+		})
+		uri := "/k/a%2Bb.zip?X-Amz-Date=20260303T121201Z&x=%2f%20+&X-Amz-Signature=" + signatureCanary
+		etag, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + uri)}, p, opens(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(body, content) || got.ContentLength != p.Size || len(got.TransferEncoding) != 0 || got.RequestURI != uri || got.Method != "PUT" {
+			t.Errorf("received %d bytes, length %d, encoding %v, %s", len(body), got.ContentLength, got.TransferEncoding, got.RequestURI)
+		}
+		h := got.Header
+		if h.Get("Authorization") != "" || h.Get("Content-Type") != "application/octet-stream" || h.Get("Content-MD5") != base64.StdEncoding.EncodeToString(p.MD5[:]) ||
+			(h.Get("Expect") != "") != (p.Size > 1_000_000) || h.Get("X-SVC-REQUEST-ID") != "" {
+			t.Errorf("headers %v", h)
+		}
+		if etag != hex.EncodeToString(p.MD5[:]) {
+			t.Errorf("etag %q", etag)
+		}
+	}
+}
+
+// I12: a page that some proxy puts in front, with 200, is not the store's word.
+func TestUpload_I12_ProxyPageIsNoSuccess(t *testing.T) {
+	for name, row := range map[string]struct{ kind, body string }{
+		"HTML":           {"text/html; charset=utf-8", "<html>please log in</html>"},
+		"HTMLUndeclared": {"", "  <!DOCTYPE html><title>x</title>"},
+	} {
+		c, srv := client(t, func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			if row.kind != "" {
+				w.Header().Set("Content-Type", row.kind)
+			}
+			io.WriteString(w, row.body)
+		})
+		_, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, sealed([]byte("PK")), opens([]byte("PK")))
+		if e := failed(t, err); e.Outcome != Unanswered || e.Code != "not-the-store" {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
+func TestUpload_TicketHeaders(t *testing.T) {
+	var got http.Header
+	c, srv := client(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
+	ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k"), Headers: []archive.Header{{Name: "Content-Type", Value: "application/zip"}, {Name: "X-Amz-Meta-N", Value: "7"}}}
+	if _, err := c.Upload(context.Background(), ticket, sealed([]byte("PK")), opens([]byte("PK"))); err != nil {
+		t.Fatal(err)
+	}
+	if got.Get("Content-Type") != "application/zip" || got.Get("X-Amz-Meta-N") != "7" {
+		t.Errorf("headers %v", got)
+	}
+	ticket.Headers = []archive.Header{{Name: "Authorization", Value: "Basic x"}}
+	got = nil
+	_, err := c.Upload(context.Background(), ticket, sealed([]byte("PK")), opens([]byte("PK")))
+	if e := failed(t, err); e.Outcome != NotSent || e.Code != "policy" || got != nil {
+		t.Errorf("%+v, sent %v", e, got)
+	}
+}
+
+func TestUpload_Outcomes(t *testing.T) {
+	rows := []struct {
+		name, body string
+		status     int
+		want       Outcome
+		words      string
+	}{
+		{"Expired", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>", 403, Refused, "Request has expired"},
+		{"ExpiredToken", "<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>", 400, Refused, "ExpiredToken"},
+		{"Signature", "<Error><Code>SignatureDoesNotMatch</Code><Message>no match</Message><StringToSign>" + signatureCanary + "</StringToSign></Error>", 403, Refused, "SignatureDoesNotMatch"},
+		{"BadDigest", "<Error><Code>BadDigest</Code></Error>", 400, Refused, "BadDigest"},
+		{"NoSuchBucket", "<Error><Code>NoSuchBucket</Code></Error>", 404, Refused, "NoSuchBucket"},
+		{"RequestTimeout", "<Error><Code>RequestTimeout</Code></Error>", 400, Unanswered, "RequestTimeout"},
+		{"SlowDown", "<Error><Code>SlowDown</Code></Error>", 503, Unanswered, "SlowDown"},
+		{"Internal", "", 500, Unanswered, ""},
+		{"Timeout408", "", 408, Unanswered, ""},
+		{"TooMany", "", 429, Unanswered, ""},
+		{"WrongRegionWithoutPlace", "<Error><Code>PermanentRedirect</Code></Error>", 301, Unanswered, "PermanentRedirect"},
+		{"EchoesURL", "no access to /k?X-Amz-Signature=" + signatureCanary, 403, Refused, "no access"},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			n := 0
+			c, srv := client(t, func(w http.ResponseWriter, req *http.Request) { n++; says(r.status, r.body)(w, req) })
+			_, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed([]byte("PK")), opens([]byte("PK")))
+			e := failed(t, err)
+			if e.Outcome != r.want || !strings.Contains(e.Text, r.words) || e.Denied || n != 1 {
+				t.Errorf("after %d requests: %v, denied %v: %v", n, e.Outcome, e.Denied, e)
+			}
+		})
+	}
+}
+
+func TestUpload_NotSent(t *testing.T) {
+	c, srv := client(t, says(200, ""))
+	vanished := errors.New("the file vanished")
+	good := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}
+	for name, try := range map[string]func() error{
+		"FileGone": func() error {
+			_, err := c.Upload(context.Background(), good, sealed([]byte("PK")), func() (io.ReadCloser, error) { return nil, vanished })
+			if !errors.Is(err, vanished) {
+				t.Errorf("got %v", err)
+			}
+			return err
+		},
+		"Policy": func() error {
+			_, err := c.Upload(context.Background(), archive.Ticket{URL: "http://bucket.example/k?X-Amz-Signature=" + signatureCanary}, sealed([]byte("PK")), opens([]byte("PK")))
+			return err
+		},
+		"NotSealed": func() error {
+			_, err := c.Upload(context.Background(), good, archive.Package{}, opens(nil))
+			return err
+		},
+		"DeadlineOver": func() error {
+			ctx, cancel := context.WithTimeout(context.Background(), 0)
+			defer cancel()
+			_, err := c.Upload(ctx, good, sealed([]byte("PK")), opens([]byte("PK")))
+			return err
+		},
+		"Wiped": func() error {
+			_, err := c.Upload(context.Background(), archive.Ticket{}, sealed([]byte("PK")), opens([]byte("PK")))
+			return err
+		},
+	} {
+		if e := failed(t, try()); e.Outcome != NotSent {
+			t.Errorf("%s: %v %v", name, e.Outcome, e)
+		}
+	}
+}
+
+func TestMD5Tag(t *testing.T) {
+	md5 := strings.Repeat("0a", 16)
+	for _, r := range []struct{ tag, header, value, want string }{
+		{`"` + strings.ToUpper(md5) + `"`, "", "", md5},
+		{`"` + md5 + `"`, "X-Amz-Server-Side-Encryption", "AES256", md5},
+		{`"` + md5 + `"`, "X-Amz-Server-Side-Encryption", "aws:kms", ""},
+		{`"` + md5 + `"`, "X-Amz-Server-Side-Encryption-Customer-Algorithm", "AES256", ""},
+		{`"` + md5 + `-2"`, "", "", ""},
+		{`W/"` + md5 + `"`, "", "", ""},
+		{"", "", "", ""},
+	} {
+		h := http.Header{"Etag": {r.tag}}
+		if r.header != "" {
+			h.Set(r.header, r.value)
+		}
+		if got := md5Tag(h); got != r.want {
+			t.Errorf("%+v gave %q", r, got)
+		}
+	}
+}
