@@ -125,6 +125,6 @@ func takes(what ...string) cobra.PositionalArgs {
 		case len(what) == 1 && len(args) > 1:
 			return usageError{fmt.Errorf("one argument too many: put a name with blanks in quotes: %q", strings.Join(args, " "))}
 		}
-		return usageError{fmt.Errorf("unexpected argument %q", safe(args[len(what)]))}
+		return usageError{fmt.Errorf("unexpected argument %q", args[len(what)])}
 	}
 }

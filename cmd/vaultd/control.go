@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -112,17 +113,26 @@ func removeStale(path string) error {
 	return nil
 }
 
-// grant lets the first group reach the socket: a file has one group. The rights are a
-// convenience; who may ask is decided by the peer's credentials.
+// grant lets those reach the socket who may ask, and nobody else where files' rights can
+// say so: a file has one group, so with several the door is open and the credentials of
+// who comes decide, as they do in any case. What lies beside the socket stays closed.
 func grant(path string, groups []uint32) error {
-	if err := os.Chmod(path, 0o660); err != nil {
+	dir := filepath.Dir(path)
+	socketMode, dirMode := fs.FileMode(0o660), fs.FileMode(0o700)
+	switch {
+	case len(groups) == 1:
+		dirMode = 0o710
+	case len(groups) > 1:
+		socketMode, dirMode = 0o666, 0o711
+	}
+	if err := errors.Join(os.Chmod(path, socketMode), os.Chmod(dir, dirMode)); err != nil {
 		return fmt.Errorf("set rights of the socket: %w", err)
 	}
-	if len(groups) == 0 {
+	if len(groups) != 1 {
 		return nil
 	}
-	if err := os.Lchown(path, -1, int(groups[0])); err != nil {
-		return fail(exitConfig, fmt.Errorf("give the socket to group %d: %w", groups[0], err), "the daemon's user must be a member of the groups in access.groups")
+	if err := errors.Join(os.Lchown(path, -1, int(groups[0])), os.Lchown(dir, -1, int(groups[0]))); err != nil {
+		return fail(exitConfig, fmt.Errorf("give the socket to group %d: %w", groups[0], err), "the daemon's user must be a member of the group in access.groups")
 	}
 	return nil
 }
@@ -258,7 +268,11 @@ type frameWriter struct {
 	err  error // of the first frame that was not sent; guarded by mu
 }
 
-func (w *frameWriter) send(f controlFrame) error {
+// send is for what nobody misses when the client is gone.
+func (w *frameWriter) send(f controlFrame) { _ = w.try(f) }
+
+// try sends a frame; after a failure it sends nothing more.
+func (w *frameWriter) try(f controlFrame) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
@@ -288,7 +302,7 @@ func (s stream) Write(b []byte) (int, error) {
 		if s.isErr {
 			f = controlFrame{Err: piece}
 		}
-		if err := s.w.send(f); err != nil {
+		if err := s.w.try(f); err != nil {
 			return sent, err
 		}
 		sent += len(piece)

@@ -42,8 +42,8 @@ It needs no rights and no network, and leaves its folder for you to look at.`,
 	return c
 }
 
-func (a *app) demo(ctx context.Context, dir string, keep bool) error {
-	dir, err := demoFolder(dir)
+func (a *app) demo(ctx context.Context, dir string, keep bool) (err error) {
+	dir, err = demoFolder(dir)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (a *app) demo(ctx context.Context, dir string, keep bool) error {
 	if err != nil {
 		return err
 	}
-	defer closeLog()
+	defer func() { err = errors.Join(err, closeLog()) }()
 	d, err := a.openDaemon(cfg, log)
 	if err != nil {
 		return err

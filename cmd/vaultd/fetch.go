@@ -141,7 +141,7 @@ func (a *app) intoFile(f fetchFlags, write func(io.Writer) error) (err error) {
 func (a *app) archived(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	e, err := a.one(ctx, v, x)
 	if err == nil && (e.State != ledger.Archived || e.Archived == "") {
-		err = fail(exitFailed, fmt.Errorf("%q is not archived: %s", safe(e.Folder), e.State), "see vaultd show "+e.Key.String())
+		err = fail(exitFailed, fmt.Errorf("%q is not archived: %s", e.Folder, e.State), "see vaultd show "+e.Key.String())
 	}
 	return e, err
 }
@@ -166,7 +166,7 @@ func (a *app) download(ctx context.Context, v view, service downloader, e ledger
 		return err
 	}
 	defer func() { err = errors.Join(err, tmp.Close()) }()
-	fmt.Fprintf(a.stderr, "downloading %q; the provider may charge for downloads\n", safe(e.Folder))
+	fmt.Fprintf(a.stderr, "downloading %q; the provider may charge for downloads\n", e.Folder)
 	size, sum, err := service.Download(ctx, e.Vault, e.Archived, tmp)
 	if err != nil {
 		return downloadError(e, err)
@@ -254,15 +254,15 @@ func compareFiles(zipped io.ReaderAt, size int64, want []archive.File) error {
 		name := norm.NFC.String(f.Name)
 		recorded, ok := left[name]
 		if !ok {
-			return fmt.Errorf("%q is more than what was sent", safe(f.Name))
+			return fmt.Errorf("%q is more than what was sent", f.Name)
 		}
 		delete(left, name)
 		if err := compareFile(f, recorded); err != nil {
-			return fmt.Errorf("%q %w", safe(f.Name), err)
+			return fmt.Errorf("%q %w", f.Name, err)
 		}
 	}
 	for name := range left {
-		return fmt.Errorf("%q is missing", safe(name))
+		return fmt.Errorf("%q is missing", name)
 	}
 	return nil
 }

@@ -135,4 +135,3 @@ func (s *shelf) damaged(text string) view {
 	v.ledger = s.open(s.cfg)
 	return v
 }
-

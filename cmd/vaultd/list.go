@@ -86,7 +86,7 @@ func parseStates(text string) (map[ledger.State]bool, error) {
 				states[s] = s.Open()
 			}
 		case err != nil || s == ledger.None:
-			return nil, usageError{fmt.Errorf("%q is no state; known are %s, and open", safe(word), strings.Join(stateNames(), " "))}
+			return nil, usageError{fmt.Errorf("%q is no state; known are %s, and open", word, strings.Join(stateNames(), " "))}
 		default:
 			states[s] = true
 		}

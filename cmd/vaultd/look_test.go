@@ -37,11 +37,11 @@ func changeFile(t *testing.T, path, text string) {
 func TestList_TableNewestFirst(t *testing.T) {
 	s := filled(t)
 	out, _, code := say(t, false, func(a *app) error { return a.list(t.Context(), s.view, listFilter{}) })
-	want := `FOLDER          STATE        DOCUMENTID      DROP     SINCE  BUMID  REASON
-Otto 19         uploaded     NR Otto 19      acme-in  13:33  bum-2
-Kern\x1b[2J 6   quarantined                  acme-in  12:32         the answer named\x1b]0;pwned\x07 another
-Huber 88        rejected                     acme-in  11:32         amount not understood
-Müller 4711     archived     NR Müller 4711  acme-in  10:32  bum-1
+	want := `FOLDER         STATE        DOCUMENTID      DROP     SINCE  BUMID  REASON
+Otto 19        uploaded     NR Otto 19      acme-in  13:33  bum-2
+Kern\x1b[2J 6  quarantined                  acme-in  12:32         the answer named\x1b]0;pwned\x07 another
+Huber 88       rejected                     acme-in  11:32         amount not understood
+Müller 4711    archived     NR Müller 4711  acme-in  10:32  bum-1
 `
 	if code != 0 || out != want {
 		t.Errorf("exit %d\n%s", code, out)
@@ -217,7 +217,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 	for _, want := range []string{
 		"TEST archive.example  20 Nov 14:32 CET\nTEST ENVIRONMENT: nothing here is evidence\n",
 		"NEEDS YOU: 3 now, 2 soon     last success 10:32, 4 h ago\n",
-		"NOW      vault V-1 paused: credentials refused (403); 1 wait, none lost\n         renew the secret file",
+		"NOW      vault V-1 paused since 13:32: credentials refused (403); 1 wait, none lost\n         renew the secret file",
 		"NOW      drop acme-in: 2 not taken: no right\n           Wagner 5: owner alice, 0755\n           and 1 more\n",
 		"SOON     1 rejected\n           Huber 88 (acme-in): amount not understood\n",
 		`           Kern\x1b[2J 6 (acme-in): the answer named`,
@@ -290,16 +290,13 @@ func TestVerify_I14_SaysWhatDiffers(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "RESULT    nothing differs") || !strings.Contains(out, "4 entries held against the journal: nothing differs") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
-	for name, text := range map[string]string{
-		"JournalLineChanged": `claimed","key":"` + s.keys["Huber 88"].String(),
-		"EntryChanged":       "_rejected/Huber 88",
+	for name, text := range map[string]func(s *shelf) string{
+		"JournalLineChanged": func(s *shelf) string { return `claimed","key":"` + s.keys["Huber 88"].String() },
+		"EntryChanged":       func(*shelf) string { return "_rejected/Huber 88" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := filled(t)
-			if name == "JournalLineChanged" {
-				text = `claimed","key":"` + v.keys["Huber 88"].String()
-			}
-			bad := v.damaged(text)
+			s := filled(t)
+			bad := s.damaged(text(s))
 			out, errs, code := say(t, false, func(a *app) error { return a.verify(t.Context(), bad) })
 			if code != exitDifferences || !regexp.MustCompile(`(?m)^DIFFERS   `).MatchString(out) || strings.Contains(out, "RESULT") || !strings.Contains(errs, "found") {
 				t.Errorf("exit %d\n%s%s", code, out, errs)

@@ -78,7 +78,9 @@ func (p *progressView) end() {
 		return
 	}
 	p.live.Stop()
-	for p.live.IsRenderInProgress() {
-		time.Sleep(10 * time.Millisecond) // the library offers no other way to wait for its last frame
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for p.live.IsRenderInProgress() { // the library offers no other way to wait for its last frame
+		<-tick.C
 	}
 }

@@ -55,7 +55,7 @@ func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	case err != nil:
 		return ledger.Entry{}, err
 	case len(es) == 0:
-		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("nothing is known as %q", safe(x)), `see "vaultd list --limit 0"; what was not taken yet stands in "vaultd status"`)
+		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("nothing is known as %q", x), `see "vaultd list --limit 0"; what was not taken yet stands in "vaultd status"`)
 	case len(es) == 1:
 		return es[0], nil
 	}
@@ -68,7 +68,7 @@ func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	if len(es) == maxMatches {
 		count += " or more"
 	}
-	return ledger.Entry{}, fail(exitFailed, fmt.Errorf("%s are known as %q", count, safe(x)), "name one of them by its key")
+	return ledger.Entry{}, fail(exitFailed, fmt.Errorf("%s are known as %q", count, x), "name one of them by its key")
 }
 
 // named finds the entries that x names, newest first: by key, by the identities, else

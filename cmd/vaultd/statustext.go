@@ -34,7 +34,8 @@ func (s *standing) wants(t *tally) {
 		"see vaultd show X; ask the provider", t.contradicted.names)
 	for _, p := range s.Pauses {
 		if s.At.Sub(p.Since) >= settling {
-			add("now", "paused", 1, fmt.Sprintf("%s paused: %s; %d wait, none lost", p.Route, p.Text, p.Wait), pauseAdvice(p), nil)
+			add("now", "paused", 1, fmt.Sprintf("%s paused since %s: %s; %d wait, none lost", p.Route, t.brief(p.Since), p.Text, p.Wait),
+				pauseAdvice(p)+"; next try "+t.brief(p.Next), nil)
 		}
 	}
 	for _, d := range s.Drops {
@@ -112,6 +113,9 @@ func (s *standing) printNeeds(w io.Writer, c clock) {
 		fmt.Fprintf(w, "         %s\n", n.Do)
 	}
 	for _, p := range s.Pauses {
+		if s.At.Sub(p.Since) >= settling {
+			continue // stands among what needs a person
+		}
 		fmt.Fprintf(w, "PAUSED   %s since %s, next try %s: %s\n", safe(p.Route), c.brief(p.Since), c.brief(p.Next), brief(p.Text, 300))
 	}
 }

@@ -199,7 +199,7 @@ func sizeText(n int64) string {
 	value, units := float64(n), []string{"kB", "MB", "GB", "TB", "PB", "EB"}
 	for _, u := range units {
 		value /= unit
-		if value < 999.95 || u == units[len(units)-1] {
+		if value < 999.5 || u == units[len(units)-1] {
 			return strconv.FormatFloat(value, 'f', digitsOf(value), 64) + " " + u
 		}
 	}
@@ -224,7 +224,7 @@ func ageText(d time.Duration) string {
 		return fmt.Sprintf("%d min", int(d.Minutes()))
 	case d < 10*time.Hour && d%time.Hour >= time.Minute:
 		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-	case d < 48*time.Hour:
+	case d < 72*time.Hour:
 		return fmt.Sprintf("%d h", int(d.Hours()))
 	}
 	return fmt.Sprintf("%d days", int(d.Hours()/24))

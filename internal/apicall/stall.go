@@ -2,6 +2,7 @@ package apicall
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"time"
@@ -79,7 +80,7 @@ func (r *watched) Read(p []byte) (int, error) {
 	if n > 0 {
 		r.w.progress()
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = cause(r.w.ctx, err)
 	}
 	return n, err

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"vaultd/internal/ledger"
@@ -34,8 +35,7 @@ func (d *Daemon) Once(ctx context.Context, wait bool) error {
 		done, err := d.through(wait)
 		if err != nil {
 			stop()
-			<-ended
-			return err
+			return errors.Join(err, <-ended)
 		}
 		calm++
 		if !done {

@@ -203,7 +203,7 @@ func (f *Folder) content(dir *durable.Dir, key archive.Key) (Claimed, error) {
 	names, err := list.Readdirnames(2)
 	where := vaultdDir + "/" + claimedDir + "/" + key.String()
 	switch {
-	case err == io.EOF || err == nil && len(names) == 0:
+	case errors.Is(err, io.EOF) || err == nil && len(names) == 0:
 		return Claimed{}, &fs.PathError{Op: "find claimed folder", Path: where, Err: fs.ErrNotExist}
 	case err != nil:
 		return Claimed{}, err
@@ -238,7 +238,7 @@ func (f *Folder) Claims() iter.Seq2[Claimed, error] {
 					return
 				}
 			}
-			if err == io.EOF || err == nil && len(names) == 0 {
+			if errors.Is(err, io.EOF) || err == nil && len(names) == 0 {
 				return
 			}
 			if err != nil {

@@ -129,7 +129,7 @@ func (f *Folder) names(dir *durable.Dir, p place) (*takenNames, error) {
 		for _, name := range some {
 			t.add(name)
 		}
-		if err == io.EOF || err == nil && len(some) == 0 {
+		if errors.Is(err, io.EOF) || err == nil && len(some) == 0 {
 			break
 		}
 		if err != nil {

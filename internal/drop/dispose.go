@@ -185,7 +185,7 @@ func each(dir *durable.Dir, do func(name string) error) error {
 				return err
 			}
 		}
-		if err == io.EOF || err == nil && len(names) == 0 {
+		if errors.Is(err, io.EOF) || err == nil && len(names) == 0 {
 			return nil
 		}
 		if err != nil {
@@ -271,7 +271,7 @@ func digest(ctx context.Context, file *os.File) (archive.Digest, error) {
 		}
 		n, err := file.Read(buf)
 		h.Write(buf[:n])
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return archive.Digest(h.Sum(nil)), nil
 		}
 		if err != nil {

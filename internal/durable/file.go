@@ -140,7 +140,7 @@ func OpenRegular(root *os.Root, rel string) (*os.File, fs.FileInfo, error) {
 
 func openDirAt(parent *os.File, name, rel string) (*os.File, error) {
 	fd, err := openat(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
-	if err == unix.ELOOP || err == unix.ENOTDIR {
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
 		return nil, &os.PathError{Op: "open", Path: rel, Err: fmt.Errorf("%q is not a directory: %w", name, fs.ErrInvalid)}
 	}
 	if err != nil {
@@ -170,7 +170,7 @@ func openFileAt(dir *os.File, name, rel string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, notRegular // opening a device can already do something
 	}
 	fd, err := openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC)
-	if err == unix.ELOOP || err == unix.ENXIO {
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
 		return nil, nil, notRegular // swapped since the look
 	}
 	if err != nil {

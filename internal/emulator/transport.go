@@ -159,7 +159,8 @@ func (r *recorder) Write(p []byte) (int, error) {
 // run serves the request; aborted says that the connection died before the handler returned.
 func (r *recorder) run(h http.Handler, in *http.Request) (aborted bool) {
 	defer func() {
-		if p := recover(); p == http.ErrAbortHandler {
+		p := recover()
+		if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			aborted = true
 		} else if p != nil {
 			panic(p)

@@ -135,19 +135,19 @@ func (c *Conductor) logState(e ledger.Entry) {
 	if r := e.Current(); r != nil {
 		attrs = append(attrs, "bumId", r.Ticket.Remote)
 	}
-	level := slog.LevelDebug
+	log := c.cfg.Log.Debug
 	switch {
 	case e.State == ledger.Quarantined || e.Contradicted:
-		level = slog.LevelError
+		log = c.cfg.Log.Error
 	case e.State == ledger.Rejected || e.State == ledger.Unclear:
-		level = slog.LevelWarn
+		log = c.cfg.Log.Warn
 	case e.State == ledger.Archived && e.Source == ledger.Claimed:
-		level = slog.LevelInfo
+		log = c.cfg.Log.Info
 	}
 	if e.Cause.Code != "" {
 		attrs = append(attrs, "cause", e.Cause.Code)
 	}
-	c.cfg.Log.Log(context.TODO(), level, "entry", attrs...)
+	log("entry", attrs...)
 }
 
 // later postpones the step that is due, longer each time.
@@ -173,9 +173,18 @@ func (c *Conductor) change(e ledger.Entry, evs ...ledger.Event) ledger.Change {
 	return ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: c.cfg.Now()}
 }
 
-// collision answers a change that was not made because an identity or a number
-// belongs elsewhere: the entry is looked at again, or is stopped.
-func (c *Conductor) collision(es []ledger.Entry, res ledger.Result) (ledger.Change, bool) {
+// collision answers an outcome that was not committed. Where a person acted on the
+// entry meanwhile, what happened is still what happened, and is offered again. Where
+// an identity or a number belongs elsewhere, the entry is looked at again, or stopped.
+func (c *Conductor) collision(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
+	if stale, ok := errors.AsType[*ledger.StaleError](res.Err); ok {
+		for _, change := range outcome {
+			if change.Key == res.Key {
+				change.Rev = stale.Have
+				return change, true
+			}
+		}
+	}
 	taken, ok := errors.AsType[*ledger.TakenError](res.Err)
 	if !ok {
 		return ledger.Change{}, false

@@ -19,6 +19,7 @@ func (c *Conductor) placeStep() step {
 			}
 			d, err := c.drop(e)
 			if err != nil {
+				c.pauseDrop(e, err)
 				return nil, false, err
 			}
 			dest, err := d.Mover.Destination(e, now.Wall)

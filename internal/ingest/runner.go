@@ -225,7 +225,7 @@ func (r *runner) work(ctx context.Context, l lane, es, acts []ledger.Entry) {
 		var more []ledger.Change
 		for _, res := range rs {
 			r.c.note(res)
-			if c, again := r.c.collision(acts, res); again {
+			if c, again := r.c.collision(acts, outcome, res); again {
 				more = append(more, c)
 			}
 		}

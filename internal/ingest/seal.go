@@ -52,6 +52,11 @@ func (c *Conductor) seal(ctx context.Context, e ledger.Entry) []ledger.Change {
 	if look != e.Look {
 		return []ledger.Change{c.change(e, ledger.StillChanging{Look: look, NotBefore: c.cfg.Now().Wall.Add(d.Settle)})}
 	}
+	if first, waits, err := c.stillWaits(e); err != nil {
+		return c.sealFault(d, e, err)
+	} else if waits {
+		return c.wait(e, first)
+	}
 	packed, err := d.Packer.Pack(ctx, e)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -78,12 +83,15 @@ func (c *Conductor) sealFault(d Drop, e ledger.Entry, err error) []ledger.Change
 
 // dropFault pauses the drop: no document is to blame for it.
 func (c *Conductor) dropFault(e ledger.Entry, err error) []ledger.Change {
-	now := c.cfg.Now().Wall
+	return []ledger.Change{c.change(e, c.later(e, c.pauseDrop(e, err)))}
+}
+
+func (c *Conductor) pauseDrop(e ledger.Entry, err error) ledger.Cause {
 	cause := ledger.Cause{Code: "drop-unavailable", Text: err.Error()}
-	if c.routes.trip("drop "+e.Drop, cause, 0, now) {
+	if c.routes.trip("drop "+e.Drop, cause, 0, c.cfg.Now().Wall) {
 		c.cfg.Log.Error("drop paused", "drop", e.Drop, "err", err)
 	}
-	return []ledger.Change{c.change(e, c.later(e, cause))}
+	return cause
 }
 
 // identify lets the packed folder on, unless its identity is another entry's.
@@ -106,10 +114,25 @@ func (c *Conductor) identify(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 	case ledger.Same:
 		return []ledger.Change{c.change(e, ledger.FoundDuplicate{First: first.Key})}
 	case ledger.WaitFor:
-		return []ledger.Change{c.change(e, ledger.Postponed{NotBefore: c.waitFor(e), After: first.Key, Cause: ledger.Cause{Code: "same-invoice-under-way",
-			Text: fmt.Sprintf("the same invoice is on its way as %q (%s); this folder waits for its end", first.Folder, first.State)}})}
+		return c.wait(e, first)
 	}
 	return []ledger.Change{c.change(e, ledger.Refused{Cause: conflict(first, p.Sealed)})}
+}
+
+// wait lets e wait for the end of another entry of the same invoice.
+func (c *Conductor) wait(e, first ledger.Entry) []ledger.Change {
+	return []ledger.Change{c.change(e, ledger.Postponed{NotBefore: c.waitFor(e), After: first.Key, Cause: ledger.Cause{Code: "same-invoice-under-way",
+		Text: fmt.Sprintf("the same invoice is on its way as %q (%s); this folder waits for its end", first.Folder, first.State)}})}
+}
+
+// stillWaits reports whether the entry that e was found to wait for has not ended yet.
+// Nothing in e's folder has changed since, so there is no need to pack it again to see.
+func (c *Conductor) stillWaits(e ledger.Entry) (first ledger.Entry, waits bool, err error) {
+	if e.After.IsZero() {
+		return first, false, nil
+	}
+	first, known, err := c.cfg.Ledger.Entry(e.After)
+	return first, known && !first.State.Final(), err
 }
 
 // waitFor spaces the looks at an entry that another one waits for.
@@ -118,9 +141,9 @@ func (c *Conductor) waitFor(e ledger.Entry) time.Time {
 }
 
 func conflict(first ledger.Entry, ev ledger.Sealed) ledger.Cause {
-	if first.InDoubt {
+	if first.InDoubt || first.Contradicted {
 		return ledger.Cause{Code: "closed-in-doubt", Text: fmt.Sprintf(
-			"the same invoice was dropped as %q and closed in doubt: it may be archived. To send it again by decision, write a clientUUID of your own into metadata.json.", first.Folder)}
+			"the same invoice was dropped as %q, and it may be archived though it was not booked so. To send it again by decision, write a clientUUID of your own into metadata.json.", first.Folder)}
 	}
 	return ledger.Cause{Code: "clientuuid-taken", Text: fmt.Sprintf(
 		"the clientUUID %s stands for another invoice, dropped as %q. Remove clientUUID from metadata.json, or write a new one.", ev.ID, first.Folder)}

@@ -128,6 +128,9 @@ func (c *Conductor) reseal(ctx context.Context, d Drop, e ledger.Entry) []ledger
 		return []ledger.Change{c.change(e, notSent)}
 	}
 	sent := e.Current().Sends-e.Current().Clear > 1 // besides this attempt
+	for _, r := range e.Registrations[:len(e.Registrations)-1] {
+		sent = sent || r.Fate != ledger.Unsent
+	}
 	identical := packed.Sealed.Package.SHA256 == e.Package.SHA256
 	sameInvoice := packed.Sealed.Content == e.Content && packed.Sealed.Metadata == e.Metadata
 	if !sameInvoice || sent && !identical {

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	maxFailures = 3  // the service's failures before a person is called
+	maxFailures = 3  // packages that the service failed or lost before a person is called
 	evidence    = 3  // equal answers that count as proof of absence
 	spacing     = 24 // parts of the grace between two counted answers
 )
@@ -27,22 +27,48 @@ func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 	if r == nil {
 		return ErrIllegal
 	}
+	worked := r.Equal > 0 && (r.Word == archive.InProgress || r.Word == archive.Unfamiliar)
 	r.hear(ev.Receipt.Word, at.Wall, ev.Grace)
-	e.Attempt++
-	e.NotBefore = ev.NotBefore
 	switch ev.Receipt.Word {
 	case archive.Successful:
 		e.succeed(r, ev.Receipt, at)
 	case archive.InProgress:
 		e.progress(r, at)
 	case archive.Failed:
-		if ev.Receipt.Updated.IsZero() || !ev.Receipt.Updated.Before(r.Ticket.Date.Truncate(time.Second)) {
+		switch {
+		case r.olderThan(ev.Receipt.Updated) && (worked || !r.mayBeUnused(ev.Receipt.Updated)):
 			e.fail(r, ev, at)
+		case e.isCurrent(r) && e.State == Uploaded || r.olderThan(ev.Receipt.Updated):
+			e.missing(r, ev, at)
 		}
 	case archive.WaitingForPackage, archive.Absent:
 		e.missing(r, ev, at)
 	}
+	if step, _, _ := Due(*e); step == Ask { // heard beside another step, it must not delay that
+		e.tried()
+		e.NotBefore = ev.NotBefore
+	}
 	return nil // an unfamiliar word changes nothing but the time of the next question
+}
+
+// olderThan reports whether a failure dated t is of r, and not of an earlier
+// registration under the same number. One without a date is taken for its own.
+func (r *Registration) olderThan(t time.Time) bool {
+	return t.IsZero() || !t.Before(r.Ticket.Date.Truncate(time.Second))
+}
+
+// ticketLife is the life of a ticket whose address does not tell it.
+const ticketLife = 15 * time.Minute
+
+// mayBeUnused reports whether a failure dated t can be the end of a ticket that was
+// never used: the service says that one failed too. Of a package that the store took
+// this only means that it has not reached the archive yet.
+func (r *Registration) mayBeUnused(t time.Time) bool {
+	end := r.Ticket.Date.Add(ticketLife)
+	if r.Ticket.Validity > 0 && !r.Ticket.SignedAt.IsZero() {
+		end = r.Ticket.SignedAt.Add(r.Ticket.Validity)
+	}
+	return t.IsZero() || r.Ticket.Date.IsZero() || !t.Before(end.Add(-time.Minute))
 }
 
 // hear counts equal answers that lie far enough apart.
@@ -78,14 +104,11 @@ func (e *Entry) succeed(r *Registration, rc archive.Receipt, at archive.Instant)
 		if e.ArchivedAt.IsZero() {
 			e.ArchivedAt = at.Wall
 		}
-		for i := range e.Registrations {
-			f := e.Registrations[i].Fate
-			e.Double = e.Double || (f == Succeeded && e.Registrations[i].Ticket.Remote != rc.Remote)
-		}
+		e.Double = e.Double || e.holders() > 1
 	case e.State == Archived:
 		e.Double = e.Double || rc.Remote != e.Archived
 	default: // rejected, duplicate, quarantined: the service holds what we say it does not
-		e.Contradicted, e.Record = true, rc.Record
+		e.Contradicted, e.Record, e.ArchivedAt = true, rc.Record, rc.Updated
 	}
 }
 
@@ -93,17 +116,16 @@ func (e *Entry) progress(r *Registration, at archive.Instant) {
 	if r.Fate == Unsent || r.Fate == Maybe {
 		r.Fate = Stored
 	}
-	if e.isCurrent(r) && (e.State == Unclear || e.State == Sending) {
+	if e.isCurrent(r) && (e.State == Unclear || e.State == Sending || e.State == Registered) {
 		e.toUploaded(at)
 	}
 	e.Contradicted = e.Contradicted || (e.State == Rejected && !e.InDoubt)
 }
 
 func (e *Entry) toUploaded(at archive.Instant) {
-	until := e.NotBefore
 	e.close(at.Wall)
 	e.enter(Uploaded)
-	e.UploadedAt, e.NotBefore = at.Wall, until
+	e.UploadedAt = at.Wall
 }
 
 // fail books the service's failure of r. A failed attempt is not a failed document.
@@ -117,12 +139,7 @@ func (e *Entry) fail(r *Registration, ev StatusSeen, at archive.Instant) {
 	case current && e.State == Uploaded:
 		r.Fate = Lapsed
 		e.Failures++
-		c := Cause{Code: "archiving-failed", Text: ev.Receipt.Message}
-		if e.Failures >= maxFailures {
-			e.quarantine(c)
-			return
-		}
-		e.again(c)
+		e.again(Cause{Code: "archiving-failed", Text: ev.Receipt.Message})
 	case r.Fate == Stored && !current:
 		r.Fate = Lapsed
 	default:
@@ -139,12 +156,12 @@ func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
 		e.Contradicted = e.Contradicted || ev.Receipt.Word != archive.Absent // retention may end
 	case current && e.State == Uploaded:
 		if at.Wall.Sub(e.UploadedAt) >= ev.Grace {
-			until := e.NotBefore
 			r.Fate, r.Equal = Maybe, 0
+			e.Failures++
 			e.enter(Unclear)
-			e.NotBefore = until
 			e.Cause = Cause{Code: "package-missing-at-service"}
 		}
+	case current && e.State == Sending: // the window decides first
 	case ev.Receipt.Word == archive.Absent || !r.proven(at.Wall, ev.Grace):
 	case r.Fate == Maybe || r.Fate == Stored:
 		r.Fate = Lapsed
@@ -154,8 +171,13 @@ func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
 	}
 }
 
-// again sends the document back to be registered once more.
+// again sends the document back to be registered once more, unless the service has
+// failed or lost it so often that a person must look.
 func (e *Entry) again(c Cause) {
+	if e.Failures >= maxFailures {
+		e.quarantine(c)
+		return
+	}
 	e.enter(Packaged)
 	e.Cause = c
 }

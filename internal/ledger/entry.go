@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -41,7 +42,7 @@ type Entry struct {
 	Posts         uint16         // intents to register
 	Answers       uint16         // of them with a known outcome
 	Lost          uint16         // unanswered ones of earlier generations
-	Failures      uint8          // the service's ArchivingFailed after an upload
+	Failures      uint8          // packages that the store took and the service failed or lost
 	Part          uint16         // documents it may be registered with, after a refused batch; 0: any number
 
 	Attempt   uint16 // postponements of the step that is due
@@ -142,12 +143,29 @@ func (e *Entry) registration(r archive.RemoteID) *Registration {
 // those that content may have reached.
 func (e Entry) Questions() []archive.RemoteID {
 	var open []archive.RemoteID
-	for _, r := range e.Registrations {
-		if (r.Fate == Maybe || r.Fate == Stored) && !slices.Contains(open, r.Ticket.Remote) {
+	for i, r := range e.Registrations {
+		if (r.Fate == Maybe || r.Fate == Stored) && e.latest(i) {
 			open = append(open, r.Ticket.Remote)
 		}
 	}
 	return open
+}
+
+// latest reports whether the i-th registration is the last with its number: a
+// service may give the same one again, and its word is then about the last.
+func (e *Entry) latest(i int) bool {
+	return e.registration(e.Registrations[i].Ticket.Remote) == &e.Registrations[i]
+}
+
+// holders counts the service's numbers that hold content, or may.
+func (e *Entry) holders() int {
+	var held []archive.RemoteID
+	for _, r := range e.Registrations {
+		if r.Fate != Unsent && r.Fate != Lapsed && !slices.Contains(held, r.Ticket.Remote) {
+			held = append(held, r.Ticket.Remote)
+		}
+	}
+	return len(held)
 }
 
 // Orphans returns the registrations that never got content.
@@ -155,7 +173,10 @@ func (e Entry) Orphans() []archive.RemoteID {
 	var none []archive.RemoteID
 	for i, r := range e.Registrations {
 		current := i == len(e.Registrations)-1 && (e.State == Registered || e.State == Sending)
-		if r.Fate == Unsent && !current {
+		sent := slices.ContainsFunc(e.Registrations, func(o Registration) bool {
+			return o.Ticket.Remote == r.Ticket.Remote && o.Fate != Unsent
+		})
+		if e.latest(i) && !current && !sent {
 			none = append(none, r.Ticket.Remote)
 		}
 	}
@@ -171,10 +192,17 @@ func (e Entry) AtRest() bool {
 
 // wait postpones the step that is due.
 func (e *Entry) wait(until time.Time, c Cause) {
-	e.Attempt++
+	e.tried()
 	e.NotBefore = until
 	if c.Code != "" {
 		e.Cause = c
+	}
+}
+
+// tried counts one more attempt, as far as the counter goes.
+func (e *Entry) tried() {
+	if e.Attempt < math.MaxUint16 {
+		e.Attempt++
 	}
 }
 

@@ -72,12 +72,16 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 	e.close(at.Wall)
 	for _, r := range e.Registrations {
 		if r.Fate == Succeeded {
+			e.Double = e.Double || e.holders() > 1
 			e.enter(Archived)
-			e.Archived, e.ArchivedAt, e.Contradicted = r.Ticket.Remote, at.Wall, false
+			e.Archived, e.Contradicted = r.Ticket.Remote, false
+			if e.ArchivedAt.IsZero() {
+				e.ArchivedAt = at.Wall
+			}
 			return nil
 		}
-		e.Double = e.Double || r.Fate == Maybe || r.Fate == Stored
 	}
+	e.Double = e.Double || e.holders() > 0
 	if e.Package.IsZero() {
 		e.enter(Discovered)
 		return nil

@@ -14,7 +14,7 @@ const (
 // with the entry that holds its identity.
 func Identify(first Entry, ev Sealed, vault string) Verdict {
 	if string(first.Vault) != vault || first.Content != ev.Content || first.Metadata != ev.Metadata {
-		if first.State == Rejected && !first.InDoubt && first.Posts == first.Answers && len(first.Registrations) == 0 {
+		if first.State == Rejected && !first.InDoubt && !first.Contradicted && first.Posts == first.Answers && len(first.Registrations) == 0 {
 			return Proceed
 		}
 		return Conflict
@@ -22,7 +22,7 @@ func Identify(first Entry, ev Sealed, vault string) Verdict {
 	switch {
 	case first.State == Archived || first.State == Delivered:
 		return Same
-	case first.State == Rejected && first.InDoubt:
+	case first.State == Rejected && (first.InDoubt || first.Contradicted):
 		return Conflict
 	case first.State == Rejected:
 		return Proceed

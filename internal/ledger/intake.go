@@ -46,7 +46,7 @@ func (ev StillChanging) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Discovered); err != nil {
 		return err
 	}
-	e.Look = ev.Look
+	e.Look, e.After = ev.Look, archive.Key{} // it may be another invoice now
 	e.wait(ev.NotBefore, Cause{Code: "still-changing"})
 	return nil
 }

@@ -103,6 +103,10 @@ func (ev RegisterRefused) apply(e *Entry, _ archive.Instant) error {
 		e.Cause = ev.Cause
 		return nil
 	}
+	if len(e.Questions()) > 0 {
+		e.quarantine(ev.Cause) // an earlier generation may have content: nothing is certain
+		return nil
+	}
 	e.enter(Rejected)
 	e.Cause = ev.Cause
 	return nil
@@ -138,8 +142,7 @@ func (ev CrossWired) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Registering); err != nil {
 		return err
 	}
-	e.Answers++
-	e.quarantine(ev.Cause)
+	e.quarantine(ev.Cause) // no answer: what the service registered stays unknown
 	return nil
 }
 

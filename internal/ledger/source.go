@@ -50,18 +50,14 @@ func (ev Placed) apply(e *Entry, _ archive.Instant) error {
 
 // DisposeIntended is committed before the first file of a kept source is removed
 // or moved. It needs the service's success, an elapsed grace and no contradiction.
-type DisposeIntended struct{ Dest string } // where it goes; empty: nowhere
+type DisposeIntended struct{}
 
 // Word implements Event.
 func (DisposeIntended) Word() string { return "dispose-intended" }
 
 func (ev DisposeIntended) apply(e *Entry, at archive.Instant) error {
-	ripe := e.State == Archived && e.Archived != "" && !e.DisposeAt.IsZero() && !at.Wall.Before(e.DisposeAt)
-	switch {
-	case e.Source == Disposing && ripe: // going on after a crash
-		return nil
-	case e.Source != Kept || !ripe || e.Hold || e.Double || e.Contradicted:
-		return ErrIllegal
+	if e.Source != Kept && e.Source != Disposing || !e.mayDispose() || at.Wall.Before(e.DisposeAt) {
+		return ErrIllegal // going on after a crash asks the same
 	}
 	e.Source = Disposing
 	return nil

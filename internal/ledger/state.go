@@ -49,6 +49,12 @@ func (s State) String() string { return word(stateWords, int(s)) }
 // String returns the word that journal lines and people see.
 func (s Source) String() string { return word(sourceWords, int(s)) }
 
+// MarshalText writes the word, into JSON and logs alike.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalText writes the word, into JSON and logs alike.
+func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 func word(words []string, i int) string {
 	if i < len(words) {
 		return words[i]

@@ -24,14 +24,36 @@ var ErrIllegal = errors.New("illegal transition")
 // Transition is the one door: it returns the entry that ev makes of e at the given
 // instant. e itself is not changed. The error wraps ErrIllegal where the event may
 // not happen in this state.
+//
+// A new revision is one that the journal tells of. An event that only says when to
+// look again, for a reason that is known already, leaves the revision as it is.
 func Transition(e Entry, ev Event, at archive.Instant) (Entry, error) {
 	next := e
 	next.Registrations = slices.Clone(e.Registrations)
 	if err := ev.apply(&next, at); err != nil {
 		return e, fmt.Errorf("%s %s in %s/%s: %w", ev.Word(), e.Key, e.State, e.Source, err)
 	}
-	next.Rev++
+	if !quiet(e, next, ev) {
+		next.Rev++
+	}
 	return next, nil
+}
+
+// quiet reports whether ev told nothing that was not known. A document is asked about
+// for hours; a journal line for each answer "still in progress" would prove nothing.
+func quiet(before, after Entry, ev Event) bool {
+	switch ev := ev.(type) {
+	case StillChanging:
+		return true
+	case Postponed:
+		return before.Cause.Code == after.Cause.Code && before.After == after.After
+	case StatusSeen:
+		r, was := after.registration(ev.Receipt.Remote), before.registration(ev.Receipt.Remote)
+		proof := (r.Word == archive.WaitingForPackage || r.Word == archive.Failed) && r.Equal > was.Equal
+		return !proof && before.State == after.State && before.Source == after.Source && before.flags() == after.flags() &&
+			r.Fate == was.Fate && r.Word == was.Word
+	}
+	return false
 }
 
 // in refuses every state but those given.
@@ -88,22 +110,23 @@ func dueAfterEnd(e Entry) (Step, time.Time, bool) {
 	switch {
 	case ended && (e.Source == Claimed || e.Source == Returning || e.Source == Keeping):
 		return Place, e.NotBefore, true
-	case e.Source == Disposing:
+	case e.Source == Disposing && e.mayDispose():
 		return Dispose, e.NotBefore, true
-	}
-	question := len(e.Questions()) > 0 && e.State != None
-	disposal := e.State == Archived && e.Source == Kept && !e.DisposeAt.IsZero() && !e.Double && !e.Contradicted
-	switch {
-	case disposal && (!question || e.DisposeAt.Before(e.NotBefore)):
-		return Dispose, later(e.DisposeAt, e.NotBefore, !question), true
-	case question:
+	case len(e.Questions()) > 0 && e.State != None: // a disposal waits for the answer
 		return Ask, e.NotBefore, true
+	case e.Source == Kept && e.mayDispose():
+		return Dispose, later(e.DisposeAt, e.NotBefore), true
 	}
 	return NoStep, time.Time{}, false
 }
 
-func later(a, b time.Time, both bool) time.Time {
-	if both && b.After(a) {
+// mayDispose reports whether nothing but time stands against a disposal.
+func (e *Entry) mayDispose() bool {
+	return e.State == Archived && e.Archived != "" && !e.DisposeAt.IsZero() && !e.Hold && !e.Double && !e.Contradicted
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
 		return b
 	}
 	return a

@@ -153,6 +153,7 @@ func (p *packing) add(f found) (archive.File, error) {
 
 // entry is the part of an entry's header that all have.
 func entry(name string, method uint16) *zip.FileHeader {
+	//lint:ignore SA1019 Modified would add an extended timestamp to every entry; the fixed date alone is what we want
 	return &zip.FileHeader{Name: name, Method: method, Flags: utf8Flag, ModifiedDate: firstDay,
 		CreatorVersion: creator, ReaderVersion: reader, ExternalAttrs: readable}
 }

@@ -71,7 +71,7 @@ func (f *fold) numbers(e ledger.Entry, it item) {
 		f.find("I8", e.Key, "the entry holds %d registrations, its lines %d", len(e.Registrations), it.tickets)
 	}
 	for _, r := range e.Registrations {
-		if b, ok := f.bums[short(r.Ticket.Remote)]; !ok || b.key != e.Key {
+		if b, ok := f.bums[short(r.Ticket.Remote)]; !ok || !b.to(e.Key) {
 			f.find("I8", e.Key, "no line gave registration %s to it", r.Ticket.Remote)
 		}
 	}
@@ -85,12 +85,12 @@ func (f *fold) list(e ledger.Entry) {
 	for _, r := range e.Orphans() {
 		f.Orphans = append(f.Orphans, Orphan{e.Key, r})
 	}
-	for _, c := range []struct {
-		is  bool
-		in_ *[]archive.Key
-	}{{e.State == ledger.Unclear, &f.Unclear}, {e.Double, &f.Double}, {e.InDoubt, &f.InDoubt}} {
-		if c.is {
-			*c.in_ = append(*c.in_, e.Key)
+	note := func(is bool, keys *[]archive.Key) {
+		if is {
+			*keys = append(*keys, e.Key)
 		}
 	}
+	note(e.State == ledger.Unclear, &f.Unclear)
+	note(e.Double, &f.Double)
+	note(e.InDoubt, &f.InDoubt)
 }

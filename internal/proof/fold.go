@@ -33,11 +33,14 @@ func short(r archive.RemoteID) number {
 	return number(h[:16])
 }
 
-// bound is to whom a registration was given.
+// bound is to whom a registration was given: to one clientUUID for ever, which a
+// later entry may take over from a rejected one.
 type bound struct {
-	key archive.Key
-	id  archive.ID
+	first, last archive.Key
+	id          archive.ID
 }
+
+func (b bound) to(k archive.Key) bool { return b.first == k || b.last == k }
 
 // step is a pair of places between which an event may lead.
 type step struct {
@@ -221,18 +224,23 @@ func (f *fold) remote(key archive.Key, it *item, l ledger.Line, was archive.ID) 
 		return
 	}
 	it.tickets++
-	b, ok := f.bums[short(archive.RemoteID(l.Remote))]
-	if ok && (b.key != key || b.id != it.id) {
-		f.find("I8", key, "line %d binds registration %s, which belongs to %s as clientUUID %s", l.N, l.Remote, b.key, b.id)
+	n := short(archive.RemoteID(l.Remote))
+	b, ok := f.bums[n]
+	switch {
+	case !ok:
+		b = bound{first: key, id: it.id}
+	case b.id != it.id:
+		f.find("I8", key, "line %d binds registration %s, which belongs to %s as clientUUID %s", l.N, l.Remote, b.last, b.id)
 		return
 	}
-	f.bums[short(archive.RemoteID(l.Remote))] = bound{key, it.id}
+	b.last = key
+	f.bums[n] = b
 }
 
 // status follows the service's words, and that archived comes of its success alone.
 func (f *fold) status(key archive.Key, it *item, l ledger.Line, to ledger.State) {
 	if l.Remote != "" {
-		if b, ok := f.bums[short(archive.RemoteID(l.Remote))]; !ok || b.key != key {
+		if b, ok := f.bums[short(archive.RemoteID(l.Remote))]; !ok || !b.to(key) {
 			f.find("I8", key, "line %d is about registration %s, which was never given to it", l.N, l.Remote)
 		}
 	}

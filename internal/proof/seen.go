@@ -86,7 +86,7 @@ func (s service) entry(e ledger.Entry, f *fold) {
 			delete(s.multi, id)
 		}
 		for _, r := range s.byID[id] {
-			if b, ok := f.bums[short(r.Remote)]; !ok || b.key == e.Key {
+			if b, ok := f.bums[short(r.Remote)]; !ok || b.last == e.Key {
 				mine = append(mine, r)
 			}
 		}
@@ -131,7 +131,7 @@ func (s service) finish(rs []Registration, f *fold) {
 		if b, ok := f.bums[short(r.Remote)]; !ok {
 			unknown[r.ID]++
 		} else if b.id != r.ID {
-			f.find("I8", b.key, "registration %s belongs to another clientUUID at the service", r.Remote)
+			f.find("I8", b.last, "registration %s belongs to another clientUUID at the service", r.Remote)
 		}
 		if m, ok := frozen[r.ID]; ok && m != r.Metadata {
 			f.find("I10", archive.Key{}, "clientUUID %s was registered with different metadata", r.ID)

@@ -74,7 +74,7 @@ func (d *digested) take(body io.Reader, linkAllowed bool) (elsewhere string, err
 	head, err := in.Peek(4)
 	switch {
 	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
-	case err != nil && err != io.EOF:
+	case err != nil && !errors.Is(err, io.EOF):
 		return "", err
 	case linkAllowed:
 		return named(in)

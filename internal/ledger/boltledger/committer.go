@@ -128,7 +128,7 @@ func (l *Ledger) idle() {
 		return
 	}
 	if err := l.head.sync(); err != nil {
-		l.fail(fmt.Errorf("sync outside head: %w", err))
+		_ = l.fail(fmt.Errorf("sync outside head: %w", err))
 	}
 }
 
@@ -180,7 +180,7 @@ func (l *Ledger) serve(rs []request) {
 		unnoted = l.head.sync()
 	}
 	if unnoted != nil {
-		l.fail(fmt.Errorf("write outside head: %w", unnoted))
+		_ = l.fail(fmt.Errorf("write outside head: %w", unnoted))
 	}
 }
 
@@ -202,7 +202,7 @@ func (l *Ledger) commit(rs []request) ([][]ledger.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	defer tx.Rollback() // does nothing after the commit
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
 	g := &gather{tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, entries: map[archive.Key]*work{}}
 	all, made, err := g.changes(rs)
 	if err != nil || made == 0 {

@@ -184,8 +184,10 @@ func TestHead_SyncedOnceASecondNeverAtRest(t *testing.T) {
 		time.Sleep(time.Minute)
 		d := newDoc(t, l, 1)
 		d.do(d.claim())
-		for range 104 {
-			d.do(ledger.StillChanging{})
+		for range 52 {
+			d.do(ledger.Held{})
+			time.Sleep(100 * time.Millisecond)
+			d.do(ledger.Unheld{})
 			time.Sleep(100 * time.Millisecond)
 		}
 		busy := heads()

@@ -119,8 +119,8 @@ func TestVerify_I14_FindsDamage(t *testing.T) {
 			return put(tx, openBucket, bytes.Clone(k), bytes.Clone(v))
 		},
 		"LineRewritten": func(tx *bbolt.Tx) error {
-			k, v := tx.Bucket(journalBucket).Cursor().First()
-			k, v = tx.Bucket(journalBucket).Cursor().Seek(append(k[:7:7], k[7]+1))
+			k, _ := tx.Bucket(journalBucket).Cursor().First()
+			k, v := tx.Bucket(journalBucket).Cursor().Seek(append(k[:7:7], k[7]+1))
 			b, err := blockForm.open(v)
 			b.lines[0] = bytes.Replace(b.lines[0], []byte("discovered"), []byte("rejected"), 1)
 			return errors.Join(err, put(tx, journalBucket, bytes.Clone(k), blockForm.seal(&b)))

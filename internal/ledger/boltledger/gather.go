@@ -65,9 +65,11 @@ func (g *gather) draft(c ledger.Change) (draft, error) {
 		if err != nil {
 			return d, err
 		}
-		line := ledger.NewLine(d.head.N+1, after, ev, at).Encode()
-		d.head = d.head.Next(line)
-		d.lines = append(d.lines, line)
+		if after.Rev != d.entry.Rev {
+			line := ledger.NewLine(d.head.N+1, after, ev, at).Encode()
+			d.head = d.head.Next(line)
+			d.lines = append(d.lines, line)
+		}
 		d.entry = after
 	}
 	if c.Document != nil && d.doc == nil {
@@ -122,6 +124,9 @@ func (g *gather) finish() (map[archive.Key]ledger.Entry, error) {
 			return nil, err
 		}
 		committed[k] = e
+	}
+	if len(g.lines) == 0 { // nothing that the journal tells of
+		return committed, nil
 	}
 	b := block{prev: g.first.Hash, count: uint64(len(g.lines)), lines: g.lines}
 	s := newStanding(g.head, g.balance, g.ledger.loc)

@@ -1,0 +1,76 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// uploaded returns an entry whose package the store took a minute into its window, and
+// when the window began.
+func uploaded() (Entry, time.Time) {
+	began := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	return Entry{Key: archive.Key{1}, State: Uploaded, Source: Claimed, ID: archive.ID{1}, Base: archive.ID{1}, Posts: 1, Answers: 1,
+		UploadedAt: began.Add(time.Minute),
+		Registrations: []Registration{{Sends: 1, Fate: Stored, Closed: began.Add(time.Minute),
+			Ticket: archive.Ticket{Remote: "b1", Date: began, SignedAt: began, Validity: 15 * time.Minute}}}}, began
+}
+
+// A package that the store took can reach the archive late. Until then the service
+// speaks of a registration that nobody used, and that is no failure of the document.
+func TestFailed_I2_AtTheWindowsEndIsNoFailureOfTheDocument(t *testing.T) {
+	const grace = 24 * time.Hour
+	for name, row := range map[string]struct {
+		before archive.Word  // heard just before
+		dated  time.Duration // after the window began
+		heard  time.Duration
+		want   State
+	}{
+		"NothingCameBeforeTheWindowsEnd": {archive.WaitingForPackage, 15 * time.Minute, 20 * time.Minute, Uploaded},
+		"StillSaidAfterTheGrace":         {archive.Failed, 15 * time.Minute, 25 * time.Hour, Unclear},
+		"FailedInTheMiddleOfTheWindow":   {archive.WaitingForPackage, 5 * time.Minute, 20 * time.Minute, Packaged},
+		"FailedWhileItWasArchived":       {archive.InProgress, 3 * time.Hour, 4 * time.Hour, Packaged},
+		"OfAnEarlierRegistration":        {archive.WaitingForPackage, -time.Hour, time.Hour, Uploaded},
+		"OfAnEarlierOneAfterTheGrace":    {archive.Failed, -time.Hour, 25 * time.Hour, Unclear},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, began := uploaded()
+			e.Registrations[0].Word, e.Registrations[0].Equal = row.before, 1
+			e, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: archive.Failed, Updated: began.Add(row.dated)}},
+				archive.Instant{Wall: began.Add(row.heard)})
+			if err != nil || e.State != row.want {
+				t.Errorf("%v, %v", e.State, err)
+			}
+		})
+	}
+}
+
+// A package that the store takes and the archive never sees must not go round for ever.
+func TestMissing_I25_LostThreeTimesCallsAPerson(t *testing.T) {
+	const grace = 24 * time.Hour
+	e, at := uploaded()
+	for range maxFailures {
+		e.State, e.UploadedAt = Uploaded, at
+		e.Registrations[0].Fate, e.Registrations[0].Closed = Stored, at
+		for range 3 * spacing {
+			at = at.Add(grace / spacing)
+			next, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: archive.WaitingForPackage}}, archive.Instant{Wall: at})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e = next; e.State != Uploaded && e.State != Unclear {
+				break
+			}
+		}
+		if e.State == Quarantined {
+			break
+		}
+		if e.State != Packaged {
+			t.Fatalf("%s", e.State)
+		}
+	}
+	if e.State != Quarantined || e.Failures != maxFailures {
+		t.Errorf("%s after %d", e.State, e.Failures)
+	}
+}

@@ -1,0 +1,93 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// listen hears the service's word about any registration of the entry at any time:
+// asked for, or from the list that is at hand.
+func (o setup) listen(w *world, add adder) {
+	if o.mistake == "NeverAsks" {
+		return
+	}
+	heard := map[archive.RemoteID]bool{"foreign": true}
+	for _, r := range w.e.Registrations {
+		if heard[r.Ticket.Remote] {
+			continue
+		}
+		heard[r.Ticket.Remote] = true
+		bum := bumNumber(r.Ticket.Remote)
+		s := w.srv[bum]
+		word := o.word(s)
+		rc := archive.Receipt{Remote: r.Ticket.Remote, Word: word, Updated: epoch.Add(time.Duration(s.judged)*time.Hour + time.Minute)}
+		if s.late {
+			rc.Updated = rc.Updated.Add(20 * time.Minute)
+		}
+		settled := s.expired && !w.inFlight(bum) && w.vol.doing == idle && (s.noticed || !s.content) // what the grace stands for
+		add("hears early "+word.String(), false, func(x *world) { o.hear(x, rc, 0) })
+		if settled {
+			add("hears late "+word.String(), false, func(x *world) { o.hear(x, rc, grace) })
+		}
+		if w.left.odd > 0 && s.verdict == pending {
+			absent := archive.Receipt{Remote: rc.Remote, Word: archive.Absent}
+			add("hears 404", true, func(x *world) { x.left.odd--; o.hear(x, absent, grace/spacing) })
+			if settled {
+				add("hears 404 late", true, func(x *world) {
+					o.hear(x, absent, grace)
+					o.hear(x, absent, grace+time.Hour)
+					o.hear(x, absent, grace+2*time.Hour)
+				})
+			}
+		}
+	}
+}
+
+func (o setup) hear(x *world, rc archive.Receipt, d time.Duration) {
+	ev := StatusSeen{Receipt: rc, Grace: grace}
+	switch {
+	case o.mistake == "NoGrace":
+		ev.Grace = 0
+	case o.mistake == "UnknownWordIsSuccess" && rc.Word == archive.Unfamiliar:
+		ev.Receipt.Word = archive.Successful
+	case o.mistake == "AbsentIsProof" && rc.Word == archive.Absent:
+		ev.Receipt.Word = archive.WaitingForPackage
+	case o.mistake == "UnusedTakenForFailed" && rc.Word == archive.Failed:
+		ev.Receipt.Updated = rc.Updated.Truncate(time.Hour) // as if it failed inside the window
+	case o.mistake == "FailureBelievedAtOnce" && rc.Word == archive.Failed && x.e.State == Unclear && rc.Remote == x.e.Current().Ticket.Remote:
+		x.e.Registrations = slices.Clone(x.e.Registrations)
+		x.e.Current().Fate = Lapsed
+		x.e.enter(Packaged)
+		return
+	}
+	times := 1
+	if d >= grace || ev.Grace == 0 {
+		times = evidence
+	}
+	for i := range times {
+		x.commit(ev, d+time.Duration(i)*grace/spacing)
+	}
+}
+
+// human is the operator, who may hold anything, and close or release what is in doubt.
+func (o setup) human(w *world, add adder) {
+	if w.e.Hold {
+		add("a person lets it go on", false, func(x *world) { x.commit(Unheld{}, 0) })
+	} else if w.left.human > 0 {
+		add("a person holds", true, func(x *world) { x.left.human--; x.commit(Held{}, 0) })
+	}
+	if w.left.human == 0 || w.e.State != Unclear && w.e.State != Quarantined {
+		return
+	}
+	add("a person closes", true, func(x *world) { x.left.human--; x.commit(Closed{}, 0) })
+	add("a person releases", true, func(x *world) {
+		x.left.human--
+		double := x.e.Double
+		x.commit(Released{}, 0)
+		if o.mistake == "ReleaseUnflagged" {
+			x.e.Double = double
+		}
+	})
+}

@@ -1,0 +1,366 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// The world of the model: one document, the service, the network between them, the
+// folder on disk, and an adversary with a budget of faults. The entry is a real one
+// and changes through Transition alone.
+//
+// Time is abstract. Every event and every early answer happens at the epoch; late
+// means after the grace, with as many spaced answers as count for proof. Late is only
+// possible when the window is over and nothing is in flight to that registration:
+// that is what the grace stands for. After each step times are set back to the
+// epoch and counters that only grow are folded, so that the space is finite.
+type world struct {
+	e     Entry
+	vol   volatile
+	net   []message // sorted, without doubles
+	srv   []server
+	disk  place
+	left  faults
+	undue string // a promise broken by the step that led here
+	fresh bool   // the registrations are this world's own
+}
+
+// volatile is what the process knows and a crash takes away.
+type volatile struct {
+	doing doing
+	n     uint8 // registration number at the service, for a PUT
+}
+
+type doing uint8
+
+const (
+	idle doing = iota
+	toPost
+	postWaits
+	toPut
+	putWaits
+	toPlace
+	placed
+	toDispose
+	disposed
+)
+
+type message struct {
+	kind messageKind
+	bum  uint8 // foreign: somebody else's registration
+	gen  uint8 // of the POST's identity
+	mine bool  // the process waits for this exchange; else it gave up or died
+}
+
+type messageKind uint8
+
+const (
+	post messageKind = iota
+	postTaken
+	postRefused
+	postCrossed
+	put
+	putAccepted // the store checked the window and reads the body
+	putStored
+	putRefused
+)
+
+const foreign = 200
+
+// server is one registration at the service.
+type server struct {
+	gen     uint8
+	content bool
+	noticed bool // the archive took the content from the store
+	expired bool
+	verdict verdict
+	epoch   uint8 // times it was given out
+	judged  uint8 // epoch in which the verdict fell
+	late    bool  // when it fell, the window was over
+}
+
+type verdict uint8
+
+const (
+	pending verdict = iota
+	succeeded
+	failed    // content came and cannot be archived
+	abandoned // no content was noticed in time; a straggler may still revive it
+)
+
+type place uint8
+
+const (
+	inClaimed place = iota
+	atDest
+	nowhere
+)
+
+// faults are what the adversary may still do: of each kind, and in all.
+type faults struct{ crash, loss, odd, human, any uint8 }
+
+// repeat is what the service does with a clientUUID that it knows.
+type repeat uint8
+
+const (
+	anew repeat = iota
+	deduplicate
+	refuse
+)
+
+// setup is one service, one budget, and at most one planted mistake.
+type setup struct {
+	name      string
+	repeat    repeat
+	ambiguous bool // the service never tells waiting from in progress
+	posts     uint16
+	faults    faults
+	mistake   string
+	limit     int // states; reaching it is no failure
+}
+
+var epoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+const grace = 24 * time.Hour
+
+func at(d time.Duration) archive.Instant {
+	return archive.Instant{Wall: epoch.Add(d), Boot: d, BootID: "b"}
+}
+
+var bumNames = strings.Fields("b0 b1 b2 b3 b4 b5 b6 b7 b8 b9")
+
+func bumName(n uint8) archive.RemoteID {
+	if n == foreign {
+		return "foreign"
+	}
+	return archive.RemoteID(bumNames[n])
+}
+
+func bumNumber(r archive.RemoteID) uint8 {
+	if r == "foreign" {
+		return foreign
+	}
+	return r[1] - '0'
+}
+
+// start is a sealed document of which nothing was said to the service yet.
+func (o setup) start() world {
+	w := world{e: Entry{Key: archive.Key{1}}, left: o.faults}
+	w.commit(ClaimedFolder{Route: Vault, Vault: "V", Drop: "d", Folder: "f"}, 0)
+	w.commit(Sealed{ID: archive.ID{1}, Content: archive.Digest{1}, Metadata: archive.Digest{2}, Package: archive.Package{Size: 1, SHA256: archive.Digest{3}}}, 0)
+	w.normalise()
+	return w
+}
+
+func (w world) clone() world {
+	w.net, w.srv, w.fresh = slices.Clone(w.net), slices.Clone(w.srv), false
+	return w // Transition clones the registrations
+}
+
+// commit sends an event through the one door. An event that is illegal by now is
+// dropped, as the committer does for a stale change; ok tells.
+func (w *world) commit(ev Event, d time.Duration) (ok bool) {
+	before := w.e
+	next, err := Transition(w.e, ev, at(d))
+	if err != nil {
+		return false
+	}
+	switch {
+	case before.State.Final() && next.State != before.State:
+		w.undue = "I13 a final state changed by " + ev.Word()
+	case ev.Word() == DisposeIntended{}.Word() && before.Hold:
+		w.undue = "I3 disposal of what a person holds"
+	case ev.Word() == DisposeIntended{}.Word() && (before.Contradicted || before.Double):
+		w.undue = "I13 disposal in spite of a contradiction"
+	case before.Double && !next.Double || before.InDoubt && !next.InDoubt:
+		w.undue = "I2 a flag was taken back by " + ev.Word()
+	}
+	w.e, w.fresh = next, true
+	return true
+}
+
+func (w *world) send(m message) { w.net = append(w.net, m) }
+
+func (w *world) take(m message) {
+	w.net = slices.DeleteFunc(w.net, func(x message) bool { return x == m })
+}
+
+// giveUp makes everything in flight nobody's: requests may still arrive, answers
+// find no connection.
+func (w *world) giveUp() {
+	w.vol = volatile{}
+	for i := range w.net {
+		w.net[i].mine = false
+	}
+}
+
+func (w *world) inFlight(bum uint8) bool {
+	return slices.ContainsFunc(w.net, func(m message) bool { return (m.kind == put || m.kind == putAccepted) && m.bum == bum })
+}
+
+// normalise drops what cannot matter: wall times, revisions, counters that only grow.
+func (w *world) normalise() {
+	e := &w.e
+	e.Rev, e.Attempt, e.NotBefore, e.Cause, e.Record = 1, 0, time.Time{}, Cause{}, nil
+	e.SeenAt, e.RegisteredAt, e.UploadedAt = epoch, epoch, epoch
+	if !e.ArchivedAt.IsZero() {
+		e.ArchivedAt = epoch
+	}
+	for i := range e.Registrations {
+		if !w.fresh {
+			break // nothing was committed: they are as they were
+		}
+		r := &e.Registrations[i]
+		r.Sends, r.Clear, r.Equal, r.Last = min(r.Sends-r.Clear, 2), 0, 0, epoch
+		if r.Word != archive.InProgress {
+			r.Word = archive.Unfamiliar
+		}
+		if !r.Closed.IsZero() {
+			r.Closed = epoch
+		}
+	}
+	w.net = slices.DeleteFunc(w.net, func(m message) bool {
+		return !m.mine && m.kind != post && m.kind != put && m.kind != putAccepted
+	})
+	slices.SortFunc(w.net, func(a, b message) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.bum, b.bum), cmp.Compare(a.gen, b.gen), cmp.Compare(bit(a.mine), bit(b.mine)))
+	})
+	w.net = slices.Compact(w.net)
+	for i := range w.srv {
+		if w.forgotten(uint8(i)) {
+			w.srv[i].expired, w.srv[i].verdict, w.srv[i].judged, w.srv[i].late = true, abandoned, w.srv[i].epoch, true
+		}
+	}
+}
+
+// forgotten reports whether nothing can reach a registration any more, so that how
+// it ends is all the same.
+func (w *world) forgotten(bum uint8) bool {
+	if w.srv[bum].content || slices.ContainsFunc(w.net, func(m message) bool { return m.bum == bum && m.kind != post }) {
+		return false
+	}
+	return !slices.ContainsFunc(w.e.Registrations, func(r Registration) bool {
+		return bumNumber(r.Ticket.Remote) == bum && (r.Closed.IsZero() || r.Fate != Unsent && r.Fate != Lapsed)
+	})
+}
+
+func bit(b bool) uint8 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// appendKey writes everything that can matter: two worlds with the same key behave alike.
+func (w *world) appendKey(b []byte) []byte {
+	e := &w.e
+	b = append(b, byte(e.State), byte(e.Source), byte(e.Posts), byte(e.Answers), byte(e.Lost), e.Failures, byte(e.Part), e.Generation,
+		bit(e.Hold)|bit(e.InDoubt)<<1|bit(e.Double)<<2|bit(e.Contradicted)<<3|bit(e.Resolved)<<4|bit(!e.DisposeAt.IsZero())<<5|bit(e.Dest != "")<<6)
+	archived := byte(255)
+	if e.Archived != "" {
+		archived = bumNumber(e.Archived)
+	}
+	b = append(b, archived, byte(len(e.Registrations)))
+	for _, r := range e.Registrations {
+		b = append(b, bumNumber(r.Ticket.Remote), r.Generation, byte(r.Sends), byte(r.Fate), byte(r.Word),
+			bit(r.Closed.IsZero())|bit(r.Ticket.URL == "")<<1, byte(r.Ticket.Date.Sub(epoch)/time.Hour))
+	}
+	b = append(b, byte(w.vol.doing), w.vol.n, byte(w.disk), w.left.crash, w.left.loss, w.left.odd, w.left.human, w.left.any, byte(len(w.net)))
+	for _, m := range w.net {
+		b = append(b, byte(m.kind), m.bum, m.gen, bit(m.mine))
+	}
+	for _, s := range w.srv {
+		b = append(b, s.gen, bit(s.content)|bit(s.expired)<<1|bit(s.noticed)<<2|bit(s.late)<<3, byte(s.verdict), s.epoch, s.judged)
+	}
+	return b
+}
+
+// broken says which promise does not hold in this world; empty: all do.
+func (w *world) broken() string {
+	if w.undue != "" {
+		return w.undue
+	}
+	live, known := 0, map[uint8]bool{}
+	for _, s := range w.srv {
+		if s.content && s.verdict != failed {
+			live++
+		}
+	}
+	for _, r := range w.e.Registrations {
+		known[bumNumber(r.Ticket.Remote)] = true
+	}
+	unknown := 0
+	for i := range w.srv {
+		if !known[uint8(i)] {
+			unknown++
+		}
+	}
+	_, _, due := Due(w.e)
+	switch gone := w.e.Source == Gone || w.e.Source == Moved; {
+	case w.disk == nowhere && !gone && w.e.Source != Disposing:
+		return "I1 the source vanished while it is " + w.e.Source.String()
+	case w.disk == nowhere && !(w.e.State == Archived && w.is(w.e.Archived, succeeded)):
+		return "I3 the source is gone and nothing is archived"
+	case w.disk == atDest && w.e.Source == Claimed, w.disk == inClaimed && w.e.Source > Returning && w.e.Source != Keeping:
+		return "I1 the source does not lie where the entry says"
+	case live > 1 && !w.e.Double:
+		return "I2 two archivable contents and the entry does not say so"
+	case known[foreign]:
+		return "I8 a registration of somebody else was taken"
+	case unknown > int(w.e.Posts-w.e.Answers):
+		return "I9 more unknown registrations than POSTs without an answer"
+	case w.e.State == Uploaded && !w.holds(w.e.Current().Ticket.Remote):
+		return "I12 uploaded, but the service has no content"
+	case w.e.State == Archived && !w.is(w.e.Archived, succeeded):
+		return "I12 archived, but the service never said so"
+	case w.e.State == Rejected && !w.e.InDoubt && !w.e.Contradicted && (live > 0 || w.anyPut()):
+		return "I12 rejected as certainly absent, but content is possible"
+	case w.e.State.Open() && !due && !w.e.Hold:
+		return "I25 an open entry with nothing due"
+	}
+	return w.e.misfit()
+}
+
+// misfit says where the state and what is known of its registration differ.
+func (e *Entry) misfit() string {
+	r := e.Current()
+	want := map[State]Fate{Registered: Unsent, Sending: Maybe, Uploaded: Stored, Unclear: Maybe}
+	if fate, ok := want[e.State]; ok && (r == nil || r.Fate != fate) {
+		return fmt.Sprintf("I25 %s, but its registration stands as fate %d, so that nobody asks the right question", e.State, r.Fate)
+	}
+	if e.State != Registered && e.State != Sending {
+		for _, r := range e.Registrations {
+			if r.Ticket.URL != "" {
+				return "I7 a spent address was kept"
+			}
+		}
+	}
+	return ""
+}
+
+func (w *world) is(r archive.RemoteID, v verdict) bool {
+	return r != "" && r != "foreign" && w.srv[bumNumber(r)].verdict == v
+}
+
+func (w *world) holds(r archive.RemoteID) bool {
+	return r != "foreign" && w.srv[bumNumber(r)].content
+}
+
+func (w *world) anyPut() bool {
+	return slices.ContainsFunc(w.net, func(m message) bool { return m.kind == put || m.kind == putAccepted })
+}
+
+// settled reports whether this is where an invoice may stay: at rest, or in front of
+// a person, or at the bound of this model. A service that never tells leaves a
+// question open for ever; then it is enough that the source is placed.
+func (w *world) settled(o setup) bool {
+	step, _, due := Due(w.e)
+	rest := w.e.AtRest() || o.ambiguous && w.e.State.Final() && due && step == Ask
+	return rest && w.vol.doing == idle || w.e.State == Unclear || w.e.State == Quarantined ||
+		step == Register && w.e.Posts >= o.posts
+}

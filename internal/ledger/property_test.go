@@ -1,0 +1,230 @@
+package ledger
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// walk takes an entry through random legal events and shows every attempt.
+func walk(r *rand.Rand, steps int, show func(before Entry, ev Event, after Entry, err error)) {
+	evs := samples()
+	for w := archive.Unfamiliar; w <= archive.Absent; w++ {
+		evs = append(evs, answer(w, "new"))
+	}
+	e := Entry{Key: archive.Key{1}}
+	now := epoch
+	for range steps {
+		ev := evs[r.IntN(len(evs))]
+		now = now.Add([]time.Duration{0, time.Second, grace / spacing, grace}[r.IntN(4)])
+		after, err := Transition(e, ev, archive.Instant{Wall: now, BootID: "b"})
+		show(e, ev, after, err)
+		e = after
+	}
+}
+
+func walks(t *testing.T, show func(before Entry, ev Event, after Entry, err error)) {
+	t.Helper()
+	legal := 0
+	for seed := range uint64(25) {
+		walk(rand.New(rand.NewPCG(seed, 1)), 1000, func(before Entry, ev Event, after Entry, err error) {
+			if err == nil {
+				legal++
+			}
+			show(before, ev, after, err)
+		})
+	}
+	if legal < 1_000 {
+		t.Errorf("only %d legal events in all walks", legal)
+	}
+}
+
+func TestTransition_CountsRevisionsAndKeepsItsArgument(t *testing.T) {
+	walks(t, func(before Entry, ev Event, after Entry, err error) {
+		copied := before
+		copied.Registrations = slices.Clone(before.Registrations)
+		Transition(before, ev, archive.Instant{Wall: epoch.Add(1000 * grace)})
+		if !reflect.DeepEqual(before, copied) {
+			t.Fatalf("%s changed its argument\n%+v\n%+v", ev.Word(), copied, before)
+		}
+		switch {
+		case err != nil && !reflect.DeepEqual(after, before):
+			t.Fatalf("%s was refused and changed the entry all the same", ev.Word())
+		case err == nil && after.Rev != before.Rev && after.Rev != before.Rev+1:
+			t.Fatalf("%s made revision %d of %d", ev.Word(), after.Rev, before.Rev)
+		case err == nil && after.Rev == before.Rev && differs(before, after):
+			t.Fatalf("%s changed what the journal tells of, and made no revision", ev.Word())
+		}
+	})
+}
+
+// differs compares all that a journal line tells: everything but when to look again.
+func differs(a, b Entry) bool {
+	la, lb := NewLine(1, a, Placed{}, archive.Instant{}), NewLine(1, b, Placed{}, archive.Instant{})
+	la.Cause, lb.Cause = "", ""
+	if !bytes.Equal(la.Encode(), lb.Encode()) || len(a.Registrations) != len(b.Registrations) || a.Posts != b.Posts || a.Answers != b.Answers {
+		return true
+	}
+	for i, r := range a.Registrations {
+		if o := b.Registrations[i]; r.Fate != o.Fate || r.Sends != o.Sends || r.Clear != o.Clear || r.Word != o.Word {
+			return true
+		}
+	}
+	return false
+}
+
+// What is asked for hours leaves one line for each new word, not one for each answer.
+func TestTransition_RepeatedAnswersAreQuiet(t *testing.T) {
+	e := Entry{Key: archive.Key{1}, Rev: 5, State: Uploaded, Source: Claimed, Registrations: []Registration{{Ticket: archive.Ticket{Remote: "b"}, Sends: 1, Fate: Stored}}}
+	revs := map[archive.Word]uint32{}
+	for _, w := range []archive.Word{archive.InProgress, archive.InProgress, archive.InProgress, archive.Unfamiliar, archive.InProgress} {
+		for h := range 50 {
+			next, err := Transition(e, StatusSeen{Receipt: archive.Receipt{Remote: "b", Word: w}, Grace: grace}, at(time.Duration(h)*time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			revs[w] += next.Rev - e.Rev
+			e = next
+		}
+	}
+	if revs[archive.InProgress] != 2 || revs[archive.Unfamiliar] != 1 {
+		t.Errorf("lines by word: %v, want two in-progress and one unfamiliar", revs)
+	}
+}
+
+func TestDue_I25_RestsOrGoesOn(t *testing.T) {
+	walks(t, func(_ Entry, ev Event, e Entry, err error) {
+		step, _, due := Due(e)
+		switch {
+		case err != nil:
+		case e.AtRest() && due:
+			t.Fatalf("at rest, and %s is due: %+v", step, e)
+		case e.State.Open() && !e.Hold && !due:
+			t.Fatalf("%s after %s has nothing due and is open", e.State, ev.Word())
+		case e.Hold && due:
+			t.Fatalf("held, and %s is due", step)
+		}
+	})
+}
+
+func TestTransition_I13_FinalStatesAndFlagsStay(t *testing.T) {
+	walks(t, func(before Entry, ev Event, after Entry, err error) {
+		if before.State.Final() && after.State != before.State {
+			t.Fatalf("%s became %s by %s", before.State, after.State, ev.Word())
+		}
+		if before.Double && !after.Double || before.InDoubt && !after.InDoubt {
+			t.Fatalf("%s took back a flag", ev.Word())
+		}
+	})
+}
+
+func TestBalance_I1_AgreesAtEveryInstant(t *testing.T) {
+	var b Balance
+	walks(t, func(before Entry, _ Event, after Entry, err error) {
+		if err == nil {
+			b.Count(before.State, after.State)
+		}
+		if !b.Agrees() {
+			t.Fatal(b)
+		}
+	})
+	b.Seen++
+	if b.Agrees() {
+		t.Error("the balance agrees with one entry too few")
+	}
+}
+
+func TestLine_RoundTripsAsStored(t *testing.T) {
+	n := uint64(1)
+	walks(t, func(_ Entry, ev Event, after Entry, err error) {
+		if err != nil {
+			return
+		}
+		n++
+		stored := NewLine(n, after, ev, at(0)).Encode()
+		l, err := ParseLine(stored)
+		if err != nil || !bytes.Equal(l.Encode(), stored) {
+			t.Fatalf("%s came back as %s: %v", stored, l.Encode(), err)
+		}
+		if s, err := ParseState(l.State); err != nil || s != after.State || l.Rev != after.Rev || l.Key != after.Key.String() {
+			t.Fatalf("%s does not tell where the entry stands", stored)
+		}
+	})
+}
+
+// TestLine_FirstLineAndFieldOrder is a golden: these bytes were hashed by journals
+// that exist.
+func TestLine_FirstLineAndFieldOrder(t *testing.T) {
+	l := FirstLine("L1", "test", epoch)
+	want := `{"n":1,"at":"2026-11-20T12:00:00.000Z","event":"created","ledger":"L1","environment":"test"}`
+	if got := string(l.Encode()); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	e := usual(Unclear)
+	e.Double, e.Cause = true, Cause{Code: "c"}
+	want = `{"n":2,"at":"2026-11-20T12:00:00.000Z","event":"released","key":"04000000000000000000000000","rev":9,"state":"unclear","source":"claimed",` +
+		`"clientUUID":"01000000-0000-0000-0000-000000000000","cause":"c","flags":"double","uid":7,"reason":"0900000000000000000000000000000000000000000000000000000000000000"}`
+	if got := string(NewLine(2, e, Released{byPerson}, at(0)).Encode()); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got := (Head{}).Next([]byte("a")).Next([]byte("b")); got.N != 2 || got.Hash != archive.Sum(append(sum(append(make([]byte, 32), 'a')), 'b')) {
+		t.Errorf("chain of a and b ends as %v", got)
+	}
+}
+
+func sum(b []byte) []byte {
+	d := archive.Sum(b)
+	return d[:]
+}
+
+// canary fills every text, URL, header and record below v; the service's numbers and
+// words, the vault, and codes may stand in a journal and stay as they are.
+func canary(v reflect.Value) {
+	switch v.Interface().(type) {
+	case archive.RemoteID, archive.VaultID, Route, time.Time:
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("canary")
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if name := v.Type().Field(i).Name; name != "Code" && name != "BootID" {
+				canary(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes([]byte("canary"))
+			return
+		}
+		if v.Len() == 0 {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		}
+		for i := range v.Len() {
+			canary(v.Index(i))
+		}
+	}
+}
+
+func TestLine_I7_HoldsNoNameNoAddressNoReason(t *testing.T) {
+	for _, ev := range samples() {
+		told := reflect.New(reflect.TypeOf(ev)).Elem()
+		told.Set(reflect.ValueOf(ev))
+		canary(told)
+		for s := Discovered; s <= Quarantined; s++ {
+			e := usual(s)
+			canary(reflect.ValueOf(&e).Elem())
+			line := NewLine(2, e, told.Interface().(Event), at(0)).Encode()
+			if strings.Contains(strings.ToLower(string(line)), "canary") {
+				t.Errorf("%s in %s: %s", ev.Word(), s, line)
+			}
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package ledger
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// must takes an entry through events at one instant.
+func must(t *testing.T, e Entry, d time.Duration, evs ...Event) Entry {
+	t.Helper()
+	for _, ev := range evs {
+		next, err := Transition(e, ev, at(d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e = next
+	}
+	return e
+}
+
+// TestStatusSeen_I2_EvidenceIsLateEqualAndSpaced follows the answers one by one: only
+// the third equal one, each an hour after the other, the last after the grace, is
+// believed.
+func TestStatusSeen_I2_EvidenceIsLateEqualAndSpaced(t *testing.T) {
+	hour := time.Hour
+	waiting, failed, absent := answer(archive.WaitingForPackage, "now"), answer(archive.Failed, "now"), answer(archive.Absent, "now")
+	for _, row := range []struct {
+		name    string
+		answers []StatusSeen
+		at      []time.Duration
+		want    State
+	}{
+		{"Proven", []StatusSeen{waiting, waiting, waiting}, []time.Duration{22 * hour, 23 * hour, 24 * hour}, Packaged},
+		{"FailedCountsToo", []StatusSeen{failed, failed, failed}, []time.Duration{22 * hour, 23 * hour, 24 * hour}, Packaged},
+		{"TooEarly", []StatusSeen{waiting, waiting, waiting, waiting}, []time.Duration{1 * hour, 2 * hour, 3 * hour, 24*hour - 1}, Unclear},
+		{"TooClose", []StatusSeen{waiting, waiting, waiting, waiting}, []time.Duration{30 * hour, 30*hour + 1, 30*hour + 2, 31*hour - 1}, Unclear},
+		{"OnlyTwo", []StatusSeen{waiting, waiting}, []time.Duration{30 * hour, 40 * hour}, Unclear},
+		{"Differing", []StatusSeen{waiting, waiting, failed, waiting, waiting}, []time.Duration{30 * hour, 31 * hour, 32 * hour, 33 * hour, 34 * hour}, Unclear},
+		{"AbsentIsNoProof", []StatusSeen{absent, absent, absent, absent}, []time.Duration{30 * hour, 31 * hour, 32 * hour, 33 * hour}, Unclear},
+		{"AbsentInterrupts", []StatusSeen{waiting, waiting, absent, waiting}, []time.Duration{30 * hour, 31 * hour, 32 * hour, 33 * hour}, Unclear},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			e := usual(Unclear)
+			for i, a := range row.answers {
+				e = must(t, e, row.at[i], a)
+			}
+			if e.State != row.want {
+				t.Errorf("%s, want %s", e.State, row.want)
+			}
+		})
+	}
+}
+
+// TestStatusSeen_ClosesNoWindow: what is heard beside another step must not delay it,
+// or an upload would miss its window for a question about an old registration.
+func TestStatusSeen_ClosesNoWindow(t *testing.T) {
+	e := usual(Registered)
+	orphan(Maybe)(&e)
+	ev := answer(archive.WaitingForPackage, "old")
+	ev.NotBefore = epoch.Add(time.Hour)
+	e = must(t, e, 0, ev)
+	if step, when, _ := Due(e); step != Upload || !when.IsZero() {
+		t.Errorf("%s is due at %v", step, when)
+	}
+	asked := usual(Unclear)
+	ev.Receipt.Remote = "now"
+	asked = must(t, asked, 0, ev)
+	if step, when, _ := Due(asked); step != Ask || !when.Equal(ev.NotBefore) {
+		t.Errorf("%s is due at %v", step, when)
+	}
+}
+
+// TestDue_PostponedDisposalWaits: a disposal that could not be done is not due again
+// at once, whatever questions are open.
+func TestDue_PostponedDisposalWaits(t *testing.T) {
+	for _, fate := range []Fate{Lapsed, Maybe} {
+		e := usual(Archived)
+		orphan(fate)(&e)
+		e.Source = Kept
+		ripe(&e)
+		e = must(t, e, time.Hour, Postponed{NotBefore: epoch.Add(2 * time.Hour)})
+		if step, when, ok := Due(e); !ok || when.Before(epoch.Add(2*time.Hour)) {
+			t.Errorf("fate %d: %s is due at %v", fate, step, when)
+		}
+	}
+}
+
+// TestSameNumberAgain: a service that gives the same number again gives one
+// registration, not an orphan beside another.
+func TestSameNumberAgain(t *testing.T) {
+	e := must(t, usual(Packaged), 0, RegisterIntended{}, GotTicket{ticket("b")}, WindowClosed{},
+		RegisterIntended{}, GotTicket{ticket("b")}, UploadIntended{}, UploadUnanswered{}, WindowClosed{})
+	if o := e.Orphans(); len(o) != 0 {
+		t.Errorf("orphans %v, though content may be there", o)
+	}
+	e = must(t, e, 0, Released{byPerson}, RegisterIntended{}, GotTicket{ticket("b")}, UploadIntended{}, UploadAccepted{},
+		answer(archive.Successful, "b"), PlaceIntended{"there"}, Placed{})
+	if q := e.Questions(); len(q) != 0 || !e.AtRest() {
+		t.Errorf("archived, and still asks about %v", q)
+	}
+}
+
+// TestSucceeded_I2_SaysWhatElseMayHoldContent: an older registration comes through
+// while the current one is at the store.
+func TestSucceeded_I2_SaysWhatElseMayHoldContent(t *testing.T) {
+	for _, s := range []State{Sending, Uploaded, Unclear} {
+		e := usual(s)
+		orphan(Lapsed)(&e)
+		e = must(t, e, 0, answer(archive.Successful, "old"))
+		if e.State != Archived || !e.Double || !slices.Contains(e.Questions(), "now") {
+			t.Errorf("from %s: %s, double %t, asks about %v", s, e.State, e.Double, e.Questions())
+		}
+	}
+	e := usual(Quarantined)
+	orphan(Succeeded)(&e)
+	if e = must(t, e, 0, Released{byPerson}); !e.Double {
+		t.Error("released to archived while another registration may hold content, and not flagged")
+	}
+}
+
+// TestDisposal_I13_StopsWhenContradicted: a service that takes its success back stops
+// a disposal that a crash left half done.
+func TestDisposal_I13_StopsWhenContradicted(t *testing.T) {
+	e := usual(Archived)
+	e.Source = Kept
+	ripe(&e)
+	e = must(t, e, 0, DisposeIntended{}, answer(archive.Failed, "now"))
+	if _, err := Transition(e, DisposeIntended{}, at(0)); !e.Contradicted || err == nil {
+		t.Errorf("contradicted %t, and the disposal goes on: %v", e.Contradicted, err)
+	}
+	if step, _, ok := Due(e); ok {
+		t.Errorf("%s is due", step)
+	}
+}
+
+func TestIdentify_Verdicts(t *testing.T) {
+	same := Sealed{Content: archive.Digest{1}, Metadata: archive.Digest{2}}
+	other := Sealed{Content: archive.Digest{1}, Metadata: archive.Digest{3}}
+	for _, row := range []struct {
+		name  string
+		state State
+		with  func(*Entry)
+		ev    Sealed
+		vault string
+		want  Verdict
+	}{
+		{"SameArchived", Archived, nil, same, "V", Same},
+		{"SameOnItsWay", Sending, nil, same, "V", WaitFor},
+		{"SameQuarantined", Quarantined, nil, same, "V", WaitFor},
+		{"SameRejected", Rejected, nil, same, "V", Proceed},
+		{"SameClosedInDoubt", Rejected, func(e *Entry) { e.InDoubt = true }, same, "V", Conflict},
+		{"SameRejectedButArchived", Rejected, func(e *Entry) { e.Contradicted = true }, same, "V", Conflict},
+		{"OtherArchived", Archived, nil, other, "V", Conflict},
+		{"OtherVault", Archived, nil, same, "W", Conflict},
+		{"OtherNeverTaken", Rejected, func(e *Entry) { e.Registrations, e.Answers = nil, e.Posts }, other, "V", Proceed},
+		{"OtherMaybeTaken", Rejected, func(e *Entry) { e.Registrations, e.Answers = nil, 0 }, other, "V", Conflict},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			e := usual(row.state)
+			e.Vault, e.Content, e.Metadata = "V", archive.Digest{1}, archive.Digest{2}
+			if row.with != nil {
+				row.with(&e)
+			}
+			if got := Identify(e, row.ev, row.vault); got != row.want {
+				t.Errorf("verdict %d, want %d", got, row.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,274 @@
+package ledger
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"vaultd/internal/archive"
+)
+
+var update = flag.Bool("update", false, "write docs/states.md anew")
+
+const statesPage = "../../docs/states.md"
+
+// TestStatesPage holds docs/states.md against the code: go test -run StatesPage -update.
+func TestStatesPage(t *testing.T) {
+	want := renderStates(t)
+	if *update {
+		if err := os.WriteFile(statesPage, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(statesPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(have, want) {
+		t.Errorf("%s is not what the code says; run: go test ./internal/ledger -run StatesPage -update", statesPage)
+	}
+}
+
+// crowd is from how many states an event must lead to the same place to be told in
+// words: drawn, it would cross every other arrow.
+const crowd = 6
+
+func renderStates(t *testing.T) []byte {
+	said := comments(t)
+	states, source := split(Arrows())
+	drawn, told := uncrowd(states)
+	var b bytes.Buffer
+	fmt.Fprint(&b, `# States of an invoice
+
+<!-- Generated from internal/ledger: go test ./internal/ledger -run StatesPage -update -->
+
+Every folder that was claimed has an entry in the ledger, and every entry is in exactly one state. A state says what is
+certain; retries, waits and holds are fields beside it. What happens to the folder itself is told apart, as its source.
+An arrow is an event, named as in the journal. An event that ends in "intended" is committed before the act it announces,
+so a restart that finds one standing knows that the act may have happened, and goes on with the same step.
+
+`)
+	b.WriteString("```mermaid\nstateDiagram-v2\n")
+	draw(&b, drawn, func(a Arrow) (string, string) { return a.From.String(), a.To.String() })
+	for _, s := range States() {
+		if s.Final() {
+			fmt.Fprintf(&b, "    %s --> [*]\n", s)
+		}
+	}
+	b.WriteString("```\n\nNot drawn, because they lead there from nearly everywhere:\n\n")
+	for _, l := range told {
+		b.WriteString(l)
+	}
+	b.WriteString("\n| state | what is certain | next step | events that change it | events that do not |\n|---|---|---|---|---|\n")
+	for _, s := range States() {
+		fmt.Fprintf(&b, "| **%s** | %s | %s | %s | %s |\n", s, said[identifier(s.String())], next(s, said), leaving(states, s), staying(states, s))
+	}
+	fmt.Fprintf(&b, `
+%s, %s and %s may happen in every state in which they mean anything. Only a person causes held, unheld, closed and released.
+What the service says after the end changes no final state: a contradiction is flagged, and stops the disposal.
+
+## What happens to the folder
+
+`, word(stateEvents, 0), word(stateEvents, 1), word(stateEvents, 2))
+	b.WriteString("```mermaid\nstateDiagram-v2\n    [*] --> claimed: claimed\n")
+	draw(&b, source, func(a Arrow) (string, string) { return a.Source.String(), a.Then.String() })
+	b.WriteString("```\n\n| source | where it lies | in state | next step |\n|---|---|---|---|\n")
+	for src := Claimed; src <= Gone; src++ {
+		fmt.Fprintf(&b, "| **%s** | %s | %s | %s |\n", src, said[identifier(src.String())], homes(src), placing(src, said))
+	}
+	return b.Bytes()
+}
+
+var stateEvents = []string{Postponed{}.Word(), Held{}.Word(), Unheld{}.Word()}
+
+// label is how an arrow is written: the event and, where it is an answer, the word.
+func label(a Arrow) string {
+	if a.Event == (StatusSeen{}).Word() {
+		return "service says " + a.Word.String()
+	}
+	return a.Event
+}
+
+// split parts the arrows of states from those of sources.
+func split(all []Arrow) (states, source []Arrow) {
+	for _, a := range all {
+		if a.Source == NoSource {
+			states = append(states, a)
+			continue
+		}
+		source = append(source, a)
+	}
+	return states, source
+}
+
+// uncrowd takes out loops, and the events that lead from a crowd to one place.
+func uncrowd(states []Arrow) (drawn []Arrow, told []string) {
+	type goal struct {
+		label string
+		to    State
+	}
+	from := map[goal][]string{}
+	for _, a := range states {
+		if a.From != a.To {
+			from[goal{label(a), a.To}] = append(from[goal{label(a), a.To}], a.From.String())
+		}
+	}
+	for _, a := range states {
+		g := goal{label(a), a.To}
+		switch {
+		case a.From == a.To:
+		case len(from[g]) < crowd:
+			drawn = append(drawn, a)
+		case from[g][0] == a.From.String():
+			told = append(told, fmt.Sprintf("- %s → **%s**, from %s\n", g.label, g.to, strings.Join(from[g], ", ")))
+		}
+	}
+	return drawn, told
+}
+
+// draw writes one line for each pair of places, with all events between them.
+func draw(b *bytes.Buffer, as []Arrow, ends func(Arrow) (string, string)) {
+	var order []string
+	events := map[string][]string{}
+	for _, a := range as {
+		from, to := ends(a)
+		if from == None.String() {
+			from = "[*]"
+		}
+		pair := from + " --> " + to
+		switch {
+		case from == to:
+			continue
+		case events[pair] == nil:
+			order = append(order, pair)
+		}
+		if !slices.Contains(events[pair], label(a)) {
+			events[pair] = append(events[pair], label(a))
+		}
+	}
+	for _, pair := range order {
+		fmt.Fprintf(b, "    %s: %s\n", pair, strings.Join(events[pair], ", "))
+	}
+}
+
+func leaving(as []Arrow, s State) string {
+	var order []State
+	by := map[State][]string{}
+	for _, a := range as {
+		if a.From != s || a.To == s {
+			continue
+		}
+		if by[a.To] == nil {
+			order = append(order, a.To)
+		}
+		by[a.To] = append(by[a.To], label(a))
+	}
+	var out []string
+	for _, to := range order {
+		out = append(out, fmt.Sprintf("%s → %s", strings.Join(by[to], ", "), to))
+	}
+	return orDash(strings.Join(out, "; "))
+}
+
+func staying(as []Arrow, s State) string {
+	var out, words []string
+	for _, a := range as {
+		switch {
+		case a.From != s || a.To != s || slices.Contains(stateEvents, a.Event):
+		case a.Event == (StatusSeen{}).Word():
+			words = append(words, a.Word.String())
+		default:
+			out = append(out, a.Event)
+		}
+	}
+	switch all := int(archive.Absent) + 1; {
+	case len(words) == all:
+		out = append(out, "whatever the service says")
+	case len(words) > 0:
+		out = append(out, "service says "+strings.Join(words, ", "))
+	}
+	return orDash(strings.Join(out, ", "))
+}
+
+func next(s State, said map[string]string) string {
+	step, _, ok := Due(usual(s))
+	if !ok {
+		return "–"
+	}
+	return step.String() + ": " + said["Step"+identifier(step.String())]
+}
+
+func placing(src Source, said map[string]string) string {
+	for _, s := range finals {
+		if !slices.Contains(lies(s), src) {
+			continue
+		}
+		e := usual(s)
+		ripe(&e)
+		e.Source, e.Registrations = src, nil
+		if step, _, ok := Due(e); ok {
+			return step.String() + ": " + said["Step"+identifier(step.String())]
+		}
+	}
+	return "–"
+}
+
+func homes(src Source) string {
+	var in []string
+	for _, s := range States() {
+		if slices.Contains(lies(s), src) {
+			in = append(in, s.String())
+		}
+	}
+	if len(in) == len(States()) {
+		return "every one"
+	}
+	return strings.Join(in, ", ")
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}
+
+func identifier(word string) string {
+	return string(unicode.ToUpper(rune(word[0]))) + word[1:]
+}
+
+// comments reads what the source says beside each state, source and step.
+func comments(t *testing.T) map[string]string {
+	t.Helper()
+	said := map[string]string{}
+	for _, name := range []string{"state.go", "transition.go"} {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok && v.Comment != nil {
+				key := v.Names[0].Name
+				if name == "transition.go" {
+					key = "Step" + key
+				}
+				said[key] = strings.ReplaceAll(strings.TrimSpace(v.Comment.Text()), "<key>", "‹key›")
+			}
+			return true
+		})
+	}
+	for _, s := range States() {
+		if said[identifier(s.String())] == "" {
+			t.Errorf("state %s says nothing about itself", s)
+		}
+	}
+	return said
+}

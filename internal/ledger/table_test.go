@@ -1,0 +1,356 @@
+package ledger
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// codes are the columns of the tables, in the order of the states.
+var codes = strings.Fields("no di pa ri rd se up uc ar de du re qu")
+
+// row is one event in every state: "-" is illegal, "=" stays, else the next state.
+type row struct {
+	name string // the event, and what is special about the entry or the answer
+	ev   Event
+	next string
+	with func(*Entry) // changes the usual entry of each state; nil: nothing
+}
+
+func answer(w archive.Word, r archive.RemoteID) StatusSeen {
+	return StatusSeen{Receipt: archive.Receipt{Remote: r, Word: w, Updated: epoch.Add(time.Minute)}, Grace: grace}
+}
+
+// proven makes the next equal answer the last one that is needed.
+func proven(w archive.Word) func(*Entry) {
+	return func(e *Entry) {
+		if r := e.Current(); r != nil {
+			r.Word, r.Equal, r.Last = w, evidence-1, epoch.Add(-time.Hour)
+			r.Ticket.Sent.Wall, e.UploadedAt = epoch.Add(-grace), epoch.Add(-grace)
+			if !r.Closed.IsZero() {
+				r.Closed = epoch.Add(-grace)
+			}
+		}
+	}
+}
+
+// often is proven, for an entry whose packages were failed or lost as often as it may be.
+func often(w archive.Word) func(*Entry) {
+	return func(e *Entry) {
+		proven(w)(e)
+		e.Failures = maxFailures
+	}
+}
+
+func orphan(f Fate) func(*Entry) {
+	return func(e *Entry) {
+		if slices.Contains([]State{None, Discovered, Delivered, Duplicate}, e.State) {
+			return // never registered with the archive
+		}
+		old := Registration{Ticket: archive.Ticket{Remote: "old", Date: epoch}, Fate: f, Closed: epoch}
+		e.Registrations = append([]Registration{old}, e.Registrations...)
+	}
+}
+
+var byPerson = Human{UID: 7, Reason: archive.Digest{9}}
+
+// stateTable holds every event against every state. The source is not touched by
+// any of them.
+var stateTable = []row{
+	//                                                       no di pa ri rd se up uc ar de du re qu
+	{"claimed", ClaimedFolder{Vault: "V"}, "                 di -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"claimed without a key", ClaimedFolder{}, "             -  -  -  -  -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Key = archive.Key{} }},
+	{"still-changing", StillChanging{}, "                    -  =  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"postponed", Postponed{}, "                             -  =  =  =  =  =  =  =  =  =  =  =  = ", nil},
+	{"postponed while held", Postponed{}, "                  -  -  -  -  -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Hold = true }},
+	{"sealed", sealed, "                                     -  pa -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"sealed without identity", Sealed{Package: zip(3)}, "   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"resealed, same bytes", Resealed{Package: zip(3)}, "    -  -  =  =  =  =  -  -  -  -  -  -  - ", nil},
+	{"resealed, other bytes", Resealed{Package: zip(4)}, "   -  -  =  =  =  -  -  -  -  -  -  -  - ", nil},
+	{"resealed, sent before", Resealed{Package: zip(4)}, "   -  -  -  -  -  -  -  -  -  -  -  -  - ", orphan(Lapsed)},
+	{"refused", Refused{}, "                                 -  re re -  -  -  -  -  -  -  -  -  - ", nil},
+	{"refused after a ticket", Refused{}, "                  -  re -  -  -  -  -  -  -  -  -  -  - ", orphan(Unsent)},
+	{"duplicate", FoundDuplicate{archive.Key{2}}, "          -  du -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"duplicate of nothing", FoundDuplicate{}, "             -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"stuck", GotStuck{}, "                                  -  qu qu qu qu qu qu qu -  -  -  -  - ", nil},
+
+	//                                                       no di pa ri rd se up uc ar de du re qu
+	{"register-intended", RegisterIntended{}, "              -  -  ri =  -  -  -  -  -  -  -  -  - ", nil},
+	{"register-unanswered", RegisterUnanswered{}, "          -  -  -  pa -  -  -  -  -  -  -  -  - ", nil},
+	{"register-not-taken", RegisterNotTaken{}, "             -  -  -  pa -  -  -  -  -  -  -  -  - ", nil},
+	{"batch-refused", BatchRefused{Part: 1}, "               -  -  -  pa -  -  -  -  -  -  -  -  - ", nil},
+	{"batch-refused into nothing", BatchRefused{}, "         -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"register-refused, first", RegisterRefused{}, "         -  -  -  re -  -  -  -  -  -  -  -  - ", nil},
+	{"register-refused, taken", RegisterRefused{}, "         -  -  -  pa -  -  -  -  -  -  -  -  - ", orphan(Unsent)},
+	{"register-refused, unanswered", RegisterRefused{}, "    -  -  -  pa -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Posts++ }},
+	{"register-refused, in doubt", RegisterRefused{}, "      -  -  -  qu -  -  -  -  -  -  -  -  - ", func(e *Entry) { orphan(Maybe)(e); e.Generation = 1 }},
+	{"registered", GotTicket{ticket("new")}, "               -  -  -  rd -  -  -  -  -  -  -  -  - ", nil},
+	{"registered without a URL", GotTicket{bare("new")}, "   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"registered without a number", GotTicket{ticket("")}, " -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"cross-wired", CrossWired{}, "                          -  -  -  qu -  -  -  -  -  -  -  -  - ", nil},
+
+	//                                                       no di pa ri rd se up uc ar de du re qu
+	{"upload-intended", UploadIntended{}, "                  -  -  -  -  se =  -  -  -  -  -  -  - ", nil},
+	{"upload-intended, URL wiped", UploadIntended{}, "       -  -  -  -  -  -  -  -  -  -  -  -  - ", wiped},
+	{"upload-not-sent, only attempt", UploadNotSent{}, "     -  -  -  -  -  rd -  -  -  -  -  -  - ", nil},
+	{"upload-not-sent, one before", UploadNotSent{}, "       -  -  -  -  -  =  -  -  -  -  -  -  - ", sentTwice},
+	{"upload-unanswered", UploadUnanswered{}, "              -  -  -  -  -  =  -  -  -  -  -  -  - ", nil},
+	{"upload-refused, only attempt", UploadRefused{}, "      -  -  -  -  -  pa -  -  -  -  -  -  - ", nil},
+	{"upload-refused, one before", UploadRefused{}, "        -  -  -  -  -  =  -  -  -  -  -  -  - ", sentTwice},
+	{"uploaded", UploadAccepted{}, "                         -  -  -  -  -  up -  -  -  -  -  -  - ", nil},
+	{"window-closed", WindowClosed{}, "                      -  -  -  -  pa uc -  -  -  -  -  -  - ", nil},
+
+	//                                                       no di pa ri rd se up uc ar de du re qu
+	{"seen of a stranger", answer(3, "stranger"), "          -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"seen successful", answer(3, "now"), "                  -  -  -  -  ar ar ar ar =  -  -  =  = ", nil},
+	{"seen successful, old", answer(3, "old"), "             -  -  ar ar ar ar ar ar =  -  -  =  = ", orphan(Lapsed)},
+	{"seen in-progress", answer(2, "now"), "                 -  -  -  -  up up =  up =  -  -  =  = ", nil},
+	{"seen in-progress, old", answer(2, "old"), "            -  -  =  =  =  =  =  =  =  -  -  =  = ", orphan(Maybe)},
+	{"seen failed once", answer(4, "now"), "                 -  -  -  -  =  =  pa =  =  -  -  =  = ", nil},
+	{"seen failed the third time", answer(4, "now"), "       -  -  -  -  =  =  qu =  =  -  -  =  = ", func(e *Entry) { e.Failures = 2 }},
+	{"seen failed, proven", answer(4, "now"), "              -  -  -  -  =  =  pa pa =  -  -  =  = ", proven(archive.Failed)},
+	{"seen failed, before this one", failedBefore, "         -  -  -  -  =  =  uc =  =  -  -  =  = ", proven(archive.Failed)},
+	{"seen failed, proven, the third time", answer(4, "now"), " -  -  -  -  =  =  qu qu =  -  -  =  = ", often(archive.Failed)},
+	{"seen waiting, proven, the third time", answer(1, "now"), "-  -  -  -  =  =  uc qu =  -  -  =  = ", often(archive.WaitingForPackage)},
+	{"seen waiting once", answer(1, "now"), "                -  -  -  -  =  =  =  =  =  -  -  =  = ", nil},
+	{"seen waiting, proven", answer(1, "now"), "             -  -  -  -  =  =  uc pa =  -  -  =  = ", proven(archive.WaitingForPackage)},
+	{"seen absent, ever so often", answer(5, "now"), "       -  -  -  -  =  =  uc =  =  -  -  =  = ", proven(archive.Absent)},
+	{"seen unfamiliar, ever so often", answer(0, "now"), "   -  -  -  -  =  =  =  =  =  -  -  =  = ", proven(archive.Unfamiliar)},
+
+	//                                                       no di pa ri rd se up uc ar de du re qu
+	{"held", Held{byPerson}, "                               -  =  =  =  =  =  =  =  =  =  =  =  = ", nil},
+	{"held again", Held{byPerson}, "                         -  -  -  -  -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Hold = true }},
+	{"unheld", Unheld{byPerson}, "                           -  =  =  =  =  =  =  =  =  =  =  =  = ", func(e *Entry) { e.Hold = e.State != None }},
+	{"unheld, not held", Unheld{byPerson}, "                 -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"closed", Closed{byPerson}, "                           -  -  -  -  -  -  -  re -  -  -  =  re", nil},
+	{"released", Released{byPerson}, "                       -  -  -  -  -  -  -  pa -  -  -  -  pa", nil},
+	{"released before it was sealed", Released{byPerson}, "  -  -  -  -  -  -  -  di -  -  -  -  di", func(e *Entry) { e.Package = archive.Package{} }},
+	{"released, archived meanwhile", Released{byPerson}, "   -  -  -  -  -  -  -  ar -  -  -  -  ar", orphan(Succeeded)},
+	{"superseded", Superseded{archive.Key{2}}, "             -  -  -  -  -  -  -  -  -  -  -  =  - ", nil},
+}
+
+var (
+	sealed       = Sealed{ID: archive.ID{1}, Package: zip(3)}
+	failedBefore = StatusSeen{Receipt: archive.Receipt{Remote: "now", Word: archive.Failed, Updated: epoch.Add(-time.Minute)}, Grace: grace}
+)
+
+func zip(n byte) archive.Package { return archive.Package{Size: 1, SHA256: archive.Digest{n}} }
+
+func ticket(r archive.RemoteID) archive.Ticket {
+	return archive.Ticket{Remote: r, URL: "u", Sent: at(0), Date: epoch}
+}
+
+func bare(r archive.RemoteID) archive.Ticket {
+	t := ticket(r)
+	t.URL = ""
+	return t
+}
+
+func wiped(e *Entry) {
+	if r := e.Current(); r != nil {
+		r.Ticket.URL = ""
+	}
+}
+
+func sentTwice(e *Entry) {
+	if r := e.Current(); r != nil {
+		r.Sends = 2
+	}
+}
+
+// usual returns the entry as it usually stands in a state.
+func usual(s State) Entry {
+	e := Entry{Key: archive.Key{1}, Rev: 9, State: s, Source: Claimed}
+	if s == None {
+		return Entry{Key: archive.Key{1}}
+	}
+	if s != Discovered {
+		e.ID, e.Base, e.Package = archive.ID{1}, archive.ID{1}, zip(3)
+	}
+	if s >= Registering {
+		e.Posts = 1
+	}
+	fates := map[State]Fate{Registered: Unsent, Sending: Maybe, Uploaded: Stored, Unclear: Maybe, Archived: Succeeded, Rejected: Maybe, Quarantined: Maybe}
+	if f, ok := fates[s]; ok {
+		e.Answers = 1
+		e.Registrations = []Registration{{Ticket: ticket("now"), Sends: 1, Fate: f, Closed: epoch}}
+	}
+	r := e.Current()
+	switch s {
+	case Registered:
+		r.Sends, r.Closed = 0, time.Time{}
+	case Sending:
+		r.Closed = time.Time{}
+	case Archived:
+		e.Archived = "now"
+	}
+	if r != nil && s != Registered && s != Sending {
+		r.Ticket.URL = ""
+	}
+	if s == Uploaded {
+		e.UploadedAt = epoch
+	}
+	return e
+}
+
+func TestTransition_EveryEventInEveryState(t *testing.T) {
+	for _, r := range stateTable {
+		t.Run(r.name, func(t *testing.T) {
+			cells := strings.Fields(r.next)
+			if len(cells) != len(codes) {
+				t.Fatalf("%d cells for %d states", len(cells), len(codes))
+			}
+			for s := None; s <= Quarantined; s++ {
+				e := usual(s)
+				if r.with != nil {
+					r.with(&e)
+				}
+				next, err := Transition(e, r.ev, at(0))
+				got := "-"
+				switch {
+				case err != nil && !errors.Is(err, ErrIllegal):
+					t.Errorf("in %s: error %v is no ErrIllegal", s, err)
+				case err == nil && next.State == e.State:
+					got = "="
+				case err == nil:
+					got = codes[next.State]
+				}
+				if got != cells[s] {
+					t.Errorf("in %s: got %s, want %s (%v)", s, got, cells[s], err)
+				}
+				if want := e.Source; err == nil && next.Source != want && s != None {
+					t.Errorf("in %s: the source went from %s to %s", s, want, next.Source)
+				}
+			}
+		})
+	}
+}
+
+// sources are the columns of the second table, in the order of the sources.
+var sources = strings.Fields("no cl rg rt kg kp dg mv gn")
+
+// sourceTable holds the events of the source against every source, in the states
+// that the row is for.
+var sourceTable = []struct {
+	name   string
+	ev     Event
+	states []State
+	next   string
+	with   func(*Entry)
+}{
+	//                                                                                  no cl rg rt kg kp dg mv gn
+	{"place-intended back", PlaceIntended{"there"}, []State{Duplicate, Rejected}, "     -  rg =  -  -  -  -  -  - ", nil},
+	{"place-intended", PlaceIntended{"there"}, []State{Archived, Delivered}, "          -  kg -  -  =  -  -  -  - ", nil},
+	{"place-intended, not final", PlaceIntended{"there"}, except(finals...), "           -  -  -  -  -  -  -  -  - ", nil},
+	{"place-intended nowhere", PlaceIntended{}, allStates, "                            -  -  -  -  -  -  -  -  - ", nil},
+	{"placed", Placed{epoch}, allStates, "                                              -  -  rt -  kp -  -  -  - ", nil},
+	{"dispose-intended, ripe", DisposeIntended{}, []State{Archived}, "                  -  -  -  -  -  dg =  -  - ", ripe},
+	{"dispose-intended, not archived", DisposeIntended{}, except(Archived), "           -  -  -  -  -  -  -  -  - ", ripe},
+	{"dispose-intended, to be kept", DisposeIntended{}, allStates, "                    -  -  -  -  -  -  -  -  - ", nil},
+	{"dispose-intended, too early", DisposeIntended{}, allStates, "                     -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.DisposeAt = epoch.Add(1) })},
+	{"dispose-intended, held", DisposeIntended{}, allStates, "                          -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Hold = true })},
+	{"dispose-intended, double", DisposeIntended{}, allStates, "                        -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Double = true })},
+	{"dispose-intended, contradicted", DisposeIntended{}, allStates, "                  -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Contradicted = true })},
+	{"dispose-intended, no number", DisposeIntended{}, allStates, "                     -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Archived = "" })},
+	{"disposed", Disposed{}, allStates, "                                               -  -  -  -  -  -  gn -  - ", nil},
+	{"disposed elsewhere", Disposed{"/there"}, allStates, "                             -  -  -  -  -  -  mv -  - ", nil},
+	{"source-untouchable", SourceUntouchable{}, allStates, "                            -  -  -  -  -  =  kp -  - ", nil},
+}
+
+var allStates, finals = States(), except(except(Archived, Delivered, Duplicate, Rejected)...)
+
+func except(some ...State) []State {
+	return slices.DeleteFunc(States(), func(s State) bool { return slices.Contains(some, s) })
+}
+
+func ripe(e *Entry) { e.DisposeAt, e.Archived = epoch, "now" }
+
+func but(f func(*Entry)) func(*Entry) { return func(e *Entry) { ripe(e); f(e) } }
+
+func TestTransition_EveryEventOfTheSource_I3(t *testing.T) {
+	for _, r := range sourceTable {
+		t.Run(r.name, func(t *testing.T) {
+			cells := strings.Fields(r.next)
+			if len(cells) != len(sources) {
+				t.Fatalf("%d cells for %d sources", len(cells), len(sources))
+			}
+			for _, s := range r.states {
+				for src := NoSource; src <= Gone; src++ {
+					e := usual(s)
+					e.Source = src
+					if r.with != nil {
+						r.with(&e)
+					}
+					next, err := Transition(e, r.ev, at(0))
+					got := "-"
+					switch {
+					case err == nil && next.Source == src:
+						got = "="
+					case err == nil:
+						got = sources[next.Source]
+					}
+					if got != cells[src] || err == nil && next.State != s {
+						t.Errorf("in %s/%s: got %s %s, want %s", s, src, next.State, got, cells[src])
+					}
+				}
+			}
+		})
+	}
+}
+
+// samples are the events of both tables.
+func samples() []Event {
+	var evs []Event
+	for _, r := range stateTable {
+		evs = append(evs, r.ev)
+	}
+	for _, r := range sourceTable {
+		evs = append(evs, r.ev)
+	}
+	return evs
+}
+
+// TestTables_NoEventIsMissing reads the package itself: every type with an apply
+// method must stand in a table, or somebody added an event and no row.
+func TestTables_NoEventIsMissing(t *testing.T) {
+	have := map[string]bool{}
+	for _, ev := range samples() {
+		have[reflect.TypeOf(ev).Name()] = true
+	}
+	n := 0
+	for _, name := range eventTypes(t) {
+		n++
+		if !have[name] {
+			t.Errorf("event %s stands in no table", name)
+		}
+	}
+	if n < 25 {
+		t.Errorf("only %d events found in the source", n)
+	}
+}
+
+func eventTypes(t *testing.T) []string {
+	t.Helper()
+	pkgs, err := parser.ParseDir(token.NewFileSet(), ".", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range pkgs["ledger"].Files {
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil && fn.Name.Name == "apply" {
+				names = append(names, fn.Recv.List[0].Type.(*ast.Ident).Name)
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,384 @@
+package proof
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// book is a ledger in memory, written through the one door like a real one.
+type book struct {
+	t       *testing.T
+	lines   [][]byte
+	entries map[archive.Key]ledger.Entry
+	balance ledger.Balance
+	now     time.Time
+}
+
+func newBook(t *testing.T) *book {
+	b := &book{t: t, entries: map[archive.Key]ledger.Entry{}, now: noon}
+	b.append(ledger.FirstLine("ledger-1", "test", noon))
+	return b
+}
+
+func (b *book) append(l ledger.Line) { b.lines = append(b.lines, l.Encode()) }
+
+// do commits events to one entry.
+func (b *book) do(key byte, evs ...ledger.Event) {
+	b.t.Helper()
+	k := archive.Key{key}
+	e, ok := b.entries[k]
+	if !ok {
+		e.Key = k
+	}
+	for _, ev := range evs {
+		next, err := ledger.Transition(e, ev, archive.Instant{Wall: b.now})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.balance.Count(e.State, next.State)
+		told := next.Rev != e.Rev
+		if e = next; !told {
+			continue
+		}
+		b.append(ledger.NewLine(uint64(len(b.lines))+1, e, ev, archive.Instant{Wall: b.now}))
+	}
+	b.entries[k] = e
+}
+
+func (b *book) claim(key byte) {
+	b.do(key, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(key)}, seal(key))
+}
+
+// upload takes an entry to uploaded under the given number.
+func (b *book) upload(key byte, r archive.RemoteID) {
+	b.do(key, ledger.RegisterIntended{}, got(r), ledger.UploadIntended{}, ledger.UploadAccepted{})
+}
+
+func (b *book) archive(key byte, r archive.RemoteID) {
+	b.do(key, says(r, archive.Successful), ledger.PlaceIntended{Dest: "_archived/" + name(key)}, ledger.Placed{DisposeAt: noon})
+}
+
+func name(key byte) string { return "folder " + string('a'+rune(key)) }
+
+func seal(key byte) ledger.Sealed {
+	return ledger.Sealed{ID: archive.ID{key}, Package: archive.Package{Size: int64(key) * 1000, SHA256: archive.Digest{key}}, Seal: archive.Digest{key}}
+}
+
+func got(r archive.RemoteID) ledger.GotTicket {
+	return ledger.GotTicket{Ticket: archive.Ticket{Remote: r, URL: "https://store.example/x"}}
+}
+
+func says(r archive.RemoteID, w archive.Word) ledger.StatusSeen {
+	return ledger.StatusSeen{Receipt: archive.Receipt{Remote: r, Word: w, Updated: noon, Record: []byte(`{"status":"ArchivingSuccessful"}`)}, Grace: 24 * time.Hour}
+}
+
+// everyday is a ledger in which a little of everything happened, and what was seen
+// from outside.
+func everyday(t *testing.T) (*book, Seen) {
+	b := newBook(t)
+	b.claim(1) // archived, disposed of
+	b.upload(1, "b1")
+	b.archive(1, "b1")
+	b.do(1, ledger.DisposeIntended{}, ledger.Disposed{})
+	b.claim(2) // rejected, returned
+	b.do(2, ledger.Refused{Cause: ledger.Cause{Code: "too-large"}}, ledger.PlaceIntended{Dest: "_rejected/" + name(2)}, ledger.Placed{})
+	b.claim(3) // an answer was lost, a window was missed, kept
+	b.do(3, ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterIntended{}, got("b3"), ledger.WindowClosed{})
+	b.upload(3, "b4")
+	b.archive(3, "b4")
+	b.claim(4) // in doubt, released, double
+	b.do(4, ledger.RegisterIntended{}, got("b5"), ledger.UploadIntended{}, ledger.WindowClosed{}, ledger.Released{})
+	b.upload(4, "b6")
+	b.claim(5) // its answer is being waited for
+	b.do(5, ledger.RegisterIntended{})
+	reg := func(key byte, r archive.RemoteID, stored, archived bool) Registration {
+		g := Registration{ID: archive.ID{key}, Remote: r, Metadata: archive.Digest{key}, Stored: stored, Archived: archived}
+		if stored {
+			g.SHA256, g.Size = archive.Digest{key}, int64(key)*1000
+		}
+		return g
+	}
+	seen := Seen{
+		Registrations: []Registration{
+			reg(1, "b1", true, true), reg(3, "b2", false, false), reg(3, "b3", false, false), reg(3, "b4", true, true),
+			reg(4, "b5", true, false), reg(4, "b6", true, false), reg(5, "b7", false, false),
+		},
+		Disk: &Disk{Lying: []Folder{
+			{"in", "_rejected/" + name(2)}, {"in", "_archived/" + name(3)}, {"in", claimedPath(b.entries[archive.Key{4}])},
+			{"in", claimedPath(b.entries[archive.Key{5}])}, {"in", "not taken yet"},
+			{"in", ".vaultd/claimed/" + (archive.Key{6}).String() + "/left by a crash"},
+		}},
+	}
+	for k := byte(1); k <= 5; k++ {
+		seen.Disk.Dropped = append(seen.Disk.Dropped, Folder{"in", name(k)})
+	}
+	seen.Disk.Dropped = append(seen.Disk.Dropped, Folder{"in", "not taken yet"}, Folder{"in", "left by a crash"})
+	return b, seen
+}
+
+func (b *book) journal() Journal {
+	var h ledger.Head
+	for _, l := range b.lines {
+		h = h.Next(l)
+	}
+	return Journal{Lines: numbered(b.lines), Head: h, Balance: &b.balance}
+}
+
+func numbered(lines [][]byte) iter.Seq2[uint64, []byte] {
+	return func(yield func(uint64, []byte) bool) {
+		for i, l := range lines {
+			if !yield(uint64(i)+1, l) {
+				return
+			}
+		}
+	}
+}
+
+// edit changes the n-th line as somebody would who can also make the chain anew.
+func (b *book) edit(n int, f func(*ledger.Line)) {
+	l, err := ledger.ParseLine(b.lines[n-1])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	f(&l)
+	b.lines[n-1] = l.Encode()
+}
+
+// line returns the number of the k-th line that tells of an event of a key.
+func (b *book) line(key byte, event string) int {
+	for i, stored := range b.lines {
+		if l, _ := ledger.ParseLine(stored); l.Event == event && l.Key == (archive.Key{key}).String() {
+			return i + 1
+		}
+	}
+	b.t.Fatalf("no line %s", event)
+	return 0
+}
+
+// drop takes lines out and numbers the rest anew.
+func (b *book) drop(n int) {
+	b.lines = slices.Delete(b.lines, n-1, n)
+	for i := range b.lines {
+		b.edit(i+1, func(l *ledger.Line) { l.N = uint64(i) + 1 })
+	}
+}
+
+func (b *book) change(key byte, f func(*ledger.Entry)) {
+	e := b.entries[archive.Key{key}]
+	e.Registrations = slices.Clone(e.Registrations)
+	f(&e)
+	b.entries[archive.Key{key}] = e
+}
+
+func TestCheck_EverydayHolds(t *testing.T) {
+	b, seen := everyday(t)
+	r := Check(b.journal(), maps.Values(b.entries), seen)
+	for _, f := range r.Findings {
+		t.Error(f)
+	}
+	if r.Lines != uint64(len(b.lines)) || r.Entries != 5 || r.Balance != b.balance || r.LostPosts != 2 {
+		t.Errorf("%d lines, %d entries, %d lost, %v", r.Lines, r.Entries, r.LostPosts, r.Balance)
+	}
+	if want := []Orphan{{archive.Key{3}, "b3"}}; !slices.Equal(r.Orphans, want) {
+		t.Errorf("orphans %v, want %v", r.Orphans, want)
+	}
+	if !slices.Equal(r.Double, []archive.Key{{4}}) || len(r.Unclear)+len(r.InDoubt) != 0 {
+		t.Errorf("double %v, unclear %v, in doubt %v", r.Double, r.Unclear, r.InDoubt)
+	}
+	if r = Check(b.journal(), maps.Values(b.entries), Seen{}); !r.OK() {
+		t.Errorf("with nothing seen from outside: %v", r.Findings)
+	}
+}
+
+// TestCheck_FindsWhatIsBroken breaks one thing at a time: its promise must be named
+// first, for the right key, and none that is not listed.
+func TestCheck_FindsWhatIsBroken(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		promises string
+		key      byte
+		spoil    func(b *book, j *Journal, s *Seen)
+	}{
+		{"LineCutOff", "I14 I5 I9 I12", 0, func(b *book, j *Journal, s *Seen) { j.Lines = numbered(b.lines[:len(b.lines)-1]) }},
+		{"LineChanged", "I14", 0, func(b *book, j *Journal, _ *Seen) {
+			b.edit(2, func(l *ledger.Line) { l.At = "2020-01-01T00:00:00.000Z" })
+		}},
+		{"LinesSwapped", "I14 I1 I5", 0, func(b *book, j *Journal, _ *Seen) { b.lines[1], b.lines[2] = b.lines[2], b.lines[1] }},
+		{"LineUnreadable", "I14 I1 I5", 0, func(b *book, j *Journal, _ *Seen) { b.lines[1] = []byte("{") }},
+		{"FirstLineMissing", "I14 I1 I5", 0, func(b *book, j *Journal, _ *Seen) { b.drop(1); *j = b.journal() }},
+		{"UnknownEvent", "I14 I1 I5", 0, func(b *book, j *Journal, _ *Seen) {
+			b.edit(2, func(l *ledger.Line) { l.Event = "blessed" })
+			*j = b.journal()
+		}},
+		{"RevisionLeftOut", "I5 I1", 4, func(b *book, j *Journal, _ *Seen) { b.drop(b.line(4, "window-closed")); *j = b.journal() }},
+		{"EntryMissing", "I1 I9", 5, func(b *book, _ *Journal, s *Seen) { delete(b.entries, archive.Key{5}) }},
+		{"EntryWithoutLines", "I1", 9, func(b *book, _ *Journal, _ *Seen) {
+			b.entries[archive.Key{9}] = ledger.Entry{Key: archive.Key{9}, State: ledger.Discovered}
+		}},
+		{"BalanceOff", "I12", 0, func(_ *book, j *Journal, _ *Seen) {
+			bal := *j.Balance
+			bal.Seen++
+			j.Balance = &bal
+		}},
+		{"EntryAheadOfJournal", "I5", 4, func(b *book, _ *Journal, _ *Seen) { b.change(4, func(e *ledger.Entry) { e.Rev++ }) }},
+		{"EntrySaysArchived", "I12", 4, func(b *book, _ *Journal, _ *Seen) {
+			b.change(4, func(e *ledger.Entry) { e.State, e.Archived = ledger.Archived, "b6" })
+		}},
+		{"FlagWiped", "I12 I2", 4, func(b *book, _ *Journal, _ *Seen) { b.change(4, func(e *ledger.Entry) { e.Double = false }) }},
+		{"FlagTakenBackByLine", "I13", 4, func(b *book, j *Journal, _ *Seen) {
+			b.edit(b.line(4, "released")+2, func(l *ledger.Line) { l.Flags = "" })
+			*j = b.journal()
+		}},
+		{"AnswersOverstated", "I9", 3, func(b *book, _ *Journal, _ *Seen) { b.change(3, func(e *ledger.Entry) { e.Answers++ }) }},
+		{"NumberOfAnother", "I8 I9", 4, func(b *book, j *Journal, _ *Seen) {
+			b.edit(b.line(4, "registered"), func(l *ledger.Line) { l.Remote = "b1" })
+			*j = b.journal()
+		}},
+		{"StatusOfAnother", "I8 I12", 3, func(b *book, j *Journal, _ *Seen) {
+			b.edit(b.line(3, "status-seen"), func(l *ledger.Line) { l.Remote = "b1" })
+			*j = b.journal()
+		}},
+		{"RegistrationHidden", "I8", 3, func(b *book, _ *Journal, _ *Seen) {
+			b.change(3, func(e *ledger.Entry) { e.Registrations = e.Registrations[1:] })
+		}},
+		{"PostWithoutIntent", "I11 I9", 3, func(b *book, j *Journal, _ *Seen) {
+			b.edit(b.line(3, "register-intended"), func(l *ledger.Line) { l.Event, l.State = "postponed", "packaged" })
+			*j = b.journal()
+		}},
+		{"PutWithoutIntent", "I11", 1, func(b *book, j *Journal, _ *Seen) {
+			b.edit(b.line(1, "upload-intended"), func(l *ledger.Line) { l.Event, l.State = "postponed", "registered" })
+			*j = b.journal()
+		}},
+		{"ArchivedByAnUnknownWord", "I12", 3, func(b *book, j *Journal, _ *Seen) {
+			b.edit(b.line(3, "status-seen"), func(l *ledger.Line) { l.Word = "unfamiliar" })
+			*j = b.journal()
+		}},
+		{"ArchivedByThePut", "I12 I11", 3, func(b *book, j *Journal, _ *Seen) {
+			n := b.line(3, "uploaded")
+			b.edit(n, func(l *ledger.Line) { l.State = "archived" })
+			*j = b.journal()
+		}},
+		{"FinalReopened", "I13 I12", 2, func(b *book, j *Journal, _ *Seen) {
+			b.do(2, ledger.Superseded{By: archive.Key{3}})
+			b.edit(len(b.lines), func(l *ledger.Line) { l.State = "packaged" })
+			*j = b.journal()
+			b.change(2, func(e *ledger.Entry) { e.State = ledger.Packaged })
+		}},
+		{"DisposedBeforeItWasPlaced", "I3", 1, func(b *book, j *Journal, _ *Seen) {
+			for _, ev := range []string{"place-intended", "placed"} {
+				b.edit(b.line(1, ev), func(l *ledger.Line) { l.Event, l.Source = "postponed", "claimed" })
+			}
+			*j = b.journal()
+		}},
+
+		{"TwoContentsUnsaid", "I2", 0, func(_ *book, _ *Journal, s *Seen) {
+			s.Registrations[1].Stored, s.Registrations[1].SHA256, s.Registrations[1].Size = true, archive.Digest{3}, 3000
+		}},
+		{"OtherBytes", "I4", 1, func(_ *book, _ *Journal, s *Seen) { s.Registrations[0].SHA256[5] ^= 1 }},
+		{"OtherLength", "I4", 1, func(_ *book, _ *Journal, s *Seen) { s.Registrations[0].Size++ }},
+		{"ArchivedHereNotThere", "I12", 3, func(_ *book, _ *Journal, s *Seen) { s.Registrations[3].Archived = false }},
+		{"ServiceCrossedIt", "I8 I12", 1, func(_ *book, _ *Journal, s *Seen) {
+			s.Registrations[0].ID, s.Registrations[0].SHA256, s.Registrations[0].Size, s.Registrations[0].Metadata = archive.ID{4}, archive.Digest{4}, 4000, archive.Digest{4}
+		}},
+		{"UnknownBeyondTheBound", "I9", 0, func(_ *book, _ *Journal, s *Seen) {
+			s.Registrations = append(s.Registrations, Registration{ID: archive.ID{5}, Remote: "b8", Metadata: archive.Digest{5}})
+		}},
+		{"NobodysRegistration", "I9", 0, func(_ *book, _ *Journal, s *Seen) {
+			s.Registrations = append(s.Registrations, Registration{ID: archive.ID{77}, Remote: "b9"})
+		}},
+		{"MetadataChanged", "I10", 0, func(_ *book, _ *Journal, s *Seen) { s.Registrations[2].Metadata = archive.Digest{99} }},
+		{"ClaimedSourceLost", "I1", 4, func(_ *book, _ *Journal, s *Seen) { s.Disk.Lying = slices.Delete(s.Disk.Lying, 2, 3) }},
+		{"KeptSourceLost", "I3", 3, func(_ *book, _ *Journal, s *Seen) { s.Disk.Lying = slices.Delete(s.Disk.Lying, 1, 2) }},
+		{"ReturnedSourceLost", "I1", 2, func(_ *book, _ *Journal, s *Seen) { s.Disk.Lying = slices.Delete(s.Disk.Lying, 0, 1) }},
+		{"DroppedFolderLost", "I1", 0, func(_ *book, _ *Journal, s *Seen) { s.Disk.Lying = slices.Delete(s.Disk.Lying, 4, 5) }},
+		{"UnadoptedFolderLost", "I1", 0, func(_ *book, _ *Journal, s *Seen) { s.Disk.Lying = slices.Delete(s.Disk.Lying, 5, 6) }},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b, seen := everyday(t)
+			j := b.journal()
+			row.spoil(b, &j, &seen)
+			r := Check(j, maps.Values(b.entries), seen)
+			var found []string
+			named := false
+			for _, f := range r.Findings {
+				found = append(found, f.Promise)
+				named = named || f.Promise == strings.Fields(row.promises)[0] && (row.key == 0 || f.Key == archive.Key{row.key})
+			}
+			slices.Sort(found)
+			if got := strings.Join(slices.Compact(found), " "); got != sorted(row.promises) || !named {
+				t.Errorf("found %q, want %q of key %d:\n%v", got, row.promises, row.key, r.Findings)
+			}
+		})
+	}
+}
+
+func sorted(words string) string {
+	ws := strings.Fields(words)
+	slices.Sort(ws)
+	return strings.Join(ws, " ")
+}
+
+// TestCheck_I8_ARedropMayGetTheSameNumber: a service that knows the clientUUID of a
+// rejected entry gives the one that takes it over the same number again.
+func TestCheck_I8_ARedropMayGetTheSameNumber(t *testing.T) {
+	b := newBook(t)
+	b.claim(1)
+	b.do(1, ledger.RegisterIntended{}, got("b1"), ledger.WindowClosed{}, ledger.RegisterIntended{}, ledger.RegisterRefused{},
+		ledger.RegisterIntended{}, ledger.RegisterRefused{})
+	again := seal(1)
+	again.Supersedes = archive.Key{1}
+	b.do(2, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(1)}, again)
+	b.upload(2, "b1")
+	b.archive(2, "b1")
+	b.do(1, says("b1", archive.Successful))
+	r := Check(b.journal(), maps.Values(b.entries), Seen{Registrations: []Registration{
+		{ID: archive.ID{1}, Remote: "b1", Stored: true, Archived: true, SHA256: archive.Digest{1}, Size: 1000}}})
+	for _, f := range r.Findings {
+		t.Error(f)
+	}
+}
+
+// TestCheck_EveryPrefixHolds: the check may run at any instant, so it holds after
+// every single line.
+func TestCheck_EveryPrefixHolds(t *testing.T) {
+	whole, _ := everyday(t)
+	for n := 1; n <= len(whole.lines); n++ {
+		lines := whole.lines[:n]
+		var h ledger.Head
+		for _, l := range lines {
+			h = h.Next(l)
+		}
+		r := Check(Journal{Lines: numbered(lines), Head: h}, func(func(ledger.Entry) bool) {}, Seen{})
+		for _, f := range r.Findings {
+			if !strings.Contains(f.Text, "there is no entry") {
+				t.Errorf("after line %d: %v", n, f)
+			}
+		}
+	}
+}
+
+// TestCheck_FindingsAreBounded: a journal of rubbish gives a short list.
+func TestCheck_FindingsAreBounded(t *testing.T) {
+	lines := slices.Repeat([][]byte{[]byte("rubbish")}, 5*maxFindings)
+	r := Check(Journal{Lines: numbered(lines)}, func(func(ledger.Entry) bool) {}, Seen{})
+	if len(r.Findings) != maxFindings || r.Omitted == 0 || r.OK() {
+		t.Errorf("%d findings, %d omitted", len(r.Findings), r.Omitted)
+	}
+}
+
+func FuzzCheck_NeverPanics(f *testing.F) {
+	f.Add([]byte(`{"n":1,"event":"created","ledger":"x"}`), []byte(`{"n":2,"event":"status-seen","key":"00000000000000000000000000","rev":1,"state":"archived","source":"claimed"}`))
+	f.Add([]byte(`{`), []byte(`{"n":2,"event":"claimed","state":"none"}`))
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		Check(Journal{Lines: numbered([][]byte{a, b, b})}, func(func(ledger.Entry) bool) {}, Seen{})
+	})
+}

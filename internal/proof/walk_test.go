@@ -1,0 +1,134 @@
+package proof
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// attempts are events that may or may not be legal where an entry stands; r is a
+// fresh number of the service, old one that the entry may have.
+func attempts(r, old archive.RemoteID) []ledger.Event {
+	evs := []ledger.Event{
+		ledger.StillChanging{}, ledger.Postponed{}, ledger.Resealed{Package: seal(1).Package}, ledger.Refused{}, ledger.FoundDuplicate{First: archive.Key{250}},
+		ledger.GotStuck{}, ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterNotTaken{}, ledger.BatchRefused{Part: 1},
+		ledger.RegisterRefused{}, ledger.CrossWired{}, got(r), got(old), ledger.UploadIntended{}, ledger.UploadNotSent{}, ledger.UploadUnanswered{},
+		ledger.UploadRefused{}, ledger.UploadAccepted{}, ledger.WindowClosed{}, ledger.Held{}, ledger.Unheld{}, ledger.Closed{}, ledger.Released{},
+		ledger.Superseded{By: archive.Key{250}}, ledger.PlaceIntended{Dest: "there"}, ledger.Placed{DisposeAt: noon}, ledger.DisposeIntended{},
+		ledger.Disposed{}, ledger.Disposed{Dest: "/there"}, ledger.SourceUntouchable{},
+	}
+	for w := archive.Unfamiliar; w <= archive.Absent; w++ {
+		evs = append(evs, says(old, w), says(old, w))
+	}
+	return evs
+}
+
+// TestCheck_NoFalseAlarm: whatever the one door lets through, in an order in which
+// acts are announced, folds without a finding.
+func TestCheck_NoFalseAlarm(t *testing.T) {
+	states := map[ledger.State]int{}
+	for seed := range uint64(60) {
+		b := newBook(t)
+		rnd := rand.New(rand.NewPCG(seed, 2))
+		for key := byte(1); key <= 4; key++ {
+			wander(b, rnd, key)
+			states[b.entries[archive.Key{key}].State]++
+		}
+		r := Check(b.journal(), maps.Values(b.entries), Seen{})
+		if !r.OK() {
+			for _, l := range b.lines {
+				t.Logf("%s", l)
+			}
+			t.Fatalf("seed %d: %v", seed, r.Findings)
+		}
+	}
+	if len(states) < 8 || states[ledger.Archived] < 20 {
+		t.Errorf("the walks ended in few states only: %v", states)
+	}
+}
+
+// wander tries random events on one entry.
+func wander(b *book, rnd *rand.Rand, key byte) {
+	b.do(key, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(key)})
+	if rnd.IntN(10) > 0 {
+		b.do(key, seal(key))
+	}
+	intent, numbers := false, 0
+	for range rnd.IntN(400) {
+		e := b.entries[archive.Key{key}]
+		fresh := archive.RemoteID(fmt.Sprintf("%d-%d", key, numbers))
+		old := fresh
+		if n := len(e.Registrations); n > 0 {
+			last := e.Registrations[rnd.IntN(n)]
+			if old = last.Ticket.Remote; last.Generation != e.Generation && e.State == ledger.Registering {
+				old = fresh // a number belongs to one identity for ever
+			}
+		}
+		evs := attempts(fresh, old)
+		ev := evs[rnd.IntN(len(evs))]
+		switch ev.(type) {
+		case ledger.Refused, ledger.FoundDuplicate, ledger.GotStuck, ledger.RegisterRefused, ledger.Closed, ledger.CrossWired:
+			if rnd.IntN(20) > 0 {
+				continue // else every walk ends early
+			}
+		}
+		if _, err := ledger.Transition(e, ev, archive.Instant{Wall: b.now}); err != nil || outcomes[ev.Word()] && !intent {
+			continue
+		}
+		b.do(key, ev)
+		b.now = b.now.Add(time.Hour)
+		numbers++
+		switch {
+		case intents[ev.Word()]:
+			intent = true
+		case outcomes[ev.Word()]:
+			intent = false
+		}
+	}
+}
+
+// TestCheck_MemoryPerEntry: a million entries are checked in some hundreds of
+// megabytes, so each may take some hundred bytes.
+func TestCheck_MemoryPerEntry(t *testing.T) {
+	const n = 5_000
+	var e ledger.Entry
+	var head ledger.Head
+	lines := func(yield func(uint64, []byte) bool) {
+		write := func(l []byte) bool { head = head.Next(l); return yield(head.N, l) }
+		write(ledger.FirstLine("ledger-1", "test", noon).Encode())
+		for i := range n {
+			var key archive.Key
+			key[0], key[1], key[2] = byte(i>>16), byte(i>>8), byte(i)
+			e = ledger.Entry{Key: key}
+			for _, ev := range []ledger.Event{ledger.ClaimedFolder{}, ledger.Sealed{ID: archive.ID(key), Package: seal(1).Package},
+				ledger.RegisterIntended{}, got(archive.RemoteID(key.String())), ledger.UploadIntended{}, ledger.UploadAccepted{}} {
+				e, _ = ledger.Transition(e, ev, archive.Instant{Wall: noon})
+				if !write(ledger.NewLine(head.N+1, e, ev, archive.Instant{Wall: noon}).Encode()) {
+					return
+				}
+			}
+		}
+	}
+	before := heap()
+	f := newFold()
+	f.journal(Journal{Lines: lines})
+	used := (heap() - before) / n
+	t.Logf("%d bytes an entry with one registration", used)
+	if len(f.items) != n || used > 400 {
+		t.Errorf("%d entries, %d bytes for each", len(f.items), used)
+	}
+	runtime.KeepAlive(f)
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
