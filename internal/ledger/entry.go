@@ -183,11 +183,18 @@ func (e Entry) Orphans() []archive.RemoteID {
 	return none
 }
 
-// AtRest reports whether nothing is left to do: the entry moves to the archive of
-// entries and is rewritten only by a human act, a contradiction or an erasure.
+// AtRest reports whether nothing is left to do, for vaultd or for a person: the entry
+// moves to the archive of entries and is rewritten only by a human act, a
+// contradiction or an erasure.
 func (e Entry) AtRest() bool {
 	_, _, due := Due(e)
-	return e.State.Final() && !due && !e.Hold
+	return e.State.Final() && !due && !e.Hold && !e.NeedsPerson()
+}
+
+// NeedsPerson reports whether somebody should look at the entry: it was refused and
+// not corrected since, it cannot go on by itself, or the service contradicts it.
+func (e Entry) NeedsPerson() bool {
+	return e.State == Quarantined || e.State == Rejected && !e.Resolved || e.Contradicted && !e.Resolved
 }
 
 // wait postpones the step that is due.

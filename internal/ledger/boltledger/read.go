@@ -133,6 +133,16 @@ func (l *Ledger) lookup(name []byte) (key archive.Key, ok bool, err error) {
 // zero key is the beginning, or in reverse the end. It returns what fn returns first.
 // It reads page by page: an entry that changes meanwhile is seen before or after it.
 func (l *Ledger) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error {
+	return l.entries(from, reverse, fn, openBucket, doneBucket)
+}
+
+// Open calls fn with every entry that is not at rest: those on their way and those
+// that need a person. It does so as Entries does, and does not look at the others.
+func (l *Ledger) Open(fn func(ledger.Entry) error) error {
+	return l.entries(archive.Key{}, false, fn, openBucket)
+}
+
+func (l *Ledger) entries(from archive.Key, reverse bool, fn func(ledger.Entry) error, buckets ...[]byte) error {
 	if from.IsZero() && reverse {
 		for i := range from {
 			from[i] = 0xff
@@ -141,7 +151,7 @@ func (l *Ledger) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) e
 	for {
 		var page []ledger.Entry
 		more := false
-		err := l.view(func(tx *bbolt.Tx) (err error) { page, more, err = entryPage(tx, &from, reverse); return err })
+		err := l.view(func(tx *bbolt.Tx) (err error) { page, more, err = entryPage(tx, &from, reverse, buckets); return err })
 		if err != nil {
 			return fmt.Errorf("read entries: %w", err)
 		}
@@ -156,9 +166,12 @@ func (l *Ledger) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) e
 	}
 }
 
-// entryPage merges the open and the done entries and moves from behind the page.
-func entryPage(tx *bbolt.Tx, from *archive.Key, reverse bool) (page []ledger.Entry, more bool, err error) {
-	walks := []*walk{newWalk(tx, openBucket, *from, reverse), newWalk(tx, doneBucket, *from, reverse)}
+// entryPage merges the entries of the buckets and moves from behind the page.
+func entryPage(tx *bbolt.Tx, from *archive.Key, reverse bool, buckets [][]byte) (page []ledger.Entry, more bool, err error) {
+	var walks []*walk
+	for _, b := range buckets {
+		walks = append(walks, newWalk(tx, b, *from, reverse))
+	}
 	for {
 		w := first(walks, reverse)
 		if w.key == nil {

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/emulator"
+)
+
+// I4: real invoices, that nobody here wrote, come back from fetch byte for byte.
+func TestFetch_I4_RealInvoicesByteForByte(t *testing.T) {
+	set := invoiceSet(t)
+	_, url := serveEmulator(t, emulator.Config{ArchiveMax: 100 * time.Millisecond})
+	s := newSite(t, url, fast)
+	for _, inv := range set {
+		s.drop("acme", inv.folder, map[string][]byte{inv.file: inv.content}, inv.sidecar)
+	}
+	if out, code := s.vaultd("run", "--once", "--wait"); code != 0 {
+		t.Fatalf("run --once --wait: exit %d\n%s", code, tail(out, 3000))
+	}
+	for _, inv := range set {
+		got := filepath.Join(t.TempDir(), "got.zip")
+		if out, code := s.vaultd("fetch", inv.folder, "-o", got); code != 0 {
+			t.Errorf("fetch %s: exit %d: %s", inv.folder, code, out)
+			continue
+		}
+		z, err := zip.OpenReader(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(z.File) != 1 {
+			t.Errorf("%s: %d files in the ZIP", inv.folder, len(z.File))
+		}
+		for _, f := range z.File {
+			r, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			back, err := io.ReadAll(r)
+			if err != nil || !bytes.Equal(back, inv.content) {
+				t.Errorf("%s: %s differs: %d bytes of %d, %v", inv.folder, f.Name, len(back), len(inv.content), err)
+			}
+		}
+		z.Close()
+	}
+	if out, code := s.vaultd("verify"); code != 0 {
+		t.Errorf("verify: exit %d\n%s", code, out)
+	}
+}
+
+type realInvoice struct {
+	folder, file string
+	content      []byte
+	sidecar      map[string]any
+}
+
+// invoiceSet reads the set of real invoices that may lie beside the checkout, with
+// its table of facts; where a required field is unknown, one is invented.
+func invoiceSet(t *testing.T) []realInvoice {
+	t.Helper()
+	root := ""
+	for _, up := range []string{"../../../shared/invoices", "../../shared/invoices"} {
+		if _, err := os.Stat(filepath.Join(up, "truth.tsv")); err == nil {
+			root = up
+		}
+	}
+	if root == "" {
+		t.Skip("SKIPPED: no set of real invoices beside the checkout (shared/invoices)")
+	}
+	table, err := os.ReadFile(filepath.Join(root, "truth.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimRight(string(table), "\n"), "\n")
+	columns := strings.Split(lines[0], "\t")
+	var set []realInvoice
+	for i, line := range lines[1:] {
+		fact := map[string]string{}
+		for c, value := range strings.Split(line, "\t") {
+			fact[columns[c]] = strings.TrimSpace(value)
+		}
+		content, err := os.ReadFile(filepath.Join(root, fact["file"]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set = append(set, realInvoice{folder: fmt.Sprintf("%02d %s", i+1, filepath.Base(fact["file"])), file: filepath.Base(fact["file"]),
+			content: content, sidecar: sidecarOf(fact, i)})
+	}
+	return set
+}
+
+func sidecarOf(fact map[string]string, i int) map[string]any {
+	or := func(s, invented string) string {
+		if s == "" {
+			return invented
+		}
+		return s
+	}
+	kind := or(fact["docType"], "Invoice")
+	meta := map[string]any{
+		"documentType": kind, "documentId": or(fact["documentId"], fmt.Sprint("invented-", i)),
+		"documentDate": or(fact["issueDate"], "2026-10-31"),
+	}
+	text := func(key, value string, most int) {
+		if r := []rune(value); value != "" {
+			meta[key] = string(r[:min(len(r), most)])
+		}
+	}
+	text("senderName", fact["sellerName"], 150)
+	text("recipientName", fact["buyerName"], 150)
+	text("currencyCode", fact["currency"], 3)
+	text("buyerReferenceId", fact["buyerReference"], 100)
+	if amount := fact["payableAmount"]; amount != "" && json.Valid([]byte(amount)) {
+		meta["amount"] = json.Number(amount)
+	}
+	return meta
+}
