@@ -1,0 +1,128 @@
+package simtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Nature is what is the matter with a folder.
+type Nature uint8
+
+// The natures.
+const (
+	Good      Nature = iota
+	Faulty           // its sidecar has faults: it comes back
+	FailsOnce        // the service fails its first archiving
+	Fails            // the service fails it always
+	Hostile          // something in it must not be taken
+)
+
+// Folder is what somebody drops. The same seed and number give the same bytes.
+type Folder struct {
+	Name   string
+	Number string            // documentId
+	Files  map[string][]byte // by path, the sidecar among them
+	Link   string            // a link with this name leads out of the folder; empty: none
+	Pipe   string            // a pipe of this name; empty: none
+}
+
+// Dropped is a folder that was dropped.
+type Dropped struct {
+	Vault int
+	Folder
+}
+
+// Make returns the n-th folder of a seed: one to four files of one to some hundred
+// kilobytes, rarely megabytes, and a sidecar.
+func Make(seed uint64, n int, is Nature) Folder {
+	r := rand.New(rand.NewPCG(seed, uint64(n)))
+	f := Folder{Name: fmt.Sprintf("Müller %d-%d", seed, n), Number: fmt.Sprintf("%d/%d", seed, n), Files: map[string][]byte{}}
+	switch is {
+	case FailsOnce:
+		f.Number = "FAIL-ONCE " + f.Number
+	case Fails:
+		f.Number = "FAIL " + f.Number
+	}
+	for i := range 1 + r.IntN(4) {
+		name := fmt.Sprintf("Rechnung %d.pdf", i+1)
+		if i == 2 {
+			name = "Anhänge/Lieferschein.pdf"
+		}
+		f.Files[name] = content(r, size(r))
+	}
+	f.Files["metadata.json"] = fmt.Appendf(nil,
+		`{"documentType":"Invoice","documentId":%q,"documentDate":"2026-%02d-%02d","senderName":"Müller & Söhne","amount":%d.%02d,"currencyCode":"EUR"}`,
+		f.Number, 1+r.IntN(12), 1+r.IntN(28), r.IntN(1e9), r.IntN(100))
+	switch is {
+	case Faulty:
+		f.Files["metadata.json"] = [][]byte{
+			[]byte(`{"documentType":"Invoice","documentId":"x","documentDate":"31.10.2026"}`), []byte(`{"documentType":`), {},
+			[]byte(`{"documentType":"Bill","documentId":"x","documentDate":"2026-10-31","documentId":"y"}`),
+		}[r.IntN(4)]
+	case Hostile:
+		switch r.IntN(4) {
+		case 0:
+			f.Link = "link.pdf"
+		case 1:
+			f.Pipe = "pipe.pdf"
+		case 2:
+			f.Files = map[string][]byte{"metadata.json": f.Files["metadata.json"]}
+		case 3:
+			f.Files["bad\nname\xff.pdf"] = []byte("x")
+		}
+	}
+	return f
+}
+
+// Again returns the same invoice under another name.
+func (f Folder) Again() Folder {
+	f.Name += " noch einmal"
+	return f
+}
+
+func size(r *rand.Rand) int {
+	switch p := r.IntN(100); {
+	case p < 60:
+		return 1_000 + r.IntN(9_000)
+	case p < 98:
+		return 10_000 + r.IntN(190_000)
+	}
+	return 1_000_000 + r.IntN(2_000_000)
+}
+
+// content is half noise and half the same, so that it packs as a document does.
+func content(r *rand.Rand, n int) []byte {
+	b := make([]byte, n)
+	for i := 0; i < n/2; i += 8 {
+		x := r.Uint64()
+		for j := range min(8, n-i) {
+			b[i+j] = byte(x >> (8 * j))
+		}
+	}
+	return b
+}
+
+// Drop puts a folder into the drop folder of a vault: made beside it and moved in.
+func (w *World) Drop(vault int, fs ...Folder) {
+	w.t.Helper()
+	for _, f := range fs {
+		aside := filepath.Join(w.dir, "aside")
+		w.must(os.MkdirAll(aside, 0o770))
+		for name, data := range f.Files {
+			p := filepath.Join(aside, name)
+			w.must(os.MkdirAll(filepath.Dir(p), 0o770))
+			w.must(os.WriteFile(p, data, 0o660))
+		}
+		if f.Link != "" {
+			w.must(os.Symlink("/etc/hostname", filepath.Join(aside, f.Link)))
+		}
+		if f.Pipe != "" {
+			w.must(syscall.Mkfifo(filepath.Join(aside, f.Pipe), 0o660))
+		}
+		w.must(os.Rename(aside, filepath.Join(w.DropPath(vault), f.Name)))
+		w.dropped = append(w.dropped, Dropped{vault, f})
+	}
+}
