@@ -34,6 +34,10 @@ func newProgress(out io.Writer) *progressView {
 		w.Style().Visibility.Percentage = false
 		w.Style().Visibility.Value = false
 		w.Style().Visibility.Speed = false
+		w.SetTrackerPosition(progress.PositionRight)
+		o := &w.Style().Options
+		o.DoneString, o.ErrorString, o.Separator = "", "", " "
+		o.TimeDonePrecision, o.TimeInProgressPrecision = 100*time.Millisecond, 100*time.Millisecond
 		w.SetUpdateFrequency(150 * time.Millisecond)
 		p.live = w
 		go w.Render() // ends with Stop, which end waits for
