@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -203,7 +204,7 @@ func (w *World) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
 			}
 			return nil
 		})
-		if err != fs.SkipAll {
+		if !errors.Is(err, fs.SkipAll) {
 			w.must(err)
 		}
 	}}
