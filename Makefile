@@ -46,6 +46,8 @@ fmt: ## format all Go files
 
 docs: ## make anew what is generated
 	$(GO) generate ./...
+	$(GO) test ./internal/web -run Metrics -update
+	$(GO) test ./cmd/vaultd -run 'ConfigDocs|MessageIDs' -update-docs
 
 demo: ## try it: service, drop folders and daemon on this machine alone
 	$(GO) run ./cmd/vaultd demo

@@ -22,6 +22,8 @@ type view struct {
 	cfg    config
 	ledger *boltledger.Ledger
 	state  func() daemon.State // nil: no daemon runs
+
+	reloadFault string // why the daemon goes on with an older configuration; empty: it does not
 }
 
 // lockPatience is how long a command waits for another one that has the ledger open
@@ -72,12 +74,12 @@ func locally(ctx context.Context, cfg config, do func(context.Context, view) err
 	if err != nil {
 		return err
 	}
-	err = do(ctx, view{clock{time.Now(), cfg.Location}, cfg, l, nil})
+	err = do(ctx, view{clock: clock{time.Now(), cfg.Location}, cfg: cfg, ledger: l})
 	return errors.Join(err, closeLedger())
 }
 
 func (a *app) insideView() view {
-	return view{clock{time.Now(), a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State}
+	return view{clock{time.Now(), a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault}
 }
 
 func socketPath(cfg config) string { return filepath.Join(cfg.StateDir, "vaultd.sock") }

@@ -8,27 +8,52 @@ import (
 )
 
 func (a *app) checkCommand() *cobra.Command {
-	var schema bool
+	var schema, show bool
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "the configuration, checked without touching anything",
 		Long: `Reads the configuration and says everything that is wrong with it at once: the file,
 the line, what is wrong and what would be right. It also looks whether state_dir lies
-on a local disk and whether the secret can be read. It changes and sends nothing.`,
+on a local disk and whether the secret can be read. It changes and sends nothing.
+
+With --show it prints every value that counts, and where each comes from: a line of the
+file, an environment variable, or the default. Who signs in is hidden, so that it can be
+sent to somebody who helps; a secret stands in no configuration.
+
+With --schema it prints the JSON schema of the configuration, or with "--schema sidecar"
+that of the metadata.json in each folder; editors complete and check with them.`,
 		Example: `  vaultd check
   vaultd check --config ./config.yaml
-  vaultd check --schema > /usr/share/vaultd/config.schema.json`,
-		Args: takes(),
-		RunE: func(*cobra.Command, []string) error {
-			if schema {
-				_, err := a.stdout.Write(configSchema)
-				return err
+  vaultd check --show | grep upload
+  vaultd check --schema > /usr/share/vaultd/config.schema.json
+  vaultd check --schema sidecar > sidecar.schema.json`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			switch {
+			case schema && show:
+				return usageError{errors.New("--schema and --show are two questions; ask one")}
+			case schema:
+				return a.printSchema(args)
+			case len(args) > 0:
+				return usageError{fmt.Errorf("unexpected argument %q", args[0])}
 			}
-			return a.check()
+			return a.check(show)
 		},
 	}
-	c.Flags().BoolVar(&schema, "schema", false, "print the JSON schema of the configuration, for editors")
+	c.Flags().BoolVar(&schema, "schema", false, "print the JSON schema of the configuration, or of a sidecar, for editors")
+	c.Flags().BoolVar(&show, "show", false, "print every value and where it comes from")
 	return c
+}
+
+func (a *app) printSchema(args []string) error {
+	schema := configSchema
+	switch {
+	case len(args) == 1 && args[0] == "sidecar":
+		schema = sidecarSchema
+	case len(args) > 1 || len(args) == 1 && args[0] != "config":
+		return usageError{fmt.Errorf("no schema of %q: config and sidecar have one", args[0])}
+	}
+	_, err := a.stdout.Write(schema)
+	return err
 }
 
 // checked is the object of "check --json".
@@ -48,7 +73,7 @@ type checkedFault struct {
 	Hint    string `json:"hint"`
 }
 
-func (a *app) check() error {
+func (a *app) check(show bool) error {
 	cfg, err := a.loadConfig()
 	if err == nil {
 		err = cfg.checkDisk(a.env)
@@ -62,11 +87,16 @@ func (a *app) check() error {
 		return quiet(exitConfig)
 	case err != nil:
 		return err
+	case show:
+		return a.showConfig(cfg)
 	case a.json:
 		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), Faults: []checkedFault{}})
 	}
 	fmt.Fprintf(a.stdout, "configuration is good: %s, %s environment, service %s\n",
 		many(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment, cfg.Service.BaseURL)
+	if cfg.Service.Environment != "production" {
+		fmt.Fprintln(a.stdout, "TEST, NO EVIDENCE: what a test environment archives proves nothing")
+	}
 	t := newTable(a.stdout, "DROP", "PATH", "VAULT", "AFTER ARCHIVING")
 	for _, d := range cfg.Drops {
 		t.AppendRow(row(safe(d.Name), safe(d.Path), safe(d.Vault), afterWords(d.AfterArchive)))

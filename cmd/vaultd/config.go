@@ -176,7 +176,7 @@ func readConfigFile(path string) ([]byte, error) {
 // decode turns the document, whose wrong values are taken out already, into a config. An error is a mistake in this
 // program: the schema allowed what the types do not hold.
 func (d *document) decode(schema *schemaNode) (config, error) {
-	whole, err := schema.complete(d.root)
+	whole, err := schema.complete(cloned(d.root)) // what was written stays as it was, to be shown
 	if err != nil {
 		return config{}, err
 	}
@@ -192,4 +192,23 @@ func (d *document) decode(schema *schemaNode) (config, error) {
 		return config{}, fmt.Errorf("decode the configuration: %w", err)
 	}
 	return cfg, nil
+}
+
+// cloned copies plain JSON values.
+func cloned(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for name, below := range v {
+			m[name] = cloned(below)
+		}
+		return m
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = cloned(item)
+		}
+		return list
+	}
+	return v
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // a minimal machine has no zone files, and reports need the zone for fifteen years
+
+	"vaultd/internal/web"
 )
 
 const (
@@ -197,6 +199,25 @@ func (c *config) checkDrop(i int) {
 	if after.Action == "delete" && after.Grace == 0 {
 		c.fault("is zero, and action is delete", "leave people some time, such as 720h", at.child("grace")...)
 	}
+	c.checkPacking(i)
+}
+
+// checkPacking asks the packager what it thinks of the drop's defaults and demands: it reads
+// them as it would a sidecar. Its other rules are the schema's, which was asked before.
+func (c *config) checkPacking(i int) {
+	for _, f := range wireDrop(c.Drops[i], c.Package).Rules.Check() {
+		section, rest, _ := strings.Cut(f.Field, ".")
+		field, _, _ := strings.Cut(rest, "[")
+		loc := dropAt(i).child(section).child(field)
+		if (section != "defaults" && section != "require") || !c.doc.soundBelow(loc) {
+			continue
+		}
+		problem, hint := f.Text, ""
+		if i := strings.LastIndex(f.Text, "; "); i >= 0 && !strings.HasPrefix(f.Text[i:], "; the archive ") {
+			problem, hint = f.Text[:i], f.Text[i+2:]
+		}
+		c.fault(problem, hint, loc...)
+	}
 }
 
 func (c *config) positive(d time.Duration, loc ...string) {
@@ -253,9 +274,13 @@ func (c *config) checkListen() {
 	if c.HTTP.Listen == "" {
 		return
 	}
-	_, port, err := net.SplitHostPort(c.HTTP.Listen)
+	host, port, err := net.SplitHostPort(c.HTTP.Listen)
 	n, portErr := strconv.ParseUint(port, 10, 16)
-	if err != nil || portErr != nil || strconv.FormatUint(n, 10) != port {
+	switch {
+	case err != nil || portErr != nil || strconv.FormatUint(n, 10) != port:
 		c.fault("is not an address with a port", "write it as 127.0.0.1:8970, or empty for none", "http", "listen")
+	case !web.Loopback(host):
+		c.fault("can be reached from other machines, and there is neither a password nor TLS on it",
+			"write 127.0.0.1:"+port+", and let a web server in front of it ask for the password", "http", "listen")
 	}
 }

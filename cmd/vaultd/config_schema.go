@@ -38,8 +38,13 @@ type schemaNode struct {
 	Format     string                 `json:"format"`
 	Enum       []string               `json:"enum"`
 	Default    json.RawMessage        `json:"default"`
-	Properties map[string]*schemaNode `json:"properties"`
+	Properties schemaProperties       `json:"properties"`
 	Items      *schemaNode            `json:"items"`
+
+	Description string   `json:"description"`
+	Required    []string `json:"required"`
+
+	place int // among its siblings in the file
 }
 
 // schemaType is the kind of value that is allowed; empty where there are several.
@@ -77,6 +82,9 @@ func (n *schemaNode) resolve(defs map[string]*schemaNode) {
 			n.Title = def.Title
 		}
 		n.Type, n.Format, n.Properties, n.Items = def.Type, def.Format, def.Properties, def.Items
+		if n.Description == "" {
+			n.Description = def.Description
+		}
 		return
 	}
 	for _, p := range n.Properties {

@@ -155,6 +155,16 @@ func (d *document) sound(locs ...location) bool {
 	return true
 }
 
+// soundBelow says whether nothing below a location has a fault yet.
+func (d *document) soundBelow(loc location) bool {
+	for wrong := range d.wrong {
+		if strings.HasPrefix(wrong, loc.key()+"\x00") {
+			return false
+		}
+	}
+	return true
+}
+
 func (d *document) addSyntax(err error) {
 	at, problem := mark{line: 1, col: 1}, "cannot be read as YAML"
 	var y yaml.Error

@@ -92,7 +92,12 @@ func startDaemon(t *testing.T) (cfg config, configPath string, stop func()) {
 		t.Fatal(err, rs)
 	}
 	serve := func(ctx context.Context) error {
-		return errors.Join(serveControl(ctx, socketPath(cfg), d, cfg, nil), d.Close())
+		l, err := listenControl(socketPath(cfg), nil)
+		if err != nil {
+			return errors.Join(err, d.Close())
+		}
+		enter := func(a *app) { a.inside, a.cfg = d, &cfg }
+		return errors.Join(serveControl(ctx, l, enter, nil), d.Close())
 	}
 	return cfg, configPath, serveUntilTheEnd(t, serve, socketPath(cfg))
 }
@@ -221,7 +226,7 @@ func TestControl_OnlyWhatReads(t *testing.T) {
 	if info, err := os.Stat(socketPath(cfg)); err != nil || info.Mode().Perm() != 0o660 {
 		t.Error(info.Mode(), err)
 	}
-	if err := serveControl(t.Context(), socketPath(cfg), nil, cfg, nil); err == nil {
+	if _, err := listenControl(socketPath(cfg), nil); err == nil {
 		t.Error("two daemons on one socket")
 	}
 }

@@ -30,7 +30,7 @@ func newShelf(t *testing.T) *shelf {
 		t.Fatal(err)
 	}
 	s := &shelf{t: t, keys: map[string]archive.Key{}}
-	s.view = view{clock{noon, cfg.Location}, cfg, s.open(cfg), nil}
+	s.view = view{clock: clock{noon, cfg.Location}, cfg: cfg, ledger: s.open(cfg)}
 	return s
 }
 

@@ -41,7 +41,8 @@ func (a *app) listCommand() *cobra.Command {
 		Long: `Lists what was taken from the drop folders, newest first. With --json each line is
 an object with the same keys; times are in UTC, and what is not known is null.
 
-States: ` + strings.Join(stateNames(), " ") + `
+States: ` + strings.Join(stateNames()[:7], " ") + `
+` + strings.Join(stateNames()[7:], " ") + `,
 and open for all that are on their way.`,
 		Example: `  vaultd list
   vaultd list --state rejected,quarantined

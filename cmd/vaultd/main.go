@@ -24,6 +24,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -46,6 +47,8 @@ type app struct {
 
 	inside *daemon.Daemon // set when the command runs inside the daemon
 	cfg    *config        // the daemon's, when inside
+
+	reloadFault string // why the daemon goes on with an older configuration, when inside; empty: it does not
 }
 
 func (a *app) execute(ctx context.Context, args []string) int {
@@ -77,8 +80,12 @@ Try it without any set-up:  vaultd demo`,
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
 		a.initCommand(), a.runCommand(), a.checkCommand(), a.demoCommand(), a.emulateCommand(),
-		a.statusCommand(), a.listCommand(), a.showCommand(), a.fetchCommand(), a.verifyCommand(), a.versionCommand(),
+		a.statusCommand(), a.listCommand(), a.showCommand(), a.fetchCommand(), a.auditCommand(), a.verifyCommand(), a.versionCommand(),
+		a.whyCommand(), a.findCommand(), a.receiptCommand(), a.validateCommand(), a.vaultsCommand(), a.backupCommand(), a.completionCommand(),
 	)
+	root.AddCommand(a.actCommands()...)
+	groupCommands(root)
+	a.completeFlags(root)
 	return root
 }
 

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"os/user"
-	"path/filepath"
 	"strconv"
+	"syscall"
 
+	"github.com/coreos/go-systemd/v22/journal"
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
 
 	"vaultd/internal/daemon"
@@ -46,44 +47,31 @@ with 3 when something needs a person.`,
 }
 
 func (a *app) run(ctx context.Context, once, wait, verbose bool) (err error) {
+	hup := make(chan os.Signal, 1) // from here on the signal does not end the process
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return err
 	}
-	d, err := a.openDaemon(cfg, a.logger(verbose))
+	log := a.logger(verbose)
+	d, err := a.openDaemon(cfg, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.Close()) }()
 	if once {
-		return a.once(ctx, d, wait)
+		return errors.Join(a.once(ctx, d, wait), d.Close())
 	}
-	return a.serve(ctx, d, cfg, a.logger(verbose))
+	h := a.newHost(d, cfg, log)
+	h.hup = hup
+	h.reread = func() (config, error) { return a.rereadConfig(h.current().cfg) }
+	err = h.serve(ctx)
+	return errors.Join(err, h.current().d.Close())
 }
 
-// serve runs the daemon and answers commands on its socket until ctx ends.
+// serve runs a daemon, which the caller closes, and answers commands until ctx ends.
 func (a *app) serve(ctx context.Context, d *daemon.Daemon, cfg config, log *slog.Logger) error {
-	log.Info("vaultd started", "environment", cfg.Service.Environment, "service", cfg.Service.BaseURL, "drops", len(cfg.Drops), "balance", d.Ledger().Balance().String())
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		if err := d.Run(ctx); err != nil {
-			return fail(exitIO, err, "the disk or the ledger failed; what was committed is safe, and the next start goes on from it")
-		}
-		return nil
-	})
-	g.Go(func() error { return a.control(ctx, d, cfg) })
-	err := g.Wait()
-	log.Info("vaultd stopped", "balance", d.Ledger().Balance().String())
-	return err
-}
-
-// control answers commands on the socket.
-func (a *app) control(ctx context.Context, d *daemon.Daemon, cfg config) error {
-	groups, err := groupIDs(cfg.Access.Groups)
-	if err != nil {
-		return fail(exitConfig, err, "access.groups names groups of this machine")
-	}
-	return serveControl(ctx, filepath.Join(cfg.StateDir, "vaultd.sock"), d, cfg, groups)
+	return a.newHost(d, cfg, log).serve(ctx)
 }
 
 // once makes one pass and says what became of it.
@@ -96,6 +84,9 @@ func (a *app) once(ctx context.Context, d *daemon.Daemon, wait bool) error {
 		return fail(exitTemporary, errors.New("stopped before the pass was through; nothing is lost"), "")
 	}
 	after, state := d.Ledger().Balance(), d.State()
+	if env := d.Ledger().Info().Environment; env != "production" {
+		fmt.Fprintln(a.stdout, "TEST, NO EVIDENCE: what a test environment archives proves nothing")
+	}
 	fmt.Fprintf(a.stdout, "seen %d new; archived %d, rejected %d, duplicate %d, quarantined %d, open %d\n", after.Seen-before.Seen,
 		after.States[ledger.Archived]-before.States[ledger.Archived], after.States[ledger.Rejected]-before.States[ledger.Rejected],
 		after.States[ledger.Duplicate]-before.States[ledger.Duplicate], after.States[ledger.Quarantined], after.Open())
@@ -120,14 +111,20 @@ func (a *app) once(ctx context.Context, d *daemon.Daemon, wait bool) error {
 	return nil
 }
 
-// logger writes text for people on a terminal and JSON elsewhere.
+// logger writes text for people on a terminal, fields into systemd's journal, and JSON
+// elsewhere.
 func (a *app) logger(verbose bool) *slog.Logger {
-	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	level := slog.LevelInfo
 	if verbose {
-		o.Level = slog.LevelDebug
+		level = slog.LevelDebug
 	}
-	if f, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	o := &slog.HandlerOptions{Level: level}
+	f, ok := a.stderr.(*os.File)
+	if ok && term.IsTerminal(int(f.Fd())) {
 		return slog.New(slog.NewTextHandler(a.stderr, o))
+	}
+	if native, err := journal.StderrIsJournalStream(); ok && f == os.Stderr && native && err == nil && journal.Enabled() {
+		return slog.New(newJournalHandler(level))
 	}
 	return slog.New(slog.NewJSONHandler(a.stderr, o))
 }

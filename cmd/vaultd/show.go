@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,6 +52,7 @@ func (a *app) show(ctx context.Context, v view, x string) error {
 // one finds the entry that x names. Where several do, it lists them and fails.
 func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	es, err := v.named(ctx, x)
+	es = latest(es)
 	switch {
 	case err != nil:
 		return ledger.Entry{}, err
@@ -69,6 +71,13 @@ func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 		count += " or more"
 	}
 	return ledger.Entry{}, fail(exitFailed, fmt.Errorf("%s are known as %q", count, x), "name one of them by its key")
+}
+
+// latest leaves out the entries that another one of them repeats.
+func latest(es []ledger.Entry) []ledger.Entry {
+	return slices.DeleteFunc(slices.Clone(es), func(old ledger.Entry) bool {
+		return slices.ContainsFunc(es, func(e ledger.Entry) bool { return e.Supersedes == old.Key })
+	})
 }
 
 // named finds the entries that x names, newest first: by key, by the identities, else
@@ -146,6 +155,7 @@ type dossier struct {
 	has     bool // there is a document
 	meta    archive.Document
 	history []ledger.Line
+	notes   map[uint32]ledger.Note // what people gave as reasons, by the revision of their act
 }
 
 func (v view) dossier(ctx context.Context, e ledger.Entry) (dossier, error) {
@@ -158,6 +168,9 @@ func (v view) dossier(ctx context.Context, e ledger.Entry) (dossier, error) {
 		if d.meta, err = archive.ParseMetadata(d.doc.Metadata); err != nil {
 			return d, fmt.Errorf("entry %s: %w", e.Key, err)
 		}
+	}
+	if d.notes, err = v.ledger.Notes(e.Key); err != nil {
+		return d, err
 	}
 	d.history, err = v.history(ctx, e.Key)
 	return d, err

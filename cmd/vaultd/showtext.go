@@ -31,6 +31,9 @@ func (p *page) below(text string) {
 	}
 }
 
+// onOneLine gives a text of any origin and of several lines on one.
+func onOneLine(s string) string { return strings.Join(safeLines(s), " / ") }
+
 func (p *page) head(title string) { fmt.Fprintf(p, "\n%s\n", title) }
 
 // text tells everything in words. No upload address is in it: an entry forgets them, and they do not print.
@@ -80,10 +83,7 @@ func (d dossier) next(c clock) string {
 	if !due {
 		return ""
 	}
-	words := map[ledger.Step]string{
-		ledger.Seal: "pack it", ledger.Register: "register it with the archive", ledger.Upload: "send it",
-		ledger.Ask: "ask the archive", ledger.Place: "move the folder to its place", ledger.Dispose: "remove the kept folder",
-	}[step]
+	words := stepWords[step]
 	if !d.entry.After.IsZero() {
 		words += ", once entry " + d.entry.After.String() + " has ended"
 	}
@@ -216,6 +216,9 @@ func (d dossier) journal(p *page, c clock) {
 			fmt.Fprintf(p, ", by %s", userName(uint32(*l.UID)))
 		}
 		p.WriteString("\n")
+		if n, ok := d.notes[l.Rev]; ok {
+			fmt.Fprintf(p, "    reason: %s\n", onOneLine(n.Text))
+		}
 	}
 }
 
@@ -240,11 +243,20 @@ type showJSON struct {
 	Metadata      json.RawMessage    `json:"metadata"`
 	Record        *string            `json:"record"` // the archive's success as it came
 	History       []ledger.Line      `json:"history"`
+	Reasons       []showReason       `json:"reasons"` // that people gave for their acts
 }
 
 type showCause struct {
 	Code string `json:"code"`
 	Text string `json:"text"`
+}
+
+type showReason struct {
+	Rev  uint32     `json:"rev"` // as in history
+	At   *time.Time `json:"at"`
+	Act  string     `json:"act"`
+	UID  *int64     `json:"uid"`
+	Text string     `json:"text"`
 }
 
 type showRegistration struct {
@@ -267,7 +279,7 @@ func (d dossier) json() showJSON {
 	s := showJSON{
 		listRow: newListRow(e, d.meta.Number), Meaning: meaning(e), Flags: flagWords(e), Dest: known(e.Dest), Owner: e.Owner,
 		First: keyOrNil(e.First), SameContent: keyOrNil(e.SameContent), Supersedes: keyOrNil(e.Supersedes),
-		Registrations: []showRegistration{}, Files: []showFile{},
+		Registrations: []showRegistration{}, Files: []showFile{}, Reasons: d.reasons(),
 		DisposeAt: inUTC(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: known(string(e.Record)), History: d.history,
 	}
 	if e.Cause != (ledger.Cause{}) {
@@ -290,6 +302,21 @@ func (d dossier) json() showJSON {
 		s.Metadata = d.doc.Metadata
 	}
 	return s
+}
+
+// reasons are what people gave for their acts, oldest first.
+func (d dossier) reasons() []showReason {
+	all := []showReason{}
+	for _, l := range d.history {
+		if n, ok := d.notes[l.Rev]; ok {
+			one := showReason{Rev: l.Rev, Act: l.Event, UID: l.UID, Text: n.Text}
+			if t, err := time.Parse(time.RFC3339, l.At); err == nil {
+				one.At = inUTC(t)
+			}
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 func keyOrNil(k archive.Key) *string {

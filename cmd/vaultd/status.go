@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,7 +73,8 @@ type standing struct {
 	Open        openLine    `json:"open"`
 	Drops       []dropLine  `json:"drops"`
 	Disk        diskLine    `json:"disk"`
-	Billing     []billLine  `json:"billing"` // of this calendar year
+	Billing     []billLine  `json:"billing"`     // of this calendar year
+	ReloadFault string      `json:"reloadFault"` // why a running daemon goes on with an older configuration
 }
 
 // need is one kind of thing that a person must see to.
@@ -155,6 +157,7 @@ func (v view) collect(ctx context.Context) (standing, error) {
 	s := standing{
 		Version: buildVersion(), Environment: c.Service.Environment, At: v.now.UTC().Truncate(time.Second), Running: v.state != nil,
 		Needs: []need{}, Pauses: []pauseLine{}, NotTaken: []notTaken{}, Service: c.Service.BaseURL,
+		ReloadFault: v.reloadFault,
 	}
 	s.Host, _ = os.Hostname() // for people only
 	if u, err := url.Parse(c.Service.BaseURL); err == nil {
@@ -346,7 +349,7 @@ func (s *standing) live(d daemon.State, t *tally) {
 	for _, p := range d.Pauses {
 		l := pauseLine{Route: p.Route, Since: p.Since.UTC(), Next: p.Next.UTC(), Code: p.Cause.Code, Text: p.Cause.Text, Wait: s.Open.Total}
 		for v, n := range t.byVault {
-			if p.Route == "vault "+string(v) {
+			if strings.TrimPrefix(p.Route, "status of ") == "vault "+string(v) {
 				l.Wait = n
 			}
 		}

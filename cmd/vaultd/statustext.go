@@ -30,6 +30,10 @@ func (s *standing) wants(t *tally) {
 	if !s.Balance.Agrees {
 		add("now", "balance", 1, "the balance does not agree", "run vaultd verify; nothing should be sent before this is clear", nil)
 	}
+	if s.ReloadFault != "" {
+		add("now", "configuration", 1, "the new configuration is not in use, the one before goes on: "+firstLine(s.ReloadFault),
+			"vaultd check names every mistake; then systemctl reload vaultd", nil)
+	}
 	add("now", "contradicted", t.contradicted.count, many(t.contradicted.count, "document", "documents")+" contradicted by the archive",
 		"see vaultd show X; ask the provider", t.contradicted.names)
 	for _, p := range s.Pauses {
@@ -61,7 +65,13 @@ func (s *standing) wants(t *tally) {
 
 func pauseAdvice(p pauseLine) string {
 	switch {
-	case strings.HasPrefix(p.Code, "http-401"), strings.HasPrefix(p.Code, "http-403"), strings.HasPrefix(p.Code, "invalid"):
+	case p.Code == "scope":
+		return "put the scope's right name into service.auth.scopes, or ask the provider to grant it; then reload"
+	case p.Code == "policy", p.Code == "upload-address-refused":
+		return "look at service.allowed_hosts and base_url; if they are right, ask the provider where uploads go"
+	case p.Code == "tls":
+		return "look at service.ca_file and at the clock of this machine"
+	case p.Code == "credentials", strings.HasPrefix(p.Code, "http-401"), strings.HasPrefix(p.Code, "http-403"), strings.HasPrefix(p.Code, "invalid"):
 		return "renew the secret file, which is read again by itself; if it is right, ask the provider about rights on this vault"
 	case strings.HasPrefix(p.Route, "drop "), p.Route == "spool":
 		return "it goes on by itself once this is mended"
@@ -73,7 +83,7 @@ func (s *standing) print(w io.Writer, c clock) error {
 	fmt.Fprintf(w, "vaultd %s %s  %s %s  %s\n", s.Version, safe(s.Host), strings.ToUpper(s.Environment), safe(s.Service),
 		s.At.In(c.loc).Format("2 Jan 15:04 MST"))
 	if s.Environment != "production" {
-		fmt.Fprintln(w, "TEST ENVIRONMENT: nothing here is evidence")
+		fmt.Fprintln(w, "TEST, NO EVIDENCE: what a test environment archives proves nothing")
 	}
 	if !s.Running {
 		fmt.Fprintln(w, "vaultd is not running: nothing is taken or sent; what is open goes on with the next run")

@@ -47,6 +47,8 @@ func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "version, commit and compiler of this program",
+		Long: `Prints what this program is made of: its version, the commit that it was built from,
+whether that was changed since, and the compiler. It is also in every report.`,
 		Example: `  vaultd version
   vaultd version --json`,
 		Args: takes(),

@@ -46,13 +46,22 @@ func (a *app) openDaemon(cfg config, log *slog.Logger) (*daemon.Daemon, error) {
 	if err := cfg.checkDisk(a.env); err != nil {
 		return nil, err
 	}
-	now, err := daemon.Clock()
+	dc, err := a.daemonConfig(cfg, log)
 	if err != nil {
 		return nil, err
 	}
+	return daemon.Open(dc)
+}
+
+// daemonConfig is what a daemon is made of, from the configuration.
+func (a *app) daemonConfig(cfg config, log *slog.Logger) (daemon.Config, error) {
+	now, err := daemon.Clock()
+	if err != nil {
+		return daemon.Config{}, err
+	}
 	client, err := newService(cfg, a.env, now)
 	if err != nil {
-		return nil, err
+		return daemon.Config{}, err
 	}
 	dc := daemon.Config{
 		StateDir: cfg.StateDir, Environment: cfg.Service.Environment, BaseURL: cfg.Service.BaseURL,
@@ -64,13 +73,13 @@ func (a *app) openDaemon(cfg config, log *slog.Logger) (*daemon.Daemon, error) {
 	for _, d := range cfg.Drops {
 		dc.Drops = append(dc.Drops, wireDrop(d, cfg.Package))
 	}
-	return daemon.Open(dc)
+	return dc, nil
 }
 
 func wireDrop(d dropConfig, p packageConfig) daemon.Drop {
 	out := daemon.Drop{
 		Name: d.Name, Path: d.Path, Group: d.Group, Vault: archive.VaultID(d.Vault),
-		Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, HoldSame: d.SameContent == "hold",
+		Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, RemindAfter: d.RemindAfter, HoldSame: d.SameContent == "hold",
 		Rules: packager.Rules{
 			Vault: archive.VaultID(d.Vault), Sidecar: d.Sidecar, Complete: d.Complete, Defaults: d.Defaults, Require: d.Require,
 			IncludeSidecar: p.IncludeSidecar, MaxSize: p.MaxSize, Compression: p.Compression,

@@ -179,6 +179,9 @@ func flagWords(e ledger.Entry) []string {
 
 // userName names who acted, as this machine knows him.
 func userName(uid uint32) string {
+	if uid == ledger.Vaultd {
+		return "vaultd itself, by its configuration"
+	}
 	id := strconv.FormatUint(uint64(uid), 10)
 	u, err := user.LookupId(id)
 	if err != nil || u.Username == "" {

@@ -22,7 +22,7 @@ type Auth struct {
 	Secret   func() (string, error) // read anew whenever it is needed, so it can be renewed at run time; its error must not hold it
 	Scopes   []string               // OAuth2: what is asked for
 	TokenURL string                 // OAuth2; default <base>/v1/tokens
-	Encoding string                 // of id and secret in the token request's Basic header: "raw" (default) or "rfc6749"
+	Encoding string                 // of both in a Basic header, of a call or a token request: "raw" (default) or "rfc6749"
 }
 
 // authorizer makes the Authorization header of API calls.
@@ -30,6 +30,7 @@ type authorizer struct {
 	method   string
 	username string
 	secret   func() (string, error)
+	escape   bool
 	tokens   *tokens // nil with Basic
 }
 
@@ -46,12 +47,12 @@ func newAuthorizer(a Auth, base *url.URL, w *wire) (*authorizer, error) {
 		return nil, errors.New("credentials: a user name and a secret are needed")
 	case a.Method != Basic && a.Method != OAuth2:
 		return nil, fmt.Errorf("credentials: method %q is neither basic nor oauth2", a.Method)
-	case a.Method == Basic && strings.Contains(a.Username, ":"):
-		return nil, errors.New("credentials: a user name cannot hold a colon")
+	case a.Encoding != "rfc6749" && strings.Contains(a.Username, ":"):
+		return nil, errors.New("credentials: a user name cannot hold a colon, unless it is encoded by rfc6749")
 	case a.Encoding != "" && a.Encoding != "raw" && a.Encoding != "rfc6749":
 		return nil, fmt.Errorf("credentials: encoding %q is neither raw nor rfc6749", a.Encoding)
 	}
-	auth := &authorizer{method: a.Method, username: a.Username, secret: a.Secret}
+	auth := &authorizer{method: a.Method, username: a.Username, secret: a.Secret, escape: a.Encoding == "rfc6749"}
 	if a.Method == Basic {
 		return auth, nil
 	}
@@ -68,13 +69,19 @@ func (a *authorizer) header(ctx context.Context) (credential, error) {
 		return credential{header: "Bearer " + t, token: t, hidden: []string{t}}, err
 	}
 	secret, err := readSecret(a.secret)
-	return basicHeader(a.username, secret), err
+	return basicHeader(a.username, secret, a.escape), err
 }
 
-// basicHeader joins id and secret as they are given. (Many services want them raw where RFC 6749 would escape them.)
-func basicHeader(id, secret string) credential {
-	encoded := base64.StdEncoding.EncodeToString([]byte(id + ":" + secret))
-	return credential{header: "Basic " + encoded, hidden: []string{secret, encoded, url.QueryEscape(secret)}}
+// basicHeader joins id and secret as they are given, or escaped. (Many services want them raw where RFC 6749 would
+// escape them.)
+func basicHeader(id, secret string, escape bool) credential {
+	escaped := url.QueryEscape(secret)
+	pair := id + ":" + secret
+	if escape {
+		pair = url.QueryEscape(id) + ":" + escaped
+	}
+	encoded := base64.StdEncoding.EncodeToString([]byte(pair))
+	return credential{header: "Basic " + encoded, hidden: []string{secret, encoded, escaped}}
 }
 
 func readSecret(read func() (string, error)) (string, error) {

@@ -98,8 +98,8 @@ func (s *tokenServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestOAuth_TokenRequest(t *testing.T) {
 	rows := []struct{ encoding, want string }{
-		{"raw", basicHeader("client", secretCanary).header},
-		{"rfc6749", basicHeader("client", "S3cr3t%2B%2F%3D%21canary").header},
+		{"raw", basicHeader("client", secretCanary, false).header},
+		{"rfc6749", basicHeader("client", "S3cr3t%2B%2F%3D%21canary", false).header},
 	}
 	for _, r := range rows {
 		t.Run(r.encoding, func(t *testing.T) {
@@ -118,6 +118,27 @@ func TestOAuth_TokenRequest(t *testing.T) {
 				t.Errorf("token requests %q, want %q", ts.requests, want)
 			}
 		})
+	}
+}
+
+// A password service may want the same escapes as a token endpoint; then even a colon can be in the name.
+func TestBasic_Encodings(t *testing.T) {
+	for _, r := range []struct{ encoding, user, pass string }{
+		{"raw", "us er", secretCanary}, {"", "us er", secretCanary}, {"rfc6749", "us%3Aer", "S3cr3t%2B%2F%3D%21canary"},
+	} {
+		srv := serve(t, func(w http.ResponseWriter, req *http.Request) {
+			if user, pass, _ := req.BasicAuth(); user != r.user || pass != r.pass {
+				t.Errorf("%q: sent %q %q", r.encoding, user, pass)
+			}
+		})
+		auth := Auth{Method: Basic, Username: "us er", Secret: secret, Encoding: r.encoding}
+		if r.encoding == "rfc6749" {
+			auth.Username = "us:er"
+		}
+		api, _ := clients(t, Config{BaseURL: srv.URL, Auth: auth})
+		if _, err := do(t, api, get("ask")); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -322,6 +343,7 @@ func TestAuth_ConfigIsChecked(t *testing.T) {
 		"NoUser":       {Method: Basic, Secret: secret},
 		"NoMethod":     {Username: "u", Secret: secret},
 		"ColonInUser":  {Method: Basic, Username: "u:v", Secret: secret},
+		"ColonInID":    {Method: OAuth2, Username: "u:v", Secret: secret},
 		"Encoding":     {Method: OAuth2, Username: "u", Secret: secret, Encoding: "utf"},
 		"PlainHTTPURL": {Method: OAuth2, Username: "u", Secret: secret, TokenURL: "http://tokens.example/t"},
 	} {

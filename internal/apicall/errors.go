@@ -2,6 +2,8 @@ package apicall
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +21,7 @@ var ErrTooLarge = errors.New("the answer is larger than its limit")
 var (
 	errSlow    = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
 	errStalled = fmt.Errorf("the transfer stands still: %w", context.DeadlineExceeded)
-	errSecret  = errors.New("read the secret")
+	errSecret  = errors.New("the secret cannot be read") // not "secret: …", which would be hidden as one
 )
 
 // Outcome is what is certain about the effect of a call that failed.
@@ -73,13 +75,30 @@ func (e *CallError) Error() string {
 	if e.Err != nil {
 		b.WriteString(": " + e.Err.Error())
 	}
-	if e.Status == http.StatusBadGateway {
-		b.WriteString(" (if this lasts, the base address or the case of the path may be wrong)")
-	}
+	b.WriteString(e.hint())
 	if e.RequestID != "" {
 		b.WriteString(" (request id " + e.RequestID + ")")
 	}
 	return b.String()
+}
+
+// hint says what to look at where the fault's own words do not.
+func (e *CallError) hint() string {
+	var (
+		inner     *CallError
+		authority x509.UnknownAuthorityError
+		record    tls.RecordHeaderError
+	)
+	switch {
+	case errors.As(e.Err, &inner): // said its own
+	case e.Status == http.StatusBadGateway:
+		return " (if this lasts, the base address or the case of the path may be wrong)"
+	case errors.As(e.Err, &authority):
+		return " (if it is the service's own authority, or the proxy's, name its PEM file in ca_file)"
+	case errors.As(e.Err, &record):
+		return " (that port does not speak TLS)"
+	}
+	return ""
 }
 
 func (e *CallError) Unwrap() error { return e.Err }

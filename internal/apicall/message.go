@@ -13,6 +13,7 @@ import (
 
 const (
 	maxWords    = 500
+	pageWords   = "an HTML page (a proxy's?)"
 	maxScrubbed = 16 << 10 // of a text is looked at closely; what is shown comes from its beginning
 )
 
@@ -25,7 +26,7 @@ func explain(contentType string, body []byte, hide []string) (code, message stri
 	case len(body) == 0:
 		return "", "no explanation given"
 	case strings.Contains(lower, "<!doctype html"), strings.Contains(lower, "<html"):
-		return "", scrub(strings.TrimSuffix("an HTML page (a proxy's?): "+title(body), ": "), hide, maxWords)
+		return "", scrub(strings.TrimSuffix(pageWords+": "+title(body), ": "), hide, maxWords)
 	case body[0] == '<':
 		code, message = xmlWords(body)
 	case body[0] == '{' || body[0] == '[' || body[0] == '"':

@@ -134,6 +134,8 @@ func TestOutcome_NotSent(t *testing.T) {
 	}
 	kinds := map[string]string{"PortRefused": "no-connection", "NameUnknown": "dns", "UntrustedIssuer": "tls", "OldTLS": "tls",
 		"PlainNotTLS": "tls", "SecretUnreadable": "credentials", "TokenRefused": "credentials"}
+	words := map[string]string{"UntrustedIssuer": "name its PEM file in ca_file", "PlainNotTLS": "does not speak TLS",
+		"SecretUnreadable": "the secret cannot be read: no such file", "TokenGarbled": "an HTML page (a proxy's?)"}
 	for name, cfg := range rows {
 		t.Run(name, func(t *testing.T) {
 			api, _ := clients(t, cfg)
@@ -146,6 +148,9 @@ func TestOutcome_NotSent(t *testing.T) {
 			}
 			if want, ok := kinds[name]; ok && ce.Kind() != want {
 				t.Errorf("kind %s, want %s: %v", ce.Kind(), want, ce)
+			}
+			if !strings.Contains(ce.Error(), words[name]) {
+				t.Errorf("%q is not said: %v", words[name], ce)
 			}
 			if want := name == "SecretUnreadable" || name == "TokenRefused"; ce.Credentials() != want {
 				t.Errorf("Credentials() = %v: %v", ce.Credentials(), ce)
@@ -249,7 +254,7 @@ func TestError_I7_HoldsNoSecret(t *testing.T) {
 	for name, cause := range map[string]error{
 		"URLError":  &url.Error{Op: "Put", URL: link, Err: &url.Error{Op: "Put", URL: link, Err: reset}},
 		"Wrapped":   fmt.Errorf("send: %w", &url.Error{Op: "Put", URL: link, Err: reset}),
-		"Printed":   fmt.Errorf("cannot send to %s with %s: %w", link, basicHeader("user", secretCanary).header, reset),
+		"Printed":   fmt.Errorf("cannot send to %s with %s: %w", link, basicHeader("user", secretCanary, false).header, reset),
 		"BareValue": fmt.Errorf("refused %s: %w", signatureCanary, reset),
 	} {
 		t.Run(name, func(t *testing.T) {

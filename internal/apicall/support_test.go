@@ -92,7 +92,7 @@ func mute(t *testing.T, err error) {
 	t.Helper()
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		for _, text := range []string{e.Error(), fmt.Sprintf("%+v", e), fmt.Sprintf("%#v", e)} {
-			for _, canary := range []string{secretCanary, tokenCanary, signatureCanary, basicHeader("user", secretCanary).hidden[1]} {
+			for _, canary := range []string{secretCanary, tokenCanary, signatureCanary, basicHeader("user", secretCanary, false).hidden[1]} {
 				if strings.Contains(text, canary) {
 					t.Errorf("a secret shows in %T: %s", e, text)
 				}

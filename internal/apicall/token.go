@@ -154,16 +154,12 @@ func (t *tokens) fetch(ctx context.Context) (token, error) {
 	if err != nil {
 		return token{}, err
 	}
-	id := t.id
-	if t.escape {
-		id, secret = url.QueryEscape(id), url.QueryEscape(secret)
-	}
 	form := url.Values{"grant_type": {"client_credentials"}}
 	if len(t.scopes) > 0 {
 		form.Set("scope", strings.Join(t.scopes, " "))
 	}
 	c := &call{wire: t.wire, rule: t.own, op: opToken, method: http.MethodPost, id: uuid.NewString(), url: t.endpoint}
-	c.credential = func(context.Context) (credential, error) { return basicHeader(id, secret), nil }
+	c.credential = func(context.Context) (credential, error) { return basicHeader(t.id, secret, t.escape), nil }
 	c.header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
 	c.header.Set(t.wire.idHeader, c.id)
 	encoded := []byte(form.Encode())
@@ -202,7 +198,11 @@ func (t *tokens) read(body []byte, left time.Time) (token, error) {
 	}
 	switch err := json.Unmarshal(body, &a); {
 	case err != nil:
-		return token{}, errors.New("the token answer is not the JSON that was expected")
+		_, words := explain("", body, nil)
+		if !strings.HasPrefix(words, pageWords) {
+			words = "not the JSON that was expected" // which may hold a token
+		}
+		return token{}, errors.New("the token answer is " + words)
 	case a.Value == "" || strings.ContainsFunc(a.Value, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return token{}, errors.New("the token answer holds no usable access_token")
 	case a.Type != "" && !strings.EqualFold(a.Type, "bearer"):

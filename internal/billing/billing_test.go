@@ -2,6 +2,7 @@ package billing
 
 import (
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -87,6 +88,47 @@ func TestBills_WrongRule(t *testing.T) {
 	for _, r := range []Rule{{Included: -1}, {Price: "-1"}, {Price: "1,50"}, {Price: "1e3"}} {
 		if _, err := Bills(nil, r); !errors.Is(err, ErrRule) {
 			t.Errorf("%+v: error %v", r, err)
+		}
+	}
+}
+
+// What is beyond, less what is left, adds up: the vaults' to the customer's. So the customer as a whole never pays more
+// than the vaults one by one, and less where one has room that another lacks.
+func TestBills_VaultsAddUpToTheCustomer(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	for range 500 {
+		var totals []ledger.Total
+		for v := range 1 + r.IntN(5) {
+			n := r.Uint64N(2000)
+			totals = append(totals, ledger.Total{Vault: archive.VaultID(rune('A' + v)), Year: 2026, Documents: n, Bytes: n * r.Uint64N(2_000_000)})
+		}
+		bs, err := Bills(totals, Rule{Price: "0.185"})
+		if err != nil || len(bs) != len(totals)+1 || bs[0].Vault != "" {
+			t.Fatal(err, bs)
+		}
+		var sum Bill
+		beyond, one := int64(0), bs[0]
+		for _, b := range bs[1:] {
+			sum.Documents, sum.Bytes, sum.Included, sum.Excess = sum.Documents+b.Documents, sum.Bytes+b.Bytes, sum.Included+b.Included, sum.Excess+b.Excess
+			beyond += int64(b.Excess) - int64(b.Headroom)
+		}
+		if sum.Documents != one.Documents || sum.Bytes != one.Bytes || sum.Included != one.Included ||
+			beyond != int64(one.Excess)-int64(one.Headroom) || one.Excess > sum.Excess {
+			t.Errorf("vaults %+v, %d beyond, are not the customer's %+v", sum, beyond, one)
+		}
+	}
+}
+
+// The three thresholds for a vault and for the customer are each their own: ten documents of 9.5 MB in all and ten of 8.2 MB are
+// 95 and 82 percent, together 17.7 of 20 MB, which is 88.5.
+func TestBills_LevelsPerVaultAndCustomer(t *testing.T) {
+	bs, err := Bills([]ledger.Total{{Vault: "DE", Year: 2026, Documents: 10, Bytes: 9_500_000}, {Vault: "FR", Year: 2026, Documents: 10, Bytes: 8_200_000}}, Rule{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []Bill{{Percent: "88.5", Level: Near}, {Vault: "DE", Percent: "95", Level: Nearer}, {Vault: "FR", Percent: "82", Level: Near}} {
+		if b := bs[i]; b.Vault != want.Vault || b.Percent != want.Percent || b.Level != want.Level {
+			t.Errorf("%+v, want %+v", b, want)
 		}
 	}
 }

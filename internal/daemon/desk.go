@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -25,19 +26,22 @@ var (
 
 // Look implements ingest.Packer.
 func (r *room) Look(e ledger.Entry) (archive.Digest, error) {
-	f, err := r.current()
+	f, done, err := r.hold()
 	if err != nil {
 		return archive.Digest{}, err
 	}
-	return r.lookAt(f, e.Key)
+	defer done()
+	look, err := r.lookAt(f, e.Key)
+	return look, r.rights(f, e, err)
 }
 
 // Pack implements ingest.Packer.
 func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) {
-	f, err := r.current()
+	f, done, err := r.hold()
 	if err != nil {
 		return ingest.Packed{}, err
 	}
+	defer done()
 	dir, _, err := f.OpenClaimed(e.Key)
 	if err != nil {
 		return ingest.Packed{}, err
@@ -51,14 +55,29 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 		return ingest.Packed{}, fmt.Errorf("%w: %w", ingest.ErrChanged, err)
 	}
 	if err != nil {
-		return ingest.Packed{}, err
+		return ingest.Packed{}, r.rights(f, e, err)
 	}
-	r.d.spool.holds(e.Key, s.Package.Size)
+	r.d.spool.took(e.Key, e.Vault, s.Package.Size)
 	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, Others: s.Others, Junk: s.Junk}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, Sealed: ledger.Sealed{
 		ID: s.ID, Chosen: s.Chosen, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
 	}}, nil
+}
+
+// rights names what in a claimed folder may not be read, where that is why it failed.
+func (r *room) rights(f *drop.Folder, e ledger.Entry, err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	what := f.Unreadable(e.Key)
+	if what == nil {
+		return err // it was something of ours
+	}
+	if e.Cause.Code != ingest.Unreadable {
+		r.d.cfg.Log.Error("claimed folder not packed", "drop", r.cfg.Name, "key", e.Key, "folder", e.Folder, "err", what)
+	}
+	return &ingest.UnreadableError{Text: what.Error() + ". IT must give the share's group the right to read it (docs/samba.md); it is tried again by itself"}
 }
 
 // slug makes a stable code of a few words.
@@ -82,10 +101,11 @@ func (r *room) Drop(e ledger.Entry) error { return r.d.spool.drop(e.Key) }
 
 // Destination implements ingest.Mover.
 func (r *room) Destination(e ledger.Entry, now time.Time) (string, error) {
-	f, err := r.current()
+	f, done, err := r.hold()
 	if err != nil {
 		return "", err
 	}
+	defer done()
 	kind := drop.Archived
 	switch e.State {
 	case ledger.Rejected:
@@ -105,10 +125,11 @@ func (r *room) location() *time.Location {
 
 // Place implements ingest.Mover.
 func (r *room) Place(_ context.Context, e ledger.Entry, doc ledger.Document) error {
-	f, err := r.current()
+	f, done, err := r.hold()
 	if err != nil {
 		return err
 	}
+	defer done()
 	notes, err := r.notes(e, doc)
 	if err != nil {
 		return err
@@ -129,10 +150,11 @@ func claimed(e ledger.Entry) drop.Claimed {
 
 // Dispose implements ingest.Mover.
 func (r *room) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document) (string, error) {
-	f, err := r.current()
+	f, done, err := r.hold()
 	if err != nil {
 		return "", err
 	}
+	defer done()
 	to, err := f.Dispose(ctx, claimed(e), e.Dest, drop.Disposal{
 		Files: append(append([]archive.File(nil), doc.Files...), doc.Others...), Junk: doc.Junk, To: r.cfg.DisposeTo,
 	})
@@ -153,7 +175,7 @@ func (r *room) notes(e ledger.Entry, doc ledger.Document) ([]drop.Note, error) {
 		return []drop.Note{drop.Reason(fmt.Sprintf("DUPLICATE. These files were archived on %s as %q. Nothing to do.\n",
 			first.ArchivedAt.In(r.location()).Format("2 Jan 2006"), first.Folder))}, nil
 	case ledger.Rejected:
-		return []drop.Note{drop.Reason(reason(e))}, nil
+		return []drop.Note{drop.Reason(r.reason(e))}, nil
 	}
 	receipt, err := proof.NewReceipt(r.d.cfg.Environment, e, doc, nil)
 	if err != nil {
@@ -162,16 +184,19 @@ func (r *room) notes(e ledger.Entry, doc ledger.Document) ([]drop.Note, error) {
 	return []drop.Note{{Name: "_RECEIPT.json", Data: receipt.Encode()}, drop.Receipt(r.receiptText(e, receipt))}, nil
 }
 
+// back is how every refusal of a folder ends; the place is told here, where it is known.
+const back = "move this whole folder back"
+
 // reason is what a person reads in a folder that came back.
-func reason(e ledger.Entry) string {
+func (r *room) reason(e ledger.Entry) string {
 	text := strings.TrimRight(e.Cause.Text, "\n")
-	if strings.HasPrefix(text, "NOT ARCHIVED") {
-		return text + "\n"
-	}
-	if e.InDoubt {
+	switch {
+	case e.InDoubt:
 		return "CLOSED IN DOUBT. Nobody could tell whether this was archived. Ask IT before it is dropped again.\n" + text + "\n"
+	case !strings.HasPrefix(text, "NOT ARCHIVED"):
+		text = "NOT ARCHIVED. " + text + "\nPut it right, then " + back + "."
 	}
-	return "NOT ARCHIVED. " + text + "\nPut it right, then move this whole folder back.\n"
+	return strings.ReplaceAll(text, back, back+" to "+r.cfg.Name+" (where _STATUS.txt lies)") + "\n"
 }
 
 // receiptText is the receipt for a person who opens it with a double click.

@@ -64,8 +64,9 @@ type Drop struct {
 	Mode              watch.Mode
 	Settle, Rescan    time.Duration
 	HoldSame          bool
-	Disposes          bool   // false: archived sources are kept
-	DisposeTo         string // where they are moved; empty: deleted
+	RemindAfter       time.Duration // for what a folder lacks, before people are told to act; 0: half an hour
+	Disposes          bool          // false: archived sources are kept
+	DisposeTo         string        // where they are moved; empty: deleted
 	Grace             time.Duration
 }
 
@@ -83,7 +84,9 @@ type Daemon struct {
 	since     time.Time
 	lock      *os.File
 	ledger    *boltledger.Ledger
+	given     bool // lock and ledger went over to another daemon
 	spool     *spool
+	survey    survey
 	drops     []*room
 	conductor *ingest.Conductor
 
@@ -129,7 +132,12 @@ func (d *Daemon) open() (err error) {
 	if err != nil {
 		return err
 	}
-	info := d.ledger.Info()
+	return d.prepare()
+}
+
+// prepare checks that the ledger is the right one and opens all that works on it.
+func (d *Daemon) prepare() error {
+	cfg, info := d.cfg, d.ledger.Info()
 	if info.Environment != cfg.Environment {
 		return &BindingError{"environment", info.Environment, cfg.Environment}
 	}
@@ -147,24 +155,28 @@ func (d *Daemon) open() (err error) {
 		d.drops = append(d.drops, r)
 	}
 	d.conductor = ingest.New(d.conductorConfig())
-	return nil
+	return d.recall()
 }
 
 func (d *Daemon) openSpool() error {
-	d.spool = &spool{dir: filepath.Join(d.cfg.StateDir, "spool"), max: d.cfg.SpoolMax, minFree: d.cfg.SpoolMinFree, bytes: map[archive.Key]int64{}}
+	vaults := map[archive.VaultID]bool{}
+	for _, dc := range d.cfg.Drops {
+		vaults[dc.Vault] = true
+	}
+	d.spool = newSpool(filepath.Join(d.cfg.StateDir, "spool"), d.cfg.SpoolMax, d.cfg.SpoolMinFree, len(vaults))
 	if err := os.MkdirAll(d.spool.dir, 0o700); err != nil {
 		return fmt.Errorf("make spool: %w", err)
 	}
-	return d.spool.sweep(func(k archive.Key) (bool, error) {
+	return d.spool.sweep(func(k archive.Key) (archive.VaultID, bool, error) {
 		e, ok, err := d.ledger.Entry(k)
-		return ok && (!e.State.Final() || e.Source == ledger.Claimed), err
+		return e.Vault, ok && (!e.State.Final() || e.Source == ledger.Claimed), err
 	})
 }
 
 func (d *Daemon) conductorConfig() ingest.Config {
 	cfg := d.cfg
 	ic := ingest.Config{
-		Ledger: d.ledger, Index: d.ledger, Vault: cfg.Vault,
+		Ledger: attentive{d.ledger, d}, Index: d.ledger, Vault: cfg.Vault,
 		Planner: &window.Planner{Window: cfg.Window, Workers: cfg.Workers},
 		Now:     cfg.Now, Log: cfg.Log,
 		Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait,
@@ -190,6 +202,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, r := range d.drops {
 		g.Go(func() error { return r.run(ctx) })
+		g.Go(func() error { r.clerk.run(ctx); return nil })
 	}
 	g.Go(func() error { return d.conductor.Run(ctx) })
 	g.Go(func() error {
@@ -216,7 +229,7 @@ func (d *Daemon) Close() error {
 	for _, r := range d.drops {
 		errs = append(errs, r.close())
 	}
-	if d.ledger != nil {
+	if d.ledger != nil && !d.given {
 		errs = append(errs, d.ledger.Close())
 	}
 	if d.lock != nil {

@@ -26,6 +26,9 @@ type room struct {
 	cfg     Drop
 	look    watch.Rules
 	watcher *watch.Watcher
+	clerk   *clerk
+
+	inUse sync.RWMutex // read: somebody works in folder; write: it is closed for another
 
 	mu     sync.Mutex
 	folder *drop.Folder // nil: not open; guarded by mu
@@ -36,6 +39,7 @@ var errNotOpened = errors.New("the drop folder was not opened yet")
 
 func (d *Daemon) newRoom(cfg Drop) (*room, error) {
 	r := &room{d: d, cfg: cfg, why: errNotOpened, look: watch.Rules{Sidecar: cfg.Rules.Sidecar, Junk: packager.Junk}}
+	r.clerk = newClerk(r)
 	r.cfg.Rules.Vault = cfg.Vault
 	r.cfg.Rules.Fault = d.cfg.FileFault
 	if faults := r.cfg.Rules.Check(); len(faults) > 0 {
@@ -45,7 +49,7 @@ func (d *Daemon) newRoom(cfg Drop) (*room, error) {
 	r.watcher, err = watch.New(watch.Config{
 		Path: cfg.Path, Settle: cfg.Settle, Rescan: cfg.Rescan, Mode: cfg.Mode,
 		Complete: watch.Complete(r.cfg.Rules.Complete), Rules: r.look, Reserved: drop.Reserved,
-		IsComplete: r.isComplete, Check: r.check, Events: d.cfg.Events,
+		IsComplete: r.isComplete, Check: r.check, Changed: r.clerk.poke, Events: d.cfg.Events,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("drop %s: %w", cfg.Name, err)
@@ -127,13 +131,55 @@ func (r *room) current() (*drop.Folder, error) {
 	return r.folder, nil
 }
 
-// check is asked before every rescan and every piece of work.
+// hold returns the open folder and keeps it open until done is called.
+func (r *room) hold() (f *drop.Folder, done func(), err error) {
+	r.inUse.RLock()
+	if f, err = r.current(); err != nil {
+		r.inUse.RUnlock()
+		return nil, nil, err
+	}
+	return f, r.inUse.RUnlock, nil
+}
+
+// check is asked before every rescan and every piece of work. A folder that was lost
+// may be back, mounted again and so on another device: then its mark tells.
 func (r *room) check() error {
-	f, err := r.current()
-	if err != nil {
+	f, done, err := r.hold()
+	if errors.Is(err, errNotOpened) || errors.Is(err, errReopening) {
 		return err
 	}
-	return f.Check()
+	if err != nil {
+		return r.reopen(err)
+	}
+	err = f.Check()
+	done()
+	if errors.Is(err, drop.ErrAway) {
+		return r.reopen(err)
+	}
+	return err
+}
+
+// reopen opens the drop folder again after lost, the error that says it was away. The
+// old handle goes first: it would keep a file system from being unmounted, and the lock
+// from whoever opens the folder anew. While somebody still works in it nothing is done.
+func (r *room) reopen(lost error) error {
+	if !r.inUse.TryLock() {
+		return lost
+	}
+	defer r.inUse.Unlock()
+	r.mu.Lock()
+	if r.folder != nil {
+		if err := r.folder.Close(); err != nil {
+			r.d.cfg.Log.Warn("lost drop folder not closed", "drop", r.cfg.Name, "err", err)
+		}
+		r.folder, r.why = nil, lost
+	}
+	r.mu.Unlock()
+	if err := r.open(); err != nil {
+		return err
+	}
+	r.d.cfg.Log.Info("drop folder is back", "drop", r.cfg.Name)
+	return nil
 }
 
 func (r *room) unavailable() error { return r.check() }
@@ -165,10 +211,11 @@ func (r *room) run(ctx context.Context) error {
 // adopt gives an entry to every claimed folder that has none: the process ended
 // between the claim and the commit.
 func (r *room) adopt(ctx context.Context) error {
-	f, err := r.current()
+	f, done, err := r.hold()
 	if err != nil {
 		return err
 	}
+	defer done()
 	for c, err := range f.Claims() {
 		if errors.Is(err, drop.ErrStrange) {
 			r.d.cfg.Log.Error("claimed area holds something strange; it stays untouched", "drop", r.cfg.Name, "err", err)
@@ -194,11 +241,14 @@ func (r *room) adopt(ctx context.Context) error {
 // take claims a settled folder and opens its entry. The claim is durable before the
 // entry is asked for; if we die in between, the next start adopts it.
 func (r *room) take(_ context.Context, w watch.Folder) error {
-	f, err := r.current()
+	f, done, err := r.hold()
 	if err != nil {
 		return err
 	}
-	if left := free(r.d.spool.dir); left >= 0 && left < r.d.spool.minFree {
+	defer done()
+	left := free(r.d.spool.dir)
+	tight := left >= 0 && left < r.d.spool.minFree
+	if r.clerk.disk(tight, r.d.cfg.Now().Wall); tight {
 		return fmt.Errorf("not taken while the state disk has less than min_free: %s left", megabytes(left))
 	}
 	c, err := f.Claim(w.Name, r.d.cfg.Now().Wall)
@@ -220,11 +270,21 @@ func (r *room) enter(f *drop.Folder, c drop.Claimed) {
 	if err != nil {
 		r.d.cfg.Log.Warn("claimed folder cannot be looked at yet", "key", c.Key, "err", err)
 	}
-	now := r.d.cfg.Now().Wall
-	r.d.conductor.Claimed(c.Key, ledger.ClaimedFolder{
+	old, err := r.corrects(f, c)
+	if err != nil {
+		r.d.cfg.Log.Warn("cannot tell whether a folder was dropped before", "key", c.Key, "err", err)
+	}
+	ev := ledger.ClaimedFolder{
 		Route: ledger.Vault, Vault: r.cfg.Vault, Drop: r.cfg.Name, Folder: c.Folder, Owner: c.Owner,
-		Node: ledger.Node(c.Node), Look: look, NotBefore: now.Add(r.cfg.Settle),
-	})
+		Node: ledger.Node(c.Node), Look: look, NotBefore: r.d.cfg.Now().Wall.Add(r.cfg.Settle),
+	}
+	var resolved []ledger.Change
+	if old != nil {
+		ev.Supersedes = old.Key
+		resolved = []ledger.Change{{Key: old.Key, Rev: old.Rev, Events: []ledger.Event{ledger.Superseded{By: c.Key}}, At: r.d.cfg.Now()}}
+		r.d.cfg.Log.Info("dropped again", "drop", r.cfg.Name, "key", c.Key, "supersedes", old.Key)
+	}
+	r.d.conductor.Claimed(c.Key, ev, resolved...)
 }
 
 func (r *room) lookAt(f *drop.Folder, k archive.Key) (archive.Digest, error) {
@@ -251,5 +311,12 @@ func (r *room) isComplete(_ context.Context, root *os.Root, w watch.Folder) erro
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return fmt.Errorf("waits for %s", strings.Join(missing[:min(len(missing), 3)], ", "))
+	text := "waits for " + strings.Join(missing[:min(len(missing), 3)], ", ")
+	if more := len(missing) - 3; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if missing[0] != "manifest-sha256.txt" { // there is no list yet
+		text += ", named in its list"
+	}
+	return errors.New(text)
 }

@@ -13,56 +13,80 @@ import (
 	"vaultd/internal/ingest"
 )
 
-// maxWaiting bounds the packages that wait for their upload by number, as spool.max
-// does by bytes: the backlog waits as folders, which cost nothing.
-const maxWaiting = 5000
-
-// spool is the folder where sealed packages wait for their upload. Each lies under
-// its entry's key, so that what lies there can always be told apart.
+// spool is the folder where sealed packages wait for their upload, and stay until
+// they are archived. Each lies under its entry's key, so that what lies there can
+// always be told apart. Each vault has an equal share of it: one that takes nothing
+// fills its own.
 type spool struct {
 	dir     string
 	max     int64
 	minFree int64
+	vaults  int
 
 	mu    sync.Mutex
-	bytes map[archive.Key]int64 // what lies there; guarded by mu
-	sum   int64                 // guarded by mu
+	lying map[archive.Key]spooledPackage // guarded by mu
+	used  map[archive.VaultID]int64      // bytes; guarded by mu
+}
+
+type spooledPackage struct {
+	vault archive.VaultID
+	bytes int64
+}
+
+func newSpool(dir string, max, minFree int64, vaults int) *spool {
+	return &spool{dir: dir, max: max, minFree: minFree, vaults: vaults,
+		lying: map[archive.Key]spooledPackage{}, used: map[archive.VaultID]int64{}}
 }
 
 func (s *spool) path(k archive.Key) string { return filepath.Join(s.dir, k.String()+".zip") }
 
-// holds books a package that lies there now; zero bytes: it left.
-func (s *spool) holds(k archive.Key, bytes int64) {
+// took books a package that lies there now.
+func (s *spool) took(k archive.Key, v archive.VaultID, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sum += bytes - s.bytes[k]
-	if s.bytes[k] = bytes; bytes == 0 {
-		delete(s.bytes, k)
+	s.used[v] += bytes - s.lying[k].bytes
+	s.lying[k] = spooledPackage{v, bytes}
+}
+
+// lost books that a package lies there no more.
+func (s *spool) lost(k archive.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.lying[k]
+	s.used[p.vault] -= p.bytes
+	delete(s.lying, k)
+}
+
+// of returns the bytes of a vault's packages, and all returns those of every vault.
+func (s *spool) of(v archive.VaultID) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used[v]
+}
+
+func (s *spool) all() (sum int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, bytes := range s.used {
+		sum += bytes
 	}
+	return sum
 }
 
-// used returns what lies there.
-func (s *spool) used() (packages int, bytes int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.bytes), s.sum
-}
-
-// room says why nothing may be packed just now.
-func (s *spool) room() error {
+// room says why nothing of a vault may be packed just now.
+func (s *spool) room(v archive.VaultID) error {
 	if left := free(s.dir); left >= 0 && left < s.minFree {
 		return fmt.Errorf("spool disk: %s left, below min_free %s; packing stopped, uploads go on. Free space; it resumes by itself",
 			megabytes(left), megabytes(s.minFree))
 	}
-	if n, used := s.used(); n >= maxWaiting || n > 0 && used+archive.MaxPackage > s.max {
-		return fmt.Errorf("%w: %d packages of %s wait for their upload", ingest.ErrFull, n, megabytes(used))
+	if used, share := s.of(v), s.max/int64(max(s.vaults, 1)); used > 0 && used+archive.MaxPackage > share {
+		return fmt.Errorf("%w: packages of vault %s take %s of its %s", ingest.ErrFull, v, megabytes(used), megabytes(share))
 	}
 	return nil
 }
 
 func (s *spool) state() SpoolState {
-	_, used := s.used()
-	return SpoolState{Used: used, Max: s.max, Free: free(s.dir), MinFree: s.minFree}
+	return SpoolState{Used: s.all(), Max: s.max, Free: free(s.dir), MinFree: s.minFree}
 }
 
 // spooled returns the package of k as it lies on disk. Its size must be the recorded
@@ -84,13 +108,13 @@ func (s *spool) drop(k archive.Key) error {
 	if err := os.Remove(s.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove package: %w", err)
 	}
-	s.holds(k, 0)
+	s.lost(k)
 	return nil
 }
 
 // sweep removes what was left half made, and the packages that nobody needs any
 // more: those for which keep is false.
-func (s *spool) sweep(keep func(archive.Key) (bool, error)) error {
+func (s *spool) sweep(keep func(archive.Key) (archive.VaultID, bool, error)) error {
 	f, err := os.Open(s.dir)
 	if err != nil {
 		return fmt.Errorf("open spool: %w", err)
@@ -103,7 +127,7 @@ func (s *spool) sweep(keep func(archive.Key) (bool, error)) error {
 	for _, name := range names {
 		stem, isPackage := strings.CutSuffix(name, ".zip")
 		if k, err := archive.ParseKey(stem); isPackage && err == nil {
-			needed, err := keep(k)
+			vault, needed, err := keep(k)
 			if err != nil {
 				return err
 			}
@@ -112,7 +136,7 @@ func (s *spool) sweep(keep func(archive.Key) (bool, error)) error {
 				if err != nil {
 					return fmt.Errorf("look at package: %w", err)
 				}
-				s.holds(k, info.Size())
+				s.took(k, vault, info.Size())
 				continue
 			}
 		}

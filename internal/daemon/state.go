@@ -40,7 +40,7 @@ type SpoolState struct {
 func (d *Daemon) State() State {
 	s := State{Since: d.since, Pauses: d.conductor.Pauses(), Idle: d.conductor.Idle(), Spool: d.spool.state()}
 	for _, r := range d.drops {
-		ds := DropState{Name: r.cfg.Name, Path: r.cfg.Path, Vault: r.cfg.Vault, Watch: r.watcher.Snapshot(), Free: free(r.cfg.Path)}
+		ds := DropState{Name: r.cfg.Name, Path: r.cfg.Path, Vault: r.cfg.Vault, Watch: r.snapshot(), Free: free(r.cfg.Path)}
 		if err := r.unavailable(); err != nil {
 			ds.Paused = err.Error()
 		}

@@ -193,6 +193,31 @@ func (f *Folder) OpenClaimed(key archive.Key) (*durable.Dir, Claimed, error) {
 	return folder, c, err
 }
 
+// OpenReturned opens the folder that lies at rel (as in "_rejected/Huber 88") if it still is the one that was returned there.
+// The error wraps fs.ErrNotExist when it is gone or another lies there.
+func (f *Folder) OpenReturned(rel string, node Node) (*durable.Dir, error) {
+	p, err := parsePlace(rel)
+	if err != nil {
+		return nil, err
+	}
+	to, err := f.walk(p.dir(), false)
+	if err != nil {
+		return nil, err
+	}
+	defer to.Close()
+	folder, err := to.Sub(p.name)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("open %q: %w", rel, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info, err := folder.Stat(); err != nil || !f.is(info, node) {
+		return nil, errors.Join(fmt.Errorf("open %q: another folder lies there: %w", rel, fs.ErrNotExist), folder.Close())
+	}
+	return folder, nil
+}
+
 // content finds the one folder in a claim. fs.ErrNotExist: the claim is empty.
 func (f *Folder) content(dir *durable.Dir, key archive.Key) (Claimed, error) {
 	list, err := dir.Root().Open(".")

@@ -175,7 +175,7 @@ func (f *Folder) WriteStatus(text string) error {
 		return err
 	}
 	_, err = file.Write(forNotepad(text))
-	err = errors.Join(err, file.Chown(-1, f.gid), file.Chmod(0o660), file.Close())
+	err = errors.Join(err, durable.Give(file, f.gid), file.Chmod(0o660), file.Close())
 	if err == nil {
 		err = root.Rename(temp, statusFile)
 	}

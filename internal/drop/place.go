@@ -37,12 +37,14 @@ type Note struct {
 }
 
 // Reason makes the note that tells people why they got their folder back: UTF-8 with a byte order mark and CRLF.
-func Reason(text string) Note { return Note{Name: "_REASON.txt", Data: forNotepad(text)} }
+func Reason(text string) Note { return Note{Name: reasonFile, Data: forNotepad(text)} }
 
 // Receipt makes the note that stands for people beside what was archived, in the form of Reason.
 func Receipt(text string) Note { return Note{Name: "_RECEIPT.txt", Data: forNotepad(text)} }
 
-var notes = []string{"_REASON.txt", "_RECEIPT.txt", "_RECEIPT.json"}
+const reasonFile = "_REASON.txt"
+
+var notes = []string{reasonFile, "_RECEIPT.txt", "_RECEIPT.json"}
 
 // isNote tells the names of notes, and those they have while they are written.
 func isNote(name string) bool {
@@ -118,9 +120,9 @@ func (f *Folder) step(dir *durable.Dir, name string, make bool) (*durable.Dir, e
 	if err != nil {
 		return nil, err
 	}
-	// 0700 is what a crash between mkdir and chmod leaves.
+	// A crash between mkdir and chmod leaves 0700, or what a usual umask makes of 0770.
 	info, err := next.Stat()
-	if err == nil && info.Mode().Perm() == 0o700 && int(stat(info).Uid) == os.Geteuid() {
+	if err == nil && (info.Mode().Perm() == 0o700 || info.Mode().Perm() == 0o750) && int(stat(info).Uid) == os.Geteuid() {
 		if err := dir.Grant(name, forPeople, f.gid); err != nil {
 			return nil, errors.Join(err, next.Close())
 		}
@@ -163,7 +165,7 @@ func (f *Folder) Place(c Claimed, rel string, notes ...Note) error {
 	case !f.is(info, c.Node):
 		return fmt.Errorf("place %q: the claimed folder is another one: %w", c.Folder, ErrLost)
 	}
-	noteErr := f.annotate(from, c.Folder, notes)
+	noteErr := f.annotate(from, c.Folder, p.kind, notes)
 	if noteErr != nil && !(p.kind != Archived && unwritable(noteErr)) {
 		return noteErr
 	}
@@ -202,8 +204,9 @@ func unwritable(err error) bool {
 		func(e error) bool { return errors.Is(err, e) })
 }
 
-// annotate writes the notes into the folder, replacing older ones.
-func (f *Folder) annotate(parent *durable.Dir, folder string, notes []Note) error {
+// annotate writes the notes into the folder, replacing older ones. What once told why the folder came back goes from one that
+// is archived now: it would not be true any more.
+func (f *Folder) annotate(parent *durable.Dir, folder string, kind Kind, notes []Note) error {
 	if len(notes) == 0 {
 		return nil
 	}
@@ -220,6 +223,12 @@ func (f *Folder) annotate(parent *durable.Dir, folder string, notes []Note) erro
 			return fmt.Errorf("write %s into %q: %w", n.Name, folder, err)
 		}
 	}
+	if kind != Archived {
+		return nil
+	}
+	if err := dir.Unlink(reasonFile); err != nil && !errors.Is(err, fs.ErrNotExist) && !unwritable(err) {
+		return fmt.Errorf("remove the old %s from %q: %w", reasonFile, folder, err)
+	}
 	return nil
 }
 
@@ -229,7 +238,7 @@ func (f *Folder) write(dir *durable.Dir, n Note) error {
 		return err
 	}
 	defer p.Discard()
-	if err := p.Chown(-1, f.gid); err != nil {
+	if err := durable.Give(p.File, f.gid); err != nil {
 		return err
 	}
 	if _, err := p.Write(n.Data); err != nil {

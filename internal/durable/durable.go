@@ -14,9 +14,11 @@ package durable
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -151,11 +153,16 @@ func (d *Dir) syncNow() error {
 // that group, and syncs d. It fails with an error that wraps fs.ErrExist when name is taken by anything.
 //
 // It begins with mode 0700, so a crash in between leaves a directory that nobody else can enter; [Dir.Grant] finishes it.
+// Only where d hands down the group and setgid anyway it begins with what it is to be.
 func (d *Dir) Mkdir(name string, perm os.FileMode, gid int) error {
 	if err := single("mkdir", name); err != nil {
 		return err
 	}
-	if err := d.fault.run("mkdir", name, func() error { return d.root.Mkdir(name, 0o700) }); err != nil {
+	begin, err := d.beginMode(perm, gid)
+	if err != nil {
+		return err
+	}
+	if err := d.fault.run("mkdir", name, func() error { return d.root.Mkdir(name, begin) }); err != nil {
 		return err
 	}
 	if err := d.Grant(name, perm, gid); err != nil {
@@ -164,12 +171,58 @@ func (d *Dir) Mkdir(name string, perm os.FileMode, gid int) error {
 	return d.Sync()
 }
 
+// beginMode is the mode that a new directory is made with.
+func (d *Dir) beginMode(perm os.FileMode, gid int) (os.FileMode, error) {
+	if perm&fs.ModeSetgid == 0 {
+		return 0o700, nil
+	}
+	info, err := d.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if hasGrant(info, info.Mode().Perm()|fs.ModeSetgid, gid) {
+		return perm.Perm(), nil
+	}
+	return 0o700, nil
+}
+
+// hasGrant reports whether a directory has the mode and, unless gid is -1, the group.
+func hasGrant(info fs.FileInfo, perm os.FileMode, gid int) bool {
+	const bits = fs.ModePerm | fs.ModeSetgid | fs.ModeSetuid
+	return info.Mode()&bits == perm&bits && (gid == -1 || groupOf(info) == gid)
+}
+
+// groupOf is the group of a file, or -1 where that cannot be told.
+func groupOf(info fs.FileInfo) int {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Gid)
+	}
+	return -1
+}
+
+// Give gives an open file to a group, unless it has it already: a sandbox may forbid the call.
+func Give(f *os.File, gid int) error {
+	info, err := f.Stat()
+	if err != nil || groupOf(info) == gid {
+		return err
+	}
+	return f.Chown(-1, gid)
+}
+
 // Grant gives the directory name its mode and, unless gid is -1, its group, without following a link. It does not sync.
+//
+// A sandbox may forbid every call that sets setgid (systemd's RestrictSUIDSGID), or that gives things away. What has the
+// right mode and group by inheritance is therefore left alone, and where setgid is refused the directory gets the rest of
+// its mode: its group can work in it.
 func (d *Dir) Grant(name string, perm os.FileMode, gid int) error {
 	if err := single("chmod", name); err != nil {
 		return err
 	}
-	if gid != -1 {
+	info, err := d.root.Lstat(name)
+	if err == nil && info.IsDir() && hasGrant(info, perm, gid) {
+		return nil
+	}
+	if gid != -1 && (err != nil || groupOf(info) != gid) {
 		if err := d.fault.run("chown", name, func() error { return d.root.Lchown(name, -1, gid) }); err != nil {
 			return err
 		}
@@ -183,7 +236,11 @@ func (d *Dir) Grant(name string, perm os.FileMode, gid int) error {
 	}
 	defer sub.Close()
 	// After chown, which clears setgid for those without privileges.
-	return d.fault.run("chmod", name, func() error { return sub.file.Chmod(perm) })
+	err = d.fault.run("chmod", name, func() error { return sub.file.Chmod(perm) })
+	if perm&fs.ModeSetgid != 0 && errors.Is(err, unix.EPERM) {
+		err = d.fault.run("chmod", name, func() error { return sub.file.Chmod(perm.Perm()) })
+	}
+	return err
 }
 
 // Unlink removes the name of anything but a directory, and Rmdir that of an empty directory. Neither syncs: removals come

@@ -23,7 +23,7 @@ const (
 func (c *Conductor) askStep() step {
 	return step{
 		name: ledger.Ask, width: 2, batch: askBatch,
-		lane:   func(e ledger.Entry) lane { return lane{route: vaultRoute(e.Vault), group: string(e.Vault)} },
+		lane:   func(e ledger.Entry) lane { return lane{route: askRoute(e.Vault), group: string(e.Vault)} },
 		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do:     c.ask,
 	}
@@ -47,62 +47,99 @@ func (l *lists) due(v archive.VaultID, now time.Time, every time.Duration) bool 
 
 func (c *Conductor) ask(ctx context.Context, es []ledger.Entry) []ledger.Change {
 	vault := es[0].Vault
-	heard := map[archive.RemoteID]archive.Receipt{}
+	q := questions{heard: map[archive.RemoteID]archive.Receipt{}}
 	if len(es) >= listWorth && c.lists.due(vault, c.cfg.Now().Wall, c.cfg.PollMin) {
 		list, err := c.cfg.Vault.StatusList(ctx, vault)
-		if err != nil {
-			return c.askFault(ctx, vault, es, asRemote(err))
+		if err != nil { // only a shortcut: the questions below tell whether something is wrong
+			c.cfg.Log.Warn("status list not read; each document is asked about alone", "vault", vault, "err", err)
 		}
 		for _, r := range list {
-			heard[r.Remote] = r
+			q.heard[r.Remote] = r
 		}
 	}
-	if err := c.askSingly(ctx, vault, es, heard); err != nil {
-		return c.askFault(ctx, vault, es, asRemote(err))
+	c.askSingly(ctx, vault, es, &q)
+	if ctx.Err() != nil && len(q.heard) == 0 {
+		return nil
 	}
-	if c.routes.opens(vaultRoute(vault)) {
-		c.cfg.Log.Info("route open again", "vault", vault)
-	}
+	c.judgeAsking(vault, &q)
 	var cs []ledger.Change
 	for _, e := range es {
-		if evs := c.answers(e, heard); len(evs) > 0 {
+		switch evs := c.answers(e, q.heard); {
+		case len(evs) > 0:
 			cs = append(cs, c.change(e, evs...))
-		} else {
+		case q.fault != nil:
+			cs = append(cs, c.change(e, ledger.Postponed{NotBefore: c.retryAt(e, q.fault.RetryAfter), Cause: q.fault.cause()}))
+		default:
 			cs = append(cs, c.change(e, ledger.Postponed{NotBefore: c.pollAt(e), Cause: ledger.Cause{Code: "no-answer"}}))
 		}
 	}
 	return cs
 }
 
-// askSingly asks about every registration that heard does not hold.
-func (c *Conductor) askSingly(ctx context.Context, vault archive.VaultID, es []ledger.Entry, heard map[archive.RemoteID]archive.Receipt) error {
-	var mu sync.Mutex // guards heard
-	g, ctx := errgroup.WithContext(ctx)
+// questions is one round of them. One that fails says nothing about the others, but
+// a few that fail in a row, or one that was turned away, end the round.
+type questions struct {
+	mu    sync.Mutex
+	heard map[archive.RemoteID]archive.Receipt // guarded by mu
+	fault *RemoteError                         // the last one; guarded by mu
+	row   int                                  // failed since the last answer; guarded by mu
+}
+
+func (q *questions) over() bool {
+	return q.fault != nil && (q.row >= tolerated || q.fault.Outcome != Unanswered || q.fault.Overload)
+}
+
+// wants reports whether r is still to be asked about.
+func (q *questions) wants(r archive.RemoteID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	_, known := q.heard[r]
+	return !known && !q.over()
+}
+
+func (q *questions) book(r archive.RemoteID, rc archive.Receipt, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err != nil {
+		q.fault = asRemote(err)
+		q.row++
+		return
+	}
+	q.heard[r], q.row = rc, 0
+}
+
+// askSingly asks about every registration that was not heard of.
+func (c *Conductor) askSingly(ctx context.Context, vault archive.VaultID, es []ledger.Entry, q *questions) {
+	var g errgroup.Group
 	g.SetLimit(askSingles)
 	for _, e := range es {
 		for _, r := range e.Questions() {
-			mu.Lock()
-			_, known := heard[r]
-			mu.Unlock()
-			if known {
-				continue
-			}
 			g.Go(func() error {
+				if ctx.Err() != nil || !q.wants(r) {
+					return nil
+				}
 				rc, err := c.cfg.Vault.Status(ctx, vault, r)
 				if err != nil && asRemote(err).Missing {
 					rc, err = archive.Receipt{Remote: r, Word: archive.Absent}, nil
 				}
-				if err != nil {
-					return err
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				heard[r] = rc
+				q.book(r, rc, err)
 				return nil
 			})
 		}
 	}
-	return g.Wait()
+	_ = g.Wait() // what failed stands in q
+}
+
+// judgeAsking opens the route, or pauses it where its faults are not of one document.
+func (c *Conductor) judgeAsking(vault archive.VaultID, q *questions) {
+	switch {
+	case q.fault != nil && (q.fault.Outcome != Unanswered || q.fault.Overload):
+		c.pause(askRoute(vault), q.fault.cause(), q.fault.RetryAfter)
+	case q.fault == nil || len(q.heard) > 0:
+		c.open(askRoute(vault))
+	case c.routes.doubt(askRoute(vault)):
+		c.pause(askRoute(vault), q.fault.cause(), q.fault.RetryAfter)
+	}
 }
 
 // answers returns what was heard about an entry's registrations.
@@ -138,18 +175,6 @@ func ours(e ledger.Entry, id archive.ID) bool {
 		}
 	}
 	return false
-}
-
-func (c *Conductor) askFault(ctx context.Context, vault archive.VaultID, es []ledger.Entry, err *RemoteError) []ledger.Change {
-	if ctx.Err() != nil {
-		return nil
-	}
-	if err.Outcome != Unanswered || err.Overload || c.routes.doubt(vaultRoute(vault)) {
-		c.pause(vaultRoute(vault), err.cause(), err.RetryAfter)
-	}
-	return c.each(es, func(e ledger.Entry) ledger.Event {
-		return ledger.Postponed{NotBefore: c.retryAt(e, err.RetryAfter), Cause: err.cause()}
-	})
 }
 
 // pollAt returns when to ask about e next: seldom and more seldom, and in doubt

@@ -32,7 +32,9 @@ type Config struct {
 	PollMin   time.Duration // between two questions about one document
 	PollMax   time.Duration
 	Grace     time.Duration // unclear_grace
-	Room      func() error  // returns why nothing may be packed just now: spool full, disk nearly full
+	// Room returns why nothing of a vault may be packed just now: its share of the spool
+	// is full (ErrFull), or the disk nearly is.
+	Room func(archive.VaultID) error
 }
 
 // Conductor runs the steps of every entry.
@@ -47,12 +49,14 @@ type Conductor struct {
 	refusals refusals
 	crossed  atomic.Int32 // answers with cross-wiring since the start
 	lists    lists
+	backlog  backlog
 	words    sync.Map // unfamiliar words that were reported: word → true
 }
 
 // New returns a conductor; it does nothing before Run.
 func New(cfg Config) *Conductor {
 	c := &Conductor{cfg: cfg, drops: map[string]Drop{}, routes: newRoutes(), runners: map[ledger.Step]*runner{}}
+	c.backlog = backlog{vault: map[archive.Key]archive.VaultID{}, n: map[archive.VaultID]int{}}
 	c.refusals.by = map[archive.VaultID]map[archive.Key]bool{}
 	c.lists.last = map[archive.VaultID]time.Time{}
 	for _, d := range cfg.Drops {
@@ -72,6 +76,9 @@ const stopGrace = 4 * time.Second
 func (c *Conductor) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	if err := c.recallBacklog(); err != nil {
+		return err
+	}
 	g, stop := errgroup.WithContext(ctx)
 	for _, r := range c.runners {
 		g.Go(func() error { return r.loop(stop, work) })
@@ -97,9 +104,11 @@ func (c *Conductor) Idle() bool {
 }
 
 // Claimed commits the entry of a folder that lies in the claimed area: at the claim,
-// and again for each folder found there without an entry.
-func (c *Conductor) Claimed(k archive.Key, ev ledger.ClaimedFolder) {
-	c.cfg.Ledger.Submit([]ledger.Change{{Key: k, Events: []ledger.Event{ev}, At: c.cfg.Now()}}, func(rs []ledger.Result) {
+// and again for each folder found there without an entry. What follows from it for
+// other entries is committed with it.
+func (c *Conductor) Claimed(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) {
+	first := ledger.Change{Key: k, Events: []ledger.Event{ev}, At: c.cfg.Now()}
+	c.cfg.Ledger.Submit(append([]ledger.Change{first}, more...), func(rs []ledger.Result) {
 		for _, res := range rs {
 			c.note(res)
 		}
@@ -118,6 +127,7 @@ func (c *Conductor) note(res ledger.Result) {
 		return
 	}
 	e := res.Entry
+	c.backlog.book(e)
 	c.logState(e)
 	if s, _, ok := ledger.Due(e); ok {
 		c.runners[s].nudge()
@@ -125,8 +135,8 @@ func (c *Conductor) note(res ledger.Result) {
 	if e.State != ledger.Registered && e.State != ledger.Sending {
 		c.runners[ledger.Register].nudge() // a ticket's place may be free
 	}
-	if e.State.Final() && e.Source != ledger.Claimed {
-		c.runners[ledger.Seal].nudge() // a package may have left the spool
+	if e.State >= ledger.Uploaded {
+		c.runners[ledger.Seal].nudge() // a package waits no more, or has left the spool
 	}
 }
 
@@ -166,7 +176,12 @@ func (c *Conductor) retryAt(e ledger.Entry, retryAfter time.Duration) time.Time 
 	return c.cfg.Now().Wall.Add(max(retryAfter, backoff(int(e.Attempt), firstRetry, maxRetry)))
 }
 
-func localFault(err error) ledger.Cause { return ledger.Cause{Code: "local-fault", Text: err.Error()} }
+func localFault(err error) ledger.Cause {
+	if e, ok := errors.AsType[*UnreadableError](err); ok {
+		return ledger.Cause{Code: Unreadable, Text: e.Text}
+	}
+	return ledger.Cause{Code: "local-fault", Text: err.Error()}
+}
 
 // change wraps events that follow from what was just done.
 func (c *Conductor) change(e ledger.Entry, evs ...ledger.Event) ledger.Change {
@@ -193,12 +208,26 @@ func (c *Conductor) collision(es []ledger.Entry, outcome []ledger.Change, res le
 		if e.Key != res.Key {
 			continue
 		}
-		if e.State == ledger.Registering {
+		if e.State == ledger.Registering && taken.What == "bumId" {
 			c.crossWired(e.Vault)
 			return c.change(e, ledger.CrossWired{Cause: ledger.Cause{Code: "bumid-taken",
 				Text: fmt.Sprintf("the service gave this document a number that belongs to entry %s", taken.By)}}), true
 		}
 		return c.change(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "identity-taken"}}), true
+	}
+	return ledger.Change{}, false
+}
+
+// refusedOutcome puts off an entry whose outcome the ledger refused for a reason that
+// should not exist: it must not be due again at once.
+func (c *Conductor) refusedOutcome(es []ledger.Entry, res ledger.Result) (ledger.Change, bool) {
+	if res.Err == nil || !errors.Is(res.Err, ledger.ErrIllegal) {
+		return ledger.Change{}, false
+	}
+	for _, e := range es {
+		if e.Key == res.Key {
+			return c.change(e, c.later(e, localFault(res.Err))), true
+		}
 	}
 	return ledger.Change{}, false
 }
@@ -230,6 +259,12 @@ func (c *Conductor) drop(e ledger.Entry) (Drop, error) {
 func dropLane(e ledger.Entry) lane { return lane{route: "drop " + e.Drop, group: e.Key.String()} }
 
 func vaultRoute(v archive.VaultID) string { return "vault " + string(v) }
+
+// askRoute is a vault's as well: an answered question does not prove that the service
+// takes registrations, nor the other way round.
+func askRoute(v archive.VaultID) string { return askPrefix + vaultRoute(v) }
+
+const askPrefix = "status of "
 
 const (
 	storeRoute = "store" // the object store behind the tickets' addresses

@@ -13,22 +13,10 @@ import (
 func (c *Conductor) placeStep() step {
 	return step{
 		name: ledger.Place, width: 2, batch: 1, lane: dropLane,
-		intend: func(e ledger.Entry, now archive.Instant) ([]ledger.Event, bool, error) {
-			if e.Source != ledger.Claimed {
-				return nil, true, nil // intended before: go on
-			}
-			d, err := c.drop(e)
-			if err != nil {
-				c.pauseDrop(e, err)
-				return nil, false, err
-			}
-			dest, err := d.Mover.Destination(e, now.Wall)
-			if err != nil {
-				return nil, false, err
-			}
-			return []ledger.Event{ledger.PlaceIntended{Dest: dest}}, true, nil
-		},
-		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.place(ctx, es[0]) },
+		// A free place is found by looking at the disk, which may hang: that is work too,
+		// and its outcome is the intent. Only the next piece of work moves anything.
+		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
+		do:     func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.place(ctx, es[0]) },
 	}
 }
 
@@ -37,14 +25,13 @@ func (c *Conductor) place(ctx context.Context, e ledger.Entry) []ledger.Change {
 	if err != nil {
 		return c.dropFault(e, err)
 	}
+	if e.Source == ledger.Claimed {
+		return c.chooseDestination(d, e)
+	}
 	err = d.Mover.Place(ctx, e, doc)
 	switch {
 	case errors.Is(err, ErrTaken):
-		dest, err := d.Mover.Destination(e, c.cfg.Now().Wall)
-		if err != nil {
-			return []ledger.Change{c.change(e, c.later(e, localFault(err)))}
-		}
-		return []ledger.Change{c.change(e, ledger.PlaceIntended{Dest: dest})}
+		return c.chooseDestination(d, e)
 	case err != nil && ctx.Err() != nil:
 		return nil
 	case err != nil:
@@ -58,6 +45,15 @@ func (c *Conductor) place(ctx context.Context, e ledger.Entry) []ledger.Change {
 		disposeAt = c.cfg.Now().Wall.Add(d.Grace)
 	}
 	return []ledger.Change{c.change(e, ledger.Placed{DisposeAt: disposeAt})}
+}
+
+// chooseDestination says where the source is to go; the next piece of work takes it there.
+func (c *Conductor) chooseDestination(d Drop, e ledger.Entry) []ledger.Change {
+	dest, err := d.Mover.Destination(e, c.cfg.Now().Wall)
+	if err != nil {
+		return []ledger.Change{c.change(e, c.later(e, localFault(err)))}
+	}
+	return []ledger.Change{c.change(e, ledger.PlaceIntended{Dest: dest})}
 }
 
 // disposeStep moves or deletes a kept source after its grace.

@@ -103,6 +103,16 @@ type RefusedError struct{ Cause ledger.Cause }
 // Error implements error.
 func (e *RefusedError) Error() string { return e.Cause.Code + ": " + e.Cause.Text }
 
+// Unreadable is the code of the cause of an entry that waits for rights on its files.
+const Unreadable = "cannot-be-read"
+
+// UnreadableError says that something in a claimed folder may not be read. A person
+// must give the right to it; until then it is tried again, for no document is to blame.
+type UnreadableError struct{ Text string }
+
+// Error implements error.
+func (e *UnreadableError) Error() string { return e.Text }
+
 // Outcome says what a failed call may have done.
 type Outcome uint8
 

@@ -23,6 +23,9 @@ func (c *Conductor) registerStep() step {
 		},
 		limit: c.affordable,
 		intend: func(e ledger.Entry, _ archive.Instant) ([]ledger.Event, bool, error) {
+			if _, err := c.configured(e); err != nil {
+				return nil, false, err // it could not be uploaded
+			}
 			return []ledger.Event{ledger.RegisterIntended{}}, true, nil
 		},
 		do: c.register,
@@ -37,6 +40,9 @@ func (c *Conductor) affordable(ready []ledger.Entry) (int, error) {
 	holding, _, err := c.cfg.Ledger.Due(ledger.Upload, c.cfg.Now().Wall.Add(24*time.Hour), 100_000, nil)
 	if err != nil {
 		return 0, err
+	}
+	if c.routes.isPaused(storeRoute) { // what holds a ticket probes; without any, one more is needed for that
+		return max(0, 1-len(holding)), nil
 	}
 	var granted, waiting []int64
 	for _, e := range holding {
@@ -67,7 +73,7 @@ func (c *Conductor) register(ctx context.Context, es []ledger.Entry) []ledger.Ch
 		frozen, asked = append(frozen, req), append(asked, e)
 	}
 	changes := c.each(rest, func(e ledger.Entry) ledger.Event {
-		return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall.Add(time.Second), Cause: ledger.Cause{Code: "left-out"}}
+		return ledger.RegisterNotTaken{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "left-out"}}
 	})
 	if len(asked) == 0 {
 		return changes
@@ -83,10 +89,8 @@ func (c *Conductor) register(ctx context.Context, es []ledger.Entry) []ledger.Ch
 // tickets books an answer: what it gives a document exactly once is that
 // document's; whatever it says about others is not believed.
 func (c *Conductor) tickets(vault archive.VaultID, asked []ledger.Entry, a Answer) []ledger.Change {
-	if c.routes.opens(vaultRoute(vault)) {
-		c.cfg.Log.Info("route open again", "vault", vault)
-	}
 	c.refusals.none(vault)
+	c.judge(vault, a)
 	if a.Foreign > 0 {
 		c.cfg.Log.Error("answer to a registration holds records nobody asked for; they are ignored", "vault", vault, "records", a.Foreign)
 	}
@@ -98,7 +102,6 @@ func (c *Conductor) tickets(vault archive.VaultID, asked []ledger.Entry, a Answe
 			return ledger.CrossWired{Cause: ledger.Cause{Code: "cross-wired", Text: why}}
 		}
 		if why, barred := a.Barred[e.ID]; barred {
-			c.pause(vaultRoute(vault), ledger.Cause{Code: "upload-address-refused", Text: why}, 0)
 			return ledger.RegisterUnanswered{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "upload-address-refused", Text: why}}
 		}
 		if t, ok := a.Tickets[e.ID]; ok {
@@ -109,12 +112,34 @@ func (c *Conductor) tickets(vault archive.VaultID, asked []ledger.Entry, a Answe
 	})
 }
 
+// judge opens the route or pauses it, by whether an answer brought tickets that work.
+// Where none does, asking again at once would only leave registrations behind.
+func (c *Conductor) judge(vault archive.VaultID, a Answer) {
+	for _, why := range a.Barred {
+		c.pause(vaultRoute(vault), ledger.Cause{Code: "upload-address-refused", Text: why}, 0)
+		return
+	}
+	for _, t := range a.Tickets {
+		if c.cfg.Planner.MayStart(t, 0, t.Sent) {
+			c.open(vaultRoute(vault))
+			return
+		}
+	}
+	if c.routes.doubt(vaultRoute(vault)) {
+		c.pause(vaultRoute(vault), ledger.Cause{Code: "no-usable-ticket",
+			Text: "the service's answers bring no upload address, or only such as are over when they arrive"}, 0)
+	}
+}
+
+func (c *Conductor) open(route string) {
+	if c.routes.opens(route) {
+		c.cfg.Log.Info("route open again", "route", route)
+	}
+}
+
 func (c *Conductor) registerFault(vault archive.VaultID, asked []ledger.Entry, err *RemoteError) []ledger.Change {
 	switch err.Outcome {
 	case Refused:
-		if c.routes.opens(vaultRoute(vault)) {
-			c.cfg.Log.Info("route open again", "vault", vault)
-		}
 		return c.refused(vault, asked, err)
 	case NotSent, TurnedAway:
 		c.pause(vaultRoute(vault), err.cause(), err.RetryAfter)
@@ -133,13 +158,23 @@ func (c *Conductor) registerFault(vault archive.VaultID, asked []ledger.Entry, e
 // refused splits a refused batch until the document that is at fault stands alone.
 func (c *Conductor) refused(vault archive.VaultID, asked []ledger.Entry, err *RemoteError) []ledger.Change {
 	if n := len(asked); n > 1 {
+		c.answered(vault)
 		return c.each(asked, func(ledger.Entry) ledger.Event { return ledger.BatchRefused{Part: uint16((n + 1) / 2)} })
 	}
 	if c.refusals.another(vault, asked[0].Key) {
 		c.pause(vaultRoute(vault), ledger.Cause{Code: "refused-in-a-row",
 			Text: "the service refused three different documents in a row and took none since: " + err.Text}, 0)
+	} else {
+		c.open(vaultRoute(vault))
 	}
 	return c.each(asked, func(ledger.Entry) ledger.Event { return ledger.RegisterRefused{Cause: err.cause()} })
+}
+
+// answered books that the service is there, unless it refuses whatever it gets.
+func (c *Conductor) answered(vault archive.VaultID) {
+	if !c.refusals.tooMany(vault) {
+		c.open(vaultRoute(vault))
+	}
 }
 
 // crossWired books an answer that bound a number twice. Once is an incident of one
@@ -147,8 +182,8 @@ func (c *Conductor) refused(vault archive.VaultID, asked []ledger.Entry, err *Re
 func (c *Conductor) crossWired(vault archive.VaultID) {
 	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "vault", vault)
 	if c.crossed.Add(1) > 1 {
-		c.pause(vaultRoute(vault), ledger.Cause{Code: "cross-wired",
-			Text: "the service mixed up documents twice; nothing is registered until vaultd is restarted. Ask the provider."}, 100*365*24*time.Hour)
+		c.routes.lock(vaultRoute(vault), ledger.Cause{Code: "cross-wired",
+			Text: "the service mixed up documents twice; nothing is registered until vaultd is restarted. Ask the provider."}, c.cfg.Now().Wall)
 	}
 }
 
@@ -182,6 +217,12 @@ func (r *refusals) another(v archive.VaultID, k archive.Key) (tooMany bool) {
 	if len(r.by[v]) < tolerated {
 		r.by[v][k] = true
 	}
+	return len(r.by[v]) >= tolerated
+}
+
+func (r *refusals) tooMany(v archive.VaultID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return len(r.by[v]) >= tolerated
 }
 

@@ -13,7 +13,7 @@ import (
 
 // Pause is a route that rests because of a fault of the environment.
 type Pause struct {
-	Route string // "vault NAME", "store", "drop NAME", "spool"
+	Route string // "vault NAME", "status of vault NAME", "store", "drop NAME", "spool"
 	Since time.Time
 	Next  time.Time // of the next probe
 	Cause ledger.Cause
@@ -37,6 +37,7 @@ type pause struct {
 	Pause
 	faults  int
 	probing bool
+	locked  bool // rests until the process ends
 }
 
 func newRoutes() *routes {
@@ -53,10 +54,34 @@ func (r *routes) trip(name string, c ledger.Cause, retryAfter time.Duration, now
 		p = &pause{Pause: Pause{Route: name, Since: now}}
 		r.paused[name] = p
 	}
+	if p.locked {
+		return !known
+	}
+	// What was under way when the route was paused fails as well, and tells nothing new.
+	if !known || p.probing || !now.Before(p.Next) {
+		p.faults++
+		p.Next = now.Add(backoff(p.faults-1, firstPause, maxPause))
+	}
 	p.Cause, p.probing = c, false
-	p.faults++
-	p.Next = now.Add(max(retryAfter, backoff(p.faults-1, firstPause, maxPause)))
+	if asked := now.Add(retryAfter); asked.After(p.Next) {
+		p.Next = asked
+	}
 	return !known
+}
+
+// isPaused reports whether a route is paused, resting or about to be probed.
+func (r *routes) isPaused(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.paused[name] != nil
+}
+
+// lock lets a route rest until the process ends, whatever is heard on it meanwhile.
+func (r *routes) lock(name string, c ledger.Cause, now time.Time) {
+	r.trip(name, c, 100*365*24*time.Hour, now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.paused[name].locked = true
 }
 
 // doubt counts a fault that is the environment's only when it repeats; it reports
@@ -72,9 +97,12 @@ func (r *routes) doubt(name string) bool {
 func (r *routes) opens(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, was := r.paused[name]
-	delete(r.paused, name)
 	delete(r.doubts, name)
+	p, was := r.paused[name]
+	if was && p.locked {
+		return false
+	}
+	delete(r.paused, name)
 	return was
 }
 
@@ -115,11 +143,15 @@ func (r *routes) settle(name string, now time.Time) {
 	}
 }
 
+// list leaves out that a vault cannot be asked where nothing else reaches it either.
 func (r *routes) list() []Pause {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []Pause
 	for p := range maps.Values(r.paused) {
+		if vault, asking := strings.CutPrefix(p.Route, askPrefix); asking && r.paused[vault] != nil {
+			continue
+		}
 		all = append(all, p.Pause)
 	}
 	slices.SortFunc(all, func(a, b Pause) int { return strings.Compare(a.Route, b.Route) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"vaultd/internal/archive"
@@ -20,6 +21,8 @@ type step struct {
 
 	// lane names what entries of one piece of work have in common.
 	lane func(ledger.Entry) lane
+	// admit returns a predicate, for one look, that lets an entry in; nil: all.
+	admit func() func(ledger.Entry) bool
 	// limit returns how many of the ready entries may go now.
 	limit func([]ledger.Entry) (int, error)
 	// intend returns the events to commit first; act says whether do follows.
@@ -43,10 +46,13 @@ type runner struct {
 	c    *Conductor
 	wake chan struct{} // size 1: a hint that something may be due
 
-	mu      sync.Mutex
-	busy    map[archive.Key]bool // guarded by mu
-	running int                  // pieces of work under way; guarded by mu
-	since   time.Time            // when the first of a not yet full batch was seen; only the loop
+	mu        sync.Mutex
+	busy      map[archive.Key]bool // guarded by mu
+	running   int                  // pieces of work under way; guarded by mu
+	notBefore time.Time            // no look before; only the loop
+	since     time.Time            // when the first of a not yet full batch was seen; only the loop
+
+	turned atomic.Pointer[time.Time] // when the loop last came round
 }
 
 func (c *Conductor) runner(s step) *runner {
@@ -78,6 +84,7 @@ func (r *runner) loop(stop, work context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
+		r.turn()
 		timer.Reset(r.sleep(next))
 	}
 }
@@ -100,19 +107,14 @@ func (r *runner) take(work context.Context) (time.Time, error) {
 	if free == 0 {
 		return time.Time{}, nil // the end of a piece of work wakes us
 	}
+	if now.Wall.Before(r.notBefore) {
+		return r.notBefore, nil
+	}
 	resting := earliest{}
-	ready, next, err := r.c.cfg.Ledger.Due(r.name, now.Wall, free*r.batch, func(e ledger.Entry) bool {
-		if r.isBusy(e.Key) {
-			return true
-		}
-		until, rests := r.c.routes.rests(r.lane(e).route, now.Wall)
-		if rests {
-			resting.add(until)
-		}
-		return rests
-	})
+	ready, next, err := r.c.cfg.Ledger.Due(r.name, now.Wall, free*r.batch, r.skip(now.Wall, &resting))
 	resting.add(next)
 	if err != nil || len(ready) == 0 {
+		r.since = time.Time{}
 		return resting.time, err
 	}
 	if r.linger > 0 && len(ready) < r.batch {
@@ -135,6 +137,38 @@ func (r *runner) take(work context.Context) (time.Time, error) {
 	r.group(work, ready, free, now)
 	return resting.time, nil
 }
+
+// skip leaves out what is under way, what goes over a route that rests, and what is
+// not let in. A look that met many of the last kind is not repeated at once.
+func (r *runner) skip(now time.Time, resting *earliest) func(ledger.Entry) bool {
+	admit := func(ledger.Entry) bool { return true }
+	if r.admit != nil {
+		admit = r.admit()
+	}
+	kept := 0
+	return func(e ledger.Entry) bool {
+		if r.isBusy(e.Key) {
+			return true
+		}
+		if until, rests := r.c.routes.rests(r.lane(e).route, now); rests {
+			resting.add(until)
+			return true
+		}
+		if admit(e) {
+			return false
+		}
+		if kept++; kept == manyKept {
+			r.notBefore = now.Add(lookAgain)
+			resting.add(r.notBefore)
+		}
+		return true
+	}
+}
+
+const (
+	manyKept  = 1000        // entries not let in, after which a look counts as dear
+	lookAgain = time.Second // after a dear look
+)
 
 // group starts pieces of work, each of one lane, as long as there is room. The end
 // of each of them makes us look again.
@@ -226,6 +260,8 @@ func (r *runner) work(ctx context.Context, l lane, es, acts []ledger.Entry) {
 		for _, res := range rs {
 			r.c.note(res)
 			if c, again := r.c.collision(acts, outcome, res); again {
+				more = append(more, c)
+			} else if c, again := r.c.refusedOutcome(acts, res); again {
 				more = append(more, c)
 			}
 		}

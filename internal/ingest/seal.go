@@ -2,10 +2,12 @@ package ingest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"runtime"
+	"sync"
 	"time"
 
 	"vaultd/internal/archive"
@@ -15,7 +17,7 @@ import (
 // sealStep settles a claimed folder once more and packs it.
 func (c *Conductor) sealStep() step {
 	return step{
-		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), batch: 1, lane: dropLane, limit: c.roomToPack,
+		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), batch: 1, lane: dropLane, admit: c.admitToPack,
 		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
 			return c.seal(ctx, es[0])
@@ -23,21 +25,81 @@ func (c *Conductor) sealStep() step {
 	}
 }
 
-// roomToPack lets nothing be packed while there is no room: the backlog waits as it
-// is, and is looked at again when a package leaves.
-func (c *Conductor) roomToPack(ready []ledger.Entry) (int, error) {
-	err := c.cfg.Room()
-	if errors.Is(err, ErrFull) {
-		return 0, nil
+// maxWaiting bounds the sealed packages of one vault that wait for their upload: the
+// backlog waits as folders, which cost nothing.
+const maxWaiting = 2000
+
+// admitToPack lets through what there is room for: one vault that takes nothing must
+// not keep the packages of the others from being made. What is not let through waits
+// as it is, and is looked at again when a package leaves.
+func (c *Conductor) admitToPack() func(ledger.Entry) bool {
+	room := map[archive.VaultID]bool{}
+	return func(e ledger.Entry) bool {
+		ok, known := room[e.Vault]
+		if !known {
+			ok = c.roomToPack(e.Vault)
+			room[e.Vault] = ok
+		}
+		return ok
 	}
-	if err != nil {
+}
+
+func (c *Conductor) roomToPack(v archive.VaultID) bool {
+	if c.backlog.of(v) >= maxWaiting {
+		return false
+	}
+	err := c.cfg.Room(v)
+	switch {
+	case errors.Is(err, ErrFull):
+		return false
+	case err != nil:
 		c.pause(spoolRoute, ledger.Cause{Code: "no-room", Text: err.Error()}, 0)
-		return 0, nil
-	}
-	if c.routes.opens(spoolRoute) {
+		return false
+	case c.routes.opens(spoolRoute):
 		c.cfg.Log.Info("packing goes on")
 	}
-	return len(ready), nil
+	return true
+}
+
+// backlog knows the sealed packages of each vault that were not uploaded yet.
+type backlog struct {
+	mu    sync.Mutex
+	vault map[archive.Key]archive.VaultID // guarded by mu
+	n     map[archive.VaultID]int         // guarded by mu
+}
+
+// book follows an entry into the backlog and out of it.
+func (b *backlog) book(e ledger.Entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, was := b.vault[e.Key]
+	is := e.State >= ledger.Packaged && e.State <= ledger.Sending
+	switch {
+	case is && !was:
+		b.vault[e.Key] = e.Vault
+		b.n[e.Vault]++
+	case was && !is:
+		delete(b.vault, e.Key)
+		b.n[e.Vault]--
+	}
+}
+
+func (b *backlog) of(v archive.VaultID) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.n[v]
+}
+
+// recallBacklog books what was sealed before the start.
+func (c *Conductor) recallBacklog() error {
+	far := c.cfg.Now().Wall.AddDate(100, 0, 0)
+	for _, s := range []ledger.Step{ledger.Register, ledger.Upload} {
+		_, _, err := c.cfg.Ledger.Due(s, far, 1, func(e ledger.Entry) bool { c.backlog.book(e); return true })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *Conductor) seal(ctx context.Context, e ledger.Entry) []ledger.Change {
@@ -159,6 +221,7 @@ func (c *Conductor) admit(d Drop, e ledger.Entry, p Packed, first *ledger.Entry)
 		}
 	}
 	evs := []ledger.Event{p.Sealed}
+	var note *ledger.Note
 	if other, ok, err := c.sameContent(p.Sealed, e.Key); err != nil {
 		return c.sealFault(d, e, err)
 	} else if ok {
@@ -166,11 +229,13 @@ func (c *Conductor) admit(d Drop, e ledger.Entry, p Packed, first *ledger.Entry)
 		evs[0] = p.Sealed
 		c.cfg.Log.Warn("same files as another invoice, with other metadata", "key", e.Key, "other", other, "held", d.HoldSame)
 		if d.HoldSame {
-			evs = append(evs, ledger.Held{By: ledger.Human{Reason: archive.Sum([]byte("same_content: hold"))}})
+			note = &ledger.Note{Text: "same_content: hold. The same files were dropped with other metadata, see " + other.String()}
+			rand.Read(note.Salt[:]) // never fails: the runtime stops the process instead
+			evs = append(evs, ledger.Held{By: ledger.Human{UID: ledger.Vaultd, Reason: note.Digest()}})
 		}
 	}
 	sealed := c.change(e, evs...)
-	sealed.Document = &p.Document
+	sealed.Document, sealed.Note = &p.Document, note
 	return append([]ledger.Change{sealed}, more...)
 }
 

@@ -22,6 +22,9 @@ func (c *Conductor) uploadStep() step {
 			if !c.mayStart(e, c.cfg.Now()) {
 				return lane{route: noRoute, group: e.Key.String()} // only to see that the window is over
 			}
+			if e.State == ledger.Sending {
+				return lane{route: noRoute, group: e.Key.String()} // bytes may be there: the window decides, not the route
+			}
 			return lane{route: storeRoute, group: e.Key.String()}
 		},
 		intend: func(e ledger.Entry, now archive.Instant) ([]ledger.Event, bool, error) {
@@ -109,7 +112,7 @@ func (c *Conductor) uploadFault(e ledger.Entry, err *RemoteError) ledger.Event {
 		}
 		return ledger.UploadRefused{NotBefore: c.retryAt(e, err.RetryAfter), Cause: err.cause()}
 	}
-	if err.Overload && c.routes.doubt(storeRoute) {
+	if c.routes.doubt(storeRoute) { // else each document with a ticket would end in doubt as well
 		c.pause(storeRoute, err.cause(), err.RetryAfter)
 	}
 	return ledger.UploadUnanswered{NotBefore: c.retryAt(e, err.RetryAfter), Cause: err.cause()}

@@ -84,11 +84,15 @@ func (r *Registration) hear(w archive.Word, at time.Time, grace time.Duration) {
 // proven reports whether the absence of content may be believed: nothing can be in
 // flight any more, and the service said the same often enough.
 func (r *Registration) proven(at time.Time, grace time.Duration) bool {
-	closed := r.Closed
-	if closed.IsZero() {
-		closed = r.Ticket.Sent.Wall
+	return r.Equal >= evidence && at.Sub(r.lastUse()) >= grace
+}
+
+// lastUse is the last moment at which a byte may have left for the registration's address.
+func (r *Registration) lastUse() time.Time {
+	if r.Closed.IsZero() {
+		return r.Ticket.Sent.Wall
 	}
-	return r.Equal >= evidence && at.Sub(closed) >= grace
+	return r.Closed
 }
 
 func (e *Entry) isCurrent(r *Registration) bool { return r == e.Current() }

@@ -13,6 +13,7 @@ type Change struct {
 	Rev      uint32 // the revision the events were decided on; 0: a new entry
 	Events   []Event
 	Document *Document // with Sealed: the erasable part, written once
+	Note     *Note     // with a human act: the reason that was given, erasable too
 	At       archive.Instant
 }
 

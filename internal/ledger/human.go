@@ -1,11 +1,46 @@
 package ledger
 
-import "vaultd/internal/archive"
+import (
+	"slices"
+
+	"vaultd/internal/archive"
+)
 
 // Human is who acted and why. Only the digest of the reason is journaled.
 type Human struct {
 	UID    uint32
-	Reason archive.Digest
+	Reason archive.Digest // Note.Digest of what was said; zero: no reason was given
+}
+
+// Vaultd is the uid that stands for vaultd itself, where a rule of the configuration
+// acts in a person's place.
+const Vaultd uint32 = 1<<32 - 1
+
+// Note is what a person gave as the reason of an act. It is kept beside the document,
+// where it can be erased while the journal still verifies.
+type Note struct {
+	Salt [16]byte // joins the text in the journal's digest: a short text cannot be guessed from it
+	Text string
+}
+
+// Digest returns what stands for the note in the journal.
+func (n Note) Digest() archive.Digest {
+	return archive.Sum(slices.Concat(n.Salt[:], []byte(n.Text)))
+}
+
+// Actor returns who did ev; ok is false where no person did.
+func Actor(ev Event) (by Human, ok bool) {
+	switch ev := ev.(type) {
+	case Held:
+		return ev.By, true
+	case Unheld:
+		return ev.By, true
+	case Closed:
+		return ev.By, true
+	case Released:
+		return ev.By, true
+	}
+	return Human{}, false
 }
 
 // Held stops every further step and the disposal.

@@ -32,7 +32,7 @@ type Line struct {
 	Other  string `json:"other,omitempty"`  // another entry's key: first, superseded or same content
 	Flags  string `json:"flags,omitempty"`  // hold, in-doubt, double, contradicted, resolved
 	UID    *int64 `json:"uid,omitempty"`    // of the person who acted
-	Reason string `json:"reason,omitempty"` // SHA-256 of the reason that was given
+	Reason string `json:"reason,omitempty"` // SHA-256 of the note's salt and the reason that was given
 
 	Ledger      string `json:"ledger,omitempty"`      // first line only
 	Environment string `json:"environment,omitempty"` // first line only
@@ -85,20 +85,14 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 }
 
 func (l *Line) human(ev Event) {
-	var by Human
-	switch ev := ev.(type) {
-	case Held:
-		by = ev.By
-	case Unheld:
-		by = ev.By
-	case Closed:
-		by = ev.By
-	case Released:
-		by = ev.By
-	default:
+	by, ok := Actor(ev)
+	if !ok {
 		return
 	}
-	l.UID, l.Reason = uid(by.UID), by.Reason.String()
+	l.UID = uid(by.UID)
+	if !by.Reason.IsZero() {
+		l.Reason = by.Reason.String()
+	}
 }
 
 func (e Entry) flags() string {

@@ -259,7 +259,7 @@ func Complete(root *os.Root, rules Rules) (missing []string, err error) {
 	if rules, err = rules.checked(); err != nil || rules.Complete == "quiet" {
 		return nil, err
 	}
-	l, err := list(root, rules)
+	l, err := listAll(&listing{root: root, rules: rules, growing: true})
 	switch {
 	case err != nil:
 		return nil, err

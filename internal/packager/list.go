@@ -65,6 +65,7 @@ type listing struct {
 
 	root    *os.Root
 	rules   Rules
+	growing bool // temporary files are no reason to give up: what is missing is to be told beside them
 	entries int
 	full    bool // a bound was reached: nothing more is read
 }
@@ -72,7 +73,10 @@ type listing struct {
 // list reads the names below root. Everything that is wrong with them is in
 // faults; err is the environment's, or ErrChanged.
 func list(root *os.Root, rules Rules) (*listing, error) {
-	l := &listing{root: root, rules: rules}
+	return listAll(&listing{root: root, rules: rules})
+}
+
+func listAll(l *listing) (*listing, error) {
 	if err := l.folder(".", 0, false); err != nil {
 		return nil, err
 	}
@@ -203,6 +207,7 @@ func (l *listing) entry(disk string, info fs.FileInfo, depth int, junk bool) err
 		l.add(disk, "contains a "+special(mode)+", not a file", "is a "+special(mode)+", not a file", "Delete it")
 	case junk:
 		l.junk = append(l.junk, disk)
+	case isTemporary(path.Base(disk)) && l.growing:
 	case isTemporary(path.Base(disk)):
 		return fmt.Errorf("%q is a temporary file: %w", disk, ErrChanged)
 	default:

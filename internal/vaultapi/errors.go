@@ -1,6 +1,7 @@
 package vaultapi
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"time"
@@ -41,7 +42,10 @@ type Error struct {
 func (e *Error) Error() string { return e.Text }
 func (e *Error) Unwrap() error { return e.Err }
 
-var errShape = errors.New("the answer is not of a form that is known")
+var (
+	errShape = errors.New("the answer is not of a form that is known")
+	errPage  = errors.New("answered with a web page, as a proxy does that wants a sign-in, and not by the archive; look at the proxy and at base_url")
+)
 
 // fault translates a failed call; decide says what an answer with a refusal's status means.
 func fault(err error, decide func(*apicall.CallError) Outcome) *Error {
@@ -64,8 +68,17 @@ func fault(err error, decide func(*apicall.CallError) Outcome) *Error {
 
 // unreadable is a 2xx answer whose content makes no sense. Whatever was asked for may have been done.
 func unreadable(op string, a *apicall.Answer, err error) *Error {
+	if webPage(a.Body) {
+		err = errPage
+	}
 	return &Error{Outcome: Unanswered, Code: "unreadable", Err: err,
 		Text: op + ": " + err.Error() + " (request id " + a.RequestID + ")"}
+}
+
+// webPage reports whether an answer's body is HTML, whatever its header says.
+func webPage(body []byte) bool {
+	head := bytes.ToLower(body[:min(len(body), 512)])
+	return bytes.Contains(head, []byte("<!doctype html")) || bytes.Contains(head, []byte("<html"))
 }
 
 // byRegistration: 400 and its kin are about the documents; everything else is about us.

@@ -216,6 +216,22 @@ func TestRegister_Outcomes(t *testing.T) {
 	}
 }
 
+// Whoever reads it must think of the proxy, not of the archive.
+func TestUnreadable_WebPageIsNamed(t *testing.T) {
+	for name, page := range map[string]string{"HTML": "<html>please sign in</html>", "Declared": "\ufeff \n<!DOCTYPE HTML><title>x</title>"} {
+		c, _ := client(t, says(200, page))
+		_, register := c.Register(context.Background(), "V", requests(idA))
+		_, one := c.Status(context.Background(), "V", "r")
+		_, list := c.StatusList(context.Background(), "V")
+		_, index := c.Index(context.Background(), "V", FirstPage, 10, "archiveDate asc")
+		for _, err := range []error{register, one, list, index} {
+			if e := failed(t, err); e.Outcome != Unanswered || e.Code != "unreadable" || !strings.Contains(e.Text, "web page") || strings.Contains(e.Text, "sign in<") {
+				t.Errorf("%s: %v", name, e)
+			}
+		}
+	}
+}
+
 func TestRegister_NotSent(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"syscall"
@@ -152,22 +153,42 @@ func (b *book) judge(s *subject, verdict error, now time.Time) (Reason, error) {
 	case l.Problem != nil:
 		return reasonOf(l.Problem), l.Problem
 	case l.Sidecar == "":
-		return NoSidecar, nil
+		return NoSidecar, nearWords(l.Near, b.cfg.Rules.Sidecar)
+	}
+	if err := b.listVerdict(s, verdict); err != nil {
+		return Incomplete, err
+	}
+	switch {
 	case l.Temporary != "" || temporary(s.Name):
 		return Temporary, nil
 	case b.cfg.Complete == Marker && !l.Marker:
 		return Incomplete, errors.New("no .done file yet")
 	case b.cfg.Complete == Quiet && now.Sub(s.stable) < b.cfg.Settle:
 		return Copying, nil
-	case b.cfg.Complete == List:
-		if !s.judged {
-			s.judged, s.verdict = true, verdict
-		}
-		if s.verdict != nil {
-			return Incomplete, s.verdict
-		}
 	}
 	return "", nil
+}
+
+// listVerdict says for List what is missing; verdict is of this look, and counts for a new state of the folder only.
+func (b *book) listVerdict(s *subject, verdict error) error {
+	if b.cfg.Complete != List {
+		return nil
+	}
+	if !s.judged {
+		s.judged, s.verdict = true, verdict
+	}
+	if s.verdict != nil && s.Look.Temporary != "" {
+		return fmt.Errorf("%w, and still has %s", s.verdict, s.Look.Temporary)
+	}
+	return s.verdict
+}
+
+// nearWords says what to do about a file that was probably meant to be the sidecar.
+func nearWords(near, sidecar string) error {
+	if near == "" {
+		return nil
+	}
+	return fmt.Errorf("has %s: rename it to %s (Explorer: View > File name extensions)", near, sidecar)
 }
 
 // unseen records that the look itself failed.

@@ -66,8 +66,12 @@ type Config struct {
 	// wrong beyond waiting (an unreadable sidecar) is complete: whoever takes the folder says what is wrong with it.
 	IsComplete func(ctx context.Context, root *os.Root, f Folder) error
 
-	// Check is asked, at least before each rescan, whether this is still the right drop folder. nil: only device and inode count.
+	// Check is asked, at least before each rescan, whether this is still the right drop folder. It may accept another
+	// device or inode than the one seen first: a file system that was mounted again. nil: only device and inode count.
 	Check func() error
+
+	// Changed is told after every pass that may have changed the Snapshot; it must not block. nil: nobody listens.
+	Changed func()
 
 	// Events starts to listen for changes directly in path. nil: the kernel's.
 	Events func(path string) (Source, error)
@@ -89,8 +93,8 @@ func (c Config) check() (Config, error) {
 	if c.Reserved == nil {
 		c.Reserved = func(string) bool { return false }
 	}
-	if c.Check == nil {
-		c.Check = func() error { return nil }
+	if c.Changed == nil {
+		c.Changed = func() {}
 	}
 	if c.Events == nil {
 		c.Events = kernelEvents

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -42,12 +43,12 @@ func TestWatcher_VanishedReplacedRefused(t *testing.T) {
 		}
 		os.Rename(b.path, aside)
 		paused(Vanished)
+		foreign := errors.New("another ledger")
+		wrong.Store(&foreign)
 		write(t, b.path, "other/metadata.json")
 		paused(Replaced)
 		os.Rename(b.path, b.path+".wrong")
 		os.Rename(aside, b.path)
-		foreign := errors.New("another ledger")
-		wrong.Store(&foreign)
 		paused(Refused)
 		if b.count() != 0 {
 			t.Error("taken while paused")
@@ -58,6 +59,51 @@ func TestWatcher_VanishedReplacedRefused(t *testing.T) {
 			t.Errorf("did not resume: %+v", b.w.Snapshot())
 		}
 	})
+}
+
+// A file system that is mounted again may come with another device: who knows the folder by its mark decides.
+func TestWatcher_RightFolderUnderAnotherInode(t *testing.T) {
+	inBubble(t, Config{Check: func() error { return nil }}, func(b *bench) {
+		b.run()
+		os.Rename(b.path, b.path+".aside")
+		b.pass(2 * time.Minute)
+		write(t, b.path, "f/metadata.json")
+		b.pass(2 * time.Minute)
+		if _, ok := b.takenAt("f"); !ok || b.w.Snapshot().Paused != nil {
+			t.Errorf("did not resume: %+v", b.w.Snapshot())
+		}
+	})
+}
+
+// A clerk learns what a folder waits for, and about a sidecar whose name Explorer spoilt, also where no event tells of it.
+func TestWatcher_SaysWhatIsMissing(t *testing.T) {
+	var told atomic.Int32
+	for _, mode := range []Mode{Poll, Events} {
+		cfg := Config{Complete: List, Mode: mode, Changed: func() { told.Add(1) },
+			IsComplete: func(context.Context, *os.Root, Folder) error { return errors.New("waits for rechnung.pdf") }}
+		inBubble(t, cfg, func(b *bench) {
+			write(t, b.path, "Meier 12/metadata.json.txt", "Kern 6/Metadata.TXT", "Huber 88/rechnung.pdf", "Wagner 5/metadata.json", "Wagner 5/~$brief.docx")
+			b.run()
+			b.pass(time.Minute)
+			got := map[string]string{}
+			for _, r := range []Reason{NoSidecar, Incomplete} {
+				for _, n := range b.waiting(r).Names {
+					got[n.Name] = n.Detail
+				}
+			}
+			want := map[string]string{
+				"Meier 12": "has metadata.json.txt: rename it to metadata.json (Explorer: View > File name extensions)",
+				"Kern 6":   "has Metadata.TXT: rename it to metadata.json (Explorer: View > File name extensions)",
+				"Huber 88": "", "Wagner 5": "waits for rechnung.pdf, and still has ~$brief.docx",
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("%s: %q", mode, got)
+			}
+			if told.Swap(0) == 0 {
+				t.Errorf("%s: nobody was told of a change", mode)
+			}
+		})
+	}
 }
 
 func TestWatcher_UnmountedIsAPause(t *testing.T) {

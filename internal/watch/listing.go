@@ -205,12 +205,12 @@ func (r *round) entry(e os.DirEntry) {
 	if observed {
 		return
 	}
-	switch has, err := r.cfg.Rules.sidecarIn(r.dir, name); {
+	switch has, near, err := r.cfg.Rules.sidecarIn(r.dir, name); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // gone since
 	case err != nil:
 		r.count(reasonOf(err), name, err)
 	case !has:
-		r.count(NoSidecar, name, nil)
+		r.count(NoSidecar, name, nearWords(near, r.cfg.Rules.Sidecar))
 	default:
 		r.admit(name)
 	}

@@ -33,6 +33,7 @@ type Fingerprint [32]byte
 type Look struct {
 	Fingerprint Fingerprint
 	Sidecar     string    // its name as it is written on disk; empty: none
+	Near        string    // a name at its top that was probably meant to be the sidecar's, as metadata.json.txt; empty: none
 	Marker      bool      // a file ".done" lies at its top
 	Temporary   string    // path of one temporary name; empty: none
 	Files       int       // everything that is neither folder nor junk
@@ -192,6 +193,16 @@ func (v *viewer) top(name string) {
 	if strings.EqualFold(name, marker) {
 		v.look.Marker = true
 	}
+	if v.look.Near == "" && v.rules.near(name) {
+		v.look.Near = name
+	}
+}
+
+// near tells names that file managers make of the sidecar's when they hide what stands behind the dot.
+func (r Rules) near(name string) bool {
+	name, sidecar := strings.ToLower(name), strings.ToLower(r.Sidecar)
+	stem := strings.TrimSuffix(sidecar, path.Ext(sidecar))
+	return name != sidecar && (strings.HasPrefix(name, sidecar+".") && !temporary(name) || name == stem || name == stem+".txt")
 }
 
 const marker = ".done"
@@ -265,15 +276,15 @@ func temporary(name string) bool {
 	return false
 }
 
-// sidecarIn tells whether the folder name in parent has a sidecar, without looking further than needed. It is a hint: only a
-// look counts.
-func (r Rules) sidecarIn(parent *os.File, name string) (bool, error) {
+// sidecarIn tells whether the folder name in parent has a sidecar, without looking further than needed, and else which name
+// was probably meant to be one. It is a hint: only a look counts.
+func (r Rules) sidecarIn(parent *os.File, name string) (has bool, near string, err error) {
 	if r.exactSidecar(parent, name) {
-		return true, nil
+		return true, "", nil
 	}
 	dir, err := openFolder(parent, name)
 	if err != nil {
-		return false, err
+		return false, "", err
 	}
 	defer dir.Close()
 	for seen := 0; seen < r.MaxEntries; {
@@ -281,15 +292,18 @@ func (r Rules) sidecarIn(parent *os.File, name string) (bool, error) {
 		seen += len(names)
 		for _, n := range names {
 			if strings.EqualFold(n, r.Sidecar) {
-				return true, nil
+				return true, "", nil
+			}
+			if near == "" && r.near(n) {
+				near = n
 			}
 		}
 		if err == io.EOF || (err == nil && len(names) == 0) {
-			return false, nil
+			return false, near, nil
 		}
 		if err != nil {
-			return false, &os.PathError{Op: "look at", Path: name, Err: err}
+			return false, "", &os.PathError{Op: "look at", Path: name, Err: err}
 		}
 	}
-	return false, nil
+	return false, near, nil
 }

@@ -88,6 +88,7 @@ func (w *Watcher) pause(err error) {
 		p.Since = w.paused.Since
 	}
 	w.paused = p
+	w.cfg.Changed()
 }
 
 // session is one stretch of work on the right drop folder. It returns nil when ctx ended, else why it has to pause.
@@ -139,8 +140,11 @@ func (s *session) pass(ctx context.Context) error {
 		if err := s.rescan(ctx, now); err != nil {
 			return err
 		}
+		s.cfg.Changed()
 	}
-	s.lookAround(ctx)
+	if s.lookAround(ctx) > 0 {
+		s.cfg.Changed()
+	}
 	return nil
 }
 
@@ -169,17 +173,18 @@ func (w *Watcher) takeAsked() bool {
 // looksPerPass bounds how long events, takes and the rescan wait for looks.
 const looksPerPass = 256
 
-// lookAround makes the looks that are due.
-func (s *session) lookAround(ctx context.Context) {
+// lookAround makes the looks that are due and tells how many were.
+func (s *session) lookAround(ctx context.Context) int {
 	s.mu.Lock()
 	due := s.book.due(time.Now(), looksPerPass)
 	s.mu.Unlock()
 	for _, sub := range due {
 		if ctx.Err() != nil {
-			return
+			break
 		}
 		s.lookAt(ctx, sub)
 	}
+	return len(due)
 }
 
 // lookAt reads sub without the lock: nobody but Run's goroutine changes a subject that is not being taken.
@@ -214,6 +219,7 @@ func (w *Watcher) dispatch(ctx context.Context, takes *sync.WaitGroup, take func
 				w.mu.Lock()
 				w.book.taken(f.Name, err, time.Now())
 				w.mu.Unlock()
+				w.cfg.Changed()
 				if ctx.Err() != nil {
 					return
 				}
@@ -259,11 +265,16 @@ func (s *session) verify(now time.Time) error {
 	if err != nil {
 		return &Pause{Kind: Vanished, Err: err}
 	}
-	if !os.SameFile(here, there) || s.self != nil && !os.SameFile(s.self, there) {
+	another := s.self != nil && !os.SameFile(s.self, there)
+	if !os.SameFile(here, there) || another && s.cfg.Check == nil {
 		return &Pause{Kind: Replaced, Err: fmt.Errorf("%q is another folder than the one seen first", s.cfg.Path)}
 	}
-	if err := s.cfg.Check(); err != nil {
-		return &Pause{Kind: Refused, Err: err}
+	if s.cfg.Check != nil {
+		if err := s.cfg.Check(); err != nil && another {
+			return &Pause{Kind: Replaced, Err: err}
+		} else if err != nil {
+			return &Pause{Kind: Refused, Err: err}
+		}
 	}
 	s.self, s.verified = there, now
 	return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -155,38 +156,82 @@ func TestVerify_I14_FindsDamage(t *testing.T) {
 // space, or the older of the two meta pages. Nothing ends the process.
 func TestOpen_I15_AnyFlippedBitIsSeenOrHarmless(t *testing.T) {
 	source, _ := filled(t)
-	want := dump(t, source)
-	whole, err := os.ReadFile(filepath.Join(source, fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, ok := newestMeta(bytes.NewReader(whole), int64(len(whole)))
-	if !ok {
-		t.Fatal("no meta page")
-	}
-	whole = whole[:p.count*p.size]
-	rng := rand.New(rand.NewPCG(1, 2))
-	seen, harmless := 0, 0
-	dir := copyLedger(t, source, headName)
-	for range 300 {
-		bad := bytes.Clone(whole)
-		at := rng.IntN(len(bad))
-		bad[at] ^= 1 << rng.IntN(8)
-		if err := os.WriteFile(filepath.Join(dir, fileName), bad, 0o600); err != nil {
-			t.Fatal(err)
+	seen, harmless, from := 0, 0, 0
+	for from < flips { // a child that dies of what it reads has noticed, and the next one goes on behind it
+		out, err := flipsFrom(t, source, from)
+		for line := range strings.Lines(out) {
+			var n, changed int
+			var was string
+			if _, err := fmt.Sscanf(line, "flip %d %s %d", &n, &was, &changed); err != nil {
+				continue
+			}
+			from = n + 1
+			switch {
+			case was == "noticed":
+				seen++
+			case changed != 0:
+				t.Errorf("flip %d changed the ledger, and nobody noticed", n)
+			default:
+				harmless++
+			}
 		}
-		if noticed(t, dir) {
-			seen++
-			continue
-		}
-		harmless++
-		if got := dump(t, dir); got != want {
-			t.Errorf("a bit flipped in byte %d of page %d changed the ledger, and nobody noticed", at%int(p.size), at/int(p.size))
+		if err != nil {
+			t.Logf("flip %d ended its process", from)
+			seen, from = seen+1, from+1
 		}
 	}
 	t.Logf("%d seen, %d harmless", seen, harmless)
 	if seen < 20 || harmless == 0 {
 		t.Error("the test is vacuous")
+	}
+}
+
+const flips = 300
+
+// flipsFrom tries the flips from one on in a process of its own.
+func flipsFrom(t *testing.T, source string, from int) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFlipsInAProcess$", "-test.v")
+	cmd.Env = append(os.Environ(), "VAULTD_FLIP_SOURCE="+source, fmt.Sprint("VAULTD_FLIP_FROM=", from))
+	out, err := cmd.Output()
+	return string(out), err
+}
+
+// TestFlipsInAProcess is the child of the test above and does nothing by itself.
+func TestFlipsInAProcess(t *testing.T) {
+	source := os.Getenv("VAULTD_FLIP_SOURCE")
+	if source == "" {
+		t.Skip("a helper of another test")
+	}
+	var from int
+	fmt.Sscan(os.Getenv("VAULTD_FLIP_FROM"), &from)
+	whole, err := os.ReadFile(filepath.Join(source, fileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := newestMeta(bytes.NewReader(whole), int64(len(whole)))
+	whole = whole[:p.count*p.size]
+	want := dump(t, copyLedger(t, source, fileName, headName))
+	rng := rand.New(rand.NewPCG(1, 2))
+	dir := copyLedger(t, source, headName)
+	for n := range flips {
+		bad := bytes.Clone(whole)
+		bad[rng.IntN(len(bad))] ^= 1 << rng.IntN(8)
+		if n < from {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, fileName), bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if noticed(t, dir) {
+			fmt.Println("flip", n, "noticed", 0)
+			continue
+		}
+		changed := 0
+		if dump(t, dir) != want {
+			changed = 1
+		}
+		fmt.Println("flip", n, "unnoticed", changed)
 	}
 }
 

@@ -40,6 +40,8 @@ type draft struct {
 	lines  [][]byte
 	binds  []bind
 	doc    *ledger.Document
+	note   *ledger.Note
+	noted  uint32 // the revision that the note is about
 }
 
 // draft makes of a change what it would do. An error stands against this change
@@ -71,6 +73,12 @@ func (g *gather) draft(c ledger.Change) (draft, error) {
 			d.lines = append(d.lines, line)
 		}
 		d.entry = after
+		if by, ok := ledger.Actor(ev); ok && c.Note != nil && by.Reason == c.Note.Digest() {
+			d.note, d.noted = c.Note, after.Rev
+		}
+	}
+	if c.Note != nil && d.note == nil {
+		return d, fmt.Errorf("change %s: a note comes with the act whose reason it is: %w", c.Key, ledger.ErrIllegal)
 	}
 	if c.Document != nil && d.doc == nil {
 		return d, fmt.Errorf("change %s: a document comes with its sealed event: %w", c.Key, ledger.ErrIllegal)
@@ -93,10 +101,20 @@ func (g *gather) accept(d draft) error {
 			return err
 		}
 	}
+	if d.note != nil {
+		if err := put(g.tx, docBucket, noteKey(d.entry.Key, d.noted), noteForm.seal(d.note)); err != nil {
+			return err
+		}
+	}
 	if d.doc == nil {
 		return nil
 	}
 	return put(g.tx, docBucket, d.entry.Key[:], documentForm.seal(d.doc))
+}
+
+// noteKey is the place of the note about an entry's revision, behind its document.
+func noteKey(key archive.Key, rev uint32) []byte {
+	return binary.BigEndian.AppendUint32(key[:], rev)
 }
 
 // load returns the entry as this gather left it, or as it is stored; a new one has

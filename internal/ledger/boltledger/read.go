@@ -110,6 +110,27 @@ func readDocument(tx *bbolt.Tx, key archive.Key) (d ledger.Document, ok bool, er
 	return d, true, nil
 }
 
+// Notes returns what people gave as the reasons of their acts on an entry, by the
+// revision that each act made.
+func (l *Ledger) Notes(key archive.Key) (notes map[uint32]ledger.Note, err error) {
+	notes = map[uint32]ledger.Note{}
+	err = l.view(func(tx *bbolt.Tx) error {
+		c := tx.Bucket(docBucket).Cursor()
+		for k, v := c.Seek(noteKey(key, 0)); isNote(k) && bytes.HasPrefix(k, key[:]); k, v = c.Next() {
+			n, err := noteForm.open(v)
+			if err != nil {
+				return damage("doc %s: %v", key, err)
+			}
+			notes[binary.BigEndian.Uint32(k[len(key):])] = n
+		}
+		return nil
+	})
+	return notes, err
+}
+
+// isNote tells the keys of notes from those of documents.
+func isNote(k []byte) bool { return len(k) == len(archive.Key{})+4 }
+
 // ByID returns the entry that last took the clientUUID, of any generation.
 func (l *Ledger) ByID(id archive.ID) (archive.Key, bool, error) { return l.lookup(idName(id)) }
 

@@ -127,6 +127,11 @@ var documentForm = &message[ledger.Document]{"Document", []field[ledger.Document
 	items(5, "junk", "string", func(d *ledger.Document) *[]string { return &d.Junk }),
 }}
 
+var noteForm = &message[ledger.Note]{"Note", []field[ledger.Note]{
+	fixed(1, "salt", func(n *ledger.Note) []byte { return n.Salt[:] }),
+	text(2, "text", func(n *ledger.Note) *string { return &n.Text }),
+}}
+
 // block holds the journal lines of one commit.
 type block struct {
 	prev  archive.Digest // hash of everything before

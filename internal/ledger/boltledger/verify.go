@@ -220,7 +220,13 @@ func holds(tx *bbolt.Tx, name []byte, e ledger.Entry) (bool, error) {
 func (c *check) document(tx *bbolt.Tx, k, v []byte) error {
 	var key archive.Key
 	err := copyKey(&key, k)
-	if err == nil {
+	switch {
+	case err != nil:
+	case isNote(k):
+		_, err = noteForm.open(v)
+	case len(k) != len(key):
+		err = damage("a key of %d bytes", len(k))
+	default:
 		_, err = documentForm.open(v)
 	}
 	if err == nil {
@@ -265,7 +271,7 @@ func (c *check) name(tx *bbolt.Tx, k, v []byte) error {
 // chain refolds the journal from its first line.
 func (c *check) chain() error {
 	var h ledger.Head
-	err := c.each(journalBucket, func(_ *bbolt.Tx, k, v []byte) error {
+	err := c.each(journalBucket, func(tx *bbolt.Tx, k, v []byte) error {
 		start, b, err := openBlock(k, v)
 		if err == nil && (start != h.N+1 || b.prev != h.Hash) {
 			err = damage("block %d does not follow line %d", start, h.N)
@@ -278,8 +284,12 @@ func (c *check) chain() error {
 		}
 		for _, line := range b.lines {
 			h = h.Next(line)
-			if l, err := ledger.ParseLine(line); err != nil || l.N != h.N {
+			l, err := ledger.ParseLine(line)
+			if err != nil || l.N != h.N {
 				return c.report(journalBucket, "line %d is not a line of that number", h.N)
+			}
+			if err := c.reason(tx, l); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -288,6 +298,23 @@ func (c *check) chain() error {
 		return err
 	}
 	return c.end(h)
+}
+
+// reason holds the text of a reason against its digest in the journal.
+func (c *check) reason(tx *bbolt.Tx, l ledger.Line) error {
+	key, err := archive.ParseKey(l.Key)
+	if l.Reason == "" || err != nil {
+		return nil
+	}
+	record := tx.Bucket(docBucket).Get(noteKey(key, l.Rev))
+	if record == nil {
+		return c.report(docBucket, "%s: the reason of its revision %d, which journal line %d tells of, is missing", key, l.Rev, l.N)
+	}
+	n, err := noteForm.open(record)
+	if err == nil && n.Digest().String() != l.Reason { // one that cannot be read is reported where it lies
+		return c.report(docBucket, "%s: the reason of its revision %d is not the one that journal line %d tells of", key, l.Rev, l.N)
+	}
+	return nil
 }
 
 // end holds the refolded chain against the journal as it went on meanwhile.

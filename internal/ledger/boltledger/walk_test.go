@@ -21,7 +21,7 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 		later = time.Time{}
 	}
 	cause := ledger.Cause{Code: "code", Text: "words"}
-	human := ledger.Human{UID: 7, Reason: sum("because")}
+	human := ledger.Human{UID: 7}                                  // a reason comes with its text, which note_test.go gives
 	remote := archive.RemoteID(fmt.Sprintf("bum-%d", r.IntN(400))) // collisions are likely
 	heard := remote
 	if c := d.e.Current(); c != nil && r.IntN(4) != 0 {

@@ -52,6 +52,10 @@ func goldenDocument() ledger.Document {
 	}
 }
 
+func goldenNote() ledger.Note {
+	return ledger.Note{Salt: [16]byte{1, 2, 3, 15: 9}, Text: "mit Frau Müller geklärt"}
+}
+
 func goldenBlock() block {
 	return block{prev: sum("prev"), count: 2, lines: [][]byte{
 		[]byte(`{"n":5,"at":"2026-11-20T09:00:00.000Z","event":"held","key":"06gzgbs2d2n43zeqyj2594nkn0"}`), []byte(`{"n":6}`),
@@ -82,6 +86,7 @@ func TestRecord_I28_Golden(t *testing.T) {
 	golden(t, "entry", entryForm, goldenEntry())
 	golden(t, "document", documentForm, goldenDocument())
 	golden(t, "block", blockForm, goldenBlock())
+	golden(t, "note", noteForm, goldenNote())
 }
 
 // Whatever is added to one of the stored types must be added to its table.
@@ -89,6 +94,7 @@ func TestRecord_EveryFieldIsStored(t *testing.T) {
 	for name, check := range map[string]func() (in, out any, err error){
 		"Entry":    roundTrip(entryForm),
 		"Document": roundTrip(documentForm),
+		"Note":     roundTrip(noteForm),
 		"Total":    roundTrip(totalForm),
 	} {
 		in, out, err := check()
@@ -162,6 +168,7 @@ func TestRecord_AsDescribed(t *testing.T) {
 	describe(written, headerForm)
 	describe(written, instantForm)
 	describe(written, documentForm)
+	describe(written, noteForm)
 	describe(written, fileForm)
 	describe(written, blockForm)
 	describe(written, infoForm)
@@ -244,10 +251,13 @@ func FuzzRecord(f *testing.F) {
 	f.Add(entryForm.append(nil, &e))
 	f.Add(documentForm.append(nil, &d))
 	f.Add(blockForm.append(nil, &b))
+	n := goldenNote()
+	f.Add(noteForm.append(nil, &n))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		fuzzOne(t, entryForm, payload)
 		fuzzOne(t, documentForm, payload)
 		fuzzOne(t, blockForm, payload)
+		fuzzOne(t, noteForm, payload)
 	})
 }
 

@@ -1,0 +1,378 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+)
+
+// act is one thing that a person may decide about an entry.
+type act struct {
+	name, short, long, example string
+	needsReason                bool
+	event                      func(ledger.Human) ledger.Event
+
+	allowed func(ledger.Entry) bool
+	refused func(ledger.Entry) string               // why it is not allowed, and what would be
+	done    func(before, after ledger.Entry) string // what is so now
+}
+
+const xMeans = "X (a key, clientUUID, bumId or folder name)"
+
+func closeAct() act {
+	return act{
+		name: "close", short: "settle what needs a person, by decision", needsReason: true,
+		long: `Ends the need to look at one folder, by a person's decision.
+
+A rejected folder: somebody has seen to it, and it is no alarm any more. A correction
+that is dropped again, or taken again with "vaultd retry", does the same by itself.
+
+A folder that is quarantined or unclear: it ends as rejected IN DOUBT and is flagged
+so for ever, in every report, because something of it may be in the archive. Its
+folder goes back to _rejected. Should the archive later say that it has it after all,
+that is an alarm. Ask the provider first; see "vaultd why X".
+
+Who decided stands in the journal for ever, with a digest of the reason. The reason
+itself is shown by show and why.`,
+		example: `  vaultd close "Huber 88" --reason "paper copy sent, supplier told"
+  vaultd close 06gzgbs2d2n43zeqyj2594nkn0 --reason "provider confirms: nothing arrived, ticket 4711"`,
+		event: func(by ledger.Human) ledger.Event { return ledger.Closed{By: by} },
+		allowed: func(e ledger.Entry) bool {
+			return e.State == ledger.Rejected && !e.Resolved || e.State == ledger.Quarantined || e.State == ledger.Unclear
+		},
+		refused: func(e ledger.Entry) string {
+			switch {
+			case e.State == ledger.Rejected:
+				return "it is resolved already; nothing was changed"
+			case e.State.Open():
+				return "it is on its way (" + e.State.String() + ") and ends by itself; to stop it: vaultd hold " + e.Key.String()
+			}
+			return "it has ended as " + e.State.String() + "; there is nothing to close"
+		},
+		done: func(before, after ledger.Entry) string {
+			if after.InDoubt && before.State != ledger.Rejected {
+				return "It ended as rejected IN DOUBT and is flagged so for ever. Its folder goes back to _rejected; do not drop it again without asking the provider."
+			}
+			return "It is resolved: nobody needs to look at it any more."
+		},
+	}
+}
+
+func releaseAct() act {
+	return act{
+		name: "release", short: "register and send again by decision, though it may be double", needsReason: true,
+		long: `Sends a folder that is quarantined or unclear once more, by a person's decision.
+
+vaultd does not do this by itself, because content of it may be in the archive
+already: then it is archived twice, and billed twice. The entry is flagged as
+possibly double for ever. Ask the provider first; see "vaultd why X" for what the
+archive has said so far. If it says meanwhile that it is archived, nothing is sent.
+
+Who decided stands in the journal for ever, with a digest of the reason. The reason
+itself is shown by show and why.`,
+		example: `  vaultd release "Müller 4711" --reason "provider found nothing under bum-1, ticket 4712"`,
+		event:   func(by ledger.Human) ledger.Event { return ledger.Released{By: by} },
+		allowed: func(e ledger.Entry) bool { return e.State == ledger.Quarantined || e.State == ledger.Unclear },
+		refused: func(e ledger.Entry) string {
+			switch {
+			case e.State == ledger.Rejected:
+				return "it is rejected; to take the returned folder again: vaultd retry " + e.Key.String()
+			case e.State.Open():
+				return "it is on its way (" + e.State.String() + ") and needs no release"
+			}
+			return "it has ended as " + e.State.String()
+		},
+		done: func(_, after ledger.Entry) string {
+			switch {
+			case after.State == ledger.Archived:
+				return "The archive has said meanwhile that it is archived: nothing is sent."
+			case after.Hold:
+				return "It is registered and sent again once the hold is taken away: vaultd unhold " + after.Key.String()
+			case after.Double:
+				return "It is registered and sent again, and flagged as possibly double for ever."
+			}
+			return "It is registered and sent again."
+		},
+	}
+}
+
+func holdAct() act {
+	return act{
+		name: "hold", short: "no further step and no disposal, until unhold",
+		long: `Stops one folder: nothing of it is packed, registered, sent, moved or removed any
+more until "vaultd unhold". What is under way at this moment is finished first. Other
+folders go on. An archived folder on hold is not removed when its grace is over.`,
+		example: `  vaultd hold "Müller 4711"
+  vaultd hold "Müller 4711" --reason "supplier will send a corrected invoice"`,
+		event:   func(by ledger.Human) ledger.Event { return ledger.Held{By: by} },
+		allowed: func(e ledger.Entry) bool { return !e.Hold },
+		refused: func(ledger.Entry) string { return "it is on hold already; nothing was changed" },
+		done: func(_, after ledger.Entry) string {
+			return "It is on hold: no further step, no disposal. To let it go on: vaultd unhold " + after.Key.String()
+		},
+	}
+}
+
+func unholdAct() act {
+	return act{
+		name: "unhold", short: "let a folder on hold go on",
+		long: `Lets a folder on hold go on where it stopped. That may be one that a person held, or
+one that was held because its files are those of another invoice while its metadata
+is not (same_content: hold): then both are archived.`,
+		example: `  vaultd unhold "Müller 4711"
+  vaultd unhold "Müller 4711" --reason "both are right: an invoice and its copy for the branch"`,
+		event:   func(by ledger.Human) ledger.Event { return ledger.Unheld{By: by} },
+		allowed: func(e ledger.Entry) bool { return e.Hold },
+		refused: func(ledger.Entry) string { return "it is not on hold; nothing was changed" },
+		done: func(_, after ledger.Entry) string {
+			step, _, due := ledger.Due(after)
+			if !due {
+				return "It is not on hold any more; nothing else is to be done."
+			}
+			return "It is not on hold any more. Next: " + stepWords[step] + "."
+		},
+	}
+}
+
+func (a *app) actCommands() []*cobra.Command {
+	var cs []*cobra.Command
+	for _, one := range []act{closeAct(), releaseAct(), holdAct(), unholdAct()} {
+		cs = append(cs, a.actCommand(one))
+	}
+	return append(cs, a.retryCommand())
+}
+
+func (a *app) actCommand(one act) *cobra.Command {
+	use := one.name + " X"
+	if one.needsReason {
+		use += " --reason TEXT"
+	}
+	c := &cobra.Command{
+		Use: use, Short: one.short, Long: one.long, Example: one.example, Args: takes(xMeans), DisableFlagsInUseLine: true,
+	}
+	reason := reasonFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkReason(c, *reason, one.needsReason); err != nil {
+			return err
+		}
+		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.decide(ctx, v, one, args[0], *reason) })
+	}
+	return c
+}
+
+func reasonFlag(c *cobra.Command) *string {
+	return c.Flags().String("reason", "", "the `reason`, in words for whoever asks later")
+}
+
+const maxReason = 2000 // characters
+
+// checkReason refuses what would not help anybody who asks later.
+func checkReason(c *cobra.Command, reason string, needed bool) error {
+	n := len([]rune(reason))
+	switch blank := strings.TrimSpace(reason) == ""; {
+	case blank && needed && !c.Flags().Changed("reason"):
+		return usageError{fmt.Errorf("%s needs --reason: it is journaled who decided, and the reason is shown to whoever asks later", c.Name())}
+	case blank && c.Flags().Changed("reason"):
+		return usageError{errors.New("--reason is empty; say why, in words for whoever asks later")}
+	case n > maxReason:
+		return usageError{fmt.Errorf("--reason has %d characters; at most %d are kept", n, maxReason)}
+	}
+	return nil
+}
+
+// decide lets a person act on the entry that x names.
+func (a *app) decide(ctx context.Context, v view, one act, x, reason string) error {
+	before, err := a.one(ctx, v, x)
+	if err != nil {
+		return err
+	}
+	refuse := func(e ledger.Entry) error {
+		return fail(exitFailed, fmt.Errorf("%s %q: %s", one.name, e.Folder, one.refused(e)), "see vaultd why "+e.Key.String())
+	}
+	if !one.allowed(before) {
+		return refuse(before)
+	}
+	h, err := a.humans(v)
+	if err != nil {
+		return err
+	}
+	after, err := h.Act(ctx, before, daemon.Person{UID: a.uid, Reason: strings.TrimSpace(reason)}, one.event)
+	if errors.Is(err, ledger.ErrIllegal) { // it moved on since we looked
+		if now, ok, readErr := v.ledger.Entry(before.Key); readErr == nil && ok {
+			return refuse(now)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return a.tellAct(v, actDone{one.name, after, one.done(before, after), ""})
+}
+
+// humans lets people act, inside the daemon or beside none.
+func (a *app) humans(v view) (*daemon.Humans, error) {
+	if a.inside != nil {
+		return a.inside.Humans(), nil
+	}
+	now, err := daemon.Clock()
+	if err != nil {
+		return nil, err
+	}
+	dc := daemon.Config{StateDir: v.cfg.StateDir, Now: now, Location: v.cfg.Location, Log: slog.New(slog.DiscardHandler), SpoolMinFree: v.cfg.Spool.MinFree}
+	for _, d := range v.cfg.Drops {
+		dc.Drops = append(dc.Drops, wireDrop(d, v.cfg.Package))
+	}
+	return daemon.NewHumans(dc, v.ledger), nil
+}
+
+// actDone is what became of a person's decision.
+type actDone struct {
+	act        string
+	entry      ledger.Entry // as it stands now
+	words      string
+	supersedes string // the key of the entry that this one repeats
+}
+
+// actJSON is the object that the acts print with --json: the keys of a list's row, and more.
+type actJSON struct {
+	listRow
+	Act        string  `json:"act"`
+	UID        uint32  `json:"uid"` // who acted
+	Hold       bool    `json:"hold"`
+	Resolved   bool    `json:"resolved"`
+	InDoubt    bool    `json:"inDoubt"`
+	Double     bool    `json:"possiblyDouble"`
+	Supersedes *string `json:"supersedes"`
+	Text       string  `json:"text"`
+}
+
+func (a *app) tellAct(v view, d actDone) error {
+	number, err := v.number(d.entry.Key)
+	if err != nil {
+		return err
+	}
+	e := d.entry
+	if a.json {
+		return writeJSON(a.stdout, actJSON{newListRow(e, number), d.act, a.uid, e.Hold, e.Resolved, e.InDoubt, e.Double, known(d.supersedes), d.words})
+	}
+	fmt.Fprintf(a.stdout, "%s (%s)  %s\n", safe(e.Folder), safe(e.Drop), stateWord(e))
+	fmt.Fprintf(a.stdout, "  %s\n  Key %s, by %s\n", d.words, e.Key, userName(a.uid))
+	if v.state == nil && hasStep(e) {
+		fmt.Fprintln(a.stdout, "  vaultd is not running: it goes on with the next run")
+	}
+	return nil
+}
+
+func hasStep(e ledger.Entry) bool {
+	_, _, due := ledger.Due(e)
+	return due
+}
+
+func (a *app) retryCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "retry X",
+		Short: "take a rejected folder again that was given back",
+		Long: `Takes the folder of a rejected entry from _rejected, where it was given back, as a new
+entry that repeats the old one. The old one is resolved by that. The folder is looked
+at and packed from the beginning: correct first what _REASON.txt in it says.
+
+A clerk does the same by moving the folder back into the drop folder. To see
+beforehand whether it would be taken: vaultd validate.`,
+		Example: `  vaultd retry "Huber 88"
+  vaultd retry "_rejected/Huber 88 (2)"
+  vaultd validate "/srv/invoices/acme-in/_rejected/Huber 88" && vaultd retry "Huber 88"`,
+		Args: takes(xMeans),
+	}
+	reason := reasonFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkReason(c, *reason, false); err != nil {
+			return err
+		}
+		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.retry(ctx, v, args[0], *reason) })
+	}
+	return c
+}
+
+func (a *app) retry(ctx context.Context, v view, x, reason string) error {
+	old, err := a.returned(ctx, v, x)
+	if err != nil {
+		return err
+	}
+	h, err := a.humans(v)
+	if err != nil {
+		return err
+	}
+	next, err := h.Retry(ctx, old, daemon.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
+	var claim *drop.ClaimError
+	switch {
+	case errors.As(err, &claim):
+		return fail(claimCode(err), err, fmt.Sprintf("nothing was changed. It was given back as %s in drop %s; if it lies elsewhere now, move it into the drop folder itself, which resolves this entry too", safe(old.Dest), safe(old.Drop)))
+	case err != nil:
+		return err
+	}
+	return a.tellAct(v, actDone{"retry", next, "Taken again as a new entry; the old one, " + old.Key.String() + ", is resolved.", old.Key.String()})
+}
+
+func claimCode(err error) int {
+	code, _ := judgeLocal(err)
+	return code
+}
+
+// returned finds the rejected entry that x names, the newest where several folders of that name were rejected and
+// only one of them is still to be seen to.
+func (a *app) returned(ctx context.Context, v view, x string) (ledger.Entry, error) {
+	es, err := v.named(ctx, x)
+	if err != nil {
+		return ledger.Entry{}, err
+	}
+	var waiting []ledger.Entry
+	for _, e := range es {
+		if e.State == ledger.Rejected && !e.Resolved && e.Source == ledger.Returned {
+			waiting = append(waiting, e)
+		}
+	}
+	if len(waiting) == 1 {
+		return waiting[0], nil
+	}
+	e, err := a.one(ctx, v, x)
+	if err != nil {
+		return e, err
+	}
+	why := ""
+	switch {
+	case e.State == ledger.Rejected && e.Source == ledger.Returned:
+		return e, nil
+	case e.State == ledger.Rejected:
+		why = "its folder is on its way back to people; try again in a moment"
+	case e.State == ledger.Quarantined || e.State == ledger.Unclear:
+		why = "it is " + e.State.String() + ", and something of it may be in the archive; to send it again by decision: vaultd release " + e.Key.String() + ` --reason "…"`
+	case e.State.Open():
+		why = "it is on its way (" + e.State.String() + ") and is tried again by itself"
+	default:
+		why = "it has ended as " + e.State.String() + "; only a rejected folder can be taken again"
+	}
+	return e, fail(exitFailed, fmt.Errorf("retry %q: %s", e.Folder, why), "see vaultd why "+e.Key.String())
+}
+
+var stepWords = map[ledger.Step]string{
+	ledger.Seal: "pack it", ledger.Register: "register it with the archive", ledger.Upload: "send it",
+	ledger.Ask: "ask the archive", ledger.Place: "move the folder to its place", ledger.Dispose: "remove the kept folder",
+}
+
+// placeOf is where a returned folder lies on this machine; empty where the drop is not configured.
+func (c config) placeOf(e ledger.Entry) string {
+	for _, d := range c.Drops {
+		if d.Name == e.Drop && e.Dest != "" {
+			return path.Join(d.Path, e.Dest)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/watch"
+)
+
+// The same decision is committed inside the daemon and, when that is down, beside it, with who asked.
+func TestActs_I29_InsideAndBeside(t *testing.T) {
+	_, path, stop := startDaemon(t)
+	const otto = "Otto\x1b 19"
+	do := func(want int, args ...string) string {
+		t.Helper()
+		out, errs, code := runHere(append([]string{"--config", path}, args...)...)
+		if code != want || strings.Contains(out, "\x1b") {
+			t.Errorf("%q: exit %d, want %d\n%s%s", args, code, want, out, errs)
+		}
+		return out + errs
+	}
+	both := func(running bool) {
+		t.Helper()
+		has := func(text, part string) {
+			t.Helper()
+			if !strings.Contains(text, part) {
+				t.Errorf("no %q in\n%s", part, text)
+			}
+		}
+		has(do(0, "hold", otto, "--reason", fmt.Sprintf("because (%v)", running)), "It is on hold")
+		has(do(0, "why", otto), "Next          nothing by itself")
+		has(do(1, "hold", otto), "on hold already")
+		has(do(1, "close", otto, "--reason", "x"), "it is on its way (discovered)")
+		has(do(0, "unhold", otto), "Next: pack it.")
+		why := do(0, "why", otto)
+		has(why, fmt.Sprintf("because (%v)", running))
+		if strings.Contains(why, "it is not running") == running {
+			t.Errorf("running %v\n%s", running, why)
+		}
+		has(do(1, "receipt", otto), "there is no receipt")
+		has(do(64, "close", otto), "needs --reason")
+	}
+	both(true)
+	stop()
+	both(false)
+	var shown showJSON
+	if err := json.Unmarshal([]byte(do(0, "show", otto, "--json")), &shown); err != nil {
+		t.Fatal(err)
+	}
+	if len(shown.Reasons) != 2 || *shown.Reasons[0].UID != int64(os.Getuid()) || shown.Reasons[0].Text != "because (true)" || shown.Reasons[0].Act != "held" {
+		t.Errorf("%+v", shown.Reasons)
+	}
+	if n := strings.Count(do(0, "show", otto), "by "+userName(uint32(os.Getuid()))); n < 4 {
+		t.Errorf("who acted is named %d times", n)
+	}
+	do(0, "verify")
+}
+
+// unclear is a folder of which nobody knows whether it arrived, with n answers of the archive an hour apart.
+func (s *shelf) unclear(folder string, n int) ledger.Entry {
+	s.t.Helper()
+	at := noon.Add(-10 * time.Hour)
+	seal, doc := sealed(folder, 1_000_000)
+	s.tell(folder, at, doc, seal)
+	remote := archive.RemoteID("bum-" + folder)
+	e := s.tell(folder, at, nil, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary, Sent: archive.Instant{Wall: at}}},
+		ledger.UploadIntended{}, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout"}}, ledger.WindowClosed{})
+	for i := range n {
+		e = s.tell(folder, at.Add(time.Duration(i+1)*time.Hour), nil, ledger.StatusSeen{Grace: 24 * time.Hour, NotBefore: noon.Add(30 * time.Minute),
+			Receipt: archive.Receipt{Remote: remote, Word: archive.WaitingForPackage, Raw: "x", Record: []byte("{}")}})
+	}
+	return e
+}
+
+func TestWhy_UnclearShowsTheEvidence(t *testing.T) {
+	s := newShelf(t)
+	s.unclear("Zoll 1", 2)
+	out, _, code := say(t, false, func(a *app) error { return a.why(t.Context(), s.view, "Zoll 1") })
+	for _, want := range []string{
+		"State         unclear, since 04:32",
+		"nobody knows whether it arrived",
+		"Next          ask the archive, not before 15:02 (in 30 min)",
+		"Evidence      bumId bum-Zoll 1: bytes may have arrived",
+		"at 2026-11-20 06:32:00 CET, that it still waits for the content",
+		"2 of 3 equal answers that prove that nothing is there; believed from 2026-11-21 04:32:00 CET on",
+		"vaultd release " + s.keys["Zoll 1"].String() + ` --reason "…"`,
+		"vaultd close " + s.keys["Zoll 1"].String() + ` --reason "…"`,
+	} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("exit %d, no %q in\n%s", code, want, out)
+		}
+	}
+}
+
+func TestActs_ClosedAndReleasedInDoubt(t *testing.T) {
+	s := newShelf(t)
+	s.unclear("Zoll 1", 0)
+	s.unclear("Zoll 2", 0)
+	decide := func(one act, x string) (string, int) {
+		out, errs, code := say(t, false, func(a *app) error { return a.decide(t.Context(), s.view, one, x, "asked the provider") })
+		return out + errs, code
+	}
+	if out, code := decide(closeAct(), "Zoll 1"); code != 0 || !strings.Contains(out, "rejected in doubt") {
+		t.Errorf("exit %d %s", code, out)
+	}
+	if out, code := decide(releaseAct(), "Zoll 2"); code != 0 || !strings.Contains(out, "possibly double for ever") {
+		t.Errorf("exit %d %s", code, out)
+	}
+	if out, code := decide(releaseAct(), "Zoll 1"); code != exitFailed || !strings.Contains(out, "it is rejected") {
+		t.Errorf("exit %d %s", code, out)
+	}
+	one, _, _ := s.ledger.Entry(s.keys["Zoll 1"])
+	two, _, _ := s.ledger.Entry(s.keys["Zoll 2"])
+	if one.State != ledger.Rejected || !one.InDoubt || !one.Resolved || two.State != ledger.Packaged || !two.Double {
+		t.Errorf("%+v\n%+v", one, two)
+	}
+	if notes, err := s.ledger.Notes(two.Key); err != nil || notes[two.Rev].Text != "asked the provider" {
+		t.Errorf("%v %v", notes, err)
+	}
+}
+
+func TestFind_WhatPeopleRemember(t *testing.T) {
+	s := filled(t)
+	for query, want := range map[string]string{
+		"Müller 4711": "Müller 4711", "mueller 4711": "Müller 4711", "MULLER 4711": "Müller 4711", "bum-2": "Otto 19", "otto gmbh": "Otto 19",
+		"_archived/2026-11": "Müller 4711", "kern 6": `Kern\x1b[2J 6`, "müller 4712": "", "4711 otto": "", "Mu\u0308ller 4711": "Müller 4711",
+	} {
+		out, _, code := say(t, false, func(a *app) error { return a.find(t.Context(), s.view, strings.Fields(query), 1) })
+		if found := strings.HasPrefix(out, want+" (acme-in)"); found != (want != "") || found != (code == 0) {
+			t.Errorf("%q: exit %d\n%s", query, code, out)
+		}
+	}
+	out, _, _ := say(t, false, func(a *app) error { return a.find(t.Context(), s.view, []string{"müller", "4711"}, 1) })
+	if !strings.Contains(out, "archived 2026-11-20 10:32:00 CET, bumId bum-1") {
+		t.Error(out)
+	}
+	out, errs, _ := say(t, true, func(a *app) error { return a.find(t.Context(), s.view, []string{"gmbh"}, 1) })
+	if strings.Count(out, "\n") != 1 || !strings.Contains(out, `"folder":"Otto 19"`) || !strings.Contains(errs, "--limit 0 shows all") {
+		t.Errorf("%s%s", out, errs)
+	}
+}
+
+func TestFolded(t *testing.T) {
+	for a, b := range map[string]string{"Straße": "STRASSE", "Müller": "mueller", "mueller": "Müller", "Öztürk": "ozturk", "José": "JOSE", "Ægir 1": "ægir 1"} {
+		if !occurs(folded(a), folded(b)) {
+			t.Errorf("%q does not find %q: %q %q", a, b, folded(a), folded(b))
+		}
+	}
+	if occurs(folded("Maier"), folded("Meier")) {
+		t.Error("Maier is Meier")
+	}
+}
+
+func TestValidate_WhichDrop(t *testing.T) {
+	c := config{Drops: []dropConfig{{Name: "a", Path: "/srv/a"}, {Name: "ab", Path: "/srv/a/b"}, {Name: "c", Path: "/srv/c"}}}
+	for _, row := range []struct{ folder, name, want string }{
+		{"/srv/a/Huber 88", "", "a"}, {"/srv/a/b/Huber 88", "", "ab"}, {"/srv/a/_rejected/Huber 88", "", "a"}, {"/srv/abc/x", "", ""},
+		{"/tmp/x", "", ""}, {"/tmp/x", "c", "c"}, {"/srv/a/x", "c", "c"}, {"/srv/a/x", "d", ""},
+	} {
+		d, err := c.dropOf(row.folder, row.name)
+		if err == nil != (row.want != "") || err == nil && d.Name != row.want {
+			t.Errorf("%+v: %s %v", row, d.Name, err)
+		}
+	}
+	c.Drops = c.Drops[:1]
+	if d, err := c.dropOf("/tmp/x", ""); err != nil || d.Name != "a" {
+		t.Errorf("the only drop: %s %v", d.Name, err)
+	}
+}
+
+// A copy through the daemon is the ledger as it stands; the daemon itself writes no file for whoever asks.
+func TestBackup_ThroughTheDaemon(t *testing.T) {
+	cfg, path, _ := startDaemon(t)
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	out, errs, code := runHere("--config", path, "backup", copied, "--json")
+	var b backedUp
+	if err := json.Unmarshal([]byte(out), &b); err != nil || code != 0 || b.Ledger != "L-1" || b.HeadLine != 2 {
+		t.Errorf("exit %d %v %+v %s", code, err, b, errs)
+	}
+	if info, err := os.Stat(copied); err != nil || info.Mode().Perm() != 0o600 || info.Size() != b.Size {
+		t.Error(info, err)
+	}
+	elsewhere := filepath.Join(cfg.StateDir, "ledger.copy")
+	line, err := json.Marshal(controlRequest{[]string{"backup", "--", elsewhere}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, errs, code := frames(t, socketPath(cfg), string(line)+"\n"); code != exitUsage || out != "" || !strings.Contains(errs, "writes no files for others") {
+		t.Errorf("exit %d %q %s", code, out, errs)
+	}
+	if _, err := os.Lstat(elsewhere); err == nil {
+		t.Error("it was written")
+	}
+}
+
+// A copy that broke off gets no name and leaves nothing behind.
+func TestBackup_BrokenOff(t *testing.T) {
+	s := newShelf(t)
+	dir := t.TempDir()
+	for name, write := range map[string]func() []byte{
+		"Half":  func() []byte { return []byte("half of a ledger") },
+		"Empty": func() []byte { return nil },
+	} {
+		if _, err := newCopy(filepath.Join(dir, name), func(w io.Writer) error { _, err := w.Write(write()); return err }); err == nil {
+			t.Errorf("%s passed", name)
+		}
+	}
+	if _, err := newCopy(filepath.Join(dir, "x"), func(io.Writer) error { return context.Canceled }); err == nil {
+		t.Error("a failure passed")
+	}
+	if b, err := newCopy(filepath.Join(dir, "good"), func(w io.Writer) error { _, err := s.ledger.Backup(w); return err }); err != nil || b.HeadLine != s.ledger.Head().N {
+		t.Errorf("%+v %v", b, err)
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil || len(names) != 1 {
+		t.Errorf("%v %v", names, err)
+	}
+}
+
+func TestCompletion_StatesAndDrops(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(smallConfig+"state_dir: /var/lib/vaultd\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"list", "--state", "rejected,qu"}, "rejected,quarantined\n"},
+		{[]string{"list", "--config", path, "--drop", ""}, "acme-in\n"},
+		{[]string{"validate", "--config", path, "--drop", "ac"}, "acme-in\n"},
+		{[]string{"completion", ""}, "fish\n"},
+		{[]string{"unh"}, "unhold\tlet a folder on hold go on\n"},
+	} {
+		if out, _, code := runHere(append([]string{"__complete"}, row.args...)...); code != 0 || !strings.Contains(out, row.want) {
+			t.Errorf("%q: exit %d\n%s", row.args, code, out)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out, _, code := runHere("completion", shell); code != 0 || len(out) < 1000 {
+			t.Errorf("%s: exit %d, %d bytes", shell, code, len(out))
+		}
+	}
+	if _, errs, code := runHere("completion", "tcsh"); code != exitUsage || !strings.Contains(errs, "known are bash") {
+		t.Errorf("exit %d %s", code, errs)
+	}
+}
+
+// While the daemon runs, why knows which route rests, and what was not taken yet.
+func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
+	s := newShelf(t)
+	seal, doc := sealed("Otto 19", 1_000_000)
+	s.tell("Otto 19", noon.Add(-3*time.Hour), doc, seal)
+	s.view.state = func() daemon.State {
+		return daemon.State{
+			Pauses: []ingest.Pause{
+				{Route: "vault V-1", Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-403", Text: "credentials refused (403)"}},
+				{Route: "vault V-2", Cause: ledger.Cause{Text: "another"}},
+			},
+			Drops: []daemon.DropState{{Name: "acme-in", Watch: watch.Snapshot{NotTaken: []watch.Waiting{
+				{Reason: watch.NoSidecar, Count: 1, Names: []watch.Named{{Name: "Meier\x1b 12", Since: noon.Add(-time.Hour)}}},
+			}}}},
+		}
+	}
+	out, _, _ := say(t, false, func(a *app) error { return a.why(t.Context(), s.view, "Otto 19") })
+	if !strings.Contains(out, "Waits for     vault V-1 (since 13:32): paused: credentials refused (403); next try 14:33") || strings.Contains(out, "another") {
+		t.Error(out)
+	}
+	for name, do := range map[string]func(a *app) error{
+		"why":  func(a *app) error { return a.why(t.Context(), s.view, "Meier\x1b 12") },
+		"find": func(a *app) error { return a.find(t.Context(), s.view, []string{"meier", "12"}, 5) },
+	} {
+		out, _, code := say(t, false, do)
+		if !strings.Contains(out, `Meier\x1b 12 (acme-in)`) || !strings.Contains(out, "not taken, seen since 13:32") || !strings.Contains(out, string(watch.NoSidecar)) || code != map[string]int{"find": exitFailed}[name] {
+			t.Errorf("%s: exit %d\n%s", name, code, out)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/billing"
+	"vaultd/internal/durable"
+	"vaultd/internal/report"
+)
+
+type auditFlags struct {
+	year      int
+	vault     string
+	drop      string
+	states    string
+	format    string // empty: as the file's name ends, else html
+	separator string // of csv
+	output    string // empty or "-": standard output
+	force     bool
+
+	sel report.Selection
+}
+
+var auditFormats = []string{"html", "csv", "json"}
+
+func (a *app) auditCommand() *cobra.Command {
+	var f auditFlags
+	c := &cobra.Command{
+		Use:   "audit",
+		Short: "the report: what was dropped, what became of it, what is not proven",
+		Long: `Writes the audit: the result in plain words, the balance, what needs a person, what
+it costs, what people did and what nobody can prove; then every folder. It folds the
+journal anew and holds every entry against it; what does not agree stands at the top,
+and it ends with 4. It asks nobody and changes nothing.
+
+--year goes by the document's date, and where there is none by the day on which the
+folder was taken; the bill goes by the year in which the archive said "archived".
+
+html is one page for screen and paper. json is the same as one object. csv is the
+table alone: commas (--separator ";" for spreadsheets that want it), UTF-8 with a byte
+order mark, and no cell that a spreadsheet could take for a formula. Without --format
+the end of the file's name decides.`,
+		Example: `  vaultd audit -o audit.html
+  vaultd audit --year 2026 --drop acme-in -o 2026.html
+  vaultd audit --state rejected,quarantined --format csv --separator ";" -o todo.csv
+  vaultd audit --format json | jq .result`,
+		Args: takes(),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.settle(a.json); err != nil {
+				return err
+			}
+			return a.audit(c, args, f)
+		},
+	}
+	c.Flags().IntVar(&f.year, "year", 0, "only documents of this `year`")
+	c.Flags().StringVar(&f.vault, "vault", "", "only what goes to the vault of this `id`")
+	c.Flags().StringVar(&f.drop, "drop", "", "only what came from the drop of this `name`")
+	c.Flags().StringVar(&f.states, "state", "", "only these `states`, separated by commas; see vaultd list")
+	c.Flags().StringVar(&f.format, "format", "", "html, csv or json")
+	c.Flags().StringVar(&f.separator, "separator", ",", `of csv: "," or ";"`)
+	c.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` to write; - is standard output (the default)")
+	c.Flags().BoolVar(&f.force, "force", false, "overwrite FILE")
+	return c
+}
+
+// settle checks the flags and fills in what they leave open.
+func (f *auditFlags) settle(asJSON bool) error {
+	f.format = strings.ToLower(f.format)
+	if asJSON && f.format != "" && f.format != "json" {
+		return usageError{fmt.Errorf("--json and --format %s are not the same", f.format)}
+	}
+	end := strings.ToLower(strings.TrimPrefix(filepath.Ext(f.output), "."))
+	switch {
+	case asJSON:
+		f.format = "json"
+	case f.format == "" && slices.Contains(auditFormats, end):
+		f.format = end
+	case f.format == "":
+		f.format = "html"
+	}
+	states, err := parseStates(f.states)
+	switch {
+	case err != nil:
+		return err
+	case !slices.Contains(auditFormats, f.format):
+		return usageError{fmt.Errorf("%q is no format; known are html, csv and json", f.format)}
+	case f.separator != "," && f.separator != ";":
+		return usageError{fmt.Errorf(`%q is no separator; known are "," and ";"`, f.separator)}
+	case f.year != 0 && (f.year < 1970 || f.year > 9999):
+		return usageError{fmt.Errorf("%d is no year", f.year)}
+	}
+	f.sel = report.Selection{Year: f.year, Vault: archive.VaultID(f.vault), Drop: f.drop, States: states}
+	return nil
+}
+
+func (a *app) audit(c *cobra.Command, args []string, f auditFlags) error {
+	to := func(w io.Writer) func(context.Context, view) error {
+		return func(ctx context.Context, v view) error { return a.auditInto(ctx, v, f, w) }
+	}
+	switch out, isFile := a.stdout.(*os.File); {
+	case (f.output == "" || f.output == "-") && f.format == "html" && isFile && term.IsTerminal(int(out.Fd())):
+		return fail(exitUsage, errors.New("a page is nothing for a terminal"), "vaultd audit -o audit.html, then open it in a browser")
+	case f.output == "" || f.output == "-":
+		return a.withLedger(c, args, to(a.stdout))
+	case a.inside != nil: // it would be written with the daemon's rights
+		return usageError{errors.New("the daemon writes no files for others")}
+	}
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	return a.auditFile(f, func(w io.Writer) error {
+		return a.reach(c.Context(), cfg, commandLine(c, args, map[string]string{"output": "-", "format": f.format}), w, to(w))
+	})
+}
+
+// auditInto examines the ledger and writes the report to w.
+func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) error {
+	r, err := report.Examine(ctx, v.auditConfig(a, f.sel))
+	if err != nil {
+		return err
+	}
+	var end report.Closing
+	switch f.format {
+	case "csv":
+		end, err = r.CSV(ctx, w, rune(f.separator[0]))
+	case "json":
+		end, err = r.JSON(ctx, w)
+	default:
+		end, err = r.HTML(ctx, w)
+	}
+	if err != nil {
+		return err
+	}
+	s := r.Summary
+	if s.Notice != "" {
+		fmt.Fprintln(a.stderr, s.Notice)
+	}
+	fmt.Fprintf(a.stderr, "%s: %s\n", s.Result.Title, s.Result.Text)
+	if !end.Agrees {
+		fmt.Fprintln(a.stderr, end)
+	}
+	if n := len(s.Check.Findings) + int(s.Check.Omitted); n > 0 {
+		return fail(exitDifferences, fmt.Errorf("%s found; the report begins with them", many(n, "difference", "differences")),
+			"keep the ledger as it is, stop sending, and see vaultd verify")
+	}
+	return nil
+}
+
+func (v view) auditConfig(a *app, sel report.Selection) report.Config {
+	head, balance := v.standing()
+	host, _ := os.Hostname() // for people only
+	return report.Config{
+		Ledger: v.ledger, Info: v.ledger.Info(), Head: head, Balance: balance, Select: sel,
+		Made: v.now, Location: v.loc, Program: "vaultd " + buildVersion(), Host: host, By: userName(a.uid),
+		Rule: billing.Rule{
+			Included: v.cfg.Billing.Included, Price: archive.Decimal(v.cfg.Billing.PricePerTransaction), Currency: v.cfg.Billing.Currency,
+		},
+		AlertAfter: v.cfg.Status.AlertAfter, Person: userName, Reason: v.reasonOf,
+	}
+}
+
+// reasonOf gives what somebody said when his act made a revision of an entry.
+func (v view) reasonOf(key archive.Key, rev uint32) (string, error) {
+	notes, err := v.ledger.Notes(key)
+	return notes[rev].Text, err
+}
+
+// auditFile lets write fill a file, which gets its name once it is whole: also when the
+// report is about differences, which is when it is wanted most.
+func (a *app) auditFile(f auditFlags, write func(io.Writer) error) (err error) {
+	dir, name := filepath.Split(f.output)
+	if _, err := os.Lstat(f.output); !errors.Is(err, fs.ErrNotExist) && !f.force {
+		return fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was written", safe(f.output)), err), "name another file with -o, or overwrite it with --force")
+	}
+	d, err := durable.Open(filepath.Clean(dir), nil)
+	if err != nil {
+		return fail(exitCreate, fmt.Errorf("open the folder for the report: %w", err), "")
+	}
+	defer d.Close()
+	part := fmt.Sprintf("vaultd-audit-%d.part", os.Getpid())
+	p, err := d.Create(part, 0o640)
+	if err != nil {
+		return fail(exitCreate, fmt.Errorf("make the file for the report: %w", err), "")
+	}
+	defer p.Discard()
+	differs := write(p)
+	if differs != nil {
+		if code, _ := judge(differs); code != exitDifferences {
+			return differs
+		}
+	}
+	if err := p.Commit(); err != nil {
+		return fail(exitIO, fmt.Errorf("write the report: %w", err), "")
+	}
+	if f.force {
+		err = d.Root().Rename(part, name)
+	} else {
+		err = d.Rename(part, d, name)
+	}
+	if err != nil {
+		return fail(exitCreate, errors.Join(fmt.Errorf("name the report: %w", err), d.Unlink(part)), "")
+	}
+	fmt.Fprintf(a.stderr, "written to %s\n", safe(filepath.Join(dir, name)))
+	return differs
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+func (s *shelf) audit(t *testing.T, f auditFlags) (stdout, stderr string, code int) {
+	t.Helper()
+	if err := f.settle(false); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	_, stderr, code = say(t, false, func(a *app) error { return a.auditInto(t.Context(), s.view, f, &b) })
+	return b.String(), stderr, code
+}
+
+func TestAudit_SaysTheResultInEveryForm(t *testing.T) {
+	s := filled(t)
+	for _, format := range []string{"html", "csv", "json"} {
+		out, errs, code := s.audit(t, auditFlags{format: format, separator: ","})
+		if code != exitDone || !strings.Contains(errs, "NOT COMPLETE: Of 4 folders, 1 is archived and 3 not: 1 on the way, 1 rejected, 1 quarantined.") {
+			t.Errorf("%s: exit %d, %s", format, code, errs)
+		}
+		if !strings.Contains(out, "TEST, NO EVIDENCE") || !strings.Contains(errs, "TEST, NO EVIDENCE") {
+			t.Errorf("%s: no mark of the test environment", format)
+		}
+		if !strings.Contains(out, "Müller 4711") || strings.ContainsAny(out, "\x1b\x07") || strings.Contains(out, "canary") {
+			t.Errorf("%s:\n%s", format, out)
+		}
+	}
+	out, _, _ := s.audit(t, auditFlags{format: "csv", separator: ";", states: "rejected,archived"})
+	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(out, "\ufeff")))
+	r.Comma = ';'
+	if rows, err := r.ReadAll(); err != nil || len(rows) != 3 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A person's act stands in the audit with his name.
+func TestAudit_I29_HumanActs(t *testing.T) {
+	s := filled(t)
+	s.tell("Kern\x1b[2J 6", noon, nil, ledger.Closed{By: ledger.Human{UID: 0, Reason: archive.Sum([]byte("called them"))}})
+	out, _, _ := s.audit(t, auditFlags{format: "json", separator: ","})
+	var all struct {
+		HumanActs int
+		Acts      []struct {
+			Event string
+			UID   uint32
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &all); err != nil || all.HumanActs != 1 || all.Acts[0].Event != "closed" {
+		t.Errorf("%v %+v", err, all)
+	}
+	page, _, _ := s.audit(t, auditFlags{format: "html", separator: ","})
+	if !strings.Contains(page, userName(0)) {
+		t.Error("nobody is named")
+	}
+}
+
+func TestAudit_Flags(t *testing.T) {
+	for name, row := range map[string]struct {
+		flags auditFlags
+		json  bool
+		want  string // the format, or a part of the error
+	}{
+		"Default":          {auditFlags{separator: ","}, false, "html"},
+		"ByName":           {auditFlags{separator: ",", output: "x/audit.CSV"}, false, "csv"},
+		"FormatWins":       {auditFlags{separator: ",", output: "audit.csv", format: "JSON"}, false, "json"},
+		"JSON":             {auditFlags{separator: ",", output: "audit.html"}, true, "json"},
+		"TwoFormats":       {auditFlags{separator: ",", format: "csv"}, true, "not the same"},
+		"UnknownFormat":    {auditFlags{separator: ",", format: "pdf"}, false, "is no format"},
+		"UnknownState":     {auditFlags{separator: ",", states: "archved"}, false, "is no state"},
+		"UnknownSeparator": {auditFlags{separator: "|"}, false, "is no separator"},
+		"NoYear":           {auditFlags{separator: ",", year: 26}, false, "is no year"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := row.flags.settle(row.json)
+			got := row.flags.format
+			if err != nil {
+				got = err.Error()
+				if code, _ := judge(err); code != exitUsage {
+					t.Errorf("exit %d", code)
+				}
+			}
+			if !strings.Contains(got, row.want) {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}
+
+// The same report comes out of the daemon and beside it; the client writes the file, whole or not at all.
+func TestAudit_InsideAndBeside(t *testing.T) {
+	cfg, path, stop := startDaemon(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "audit.html")
+	read := func() string {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	audit := func(more ...string) (string, int) {
+		_, errs, code := runHere(append([]string{"--config", path, "audit", "-o", file}, more...)...)
+		return errs, code
+	}
+	if errs, code := audit(); code != exitDone || !strings.Contains(errs, "written to "+file) || !strings.HasSuffix(read(), "</html>\n") {
+		t.Fatalf("exit %d, %s", code, errs)
+	}
+	inside := read()
+	if errs, code := audit("--year", "1999"); code != exitCreate || !strings.Contains(errs, "is there already") || read() != inside {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+	if errs, code := audit("--force", "--state", "archved"); code != exitUsage || read() != inside {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+	if errs, code := audit("--force", "--drop", "beta-in"); code != exitDone || !strings.Contains(errs, "NOTHING FOUND") || read() == inside {
+		t.Errorf("exit %d, %s", code, errs)
+	}
+	if out, _, code := runHere("--config", path, "audit", "--json"); code != exitDone || !json.Valid([]byte(out)) {
+		t.Errorf("exit %d, %s", code, out)
+	}
+	if _, errs, code := frames(t, socketPath(cfg), `{"args":["audit","--output=/tmp/x.html"]}`+"\n"); code != exitUsage || !strings.Contains(errs, "writes no files") {
+		t.Errorf("the daemon would write a file: exit %d, %s", code, errs)
+	}
+	stop()
+	if errs, code := audit("--force"); code != exitDone || !strings.HasSuffix(read(), "</html>\n") {
+		t.Errorf("beside: exit %d, %s", code, errs)
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil || len(names) != 1 {
+		t.Errorf("left behind: %v, %v", names, err)
+	}
+}
+
+// A report about differences is kept, and says so by its exit code; one that broke off leaves nothing.
+func TestAudit_DifferencesAndFailures(t *testing.T) {
+	s := filled(t)
+	out, errs, code := (&shelf{view: s.damaged("cross-wired"), t: t}).audit(t, auditFlags{format: "json", separator: ","})
+	if code == exitDone || json.Valid([]byte(out)) {
+		t.Errorf("a damaged ledger: exit %d, %s", code, errs)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a.html")
+	a := &app{stdout: &strings.Builder{}, stderr: &strings.Builder{}, env: noEnv}
+	differs := fail(exitDifferences, context.Canceled, "")
+	for name, row := range map[string]struct {
+		err  error
+		kept bool
+	}{"Differs": {differs, true}, "BrokeOff": {context.Canceled, false}} {
+		err := a.auditFile(auditFlags{output: file, force: true}, func(w io.Writer) error {
+			_, werr := w.Write([]byte(name))
+			if werr != nil {
+				t.Error(werr)
+			}
+			return row.err
+		})
+		b, readErr := os.ReadFile(file)
+		if err == nil || (string(b) == name) != row.kept {
+			t.Errorf("%s: %v, %q, %v", name, err, b, readErr)
+		}
+		if names, _ := os.ReadDir(dir); len(names) != 1 && row.kept {
+			t.Errorf("left behind: %v", names)
+		}
+		if row.kept {
+			os.Remove(file) //nolint:errcheck // the next row tells
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+func (a *app) backupCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "backup FILE",
+		Short: "a consistent copy of the ledger, while vaultd works",
+		Long: `Writes a copy of the ledger as it stands at this moment; vaultd goes on meanwhile.
+FILE gets its name only when the copy is whole and on the disk; it never overwrites.
+The copy is then opened and looked at, and the end of its journal is printed: keep
+that line where the copy is not, and an older copy put back will be noticed.
+
+The copy holds names and amounts, and addresses of uploads under way: treat it as the
+ledger itself. "-" writes to standard output, unchecked.`,
+		Example: `  vaultd backup /backup/vaultd-$(date +%F).db
+  vaultd backup - | age -r age1… > vaultd.db.age`,
+		Args: takes("FILE"),
+		RunE: func(c *cobra.Command, args []string) error { return a.backup(c, args[0]) },
+	}
+}
+
+func (a *app) backup(c *cobra.Command, file string) error {
+	into := func(w io.Writer) func(context.Context, view) error {
+		return func(_ context.Context, v view) error {
+			_, err := v.ledger.Backup(w)
+			return err
+		}
+	}
+	switch out, isFile := a.stdout.(*os.File); {
+	case file == "-" && isFile && term.IsTerminal(int(out.Fd())):
+		return usageError{errors.New("a ledger is nothing for a terminal; name a file")}
+	case file == "-":
+		return a.withLedger(c, []string{file}, into(a.stdout))
+	case a.inside != nil: // it would be written with the daemon's rights
+		return usageError{errors.New("the daemon writes no files for others")}
+	}
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	copied, err := newCopy(file, func(w io.Writer) error {
+		return a.reach(c.Context(), cfg, commandLine(c, []string{"-"}, nil), w, into(w))
+	})
+	if err != nil {
+		return err
+	}
+	return a.tellBackup(copied)
+}
+
+// backedUp is the object of "backup --json".
+type backedUp struct {
+	File        string `json:"file"`
+	Size        int64  `json:"bytes"`
+	Ledger      string `json:"ledgerId"`
+	Environment string `json:"environment"`
+	HeadLine    uint64 `json:"headLine"`
+	HeadHash    string `json:"headHash"`
+}
+
+func (a *app) tellBackup(b backedUp) error {
+	if a.json {
+		return writeJSON(a.stdout, b)
+	}
+	fmt.Fprintf(a.stdout, "BACKUP   %s, %s\nLEDGER   %s, %s\nJOURNAL  %d lines, up to %s\nThe copy was opened and is whole.\n",
+		safe(b.File), sizeText(b.Size), safe(b.Ledger), b.Environment, b.HeadLine, b.HeadHash)
+	return nil
+}
+
+// newCopy lets write fill a new file, and names it once it is on the disk and was looked at. After a crash a file
+// "vaultd-backup-N.part" may lie beside it.
+func newCopy(file string, write func(io.Writer) error) (b backedUp, err error) {
+	dir, name := filepath.Split(file)
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		return b, fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was written", safe(file)), err), "name another file")
+	}
+	d, err := durable.Open(filepath.Clean(dir), nil)
+	if err != nil {
+		return b, fail(exitCreate, fmt.Errorf("open the folder for the backup: %w", err), "")
+	}
+	defer d.Close()
+	part := fmt.Sprintf("vaultd-backup-%d.part", os.Getpid())
+	p, err := d.Create(part, 0o600)
+	if err != nil {
+		return b, fail(exitCreate, fmt.Errorf("make the file for the backup: %w", err), "")
+	}
+	defer p.Discard()
+	if err := write(p); err != nil {
+		return b, err
+	}
+	if err := p.Commit(); err != nil {
+		return b, fail(exitIO, fmt.Errorf("write the backup: %w", err), "")
+	}
+	b, err = examined(filepath.Join(filepath.Clean(dir), part))
+	if err == nil {
+		if err = d.Rename(part, d, name); err == nil {
+			b.File = file
+			return b, nil
+		}
+		err = fail(exitCreate, fmt.Errorf("name the backup: %w", err), "")
+	}
+	return b, errors.Join(err, d.Unlink(part))
+}
+
+// examined opens the copy as a start would open the ledger.
+func examined(file string) (b backedUp, err error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return b, fmt.Errorf("look at the backup: %w", err)
+	}
+	var head ledger.Head
+	about, head, err := boltledger.Examine(file)
+	if err != nil {
+		return b, fail(exitIO, err, "the copy was thrown away; try again, and run vaultd verify")
+	}
+	return backedUp{file, info.Size(), about.ID, about.Environment, head.N, head.Hash.String()}, nil
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+const foundAtMost = 20 // that are printed unless more are asked for
+
+func (a *app) findCommand() *cobra.Command {
+	limit := foundAtMost
+	c := &cobra.Command{
+		Use:   "find WORDS",
+		Short: "was it archived, when, and under which number?",
+		Long: `Finds folders by what people remember: every word must occur somewhere in the
+folder's name, the invoice number, the names and numbers of sender and recipient,
+the bumId, the clientUUID or the key. Upper and lower case are the same, and so are
+ü, ue and u. The newest come first, as they are found.
+
+Exit code 1 means that nothing was found. With --json each line is an object with the
+keys of "vaultd list --json".`,
+		Example: `  vaultd find Müller 4711
+  vaultd find "Huber & Söhne" 2026-88 --limit 0
+  vaultd find 46aa4caf-b373-11ed-bbfc-cfd535abf178 --json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(wordsOf(args)) == 0 {
+				return usageError{errors.New("WORDS are missing: a name, an invoice number, whatever is remembered")}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			if limit < 0 {
+				return usageError{errors.New("--limit is negative; 0 shows all")}
+			}
+			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.find(ctx, v, wordsOf(args), limit) })
+		},
+	}
+	c.Flags().IntVar(&limit, "limit", foundAtMost, "at most so many; 0: all")
+	return c
+}
+
+// wordsOf splits what was asked for into words.
+func wordsOf(args []string) []string { return strings.Fields(strings.Join(args, " ")) }
+
+func (a *app) find(ctx context.Context, v view, words []string, limit int) error {
+	s := newSearch(words)
+	n := 0
+	err := v.ledger.Entries(zeroKey, true, func(e ledger.Entry) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		hit, err := v.matches(s, e)
+		switch {
+		case err != nil || hit == nil:
+			return err
+		case limit > 0 && n == limit:
+			return errEnough
+		}
+		n++
+		return a.tellHit(v.clock, *hit)
+	})
+	switch {
+	case errors.Is(err, errEnough):
+		fmt.Fprintf(a.stderr, "the newest %d; --limit 0 shows all\n", limit)
+	case err != nil:
+		return err
+	case n == 0:
+		return a.foundNothing(v, s, words)
+	}
+	return nil
+}
+
+// foundNothing looks at what still lies in the drop folders before it gives up.
+func (a *app) foundNothing(v view, s search, words []string) error {
+	lying := v.lying(func(name string) bool { return s.left(name) == nil })
+	if err := a.tellLying(v, lying); err != nil {
+		return err
+	}
+	if len(lying) > 0 {
+		return quiet(exitFailed)
+	}
+	return fail(exitFailed, fmt.Errorf("nothing was ever taken with %q", strings.Join(words, " ")), `try fewer words; what was not taken yet stands in "vaultd status"`)
+}
+
+// hit is an entry that was found, with what its document says.
+type hit struct {
+	entry ledger.Entry
+	meta  archive.Document
+}
+
+// matches reads the document only where the entry alone does not decide.
+func (v view) matches(s search, e ledger.Entry) (*hit, error) {
+	texts := []string{e.Folder, e.Dest, e.Key.String()}
+	if !e.ID.IsZero() {
+		texts = append(texts, e.ID.String(), e.Base.String())
+	}
+	for _, r := range e.Registrations {
+		texts = append(texts, string(r.Ticket.Remote))
+	}
+	rest := s.left(texts...)
+	doc, ok, err := v.ledger.Document(e.Key)
+	if err != nil {
+		return nil, err
+	}
+	h := &hit{entry: e}
+	if ok && len(doc.Metadata) > 0 {
+		if h.meta, err = archive.ParseMetadata(doc.Metadata); err != nil {
+			return nil, fmt.Errorf("entry %s: %w", e.Key, err)
+		}
+	}
+	m := h.meta
+	texts = append(append([]string{m.Number, m.SenderName, m.RecipientName}, m.SenderIDs...), m.RecipientIDs...)
+	if rest.left(texts...) != nil {
+		return nil, nil
+	}
+	return h, nil
+}
+
+// tellHit answers the question that was asked in its first line.
+func (a *app) tellHit(c clock, h hit) error {
+	e := h.entry
+	if a.json {
+		return writeJSON(a.stdout, newListRow(e, h.meta.Number))
+	}
+	p := &page{}
+	fmt.Fprintf(p, "%s (%s)  %s", safe(e.Folder), safe(e.Drop), stateWord(e))
+	switch {
+	case e.State == ledger.Archived:
+		fmt.Fprintf(p, " %s, bumId %s\n", c.exact(e.ArchivedAt), safe(string(e.Archived)))
+	case e.State == ledger.Duplicate:
+		fmt.Fprintf(p, "; archived as entry %s\n", e.First)
+	case e.State == ledger.Rejected || e.State == ledger.Quarantined:
+		fmt.Fprintf(p, "; taken %s: %s\n", c.brief(e.SeenAt), briefReason(e))
+	default:
+		fmt.Fprintf(p, "; taken %s, not archived yet\n", c.brief(e.SeenAt))
+	}
+	for _, part := range []struct{ name, value string }{
+		{"number", h.meta.Number}, {"date", strings.TrimSuffix(h.meta.Date, "T00:00:00Z")}, {"from", h.meta.SenderName}, {"to", h.meta.RecipientName},
+	} {
+		if part.value != "" {
+			fmt.Fprintf(p, "  %-10s %s\n", part.name, safe(part.value))
+		}
+	}
+	if e.Dest != "" {
+		fmt.Fprintf(p, "  %-10s %s\n", "folder", whereabouts(e))
+	}
+	fmt.Fprintf(p, "  %-10s %s\n", "key", e.Key)
+	if _, err := a.stdout.Write(p.Bytes()); err != nil {
+		return fail(exitIO, fmt.Errorf("write: %w", err), "")
+	}
+	return nil
+}
+
+// search is a list of words, each in the forms under which it may be written.
+type search [][]string
+
+func newSearch(words []string) search {
+	var s search
+	for _, w := range words {
+		s = append(s, folded(w))
+	}
+	return s
+}
+
+// left gives the words that occur in none of the texts; nil when all do.
+func (s search) left(texts ...string) search {
+	if len(s) == 0 {
+		return nil
+	}
+	var hay []string
+	for _, t := range texts {
+		hay = append(hay, folded(t)...)
+	}
+	var missing search
+	for _, forms := range s {
+		if !occurs(forms, hay) {
+			missing = append(missing, forms)
+		}
+	}
+	return missing
+}
+
+func occurs(forms, hay []string) bool {
+	for _, h := range hay {
+		for _, f := range forms {
+			if strings.Contains(h, f) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var spelledOut = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue")
+
+// folded gives the forms of a text that count as the same: without case and marks, and with umlauts spelled out.
+func folded(text string) []string {
+	lower := cases.Fold().String(norm.NFC.String(text))
+	plain := strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Mn, r) {
+			return -1
+		}
+		return r
+	}, norm.NFKD.String(lower))
+	if out := spelledOut.Replace(lower); out != plain {
+		return []string{plain, out}
+	}
+	return []string{plain}
+}

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/web"
+)
+
+// host is the process around the daemon: the socket for commands, the pages, what the service
+// manager is told, and the log. They stay up while the daemon is exchanged for one with another
+// configuration.
+type host struct {
+	a      *app
+	log    *slog.Logger
+	notify notifier
+	reread func() (config, error) // the configuration as it is written now
+	hup    <-chan os.Signal       // nil: never
+
+	mu    sync.Mutex
+	now   generation // guarded by mu
+	read  time.Time  // when the configuration was last read; guarded by mu
+	fault string     // why that one was not taken; empty: it was; guarded by mu
+}
+
+// generation is the daemon that works, and what it works with.
+type generation struct {
+	d         *daemon.Daemon
+	cfg       config
+	reopening bool // between two configurations: nothing is taken or sent for a moment
+}
+
+func (a *app) newHost(d *daemon.Daemon, cfg config, log *slog.Logger) *host {
+	return &host{a: a, log: log, notify: notifier{log}, now: generation{d: d, cfg: cfg}, read: time.Now()}
+}
+
+func (h *host) current() generation {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
+}
+
+func (h *host) set(r generation) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = r
+}
+
+// reloaded tells when the configuration was last read, and whether it was good.
+func (h *host) reloaded() (time.Time, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.read, h.fault == ""
+}
+
+// serve works until ctx ends. It says READY once it has the ledger, the socket and the port:
+// the service need not answer.
+func (h *host) serve(ctx context.Context) error {
+	now := h.current()
+	h.log.Info("vaultd started", "version", buildVersion(), "environment", now.cfg.Service.Environment, "service", now.cfg.Service.BaseURL,
+		"drops", len(now.cfg.Drops), "balance", now.d.Ledger().Balance().String())
+	groups, err := groupIDs(now.cfg.Access.Groups)
+	if err != nil {
+		return fail(exitConfig, err, "access.groups names groups of this machine")
+	}
+	commands, err := listenControl(socketPath(now.cfg), groups)
+	if err != nil {
+		return err
+	}
+	pages, err := h.listenPages(ctx, now.cfg.HTTP.Listen)
+	if err != nil {
+		return errors.Join(err, commands.Close())
+	}
+	p := newPulse(h)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return h.work(ctx) })
+	g.Go(func() error { return serveControl(ctx, commands, h.enter, groups) })
+	if pages != nil {
+		g.Go(func() error { return web.Serve(ctx, pages, p.page(ctx), h.log) })
+	}
+	h.notify.ready("started")
+	g.Go(func() error { return p.run(ctx) })
+	g.Go(func() error {
+		<-ctx.Done()
+		h.notify.stopping()
+		return nil
+	})
+	err = g.Wait()
+	h.log.Info("vaultd stopped", "balance", h.current().d.Ledger().Balance().String())
+	return err
+}
+
+// enter puts a command inside the daemon.
+func (h *host) enter(a *app) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	cfg := h.now.cfg
+	a.inside, a.cfg, a.reloadFault = h.now.d, &cfg, h.fault
+}
+
+// listenPages opens the port of the pages; without an address there is none.
+func (h *host) listenPages(ctx context.Context, address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	l, err := web.Listen(ctx, address)
+	switch {
+	case errors.Is(err, web.ErrNotLocal):
+		return nil, fail(exitConfig, err, "write 127.0.0.1 and a port in http.listen, and let a web server in front of it ask for the password")
+	case err != nil:
+		return nil, fail(exitTemporary, err, "another program may use the port; change http.listen, or write it empty for none")
+	}
+	h.log.Info("pages answer", "address", l.Addr().String())
+	return l, nil
+}
+
+// work runs the daemon until ctx ends, and exchanges it on each signal to reload.
+func (h *host) work(ctx context.Context) error {
+	for {
+		run, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		d := h.current().d
+		go func() { ended <- d.Run(run) }()
+		cfg, err := h.wait(ctx, ended)
+		stop()
+		if cfg == nil {
+			return err
+		}
+		h.set(generation{d: d, cfg: h.current().cfg, reopening: true})
+		if err := <-ended; err != nil {
+			return lost(err)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := h.exchange(*cfg); err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns a good configuration to go on with, or nil when the daemon has ended.
+func (h *host) wait(ctx context.Context, ended <-chan error) (*config, error) {
+	for {
+		select {
+		case err := <-ended:
+			return nil, lost(err)
+		case <-h.hup:
+		}
+		if ctx.Err() != nil {
+			return nil, lost(<-ended)
+		}
+		h.notify.reloading()
+		cfg, err := h.reread()
+		if err == nil {
+			return &cfg, nil
+		}
+		h.kept(err)
+	}
+}
+
+// lost is the end of a daemon whose disk or ledger failed.
+func lost(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fail(exitIO, err, "the disk or the ledger failed; what was committed is safe, and the next start goes on from it")
+}
+
+// exchange goes on with another configuration; where it turns out that it cannot be worked
+// with, with the one before.
+func (h *host) exchange(cfg config) error {
+	old := h.current()
+	next, err := h.reopen(old.d, cfg)
+	if err == nil {
+		h.mu.Lock()
+		h.now, h.read, h.fault = generation{d: next, cfg: cfg}, time.Now(), ""
+		h.mu.Unlock()
+		h.log.Info("configuration reloaded", "drops", len(cfg.Drops), "balance", next.Ledger().Balance().String())
+		h.notify.ready("configuration reloaded")
+		return nil
+	}
+	back, again := h.reopen(old.d, old.cfg)
+	if again != nil {
+		return errors.Join(err, again)
+	}
+	h.set(generation{d: back, cfg: old.cfg})
+	h.kept(err)
+	return nil
+}
+
+func (h *host) reopen(d *daemon.Daemon, cfg config) (*daemon.Daemon, error) {
+	dc, err := h.a.daemonConfig(cfg, h.log)
+	if err != nil {
+		return nil, err
+	}
+	return d.Reopen(dc)
+}
+
+// kept says that a configuration was not taken and the one before goes on.
+func (h *host) kept(err error) {
+	h.mu.Lock()
+	h.read, h.fault = time.Now(), err.Error()
+	h.mu.Unlock()
+	h.log.Error("configuration not reloaded", "err", err, "kept", "the one before")
+	h.notify.ready("configuration NOT reloaded, the one before goes on: " + firstLine(err.Error()))
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// statusLine is what the service manager shows beside the service's name.
+func (h *host) statusLine(f gathered) string {
+	h.mu.Lock()
+	fault, cfg := h.fault, h.now.cfg
+	h.mu.Unlock()
+	c := clock{f.At, cfg.Location}
+	var parts []string
+	if cfg.Service.Environment != "production" {
+		parts = append(parts, "TEST, NO EVIDENCE")
+	}
+	if fault != "" {
+		parts = append(parts, "configuration NOT reloaded, the one before goes on: "+firstLine(fault))
+	}
+	parts = append(parts, f.Dead...)
+	parts = append(parts, f.Unfit...)
+	parts = append(parts, f.counts())
+	if !f.LastSuccess.IsZero() {
+		parts = append(parts, "last archived "+c.brief(f.LastSuccess))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// counts says in a few words what is on its way and what needs a person.
+func (g gathered) counts() string {
+	var parts []string
+	for _, k := range openKinds {
+		var n uint64
+		for _, s := range k.states {
+			n += g.Balance.States[s]
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.Replace(k.words, "being sent", "uploading", 1)))
+		}
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "nothing on its way")
+	}
+	need := 0
+	for _, n := range g.NeedsPerson {
+		need += n
+	}
+	if need > 0 {
+		parts = append(parts, many(need, "needs", "need")+" attention")
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/slogtest"
+
+	"github.com/coreos/go-systemd/v22/journal"
+)
+
+// The handler keeps the rules of log/slog; single capitals stand for groups there.
+func TestJournalHandler_KeepsSlogsRules(t *testing.T) {
+	var got []map[string]any
+	h := newJournalHandler(slog.LevelInfo)
+	h.send = func(message string, p journal.Priority, fields map[string]string) error {
+		word, _, _ := strings.Cut(message, " ")
+		m := map[string]any{slog.MessageKey: word, slog.LevelKey: p}
+		for name, value := range fields {
+			parts := strings.Split(name, "_")
+			if name == "SYSLOG_TIMESTAMP" {
+				m[slog.TimeKey] = value
+			}
+			if parts[0] != "VAULTD" {
+				continue
+			}
+			at := m
+			for _, group := range parts[1 : len(parts)-1] {
+				below, ok := at[group].(map[string]any)
+				if !ok {
+					below = map[string]any{}
+					at[group] = below
+				}
+				at = below
+			}
+			at[strings.ToLower(parts[len(parts)-1])] = value
+		}
+		got = append(got, m)
+		return nil
+	}
+	if err := slogtest.TestHandler(h, func() []map[string]any { return got }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestJournalHandler_FieldsPriorityAndMessageID(t *testing.T) {
+	type sent struct {
+		message string
+		p       journal.Priority
+		fields  map[string]string
+	}
+	var got []sent
+	h := newJournalHandler(slog.LevelInfo)
+	h.send = func(message string, p journal.Priority, fields map[string]string) error {
+		got = append(got, sent{message, p, fields})
+		return nil
+	}
+	log := slog.New(h)
+	log.Debug("entry", "state", "sealed")
+	log.Warn("entry", "key", "06gz", "state", "rejected", "drop", "acme-in", "bumId", "b-1", "cause", "date not understood")
+	log.Error("route paused", "route", "vault ACME", "err", secret("hunter2"))
+	if len(got) != 2 {
+		t.Fatalf("%d records", len(got))
+	}
+	for name, want := range map[string]string{"VAULTD_KEY": "06gz", "VAULTD_STATE": "rejected", "VAULTD_DROP": "acme-in",
+		"VAULTD_BUMID": "b-1", "MESSAGE_ID": messageIDs["entry rejected"], "SYSLOG_IDENTIFIER": "vaultd"} {
+		if got[0].fields[name] != want {
+			t.Errorf("%s is %q, want %q", name, got[0].fields[name], want)
+		}
+	}
+	if got[0].p != journal.PriWarning || got[1].p != journal.PriErr || got[1].fields["VAULTD_ROUTE"] != "vault ACME" {
+		t.Error(got)
+	}
+	if want := `entry key=06gz state=rejected drop=acme-in bumId=b-1 cause="date not understood"`; got[0].message != want {
+		t.Errorf("%q", got[0].message)
+	}
+	if s := fmt.Sprint(got); strings.Contains(s, "hunter2") {
+		t.Error("a secret in the journal:", s)
+	}
+}
+
+// Each kind of message that has an id is one that the program says, and ids are never shared.
+func TestMessageIDs_AreSaidAndDocumented(t *testing.T) {
+	var source strings.Builder
+	for _, dir := range []string{".", "../../internal/ingest", "../../internal/daemon"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if strings.HasSuffix(f, "_test.go") || filepath.Base(f) == "journal.go" {
+				continue
+			}
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			source.Write(b)
+		}
+	}
+	seen := map[string]bool{}
+	table := "| message | MESSAGE_ID |\n|---|---|\n"
+	for _, kind := range slices.SortedFunc(maps.Keys(messageIDs), func(a, b string) int { return strings.Compare(messageIDs[a], messageIDs[b]) }) {
+		id := messageIDs[kind]
+		if seen[id] || !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(id) {
+			t.Errorf("%s: id %s", kind, id)
+		}
+		seen[id] = true
+		said := kind
+		if strings.HasPrefix(kind, "entry ") {
+			said = "entry"
+		}
+		if !strings.Contains(source.String(), `"`+said+`"`) {
+			t.Errorf("nothing logs %q", kind)
+		}
+		table += fmt.Sprintf("| %s | `%s` |\n", kind, id)
+	}
+	inDocs(t, "../../docs/metrics.md", "messages", table)
+}

@@ -1,0 +1,316 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/web"
+)
+
+const (
+	beat          = 5 * time.Second  // between two looks at how things stand
+	factsPatience = 3 * time.Second  // for the facts; then the last ones are told
+	vitalPatience = 2 * time.Second  // for one read of the ledger
+	vitalLimit    = 30 * time.Second // without one the ledger counts as dead
+	factsLimit    = 30 * time.Second // after which old facts are themselves a fault
+	pausePatience = 30 * time.Second // of a pause before it makes vaultd unfit: most end by themselves
+)
+
+// pulse watches how the daemon stands, and tells it: to the service manager, to the pages, and
+// once to the log where something began or ended.
+type pulse struct {
+	h     *host
+	facts flight[gathered]
+	vital flight[error] // reads the ledger
+
+	ended  lastSuccess    // used in facts alone
+	dull   bool           // no progress was logged; used in run alone
+	warned map[string]int // used in run alone: by vault, the billing level that was logged
+	said   string         // the last status line; used in run alone
+}
+
+// gathered is what one look found.
+type gathered struct {
+	web.Facts
+	bills []billLine // of this year, as status shows them
+}
+
+func newPulse(h *host) *pulse {
+	p := &pulse{h: h, warned: map[string]int{}}
+	p.facts.do, p.vital.do = p.gather, p.read
+	return p
+}
+
+// run looks again and again until ctx ends, and then waits for what it began.
+func (p *pulse) run(ctx context.Context) error {
+	defer p.facts.wait()
+	defer p.vital.wait()
+	every := beat
+	watchdog := p.h.notify.watchdog()
+	if watchdog > 0 {
+		every = min(every, watchdog/3)
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		p.beat(ctx, watchdog > 0)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+func (p *pulse) beat(ctx context.Context, watchdog bool) {
+	f := p.look(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	dead := len(f.Dead) > 0
+	if dead != p.dull {
+		p.dull = dead
+		if dead {
+			p.h.log.Error("no progress", "why", strings.Join(f.Dead, "; "))
+		} else {
+			p.h.log.Info("progress again")
+		}
+	}
+	if watchdog && !dead {
+		p.h.notify.alive()
+	}
+	p.warnOfBills(f.bills)
+	if line := p.h.statusLine(f); line != p.said {
+		p.said = line
+		p.h.notify.status(line)
+	}
+}
+
+// warnOfBills logs each step that an average has come nearer to its limit, once.
+func (p *pulse) warnOfBills(bills []billLine) {
+	for _, b := range bills {
+		id := strconv.Itoa(b.Year) + " " + b.Vault
+		if b.Level <= p.warned[id] {
+			continue
+		}
+		p.warned[id] = b.Level
+		what := "included storage is nearly used"
+		if b.Level >= 100 {
+			what = "included storage is used up"
+		}
+		p.h.log.Warn(what, "vault", b.Vault, "year", b.Year, "level", b.Level, "percent", b.Percent, "average_mb", b.AverageMB, "transactions", b.Transactions)
+	}
+}
+
+// look returns the newest facts that can be had without hanging.
+func (p *pulse) look(ctx context.Context) gathered {
+	f, at := p.facts.get(ctx, factsPatience)
+	f.Dead = p.dead(ctx)
+	f.Unfit = append([]string(nil), f.Unfit...)
+	if old := time.Since(at); !at.IsZero() && old > factsLimit {
+		f.Unfit = append(f.Unfit, "this is how it stood "+ageText(old)+" ago: something hangs, perhaps a drop folder's file server")
+	}
+	return f
+}
+
+// page is look for the pages.
+func (p *pulse) page(ctx context.Context) func() web.Facts {
+	return func() web.Facts { return p.look(ctx).Facts }
+}
+
+// dead says why the daemon makes no progress. It is fed by the loops themselves and by a read
+// of the ledger, never by this timer alone.
+func (p *pulse) dead(ctx context.Context) []string {
+	var why []string
+	err, at := p.vital.get(ctx, vitalPatience)
+	switch {
+	case !at.IsZero() && time.Since(at) > vitalLimit:
+		why = append(why, "the ledger has not answered for "+ageText(time.Since(at)))
+	case err != nil:
+		why = append(why, "the ledger cannot be read: "+err.Error())
+	}
+	now := p.h.current()
+	if now.reopening {
+		return why
+	}
+	if progress := now.d.Progress(); progress.Hangs() {
+		for _, s := range progress.Stalls {
+			why = append(why, s.What+" has stood still for "+ageText(time.Since(s.Since)))
+		}
+	}
+	return why
+}
+
+// read is the smallest read that goes all the way into the ledger.
+func (p *pulse) read() error {
+	l := p.h.current().d.Ledger()
+	if err := l.Err(); err != nil {
+		return err
+	}
+	_, _, err := l.Entry(archive.NewKey(time.Now()))
+	return err
+}
+
+// gather asks the ledger and the daemon. Nothing is counted here that a restart would forget.
+func (p *pulse) gather() gathered {
+	now := p.h.current()
+	l, cfg := now.d.Ledger(), now.cfg
+	info, head := l.Info(), l.Head()
+	g := gathered{Facts: web.Facts{
+		At: time.Now(), Version: buildVersion(), Go: runtime.Version(), Environment: info.Environment,
+		Balance: l.Balance(), SpoolMax: cfg.Spool.Max, StateFree: diskFree(cfg.StateDir), LedgerSize: fileSize(filepath.Join(cfg.StateDir, "ledger.db")),
+		Lines: head.N, Syncs: l.Syncs(),
+	}}
+	g.Commits, g.Changes = l.Commits()
+	g.Reloaded, g.ReloadGood = p.h.reloaded()
+	v := view{clock: clock{g.At, cfg.Location}, cfg: cfg, ledger: l}
+	t := newTally(v)
+	err := l.Open(func(e ledger.Entry) error { t.add(e); return nil })
+	if err == nil {
+		g.LastSuccess, err = p.ended.find(l, head.N)
+	}
+	g.OldestOpen = t.oldest
+	g.NeedsPerson = map[string]int{"rejected": t.rejected.count, "quarantined": t.quarantined.count, "undecided": t.undecided.count,
+		"contradicted": t.contradicted.count, "overdue": t.overdue.count}
+	if err == nil {
+		g.bills, err = yearBills(v)
+	}
+	for _, b := range g.bills {
+		percent, _ := strconv.ParseFloat(b.Percent, 64) // billing writes decimals
+		g.Bills = append(g.Bills, web.Bill{Vault: b.Vault, Used: percent / 100})
+	}
+	g.live(now)
+	g.unfit(t, cfg.Status.AlertAfter, err)
+	return g
+}
+
+// live adds what only a running daemon knows.
+func (g *gathered) live(now generation) {
+	s := now.d.State()
+	g.SpoolUsed = s.Spool.Used
+	for _, r := range s.Pauses {
+		g.Pauses = append(g.Pauses, web.Pause{Route: r.Route, Code: r.Cause.Code, Since: r.Since})
+	}
+	for _, d := range s.Drops {
+		g.Drops = append(g.Drops, web.Drop{Name: d.Name, Paused: !now.reopening && (d.Paused != "" || d.Watch.Paused != nil), Listed: d.Watch.Listed, Free: d.Free})
+		for _, n := range d.Watch.NotTaken {
+			g.NotTaken = append(g.NotTaken, web.NotTaken{Drop: d.Name, Reason: string(n.Reason), Count: n.Count})
+		}
+	}
+	for _, stall := range now.d.Progress().Stalls {
+		if stall.Drop && !now.reopening {
+			g.Unfit = append(g.Unfit, stall.What+" has not been looked through for "+ageText(g.At.Sub(stall.Since)))
+		}
+	}
+}
+
+// unfit says what keeps folders from being archived.
+func (g *gathered) unfit(t *tally, alertAfter time.Duration, err error) {
+	add := func(format string, a ...any) { g.Unfit = append(g.Unfit, fmt.Sprintf(format, a...)) }
+	if err != nil {
+		add("the ledger cannot be read: %v", err)
+	}
+	if !g.Balance.Agrees() {
+		add("the balance does not agree")
+	}
+	for _, r := range g.Pauses {
+		if g.At.Sub(r.Since) >= pausePatience {
+			add("%s paused since %s (%s)", r.Route, t.brief(r.Since), r.Code)
+		}
+	}
+	for _, d := range g.Drops {
+		if d.Paused {
+			add("drop %s paused", d.Name)
+		}
+	}
+	if n := t.overdue.count; n > 0 {
+		add("%s open for longer than %s", many(n, "folder", "folders"), ageText(alertAfter))
+	}
+	if n := t.contradicted.count; n > 0 {
+		add("%s contradicted by the archive", many(n, "folder", "folders"))
+	}
+}
+
+// yearBills are the bills of this year.
+func yearBills(v view) ([]billLine, error) {
+	all, err := bills(v.ledger, v.cfg)
+	var lines []billLine
+	for _, b := range all {
+		if b.Year == v.now.In(v.loc).Year() {
+			lines = append(lines, newBillLine(b))
+		}
+	}
+	return lines, err
+}
+
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return -1
+	}
+	return info.Size()
+}
+
+// lastSuccess finds when the journal last told of a folder that was archived. It reads only
+// lines that are new; at first it goes back from the end until it finds one.
+type lastSuccess struct {
+	mu   sync.Mutex
+	upTo uint64    // guarded by mu
+	at   time.Time // guarded by mu
+}
+
+// find looks at the lines up to head.
+func (s *lastSuccess) find(l *boltledger.Ledger, head uint64) (time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const first = 1000
+	upper := head
+	for span := uint64(first); upper > s.upTo; span *= 4 {
+		from := max(s.upTo, upper-min(span, upper)) + 1
+		at, err := newestSuccess(l, from, upper)
+		if err != nil {
+			return s.at, err
+		}
+		if !at.IsZero() {
+			s.at = at
+			break
+		}
+		upper = from - 1
+	}
+	s.upTo = head
+	return s.at, nil
+}
+
+// newestSuccess returns the time of the last line in a range by which an entry became archived.
+func newestSuccess(l *boltledger.Ledger, from, to uint64) (at time.Time, err error) {
+	err = l.Lines(from, func(n uint64, line []byte) error {
+		if n > to {
+			return errEnough
+		}
+		if !bytes.Contains(line, []byte(`"event":"status-seen"`)) || !bytes.Contains(line, []byte(`"state":"archived"`)) {
+			return nil
+		}
+		parsed, err := ledger.ParseLine(line)
+		if err != nil {
+			return err
+		}
+		at, err = time.Parse(time.RFC3339, parsed.At)
+		return err
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return at, err
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/web"
+)
+
+// resting makes a host around a daemon that was opened and never runs.
+func resting(t *testing.T, log *bytes.Buffer) *host {
+	t.Helper()
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "state"), 0o700), os.Mkdir(filepath.Join(dir, "acme"), 0o770),
+		os.WriteFile(filepath.Join(dir, "secret"), []byte("demo\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	cfg := mustLoad(t, `service:
+  base_url: https://archive.example
+  auth: {method: basic, username: u, secret_file: `+dir+`/secret}
+state_dir: `+dir+`/state
+drops:
+  - {name: acme, path: `+dir+`/acme, vault: V-1}
+`)
+	if err := boltledger.Create(cfg.StateDir, ledger.Info{ID: "L", Environment: "test", BaseURL: cfg.Service.BaseURL, Created: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{stdout: log, stderr: log, env: noEnv}
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	d, err := a.openDaemon(cfg, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.newHost(d, cfg, logger)
+}
+
+// I26: the watchdog is fed by the loops, not by the timer that writes to it: when they stand still it gets nothing more, and
+// health, status line and log say so.
+func TestPulse_I26_NoProgressNoPing(t *testing.T) {
+	m := newManager(t)
+	t.Setenv("NOTIFY_SOCKET", m.path)
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		h := resting(t, &log)
+		p := newPulse(h)
+		p.beat(t.Context(), true)
+		if f := p.look(t.Context()); len(f.Dead) > 0 {
+			t.Fatal(f.Dead)
+		}
+		time.Sleep(10 * time.Minute)
+		p.beat(t.Context(), true)
+		p.beat(t.Context(), true)
+		if f := p.look(t.Context()); len(f.Dead) == 0 || !strings.Contains(h.statusLine(f), "stood still") {
+			t.Error(f.Dead, h.statusLine(f))
+		}
+		if n := strings.Count(log.String(), "no progress"); n != 1 {
+			t.Errorf("said %d times:\n%s", n, log.String())
+		}
+		p.facts.wait()
+		p.vital.wait()
+		if err := h.current().d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if n := m.count("WATCHDOG=1"); n != 1 {
+		t.Errorf("%d pings", n)
+	}
+}
+
+// Each step nearer to the limit is said once.
+func TestPulse_WarnsOncePerStep(t *testing.T) {
+	var log bytes.Buffer
+	p := newPulse(&host{log: slog.New(slog.NewTextHandler(&log, nil))})
+	for _, level := range []int{0, 0, 80, 80, 90, 80, 90, 100, 100} {
+		p.warnOfBills([]billLine{{Year: 2026, Vault: "V", Level: level}, {Year: 2026, Level: 0}})
+	}
+	if n := strings.Count(log.String(), "\n"); n != 3 || strings.Count(log.String(), "used up") != 1 {
+		t.Errorf("%d lines:\n%s", n, log.String())
+	}
+}
+
+// A look that hangs keeps nobody waiting, and does not begin a second time.
+func TestFlight_I21_HangsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, release := 0, make(chan struct{})
+		f := flight[int]{}
+		f.do = func() int {
+			begun++
+			if begun == 2 {
+				<-release
+			}
+			return begun
+		}
+		if n, at := f.get(t.Context(), time.Second); n != 1 || at.IsZero() {
+			t.Error(n, at)
+		}
+		for range 5 {
+			if n, at := f.get(t.Context(), time.Second); n != 1 || time.Since(at) < time.Second {
+				t.Error(n, at)
+			}
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if n, _ := f.get(gone, time.Hour); n != 1 {
+			t.Error(n)
+		}
+		close(release)
+		f.wait()
+		if n, _ := f.get(t.Context(), time.Second); n != 3 || begun != 3 {
+			t.Error(n, begun)
+		}
+	})
+}
+
+// I26: a pause, a drop folder that is away, an old folder, a contradiction and a balance that does not agree are told within a
+// minute; what ends by itself in a moment is not.
+func TestFacts_I26_WhatIsUnfit(t *testing.T) {
+	now := time.Date(2026, 11, 20, 14, 32, 0, 0, time.UTC)
+	fresh := func() *gathered { g := &gathered{}; g.At = now; return g }
+	for name, row := range map[string]struct {
+		spoil func(*gathered, *tally)
+		want  string
+	}{
+		"Calm": {func(*gathered, *tally) {}, ""},
+		"PauseBegins": {func(g *gathered, _ *tally) {
+			g.Pauses = []web.Pause{{Route: "vault ACME", Since: now.Add(-29 * time.Second)}}
+		}, ""},
+		"PauseLasts": {func(g *gathered, _ *tally) {
+			g.Pauses = []web.Pause{{Route: "vault ACME", Code: "http-403", Since: now.Add(-time.Minute)}}
+		}, "vault ACME paused since 14:31 (http-403)"},
+		"DropAway":     {func(g *gathered, _ *tally) { g.Drops = []web.Drop{{Name: "acme-in", Paused: true}} }, "drop acme-in paused"},
+		"Overdue":      {func(_ *gathered, t *tally) { t.overdue.count = 2 }, "2 folders open for longer than 48 h"},
+		"Contradicted": {func(_ *gathered, t *tally) { t.contradicted.count = 1 }, "1 folder contradicted by the archive"},
+		"Disagreement": {func(g *gathered, _ *tally) { g.Balance.Seen = 1 }, "the balance does not agree"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, count := fresh(), &tally{clock: clock{now, time.UTC}}
+			row.spoil(g, count)
+			g.unfit(count, 48*time.Hour, nil)
+			if got := strings.Join(g.Unfit, "; "); got != row.want {
+				t.Errorf("%q, want %q", got, row.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// archives lets a package of that size be archived in a vault.
+func (s *shelf) archives(vault archive.VaultID, folder string, size int64, at time.Time) {
+	s.t.Helper()
+	s.keys[folder] = archive.NewKey(at)
+	remote := archive.RemoteID("bum-" + folder)
+	seal, doc := sealed(folder, size)
+	s.tell(folder, at, nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: vault, Drop: "acme-in", Folder: folder})
+	s.tell(folder, at, doc, seal)
+	s.tell(folder, at, nil, ledger.RegisterIntended{},
+		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary, Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}, ledger.UploadAccepted{})
+	s.says(folder, at, remote, archive.Successful)
+}
+
+// Two vaults, two documents each. By hand: the customer's four documents may have 4,000,000 bytes together, each
+// vault's two may have 2,000,000; the price is 0.185 for each megabyte beyond. The average is shown for each vault and
+// for the customer, and the words grow at 80, 90 and 100 percent of either.
+func TestStatus_BillingWarnings(t *testing.T) {
+	for name, row := range map[string]struct {
+		first, second int64 // bytes of each of a vault's two documents
+		want          []string
+	}{
+		"Calm": {799_999, 100_000, []string{
+			"all vaults: 4 documents, average 0.45 MB, 44.9 % of what is included; 2.2 MB left",
+			"vault V-1: 2 documents, average 0.799999 MB, 79.9 % of what is included; 400 kB left",
+			"vault V-2: 2 documents, average 0.1 MB, 10 % of what is included; 1.8 MB left"}},
+		"Near": {800_000, 800_000, []string{
+			"all vaults: 4 documents, average 0.8 MB, 80 % of what is included; NEAR THE LIMIT; 800 kB left",
+			"vault V-1: 2 documents, average 0.8 MB, 80 % of what is included; NEAR THE LIMIT; 400 kB left",
+			"vault V-2: 2 documents, average 0.8 MB, 80 % of what is included; NEAR THE LIMIT; 400 kB left"}},
+		"Nearer": {900_000, 899_999, []string{
+			"all vaults: 4 documents, average 0.9 MB, 89.9 % of what is included; NEAR THE LIMIT",
+			"vault V-1: 2 documents, average 0.9 MB, 90 % of what is included; VERY NEAR THE LIMIT",
+			"vault V-2: 2 documents, average 0.899999 MB, 89.9 % of what is included; NEAR THE LIMIT"}},
+		"Reached": {1_000_000, 999_999, []string{
+			"all vaults: 4 documents, average 1 MB, 99.9 % of what is included; VERY NEAR THE LIMIT; 2 bytes left",
+			"vault V-1: 2 documents, average 1 MB, 100 % of what is included; LIMIT REACHED; 0 bytes left",
+			"vault V-2: 2 documents, average 0.999999 MB, 99.9 % of what is included; VERY NEAR THE LIMIT"}},
+		// 2 × 1,234,567 − 2,000,000 = 469,134 beyond in the one vault, × 0.185 = 0.08678979; 2,869,134 of 4,000,000 in all.
+		"OneVaultBeyond": {1_234_567, 200_000, []string{
+			"all vaults: 4 documents, average 0.717284 MB, 71.7 % of what is included; 1.1 MB left",
+			"vault V-1: 2 documents, average 1.234567 MB, 123.4 % of what is included; LIMIT REACHED; 0.469134 transactions beyond it, EUR 0.08678979",
+			"vault V-2: 2 documents, average 0.2 MB, 20 % of what is included; 1.6 MB left"}},
+		// 2 × 2,000,000 + 2 × 500,000 − 4,000,000 = 1,000,000 beyond for the customer, 2,000,000 for the one vault.
+		"CustomerBeyond": {2_000_000, 500_000, []string{
+			"all vaults: 4 documents, average 1.25 MB, 125 % of what is included; LIMIT REACHED; 1 transaction",
+			"vault V-1: 2 documents, average 2 MB, 200 % of what is included; LIMIT REACHED; 2 transactions beyond it, EUR 0.37",
+			"vault V-2: 2 documents, average 0.5 MB, 50 % of what is included; 1.0 MB left"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf(t)
+			s.cfg.Billing.PricePerTransaction = "0.185"
+			for i, size := range []int64{row.first, row.first, row.second, row.second} {
+				vault := []archive.VaultID{"V-1", "V-2"}[i/2]
+				s.archives(vault, string(vault)+string(rune('a'+i)), size, noon.Add(-time.Hour))
+			}
+			s.archives("V-1", "last year", 50_000_000, noon.AddDate(-1, 0, 0))
+			out, _, _ := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
+			for _, line := range row.want {
+				if !strings.Contains(out, "BILLING  2026 "+line) {
+					t.Errorf("missing %q in\n%s", line, out)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
+)
+
+func (a *app) receiptCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "receipt X",
+		Short: "what proves that one folder is archived",
+		Long: `Prints the receipt of an archived folder: what was archived, under which numbers, when
+the archive itself said so, and the digests of every file and of the ZIP as it was
+sent. With --json it is the record that lies beside the kept folder as _RECEIPT.json,
+with the archive's own answer as it came.
+
+A receipt of a test environment says so: it is no evidence.`,
+		Example: `  vaultd receipt "Müller 4711"
+  vaultd receipt 46aa4caf-b373-11ed-bbfc-cfd535abf178 --json > receipt.json`,
+		Args: takes(xMeans),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.receipt(ctx, v, args[0]) })
+		},
+	}
+}
+
+func (a *app) receipt(ctx context.Context, v view, x string) error {
+	e, err := a.one(ctx, v, x)
+	if err != nil {
+		return err
+	}
+	doc, _, err := v.ledger.Document(e.Key)
+	if err != nil {
+		return err
+	}
+	r, err := proof.NewReceipt(v.ledger.Info().Environment, e, doc, nil)
+	if errors.Is(err, proof.ErrNotArchived) {
+		return fail(exitFailed, fmt.Errorf("%q is not archived, so there is no receipt: %s", e.Folder, e.State), "see vaultd why "+e.Key.String())
+	}
+	if err != nil {
+		return err
+	}
+	out := r.Encode()
+	if !a.json {
+		out = receiptPage(v.clock, e, r)
+	}
+	if _, err := a.stdout.Write(out); err != nil {
+		return fail(exitIO, fmt.Errorf("write: %w", err), "")
+	}
+	return nil
+}
+
+// receiptPage is the receipt for a person.
+func receiptPage(c clock, e ledger.Entry, r proof.Receipt) []byte {
+	p := &page{}
+	fmt.Fprintf(p, "RECEIPT  %s%s\n", safe(e.Folder), testMark(r.Environment != "production"))
+	p.head("ARCHIVED " + c.exact(e.ArchivedAt))
+	line := func(title, text string) {
+		if text != "" {
+			fmt.Fprintf(p, "  %-15s %s\n", title, text)
+		}
+	}
+	line("Invoice number", safe(r.DocumentID))
+	line("Archive's no.", safe(string(r.BumID))+" (bumId)")
+	line("Our identity", r.ClientUUID+" (clientUUID)")
+	line("Vault", safe(string(r.Vault)))
+	line("Key", r.Key)
+	if r.Double {
+		line("Note", "another registration may hold the same content")
+	}
+	p.head("TIMES")
+	line("Taken", c.exact(e.SeenAt))
+	line("Registered", c.exact(e.RegisteredAt))
+	line("Uploaded", c.exact(e.UploadedAt))
+	line("Archived", c.exact(e.ArchivedAt)+", the archive's own time")
+	p.head("SENT")
+	line("ZIP", fmt.Sprintf("%d bytes, SHA-256 %s", r.ZIP.Size, r.ZIP.SHA256))
+	p.head(fmt.Sprintf("FILES (%d)", len(r.Files)))
+	for _, f := range r.Files {
+		fmt.Fprintf(p, "  %s\n    %d bytes, SHA-256 %s\n", safe(f.Path), f.Size, f.SHA256)
+	}
+	p.head("THE ARCHIVE'S OWN WORDS")
+	p.below(r.Record)
+	return p.Bytes()
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"vaultd/internal/emulator"
+)
+
+// manager stands for systemd: it keeps what vaultd tells it.
+type manager struct {
+	path string
+
+	mu   sync.Mutex
+	said []string // guarded by mu
+}
+
+func newManager(t *testing.T) *manager {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "vaultd-n-") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &manager{path: filepath.Join(dir, "notify")}
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: m.path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		b := make([]byte, 64<<10)
+		for {
+			n, err := c.Read(b)
+			if err != nil {
+				return
+			}
+			m.mu.Lock()
+			m.said = append(m.said, string(b[:n]))
+			m.mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() {
+		c.Close()
+		<-done
+		os.RemoveAll(dir)
+	})
+	return m
+}
+
+// count says how many messages hold a text.
+func (m *manager) count(text string) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.said {
+		if strings.Contains(s, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *manager) last() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.said[len(m.said)-1]
+}
+
+func (m *manager) waitFor(t *testing.T, text string, times int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%q said %d times", text, times), func() bool { return m.count(text) >= times })
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+func (s *site) edit(old, text string) {
+	s.t.Helper()
+	b, err := os.ReadFile(s.config)
+	if err != nil || !strings.Contains(string(b), old) {
+		s.t.Fatalf("no %q in the configuration: %v", old, err)
+	}
+	if err := os.WriteFile(s.config, []byte(strings.Replace(string(b), old, text, 1)), 0o640); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func numbered(n int) map[string]any {
+	return map[string]any{"documentType": "Invoice", "documentId": fmt.Sprint("R-", n), "documentDate": "2026-10-31"}
+}
+
+// freeAddress is an address of this machine that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func getPage(t *testing.T, address, path string) (int, string) {
+	t.Helper()
+	res, err := http.Get("http://" + address + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(body)
+}
+
+// The whole life under a service manager: ready, status, a good reload that adds a drop and takes one out, a faulty one
+// that changes nothing, one that cannot be, the watchdog, and the end. Work goes on all the while and no folder is lost.
+func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
+	emu, url := serveEmulator(t, emulator.Config{Window: 10 * time.Second, ArchiveMin: 50 * time.Millisecond, ArchiveMax: 300 * time.Millisecond})
+	s := newSite(t, url, fast)
+	address := freeAddress(t)
+	s.edit(`http: {listen: ""}`, `http: {listen: "`+address+`"}`)
+	m := newManager(t)
+	t.Setenv("NOTIFY_SOCKET", m.path)
+	t.Setenv("WATCHDOG_USEC", "3000000")
+	p := s.start("run")
+	m.waitFor(t, "READY=1", 1)
+	s.drop("acme", "Otto 1", map[string][]byte{"a.pdf": []byte("one")}, numbered(1))
+	m.waitFor(t, "last archived", 1)
+	m.waitFor(t, "WATCHDOG=1", 2)
+
+	// beta goes, gamma comes, and both kinds of work are under way meanwhile
+	s.drop("beta", "Otto 2", map[string][]byte{"a.pdf": []byte("two")}, numbered(2))
+	s.edit("{name: beta, path: "+s.dir+"/beta", "{name: gamma, path: "+s.dir+"/gamma")
+	if err := os.Mkdir(filepath.Join(s.dir, "gamma"), 0o770); err != nil {
+		t.Fatal(err)
+	}
+	s.drop("gamma", "Otto 3", map[string][]byte{"a.pdf": []byte("three")}, numbered(3))
+	p.hup(t)
+	m.waitFor(t, "RELOADING=1\nMONOTONIC_USEC=", 1)
+	m.waitFor(t, "STATUS=configuration reloaded", 1)
+	eventually(t, "gamma's folder is archived", func() bool { return kept(s, "gamma", "Otto 3") })
+
+	// a faulty one: everything is said, nothing changes
+	s.edit("settle: 300ms", "settle: soon")
+	p.hup(t)
+	m.waitFor(t, "READY=1\nSTATUS=configuration NOT reloaded, the one before goes on: "+s.config+":8:", 1)
+	s.drop("acme", "Otto 4", map[string][]byte{"a.pdf": []byte("four")}, numbered(4))
+	eventually(t, "work goes on under the old configuration", func() bool { return kept(s, "acme", "Otto 4") })
+	if _, body := getPage(t, address, "/metrics"); !strings.Contains(body, "vaultd_config_reload_success 0\n") || !strings.Contains(body, `vaultd_folders{state="archived"} `) {
+		t.Error(body)
+	}
+
+	// what belongs to the ledger cannot change
+	s.edit("settle: soon", "settle: 300ms")
+	s.edit("environment: test", "environment: production")
+	p.hup(t)
+	m.waitFor(t, "configuration NOT reloaded, the one before goes on: "+s.config+":2:", 1)
+	if out, code := s.vaultd("status"); code != exitPerson || !strings.Contains(out, "the one before goes on") || !strings.Contains(out, "TEST, NO EVIDENCE") {
+		t.Errorf("status: exit %d\n%s", code, out)
+	}
+
+	// the first drop is put back: what was taken from it before goes on
+	s.edit("environment: production", "environment: test")
+	s.edit("drops:\n", "drops:\n  - {name: beta, path: "+s.dir+"/beta, vault: BETA, settle: 300ms, rescan: 1s}\n")
+	p.hup(t)
+	m.waitFor(t, "STATUS=configuration reloaded", 2)
+	eventually(t, "beta's folder is archived", func() bool { return kept(s, "beta", "Otto 2") })
+	if out, _ := s.vaultd("status"); strings.Contains(out, "the one before goes on") {
+		t.Errorf("status still complains:\n%s", out)
+	}
+	if code, body := getPage(t, address, "/readyz"); code != 200 {
+		t.Errorf("readyz: %d %s", code, body)
+	}
+
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.end(t, 15*time.Second); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	eventually(t, "STOPPING=1", func() bool { return m.count("STOPPING=1") == 1 })
+	if m.count("RELOADING=1") != 4 || m.count("READY=1") != 5 || m.last() != "STOPPING=1" {
+		t.Errorf("said:\n%q", m.said)
+	}
+	if out, code := s.vaultd("verify"); code != 0 {
+		t.Errorf("verify: exit %d\n%s", code, out)
+	}
+	exactlyOnce(t, emu, 4)
+}
+
+func kept(s *site, drop, folder string) bool {
+	found, err := filepath.Glob(filepath.Join(s.dir, drop, "_archived", "*", folder))
+	return err == nil && len(found) == 1
+}
+
+func (p *process) hup(t *testing.T) {
+	t.Helper()
+	if err := p.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// share is a real smbd on a loopback port, serving the drop folders of a site as docs/samba.md says.
+type share struct {
+	t      *testing.T
+	ctx    context.Context // the day ends, however it goes
+	dir    string
+	conf   string
+	port   string
+	clerk  *user.User // of the share's group
+	local  string     // the clerk's own disk
+	vaultd *user.User
+}
+
+const clerkPassword = "drop-it-here"
+
+// needsSamba ends the test where it cannot run: elsewhere it is skipped aloud, in CI it fails.
+func needsSamba(t *testing.T) {
+	t.Helper()
+	why := ""
+	for _, program := range []string{"smbd", "smbclient", "smbpasswd"} {
+		if _, err := exec.LookPath(program); err != nil {
+			why = program + " is missing: apt-get install samba smbclient"
+		}
+	}
+	if os.Geteuid() != 0 {
+		why = "smbd must be root to become the clerk"
+	}
+	switch {
+	case why == "":
+	case os.Getenv("CI") != "":
+		t.Fatal(why)
+	default:
+		t.Skip("SKIPPED, the clerk's day over a real share:", why)
+	}
+}
+
+// newShare turns the site's drop folders into shares. Accounts that every Debian has stand for the clerk and for vaultd,
+// the clerk's group for the group invoices: nothing is added to the machine.
+func newShare(t *testing.T, s *site) *share {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	h := &share{t: t, ctx: ctx, dir: filepath.Join(s.dir, "samba"), local: filepath.Join(s.dir, "clerk")}
+	var err error
+	if h.clerk, err = user.Lookup("games"); err != nil {
+		t.Fatal(err)
+	}
+	if h.vaultd, err = user.Lookup("daemon"); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{filepath.Dir(s.dir), s.dir, filepath.Dir(s.bin)} {
+		h.must(os.Chmod(dir, 0o755))
+	}
+	h.must(os.Mkdir(h.local, 0o755))
+	h.must(os.Mkdir(h.dir, 0o755))
+	uid, gid := h.id(h.vaultd.Uid), h.id(h.clerk.Gid)
+	for _, drop := range []string{"acme", "beta"} { // as the page says
+		h.must(os.Chown(filepath.Join(s.dir, drop), uid, gid))
+		h.must(os.Chmod(filepath.Join(s.dir, drop), 0o770|os.ModeSetgid|os.ModeSticky))
+	}
+	h.must(filepath.WalkDir(filepath.Join(s.dir, "state"), func(p string, _ os.DirEntry, err error) error {
+		h.must(err)
+		return os.Chown(p, uid, h.id(h.vaultd.Gid))
+	}))
+	text, err := os.ReadFile(s.config)
+	h.must(err)
+	calmer := strings.Replace(string(text), "settle: 300ms", "settle: 800ms", 1) // the slow copy must not look finished
+	h.must(os.WriteFile(s.config, []byte(calmer), 0o640))
+	for _, file := range []string{"config.yaml", "secret"} {
+		h.must(os.Chown(filepath.Join(s.dir, file), uid, h.id(h.vaultd.Gid)))
+	}
+	h.configure(s)
+	h.serve()
+	return h
+}
+
+func (h *share) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func (h *share) id(s string) int {
+	n, err := strconv.Atoi(s)
+	h.must(err)
+	return n
+}
+
+// configure writes smb.conf from the page, and a share with Samba's own masks beside it.
+func (h *share) configure(s *site) {
+	h.t.Helper()
+	page, err := os.ReadFile("../../docs/samba.md")
+	h.must(err)
+	block := regexp.MustCompile("(?s)```ini\n(.*?)```").FindSubmatch(page)
+	if block == nil {
+		h.t.Fatal("docs/samba.md has no smb.conf")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	h.must(err)
+	h.port = strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+	h.must(l.Close())
+	var b strings.Builder
+	fmt.Fprintf(&b, "[global]\n server role = standalone server\n smb ports = %s\n bind interfaces only = yes\n interfaces = 127.0.0.1\n disable netbios = yes\n"+
+		" load printers = no\n printing = bsd\n printcap name = /dev/null\n disable spoolss = yes\n smb2 max write = 65536\n log level = 1\n log file = %s/log.smbd\n", h.port, h.dir)
+	for _, option := range []string{"private dir", "state directory", "cache directory", "lock directory", "pid directory", "ncalrpc dir"} {
+		fmt.Fprintf(&b, " %s = %s\n", option, h.dir)
+	}
+	section := func(name, drop, text string) {
+		text = strings.ReplaceAll(text, "[acme-in]", "["+name+"]")
+		text = strings.ReplaceAll(text, "/srv/invoices/acme-in", filepath.Join(s.dir, drop))
+		b.WriteString(strings.ReplaceAll(text, "@invoices", "@"+h.clerk.Username) + "\n")
+	}
+	section("acme", "acme", string(block[1]))
+	section("beta", "beta", string(block[1]))
+	section("stock", "acme", regexp.MustCompile(`(?m)^.*(mask|mode) =.*$`).ReplaceAllString(string(block[1]), ""))
+	h.conf = filepath.Join(h.dir, "smb.conf")
+	h.must(os.WriteFile(h.conf, []byte(b.String()), 0o644))
+}
+
+// serve runs smbd in a group of its own, so that its children end with it and nothing else does.
+func (h *share) serve() {
+	h.t.Helper()
+	cmd := exec.Command("smbpasswd", "-c", h.conf, "-s", "-a", h.clerk.Username)
+	cmd.Stdin = strings.NewReader(clerkPassword + "\n" + clerkPassword + "\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		h.t.Fatalf("smbpasswd: %v: %s", err, out)
+	}
+	smbd := exec.Command("smbd", "--foreground", "--no-process-group", "--configfile="+h.conf)
+	smbd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	h.must(smbd.Start())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = smbd.Wait() }()
+	h.t.Cleanup(func() {
+		_ = syscall.Kill(-smbd.Process.Pid, syscall.SIGKILL) // the group that began above
+		<-ended
+		if log, err := os.ReadFile(filepath.Join(h.dir, "log.smbd")); err == nil && h.t.Failed() {
+			h.t.Logf("smbd:\n%s", tail(string(log), 3000))
+		}
+	})
+	waitFor(h.t, "smbd to answer", func() bool {
+		c, err := net.DialTimeout("tcp", "127.0.0.1:"+h.port, time.Second)
+		if err != nil {
+			return false
+		}
+		c.Close()
+		return true
+	})
+}
+
+// smb runs commands on a share, as the clerk at his desk.
+func (h *share) smb(name, commands string) (string, error) {
+	out, err := h.client(name, commands).CombinedOutput()
+	return string(out), err
+}
+
+func (h *share) client(name, commands string) *exec.Cmd {
+	cmd := exec.CommandContext(h.ctx, "smbclient", "//127.0.0.1/"+name, "-p", h.port, "-s", h.conf, "-m", "SMB3", "-U", h.clerk.Username+"%"+clerkPassword, "-c", commands)
+	cmd.Dir, cmd.Env = h.local, append(os.Environ(), "LC_ALL=C.UTF-8")
+	return cmd
+}
+
+func (h *share) mustSMB(name, commands string) {
+	h.t.Helper()
+	if out, err := h.smb(name, commands); err != nil || strings.Contains(out, "NT_STATUS_") {
+		h.t.Fatalf("smbclient %s: %v: %s", commands, err, out)
+	}
+}
+
+// read gets a file over SMB, which must be one that Notepad shows well.
+func (h *share) read(name, path string) string {
+	h.t.Helper()
+	local := filepath.Join(h.local, "got.txt")
+	h.mustSMB(name, fmt.Sprintf(`get "%s" got.txt`, path))
+	data, err := os.ReadFile(local)
+	h.must(err)
+	text, marked := bytes.CutPrefix(data, []byte("\xef\xbb\xbf"))
+	if !marked || bytes.Count(text, []byte("\n")) != bytes.Count(text, []byte("\r\n")) {
+		h.t.Errorf("%s is not as Notepad likes it: %q", path, data)
+	}
+	return string(text)
+}
+
+// says waits until _STATUS.txt of a drop matches.
+func (h *share) says(name, pattern string) string {
+	h.t.Helper()
+	re, text := regexp.MustCompile(pattern), ""
+	for h.ctx.Err() == nil {
+		if out, err := h.smb(name, "get _STATUS.txt status.txt"); err == nil && !strings.Contains(out, "NT_STATUS_") {
+			text = h.status()
+			if re.MatchString(strings.ReplaceAll(text, "\r\n", "\n")) {
+				return text
+			}
+		}
+		time.Sleep(250 * time.Millisecond) // real processes, real time
+	}
+	h.t.Fatalf("_STATUS.txt of %s never said %q, but:\n%s", name, pattern, text)
+	return ""
+}
+
+func (h *share) status() string {
+	data, err := os.ReadFile(filepath.Join(h.local, "status.txt"))
+	h.must(err)
+	return strings.TrimPrefix(string(data), "\ufeff")
+}
+
+// prepare makes an invoice folder on the clerk's disk.
+func (h *share) prepare(folder string, sidecar map[string]any, files map[string][]byte) {
+	h.t.Helper()
+	h.must(os.MkdirAll(filepath.Join(h.local, folder), 0o755))
+	meta, err := json.MarshalIndent(sidecar, "", "  ")
+	h.must(err)
+	h.must(os.WriteFile(filepath.Join(h.local, folder, "metadata.json"), meta, 0o644))
+	for name, content := range files {
+		path := filepath.Join(h.local, folder, name)
+		h.must(os.MkdirAll(filepath.Dir(path), 0o755))
+		h.must(os.WriteFile(path, content, 0o644))
+	}
+}
+
+func bill(number string) map[string]any {
+	return map[string]any{"documentType": "Invoice", "documentId": number, "documentDate": "2026-10-31", "amount": 119.00, "currencyCode": "EUR"}
+}
+
+// run starts the daemon as its own user with the tightest umask there is.
+func (h *share) run(s *site) *process {
+	cmd := exec.Command("/bin/sh", "-c", `umask 0077; exec "$0" "$@"`, s.bin, "--config", s.config, "run")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(h.id(h.vaultd.Uid)), Gid: uint32(h.id(h.vaultd.Gid)), Groups: []uint32{uint32(h.id(h.clerk.Gid))}}}
+	return startProcess(h.t, cmd)
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// setting is one value of the configuration as it counts, and where it comes from. An object of
+// "check --show --json".
+type setting struct {
+	Key      string `json:"key"`      // such as drops[0].settle
+	Value    any    `json:"value"`    // as it was written; "[hidden]" for what is nobody's business
+	Origin   string `json:"origin"`   // file, environment or default
+	File     string `json:"file"`     // of origin file
+	Line     int    `json:"line"`     // of origin file
+	Variable string `json:"variable"` // of origin environment
+}
+
+// settings lists every value that counts, those of drops and lists included, in the order of
+// the schema's names; what the file leaves out stands there with its default.
+func (c *config) settings() ([]setting, error) {
+	schema, err := readSchema()
+	if err != nil {
+		return nil, err
+	}
+	var all []setting
+	err = c.doc.settings(schema, nil, c.doc.root, true, &all)
+	return all, err
+}
+
+func (d *document) settings(n *schemaNode, loc location, v any, written bool, all *[]setting) error {
+	switch {
+	case n.Type == "object" && len(n.Properties) > 0 && !n.isLeaf():
+		m, _ := v.(map[string]any)
+		for _, name := range n.inOrder() {
+			child := n.Properties[name]
+			below, there := m[name]
+			if !there && child.Default != nil {
+				var err error
+				if below, err = decodeJSON(child.Default); err != nil {
+					return fmt.Errorf("read the default of %s: %w", name, err)
+				}
+			}
+			if err := d.settings(child, loc.child(name), below, there, all); err != nil {
+				return err
+			}
+		}
+		return nil
+	case n.Type == "array" && n.Items != nil && n.Items.Type == "object":
+		list, _ := v.([]any)
+		for i, item := range list {
+			if err := d.settings(n.Items, loc.child(strconv.Itoa(i)), item, written, all); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	*all = append(*all, d.setting(loc, v, written))
+	return nil
+}
+
+// isLeaf says whether a section is shown as one value: defaults and require are.
+func (n *schemaNode) isLeaf() bool { return string(n.Default) == "{}" }
+
+func (d *document) setting(loc location, v any, written bool) setting {
+	s := setting{Key: loc.String(), Value: redacted(loc, v), Origin: "default"}
+	at, marked := d.values[loc.key()]
+	switch {
+	case !written && !marked:
+	case at.variable != "":
+		s.Origin, s.Variable = "environment", at.variable
+	case written:
+		s.Origin, s.File, s.Line = "file", d.name, at.line
+	}
+	return s
+}
+
+// redacted hides who signs in, and whatever has the form of a secret where none belongs.
+func redacted(loc location, v any) any {
+	text, isText := v.(string)
+	switch {
+	case !isText || text == "":
+		return v
+	case loc.String() == "service.auth.username":
+		return hidden
+	case secretColumn(loc[len(loc)-1]+": "+text) > 0:
+		return hidden
+	}
+	return v
+}
+
+// origin says in a few words where the value comes from.
+func (s setting) origin() string {
+	switch s.Origin {
+	case "file":
+		return fmt.Sprintf("%s:%d", s.File, s.Line)
+	case "environment":
+		return s.Variable
+	}
+	return "default"
+}
+
+// showConfig writes the settings, one in a line, each with its origin.
+func (a *app) showConfig(c config) error {
+	all, err := c.settings()
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return writeJSON(a.stdout, struct {
+			Settings []setting `json:"settings"`
+		}{all})
+	}
+	t := newTable(a.stdout, "KEY", "VALUE", "FROM")
+	for _, s := range all {
+		t.AppendRow(row(s.Key, yamlText(s.Value), safe(s.origin())))
+	}
+	t.Render()
+	return nil
+}
+
+// yamlText writes a value so that it could be put into a configuration again.
+func yamlText(v any) string {
+	if text, ok := v.(string); ok && (plainText(text) || text == hidden) {
+		return text
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return hidden // not a plain value; nothing of it is shown
+	}
+	return safe(strings.TrimSpace(b.String()))
+}
+
+var (
+	plainWord = regexp.MustCompile(`^[A-Za-z0-9/][A-Za-z0-9_./+-]*(:[A-Za-z0-9_./+-]+)*$`)
+	otherWord = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|null|[0-9.:_+-]*|0[xo].*|[0-9].*e[0-9+-]+)$`)
+)
+
+// plainText says whether YAML reads the text as itself without quotes.
+func plainText(s string) bool { return plainWord.MatchString(s) && !otherWord.MatchString(s) }

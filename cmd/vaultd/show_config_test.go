@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// check --show tells of every value what it is and where it comes from, and not who signs in.
+func TestCheckShow_I7_OriginsWithoutCredentials(t *testing.T) {
+	dir := t.TempDir()
+	path, pw := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "secret")
+	text := `service:
+  base_url: https://archive.example
+  auth: {method: basic, username: somebody, secret_file: ` + pw + `}
+state_dir: ` + dir + `/state
+drops:
+  - {name: acme-in, path: /srv/acme, vault: V-1, defaults: {senderName: "ACME: GmbH"}}
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(pw, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	show := func(args ...string) string {
+		var out, errs bytes.Buffer
+		a := &app{stdout: &out, stderr: &errs, env: envOf(map[string]string{"VAULTD_UPLOAD_WORKERS": "3"})}
+		if code := a.execute(t.Context(), append([]string{"--config", path, "check", "--show"}, args...)); code != 0 {
+			t.Fatalf("exit %d: %s", code, errs.String())
+		}
+		if s := out.String(); strings.Contains(s, "somebody") || strings.Contains(s, "hunter2") {
+			t.Errorf("who signs in is shown:\n%s", s)
+		}
+		return out.String()
+	}
+	lines := show()
+	for _, want := range [][]string{
+		{"service.base_url", "https://archive.example", path + ":2"}, {"service.auth.username", "[hidden]", path + ":3"},
+		{"upload.workers", "3", "VAULTD_UPLOAD_WORKERS"}, {"spool.max", "20GB", "default"}, {"drops[0].settle", "30s", "default"},
+		{"drops[0].name", "acme-in", path + ":6"}, {"drops[0].after_archive.grace", "720h", "default"}, {"http.listen", `"127.0.0.1:8970"`, "default"},
+	} {
+		found := false
+		for line := range strings.Lines(lines) {
+			f := strings.Fields(line)
+			found = found || len(f) == 3 && f[0] == want[0] && strings.Trim(f[1], `"`) == strings.Trim(want[1], `"`) && f[2] == want[2]
+		}
+		if !found {
+			t.Errorf("no line %q in\n%s", want, lines)
+		}
+	}
+	var all struct{ Settings []setting }
+	if err := json.Unmarshal([]byte(show("--json")), &all); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(lines, "\n") - 1; len(all.Settings) != n || n < 40 {
+		t.Errorf("%d settings in JSON, %d in text", len(all.Settings), n)
+	}
+}

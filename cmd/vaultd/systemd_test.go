@@ -1,0 +1,115 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const unitDir = "../../systemd"
+
+// analyzer finds systemd-analyze. Where it is missing the test is skipped aloud, and fails in CI.
+func analyzer(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("systemd-analyze")
+	switch {
+	case err == nil:
+		return path
+	case os.Getenv("CI") != "":
+		t.Fatal("systemd-analyze is missing; install Debian's package systemd")
+	}
+	t.Skip("systemd-analyze is missing: the unit is NOT checked here; install Debian's package systemd")
+	return ""
+}
+
+// I27: the unit leaves vaultd so little that its exposure is at most 1.2.
+func TestUnit_I27_ExposureAtMost1_2(t *testing.T) {
+	out, err := exec.Command(analyzer(t), "security", "--offline=true", "--no-pager", "--threshold=12", filepath.Join(unitDir, "vaultd.service")).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	t.Log(tail(strings.TrimSpace(string(out)), 80))
+}
+
+// systemd understands every line of the unit; the paths of programs and pages are put to what is here.
+func TestUnit_Verifies(t *testing.T) {
+	program := analyzer(t)
+	src, err := os.ReadFile(filepath.Join(unitDir, "vaultd.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(src), "=/usr/bin/vaultd "); n != 2 {
+		t.Errorf("%d commands", n)
+	}
+	text := strings.ReplaceAll(string(src), "/usr/bin/vaultd ", "/bin/true ")
+	text = regexp.MustCompile(`(?m)^Documentation=.*\n`).ReplaceAllString(text, "")
+	dir := t.TempDir()
+	unit := filepath.Join(dir, "vaultd.service")
+	site, err := os.ReadFile(filepath.Join(unitDir, "vaultd.service.d", "50-site.conf.example"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, content := range map[string]string{unit: text, filepath.Join(dir, "vaultd.service.d", "50-site.conf"): string(site)} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.Command(program, "verify", "--man=no", unit).CombinedOutput()
+	if err != nil || len(strings.TrimSpace(string(out))) > 0 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// The unit says what the program does: it reloads, keeps its state where the configuration has it by default, and does not
+// start again what no new start mends.
+func TestUnit_FitsTheProgram(t *testing.T) {
+	src, err := os.ReadFile(filepath.Join(unitDir, "vaultd.service"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := map[string][]string{}
+	for line := range strings.Lines(string(src)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(name, "#") {
+			unit[name] = append(unit[name], value)
+		}
+	}
+	schema, err := readSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if def := defaultText(schema.Properties["state_dir"]); def != "/var/lib/"+strings.Join(unit["StateDirectory"], "") {
+		t.Error("state_dir is by default", def)
+	}
+	for name, want := range map[string]string{
+		"Type": "notify", "ExecReload": "/bin/kill -HUP $MAINPID", "ExecStartPre": "/usr/bin/vaultd check", "ExecStart": "/usr/bin/vaultd run",
+		"User": "vaultd", "StateDirectoryMode": "0700", "UMask": "0007",
+	} {
+		if got := strings.Join(unit[name], " "); got != want {
+			t.Errorf("%s=%s, want %s", name, got, want)
+		}
+	}
+	var codes []int
+	for _, word := range strings.Fields(strings.Join(unit["RestartPreventExitStatus"], " ")) {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			t.Fatal(err)
+		}
+		codes = append(codes, n)
+	}
+	if !slices.Equal(codes, []int{exitUsage, exitRights, exitConfig}) {
+		t.Error("RestartPreventExitStatus:", codes)
+	}
+	for _, missing := range []string{"PrivateUsers", "ProcSubset", "Environment"} {
+		if v := unit[missing]; v != nil {
+			t.Errorf("%s=%s does not fit: owners are recorded, the boot's name is read, secrets are files", missing, v)
+		}
+	}
+}

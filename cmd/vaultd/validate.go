@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/packager"
+)
+
+func (a *app) validateCommand() *cobra.Command {
+	var drop string
+	c := &cobra.Command{
+		Use:   "validate PATH",
+		Short: "what a folder would become, and what is wrong with it; nothing is sent",
+		Long: `Checks one folder as it would be checked if it were dropped: its sidecar, its files,
+its size once packed. It prints what it would become, or everything that is wrong with
+it in the words of _REASON.txt, and ends with 65 then. It changes nothing and asks
+nobody; whether the same invoice is archived already, it does not know.
+
+PATH may lie anywhere. The rules are those of the drop that it lies in; for a folder
+that lies elsewhere name the drop with --drop, unless there is only one.`,
+		Example: `  vaultd validate "/srv/invoices/acme-in/Huber 88"
+  vaultd validate ./export/4711 --drop acme-in
+  for d in export/*/; do vaultd validate "$d" --drop acme-in > /dev/null || echo "$d"; done`,
+		Args: takes("PATH (a folder)"),
+		RunE: func(c *cobra.Command, args []string) error { return a.validate(c.Context(), args[0], drop) },
+	}
+	c.Flags().StringVar(&drop, "drop", "", "check by the rules of the drop of this `name`")
+	return c
+}
+
+// validated is the object of "validate --json".
+type validated struct {
+	Good       bool            `json:"good"`
+	Path       string          `json:"path"`
+	Drop       string          `json:"drop"`
+	Vault      string          `json:"vault"`
+	ClientUUID *string         `json:"clientUUID"`
+	Chosen     bool            `json:"clientUUIDFromSidecar"`
+	DocumentID *string         `json:"documentId"`
+	Files      []showFile      `json:"files"`
+	Size       int64           `json:"bytes"` // of the files, before they are packed
+	Ignored    []string        `json:"ignored"`
+	Missing    []string        `json:"waitsFor"` // what must come before it is taken
+	Faults     []validateFault `json:"faults"`
+}
+
+type validateFault struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"` // 0: none
+	Column  int    `json:"column"`
+	Field   string `json:"field"`
+	Problem string `json:"problem"`
+	Advice  string `json:"advice"`
+}
+
+func (a *app) validate(ctx context.Context, path, name string) error {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", path, err)
+	}
+	d, err := cfg.dropOf(abs, name)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(abs); err == nil && !info.IsDir() {
+		return fail(exitData, fmt.Errorf("%s is a file; an invoice is a folder with its files and %s", safe(path), d.Sidecar), "")
+	}
+	root, err := os.OpenRoot(abs)
+	if err != nil {
+		return fmt.Errorf("open the folder: %w", err)
+	}
+	defer root.Close() // read-only
+	rules := wireDrop(d, cfg.Package).Rules
+	v := validated{Path: abs, Drop: d.Name, Vault: d.Vault, Files: []showFile{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
+	s, err := packager.Validate(ctx, root, rules)
+	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
+		return a.invalid(v, refusal)
+	}
+	if errors.Is(err, packager.ErrChanged) {
+		return fail(exitTemporary, err, "somebody is still writing into it; try again once that has ended")
+	}
+	if err != nil {
+		return err
+	}
+	if missing, err := packager.Complete(root, rules); err == nil && d.Complete != "quiet" {
+		v.Missing = append(v.Missing, missing...)
+	}
+	return a.valid(v, s)
+}
+
+// dropOf finds the drop whose rules hold for a folder: the one that is named, the one that it lies in, or the only one.
+func (c config) dropOf(folder, name string) (dropConfig, error) {
+	var names []string
+	best, found := dropConfig{}, false
+	for _, d := range c.Drops {
+		names = append(names, d.Name)
+		if name == d.Name {
+			return d, nil
+		}
+		if inside := folder == d.Path || strings.HasPrefix(folder, d.Path+"/"); inside && len(d.Path) >= len(best.Path) {
+			best, found = d, true
+		}
+	}
+	switch {
+	case name != "":
+		return best, usageError{fmt.Errorf("%q is no drop; configured are %s", name, strings.Join(names, ", "))}
+	case found:
+		return best, nil
+	case len(c.Drops) == 1:
+		return c.Drops[0], nil
+	}
+	return best, usageError{fmt.Errorf("%s lies in no drop folder; name the drop with --drop: %s", safe(folder), strings.Join(names, ", "))}
+}
+
+func (a *app) invalid(v validated, r *packager.Refusal) error {
+	if !a.json {
+		for _, line := range safeLines(r.Text()) {
+			fmt.Fprintln(a.stdout, line)
+		}
+		return quiet(exitData)
+	}
+	for _, f := range r.Faults {
+		v.Faults = append(v.Faults, validateFault{f.File, f.Line, f.Col, f.Field, f.Text, f.Advice})
+	}
+	if err := writeJSON(a.stdout, v); err != nil {
+		return err
+	}
+	return quiet(exitData)
+}
+
+func (a *app) valid(v validated, s packager.Sealed) error {
+	v.Good, v.ClientUUID, v.Chosen, v.DocumentID = true, known(s.ID.String()), s.Chosen, known(s.Document.Number)
+	v.Ignored = append(v.Ignored, s.Junk...)
+	for _, f := range s.Files {
+		v.Files = append(v.Files, showFile{f.Path, f.Size, f.SHA256.String()})
+		v.Size += f.Size
+	}
+	if a.json {
+		return writeJSON(a.stdout, v)
+	}
+	p := &page{}
+	fmt.Fprintf(p, "GOOD  %s would be taken by drop %s for vault %s\n", safe(filepath.Base(v.Path)), safe(v.Drop), safe(v.Vault))
+	how := "derived from files and metadata"
+	if s.Chosen {
+		how = "given by the sidecar"
+	}
+	p.line("clientUUID", "%s (%s)", s.ID, how)
+	p.head("METADATA")
+	for _, f := range metadataFields(s.Document) {
+		fmt.Fprintf(p, "  %-18s %s\n", f.name, safe(f.value))
+	}
+	p.head(fmt.Sprintf("FILES (%d), %s before they are packed", len(s.Files), sizeText(v.Size)))
+	for _, f := range s.Files {
+		fmt.Fprintf(p, "  %s  %d bytes\n", safe(f.Path), f.Size)
+	}
+	if len(s.Junk) > 0 {
+		fmt.Fprintf(p, "  ignored: %s\n", safe(strings.Join(s.Junk, ", ")))
+	}
+	if len(v.Missing) > 0 {
+		p.head("NOT COMPLETE YET")
+		fmt.Fprintf(p, "  it is not taken before these are there: %s\n", safe(strings.Join(v.Missing, ", ")))
+	}
+	if _, err := a.stdout.Write(p.Bytes()); err != nil {
+		return fail(exitIO, fmt.Errorf("write: %w", err), "")
+	}
+	return nil
+}

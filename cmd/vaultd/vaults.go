@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/vaultapi"
+)
+
+func (a *app) vaultsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "vaults",
+		Short: "the vaults that the credentials reach, and which of them are configured",
+		Long: `Asks the archive which vaults the configured credentials reach, and marks those that
+drops are configured for. The list is advice: a vault that is missing from it may
+work all the same, and one that is on it may be closed for uploads.
+
+With --json each line is an object. It sends nothing.`,
+		Example: `  vaultd vaults
+  vaultd vaults --json | jq -r 'select(.configured | not) | .id'`,
+		Args: takes(),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withLedger(c, args, func(ctx context.Context, v view) error {
+				service, err := a.service(v.cfg)
+				if err != nil {
+					return err
+				}
+				listed, err := service.Vaults(ctx)
+				if err != nil {
+					return daemon.RemoteError(err)
+				}
+				return a.vaults(v.cfg, listed)
+			})
+		},
+	}
+}
+
+// vaultRow is one object of "vaults --json".
+type vaultRow struct {
+	ID         string   `json:"id"`
+	Name       string   `json:"name"`
+	Listed     bool     `json:"listed"` // by the archive
+	Configured bool     `json:"configured"`
+	Drops      []string `json:"drops"`
+}
+
+// vaultRows joins what the archive lists with what is configured, in the archive's order.
+func vaultRows(c config, listed []vaultapi.Vault) []vaultRow {
+	rows := []vaultRow{}
+	find := func(id string) *vaultRow {
+		i := slices.IndexFunc(rows, func(r vaultRow) bool { return r.ID == id })
+		if i < 0 {
+			rows, i = append(rows, vaultRow{ID: id, Drops: []string{}}), len(rows)
+		}
+		return &rows[i]
+	}
+	for _, v := range listed {
+		r := find(string(v.ID))
+		r.Name, r.Listed = v.Name, true
+	}
+	for _, d := range c.Drops {
+		r := find(d.Vault)
+		r.Configured, r.Drops = true, append(r.Drops, d.Name)
+	}
+	return rows
+}
+
+func (a *app) vaults(c config, listed []vaultapi.Vault) error {
+	rows := vaultRows(c, listed)
+	missing := []string{}
+	t := newTable(a.stdout, "VAULT", "NAME", "DROPS", "")
+	for _, r := range rows {
+		if a.json {
+			if err := writeJSON(a.stdout, r); err != nil {
+				return err
+			}
+			continue
+		}
+		mark := ""
+		switch {
+		case !r.Listed:
+			mark = "configured, but the archive does not list it"
+			missing = append(missing, r.ID)
+		case r.Configured:
+			mark = "configured"
+		}
+		t.AppendRow(row(safe(r.ID), safe(r.Name), safe(strings.Join(r.Drops, ", ")), mark))
+	}
+	if a.json {
+		return nil
+	}
+	t.Render()
+	if len(missing) > 0 {
+		fmt.Fprintln(a.stderr, "the list is advice: if documents for a vault that is not on it are archived, all is well; otherwise compare the id letter by letter, or ask the provider about rights on it")
+	}
+	return nil
+}

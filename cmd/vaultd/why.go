@@ -1,0 +1,392 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+func (a *app) whyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "why X",
+		Short: "why one folder is where it is, what happens next, and what you can do",
+		Long: `Says in words what is certain about one folder, why it is where it is, what happens
+next and when, and what a person can do, with the command lines for it.
+
+For a folder whose fate at the archive is unclear it shows the evidence so far: what
+the archive answered, how many equal answers of how many are counted, and from when
+on they are believed.
+
+While vaultd runs, it also knows folders that were not taken yet, and which route to
+the archive rests and why.`,
+		Example: `  vaultd why "Huber 88"
+  vaultd why 06gzgbs2d2n43zeqyj2594nkn0 --json | jq .next`,
+		Args: takes(xMeans),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.why(ctx, v, args[0]) })
+		},
+	}
+}
+
+func (a *app) why(ctx context.Context, v view, x string) error {
+	w, ok, err := a.explain(ctx, v, x)
+	if err != nil || !ok {
+		return err
+	}
+	if a.json {
+		return writeJSON(a.stdout, w)
+	}
+	_, err = a.stdout.Write(w.text(v.clock))
+	return err
+}
+
+// explain explains what x names: an entry, or else what still lies in a drop folder, which is told at once.
+func (a *app) explain(ctx context.Context, v view, x string) (w explanation, ok bool, err error) {
+	if es, err := v.named(ctx, x); err == nil && len(es) == 0 {
+		if found := v.lying(func(name string) bool { return name == x }); len(found) > 0 {
+			return w, false, a.tellLying(v, found)
+		}
+	}
+	e, err := a.one(ctx, v, x)
+	if err != nil {
+		return w, false, err
+	}
+	d, err := v.dossier(ctx, e)
+	if err != nil {
+		return w, false, err
+	}
+	return v.explain(d), true, nil
+}
+
+// explanation is what "why" says, and the object of "why --json".
+type explanation struct {
+	Key       string       `json:"key"`
+	Folder    string       `json:"folder"`
+	Drop      string       `json:"drop"`
+	State     string       `json:"state"`
+	Since     *time.Time   `json:"since"` // in this state; not known where the journal does not tell
+	Certain   string       `json:"certain"`
+	Notes     []string     `json:"notes"`
+	Because   *showCause   `json:"because"`
+	Next      *string      `json:"next"` // in words; null: nothing without a person
+	NotBefore *time.Time   `json:"notBefore"`
+	Attempts  uint16       `json:"attempts"` // times that the next step was postponed, or the archive was asked
+	Waits     []obstacle   `json:"waitsFor"`
+	Evidence  []testimony  `json:"evidence"`
+	Reasons   []showReason `json:"reasons"`
+	Can       []option     `json:"can"`
+
+	word string // the state with its marks
+}
+
+// obstacle is something beside time that the next step waits for.
+type obstacle struct {
+	What  string     `json:"what"`
+	Since *time.Time `json:"since"`
+	Next  *time.Time `json:"nextTry"`
+	Text  string     `json:"text"`
+}
+
+// testimony is what the archive said about one registration that content may have reached.
+type testimony struct {
+	BumID  string     `json:"bumId"`
+	Fate   string     `json:"fate"`
+	Said   *string    `json:"archiveSays"`
+	At     *time.Time `json:"saidAt"`
+	Have   int        `json:"equalAnswers"`
+	Need   int        `json:"needed"` // equal answers that prove that nothing is there; 0: this one proves nothing
+	Proven *time.Time `json:"believedFrom"`
+	Means  string     `json:"means"` // in words; may be empty
+}
+
+// option is something that a person can do.
+type option struct {
+	What    string `json:"what"`
+	Command string `json:"command,omitempty"`
+}
+
+func (v view) explain(d dossier) explanation {
+	e := d.entry
+	w := explanation{
+		Key: e.Key.String(), Folder: e.Folder, Drop: e.Drop, State: e.State.String(), word: stateWord(e), Since: d.since(), Certain: meaning(e),
+		Notes: flagWords(e), Attempts: e.Attempt, Waits: []obstacle{}, Evidence: v.evidence(e), Reasons: d.reasons(), Can: v.options(d),
+	}
+	if age := v.now.Sub(e.SeenAt); e.State.Open() && v.cfg.Status.AlertAfter > 0 && age > v.cfg.Status.AlertAfter {
+		w.Notes = append(w.Notes, "open for "+ageText(age)+", longer than "+ageText(v.cfg.Status.AlertAfter)+": ask the provider about it")
+	}
+	if e.Cause != (ledger.Cause{}) {
+		w.Because = &showCause{e.Cause.Code, e.Cause.Text}
+	}
+	if step, at, due := ledger.Due(e); due {
+		w.Next = known(stepWords[step])
+		w.NotBefore = inUTC(at)
+		w.Waits = v.obstacles(e, step)
+	}
+	return w
+}
+
+// since says when the present state began, as the journal tells.
+func (d dossier) since() *time.Time {
+	var began *time.Time
+	state := ""
+	for _, l := range d.history {
+		if l.State == state {
+			continue
+		}
+		state, began = l.State, nil
+		if t, err := time.Parse(time.RFC3339, l.At); err == nil {
+			began = inUTC(t)
+		}
+	}
+	return began
+}
+
+// obstacles are other entries and routes that the next step waits for.
+func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
+	all := []obstacle{}
+	if !e.After.IsZero() {
+		all = append(all, obstacle{What: "entry " + e.After.String(), Text: "the same invoice, dropped before, must end first"})
+	}
+	if v.state == nil {
+		return append(all, obstacle{What: "vaultd", Text: "it is not running; it goes on with the next run"})
+	}
+	routes := map[ledger.Step][]string{
+		ledger.Seal: {"drop " + e.Drop, "spool"}, ledger.Register: {"vault " + string(e.Vault)}, ledger.Upload: {"store"},
+		ledger.Ask: {"vault " + string(e.Vault), "status of vault " + string(e.Vault)}, ledger.Place: {"drop " + e.Drop}, ledger.Dispose: {"drop " + e.Drop},
+	}[step]
+	s := v.state()
+	for _, r := range routes {
+		for _, p := range s.Pauses {
+			if p.Route == r {
+				all = append(all, obstacle{What: r, Since: inUTC(p.Since), Next: inUTC(p.Next), Text: "paused: " + p.Cause.Text})
+			}
+		}
+		for _, d := range s.Drops {
+			if "drop "+d.Name == r && d.Paused != "" {
+				all = append(all, obstacle{What: r, Text: "paused: " + d.Paused})
+			}
+		}
+	}
+	return all
+}
+
+// evidence is what the archive said about the registrations whose end is open.
+func (v view) evidence(e ledger.Entry) []testimony {
+	all := []testimony{}
+	for _, r := range e.Registrations {
+		if r.Fate != ledger.Maybe && r.Fate != ledger.Stored {
+			continue
+		}
+		t := testimony{BumID: string(r.Ticket.Remote), Fate: fateMeans(r.Fate)}
+		if r.Equal > 0 {
+			t.Said, t.At, t.Means = known(r.Word.String()), inUTC(r.Last), v.proves(e, r)
+			have, need, from := r.Evidence(v.cfg.Status.UnclearGrace)
+			if t.Have, t.Need = have, need; need > 0 {
+				t.Proven = inUTC(from)
+			}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+// proves says what the archive's last word about r proves, and what it does not.
+func (v view) proves(e ledger.Entry, r ledger.Registration) string {
+	grace := v.cfg.Status.UnclearGrace
+	have, need, from := r.Evidence(grace)
+	switch {
+	case r.Word == archive.InProgress:
+		return ""
+	case e.State == ledger.Uploaded && (need > 0 || r.Word == archive.Absent):
+		return fmt.Sprintf("It was sent completely. Should the archive still say so after %s, it counts as unclear.", v.exact(e.UploadedAt.Add(grace)))
+	case need > 0:
+		return fmt.Sprintf("%d of %d equal answers that prove that nothing is there; believed from %s on, when nothing can be under way any more.",
+			min(have, need), need, v.exact(from))
+	}
+	return "That proves nothing about where the content is, and nothing is sent again on it."
+}
+
+// options says what a person can do about e, the best first.
+func (v view) options(d dossier) []option {
+	e := d.entry
+	x := e.Key.String()
+	all := []option{}
+	add := func(what, command string) { all = append(all, option{what, command}) }
+	if e.Hold {
+		add("let it go on", "vaultd unhold "+x)
+	}
+	if !e.SameContent.IsZero() && e.Hold {
+		add("look at the other one with the same files first", "vaultd show "+e.SameContent.String())
+	}
+	switch {
+	case e.Contradicted:
+		add("ask the provider: the archive says something else than what was booked", "vaultd show "+x)
+	case e.State == ledger.Rejected && !e.Resolved:
+		v.optionsRejected(e, add)
+	case e.State == ledger.Rejected && e.Source == ledger.Returned && !d.superseded():
+		add("take the returned folder again all the same", "vaultd retry "+x)
+	case e.State == ledger.Quarantined || e.State == ledger.Unclear:
+		if e.State == ledger.Unclear {
+			add("wait: the archive is asked again by itself, and nothing is sent before it is clear", "")
+		}
+		for _, t := range v.evidence(e) {
+			add("ask the provider whether anything arrived under bumId "+safe(t.BumID), "")
+		}
+		add("it arrived nowhere, and you are sure: register and send it again (possibly double)", "vaultd release "+x+` --reason "…"`)
+		add("give it up: it ends as rejected, in doubt for ever", "vaultd close "+x+` --reason "…"`)
+	case e.State == ledger.Archived:
+		add("see the evidence", "vaultd receipt "+x)
+		add("download it and compare (may be charged)", "vaultd fetch "+x)
+	case e.State == ledger.Duplicate:
+		add("see the one that is archived", "vaultd show "+e.First.String())
+	}
+	if !e.After.IsZero() {
+		add("see the one that it waits for", "vaultd why "+e.After.String())
+	}
+	if e.State.Open() && !e.Hold {
+		add("stop it: no further step until unhold", "vaultd hold "+x)
+	}
+	return all
+}
+
+func (v view) optionsRejected(e ledger.Entry, add func(what, command string)) {
+	if where := v.cfg.placeOf(e); e.Source == ledger.Returned && where != "" {
+		add("correct it as _REASON.txt in the folder says, and see whether it is good now", "vaultd validate "+shellWord(where))
+		add("then take it again (a clerk moves the folder back into the drop folder instead)", "vaultd retry "+e.Key.String())
+	}
+	add("it is seen to otherwise: no alarm any more", "vaultd close "+e.Key.String()+` --reason "…"`)
+}
+
+// superseded reports whether another entry repeats this one.
+func (d dossier) superseded() bool {
+	for _, l := range d.history {
+		if l.Event == (ledger.Superseded{}).Word() {
+			return true
+		}
+	}
+	return false
+}
+
+// shellWord writes a text as one word of a shell's command line.
+func shellWord(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r == '/' || r == '-' || r == '_' || r == '.' || unicode.IsLetter(r) || unicode.IsDigit(r))
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(safe(s), "'", `'\''`) + "'"
+}
+
+// text tells it to a person.
+func (w explanation) text(c clock) []byte {
+	p := &page{}
+	fmt.Fprintf(p, "%s (%s)\n", safe(w.Folder), safe(w.Drop))
+	state := w.word
+	if w.Since != nil {
+		state += ", since " + c.brief(*w.Since)
+	}
+	p.line("State", "%s", state)
+	p.below(w.Certain)
+	for _, n := range w.Notes {
+		p.line("Note", "%s", n)
+	}
+	if w.Because != nil {
+		p.line("Because", "%s", safe(strings.ReplaceAll(w.Because.Code, "-", " ")))
+		p.below(w.Because.Text)
+	}
+	p.line("Next", "%s", w.next(c))
+	for _, o := range w.Waits {
+		p.line("Waits for", "%s", o.text(c))
+	}
+	for _, t := range w.Evidence {
+		t.write(p, c)
+	}
+	for _, r := range w.Reasons {
+		p.line("Decided", "%s by %s, %s: %s", safe(r.Act), personOf(r.UID), timeOf(c, r.At), onOneLine(r.Text))
+	}
+	p.head("YOU CAN")
+	if len(w.Can) == 0 {
+		p.WriteString("  do nothing, and need not\n")
+	}
+	for _, o := range w.Can {
+		fmt.Fprintf(p, "  %s\n", o.What)
+		if o.Command != "" {
+			fmt.Fprintf(p, "      %s\n", o.Command)
+		}
+	}
+	return p.Bytes()
+}
+
+// next says what vaultd does by itself, and when.
+func (w explanation) next(c clock) string {
+	if w.Next == nil {
+		return "nothing by itself"
+	}
+	words := *w.Next
+	if w.NotBefore != nil && w.NotBefore.Sub(c.now) >= time.Second {
+		words += fmt.Sprintf(", not before %s (in %s)", c.brief(*w.NotBefore), ageText(w.NotBefore.Sub(c.now)))
+	} else if len(w.Waits) == 0 {
+		words += ", at once"
+	}
+	if w.Attempts > 0 {
+		verb := "postponed"
+		if *w.Next == stepWords[ledger.Ask] {
+			verb = "asked"
+		}
+		words += fmt.Sprintf("; %s %s so far", verb, many(int(w.Attempts), "time", "times"))
+	}
+	return words
+}
+
+func (o obstacle) text(c clock) string {
+	s := safe(o.What)
+	if o.Since != nil {
+		s += " (since " + c.brief(*o.Since) + ")"
+	}
+	s += ": " + brief(o.Text, 300)
+	if o.Next != nil {
+		s += "; next try " + c.brief(*o.Next)
+	}
+	return s
+}
+
+// write says what the archive's answers prove so far.
+func (t testimony) write(p *page, c clock) {
+	p.line("Evidence", "bumId %s: %s", safe(t.BumID), t.Fate)
+	if t.Said == nil {
+		p.below("The archive has not answered about it yet.")
+		return
+	}
+	said := map[string]string{
+		archive.WaitingForPackage.String(): "that it still waits for the content",
+		archive.InProgress.String():        "that it is working on it",
+		archive.Failed.String():            "that it failed",
+		archive.Absent.String():            "that it does not know this number",
+	}[*t.Said]
+	if said == "" {
+		said = "something that vaultd does not know"
+	}
+	p.below(fmt.Sprintf("The archive said last, at %s, %s.", c.exact(*t.At), said))
+	p.below(t.Means)
+}
+
+func personOf(uid *int64) string {
+	if uid == nil {
+		return "somebody"
+	}
+	return userName(uint32(*uid))
+}
+
+func timeOf(c clock, t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return c.exact(*t)
+}

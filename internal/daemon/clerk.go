@@ -1,0 +1,339 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/watch"
+)
+
+const (
+	statusAtMost  = 3 * time.Second  // between two _STATUS.txt, however much happens
+	statusAtLeast = 5 * time.Minute  // its time tells whether vaultd lives
+	statusLook    = 30 * time.Second // for what nobody tells of: a person's act, a pause that lasts
+	delayedAfter  = 30 * time.Second // a shorter pause is no delay that a person should read of
+	remindAfter   = 30 * time.Minute // where the drop does not say
+)
+
+// clerk keeps one drop folder's _STATUS.txt: what people who drop folders should know.
+// It has no say in anything. What it remembers is counted anew at the next start.
+type clerk struct {
+	r    *room
+	wake chan struct{} // size 1: something may have changed
+
+	looked  time.Time         // when it was last made up, written or not; the loop's alone
+	written time.Time         // of the last _STATUS.txt; the loop's alone
+	body    string            // what it said beside the time; the loop's alone
+	told    map[string]string // faults that were logged, by folder; the loop's alone
+	failed  string            // why the last one could not be written; the loop's alone
+
+	mu       sync.Mutex
+	day      today                    // guarded by mu
+	returned map[archive.Key][]string // unresolved rejections by the names they may come back under; guarded by mu
+	full     time.Time                // since when nothing is taken for want of disk; zero: it is; guarded by mu
+}
+
+func newClerk(r *room) *clerk {
+	return &clerk{r: r, wake: make(chan struct{}, 1), told: map[string]string{}, returned: map[archive.Key][]string{}}
+}
+
+// poke says that something may have changed. It never blocks.
+func (c *clerk) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// attentive is the ledger as the conductor uses it; the clerks hear of what it commits.
+type attentive struct {
+	ingest.Ledger
+	d *Daemon
+}
+
+// Submit implements ingest.Ledger.
+func (a attentive) Submit(cs []ledger.Change, then func([]ledger.Result)) {
+	a.Ledger.Submit(cs, func(rs []ledger.Result) {
+		for _, res := range rs {
+			if res.Err == nil {
+				a.d.heard(res.Entry)
+			}
+		}
+		then(rs)
+	})
+}
+
+func (d *Daemon) heard(e ledger.Entry) {
+	for _, r := range d.drops {
+		if r.cfg.Name == e.Drop {
+			r.clerk.hear(e, d.cfg.Now().Wall)
+		}
+	}
+}
+
+// hear takes note of a committed entry.
+func (c *clerk) hear(e ledger.Entry, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.day.count(e, now.In(c.r.location()))
+	c.note(e)
+	c.poke()
+}
+
+// note keeps the index of what may be corrected and dropped again; mu is held.
+func (c *clerk) note(e ledger.Entry) {
+	if e.State != ledger.Rejected {
+		return
+	}
+	if !correctable(e) {
+		delete(c.returned, e.Key)
+		return
+	}
+	c.returned[e.Key] = []string{sameName(e.Folder), sameName(path.Base(e.Dest))}
+}
+
+// sameName maps names that people take for one to the same text.
+func sameName(name string) string { return cases.Fold().String(norm.NFC.String(name)) }
+
+// mostRecalled bounds how many entries a start looks back at.
+const mostRecalled = 200_000
+
+// disk notes whether folders are left where they are for want of disk.
+func (c *clerk) disk(full bool, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case !full:
+		c.full = time.Time{}
+	case c.full.IsZero():
+		c.full = now
+		c.r.d.cfg.Log.Error("nothing is taken: the state disk has less than min_free", "drop", c.r.cfg.Name)
+	}
+}
+
+// recall counts what happened today and finds what may be corrected, at the start.
+func (d *Daemon) recall() error {
+	now, errEnough := d.cfg.Now().Wall, errors.New("enough")
+	loc := d.cfg.Location
+	if loc == nil {
+		loc = time.UTC
+	}
+	y, m, day := now.In(loc).Date()
+	horizon, seen := time.Date(y, m, day-1, 0, 0, 0, 0, loc), 0
+	err := d.ledger.Entries(archive.Key{}, true, func(e ledger.Entry) error {
+		if seen++; seen > mostRecalled || e.Key.Time().Before(horizon) {
+			return errEnough
+		}
+		d.recalled(e, now)
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return err
+	}
+	return d.ledger.Open(func(e ledger.Entry) error {
+		if e.State == ledger.Rejected {
+			d.recalled(e, now)
+		}
+		return nil
+	})
+}
+
+func (d *Daemon) recalled(e ledger.Entry, now time.Time) {
+	for _, r := range d.drops {
+		if c := r.clerk; r.cfg.Name == e.Drop {
+			c.mu.Lock()
+			c.day.recall(e, now.In(r.location()))
+			c.note(e)
+			c.mu.Unlock()
+		}
+	}
+}
+
+// run keeps _STATUS.txt true until ctx ends, and leaves it as things stand then.
+func (c *clerk) run(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			c.inform()
+			return
+		case <-timer.C:
+		case <-c.wake:
+			if wait := time.Until(c.looked.Add(statusAtMost)); wait > 0 {
+				timer.Reset(wait)
+				c.wait(ctx, timer)
+			}
+		}
+		c.inform()
+		timer.Reset(statusLook)
+	}
+}
+
+func (c *clerk) wait(ctx context.Context, timer *time.Timer) {
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// inform writes _STATUS.txt where it would say something new, or is old. Where the drop
+// folder cannot be worked in, nothing is written: it may be another one.
+func (c *clerk) inform() {
+	now := time.Now()
+	c.looked = now
+	f, done, err := c.r.hold()
+	if err != nil {
+		return
+	}
+	defer done()
+	if f.Check() != nil {
+		return
+	}
+	p, err := c.page()
+	if err != nil {
+		return // the ledger has failed, and the process is about to end for it
+	}
+	body := p.body()
+	if body == c.body && now.Sub(c.written) < statusAtLeast-statusLook {
+		return
+	}
+	err = f.WriteStatus(p.head() + body)
+	if text := fmt.Sprint(err); err != nil && text != c.failed {
+		c.r.d.cfg.Log.Error("status for people not written", "drop", c.r.cfg.Name, "err", err)
+	}
+	c.failed = ""
+	if err != nil {
+		c.failed = err.Error()
+		return
+	}
+	c.body, c.written = body, now
+}
+
+// page gathers what people should know.
+func (c *clerk) page() (page, error) {
+	now := c.r.d.cfg.Now().Wall.In(c.r.location())
+	p := page{Drop: c.r.cfg.Name, Now: now, Test: c.r.d.cfg.Environment != "production", Sidecar: c.r.cfg.Rules.Sidecar}
+	part, err := c.r.d.survey.of(c.r.d.ledger, c.r.cfg.Name, now)
+	if err != nil {
+		return p, err
+	}
+	c.prune(part)
+	p.ledger(part)
+	c.mu.Lock()
+	full := c.full
+	p.Today, p.Delayed = c.day.on(now), full
+	c.mu.Unlock()
+	for _, pause := range c.r.d.conductor.Pauses() {
+		if c.r.concerns(pause.Route) && now.Sub(pause.Since) >= delayedAfter {
+			p.Delayed = first(p.Delayed, pause.Since)
+		}
+	}
+	snap := c.r.snapshot()
+	c.tell(snap)
+	p.notTaken(snap, c.r.remind(), !full.IsZero())
+	p.Duplicates, err = c.duplicates(p.Today)
+	return p, err
+}
+
+// prune forgets rejections that a person has closed meanwhile.
+func (c *clerk) prune(part *part) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k := range c.returned {
+		if !part.rejected[k] && k.Time().Before(part.at.Add(-time.Hour)) {
+			delete(c.returned, k)
+		}
+	}
+}
+
+// tell logs each fault of rights or devices once: an administrator must act.
+func (c *clerk) tell(s watch.Snapshot) {
+	told := map[string]string{}
+	for _, w := range s.NotTaken {
+		switch w.Reason {
+		case watch.NoRight, watch.OtherDevice, watch.ReadOnly, watch.Failed:
+		default:
+			continue
+		}
+		for _, n := range w.Names {
+			if told[n.Name] = n.Detail; c.told[n.Name] != n.Detail {
+				c.r.d.cfg.Log.Error("folder not taken", "drop", c.r.cfg.Name, "reason", string(w.Reason), "since", n.Since, "err", n.Detail)
+			}
+		}
+	}
+	c.told = told
+}
+
+// duplicates says for today's last duplicates what they repeat.
+func (c *clerk) duplicates(t today) (lines []line, err error) {
+	for _, d := range t.doubles {
+		first, ok, err := c.r.d.ledger.Entry(d.first)
+		if err != nil {
+			return nil, err
+		}
+		text := "nothing to do"
+		if ok && !first.ArchivedAt.IsZero() {
+			text = "archived " + first.ArchivedAt.In(c.r.location()).Format("2 Jan 2006") + ", nothing to do"
+		}
+		lines = append(lines, line{d.folder, text})
+	}
+	return lines, nil
+}
+
+// first returns the earlier of two times; zero is none.
+func first(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// concerns reports whether the folders of this drop wait while route rests.
+func (r *room) concerns(route string) bool {
+	return route == "vault "+string(r.cfg.Vault) || route == "store" || route == "spool" || route == "drop "+r.cfg.Name
+}
+
+func (r *room) remind() time.Duration {
+	if r.cfg.RemindAfter > 0 {
+		return r.cfg.RemindAfter
+	}
+	return remindAfter
+}
+
+// snapshot is the watcher's, with faults of rights in words for an administrator.
+func (r *room) snapshot() watch.Snapshot {
+	s := r.watcher.Snapshot()
+	f, done, err := r.hold()
+	if err != nil {
+		return s
+	}
+	defer done()
+	for _, w := range s.NotTaken {
+		if w.Reason != watch.NoRight {
+			continue
+		}
+		for i, n := range w.Names {
+			if strings.HasPrefix(n.Detail, "drop ") {
+				continue // it was claimed, and the claim said so itself
+			}
+			w.Names[i].Detail = f.NoRight(n.Name).Error()
+			if inside, ok := strings.CutPrefix(n.Detail, "look at "); ok && strings.HasPrefix(inside, `"`) {
+				w.Names[i].Detail += " In it: " + strings.TrimSuffix(inside, ": "+fs.ErrPermission.Error()) + "."
+			}
+		}
+	}
+	return s
+}

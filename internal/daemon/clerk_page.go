@@ -1,0 +1,265 @@
+package daemon
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/watch"
+)
+
+// page is one _STATUS.txt before it is written.
+type page struct {
+	Drop, Sidecar string
+	Now           time.Time // in the zone that people read
+	Test          bool
+	Delayed       time.Time // since when; zero: it is not
+
+	Rejected   heading // what came back
+	Refused    heading // what was not taken, and needs a hand
+	Copying    heading
+	Taken      heading
+	Today      today
+	Duplicates []line // the last of Today.repeats
+}
+
+// heading is one part of the page: how many there are, and some of them.
+type heading struct {
+	count int
+	lines []line
+}
+
+func (h *heading) add(name, text string) {
+	h.count++
+	if len(h.lines) < listed {
+		h.lines = append(h.lines, line{name, text})
+	}
+}
+
+type line struct{ name, text string }
+
+// ledger takes in what the open entries tell, newest first.
+func (p *page) ledger(part *part) {
+	for _, e := range slices.Backward(part.rejects) {
+		p.Rejected.add(p.rejected(e))
+	}
+	for _, e := range slices.Backward(part.newest) {
+		p.Taken.add(e.Folder, "taken "+p.clock(e.SeenAt)+", "+standing(e))
+	}
+	p.Rejected.count, p.Taken.count = part.fix, part.taken
+}
+
+// rejected says in a few words what to put right, and where it lies.
+func (p *page) rejected(e ledger.Entry) (name, text string) {
+	switch {
+	case e.Cause.Code == ingest.Unreadable:
+		return e.Folder, e.Cause.Text
+	case e.Contradicted:
+		return e.Folder, "the archive contradicts itself: ask IT"
+	}
+	words := strings.ReplaceAll(e.Cause.Code, "-", " ")
+	if e.Dest == "" {
+		return e.Folder, cmp.Or(words, "not archived") + "; on its way back to you"
+	}
+	return strings.ReplaceAll(e.Dest, "/", `\`), cmp.Or(words, "see _REASON.txt")
+}
+
+// standing says in a few words where a taken folder is.
+func standing(e ledger.Entry) string {
+	switch {
+	case e.Hold:
+		return "stopped by IT"
+	case e.State == ledger.Quarantined:
+		return "stopped: IT must decide. Do not drop it again"
+	case e.State == ledger.Discovered && !e.After.IsZero():
+		return "the same invoice is under way; waits for its end"
+	case e.State == ledger.Discovered && e.Cause.Code == "still-changing":
+		return "still changing"
+	case e.State == ledger.Discovered:
+		return "being packed"
+	case e.State == ledger.Sending:
+		return "being sent"
+	case e.State == ledger.Uploaded:
+		return "sent, waiting for the archive's word"
+	case e.State == ledger.Unclear:
+		return "being clarified with the archive"
+	}
+	return "waiting for archive"
+}
+
+// notTaken takes in what the watcher tells; full: nothing is taken for want of disk.
+func (p *page) notTaken(s watch.Snapshot, remind time.Duration, full bool) {
+	for _, w := range s.NotTaken {
+		to := &p.Copying
+		for _, n := range w.Names {
+			text, act := p.waiting(w.Reason, n, p.Now.Sub(n.Since) >= remind)
+			if full && w.Reason == watch.Failed {
+				text, act = "waits: the archive server's disk is full", false
+			}
+			if to = &p.Copying; act {
+				to = &p.Refused
+			}
+			to.add(n.Name, text)
+		}
+		to.count += w.Count - len(w.Names) // those without a name go where the last one went
+	}
+}
+
+// waiting says why something is not taken, and whether somebody must act.
+func (p *page) waiting(r watch.Reason, n watch.Named, late bool) (text string, act bool) {
+	since := " since " + p.clock(n.Since)
+	switch r {
+	case watch.LooseFile:
+		return "loose file" + since + ": put it in a folder", true
+	case watch.NoSidecar:
+		if n.Detail != "" {
+			return n.Detail, true
+		}
+		return "no " + p.Sidecar + since, late
+	case watch.Copying:
+		return "changed " + p.ago(cmp.Or(n.Changed, n.Since)), false
+	case watch.Temporary:
+		return "still has " + n.Detail + since + ". Finish copying; close the program, or delete that file", late
+	case watch.Incomplete:
+		return n.Detail + since, late
+	case watch.Busy:
+		return "in use" + since, late
+	case watch.NoRight:
+		return "no right to take it" + owner(n.Detail) + since + ": IT must set the share's masks", true
+	case watch.Queued:
+		return "waits for its turn", false
+	}
+	return "cannot be taken" + since + " (" + string(r) + "): ask IT", true
+}
+
+// owner finds "(owner alice, 0755)" in the words of a refused claim.
+func owner(detail string) string {
+	_, rest, found := strings.Cut(detail, "(owner ")
+	who, _, closed := strings.Cut(rest, ")")
+	if !found || !closed {
+		return ""
+	}
+	return " (owner " + who + ")"
+}
+
+// clock gives the hour for today, else the day as well.
+func (p *page) clock(t time.Time) string {
+	t = t.In(p.Now.Location())
+	switch {
+	case t.Format(time.DateOnly) == p.Now.Format(time.DateOnly):
+		return t.Format("15:04")
+	case t.Year() == p.Now.Year():
+		return t.Format("2 Jan 15:04")
+	}
+	return t.Format("2 Jan 2006 15:04")
+}
+
+func (p *page) ago(t time.Time) string {
+	switch d := p.Now.Sub(t); {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s ago", max(0, int(d.Seconds())/5*5))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	}
+	return "at " + p.clock(t)
+}
+
+// head is the only part that changes by itself.
+func (p *page) head() string {
+	text := fmt.Sprintf("%-36s %s\n", "INVOICE ARCHIVE "+fit(p.Drop), p.Now.Format("Mon 2 Jan 2006 15:04"))
+	if p.Test {
+		text += "TEST, NO EVIDENCE: nothing dropped here counts as archived.\n"
+	}
+	return text + "Time over 10 minutes old? Call IT.\n"
+}
+
+// body is what the page says beside the time.
+func (p *page) body() string {
+	var b strings.Builder
+	width := narrowest
+	for _, h := range []heading{p.Rejected, p.Refused, p.Copying, p.Taken, {lines: p.Duplicates}} {
+		for _, l := range h.lines {
+			width = min(max(width, utf8.RuneCountInString(fit(l.name))), widest)
+		}
+	}
+	if !p.Delayed.IsZero() {
+		fmt.Fprintf(&b, "DELAYED since %s. IT has been told.\nYour folders are safe and will be sent. Do not drop them again.\n", p.clock(p.Delayed))
+	}
+	b.WriteByte('\n')
+	if p.Rejected.count+p.Refused.count+p.Copying.count+p.Taken.count == 0 {
+		b.WriteString("Nothing to put right, nothing waiting.\n")
+	}
+	if n := p.Rejected.count + p.Refused.count; n > 0 {
+		fmt.Fprintf(&b, "PLEASE FIX (%d)\n", n)
+		p.Rejected.write(&b, width)
+		if slices.ContainsFunc(p.Rejected.lines, func(l line) bool { return strings.Contains(l.name, `\`) }) {
+			b.WriteString("  (read _REASON.txt there)\n")
+		}
+		p.Refused.write(&b, width)
+	}
+	if p.Copying.count > 0 {
+		fmt.Fprintf(&b, "STILL COPYING (%d)\n", p.Copying.count)
+		p.Copying.write(&b, width)
+	}
+	if p.Taken.count > 0 {
+		fmt.Fprintf(&b, "TAKEN, NOT YET ARCHIVED (%d, newest first)\n", p.Taken.count)
+		p.Taken.write(&b, width)
+	}
+	p.ended(&b, width)
+	return b.String()
+}
+
+// ended is what is done with.
+func (p *page) ended(b *strings.Builder, width int) {
+	fmt.Fprintf(b, "ARCHIVED TODAY (%d)", p.Today.archived)
+	if p.Today.archived > 0 {
+		fmt.Fprintf(b, "     last: %s, %s", fit(p.Today.last), p.clock(p.Today.lastAt))
+	}
+	b.WriteByte('\n')
+	if p.Today.repeats == 0 {
+		return
+	}
+	fmt.Fprintf(b, "DUPLICATE TODAY (%d)\n", p.Today.repeats)
+	heading{p.Today.repeats, p.Duplicates}.write(b, width)
+}
+
+func (h heading) write(b *strings.Builder, width int) {
+	for _, l := range h.lines {
+		fmt.Fprintf(b, "  %-*s %s\n", width, fit(l.name), clean(l.text))
+	}
+	if more := h.count - len(h.lines); more > 0 {
+		fmt.Fprintf(b, "  ... and %d more\n", more)
+	}
+}
+
+// Characters of a name: those shown at most, and those that the column of names has.
+const (
+	longestShown = 60
+	narrowest    = 21
+	widest       = 36
+)
+
+// fit makes a name of unknown origin fit for a line.
+func fit(name string) string {
+	r := []rune(clean(name))
+	if len(r) > longestShown {
+		r = append(r[:longestShown-1], '…')
+	}
+	return string(r)
+}
+
+// clean takes out what moves the cursor, turns the writing direction or is no text.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
+}

@@ -1,0 +1,190 @@
+package daemon
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/watch"
+)
+
+// Person is who acts, and what he gives as the reason; it may be empty.
+type Person struct {
+	UID    uint32
+	Reason string
+}
+
+// Humans lets people act on entries: inside a running daemon, or beside none.
+type Humans struct {
+	ledger *boltledger.Ledger
+	now    func() archive.Instant
+	log    *slog.Logger
+	drop   func(name string) (r *room, done func() error, err error)
+	heard  func(ledger.Entry) // whoever else must know what was committed
+}
+
+// Humans lets people act while the daemon runs: it goes on with what they decided at
+// once.
+func (d *Daemon) Humans() *Humans {
+	heard := func(e ledger.Entry) { d.heard(e); d.conductor.Wake() }
+	return &Humans{ledger: d.ledger, now: d.cfg.Now, log: d.cfg.Log, heard: heard, drop: func(name string) (*room, func() error, error) {
+		for _, r := range d.drops {
+			if r.cfg.Name == name {
+				return r, func() error { return nil }, r.check()
+			}
+		}
+		return nil, nil, notConfigured(name)
+	}}
+}
+
+// NewHumans lets people act while no daemon runs. The next run goes on with what they
+// decided. Of cfg it needs StateDir, Now, Log, SpoolMinFree and Drops. A drop folder is
+// opened, and so locked, only while something is done in it.
+func NewHumans(cfg Config, l *boltledger.Ledger) *Humans {
+	d := &Daemon{cfg: cfg, ledger: l, spool: &spool{dir: cfg.StateDir, minFree: cfg.SpoolMinFree}, fatal: make(chan error, 1)}
+	return &Humans{ledger: l, now: cfg.Now, log: cfg.Log, heard: func(ledger.Entry) {}, drop: func(name string) (*room, func() error, error) {
+		for _, dc := range cfg.Drops {
+			if dc.Name == name {
+				r := &room{d: d, cfg: dc, look: watch.Rules{Sidecar: dc.Rules.Sidecar, Junk: packager.Junk}}
+				return r, r.close, r.open()
+			}
+		}
+		return nil, nil, notConfigured(name)
+	}}
+}
+
+func notConfigured(drop string) error {
+	return fmt.Errorf("drop %q is not configured any more; put it back, or its folders stay where they are", drop)
+}
+
+// Act commits what a person decided about e. event makes the event of who acts and the
+// digest of his reason; the text is kept beside the document, where it can be erased.
+// The error wraps [ledger.ErrIllegal] where e is not in a state for it.
+func (h *Humans) Act(ctx context.Context, e ledger.Entry, p Person, event func(ledger.Human) ledger.Event) (ledger.Entry, error) {
+	by, note := p.signed()
+	return h.apply(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{event(by)}, Note: note, At: h.now()})
+}
+
+// signed gives the person for the journal, and what he said for beside it.
+func (p Person) signed() (ledger.Human, *ledger.Note) {
+	if p.Reason == "" {
+		return ledger.Human{UID: p.UID}, nil
+	}
+	n := ledger.Note{Text: p.Reason}
+	rand.Read(n.Salt[:]) // never fails: the runtime stops the process instead
+	return ledger.Human{UID: p.UID, Reason: n.Digest()}, &n
+}
+
+// maxStale bounds how often an act is decided anew because the entry moved on meanwhile.
+const maxStale = 5
+
+// apply commits a human act. Where vaultd itself moved the entry on meanwhile, the act
+// is offered again: whether it is still allowed, the transition decides.
+func (h *Humans) apply(ctx context.Context, c ledger.Change) (ledger.Entry, error) {
+	for try := 0; ; try++ {
+		rs, err := h.ledger.Apply(ctx, c)
+		if err != nil {
+			return ledger.Entry{}, err
+		}
+		stale, moved := errors.AsType[*ledger.StaleError](rs[0].Err)
+		if !moved || try == maxStale {
+			if rs[0].Err == nil {
+				h.committed(rs[0].Entry, c.Events[0])
+			}
+			return rs[0].Entry, rs[0].Err
+		}
+		c.Rev = stale.Have
+	}
+}
+
+// committed logs the act and tells who must know.
+func (h *Humans) committed(e ledger.Entry, ev ledger.Event) {
+	by, _ := ledger.Actor(ev)
+	h.log.Info("a person acted", "act", ev.Word(), "uid", by.UID, "key", e.Key, "state", e.State, "drop", e.Drop)
+	h.heard(e)
+}
+
+// ErrNotReturned says that an entry is not a rejected one whose folder was given back.
+var ErrNotReturned = errors.New("its folder was not given back as rejected")
+
+// Retry takes the returned folder of a rejected entry again, as a new entry that
+// supersedes it, and resolves the old one. What was given back may have been corrected
+// meanwhile: it is looked at and packed from the beginning.
+//
+// The folder is claimed, durably, before the ledger is asked. Where the process ends in
+// between, the next start adopts the folder as one that was dropped anew, and the old
+// entry stays to be looked at. The error is a *drop.ClaimError where the folder could
+// not be taken; then nothing has changed.
+func (h *Humans) Retry(ctx context.Context, old ledger.Entry, p Person) (next ledger.Entry, err error) {
+	if old.State != ledger.Rejected || old.Source != ledger.Returned {
+		return next, fmt.Errorf("retry %s in %s/%s: %w", old.Key, old.State, old.Source, ErrNotReturned)
+	}
+	r, done, err := h.drop(old.Drop)
+	if err != nil {
+		return next, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	ev, key, err := r.takeAgain(old)
+	if err != nil {
+		return next, err
+	}
+	by, note := p.signed()
+	at := h.now()
+	resolved := ledger.Change{Key: old.Key, Rev: old.Rev, At: at, Note: note, Events: []ledger.Event{ledger.Closed{By: by}, ledger.Superseded{By: key}}}
+	rs, err := h.ledger.Apply(ctx, ledger.Change{Key: key, Events: []ledger.Event{ev}, At: at}, resolved)
+	if err != nil || rs[0].Err != nil {
+		return next, errors.Join(err, errorOf(rs))
+	}
+	h.heard(rs[0].Entry)
+	if stale, moved := errors.AsType[*ledger.StaleError](rs[1].Err); moved {
+		resolved.Rev = stale.Have
+		_, err = h.apply(ctx, resolved)
+		return rs[0].Entry, err
+	}
+	if rs[1].Err == nil {
+		h.committed(rs[1].Entry, resolved.Events[0])
+	}
+	return rs[0].Entry, rs[1].Err
+}
+
+func errorOf(rs []ledger.Result) error {
+	if len(rs) == 0 {
+		return nil
+	}
+	return rs[0].Err
+}
+
+// takeAgain claims a returned folder and gives the event that opens its new entry.
+func (r *room) takeAgain(old ledger.Entry) (ev ledger.ClaimedFolder, key archive.Key, err error) {
+	f, letGo, err := r.hold()
+	if err != nil {
+		return ev, key, err
+	}
+	defer letGo()
+	if left := free(r.d.spool.dir); left >= 0 && left < r.d.spool.minFree {
+		return ev, key, fmt.Errorf("nothing is taken while the state disk has less than min_free: %s left", megabytes(left))
+	}
+	now := r.d.cfg.Now().Wall
+	c, err := f.Reclaim(old.Dest, now)
+	if errors.Is(err, durable.ErrSync) {
+		r.d.die(fmt.Errorf("drop %s: %w", r.cfg.Name, err))
+	}
+	if err != nil {
+		return ev, key, err
+	}
+	look, err := r.lookAt(f, c.Key)
+	if err != nil { // it is looked at again before it is sealed
+		r.d.cfg.Log.Warn("claimed folder cannot be looked at yet", "key", c.Key, "err", err)
+	}
+	return ledger.ClaimedFolder{
+		Route: ledger.Vault, Vault: r.cfg.Vault, Drop: r.cfg.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Node),
+		Look: look, NotBefore: now.Add(r.cfg.Settle), Supersedes: old.Key,
+	}, c.Key, nil
+}

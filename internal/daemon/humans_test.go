@@ -1,0 +1,146 @@
+package daemon
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// returned makes a ledger in which one folder was rejected and given back, and the people's side of it.
+func returned(t *testing.T) (*Humans, *boltledger.Ledger, ledger.Entry, string) {
+	t.Helper()
+	now, err := Clock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{StateDir: t.TempDir(), Now: now, Log: slog.New(slog.DiscardHandler), Drops: []Drop{{Name: "acme", Path: t.TempDir(), Vault: "V-1", Settle: time.Minute}}}
+	if err := boltledger.Create(cfg.StateDir, ledger.Info{ID: "L-1", Environment: "test", Created: now().Wall}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := boltledger.Open(boltledger.Config{Dir: cfg.StateDir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	dir := filepath.Join(cfg.Drops[0].Path, "_rejected", "Huber 88")
+	if err := errors.Join(os.MkdirAll(dir, 0o770), os.WriteFile(filepath.Join(dir, "metadata.json"), []byte("{}"), 0o660)); err != nil {
+		t.Fatal(err)
+	}
+	rs, err := l.Apply(t.Context(), ledger.Change{Key: archive.NewKey(now().Wall), At: now(), Events: []ledger.Event{
+		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme", Folder: "Huber 88"}, ledger.Refused{Cause: ledger.Cause{Code: "x"}},
+		ledger.PlaceIntended{Dest: "_rejected/Huber 88"}, ledger.Placed{},
+	}})
+	if err != nil || rs[0].Err != nil {
+		t.Fatal(err, rs)
+	}
+	return NewHumans(cfg, l), l, rs[0].Entry, cfg.Drops[0].Path
+}
+
+// The old entry moves on between the look and the act: both are committed all the same, with who acted and why.
+func TestRetry_I29_OldEntryMovedOn(t *testing.T) {
+	h, l, old, path := returned(t)
+	held, err := h.Act(t.Context(), old, Person{UID: 7}, func(by ledger.Human) ledger.Event { return ledger.Held{By: by} })
+	if err != nil || !held.Hold {
+		t.Fatal(held, err)
+	}
+	next, err := h.Retry(t.Context(), old, Person{UID: 8, Reason: "corrected"}) // as it was before
+	if err != nil || next.State != ledger.Discovered || next.Supersedes != old.Key || next.Folder != "Huber 88" || next.Look.IsZero() {
+		t.Fatalf("%+v %v", next, err)
+	}
+	if _, err := os.Stat(filepath.Join(path, ".vaultd", "claimed", next.Key.String(), "Huber 88", "metadata.json")); err != nil {
+		t.Error(err)
+	}
+	now, _, err := l.Entry(old.Key)
+	if err != nil || !now.Resolved || now.State != ledger.Rejected {
+		t.Errorf("%+v %v", now, err)
+	}
+	notes, err := l.Notes(old.Key)
+	if err != nil || len(notes) != 1 || notes[now.Rev-1].Text != "corrected" {
+		t.Errorf("rev %d: %v %v", now.Rev, notes, err)
+	}
+	var last []string
+	if err := l.Lines(1, func(_ uint64, line []byte) error { last = append(last, string(line)); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	acted := strings.Join(last[len(last)-2:], "\n")
+	if !strings.Contains(acted, `"event":"closed"`) || !strings.Contains(acted, `"uid":8`) || !strings.Contains(acted, `"other":"`+next.Key.String()) {
+		t.Error(acted)
+	}
+	if found, err := l.Verify(t.Context()); err != nil || len(found) > 0 {
+		t.Error(found, err)
+	}
+}
+
+// Where the folder cannot be taken, nothing has changed.
+func TestRetry_FolderCannotBeTaken(t *testing.T) {
+	for name, spoil := range map[string]func(h *Humans, dir string, old *ledger.Entry) error{
+		"Gone": func(_ *Humans, dir string, _ *ledger.Entry) error { return os.Rename(dir, dir+" moved") },
+		"AFileNow": func(_ *Humans, dir string, _ *ledger.Entry) error {
+			return errors.Join(os.Rename(dir, dir+" moved"), os.WriteFile(dir, nil, 0o600))
+		},
+		"ALinkNow": func(_ *Humans, dir string, _ *ledger.Entry) error {
+			return errors.Join(os.Rename(dir, dir+" moved"), os.Symlink(dir+" moved", dir))
+		},
+		"NotAPlace":     func(_ *Humans, _ string, old *ledger.Entry) error { old.Dest = "../elsewhere"; return nil },
+		"StillClaimed":  func(_ *Humans, _ string, old *ledger.Entry) error { old.Source = ledger.Claimed; return nil },
+		"NoSuchDrop":    func(_ *Humans, _ string, old *ledger.Entry) error { old.Drop = "beta"; return nil },
+		"AnotherLedger": func(h *Humans, dir string, _ *ledger.Entry) error { return foreign(filepath.Dir(filepath.Dir(dir))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, l, old, path := returned(t)
+			if err := spoil(h, filepath.Join(path, "_rejected", "Huber 88"), &old); err != nil {
+				t.Fatal(err)
+			}
+			before := l.Head()
+			if next, err := h.Retry(t.Context(), old, Person{}); err == nil {
+				t.Errorf("taken as %+v", next)
+			}
+			if after := l.Head(); after != before || l.Balance().Seen != 1 {
+				t.Errorf("the journal went on from %d to %d", before.N, after.N)
+			}
+		})
+	}
+}
+
+// foreign marks a drop folder as another ledger's.
+func foreign(path string) error {
+	f, err := drop.Open(drop.Config{Path: path, Name: "acme", LedgerID: "L-2", Environment: "test", Epoch: 1})
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// The process ends between the claim and the commit: the folder lies claimed, durably, for the next start to adopt.
+func TestRetry_I11_CommitFailsAfterTheClaim(t *testing.T) {
+	h, l, old, path := returned(t)
+	if err := l.Close(); err != nil { // every later change is refused
+		t.Fatal(err)
+	}
+	if next, err := h.Retry(t.Context(), old, Person{}); err == nil {
+		t.Fatalf("committed as %+v", next)
+	}
+	f, err := drop.Open(drop.Config{Path: path, Name: "acme", LedgerID: "L-1", Environment: "test", Epoch: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n := 0
+	for c, err := range f.Claims() {
+		if n++; err != nil || c.Folder != "Huber 88" {
+			t.Errorf("%+v %v", c, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d claimed folders", n)
+	}
+}

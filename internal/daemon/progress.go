@@ -1,0 +1,81 @@
+package daemon
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Stall is a loop that has not come round for too long.
+type Stall struct {
+	What  string    // such as "step upload" or "drop acme-in"
+	Since time.Time // when it last did; its beginning when it never did
+	Drop  bool      // it looks at one drop folder
+}
+
+const (
+	stepPatience = 3 * time.Minute // of a step's loop, which comes round at least once a minute
+	dropPatience = 2 * time.Minute // of a drop folder, beside three times its rescan
+)
+
+// Progress is what the loops of a running daemon did lately. Its times are the loops' own: none
+// of them is set by a timer that goes on while they hang.
+type Progress struct {
+	Stalls []Stall
+	Drops  int // drop folders that are watched, those that stall included
+}
+
+// Hangs reports whether the daemon as a whole makes no progress, so that only a new start can
+// help: a step stands still, or no drop folder at all is looked at. One drop folder alone that
+// hangs, most often on a dead file server, is no reason: it must not stop the others.
+func (p Progress) Hangs() bool {
+	dropStalls := 0
+	for _, s := range p.Stalls {
+		if !s.Drop {
+			return true
+		}
+		dropStalls++
+	}
+	return dropStalls > 0 && dropStalls == p.Drops
+}
+
+// Progress looks at the stamps of the loops. It touches no disk and never waits for one.
+func (d *Daemon) Progress() Progress {
+	var p Progress
+	turned := d.conductor.Turned()
+	for _, s := range slices.Sorted(maps.Keys(turned)) {
+		since := later(turned[s], d.since)
+		if time.Since(since) > stepPatience {
+			p.Stalls = append(p.Stalls, Stall{What: "step " + s.String(), Since: since})
+		}
+	}
+	for _, r := range d.drops {
+		snap := r.watcher.Snapshot()
+		if snap.Paused != nil { // it says so itself, and tries again
+			continue
+		}
+		p.Drops++
+		since := later(snap.Listed, d.since)
+		if time.Since(since) > dropPatience+3*r.cfg.Rescan && !r.waits() {
+			p.Stalls = append(p.Stalls, Stall{What: "drop " + r.cfg.Name, Since: since, Drop: true})
+		}
+	}
+	return p
+}
+
+// waits reports whether the drop folder was found to be away, and waits to be opened. While
+// it is being opened nobody can tell, and an open that hangs is no wait.
+func (r *room) waits() bool {
+	if !r.mu.TryLock() {
+		return false
+	}
+	defer r.mu.Unlock()
+	return r.folder == nil && r.why != nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

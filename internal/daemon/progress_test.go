@@ -1,0 +1,146 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/watch"
+)
+
+// idle makes a daemon with two drop folders and nothing to do.
+func idle(t *testing.T) (*Daemon, Config) {
+	t.Helper()
+	dir := t.TempDir()
+	cfg := Config{
+		StateDir: filepath.Join(dir, "state"), Environment: "test", BaseURL: "https://archive.example", Location: time.UTC,
+		Now: func() archive.Instant { return archive.Instant{Wall: time.Now(), BootID: "b"} }, Log: slog.New(slog.DiscardHandler),
+		SpoolMax: 1 << 30, Workers: 2, BatchSize: 2, BatchWait: time.Second, Window: 15 * time.Minute,
+		PollMin: time.Minute, PollMax: time.Hour, Grace: 24 * time.Hour,
+	}
+	for _, name := range []string{"acme", "beta"} {
+		d := Drop{Name: name, Path: filepath.Join(dir, name), Vault: "V", Mode: watch.Poll, Settle: time.Second, Rescan: time.Minute,
+			Rules: packager.Rules{Vault: "V", Sidecar: "metadata.json", Complete: "quiet"}}
+		if err := os.Mkdir(d.Path, 0o770); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Drops = append(cfg.Drops, d)
+	}
+	if err := os.Mkdir(cfg.StateDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := boltledger.Create(cfg.StateDir, ledger.Info{ID: "L", Environment: "test", BaseURL: cfg.BaseURL, Created: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, cfg
+}
+
+// I26: loops that come round are progress, however little there is to do; loops that do not are a stall, however well the
+// rest of the process does.
+func TestProgress_I26_IsTheLoopsOwn(t *testing.T) {
+	t.Run("LoopsTurn", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d, _ := idle(t)
+			ctx, stop := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- d.Run(ctx) }()
+			for range 30 {
+				time.Sleep(time.Minute)
+				if p := d.Progress(); p.Hangs() || len(p.Stalls) > 0 || p.Drops != 2 {
+					t.Fatalf("%+v", p)
+				}
+			}
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("LoopsStandStill", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			d, _ := idle(t) // Run was never called: nothing turns
+			time.Sleep(time.Minute)
+			if p := d.Progress(); p.Hangs() {
+				t.Errorf("too early: %+v", p)
+			}
+			time.Sleep(10 * time.Minute)
+			if p := d.Progress(); !p.Hangs() || len(p.Stalls) != 6+2 {
+				t.Errorf("%+v", p)
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// I23: one drop folder that hangs is told, and is no reason to start everything anew; all of them are.
+func TestProgress_I23_OneDropAloneDoesNotHang(t *testing.T) {
+	one := Progress{Drops: 2, Stalls: []Stall{{What: "drop acme", Drop: true}}}
+	all := Progress{Drops: 1, Stalls: one.Stalls}
+	step := Progress{Drops: 2, Stalls: []Stall{{What: "step upload"}}}
+	if one.Hangs() || !all.Hangs() || !step.Hangs() || (Progress{}).Hangs() {
+		t.Error(one.Hangs(), all.Hangs(), step.Hangs())
+	}
+}
+
+// I16: the lock never changes hands while a daemon is exchanged, whether the new configuration works or not.
+func TestReopen_I16_KeepsLockAndLedger(t *testing.T) {
+	d, cfg := idle(t)
+	held := func() {
+		t.Helper()
+		if other, err := Open(cfg); err == nil {
+			t.Error("a second daemon got the lock", other.Close())
+		}
+	}
+	bad := cfg
+	bad.Drops = []Drop{cfg.Drops[0]}
+	bad.Drops[0].Group = "no-such-group-here"
+	if _, err := d.Reopen(bad); err == nil {
+		t.Fatal("opened with a group that does not exist")
+	}
+	held()
+	moved := cfg
+	moved.StateDir = t.TempDir()
+	if _, err := d.Reopen(moved); err == nil {
+		t.Error("moved to another state directory")
+	}
+	next, err := d.Reopen(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held()
+	if next.Ledger() != d.Ledger() {
+		t.Error("another ledger")
+	}
+	if err := d.Close(); err != nil { // the old one has nothing any more
+		t.Error(err)
+	}
+	held()
+	if err := next.Ledger().Err(); err != nil {
+		t.Error(err)
+	}
+	if err := next.Close(); err != nil {
+		t.Error(err)
+	}
+	if again, err := Open(cfg); err != nil {
+		t.Error(err)
+	} else if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}

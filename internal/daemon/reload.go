@@ -1,0 +1,44 @@
+package daemon
+
+import "errors"
+
+var errReopening = errors.New("the configuration is being reloaded; try again in a moment")
+
+// Reopen makes a daemon with another configuration of one whose Run has returned. The lock and
+// the ledger go over to the new one and stay open all the while: nobody else can take them in
+// between, and commands that read go on. What was in hand is in the ledger, so that beginning
+// with the new configuration is the same as going on.
+//
+// state_dir, environment and base_url must be the same. After an error d still has lock and
+// ledger, but its drop folders are closed: it can be reopened with the former configuration,
+// or closed.
+func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {
+	if cfg.StateDir != d.cfg.StateDir {
+		return nil, &BindingError{"state_dir", d.cfg.StateDir, cfg.StateDir}
+	}
+	var errs []error
+	for _, r := range d.drops {
+		errs = append(errs, r.shut())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	next := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), ledger: d.ledger}
+	if err := next.prepare(); err != nil {
+		for _, r := range next.drops {
+			errs = append(errs, r.close())
+		}
+		return nil, errors.Join(append(errs, err)...)
+	}
+	next.lock, d.lock, d.given = d.lock, nil, true
+	return next, nil
+}
+
+// shut closes the drop folder for good: the room is not used any more.
+func (r *room) shut() error {
+	err := r.close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.folder, r.why = nil, errReopening
+	return err
+}

@@ -1,0 +1,329 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/vaultapi"
+	"vaultd/internal/watch"
+)
+
+const service = "https://archive.example"
+
+// house is one daemon with one drop folder, in a bubble of virtual time.
+type house struct {
+	t    *testing.T
+	path string
+	d    *Daemon
+	lost atomic.Bool // the service refuses the credentials
+	log  bytes.Buffer
+}
+
+func inHouse(t *testing.T, change func(*Drop), test func(h *house)) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		h := &house{t: t, path: filepath.Join(dir, "in")}
+		h.must(os.Mkdir(h.path, 0o770))
+		h.must(os.Mkdir(filepath.Join(dir, "state"), 0o700))
+		h.must(boltledger.Create(filepath.Join(dir, "state"), ledger.Info{ID: "L-1", Environment: "test", BaseURL: service, Schema: boltledger.Schema, Created: time.Now()}))
+		emu, err := emulator.New(emulator.Config{Dir: filepath.Join(dir, "emulator"), Clock: time.Now, StoreURL: func() string { return "https://store.example/p" },
+			Username: "u", Secret: "s", Vaults: []emulator.Vault{{ID: "V"}}, ArchiveMin: time.Minute, ArchiveMax: time.Minute})
+		h.must(err)
+		defer func() { h.must(emu.Close()) }()
+		began := time.Now()
+		now := func() archive.Instant {
+			return archive.Instant{Wall: time.Now(), Boot: time.Since(began), BootID: "boot"}
+		}
+		api, store, err := apicall.New(apicall.Config{BaseURL: service, Transport: emu.Transport(), Now: time.Now,
+			Auth: apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) {
+				if h.lost.Load() {
+					return "renewed elsewhere", nil
+				}
+				return "s", nil
+			}}})
+		h.must(err)
+		drop := Drop{Name: "acme-in", Path: h.path, Vault: "V", Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"},
+			Mode: watch.Poll, Settle: 30 * time.Second, Rescan: time.Minute}
+		if change != nil {
+			change(&drop)
+		}
+		h.d, err = Open(Config{StateDir: filepath.Join(dir, "state"), Environment: "test", BaseURL: service, Location: time.UTC,
+			Vault: Remote(vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now})), Now: now, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
+			SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 8, BatchSize: 50, BatchWait: time.Second, Window: 15 * time.Minute,
+			PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 24 * time.Hour, Drops: []Drop{drop}})
+		h.must(err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- h.d.Run(ctx) }()
+		defer func() {
+			cancel()
+			h.must(<-ended)
+			h.must(h.d.Close())
+			if t.Failed() {
+				t.Log(h.log.String())
+			}
+		}()
+		test(h)
+	})
+}
+
+func (h *house) must(err error) {
+	h.t.Helper()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// drop makes a folder; bad makes a sidecar that is refused.
+func (h *house) drop(folder, number, content string, bad bool) {
+	h.t.Helper()
+	dir := filepath.Join(h.path, folder)
+	amount := "119.00"
+	if bad {
+		amount = `"1.234,56"`
+	}
+	h.must(os.MkdirAll(dir, 0o770))
+	h.must(os.WriteFile(filepath.Join(dir, "rechnung.pdf"), []byte(content), 0o660))
+	h.must(os.WriteFile(filepath.Join(dir, "metadata.json"), fmt.Appendf(nil,
+		`{"documentType": "Invoice", "documentId": %q, "documentDate": "2026-10-31", "amount": %s}`, number, amount), 0o660))
+}
+
+// pass lets time go by until everything that can end has ended.
+func (h *house) pass() {
+	time.Sleep(15 * time.Minute)
+	synctest.Wait()
+}
+
+func (h *house) status() string {
+	h.t.Helper()
+	text, err := os.ReadFile(filepath.Join(h.path, "_STATUS.txt"))
+	h.must(err)
+	return strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"), "\r\n", "\n")
+}
+
+// entries gives "folder state" of each, and "resolved" where nobody needs to look any more, in the order of the claims.
+func (h *house) entries() (words []string, all []ledger.Entry) {
+	h.t.Helper()
+	h.must(h.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		w := e.Folder + " " + e.State.String()
+		if e.Resolved {
+			w += " resolved"
+		}
+		words, all = append(words, w), append(all, e)
+		return nil
+	}))
+	return words, all
+}
+
+func (h *house) want(words ...string) []ledger.Entry {
+	h.t.Helper()
+	got, all := h.entries()
+	if strings.Join(got, ", ") != strings.Join(words, ", ") {
+		h.t.Errorf("entries %q, want %q", got, words)
+	}
+	return all
+}
+
+// What is dropped again resolves what came back, but never an invoice that only bears the same name.
+func TestRoom_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
+	rejected := func(names ...string) string { return filepath.Join(append([]string{"_rejected"}, names...)...) }
+	for name, row := range map[string]struct {
+		again func(h *house)
+		want  []string
+	}{
+		"MovedBack": {func(h *house) {
+			h.must(os.Rename(filepath.Join(h.path, rejected("Huber 88")), filepath.Join(h.path, "Huber 88")))
+			h.drop("Huber 88", "88", "one", false)
+		}, []string{"Huber 88 rejected resolved", "Huber 88 archived"}},
+		"MovedBackAndRenamed": {func(h *house) {
+			h.must(os.Rename(filepath.Join(h.path, rejected("Huber 88")), filepath.Join(h.path, "HUBER 88")))
+			h.drop("HUBER 88", "88", "one", false)
+		}, []string{"Huber 88 rejected resolved", "HUBER 88 archived"}},
+		"CopiedBackThenRemoved": {func(h *house) {
+			h.must(exec.Command("rm", "-r", filepath.Join(h.path, rejected("Huber 88"))).Run())
+			h.drop("Huber 88", "new number", "other file", false)
+		}, []string{"Huber 88 rejected resolved", "Huber 88 archived"}},
+		"ExportedAgain": {func(h *house) { h.drop("Huber 88", "88", "a new rendering", false) },
+			[]string{"Huber 88 rejected resolved", "Huber 88 archived"}},
+		"AnotherInvoiceOfThatName": {func(h *house) { h.drop("Huber 88", "89", "one", false) },
+			[]string{"Huber 88 rejected", "Huber 88 archived"}},
+		"WrongAgain": {func(h *house) {
+			h.must(os.Rename(filepath.Join(h.path, rejected("Huber 88")), filepath.Join(h.path, "Huber 88")))
+			h.drop("Huber 88", "88", "one", true)
+		}, []string{"Huber 88 rejected resolved", "Huber 88 rejected"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inHouse(t, nil, func(h *house) {
+				h.drop("Huber 88", "88", "one", true)
+				h.pass()
+				h.want("Huber 88 rejected")
+				row.again(h)
+				h.pass()
+				all := h.want(row.want...)
+				if resolved := all[0].Resolved; resolved != (all[1].Supersedes == all[0].Key) {
+					t.Errorf("resolved %v, but the new entry supersedes %v", resolved, all[1].Supersedes)
+				}
+				if fix := strings.Contains(h.status(), "PLEASE FIX (1)"); fix != !(all[0].Resolved && all[1].State == ledger.Archived) {
+					t.Errorf("the clerk reads:\n%s", h.status())
+				}
+			})
+		})
+	}
+}
+
+// Entries that a person must decide about are never resolved by a name.
+func TestRoom_WhatOnlyAPersonResolves(t *testing.T) {
+	ok := ledger.Entry{State: ledger.Rejected, Source: ledger.Returned}
+	if !correctable(ok) {
+		t.Error("a plain rejection cannot be corrected")
+	}
+	for name, change := range map[string]func(e *ledger.Entry){
+		"InDoubt":      func(e *ledger.Entry) { e.InDoubt = true },
+		"Contradicted": func(e *ledger.Entry) { e.Contradicted = true },
+		"Resolved":     func(e *ledger.Entry) { e.Resolved = true },
+		"OnHold":       func(e *ledger.Entry) { e.Hold = true },
+		"QuestionOpen": func(e *ledger.Entry) {
+			e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "b"}, Fate: ledger.Maybe}}
+		},
+		"NotReturned": func(e *ledger.Entry) { e.Source = ledger.Claimed },
+		"Quarantined": func(e *ledger.Entry) { e.State = ledger.Quarantined },
+		"Duplicate":   func(e *ledger.Entry) { e.State = ledger.Duplicate },
+	} {
+		e := ok
+		if change(&e); correctable(e) {
+			t.Errorf("%s: resolved by dropping it again", name)
+		}
+	}
+}
+
+// A file system that was mounted again has another device: its mark tells that it is the right one. Another's is not touched.
+func TestRoom_I16_RightFolderComesBack(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.drop("Otto 19", "19", "one", false)
+		h.pass()
+		aside := h.path + ".aside"
+		h.must(os.Rename(h.path, aside))
+		h.must(os.Mkdir(h.path, 0o770)) // the empty mount point
+		h.drop("Below 1", "1", "below the mount point", false)
+		h.pass()
+		h.want("Otto 19 archived")
+		if s := h.d.State().Drops[0]; s.Paused == "" || s.Watch.Paused == nil {
+			t.Errorf("not paused: %+v", s)
+		}
+		if _, err := os.Lstat(filepath.Join(h.path, "_STATUS.txt")); err == nil {
+			t.Error("a status was written into another folder")
+		}
+		if _, err := os.Lstat(filepath.Join(h.path, ".vaultd")); err == nil {
+			t.Error("another folder was marked as ours")
+		}
+		h.must(os.Rename(h.path, h.path+".wrong"))
+		h.must(exec.Command("cp", "-a", aside, h.path).Run()) // other inodes, the same mark
+		foreign := []byte(`{"ledger":"L-2","environment":"test","epoch":1}`)
+		mark := filepath.Join(h.path, ".vaultd/drop.json")
+		ours, err := os.ReadFile(mark)
+		h.must(err)
+		h.must(os.WriteFile(mark, foreign, 0o600))
+		h.drop("Kern 6", "6", "two", false)
+		h.pass()
+		h.want("Otto 19 archived")
+		if s := h.d.State().Drops[0]; !strings.Contains(s.Paused, "another ledger") {
+			t.Errorf("paused: %q", s.Paused)
+		}
+		h.must(os.WriteFile(mark, ours, 0o600))
+		h.pass()
+		h.want("Otto 19 archived", "Kern 6 archived")
+		if s := h.d.State().Drops[0]; s.Paused != "" || s.Watch.Paused != nil || !strings.Contains(h.status(), "ARCHIVED TODAY (2)") {
+			t.Errorf("%+v\n%s", s, h.status())
+		}
+	})
+}
+
+// complete: list and marker from the drop to the archive, with what is missing named on the way, and polling said so.
+func TestRoom_CompleteByListAndMarker(t *testing.T) {
+	list := func(d *Drop) { d.Rules.Complete = "list" }
+	inHouse(t, list, func(h *house) {
+		dir := filepath.Join(h.path, "Wagner 5")
+		h.must(os.Mkdir(dir, 0o770))
+		h.must(os.WriteFile(filepath.Join(dir, "metadata.json"),
+			[]byte(`{"documentType": "Invoice", "documentId": "5", "documentDate": "2026-10-31", "files": ["rechnung.pdf"]}`), 0o660))
+		h.must(os.WriteFile(filepath.Join(dir, "~$brief.docx"), nil, 0o660))
+		h.pass()
+		if s := h.status(); !strings.Contains(s, "STILL COPYING (1)\n  Wagner 5              waits for rechnung.pdf, named in its list, and still has ~$brief.docx since 00:0") {
+			t.Errorf("%s", s)
+		}
+		h.pass()
+		h.pass() // now it is late
+		if s := h.status(); !strings.Contains(s, "PLEASE FIX (1)\n  Wagner 5              waits for rechnung.pdf") {
+			t.Errorf("%s", s)
+		}
+		if w := h.d.State().Drops[0].Watch; w.Mode != watch.Poll || w.Why != "configured" {
+			t.Errorf("mode %q, %q", w.Mode, w.Why)
+		}
+		h.must(os.Remove(filepath.Join(dir, "~$brief.docx")))
+		h.must(os.WriteFile(filepath.Join(dir, "rechnung.pdf"), []byte("x"), 0o660))
+		h.pass()
+		h.want("Wagner 5 archived")
+	})
+	inHouse(t, func(d *Drop) { d.Rules.Complete = "marker" }, func(h *house) {
+		h.drop("Otto 19", "19", "one", false)
+		h.pass()
+		h.want()
+		if s := h.status(); !strings.Contains(s, "Otto 19               no .done file yet since 00:0") {
+			t.Errorf("%s", s)
+		}
+		h.must(os.WriteFile(filepath.Join(h.path, "Otto 19/.done"), nil, 0o660))
+		h.pass()
+		h.want("Otto 19 archived")
+	})
+}
+
+// _STATUS.txt is new at least every five minutes, also when nothing happens, and tells of a pause that lasts.
+func TestClerk_TimeAndDelay(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.pass()
+		path := filepath.Join(h.path, "_STATUS.txt")
+		for range 100 {
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			_, stamp, _ := strings.Cut(strings.SplitN(h.status(), "\n", 2)[0], "acme-in")
+			written, err := time.Parse("Mon 2 Jan 2006 15:04", strings.TrimSpace(stamp))
+			if age := time.Since(written); err != nil || age > statusAtLeast+time.Minute {
+				t.Fatalf("%v old, %v", age, err)
+			}
+		}
+		h.lost.Store(true)
+		h.drop("Otto 19", "19", "one", false)
+		h.pass()
+		want := "DELAYED since 01:0"
+		if s := h.status(); !strings.Contains(s, want) || !strings.Contains(s, "TAKEN, NOT YET ARCHIVED (1, newest first)\n  Otto 19               taken 01:0") {
+			t.Errorf("no %q in\n%s", want, s)
+		}
+		h.lost.Store(false)
+		h.pass()
+		if s := h.status(); strings.Contains(s, "DELAYED") || !strings.Contains(s, "ARCHIVED TODAY (1)") {
+			t.Errorf("%s", s)
+		}
+		h.must(os.Remove(path))
+		h.pass()
+		if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+			t.Error("a removed status did not come back")
+		}
+	})
+}

@@ -1,0 +1,61 @@
+package durable
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// I27: under a sandbox that forbids every call which sets setgid, folders for people are still made, and still hand down
+// their group where the share does.
+func TestMkdir_I27_SetgidForbidden(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o007))
+	for name, row := range map[string]struct{ share, want fs.FileMode }{
+		"ShareHandsDownItsGroup": {fs.ModeSetgid | fs.ModeSticky | 0o770, fs.ModeSetgid | 0o770},
+		"PlainShare":             {0o770, 0o770},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := t.TempDir()
+			if err := os.Chmod(base, row.share); err != nil {
+				t.Fatal(err)
+			}
+			forbid := func(op, name string, do func() error) error {
+				info, err := os.Lstat(filepath.Join(base, name))
+				if op == "chmod" && err == nil && info.Mode().Perm() == 0o700 && row.share&fs.ModeSetgid != 0 {
+					t.Error("made without what the share hands down")
+				}
+				if op == "chmod" && !tried[t.Name()] {
+					tried[t.Name()] = true
+					return unix.EPERM
+				}
+				return do()
+			}
+			d, err := Open(base, forbid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			if err := d.Mkdir("_archived", fs.ModeSetgid|0o770, os.Getgid()); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(filepath.Join(base, "_archived"))
+			if err != nil || info.Mode()&^fs.ModeDir != row.want {
+				t.Errorf("%v %v, want %v", info.Mode(), err, row.want)
+			}
+			if err := d.Grant("_archived", row.want, os.Getgid()); err != nil { // again, as after a crash
+				t.Error(err)
+			}
+			if err := d.Grant("missing", row.want, -1); !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// tried says where the one call that sets setgid was refused already.
+var tried = map[string]bool{}

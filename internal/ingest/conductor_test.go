@@ -1,0 +1,231 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/window"
+)
+
+// service is a remote side that keeps tickets and hears uploads. A nil answer of one
+// of its functions is the good one.
+type service struct {
+	register func(archive.Request) (*archive.Ticket, error)
+	upload   func(archive.RemoteID) error
+	status   func(archive.RemoteID) error
+	list     func() error
+	barred   string // why every ticket is against policy
+	slow     bool   // archiving does not end
+
+	mu       sync.Mutex
+	serial   int                             // guarded by mu
+	posts    int                             // calls; guarded by mu
+	granted  int                             // documents registered; guarded by mu
+	names    map[archive.RemoteID]archive.ID // guarded by mu
+	uploaded map[archive.RemoteID]time.Time  // guarded by mu
+	asked    map[archive.RemoteID]int        // guarded by mu
+}
+
+func (s *service) Register(_ context.Context, _ archive.VaultID, frozen []archive.Request) (Answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.posts++
+	a := Answer{Tickets: map[archive.ID]archive.Ticket{}, Barred: map[archive.ID]string{}}
+	for _, f := range frozen {
+		if s.register != nil {
+			if t, err := s.register(f); err != nil {
+				return Answer{}, err
+			} else if t != nil {
+				a.Tickets[f.ID] = *t
+				continue
+			}
+		}
+		s.granted++
+		if s.barred != "" {
+			a.Barred[f.ID] = s.barred
+			continue
+		}
+		s.serial++
+		t := archive.Ticket{Remote: archive.RemoteID(fmt.Sprintf("bum-%d", s.serial)), URL: "https://store.example/x", Sent: now()}
+		s.names[t.Remote] = f.ID
+		a.Tickets[f.ID] = t
+	}
+	return a, nil
+}
+
+func (s *service) Upload(_ context.Context, t archive.Ticket, _ archive.Package) (string, error) {
+	if s.upload != nil {
+		if err := s.upload(t.Remote); err != nil {
+			return "", err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uploaded[t.Remote] = time.Now()
+	return "", nil
+}
+
+func (s *service) Status(_ context.Context, _ archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked[r]++
+	if s.status != nil {
+		if err := s.status(r); err != nil {
+			return archive.Receipt{}, err
+		}
+	}
+	rc := archive.Receipt{Remote: r, ID: s.names[r], Word: archive.WaitingForPackage, Raw: "WaitingForPackageUpload", Updated: time.Now()}
+	if _, ok := s.uploaded[r]; ok {
+		rc.Word, rc.Raw = archive.Successful, "ArchivingSuccessful"
+		if s.slow {
+			rc.Word, rc.Raw = archive.InProgress, "ArchivingInProgress"
+		}
+	}
+	return rc, nil
+}
+
+func (s *service) StatusList(context.Context, archive.VaultID) ([]archive.Receipt, error) {
+	if s.list != nil {
+		return nil, s.list()
+	}
+	return nil, nil
+}
+
+// folders is a drop folder whose folders are always the same and move at once.
+type folders struct {
+	mu     sync.Mutex
+	sealed map[archive.Key]archive.Package // guarded by mu
+}
+
+func (f *folders) Look(ledger.Entry) (archive.Digest, error) { return archive.Digest{1}, nil }
+
+func (f *folders) Pack(_ context.Context, e ledger.Entry) (Packed, error) {
+	doc := ledger.Document{Metadata: []byte(`{"documentId":"` + e.Folder + `"}`)}
+	p := archive.Package{Size: 20_000, SHA256: archive.Sum([]byte(e.Folder)), MD5: [16]byte{1}}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sealed[e.Key] = p
+	content, metadata := archive.Sum([]byte(e.Folder)), archive.Sum(doc.Metadata)
+	return Packed{Document: doc, Sealed: ledger.Sealed{ID: archive.DeriveID(e.Vault, content, metadata),
+		Content: content, Metadata: metadata, Package: p, Seal: doc.Seal(p)}}, nil
+}
+
+func (f *folders) Spooled(e ledger.Entry) (archive.Package, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, ok := f.sealed[e.Key]
+	if !ok {
+		return p, fs.ErrNotExist
+	}
+	return p, nil
+}
+
+func (f *folders) Drop(e ledger.Entry) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.sealed, e.Key)
+	return nil
+}
+
+func (f *folders) Destination(e ledger.Entry, _ time.Time) (string, error) {
+	return "_archived/2026-11/" + e.Folder, nil
+}
+func (f *folders) Place(context.Context, ledger.Entry, ledger.Document) error { return nil }
+func (f *folders) Dispose(context.Context, ledger.Entry, ledger.Document) (string, error) {
+	return "", nil
+}
+
+var epoch time.Time // of the boot clock in a test's bubble
+
+func now() archive.Instant {
+	return archive.Instant{Wall: time.Now(), Boot: time.Since(epoch), BootID: "boot"}
+}
+
+// running is a conductor at work on a real ledger.
+type running struct {
+	*Conductor
+	t      *testing.T
+	ledger *boltledger.Ledger
+	s      *service
+}
+
+// run starts a conductor in the test's bubble; the end of the test ends it.
+func run(t *testing.T, s *service, vaults ...archive.VaultID) *running {
+	t.Helper()
+	epoch = time.Now()
+	s.names, s.uploaded, s.asked = map[archive.RemoteID]archive.ID{}, map[archive.RemoteID]time.Time{}, map[archive.RemoteID]int{}
+	dir := t.TempDir()
+	if err := boltledger.Create(dir, ledger.Info{ID: "test", Environment: "test", BaseURL: "https://x", Schema: boltledger.Schema, Created: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := boltledger.Open(boltledger.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Ledger: l, Index: l, Vault: s, Planner: &window.Planner{Window: 15 * time.Minute, Workers: 4}, Now: now,
+		Log: slog.New(slog.DiscardHandler), Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second,
+		PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour, Room: func(archive.VaultID) error { return nil }}
+	if len(vaults) == 0 {
+		vaults = []archive.VaultID{"V"}
+	}
+	for _, v := range vaults {
+		f := &folders{sealed: map[archive.Key]archive.Package{}}
+		cfg.Drops = append(cfg.Drops, Drop{Name: string(v), Vault: v, Settle: time.Second, Packer: f, Mover: f, Unavailable: func() error { return nil }})
+	}
+	r := &running{Conductor: New(cfg), t: t, ledger: l, s: s}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// drop claims n folders for a vault.
+func (r *running) drop(v archive.VaultID, n int) { r.dropNamed(v, string(v), n) }
+
+func (r *running) dropNamed(v archive.VaultID, name string, n int) {
+	for i := range n {
+		r.Claimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.Vault, Vault: v, Drop: string(v),
+			Folder: fmt.Sprintf("%s %d", name, i), Look: archive.Digest{1}, NotBefore: time.Now().Add(time.Second)})
+	}
+}
+
+// pass lets time go by.
+func (r *running) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (r *running) states() map[ledger.State]int {
+	r.t.Helper()
+	n := map[ledger.State]int{}
+	if err := r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error { n[e.State]++; return nil }); err != nil {
+		r.t.Fatal(err)
+	}
+	return n
+}
+
+func (s *service) counts() (posts, granted int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.posts, s.granted
+}
+
+func fault(o Outcome, code string) error { return &RemoteError{Outcome: o, Code: code, Text: code} }

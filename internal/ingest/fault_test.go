@@ -1,0 +1,188 @@
+package ingest
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+func TestAllGoesWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, &service{})
+		r.drop("V", 100)
+		r.pass(time.Hour)
+		if n := r.states(); n[ledger.Archived] != 100 {
+			t.Error(n)
+		}
+	})
+}
+
+// One number that the service cannot answer for keeps nobody else from being heard.
+func TestAsk_I23_OneQuestionThatAlwaysFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, &service{status: func(id archive.RemoteID) error {
+			if id == "bum-3" {
+				return fault(Unanswered, "http-500")
+			}
+			return nil
+		}})
+		r.drop("V", 50)
+		r.pass(15 * time.Minute)
+		if n := r.states(); n[ledger.Archived] != 49 || n[ledger.Uploaded] != 1 {
+			t.Error(n)
+		}
+		r.dropNamed("V", "later", 50)
+		r.pass(30 * time.Minute)
+		if n := r.states(); n[ledger.Archived] != 99 || n[ledger.Uploaded] != 1 {
+			t.Error(n)
+		}
+	})
+}
+
+// The list is only a shortcut: without it each document is asked about alone.
+func TestAsk_ListIsForbidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, &service{list: func() error { return fault(TurnedAway, "http-403") }})
+		r.drop("V", 50)
+		r.pass(15 * time.Minute)
+		if n := r.states(); n[ledger.Archived] != 50 {
+			t.Error(n)
+		}
+		if p := r.Pauses(); len(p) != 0 {
+			t.Error(p)
+		}
+	})
+}
+
+// Tickets that cannot be used must not be asked for every other second.
+func TestRegister_I9_TicketsAgainstPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{barred: "host store.example refused: it is not in allowed_hosts"}
+		r := run(t, s)
+		r.drop("V", 20)
+		r.pass(24 * time.Hour)
+		if _, granted := s.counts(); granted > 20+24*60 {
+			t.Errorf("%d registrations in a day of which none can be used", granted)
+		}
+		if len(r.Pauses()) != 1 {
+			t.Error(r.Pauses())
+		}
+	})
+}
+
+// A ticket that is over when it arrives is no reason to ask for the next at once.
+func TestRegister_I9_TicketsThatAreOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{}
+		serial := 0
+		s.register = func(archive.Request) (*archive.Ticket, error) {
+			serial++
+			return &archive.Ticket{Remote: archive.RemoteID(fmt.Sprintf("old-%d", serial)), URL: "https://store.example/x", Sent: now(),
+				Date: time.Now(), SignedAt: time.Now().Add(-time.Hour), Validity: 15 * time.Minute}, nil
+		}
+		r := run(t, s)
+		r.drop("V", 200)
+		r.pass(24 * time.Hour)
+		if serial > 200+24*60 {
+			t.Errorf("%d registrations in a day of which none can be used", serial)
+		}
+		if len(r.Pauses()) != 1 {
+			t.Error(r.Pauses())
+		}
+	})
+}
+
+// A service that refuses whatever it gets must not be fed all documents.
+func TestRegister_I24_EverythingIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, &service{register: func(archive.Request) (*archive.Ticket, error) { return nil, fault(Refused, "http-400") }})
+		r.drop("V", 500)
+		r.pass(time.Hour)
+		if n := r.states()[ledger.Rejected]; n < 3 || n > 40 {
+			t.Errorf("%d rejected in an hour", n)
+		}
+	})
+}
+
+// Answers to questions do not open what registrations found closed.
+func TestRegister_ForbiddenWhileAskingIsNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var closed atomic.Bool
+		s := &service{slow: true, register: func(archive.Request) (*archive.Ticket, error) {
+			if closed.Load() {
+				return nil, fault(TurnedAway, "http-403")
+			}
+			return nil, nil
+		}}
+		r := run(t, s)
+		r.drop("V", 300)
+		r.pass(time.Minute)
+		closed.Store(true)
+		before, _ := s.counts()
+		r.dropNamed("V", "late", 100)
+		r.pass(time.Hour)
+		if posts, _ := s.counts(); posts-before > 40 {
+			t.Errorf("%d refused registrations in an hour", posts-before)
+		}
+	})
+}
+
+// While the store is away, tickets are not collected.
+func TestStore_I9_AwayForHours(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		s := &service{upload: func(archive.RemoteID) error {
+			if away.Load() {
+				return fault(NotSent, "no-connection")
+			}
+			return nil
+		}}
+		r := run(t, s)
+		r.drop("V", 60) // speeds are learned
+		r.pass(time.Hour)
+		away.Store(true)
+		_, before := s.counts()
+		r.dropNamed("V", "late", 150)
+		r.pass(6 * time.Hour)
+		if _, granted := s.counts(); granted-before > 150+6*60 {
+			t.Errorf("%d registrations in six hours without a store", granted-before)
+		}
+		away.Store(false)
+		r.pass(2 * time.Hour)
+		if n := r.states(); n[ledger.Archived] != 210 {
+			t.Error(n)
+		}
+	})
+}
+
+// A store that fails in the middle of everything leaves few documents in doubt.
+func TestStore_FailsEveryUpload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var broken atomic.Bool
+		r := run(t, &service{upload: func(archive.RemoteID) error {
+			if broken.Load() {
+				return fault(Unanswered, "http-500")
+			}
+			return nil
+		}})
+		r.drop("V", 60) // speeds are learned
+		r.pass(time.Hour)
+		broken.Store(true)
+		r.dropNamed("V", "late", 150)
+		r.pass(6 * time.Hour)
+		n := r.states()
+		if doubt := n[ledger.Unclear] + n[ledger.Sending]; doubt > 90 {
+			t.Errorf("%d documents in doubt after six hours: %v", doubt, n)
+		}
+		broken.Store(false)
+		r.pass(2 * time.Hour)
+		if n := r.states(); n[ledger.Archived]+n[ledger.Unclear] != 210 {
+			t.Error(n)
+		}
+	})
+}

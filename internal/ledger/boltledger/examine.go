@@ -1,0 +1,36 @@
+package boltledger
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/ledger"
+)
+
+// Examine looks at a ledger file that lies anywhere, a backup most likely, as Open
+// would before it trusted it: its pages, its records of itself and the journal's last
+// block. It returns what the ledger says of itself and the end of its journal, and
+// changes nothing but rights that are too wide.
+func Examine(name string) (info ledger.Info, head ledger.Head, err error) {
+	err = guard(func() error {
+		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examined})
+		if err != nil {
+			return err
+		}
+		err = db.View(func(tx *bbolt.Tx) error {
+			var s standing
+			var err error
+			info, s, err = examine(tx)
+			head = s.head
+			return err
+		})
+		return errors.Join(err, db.Close())
+	})
+	if err != nil {
+		err = fmt.Errorf("examine ledger %q: %w", name, err)
+	}
+	return info, head, err
+}

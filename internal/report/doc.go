@@ -1,0 +1,15 @@
+// Package report renders the audit: what was dropped, what became of each folder,
+// what it costs, what people did, and what nobody can prove, as a page for people, a
+// table for spreadsheets and an object for programs.
+//
+// It never writes to a ledger, never asks the service, and never calls anything
+// complete: without a list of what was expected, a year is complete as dropped, at
+// best. It counts nothing on trust: [Examine] folds the journal anew and holds every
+// entry against it, and what does not agree stands at the top of the report.
+//
+// The ledger may live on meanwhile. It is read twice, page by page: once for the
+// summary, which comes first, and once for the table, whose rows go straight to the
+// writer. Where the two differ the end of the report says what changed. Memory grows
+// by what the proof of the journal needs for each entry, and by nothing else. A crash
+// leaves nothing behind: whoever keeps the output gives it its name once it is whole.
+package report

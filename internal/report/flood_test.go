@@ -1,0 +1,186 @@
+package report
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// flood is a ledger of so many archived folders that it makes up whenever it is read:
+// it holds nothing, so what memory grows by is the report's.
+type flood struct{ count int }
+
+// life is how each folder came to its end; the line numbers are those of the journal.
+func (f flood) life(i int, line func(ledger.Line)) ledger.Entry {
+	at := noon.Add(-time.Duration(f.count-i) * time.Second)
+	remote := archive.RemoteID(fmt.Sprintf("bum-%d", i))
+	seal, _ := sealed(fmt.Sprintf("Folder %d", i), "DE", 1_000_000, f.meta(i))
+	evs := []ledger.Event{
+		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "DE", Drop: "acme-in", Folder: fmt.Sprintf("Folder %d", i)},
+		seal, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary}},
+		ledger.UploadIntended{}, ledger.UploadAccepted{},
+		ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Word: archive.Successful, Updated: at.Add(time.Hour)}, Grace: time.Hour},
+	}
+	e := ledger.Entry{Key: keyAt(at, uint64(i))}
+	for n, ev := range evs {
+		var err error
+		if e, err = ledger.Transition(e, ev, archive.Instant{Wall: at}); err != nil {
+			panic(err)
+		}
+		if line != nil {
+			line(ledger.NewLine(uint64(2+i*len(evs)+n), e, ev, archive.Instant{Wall: at}))
+		}
+	}
+	return e
+}
+
+func (f flood) meta(i int) archive.Document {
+	return archive.Document{Type: "Invoice", Number: fmt.Sprint(i), Date: "2026-10-31T00:00:00Z", SenderName: "Müller GmbH & Söhne", Amount: "0.10", Currency: "EUR"}
+}
+
+func (f flood) Entries(_ archive.Key, reverse bool, fn func(ledger.Entry) error) error {
+	for i := range f.count {
+		if reverse {
+			i = f.count - 1 - i
+		}
+		if err := fn(f.life(i, nil)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f flood) Entry(archive.Key) (ledger.Entry, bool, error) { return ledger.Entry{}, false, nil }
+
+func (f flood) Document(k archive.Key) (ledger.Document, bool, error) {
+	return ledger.Document{Metadata: f.meta(int(k[14])<<8 | int(k[15])).Metadata()}, true, nil
+}
+
+func (f flood) Lines(from uint64, fn func(uint64, []byte) error) (err error) {
+	tell := func(l ledger.Line) {
+		if err == nil && l.N >= from {
+			err = fn(l.N, l.Encode())
+		}
+	}
+	tell(ledger.FirstLine("L-1", "production", noon))
+	for i := 0; i < f.count && err == nil; i++ {
+		f.life(i, tell)
+	}
+	return err
+}
+
+func (f flood) config(t *testing.T) Config {
+	t.Helper()
+	c := Config{Ledger: f, Info: ledger.Info{ID: "L-1", Environment: "production"}, Made: noon}
+	c.Balance.Seen = uint64(f.count)
+	c.Balance.States[ledger.Archived] = uint64(f.count)
+	err := f.Lines(1, func(_ uint64, line []byte) error { c.Head = c.Head.Next(line); return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// heap is what is in use once the rubbish is gone.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// gauge counts what is written and looks at the heap now and then.
+type gauge struct {
+	written, next, peak int64
+}
+
+func (g *gauge) Write(b []byte) (int, error) {
+	if g.written += int64(len(b)); g.written >= g.next {
+		g.next += 2 << 20
+		g.peak = max(g.peak, heap())
+	}
+	return len(b), nil
+}
+
+// Twenty thousand folders or two: writing them holds the same. Examining them
+// holds what the proof needs, some hundred bytes each, and gives it back.
+func TestReport_I21_BoundedMemory(t *testing.T) {
+	const slack = 1 << 20
+	c := flood{flooded}.config(t)
+	before := heap()
+	a := examine(t, c)
+	if after := heap() - before; after > slack {
+		t.Errorf("the examined ledger holds %d bytes", after)
+	}
+	s := a.Summary
+	if !s.Check.Agrees || s.Result.Code != "complete-as-dropped" || s.Sums[0].Total != fmt.Sprintf("%d.00", flooded/10) || s.Bills[0].Documents != flooded || s.OnTime.Median != 3600 {
+		t.Errorf("%+v %+v %+v", s.Check, s.Result, s.Sums)
+	}
+	for name, write := range map[string]func(context.Context, io.Writer) (Closing, error){
+		"HTML": a.HTML, "JSON": a.JSON, "CSV": func(ctx context.Context, w io.Writer) (Closing, error) { return a.CSV(ctx, w, ',') },
+	} {
+		g := &gauge{}
+		end, err := write(t.Context(), g)
+		if err != nil || end.Rows != flooded || !end.Agrees {
+			t.Errorf("%s: %+v, %v", name, end, err)
+		}
+		if g.written < 200*flooded || g.peak-before > slack {
+			t.Errorf("%s: %d bytes written, the heap grew by %d", name, g.written, g.peak-before)
+		}
+	}
+}
+
+// Nobody waits for a report that nobody wants any more.
+func TestReport_StopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	a := examine(t, flood{100}.config(t))
+	cancel()
+	if _, err := a.CSV(ctx, io.Discard, ','); err == nil || !strings.Contains(err.Error(), context.Canceled.Error()) {
+		t.Error(err)
+	}
+	if _, err := Examine(ctx, flood{100}.config(t)); err == nil {
+		t.Error("examined all the same")
+	}
+}
+
+// Programs read these keys; the whole is one object, whatever is in it.
+func TestJSON_OneObject(t *testing.T) {
+	text, _ := written(t, examine(t, filled(t, "production").config()), "json")
+	var all struct {
+		Format    string
+		Result    struct{ Code string }
+		Documents []map[string]any
+		Table     struct {
+			Rows   int
+			Agrees bool `json:"agreesWithSummary"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		t.Fatal(err)
+	}
+	if all.Format != Format || all.Result.Code != "not-complete" || len(all.Documents) != 7 || all.Table.Rows != 7 || !all.Table.Agrees {
+		t.Errorf("%+v", all)
+	}
+	for _, d := range all.Documents {
+		for _, key := range strings.Fields("key clientUUID bumId vault drop folder documentId documentType documentDate senderName amount currencyCode state flags source sha256 size seenAt archivedAt reason") {
+			if _, is := d[key]; !is {
+				t.Errorf("%v has no %s", d["folder"], key)
+			}
+		}
+		if d["folder"] == nasty && (d["amount"] != "9007199254740993.10" || d["state"] != "unclear") {
+			t.Errorf("%v", d)
+		}
+	}
+	empty, _ := written(t, examine(t, newShelf(t, "test").config()), "json")
+	if err := json.Unmarshal([]byte(empty), &all); err != nil {
+		t.Error(err)
+	}
+}

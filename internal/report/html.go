@@ -1,0 +1,164 @@
+package report
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html/template"
+	"io"
+	"iter"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+//go:embed audit.html
+var auditHTML string
+
+//go:embed audit.css
+var auditCSS string
+
+// testCSS prints the mark of a test environment into the margin of each sheet, beside
+// the one that the page itself repeats.
+const testCSS = `@page { @top-center { content: "` + TestMark + `"; font: bold 12pt sans-serif } }
+`
+
+// auditPage is one document without scripts and without anything from elsewhere. The
+// rows are a loop over the ledger itself: what is written is not held.
+var auditPage = template.Must(template.New("audit").Funcs(template.FuncMap{
+	"safe": safe, "number": number, "grouped": grouped, "span": seconds, "or": or, "day": day, "brief": brief, "stateClass": stateClass,
+	"upper": strings.ToUpper, "megabytes": megabytes, "many": many,
+}).Parse(auditHTML))
+
+// HTML writes the audit as one self-contained page: the summary first, then the table,
+// the newest folder first, then the lists that the summary refers to.
+func (a *Audit) HTML(ctx context.Context, w io.Writer) (Closing, error) {
+	out := bufio.NewWriterSize(w, buffered)
+	p := &page{Summary: a.Summary, audit: a, ctx: ctx, Style: template.CSS(auditCSS)}
+	if a.test() {
+		p.Style += testCSS
+	}
+	err := auditPage.Execute(out, p)
+	if p.err != nil {
+		err = p.err // it ended the rows; what the template made of that is not the cause
+	}
+	if err != nil {
+		return p.closing, err
+	}
+	return p.closing, flushed(out)
+}
+
+// page is what the template sees.
+type page struct {
+	Summary
+	Style template.CSS
+
+	audit   *Audit
+	ctx     context.Context // of the one call that makes the page
+	closing Closing
+	err     error
+}
+
+// Policy allows the page its own style and nothing else.
+func (p *page) Policy() string {
+	sum := sha256.Sum256([]byte(p.Style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
+}
+
+// Rows gives the table.
+func (p *page) Rows() iter.Seq[row] {
+	return func(yield func(row) bool) {
+		p.closing, p.err = p.audit.rows(p.ctx, func(r row) error {
+			if !yield(r) {
+				return errStop
+			}
+			return nil
+		})
+	}
+}
+
+// Closing is known once the rows were given.
+func (p *page) Closing() (Closing, error) { return p.closing, p.err }
+
+// When gives a time to the minute, with the zone's name.
+func (p *page) When(t time.Time) string {
+	if t.IsZero() {
+		return "unknown"
+	}
+	return t.In(p.audit.c.Location).Format("2 Jan 2006 15:04 MST")
+}
+
+// Cell gives a time for the table; its zone stands in the head.
+func (p *page) Cell(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return t.In(p.audit.c.Location).Format("2006-01-02 15:04")
+}
+
+// Person names who acted.
+func (p *page) Person(uid uint32) string { return safe(p.audit.c.Person(uid)) }
+
+// Folder names the folder of an entry, with its drop.
+func (p *page) Folder(key string) (string, error) {
+	k, err := archive.ParseKey(key)
+	if err != nil {
+		return "", nil // the proof speaks of it
+	}
+	e, ok, err := p.audit.c.Ledger.Entry(k)
+	if err != nil || !ok {
+		return "", err
+	}
+	return safe(e.Folder) + " (" + safe(e.Drop) + ")", nil
+}
+
+// Part reports whether something of the ledger is left out.
+func (p *page) Part() bool { return !p.audit.c.Select.all() }
+
+// Test reports whether this is no evidence.
+func (p *page) Test() bool { return p.Notice != "" }
+
+// Lines give the balance in the order in which people read it.
+func (b balance) Lines() []balanceLine {
+	lines := []balanceLine{{"archived", b.States[ledger.Archived.String()]}}
+	for _, s := range []ledger.State{ledger.Delivered, ledger.Rejected, ledger.Quarantined, ledger.Duplicate} {
+		lines = append(lines, balanceLine{s.String(), b.States[s.String()]})
+	}
+	return append(lines, balanceLine{"open", b.Open})
+}
+
+type balanceLine struct {
+	State string
+	Count uint64
+}
+
+func seconds(s float64) string { return span(time.Duration(s * float64(time.Second))) }
+
+// day is a date without the midnight that a date alone was given.
+func day(date string) string { return strings.TrimSuffix(date, "T00:00:00Z") }
+
+// brief shortens a digest for the eye.
+func brief(digest string) string { return digest[:min(len(digest), 12)] }
+
+// stateClass groups states for the colour that goes with their word.
+func stateClass(r row) string {
+	switch {
+	case strings.Contains(strings.Join(r.Flags, " "), "CONTRADICTED"):
+		return "bad"
+	case r.State == ledger.Archived.String(), r.State == ledger.Delivered.String():
+		return "good"
+	case r.State == ledger.Quarantined.String(), r.State == ledger.Rejected.String() && len(r.Flags) == 0:
+		return "bad"
+	}
+	return "calm"
+}
+
+// megabytes writes bytes as the price list counts them.
+func megabytes(n uint64) string {
+	thousandths := (n + 500) / 1000
+	return grouped(decimalThousandths(thousandths))
+}

@@ -1,0 +1,168 @@
+package report
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"flag"
+	"html"
+	"math"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the golden page anew")
+
+// The whole page, for a person to read the difference. "go test -run Golden -update" writes it.
+func TestHTML_Golden(t *testing.T) {
+	const golden = "testdata/audit.golden.html"
+	got, _ := written(t, examine(t, filled(t, "test").config()), "html")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gotLines, wantLines := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+	for i := range max(len(gotLines), len(wantLines)) {
+		if i >= len(gotLines) || i >= len(wantLines) || gotLines[i] != wantLines[i] {
+			t.Fatalf("line %d\ngot  %q\nwant %q", i+1, at(gotLines, i), at(wantLines, i))
+		}
+	}
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "(end)"
+}
+
+// tags gives the page's tags in their order, without what stands in quotes.
+func tags(page string) (names []string) {
+	for _, m := range regexp.MustCompile(`<(/?[a-zA-Z!][a-zA-Z0-9]*)`).FindAllStringSubmatch(page, -1) {
+		names = append(names, m[1])
+	}
+	return names
+}
+
+// Whatever people and the service give, the page has only the tags of the template, no
+// control character, nothing that turns or hides text, and no way to the outside.
+func TestHTML_HostileText(t *testing.T) {
+	page, _ := written(t, examine(t, filled(t, "production").config()), "html")
+	allowed := map[string]bool{}
+	for _, name := range append(tags(auditHTML), "html") {
+		allowed[name] = true
+	}
+	for _, name := range tags(page) {
+		if !allowed[name] {
+			t.Errorf("tag %q", name)
+		}
+	}
+	for _, r := range page {
+		if r != '\n' && unfit(r) {
+			t.Errorf("character %U", r)
+		}
+	}
+	for _, bad := range []string{"<script", "<img", "<i>", "<link", "<iframe", "<form", "href=", "src=", "url(", "@import", "onerror=", "style="} {
+		if strings.Contains(strings.ReplaceAll(page, "&lt;img src=x onerror=", ""), bad) {
+			t.Errorf("%q in the page", bad)
+		}
+	}
+	for _, shown := range []string{`\u{202e}`, `\x1b[2J`, "&lt;script&gt;", `\x09\x0d\x0a`} {
+		if !strings.Contains(page, shown) {
+			t.Errorf("%q is not shown", shown)
+		}
+	}
+}
+
+// The policy allows exactly the style that is in the page.
+func TestHTML_PolicyIsThatOfItsStyle(t *testing.T) {
+	for _, environment := range []string{"test", "production"} {
+		page, _ := written(t, examine(t, newShelf(t, environment).config()), "html")
+		_, rest, _ := strings.Cut(page, "<style>")
+		style, _, _ := strings.Cut(rest, "</style>")
+		sum := sha256.Sum256([]byte(style))
+		want := "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+		m := regexp.MustCompile(`Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(page)
+		if m == nil || !strings.HasPrefix(html.UnescapeString(m[1]), want) {
+			t.Errorf("%s: %q", environment, m)
+		}
+	}
+}
+
+// A test environment says so before, over and behind everything, on paper as well; a
+// production environment never does.
+func TestReport_TestMark(t *testing.T) {
+	page, _ := written(t, examine(t, filled(t, "test").config()), "html")
+	for _, where := range []string{`<title>` + TestMark, `class="mark"`, `class="banner"`, `<tr class="test"><td colspan="8">` + TestMark, `@top-center { content: "` + TestMark, "End of the report. " + TestMark} {
+		if !strings.Contains(page, where) {
+			t.Errorf("no mark at %q", where)
+		}
+	}
+	table, _ := written(t, examine(t, filled(t, "test").config()), "csv")
+	for i, line := range strings.Split(strings.TrimSpace(table), "\r\n") {
+		if i > 0 && !strings.HasPrefix(line, `"`+TestMark+`",`) {
+			t.Errorf("row %q", line)
+		}
+	}
+	object, _ := written(t, examine(t, filled(t, "test").config()), "json")
+	if !strings.HasPrefix(object, `{"format":"vaultd-audit-1","notice":"`+TestMark+`"`) {
+		t.Error(object[:100])
+	}
+	for _, form := range []string{"html", "csv", "json"} {
+		if text, _ := written(t, examine(t, filled(t, "production").config()), form); strings.Contains(text, TestMark) {
+			t.Errorf("production has the mark in %s", form)
+		}
+	}
+}
+
+// Everything that is read has a contrast of 4.5 to 1 at least (WCAG AA), in light, in
+// dark and on paper.
+func TestCSS_Contrast(t *testing.T) {
+	blocks := regexp.MustCompile(`:root \{([^}]*)\}`).FindAllStringSubmatch(auditCSS, -1)
+	if len(blocks) != 3 {
+		t.Fatalf("%d palettes", len(blocks))
+	}
+	for i, b := range blocks {
+		colour := map[string]float64{}
+		for _, m := range regexp.MustCompile(`--([a-z-]+): #([0-9a-f]{6})`).FindAllStringSubmatch(b[1], -1) {
+			colour[m[1]] = luminance(t, m[2])
+		}
+		for _, pair := range [][2]string{
+			{"ink", "paper"}, {"ink", "band"}, {"soft", "paper"}, {"soft", "band"}, {"ink", "good-band"}, {"ink", "bad-band"}, {"ink", "calm-band"},
+			{"good", "paper"}, {"good", "band"}, {"good", "good-band"}, {"bad", "paper"}, {"bad", "band"}, {"bad", "bad-band"},
+			{"calm", "paper"}, {"calm", "band"}, {"calm", "calm-band"},
+		} {
+			a, okA := colour[pair[0]]
+			b, okB := colour[pair[1]]
+			if ratio := (max(a, b) + 0.05) / (min(a, b) + 0.05); !okA || !okB || ratio < 4.5 {
+				t.Errorf("palette %d: %s on %s has %.2f", i, pair[0], pair[1], ratio)
+			}
+		}
+	}
+}
+
+func luminance(t *testing.T, hex string) float64 {
+	t.Helper()
+	sum := 0.0
+	for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
+		n, err := strconv.ParseUint(hex[2*i:2*i+2], 16, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := float64(n) / 255
+		if c <= 0.03928 {
+			c /= 12.92
+		} else {
+			c = math.Pow((c+0.055)/1.055, 2.4)
+		}
+		sum += weight * c
+	}
+	return sum
+}

@@ -1,0 +1,208 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/billing"
+	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
+)
+
+// Source is a ledger as the audit reads it. Entries and Lines read page by page, so
+// that an audit which is written slowly keeps nobody waiting.
+type Source interface {
+	Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error
+	Entry(key archive.Key) (ledger.Entry, bool, error)
+	Document(key archive.Key) (ledger.Document, bool, error)
+	Lines(from uint64, fn func(n uint64, line []byte) error) error
+}
+
+// Config is what an audit is about and how it speaks.
+type Config struct {
+	Ledger  Source
+	Info    ledger.Info
+	Head    ledger.Head    // of the journal when the audit begins
+	Balance ledger.Balance // as the ledger counts it, of the same moment
+
+	Select     Selection
+	Made       time.Time
+	Location   *time.Location          // of times for people and of billing years; nil: UTC
+	Program    string                  // name and version of who writes it
+	Host       string                  // the machine; empty: not told
+	By         string                  // the person who asked; empty: not told
+	Rule       billing.Rule            // what was agreed with the provider
+	AlertAfter time.Duration           // open for longer needs a person; zero: never
+	Person     func(uid uint32) string // names a user; nil: by number
+
+	// Reason gives what somebody said when his act made the entry's revision; empty where
+	// nothing was said, or it is erased. Nil: nothing is shown.
+	Reason func(key archive.Key, rev uint32) (string, error)
+}
+
+// Selection says which folders the audit is about; the zero one selects all.
+type Selection struct {
+	Year   int // of the document's date; where there is none, of the day it was taken
+	Vault  archive.VaultID
+	Drop   string
+	States map[ledger.State]bool // empty: all
+}
+
+// all reports whether nothing is left out.
+func (s Selection) all() bool {
+	return s.Year == 0 && s.Vault == "" && s.Drop == "" && len(s.States) == 0
+}
+
+// String says in words what is selected.
+func (s Selection) String() string {
+	var parts []string
+	add := func(on bool, format string, a ...any) {
+		if on {
+			parts = append(parts, fmt.Sprintf(format, a...))
+		}
+	}
+	add(s.Year != 0, "document dates of %d", s.Year)
+	add(s.Vault != "", "vault %s", s.Vault)
+	add(s.Drop != "", "drop %s", s.Drop)
+	var states []string
+	for _, st := range ledger.States() {
+		if s.States[st] {
+			states = append(states, st.String())
+		}
+	}
+	add(len(states) > 0, "only %s", strings.Join(states, ", "))
+	if len(parts) == 0 {
+		return "everything that was ever taken"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Audit is an examined ledger, ready to be written in any form.
+type Audit struct {
+	Summary Summary
+
+	c      Config
+	counts ledger.Balance // of the selection
+	proof  proof.Report
+}
+
+// errStop ends a walk on purpose.
+var errStop = errors.New("stop")
+
+// Examine goes through the whole ledger once: it folds the journal anew up to c.Head,
+// holds the entries against it, and counts what the summary tells. The error is that
+// of the ledger or the context's; what is wrong with the ledger is in the summary.
+func Examine(ctx context.Context, c Config) (*Audit, error) {
+	if c.Location == nil {
+		c.Location = time.UTC
+	}
+	if c.Person == nil {
+		c.Person = func(uid uint32) string { return fmt.Sprintf("uid %d", uid) }
+	}
+	a := &Audit{c: c}
+	t := newTally(c)
+	report, err := a.check(ctx, t)
+	if err != nil {
+		return nil, fmt.Errorf("examine the ledger: %w", err)
+	}
+	moved, err := a.changedSince(ctx, c.Head.N)
+	if err != nil {
+		return nil, fmt.Errorf("examine the ledger: %w", err)
+	}
+	report.Findings = slices.DeleteFunc(report.Findings, func(f proof.Finding) bool { return moved[f.Key] })
+	if t.whole != report.Balance && len(moved) == 0 {
+		report.Findings = append(report.Findings, proof.Finding{Promise: "I12",
+			Text: fmt.Sprintf("the entries add up to another balance than the journal: %v", t.whole)})
+	}
+	a.counts, a.proof = t.selected, report
+	a.Summary, err = a.summarize(t, len(moved))
+	return a, err
+}
+
+// check runs the proof, and lets t count what passes by.
+func (a *Audit) check(ctx context.Context, t *tally) (proof.Report, error) {
+	var failed error
+	note := func(err error) {
+		if !errors.Is(err, errStop) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	lines := func(yield func(uint64, []byte) bool) {
+		note(a.c.Ledger.Lines(1, func(n uint64, line []byte) error {
+			if n > a.c.Head.N {
+				return errStop
+			}
+			t.line(line)
+			if !yield(n, line) {
+				return errStop
+			}
+			return context.Cause(ctx)
+		}))
+	}
+	entries := func(yield func(ledger.Entry) bool) {
+		note(a.c.Ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+			if err := t.entry(e); err != nil {
+				return err
+			}
+			if !yield(e) {
+				return errStop
+			}
+			return context.Cause(ctx)
+		}))
+	}
+	return proof.Check(proof.Journal{Lines: lines, Head: a.c.Head, Balance: &a.c.Balance}, entries, proof.Seen{}), failed
+}
+
+// changedSince returns the entries that changed after line n: what is said about them
+// is not about one moment.
+func (a *Audit) changedSince(ctx context.Context, n uint64) (map[archive.Key]bool, error) {
+	moved := map[archive.Key]bool{}
+	err := a.c.Ledger.Lines(n+1, func(_ uint64, stored []byte) error {
+		l, err := ledger.ParseLine(stored)
+		if err != nil {
+			return err
+		}
+		if k, err := archive.ParseKey(l.Key); err == nil {
+			moved[k] = true
+		}
+		return context.Cause(ctx)
+	})
+	return moved, err
+}
+
+// document reads the metadata of an entry; all of it is empty before it is sealed, or
+// once it is erased.
+func document(s Source, e ledger.Entry) (archive.Document, error) {
+	d, ok, err := s.Document(e.Key)
+	if err != nil || !ok || len(d.Metadata) == 0 {
+		return archive.Document{}, err
+	}
+	m, err := archive.ParseMetadata(d.Metadata)
+	if err != nil {
+		err = fmt.Errorf("entry %s: %w", e.Key, err)
+	}
+	return m, err
+}
+
+// wants reports whether e is selected, as far as e itself can tell: the year is asked
+// of its document.
+func (s Selection) wants(e ledger.Entry) bool {
+	return (len(s.States) == 0 || s.States[e.State]) && (s.Drop == "" || s.Drop == e.Drop) && (s.Vault == "" || s.Vault == e.Vault)
+}
+
+// inYear reports whether the document belongs to the year: by its date as it is
+// written, else by the day on which the folder was taken.
+func (s Selection) inYear(e ledger.Entry, m archive.Document, loc *time.Location) bool {
+	if s.Year == 0 {
+		return true
+	}
+	if t, err := time.Parse(time.RFC3339, m.Date); err == nil {
+		return t.UTC().Year() == s.Year
+	}
+	return e.SeenAt.In(loc).Year() == s.Year
+}

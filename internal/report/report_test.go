@@ -1,0 +1,287 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// What the first page says of the ledger that filled makes, reckoned by hand: 3 of 7 are
+// archived; 250,000 + 1,900,000 + 1,350,000 bytes are 3.5 MB; the German vault's 2
+// documents may have 2,000,000 bytes, 1,250,000 are beyond: 1.25 transactions of 0.35.
+func TestExamine_ByHand(t *testing.T) {
+	s := examine(t, filled(t, "production").config()).Summary
+	if s.Notice != "" || !s.Check.Agrees || s.Result.Code != "not-complete" {
+		t.Errorf("%q %+v %+v", s.Notice, s.Check, s.Result)
+	}
+	want := "Of 7 folders, 3 are archived and 4 not: 2 on the way, 1 rejected, 1 quarantined. " + asDropped
+	if s.Result.Text != want {
+		t.Errorf("%q", s.Result.Text)
+	}
+	bills := map[string]billLine{}
+	for _, b := range s.Bills {
+		bills[b.Vault] = b
+	}
+	de, all := bills["DE"], bills[""]
+	if de.Documents != 2 || de.Bytes != 3_250_000 || de.AverageMB != "1.625" || de.Percent != "162.5" || de.Transactions != "1.25" ||
+		de.Money != "0.4375" || de.Whole != 2 || de.MoneyWhole != "0.70" || de.LevelText != "LIMIT REACHED" {
+		t.Errorf("%+v", de)
+	}
+	if all.Documents != 3 || all.AverageMB != "1.166667" || all.Percent != "116.6" || all.Transactions != "0.5" || bills["FR"].Headroom != 750_000 {
+		t.Errorf("%+v", bills)
+	}
+	sums := []sumLine{{"CreditNote", "EUR", 1, "-75.105"}, {"Invoice", "EUR", 1, "119.00"}}
+	if !slices.Equal(s.Sums, sums) || s.NoAmount != 1 {
+		t.Errorf("%+v, %d without", s.Sums, s.NoAmount)
+	}
+	if s.OnTime != (onTime{3, 41 * 60, 9 * 3600, "Alt 1"}) {
+		t.Errorf("%+v", s.OnTime)
+	}
+	needs := map[string]uint64{}
+	for _, n := range s.Needs {
+		needs[n.What] = n.Count
+	}
+	if len(needs) != 3 || needs["rejected"] != 1 || needs["quarantined"] != 1 || needs["overdue"] != 2 {
+		t.Errorf("%+v", s.Needs)
+	}
+	if s.HumanActs != 1 || s.Acts[0].UID != 1001 || s.Acts[0].Event != "held" || s.Acts[0].Reason == "" || len(s.Unclear) != 1 {
+		t.Errorf("%+v %v", s.Acts, s.Unclear)
+	}
+}
+
+// Everything that the promises say must be printed in every audit, is.
+func TestSummary_SaysWhatIsNotProven(t *testing.T) {
+	s := newShelf(t, "production")
+	s.send("Otto 19", noon.Add(-time.Hour), 1000, "bum-1")
+	s.tell("Otto 19", noon.Add(-30*time.Minute), nil, ledger.UploadNotSent{}, ledger.WindowClosed{}) // an unused registration
+	s.tell("Otto 19", noon, nil, ledger.RegisterIntended{}, ledger.RegisterUnanswered{})
+	a := examine(t, s.config())
+	want := map[string]uint64{"not-dropped": 0, "quiet-time": 1, "not-downloaded": 0, "lost-answers": 1, "unused": 1, "unclear": 0, "deduplication": 0, "index": 0}
+	for _, d := range a.Summary.NotProven {
+		if n, is := want[d.What]; !is || n != d.Count || d.Text == "" {
+			t.Errorf("%+v", d)
+		}
+		delete(want, d.What)
+	}
+	if len(want) > 0 {
+		t.Errorf("not said: %v", want)
+	}
+	if len(a.Summary.Unused) != 1 || a.Summary.Unused[0].BumID != "bum-1" {
+		t.Errorf("%+v", a.Summary.Unused)
+	}
+}
+
+func TestResult_InPlainWords(t *testing.T) {
+	human := ledger.Human{UID: 1000}
+	for name, row := range map[string]struct {
+		fill func(s *shelf)
+		sel  Selection
+		code string
+		text string
+	}{
+		"Nothing": {func(*shelf) {}, Selection{}, "nothing", "No folder"},
+		"AllArchived": {func(s *shelf) { s.archived("A", noon, time.Hour, 1, "r") }, Selection{}, "complete-as-dropped",
+			"Nothing that was dropped is missing. Of 1 folder, 1 is archived. " + asDropped},
+		"OneOpen": {func(s *shelf) { s.tell("A", noon, nil) }, Selection{}, "not-complete", "1 on the way"},
+		"RejectedAndClosed": {func(s *shelf) {
+			s.archived("A", noon, time.Hour, 1, "r")
+			s.tell("B", noon, nil, ledger.Refused{Cause: ledger.Cause{Code: "x"}})
+			s.tell("B", noon, nil, ledger.Closed{By: human})
+		}, Selection{}, "complete-as-dropped", "1 was rejected and resolved"},
+		"ClosedInDoubtIsNotComplete": {func(s *shelf) {
+			s.send("A", noon, 1, "r")
+			s.tell("A", noon, nil, ledger.WindowClosed{})
+			s.tell("A", noon, nil, ledger.Closed{By: human})
+		}, Selection{}, "not-complete", "1 is in question"},
+		"StatesAreAPart": {func(s *shelf) { s.archived("A", noon, time.Hour, 1, "r") },
+			Selection{States: map[ledger.State]bool{ledger.Archived: true}}, "part", "says nothing about the others"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf(t, "production")
+			row.fill(s)
+			c := s.config()
+			c.Select = row.sel
+			r := examine(t, c).Summary.Result
+			if r.Code != row.code || !strings.Contains(r.Text, row.text) || strings.HasPrefix(r.Title, "COMPLETE") && r.Title != "COMPLETE AS DROPPED" {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+func TestSelection_CountsAndRowsAlike(t *testing.T) {
+	s := filled(t, "production")
+	for name, row := range map[string]struct {
+		sel  Selection
+		want int
+	}{
+		"All":             {Selection{}, 7},
+		"Year":            {Selection{Year: 2026}, 6}, // three have no date and were taken then
+		"YearByDocument":  {Selection{Year: 2025}, 1},
+		"Vault":           {Selection{Vault: "FR"}, 1},
+		"OtherDrop":       {Selection{Drop: "beta-in"}, 0},
+		"States":          {Selection{States: map[ledger.State]bool{ledger.Archived: true, ledger.Unclear: true}}, 4},
+		"YearAndState":    {Selection{Year: 2026, States: map[ledger.State]bool{ledger.Archived: true}}, 2},
+		"YearBeforeStart": {Selection{Year: 1999}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := s.config()
+			c.Select = row.sel
+			a := examine(t, c)
+			text, end := written(t, a, "json")
+			var all struct{ Documents []row2 }
+			if err := json.Unmarshal([]byte(text), &all); err != nil {
+				t.Fatal(err)
+			}
+			if len(all.Documents) != row.want || a.Summary.Selected.Seen != uint64(row.want) || end.Rows != uint64(row.want) || !end.Agrees {
+				t.Errorf("%d rows, %d counted, %+v", len(all.Documents), a.Summary.Selected.Seen, end)
+			}
+			if a.Summary.Whole.Seen != 7 || !a.Summary.Selected.Agrees {
+				t.Errorf("%+v", a.Summary.Whole)
+			}
+		})
+	}
+}
+
+type row2 struct{ Folder, State string }
+
+// lying is a ledger that says something else than its journal.
+type lying struct{ Source }
+
+func (l lying) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error {
+	return l.Source.Entries(from, reverse, func(e ledger.Entry) error {
+		if e.State == ledger.Rejected {
+			e.State = ledger.Archived
+		}
+		return fn(e)
+	})
+}
+
+func TestExamine_I12_ContradictionStandsAtTheTop(t *testing.T) {
+	s := filled(t, "production")
+	c := s.config()
+	c.Ledger = lying{s.ledger}
+	a := examine(t, c)
+	if a.Summary.Result.Code != "contradiction" || len(a.Summary.Check.Findings) < 2 {
+		t.Errorf("%+v", a.Summary.Check)
+	}
+	text, _ := written(t, a, "html")
+	if at, balance := strings.Index(text, "I12"), strings.Index(text, "<h2>Balance"); at < 0 || at > balance {
+		t.Errorf("the findings stand at %d, the balance at %d", at, balance)
+	}
+	c = s.config()
+	c.Balance.Seen++
+	if examine(t, c).Summary.Check.Agrees {
+		t.Error("a wrong balance agrees")
+	}
+	c = s.config()
+	c.Head.Hash[3] ^= 1
+	if examine(t, c).Summary.Check.Agrees {
+		t.Error("a broken chain agrees")
+	}
+}
+
+// What changes while the report is made is no contradiction, and is said.
+func TestReport_ChangedMeanwhile(t *testing.T) {
+	s := filled(t, "production")
+	c := s.config()
+	s.tell("Wagner 5", noon, nil, ledger.Refused{Cause: ledger.Cause{Code: "x"}}) // after the head was read
+	a := examine(t, c)
+	if !a.Summary.Check.Agrees || a.Summary.Check.Moved != 1 {
+		t.Errorf("%+v", a.Summary.Check)
+	}
+	s.tell("Braun 15", noon, nil)
+	for _, form := range []string{"html", "json", "csv"} {
+		text, end := written(t, a, form)
+		if end.Agrees || end.Rows != 8 || !slices.Equal(end.Moved, []string{"discovered 0, now 1"}) {
+			t.Errorf("%s: %+v", form, end)
+		}
+		if form != "csv" && !strings.Contains(text, "discovered 0, now 1") {
+			t.Errorf("%s does not say it", form)
+		}
+	}
+}
+
+var errFlaw = errors.New("the disk is gone")
+
+// broken fails in the middle of the second walk.
+type broken struct{ Source }
+
+func (b broken) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error {
+	if !reverse {
+		return b.Source.Entries(from, reverse, fn)
+	}
+	n := 0
+	return b.Source.Entries(from, reverse, func(e ledger.Entry) error {
+		if n++; n == 3 {
+			return errFlaw
+		}
+		return fn(e)
+	})
+}
+
+type fullDisk struct{ left int }
+
+func (w *fullDisk) Write(b []byte) (int, error) {
+	if w.left -= len(b); w.left < 0 {
+		return 0, errFlaw
+	}
+	return len(b), nil
+}
+
+func TestReport_ErrorsAreNotReports(t *testing.T) {
+	s := filled(t, "production")
+	c := s.config()
+	c.Ledger = broken{s.ledger}
+	a, whole := examine(t, c), examine(t, s.config())
+	var sink strings.Builder
+	for name, write := range map[string]func(*Audit) error{
+		"HTML": func(a *Audit) error { _, err := a.HTML(t.Context(), &sink); return err },
+		"CSV":  func(a *Audit) error { _, err := a.CSV(t.Context(), &sink, ','); return err },
+		"JSON": func(a *Audit) error { _, err := a.JSON(t.Context(), &sink); return err },
+	} {
+		if err := write(a); !errors.Is(err, errFlaw) {
+			t.Errorf("%s: a broken walk ended with %v", name, err)
+		}
+	}
+	for _, left := range []int{0, 100} {
+		_, err := whole.HTML(t.Context(), &fullDisk{left})
+		_, err2 := whole.CSV(t.Context(), &fullDisk{left}, ';')
+		_, err3 := whole.JSON(t.Context(), &fullDisk{left})
+		for _, err := range []error{err, err2, err3} {
+			if !errors.Is(err, errFlaw) {
+				t.Errorf("a full disk ended with %v", err)
+			}
+		}
+	}
+}
+
+func TestSpans_MedianAndLongest(t *testing.T) {
+	for name, row := range map[string]struct {
+		spans           []time.Duration
+		median, longest time.Duration
+	}{
+		"None":         {nil, 0, 0},
+		"One":          {[]time.Duration{41 * time.Minute}, 41 * time.Minute, 41 * time.Minute},
+		"LowerOfTwo":   {[]time.Duration{time.Hour, time.Minute}, time.Minute, time.Hour},
+		"ClockBehind":  {[]time.Duration{-time.Minute, time.Second, time.Second}, time.Second, time.Second},
+		"ThreeDigits":  {[]time.Duration{12345 * time.Second}, 12300 * time.Second, 12345 * time.Second},
+		"OddAndSpread": {[]time.Duration{time.Second, 5 * time.Second, 1000 * time.Hour}, 5 * time.Second, 1000 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := spans{counts: map[time.Duration]uint64{}}
+			for _, d := range row.spans {
+				s.add(d)
+			}
+			if s.median() != row.median || s.longest != row.longest {
+				t.Errorf("median %s, longest %s", s.median(), s.longest)
+			}
+		})
+	}
+}

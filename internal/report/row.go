@@ -1,0 +1,132 @@
+package report
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// row is one folder as the table has it, and one object of the JSON's documents.
+// Texts are as people gave them: each form makes them fit for itself.
+type row struct {
+	Key        string     `json:"key"`
+	ClientUUID *string    `json:"clientUUID"`
+	BumID      *string    `json:"bumId"`
+	Vault      string     `json:"vault"`
+	Drop       string     `json:"drop"`
+	Folder     string     `json:"folder"`
+	DocumentID *string    `json:"documentId"`
+	Type       *string    `json:"documentType"`
+	Date       *string    `json:"documentDate"`
+	Sender     *string    `json:"senderName"`
+	Amount     *string    `json:"amount"` // decimal text, digit for digit
+	Currency   *string    `json:"currencyCode"`
+	State      string     `json:"state"`
+	Flags      []string   `json:"flags"`
+	Source     string     `json:"source"`
+	SHA256     *string    `json:"sha256"`
+	Size       *int64     `json:"size"` // bytes
+	SeenAt     *time.Time `json:"seenAt"`
+	ArchivedAt *time.Time `json:"archivedAt"`
+	Reason     *string    `json:"reason"`
+}
+
+func newRow(e ledger.Entry, m archive.Document) row {
+	r := row{
+		Key: e.Key.String(), BumID: known(string(remoteOf(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
+		DocumentID: known(m.Number), Type: known(m.Type), Date: known(m.Date), Sender: known(m.SenderName),
+		Amount: known(string(m.Amount)), Currency: known(m.Currency), State: e.State.String(), Flags: flagWords(e),
+		Source: e.Source.String(), SeenAt: utc(e.SeenAt), ArchivedAt: utc(e.ArchivedAt), Reason: known(briefReason(e)),
+	}
+	if !e.ID.IsZero() {
+		r.ClientUUID = known(identity(e).String())
+	}
+	if !e.Package.IsZero() {
+		r.SHA256, r.Size = known(e.Package.SHA256.String()), &e.Package.Size
+	}
+	return r
+}
+
+// remoteOf is the service's number that matters: of the success, else of the current registration.
+func remoteOf(e ledger.Entry) archive.RemoteID {
+	if e.Archived != "" {
+		return e.Archived
+	}
+	if r := e.Current(); r != nil {
+		return r.Ticket.Remote
+	}
+	return ""
+}
+
+// identity returns the clientUUID that belongs to that number: an earlier generation's
+// where that one came through late.
+func identity(e ledger.Entry) archive.ID {
+	i := slices.IndexFunc(e.Registrations, func(r ledger.Registration) bool { return r.Ticket.Remote == e.Archived && r.Generation < e.Generation })
+	switch {
+	case i < 0:
+		return e.ID
+	case e.Registrations[i].Generation == 0:
+		return e.Base
+	}
+	return e.Base.Generation(int(e.Registrations[i].Generation))
+}
+
+// known gives nil for what is empty.
+func known(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// Closing is what the end of a report says of its table.
+type Closing struct {
+	Rows   uint64   `json:"rows"`
+	Agrees bool     `json:"agreesWithSummary"`
+	States balance  `json:"states"`
+	Moved  []string `json:"changedMeanwhile"` // in words, where it does not agree
+}
+
+// rows calls fn with every selected entry, the newest first, and returns how what it
+// gave compares with the summary.
+func (a *Audit) rows(ctx context.Context, fn func(row) error) (Closing, error) {
+	var counts ledger.Balance
+	err := a.c.Ledger.Entries(archive.Key{}, true, func(e ledger.Entry) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !a.c.Select.wants(e) {
+			return nil
+		}
+		m, err := document(a.c.Ledger, e)
+		if err != nil || !a.c.Select.inYear(e, m, a.c.Location) {
+			return err
+		}
+		counts.Count(ledger.None, e.State)
+		return fn(newRow(e, m))
+	})
+	c := Closing{Rows: counts.Seen, Agrees: counts == a.counts, States: newBalance(counts), Moved: []string{}}
+	for _, s := range ledger.States() {
+		if was, is := a.counts.States[s], counts.States[s]; was != is {
+			c.Moved = append(c.Moved, fmt.Sprintf("%s %s, now %s", s, number(was), number(is)))
+		}
+	}
+	if err != nil {
+		return c, fmt.Errorf("list the folders: %w", err)
+	}
+	return c, nil
+}
+
+// String says in words how table and summary compare.
+func (c Closing) String() string {
+	text := fmt.Sprintf("The table has %s", many(c.Rows, "row", "rows"))
+	if c.Agrees {
+		return text + ", exactly those that the summary counts."
+	}
+	return text + "; the ledger changed while this report was written. Summary and table differ in: " + strings.Join(c.Moved, "; ") + "."
+}

@@ -1,0 +1,386 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/billing"
+	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
+)
+
+// Format names the shape of an audit's JSON; it changes only with the shape.
+const Format = "vaultd-audit-1"
+
+// Summary is the first page of an audit, and the head of its JSON. Counts are of the
+// selection where they do not say that they are of the whole ledger.
+type Summary struct {
+	Format string  `json:"format"`
+	Notice string  `json:"notice"` // TestMark in a test environment, else empty
+	Result verdict `json:"result"`
+	About  about   `json:"about"`
+	Check  check   `json:"check"`
+
+	Whole    balance `json:"wholeLedger"`
+	Selected balance `json:"selected"`
+	Undated  uint64  `json:"withoutDocumentDate"` // with a year only: they count by the day they were taken
+
+	Needs     []need     `json:"needs"`
+	Bills     []billLine `json:"billing"`
+	OnTime    onTime     `json:"onTime"`
+	Sums      []sumLine  `json:"sums"`
+	NoAmount  uint64     `json:"archivedWithoutAmount"`
+	HumanActs uint64     `json:"humanActs"` // of the whole ledger
+	Acts      []act      `json:"acts"`      // the latest thousand, the newest first
+	NotProven []doubt    `json:"notProven"`
+
+	Unclear []string `json:"unclear"` // keys, of the whole ledger, like the three below
+	Unused  []unused `json:"unusedRegistrations"`
+	Double  []string `json:"possiblyDouble"`
+	InDoubt []string `json:"closedInDoubt"`
+}
+
+// verdict is the result in plain words.
+type verdict struct {
+	Code  string `json:"code"` // contradiction, nothing, part, not-complete or complete-as-dropped
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}
+
+// about says what was examined, and who says so.
+type about struct {
+	Environment string    `json:"environment"`
+	Service     string    `json:"service"` // base address
+	Ledger      string    `json:"ledgerId"`
+	Created     time.Time `json:"ledgerCreated"`
+	Selection   string    `json:"selection"`
+	Made        time.Time `json:"madeAt"`
+	Zone        string    `json:"timeZone"` // of days and years; times are in UTC
+	Program     string    `json:"program"`
+	Host        string    `json:"host"`
+	By          string    `json:"madeBy"`
+	HeadLine    uint64    `json:"headLine"`
+	HeadHash    string    `json:"headHash"`
+}
+
+// check is what the proof of the journal found.
+type check struct {
+	Agrees   bool      `json:"agrees"`
+	Lines    uint64    `json:"lines"`
+	Entries  uint64    `json:"entries"`
+	Moved    int       `json:"movedMeanwhile"` // entries that changed during the check and stood aside
+	Findings []finding `json:"findings"`       // at most a thousand
+	Omitted  uint64    `json:"omitted"`        // findings beyond those
+}
+
+type finding struct {
+	Promise string `json:"promise"`
+	Key     string `json:"key,omitempty"`
+	Text    string `json:"text"`
+}
+
+type balance struct {
+	Seen   uint64            `json:"seen"`
+	States map[string]uint64 `json:"states"`
+	Open   uint64            `json:"open"`
+	Agrees bool              `json:"agrees"`
+}
+
+func newBalance(b ledger.Balance) balance {
+	all := balance{Seen: b.Seen, States: map[string]uint64{}, Open: b.Open(), Agrees: b.Agrees()}
+	for _, s := range ledger.States() {
+		all.States[s.String()] = b.States[s]
+	}
+	return all
+}
+
+// need is one kind of thing that a person must see to.
+type need struct {
+	What  string   `json:"what"` // a stable word
+	Count uint64   `json:"count"`
+	Text  string   `json:"text"`
+	Do    string   `json:"do"`
+	Names []string `json:"names"` // the first few
+}
+
+// More is how many are not named.
+func (n need) More() uint64 { return n.Count - uint64(len(n.Names)) }
+
+// billLine is one bill in words and figures.
+type billLine struct {
+	Year         int    `json:"year"`  // of the archive's success
+	Vault        string `json:"vault"` // empty: all vaults of the customer
+	Documents    uint64 `json:"documents"`
+	Bytes        uint64 `json:"bytes"`
+	AverageMB    string `json:"averageMB"`
+	Percent      string `json:"percent"` // of what is included
+	Level        int    `json:"level"`   // 0, 80, 90 or 100
+	LevelText    string `json:"levelText"`
+	Headroom     uint64 `json:"headroomBytes"`
+	Transactions string `json:"transactions"`      // beyond what is included, exact
+	Money        string `json:"money"`             // of them; empty: no price is known
+	Whole        uint64 `json:"wholeTransactions"` // rounded up
+	MoneyWhole   string `json:"moneyWhole"`        // of those
+	Currency     string `json:"currency"`
+}
+
+// onTime tells how long folders took from being taken to the archive's own success.
+type onTime struct {
+	Count   uint64  `json:"count"`
+	Median  float64 `json:"medianSeconds"` // to three digits
+	Longest float64 `json:"longestSeconds"`
+	Folder  string  `json:"longestFolder"`
+}
+
+type sumLine struct {
+	Type      string `json:"documentType"`
+	Currency  string `json:"currencyCode"`
+	Documents uint64 `json:"documents"`
+	Total     string `json:"total"` // exact decimal
+}
+
+// act is what a person did to one folder.
+type act struct {
+	Line   uint64    `json:"line"` // of the journal
+	At     time.Time `json:"at"`
+	Event  string    `json:"event"`
+	Key    string    `json:"key"`
+	Rev    uint32    `json:"rev"` // of the entry since
+	UID    uint32    `json:"uid"`
+	Digest string    `json:"reasonSHA256"` // as the journal keeps it; empty: none was given
+	Reason string    `json:"reason"`       // empty: none was given, or it is erased
+}
+
+// doubt is one thing that nobody can prove, with today's number.
+type doubt struct {
+	What  string `json:"what"` // a stable word
+	Count uint64 `json:"count"`
+	Text  string `json:"text"` // with the number
+}
+
+// unused is a registration that never got content.
+type unused struct {
+	BumID string `json:"bumId"`
+	Key   string `json:"key"`
+}
+
+func (a *Audit) summarize(t *tally, moved int) (Summary, error) {
+	bills, err := billing.Bills(t.yearly(), a.c.Rule)
+	if err != nil {
+		return Summary{}, err
+	}
+	acts, err := t.latestActs()
+	if err != nil {
+		return Summary{}, err
+	}
+	s := Summary{
+		Format: Format, About: a.about(), Check: newCheck(a.proof, moved),
+		Whole: newBalance(a.proof.Balance), Selected: newBalance(t.selected), Undated: t.undated,
+		Needs: t.needLines(a.c.AlertAfter), Bills: a.billLines(bills), Sums: t.sumLines(), NoAmount: t.bare,
+		OnTime:    onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest},
+		HumanActs: t.acts, Acts: acts, Unused: []unused{},
+		Unclear: texts(a.proof.Unclear), Double: texts(a.proof.Double), InDoubt: texts(a.proof.InDoubt),
+	}
+	if a.test() {
+		s.Notice = TestMark
+	}
+	for _, o := range a.proof.Orphans {
+		s.Unused = append(s.Unused, unused{string(o.Remote), o.Key.String()})
+	}
+	s.NotProven = t.doubts(a.proof)
+	s.Result = a.verdict(t, s.Check.Agrees)
+	return s, nil
+}
+
+func (a *Audit) test() bool { return a.c.Info.Environment != "production" }
+
+func (a *Audit) about() about {
+	c := a.c
+	return about{
+		Environment: c.Info.Environment, Service: c.Info.BaseURL, Ledger: c.Info.ID, Created: c.Info.Created.UTC(),
+		Selection: c.Select.String(), Made: c.Made.UTC().Truncate(time.Second), Zone: c.Location.String(),
+		Program: c.Program, Host: c.Host, By: c.By, HeadLine: c.Head.N, HeadHash: c.Head.Hash.String(),
+	}
+}
+
+func newCheck(r proof.Report, moved int) check {
+	c := check{Agrees: r.OK(), Lines: r.Lines, Entries: r.Entries, Moved: moved, Findings: []finding{}, Omitted: r.Omitted}
+	for _, f := range r.Findings {
+		one := finding{Promise: f.Promise, Text: f.Text}
+		if !f.Key.IsZero() {
+			one.Key = f.Key.String()
+		}
+		c.Findings = append(c.Findings, one)
+	}
+	return c
+}
+
+// texts writes keys or the like as text; never nil.
+func texts[T fmt.Stringer](all []T) []string {
+	out := make([]string, 0, len(all))
+	for _, x := range all {
+		out = append(out, x.String())
+	}
+	return out
+}
+
+// needWords says what each kind means and what to do, the most urgent first.
+var needWords = []struct{ what, one, more, do string }{
+	{"contradicted", "folder is contradicted by the archive", "folders are contradicted by the archive", "see vaultd show X, and ask the provider"},
+	{"quarantined", "folder is quarantined: it cannot go on, and something of it may be in the archive", "folders are quarantined: they cannot go on, and something of them may be in the archive", "see vaultd show X, then decide"},
+	{"rejected", "folder was rejected: it is not in the archive", "folders were rejected: they are not in the archive", "put them right as _REASON.txt says and drop them again"},
+	{"held", "folder is on hold", "folders are on hold", "see vaultd show X, then decide"},
+	{"overdue", "folder is open for too long", "folders are open for too long", "see vaultd show X, and ask the provider"},
+}
+
+func (t *tally) needLines(limit time.Duration) []need {
+	lines := []need{}
+	for _, w := range needWords {
+		n := t.needs[w.what]
+		if n == nil {
+			continue
+		}
+		n.Text, n.Do = many(n.Count, w.one, w.more), w.do
+		if w.what == "overdue" {
+			n.Text += " (longer than " + span(limit) + ")"
+		}
+		lines = append(lines, *n)
+	}
+	return lines
+}
+
+var levelWords = map[billing.Level]string{
+	billing.Calm: "within what is included", billing.Near: "NEAR THE LIMIT", billing.Nearer: "VERY NEAR THE LIMIT", billing.Over: "LIMIT REACHED",
+}
+
+// billLines leaves out years and vaults that were not asked for; the customer as a
+// whole always stands beside a vault, because the average may be meant either way.
+func (a *Audit) billLines(bills []billing.Bill) []billLine {
+	lines := []billLine{}
+	for _, b := range bills {
+		if s := a.c.Select; s.Year != 0 && b.Year != s.Year || s.Vault != "" && b.Vault != "" && b.Vault != s.Vault {
+			continue
+		}
+		lines = append(lines, billLine{
+			Year: b.Year, Vault: string(b.Vault), Documents: b.Documents, Bytes: b.Bytes, AverageMB: string(b.Average),
+			Percent: string(b.Percent), Level: int(b.Level), LevelText: levelWords[b.Level], Headroom: b.Headroom,
+			Transactions: string(b.Transactions), Money: string(b.Money), Whole: b.Whole, MoneyWhole: string(b.MoneyWhole), Currency: b.Currency,
+		})
+	}
+	slices.SortStableFunc(lines, func(x, y billLine) int { return cmp.Compare(y.Year, x.Year) })
+	return lines
+}
+
+// latestActs gives the latest first, with the reasons that were given.
+func (t *tally) latestActs() ([]act, error) {
+	all := append([]act{}, t.latest[max(len(t.latest)-recent, 0):]...)
+	slices.Reverse(all)
+	for i, one := range all {
+		k, err := archive.ParseKey(one.Key)
+		if t.c.Reason == nil || one.Digest == "" || err != nil {
+			continue
+		}
+		if all[i].Reason, err = t.c.Reason(k, one.Rev); err != nil {
+			return nil, fmt.Errorf("read the reason of an act: %w", err)
+		}
+	}
+	return all, nil
+}
+
+// doubts lists what cannot be guaranteed, so that nobody takes silence for a proof.
+// What is always so stands there even with a zero.
+func (t *tally) doubts(r proof.Report) []doubt {
+	list := []doubt{{"not-dropped", 0, "Invoices that nobody dropped: there is no list of what was expected to compare with."}}
+	add := func(what string, n uint64, none, one, more string) {
+		words := none
+		switch {
+		case n == 1:
+			words = one
+		case n > 1:
+			words = fmt.Sprintf(more, number(n))
+		}
+		if words != "" {
+			list = append(list, doubt{what, n, words})
+		}
+	}
+	add("quiet-time", t.packed, "No folder was packed yet.",
+		"The only packed folder counts as judged complete by quiet time alone: the ledger does not record whether a list or marker named its files.",
+		"%s packed folders, which is all of them, count as judged complete by quiet time alone: the ledger does not record whether a list or marker named their files.")
+	add("not-downloaded", r.Balance.States[ledger.Archived], "Nothing is archived, so nothing was downloaded and compared.",
+		"0 of 1 archived document was downloaded and compared for this report. That it is unchanged rests on the checksum of its upload and on the archive's own word.",
+		"0 of %s archived documents were downloaded and compared for this report. That they are unchanged rests on the checksums of the uploads and on the archive's own word.")
+	add("lost-answers", r.LostPosts, "No answer to a registration was lost: the ledger knows every registration.",
+		"1 answer to a registration was lost: at most 1 unused registration exists that the ledger does not know.",
+		"%s answers to registrations were lost: at most so many unused registrations exist that the ledger does not know.")
+	add("unused", uint64(len(r.Orphans)), "Every known registration got content, or is about to.",
+		"1 known registration never got content; it is named at the end.", "%s known registrations never got content; they are named at the end.")
+	add("unclear", uint64(len(r.Unclear)), "No upload is unclear.",
+		"1 upload is unclear: nobody knows whether it arrived; it is named at the end.", "%s uploads are unclear: nobody knows whether they arrived; they are named at the end.")
+	add("deduplication", t.registered, "Whether the archive itself notices a document that comes twice is not known; none was registered more than once.",
+		"Whether the archive itself notices a document that comes twice is not known; 1 was registered more than once.",
+		"Whether the archive itself notices a document that comes twice is not known; %s were registered more than once.")
+	add("double", uint64(len(r.Double)), "", "1 document is possibly double in the archive; it is named at the end.", "%s documents are possibly double in the archive; they are named at the end.")
+	add("in-doubt", uint64(len(r.InDoubt)), "", "1 folder was closed in doubt by a person: something of it may be in the archive; it is named at the end.",
+		"%s folders were closed in doubt by a person: something of them may be in the archive; they are named at the end.")
+	return append(list, doubt{"index", 0, "The archive's own index was not compared with this ledger."})
+}
+
+// asDropped ends every result: what it cannot say.
+const asDropped = "Without a list of what was expected nobody can say whether everything was dropped."
+
+// verdict says the result, the worst first.
+func (a *Audit) verdict(t *tally, agrees bool) verdict {
+	b := t.selected
+	good := b.States[ledger.Archived] + b.States[ledger.Delivered]
+	switch missing := b.Seen - good - b.States[ledger.Duplicate] - t.resolved; {
+	case !agrees:
+		return verdict{"contradiction", "THE LEDGER CONTRADICTS ITSELF", "The counts below cannot be relied on. Stop sending, keep the ledger as it is, and compare it with a backup."}
+	case b.Seen == 0:
+		return verdict{"nothing", "NOTHING FOUND", "No folder belongs to this selection. " + asDropped}
+	case len(a.c.Select.States) > 0:
+		return verdict{"part", "A PART ONLY", fmt.Sprintf("%s in the chosen states; this says nothing about the others.", many(b.Seen, "folder is", "folders are"))}
+	case missing > 0 || t.doubtful > 0:
+		return verdict{"not-complete", "NOT COMPLETE", a.shortfall(t, missing)}
+	}
+	text := fmt.Sprintf("Nothing that was dropped is missing. Of %s, %s archived", many(b.Seen, "folder", "folders"), many(good, "is", "are"))
+	return verdict{"complete-as-dropped", "COMPLETE AS DROPPED", text + also(t) + ". " + asDropped}
+}
+
+// also names what is neither archived nor missing.
+func also(t *tally) string {
+	text := ""
+	if n := t.selected.States[ledger.Duplicate]; n > 0 {
+		text += "; " + many(n, "is", "are") + " the same as an archived one"
+	}
+	if t.resolved > 0 {
+		text += "; " + many(t.resolved, "was", "were") + " rejected and resolved since (dropped again, or closed by a person)"
+	}
+	return text
+}
+
+// shortfall says what is not archived, or is in question.
+func (a *Audit) shortfall(t *tally, missing uint64) string {
+	b := t.selected
+	var parts []string
+	add := func(n uint64, words string) {
+		if n > 0 {
+			parts = append(parts, number(n)+" "+words)
+		}
+	}
+	add(b.Open(), "on the way")
+	add(b.States[ledger.Rejected]-t.resolved, "rejected")
+	add(b.States[ledger.Quarantined], "quarantined")
+	text := fmt.Sprintf("Of %s, %s archived", many(b.Seen, "folder", "folders"), many(b.States[ledger.Archived]+b.States[ledger.Delivered], "is", "are"))
+	if missing > 0 {
+		text += fmt.Sprintf(" and %s not: %s", number(missing), strings.Join(parts, ", "))
+	}
+	text += also(t) + "."
+	if t.doubtful > 0 {
+		text += " " + many(t.doubtful, "is", "are") + " in question: contradicted, or closed in doubt."
+	}
+	return text + " " + asDropped
+}

@@ -1,0 +1,136 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// TestMark stands over everything that a test environment reports.
+const TestMark = "TEST, NO EVIDENCE"
+
+// safe makes a text of unknown origin fit for people: control characters, those that
+// turn or hide text, and bytes that are no text at all become visible escapes.
+func safe(s string) string {
+	if !strings.ContainsFunc(s, unfit) {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == utf8.RuneError && n == 1, r < utf8.RuneSelf && unfit(r):
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		case !unfit(r):
+			b.WriteRune(r)
+		default:
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
+
+func unfit(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+
+// clip cuts a text to n characters.
+func clip(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+// briefReason says in one line why e is where it is. The text of our own refusals is a
+// page for the person who dropped the folder; their code says it in brief.
+func briefReason(e ledger.Entry) string {
+	text := e.Cause.Text
+	if text == "" || strings.HasPrefix(text, "NOT ARCHIVED") && e.Cause.Code != "" {
+		text = strings.ReplaceAll(e.Cause.Code, "-", " ")
+	}
+	if text == "" && e.State == ledger.Duplicate {
+		text = "the same as " + e.First.String()
+	}
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	return clip(strings.TrimSpace(text), 160)
+}
+
+// flagWords lists what is special about e.
+func flagWords(e ledger.Entry) []string {
+	words := []string{}
+	for _, f := range []struct {
+		on   bool
+		word string
+	}{
+		{e.Contradicted, "CONTRADICTED"}, {e.Double, "possibly double"}, {e.InDoubt, "closed in doubt"},
+		{e.Hold, "on hold"}, {e.Resolved, "resolved"},
+	} {
+		if f.on {
+			words = append(words, f.word)
+		}
+	}
+	return words
+}
+
+// number writes a count with commas.
+func number(n uint64) string { return grouped(strconv.FormatUint(n, 10)) }
+
+// grouped puts commas between the thousands of a plain decimal; anything else it leaves alone.
+func grouped(s string) string {
+	if _, err := archive.ParseDecimal(s); err != nil {
+		return s
+	}
+	sign, digits := "", s
+	if strings.HasPrefix(s, "-") {
+		sign, digits = "-", s[1:]
+	}
+	whole, rest, point := strings.Cut(digits, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if point {
+		rest = "." + rest
+	}
+	return sign + whole + rest
+}
+
+// many counts a thing in words: "1 folder", "2,000 folders".
+func many(n uint64, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return number(n) + " " + more
+}
+
+// span gives a time in its largest units: "20 s", "41 min", "5 h 28 min", "3 days".
+func span(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 10*time.Hour && d%time.Hour >= time.Minute:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	case d < 72*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
+// utc gives nil for no time, and others to the millisecond.
+func utc(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(time.Millisecond)
+	return &t
+}
+
+// decimalThousandths writes a count of thousandths as a decimal.
+func decimalThousandths(n uint64) string { return fmt.Sprintf("%d.%03d", n/1000, n%1000) }

@@ -1,0 +1,60 @@
+package web
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// collector turns facts into metrics when it is asked, and keeps nothing in between.
+type collector struct {
+	facts func() Facts
+	descs []*prometheus.Desc // as metrics
+}
+
+func newCollector(facts func() Facts) *collector {
+	c := &collector{facts: facts}
+	for _, m := range metrics {
+		c.descs = append(c.descs, prometheus.NewDesc(m.name, m.help, m.labels, nil))
+	}
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	f := c.facts()
+	for i, m := range metrics {
+		m.read(f, func(value float64, labels ...string) {
+			out <- prometheus.MustNewConstMetric(c.descs[i], m.kind, value, labels...)
+		})
+	}
+}
+
+// registry is a registry of vaultd's metrics, and of those of the process and the runtime.
+func registry(facts func() Facts) *prometheus.Registry {
+	r := prometheus.NewRegistry()
+	r.MustRegister(newCollector(facts), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return r
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func unix(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}

@@ -1,0 +1,74 @@
+// Package web answers the questions of machines that watch over vaultd: whether it lives, whether it is ready, and
+// its metrics for Prometheus. It listens on this machine alone and knows neither passwords nor TLS.
+//
+// It never reads the ledger or a drop folder itself and decides nothing: what it tells are [Facts], which the program
+// gathers, so that a number here, in the status line and in the status command cannot differ. It never changes
+// anything, whatever it is asked, and no name of a folder, no word of a sidecar and no address of the service is in an
+// answer: labels are states, reasons and the ids that stand in the configuration.
+//
+// A crash means nothing here. Every gauge comes from the ledger or the disk and stands where it stood after the next
+// start; the few counters of this process say so.
+package web
+
+import (
+	"time"
+
+	"vaultd/internal/ledger"
+)
+
+// Facts is how vaultd stands at one moment. Sizes are bytes, and -1 where they cannot be told; times are zero where
+// there is none.
+type Facts struct {
+	At          time.Time
+	Version, Go string
+	Environment string // test or production
+
+	Balance     ledger.Balance
+	NeedsPerson map[string]int // by a stable word: rejected, quarantined, unclear, undecided, contradicted, overdue
+	OldestOpen  time.Time      // when the oldest folder on its way was taken
+	LastSuccess time.Time      // when the ledger last recorded one as archived
+
+	Pauses   []Pause
+	Drops    []Drop
+	NotTaken []NotTaken
+	Bills    []Bill // of this year
+
+	SpoolUsed, SpoolMax int64
+	StateFree           int64 // on the disk of the ledger
+	LedgerSize          int64
+	Lines               uint64 // of the journal
+	Commits, Changes    uint64 // since the process began
+	Syncs               uint64
+
+	Reloaded   time.Time // when the configuration was last read, at the start or later
+	ReloadGood bool      // and whether it was good
+
+	Dead  []string // why vaultd does not live; in words, without names of folders
+	Unfit []string // why it lives and is not ready: pauses, drops that cannot be worked in, overdue folders
+}
+
+// Pause is a route that rests.
+type Pause struct {
+	Route, Code string
+	Since       time.Time
+}
+
+// Drop is one drop folder.
+type Drop struct {
+	Name   string
+	Paused bool
+	Listed time.Time // when it was last looked through
+	Free   int64
+}
+
+// NotTaken counts what lies in a drop folder and is not taken, for one reason.
+type NotTaken struct {
+	Drop, Reason string
+	Count        int
+}
+
+// Bill is how far the included storage of one vault is used up; Vault is empty for the customer.
+type Bill struct {
+	Vault string
+	Used  float64 // 1 is all of it
+}

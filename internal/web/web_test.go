@@ -1,0 +1,196 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"vaultd/internal/ledger"
+)
+
+var update = flag.Bool("update", false, "write docs/metrics.md anew")
+
+func sample() Facts {
+	at := time.Date(2026, 11, 20, 14, 32, 0, 0, time.UTC)
+	f := Facts{
+		At: at, Version: "1.2.0", Go: "go1.26.8", Environment: "test", OldestOpen: at.Add(-9 * time.Hour), LastSuccess: at.Add(-time.Hour),
+		NeedsPerson: map[string]int{"rejected": 2},
+		Pauses:      []Pause{{"vault ACME", "http-403", at.Add(-time.Minute)}},
+		Drops:       []Drop{{"acme-in", true, at.Add(-time.Minute), 210e9}}, NotTaken: []NotTaken{{"acme-in", "no sidecar", 3}},
+		Bills: []Bill{{"", 0.71}}, SpoolUsed: 5, SpoolMax: 20e9, StateFree: 40e9, LedgerSize: 1e6, Lines: 7, Commits: 3, Changes: 4, Syncs: 6,
+		Reloaded: at, ReloadGood: true,
+	}
+	f.Balance.Count(ledger.None, ledger.Archived)
+	f.Balance.Count(ledger.None, ledger.Uploaded)
+	return f
+}
+
+func get(t *testing.T, f Facts, path, host string) (int, string) {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "http://"+host+path, nil)
+	w := httptest.NewRecorder()
+	Handler(func() Facts { return f }).ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// I26: what keeps folders from being archived is loud on /readyz; only a stall is on /livez.
+func TestHealth_I26_PauseAndStallAreLoud(t *testing.T) {
+	good, paused, dead := sample(), sample(), sample()
+	paused.Unfit = []string{"vault ACME paused since 09:12 (http-403)"}
+	dead.Dead = []string{"step upload has stood still for 4 min"}
+	for name, row := range map[string]struct {
+		f                  Facts
+		livez, readyz      int
+		reasons, alive, ok int
+	}{
+		"Good":    {good, 200, 200, 0, 1, 1},
+		"Paused":  {paused, 200, 503, 1, 1, 0},
+		"Stalled": {dead, 503, 503, 1, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for path, want := range map[string]int{"/livez": row.livez, "/readyz": row.readyz, "/healthz": row.readyz} {
+				code, body := get(t, row.f, path, "127.0.0.1:8970")
+				var h health
+				if err := json.Unmarshal([]byte(body), &h); err != nil || code != want || (code == 200) != (h.Status == "ok") {
+					t.Errorf("%s: %d %s %v, want %d", path, code, body, err, want)
+				}
+				if path == "/readyz" && len(h.Reasons) != row.reasons {
+					t.Errorf("%s: reasons %q", path, h.Reasons)
+				}
+			}
+			_, body := get(t, row.f, "/metrics", "localhost")
+			for _, want := range []string{fmt.Sprintf("vaultd_alive %d\n", row.alive), fmt.Sprintf("vaultd_ready %d\n", row.ok)} {
+				if !strings.Contains(body, want) {
+					t.Errorf("metrics lack %q", want)
+				}
+			}
+		})
+	}
+}
+
+// A web page elsewhere whose name leads to this machine gets nothing, whatever it asks for.
+func TestHandler_I20_ForeignHostsGetNothing(t *testing.T) {
+	for host, want := range map[string]int{
+		"127.0.0.1:8970": 200, "localhost:8970": 200, "LOCALHOST": 200, "[::1]:8970": 200, "[::1]": 200, "127.8.8.8": 200,
+		"evil.example": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example:8970": 421, "10.0.0.7:8970": 421, "0.0.0.0": 421,
+	} {
+		if code, body := get(t, sample(), "/metrics", host); code != want || code != 200 && strings.Contains(body, "vaultd_") {
+			t.Errorf("%s: %d, want %d", host, code, want)
+		}
+	}
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r.Host = ""
+	w := httptest.NewRecorder()
+	Handler(sample).ServeHTTP(w, r)
+	if w.Code != http.StatusMisdirectedRequest {
+		t.Error("no Host header:", w.Code)
+	}
+	if r := httptest.NewRequest(http.MethodPost, "http://localhost/livez", nil); true {
+		w := httptest.NewRecorder()
+		if Handler(sample).ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed {
+			t.Error("POST:", w.Code)
+		}
+	}
+}
+
+func TestListen_I20_LoopbackOnly(t *testing.T) {
+	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "files01:0"} {
+		if l, err := Listen(t.Context(), address); !errors.Is(err, ErrNotLocal) {
+			t.Errorf("%s: %v %v", address, l, err)
+		}
+	}
+	l, err := Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, l, sample, slog.New(slog.DiscardHandler)) }()
+	res, err := http.Get("http://" + l.Addr().String() + "/livez")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	if err := errors.Join(err, res.Body.Close()); err != nil || res.StatusCode != 200 {
+		t.Error(res.Status, string(body), err)
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// Every family that is described is there, is documented, and keeps Prometheus' own rules for names.
+func TestMetrics_EachIsDocumented(t *testing.T) {
+	r := prometheus.NewRegistry()
+	r.MustRegister(newCollector(sample))
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(families) != len(metrics) {
+		t.Errorf("%d families of %d metrics: the sample shows not all", len(families), len(metrics))
+	}
+	if problems, err := testutil.GatherAndLint(r); err != nil || len(problems) > 0 {
+		t.Error(problems, err)
+	}
+	for _, f := range families {
+		if f.GetName() != "vaultd_folders" {
+			continue
+		}
+		sum := 0.0
+		for _, m := range f.GetMetric() {
+			sum += m.GetGauge().GetValue()
+		}
+		if sum != float64(sample().Balance.Seen) {
+			t.Errorf("vaultd_folders sums up to %v", sum)
+		}
+	}
+	const path, begin, end = "../../docs/metrics.md", "<!-- metrics: begin -->\n", "<!-- metrics: end -->"
+	old, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(old), begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no place for the metrics", path)
+	}
+	want := head + begin + table() + end + tail
+	if want == string(old) {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s is not what the program has; go test ./internal/web -update", path)
+	}
+	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// table is the table of docs/metrics.md.
+func table() string {
+	var b strings.Builder
+	b.WriteString("| name | kind | labels | meaning |\n|---|---|---|---|\n")
+	for _, m := range metrics {
+		kind := "gauge"
+		if m.kind == counter {
+			kind = "counter"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.name, kind, strings.Join(m.labels, ", "), strings.ReplaceAll(m.help, "|", "\\|"))
+	}
+	return b.String()
+}
