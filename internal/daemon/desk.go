@@ -55,6 +55,7 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 		return ingest.Packed{}, fmt.Errorf("%w: %w", ingest.ErrChanged, err)
 	}
 	if err != nil {
+		r.distrust(err)
 		return ingest.Packed{}, r.rights(f, e, err)
 	}
 	r.d.spool.took(e.Key, e.Vault, s.Package.Size)
@@ -75,7 +76,7 @@ func (r *room) rights(f *drop.Folder, e ledger.Entry, err error) error {
 		return err // it was something of ours
 	}
 	if e.Cause.Code != ingest.Unreadable {
-		r.d.cfg.Log.Error("claimed folder not packed", "drop", r.cfg.Name, "key", e.Key, "folder", e.Folder, "err", what)
+		r.d.cfg.Log.Error("claimed folder not packed", "drop", r.cfg.Name, "key", e.Key, "cause", ingest.Unreadable)
 	}
 	return &ingest.UnreadableError{Text: what.Error() + ". IT must give the share's group the right to read it (docs/samba.md); it is tried again by itself"}
 }
@@ -161,7 +162,16 @@ func (r *room) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document)
 	if stray, ok := errors.AsType[*drop.StrayError](err); ok {
 		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-changed", Text: stray.Error()}}
 	}
+	r.distrust(err)
 	return to, err
+}
+
+// distrust ends the process where nobody knows what is on disk: to try again on what
+// the kernel has in memory would only look like a success.
+func (r *room) distrust(err error) {
+	if errors.Is(err, durable.ErrSync) {
+		r.d.die(fmt.Errorf("drop %s: %w", r.cfg.Name, err))
+	}
 }
 
 // notes returns what people are to read in the folder.

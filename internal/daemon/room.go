@@ -54,7 +54,12 @@ func (d *Daemon) newRoom(cfg Drop) (*room, error) {
 	if err != nil {
 		return nil, fmt.Errorf("drop %s: %w", cfg.Name, err)
 	}
-	if err := r.open(); err != nil && !errors.Is(err, drop.ErrAway) {
+	// Only what no waiting can mend ends the start: one bad drop must not keep the
+	// others from working. run opens it later, and says meanwhile why it is paused.
+	err = r.open()
+	_, locked := errors.AsType[*drop.LockedError](err)
+	_, foreign := errors.AsType[*drop.ForeignError](err)
+	if locked || foreign || errors.Is(err, drop.ErrGroup) {
 		return nil, err
 	}
 	return r, nil
@@ -240,22 +245,30 @@ func (r *room) adopt(ctx context.Context) error {
 
 // take claims a settled folder and opens its entry. The claim is durable before the
 // entry is asked for; if we die in between, the next start adopts it.
-func (r *room) take(_ context.Context, w watch.Folder) error {
-	f, done, err := r.hold()
-	if err != nil {
-		return err
-	}
-	defer done()
+func (r *room) take(ctx context.Context, w watch.Folder) error {
 	left := free(r.d.spool.dir)
 	tight := left >= 0 && left < r.d.spool.minFree
 	if r.clerk.disk(tight, r.d.cfg.Now().Wall); tight {
 		return fmt.Errorf("not taken while the state disk has less than min_free: %s left", megabytes(left))
 	}
-	c, err := f.Claim(w.Name, r.d.cfg.Now().Wall)
-	if errors.Is(err, durable.ErrSync) {
-		r.d.die(fmt.Errorf("drop %s: %w", r.cfg.Name, err))
+	err := r.claim(w.Name)
+	_, gone := os.Lstat(filepath.Join(r.cfg.Path, w.Name))
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrSync) || !errors.Is(gone, fs.ErrNotExist) {
 		return err
 	}
+	// A network file system may report the failure of a rename that it has done; nobody
+	// else would find the folder before the next start.
+	return errors.Join(err, r.adopt(ctx))
+}
+
+func (r *room) claim(name string) error {
+	f, done, err := r.hold()
+	if err != nil {
+		return err
+	}
+	defer done()
+	c, err := f.Claim(name, r.d.cfg.Now().Wall)
+	r.distrust(err)
 	if err != nil {
 		return err
 	}

@@ -74,6 +74,9 @@ type Folder struct {
 // not gone; nothing must be concluded from what lies there now.
 var ErrAway = errors.New("the drop folder is not there")
 
+// ErrGroup says that the configured group cannot be given to what vaultd makes.
+var ErrGroup = errors.New("group")
+
 // Node is a folder's identity on its file system. Device numbers change with reboots, so folders are compared by Ino on
 // the device that the drop folder has now; Dev is for people.
 type Node struct{ Dev, Ino uint64 }
@@ -194,7 +197,7 @@ func (f *Folder) group() (int, error) {
 		if err != nil {
 			g, err := user.LookupGroup(f.cfg.Group)
 			if err != nil {
-				return 0, fmt.Errorf("group %q is not known on this machine", f.cfg.Group)
+				return 0, fmt.Errorf("%w: %q is not known on this machine", ErrGroup, f.cfg.Group)
 			}
 			n, _ = strconv.Atoi(g.Gid) // on Linux always a number
 		}
@@ -205,7 +208,7 @@ func (f *Folder) group() (int, error) {
 		return 0, err
 	}
 	if os.Geteuid() != 0 && gid != os.Getegid() && !slices.Contains(mine, gid) {
-		return 0, fmt.Errorf("this user is not a member of group %d, so people could not use what it makes for them", gid)
+		return 0, fmt.Errorf("%w: this user is not a member of group %d, so people could not use what it makes for them", ErrGroup, gid)
 	}
 	return gid, nil
 }
