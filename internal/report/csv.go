@@ -28,7 +28,9 @@ var csvHeader = []string{
 func (a *Audit) CSV(ctx context.Context, w io.Writer, separator rune) (Closing, error) {
 	out := bufio.NewWriterSize(w, buffered)
 	out.WriteString("\ufeff") //nolint:errcheck // bufio keeps the first error for Flush
-	writeRecord(out, separator, csvHeader)
+	if err := writeRecord(out, separator, csvHeader); err != nil {
+		return Closing{}, err
+	}
 	mark := a.c.Info.Environment
 	if a.test() {
 		mark = TestMark
