@@ -104,11 +104,13 @@ func (s *service) StatusList(context.Context, archive.VaultID) ([]archive.Receip
 type folders struct {
 	mu     sync.Mutex
 	sealed map[archive.Key]archive.Package // guarded by mu
+	takes  time.Duration                   // of packing one
 }
 
 func (f *folders) Look(ledger.Entry) (archive.Digest, error) { return archive.Digest{1}, nil }
 
 func (f *folders) Pack(_ context.Context, e ledger.Entry) (Packed, error) {
+	time.Sleep(f.takes)
 	doc := ledger.Document{Metadata: []byte(`{"documentId":"` + e.Folder + `"}`)}
 	p := archive.Package{Size: 20_000, SHA256: archive.Sum([]byte(e.Folder)), MD5: [16]byte{1}}
 	f.mu.Lock()

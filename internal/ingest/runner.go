@@ -49,7 +49,8 @@ type runner struct {
 	mu        sync.Mutex
 	busy      map[archive.Key]bool // guarded by mu
 	running   int                  // pieces of work under way; guarded by mu
-	notBefore time.Time            // no look before; only the loop
+	notBefore time.Time            // no far look before; only the loop
+	spare     []archive.Key        // found by the last far look; only the loop
 	since     time.Time            // when the first of a not yet full batch was seen; only the loop
 
 	turned atomic.Pointer[time.Time] // when the loop last came round
@@ -107,12 +108,8 @@ func (r *runner) take(work context.Context) (time.Time, error) {
 	if free == 0 {
 		return time.Time{}, nil // the end of a piece of work wakes us
 	}
-	if now.Wall.Before(r.notBefore) {
-		return r.notBefore, nil
-	}
 	resting := earliest{}
-	ready, next, err := r.c.cfg.Ledger.Due(r.name, now.Wall, free*r.batch, r.skip(now.Wall, &resting))
-	resting.add(next)
+	ready, err := r.look(free*r.batch, now.Wall, &resting)
 	if err != nil || len(ready) == 0 {
 		r.since = time.Time{}
 		return resting.time, err
@@ -136,6 +133,51 @@ func (r *runner) take(work context.Context) (time.Time, error) {
 	}
 	r.group(work, ready, free, now)
 	return resting.time, nil
+}
+
+// look returns up to n entries that are due and may go now. A step that does not let
+// everything in looks far ahead, and seldom: what it found beyond n is kept for the
+// next time, as keys that are asked about anew.
+func (r *runner) look(n int, now time.Time, resting *earliest) ([]ledger.Entry, error) {
+	ready, err := r.found(n, now, resting)
+	if err != nil || len(ready) > 0 {
+		return ready, err
+	}
+	if now.Before(r.notBefore) {
+		resting.add(r.notBefore)
+		return nil, nil
+	}
+	limit := n
+	if r.admit != nil {
+		limit = max(n, farLook)
+	}
+	ready, next, err := r.c.cfg.Ledger.Due(r.name, now, limit, r.skip(now, resting))
+	resting.add(next)
+	if err != nil || len(ready) <= n {
+		return ready, err
+	}
+	for _, e := range ready[n:] {
+		r.spare = append(r.spare, e.Key)
+	}
+	return ready[:n], nil
+}
+
+// found takes up to n entries from what an earlier look found.
+func (r *runner) found(n int, now time.Time, resting *earliest) ([]ledger.Entry, error) {
+	var ready []ledger.Entry
+	skip := r.skip(now, resting)
+	for len(r.spare) > 0 && len(ready) < n {
+		k := r.spare[0]
+		r.spare = r.spare[1:]
+		e, ok, err := r.c.cfg.Ledger.Entry(k)
+		if err != nil {
+			return nil, err
+		}
+		if s, at, due := ledger.Due(e); ok && due && s == r.name && !at.After(now) && !skip(e) {
+			ready = append(ready, e)
+		}
+	}
+	return ready, nil
 }
 
 // skip leaves out what is under way, what goes over a route that rests, and what is
@@ -168,6 +210,7 @@ func (r *runner) skip(now time.Time, resting *earliest) func(ledger.Entry) bool 
 const (
 	manyKept  = 1000        // entries not let in, after which a look counts as dear
 	lookAgain = time.Second // after a dear look
+	farLook   = 2048        // entries that a far look finds at most
 )
 
 // group starts pieces of work, each of one lane, as long as there is room. The end

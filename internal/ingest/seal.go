@@ -29,12 +29,20 @@ func (c *Conductor) sealStep() step {
 // backlog waits as folders, which cost nothing.
 const maxWaiting = 2000
 
+// dropShare is how many folders of one drop a look lets in: the backlog of one must not
+// stand before a single folder of another.
+const dropShare = 256
+
 // admitToPack lets through what there is room for: one vault that takes nothing must
 // not keep the packages of the others from being made. What is not let through waits
 // as it is, and is looked at again when a package leaves.
 func (c *Conductor) admitToPack() func(ledger.Entry) bool {
 	room := map[archive.VaultID]bool{}
+	perDrop := map[string]int{}
 	return func(e ledger.Entry) bool {
+		if perDrop[e.Drop]++; perDrop[e.Drop] > dropShare {
+			return false
+		}
 		ok, known := room[e.Vault]
 		if !known {
 			ok = c.roomToPack(e.Vault)
