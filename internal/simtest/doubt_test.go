@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 )
@@ -127,7 +128,8 @@ func TestSameNumber_I25(t *testing.T) {
 // are stopped, the second time their route is, until vaultd is started again.
 func TestCrossWired_I8(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := New(t, Config{Seed: 4, Vaults: 2})
+		// A minute to fill a batch: the two documents must be in one.
+		w := New(t, Config{Seed: 4, Vaults: 2, Daemon: func(c *daemon.Config) { c.BatchWait = time.Minute }})
 		w.Start()
 		twice := func(op Op) Strike {
 			if op.Name == "register" {
