@@ -74,6 +74,9 @@ func locally(ctx context.Context, cfg config, do func(context.Context, view) err
 	if err != nil {
 		return err
 	}
+	if info := l.Info(); info.Environment != cfg.Service.Environment { // what is printed must not pass for the other one's
+		return errors.Join(&daemon.BindingError{What: "environment", Ledger: info.Environment, Config: cfg.Service.Environment}, closeLedger())
+	}
 	err = do(ctx, view{clock: clock{time.Now(), cfg.Location}, cfg: cfg, ledger: l})
 	return errors.Join(err, closeLedger())
 }

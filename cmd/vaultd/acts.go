@@ -348,6 +348,8 @@ func (a *app) returned(ctx context.Context, v view, x string) (ledger.Entry, err
 	}
 	why := ""
 	switch {
+	case e.State == ledger.Rejected && e.Source == ledger.Returned && e.Resolved:
+		why = "it is settled: it was taken again as another entry, or closed; if its folder still lies in _rejected, move it back to the drop folder"
 	case e.State == ledger.Rejected && e.Source == ledger.Returned:
 		return e, nil
 	case e.State == ledger.Rejected:

@@ -209,6 +209,10 @@ func (s *control) handle(ctx context.Context, conn *net.UnixConn) {
 		end(conn, exitUsage, "this command does not run inside the daemon; are both of the same version?")
 		return
 	}
+	if req.Args[0] == "backup" && p.uid != 0 && p.uid != s.uid {
+		end(conn, exitRights, "the whole ledger, with the upload addresses that still work, goes to root and vaultd's own user alone")
+		return
+	}
 	s.run(ctx, cancel, conn, p, req.Args)
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ingest"
@@ -47,6 +49,14 @@ func fail(code int, err error, hint string) error { return &codedError{code, hin
 // usageError is a command line that was not understood.
 type usageError struct{ error }
 
+// aboutUsage points at the help of the very command whose line was not understood.
+func aboutUsage(c *cobra.Command, err error) error {
+	if wrong, ok := err.(usageError); ok && c.HasParent() {
+		return fail(exitUsage, wrong, fmt.Sprintf("see %q", "vaultd help "+strings.TrimPrefix(c.CommandPath(), "vaultd ")))
+	}
+	return err
+}
+
 // report prints an error for a person and returns the exit code.
 func (a *app) report(err error) int {
 	code, hint := judge(err)
@@ -84,6 +94,9 @@ func judge(err error) (code int, hint string) {
 	if _, ok := errors.AsType[*daemon.BindingError](err); ok {
 		return exitConfig, "a ledger is bound to one environment and one service; use another state_dir for another one"
 	}
+	if errors.Is(err, drop.ErrGroup) {
+		return exitConfig, `make the daemon's user a member of that group and start it again, or name another one as the drop's "group"; see docs/samba.md`
+	}
 	if _, ok := errors.AsType[*drop.ForeignError](err); ok {
 		return exitConfig, "this drop folder belongs to another ledger; check path and state_dir"
 	}
@@ -97,7 +110,7 @@ func remoteCode(r *ingest.RemoteError) int {
 	switch {
 	case r.Overload:
 		return exitTemporary
-	case r.Outcome == ingest.TurnedAway && r.Denied:
+	case r.Denied: // also when the token was refused, or the secret could not be read, so that the call never left
 		return exitRights
 	case r.Outcome == ingest.TurnedAway || r.Outcome == ingest.Refused:
 		return exitFailed
@@ -108,6 +121,9 @@ func remoteCode(r *ingest.RemoteError) int {
 func judgeLocal(err error) (code int, hint string) {
 	switch {
 	case errors.Is(err, boltledger.ErrMissing):
+		if strings.Contains(err.Error(), "ledger.head") {
+			return exitConfig, "" // it was there before: the message says what to do, and init is not it
+		}
 		return exitConfig, `for a new installation run "vaultd init"; otherwise check state_dir`
 	case errors.Is(err, boltledger.ErrLocked):
 		return exitTemporary, "another process has the ledger open"

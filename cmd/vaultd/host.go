@@ -37,7 +37,7 @@ type host struct {
 type generation struct {
 	d         *daemon.Daemon
 	cfg       config
-	reopening bool // between two configurations: nothing is taken or sent for a moment
+	reopening time.Time // since when between two configurations: nothing is taken or sent for a moment; zero: not
 }
 
 func (a *app) newHost(d *daemon.Daemon, cfg config, log *slog.Logger) *host {
@@ -136,7 +136,7 @@ func (h *host) work(ctx context.Context) error {
 		if cfg == nil {
 			return err
 		}
-		h.set(generation{d: d, cfg: h.current().cfg, reopening: true})
+		h.set(generation{d: d, cfg: h.current().cfg, reopening: time.Now()})
 		if err := <-ended; err != nil {
 			return lost(err)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"time"
+
+	"vaultd/internal/watch"
 )
 
 // lyingThing is something that lies in a drop folder and was not taken.
@@ -53,11 +55,36 @@ func (a *app) tellLying(v view, found []lyingThing) error {
 			p.below(*l.Detail)
 		}
 		p.head("YOU CAN")
-		p.WriteString("  put right what is missing; it is taken by itself then. To see whether it is good:\n")
+		fmt.Fprintf(p, "  %s. To see whether it would be taken as it is:\n", lyingAdvice(l.Reason))
 		fmt.Fprintf(p, "      vaultd validate %s\n", shellWord(l.path))
 		if _, err := a.stdout.Write(p.Bytes()); err != nil {
 			return fail(exitIO, fmt.Errorf("write: %w", err), "")
 		}
 	}
 	return nil
+}
+
+// lyingAdvice says what to do about something that is not taken for that reason.
+func lyingAdvice(reason string) string {
+	switch watch.Reason(reason) {
+	case watch.LooseFile:
+		return "put it into a folder of its own, together with the file that describes the invoice; it is taken by itself then"
+	case watch.NoSidecar:
+		return "add the file that describes the invoice (metadata.json, unless the drop names another); it is taken by itself then"
+	case watch.Copying:
+		return "wait: it is taken by itself once nothing in it changes any more"
+	case watch.Temporary:
+		return "let the copying end, or close the program that has a file of it open; it is taken by itself then"
+	case watch.Incomplete:
+		return "add what is named; it is taken by itself then"
+	case watch.NoRight:
+		return "set the rights of the share and of this folder (docs/samba.md); it stays there until then"
+	case watch.Busy, watch.Queued:
+		return "wait: it is taken by itself when its turn comes"
+	case watch.OtherDevice:
+		return "it lies on another device than the drop folder; copy it into the drop folder itself"
+	case watch.ReadOnly:
+		return "make the drop's file system writable; it is taken by itself then"
+	}
+	return "mend what is named; it is tried again by itself"
 }

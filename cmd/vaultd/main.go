@@ -12,10 +12,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,9 +27,21 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	context.AfterFunc(ctx, func() { time.AfterFunc(stopLimit, giveUp) })
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// stopLimit bounds the end after a signal: a file server that does not answer can hold
+// a call for ever, and nobody can take it back.
+const stopLimit = 9 * time.Second
+
+// giveUp leaves such a call behind. Nothing is half-done by that: every intent is in
+// the ledger, and the next start goes on from it.
+func giveUp() {
+	fmt.Fprintln(os.Stderr, "vaultd: something hangs, perhaps a drop folder's file server; ended without waiting for it")
+	os.Exit(exitDone)
 }
 
 // run executes one command line and returns its exit code.
@@ -56,8 +70,8 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	root.SetArgs(args)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	if err := root.ExecuteContext(ctx); err != nil {
-		return a.report(err)
+	if c, err := root.ExecuteContextC(ctx); err != nil {
+		return a.report(aboutUsage(c, err))
 	}
 	return exitDone
 }

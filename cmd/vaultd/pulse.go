@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/watch"
 	"vaultd/internal/web"
 )
 
@@ -114,12 +115,23 @@ func (p *pulse) warnOfBills(bills []billLine) {
 	}
 }
 
+// reopenPatience is how long drops may rest for a new configuration before it counts
+// as standing still.
+const reopenPatience = 30 * time.Second
+
+// calm reports whether drops rest because the configuration is just being changed.
+func (g generation) calm() bool {
+	return !g.reopening.IsZero() && time.Since(g.reopening) <= reopenPatience
+}
+
 // look returns the newest facts that can be had without hanging.
 func (p *pulse) look(ctx context.Context) gathered {
 	f, at := p.facts.get(ctx, factsPatience)
 	f.Dead = p.dead(ctx)
 	f.Unfit = append([]string(nil), f.Unfit...)
-	if old := time.Since(at); !at.IsZero() && old > factsLimit {
+	if at.IsZero() {
+		f.Unfit = append(f.Unfit, "how it stands is not known yet")
+	} else if old := time.Since(at); old > factsLimit {
 		f.Unfit = append(f.Unfit, "this is how it stood "+ageText(old)+" ago: something hangs, perhaps a drop folder's file server")
 	}
 	return f
@@ -142,7 +154,10 @@ func (p *pulse) dead(ctx context.Context) []string {
 		why = append(why, "the ledger cannot be read: "+err.Error())
 	}
 	now := p.h.current()
-	if now.reopening {
+	if !now.reopening.IsZero() {
+		if took := time.Since(now.reopening); took > reopenPatience {
+			why = append(why, "the reload has stood still for "+ageText(took))
+		}
 		return why
 	}
 	if progress := now.d.Progress(); progress.Hangs() {
@@ -204,13 +219,13 @@ func (g *gathered) live(now generation) {
 		g.Pauses = append(g.Pauses, web.Pause{Route: r.Route, Code: r.Cause.Code, Since: r.Since})
 	}
 	for _, d := range s.Drops {
-		g.Drops = append(g.Drops, web.Drop{Name: d.Name, Paused: !now.reopening && (d.Paused != "" || d.Watch.Paused != nil), Listed: d.Watch.Listed, Free: d.Free})
+		g.Drops = append(g.Drops, web.Drop{Name: d.Name, Paused: !now.calm() && (d.Paused != "" || d.Watch.Paused != nil), Listed: d.Watch.Listed, Free: d.Free})
 		for _, n := range d.Watch.NotTaken {
 			g.NotTaken = append(g.NotTaken, web.NotTaken{Drop: d.Name, Reason: string(n.Reason), Count: n.Count})
 		}
 	}
 	for _, stall := range now.d.Progress().Stalls {
-		if stall.Drop && !now.reopening {
+		if stall.Drop && !now.calm() {
 			g.Unfit = append(g.Unfit, stall.What+" has not been looked through for "+ageText(g.At.Sub(stall.Since)))
 		}
 	}
@@ -233,6 +248,12 @@ func (g *gathered) unfit(t *tally, alertAfter time.Duration, err error) {
 	for _, d := range g.Drops {
 		if d.Paused {
 			add("drop %s paused", d.Name)
+		}
+	}
+	for _, n := range g.NotTaken {
+		switch watch.Reason(n.Reason) {
+		case watch.NoRight, watch.ReadOnly, watch.OtherDevice, watch.Failed:
+			add("drop %s: %d not taken (%s)", n.Drop, n.Count, n.Reason)
 		}
 	}
 	if n := t.overdue.count; n > 0 {

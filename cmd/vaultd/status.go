@@ -256,7 +256,7 @@ func (t *tally) add(e ledger.Entry) {
 		}
 	}
 	switch {
-	case e.Contradicted:
+	case e.Contradicted && !e.Resolved:
 		t.contradicted.add(e)
 	case e.State == ledger.Quarantined:
 		t.quarantined.add(e)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ func (s *standing) wants(t *tally) {
 			"vaultd check names every mistake; then systemctl reload vaultd", nil)
 	}
 	add("now", "contradicted", t.contradicted.count, many(t.contradicted.count, "document", "documents")+" contradicted by the archive",
-		"see vaultd show X; ask the provider", t.contradicted.names)
+		"see vaultd why X; ask the provider", t.contradicted.names)
 	for _, p := range s.Pauses {
 		if s.At.Sub(p.Since) >= settling {
 			add("now", "paused", 1, fmt.Sprintf("%s paused since %s: %s; %d wait, none lost", p.Route, t.brief(p.Since), p.Text, p.Wait),
@@ -44,23 +45,31 @@ func (s *standing) wants(t *tally) {
 	}
 	for _, d := range s.Drops {
 		if d.Paused != "" {
-			add("now", "drop-paused", 1, "drop "+d.Name+" paused: "+d.Paused, "its documents are safe; it goes on by itself once this is mended", nil)
+			do := "its documents are safe; it goes on by itself once this is mended"
+			if strings.HasSuffix(d.Paused, fs.ErrPermission.Error()) {
+				do = "give the drop folder to the user vaultd runs as (docs/samba.md); " + do
+			}
+			add("now", "drop-paused", 1, "drop "+d.Name+" paused: "+d.Paused, do, nil)
 		}
+	}
+	if d := s.Disk; d.LedgerFree >= 0 && d.LedgerFree < d.MinFree {
+		add("now", "disk", 1, fmt.Sprintf("the disk of state_dir has %s left, below spool.min_free (%s): nothing new is taken, uploads go on",
+			sizeText(d.LedgerFree), sizeText(d.MinFree)), "free space there; it goes on by itself", nil)
 	}
 	for _, n := range s.NotTaken {
 		if faulty[n.Reason] {
 			add("now", "not-taken", n.Count, fmt.Sprintf("drop %s: %d not taken: %s", n.Drop, n.Count, n.Reason),
-				"set the rights of the share; it stays there until then", n.Names)
+				lyingAdvice(n.Reason), n.Names)
 		}
 	}
 	add("now", "overdue", t.overdue.count, many(t.overdue.count, "document", "documents")+" open for longer than "+ageText(t.alertAfter),
-		"see vaultd show X; ask the provider about them", t.overdue.names)
+		"see vaultd why X; ask the provider about them", t.overdue.names)
 	add("soon", "rejected", t.rejected.count, fmt.Sprintf("%d rejected", t.rejected.count),
 		"put them right as _REASON.txt says and drop them again", t.rejected.names)
 	add("soon", "quarantined", t.quarantined.count, fmt.Sprintf("%d quarantined", t.quarantined.count),
-		"see vaultd show X, then decide", t.quarantined.names)
+		"see vaultd why X, then decide", t.quarantined.names)
 	add("soon", "undecided", t.undecided.count, fmt.Sprintf("%d held: same files as another, other metadata", t.undecided.count),
-		"see vaultd show X, then decide", t.undecided.names)
+		"see vaultd why X, then decide", t.undecided.names)
 }
 
 func pauseAdvice(p pauseLine) string {
@@ -71,6 +80,8 @@ func pauseAdvice(p pauseLine) string {
 		return "look at service.allowed_hosts and base_url; if they are right, ask the provider where uploads go"
 	case p.Code == "tls":
 		return "look at service.ca_file and at the clock of this machine"
+	case strings.HasPrefix(p.Code, "http-403") && strings.HasPrefix(p.Route, "vault "):
+		return "renew the secret file, which is read again by itself; compare the vault's id with vaultd vaults; if both are right, ask the provider about rights on this vault"
 	case p.Code == "credentials", strings.HasPrefix(p.Code, "http-401"), strings.HasPrefix(p.Code, "http-403"), strings.HasPrefix(p.Code, "invalid"):
 		return "renew the secret file, which is read again by itself; if it is right, ask the provider about rights on this vault"
 	case strings.HasPrefix(p.Route, "drop "), p.Route == "spool":

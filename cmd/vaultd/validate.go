@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,11 +70,15 @@ func (a *app) validate(ctx context.Context, path, name string) error {
 	if err != nil {
 		return fmt.Errorf("find %s: %w", path, err)
 	}
+	info, err := os.Stat(abs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fail(exitFailed, fmt.Errorf("%s does not exist", safe(abs)), "")
+	}
 	d, err := cfg.dropOf(abs, name)
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(abs); err == nil && !info.IsDir() {
+	if info != nil && !info.IsDir() {
 		return fail(exitData, fmt.Errorf("%s is a file; an invoice is a folder with its files and %s", safe(path), d.Sidecar), "")
 	}
 	root, err := os.OpenRoot(abs)

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -92,6 +92,7 @@ type obstacle struct {
 	Since *time.Time `json:"since"`
 	Next  *time.Time `json:"nextTry"`
 	Text  string     `json:"text"`
+	Do    string     `json:"do,omitempty"`
 }
 
 // testimony is what the archive said about one registration that content may have reached.
@@ -165,11 +166,13 @@ func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
 	for _, r := range routes {
 		for _, p := range s.Pauses {
 			if p.Route == r {
-				all = append(all, obstacle{What: r, Since: inUTC(p.Since), Next: inUTC(p.Next), Text: "paused: " + p.Cause.Text})
+				all = append(all, obstacle{What: r, Since: inUTC(p.Since), Next: inUTC(p.Next), Text: "paused: " + p.Cause.Text,
+					Do: pauseAdvice(pauseLine{Route: r, Code: p.Cause.Code})})
 			}
 		}
 		for _, d := range s.Drops {
-			if "drop "+d.Name == r && d.Paused != "" {
+			known := slices.ContainsFunc(all, func(o obstacle) bool { return o.What == r })
+			if "drop "+d.Name == r && d.Paused != "" && !known {
 				all = append(all, obstacle{What: r, Text: "paused: " + d.Paused})
 			}
 		}
@@ -230,14 +233,15 @@ func (v view) options(d dossier) []option {
 		add("ask the provider: the archive says something else than what was booked", "vaultd show "+x)
 	case e.State == ledger.Rejected && !e.Resolved:
 		v.optionsRejected(e, add)
-	case e.State == ledger.Rejected && e.Source == ledger.Returned && !d.superseded():
-		add("take the returned folder again all the same", "vaultd retry "+x)
 	case e.State == ledger.Quarantined || e.State == ledger.Unclear:
 		if e.State == ledger.Unclear {
 			add("wait: the archive is asked again by itself, and nothing is sent before it is clear", "")
 		}
 		for _, t := range v.evidence(e) {
 			add("ask the provider whether anything arrived under bumId "+safe(t.BumID), "")
+		}
+		if r := lastFailed(e); r != "" {
+			add("ask the provider why it could not be archived; the number to name is bumId "+safe(r), "")
 		}
 		add("it arrived nowhere, and you are sure: register and send it again (possibly double)", "vaultd release "+x+` --reason "…"`)
 		add("give it up: it ends as rejected, in doubt for ever", "vaultd close "+x+` --reason "…"`)
@@ -256,32 +260,22 @@ func (v view) options(d dossier) []option {
 	return all
 }
 
+// lastFailed is the archive's number of the newest registration that it said was not archived; empty: there is none.
+func lastFailed(e ledger.Entry) string {
+	for _, r := range slices.Backward(e.Registrations) {
+		if r.Fate == ledger.Lapsed && r.Word == archive.Failed {
+			return string(r.Ticket.Remote)
+		}
+	}
+	return ""
+}
+
 func (v view) optionsRejected(e ledger.Entry, add func(what, command string)) {
 	if where := v.cfg.placeOf(e); e.Source == ledger.Returned && where != "" {
 		add("correct it as _REASON.txt in the folder says, and see whether it is good now", "vaultd validate "+shellWord(where))
 		add("then take it again (a clerk moves the folder back into the drop folder instead)", "vaultd retry "+e.Key.String())
 	}
 	add("it is seen to otherwise: no alarm any more", "vaultd close "+e.Key.String()+` --reason "…"`)
-}
-
-// superseded reports whether another entry repeats this one.
-func (d dossier) superseded() bool {
-	for _, l := range d.history {
-		if l.Event == (ledger.Superseded{}).Word() {
-			return true
-		}
-	}
-	return false
-}
-
-// shellWord writes a text as one word of a shell's command line.
-func shellWord(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r == '/' || r == '-' || r == '_' || r == '.' || unicode.IsLetter(r) || unicode.IsDigit(r))
-	}) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(safe(s), "'", `'\''`) + "'"
 }
 
 // text tells it to a person.
@@ -304,6 +298,9 @@ func (w explanation) text(c clock) []byte {
 	p.line("Next", "%s", w.next(c))
 	for _, o := range w.Waits {
 		p.line("Waits for", "%s", o.text(c))
+		if o.Do != "" {
+			p.below(o.Do)
+		}
 	}
 	for _, t := range w.Evidence {
 		t.write(p, c)

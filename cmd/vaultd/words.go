@@ -279,3 +279,13 @@ func many[N ~int | ~uint64](n N, one, more string) string {
 	}
 	return fmt.Sprintf("%d %s", n, more)
 }
+
+// shellWord writes a text as one word of a shell's command line.
+func shellWord(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r == '/' || r == '-' || r == '_' || r == '.' || unicode.IsLetter(r) || unicode.IsDigit(r))
+	}) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(safe(s), "'", `'\''`) + "'"
+}

@@ -56,7 +56,7 @@ type CallError struct {
 	Err        error         // the cause on this side, if any: *PolicyError, *ScopeError, a network error
 }
 
-// Error names the step, the target, the answer in words and the request id.
+// Error names the step, the target, the answer in words and, if the request may have left, its id.
 func (e *CallError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s %s%s", e.Op, e.Method, e.Host, e.Path)
@@ -76,7 +76,7 @@ func (e *CallError) Error() string {
 		b.WriteString(": " + e.Err.Error())
 	}
 	b.WriteString(e.hint())
-	if e.RequestID != "" {
+	if e.RequestID != "" && e.Sent { // the other side knows no other
 		b.WriteString(" (request id " + e.RequestID + ")")
 	}
 	return b.String()

@@ -68,6 +68,10 @@ func notConfigured(drop string) error {
 // digest of his reason; the text is kept beside the document, where it can be erased.
 // The error wraps [ledger.ErrIllegal] where e is not in a state for it.
 func (h *Humans) Act(ctx context.Context, e ledger.Entry, p Person, event func(ledger.Human) ledger.Event) (ledger.Entry, error) {
+	if err := ctx.Err(); err != nil {
+		return ledger.Entry{}, err
+	}
+	ctx = context.WithoutCancel(ctx) // what is begun is committed, and its asker is told so
 	by, note := p.signed()
 	return h.apply(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{event(by)}, Note: note, At: h.now()})
 }
@@ -131,6 +135,10 @@ func (h *Humans) Retry(ctx context.Context, old ledger.Entry, p Person) (next le
 		return next, err
 	}
 	defer func() { err = errors.Join(err, done()) }()
+	if err := ctx.Err(); err != nil {
+		return next, err
+	}
+	ctx = context.WithoutCancel(ctx) // a claimed folder gets its entry
 	ev, key, err := r.takeAgain(old)
 	if err != nil {
 		return next, err

@@ -208,7 +208,8 @@ func (f *Folder) group() (int, error) {
 		return 0, err
 	}
 	if os.Geteuid() != 0 && gid != os.Getegid() && !slices.Contains(mine, gid) {
-		return 0, fmt.Errorf("%w: this user is not a member of group %d, so people could not use what it makes for them", ErrGroup, gid)
+		return 0, fmt.Errorf("%w: user %s is not a member of group %s of %s, so people could not use what it makes for them", ErrGroup,
+			userName(uint32(os.Geteuid())), groupName(gid), f.cfg.Path)
 	}
 	return gid, nil
 }
@@ -256,6 +257,14 @@ func (f *Folder) is(info fs.FileInfo, node Node) bool {
 
 // stat gives the Linux form of a FileInfo from the file system; there is no other.
 func stat(info fs.FileInfo) *syscall.Stat_t { return info.Sys().(*syscall.Stat_t) }
+
+func groupName(gid int) string {
+	id := strconv.Itoa(gid)
+	if g, err := user.LookupGroupId(id); err == nil {
+		return g.Name
+	}
+	return id
+}
 
 func userName(uid uint32) string {
 	id := strconv.FormatUint(uint64(uid), 10)

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// troubleAt says why the user who asks could not work in a drop folder as it lies there now; "" when nothing speaks
+// against it. It is no fault of the configuration: a file system may be mounted later.
+func troubleAt(path string) string {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return path + " is not there: mount it or make it (docs/samba.md)"
+	case err != nil:
+		return "cannot be looked at: " + err.Error()
+	case !info.IsDir():
+		return path + " is not a folder"
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK|unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
+		return fmt.Sprintf("%s cannot work in %s, which belongs to %s with rights %04o (%v); see docs/samba.md", userName(uint32(os.Geteuid())),
+			path, userName(owner), info.Mode().Perm(), err)
+	}
+	if uid := os.Geteuid(); info.Mode()&fs.ModeSticky != 0 && uid != 0 && uint32(uid) != owner {
+		return fmt.Sprintf("%s has the sticky bit and belongs to %s, so that nothing can be taken out of it; give it to %s", path,
+			userName(owner), userName(uint32(uid)))
+	}
+	return ""
+}

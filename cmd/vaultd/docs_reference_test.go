@@ -1,0 +1,270 @@
+package main
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/report"
+)
+
+// What scripts rely on is documented, field for field, and nothing is promised that is not there.
+func TestDocsReference_FieldsAreThePrograms(t *testing.T) {
+	audit := jsonFields("", reflect.TypeFor[report.Summary]())
+	audit = append(audit, "table", "documents")
+	audit = append(audit, jsonFields("table.", reflect.TypeFor[report.Closing]())...)
+	audit = append(audit, auditedDocument(t)...)
+	for name, want := range map[string][]string{
+		"list --json":   jsonFields("", reflect.TypeFor[listRow]()),
+		"show --json":   jsonFields("", reflect.TypeFor[showJSON]()),
+		"status --json": jsonFields("", reflect.TypeFor[standing]()),
+		"audit --json":  audit,
+	} {
+		have := documentedFields(t, name)
+		for _, f := range want {
+			if !slices.Contains(have, f) {
+				t.Errorf("docs/reference.md says nothing of %q of %s", f, name)
+			}
+		}
+		for _, f := range have {
+			if !slices.Contains(want, f) {
+				t.Errorf("docs/reference.md has %q of %s, which does not exist", f, name)
+			}
+		}
+	}
+}
+
+// jsonFields lists the JSON fields of a struct and of those within, as in "needs[].text". A journal line is told elsewhere.
+func jsonFields(prefix string, typ reflect.Type) []string {
+	var all []string
+	for f := range jsonMembers(typ) {
+		inner, name := f.Type, prefix+strings.Split(f.Tag.Get("json"), ",")[0]
+		if f.Anonymous {
+			all = append(all, jsonFields(prefix, inner)...)
+			continue
+		}
+		all = append(all, name)
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		if inner.Kind() == reflect.Slice {
+			inner, name = inner.Elem(), name+"[]"
+		}
+		if inner.Kind() == reflect.Struct && inner != reflect.TypeFor[time.Time]() && name != "history[]" {
+			all = append(all, jsonFields(name+".", inner)...)
+		}
+	}
+	return all
+}
+
+func jsonMembers(typ reflect.Type) func(yield func(reflect.StructField) bool) {
+	return func(yield func(reflect.StructField) bool) {
+		for i := range typ.NumField() {
+			if f := typ.Field(i); (f.Anonymous || f.IsExported() && f.Tag.Get("json") != "-") && !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+// auditedDocument lists the fields of one row of a real report, whose type is nobody else's business.
+func auditedDocument(t *testing.T) []string {
+	out, _, _ := filled(t).audit(t, auditFlags{format: "json", separator: ","})
+	var r struct {
+		Documents []map[string]json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(out), &r); err != nil || len(r.Documents) == 0 {
+		t.Fatal(err, out)
+	}
+	var all []string
+	for name := range r.Documents[0] {
+		all = append(all, "documents[]."+name)
+	}
+	return all
+}
+
+var documentedRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| .+ \\|$")
+
+func documentedFields(t *testing.T, name string) []string {
+	page := readPage(t, "../../docs/reference.md")
+	_, rest, ok := strings.Cut(page, "<!-- fields of "+name+": begin -->\n")
+	table, _, ok2 := strings.Cut(rest, "<!-- fields of "+name+": end -->")
+	if !ok || !ok2 {
+		t.Fatalf("docs/reference.md has no fields of %s", name)
+	}
+	var all []string
+	for _, m := range documentedRow.FindAllStringSubmatch(table, -1) {
+		if slices.Contains(all, m[1]) {
+			t.Errorf("docs/reference.md has %q of %s twice", m[1], name)
+		}
+		all = append(all, m[1])
+	}
+	return all
+}
+
+func TestDocsReference_ExitCodesAreThePrograms(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "exit.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, have []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if v, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "exit") {
+			want = append(want, v.Values[0].(*ast.BasicLit).Value)
+		}
+		return true
+	})
+	_, rest, _ := strings.Cut(readPage(t, "../../docs/reference.md"), "## Exit codes\n")
+	section, _, _ := strings.Cut(rest, "\n## ")
+	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(section, -1) {
+		have = append(have, m[1])
+	}
+	if len(want) == 0 || !slices.Equal(have, want) {
+		t.Errorf("docs/reference.md has the exit codes %v, exit.go %v", have, want)
+	}
+}
+
+var linkPattern = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+func TestDocs_LinksLeadSomewhere(t *testing.T) {
+	for path, page := range docPages(t) {
+		for _, m := range linkPattern.FindAllStringSubmatch(page, -1) {
+			to, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(to, ":") {
+				continue // of the world outside
+			}
+			target := path
+			if to != "" {
+				target = filepath.Join(filepath.Dir(path), to)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: link to %s: %v", path, m[1], err)
+			} else if anchor != "" && !slices.Contains(anchorsOf(readPage(t, target)), anchor) {
+				t.Errorf("%s: link to %s: no such heading", path, m[1])
+			}
+		}
+	}
+}
+
+// anchorsOf names the headings of a page as links do.
+func anchorsOf(page string) []string {
+	var all []string
+	for line := range strings.Lines(page) {
+		title, ok := strings.CutPrefix(strings.TrimLeft(line, "#"), " ")
+		if !strings.HasPrefix(line, "#") || !ok {
+			continue
+		}
+		all = append(all, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, strings.TrimSpace(title)))
+	}
+	return all
+}
+
+var (
+	// where a shell expects a command: not in "usermod -aG invoices vaultd" nor in a message that is quoted
+	commandPattern = regexp.MustCompile(`(?m)(?:^ *|sudo |-- |&& |\| |"|cmd/)vaultd(?: --config \S+)? ([a-z]+)\b([^|;#&\n]*)`)
+	flagPattern    = regexp.MustCompile(`(?:^|\s)(--[a-z-]+|-[a-z])\b`)
+)
+
+// Every command that a page tells to type exists, with its flags.
+func TestDocs_CommandsExist(t *testing.T) {
+	root, seen := (&app{}).root(), 0
+	root.InitDefaultHelpCmd()
+	for path, page := range docPages(t) {
+		for _, m := range commandPattern.FindAllStringSubmatch(codeOf(page), -1) {
+			seen++
+			c := commandNamed(root, m[1])
+			if c == nil {
+				t.Errorf("%s: no command %q in %q", path, m[1], strings.TrimSpace(m[0]))
+				continue
+			}
+			c.InitDefaultHelpFlag()
+			for _, f := range flagPattern.FindAllStringSubmatch(m[2], -1) {
+				if name := strings.TrimLeft(f[1], "-"); !hasFlag(c, name) {
+					t.Errorf("%s: %q has no flag %s", path, m[1], f[1])
+				}
+			}
+		}
+	}
+	if seen < 40 {
+		t.Errorf("only %d commands found in the pages", seen)
+	}
+}
+
+func commandNamed(root *cobra.Command, name string) *cobra.Command {
+	for _, c := range root.Commands() {
+		if c.Name() == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func hasFlag(c *cobra.Command, name string) bool {
+	if len(name) == 1 {
+		return c.Flags().ShorthandLookup(name) != nil || c.InheritedFlags().ShorthandLookup(name) != nil
+	}
+	return c.Flags().Lookup(name) != nil || c.InheritedFlags().Lookup(name) != nil
+}
+
+var spanPattern = regexp.MustCompile("`([^`\n]+)`")
+
+// codeOf gives what a page shows as code: blocks that are fenced or indented, with continued lines joined, and spans.
+func codeOf(page string) string {
+	var b strings.Builder
+	fenced := false
+	for line := range strings.Lines(strings.ReplaceAll(page, "\\\n", " ")) {
+		switch {
+		case strings.HasPrefix(strings.TrimSpace(line), "```"):
+			fenced = !fenced
+		case fenced || strings.HasPrefix(line, "    "):
+			b.WriteString(line)
+		default:
+			for _, m := range spanPattern.FindAllStringSubmatch(line, -1) {
+				b.WriteString(m[1] + "\n")
+			}
+		}
+	}
+	return b.String()
+}
+
+// docPages reads what people read, by path.
+func docPages(t *testing.T) map[string]string {
+	paths, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(paths) < 5 {
+		t.Fatal(err, paths)
+	}
+	pages := map[string]string{}
+	for _, path := range append(paths, "../../README.md") {
+		pages[path] = readPage(t, path)
+	}
+	return pages
+}
+
+func readPage(t *testing.T, path string) string {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(page)
+}
