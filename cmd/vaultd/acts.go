@@ -36,6 +36,9 @@ func closeAct() act {
 A rejected folder: somebody has seen to it, and it is no alarm any more. A correction
 that is dropped again, or taken again with "vaultd retry", does the same by itself.
 
+A folder of which certainly nothing was sent yet (a wrong drop, a wrong vault): it goes
+back to _rejected, to be dropped where it belongs.
+
 A folder that is quarantined or unclear: it ends as rejected IN DOUBT and is flagged
 so for ever, in every report, because something of it may be in the archive. Its
 folder goes back to _rejected. Should the archive later say that it has it after all,
@@ -47,7 +50,7 @@ itself is shown by show and why.`,
   vaultd close 06gzgbs2d2n43zeqyj2594nkn0 --reason "provider confirms: nothing arrived, ticket 4711"`,
 		event: func(by ledger.Human) ledger.Event { return ledger.Closed{By: by} },
 		allowed: func(e ledger.Entry) bool {
-			return e.State == ledger.Rejected && !e.Resolved || e.State == ledger.Quarantined || e.State == ledger.Unclear
+			return e.State == ledger.Rejected && !e.Resolved || e.State == ledger.Quarantined || e.State == ledger.Unclear || e.NothingLeft()
 		},
 		refused: func(e ledger.Entry) string {
 			switch {
@@ -61,6 +64,9 @@ itself is shown by show and why.`,
 		done: func(before, after ledger.Entry) string {
 			if after.InDoubt && before.State != ledger.Rejected {
 				return "It ended as rejected IN DOUBT and is flagged so for ever. Its folder goes back to _rejected; do not drop it again without asking the provider."
+			}
+			if before.State != ledger.Rejected {
+				return "It ended as rejected, and certainly nothing of it was sent. Its folder goes back to _rejected; drop it where it belongs."
 			}
 			return "It is resolved: nobody needs to look at it any more."
 		},

@@ -41,7 +41,7 @@ func TestActs_I29_InsideAndBeside(t *testing.T) {
 		has(do(0, "hold", otto, "--reason", fmt.Sprintf("because (%v)", running)), "It is on hold")
 		has(do(0, "why", otto), "Next          nothing by itself")
 		has(do(1, "hold", otto), "on hold already")
-		has(do(1, "close", otto, "--reason", "x"), "it is on its way (discovered)")
+		has(do(1, "release", otto, "--reason", "x"), "discovered")
 		has(do(0, "unhold", otto), "Next: pack it.")
 		why := do(0, "why", otto)
 		has(why, fmt.Sprintf("because (%v)", running))

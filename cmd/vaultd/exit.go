@@ -51,7 +51,7 @@ type usageError struct{ error }
 
 // aboutUsage points at the help of the very command whose line was not understood.
 func aboutUsage(c *cobra.Command, err error) error {
-	if wrong, ok := err.(usageError); ok && c.HasParent() {
+	if wrong, ok := errors.AsType[usageError](err); ok && c.HasParent() {
 		return fail(exitUsage, wrong, fmt.Sprintf("see %q", "vaultd help "+strings.TrimPrefix(c.CommandPath(), "vaultd ")))
 	}
 	return err

@@ -254,6 +254,9 @@ func (v view) options(d dossier) []option {
 	if !e.After.IsZero() {
 		add("see the one that it waits for", "vaultd why "+e.After.String())
 	}
+	if e.NothingLeft() {
+		add("give it back to people: nothing of it was sent", "vaultd close "+x+` --reason "…"`)
+	}
 	if e.State.Open() && !e.Hold {
 		add("stop it: no further step until unhold", "vaultd hold "+x)
 	}

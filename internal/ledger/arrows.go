@@ -58,7 +58,7 @@ func Arrows() []Arrow {
 	stay(Postponed{}, States()...)
 	stay(Held{}, States()...)
 	stay(Unheld{}, States()...)
-	to(Closed{}, Rejected, Unclear, Quarantined, Rejected)
+	to(Closed{}, Rejected, Discovered, Packaged, Unclear, Quarantined, Rejected)
 	to(Released{}, Packaged, Unclear, Quarantined)
 	to(Released{}, Discovered, Quarantined)
 	to(Released{}, Archived, Quarantined)

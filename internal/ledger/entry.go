@@ -191,6 +191,12 @@ func (e Entry) AtRest() bool {
 	return e.State.Final() && !due && !e.Hold && !e.NeedsPerson()
 }
 
+// NothingLeft reports whether certainly nothing of the entry was ever taken by the
+// service: it is claimed or packed, and every POST of it was turned away.
+func (e Entry) NothingLeft() bool {
+	return (e.State == Discovered || e.State == Packaged) && e.Posts == e.Answers && len(e.Registrations) == 0
+}
+
 // NeedsPerson reports whether somebody should look at the entry: it was refused and
 // not corrected since, it cannot go on by itself, or the service contradicts it.
 func (e Entry) NeedsPerson() bool {

@@ -71,8 +71,8 @@ func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Closed resolves a rejection, or ends an entry in doubt as rejected, flagged so
-// for ever.
+// Closed resolves a rejection; ends an entry of which certainly nothing left as
+// rejected; or ends one in doubt as rejected, flagged so for ever.
 type Closed struct{ By Human }
 
 // Word implements Event.
@@ -81,6 +81,12 @@ func (Closed) Word() string { return "closed" }
 func (ev Closed) apply(e *Entry, at archive.Instant) error {
 	switch e.State {
 	case Rejected:
+	case Discovered, Packaged:
+		if !e.NothingLeft() {
+			return ErrIllegal
+		}
+		e.enter(Rejected)
+		e.Cause = Cause{Code: "given-back", Text: "It was given back before anything was sent. Ask IT why, and drop it again where it belongs."}
 	case Quarantined, Unclear:
 		c := e.Cause
 		e.close(at.Wall)

@@ -130,8 +130,7 @@ type Refused struct{ Cause Cause }
 func (Refused) Word() string { return "refused" }
 
 func (ev Refused) apply(e *Entry, _ archive.Instant) error {
-	sealedAndNeverPosted := e.State == Packaged && e.Posts == e.Answers && len(e.Registrations) == 0
-	if e.State != Discovered && !sealedAndNeverPosted {
+	if !e.NothingLeft() {
 		return ErrIllegal
 	}
 	e.enter(Rejected)

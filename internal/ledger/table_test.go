@@ -131,7 +131,7 @@ var stateTable = []row{
 	{"held again", Held{byPerson}, "                         -  -  -  -  -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Hold = true }},
 	{"unheld", Unheld{byPerson}, "                           -  =  =  =  =  =  =  =  =  =  =  =  = ", func(e *Entry) { e.Hold = e.State != None }},
 	{"unheld, not held", Unheld{byPerson}, "                 -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
-	{"closed", Closed{byPerson}, "                           -  -  -  -  -  -  -  re -  -  -  =  re", nil},
+	{"closed", Closed{byPerson}, "                           -  re re -  -  -  -  re -  -  -  =  re", nil},
 	{"released", Released{byPerson}, "                       -  -  -  -  -  -  -  pa -  -  -  -  pa", nil},
 	{"released before it was sealed", Released{byPerson}, "  -  -  -  -  -  -  -  di -  -  -  -  di", func(e *Entry) { e.Package = archive.Package{} }},
 	{"released, archived meanwhile", Released{byPerson}, "   -  -  -  -  -  -  -  ar -  -  -  -  ar", orphan(Succeeded)},

@@ -47,7 +47,11 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 		ledger.PlaceIntended{Dest: "_there/x"}, ledger.Placed{DisposeAt: later}, ledger.DisposeIntended{}, ledger.Disposed{Dest: "/moved"}, ledger.SourceUntouchable{Cause: cause},
 		ledger.Held{By: human}, ledger.Unheld{By: human}, ledger.Closed{By: human}, ledger.Released{By: human}, ledger.Superseded{By: archive.Key{1}},
 	}
-	return all[r.IntN(len(all))]
+	ev := all[r.IntN(len(all))]
+	if _, gives := ev.(ledger.Closed); gives && d.e.NothingLeft() && r.IntN(10) != 0 {
+		return ledger.RegisterIntended{} // else hardly any walk came far
+	}
+	return ev
 }
 
 // proposals is one event of every kind.
