@@ -19,6 +19,7 @@ import (
 // emulateOptions are the flags of emulate.
 type emulateOptions struct {
 	listen     string
+	ahead      time.Duration // of its clock
 	secretFile string
 	faults     []string
 	vaults     []string
@@ -56,6 +57,7 @@ upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.
 	f.DurationVar(&o.cfg.Window, "window", 15*time.Minute, "how long an upload address works")
 	f.DurationVar(&o.cfg.ArchiveMin, "archive-min", time.Second, "shortest time from upload to archived")
 	f.DurationVar(&o.cfg.ArchiveMax, "archive-max", 5*time.Second, "longest time from upload to archived")
+	f.DurationVar(&o.ahead, "clock-ahead", 0, "how far its clock is ahead of this machine's; negative: behind")
 	f.StringArrayVar(&o.faults, "fault", nil, "`op:kind:rate`; repeat for several")
 	f.Uint64Var(&o.cfg.Seed, "seed", 1, "of everything that happens by chance")
 	r := &o.cfg.Readings
@@ -74,6 +76,7 @@ upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.
 }
 
 func (a *app) emulate(ctx context.Context, o emulateOptions) error {
+	o.cfg.Clock = func() time.Time { return time.Now().Add(o.ahead) }
 	secret := "demo"
 	if o.secretFile != "" {
 		s, err := os.ReadFile(o.secretFile)

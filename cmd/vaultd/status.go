@@ -73,6 +73,7 @@ type standing struct {
 	Open        openLine    `json:"open"`
 	Drops       []dropLine  `json:"drops"`
 	Disk        diskLine    `json:"disk"`
+	ClockAhead  *float64    `json:"clockAhead"`  // seconds that this clock was ahead of the service's at the newest registration
 	Billing     []billLine  `json:"billing"`     // of this calendar year
 	ReloadFault string      `json:"reloadFault"` // why a running daemon goes on with an older configuration
 }
@@ -172,6 +173,10 @@ func (v view) collect(ctx context.Context) (standing, error) {
 		return s, err
 	}
 	s.Open, s.LastSuccess = t.openLine(), inUTC(t.lastSuccess)
+	if !t.told.IsZero() {
+		ahead := t.ahead.Seconds()
+		s.ClockAhead = &ahead
+	}
 	s.balance(v.ledger.Balance())
 	s.disk(c)
 	s.drops(c, t)
@@ -197,6 +202,8 @@ type tally struct {
 	drops       map[string]*dropTally
 	oldest      time.Time
 	lastSuccess time.Time
+	told        time.Time     // when the newest answer that gave the service's time was asked for
+	ahead       time.Duration // by how much this clock was ahead of the service's then
 
 	contradicted, overdue, quarantined, rejected, undecided namedCount
 }
@@ -236,6 +243,7 @@ func newTally(v view) *tally {
 }
 
 func (t *tally) add(e ledger.Entry) {
+	t.compare(e)
 	d := t.drops[e.Drop]
 	if d == nil { // the drop was taken out of the configuration
 		d = &dropTally{}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"strings"
 	"time"
 
@@ -51,6 +52,14 @@ func (s *standing) wants(t *tally) {
 			}
 			add("now", "drop-paused", 1, "drop "+d.Name+" paused: "+d.Paused, do, nil)
 		}
+	}
+	if s.ClockAhead != nil && math.Abs(*s.ClockAhead) > clockTolerance.Seconds() {
+		way, off := "ahead of", time.Duration(*s.ClockAhead*float64(time.Second))
+		if off < 0 {
+			way, off = "behind", -off
+		}
+		add("soon", "clock", 1, "the clock of this machine was "+ageText(off)+" "+way+" the archive service's at the last registration",
+			"set the time (timedatectl; chronyc makestep); uploads are reckoned by the service's clock meanwhile, but the times in reports are wrong", nil)
 	}
 	if d := s.Disk; d.LedgerFree >= 0 && d.LedgerFree < d.MinFree {
 		add("now", "disk", 1, fmt.Sprintf("the disk of state_dir has %s left, below spool.min_free (%s): nothing new is taken, uploads go on",
@@ -105,6 +114,9 @@ func (s *standing) print(w io.Writer, c clock) error {
 	s.printOpen(w, c)
 	s.printDrops(w, c)
 	fmt.Fprintf(w, "DISK     ledger %s free; spool %s of %s\n", sizeText(s.Disk.LedgerFree), sizeText(s.Disk.SpoolUsed), sizeText(s.Disk.SpoolMax))
+	if s.ClockAhead != nil {
+		fmt.Fprintf(w, "CLOCK    %.1f s off service\n", math.Abs(*s.ClockAhead))
+	}
 	s.printBills(w)
 	return nil
 }

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/emulator"
+)
+
+// I6, I26: a clock that is off by an hour archives all the same, and somebody is told.
+func TestStatus_I26_ClockOffByAnHour(t *testing.T) {
+	for name, row := range map[string]struct {
+		ahead time.Duration
+		want  string
+	}{
+		"Behind": {time.Hour, "behind the archive service's"},
+		"Ahead":  {-time.Hour, "ahead of the archive service's"},
+		"Right":  {0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			emu, url := serveEmulator(t, emulator.Config{ArchiveMax: 100 * time.Millisecond, Clock: func() time.Time { return time.Now().Add(row.ahead) }})
+			s := newSite(t, url, fast)
+			s.fill(3, 4)
+			if out, code := s.vaultd("run", "--once", "--wait"); code != 0 {
+				t.Fatalf("run: exit %d\n%s", code, tail(out, 2000))
+			}
+			exactlyOnce(t, emu, 3)
+			out, code := s.vaultd("status")
+			if told := strings.Contains(out, "the clock of this machine was"); told != (row.want != "") || !strings.Contains(out, row.want) || !strings.Contains(out, "CLOCK ") {
+				t.Errorf("exit %d\n%s", code, out)
+			}
+		})
+	}
+}
