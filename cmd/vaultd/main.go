@@ -12,12 +12,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -27,21 +25,9 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	context.AfterFunc(ctx, func() { time.AfterFunc(stopLimit, giveUp) })
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
-}
-
-// stopLimit bounds the end after a signal: a file server that does not answer can hold
-// a call for ever, and nobody can take it back.
-const stopLimit = 9 * time.Second
-
-// giveUp leaves such a call behind. Nothing is half-done by that: every intent is in
-// the ledger, and the next start goes on from it.
-func giveUp() {
-	fmt.Fprintln(os.Stderr, "vaultd: something hangs, perhaps a drop folder's file server; ended without waiting for it")
-	os.Exit(exitDone)
 }
 
 // run executes one command line and returns its exit code.

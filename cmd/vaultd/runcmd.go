@@ -47,6 +47,7 @@ with 3 when something needs a person.`,
 }
 
 func (a *app) run(ctx context.Context, once, wait, verbose bool) (err error) {
+	defer endInTime(ctx)()
 	hup := make(chan os.Signal, 1) // from here on the signal does not end the process
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)

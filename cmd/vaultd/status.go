@@ -213,24 +213,6 @@ type dropTally struct {
 	oldest      time.Time
 }
 
-// namedCount counts entries and keeps the names of the first few.
-type namedCount struct {
-	count int
-	names []string
-}
-
-const sampled = 5
-
-func (s *namedCount) add(e ledger.Entry) {
-	if s.count++; len(s.names) < sampled {
-		name := e.Folder + " (" + e.Drop + ")"
-		if r := briefReason(e); r != "" {
-			name += ": " + r
-		}
-		s.names = append(s.names, name)
-	}
-}
-
 func newTally(v view) *tally {
 	t := &tally{
 		clock: v.clock, alertAfter: v.cfg.Status.AlertAfter, open: map[ledger.State]int{},
