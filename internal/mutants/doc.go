@@ -1,0 +1,9 @@
+// Package mutants plants mistakes in a copy of the program, one at a time, and expects the tests to find each of them.
+//
+// The mistakes are those that the promises of docs/guarantees.md exist to exclude: an upload repeated blindly, a source
+// disposed of too early, an error that is not looked at. A mutant that lives says that a promise is written down but not
+// held. The list is code, so that it moves with what it mutates: the ordinary tests see to it that each mutant still fits
+// its place, and "make mutants" plants them all, which takes its time.
+//
+// It holds nothing but tests, and never changes the tree it runs in.
+package mutants

@@ -1,0 +1,61 @@
+package mutants
+
+// kept are mistakes in how the ledger is kept.
+var kept = []mutant{
+	{
+		name: "CommitErrorIgnored", promise: "I5", file: "internal/ledger/boltledger/committer.go",
+		old: "\tif err := tx.Commit(); err != nil {\n\t\treturn fmt.Errorf(\"commit: %w\", err)\n\t}\n\tif err := l.fault(\"committed\"); err != nil {\n\t\treturn fmt.Errorf(\"commit: %w\", err)\n\t}\n",
+		new: "\t_ = tx.Commit()\n\t_ = l.fault(\"committed\")\n", tests: []string{onDisk, worlds},
+	},
+	{
+		name: "AnsweredBeforeTheCommit", promise: "I5", file: "internal/ledger/boltledger/committer.go",
+		old: "\tif err := l.fault(\"commit\"); err != nil {\n\t\treturn fmt.Errorf(\"commit: %w\", err)\n\t}\n", new: "\tif err := l.fault(\"commit\"); err != nil {\n\t\treturn nil\n\t}\n",
+		tests: []string{onDisk, worlds},
+	},
+	{
+		name: "NoSyncOfCommits", promise: "I5", file: "internal/ledger/boltledger/preflight.go",
+		old: "Timeout: time.Second,", new: "Timeout: time.Second, NoSync: true,", tests: []string{onDisk},
+	},
+	{
+		name: "ChainForgetsItsPast", promise: "I14", file: "internal/ledger/line.go",
+		old: "\ts.Write(h.Hash[:])\n", new: "", tests: []string{pure, onDisk, "vaultd/internal/proof"},
+	},
+	{
+		name: "ChecksumNotLookedAt", promise: "I14", file: "internal/ledger/boltledger/wire.go",
+		old: "if have, want := crc32.Checksum(record[:n], castagnoli), binary.BigEndian.Uint32(record[n:]); have != want {",
+		new: "if have, want := crc32.Checksum(record[:n], castagnoli), binary.BigEndian.Uint32(record[n:]); have != want && n == 0 {", tests: []string{onDisk},
+	},
+	{
+		name: "HeadNotKeptOutside", promise: "I14", file: "internal/ledger/boltledger/committer.go",
+		old: "unnoted := l.head.write(l.end)\n", new: "var unnoted error\n", tests: []string{onDisk},
+	},
+	{
+		name: "RolledBackLedgerAccepted", promise: "I15", file: "internal/ledger/boltledger/preflight.go",
+		old: "case outside.N > end.N:", new: "case outside.N > end.N+1<<40:", tests: []string{onDisk},
+	},
+	{
+		name: "SilentNewLedger", promise: "I15", file: "internal/ledger/boltledger/preflight.go",
+		old: "f, err := os.OpenFile(name, mode&^os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)", new: "f, err := os.OpenFile(name, mode|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)",
+		tests: []string{onDisk},
+	},
+	{
+		name: "BalanceMiscounted", promise: "I1", file: "internal/ledger/boltledger/gather.go",
+		old: "g.balance.Count(w.stored.State, e.State)", new: "g.balance.Count(ledger.None, e.State)", tests: []string{onDisk},
+	},
+	{
+		name: "StaleRevisionAccepted", promise: "I13", file: "internal/ledger/boltledger/gather.go",
+		old: "case c.Rev != stored.Rev:", new: "case c.Rev > stored.Rev:", tests: []string{onDisk, worlds},
+	},
+	{
+		name: "LedgerReadableByOthers", promise: "I27", file: "internal/ledger/boltledger/preflight.go",
+		old: "\treturn f.Chmod(0o600)\n", new: "\treturn nil\n", tests: []string{onDisk},
+	},
+	{
+		name: "TwoActors", promise: "I16", file: "internal/daemon/lock.go",
+		old: "if errors.Is(err, unix.EWOULDBLOCK) {", new: "if err = nil; errors.Is(err, unix.EWOULDBLOCK) {", tests: []string{"vaultd/internal/daemon", "-run Run_I16 vaultd/cmd/vaultd"},
+	},
+	{
+		name: "ClaimWithoutEntryForgotten", promise: "I1", file: "internal/daemon/room.go",
+		old: "\t\tif !known {\n", new: "\t\tif !known && ctx.Err() != nil {\n", tests: []string{"vaultd/internal/daemon", worlds},
+	},
+}

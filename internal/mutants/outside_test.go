@@ -1,0 +1,21 @@
+package mutants
+
+// outside are mistakes in what people and other programs see.
+var outside = []mutant{
+	{
+		name: "OpenSecretFileAccepted", promise: "I27", file: "cmd/vaultd/config_secret.go",
+		old: "case info.Mode().Perm()&^secretRights != 0:", new: "case info.Mode().Perm() == 0:", tests: []string{"-run Secret vaultd/cmd/vaultd"},
+	},
+	{
+		name: "SecretPrintsItself", promise: "I7", file: "cmd/vaultd/config_secret.go",
+		old: "func (secret) String() string               { return secretShown }", new: "func (s secret) String() string             { return string(s) }", tests: []string{"-run Secret|Config vaultd/cmd/vaultd"},
+	},
+	{
+		name: "FormulaInCSV", promise: "I7", file: "internal/report/csv.go",
+		old: "cell(mark), cell(r.Folder),", new: "cell(mark), r.Folder,", tests: []string{"vaultd/internal/report"},
+	},
+	{
+		name: "AnybodyMayCommand", promise: "I27", file: "cmd/vaultd/control.go",
+		old: "case !s.allowed(p):", new: "case !s.allowed(p) && p.uid == 0:", tests: []string{"-run Control|Socket|Peer vaultd/cmd/vaultd"},
+	},
+}

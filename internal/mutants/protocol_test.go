@@ -1,0 +1,96 @@
+package mutants
+
+// protocol are mistakes in what follows from what was seen.
+var protocol = []mutant{
+	{
+		name: "BlindReRegistration", promise: "I2", file: "internal/ledger/remote.go",
+		old: "next := Unclear\n", new: "next := Packaged\n", tests: []string{pure, worlds},
+	},
+	{
+		name: "NoGrace", promise: "I2", file: "internal/ledger/ask.go",
+		old: "return r.Equal >= evidence && at.Sub(r.lastUse()) >= grace", new: "return r.Equal >= evidence",
+		tests: []string{pure, worlds},
+	},
+	{
+		name: "OneAnswerIsProof", promise: "I2", file: "internal/ledger/ask.go",
+		old: "evidence    = 3", new: "evidence    = 1", tests: []string{pure},
+	},
+	{
+		name: "SilenceIsProof", promise: "I2", file: "internal/ledger/ask.go",
+		old: "case ev.Receipt.Word == archive.Absent || !r.proven(at.Wall, ev.Grace):", new: "case !r.proven(at.Wall, ev.Grace):",
+		tests: []string{pure},
+	},
+	{
+		name: "AbandonedRegistrationFailsItsDocument", promise: "I2", file: "internal/ledger/ask.go",
+		old: "return t.IsZero() || !t.Before(r.Ticket.Date.Truncate(time.Second))", new: "return true",
+		tests: []string{pure, readings, worlds},
+	},
+	{
+		name: "AcceptedMeansArchived", promise: "I12", file: "internal/ledger/remote.go",
+		old:   "\te.enter(Uploaded)\n\te.UploadedAt = at.Wall\n\te.NotBefore = ev.NotBefore\n",
+		new:   "\te.enter(Archived)\n\te.UploadedAt, e.ArchivedAt, e.Archived = at.Wall, at.Wall, e.Current().Ticket.Remote\n",
+		tests: []string{pure, worlds},
+	},
+	{
+		name: "InProgressMeansArchived", promise: "I12", file: "internal/archive/ticket.go",
+		old: `"ArchivingInProgress":     InProgress,`, new: `"ArchivingInProgress":     Successful,`,
+		tests: []string{"vaultd/internal/archive", speech, worlds},
+	},
+	{
+		name: "UnknownWordMeansArchived", promise: "I12", file: "internal/archive/ticket.go",
+		old:   "func ParseWord(raw string) Word { return words[raw] }",
+		new:   "func ParseWord(raw string) Word {\n\tif w, ok := words[raw]; ok {\n\t\treturn w\n\t}\n\treturn Successful\n}",
+		tests: []string{"vaultd/internal/archive", speech, readings},
+	},
+	{
+		name: "ContradictionForgotten", promise: "I13", file: "internal/ledger/ask.go",
+		old:   "\tif r.Fate == Succeeded {\n\t\te.Contradicted = true\n\t\treturn\n\t}",
+		new:   "\tif r.Fate == Succeeded {\n\t\treturn\n\t}",
+		tests: []string{pure},
+	},
+	{
+		name: "FailureAfterSuccessRegistersAgain", promise: "I13", file: "internal/ledger/ask.go",
+		old:   "\tif r.Fate == Succeeded {\n\t\te.Contradicted = true\n\t\treturn\n\t}",
+		new:   "\tif r.Fate == Succeeded {\n\t\tr.Fate = Lapsed\n\t\te.again(Cause{Code: \"archiving-failed\"})\n\t\treturn\n\t}",
+		tests: []string{pure},
+	},
+	{
+		name: "SecondSuccessUnflagged", promise: "I2", file: "internal/ledger/ask.go",
+		old: "e.Double = e.Double || rc.Remote != e.Archived", new: "_ = rc", tests: []string{pure, worlds},
+	},
+	{
+		name: "RefusalAfterUnansweredPutIsCertain", promise: "I2", file: "internal/ledger/remote.go",
+		old:   "func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {\n\tif err := e.in(Sending); err != nil {\n\t\treturn err\n\t}\n\tif r := e.Current(); r.clear() {",
+		new:   "func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {\n\tif err := e.in(Sending); err != nil {\n\t\treturn err\n\t}\n\tif r := e.Current(); r.clear() || true {",
+		tests: []string{pure, worlds},
+	},
+	{
+		name: "RefusalOfARepeatedRegistrationRejects", promise: "I24", file: "internal/ledger/remote.go",
+		old: "if taken || e.Posts-e.Answers > e.Lost {", new: "if false && taken {", tests: []string{pure, readings},
+	},
+	{
+		name: "UnansweredPostCountsAsAnswered", promise: "I9", file: "internal/ledger/remote.go",
+		old:   "func (ev RegisterUnanswered) apply(e *Entry, _ archive.Instant) error {\n\tif err := e.in(Registering); err != nil {\n\t\treturn err\n\t}\n",
+		new:   "func (ev RegisterUnanswered) apply(e *Entry, _ archive.Instant) error {\n\tif err := e.in(Registering); err != nil {\n\t\treturn err\n\t}\n\te.Answers++\n",
+		tests: []string{pure, worlds},
+	},
+	{
+		name: "TicketSurvivesItsUse", promise: "I7", file: "internal/ledger/remote.go",
+		old: "\t\tr.Closed = at\n\t\tr.Ticket.URL, r.Ticket.Headers = \"\", nil\n", new: "\t\tr.Closed = at\n",
+		tests: []string{pure, onDisk},
+	},
+	{
+		name: "HeldGoesOn", promise: "I29", file: "internal/ledger/transition.go",
+		old: "\tif e.Hold {\n\t\treturn NoStep, time.Time{}, false\n\t}\n", new: "", tests: []string{pure},
+	},
+	{
+		name: "HumanActWithoutName", promise: "I29", file: "internal/ledger/line.go",
+		old: "\tl.UID = uid(by.UID)\n", new: "", tests: []string{pure, onDisk},
+	},
+	{
+		name: "GenerationBeforeAnyDoubt", promise: "I10", file: "internal/ledger/remote.go",
+		old:   "\te.State = Registering\n\te.Posts++\n",
+		new:   "\te.State = Registering\n\tif e.Posts++; e.Posts > 1 {\n\t\te.Generation++\n\t\te.ID = e.Base.Generation(int(e.Generation))\n\t}\n",
+		tests: []string{pure, worlds},
+	},
+}

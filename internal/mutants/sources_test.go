@@ -1,0 +1,109 @@
+package mutants
+
+// sources are mistakes with what people gave us.
+var sources = []mutant{
+	{
+		name: "DisposedWithoutSuccess", promise: "I3", file: "internal/ledger/transition.go",
+		old: "return e.State == Archived && e.Archived != \"\" && !e.DisposeAt.IsZero()", new: "return e.State.Final() && !e.DisposeAt.IsZero()", tests: []string{pure},
+	},
+	{
+		name: "DisposedBeforeItsGrace", promise: "I3", file: "internal/ledger/source.go",
+		old: "|| !e.mayDispose() || at.Wall.Before(e.DisposeAt) {", new: "|| !e.mayDispose() {", tests: []string{pure},
+	},
+	{
+		name: "DisposedThoughContradicted", promise: "I13", file: "internal/ledger/transition.go",
+		old: " && !e.Double && !e.Contradicted\n", new: " && !e.Double\n", tests: []string{pure},
+	},
+	{
+		name: "DisposedWithoutComparing", promise: "I18", file: "internal/drop/dispose.go",
+		old: "if sum != want.SHA256 || identityOf(after) != identityOf(info) {", new: "if sum.IsZero() || identityOf(after) != identityOf(info) {", tests: []string{folders},
+	},
+	{
+		name: "DisposedThoughItChanged", promise: "I18", file: "internal/drop/dispose.go",
+		old: "if found, ok := in.right[full]; !ok || found != identityOf(info) {", new: "if _, ok := in.right[full]; !ok {", tests: []string{folders},
+	},
+	{
+		name: "ForeignFilesGoToo", promise: "I18", file: "internal/drop/dispose.go",
+		old: "\treturn in.stray(full, \"was not archived\")\n", new: "\tin.right[full] = identityOf(info)\n\treturn nil\n", tests: []string{folders},
+	},
+	{
+		name: "LinksFollowed", promise: "I19", file: "internal/durable/file.go",
+		old: "unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC", new: "unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC", tests: []string{"vaultd/internal/durable", folders, packing},
+	},
+	{
+		name: "EveryDropFolderIsOurs", promise: "I16", file: "internal/drop/guard.go",
+		old: "case g.LedgerID != f.cfg.LedgerID:", new: "case g.LedgerID == \"\":", tests: []string{folders},
+	},
+	{
+		name: "LaterEpochIgnored", promise: "I16", file: "internal/drop/guard.go",
+		old: "case g.Epoch > f.cfg.Epoch:", new: "case g.Epoch > f.cfg.Epoch+1<<40:", tests: []string{folders},
+	},
+	{
+		name: "UnmountedMeansNew", promise: "I15", file: "internal/drop/drop.go",
+		old: "f.cfg.Bound && errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"%w: %q has no %s any more;", new: "false && errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"%w: %q has no %s any more;",
+		tests: []string{folders},
+	},
+	{
+		name: "ReplacedFolderIsTheSame", promise: "I19", file: "internal/drop/drop.go",
+		old: "if !os.SameFile(now, f.self) {", new: "if !now.IsDir() {", tests: []string{folders},
+	},
+	{
+		name: "RenameReplaces", promise: "I1", file: "internal/durable/rename.go",
+		old: "to, newname, unix.RENAME_NOREPLACE)", new: "to, newname, 0)", tests: []string{"vaultd/internal/durable", folders},
+	},
+	{
+		name: "FileNotSynced", promise: "I5", file: "internal/durable/file.go",
+		old: "if err := p.dir.fault.run(\"sync\", p.name, p.File.Sync); err != nil {", new: "if err := error(nil); err != nil {", tests: []string{"vaultd/internal/durable"},
+	},
+	{
+		name: "DirectoryNotSynced", promise: "I5", file: "internal/durable/file.go",
+		old: "\treturn p.dir.Sync()\n", new: "\treturn nil\n", tests: []string{"vaultd/internal/durable"},
+	},
+	{
+		name: "SettledOnceIsEnough", promise: "I17", file: "internal/ingest/seal.go",
+		old: "if look != e.Look {", new: "if look.IsZero() {", tests: []string{conductor, "vaultd/internal/daemon", worlds},
+	},
+	{
+		name: "OverflowIgnored", promise: "I22", file: "internal/watch/listing.go",
+		old: "\t\tcase e.Overflow:\n\t\t\ts.listing.soon = true\n", new: "\t\tcase e.Overflow:\n", tests: []string{watching},
+	},
+	{
+		name: "EventsAloneAreTheTruth", promise: "I22", file: "internal/watch/listing.go",
+		old: "\tr := round{session: s, tally: tally{}, now: now, left: -1}\n\tif err := r.read(ctx); err != nil {", new: "\tr := round{session: s, tally: tally{}, now: now, left: -1}\n\tif err := ctx.Err(); err != nil {",
+		tests: []string{watching},
+	},
+	{
+		name: "PackageNotReadBack", promise: "I4", file: "internal/packager/packager.go",
+		old: "\tif err := readBack(ctx, part, s.Package, s.Files); err != nil {\n\t\treturn Sealed{}, err\n\t}\n", new: "", tests: []string{packing},
+	},
+	{
+		name: "IdentityFromThePackage", promise: "I10", file: "internal/packager/packager.go",
+		old: "archive.DeriveID(d.rules.Vault, s.Content, archive.Sum(s.Metadata))", new: "archive.DeriveID(d.rules.Vault, s.Package.SHA256, archive.Sum(s.Metadata))", tests: []string{packing},
+	},
+	{
+		name: "TimeInThePackage", promise: "I10", file: "internal/packager/zip.go",
+		old: "ModifiedDate: firstDay,", new: "ModifiedDate: firstDay + uint16(len(name)%7),", tests: []string{packing},
+	},
+	{
+		name: "BinaryMegabytes", promise: "I12", file: "internal/archive/document.go",
+		old: "MB             = 1_000_000", new: "MB             = 1 << 20", tests: []string{"vaultd/internal/archive", "vaultd/internal/billing", packing},
+	},
+	{
+		name: "FloatAmount", promise: "I10", file: "internal/archive/document.go",
+		old: "field(\"amount\", json.RawMessage(d.Amount), d.Amount == \"\")", new: "amount, _ := d.Amount.Rat().Float64()\n\tfield(\"amount\", amount, d.Amount == \"\")",
+		tests: []string{"vaultd/internal/archive", packing},
+	},
+	{
+		name: "SidecarKeyTwice", promise: "I10", file: "internal/packager/json.go",
+		old: "\treturn v, s.twice, nil\n", new: "\treturn v, nil, nil\n", tests: []string{packing},
+	},
+	{
+		name: "BadUTF8Accepted", promise: "I10", file: "internal/packager/json.go",
+		old: "\tif utf8.Valid(s.src) {\n\t\treturn\n\t}\n", new: "\tif utf8.Valid(s.src) || len(s.src) > 0 {\n\t\treturn\n\t}\n", tests: []string{packing},
+	},
+	{
+		name: "FirstStillOpenIsADuplicate", promise: "I2", file: "internal/ingest/seal.go",
+		old: "\tcase ledger.WaitFor:\n\t\treturn c.wait(e, first)\n", new: "\tcase ledger.WaitFor:\n\t\treturn []ledger.Change{c.change(e, ledger.FoundDuplicate{First: first.Key})}\n",
+		tests: []string{conductor, worlds},
+	},
+}
