@@ -37,6 +37,7 @@ type Summary struct {
 	HumanActs uint64     `json:"humanActs"` // of the whole ledger
 	Acts      []act      `json:"acts"`      // the latest thousand, the newest first
 	NotProven []doubt    `json:"notProven"`
+	Promises  []promised `json:"promises"`
 
 	Unclear []string `json:"unclear"` // keys, of the whole ledger, like the three below
 	Unused  []unused `json:"unusedRegistrations"`
@@ -192,6 +193,7 @@ func (a *Audit) summarize(t *tally, moved int) (Summary, error) {
 		s.Unused = append(s.Unused, unused{string(o.Remote), o.Key.String()})
 	}
 	s.NotProven = t.doubts(a.proof)
+	s.Promises = promises(a.proof)
 	s.Result = a.verdict(t, s.Check.Agrees)
 	return s, nil
 }

@@ -1,0 +1,49 @@
+package report
+
+import (
+	"vaultd/internal/proof"
+)
+
+// guarantee is one thing that vaultd promises. docs/guarantees.md is made of these, and
+// every audit prints them with what it found.
+type guarantee struct {
+	id      string // as findings name it
+	promise string // in words for an auditor
+	how     string // it is kept
+	limit   string // what it does not cover; empty: nothing known
+	checked bool   // from the ledger alone, by each audit and by verify
+	tests   []string
+}
+
+// promised is one guarantee in an audit.
+type promised struct {
+	ID       string `json:"promise"`
+	Text     string `json:"text"`
+	Checked  bool   `json:"checked"`  // this report examined the whole ledger for it
+	Findings uint64 `json:"findings"` // against it; those omitted above a thousand are not told apart
+	Today    string `json:"today"`    // the result in words
+}
+
+// promises says of each guarantee what the proof found.
+func promises(r proof.Report) []promised {
+	against := map[string]uint64{}
+	for _, f := range r.Findings {
+		against[f.Promise]++
+	}
+	var all []promised
+	for _, g := range guarantees {
+		p := promised{ID: g.id, Text: g.promise, Checked: g.checked, Findings: against[g.id]}
+		switch {
+		case p.Findings > 0:
+			p.Today = "BROKEN: " + many(p.Findings, "finding", "findings") + ", see the top"
+		case g.checked && r.Omitted > 0:
+			p.Today = "not all findings are listed"
+		case g.checked:
+			p.Today = "holds in all " + many(r.Lines, "journal line", "journal lines") + " and " + many(r.Entries, "entry", "entries")
+		default:
+			p.Today = "held by construction and by tests"
+		}
+		all = append(all, p)
+	}
+	return all
+}
