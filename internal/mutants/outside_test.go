@@ -8,7 +8,7 @@ var outside = []mutant{
 	},
 	{
 		name: "SecretPrintsItself", promise: "I7", file: "cmd/vaultd/config_secret.go",
-		old: "func (secret) String() string               { return secretShown }", new: "func (s secret) String() string             { return string(s) }", tests: []string{"-run Secret|Config vaultd/cmd/vaultd"},
+		old: "func (secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, secretShown) }", new: "func (s secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, string(s)) }", tests: []string{"-run Secret|Config vaultd/cmd/vaultd"},
 	},
 	{
 		name: "FormulaInCSV", promise: "I7", file: "internal/report/csv.go",
