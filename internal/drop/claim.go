@@ -25,6 +25,9 @@ type Claimed struct {
 // ErrNotFolder says that a name is a link, a file or something else, but not a folder.
 var ErrNotFolder = errors.New("not a folder")
 
+// ErrReserved says that a name is one that vaultd uses itself, but for capital letters.
+var ErrReserved = errors.New("a name that vaultd uses itself")
+
 // ErrStrange says that something in .vaultd/claimed is not as vaultd leaves it.
 var ErrStrange = errors.New("not as vaultd left it")
 
@@ -64,7 +67,7 @@ func (e *ClaimError) Unwrap() error { return e.Err }
 // is durable. The error is a [*ClaimError]; one that wraps durable.ErrSync leaves the folder claimed.
 func (f *Folder) Claim(name string, now time.Time) (Claimed, error) {
 	if Reserved(name) {
-		return Claimed{}, f.refused(name, nil, errors.New("a name that vaultd uses itself"))
+		return Claimed{}, f.refused(name, nil, ErrReserved)
 	}
 	return f.claim(f.root, name, now)
 }
@@ -272,6 +275,17 @@ func (f *Folder) Claims() iter.Seq2[Claimed, error] {
 			}
 		}
 	}
+}
+
+// Secure makes a claim durable that was found: who made it may have died before its syncs, and an entry must not be
+// written for a folder that a power cut would still put back. An error wraps durable.ErrSync as those of Claim do.
+func (f *Folder) Secure(c Claimed) error {
+	dir, err := f.keyDir(c.Key)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return errors.Join(dir.Sync(), f.claimed.Sync(), f.root.Sync())
 }
 
 func (f *Folder) found(name string) (Claimed, error) {

@@ -339,3 +339,29 @@ func TestClaim_I1_SyncFailureIsLoudAndFindable(t *testing.T) {
 		t.Errorf("%d claims", n)
 	}
 }
+
+// I5: a claim whose maker died before its syncs is synced before anybody builds on it.
+func TestSecure_I5_SyncsWhatWasFound(t *testing.T) {
+	path := share(t)
+	open(t, config(path)).Close()
+	key := archive.NewKey(now)
+	put(t, filepath.Join(path, ".vaultd/claimed", key.String()), "Huber 88/scan.pdf")
+	synced := map[string]bool{}
+	cfg := config(path)
+	cfg.Fault = func(op, name string, do func() error) error {
+		if op == "syncdir" {
+			synced[filepath.Base(name)] = true
+		}
+		return do()
+	}
+	f := open(t, cfg)
+	for c, err := range f.Claims() {
+		clear(synced)
+		if err = errors.Join(err, f.Secure(c)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !synced[key.String()] || !synced["claimed"] || !synced["in"] {
+		t.Errorf("synced: %v", synced)
+	}
+}

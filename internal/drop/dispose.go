@@ -2,16 +2,11 @@ package drop
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path"
 	"syscall"
-
-	"golang.org/x/text/unicode/norm"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
@@ -36,11 +31,15 @@ type Disposal struct {
 }
 
 // Dispose removes the kept folder at rel (as in "_archived/2026-11/Müller 4711"), or moves it to d.To and gives the path
-// where it lies then. First everything in it is compared with d: a file that is not listed, or whose size or digest differs, stops it as
-// a [*StrayError] before anything is touched. Files that are missing already are fine. The ledger has committed the intent.
+// where it lies then. The ledger has committed the intent.
 //
-// Called again after a crash it goes on. A folder that is gone counts as deleted; one that should have been moved and is not found
-// at its destination is [ErrLost].
+// First the folder goes back into its claim, where nobody can exchange anything in it by its path any more. There everything in
+// it is compared with d: a file that is not listed, or whose size or digest differs, stops it as a [*StrayError] before anything
+// is touched, and the folder goes back to rel. Files that are missing already are fine, but not where the folder has another
+// inode than the one that was claimed (a drop folder that was put back from a backup): that one must hold all of them.
+//
+// Called again after a crash it goes on in the claim. A folder that is gone counts as deleted; one that should have been moved
+// and is not found at its destination is [ErrLost].
 func (f *Folder) Dispose(ctx context.Context, c Claimed, rel string, d Disposal) (movedTo string, err error) {
 	p, err := parsePlace(rel)
 	if err != nil {
@@ -52,39 +51,131 @@ func (f *Folder) Dispose(ctx context.Context, c Claimed, rel string, d Disposal)
 	if err := f.Check(); err != nil {
 		return "", err
 	}
-	parent, err := f.walk(p.dir(), false)
+	claim, info, err := f.takeBack(c, p)
 	if errors.Is(err, fs.ErrNotExist) {
+		f.clear(c)
 		return f.disposed(c, p, d)
 	}
 	if err != nil {
 		return "", err
 	}
-	defer parent.Close()
-	info, err := parent.Root().Lstat(p.name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if err := parent.Sync(); err != nil {
-			return "", err
-		}
-		return f.disposed(c, p, d)
-	case err != nil:
-		return "", err
-	case !f.is(info, c.Node):
-		return "", &StrayError{Folder: rel, Path: ".", What: "is another folder than the one that was archived"}
+	defer claim.Close()
+	in := newInspection(ctx, rel, d)
+	in.all = !f.is(info, c.Node)
+	if movedTo, err = f.dispose(in, claim, c, p, d.To); err != nil {
+		return "", f.giveBack(claim, c, p, err)
 	}
-	dir, err := parent.Sub(p.name)
+	f.clear(c)
+	return movedTo, nil
+}
+
+// takeBack brings the kept folder into its claim, unless it is there since a crash. The error wraps fs.ErrNotExist when it is
+// in neither place.
+func (f *Folder) takeBack(c Claimed, p place) (*durable.Dir, fs.FileInfo, error) {
+	f.claiming.RLock() // empty claims stay until it is in
+	defer f.claiming.RUnlock()
+	if err := f.claimed.Mkdir(c.Key.String(), 0o700, -1); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, nil, err
+	}
+	claim, err := f.keyDir(c.Key)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := claim.Root().Lstat(c.Folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		info, err = f.fetch(claim, c, p)
+	}
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s/%s/%s: %w", vaultdDir, claimedDir, c.Key, ErrStrange)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, claim.Close())
+	}
+	return claim, info, nil
+}
+
+// fetch moves the folder from where it is kept into its claim, and says what was really moved.
+func (f *Folder) fetch(claim *durable.Dir, c Claimed, p place) (fs.FileInfo, error) {
+	parent, err := f.walk(p.dir(), false)
+	if err != nil {
+		return nil, err
+	}
+	defer parent.Close()
+	seen, err := parent.Root().Lstat(p.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(err, parent.Sync())
+	}
+	if err != nil {
+		return nil, err
+	}
+	other := &StrayError{Folder: p.rel(), Path: ".", What: "is another folder than the one that was archived"}
+	if !seen.IsDir() {
+		return nil, other
+	}
+	if err := moved(parent, p.name, claim, c.Folder); err != nil {
+		return nil, err
+	}
+	info, err := claim.Root().Lstat(c.Folder)
+	if err == nil && !info.IsDir() { // exchanged between look and rename
+		return nil, errors.Join(other, claim.Rename(c.Folder, parent, p.name))
+	}
+	return info, err
+}
+
+// dispose does it with the folder in its claim.
+func (f *Folder) dispose(in *inspection, claim *durable.Dir, c Claimed, p place, target string) (string, error) {
+	dir, err := claim.Sub(c.Folder)
 	if err != nil {
 		return "", err
 	}
 	defer dir.Close()
-	in := newInspection(ctx, rel, d)
 	if err := in.folder(dir, ""); err != nil {
 		return "", err
 	}
-	if d.To != "" {
-		return f.moveOut(parent, c, p, d.To)
+	if err := in.whole(); err != nil {
+		return "", err
 	}
-	return "", in.remove(parent, dir, p.name)
+	if target != "" {
+		return f.moveOut(claim, c, p, target)
+	}
+	return "", in.remove(claim, dir, c.Folder)
+}
+
+// giveBack puts a folder that cannot be disposed of back to where it was kept, or beside it when its name was taken meanwhile.
+// Where that does not work it stays in its claim, where the next try finds it.
+func (f *Folder) giveBack(claim *durable.Dir, c Claimed, p place, cause error) error {
+	if errors.Is(cause, durable.ErrSync) {
+		return cause
+	}
+	parent, err := f.walk(p.dir(), true)
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	defer parent.Close()
+	names := outNames(c, p)
+	stray, final := errors.AsType[*StrayError](cause)
+	if !final {
+		names = names[:1] // it is tried again: what lies elsewhere would not be found
+	}
+	for _, name := range names {
+		err = moved(claim, c.Folder, parent, name)
+		if err == nil && final {
+			stray.Folder = place{p.kind, p.month, name}.rel()
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) { // it is out already
+		err = nil
+	}
+	if err == nil {
+		f.clear(c)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		err = nil // it stays in its claim
+	}
+	return errors.Join(cause, err)
 }
 
 // disposed answers for a folder that does not lie where it was kept.
@@ -110,14 +201,14 @@ func outNames(c Claimed, p place) []string {
 	return []string{p.name, suffixed(p.name, " ("+c.Key.String()+")")}
 }
 
-func (f *Folder) moveOut(parent *durable.Dir, c Claimed, p place, target string) (string, error) {
+func (f *Folder) moveOut(claim *durable.Dir, c Claimed, p place, target string) (string, error) {
 	to, err := durable.Open(target, f.cfg.Fault)
 	if err != nil {
 		return "", fmt.Errorf("open %q: %w", target, err)
 	}
 	defer to.Close()
 	for _, name := range outNames(c, p) {
-		err = moved(parent, p.name, to, name)
+		err = moved(claim, c.Folder, to, name)
 		if err == nil {
 			return path.Join(target, name), nil
 		}
@@ -129,223 +220,4 @@ func (f *Folder) moveOut(parent *durable.Dir, c Claimed, p place, target string)
 		return "", fmt.Errorf("move %q to %q: it is another file system, where a folder cannot be moved in one step; choose a folder beside the drop folder: %w", p.name, target, err)
 	}
 	return "", fmt.Errorf("move %q to %q: %w", p.name, target, err)
-}
-
-// deepest bounds how far an inspection descends; nothing that was archived lies so deep.
-const deepest = 32
-
-// inspection compares a folder with what was archived, and remembers the files it found right.
-type inspection struct {
-	ctx   context.Context
-	rel   string
-	files map[string]archive.File
-	junk  map[string]bool
-	right map[string]identity // by path on disk
-	depth int
-}
-
-// identity tells one state of a file from any other. ctime cannot be set back.
-type identity struct {
-	dev, ino     uint64
-	size         int64
-	mtime, ctime syscall.Timespec
-}
-
-func identityOf(info fs.FileInfo) identity {
-	st := stat(info)
-	return identity{uint64(st.Dev), st.Ino, st.Size, st.Mtim, st.Ctim}
-}
-
-func newInspection(ctx context.Context, rel string, d Disposal) *inspection {
-	in := &inspection{ctx: ctx, rel: rel, files: map[string]archive.File{}, junk: map[string]bool{}, right: map[string]identity{}}
-	for _, file := range d.Files {
-		in.files[file.Path] = file
-	}
-	for _, name := range d.Junk {
-		in.junk[name] = true
-	}
-	return in
-}
-
-func (in *inspection) stray(name, what string) error {
-	return &StrayError{Folder: in.rel, Path: name, What: what}
-}
-
-// each calls do for every name in dir, reading them in chunks.
-func each(dir *durable.Dir, do func(name string) error) error {
-	list, err := dir.Root().Open(".")
-	if err != nil {
-		return err
-	}
-	defer list.Close() // read-only: its close has nothing to tell
-	for {
-		names, err := list.Readdirnames(256)
-		for _, name := range names {
-			if err := do(name); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) || err == nil && len(names) == 0 {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// folder inspects all in dir, whose path inside the folder is at.
-func (in *inspection) folder(dir *durable.Dir, at string) error {
-	if in.depth++; in.depth > deepest {
-		return in.stray(at, "is nested too deeply")
-	}
-	defer func() { in.depth-- }()
-	return each(dir, func(name string) error {
-		full := path.Join(at, name)
-		info, err := dir.Root().Lstat(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if info.IsDir() {
-			sub, err := dir.Sub(name)
-			if err != nil {
-				return err
-			}
-			defer sub.Close()
-			return in.folder(sub, full)
-		}
-		return in.file(dir, name, full, info)
-	})
-}
-
-func (in *inspection) file(dir *durable.Dir, name, full string, info fs.FileInfo) error {
-	if err := in.ctx.Err(); err != nil {
-		return err
-	}
-	want, archived := in.files[norm.NFC.String(full)]
-	switch {
-	case !info.Mode().IsRegular():
-		return in.stray(full, "is a link or another thing that was not archived")
-	case archived:
-		return in.compare(dir, name, full, want)
-	case in.junk[full], full == name && isNote(name):
-		in.right[full] = identityOf(info)
-		return nil
-	}
-	return in.stray(full, "was not archived")
-}
-
-func (in *inspection) compare(dir *durable.Dir, name, full string, want archive.File) error {
-	file, info, err := durable.OpenRegular(dir.Root(), name)
-	if err != nil {
-		return err
-	}
-	defer file.Close() // read-only: its close has nothing to tell
-	if info.Size() != want.Size {
-		return in.stray(full, "has another size than when it was archived")
-	}
-	sum, err := digest(in.ctx, file)
-	if err != nil {
-		return fmt.Errorf("read %q: %w", full, err)
-	}
-	after, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	if sum != want.SHA256 || identityOf(after) != identityOf(info) {
-		return in.stray(full, "has another content than when it was archived")
-	}
-	in.right[full] = identityOf(info)
-	return nil
-}
-
-func digest(ctx context.Context, file *os.File) (archive.Digest, error) {
-	h := sha256.New()
-	buf := make([]byte, 128<<10)
-	for {
-		if err := ctx.Err(); err != nil {
-			return archive.Digest{}, err
-		}
-		n, err := file.Read(buf)
-		h.Write(buf[:n])
-		if errors.Is(err, io.EOF) {
-			return archive.Digest(h.Sum(nil)), nil
-		}
-		if err != nil {
-			return archive.Digest{}, err
-		}
-	}
-}
-
-// remove takes away what was found right, then the folder name in parent, which dir holds open.
-func (in *inspection) remove(parent, dir *durable.Dir, name string) error {
-	if err := in.empty(dir, ""); err != nil {
-		return err
-	}
-	if err := in.rmdir(parent, name, "."); err != nil {
-		return err
-	}
-	return parent.Sync()
-}
-
-// empty removes the files of dir if they are all still as they were found, then its folders from the bottom up.
-func (in *inspection) empty(dir *durable.Dir, at string) error {
-	var files, folders []string // no more than were found right: the first other one ends it
-	err := each(dir, func(name string) error {
-		full := path.Join(at, name)
-		info, err := dir.Root().Lstat(name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil:
-			return err
-		case info.IsDir():
-			folders = append(folders, name)
-			return nil
-		}
-		if found, ok := in.right[full]; !ok || found != identityOf(info) {
-			return in.stray(full, "changed while the folder was being removed")
-		}
-		files = append(files, name)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, name := range files {
-		if err := dir.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	for _, name := range folders {
-		if err := in.prune(dir, name, path.Join(at, name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (in *inspection) prune(parent *durable.Dir, name, full string) error {
-	sub, err := parent.Sub(name)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(in.empty(sub, full), sub.Close()); err != nil {
-		return err
-	}
-	return in.rmdir(parent, name, full)
-}
-
-func (in *inspection) rmdir(parent *durable.Dir, name, full string) error {
-	err := parent.Rmdir(name)
-	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) {
-		return in.stray(full, "holds something that came while the folder was being removed")
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

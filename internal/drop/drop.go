@@ -34,6 +34,8 @@ const (
 	lockFile   = "lock"
 	guardFile  = "drop.json"
 	statusFile = "_STATUS.txt"
+
+	templateDir = "_template"
 )
 
 // forPeople is the mode of the folders that vaultd makes for people: their group may do everything, new files keep the group.
@@ -160,11 +162,16 @@ func (f *Folder) Check() error {
 	return f.compare(g)
 }
 
-// Reserved tells the names directly in a drop folder that are vaultd's, compared without case.
+// own are the names directly in a drop folder that are vaultd's.
+var own = []string{vaultdDir, string(Archived), string(Rejected), string(Duplicates), templateDir, statusFile, durable.Temporary(statusFile)}
+
+// Own tells the names directly in a drop folder that vaultd made itself.
+func Own(name string) bool { return slices.Contains(own, name) }
+
+// Reserved tells the names directly in a drop folder that nobody else may use: vaultd's own, compared without case. A
+// folder of such a name is not taken.
 func Reserved(name string) bool {
-	return slices.ContainsFunc([]string{
-		vaultdDir, string(Archived), string(Rejected), string(Duplicates), "_template", statusFile, durable.Temporary(statusFile),
-	}, func(r string) bool { return strings.EqualFold(r, name) })
+	return slices.ContainsFunc(own, func(r string) bool { return strings.EqualFold(r, name) })
 }
 
 // WriteStatus replaces _STATUS.txt. It is made anew all the time, so it is not synced.
@@ -217,10 +224,13 @@ func (f *Folder) group() (int, error) {
 // private opens a folder that is nobody's business but ours, making it if need be. One that somebody else made is refused:
 // its owner could exchange what we claimed.
 func (f *Folder) private(parent *durable.Dir, name string) (*durable.Dir, error) {
-	if err := parent.Mkdir(name, 0o700, -1); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
 	d, err := parent.Sub(name)
+	if errors.Is(err, fs.ErrNotExist) { // one that is there opens on a full disk as well
+		if err := parent.Mkdir(name, 0o700, -1); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		d, err = parent.Sub(name)
+	}
 	if err != nil {
 		return nil, err
 	}

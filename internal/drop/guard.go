@@ -67,11 +67,12 @@ func (f *Folder) takeLock() (err error) {
 		host = "this machine"
 	}
 	holder := fmt.Sprintf("process %d on %s since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
-	if err := f.lock.Truncate(0); err != nil {
-		return err
+	// Who holds it is for people only: on a full disk the lock holds without. What is there is overwritten before it is cut,
+	// so that it needs no new room.
+	if n, err := f.lock.WriteAt([]byte(holder), 0); err == nil {
+		_ = f.lock.Truncate(int64(n))
 	}
-	_, err = f.lock.WriteAt([]byte(holder), 0)
-	return err
+	return nil
 }
 
 // claimGuard compares the mark with our ledger, and writes it where the folder is new or the ledger has a new epoch.

@@ -1,6 +1,7 @@
 package drop
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -88,6 +89,9 @@ func (p place) dir() []string {
 	}
 	return []string{string(p.kind), p.month}
 }
+
+// rel is the place relative to the drop folder.
+func (p place) rel() string { return path.Join(append(p.dir(), p.name)...) }
 
 // walk opens the folder below the drop folder that the elements lead to; with make it makes what is missing, for people.
 func (f *Folder) walk(elements []string, make bool) (*durable.Dir, error) {
@@ -179,6 +183,64 @@ func (f *Folder) Place(c Claimed, rel string, notes ...Note) error {
 	return noteErr
 }
 
+// Recognise finds the folder of c by its content where it has another inode, as after the drop folder was put back from a
+// backup: in its claim or, moved there before, at rel. It must hold all of d.Files as they were archived, and nothing that is
+// not in d; but what only goes back to people is whatever folder lies in its claim. It returns c with the inode of now.
+//
+// Errors: [ErrLost]: it lies in neither place; [*StrayError], [ErrStrange]: what lies in the claim is something else.
+func (f *Folder) Recognise(ctx context.Context, c Claimed, rel string, d Disposal) (Claimed, error) {
+	p, err := parsePlace(rel)
+	if err != nil {
+		return c, err
+	}
+	if err := f.Check(); err != nil {
+		return c, err // nothing must be concluded from what lies here
+	}
+	claim, err := f.keyDir(c.Key)
+	if err == nil {
+		defer claim.Close()
+		in := newInspection(ctx, path.Join(vaultdDir, claimedDir, c.Key.String(), c.Folder), d)
+		in.any = p.kind != Archived
+		c.Node, err = f.recognise(in, claim, c.Folder)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return c, err
+	}
+	to, err := f.walk(p.dir(), false)
+	if err == nil {
+		defer to.Close()
+		c.Node, err = f.recognise(newInspection(ctx, rel, d), to, p.name)
+	}
+	if _, another := errors.AsType[*StrayError](err); another || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrStrange) {
+		return c, fmt.Errorf("find %q in its claim or at %q: %w", c.Folder, rel, ErrLost)
+	}
+	return c, err
+}
+
+func (f *Folder) recognise(in *inspection, parent *durable.Dir, name string) (Node, error) {
+	dir, err := parent.Sub(name)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return Node{}, fmt.Errorf("%q is no folder: %w", in.rel, ErrStrange)
+	}
+	if err != nil {
+		return Node{}, err
+	}
+	defer dir.Close()
+	info, err := dir.Stat()
+	if err != nil {
+		return Node{}, err
+	}
+	node := Node{Dev: uint64(stat(info).Dev), Ino: stat(info).Ino}
+	if in.any {
+		return node, nil
+	}
+	in.all = true
+	if err := in.folder(dir, ""); err != nil {
+		return Node{}, err
+	}
+	return node, in.whole()
+}
+
 // placed answers for a folder that is not claimed any more: it must be at its destination, moved there before a crash.
 func (f *Folder) placed(to *durable.Dir, p place, c Claimed) error {
 	info, err := to.Root().Lstat(p.name)
@@ -186,7 +248,7 @@ func (f *Folder) placed(to *durable.Dir, p place, c Claimed) error {
 		return err
 	}
 	if err != nil || !f.is(info, c.Node) {
-		return fmt.Errorf("place %q at %q: %w", c.Folder, path.Join(append(p.dir(), p.name)...), ErrLost)
+		return fmt.Errorf("place %q at %q: %w", c.Folder, p.rel(), ErrLost)
 	}
 	if err := to.Sync(); err != nil {
 		return err

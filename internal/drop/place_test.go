@@ -329,9 +329,9 @@ func TestDispose_I18_ChangeWhileRemoving(t *testing.T) {
 	cfg := config(path)
 	once := false
 	cfg.Fault = func(op, name string, do func() error) error {
-		if op == "unlink" && !once {
+		if op == "unlink" && !once { // by a handle on the folder: no path of people's leads there any more
 			once = true
-			put(t, path+"/"+rel, "sub/late.pdf")
+			put(t, path+"/.vaultd/claimed/"+c.Key.String()+"/"+c.Folder, "sub/late.pdf")
 		}
 		return do()
 	}

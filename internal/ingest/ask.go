@@ -23,7 +23,7 @@ const (
 func (c *Conductor) askStep() step {
 	return step{
 		name: ledger.Ask, width: 2, batch: askBatch,
-		lane:   func(e ledger.Entry) lane { return lane{route: askRoute(e.Vault), group: string(e.Vault)} },
+		route:  func(lane string) string { return askPrefix + lane },
 		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do:     c.ask,
 	}

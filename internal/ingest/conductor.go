@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,9 +34,18 @@ type Config struct {
 	PollMin   time.Duration // between two questions about one document
 	PollMax   time.Duration
 	Grace     time.Duration // unclear_grace
+	// LongestSleep bounds the wait between two looks at what is due; 0: a minute.
+	LongestSleep time.Duration
 	// Room returns why nothing of a vault may be packed just now: its share of the spool
 	// is full (ErrFull), or the disk nearly is.
 	Room func(archive.VaultID) error
+	// Brake returns a *BrakeError where so many sources of a drop may not be disposed of at
+	// once, and otherwise books them as if they were. nil: any number may.
+	Brake func(drop string, due int) error
+	// Safe reports whether nothing may be sent, moved or removed before the service was
+	// asked: then only folders are sealed and questions asked; what is under way ends as it
+	// may. nil: never.
+	Safe func() bool
 }
 
 // Conductor runs the steps of every entry.
@@ -47,18 +58,20 @@ type Conductor struct {
 
 	md5ETags atomic.Bool // the store was seen to answer with MD5 ETags
 	refusals refusals
-	crossed  atomic.Int32 // answers with cross-wiring since the start
+	crossed  crossings
 	lists    lists
 	backlog  backlog
-	words    sync.Map // unfamiliar words that were reported: word → true
+	pass     map[string]int // sources that the brake let go, by drop; only the loop of Dispose
+	words    sync.Map       // unfamiliar words that were reported: word → true
 }
 
 // New returns a conductor; it does nothing before Run.
 func New(cfg Config) *Conductor {
-	c := &Conductor{cfg: cfg, drops: map[string]Drop{}, routes: newRoutes(), runners: map[ledger.Step]*runner{}}
+	c := &Conductor{cfg: cfg, drops: map[string]Drop{}, routes: newRoutes(), runners: map[ledger.Step]*runner{}, pass: map[string]int{}}
 	c.backlog = backlog{vault: map[archive.Key]archive.VaultID{}, n: map[archive.VaultID]int{}}
 	c.refusals.by = map[archive.VaultID]map[archive.Key]bool{}
 	c.lists.last = map[archive.VaultID]time.Time{}
+	c.crossed.n = map[archive.VaultID]int{}
 	for _, d := range cfg.Drops {
 		c.drops[d.Name] = d
 	}
@@ -90,8 +103,41 @@ func (c *Conductor) Run(ctx context.Context) error {
 	return err
 }
 
-// Pauses lists the routes that rest, with why and until when.
-func (c *Conductor) Pauses() []Pause { return c.routes.list() }
+// Pauses lists the routes that rest, with why and until when. One that nothing waits for
+// any more is over: nobody would ever find out that it works again.
+func (c *Conductor) Pauses() []Pause {
+	now := c.cfg.Now().Wall
+	for _, p := range c.routes.list() {
+		if !p.Next.IsZero() && p.Next.Before(now) && !c.awaited(p.Route) {
+			c.routes.forget(p.Route)
+		}
+	}
+	return c.routes.list()
+}
+
+// awaited reports whether something waits for a route.
+func (c *Conductor) awaited(route string) bool {
+	lane, steps := route, []ledger.Step{ledger.Register}
+	switch kind, of, _ := strings.Cut(route, " of "); {
+	case route == spoolRoute:
+		lane, steps = "", []ledger.Step{ledger.Seal}
+	case strings.HasPrefix(route, dropPrefix):
+		steps = []ledger.Step{ledger.Seal, ledger.Place, ledger.Dispose}
+	case strings.HasPrefix(route, disposalPrefix):
+		lane, steps = dropPrefix+of, []ledger.Step{ledger.Dispose}
+	case strings.HasPrefix(route, storePrefix):
+		lane, steps = of, []ledger.Step{ledger.Register, ledger.Upload}
+	case kind+" of " == askPrefix:
+		lane, steps = of, []ledger.Step{ledger.Ask}
+	}
+	for _, s := range steps {
+		lanes, err := c.cfg.Index.Lanes(s)
+		if err != nil || slices.Contains(lanes, lane) || lane == "" && len(lanes) > 0 {
+			return true
+		}
+	}
+	return false
+}
 
 // Idle reports whether no piece of work is under way.
 func (c *Conductor) Idle() bool {
@@ -250,24 +296,30 @@ func (c *Conductor) drop(e ledger.Entry) (Drop, error) {
 	if err := d.Unavailable(); err != nil {
 		return d, err
 	}
-	if c.routes.opens("drop " + e.Drop) {
+	if c.routes.opens(dropPrefix + e.Drop) {
 		c.cfg.Log.Info("drop works again", "drop", e.Drop)
 	}
 	return d, nil
 }
 
-func dropLane(e ledger.Entry) lane { return lane{route: "drop " + e.Drop, group: e.Key.String()} }
+func (c *Conductor) safe() bool { return c.cfg.Safe != nil && c.cfg.Safe() }
 
-func vaultRoute(v archive.VaultID) string { return "vault " + string(v) }
+// The names of routes. Those of a drop and of a vault are the lanes' as well.
+const (
+	dropPrefix  = "drop "
+	vaultPrefix = "vault "
+	// An answered question does not prove that the service takes registrations, nor the
+	// other way round.
+	askPrefix = "status of "
+	// The object store behind the tickets' addresses: a vault's bucket may refuse while
+	// another one takes everything.
+	storePrefix = "store of "
+	spoolRoute  = "spool" // where packages wait
+	noRoute     = ""      // work that needs nothing but the ledger; it never rests
+)
 
-// askRoute is a vault's as well: an answered question does not prove that the service
-// takes registrations, nor the other way round.
+func vaultRoute(v archive.VaultID) string { return vaultPrefix + string(v) }
+
 func askRoute(v archive.VaultID) string { return askPrefix + vaultRoute(v) }
 
-const askPrefix = "status of "
-
-const (
-	storeRoute = "store" // the object store behind the tickets' addresses
-	spoolRoute = "spool" // where packages wait
-	noRoute    = ""      // work that needs nothing but the ledger; it never rests
-)
+func storeRoute(v archive.VaultID) string { return storePrefix + vaultRoute(v) }

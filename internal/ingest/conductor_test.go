@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,23 +24,33 @@ type service struct {
 	upload   func(archive.RemoteID) error
 	status   func(archive.RemoteID) error
 	list     func() error
-	barred   string // why every ticket is against policy
-	slow     bool   // archiving does not end
+	barred   string                                        // why every ticket is against policy
+	slow     bool                                          // archiving does not end
+	crosses  archive.VaultID                               // whose documents the answers mix up
+	hangs    func(context.Context, archive.RemoteID) error // an upload that takes its time; nil: none does
 
 	mu       sync.Mutex
-	serial   int                             // guarded by mu
-	posts    int                             // calls; guarded by mu
-	granted  int                             // documents registered; guarded by mu
-	names    map[archive.RemoteID]archive.ID // guarded by mu
-	uploaded map[archive.RemoteID]time.Time  // guarded by mu
-	asked    map[archive.RemoteID]int        // guarded by mu
+	serial   int                                  // guarded by mu
+	posts    int                                  // calls; guarded by mu
+	granted  int                                  // documents registered; guarded by mu
+	names    map[archive.RemoteID]archive.ID      // guarded by mu
+	uploaded map[archive.RemoteID]time.Time       // guarded by mu
+	asked    map[archive.RemoteID]int             // guarded by mu
+	vault    map[archive.RemoteID]archive.VaultID // guarded by mu
 }
 
-func (s *service) Register(_ context.Context, _ archive.VaultID, frozen []archive.Request) (Answer, error) {
+// of returns the vault that a number was given out for.
+func (s *service) of(r archive.RemoteID) archive.VaultID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.vault[r]
+}
+
+func (s *service) Register(_ context.Context, v archive.VaultID, frozen []archive.Request) (Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.posts++
-	a := Answer{Tickets: map[archive.ID]archive.Ticket{}, Barred: map[archive.ID]string{}}
+	a := Answer{Tickets: map[archive.ID]archive.Ticket{}, Barred: map[archive.ID]string{}, Crossed: map[archive.ID]string{}}
 	for _, f := range frozen {
 		if s.register != nil {
 			if t, err := s.register(f); err != nil {
@@ -50,19 +61,28 @@ func (s *service) Register(_ context.Context, _ archive.VaultID, frozen []archiv
 			}
 		}
 		s.granted++
+		if v == s.crosses {
+			a.Crossed[f.ID] = "mixed up"
+			continue
+		}
 		if s.barred != "" {
 			a.Barred[f.ID] = s.barred
 			continue
 		}
 		s.serial++
 		t := archive.Ticket{Remote: archive.RemoteID(fmt.Sprintf("bum-%d", s.serial)), URL: "https://store.example/x", Sent: now()}
-		s.names[t.Remote] = f.ID
+		s.names[t.Remote], s.vault[t.Remote] = f.ID, v
 		a.Tickets[f.ID] = t
 	}
 	return a, nil
 }
 
-func (s *service) Upload(_ context.Context, t archive.Ticket, _ archive.Package) (string, error) {
+func (s *service) Upload(ctx context.Context, t archive.Ticket, _ archive.Package) (string, error) {
+	if s.hangs != nil {
+		if err := s.hangs(ctx, t.Remote); err != nil {
+			return "", err
+		}
+	}
 	if s.upload != nil {
 		if err := s.upload(t.Remote); err != nil {
 			return "", err
@@ -105,6 +125,8 @@ type folders struct {
 	mu     sync.Mutex
 	sealed map[archive.Key]archive.Package // guarded by mu
 	takes  time.Duration                   // of packing one
+	finds  func()                          // called when a package is looked for; nil: nothing
+	dead   chan struct{}                   // moving a folder hangs until it is closed; nil: it does not
 }
 
 func (f *folders) Look(ledger.Entry) (archive.Digest, error) { return archive.Digest{1}, nil }
@@ -122,6 +144,9 @@ func (f *folders) Pack(_ context.Context, e ledger.Entry) (Packed, error) {
 }
 
 func (f *folders) Spooled(e ledger.Entry) (archive.Package, error) {
+	if f.finds != nil {
+		f.finds()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p, ok := f.sealed[e.Key]
@@ -141,15 +166,25 @@ func (f *folders) Drop(e ledger.Entry) error {
 func (f *folders) Destination(e ledger.Entry, _ time.Time) (string, error) {
 	return "_archived/2026-11/" + e.Folder, nil
 }
-func (f *folders) Place(context.Context, ledger.Entry, ledger.Document) error { return nil }
+func (f *folders) Place(context.Context, ledger.Entry, ledger.Document) error {
+	if f.dead != nil {
+		<-f.dead
+	}
+	return nil
+}
+
 func (f *folders) Dispose(context.Context, ledger.Entry, ledger.Document) (string, error) {
 	return "", nil
 }
 
-var epoch time.Time // of the boot clock in a test's bubble
+var (
+	epoch time.Time    // of the boot clock in a test's bubble
+	slept atomic.Int64 // for how long the machine was suspended
+)
 
 func now() archive.Instant {
-	return archive.Instant{Wall: time.Now(), Boot: time.Since(epoch), BootID: "boot"}
+	s := time.Duration(slept.Load())
+	return archive.Instant{Wall: time.Now().Add(s), Boot: time.Since(epoch) + s, BootID: "boot", Slept: s}
 }
 
 // running is a conductor at work on a real ledger.
@@ -163,7 +198,17 @@ type running struct {
 // run starts a conductor in the test's bubble; the end of the test ends it.
 func run(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 	t.Helper()
+	r := build(t, s, vaults...)
+	r.start()
+	return r
+}
+
+// build makes a conductor that start starts.
+func build(t *testing.T, s *service, vaults ...archive.VaultID) *running {
+	t.Helper()
 	epoch = time.Now()
+	slept.Store(0)
+	s.vault = map[archive.RemoteID]archive.VaultID{}
 	s.names, s.uploaded, s.asked = map[archive.RemoteID]archive.ID{}, map[archive.RemoteID]time.Time{}, map[archive.RemoteID]int{}
 	dir := t.TempDir()
 	if err := boltledger.Create(dir, ledger.Info{ID: "test", Environment: "test", BaseURL: "https://x", Schema: boltledger.Schema, Created: time.Now()}); err != nil {
@@ -183,7 +228,11 @@ func run(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 		f := &folders{sealed: map[archive.Key]archive.Package{}}
 		cfg.Drops = append(cfg.Drops, Drop{Name: string(v), Vault: v, Settle: time.Second, Packer: f, Mover: f, Unavailable: func() error { return nil }})
 	}
-	r := &running{Conductor: New(cfg), t: t, ledger: l, s: s}
+	return &running{Conductor: New(cfg), t: t, ledger: l, s: s}
+}
+
+func (r *running) start() {
+	t, l := r.t, r.ledger
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
@@ -196,7 +245,6 @@ func run(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 			t.Error(err)
 		}
 	})
-	return r
 }
 
 // drop claims n folders for a vault.

@@ -14,15 +14,18 @@ import (
 type Ledger interface {
 	// Submit commits the changes and then calls then, which must not block.
 	Submit(cs []ledger.Change, then func([]ledger.Result))
-	// Due returns entries whose step is due, but for those that skip names, and when
-	// the next one will be.
-	Due(s ledger.Step, now time.Time, limit int, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error)
 	Entry(archive.Key) (ledger.Entry, bool, error)
 	Document(archive.Key) (ledger.Document, bool, error)
 }
 
-// Index finds the entry that holds an identity.
+// Index finds entries: by what is due, and by the identity that they hold.
 type Index interface {
+	// Lanes returns the lanes that hold anything for a step, be it due or not yet:
+	// "drop NAME" or "vault ID", see [ledger.Lane].
+	Lanes(ledger.Step) ([]string, error)
+	// DueIn returns entries of a lane whose step is due, but for those that skip names,
+	// and when the next one will be.
+	DueIn(s ledger.Step, lane string, now time.Time, limit int, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error)
 	ByID(archive.ID) (archive.Key, bool, error)
 	ByContent(archive.Digest) (archive.Key, bool, error)
 }
@@ -102,6 +105,19 @@ type RefusedError struct{ Cause ledger.Cause }
 
 // Error implements error.
 func (e *RefusedError) Error() string { return e.Cause.Code + ": " + e.Cause.Text }
+
+// BrakeError says that far more of a drop's archived folders are due for removal than it
+// is used to. None of them goes before a person says so.
+type BrakeError struct {
+	Drop       string
+	Due, Usual int // folders due now; a day's number that would still be usual
+}
+
+// Error implements error.
+func (e *BrakeError) Error() string {
+	return fmt.Sprintf("%d archived folders are due for removal at once, far more than usual (up to %d a day): a clock that is wrong, or a changed grace? Nothing is removed before a person approves: vaultd resume %q --reason TEXT",
+		e.Due, e.Usual, disposalPrefix+e.Drop)
+}
 
 // Unreadable is the code of the cause of an entry that waits for rights on its files.
 const Unreadable = "cannot-be-read"

@@ -16,10 +16,12 @@ const maxBody = 4_000_000
 // can be uploaded in time.
 func (c *Conductor) registerStep() step {
 	return step{
-		name: ledger.Register, width: 2, batch: c.cfg.BatchSize, linger: c.cfg.BatchWait,
-		lane: func(e ledger.Entry) lane {
-			l := lane{route: vaultRoute(e.Vault), group: string(e.Vault), most: int(e.Part)}
-			return l
+		name: ledger.Register, width: 2, batch: c.cfg.BatchSize, linger: c.cfg.BatchWait, risky: true,
+		most: func(e ledger.Entry) int {
+			if e.Part > 0 {
+				return min(int(e.Part), c.cfg.BatchSize)
+			}
+			return c.cfg.BatchSize
 		},
 		limit: c.affordable,
 		intend: func(e ledger.Entry, _ archive.Instant) ([]ledger.Event, bool, error) {
@@ -32,26 +34,45 @@ func (c *Conductor) registerStep() step {
 	}
 }
 
-// affordable returns how many of the ready entries may be given a ticket now.
-func (c *Conductor) affordable(ready []ledger.Entry) (int, error) {
-	if _, rests := c.routes.rests(storeRoute, c.cfg.Now().Wall); rests {
+// affordable returns how many of a lane's ready entries may be given a ticket now. Only
+// tickets that can be used just now count against the line: those of a vault whose store
+// is away leave it free. A vault that holds none may always have one.
+func (c *Conductor) affordable(lane string, ready []ledger.Entry) (int, error) {
+	store := storeRoute(ready[0].Vault)
+	if _, rests := c.routes.rests(store, c.cfg.Now().Wall); rests {
 		return 0, nil // a ticket would only run out
 	}
-	holding, _, err := c.cfg.Ledger.Due(ledger.Upload, c.cfg.Now().Wall.Add(24*time.Hour), 100_000, nil)
+	lanes, err := c.cfg.Index.Lanes(ledger.Upload)
 	if err != nil {
 		return 0, err
 	}
-	if c.routes.isPaused(storeRoute) { // what holds a ticket probes; without any, one more is needed for that
-		return max(0, 1-len(holding)), nil
-	}
 	var granted, waiting []int64
-	for _, e := range holding {
-		granted = append(granted, e.Package.Size)
+	own := 0
+	for _, l := range lanes {
+		if l != lane && c.routes.isPaused(storePrefix+l) {
+			continue
+		}
+		err := c.waiting(ledger.Upload, l, func(e ledger.Entry) {
+			granted = append(granted, e.Package.Size)
+			if l == lane {
+				own++
+			}
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	if c.routes.isPaused(store) { // what holds a ticket probes; without any, one more is needed for that
+		return max(0, 1-own), nil
 	}
 	for _, e := range ready {
 		waiting = append(waiting, e.Package.Size)
 	}
-	return c.cfg.Planner.Plan(waiting, granted), nil
+	n := c.cfg.Planner.Plan(waiting, granted)
+	if own == 0 {
+		n = max(n, 1)
+	}
+	return n, nil
 }
 
 func (c *Conductor) register(ctx context.Context, es []ledger.Entry) []ledger.Change {
@@ -181,10 +202,24 @@ func (c *Conductor) answered(vault archive.VaultID) {
 // document; the second time nothing more goes to that vault before a restart.
 func (c *Conductor) crossWired(vault archive.VaultID) {
 	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "vault", vault)
-	if c.crossed.Add(1) > 1 {
+	if c.crossed.again(vault) > 1 {
 		c.routes.lock(vaultRoute(vault), ledger.Cause{Code: "cross-wired",
 			Text: "the service mixed up documents twice; nothing is registered until vaultd is restarted. Ask the provider."}, c.cfg.Now().Wall)
 	}
+}
+
+// crossings counts each vault's cross-wired answers since the start: another vault's
+// mix-up stops nobody else.
+type crossings struct {
+	mu sync.Mutex
+	n  map[archive.VaultID]int // guarded by mu
+}
+
+func (x *crossings) again(v archive.VaultID) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.n[v]++
+	return x.n[v]
 }
 
 func (c *Conductor) pause(route string, cause ledger.Cause, retryAfter time.Duration) {

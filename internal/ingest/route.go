@@ -13,9 +13,9 @@ import (
 
 // Pause is a route that rests because of a fault of the environment.
 type Pause struct {
-	Route string // "vault NAME", "status of vault NAME", "store", "drop NAME", "spool"
+	Route string // "vault NAME", "status of vault NAME", "store of vault NAME", "drop NAME", "disposal of NAME", "spool"
 	Since time.Time
-	Next  time.Time // of the next probe
+	Next  time.Time // of the next probe; zero: it does not open by itself
 	Cause ledger.Cause
 }
 
@@ -76,12 +76,25 @@ func (r *routes) isPaused(name string) bool {
 	return r.paused[name] != nil
 }
 
-// lock lets a route rest until the process ends, whatever is heard on it meanwhile.
-func (r *routes) lock(name string, c ledger.Cause, now time.Time) {
-	r.trip(name, c, 100*365*24*time.Hour, now)
+// lock lets a route rest until the process ends or a person acts, whatever is heard on
+// it meanwhile.
+func (r *routes) lock(name string, c ledger.Cause, now time.Time) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.paused[name].locked = true
+	p, known := r.paused[name]
+	if !known {
+		p = &pause{Pause: Pause{Route: name, Since: now}}
+		r.paused[name] = p
+	}
+	p.Cause, p.Next, p.locked = c, time.Time{}, true
+	return !known
+}
+
+// unlock opens a route that was locked.
+func (r *routes) unlock(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.paused, name)
 }
 
 // doubt counts a fault that is the environment's only when it repeats; it reports
@@ -115,6 +128,9 @@ func (r *routes) rests(name string, now time.Time) (next time.Time, rests bool) 
 	if !ok {
 		return time.Time{}, false
 	}
+	if p.locked {
+		return time.Time{}, true
+	}
 	if p.probing {
 		return now.Add(firstPause), true
 	}
@@ -127,10 +143,20 @@ func (r *routes) probe(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, ok := r.paused[name]
-	if ok {
+	if ok && !p.locked {
 		p.probing = true
 	}
 	return ok
+}
+
+// forget ends a pause that was not locked, as if it had never been.
+func (r *routes) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p, ok := r.paused[name]; ok && !p.locked && !p.probing {
+		delete(r.paused, name)
+		delete(r.doubts, name)
+	}
 }
 
 // settle ends a probe that said nothing about the route.

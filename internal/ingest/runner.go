@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -15,16 +16,22 @@ import (
 // so write-ahead holds by construction.
 type step struct {
 	name   ledger.Step
-	width  int // pieces of work at once
+	width  int // pieces of work at once; beyond that, one in each lane that has none
 	batch  int // entries in one piece
 	linger time.Duration
+	risky  bool // it sends, moves or removes something: not in safe mode
 
-	// lane names what entries of one piece of work have in common.
-	lane func(ledger.Entry) lane
-	// admit returns a predicate, for one look, that lets an entry in; nil: all.
-	admit func() func(ledger.Entry) bool
-	// limit returns how many of the ready entries may go now.
-	limit func([]ledger.Entry) (int, error)
+	// route names the route that a lane's work goes over; nil: called as the lane.
+	route func(lane string) string
+	// routeOf names an entry's own route, where entries of a lane differ in it; nil: route.
+	routeOf func(ledger.Entry, archive.Instant) string
+	// admit returns what lets an entry of a lane in, and whether anything of it may go;
+	// nil: all may.
+	admit func(lane string, now archive.Instant) (func(ledger.Entry) bool, bool)
+	// most returns how many entries a piece of work with this one may hold; nil: batch.
+	most func(ledger.Entry) int
+	// limit returns how many of a lane's ready entries may go now; nil: all.
+	limit func(lane string, ready []ledger.Entry) (int, error)
 	// intend returns the events to commit first; act says whether do follows.
 	intend func(ledger.Entry, archive.Instant) (evs []ledger.Event, act bool, err error)
 	// do reaches the world and returns one change for each entry, but for those it
@@ -32,32 +39,33 @@ type step struct {
 	do func(context.Context, []ledger.Entry) []ledger.Change
 }
 
-// lane is where a piece of work goes: over which route, and in what company.
-type lane struct {
-	route string // pauses together
-	group string // is done together
-	most  int    // entries in one piece; 0: the step's batch
-}
-
 // runner runs one step. It holds which entries are under way, and nothing else that
 // a restart would miss.
+//
+// It serves the lanes in turn, one piece of work each, and a lane in which nothing is
+// under way may always begin one: whatever hangs, rests or piles up in one lane costs
+// the others nothing, not even that they are looked for behind it.
 type runner struct {
 	step
 	c    *Conductor
 	wake chan struct{} // size 1: a hint that something may be due
 
-	mu        sync.Mutex
-	busy      map[archive.Key]bool // guarded by mu
-	running   int                  // pieces of work under way; guarded by mu
-	notBefore time.Time            // no far look before; only the loop
-	spare     []archive.Key        // found by the last far look; only the loop
-	since     time.Time            // when the first of a not yet full batch was seen; only the loop
+	mu      sync.Mutex
+	busy    map[archive.Key]bool // guarded by mu
+	running map[string]int       // pieces of work under way, by lane; guarded by mu
+	total   int                  // of them; guarded by mu
+
+	last  string               // the lane that was served last; only the loop
+	since map[string]time.Time // when the first of a lane's not yet full batch was seen; only the loop
 
 	turned atomic.Pointer[time.Time] // when the loop last came round
 }
 
 func (c *Conductor) runner(s step) *runner {
-	return &runner{step: s, c: c, wake: make(chan struct{}, 1), busy: map[archive.Key]bool{}}
+	if s.route == nil {
+		s.route = func(lane string) string { return lane }
+	}
+	return &runner{step: s, c: c, wake: make(chan struct{}, 1), busy: map[archive.Key]bool{}, running: map[string]int{}, since: map[string]time.Time{}}
 }
 
 func (r *runner) nudge() {
@@ -94,160 +102,156 @@ func (r *runner) loop(stop, work context.Context) error {
 // clock that was set does not matter for long.
 const longestSleep = time.Minute
 
+func (c *Conductor) longestSleep() time.Duration { return cmp.Or(c.cfg.LongestSleep, longestSleep) }
+
 func (r *runner) sleep(next time.Time) time.Duration {
 	if next.IsZero() {
-		return longestSleep
+		return r.c.longestSleep()
 	}
-	return min(longestSleep, max(5*time.Millisecond, next.Sub(r.c.cfg.Now().Wall)))
+	return min(r.c.longestSleep(), max(5*time.Millisecond, next.Sub(r.c.cfg.Now().Wall)))
 }
 
 // take starts as much as there is room for and returns when to look again.
 func (r *runner) take(work context.Context) (time.Time, error) {
+	if r.risky && r.c.safe() {
+		return time.Time{}, nil
+	}
+	lanes, err := r.c.cfg.Index.Lanes(r.name)
+	if err != nil {
+		return time.Time{}, err
+	}
 	now := r.c.cfg.Now()
-	free := r.free()
-	if free == 0 {
-		return time.Time{}, nil // the end of a piece of work wakes us
+	next := earliest{}
+	for lanes = after(lanes, r.last); len(lanes) > 0; {
+		var again []string
+		for _, l := range lanes {
+			started, err := r.serve(work, l, now, &next)
+			if err != nil {
+				return next.time, err
+			}
+			if started {
+				r.last, again = l, append(again, l)
+			}
+		}
+		lanes = again
 	}
-	resting := earliest{}
-	ready, err := r.look(free*r.batch, now.Wall, &resting)
+	return next.time, nil
+}
+
+// after turns the order of lanes so that it begins behind last.
+func after(lanes []string, last string) []string {
+	for i, l := range lanes {
+		if l > last {
+			return append(append([]string(nil), lanes[i:]...), lanes[:i]...)
+		}
+	}
+	return lanes
+}
+
+// serve begins one piece of work of a lane, if there is any and room for it.
+func (r *runner) serve(work context.Context, lane string, now archive.Instant, next *earliest) (started bool, err error) {
+	if !r.room(lane) {
+		return false, nil // the end of a piece of work wakes us
+	}
+	if until, rests := r.c.routes.rests(r.route(lane), now.Wall); rests {
+		next.add(until)
+		return false, nil
+	}
+	ready, err := r.look(lane, now, next)
 	if err != nil || len(ready) == 0 {
-		r.since = time.Time{}
-		return resting.time, err
+		delete(r.since, lane)
+		return false, err
 	}
-	if r.linger > 0 && len(ready) < r.batch {
-		if r.since.IsZero() {
-			r.since = now.Wall
-		}
-		if full := r.since.Add(r.linger); now.Wall.Before(full) {
-			resting.add(full)
-			return resting.time, nil
-		}
+	if full := r.fills(lane, len(ready), now.Wall); now.Wall.Before(full) {
+		next.add(full)
+		return false, nil
 	}
-	r.since = time.Time{}
 	if r.limit != nil {
-		n, err := r.limit(ready)
-		if err != nil {
-			return resting.time, err
+		n, err := r.limit(lane, ready)
+		if err != nil || n == 0 {
+			return false, err
 		}
 		ready = ready[:min(n, len(ready))]
 	}
-	r.group(work, ready, free, now)
-	return resting.time, nil
+	delete(r.since, lane)
+	route := r.entryRoute(lane, ready[0], now)
+	r.start(work, lane, route, r.piece(lane, route, ready, now), now)
+	return true, nil
 }
 
-// look returns up to n entries that are due and may go now. A step that does not let
-// everything in looks far ahead, and seldom: what it found beyond n is kept for the
-// next time, as keys that are asked about anew.
-func (r *runner) look(n int, now time.Time, resting *earliest) ([]ledger.Entry, error) {
-	ready, err := r.found(n, now, resting)
-	if err != nil || len(ready) > 0 {
-		return ready, err
-	}
-	if now.Before(r.notBefore) {
-		resting.add(r.notBefore)
-		return nil, nil
-	}
-	limit := n
+// room reports whether another piece of a lane may begin.
+func (r *runner) room(lane string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.total < r.width || r.running[lane] == 0
+}
+
+// look returns entries of a lane that are due and may go now, as many as fill a piece.
+func (r *runner) look(lane string, now archive.Instant, next *earliest) ([]ledger.Entry, error) {
+	admitted := func(ledger.Entry) bool { return true }
 	if r.admit != nil {
-		limit = max(n, farLook)
-	}
-	ready, next, err := r.c.cfg.Ledger.Due(r.name, now, limit, r.skip(now, resting))
-	resting.add(next)
-	if err != nil || len(ready) <= n {
-		return ready, err
-	}
-	for _, e := range ready[n:] {
-		r.spare = append(r.spare, e.Key)
-	}
-	return ready[:n], nil
-}
-
-// found takes up to n entries from what an earlier look found.
-func (r *runner) found(n int, now time.Time, resting *earliest) ([]ledger.Entry, error) {
-	var ready []ledger.Entry
-	skip := r.skip(now, resting)
-	for len(r.spare) > 0 && len(ready) < n {
-		k := r.spare[0]
-		r.spare = r.spare[1:]
-		e, ok, err := r.c.cfg.Ledger.Entry(k)
-		if err != nil {
-			return nil, err
+		admit, any := r.admit(lane, now)
+		if !any {
+			return nil, nil
 		}
-		if s, at, due := ledger.Due(e); ok && due && s == r.name && !at.After(now) && !skip(e) {
-			ready = append(ready, e)
-		}
+		admitted = admit
 	}
-	return ready, nil
-}
-
-// skip leaves out what is under way, what goes over a route that rests, and what is
-// not let in. A look that met many of the last kind is not repeated at once.
-func (r *runner) skip(now time.Time, resting *earliest) func(ledger.Entry) bool {
-	admit := func(ledger.Entry) bool { return true }
-	if r.admit != nil {
-		admit = r.admit()
-	}
-	kept := 0
-	return func(e ledger.Entry) bool {
+	ready, at, err := r.c.cfg.Index.DueIn(r.name, lane, now.Wall, r.batch, func(e ledger.Entry) bool {
 		if r.isBusy(e.Key) {
 			return true
 		}
-		if until, rests := r.c.routes.rests(r.lane(e).route, now); rests {
-			resting.add(until)
+		if until, rests := r.c.routes.rests(r.entryRoute(lane, e, now), now.Wall); rests {
+			next.add(until)
 			return true
 		}
-		if admit(e) {
-			return false
-		}
-		if kept++; kept == manyKept {
-			r.notBefore = now.Add(lookAgain)
-			resting.add(r.notBefore)
-		}
-		return true
-	}
+		return !admitted(e)
+	})
+	next.add(at)
+	return ready, err
 }
 
-const (
-	manyKept  = 1000        // entries not let in, after which a look counts as dear
-	lookAgain = time.Second // after a dear look
-	farLook   = 2048        // entries that a far look finds at most
-)
+func (r *runner) entryRoute(lane string, e ledger.Entry, now archive.Instant) string {
+	if r.routeOf != nil {
+		return r.routeOf(e, now)
+	}
+	return r.route(lane)
+}
 
-// group starts pieces of work, each of one lane, as long as there is room. The end
-// of each of them makes us look again.
-func (r *runner) group(work context.Context, ready []ledger.Entry, free int, now archive.Instant) {
-	byLane := map[lane][]ledger.Entry{}
-	var order []lane
+// fills returns until when a lane's piece of n entries waits for more; zero: it need not.
+func (r *runner) fills(lane string, n int, now time.Time) time.Time {
+	if r.linger == 0 || n >= r.batch {
+		return time.Time{}
+	}
+	if r.since[lane].IsZero() {
+		r.since[lane] = now
+	}
+	return r.since[lane].Add(r.linger)
+}
+
+// piece returns those of the ready entries that are done together: the first one, and
+// what goes with it. A resting route is tried with one.
+func (r *runner) piece(lane, route string, ready []ledger.Entry, now archive.Instant) []ledger.Entry {
+	if r.c.routes.probe(route) {
+		return ready[:1]
+	}
+	if r.most == nil {
+		return ready
+	}
+	var es []ledger.Entry
+	most := r.most(ready[0])
 	for _, e := range ready {
-		l := r.lane(e)
-		if byLane[l] == nil {
-			order = append(order, l)
-		}
-		byLane[l] = append(byLane[l], e)
-	}
-	for _, l := range order {
-		size := r.batch
-		if l.most > 0 {
-			size = min(size, l.most)
-		}
-		for es := byLane[l]; len(es) > 0 && free > 0; free-- {
-			if _, rests := r.c.routes.rests(l.route, now.Wall); rests {
-				break
-			}
-			if r.c.routes.probe(l.route) {
-				size = 1 // a resting route is tried with one
-			}
-			n := min(size, len(es))
-			r.start(work, l, es[:n], now)
-			es = es[n:]
+		if len(es) < most && r.most(e) == most && r.entryRoute(lane, e, now) == route {
+			es = append(es, e)
 		}
 	}
+	return es
 }
 
 // start commits the intents of one piece of work and then does it.
-func (r *runner) start(work context.Context, l lane, es []ledger.Entry, now archive.Instant) {
+func (r *runner) start(work context.Context, lane, route string, es []ledger.Entry, now archive.Instant) {
 	r.mu.Lock()
-	r.running++
+	r.total++
+	r.running[lane]++
 	for _, e := range es {
 		r.busy[e.Key] = true
 	}
@@ -276,7 +280,7 @@ func (r *runner) start(work context.Context, l lane, es []ledger.Entry, now arch
 		}
 		go func() {
 			defer r.c.wg.Done()
-			r.work(work, l, es, acts)
+			r.work(work, lane, route, es, acts)
 		}()
 	}
 	if len(intents) == 0 {
@@ -288,14 +292,14 @@ func (r *runner) start(work context.Context, l lane, es []ledger.Entry, now arch
 
 // work does one piece and commits its outcome. es are all entries that were taken
 // for it, acts those whose intent is committed.
-func (r *runner) work(ctx context.Context, l lane, es, acts []ledger.Entry) {
+func (r *runner) work(ctx context.Context, lane, route string, es, acts []ledger.Entry) {
 	var outcome []ledger.Change
 	if len(acts) > 0 && ctx.Err() == nil {
 		outcome = r.do(ctx, acts)
 	}
-	r.c.routes.settle(l.route, r.c.cfg.Now().Wall)
+	r.c.routes.settle(route, r.c.cfg.Now().Wall)
 	if len(outcome) == 0 {
-		r.end(es)
+		r.end(lane, es)
 		return
 	}
 	r.c.cfg.Ledger.Submit(outcome, func(rs []ledger.Result) {
@@ -309,33 +313,30 @@ func (r *runner) work(ctx context.Context, l lane, es, acts []ledger.Entry) {
 			}
 		}
 		if len(more) == 0 {
-			r.end(es)
+			r.end(lane, es)
 			return
 		}
 		r.c.cfg.Ledger.Submit(more, func(rs []ledger.Result) {
 			for _, res := range rs {
 				r.c.note(res)
 			}
-			r.end(es)
+			r.end(lane, es)
 		})
 	})
 }
 
 // end gives the entries free for what is due next.
-func (r *runner) end(es []ledger.Entry) {
+func (r *runner) end(lane string, es []ledger.Entry) {
 	r.mu.Lock()
 	for _, e := range es {
 		delete(r.busy, e.Key)
 	}
-	r.running--
+	r.total--
+	if r.running[lane]--; r.running[lane] == 0 {
+		delete(r.running, lane)
+	}
 	r.mu.Unlock()
 	r.nudge()
-}
-
-func (r *runner) free() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.width - r.running
 }
 
 func (r *runner) isBusy(k archive.Key) bool {
@@ -348,7 +349,7 @@ func (r *runner) isBusy(k archive.Key) bool {
 func (r *runner) idle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.running == 0
+	return r.total == 0
 }
 
 // earliest keeps the earliest of the times that are not zero.

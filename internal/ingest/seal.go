@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // sealStep settles a claimed folder once more and packs it.
 func (c *Conductor) sealStep() step {
 	return step{
-		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), batch: 1, lane: dropLane, admit: c.admitToPack,
+		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), batch: 1, admit: c.admitToPack,
 		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
 			return c.seal(ctx, es[0])
@@ -29,27 +30,24 @@ func (c *Conductor) sealStep() step {
 // backlog waits as folders, which cost nothing.
 const maxWaiting = 2000
 
-// dropShare is how many folders of one drop a look lets in: the backlog of one must not
-// stand before a single folder of another.
-const dropShare = 256
-
 // admitToPack lets through what there is room for: one vault that takes nothing must
 // not keep the packages of the others from being made. What is not let through waits
 // as it is, and is looked at again when a package leaves.
-func (c *Conductor) admitToPack() func(ledger.Entry) bool {
-	room := map[archive.VaultID]bool{}
-	perDrop := map[string]int{}
+func (c *Conductor) admitToPack(lane string, _ archive.Instant) (func(ledger.Entry) bool, bool) {
+	d, known := c.drops[strings.TrimPrefix(lane, dropPrefix)]
+	if known && !c.roomToPack(d.Vault) {
+		return nil, false
+	}
+	// A drop may have been given to another vault since some of its folders came.
+	room := map[archive.VaultID]bool{d.Vault: known}
 	return func(e ledger.Entry) bool {
-		if perDrop[e.Drop]++; perDrop[e.Drop] > dropShare {
-			return false
-		}
-		ok, known := room[e.Vault]
-		if !known {
+		ok, asked := room[e.Vault]
+		if !asked {
 			ok = c.roomToPack(e.Vault)
 			room[e.Vault] = ok
 		}
 		return ok
-	}
+	}, true
 }
 
 func (c *Conductor) roomToPack(v archive.VaultID) bool {
@@ -100,14 +98,25 @@ func (b *backlog) of(v archive.VaultID) int {
 
 // recallBacklog books what was sealed before the start.
 func (c *Conductor) recallBacklog() error {
-	far := c.cfg.Now().Wall.AddDate(100, 0, 0)
 	for _, s := range []ledger.Step{ledger.Register, ledger.Upload} {
-		_, _, err := c.cfg.Ledger.Due(s, far, 1, func(e ledger.Entry) bool { c.backlog.book(e); return true })
+		lanes, err := c.cfg.Index.Lanes(s)
 		if err != nil {
 			return err
 		}
+		for _, l := range lanes {
+			if err := c.waiting(s, l, c.backlog.book); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// waiting walks over all entries that wait for a step, due or not.
+func (c *Conductor) waiting(s ledger.Step, lane string, fn func(ledger.Entry)) error {
+	far := c.cfg.Now().Wall.AddDate(100, 0, 0)
+	_, _, err := c.cfg.Index.DueIn(s, lane, far, 1, func(e ledger.Entry) bool { fn(e); return true })
+	return err
 }
 
 func (c *Conductor) seal(ctx context.Context, e ledger.Entry) []ledger.Change {
@@ -120,7 +129,7 @@ func (c *Conductor) seal(ctx context.Context, e ledger.Entry) []ledger.Change {
 		return c.sealFault(d, e, err)
 	}
 	if look != e.Look {
-		return []ledger.Change{c.change(e, ledger.StillChanging{Look: look, NotBefore: c.cfg.Now().Wall.Add(d.Settle)})}
+		return []ledger.Change{c.change(e, ledger.StillChanging{Look: look, NotBefore: c.cfg.Now().Wall.Add(patience(d.Settle, e.Attempt))})}
 	}
 	if first, waits, err := c.stillWaits(e); err != nil {
 		return c.sealFault(d, e, err)
@@ -137,12 +146,20 @@ func (c *Conductor) seal(ctx context.Context, e ledger.Entry) []ledger.Change {
 	return c.identify(d, e, packed)
 }
 
+// patience doubles how long a taken folder that changed again must be quiet: its writer holds it open, and pauses for
+// longer than settle. It is bounded, so that a writer that never ends is looked at now and then.
+func patience(settle time.Duration, attempts uint16) time.Duration {
+	return max(settle, min(settle<<min(attempts+1, 10), 10*time.Minute))
+}
+
 func (c *Conductor) sealFault(d Drop, e ledger.Entry, err error) []ledger.Change {
-	if refused, ok := errors.AsType[*RefusedError](err); ok {
+	if refused, ok := errors.AsType[*RefusedError](err); ok && e.Suspect {
+		return []ledger.Change{c.change(e, c.later(e, refused.Cause))} // whether it was sent before, the service must say first
+	} else if ok {
 		return []ledger.Change{c.change(e, ledger.Refused{Cause: refused.Cause})}
 	}
 	if errors.Is(err, ErrChanged) {
-		return []ledger.Change{c.change(e, ledger.StillChanging{NotBefore: c.cfg.Now().Wall.Add(d.Settle)})}
+		return []ledger.Change{c.change(e, ledger.StillChanging{NotBefore: c.cfg.Now().Wall.Add(patience(d.Settle, e.Attempt))})}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return []ledger.Change{c.change(e, ledger.Postponed{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "source-missing",
@@ -158,7 +175,7 @@ func (c *Conductor) dropFault(e ledger.Entry, err error) []ledger.Change {
 
 func (c *Conductor) pauseDrop(e ledger.Entry, err error) ledger.Cause {
 	cause := ledger.Cause{Code: "drop-unavailable", Text: err.Error()}
-	if c.routes.trip("drop "+e.Drop, cause, 0, c.cfg.Now().Wall) {
+	if c.routes.trip(dropPrefix+e.Drop, cause, 0, c.cfg.Now().Wall) {
 		c.cfg.Log.Error("drop paused", "drop", e.Drop, "err", err)
 	}
 	return cause

@@ -17,15 +17,13 @@ import (
 // uploadStep sends a package while its ticket works, or sees that it works no more.
 func (c *Conductor) uploadStep() step {
 	return step{
-		name: ledger.Upload, width: c.cfg.Workers, batch: 1,
-		lane: func(e ledger.Entry) lane {
-			if !c.mayStart(e, c.cfg.Now()) {
-				return lane{route: noRoute, group: e.Key.String()} // only to see that the window is over
+		name: ledger.Upload, width: c.cfg.Workers, batch: 1, risky: true,
+		route: func(string) string { return noRoute },
+		routeOf: func(e ledger.Entry, now archive.Instant) string {
+			if e.State == ledger.Sending || !c.mayStart(e, now) {
+				return noRoute // bytes may be there: the window decides, not the route; or it is over
 			}
-			if e.State == ledger.Sending {
-				return lane{route: noRoute, group: e.Key.String()} // bytes may be there: the window decides, not the route
-			}
-			return lane{route: storeRoute, group: e.Key.String()}
+			return storeRoute(e.Vault)
 		},
 		intend: func(e ledger.Entry, now archive.Instant) ([]ledger.Event, bool, error) {
 			if c.mayStart(e, now) {
@@ -66,8 +64,11 @@ func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change 
 		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: c.retryAt(e, 0), Cause: localFault(err)})}
 	}
 	began := c.cfg.Now()
+	if !c.mayStart(e, began) { // it took long to commit the intent, or the machine slept meanwhile
+		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}})}
+	}
 	ticket := e.Current().Ticket
-	sending, cancel := context.WithTimeout(ctx, window.Left(ticket, c.cfg.Planner.Window, began))
+	sending, cancel := c.whileUsable(ctx, ticket)
 	defer cancel()
 	etag, err := c.cfg.Vault.Upload(sending, ticket, pkg)
 	if err != nil {
@@ -76,9 +77,7 @@ func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change 
 		}
 		return []ledger.Change{c.change(e, c.uploadFault(e, asRemote(err)))}
 	}
-	if c.routes.opens(storeRoute) {
-		c.cfg.Log.Info("route open again", "route", storeRoute)
-	}
+	c.open(storeRoute(e.Vault))
 	took, _ := c.cfg.Now().Since(began)
 	c.cfg.Planner.Observe(pkg.Size, took)
 	if !c.trustworthy(etag, pkg) {
@@ -86,6 +85,36 @@ func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change 
 			Text: "the store answered with the MD5 of other bytes; the same bytes are sent again"}})}
 	}
 	return []ledger.Change{c.change(e, ledger.UploadAccepted{NotBefore: c.pollAt(e)})}
+}
+
+// clockLook is how often an upload under way looks at the boot clock. A timer stands
+// still while the machine is suspended; the first look after that ends the upload.
+const clockLook = time.Second
+
+// whileUsable returns a context that ends with the ticket, by the boot clock.
+func (c *Conductor) whileUsable(ctx context.Context, t archive.Ticket) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, window.Left(t, c.cfg.Planner.Window, c.cfg.Now()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		look := time.NewTicker(clockLook)
+		defer look.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+				if window.Left(t, c.cfg.Planner.Window, c.cfg.Now()) <= 0 {
+					cancel()
+					return
+				}
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		<-ended
+	}
 }
 
 // trustworthy compares an ETag with the package. It is evidence only at a store that
@@ -100,22 +129,18 @@ func (c *Conductor) trustworthy(etag string, p archive.Package) bool {
 }
 
 func (c *Conductor) uploadFault(e ledger.Entry, err *RemoteError) ledger.Event {
+	route := storeRoute(e.Vault)
+	if err.Overload || c.routes.doubt(route) { // else each document with a ticket would end in doubt as well
+		c.pause(route, err.cause(), err.RetryAfter)
+	}
+	again := c.retryAt(e, err.RetryAfter)
 	switch err.Outcome {
 	case NotSent:
-		if c.routes.doubt(storeRoute) {
-			c.pause(storeRoute, err.cause(), err.RetryAfter)
-		}
-		return ledger.UploadNotSent{NotBefore: c.retryAt(e, err.RetryAfter), Cause: err.cause()}
+		return ledger.UploadNotSent{NotBefore: again, Cause: err.cause()}
 	case Refused, TurnedAway:
-		if c.routes.doubt(storeRoute) {
-			c.pause(storeRoute, err.cause(), err.RetryAfter)
-		}
-		return ledger.UploadRefused{NotBefore: c.retryAt(e, err.RetryAfter), Cause: err.cause()}
+		return ledger.UploadRefused{NotBefore: again, Cause: err.cause()}
 	}
-	if c.routes.doubt(storeRoute) { // else each document with a ticket would end in doubt as well
-		c.pause(storeRoute, err.cause(), err.RetryAfter)
-	}
-	return ledger.UploadUnanswered{NotBefore: c.retryAt(e, err.RetryAfter), Cause: err.cause()}
+	return ledger.UploadUnanswered{NotBefore: again, Cause: err.cause()}
 }
 
 // reseal makes a package again that is missing from the spool. Where bytes of it may

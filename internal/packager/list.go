@@ -18,11 +18,11 @@ import (
 
 // Bounds of a folder.
 const (
-	maxFolders   = 8      // folders within each other
-	maxFiles     = 1_000  // files of one invoice
-	maxEntries   = 10_000 // names looked at, before the listing gives up
-	maxSource    = 10_000_000_000
-	maxAuxiliary = 1_000_000 // bytes of a manifest or a marker
+	maxFolders   = 8             // folders within each other
+	maxFiles     = 1_000         // files of one invoice
+	maxEntries   = 10_000        // names looked at, before the listing gives up
+	maxSource    = 2_000_000_000 // bytes before packing: ten times as much would keep a packer busy for minutes
+	maxAuxiliary = 1_000_000     // bytes of a manifest or a marker
 )
 
 const (
@@ -117,7 +117,8 @@ func (l *listing) folder(dir string, depth int, junk bool) error {
 		case err != nil:
 			return fmt.Errorf("look at %q: %w", disk, cause(err))
 		}
-		inJunk := junk || isJunk(name, depth == 0)
+		// File servers make folders of one name only; whatever lies in another is the invoice's.
+		inJunk := junk || isJunk(name, depth == 0) && (!info.IsDir() || strings.EqualFold(name, "@eadir"))
 		if !inJunk && !l.checkName(disk, name, twins) {
 			continue
 		}
@@ -180,13 +181,16 @@ func (l *listing) checkName(disk, name string, twins map[string]string) bool {
 	case strings.ContainsRune(name, '\\'):
 		l.add(disk, "a name has a backslash", "has a backslash in its name", rename)
 		return false
-	case strings.ContainsFunc(name, unicode.IsControl):
+	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) }):
 		l.add(disk, "a name has a control character", "has a line break or another control character in its name", rename)
 		return false
+	case strings.ContainsFunc(name, turns):
+		l.add(disk, "a name turns the reading direction", "has a character in its name that turns the reading direction: it would be read as another", rename)
+		return false
 	}
-	key := fold(name)
+	key := fold(strings.TrimRight(name, ". ")) // Windows does not see points and spaces at the end
 	if other, ok := twins[key]; ok {
-		l.add(disk, "two names are the same", fmt.Sprintf("has the same name as %s but for capital letters or the way accents are stored", show(other)),
+		l.add(disk, "two names are the same", fmt.Sprintf("has the same name as %s but for capital letters, the way accents are stored, or points and spaces at its end", show(other)),
 			"Rename one of them")
 		return false
 	}
@@ -194,9 +198,14 @@ func (l *listing) checkName(disk, name string, twins map[string]string) bool {
 	return true
 }
 
+// turns tells the characters that turn or override the direction in which text is shown.
+func turns(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
+
 // entry sorts one name into the listing.
 func (l *listing) entry(disk string, info fs.FileInfo, depth int, junk bool) error {
 	switch mode := info.Mode(); {
+	case mode.IsDir() && depth == 0 && strings.HasPrefix(strings.ToLower(disk), "_receipt."):
+		l.add(disk, "a folder in place of the receipt", "is a folder, and the archive writes a file of this name", "Rename it")
 	case mode.IsDir() && depth == maxFolders:
 		l.add(disk, "folders nested too deeply", fmt.Sprintf("has folders nested deeper than %d", maxFolders), "Move its files up")
 	case mode.IsDir():
@@ -285,7 +294,7 @@ func isJunk(name string, top bool) bool {
 
 func ours(name string) bool {
 	switch strings.ToLower(name) {
-	case "_reason.txt", "_receipt.txt", "_receipt.json":
+	case "_reason.txt", "_receipt.txt", "_receipt.json", "_help.txt":
 		return true
 	}
 	return false

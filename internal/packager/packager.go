@@ -85,7 +85,7 @@ func prepare(ctx context.Context, root *os.Root, rules Rules) (*folder, error) {
 		return nil, err
 	}
 	if len(d.faults) == 0 {
-		return d, nil
+		return d, d.cutOff()
 	}
 	return nil, d.verdict()
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
@@ -32,6 +33,11 @@ type Rules struct {
 	// Open opens a regular file without following links and without blocking;
 	// nil is durable.OpenRegular.
 	Open func(root *os.Root, path string) (*os.File, fs.FileInfo, error)
+	// Patience, with Now, lets a folder wait as ErrChanged while it changed less long ago than this and has a file that
+	// looks cut off, such as a PDF without its trailer. 0: no folder waits for that.
+	Patience time.Duration
+	Now      func() time.Time
+
 	// Fault stands between the ZIP and its directory in tests; nil just does.
 	Fault durable.Fault
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -23,6 +24,7 @@ const (
 	Busy        Reason = "busy"           // EBUSY, ETXTBSY, EAGAIN
 	OtherDevice Reason = "other device"   // EXDEV
 	ReadOnly    Reason = "read-only"      // EROFS
+	NoRoom      Reason = "no room"        // ENOSPC, EDQUOT: a disk is too full to take it
 	Failed      Reason = "failed"         // any other error of a look or of taking it
 	Queued      Reason = "queued"         // more than Max: its turn comes
 )
@@ -33,7 +35,7 @@ func reasonOf(err error) Reason {
 		reason Reason
 	}{
 		{fs.ErrPermission, NoRight}, {syscall.EBUSY, Busy}, {syscall.ETXTBSY, Busy}, {syscall.EAGAIN, Busy},
-		{syscall.EXDEV, OtherDevice}, {syscall.EROFS, ReadOnly},
+		{syscall.EXDEV, OtherDevice}, {syscall.EROFS, ReadOnly}, {syscall.ENOSPC, NoRoom}, {syscall.EDQUOT, NoRoom},
 	} {
 		if errors.Is(err, c.is) {
 			return c.reason
@@ -185,8 +187,11 @@ func (b *book) listVerdict(s *subject, verdict error) error {
 
 // nearWords says what to do about a file that was probably meant to be the sidecar.
 func nearWords(near, sidecar string) error {
-	if near == "" {
+	switch {
+	case near == "":
 		return nil
+	case strings.EqualFold(near, sidecar):
+		return fmt.Errorf("%s is a folder, not a file: take the file out of it", near)
 	}
 	return fmt.Errorf("has %s: rename it to %s (Explorer: View > File name extensions)", near, sidecar)
 }

@@ -98,7 +98,7 @@ func (s *session) heed(e Event) {
 // appeared puts a folder that just came, or whose rights changed, under observation even without a sidecar: the sidecar
 // is often the last file to be copied.
 func (s *session) appeared(name string) {
-	if s.cfg.Reserved(name) || s.cfg.Rules.Junk(name) {
+	if s.cfg.Reserved(name) || s.cfg.Rules.Junk(name) { // a folder of such a name is found by a rescan
 		return
 	}
 	info, err := s.root.Lstat(name)
@@ -192,7 +192,7 @@ func (r *round) read(ctx context.Context) error {
 
 func (r *round) entry(e os.DirEntry) {
 	name := e.Name()
-	if r.cfg.Reserved(name) || r.cfg.Rules.Junk(name) {
+	if r.cfg.Reserved(name) || !e.IsDir() && r.cfg.Rules.Junk(name) {
 		return
 	}
 	if !e.IsDir() {
@@ -209,6 +209,7 @@ func (r *round) entry(e os.DirEntry) {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // gone since
 	case err != nil:
 		r.count(reasonOf(err), name, err)
+	case !has && r.cfg.Rules.Junk(name): // as the folders that file servers make
 	case !has:
 		r.count(NoSidecar, name, nearWords(near, r.cfg.Rules.Sidecar))
 	default:

@@ -12,6 +12,7 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,7 +34,7 @@ type Fingerprint [32]byte
 type Look struct {
 	Fingerprint Fingerprint
 	Sidecar     string    // its name as it is written on disk; empty: none
-	Near        string    // a name at its top that was probably meant to be the sidecar's, as metadata.json.txt; empty: none
+	Near        string    // a name at its top that was probably meant to be the sidecar's, as metadata.json.txt, or the sidecar's own that a folder bears; empty: none
 	Marker      bool      // a file ".done" lies at its top
 	Temporary   string    // path of one temporary name; empty: none
 	Files       int       // everything that is neither folder nor junk
@@ -63,6 +64,11 @@ func (r Rules) Take(root *os.Root, name string) (Look, error) {
 		return Look{}, &os.PathError{Op: "look at", Path: name, Err: err}
 	}
 	v := viewer{rules: r.withDefaults(), hash: sha256.New(), device: st.Dev}
+	var above unix.Stat_t
+	if err := unix.Fstat(int(parent.Fd()), &above); err == nil && above.Dev != st.Dev {
+		v.problem(".", errMount)
+		return v.look, nil
+	}
 	mtime := time.Unix(st.Mtim.Unix())
 	v.look.Newest = mtime
 	st.Ctim = unix.Timespec{}
@@ -173,6 +179,9 @@ func (v *viewer) entry(dir *os.File, rel, name string, depth int) {
 	case temporary(name) && v.look.Temporary == "":
 		v.look.Temporary = rel
 	}
+	if isDir && depth == 0 && strings.EqualFold(name, v.rules.Sidecar) {
+		v.look.Near = name // wins over what was only misnamed
+	}
 	if isDir {
 		v.descend(dir, rel, name, depth+1, &st)
 		return
@@ -207,13 +216,16 @@ func (r Rules) near(name string) bool {
 
 const marker = ".done"
 
+// errMount says that a folder is a file system of its own: it cannot be taken, and what lies in it is not looked at.
+var errMount = fmt.Errorf("is a mount of another file system: %w", syscall.EXDEV)
+
 func (v *viewer) descend(dir *os.File, rel, name string, depth int, st *unix.Stat_t) {
 	if depth > v.rules.MaxDepth {
 		v.look.Cut = true
 		return
 	}
 	if st.Dev != v.device {
-		v.problem(rel, errors.New("is a mount of another file system"))
+		v.problem(rel, errMount)
 		return
 	}
 	fd, err := openat(dir, name)

@@ -8,7 +8,7 @@
 // address carries its expiry.
 //
 // Nothing in it outlives the process: after a restart speeds are learned anew, and
-// a ticket from another boot has no time left.
+// a ticket from another boot, or from before a suspend, has no time left.
 package window
 
 import (
@@ -39,11 +39,12 @@ func Life(t archive.Ticket, window time.Duration) time.Duration {
 	return min(window, t.SignedAt.Add(t.Validity).Sub(t.Date)-time.Second)
 }
 
-// Left returns how long t still works at now; a ticket from another boot, or one
-// that was used up, has nothing left.
+// Left returns how long t still works at now. One that was used up has nothing left,
+// nor has one from another boot or from before the machine was suspended: nobody can
+// say what became of its connections and of whoever else runs this machine's image.
 func Left(t archive.Ticket, window time.Duration, now archive.Instant) time.Duration {
 	gone, ok := now.Since(t.Sent)
-	if !ok || gone < 0 {
+	if !ok || gone < 0 || now.SleptSince(t.Sent) {
 		return 0
 	}
 	return max(0, Life(t, window)-gone)

@@ -44,6 +44,7 @@ func TestLeft_I6_BootClockDecides(t *testing.T) {
 		"Fresh":              {at(0), 15 * time.Minute},
 		"AfterSuspend":       {archive.Instant{Wall: noon, Boot: time.Hour + 20*time.Minute, BootID: "b"}, 0},
 		"WallClockSetBack":   {archive.Instant{Wall: noon.Add(-time.Hour), Boot: time.Hour + time.Minute, BootID: "b"}, 14 * time.Minute},
+		"AfterShortSuspend":  {archive.Instant{Wall: noon, Boot: time.Hour + time.Minute, BootID: "b", Slept: 30 * time.Second}, 0},
 		"AfterReboot":        {archive.Instant{Wall: noon.Add(time.Minute), Boot: time.Minute, BootID: "c"}, 0},
 		"BootClockBackwards": {archive.Instant{Wall: noon, Boot: time.Minute, BootID: "b"}, 0},
 	} {

@@ -1,0 +1,257 @@
+package drop
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Whatever somebody puts in place of a file, or of the whole folder, at any operation of a disposal: it is never removed.
+func TestDispose_I18_ExchangedBetweenLookAndRemoval(t *testing.T) {
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		t.Setenv("TMPDIR", "/dev/shm") // hundreds of syncs
+	}
+	const precious = "what nobody has archived"
+	exchanges := map[string]func(dir string) error{
+		"SwappedInode": func(d string) error {
+			return swap(d+"/rechnung.pdf", func(p string) error { return os.WriteFile(p, []byte(precious), 0o660) })
+		},
+		"Link": func(d string) error {
+			return swap(d+"/rechnung.pdf", func(p string) error { return os.Symlink("/etc/passwd", p) })
+		},
+		"FIFO": func(d string) error {
+			return swap(d+"/rechnung.pdf", func(p string) error { return syscall.Mkfifo(p, 0o600) })
+		},
+		"Added": func(d string) error { return os.WriteFile(d+"/sub/neu.pdf", []byte(precious), 0o660) },
+		"AnotherFolder": func(d string) error {
+			return errors.Join(os.Rename(d, d+".alt"), os.Mkdir(d, 0o770), os.WriteFile(d+"/neu.pdf", []byte(precious), 0o660))
+		},
+		"LinkForFolder": func(d string) error { return errors.Join(os.Rename(d, d+".alt"), os.Symlink("/etc", d)) },
+	}
+	for name, exchange := range exchanges {
+		for _, moves := range []bool{false, true} {
+			done := 0
+			for n := 1; ; n++ {
+				path := share(t)
+				c, rel, d := kept(t, path)
+				if moves {
+					d.To = path + ".out"
+					put(t, d.To, "/")
+				}
+				cfg, count, armed := config(path), 0, false
+				struck := errors.New("not yet")
+				cfg.Fault = func(op, on string, do func() error) error {
+					if count++; count == n && armed {
+						struck = exchange(filepath.Join(path, rel))
+					}
+					return do()
+				}
+				f := open(t, cfg)
+				count, armed = 0, true
+				_, err := f.Dispose(t.Context(), c, rel, d)
+				if count < n {
+					break
+				}
+				if struck != nil { // it was out of reach by then
+					if err != nil {
+						t.Errorf("%s, %d: %v", name, n, err)
+					}
+					continue
+				}
+				done++
+				out, _ := exec.Command("grep", "-rlF", precious, path, path+".out").Output() // nothing found is an error
+				switch left := string(out); {
+				case (name == "SwappedInode" || name == "Added" || name == "AnotherFolder") && left == "":
+					t.Errorf("%s, %d: what was put there is gone; %v", name, n, err)
+				case name != "AnotherFolder" && name != "LinkForFolder" && err == nil && !moves && !strings.Contains(left, rel):
+					// only what lies at the old place, made anew there, may have been left beside it
+					if left != "" || name == "Link" || name == "FIFO" {
+						t.Errorf("%s, %d: disposed of all the same: %q", name, n, left)
+					}
+				}
+			}
+			if done == 0 {
+				t.Errorf("%s: never struck: vacuous", name)
+			}
+		}
+	}
+}
+
+func swap(path string, put func(path string) error) error {
+	if _, err := os.Lstat(path); err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(path), put(path))
+}
+
+// What cannot be read or compared stays what and where it was, however often it is tried.
+func TestDispose_EnvironmentFaultsPutItBack(t *testing.T) {
+	path := share(t)
+	c, rel, d := kept(t, path)
+	before := tree(t, path)
+	cfg := config(path)
+	faulty := true
+	cfg.Fault = func(op, on string, do func() error) error {
+		if faulty && (op == "unlink" || op == "rename" && strings.Contains(on, "out")) {
+			return &os.PathError{Op: op, Path: on, Err: syscall.EIO}
+		}
+		return do()
+	}
+	f := open(t, cfg)
+	for range 3 {
+		if _, err := f.Dispose(t.Context(), c, rel, d); !errors.Is(err, syscall.EIO) {
+			t.Errorf("%v", err)
+		}
+		if got := tree(t, path); !slices.Equal(got, before) {
+			t.Errorf("left %q", got)
+		}
+	}
+	faulty = false
+	d.To = path + "/nowhere"
+	if _, err := f.Dispose(t.Context(), c, rel, d); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("the place to move to vanished: %v", err)
+	}
+	if got := tree(t, path); !slices.Equal(got, before) {
+		t.Errorf("left %q", got)
+	}
+}
+
+// A drop folder that was put back from a backup has other inodes: its folders are known by what they hold.
+func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
+	restore := func(t *testing.T, path string) *Folder {
+		if out, err := exec.Command("cp", "-a", path, path+".copy").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for _, err := range []error{os.Rename(path, path+".old"), os.Rename(path+".copy", path)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return open(t, config(path))
+	}
+	t.Run("Claimed", func(t *testing.T) {
+		path := share(t)
+		c, rel, d := kept(t, path)
+		if err := errors.Join(os.Mkdir(path+"/.vaultd/claimed/"+c.Key.String(), 0o700), os.Rename(path+"/"+rel, path+"/.vaultd/claimed/"+c.Key.String()+"/"+c.Folder)); err != nil {
+			t.Fatal(err)
+		}
+		f := restore(t, path)
+		if err := f.Place(c, rel, Receipt("ok")); !errors.Is(err, ErrLost) {
+			t.Errorf("a receipt for something unknown: %v", err)
+		}
+		again, err := f.Recognise(t.Context(), c, rel, d)
+		if err != nil || again.Node.Ino == c.Node.Ino {
+			t.Fatalf("%+v, %v", again, err)
+		}
+		if err := f.Place(again, rel, Receipt("ok")); err != nil {
+			t.Error(err)
+		}
+		if again, err = f.Recognise(t.Context(), c, rel, d); err != nil { // we died before the commit
+			t.Errorf("%+v, %v", again, err)
+		}
+		if _, err := f.Dispose(t.Context(), c, rel, d); err != nil { // the ledger has the old inode
+			t.Error(err)
+		}
+		if _, err := f.Recognise(t.Context(), c, rel, d); !errors.Is(err, ErrLost) {
+			t.Errorf("%v", err)
+		}
+	})
+	t.Run("Changed", func(t *testing.T) {
+		path := share(t)
+		c, rel, d := kept(t, path)
+		put(t, path+"/"+rel, "rechnung.pdf.neu")
+		f := restore(t, path)
+		_, err := f.Dispose(t.Context(), c, rel, d)
+		if stray, ok := errors.AsType[*StrayError](err); !ok || stray.Path != "rechnung.pdf.neu" {
+			t.Errorf("%v", err)
+		}
+		if err := errors.Join(os.Remove(path+"/"+rel+"/rechnung.pdf.neu"), os.Remove(path+"/"+rel+"/metadata.json")); err != nil {
+			t.Fatal(err)
+		}
+		_, err = f.Dispose(t.Context(), c, rel, d)
+		if stray, ok := errors.AsType[*StrayError](err); !ok || !strings.Contains(stray.Error(), "metadata.json is missing") {
+			t.Errorf("%v", err)
+		}
+		if _, err := os.Lstat(path + "/" + rel + "/rechnung.pdf"); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("ReturnedWithoutContentKnown", func(t *testing.T) {
+		path := share(t)
+		f := open(t, config(path))
+		put(t, path, "Huber 88/metadata.json")
+		c := claim(t, f, "Huber 88")
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f = restore(t, path)
+		c, err := f.Recognise(t.Context(), c, "_rejected/Huber 88", Disposal{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Place(c, "_rejected/Huber 88", Reason("NOT ARCHIVED.")); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(path + "/_rejected/Huber 88/_REASON.txt"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Who tampers with what is claimed loses nothing of it, reaches nothing through it, and is named.
+func TestClaimed_I19_TamperedWith(t *testing.T) {
+	for name, row := range map[string]struct {
+		tamper func(claim, folder string) error
+		want   error
+	}{
+		"ReplacedByALink": {func(c, d string) error {
+			return errors.Join(os.Rename(d, c+"/../../aside"), os.Symlink("../../aside", d))
+		}, ErrStrange},
+		"ReplacedByAFile": {func(c, d string) error {
+			return errors.Join(os.Rename(d, c+"/../../aside"), os.WriteFile(d, nil, 0o600))
+		}, ErrStrange},
+		"AnotherBeside":    {func(c, _ string) error { return os.Mkdir(c+"/zweiter", 0o700) }, ErrStrange},
+		"MovedOut":         {func(c, d string) error { return os.Rename(d, c+"/../../aside") }, fs.ErrNotExist},
+		"ClaimIsALink":     {func(c, _ string) error { return errors.Join(os.Rename(c, c+"/../../aside"), os.Symlink("../aside", c)) }, syscall.ENOTDIR},
+		"ClaimIsGone":      {func(c, _ string) error { return os.Rename(c, c+"/../../aside") }, fs.ErrNotExist},
+		"ClaimIsTheShares": {func(c, _ string) error { return errors.Join(os.Rename(c, c+"/../../aside"), os.Symlink("../..", c)) }, syscall.ENOTDIR},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := share(t)
+			f := open(t, config(path))
+			put(t, path, "Huber 88/metadata.json", "Otto 19/metadata.json")
+			c := claim(t, f, "Huber 88")
+			at := filepath.Join(path, ".vaultd/claimed", c.Key.String())
+			if err := row.tamper(at, at+"/Huber 88"); err != nil {
+				t.Fatal(err)
+			}
+			dir, _, err := f.OpenClaimed(c.Key)
+			if err == nil {
+				dir.Close()
+			}
+			if !errors.Is(err, row.want) {
+				t.Errorf("opened: %v", err)
+			}
+			if err := f.Place(c, "_archived/2026-11/Huber 88", Receipt("ok")); name != "AnotherBeside" && err == nil {
+				t.Error("placed")
+			}
+			for _, err := range f.Claims() {
+				if err != nil && !errors.Is(err, ErrStrange) {
+					t.Errorf("one stops them all: %v", err)
+				}
+			}
+			if _, err := f.Claim("Otto 19", now); err != nil {
+				t.Errorf("a good neighbour: %v", err)
+			}
+			if found, err := exec.Command("find", path, "-name", "metadata.json").Output(); err != nil || strings.Count(string(found), "metadata.json") != 2 {
+				t.Errorf("%s, %v", found, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,54 @@
+package drop
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestTemplate_RefreshedOnlyWhenOurs(t *testing.T) {
+	path := share(t)
+	f := open(t, config(path))
+	form, help := path+"/_template/metadata.json", path+"/_template/_HELP.txt"
+	write := func(text string) {
+		t.Helper()
+		if err := f.WriteTemplate(Note{"metadata.json", []byte(text)}, Note{"_HELP.txt", []byte("help " + text + "\n")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(at, text string) {
+		t.Helper()
+		if got, err := os.ReadFile(at); err != nil || strings.TrimPrefix(string(got), "\ufeff") != text {
+			t.Errorf("%s: %q, %v; want %q", at, got, err, text)
+		}
+	}
+	write("one")
+	want(form, "one")
+	want(help, "help one\r\n")
+	write("two") // the configuration has other defaults
+	want(form, "two")
+	if err := os.WriteFile(form, []byte("a clerk's own"), 0o660); err != nil {
+		t.Fatal(err)
+	}
+	write("three")
+	want(form, "a clerk's own")
+	want(help, "help three\r\n")
+	os.Remove(form)
+	write("four")
+	want(form, "four")
+	os.Remove(form)
+	os.Symlink("/etc/passwd", form)
+	write("five")
+	if to, err := os.Readlink(form); err != nil || to != "/etc/passwd" {
+		t.Errorf("a link was replaced or followed: %q, %v", to, err)
+	}
+	os.Remove(path + "/.vaultd/template.json") // as after a crash: whose it is cannot be told
+	write("six")
+	want(help, "help five\r\n")
+	if info, err := os.Stat(path + "/_template"); err != nil || info.Mode().Perm() != 0o770 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if !Own("_template") || Own("_Template") || !Reserved("_Template") {
+		t.Error("its name is not kept")
+	}
+}

@@ -1,0 +1,113 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// disposeStep moves or deletes a kept source after its grace.
+func (c *Conductor) disposeStep() step {
+	return step{
+		name: ledger.Dispose, width: 1, batch: 1, risky: true,
+		admit: c.admitToDispose, intend: c.intendToDispose,
+		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.dispose(ctx, es[0]) },
+	}
+}
+
+const disposalPrefix = "disposal of "
+
+// admitToDispose asks the brake before a drop's first source goes: a clock that was set
+// years ahead, or a changed configuration, makes all of them due at once. What the brake
+// let go is disposed of before it is asked again.
+func (c *Conductor) admitToDispose(lane string, now archive.Instant) (func(ledger.Entry) bool, bool) {
+	all := func(ledger.Entry) bool { return true }
+	name := strings.TrimPrefix(lane, dropPrefix)
+	route := disposalPrefix + name
+	if _, rests := c.routes.rests(route, now.Wall); rests {
+		return nil, false
+	}
+	if d, known := c.drops[name]; c.cfg.Brake == nil || !known || !d.Disposes || c.pass[name] > 0 {
+		return all, true
+	}
+	due, err := c.dueForDisposal(lane, now)
+	if err == nil && due > 0 {
+		err = c.cfg.Brake(name, due)
+	}
+	if stopped, ok := errors.AsType[*BrakeError](err); ok {
+		if c.routes.lock(route, ledger.Cause{Code: "unusually-many", Text: stopped.Error()}, now.Wall) {
+			c.cfg.Log.Error("disposal stopped", "drop", name, "due", due, "err", err)
+		}
+		return nil, false
+	}
+	if err != nil {
+		c.pause(route, localFault(err), 0)
+		return nil, false
+	}
+	c.open(route)
+	c.pass[name] = due
+	return all, true
+}
+
+// dueForDisposal counts the kept sources of a drop whose time is over.
+func (c *Conductor) dueForDisposal(lane string, now archive.Instant) (n int, err error) {
+	_, _, err = c.cfg.Index.DueIn(ledger.Dispose, lane, now.Wall, 1, func(e ledger.Entry) bool {
+		if e.Source == ledger.Kept {
+			n++
+		}
+		return true
+	})
+	return n, err
+}
+
+// Released lets the disposals of a drop go on that the brake has stopped; the brake must
+// have been told before.
+func (c *Conductor) Released(drop string) {
+	c.routes.unlock(disposalPrefix + drop)
+	c.runners[ledger.Dispose].nudge()
+}
+
+const keptLook = 24 * time.Hour // between two looks at a source that the configuration now keeps
+
+// intendToDispose holds the time of an entry against what is configured now: a source
+// stays where people chose to keep them, or to keep them longer, since it was put there.
+func (c *Conductor) intendToDispose(e ledger.Entry, now archive.Instant) ([]ledger.Event, bool, error) {
+	if e.Source == ledger.Disposing {
+		return nil, true, nil // parts of it may be gone
+	}
+	d, err := c.configured(e)
+	if err != nil {
+		return nil, false, err
+	}
+	if !d.Disposes {
+		return []ledger.Event{ledger.Postponed{NotBefore: now.Wall.Add(keptLook), Cause: ledger.Cause{Code: "kept-by-configuration"}}}, false, nil
+	}
+	if until := e.ArchivedAt.Add(d.Grace); now.Wall.Before(until) {
+		return []ledger.Event{ledger.Postponed{NotBefore: until, Cause: ledger.Cause{Code: "grace-is-longer"}}}, false, nil
+	}
+	c.pass[e.Drop]--
+	return []ledger.Event{ledger.DisposeIntended{}}, true, nil
+}
+
+func (c *Conductor) dispose(ctx context.Context, e ledger.Entry) []ledger.Change {
+	d, doc, err := c.dropAndDocument(e)
+	if err != nil {
+		return c.dropFault(e, err)
+	}
+	dest, err := d.Mover.Dispose(ctx, e, doc)
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		c.cfg.Log.Error("source is not what was archived; it stays", "key", e.Key, "cause", refused.Cause.Code)
+		return []ledger.Change{c.change(e, ledger.SourceUntouchable{Cause: refused.Cause})}
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return []ledger.Change{c.change(e, c.later(e, localFault(err)))}
+	}
+	return []ledger.Change{c.change(e, ledger.Disposed{Dest: dest})}
+}

@@ -1,0 +1,101 @@
+package ingest
+
+import (
+	"context"
+	"encoding/hex"
+	"testing"
+	"testing/synctest"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// TestTrustworthy_I4_AnETagOfOtherBytes: an ETag speaks only at a store that was seen to
+// answer with MD5s; there a differing one says that other bytes lie there.
+func TestTrustworthy_I4_AnETagOfOtherBytes(t *testing.T) {
+	var c Conductor
+	p := archive.Package{Size: 1, SHA256: archive.Digest{1}, MD5: [16]byte{1, 2, 3}}
+	own, other := hex.EncodeToString(p.MD5[:]), hex.EncodeToString(make([]byte, 16))
+	for _, step := range []struct {
+		what, etag string
+		want       bool
+	}{
+		{"at a store of which nothing is known", other, true},
+		{"the package's own", `"` + own + `"`, true},
+		{"another one, now that ETags are known to be MD5s", other, false},
+		{"one that is no MD5", other + "-2", true},
+		{"none", "", true},
+	} {
+		if got := c.trustworthy(step.etag, p); got != step.want {
+			t.Errorf("%s: %v", step.what, got)
+		}
+	}
+}
+
+// standing is an entry of the drop V in a state in which it holds one registration.
+func standing(s ledger.State) ledger.Entry {
+	content := archive.Sum([]byte("a folder"))
+	return ledger.Entry{Key: archive.Key{1}, Rev: 5, State: s, Source: ledger.Claimed, Vault: "V", Drop: "V", Folder: "a folder",
+		ID: archive.ID{1}, Base: archive.ID{1}, Content: content, Metadata: archive.Sum([]byte(`{"documentId":"a folder"}`)),
+		Package:       archive.Package{Size: 20_000, SHA256: content, MD5: [16]byte{1}},
+		Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "b1"}, Sends: 1, Fate: ledger.Maybe}}}
+}
+
+// TestAnswers_I8_ThatNameAnotherDocument: a word about somebody else is no word about us,
+// whatever number it stands under.
+func TestAnswers_I8_ThatNameAnotherDocument(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := build(t, &service{})
+		defer r.ledger.Close()
+		e := standing(ledger.Uploaded)
+		for id, want := range map[archive.ID]int{{}: 1, e.ID: 1, {9}: 0} {
+			heard := map[archive.RemoteID]archive.Receipt{"b1": {Remote: "b1", ID: id, Word: archive.Successful}}
+			if evs := r.answers(e, heard); len(evs) != want {
+				t.Errorf("told as clientUUID %s: %d events, want %d", id, len(evs), want)
+			}
+		}
+	})
+}
+
+// TestCollision_I8_NumberOfAnotherEntry: a number that belongs elsewhere is a mix-up, and
+// the document it was given to stops.
+func TestCollision_I8_NumberOfAnotherEntry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := build(t, &service{})
+		defer r.ledger.Close()
+		e := standing(ledger.Registering)
+		change, ok := r.collision([]ledger.Entry{e}, nil, ledger.Result{Key: e.Key, Err: &ledger.TakenError{What: "bumId", By: archive.Key{2}}})
+		if _, crossed := change.Events[0].(ledger.CrossWired); !ok || !crossed {
+			t.Errorf("%v %+v", ok, change.Events)
+		}
+	})
+}
+
+// TestReseal_I4_OnlyTheIdenticalPackage: once bytes may be at the store, a package that is
+// lost and cannot be made again as it was stops its document.
+func TestReseal_I4_OnlyTheIdenticalPackage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := build(t, &service{})
+		defer r.ledger.Close()
+		e := standing(ledger.Sending)
+		for name, row := range map[string]struct {
+			sends uint16
+			other bool
+			stuck bool
+		}{
+			"NothingSentAndOtherBytes": {1, true, false}, // this attempt is the only one, and it sends nothing
+			"SentAndOtherBytes":        {2, true, true},
+			"SentAndTheSameBytes":      {2, false, false},
+		} {
+			e := e
+			e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "b1"}, Sends: row.sends, Fate: ledger.Maybe}}
+			if row.other {
+				e.Package.SHA256 = archive.Digest{7}
+			}
+			evs := r.reseal(context.Background(), r.drops["V"], e)[0].Events
+			if _, stuck := evs[len(evs)-1].(ledger.GotStuck); stuck != row.stuck {
+				t.Errorf("%s: %+v", name, evs)
+			}
+		}
+	})
+}

@@ -1,0 +1,63 @@
+package packager
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// What people copy is refused until its number and date are written into it, and then taken; the example in the help is
+// one that is taken.
+func TestTemplate_FilledInIsTaken(t *testing.T) {
+	for name, rules := range map[string]Rules{
+		"Plain":    {Vault: "V"},
+		"List":     {Vault: "V", Complete: "list"},
+		"Marker":   {Vault: "V", Complete: "marker", Sidecar: "rechnung.json"},
+		"Defaults": {Vault: "V", Defaults: map[string]any{"recipientName": "Acme <GmbH>", "recipientIds": []any{"DE1"}, "documentType": "CreditNote", "amount": json.Number("1.10")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			form, help := Template(rules)
+			_, example, found := strings.Cut(help, "A whole one:\n\n")
+			if !found || strings.Contains(help, "\r") {
+				t.Fatal(help)
+			}
+			filled := strings.NewReplacer(`"documentId": ""`, `"documentId": "4711"`, `"documentDate": ""`, `"documentDate": "2026-10-31"`, `"files": []`, `"files": ["rechnung.pdf"]`).Replace(string(form))
+			for _, sidecar := range []string{filled, example} {
+				if _, err := validate(t, rules, sidecar); err != nil {
+					t.Errorf("%v\n%s", err, sidecar)
+				}
+			}
+			_, err := validate(t, rules, string(form))
+			refusal, ok := errors.AsType[*Refusal](err)
+			if !ok || !strings.Contains(refusal.Text(), `"documentId" is missing`) || !strings.Contains(refusal.Text(), `"documentDate" is missing`) {
+				t.Errorf("as it is: %v", err)
+			}
+			if again, _ := Template(rules); string(again) != string(form) {
+				t.Error("not the same twice")
+			}
+		})
+	}
+}
+
+func validate(t *testing.T, rules Rules, sidecar string) (Sealed, error) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range map[string]string{rules.filled().Sidecar: sidecar, "rechnung.pdf": "x"} {
+		if err := os.WriteFile(dir+"/"+name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rules.Complete == "marker" {
+		if err := os.WriteFile(dir+"/"+markerName, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	return Validate(t.Context(), root, rules)
+}

@@ -1,0 +1,139 @@
+package vaultapi
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"unicode"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+)
+
+// answering is a client whose every call gets the same answer, without a network.
+func answering(t *testing.T, status int, contentType string, body []byte) *Client {
+	t.Helper()
+	api, store, err := apicall.New(apicall.Config{BaseURL: "https://archive.example",
+		Auth: apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) { return secretCanary, nil }},
+		Transport: tripper(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {contentType}}, Request: r,
+				Body: io.NopCloser(strings.NewReader(string(body)))}, nil
+		})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Config{API: api, Store: store, Now: func() archive.Instant { return before }})
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// fitForLog demands an error as every call gives it, in one line without a secret.
+func fitForLog(t *testing.T, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	if e := failed(t, err); strings.ContainsFunc(e.Text+e.Code, unicode.IsControl) || len(e.Text) > 4000 {
+		t.Errorf("not fit for a log: %q", e.Text)
+	}
+}
+
+// Whatever an answer of 200 holds: a word about another registration is never taken for one about this, success is the
+// service's own word alone, and texts are fit for a log.
+func FuzzAnswers(f *testing.F) {
+	for _, s := range []string{
+		`{"bumId":"bum-1","clientUUID":"10d90000-0000-4000-8000-00000000000a","status":"ArchivingSuccessful","lastUpdated":"2026-11-20T10:00:00Z"}`,
+		`[{"bumId":"BUM-1","status":"ArchivingFailed","message":"\u001b[31mred"},{"bumId":"bum-1","status":"ArchivingSuccessful"}]`,
+		`{"documents":[{"bumId":"a","status":"x"},{"bumId":"a","status":"y"},{"status":1}]}`,
+		`{"cursor":7,"found":"2","start":2,"documents":[{"archiveId":1,"bumid":"r","archiveDate":"2026-11-20","amount":1e400,"senderIds":[1,null]}]}`,
+		`{"cursor":{},"documents":[[]]}`, `[]`, `null`, `"https://bucket.example/k?X-Amz-Signature=51gnature0canary0deadbeef"`,
+		`{"downloadUrl":{"url":"https://bucket.example/k"}}`, "PK\x03\x04rest", "<html>", "\xef\xbb\xbf[]", `[{"vaultId":"V","name":"\u202e"}]`, `{"vaults":[{}]}`, `{"a":1} trailing`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		c, ctx := answering(t, 200, "application/json", body), t.Context()
+		rc, err := c.Status(ctx, "V", "bum-1")
+		fitForLog(t, err)
+		if err == nil && (rc.Remote != "bum-1" || rc.Word == archive.Successful && rc.Raw != "ArchivingSuccessful" || strings.ContainsFunc(rc.Raw+rc.Message, unicode.IsControl)) {
+			t.Errorf("%+v", rc)
+		}
+		list, err := c.StatusList(ctx, "V")
+		fitForLog(t, err)
+		seen := map[archive.RemoteID]bool{}
+		for _, rc := range list {
+			if rc.Remote == "" || seen[rc.Remote] || len(rc.Record) > maxRecord {
+				t.Errorf("%+v", rc)
+			}
+			seen[rc.Remote] = true
+		}
+		page, err := c.Index(ctx, "V", FirstPage, 1000, "archiveDate asc")
+		fitForLog(t, err)
+		for _, rec := range page.Records {
+			if strings.ContainsFunc(rec.ArchiveID, unicode.IsControl) || len(rec.Raw) == 0 {
+				t.Errorf("%+v", rec)
+			}
+		}
+		_, err = c.Vaults(ctx)
+		fitForLog(t, err)
+		var zip strings.Builder
+		n, digest, err := c.Download(ctx, "V", "bum-1", &zip)
+		fitForLog(t, err)
+		if err == nil && (n != int64(zip.Len()) || digest != archive.Sum([]byte(zip.String())) || !strings.HasPrefix(zip.String(), "PK")) {
+			t.Errorf("%d bytes of %q", n, zip.String())
+		}
+	})
+}
+
+// Whatever a refusal says: its outcome is the one of its status, and its words are fit for a log.
+func FuzzRefusals(f *testing.F) {
+	f.Add(uint16(400), "application/json", []byte(`{"detail":[{"loc":["body",0,"amount"],"msg":"bad \u0007"}]}`))
+	f.Add(uint16(403), "application/xml", []byte(`<Error><Code>AccessDenied</Code><StringToSign>51gnature</StringToSign></Error>`))
+	f.Add(uint16(502), "text/html", []byte("<html><title>\x1b]0;x\a"))
+	f.Add(uint16(429), "", []byte{0})
+	f.Add(uint16(307), "", []byte{})
+	f.Fuzz(func(t *testing.T, code uint16, contentType string, body []byte) {
+		status := 300 + int(code)%700
+		c := answering(t, status, contentType, body)
+		_, err := c.Register(t.Context(), "V", requests(idA))
+		fitForLog(t, err)
+		e := failed(t, err)
+		blames := status == 400 || status == 409 || status == 413 || status == 422
+		if e.Outcome == Refused && !blames || e.Outcome == TurnedAway && status >= 500 {
+			t.Errorf("%d: %v", status, e.Outcome)
+		}
+	})
+}
+
+// What a ticket may ask for is a short list, however it is written.
+func FuzzTicket(f *testing.F) {
+	f.Add([]byte(`{"url":"https://b.example/k","headers":{"Content-Type":"a","x-amz-meta-a":"b"}}`), []byte(`{"x-amz-acl":"public-read"}`))
+	f.Add([]byte(`"https://b.example/k?X-Amz-Date=20261120T100000Z&X-Amz-Expires=900"`), []byte(`[]`))
+	f.Add([]byte(`{"url":"https://b.example/k","fields":{"Host":"evil","Authorization":"x","content-md5":"\r\nX: y"}}`), []byte(`null`))
+	f.Fuzz(func(t *testing.T, url, headers []byte) {
+		g := grant{URL: url, accompanying: accompanying{Headers: headers}}
+		address, hs, err := g.address()
+		if err != nil {
+			if strings.ContainsFunc(err.Error(), func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
+				t.Errorf("not fit for a log: %q", err)
+			}
+			return
+		}
+		for i, h := range hs {
+			low := strings.ToLower(h.Name)
+			if low == "authorization" || low == "host" || strings.ContainsAny(h.Name+h.Value, "\r\n:\x00 ") && !strings.HasPrefix(low, "x-amz-") && !strings.HasPrefix(low, "c") {
+				t.Errorf("%q: %q", h.Name, h.Value)
+			}
+			if strings.ContainsAny(h.Name, "\r\n: ") || strings.ContainsAny(h.Value, "\r\n\x00") || i > 0 && h.Name == hs[i-1].Name {
+				t.Errorf("%q: %q", h.Name, h.Value)
+			}
+		}
+		signed, validity := lifetime(address, before.Wall)
+		if validity < 0 || validity > 7*24*3600e9 {
+			t.Errorf("%v %v", signed, validity)
+		}
+	})
+}
