@@ -1,6 +1,8 @@
 package archive
 
 import (
+	"fmt"
+	"io"
 	"log/slog"
 	"time"
 )
@@ -12,6 +14,7 @@ type Instant struct {
 	Wall   time.Time
 	Boot   time.Duration // since boot, suspend included
 	BootID string
+	Slept  time.Duration // of Boot, for how long the machine was suspended
 }
 
 // Since returns the time from earlier to i on the boot clock; ok is false when
@@ -19,6 +22,14 @@ type Instant struct {
 func (i Instant) Since(earlier Instant) (d time.Duration, ok bool) {
 	return i.Boot - earlier.Boot, i.BootID == earlier.BootID && i.BootID != ""
 }
+
+// sleepless is how far Slept may differ between two readings without a suspend: its two
+// clocks are not read at one moment.
+const sleepless = time.Second
+
+// SleptSince reports whether the machine was suspended between earlier and i, which are
+// of the same boot.
+func (i Instant) SleptSince(earlier Instant) bool { return i.Slept-earlier.Slept > sleepless }
 
 // Package is a sealed ZIP. Size and digests are those of the bytes on disk, read
 // back after they were written; they are the bytes that are sent.
@@ -44,6 +55,9 @@ func (PresignedURL) GoString() string { return "[presigned]" }
 
 // MarshalText hides the address from JSON and other encoders.
 func (PresignedURL) MarshalText() ([]byte, error) { return []byte("[presigned]"), nil }
+
+// Format hides the address from every other verb: fmt prints the value itself under one that does not fit a text.
+func (PresignedURL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[presigned]") }
 
 // LogValue hides the address from slog.
 func (PresignedURL) LogValue() slog.Value { return slog.StringValue("[presigned]") }

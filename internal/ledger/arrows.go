@@ -33,6 +33,7 @@ func Arrows() []Arrow {
 	stay(StillChanging{}, Discovered)
 	to(Sealed{}, Packaged, Discovered)
 	to(Refused{}, Rejected, Discovered, Packaged)
+	to(Refused{}, Quarantined, Discovered)
 	to(FoundDuplicate{}, Duplicate, Discovered)
 	stay(Resealed{}, Packaged, Registering, Registered, Sending)
 	to(RegisterIntended{}, Registering, Packaged, Registering)
@@ -62,7 +63,14 @@ func Arrows() []Arrow {
 	to(Released{}, Packaged, Unclear, Quarantined)
 	to(Released{}, Discovered, Quarantined)
 	to(Released{}, Archived, Quarantined)
+	stay(Closed{}, Archived)
 	stay(Superseded{}, Rejected)
+	stay(Doubted{}, slices.DeleteFunc(States(), func(s State) bool { return s >= Registering && s <= Sending })...)
+	to(Doubted{}, Packaged, Registering)
+	to(Doubted{}, Unclear, Registered, Sending)
+	stay(RegistrationFound{}, Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Rejected, Quarantined)
+	to(RegistrationFound{}, Unclear, Packaged, Uploaded)
+	stay(Reconciled{}, States()...)
 	return append(as, ofSource()...)
 }
 
@@ -96,6 +104,8 @@ func answers() []Arrow {
 	to(archive.WaitingForPackage, Unclear, Uploaded)
 	to(archive.WaitingForPackage, Packaged, Unclear)
 	to(archive.Absent, Unclear, Uploaded)
+	to(archive.Failed, Uploaded, Unclear) // another registration is asked about next
+	to(archive.WaitingForPackage, Uploaded, Unclear)
 	return as
 }
 
@@ -124,5 +134,19 @@ func ofSource() []Arrow {
 	for _, from := range []Source{Kept, Disposing} {
 		move(SourceUntouchable{}, Kept, from, Archived, Delivered)
 	}
+	move(Closed{}, Kept, Disposing, Archived)
+	for _, next := range []Source{Kept, Moved, Gone} {
+		for _, from := range []Source{Claimed, Keeping, Kept, Disposing} {
+			move(SourceFound{}, next, from, Archived)
+		}
+		if next != Moved {
+			as = append(as, Arrow{Event: Recovered{}.Word(), From: None, To: Archived, Source: NoSource, Then: next})
+		}
+	}
+	for _, from := range []Source{Claimed, Returning} {
+		move(SourceFound{}, Returned, from, Rejected, Duplicate)
+	}
+	as = append(as, Arrow{Event: Recovered{}.Word(), From: None, To: Rejected, Source: NoSource, Then: Returned})
+	as = slices.DeleteFunc(as, func(a Arrow) bool { return a.Event == (SourceFound{}).Word() && a.Source == a.Then })
 	return slices.DeleteFunc(as, func(a Arrow) bool { return a.Source == Disposing && a.From == Delivered })
 }

@@ -61,6 +61,10 @@ func TestArrows_AgreeWithTransition(t *testing.T) {
 				ripe(&e)
 				e.Source = src
 				note(e, r.ev)
+				doubted, halfway := e, e
+				doubted.Suspect, halfway.Contradicted = true, s == Archived
+				note(doubted, r.ev)
+				note(halfway, r.ev)
 			}
 		}
 	}

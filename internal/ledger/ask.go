@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"time"
 
 	"vaultd/internal/archive"
@@ -27,6 +28,7 @@ func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 	if r == nil {
 		return ErrIllegal
 	}
+	contradicted := e.Contradicted
 	worked := r.Equal > 0 && (r.Word == archive.InProgress || r.Word == archive.Unfamiliar)
 	r.hear(ev.Receipt.Word, at.Wall, ev.Grace)
 	switch ev.Receipt.Word {
@@ -43,6 +45,9 @@ func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 		}
 	case archive.WaitingForPackage, archive.Absent:
 		e.missing(r, ev, at)
+	}
+	if e.Contradicted && !contradicted {
+		e.Resolved = false // whoever resolved something before did not know this
 	}
 	if step, _, _ := Due(*e); step == Ask { // heard beside another step, it must not delay that
 		e.tried()
@@ -141,11 +146,11 @@ func (e *Entry) fail(r *Registration, ev StatusSeen, at archive.Instant) {
 	current := e.isCurrent(r)
 	switch {
 	case current && e.State == Uploaded:
-		r.Fate = Lapsed
+		e.lapse(r)
 		e.Failures++
 		e.again(Cause{Code: "archiving-failed", Text: ev.Receipt.Message})
 	case r.Fate == Stored && !current:
-		r.Fate = Lapsed
+		e.lapse(r)
 	default:
 		e.missing(r, ev, at)
 	}
@@ -168,20 +173,48 @@ func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
 	case current && e.State == Sending: // the window decides first
 	case ev.Receipt.Word == archive.Absent || !r.proven(at.Wall, ev.Grace):
 	case r.Fate == Maybe || r.Fate == Stored:
-		r.Fate = Lapsed
+		e.lapse(r)
 		if current && e.State == Unclear {
 			e.again(Cause{Code: "proven-absent"})
 		}
 	}
 }
 
+// lapse books that r certainly holds nothing that will be archived. Where no more than
+// one registration is left that may, the entry is not double any more: the evidence is
+// the one on which it would be registered again without that flag.
+func (e *Entry) lapse(r *Registration) {
+	r.Fate = Lapsed
+	e.Double = e.Double && e.holders() > 1
+}
+
 // again sends the document back to be registered once more, unless the service has
-// failed or lost it so often that a person must look.
+// failed or lost it so often that a person must look, or another registration of it
+// may hold content: then that one is asked about first.
 func (e *Entry) again(c Cause) {
 	if e.Failures >= maxFailures {
 		e.quarantine(c)
 		return
 	}
-	e.enter(Packaged)
+	next := Packaged
+	if !e.Double && len(e.Questions()) > 0 {
+		next = e.turn()
+	}
+	e.enter(next)
 	e.Cause = c
+}
+
+// turn makes the last registration with an open question the current one, and returns
+// the state that its fate is.
+func (e *Entry) turn() State {
+	i := len(e.Registrations) - 1
+	for i > 0 && (e.Registrations[i].Fate != Maybe && e.Registrations[i].Fate != Stored || !e.latest(i)) {
+		i--
+	}
+	r := e.Registrations[i]
+	e.Registrations = append(slices.Delete(e.Registrations, i, i+1), r)
+	if r.Fate == Stored {
+		return Uploaded
+	}
+	return Unclear
 }

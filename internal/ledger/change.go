@@ -60,4 +60,5 @@ type Info struct {
 	BaseURL     string // of the service, fixed at creation
 	Schema      int
 	Created     time.Time
+	Epoch       uint64 // 1 when it is made; raised where it takes over from a server that may still live
 }

@@ -39,6 +39,7 @@ type Entry struct {
 	Package    archive.Package
 
 	Registrations []Registration // the last is current, the others are orphans
+	Folded        Folded         // earlier ones that are no longer listed
 	Posts         uint16         // intents to register
 	Answers       uint16         // of them with a known outcome
 	Lost          uint16         // unanswered ones of earlier generations
@@ -54,7 +55,8 @@ type Entry struct {
 	InDoubt      bool // closed by an operator though content is possible
 	Double       bool // more than one registration may hold archivable content
 	Contradicted bool // the service contradicted a final state
-	Resolved     bool // a rejection nobody needs to look at any more
+	Resolved     bool // a rejection or a contradiction that nobody needs to look at any more
+	Suspect      bool // the ledger was put back or made anew: what happened to it meanwhile is not known
 
 	First       archive.Key // duplicate of
 	SameContent archive.Key // same files, other metadata
@@ -106,6 +108,13 @@ type Registration struct {
 	Equal uint8        // equal answers, each a twenty-fourth of the grace after the one before
 	Last  time.Time    // of the last counted answer
 }
+
+// Folded counts registrations without content that an entry no longer lists. Their
+// numbers stay bound to it in the ledger, and stand in the journal.
+type Folded struct{ Unsent, Lapsed uint32 }
+
+// Total returns how many there are.
+func (f Folded) Total() uint64 { return uint64(f.Unsent) + uint64(f.Lapsed) }
 
 // Document is the erasable part of an entry, written once when it is sealed.
 type Document struct {
@@ -188,20 +197,24 @@ func (e Entry) Orphans() []archive.RemoteID {
 // contradiction or an erasure.
 func (e Entry) AtRest() bool {
 	_, _, due := Due(e)
-	return e.State.Final() && !due && !e.Hold && !e.NeedsPerson()
+	return e.State.Final() && !due && !e.Hold && !e.Suspect && !e.NeedsPerson()
 }
 
 // NothingLeft reports whether certainly nothing of the entry was ever taken by the
 // service: it is claimed or packed, and every POST of it was turned away.
 func (e Entry) NothingLeft() bool {
-	return (e.State == Discovered || e.State == Packaged) && e.Posts == e.Answers && len(e.Registrations) == 0
+	return !e.Suspect && (e.State == Discovered || e.State == Packaged) && e.Posts == e.Answers && len(e.Registrations) == 0
 }
 
 // NeedsPerson reports whether somebody should look at the entry: it was refused and
-// not corrected since, it cannot go on by itself, or the service contradicts it.
+// not corrected since, it cannot go on by itself, the service contradicts it, or its
+// disposal was stopped halfway.
 func (e Entry) NeedsPerson() bool {
-	return e.State == Quarantined || e.State == Rejected && !e.Resolved || e.Contradicted && !e.Resolved
+	return e.State == Quarantined || (e.State == Rejected || e.Contradicted) && !e.Resolved || e.halfway()
 }
+
+// halfway reports whether something came up against a disposal that had begun.
+func (e *Entry) halfway() bool { return e.Source == Disposing && (e.Double || e.Contradicted) }
 
 // wait postpones the step that is due.
 func (e *Entry) wait(until time.Time, c Cause) {

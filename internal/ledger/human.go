@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"slices"
+	"time"
 
 	"vaultd/internal/archive"
 )
@@ -71,8 +72,10 @@ func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Closed resolves a rejection; ends an entry of which certainly nothing left as
-// rejected; or ends one in doubt as rejected, flagged so for ever.
+// Closed resolves a rejection, or what came up against an archived entry: the flag
+// stays, and a disposal that was stopped halfway ends there, its rest kept for good. It
+// ends an entry of which certainly nothing left as rejected; or one in doubt as
+// rejected, flagged so for ever. A suspect one must be reconciled before.
 type Closed struct{ By Human }
 
 // Word implements Event.
@@ -81,6 +84,13 @@ func (Closed) Word() string { return "closed" }
 func (ev Closed) apply(e *Entry, at archive.Instant) error {
 	switch e.State {
 	case Rejected:
+	case Archived:
+		if !e.NeedsPerson() {
+			return ErrIllegal
+		}
+		if e.halfway() {
+			e.Source, e.DisposeAt = Kept, time.Time{}
+		}
 	case Discovered, Packaged:
 		if !e.NothingLeft() {
 			return ErrIllegal
@@ -88,6 +98,9 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 		e.enter(Rejected)
 		e.Cause = Cause{Code: "given-back", Text: "It was given back before anything was sent. Ask IT why, and drop it again where it belongs."}
 	case Quarantined, Unclear:
+		if e.Suspect {
+			return ErrIllegal // nobody can decide about a life of which a part is lost
+		}
 		c := e.Cause
 		e.close(at.Wall)
 		e.enter(Rejected)
@@ -107,8 +120,8 @@ type Released struct{ By Human }
 func (Released) Word() string { return "released" }
 
 func (ev Released) apply(e *Entry, at archive.Instant) error {
-	if err := e.in(Quarantined, Unclear); err != nil {
-		return err
+	if err := e.in(Quarantined, Unclear); err != nil || e.Suspect {
+		return ErrIllegal
 	}
 	e.close(at.Wall)
 	for _, r := range e.Registrations {

@@ -115,7 +115,7 @@ func (ev Resealed) apply(e *Entry, _ archive.Instant) error {
 		return err
 	}
 	for _, r := range e.Registrations {
-		if r.Fate != Unsent && ev.Package.SHA256 != e.Package.SHA256 {
+		if (r.Fate != Unsent || e.Folded.Lapsed > 0) && ev.Package.SHA256 != e.Package.SHA256 {
 			return ErrIllegal
 		}
 	}
@@ -123,13 +123,18 @@ func (ev Resealed) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Refused is our own refusal: nothing was sent, and nothing will be.
+// Refused is our own refusal: nothing was sent, and nothing will be. Of a suspect
+// entry that is not known, and a person must look.
 type Refused struct{ Cause Cause }
 
 // Word implements Event.
 func (Refused) Word() string { return "refused" }
 
 func (ev Refused) apply(e *Entry, _ archive.Instant) error {
+	if e.Suspect && e.State == Discovered {
+		e.quarantine(ev.Cause)
+		return nil
+	}
 	if !e.NothingLeft() {
 		return ErrIllegal
 	}

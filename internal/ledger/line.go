@@ -30,7 +30,7 @@ type Line struct {
 	Time   string `json:"time,omitempty"` // the service's own
 	Cause  string `json:"cause,omitempty"`
 	Other  string `json:"other,omitempty"`  // another entry's key: first, superseded or same content
-	Flags  string `json:"flags,omitempty"`  // hold, in-doubt, double, contradicted, resolved
+	Flags  string `json:"flags,omitempty"`  // hold, in-doubt, double, contradicted, resolved, suspect
 	UID    *int64 `json:"uid,omitempty"`    // of the person who acted
 	Reason string `json:"reason,omitempty"` // SHA-256 of the note's salt and the reason that was given
 
@@ -78,6 +78,10 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		if !ev.Receipt.Updated.IsZero() {
 			l.Time = stamp(ev.Receipt.Updated)
 		}
+	case RegistrationFound:
+		l.Remote = string(ev.Remote)
+	case Recovered:
+		l.recovered(ev)
 	default:
 		l.human(ev)
 	}
@@ -100,7 +104,7 @@ func (e Entry) flags() string {
 	for _, f := range []struct {
 		on   bool
 		word string
-	}{{e.Hold, "hold"}, {e.InDoubt, "in-doubt"}, {e.Double, "double"}, {e.Contradicted, "contradicted"}, {e.Resolved, "resolved"}} {
+	}{{e.Hold, "hold"}, {e.InDoubt, "in-doubt"}, {e.Double, "double"}, {e.Contradicted, "contradicted"}, {e.Resolved, "resolved"}, {e.Suspect, "suspect"}} {
 		if f.on && s != "" {
 			s += " "
 		}

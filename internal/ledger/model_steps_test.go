@@ -47,6 +47,7 @@ func (o setup) moves(w *world) []move {
 	}
 	o.listen(w, add)
 	o.human(w, add)
+	o.putBack(w, add)
 	return ms
 }
 
@@ -321,6 +322,9 @@ func (o setup) putting(w *world, add adder) {
 func (o setup) onDisk(w *world, add adder) {
 	switch w.vol.doing {
 	case toPlace:
+		if w.disk == nowhere {
+			return
+		}
 		add("the source is moved", false, func(x *world) { x.disk, x.vol.doing = atDest, placed })
 	case placed:
 		add("placed", false, func(x *world) { x.vol = volatile{}; x.commit(Placed{DisposeAt: epoch}, 0) })

@@ -163,19 +163,39 @@ func TestModel_Promises(t *testing.T) {
 	}
 	for _, o := range services(posts, f) {
 		o.limit = limit
-		t.Run(o.name, func(t *testing.T) {
-			x := explore(o)
-			t.Logf("%d worlds, all: %t", x.states, !x.capped)
-			if x.bad != nil {
-				t.Fatalf("%s\n  %s", x.bad.text, strings.Join(x.bad.trace, "\n  "))
-			}
-			if x.states < 1000 {
-				t.Errorf("only %d worlds: nothing happened", x.states)
-			}
-			if trace, ok := x.stuck(); ok && !x.capped {
-				t.Errorf("I25 nothing leads out of\n  %s", strings.Join(trace, "\n  "))
-			}
-		})
+		t.Run(o.name, func(t *testing.T) { o.survive(t) })
+	}
+}
+
+// TestModel_I15_SurvivesARestore walks the worlds in which the ledger is put back from a
+// backup of any moment. VAULTD_MODEL as above; then other faults come with it.
+func TestModel_I15_SurvivesARestore(t *testing.T) {
+	skipUnderRace(t)
+	defer debug.SetGCPercent(debug.SetGCPercent(300))
+	posts, f := uint16(1), faults{restore: 1, any: 2} // after the restore it counts from the copy
+	limit := 0
+	if n, err := strconv.Atoi(os.Getenv("VAULTD_MODEL")); err == nil {
+		posts, f = uint16(n), faults{crash: 1, loss: 1, odd: 1, human: 1, restore: 1, any: 3}
+		limit, _ = strconv.Atoi(os.Getenv("VAULTD_MODEL_STATES"))
+	}
+	for _, o := range services(posts, f)[:3] {
+		o.limit = limit
+		o.faults = f
+		t.Run(o.name, func(t *testing.T) { o.survive(t) })
+	}
+}
+
+func (o setup) survive(t *testing.T) {
+	x := explore(o)
+	t.Logf("%d worlds, all: %t", x.states, !x.capped)
+	if x.bad != nil {
+		t.Fatalf("%s\n  %s", x.bad.text, strings.Join(x.bad.trace, "\n  "))
+	}
+	if x.states < 1000 {
+		t.Errorf("only %d worlds: nothing happened", x.states)
+	}
+	if trace, ok := x.stuck(); ok && !x.capped {
+		t.Errorf("I25 nothing leads out of\n  %s", strings.Join(trace, "\n  "))
 	}
 }
 
@@ -203,6 +223,9 @@ func TestModel_RefutesMistakes(t *testing.T) {
 		{"TimeoutTakenForSuccess", false, faults{}, "I12"},
 		{"RefusalHidesEarlierAttempt", false, faults{}, "I2"},
 		{"ReleaseUnflagged", false, faults{human: 1, any: 1}, "I2"},
+		{"RestoredWithoutDoubt", false, faults{restore: 1, any: 2}, "I9"},
+		{"ReconciledWithoutAsking", false, faults{restore: 1, any: 2}, "I9"},
+		{"SourceNotLookedFor", false, faults{restore: 1, any: 2}, "I1"},
 	} {
 		t.Run(row.mistake, func(t *testing.T) {
 			x := explore(setup{posts: 2, faults: row.faults, mistake: row.mistake, ambiguous: row.ambiguous})

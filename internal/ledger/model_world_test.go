@@ -28,6 +28,10 @@ type world struct {
 	left  faults
 	undue string // a promise broken by the step that led here
 	fresh bool   // the registrations are this world's own
+
+	copy     Entry // as a backup has it
+	copied   bool  // there is one
+	restored bool  // it was put back
 }
 
 // volatile is what the process knows and a crash takes away.
@@ -102,7 +106,7 @@ const (
 )
 
 // faults are what the adversary may still do: of each kind, and in all.
-type faults struct{ crash, loss, odd, human, any uint8 }
+type faults struct{ crash, loss, odd, human, restore, any uint8 }
 
 // repeat is what the service does with a clientUUID that it knows.
 type repeat uint8
@@ -159,7 +163,7 @@ func (o setup) start() world {
 
 func (w world) clone() world {
 	w.net, w.srv, w.fresh = slices.Clone(w.net), slices.Clone(w.srv), false
-	return w // Transition clones the registrations
+	return w // Transition clones the registrations, and nothing changes those of the copy
 }
 
 // commit sends an event through the one door. An event that is illegal by now is
@@ -177,7 +181,7 @@ func (w *world) commit(ev Event, d time.Duration) (ok bool) {
 		w.undue = "I3 disposal of what a person holds"
 	case ev.Word() == DisposeIntended{}.Word() && (before.Contradicted || before.Double):
 		w.undue = "I13 disposal in spite of a contradiction"
-	case before.Double && !next.Double || before.InDoubt && !next.InDoubt:
+	case before.Double && !next.Double && !(ev.Word() == StatusSeen{}.Word() && next.holders() <= 1) || before.InDoubt && !next.InDoubt:
 		w.undue = "I2 a flag was taken back by " + ev.Word()
 	}
 	w.e, w.fresh = next, true
@@ -258,9 +262,24 @@ func bit(b bool) uint8 {
 
 // appendKey writes everything that can matter: two worlds with the same key behave alike.
 func (w *world) appendKey(b []byte) []byte {
-	e := &w.e
+	b = w.e.appendKey(b)
+	b = append(b, byte(w.vol.doing), w.vol.n, byte(w.disk), w.left.crash, w.left.loss, w.left.odd, w.left.human, w.left.restore, w.left.any, byte(len(w.net)))
+	for _, m := range w.net {
+		b = append(b, byte(m.kind), m.bum, m.gen, bit(m.mine))
+	}
+	for _, s := range w.srv {
+		b = append(b, s.gen, bit(s.content)|bit(s.expired)<<1|bit(s.noticed)<<2|bit(s.late)<<3, byte(s.verdict), s.epoch, s.judged)
+	}
+	b = append(b, bit(w.copied)|bit(w.restored)<<1)
+	if w.copied {
+		b = w.copy.appendKey(b)
+	}
+	return b
+}
+
+func (e *Entry) appendKey(b []byte) []byte {
 	b = append(b, byte(e.State), byte(e.Source), byte(e.Posts), byte(e.Answers), byte(e.Lost), e.Failures, byte(e.Part), e.Generation,
-		bit(e.Hold)|bit(e.InDoubt)<<1|bit(e.Double)<<2|bit(e.Contradicted)<<3|bit(e.Resolved)<<4|bit(!e.DisposeAt.IsZero())<<5|bit(e.Dest != "")<<6)
+		bit(e.Hold)|bit(e.InDoubt)<<1|bit(e.Double)<<2|bit(e.Contradicted)<<3|bit(e.Resolved)<<4|bit(!e.DisposeAt.IsZero())<<5|bit(e.Dest != "")<<6|bit(e.Suspect)<<7)
 	archived := byte(255)
 	if e.Archived != "" {
 		archived = bumNumber(e.Archived)
@@ -270,13 +289,6 @@ func (w *world) appendKey(b []byte) []byte {
 		b = append(b, bumNumber(r.Ticket.Remote), r.Generation, byte(r.Sends), byte(r.Fate), byte(r.Word),
 			bit(r.Closed.IsZero())|bit(r.Ticket.URL == "")<<1, byte(r.Ticket.Date.Sub(epoch)/time.Hour))
 	}
-	b = append(b, byte(w.vol.doing), w.vol.n, byte(w.disk), w.left.crash, w.left.loss, w.left.odd, w.left.human, w.left.any, byte(len(w.net)))
-	for _, m := range w.net {
-		b = append(b, byte(m.kind), m.bum, m.gen, bit(m.mine))
-	}
-	for _, s := range w.srv {
-		b = append(b, s.gen, bit(s.content)|bit(s.expired)<<1|bit(s.noticed)<<2|bit(s.late)<<3, byte(s.verdict), s.epoch, s.judged)
-	}
 	return b
 }
 
@@ -285,34 +297,34 @@ func (w *world) broken() string {
 	if w.undue != "" {
 		return w.undue
 	}
-	live, known := 0, map[uint8]bool{}
+	live := 0
 	for _, s := range w.srv {
 		if s.content && s.verdict != failed {
 			live++
 		}
 	}
-	for _, r := range w.e.Registrations {
-		known[bumNumber(r.Ticket.Remote)] = true
-	}
-	unknown := 0
-	for i := range w.srv {
-		if !known[uint8(i)] {
-			unknown++
-		}
-	}
-	_, _, due := Due(w.e)
-	switch gone := w.e.Source == Gone || w.e.Source == Moved; {
+	gone := w.e.Source == Gone || w.e.Source == Moved
+	archived := slices.ContainsFunc(w.srv, func(s server) bool { return s.verdict == succeeded })
+	switch {
+	case w.e.Suspect && w.disk == nowhere && !archived:
+		return "I3 the source is gone and nothing is archived"
+	case w.e.Suspect: // it says of itself that it does not know
+		return ""
 	case w.disk == nowhere && !gone && w.e.Source != Disposing:
 		return "I1 the source vanished while it is " + w.e.Source.String()
 	case w.disk == nowhere && !(w.e.State == Archived && w.is(w.e.Archived, succeeded)):
 		return "I3 the source is gone and nothing is archived"
+	case w.restored && w.e.State == Quarantined: // a person looks where it lies
 	case w.disk == atDest && w.e.Source == Claimed, w.disk == inClaimed && w.e.Source > Returning && w.e.Source != Keeping:
 		return "I1 the source does not lie where the entry says"
+	}
+	_, _, due := Due(w.e)
+	switch {
 	case live > 1 && !w.e.Double:
 		return "I2 two archivable contents and the entry does not say so"
-	case known[foreign]:
+	case w.listed(foreign):
 		return "I8 a registration of somebody else was taken"
-	case unknown > int(w.e.Posts-w.e.Answers):
+	case w.unknown() > int(w.e.Posts-w.e.Answers):
 		return "I9 more unknown registrations than POSTs without an answer"
 	case w.e.State == Uploaded && !w.holds(w.e.Current().Ticket.Remote):
 		return "I12 uploaded, but the service has no content"
@@ -324,6 +336,21 @@ func (w *world) broken() string {
 		return "I25 an open entry with nothing due"
 	}
 	return w.e.misfit()
+}
+
+func (w *world) listed(bum uint8) bool {
+	return slices.ContainsFunc(w.e.Registrations, func(r Registration) bool { return bumNumber(r.Ticket.Remote) == bum })
+}
+
+// unknown counts the registrations that the entry does not list. Of those that a
+// restored one forgot only content counts: how many POSTs there were nobody knows.
+func (w *world) unknown() (n int) {
+	for i, s := range w.srv {
+		if !w.listed(uint8(i)) && (!w.restored || s.content || w.inFlight(uint8(i))) {
+			n++
+		}
+	}
+	return n
 }
 
 // misfit says where the state and what is known of its registration differ.
@@ -360,7 +387,7 @@ func (w *world) anyPut() bool {
 // question open for ever; then it is enough that the source is placed.
 func (w *world) settled(o setup) bool {
 	step, _, due := Due(w.e)
-	rest := w.e.AtRest() || o.ambiguous && w.e.State.Final() && due && step == Ask
+	rest := w.e.AtRest() || w.e.State.Final() && w.e.NeedsPerson() && !due || o.ambiguous && w.e.State.Final() && due && step == Ask
 	return rest && w.vol.doing == idle || w.e.State == Unclear || w.e.State == Quarantined ||
 		step == Register && w.e.Posts >= o.posts
 }

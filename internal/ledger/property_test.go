@@ -105,7 +105,7 @@ func TestDue_I25_RestsOrGoesOn(t *testing.T) {
 		case err != nil:
 		case e.AtRest() && due:
 			t.Fatalf("at rest, and %s is due: %+v", step, e)
-		case e.State.Open() && !e.Hold && !due:
+		case e.State.Open() && !e.Hold && !due && !(e.Suspect && e.State == Packaged): // which waits to be reconciled
 			t.Fatalf("%s after %s has nothing due and is open", e.State, ev.Word())
 		case e.Hold && due:
 			t.Fatalf("held, and %s is due", step)
@@ -118,10 +118,65 @@ func TestTransition_I13_FinalStatesAndFlagsStay(t *testing.T) {
 		if before.State.Final() && after.State != before.State {
 			t.Fatalf("%s became %s by %s", before.State, after.State, ev.Word())
 		}
-		if before.Double && !after.Double || before.InDoubt && !after.InDoubt {
+		if before.InDoubt && !after.InDoubt || before.Double && !after.Double && (lapsed(after) <= lapsed(before) || after.holders() > 1) {
 			t.Fatalf("%s took back a flag", ev.Word())
 		}
 	})
+}
+
+// lapsed counts the registrations that are proven to hold nothing.
+func lapsed(e Entry) (n int) {
+	for _, r := range e.Registrations {
+		if r.Fate == Lapsed {
+			n++
+		}
+	}
+	return n
+}
+
+// However often it is registered, an entry stays small, and what may hold content or is
+// asked about is always listed.
+func TestFold_I21_ListsOnlyWhatMatters(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 1))
+	folded := uint64(0)
+	for range 200 {
+		e := usual(Packaged)
+		given := map[archive.RemoteID]bool{}
+		for n := range 60 {
+			number := archive.RemoteID(rune('a' + r.IntN(26)))
+			given[number] = true
+			e = must(t, e, 0, RegisterIntended{}, GotTicket{ticket(number)})
+			before := e
+			switch e.State = Packaged; r.IntN(20) {
+			case 0:
+				e.Current().Fate = []Fate{Maybe, Stored}[n%2]
+			case 1, 2, 3:
+				e.Current().Fate = Lapsed
+			}
+			spare := 0
+			for i := range e.Registrations {
+				if e.spent(i) {
+					spare++
+				}
+			}
+			all, _ := Transition(before, WindowClosed{}, at(0))
+			if spare > listed || uint64(n+1) != uint64(len(e.Registrations))+e.Folded.Total() || all.Folded != before.Folded {
+				t.Fatalf("%d spent ones are listed, %d and %d folded after %d", spare, len(e.Registrations), e.Folded, n+1)
+			}
+			whole := e
+			whole.Registrations = append(slices.Clone(e.Registrations), Registration{Ticket: bare("next")})
+			thin := whole
+			thin.Registrations = slices.Clone(whole.Registrations)
+			thin.fold()
+			if !reflect.DeepEqual(thin.Questions(), whole.Questions()) || thin.holders() != whole.holders() || !reflect.DeepEqual(thin.Current(), whole.Current()) {
+				t.Fatalf("folding lost a question: %v of %v", thin.Questions(), whole.Questions())
+			}
+		}
+		folded += e.Folded.Total()
+	}
+	if folded < 1000 {
+		t.Errorf("only %d were folded", folded)
+	}
 }
 
 func TestBalance_I1_AgreesAtEveryInstant(t *testing.T) {

@@ -21,3 +21,16 @@ func TestQuestions_I13_OldRegistrationsAreAskedAboutForEver(t *testing.T) {
 		}
 	}
 }
+
+// TestSucceeded_I2_TheSecondOneIsFlagged: two successes are two documents in the archive.
+func TestSucceeded_I2_TheSecondOneIsFlagged(t *testing.T) {
+	e := usual(Archived)
+	orphan(Maybe)(&e)
+	e.Double = false
+	if again := must(t, e, 0, answer(archive.Successful, e.Archived)); again.Double {
+		t.Error("the same success twice is called a double")
+	}
+	if second := must(t, e, 0, answer(archive.Successful, "old")); !second.Double {
+		t.Error("a second registration was archived, and nothing says so")
+	}
+}

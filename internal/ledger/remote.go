@@ -14,8 +14,8 @@ type RegisterIntended struct{}
 func (RegisterIntended) Word() string { return "register-intended" }
 
 func (RegisterIntended) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Packaged, Registering); err != nil {
-		return err
+	if err := e.in(Packaged, Registering); err != nil || e.Suspect {
+		return ErrIllegal
 	}
 	e.State = Registering
 	e.Posts++
@@ -127,6 +127,7 @@ func (ev GotTicket) apply(e *Entry, at archive.Instant) error {
 	e.Answers++
 	e.Part = 0
 	e.Registrations = append(e.Registrations, Registration{Ticket: ev.Ticket, Generation: e.Generation})
+	e.fold()
 	e.RegisteredAt = at.Wall
 	return nil
 }
@@ -154,7 +155,7 @@ type UploadIntended struct{}
 func (UploadIntended) Word() string { return "upload-intended" }
 
 func (UploadIntended) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Registered, Sending); err != nil || e.Current().Ticket.URL == "" {
+	if err := e.in(Registered, Sending); err != nil || e.Suspect || e.Current().Ticket.URL == "" {
 		return ErrIllegal
 	}
 	e.State = Sending

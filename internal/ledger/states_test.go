@@ -57,7 +57,8 @@ so a restart that finds one standing knows that the act may have happened, and g
 
 `)
 	b.WriteString("```mermaid\nstateDiagram-v2\n")
-	draw(&b, drawn, func(a Arrow) (string, string) { return a.From.String(), a.To.String() })
+	begun := func(a Arrow) bool { return a.Event == (Recovered{}).Word() } // told in words
+	draw(&b, slices.DeleteFunc(slices.Clone(drawn), begun), func(a Arrow) (string, string) { return a.From.String(), a.To.String() })
 	for _, s := range States() {
 		if s.Final() {
 			fmt.Fprintf(&b, "    %s --> [*]\n", s)
@@ -72,14 +73,28 @@ so a restart that finds one standing knows that the act may have happened, and g
 		fmt.Fprintf(&b, "| **%s** | %s | %s | %s | %s |\n", s, said[identifier(s.String())], next(s, said), leaving(states, s), staying(states, s))
 	}
 	fmt.Fprintf(&b, `
-%s, %s and %s may happen in every state in which they mean anything. Only a person causes held, unheld, closed and released.
-What the service says after the end changes no final state: a contradiction is flagged, and stops the disposal.
+%s, %s, %s, %s and %s may happen in every state in which they mean anything. Only a person causes held, unheld, closed
+and released. What the service says after the end changes no final state: a contradiction is flagged, and stops the disposal
+until a person closes it; a disposal that had begun ends there, and what is left of the folder stays.
+
+## When the ledger was put back
+
+A ledger that was restored, rebuilt or found older than its outside head does not know what was done since. It is in safe
+mode, and every entry that is not at rest becomes suspect: doubted. A suspect entry is sealed, so that it has its identity, and
+asked about; nothing of it is registered, sent, moved or removed, whatever its state. An address that the copy still holds
+is thrown away, and the registration that it belonged to counts as one that may hold content: unclear.
+
+What the service knows and the entry does not is told by registration-found, and the service's word about it decides as
+always. Where the folder lies by now is told by source-found. An entry of which the ledger has nothing left begins as
+recovered, from its receipt, the archive's index, or a returned folder. When the service was asked in a way that would
+have shown every registration, the suspicion ends: reconciled.
 
 ## What happens to the folder
 
-`, word(stateEvents, 0), word(stateEvents, 1), word(stateEvents, 2))
+`, word(stateEvents, 0), word(stateEvents, 1), word(stateEvents, 2), word(stateEvents, 3), word(stateEvents, 4))
 	b.WriteString("```mermaid\nstateDiagram-v2\n    [*] --> claimed: claimed\n")
-	draw(&b, source, func(a Arrow) (string, string) { return a.Source.String(), a.Then.String() })
+	lost := func(a Arrow) bool { return a.Event == (SourceFound{}).Word() || a.Event == (Recovered{}).Word() } // told in words
+	draw(&b, slices.DeleteFunc(slices.Clone(source), lost), func(a Arrow) (string, string) { return a.Source.String(), a.Then.String() })
 	b.WriteString("```\n\n| source | where it lies | in state | next step |\n|---|---|---|---|\n")
 	for src := Claimed; src <= Gone; src++ {
 		fmt.Fprintf(&b, "| **%s** | %s | %s | %s |\n", src, said[identifier(src.String())], homes(src), placing(src, said))
@@ -87,7 +102,7 @@ What the service says after the end changes no final state: a contradiction is f
 	return b.Bytes()
 }
 
-var stateEvents = []string{Postponed{}.Word(), Held{}.Word(), Unheld{}.Word()}
+var stateEvents = []string{Postponed{}.Word(), Held{}.Word(), Unheld{}.Word(), Doubted{}.Word(), Reconciled{}.Word()}
 
 // label is how an arrow is written: the event and, where it is an answer, the word.
 func label(a Arrow) string {

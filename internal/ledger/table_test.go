@@ -61,6 +61,27 @@ func orphan(f Fate) func(*Entry) {
 	}
 }
 
+// beside is proven, where an earlier registration may hold content.
+func beside(f Fate, w archive.Word) func(*Entry) {
+	return func(e *Entry) {
+		proven(w)(e)
+		orphan(f)(e)
+	}
+}
+
+func suspect(e *Entry) { e.Suspect = e.State != None }
+
+var (
+	found         = RegistrationFound{Remote: "found", ID: archive.ID{1}, Date: epoch}
+	foundStranger = RegistrationFound{Remote: "found", ID: archive.ID{9}}
+	foundListed   = RegistrationFound{Remote: "now", ID: archive.ID{1}}
+
+	recoveredKept = Recovered{State: Archived, Source: Kept, Dest: "_archived/x", ID: archive.ID{1}, Content: archive.Digest{1}, Metadata: archive.Digest{2},
+		Package: zip(3), Remote: "b", Record: []byte("{}"), ArchivedAt: epoch}
+	recoveredGone     = Recovered{State: Archived, Source: Gone, Remote: "b", Record: []byte("{}"), ArchivedAt: epoch}
+	recoveredReturned = Recovered{State: Rejected, Source: Returned, Dest: "_rejected/x"}
+)
+
 var byPerson = Human{UID: 7, Reason: archive.Digest{9}}
 
 // stateTable holds every event against every state. The source is not touched by
@@ -125,6 +146,32 @@ var stateTable = []row{
 	{"seen waiting, proven", answer(1, "now"), "             -  -  -  -  =  =  uc pa =  -  -  =  = ", proven(archive.WaitingForPackage)},
 	{"seen absent, ever so often", answer(5, "now"), "       -  -  -  -  =  =  uc =  =  -  -  =  = ", proven(archive.Absent)},
 	{"seen unfamiliar, ever so often", answer(0, "now"), "   -  -  -  -  =  =  =  =  =  -  -  =  = ", proven(archive.Unfamiliar)},
+
+	{"seen waiting, proven, another stored", answer(1, "now"), "-  -  -  -  =  =  uc up =  -  -  =  = ", beside(Stored, archive.WaitingForPackage)},
+	{"seen waiting, proven, another maybe", answer(1, "now"), "-  -  -  -  =  =  uc =  =  -  -  =  = ", beside(Maybe, archive.WaitingForPackage)},
+	{"seen failed, proven, another stored", answer(4, "now"), "-  -  -  -  =  =  =  up =  -  -  =  = ", beside(Stored, archive.Failed)},
+	{"seen failed, proven, another maybe", answer(4, "now"), " -  -  -  -  =  =  uc =  =  -  -  =  = ", beside(Maybe, archive.Failed)},
+
+	//                                                       no di pa ri rd se up uc ar de du re qu
+	{"doubted", Doubted{}, "                                 -  =  =  pa uc uc =  =  =  =  =  =  = ", nil},
+	{"doubted again", Doubted{}, "                           -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
+	{"registration-found", found, "                          -  -  =  =  =  =  =  =  =  -  -  =  = ", nil},
+	{"registration-found, suspect", found, "                 -  -  uc -  -  -  uc =  =  -  -  =  = ", suspect},
+	{"registration-found of a stranger", foundStranger, "    -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
+	{"registration-found, listed", foundListed, "            -  -  uc -  -  -  -  -  -  -  -  -  - ", suspect},
+	{"reconciled", Reconciled{}, "                           -  =  =  =  =  =  =  =  =  =  =  =  = ", suspect},
+	{"reconciled, not suspect", Reconciled{}, "              -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"recovered from a receipt", recoveredKept, "            ar -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"recovered from the index", recoveredGone, "            ar -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"recovered from a folder", recoveredReturned, "         re -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"recovered without a word", Recovered{State: Archived, Source: Gone, Remote: "b", ArchivedAt: epoch}, "- - - - - - - - - - - - -", nil},
+	{"recovered on its way", Recovered{State: Uploaded, Source: Claimed}, "- - - - - - - - - - - - -", nil},
+	{"register-intended, suspect", RegisterIntended{}, "     -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
+	{"upload-intended, suspect", UploadIntended{}, "         -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
+	{"refused, suspect", Refused{}, "                        -  qu -  -  -  -  -  -  -  -  -  -  - ", suspect},
+	{"closed, suspect", Closed{byPerson}, "                  -  -  -  -  -  -  -  -  -  -  -  =  - ", suspect},
+	{"released, suspect", Released{byPerson}, "              -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
+	{"closed, contradicted", Closed{byPerson}, "             -  re re -  -  -  -  re =  -  -  =  re", func(e *Entry) { e.Contradicted = e.State == Archived }},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
 	{"held", Held{byPerson}, "                               -  =  =  =  =  =  =  =  =  =  =  =  = ", nil},
@@ -261,6 +308,17 @@ var sourceTable = []struct {
 	{"dispose-intended, double", DisposeIntended{}, allStates, "                        -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Double = true })},
 	{"dispose-intended, contradicted", DisposeIntended{}, allStates, "                  -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Contradicted = true })},
 	{"dispose-intended, no number", DisposeIntended{}, allStates, "                     -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Archived = "" })},
+	{"dispose-intended, suspect", DisposeIntended{}, allStates, "                       -  -  -  -  -  -  -  -  - ", but(suspect)},
+	{"place-intended, suspect", PlaceIntended{"there"}, finals, "                       -  -  -  -  -  -  -  -  - ", suspect},
+	{"closed, contradicted", Closed{byPerson}, []State{Archived}, "                     =  =  =  =  =  =  kp =  = ", but(func(e *Entry) { e.Contradicted = true })},
+	{"closed, double halfway", Closed{byPerson}, []State{Archived}, "                   -  -  -  -  -  -  kp -  - ", but(func(e *Entry) { e.Double = true })},
+	{"source-found kept", SourceFound{Kept, "there"}, []State{Archived}, "              kp kp kp -  kp -  kp -  - ", suspect},
+	{"source-found moved", SourceFound{Moved, "/there"}, []State{Archived}, "           mv mv mv -  mv mv mv -  - ", suspect},
+	{"source-found gone", SourceFound{Gone, ""}, []State{Archived}, "                   gn gn gn -  gn gn gn -  - ", suspect},
+	{"source-found back", SourceFound{Returned, "there"}, []State{Rejected, Duplicate}, " rt rt rt -  rt rt rt -  - ", suspect},
+	{"source-found gone, not archived", SourceFound{Gone, ""}, except(Archived), "      -  -  -  -  -  -  -  -  - ", suspect},
+	{"source-found, not suspect", SourceFound{Kept, "there"}, allStates, "              -  -  -  -  -  -  -  -  - ", nil},
+	{"source-found nowhere", SourceFound{Kept, ""}, allStates, "                        -  -  -  -  -  -  -  -  - ", suspect},
 	{"disposed", Disposed{}, allStates, "                                               -  -  -  -  -  -  gn -  - ", nil},
 	{"disposed elsewhere", Disposed{"/there"}, allStates, "                             -  -  -  -  -  -  mv -  - ", nil},
 	{"source-untouchable", SourceUntouchable{}, allStates, "                            -  -  -  -  -  =  kp -  - ", nil},

@@ -87,8 +87,11 @@ func (s Step) String() string { return word(stepWords, int(s)) }
 // left to do without a person. Recovery is this function: after a restart the same
 // question is asked again, and an intent found standing leads to the same step.
 func Due(e Entry) (step Step, at time.Time, ok bool) {
-	if e.Hold {
+	switch {
+	case e.Hold:
 		return NoStep, time.Time{}, false
+	case e.Suspect:
+		return dueInDoubt(e)
 	}
 	switch e.State {
 	case Discovered:
@@ -101,6 +104,18 @@ func Due(e Entry) (step Step, at time.Time, ok bool) {
 		return Ask, e.NotBefore, true
 	}
 	return dueAfterEnd(e)
+}
+
+// dueInDoubt is Due for a suspect entry: it is sealed, so that the service can be
+// asked for its identity, and asked about. Nothing of it is sent, moved or removed.
+func dueInDoubt(e Entry) (Step, time.Time, bool) {
+	switch {
+	case e.State == Discovered:
+		return Seal, e.NotBefore, true
+	case len(e.Questions()) > 0 && e.State != None:
+		return Ask, e.NotBefore, true
+	}
+	return NoStep, time.Time{}, false
 }
 
 // dueAfterEnd is Due for the final states and for quarantined ones: the source is
@@ -120,9 +135,23 @@ func dueAfterEnd(e Entry) (Step, time.Time, bool) {
 	return NoStep, time.Time{}, false
 }
 
+// Lane names the queue in which the step that is due waits: a drop folder for what is
+// done on its disk, a vault for what is said to the service. A lane that stands still
+// delays no other one.
+func Lane(e Entry) string {
+	lane := "drop " + e.Drop
+	switch step, _, ok := Due(e); {
+	case !ok:
+		return ""
+	case step == Register || step == Upload || step == Ask:
+		lane = "vault " + string(e.Vault)
+	}
+	return lane[:min(len(lane), 255)] // its length is one byte in the due index
+}
+
 // mayDispose reports whether nothing but time stands against a disposal.
 func (e *Entry) mayDispose() bool {
-	return e.State == Archived && e.Archived != "" && !e.DisposeAt.IsZero() && !e.Hold && !e.Double && !e.Contradicted
+	return !e.Suspect && e.State == Archived && e.Archived != "" && !e.DisposeAt.IsZero() && !e.Hold && !e.Double && !e.Contradicted
 }
 
 func later(a, b time.Time) time.Time {

@@ -56,7 +56,7 @@ func (f *fold) entry(e ledger.Entry) {
 	if e.ID != it.id {
 		f.find("I12", e.Key, "the entry's clientUUID is not that of its last line")
 	}
-	if e.Double != it.flags.double || e.InDoubt != it.flags.inDoubt {
+	if e.Double != it.flags.double || e.InDoubt != it.flags.inDoubt || e.Suspect != it.flags.suspect {
 		f.find("I12", e.Key, "the entry's flags are not those of its last line")
 	}
 	if e.Posts != it.posts || e.Answers != it.answers {
@@ -67,8 +67,8 @@ func (f *fold) entry(e ledger.Entry) {
 
 // numbers compares the entry's registrations with those its lines bound to it.
 func (f *fold) numbers(e ledger.Entry, it item) {
-	if len(e.Registrations) != int(it.tickets) {
-		f.find("I8", e.Key, "the entry holds %d registrations, its lines %d", len(e.Registrations), it.tickets)
+	if all := uint64(len(e.Registrations)) + e.Folded.Total(); all != uint64(it.tickets) {
+		f.find("I8", e.Key, "the entry counts %d registrations, its lines %d", all, it.tickets)
 	}
 	for _, r := range e.Registrations {
 		if b, ok := f.bums[short(r.Ticket.Remote)]; !ok || !b.to(e.Key) {
@@ -93,4 +93,6 @@ func (f *fold) list(e ledger.Entry) {
 	note(e.State == ledger.Unclear, &f.Unclear)
 	note(e.Double, &f.Double)
 	note(e.InDoubt, &f.InDoubt)
+	note(e.Suspect, &f.Suspect)
+	f.Folded += uint64(e.Folded.Unsent)
 }

@@ -17,7 +17,7 @@ type item struct {
 	state          ledger.State
 	source         ledger.Source
 	posts, answers uint16
-	tickets        uint16 // lines that bound a registration to it
+	tickets        uint32 // lines that bound a registration to it
 	intent         bool   // the last act was announced and has no outcome yet
 	stored         bool   // an entry with this key was seen
 	flags          flags
@@ -38,6 +38,7 @@ func short(r archive.RemoteID) number {
 type bound struct {
 	first, last archive.Key
 	id          archive.ID
+	found       bool // learnt from the service, for this or an earlier generation of the identity
 }
 
 func (b bound) to(k archive.Key) bool { return b.first == k || b.last == k }
@@ -57,6 +58,7 @@ type fold struct {
 	items  map[archive.Key]item
 	bums   map[number]bound
 	lost   map[archive.ID]int64 // POSTs without an answer
+	blind  bool                 // put back, and not reconciled since
 }
 
 func newFold() *fold {
@@ -112,12 +114,34 @@ func (f *fold) journal(j Journal) {
 			if l.Event != "created" || l.Key != "" || l.Ledger == "" {
 				f.find("I14", archive.Key{}, "the first line does not say which ledger it opens")
 			}
+		case l.Key == "":
+			f.mark(l)
 		default:
 			f.line(l)
 		}
 	}
 	if f.Head != j.Head {
 		f.find("I14", archive.Key{}, "the chain ends at line %d with %s, the head says line %d with %s", f.Head.N, f.Head.Hash, j.Head.N, j.Head.Hash)
+	}
+}
+
+// mark folds a line about the ledger as a whole.
+func (f *fold) mark(l ledger.Line) {
+	f.Marks++
+	m := ledger.Mark{Word: l.Event}
+	switch {
+	case !slices.Contains(ledger.Marks(), l.Event) || l.State != "" || l.UID == nil:
+		f.find("I14", archive.Key{}, "line %d tells of %q, which is no event of a ledger", l.N, l.Event)
+	case uint64(l.Rev) != f.Marks:
+		f.find("I5", archive.Key{}, "line %d is the mark number %d, it calls itself %d", l.N, f.Marks, l.Rev)
+	case l.Event == ledger.MarkReconciled && !f.Safe:
+		f.find("I15", archive.Key{}, "line %d leaves a safe mode that nothing entered", l.N)
+	}
+	f.Safe = f.Safe && l.Event != ledger.MarkReconciled || m.Alarming()
+	f.blind = f.blind && f.Safe
+	if m.Alarming() && l.Event != ledger.MarkDamaged { // what is under way when damage is found may end
+		f.PutBack++
+		f.blind = true
 	}
 }
 
@@ -202,6 +226,9 @@ var intents = map[string]bool{
 
 // remote follows the acts toward the service: intents, outcomes, numbers.
 func (f *fold) remote(key archive.Key, it *item, l ledger.Line, was archive.ID) {
+	if intents[l.Event] && (it.flags.suspect || f.blind) {
+		f.find("I15", key, "line %d: %s, before the service was asked what the ledger forgot", l.N, l.Event)
+	}
 	switch {
 	case intents[l.Event]:
 		it.intent = true
@@ -220,7 +247,16 @@ func (f *fold) remote(key archive.Key, it *item, l ledger.Line, was archive.ID) 
 			delete(f.lost, was)
 		}
 	}
-	if l.Event != (ledger.GotTicket{}).Word() {
+	switch l.Event {
+	case ledger.Doubted{}.Word():
+		it.intent = it.intent && it.state.Final() // whoever announced it is gone
+		return
+	case ledger.GotTicket{}.Word(), ledger.RegistrationFound{}.Word():
+	case ledger.Recovered{}.Word():
+		if l.Remote == "" {
+			return
+		}
+	default:
 		return
 	}
 	it.tickets++
@@ -228,8 +264,8 @@ func (f *fold) remote(key archive.Key, it *item, l ledger.Line, was archive.ID) 
 	b, ok := f.bums[n]
 	switch {
 	case !ok:
-		b = bound{first: key, id: it.id}
-	case b.id != it.id:
+		b = bound{first: key, id: it.id, found: l.Event == (ledger.RegistrationFound{}).Word()}
+	case b.id != it.id && !(b.to(key) && (b.found || l.Event != (ledger.GotTicket{}).Word())):
 		f.find("I8", key, "line %d binds registration %s, which belongs to %s as clientUUID %s", l.N, l.Remote, b.last, b.id)
 		return
 	}
@@ -244,7 +280,8 @@ func (f *fold) status(key archive.Key, it *item, l ledger.Line, to ledger.State)
 			f.find("I8", key, "line %d is about registration %s, which was never given to it", l.N, l.Remote)
 		}
 	}
-	if l.Event == (ledger.StatusSeen{}).Word() && l.Word == archive.Successful.String() && it.success == (number{}) {
+	heard := l.Event == (ledger.StatusSeen{}).Word() && l.Word == archive.Successful.String()
+	if (heard || l.Event == (ledger.Recovered{}).Word() && l.Remote != "") && it.success == (number{}) {
 		it.success = short(archive.RemoteID(l.Remote))
 	}
 	if to == ledger.Archived && it.success == (number{}) {
@@ -259,18 +296,25 @@ func claimedName(p string) (string, bool) {
 	return path.Base(p), ok
 }
 
-// flags are the words of a line's flags that never go away again.
-type flags struct{ inDoubt, double bool }
+// flags are the words of a line's flags that never go away again, but by evidence; and
+// the one that says what may not be done.
+type flags struct{ inDoubt, double, suspect bool }
 
 func (it *item) flag(f *fold, key archive.Key, l ledger.Line) {
 	now := parseFlags(l.Flags)
-	if it.flags.inDoubt && !now.inDoubt || it.flags.double && !now.double {
+	if it.flags.inDoubt && !now.inDoubt || it.flags.double && !now.double && !believed(l) {
 		f.find("I13", key, "line %d takes back the flags of the line before", l.N)
 	}
 	it.flags = now
 }
 
+// believed reports whether the line may be the evidence that a registration holds
+// nothing: only that makes an entry that was double single again.
+func believed(l ledger.Line) bool {
+	return l.Event == (ledger.StatusSeen{}).Word() && (l.Word == archive.Failed.String() || l.Word == archive.WaitingForPackage.String())
+}
+
 func parseFlags(s string) flags {
 	words := strings.Fields(s)
-	return flags{inDoubt: slices.Contains(words, "in-doubt"), double: slices.Contains(words, "double")}
+	return flags{inDoubt: slices.Contains(words, "in-doubt"), double: slices.Contains(words, "double"), suspect: slices.Contains(words, "suspect")}
 }

@@ -45,6 +45,9 @@ const maxFindings = 1000
 // can be checked with what was given holds.
 type Report struct {
 	Lines   uint64         // of the journal
+	Marks   uint64         // of them about the ledger as a whole
+	PutBack uint64         // times that it was restored, rebuilt or rolled back: what it forgot, the service and the folders had to tell
+	Safe    bool           // it ends in safe mode
 	Entries uint64         // that are stored
 	Head    ledger.Head    // as recomputed from the lines
 	Balance ledger.Balance // as recounted from the lines
@@ -54,6 +57,8 @@ type Report struct {
 
 	LostPosts uint64        // POSTs without an answer: at most so many registrations are unknown to the ledger
 	Orphans   []Orphan      // known registrations without content
+	Folded    uint64        // more of those, that their entries no longer list
+	Suspect   []archive.Key // what happened to them since the ledger was put back is not known
 	Unclear   []archive.Key // bytes may be stored, nobody knows
 	Double    []archive.Key // more than one registration may hold archivable content
 	InDoubt   []archive.Key // closed by a person though content is possible

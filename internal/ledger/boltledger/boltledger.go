@@ -92,6 +92,8 @@ var (
 	schemaKey   = []byte("schema") // the number in decimal, in every schema to come
 	infoKey     = []byte("info")
 	standingKey = []byte("standing")
+	safeKey     = []byte("safe")     // only in safe mode
+	replacedKey = []byte("replaced") // only until the outside head was written anew
 )
 
 // Ledger is an open ledger. Its methods may be called from several goroutines.
@@ -110,6 +112,8 @@ type Ledger struct {
 	closing bool           // guarded by mu
 	end     ledger.Head    // guarded by mu: as committed
 	balance ledger.Balance // guarded by mu: as committed
+	marks   uint64         // guarded by mu: as committed
+	safe    *safeMode      // guarded by mu: as committed; nil: not in safe mode
 	err     error          // guarded by mu: why the ledger stopped
 
 	wake    chan struct{} // holds one token when the queue may have grown
@@ -118,61 +122,6 @@ type Ledger struct {
 	commits atomic.Uint64
 	changes atomic.Uint64
 	close   func() error
-}
-
-// Open opens the ledger in c.Dir and starts its committer. It looks at the file
-// before bbolt maps it, compares it with the outside head, and refuses with
-// [ErrMissing], [ErrLocked], [ErrRolledBack], [ErrNewerSchema] or a [DamageError].
-func Open(c Config) (*Ledger, error) {
-	l := &Ledger{
-		loc: c.Location, fault: c.Fault, gather: c.Gather,
-		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}),
-	}
-	l.close = sync.OnceValue(l.shut)
-	if l.loc == nil {
-		l.loc = time.UTC
-	}
-	if l.fault == nil {
-		l.fault = func(string) error { return nil }
-	}
-	if err := l.open(c.Dir); err != nil {
-		return nil, fmt.Errorf("open ledger %q: %w", filepath.Join(c.Dir, fileName), err)
-	}
-	go l.run()
-	return l, nil
-}
-
-func (l *Ledger) open(dir string) (err error) {
-	outside, err := readHead(dir)
-	if err != nil {
-		return err
-	}
-	if l.db, err = openFile(dir, outside); err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, l.db.Close())
-		}
-	}()
-	var s standing
-	err = l.view(func(tx *bbolt.Tx) error {
-		if l.info, s, err = examine(tx); err != nil {
-			return err
-		}
-		return checkOutside(tx, l.info.ID, s.head, outside)
-	})
-	if err != nil {
-		return err
-	}
-	l.end, l.balance = s.head, s.balance()
-	if s.zone != l.loc.String() {
-		if err := guard(func() error { return l.db.Update(l.rebuildTotals) }); err != nil {
-			return err
-		}
-	}
-	l.head, err = openHead(dir, l.info.ID, l.end)
-	return err
 }
 
 // view runs fn in a read transaction. What bbolt throws over a damaged page comes
@@ -250,8 +199,8 @@ func tallies(b ledger.Balance) []tally {
 }
 
 // newStanding is the record of where the ledger stands.
-func newStanding(h ledger.Head, b ledger.Balance, loc *time.Location) standing {
-	return standing{head: h, seen: b.Seen, tallies: tallies(b), zone: loc.String()}
+func newStanding(h ledger.Head, b ledger.Balance, marks uint64, loc *time.Location) standing {
+	return standing{head: h, seen: b.Seen, tallies: tallies(b), zone: loc.String(), marks: marks}
 }
 
 // year is the calendar year in which an archived entry counts. It goes through the

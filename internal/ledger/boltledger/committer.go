@@ -18,7 +18,8 @@ const maxGather = 512
 // request is one Submit.
 type request struct {
 	changes []ledger.Change
-	then    func([]ledger.Result, error) // the error is the ledger's own
+	do      func(*gather) (refused, err error) // about the ledger as a whole; nil: nothing
+	then    func([]ledger.Result, error)       // the error is the ledger's own
 }
 
 // Submit queues changes and returns at once: it never waits for the disk, nor for
@@ -31,7 +32,7 @@ type request struct {
 // commit every result holds that failure. After Close it runs at once, on the
 // caller's goroutine, with [ErrClosed].
 func (l *Ledger) Submit(cs []ledger.Change, then func([]ledger.Result)) {
-	l.submit(request{cs, func(rs []ledger.Result, _ error) {
+	l.submit(request{changes: cs, then: func(rs []ledger.Result, _ error) {
 		if then != nil {
 			then(rs)
 		}
@@ -61,7 +62,7 @@ func (l *Ledger) Apply(ctx context.Context, cs ...ledger.Change) ([]ledger.Resul
 		err     error
 	}
 	answer := make(chan outcome, 1)
-	l.submit(request{cs, func(rs []ledger.Result, err error) { answer <- outcome{rs, err} }})
+	l.submit(request{changes: cs, then: func(rs []ledger.Result, err error) { answer <- outcome{rs, err} }})
 	select {
 	case o := <-answer:
 		return o.results, o.err
@@ -203,9 +204,9 @@ func (l *Ledger) commit(rs []request) ([][]ledger.Result, error) {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
-	g := &gather{tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, entries: map[archive.Key]*work{}}
+	g := &gather{tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, marks: l.marks, safe: l.safe, entries: map[archive.Key]*work{}}
 	all, made, err := g.changes(rs)
-	if err != nil || made == 0 {
+	if err != nil || made == 0 && !g.touched {
 		return all, err
 	}
 	committed, err := g.finish()
@@ -216,7 +217,7 @@ func (l *Ledger) commit(rs []request) ([][]ledger.Result, error) {
 		return nil, err
 	}
 	l.mu.Lock()
-	l.end, l.balance = g.head, g.balance
+	l.end, l.balance, l.marks, l.safe = g.head, g.balance, g.marks, g.safe
 	l.mu.Unlock()
 	l.commits.Add(1)
 	l.changes.Add(made)
@@ -248,6 +249,14 @@ func (l *Ledger) seal(tx *bbolt.Tx) error {
 func (g *gather) changes(rs []request) (all [][]ledger.Result, made uint64, err error) {
 	all = make([][]ledger.Result, len(rs))
 	for i, r := range rs {
+		if r.do != nil {
+			refused, err := r.do(g)
+			if err != nil {
+				return nil, 0, err
+			}
+			all[i] = []ledger.Result{{Err: refused}}
+			continue
+		}
 		all[i] = make([]ledger.Result, len(r.changes))
 		for j, c := range r.changes {
 			d, why := g.draft(c)

@@ -50,7 +50,7 @@ func create(dir string, info ledger.Info) (err error) {
 	if err := syncDir(dir); err != nil {
 		return err
 	}
-	h, err := openHead(dir, info.ID, head)
+	h, err := openHead(dir, info.ID, head, false)
 	if err != nil {
 		return err
 	}
@@ -59,6 +59,7 @@ func create(dir string, info ledger.Info) (err error) {
 
 // fill writes an empty ledger into the file name; bbolt syncs it.
 func fill(name string, info ledger.Info) (ledger.Head, error) {
+	info.Epoch = max(info.Epoch, 1)
 	line := ledger.FirstLine(info.ID, info.Environment, info.Created).Encode()
 	head := ledger.Head{}.Next(line)
 	db, err := bbolt.Open(name, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
@@ -84,13 +85,11 @@ func fill(name string, info ledger.Info) (ledger.Head, error) {
 	return head, errors.Join(err, db.Close())
 }
 
-// Adopt writes the outside head anew for the ledger in dir, which was put back on
-// purpose: a backup. It forgets whatever was committed after that backup, so the
-// caller must see to it that nothing is sent before the service was asked.
-func Adopt(dir string) error {
+// adopt writes the outside head for a copy of a ledger that nobody works on.
+func adopt(dir string) error {
 	db, err := openFile(dir, nil)
 	if err != nil {
-		return fmt.Errorf("adopt ledger %q: %w", path(dir, fileName), err)
+		return err
 	}
 	h := &headFile{db: path(dir, fileName)}
 	err = guard(func() error {
@@ -106,10 +105,7 @@ func Adopt(dir string) error {
 	if err == nil {
 		err = h.close()
 	}
-	if err = errors.Join(err, db.Close()); err != nil {
-		return fmt.Errorf("adopt ledger %q: %w", path(dir, fileName), err)
-	}
-	return nil
+	return errors.Join(err, db.Close())
 }
 
 func syncDir(dir string) error {

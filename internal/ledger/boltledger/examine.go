@@ -16,7 +16,7 @@ import (
 // changes nothing but rights that are too wide.
 func Examine(name string) (info ledger.Info, head ledger.Head, err error) {
 	err = guard(func() error {
-		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examined})
+		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examined(0)})
 		if err != nil {
 			return err
 		}

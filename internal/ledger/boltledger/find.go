@@ -13,15 +13,12 @@ import (
 // one letter for the kind.
 const (
 	byID      = 'i' // then 16 bytes: the entry that last took this clientUUID
-	byRemote  = 'r' // then the service's number: the entry that was given it
+	byRemote  = 'r' // then the service's number: the entry that was given it, and for which generation
 	byContent = 'c' // then 32 bytes: the first entry sealed with these files
 )
 
 // bind is one name that a change gives to an entry.
-type bind struct {
-	name []byte
-	key  archive.Key
-}
+type bind struct{ name, value []byte }
 
 func idName(id archive.ID) []byte          { return append([]byte{byID}, id[:]...) }
 func remoteName(r archive.RemoteID) []byte { return append([]byte{byRemote}, r...) }
@@ -29,27 +26,40 @@ func contentName(d archive.Digest) []byte  { return append([]byte{byContent}, d[
 
 // find returns the entry that has the name.
 func find(tx *bbolt.Tx, name []byte) (key archive.Key, ok bool, err error) {
-	v := tx.Bucket(findBucket).Get(name)
-	if v == nil {
-		return key, false, nil
-	}
-	if len(v) != len(key) {
-		return key, false, damage("find %q leads to %d bytes", name[:1], len(v))
-	}
-	return archive.Key(v), true, nil
+	key, _, ok, err = findGeneration(tx, name)
+	return key, ok, err
 }
 
-// names returns every name that e ever took.
-func names(e ledger.Entry) [][]byte {
-	if e.Base.IsZero() {
-		return nil
+// findGeneration returns the entry that has the name and, of a number of the service,
+// the generation of the identity that the number was given to.
+func findGeneration(tx *bbolt.Tx, name []byte) (key archive.Key, generation uint8, ok bool, err error) {
+	v := tx.Bucket(findBucket).Get(name)
+	if v == nil {
+		return key, 0, false, nil
 	}
-	all := [][]byte{contentName(e.Content)}
-	for n := uint8(0); ; n++ {
-		all = append(all, idName(identity(e, n)))
-		if n == e.Generation {
-			break
-		}
+	want := len(key)
+	if name[0] == byRemote {
+		want++
+	}
+	if len(v) != want {
+		return key, 0, false, damage("find %q leads to %d bytes", name[:1], len(v))
+	}
+	copy(key[:], v)
+	if name[0] == byRemote {
+		generation = v[len(key)]
+	}
+	return key, generation, true, nil
+}
+
+// names returns every name that e ever took, but for the numbers of registrations that
+// it lists no more.
+func names(e ledger.Entry) [][]byte {
+	var all [][]byte
+	if !e.Content.IsZero() {
+		all = append(all, contentName(e.Content))
+	}
+	for n := 0; n <= int(e.Generation) && !e.Base.IsZero(); n++ {
+		all = append(all, idName(identity(e, uint8(n))))
 	}
 	for _, r := range e.Registrations {
 		all = append(all, remoteName(r.Ticket.Remote))
@@ -79,12 +89,47 @@ func (g *gather) rules(d *draft, after ledger.Entry, ev ledger.Event, doc *ledge
 		return g.sameSalt(d, after, ev)
 	case ledger.RegisterRefused:
 		if after.ID != d.entry.ID {
-			return g.takeGeneration(d, after)
+			return g.takeGeneration(d, after, after.ID)
 		}
 	case ledger.GotTicket:
-		return g.takeRemote(d, after, ev.Ticket.Remote)
+		return g.takeRemote(d, after, ev.Ticket.Remote, after.Generation)
+	case ledger.RegistrationFound:
+		return g.takeFound(d, after, ev)
+	case ledger.Recovered:
+		return g.takeRecovered(d, after, ev, doc)
 	}
 	return nil
+}
+
+// takeFound binds a registration that the service knew, and the generations of the
+// identity that the ledger did not.
+func (g *gather) takeFound(d *draft, after ledger.Entry, ev ledger.RegistrationFound) error {
+	for n := int(d.entry.Generation) + 1; n <= int(after.Generation); n++ {
+		if err := g.takeGeneration(d, after, identity(after, uint8(n))); err != nil {
+			return err
+		}
+	}
+	n, _ := after.GenerationOf(ev.ID)
+	return g.takeRemote(d, after, ev.Remote, n)
+}
+
+// takeRecovered binds what the evidence tells of an entry.
+func (g *gather) takeRecovered(d *draft, after ledger.Entry, ev ledger.Recovered, doc *ledger.Document) error {
+	if !ev.Content.IsZero() {
+		if doc == nil || ev.Seal != doc.Seal(ev.Package) {
+			return fmt.Errorf("recover %s: the document is missing or its seal is another: %w", after.Key, ledger.ErrIllegal)
+		}
+		d.doc = doc
+	}
+	if !ev.ID.IsZero() {
+		if err := g.takeIdentity(d, after, ledger.Sealed{ID: ev.ID, Content: ev.Content}); err != nil {
+			return err
+		}
+	}
+	if ev.Remote == "" {
+		return nil
+	}
+	return g.takeRemote(d, after, ev.Remote, 0)
 }
 
 // sameSalt holds a new seal against the document, whose salt it must be made with.
@@ -113,7 +158,10 @@ func (g *gather) takeIdentity(d *draft, e ledger.Entry, ev ledger.Sealed) error 
 	if taken && first != ev.Supersedes {
 		return &ledger.TakenError{What: "clientUUID", By: first}
 	}
-	d.binds = append(d.binds, bind{idName(ev.ID), e.Key})
+	d.binds = append(d.binds, bind{idName(ev.ID), e.Key[:]})
+	if ev.Content.IsZero() {
+		return nil
+	}
 	first, taken, err = find(g.tx, contentName(ev.Content))
 	if err != nil {
 		return err
@@ -124,14 +172,14 @@ func (g *gather) takeIdentity(d *draft, e ledger.Entry, ev ledger.Sealed) error 
 			return err
 		}
 	}
-	d.binds = append(d.binds, bind{contentName(ev.Content), e.Key})
+	d.binds = append(d.binds, bind{contentName(ev.Content), e.Key[:]})
 	return nil
 }
 
 // takeGeneration binds the successor of an identity. It may stand for an entry that
 // this one supersedes, at any remove: that one went the same way before.
-func (g *gather) takeGeneration(d *draft, e ledger.Entry) error {
-	holder, taken, err := find(g.tx, idName(e.ID))
+func (g *gather) takeGeneration(d *draft, e ledger.Entry, id archive.ID) error {
+	holder, taken, err := find(g.tx, idName(id))
 	if err != nil {
 		return err
 	}
@@ -145,28 +193,34 @@ func (g *gather) takeGeneration(d *draft, e ledger.Entry) error {
 		}
 		k = before.Supersedes
 	}
-	d.binds = append(d.binds, bind{idName(e.ID), e.Key})
+	d.binds = append(d.binds, bind{idName(id), e.Key[:]})
 	return nil
 }
 
 // takeRemote binds the service's number. It belongs to one clientUUID for ever:
 // getting it again for the same one is fine, for any other it is a mix-up.
-func (g *gather) takeRemote(d *draft, e ledger.Entry, r archive.RemoteID) error {
-	key, taken, err := find(g.tx, remoteName(r))
+func (g *gather) takeRemote(d *draft, e ledger.Entry, r archive.RemoteID, generation uint8) error {
+	key, bound, taken, err := findGeneration(g.tx, remoteName(r))
 	if err != nil {
 		return err
 	}
-	holder := d.entry // what this very change was given is not yet in find
-	if taken && key != e.Key {
-		if holder, err = g.load(key); err != nil {
-			return err
+	id := identity(e, generation)
+	if taken {
+		holder := e // its identities are those that it will have
+		if key != e.Key {
+			if holder, err = g.load(key); err != nil {
+				return err
+			}
+		}
+		if identity(holder, bound) != id {
+			return &ledger.TakenError{What: "bumId", By: key}
 		}
 	}
-	for _, reg := range holder.Registrations {
-		if reg.Ticket.Remote == r && identity(holder, reg.Generation) != e.ID {
-			return &ledger.TakenError{What: "bumId", By: holder.Key}
+	for _, reg := range d.entry.Registrations { // what this very change was given is not yet in find
+		if reg.Ticket.Remote == r && identity(d.entry, reg.Generation) != id {
+			return &ledger.TakenError{What: "bumId", By: e.Key}
 		}
 	}
-	d.binds = append(d.binds, bind{remoteName(r), e.Key})
+	d.binds = append(d.binds, bind{remoteName(r), append(e.Key[:], generation)})
 	return nil
 }

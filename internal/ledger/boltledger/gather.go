@@ -25,6 +25,9 @@ type gather struct {
 	lines   [][]byte
 	entries map[archive.Key]*work
 	balance ledger.Balance
+	marks   uint64
+	safe    *safeMode // nil: not in safe mode
+	touched bool      // meta was written beside entries and lines
 }
 
 // work is one entry of a gather. The state None means: not stored yet.
@@ -97,7 +100,7 @@ func (g *gather) accept(d draft) error {
 	g.head = d.head
 	g.lines = append(g.lines, d.lines...)
 	for _, b := range d.binds {
-		if err := put(g.tx, findBucket, b.name, b.key[:]); err != nil {
+		if err := put(g.tx, findBucket, b.name, b.value); err != nil {
 			return err
 		}
 	}
@@ -147,7 +150,7 @@ func (g *gather) finish() (map[archive.Key]ledger.Entry, error) {
 		return committed, nil
 	}
 	b := block{prev: g.first.Hash, count: uint64(len(g.lines)), lines: g.lines}
-	s := newStanding(g.head, g.balance, g.ledger.loc)
+	s := newStanding(g.head, g.balance, g.marks, g.ledger.loc)
 	return committed, errors.Join(
 		put(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.seal(&b)),
 		put(g.tx, metaBucket, standingKey, standingForm.seal(&s)),
@@ -217,16 +220,20 @@ func dueKey(e ledger.Entry) []byte {
 	if !ok {
 		return nil
 	}
-	return append(duePrefix(step, at), e.Key[:]...)
+	return append(duePrefix(step, ledger.Lane(e), at), e.Key[:]...)
 }
 
-// duePrefix is the step and the time from which on it is due; 0 is at once.
-func duePrefix(s ledger.Step, at time.Time) []byte {
+// duePrefix is the step, the lane, and the time from which on it is due; 0 is at once.
+func duePrefix(s ledger.Step, lane string, at time.Time) []byte {
 	var n uint64
 	if !at.IsZero() {
 		n = uint64(max(nanos(at), 0))
 	}
-	return binary.BigEndian.AppendUint64([]byte{byte(s)}, n)
+	return binary.BigEndian.AppendUint64(lanePrefix(s, lane), n)
+}
+
+func lanePrefix(s ledger.Step, lane string) []byte {
+	return append([]byte{byte(s), byte(len(lane))}, lane...)
 }
 
 func lineKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

@@ -87,10 +87,15 @@ func newestSlot(f *os.File) (newest *headRecord, slot int64, err error) {
 }
 
 // openHead opens the outside head for writing, makes it where it is missing, and
-// brings it up to end.
-func openHead(dir, id string, end ledger.Head) (*headFile, error) {
+// brings it up to end. anew replaces it whatever it says.
+func openHead(dir, id string, end ledger.Head, anew bool) (*headFile, error) {
 	h := &headFile{db: path(dir, fileName), ledger: id}
-	err := h.open(dir, end)
+	var err error
+	if anew {
+		err = h.create(dir, end)
+	} else {
+		err = h.open(dir, end)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("write outside head: %w", err)
 	}

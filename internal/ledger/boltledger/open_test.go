@@ -59,7 +59,20 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 		"HeadUnreadable": {func(t *testing.T, dir string) error {
 			return os.WriteFile(filepath.Join(dir, headName), make([]byte, 1024), 0o600)
 		}, nil, "no readable"},
-		"HeadLies": {headThatLies, nil, "line 3"},
+		"AllZero": {func(t *testing.T, dir string) error {
+			return os.WriteFile(path(dir, fileName), make([]byte, usedBytes(t, dir)), 0o600)
+		}, nil, "meta page"},
+		"TailIsZero": {func(t *testing.T, dir string) error {
+			n := newest(t, dir).size * 4 // a disk that lost all but the beginning
+			return errors.Join(cut(int64(n))(t, dir), cut(usedBytes(t, source))(t, dir))
+		}, nil, "page"},
+		"HeadNewer": {copyInto(aheadOf(t, source), headName), ErrRolledBack, "the head outside knows 59"},
+		"OtherEnvironment": {func(t *testing.T, dir string) error { // the production ledger's file in the test system's place
+			to := t.TempDir()
+			return errors.Join(Create(to, ledger.Info{ID: "ledger-p", Environment: "production"}), copyInto(to, fileName)(t, dir))
+		}, nil, "belongs to"},
+		"NotALedger": {copyInto(foreignBolt(t), fileName), nil, "bucket"},
+		"HeadLies":   {headThatLies, nil, "line 3"},
 		"Link": {func(t *testing.T, dir string) error {
 			name := filepath.Join(dir, fileName)
 			return errors.Join(os.Rename(name, name+"2"), os.Symlink(fileName+"2", name))
@@ -85,9 +98,9 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 			return errors.Join(overwrite(dir, pageHeader+56, 0), overwrite(dir, int64(p.size)+pageHeader+56, 0))
 		}, nil, "meta page"},
 		"NewerSchema": {func(t *testing.T, dir string) error {
-			edit(t, dir, func(tx *bbolt.Tx) error { return put(tx, metaBucket, schemaKey, []byte("2")) })
+			edit(t, dir, func(tx *bbolt.Tx) error { return put(tx, metaBucket, schemaKey, []byte("3")) })
 			return nil
-		}, ErrNewerSchema, "schema 2"},
+		}, ErrNewerSchema, "schema 3"},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -194,13 +207,34 @@ func TestOpen_I15_HeadOutsideMayLag(t *testing.T) {
 	}
 }
 
+// aheadOf returns a copy of the ledger that lived on for an event.
+func aheadOf(t *testing.T, source string) string {
+	t.Helper()
+	dir := copyLedger(t, source, fileName, headName)
+	l := open(t, Config{Dir: dir})
+	d := newDoc(t, l, 98)
+	d.do(d.claim())
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// foreignBolt makes a bbolt file that is no ledger.
+func foreignBolt(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	edit(t, dir, func(tx *bbolt.Tx) error { _, err := tx.CreateBucket([]byte("photos")); return err })
+	return dir
+}
+
 func TestOpen_I16_OneAtATime(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, Config{Dir: dir})
 	if _, err := Open(Config{Dir: dir}); !errors.Is(err, ErrLocked) {
 		t.Error(err)
 	}
-	if err := Adopt(dir); !errors.Is(err, ErrLocked) {
+	if err := adopt(dir); !errors.Is(err, ErrLocked) {
 		t.Error(err)
 	}
 	if _, err := l.Backup(io.Discard); err != nil { // opens nothing that would drop the lock
@@ -268,6 +302,6 @@ func FuzzPreflight(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		checkPages(file)
+		checkPages(file, 7)
 	})
 }

@@ -40,19 +40,28 @@ func openFile(dir string, outside *headRecord) (*bbolt.DB, error) {
 	case !info.Mode().IsRegular():
 		return nil, damage("%s is not a regular file", fileName)
 	}
+	line := uint64(0)
+	if outside != nil {
+		line = outside.N
+	}
 	var db *bbolt.DB
 	err = guard(func() (err error) {
 		db, err = bbolt.Open(name, 0o600, &bbolt.Options{
-			Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize, OpenFile: examined,
+			Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize, OpenFile: examined(line),
 		})
 		return err
 	})
 	return db, err
 }
 
-// examined opens an existing file, locks it and looks at its pages. bbolt asks it
+// examined opens an existing file, locks it and looks at its pages, those that lead to a
+// journal line among them. bbolt asks it
 // for the file, and then finds the lock already its own.
-func examined(name string, mode int, _ os.FileMode) (*os.File, error) {
+func examined(line uint64) func(name string, mode int, _ os.FileMode) (*os.File, error) {
+	return func(name string, mode int, _ os.FileMode) (*os.File, error) { return openExamined(name, mode, line) }
+}
+
+func openExamined(name string, mode int, line uint64) (*os.File, error) {
 	f, err := os.OpenFile(name, mode&^os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -65,7 +74,7 @@ func examined(name string, mode int, _ os.FileMode) (*os.File, error) {
 		err = tighten(f)
 	}
 	if err == nil {
-		err = checkPages(f)
+		err = checkPages(f, line)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -112,8 +121,9 @@ type pages struct {
 }
 
 // checkPages refuses a file that bbolt would die on or misread: too short, without
-// a valid meta page, or with a freelist that is none.
-func checkPages(f *os.File) error {
+// a valid meta page, with a freelist that is none, or with pages that lead astray on
+// the way to what opening reads, the given journal line among it.
+func checkPages(f *os.File, line uint64) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -127,10 +137,13 @@ func checkPages(f *os.File) error {
 		return damage("it was cut off: %d bytes, %d pages of %d needed", size, p.count, p.size)
 	case p.root >= p.count || (p.freelist >= p.count && p.freelist != noFreelist):
 		return damage("its meta page points beyond the file")
-	case p.freelist == noFreelist:
-		return nil
 	}
-	return checkFreelist(f, p)
+	if p.freelist != noFreelist {
+		if _, err := readFreelist(f, p); err != nil {
+			return err
+		}
+	}
+	return checkPaths(f, p, line)
 }
 
 // newestMeta returns the valid meta page with the highest transaction. The second
@@ -172,14 +185,14 @@ func readMeta(f io.ReaderAt, offset int64) (p pages, ok bool) {
 	return p, ok
 }
 
-// checkFreelist reads the list of free pages, which has no checksum: a wrong one
+// readFreelist reads the list of free pages, which has no checksum: a wrong one
 // would make bbolt write over pages that are in use.
-func checkFreelist(f io.ReaderAt, p pages) error {
+func readFreelist(f io.ReaderAt, p pages) (free []uint64, err error) {
 	n := binary.NativeEndian
 	head := make([]byte, pageHeader+8)
 	at := int64(p.freelist * p.size)
 	if _, err := f.ReadAt(head, at); err != nil {
-		return fmt.Errorf("read freelist: %w", err)
+		return nil, fmt.Errorf("read freelist: %w", err)
 	}
 	count, start := uint64(n.Uint16(head[10:])), int64(pageHeader)
 	if count == 0xFFFF {
@@ -188,21 +201,22 @@ func checkFreelist(f io.ReaderAt, p pages) error {
 	length := (uint64(n.Uint32(head[12:])) + 1) * p.size
 	if n.Uint64(head) != p.freelist || n.Uint16(head[8:]) != flagFreelist || count > length/8 ||
 		p.freelist+length/p.size > p.count || uint64(start)+count*8 > length {
-		return damage("the list of free pages is none")
+		return nil, damage("the list of free pages is none")
 	}
 	ids := make([]byte, count*8)
 	if _, err := f.ReadAt(ids, at+start); err != nil {
-		return fmt.Errorf("read freelist: %w", err)
+		return nil, fmt.Errorf("read freelist: %w", err)
 	}
 	last := uint64(1)
 	for i := uint64(0); i < count; i++ {
 		id := n.Uint64(ids[i*8:])
 		if id <= last || id >= p.count {
-			return damage("the list of free pages is out of order")
+			return nil, damage("the list of free pages is out of order")
 		}
 		last = id
+		free = append(free, id)
 	}
-	return nil
+	return free, nil
 }
 
 // examine reads what the ledger says of itself and holds the last block against it.

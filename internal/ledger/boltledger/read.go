@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"slices"
-	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -21,47 +19,6 @@ const (
 	pageEntries = 256
 	pageBytes   = 256 << 10
 )
-
-// Due returns up to limit entries whose step s is due at now, in the order of their
-// due times, leaving out those that skip names (nil: none). next is when the
-// earliest of those that are not yet ready becomes due; zero: there is none.
-func (l *Ledger) Due(s ledger.Step, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
-	err = l.view(func(tx *bbolt.Tx) error {
-		c := tx.Bucket(dueBucket).Cursor()
-		late := duePrefix(s, now.Add(1)) // the first that is not ready
-		for k, _ := c.Seek([]byte{byte(s)}); len(ready) < limit && k != nil && bytes.Compare(k, late) < 0; k, _ = c.Next() {
-			key, err := dueEntry(k)
-			if err != nil {
-				return err
-			}
-			e, ok, err := readEntry(tx, key)
-			if err == nil && !ok {
-				err = damage("due entry %s does not exist", key)
-			}
-			if err != nil {
-				return err
-			}
-			if skip == nil || !skip(e) {
-				ready = append(ready, e)
-			}
-		}
-		if k, _ := c.Seek(late); len(k) > 9 && k[0] == byte(s) {
-			next = time.Unix(0, int64(binary.BigEndian.Uint64(k[1:9]))).UTC()
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("read what is due to %s: %w", s, err)
-	}
-	return ready, next, nil
-}
-
-func dueEntry(k []byte) (key archive.Key, err error) {
-	if len(k) != 9+len(key) {
-		return key, damage("due a key of %d bytes", len(k))
-	}
-	return archive.Key(k[9:]), nil
-}
 
 // Entry returns one entry; ok is false where there is none.
 func (l *Ledger) Entry(key archive.Key) (e ledger.Entry, ok bool, err error) {
@@ -341,14 +298,4 @@ func headAt(tx *bbolt.Tx, n uint64) (h ledger.Head, err error) {
 		h = h.Next(line)
 	}
 	return h, nil
-}
-
-// Backup writes the ledger as it stands to w and returns the number of bytes. The
-// committer goes on meanwhile.
-func (l *Ledger) Backup(w io.Writer) (n int64, err error) {
-	err = l.view(func(tx *bbolt.Tx) error { n, err = tx.WriteTo(w); return err })
-	if err != nil {
-		return n, fmt.Errorf("back up ledger: %w", err)
-	}
-	return n, nil
 }

@@ -158,7 +158,7 @@ func TestBackup_I15_WhileWriting(t *testing.T) {
 		if _, err := Open(Config{Dir: dir}); err == nil {
 			t.Error("a ledger without its head was opened")
 		}
-		if err := Adopt(dir); err != nil {
+		if err := adopt(dir); err != nil {
 			t.Fatal(err)
 		}
 		b := open(t, Config{Dir: dir})

@@ -10,7 +10,7 @@ import (
 
 // Schema is the number of the record form that this package writes. A ledger of a
 // later one is refused; testdata holds one set of golden records per number.
-const Schema = 1
+const Schema = 2
 
 // The tables of the wire form. A number is never given to another field; a new
 // field comes with a new schema number, so that an older program refuses the
@@ -42,6 +42,7 @@ var instantForm = &message[archive.Instant]{"Instant", []field[archive.Instant]{
 	instant(1, "wall", func(i *archive.Instant) *time.Time { return &i.Wall }),
 	signed(2, "boot", func(i *archive.Instant) *time.Duration { return &i.Boot }),
 	text(3, "boot_id", func(i *archive.Instant) *string { return &i.BootID }),
+	signed(4, "slept", func(i *archive.Instant) *time.Duration { return &i.Slept }),
 }}
 
 var ticketForm = &message[archive.Ticket]{"Ticket", []field[archive.Ticket]{
@@ -64,6 +65,11 @@ var registrationForm = &message[ledger.Registration]{"Registration", []field[led
 	number(7, "word", func(r *ledger.Registration) *archive.Word { return &r.Word }),
 	number(8, "equal", func(r *ledger.Registration) *uint8 { return &r.Equal }),
 	instant(9, "last", func(r *ledger.Registration) *time.Time { return &r.Last }),
+}}
+
+var foldedForm = &message[ledger.Folded]{"Folded", []field[ledger.Folded]{
+	number(1, "unsent", func(f *ledger.Folded) *uint32 { return &f.Unsent }),
+	number(2, "lapsed", func(f *ledger.Folded) *uint32 { return &f.Lapsed }),
 }}
 
 var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
@@ -111,6 +117,8 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	instant(42, "uploaded_at", func(e *ledger.Entry) *time.Time { return &e.UploadedAt }),
 	instant(43, "archived_at", func(e *ledger.Entry) *time.Time { return &e.ArchivedAt }),
 	instant(44, "dispose_at", func(e *ledger.Entry) *time.Time { return &e.DisposeAt }),
+	flag(45, "suspect", func(e *ledger.Entry) *bool { return &e.Suspect }),
+	part(46, "folded", foldedForm, func(e *ledger.Entry) *ledger.Folded { return &e.Folded }),
 }}
 
 var fileForm = &message[archive.File]{"File", []field[archive.File]{
@@ -150,6 +158,7 @@ var infoForm = &message[ledger.Info]{"Info", []field[ledger.Info]{
 	text(2, "environment", func(i *ledger.Info) *string { return &i.Environment }),
 	text(3, "base_url", func(i *ledger.Info) *string { return &i.BaseURL }),
 	instant(4, "created", func(i *ledger.Info) *time.Time { return &i.Created }),
+	number(5, "epoch", func(i *ledger.Info) *uint64 { return &i.Epoch }),
 }}
 
 // tally is how many entries stand in one state.
@@ -170,6 +179,7 @@ type standing struct {
 	seen    uint64
 	tallies []tally
 	zone    string
+	marks   uint64 // lines that belong to no entry, the first one not counted
 }
 
 var standingForm = &message[standing]{"Standing", []field[standing]{
@@ -178,6 +188,7 @@ var standingForm = &message[standing]{"Standing", []field[standing]{
 	number(3, "seen", func(s *standing) *uint64 { return &s.seen }),
 	list(4, "tallies", tallyForm, func(s *standing) *[]tally { return &s.tallies }),
 	text(5, "zone", func(s *standing) *string { return &s.zone }),
+	number(6, "marks", func(s *standing) *uint64 { return &s.marks }),
 }}
 
 var totalForm = &message[ledger.Total]{"Total", []field[ledger.Total]{
@@ -186,6 +197,50 @@ var totalForm = &message[ledger.Total]{"Total", []field[ledger.Total]{
 	number(3, "documents", func(t *ledger.Total) *uint64 { return &t.Documents }),
 	number(4, "bytes", func(t *ledger.Total) *uint64 { return &t.Bytes }),
 }}
+
+// safeMode is why the ledger is in safe mode, and whether the entries that this is
+// about are still to be doubted: whoever opens the ledger goes on with that first.
+type safeMode struct {
+	ledger.Safe
+	doubting bool
+}
+
+var safeForm = &message[safeMode]{"Safe", []field[safeMode]{
+	text(1, "word", func(s *safeMode) *string { return &s.Word }),
+	text(2, "cause", func(s *safeMode) *string { return &s.Cause }),
+	instant(3, "since", func(s *safeMode) *time.Time { return &s.Since }),
+	instant(4, "from", func(s *safeMode) *time.Time { return &s.From }),
+	flag(5, "doubting", func(s *safeMode) *bool { return &s.doubting }),
+}}
+
+// replaced is the outside head of the ledger in whose place this one was put. It stands
+// until the head was written anew, so that a crash between the two is no rollback.
+type replaced struct {
+	head   ledger.Head
+	ledger string
+	any    bool // whatever it was: it was missing, or could not be read
+}
+
+var replacedForm = &message[replaced]{"Replaced", []field[replaced]{
+	number(1, "n", func(r *replaced) *uint64 { return &r.head.N }),
+	fixed(2, "hash", func(r *replaced) []byte { return r.head.Hash[:] }),
+	text(3, "ledger", func(r *replaced) *string { return &r.ledger }),
+	flag(4, "any", func(r *replaced) *bool { return &r.any }),
+}}
+
+// replacing returns what is to be remembered of an outside head; nil: there is none.
+func replacing(outside *headRecord) (r replaced) {
+	if outside == nil {
+		return replaced{any: true}
+	}
+	d, err := archive.ParseDigest(outside.Hash)
+	return replaced{head: ledger.Head{N: outside.N, Hash: d}, ledger: outside.Ledger, any: err != nil}
+}
+
+// was reports whether outside is the head that was replaced.
+func (r *replaced) was(outside *headRecord) bool {
+	return r != nil && (r.any || outside != nil && outside.Ledger == r.ledger && outside.agrees(r.head))
+}
 
 // openEntry reads an entry and refuses numbers that this schema does not know: a
 // state is an index into the balance.

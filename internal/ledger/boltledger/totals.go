@@ -116,6 +116,6 @@ func (l *Ledger) rebuildTotals(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	s := newStanding(l.end, l.balance, l.loc)
+	s := newStanding(l.end, l.balance, l.marks, l.loc)
 	return put(tx, metaBucket, standingKey, standingForm.seal(&s))
 }

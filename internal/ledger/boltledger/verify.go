@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -30,25 +31,39 @@ func (p Problem) String() string { return p.Where + ": " + p.What }
 
 // Verify checks everything that can be checked without the service: each record's
 // checksum, the chain from the first line on, the due index and the names against
-// the entries that they are derived from, and balance and totals against a recount.
+// the entries that they are derived from, balance and totals against a recount, and
+// before all that every page of the file: each reached once, none of them free. Where a
+// page is wrong, what lies on it is not read.
+//
 // It changes nothing, needs little memory whatever the ledger's size, and lets the
-// committer work: only the recount is one long read transaction. The error is the
+// committer work: only the look at the pages and the recount are long read transactions.
+// The rest is read in short ones, since one snapshot of hours would keep every page that
+// is replaced meanwhile from being used again. An entry that changes is checked as it
+// stands when its turn comes; one that moves behind the check's back from the entries
+// at rest to the open ones, when those are gone through a second time. The error is the
 // context's.
-func (l *Ledger) Verify(ctx context.Context) ([]Problem, error) {
-	c := &check{ledger: l, ctx: ctx}
+func (l *Ledger) Verify(ctx context.Context) ([]Problem, error) { return l.VerifySlowly(ctx, 0) }
+
+// VerifySlowly is Verify with a rest after every few hundred records, for the check
+// that runs beside the work.
+func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]Problem, error) {
+	c := &check{ledger: l, ctx: ctx, rest: rest}
+	open := func() error { return c.each(openBucket, c.entry(openBucket, doneBucket)) }
 	passes := []struct {
 		bucket []byte
 		run    func() error
 	}{
+		{[]byte("pages"), func() error { return l.pages(func() error { return context.Cause(ctx) }) }},
 		{metaBucket, c.recount},
-		{openBucket, func() error { return c.each(openBucket, c.entry(openBucket, doneBucket)) }},
+		{openBucket, open},
 		{doneBucket, func() error { return c.each(doneBucket, c.entry(doneBucket, openBucket)) }},
+		{openBucket, func() error { c.again = true; return open() }}, // those that came back from the done ones meanwhile
 		{docBucket, func() error { return c.each(docBucket, c.document) }},
 		{dueBucket, func() error { return c.each(dueBucket, c.due) }},
 		{findBucket, func() error { return c.each(findBucket, c.name) }},
 		{journalBucket, c.chain},
 	}
-	for _, p := range passes {
+	for i, p := range passes {
 		err := p.run()
 		var broken *DamageError
 		switch {
@@ -59,6 +74,9 @@ func (l *Ledger) Verify(ctx context.Context) ([]Problem, error) {
 		case err != nil:
 			return c.found, fmt.Errorf("verify ledger: %w", err)
 		}
+		if i == 0 && len(c.found) > 0 {
+			return append(c.found, Problem{string(p.bucket), "what lies on them was not read"}), nil
+		}
 	}
 	return c.found, nil
 }
@@ -66,12 +84,18 @@ func (l *Ledger) Verify(ctx context.Context) ([]Problem, error) {
 type check struct {
 	ledger *Ledger
 	ctx    context.Context
+	rest   time.Duration // between two short transactions
+	again  bool          // a second pass: what the first one found is not told twice
 	found  []Problem
 }
 
 // report notes a problem and says whether to go on.
 func (c *check) report(bucket []byte, format string, a ...any) error {
-	c.found = append(c.found, Problem{string(bucket), fmt.Sprintf(format, a...)})
+	p := Problem{string(bucket), fmt.Sprintf(format, a...)}
+	if c.again && slices.Contains(c.found, p) {
+		return context.Cause(c.ctx)
+	}
+	c.found = append(c.found, p)
 	if len(c.found) >= maxProblems {
 		return errEnough
 	}
@@ -113,11 +137,28 @@ func (c *check) each(bucket []byte, fn func(tx *bbolt.Tx, k, v []byte) error) er
 			more = k != nil
 			return nil
 		})
+		if err == nil && more {
+			err = c.pause()
+		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (c *check) pause() error {
+	if c.rest <= 0 {
+		return nil
+	}
+	t := time.NewTimer(c.rest)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-c.ctx.Done():
+		return context.Cause(c.ctx)
+	}
 }
 
 // recount holds balance, totals and the number of lines against all entries.
@@ -136,8 +177,8 @@ func (c *check) recount() error {
 				return err
 			}
 		}
-		if r.revs+1 != s.head.N {
-			if err := c.report(metaBucket, "the entries tell of %d events, the journal of %d", r.revs, s.head.N-1); err != nil {
+		if r.revs+s.marks+1 != s.head.N {
+			if err := c.report(metaBucket, "the entries and marks tell of %d events, the journal of %d", r.revs+s.marks, s.head.N-1); err != nil {
 				return err
 			}
 		}
@@ -180,7 +221,7 @@ func (c *check) entry(bucket, other []byte) func(tx *bbolt.Tx, k, v []byte) erro
 		if d := dueKey(e); d != nil && tx.Bucket(dueBucket).Get(d) == nil {
 			wrong = append(wrong, "is not in the due index")
 		}
-		if !e.Base.IsZero() && tx.Bucket(docBucket).Get(k) == nil {
+		if !e.Base.IsZero() && !e.Content.IsZero() && tx.Bucket(docBucket).Get(k) == nil {
 			wrong = append(wrong, "has lost its document")
 		}
 		for _, name := range names(e) {
@@ -230,7 +271,7 @@ func (c *check) document(tx *bbolt.Tx, k, v []byte) error {
 		_, err = documentForm.open(v)
 	}
 	if err == nil {
-		if _, ok, readErr := readEntry(tx, key); readErr == nil && !ok {
+		if _, ok, readErr := readEntry(tx, key); readErr == nil && !ok && !(isNote(k) && key.IsZero()) { // a mark's
 			err = errors.New("its entry does not exist")
 		}
 	}
@@ -241,7 +282,7 @@ func (c *check) document(tx *bbolt.Tx, k, v []byte) error {
 }
 
 func (c *check) due(tx *bbolt.Tx, k, v []byte) error {
-	key, err := dueEntry(k)
+	_, _, key, err := openDue(k)
 	if err == nil && len(v) != 0 {
 		err = fmt.Errorf("entry %s has a value of %d bytes, which is none of ours", key, len(v))
 	}
@@ -256,16 +297,26 @@ func (c *check) due(tx *bbolt.Tx, k, v []byte) error {
 }
 
 func (c *check) name(tx *bbolt.Tx, k, v []byte) error {
-	key, _, err := find(tx, k)
+	key, generation, _, err := findGeneration(tx, k)
 	if err != nil {
 		return c.unless(findBucket, err)
 	}
 	e, ok, err := readEntry(tx, key)
-	same := func(name []byte) bool { return bytes.Equal(name, k) }
-	if err == nil && (!ok || !slices.ContainsFunc(names(e), same)) {
+	if err == nil && (!ok || !bears(e, k, generation)) {
 		return c.report(findBucket, "a name (%q) leads to entry %s, which does not bear it", k[:1], key)
 	}
 	return nil
+}
+
+// bears reports whether e took the name. Of a registration that it lists no more only
+// the journal tells.
+func bears(e ledger.Entry, name []byte, generation uint8) bool {
+	if !slices.ContainsFunc(names(e), func(n []byte) bool { return bytes.Equal(n, name) }) {
+		return name[0] == byRemote && e.Folded.Total() > 0 && generation <= e.Generation
+	}
+	return name[0] != byRemote || slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool {
+		return string(r.Ticket.Remote) == string(name[1:]) && r.Generation == generation
+	})
 }
 
 // chain refolds the journal from its first line.
@@ -303,7 +354,7 @@ func (c *check) chain() error {
 // reason holds the text of a reason against its digest in the journal.
 func (c *check) reason(tx *bbolt.Tx, l ledger.Line) error {
 	key, err := archive.ParseKey(l.Key)
-	if l.Reason == "" || err != nil {
+	if l.Reason == "" || err != nil && l.Key != "" {
 		return nil
 	}
 	record := tx.Bucket(docBucket).Get(noteKey(key, l.Rev))

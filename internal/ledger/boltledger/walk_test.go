@@ -41,11 +41,22 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: "https://store.example/SECRET", Date: d.at}},
 		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: "https://store.example/SECRET", Date: d.at}},
 		ledger.CrossWired{Cause: cause}, ledger.UploadIntended{}, ledger.UploadNotSent{NotBefore: later}, ledger.UploadUnanswered{NotBefore: later},
-		ledger.UploadRefused{NotBefore: later}, ledger.UploadAccepted{NotBefore: later}, ledger.WindowClosed{NotBefore: later},
+		ledger.UploadRefused{NotBefore: later}, ledger.UploadAccepted{NotBefore: later}, ledger.WindowClosed{NotBefore: later}, ledger.WindowClosed{NotBefore: later},
 		ledger.StatusSeen{Receipt: archive.Receipt{Remote: heard, Word: words[r.IntN(len(words))], Updated: later, Record: []byte("{}")}, Grace: time.Hour, NotBefore: later},
 		ledger.StatusSeen{Receipt: archive.Receipt{Remote: heard, Word: words[r.IntN(len(words))], Updated: later, Record: []byte("{}")}, Grace: time.Hour, NotBefore: later},
 		ledger.PlaceIntended{Dest: "_there/x"}, ledger.Placed{DisposeAt: later}, ledger.DisposeIntended{}, ledger.Disposed{Dest: "/moved"}, ledger.SourceUntouchable{Cause: cause},
 		ledger.Held{By: human}, ledger.Unheld{By: human}, ledger.Closed{By: human}, ledger.Released{By: human}, ledger.Superseded{By: archive.Key{1}},
+	}
+	if d.e.Suspect && r.IntN(3) == 0 {
+		return ledger.Reconciled{} // else hardly any walk came far
+	}
+	if r.IntN(8) == 0 { // the ledger is put back, and what comes of it
+		all = []ledger.Event{
+			ledger.Doubted{}, ledger.Reconciled{}, ledger.Reconciled{}, ledger.RegistrationFound{Remote: remote, ID: d.e.ID},
+			ledger.RegistrationFound{Remote: remote, ID: d.e.Base.Generation(r.IntN(3))}, ledger.SourceFound{Source: ledger.Kept, Dest: "_archived/y"},
+			ledger.SourceFound{Source: ledger.Returned, Dest: "_rejected/y"},
+			ledger.Recovered{Vault: "V1", State: ledger.Archived, Source: ledger.Gone, ID: seal.ID, Remote: remote, Record: []byte("{}"), ArchivedAt: d.at},
+		}
 	}
 	ev := all[r.IntN(len(all))]
 	if _, gives := ev.(ledger.Closed); gives && d.e.NothingLeft() && r.IntN(10) != 0 {
@@ -62,6 +73,7 @@ func proposals() []ledger.Event {
 		ledger.CrossWired{}, ledger.UploadIntended{}, ledger.UploadNotSent{}, ledger.UploadUnanswered{}, ledger.UploadRefused{}, ledger.UploadAccepted{},
 		ledger.WindowClosed{}, ledger.StatusSeen{}, ledger.PlaceIntended{}, ledger.Placed{}, ledger.DisposeIntended{}, ledger.Disposed{}, ledger.SourceUntouchable{},
 		ledger.Held{}, ledger.Unheld{}, ledger.Closed{}, ledger.Released{}, ledger.Superseded{},
+		ledger.Doubted{}, ledger.RegistrationFound{}, ledger.Reconciled{}, ledger.SourceFound{}, ledger.Recovered{},
 	}
 }
 

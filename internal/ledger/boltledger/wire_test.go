@@ -41,8 +41,15 @@ func goldenEntry() ledger.Entry {
 		Cause: ledger.Cause{Code: "archiving-failed", Text: "für Menschen"}, Hold: true, InDoubt: true, Double: true, Contradicted: true, Resolved: true,
 		First: archive.Key{3}, SameContent: archive.Key{4}, Supersedes: archive.Key{5}, Archived: "bum-2", Record: []byte(`{"status":"ArchivingSuccessful"}`),
 		Dest: "_archived/2026-11/Müller 4711", SeenAt: goldenTime(7), RegisteredAt: goldenTime(8), UploadedAt: goldenTime(9),
-		ArchivedAt: time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC), DisposeAt: goldenTime(11),
+		ArchivedAt: time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC), DisposeAt: goldenTime(11), Suspect: true, Folded: ledger.Folded{Unsent: 300, Lapsed: 2},
 	}
+}
+
+// goldenEntry1 is the golden entry as schema 1 could tell it.
+func goldenEntry1() ledger.Entry {
+	e := goldenEntry()
+	e.Suspect, e.Folded = false, ledger.Folded{}
+	return e
 }
 
 func goldenDocument() ledger.Document {
@@ -62,9 +69,9 @@ func goldenBlock() block {
 	}}
 }
 
-func golden[T any](t *testing.T, name string, m *message[T], value T) {
+func golden[T any](t *testing.T, schema int, name string, m *message[T], value T) {
 	t.Helper()
-	path := filepath.Join("testdata", fmt.Sprintf("schema%d", Schema), name+".hex")
+	path := filepath.Join("testdata", fmt.Sprintf("schema%d", schema), name+".hex")
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -83,10 +90,13 @@ func golden[T any](t *testing.T, name string, m *message[T], value T) {
 }
 
 func TestRecord_I28_Golden(t *testing.T) {
-	golden(t, "entry", entryForm, goldenEntry())
-	golden(t, "document", documentForm, goldenDocument())
-	golden(t, "block", blockForm, goldenBlock())
-	golden(t, "note", noteForm, goldenNote())
+	golden(t, 1, "entry", entryForm, goldenEntry1())
+	golden(t, 2, "entry", entryForm, goldenEntry())
+	for schema := 1; schema <= Schema; schema++ {
+		golden(t, schema, "document", documentForm, goldenDocument())
+		golden(t, schema, "block", blockForm, goldenBlock())
+		golden(t, schema, "note", noteForm, goldenNote())
+	}
 }
 
 // Whatever is added to one of the stored types must be added to its table.
@@ -175,6 +185,9 @@ func TestRecord_AsDescribed(t *testing.T) {
 	describe(written, standingForm)
 	describe(written, tallyForm)
 	describe(written, totalForm)
+	describe(written, foldedForm)
+	describe(written, safeForm)
+	describe(written, replacedForm)
 	for name := range described {
 		if !reflect.DeepEqual(described[name], written[name]) {
 			t.Errorf("message %s is described as\n%q, written as\n%q", name, described[name], written[name])

@@ -1,0 +1,50 @@
+package archive
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// What is taken for an identifier is written again as it was meant, and fits a path, a line and a URL.
+func FuzzIdentifiers(f *testing.F) {
+	for _, s := range []string{"10d90000-0000-4000-8000-00000000000A", "06gzjdqx1hf98hs4xds9252kmc", "bum/../1", strings.Repeat("ab", 32), "{10d90000-0000-4000-8000-00000000000a}", "\u212a", "", "\x00"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if id, err := ParseID(s); err == nil && !strings.EqualFold(id.String(), s) {
+			t.Errorf("%q is the ID %s", s, id)
+		}
+		if k, err := ParseKey(s); err == nil && k.String() != s {
+			t.Errorf("%q is the key %s", s, k)
+		}
+		if d, err := ParseDigest(s); err == nil && !strings.EqualFold(d.String(), s) {
+			t.Errorf("%q is the digest %s", s, d)
+		}
+		if r, err := ParseRemoteID(s); err == nil && (string(r) != s || strings.ContainsAny(s, "\r\n\x00 ") || s == "" || s == "." || s == "..") {
+			t.Errorf("%q is the number %q", s, string(r))
+		}
+	})
+}
+
+// An amount keeps its value, digit by digit, from the text to the request.
+func FuzzDecimal(f *testing.F) {
+	for _, s := range []string{"9007199254740993.10", "-0.0", "1e5", "00", ".5", "1.", "+1", "1_0", "٣", "0x1", strings.Repeat("9", 400)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		d, err := ParseDecimal(s)
+		if err != nil {
+			return
+		}
+		if string(d) != s || d.Rat() == nil || !json.Valid([]byte(s)) {
+			t.Errorf("%q is taken for %q", s, string(d))
+		}
+		doc := Document{Type: "Invoice", Number: "1", Date: "2026-10-31T00:00:00Z", Amount: d}
+		back, err := ParseMetadata(doc.Metadata())
+		if err != nil || back.Amount != d || !bytes.Equal(back.Metadata(), doc.Metadata()) {
+			t.Errorf("%q became %q: %v", s, string(back.Amount), err)
+		}
+	})
+}

@@ -1,0 +1,54 @@
+package boltledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// I15: whatever bytes stand in the ledger file and its outside head: opening them is refused in words or succeeds, the
+// check comes to an end, and nothing panics.
+func FuzzOpen_I15(f *testing.F) {
+	dir, _ := filled(f)
+	whole, err := os.ReadFile(filepath.Join(dir, fileName))
+	if err != nil {
+		f.Fatal(err)
+	}
+	outside, err := os.ReadFile(filepath.Join(dir, headName))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte{0, 0, 0, 0, 1}, []byte{}, uint32(0))
+	f.Add([]byte{0, 0, 0x10, 0x10, 3, 0, 0, 0x20, 9, 0x80}, []byte{0, 5, 1}, uint32(0))
+	f.Add([]byte{0, 0, 0x30, 0, 7}, []byte{2, 0, 1}, uint32(5000))
+	f.Fuzz(func(t *testing.T, flips, head []byte, cut uint32) {
+		bad, badHead := bytes.Clone(whole), bytes.Clone(outside)
+		for ; len(flips) >= 5; flips = flips[5:] {
+			bad[int(binary.BigEndian.Uint32(flips))%len(bad)] ^= flips[4]
+		}
+		for ; len(head) >= 3; head = head[3:] {
+			badHead[int(binary.BigEndian.Uint16(head))%len(badHead)] ^= head[2]
+		}
+		bad = bad[:len(bad)-int(cut)%len(bad)]
+		at := t.TempDir()
+		if err := errors.Join(os.WriteFile(filepath.Join(at, fileName), bad, 0o600), os.WriteFile(filepath.Join(at, headName), badHead, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		l, err := Open(Config{Dir: at})
+		if err != nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err = l.Verify(ctx)
+		if ctx.Err() != nil {
+			t.Errorf("the check does not end: %v", err)
+		}
+		_ = l.Close() // a damaged one may say so
+	})
+}

@@ -1,0 +1,125 @@
+package boltledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// DueIn returns up to limit entries of one lane whose step s is due at now, as
+// [ledger.Lane] names it, in the order of their due times, leaving out those that skip
+// names (nil: none). next is when the earliest of those that are not yet ready becomes
+// due; zero: there is none.
+func (l *Ledger) DueIn(s ledger.Step, lane string, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
+	err = l.view(func(tx *bbolt.Tx) (err error) {
+		ready, next, err = dueIn(tx, s, lane, now, limit, skip)
+		return err
+	})
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("read what is due to %s in %q: %w", s, lane, err)
+	}
+	return ready, next, nil
+}
+
+func dueIn(tx *bbolt.Tx, s ledger.Step, lane string, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
+	c := tx.Bucket(dueBucket).Cursor()
+	prefix := lanePrefix(s, lane)
+	late := duePrefix(s, lane, now.Add(1)) // the first that is not ready
+	for k, _ := c.Seek(prefix); len(ready) < limit && k != nil && bytes.Compare(k, late) < 0; k, _ = c.Next() {
+		_, _, key, err := openDue(k)
+		if err != nil {
+			return nil, next, err
+		}
+		e, ok, err := readEntry(tx, key)
+		if err == nil && !ok {
+			err = damage("due entry %s does not exist", key)
+		}
+		if err != nil {
+			return nil, next, err
+		}
+		if skip == nil || !skip(e) {
+			ready = append(ready, e)
+		}
+	}
+	if k, _ := c.Seek(late); bytes.HasPrefix(k, prefix) {
+		_, at, _, err := openDue(k)
+		if err != nil {
+			return nil, next, err
+		}
+		next = at
+	}
+	return ready, next, nil
+}
+
+// openDue reads a key of the due index: its lane with the step and the length before
+// it, the time, and the entry.
+func openDue(k []byte) (lane []byte, at time.Time, key archive.Key, err error) {
+	if len(k) < 2 || len(k) != 2+int(k[1])+8+len(key) {
+		return nil, at, key, damage("due a key of %d bytes", len(k))
+	}
+	lane, k = k[:2+int(k[1])], k[2+int(k[1]):]
+	return lane, time.Unix(0, int64(binary.BigEndian.Uint64(k))).UTC(), archive.Key(k[8:]), nil
+}
+
+// Lanes returns the lanes in which step s waits for some entry, now or later. It reads
+// one key of each.
+func (l *Ledger) Lanes(s ledger.Step) (lanes []string, err error) {
+	err = l.view(func(tx *bbolt.Tx) (err error) { lanes, err = lanesOf(tx, s); return err })
+	if err != nil {
+		return nil, fmt.Errorf("read the lanes of %s: %w", s, err)
+	}
+	return lanes, nil
+}
+
+func lanesOf(tx *bbolt.Tx, s ledger.Step) (lanes []string, err error) {
+	c := tx.Bucket(dueBucket).Cursor()
+	for k, _ := c.Seek([]byte{byte(s)}); k != nil && k[0] == byte(s); {
+		lane, _, _, err := openDue(k)
+		if err != nil {
+			return nil, err
+		}
+		lanes = append(lanes, string(lane[2:]))
+		behind := append(bytes.Clone(lane), bytes.Repeat([]byte{0xff}, 8+len(archive.Key{})+1)...)
+		k, _ = c.Seek(behind)
+	}
+	return lanes, nil
+}
+
+// Due is DueIn for all lanes together.
+func (l *Ledger) Due(s ledger.Step, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		lanes, err := lanesOf(tx, s)
+		if err != nil {
+			return err
+		}
+		for _, lane := range lanes {
+			some, at, err := dueIn(tx, s, lane, now, limit, skip)
+			if err != nil {
+				return err
+			}
+			ready = append(ready, some...)
+			if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+				next = at
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("read what is due to %s: %w", s, err)
+	}
+	slices.SortStableFunc(ready, func(a, b ledger.Entry) int { return bytes.Compare(dueTime(a), dueTime(b)) })
+	return ready[:min(len(ready), limit)], next, nil
+}
+
+// dueTime is by what entries of several lanes are put in order.
+func dueTime(e ledger.Entry) []byte {
+	k := dueKey(e)
+	return k[2+int(k[1]):]
+}

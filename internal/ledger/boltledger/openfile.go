@@ -1,0 +1,188 @@
+package boltledger
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/ledger"
+)
+
+// opening is what one way of opening a ledger does beside the usual.
+type opening struct {
+	behind *ledger.Mark // enters safe mode where the ledger is behind its outside head; nil: refuses
+	copied bool         // the file is a copy already: a migration makes no other one
+}
+
+// Open opens the ledger in c.Dir and starts its committer. It looks at the file
+// before bbolt maps it, compares it with the outside head, and refuses with
+// [ErrMissing], [ErrLocked], [ErrRolledBack], [ErrNewerSchema] or a [DamageError]. A
+// ledger of an older schema it copies, and brings to this one.
+func Open(c Config) (*Ledger, error) { return c.open(opening{}) }
+
+// OpenRolledBack opens a ledger as Open does; one that Open refuses with
+// [ErrRolledBack] it first brings into safe mode, every entry that is not at rest
+// suspect. By and At of m stand in the line that tells of it. After a crash in between,
+// opening it in either way goes on with that.
+func OpenRolledBack(c Config, m ledger.Mark) (*Ledger, error) {
+	m.Word = ledger.MarkRolledBack
+	return c.open(opening{behind: &m})
+}
+
+func (c Config) open(o opening) (*Ledger, error) {
+	l := &Ledger{
+		loc: c.Location, fault: c.Fault, gather: c.Gather,
+		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}),
+	}
+	l.close = sync.OnceValue(l.shut)
+	if l.loc == nil {
+		l.loc = time.UTC
+	}
+	if l.fault == nil {
+		l.fault = func(string) error { return nil }
+	}
+	if err := l.open(c.Dir, o); err != nil {
+		return nil, fmt.Errorf("open ledger %q: %w", filepath.Join(c.Dir, fileName), err)
+	}
+	go l.run()
+	return l, nil
+}
+
+func (l *Ledger) open(dir string, o opening) (err error) {
+	outside, err := readHead(dir)
+	if err != nil {
+		return err
+	}
+	if l.db, err = openFile(dir, outside); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.db.Close())
+		}
+	}()
+	sweep(dir)
+	anew, zone, err := l.compare(outside, o)
+	if err != nil {
+		return err
+	}
+	doubting := anew && o.behind != nil || l.safe != nil && l.safe.doubting
+	if l.info.Schema < Schema || zone != l.loc.String() || doubting { // then everything is read
+		if err := l.pages(nil); err != nil {
+			return err
+		}
+	}
+	if l.info.Schema < Schema {
+		if err := l.migrate(dir, o.copied); err != nil {
+			return err
+		}
+	}
+	if zone != l.loc.String() {
+		if err := guard(func() error { return l.db.Update(l.rebuildTotals) }); err != nil {
+			return err
+		}
+	}
+	if anew && outside != nil && o.behind != nil {
+		if err := l.enterRolledBack(*o.behind, outside); err != nil {
+			return err
+		}
+	}
+	return l.settle(dir, anew)
+}
+
+// compare reads what the ledger says of itself and holds it against the outside head.
+// anew says that the head outside is to be written anew, whatever it says.
+func (l *Ledger) compare(outside *headRecord, o opening) (anew bool, zone string, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		info, s, err := examine(tx)
+		if err != nil {
+			return err
+		}
+		l.info, l.end, l.balance, l.marks, zone = info, s.head, s.balance(), s.marks, s.zone
+		rep, err := l.standsFor(tx)
+		if err != nil {
+			return err
+		}
+		err = checkOutside(tx, info.ID, s.head, outside)
+		switch {
+		case err == nil:
+		case rep.was(outside), o.behind != nil && errors.Is(err, ErrRolledBack):
+			anew, err = true, nil
+		}
+		return err
+	})
+	return anew, zone, err
+}
+
+// standsFor reads why the ledger is in safe mode, and whose place it took.
+func (l *Ledger) standsFor(tx *bbolt.Tx) (rep *replaced, err error) {
+	meta := tx.Bucket(metaBucket)
+	if record := meta.Get(safeKey); record != nil {
+		s, err := safeForm.open(record)
+		if err != nil {
+			return nil, damage("%v", err)
+		}
+		l.safe = &s
+	}
+	if record := meta.Get(replacedKey); record != nil {
+		r, err := replacedForm.open(record)
+		if err != nil {
+			return nil, damage("%v", err)
+		}
+		rep = &r
+	}
+	return rep, nil
+}
+
+// settle brings the outside head up to date, forgets the one that it replaced, and
+// doubts what is still to be doubted.
+func (l *Ledger) settle(dir string, anew bool) (err error) {
+	if l.head, err = openHead(dir, l.info.ID, l.end, anew); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, l.head.close())
+		}
+	}()
+	stands := false
+	if err := l.view(func(tx *bbolt.Tx) error { stands = tx.Bucket(metaBucket).Get(replacedKey) != nil; return nil }); err != nil {
+		return err
+	}
+	if stands {
+		err := l.update(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(replacedKey) })
+		if err != nil {
+			return err
+		}
+	}
+	if l.safe == nil || !l.safe.doubting {
+		return nil
+	}
+	_, err = l.doubt(func(r request) ([]ledger.Result, error) {
+		all, err := l.commit([]request{r})
+		if err != nil {
+			return nil, err
+		}
+		return all[0], l.head.write(l.end)
+	})
+	return err
+}
+
+// update is a transaction before the committer runs, with the same faults.
+func (l *Ledger) update(fn func(*bbolt.Tx) error) error {
+	return guard(func() error {
+		tx, err := l.db.Begin(true)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // does nothing after the commit
+		if err := fn(tx); err != nil {
+			return err
+		}
+		return l.seal(tx)
+	})
+}

@@ -1,0 +1,322 @@
+package boltledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"go.etcd.io/bbolt"
+)
+
+// bbolt follows the numbers that it finds in pages without asking: one that leads back
+// up ends the process, and no recover helps. So the pages are looked at before bbolt
+// reads them: at the start those on the way to what the start reads, and all of them
+// before anything that reads the whole ledger.
+
+const (
+	flagBranch  = 0x01
+	flagLeaf    = 0x02
+	elementSize = 16
+	flagBucket  = 0x01 // of an element of a leaf
+	maxDepth    = 40   // no tree is deeper
+)
+
+// tree reads the pages of one moment of the file.
+type tree struct {
+	f    io.ReaderAt
+	p    pages
+	seen []uint64     // a bit for each page that was met; nil: not counted
+	stop func() error // asked at each page; nil: goes on
+}
+
+func (t *tree) count() { t.seen = make([]uint64, t.p.count/64+1) }
+
+// sheet is one page with its overflow, as far as its elements are sound.
+type sheet struct {
+	id   uint64
+	leaf bool
+	data []byte
+	n    int
+}
+
+// read returns a page whose elements lie within it, in order.
+func (t *tree) read(id uint64) (pg sheet, err error) {
+	if id < 2 || id >= t.p.count {
+		return pg, damage("a page points to page %d of %d", id, t.p.count)
+	}
+	head := make([]byte, pageHeader)
+	if _, err := t.f.ReadAt(head, int64(id*t.p.size)); err != nil {
+		return pg, fmt.Errorf("read page %d: %w", id, err)
+	}
+	n := binary.NativeEndian
+	flags, overflow := n.Uint16(head[8:]), uint64(n.Uint32(head[12:]))
+	switch {
+	case n.Uint64(head) != id || flags != flagBranch && flags != flagLeaf:
+		return pg, damage("page %d is not what points to it", id)
+	case overflow >= t.p.count-id:
+		return pg, damage("page %d reaches beyond the file", id)
+	}
+	if err := t.meet(id, overflow); err != nil {
+		return pg, err
+	}
+	pg = sheet{id: id, leaf: flags == flagLeaf, n: int(n.Uint16(head[10:])), data: make([]byte, (overflow+1)*t.p.size)}
+	if _, err := t.f.ReadAt(pg.data, int64(id*t.p.size)); err != nil {
+		return pg, fmt.Errorf("read page %d: %w", id, err)
+	}
+	return pg, pg.sound(t.p.count)
+}
+
+// meet notes that a page was reached, which must happen once.
+func (t *tree) meet(id, overflow uint64) error {
+	for n := id; t.seen != nil && n <= id+overflow; n++ {
+		if t.seen[n/64]&(1<<(n%64)) != 0 {
+			return damage("page %d is reached twice", n)
+		}
+		t.seen[n/64] |= 1 << (n % 64)
+	}
+	return nil
+}
+
+// sound checks the elements of a page.
+func (pg sheet) sound(count uint64) error {
+	if len(pg.data) < pageHeader+pg.n*elementSize || !pg.leaf && pg.n == 0 {
+		return damage("page %d has %d elements", pg.id, pg.n)
+	}
+	var last []byte
+	for i := range pg.n {
+		key, value, ok := pg.element(i)
+		switch {
+		case !ok:
+			return damage("element %d of page %d lies outside", i, pg.id)
+		case i > 0 && bytes.Compare(last, key) >= 0:
+			return damage("page %d is out of order", pg.id)
+		case !pg.leaf && (pg.child(i) < 2 || pg.child(i) >= count):
+			return damage("page %d points to page %d of %d", pg.id, pg.child(i), count)
+		case pg.leaf && pg.flags(i) > flagBucket, pg.leaf && pg.flags(i) == flagBucket && len(value) < pageHeader:
+			return damage("element %d of page %d is of no kind", i, pg.id)
+		}
+		last = key
+	}
+	return nil
+}
+
+// element returns key and value of the i-th element; of a branch the key alone.
+func (pg sheet) element(i int) (key, value []byte, ok bool) {
+	at := uint64(pageHeader + i*elementSize)
+	n := binary.NativeEndian
+	e := pg.data[at:]
+	pos, ksize, vsize := at+uint64(n.Uint32(e)), uint64(n.Uint32(e[4:])), uint64(0)
+	if pg.leaf {
+		pos, ksize, vsize = at+uint64(n.Uint32(e[4:])), uint64(n.Uint32(e[8:])), uint64(n.Uint32(e[12:]))
+	}
+	if pos+ksize+vsize > uint64(len(pg.data)) {
+		return nil, nil, false
+	}
+	return pg.data[pos : pos+ksize], pg.data[pos+ksize : pos+ksize+vsize], true
+}
+
+func (pg sheet) child(i int) uint64 {
+	return binary.NativeEndian.Uint64(pg.data[pageHeader+i*elementSize+8:])
+}
+
+func (pg sheet) flags(i int) uint32 {
+	return binary.NativeEndian.Uint32(pg.data[pageHeader+i*elementSize:])
+}
+
+// seek returns the last element of a branch that is not behind key.
+func (pg sheet) seek(key []byte) (i int) {
+	for i+1 < pg.n {
+		if k, _, _ := pg.element(i + 1); bytes.Compare(k, key) > 0 {
+			break
+		}
+		i++
+	}
+	return i
+}
+
+// whole calls fn with each leaf below a page, having checked everything on the way. The
+// keys lie in [from, to); nil: no bound.
+func (t *tree) whole(id uint64, from, to []byte, depth int, fn func(sheet) error) error {
+	if depth > maxDepth {
+		return damage("its pages go in a circle")
+	}
+	if t.stop != nil {
+		if err := t.stop(); err != nil {
+			return err
+		}
+	}
+	pg, err := t.read(id)
+	if err != nil {
+		return err
+	}
+	if pg.n > 0 {
+		first, _, _ := pg.element(0)
+		last, _, _ := pg.element(pg.n - 1)
+		if bytes.Compare(first, from) < 0 || to != nil && bytes.Compare(last, to) >= 0 {
+			return damage("page %d holds keys of another one", id)
+		}
+	}
+	if pg.leaf {
+		return fn(pg)
+	}
+	for i := range pg.n {
+		low, _, _ := pg.element(i)
+		high := to
+		if i+1 < pg.n {
+			high, _, _ = pg.element(i + 1)
+		}
+		if err := t.whole(pg.child(i), low, high, depth+1, fn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// path checks the pages on the way down that choose takes.
+func (t *tree) path(id uint64, choose func(sheet) int) error {
+	for range maxDepth {
+		pg, err := t.read(id)
+		if err != nil || pg.leaf {
+			return err
+		}
+		id = pg.child(choose(pg))
+	}
+	return damage("its pages go in a circle")
+}
+
+// buckets returns where the buckets begin: 0 where one lies within the root's own leaf.
+func (t *tree) buckets() (map[string]uint64, error) {
+	roots := map[string]uint64{}
+	err := t.whole(t.p.root, nil, nil, 0, func(pg sheet) error {
+		for i := range pg.n {
+			name, value, _ := pg.element(i)
+			if pg.flags(i) != flagBucket {
+				return damage("page %d holds something else than buckets", pg.id)
+			}
+			root := binary.NativeEndian.Uint64(value)
+			if root == 0 {
+				if err := inline(value[pageHeader:]); err != nil {
+					return err
+				}
+			}
+			roots[string(name)] = root
+		}
+		return nil
+	})
+	return roots, err
+}
+
+// inline checks a bucket that is small enough to lie in its parent's leaf.
+func inline(data []byte) error {
+	if len(data) < pageHeader {
+		return damage("a bucket of %d bytes", len(data))
+	}
+	pg := sheet{leaf: true, data: data, n: int(binary.NativeEndian.Uint16(data[10:]))}
+	if binary.NativeEndian.Uint16(data[8:]) != flagLeaf {
+		return damage("a bucket that is no leaf")
+	}
+	return pg.sound(0)
+}
+
+// checkPaths looks at the pages that opening a ledger reads: the buckets, the meta
+// bucket, and the ways to both ends of the others and to one journal line.
+func checkPaths(f io.ReaderAt, p pages, line uint64) error {
+	t := &tree{f: f, p: p}
+	t.count()
+	roots, err := t.buckets()
+	if err != nil {
+		return err
+	}
+	t.seen = nil // the ways share pages
+	ways := []func(sheet) int{
+		func(sheet) int { return 0 },
+		func(pg sheet) int { return pg.n - 1 },
+		func(pg sheet) int { return pg.seek(lineKey(line)) },
+	}
+	for name, root := range roots {
+		for i, way := range ways {
+			if root == 0 || i == 2 && name != string(journalBucket) {
+				continue
+			}
+			if err := t.path(root, way); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pages looks at every page of the ledger as it stands.
+func (l *Ledger) pages(stop func() error) error {
+	for {
+		err := l.view(func(tx *bbolt.Tx) error { return l.checkAll(tx, stop) })
+		if !errors.Is(err, errOvertaken) {
+			return err
+		}
+	}
+}
+
+// checkAll looks at every page that tx can reach: each once, none of them free. It asks
+// stop at each, unless nil.
+func (l *Ledger) checkAll(tx *bbolt.Tx, stop func() error) error {
+	f, err := os.OpenFile(l.db.Path(), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	p, err := metaOf(f, uint64(tx.ID()), uint64(l.db.Info().PageSize))
+	if err != nil {
+		return err
+	}
+	t := &tree{f: f, p: p, stop: stop}
+	t.count()
+	if p.freelist != noFreelist {
+		free, err := readFreelist(f, p)
+		if err != nil {
+			return err
+		}
+		for _, id := range free {
+			if err := t.meet(id, 0); err != nil {
+				return err
+			}
+		}
+	}
+	roots, err := t.buckets()
+	if err != nil {
+		return err
+	}
+	for _, root := range roots {
+		if root == 0 {
+			continue
+		}
+		err := t.whole(root, nil, nil, 0, func(pg sheet) error {
+			for i := range pg.n {
+				if pg.flags(i) != 0 {
+					return damage("page %d holds a bucket within a bucket", pg.id)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errOvertaken says that the meta page of a transaction was written over by now.
+var errOvertaken = errors.New("two commits overtook the reader")
+
+// metaOf returns the meta page of a transaction.
+func metaOf(f io.ReaderAt, txid, size uint64) (pages, error) {
+	for _, at := range []uint64{0, size} {
+		if p, ok := readMeta(f, int64(at)); ok && p.txid == txid {
+			return p, nil
+		}
+	}
+	return pages{}, errOvertaken
+}

@@ -1,0 +1,315 @@
+package boltledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"vaultd/internal/ledger"
+)
+
+// ReplaceConfig says what stands in for a ledger that is missing, damaged or unwanted.
+type ReplaceConfig struct {
+	Dir      string         // the state directory
+	Location *time.Location // as in Config
+
+	Backup string      // the ledger file it begins with; empty: a new ledger
+	Info   ledger.Info // of a new ledger; with Backup, its ID and Environment must match where they are given
+	Epoch  uint64      // of the result; 0: as it is in the backup, or in Info
+
+	Mark ledger.Mark  // restored or rebuilt: the first thing it tells of
+	Note *ledger.Note // the reason that was given; nil: none
+
+	// Fault is as in Config, and also called with "rename" before and with "renamed"
+	// after each naming of a file.
+	Fault func(op string) error
+}
+
+// Replacement is a ledger in the making. It lies beside the one that it will replace,
+// in safe mode from its first moment on. Whoever began it must Commit or Discard it.
+type Replacement struct {
+	Ledger *Ledger // open, to be filled
+
+	c      ReplaceConfig
+	dir    string   // where it lies; empty: it is in its place, or removed
+	locked *os.File // the ledger that it replaces; nil: there is none
+}
+
+// Replace begins a replacement. It locks the ledger that is there, if one is, and
+// changes nothing about it. A backup is checked as a whole first: what is wrong with it
+// is a [DamageError]. One of an older schema is brought to this one; its own file stays
+// as it is.
+func Replace(ctx context.Context, c ReplaceConfig) (r *Replacement, err error) {
+	if c.Fault == nil {
+		c.Fault = func(string) error { return nil }
+	}
+	r = &Replacement{c: c}
+	if err = r.begin(ctx); err != nil {
+		err = errors.Join(fmt.Errorf("replace ledger %q: %w", path(c.Dir, fileName), err), r.Discard())
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *Replacement) begin(ctx context.Context) (err error) {
+	if r.locked, err = lockOld(r.c.Dir); err != nil {
+		return err
+	}
+	sweep(r.c.Dir)
+	outside, err := readHead(r.c.Dir)
+	var broken *DamageError
+	if err != nil && !errors.As(err, &broken) { // one that cannot be read tells nothing
+		return err
+	}
+	if r.dir, err = os.MkdirTemp(r.c.Dir, replacementDir+"*"); err != nil {
+		return err
+	}
+	if err := r.found(ctx); err != nil {
+		return err
+	}
+	info := r.Ledger.Info()
+	switch {
+	case outside != nil && outside.Ledger != info.ID:
+		return fmt.Errorf("the head outside belongs to the ledger %q, this one would be %q: move %s away if that is meant", outside.Ledger, info.ID, headName)
+	case r.c.Info.ID != "" && r.c.Info.ID != info.ID:
+		return fmt.Errorf("it is the ledger %q, not %q", info.ID, r.c.Info.ID)
+	case r.c.Info.Environment != "" && r.c.Info.Environment != info.Environment:
+		return fmt.Errorf("it is a ledger of the %s environment, not of %s", info.Environment, r.c.Info.Environment)
+	case r.c.Epoch != 0 && r.c.Epoch < info.Epoch:
+		return fmt.Errorf("its epoch is %d already, more than %d", info.Epoch, r.c.Epoch)
+	}
+	m := r.c.Mark
+	if outside != nil && m.Cause == "" {
+		m.Cause = fmt.Sprintf("the outside head was at line %d", outside.N)
+	}
+	return r.Ledger.ask(ctx, marking{
+		mark: m, note: r.c.Note, doubting: r.c.Backup != "", epoch: r.c.Epoch, replaced: outside, over: true,
+	}.do)
+}
+
+// found makes the file that the replacement begins with, and opens it.
+func (r *Replacement) found(ctx context.Context) (err error) {
+	if r.c.Backup == "" {
+		if err := create(r.dir, r.c.Info); err != nil {
+			return err
+		}
+		r.Ledger, err = r.config().open(opening{copied: true})
+		return err
+	}
+	if err := copyFile(path(r.dir, fileName), r.c.Backup); err != nil {
+		return err
+	}
+	if err := adopt(r.dir); err != nil {
+		return err
+	}
+	if r.Ledger, err = r.config().open(opening{copied: true}); err != nil {
+		return err
+	}
+	found, err := r.Ledger.Verify(ctx)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return damage("%s (%d findings in all)", found[0], len(found))
+}
+
+func (r *Replacement) config() Config {
+	return Config{Dir: r.dir, Location: r.c.Location, Fault: r.c.Fault}
+}
+
+// Commit closes the replacement and puts it in its place. What lay there is kept beside
+// under the name that is returned; empty: nothing did. After a crash either the old
+// ledger is there or the new one, never none and never half of one.
+func (r *Replacement) Commit() (kept string, err error) {
+	if kept, err = r.commit(); err != nil {
+		err = fmt.Errorf("replace ledger %q: %w", path(r.c.Dir, fileName), err)
+	}
+	return kept, err
+}
+
+func (r *Replacement) commit() (kept string, err error) {
+	if err := r.Ledger.Close(); err != nil {
+		return "", err
+	}
+	if err := r.Ledger.Err(); err != nil {
+		return "", err
+	}
+	place := path(r.c.Dir, fileName)
+	if kept, err = r.keep(fileName); err != nil {
+		return "", err
+	}
+	if _, err := r.keep(headName); err != nil {
+		return kept, err
+	}
+	if err := r.dropUnreadableHead(); err != nil {
+		return kept, err
+	}
+	// From here on the new ledger is there. It knows whose head lies outside.
+	if err := r.naming(func() error { return os.Rename(path(r.dir, fileName), place) }); err != nil {
+		return kept, err
+	}
+	l, err := Config{Dir: r.c.Dir, Location: r.c.Location, Fault: r.c.Fault}.open(opening{})
+	if err == nil {
+		err = l.Close()
+	}
+	return kept, errors.Join(err, r.Discard())
+}
+
+// keep gives what lies in the ledger's place a second name.
+func (r *Replacement) keep(name string) (kept string, err error) {
+	if _, err := os.Lstat(path(r.c.Dir, name)); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	word := map[string]string{ledger.MarkRestored: "restore", ledger.MarkRebuilt: "rebuild"}[r.c.Mark.Word]
+	to := path(r.c.Dir, fmt.Sprintf("%s.before-%s-%s", name, word, stamped(r.c.Mark.At)))
+	err = r.naming(func() (err error) { to, err = linkFree(path(r.c.Dir, name), to); return err })
+	return filepath.Base(to), err
+}
+
+// dropUnreadableHead takes a head away that would keep any ledger from being opened. It
+// was given a second name before, and the ledger beside it could not be opened either.
+func (r *Replacement) dropUnreadableHead() error {
+	if _, err := readHead(r.c.Dir); err == nil {
+		return nil
+	}
+	return r.naming(func() error { return os.Remove(path(r.c.Dir, headName)) })
+}
+
+// naming changes a name and makes that durable.
+func (r *Replacement) naming(fn func() error) error {
+	if err := r.c.Fault("rename"); err != nil {
+		return err
+	}
+	if err := fn(); err != nil {
+		return err
+	}
+	if err := syncDir(r.c.Dir); err != nil {
+		return err
+	}
+	return r.c.Fault("renamed")
+}
+
+// Discard closes the replacement and removes it. After Commit it does nothing.
+func (r *Replacement) Discard() error {
+	var errs []error
+	if r.Ledger != nil {
+		errs = append(errs, r.Ledger.Close())
+	}
+	if r.dir != "" {
+		errs = append(errs, remove(r.dir))
+		r.dir = ""
+	}
+	if r.locked != nil {
+		errs = append(errs, r.locked.Close())
+		r.locked = nil
+	}
+	return errors.Join(errs...)
+}
+
+// replacementDir is how the directory of a replacement begins.
+const replacementDir = ".replacement-"
+
+// remove takes a replacement's directory away: what can be in it, and nothing else. What
+// is gone already is fine.
+func remove(dir string) error {
+	names, err := filepath.Glob(filepath.Join(dir, ".ledger.*.tmp"))
+	errs := []error{err}
+	for _, name := range append(names, path(dir, fileName), path(dir, headName), dir) {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sweep takes away what a crash left of copies and replacements. The caller holds the
+// lock. What cannot be removed is tried again next time.
+func sweep(dir string) {
+	for _, pattern := range []string{"." + fileName + "-*.tmp", "." + headName + "-*.tmp"} {
+		names, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, name := range names {
+			_ = os.Remove(name)
+		}
+	}
+	dirs, _ := filepath.Glob(filepath.Join(dir, replacementDir+"*"))
+	for _, d := range dirs {
+		_ = remove(d)
+	}
+}
+
+// lockOld locks the ledger that is there, so that nobody works on it meanwhile; nil
+// where there is none.
+func lockOld(dir string) (*os.File, error) {
+	f, err := os.OpenFile(path(dir, fileName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ErrLocked
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// copyFile makes to, a synced copy of the regular file from.
+func copyFile(to, from string) (err error) {
+	in, err := os.OpenFile(from, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if info, err := in.Stat(); err != nil || !info.Mode().IsRegular() {
+		return errors.Join(err, damage("%s is not a regular file", filepath.Base(from)))
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// Restored is what a restore did.
+type Restored struct {
+	Info    ledger.Info
+	Safe    ledger.Safe
+	Head    ledger.Head // of the result
+	Doubted int         // entries of which it is not known what happened meanwhile
+	Kept    string      // name of the file that lay there before; empty: none did
+}
+
+// Restore puts a backup in the place of the ledger in c.Dir: checked, marked, in safe
+// mode, every entry that is not at rest suspect. A crash leaves the old ledger or the
+// new one.
+func Restore(ctx context.Context, c ReplaceConfig) (done Restored, err error) {
+	c.Mark.Word = ledger.MarkRestored
+	r, err := Replace(ctx, c)
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, r.Discard()) }()
+	done.Doubted, err = r.Ledger.doubt(func(q request) ([]ledger.Result, error) {
+		if q.do != nil {
+			return nil, r.Ledger.ask(ctx, q.do)
+		}
+		return r.Ledger.Apply(ctx, q.changes...)
+	})
+	if err != nil {
+		return done, fmt.Errorf("doubt the entries of the backup: %w", err)
+	}
+	done.Info, done.Head = r.Ledger.Info(), r.Ledger.Head()
+	done.Safe, _ = r.Ledger.Safe()
+	done.Kept, err = r.Commit()
+	return done, err
+}

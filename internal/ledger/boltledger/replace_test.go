@@ -1,0 +1,481 @@
+package boltledger
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+var (
+	laterOn   = began.Add(48 * time.Hour)
+	whyNote   = ledger.Note{Salt: [16]byte{5}, Text: "the disk died"}
+	byAdmin   = ledger.Human{UID: 7, Reason: whyNote.Digest()}
+	restoring = ledger.Mark{By: byAdmin, At: laterOn}
+)
+
+// copyAll copies a state directory as a kill would leave it.
+func copyAll(t testing.TB, dir string) string {
+	t.Helper()
+	to := t.TempDir()
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, name)
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o700)
+		}
+		b, err := os.ReadFile(name)
+		return errors.Join(err, os.WriteFile(filepath.Join(to, rel), b, 0o600))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// lived makes a ledger, a backup from the middle of its life, and what came after.
+func lived(t *testing.T) (dir, backup string) {
+	t.Helper()
+	dir = newLedger(t)
+	l := open(t, Config{Dir: dir})
+	var ds []*doc
+	for n := 1; n <= 12; n++ {
+		d := newDoc(t, l, n)
+		switch n % 6 {
+		case 0:
+			d.archived()
+		case 1:
+			d.do(d.claim())
+		case 2:
+			d.do(d.claim(), d.sealed(), ledger.RegisterIntended{}, d.ticket())
+		case 3:
+			d.do(d.claim(), d.sealed(), ledger.RegisterIntended{})
+		case 4:
+			d.do(d.claim(), d.sealed(), ledger.RegisterIntended{}, d.ticket(), ledger.UploadIntended{})
+		default:
+			d.do(d.claim(), d.sealed(), ledger.RegisterIntended{}, d.ticket(), ledger.UploadIntended{}, ledger.UploadAccepted{})
+		}
+		ds = append(ds, d)
+	}
+	backup = filepath.Join(t.TempDir(), "backup.db")
+	f, err := os.Create(backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Backup(f); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	for _, d := range ds { // the lost part
+		if d.e.State == ledger.Uploaded {
+			d.do(d.success())
+		}
+	}
+	newDoc(t, l, 100).archived()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, backup
+}
+
+// inDoubt fails the test unless the ledger is in safe mode, and every entry that is not
+// at rest suspect.
+func inDoubt(t *testing.T, l *Ledger, word string) {
+	t.Helper()
+	s, ok := l.Safe()
+	if !ok || s.Word != word {
+		t.Fatalf("safe mode: %v %+v", ok, s)
+	}
+	n := 0
+	for _, e := range entriesOf(t, l) {
+		if e.Suspect {
+			n++
+		} else if !e.AtRest() {
+			t.Errorf("%s is %s/%s and nobody doubts it", e.Folder, e.State, e.Source)
+		}
+		if step, _, due := ledger.Due(e); due && step != ledger.Seal && step != ledger.Ask {
+			t.Errorf("%s is due to %s", e.Folder, step)
+		}
+	}
+	if n != 10 {
+		t.Errorf("%d entries are suspect", n)
+	}
+	sound(t, l)
+}
+
+func TestRestore_I15_InThePlaceOfWhateverIsThere(t *testing.T) {
+	source, backup := lived(t)
+	rows := map[string]struct {
+		do   func(dir string) error
+		kept bool
+	}{
+		"Newer":   {func(string) error { return nil }, true},
+		"Missing": {func(dir string) error { return os.Remove(filepath.Join(dir, fileName)) }, false},
+		"NothingAtAll": {func(dir string) error {
+			return errors.Join(os.Remove(path(dir, fileName)), os.Remove(path(dir, headName)))
+		}, false},
+		"Truncated":      {func(dir string) error { return os.Truncate(path(dir, fileName), 5000) }, true},
+		"Empty":          {func(dir string) error { return os.Truncate(path(dir, fileName), 0) }, true},
+		"HeadMissing":    {func(dir string) error { return os.Remove(path(dir, headName)) }, true},
+		"HeadUnreadable": {func(dir string) error { return os.WriteFile(path(dir, headName), make([]byte, 1024), 0o600) }, true},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			dir := copyAll(t, source)
+			if err := row.do(dir); err != nil {
+				t.Fatal(err)
+			}
+			done, err := Restore(t.Context(), ReplaceConfig{Dir: dir, Backup: backup, Epoch: 3, Mark: restoring, Note: &whyNote})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (done.Kept != "") != row.kept || done.Doubted != 10 || done.Info.Epoch != 3 {
+				t.Errorf("%+v", done)
+			}
+			for _, kept := range copies(t, dir, fileName+".before-*") {
+				if filepath.Base(kept) != fileName+".before-restore-20261122T090000Z" || done.Kept != filepath.Base(kept) {
+					t.Errorf("kept as %q, said is %q", kept, done.Kept)
+				}
+			}
+			for range 2 { // and after a restart
+				l := open(t, Config{Dir: dir})
+				inDoubt(t, l, ledger.MarkRestored)
+				s, _ := l.Safe()
+				if l.Info().Epoch != 3 || l.Head() != done.Head || s != done.Safe || !s.Since.Equal(laterOn) || !s.From.Equal(began.Add(12*time.Second)) {
+					t.Errorf("%+v %+v", l.Info(), s)
+				}
+				if ns, err := l.Notes(archive.Key{}); err != nil || ns[1].Text != whyNote.Text {
+					t.Errorf("notes %v %v", ns, err)
+				}
+				l.Close()
+			}
+			if left := copies(t, dir, ".*"); len(left) != 0 {
+				t.Errorf("left behind %q", left)
+			}
+		})
+	}
+}
+
+func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
+	source, backup := lived(t)
+	other := t.TempDir()
+	foreign := info
+	foreign.ID = "ledger-2"
+	if err := Create(other, foreign); err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(t.TempDir(), "damaged.db")
+	whole, err := os.ReadFile(backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := strings.Replace(string(whole), `"event":"uploaded"`, `"event":"Uploaded"`, 1)
+	if spoilt == string(whole) {
+		t.Fatal("nothing to spoil")
+	}
+	os.WriteFile(damaged, []byte(spoilt), 0o600)
+	rows := map[string]struct {
+		c    ReplaceConfig
+		want string
+	}{
+		"Foreign":            {ReplaceConfig{Backup: path(other, fileName)}, `belongs to the ledger "ledger-1"`},
+		"NotTheOneExpected":  {ReplaceConfig{Backup: backup, Info: ledger.Info{ID: "ledger-9"}}, "ledger-9"},
+		"OtherEnvironment":   {ReplaceConfig{Backup: backup, Info: ledger.Info{Environment: "production"}}, "environment"},
+		"LowerEpoch":         {ReplaceConfig{Backup: backup, Epoch: 0}, ""},
+		"Damaged":            {ReplaceConfig{Backup: damaged}, "damaged"},
+		"NoLedger":           {ReplaceConfig{Backup: path(source, headName)}, "damaged"},
+		"Missing":            {ReplaceConfig{Backup: path(source, "none")}, "no such file"},
+		"Directory":          {ReplaceConfig{Backup: source}, "regular"},
+		"NoteIsNotTheReason": {ReplaceConfig{Backup: backup, Note: &ledger.Note{Text: "other"}}, "reason"},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			if row.want == "" {
+				t.Skip("0 leaves it")
+			}
+			dir := copyAll(t, source)
+			row.c.Dir, row.c.Mark = dir, restoring
+			if row.c.Note == nil {
+				row.c.Note = &whyNote
+			}
+			_, err := Restore(t.Context(), row.c)
+			if err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Fatalf("%v", err)
+			}
+			t.Log(err)
+			if left := append(copies(t, dir, ".*"), copies(t, dir, "*.before-*")...); len(left) != 0 {
+				t.Errorf("left behind %q", left)
+			}
+			l := open(t, Config{Dir: dir}) // untouched, and unlocked
+			if _, safe := l.Safe(); safe {
+				t.Error("it is in safe mode")
+			}
+			sound(t, l)
+		})
+	}
+	l := open(t, Config{Dir: source})
+	defer l.Close()
+	if _, err := Restore(t.Context(), ReplaceConfig{Dir: source, Backup: backup, Mark: restoring, Note: &whyNote}); !errors.Is(err, ErrLocked) {
+		t.Errorf("over a ledger in use: %v", err)
+	}
+}
+
+// The state directory is copied at each commit and each naming of a restore, just before
+// and just after it. What lies there is the old ledger or the new one, wholly.
+func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
+	source, backup := lived(t)
+	for name, row := range map[string]struct {
+		do  func(dir string) error
+		old error // of opening what was there; nil: it opens
+	}{
+		"OverANewerOne":  {func(string) error { return nil }, nil},
+		"OverNone":       {func(dir string) error { return os.Remove(path(dir, fileName)) }, ErrMissing},
+		"HeadUnreadable": {func(dir string) error { return os.WriteFile(path(dir, headName), nil, 0o600) }, &DamageError{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copyAll(t, source)
+			if err := row.do(dir); err != nil {
+				t.Fatal(err)
+			}
+			var crashed []string
+			fault := func(string) error { crashed = append(crashed, copyAll(t, dir)); return nil }
+			if _, err := Restore(t.Context(), ReplaceConfig{Dir: dir, Backup: backup, Mark: restoring, Note: &whyNote, Fault: fault}); err != nil {
+				t.Fatal(err)
+			}
+			befores, afters := 0, 0
+			for i, crash := range crashed {
+				l, err := Open(Config{Dir: crash})
+				var d *DamageError
+				switch {
+				case err != nil && (errors.Is(err, row.old) && row.old != nil || errors.As(row.old, &d) && errors.As(err, &d)):
+					befores++
+				case err != nil:
+					t.Errorf("copy %d: %v", i, err)
+				default:
+					if _, safe := l.Safe(); safe {
+						afters++
+						inDoubt(t, l, ledger.MarkRestored)
+					} else {
+						befores++
+						sound(t, l)
+					}
+					l.Close()
+					if left := copies(t, crash, ".*"); len(left) != 0 {
+						t.Errorf("copy %d: left behind %q", i, left)
+					}
+				}
+				if err != nil { // the same command again goes through
+					if _, err := Restore(t.Context(), ReplaceConfig{Dir: crash, Backup: backup, Mark: restoring, Note: &whyNote}); err != nil {
+						t.Errorf("copy %d: again: %v", i, err)
+					}
+				}
+			}
+			t.Logf("%d before, %d after", befores, afters)
+			if befores < 4 || afters < 2 {
+				t.Error("vacuous")
+			}
+		})
+	}
+}
+
+// The machine is set back to a snapshot, and only the head outside knows better.
+func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
+	source, backup := lived(t)
+	b, err := os.ReadFile(backup)
+	if err == nil {
+		err = os.WriteFile(path(source, fileName), b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Config{Dir: source}); !errors.Is(err, ErrRolledBack) {
+		t.Fatal(err)
+	}
+	mark := ledger.Mark{By: ledger.Human{UID: ledger.Vaultd}, At: laterOn}
+	dir := copyAll(t, source)
+	var crashed []string
+	fault := func(string) error { crashed = append(crashed, copyAll(t, dir)); return nil }
+	l, err := OpenRolledBack(Config{Dir: dir, Fault: fault}, mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inDoubt(t, l, ledger.MarkRolledBack)
+	if s, _ := l.Safe(); !strings.Contains(s.Cause, "the outside head was at line") || !s.From.Equal(began.Add(12*time.Second)) {
+		t.Errorf("%+v", s)
+	}
+	d := newDoc(t, l, 200)
+	d.do(d.claim())
+	l.Close()
+	befores, afters := 0, 0
+	for i, crash := range crashed {
+		for again := range 2 { // a second crash in what the first one left
+			l, err := Open(Config{Dir: crash})
+			if errors.Is(err, ErrRolledBack) && again == 0 {
+				befores++
+				if l, err = OpenRolledBack(Config{Dir: crash}, mark); err == nil {
+					inDoubt(t, l, ledger.MarkRolledBack)
+				}
+			} else if err == nil && again == 0 {
+				afters++
+				if i < len(crashed)-2 {
+					inDoubt(t, l, ledger.MarkRolledBack)
+				}
+			}
+			if err != nil {
+				t.Fatalf("copy %d: %v", i, err)
+			}
+			l.Close()
+		}
+	}
+	t.Logf("%d before, %d after", befores, afters)
+	if befores == 0 || afters < 3 {
+		t.Error("vacuous")
+	}
+	l = open(t, Config{Dir: dir})
+	sound(t, l)
+	if _, err := OpenRolledBack(Config{Dir: newLedger(t)}, mark); err != nil { // as Open does
+		t.Error(err)
+	}
+}
+
+// A rebuild fills a new ledger beside the old one.
+func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
+	source, _ := lived(t)
+	os.Truncate(path(source, fileName), 3000)
+	fresh := info
+	fresh.Epoch = 2
+	c := ReplaceConfig{Dir: source, Info: fresh, Mark: ledger.Mark{Word: ledger.MarkRebuilt, By: byAdmin, At: laterOn}, Note: &whyNote}
+	r, err := Replace(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, ok := r.Ledger.Safe(); !ok || s.Word != ledger.MarkRebuilt || !s.From.IsZero() || r.Ledger.Info().Epoch != 2 {
+		t.Errorf("%+v %v", s, ok)
+	}
+	d := newDoc(t, r.Ledger, 7)
+	seal := d.sealed()
+	recovered := ledger.Recovered{
+		Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: "Müller 7", State: ledger.Archived, Source: ledger.Kept, Dest: "_archived/x",
+		ID: seal.ID, Content: seal.Content, Metadata: seal.Metadata, Package: seal.Package, Seal: seal.Seal, Remote: "bum-7", Record: []byte("{}"), ArchivedAt: began,
+	}
+	change := d.change(recovered)
+	if rs, err := r.Ledger.Apply(t.Context(), change); err != nil || !errors.Is(rs[0].Err, ledger.ErrIllegal) {
+		t.Errorf("without its document: %v %v", rs, err)
+	}
+	change.Document = &d.own
+	if rs, err := r.Ledger.Apply(t.Context(), change); err != nil || rs[0].Err != nil || !rs[0].Entry.Suspect {
+		t.Fatal(rs, err)
+	}
+	twice, gone := newDoc(t, r.Ledger, 8), newDoc(t, r.Ledger, 9)
+	recovered = ledger.Recovered{Vault: "V1", State: ledger.Archived, Source: ledger.Gone, Remote: "bum-7", Record: []byte("{}"), ArchivedAt: began}
+	var taken *ledger.TakenError
+	if err := twice.try(recovered); !errors.As(err, &taken) || taken.By != d.e.Key {
+		t.Errorf("a number twice: %v", err)
+	}
+	recovered.Remote = "bum-9"
+	gone.do(recovered)
+	adopted := newDoc(t, r.Ledger, 10)
+	adopted.do(adopted.claim(), ledger.Doubted{})
+	sound(t, r.Ledger)
+	kept, err := r.Commit()
+	if err != nil || kept == "" || r.Discard() != nil {
+		t.Fatal(kept, err)
+	}
+	l := open(t, Config{Dir: source})
+	sound(t, l)
+	if _, ok := l.Safe(); !ok || len(entriesOf(t, l)) != 3 || l.Balance().States[ledger.Archived] != 2 {
+		t.Errorf("%s", l.Balance())
+	}
+	if ts, err := l.Totals(); err != nil || len(ts) != 1 || ts[0].Documents != 2 || ts[0].Bytes != 1007 {
+		t.Errorf("%v %v", ts, err)
+	}
+
+	c.Dir = t.TempDir()
+	r, err = Replace(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.Discard(), r.Discard()); err != nil {
+		t.Error(err)
+	}
+	if left := copies(t, c.Dir, "*"); len(left) != 0 {
+		t.Errorf("left behind %q", left)
+	}
+}
+
+func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, Config{Dir: dir})
+	mark := func(word string, note *ledger.Note, at time.Time) error {
+		m := ledger.Mark{Word: word, By: ledger.Human{UID: 7}, At: at, Cause: "because"}
+		if note != nil {
+			m.By.Reason = note.Digest()
+		}
+		return l.Mark(t.Context(), m, note)
+	}
+	for name, err := range map[string]error{
+		"unknown":    mark("created", nil, began),
+		"not in it":  mark(ledger.MarkReconciled, nil, began),
+		"other note": l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkDamaged, By: byAdmin, At: began}, &ledger.Note{Text: "x"}),
+		"no note":    l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkDamaged, By: byAdmin, At: began}, nil),
+		"novel":      l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkDamaged, Cause: strings.Repeat("x", 2000)}, nil),
+	} {
+		if !errors.Is(err, ledger.ErrIllegal) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if l.Head().N != 1 {
+		t.Errorf("head %d", l.Head().N)
+	}
+	steps := []struct {
+		word string
+		safe string
+	}{
+		{ledger.MarkDisposal, ""}, {ledger.MarkDamaged, ledger.MarkDamaged}, {ledger.MarkRestored, ledger.MarkDamaged},
+		{ledger.MarkDisposal, ledger.MarkDamaged}, {ledger.MarkReconciled, ""}, {ledger.MarkRestored, ledger.MarkRestored},
+	}
+	for i, s := range steps {
+		if err := mark(s.word, &whyNote, began.Add(time.Duration(i)*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if is, ok := l.Safe(); ok != (s.safe != "") || is.Word != s.safe {
+			t.Errorf("after %s: %+v", s.word, is)
+		}
+	}
+	is, _ := l.Safe()
+	if want := (ledger.Safe{Word: ledger.MarkRestored, Cause: "because", Since: began.Add(5 * time.Hour), From: began.Add(4 * time.Hour)}); is != want {
+		t.Errorf("%+v, want %+v", is, want)
+	}
+	d := newDoc(t, l, 1)
+	d.do(d.claim()) // in one journal with the marks
+	sound(t, l)
+	l.Close()
+	l = open(t, Config{Dir: dir})
+	sound(t, l)
+	if again, ok := l.Safe(); !ok || again != is {
+		t.Errorf("after a restart: %+v", again)
+	}
+	if ns, err := l.Notes(archive.Key{}); err != nil || len(ns) != 6 {
+		t.Errorf("%d notes, %v", len(ns), err)
+	}
+	var told []string
+	if err := l.Lines(1, func(_ uint64, b []byte) error {
+		line, err := ledger.ParseLine(b)
+		told = append(told, fmt.Sprint(line.Event, line.Rev))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "[created0 disposal-approved1 damaged2 restored3 disposal-approved4 reconciled5 restored6 claimed1]"; fmt.Sprint(told) != want {
+		t.Errorf("%v", told)
+	}
+}

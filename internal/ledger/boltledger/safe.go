@@ -1,0 +1,214 @@
+package boltledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Safe says why the ledger is in safe mode; ok is false where it is not. It is as
+// committed, and cheap to ask.
+func (l *Ledger) Safe() (s ledger.Safe, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.safe == nil {
+		return s, false
+	}
+	return l.safe.Safe, true
+}
+
+// Mark commits a journal line about the ledger as a whole. An alarming one enters safe
+// mode in the same transaction, [ledger.MarkReconciled] leaves it; where the ledger is
+// in safe mode already, the first cause stands. note is the reason that a person gave,
+// or nil. The error wraps [ledger.ErrIllegal] where the mark makes no sense.
+func (l *Ledger) Mark(ctx context.Context, m ledger.Mark, note *ledger.Note) error {
+	return l.ask(ctx, marking{mark: m, note: note}.do)
+}
+
+// ask has the committer do something about the ledger as a whole, and waits for it.
+func (l *Ledger) ask(ctx context.Context, do func(*gather) (refused, err error)) error {
+	answer := make(chan error, 1)
+	l.submit(request{do: do, then: func(rs []ledger.Result, err error) {
+		if err == nil && len(rs) == 1 {
+			err = rs[0].Err
+		}
+		answer <- err
+	}})
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the ledger: %w", context.Cause(ctx))
+	}
+}
+
+// maxCause bounds what a mark may put into the journal, in bytes.
+const maxCause = 1000
+
+// marking is a mark and what goes with it in one transaction.
+type marking struct {
+	mark     ledger.Mark
+	note     *ledger.Note
+	doubting bool        // what is not at rest is to be doubted
+	epoch    uint64      // raises the ledger's; 0: leaves it
+	replaced *headRecord // the outside head that the ledger is put in place of
+	over     bool        // replaced counts, even where it is nil
+}
+
+func (m marking) do(g *gather) (refused, err error) {
+	switch {
+	case !slices.Contains(ledger.Marks(), m.mark.Word) || len(m.mark.Cause) > maxCause:
+		return fmt.Errorf("mark the ledger as %q: %w", m.mark.Word, ledger.ErrIllegal), nil
+	case (m.note == nil) != m.mark.By.Reason.IsZero() || m.note != nil && m.note.Digest() != m.mark.By.Reason:
+		return fmt.Errorf("mark the ledger as %s: the note is not the reason: %w", m.mark.Word, ledger.ErrIllegal), nil
+	case m.mark.Word == ledger.MarkReconciled && g.safe == nil:
+		return fmt.Errorf("mark the ledger as %s: it is not in safe mode: %w", m.mark.Word, ledger.ErrIllegal), nil
+	}
+	at := m.mark.At.Round(0).UTC()
+	last, err := g.lastTime()
+	if err != nil {
+		return nil, err
+	}
+	g.marks++
+	m.mark.At = at
+	line := ledger.MarkLine(g.head.N+1, uint32(g.marks), m.mark).Encode()
+	g.head, g.lines, g.touched = g.head.Next(line), append(g.lines, line), true
+	if m.note != nil {
+		err = put(g.tx, docBucket, noteKey(archive.Key{}, uint32(g.marks)), noteForm.seal(m.note))
+	}
+	return nil, errors.Join(err, m.meta(g, last))
+}
+
+// meta writes what the mark means beside its line.
+func (m marking) meta(g *gather, last time.Time) error {
+	meta := g.tx.Bucket(metaBucket)
+	switch {
+	case m.mark.Word == ledger.MarkReconciled:
+		g.safe = nil
+		if err := meta.Delete(safeKey); err != nil {
+			return err
+		}
+	case m.mark.Alarming():
+		if m.mark.Word == ledger.MarkRebuilt || m.mark.Word == ledger.MarkDamaged {
+			last = time.Time{} // nothing is sure
+		}
+		s := safeMode{Safe: ledger.Safe{Word: m.mark.Word, Cause: m.mark.Cause, Since: m.mark.At, From: last}}
+		if g.safe != nil {
+			s = *g.safe
+			if last.Before(s.From) {
+				s.From = last
+			}
+		}
+		s.doubting = s.doubting || m.doubting
+		g.safe = &s
+		if err := meta.Put(safeKey, safeForm.seal(&s)); err != nil {
+			return err
+		}
+	}
+	if m.over {
+		r := replacing(m.replaced)
+		if err := meta.Put(replacedKey, replacedForm.seal(&r)); err != nil {
+			return err
+		}
+	}
+	if m.epoch == 0 {
+		return nil
+	}
+	info := g.ledger.info
+	info.Epoch = m.epoch
+	g.ledger.info = info // nobody else has the ledger yet
+	return meta.Put(infoKey, infoForm.seal(&info))
+}
+
+// lastTime returns the time of the journal's last line.
+func (g *gather) lastTime() (time.Time, error) {
+	lines := g.lines
+	if len(lines) == 0 {
+		start, b, err := openBlock(g.tx.Bucket(journalBucket).Cursor().Last())
+		if err != nil {
+			return time.Time{}, err
+		}
+		if lines = b.lines; start+b.count-1 != g.head.N {
+			return time.Time{}, damage("the journal does not end at line %d", g.head.N)
+		}
+	}
+	l, err := ledger.ParseLine(lines[len(lines)-1])
+	if err != nil {
+		return time.Time{}, damage("%v", err)
+	}
+	at, err := time.Parse(time.RFC3339, l.At)
+	if err != nil {
+		return time.Time{}, damage("journal line %d: %v", l.N, err)
+	}
+	return at.UTC(), nil
+}
+
+// enterRolledBack marks a ledger that is behind its outside head.
+func (l *Ledger) enterRolledBack(m ledger.Mark, outside *headRecord) error {
+	if l.safe != nil && l.safe.doubting {
+		return nil // a crash interrupted it, or the restore that it came from
+	}
+	m.Cause = fmt.Sprintf("the outside head was at line %d, this ledger at line %d", outside.N, l.end.N)
+	all, err := l.commit([]request{{do: marking{mark: m, doubting: true, replaced: outside, over: true}.do}})
+	if err != nil {
+		return err
+	}
+	return all[0][0].Err
+}
+
+// doubt makes every entry that is not at rest suspect, in commits of bounded size, and
+// then notes that this is done. It returns how many it doubted.
+func (l *Ledger) doubt(apply func(request) ([]ledger.Result, error)) (n int, err error) {
+	at := archive.Instant{Wall: l.safe.Since}
+	var from archive.Key
+	for more := true; more; {
+		var cs []ledger.Change
+		err := l.view(func(tx *bbolt.Tx) error {
+			var page []ledger.Entry
+			var err error
+			page, more, err = entryPage(tx, &from, false, [][]byte{openBucket})
+			for _, e := range page {
+				if !e.Suspect {
+					cs = append(cs, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.Doubted{}}, At: at})
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return n, err
+		}
+		if len(cs) == 0 {
+			continue
+		}
+		rs, err := apply(request{changes: cs})
+		if err != nil {
+			return n, err
+		}
+		for _, r := range rs {
+			if r.Err != nil {
+				return n, r.Err
+			}
+		}
+		n += len(cs)
+	}
+	_, err = apply(request{do: doubted})
+	return n, err
+}
+
+// doubted notes that nothing is left to be doubted.
+func doubted(g *gather) (refused, err error) {
+	if g.safe == nil || !g.safe.doubting {
+		return nil, nil
+	}
+	s := *g.safe
+	s.doubting = false
+	g.safe, g.touched = &s, true
+	return nil, g.tx.Bucket(metaBucket).Put(safeKey, safeForm.seal(&s))
+}

@@ -1,0 +1,222 @@
+package ledger
+
+import (
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// Doubted says that the ledger was put back from a copy, or that the folder was found
+// without an entry: what happened to it since is not known. Nothing of it is sent,
+// moved or removed until the service was asked. An address that the copy still holds
+// is gone, and what it was given for may hold content.
+type Doubted struct{}
+
+// Word implements Event.
+func (Doubted) Word() string { return "doubted" }
+
+func (Doubted) apply(e *Entry, at archive.Instant) error {
+	if e.State == None || e.Suspect {
+		return ErrIllegal
+	}
+	switch e.State {
+	case Registered, Sending:
+		e.Current().Fate = Maybe
+		e.close(at.Wall)
+		e.enter(Unclear)
+	case Registering: // the POST stays without an answer
+		e.enter(Packaged)
+	}
+	e.Suspect = true
+	return nil
+}
+
+// RegistrationFound says that the service knows a registration of this document that
+// the entry did not list. Of a suspect entry it may hold content, and the next words
+// about it decide. Of any other one it is the trace of a POST whose answer was lost:
+// nobody ever had an address for it.
+type RegistrationFound struct {
+	Remote archive.RemoteID
+	ID     archive.ID // the clientUUID that the service tells: of any generation of the entry
+	Date   time.Time  // the service's own, of the registration; zero where it does not tell
+}
+
+// Word implements Event.
+func (RegistrationFound) Word() string { return "registration-found" }
+
+// maxGeneration bounds how many successors of an identity are recognised.
+const maxGeneration = 32
+
+// GenerationOf returns which generation of the entry's identity id is. It knows some
+// that come after the entry's own: the lost part of a life may have reached them.
+func (e Entry) GenerationOf(id archive.ID) (n uint8, ok bool) {
+	if e.Base.IsZero() {
+		return 0, false
+	}
+	if id == e.Base {
+		return 0, true
+	}
+	for n = 1; n <= max(e.Generation, maxGeneration); n++ {
+		if id == e.Base.Generation(int(n)) {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
+	n, ours := e.GenerationOf(ev.ID)
+	if !ours || ev.Remote == "" || e.registration(ev.Remote) != nil {
+		return ErrIllegal
+	}
+	if err := e.in(Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Rejected, Quarantined); err != nil {
+		return err
+	}
+	if e.Suspect && (e.State == Registering || e.State == Registered || e.State == Sending) {
+		return ErrIllegal // no suspect entry stands there
+	}
+	found := Registration{
+		Ticket: archive.Ticket{Remote: ev.Remote, Sent: archive.Instant{Wall: at.Wall}, Date: ev.Date}, Generation: n, Closed: at.Wall,
+	}
+	if n > e.Generation {
+		e.Generation, e.ID, e.Lost = n, ev.ID, e.Posts-e.Answers
+	}
+	if !e.Suspect {
+		e.note(found)
+		return nil
+	}
+	found.Fate = Maybe
+	e.Registrations = append(e.Registrations, found)
+	e.fold()
+	e.Double = e.Double || e.holders() > 1
+	if e.State.Open() {
+		e.enter(Unclear)
+		e.Cause = Cause{Code: "registration-found"}
+	}
+	return nil
+}
+
+// note lists a registration that nothing goes to, before the current one.
+func (e *Entry) note(r Registration) {
+	e.Registrations = append(e.Registrations, r)
+	if last := len(e.Registrations) - 1; last > 0 {
+		e.Registrations[last], e.Registrations[last-1] = e.Registrations[last-1], e.Registrations[last]
+	}
+	e.fold()
+}
+
+// Reconciled ends the suspicion: the service was asked in a way that would have shown
+// every registration made since.
+type Reconciled struct{}
+
+// Word implements Event.
+func (Reconciled) Word() string { return "reconciled" }
+
+func (Reconciled) apply(e *Entry, _ archive.Instant) error {
+	if !e.Suspect {
+		return ErrIllegal
+	}
+	e.Suspect = false
+	return nil
+}
+
+// SourceFound says where the source of a suspect entry lies: it was placed or
+// disposed of in the part of its life that the ledger lost. It stays there until a
+// person says otherwise.
+type SourceFound struct {
+	Source Source // Kept, Moved or Gone where archived; Returned where rejected or a duplicate
+	Dest   string // where; empty with Gone
+}
+
+// Word implements Event.
+func (SourceFound) Word() string { return "source-found" }
+
+func (ev SourceFound) apply(e *Entry, _ archive.Instant) error {
+	if !e.Suspect || e.Source == ev.Source || e.Source == Returned || e.Source > Disposing || (ev.Dest == "") != (ev.Source == Gone) {
+		return ErrIllegal
+	}
+	switch ev.Source {
+	case Kept, Moved, Gone:
+		if e.State != Archived {
+			return ErrIllegal
+		}
+	case Returned:
+		if e.State != Rejected && e.State != Duplicate {
+			return ErrIllegal
+		}
+	default:
+		return ErrIllegal
+	}
+	e.Source, e.Dest, e.DisposeAt = ev.Source, ev.Dest, time.Time{}
+	return nil
+}
+
+// Recovered opens an entry from evidence, where the ledger is gone: a receipt, the
+// archive's index, or a folder that was returned. It is born suspect.
+type Recovered struct {
+	Route    Route
+	Vault    archive.VaultID
+	Drop     string
+	Folder   string
+	Owner    uint32
+	Node     Node
+	State    State            // Archived or Rejected
+	Source   Source           // Kept or Gone; Returned
+	Dest     string           // where the source lies
+	ID       archive.ID       // zero where nothing tells it
+	Content  archive.Digest   // not zero: the change brings a Document
+	Metadata archive.Digest   //
+	Package  archive.Package  //
+	Seal     archive.Digest   // Document.Seal of the package, with a Document
+	Remote   archive.RemoteID // of the registration that succeeded
+	Record   []byte           // the service's own word of success, as it is kept
+	Double   bool             // the receipt says so
+	Cause    Cause
+
+	SeenAt, RegisteredAt, UploadedAt time.Time
+	ArchivedAt                       time.Time // the service's own time of success
+}
+
+// Word implements Event.
+func (Recovered) Word() string { return "recovered" }
+
+func (ev Recovered) apply(e *Entry, at archive.Instant) error {
+	if e.State != None || e.Key.IsZero() || !ev.whole() {
+		return ErrIllegal
+	}
+	e.State, e.Source, e.Dest, e.Suspect = ev.State, ev.Source, ev.Dest, true
+	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
+	e.ID, e.Base, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Content, ev.Metadata, ev.Package
+	e.Double, e.Cause = ev.Double, ev.Cause
+	e.SeenAt, e.RegisteredAt, e.UploadedAt, e.ArchivedAt = ev.SeenAt, ev.RegisteredAt, ev.UploadedAt, ev.ArchivedAt
+	if e.SeenAt.IsZero() {
+		e.SeenAt = at.Wall
+	}
+	if ev.State == Archived {
+		e.Archived, e.Record = ev.Remote, ev.Record
+		e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: ev.Remote}, Fate: Succeeded, Closed: at.Wall}}
+	}
+	return nil
+}
+
+// whole reports whether the evidence says what it must.
+func (ev Recovered) whole() bool {
+	switch {
+	case !ev.Content.IsZero() && (ev.ID.IsZero() || ev.Package.IsZero()):
+		return false
+	case ev.State == Archived:
+		kept, gone := ev.Source == Kept && ev.Dest != "", ev.Source == Gone && ev.Dest == ""
+		return (kept || gone) && ev.Remote != "" && len(ev.Record) > 0 && !ev.ArchivedAt.IsZero()
+	}
+	return ev.State == Rejected && ev.Source == Returned && ev.Dest != "" && ev.Remote == ""
+}
+
+func (l *Line) recovered(ev Recovered) {
+	l.Vault, l.Remote, l.Size, l.UID = string(ev.Vault), string(ev.Remote), ev.Package.Size, uid(ev.Owner)
+	if !ev.Seal.IsZero() {
+		l.Seal = ev.Seal.String()
+	}
+	if !ev.ArchivedAt.IsZero() {
+		l.Time = stamp(ev.ArchivedAt)
+	}
+}

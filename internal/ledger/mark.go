@@ -1,0 +1,55 @@
+package ledger
+
+import "time"
+
+// Mark is something that happened to the ledger as a whole, told by a journal line
+// that belongs to no entry.
+type Mark struct {
+	Word  string // one of the words below
+	By    Human
+	Cause string // what a reader of the journal should know; names nobody
+	At    time.Time
+}
+
+// The words of marks. The first four enter safe mode, MarkReconciled leaves it.
+const (
+	MarkRestored   = "restored"          // put back from a backup
+	MarkRebuilt    = "rebuilt"           // made anew from receipts, folders and the archive's index
+	MarkRolledBack = "rolled-back"       // found older than its outside head
+	MarkDamaged    = "damaged"           // the check of a running ledger found damage
+	MarkReconciled = "reconciled"        // the service was asked for everything since
+	MarkMigrated   = "migrated"          // brought to a newer schema
+	MarkDisposal   = "disposal-approved" // a person lets the disposal brake go
+)
+
+// Marks lists the words of marks.
+func Marks() []string {
+	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal}
+}
+
+// Alarming reports whether the mark enters safe mode.
+func (m Mark) Alarming() bool {
+	switch m.Word {
+	case MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged:
+		return true
+	}
+	return false
+}
+
+// Safe is why a ledger is in safe mode: it may not know everything that was done, so
+// nothing is sent or disposed of until the service was asked.
+type Safe struct {
+	Word  string // of the mark that entered it
+	Cause string
+	Since time.Time
+	From  time.Time // of the last thing the ledger is sure of: what happened after it is unknown; zero: nothing is sure
+}
+
+// MarkLine returns the line that tells of the ordinal-th mark of a ledger.
+func MarkLine(n uint64, ordinal uint32, m Mark) Line {
+	l := Line{N: n, At: stamp(m.At), Event: m.Word, Rev: ordinal, Cause: m.Cause, UID: uid(m.By.UID)}
+	if !m.By.Reason.IsZero() {
+		l.Reason = m.By.Reason.String()
+	}
+	return l
+}

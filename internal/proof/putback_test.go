@@ -1,0 +1,156 @@
+package proof
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+func (b *book) mark(word string) {
+	n := uint32(1)
+	for _, l := range b.lines {
+		if p, _ := ledger.ParseLine(l); p.Key == "" && p.Ledger == "" {
+			n++
+		}
+	}
+	b.append(ledger.MarkLine(uint64(len(b.lines))+1, n, ledger.Mark{Word: word, By: ledger.Human{UID: 7}, At: b.now}))
+}
+
+func (b *book) check(seen Seen) Report {
+	return Check(b.journal(), func(yield func(ledger.Entry) bool) {
+		for _, e := range b.entries {
+			if !yield(e) {
+				return
+			}
+		}
+	}, seen)
+}
+
+func TestCheck_I15_OfALedgerThatWasPutBack(t *testing.T) {
+	b, seen := everyday(t)
+	b.mark(ledger.MarkRestored)
+	for key := byte(3); key <= 5; key++ {
+		b.do(key, ledger.Doubted{})
+	}
+	b.do(5, ledger.RegistrationFound{Remote: "b8", ID: archive.ID{5}}, says("b8", archive.InProgress), says("b8", archive.Successful))
+	next := archive.ID{4}.Generation(1)
+	b.do(4, ledger.RegistrationFound{Remote: "b9", ID: next}, says("b9", archive.WaitingForPackage))
+	b.do(5, ledger.Reconciled{})
+	b.mark(ledger.MarkReconciled)
+	b.do(5, ledger.PlaceIntended{Dest: "_archived/" + name(5)}, ledger.Placed{})
+	seen.Registrations = append(seen.Registrations,
+		Registration{ID: archive.ID{5}, Remote: "b8", Metadata: archive.Digest{5}, Stored: true, Archived: true, SHA256: archive.Digest{5}, Size: 5000},
+		Registration{ID: next, Remote: "b9", Metadata: archive.Digest{4}},
+		Registration{ID: archive.ID{3}, Remote: "b10", Metadata: archive.Digest{3}}) // without content, and too old for the status list
+	seen.Disk = nil
+	r := b.check(seen)
+	for _, f := range r.Findings {
+		t.Error(f)
+	}
+	if r.Marks != 2 || r.PutBack != 1 || r.Safe || len(r.Suspect) != 2 {
+		t.Errorf("%d marks, put back %d times, safe %v, %d suspect", r.Marks, r.PutBack, r.Safe, len(r.Suspect))
+	}
+	seen.Registrations[len(seen.Registrations)-1].Stored = true // content that the ledger knows nothing of is no trifle
+	if r := b.check(seen); r.OK() {
+		t.Error("a forgotten registration with content was let pass")
+	}
+}
+
+func TestCheck_I15_FindsWhatWasDoneBlindly(t *testing.T) {
+	rewrite := func(b *book, event, old, with string) {
+		i := slices.IndexFunc(b.lines, func(l []byte) bool { return strings.Contains(string(l), `"event":"`+event+`"`) && strings.Contains(string(l), old) })
+		if i < 0 {
+			t.Fatalf("no line of %s", event)
+		}
+		b.lines[i] = []byte(strings.Replace(string(b.lines[i]), old, with, 1))
+	}
+	for name, row := range map[string]struct {
+		do   func(b *book)
+		want string
+	}{
+		"SentInSafeMode": {func(b *book) {
+			b.mark(ledger.MarkRestored)
+			b.upload(6, "b20")
+		}, "I15"},
+		"SentWhileSuspect": {func(b *book) {
+			b.upload(6, "b20")
+			rewrite(b, "sealed", `"sealed","key":"`+(archive.Key{6}).String()+`","rev":2,`, `"sealed","key":"`+(archive.Key{6}).String()+`","rev":2,"flags":"suspect",`)
+		}, "I15"},
+		"LeftWhatItNeverEntered": {func(b *book) { b.mark(ledger.MarkReconciled) }, "I15"},
+		"MarkSkipped": {func(b *book) {
+			b.mark(ledger.MarkDisposal)
+			rewrite(b, ledger.MarkDisposal, `"rev":1`, `"rev":2`)
+		}, "I5"},
+		"MarkInvented": {func(b *book) {
+			b.mark(ledger.MarkDisposal)
+			rewrite(b, ledger.MarkDisposal, ledger.MarkDisposal, "created")
+		}, "I14"},
+		"DoubleTakenBackWithoutEvidence": {func(b *book) {
+			b.do(6, ledger.RegisterIntended{}, got("b20"), ledger.UploadIntended{}, ledger.WindowClosed{}, ledger.Released{}, ledger.Held{})
+			rewrite(b, "held", "hold double", "hold")
+		}, "I13"},
+		"SuspectForgotten": {func(b *book) {
+			b.do(6, ledger.Doubted{})
+			e := b.entries[archive.Key{6}]
+			e.Suspect = false
+			b.entries[archive.Key{6}] = e
+		}, "I12"},
+		"FoldedAway": {func(b *book) {
+			b.do(6, ledger.RegisterIntended{}, got("b20"), ledger.WindowClosed{})
+			e := b.entries[archive.Key{6}]
+			e.Registrations = nil
+			b.entries[archive.Key{6}] = e
+		}, "I8"},
+		"FoundAndGivenToAnother": {func(b *book) {
+			b.do(6, ledger.Doubted{}, ledger.RegistrationFound{Remote: "b20", ID: archive.ID{6}})
+			b.claim(7)
+			b.do(7, ledger.RegisterIntended{}, got("b20"))
+		}, "I8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(t)
+			b.claim(6)
+			row.do(b)
+			r := b.check(Seen{})
+			if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Promise == row.want }) {
+				t.Errorf("want %s, found %v", row.want, r.Findings)
+			}
+		})
+	}
+}
+
+// What evidence takes back, a checker that sees only lines must let pass: the released
+// entry's first registration proved to be empty.
+func TestCheck_I2_DoubleEndsByEvidence(t *testing.T) {
+	b := newBook(t)
+	b.claim(1)
+	b.do(1, ledger.RegisterIntended{}, got("b1"), ledger.UploadIntended{}, ledger.WindowClosed{}, ledger.Released{})
+	b.upload(1, "b2")
+	for range 3 {
+		b.now = b.now.Add(25 * time.Hour)
+		b.do(1, says("b1", archive.WaitingForPackage))
+	}
+	if b.entries[archive.Key{1}].Double {
+		t.Fatal("it is double still")
+	}
+	b.archive(1, "b2")
+	if r := b.check(Seen{}); !r.OK() || len(r.Double) != 0 {
+		t.Error(r.Findings)
+	}
+}
+
+func TestCheck_I21_CountsWhatIsFolded(t *testing.T) {
+	b := newBook(t)
+	b.claim(1)
+	for n := range 30 {
+		b.do(1, ledger.RegisterIntended{}, got(archive.RemoteID(rune('A'+n))), ledger.WindowClosed{})
+	}
+	r := b.check(Seen{})
+	if !r.OK() || r.Folded+uint64(len(r.Orphans)) != 30 || len(r.Orphans) > 9 {
+		t.Errorf("%d folded, %d listed: %v", r.Folded, len(r.Orphans), r.Findings)
+	}
+}
