@@ -10,10 +10,17 @@ RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 HEAVY := vaultd/internal/simtest
 
 .DEFAULT_GOAL := help
-.PHONY: help build test check fmt docs demo clean
+# How much of the long forms: make simulate SEEDS=100, make campaign KILLS=20, make mutants MUTANTS=Grace, make fuzz FUZZTIME=10s
+SEEDS    ?= 10000
+KILLS    ?= 200
+MUTANTS  ?= all
+FUZZTIME ?= 60s
+LONG     := $(GO) test -count=1 -timeout 0 -v
+
+.PHONY: help build test check fmt docs demo clean simulate campaign mutants fuzz canary model
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the program, as ./vaultd
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o vaultd ./cmd/vaultd
@@ -41,12 +48,36 @@ check: ## formatting, vet, linters and the arrows between the rooms
 	$(TOOLS) staticcheck ./...
 	$(TOOLS) golangci-lint run ./...
 
+simulate: ## simulated years with faults, from SEEDS seeds
+	SEEDS=$(SEEDS) $(LONG) -run '^TestSimulation$$' ./internal/simtest
+
+campaign: ## the real program, killed KILLS times under load
+	KILLS=$(KILLS) $(LONG) -run '^TestCampaign$$' ./internal/campaign
+
+model: ## every order of events, to the end of a larger world (minutes, and memory)
+	VAULTD_MODEL=2 VAULTD_MODEL_STATES=1500000 $(LONG) -run '^TestModel_Promises$$' ./internal/ledger
+
+mutants: ## known mistakes, planted one by one: a test must find each
+	MUTANTS='$(MUTANTS)' $(LONG) -run '^TestMutants$$' ./internal/mutants
+
+canary: ## all tests, and a search for secrets in whatever they wrote
+	VAULTD_CANARY=1 $(LONG) -run '^TestSuite_I7' ./internal/canary
+
+fuzz: ## every fuzz target for FUZZTIME
+	@set -e; for dir in $$(grep -l '^func Fuzz' -r cmd internal --include='*_test.go' | xargs -n1 dirname | sort -u); do \
+		for target in $$($(GO) test -list '^Fuzz' ./$$dir | grep '^Fuzz'); do \
+			echo "$$dir $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./$$dir; \
+		done; \
+	done
+
 fmt: ## format all Go files
 	gofmt -w cmd internal
 
 docs: ## make anew what is generated
 	$(GO) generate ./...
 	$(GO) test ./internal/web -run Metrics -update
+	$(GO) test ./internal/report -run Guarantees -update-guarantees
 	$(GO) test ./cmd/vaultd -run 'ConfigDocs|MessageIDs' -update-docs
 
 demo: ## try it: service, drop folders and daemon on this machine alone

@@ -34,9 +34,8 @@ var kept = []mutant{
 		old: "case outside.N > end.N:", new: "case outside.N > end.N+1<<40:", tests: []string{onDisk},
 	},
 	{
-		name: "SilentNewLedger", promise: "I15", file: "internal/ledger/boltledger/preflight.go",
-		old: "f, err := os.OpenFile(name, mode&^os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)", new: "f, err := os.OpenFile(name, mode|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)",
-		tests: []string{onDisk},
+		name: "NewLedgerWhereOneWas", promise: "I15", file: "internal/ledger/boltledger/create.go",
+		old: "for _, name := range []string{fileName, headName} {", new: "for _, name := range []string{fileName} {", tests: []string{onDisk},
 	},
 	{
 		name: "BalanceMiscounted", promise: "I1", file: "internal/ledger/boltledger/gather.go",

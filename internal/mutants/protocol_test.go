@@ -75,9 +75,8 @@ var protocol = []mutant{
 		tests: []string{pure, worlds},
 	},
 	{
-		name: "TicketSurvivesItsUse", promise: "I7", file: "internal/ledger/remote.go",
-		old: "\t\tr.Closed = at\n\t\tr.Ticket.URL, r.Ticket.Headers = \"\", nil\n", new: "\t\tr.Closed = at\n",
-		tests: []string{pure, onDisk},
+		name: "AddressInTheJournal", promise: "I7", file: "internal/ledger/line.go",
+		old: "\t\tl.Remote = string(ev.Ticket.Remote)\n", new: "\t\tl.Remote = string(ev.Ticket.URL)\n", tests: []string{pure, onDisk},
 	},
 	{
 		name: "HeldGoesOn", promise: "I29", file: "internal/ledger/transition.go",

@@ -33,7 +33,7 @@ var remote = []mutant{
 	},
 	{
 		name: "TicketCountsFromTheAnswer", promise: "I6", file: "internal/vaultapi/register.go",
-		old: "base: archive.Ticket{Sent: before, Date: ans.Date}", new: "base: archive.Ticket{Sent: c.now(), Date: ans.Date}",
+		old: "base: archive.Ticket{Sent: before, Date: ans.Date}", new: "base: archive.Ticket{Sent: func() archive.Instant { _ = before; return c.now() }(), Date: ans.Date}",
 		tests: []string{speech},
 	},
 	{
@@ -53,7 +53,7 @@ var remote = []mutant{
 	},
 	{
 		name: "StartsWhateverIsLeft", promise: "I6", file: "internal/window/window.go",
-		old: "return left > 0 && p.predict(bytes, life)+margin <= left", new: "return left > 0", tests: []string{"vaultd/internal/window"},
+		old: "return left > 0 && p.predict(bytes, life)+margin <= left", new: "return left > 0 && margin >= 0", tests: []string{"vaultd/internal/window"},
 	},
 	{
 		name: "RefusedBatchRejectsAll", promise: "I23", file: "internal/ingest/register.go",

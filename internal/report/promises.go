@@ -8,7 +8,7 @@ var guarantees = []guarantee{
 		promise: "Every folder that was ever taken is in exactly one state. None vanishes, and the balance agrees at every moment.",
 		how:     "A folder is moved into vaultd's own area before its entry is written; one that lies there without an entry is adopted at the next start. States change through one function, and entry, journal line and balance are written in one transaction.",
 		limit:   "A folder that somebody deletes by hand from vaultd's area is known by its entry and named, but its files are gone.",
-		tests:   []string{"internal/drop TestClaim_I1_CrashAnywhereLosesNothing", "internal/ledger TestBalance_I1_AgreesAtEveryInstant", "internal/simtest TestSimulation", "cmd/vaultd TestRun_I1_I2_I5_ThreeKillsAmongFaults"},
+		tests:   []string{"internal/drop TestClaim_I1_CrashAnywhereLosesNothing", "internal/ledger TestBalance_I1_AgreesAtEveryInstant", "internal/simtest TestSimulation", "internal/campaign TestCampaign"},
 	},
 	{
 		id: "I2", checked: false,

@@ -5,39 +5,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/legible"
 )
 
 // TestMark stands over everything that a test environment reports.
 const TestMark = "TEST, NO EVIDENCE"
 
-// safe makes a text of unknown origin fit for people: control characters, those that
-// turn or hide text, and bytes that are no text at all become visible escapes.
-func safe(s string) string {
-	if !strings.ContainsFunc(s, unfit) {
-		return s
-	}
-	var b strings.Builder
-	for len(s) > 0 {
-		r, n := utf8.DecodeRuneInString(s)
-		switch {
-		case r == utf8.RuneError && n == 1, r < utf8.RuneSelf && unfit(r):
-			fmt.Fprintf(&b, `\x%02x`, s[0])
-		case !unfit(r):
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		}
-		s = s[n:]
-	}
-	return b.String()
-}
+// safe makes a text of unknown origin fit for people, on one line.
+func safe(s string) string { return legible.Text(s) }
 
-func unfit(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+func unfit(r rune) bool { return !legible.Fit(r) }
 
 // clip cuts a text to n characters.
 func clip(s string, n int) string {

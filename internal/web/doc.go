@@ -1,5 +1,5 @@
 // Package web answers the questions of machines that watch over vaultd: whether it lives, whether it is ready, and
-// its metrics for Prometheus. It listens on this machine alone and knows neither passwords nor TLS.
+// its metrics for Prometheus. It listens on this machine alone, unless both TLS and a password are set.
 //
 // It never reads the ledger or a drop folder itself and decides nothing: what it tells are [Facts], which the program
 // gathers, so that a number here, in the status line and in the status command cannot differ. It never changes
@@ -39,6 +39,10 @@ type Facts struct {
 	Lines               uint64 // of the journal
 	Commits, Changes    uint64 // since the process began
 	Syncs               uint64
+
+	SafeMode      bool      // nothing is taken, sent or removed before the archive was asked
+	Checked       time.Time // when the last full check of the ledger ended
+	CheckFindings int       // of it
 
 	Reloaded   time.Time // when the configuration was last read, at the start or later
 	ReloadGood bool      // and whether it was good

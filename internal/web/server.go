@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,23 +22,23 @@ func Loopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
-// ErrNotLocal says that an address can be reached from other machines.
-var ErrNotLocal = errors.New("the address can be reached from other machines, and there is no password on it")
+// ErrNotLocal says that an address can be reached from other machines, and TLS or the password is missing.
+var ErrNotLocal = errors.New("the address can be reached from other machines, and TLS and a password are not both set")
 
-// Listen opens the port at address, which must be this machine's own: ErrNotLocal.
-func Listen(ctx context.Context, address string) (net.Listener, error) {
+// Listen opens the port at address, which must be this machine's own unless a is guarded: ErrNotLocal.
+func Listen(ctx context.Context, address string, a Access) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %q: %w", address, err)
 	}
-	if !Loopback(host) {
+	if !a.Guarded() && !Loopback(host) {
 		return nil, fmt.Errorf("listen on %s: %w", address, ErrNotLocal)
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() { // "localhost" led elsewhere
+	if at, ok := l.Addr().(*net.TCPAddr); !a.Guarded() && (!ok || !at.IP.IsLoopback()) { // "localhost" led elsewhere
 		return nil, errors.Join(fmt.Errorf("listen on %s: %w", address, ErrNotLocal), l.Close())
 	}
 	return l, nil
@@ -51,11 +52,18 @@ const (
 	maxHeader  = 16 << 10
 )
 
-// Serve answers on l until ctx ends; facts is asked for each answer. Its error says why it stopped earlier.
-func Serve(ctx context.Context, l net.Listener, facts func() Facts, log *slog.Logger) error {
+// Serve answers on l, which Listen made, until ctx ends; facts is asked for each answer. Its error says why it stopped
+// earlier.
+func Serve(ctx context.Context, l net.Listener, gate *Gate, facts func() Facts, log *slog.Logger) error {
 	s := &http.Server{
-		Handler: Handler(facts), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime,
+		Handler: Handler(gate, facts), ReadHeaderTimeout: headerTime, ReadTimeout: headerTime, WriteTimeout: answerTime,
 		IdleTimeout: idleTime, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Protocols: new(http.Protocols),
+	}
+	s.Protocols.SetHTTP1(true)
+	l = limit(l, maxConnections)
+	if secure := gate.tlsConfig(); secure != nil {
+		l = tls.NewListener(l, secure)
 	}
 	var g errgroup.Group
 	ended := make(chan struct{})
@@ -80,25 +88,45 @@ func Serve(ctx context.Context, l net.Listener, facts func() Facts, log *slog.Lo
 	return errors.Join(err, g.Wait())
 }
 
-// Handler answers /livez, /readyz (also as /healthz) and /metrics, to those alone who ask for this machine by an
-// address or as localhost: a web page elsewhere that makes its own name lead here gets nothing.
-func Handler(facts func() Facts) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, facts().Dead)
-	})
-	ready := func(w http.ResponseWriter, _ *http.Request) {
-		f := facts()
-		answer(w, append(append([]string(nil), f.Dead...), f.Unfit...))
+// Handler answers /livez, /readyz (also as /healthz) and /metrics. Where the gate asks for a password, the health pages
+// tell who gives none in one word how it stands, and everything else is for those who know it. Where it asks for none,
+// only those are answered who ask for this machine by an address or as localhost: a web page elsewhere that makes its
+// own name lead here gets nothing.
+func Handler(gate *Gate, facts func() Facts) http.Handler {
+	metrics := promhttp.HandlerFor(registry(facts), promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	health := func(reasons func(Facts) []string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			switch t := gate.judge(r); t {
+			case wrong:
+				gate.refuse(w, r, t)
+			default:
+				answer(w, reasons(facts()), t == known)
+			}
+		}
 	}
+	ready := health(func(f Facts) []string { return append(append([]string(nil), f.Dead...), f.Unfit...) })
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", health(func(f Facts) []string { return f.Dead }))
 	mux.HandleFunc("GET /readyz", ready)
 	mux.HandleFunc("GET /healthz", ready)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry(facts), promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
-	return onlyHere(mux)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { // whatever else there may be is not told to strangers
+		switch t := gate.judge(r); {
+		case t != known:
+			gate.refuse(w, r, t)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "ask with GET", http.StatusMethodNotAllowed)
+		case r.URL.Path != "/metrics":
+			http.NotFound(w, r)
+		default:
+			metrics.ServeHTTP(w, r)
+		}
+	})
+	return careful(gate, mux)
 }
 
-// onlyHere turns away who does not ask for this machine.
-func onlyHere(next http.Handler) http.Handler {
+// careful sets what every answer says to browsers, and turns away who does not ask for this machine.
+func careful(gate *Gate, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if h, _, err := net.SplitHostPort(r.Host); err == nil {
@@ -106,9 +134,11 @@ func onlyHere(next http.Handler) http.Handler {
 		}
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		if !Loopback(host) {
+		if !gate.current().asks && !Loopback(host) {
 			http.Error(w, "ask for 127.0.0.1 or localhost; a proxy in front must set the Host header so", http.StatusMisdirectedRequest)
 			return
 		}
@@ -122,11 +152,15 @@ type health struct {
 	Reasons []string `json:"reasons"`
 }
 
-func answer(w http.ResponseWriter, reasons []string) {
+// answer tells the reasons to those alone who may know them: they may name hosts and vaults.
+func answer(w http.ResponseWriter, reasons []string, tell bool) {
 	h := health{Status: "ok", Reasons: []string{}}
 	code := http.StatusOK
 	if len(reasons) > 0 {
 		h, code = health{Status: "failing", Reasons: reasons}, http.StatusServiceUnavailable
+	}
+	if !tell {
+		h.Reasons = []string{}
 	}
 	body, err := json.MarshalIndent(h, "", "  ")
 	if err != nil {

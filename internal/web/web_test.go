@@ -42,7 +42,7 @@ func get(t *testing.T, f Facts, path, host string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "http://"+host+path, nil)
 	w := httptest.NewRecorder()
-	Handler(func() Facts { return f }).ServeHTTP(w, r)
+	Handler(NewGate(Access{}), func() Facts { return f }).ServeHTTP(w, r)
 	return w.Code, w.Body.String()
 }
 
@@ -94,13 +94,13 @@ func TestHandler_I20_ForeignHostsGetNothing(t *testing.T) {
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	r.Host = ""
 	w := httptest.NewRecorder()
-	Handler(sample).ServeHTTP(w, r)
+	Handler(NewGate(Access{}), sample).ServeHTTP(w, r)
 	if w.Code != http.StatusMisdirectedRequest {
 		t.Error("no Host header:", w.Code)
 	}
 	if r := httptest.NewRequest(http.MethodPost, "http://localhost/livez", nil); true {
 		w := httptest.NewRecorder()
-		if Handler(sample).ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed {
+		if Handler(NewGate(Access{}), sample).ServeHTTP(w, r); w.Code != http.StatusMethodNotAllowed {
 			t.Error("POST:", w.Code)
 		}
 	}
@@ -108,17 +108,17 @@ func TestHandler_I20_ForeignHostsGetNothing(t *testing.T) {
 
 func TestListen_I20_LoopbackOnly(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "files01:0"} {
-		if l, err := Listen(t.Context(), address); !errors.Is(err, ErrNotLocal) {
+		if l, err := Listen(t.Context(), address, Access{}); !errors.Is(err, ErrNotLocal) {
 			t.Errorf("%s: %v %v", address, l, err)
 		}
 	}
-	l, err := Listen(t.Context(), "127.0.0.1:0")
+	l, err := Listen(t.Context(), "127.0.0.1:0", Access{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, l, sample, slog.New(slog.DiscardHandler)) }()
+	go func() { done <- Serve(ctx, l, NewGate(Access{}), sample, slog.New(slog.DiscardHandler)) }()
 	res, err := http.Get("http://" + l.Addr().String() + "/livez")
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,177 @@
+package web
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Access says how the port may be used: with which certificate, and with which password. It keeps a digest of the
+// password alone. The zero value asks for neither, which is fit for this machine's own address only.
+type Access struct {
+	certificate *tls.Certificate
+	digest      [sha256.Size]byte
+	asks        bool // for a password
+}
+
+// NewAccess returns the access with a certificate, nil for none, and a password, empty for none.
+func NewAccess(certificate *tls.Certificate, password string) Access {
+	return Access{certificate: certificate, digest: sha256.Sum256([]byte(password)), asks: password != ""}
+}
+
+// TLS reports whether the port speaks TLS.
+func (a Access) TLS() bool { return a.certificate != nil }
+
+// Guarded reports whether other machines may reach the port: what goes over the wire is sealed, and a password is asked.
+func (a Access) Guarded() bool { return a.TLS() && a.asks }
+
+// Format keeps certificate and digest from being printed, whatever the verb.
+func (Access) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[access]") }
+
+const (
+	refusalPause = time.Second // before a wrong password is refused
+	maxRefusals  = 4           // that wait so at once: more than four guesses in a second are turned away unread
+)
+
+// Gate stands before the pages. Its access may be exchanged while it works: a renewed password or certificate counts
+// from the next request or connection on. Whether TLS is spoken and a password asked stays as it was at first.
+type Gate struct {
+	pause    time.Duration
+	refusals chan struct{}
+
+	mu     sync.Mutex
+	access Access // guarded by mu
+}
+
+// NewGate returns a gate.
+func NewGate(a Access) *Gate {
+	return &Gate{pause: refusalPause, refusals: make(chan struct{}, maxRefusals), access: a}
+}
+
+// Set exchanges the access.
+func (g *Gate) Set(a Access) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.access = a
+}
+
+func (g *Gate) current() Access {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.access
+}
+
+// tlsConfig gives the newest certificate to each connection; nil where none is set.
+func (g *Gate) tlsConfig() *tls.Config {
+	if !g.current().TLS() {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return g.current().certificate, nil },
+	}
+}
+
+// trust is what a request has shown.
+type trust uint8
+
+const (
+	nobody trust = iota // a password is asked and was not given
+	wrong               // it was given, and is not the one
+	known
+)
+
+// judge looks at a request's password. Every user name is as good as another, so that none can be guessed.
+func (g *Gate) judge(r *http.Request) trust {
+	a := g.current()
+	if !a.asks {
+		return known
+	}
+	_, password, given := r.BasicAuth()
+	sum := sha256.Sum256([]byte(password))
+	switch {
+	case !given && r.Header.Get("Authorization") == "":
+		return nobody
+	case given && subtle.ConstantTimeCompare(sum[:], a.digest[:]) == 1:
+		return known
+	}
+	return wrong
+}
+
+// refuse answers 401: at once to who gave no password, and after a pause to who gave a wrong one.
+func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, t trust) {
+	if t == wrong {
+		select {
+		case g.refusals <- struct{}{}:
+			defer func() { <-g.refusals }()
+			wait(r.Context(), g.pause)
+		default:
+			http.Error(w, "too many wrong passwords at once", http.StatusTooManyRequests)
+			return
+		}
+	}
+	w.Header().Set("WWW-Authenticate", `Basic realm="vaultd", charset="UTF-8"`)
+	http.Error(w, "the password is missing or wrong", http.StatusUnauthorized)
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// maxConnections bounds the descriptors that whoever reaches the port can take from the work; each that says nothing
+// is closed after headerTime.
+const maxConnections = 128
+
+// limited accepts a connection once one of its places is free.
+type limited struct {
+	net.Listener
+	places chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+func limit(l net.Listener, n int) net.Listener {
+	return &limited{Listener: l, places: make(chan struct{}, n), closed: make(chan struct{})}
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.places <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.places
+		return nil, err
+	}
+	return &placed{Conn: c, leave: sync.OnceFunc(func() { <-l.places })}, nil
+}
+
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// placed gives its place back when it is closed.
+type placed struct {
+	net.Conn
+	leave func()
+}
+
+func (c *placed) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}

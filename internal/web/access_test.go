@@ -1,0 +1,265 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const canary = "CANARY-web-password"
+
+// certificate makes one for this machine, with a name to tell it by.
+func certificate(t *testing.T, name string) *tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// serve answers on a port of this machine until the test ends.
+func serve(t *testing.T, gate *Gate, f Facts) (address string) {
+	t.Helper()
+	l, err := Listen(t.Context(), "127.0.0.1:0", gate.current())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Serve(ctx, l, gate, func() Facts { return f }, slog.New(slog.DiscardHandler)) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return l.Addr().String()
+}
+
+// I7: the health pages say one word to strangers, metrics nothing; whoever knows the password is told all.
+func TestGate_I7_StrangersLearnOneWord(t *testing.T) {
+	gate := NewGate(NewAccess(nil, canary))
+	gate.pause = time.Millisecond
+	f := sample()
+	f.Unfit = []string{"vault ACME paused since 09:12 (http-403)"}
+	ask := func(path, user, password string) (int, string) {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Host = "files01.example:8970"
+		if user != "" || password != "" {
+			r.SetBasicAuth(user, password)
+		}
+		w := httptest.NewRecorder()
+		Handler(gate, func() Facts { return f }).ServeHTTP(w, r)
+		return w.Code, w.Body.String() + fmt.Sprint(w.Header())
+	}
+	for name, row := range map[string]struct {
+		path, user, password string
+		code                 int
+		told                 string // empty: nothing of vaultd's
+	}{
+		"LiveOpen":        {"/livez", "", "", 200, ""},
+		"ReadyOpen":       {"/readyz", "", "", 503, ""},
+		"MetricsClosed":   {"/metrics", "", "", 401, ""},
+		"UnknownClosed":   {"/nothing", "", "", 401, ""},
+		"WalkUp":          {"/%2e%2e/%2e%2e/etc/passwd", "", "", 401, ""},
+		"WrongPassword":   {"/metrics", "prometheus", "CANARY-web-passworc", 401, ""},
+		"Longer":          {"/metrics", "prometheus", canary + "x", 401, ""},
+		"Shorter":         {"/metrics", "prometheus", canary[:len(canary)-1], 401, ""},
+		"EmptyPassword":   {"/metrics", "admin", "", 401, ""},
+		"WrongOnHealth":   {"/readyz", "x", "wrong", 401, ""},
+		"AnyUser":         {"/metrics", "whoever", canary, 200, "vaultd_ready 0"},
+		"NoUser":          {"/metrics", "", canary, 200, "vaultd_ready 0"},
+		"ReadyWithReason": {"/readyz", "x", canary, 503, "vault ACME paused"},
+		"NotFound":        {"/nothing", "x", canary, 404, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, said := ask(row.path, row.user, row.password)
+			if code != row.code || row.told != "" && !strings.Contains(said, row.told) {
+				t.Errorf("%d: %s", code, said)
+			}
+			if row.told == "" && (strings.Contains(said, "ACME") || strings.Contains(said, "vaultd_")) || strings.Contains(said, canary) {
+				t.Error("told a stranger:", said)
+			}
+			for _, header := range []string{"nosniff", "no-store", "default-src 'none'", "DENY", "no-referrer"} {
+				if !strings.Contains(said, header) {
+					t.Errorf("no %s in %s", header, said)
+				}
+			}
+		})
+	}
+	if said := fmt.Sprintf("%v %+v %#v %d %s", gate.current(), gate.current(), gate.current(), gate.current(), gate.current()); strings.Contains(said, "[67") || !strings.Contains(said, "[access]") {
+		t.Error(said)
+	}
+}
+
+// Guessing is slow, and does not keep out who knows the password.
+func TestGate_I21_GuessingIsSlow(t *testing.T) {
+	gate := NewGate(NewAccess(nil, canary))
+	gate.pause = time.Minute
+	ctx, stop := context.WithCancel(t.Context())
+	h := Handler(gate, sample)
+	var guessing sync.WaitGroup
+	guess := func() int {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil).WithContext(ctx)
+		r.SetBasicAuth("x", "wrong")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	for range maxRefusals {
+		guessing.Go(func() { guess() })
+	}
+	for len(gate.refusals) < maxRefusals {
+		time.Sleep(time.Millisecond) // until they wait
+	}
+	if code := guess(); code != http.StatusTooManyRequests {
+		t.Error("one more guess:", code)
+	}
+	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	r.SetBasicAuth("x", canary)
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+		t.Error("who knows the password:", w.Code)
+	}
+	stop()
+	guessing.Wait()
+}
+
+// Other machines may be let in with TLS and a password only.
+func TestListen_I20_OthersNeedBoth(t *testing.T) {
+	pair := certificate(t, "one")
+	for name, row := range map[string]struct {
+		access Access
+		ok     bool
+	}{
+		"Neither": {Access{}, false}, "PasswordAlone": {NewAccess(nil, canary), false}, "TLSAlone": {NewAccess(pair, ""), false}, "Both": {NewAccess(pair, canary), true},
+	} {
+		l, err := Listen(t.Context(), "0.0.0.0:0", row.access)
+		if (err == nil) != row.ok || !row.ok && !errors.Is(err, ErrNotLocal) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			l.Close()
+		}
+	}
+}
+
+// TLS is 1.2 or newer; a renewed certificate and password count without a restart.
+func TestServe_I20_TLSAndRenewal(t *testing.T) {
+	gate := NewGate(NewAccess(certificate(t, "one"), canary))
+	address := serve(t, gate, sample())
+	name := func(c *tls.Config) string {
+		c.InsecureSkipVerify = true //nolint:gosec // the test looks at the certificate itself
+		conn, err := tls.Dial("tcp", address, c)
+		if err != nil {
+			return err.Error()
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
+	}
+	if got := name(&tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10}); !strings.Contains(got, "protocol version") {
+		t.Error("TLS 1.1:", got)
+	}
+	if got := name(&tls.Config{MaxVersion: tls.VersionTLS12}); got != "one" {
+		t.Error("TLS 1.2:", got)
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // as above
+	ask := func(password string) int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetBasicAuth("x", password)
+		res, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		return res.StatusCode
+	}
+	gate.pause = time.Millisecond
+	if a, b := ask(canary), ask("the-renewed-one"); a != 200 || b != 401 {
+		t.Error("before:", a, b)
+	}
+	gate.Set(NewAccess(certificate(t, "two"), "the-renewed-one"))
+	if a, b, c := ask(canary), ask("the-renewed-one"), name(&tls.Config{}); a != 401 || b != 200 || c != "two" { //nolint:gosec // as above
+		t.Error("after:", a, b, c)
+	}
+	if res, err := http.Get("http://" + address + "/livez"); err == nil {
+		if res.Body.Close(); res.StatusCode != http.StatusBadRequest {
+			t.Error("plain HTTP:", res.Status)
+		}
+	}
+}
+
+// Whoever says nothing, or too much, loses his connection; others are answered meanwhile.
+func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes as long as a request may")
+	}
+	t.Parallel()
+	address := serve(t, NewGate(Access{}), sample())
+	slow := make([]net.Conn, 0, 20)
+	for range 20 {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Slow: ") //nolint:errcheck // it is there or not
+		slow = append(slow, conn)
+	}
+	if res, err := http.Get("http://" + address + "/livez"); err != nil || res.StatusCode != 200 {
+		t.Error("others:", err)
+	} else {
+		res.Body.Close()
+	}
+	for name, request := range map[string]string{
+		"HugeHeader": "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("a", 64<<10) + "\r\n\r\n",
+		"HugePath":   "GET /" + strings.Repeat("a", 64<<10) + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
+		"NoHTTP":     "\x16\x03\x01\x00\xff\x00\x00\r\n\r\n",
+		"TwoHosts":   "GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n",
+	} {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.SetDeadline(time.Now().Add(10 * time.Second)) //nolint:errcheck // else the test hangs
+		go io.WriteString(conn, request)                   //nolint:errcheck // refused early
+		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err == nil && res.StatusCode < 400 {
+			t.Errorf("%s: %s", name, res.Status)
+		}
+		conn.Close()
+	}
+	for _, conn := range slow {
+		conn.SetReadDeadline(time.Now().Add(2 * headerTime)) //nolint:errcheck // else the test hangs
+		if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("a silent connection stays open:", err)
+		}
+	}
+}
