@@ -55,6 +55,18 @@ var kept = []mutant{
 	},
 	{
 		name: "ClaimWithoutEntryForgotten", promise: "I1", file: "internal/daemon/room.go",
-		old: "\t\tif !known {\n", new: "\t\tif !known && ctx.Err() != nil {\n", tests: []string{"vaultd/internal/daemon", worlds},
+		old: "\t\tif known {\n\t\t\tcontinue\n", new: "\t\tif known || r != nil {\n\t\t\tcontinue\n", tests: []string{"vaultd/internal/daemon", worlds},
+	},
+	{
+		name: "SuspectsAreSent", promise: "I15", file: "internal/ledger/transition.go",
+		old: "\tcase e.Suspect:\n", new: "\tcase e.Suspect && e.State.Final():\n", tests: []string{pure, onDisk},
+	},
+	{
+		name: "DoubtForgetsTheTicket", promise: "I15", file: "internal/ledger/boltledger/safe.go",
+		old: "s.doubting = s.doubting || m.doubting", new: "s.doubting = false", tests: []string{onDisk},
+	},
+	{
+		name: "SafeModeSends", promise: "I15", file: "internal/ingest/conductor.go",
+		old: "func (c *Conductor) safe() bool { return c.cfg.Safe != nil && c.cfg.Safe() }", new: "func (c *Conductor) safe() bool { return c.cfg.Safe == nil }", tests: []string{conductor},
 	},
 }

@@ -15,7 +15,7 @@ var outside = []mutant{
 		old: "cell(mark), cell(r.Folder),", new: "cell(mark), r.Folder,", tests: []string{"vaultd/internal/report"},
 	},
 	{
-		name: "AnybodyMayCommand", promise: "I27", file: "cmd/vaultd/control.go",
-		old: "case !s.allowed(p):", new: "case !s.allowed(p) && p.uid == 0:", tests: []string{"-run Control|Socket|Peer vaultd/cmd/vaultd"},
+		name: "AnybodyMayCommand", promise: "I27", file: "cmd/vaultd/control_lane.go",
+		old: "if !s.allowed(p) {", new: "if !s.allowed(p) && p.uid == 0 {", tests: []string{"-run Control|Socket|Peer vaultd/cmd/vaultd"},
 	},
 }

@@ -80,7 +80,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "HeldGoesOn", promise: "I29", file: "internal/ledger/transition.go",
-		old: "\tif e.Hold {\n\t\treturn NoStep, time.Time{}, false\n\t}\n", new: "", tests: []string{pure},
+		old: "\tcase e.Hold:\n", new: "\tcase e.Hold && e.Suspect:\n", tests: []string{pure},
 	},
 	{
 		name: "HumanActWithoutName", promise: "I29", file: "internal/ledger/line.go",

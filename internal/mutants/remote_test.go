@@ -90,7 +90,7 @@ var remote = []mutant{
 	},
 	{
 		name: "CredentialsGoToSignedURLs", promise: "I20", file: "internal/apicall/policy.go",
-		old: "\tcase p.own(u):\n\t\treturn !signed, p.shape(u)\n\tcase signed:\n\t\treturn false, p.presigned(u)", new: "\tcase p.own(u):\n\t\treturn true, p.shape(u)\n\tcase signed:\n\t\treturn true, p.presigned(u)",
+		old: "\t\treturn !signed, p.shape(u)\n", new: "\t\treturn true, p.shape(u)\n",
 		tests: []string{calls},
 	},
 	{
@@ -127,5 +127,9 @@ var remote = []mutant{
 		name: "NeverAskedAgainAboutOldRegistrations", promise: "I13", file: "internal/ledger/entry.go",
 		old: "if (r.Fate == Maybe || r.Fate == Stored) && e.latest(i) {", new: "if (r.Fate == Maybe || r.Fate == Stored) && e.latest(i) && i == len(e.Registrations)-1 {",
 		tests: []string{pure, worlds},
+	},
+	{
+		name: "SuspendVoidsNothing", promise: "I6", file: "internal/window/window.go",
+		old: "if !ok || gone < 0 || now.SleptSince(t.Sent) {", new: "if !ok || gone < 0 {", tests: []string{"vaultd/internal/window", conductor},
 	},
 }

@@ -4,7 +4,7 @@ package mutants
 var sources = []mutant{
 	{
 		name: "DisposedWithoutSuccess", promise: "I3", file: "internal/ledger/transition.go",
-		old: "return e.State == Archived && e.Archived != \"\" && !e.DisposeAt.IsZero()", new: "return e.State.Final() && !e.DisposeAt.IsZero()", tests: []string{pure},
+		old: "return !e.Suspect && e.State == Archived && e.Archived != \"\" && !e.DisposeAt.IsZero()", new: "return !e.Suspect && e.State.Final() && !e.DisposeAt.IsZero()", tests: []string{pure},
 	},
 	{
 		name: "DisposedBeforeItsGrace", promise: "I3", file: "internal/ledger/source.go",
@@ -15,15 +15,16 @@ var sources = []mutant{
 		old: " && !e.Double && !e.Contradicted\n", new: " && !e.Double\n", tests: []string{pure},
 	},
 	{
-		name: "DisposedWithoutComparing", promise: "I18", file: "internal/drop/dispose.go",
+		name: "DisposedWithoutComparing", promise: "I18", file: "internal/drop/inspect.go",
 		old: "if sum != want.SHA256 || identityOf(after) != identityOf(info) {", new: "if sum.IsZero() || identityOf(after) != identityOf(info) {", tests: []string{folders},
 	},
 	{
-		name: "DisposedThoughItChanged", promise: "I18", file: "internal/drop/dispose.go",
-		old: "if found, ok := in.right[full]; !ok || found != identityOf(info) {", new: "if _, ok := in.right[full]; !ok {", tests: []string{folders},
+		name: "DisposedThoughItChanged", promise: "I18", file: "internal/drop/inspect.go",
+		old: "if info, err := dir.Root().Lstat(name); err == nil && identityOf(info) != in.right[path.Join(at, name)] {", new: "if _, err := dir.Root().Lstat(name); err != nil && name == \"\" {",
+		tests: []string{folders},
 	},
 	{
-		name: "ForeignFilesGoToo", promise: "I18", file: "internal/drop/dispose.go",
+		name: "ForeignFilesGoToo", promise: "I18", file: "internal/drop/inspect.go",
 		old: "\treturn in.stray(full, \"was not archived\")\n", new: "\tin.right[full] = identityOf(info)\n\treturn nil\n", tests: []string{folders},
 	},
 	{
@@ -105,5 +106,9 @@ var sources = []mutant{
 		name: "FirstStillOpenIsADuplicate", promise: "I2", file: "internal/ingest/seal.go",
 		old: "\tcase ledger.WaitFor:\n\t\treturn c.wait(e, first)\n", new: "\tcase ledger.WaitFor:\n\t\treturn []ledger.Change{c.change(e, ledger.FoundDuplicate{First: first.Key})}\n",
 		tests: []string{conductor, worlds},
+	},
+	{
+		name: "NoBrake", promise: "I3", file: "internal/daemon/brake.go",
+		old: "case p.Done+due > usual:", new: "case usual < 0:", tests: []string{"-run Brake vaultd/internal/daemon"},
 	},
 }

@@ -62,7 +62,9 @@ func TestCheck_I15_OfALedgerThatWasPutBack(t *testing.T) {
 
 func TestCheck_I15_FindsWhatWasDoneBlindly(t *testing.T) {
 	rewrite := func(b *book, event, old, with string) {
-		i := slices.IndexFunc(b.lines, func(l []byte) bool { return strings.Contains(string(l), `"event":"`+event+`"`) && strings.Contains(string(l), old) })
+		i := slices.IndexFunc(b.lines, func(l []byte) bool {
+			return strings.Contains(string(l), `"event":"`+event+`"`) && strings.Contains(string(l), old)
+		})
 		if i < 0 {
 			t.Fatalf("no line of %s", event)
 		}
