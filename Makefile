@@ -67,7 +67,7 @@ fuzz: ## every fuzz target for FUZZTIME
 	@set -e; for dir in $$(grep -l '^func Fuzz' -r cmd internal --include='*_test.go' | xargs -n1 dirname | sort -u); do \
 		for target in $$($(GO) test -list '^Fuzz' ./$$dir | grep '^Fuzz'); do \
 			echo "$$dir $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./$$dir; \
+			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 50x -parallel 1 ./$$dir; \
 		done; \
 	done
 

@@ -13,6 +13,7 @@ package main
 import (
 	"context"
 	"io"
+	"log" //nolint:depguard // only to silence it: net/http prints with it what a peer sends unasked
 	"os"
 	"os/signal"
 	"syscall"
@@ -23,6 +24,8 @@ import (
 )
 
 func main() {
+	// net/http prints what a peer sends behind its answer, which may be the rest of a list of upload addresses.
+	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -82,6 +85,7 @@ Try it without any set-up:  vaultd demo`,
 		a.initCommand(), a.runCommand(), a.checkCommand(), a.demoCommand(), a.emulateCommand(),
 		a.statusCommand(), a.listCommand(), a.showCommand(), a.fetchCommand(), a.auditCommand(), a.verifyCommand(), a.versionCommand(),
 		a.whyCommand(), a.findCommand(), a.receiptCommand(), a.validateCommand(), a.vaultsCommand(), a.backupCommand(), a.completionCommand(),
+		a.restoreCommand(), a.rebuildCommand(), a.reconcileCommand(),
 	)
 	root.AddCommand(a.actCommands()...)
 	groupCommands(root)

@@ -2,6 +2,7 @@ package packager
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -45,11 +46,11 @@ func (d *folder) endsOpen(f found) (bool, error) {
 	defer func() { file.Close() }() // read-only: its close has nothing to tell
 	head, tail := make([]byte, 8), make([]byte, hinted)
 	n, err := file.ReadAt(head, 0)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return false, fmt.Errorf("read %q: %w", f.disk, cause(err))
 	}
 	m, err := file.ReadAt(tail, max(0, f.stamp.size-hinted))
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return false, fmt.Errorf("read %q: %w", f.disk, cause(err))
 	}
 	head, tail = head[:n], tail[:m]
