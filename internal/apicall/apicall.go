@@ -169,8 +169,8 @@ func (a *API) run(ctx context.Context, r Request, take taker) (*Answer, error) {
 }
 
 func (a *API) newCall(r Request) (*call, error) {
-	c := &call{wire: &a.wire, rule: a.wire.policy.target, credential: a.auth.header,
-		op: r.Op, method: r.Method, id: uuid.NewString(), header: r.Header.Clone()}
+	c := &call{wire: &a.wire, credential: a.auth.header, op: r.Op, method: r.Method, id: uuid.NewString(), header: r.Header.Clone()}
+	c.rule = func(u *url.URL) (bool, error) { return a.wire.policy.target(c.method, u) }
 	if a.auth.tokens != nil {
 		c.expire = a.auth.tokens.forget
 	}

@@ -21,6 +21,7 @@ var ErrTooLarge = errors.New("the answer is larger than its limit")
 var (
 	errSlow    = fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
 	errStalled = fmt.Errorf("the transfer stands still: %w", context.DeadlineExceeded)
+	errCrawls  = fmt.Errorf("the transfer crawls, less than 64 kB in ten minutes: %w", context.DeadlineExceeded)
 	errSecret  = errors.New("the secret cannot be read") // not "secret: …", which would be hidden as one
 )
 

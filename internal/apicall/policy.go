@@ -3,6 +3,7 @@ package apicall
 import (
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -27,7 +28,7 @@ func (e *PolicyError) Error() string {
 type Policy struct {
 	base     *url.URL
 	listed   map[string]bool // host, or host:port, in lower case
-	token    string          // the host of a token endpoint of its own; only its address is trusted
+	token    string          // host:port of a token endpoint of its own; only its address is trusted
 	loopback bool            // the base is a loopback host: then uploads to loopback are fine too
 }
 
@@ -79,12 +80,13 @@ func (p *Policy) presigned(u *url.URL) error {
 
 // target is the rule for calls of the API that leave the base address (a link or a redirect). It also says whether the
 // credentials go along: to the base host and to listed hosts, and never with a URL that is signed itself, because an
-// object store refuses two ways of authentication.
-func (p *Policy) target(u *url.URL) (credentials bool, err error) {
+// object store refuses two ways of authentication. A signed URL elsewhere is something to fetch; a body goes to the
+// hosts that an operator named, and nowhere else.
+func (p *Policy) target(method string, u *url.URL) (credentials bool, err error) {
 	switch signed := isPresigned(u); {
 	case p.own(u):
 		return !signed, p.shape(u)
-	case signed:
+	case signed && (method == http.MethodGet || p.allows(u)):
 		return false, p.presigned(u)
 	case p.allows(u):
 		return true, p.shape(u)
@@ -123,10 +125,11 @@ func (p *Policy) address(host string, ip netip.Addr) error {
 	return nil
 }
 
-// configured reports whether an operator named this host: then its address is their business.
+// configured reports whether an operator named this host and port: then their address is their business.
 func (p *Policy) configured(host, port string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return host == bareHost(p.base) || host == p.token || p.listed[host] || p.listed[net.JoinHostPort(host, port)]
+	at := net.JoinHostPort(host, port)
+	return at == place(p.base) || at == p.token || p.listed[host] || p.listed[at]
 }
 
 var reservedNets = []netip.Prefix{
@@ -198,6 +201,9 @@ func loopbackHost(name string) bool {
 }
 
 func sameHost(a, b *url.URL) bool { return bareHost(a) == bareHost(b) && port(a) == port(b) }
+
+// place is host:port of a URL, comparable.
+func place(u *url.URL) string { return net.JoinHostPort(bareHost(u), port(u)) }
 
 func bareHost(u *url.URL) string { return strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")) }
 

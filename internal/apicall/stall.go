@@ -19,7 +19,15 @@ type watchdog struct {
 	limit time.Duration // without progress; guarded by mu
 	why   error         // guarded by mu
 	off   bool          // guarded by mu
+	began time.Time     // of the present stretch of a transfer; zero: none began; guarded by mu
+	moved int           // bytes in it; guarded by mu
 }
+
+// A transfer that moves so little in so long would not end: it is left like one that stands still.
+const (
+	stretch    = 10 * time.Minute
+	leastMoved = 64 << 10
+)
 
 // watch returns a context that ends with why after limit, unless progress is made or expect changes the terms.
 func watch(parent context.Context, limit time.Duration, why error) (context.Context, *watchdog) {
@@ -46,10 +54,23 @@ func (w *watchdog) expect(limit time.Duration, why error) {
 	w.restart()
 }
 
-func (w *watchdog) progress() {
+func (w *watchdog) progress(n int) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	now := time.Now()
+	if w.began.IsZero() {
+		w.began = now
+	}
+	w.moved += n
+	over := now.Sub(w.began) >= stretch
+	crawls := over && w.moved < leastMoved && !w.off
+	if over {
+		w.began, w.moved = now, 0
+	}
 	w.restart()
+	w.mu.Unlock()
+	if crawls {
+		w.cancel(errCrawls)
+	}
 }
 
 // restart needs mu.
@@ -78,7 +99,7 @@ type watched struct {
 func (r *watched) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
 	if n > 0 {
-		r.w.progress()
+		r.w.progress(n)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = cause(r.w.ctx, err)

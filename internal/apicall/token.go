@@ -73,7 +73,7 @@ func newTokens(a Auth, base *url.URL, w *wire) (*tokens, error) {
 		return nil, fmt.Errorf("token_url: %w", err)
 	}
 	t.endpoint = u
-	w.policy.token = bareHost(u)
+	w.policy.token = place(u)
 	return t, w.policy.shape(u)
 }
 

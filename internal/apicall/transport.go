@@ -80,7 +80,7 @@ func dialer(p *Policy, proxy *url.URL) func(context.Context, string, string) (ne
 		if err != nil {
 			return nil, err
 		}
-		viaProxy := proxy != nil && host == proxy.Hostname()
+		viaProxy := proxy != nil && addr == net.JoinHostPort(proxy.Hostname(), proxyPort(proxy))
 		if !viaProxy && !p.configured(host, portName) {
 			d.Control = func(_, resolved string, _ syscall.RawConn) error {
 				ap, err := netip.ParseAddrPort(resolved)
@@ -92,6 +92,14 @@ func dialer(p *Policy, proxy *url.URL) func(context.Context, string, string) (ne
 		}
 		return d.DialContext(ctx, network, addr)
 	}
+}
+
+// proxyPort is the one that net/http dials.
+func proxyPort(proxy *url.URL) string {
+	if proxy.Port() == "" && proxy.Scheme == "socks5" {
+		return "1080"
+	}
+	return port(proxy)
 }
 
 // trusted is the system's pool with the certificates of file added; nil, the system's own, without one.

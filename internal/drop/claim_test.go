@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 )
 

@@ -35,8 +35,8 @@ type Dropped struct {
 	Folder
 }
 
-// Make returns the n-th folder of a seed: one to four files of one to some hundred
-// kilobytes, rarely megabytes, and a sidecar.
+// Make returns the n-th folder of a seed: one to four files of some hundred bytes
+// to some kilobytes, rarely megabytes, and a sidecar.
 func Make(seed uint64, n int, is Nature) Folder {
 	r := rand.New(rand.NewPCG(seed, uint64(n)))
 	f := Folder{Name: fmt.Sprintf("Müller %d-%d", seed, n), Number: fmt.Sprintf("%d/%d", seed, n), Files: map[string][]byte{}}
@@ -84,11 +84,13 @@ func (f Folder) Again() Folder {
 }
 
 func size(r *rand.Rand) int {
-	switch p := r.IntN(100); {
-	case p < 60:
-		return 1_000 + r.IntN(9_000)
-	case p < 98:
-		return 10_000 + r.IntN(190_000)
+	switch p := r.IntN(1000); {
+	case p < 700:
+		return 100 + r.IntN(2_000)
+	case p < 975:
+		return 2_000 + r.IntN(20_000)
+	case p < 998:
+		return 50_000 + r.IntN(150_000)
 	}
 	return 1_000_000 + r.IntN(2_000_000)
 }
@@ -109,6 +111,10 @@ func content(r *rand.Rand, n int) []byte {
 func (w *World) Drop(vault int, fs ...Folder) {
 	w.t.Helper()
 	for _, f := range fs {
+		if w.away[vault] {
+			w.later = append(w.later, Dropped{vault, f})
+			continue
+		}
 		aside := filepath.Join(w.dir, "aside")
 		w.must(os.MkdirAll(aside, 0o770))
 		for name, data := range f.Files {
@@ -124,5 +130,40 @@ func (w *World) Drop(vault int, fs ...Folder) {
 		}
 		w.must(os.Rename(aside, filepath.Join(w.DropPath(vault), f.Name)))
 		w.dropped = append(w.dropped, Dropped{vault, f})
+	}
+}
+
+// TakeAway takes a vault's drop folder away, as an unmounted share does; with empty it
+// leaves another, empty one in its place. Who would drop something waits for it.
+func (w *World) TakeAway(vault int, empty bool) {
+	w.t.Helper()
+	if w.away[vault] {
+		return
+	}
+	w.must(os.Rename(w.DropPath(vault), w.DropPath(vault)+" away"))
+	w.away[vault] = true
+	if empty {
+		w.must(os.Mkdir(w.DropPath(vault), 0o770))
+	}
+}
+
+// BringBack ends TakeAway. Nothing may have been made in the folder that stood there.
+func (w *World) BringBack(vault int) {
+	w.t.Helper()
+	if !w.away[vault] {
+		return
+	}
+	if made := names(w.DropPath(vault)); len(made) > 0 {
+		w.t.Errorf("I19: made in a folder that is not ours: %q", made)
+	}
+	if err := os.Remove(w.DropPath(vault)); err != nil && !os.IsNotExist(err) {
+		w.t.Fatal(err)
+	}
+	w.must(os.Rename(w.DropPath(vault)+" away", w.DropPath(vault)))
+	delete(w.away, vault)
+	later := w.later
+	w.later = nil
+	for _, d := range later {
+		w.Drop(d.Vault, d.Folder)
 	}
 }

@@ -72,17 +72,23 @@ type playedError struct{}
 func (playedError) Error() string        { return syscall.EIO.Error() + " (played)" }
 func (playedError) Is(target error) bool { return target == errPlayed || target == syscall.EIO }
 
+// kind is what operations are counted by.
+type kind struct {
+	seam Seam
+	name string
+}
+
 // fate asks the plan and counts what it does.
 type fate struct {
 	mu    sync.Mutex
 	plan  Plan           // guarded by mu; nil: calm
-	seen  map[string]int // operations by seam and name; guarded by mu
+	seen  map[kind]int   // guarded by mu
 	all   map[Seam]int   // guarded by mu
 	fired map[string]int // strikes by seam, name and kind; guarded by mu
 }
 
 func newFate() *fate {
-	return &fate{seen: map[string]int{}, all: map[Seam]int{}, fired: map[string]int{}}
+	return &fate{seen: map[kind]int{}, all: map[Seam]int{}, fired: map[string]int{}}
 }
 
 func (f *fate) set(p Plan) {
@@ -94,13 +100,13 @@ func (f *fate) set(p Plan) {
 func (f *fate) ask(seam Seam, name, on string) Strike {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	kind := string(seam) + " " + name
-	f.seen[kind]++
+	k := kind{seam, name}
+	f.seen[k]++
 	f.all[seam]++
 	if f.plan == nil {
 		return Strike{}
 	}
-	s := f.plan(Op{Seam: seam, Name: name, On: on, N: f.seen[kind], All: f.all[seam]})
+	s := f.plan(Op{Seam: seam, Name: name, On: on, N: f.seen[k], All: f.all[seam]})
 	if s == (Strike{}) {
 		return s
 	}
@@ -108,7 +114,7 @@ func (f *fate) ask(seam Seam, name, on string) Strike {
 	if s.Blow == Spare {
 		what = label(s.Call)
 	}
-	f.fired[kind+" "+what]++
+	f.fired[string(seam)+" "+name+" "+what]++
 	return s
 }
 
@@ -180,7 +186,7 @@ func (l *life) file(op, name string, do func() error) error {
 
 func (l *life) suffer(b Blow, op, name string, do func() error) error {
 	if b == FailDone || b == DieDone || b == Spare {
-		if err := do(); err != nil || b == Spare {
+		if err := do(); b == Spare || err != nil && b != DieDone {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 	if unix.Statfs(memory, &st) == nil && st.Bavail*uint64(st.Bsize) > 2e9 && unix.Access(memory, unix.W_OK) == nil {
 		os.Setenv("TMPDIR", memory)
 	}
+	debug.SetGCPercent(400) // the worlds are small, and short-lived
 	os.Exit(m.Run())
 }
 

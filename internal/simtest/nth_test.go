@@ -2,10 +2,13 @@ package simtest
 
 import (
 	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"vaultd/internal/daemon"
 )
 
 // underRace says that the race detector slows everything down.
@@ -15,9 +18,10 @@ var underRace bool
 func bounded() bool { return testing.Short() || underRace }
 
 // TestNthFailure strikes the N-th operation of each seam, in each form, for N = 1, 2, …
-// until a run has no N-th operation any more.
+// until a run has no N-th operation any more. Of the files every third is taken, and of
+// all fewer still with the race detector; NTH=all takes each.
 func TestNthFailure(t *testing.T) {
-	stride := map[Seam]int{Files: 1, Commits: 1, Calls: 1, Clock: 20}
+	stride := map[Seam]int{Files: 3, Commits: 1, Calls: 1, Clock: 20}
 	for _, seam := range []Seam{Files, Commits, Calls, Clock} {
 		last := DieDone
 		if seam == Clock {
@@ -27,8 +31,10 @@ func TestNthFailure(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%v", seam, b), func(t *testing.T) {
 				t.Parallel()
 				step := stride[seam]
-				if bounded() {
-					step *= 7
+				if os.Getenv("NTH") == "all" {
+					step = 1
+				} else if bounded() {
+					step = 7 * max(1, step/2)
 				}
 				runs := 0
 				for n := 1; nth(t, seam, b, n); n += step {
@@ -43,10 +49,10 @@ func TestNthFailure(t *testing.T) {
 	}
 }
 
-// nth runs three folders with one strike and reports whether it fired.
+// nth runs the several with one strike and reports whether it fired.
 func nth(t *testing.T, seam Seam, b Blow, n int) (fired bool) {
 	synctest.Test(t, func(t *testing.T) {
-		w := New(t, soon(uint64(n)))
+		w := New(t, several(uint64(n)))
 		var hit atomic.Bool
 		w.Plan(func(op Op) Strike {
 			if op.Seam != seam || op.All != n {
@@ -56,13 +62,35 @@ func nth(t *testing.T, seam Seam, b Blow, n int) (fired bool) {
 			return Strike{Blow: b}
 		})
 		w.Start()
-		w.Drop(0, Make(1, 0, Good), Make(1, 1, Faulty))
-		w.Advance(3 * time.Minute)
-		w.Drop(0, Make(1, 0, Good).Again())
-		w.Advance(80 * time.Minute)
+		w.dropSeveral()
 		w.Calm(72 * time.Hour)
 		w.Check(false)
 		fired = hit.Load()
 	})
 	return fired
+}
+
+// several is a world in which every kind of end comes within two hours: one drop folder
+// whose archived sources are deleted, and one whose are moved.
+func several(seed uint64) Config {
+	cfg := soon(seed)
+	soonDrop := cfg.Drop
+	cfg.Vaults = 2
+	cfg.Drop = func(vault int, d *daemon.Drop, moved string) {
+		if soonDrop(vault, d, moved); vault == 1 {
+			d.DisposeTo = moved
+		}
+	}
+	return cfg
+}
+
+// dropSeveral drops what will be deleted, moved, rejected, registered twice, and found to
+// be a duplicate.
+func (w *World) dropSeveral() {
+	w.t.Helper()
+	w.Drop(0, Make(1, 0, Good), Make(1, 1, Faulty))
+	w.Drop(1, Make(1, 2, Good), Make(1, 3, FailsOnce))
+	w.Advance(3 * time.Minute)
+	w.Drop(0, Make(1, 0, Good).Again())
+	w.Advance(2 * time.Hour)
 }

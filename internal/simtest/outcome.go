@@ -26,6 +26,7 @@ type Outcome struct {
 	Report   proof.Report
 	Problems []string       // broken promises; none is well
 	Fired    map[string]int // strikes by seam, operation and kind
+	Finished int            // folders whose document is final, or waits for a person
 	Deaths   int
 	Restarts int // graceful ones
 	Virtual  time.Duration
@@ -66,11 +67,17 @@ func (w *World) Calm(bound time.Duration) {
 	if w.life == nil {
 		w.Start()
 	}
+	for vault := range w.cfg.Vaults {
+		w.BringBack(vault)
+	}
 	var left []string
-	for end := time.Now().Add(bound); time.Now().Before(end); w.Advance(5 * time.Minute) {
+	look := 5 * time.Minute // ever more seldom: reading everything is dear
+	for end := time.Now().Add(bound); time.Now().Before(end); w.Advance(look) {
+		w.Administer()
 		if left = w.unfinished(true); len(left) == 0 {
 			return
 		}
+		look = min(look+look/3, 3*time.Hour)
 	}
 	if left = w.unfinished(false); len(left) > 0 {
 		w.t.Errorf("I25: %d not through %v after the last fault: %v; pauses: %v",
@@ -87,11 +94,17 @@ func (w *World) Calm(bound time.Duration) {
 // unfinished names what is not through; strictly, what is unclear is not.
 func (w *World) unfinished(strict bool) (left []string) {
 	entries := map[string]int{}
+	if safe, is := w.d.Ledger().Safe(); is {
+		left = append(left, "safe mode: "+safe.Word)
+	}
 	w.must(w.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error {
 		entries[e.Drop+"/"+e.Folder]++
 		first, _, err := w.d.Ledger().Entry(e.After)
 		w.must(err)
 		waits := e.State == ledger.Discovered && (first.State == ledger.Quarantined || first.State == ledger.Unclear)
+		if w.setBacks > 0 && e.Suspect && e.Cause.Code == sourceMissing {
+			waits = true // it was archived and disposed of since the copy: a person must close it
+		}
 		if !waits && !through(e, strict) {
 			left = append(left, fmt.Sprintf("%q is %s/%s since attempt %d (%s), due %v", e.Folder, e.State, e.Source, e.Attempt, e.Cause.Code, e.NotBefore))
 		}
@@ -100,7 +113,7 @@ func (w *World) unfinished(strict bool) (left []string) {
 	for _, d := range w.dropped {
 		if name := vaultName(d.Vault) + "/" + d.Name; entries[name] > 0 {
 			entries[name]--
-		} else {
+		} else if w.setBacks == 0 || !w.has(d) {
 			left = append(left, fmt.Sprintf("%q was not taken", name))
 		}
 	}
@@ -132,18 +145,25 @@ func (w *World) Check(faultsAsked bool) Outcome {
 	w.must(err)
 	for _, f := range o.Report.Findings {
 		o.Problems = append(o.Problems, f.String())
-		w.tell(l, f.Key)
+		w.tellOf(l, f)
 	}
 	w.must(done())
 	for _, p := range problems {
 		o.Problems = append(o.Problems, "verify: "+p.String())
 	}
 	o.Problems = append(o.Problems, w.violations(o.Entries)...)
+	if w.setBacks > 0 {
+		o.Problems = append(o.Problems, w.unaccounted(o.Entries)...)
+	}
 	if w.late > 0 {
 		o.Problems = append(o.Problems, fmt.Sprintf("I6: %d uploads were begun after the end of their window", w.late))
 	}
 	for _, p := range o.Problems {
 		w.t.Error(p)
+	}
+	o.Finished = finished(o.Entries)
+	if w.setBacks > 0 { // what was through when it was lost has no entry any more
+		o.Finished = min(len(w.dropped), o.Finished+len(w.dropped)-len(o.Entries))
 	}
 	w.vacuous(o, faultsAsked)
 	return o
@@ -151,22 +171,30 @@ func (w *World) Check(faultsAsked bool) Outcome {
 
 func (w *World) vacuous(o Outcome, faultsAsked bool) {
 	w.t.Helper()
-	finished, states := 0, map[archive.Key]ledger.State{}
-	for _, e := range o.Entries {
-		states[e.Key] = e.State
-	}
-	for _, e := range o.Entries {
-		waits := e.State == ledger.Discovered && states[e.After] == ledger.Quarantined // for a person's decision
-		if e.State.Final() || e.State == ledger.Quarantined || waits {
-			finished++
-		}
-	}
 	if faultsAsked && sum(o.Fired)+o.Deaths == 0 {
 		w.t.Error("vacuous: no fault fired")
 	}
-	if len(w.dropped) == 0 || 10*finished < 9*len(w.dropped) {
-		w.t.Errorf("vacuous: %d of %d dropped folders are finished: %v", finished, len(w.dropped), o.Report.Balance)
+	if len(w.dropped) == 0 || 10*o.Finished < 9*len(w.dropped) {
+		w.t.Errorf("vacuous: %d of %d dropped folders are finished: %v", o.Finished, len(w.dropped), o.Report.Balance)
 	}
+}
+
+// sourceMissing is the cause of an entry whose claimed folder is gone.
+const sourceMissing = "source-missing"
+
+// finished counts the entries that are final, or wait for a person's decision.
+func finished(entries []ledger.Entry) (n int) {
+	states := map[archive.Key]ledger.State{}
+	for _, e := range entries {
+		states[e.Key] = e.State
+	}
+	for _, e := range entries {
+		waits := e.State == ledger.Discovered && (states[e.After] == ledger.Quarantined || e.Suspect && e.Cause.Code == sourceMissing)
+		if e.State.Final() || e.State == ledger.Quarantined || waits {
+			n++
+		}
+	}
+	return n
 }
 
 // safety is the part of Check that must hold at any instant at which no process runs.
@@ -176,7 +204,7 @@ func (w *World) safety() {
 	report, _ := w.proof(l)
 	for _, f := range report.Findings {
 		w.t.Errorf("between two lives, %v into the run: %v", w.Virtual(), f)
-		w.tell(l, f.Key)
+		w.tellOf(l, f)
 	}
 	w.must(done())
 }
@@ -208,7 +236,11 @@ func (w *World) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
 			w.must(err)
 		}
 	}}
-	return proof.Check(journal, slices.Values(entries), w.seen()), entries
+	seen := w.seen()
+	if _, safe := l.Safe(); safe || slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.Suspect }) {
+		seen = proof.Seen{} // it says itself that it does not know
+	}
+	return proof.Check(journal, slices.Values(entries), seen), entries
 }
 
 // seen is what was watched from outside.
@@ -220,6 +252,9 @@ func (w *World) seen() proof.Seen {
 		if _, err := os.Stat(filepath.Join(w.DropPath(i), ".vaultd")); err != nil {
 			s.Disk = nil // a drop folder is away: nobody can look
 		}
+	}
+	if w.setBacks > 0 {
+		s.Disk = nil // what was disposed of since the copy is not in the ledger; see accounted
 	}
 	for _, d := range w.dropped {
 		disk.Dropped = append(disk.Dropped, proof.Folder{Drop: vaultName(d.Vault), Path: d.Name})
@@ -292,6 +327,19 @@ func (w *World) violations(entries []ledger.Entry) (all []string) {
 		}
 	}
 	return all
+}
+
+// tellOf logs what is known of the entry that a finding is about.
+func (w *World) tellOf(l *boltledger.Ledger, f proof.Finding) {
+	w.t.Helper()
+	if _, rest, named := strings.Cut(f.Text, "clientUUID "); named && f.Key == (archive.Key{}) {
+		word, _, _ := strings.Cut(rest, " ")
+		if id, err := archive.ParseID(word); err == nil {
+			f.Key, _, err = l.ByID(id)
+			w.must(err)
+		}
+	}
+	w.tell(l, f.Key)
 }
 
 // tell logs what is known of an entry: its registrations, on both sides, and its lines.

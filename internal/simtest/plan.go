@@ -105,28 +105,68 @@ func lag(k emulator.Kind) func(*rand.Rand) Strike {
 	}
 }
 
-// Mix returns a seed's plan: each class of faults is on with an even chance, and has a
-// rate of its own. Fixed rates would hide what only shows when one thing goes wrong
-// often and all others never.
-func Mix(seed uint64) Plan {
-	r := rand.New(rand.NewPCG(seed, 1))
-	type on struct {
-		class
-		rate float64
-	}
-	var mix []on
-	for _, c := range classes {
+// rated is a class that is on in a run, and how often it strikes.
+type rated struct {
+	Class int // in classes
+	Rate  float64
+}
+
+// drawMix switches each class on with an even chance, and gives it a rate of its own. Fixed
+// rates would hide what only shows when one thing goes wrong often and all others never. All classes of
+// a seam together have a bound, drawn for the calls, or nothing would ever go well.
+func drawMix(r *rand.Rand) (mix []rated) {
+	all := map[Seam]float64{}
+	for i, c := range classes {
 		rate := c.rarest * math.Pow(c.often/c.rarest, r.Float64())
 		if r.IntN(2) == 0 {
-			mix = append(mix, on{c, rate})
+			mix = append(mix, rated{i, rate})
+			all[c.seam] += rate
 		}
 	}
+	most := map[Seam]float64{Files: 0.02, Commits: 0.01, Clock: 0.001, Calls: 0.01 * math.Pow(60, r.Float64())}
+	for i, c := range mix {
+		if seam := classes[c.Class].seam; all[seam] > most[seam] {
+			mix[i].Rate *= most[seam] / all[seam]
+		}
+	}
+	return mix
+}
+
+// mixed returns the plan of a mix. Whether a class strikes an operation depends on the seed,
+// the class and the number of the operation among its like, and on nothing else: leaving
+// a class out changes nothing about the others. hits counts the strikes of each class.
+func mixed(seed uint64, mix []rated, hits []int) Plan {
+	bySeam := map[Seam][]rated{}
+	for _, c := range mix {
+		bySeam[classes[c.Class].seam] = append(bySeam[classes[c.Class].seam], c)
+	}
 	return func(op Op) Strike {
-		for _, c := range mix {
-			if c.seam == op.Seam && (c.name == "" || c.name == op.Name) && r.Float64() < c.rate {
-				return c.strike(r)
+		for _, c := range bySeam[op.Seam] {
+			if name := classes[c.Class].name; name != "" && name != op.Name {
+				continue
+			}
+			dice := scatter(scatter(seed+uint64(c.Class)<<32) ^ named(op.Name) ^ uint64(op.N))
+			if float64(dice>>11)/(1<<53) < c.Rate {
+				hits[c.Class]++
+				return classes[c.Class].strike(rand.New(rand.NewPCG(dice, seed)))
 			}
 		}
 		return Strike{}
 	}
+}
+
+// scatter maps numbers to numbers that look drawn.
+func scatter(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// named gives each name of an operation a number of its own.
+func named(name string) (h uint64) {
+	for i := range len(name) {
+		h = h*1099511628211 + uint64(name[i])
+	}
+	return h << 24
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -62,6 +61,10 @@ type World struct {
 	deaths   int                                                            // of processes, by the plan or by Restart
 	restarts int                                                            // graceful ones
 	told     map[archive.Key]bool
+	away     map[int]bool // vaults whose drop folder is not there
+	later    []Dropped    // what people will drop once it is
+	copies   int          // of the state directory
+	setBacks int
 }
 
 // Kind is how a process ends.
@@ -79,7 +82,7 @@ const (
 func New(t testing.TB, cfg Config) *World {
 	t.Helper()
 	cfg.Vaults = max(cfg.Vaults, 1)
-	w := &World{t: t, cfg: cfg, dir: t.TempDir(), clock: newClock(), fate: newFate(), log: &tail{}, began: time.Now(), told: map[archive.Key]bool{}}
+	w := &World{t: t, cfg: cfg, dir: t.TempDir(), clock: newClock(), fate: newFate(), log: &tail{}, began: time.Now(), told: map[archive.Key]bool{}, away: map[int]bool{}}
 	for _, sub := range []string{"state", "moved"} {
 		w.must(os.Mkdir(filepath.Join(w.dir, sub), 0o700))
 	}
@@ -170,7 +173,7 @@ func (w *World) startsLate(r *http.Request) {
 	q := r.URL.Query()
 	signed, err := time.Parse("20060102T150405Z", q.Get("X-Amz-Date"))
 	life, errLife := time.ParseDuration(q.Get("X-Amz-Expires") + "s")
-	if r.Method != http.MethodPut || err != nil || errLife != nil || !w.clock.service().After(signed.Add(life)) {
+	if r.Method != http.MethodPut || err != nil || errLife != nil || !w.clock.lately().After(signed.Add(life)) {
 		return
 	}
 	w.fate.mu.Lock()
@@ -217,10 +220,11 @@ func (w *World) daemonConfig(l *life) daemon.Config {
 	api, store, err := apicall.New(apicall.Config{BaseURL: baseURL, Auth: auth, Transport: l,
 		Now: func() time.Time { return w.clock.machine().Wall }})
 	w.must(err)
+	client := vaultapi.New(vaultapi.Config{API: api, Store: store, Now: l.now})
 	cfg := daemon.Config{
 		StateDir: w.state(), Environment: environment, BaseURL: baseURL, Location: time.UTC,
-		Vault: daemon.Remote(vaultapi.New(vaultapi.Config{API: api, Store: store, Now: l.now})),
-		Now:   l.now, Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Vault: daemon.Remote(client), Archive: client,
+		Now: l.now, Log: w.log.logger(),
 		SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 8, BatchSize: 50,
 		BatchWait: 2 * time.Second, Window: 15 * time.Minute, PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour,
 		LedgerFault: l.commit, FileFault: l.file,
@@ -328,19 +332,3 @@ func (w *World) Restart(k Kind) {
 	time.Sleep(time.Second)
 	w.Start()
 }
-
-// tail keeps the end of the log.
-type tail struct{ b []byte }
-
-const tailSize = 16 << 10
-
-// Write implements io.Writer.
-func (t *tail) Write(p []byte) (int, error) {
-	if t.b = append(t.b, p...); len(t.b) > 2*tailSize {
-		t.b = append(t.b[:0], t.b[len(t.b)-tailSize:]...)
-	}
-	return len(p), nil
-}
-
-// String implements fmt.Stringer.
-func (t *tail) String() string { return string(t.b) }

@@ -1,0 +1,390 @@
+package apicall
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode"
+)
+
+// peer serves raw connections on loopback, each by do, and closes it then.
+func peer(t *testing.T, do func(net.Conn)) (addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { defer c.Close(); do(c) }()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// reset ends a connection as a router does that has forgotten it.
+func reset(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }
+
+// heard reads from c until it saw text.
+func heard(c net.Conn, text string) {
+	var all []byte
+	b := make([]byte, 4096)
+	for !bytes.Contains(all, []byte(text)) {
+		n, err := c.Read(b)
+		if err != nil {
+			return
+		}
+		all = append(all, b[:n]...)
+	}
+}
+
+// says answers a whole request with raw bytes.
+func says(raw string) func(net.Conn) {
+	return func(c net.Conn) { heard(c, "BODY"); io.WriteString(c, raw) }
+}
+
+// drips answers with head and then with text again and again, slowly or as fast as it is read.
+func drips(head, text string, pause time.Duration) func(net.Conn) {
+	return func(c net.Conn) {
+		heard(c, "BODY")
+		_, err := io.WriteString(c, head)
+		for err == nil {
+			time.Sleep(pause) // the peer's time is real
+			_, err = io.WriteString(c, text)
+		}
+	}
+}
+
+func bomb(head string, size int) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	io.CopyN(z, zeros{}, int64(size))
+	z.Close()
+	return fmt.Sprintf("%sContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", head, b.Len(), b.Bytes())
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+const okHead = "HTTP/1.1 200 OK\r\n"
+
+// What a POST and a PUT make of each fault of the line and of the answer: what is certain, the word for machines, and
+// words for a person. A fault after which nobody can know is never taken for a refusal or for "not sent".
+func TestNetwork_I24_FaultsOfTheLine(t *testing.T) {
+	rows := []struct {
+		name  string
+		peer  func(net.Conn)
+		want  Outcome
+		kind  string
+		words string
+		put   bool // the PUT succeeds: it reads nothing but the status
+	}{
+		{"ResetInTheRequest", func(c net.Conn) { c.Read(make([]byte, 10)); reset(c) }, Unknown, "connection", "", false},
+		{"ResetAfterTheRequest", func(c net.Conn) { heard(c, "BODY"); reset(c) }, Unknown, "connection", "connection reset by peer", false},
+		{"ResetInTheHead", func(c net.Conn) { says(okHead + "Content-Le")(c); reset(c) }, Unknown, "connection", "", false},
+		{"ResetInTheBody", func(c net.Conn) {
+			says(okHead + "Content-Length: 100\r\n\r\n[{")(c)
+			time.Sleep(20 * time.Millisecond) // a reset overtakes what was sent just before
+			reset(c)
+		}, Unknown, "unreadable", "connection reset by peer", true},
+		{"Silence", func(c net.Conn) { io.Copy(io.Discard, c) }, Unknown, "timeout", "", false},
+		{"SlowHead", drips(okHead, "X: y\r\n", 20*time.Millisecond), Unknown, "timeout", "", false},
+		{"SlowBody", drips(okHead+"Content-Length: 100000\r\n\r\n", " ", 20*time.Millisecond), Unknown, "unreadable", "no answer in time", true},
+		{"EndlessHead", drips(okHead, "X: "+strings.Repeat("y", 4000)+"\r\n", 0), Unknown, "connection", "exceeded", false},
+		{"EndlessHints", drips("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 0), Unknown, "connection", "exceeded", false},
+		{"EndlessBody", drips(okHead+"Transfer-Encoding: chunked\r\n\r\n", "1000\r\n"+strings.Repeat("z", 4096)+"\r\n", 0), Unknown, "unreadable", "larger than its limit", true},
+		{"BodyCut", says(okHead + "Content-Length: 100\r\n\r\n[{"), Unknown, "unreadable", "unexpected EOF", true},
+		{"TwoLengths", says(okHead + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n[]x"), Unknown, "connection", "Content-Length", false},
+		{"NegativeLength", says(okHead + "Content-Length: -2\r\n\r\n[]"), Unknown, "connection", "Content-Length", false},
+		{"NotHTTP", says("SSH-2.0-OpenSSH_9.2\r\n"), Unknown, "connection", "", false},
+		{"NoStatus", says("HTTP/1.1 OK\r\n\r\n"), Unknown, "connection", "", false},
+		{"StatusOf7", says("HTTP/1.1 7 OK\r\n\r\n"), Unknown, "connection", "", false},
+		{"StatusOf999", says("HTTP/1.1 999 Request Denied\r\nContent-Length: 0\r\n\r\n"), Unknown, "http-999", "", false},
+		{"SwitchingProtocols", says("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"), Unknown, "http-101", "", false},
+		{"GzipBomb", says(bomb(okHead, 300<<20)), Unknown, "unreadable", "larger than its limit", true},
+		{"GzipOfARefusal", says(bomb("HTTP/1.1 400 Bad Request\r\n", 64<<20)), Refused, "http-400", "not text", false},
+		{"NoGzip", says(okHead + "Content-Encoding: gzip\r\nContent-Length: 20\r\n\r\n[                  ]"), Unknown, "unreadable", "gzip", true},
+		{"ColoursInTheReason", says("HTTP/1.1 400 \x1b[2Jpwned\r\nContent-Length: 13\r\n\r\n\x1b[31mred\r\nX:y"), Refused, "http-400", "red X:y", false},
+		{"ColoursInAHeader", says("HTTP/1.1 503 No\r\nX-Amz-Request-Id: \x1b[2Ja\r\nDate: \x1b]0;x\a\r\nRetry-After: \x1b[1m\r\nContent-Length: 0\r\n\r\n"), Unknown, "", "", false},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			base := "http://" + peer(t, r.peer)
+			api, store := clients(t, Config{BaseURL: base, Timeout: 300 * time.Millisecond})
+			_, err := do(t, api, Request{Op: "register", Method: "POST", Path: []string{"v1"}, Body: []byte("BODY"), Limit: 1 << 20})
+			ce := failure(t, err)
+			if r.kind == "" {
+				r.kind = ce.Kind()
+			}
+			if ce.Outcome() != r.want || ce.Kind() != r.kind || !strings.Contains(ce.Error(), r.words) {
+				t.Errorf("POST: %v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+			}
+			if strings.ContainsFunc(ce.Error(), unicode.IsControl) {
+				t.Errorf("not fit for a log: %q", ce)
+			}
+			_, err = store.Put(context.Background(), Upload{Op: "upload", URL: base + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, Open: bodyOf("BODY"), Stall: 300 * time.Millisecond})
+			if r.put && err == nil {
+				return
+			}
+			if ce := failure(t, err); ce.Outcome() != r.want || strings.ContainsFunc(ce.Error(), unicode.IsControl) {
+				t.Errorf("PUT: %v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+			}
+		})
+	}
+}
+
+// What a peer sends beyond its answer is never taken for the answer to the next call.
+func TestNetwork_I8_BytesBehindAnAnswer(t *testing.T) {
+	var calls atomic.Int32
+	addr := peer(t, func(c net.Conn) {
+		for {
+			heard(c, "BODY")
+			n := calls.Add(1)
+			if _, err := fmt.Fprintf(c, okHead+"Content-Length: 1\r\n\r\n%d"+okHead+"Content-Length: 5\r\n\r\nwrong", n); err != nil || n > 20 {
+				return
+			}
+		}
+	})
+	api, _ := clients(t, Config{BaseURL: "http://" + addr})
+	for range 3 {
+		ans, err := do(t, api, post("register", "BODY"))
+		if err != nil {
+			failure(t, err) // a connection that spoke out of turn may also die of it
+			continue
+		}
+		if string(ans.Body) == "wrong" {
+			t.Error("the answer to nothing was taken for the answer")
+		}
+	}
+}
+
+// leaf makes a key and a certificate that signs itself.
+func leaf(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	if change != nil {
+		change(c)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// Before TLS stands nothing was sent, whatever goes wrong on the way there.
+func TestNetwork_I20_FaultsOfTLS(t *testing.T) {
+	shake := func(conf *tls.Config) func(net.Conn) {
+		return func(c net.Conn) { _ = tls.Server(c, conf).Handshake() } // that it fails is the point
+	}
+	good := leaf(t, nil)
+	expired := leaf(t, func(c *x509.Certificate) {
+		c.NotBefore, c.NotAfter = time.Now().Add(-48*time.Hour), time.Now().Add(-24*time.Hour)
+	})
+	early := leaf(t, func(c *x509.Certificate) {
+		c.NotBefore, c.NotAfter = time.Now().Add(24*time.Hour), time.Now().Add(48*time.Hour)
+	})
+	other := leaf(t, func(c *x509.Certificate) { c.IPAddresses, c.DNSNames = nil, []string{"other.example"} })
+	with := func(c tls.Certificate) *tls.Config { return &tls.Config{Certificates: []tls.Certificate{c}} }
+	old := with(good)
+	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+	rows := []struct {
+		name    string
+		peer    func(net.Conn)
+		trusted *tls.Certificate
+		kind    string
+		words   string
+	}{
+		{"SelfSigned", shake(with(good)), nil, "tls", "name its PEM file in ca_file"},
+		{"Expired", shake(with(expired)), &expired, "tls", "certificate has expired or is not yet valid"},
+		{"NotYetValid", shake(with(early)), &early, "tls", "certificate has expired or is not yet valid"},
+		{"OtherHost", shake(with(other)), &other, "tls", "cannot validate certificate for 127.0.0.1"},
+		{"OldProtocol", shake(old), &good, "tls", "protocol version"},
+		{"SpeaksHTTP", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }, &good, "tls", "does not speak TLS"},
+		{"ClosedInTheHandshake", func(c net.Conn) { c.Read(make([]byte, 10)) }, &good, "", ""},
+		{"ResetInTheHandshake", func(c net.Conn) { c.Read(make([]byte, 10)); reset(c) }, &good, "connection", "connection reset by peer"},
+		{"SilentInTheHandshake", func(c net.Conn) { io.Copy(io.Discard, c) }, &good, "timeout", "no answer in time"},
+	}
+	for _, r := range rows {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := Config{BaseURL: "https://" + peer(t, r.peer), Timeout: 500 * time.Millisecond}
+			if r.trusted != nil {
+				cfg.CAFile = filepath.Join(t.TempDir(), "ca.pem")
+				if err := os.WriteFile(cfg.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.trusted.Certificate[0]}), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			api, store := clients(t, cfg)
+			_, err := do(t, api, post("register", "[]"))
+			ce := failure(t, err)
+			if ce.Outcome() != NotSent || r.kind != "" && ce.Kind() != r.kind || !strings.Contains(ce.Error(), r.words) {
+				t.Errorf("%v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+			}
+			_, err = store.Put(context.Background(), Upload{Op: "upload", URL: cfg.BaseURL + "/k", Size: 4, Open: bodyOf("BODY"), Stall: 500 * time.Millisecond})
+			if ce := failure(t, err); ce.Outcome() != NotSent {
+				t.Errorf("PUT: %v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+			}
+		})
+	}
+}
+
+// names answers every question for an IPv4 address with the next of these, as a name server does that wants to get
+// behind a firewall; the last one stays.
+func names(t *testing.T, addresses ...[4]byte) {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	go func() {
+		b := make([]byte, 512)
+		for {
+			n, from, err := conn.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			conn.WriteTo(dnsAnswer(b[:n], addresses, &asked), from)
+		}
+	}()
+	before := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", conn.LocalAddr().String())
+	}}
+	t.Cleanup(func() { net.DefaultResolver = before; conn.Close() })
+}
+
+// dnsAnswer turns a question into its answer: the header, the question as it came, and an address where one was asked for.
+func dnsAnswer(q []byte, addresses [][4]byte, asked *atomic.Int32) []byte {
+	end := 12
+	for end < len(q) && q[end] != 0 {
+		end += int(q[end]) + 1
+	}
+	end += 5
+	kind := binary.BigEndian.Uint16(q[end-4:])
+	a := append([]byte(nil), q[:end]...)
+	binary.BigEndian.PutUint16(a[2:], 0x8180)
+	copy(a[4:12], []byte{0, 1, 0, 0, 0, 0, 0, 0})
+	if kind != 1 {
+		return a
+	}
+	a[7] = 1
+	ip := addresses[min(int(asked.Add(1)), len(addresses))-1]
+	return append(append(a, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4), ip[:]...)
+}
+
+// I20: a name is looked up once for each connection, and the address it stands for then is the one that is judged: a
+// second answer that leads into the local network is refused before a byte is sent.
+func TestNetwork_I20_NameThatChangesItsAddress(t *testing.T) {
+	var reached atomic.Int32
+	addr := peer(t, func(net.Conn) { reached.Add(1) })
+	_, port, _ := net.SplitHostPort(addr)
+	names(t, [4]byte{192, 0, 2, 1}, [4]byte{127, 0, 0, 1}) // the first is reserved for examples: nobody answers
+	_, store := clients(t, Config{BaseURL: "https://archive.example"})
+	put := func() *CallError {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err := store.Put(ctx, Upload{Op: "upload", URL: "https://bucket.example:" + port + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, Open: bodyOf("BODY")})
+		return failure(t, err)
+	}
+	if ce := put(); ce.Outcome() != NotSent || ce.Kind() == "policy" {
+		t.Errorf("a public address: %v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+	}
+	if ce := put(); ce.Outcome() != NotSent || ce.Kind() != "policy" || !strings.Contains(ce.Error(), "host bucket.example refused: its address is not a public one") {
+		t.Errorf("the local network: %v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+	}
+	if reached.Load() != 0 {
+		t.Error("the local network was reached")
+	}
+}
+
+// I20: that a host was configured opens the port that was configured, and no other on it.
+func TestNetwork_I20_OtherPortOfAConfiguredHost(t *testing.T) {
+	names(t, [4]byte{127, 0, 0, 1})
+	var reached atomic.Int32
+	addr := peer(t, func(net.Conn) { reached.Add(1) })
+	_, port, _ := net.SplitHostPort(addr)
+	_, store := clients(t, Config{BaseURL: "https://archive.example"})
+	_, err := store.Put(t.Context(), Upload{Op: "upload", URL: "https://archive.example:" + port + "/k", Size: 4, Open: bodyOf("BODY")})
+	if ce := failure(t, err); ce.Kind() != "policy" || reached.Load() != 0 {
+		t.Errorf("%s: %v", ce.Kind(), ce)
+	}
+}
+
+// I20: the body of a registration goes to configured hosts alone, whatever address signs itself.
+func TestNetwork_I20_PostDoesNotFollowASignedAddress(t *testing.T) {
+	net := &network{hosts: map[string]http.HandlerFunc{"https://archive.example": to(307, "https://bucket.example/k?X-Amz-Signature="+signatureCanary)}}
+	api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: net})
+	_, err := do(t, api, post("register", "[]"))
+	var pe *PolicyError
+	if failure(t, err); !errors.As(err, &pe) || pe.Host != "bucket.example" || len(net.log) != 1 {
+		t.Errorf("%d requests: %v", len(net.log), err)
+	}
+}
+
+// A download that moves, but so that it would never end, is left; one that is slow and ends is not.
+func TestNetwork_CrawlingDownloadIsLeft(t *testing.T) {
+	for name, row := range map[string]struct {
+		step int // bytes a second
+		size int
+		ok   bool
+	}{"Crawls": {50, 1 << 20, false}, "Slow": {500, 1 << 20, true}, "SlowAndShort": {1, 500, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, store := clients(t, Config{BaseURL: "https://archive.example", Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+					left := row.size
+					return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(readFunc(func(p []byte) (int, error) {
+						if left <= 0 || r.Context().Err() != nil {
+							return 0, cmp.Or(r.Context().Err(), io.EOF)
+						}
+						time.Sleep(time.Second)
+						n := min(row.step, len(p), left)
+						left -= n
+						return n, nil
+					}))}, nil
+				})})
+				begun := time.Now()
+				_, err := store.Fetch(t.Context(), "download", "https://bucket.example/k", func(_ *Answer, r io.Reader) error { _, err := io.Copy(io.Discard, r); return err })
+				if row.ok != (err == nil) {
+					t.Errorf("after %v: %v", time.Since(begun), err)
+				}
+				if err != nil && (!strings.Contains(failure(t, err).Error(), "the transfer crawls") || time.Since(begun) > 11*time.Minute) {
+					t.Errorf("after %v: %v", time.Since(begun), err)
+				}
+			})
+		})
+	}
+}
