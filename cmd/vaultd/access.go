@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -37,7 +39,7 @@ func (a *app) withLedger(cmd *cobra.Command, args []string, do func(context.Cont
 	if a.inside != nil {
 		return do(cmd.Context(), a.insideView())
 	}
-	cfg, err := a.loadConfig()
+	cfg, err := a.asking()
 	if err != nil {
 		return err
 	}
@@ -53,7 +55,11 @@ func (a *app) reach(ctx context.Context, cfg config, request []string, stdout io
 	defer retry.Stop()
 	for {
 		code, err := callControl(ctx, socketPath(cfg), request, stdout, a.stderr)
-		if !errors.Is(err, errNoDaemon) {
+		switch {
+		case errors.Is(err, errNoDaemon) && cfg.unusable != nil:
+			return cfg.unusable
+		case !errors.Is(err, errNoDaemon):
+			a.tellFault(cfg)
 			return outcome(code, err)
 		}
 		err = locally(ctx, cfg, do)
@@ -67,6 +73,47 @@ func (a *app) reach(ctx context.Context, cfg config, request []string, stdout io
 		}
 	}
 }
+
+// asking returns the configuration for a command about the ledger. A daemon at work answers with the configuration it
+// works with, whatever was written to the file since: then where its socket lies is all there is to know, and a file
+// with faults, or one that the person who asks may not read, still tells that or leaves it at its default.
+func (a *app) asking() (config, error) {
+	cfg, err := a.loadConfig()
+	wrong, isFaults := errors.AsType[*configError](err)
+	if !isFaults || errors.Is(wrong, fs.ErrNotExist) { // a file that is not there says nothing of where to ask
+		return cfg, err
+	}
+	return config{StateDir: stateDirIn(a.configPath, a.env), unusable: err}, nil
+}
+
+// tellFault says that the answer came in spite of the configuration on the disk.
+func (a *app) tellFault(cfg config) {
+	switch {
+	case cfg.unusable == nil:
+	case errors.Is(cfg.unusable, fs.ErrPermission):
+	default:
+		fmt.Fprintln(a.stderr, `vaultd: the configuration on the disk has faults (see "vaultd check"); the running vaultd answered with the one it works with`)
+	}
+}
+
+var stateDirLine = regexp.MustCompile(`(?m)^state_dir:[ \t]*["']?(/[^"'#\n]*?)["']?[ \t]*(?:#.*)?$`)
+
+// stateDirIn finds where a configuration that cannot be used as a whole puts the state directory.
+func stateDirIn(path string, env func(string) (string, bool)) string {
+	dir := defaultStateDir
+	if src, err := readConfigFile(path); err == nil {
+		if m := stateDirLine.FindSubmatch(src); m != nil {
+			dir = string(m[1])
+		}
+	}
+	if other, set := env("VAULTD_STATE_DIR"); set && filepath.IsAbs(other) {
+		dir = other
+	}
+	return filepath.Clean(dir)
+}
+
+// defaultStateDir is the schema's.
+const defaultStateDir = "/var/lib/vaultd"
 
 // locally opens the ledger in this process.
 func locally(ctx context.Context, cfg config, do func(context.Context, view) error) error {

@@ -154,7 +154,7 @@ func (a *app) actCommands() []*cobra.Command {
 	for _, one := range []act{closeAct(), releaseAct(), holdAct(), unholdAct()} {
 		cs = append(cs, a.actCommand(one))
 	}
-	return append(cs, a.retryCommand())
+	return append(cs, a.retryCommand(), a.resumeCommand())
 }
 
 func (a *app) actCommand(one act) *cobra.Command {

@@ -87,6 +87,10 @@ func (f *auditFlags) settle(asJSON bool) error {
 		f.format = "json"
 	case f.format == "" && slices.Contains(auditFormats, end):
 		f.format = end
+	case f.format == "" && end == "htm":
+		f.format = "html"
+	case f.format == "" && end != "":
+		return usageError{fmt.Errorf("the name %q ends in no format that is known (html, csv, json); say which with --format", safe(filepath.Base(f.output)))}
 	case f.format == "":
 		f.format = "html"
 	}
@@ -117,7 +121,7 @@ func (a *app) audit(c *cobra.Command, args []string, f auditFlags) error {
 	case a.inside != nil: // it would be written with the daemon's rights
 		return usageError{errors.New("the daemon writes no files for others")}
 	}
-	cfg, err := a.loadConfig()
+	cfg, err := a.asking()
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func (a *app) backup(c *cobra.Command, file string) error {
 	case a.inside != nil: // it would be written with the daemon's rights
 		return usageError{errors.New("the daemon writes no files for others")}
 	}
-	cfg, err := a.loadConfig()
+	cfg, err := a.asking()
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,4 +33,15 @@ func troubleAt(path string) string {
 			userName(owner), userName(uint32(uid)))
 	}
 	return ""
+}
+
+// saneSettle is how long a share's writer may well pause: a stalled network, a busy export, a person between two files.
+const saneSettle = 10 * time.Second
+
+// hasteOf warns of a drop that may take a folder whose writer only pauses; "" when it waits long enough or knows better.
+func hasteOf(d dropConfig) string {
+	if d.Complete != "quiet" || d.Settle >= saneSettle {
+		return ""
+	}
+	return fmt.Sprintf("settle is %v, and complete is quiet: a writer that pauses longer may be taken before it is done, and cut off. Write settle: 30s, or complete: list or marker", d.Settle)
 }

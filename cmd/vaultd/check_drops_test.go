@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"vaultd/internal/ingest"
 )
@@ -24,6 +25,18 @@ func TestCheck_TroubleAtDrops(t *testing.T) {
 	} {
 		if got := troubleAt(path); got != want && (want == "" || !strings.Contains(got, want)) {
 			t.Errorf("%s: %q; want %q", path, got, want)
+		}
+	}
+}
+
+func TestCheck_HastySettle(t *testing.T) {
+	for d, warned := range map[*dropConfig]bool{
+		{Complete: "quiet", Settle: 2 * time.Second}:  true,
+		{Complete: "quiet", Settle: 30 * time.Second}: false,
+		{Complete: "list", Settle: time.Second}:       false,
+	} {
+		if got := hasteOf(*d); strings.Contains(got, "settle is 2s") != warned || (got != "") != warned {
+			t.Errorf("%+v: %q", d, got)
 		}
 	}
 }

@@ -75,10 +75,7 @@ type checkedFault struct {
 }
 
 func (a *app) check(show bool) error {
-	cfg, err := a.loadConfig()
-	if err == nil {
-		err = cfg.checkDisk(a.env)
-	}
+	cfg, err := a.everyFault()
 	wrong, isFaults := errors.AsType[*configError](err)
 	switch {
 	case a.json && isFaults:
@@ -107,8 +104,30 @@ func (a *app) check(show bool) error {
 		if trouble := troubleAt(d.Path); trouble != "" {
 			fmt.Fprintf(a.stdout, "LOOK AT  drop %s: %s\n", safe(d.Name), safe(trouble))
 		}
+		if haste := hasteOf(d); haste != "" {
+			fmt.Fprintf(a.stdout, "LOOK AT  drop %s: %s\n", safe(d.Name), haste)
+		}
 	}
 	return nil
+}
+
+// everyFault reads the configuration and names what is wrong with the file and with this machine in one go.
+func (a *app) everyFault() (config, error) {
+	cfg, err := readConfig(a.configPath, a.env)
+	if err != nil {
+		return config{}, err
+	}
+	var all []fault
+	for _, err := range []error{cfg.doc.err(), cfg.checkDisk(a.env)} {
+		wrong, ok := errors.AsType[*configError](err)
+		if err != nil && !ok {
+			return config{}, err
+		}
+		if ok {
+			all = append(all, wrong.Faults...)
+		}
+	}
+	return cfg, newConfigError(all)
 }
 
 func checkedFaults(wrong *configError) checked {

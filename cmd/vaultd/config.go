@@ -28,6 +28,7 @@ type config struct {
 
 	Location *time.Location `json:"-"` // what TimeZone names
 	doc      *document      // where each value stands, for the faults of checkDisk
+	unusable error          // why nothing but StateDir is known; see asking
 }
 
 type serviceConfig struct {
@@ -104,7 +105,10 @@ type billingConfig struct {
 }
 
 type httpConfig struct {
-	Listen string `json:"listen"` // empty: off
+	Listen       string `json:"listen"`        // empty: off
+	CertFile     string `json:"cert_file"`     // empty: no TLS
+	KeyFile      string `json:"key_file"`      // for readPrivate
+	PasswordFile string `json:"password_file"` // for readSecret; empty: none is asked
 }
 
 type accessConfig struct {
@@ -119,6 +123,19 @@ const maxConfigSize = 256 << 10
 // wrong with the configuration comes as a *configError that names all of it; its cause is fs.ErrNotExist where there
 // is no file.
 func loadConfig(path string, env func(string) (string, bool)) (config, error) {
+	cfg, err := readConfig(path, env)
+	if err == nil {
+		err = cfg.doc.err()
+	}
+	if err != nil {
+		return config{}, err
+	}
+	return cfg, nil
+}
+
+// readConfig is loadConfig that gives what can be used of a faulty file too: its faults stand in doc, and what is
+// wrong has its default.
+func readConfig(path string, env func(string) (string, bool)) (config, error) {
 	src, err := readConfigFile(path)
 	if err != nil {
 		return config{}, err
@@ -141,9 +158,6 @@ func loadConfig(path string, env func(string) (string, bool)) (config, error) {
 		return config{}, err
 	}
 	cfg.checkRules()
-	if err := doc.err(); err != nil {
-		return config{}, err
-	}
 	return cfg, nil
 }
 

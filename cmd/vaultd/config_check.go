@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // a minimal machine has no zone files, and reports need the zone for fifteen years
-
-	"vaultd/internal/web"
 )
 
 const (
@@ -267,20 +265,5 @@ func (c *config) checkTimes() {
 	}
 	if s.UnclearGrace < u.Window && c.doc.sound(location{"upload", "window"}) {
 		c.fault("is shorter than upload.window: an upload could still be under way", "write a long time, such as 24h", "status", "unclear_grace")
-	}
-}
-
-func (c *config) checkListen() {
-	if c.HTTP.Listen == "" {
-		return
-	}
-	host, port, err := net.SplitHostPort(c.HTTP.Listen)
-	n, portErr := strconv.ParseUint(port, 10, 16)
-	switch {
-	case err != nil || portErr != nil || strconv.FormatUint(n, 10) != port:
-		c.fault("is not an address with a port", "write it as 127.0.0.1:8970, or empty for none", "http", "listen")
-	case !web.Loopback(host):
-		c.fault("can be reached from other machines, and there is neither a password nor TLS on it",
-			"write 127.0.0.1:"+port+", and let a web server in front of it ask for the password", "http", "listen")
 	}
 }

@@ -19,20 +19,37 @@ func (c *config) checkDisk(env func(string) (string, bool)) error {
 	if c.doc != nil { // nil: made by the program itself, for a trial
 		d.name, d.lines, d.values, d.hide = c.doc.name, c.doc.lines, c.doc.values, c.doc.hide
 	}
+	look := func(value string, loc ...string) bool { return value != "" && (c.doc == nil || c.doc.sound(loc)) }
 	refuse := func(loc location, problem, hint string, cause error) {
 		d.addAt(loc, problem, hint)
 		d.faults[len(d.faults)-1].Err = cause
 	}
-	if problem, err := notForLedger(c.StateDir, c.Service.Environment == "production"); err != nil || problem != "" {
-		if problem == "" {
+	if look(c.StateDir, "state_dir") {
+		problem, err := notForLedger(c.StateDir, c.Service.Environment == "production")
+		if err != nil {
 			problem = "cannot be looked at: " + err.Error()
 		}
-		refuse(location{"state_dir"}, problem, "write a path on a local disk, such as /var/lib/vaultd", err)
+		if problem != "" {
+			refuse(location{"state_dir"}, problem, "write a path on a local disk, such as /var/lib/vaultd", err)
+		}
 	}
-	if _, err := readSecret(c.Service.Auth.SecretFile, env); err != nil {
+	if c.doc != nil {
+		if info, err := os.Stat(d.name); err == nil && info.Mode().Perm()&0o002 != 0 { // who may write it chooses where the secret is sent
+			refuse(nil, fmt.Sprintf("can be changed by everybody (rights %#o)", info.Mode().Perm()), "chown root:vaultd "+d.name+" && chmod 0640 "+d.name, nil)
+		}
+	}
+	if _, err := readSecret(c.Service.Auth.SecretFile, env); err != nil && look(c.Service.Auth.SecretFile, "service", "auth", "secret_file") {
 		refuse(location{"service", "auth", "secret_file"}, err.Error(), secretHint(err), err)
 	}
-	if c.Service.CAFile != "" {
+	if _, faults := c.HTTP.access(env); len(faults) > 0 {
+		for _, f := range faults {
+			if !look(f.key, "http", f.key) {
+				continue
+			}
+			refuse(location{"http", f.key}, f.err.Error(), secretHint(f.err), f.err)
+		}
+	}
+	if look(c.Service.CAFile, "service", "ca_file") {
 		pem, err := os.ReadFile(c.Service.CAFile)
 		switch {
 		case err != nil:
@@ -47,6 +64,8 @@ func (c *config) checkDisk(env func(string) (string, bool)) error {
 func secretHint(err error) string {
 	var rights *secretRightsError
 	switch {
+	case errors.As(err, &rights) && rights.Why != "":
+		return "keep it where root alone may write, such as /etc/vaultd: owner root:vaultd, rights 0640"
 	case errors.As(err, &rights):
 		return fmt.Sprintf("change the secret, then: chown root:vaultd %s && chmod 0640 %s", rights.Path, rights.Path)
 	case errors.Is(err, errNoCredentials):

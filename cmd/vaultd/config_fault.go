@@ -133,7 +133,7 @@ func excerpt(line string, number, col, hideFrom int) string {
 }
 
 var (
-	secretKey = regexp.MustCompile(`(?i)([\w-]*(?:pass|pwd|secret|token|api[-_]?key)[\w-]*)["']?\s*[:=]\s*["']?`)
+	secretKey = regexp.MustCompile(`(?i)([\w-]*(?:pass|pwd|secret|token|api[-_]?key|key_file)[\w-]*)["']?\s*[:=]\s*["']?`)
 	userInfo  = regexp.MustCompile(`://[^/\s]*@`)
 )
 
@@ -143,7 +143,7 @@ func secretColumn(line string) int {
 	from := -1
 	for _, m := range secretKey.FindAllStringSubmatchIndex(line, -1) {
 		key, value := strings.ToLower(line[m[2]:m[3]]), line[m[1]:]
-		if key == "token_url" || value == "" || (key == "secret_file" && isSecretRef(value)) {
+		if key == "token_url" || value == "" || (strings.HasSuffix(key, "_file") && isSecretRef(value)) {
 			continue
 		}
 		from = m[1]

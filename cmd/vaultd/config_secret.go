@@ -27,13 +27,18 @@ func (secret) MarshalText() ([]byte, error) { return []byte(secretShown), nil }
 // Format covers the verbs that would show the bytes, such as %x.
 func (secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, secretShown) }
 
-// secretRightsError says that others may read a secret file: the secret counts as known until it is changed.
+// secretRightsError says that others may read a secret file, or put another one in its place: the secret counts as
+// known until it is changed.
 type secretRightsError struct {
 	Path string
 	Mode fs.FileMode
+	Why  string // empty: the rights of the file itself are too wide
 }
 
 func (e *secretRightsError) Error() string {
+	if e.Why != "" {
+		return fmt.Sprintf("secret file %s: %s", e.Path, e.Why)
+	}
 	return fmt.Sprintf("secret file %s has rights %#o; 0640 or stricter is needed", e.Path, e.Mode.Perm())
 }
 
@@ -51,33 +56,108 @@ func isSecretRef(s string) bool {
 	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, credentialPrefix)
 }
 
-// readSecret reads what secret_file refers to: a file, or credential:NAME in $CREDENTIALS_DIRECTORY. The file must be
-// a regular one with rights 0640 or stricter (else *secretRightsError) and hold one line of text; its final line break
-// is not part of the secret. It is read again at each call, so that a renewed secret counts after a reload.
+// readSecret reads what secret_file refers to: a file, or credential:NAME in $CREDENTIALS_DIRECTORY. It must be as
+// private as readPrivate wants it and hold one line of text; its final line break is not part of the secret. It is read
+// again at each call, so that a renewed secret counts after a reload, and at the next sign-in even without one.
 func readSecret(ref string, env func(string) (string, bool)) (secret, error) {
-	path, err := secretPath(ref, env)
+	raw, err := readPrivate(ref, env, maxSecretSize)
 	if err != nil {
 		return "", err
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO must not block the start
+	return trimSecret(ref, raw)
+}
+
+// readPrivate reads a file of at most limit bytes that is nobody else's business: a regular one and no link, with
+// rights 0640 or stricter, owned by root or this user, in a folder where nobody else could put another one in its place
+// (else *secretRightsError).
+func readPrivate(ref string, env func(string) (string, bool), limit int64) ([]byte, error) {
+	path, err := secretPath(ref, env)
 	if err != nil {
-		return "", fmt.Errorf("open secret file: %w", err)
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0) // a FIFO must not block the start
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		return nil, fmt.Errorf("secret file %s is a link; name the file itself", path)
+	case err != nil:
+		return nil, fmt.Errorf("open secret file: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("look at secret file: %w", err)
+		return nil, fmt.Errorf("look at secret file: %w", err)
 	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("secret file %s is not a regular file", path)
+		return nil, fmt.Errorf("secret file %s is not a regular file", path)
 	case info.Mode().Perm()&^secretRights != 0:
-		return "", &secretRightsError{Path: path, Mode: info.Mode()}
+		return nil, &secretRightsError{Path: path, Mode: info.Mode()}
+	case !ours(info):
+		return nil, &secretRightsError{Path: path, Mode: info.Mode(), Why: fmt.Sprintf("it belongs to %s; it must be root's or this user's", userName(ownerOf(info).Uid))}
 	}
-	raw, err := io.ReadAll(io.LimitReader(f, maxSecretSize+1))
+	if err := placedSafely(path); err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read secret file: %w", err)
+	case int64(len(raw)) > limit:
+		return nil, fmt.Errorf("secret file %s is too large to hold one secret", path)
+	}
+	return raw, nil
+}
+
+func ownerOf(info fs.FileInfo) *syscall.Stat_t {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		panic("a file of Linux without its numbers")
+	}
+	return st
+}
+
+// ours says whether root or this user owns a file: whoever owns it can change it.
+func ours(info fs.FileInfo) bool {
+	uid := ownerOf(info).Uid
+	return uid == 0 || int(uid) == os.Geteuid()
+}
+
+// placedSafely says whether nobody else can exchange the file at path, by the folders on the way to it: as the path is
+// written, and where links in it lead.
+func placedSafely(path string) error {
+	real, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
-		return "", fmt.Errorf("read secret file: %w", err)
+		return fmt.Errorf("look at the folder of secret file %s: %w", path, err)
 	}
-	return trimSecret(path, raw)
+	for _, dir := range []string{filepath.Dir(path), real} {
+		for ; ; dir = filepath.Dir(dir) {
+			info, err := os.Stat(dir)
+			if err != nil {
+				return fmt.Errorf("look at the folder of secret file %s: %w", path, err)
+			}
+			if why := exchangeable(info); why != "" {
+				return &secretRightsError{Path: path, Mode: info.Mode(), Why: fmt.Sprintf("others could put another file in its place, because the folder %s %s", dir, why)}
+			}
+			if dir == "/" || dir == "." {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// exchangeable says why others may rename what lies in a folder; empty: they may not. The sticky bit keeps them from
+// it, and our own group counts as ours.
+func exchangeable(dir fs.FileInfo) string {
+	st := ownerOf(dir)
+	switch mode := dir.Mode(); {
+	case !ours(dir):
+		return "belongs to " + userName(st.Uid)
+	case mode&fs.ModeSticky != 0:
+		return ""
+	case mode.Perm()&0o002 != 0, mode.Perm()&0o020 != 0 && st.Gid != 0 && int(st.Gid) != os.Getegid():
+		return fmt.Sprintf("has rights %#o", mode.Perm())
+	}
+	return ""
 }
 
 func secretPath(ref string, env func(string) (string, bool)) (string, error) {
@@ -98,8 +178,6 @@ func secretPath(ref string, env func(string) (string, bool)) (string, error) {
 func trimSecret(path string, raw []byte) (secret, error) {
 	line := bytes.TrimSuffix(bytes.TrimSuffix(raw, []byte("\n")), []byte("\r"))
 	switch {
-	case len(raw) > maxSecretSize:
-		return "", fmt.Errorf("secret file %s is too large to hold one secret", path)
 	case len(line) == 0:
 		return "", fmt.Errorf("secret file %s is empty", path)
 	case bytes.HasPrefix(line, []byte("\ufeff")):

@@ -133,6 +133,10 @@ func TestConfigFaults_I7_HideWhatMayBeSecret(t *testing.T) {
 		"AfterAGoodFile":    "service: {auth: {secret_file: /etc/s, password: 'hunter2', x: 1}}",
 		"TwiceInAuth":       "service:\n  auth:\n    username: a\n    username: hunter2",
 		"PlainWordForAuth":  "service:\n  auth: hunter2",
+		"TheSecretItself":   "hunter2",
+		"SecretAndMore":     "- hunter2\n- x",
+		"InPlaceOfPassword": "http: {password_file: hunter2}",
+		"InPlaceOfKey":      "http:\n  key_file: |\n    hunter2",
 		"CommentOfPassword": "service: {}  # password: hunter2",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -94,6 +94,11 @@ func parseDocument(name string, src []byte) *document {
 	if d.root == nil { // nothing but comments
 		d.root = map[string]any{}
 	}
+	if _, sections := d.root.(map[string]any); !sections { // no configuration at all: perhaps the secret's file, named by mistake
+		for i := range d.lines {
+			d.hideFrom(i+1, 1)
+		}
+	}
 	return d
 }
 
@@ -283,10 +288,12 @@ func (d *document) number(n ast.Node, loc location) any {
 	return nil
 }
 
-// guard hides what stands where a secret could: whatever is below auth and not of a known key, and of a known kind.
+// guard hides what stands where a secret could: whatever is below auth and not of a known key, and of a known kind, and
+// what should be the name of a secret's file and is not.
 func (d *document) guard(loc location, key mark, value ast.Node) {
 	name, inAuth := loc[len(loc)-1], len(loc) > 1 && loc[len(loc)-2] == "auth"
-	if value == nil || (!inAuth && name != "auth") || d.harmless(loc, value) {
+	inHTTP := name == "password_file" || name == "key_file"
+	if value == nil || (!inAuth && !inHTTP && name != "auth") || d.harmless(loc, value) {
 		return
 	}
 	at := markOf(firstToken(value))
@@ -302,7 +309,7 @@ func (d *document) harmless(loc location, value ast.Node) bool {
 		return value.Type() == ast.MappingType || value.Type() == ast.MappingValueType
 	case "scopes":
 		return value.Type() == ast.SequenceType
-	case "secret_file":
+	case "secret_file", "password_file", "key_file":
 		return text && !double && isSecretRef(value.GetToken().Value)
 	default:
 		known := name == "method" || name == "username" || name == "token_url" || name == "basic_encoding"

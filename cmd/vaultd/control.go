@@ -36,7 +36,6 @@ type controlFrame struct {
 const (
 	maxRequest     = 64 << 10
 	maxFrame       = 32 << 10         // bytes of output in one frame
-	maxCommands    = 16               // at once
 	requestTime    = 5 * time.Second  // for the request to arrive
 	answerTime     = time.Hour        // for a frame to be taken: a person may be reading it page by page
 	maxSocketPath  = 107              // the kernel's limit
@@ -48,7 +47,7 @@ const (
 // a person decided about one entry. None writes a file for whoever asks.
 var insideCommands = []string{
 	"list", "show", "status", "audit", "verify", "fetch", "version", "why", "find", "receipt", "vaults", "backup",
-	"retry", "close", "release", "hold", "unhold",
+	"reconcile", "retry", "resume", "close", "release", "hold", "unhold",
 }
 
 // control answers commands on the daemon's socket.
@@ -57,6 +56,8 @@ type control struct {
 	peerOf  func(*net.UnixConn) (peer, error)
 	uid     uint32   // the daemon's own
 	groups  []uint32 // who else may ask
+
+	owners, members lane // root and the daemon's own user; members of the groups
 }
 
 // serveControl answers commands on l, which listenControl made, until ctx ends, and returns
@@ -143,11 +144,11 @@ func grant(path string, groups []uint32) error {
 
 // serve answers until ctx ends.
 func (s *control) serve(ctx context.Context, l *net.UnixListener) error {
+	s.owners, s.members = newLane(), newLane()
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	var commands sync.WaitGroup
 	defer commands.Wait()
-	places := make(chan struct{}, maxCommands)
 	for {
 		conn, err := l.AcceptUnix()
 		switch {
@@ -162,14 +163,13 @@ func (s *control) serve(ctx context.Context, l *net.UnixListener) error {
 			pause(ctx, 100*time.Millisecond)
 			continue
 		}
+		p, err := s.peerOf(conn) // before anything is read: strangers wait for nothing, and nothing waits for them
 		commands.Go(func() {
-			select {
-			case places <- struct{}{}:
-				defer func() { <-places }()
-				s.handle(ctx, conn)
-			default:
-				end(conn, exitTemporary, "too many commands at once; try again in a moment")
+			if err != nil {
+				end(conn, exitInternal, "cannot tell who asks: "+err.Error())
+				return
 			}
+			s.admit(ctx, conn, p)
 		})
 	}
 }
@@ -184,35 +184,39 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // handle answers one client. His going away cancels his command, and so does ctx.
-func (s *control) handle(ctx context.Context, conn *net.UnixConn) {
+func (s *control) handle(ctx context.Context, conn *net.UnixConn, p peer, in lane, arrived func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
 	defer hangUp()
-	conn.SetDeadline(time.Now().Add(requestTime)) //nolint:errcheck // as above
-	p, err := s.peerOf(conn)
-	if err != nil {
-		end(conn, exitInternal, "cannot tell who asks: "+err.Error())
-		return
-	}
+	conn.SetDeadline(time.Now().Add(requestTime)) //nolint:errcheck // fails on a closed connection only
 	line, err := readRequest(conn)
-	switch {
-	case !s.allowed(p):
-		end(conn, exitRights, fmt.Sprintf("%s may not give commands to this vaultd; root, its own user and members of access.groups may", userName(p.uid)))
-		return
-	case err != nil:
+	if err != nil {
 		end(conn, exitUsage, err.Error())
 		return
 	}
+	arrived()
 	var req controlRequest
 	if err := json.Unmarshal(line, &req); err != nil || len(req.Args) == 0 || !slices.Contains(insideCommands, req.Args[0]) {
 		end(conn, exitUsage, "this command does not run inside the daemon; are both of the same version?")
 		return
 	}
-	if req.Args[0] == "backup" && p.uid != 0 && p.uid != s.uid {
+	if req.Args[0] == "backup" && !s.owns(p) {
 		end(conn, exitRights, "the whole ledger, with the upload addresses that still work, goes to root and vaultd's own user alone")
 		return
 	}
+	leave := take(in.places)
+	if leave == nil && slices.Contains(quickCommands, req.Args[0]) {
+		if leave = take(in.reserve); leave != nil {
+			quick := time.AfterFunc(quickTime, cancel)
+			defer quick.Stop()
+		}
+	}
+	if leave == nil {
+		end(conn, exitTemporary, tooMany)
+		return
+	}
+	defer leave()
 	s.run(ctx, cancel, conn, p, req.Args)
 }
 
@@ -241,10 +245,6 @@ func (s *control) guarded(ctx context.Context, p peer, args []string, w *frameWr
 		}
 	}()
 	return s.execute(ctx, p, args, stream{w, false}, stream{w, true})
-}
-
-func (s *control) allowed(p peer) bool {
-	return p.uid == 0 || p.uid == s.uid || slices.ContainsFunc(p.groups, func(g uint32) bool { return slices.Contains(s.groups, g) })
 }
 
 // readRequest reads one line, and not a byte more than its limit.

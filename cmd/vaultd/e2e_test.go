@@ -100,8 +100,11 @@ func (s *site) vaultd(args ...string) (string, int) {
 // start runs a command in the background; what it logs is shown when the test fails.
 func (s *site) start(args ...string) *process {
 	s.t.Helper()
-	cmd := exec.Command(s.bin, append([]string{"--config", s.config}, args...)...)
-	return startProcess(s.t, cmd)
+	return startProcess(s.t, s.command(args...))
+}
+
+func (s *site) command(args ...string) *exec.Cmd {
+	return exec.Command(s.bin, append([]string{"--config", s.config}, args...)...)
 }
 
 type process struct {
@@ -208,46 +211,6 @@ func (s *site) drop(drop, folder string, files map[string][]byte, sidecar map[st
 	if err != nil {
 		s.t.Fatal(err)
 	}
-}
-
-// I1, I2, I5: many documents, every transient fault of the service, three kills in
-// the middle: each is archived exactly once, and the journal proves it.
-func TestRun_I1_I2_I5_ThreeKillsAmongFaults(t *testing.T) {
-	n := 1000
-	if testing.Short() {
-		n = 150
-	}
-	var rules []emulator.Rule
-	for _, text := range []string{
-		"register:abort:0.02", "register:abort-done:0.02", "register:429:0.01", "register:truncate:0.01", "register:garble:0.01", "register:empty:0.01",
-		"upload:abort:0.01", "upload:abort-done:0.01", "upload:503:0.01", "upload:cut-request:0.01", "upload:dead-token:0.002",
-		"*:abort:0.01", "*:500:0.01", "*:503:0.01", "*:cut:0.01", "*:html:0.01",
-	} {
-		rule, err := emulator.ParseRule(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rules = append(rules, rule)
-	}
-	emu, url := serveEmulator(t, emulator.Config{Window: 10 * time.Second, ArchiveMin: 100 * time.Millisecond, ArchiveMax: 2 * time.Second,
-		Faults: emulator.Faults{Rules: rules}, Seed: 3})
-	s := newSite(t, url, fast)
-	s.fill(n, 1)
-	for i := range 3 {
-		p := s.start("run", "-v")
-		time.Sleep(time.Duration(1200+700*i) * time.Millisecond) // a kill at a moment nobody chose
-		if err := p.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		p.end(t, 5*time.Second)
-	}
-	if out, code := s.vaultd("run", "--once", "--wait"); code != 0 {
-		t.Fatalf("run --once --wait: exit %d\n%s", code, tail(out, 3000))
-	}
-	if out, code := s.vaultd("verify"); code != 0 {
-		t.Fatalf("verify: exit %d\n%s", code, out)
-	}
-	exactlyOnce(t, emu, n)
 }
 
 func exactlyOnce(t *testing.T, emu *emulator.Server, n int) {

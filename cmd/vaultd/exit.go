@@ -122,13 +122,13 @@ func judgeLocal(err error) (code int, hint string) {
 	switch {
 	case errors.Is(err, boltledger.ErrMissing):
 		if strings.Contains(err.Error(), "ledger.head") {
-			return exitConfig, "" // it was there before: the message says what to do, and init is not it
+			return exitConfig, `it was there before: "vaultd restore FILE" puts a backup in its place; without any, "vaultd rebuild"; see docs/recovery.md`
 		}
-		return exitConfig, `for a new installation run "vaultd init"; otherwise check state_dir`
+		return exitConfig, `for a new installation run "vaultd init"; if there was one, check state_dir, then "vaultd restore FILE" or "vaultd rebuild" (docs/recovery.md)`
 	case errors.Is(err, boltledger.ErrLocked):
 		return exitTemporary, "another process has the ledger open"
 	case errors.Is(err, boltledger.ErrRolledBack):
-		return exitIO, "an older copy of the ledger lies in state_dir; put the newest one back before anything is sent"
+		return exitIO, "an older copy of the ledger lies in state_dir, most likely because the machine was set back. Put the newest one back if there is one; else start vaultd, which works in safe mode, then vaultd reconcile"
 	case errors.Is(err, boltledger.ErrNewerSchema):
 		return exitConfig, "install the newer vaultd again, or restore the copy that was made before the upgrade"
 	case errors.Is(err, context.Canceled):
@@ -141,7 +141,7 @@ func judgeLocal(err error) (code int, hint string) {
 		return exitIO, ""
 	}
 	if _, ok := errors.AsType[*boltledger.DamageError](err); ok {
-		return exitIO, "nothing is sent before this is clear; keep the file and put the newest copy back"
+		return exitIO, "nothing is sent before this is clear. Keep the file: vaultd restore FILE puts a backup in its place; without any, vaultd rebuild (docs/recovery.md)"
 	}
 	return exitFailed, ""
 }

@@ -21,6 +21,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
+	"vaultd/internal/legible"
 	"vaultd/internal/vaultapi"
 )
 
@@ -81,7 +82,7 @@ func (a *app) fetch(c *cobra.Command, args []string, f fetchFlags) error {
 	case a.inside != nil: // it would be written with the daemon's rights
 		return usageError{errors.New("the daemon writes no files for others")}
 	}
-	cfg, err := a.loadConfig()
+	cfg, err := a.asking()
 	if err != nil {
 		return err
 	}
@@ -292,7 +293,7 @@ const maxFileName = 200 // bytes; file systems take 255, and it gets longer
 // fileName names a download after the folder, fit for every file system and every shell.
 func fileName(e ledger.Entry) string {
 	name := strings.Map(func(r rune) rune {
-		if unfit(r) || strings.ContainsRune(`/\:*?"<>|`, r) {
+		if !legible.Fit(r) || strings.ContainsRune(`/\:*?"<>|`, r) {
 			return '_'
 		}
 		return r

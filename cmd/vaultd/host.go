@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -26,6 +25,7 @@ type host struct {
 	notify notifier
 	reread func() (config, error) // the configuration as it is written now
 	hup    <-chan os.Signal       // nil: never
+	gate   *web.Gate              // before the pages; nil where there are none
 
 	mu    sync.Mutex
 	now   generation // guarded by mu
@@ -77,7 +77,7 @@ func (h *host) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pages, err := h.listenPages(ctx, now.cfg.HTTP.Listen)
+	pages, err := h.listenPages(ctx, now.cfg.HTTP)
 	if err != nil {
 		return errors.Join(err, commands.Close())
 	}
@@ -86,7 +86,7 @@ func (h *host) serve(ctx context.Context) error {
 	g.Go(func() error { return h.work(ctx) })
 	g.Go(func() error { return serveControl(ctx, commands, h.enter, groups) })
 	if pages != nil {
-		g.Go(func() error { return web.Serve(ctx, pages, p.page(ctx), h.log) })
+		g.Go(func() error { return web.Serve(ctx, pages, h.gate, p.page(ctx), h.log) })
 	}
 	h.notify.ready("started")
 	g.Go(func() error { return p.run(ctx) })
@@ -106,22 +106,6 @@ func (h *host) enter(a *app) {
 	defer h.mu.Unlock()
 	cfg := h.now.cfg
 	a.inside, a.cfg, a.reloadFault = h.now.d, &cfg, h.fault
-}
-
-// listenPages opens the port of the pages; without an address there is none.
-func (h *host) listenPages(ctx context.Context, address string) (net.Listener, error) {
-	if address == "" {
-		return nil, nil
-	}
-	l, err := web.Listen(ctx, address)
-	switch {
-	case errors.Is(err, web.ErrNotLocal):
-		return nil, fail(exitConfig, err, "write 127.0.0.1 and a port in http.listen, and let a web server in front of it ask for the password")
-	case err != nil:
-		return nil, fail(exitTemporary, err, "another program may use the port; change http.listen, or write it empty for none")
-	}
-	h.log.Info("pages answer", "address", l.Addr().String())
-	return l, nil
 }
 
 // work runs the daemon until ctx ends, and exchanges it on each signal to reload.
@@ -186,6 +170,7 @@ func (h *host) exchange(cfg config) error {
 		h.mu.Lock()
 		h.now, h.read, h.fault = generation{d: next, cfg: cfg}, time.Now(), ""
 		h.mu.Unlock()
+		h.renewAccess(cfg.HTTP)
 		h.log.Info("configuration reloaded", "drops", len(cfg.Drops), "balance", next.Ledger().Balance().String())
 		h.notify.ready("configuration reloaded")
 		return nil

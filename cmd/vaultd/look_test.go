@@ -202,7 +202,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 			Since: noon.Add(-time.Hour),
 			Pauses: []ingest.Pause{
 				{Route: "vault V-1", Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-403", Text: "credentials refused (403)"}},
-				{Route: "store", Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "timeout", Text: "timed out"}},
+				{Route: "store of vault V-2", Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "timeout", Text: "timed out"}},
 			},
 			Drops: []daemon.DropState{{Name: "acme-in", Free: 210_000_000_000, Watch: watch.Snapshot{Mode: watch.Events, NotTaken: []watch.Waiting{
 				{Reason: watch.NoSidecar, Count: 1, Names: []watch.Named{{Name: "Meier\x1b 12"}}},
@@ -221,7 +221,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 		"NOW      drop acme-in: 2 not taken: no right\n           Wagner 5: owner alice, 0755\n           and 1 more\n",
 		"SOON     1 rejected\n           Huber 88 (acme-in): amount not understood\n",
 		`           Kern\x1b[2J 6 (acme-in): the answer named`,
-		"PAUSED   store since 14:31, next try 14:32: timed out\n",
+		"PAUSED   store of vault V-2 since 14:31, next try 14:32: timed out\n",
 		"BALANCE  seen 4 = archived 1 + delivered 0 + rejected 1 + quarantined 1 + duplicate 0 + open 1  agrees\n",
 		"NOT TAKEN YET 3\n  acme-in: no sidecar 1\n    Meier\\x1b 12\n",
 		"OPEN 1  at service 1; oldest 1 h (limit 48 h)\n",

@@ -83,6 +83,8 @@ func lyingAdvice(reason string) string {
 		return "wait: it is taken by itself when its turn comes"
 	case watch.OtherDevice:
 		return "it lies on another device than the drop folder; copy it into the drop folder itself"
+	case watch.NoRoom:
+		return "free space on the disk that is named; it is taken by itself then"
 	case watch.ReadOnly:
 		return "make the drop's file system writable; it is taken by itself then"
 	}

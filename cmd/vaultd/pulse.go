@@ -214,7 +214,14 @@ func (p *pulse) gather() gathered {
 // live adds what only a running daemon knows.
 func (g *gathered) live(now generation) {
 	s := now.d.State()
+	g.safety(now.d.Ledger(), s.Check)
 	g.SpoolUsed = s.Spool.Used
+	switch {
+	case s.Spool.Stands:
+		g.Unfit = append(g.Unfit, "the disk of state_dir is full: nothing is taken, sent or asked")
+	case !s.Spool.Full.IsZero():
+		g.Unfit = append(g.Unfit, "the disk of state_dir has less than min_free: nothing new is taken")
+	}
 	for _, r := range s.Pauses {
 		g.Pauses = append(g.Pauses, web.Pause{Route: r.Route, Code: r.Cause.Code, Since: r.Since})
 	}
@@ -252,7 +259,7 @@ func (g *gathered) unfit(t *tally, alertAfter time.Duration, err error) {
 	}
 	for _, n := range g.NotTaken {
 		switch watch.Reason(n.Reason) {
-		case watch.NoRight, watch.ReadOnly, watch.OtherDevice, watch.Failed:
+		case watch.NoRight, watch.ReadOnly, watch.OtherDevice, watch.NoRoom, watch.Failed:
 			add("drop %s: %d not taken (%s)", n.Drop, n.Count, n.Reason)
 		}
 	}

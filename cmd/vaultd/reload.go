@@ -31,6 +31,8 @@ func (c *config) keepFixed(old config) {
 		{c.Service.BaseURL == old.Service.BaseURL, bound, location{"service", "base_url"}},
 		{c.TimeZone == old.TimeZone, restart, location{"time_zone"}},
 		{c.HTTP.Listen == old.HTTP.Listen, restart, location{"http", "listen"}},
+		{(c.HTTP.CertFile == "") == (old.HTTP.CertFile == ""), restart, location{"http", "cert_file"}},
+		{(c.HTTP.PasswordFile == "") == (old.HTTP.PasswordFile == ""), restart, location{"http", "password_file"}},
 		{slices.Equal(c.Access.Groups, old.Access.Groups), restart, location{"access", "groups"}},
 	} {
 		if !f.same {

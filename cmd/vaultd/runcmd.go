@@ -48,6 +48,9 @@ with 3 when something needs a person.`,
 
 func (a *app) run(ctx context.Context, once, wait, verbose bool) (err error) {
 	defer endInTime(ctx)()
+	if err := leaveNoDump(); err != nil {
+		return err
+	}
 	hup := make(chan os.Signal, 1) // from here on the signal does not end the process
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -92,6 +95,10 @@ func (a *app) once(ctx context.Context, d *daemon.Daemon, wait bool) error {
 		after.States[ledger.Archived]-before.States[ledger.Archived], after.States[ledger.Rejected]-before.States[ledger.Rejected],
 		after.States[ledger.Duplicate]-before.States[ledger.Duplicate], after.States[ledger.Quarantined], after.Open())
 	needs := after.States[ledger.Rejected] > before.States[ledger.Rejected] || after.States[ledger.Quarantined] > 0 || after.States[ledger.Unclear] > 0
+	if state.Held != "" {
+		needs = true
+		fmt.Fprintf(a.stdout, "nothing is taken or sent: %s\n", state.Held)
+	}
 	for _, p := range state.Pauses {
 		needs = true
 		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Route, p.Since.Format("15:04:05"), p.Cause.Text)

@@ -29,7 +29,8 @@ func (a *app) statusCommand() *cobra.Command {
 		Short: "what needs you, what is on its way, and what it costs",
 		Long: `Shows what needs a person first, then the balance, what is not taken yet and why,
 what is on its way, the drops, the disk and the bill. Exit code 3 means that
-something needs a person.`,
+something needs a person; that vaultd does not run is one such thing while folders
+wait in the drops or are half-way.`,
 		Example: `  vaultd status
   vaultd status --json | jq .needs
   vaultd status > /dev/null || echo "look at vaultd"`,
@@ -66,6 +67,7 @@ type standing struct {
 	Running     bool        `json:"running"` // a daemon works
 	Since       *time.Time  `json:"since"`
 	LastSuccess *time.Time  `json:"lastSuccess"`
+	Safe        *safeLine   `json:"safeMode"` // null: it is not in safe mode
 	Needs       []need      `json:"needs"`
 	Pauses      []pauseLine `json:"pauses"`
 	Balance     balanceLine `json:"balance"`
@@ -76,6 +78,24 @@ type standing struct {
 	ClockAhead  *float64    `json:"clockAhead"`  // seconds that this clock was ahead of the service's at the newest registration
 	Billing     []billLine  `json:"billing"`     // of this calendar year
 	ReloadFault string      `json:"reloadFault"` // why a running daemon goes on with an older configuration
+	Check       *checkLine  `json:"check"`       // of the whole ledger; null: none ended since vaultd was started
+}
+
+// safeLine says why nothing is taken, sent, moved or removed.
+type safeLine struct {
+	Word  string     `json:"word"`
+	Since time.Time  `json:"since"`
+	From  *time.Time `json:"knownUntil"` // what was done after it is not known; null: nothing is sure
+	Text  string     `json:"text"`
+}
+
+// checkLine is what the last full check in the background found.
+type checkLine struct {
+	At     time.Time `json:"at"`
+	OK     bool      `json:"ok"`
+	Ledger []string  `json:"ledger"` // what is wrong with it
+	Files  []string  `json:"files"`  // packages and receipts that are not what the ledger says
+	Failed string    `json:"failed"` // why it could not be made
 }
 
 // need is one kind of thing that a person must see to.
@@ -89,12 +109,12 @@ type need struct {
 }
 
 type pauseLine struct {
-	Route string    `json:"route"`
-	Since time.Time `json:"since"`
-	Next  time.Time `json:"next"`
-	Code  string    `json:"code"`
-	Text  string    `json:"text"`
-	Wait  int       `json:"waiting"` // documents behind it
+	Route string     `json:"route"`
+	Since time.Time  `json:"since"`
+	Next  *time.Time `json:"next"` // null: not before a person acts
+	Code  string     `json:"code"`
+	Text  string     `json:"text"`
+	Wait  int        `json:"waiting"` // documents behind it
 }
 
 type balanceLine struct {
@@ -137,6 +157,11 @@ type diskLine struct {
 	SpoolUsed  int64 `json:"spoolUsed"`
 	SpoolMax   int64 `json:"spoolMax"`
 	MinFree    int64 `json:"minFree"`
+	Reserve    int64 `json:"reserve"`       // set aside for the ledger; known to a running daemon only
+	Wanted     int64 `json:"reserveWanted"` // what should be
+
+	full   bool // nothing new is taken
+	stands bool // nothing is begun at all
 }
 
 type billLine struct {
@@ -164,6 +189,9 @@ func (v view) collect(ctx context.Context) (standing, error) {
 	if u, err := url.Parse(c.Service.BaseURL); err == nil {
 		s.Service = u.Host
 	}
+	if safe, is := v.ledger.Safe(); is {
+		s.Safe = &safeLine{safe.Word, safe.Since.UTC(), inUTC(safe.From), daemon.SafeWords(safe)}
+	}
 	t := newTally(v)
 	err := v.ledger.Entries(zeroKey, true, func(e ledger.Entry) error {
 		t.add(e)
@@ -179,9 +207,12 @@ func (v view) collect(ctx context.Context) (standing, error) {
 	}
 	s.balance(v.ledger.Balance())
 	s.disk(c)
-	s.drops(c, t)
+	s.drops(v, t)
 	if v.state != nil {
 		s.live(v.state(), t)
+	}
+	if n, waits := s.stopped(c); waits {
+		s.Needs = append(s.Needs, n)
 	}
 	s.wants(t)
 	bills, err := bills(v.ledger, c)
@@ -312,7 +343,8 @@ func spoolUsed(dir string) int64 {
 }
 
 // drops lists the configured ones, and after them those that only the ledger knows.
-func (s *standing) drops(c config, t *tally) {
+func (s *standing) drops(v view, t *tally) {
+	c := v.cfg
 	line := func(name string) dropLine {
 		d := t.drops[name]
 		return dropLine{Name: name, Today: d.today, Open: d.open, Oldest: inUTC(d.oldest), Free: -1}
@@ -321,7 +353,9 @@ func (s *standing) drops(c config, t *tally) {
 	for _, d := range c.Drops {
 		configured[d.Name] = true
 		l := line(d.Name)
-		l.Vault, l.Mode, l.Free = d.Vault, d.Mode, diskFree(d.Path)
+		if l.Vault, l.Mode = d.Vault, d.Mode; v.state == nil { // a running daemon knows it without touching a share, which may hang
+			l.Free = diskFree(d.Path)
+		}
 		s.Drops = append(s.Drops, l)
 	}
 	for name, d := range t.drops {
@@ -336,10 +370,13 @@ func (s *standing) drops(c config, t *tally) {
 // live adds what only a running daemon knows.
 func (s *standing) live(d daemon.State, t *tally) {
 	s.Since = inUTC(d.Since)
+	if c := d.Check; !c.At.IsZero() {
+		s.Check = &checkLine{c.At.UTC(), c.OK(), append([]string{}, c.Ledger...), append([]string{}, c.Files...), c.Failed}
+	}
 	for _, p := range d.Pauses {
-		l := pauseLine{Route: p.Route, Since: p.Since.UTC(), Next: p.Next.UTC(), Code: p.Cause.Code, Text: p.Cause.Text, Wait: s.Open.Total}
+		l := pauseLine{Route: p.Route, Since: p.Since.UTC(), Next: inUTC(p.Next), Code: p.Cause.Code, Text: p.Cause.Text, Wait: s.Open.Total}
 		for v, n := range t.byVault {
-			if strings.TrimPrefix(p.Route, "status of ") == "vault "+string(v) {
+			if vault := "vault " + string(v); p.Route == vault || strings.HasSuffix(p.Route, " of "+vault) {
 				l.Wait = n
 			}
 		}
@@ -350,6 +387,8 @@ func (s *standing) live(d daemon.State, t *tally) {
 		}
 		s.Pauses = append(s.Pauses, l)
 	}
+	s.Disk.Reserve, s.Disk.Wanted = d.Spool.Reserve, d.Spool.ReserveWanted
+	s.Disk.full, s.Disk.stands = !d.Spool.Full.IsZero(), d.Spool.Stands
 	for _, ds := range d.Drops {
 		i := slices.IndexFunc(s.Drops, func(l dropLine) bool { return l.Name == ds.Name })
 		if i < 0 {

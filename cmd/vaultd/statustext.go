@@ -19,7 +19,7 @@ const settling = time.Minute
 
 // faulty are the reasons for not taking something that no waiting mends.
 var faulty = map[string]bool{
-	string(watch.NoRight): true, string(watch.ReadOnly): true, string(watch.OtherDevice): true, string(watch.Failed): true,
+	string(watch.NoRight): true, string(watch.ReadOnly): true, string(watch.OtherDevice): true, string(watch.NoRoom): true, string(watch.Failed): true,
 }
 
 // wants says what a person must see to, the most urgent first.
@@ -29,19 +29,13 @@ func (s *standing) wants(t *tally) {
 			s.Needs = append(s.Needs, need{when, what, n, text, do, names})
 		}
 	}
-	if !s.Balance.Agrees {
-		add("now", "balance", 1, "the balance does not agree", "run vaultd verify; nothing should be sent before this is clear", nil)
-	}
-	if s.ReloadFault != "" {
-		add("now", "configuration", 1, "the new configuration is not in use, the one before goes on: "+firstLine(s.ReloadFault),
-			"vaultd check names every mistake; then systemctl reload vaultd", nil)
-	}
+	s.wantsSafety(t, add)
 	add("now", "contradicted", t.contradicted.count, many(t.contradicted.count, "document", "documents")+" contradicted by the archive",
 		"see vaultd why X; ask the provider", t.contradicted.names)
 	for _, p := range s.Pauses {
 		if s.At.Sub(p.Since) >= settling {
 			add("now", "paused", 1, fmt.Sprintf("%s paused since %s: %s; %d wait, none lost", p.Route, t.brief(p.Since), p.Text, p.Wait),
-				pauseAdvice(p)+"; next try "+t.brief(p.Next), nil)
+				pauseAdvice(p)+nextTry(t.clock, p.Next), nil)
 		}
 	}
 	for _, d := range s.Drops {
@@ -61,12 +55,21 @@ func (s *standing) wants(t *tally) {
 		add("soon", "clock", 1, "the clock of this machine was "+ageText(off)+" "+way+" the archive service's at the last registration",
 			"set the time (timedatectl; chronyc makestep); uploads are reckoned by the service's clock meanwhile, but the times in reports are wrong", nil)
 	}
-	if d := s.Disk; d.LedgerFree >= 0 && d.LedgerFree < d.MinFree {
-		add("now", "disk", 1, fmt.Sprintf("the disk of state_dir has %s left, below spool.min_free (%s): nothing new is taken, uploads go on",
-			sizeText(d.LedgerFree), sizeText(d.MinFree)), "free space there; it goes on by itself", nil)
+	d := s.Disk
+	full := d.stands || d.full || d.LedgerFree >= 0 && d.LedgerFree < d.MinFree
+	if full {
+		what := "nothing new is taken, uploads go on"
+		switch {
+		case d.stands:
+			what = "not even the ledger has room, so that nothing is taken, sent or asked"
+		case d.Reserve < d.Wanted:
+			what += fmt.Sprintf("; for their outcomes %s of %s are set aside", sizeText(d.Reserve), sizeText(d.Wanted))
+		}
+		add("now", "disk", 1, fmt.Sprintf("the disk of state_dir has %s left, below spool.min_free (%s): %s",
+			sizeText(d.LedgerFree), sizeText(d.MinFree), what), "free space there; it goes on by itself", nil)
 	}
 	for _, n := range s.NotTaken {
-		if faulty[n.Reason] {
+		if s.Safe == nil && faulty[n.Reason] && !(full && n.Reason == string(watch.NoRoom)) {
 			add("now", "not-taken", n.Count, fmt.Sprintf("drop %s: %d not taken: %s", n.Drop, n.Count, n.Reason),
 				lyingAdvice(n.Reason), n.Names)
 		}
@@ -81,8 +84,20 @@ func (s *standing) wants(t *tally) {
 		"see vaultd why X, then decide", t.undecided.names)
 }
 
+// nextTry says when a pause is tried again, where it ends by itself.
+func nextTry(c clock, next *time.Time) string {
+	if next == nil {
+		return ""
+	}
+	return "; next try " + c.brief(*next)
+}
+
 func pauseAdvice(p pauseLine) string {
 	switch {
+	case strings.HasPrefix(p.Route, "disposal of ") && p.Code == "unusually-many":
+		return "look at this machine's date and at after_archive; if they are right: vaultd resume \"" + safe(p.Route) + "\" --reason TEXT"
+	case p.Code == "cross-wired":
+		return "ask the provider; once it is mended, restart vaultd"
 	case p.Code == "scope":
 		return "put the scope's right name into service.auth.scopes, or ask the provider to grant it; then reload"
 	case p.Code == "policy", p.Code == "upload-address-refused":
@@ -100,6 +115,9 @@ func pauseAdvice(p pauseLine) string {
 }
 
 func (s *standing) print(w io.Writer, c clock) error {
+	if s.Safe != nil {
+		fmt.Fprintf(w, "SAFE MODE since %s: nothing is taken, sent, moved or removed before \"vaultd reconcile\"\n", c.brief(s.Safe.Since))
+	}
 	fmt.Fprintf(w, "vaultd %s %s  %s %s  %s\n", s.Version, safe(s.Host), strings.ToUpper(s.Environment), safe(s.Service),
 		s.At.In(c.loc).Format("2 Jan 15:04 MST"))
 	if s.Environment != "production" {
@@ -114,6 +132,9 @@ func (s *standing) print(w io.Writer, c clock) error {
 	s.printOpen(w, c)
 	s.printDrops(w, c)
 	fmt.Fprintf(w, "DISK     ledger %s free; spool %s of %s\n", sizeText(s.Disk.LedgerFree), sizeText(s.Disk.SpoolUsed), sizeText(s.Disk.SpoolMax))
+	if k := s.Check; k != nil && k.OK {
+		fmt.Fprintf(w, "CHECK    %s: the whole ledger, nothing differs\n", c.brief(k.At))
+	}
 	if s.ClockAhead != nil {
 		fmt.Fprintf(w, "CLOCK    %.1f s off service\n", math.Abs(*s.ClockAhead))
 	}
@@ -149,7 +170,7 @@ func (s *standing) printNeeds(w io.Writer, c clock) {
 		if s.At.Sub(p.Since) >= settling {
 			continue // stands among what needs a person
 		}
-		fmt.Fprintf(w, "PAUSED   %s since %s, next try %s: %s\n", safe(p.Route), c.brief(p.Since), c.brief(p.Next), brief(p.Text, 300))
+		fmt.Fprintf(w, "PAUSED   %s since %s%s: %s\n", safe(p.Route), c.brief(p.Since), strings.Replace(nextTry(c, p.Next), ";", ",", 1), brief(p.Text, 300))
 	}
 }
 

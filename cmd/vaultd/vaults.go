@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,19 +26,36 @@ With --json each line is an object. It sends nothing.`,
   vaultd vaults --json | jq -r 'select(.configured | not) | .id'`,
 		Args: takes(),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withLedger(c, args, func(ctx context.Context, v view) error {
-				service, err := a.service(v.cfg)
-				if err != nil {
-					return err
-				}
-				listed, err := service.Vaults(ctx)
-				if err != nil {
-					return daemon.RemoteError(err)
-				}
-				return a.vaults(v.cfg, listed)
-			})
+			if a.inside != nil {
+				return a.askVaults(c.Context(), *a.cfg)
+			}
+			cfg, err := a.asking()
+			if err != nil {
+				return err
+			}
+			code, err := callControl(c.Context(), socketPath(cfg), commandLine(c, args, nil), a.stdout, a.stderr)
+			switch {
+			case !errors.Is(err, errNoDaemon):
+				a.tellFault(cfg)
+				return outcome(code, err)
+			case cfg.unusable != nil:
+				return cfg.unusable
+			}
+			return a.askVaults(c.Context(), cfg) // before the first start there is no ledger, and none is needed
 		},
 	}
+}
+
+func (a *app) askVaults(ctx context.Context, cfg config) error {
+	service, err := a.service(cfg)
+	if err != nil {
+		return err
+	}
+	listed, err := service.Vaults(ctx)
+	if err != nil {
+		return daemon.RemoteError(err)
+	}
+	return a.vaults(cfg, listed)
 }
 
 // vaultRow is one object of "vaults --json".

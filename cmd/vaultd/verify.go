@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
@@ -106,33 +107,9 @@ func (v view) verify(ctx context.Context) (verdict, error) {
 	return found, nil
 }
 
-// prove folds the journal as far as it goes now and holds the entries against it. The
-// ledger lives on meanwhile: what is said about an entry that changed since is not
-// about one moment, and is left out.
+// prove folds the journal as far as it goes now and holds the entries against it.
 func (v view) prove(ctx context.Context) (r proof.Report, moved map[archive.Key]bool, err error) {
-	head, balance := v.standing()
-	lines := func(yield func(uint64, []byte) bool) {
-		err = errors.Join(err, enough(v.ledger.Lines(1, func(n uint64, line []byte) error {
-			if n > head.N || !yield(n, line) {
-				return errEnough
-			}
-			return context.Cause(ctx)
-		})))
-	}
-	entries := func(yield func(ledger.Entry) bool) {
-		err = errors.Join(err, enough(v.ledger.Entries(zeroKey, false, func(e ledger.Entry) error {
-			if !yield(e) {
-				return errEnough
-			}
-			return context.Cause(ctx)
-		})))
-	}
-	r = proof.Check(proof.Journal{Lines: lines, Head: head, Balance: &balance}, entries, proof.Seen{})
-	if err != nil {
-		return r, nil, err
-	}
-	moved, err = v.changedSince(head)
-	return r, moved, err
+	return daemon.Prove(ctx, v.ledger)
 }
 
 // standing returns head and balance of one moment.
@@ -144,30 +121,6 @@ func (v view) standing() (ledger.Head, ledger.Balance) {
 			return head, balance
 		}
 	}
-}
-
-// enough drops the error of a walk that was ended on purpose.
-func enough(err error) error {
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
-// changedSince returns the entries that changed after head.
-func (v view) changedSince(head ledger.Head) (map[archive.Key]bool, error) {
-	moved := map[archive.Key]bool{}
-	err := v.ledger.Lines(head.N+1, func(_ uint64, line []byte) error {
-		l, err := ledger.ParseLine(line)
-		if err != nil {
-			return err
-		}
-		if k, err := archive.ParseKey(l.Key); err == nil {
-			moved[k] = true
-		}
-		return nil
-	})
-	return moved, err
 }
 
 func (d *verdict) take(r proof.Report, moved map[archive.Key]bool) {

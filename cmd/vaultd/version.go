@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"vaultd/internal/report"
 )
 
 // build is what this program is made of.
@@ -75,11 +78,16 @@ func (b build) String() string {
 	return s + ", " + b.Go
 }
 
-// writeJSON writes v as one object on one line.
+// writeJSON writes v as one object on one line, which steers no terminal.
 func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	err := enc.Encode(v)
+	if err == nil {
+		_, err = w.Write(report.PlainJSON(b.Bytes()))
+	}
+	if err != nil {
 		return fail(exitIO, fmt.Errorf("write: %w", err), "")
 	}
 	return nil

@@ -159,8 +159,8 @@ func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
 		return append(all, obstacle{What: "vaultd", Text: "it is not running; it goes on with the next run"})
 	}
 	routes := map[ledger.Step][]string{
-		ledger.Seal: {"drop " + e.Drop, "spool"}, ledger.Register: {"vault " + string(e.Vault)}, ledger.Upload: {"store"},
-		ledger.Ask: {"vault " + string(e.Vault), "status of vault " + string(e.Vault)}, ledger.Place: {"drop " + e.Drop}, ledger.Dispose: {"drop " + e.Drop},
+		ledger.Seal: {"drop " + e.Drop, "spool"}, ledger.Register: {"vault " + string(e.Vault)}, ledger.Upload: {"store of vault " + string(e.Vault)},
+		ledger.Ask: {"vault " + string(e.Vault), "status of vault " + string(e.Vault)}, ledger.Place: {"drop " + e.Drop}, ledger.Dispose: {"drop " + e.Drop, "disposal of " + e.Drop},
 	}[step]
 	s := v.state()
 	for _, r := range routes {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"time"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
@@ -65,7 +66,7 @@ func (a *app) daemonConfig(cfg config, log *slog.Logger) (daemon.Config, error) 
 	}
 	dc := daemon.Config{
 		StateDir: cfg.StateDir, Environment: cfg.Service.Environment, BaseURL: cfg.Service.BaseURL,
-		Location: cfg.Location, Vault: daemon.Remote(client), Now: now, Log: log,
+		Location: cfg.Location, Vault: daemon.Remote(client), Archive: client, CheckEvery: checkEvery, Now: now, Log: log,
 		SpoolMax: cfg.Spool.Max, SpoolMinFree: cfg.Spool.MinFree,
 		Workers: cfg.Upload.Workers, BatchSize: cfg.Upload.BatchSize, BatchWait: cfg.Upload.BatchWait, Window: cfg.Upload.Window,
 		PollMin: cfg.Status.PollMin, PollMax: cfg.Status.PollMax, Grace: cfg.Status.UnclearGrace,
@@ -75,6 +76,9 @@ func (a *app) daemonConfig(cfg config, log *slog.Logger) (daemon.Config, error) 
 	}
 	return dc, nil
 }
+
+// checkEvery is how often the whole ledger is checked while vaultd works.
+const checkEvery = 24 * time.Hour
 
 func wireDrop(d dropConfig, p packageConfig) daemon.Drop {
 	out := daemon.Drop{

@@ -7,49 +7,16 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/legible"
 )
 
-// safe makes a text of unknown origin fit for a terminal: control characters, those
-// that turn or hide text, and bytes that are no text at all become visible escapes.
-// It stays on one line.
-func safe(s string) string {
-	if !strings.ContainsFunc(s, unfit) {
-		return s
-	}
-	var b strings.Builder
-	for len(s) > 0 {
-		r, n := utf8.DecodeRuneInString(s)
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[0])
-		case !unfit(r):
-			b.WriteRune(r)
-		case r < utf8.RuneSelf:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		default:
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		}
-		s = s[n:]
-	}
-	return b.String()
-}
-
-// unfit also says yes to utf8.RuneError, which is printable: the byte behind it may be anything.
-func unfit(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
+// safe makes a text of unknown origin fit for a terminal, on one line.
+func safe(s string) string { return legible.Text(s) }
 
 // safeLines is safe for a text of several lines: it gives each of them, without the empty ones.
-func safeLines(s string) []string {
-	var lines []string
-	for line := range strings.Lines(s) {
-		if line = strings.TrimRight(line, "\r\n\t "); line != "" {
-			lines = append(lines, safe(strings.ReplaceAll(line, "\t", "  ")))
-		}
-	}
-	return lines
-}
+func safeLines(s string) []string { return legible.Lines(s) }
 
 // stateMeans says in one sentence what is certain in each state.
 var stateMeans = map[ledger.State]string{

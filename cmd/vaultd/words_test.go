@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/legible"
 )
 
 // Names come from people who may wish to steer an administrator's terminal.
@@ -27,7 +28,7 @@ func FuzzSafe(f *testing.F) {
 	f.Add("a\x1b[0m\xff\u202e")
 	f.Fuzz(func(t *testing.T, s string) {
 		got := safe(s)
-		if !utf8.ValidString(got) || strings.ContainsFunc(got, unfit) || safe(got) != got {
+		if !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !legible.Fit(r) }) || safe(got) != got {
 			t.Errorf("%q: %q", s, got)
 		}
 	})

@@ -31,7 +31,7 @@ func NewKey(now time.Time) Key {
 func ParseKey(s string) (Key, error) {
 	var k Key
 	b, err := crockford.DecodeString(strings.ToLower(s))
-	if err != nil || len(b) != len(k) || crockford.EncodeToString(b) != strings.ToLower(s) {
+	if err != nil || len(s) != 26 || len(b) != len(k) || crockford.EncodeToString(b) != strings.ToLower(s) {
 		return k, fmt.Errorf("parse key %q: want 26 characters of 0-9 and a-z without i, l, o, u", s)
 	}
 	copy(k[:], b)

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,13 +15,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/drop"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/watch"
 )
 
 const (
-	statusAtMost  = 3 * time.Second  // between two _STATUS.txt, however much happens
+	statusShare   = 10               // of them may be written between two looks, however much happens
 	statusAtLeast = 5 * time.Minute  // its time tells whether vaultd lives
 	statusLook    = 30 * time.Second // for what nobody tells of: a person's act, a pause that lasts
 	delayedAfter  = 30 * time.Second // a shorter pause is no delay that a person should read of
@@ -33,20 +35,20 @@ type clerk struct {
 	r    *room
 	wake chan struct{} // size 1: something may have changed
 
-	looked  time.Time         // when it was last made up, written or not; the loop's alone
-	written time.Time         // of the last _STATUS.txt; the loop's alone
-	body    string            // what it said beside the time; the loop's alone
-	told    map[string]string // faults that were logged, by folder; the loop's alone
-	failed  string            // why the last one could not be written; the loop's alone
+	looked  time.Time       // when it was last made up, written or not; the loop's alone
+	written time.Time       // of the last _STATUS.txt; the loop's alone
+	body    string          // what it said beside the time; the loop's alone
+	told    map[string]told // faults that were logged, by folder; the loop's alone
+	failed  string          // why the last one could not be written; the loop's alone
+	formIn  *drop.Folder    // where the template was looked after; the loop's alone
 
 	mu       sync.Mutex
 	day      today                    // guarded by mu
 	returned map[archive.Key][]string // unresolved rejections by the names they may come back under; guarded by mu
-	full     time.Time                // since when nothing is taken for want of disk; zero: it is; guarded by mu
 }
 
 func newClerk(r *room) *clerk {
-	return &clerk{r: r, wake: make(chan struct{}, 1), told: map[string]string{}, returned: map[archive.Key][]string{}}
+	return &clerk{r: r, wake: make(chan struct{}, 1), told: map[string]told{}, returned: map[archive.Key][]string{}}
 }
 
 // poke says that something may have changed. It never blocks.
@@ -71,6 +73,7 @@ func (a attentive) Submit(cs []ledger.Change, then func([]ledger.Result)) {
 				a.d.heard(res.Entry)
 			}
 		}
+		a.d.disk.committed(len(rs))
 		then(rs)
 	})
 }
@@ -109,19 +112,6 @@ func sameName(name string) string { return cases.Fold().String(norm.NFC.String(n
 
 // mostRecalled bounds how many entries a start looks back at.
 const mostRecalled = 200_000
-
-// disk notes whether folders are left where they are for want of disk.
-func (c *clerk) disk(full bool, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case !full:
-		c.full = time.Time{}
-	case c.full.IsZero():
-		c.full = now
-		c.r.d.cfg.Log.Error("nothing is taken: the state disk has less than min_free", "drop", c.r.cfg.Name)
-	}
-}
 
 // recall counts what happened today and finds what may be corrected, at the start.
 func (d *Daemon) recall() error {
@@ -172,15 +162,17 @@ func (c *clerk) run(ctx context.Context) {
 			return
 		case <-timer.C:
 		case <-c.wake:
-			if wait := time.Until(c.looked.Add(statusAtMost)); wait > 0 {
+			if wait := time.Until(c.looked.Add(c.r.d.cfg.statusLook() / statusShare)); wait > 0 {
 				timer.Reset(wait)
 				c.wait(ctx, timer)
 			}
 		}
 		c.inform()
-		timer.Reset(statusLook)
+		timer.Reset(c.r.d.cfg.statusLook())
 	}
 }
+
+func (c Config) statusLook() time.Duration { return cmp.Or(c.StatusLook, statusLook) }
 
 func (c *clerk) wait(ctx context.Context, timer *time.Timer) {
 	select {
@@ -199,15 +191,13 @@ func (c *clerk) inform() {
 		return
 	}
 	defer done()
-	if f.Check() != nil {
-		return
-	}
+	c.template(f)
 	p, err := c.page()
 	if err != nil {
 		return // the ledger has failed, and the process is about to end for it
 	}
 	body := p.body()
-	if body == c.body && now.Sub(c.written) < statusAtLeast-statusLook {
+	if body == c.body && now.Sub(c.written) < statusAtLeast-statusLook || f.Check() != nil {
 		return
 	}
 	err = f.WriteStatus(p.head() + body)
@@ -233,9 +223,13 @@ func (c *clerk) page() (page, error) {
 	c.prune(part)
 	p.ledger(part)
 	c.mu.Lock()
-	full := c.full
-	p.Today, p.Delayed = c.day.on(now), full
+	p.Today = c.day.on(now)
 	c.mu.Unlock()
+	full := c.r.d.disk.full()
+	p.Delayed = full
+	if safe, is := c.r.d.ledger.Safe(); is {
+		p.Delayed, p.Stopped = first(p.Delayed, safe.Since), true
+	}
 	for _, pause := range c.r.d.conductor.Pauses() {
 		if c.r.concerns(pause.Route) && now.Sub(pause.Since) >= delayedAfter {
 			p.Delayed = first(p.Delayed, pause.Since)
@@ -259,22 +253,58 @@ func (c *clerk) prune(part *part) {
 	}
 }
 
-// tell logs each fault of rights or devices once: an administrator must act.
+// tell logs each fault of rights or devices once, and once for all folders that the
+// drop's own disk has no room: an administrator must act.
 func (c *clerk) tell(s watch.Snapshot) {
-	told := map[string]string{}
+	now := c.r.d.cfg.Now().Wall
+	for name, t := range c.told {
+		if now.Sub(t.seen) > forgotten {
+			delete(c.told, name)
+		}
+	}
 	for _, w := range s.NotTaken {
 		switch w.Reason {
 		case watch.NoRight, watch.OtherDevice, watch.ReadOnly, watch.Failed:
+		case watch.NoRoom:
+			c.tellFull(w, now)
+			continue
 		default:
 			continue
 		}
 		for _, n := range w.Names {
-			if told[n.Name] = n.Detail; c.told[n.Name] != n.Detail {
+			if c.news(n.Name, w.Reason, now) {
 				c.r.d.cfg.Log.Error("folder not taken", "drop", c.r.cfg.Name, "reason", string(w.Reason), "since", n.Since, "err", n.Detail)
 			}
 		}
 	}
-	c.told = told
+}
+
+// told is a fault that was logged. It is remembered a while after it was last seen: between two tries a folder is being
+// looked at, or taken, and bears no fault.
+type told struct {
+	reason watch.Reason
+	seen   time.Time
+}
+
+const forgotten = 10 * time.Minute
+
+// news notes that a folder has a fault, and tells whether that was not told yet.
+func (c *clerk) news(name string, r watch.Reason, now time.Time) bool {
+	before := c.told[name]
+	c.told[name] = told{r, now}
+	return before.reason != r
+}
+
+// tellFull logs once for all folders that the drop's own disk is full; that vaultd's is
+// was told elsewhere.
+func (c *clerk) tellFull(w watch.Waiting, now time.Time) {
+	const all = "\x00" // the name of no folder
+	if !c.r.d.disk.full().IsZero() || len(w.Names) == 0 {
+		return
+	}
+	if c.news(all, w.Reason, now) {
+		c.r.d.cfg.Log.Error("nothing is taken: the disk of the drop folder is full", "drop", c.r.cfg.Name, "err", w.Names[0].Detail)
+	}
 }
 
 // duplicates says for today's last duplicates what they repeat.
@@ -303,7 +333,7 @@ func first(a, b time.Time) time.Time {
 
 // concerns reports whether the folders of this drop wait while route rests.
 func (r *room) concerns(route string) bool {
-	return route == "vault "+string(r.cfg.Vault) || route == "store" || route == "spool" || route == "drop "+r.cfg.Name
+	return route == "vault "+string(r.cfg.Vault) || route == "store of vault "+string(r.cfg.Vault) || route == "spool" || route == "drop "+r.cfg.Name
 }
 
 func (r *room) remind() time.Duration {

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"vaultd/internal/drop"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/watch"
@@ -20,9 +22,11 @@ type page struct {
 	Now           time.Time // in the zone that people read
 	Test          bool
 	Delayed       time.Time // since when; zero: it is not
+	Stopped       bool      // nothing is taken or sent at all until IT has acted
 
 	Rejected   heading // what came back
 	Refused    heading // what was not taken, and needs a hand
+	Crowded    heading // what waits for room on a disk
 	Copying    heading
 	Taken      heading
 	Today      today
@@ -99,10 +103,12 @@ func (p *page) notTaken(s watch.Snapshot, remind time.Duration, full bool) {
 		to := &p.Copying
 		for _, n := range w.Names {
 			text, act := p.waiting(w.Reason, n, p.Now.Sub(n.Since) >= remind)
-			if full && w.Reason == watch.Failed {
-				text, act = "waits: the archive server's disk is full", false
-			}
-			if to = &p.Copying; act {
+			switch to = &p.Copying; {
+			case w.Reason == watch.NoRoom:
+				if to = &p.Crowded; full {
+					text = "waits: the archive server's disk is full"
+				}
+			case act:
 				to = &p.Refused
 			}
 			to.add(n.Name, text)
@@ -134,8 +140,27 @@ func (p *page) waiting(r watch.Reason, n watch.Named, late bool) (text string, a
 		return "no right to take it" + owner(n.Detail) + since + ": IT must set the share's masks", true
 	case watch.Queued:
 		return "waits for its turn", false
+	case watch.NoRoom:
+		return "waits" + since + ": this share's disk is full", false
+	case watch.OtherDevice:
+		return inside(n.Detail) + "lies on another disk: IT must move it into the drop folder itself", true
+	case watch.ReadOnly:
+		return "cannot be taken" + since + ": this share is read-only; ask IT", true
 	}
-	return "cannot be taken" + since + " (" + string(r) + "): ask IT", true
+	if strings.Contains(n.Detail, drop.ErrReserved.Error()) {
+		return "the archive uses this name itself: rename the folder", true
+	}
+	return "cannot be taken" + since + ": ask IT", true
+}
+
+// inside names what in a folder a look stumbled over.
+func inside(detail string) string {
+	rest, found := strings.CutPrefix(detail, "look at ")
+	name, err := strconv.QuotedPrefix(rest)
+	if name, _ = strconv.Unquote(name); !found || err != nil || name == "." {
+		return ""
+	}
+	return "what is in " + name + " "
 }
 
 // owner finds "(owner alice, 0755)" in the words of a refused claim.
@@ -183,16 +208,19 @@ func (p *page) head() string {
 func (p *page) body() string {
 	var b strings.Builder
 	width := narrowest
-	for _, h := range []heading{p.Rejected, p.Refused, p.Copying, p.Taken, {lines: p.Duplicates}} {
+	for _, h := range []heading{p.Rejected, p.Refused, p.Crowded, p.Copying, p.Taken, {lines: p.Duplicates}} {
 		for _, l := range h.lines {
 			width = min(max(width, utf8.RuneCountInString(fit(l.name))), widest)
 		}
 	}
 	if !p.Delayed.IsZero() {
 		fmt.Fprintf(&b, "DELAYED since %s. IT has been told.\nYour folders are safe and will be sent. Do not drop them again.\n", p.clock(p.Delayed))
+		if p.Stopped {
+			b.WriteString("Until IT has checked with the archive, no folder is taken.\n")
+		}
 	}
 	b.WriteByte('\n')
-	if p.Rejected.count+p.Refused.count+p.Copying.count+p.Taken.count == 0 {
+	if p.Rejected.count+p.Refused.count+p.Crowded.count+p.Copying.count+p.Taken.count == 0 {
 		b.WriteString("Nothing to put right, nothing waiting.\n")
 	}
 	if n := p.Rejected.count + p.Refused.count; n > 0 {
@@ -202,6 +230,10 @@ func (p *page) body() string {
 			b.WriteString("  (read _REASON.txt there)\n")
 		}
 		p.Refused.write(&b, width)
+	}
+	if p.Crowded.count > 0 {
+		fmt.Fprintf(&b, "WAITING FOR ROOM, IT HAS BEEN TOLD (%d)\n", p.Crowded.count)
+		p.Crowded.write(&b, width)
 	}
 	if p.Copying.count > 0 {
 		fmt.Fprintf(&b, "STILL COPYING (%d)\n", p.Copying.count)

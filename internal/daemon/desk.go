@@ -125,7 +125,7 @@ func (r *room) location() *time.Location {
 }
 
 // Place implements ingest.Mover.
-func (r *room) Place(_ context.Context, e ledger.Entry, doc ledger.Document) error {
+func (r *room) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) error {
 	f, done, err := r.hold()
 	if err != nil {
 		return err
@@ -136,6 +136,9 @@ func (r *room) Place(_ context.Context, e ledger.Entry, doc ledger.Document) err
 		return err
 	}
 	err = f.Place(claimed(e), e.Dest, notes...)
+	if errors.Is(err, drop.ErrLost) {
+		err = r.placeFound(ctx, f, e, doc, notes)
+	}
 	switch {
 	case errors.Is(err, drop.ErrTaken):
 		return fmt.Errorf("%w: %w", ingest.ErrTaken, err)
@@ -156,11 +159,12 @@ func (r *room) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document)
 		return "", err
 	}
 	defer done()
-	to, err := f.Dispose(ctx, claimed(e), e.Dest, drop.Disposal{
-		Files: append(append([]archive.File(nil), doc.Files...), doc.Others...), Junk: doc.Junk, To: r.cfg.DisposeTo,
-	})
+	to, err := f.Dispose(ctx, claimed(e), e.Dest, r.contents(doc))
 	if stray, ok := errors.AsType[*drop.StrayError](err); ok {
 		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-changed", Text: stray.Error()}}
+	}
+	if errors.Is(err, drop.ErrLost) {
+		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-missing", Text: "somebody moved or removed the archived folder before it was due: " + err.Error()}}
 	}
 	r.distrust(err)
 	return to, err

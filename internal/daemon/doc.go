@@ -30,6 +30,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
+	"vaultd/internal/recovery"
 	"vaultd/internal/watch"
 	"vaultd/internal/window"
 )
@@ -40,7 +41,8 @@ type Config struct {
 	Environment string // as the ledger was made for
 	BaseURL     string // as the ledger was made for
 	Location    *time.Location
-	Vault       ingest.Vault // the service
+	Vault       ingest.Vault     // the service
+	Archive     recovery.Service // the same, as comparisons with it ask; nil: none can be made
 	Drops       []Drop
 	Now         func() archive.Instant
 	Log         *slog.Logger
@@ -50,6 +52,10 @@ type Config struct {
 	BatchWait, Window      time.Duration
 	PollMin, PollMax       time.Duration
 	Grace                  time.Duration // unclear_grace
+	LongestSleep           time.Duration // between two looks at what is due; 0: a minute
+	StatusLook             time.Duration // between two looks at a drop folder's share, and at what _STATUS.txt should say, where nobody told of a change; 0: half a minute. What is told is written at most ten times as often
+
+	CheckEvery time.Duration // between two full checks of the ledger, the first at once; 0: none is made
 
 	LedgerFault func(op string) error // nil but in tests
 	FileFault   durable.Fault         // nil but in tests
@@ -86,9 +92,15 @@ type Daemon struct {
 	ledger    *boltledger.Ledger
 	given     bool // lock and ledger went over to another daemon
 	spool     *spool
+	disk      *disk
+	brake     *brake
 	survey    survey
 	drops     []*room
 	conductor *ingest.Conductor
+	acts      sync.RWMutex // read: a person takes a folder again; write: the drop folders are closed for a reload
+	check     checker
+	comparing sync.Mutex    // held while the ledger is held against the archive
+	compared  chan struct{} // size 1: a person compared, and entries are still in doubt
 
 	fatalOnce sync.Once
 	fatal     chan error // size 1: why the process must end
@@ -114,7 +126,7 @@ func OpenLedger(stateDir string, loc *time.Location, fault func(string) error) (
 // Open takes the lock, checks and opens the ledger and prepares the rest. Nothing is
 // sent or moved before Run.
 func Open(cfg Config) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1)}
+	d := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1)}
 	if err := d.open(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -123,12 +135,14 @@ func Open(cfg Config) (*Daemon, error) {
 
 func (d *Daemon) open() (err error) {
 	cfg := d.cfg
-	if d.lock, err = lock(cfg.StateDir, "vaultd run"); errors.Is(err, os.ErrNotExist) {
+	if d.lock, err = patientLock(cfg.StateDir); errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("open %s: %w", cfg.StateDir, boltledger.ErrMissing)
 	} else if err != nil {
 		return err
 	}
-	d.ledger, err = boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, Fault: cfg.LedgerFault})
+	// One that is older than its outside head is worked with all the same: in safe mode.
+	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, Fault: cfg.LedgerFault},
+		ledger.Mark{By: ledger.Human{UID: ledger.Vaultd}, At: cfg.Now().Wall})
 	if err != nil {
 		return err
 	}
@@ -154,6 +168,10 @@ func (d *Daemon) prepare() error {
 		}
 		d.drops = append(d.drops, r)
 	}
+	if err := d.openDrops(); err != nil {
+		return err
+	}
+	d.tellSafe()
 	d.conductor = ingest.New(d.conductorConfig())
 	return d.recall()
 }
@@ -164,6 +182,8 @@ func (d *Daemon) openSpool() error {
 		vaults[dc.Vault] = true
 	}
 	d.spool = newSpool(filepath.Join(d.cfg.StateDir, "spool"), d.cfg.SpoolMax, d.cfg.SpoolMinFree, len(vaults))
+	d.disk = newDisk(d)
+	d.brake = newBrake(d.cfg.StateDir, func() time.Time { return d.cfg.Now().Wall }, d.cfg.Log)
 	if err := os.MkdirAll(d.spool.dir, 0o700); err != nil {
 		return fmt.Errorf("make spool: %w", err)
 	}
@@ -180,8 +200,8 @@ func (d *Daemon) conductorConfig() ingest.Config {
 		Planner: &window.Planner{Window: cfg.Window, Workers: cfg.Workers},
 		Now:     cfg.Now, Log: cfg.Log,
 		Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait,
-		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace,
-		Room: d.spool.room,
+		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,
+		Brake: d.brake.take, Room: d.roomToPack, Safe: func() bool { return d.held() != "" },
 	}
 	for _, r := range d.drops {
 		ic.Drops = append(ic.Drops, ingest.Drop{
@@ -199,12 +219,19 @@ func (d *Daemon) Ledger() *boltledger.Ledger { return d.ledger }
 // cannot commit or the disk cannot be trusted: the process must end, and the next
 // start goes on from what was committed.
 func (d *Daemon) Run(ctx context.Context) error {
+	if !d.disk.await(ctx) {
+		return nil
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, r := range d.drops {
 		g.Go(func() error { return r.run(ctx) })
 		g.Go(func() error { r.clerk.run(ctx); return nil })
+		g.Go(func() error { r.probe.run(ctx); return nil })
 	}
 	g.Go(func() error { return d.conductor.Run(ctx) })
+	g.Go(func() error { d.check.run(ctx, d); return nil })
+	g.Go(func() error { d.follow(ctx); return nil })
+	g.Go(func() error { d.disk.keep(ctx); return nil })
 	g.Go(func() error {
 		select {
 		case <-ctx.Done():

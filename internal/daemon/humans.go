@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
@@ -28,16 +29,19 @@ type Humans struct {
 	log    *slog.Logger
 	drop   func(name string) (r *room, done func() error, err error)
 	heard  func(ledger.Entry) // whoever else must know what was committed
+	brake  *brake
+	resume func(drop string)   // lets its disposals go on
+	begin  func() (end func()) // keeps the drop folders open in between
 }
 
 // Humans lets people act while the daemon runs: it goes on with what they decided at
 // once.
 func (d *Daemon) Humans() *Humans {
 	heard := func(e ledger.Entry) { d.heard(e); d.conductor.Wake() }
-	return &Humans{ledger: d.ledger, now: d.cfg.Now, log: d.cfg.Log, heard: heard, drop: func(name string) (*room, func() error, error) {
+	return &Humans{ledger: d.ledger, now: d.cfg.Now, log: d.cfg.Log, heard: heard, brake: d.brake, resume: d.conductor.Released, begin: d.begin, drop: func(name string) (*room, func() error, error) {
 		for _, r := range d.drops {
 			if r.cfg.Name == name {
-				return r, func() error { return nil }, r.check()
+				return r, func() error { return nil }, r.unavailable()
 			}
 		}
 		return nil, nil, notConfigured(name)
@@ -49,7 +53,8 @@ func (d *Daemon) Humans() *Humans {
 // opened, and so locked, only while something is done in it.
 func NewHumans(cfg Config, l *boltledger.Ledger) *Humans {
 	d := &Daemon{cfg: cfg, ledger: l, spool: &spool{dir: cfg.StateDir, minFree: cfg.SpoolMinFree}, fatal: make(chan error, 1)}
-	return &Humans{ledger: l, now: cfg.Now, log: cfg.Log, heard: func(ledger.Entry) {}, drop: func(name string) (*room, func() error, error) {
+	brake := newBrake(cfg.StateDir, func() time.Time { return cfg.Now().Wall }, cfg.Log)
+	return &Humans{ledger: l, now: cfg.Now, log: cfg.Log, heard: func(ledger.Entry) {}, brake: brake, resume: func(string) {}, begin: d.begin, drop: func(name string) (*room, func() error, error) {
 		for _, dc := range cfg.Drops {
 			if dc.Name == name {
 				r := &room{d: d, cfg: dc, look: watch.Rules{Sidecar: dc.Rules.Sidecar, Junk: packager.Junk}}
@@ -58,6 +63,12 @@ func NewHumans(cfg Config, l *boltledger.Ledger) *Humans {
 		}
 		return nil, nil, notConfigured(name)
 	}}
+}
+
+// begin keeps a reload from closing the drop folders until end.
+func (d *Daemon) begin() (end func()) {
+	d.acts.RLock()
+	return d.acts.RUnlock
 }
 
 func notConfigured(drop string) error {
@@ -115,6 +126,42 @@ func (h *Humans) committed(e ledger.Entry, ev ledger.Event) {
 	h.heard(e)
 }
 
+// ErrNothingDue says that no archived folder of a drop is due for removal.
+var ErrNothingDue = errors.New("nothing of it is due for removal")
+
+// ApproveDisposal lets go all archived folders of a drop that are due for removal now,
+// however many they are, and returns their number. It is journaled before it holds.
+func (h *Humans) ApproveDisposal(ctx context.Context, drop string, p Person) (n int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	ctx = context.WithoutCancel(ctx) // what is begun is committed, and its asker is told so
+	at := h.now().Wall
+	_, _, err = h.ledger.DueIn(ledger.Dispose, "drop "+drop, at, 1, func(e ledger.Entry) bool {
+		if e.Source == ledger.Kept {
+			n++
+		}
+		return true
+	})
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, fmt.Errorf("approve disposal of %s: %w", drop, ErrNothingDue)
+	}
+	by, note := p.signed()
+	mark := ledger.Mark{Word: ledger.MarkDisposal, By: by, At: at, Cause: fmt.Sprintf("%d folders of drop %s", n, drop)}
+	if err := h.ledger.Mark(ctx, mark, note); err != nil {
+		return 0, err
+	}
+	if err := h.brake.approve(drop, n); err != nil {
+		return 0, err
+	}
+	h.log.Info("a person acted", "act", mark.Word, "uid", by.UID, "drop", drop, "folders", n)
+	h.resume(drop)
+	return n, nil
+}
+
 // ErrNotReturned says that an entry is not a rejected one whose folder was given back.
 var ErrNotReturned = errors.New("its folder was not given back as rejected")
 
@@ -130,6 +177,7 @@ func (h *Humans) Retry(ctx context.Context, old ledger.Entry, p Person) (next le
 	if old.State != ledger.Rejected || old.Source != ledger.Returned {
 		return next, fmt.Errorf("retry %s in %s/%s: %w", old.Key, old.State, old.Source, ErrNotReturned)
 	}
+	defer h.begin()()
 	r, done, err := h.drop(old.Drop)
 	if err != nil {
 		return next, err
@@ -177,7 +225,7 @@ func (r *room) takeAgain(old ledger.Entry) (ev ledger.ClaimedFolder, key archive
 	}
 	defer letGo()
 	if left := free(r.d.spool.dir); left >= 0 && left < r.d.spool.minFree {
-		return ev, key, fmt.Errorf("nothing is taken while the state disk has less than min_free: %s left", megabytes(left))
+		return ev, key, fmt.Errorf("nothing is taken: %w", &NoRoomError{left, r.d.spool.minFree})
 	}
 	now := r.d.cfg.Now().Wall
 	c, err := f.Reclaim(old.Dest, now)

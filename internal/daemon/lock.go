@@ -40,15 +40,42 @@ func lock(stateDir, role string) (*os.File, error) {
 		by, _ := io.ReadAll(io.LimitReader(f, 200))
 		return nil, errors.Join(&HeldError{Path: stateDir, By: strings.TrimSpace(string(by))}, f.Close())
 	}
-	if err == nil {
-		err = f.Truncate(0)
-	}
-	if err == nil {
-		host, _ := os.Hostname() // for people only
-		_, err = fmt.Fprintf(f, "%s, process %d on %s since %s\n", role, os.Getpid(), host, time.Now().Format(time.RFC3339))
-	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
+	// Who holds it is for people only: on a full disk the lock holds without. What is
+	// there is overwritten before it is cut, so that it needs no new room.
+	host, _ := os.Hostname()
+	n, err := f.WriteAt(fmt.Appendf(nil, "%s, process %d on %s since %s\n", role, os.Getpid(), host, time.Now().Format(time.RFC3339)), 0)
+	if err == nil {
+		_ = f.Truncate(int64(n))
+	}
 	return f, nil
 }
+
+const (
+	commandPatience = 3 * time.Second // for a command that has the ledger open for a moment
+	commandLook     = 20 * time.Millisecond
+)
+
+// patientLock takes the state directory for a daemon. It waits a little for a command
+// that looks at the ledger just now, and never for another daemon.
+func patientLock(stateDir string) (*os.File, error) {
+	giveUp := time.NewTimer(commandPatience)
+	defer giveUp.Stop()
+	look := time.NewTicker(commandLook)
+	defer look.Stop()
+	for {
+		f, err := lock(stateDir, daemonRole)
+		if held, ok := errors.AsType[*HeldError](err); !ok || strings.HasPrefix(held.By, daemonRole) {
+			return f, err
+		}
+		select {
+		case <-giveUp.C:
+			return f, err
+		case <-look.C:
+		}
+	}
+}
+
+const daemonRole = "vaultd run"

@@ -3,6 +3,9 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"vaultd/internal/ledger"
@@ -20,6 +23,9 @@ const (
 // reason not to be, was sent, and was asked about once; with wait, until everything
 // is final or needs a person. It returns earlier when ctx ends.
 func (d *Daemon) Once(ctx context.Context, wait bool) error {
+	if !d.disk.begin() {
+		return fmt.Errorf("nothing was begun: %w", &NoRoomError{free(d.spool.dir), d.cfg.SpoolMinFree})
+	}
 	run, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -50,7 +56,7 @@ func (d *Daemon) Once(ctx context.Context, wait bool) error {
 func (d *Daemon) through(wait bool) (bool, error) {
 	for _, r := range d.drops {
 		s := r.watcher.Snapshot()
-		if r.unavailable() != nil {
+		if r.standing().Paused != "" {
 			continue
 		}
 		if s.Listed.IsZero() {
@@ -62,26 +68,52 @@ func (d *Daemon) through(wait bool) (bool, error) {
 			}
 		}
 	}
-	stalled := !wait && d.stalled()
-	far := d.cfg.Now().Wall.Add(100 * 365 * 24 * time.Hour)
+	stalled := d.stalled()
+	if wait {
+		stalled = nil
+	}
 	for s := ledger.Seal; s <= ledger.Place; s++ {
-		entries, _, err := d.ledger.Due(s, far, 1, func(e ledger.Entry) bool { return finished(e, wait) || stalled })
-		if err != nil || len(entries) > 0 {
+		if s != ledger.Seal && s != ledger.Ask && d.held() != "" {
+			continue // it does not begin before a person acts
+		}
+		if left, err := d.left(s, wait, stalled); left || err != nil {
 			return false, err
 		}
 	}
-	return d.conductor.Idle() || stalled, nil
+	return d.conductor.Idle() || len(stalled) > 0, nil
 }
 
-// stalled reports whether some route has been resting for so long that waiting for
-// it is not what a single pass is for.
-func (d *Daemon) stalled() bool {
-	for _, p := range d.conductor.Pauses() {
-		if d.cfg.Now().Wall.Sub(p.Since) > onceStall {
-			return true
+// left reports whether a single pass has something left to do for a step, beside what
+// waits for a route that is stalled.
+func (d *Daemon) left(s ledger.Step, wait bool, stalled []string) (bool, error) {
+	far := d.cfg.Now().Wall.AddDate(100, 0, 0)
+	lanes, err := d.ledger.Lanes(s)
+	if err != nil {
+		return false, err
+	}
+	for _, lane := range lanes {
+		if slices.ContainsFunc(stalled, func(route string) bool {
+			return route == lane || strings.HasSuffix(route, " of "+lane) || route == "spool" && s == ledger.Seal
+		}) {
+			continue
+		}
+		es, _, err := d.ledger.DueIn(s, lane, far, 1, func(e ledger.Entry) bool { return finished(e, wait) })
+		if err != nil || len(es) > 0 {
+			return true, err
 		}
 	}
-	return false
+	return false, nil
+}
+
+// stalled returns the routes that have been resting for so long that waiting for them is
+// not what a single pass is for.
+func (d *Daemon) stalled() (routes []string) {
+	for _, p := range d.conductor.Pauses() {
+		if d.cfg.Now().Wall.Sub(p.Since) > onceStall {
+			routes = append(routes, p.Route)
+		}
+	}
+	return routes
 }
 
 // finished reports whether a single pass is through with e.

@@ -42,6 +42,9 @@ func (p Progress) Hangs() bool {
 // Progress looks at the stamps of the loops. It touches no disk and never waits for one.
 func (d *Daemon) Progress() Progress {
 	var p Progress
+	if d.disk.idle() { // it says so itself
+		return p
+	}
 	turned := d.conductor.Turned()
 	for _, s := range slices.Sorted(maps.Keys(turned)) {
 		since := later(turned[s], d.since)
@@ -66,9 +69,11 @@ func (d *Daemon) Progress() Progress {
 // waits reports whether the drop folder was found to be away, and waits to be opened. While
 // it is being opened nobody can tell, and an open that hangs is no wait.
 func (r *room) waits() bool {
-	if !r.mu.TryLock() {
+	if !r.opening.TryLock() {
 		return false
 	}
+	defer r.opening.Unlock()
+	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.folder == nil && r.why != nil
 }

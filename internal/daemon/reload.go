@@ -17,13 +17,15 @@ func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {
 		return nil, &BindingError{"state_dir", d.cfg.StateDir, cfg.StateDir}
 	}
 	var errs []error
+	d.acts.Lock() // whoever has claimed a folder commits its entry first: only a start would find it else
 	for _, r := range d.drops {
-		errs = append(errs, r.shut())
+		errs = append(errs, r.close())
 	}
+	d.acts.Unlock()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	next := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), ledger: d.ledger}
+	next := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1), ledger: d.ledger}
 	if err := next.prepare(); err != nil {
 		for _, r := range next.drops {
 			errs = append(errs, r.close())
@@ -32,13 +34,4 @@ func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {
 	}
 	next.lock, d.lock, d.given = d.lock, nil, true
 	return next, nil
-}
-
-// shut closes the drop folder for good: the room is not used any more.
-func (r *room) shut() error {
-	err := r.close()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.folder, r.why = nil, errReopening
-	return err
 }

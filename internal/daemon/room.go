@@ -27,68 +27,111 @@ type room struct {
 	look    watch.Rules
 	watcher *watch.Watcher
 	clerk   *clerk
+	probe   *probe
 
 	inUse sync.RWMutex // read: somebody works in folder; write: it is closed for another
+
+	opening sync.Mutex // held while the folder is being opened, which may hang
 
 	mu     sync.Mutex
 	folder *drop.Folder // nil: not open; guarded by mu
 	why    error        // why it is not open; guarded by mu
+	closed bool         // for good; guarded by mu
 }
 
-var errNotOpened = errors.New("the drop folder was not opened yet")
+var errNotOpened = errors.New("the drop folder is not open yet; if that lasts, its file server does not answer")
 
 func (d *Daemon) newRoom(cfg Drop) (*room, error) {
 	r := &room{d: d, cfg: cfg, why: errNotOpened, look: watch.Rules{Sidecar: cfg.Rules.Sidecar, Junk: packager.Junk}}
 	r.clerk = newClerk(r)
+	r.probe = r.newProbe()
 	r.cfg.Rules.Vault = cfg.Vault
 	r.cfg.Rules.Fault = d.cfg.FileFault
+	r.cfg.Rules.Patience, r.cfg.Rules.Now = 10*cfg.Settle, func() time.Time { return d.cfg.Now().Wall }
 	if faults := r.cfg.Rules.Check(); len(faults) > 0 {
 		return nil, fmt.Errorf("drop %s: %s %s", cfg.Name, faults[0].Field, faults[0].Text)
 	}
 	var err error
 	r.watcher, err = watch.New(watch.Config{
 		Path: cfg.Path, Settle: cfg.Settle, Rescan: cfg.Rescan, Mode: cfg.Mode,
-		Complete: watch.Complete(r.cfg.Rules.Complete), Rules: r.look, Reserved: drop.Reserved,
+		Complete: watch.Complete(r.cfg.Rules.Complete), Rules: r.look, Reserved: drop.Own,
 		IsComplete: r.isComplete, Check: r.check, Changed: r.clerk.poke, Events: d.cfg.Events,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("drop %s: %w", cfg.Name, err)
 	}
-	// Only what no waiting can mend ends the start: one bad drop must not keep the
-	// others from working. run opens it later, and says meanwhile why it is paused.
-	err = r.open()
-	_, locked := errors.AsType[*drop.LockedError](err)
-	_, foreign := errors.AsType[*drop.ForeignError](err)
-	if locked || foreign || errors.Is(err, drop.ErrGroup) {
-		return nil, err
-	}
 	return r, nil
 }
 
 // open opens the drop folder, once. One that worked before and has lost its mark is
-// the wrong one.
+// the wrong one. It may hang for as long as a file server does.
 func (r *room) open() error {
+	r.opening.Lock()
+	defer r.opening.Unlock()
+	return r.openNow()
+}
+
+// tryOpen is open for a loop, which must come round: where the folder is just being
+// opened, it does not wait for that.
+func (r *room) tryOpen() error {
+	if !r.opening.TryLock() {
+		return errNotOpened
+	}
+	defer r.opening.Unlock()
+	return r.openNow()
+}
+
+// openNow is open for whoever holds opening.
+func (r *room) openNow() error {
+	if err := r.opened(); err == nil || errors.Is(err, errReopening) {
+		return err
+	}
+	folder, err := r.openFolder()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.folder != nil {
-		return nil
-	}
-	known, err := r.known()
-	if err != nil {
-		return err
-	}
-	info := r.d.ledger.Info()
-	folder, err := drop.Open(drop.Config{Path: r.cfg.Path, Name: r.cfg.Name, Group: r.cfg.Group,
-		LedgerID: info.ID, Environment: info.Environment, Epoch: 1, Bound: known, Fault: r.d.cfg.FileFault})
-	if err != nil {
+	switch {
+	case err != nil:
 		r.why = err
 		return err
-	}
-	if err := r.remember(); err != nil {
-		return errors.Join(err, folder.Close())
+	case r.closed: // nobody waited for it
+		return errors.Join(errReopening, folder.Close())
 	}
 	r.folder, r.why = folder, nil
 	return nil
+}
+
+// opened returns why the folder is not open; nil: it is.
+func (r *room) opened() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed:
+		return errReopening
+	case r.folder == nil:
+		return errors.Join(r.why, errNotOpened)
+	}
+	return nil
+}
+
+func (r *room) openFolder() (*drop.Folder, error) {
+	known, err := r.known()
+	if err != nil {
+		return nil, err
+	}
+	// The mark is looked at before the lock: whoever took the folder over needs that.
+	m := r.d.mark()
+	if _, foreign := errors.AsType[*drop.ForeignError](drop.CheckMark(r.cfg.Path, m)); foreign {
+		return nil, fmt.Errorf("open drop %s: %w", r.cfg.Name, drop.CheckMark(r.cfg.Path, m))
+	}
+	folder, err := drop.Open(drop.Config{Path: r.cfg.Path, Name: r.cfg.Name, Group: r.cfg.Group,
+		LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch, Bound: known, Fault: r.d.cfg.FileFault})
+	if err != nil {
+		return nil, err
+	}
+	if err := r.remember(); err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	return folder, nil
 }
 
 func (r *room) marker() string {
@@ -120,10 +163,13 @@ func (r *room) remember() error {
 func (r *room) close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.closed = true
 	if r.folder == nil {
 		return nil
 	}
-	return r.folder.Close()
+	err := r.folder.Close()
+	r.folder, r.why = nil, errReopening
+	return err
 }
 
 // current returns the open folder, or why it cannot be worked in.
@@ -158,46 +204,71 @@ func (r *room) check() error {
 	}
 	err = f.Check()
 	done()
+	if _, foreign := errors.AsType[*drop.ForeignError](err); foreign {
+		return r.yield(err)
+	}
 	if errors.Is(err, drop.ErrAway) {
 		return r.reopen(err)
 	}
 	return err
 }
 
-// reopen opens the drop folder again after lost, the error that says it was away. The
-// old handle goes first: it would keep a file system from being unmounted, and the lock
-// from whoever opens the folder anew. While somebody still works in it nothing is done.
+// reopen opens the drop folder again after lost, the error that says it was away. While
+// somebody still works in it, or opens it, nothing is done.
 func (r *room) reopen(lost error) error {
-	if !r.inUse.TryLock() {
+	if !r.opening.TryLock() {
 		return lost
 	}
-	defer r.inUse.Unlock()
-	r.mu.Lock()
-	if r.folder != nil {
-		if err := r.folder.Close(); err != nil {
-			r.d.cfg.Log.Warn("lost drop folder not closed", "drop", r.cfg.Name, "err", err)
-		}
-		r.folder, r.why = nil, lost
+	defer r.opening.Unlock()
+	if !r.letGo(lost) {
+		return lost
 	}
-	r.mu.Unlock()
-	if err := r.open(); err != nil {
+	if err := r.openNow(); err != nil {
 		return err
 	}
 	r.d.cfg.Log.Info("drop folder is back", "drop", r.cfg.Name)
 	return nil
 }
 
-func (r *room) unavailable() error { return r.check() }
+// letGo closes the handle of a folder that cannot be worked in: it would keep a file
+// system from being unmounted, and the lock from whoever opens the folder anew.
+func (r *room) letGo(why error) bool {
+	if !r.inUse.TryLock() {
+		return false
+	}
+	defer r.inUse.Unlock()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.folder != nil {
+		if err := r.folder.Close(); err != nil {
+			r.d.cfg.Log.Warn("lost drop folder not closed", "drop", r.cfg.Name, "err", err)
+		}
+		r.folder, r.why = nil, why
+	}
+	return true
+}
+
+// yield leaves the drop folder to whoever it belongs to now.
+func (r *room) yield(foreign error) error {
+	if r.letGo(foreign) {
+		r.d.cfg.Log.Error("the drop folder belongs to another vaultd now; nothing more is taken or sent here", "drop", r.cfg.Name, "err", foreign)
+		r.clerk.poke()
+	}
+	return foreign
+}
 
 // run watches the drop folder until ctx ends, opening it first where it was away.
 func (r *room) run(ctx context.Context) error {
 	for {
-		err := r.open()
+		err := r.tryOpen()
 		if err == nil {
 			err = r.adopt(ctx)
 		}
 		if err == nil {
 			break
+		}
+		if errors.Is(err, durable.ErrSync) {
+			return err
 		}
 		r.d.cfg.Log.Error("drop paused", "drop", r.cfg.Name, "err", err)
 		select {
@@ -236,9 +307,13 @@ func (r *room) adopt(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !known {
-			r.enter(f, c)
+		if known {
+			continue
 		}
+		if err := f.Secure(c); err != nil {
+			return fmt.Errorf("adopt a claimed folder: %w", err)
+		}
+		r.enter(f, c)
 	}
 	return nil
 }
@@ -246,10 +321,11 @@ func (r *room) adopt(ctx context.Context) error {
 // take claims a settled folder and opens its entry. The claim is durable before the
 // entry is asked for; if we die in between, the next start adopts it.
 func (r *room) take(ctx context.Context, w watch.Folder) error {
-	left := free(r.d.spool.dir)
-	tight := left >= 0 && left < r.d.spool.minFree
-	if r.clerk.disk(tight, r.d.cfg.Now().Wall); tight {
-		return fmt.Errorf("not taken while the state disk has less than min_free: %s left", megabytes(left))
+	if why := r.d.held(); why != "" {
+		return errors.New("not taken: " + why)
+	}
+	if err := r.d.disk.room(); err != nil {
+		return err
 	}
 	err := r.claim(w.Name)
 	_, gone := os.Lstat(filepath.Join(r.cfg.Path, w.Name))
@@ -290,6 +366,10 @@ func (r *room) enter(f *drop.Folder, c drop.Claimed) {
 	ev := ledger.ClaimedFolder{
 		Route: ledger.Vault, Vault: r.cfg.Vault, Drop: r.cfg.Name, Folder: c.Folder, Owner: c.Owner,
 		Node: ledger.Node(c.Node), Look: look, NotBefore: r.d.cfg.Now().Wall.Add(r.cfg.Settle),
+	}
+	if _, safe := r.d.ledger.Safe(); safe { // the ledger may have lost what became of it
+		r.d.doubted(c.Key, ev)
+		return
 	}
 	var resolved []ledger.Change
 	if old != nil {

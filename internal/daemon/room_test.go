@@ -17,6 +17,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/durable"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -34,9 +35,25 @@ type house struct {
 	d    *Daemon
 	lost atomic.Bool // the service refuses the credentials
 	log  bytes.Buffer
+
+	cfg   Config
+	stop  context.CancelFunc
+	ended chan error
+	files atomic.Pointer[durable.Fault] // what befalls the disk
+
+	client *vaultapi.Client
+	emu    *emulator.Server
 }
 
 func inHouse(t *testing.T, change func(*Drop), test func(h *house)) {
+	inHouseWith(t, func(c *Config) {
+		if change != nil {
+			change(&c.Drops[0])
+		}
+	}, test)
+}
+
+func inHouseWith(t *testing.T, change func(*Config), test func(h *house)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		h := &house{t: t, path: filepath.Join(dir, "in")}
@@ -59,22 +76,21 @@ func inHouse(t *testing.T, change func(*Drop), test func(h *house)) {
 				return "s", nil
 			}}})
 		h.must(err)
+		h.client = vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now})
+		h.emu = emu
 		drop := Drop{Name: "acme-in", Path: h.path, Vault: "V", Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"},
 			Mode: watch.Poll, Settle: 30 * time.Second, Rescan: time.Minute}
-		if change != nil {
-			change(&drop)
-		}
-		h.d, err = Open(Config{StateDir: filepath.Join(dir, "state"), Environment: "test", BaseURL: service, Location: time.UTC,
-			Vault: Remote(vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now})), Now: now, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
+		h.cfg = Config{StateDir: filepath.Join(dir, "state"), Environment: "test", BaseURL: service, Location: time.UTC,
+			Vault: Remote(h.client), Archive: h.client, Now: now, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 			SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 8, BatchSize: 50, BatchWait: time.Second, Window: 15 * time.Minute,
-			PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 24 * time.Hour, Drops: []Drop{drop}})
+			PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 24 * time.Hour, Drops: []Drop{drop}, FileFault: h.file}
+		change(&h.cfg)
+		h.d, err = Open(h.cfg)
 		h.must(err)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- h.d.Run(ctx) }()
+		h.run()
 		defer func() {
-			cancel()
-			h.must(<-ended)
+			h.stop()
+			h.must(<-h.ended)
 			h.must(h.d.Close())
 			if t.Failed() {
 				t.Log(h.log.String())
@@ -82,6 +98,20 @@ func inHouse(t *testing.T, change func(*Drop), test func(h *house)) {
 		}()
 		test(h)
 	})
+}
+
+// run lets the daemon work.
+func (h *house) run() {
+	ctx, cancel := context.WithCancel(h.t.Context())
+	h.stop, h.ended = cancel, make(chan error, 1)
+	go func(d *Daemon, ended chan<- error) { ended <- d.Run(ctx) }(h.d, h.ended)
+}
+
+func (h *house) file(op, name string, do func() error) error {
+	if f := h.files.Load(); f != nil {
+		return (*f)(op, name, do)
+	}
+	return do()
 }
 
 func (h *house) must(err error) {

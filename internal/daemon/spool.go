@@ -73,12 +73,8 @@ func (s *spool) all() (sum int64) {
 	return sum
 }
 
-// room says why nothing of a vault may be packed just now.
+// room says why nothing of a vault may be packed just now, though the disk has room.
 func (s *spool) room(v archive.VaultID) error {
-	if left := free(s.dir); left >= 0 && left < s.minFree {
-		return fmt.Errorf("spool disk: %s left, below min_free %s; packing stopped, uploads go on. Free space; it resumes by itself",
-			megabytes(left), megabytes(s.minFree))
-	}
 	if used, share := s.of(v), s.max/int64(max(s.vaults, 1)); used > 0 && used+archive.MaxPackage > share {
 		return fmt.Errorf("%w: packages of vault %s take %s of its %s", ingest.ErrFull, v, megabytes(used), megabytes(share))
 	}

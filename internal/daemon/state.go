@@ -17,7 +17,9 @@ type State struct {
 	Pauses []ingest.Pause // routes that rest, and why
 	Drops  []DropState
 	Spool  SpoolState
-	Idle   bool // no piece of work is under way
+	Idle   bool   // no piece of work is under way
+	Held   string // why nothing may be taken, sent, moved or removed; empty: it may
+	Check  Checked
 }
 
 // DropState is one drop folder as it is being watched.
@@ -34,17 +36,22 @@ type DropState struct {
 type SpoolState struct {
 	Used, Max     int64 // bytes
 	Free, MinFree int64 // bytes on its file system
+	Reserve       int64 // bytes set aside for the ledger
+	ReserveWanted int64 // what should be
+
+	Full   time.Time // since when nothing new is taken or packed for want of room; zero: it is
+	Stands bool      // nothing is begun at all before there is room for the ledger
 }
 
-// State returns the present state.
+// State returns the present state. It touches no drop folder: what it tells of one was
+// found by the folder's own probe, at most a minute ago.
 func (d *Daemon) State() State {
 	s := State{Since: d.since, Pauses: d.conductor.Pauses(), Idle: d.conductor.Idle(), Spool: d.spool.state()}
+	s.Held, s.Check = d.held(), d.check.found()
+	s.Spool.Reserve, s.Spool.ReserveWanted = d.disk.state()
+	s.Spool.Full, s.Spool.Stands = d.disk.full(), d.disk.idle()
 	for _, r := range d.drops {
-		ds := DropState{Name: r.cfg.Name, Path: r.cfg.Path, Vault: r.cfg.Vault, Watch: r.snapshot(), Free: free(r.cfg.Path)}
-		if err := r.unavailable(); err != nil {
-			ds.Paused = err.Error()
-		}
-		s.Drops = append(s.Drops, ds)
+		s.Drops = append(s.Drops, r.standing())
 	}
 	return s
 }

@@ -104,7 +104,7 @@ func (s service) entry(e ledger.Entry, f *fold) {
 func (s service) content(e ledger.Entry, mine []Registration, f *fold) {
 	success := len(s.byID) == 0 || e.State != ledger.Archived
 	for _, r := range mine {
-		indexOnly := e.Content == archive.Digest{} // found in the archive's index: nobody has recorded what was sent
+		indexOnly := f.PutBack > 0 && e.Content == archive.Digest{} // found in the archive's index: nobody has recorded what was sent
 		if r.Stored && !indexOnly && (r.SHA256 != e.Package.SHA256 || r.Size != e.Package.Size) {
 			f.find("I4", e.Key, "registration %s holds %d bytes that are not the recorded package of %d bytes", r.Remote, r.Size, e.Package.Size)
 		}
@@ -126,7 +126,7 @@ func (s service) finish(rs []Registration, f *fold) {
 	unknown := map[archive.ID]int64{}
 	frozen := map[archive.ID]archive.Digest{}
 	for _, r := range rs {
-		if !s.known[r.ID] {
+		if !s.known[r.ID] && (f.PutBack == 0 || r.Stored && !r.Failed) { // one without content went with the lost ledger
 			f.find("I9", archive.Key{}, "registration %s has a clientUUID that no entry ever had", r.Remote)
 		}
 		if b, ok := f.bums[short(r.Remote)]; !ok {

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// asPeer lets the test say who connects next: whatever it put in last.
+type asPeer struct {
+	mu  sync.Mutex
+	who peer
+}
+
+func (a *asPeer) set(p peer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.who = p
+}
+
+func (a *asPeer) of(*net.UnixConn) (peer, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.who, nil
+}
+
+// Sixteen commands that hang, of members or of root himself, and connections that never say a word, do not keep an
+// administrator from asking how it stands.
+func TestControl_I21_StuckCommandsLeaveRoomForStatus(t *testing.T) {
+	var (
+		root, member = peer{uid: 0}, peer{uid: 1001, groups: []uint32{2000}}
+		who          asPeer
+	)
+	began := make(chan struct{}, 100)
+	path, _ := listen(t, &control{
+		uid: 990, groups: []uint32{2000}, peerOf: who.of,
+		execute: func(ctx context.Context, _ peer, args []string, stdout, _ io.Writer) int {
+			if args[0] == "list" {
+				began <- struct{}{}
+				<-ctx.Done()
+			}
+			fmt.Fprint(stdout, "fine")
+			return exitDone
+		},
+	})
+	status := func(p peer) int {
+		who.set(p)
+		_, _, code := frames(t, path, `{"args":["status"]}`+"\n")
+		return code
+	}
+	who.set(member)
+	for range maxCommands {
+		stick(t, path, `{"args":["list"]}`+"\n")
+		<-began
+	}
+	if _, _, code := frames(t, path, `{"args":["list"]}`+"\n"); code != exitTemporary {
+		t.Error("one too many:", code)
+	}
+	if a, b := status(root), status(member); a != exitDone || b != exitDone {
+		t.Errorf("members are stuck: status gives root %d and a member %d", a, b)
+	}
+	who.set(member)
+	var silent []net.Conn
+	for range maxArriving {
+		silent = append(silent, stick(t, path, "{"))
+	}
+	if code := status(root); code != exitDone {
+		t.Error("members say nothing: status gives root", code)
+	}
+	for _, c := range silent {
+		c.Close()
+	}
+	who.set(root)
+	for range maxCommands {
+		stick(t, path, `{"args":["list"]}`+"\n")
+		<-began
+	}
+	for range 3 * maxReserve { // one after the other: each gives its place back
+		if code := status(root); code != exitDone {
+			t.Fatal("root's own commands are stuck: status gives", code)
+		}
+	}
+	if code := status(peer{uid: 1002, groups: []uint32{100}}); code != exitRights {
+		t.Error("a stranger:", code)
+	}
+}
+
+// stick connects and says something, and then nothing more.
+func stick(t *testing.T, path, said string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	io.WriteString(conn, said) //nolint:errcheck // refused early: then the test sees it by what follows
+	return conn
+}
+
+// What lies where the socket belongs is removed only when it is the socket of a daemon that is gone.
+func TestControl_I19_WhatIsNoSocketStays(t *testing.T) {
+	dir := shortDir(t)
+	path := dir + "/vaultd.sock"
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.SetUnlinkOnClose(false)
+	dead.Close()
+	l, err := listenControl(path, nil)
+	if err != nil {
+		t.Fatal("a dead daemon's socket:", err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o660 || info.Mode().Type() != os.ModeSocket {
+		t.Error(info.Mode(), err)
+	}
+	if _, err := listenControl(path, nil); err == nil || !strings.Contains(err.Error(), "vaultd.sock") {
+		t.Error("a living daemon's socket:", err)
+	}
+	l.Close()
+	for name, put := range map[string]func() error{
+		"File": func() error { return os.WriteFile(path, []byte("x"), 0o600) },
+		"Link": func() error { return os.Symlink("/etc/passwd", path) },
+		"FIFO": func() error { return syscall.Mkfifo(path, 0o600) },
+	} {
+		if err := put(); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := listenControl(path, nil); err == nil {
+			t.Errorf("%s: listens", name)
+			l.Close()
+		}
+		if _, err := os.Lstat(path); err != nil {
+			t.Errorf("%s was removed", name)
+		}
+		os.Remove(path)
+	}
+}
+
+// Whatever arrives on the socket is answered with words, soon, and never runs.
+func TestControl_I21_HostileRequests(t *testing.T) {
+	path, _ := listen(t, &control{execute: func(_ context.Context, _ peer, args []string, _, _ io.Writer) int {
+		if args[0] != "list" {
+			t.Errorf("ran %q", args)
+		}
+		return exitDone
+	}})
+	for name, said := range map[string]string{
+		"Binary":       "\x00\xff\xfe\n",
+		"Deep":         strings.Repeat("[", 60_000) + "\n",
+		"ManyArgs":     `{"args":["x"` + strings.Repeat(`,""`, 20_000) + "]}\n",
+		"HugeWord":     `{"args":["` + strings.Repeat("a", 70_000) + `"]}` + "\n",
+		"NoLine":       strings.Repeat("a", maxRequest+10),
+		"Null":         "null\n",
+		"Number":       `{"args":[1]}` + "\n",
+		"OtherKey":     `{"ARGS2":["list"]}` + "\n",
+		"EmptyCommand": `{"args":[""]}` + "\n",
+		"PathCommand":  `{"args":["../list"]}` + "\n",
+		"Escapes":      `{"args":["\u001b[2J"]}` + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			out, errs, code := frames(t, path, said)
+			if code != exitUsage || out != "" || strings.ContainsAny(errs, "\x1b\x00") || time.Since(began) > 3*time.Second {
+				t.Errorf("exit %d after %v: %q %q", code, time.Since(began), out, errs)
+			}
+		})
+	}
+}

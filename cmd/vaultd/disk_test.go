@@ -1,0 +1,413 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/emulator"
+)
+
+// aparts are the tests that need file systems of their own.
+const aparts = "VAULTD_TEST_MOUNTS"
+
+// apart runs a test once more in a process of its own, where it may mount what it likes:
+// the mounts are seen by nobody else and end with it. There it returns true.
+func apart(t *testing.T) bool {
+	t.Helper()
+	if path := os.Getenv(aparts); path != "" {
+		binary = func() (string, error) { return path, nil }
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	}
+	t.Parallel()
+	bin, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range []bool{false, true} {
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
+		cmd.Env = append(os.Environ(), aparts+"="+bin)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+		if user {
+			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+		}
+		out, err := cmd.CombinedOutput()
+		switch exit, ran := errors.AsType[*exec.ExitError](err); {
+		case ran && exit.Exited(), err == nil && !strings.Contains(string(out), "--- PASS: "+t.Name()):
+			t.Fatalf("%s", out)
+		case err == nil:
+			return false
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("this machine allows no mounts, neither for root nor in a user namespace")
+	}
+	t.Skip("NOT TESTED: this machine allows no mounts, neither for root nor in a user namespace")
+	return false
+}
+
+// small is a file system in memory with little room.
+func small(t *testing.T, dir, options string) {
+	t.Helper()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {
+		t.Fatalf("mount a file system with %s: %v", options, err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+}
+
+// hog fills the file system of dir to the last byte, as a program that has run wild does, and goes on filling what is
+// freed, until it is stopped and its file removed.
+func hog(t *testing.T, dir string) (stop func()) {
+	t.Helper()
+	path := filepath.Join(dir, "hog")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := func() {
+		for block := make([]byte, 1<<16); len(block) > 0; {
+			if _, err := f.Write(block); err != nil {
+				block = block[:len(block)/2]
+			}
+		}
+	}
+	fill()
+	if left := diskFree(dir); left != 0 {
+		t.Fatalf("%d bytes are left", left)
+	}
+	enough, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-enough:
+				return
+			case <-time.After(20 * time.Millisecond):
+				fill()
+			}
+		}
+	}()
+	return func() {
+		close(enough)
+		<-ended
+		if err := errors.Join(f.Close(), os.Remove(path)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// begin starts the daemon and waits until commands reach it.
+func (s *site) begin() *process {
+	s.t.Helper()
+	socket := filepath.Join(s.dir, "state", "vaultd.sock")
+	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) { // one that was killed leaves it
+		s.t.Fatal(err)
+	}
+	p := s.start("run")
+	waitFor(s.t, "the daemon", func() bool { _, err := os.Lstat(socket); return err == nil })
+	return p
+}
+
+// onSmallState puts the state directory on a small file system, with an empty ledger.
+func (s *site) onSmallState(options string) {
+	s.t.Helper()
+	text, err := os.ReadFile(s.config)
+	if err == nil {
+		err = os.WriteFile(s.config, []byte(strings.Replace(string(text), "min_free: 1MB", "min_free: 8MB", 1)), 0o640)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	small(s.t, filepath.Join(s.dir, "state"), options)
+	if out, code := s.vaultd("init"); code != 0 {
+		s.t.Fatalf("init: exit %d: %s", code, out)
+	}
+}
+
+// status is what a running daemon says of itself.
+func (s *site) status() (st standing) {
+	s.t.Helper()
+	out, _ := s.vaultd("status", "--json")
+	if err := json.Unmarshal([]byte(out), &st); err != nil {
+		s.t.Fatalf("status: %v: %s", err, out)
+	}
+	return st
+}
+
+func (s *site) inState(state string, n uint64) func() bool {
+	return func() bool { return s.status().Balance.States[state] == n }
+}
+
+// page waits for words in a drop's _STATUS.txt.
+func (s *site) page(drop, words string) {
+	s.t.Helper()
+	var text []byte
+	defer func() {
+		if s.t.Failed() {
+			s.t.Logf("%s", text)
+		}
+	}()
+	waitFor(s.t, fmt.Sprintf("%q in _STATUS.txt", words), func() bool {
+		text, _ = os.ReadFile(filepath.Join(s.dir, drop, "_STATUS.txt")) // it may not be there yet
+		return strings.Contains(string(text), words)
+	})
+}
+
+// add drops n more invoices into one drop folder.
+func (s *site) add(drop, prefix string, n int) {
+	s.t.Helper()
+	for i := range n {
+		name := fmt.Sprintf("%s-%d", prefix, i)
+		s.drop(drop, name, map[string][]byte{"rechnung.pdf": []byte(name)},
+			map[string]any{"documentType": "Invoice", "documentId": name, "documentDate": "2026-10-31"})
+	}
+}
+
+// ends stops the daemon and holds what it left against what was dropped.
+func (s *site) ends(p *process, emu *emulator.Server, n int) {
+	s.t.Helper()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		s.t.Fatal(err)
+	}
+	if code := p.end(s.t, 10*time.Second); code != 0 {
+		s.t.Errorf("exit %d", code)
+	}
+	if out, code := s.vaultd("verify"); code != 0 {
+		s.t.Errorf("verify: exit %d\n%s", code, out)
+	}
+	exactlyOnce(s.t, emu, n)
+	st := s.status().Balance
+	if st.States["archived"] != uint64(n) || st.Seen != uint64(n) {
+		s.t.Errorf("%+v", st)
+	}
+}
+
+// I24, I11: another program fills the disk of the ledger to the last byte while documents are on their way. Nothing new
+// is taken, in words for everybody; what is on its way is archived all the same, for its outcomes are recorded in room
+// that was set aside; and with room again the rest goes on by itself.
+func TestDisk_I24_StateDiskFillsToTheLastByte(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	emu, url := serveEmulator(t, emulator.Config{Window: time.Minute, ArchiveMin: 3 * time.Second, ArchiveMax: 4 * time.Second})
+	s := newSite(t, url, fast)
+	s.onSmallState("size=24m")
+	p := s.begin()
+	s.add("acme", "early", 40)
+	waitFor(t, "all to be with the service", s.inState("uploaded", 40))
+	give := hog(t, filepath.Join(s.dir, "state"))
+	s.add("acme", "late", 3)
+	s.add("beta", "late", 2)
+	waitFor(t, "the outcomes on the full disk", s.inState("archived", 40))
+	s.page("acme", "WAITING FOR ROOM, IT HAS BEEN TOLD (3)")
+	s.page("acme", "  late-2                waits: the archive server's disk is full")
+	s.page("beta", "DELAYED since")
+	out, code := s.vaultd("status")
+	if code != exitPerson || !regexp.MustCompile(`the disk of state_dir has .+ left, below spool.min_free \(8.0 MB\): nothing new is taken, uploads go on`).MatchString(out) ||
+		!strings.Contains(out, "NOT TAKEN YET 5\n  acme: no room 3\n") {
+		t.Errorf("status: exit %d\n%s", code, out)
+	}
+	if left := diskFree(filepath.Join(s.dir, "state")); left > 100_000 { // the spool empties itself
+		t.Errorf("%d bytes are left: the disk was not full", left)
+	}
+	give()
+	waitFor(t, "the others to be archived", s.inState("archived", 45))
+	s.ends(p, emu, 45)
+	for words, times := range map[string]int{"nothing new is taken or packed": 1, "has room again": 1, "folder not taken": 0} {
+		if n := strings.Count(p.out.String(), words); n != times {
+			t.Errorf("%q was logged %d times, not %d", words, n, times)
+		}
+	}
+}
+
+// I5: a start on a full disk where nothing was set aside. With an outcome to record it ends with 74, once; the start
+// after it waits for room instead of failing again and again, answers meanwhile, and goes on by itself.
+func TestDisk_I5_StartOnAFullDisk(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	emu, url := serveEmulator(t, emulator.Config{Window: time.Minute, ArchiveMin: time.Second, ArchiveMax: 2 * time.Second})
+	s := newSite(t, url, fast)
+	s.onSmallState("size=24m")
+	state := filepath.Join(s.dir, "state")
+	s.add("acme", "early", 10)
+	p := s.begin()
+	waitFor(t, "all to be on their way", s.inState("uploaded", 10))
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.end(t, 10*time.Second)
+	s.forgetReserve()
+	give := hog(t, state)
+	if out, code := s.vaultd("run", "--once"); code != exitIO || !strings.Contains(out, "nothing was begun: the disk of state_dir has 0.0 MB left") {
+		t.Errorf("run --once: exit %d: %s", code, out)
+	}
+	p = s.begin()
+	waitFor(t, "status to say what it waits for", func() bool {
+		out, code := s.vaultd("status")
+		return code == exitPerson && strings.Contains(out, "not even the ledger has room, so that nothing is taken, sent or asked")
+	})
+	if b := s.status().Balance; b.States["uploaded"] != 10 {
+		t.Errorf("%+v", b)
+	}
+	give()
+	waitFor(t, "all to be archived", s.inState("archived", 10))
+	s.ends(p, emu, 10)
+	if n := strings.Count(p.out.String(), "it goes on by itself"); n != 1 {
+		t.Errorf("waiting was logged %d times", n)
+	}
+}
+
+// forgetReserve gives back what is set aside for the ledger, as a copy of the file would not have it.
+func (s *site) forgetReserve() {
+	s.t.Helper()
+	name := filepath.Join(s.dir, "state", "ledger.db")
+	if out, err := exec.Command("cp", "--sparse=always", name, name+".copy").CombinedOutput(); err != nil {
+		s.t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Rename(name+".copy", name); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// I23, I24: the disk of one drop folder has room neither for bytes nor for names. What lies there waits, what is on its
+// way is archived, the other drop notices nothing, and with room again everything is put where it belongs.
+func TestDisk_I23_DropDiskIsFull(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	emu, url := serveEmulator(t, emulator.Config{Window: time.Minute, ArchiveMin: 2 * time.Second, ArchiveMax: 3 * time.Second})
+	s := newSite(t, url, fast)
+	acme := filepath.Join(s.dir, "acme")
+	small(t, acme, "size=4m,nr_inodes=200")
+	p := s.begin()
+	s.add("acme", "early", 5)
+	waitFor(t, "the first to be with the service", s.inState("uploaded", 5))
+	s.add("acme", "late", 3)
+	names := crowd(t, acme)
+	give := hog(t, acme)
+	s.add("beta", "other", 4)
+	waitFor(t, "the other drop's to be archived", s.inState("archived", 9))
+	waitFor(t, "what waits to be told", func() bool {
+		out, code := s.vaultd("status")
+		return code == exitPerson && strings.Contains(out, "drop acme: 3 not taken: no room")
+	})
+	if st := s.status().Balance; st.States["rejected"]+st.States["quarantined"] != 0 {
+		t.Errorf("%+v", st)
+	}
+	give()
+	names()
+	waitFor(t, "all to be archived", s.inState("archived", 12))
+	waitFor(t, "all to lie in their place", func() bool {
+		receipts, err := filepath.Glob(filepath.Join(s.dir, "*", "_archived", "*", "*", "_RECEIPT.json"))
+		return err == nil && len(receipts) == 12
+	})
+	s.ends(p, emu, 12)
+	if n := strings.Count(p.out.String(), "the disk of the drop folder is full"); n != 1 {
+		t.Errorf("that the drop's disk is full was logged %d times", n)
+	}
+}
+
+// crowd takes all names that a file system has left, and returns how to give them back.
+func crowd(t *testing.T, dir string) (give func()) {
+	t.Helper()
+	var names []string
+	for i := 0; ; i++ {
+		name := filepath.Join(dir, fmt.Sprint("crowd-", i))
+		if err := os.WriteFile(name, nil, 0o600); errors.Is(err, syscall.ENOSPC) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	if err := os.Remove(names[len(names)-1]); err != nil { // one is the hog's
+		t.Fatal(err)
+	}
+	return func() {
+		for _, name := range names[:len(names)-1] {
+			if err := os.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// I23, I24: the file system of one drop folder was mounted read-only. The other drop notices nothing, and once it is
+// mounted with write access the rest goes on, without a new start.
+func TestDisk_I24_DropIsReadOnly(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	emu, url := serveEmulator(t, emulator.Config{Window: time.Minute, ArchiveMin: 2 * time.Second, ArchiveMax: 3 * time.Second})
+	s := newSite(t, url, fast)
+	acme := filepath.Join(s.dir, "acme")
+	small(t, acme, "size=8m")
+	p := s.begin()
+	s.add("acme", "early", 5)
+	waitFor(t, "the first to be with the service", s.inState("uploaded", 5))
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.end(t, 10*time.Second)
+	s.add("acme", "late", 3)
+	if err := unix.Mount("", acme, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	p = s.begin()
+	s.add("beta", "other", 4)
+	waitFor(t, "all but those that lie there to be archived", s.inState("archived", 9))
+	waitFor(t, "status to name it", func() bool {
+		out, code := s.vaultd("status")
+		return code == exitPerson && strings.Contains(out, "drop acme paused") && strings.Contains(out, "read-only file system")
+	})
+	if err := unix.Mount("", acme, "", unix.MS_REMOUNT, ""); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "all to be archived", s.inState("archived", 12))
+	s.ends(p, emu, 12)
+}
+
+// A state directory that cannot be written to is named at the start, and nothing is done.
+func TestDisk_StateDirIsReadOnly(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	emu, url := serveEmulator(t, emulator.Config{})
+	s := newSite(t, url, fast)
+	s.onSmallState("size=24m")
+	state := filepath.Join(s.dir, "state")
+	s.add("acme", "a", 1)
+	if err := unix.Mount("", state, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	out, code := s.vaultd("run")
+	if code != exitCreate || !strings.Contains(out, "read-only file system") || !strings.Contains(out, "hint: free space on the disk, or make it writable") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if emu.Calls("register") != 0 {
+		t.Error("something was sent")
+	}
+	if err := unix.Mount("", state, "", unix.MS_REMOUNT, ""); err != nil {
+		t.Fatal(err)
+	}
+	p := s.begin()
+	waitFor(t, "it to be archived", s.inState("archived", 1))
+	s.ends(p, emu, 1)
+}

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+
+	"vaultd/internal/emulator"
+)
+
+// ending is what becomes of something that was dropped.
+type ending string
+
+const (
+	archives ending = "archived" // as it is: there is nothing wrong with it
+	returns  ending = "returned" // to _rejected, with a _REASON.txt
+	waits    ending = "waits"    // it stays where it is, and _STATUS.txt says why
+	claimed  ending = "claimed"  // it was taken, cannot go on, and _STATUS.txt says why
+	ignored  ending = "ignored"  // nobody would drop it as an invoice
+)
+
+// hostile is one thing that nobody should drop, how it is made, and what becomes of it.
+type hostile struct {
+	name   string                       // of the row
+	drop   string                       // where it is dropped
+	folder string                       // its name in the drop folder; empty: name
+	make   func(y *yard, at string)     // makes it at a path beside the drop folder, from where it is moved in
+	live   func(y *yard, inside string) // goes on in the drop folder itself
+	want   ending
+	says   []string // all of this in what people read about it
+	root   bool     // only root can make it
+}
+
+func (h hostile) path() string {
+	if h.folder != "" {
+		return h.folder
+	}
+	return h.name
+}
+
+// fate finds a dropped folder again, and what people read about it.
+func (y *yard) fate(drop, folder string) (v ending, text string) {
+	for _, name := range []string{folder, folder + " (2)"} {
+		if text, err := os.ReadFile(filepath.Join(y.dir, drop, "_rejected", name, "_REASON.txt")); err == nil {
+			return returns, notepad(text)
+		}
+		months, err := os.ReadDir(filepath.Join(y.dir, drop, "_archived"))
+		if err != nil && !os.IsNotExist(err) {
+			y.t.Fatal(err)
+		}
+		for _, month := range months {
+			if text, err := os.ReadFile(filepath.Join(y.dir, drop, "_archived", month.Name(), name, "_RECEIPT.txt")); err == nil {
+				return archives, notepad(text)
+			}
+		}
+	}
+	status, err := os.ReadFile(filepath.Join(y.dir, drop, "_STATUS.txt"))
+	if err != nil {
+		return ignored, ""
+	}
+	for line := range strings.Lines(notepad(status)) {
+		if rest, ok := strings.CutPrefix(line, "  "+shownName(folder)); ok && (rest == "" || rest[0] == ' ' || len(folder) > 40) {
+			if _, err := os.Lstat(filepath.Join(y.dir, drop, folder)); err != nil {
+				return claimed, line
+			}
+			return waits, line
+		}
+	}
+	return ignored, ""
+}
+
+func notepad(text []byte) string {
+	return strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"), "\r\n", "\n")
+}
+
+// shownName is how _STATUS.txt writes a name, as far as it writes it.
+func shownName(name string) string {
+	r := []rune(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.ToValidUTF8(name, "\ufffd")))
+	return string(r[:min(len(r), 40)])
+}
+
+// jargon is what no clerk understands.
+var jargon = regexp.MustCompile(`\bE(PERM|ACCES|NOENT|INVAL|BUSY|XDEV|ROFS|NOTDIR|ISDIR|LOOP|IO|NOTEMPTY|NOSPC|NXIO|XIST)\b|errno|syscall|lstat|openat|\bopen /|no such file|permission denied|operation not permitted|invalid argument|not a directory|goroutine|panic|0x[0-9a-f]|<nil>|unexpected|/tmp/|\.vaultd|structure needs|\bfailed\b`)
+
+// misunderstood says what is wrong with words for a clerk.
+func misunderstood(drop string, v ending, text string) string {
+	switch {
+	case v != archives && jargon.MatchString(text): // a receipt has names of files
+		return fmt.Sprintf("%q is no word for a clerk", jargon.FindString(text))
+	case steers(text) != "":
+		return "holds " + steers(text)
+	case v == returns && !strings.HasPrefix(text, "NOT ARCHIVED. "):
+		return "does not begin with what happened"
+	case v == returns && !strings.Contains(text, "move this whole folder back to "+drop):
+		return "does not say what to do"
+	case len(text) > 40_000:
+		return "is too long to be read"
+	}
+	return ""
+}
+
+// steers finds what steers a terminal, turns or breaks lines, or is no text.
+func steers(text string) string {
+	for _, r := range strings.ToValidUTF8(text, "\x00") {
+		if !strings.ContainsRune("\n\r\t\ufeff", r) && (unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)) {
+			return fmt.Sprintf("%U", r)
+		}
+	}
+	return ""
+}
+
+// Everything that nobody should drop, at once, among good folders: each gets its verdict in words that a clerk
+// understands, the good ones are not delayed, and nothing reaches outside, blows up, or steers what people look at.
+func TestHostile_I19_I21_I23(t *testing.T) {
+	t.Parallel()
+	y, emu := newYard(t)
+	before := y.census(y.outside)
+	y.start()
+	good := y.neighbours("vorher", 2)
+	var dropped []hostile
+	for i, row := range corpus() {
+		if row.root && os.Geteuid() != 0 {
+			t.Logf("SKIPPED, only root can make it: %s", row.name)
+			continue
+		}
+		row.make(y, filepath.Join(y.staging, row.path()))
+		y.moveIn(row.drop, row.path())
+		if row.live != nil {
+			row.live(y, filepath.Join(y.dir, row.drop, row.path()))
+		}
+		dropped = append(dropped, row)
+		if i%40 == 20 {
+			good = append(good, y.neighbours(fmt.Sprint("mitten ", i), 1)...)
+		}
+	}
+	began := time.Now()
+	y.deadline = began.Add(12 * time.Second)
+	y.archived(y.neighbours("nachher", 3), 10*time.Second)
+	t.Logf("%d hostile things; the last neighbours took %v", len(dropped), time.Since(began))
+	y.archived(good, time.Second)
+	for _, row := range dropped {
+		y.judge(row)
+	}
+	y.bounded()
+	y.outputs()
+	if after := y.census(y.outside); after != before {
+		t.Errorf("outside was\n%s\nand is\n%s", before, after)
+	}
+	y.aftermath(emu)
+}
+
+// corpus is all of it, each kind in a drop folder of its own: _STATUS.txt names twenty of a kind.
+func corpus() (all []hostile) {
+	for drop, rows := range map[string][]hostile{"acme": hostileThings(), "rights": hostileRights(), "names": hostileNames(), "sidecars": hostileSidecars()} {
+		for _, row := range rows {
+			row.drop = drop
+			all = append(all, row)
+		}
+	}
+	return all
+}
+
+// aftermath stops the daemon and looks at what is left.
+func (y *yard) aftermath(emu *emulator.Server) {
+	y.t.Helper()
+	y.must(y.daemon.Process.Signal(syscall.SIGTERM))
+	if code := y.daemon.end(y.t, 15*time.Second); code != 0 {
+		y.t.Errorf("the daemon ended with %d", code)
+	}
+	if out, code := y.vaultd("verify"); code != 0 {
+		y.t.Errorf("verify: exit %d\n%s", code, out)
+	}
+	log := y.daemon.out.String()
+	for _, bad := range []string{"panic", "goroutine ", secretOutside} {
+		if strings.Contains(log, bad) {
+			y.t.Errorf("the log has %q", bad)
+		}
+	}
+	if bad := steers(log); bad != "" {
+		y.t.Errorf("the log has %s", bad)
+	}
+	for _, v := range emu.Violations() {
+		y.t.Errorf("the service saw: %s", v)
+	}
+	if emu.Calls("register") == 0 {
+		y.t.Error("nothing was sent: vacuous")
+	}
+}
+
+// archived waits until each folder lies among the archived ones.
+func (y *yard) archived(paths []string, within time.Duration) {
+	y.t.Helper()
+	deadline := time.Now().Add(within)
+	for _, p := range paths {
+		drop, folder := filepath.Split(p)
+		v, text := y.fate(drop, folder)
+		for ; v != archives && time.Now().Before(deadline); v, text = y.fate(drop, folder) {
+			time.Sleep(50 * time.Millisecond) // a process of its own has no virtual time
+		}
+		if v != archives {
+			y.t.Errorf("good neighbour %s: %s, %q", p, v, text)
+		}
+	}
+}
+
+// judge waits for the verdict on a row and looks at its words.
+func (y *yard) judge(row hostile) {
+	y.t.Helper()
+	var v ending
+	var text string
+	for {
+		v, text = y.fate(row.drop, row.path())
+		if v == row.want && !slices.ContainsFunc(row.says, func(s string) bool { return !strings.Contains(text, s) }) || time.Now().After(y.deadline) {
+			break
+		}
+		time.Sleep(50 * time.Millisecond) // a process of its own has no virtual time
+	}
+	if v != row.want {
+		y.t.Errorf("%s: %s, want %s: %s", row.name, v, row.want, text)
+		return
+	}
+	for _, s := range row.says {
+		if !strings.Contains(text, s) {
+			y.t.Errorf("%s: no %q in: %s", row.name, s, text)
+		}
+	}
+	if bad := misunderstood(row.drop, v, text); bad != "" {
+		y.t.Errorf("%s: %s: %s", row.name, bad, text)
+	}
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/recovery"
+)
+
+func (a *app) rebuildCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "rebuild",
+		Short: "make a lost ledger anew from what lies in the drop folders",
+		Long: `For when the ledger is gone or damaged and there is no backup. Makes a new one of what
+lies in the drop folders: archived folders by their receipts, folders that had been
+taken and not archived, and folders that had been given back. All drop folders must be
+there; they tell which ledger it was. A damaged ledger is kept beside the new one, and
+one that is whole is never replaced. vaultd must be stopped.
+
+The new ledger is in safe mode: "vaultd reconcile" then asks the archive what else it
+has, and until then nothing is taken, sent, moved or removed. Kept folders stay until a
+person says otherwise. What cannot be known any more is named at the end.
+
+If there is a backup, use it instead: see "vaultd help restore".`,
+		Example: `  systemctl stop vaultd
+  sudo -u vaultd vaultd rebuild --reason "disk failed, no backup"
+  systemctl start vaultd
+  vaultd reconcile`,
+		Args: takes(),
+	}
+	reason := reasonFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := checkReason(c, *reason, false); err != nil {
+			return err
+		}
+		return a.rebuild(c, strings.TrimSpace(*reason))
+	}
+	return c
+}
+
+// rebuilt is the object of "rebuild --json".
+type rebuilt struct {
+	Ledger      string       `json:"ledgerId"`
+	Environment string       `json:"environment"`
+	Epoch       uint64       `json:"epoch"`
+	Kept        string       `json:"keptAs"`
+	Receipts    findingsJSON `json:"archivedByReceipt"`
+	Claimed     findingsJSON `json:"taken"`
+	Returned    findingsJSON `json:"returned"`
+	Differ      findingsJSON `json:"differFromReceipt"`
+	Unbelieved  findingsJSON `json:"withoutReceipt"`
+	Strange     findingsJSON `json:"leftAlone"`
+	Unknowable  []string     `json:"cannotBeKnown"`
+}
+
+func (a *app) rebuild(c *cobra.Command, reason string) error {
+	dc, err := a.recoveryConfig()
+	if err != nil {
+		return err
+	}
+	r, err := daemon.Rebuild(c.Context(), dc, daemon.Person{UID: a.uid, Reason: reason})
+	if errors.Is(err, boltledger.ErrExists) {
+		return fail(exitCreate, err, `nothing was changed; "vaultd verify" checks it, "vaultd reconcile" holds it against the archive`)
+	}
+	if unmarked, ok := errors.AsType[*daemon.UnmarkedError](err); ok {
+		return fail(exitConfig, unmarked, `for a new installation run "vaultd init"; otherwise check the drops' paths`)
+	}
+	if err != nil {
+		return err
+	}
+	f := r.Folders
+	out := rebuilt{r.Info.ID, r.Info.Environment, max(r.Info.Epoch, 1), r.Kept, asFindings(f.Receipts), asFindings(f.Claimed), asFindings(f.Returned),
+		asFindings(f.Differ), asFindings(f.Unbelieved), asFindings(f.Strange), recovery.Unknowable()}
+	if a.json {
+		return writeJSON(a.stdout, out)
+	}
+	fmt.Fprintf(a.stdout, "REBUILT    %s%s, epoch %d\n", safe(out.Ledger), testMark(out.Environment != "production"), out.Epoch)
+	fmt.Fprintf(a.stdout, "ARCHIVED   %d by their receipts\nTAKEN      %d that go on\nRETURNED   %d\n", f.Receipts.Count, f.Claimed.Count, f.Returned.Count)
+	a.tellFindings("DIFFERS    ", f.Differ)
+	a.tellFindings("NO RECEIPT ", f.Unbelieved)
+	a.tellFindings("LEFT ALONE ", f.Strange)
+	a.tellKept(out.Kept)
+	fmt.Fprintln(a.stdout, "CANNOT BE KNOWN ANY MORE")
+	for _, u := range out.Unknowable {
+		fmt.Fprintf(a.stdout, "  %s\n", u)
+	}
+	a.tellSafeMode()
+	return nil
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/daemon"
+)
+
+func (a *app) restoreCommand() *cobra.Command {
+	var takeOver bool
+	c := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "put a backup of the ledger in its place, in safe mode",
+		Long: `Puts a copy that "vaultd backup" made in the place of the ledger, which may be missing,
+damaged or unwanted. The copy is checked as a whole first. What lay there before is
+kept beside it. vaultd must be stopped.
+
+What was done since the copy was made is not known. So the ledger is in safe mode:
+vaultd packs and asks, but takes, sends, moves and removes nothing until
+"vaultd reconcile" has held the ledger against the archive.
+
+With --take-over the drop folders are marked as belonging to this vaultd from now on.
+Another one that still works there, on the old server most likely, sees that within
+seconds, lets them go and sends nothing more. Use it when you move to another machine,
+or when you are told that a later state of the ledger worked in a drop folder.`,
+		Example: `  systemctl stop vaultd
+  sudo -u vaultd vaultd restore /backup/vaultd-2026-11-20.db --reason "disk replaced"
+  systemctl start vaultd
+  vaultd reconcile`,
+		Args: takes("FILE"),
+	}
+	c.Flags().BoolVar(&takeOver, "take-over", false, "stop another vaultd that still works in the drop folders")
+	reason := reasonFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkReason(c, *reason, false); err != nil {
+			return err
+		}
+		return a.restore(c, args[0], takeOver, strings.TrimSpace(*reason))
+	}
+	return c
+}
+
+// restored is the object of "restore --json".
+type restored struct {
+	Ledger      string     `json:"ledgerId"`
+	Environment string     `json:"environment"`
+	HeadLine    uint64     `json:"headLine"`
+	Epoch       uint64     `json:"epoch"`
+	KnownUntil  *time.Time `json:"knownUntil"` // of the copy's last line: what happened after it is not known
+	Doubted     int        `json:"inDoubt"`    // entries of which it is not known what happened since
+	Kept        string     `json:"keptAs"`     // the file that lay there before
+	Away        []string   `json:"dropsAway"`  // drop folders that could not be looked at
+}
+
+func (a *app) restore(c *cobra.Command, file string, takeOver bool, reason string) error {
+	dc, err := a.recoveryConfig()
+	if err != nil {
+		return err
+	}
+	r, err := daemon.Restore(c.Context(), dc, file, takeOver, daemon.Person{UID: a.uid, Reason: reason})
+	if later, ok := errors.AsType[*daemon.LaterError](err); ok {
+		return fail(exitConfig, later, "use the newest backup; if there is none newer, or the old server must stop, restore with --take-over")
+	}
+	if err != nil {
+		return err
+	}
+	out := restored{Ledger: r.Info.ID, Environment: r.Info.Environment, HeadLine: r.Head.N, Epoch: r.Info.Epoch,
+		KnownUntil: inUTC(r.Safe.From), Doubted: r.Doubted, Kept: r.Kept, Away: append([]string{}, r.Away...)}
+	if a.json {
+		return writeJSON(a.stdout, out)
+	}
+	fmt.Fprintf(a.stdout, "RESTORED   %s\nLEDGER     %s%s, epoch %d, %d journal lines\n", safe(file), safe(out.Ledger), testMark(out.Environment != "production"), out.Epoch, out.HeadLine)
+	fmt.Fprintf(a.stdout, "KNOWN      up to %s; what was done after it is not known\n", r.Safe.From.In(dc.Location).Format("2 Jan 2006 15:04:05 MST"))
+	fmt.Fprintf(a.stdout, "IN DOUBT   %s\n", many(out.Doubted, "entry", "entries"))
+	a.tellKept(out.Kept)
+	for _, name := range out.Away {
+		fmt.Fprintf(a.stdout, "AWAY       drop %s is not there; safe mode lasts until it is\n", safe(name))
+	}
+	a.tellSafeMode()
+	return nil
+}
+
+func (a *app) tellKept(name string) {
+	if name != "" {
+		fmt.Fprintf(a.stdout, "KEPT       what lay there before, as %s\n", safe(name))
+	}
+}
+
+func (a *app) tellSafeMode() {
+	fmt.Fprintln(a.stdout, "SAFE MODE  nothing is taken, sent, moved or removed yet. Next: start vaultd, then  vaultd reconcile")
+}
+
+// recoveryConfig makes ready to put a ledger into state_dir, which may be missing.
+func (a *app) recoveryConfig() (daemon.Config, error) {
+	if a.inside != nil {
+		return daemon.Config{}, usageError{errors.New("the daemon does not replace its own ledger; stop it first")}
+	}
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return daemon.Config{}, err
+	}
+	problem, err := notForLedger(cfg.StateDir, cfg.Service.Environment == "production")
+	if err != nil {
+		return daemon.Config{}, err
+	}
+	if problem != "" {
+		return daemon.Config{}, fail(exitConfig, fmt.Errorf("state_dir %s %s", cfg.StateDir, problem), "write a path on a local disk, such as /var/lib/vaultd")
+	}
+	if _, err := makeStateDir(cfg.StateDir); err != nil {
+		return daemon.Config{}, err
+	}
+	return a.daemonConfig(cfg, slog.New(slog.DiscardHandler))
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/daemon"
+)
+
+func (a *app) resumeCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "resume ROUTE --reason TEXT",
+		Short: "let the removal of archived folders go on that was stopped for being unusual",
+		Long: `When far more archived folders of a drop are due for removal than usual, nothing of it
+is removed or moved before a person has looked: the cause may be a clock that is wrong
+by years, or a grace that was changed by mistake. "vaultd status" then shows a pause
+"disposal of NAME". This command approves it: all that is due now goes.
+
+Look first: is the date of this machine right? Is after_archive what you want? To keep
+the folders instead, set action: keep, or a longer grace, and reload: what is configured
+now decides, not what was when they were archived.
+
+All other pauses end by themselves, once what caused them is mended. Who approved stands
+in the journal for ever, with the number of folders and a digest of the reason.`,
+		Example:               `  vaultd resume "disposal of acme-in" --reason "first month end with action: delete, 3000 invoices, all archived"`,
+		Args:                  takes("ROUTE (as status shows it, such as \"disposal of acme-in\")"),
+		DisableFlagsInUseLine: true,
+	}
+	reason := reasonFlag(c)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := checkReason(c, *reason, true); err != nil {
+			return err
+		}
+		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.resume(ctx, v, args[0], *reason) })
+	}
+	return c
+}
+
+// resumedJSON is the object that "resume --json" prints.
+type resumedJSON struct {
+	Act     string `json:"act"`
+	UID     uint32 `json:"uid"` // who acted
+	Drop    string `json:"drop"`
+	Folders int    `json:"folders"` // that are due now, and go
+}
+
+func (a *app) resume(ctx context.Context, v view, route, reason string) error {
+	name, disposal := strings.CutPrefix(route, "disposal of ")
+	if !disposal {
+		return usageError{fmt.Errorf("%q is not a pause that waits for a person; the others end by themselves once what caused them is mended: see vaultd status", safe(route))}
+	}
+	h, err := a.humans(v)
+	if err != nil {
+		return err
+	}
+	n, err := h.ApproveDisposal(ctx, name, daemon.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
+	if errors.Is(err, daemon.ErrNothingDue) {
+		return fail(exitFailed, err, "nothing was changed; see vaultd status for the names of drops")
+	}
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return writeJSON(a.stdout, resumedJSON{"disposal-approved", a.uid, name, n})
+	}
+	fmt.Fprintf(a.stdout, "%s of drop %s may be removed now, by %s\n", many(n, "archived folder", "archived folders"), safe(name), userName(a.uid))
+	if v.state == nil {
+		fmt.Fprintln(a.stdout, "  vaultd is not running: it goes on with the next run")
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// wantsSafety says what a person must see to before anything else: what makes the ledger or the configuration unsafe.
+func (s *standing) wantsSafety(t *tally, add func(when, what string, n int, text, do string, names []string)) {
+	if m := s.Safe; m != nil {
+		do := "vaultd reconcile asks the archive and ends it (docs/recovery.md)"
+		if !s.Running {
+			do = "start vaultd, then vaultd reconcile (docs/recovery.md)"
+		}
+		add("now", "safe-mode", 1, fmt.Sprintf("SAFE MODE since %s: %s", t.brief(m.Since), m.Text), do, nil)
+	}
+	s.wantsCheck(t, add)
+	if !s.Balance.Agrees {
+		add("now", "balance", 1, "the balance does not agree", "run vaultd verify; nothing should be sent before this is clear", nil)
+	}
+	if s.ReloadFault != "" {
+		add("now", "configuration", 1, "the new configuration is not in use, the one before goes on: "+firstLine(s.ReloadFault),
+			"vaultd check names every mistake; then systemctl reload vaultd", nil)
+	}
+}
+
+// wantsCheck says what the check of the whole ledger found.
+func (s *standing) wantsCheck(t *tally, add func(when, what string, n int, text, do string, names []string)) {
+	k := s.Check
+	if k == nil {
+		return
+	}
+	add("now", "damaged", len(k.Ledger), many(len(k.Ledger), "difference", "differences")+" in the ledger itself, found "+t.brief(k.At),
+		"keep the file; restore the newest backup, or rebuild the ledger (docs/recovery.md)", few(k.Ledger))
+	add("now", "files", len(k.Files), many(len(k.Files), "file is", "files are")+" not what the ledger says, found "+t.brief(k.At),
+		"look at the disk; a package is made anew from its folder, a receipt with vaultd receipt", few(k.Files))
+	if k.Failed != "" {
+		add("soon", "check", 1, "the ledger could not be checked: "+firstLine(k.Failed), "it is tried again in an hour; see the log", nil)
+	}
+}
+
+func few(texts []string) []string { return texts[:min(len(texts), sampled)] }
+
+// safety adds what makes vaultd unfit before anything else.
+func (g *gathered) safety(l *boltledger.Ledger, s daemon.Checked) {
+	safe, is := l.Safe()
+	g.SafeMode = is
+	if is {
+		g.Unfit = append(g.Unfit, "safe mode ("+safe.Word+"): nothing is taken, sent or removed before vaultd reconcile")
+	}
+	g.Checked, g.CheckFindings = s.At, len(s.Ledger)+len(s.Files)
+	if n := len(s.Ledger); n > 0 {
+		g.Unfit = append(g.Unfit, "the check found "+many(n, "difference", "differences")+" in the ledger")
+	}
+	if n := len(s.Files); n > 0 {
+		g.Unfit = append(g.Unfit, "the check found "+many(n, "file that is", "files that are")+" not what the ledger says")
+	}
+}

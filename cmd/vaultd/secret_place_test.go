@@ -1,0 +1,276 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io/fs"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/daemon"
+)
+
+// I27: a secret counts as private only where nobody else can read it, own it, or put another file in its place.
+func TestReadSecret_I27_PlaceAndOwner(t *testing.T) {
+	put := func(t *testing.T, dir string) string {
+		path := filepath.Join(dir, "secret")
+		if err := os.WriteFile(path, []byte(canary+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	chmod := func(t *testing.T, path string, mode fs.FileMode) {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chown := func(t *testing.T, path string, uid, gid int) {
+		if os.Geteuid() != 0 {
+			t.Skip("only root can give files away: NOT tested here")
+		}
+		if err := os.Chown(path, uid, gid); err != nil {
+			t.Skip("files cannot be given away here:", err)
+		}
+	}
+	for name, row := range map[string]struct {
+		make func(t *testing.T, dir string) (path string)
+		says string // empty: it is read
+	}{
+		"Good": {put, ""},
+		"FolderForAll": {func(t *testing.T, dir string) string {
+			chmod(t, dir, 0o777)
+			return put(t, dir)
+		}, "others could put another file in its place"},
+		"FolderForAllSticky": {func(t *testing.T, dir string) string {
+			chmod(t, dir, 0o777|fs.ModeSticky)
+			return put(t, dir)
+		}, ""},
+		"FolderAboveForAll": {func(t *testing.T, dir string) string {
+			below := filepath.Join(dir, "below")
+			if err := os.Mkdir(below, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			chmod(t, dir, 0o777)
+			return put(t, below)
+		}, "others could put another file in its place"},
+		"FolderOfAnotherGroup": {func(t *testing.T, dir string) string {
+			chown(t, dir, -1, 4711)
+			chmod(t, dir, 0o770)
+			return put(t, dir)
+		}, "others could put another file in its place"},
+		"FolderOfAnother": {func(t *testing.T, dir string) string {
+			path := put(t, dir)
+			chown(t, dir, 4711, -1)
+			return path
+		}, "belongs to uid 4711"},
+		"FileOfAnother": {func(t *testing.T, dir string) string {
+			path := put(t, dir)
+			chown(t, path, 4711, -1)
+			return path
+		}, "belongs to uid 4711"},
+		"GroupMayRead": {func(t *testing.T, dir string) string {
+			path := put(t, dir)
+			chmod(t, path, 0o640)
+			return path
+		}, ""},
+		"Link": {func(t *testing.T, dir string) string {
+			link := filepath.Join(dir, "link")
+			if err := os.Symlink(put(t, dir), link); err != nil {
+				t.Fatal(err)
+			}
+			return link
+		}, "is a link; name the file itself"},
+		"LinkedFolder": {func(t *testing.T, dir string) string {
+			real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
+			if err := errors.Join(os.Mkdir(real, 0o700), os.Symlink(real, link)); err != nil {
+				t.Fatal(err)
+			}
+			put(t, real)
+			return filepath.Join(link, "secret")
+		}, ""},
+		"LinkedFolderForAll": {func(t *testing.T, dir string) string {
+			real, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
+			if err := errors.Join(os.Mkdir(real, 0o700), os.Symlink(real, link)); err != nil {
+				t.Fatal(err)
+			}
+			put(t, real)
+			chmod(t, real, 0o777)
+			return filepath.Join(link, "secret")
+		}, "others could put another file in its place"},
+		"Missing": {func(_ *testing.T, dir string) string { return filepath.Join(dir, "none") }, "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := row.make(t, t.TempDir())
+			got, err := readSecret(path, noEnv)
+			if row.says == "" && (err != nil || string(got) != canary) || row.says != "" && (err == nil || !strings.Contains(err.Error(), row.says)) {
+				t.Errorf("%d bytes, %v", len(got), err)
+			}
+			if err != nil && strings.Contains(err.Error(), canary) {
+				t.Error("the secret is in", err)
+			}
+		})
+	}
+}
+
+// writePair makes a certificate and its key in dir.
+func writePair(t *testing.T, dir string) (cert, key string) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "files01"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key
+}
+
+// What other machines may reach needs TLS and a good password; each fault stands at its key.
+func TestConfigHTTP_I20_OthersNeedTLSAndPassword(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := writePair(t, dir)
+	_, foreign := writePair(t, t.TempDir())
+	good, short := secretFile(t, "CANARY-port-password\n", 0o600), secretFile(t, "short\n", 0o600)
+	open := secretFile(t, "CANARY-port-password\n", 0o644)
+	secret := secretFile(t, canary, 0o600)
+	for name, row := range map[string]struct{ http, says string }{
+		"All":           {"listen: 0.0.0.0:8970, cert_file: " + cert + ", key_file: " + key + ", password_file: " + good, ""},
+		"LocalPassword": {"password_file: " + good, ""},
+		"LocalTLS":      {"cert_file: " + cert + ", key_file: " + key, ""},
+		"NoTLS":         {"listen: ':8970', password_file: " + good, "http.listen: can be reached from other machines, and needs TLS too"},
+		"NoPassword":    {"listen: ':8970', cert_file: " + cert + ", key_file: " + key, "http.listen: can be reached from other machines, and needs a password too"},
+		"NoKey":         {"cert_file: " + cert, "http.key_file: is missing, and cert_file is there"},
+		"NoCertificate": {"key_file: " + key, "http.cert_file: is missing, and key_file is there"},
+		"ForeignKey":    {"cert_file: " + cert + ", key_file: " + foreign, "http.cert_file: certificate and key are no pair"},
+		"NoPEM":         {"cert_file: " + good + ", key_file: " + key, "http.cert_file: certificate and key are no pair"},
+		"OpenPassword":  {"password_file: " + open, "http.password_file: secret file " + open + " has rights 0644"},
+		"ShortPassword": {"password_file: " + short, "http.password_file: the password has 5 characters; at least 12 are needed"},
+		"KeyIsMissing":  {"cert_file: " + cert + ", key_file: /nowhere/key", "http.key_file: open secret file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "config.yaml")
+			text := strings.Replace(smallConfig, "/etc/vaultd/secret", secret, 1) + "state_dir: " + dir + "/state\nhttp: {" + row.http + "}\n"
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := (&app{configPath: path, env: noEnv}).everyFault()
+			if row.says == "" && err != nil || row.says != "" && (err == nil || !strings.Contains(err.Error(), row.says)) {
+				t.Error(err)
+			}
+			if err != nil && strings.Contains(err.Error(), "CANARY") {
+				t.Error("a secret in", err)
+			}
+		})
+	}
+}
+
+// Check names what is wrong with the file and with this machine at once.
+func TestCheck_NamesMissingSecretBesideOtherFaults(t *testing.T) {
+	_, errs, code := runHere("check", "--config", writeConfig(t, strings.Replace(smallConfig, "method: basic", "method: oauth2", 1)))
+	if code != exitConfig || !strings.Contains(errs, "scopes") || !strings.Contains(errs, "open secret file") || !strings.Contains(errs, "2 faults") {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+}
+
+func TestCheck_I27_ConfigurationThatEverybodyWrites(t *testing.T) {
+	path := writeConfig(t, strings.Replace(smallConfig, "/etc/vaultd/secret", secretFile(t, canary, 0o600), 1))
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := runHere("check", "--config", path); code != exitConfig || !strings.Contains(errs, "can be changed by everybody") {
+		t.Errorf("exit %d\n%s", code, errs)
+	}
+}
+
+func writeConfig(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// While a daemon answers, what was written to the configuration since does not keep anybody from asking it.
+func TestCommands_AskTheDaemonThoughTheConfigurationIsWrong(t *testing.T) {
+	cfg, path, stop := startDaemon(t)
+	for name, text := range map[string]string{
+		"Faults":       smallConfig + "state_dir: " + cfg.StateDir + "\nnonsense: 1\n",
+		"BrokenSyntax": "service: {\nstate_dir: \"" + cfg.StateDir + "\" # here\n  x: [",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, errs, code := runHere("--config", path, "list", "--json")
+		if code != exitDone || !strings.Contains(out, "Otto") || !strings.Contains(errs, "the configuration on the disk has faults") {
+			t.Errorf("%s: exit %d\n%s%s", name, code, out, errs)
+		}
+	}
+	stop()
+	if _, errs, code := runHere("--config", path, "list"); code != exitConfig || !strings.Contains(errs, "cannot be read as YAML") {
+		t.Errorf("without a daemon: exit %d\n%s", code, errs)
+	}
+	if _, errs, code := runHere("--config", path+".typo", "list"); code != exitConfig || !strings.Contains(errs, "does not exist") {
+		t.Errorf("another file: exit %d\n%s", code, errs)
+	}
+}
+
+// Without a daemon, status is no success while folders wait; where nothing waits it is.
+func TestStatus_I26_StoppedWhileFoldersWait(t *testing.T) {
+	s := newShelf(t)
+	drop := t.TempDir()
+	s.cfg.Drops[0].Path = drop
+	ask := func() (string, int) {
+		out, _, code := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
+		return out, code
+	}
+	if out, code := ask(); code != exitDone {
+		t.Errorf("nothing waits: exit %d\n%s", code, out)
+	}
+	for _, name := range []string{"_archived", ".vaultd", "Huber 1"} {
+		if err := os.Mkdir(filepath.Join(drop, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, code := ask(); code != exitPerson || !strings.Contains(out, "vaultd is not running, and 1 folder waits") {
+		t.Errorf("one lies in the drop: exit %d\n%s", code, out)
+	}
+	s.view.state = func() daemon.State { return daemon.State{Since: noon} }
+	if out, code := ask(); code != exitDone {
+		t.Errorf("it runs: exit %d\n%s", code, out)
+	}
+}
+
+func TestAudit_AnUnknownEndingIsRefused(t *testing.T) {
+	for name, ok := range map[string]bool{"x.txt": false, "x.xlsx": false, "x.pdf": false, "x.htm": true, "x": true, "x.JSON": true, "-": true} {
+		f := auditFlags{output: name, separator: ","}
+		if err := f.settle(false); (err == nil) != ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	f := auditFlags{output: "x.txt", format: "csv", separator: ","}
+	if err := f.settle(false); err != nil {
+		t.Error(err)
+	}
+}

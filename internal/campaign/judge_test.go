@@ -1,0 +1,378 @@
+package campaign
+
+import (
+	"archive/zip"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/proof"
+)
+
+// run runs a command to its end, which must be with code, and returns what it printed.
+func (c *campaign) run(code int, args ...string) []byte {
+	c.t.Helper()
+	out, said, got := c.command(args...)
+	if got != code {
+		c.t.Errorf("vaultd %v: exit %d instead of %d\n%s\n%s", args, got, code, last(out, 3000), last(said, 3000))
+	}
+	return out
+}
+
+// command runs a command to its end and returns its output, its errors and its exit code.
+func (c *campaign) command(args ...string) (out, said []byte, code int) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Minute)
+	defer cancel()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, c.bin, append([]string{"--config", c.config}, args...)...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		c.t.Fatalf("vaultd %v: %v", args, err)
+	}
+	return out, stderr.Bytes(), cmd.ProcessState.ExitCode()
+}
+
+func last(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
+
+// between holds what a death left to the promises, on a copy: the next start must find what the death left.
+func (c *campaign) between(b blow, what string) {
+	c.t.Helper()
+	c.people.mu.Lock()
+	defer c.people.mu.Unlock()
+	copied := c.path("copy")
+	must(c.t, os.RemoveAll(copied))
+	must(c.t, os.Mkdir(copied, 0o700))
+	for _, name := range names(c.path("state")) {
+		if strings.HasPrefix(name, "ledger.") {
+			data, err := os.ReadFile(c.path("state", name))
+			must(c.t, err)
+			must(c.t, os.WriteFile(filepath.Join(copied, name), data, 0o600))
+		}
+	}
+	l, done, err := daemon.OpenLedger(copied, time.UTC, nil)
+	if err != nil {
+		c.t.Errorf("life %d (%s): the ledger does not open: %v", c.lives, what, err)
+		return
+	}
+	report, entries := c.proof(l)
+	var problems []boltledger.Problem
+	if c.lives%5 == 0 { // it takes its time
+		problems, err = l.Verify(c.t.Context())
+	}
+	must(c.t, errors.Join(err, done()))
+	for _, p := range problems {
+		c.t.Errorf("life %d (%s): verify: %v", c.lives, what, p)
+	}
+	for _, f := range report.Findings {
+		c.t.Errorf("life %d (%s): %v", c.lives, what, f)
+	}
+	if !b.ask && slices.ContainsFunc(entries, func(e ledger.Entry) bool { return !through(e) }) {
+		c.underWay++
+	}
+}
+
+// proof runs the checker against the service and the disk.
+func (c *campaign) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
+	c.t.Helper()
+	var entries []ledger.Entry
+	must(c.t, l.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		entries = append(entries, e)
+		return nil
+	}))
+	balance := l.Balance()
+	journal := proof.Journal{Head: l.Head(), Balance: &balance, Lines: func(yield func(uint64, []byte) bool) {
+		err := l.Lines(1, func(n uint64, line []byte) error {
+			if !yield(n, line) {
+				return fs.SkipAll
+			}
+			return nil
+		})
+		if !errors.Is(err, fs.SkipAll) {
+			must(c.t, err)
+		}
+	}}
+	return proof.Check(journal, slices.Values(entries), proof.Seen{Registrations: c.registrations(), Disk: c.disk()}), entries
+}
+
+func (c *campaign) registrations() (all []proof.Registration) {
+	c.t.Helper()
+	for _, r := range c.service.Seen() {
+		id, err := archive.ParseID(r.ClientUUID)
+		must(c.t, err)
+		metadata, err := archive.ParseDigest(r.MetadataSHA256)
+		must(c.t, err)
+		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size,
+			Archived: !r.ArchivedAt.IsZero(), Failed: r.State == "ArchivingFailed" && !r.Archivable}
+		if reg.Stored {
+			reg.SHA256, err = archive.ParseDigest(r.SHA256)
+			must(c.t, err)
+		}
+		all = append(all, reg)
+	}
+	return all
+}
+
+// disk is what was dropped and where every folder lies. Whoever asks holds people.mu.
+func (c *campaign) disk() *proof.Disk {
+	d := &proof.Disk{}
+	for _, p := range c.people.all {
+		d.Dropped = append(d.Dropped, proof.Folder{Drop: p.place.name, Path: p.Name})
+	}
+	for _, p := range c.places {
+		add := func(dir string) {
+			for _, name := range names(c.path("drops", p.name, dir)) {
+				if dir != "" || !drop.Reserved(name) {
+					d.Lying = append(d.Lying, proof.Folder{Drop: p.name, Path: path.Join(dir, name)})
+				}
+			}
+		}
+		for _, dir := range []string{"", string(drop.Rejected), string(drop.Duplicates)} {
+			add(dir)
+		}
+		for _, parent := range []string{string(drop.Archived), ".vaultd/claimed"} {
+			for _, name := range names(c.path("drops", p.name, parent)) {
+				add(path.Join(parent, name))
+			}
+		}
+		for _, name := range names(c.path("moved", p.name)) {
+			d.Lying = append(d.Lying, proof.Folder{Drop: p.name, Path: c.path("moved", p.name, name)})
+		}
+	}
+	return d
+}
+
+func names(dir string) (all []string) {
+	entries, _ := os.ReadDir(dir) // what is not there holds nothing
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+// through reports whether nothing is left to do for an entry.
+func through(e ledger.Entry) bool {
+	switch {
+	case e.State == ledger.Quarantined:
+		return true
+	case !e.State.Final() || e.Source == ledger.Claimed || e.Source == ledger.Returning || e.Source == ledger.Keeping || e.Source == ledger.Disposing:
+		return false
+	}
+	return e.DisposeAt.IsZero() || e.Source != ledger.Kept
+}
+
+// judge holds the end of the campaign to what was dropped.
+func (c *campaign) judge() {
+	c.t.Helper()
+	code := 0
+	if slices.ContainsFunc(c.people.all, func(p parcel) bool { return p.want == ledger.Quarantined }) {
+		code = 3
+	}
+	c.run(code, "run", "--once", "--wait")
+	c.run(0, "verify")
+	l, done, err := daemon.OpenLedger(c.path("state"), time.UTC, nil)
+	must(c.t, err)
+	report, entries := c.proof(l)
+	must(c.t, done())
+	for _, f := range report.Findings {
+		c.t.Error(f)
+	}
+	for _, v := range c.service.Violations() {
+		c.t.Errorf("the service saw: %s", v)
+	}
+	if n := len(report.Double) + len(report.Unclear) + len(report.InDoubt); n > 0 {
+		c.t.Errorf("%d possibly double, %d unclear, %d in doubt", len(report.Double), len(report.Unclear), len(report.InDoubt))
+	}
+	c.entries(entries)
+	c.archive()
+	c.audit(report.Balance)
+	c.logs()
+}
+
+// entries holds each folder to its one entry and to what lies on the disk now.
+func (c *campaign) entries(entries []ledger.Entry) {
+	c.t.Helper()
+	of, archived := map[string][]ledger.Entry{}, map[string]int{}
+	for _, e := range entries {
+		of[e.Drop+"/"+e.Folder] = append(of[e.Drop+"/"+e.Folder], e)
+	}
+	if len(entries) != len(c.people.all) {
+		c.t.Errorf("%d folders were dropped, %d entries are there", len(c.people.all), len(entries))
+	}
+	for _, p := range c.people.all {
+		es := of[p.place.name+"/"+p.Name]
+		if len(es) != 1 {
+			c.t.Errorf("%q in %s has %d entries", p.Name, p.place.name, len(es))
+			continue
+		}
+		e, want := es[0], p.want
+		if e.State == ledger.Archived {
+			archived[p.Number]++
+		}
+		// Of two folders with one invoice either may be the first that is taken.
+		twins := (want == ledger.Archived || want == ledger.Duplicate) && (e.State == ledger.Archived || e.State == ledger.Duplicate)
+		if e.State != want && !twins {
+			c.t.Errorf("%q in %s is %s, not %s: %s", p.Name, p.place.name, e.State, want, e.Cause.Text)
+		}
+		c.source(p, e)
+	}
+	for _, p := range c.people.all {
+		if p.want == ledger.Archived && archived[p.Number] != 1 {
+			c.t.Errorf("%q in %s: %d entries say that it is archived", p.Name, p.place.name, archived[p.Number])
+		}
+	}
+}
+
+// source holds what people still have to the bytes that they dropped.
+func (c *campaign) source(p parcel, e ledger.Entry) {
+	c.t.Helper()
+	at := filepath.Join(c.path("drops", p.place.name), e.Dest)
+	final := map[string]ledger.Source{"keep": ledger.Kept, "move": ledger.Moved, "delete": ledger.Gone}[p.place.action]
+	switch {
+	case e.State == ledger.Quarantined:
+		at = c.path("drops", p.place.name, ".vaultd/claimed", e.Key.String(), e.Folder)
+	case e.State != ledger.Archived:
+	case e.Source != final:
+		c.t.Errorf("%q in %s: the source is %s, not %s", p.Name, p.place.name, e.Source, final)
+	case final == ledger.Gone:
+		return
+	case final == ledger.Moved:
+		at = e.Dest
+	}
+	if err := noted(at, e); err != nil {
+		c.t.Errorf("%s %q in %s: %v", e.State, p.Name, p.place.name, err)
+	}
+	for name, data := range p.Files {
+		got, err := os.ReadFile(filepath.Join(at, name))
+		if err != nil || !bytes.Equal(got, data) {
+			c.t.Errorf("%s %q in %s: %q is not as it was dropped: %v", e.State, p.Name, p.place.name, name, err)
+		}
+	}
+}
+
+// noted looks for what must stand beside a source: the receipt, or the reason why it came back.
+func noted(at string, e ledger.Entry) error {
+	if e.State == ledger.Rejected || e.State == ledger.Duplicate {
+		text, err := os.ReadFile(filepath.Join(at, "_REASON.txt"))
+		if err == nil && len(text) < 20 {
+			err = fmt.Errorf("the reason is %q", text)
+		}
+		return err
+	}
+	if e.State != ledger.Archived {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(at, "_RECEIPT.json"))
+	var receipt proof.Receipt
+	if err = cmp.Or(err, json.Unmarshal(text, &receipt)); err == nil && receipt.BumID != e.Archived {
+		err = fmt.Errorf("the receipt is about registration %s", receipt.BumID)
+	}
+	return err
+}
+
+// archive holds what the service has to what was dropped: each document once, with its bytes, and nothing else.
+func (c *campaign) archive() {
+	c.t.Helper()
+	want := map[string]map[string][]byte{}
+	for _, p := range c.people.all {
+		if p.want == ledger.Archived {
+			want[p.Number] = p.content()
+		}
+	}
+	times := map[string]int{}
+	for _, s := range c.service.Seen() {
+		if s.ArchivedAt.IsZero() {
+			continue
+		}
+		if times[s.DocumentID]++; want[s.DocumentID] == nil {
+			c.t.Errorf("%q is archived and should not be", s.DocumentID)
+		} else if err := sameZIP(filepath.Join(c.service.dir, "objects", s.SHA256), want[s.DocumentID]); err != nil {
+			c.t.Errorf("%q: %v", s.DocumentID, err)
+		}
+	}
+	for number := range want {
+		if times[number] != 1 {
+			c.t.Errorf("%q is archived %d times", number, times[number])
+		}
+	}
+}
+
+func sameZIP(path string, want map[string][]byte) error {
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	got := map[string][]byte{}
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			return err
+		}
+		if got[f.Name], err = io.ReadAll(r); err != nil {
+			return err
+		}
+	}
+	if !maps.EqualFunc(got, want, bytes.Equal) {
+		return fmt.Errorf("the archive holds %q, dropped were %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+	}
+	return nil
+}
+
+// audit holds what the report counts to the journal, as the checker counted it.
+func (c *campaign) audit(b ledger.Balance) {
+	c.t.Helper()
+	var said struct {
+		WholeLedger struct {
+			Seen   uint64
+			Open   uint64
+			Agrees bool
+			States map[string]uint64
+		}
+		Summary json.RawMessage
+	}
+	out := c.run(0, "audit", "--format", "json")
+	must(c.t, json.Unmarshal(out, &said))
+	whole := said.WholeLedger
+	for _, s := range ledger.States() {
+		if whole.States[s.String()] != b.States[s] {
+			c.t.Errorf("the audit counts %d %s, the journal %d", whole.States[s.String()], s, b.States[s])
+		}
+	}
+	if whole.Seen != uint64(len(c.people.all)) || whole.Open != 0 || !whole.Agrees {
+		c.t.Errorf("the audit says %d seen, %d open, agrees %v; dropped were %d", whole.Seen, whole.Open, whole.Agrees, len(c.people.all))
+	}
+}
+
+// logs looks for what no log may hold.
+func (c *campaign) logs() {
+	c.t.Helper()
+	for _, name := range names(c.path("log")) {
+		text, err := os.ReadFile(c.path("log", name))
+		must(c.t, err)
+		for _, bad := range []string{"panic:", "fatal error:", "goroutine 1 [", secret, "X-Amz-Signature"} {
+			if bytes.Contains(text, []byte(bad)) {
+				c.t.Errorf("log %s holds %q", name, bad)
+			}
+		}
+	}
+}

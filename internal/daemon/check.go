@@ -1,0 +1,298 @@
+package daemon
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"sync"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/proof"
+)
+
+// Checked is what the last full check found. Texts hold no name of a folder.
+type Checked struct {
+	At     time.Time // when it ended; zero: none has yet
+	Ledger []string  // what is wrong with the ledger: the first few, in words
+	Files  []string  // packages and receipts that are not what the ledger says
+	Failed string    // why it could not be made; empty: it was
+}
+
+// OK reports whether nothing was found.
+func (c Checked) OK() bool { return len(c.Ledger)+len(c.Files) == 0 && c.Failed == "" }
+
+// checker holds the ledger to its promises beside the work: at once after the start, and
+// then again and again.
+type checker struct {
+	mu   sync.Mutex
+	last Checked // guarded by mu
+}
+
+const (
+	checkRest  = 5 * time.Millisecond // between two short transactions
+	checkRetry = time.Hour            // after a check that could not be made
+	namedFew   = 20                   // findings of one kind that are told
+)
+
+func (c *checker) found() Checked {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
+}
+
+func (c *checker) run(ctx context.Context, d *Daemon) {
+	for every := d.cfg.CheckEvery; every > 0; {
+		found := d.examine(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		c.mu.Lock()
+		c.last = found
+		c.mu.Unlock()
+		d.judge(ctx, found)
+		wait := every
+		if found.Failed != "" {
+			wait = min(every, checkRetry)
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// judge tells what a check found. Damage in the ledger enters safe mode: what it says of
+// the folders cannot be relied on any more.
+func (d *Daemon) judge(ctx context.Context, found Checked) {
+	log := d.cfg.Log
+	switch {
+	case found.Failed != "":
+		log.Error("the ledger was not checked", "err", found.Failed)
+		return
+	case found.OK():
+		log.Info("the ledger was checked: nothing differs")
+		return
+	}
+	for _, what := range found.Files {
+		log.Error("a file is not what the ledger says", "what", what)
+	}
+	if len(found.Ledger) == 0 {
+		return
+	}
+	for _, what := range found.Ledger {
+		log.Error("the ledger is damaged", "what", what)
+	}
+	if s, is := d.ledger.Safe(); is && s.Word == ledger.MarkDamaged {
+		return
+	}
+	cause := found.Ledger[0]
+	if more := len(found.Ledger) - 1; more > 0 {
+		cause += fmt.Sprintf(", and %d more", more)
+	}
+	err := d.ledger.Mark(ctx, ledger.Mark{Word: ledger.MarkDamaged, By: ledger.Human{UID: ledger.Vaultd}, Cause: clip(cause, 500), At: d.cfg.Now().Wall}, nil)
+	if err != nil {
+		d.die(fmt.Errorf("the ledger is damaged, and does not take that down: %w", err))
+		return
+	}
+	d.tellSafe()
+	for _, r := range d.drops {
+		r.clerk.poke()
+	}
+}
+
+func clip(s string, n int) string {
+	if len(s) > n {
+		return s[:n]
+	}
+	return s
+}
+
+// examine makes one check. What it finds in a ledger at work it looks for once more: a
+// finding that was about two moments is gone then.
+func (d *Daemon) examine(ctx context.Context) (c Checked) {
+	for range 2 {
+		found, err := d.examineLedger(ctx)
+		if err != nil {
+			c.Failed, c.At = err.Error(), d.cfg.Now().Wall
+			return c
+		}
+		if c.Ledger = found; len(found) == 0 {
+			break
+		}
+	}
+	if len(c.Ledger) == 0 {
+		if err := d.examineFiles(ctx, &c); err != nil {
+			c.Failed = err.Error()
+		}
+	}
+	c.At = d.cfg.Now().Wall
+	return c
+}
+
+// examineLedger checks chain, records, indexes, the journal folded anew, and the balance.
+func (d *Daemon) examineLedger(ctx context.Context) (found []string, err error) {
+	add := func(what string) {
+		if len(found) < namedFew {
+			found = append(found, what)
+		}
+	}
+	problems, err := d.ledger.VerifySlowly(ctx, checkRest)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range problems {
+		add(p.Where + ": " + p.What)
+	}
+	report, moved, err := Prove(ctx, d.ledger)
+	if broken, ok := errors.AsType[*boltledger.DamageError](err); ok {
+		add(broken.What)
+		return found, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range report.Findings {
+		if !moved[f.Key] {
+			add(f.String())
+		}
+	}
+	return found, nil
+}
+
+// examineFiles reads what lies on the disk: the packages that wait, and the receipts of
+// the folders that are kept.
+func (d *Daemon) examineFiles(ctx context.Context, c *Checked) error {
+	return d.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		began := time.Now()
+		what, err := d.examineFile(ctx, e)
+		if err == nil && what == "" {
+			return rest(ctx, 2*time.Since(began))
+		}
+		now, ok, readErr := d.ledger.Entry(e.Key) // it may have moved on meanwhile
+		if ok && readErr == nil && now.Rev == e.Rev && what != "" && len(c.Files) < namedFew {
+			c.Files = append(c.Files, e.Key.String()+": "+what)
+		}
+		return errors.Join(err, readErr)
+	})
+}
+
+func (d *Daemon) examineFile(ctx context.Context, e ledger.Entry) (what string, err error) {
+	switch {
+	case e.State >= ledger.Packaged && e.State <= ledger.Unclear && !e.Package.IsZero():
+		return d.examinePackage(ctx, e)
+	case e.State == ledger.Archived && e.Source == ledger.Kept:
+		return d.examineReceipt(e)
+	}
+	return "", context.Cause(ctx)
+}
+
+// examinePackage holds a package in the spool against its digest.
+func (d *Daemon) examinePackage(ctx context.Context, e ledger.Entry) (what string, err error) {
+	f, err := os.Open(d.spool.path(e.Key))
+	if errors.Is(err, fs.ErrNotExist) { // it is made anew when it is needed
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() // read-only
+	h := sha256.New()
+	for {
+		began := time.Now()
+		n, err := io.CopyN(h, f, 1<<20)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = rest(ctx, 2*time.Since(began))
+		}
+		if err != nil {
+			return "", fmt.Errorf("read package after %d bytes: %w", n, err)
+		}
+	}
+	if archive.Digest(h.Sum(nil)) != e.Package.SHA256 {
+		return "its package in the spool has another digest than when it was sealed", nil
+	}
+	return "", nil
+}
+
+const mostReceipt = 16 << 20
+
+// examineReceipt holds the receipt of a kept folder against what the ledger would write.
+// A folder that people took away has none.
+func (d *Daemon) examineReceipt(e ledger.Entry) (what string, err error) {
+	for _, r := range d.drops {
+		if r.cfg.Name != e.Drop {
+			continue
+		}
+		f, done, err := r.hold()
+		if err != nil {
+			return "", nil //nolint:nilerr // the drop is away, and says so itself
+		}
+		defer done()
+		dir, err := f.OpenReturned(e.Dest, drop.Node(e.Node))
+		if err != nil {
+			return "", nil //nolint:nilerr // taken away by people
+		}
+		defer dir.Close() // read-only
+		file, _, err := durable.OpenRegular(dir.Root(), "_RECEIPT.json")
+		if errors.Is(err, fs.ErrNotExist) {
+			return "its kept folder has lost its receipt", nil
+		}
+		if err != nil {
+			return "the receipt in its kept folder cannot be read", nil //nolint:nilerr // said so
+		}
+		defer file.Close() // read-only
+		text, err := io.ReadAll(io.LimitReader(file, mostReceipt))
+		if err != nil {
+			return "", err
+		}
+		return d.compareReceipt(e, text)
+	}
+	return "", nil
+}
+
+func (d *Daemon) compareReceipt(e ledger.Entry, text []byte) (what string, err error) {
+	doc, ok, err := d.ledger.Document(e.Key)
+	if err != nil || !ok { // found in the archive's index: there is nothing to compare with
+		return "", err
+	}
+	want, err := proof.NewReceipt(d.cfg.Environment, e, doc, nil)
+	if err != nil {
+		return "", err
+	}
+	have, err := proof.ParseReceipt(text)
+	have.Double, have.Journal = want.Double, want.Journal // may have come later
+	if err != nil || !reflect.DeepEqual(have, want) {
+		return "the receipt in its kept folder is not the one that was written", nil //nolint:nilerr // said so
+	}
+	return "", nil
+}
+
+// rest waits, so that a check never takes the disk from the work.
+func rest(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	t := time.NewTimer(min(d, time.Second))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,259 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/recovery"
+)
+
+// Compared is what a comparison of the ledger with the archive came to.
+type Compared struct {
+	recovery.Report
+	Safe bool     // the ledger was in safe mode when it began
+	Left bool     // and is not any more
+	Why  []string // why it still is, in words
+}
+
+// ErrComparing says that another comparison is under way.
+var ErrComparing = errors.New("the ledger is just being compared with the archive")
+
+// Reconcile holds the ledger against the archive. In safe mode it first gives an entry to
+// every claimed folder that has none, waits a while for those to be packed, and it ends safe mode once everything was read and
+// every drop folder was there. Its error is the first that kept something from being
+// read; then safe mode stays.
+func (d *Daemon) Reconcile(ctx context.Context, p Person) (Compared, error) {
+	if !d.comparing.TryLock() {
+		return Compared{}, ErrComparing
+	}
+	defer d.comparing.Unlock()
+	drops, done, why := d.openFolders()
+	defer done()
+	all := Comparison{Ledger: d.ledger, Archive: d.cfg.Archive, Drops: drops, Away: why, Grace: d.cfg.Grace, Now: d.cfg.Now}
+	c, err := Reconcile(ctx, all, p)
+	if err == nil && c.Unpacked > 0 && c.Safe && !c.Left {
+		if err = d.awaitPacking(ctx); err == nil {
+			c, err = Reconcile(ctx, all, p)
+		}
+	}
+	if err == nil && c.Waits > 0 && p.UID != ledger.Vaultd {
+		select {
+		case d.compared <- struct{}{}:
+		default:
+		}
+	}
+	if c.Left {
+		d.cfg.Log.Info("safe mode ends", "uid", p.UID, "cleared", c.Cleared, "waiting", c.Waits)
+		d.conductor.Wake()
+		for _, r := range d.drops {
+			r.clerk.poke()
+			r.watcher.Rescan()
+		}
+	}
+	return c, err
+}
+
+// packPatience is how long a comparison in safe mode waits for the folders that had been
+// taken: they settle once more before they are packed.
+const packPatience = 90 * time.Second
+
+// awaitPacking gives the folders in doubt the time to get their identities, without which
+// the archive cannot speak for them. It does not wait for those that cannot be packed.
+func (d *Daemon) awaitPacking(ctx context.Context) error {
+	over := time.NewTimer(packPatience)
+	defer over.Stop()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		waiting, errFound := false, errors.New("found")
+		err := d.ledger.Open(func(e ledger.Entry) error {
+			if waiting = e.Suspect && e.State == ledger.Discovered && (e.Cause.Code == "" || e.Cause.Code == "still-changing"); waiting {
+				return errFound
+			}
+			return nil
+		})
+		if !waiting || err != nil && !errors.Is(err, errFound) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-over.C:
+			return nil
+		case <-look.C:
+		}
+	}
+}
+
+// openFolders lends the drop folders that are open, and says of the others why they are
+// not.
+func (d *Daemon) openFolders() (drops []recovery.Drop, done func(), why []string) {
+	var ends []func()
+	for _, r := range d.drops {
+		f, end, err := r.hold()
+		if err == nil {
+			err = f.Check()
+			ends = append(ends, end)
+		}
+		if err != nil {
+			why = append(why, "drop "+r.cfg.Name+" cannot be looked through: "+err.Error())
+			f = nil
+		}
+		drops = append(drops, recovery.Drop{Name: r.cfg.Name, Vault: r.cfg.Vault, Rules: r.cfg.Rules, Folder: f})
+	}
+	return drops, func() {
+		for _, end := range ends {
+			end()
+		}
+	}, why
+}
+
+// Comparison is what [Reconcile] works on.
+type Comparison struct {
+	Ledger  *boltledger.Ledger
+	Archive recovery.Service
+	Drops   []recovery.Drop // every configured one; those that are away without their folder
+	Away    []string        // why they are; while there are some, safe mode stays
+	Grace   time.Duration
+	Now     func() archive.Instant
+}
+
+// Reconcile does what [Daemon.Reconcile] does, for a command that has ledger and drop
+// folders to itself.
+func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
+	if c.Archive == nil {
+		return Compared{}, errors.New("no service to compare with")
+	}
+	safe, is := c.Ledger.Safe()
+	out := Compared{Safe: is, Why: c.Away}
+	doubt, err := lastDoubt(c.Ledger)
+	if err == nil && safe.Word == ledger.MarkDamaged {
+		var found []boltledger.Problem
+		if found, err = c.Ledger.Verify(ctx); len(found) > 0 { // what it says of its own entries cannot be trusted
+			doubt, out.Why = nil, append(out.Why, fmt.Sprintf("the ledger is damaged (%s: %s): restore a backup, or rebuild it", found[0].Where, found[0].What))
+		}
+	}
+	if err != nil {
+		return out, err
+	}
+	out.Report, err = recovery.Reconcile(ctx, recovery.Config{
+		Book: c.Ledger, Committer: c.Ledger, Service: c.Archive, Drops: c.Drops, Grace: c.Grace, Now: c.Now,
+		Environment: c.Ledger.Info().Environment, Doubt: doubt, Adopt: is && doubt != nil,
+	})
+	if err != nil {
+		return out, fmt.Errorf("compare with the archive: %w", RemoteError(err))
+	}
+	if out.Unpacked > 0 { // dropped once more, such an invoice would pass for a new one
+		out.Why = append(out.Why, fmt.Sprintf("%d folders that had been taken are not packed yet; see vaultd list, and compare again in a minute", out.Unpacked))
+	}
+	if out.Withheld > 0 {
+		out.Why = append(out.Why, fmt.Sprintf("%d documents in the archive may be of folders that cannot be read now; see why, then compare again", out.Withheld))
+	}
+	if !is || len(out.Why) > 0 {
+		return out, nil
+	}
+	by, note := p.signed()
+	err = c.Ledger.Mark(context.WithoutCancel(ctx), ledger.Mark{ // all was read; that is committed
+		Word: ledger.MarkReconciled, By: by, At: c.Now().Wall, Cause: "after " + safe.Word,
+	}, note)
+	out.Left = err == nil
+	return out, err
+}
+
+// InDoubt reports whether the ledger may not know everything of some entry: then drop
+// folders are looked through when it is compared.
+func InDoubt(l *boltledger.Ledger) (bool, error) {
+	doubt, err := lastDoubt(l)
+	return doubt != nil, err
+}
+
+// lastDoubt says of which time the ledger knows nothing; nil where no entry is in doubt
+// and it is not in safe mode. It reads the journal's marks: what happened once stays
+// true for the entries that are still in doubt, long after safe mode ended.
+func lastDoubt(l *boltledger.Ledger) (*recovery.Doubt, error) {
+	if s, is := l.Safe(); is {
+		return &recovery.Doubt{From: s.From, Since: s.Since}, nil
+	}
+	suspect, errEnough := false, errors.New("enough")
+	err := l.Open(func(e ledger.Entry) error {
+		if suspect = e.Suspect; suspect {
+			return errEnough
+		}
+		return nil
+	})
+	if !suspect || err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	var doubt *recovery.Doubt
+	var before time.Time
+	err = l.Lines(1, func(_ uint64, line []byte) error {
+		x, err := ledger.ParseLine(line)
+		if err != nil {
+			return err
+		}
+		at, err := time.Parse(time.RFC3339Nano, x.At)
+		if x.Key == "" && (ledger.Mark{Word: x.Event}).Alarming() {
+			doubt = &recovery.Doubt{From: before, Since: at}
+			if x.Event == ledger.MarkRebuilt {
+				doubt.From = time.Time{}
+			}
+		}
+		before = at
+		return err
+	})
+	return doubt, err
+}
+
+const (
+	firstFollow = 2 * time.Second // after a comparison that left entries in doubt: folders are being packed
+	lastFollow  = time.Hour
+)
+
+// follow compares again and again while entries are in doubt that an earlier comparison
+// could not speak for. A person makes the first one: it ends safe mode.
+func (d *Daemon) follow(ctx context.Context) {
+	wait, look := 15*firstFollow, true
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-d.compared:
+			wait, look = firstFollow, true
+			continue
+		case <-timer.C:
+		}
+		switch _, safe := d.ledger.Safe(); {
+		case d.cfg.Archive == nil:
+			return
+		case safe: // a person makes the first one
+		case look:
+			look = d.followOnce(ctx)
+		}
+		wait = min(2*wait, lastFollow)
+	}
+}
+
+// followOnce compares if an entry is in doubt. It returns whether one still is.
+func (d *Daemon) followOnce(ctx context.Context) bool {
+	doubt, err := lastDoubt(d.ledger)
+	if doubt == nil {
+		return err != nil
+	}
+	c, err := d.Reconcile(ctx, Person{UID: ledger.Vaultd})
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		d.cfg.Log.Warn("entries in doubt stay so", "err", err)
+	case c.Cleared > 0:
+		d.cfg.Log.Info("compared with the archive", "cleared", c.Cleared, "still_in_doubt", c.Waits)
+		d.conductor.Wake()
+	}
+	return true
+}

@@ -1,0 +1,73 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/proof"
+)
+
+// Prove folds the journal as far as it goes now and holds the entries against it. The
+// ledger lives on meanwhile: what is said about an entry that changed since is not
+// about one moment; moved names those entries.
+func Prove(ctx context.Context, l *boltledger.Ledger) (r proof.Report, moved map[archive.Key]bool, err error) {
+	head, balance := oneMoment(l)
+	errEnough := errors.New("enough")
+	keep := func(walked error) {
+		if !errors.Is(walked, errEnough) {
+			err = errors.Join(err, walked)
+		}
+	}
+	lines := func(yield func(uint64, []byte) bool) {
+		keep(l.Lines(1, func(n uint64, line []byte) error {
+			if n > head.N || !yield(n, line) {
+				return errEnough
+			}
+			return context.Cause(ctx)
+		}))
+	}
+	entries := func(yield func(ledger.Entry) bool) {
+		keep(l.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+			if !yield(e) {
+				return errEnough
+			}
+			return context.Cause(ctx)
+		}))
+	}
+	r = proof.Check(proof.Journal{Lines: lines, Head: head, Balance: &balance}, entries, proof.Seen{})
+	if err != nil {
+		return r, nil, err
+	}
+	moved, err = changedSince(l, head)
+	return r, moved, err
+}
+
+// oneMoment returns head and balance of one moment.
+func oneMoment(l *boltledger.Ledger) (ledger.Head, ledger.Balance) {
+	for {
+		head := l.Head()
+		balance := l.Balance()
+		if l.Head() == head {
+			return head, balance
+		}
+	}
+}
+
+// changedSince returns the entries that changed after head.
+func changedSince(l *boltledger.Ledger, head ledger.Head) (map[archive.Key]bool, error) {
+	moved := map[archive.Key]bool{}
+	err := l.Lines(head.N+1, func(_ uint64, line []byte) error {
+		x, err := ledger.ParseLine(line)
+		if err != nil {
+			return err
+		}
+		if k, err := archive.ParseKey(x.Key); err == nil {
+			moved[k] = true
+		}
+		return nil
+	})
+	return moved, err
+}

@@ -1,0 +1,83 @@
+package daemon
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
+)
+
+// I1: a person takes a folder again at the very moment of a reload. What was claimed has
+// its entry before the drop folders are closed.
+func TestReopen_I1_WhileAFolderIsTakenAgain(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.drop("Huber 1", "INV-1", "content 1", true)
+		h.pass()
+		old := h.want("Huber 1 rejected")[0]
+		h.stop()
+		h.must(<-h.ended)
+
+		renamed, goOn := make(chan struct{}), make(chan struct{})
+		var met atomic.Bool
+		var slow durable.Fault = func(op, name string, do func() error) error {
+			err := do()
+			if op == "rename" && name == "Huber 1" && met.CompareAndSwap(false, true) {
+				close(renamed)
+				<-goOn
+			}
+			return err
+		}
+		h.files.Store(&slow)
+		type retried struct {
+			e   ledger.Entry
+			err error
+		}
+		again, reopened := make(chan retried, 1), make(chan error, 1)
+		d := h.d
+		go func() {
+			e, err := d.Humans().Retry(t.Context(), old, Person{UID: 1000})
+			again <- retried{e, err}
+		}()
+		<-renamed
+		go func() {
+			next, err := d.Reopen(h.cfg)
+			if err == nil {
+				h.d = next
+			}
+			reopened <- err
+		}()
+		for began := monotonic(); monotonic()-began < 100_000_000 && len(reopened) == 0; { // real time: the bubble's stands still
+			runtime.Gosched()
+		}
+		if len(reopened) > 0 {
+			t.Error("the drop folder was closed while a folder in it was taken again")
+		}
+		close(goOn)
+		r := <-again
+		h.files.Store(nil)
+		h.must(<-reopened)
+		h.run()
+		if r.err != nil {
+			t.Errorf("taken again: %v", r.err)
+		}
+		h.pass()
+		if e, ok, err := h.d.Ledger().Entry(r.e.Key); err != nil || !ok || e.Supersedes != old.Key {
+			t.Errorf("its entry: %v, %v, %+v", ok, err, e)
+		}
+		if e, _, err := h.d.Ledger().Entry(old.Key); err != nil || !e.Resolved {
+			t.Errorf("the old one is not resolved: %v %+v", err, e)
+		}
+	})
+}
+
+func monotonic() int64 {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
+		return 0
+	}
+	return ts.Nano()
+}

@@ -1,0 +1,261 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/recovery"
+	"vaultd/internal/watch"
+)
+
+// LaterError says that a drop folder was worked on by a later state of the ledger than
+// the backup is: another vaultd may be at work there.
+type LaterError struct {
+	Drop           string
+	Folder, Backup uint64 // epochs
+}
+
+// Error implements error.
+func (e *LaterError) Error() string {
+	return fmt.Sprintf("drop %s was worked on by a later state of this ledger (epoch %d) than the backup is (epoch %d)", e.Drop, e.Folder, e.Backup)
+}
+
+// UnmarkedError says that nobody can tell which ledger the drop folders belong to.
+type UnmarkedError struct{ What string }
+
+// Error implements error.
+func (e *UnmarkedError) Error() string { return e.What }
+
+// Restored is what Restore did.
+type Restored struct {
+	boltledger.Restored
+	Away []string // drop folders that could not be marked; their turn comes when they are opened
+}
+
+// Restore puts a backup in the place of the ledger in cfg.StateDir, in safe mode. With
+// takeOver the result is of a later epoch than any drop folder bears, and they are marked
+// so: whoever else works there stops. Of cfg it needs StateDir, Environment, BaseURL,
+// Location, Drops and Now. It refuses with *BindingError, *drop.ForeignError, *LaterError
+// and *HeldError, and then nothing has changed.
+//
+// After a crash the old ledger is there or the new one; the same call does it again.
+func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p Person) (out Restored, err error) {
+	held, err := lock(cfg.StateDir, "vaultd restore")
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	info, _, err := boltledger.Examine(file)
+	if err != nil {
+		return out, err
+	}
+	if err := cfg.bound(info); err != nil {
+		return out, err
+	}
+	ours := drop.Mark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
+	last, away, err := cfg.marks(ours)
+	if err != nil {
+		return out, err
+	}
+	epoch := ours.Epoch
+	switch {
+	case takeOver:
+		epoch = max(last.epoch, ours.Epoch) + 1
+	case last.epoch > ours.Epoch:
+		return out, &LaterError{Drop: last.drop, Folder: last.epoch, Backup: ours.Epoch}
+	}
+	by, note := p.signed()
+	out.Restored, err = boltledger.Restore(ctx, boltledger.ReplaceConfig{
+		Dir: cfg.StateDir, Location: cfg.Location, Backup: file, Epoch: epoch,
+		Mark: ledger.Mark{Word: ledger.MarkRestored, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
+	})
+	if err != nil {
+		return out, err
+	}
+	out.Away = away
+	for _, d := range cfg.Drops {
+		if !takeOver {
+			break
+		}
+		ours.Epoch = epoch
+		if err := drop.TakeOver(d.Path, ours); errors.Is(err, drop.ErrAway) {
+			continue
+		} else if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// bound refuses a ledger of another environment or service.
+func (cfg Config) bound(info ledger.Info) error {
+	if info.Environment != cfg.Environment {
+		return &BindingError{"environment", info.Environment, cfg.Environment}
+	}
+	if strings.TrimSuffix(info.BaseURL, "/") != strings.TrimSuffix(cfg.BaseURL, "/") {
+		return &BindingError{"service", info.BaseURL, cfg.BaseURL}
+	}
+	return nil
+}
+
+// latest is the drop folder that the latest state of the ledger worked on.
+type latest struct {
+	drop  string
+	epoch uint64
+}
+
+// marks looks at whose the drop folders are. One of another ledger or environment is
+// refused; away are those that are not there.
+func (cfg Config) marks(ours drop.Mark) (last latest, away []string, err error) {
+	for _, d := range cfg.Drops {
+		m, ok, err := drop.ReadMark(d.Path)
+		switch {
+		case errors.Is(err, drop.ErrAway):
+			away = append(away, d.Name)
+			continue
+		case err != nil:
+			return last, nil, fmt.Errorf("drop %s: %w", d.Name, err)
+		case !ok:
+			continue
+		}
+		foreign := drop.Mark{LedgerID: ours.LedgerID, Environment: ours.Environment, Epoch: m.Epoch}
+		if err := drop.CheckMark(d.Path, foreign); err != nil {
+			return last, nil, fmt.Errorf("drop %s: %w", d.Name, err)
+		}
+		if m.Epoch > last.epoch {
+			last = latest{d.Name, m.Epoch}
+		}
+	}
+	return last, away, nil
+}
+
+// Rebuilt is what Rebuild did.
+type Rebuilt struct {
+	recovery.Report
+	Info ledger.Info
+	Kept string // name of the file that lay there before; empty: none did
+}
+
+// Rebuild makes a new ledger of what lies in the drop folders, which name the old one:
+// every one of them must be there. The result is of a later epoch and in safe mode. A
+// ledger that is there and whole is not replaced: boltledger.ErrExists. Of cfg it needs
+// what Restore does, and SpoolMinFree.
+//
+// After a crash the same call does it again from the beginning; the new ledger gets its
+// place only when it is whole.
+func Rebuild(ctx context.Context, cfg Config, p Person) (out Rebuilt, err error) {
+	held, err := lock(cfg.StateDir, "vaultd rebuild")
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, held.Close()) }()
+	if err := replaceable(ctx, cfg); err != nil {
+		return out, err
+	}
+	ours, err := cfg.whose()
+	if err != nil {
+		return out, err
+	}
+	ours.Epoch++
+	by, note := p.signed()
+	r, err := boltledger.Replace(ctx, boltledger.ReplaceConfig{
+		Dir: cfg.StateDir, Location: cfg.Location, Epoch: ours.Epoch,
+		Info: ledger.Info{ID: ours.LedgerID, Environment: ours.Environment, BaseURL: cfg.BaseURL, Created: cfg.Now().Wall, Epoch: ours.Epoch},
+		Mark: ledger.Mark{Word: ledger.MarkRebuilt, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
+	})
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, r.Discard()) }()
+	out.Info = r.Ledger.Info()
+	drops, done, err := OpenDrops(cfg, r.Ledger)
+	if err != nil {
+		return out, err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	out.Report, err = recovery.Rebuild(ctx, recovery.Config{
+		Book: r.Ledger, Committer: r.Ledger, Drops: drops, Now: cfg.Now, Environment: ours.Environment, Adopt: true,
+		Doubt: &recovery.Doubt{Since: cfg.Now().Wall},
+	})
+	if err != nil {
+		return out, err
+	}
+	out.Kept, err = r.Commit()
+	return out, err
+}
+
+// replaceable refuses to make a ledger anew where one is there that can be worked with.
+func replaceable(ctx context.Context, cfg Config) error {
+	l, err := boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location})
+	if _, damaged := errors.AsType[*boltledger.DamageError](err); damaged || errors.Is(err, boltledger.ErrMissing) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if s, is := l.Safe(); is && s.Word == ledger.MarkDamaged {
+		return l.Close()
+	}
+	found, err := l.Verify(ctx)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("%w, and it is whole", boltledger.ErrExists)
+	}
+	return errors.Join(err, l.Close())
+}
+
+// whose finds which ledger the drop folders belong to.
+func (cfg Config) whose() (ours drop.Mark, err error) {
+	from := ""
+	for _, d := range cfg.Drops {
+		m, ok, err := drop.ReadMark(d.Path)
+		switch {
+		case err != nil:
+			return ours, fmt.Errorf("drop %s: %w", d.Name, err)
+		case !ok:
+			continue
+		case m.Environment != cfg.Environment:
+			return ours, &BindingError{"environment", m.Environment, cfg.Environment}
+		case from != "" && m.LedgerID != ours.LedgerID:
+			return ours, &UnmarkedError{fmt.Sprintf("drop %s belongs to ledger %s, drop %s to ledger %s: one ledger is made anew at a time", from, ours.LedgerID, d.Name, m.LedgerID)}
+		}
+		from, m.Epoch = d.Name, max(m.Epoch, ours.Epoch)
+		ours = m
+	}
+	if from == "" {
+		return ours, &UnmarkedError{"no drop folder bears the mark of a ledger, so that there is nothing to make one of"}
+	}
+	return ours, nil
+}
+
+// OpenDrops opens every drop folder for a command that works while no daemon does.
+func OpenDrops(cfg Config, l *boltledger.Ledger) (drops []recovery.Drop, done func() error, err error) {
+	d := &Daemon{cfg: cfg, ledger: l, spool: &spool{dir: cfg.StateDir, minFree: cfg.SpoolMinFree}, fatal: make(chan error, 1)}
+	var rooms []*room
+	done = func() error {
+		var errs []error
+		for _, r := range rooms {
+			errs = append(errs, r.close())
+		}
+		return errors.Join(errs...)
+	}
+	for _, dc := range cfg.Drops {
+		dc.Rules.Vault = dc.Vault
+		r := &room{d: d, cfg: dc, why: errNotOpened, look: watch.Rules{Sidecar: dc.Rules.Sidecar, Junk: packager.Junk}}
+		rooms = append(rooms, r)
+		if err := r.open(); err != nil {
+			return nil, nil, errors.Join(err, done())
+		}
+		f, err := r.current()
+		if err != nil {
+			return nil, nil, errors.Join(err, done())
+		}
+		drops = append(drops, recovery.Drop{Name: dc.Name, Vault: dc.Vault, Rules: dc.Rules, Folder: f})
+	}
+	return drops, done, nil
+}

@@ -1,0 +1,160 @@
+package daemon
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+)
+
+// openPatience is how long a start waits for its drop folders. One that hangs is opened
+// by its own loop, and shown as paused until then.
+const openPatience = 3 * time.Second
+
+const (
+	lockedPatience = 15 * time.Second // for a vaultd that was taken over to let a drop folder go
+	lockedLook     = 200 * time.Millisecond
+)
+
+// openDrops opens all drop folders at once. Only what no waiting can mend ends the
+// start: one bad drop must not keep the others from working. run opens it later, and
+// says meanwhile why it is paused.
+func (d *Daemon) openDrops() error {
+	type outcome struct {
+		i   int
+		err error
+	}
+	opened := make(chan outcome, len(d.drops)) // nobody may be left to listen
+	for i, r := range d.drops {
+		go func() { opened <- outcome{i, r.openPatiently()} }() // run waits for it, and close lets go of what it opens
+	}
+	patience := time.NewTimer(openPatience)
+	defer patience.Stop()
+	errs := make([]error, len(d.drops))
+	for waiting := len(d.drops); waiting > 0; {
+		select {
+		case o := <-opened:
+			errs[o.i] = o.err
+			waiting--
+		case <-patience.C:
+			if !d.waitsForLock(errs) {
+				return hopeless(errs)
+			}
+			patience.Reset(lockedLook)
+		}
+	}
+	return hopeless(errs)
+}
+
+// waitsForLock reports whether a drop folder is not open yet because another vaultd has it.
+func (d *Daemon) waitsForLock(errs []error) bool {
+	for i, r := range d.drops {
+		_, err := r.current()
+		if _, locked := errors.AsType[*drop.LockedError](err); locked && errs[i] == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// openPatiently is open for a start. Whoever has the folder may have been taken over, and
+// lets it go when he sees that.
+func (r *room) openPatiently() error {
+	giveUp := time.NewTimer(lockedPatience)
+	defer giveUp.Stop()
+	look := time.NewTicker(lockedLook)
+	defer look.Stop()
+	for {
+		err := r.open()
+		if _, locked := errors.AsType[*drop.LockedError](err); !locked || r.d.mark().Epoch < 2 { // nobody was ever taken over
+			return err
+		}
+		select {
+		case <-giveUp.C:
+			return err
+		case <-look.C:
+		}
+	}
+}
+
+// hopeless returns the first error that no waiting can mend.
+func hopeless(errs []error) error {
+	for _, err := range errs {
+		_, locked := errors.AsType[*drop.LockedError](err)
+		_, foreign := errors.AsType[*drop.ForeignError](err)
+		if locked || foreign || errors.Is(err, drop.ErrGroup) {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark is what our drop folders bear.
+func (d *Daemon) mark() drop.Mark {
+	info := d.ledger.Info()
+	return drop.Mark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
+}
+
+// held says why nothing may be taken, sent, moved or removed now; empty: it may. What is
+// packed and what is asked goes on.
+func (d *Daemon) held() string {
+	if safe, is := d.ledger.Safe(); is {
+		return "safe mode since " + safe.Since.In(d.location()).Format("2 Jan 15:04") + " (" + SafeWords(safe) + ")"
+	}
+	for _, r := range d.drops {
+		_, err := r.current()
+		if foreign, ok := errors.AsType[*drop.ForeignError](err); ok && foreign.LedgerID == d.mark().LedgerID {
+			return "another vaultd has taken over drop " + r.cfg.Name + " with a later state of this ledger"
+		}
+	}
+	return ""
+}
+
+// SafeWords says in a few words why a ledger is in safe mode.
+func SafeWords(s ledger.Safe) string {
+	words := map[string]string{
+		ledger.MarkRestored:   "the ledger was put back from a backup",
+		ledger.MarkRebuilt:    "the ledger was made anew from what lies in the folders",
+		ledger.MarkRolledBack: "the ledger is older than what was written outside it",
+		ledger.MarkDamaged:    "the check found damage in the ledger",
+	}[s.Word]
+	if words == "" {
+		words = s.Word
+	}
+	if s.Cause != "" {
+		words += ": " + strings.TrimSuffix(s.Cause, ".")
+	}
+	return words
+}
+
+// tellSafe logs at a start that nothing will be sent.
+func (d *Daemon) tellSafe() {
+	if safe, is := d.ledger.Safe(); is {
+		d.cfg.Log.Error("SAFE MODE: nothing is taken, sent or removed before the archive was asked", "why", SafeWords(safe),
+			"since", safe.Since, "unknown_after", safe.From, "do", "vaultd reconcile")
+	}
+}
+
+func (d *Daemon) location() *time.Location {
+	if d.cfg.Location == nil {
+		return time.UTC
+	}
+	return d.cfg.Location
+}
+
+// doubted gives an entry to a claimed folder that was found without one while the ledger
+// is not sure of anything: it may have been sent.
+func (d *Daemon) doubted(k archive.Key, ev ledger.ClaimedFolder) {
+	change := ledger.Change{Key: k, Events: []ledger.Event{ev, ledger.Doubted{}}, At: d.cfg.Now()}
+	d.ledger.Submit([]ledger.Change{change}, func(rs []ledger.Result) {
+		if _, known := errors.AsType[*ledger.StaleError](rs[0].Err); rs[0].Err != nil && !known {
+			d.cfg.Log.Error("claimed folder got no entry", "key", k, "err", rs[0].Err)
+			return
+		}
+		d.heard(rs[0].Entry)
+		d.conductor.Wake()
+	})
+}

@@ -1,0 +1,303 @@
+package daemon
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
+)
+
+// backup copies the ledger as it stands.
+func (h *house) backup() string {
+	h.t.Helper()
+	var b bytes.Buffer
+	_, err := h.d.Ledger().Backup(&b)
+	h.must(err)
+	name := filepath.Join(filepath.Dir(h.path), "backup.db")
+	h.must(os.WriteFile(name, b.Bytes(), 0o600))
+	return name
+}
+
+// restored stops the daemon, loses its ledger, puts a backup back and goes on.
+func (h *house) restored(file string) {
+	h.t.Helper()
+	h.halt()
+	h.must(os.Rename(h.cfg.StateDir, h.cfg.StateDir+".lost"))
+	h.must(os.Mkdir(h.cfg.StateDir, 0o700))
+	_, err := Restore(h.t.Context(), h.cfg, file, false, Person{})
+	h.must(err)
+	h.again()
+}
+
+func (h *house) halt() {
+	h.t.Helper()
+	h.stop()
+	h.must(<-h.ended)
+	h.must(h.d.Close())
+}
+
+func (h *house) again() {
+	h.t.Helper()
+	var err error
+	h.d, err = Open(h.cfg)
+	h.must(err)
+	h.run()
+}
+
+// archived counts the documents that the service has archived, by the invoice's number.
+func (h *house) archived() map[string]int {
+	n := map[string]int{}
+	for _, s := range h.emu.Seen() {
+		if s.State == "ArchivingSuccessful" {
+			n[s.DocumentID]++
+		}
+	}
+	return n
+}
+
+func (h *house) onceEach(numbers ...string) {
+	h.t.Helper()
+	got := h.archived()
+	for _, n := range numbers {
+		if got[n] != 1 {
+			h.t.Errorf("%s is archived %d times", n, got[n])
+		}
+	}
+	for _, v := range h.emu.Violations() {
+		h.t.Errorf("the service saw: %s", v)
+	}
+}
+
+// registered makes n registrations that are none of ours.
+func (h *house) registered(n int) {
+	h.t.Helper()
+	var batch []archive.Request
+	for i := range n {
+		doc := archive.Document{Type: "Invoice", Number: fmt.Sprint("foreign ", i), Date: "2026-10-31T00:00:00Z"}
+		id := archive.DeriveID("V", archive.Sum([]byte(doc.Number)), archive.Digest{})
+		if batch = append(batch, archive.Freeze(id, doc.Metadata())); len(batch) == 50 || i == n-1 {
+			_, err := h.client.Register(h.t.Context(), "V", batch)
+			h.must(err)
+			batch = nil
+		}
+	}
+}
+
+func (h *house) reconcile() Compared {
+	h.t.Helper()
+	c, err := h.d.Reconcile(h.t.Context(), Person{UID: 7, Reason: "test"})
+	h.must(err)
+	return c
+}
+
+// I15, I2: while a folder that had been taken is not packed, nobody knows which invoice it is. Safe mode ends only then: the same
+// invoice, dropped again at that moment, would pass for a new one.
+func TestReconcile_I15_I2_NotBeforeWhatWasTakenIsPacked(t *testing.T) {
+	inHouseWith(t, func(*Config) {}, func(h *house) {
+		h.pass()
+		file := h.backup()
+		h.drop("Otto 19", "19", "one", false)
+		h.pass()
+		h.pass()
+		h.onceEach("19")
+		claimed, err := filepath.Glob(filepath.Join(h.path, "_archived", "*", "Otto 19"))
+		h.must(err)
+		key := archive.NewKey(time.Now())
+		h.halt() // as if it had died before its folder was moved
+		place := filepath.Join(h.path, ".vaultd", "claimed", key.String())
+		h.must(os.Mkdir(place, 0o700))
+		h.must(os.Rename(claimed[0], filepath.Join(place, "Otto 19")))
+		h.must(os.Remove(filepath.Join(place, "Otto 19", "_RECEIPT.json")))
+		h.must(os.Rename(h.cfg.StateDir, h.cfg.StateDir+".lost"))
+		h.must(os.Mkdir(h.cfg.StateDir, 0o700))
+		_, err = Restore(h.t.Context(), h.cfg, file, false, Person{})
+		h.must(err)
+		h.again()
+		c := h.reconcile() // at once: the folder settles once more first
+		if e, ok, err := h.d.Ledger().Entry(key); err != nil || !ok || e.State == ledger.Discovered {
+			t.Errorf("the comparison did not wait for the folder to be packed: %v %v %v", e.State, ok, err)
+		}
+		if !c.Left || c.Unpacked != 0 {
+			t.Errorf("reconciled: %+v", c)
+		}
+		h.drop("Otto 19", "19", "one", false)
+		time.Sleep(48 * time.Hour)
+		synctest.Wait()
+		h.onceEach("19")
+	})
+}
+
+// I15: what was registered after the backup is found, by the index where the status list is too short; of what nobody can speak
+// for nothing is sent before nothing can be under way any more.
+func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
+	inHouseWith(t, func(*Config) {}, func(h *house) {
+		h.lost.Store(true) // nothing can be registered
+		h.drop("Otto 19", "19", "one", false)
+		h.drop("Huber 88", "88", "two", false)
+		h.pass()
+		file := h.backup()
+		_, all := h.entries()
+		for _, e := range all { // only Otto goes on before the end
+			if e.Folder == "Huber 88" {
+				_, err := h.d.Humans().Act(h.t.Context(), e, Person{}, func(by ledger.Human) ledger.Event { return ledger.Held{By: by} })
+				h.must(err)
+			}
+		}
+		h.lost.Store(false)
+		h.pass()
+		h.pass()
+		h.onceEach("19")
+		h.registered(600)
+
+		h.restored(file)
+		h.pass()
+		calls := h.emu.Calls("register")
+		if why := h.d.State().Held; !strings.Contains(why, "safe mode") {
+			t.Errorf("held: %q", why)
+		}
+		c := h.reconcile()
+		if !c.Left || c.Vaults[0].Reaches || c.Vaults[0].Found.Count != 1 || c.Waits != 1 || c.Waiting[0].Folder != "Huber 88" || c.Waiting[0].Until.IsZero() {
+			t.Errorf("reconciled: %+v", c)
+		}
+		time.Sleep(time.Until(c.Waiting[0].Until) - time.Minute)
+		synctest.Wait()
+		if n := h.emu.Calls("register"); n != calls {
+			t.Fatalf("%d registrations before anybody could know", n-calls)
+		}
+		time.Sleep(4 * time.Hour)
+		synctest.Wait()
+		if words, _ := h.entries(); len(words) != 2 || !slices.Contains(words, "Otto 19 archived") || !slices.Contains(words, "Huber 88 archived") {
+			t.Errorf("entries %q", words)
+		}
+		h.onceEach("19", "88")
+		if c := h.reconcile(); c.Differences() != 0 || c.Waits != 0 {
+			t.Errorf("afterwards: %+v", c)
+		}
+	})
+}
+
+// I15: a list that lags behind proves nothing by what it leaves out, and a comparison without safe mode changes nothing.
+func TestReconcile_I15_LagAndPlainComparison(t *testing.T) {
+	inHouseWith(t, func(*Config) {}, func(h *house) {
+		h.lost.Store(true)
+		h.drop("Otto 19", "19", "one", false)
+		h.pass()
+		file := h.backup()
+		h.restored(file)
+		h.lost.Store(false)
+		if c := h.reconcile(); c.Waits != 1 || c.Vaults[0].Reaches {
+			t.Errorf("a moment after the restore: %+v", c)
+		}
+		h.pass()
+		h.pass()
+		h.pass()
+		h.pass()
+		h.want("Otto 19 archived")
+		head := h.d.Ledger().Head()
+		h.registered(3)
+		if c := h.reconcile(); c.Safe || c.Differences() != 0 || h.d.Ledger().Head() != head {
+			t.Errorf("a plain comparison: %+v", c)
+		}
+		h.onceEach("19")
+	})
+}
+
+// I15: damage that the check finds enters safe mode, and no comparison ends it while it is there.
+func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
+	inHouseWith(t, func(c *Config) { c.CheckEvery = time.Hour }, func(h *house) {
+		h.drop("Otto 19", "19", "one", false)
+		h.pass()
+		h.want("Otto 19 archived")
+		if c := h.d.State().Check; c.At.IsZero() || !c.OK() {
+			t.Fatalf("the first check: %+v", c)
+		}
+		damaged := filepath.Join(h.cfg.StateDir, "ledger.db")
+		text, err := os.ReadFile(damaged)
+		h.must(err)
+		f, err := os.OpenFile(damaged, os.O_WRONLY, 0)
+		h.must(err)
+		for at := 0; ; at++ {
+			i := bytes.Index(text[at:], []byte("Otto 19"))
+			if i < 0 {
+				break
+			}
+			at += i
+			_, err = f.WriteAt([]byte("X"), int64(at))
+			h.must(err)
+		}
+		h.must(f.Close())
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		safe, is := h.d.Ledger().Safe()
+		if s := h.d.State(); !is || safe.Word != ledger.MarkDamaged || s.Held == "" || len(s.Check.Ledger) == 0 {
+			t.Fatalf("after the damage: %+v %+v", safe, s.Check)
+		}
+		h.drop("Huber 88", "88", "two", false)
+		h.pass()
+		if _, err := os.Stat(filepath.Join(h.path, "Huber 88")); err != nil {
+			t.Errorf("a folder was taken in safe mode: %v", err)
+		}
+		if s := h.status(); !strings.Contains(s, "DELAYED") || !strings.Contains(s, "no folder is taken") {
+			t.Errorf("the clerk reads:\n%s", s)
+		}
+		c, err := h.d.Reconcile(h.t.Context(), Person{})
+		if err == nil && (c.Left || len(c.Why) == 0) {
+			t.Errorf("safe mode ended: %+v", c)
+		}
+	})
+}
+
+// I23: a drop folder that does not answer holds up neither the start nor the others.
+func TestOpen_I23_HangingDropDelaysNobody(t *testing.T) {
+	var release chan struct{}
+	var hung atomic.Bool
+	other := ""
+	inHouseWith(t, func(c *Config) {
+		release = make(chan struct{}) // of the bubble
+		other = filepath.Join(filepath.Dir(c.Drops[0].Path), "other")
+		if err := os.Mkdir(other, 0o770); err != nil {
+			t.Fatal(err)
+		}
+		second := c.Drops[0]
+		second.Name, second.Path = "beta-in", other
+		c.Drops = append(c.Drops, second)
+		inner := c.FileFault
+		c.FileFault = durable.Fault(func(op, name string, do func() error) error {
+			if hung.CompareAndSwap(false, true) {
+				<-release
+			}
+			return inner(op, name, do)
+		})
+	}, func(h *house) {
+		paused := 0
+		for _, d := range h.d.State().Drops {
+			if d.Paused != "" {
+				paused++
+			}
+		}
+		if paused != 1 {
+			t.Errorf("%d drops are paused", paused)
+		}
+		for i, dir := range []string{h.path, other} {
+			was := h.path
+			h.path = dir
+			h.drop("Otto 19", fmt.Sprint(i), fmt.Sprint("one ", i), false)
+			h.path = was
+		}
+		h.pass()
+		h.want("Otto 19 archived")
+		close(release)
+		h.pass()
+		h.want("Otto 19 archived", "Otto 19 archived")
+	})
+}

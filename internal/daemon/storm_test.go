@@ -1,0 +1,360 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/watch"
+)
+
+// inStorm is a house whose events are what the test says.
+func inStorm(t *testing.T, events func(path string) (watch.Source, error), before func(path string), test func(h *house)) {
+	t.Helper()
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		t.Setenv("TMPDIR", "/dev/shm") // thousands of syncs
+	}
+	inHouseWith(t, func(c *Config) {
+		c.Events = events
+		c.Drops[0].Mode = watch.Events
+		if before != nil {
+			before(c.Drops[0].Path)
+		}
+	}, test)
+}
+
+func silent(string) (watch.Source, error) {
+	return watch.Source{C: make(chan watch.Event), Stop: func() {}}, nil
+}
+
+// onTime is I22: taken within two rescans of being whole, and settling.
+func (h *house) onTime(whole time.Time) {
+	h.t.Helper()
+	_, all := h.entries()
+	for _, e := range all {
+		if late := e.SeenAt.Sub(whole); late > 2*time.Minute+30*time.Second+10*time.Second {
+			h.t.Errorf("%s was taken %v after it was whole", e.Folder, late)
+		}
+	}
+}
+
+// kept gives the files' sizes as they were archived, by path, of the folder that was archived under this name.
+func (h *house) kept(folder string) map[string]int64 {
+	h.t.Helper()
+	sizes := map[string]int64{}
+	_, all := h.entries()
+	for _, e := range all {
+		if e.Folder != folder || e.State != ledger.Archived {
+			continue
+		}
+		doc, _, err := h.d.Ledger().Document(e.Key)
+		h.must(err)
+		for _, f := range doc.Files {
+			sizes[f.Path] = f.Size
+		}
+	}
+	return sizes
+}
+
+// Whatever becomes of the events, every whole folder is taken within two rescans, and the mode is told.
+func TestStorm_I22_Events(t *testing.T) {
+	var flood chan watch.Event // made in the bubble
+	flooded := func(string) (watch.Source, error) {
+		flood = make(chan watch.Event, 4096)
+		return watch.Source{C: flood, Stop: func() {}}, nil
+	}
+	for name, row := range map[string]struct {
+		events func(string) (watch.Source, error)
+		during func(h *house)
+		mode   watch.Mode
+		why    string
+	}{
+		"Silent": {events: silent, mode: watch.Poll, why: "do not arrive", during: func(h *house) {
+			for i := range 4 {
+				h.must(os.WriteFile(fmt.Sprintf("%s/lose%d", h.path, i), nil, 0o660))
+				time.Sleep(time.Minute)
+			}
+		}},
+		"WatchLimitReached": {events: func(string) (watch.Source, error) {
+			return watch.Source{}, fmt.Errorf("the limit fs.inotify.max_user_watches is reached: %w", syscall.ENOSPC)
+		}, mode: watch.Poll, why: "max_user_watches"},
+		"OverflowAgainAndAgain": {events: flooded, mode: watch.Poll, why: "do not arrive",
+			during: func(h *house) {
+				for range 20_000 {
+					flood <- watch.Event{Overflow: true}
+				}
+			}},
+		"NamesOfNothing": {events: flooded, mode: watch.Poll, why: "do not arrive",
+			during: func(h *house) {
+				for i := range 20_000 {
+					flood <- watch.Event{Name: []string{"../../etc", "", ".", "..", "weg", ".vaultd", "_STATUS.txt", "a/b", "\x00"}[i%9]}
+				}
+			}},
+		"Dead": {events: func(string) (watch.Source, error) {
+			c := make(chan watch.Event, 1)
+			c <- watch.Event{Dead: errors.New("the kernel ended the watch")}
+			return watch.Source{C: c, Stop: func() {}}, nil
+		}, mode: watch.Poll, why: "ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inStorm(t, row.events, nil, func(h *house) {
+				synctest.Wait()
+				whole := time.Now()
+				h.drop("Otto 19", "19", "one", false)
+				h.drop("Huber 88", "88", "two", false)
+				if row.during != nil {
+					row.during(h)
+				}
+				h.pass()
+				h.pass()
+				got, _ := h.entries()
+				if slices.Sort(got); !slices.Equal(got, []string{"Huber 88 archived", "Otto 19 archived"}) {
+					t.Errorf("%q", got)
+				}
+				h.onTime(whole)
+				if w := h.d.State().Drops[0].Watch; w.Mode != row.mode || !strings.Contains(w.Why, row.why) {
+					t.Errorf("mode %s, %q", w.Mode, w.Why)
+				}
+			})
+		})
+	}
+}
+
+func TestStorm_I22_FilledBeforeTheWatch(t *testing.T) {
+	inStorm(t, silent, func(path string) {
+		h := &house{t: t, path: path}
+		h.drop("Otto 19", "19", "one", false)
+		old := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+		h.must(os.Chtimes(path+"/Otto 19/rechnung.pdf", old, old))
+	}, func(h *house) {
+		whole := time.Now()
+		h.pass()
+		h.want("Otto 19 archived")
+		h.onTime(whole)
+	})
+}
+
+// A writer that keeps its file open is never cut off: not by pauses longer than settle, not by an hour of work, not where
+// it puts the old mtime back after each write.
+func TestStorm_I17_SlowWriters(t *testing.T) {
+	for name, row := range map[string]struct {
+		every  time.Duration
+		times  int
+		oldest bool
+	}{
+		"Pauses":           {50 * time.Second, 20, false}, // settle is 30 s
+		"AppendsForAnHour": {10 * time.Second, 360, false},
+		"KeepsOldMtimes":   {25 * time.Second, 40, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inStorm(t, silent, nil, func(h *house) {
+				h.drop("Wagner 5", "5", "first part", false)
+				h.drop("Otto 19", "19", "a good neighbour", false)
+				f, err := os.OpenFile(filepath.Join(h.path, "Wagner 5/rechnung.pdf"), os.O_WRONLY|os.O_APPEND, 0)
+				h.must(err)
+				defer f.Close()
+				began := time.Now()
+				for range row.times {
+					time.Sleep(row.every)
+					_, err := f.WriteString("and more\n")
+					h.must(err)
+					if row.oldest {
+						h.must(syscall.Futimes(int(f.Fd()), []syscall.Timeval{{Sec: 1e9}, {Sec: 1e9}}))
+					}
+				}
+				info, err := f.Stat()
+				h.must(err)
+				h.pass()
+				h.pass()
+				if got := h.kept("Wagner 5")["rechnung.pdf"]; got != info.Size() {
+					t.Errorf("archived with %d bytes, written were %d", got, info.Size())
+				}
+				if h.kept("Otto 19") == nil || len(h.kept("Otto 19")) != 1 {
+					t.Error("the neighbour is not archived")
+				}
+				_, all := h.entries()
+				for _, e := range all {
+					if e.Folder == "Otto 19" && e.ArchivedAt.Sub(began) > 20*time.Minute {
+						t.Errorf("the neighbour waited until %v", e.ArchivedAt.Sub(began))
+					}
+				}
+			})
+		})
+	}
+}
+
+// Folders are moved in and out while they are looked at and taken: each ends archived exactly once, none is lost.
+func TestStorm_I1_RenamesInAndOut(t *testing.T) {
+	inStorm(t, silent, nil, func(h *house) {
+		r := rand.New(rand.NewPCG(7, 7))
+		out := h.path + ".out"
+		h.must(os.Mkdir(out, 0o770))
+		const n = 40
+		name := func(i int) string { return fmt.Sprintf("Huber %d", i) }
+		for i := range n {
+			h.drop(name(i), fmt.Sprint(i), fmt.Sprint("content ", i), false)
+		}
+		moves := 0
+		for range 600 {
+			i := r.IntN(n)
+			if os.Rename(filepath.Join(h.path, name(i)), filepath.Join(out, name(i))) == nil ||
+				os.Rename(filepath.Join(out, name(i)), filepath.Join(h.path, name(i))) == nil {
+				moves++
+			}
+			time.Sleep(time.Duration(r.IntN(1200)) * time.Millisecond)
+		}
+		for i := range n {
+			if _, err := os.Lstat(filepath.Join(out, name(i))); err == nil {
+				h.must(os.Rename(filepath.Join(out, name(i)), filepath.Join(h.path, name(i))))
+			}
+		}
+		h.pass()
+		h.pass()
+		got, _ := h.entries()
+		want := map[string]bool{}
+		for _, w := range got {
+			if want[w] || !strings.HasSuffix(w, " archived") {
+				t.Errorf("%q", w)
+			}
+			want[w] = true
+		}
+		if len(want) != n || moves < 200 {
+			t.Errorf("%d archived, %d moves", len(want), moves)
+		}
+	})
+}
+
+// A bind mount that goes away and comes back is a pause: nothing counts as deleted, what lies below it is not touched.
+func TestStorm_I22_UnmountedAndBack(t *testing.T) {
+	mount := func(from, to string) error { return syscall.Mount(from, to, "", syscall.MS_BIND, "") }
+	mounted := false
+	inStorm(t, silent, func(path string) {
+		if err := errors.Join(os.Mkdir(path+".disk", 0o770), mount(path+".disk", path)); err != nil {
+			t.Log("SKIPPED, cannot mount here:", err)
+			return
+		}
+		mounted = true
+		t.Cleanup(func() { _ = syscall.Unmount(path, syscall.MNT_DETACH) }) // it may be gone
+	}, func(h *house) {
+		if !mounted {
+			return
+		}
+		h.drop("Otto 19", "19", "one", false)
+		h.pass()
+		h.drop("Kern 6", "6", "two", true)
+		h.pass()
+		h.want("Otto 19 archived", "Kern 6 rejected")
+		h.must(syscall.Unmount(h.path, syscall.MNT_DETACH))
+		h.drop("Below 1", "1", "below the mount point", false)
+		h.pass()
+		if s := h.d.State().Drops[0]; s.Paused == "" || s.Watch.Paused == nil {
+			t.Errorf("not paused: %+v", s)
+		}
+		h.want("Otto 19 archived", "Kern 6 rejected")
+		h.must(mount(h.path+".disk", h.path))
+		h.drop("Wagner 5", "5", "three", false)
+		h.pass()
+		h.want("Otto 19 archived", "Kern 6 rejected", "Wagner 5 archived")
+		h.must(syscall.Unmount(h.path, syscall.MNT_DETACH))
+		if _, err := os.Lstat(filepath.Join(h.path, "Below 1/metadata.json")); err != nil {
+			t.Error(err)
+		}
+		h.must(mount(h.path+".disk", h.path))
+	})
+}
+
+// Many folders at once: all are archived, and what is observed at a time stays bounded.
+func TestStorm_I21_ThousandsAtOnce(t *testing.T) {
+	n := 200
+	if os.Getenv("VAULTD_LONG") != "" {
+		n = 10_000
+	}
+	inStorm(t, silent, nil, func(h *house) {
+		for i := range n {
+			h.drop(fmt.Sprintf("Huber %05d", i), fmt.Sprint(i), fmt.Sprint("content ", i), false)
+		}
+		for range 8 {
+			h.pass()
+		}
+		archived := 0
+		h.must(h.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error {
+			if e.State == ledger.Archived {
+				archived++
+			}
+			return nil
+		}))
+		if archived != n {
+			t.Errorf("%d of %d are archived", archived, n)
+		}
+		if s := h.d.State().Drops[0].Watch; s.Observed > 10 {
+			t.Errorf("still observed: %d", s.Observed)
+		}
+	})
+}
+
+// A folder that was given back and taken away before that was committed has come to its end.
+func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.drop("Huber 88", "88", "one", true)
+		h.pass()
+		h.drop("Otto 19", "19", "two", false)
+		h.pass()
+		all := h.want("Huber 88 rejected", "Otto 19 archived")
+		for i, source := range []ledger.Source{ledger.Returning, ledger.Keeping} {
+			e := all[i]
+			e.Source = source // as it was committed before the crash
+			doc, _, err := h.d.Ledger().Document(e.Key)
+			h.must(err)
+			h.must(h.d.drops[0].Place(t.Context(), e, doc))
+			h.must(os.Rename(filepath.Join(h.path, e.Dest), filepath.Join(h.path, "..", e.Folder)))
+			h.must(h.d.drops[0].Place(t.Context(), e, doc))
+			if _, err := os.Lstat(filepath.Join(h.path, e.Dest)); !errors.Is(err, os.ErrNotExist) {
+				t.Error("placed out of nothing")
+			}
+		}
+	})
+}
+
+// A drop folder that was put back from a backup has other inodes: what was claimed goes on, what was kept is disposed of
+// by its content, and what is not what was archived stays.
+func TestRoom_I18_PutBackFromABackup(t *testing.T) {
+	inHouse(t, func(d *Drop) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *house) {
+		h.drop("Otto 19", "19", "one", false)
+		h.pass()
+		h.drop("Kern 6", "6", "two", false)
+		h.pass()
+		h.want("Otto 19 archived", "Kern 6 archived")
+		h.lost.Store(true)
+		h.drop("Wagner 5", "5", "three", false)
+		h.pass()
+		h.must(exec.Command("cp", "-a", h.path, h.path+".copy").Run())
+		h.must(os.Rename(h.path, h.path+".old"))
+		h.must(os.Rename(h.path+".copy", h.path))
+		_, all := h.entries()
+		h.must(os.WriteFile(filepath.Join(h.path, all[1].Dest, "rechnung.pdf"), []byte("TWO"), 0o660))
+		h.lost.Store(false)
+		for range 20 {
+			h.pass()
+		}
+		all = h.want("Otto 19 archived", "Kern 6 archived", "Wagner 5 archived")
+		for i, want := range []ledger.Source{ledger.Gone, ledger.Kept, ledger.Gone} {
+			if all[i].Source != want {
+				t.Errorf("%s: %v, want %v; %+v", all[i].Folder, all[i].Source, want, all[i].Cause)
+			}
+		}
+		if _, err := os.Lstat(filepath.Join(h.path, all[1].Dest, "rechnung.pdf")); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,65 @@
+// Package recovery finds out what happened while a ledger was not there. Rebuild makes a new one of what
+// lies in the drop folders; Reconcile holds a ledger against the archive's status list and index, tells the
+// entries what the archive knows of them, and says when it is safe to send and to remove again.
+//
+// It never sends a document, never moves or removes a folder, and never takes silence for an answer: that a
+// document was not registered is believed only where the archive's list reaches back behind the ledger's last
+// line, or where nothing can be under way any more and the whole index was read since.
+//
+// It keeps nothing of its own. After a crash, doing it again finds what was done already in the ledger and
+// goes on; a ledger that is being rebuilt is not in its place before it is whole.
+package recovery
+
+import (
+	"context"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/vaultapi"
+)
+
+// Service is the archive, as far as it is asked here. *vaultapi.Client is one.
+type Service interface {
+	Status(ctx context.Context, v archive.VaultID, r archive.RemoteID) (archive.Receipt, error)
+	// StatusWindow returns the last registrations, and whether every record of the answer was understood.
+	StatusWindow(ctx context.Context, v archive.VaultID) (list []archive.Receipt, whole bool, err error)
+	Index(ctx context.Context, v archive.VaultID, cursor string, size int, sort string) (vaultapi.Page, error)
+}
+
+// Book is where entries are looked up. *boltledger.Ledger is one.
+type Book interface {
+	Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error
+	Entry(archive.Key) (ledger.Entry, bool, error)
+	ByID(archive.ID) (archive.Key, bool, error)
+	ByRemote(archive.RemoteID) (archive.Key, bool, error)
+}
+
+// Committer is where changes are made. *boltledger.Ledger is one.
+type Committer interface {
+	Apply(ctx context.Context, cs ...ledger.Change) ([]ledger.Result, error)
+	Document(archive.Key) (ledger.Document, bool, error)
+}
+
+// Drop is one drop folder that is open, and what is asked of what lies in it.
+type Drop struct {
+	Name   string
+	Vault  archive.VaultID
+	Rules  packager.Rules
+	Folder *drop.Folder // nil: it is not looked through
+}
+
+const (
+	listed   = 500             // registrations that the archive's list goes back
+	pageSize = 1000            // records of the index that are asked for at once
+	askers   = 8               // questions about single registrations at once
+	margin   = 5 * time.Minute // between two machines' clocks
+	lagPart  = 24              // part of the grace that the archive's list may lag behind
+	maxLag   = 15 * time.Minute
+	named    = 1000 // findings of one kind that are kept by name
+)
+
+// lag is how long a registration may take to show in the archive's list.
+func lag(grace time.Duration) time.Duration { return min(grace/lagPart, maxLag) }

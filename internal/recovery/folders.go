@@ -1,0 +1,157 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+)
+
+// folders takes the evidence of the archived folders that lie in the drops: of those that the ledger does not
+// know an entry is made, and those that it knows as still to be packed are told what was packed.
+func (p *pass) folders(ctx context.Context) error {
+	for _, d := range p.Drops {
+		if d.Folder == nil {
+			continue
+		}
+		for l, err := range d.Folder.Lying(drop.Archived) {
+			if err == nil {
+				err = p.receipt(ctx, d, l)
+			}
+			if err != nil {
+				return fmt.Errorf("look through the archived folders of drop %s: %w", d.Name, err)
+			}
+		}
+		if err := p.claims(ctx, d); err != nil {
+			return fmt.Errorf("look through the claimed folders of drop %s: %w", d.Name, err)
+		}
+	}
+	return p.commit(ctx)
+}
+
+// claims opens an entry for every claimed folder that has none. It may have been sent: it is in doubt.
+func (p *pass) claims(ctx context.Context, d Drop) error {
+	if !p.Adopt {
+		return nil
+	}
+	for c, err := range d.Folder.Claims() {
+		if errors.Is(err, drop.ErrStrange) {
+			p.report.Folders.Strange.add(Finding{Text: d.Name + ": " + err.Error()})
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		_, known, err := p.Book.Entry(c.Key)
+		if err != nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		if known {
+			continue
+		}
+		p.report.Folders.Claimed.add(Finding{Key: c.Key, Text: d.Name + "/" + c.Folder})
+		err = p.change(ctx, ledger.Change{Key: c.Key, Events: []ledger.Event{ledger.ClaimedFolder{
+			Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Node), NotBefore: p.Now().Wall,
+		}, ledger.Doubted{}}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receipt takes in one archived folder.
+func (p *pass) receipt(ctx context.Context, d Drop, l drop.Lying) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ev, err := d.read(ctx, l, p.Environment)
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // taken away while we looked
+		return nil
+	case err != nil && !isBad(err):
+		return err
+	case err != nil:
+		p.report.Folders.Unbelieved.add(Finding{Text: d.Name + "/" + l.Rel + ": " + err.Error()})
+		return nil
+	}
+	if ev.differs != "" {
+		p.report.Folders.Differ.add(Finding{Key: ev.key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Rel + ": " + ev.differs})
+	}
+	e, ok, err := p.Book.Entry(ev.key)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return p.recover(ctx, d, l, ev)
+	case !e.Suspect:
+		return nil
+	}
+	p.places[e.Key] = l.Rel
+	if e.State != ledger.Discovered || d.claimed(e.Key) {
+		return nil
+	}
+	if _, taken, err := p.Book.ByID(ev.sealed.ID); err != nil || taken {
+		return err
+	}
+	p.report.Folders.Receipts.add(Finding{Key: e.Key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Rel})
+	return p.change(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: &ev.doc, Events: []ledger.Event{ev.sealed}})
+}
+
+// recover opens an entry for an archived folder that the ledger does not know.
+func (p *pass) recover(ctx context.Context, d Drop, l drop.Lying, ev evidence) error {
+	by, taken, err := p.Book.ByRemote(ev.receipt.BumID)
+	if err == nil && !taken {
+		by, taken, err = p.Book.ByID(ev.sealed.ID)
+	}
+	if err != nil {
+		return err
+	}
+	if taken {
+		p.report.Folders.Unbelieved.add(Finding{Key: by, Remote: ev.receipt.BumID, Text: d.Name + "/" + l.Rel + ": what its receipt names belongs to another entry"})
+		return nil
+	}
+	p.report.Folders.Receipts.add(Finding{Key: ev.key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Rel})
+	return p.change(ctx, ledger.Change{Key: ev.key, Document: &ev.doc, Events: []ledger.Event{ev.recovered(d, l)}})
+}
+
+func isBad(err error) bool {
+	_, is := errors.AsType[*badReceiptError](err)
+	return is
+}
+
+// claimed reports whether a claimed folder lies under the key, or nobody can tell.
+func (d Drop) claimed(k archive.Key) bool {
+	if d.Folder == nil {
+		return true
+	}
+	dir, _, err := d.Folder.OpenClaimed(k)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	dir.Close() // read-only
+	return true
+}
+
+// source tells an entry whose end is known where its folder lies, if that is not where the ledger thinks.
+func (p *pass) source(e ledger.Entry) ([]ledger.Event, error) {
+	if e.State != ledger.Archived || e.Source != ledger.Claimed && e.Source != ledger.Keeping && e.Source != ledger.Disposing {
+		return nil, nil
+	}
+	for _, d := range p.Drops {
+		switch {
+		case d.Name != e.Drop:
+			continue
+		case p.places[e.Key] != "":
+			return []ledger.Event{ledger.SourceFound{Source: ledger.Kept, Dest: p.places[e.Key]}}, nil
+		case d.claimed(e.Key) || e.Source == ledger.Disposing:
+			return nil, nil // the step that it is due for knows what to do
+		}
+		return []ledger.Event{ledger.SourceFound{Source: ledger.Gone}}, nil
+	}
+	return nil, nil
+}

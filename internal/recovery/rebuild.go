@@ -1,0 +1,97 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
+)
+
+// Unknowable names what no folder and no answer of the archive tells, in words for whoever rebuilds a ledger.
+func Unknowable() []string {
+	return []string{
+		"what people decided and why: holds, releases, closings and their reasons",
+		"the history of each document: attempts, questions, answers, and when they were",
+		"registrations that were never used, and POSTs whose answers were lost",
+		"which invoice a folder in _duplicates repeats",
+		"whether a folder in _rejected was settled, or closed in doubt",
+		"when kept folders were to be removed: they stay until a person says otherwise",
+		"what was archived and has neither a folder here nor a clientUUID in the archive's answers",
+	}
+}
+
+// Rebuild fills a new ledger with what lies in the drop folders: archived folders by their receipts, claimed ones
+// to go on with, and returned ones. All are in doubt until [Reconcile] has asked the archive; Service is not used.
+func Rebuild(ctx context.Context, c Config) (Report, error) {
+	p := &pass{Config: c, places: map[archive.Key]string{}}
+	if err := p.folders(ctx); err != nil {
+		return p.report, err
+	}
+	for _, d := range c.Drops {
+		if err := p.returned(ctx, d); err != nil {
+			return p.report, fmt.Errorf("look through the returned folders of drop %s: %w", d.Name, err)
+		}
+		for l, err := range d.Folder.Lying(drop.Duplicates) {
+			if err != nil {
+				return p.report, fmt.Errorf("look through the duplicates of drop %s: %w", d.Name, err)
+			}
+			p.report.Folders.Strange.add(Finding{Text: d.Name + "/" + l.Rel + ": what it repeats is not known; it has no entry"})
+		}
+	}
+	return p.report, p.commit(ctx)
+}
+
+// returned opens an entry for every folder that was given back.
+func (p *pass) returned(ctx context.Context, d Drop) error {
+	for l, err := range d.Folder.Lying(drop.Rejected) {
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
+		}
+		text, err := d.reason(l)
+		if err != nil {
+			return err
+		}
+		key := archive.NewKey(p.Now().Wall)
+		p.report.Folders.Returned.add(Finding{Key: key, Text: d.Name + "/" + l.Rel})
+		err = p.change(ctx, ledger.Change{Key: key, Events: []ledger.Event{ledger.Recovered{
+			Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Rel), Owner: l.Owner, Node: ledger.Node(l.Node),
+			State: ledger.Rejected, Source: ledger.Returned, Dest: l.Rel, Cause: ledger.Cause{Code: "returned-before", Text: text},
+		}}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	reasonName = "_REASON.txt"
+	mostReason = 4 << 10 // bytes that are kept
+)
+
+// reason is what stands in a returned folder for people.
+func (d Drop) reason(l drop.Lying) (string, error) {
+	dir, err := d.Folder.OpenLying(l)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close() // read-only
+	file, _, err := durable.OpenRegular(dir.Root(), reasonName)
+	if err != nil {
+		return "It was given back before the ledger was lost; why is not known.", nil //nolint:nilerr // missing or not ours to read
+	}
+	defer file.Close() // read-only
+	text, err := io.ReadAll(io.LimitReader(file, mostReason))
+	return strings.ToValidUTF8(strings.ReplaceAll(strings.TrimPrefix(string(text), "\ufeff"), "\r\n", "\n"), ""), err
+}

@@ -1,0 +1,138 @@
+package recovery
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/proof"
+)
+
+const (
+	receiptName = "_RECEIPT.json"
+	mostReceipt = 16 << 20 // bytes
+)
+
+// evidence is what an archived folder and its receipt say.
+type evidence struct {
+	key     archive.Key
+	sealed  ledger.Sealed
+	doc     ledger.Document
+	receipt proof.Receipt
+	at      struct{ seen, registered, uploaded, archived time.Time }
+	differs string // how the files beside the receipt are not what it lists, in words; empty: they are
+}
+
+// badReceiptError says that a receipt cannot be believed.
+type badReceiptError struct{ what string }
+
+func (e *badReceiptError) Error() string { return e.what }
+
+func bad(format string, a ...any) error { return &badReceiptError{fmt.Sprintf(format, a...)} }
+
+// read takes the evidence of an archived folder: its receipt, and what the packager makes of the files beside
+// it. An error that is not of the environment is a *badReceiptError.
+func (d Drop) read(ctx context.Context, l drop.Lying, environment string) (ev evidence, err error) {
+	dir, err := d.Folder.OpenLying(l)
+	if err != nil {
+		return ev, err
+	}
+	defer dir.Close() // read-only
+	file, info, err := durable.OpenRegular(dir.Root(), receiptName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ev, bad("there is no %s in it", receiptName)
+	}
+	if err != nil {
+		return ev, bad("its %s cannot be read", receiptName)
+	}
+	defer file.Close() // read-only
+	text, err := io.ReadAll(io.LimitReader(file, mostReceipt))
+	if err != nil || info.Size() > mostReceipt {
+		return ev, errors.Join(err, bad("its %s is too large", receiptName))
+	}
+	if ev, err = parseReceipt(text, environment); err != nil {
+		return ev, err
+	}
+	if ev.receipt.Vault != d.Vault {
+		return ev, bad("its receipt is of vault %s, the drop sends to %s", ev.receipt.Vault, d.Vault)
+	}
+	s, err := packager.Validate(ctx, dir.Root(), d.Rules)
+	if _, refused := errors.AsType[*packager.Refusal](err); refused || errors.Is(err, packager.ErrChanged) || errors.Is(err, fs.ErrPermission) {
+		ev.differs = "it would not be taken as it lies there now"
+		return ev, nil
+	}
+	if err != nil {
+		return ev, err
+	}
+	ev.take(s)
+	return ev, nil
+}
+
+// take believes the folder where it is what the receipt lists.
+func (ev *evidence) take(s packager.Sealed) {
+	switch {
+	case s.Content != ev.sealed.Content:
+		ev.differs = "its files are not those that the receipt lists"
+	case s.ID != ev.sealed.ID && s.ID.Generation(1) != ev.sealed.ID && s.ID.Generation(2) != ev.sealed.ID:
+		ev.differs = "its sidecar is not the one that was archived"
+	default:
+		ev.sealed.Chosen, ev.sealed.Metadata = s.Chosen, archive.Sum(s.Metadata)
+		ev.doc.Metadata, ev.doc.Files, ev.doc.Others, ev.doc.Junk = s.Metadata, s.Files, s.Others, s.Junk
+	}
+}
+
+// parseReceipt reads a receipt that this vaultd wrote; unknown fields at its end are a later version's.
+func parseReceipt(text []byte, environment string) (ev evidence, err error) {
+	if ev.receipt, err = proof.ParseReceipt(text); err != nil {
+		return ev, bad("its receipt is not readable: %v", err)
+	}
+	r := ev.receipt
+	var errs [6]error
+	ev.key, errs[0] = archive.ParseKey(r.Key)
+	ev.sealed.ID, errs[1] = archive.ParseID(r.ClientUUID)
+	_, errs[2] = archive.ParseRemoteID(string(r.BumID))
+	ev.sealed.Package.SHA256, errs[3] = archive.ParseDigest(r.ZIP.SHA256)
+	ev.sealed.Package.Size = r.ZIP.Size
+	ev.at.archived, errs[4] = time.Parse(time.RFC3339Nano, r.Archived)
+	for _, f := range r.Files {
+		sum, err := archive.ParseDigest(f.SHA256)
+		errs[5] = errors.Join(errs[5], err)
+		ev.doc.Files = append(ev.doc.Files, archive.File{Path: f.Path, Size: f.Size, SHA256: sum})
+	}
+	switch {
+	case r.Environment != environment:
+		return ev, bad("its receipt is of the %s environment", r.Environment)
+	case errors.Join(errs[:]...) != nil || len(r.Files) == 0 || r.ZIP.Size <= 0 || r.Record == "":
+		return ev, bad("its receipt lacks something, or is not as vaultd wrote it")
+	}
+	for to, s := range map[*time.Time]string{&ev.at.seen: r.Seen, &ev.at.registered: r.Registered, &ev.at.uploaded: r.Uploaded} {
+		*to, _ = time.Parse(time.RFC3339Nano, s) // an older one may lack it
+	}
+	rand.Read(ev.doc.Salt[:]) // never fails: the runtime stops the process instead
+	meta := archive.Document{Number: r.DocumentID}
+	ev.doc.Metadata = meta.Metadata()
+	ev.sealed.Metadata, ev.sealed.Content = archive.Sum(ev.doc.Metadata), archive.ContentDigest(ev.doc.Files)
+	ev.sealed.Seal = ev.doc.Seal(ev.sealed.Package)
+	return ev, nil
+}
+
+// recovered makes the event that opens an entry for the folder.
+func (ev evidence) recovered(d Drop, l drop.Lying) ledger.Recovered {
+	r := ev.receipt
+	return ledger.Recovered{
+		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Rel), Owner: l.Owner, Node: ledger.Node(l.Node),
+		State: ledger.Archived, Source: ledger.Kept, Dest: l.Rel, ID: ev.sealed.ID, Content: ev.sealed.Content, Metadata: ev.sealed.Metadata,
+		Package: ev.sealed.Package, Seal: ev.sealed.Seal, Remote: r.BumID, Record: []byte(r.Record), Double: r.Double,
+		SeenAt: ev.at.seen, RegisteredAt: ev.at.registered, UploadedAt: ev.at.uploaded, ArchivedAt: ev.at.archived,
+	}
+}

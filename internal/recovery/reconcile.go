@@ -1,0 +1,222 @@
+package recovery
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/packager"
+)
+
+// Config is what is compared, and what is known of the ledger's past.
+type Config struct {
+	Book      Book
+	Committer Committer
+	Service   Service
+	Drops     []Drop        // every configured one; their vaults are asked
+	Grace     time.Duration // after it nothing can be in flight any more (unclear_grace)
+	Now       func() archive.Instant
+
+	Environment string // as the ledger was made for: receipts of another one say nothing here
+
+	// Doubt is what the ledger cannot know of; nil: it was there all the while, and the
+	// comparison changes nothing.
+	Doubt *Doubt
+	// Adopt says that nobody else takes folders now: those that lie claimed without an
+	// entry get one, in doubt.
+	Adopt bool
+}
+
+// Doubt is the time of which a ledger knows nothing.
+type Doubt struct {
+	From  time.Time // of the last line that it has from before; zero: it was made anew
+	Since time.Time // when it was put back
+}
+
+// pass is one comparison.
+type pass struct {
+	Config
+	report Report
+
+	newest    map[archive.VaultID]newest      // registrations that were surely made before
+	unpacked  map[archive.ID]archive.Key      // entries in doubt that are not packed yet, by the identity they will get
+	blind     map[archive.VaultID]bool        // folders of it could not be looked at: what the archive has may be theirs
+	next      map[archive.ID]archive.Key      // the generations that entries in doubt may have gone on to
+	reaches   map[archive.VaultID]bool        // the status list shows everything since
+	archived  map[mark]bool                   // what the archive shows as archived
+	anonymous map[archive.VaultID]unexplained // what nobody can tell the identity of
+	foreign   map[mark]bool                   // registrations whose clientUUID is not that of the entry here
+	told      map[mark]bool                   // that the archive has a document which the ledger does not know
+	places    map[archive.Key]string          // where the folders of entries in doubt lie, by their receipts
+	pending   []ledger.Change                 // decided, not yet committed
+}
+
+type newest struct {
+	remote archive.RemoteID
+	sent   time.Time
+}
+
+// unexplained are documents at the archive whose identity it does not tell.
+type unexplained struct {
+	numbers map[string]bool // of invoices
+	any     bool            // one has not even a number
+}
+
+// mark is a shortened bumId, so that a million fit in memory.
+type mark [12]byte
+
+func short(r archive.RemoteID) (m mark) {
+	h := sha256.Sum256([]byte(r))
+	copy(m[:], h[:])
+	return m
+}
+
+// Reconcile holds the ledger against the archive. With a doubt it tells the entries of registrations
+// that they did not know of, makes an entry for each archived document that has none, and clears the
+// doubt from those that the archive's answers speak for. Its error is the first call that failed: then
+// nothing is known of what was not asked, and it should be done again.
+func Reconcile(ctx context.Context, c Config) (Report, error) {
+	p := &pass{
+		Config: c, newest: map[archive.VaultID]newest{}, unpacked: map[archive.ID]archive.Key{}, blind: map[archive.VaultID]bool{}, next: map[archive.ID]archive.Key{},
+		reaches: map[archive.VaultID]bool{}, archived: map[mark]bool{}, anonymous: map[archive.VaultID]unexplained{},
+		foreign: map[mark]bool{}, told: map[mark]bool{}, places: map[archive.Key]string{},
+	}
+	if c.Doubt != nil { // what lies in the folders is known before the archive is asked whose its documents are
+		if err := p.folders(ctx); err != nil {
+			return p.report, err
+		}
+	}
+	if err := p.survey(ctx); err != nil {
+		return p.report, err
+	}
+	for _, d := range c.Drops {
+		p.blind[d.Vault] = p.blind[d.Vault] || d.Folder == nil
+	}
+	for _, d := range c.Drops {
+		if slices.ContainsFunc(p.report.Vaults, func(r VaultReport) bool { return r.Vault == d.Vault }) {
+			continue
+		}
+		one, err := p.vault(ctx, d)
+		p.report.Vaults = append(p.report.Vaults, one)
+		if err != nil {
+			return p.report, fmt.Errorf("compare vault %s: %w", d.Vault, err)
+		}
+	}
+	if err := p.settle(ctx); err != nil {
+		return p.report, err
+	}
+	return p.report, p.commit(ctx)
+}
+
+// survey looks at all entries once, before the archive is asked.
+func (p *pass) survey(ctx context.Context) error {
+	return p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		for _, r := range e.Registrations {
+			if sent := r.Ticket.Sent.Wall; p.before(sent) && sent.After(p.newest[e.Vault].sent) {
+				p.newest[e.Vault] = newest{r.Ticket.Remote, sent}
+			}
+		}
+		if !e.Suspect {
+			return nil
+		}
+		if e.State == ledger.Discovered && p.Doubt != nil {
+			return p.foresee(ctx, e)
+		}
+		for g := int(e.Generation) + 1; g <= int(e.Generation)+generations && !e.Base.IsZero(); g++ {
+			p.next[e.Base.Generation(g)] = e.Key
+		}
+		return nil
+	})
+}
+
+// generations is how many steps ahead the lost ledger may have gone with one entry.
+const generations = 2
+
+// foresee finds the identity that a claimed folder will get once it is packed: what the archive has of it must
+// not be taken for somebody else's.
+func (p *pass) foresee(ctx context.Context, e ledger.Entry) error {
+	for _, d := range p.Drops {
+		if d.Name != e.Drop || d.Folder == nil {
+			continue
+		}
+		dir, _, err := d.Folder.OpenClaimed(e.Key)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("open a claimed folder of drop %s: %w", d.Name, err)
+		}
+		defer dir.Close() // read-only
+		s, err := packager.Validate(ctx, dir.Root(), d.Rules)
+		if err == nil {
+			p.unpacked[s.ID] = e.Key
+			p.report.Unpacked++
+		} else if _, refused := errors.AsType[*packager.Refusal](err); !refused { // it cannot be read just now
+			p.blind[e.Vault] = true
+			p.report.Unpacked++
+		}
+		return ctx.Err()
+	}
+	p.blind[e.Vault] = true
+	return nil
+}
+
+func (p *pass) before(t time.Time) bool {
+	return !t.IsZero() && (p.Doubt == nil || !t.After(p.Doubt.From))
+}
+
+// owner finds the entry that a clientUUID belongs to.
+func (p *pass) owner(id archive.ID) (e ledger.Entry, ok bool, err error) {
+	key, ok, err := p.Book.ByID(id)
+	if err == nil && !ok {
+		key, ok = p.next[id]
+	}
+	if err != nil || !ok {
+		return e, false, err
+	}
+	return p.Book.Entry(key)
+}
+
+// change notes what is to be committed, and commits it once there is enough of it.
+func (p *pass) change(ctx context.Context, c ledger.Change) error {
+	const batch = 256
+	c.At = p.Now()
+	if p.pending = append(p.pending, c); len(p.pending) < batch {
+		return nil
+	}
+	return p.commit(ctx)
+}
+
+// commit makes the changes. An entry that moved on meanwhile is left as it is: the next comparison
+// decides anew.
+func (p *pass) commit(ctx context.Context) error {
+	cs := p.pending
+	if p.pending = nil; len(cs) == 0 {
+		return nil
+	}
+	rs, err := p.Committer.Apply(ctx, cs...)
+	if err != nil {
+		return err
+	}
+	for i, r := range rs {
+		if r.Err == nil {
+			continue
+		}
+		why := r.Err.Error()
+		if _, stale := errors.AsType[*ledger.StaleError](r.Err); stale {
+			why = "it changed meanwhile"
+		}
+		e, _, err := p.Book.Entry(cs[i].Key)
+		if err != nil {
+			return err
+		}
+		p.report.wait(e, time.Time{}, why)
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package recovery
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/proof"
+)
+
+// When the status list is believed about what it leaves out.
+func TestReach_I15_WhatAListProves(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	from, since := now.Add(-2*time.Hour), now.Add(-2*time.Hour)
+	list := func(n int, oldest time.Time, last archive.RemoteID) (l []archive.Receipt) {
+		for i := range n {
+			l = append(l, archive.Receipt{Remote: archive.RemoteID(fmt.Sprint("r", i)), Updated: oldest.Add(time.Duration(n-1-i) * time.Second)})
+		}
+		if last != "" && n > 0 {
+			l[n-1].Remote = last
+		}
+		return l
+	}
+	for name, row := range map[string]struct {
+		list  []archive.Receipt
+		whole bool
+		since time.Time
+		known archive.RemoteID
+		want  bool
+	}{
+		"Empty_NothingEverRegistered":   {nil, true, since, "", true},
+		"Empty_ThoughSomethingWas":      {nil, true, since, "before", false},
+		"Short_ShowsTheNewestBefore":    {list(10, from.Add(time.Minute), "before"), true, since, "before", true},
+		"Short_DoesNotShowIt":           {list(10, from.Add(time.Minute), ""), true, since, "before", false},
+		"Short_ButNotUnderstood":        {list(10, from.Add(time.Minute), "before"), false, since, "before", false},
+		"Full_AllSince":                 {list(500, from.Add(time.Minute), ""), true, since, "", false},
+		"Full_ShowsTheNewestBefore":     {list(500, from.Add(time.Minute), "before"), true, since, "before", false}, // its time is when it was updated
+		"Full_GoesBackBehind":           {list(500, from.Add(-time.Hour), ""), true, since, "before", true},
+		"Full_GoesBackWithinTheMargin":  {list(500, from.Add(-time.Minute), ""), true, since, "before", false},
+		"Full_BehindButNotUnderstood":   {list(500, from.Add(-time.Hour), ""), false, since, "before", false},
+		"Full_OneWithoutATime":          {append(list(499, from.Add(-time.Hour), ""), archive.Receipt{Remote: "x"}), true, since, "before", false},
+		"Short_RestoredJustNow_ListLag": {list(10, from.Add(-time.Hour), "before"), true, now.Add(-time.Minute), "before", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pass{Config: Config{Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: from, Since: row.since}},
+				newest: map[archive.VaultID]newest{"V": {remote: row.known}}}
+			if got := p.reach("V", row.list, row.whole); got != row.want {
+				t.Errorf("reaches %v, want %v", got, row.want)
+			}
+		})
+	}
+}
+
+// shed is a drop folder with archived folders, and an empty ledger.
+type shed struct {
+	t    *testing.T
+	path string
+	drop Drop
+	book *boltledger.Ledger
+}
+
+func newShed(t *testing.T) *shed {
+	t.Helper()
+	s := &shed{t: t, path: t.TempDir()}
+	state := t.TempDir()
+	must(t, boltledger.Create(state, ledger.Info{ID: "L-1", Environment: "test", Created: time.Now()}))
+	var err error
+	s.book, err = boltledger.Open(boltledger.Config{Dir: state})
+	must(t, err)
+	t.Cleanup(func() { s.book.Close() })
+	f, err := drop.Open(drop.Config{Path: s.path, Name: "acme", LedgerID: "L-1", Environment: "test", Epoch: 1})
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	s.drop = Drop{Name: "acme", Vault: "V", Folder: f, Rules: packager.Rules{Vault: "V", Sidecar: "metadata.json", Compression: "fast"}}
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// archived makes a folder as it lies in _archived, with its receipt; change may spoil that.
+func (s *shed) archived(folder string, change func(dir string, r *proof.Receipt)) archive.Key {
+	s.t.Helper()
+	dir := filepath.Join(s.path, "_archived", "2026-11", folder)
+	must(s.t, os.MkdirAll(dir, 0o770))
+	must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte(folder), 0o660))
+	must(s.t, os.WriteFile(filepath.Join(dir, "metadata.json"), fmt.Appendf(nil, `{"documentType": "Invoice", "documentId": %q, "documentDate": "2026-10-31"}`, folder), 0o660))
+	root, err := os.OpenRoot(dir)
+	must(s.t, err)
+	defer root.Close()
+	sealed, err := packager.Validate(s.t.Context(), root, s.drop.Rules)
+	must(s.t, err)
+	key := archive.NewKey(time.Now())
+	r := proof.Receipt{Format: "vaultd-receipt-1", Environment: "test", Key: key.String(), ClientUUID: sealed.ID.String(), BumID: archive.RemoteID("bum-" + strings.ReplaceAll(folder, " ", "-")),
+		Vault: "V", DocumentID: folder, ZIP: proof.ReceiptZIP{Size: 100, SHA256: archive.Sum([]byte(folder)).String()}, Archived: "2026-11-19T10:00:00Z", Record: `{"status":"ArchivingSuccessful"}`}
+	for _, f := range sealed.Files {
+		r.Files = append(r.Files, proof.ReceiptFile{Path: f.Path, Size: f.Size, SHA256: f.SHA256.String()})
+	}
+	if change != nil {
+		change(dir, &r)
+	}
+	text, err := json.Marshal(r)
+	must(s.t, err)
+	must(s.t, os.WriteFile(filepath.Join(dir, receiptName), text, 0o660))
+	return key
+}
+
+// I12, I15: a rebuild believes a receipt only where it can, names what it does not, and makes one entry of it.
+func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
+	s := newShed(t)
+	good := s.archived("good", nil)
+	changed := s.archived("changed since", func(dir string, _ *proof.Receipt) {
+		must(t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte("something else"), 0o660))
+	})
+	s.archived("production", func(_ string, r *proof.Receipt) { r.Environment = "production" })
+	s.archived("other vault", func(_ string, r *proof.Receipt) { r.Vault = "W" })
+	s.archived("no record", func(_ string, r *proof.Receipt) { r.Record = "" })
+	s.archived("bad number", func(_ string, r *proof.Receipt) { r.BumID = "../x" })
+	s.archived("newer form", func(_ string, r *proof.Receipt) { r.Format = "vaultd-receipt-9" })
+	s.archived("same number", func(_ string, r *proof.Receipt) { r.BumID = "bum-good" })
+	must(t, os.MkdirAll(filepath.Join(s.path, "_archived", "2026-11", "no receipt"), 0o770))
+	must(t, os.MkdirAll(filepath.Join(s.path, "_archived", "not a month", "good"), 0o770))
+	must(t, os.Symlink("/etc", filepath.Join(s.path, "_archived", "2026-11", "link")))
+	must(t, os.MkdirAll(filepath.Join(s.path, "_rejected", "Huber 88"), 0o770))
+	must(t, os.WriteFile(filepath.Join(s.path, "_rejected", "Huber 88", reasonName), []byte("\ufeffNOT ARCHIVED. Why.\r\n"), 0o660))
+
+	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
+	r, err := Rebuild(t.Context(), c)
+	must(t, err)
+	entries := map[string]ledger.Entry{}
+	must(t, s.book.Entries(archive.Key{}, false, func(e ledger.Entry) error { entries[e.Folder] = e; return nil }))
+	if f := r.Folders; f.Unbelieved.Count+r.Waits != 7 || f.Differ.Count != 1 || f.Returned.Count != 1 || len(entries) != 3 && len(entries) != 4 {
+		t.Errorf("%+v\n%d entries, %d waits", f, len(entries), r.Waits)
+	}
+	if e := entries["changed since"]; e.Key != changed || e.State != ledger.Archived || !e.Suspect {
+		t.Errorf("changed since: %+v", e)
+	}
+	if e := entries["Huber 88"]; e.State != ledger.Rejected || e.Source != ledger.Returned || e.Dest != "_rejected/Huber 88" || e.Cause.Text != "NOT ARCHIVED. Why.\n" || !e.Suspect {
+		t.Errorf("returned: %+v", e)
+	}
+	var one ledger.Entry
+	for _, e := range entries {
+		if e.Archived == "bum-good" {
+			if one.Key != (archive.Key{}) {
+				t.Error("two entries have the same bumId")
+			}
+			one = e
+		}
+	}
+	if e, ok := entries["good"]; ok && (e.Key != good || e.Source != ledger.Kept || e.Dest != "_archived/2026-11/good" || !e.DisposeAt.IsZero() || !e.Suspect) {
+		t.Errorf("good: %+v", e)
+	}
+	again, err := Rebuild(t.Context(), Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Now: c.Now})
+	must(t, err)
+	if again.Folders.Receipts.Count != 0 {
+		t.Errorf("done again: %+v", again.Folders.Receipts)
+	}
+	problems, err := s.book.Verify(t.Context())
+	if err != nil || len(problems) > 0 {
+		t.Errorf("the ledger: %v %v", problems, err)
+	}
+}

@@ -1,0 +1,96 @@
+package recovery
+
+import (
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Report is what a comparison found and did.
+type Report struct {
+	Folders FolderReport
+	Vaults  []VaultReport // in the order in which they were asked
+	Waiting []Waiting     // entries that nobody can speak for yet
+	Waits   int           // how many they are; Waiting names the first thousand
+	Cleared int           // entries that were in doubt and are not any more
+
+	Unpacked int // claimed folders in doubt of which it is not known yet, by an entry, which invoice they are
+	Withheld int // archived documents that got no entry, because folders could not be looked at that they may be of
+}
+
+// FolderReport is about what lies in the drop folders.
+type FolderReport struct {
+	Receipts   Findings // archived folders that the ledger did not know as such, and now does by their receipts
+	Differ     Findings // archived folders that are not what their receipts list
+	Unbelieved Findings // archived folders without a receipt that can be believed
+
+	Claimed  Findings // folders that had been taken and not archived: they go on
+	Returned Findings // folders that had been given back
+	Strange  Findings // what lies where vaultd's own folders lie and is none of them
+}
+
+// VaultReport is about one vault. The lists hold the first thousand each; the numbers tell all.
+type VaultReport struct {
+	Vault   archive.VaultID
+	Listed  int  // registrations in the status list
+	Reaches bool // that list shows every registration since the ledger's last line
+	Indexed int  // documents in the index
+
+	Found   Findings // registrations that the ledger did not know, of entries that it knows
+	TakenIn Findings // archived documents that the ledger did not know: it has an entry for each now
+	Strange Findings // archived documents that the ledger does not know, and that were not taken in
+	Missing Findings // entries that the ledger calls archived and the archive does not show
+}
+
+// Findings are things of one kind.
+type Findings struct {
+	Count int
+	Named []Finding // the first thousand
+}
+
+// Finding is one document at the archive, or one entry.
+type Finding struct {
+	Key    archive.Key      // zero: no entry
+	Remote archive.RemoteID // empty: not known
+	Number string           // the invoice's number, where it is known
+	Text   string           // in words; holds no address
+}
+
+// Waiting is an entry that stays in doubt.
+type Waiting struct {
+	Key    archive.Key
+	Drop   string
+	Folder string
+	State  ledger.State
+	Why    string
+	Until  time.Time // zero: until something else happens
+}
+
+// Differences counts what the ledger and the archive do not agree about.
+func (r Report) Differences() int {
+	n := 0
+	for _, v := range r.Vaults {
+		n += v.Strange.Count + v.Missing.Count
+	}
+	return n
+}
+
+func (f *Findings) add(one Finding) {
+	if f.Count++; len(f.Named) < named {
+		f.Named = append(f.Named, one)
+	}
+}
+
+// wait notes an entry once; the last reason is the one that stays.
+func (r *Report) wait(e ledger.Entry, until time.Time, why string) {
+	for i := range r.Waiting {
+		if w := &r.Waiting[i]; w.Key == e.Key {
+			w.Why, w.Until = why, until
+			return
+		}
+	}
+	if r.Waits++; len(r.Waiting) < named {
+		r.Waiting = append(r.Waiting, Waiting{Key: e.Key, Drop: e.Drop, Folder: e.Folder, State: e.State, Why: why, Until: until})
+	}
+}

@@ -1,0 +1,79 @@
+package recovery
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// settle looks at all entries once more, with what the archive said: those in doubt are cleared where it spoke
+// for them, and those that are archived here must be so there.
+func (p *pass) settle(ctx context.Context) error {
+	asked := map[archive.VaultID]int{} // place in the report
+	for i, v := range p.report.Vaults {
+		asked[v.Vault] = i
+	}
+	return p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		i, ok := asked[e.Vault]
+		if e.State == ledger.Archived && ok && !p.archived[short(e.Archived)] && !p.fresh(e) {
+			p.report.Vaults[i].Missing.add(Finding{Key: e.Key, Remote: e.Archived, Text: "archived here, not in the archive's index"})
+		}
+		if !e.Suspect || p.Doubt == nil {
+			return nil
+		}
+		until, why := p.doubts(e, ok)
+		if why != "" {
+			p.report.wait(e, until, why)
+			return nil
+		}
+		evs, err := p.source(e)
+		if err != nil {
+			return err
+		}
+		p.report.Cleared++
+		return p.change(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: append(evs, ledger.Reconciled{})})
+	})
+}
+
+// fresh reports whether something may be archived for so short a time that the index need not show it.
+func (p *pass) fresh(e ledger.Entry) bool {
+	return p.Now().Wall.Sub(e.ArchivedAt) < lag(p.Grace)+margin
+}
+
+// doubts says why nobody can speak for an entry yet, and until when; empty: the archive has spoken.
+func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) {
+	over := p.Doubt.Since.Add(p.Grace)
+	switch u := p.anonymous[e.Vault]; {
+	case !asked:
+		return until, fmt.Sprintf("vault %s is not configured any more", e.Vault)
+	case e.State == ledger.Discovered:
+		return until, "it is not packed yet, so that its identity is not known"
+	case e.State == ledger.Archived && p.foreign[short(e.Archived)]:
+		return until, "the archive contradicts it"
+	case e.State == ledger.Archived && !p.archived[short(e.Archived)]:
+		return until, "the archive does not show it as archived"
+	case e.State == ledger.Archived, p.reaches[e.Vault]:
+		return until, ""
+	case p.Now().Wall.Before(over):
+		return over, "the archive's list does not reach back far enough; nothing can be under way any more then"
+	case u.any || u.numbers[p.number(e)]:
+		return until, "a document of this number is in the archive, and nobody can tell whose it is"
+	}
+	return until, ""
+}
+
+// number is the invoice's number; empty where it is not known.
+func (p *pass) number(e ledger.Entry) string {
+	d, ok, err := p.Committer.Document(e.Key)
+	if err != nil || !ok {
+		return ""
+	}
+	m, err := archive.ParseMetadata(d.Metadata)
+	if err != nil {
+		return ""
+	}
+	return m.Number
+}

@@ -1,0 +1,31 @@
+package recovery
+
+import (
+	"cmp"
+	"context"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
+)
+
+// takeIn makes an entry for a document that is archived and has none: whoever drops the same invoice again must
+// not have it archived twice.
+func (p *pass) takeIn(ctx context.Context, v Drop, rc archive.Receipt, rec vaultapi.IndexRecord, r *VaultReport) error {
+	if p.blind[v.Vault] {
+		p.report.Withheld++
+		p.strange(r, rec, "in the archive, not in this ledger; it may be of a folder that cannot be looked at now")
+		return nil
+	}
+	key := archive.NewKey(rec.ArchivedAt)
+	r.TakenIn.add(Finding{Key: key, Remote: rc.Remote, Number: rec.Document.Number, Text: "archived while the ledger was not there"})
+	return p.change(ctx, ledger.Change{Key: key, Events: []ledger.Event{
+		ledger.Recovered{
+			Route: ledger.Vault, Vault: v.Vault, Drop: v.Name, Folder: cmp.Or(rec.Document.Number, string(rc.Remote)),
+			ID: rc.ID, Remote: rc.Remote, Record: rc.Record,
+			State: ledger.Archived, Source: ledger.Gone, SeenAt: rec.ArchivedAt, ArchivedAt: rec.ArchivedAt,
+			Cause: ledger.Cause{Code: "found-in-archive", Text: "The ledger was lost or older when this was archived. It was found in the archive's index; its folder is not here."},
+		},
+		ledger.Reconciled{},
+	}})
+}

@@ -1,0 +1,246 @@
+package recovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
+)
+
+// vault asks one vault: first its list, which knows identities, then its index, which knows everything.
+func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
+	r := VaultReport{Vault: v.Vault}
+	list, whole, err := p.Service.StatusWindow(ctx, v.Vault)
+	if err != nil {
+		return r, err
+	}
+	r.Listed, r.Reaches = len(list), p.reach(v.Vault, list, whole)
+	p.reaches[v.Vault] = r.Reaches
+	for _, rc := range list {
+		if err := p.heard(ctx, v, rc, nil, &r); err != nil {
+			return r, err
+		}
+	}
+	if err := p.commit(ctx); err != nil { // the index is held against what the list told
+		return r, err
+	}
+	return r, p.index(ctx, v, &r)
+}
+
+// reach reports whether the list shows every registration made since the ledger's last line: it goes back
+// behind that line, or it is not full and shows the newest registration that was there before. A list
+// that lags behind, or that was not understood wholly, shows nothing by what it leaves out.
+func (p *pass) reach(v archive.VaultID, list []archive.Receipt, whole bool) bool {
+	if p.Doubt == nil || !whole || p.Now().Wall.Sub(p.Doubt.Since) < lag(p.Grace) {
+		return false
+	}
+	oldest, dated, there := time.Time{}, len(list) > 0, false
+	for _, rc := range list {
+		dated = dated && !rc.Updated.IsZero()
+		if oldest.IsZero() || rc.Updated.Before(oldest) {
+			oldest = rc.Updated
+		}
+		there = there || rc.Remote == p.newest[v].remote
+	}
+	if dated && !p.Doubt.From.IsZero() && oldest.Before(p.Doubt.From.Add(-margin)) {
+		return true
+	}
+	return len(list) < listed && (there || p.newest[v].remote == "")
+}
+
+// index walks the whole index, oldest first: what is archived meanwhile comes at its end.
+func (p *pass) index(ctx context.Context, v Drop, r *VaultReport) error {
+	for cursor, last := vaultapi.FirstPage, false; !last; {
+		page, err := p.Service.Index(ctx, v.Vault, cursor, pageSize, "archiveDate asc")
+		if err != nil {
+			return err
+		}
+		unknown, err := p.sift(page.Records, r)
+		if err != nil {
+			return err
+		}
+		if err := p.strangers(ctx, v, unknown, r); err != nil {
+			return err
+		}
+		cursor, last = page.Cursor, page.Last
+	}
+	return nil
+}
+
+// sift leaves those records of which something must be asked: no entry bears their number, or one that is in
+// doubt does.
+func (p *pass) sift(recs []vaultapi.IndexRecord, r *VaultReport) (unknown []vaultapi.IndexRecord, err error) {
+	for _, rec := range recs {
+		r.Indexed++
+		p.archived[short(rec.Remote)] = true
+		key, ok, err := p.Book.ByRemote(rec.Remote)
+		if err != nil {
+			return nil, err
+		}
+		if ok && p.Doubt != nil {
+			e, _, err := p.Book.Entry(key)
+			if err != nil {
+				return nil, err
+			}
+			ok = !e.Suspect
+		}
+		if !ok || rec.Remote == "" {
+			unknown = append(unknown, rec)
+		}
+	}
+	return unknown, nil
+}
+
+// strangers finds out whose the records are that no entry bears the number of. Those from long before the
+// doubt began were never ours: the ledger knew everything then.
+func (p *pass) strangers(ctx context.Context, v Drop, recs []vaultapi.IndexRecord, r *VaultReport) error {
+	var ask []vaultapi.IndexRecord
+	for _, rec := range recs {
+		switch {
+		case p.Doubt == nil:
+			p.strange(r, rec, "in the archive, not in this ledger")
+		case rec.Remote == "":
+			p.unnamed(v.Vault, rec, r, "the index does not tell its bumId")
+		case !p.Doubt.From.IsZero() && !rec.ArchivedAt.IsZero() && rec.ArchivedAt.Before(p.Doubt.From.Add(-longBefore)) && !p.known(rec):
+			p.strange(r, rec, "archived long before this ledger's last line, and never by it")
+		default:
+			ask = append(ask, rec)
+		}
+	}
+	told, err := p.ask(ctx, v.Vault, ask)
+	if err != nil {
+		return err
+	}
+	for i, rec := range ask {
+		rc := told[i]
+		switch {
+		case rc.ID.IsZero() && p.known(rec): // its receipt has the number, and the index shows it
+			continue
+		case rc.ID.IsZero():
+			p.unnamed(v.Vault, rec, r, "the archive does not tell its clientUUID")
+			continue
+		case rc.Word != archive.Successful: // the index is the later word: it shows what is archived
+			rc.Word, rc.Record, rc.Updated = archive.Successful, rec.Raw, rec.ArchivedAt
+		}
+		if err := p.heard(ctx, v, rc, &rec, r); err != nil {
+			return err
+		}
+	}
+	return p.commit(ctx)
+}
+
+// longBefore is how long after its registration a document may come into the index.
+const longBefore = 7 * 24 * time.Hour
+
+// known reports whether an entry bears the record's number.
+func (p *pass) known(rec vaultapi.IndexRecord) bool {
+	_, ok, err := p.Book.ByRemote(rec.Remote)
+	return ok && err == nil
+}
+
+// strange names a document that the ledger does not know, once.
+func (p *pass) strange(r *VaultReport, rec vaultapi.IndexRecord, text string) {
+	if m := short(rec.Remote); rec.Remote == "" || !p.told[m] {
+		p.told[m] = true
+		r.Strange.add(Finding{Remote: rec.Remote, Number: rec.Document.Number, Text: text})
+	}
+}
+
+// ask asks for the status of each record, several at once. One that the archive does not know any more has no
+// clientUUID in its answer.
+func (p *pass) ask(ctx context.Context, v archive.VaultID, recs []vaultapi.IndexRecord) ([]archive.Receipt, error) {
+	told := make([]archive.Receipt, len(recs))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(askers)
+	var mu sync.Mutex
+	for i, rec := range recs {
+		g.Go(func() error {
+			rc, err := p.Service.Status(ctx, v, rec.Remote)
+			if fault, ok := errors.AsType[*vaultapi.Error](err); ok && fault.Missing {
+				return nil
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			told[i] = rc
+			return err
+		})
+	}
+	return told, g.Wait()
+}
+
+// unnamed notes a document that may be anybody's.
+func (p *pass) unnamed(v archive.VaultID, rec vaultapi.IndexRecord, r *VaultReport, why string) {
+	u := p.anonymous[v]
+	if u.numbers == nil {
+		u.numbers = map[string]bool{}
+	}
+	u.numbers[rec.Document.Number] = true
+	u.any = u.any || rec.Document.Number == ""
+	p.anonymous[v] = u
+	p.strange(r, rec, "in the archive, not in this ledger; "+why)
+}
+
+// heard takes in one registration that the archive told of; rec is its record in the index, if that is where
+// it was found.
+func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vaultapi.IndexRecord, r *VaultReport) error {
+	if rc.Word == archive.Successful {
+		p.archived[short(rc.Remote)] = true
+	}
+	if key, ok, err := p.Book.ByRemote(rc.Remote); err != nil || ok {
+		return errors.Join(err, p.compare(key, rc, r))
+	}
+	if key, ok := p.unpacked[rc.ID]; ok { // it stays in doubt until it is packed, and is told then
+		if m := short(rc.Remote); !p.told[m] {
+			p.told[m] = true
+			r.Found.add(Finding{Key: key, Remote: rc.Remote, Text: "registered while the ledger was not there; its folder is told once it is packed"})
+		}
+		return nil
+	}
+	e, ok, err := p.owner(rc.ID)
+	content := rc.Word == archive.Successful || rc.Word == archive.InProgress
+	switch {
+	case err != nil:
+		return err
+	case ok && p.Doubt != nil && e.State != ledger.Discovered && e.State != ledger.Duplicate:
+		r.Found.add(Finding{Key: e.Key, Remote: rc.Remote, Text: "registered while the ledger was not there; the archive says " + rc.Word.String()})
+		return p.change(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{
+			ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID}, ledger.StatusSeen{Receipt: rc, Grace: p.Grace, NotBefore: p.Now().Wall},
+		}})
+	case !content: // an orphan: nobody ever had an address for it, or it got nothing
+		return nil
+	case ok:
+		p.strange(r, vaultapi.IndexRecord{Remote: rc.Remote}, "a registration of entry "+e.Key.String()+" holds content, and the ledger does not know it")
+		return nil
+	case rc.Word == archive.InProgress:
+		p.strange(r, vaultapi.IndexRecord{Remote: rc.Remote}, "being archived, and no entry is known that it could be of")
+		return nil
+	case rec == nil || p.Doubt == nil: // the index has its metadata
+		return nil
+	}
+	return p.takeIn(ctx, v, rc, *rec, r)
+}
+
+// compare holds the archive's word about a registration that the ledger knows against what that says.
+func (p *pass) compare(key archive.Key, rc archive.Receipt, r *VaultReport) error {
+	e, ok, err := p.Book.Entry(key)
+	if err != nil || !ok || e.State != ledger.Archived || e.Archived != rc.Remote {
+		return err
+	}
+	_, ours := e.GenerationOf(rc.ID)
+	switch {
+	case !rc.ID.IsZero() && !e.ID.IsZero() && !ours:
+		p.foreign[short(rc.Remote)] = true
+		r.Missing.add(Finding{Key: e.Key, Remote: rc.Remote, Text: "archived here; the archive says that this bumId is of another clientUUID"})
+	case rc.Word == archive.Failed || rc.Word == archive.WaitingForPackage:
+		p.foreign[short(rc.Remote)] = true
+		r.Missing.add(Finding{Key: e.Key, Remote: rc.Remote, Text: fmt.Sprintf("archived here; the archive says %s now", rc.Word)})
+	}
+	return nil
+}
