@@ -59,7 +59,7 @@ var kept = []mutant{
 	},
 	{
 		name: "SuspectsAreSent", promise: "I15", file: "internal/ledger/transition.go",
-		old: "\tcase e.Suspect:\n", new: "\tcase e.Suspect && e.State.Final():\n", tests: []string{pure, onDisk},
+		old: "\tcase e.Suspect:\n", new: "\tcase e.Suspect && e.State.Final():\n", tests: []string{"-run Due|Transition|Arrows|Suspect " + pure, onDisk},
 	},
 	{
 		name: "DoubtForgetsTheTicket", promise: "I15", file: "internal/ledger/boltledger/safe.go",
