@@ -118,7 +118,7 @@ func TestRestore_I15_NothingTwiceAfterTheServerBurnedDown(t *testing.T) {
 	}
 	registered, uploaded := emu.Calls("register"), emu.Calls("upload")
 	s.dropped("acme", "meanwhile", 1)
-	p = s.start("run")
+	s.start("run")
 	waitFor(t, "the daemon", func() bool { out, _ := s.vaultd("status"); return strings.Contains(out, "NOT TAKEN YET 1") })
 	out, code := s.vaultd("status")
 	if first, _, _ := strings.Cut(out, "\n"); code != exitPerson || !strings.Contains(first, "SAFE MODE") {
