@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -100,14 +101,14 @@ type hit struct {
 
 // matches reads the document only where the entry alone does not decide.
 func (v view) matches(s search, e ledger.Entry) (*hit, error) {
-	texts := []string{e.Folder, e.Dest, e.Key.String()}
+	marks := []string{e.Key.String()}
 	if !e.ID.IsZero() {
-		texts = append(texts, e.ID.String(), e.Base.String())
+		marks = append(marks, e.ID.String(), e.Base.String())
 	}
 	for _, r := range e.Registrations {
-		texts = append(texts, string(r.Ticket.Remote))
+		marks = append(marks, string(r.Ticket.Remote))
 	}
-	rest := s.left(texts...)
+	rest := s.left(e.Folder, e.Dest).unmarked(marks)
 	doc, ok, err := v.ledger.Document(e.Key)
 	if err != nil {
 		return nil, err
@@ -119,7 +120,7 @@ func (v view) matches(s search, e ledger.Entry) (*hit, error) {
 		}
 	}
 	m := h.meta
-	texts = append(append([]string{m.Number, m.SenderName, m.RecipientName}, m.SenderIDs...), m.RecipientIDs...)
+	texts := append(append([]string{m.Number, m.SenderName, m.RecipientName}, m.SenderIDs...), m.RecipientIDs...)
 	if rest.left(texts...) != nil {
 		return nil, nil
 	}
@@ -199,6 +200,22 @@ func occurs(forms, hay []string) bool {
 		}
 	}
 	return false
+}
+
+// leastMark is how much of a mark must be given, from its beginning.
+const leastMark = 6
+
+// unmarked gives the words that begin none of the marks: keys and UUIDs hold any short number somewhere.
+func (s search) unmarked(marks []string) search {
+	var missing search
+	for _, forms := range s {
+		if !slices.ContainsFunc(marks, func(m string) bool {
+			return len(forms[0]) >= min(leastMark, len(m)) && strings.HasPrefix(strings.ToLower(m), forms[0])
+		}) {
+			missing = append(missing, forms)
+		}
+	}
+	return missing
 }
 
 var spelledOut = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue")

@@ -251,14 +251,14 @@ func TestStatus_I26_Loud(t *testing.T) {
 		"Contradicted": {func(s *shelf) {
 			s.says("Müller 4711", noon, "bum-1", archive.Failed)
 		}, "contradicted"},
-		"Overdue": {func(s *shelf) { s.send("Old", noon.Add(-49*time.Hour), "bum-9") }, "overdue"},
-		"InTime":  {func(s *shelf) { s.send("Young", noon.Add(-47*time.Hour), "bum-9") }, ""},
+		"Overdue": {func(s *shelf) { s.send("Old", noon.Add(-49*time.Hour), "bum-9") }, "not-running overdue"},
+		"InTime":  {func(s *shelf) { s.send("Young", noon.Add(-47*time.Hour), "bum-9") }, "not-running"},
 		"Held": {func(s *shelf) {
 			seal, doc := sealed("Twin", 1)
 			seal.SameContent = s.keys["Müller 4711"]
 			s.tell("Twin", noon, doc, seal, ledger.Held{})
-		}, "undecided"},
-		"HeldByHand": {func(s *shelf) { s.tell("Mine", noon, nil, ledger.Held{}) }, ""},
+		}, "not-running undecided"},
+		"HeldByHand": {func(s *shelf) { s.tell("Mine", noon, nil, ledger.Held{}) }, "not-running"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShelf(t)

@@ -205,7 +205,7 @@ func (h *share) nothingLeft(s *site, emu *emulator.Server) {
 		t.Errorf("still open: %s %s %s", e.Folder, e.State, e.Source)
 		return nil
 	}))
-	for drop, want := range map[string]string{"acme": ".vaultd _STATUS.txt _archived _duplicates _rejected", "beta": ".vaultd _STATUS.txt _archived"} {
+	for drop, want := range map[string]string{"acme": ".vaultd _STATUS.txt _archived _duplicates _rejected _template", "beta": ".vaultd _STATUS.txt _archived _template"} {
 		entries, err := os.ReadDir(filepath.Join(s.dir, drop))
 		h.must(err)
 		var names []string

@@ -98,6 +98,7 @@ func TestSecret_RenewedWhileItRuns(t *testing.T) {
 			eventually(t, "the old secret is refused", func() bool { return l.refusals() > 0 })
 			write("CANARY-second-secret")
 			eventually(t, "the second is archived", func() bool { return kept(s, "acme", "Otto 2") })
+			p.kill(t)
 			if strings.Contains(p.out.String(), "CANARY") {
 				t.Error("a secret in the log")
 			}

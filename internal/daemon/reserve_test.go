@@ -90,16 +90,16 @@ func TestNoRoomError(t *testing.T) {
 // One line for each change, however often it is asked, and a little more room than was missing before it goes on.
 func TestDisk_OneLineForEachChange(t *testing.T) {
 	inHouse(t, nil, func(h *house) {
-		k := h.d.disk
-		had := h.d.cfg.SpoolMinFree
-		h.d.cfg.SpoolMinFree = 1 << 60
+		of := &Daemon{cfg: h.d.cfg, ledger: h.d.ledger, spool: h.d.spool} // one that nothing else asks
+		k, had := newDisk(of), of.cfg.SpoolMinFree
+		of.cfg.SpoolMinFree = 1 << 60
 		for range 100 {
 			if k.room() == nil || k.full().IsZero() {
 				t.Fatal("there is room")
 			}
 			time.Sleep(3 * time.Second)
 		}
-		h.d.cfg.SpoolMinFree = had
+		of.cfg.SpoolMinFree = had
 		for range 100 {
 			if err := k.room(); err != nil || !k.full().IsZero() {
 				t.Fatal(err)

@@ -66,9 +66,9 @@ func TestReading_I20_RedirectsRefused(t *testing.T) {
 		"ToPlainHTTP": {setup{readings: emulator.Readings{RedirectTo: "http://eu.example"}, client: allows(storeHost, "eu.example")},
 			[]string{"host eu.example refused: the redirect leads from https to http"}, "eu.example"},
 		"StoreToPlainHTTP": {setup{readings: emulator.Readings{StoreRedirectTo: "http://store-2.example"}},
-			[]string{"host store-2.example refused: the redirect leads from https to http", "store: upload"}, "store-2.example"},
+			[]string{"host store-2.example refused: the redirect leads from https to http", "store of vault"}, "store-2.example"},
 		"StoreNotInTheList": {setup{readings: emulator.Readings{StoreRedirectTo: "https://store-2.example"}, client: allows(storeHost)},
-			[]string{"host store-2.example refused: it is not in allowed_hosts", "store: upload"}, "store-2.example"},
+			[]string{"host store-2.example refused: it is not in allowed_hosts", "store of vault"}, "store-2.example"},
 		"StoreIsThisMachine": {setup{readings: emulator.Readings{StoreRedirectTo: "https://localhost"}},
 			[]string{"host localhost refused: it is this machine"}, "localhost"},
 	} {
