@@ -399,7 +399,7 @@ func (r *room) isComplete(_ context.Context, root *os.Root, w watch.Folder) erro
 	defer folder.Close() // read-only
 	missing, err := packager.Complete(folder, r.cfg.Rules)
 	if _, refused := errors.AsType[*packager.Refusal](err); refused {
-		return nil // nothing to wait for: packing it says what is wrong
+		return watch.ErrUntold // it may be half written; if it stays so, packing it says what is wrong
 	}
 	if err != nil || len(missing) == 0 {
 		return err

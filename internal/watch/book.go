@@ -165,7 +165,7 @@ func (b *book) judge(s *subject, verdict error, now time.Time) (Reason, error) {
 		return Temporary, nil
 	case b.cfg.Complete == Marker && !l.Marker:
 		return Incomplete, errors.New("no .done file yet")
-	case b.cfg.Complete == Quiet && now.Sub(s.stable) < b.cfg.Settle:
+	case (b.cfg.Complete == Quiet || errors.Is(s.verdict, ErrUntold)) && now.Sub(s.stable) < b.cfg.Settle:
 		return Copying, nil
 	}
 	return "", nil
@@ -178,6 +178,9 @@ func (b *book) listVerdict(s *subject, verdict error) error {
 	}
 	if !s.judged {
 		s.judged, s.verdict = true, verdict
+	}
+	if errors.Is(s.verdict, ErrUntold) {
+		return nil
 	}
 	if s.verdict != nil && s.Look.Temporary != "" {
 		return fmt.Errorf("%w, and still has %s", s.verdict, s.Look.Temporary)

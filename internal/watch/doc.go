@@ -48,6 +48,10 @@ type Folder struct {
 	Since time.Time // when it was first seen
 }
 
+// ErrUntold is IsComplete's where nothing tells what belongs to the folder: then it settles, as with Quiet, and whoever takes
+// it says what is wrong with it.
+var ErrUntold = errors.New("nothing tells what belongs to the folder")
+
 // Config is what a watcher of one drop folder needs. Zero values of Mode, Complete, Max and Parallel stand for their defaults.
 type Config struct {
 	Path     string
@@ -62,8 +66,8 @@ type Config struct {
 	// Reserved tells names directly in the drop folder that are not people's. nil: none.
 	Reserved func(name string) bool
 
-	// IsComplete tells for List whether all that belongs to the folder is there; its error says what is missing. What is
-	// wrong beyond waiting (an unreadable sidecar) is complete: whoever takes the folder says what is wrong with it.
+	// IsComplete tells for List whether all that belongs to the folder is there; its error says what is missing. Where
+	// nothing tells that (a sidecar that makes no sense, because it is wrong or half written) it is ErrUntold.
 	IsComplete func(ctx context.Context, root *os.Root, f Folder) error
 
 	// Check is asked, at least before each rescan, whether this is still the right drop folder. It may accept another
