@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -96,6 +97,30 @@ func TestReseal_I4_OnlyTheIdenticalPackage(t *testing.T) {
 			if _, stuck := evs[len(evs)-1].(ledger.GotStuck); stuck != row.stuck {
 				t.Errorf("%s: %+v", name, evs)
 			}
+		}
+	})
+}
+
+// TestIdentify_I2_ALaterGenerationAlone: a ledger that was made anew knows an invoice by the identity under which it
+// was archived, which may be a later generation. Dropped again it is a duplicate.
+func TestIdentify_I2_ALaterGenerationAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, &service{})
+		content, metadata := archive.Sum([]byte("V 0")), archive.Sum([]byte(`{"documentId":"V 0"}`))
+		rs, err := r.ledger.Apply(t.Context(), ledger.Change{Key: archive.Key{1}, At: now(), Events: []ledger.Event{
+			ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "V 0", State: ledger.Archived, Source: ledger.Gone,
+				ID: archive.DeriveID("V", content, metadata).Generation(1), Remote: "b1", Record: []byte("{}"), ArchivedAt: now().Wall},
+			ledger.Reconciled{}}})
+		if err != nil || rs[0].Err != nil {
+			t.Fatal(err, rs)
+		}
+		r.drop("V", 1)
+		r.pass(time.Hour)
+		if n := r.states(); n[ledger.Duplicate] != 1 {
+			t.Error(n)
+		}
+		if posts, _ := r.s.counts(); posts != 0 {
+			t.Errorf("%d POSTs for what is archived", posts)
 		}
 	})
 }

@@ -188,7 +188,7 @@ func (c *Conductor) identify(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 		return c.sealFault(d, e, err)
 	}
 	if !known {
-		return c.admit(d, e, p, nil)
+		return c.admitUnlessSucceeded(d, e, p)
 	}
 	verdict := ledger.Identify(first, p.Sealed, string(d.Vault))
 	if verdict == ledger.Proceed {
@@ -204,6 +204,36 @@ func (c *Conductor) identify(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 		return c.wait(e, first)
 	}
 	return []ledger.Change{c.change(e, ledger.Refused{Cause: conflict(first, p.Sealed)})}
+}
+
+// successors is how many generations of an identity are looked for where the first is not known.
+const successors = 3
+
+// admitUnlessSucceeded admits an identity that no entry holds. A ledger that was made anew
+// may know the same invoice by a later generation alone: by that it was archived.
+func (c *Conductor) admitUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger.Change {
+	for n := 1; n <= successors; n++ {
+		later, known, err := c.holder(p.Sealed.ID.Generation(n), e.Key)
+		switch {
+		case err != nil:
+			return c.sealFault(d, e, err)
+		case !known:
+			continue
+		}
+		if err := d.Packer.Drop(e); err != nil {
+			return c.sealFault(d, e, err)
+		}
+		switch {
+		case p.Sealed.Chosen: // the sidecar's word alone does not make it the same invoice
+			return []ledger.Change{c.change(e, ledger.Refused{Cause: conflict(later, p.Sealed)})}
+		case later.State == ledger.Archived:
+			return []ledger.Change{c.change(e, ledger.FoundDuplicate{First: later.Key})}
+		case !later.State.Final():
+			return c.wait(e, later)
+		}
+		return []ledger.Change{c.change(e, ledger.Refused{Cause: conflict(later, p.Sealed)})}
+	}
+	return c.admit(d, e, p, nil)
 }
 
 // wait lets e wait for the end of another entry of the same invoice.

@@ -34,7 +34,7 @@ const (
 // Complete says what tells that a folder is whole, beside its sidecar and the absence of temporary names.
 type Complete string
 
-// Quiet asks for two equal looks at least Settle apart. List asks Config.IsComplete, Marker for a ".done" file; both then need no settling.
+// Quiet asks for two equal looks at least Settle apart. List asks Config.IsComplete, Marker for a ".done" file; both then need no settling, unless nothing tells (ErrUntold).
 const (
 	Quiet  Complete = "quiet"
 	List   Complete = "list"

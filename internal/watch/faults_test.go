@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -207,6 +208,44 @@ func TestWatcher_MarkerAndListNeedNoSettling(t *testing.T) {
 		b.pass(time.Minute + time.Second)
 		if b.count() != 1 {
 			t.Error("not taken once complete")
+		}
+	})
+}
+
+// I17: a sidecar that is just being written makes no sense, and says nothing of what belongs to its folder: the folder settles.
+func TestWatcher_I17_AListThatMakesNoSenseYet(t *testing.T) {
+	list := func(_ context.Context, root *os.Root, f Folder) error {
+		switch text, err := root.ReadFile(f.Name + "/metadata.json"); {
+		case err != nil || len(text) == 0:
+			return ErrUntold
+		case !strings.Contains(string(text), "none"):
+			return errors.New("waits for a.pdf")
+		}
+		return nil
+	}
+	inBubble(t, Config{Complete: List, IsComplete: list, Settle: 30 * time.Second, Rescan: time.Minute}, func(b *bench) {
+		for _, dir := range []string{"half", "wrong"} {
+			if err := os.Mkdir(filepath.Join(b.path, dir), 0o770); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(b.path, dir, "metadata.json"), nil, 0o660); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.run()
+		b.pass(5 * time.Second)
+		if b.count() != 0 {
+			t.Error("taken in the middle of the sidecar")
+		}
+		if err := os.WriteFile(filepath.Join(b.path, "half", "metadata.json"), []byte("a.pdf"), 0o660); err != nil {
+			t.Fatal(err)
+		}
+		b.pass(time.Hour)
+		if _, ok := b.takenAt("half"); ok {
+			t.Error("taken without what its list names")
+		}
+		if _, ok := b.takenAt("wrong"); !ok {
+			t.Error("what is wrong and stays so is never taken: nobody says what is wrong with it")
 		}
 	})
 }
