@@ -34,7 +34,7 @@ endif
 	light=$$(printf '%s\n' "$$all" | grep -vxF '$(HEAVY)'); \
 	heavy=$$(printf '%s\n' "$$all" | grep -xF '$(HEAVY)' || true); \
 	echo "$(GO) test $(RACE) (all but the simulations)"; \
-	$(GO) test $(RACE) -timeout 10m $$light; \
+	$(GO) test $(RACE) -parallel 6 -timeout 10m $$light; \
 	if [ -n "$$heavy" ]; then \
 		echo "$(GO) test $(RACE) -short $$heavy"; \
 		$(GO) test $(RACE) -short -timeout 10m $$heavy; \

@@ -37,7 +37,11 @@ const lockPatience = 3 * time.Second
 // there was to say was written already. Otherwise the ledger is opened here.
 func (a *app) withLedger(cmd *cobra.Command, args []string, do func(context.Context, view) error) error {
 	if a.inside != nil {
-		return do(cmd.Context(), a.insideView())
+		err := do(cmd.Context(), a.insideView())
+		if _, damaged := errors.AsType[*boltledger.DamageError](err); damaged {
+			a.inside.CheckNow()
+		}
+		return err
 	}
 	cfg, err := a.asking()
 	if err != nil {

@@ -158,7 +158,7 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 	}
 	if n := len(s.Check.Findings) + int(s.Check.Omitted); n > 0 {
 		return fail(exitDifferences, fmt.Errorf("%s found; the report begins with them", many(n, "difference", "differences")),
-			"keep the ledger as it is, stop sending, and see vaultd verify")
+			whenDamaged)
 	}
 	return nil
 }
@@ -166,7 +166,12 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 func (v view) auditConfig(a *app, sel report.Selection) report.Config {
 	head, balance := v.standing()
 	host, _ := os.Hostname() // for people only
+	unknown := ""
+	if s, is := v.ledger.Safe(); is {
+		unknown = v.unknownSince(s)
+	}
 	return report.Config{
+		Safe:   unknown,
 		Ledger: v.ledger, Info: v.ledger.Info(), Head: head, Balance: balance, Select: sel,
 		Made: v.now, Location: v.loc, Program: "vaultd " + buildVersion(), Host: host, By: userName(a.uid),
 		Rule: billing.Rule{

@@ -22,9 +22,12 @@ func (a *app) backupCommand() *cobra.Command {
 		Use:   "backup FILE",
 		Short: "a consistent copy of the ledger, while vaultd works",
 		Long: `Writes a copy of the ledger as it stands at this moment; vaultd goes on meanwhile.
-FILE gets its name only when the copy is whole and on the disk; it never overwrites.
-The copy is then opened and looked at, and the end of its journal is printed: keep
-that line where the copy is not, and an older copy put back will be noticed.
+FILE gets its name only when all of it is on the disk; it never overwrites. The copy
+is then checked as "vaultd verify" checks a ledger. If it is damaged, so is the ledger
+it was made of: the copy is kept, what is wrong is named, and it ends with 4.
+
+The end of its journal is printed: keep that line where the copy is not, and an older
+copy put back will be noticed.
 
 The copy holds names and amounts, and addresses of uploads under way: treat it as the
 ledger itself. "-" writes to standard output, unchecked.`,
@@ -60,7 +63,11 @@ func (a *app) backup(c *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	return a.tellBackup(copied)
+	found, err := boltledger.VerifyFile(c.Context(), file)
+	if err != nil {
+		return fail(exitIO, fmt.Errorf("%s was written and could not be checked: %w", safe(file), err), "make another one, and run vaultd verify")
+	}
+	return a.tellBackup(copied, found)
 }
 
 // backedUp is the object of "backup --json".
@@ -71,15 +78,39 @@ type backedUp struct {
 	Environment string `json:"environment"`
 	HeadLine    uint64 `json:"headLine"`
 	HeadHash    string `json:"headHash"`
+
+	Whole    bool     `json:"whole"`    // nothing is wrong with it
+	Problems []string `json:"problems"` // the first few
 }
 
-func (a *app) tellBackup(b backedUp) error {
-	if a.json {
-		return writeJSON(a.stdout, b)
+func (a *app) tellBackup(b backedUp, found []boltledger.Problem) error {
+	b.Whole, b.Problems = len(found) == 0, []string{}
+	for _, p := range found[:min(len(found), sampled)] {
+		b.Problems = append(b.Problems, p.String())
 	}
-	fmt.Fprintf(a.stdout, "BACKUP   %s, %s\nLEDGER   %s, %s\nJOURNAL  %d lines, up to %s\nThe copy was opened and is whole.\n",
+	if a.json {
+		if err := writeJSON(a.stdout, b); err != nil {
+			return err
+		}
+	} else {
+		b.print(a.stdout)
+	}
+	if b.Whole {
+		return nil
+	}
+	return fail(exitDifferences, fmt.Errorf("the ledger is damaged, and its copy %s is: %s found", safe(b.File), many(len(found), "difference", "differences")),
+		"do not restore this copy: "+whenDamaged)
+}
+
+func (b backedUp) print(w io.Writer) {
+	fmt.Fprintf(w, "BACKUP   %s, %s\nLEDGER   %s, %s\nJOURNAL  %d lines, up to %s\n",
 		safe(b.File), sizeText(b.Size), safe(b.Ledger), b.Environment, b.HeadLine, b.HeadHash)
-	return nil
+	for _, p := range b.Problems {
+		fmt.Fprintf(w, "DIFFERS  %s\n", safe(p))
+	}
+	if b.Whole {
+		fmt.Fprintln(w, "The copy was checked and is whole.")
+	}
 }
 
 // newCopy lets write fill a new file, and names it once it is on the disk and was looked at. After a crash a file
@@ -128,5 +159,5 @@ func examined(file string) (b backedUp, err error) {
 	if err != nil {
 		return b, fail(exitIO, err, "the copy was thrown away; try again, and run vaultd verify")
 	}
-	return backedUp{file, info.Size(), about.ID, about.Environment, head.N, head.Hash.String()}, nil
+	return backedUp{File: file, Size: info.Size(), Ledger: about.ID, Environment: about.Environment, HeadLine: head.N, HeadHash: head.Hash.String()}, nil
 }

@@ -228,6 +228,7 @@ func (s *site) canaryDocument(c *cage, i int, more map[string]any) {
 // I7: with canaries everywhere and a service that repeats what it was sent in every error, none gets out: not into logs,
 // health, metrics, status, commands, the process's own files, the ledger, backups or a dump.
 func TestCanary_I7_NothingGetsOut(t *testing.T) {
+	t.Parallel()
 	for name, oauth := range map[string]bool{"Basic": false, "OAuth2": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -237,6 +237,7 @@ func exactlyOnce(t *testing.T, emu *emulator.Server, n int) {
 // SIGTERM ends within ten seconds with 0, whatever is under way; I16: a second run on
 // the same state ends at once and says who holds it.
 func TestRun_I16_SignalAndSecondRun(t *testing.T) {
+	t.Parallel()
 	for name, cfg := range map[string]emulator.Config{
 		"WhileUploading":   {Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "upload", Rate: 1, Fault: emulator.Fault{Linger: time.Minute}}}}},
 		"WhileRegistering": {Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "register", Rate: 1, Fault: emulator.Fault{Delay: time.Minute}}}}},

@@ -43,6 +43,9 @@ type codedError struct {
 func (e *codedError) Error() string { return e.err.Error() }
 func (e *codedError) Unwrap() error { return e.err }
 
+// whenDamaged is what to do when a ledger is not what was written.
+const whenDamaged = "stop vaultd, keep a copy of state_dir, then docs/recovery.md#the-ledger-file-is-damaged"
+
 // fail wraps an error with its exit code and a hint, which may be empty.
 func fail(code int, err error, hint string) error { return &codedError{code, hint, err} }
 
@@ -97,13 +100,20 @@ func judge(err error) (code int, hint string) {
 	if errors.Is(err, drop.ErrGroup) {
 		return exitConfig, `make the daemon's user a member of that group and start it again, or name another one as the drop's "group"; see docs/samba.md`
 	}
-	if _, ok := errors.AsType[*drop.ForeignError](err); ok {
+	if f, ok := errors.AsType[*drop.ForeignError](err); ok && f.Later() {
+		return exitConfig, takenOverWords(f.Epoch)
+	} else if ok {
 		return exitConfig, "this drop folder belongs to another ledger; check path and state_dir"
 	}
 	if r, ok := errors.AsType[*ingest.RemoteError](err); ok {
 		return remoteCode(r), ""
 	}
 	return judgeLocal(err)
+}
+
+// takenOverWords says what to do with a vaultd whose ledger goes on elsewhere.
+func takenOverWords(epoch uint64) string {
+	return fmt.Sprintf("another vaultd has taken over this ledger's drop folders (epoch %d): leave this one stopped (docs/recovery.md)", epoch)
 }
 
 func remoteCode(r *ingest.RemoteError) int {

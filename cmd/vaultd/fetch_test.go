@@ -69,6 +69,7 @@ func stored(t *testing.T, s *shelf, pack []byte, files ...string) ledger.Entry {
 }
 
 func TestDownload_I4_IdenticalOrSaysWhatDiffers(t *testing.T) {
+	t.Parallel()
 	sent := []string{"rechnung.pdf", strings.Repeat("pdf", 1000), "Anlagen/zähler.csv", "a;b"}
 	pack := zipOf(t, zip.Deflate, sent...)
 	huge := zipOf(t, zip.Deflate, "rechnung.pdf", strings.Repeat("0", 50<<20), sent[2], sent[3])

@@ -54,7 +54,7 @@ func hostileNames() []hostile {
 		{name: "SynologyFolder", folder: "@eaDir", make: func(y *yard, at string) { y.folder(at) }, want: ignored},
 		{name: "TemporaryFolder", folder: "Export.part", make: plain, want: waits, says: []string{"Export.part"}},
 		{name: "LooseFile", make: func(y *yard, at string) { y.write(at, "x") }, want: waits, says: []string{"loose file", "put it in a folder"}},
-		{name: "LooseLink", make: func(y *yard, at string) { y.must(os.Symlink(y.outside+"/folder", at)) }, want: waits, says: []string{"put it in a folder"}},
+		{name: "LooseLink", make: func(y *yard, at string) { y.must(os.Symlink(y.outside+"/folder", at)) }, want: waits, says: []string{"a link: copy the folder itself here, delete the link"}},
 		{name: "LooseFIFO", make: func(y *yard, at string) { y.must(syscall.Mkfifo(at, 0o660)) }, want: waits, says: []string{"loose file"}},
 	}
 	for _, folder := range []string{"a\nb\rc", "\x1b[2J\x1b]0;pwned\a", "Huber\u202e88", "\xff\xfe\xfd", "...", "..Huber", `C:\Windows\x`, "CON", "Huber.", "Huber ", " Huber", "HUBER 88", "Huber 88",

@@ -17,6 +17,7 @@ import (
 
 // I4: real invoices, that nobody here wrote, come back from fetch byte for byte.
 func TestFetch_I4_RealInvoicesByteForByte(t *testing.T) {
+	t.Parallel()
 	set := invoiceSet(t)
 	_, url := serveEmulator(t, emulator.Config{ArchiveMax: 100 * time.Millisecond})
 	s := newSite(t, url, fast)

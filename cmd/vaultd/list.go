@@ -19,8 +19,9 @@ import (
 var zeroKey archive.Key
 
 const (
-	listed    = 100 // rows of a table unless more are asked for
-	tableRows = 500 // that are held to align their columns
+	listed      = 100 // rows of a table unless more are asked for
+	tableRows   = 500 // that are held to align their columns
+	folderWidth = 40  // characters of a folder's name in a table
 )
 
 var errEnough = errors.New("enough")
@@ -151,7 +152,7 @@ func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 	t, rows := newTable(a.stdout, header...), 0
 	more, err := v.walkList(ctx, f, func(e ledger.Entry, number string) error {
 		rows++
-		t.AppendRow(row(safe(e.Folder), stateWord(e), safe(number), safe(e.Drop), v.brief(since(e)), safe(string(remoteOf(e))), briefReason(e)))
+		t.AppendRow(row(folderCell(e.Folder), stateWord(e), safe(number), safe(e.Drop), v.brief(since(e)), safe(string(remoteOf(e))), briefReason(e)))
 		if rows%tableRows == 0 { // a part of a long table is aligned by itself, so that it need not be held
 			t.Render()
 			t = newTable(a.stdout)
@@ -172,6 +173,19 @@ func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 		fmt.Fprintf(a.stderr, "the newest %d; --limit 0 lists all\n", f.limit)
 	}
 	return nil
+}
+
+// folderCell is a folder's name for a table: not too long, and in quotes where it begins or ends with a blank, which
+// nobody would see.
+func folderCell(name string) string {
+	text := safe(name)
+	if r := []rune(text); len(r) > folderWidth {
+		text = string(r[:folderWidth-1]) + "…"
+	}
+	if strings.TrimSpace(name) != name {
+		return `"` + text + `"`
+	}
+	return text
 }
 
 // stateWord is the state with a mark for what a person must see.

@@ -55,13 +55,21 @@ func (a *app) tellLying(v view, found []lyingThing) error {
 			p.below(*l.Detail)
 		}
 		p.head("YOU CAN")
-		fmt.Fprintf(p, "  %s. To see whether it would be taken as it is:\n", lyingAdvice(l.Reason))
+		fmt.Fprintf(p, "  %s. To see whether it would be taken as it is:\n", l.advice())
 		fmt.Fprintf(p, "      vaultd validate %s\n", shellWord(l.path))
 		if _, err := a.stdout.Write(p.Bytes()); err != nil {
 			return fail(exitIO, fmt.Errorf("write: %w", err), "")
 		}
 	}
 	return nil
+}
+
+// advice is lyingAdvice, with what more is known of the thing.
+func (l lyingThing) advice() string {
+	if l.Detail != nil && *l.Detail == watch.Link {
+		return "copy the folder itself into the drop folder and delete the link; a link is never followed"
+	}
+	return lyingAdvice(l.Reason)
 }
 
 // lyingAdvice says what to do about something that is not taken for that reason.
@@ -85,6 +93,8 @@ func lyingAdvice(reason string) string {
 		return "it lies on another device than the drop folder; copy it into the drop folder itself"
 	case watch.NoRoom:
 		return "free space on the disk that is named; it is taken by itself then"
+	case watch.Held:
+		return "see vaultd status: nothing is taken before a person acts (in safe mode: vaultd reconcile); then it is taken by itself"
 	case watch.ReadOnly:
 		return "make the drop's file system writable; it is taken by itself then"
 	}

@@ -216,6 +216,9 @@ func (g *gathered) live(now generation) {
 	s := now.d.State()
 	g.safety(now.d.Ledger(), s.Check)
 	g.SpoolUsed = s.Spool.Used
+	if s.Taken > 0 {
+		g.Unfit = append(g.Unfit, takenOverWords(s.Taken))
+	}
 	switch {
 	case s.Spool.Stands:
 		g.Unfit = append(g.Unfit, "the disk of state_dir is full: nothing is taken, sent or asked")

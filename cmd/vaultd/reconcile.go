@@ -123,6 +123,8 @@ type foldersJSON struct {
 	Claimed    findingsJSON `json:"taken"`
 	Differ     findingsJSON `json:"differFromReceipt"`
 	Unbelieved findingsJSON `json:"withoutReceipt"`
+	Returned   findingsJSON `json:"returned"`
+	Strange    findingsJSON `json:"leftAlone"`
 }
 
 type reconciledJSON struct {
@@ -163,7 +165,7 @@ func asFindings(f recovery.Findings) findingsJSON {
 func asReconciled(c daemon.Compared) reconciled {
 	f := c.Folders
 	out := reconciled{Safe: c.Safe && !c.Left, Left: c.Left, Why: append([]string{}, c.Why...), Cleared: c.Cleared, Doubted: c.Waits, Waiting: []waitingJSON{},
-		Folders: foldersJSON{asFindings(f.Receipts), asFindings(f.Claimed), asFindings(f.Differ), asFindings(f.Unbelieved)}, Vaults: []reconciledJSON{}}
+		Folders: foldersJSON{asFindings(f.Receipts), asFindings(f.Claimed), asFindings(f.Differ), asFindings(f.Unbelieved), asFindings(f.Returned), asFindings(f.Strange)}, Vaults: []reconciledJSON{}}
 	for _, w := range c.Waiting {
 		out.Waiting = append(out.Waiting, waitingJSON{w.Key.String(), w.Drop, w.Folder, w.State.String(), w.Why, inUTC(w.Until)})
 	}
@@ -179,6 +181,8 @@ func (a *app) tellReconciled(c daemon.Compared, v view) {
 	a.tellFindings("TAKEN      ", c.Folders.Claimed)
 	a.tellFindings("DIFFERS    ", c.Folders.Differ)
 	a.tellFindings("NO RECEIPT ", c.Folders.Unbelieved)
+	a.tellFindings("RETURNED   ", c.Folders.Returned)
+	a.tellFindings("LEFT ALONE ", c.Folders.Strange)
 	for _, r := range c.Vaults {
 		fmt.Fprintf(a.stdout, "VAULT      %s: %d archived in the index, %d in the status list\n", safe(string(r.Vault)), r.Indexed, r.Listed)
 		a.tellFindings("  found      ", r.Found)

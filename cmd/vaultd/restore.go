@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/ledger/boltledger"
 )
 
 func (a *app) restoreCommand() *cobra.Command {
@@ -66,6 +67,10 @@ func (a *app) restore(c *cobra.Command, file string, takeOver bool, reason strin
 	r, err := daemon.Restore(c.Context(), dc, file, takeOver, daemon.Person{UID: a.uid, Reason: reason})
 	if later, ok := errors.AsType[*daemon.LaterError](err); ok {
 		return fail(exitConfig, later, "use the newest backup; if there is none newer, or the old server must stop, restore with --take-over")
+	}
+	if broken, ok := errors.AsType[*boltledger.DamageError](err); ok && r.Info.ID == "" { // what lies in its place is not looked at
+		return fail(exitIO, fmt.Errorf("the backup %s is damaged: %s; nothing was changed", safe(file), safe(broken.What)),
+			"use an older backup; without any, vaultd rebuild")
 	}
 	if err != nil {
 		return err

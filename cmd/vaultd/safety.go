@@ -9,6 +9,9 @@ import (
 
 // wantsSafety says what a person must see to before anything else: what makes the ledger or the configuration unsafe.
 func (s *standing) wantsSafety(t *tally, add func(when, what string, n int, text, do string, names []string)) {
+	if s.taken > 0 {
+		add("now", "taken-over", 1, "nothing is taken, sent, moved or removed here any more", takenOverWords(s.taken), nil)
+	}
 	if m := s.Safe; m != nil {
 		do := "vaultd reconcile asks the archive and ends it (docs/recovery.md)"
 		if !s.Running {
@@ -17,6 +20,9 @@ func (s *standing) wantsSafety(t *tally, add func(when, what string, n int, text
 		add("now", "safe-mode", 1, fmt.Sprintf("SAFE MODE since %s: %s", t.brief(m.Since), m.Text), do, nil)
 	}
 	s.wantsCheck(t, add)
+	if s.damage != "" && (s.Check == nil || len(s.Check.Ledger) == 0) {
+		add("now", "damaged", 1, "DAMAGED: "+firstLine(s.damage)+"; what is shown is not all", "keep the file; restore the newest backup, or rebuild the ledger (docs/recovery.md)", nil)
+	}
 	if !s.Balance.Agrees {
 		add("now", "balance", 1, "the balance does not agree", "run vaultd verify; nothing should be sent before this is clear", nil)
 	}

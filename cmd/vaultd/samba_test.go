@@ -19,6 +19,7 @@ import (
 
 // A clerk's day over a real share, from the first folder to the last, in two vaults.
 func TestSamba_AClerksDay(t *testing.T) {
+	t.Parallel()
 	needsSamba(t)
 	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 500 * time.Millisecond})
 	s := newSite(t, url, fast+"\ntime_zone: Europe/Berlin")

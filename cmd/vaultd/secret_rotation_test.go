@@ -62,6 +62,7 @@ func (l *lock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A renewed secret counts without a restart and without a reload, from a file and from a systemd credential.
 func TestSecret_RenewedWhileItRuns(t *testing.T) {
+	t.Parallel()
 	for name, method := range map[string]string{"BasicFile": "basic", "OAuthCredential": "oauth2"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,7 @@ import (
 
 // I6, I26: a clock that is off by an hour archives all the same, and somebody is told.
 func TestStatus_I26_ClockOffByAnHour(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		ahead time.Duration
 		want  string

@@ -46,6 +46,9 @@ func (a *app) status(ctx context.Context, v view) error {
 	if err != nil {
 		return err
 	}
+	if s.damage != "" && a.inside != nil {
+		a.inside.CheckNow()
+	}
 	if a.json {
 		err = writeJSON(a.stdout, s)
 	} else {
@@ -79,6 +82,9 @@ type standing struct {
 	Billing     []billLine  `json:"billing"`     // of this calendar year
 	ReloadFault string      `json:"reloadFault"` // why a running daemon goes on with an older configuration
 	Check       *checkLine  `json:"check"`       // of the whole ledger; null: none ended since vaultd was started
+
+	taken  uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
+	damage string // what was met of it while the ledger was read; what is shown is not all then
 }
 
 // safeLine says why nothing is taken, sent, moved or removed.
@@ -197,7 +203,7 @@ func (v view) collect(ctx context.Context) (standing, error) {
 		t.add(e)
 		return context.Cause(ctx)
 	})
-	if err != nil {
+	if err = s.met(err); err != nil {
 		return s, err
 	}
 	s.Open, s.LastSuccess = t.openLine(), inUTC(t.lastSuccess)
@@ -214,14 +220,25 @@ func (v view) collect(ctx context.Context) (standing, error) {
 	if n, waits := s.stopped(c); waits {
 		s.Needs = append(s.Needs, n)
 	}
-	s.wants(t)
 	bills, err := bills(v.ledger, c)
+	err = s.met(err)
+	s.wants(t)
 	for _, b := range bills {
 		if b.Year == v.now.In(v.loc).Year() {
 			s.Billing = append(s.Billing, newBillLine(b))
 		}
 	}
 	return s, err
+}
+
+// met takes damage in the ledger down, and returns any other error.
+func (s *standing) met(err error) error {
+	broken, ok := errors.AsType[*boltledger.DamageError](err)
+	if !ok {
+		return err
+	}
+	s.damage = broken.Error()
+	return nil
 }
 
 // tally counts entries for people; every number is the ledger's, so that none forgets at a restart.
@@ -369,7 +386,7 @@ func (s *standing) drops(v view, t *tally) {
 
 // live adds what only a running daemon knows.
 func (s *standing) live(d daemon.State, t *tally) {
-	s.Since = inUTC(d.Since)
+	s.Since, s.taken = inUTC(d.Since), d.Taken
 	if c := d.Check; !c.At.IsZero() {
 		s.Check = &checkLine{c.At.UTC(), c.OK(), append([]string{}, c.Ledger...), append([]string{}, c.Files...), c.Failed}
 	}

@@ -41,7 +41,10 @@ func (s *standing) wants(t *tally) {
 	for _, d := range s.Drops {
 		if d.Paused != "" {
 			do := "its documents are safe; it goes on by itself once this is mended"
-			if strings.HasSuffix(d.Paused, fs.ErrPermission.Error()) {
+			switch {
+			case s.taken > 0:
+				do = takenOverWords(s.taken)
+			case strings.HasSuffix(d.Paused, fs.ErrPermission.Error()):
 				do = "give the drop folder to the user vaultd runs as (docs/samba.md); " + do
 			}
 			add("now", "drop-paused", 1, "drop "+d.Name+" paused: "+d.Paused, do, nil)

@@ -35,7 +35,9 @@ against it. It changes nothing and asks nobody. Exit code 4 means differences.`,
 type verdict struct {
 	OK       bool             `json:"ok"`
 	Ledger   string           `json:"ledgerId"`
-	Test     bool             `json:"test"` // of a test environment: no evidence
+	Test     bool             `json:"test"`     // of a test environment: no evidence
+	SafeMode string           `json:"safeMode"` // why, and what is not known; empty: it is not in safe mode
+	Folded   bool             `json:"folded"`   // false: damage kept the promises from being checked
 	Lines    uint64           `json:"lines"`
 	Entries  uint64           `json:"entries"`
 	HeadLine uint64           `json:"headLine"`
@@ -48,6 +50,8 @@ type verdict struct {
 
 	LostPosts uint64   `json:"lostPosts"`
 	Unused    []string `json:"unusedRegistrations"` // bumIds
+	PutBack   uint64   `json:"putBack"`             // times that it was put back
+	Suspect   []string `json:"suspect"`             // keys: what happened since then is not known
 	Unclear   []string `json:"unclear"`             // keys
 	Double    []string `json:"possiblyDouble"`
 	InDoubt   []string `json:"closedInDoubt"`
@@ -69,6 +73,9 @@ func (a *app) verify(ctx context.Context, v view) error {
 	if err != nil {
 		return err
 	}
+	if !found.OK && a.inside != nil {
+		a.inside.CheckNow()
+	}
 	if a.json {
 		err = writeJSON(a.stdout, found)
 	} else {
@@ -79,7 +86,7 @@ func (a *app) verify(ctx context.Context, v view) error {
 		return err
 	case n > 0:
 		return fail(exitDifferences, fmt.Errorf("%s found", many(n, "difference", "differences")),
-			"keep the ledger as it is, stop sending, and compare it with a backup")
+			whenDamaged)
 	}
 	return nil
 }
@@ -87,6 +94,9 @@ func (a *app) verify(ctx context.Context, v view) error {
 func (v view) verify(ctx context.Context) (verdict, error) {
 	info := v.ledger.Info()
 	found := verdict{Ledger: info.ID, Test: info.Environment != "production", Problems: []verdictProblem{}, Findings: []verdictFinding{}}
+	if s, is := v.ledger.Safe(); is {
+		found.SafeMode = v.unknownSince(s)
+	}
 	problems, err := v.ledger.Verify(ctx)
 	if err != nil {
 		return found, err
@@ -125,7 +135,7 @@ func (v view) standing() (ledger.Head, ledger.Balance) {
 
 func (d *verdict) take(r proof.Report, moved map[archive.Key]bool) {
 	d.Lines, d.Entries, d.HeadLine, d.HeadHash, d.Balance = r.Lines, r.Entries, r.Head.N, r.Head.Hash.String(), r.Balance.String()
-	d.Moved, d.Omitted, d.LostPosts = len(moved), r.Omitted, r.LostPosts
+	d.Moved, d.Omitted, d.LostPosts, d.PutBack, d.Folded = len(moved), r.Omitted, r.LostPosts, r.PutBack, true
 	for _, f := range r.Findings {
 		if moved[f.Key] {
 			continue
@@ -140,7 +150,7 @@ func (d *verdict) take(r proof.Report, moved map[archive.Key]bool) {
 	for _, o := range r.Orphans {
 		d.Unused = append(d.Unused, string(o.Remote))
 	}
-	d.Unclear, d.Double, d.InDoubt = keyTexts(r.Unclear), keyTexts(r.Double), keyTexts(r.InDoubt)
+	d.Suspect, d.Unclear, d.Double, d.InDoubt = keyTexts(r.Suspect), keyTexts(r.Unclear), keyTexts(r.Double), keyTexts(r.InDoubt)
 }
 
 func keyTexts(keys []archive.Key) []string {
@@ -153,13 +163,11 @@ func keyTexts(keys []archive.Key) []string {
 
 func (d *verdict) print(w io.Writer) {
 	fmt.Fprintf(w, "LEDGER    %s%s\n", d.Ledger, testMark(d.Test))
-	fmt.Fprintf(w, "RECORDS   checksums, chain and indexes: %s\n", verdictWord(len(d.Problems)))
-	fmt.Fprintf(w, "JOURNAL   %d lines folded anew, up to %s\n", d.Lines, d.HeadHash)
-	fmt.Fprintf(w, "PROMISES  %d entries held against the journal: %s\n", d.Entries, verdictWord(len(d.Findings)+int(d.Omitted)))
-	if d.Moved > 0 {
-		fmt.Fprintf(w, "          %s changed meanwhile and stood aside; run it again for them\n", many(d.Moved, "entry", "entries"))
+	if d.SafeMode != "" {
+		fmt.Fprintf(w, "SAFE MODE %s\n", safe(d.SafeMode))
 	}
-	fmt.Fprintf(w, "BALANCE   %s\n", d.Balance)
+	fmt.Fprintf(w, "RECORDS   checksums, chain and indexes: %s\n", verdictWord(len(d.Problems)))
+	d.printFolded(w)
 	for _, p := range d.Problems {
 		fmt.Fprintf(w, "DIFFERS   %s: %s\n", safe(p.Where), safe(p.What))
 	}
@@ -170,9 +178,34 @@ func (d *verdict) print(w io.Writer) {
 		fmt.Fprintf(w, "DIFFERS   and %d more\n", d.Omitted)
 	}
 	d.printDoubts(w)
-	if d.OK {
+	switch {
+	case d.OK && d.SafeMode != "":
+		fmt.Fprintln(w, "RESULT    nothing differs within the ledger; it does not know everything")
+	case d.OK:
 		fmt.Fprintln(w, "RESULT    nothing differs")
 	}
+}
+
+// printFolded tells what folding the journal anew found.
+func (d *verdict) printFolded(w io.Writer) {
+	if !d.Folded {
+		fmt.Fprintln(w, "PROMISES  could not be checked")
+		return
+	}
+	fmt.Fprintf(w, "JOURNAL   %d lines folded anew, up to %s\n", d.Lines, d.HeadHash)
+	fmt.Fprintf(w, "PROMISES  %d entries held against the journal: %s\n", d.Entries, verdictWord(len(d.Findings)+int(d.Omitted)))
+	if d.Moved > 0 {
+		fmt.Fprintf(w, "          %s changed meanwhile and stood aside; run it again for them\n", many(d.Moved, "entry", "entries"))
+	}
+	fmt.Fprintf(w, "BALANCE   %s\n", d.Balance)
+}
+
+// unknownSince says why a ledger is in safe mode, and what it does not know.
+func (v view) unknownSince(s ledger.Safe) string {
+	if s.From.IsZero() {
+		return daemon.SafeWords(s) + "; what it says is not known to be all"
+	}
+	return daemon.SafeWords(s) + "; what was done after " + v.exact(s.From) + " is not known"
 }
 
 // printDoubts says what cannot be guaranteed, so that nobody takes silence for a proof.
@@ -186,6 +219,8 @@ func (d *verdict) printDoubts(w io.Writer) {
 	}{
 		{d.LostPosts, "answers to registrations were lost: at most so many unused registrations are unknown", nil},
 		{uint64(len(d.Unused)), "registrations were never used", d.Unused},
+		{d.PutBack, "times the ledger was put back: what it had forgotten it learnt from the archive and the folders", nil},
+		{uint64(len(d.Suspect)), "are in doubt: what happened to them since the ledger was put back is not known", d.Suspect},
 		{uint64(len(d.Unclear)), "are unclear: nobody knows whether they arrived", d.Unclear},
 		{uint64(len(d.Double)), "are possibly double at the archive", d.Double},
 		{uint64(len(d.InDoubt)), "were closed in doubt by a person", d.InDoubt},

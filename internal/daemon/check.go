@@ -34,6 +34,8 @@ func (c Checked) OK() bool { return len(c.Ledger)+len(c.Files) == 0 && c.Failed 
 // checker holds the ledger to its promises beside the work: at once after the start, and
 // then again and again.
 type checker struct {
+	wake chan struct{} // size 1: somebody else met damage
+
 	mu   sync.Mutex
 	last Checked // guarded by mu
 }
@@ -44,6 +46,20 @@ const (
 	namedFew   = 20                   // findings of one kind that are told
 )
 
+func newChecker() *checker { return &checker{wake: make(chan struct{}, 1)} }
+
+// CheckNow has the whole ledger checked at once: somebody met damage in it. It never
+// blocks, and does nothing where the ledger is known to be damaged.
+func (d *Daemon) CheckNow() {
+	if s, is := d.ledger.Safe(); is && s.Word == ledger.MarkDamaged {
+		return
+	}
+	select {
+	case d.check.wake <- struct{}{}:
+	default:
+	}
+}
+
 func (c *checker) found() Checked {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +67,19 @@ func (c *checker) found() Checked {
 }
 
 func (c *checker) run(ctx context.Context, d *Daemon) {
-	for every := d.cfg.CheckEvery; every > 0; {
+	every := d.cfg.CheckEvery
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	if every <= 0 {
+		timer.Stop()
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-c.wake:
+		case <-timer.C:
+		}
 		found := d.examine(ctx)
 		if ctx.Err() != nil {
 			return
@@ -60,16 +88,12 @@ func (c *checker) run(ctx context.Context, d *Daemon) {
 		c.last = found
 		c.mu.Unlock()
 		d.judge(ctx, found)
-		wait := every
-		if found.Failed != "" {
-			wait = min(every, checkRetry)
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
+		switch {
+		case every <= 0:
+		case found.Failed != "":
+			timer.Reset(min(every, checkRetry))
+		default:
+			timer.Reset(every)
 		}
 	}
 }
@@ -134,7 +158,10 @@ func (d *Daemon) examine(ctx context.Context) (c Checked) {
 		}
 	}
 	if len(c.Ledger) == 0 {
-		if err := d.examineFiles(ctx, &c); err != nil {
+		err := d.examineFiles(ctx, &c)
+		if broken, ok := errors.AsType[*boltledger.DamageError](err); ok {
+			c.Ledger = append(c.Ledger, broken.What)
+		} else if err != nil {
 			c.Failed = err.Error()
 		}
 	}

@@ -27,6 +27,7 @@ type page struct {
 	Rejected   heading // what came back
 	Refused    heading // what was not taken, and needs a hand
 	Crowded    heading // what waits for room on a disk
+	Held       heading // what waits for IT's check with the archive
 	Copying    heading
 	Taken      heading
 	Today      today
@@ -104,6 +105,8 @@ func (p *page) notTaken(s watch.Snapshot, remind time.Duration, full bool) {
 		for _, n := range w.Names {
 			text, act := p.waiting(w.Reason, n, p.Now.Sub(n.Since) >= remind)
 			switch to = &p.Copying; {
+			case w.Reason == watch.Held:
+				to = &p.Held
 			case w.Reason == watch.NoRoom:
 				if to = &p.Crowded; full {
 					text = "waits: the archive server's disk is full"
@@ -122,6 +125,9 @@ func (p *page) waiting(r watch.Reason, n watch.Named, late bool) (text string, a
 	since := " since " + p.clock(n.Since)
 	switch r {
 	case watch.LooseFile:
+		if n.Detail == watch.Link {
+			return "a link: copy the folder itself here, delete the link", true
+		}
 		return "loose file" + since + ": put it in a folder", true
 	case watch.NoSidecar:
 		if n.Detail != "" {
@@ -140,6 +146,8 @@ func (p *page) waiting(r watch.Reason, n watch.Named, late bool) (text string, a
 		return "no right to take it" + owner(n.Detail) + since + ": IT must set the share's masks", true
 	case watch.Queued:
 		return "waits for its turn", false
+	case watch.Held:
+		return "waits" + since, false
 	case watch.NoRoom:
 		return "waits" + since + ": this share's disk is full", false
 	case watch.OtherDevice:
@@ -208,7 +216,7 @@ func (p *page) head() string {
 func (p *page) body() string {
 	var b strings.Builder
 	width := narrowest
-	for _, h := range []heading{p.Rejected, p.Refused, p.Crowded, p.Copying, p.Taken, {lines: p.Duplicates}} {
+	for _, h := range []heading{p.Rejected, p.Refused, p.Crowded, p.Held, p.Copying, p.Taken, {lines: p.Duplicates}} {
 		for _, l := range h.lines {
 			width = min(max(width, utf8.RuneCountInString(fit(l.name))), widest)
 		}
@@ -220,7 +228,7 @@ func (p *page) body() string {
 		}
 	}
 	b.WriteByte('\n')
-	if p.Rejected.count+p.Refused.count+p.Crowded.count+p.Copying.count+p.Taken.count == 0 {
+	if p.Rejected.count+p.Refused.count+p.Crowded.count+p.Held.count+p.Copying.count+p.Taken.count == 0 {
 		b.WriteString("Nothing to put right, nothing waiting.\n")
 	}
 	if n := p.Rejected.count + p.Refused.count; n > 0 {
@@ -234,6 +242,10 @@ func (p *page) body() string {
 	if p.Crowded.count > 0 {
 		fmt.Fprintf(&b, "WAITING FOR ROOM, IT HAS BEEN TOLD (%d)\n", p.Crowded.count)
 		p.Crowded.write(&b, width)
+	}
+	if p.Held.count > 0 {
+		fmt.Fprintf(&b, "WAITING FOR IT'S CHECK WITH THE ARCHIVE (%d)\n", p.Held.count)
+		p.Held.write(&b, width)
 	}
 	if p.Copying.count > 0 {
 		fmt.Fprintf(&b, "STILL COPYING (%d)\n", p.Copying.count)

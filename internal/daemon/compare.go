@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -154,6 +156,9 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	if out.Withheld > 0 {
 		out.Why = append(out.Why, fmt.Sprintf("%d documents in the archive may be of folders that cannot be read now; see why, then compare again", out.Withheld))
 	}
+	if now, _ := c.Ledger.Safe(); is && now != safe {
+		out.Why = append(out.Why, "something else was found meanwhile ("+now.Word+"); compare again")
+	}
 	if !is || len(out.Why) > 0 {
 		return out, nil
 	}
@@ -176,12 +181,13 @@ func InDoubt(l *boltledger.Ledger) (bool, error) {
 // and it is not in safe mode. It reads the journal's marks: what happened once stays
 // true for the entries that are still in doubt, long after safe mode ended.
 func lastDoubt(l *boltledger.Ledger) (*recovery.Doubt, error) {
-	if s, is := l.Safe(); is {
-		return &recovery.Doubt{From: s.From, Since: s.Since}, nil
+	s, safe := l.Safe()
+	if safe && s.From.IsZero() {
+		return &recovery.Doubt{Since: s.Since}, nil // nothing is sure, whatever happened before
 	}
-	suspect, errEnough := false, errors.New("enough")
+	suspect, errEnough := safe, errors.New("enough")
 	err := l.Open(func(e ledger.Entry) error {
-		if suspect = e.Suspect; suspect {
+		if suspect = suspect || e.Suspect; suspect {
 			return errEnough
 		}
 		return nil
@@ -189,24 +195,51 @@ func lastDoubt(l *boltledger.Ledger) (*recovery.Doubt, error) {
 	if !suspect || err != nil && !errors.Is(err, errEnough) {
 		return nil, err
 	}
-	var doubt *recovery.Doubt
-	var before time.Time
-	err = l.Lines(1, func(_ uint64, line []byte) error {
-		x, err := ledger.ParseLine(line)
-		if err != nil {
-			return err
-		}
-		at, err := time.Parse(time.RFC3339Nano, x.At)
-		if x.Key == "" && (ledger.Mark{Word: x.Event}).Alarming() {
-			doubt = &recovery.Doubt{From: before, Since: at}
-			if x.Event == ledger.MarkRebuilt {
-				doubt.From = time.Time{}
-			}
-		}
-		before = at
+	var all doubts
+	err = l.Lines(1, func(_ uint64, line []byte) error { return all.line(line) })
+	return all.last, err
+}
+
+// doubts follows a journal: what is unknown since the last moment at which no entry was
+// in doubt and the ledger not in safe mode.
+type doubts struct {
+	last    *recovery.Doubt
+	safe    bool
+	suspect map[string]bool // keys
+	before  time.Time       // of the line before
+}
+
+func (d *doubts) line(line []byte) error {
+	x, err := ledger.ParseLine(line)
+	if err != nil {
 		return err
-	})
-	return doubt, err
+	}
+	at, err := time.Parse(time.RFC3339Nano, x.At)
+	if err != nil {
+		return err
+	}
+	switch {
+	case x.Key != "" && slices.Contains(strings.Fields(x.Flags), "suspect"):
+		if d.suspect == nil {
+			d.suspect = map[string]bool{}
+		}
+		d.suspect[x.Key] = true
+	case x.Key != "":
+		delete(d.suspect, x.Key)
+	case x.Event == ledger.MarkReconciled:
+		d.safe = false
+	case (ledger.Mark{Word: x.Event}).Alarming():
+		from := d.before
+		if x.Event == ledger.MarkRebuilt || x.Event == ledger.MarkDamaged {
+			from = time.Time{} // nothing is sure
+		}
+		if (d.safe || len(d.suspect) > 0) && d.last != nil && d.last.From.Before(from) {
+			from = d.last.From
+		}
+		d.last, d.safe = &recovery.Doubt{From: from, Since: at}, true
+	}
+	d.before = at
+	return nil
 }
 
 const (

@@ -98,9 +98,10 @@ type Daemon struct {
 	drops     []*room
 	conductor *ingest.Conductor
 	acts      sync.RWMutex // read: a person takes a folder again; write: the drop folders are closed for a reload
-	check     checker
+	check     *checker
 	comparing sync.Mutex    // held while the ledger is held against the archive
 	compared  chan struct{} // size 1: a person compared, and entries are still in doubt
+	successor successor     // who has taken the drop folders over
 
 	fatalOnce sync.Once
 	fatal     chan error // size 1: why the process must end
@@ -126,7 +127,7 @@ func OpenLedger(stateDir string, loc *time.Location, fault func(string) error) (
 // Open takes the lock, checks and opens the ledger and prepares the rest. Nothing is
 // sent or moved before Run.
 func Open(cfg Config) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1)}
+	d := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1), check: newChecker()}
 	if err := d.open(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -158,7 +159,7 @@ func (d *Daemon) prepare() error {
 	if strings.TrimSuffix(info.BaseURL, "/") != strings.TrimSuffix(cfg.BaseURL, "/") {
 		return &BindingError{"service", info.BaseURL, cfg.BaseURL}
 	}
-	if err := d.openSpool(); err != nil {
+	if err := errors.Join(d.recallSuccessor(), d.openSpool()); err != nil {
 		return err
 	}
 	for _, dc := range cfg.Drops {

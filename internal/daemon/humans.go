@@ -32,13 +32,14 @@ type Humans struct {
 	brake  *brake
 	resume func(drop string)   // lets its disposals go on
 	begin  func() (end func()) // keeps the drop folders open in between
+	held   func() string       // why nothing may be taken; empty: it may
 }
 
 // Humans lets people act while the daemon runs: it goes on with what they decided at
 // once.
 func (d *Daemon) Humans() *Humans {
 	heard := func(e ledger.Entry) { d.heard(e); d.conductor.Wake() }
-	return &Humans{ledger: d.ledger, now: d.cfg.Now, log: d.cfg.Log, heard: heard, brake: d.brake, resume: d.conductor.Released, begin: d.begin, drop: func(name string) (*room, func() error, error) {
+	return &Humans{ledger: d.ledger, now: d.cfg.Now, log: d.cfg.Log, heard: heard, brake: d.brake, resume: d.conductor.Released, begin: d.begin, held: d.held, drop: func(name string) (*room, func() error, error) {
 		for _, r := range d.drops {
 			if r.cfg.Name == name {
 				return r, func() error { return nil }, r.unavailable()
@@ -54,7 +55,7 @@ func (d *Daemon) Humans() *Humans {
 func NewHumans(cfg Config, l *boltledger.Ledger) *Humans {
 	d := &Daemon{cfg: cfg, ledger: l, spool: &spool{dir: cfg.StateDir, minFree: cfg.SpoolMinFree}, fatal: make(chan error, 1)}
 	brake := newBrake(cfg.StateDir, func() time.Time { return cfg.Now().Wall }, cfg.Log)
-	return &Humans{ledger: l, now: cfg.Now, log: cfg.Log, heard: func(ledger.Entry) {}, brake: brake, resume: func(string) {}, begin: d.begin, drop: func(name string) (*room, func() error, error) {
+	return &Humans{ledger: l, now: cfg.Now, log: cfg.Log, heard: func(ledger.Entry) {}, brake: brake, resume: func(string) {}, begin: d.begin, held: d.heldAlone, drop: func(name string) (*room, func() error, error) {
 		for _, dc := range cfg.Drops {
 			if dc.Name == name {
 				r := &room{d: d, cfg: dc, look: watch.Rules{Sidecar: dc.Rules.Sidecar, Junk: packager.Junk}}
@@ -165,6 +166,28 @@ func (h *Humans) ApproveDisposal(ctx context.Context, drop string, p Person) (n 
 // ErrNotReturned says that an entry is not a rejected one whose folder was given back.
 var ErrNotReturned = errors.New("its folder was not given back as rejected")
 
+// ErrHeld says that nothing may be taken just now; its text goes on with why.
+var ErrHeld = errors.New("nothing is taken now")
+
+// mayTake refuses to take a folder while that waits for a person.
+func (h *Humans) mayTake() error {
+	if _, safe := h.ledger.Safe(); safe {
+		return fmt.Errorf("%w: nothing is taken in safe mode: run vaultd reconcile first", ErrHeld)
+	}
+	if why := h.held(); why != "" {
+		return fmt.Errorf("%w: %s", ErrHeld, why)
+	}
+	return nil
+}
+
+// heldAlone is held for a command beside no daemon.
+func (d *Daemon) heldAlone() string {
+	if err := d.recallSuccessor(); err != nil {
+		return err.Error()
+	}
+	return d.held()
+}
+
 // Retry takes the returned folder of a rejected entry again, as a new entry that
 // supersedes it, and resolves the old one. What was given back may have been corrected
 // meanwhile: it is looked at and packed from the beginning.
@@ -172,10 +195,14 @@ var ErrNotReturned = errors.New("its folder was not given back as rejected")
 // The folder is claimed, durably, before the ledger is asked. Where the process ends in
 // between, the next start adopts the folder as one that was dropped anew, and the old
 // entry stays to be looked at. The error is a *drop.ClaimError where the folder could
-// not be taken; then nothing has changed.
+// not be taken, and wraps [ErrHeld] in safe mode and where another vaultd has taken the
+// drop folders over; then nothing has changed.
 func (h *Humans) Retry(ctx context.Context, old ledger.Entry, p Person) (next ledger.Entry, err error) {
 	if old.State != ledger.Rejected || old.Source != ledger.Returned {
 		return next, fmt.Errorf("retry %s in %s/%s: %w", old.Key, old.State, old.Source, ErrNotReturned)
+	}
+	if err := h.mayTake(); err != nil {
+		return next, err
 	}
 	defer h.begin()()
 	r, done, err := h.drop(old.Drop)

@@ -63,10 +63,14 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p Pers
 	if err != nil {
 		return out, err
 	}
+	taken, err := readTaken(cfg.StateDir) // by a drop folder that may be away now
+	if err != nil {
+		return out, err
+	}
 	epoch := ours.Epoch
 	switch {
 	case takeOver:
-		epoch = max(last.epoch, ours.Epoch) + 1
+		epoch = max(last.epoch, ours.Epoch, taken) + 1
 	case last.epoch > ours.Epoch:
 		return out, &LaterError{Drop: last.drop, Folder: last.epoch, Backup: ours.Epoch}
 	}

@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
+	"vaultd/internal/recovery"
 	"vaultd/internal/watch"
 )
 
@@ -120,11 +121,14 @@ func (r *room) openFolder() (*drop.Folder, error) {
 	}
 	// The mark is looked at before the lock: whoever took the folder over needs that.
 	m := r.d.mark()
-	if _, foreign := errors.AsType[*drop.ForeignError](drop.CheckMark(r.cfg.Path, m)); foreign {
-		return nil, fmt.Errorf("open drop %s: %w", r.cfg.Name, drop.CheckMark(r.cfg.Path, m))
+	err = drop.CheckMark(r.cfg.Path, m)
+	if _, foreign := errors.AsType[*drop.ForeignError](err); foreign {
+		r.d.takenOver(err)
+		return nil, fmt.Errorf("open drop %s: %w", r.cfg.Name, err)
 	}
 	folder, err := drop.Open(drop.Config{Path: r.cfg.Path, Name: r.cfg.Name, Group: r.cfg.Group,
 		LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch, Bound: known, Fault: r.d.cfg.FileFault})
+	r.d.takenOver(err)
 	if err != nil {
 		return nil, err
 	}
@@ -250,6 +254,7 @@ func (r *room) letGo(why error) bool {
 
 // yield leaves the drop folder to whoever it belongs to now.
 func (r *room) yield(foreign error) error {
+	r.d.takenOver(foreign)
 	if r.letGo(foreign) {
 		r.d.cfg.Log.Error("the drop folder belongs to another vaultd now; nothing more is taken or sent here", "drop", r.cfg.Name, "err", foreign)
 		r.clerk.poke()
@@ -292,6 +297,7 @@ func (r *room) adopt(ctx context.Context) error {
 		return err
 	}
 	defer done()
+	alarm := sync.OnceValues(r.d.lastAlarm)
 	for c, err := range f.Claims() {
 		if errors.Is(err, drop.ErrStrange) {
 			r.d.cfg.Log.Error("claimed area holds something strange; it stays untouched", "drop", r.cfg.Name, "err", err)
@@ -313,7 +319,13 @@ func (r *room) adopt(ctx context.Context) error {
 		if err := f.Secure(c); err != nil {
 			return fmt.Errorf("adopt a claimed folder: %w", err)
 		}
-		r.enter(f, c)
+		last, err := alarm()
+		if err != nil {
+			return err
+		}
+		// A drop folder that was away when the ledger was compared with the archive may
+		// come back with claims of which the ledger has lost what became of them.
+		r.enter(ctx, f, c, c.Key.Time().Before(last))
 	}
 	return nil
 }
@@ -322,12 +334,12 @@ func (r *room) adopt(ctx context.Context) error {
 // entry is asked for; if we die in between, the next start adopts it.
 func (r *room) take(ctx context.Context, w watch.Folder) error {
 	if why := r.d.held(); why != "" {
-		return errors.New("not taken: " + why)
+		return fmt.Errorf("%w: %s", watch.ErrHeld, why)
 	}
 	if err := r.d.disk.room(); err != nil {
 		return err
 	}
-	err := r.claim(w.Name)
+	err := r.claim(ctx, w.Name)
 	_, gone := os.Lstat(filepath.Join(r.cfg.Path, w.Name))
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrSync) || !errors.Is(gone, fs.ErrNotExist) {
 		return err
@@ -337,7 +349,7 @@ func (r *room) take(ctx context.Context, w watch.Folder) error {
 	return errors.Join(err, r.adopt(ctx))
 }
 
-func (r *room) claim(name string) error {
+func (r *room) claim(ctx context.Context, name string) error {
 	f, done, err := r.hold()
 	if err != nil {
 		return err
@@ -348,13 +360,14 @@ func (r *room) claim(name string) error {
 	if err != nil {
 		return err
 	}
-	r.enter(f, c)
+	r.enter(ctx, f, c, false)
 	return nil
 }
 
 // enter commits the entry of a claimed folder. It was observed until now, but a
 // writer may still hold its files open: it settles once more before it is sealed.
-func (r *room) enter(f *drop.Folder, c drop.Claimed) {
+// In safe mode, and where it is doubtful, the ledger may have lost what became of it.
+func (r *room) enter(ctx context.Context, f *drop.Folder, c drop.Claimed, doubtful bool) {
 	look, err := r.lookAt(f, c.Key)
 	if err != nil {
 		r.d.cfg.Log.Warn("claimed folder cannot be looked at yet", "key", c.Key, "err", err)
@@ -367,8 +380,14 @@ func (r *room) enter(f *drop.Folder, c drop.Claimed) {
 		Route: ledger.Vault, Vault: r.cfg.Vault, Drop: r.cfg.Name, Folder: c.Folder, Owner: c.Owner,
 		Node: ledger.Node(c.Node), Look: look, NotBefore: r.d.cfg.Now().Wall.Add(r.cfg.Settle),
 	}
-	if _, safe := r.d.ledger.Safe(); safe { // the ledger may have lost what became of it
-		r.d.doubted(c.Key, ev)
+	if _, safe := r.d.ledger.Safe(); safe || doubtful {
+		is := recovery.Drop{Name: r.cfg.Name, Vault: r.cfg.Vault, Rules: r.cfg.Rules, Folder: f}
+		remains, err := is.Remains(ctx, c.Key, r.d.ledger.Info().Environment)
+		if err != nil { // the comparison, or the next start, tries again
+			r.d.cfg.Log.Warn("claimed folder got no entry: it cannot be read yet", "key", c.Key, "err", err)
+			return
+		}
+		r.d.doubted(c.Key, append([]ledger.Event{ev, ledger.Doubted{}}, remains...))
 		return
 	}
 	var resolved []ledger.Change

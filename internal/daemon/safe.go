@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -101,14 +102,11 @@ func (d *Daemon) mark() drop.Mark {
 // held says why nothing may be taken, sent, moved or removed now; empty: it may. What is
 // packed and what is asked goes on.
 func (d *Daemon) held() string {
+	if epoch := d.TakenOver(); epoch > 0 {
+		return fmt.Sprintf("another vaultd has taken over this ledger's drop folders (epoch %d): leave this one stopped", epoch)
+	}
 	if safe, is := d.ledger.Safe(); is {
 		return "safe mode since " + safe.Since.In(d.location()).Format("2 Jan 15:04") + " (" + SafeWords(safe) + ")"
-	}
-	for _, r := range d.drops {
-		_, err := r.current()
-		if foreign, ok := errors.AsType[*drop.ForeignError](err); ok && foreign.LedgerID == d.mark().LedgerID {
-			return "another vaultd has taken over drop " + r.cfg.Name + " with a later state of this ledger"
-		}
 	}
 	return ""
 }
@@ -147,8 +145,8 @@ func (d *Daemon) location() *time.Location {
 
 // doubted gives an entry to a claimed folder that was found without one while the ledger
 // is not sure of anything: it may have been sent.
-func (d *Daemon) doubted(k archive.Key, ev ledger.ClaimedFolder) {
-	change := ledger.Change{Key: k, Events: []ledger.Event{ev, ledger.Doubted{}}, At: d.cfg.Now()}
+func (d *Daemon) doubted(k archive.Key, evs []ledger.Event) {
+	change := ledger.Change{Key: k, Events: evs, At: d.cfg.Now()}
 	d.ledger.Submit([]ledger.Change{change}, func(rs []ledger.Result) {
 		if _, known := errors.AsType[*ledger.StaleError](rs[0].Err); rs[0].Err != nil && !known {
 			d.cfg.Log.Error("claimed folder got no entry", "key", k, "err", rs[0].Err)
@@ -156,5 +154,23 @@ func (d *Daemon) doubted(k archive.Key, ev ledger.ClaimedFolder) {
 		}
 		d.heard(rs[0].Entry)
 		d.conductor.Wake()
+		select {
+		case d.compared <- struct{}{}: // outside safe mode it is compared without a person
+		default:
+		}
 	})
+}
+
+// lastAlarm returns when the ledger was last put back, made anew or found damaged; zero:
+// never. It reads the whole journal.
+func (d *Daemon) lastAlarm() (last time.Time, err error) {
+	err = d.ledger.Lines(1, func(_ uint64, line []byte) error {
+		x, err := ledger.ParseLine(line)
+		if err != nil || x.Key != "" || !(ledger.Mark{Word: x.Event}).Alarming() {
+			return err
+		}
+		last, err = time.Parse(time.RFC3339Nano, x.At)
+		return err
+	})
+	return last, err
 }

@@ -19,6 +19,7 @@ type State struct {
 	Spool  SpoolState
 	Idle   bool   // no piece of work is under way
 	Held   string // why nothing may be taken, sent, moved or removed; empty: it may
+	Taken  uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
 	Check  Checked
 }
 
@@ -47,7 +48,7 @@ type SpoolState struct {
 // found by the folder's own probe, at most a minute ago.
 func (d *Daemon) State() State {
 	s := State{Since: d.since, Pauses: d.conductor.Pauses(), Idle: d.conductor.Idle(), Spool: d.spool.state()}
-	s.Held, s.Check = d.held(), d.check.found()
+	s.Held, s.Check, s.Taken = d.held(), d.check.found(), d.TakenOver()
 	s.Spool.Reserve, s.Spool.ReserveWanted = d.disk.state()
 	s.Spool.Full, s.Spool.Stands = d.disk.full(), d.disk.idle()
 	for _, r := range d.drops {

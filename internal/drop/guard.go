@@ -39,6 +39,11 @@ func (e *ForeignError) Error() string {
 	return fmt.Sprintf("%q belongs to %s (ledger %s, %s, epoch %d); nothing in it was touched", e.Path, e.What, e.LedgerID, e.Environment, e.Epoch)
 }
 
+const laterState = "a later state of this ledger, which may be an old copy"
+
+// Later reports whether it belongs to a later epoch of this very ledger: most likely another vaultd has taken it over.
+func (e *ForeignError) Later() bool { return e.What == laterState }
+
 // guard is .vaultd/drop.json.
 type guard struct {
 	LedgerID    string `json:"ledger"`
@@ -124,7 +129,7 @@ func (f *Folder) compare(g guard) error {
 	case g.Environment != f.cfg.Environment:
 		foreign.What = "another environment"
 	case g.Epoch > f.cfg.Epoch:
-		foreign.What = "a later state of this ledger, which may be an old copy"
+		foreign.What = laterState
 	default:
 		return nil
 	}

@@ -31,8 +31,11 @@ func (c *Conductor) admitToDispose(lane string, now archive.Instant) (func(ledge
 	if _, rests := c.routes.rests(route, now.Wall); rests {
 		return nil, false
 	}
-	if d, known := c.drops[name]; c.cfg.Brake == nil || !known || !d.Disposes || c.pass[name] > 0 {
+	if d, known := c.drops[name]; c.cfg.Brake == nil || !known || !d.Disposes {
 		return all, true
+	}
+	if left, err := c.passes(name, lane, now); left || err != nil {
+		return all, err == nil
 	}
 	due, err := c.dueForDisposal(lane, now)
 	if err == nil && due > 0 {
@@ -51,6 +54,19 @@ func (c *Conductor) admitToDispose(lane string, now archive.Instant) (func(ledge
 	c.open(route)
 	c.pass[name] = due
 	return all, true
+}
+
+// passes reports whether the brake let more go than went since. What it let go holds for
+// what was due then: once nothing is due, nothing of it is left.
+func (c *Conductor) passes(name, lane string, now archive.Instant) (bool, error) {
+	if c.pass[name] == 0 {
+		return false, nil
+	}
+	due, _, err := c.cfg.Index.DueIn(ledger.Dispose, lane, now.Wall, 1, func(e ledger.Entry) bool { return e.Source != ledger.Kept })
+	if err == nil && len(due) == 0 {
+		delete(c.pass, name)
+	}
+	return c.pass[name] > 0, err
 }
 
 // dueForDisposal counts the kept sources of a drop whose time is over.
@@ -83,13 +99,13 @@ func (c *Conductor) intendToDispose(e ledger.Entry, now archive.Instant) ([]ledg
 	if err != nil {
 		return nil, false, err
 	}
+	c.pass[e.Drop] = max(c.pass[e.Drop]-1, 0) // the brake counted it, whatever becomes of it
 	if !d.Disposes {
 		return []ledger.Event{ledger.Postponed{NotBefore: now.Wall.Add(keptLook), Cause: ledger.Cause{Code: "kept-by-configuration"}}}, false, nil
 	}
 	if until := e.ArchivedAt.Add(d.Grace); now.Wall.Before(until) {
 		return []ledger.Event{ledger.Postponed{NotBefore: until, Cause: ledger.Cause{Code: "grace-is-longer"}}}, false, nil
 	}
-	c.pass[e.Drop]--
 	return []ledger.Event{ledger.DisposeIntended{}}, true, nil
 }
 

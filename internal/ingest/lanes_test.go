@@ -324,3 +324,30 @@ func TestDispose_I3_Brake(t *testing.T) {
 		})
 	}
 }
+
+// I3: what the brake let go is used up by sources whose time was put off as well: the next that are due are asked for.
+func TestDispose_I3_PostponedUseUpTheLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := build(t, &service{})
+		d := r.drops["V"]
+		d.Disposes, d.Grace = true, 30*24*time.Hour
+		r.drops["V"] = d
+		var asked []int
+		r.cfg.Brake = func(_ string, due int) error { asked = append(asked, due); return nil }
+		r.start()
+		r.drop("V", 30)
+		r.pass(10 * 24 * time.Hour)
+		d.Grace = 60 * 24 * time.Hour
+		r.drops["V"] = d
+		slept.Add(int64(21 * 24 * time.Hour))
+		r.pass(time.Hour)
+		if src := r.sources(); src[ledger.Kept] != 30 || !slices.Equal(asked, []int{30}) {
+			t.Fatalf("vacuous: %v, asked %v", src, asked)
+		}
+		slept.Add(int64(31 * 24 * time.Hour))
+		r.pass(time.Hour)
+		if src := r.sources(); src[ledger.Gone] != 30 || !slices.Equal(asked, []int{30, 30}) {
+			t.Errorf("%v, asked %v", src, asked)
+		}
+	})
+}

@@ -182,10 +182,11 @@ func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
 
 // lapse books that r certainly holds nothing that will be archived. Where no more than
 // one registration is left that may, the entry is not double any more: the evidence is
-// the one on which it would be registered again without that flag.
+// the one on which it would be registered again without that flag. What a person decided
+// or a receipt tells, of a registration that may not be listed here, no evidence ends.
 func (e *Entry) lapse(r *Registration) {
 	r.Fate = Lapsed
-	e.Double = e.Double && e.holders() > 1
+	e.Double = e.Double && (e.Sworn || e.holders() > 1)
 }
 
 // again sends the document back to be registered once more, unless the service has

@@ -187,7 +187,7 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	e.State, e.Source, e.Dest, e.Suspect = ev.State, ev.Source, ev.Dest, true
 	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
 	e.ID, e.Base, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Content, ev.Metadata, ev.Package
-	e.Double, e.Cause = ev.Double, ev.Cause
+	e.Double, e.Sworn, e.Cause = ev.Double, ev.Double, ev.Cause
 	e.SeenAt, e.RegisteredAt, e.UploadedAt, e.ArchivedAt = ev.SeenAt, ev.RegisteredAt, ev.UploadedAt, ev.ArchivedAt
 	if e.SeenAt.IsZero() {
 		e.SeenAt = at.Wall

@@ -54,6 +54,7 @@ type Entry struct {
 	Hold         bool // no further step, no disposal
 	InDoubt      bool // closed by an operator though content is possible
 	Double       bool // more than one registration may hold archivable content
+	Sworn        bool // Double stays whatever is heard: a person released it, or a receipt says so
 	Contradicted bool // the service contradicted a final state
 	Resolved     bool // a rejection or a contradiction that nobody needs to look at any more
 	Suspect      bool // the ledger was put back or made anew: what happened to it meanwhile is not known

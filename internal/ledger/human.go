@@ -136,6 +136,7 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 		}
 	}
 	e.Double = e.Double || e.holders() > 0
+	e.Sworn = e.Double
 	if e.Package.IsZero() {
 		e.enter(Discovered)
 		return nil

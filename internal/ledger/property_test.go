@@ -118,6 +118,9 @@ func TestTransition_I13_FinalStatesAndFlagsStay(t *testing.T) {
 		if before.State.Final() && after.State != before.State {
 			t.Fatalf("%s became %s by %s", before.State, after.State, ev.Word())
 		}
+		if before.Sworn && !(after.Sworn && after.Double) {
+			t.Fatalf("%s took back what a person or a receipt said", ev.Word())
+		}
 		if before.InDoubt && !after.InDoubt || before.Double && !after.Double && (lapsed(after) <= lapsed(before) || after.holders() > 1) {
 			t.Fatalf("%s took back a flag", ev.Word())
 		}

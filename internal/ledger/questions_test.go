@@ -3,6 +3,7 @@ package ledger
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"vaultd/internal/archive"
 )
@@ -32,5 +33,30 @@ func TestSucceeded_I2_TheSecondOneIsFlagged(t *testing.T) {
 	}
 	if second := must(t, e, 0, answer(archive.Successful, "old")); !second.Double {
 		t.Error("a second registration was archived, and nothing says so")
+	}
+}
+
+// A receipt that calls its document possibly double knows of a registration that the
+// new ledger does not list: that one found later is empty proves nothing about it.
+func TestRecovered_I2_WhatAReceiptCallsDoubleStaysSo(t *testing.T) {
+	at, grace := archive.Instant{Wall: epoch}, 24*time.Hour
+	e := Entry{Key: archive.Key{1}}
+	step := func(ev Event) {
+		t.Helper()
+		next, err := Transition(e, ev, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e = next
+	}
+	step(Recovered{State: Archived, Source: Kept, Dest: "_archived/2026-11/x", ID: archive.ID{1}, Content: archive.Digest{1},
+		Package: archive.Package{Size: 1, SHA256: archive.Digest{2}}, Remote: "R1", Record: []byte("x"), Double: true, ArchivedAt: epoch})
+	step(RegistrationFound{Remote: "R9", ID: archive.ID{1}})
+	for range 5 {
+		at.Wall = at.Wall.Add(13 * time.Hour)
+		step(StatusSeen{Receipt: archive.Receipt{Remote: "R9", Word: archive.WaitingForPackage}, Grace: grace})
+	}
+	if e.registration("R9").Fate != Lapsed || !e.Double {
+		t.Errorf("double %v, %+v", e.Double, e.Registrations)
 	}
 }

@@ -125,23 +125,40 @@ func TestCheck_I15_FindsWhatWasDoneBlindly(t *testing.T) {
 	}
 }
 
-// What evidence takes back, a checker that sees only lines must let pass: the released
-// entry's first registration proved to be empty.
+// What evidence takes back, a checker that sees only lines must let pass: the entry's
+// first registration, found after a restore, proved to be empty. What a person decided
+// when it was released stays.
 func TestCheck_I2_DoubleEndsByEvidence(t *testing.T) {
-	b := newBook(t)
-	b.claim(1)
-	b.do(1, ledger.RegisterIntended{}, got("b1"), ledger.UploadIntended{}, ledger.WindowClosed{}, ledger.Released{})
-	b.upload(1, "b2")
-	for range 3 {
-		b.now = b.now.Add(25 * time.Hour)
-		b.do(1, says("b1", archive.WaitingForPackage))
-	}
-	if b.entries[archive.Key{1}].Double {
-		t.Fatal("it is double still")
-	}
-	b.archive(1, "b2")
-	if r := b.check(Seen{}); !r.OK() || len(r.Double) != 0 {
-		t.Error(r.Findings)
+	for name, row := range map[string]struct {
+		first []ledger.Event
+		ends  bool
+	}{
+		"Found":    {[]ledger.Event{ledger.Doubted{}, ledger.RegistrationFound{Remote: "b2", ID: archive.ID{1}}, ledger.Reconciled{}}, true},
+		"Released": {[]ledger.Event{ledger.Released{}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBook(t)
+			b.claim(1)
+			b.do(1, ledger.RegisterIntended{}, got("b1"), ledger.UploadIntended{}, ledger.WindowClosed{})
+			b.do(1, row.first...)
+			if !row.ends {
+				b.upload(1, "b2")
+			}
+			if !b.entries[archive.Key{1}].Double {
+				t.Fatal("it is not double")
+			}
+			for range 3 {
+				b.now = b.now.Add(25 * time.Hour)
+				b.do(1, says("b1", archive.WaitingForPackage))
+			}
+			if b.entries[archive.Key{1}].Double == row.ends {
+				t.Fatalf("double: %v", !row.ends)
+			}
+			b.archive(1, "b2")
+			if r := b.check(Seen{}); !r.OK() || len(r.Double) == 0 != row.ends {
+				t.Error(r.Findings)
+			}
+		})
 	}
 }
 

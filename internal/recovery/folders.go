@@ -14,6 +14,10 @@ import (
 // folders takes the evidence of the archived folders that lie in the drops: of those that the ledger does not
 // know an entry is made, and those that it knows as still to be packed are told what was packed.
 func (p *pass) folders(ctx context.Context) error {
+	known, err := p.lying()
+	if err != nil {
+		return err
+	}
 	for _, d := range p.Drops {
 		if d.Folder == nil {
 			continue
@@ -29,8 +33,42 @@ func (p *pass) folders(ctx context.Context) error {
 		if err := p.claims(ctx, d); err != nil {
 			return fmt.Errorf("look through the claimed folders of drop %s: %w", d.Name, err)
 		}
+		if !p.Adopt { // folders are being given back at this moment
+			continue
+		}
+		if err := p.returned(ctx, d, known); err != nil {
+			return fmt.Errorf("look through the returned folders of drop %s: %w", d.Name, err)
+		}
+		if err := p.duplicates(ctx, d, known); err != nil {
+			return fmt.Errorf("look through the duplicates of drop %s: %w", d.Name, err)
+		}
 	}
 	return p.commit(ctx)
+}
+
+// place is where an entry's folder lies, or which one it was.
+type place struct {
+	drop, dest string
+	node       ledger.Node
+}
+
+// lying gathers where the ledger thinks that returned folders lie. An entry of which it does not know that may have
+// been returned in the time that was lost: its folder is known again, and it is that entry which stands for it.
+func (p *pass) lying() (map[place]bool, error) {
+	known := map[place]bool{}
+	if !p.Adopt {
+		return known, nil
+	}
+	err := p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		switch {
+		case e.Source == ledger.Returning || e.Source == ledger.Returned:
+			known[place{drop: e.Drop, dest: e.Dest}] = true
+		case e.Suspect && e.Source == ledger.Claimed:
+			known[place{drop: e.Drop, node: e.Node}] = true
+		}
+		return nil
+	})
+	return known, err
 }
 
 // claims opens an entry for every claimed folder that has none. It may have been sent: it is in doubt.
@@ -53,10 +91,14 @@ func (p *pass) claims(ctx context.Context, d Drop) error {
 		if known {
 			continue
 		}
+		remains, err := d.Remains(ctx, c.Key, p.Environment)
+		if err != nil {
+			return err
+		}
 		p.report.Folders.Claimed.add(Finding{Key: c.Key, Text: d.Name + "/" + c.Folder})
-		err = p.change(ctx, ledger.Change{Key: c.Key, Events: []ledger.Event{ledger.ClaimedFolder{
+		err = p.change(ctx, ledger.Change{Key: c.Key, Events: append([]ledger.Event{ledger.ClaimedFolder{
 			Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Node), NotBefore: p.Now().Wall,
-		}, ledger.Doubted{}}})
+		}, ledger.Doubted{}}, remains...)})
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package recovery
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -31,29 +30,37 @@ func Unknowable() []string {
 // Rebuild fills a new ledger with what lies in the drop folders: archived folders by their receipts, claimed ones
 // to go on with, and returned ones. All are in doubt until [Reconcile] has asked the archive; Service is not used.
 func Rebuild(ctx context.Context, c Config) (Report, error) {
-	p := &pass{Config: c, places: map[archive.Key]string{}}
-	if err := p.folders(ctx); err != nil {
-		return p.report, err
-	}
-	for _, d := range c.Drops {
-		if err := p.returned(ctx, d); err != nil {
-			return p.report, fmt.Errorf("look through the returned folders of drop %s: %w", d.Name, err)
+	p := &pass{Config: c, places: map[archive.Key]string{}, unsettled: map[archive.Key]bool{}}
+	err := p.folders(ctx)
+	return p.report, err
+}
+
+// duplicates names the folders that were given back as repetitions, and that no entry stands for.
+func (p *pass) duplicates(ctx context.Context, d Drop, known map[place]bool) error {
+	for l, err := range d.Folder.Lying(drop.Duplicates) {
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return err
 		}
-		for l, err := range d.Folder.Lying(drop.Duplicates) {
-			if err != nil {
-				return p.report, fmt.Errorf("look through the duplicates of drop %s: %w", d.Name, err)
-			}
+		if !stands(known, d, l) {
 			p.report.Folders.Strange.add(Finding{Text: d.Name + "/" + l.Rel + ": what it repeats is not known; it has no entry"})
 		}
 	}
-	return p.report, p.commit(ctx)
+	return nil
 }
 
-// returned opens an entry for every folder that was given back.
-func (p *pass) returned(ctx context.Context, d Drop) error {
+// stands reports whether an entry stands for the folder.
+func stands(known map[place]bool, d Drop, l drop.Lying) bool {
+	return known[place{drop: d.Name, dest: l.Rel}] || known[place{drop: d.Name, node: ledger.Node(l.Node)}]
+}
+
+// returned opens an entry for every folder that was given back and has none.
+func (p *pass) returned(ctx context.Context, d Drop, known map[place]bool) error {
 	for l, err := range d.Folder.Lying(drop.Rejected) {
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
+		}
+		if stands(known, d, l) {
+			continue
 		}
 		text, err := d.reason(l)
 		if err != nil {

@@ -48,6 +48,11 @@ func (d Drop) read(ctx context.Context, l drop.Lying, environment string) (ev ev
 		return ev, err
 	}
 	defer dir.Close() // read-only
+	return d.readIn(ctx, dir, environment)
+}
+
+// readIn is read, for a folder that is open.
+func (d Drop) readIn(ctx context.Context, dir *durable.Dir, environment string) (ev evidence, err error) {
 	file, info, err := durable.OpenRegular(dir.Root(), receiptName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ev, bad("there is no %s in it", receiptName)
@@ -76,6 +81,26 @@ func (d Drop) read(ctx context.Context, l drop.Lying, environment string) (ev ev
 	}
 	ev.take(s)
 	return ev, nil
+}
+
+// Remains reports what to do with a claimed folder that has no entry and bears its own receipt, and is not whole any
+// more: it was archived, and its disposal was interrupted. It must not pass for a new invoice. Nil: it may go on.
+func (d Drop) Remains(ctx context.Context, key archive.Key, environment string) ([]ledger.Event, error) {
+	dir, _, err := d.Folder.OpenClaimed(key)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() // read-only
+	ev, err := d.readIn(ctx, dir, environment)
+	switch {
+	case isBad(err):
+		return nil, nil
+	case err != nil || ev.key != key || ev.differs == "":
+		return nil, err
+	}
+	return []ledger.Event{ledger.GotStuck{Cause: ledger.Cause{Code: "archived-before", Text: fmt.Sprintf(
+		"It is archived as %s, by its %s; here lies what its removal left when it was interrupted. Nothing of it is to be sent: close it, and take the rest away.",
+		ev.receipt.BumID, receiptName)}}}, nil
 }
 
 // take believes the folder where it is what the receipt lists.

@@ -54,6 +54,7 @@ type pass struct {
 	foreign   map[mark]bool                   // registrations whose clientUUID is not that of the entry here
 	told      map[mark]bool                   // that the archive has a document which the ledger does not know
 	places    map[archive.Key]string          // where the folders of entries in doubt lie, by their receipts
+	unsettled map[archive.Key]bool            // entries of which something that was decided could not be committed
 	pending   []ledger.Change                 // decided, not yet committed
 }
 
@@ -85,7 +86,7 @@ func Reconcile(ctx context.Context, c Config) (Report, error) {
 	p := &pass{
 		Config: c, newest: map[archive.VaultID]newest{}, unpacked: map[archive.ID]archive.Key{}, blind: map[archive.VaultID]bool{}, next: map[archive.ID]archive.Key{},
 		reaches: map[archive.VaultID]bool{}, archived: map[mark]bool{}, anonymous: map[archive.VaultID]unexplained{},
-		foreign: map[mark]bool{}, told: map[mark]bool{}, places: map[archive.Key]string{},
+		foreign: map[mark]bool{}, told: map[mark]bool{}, places: map[archive.Key]string{}, unsettled: map[archive.Key]bool{},
 	}
 	if c.Doubt != nil { // what lies in the folders is known before the archive is asked whose its documents are
 		if err := p.folders(ctx); err != nil {
@@ -193,7 +194,16 @@ func (p *pass) change(ctx context.Context, c ledger.Change) error {
 	return p.commit(ctx)
 }
 
-// commit makes the changes. An entry that moved on meanwhile is left as it is: the next comparison
+// pends reports whether a change that is not committed yet is of the entry, or opens one for the same document:
+// what is decided next must be decided after it.
+func (p *pass) pends(key archive.Key, rc archive.Receipt) bool {
+	return slices.ContainsFunc(p.pending, func(c ledger.Change) bool {
+		opens, ok := c.Events[0].(ledger.Recovered)
+		return c.Key == key || ok && (opens.ID == rc.ID || opens.Remote == rc.Remote)
+	})
+}
+
+// commit makes the changes. An entry that moved on meanwhile is left as it is, and in doubt: the next comparison
 // decides anew.
 func (p *pass) commit(ctx context.Context) error {
 	cs := p.pending
@@ -208,6 +218,7 @@ func (p *pass) commit(ctx context.Context) error {
 		if r.Err == nil {
 			continue
 		}
+		p.unsettled[cs[i].Key] = true
 		why := r.Err.Error()
 		if _, stale := errors.AsType[*ledger.StaleError](r.Err); stale {
 			why = "it changed meanwhile"

@@ -47,6 +47,8 @@ func (p *pass) fresh(e ledger.Entry) bool {
 func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) {
 	over := p.Doubt.Since.Add(p.Grace)
 	switch u := p.anonymous[e.Vault]; {
+	case p.unsettled[e.Key]:
+		return until, "what the archive told of it could not be booked; the next comparison decides"
 	case !asked:
 		return until, fmt.Sprintf("vault %s is not configured any more", e.Vault)
 	case e.State == ledger.Discovered:

@@ -35,7 +35,8 @@ func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
 }
 
 // reach reports whether the list shows every registration made since the ledger's last line: it goes back
-// behind that line, or it is not full and shows the newest registration that was there before. A list
+// behind that line, or it is not full and shows the newest registration that was there before; of a ledger that
+// was made anew, that of a folder with its receipt. A list
 // that lags behind, or that was not understood wholly, shows nothing by what it leaves out.
 func (p *pass) reach(v archive.VaultID, list []archive.Receipt, whole bool) bool {
 	if p.Doubt == nil || !whole || p.Now().Wall.Sub(p.Doubt.Since) < lag(p.Grace) {
@@ -47,12 +48,22 @@ func (p *pass) reach(v archive.VaultID, list []archive.Receipt, whole bool) bool
 		if oldest.IsZero() || rc.Updated.Before(oldest) {
 			oldest = rc.Updated
 		}
-		there = there || rc.Remote == p.newest[v].remote
+		there = there || rc.Remote == p.newest[v].remote || p.Doubt.From.IsZero() && p.kept(rc.Remote)
 	}
 	if dated && !p.Doubt.From.IsZero() && oldest.Before(p.Doubt.From.Add(-margin)) {
 		return true
 	}
-	return len(list) < listed && (there || p.newest[v].remote == "")
+	return len(list) < listed && (there || p.newest[v].remote == "" && !p.Doubt.From.IsZero())
+}
+
+// kept reports whether the number is that of an archived folder, from before the doubt began.
+func (p *pass) kept(r archive.RemoteID) bool {
+	key, ok, err := p.Book.ByRemote(r)
+	if err != nil || !ok {
+		return false
+	}
+	e, ok, err := p.Book.Entry(key)
+	return err == nil && ok && e.Archived == r && e.Dest != "" && e.ArchivedAt.Before(p.Doubt.Since)
 }
 
 // index walks the whole index, oldest first: what is archived meanwhile comes at its end.
@@ -204,6 +215,12 @@ func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vault
 		return nil
 	}
 	e, ok, err := p.owner(rc.ID)
+	if err == nil && p.pends(e.Key, rc) {
+		if err := p.commit(ctx); err != nil {
+			return err
+		}
+		return p.heard(ctx, v, rc, rec, r) // it knows more now
+	}
 	content := rc.Word == archive.Successful || rc.Word == archive.InProgress
 	switch {
 	case err != nil:

@@ -11,7 +11,7 @@ type guarantee struct {
 	promise string // in words for an auditor
 	how     string // it is kept
 	limit   string // what it does not cover; empty: nothing known
-	checked bool   // from the ledger alone, by each audit and by verify
+	checked bool   // examined for contradictions, from the ledger alone, by each audit and by verify
 	tests   []string
 }
 
@@ -19,7 +19,7 @@ type guarantee struct {
 type promised struct {
 	ID       string `json:"promise"`
 	Text     string `json:"text"`
-	Checked  bool   `json:"checked"`  // this report examined the whole ledger for it
+	Checked  bool   `json:"checked"`  // this report examined the whole ledger for contradictions to it
 	Findings uint64 `json:"findings"` // against it; those omitted above a thousand are not told apart
 	Today    string `json:"today"`    // the result in words
 }
@@ -39,7 +39,7 @@ func promises(r proof.Report) []promised {
 		case g.checked && r.Omitted > 0:
 			p.Today = "not all findings are listed"
 		case g.checked:
-			p.Today = "holds in all " + many(r.Lines, "journal line", "journal lines") + " and " + many(r.Entries, "entry", "entries")
+			p.Today = "no contradiction in " + many(r.Lines, "journal line", "journal lines") + " and " + many(r.Entries, "entry", "entries")
 		default:
 			p.Today = "held by construction and by tests"
 		}

@@ -105,6 +105,9 @@ func (p *page) Person(uid uint32) string { return safe(p.audit.c.Person(uid)) }
 
 // Folder names the folder of an entry, with its drop.
 func (p *page) Folder(key string) (string, error) {
+	if key == "" {
+		return "the ledger", nil
+	}
 	k, err := archive.ParseKey(key)
 	if err != nil {
 		return "", nil // the proof speaks of it

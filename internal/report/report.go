@@ -29,6 +29,7 @@ type Config struct {
 	Info    ledger.Info
 	Head    ledger.Head    // of the journal when the audit begins
 	Balance ledger.Balance // as the ledger counts it, of the same moment
+	Safe    string         // why the ledger is in safe mode, and what it does not know; empty: it is not
 
 	Select     Selection
 	Made       time.Time

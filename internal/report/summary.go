@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -47,7 +46,7 @@ type Summary struct {
 
 // verdict is the result in plain words.
 type verdict struct {
-	Code  string `json:"code"` // contradiction, nothing, part, not-complete or complete-as-dropped
+	Code  string `json:"code"` // contradiction, safe-mode, nothing, part, not-complete or complete-as-dropped
 	Title string `json:"title"`
 	Text  string `json:"text"`
 }
@@ -192,7 +191,7 @@ func (a *Audit) summarize(t *tally, moved int) (Summary, error) {
 	for _, o := range a.proof.Orphans {
 		s.Unused = append(s.Unused, unused{string(o.Remote), o.Key.String()})
 	}
-	s.NotProven = t.doubts(a.proof)
+	s.NotProven = append(a.safeDoubts(), t.doubts(a.proof)...)
 	s.Promises = promises(a.proof)
 	s.Result = a.verdict(t, s.Check.Agrees)
 	return s, nil
@@ -282,7 +281,11 @@ func (t *tally) latestActs() ([]act, error) {
 	all := append([]act{}, t.latest[max(len(t.latest)-recent, 0):]...)
 	slices.Reverse(all)
 	for i, one := range all {
-		k, err := archive.ParseKey(one.Key)
+		var k archive.Key // zero: of a mark, which is about the ledger as a whole
+		var err error
+		if one.Key != "" {
+			k, err = archive.ParseKey(one.Key)
+		}
 		if t.c.Reason == nil || one.Digest == "" || err != nil {
 			continue
 		}
@@ -328,61 +331,5 @@ func (t *tally) doubts(r proof.Report) []doubt {
 	add("double", uint64(len(r.Double)), "", "1 document is possibly double in the archive; it is named at the end.", "%s documents are possibly double in the archive; they are named at the end.")
 	add("in-doubt", uint64(len(r.InDoubt)), "", "1 folder was closed in doubt by a person: something of it may be in the archive; it is named at the end.",
 		"%s folders were closed in doubt by a person: something of them may be in the archive; they are named at the end.")
-	return append(list, doubt{"index", 0, "The archive's own index was not compared with this ledger."})
-}
-
-// asDropped ends every result: what it cannot say.
-const asDropped = "Without a list of what was expected nobody can say whether everything was dropped."
-
-// verdict says the result, the worst first.
-func (a *Audit) verdict(t *tally, agrees bool) verdict {
-	b := t.selected
-	good := b.States[ledger.Archived] + b.States[ledger.Delivered]
-	switch missing := b.Seen - good - b.States[ledger.Duplicate] - t.resolved; {
-	case !agrees:
-		return verdict{"contradiction", "THE LEDGER CONTRADICTS ITSELF", "The counts below cannot be relied on. Stop sending, keep the ledger as it is, and compare it with a backup."}
-	case b.Seen == 0:
-		return verdict{"nothing", "NOTHING FOUND", "No folder belongs to this selection. " + asDropped}
-	case len(a.c.Select.States) > 0:
-		return verdict{"part", "A PART ONLY", fmt.Sprintf("%s in the chosen states; this says nothing about the others.", many(b.Seen, "folder is", "folders are"))}
-	case missing > 0 || t.doubtful > 0:
-		return verdict{"not-complete", "NOT COMPLETE", a.shortfall(t, missing)}
-	}
-	text := fmt.Sprintf("Nothing that was dropped is missing. Of %s, %s archived", many(b.Seen, "folder", "folders"), many(good, "is", "are"))
-	return verdict{"complete-as-dropped", "COMPLETE AS DROPPED", text + also(t) + ". " + asDropped}
-}
-
-// also names what is neither archived nor missing.
-func also(t *tally) string {
-	text := ""
-	if n := t.selected.States[ledger.Duplicate]; n > 0 {
-		text += "; " + many(n, "is", "are") + " the same as an archived one"
-	}
-	if t.resolved > 0 {
-		text += "; " + many(t.resolved, "was", "were") + " rejected and resolved since (dropped again, or closed by a person)"
-	}
-	return text
-}
-
-// shortfall says what is not archived, or is in question.
-func (a *Audit) shortfall(t *tally, missing uint64) string {
-	b := t.selected
-	var parts []string
-	add := func(n uint64, words string) {
-		if n > 0 {
-			parts = append(parts, number(n)+" "+words)
-		}
-	}
-	add(b.Open(), "on the way")
-	add(b.States[ledger.Rejected]-t.resolved, "rejected")
-	add(b.States[ledger.Quarantined], "quarantined")
-	text := fmt.Sprintf("Of %s, %s archived", many(b.Seen, "folder", "folders"), many(b.States[ledger.Archived]+b.States[ledger.Delivered], "is", "are"))
-	if missing > 0 {
-		text += fmt.Sprintf(" and %s not: %s", number(missing), strings.Join(parts, ", "))
-	}
-	text += also(t) + "."
-	if t.doubtful > 0 {
-		text += " " + many(t.doubtful, "is", "are") + " in question: contradicted, or closed in doubt."
-	}
-	return text + " " + asDropped
+	return append(list, doubt{"index", 0, t.indexWords()})
 }

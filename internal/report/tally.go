@@ -30,6 +30,7 @@ type tally struct {
 	needs    map[string]*need
 	resolved uint64 // of the selection: rejected without doubt, and nobody needs to look any more
 	doubtful uint64 // of the selection: archived or rejected, and that is in question
+	suspect  uint64 // of the selection: what happened since the ledger was put back is not known
 	undated  uint64 // of the selection of a year: without a document date
 	spans    spans
 	longest  string // folder
@@ -37,6 +38,7 @@ type tally struct {
 	bare     uint64 // archived, of the selection: without an amount
 	acts     uint64
 	latest   []act
+	compared time.Time // when the archive was last asked for everything; zero: never that the journal knows
 }
 
 type billed struct {
@@ -70,6 +72,9 @@ func (t *tally) line(stored []byte) {
 	}
 	t.acts++
 	at, _ := time.Parse(time.RFC3339, l.At) // a broken time is shown as none
+	if l.Key == "" && l.Event == ledger.MarkReconciled {
+		t.compared = at
+	}
 	t.latest = append(t.latest, act{Line: l.N, At: at, Event: l.Event, Key: l.Key, Rev: l.Rev, UID: uint32(*l.UID), Digest: l.Reason})
 	if len(t.latest) >= 2*recent {
 		t.latest = append(t.latest[:0], t.latest[len(t.latest)-recent:]...)
@@ -111,6 +116,9 @@ func (t *tally) entry(e ledger.Entry) error {
 func (t *tally) pick(e ledger.Entry, m archive.Document) {
 	t.selected.Count(ledger.None, e.State)
 	t.want(e)
+	if e.Suspect {
+		t.suspect++
+	}
 	switch {
 	case e.Contradicted && !e.Resolved, e.State == ledger.Rejected && e.InDoubt:
 		t.doubtful++

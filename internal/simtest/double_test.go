@@ -80,7 +80,7 @@ func TestCrashMatrix_I5_Twice(t *testing.T) {
 	all := places(t)
 	stride := 149
 	if bounded() {
-		stride = 599
+		stride = 1799
 	}
 	if os.Getenv("PAIRS") == "all" {
 		stride = 1

@@ -34,7 +34,7 @@ func TestNthFailure(t *testing.T) {
 				if os.Getenv("NTH") == "all" {
 					step = 1
 				} else if bounded() {
-					step = 7 * max(1, step/2)
+					step = 23 * max(1, step/2)
 				}
 				runs := 0
 				for n := 1; nth(t, seam, b, n); n += step {

@@ -78,7 +78,7 @@ type runs struct {
 func newRuns(t *testing.T) *runs {
 	otherwise := 150
 	if bounded() {
-		otherwise = 25
+		otherwise = 12
 	}
 	r := &runs{began: time.Now(), told: time.Now(), long: os.Getenv("SEEDS") != "", kept: map[uint64]string{}, first: uint64(number("FIRST", 1)),
 		seeds: number("SEEDS", otherwise), fired: map[string]int{}, hits: make([]int, len(classes)), mishaps: map[string]int{}}

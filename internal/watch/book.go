@@ -27,14 +27,22 @@ const (
 	NoRoom      Reason = "no room"        // ENOSPC, EDQUOT: a disk is too full to take it
 	Failed      Reason = "failed"         // any other error of a look or of taking it
 	Queued      Reason = "queued"         // more than Max: its turn comes
+	Held        Reason = "held"           // whoever takes folders takes none before a person acts
 )
+
+// ErrHeld is take's where it takes nothing before a person acts: that is no fault of the folder. [Watcher.Rescan] has
+// such folders tried again at once.
+var ErrHeld = errors.New("nothing is taken now")
+
+// Link is the Detail of a link among what is loose.
+const Link = "a link"
 
 func reasonOf(err error) Reason {
 	for _, c := range []struct {
 		is     error
 		reason Reason
 	}{
-		{fs.ErrPermission, NoRight}, {syscall.EBUSY, Busy}, {syscall.ETXTBSY, Busy}, {syscall.EAGAIN, Busy},
+		{ErrHeld, Held}, {fs.ErrPermission, NoRight}, {syscall.EBUSY, Busy}, {syscall.ETXTBSY, Busy}, {syscall.EAGAIN, Busy},
 		{syscall.EXDEV, OtherDevice}, {syscall.EROFS, ReadOnly}, {syscall.ENOSPC, NoRoom}, {syscall.EDQUOT, NoRoom},
 	} {
 		if errors.Is(err, c.is) {
@@ -248,6 +256,15 @@ func (b *book) taken(name string, err error, now time.Time) {
 	s.reason, s.detail = reasonOf(err), err
 	s.due = now.Add(b.patience(b.cfg.step() << min(s.refusals, 16)))
 	s.refusals++
+}
+
+// release makes what was held be looked at now, and so be tried again.
+func (b *book) release(now time.Time) {
+	for _, s := range b.subjects {
+		if s.reason == Held {
+			s.due, s.refusals = earlier(s.due, now), 0
+		}
+	}
 }
 
 // makeRoom ends the observation of folders that had their turn and are not about to be taken. Those without a sidecar go

@@ -222,7 +222,7 @@ func kind(e os.DirEntry) error {
 	case 0:
 		return nil
 	case fs.ModeSymlink:
-		return errors.New("a link")
+		return errors.New(Link)
 	}
 	return errors.New("neither file nor folder")
 }

@@ -167,6 +167,9 @@ func (w *Watcher) takeAsked() bool {
 	defer w.mu.Unlock()
 	asked := w.asked
 	w.asked = false
+	if asked {
+		w.book.release(time.Now())
+	}
 	return asked
 }
 

@@ -1,6 +1,7 @@
 package boltledger
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -33,4 +34,32 @@ func Examine(name string) (info ledger.Info, head ledger.Head, err error) {
 		err = fmt.Errorf("examine ledger %q: %w", name, err)
 	}
 	return info, head, err
+}
+
+// VerifyFile checks a ledger file that lies anywhere, of this schema, as Verify checks
+// an open one. It changes nothing but rights that are too wide.
+func VerifyFile(ctx context.Context, name string) (found []Problem, err error) {
+	err = guard(func() (err error) {
+		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examined(0)})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		l := &Ledger{db: db}
+		err = db.View(func(tx *bbolt.Tx) error {
+			_, s, err := examine(tx)
+			if err == nil {
+				l.loc, err = time.LoadLocation(s.zone) // the years of its totals
+			}
+			return err
+		})
+		if err == nil {
+			found, err = l.Verify(ctx)
+		}
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("verify ledger %q: %w", name, err)
+	}
+	return found, err
 }

@@ -26,7 +26,7 @@ func (l *Ledger) Safe() (s ledger.Safe, ok bool) {
 
 // Mark commits a journal line about the ledger as a whole. An alarming one enters safe
 // mode in the same transaction, [ledger.MarkReconciled] leaves it; where the ledger is
-// in safe mode already, the first cause stands. note is the reason that a person gave,
+// in safe mode already, the new cause joins the old one. note is the reason that a person gave,
 // or nil. The error wraps [ledger.ErrIllegal] where the mark makes no sense.
 func (l *Ledger) Mark(ctx context.Context, m ledger.Mark, note *ledger.Note) error {
 	return l.ask(ctx, marking{mark: m, note: note}.do)
@@ -101,10 +101,7 @@ func (m marking) meta(g *gather, last time.Time) error {
 		}
 		s := safeMode{Safe: ledger.Safe{Word: m.mark.Word, Cause: m.mark.Cause, Since: m.mark.At, From: last}}
 		if g.safe != nil {
-			s = *g.safe
-			if last.Before(s.From) {
-				s.From = last
-			}
+			s = s.after(*g.safe)
 		}
 		s.doubting = s.doubting || m.doubting
 		g.safe = &s
@@ -125,6 +122,20 @@ func (m marking) meta(g *gather, last time.Time) error {
 	info.Epoch = m.epoch
 	g.ledger.info = info // nobody else has the ledger yet
 	return meta.Put(infoKey, infoForm.seal(&info))
+}
+
+// after joins a new cause with the one that stood: from the earlier time on nothing is
+// known, and until the new one things may have been under way. Damage outlasts the others,
+// for it alone is looked for again before safe mode ends.
+func (s safeMode) after(old safeMode) safeMode {
+	if old.From.Before(s.From) {
+		s.From = old.From
+	}
+	if old.Word == ledger.MarkDamaged {
+		s.Word, s.Cause = old.Word, old.Cause
+	}
+	s.doubting = old.doubting
+	return s
 }
 
 // lastTime returns the time of the journal's last line.

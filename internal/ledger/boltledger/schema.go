@@ -119,6 +119,7 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	instant(44, "dispose_at", func(e *ledger.Entry) *time.Time { return &e.DisposeAt }),
 	flag(45, "suspect", func(e *ledger.Entry) *bool { return &e.Suspect }),
 	part(46, "folded", foldedForm, func(e *ledger.Entry) *ledger.Folded { return &e.Folded }),
+	flag(47, "sworn", func(e *ledger.Entry) *bool { return &e.Sworn }),
 }}
 
 var fileForm = &message[archive.File]{"File", []field[archive.File]{

@@ -1,0 +1,151 @@
+package daemon
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/recovery"
+	"vaultd/internal/vaultapi"
+)
+
+// alarmed is a ledger that marks of its own time can be set on.
+type alarmed struct {
+	t *testing.T
+	*boltledger.Ledger
+	began time.Time
+}
+
+func newAlarmed(t *testing.T) *alarmed {
+	t.Helper()
+	a := &alarmed{t: t, began: time.Now().Add(-100 * time.Hour).Truncate(time.Second).UTC()}
+	dir := t.TempDir()
+	a.must(boltledger.Create(dir, ledger.Info{ID: "L", Environment: "test", Created: a.began}))
+	var err error
+	a.Ledger, err = boltledger.Open(boltledger.Config{Dir: dir})
+	a.must(err)
+	t.Cleanup(func() { a.Close() })
+	return a
+}
+
+func (a *alarmed) must(err error) {
+	a.t.Helper()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *alarmed) at(hours int) time.Time { return a.began.Add(time.Duration(hours) * time.Hour) }
+
+func (a *alarmed) mark(word string, hours int) {
+	a.t.Helper()
+	a.must(a.Mark(a.t.Context(), ledger.Mark{Word: word, By: ledger.Human{UID: 1}, At: a.at(hours)}, nil))
+}
+
+// enter opens an entry, in doubt if there are events.
+func (a *alarmed) enter(key byte, hours int, evs ...ledger.Event) {
+	a.t.Helper()
+	k := archive.Key{key}
+	e, ok, err := a.Entry(k)
+	a.must(err)
+	if !ok {
+		evs = append([]ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "f"}}, evs...)
+	}
+	rs, err := a.Apply(a.t.Context(), ledger.Change{Key: k, Rev: e.Rev, Events: evs, At: archive.Instant{Wall: a.at(hours)}})
+	a.must(err)
+	a.must(rs[0].Err)
+}
+
+// I15: entries that stayed in doubt from one loss to the next know nothing since the first one.
+func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
+	for name, row := range map[string]struct {
+		do          func(a *alarmed)
+		from, since int // hours; negative: nothing is sure
+	}{
+		"OneRestore": {func(a *alarmed) {
+			a.enter(1, 2)
+			a.mark(ledger.MarkRestored, 10)
+		}, 2, 10},
+		"RestoredTwice": {func(a *alarmed) {
+			a.enter(1, 2)
+			a.mark(ledger.MarkRestored, 10)
+			a.enter(1, 10, ledger.Doubted{})
+			a.mark(ledger.MarkRestored, 20)
+		}, 2, 20},
+		"InDoubtStillAfterTheFirst": {func(a *alarmed) {
+			a.enter(1, 2)
+			a.mark(ledger.MarkRestored, 10)
+			a.enter(1, 10, ledger.Doubted{})
+			a.mark(ledger.MarkReconciled, 12)
+			a.enter(2, 15)
+			a.mark(ledger.MarkRolledBack, 20)
+		}, 2, 20},
+		"AllWasClearBetweenThem": {func(a *alarmed) {
+			a.enter(1, 2)
+			a.mark(ledger.MarkRestored, 10)
+			a.enter(1, 10, ledger.Doubted{})
+			a.enter(1, 11, ledger.Reconciled{})
+			a.mark(ledger.MarkReconciled, 12)
+			a.enter(2, 15)
+			a.mark(ledger.MarkRolledBack, 20)
+		}, 15, 20},
+		"FoundDamaged": {func(a *alarmed) {
+			a.enter(1, 2, ledger.Doubted{})
+			a.mark(ledger.MarkDamaged, 10)
+			a.mark(ledger.MarkReconciled, 12)
+		}, -1, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAlarmed(t)
+			row.do(a)
+			from := time.Time{}
+			if row.from >= 0 {
+				from = a.at(row.from)
+			}
+			d, err := lastDoubt(a.Ledger)
+			if a.must(err); d == nil || !d.From.Equal(from) || !d.Since.Equal(a.at(row.since)) {
+				t.Errorf("%+v, want from %v since %v", d, from, a.at(row.since))
+			}
+		})
+	}
+}
+
+// alarming is an empty archive; while it is asked, something else is found.
+type alarming struct {
+	a     *alarmed
+	found bool
+}
+
+func (s alarming) Status(context.Context, archive.VaultID, archive.RemoteID) (archive.Receipt, error) {
+	return archive.Receipt{}, nil
+}
+
+func (s alarming) StatusWindow(context.Context, archive.VaultID) ([]archive.Receipt, bool, error) {
+	if s.found {
+		s.a.mark(ledger.MarkRolledBack, 20)
+	}
+	return nil, true, nil
+}
+
+func (s alarming) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {
+	return vaultapi.Page{Last: true}, nil
+}
+
+// I15: a comparison that began before something else was found does not end safe mode.
+func TestReconcile_I15_NotAfterSomethingElseWasFoundMeanwhile(t *testing.T) {
+	for _, found := range []bool{true, false} {
+		a := newAlarmed(t)
+		a.mark(ledger.MarkRestored, 10)
+		out, err := Reconcile(t.Context(), Comparison{
+			Ledger: a.Ledger, Archive: alarming{a, found}, Drops: []recovery.Drop{{Name: "acme", Vault: "V"}}, Grace: time.Hour,
+			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
+		}, Person{UID: 7})
+		a.must(err)
+		if _, safe := a.Safe(); out.Left == found || safe != found || len(out.Why) > 0 != found {
+			t.Errorf("found %v: left %v, safe %v, %q", found, out.Left, safe, out.Why)
+		}
+	}
+}

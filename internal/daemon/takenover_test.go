@@ -1,0 +1,220 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+	"vaultd/internal/watch"
+)
+
+// I15: a vaultd that was taken over stays so while its share is away, after a restart, and where somebody takes the mark
+// away: whoever took it over sends what is open here.
+func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
+	inHouseWith(t, func(*Config) {}, func(h *house) {
+		h.lost.Store(true) // nothing can be registered
+		h.drop("Otto 19", "19", "one", false)
+		h.pass()
+		file := h.backup()
+		later := h.d.mark()
+		later.Epoch += 6
+		h.must(drop.TakeOver(h.path, later))
+		h.pass()
+		h.lost.Store(false)
+		silent := func(when string) {
+			t.Helper()
+			if why := h.d.State().Held; !strings.Contains(why, "(epoch 7)") {
+				t.Errorf("%s: held %q", when, why)
+			}
+			if n := len(h.emu.Seen()); n != 0 {
+				t.Fatalf("%s: %d registrations", when, n)
+			}
+		}
+		silent("taken over")
+		away := h.path + ".away"
+		h.must(os.Rename(h.path, away))
+		h.pass()
+		h.pass()
+		silent("the share is away")
+		h.halt()
+		h.again()
+		h.pass()
+		silent("started again while it is away")
+		h.must(os.Remove(filepath.Join(away, ".vaultd", "drop.json")))
+		h.must(os.Rename(away, h.path))
+		h.pass()
+		silent("the mark is gone")
+
+		h.halt()
+		h.must(os.Rename(h.path, away)) // nobody can read the mark: what was met tells the epoch
+		_, err := Restore(h.t.Context(), h.cfg, file, true, Person{})
+		h.must(err)
+		h.must(os.Rename(away, h.path))
+		h.must(drop.TakeOver(h.path, later))
+		h.again()
+		if e := h.d.Ledger().Info().Epoch; e != 8 || h.d.TakenOver() != 0 {
+			t.Errorf("after taking over in turn: epoch %d, taken over by %d", e, h.d.TakenOver())
+		}
+	})
+}
+
+// What cannot be read is no leave to send.
+func TestTakenOver_SpoiledFileEndsTheStart(t *testing.T) {
+	inHouseWith(t, func(*Config) {}, func(h *house) {
+		h.halt()
+		name := filepath.Join(h.cfg.StateDir, takenFile)
+		h.must(os.WriteFile(name, nil, 0o600))
+		if d, err := Open(h.cfg); err == nil {
+			t.Errorf("it started")
+			h.must(d.Close())
+		}
+		h.must(os.Remove(name))
+		h.again()
+	})
+}
+
+// I15: nobody takes a folder again in safe mode: it might have been sent.
+func TestRetry_I15_NotInSafeMode(t *testing.T) {
+	inHouseWith(t, func(*Config) {}, func(h *house) {
+		h.drop("Huber 88", "88", "one", true)
+		h.pass()
+		h.pass()
+		h.restored(h.backup())
+		_, all := h.entries()
+		head := h.d.Ledger().Head()
+		_, err := h.d.Humans().Retry(h.t.Context(), all[0], Person{})
+		if !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "run vaultd reconcile first") {
+			t.Errorf("inside: %v", err)
+		}
+		if h.d.Ledger().Head() != head {
+			t.Error("the journal went on")
+		}
+		h.reconcile()
+		_, err = h.d.Humans().Retry(h.t.Context(), all[0], Person{})
+		h.must(err)
+		h.must(saveTaken(h.cfg.StateDir, 9))
+		if _, err := NewHumans(h.cfg, h.d.Ledger()).Retry(h.t.Context(), all[0], Person{}); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "epoch 9") {
+			t.Errorf("taken over, beside no daemon: %v", err)
+		}
+	})
+}
+
+// damage spoils what the ledger's file says of a folder.
+func (h *house) damage(word string) {
+	h.t.Helper()
+	name := filepath.Join(h.cfg.StateDir, "ledger.db")
+	text, err := os.ReadFile(name)
+	h.must(err)
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	h.must(err)
+	for at := 0; ; at++ {
+		i := bytes.Index(text[at:], []byte(word))
+		if i < 0 {
+			break
+		}
+		at += i
+		_, err = f.WriteAt([]byte("X"), int64(at))
+		h.must(err)
+	}
+	h.must(f.Close())
+}
+
+// I15: damage that somebody met is not sent over until the next regular check.
+func TestCheckNow_I15_SafeModeAtOnce(t *testing.T) {
+	for name, every := range map[string]time.Duration{"Regular": 24 * time.Hour, "Never": 0} {
+		t.Run(name, func(t *testing.T) {
+			inHouseWith(t, func(c *Config) { c.CheckEvery = every }, func(h *house) {
+				h.drop("Otto 19", "19", "one", false)
+				h.pass()
+				h.damage("Otto 19")
+				h.pass()
+				if _, is := h.d.Ledger().Safe(); is {
+					t.Fatal("vacuous: found already")
+				}
+				h.d.CheckNow()
+				time.Sleep(time.Minute)
+				if safe, _ := h.d.Ledger().Safe(); safe.Word != ledger.MarkDamaged || h.d.State().Held == "" {
+					t.Errorf("a minute later: %+v", safe)
+				}
+			})
+		})
+	}
+}
+
+// I15, I2: a claim made before the backup was put back, in a drop folder that comes back after safe mode has ended: it may be
+// archived long since.
+func TestAdopt_I15_I2_ClaimOlderThanTheRestore(t *testing.T) {
+	inHouseWith(t, func(*Config) {}, func(h *house) {
+		h.pass()
+		file := h.backup()
+		key := archive.NewKey(time.Now())
+		h.drop("Otto 19", "19", "one", false)
+		h.pass()
+		h.pass()
+		h.onceEach("19")
+		old, err := filepath.Glob(filepath.Join(h.path, "_archived", "*", "Otto 19"))
+		h.must(err)
+		aside := filepath.Join(filepath.Dir(h.path), "aside")
+		h.halt()
+		h.must(os.Rename(old[0], aside))
+		h.again()
+		h.restored(file)
+		h.pass()
+		if c := h.reconcile(); !c.Left {
+			t.Fatalf("safe mode stays: %+v", c)
+		}
+		h.halt()
+		place := filepath.Join(h.path, ".vaultd", "claimed", key.String())
+		h.must(os.Mkdir(place, 0o700))
+		h.must(os.Rename(aside, filepath.Join(place, "Otto 19")))
+		h.must(os.Remove(filepath.Join(place, "Otto 19", "_RECEIPT.json")))
+		h.again()
+		time.Sleep(10 * time.Second)
+		if e, ok, err := h.d.Ledger().Entry(key); err != nil || !ok || !e.Suspect {
+			t.Errorf("adopted without a doubt: %v %v %v", e.State, ok, err)
+		}
+		time.Sleep(48 * time.Hour)
+		h.onceEach("19")
+	})
+}
+
+// I15: a folder that waits for the end of safe mode has no fault, and is taken as soon as that ends.
+func TestTake_I15_HeldIsNoFault(t *testing.T) {
+	inHouseWith(t, func(c *Config) { c.Drops[0].Rescan = time.Hour }, func(h *house) {
+		h.restored(h.backup())
+		h.drop("Otto 19", "19", "one", false)
+		h.log.Reset()
+		time.Sleep(3 * time.Hour)
+		waiting := h.d.State().Drops[0].Watch.NotTaken
+		if len(waiting) != 1 || waiting[0].Reason != watch.Held || !strings.Contains(waiting[0].Names[0].Detail, "safe mode") {
+			t.Errorf("not taken: %+v", waiting)
+		}
+		if s := h.status(); strings.Contains(s, "PLEASE FIX") || !strings.Contains(s, "WAITING FOR IT'S CHECK WITH THE ARCHIVE (1)") {
+			t.Errorf("the clerk reads:\n%s", s)
+		}
+		if log := h.log.String(); strings.Contains(log, "level=ERROR") {
+			t.Errorf("logged:\n%s", log)
+		}
+		h.reconcile()
+		time.Sleep(2 * time.Minute)
+		h.pass()
+		h.want("Otto 19 archived")
+	})
+}
+
+// A link is no loose file: what to do about it is something else.
+func TestStatus_LinkHasItsOwnWords(t *testing.T) {
+	p := page{Now: time.Now()}
+	for detail, words := range map[string]string{watch.Link: "a link: copy the folder itself here, delete the link", "": "put it in a folder"} {
+		if text, act := p.waiting(watch.LooseFile, watch.Named{Name: "x", Since: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
+			t.Errorf("%q: %q", detail, text)
+		}
+	}
+}

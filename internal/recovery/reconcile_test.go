@@ -1,0 +1,213 @@
+package recovery
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/proof"
+	"vaultd/internal/vaultapi"
+)
+
+// spoken is an archive that says what it is told to.
+type spoken struct {
+	list   []archive.Receipt
+	index  []vaultapi.IndexRecord
+	single map[archive.RemoteID]archive.Receipt
+}
+
+func (s spoken) Status(_ context.Context, _ archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
+	return s.single[r], nil
+}
+
+func (s spoken) StatusWindow(context.Context, archive.VaultID) ([]archive.Receipt, bool, error) {
+	return s.list, true, nil
+}
+
+func (s spoken) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {
+	return vaultapi.Page{Records: s.index, Last: true}, nil
+}
+
+// doubtful puts an entry into the book that is packed and in doubt.
+func (s *shed) doubtful(now time.Time) ledger.Entry {
+	s.t.Helper()
+	dir := s.t.TempDir()
+	must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte("x"), 0o660))
+	must(s.t, os.WriteFile(filepath.Join(dir, "metadata.json"), []byte(`{"documentType": "Invoice", "documentId": "N1", "documentDate": "2026-10-31"}`), 0o660))
+	root, err := os.OpenRoot(dir)
+	must(s.t, err)
+	defer root.Close()
+	sealed, err := packager.Validate(s.t.Context(), root, s.drop.Rules)
+	must(s.t, err)
+	doc := ledger.Document{Metadata: sealed.Metadata, Files: sealed.Files}
+	pkg := archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}
+	rs, err := s.book.Apply(s.t.Context(), ledger.Change{Key: archive.NewKey(now), At: archive.Instant{Wall: now}, Document: &doc, Events: []ledger.Event{
+		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "f"},
+		ledger.Sealed{ID: sealed.ID, Content: sealed.Content, Metadata: archive.Sum(sealed.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
+		ledger.Doubted{},
+	}})
+	must(s.t, err)
+	must(s.t, rs[0].Err)
+	return rs[0].Entry
+}
+
+func (s *shed) compared(service spoken, doubt Doubt) Report {
+	s.t.Helper()
+	r, err := Reconcile(s.t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
+		Now: func() archive.Instant { return archive.Instant{Wall: doubt.Since.Add(time.Hour)} }, Doubt: &doubt, Adopt: true})
+	must(s.t, err)
+	return r
+}
+
+// I2, I15: two registrations of one document, told of in one breath, are both booked before it is cleared.
+func TestReconcile_I2_I15_TwoRegistrationsOfOneEntry(t *testing.T) {
+	now := time.Now()
+	says := func(id archive.ID, r archive.RemoteID, w archive.Word) archive.Receipt {
+		return archive.Receipt{Remote: r, ID: id, Word: w, Updated: now, Record: []byte("a")}
+	}
+	two := []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}, {Remote: "R2", ArchivedAt: now, Raw: []byte("a")}}
+	for name, row := range map[string]struct {
+		first  archive.Word
+		second archive.Word
+		index  bool
+		state  ledger.State
+		double bool
+	}{
+		"WaitingThenContent_InTheList": {archive.WaitingForPackage, archive.InProgress, false, ledger.Uploaded, true},
+		"ContentTwice_InTheList":       {archive.Successful, archive.Successful, false, ledger.Archived, true},
+		"ContentTwice_InTheIndex":      {archive.Successful, archive.Successful, true, ledger.Archived, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShed(t)
+			e := s.doubtful(now)
+			r1, r2 := says(e.ID, "R1", row.first), says(e.ID, "R2", row.second)
+			service := spoken{list: []archive.Receipt{r1, r2}}
+			if row.index {
+				service = spoken{index: two, single: map[archive.RemoteID]archive.Receipt{"R1": r1, "R2": r2}}
+			}
+			r := s.compared(service, Doubt{From: now.Add(-time.Hour), Since: now})
+			got, _, err := s.book.Entry(e.Key)
+			must(t, err)
+			key, known, err := s.book.ByRemote("R2")
+			must(t, err)
+			if !known || key != e.Key || got.State != row.state || got.Double != row.double || r.Waits != 0 && !got.Suspect {
+				t.Errorf("R2 known %v, %s, double %v, suspect %v, %d wait", known, got.State, got.Double, got.Suspect, r.Waits)
+			}
+		})
+	}
+	t.Run("ContentTwice_NoEntryYet", func(t *testing.T) {
+		s := newShed(t)
+		id := archive.ID{15: 7}
+		r1, r2 := says(id, "R1", archive.Successful), says(id, "R2", archive.Successful)
+		r := s.compared(spoken{index: two, single: map[archive.RemoteID]archive.Receipt{"R1": r1, "R2": r2}}, Doubt{Since: now})
+		key, _, err := s.book.ByRemote("R1")
+		must(t, err)
+		other, _, err := s.book.ByRemote("R2")
+		must(t, err)
+		e, _, err := s.book.Entry(key)
+		if must(t, err); key != other || !e.Double || r.Vaults[0].TakenIn.Count != 1 {
+			t.Errorf("%s and %s, double %v, %d taken in", key, other, e.Double, r.Vaults[0].TakenIn.Count)
+		}
+	})
+}
+
+// I15: an entry of which something could not be booked is not cleared by the same comparison.
+func TestReconcile_I15_WhatCouldNotBeBookedStaysInDoubt(t *testing.T) {
+	s, now := newShed(t), time.Now()
+	e := s.doubtful(now)
+	p := &pass{Config: Config{Book: s.book, Committer: s.book, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: now, Since: now}},
+		unsettled: map[archive.Key]bool{}, reaches: map[archive.VaultID]bool{"V": true}}
+	if _, why := p.doubts(e, true); why != "" {
+		t.Fatalf("in doubt before: %s", why)
+	}
+	must(t, p.change(t.Context(), ledger.Change{Key: e.Key, Rev: e.Rev + 1, Events: []ledger.Event{ledger.Reconciled{}}}))
+	must(t, p.commit(t.Context()))
+	if _, why := p.doubts(e, true); why == "" {
+		t.Error("cleared")
+	}
+}
+
+// I2, I12: what an interrupted removal left in a claim is no new invoice; a whole folder goes on as before.
+func TestReconcile_I2_RemainsOfAnArchivedFolder(t *testing.T) {
+	for name, row := range map[string]struct {
+		spoil func(dir string)
+		other bool
+		stuck bool
+	}{
+		"Whole":              {func(string) {}, false, false},
+		"AFileIsGone":        {func(dir string) { must(t, os.Remove(filepath.Join(dir, "a.pdf"))) }, false, true},
+		"TheSidecarIsGone":   {func(dir string) { must(t, os.Remove(filepath.Join(dir, "metadata.json"))) }, false, true},
+		"AnotherOnesReceipt": {func(dir string) { must(t, os.Remove(filepath.Join(dir, "a.pdf"))) }, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, now := newShed(t), time.Now()
+			key := s.archived("torso", nil)
+			if row.other {
+				s.archived("torso", func(_ string, r *proof.Receipt) { r.Key = archive.NewKey(now).String() })
+			}
+			claim := filepath.Join(s.path, ".vaultd", "claimed", key.String())
+			must(t, os.Mkdir(claim, 0o700))
+			must(t, os.Rename(filepath.Join(s.path, "_archived", "2026-11", "torso"), filepath.Join(claim, "torso")))
+			row.spoil(filepath.Join(claim, "torso"))
+			s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
+			e, ok, err := s.book.Entry(key)
+			must(t, err)
+			if stuck := e.State == ledger.Quarantined && e.Cause.Code == "archived-before"; !ok || stuck != row.stuck {
+				t.Errorf("%s, %+v", e.State, e.Cause)
+			}
+		})
+	}
+}
+
+// I12: what was given back in the time that the ledger lost gets an entry, once; what it knows of does not.
+func TestReconcile_I12_ReturnedMeanwhile(t *testing.T) {
+	s, now := newShed(t), time.Now()
+	must(t, os.MkdirAll(filepath.Join(s.path, "_rejected", "Huber 88"), 0o770))
+	must(t, os.MkdirAll(filepath.Join(s.path, "_duplicates", "Otto 19"), 0o770))
+	for i, want := range []int{1, 0} {
+		r := s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
+		if r.Folders.Returned.Count != want || r.Folders.Strange.Count != 1 {
+			t.Errorf("comparison %d: %+v", i, r.Folders)
+		}
+	}
+	n := 0
+	must(t, s.book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		if n++; e.State != ledger.Rejected || e.Dest != "_rejected/Huber 88" || e.Suspect {
+			return fmt.Errorf("%s, %q, suspect %v", e.State, e.Dest, e.Suspect)
+		}
+		return nil
+	}))
+	if n != 1 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+// I15: of a ledger that was made anew, a short list proves something only where it shows what a receipt names.
+func TestReach_I15_OfALedgerMadeAnew(t *testing.T) {
+	s := newShed(t)
+	s.archived("good", nil)
+	now := time.Now()
+	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Adopt: true, Grace: 24 * time.Hour,
+		Now: func() archive.Instant { return archive.Instant{Wall: now.Add(time.Hour)} }, Doubt: &Doubt{Since: now}}
+	_, err := Rebuild(t.Context(), c)
+	must(t, err)
+	p := &pass{Config: c}
+	for name, row := range map[string]struct {
+		list []archive.Receipt
+		want bool
+	}{
+		"Empty":             {nil, false},
+		"Strangers":         {[]archive.Receipt{{Remote: "x", Updated: now}}, false},
+		"ShowsAReceiptsOwn": {[]archive.Receipt{{Remote: "x", Updated: now}, {Remote: "bum-good", Updated: now}}, true},
+	} {
+		if got := p.reach("V", row.list, true); got != row.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+func (s *shelf) mark(word, reason string, at time.Time) {
+	s.t.Helper()
+	m, note := ledger.Mark{Word: word, By: ledger.Human{UID: 1001}, At: at}, (*ledger.Note)(nil)
+	if reason != "" {
+		note = &ledger.Note{Text: reason}
+		m.By.Reason = note.Digest()
+	}
+	if err := s.ledger.Mark(s.t.Context(), m, note); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func doubtOf(s Summary, what string) doubt {
+	for _, d := range s.NotProven {
+		if d.What == what {
+			return d
+		}
+	}
+	return doubt{}
+}
+
+// A ledger that may have forgotten something never reads as complete.
+func TestResult_I15_SafeModeIsNeverComplete(t *testing.T) {
+	s := newShelf(t, "production")
+	s.archived("A", noon.Add(-3*time.Hour), time.Hour, 1, "r")
+	s.mark(ledger.MarkRestored, "", noon.Add(-time.Hour))
+	c := s.config()
+	c.Safe = "the ledger was put back from a backup; what was done after 11:00 is not known"
+	for name, sel := range map[string]Selection{"All": {}, "Nothing": {Drop: "x"}, "States": {States: map[ledger.State]bool{ledger.Archived: true}}} {
+		c.Select = sel
+		sum := examine(t, c).Summary
+		if r := sum.Result; r.Code != "safe-mode" || !strings.HasPrefix(r.Text, "SAFE MODE: "+c.Safe) || strings.Contains(r.Text, "Nothing that was dropped is missing") {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if d := doubtOf(sum, "safe-mode"); !strings.Contains(d.Text, c.Safe) {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+	c.Safe, c.Select = "", Selection{} // the journal says so, too
+	if r := examine(t, c).Summary.Result; r.Code != "safe-mode" {
+		t.Errorf("%+v", r)
+	}
+}
+
+// After safe mode, what is still in doubt is said, and when the archive was asked.
+func TestResult_I15_StillInDoubtAfterReconcile(t *testing.T) {
+	s := newShelf(t, "production")
+	s.send("A", noon.Add(-3*time.Hour), 1, "r")
+	if d := doubtOf(examine(t, s.config()).Summary, "index"); d.Text != "The archive's own index was not compared with this ledger." {
+		t.Errorf("%+v", d)
+	}
+	s.tell("A", noon.Add(-2*time.Hour), nil, ledger.Doubted{})
+	s.mark(ledger.MarkRestored, "", noon.Add(-2*time.Hour))
+	s.mark(ledger.MarkReconciled, "", noon.Add(-time.Hour))
+	sum := examine(t, s.config()).Summary
+	if sum.Result.Code != "not-complete" || !strings.Contains(sum.Result.Text, "1 is in doubt since the ledger was put back") {
+		t.Errorf("%+v", sum.Result)
+	}
+	if d := doubtOf(sum, "index"); d.Text != "The archive's own index was compared with this ledger on 20 Nov 2026 13:32 CET, not since." {
+		t.Errorf("%+v", d)
+	}
+	if doubtOf(sum, "suspect").Count != 1 || doubtOf(sum, "put-back").Count != 1 || doubtOf(sum, "safe-mode").Count != 0 {
+		t.Errorf("%+v", sum.NotProven)
+	}
+}
+
+// The reason for a restore belongs to no entry; it is not erased for that.
+func TestActs_I29_ReasonOfARestore(t *testing.T) {
+	s := newShelf(t, "production")
+	s.mark(ledger.MarkRestored, "the server burned down", noon)
+	c := s.config()
+	c.Reason = func(k archive.Key, rev uint32) (string, error) {
+		notes, err := s.ledger.Notes(k)
+		return notes[rev].Text, err
+	}
+	a := examine(t, c)
+	if len(a.Summary.Acts) != 1 || a.Summary.Acts[0].Reason != "the server burned down" {
+		t.Errorf("%+v", a.Summary.Acts)
+	}
+	if page, _ := written(t, a, "html"); !strings.Contains(page, "<bdi>the ledger</bdi></td><td><bdi>the server burned down</bdi>") || strings.Contains(page, "erased") {
+		t.Error("the page does not say it")
+	}
+}

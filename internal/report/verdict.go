@@ -1,0 +1,111 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"vaultd/internal/ledger"
+)
+
+// indexWords says when the archive's own index was last held against the ledger, as far as the journal tells.
+func (t *tally) indexWords() string {
+	if t.compared.IsZero() {
+		return "The archive's own index was not compared with this ledger."
+	}
+	return "The archive's own index was compared with this ledger on " + t.compared.In(t.c.Location).Format("2 Jan 2006 15:04 MST") + ", not since."
+}
+
+// safeDoubts says what a ledger that was put back does not know.
+func (a *Audit) safeDoubts() []doubt {
+	var list []doubt
+	if a.safe() {
+		list = append(list, doubt{"safe-mode", 1, a.safeWords()})
+	}
+	if n := a.proof.PutBack; n > 0 {
+		list = append(list, doubt{"put-back", n, "The ledger was put back " + many(n, "time", "times") +
+			". What it had forgotten is known from the archive and the folders alone."})
+	}
+	if n := uint64(len(a.proof.Suspect)); n > 0 {
+		list = append(list, doubt{"suspect", n, many(n, "folder is", "folders are") + " in doubt: what happened since the ledger was put back is not known."})
+	}
+	return list
+}
+
+// safe reports whether the ledger may not know everything that was done.
+func (a *Audit) safe() bool { return a.proof.Safe || a.c.Safe != "" }
+
+func (a *Audit) safeWords() string {
+	why := a.c.Safe
+	if why == "" {
+		why = "what was done since the ledger was put back is not known"
+	}
+	return "SAFE MODE: " + why + ". It lasts until vaultd reconcile has asked the archive."
+}
+
+// asDropped ends every result: what it cannot say.
+const asDropped = "Without a list of what was expected nobody can say whether everything was dropped."
+
+// verdict says the result, the worst first. In safe mode it is what is known at best.
+func (a *Audit) verdict(t *tally, agrees bool) verdict {
+	v := a.counted(t, agrees)
+	if agrees && a.safe() {
+		return verdict{"safe-mode", "SAFE MODE, NOT EVERYTHING IS KNOWN", a.safeWords() + " As far as is known: " + v.Text}
+	}
+	return v
+}
+
+// counted is the result by what the ledger knows.
+func (a *Audit) counted(t *tally, agrees bool) verdict {
+	b := t.selected
+	good := b.States[ledger.Archived] + b.States[ledger.Delivered]
+	switch missing := b.Seen - good - b.States[ledger.Duplicate] - t.resolved; {
+	case !agrees:
+		return verdict{"contradiction", "THE LEDGER CONTRADICTS ITSELF", "The counts below cannot be relied on. Stop vaultd, keep a copy of state_dir, then see docs/recovery.md, \"The ledger file is damaged\"."}
+	case b.Seen == 0:
+		return verdict{"nothing", "NOTHING FOUND", "No folder belongs to this selection. " + asDropped}
+	case len(a.c.Select.States) > 0:
+		return verdict{"part", "A PART ONLY", fmt.Sprintf("%s in the chosen states; this says nothing about the others.", many(b.Seen, "folder is", "folders are"))}
+	case missing > 0 || t.doubtful > 0 || t.suspect > 0 || a.safe():
+		return verdict{"not-complete", "NOT COMPLETE", a.shortfall(t, missing)}
+	}
+	text := fmt.Sprintf("Nothing that was dropped is missing. Of %s, %s archived", many(b.Seen, "folder", "folders"), many(good, "is", "are"))
+	return verdict{"complete-as-dropped", "COMPLETE AS DROPPED", text + also(t) + ". " + asDropped}
+}
+
+// also names what is neither archived nor missing.
+func also(t *tally) string {
+	text := ""
+	if n := t.selected.States[ledger.Duplicate]; n > 0 {
+		text += "; " + many(n, "is", "are") + " the same as an archived one"
+	}
+	if t.resolved > 0 {
+		text += "; " + many(t.resolved, "was", "were") + " rejected and resolved since (dropped again, or closed by a person)"
+	}
+	return text
+}
+
+// shortfall says what is not archived, or is in question.
+func (a *Audit) shortfall(t *tally, missing uint64) string {
+	b := t.selected
+	var parts []string
+	add := func(n uint64, words string) {
+		if n > 0 {
+			parts = append(parts, number(n)+" "+words)
+		}
+	}
+	add(b.Open(), "on the way")
+	add(b.States[ledger.Rejected]-t.resolved, "rejected")
+	add(b.States[ledger.Quarantined], "quarantined")
+	text := fmt.Sprintf("Of %s, %s archived", many(b.Seen, "folder", "folders"), many(b.States[ledger.Archived]+b.States[ledger.Delivered], "is", "are"))
+	if missing > 0 {
+		text += fmt.Sprintf(" and %s not: %s", number(missing), strings.Join(parts, ", "))
+	}
+	text += also(t) + "."
+	if t.doubtful > 0 {
+		text += " " + many(t.doubtful, "is", "are") + " in question: contradicted, or closed in doubt."
+	}
+	if t.suspect > 0 {
+		text += " " + many(t.suspect, "is", "are") + " in doubt since the ledger was put back."
+	}
+	return text + " " + asDropped
+}
