@@ -38,18 +38,7 @@ func (s *standing) wants(t *tally) {
 				pauseAdvice(p)+nextTry(t.clock, p.Next), nil)
 		}
 	}
-	for _, d := range s.Drops {
-		if d.Paused != "" {
-			do := "its documents are safe; it goes on by itself once this is mended"
-			switch {
-			case s.taken > 0:
-				do = takenOverWords(s.taken)
-			case strings.HasSuffix(d.Paused, fs.ErrPermission.Error()):
-				do = "give the drop folder to the user vaultd runs as (docs/samba.md); " + do
-			}
-			add("now", "drop-paused", 1, "drop "+d.Name+" paused: "+d.Paused, do, nil)
-		}
-	}
+	s.wantsDrops(add)
 	if s.ClockAhead != nil && math.Abs(*s.ClockAhead) > clockTolerance.Seconds() {
 		way, off := "ahead of", time.Duration(*s.ClockAhead*float64(time.Second))
 		if off < 0 {
@@ -85,6 +74,22 @@ func (s *standing) wants(t *tally) {
 		"see vaultd why X, then decide", t.quarantined.names)
 	add("soon", "undecided", t.undecided.count, fmt.Sprintf("%d held: same files as another, other metadata", t.undecided.count),
 		"see vaultd why X, then decide", t.undecided.names)
+}
+
+// wantsDrops names the drop folders that cannot be worked in.
+func (s *standing) wantsDrops(add func(when, what string, n int, text, do string, names []string)) {
+	for _, d := range s.Drops {
+		if d.Paused != "" {
+			do := "its documents are safe; it goes on by itself once this is mended"
+			switch {
+			case s.taken > 0:
+				do = takenOverWords(s.taken)
+			case strings.HasSuffix(d.Paused, fs.ErrPermission.Error()):
+				do = "give the drop folder to the user vaultd runs as (docs/samba.md); " + do
+			}
+			add("now", "drop-paused", 1, "drop "+d.Name+" paused: "+d.Paused, do, nil)
+		}
+	}
 }
 
 // nextTry says when a pause is tried again, where it ends by itself.
