@@ -142,7 +142,7 @@ func TestReading_I2_LatePackage(t *testing.T) {
 			t.Parallel()
 			s := setup{readings: emulator.Readings{LatePackage: late}, service: shortLived,
 				daemon: func(c *daemon.Config) { c.Grace = 6 * hour }, faults: func(op string, n int) emulator.Fault {
-					if op != "upload" || n > 8 {
+					if op != "upload" || n > 24 {
 						return emulator.Fault{}
 					}
 					return emulator.Fault{Kind: emulator.Abort, Done: true, Lag: 40 * time.Minute}
