@@ -142,10 +142,15 @@ func ofSource() []Arrow {
 		if next != Moved {
 			as = append(as, Arrow{Event: Recovered{}.Word(), From: None, To: Archived, Source: NoSource, Then: next})
 		}
+		move(SourceFound{}, next, Claimed, Quarantined)
 	}
-	for _, from := range []Source{Claimed, Returning} {
-		move(SourceFound{}, Returned, from, Rejected, Duplicate)
+	for _, next := range []Source{Returned, Gone} {
+		for _, from := range []Source{Claimed, Returning} {
+			move(SourceFound{}, next, from, Rejected, Duplicate)
+		}
 	}
+	move(SourceFound{}, Returned, Claimed, Quarantined)
+	as = append(as, Arrow{Event: Recovered{}.Word(), From: None, To: Uploaded, Source: NoSource, Then: Gone})
 	as = append(as, Arrow{Event: Recovered{}.Word(), From: None, To: Rejected, Source: NoSource, Then: Returned})
 	as = slices.DeleteFunc(as, func(a Arrow) bool { return a.Event == (SourceFound{}).Word() && a.Source == a.Then })
 	return slices.DeleteFunc(as, func(a Arrow) bool { return a.Source == Disposing && a.From == Delivered })

@@ -124,7 +124,7 @@ func (Reconciled) apply(e *Entry, _ archive.Instant) error {
 // disposed of in the part of its life that the ledger lost. It stays there until a
 // person says otherwise.
 type SourceFound struct {
-	Source Source // Kept, Moved or Gone where archived; Returned where rejected or a duplicate
+	Source Source // Kept, Moved or Gone where archived; Returned or Gone where rejected or a duplicate; any where quarantined
 	Dest   string // where; empty with Gone
 }
 
@@ -135,24 +135,24 @@ func (ev SourceFound) apply(e *Entry, _ archive.Instant) error {
 	if !e.Suspect || e.Source == ev.Source || e.Source == Returned || e.Source > Disposing || (ev.Dest == "") != (ev.Source == Gone) {
 		return ErrIllegal
 	}
+	var in []State
 	switch ev.Source {
-	case Kept, Moved, Gone:
-		if e.State != Archived {
-			return ErrIllegal
-		}
+	case Kept, Moved:
+		in = []State{Archived, Quarantined}
+	case Gone:
+		in = []State{Archived, Quarantined, Rejected, Duplicate}
 	case Returned:
-		if e.State != Rejected && e.State != Duplicate {
-			return ErrIllegal
-		}
-	default:
-		return ErrIllegal
+		in = []State{Quarantined, Rejected, Duplicate}
+	}
+	if err := e.in(in...); err != nil {
+		return err
 	}
 	e.Source, e.Dest, e.DisposeAt = ev.Source, ev.Dest, time.Time{}
 	return nil
 }
 
 // Recovered opens an entry from evidence, where the ledger is gone: a receipt, the
-// archive's index, or a folder that was returned. It is born suspect.
+// archive's index or its list, or a folder that was returned. It is born suspect.
 type Recovered struct {
 	Route    Route
 	Vault    archive.VaultID
@@ -160,15 +160,15 @@ type Recovered struct {
 	Folder   string
 	Owner    uint32
 	Node     Node
-	State    State            // Archived or Rejected
-	Source   Source           // Kept or Gone; Returned
+	State    State            // Archived, Uploaded or Rejected
+	Source   Source           // Kept or Gone; Gone; Returned
 	Dest     string           // where the source lies
 	ID       archive.ID       // zero where nothing tells it
 	Content  archive.Digest   // not zero: the change brings a Document
 	Metadata archive.Digest   //
 	Package  archive.Package  //
 	Seal     archive.Digest   // Document.Seal of the package, with a Document
-	Remote   archive.RemoteID // of the registration that succeeded
+	Remote   archive.RemoteID // of the registration that succeeded, or is being archived
 	Record   []byte           // the service's own word of success, as it is kept
 	Double   bool             // the receipt says so
 	Cause    Cause
@@ -192,9 +192,15 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	if e.SeenAt.IsZero() {
 		e.SeenAt = at.Wall
 	}
-	if ev.State == Archived {
+	switch ev.State {
+	case Archived:
 		e.Archived, e.Record = ev.Remote, ev.Record
 		e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: ev.Remote}, Fate: Succeeded, Closed: at.Wall}}
+	case Uploaded:
+		if e.UploadedAt.IsZero() {
+			e.UploadedAt = at.Wall
+		}
+		e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: ev.Remote}, Fate: Stored, Closed: at.Wall}}
 	}
 	return nil
 }
@@ -207,6 +213,8 @@ func (ev Recovered) whole() bool {
 	case ev.State == Archived:
 		kept, gone := ev.Source == Kept && ev.Dest != "", ev.Source == Gone && ev.Dest == ""
 		return (kept || gone) && ev.Remote != "" && len(ev.Record) > 0 && !ev.ArchivedAt.IsZero()
+	case ev.State == Uploaded: // the archive has it; the folder it came from is not here
+		return ev.Source == Gone && ev.Dest == "" && ev.Remote != "" && !ev.ID.IsZero() && len(ev.Record) == 0 && ev.ArchivedAt.IsZero()
 	}
 	return ev.State == Rejected && ev.Source == Returned && ev.Dest != "" && ev.Remote == ""
 }

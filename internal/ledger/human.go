@@ -113,7 +113,8 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 }
 
 // Released sends an entry in doubt to be registered again by decision; it is
-// flagged as possibly double. One that the service archived meanwhile is archived.
+// flagged as possibly double. One that the service archived meanwhile is archived. What
+// has no folder here any more cannot be sent again.
 type Released struct{ By Human }
 
 // Word implements Event.
@@ -134,6 +135,9 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 			}
 			return nil
 		}
+	}
+	if e.Source != Claimed {
+		return ErrIllegal
 	}
 	e.Double = e.Double || e.holders() > 0
 	e.Sworn = e.Double

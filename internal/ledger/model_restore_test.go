@@ -52,15 +52,14 @@ func (o setup) reconcile(x *world) {
 		o.hear(x, rc, 0)
 	}
 	lies := map[place]SourceFound{atDest: {Kept, "there"}, nowhere: {Gone, ""}}[x.disk]
-	if x.e.State == Rejected || x.e.State == Duplicate {
+	if x.disk == atDest && x.e.State != Archived {
 		lies = SourceFound{Returned, "there"}
 	}
-	switch {
-	case x.disk == inClaimed, o.mistake == "SourceNotLookedFor":
-	case x.e.State.Final():
+	if x.disk != inClaimed && o.mistake != "SourceNotLookedFor" {
+		if x.e.State.Open() { // it was given back by a decision that is lost
+			x.commit(GotStuck{}, 0)
+		}
 		x.commit(lies, 0)
-	case x.e.State.Open(): // it was given back by a decision that is lost
-		x.commit(GotStuck{}, 0)
 	}
 	x.commit(Reconciled{}, 0)
 }

@@ -317,7 +317,6 @@ func (w *world) broken() string {
 		return "I1 the source vanished while it is " + w.e.Source.String()
 	case w.disk == nowhere && !(w.e.State == Archived && w.is(w.e.Archived, succeeded)):
 		return "I3 the source is gone and nothing is archived"
-	case w.restored && w.e.State == Quarantined: // a person looks where it lies
 	case w.disk == atDest && w.e.Source == Claimed, w.disk == inClaimed && w.e.Source > Returning && w.e.Source != Keeping:
 		return "I1 the source does not lie where the entry says"
 	}

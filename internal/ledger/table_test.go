@@ -79,6 +79,7 @@ var (
 	recoveredKept = Recovered{State: Archived, Source: Kept, Dest: "_archived/x", ID: archive.ID{1}, Content: archive.Digest{1}, Metadata: archive.Digest{2},
 		Package: zip(3), Remote: "b", Record: []byte("{}"), ArchivedAt: epoch}
 	recoveredGone     = Recovered{State: Archived, Source: Gone, Remote: "b", Record: []byte("{}"), ArchivedAt: epoch}
+	recoveredSent     = Recovered{State: Uploaded, Source: Gone, Remote: "b", ID: archive.ID{1}}
 	recoveredReturned = Recovered{State: Rejected, Source: Returned, Dest: "_rejected/x"}
 )
 
@@ -165,7 +166,9 @@ var stateTable = []row{
 	{"recovered from the index", recoveredGone, "            ar -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"recovered from a folder", recoveredReturned, "         re -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"recovered without a word", Recovered{State: Archived, Source: Gone, Remote: "b", ArchivedAt: epoch}, "- - - - - - - - - - - - -", nil},
-	{"recovered on its way", Recovered{State: Uploaded, Source: Claimed}, "- - - - - - - - - - - - -", nil},
+	{"recovered on its way", recoveredSent, "            up -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"recovered on its way, of nobody", Recovered{State: Uploaded, Source: Gone, Remote: "b"}, "- - - - - - - - - - - - -", nil},
+	{"recovered on its way, with a folder", Recovered{State: Uploaded, Source: Claimed, Remote: "b", ID: archive.ID{1}}, "- - - - - - - - - - - - -", nil},
 	{"register-intended, suspect", RegisterIntended{}, "     -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
 	{"upload-intended, suspect", UploadIntended{}, "         -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
 	{"refused, suspect", Refused{}, "                        -  qu -  -  -  -  -  -  -  -  -  -  - ", suspect},
@@ -316,7 +319,11 @@ var sourceTable = []struct {
 	{"source-found moved", SourceFound{Moved, "/there"}, []State{Archived}, "           mv mv mv -  mv mv mv -  - ", suspect},
 	{"source-found gone", SourceFound{Gone, ""}, []State{Archived}, "                   gn gn gn -  gn gn gn -  - ", suspect},
 	{"source-found back", SourceFound{Returned, "there"}, []State{Rejected, Duplicate}, " rt rt rt -  rt rt rt -  - ", suspect},
-	{"source-found gone, not archived", SourceFound{Gone, ""}, except(Archived), "      -  -  -  -  -  -  -  -  - ", suspect},
+	{"source-found gone, given back", SourceFound{Gone, ""}, []State{Rejected, Duplicate}, " gn gn gn -  gn gn gn -  - ", suspect},
+	{"source-found gone, stuck", SourceFound{Gone, ""}, []State{Quarantined}, "         gn gn gn -  gn gn gn -  - ", suspect},
+	{"source-found back, stuck", SourceFound{Returned, "there"}, []State{Quarantined}, " rt rt rt -  rt rt rt -  - ", suspect},
+	{"source-found kept, stuck", SourceFound{Kept, "there"}, []State{Quarantined}, "    kp kp kp -  kp -  kp -  - ", suspect},
+	{"source-found gone, not ended", SourceFound{Gone, ""}, except(Archived, Rejected, Duplicate, Quarantined), "- - - - - - - - - ", suspect},
 	{"source-found, not suspect", SourceFound{Kept, "there"}, allStates, "              -  -  -  -  -  -  -  -  - ", nil},
 	{"source-found nowhere", SourceFound{Kept, ""}, allStates, "                        -  -  -  -  -  -  -  -  - ", suspect},
 	{"disposed", Disposed{}, allStates, "                                               -  -  -  -  -  -  gn -  - ", nil},

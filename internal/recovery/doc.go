@@ -56,10 +56,11 @@ const (
 	pageSize = 1000            // records of the index that are asked for at once
 	askers   = 8               // questions about single registrations at once
 	margin   = 5 * time.Minute // between two machines' clocks
-	lagPart  = 24              // part of the grace that the archive's list may lag behind
-	maxLag   = 15 * time.Minute
-	named    = 1000 // findings of one kind that are kept by name
+	named    = 1000            // findings of one kind that are kept by name
 )
 
-// lag is how long a registration may take to show in the archive's list.
-func lag(grace time.Duration) time.Duration { return min(grace/lagPart, maxLag) }
+// lag is how long a registration may take to show in the archive's list: what that leaves out is believed only then.
+func lag(grace time.Duration) time.Duration { return grace / 4 }
+
+// indexLag is how long a document may take to show in the archive's index before its absence is an alarm.
+func indexLag(grace time.Duration) time.Duration { return min(grace/24, 15*time.Minute) }

@@ -33,42 +33,13 @@ func (p *pass) folders(ctx context.Context) error {
 		if err := p.claims(ctx, d); err != nil {
 			return fmt.Errorf("look through the claimed folders of drop %s: %w", d.Name, err)
 		}
-		if !p.Adopt { // folders are being given back at this moment
-			continue
-		}
-		if err := p.returned(ctx, d, known); err != nil {
-			return fmt.Errorf("look through the returned folders of drop %s: %w", d.Name, err)
-		}
-		if err := p.duplicates(ctx, d, known); err != nil {
-			return fmt.Errorf("look through the duplicates of drop %s: %w", d.Name, err)
+		for _, kind := range []drop.Kind{drop.Rejected, drop.Duplicates} {
+			if err := p.givenBack(ctx, d, kind, known); err != nil {
+				return fmt.Errorf("look through %s of drop %s: %w", kind, d.Name, err)
+			}
 		}
 	}
 	return p.commit(ctx)
-}
-
-// place is where an entry's folder lies, or which one it was.
-type place struct {
-	drop, dest string
-	node       ledger.Node
-}
-
-// lying gathers where the ledger thinks that returned folders lie. An entry of which it does not know that may have
-// been returned in the time that was lost: its folder is known again, and it is that entry which stands for it.
-func (p *pass) lying() (map[place]bool, error) {
-	known := map[place]bool{}
-	if !p.Adopt {
-		return known, nil
-	}
-	err := p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
-		switch {
-		case e.Source == ledger.Returning || e.Source == ledger.Returned:
-			known[place{drop: e.Drop, dest: e.Dest}] = true
-		case e.Suspect && e.Source == ledger.Claimed:
-			known[place{drop: e.Drop, node: e.Node}] = true
-		}
-		return nil
-	})
-	return known, err
 }
 
 // claims opens an entry for every claimed folder that has none. It may have been sent: it is in doubt.
@@ -177,23 +148,4 @@ func (d Drop) claimed(k archive.Key) bool {
 	}
 	dir.Close() // read-only
 	return true
-}
-
-// source tells an entry whose end is known where its folder lies, if that is not where the ledger thinks.
-func (p *pass) source(e ledger.Entry) ([]ledger.Event, error) {
-	if e.State != ledger.Archived || e.Source != ledger.Claimed && e.Source != ledger.Keeping && e.Source != ledger.Disposing {
-		return nil, nil
-	}
-	for _, d := range p.Drops {
-		switch {
-		case d.Name != e.Drop:
-			continue
-		case p.places[e.Key] != "":
-			return []ledger.Event{ledger.SourceFound{Source: ledger.Kept, Dest: p.places[e.Key]}}, nil
-		case d.claimed(e.Key) || e.Source == ledger.Disposing:
-			return nil, nil // the step that it is due for knows what to do
-		}
-		return []ledger.Event{ledger.SourceFound{Source: ledger.Gone}}, nil
-	}
-	return nil, nil
 }

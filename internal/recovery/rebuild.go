@@ -30,53 +30,23 @@ func Unknowable() []string {
 // Rebuild fills a new ledger with what lies in the drop folders: archived folders by their receipts, claimed ones
 // to go on with, and returned ones. All are in doubt until [Reconcile] has asked the archive; Service is not used.
 func Rebuild(ctx context.Context, c Config) (Report, error) {
-	p := &pass{Config: c, places: map[archive.Key]string{}, unsettled: map[archive.Key]bool{}}
+	p := &pass{Config: c, places: map[archive.Key]string{}, back: map[archive.Key]string{}, unsettled: map[archive.Key]bool{}}
 	err := p.folders(ctx)
 	return p.report, err
 }
 
-// duplicates names the folders that were given back as repetitions, and that no entry stands for.
-func (p *pass) duplicates(ctx context.Context, d Drop, known map[place]bool) error {
-	for l, err := range d.Folder.Lying(drop.Duplicates) {
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-		if !stands(known, d, l) {
-			p.report.Folders.Strange.add(Finding{Text: d.Name + "/" + l.Rel + ": what it repeats is not known; it has no entry"})
-		}
+// returned opens an entry for a folder that was given back and has none.
+func (p *pass) returned(ctx context.Context, d Drop, l drop.Lying) error {
+	text, err := d.reason(l)
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-// stands reports whether an entry stands for the folder.
-func stands(known map[place]bool, d Drop, l drop.Lying) bool {
-	return known[place{drop: d.Name, dest: l.Rel}] || known[place{drop: d.Name, node: ledger.Node(l.Node)}]
-}
-
-// returned opens an entry for every folder that was given back and has none.
-func (p *pass) returned(ctx context.Context, d Drop, known map[place]bool) error {
-	for l, err := range d.Folder.Lying(drop.Rejected) {
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return err
-		}
-		if stands(known, d, l) {
-			continue
-		}
-		text, err := d.reason(l)
-		if err != nil {
-			return err
-		}
-		key := archive.NewKey(p.Now().Wall)
-		p.report.Folders.Returned.add(Finding{Key: key, Text: d.Name + "/" + l.Rel})
-		err = p.change(ctx, ledger.Change{Key: key, Events: []ledger.Event{ledger.Recovered{
-			Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Rel), Owner: l.Owner, Node: ledger.Node(l.Node),
-			State: ledger.Rejected, Source: ledger.Returned, Dest: l.Rel, Cause: ledger.Cause{Code: "returned-before", Text: text},
-		}}})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	key := archive.NewKey(p.Now().Wall)
+	p.report.Folders.Returned.add(Finding{Key: key, Text: d.Name + "/" + l.Rel})
+	return p.change(ctx, ledger.Change{Key: key, Events: []ledger.Event{ledger.Recovered{
+		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Rel), Owner: l.Owner, Node: ledger.Node(l.Node),
+		State: ledger.Rejected, Source: ledger.Returned, Dest: l.Rel, Cause: ledger.Cause{Code: "returned-before", Text: text},
+	}}})
 }
 
 const (

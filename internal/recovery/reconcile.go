@@ -49,11 +49,13 @@ type pass struct {
 	blind     map[archive.VaultID]bool        // folders of it could not be looked at: what the archive has may be theirs
 	next      map[archive.ID]archive.Key      // the generations that entries in doubt may have gone on to
 	reaches   map[archive.VaultID]bool        // the status list shows everything since
+	covers    map[archive.VaultID]bool        // it does, unless it lags behind
 	archived  map[mark]bool                   // what the archive shows as archived
 	anonymous map[archive.VaultID]unexplained // what nobody can tell the identity of
 	foreign   map[mark]bool                   // registrations whose clientUUID is not that of the entry here
 	told      map[mark]bool                   // that the archive has a document which the ledger does not know
 	places    map[archive.Key]string          // where the folders of entries in doubt lie, by their receipts
+	back      map[archive.Key]string          // where they lie that were given back
 	unsettled map[archive.Key]bool            // entries of which something that was decided could not be committed
 	pending   []ledger.Change                 // decided, not yet committed
 }
@@ -85,8 +87,8 @@ func short(r archive.RemoteID) (m mark) {
 func Reconcile(ctx context.Context, c Config) (Report, error) {
 	p := &pass{
 		Config: c, newest: map[archive.VaultID]newest{}, unpacked: map[archive.ID]archive.Key{}, blind: map[archive.VaultID]bool{}, next: map[archive.ID]archive.Key{},
-		reaches: map[archive.VaultID]bool{}, archived: map[mark]bool{}, anonymous: map[archive.VaultID]unexplained{},
-		foreign: map[mark]bool{}, told: map[mark]bool{}, places: map[archive.Key]string{}, unsettled: map[archive.Key]bool{},
+		reaches: map[archive.VaultID]bool{}, covers: map[archive.VaultID]bool{}, archived: map[mark]bool{}, anonymous: map[archive.VaultID]unexplained{},
+		foreign: map[mark]bool{}, told: map[mark]bool{}, places: map[archive.Key]string{}, back: map[archive.Key]string{}, unsettled: map[archive.Key]bool{},
 	}
 	if c.Doubt != nil { // what lies in the folders is known before the archive is asked whose its documents are
 		if err := p.folders(ctx); err != nil {
@@ -129,18 +131,22 @@ func (p *pass) survey(ctx context.Context) error {
 		if e.State == ledger.Discovered && p.Doubt != nil {
 			return p.foresee(ctx, e)
 		}
-		for g := int(e.Generation) + 1; g <= int(e.Generation)+generations && !e.Base.IsZero(); g++ {
+		ahead := generations
+		if !e.State.Open() {
+			ahead = 2
+		}
+		for g := int(e.Generation) + 1; g <= int(e.Generation)+ahead && !e.Base.IsZero(); g++ {
 			p.next[e.Base.Generation(g)] = e.Key
 		}
 		return nil
 	})
 }
 
-// generations is how many steps ahead the lost ledger may have gone with one entry.
-const generations = 2
+// generations is how many steps ahead the lost ledger may have gone with an entry that had not ended.
+const generations = 8
 
 // foresee finds the identity that a claimed folder will get once it is packed: what the archive has of it must
-// not be taken for somebody else's.
+// not be taken for somebody else's. Where another entry stands for that identity, it is told, and the folder waits.
 func (p *pass) foresee(ctx context.Context, e ledger.Entry) error {
 	for _, d := range p.Drops {
 		if d.Name != e.Drop || d.Folder == nil {
@@ -156,15 +162,34 @@ func (p *pass) foresee(ctx context.Context, e ledger.Entry) error {
 		defer dir.Close() // read-only
 		s, err := packager.Validate(ctx, dir.Root(), d.Rules)
 		if err == nil {
-			p.unpacked[s.ID] = e.Key
-			p.report.Unpacked++
-		} else if _, refused := errors.AsType[*packager.Refusal](err); !refused { // it cannot be read just now
+			return errors.Join(p.expect(e, s), ctx.Err())
+		}
+		if _, refused := errors.AsType[*packager.Refusal](err); !refused { // it cannot be read just now
 			p.blind[e.Vault] = true
 			p.report.Unpacked++
 		}
 		return ctx.Err()
 	}
 	p.blind[e.Vault] = true
+	return nil
+}
+
+// expect notes the identity that e will get.
+func (p *pass) expect(e ledger.Entry, s packager.Sealed) error {
+	key, known, err := p.Book.ByID(s.ID)
+	if err == nil && known {
+		var first ledger.Entry
+		first, known, err = p.Book.Entry(key)
+		known = known && ledger.Identify(first, ledger.Sealed{ID: s.ID, Content: s.Content, Metadata: archive.Sum(s.Metadata)}, string(e.Vault)) != ledger.Proceed
+	}
+	if err != nil || known {
+		return err
+	}
+	p.unpacked[s.ID] = e.Key
+	for g := 1; g <= generations; g++ {
+		p.unpacked[s.ID.Generation(g)] = e.Key
+	}
+	p.report.Unpacked++
 	return nil
 }
 

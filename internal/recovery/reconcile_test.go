@@ -60,7 +60,7 @@ func (s *shed) doubtful(now time.Time) ledger.Entry {
 func (s *shed) compared(service spoken, doubt Doubt) Report {
 	s.t.Helper()
 	r, err := Reconcile(s.t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
-		Now: func() archive.Instant { return archive.Instant{Wall: doubt.Since.Add(time.Hour)} }, Doubt: &doubt, Adopt: true})
+		Now: func() archive.Instant { return archive.Instant{Wall: doubt.Since.Add(7 * time.Hour)} }, Doubt: &doubt, Adopt: true})
 	must(s.t, err)
 	return r
 }
@@ -194,7 +194,7 @@ func TestReach_I15_OfALedgerMadeAnew(t *testing.T) {
 	s.archived("good", nil)
 	now := time.Now()
 	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Adopt: true, Grace: 24 * time.Hour,
-		Now: func() archive.Instant { return archive.Instant{Wall: now.Add(time.Hour)} }, Doubt: &Doubt{Since: now}}
+		Now: func() archive.Instant { return archive.Instant{Wall: now.Add(7 * time.Hour)} }, Doubt: &Doubt{Since: now}}
 	_, err := Rebuild(t.Context(), c)
 	must(t, err)
 	p := &pass{Config: c}

@@ -20,7 +20,7 @@ import (
 // When the status list is believed about what it leaves out.
 func TestReach_I15_WhatAListProves(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	from, since := now.Add(-2*time.Hour), now.Add(-2*time.Hour)
+	from, since := now.Add(-7*time.Hour), now.Add(-7*time.Hour)
 	list := func(n int, oldest time.Time, last archive.RemoteID) (l []archive.Receipt) {
 		for i := range n {
 			l = append(l, archive.Receipt{Remote: archive.RemoteID(fmt.Sprint("r", i)), Updated: oldest.Add(time.Duration(n-1-i) * time.Second)})
@@ -48,7 +48,7 @@ func TestReach_I15_WhatAListProves(t *testing.T) {
 		"Full_GoesBackWithinTheMargin":  {list(500, from.Add(-time.Minute), ""), true, since, "before", false},
 		"Full_BehindButNotUnderstood":   {list(500, from.Add(-time.Hour), ""), false, since, "before", false},
 		"Full_OneWithoutATime":          {append(list(499, from.Add(-time.Hour), ""), archive.Receipt{Remote: "x"}), true, since, "before", false},
-		"Short_RestoredJustNow_ListLag": {list(10, from.Add(-time.Hour), "before"), true, now.Add(-time.Minute), "before", false},
+		"Short_RestoredJustNow_ListLag": {list(10, from.Add(-time.Hour), "before"), true, now.Add(-5 * time.Hour), "before", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &pass{Config: Config{Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: from, Since: row.since}},

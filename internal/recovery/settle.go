@@ -29,36 +29,39 @@ func (p *pass) settle(ctx context.Context) error {
 			p.report.wait(e, until, why)
 			return nil
 		}
-		evs, err := p.source(e)
-		if err != nil {
-			return err
-		}
 		p.report.Cleared++
-		return p.change(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: append(evs, ledger.Reconciled{})})
+		return p.change(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: append(p.source(e), ledger.Reconciled{})})
 	})
 }
 
 // fresh reports whether something may be archived for so short a time that the index need not show it.
 func (p *pass) fresh(e ledger.Entry) bool {
-	return p.Now().Wall.Sub(e.ArchivedAt) < lag(p.Grace)+margin
+	return p.Now().Wall.Sub(e.ArchivedAt) < indexLag(p.Grace)+margin
 }
 
 // doubts says why nobody can speak for an entry yet, and until when; empty: the archive has spoken.
 func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) {
-	over := p.Doubt.Since.Add(p.Grace)
+	over, shown := p.Doubt.Since.Add(p.Grace), p.Doubt.Since.Add(lag(p.Grace))
+	lost := e.State.Open() && p.missing(e)
 	switch u := p.anonymous[e.Vault]; {
 	case p.unsettled[e.Key]:
 		return until, "what the archive told of it could not be booked; the next comparison decides"
 	case !asked:
 		return until, fmt.Sprintf("vault %s is not configured any more", e.Vault)
-	case e.State == ledger.Discovered:
+	case e.State == ledger.Discovered && !lost:
 		return until, "it is not packed yet, so that its identity is not known"
+	case e.State == ledger.Discovered: // nothing of it can be sent
+		return until, ""
+	case lost && len(e.Questions()) > 0 && (e.State == ledger.Uploaded || p.Now().Wall.Before(over)):
+		return until, "its folder is not here any more; what the archive says of it decides"
 	case e.State == ledger.Archived && p.foreign[short(e.Archived)]:
 		return until, "the archive contradicts it"
 	case e.State == ledger.Archived && !p.archived[short(e.Archived)]:
 		return until, "the archive does not show it as archived"
 	case e.State == ledger.Archived, p.reaches[e.Vault]:
 		return until, ""
+	case p.covers[e.Vault]:
+		return shown, "the archive's list may not show yet what was registered last"
 	case p.Now().Wall.Before(over):
 		return over, "the archive's list does not reach back far enough; nothing can be under way any more then"
 	case u.any || u.numbers[p.number(e)]:

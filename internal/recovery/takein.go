@@ -29,3 +29,23 @@ func (p *pass) takeIn(ctx context.Context, v Drop, rc archive.Receipt, rec vault
 		ledger.Reconciled{},
 	}})
 }
+
+// follow makes an entry for a document that is being archived and has none: what becomes of it is asked until the
+// archive says it, long after this comparison.
+func (p *pass) follow(ctx context.Context, v Drop, rc archive.Receipt, r *VaultReport) error {
+	switch {
+	case p.Doubt == nil || rc.ID.IsZero():
+		p.strange(r, vaultapi.IndexRecord{Remote: rc.Remote}, "being archived, and no entry is known that it could be of")
+		return nil
+	case p.blind[v.Vault]:
+		p.report.Withheld++
+		p.strange(r, vaultapi.IndexRecord{Remote: rc.Remote}, "being archived, and not in this ledger; it may be of a folder that cannot be looked at now")
+		return nil
+	}
+	key := archive.NewKey(p.Now().Wall)
+	r.TakenIn.add(Finding{Key: key, Remote: rc.Remote, Text: "sent while the ledger was not there, and being archived"})
+	return p.change(ctx, ledger.Change{Key: key, Events: []ledger.Event{ledger.Recovered{
+		Route: ledger.Vault, Vault: v.Vault, Drop: v.Name, Folder: string(rc.Remote), ID: rc.ID, Remote: rc.Remote, State: ledger.Uploaded, Source: ledger.Gone,
+		Cause: ledger.Cause{Code: "found-in-archive", Text: "The ledger was lost or older when this was sent. It was found in the archive's list; its folder is not here."},
+	}}})
+}

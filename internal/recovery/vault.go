@@ -22,7 +22,7 @@ func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
 		return r, err
 	}
 	r.Listed, r.Reaches = len(list), p.reach(v.Vault, list, whole)
-	p.reaches[v.Vault] = r.Reaches
+	p.reaches[v.Vault], p.covers[v.Vault] = r.Reaches, p.cover(v.Vault, list, whole)
 	for _, rc := range list {
 		if err := p.heard(ctx, v, rc, nil, &r); err != nil {
 			return r, err
@@ -39,7 +39,12 @@ func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
 // was made anew, that of a folder with its receipt. A list
 // that lags behind, or that was not understood wholly, shows nothing by what it leaves out.
 func (p *pass) reach(v archive.VaultID, list []archive.Receipt, whole bool) bool {
-	if p.Doubt == nil || !whole || p.Now().Wall.Sub(p.Doubt.Since) < lag(p.Grace) {
+	return p.cover(v, list, whole) && p.Now().Wall.Sub(p.Doubt.Since) >= lag(p.Grace)
+}
+
+// cover is reach, for a list that does not lag behind.
+func (p *pass) cover(v archive.VaultID, list []archive.Receipt, whole bool) bool {
+	if p.Doubt == nil || !whole {
 		return false
 	}
 	oldest, dated, there := time.Time{}, len(list) > 0, false
@@ -236,8 +241,7 @@ func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vault
 		p.strange(r, vaultapi.IndexRecord{Remote: rc.Remote}, "a registration of entry "+e.Key.String()+" holds content, and the ledger does not know it")
 		return nil
 	case rc.Word == archive.InProgress:
-		p.strange(r, vaultapi.IndexRecord{Remote: rc.Remote}, "being archived, and no entry is known that it could be of")
-		return nil
+		return p.follow(ctx, v, rc, r)
 	case rec == nil || p.Doubt == nil: // the index has its metadata
 		return nil
 	}

@@ -102,9 +102,6 @@ func (w *World) unfinished(strict bool) (left []string) {
 		first, _, err := w.d.Ledger().Entry(e.After)
 		w.must(err)
 		waits := e.State == ledger.Discovered && (first.State == ledger.Quarantined || first.State == ledger.Unclear)
-		if w.setBacks > 0 && e.Suspect && e.Cause.Code == sourceMissing {
-			waits = true // it was archived and disposed of since the copy: a person must close it
-		}
 		if !waits && !through(e, strict) {
 			left = append(left, fmt.Sprintf("%q is %s/%s since attempt %d (%s), due %v", e.Folder, e.State, e.Source, e.Attempt, e.Cause.Code, e.NotBefore))
 		}
@@ -179,9 +176,6 @@ func (w *World) vacuous(o Outcome, faultsAsked bool) {
 	}
 }
 
-// sourceMissing is the cause of an entry whose claimed folder is gone.
-const sourceMissing = "source-missing"
-
 // finished counts the entries that are final, or wait for a person's decision.
 func finished(entries []ledger.Entry) (n int) {
 	states := map[archive.Key]ledger.State{}
@@ -189,7 +183,7 @@ func finished(entries []ledger.Entry) (n int) {
 		states[e.Key] = e.State
 	}
 	for _, e := range entries {
-		waits := e.State == ledger.Discovered && (states[e.After] == ledger.Quarantined || e.Suspect && e.Cause.Code == sourceMissing)
+		waits := e.State == ledger.Discovered && states[e.After] == ledger.Quarantined
 		if e.State.Final() || e.State == ledger.Quarantined || waits {
 			n++
 		}

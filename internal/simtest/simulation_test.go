@@ -24,8 +24,8 @@ const seedFile = "testdata/seeds"
 // TestSimulation runs the scenario of each seed: folders, faults and mishaps for 72 hours,
 // then calm. SEEDS=n runs n of them beside the kept ones and keeps what fails, FIRST=n
 // begins at another one; REPEAT=n runs that seed alone, with DROPS, MISHAPS and CLASSES
-// what of it is left, and SHRINK=n looks for the least of it that still fails. SETBACK=1
-// lets machines be set back to an older copy of their ledger as well.
+// what of it is left, and SHRINK=n looks for the least of it that still fails. Every sixth
+// run sets machines back to an older copy of their ledger; with SETBACK=1 every second one does.
 func TestSimulation(t *testing.T) {
 	if seed := number("SHRINK", 0); seed > 0 {
 		shrink(t, uint64(seed))

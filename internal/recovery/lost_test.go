@@ -1,0 +1,226 @@
+package recovery
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/vaultapi"
+)
+
+// claimed lets a folder be dropped and taken, and then happen to its entry what evs say.
+func (s *shed) claimed(folder, number string, evs ...ledger.Event) ledger.Entry {
+	s.t.Helper()
+	dir, now := filepath.Join(s.path, folder), time.Now()
+	must(s.t, os.Mkdir(dir, 0o770))
+	must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte(number), 0o660))
+	must(s.t, os.WriteFile(filepath.Join(dir, "metadata.json"), fmt.Appendf(nil, `{"documentType": "Invoice", "documentId": %q, "documentDate": "2026-10-31"}`, number), 0o660))
+	c, err := s.drop.Folder.Claim(folder, now)
+	must(s.t, err)
+	all := append([]ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: folder, Node: ledger.Node(c.Node)}}, evs...)
+	return s.told(c.Key, 0, all...)
+}
+
+// told commits events of an entry.
+func (s *shed) told(key archive.Key, rev uint32, evs ...ledger.Event) ledger.Entry {
+	s.t.Helper()
+	return s.change(ledger.Change{Key: key, Rev: rev, At: archive.Instant{Wall: time.Now()}, Events: evs})
+}
+
+func (s *shed) change(c ledger.Change) ledger.Entry {
+	s.t.Helper()
+	rs, err := s.book.Apply(s.t.Context(), c)
+	must(s.t, err)
+	must(s.t, rs[0].Err)
+	return rs[0].Entry
+}
+
+// packs gives what a claimed folder is packed as.
+func (s *shed) packs(e ledger.Entry) (ledger.Sealed, ledger.Document) {
+	s.t.Helper()
+	root, err := os.OpenRoot(s.claim(e))
+	must(s.t, err)
+	defer root.Close()
+	got, err := packager.Validate(s.t.Context(), root, s.drop.Rules)
+	must(s.t, err)
+	doc, pkg := ledger.Document{Metadata: got.Metadata, Files: got.Files}, archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}
+	return ledger.Sealed{ID: got.ID, Content: got.Content, Metadata: archive.Sum(got.Metadata), Package: pkg, Seal: doc.Seal(pkg)}, doc
+}
+
+// packed packs it, and lets evs happen then.
+func (s *shed) packed(e ledger.Entry, evs ...ledger.Event) ledger.Entry {
+	s.t.Helper()
+	sealed, doc := s.packs(e)
+	return s.change(ledger.Change{Key: e.Key, Rev: e.Rev, At: archive.Instant{Wall: time.Now()}, Document: &doc, Events: append([]ledger.Event{sealed}, evs...)})
+}
+
+func (s *shed) claim(e ledger.Entry) string {
+	return filepath.Join(s.path, ".vaultd", "claimed", e.Key.String(), e.Folder)
+}
+
+func (s *shed) entry(key archive.Key) ledger.Entry {
+	s.t.Helper()
+	e, ok, err := s.book.Entry(key)
+	if must(s.t, err); !ok {
+		s.t.Fatal("there is no entry")
+	}
+	return e
+}
+
+// I1, I25: an entry whose folder went away in the lost time is told where that lies now; a person ends it, and it rests.
+func TestReconcile_I1_I25_TheFolderWentAwayMeanwhile(t *testing.T) {
+	tooSoon := ledger.Refused{Cause: ledger.Cause{Code: "x"}}
+	for name, row := range map[string]struct {
+		packed bool
+		evs    []ledger.Event
+		to     string // empty: removed
+		state  ledger.State
+		source ledger.Source
+		dest   string
+	}{
+		"NotPacked_Removed":        {state: ledger.Quarantined, source: ledger.Gone},
+		"NotPacked_GivenBack":      {to: "_rejected/f", state: ledger.Quarantined, source: ledger.Returned, dest: "_rejected/f"},
+		"NotPacked_Repeated":       {to: "_duplicates/f (2)", state: ledger.Quarantined, source: ledger.Returned, dest: "_duplicates/f (2)"},
+		"Packed_Removed":           {packed: true, state: ledger.Quarantined, source: ledger.Gone},
+		"Packed_GivenBack":         {packed: true, to: "_rejected/f", state: ledger.Quarantined, source: ledger.Returned, dest: "_rejected/f"},
+		"Packed_AnotherOfItsInode": {packed: true, to: "_rejected/g", state: ledger.Quarantined, source: ledger.Gone},
+		"Rejected_GivenBack":       {evs: []ledger.Event{tooSoon}, to: "_rejected/f", state: ledger.Rejected, source: ledger.Returned, dest: "_rejected/f"},
+		"Rejected_TakenAway":       {evs: []ledger.Event{tooSoon, ledger.PlaceIntended{Dest: "_rejected/f"}}, state: ledger.Rejected, source: ledger.Gone},
+		"Packed_StillThere":        {packed: true, to: "stays", state: ledger.Packaged, source: ledger.Claimed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, now := newShed(t), time.Now()
+			e := s.claimed("f", "N1", row.evs...)
+			if row.packed {
+				e = s.packed(e)
+			}
+			e = s.told(e.Key, e.Rev, ledger.Doubted{})
+			switch row.to {
+			case "":
+				must(t, os.RemoveAll(s.claim(e)))
+			case "stays":
+			default:
+				must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.path, row.to)), 0o770))
+				must(t, os.Rename(s.claim(e), filepath.Join(s.path, row.to)))
+			}
+			s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
+			e = s.entry(e.Key)
+			if e.Suspect || e.State != row.state || e.Source != row.source || e.Dest != row.dest {
+				t.Fatalf("%s/%s at %q, suspect %v", e.State, e.Source, e.Dest, e.Suspect)
+			}
+			if e.State == ledger.Packaged {
+				return
+			}
+			e = s.told(e.Key, e.Rev, ledger.Closed{})
+			if _, _, due := ledger.Due(e); e.State != ledger.Rejected || due || !e.AtRest() {
+				t.Errorf("closed: %s/%s, due %v", e.State, e.Source, due)
+			}
+		})
+	}
+}
+
+// I2: where the archive may have the package, its word decides and nobody else does.
+func TestReconcile_I2_TheFolderOfWhatWasSentWentAway(t *testing.T) {
+	s, now := newShed(t), time.Now()
+	e := s.claimed("f", "N1")
+	e = s.packed(e, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: "R1", URL: "https://x"}},
+		ledger.UploadIntended{}, ledger.UploadAccepted{}, ledger.Doubted{})
+	must(t, os.RemoveAll(s.claim(e)))
+	doubt := Doubt{From: now.Add(-time.Hour), Since: now}
+	service := spoken{list: []archive.Receipt{{Remote: "R1", ID: e.ID, Word: archive.InProgress, Updated: now}}}
+	if r := s.compared(service, doubt); r.Waits != 1 || s.entry(e.Key).State != ledger.Uploaded {
+		t.Fatalf("%d wait, %s", r.Waits, s.entry(e.Key).State)
+	}
+	done := archive.Receipt{Remote: "R1", ID: e.ID, Word: archive.Successful, Updated: now, Record: []byte("a")}
+	s.told(e.Key, s.entry(e.Key).Rev, ledger.StatusSeen{Receipt: done, Grace: time.Hour})
+	s.compared(spoken{list: []archive.Receipt{done}, index: []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}}, doubt)
+	if e = s.entry(e.Key); e.Suspect || e.State != ledger.Archived || e.Source != ledger.Gone {
+		t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.Suspect)
+	}
+}
+
+// I9: what is being archived while it is compared, and has neither an entry nor a folder here, is not forgotten.
+func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
+	s, now := newShed(t), time.Now()
+	doubt, id := Doubt{From: now.Add(-time.Hour), Since: now}, archive.ID{15: 9}
+	under := archive.Receipt{Remote: "R1", ID: id, Word: archive.InProgress, Updated: now}
+	for range 2 { // once, however often it is compared
+		r := s.compared(spoken{list: []archive.Receipt{under}}, doubt)
+		if r.Differences() != 0 || r.Waits != 1 {
+			t.Fatalf("%d differ, %d wait", r.Differences(), r.Waits)
+		}
+	}
+	key, ok, err := s.book.ByRemote("R1")
+	must(t, err)
+	e := s.entry(key)
+	step, _, due := ledger.Due(e)
+	if !ok || e.State != ledger.Uploaded || e.Source != ledger.Gone || e.ID != id || !due || step != ledger.Ask {
+		t.Fatalf("%v: %s/%s, %s is due: %v", ok, e.State, e.Source, step, due)
+	}
+	t.Run("Archived", func(t *testing.T) {
+		done := archive.Receipt{Remote: "R1", ID: id, Word: archive.Successful, Updated: now, Record: []byte("a")}
+		s.told(key, e.Rev, ledger.StatusSeen{Receipt: done, Grace: time.Hour})
+		s.compared(spoken{list: []archive.Receipt{done}, index: []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}}, doubt)
+		if e := s.entry(key); e.Suspect || e.State != ledger.Archived || !e.AtRest() {
+			t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.Suspect)
+		}
+	})
+	t.Run("Failed", func(t *testing.T) {
+		s := newShed(t)
+		s.compared(spoken{list: []archive.Receipt{under}}, doubt)
+		key, _, err := s.book.ByRemote("R1")
+		must(t, err)
+		failed := archive.Receipt{Remote: "R1", ID: id, Word: archive.Failed, Updated: now}
+		for h := 25; s.entry(key).State != ledger.Packaged && h < 100; h++ {
+			s.change(ledger.Change{Key: key, Rev: s.entry(key).Rev, At: archive.Instant{Wall: now.Add(time.Duration(h) * time.Hour)},
+				Events: []ledger.Event{ledger.StatusSeen{Receipt: failed, Grace: 24 * time.Hour}}})
+		}
+		s.compared(spoken{list: []archive.Receipt{failed}}, doubt)
+		if e := s.entry(key); e.Suspect || e.State != ledger.Quarantined || e.Source != ledger.Gone {
+			t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.Suspect)
+		}
+	})
+}
+
+// I15, I25: a folder that waits for another one of the same invoice does not keep safe mode for ever: its identity is
+// known, and the other entry stands for it.
+func TestReconcile_I25_ASecondFolderOfTheSameInvoice(t *testing.T) {
+	s, now := newShed(t), time.Now()
+	first := s.claimed("f", "N1")
+	first = s.packed(first, ledger.GotStuck{Cause: ledger.Cause{Code: "x"}})
+	second := s.claimed("f again", "N1", ledger.Postponed{Cause: ledger.Cause{Code: "same-invoice-under-way"}, After: first.Key}, ledger.Doubted{})
+	other := s.claimed("g", "N2", ledger.Doubted{})
+	r := s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
+	if r.Unpacked != 1 || r.Waits != 2 {
+		t.Errorf("%d not packed, %d wait", r.Unpacked, r.Waits)
+	}
+	for _, e := range []ledger.Entry{second, other} {
+		if e = s.entry(e.Key); !e.Suspect || e.State != ledger.Discovered {
+			t.Errorf("%s is %s, suspect %v", e.Folder, e.State, e.Suspect)
+		}
+	}
+}
+
+// I2: what the archive has of a folder that is not packed yet is that folder's, whatever generation it went by.
+func TestReconcile_I2_NotPackedYetAndArchivedByALaterGeneration(t *testing.T) {
+	s, now := newShed(t), time.Now()
+	e := s.claimed("f", "N1", ledger.Doubted{})
+	sealed, _ := s.packs(e)
+	id := sealed.ID.Generation(3)
+	rc := archive.Receipt{Remote: "R1", ID: id, Word: archive.Successful, Updated: now, Record: []byte("a")}
+	service := spoken{list: []archive.Receipt{rc}, index: []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}, single: map[archive.RemoteID]archive.Receipt{"R1": rc}}
+	doubt := Doubt{From: now.Add(-time.Hour), Since: now}
+	if r := s.compared(service, doubt); r.Vaults[0].TakenIn.Count != 0 || r.Unpacked != 1 {
+		t.Fatalf("%d taken in, %d not packed", r.Vaults[0].TakenIn.Count, r.Unpacked)
+	}
+	s.packed(s.entry(e.Key))
+	s.compared(service, doubt)
+	if e = s.entry(e.Key); e.State != ledger.Archived || e.Archived != "R1" {
+		t.Errorf("%s as %q", e.State, e.Archived)
+	}
+}
