@@ -238,6 +238,6 @@ func (e *Entry) enter(s State) {
 	e.State = s
 	e.Attempt, e.NotBefore, e.After, e.Cause = 0, time.Time{}, archive.Key{}, Cause{}
 	if r := e.Current(); r != nil && s != Registered && s != Sending {
-		r.Ticket.URL, r.Ticket.Headers = "", nil // spent: the secret goes
+		r.spend()
 	}
 }

@@ -92,6 +92,7 @@ func (ev Sealed) apply(e *Entry, _ archive.Instant) error {
 		return ErrIllegal
 	}
 	e.enter(Packaged)
+	e.Look = archive.Digest{} // it served to see whether the folder was still changing
 	e.ID, e.Base, e.Chosen, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Chosen, ev.Content, ev.Metadata, ev.Package
 	e.SameContent = ev.SameContent
 	if !ev.Supersedes.IsZero() {

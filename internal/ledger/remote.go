@@ -275,6 +275,13 @@ func (r *Registration) clear() bool {
 func (e *Entry) close(at time.Time) {
 	if r := e.Current(); r != nil && r.Closed.IsZero() {
 		r.Closed = at
-		r.Ticket.URL, r.Ticket.Headers = "", nil
+		r.spend()
 	}
+}
+
+// spend wipes what the ticket was good for: the secret, and the clock that its end was
+// reckoned by. When it was asked for stays.
+func (r *Registration) spend() {
+	r.Ticket.URL, r.Ticket.Headers = "", nil
+	r.Ticket.Sent = archive.Instant{Wall: r.Ticket.Sent.Wall}
 }

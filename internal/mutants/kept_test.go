@@ -46,6 +46,18 @@ var kept = []mutant{
 		old: "case c.Rev != stored.Rev:", new: "case c.Rev > stored.Rev:", tests: []string{onDisk, worlds},
 	},
 	{
+		name: "NameBelievedWithoutItsEntry", promise: "I8", file: "internal/ledger/boltledger/find.go",
+		old: "h.generation, ok = bears(e, name)", new: "h.generation, ok = e.Generation, true", tests: []string{onDisk},
+	},
+	{
+		name: "NumberForgottenWithItsRegistration", promise: "I8", file: "internal/ledger/boltledger/find.go",
+		old: "if err := g.letGo(*g.entries[k]); err != nil {", new: "if g.entries[k] == nil {\n\t\t\tvar err error", tests: []string{onDisk},
+	},
+	{
+		name: "EarlierHolderFoundFirst", promise: "I2", file: "internal/ledger/boltledger/runs.go",
+		old: "bytes.Compare(parts[i][:8], parts[least][:8]) < 0", new: "bytes.Compare(parts[i][:8], parts[least][:8]) <= 0", tests: []string{onDisk},
+	},
+	{
 		name: "LedgerReadableByOthers", promise: "I27", file: "internal/ledger/boltledger/preflight.go",
 		old: "\treturn f.Chmod(0o600)\n", new: "\treturn nil\n", tests: []string{onDisk},
 	},

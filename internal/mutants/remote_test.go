@@ -5,12 +5,12 @@ var remote = []mutant{
 	{
 		name: "NoIntentBeforeRegistering", promise: "I11", file: "internal/ingest/runner.go",
 		old:   "\tr.c.cfg.Ledger.Submit(intents, run)\n",
-		new:   "\tgo r.do(work, es)\n\tr.c.cfg.Ledger.Submit(intents, run)\n",
+		new:   "\tgo r.do(work, p.es)\n\tr.c.cfg.Ledger.Submit(intents, run)\n",
 		tests: []string{conductor, worlds},
 	},
 	{
 		name: "CommitErrorOfAnIntentIgnored", promise: "I11", file: "internal/ingest/runner.go",
-		old: "if res.Err == nil && acting[res.Key] {\n\t\t\t\tacts = append(acts, res.Entry)", new: "if acting[res.Key] {\n\t\t\t\tacts = append(acts, es[0])",
+		old: "if res.Err == nil && acting[res.Key] {\n\t\t\t\tp.acts = append(p.acts, res.Entry)", new: "if acting[res.Key] {\n\t\t\t\tp.acts = append(p.acts, p.es[0])",
 		tests: []string{conductor, worlds},
 	},
 	{
@@ -52,7 +52,7 @@ var remote = []mutant{
 		tests: []string{"vaultd/internal/archive", "vaultd/internal/window", worlds},
 	},
 	{
-		name: "StartsWhateverIsLeft", promise: "I6", file: "internal/window/window.go",
+		name: "StartsWhateverIsLeft", promise: "I6", file: "internal/window/planner.go",
 		old: "return left > 0 && p.predict(bytes, life)+margin <= left", new: "return left > 0 && margin >= 0", tests: []string{"vaultd/internal/window"},
 	},
 	{

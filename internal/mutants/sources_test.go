@@ -75,7 +75,15 @@ var sources = []mutant{
 	},
 	{
 		name: "PackageNotReadBack", promise: "I4", file: "internal/packager/packager.go",
-		old: "\tif err := readBack(ctx, part, s.Package, s.Files); err != nil {\n\t\treturn Sealed{}, err\n\t}\n", new: "", tests: []string{packing},
+		old: "\tsum, err := b.readBack(ctx, part, w, s.Files)\n\tif err != nil {\n\t\treturn Sealed{}, err\n\t}\n", new: "\tsum, _ := b.readWhole(ctx, part, w)\n", tests: []string{packing},
+	},
+	{
+		name: "EntriesNotReadBack", promise: "I4", file: "internal/packager/readback.go",
+		old: "case f.Name != want.Path || n != want.Size || archive.Digest(sum.Sum(nil)) != want.SHA256:", new: "case f.Name != want.Path || n != want.Size:", tests: []string{packing},
+	},
+	{
+		name: "RunNotFlushed", promise: "I4", file: "internal/packager/squeeze.go",
+		old: "\t\t\tif err := s.open.Flush(); err != nil {\n\t\t\t\treturn err\n\t\t\t}\n", new: "", tests: []string{packing},
 	},
 	{
 		name: "IdentityFromThePackage", promise: "I10", file: "internal/packager/packager.go",

@@ -10,5 +10,6 @@
 // The check is the same after a crash as before: it knows only committed lines and
 // committed entries, so it may run at any moment on one consistent snapshot of
 // both. Its memory grows by about a hundred bytes for each entry and each
-// registration, and by nothing else.
+// registration, and by nothing else; where entries can be looked up, only for those that
+// were on their way at the same time.
 package proof

@@ -39,6 +39,8 @@ func (f *fold) entries(entries iter.Seq[ledger.Entry], seen Seen) {
 func (f *fold) entry(e ledger.Entry) {
 	it, ok := f.items[e.Key]
 	switch {
+	case !ok && f.stored != nil:
+		return // settled
 	case !ok:
 		f.find("I1", e.Key, "there is an entry, but no line of the journal")
 		return
@@ -63,6 +65,36 @@ func (f *fold) entry(e ledger.Entry) {
 		f.find("I9", e.Key, "the entry counts %d POSTs and %d answers, its lines %d and %d", e.Posts, e.Answers, it.posts, it.answers)
 	}
 	f.numbers(e, it)
+}
+
+// settle compares an entry with its lines where this was the last one, and forgets them.
+func (f *fold) settle(key archive.Key, it item) {
+	if f.stored == nil || !it.lingers() {
+		return
+	}
+	e, ok := f.stored(key)
+	if !ok || e.Rev != it.rev {
+		return
+	}
+	f.entry(e)
+	f.LostPosts += uint64(it.posts - it.answers)
+	delete(f.items, key)
+	for _, r := range e.Registrations {
+		if n := short(r.Ticket.Remote); f.bums[n].first == key && f.bums[n].last == key {
+			delete(f.bums, n)
+		}
+	}
+}
+
+// lingers reports whether many entries may stand there at once, or for good: only then is it
+// worth looking whether this was the last line.
+func (it item) lingers() bool {
+	switch it.state {
+	case ledger.Discovered, ledger.Uploaded, ledger.Unclear, ledger.Quarantined:
+		return true
+	}
+	resting := it.source == ledger.Returned || it.source == ledger.Kept || it.source == ledger.Moved || it.source == ledger.Gone
+	return it.state.Final() && resting
 }
 
 // numbers compares the entry's registrations with those its lines bound to it.

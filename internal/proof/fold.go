@@ -59,6 +59,8 @@ type fold struct {
 	bums   map[number]bound
 	lost   map[archive.ID]int64 // POSTs without an answer
 	blind  bool                 // put back, and not reconciled since
+
+	stored func(archive.Key) (ledger.Entry, bool) // nil: every key is remembered to the end
 }
 
 func newFold() *fold {
@@ -82,6 +84,7 @@ func newFold() *fold {
 // iterators stop early and the caller must throw the report away.
 func Check(j Journal, entries iter.Seq[ledger.Entry], seen Seen) Report {
 	f := newFold()
+	f.stored = j.Entry
 	f.journal(j)
 	f.entries(entries, seen)
 	if j.Balance != nil && *j.Balance != f.Balance {
@@ -176,6 +179,7 @@ func (f *fold) line(l ledger.Line) {
 	f.Balance.Count(it.state, to)
 	it.state, it.source = to, then
 	f.items[key] = it
+	f.settle(key, it)
 }
 
 // leads reports whether an arrow goes from where the item is to where the line says.
@@ -281,7 +285,7 @@ func (f *fold) status(key archive.Key, it *item, l ledger.Line, to ledger.State)
 		}
 	}
 	heard := l.Event == (ledger.StatusSeen{}).Word() && l.Word == archive.Successful.String()
-	if (heard || l.Event == (ledger.Recovered{}).Word() && l.Remote != "") && it.success == (number{}) {
+	if (heard || l.Event == (ledger.Recovered{}).Word() && to == ledger.Archived) && it.success == (number{}) {
 		it.success = short(archive.RemoteID(l.Remote))
 	}
 	if to == ledger.Archived && it.success == (number{}) {

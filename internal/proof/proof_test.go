@@ -31,6 +31,11 @@ func newBook(t *testing.T) *book {
 
 func (b *book) append(l ledger.Line) { b.lines = append(b.lines, l.Encode()) }
 
+func (b *book) entry(k archive.Key) (ledger.Entry, bool) {
+	e, ok := b.entries[k]
+	return e, ok
+}
+
 // do commits events to one entry.
 func (b *book) do(key byte, evs ...ledger.Event) {
 	b.t.Helper()

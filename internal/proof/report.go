@@ -14,6 +14,11 @@ type Journal struct {
 	Lines   iter.Seq2[uint64, []byte] // number and stored bytes, in the order of the journal
 	Head    ledger.Head               // as the ledger, or better somebody else, keeps it
 	Balance *ledger.Balance           // as the ledger counts it; nil: not given
+
+	// Entry returns an entry as it is stored. Where it is given, memory does not grow with
+	// the journal: each entry is compared at its last line, and its lines are forgotten. An entry without a line, and a registration that is given once more later
+	// on, must then be looked for by who keeps the entries and their names. nil: not given.
+	Entry func(archive.Key) (ledger.Entry, bool)
 }
 
 // Finding is one broken promise.

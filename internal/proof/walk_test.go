@@ -47,6 +47,11 @@ func TestCheck_NoFalseAlarm(t *testing.T) {
 			}
 			t.Fatalf("seed %d: %v", seed, r.Findings)
 		}
+		j := b.journal()
+		j.Entry = b.entry
+		if forgetful := Check(j, maps.Values(b.entries), Seen{}); !forgetful.OK() || forgetful.LostPosts != r.LostPosts || forgetful.Balance != r.Balance {
+			t.Fatalf("seed %d: forgetting what rests: %v, %d lost POSTs of %d", seed, forgetful.Findings, forgetful.LostPosts, r.LostPosts)
+		}
 	}
 	if len(states) < 8 || states[ledger.Archived] < 20 {
 		t.Errorf("the walks ended in few states only: %v", states)
@@ -90,6 +95,44 @@ func wander(b *book, rnd *rand.Rand, key byte) {
 		case outcomes[ev.Word()]:
 			intent = false
 		}
+	}
+}
+
+// TestCheck_I21_ForgetsWhatRests: where entries can be looked up, only what was on its way
+// at the same time is remembered; a stored entry that its lines do not tell of is found all the same.
+func TestCheck_I21_ForgetsWhatRests(t *testing.T) {
+	b := newBook(t)
+	for key := byte(1); key <= 100; key++ {
+		r := archive.RemoteID(fmt.Sprint("bum-", key))
+		b.do(key, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(key)}, seal(key), ledger.RegisterIntended{}, got(r), ledger.UploadIntended{},
+			ledger.UploadAccepted{}, says(r, archive.Successful), ledger.PlaceIntended{Dest: "there"}, ledger.Placed{})
+	}
+	b.do(101, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(101)})
+	f, j := newFold(), b.journal()
+	f.stored = b.entry
+	f.journal(j)
+	if len(f.items) != 0 || len(f.bums) != 0 || len(f.lost) != 0 || !f.OK() {
+		t.Errorf("%d entries and %d registrations are remembered: %v", len(f.items), len(f.bums), f.Findings)
+	}
+	j.Entry = b.entry
+	for what, spoil := range map[string]func(e *ledger.Entry){
+		"Posts":   func(e *ledger.Entry) { e.Posts++ },
+		"State":   func(e *ledger.Entry) { e.State = ledger.Delivered },
+		"Rev":     func(e *ledger.Entry) { e.Rev++ },
+		"Success": func(e *ledger.Entry) { e.Archived = "bum-7" },
+	} {
+		whole := b.entries[archive.Key{50}]
+		broken := whole
+		spoil(&broken)
+		b.entries[archive.Key{50}] = broken
+		if r := Check(j, maps.Values(b.entries), Seen{}); r.OK() || r.Findings[0].Key != whole.Key {
+			t.Errorf("%s: %v", what, r.Findings)
+		}
+		b.entries[archive.Key{50}] = whole
+	}
+	delete(b.entries, archive.Key{50})
+	if r := Check(j, maps.Values(b.entries), Seen{}); r.OK() {
+		t.Error("an entry is gone, and nothing was found")
 	}
 }
 

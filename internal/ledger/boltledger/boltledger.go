@@ -25,6 +25,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
@@ -92,6 +93,7 @@ var (
 	schemaKey   = []byte("schema") // the number in decimal, in every schema to come
 	infoKey     = []byte("info")
 	standingKey = []byte("standing")
+	runsKey     = []byte("runs")     // none before the first name
 	safeKey     = []byte("safe")     // only in safe mode
 	replacedKey = []byte("replaced") // only until the outside head was written anew
 )
@@ -104,8 +106,10 @@ type Ledger struct {
 	fault func(op string) error
 
 	gather time.Duration
-	began  time.Time // of the last commit; used by the committer alone
-	head   *headFile // used by the committer alone
+	began  time.Time   // of the last commit; used by the committer alone
+	head   *headFile   // used by the committer alone
+	names  index       // as committed; used by the committer alone
+	newest archive.Key // no entry has a later one; used by the committer alone
 
 	mu      sync.Mutex
 	queue   []request      // guarded by mu: what is not yet committed, in order

@@ -204,7 +204,7 @@ func (l *Ledger) commit(rs []request) ([][]ledger.Result, error) {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
-	g := &gather{tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, marks: l.marks, safe: l.safe, entries: map[archive.Key]*work{}}
+	g := l.begin(tx)
 	all, made, err := g.changes(rs)
 	if err != nil || made == 0 && !g.touched {
 		return all, err
@@ -219,6 +219,7 @@ func (l *Ledger) commit(rs []request) ([][]ledger.Result, error) {
 	l.mu.Lock()
 	l.end, l.balance, l.marks, l.safe = g.head, g.balance, g.marks, g.safe
 	l.mu.Unlock()
+	l.names, l.newest = g.names, g.newest
 	l.commits.Add(1)
 	l.changes.Add(made)
 	for _, results := range all {
@@ -229,6 +230,14 @@ func (l *Ledger) commit(rs []request) ([][]ledger.Result, error) {
 		}
 	}
 	return all, nil
+}
+
+// begin returns an empty gather on what is committed.
+func (l *Ledger) begin(tx *bbolt.Tx) *gather {
+	return &gather{
+		tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, marks: l.marks, safe: l.safe,
+		entries: map[archive.Key]*work{}, names: l.names.clone(), bound: map[string]holder{}, newest: l.newest,
+	}
 }
 
 // seal is the durable commit.

@@ -110,7 +110,32 @@ func TestVerify_I14_FindsDamage(t *testing.T) {
 			k, _ := tx.Bucket(dueBucket).Cursor().First()
 			return put(tx, dueBucket, bytes.Clone(k), []byte{0})
 		},
-		"FindInvented": func(tx *bbolt.Tx) error { return put(tx, findBucket, remoteName("bum-x"), make([]byte, 16)) },
+		"FindInvented": func(tx *bbolt.Tx) error { return put(tx, findBucket, remoteName("bum-x"), make([]byte, 17)) },
+		"NumberLeadsAstray": func(tx *bbolt.Tx) error {
+			k, _ := tx.Bucket(doneBucket).Cursor().First()
+			return put(tx, findBucket, remoteName("bum-x"), append(bytes.Clone(k), 0))
+		},
+		"RunsLost": func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(runsKey) },
+		"RunLost": func(tx *bbolt.Tx) error {
+			x, err := openIndex(tx)
+			x.runs = x.runs[1:]
+			return errors.Join(err, put(tx, metaBucket, runsKey, indexForm.seal(&x)))
+		},
+		"RunMiscounted": func(tx *bbolt.Tx) error {
+			x, err := openIndex(tx)
+			x.runs[0].pairs++
+			return errors.Join(err, put(tx, metaBucket, runsKey, indexForm.seal(&x)))
+		},
+		"PairLeadsAstray": func(tx *bbolt.Tx) error {
+			k, v := tx.Bucket(findBucket).Cursor().First()
+			v = bytes.Clone(v)
+			v[8+15]++
+			return put(tx, findBucket, bytes.Clone(k), v)
+		},
+		"PairAdded": func(tx *bbolt.Tx) error {
+			k, v := tx.Bucket(findBucket).Cursor().First()
+			return put(tx, findBucket, bytes.Clone(k), append(bytes.Clone(v), v[len(v)-pairSize:]...))
+		},
 		"DocInvented": func(tx *bbolt.Tx) error {
 			d := goldenDocument()
 			return put(tx, docBucket, make([]byte, 16), documentForm.seal(&d))

@@ -19,7 +19,7 @@ func (l *Ledger) Due(s ledger.Step, now time.Time, limit int, skip func(ledger.E
 			return err
 		}
 		for _, lane := range lanes {
-			some, at, err := dueIn(tx, s, lane, now, limit, skip)
+			some, at, err := dueIn(tx, s, lane, now, limit, nil, skip)
 			if err != nil {
 				return err
 			}

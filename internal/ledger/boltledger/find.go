@@ -1,7 +1,8 @@
 package boltledger
 
 import (
-	"fmt"
+	"bytes"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -9,8 +10,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// The find bucket maps what others call an entry to its key. Its names begin with
-// one letter for the kind.
+// The kinds of names that others call an entry by: the first letter of a name.
 const (
 	byID      = 'i' // then 16 bytes: the entry that last took this clientUUID
 	byRemote  = 'r' // then the service's number: the entry that was given it, and for which generation
@@ -18,37 +18,143 @@ const (
 )
 
 // bind is one name that a change gives to an entry.
-type bind struct{ name, value []byte }
+type bind struct {
+	name []byte
+	to   holder
+}
+
+// holder is the entry that has a name and, of a number of the service, the generation of
+// the identity that the number was given to.
+type holder struct {
+	key        archive.Key
+	generation uint8
+}
 
 func idName(id archive.ID) []byte          { return append([]byte{byID}, id[:]...) }
 func remoteName(r archive.RemoteID) []byte { return append([]byte{byRemote}, r...) }
 func contentName(d archive.Digest) []byte  { return append([]byte{byContent}, d[:]...) }
 
-// find returns the entry that has the name.
-func find(tx *bbolt.Tx, name []byte) (key archive.Key, ok bool, err error) {
-	key, _, ok, err = findGeneration(tx, name)
-	return key, ok, err
+// find returns who has a name. The runs lead to the entries that took it, the entry itself
+// says whether it did. Numbers of the service that no entry lists any more stand in the find
+// bucket by themselves.
+func (x *index) find(tx *bbolt.Tx, name []byte, read func(archive.Key) (ledger.Entry, bool, error)) (h holder, ok bool, err error) {
+	b := tx.Bucket(findBucket)
+	if name[0] == byRemote {
+		if v := b.Get(name); v != nil {
+			h, err = openHolder(v)
+			return h, err == nil, err
+		}
+	}
+	err = x.lead(b, wordOf(name), func(key archive.Key) (bool, error) {
+		e, known, err := read(key)
+		if err != nil || !known {
+			return false, err
+		}
+		h.key = key
+		h.generation, ok = bears(e, name)
+		return ok, nil
+	})
+	return h, ok && err == nil, err
 }
 
-// findGeneration returns the entry that has the name and, of a number of the service,
-// the generation of the identity that the number was given to.
-func findGeneration(tx *bbolt.Tx, name []byte) (key archive.Key, generation uint8, ok bool, err error) {
-	v := tx.Bucket(findBucket).Get(name)
-	if v == nil {
-		return key, 0, false, nil
+// find returns who has a name as this gather left it.
+func (g *gather) find(name []byte) (h holder, ok bool, err error) {
+	if h, ok := g.bound[string(name)]; ok {
+		return h, true, nil
 	}
-	want := len(key)
-	if name[0] == byRemote {
-		want++
+	return g.names.find(g.tx, name, func(key archive.Key) (ledger.Entry, bool, error) { return readEntry(g.tx, key) })
+}
+
+func (h holder) seal() []byte { return append(h.key[:], h.generation) }
+
+func openHolder(v []byte) (h holder, err error) {
+	if len(v) != len(h.key)+1 {
+		return h, damage("find a number leads to %d bytes", len(v))
 	}
-	if len(v) != want {
-		return key, 0, false, damage("find %q leads to %d bytes", name[:1], len(v))
+	copy(h.key[:], v)
+	h.generation = v[len(h.key)]
+	return h, nil
+}
+
+// bears reports whether e has taken the name, so far as it can tell: of the registrations that
+// it lists no more it cannot. A number of the service was given to one generation.
+func bears(e ledger.Entry, name []byte) (generation uint8, ok bool) {
+	switch name[0] {
+	case byContent:
+		return 0, !e.Content.IsZero() && bytes.Equal(e.Content[:], name[1:])
+	case byRemote:
+		for _, r := range slices.Backward(e.Registrations) {
+			if string(r.Ticket.Remote) == string(name[1:]) {
+				return r.Generation, true
+			}
+		}
+		return 0, false
 	}
-	copy(key[:], v)
-	if name[0] == byRemote {
-		generation = v[len(key)]
+	for n := 0; n <= int(e.Generation) && !e.Base.IsZero(); n++ {
+		if id := identity(e, uint8(n)); bytes.Equal(id[:], name[1:]) {
+			return uint8(n), true
+		}
 	}
-	return key, generation, true, nil
+	return 0, false
+}
+
+// bindNames lays the names that this gather bound down as one run. It comes before the
+// entries are stored: who had a name is asked of them as they were.
+func (g *gather) bindNames(keys []archive.Key) error {
+	for _, k := range keys {
+		if err := g.letGo(*g.entries[k]); err != nil {
+			return err
+		}
+	}
+	if len(g.bound) == 0 {
+		return nil
+	}
+	b := g.tx.Bucket(findBucket)
+	ps := make([]pair, 0, len(g.bound))
+	for name, h := range g.bound {
+		name := []byte(name)
+		_, listed := bears(g.entries[h.key].now, name)
+		var err error
+		switch {
+		case !listed && name[0] != byRemote:
+			err = damage("find: entry %s does not bear a name (%q) that it took", h.key, name[:1])
+		case !listed: // given and taken off the list by one gather
+			err = b.Put(name, h.seal())
+		case name[0] == byRemote:
+			err = b.Delete(name)
+		}
+		if err != nil {
+			return err
+		}
+		if listed {
+			ps = append(ps, pair{wordOf(name), h.key})
+		}
+	}
+	if err := g.names.add(b, 0, ps); err != nil {
+		return err
+	}
+	if err := g.names.tidy(b, len(ps)); err != nil {
+		return err
+	}
+	return put(g.tx, metaBucket, runsKey, indexForm.seal(&g.names))
+}
+
+// letGo writes the numbers down by themselves that an entry lists no more.
+func (g *gather) letGo(w work) error {
+	for _, r := range w.stored.Registrations {
+		name := remoteName(r.Ticket.Remote)
+		if _, listed := bears(w.now, name); listed {
+			continue
+		}
+		h, ok, err := g.find(name)
+		if err == nil && ok && h.key == w.now.Key {
+			err = put(g.tx, findBucket, name, h.seal())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // names returns every name that e ever took, but for the numbers of registrations that
@@ -73,154 +179,4 @@ func identity(e ledger.Entry, generation uint8) archive.ID {
 		return e.Base
 	}
 	return e.Base.Generation(int(generation))
-}
-
-// rules holds what no entry can know alone: whose an identity or a number is. It
-// also takes the document that comes with a seal.
-func (g *gather) rules(d *draft, after ledger.Entry, ev ledger.Event, doc *ledger.Document) error {
-	switch ev := ev.(type) {
-	case ledger.Sealed:
-		if doc == nil || ev.Seal != doc.Seal(ev.Package) {
-			return fmt.Errorf("seal %s: the document is missing or its seal is another: %w", after.Key, ledger.ErrIllegal)
-		}
-		d.doc = doc
-		return g.takeIdentity(d, after, ev)
-	case ledger.Resealed:
-		return g.sameSalt(d, after, ev)
-	case ledger.RegisterRefused:
-		if after.ID != d.entry.ID {
-			return g.takeGeneration(d, after, after.ID)
-		}
-	case ledger.GotTicket:
-		return g.takeRemote(d, after, ev.Ticket.Remote, after.Generation)
-	case ledger.RegistrationFound:
-		return g.takeFound(d, after, ev)
-	case ledger.Recovered:
-		return g.takeRecovered(d, after, ev, doc)
-	}
-	return nil
-}
-
-// takeFound binds a registration that the service knew, and the generations of the
-// identity that the ledger did not.
-func (g *gather) takeFound(d *draft, after ledger.Entry, ev ledger.RegistrationFound) error {
-	for n := int(d.entry.Generation) + 1; n <= int(after.Generation); n++ {
-		if err := g.takeGeneration(d, after, identity(after, uint8(n))); err != nil {
-			return err
-		}
-	}
-	n, _ := after.GenerationOf(ev.ID)
-	return g.takeRemote(d, after, ev.Remote, n)
-}
-
-// takeRecovered binds what the evidence tells of an entry.
-func (g *gather) takeRecovered(d *draft, after ledger.Entry, ev ledger.Recovered, doc *ledger.Document) error {
-	if !ev.Content.IsZero() {
-		if doc == nil || ev.Seal != doc.Seal(ev.Package) {
-			return fmt.Errorf("recover %s: the document is missing or its seal is another: %w", after.Key, ledger.ErrIllegal)
-		}
-		d.doc = doc
-	}
-	if !ev.ID.IsZero() {
-		if err := g.takeIdentity(d, after, ledger.Sealed{ID: ev.ID, Content: ev.Content}); err != nil {
-			return err
-		}
-	}
-	if ev.Remote == "" {
-		return nil
-	}
-	return g.takeRemote(d, after, ev.Remote, 0)
-}
-
-// sameSalt holds a new seal against the document, whose salt it must be made with.
-func (g *gather) sameSalt(d *draft, e ledger.Entry, ev ledger.Resealed) error {
-	doc := d.doc
-	if doc == nil {
-		stored, _, err := readDocument(g.tx, e.Key)
-		if err != nil {
-			return err
-		}
-		doc = &stored
-	}
-	if ev.Seal != doc.Seal(ev.Package) {
-		return fmt.Errorf("seal %s again: the seal is not that of the document: %w", e.Key, ledger.ErrIllegal)
-	}
-	return nil
-}
-
-// takeIdentity binds the identity and, where it is the first, the content of a
-// sealed entry.
-func (g *gather) takeIdentity(d *draft, e ledger.Entry, ev ledger.Sealed) error {
-	first, taken, err := find(g.tx, idName(ev.ID))
-	if err != nil {
-		return err
-	}
-	if taken && first != ev.Supersedes {
-		return &ledger.TakenError{What: "clientUUID", By: first}
-	}
-	d.binds = append(d.binds, bind{idName(ev.ID), e.Key[:]})
-	if ev.Content.IsZero() {
-		return nil
-	}
-	first, taken, err = find(g.tx, contentName(ev.Content))
-	if err != nil {
-		return err
-	}
-	if taken {
-		holder, err := g.load(first)
-		if err != nil || holder.State != ledger.Rejected || holder.InDoubt || holder.Contradicted {
-			return err
-		}
-	}
-	d.binds = append(d.binds, bind{contentName(ev.Content), e.Key[:]})
-	return nil
-}
-
-// takeGeneration binds the successor of an identity. It may stand for an entry that
-// this one supersedes, at any remove: that one went the same way before.
-func (g *gather) takeGeneration(d *draft, e ledger.Entry, id archive.ID) error {
-	holder, taken, err := find(g.tx, idName(id))
-	if err != nil {
-		return err
-	}
-	for k := e.Supersedes; taken && k != holder; {
-		if k.IsZero() {
-			return &ledger.TakenError{What: "clientUUID", By: holder}
-		}
-		before, err := g.load(k)
-		if err != nil {
-			return err
-		}
-		k = before.Supersedes
-	}
-	d.binds = append(d.binds, bind{idName(id), e.Key[:]})
-	return nil
-}
-
-// takeRemote binds the service's number. It belongs to one clientUUID for ever:
-// getting it again for the same one is fine, for any other it is a mix-up.
-func (g *gather) takeRemote(d *draft, e ledger.Entry, r archive.RemoteID, generation uint8) error {
-	key, bound, taken, err := findGeneration(g.tx, remoteName(r))
-	if err != nil {
-		return err
-	}
-	id := identity(e, generation)
-	if taken {
-		holder := e // its identities are those that it will have
-		if key != e.Key {
-			if holder, err = g.load(key); err != nil {
-				return err
-			}
-		}
-		if identity(holder, bound) != id {
-			return &ledger.TakenError{What: "bumId", By: key}
-		}
-	}
-	for _, reg := range d.entry.Registrations { // what this very change was given is not yet in find
-		if reg.Ticket.Remote == r && identity(d.entry, reg.Generation) != id {
-			return &ledger.TakenError{What: "bumId", By: e.Key}
-		}
-	}
-	d.binds = append(d.binds, bind{remoteName(r), append(e.Key[:], generation)})
-	return nil
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // gather is the work of one commit: the entries it touches, as they were stored and
-// as they are now, and the lines that tell of it. Identities are written at once, so
-// that two entries of one gather cannot take the same one; everything else at the end.
+// as they are now, and the lines that tell of it. Names are bound at once, so that two
+// entries of one gather cannot take the same one; everything is written at the end.
 type gather struct {
 	tx      *bbolt.Tx
 	ledger  *Ledger
@@ -24,6 +24,9 @@ type gather struct {
 	head    ledger.Head
 	lines   [][]byte
 	entries map[archive.Key]*work
+	names   index             // as committed before
+	bound   map[string]holder // names bound since
+	newest  archive.Key       // no entry has a later one
 	balance ledger.Balance
 	marks   uint64
 	safe    *safeMode // nil: not in safe mode
@@ -100,9 +103,7 @@ func (g *gather) accept(d draft) error {
 	g.head = d.head
 	g.lines = append(g.lines, d.lines...)
 	for _, b := range d.binds {
-		if err := put(g.tx, findBucket, b.name, b.value); err != nil {
-			return err
-		}
+		g.bound[string(b.name)] = b.to
 	}
 	if d.note != nil {
 		if err := put(g.tx, docBucket, noteKey(d.entry.Key, d.noted), noteForm.seal(d.note)); err != nil {
@@ -126,6 +127,9 @@ func (g *gather) load(key archive.Key) (ledger.Entry, error) {
 	if w, ok := g.entries[key]; ok {
 		return w.now, nil
 	}
+	if bytes.Compare(key[:], g.newest[:]) > 0 { // claimed after all that are stored: nothing is there to be read
+		return ledger.Entry{Key: key}, nil
+	}
 	e, _, err := readEntry(g.tx, key)
 	e.Key = key
 	return e, err
@@ -139,12 +143,18 @@ func (g *gather) finish() (map[archive.Key]ledger.Entry, error) {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
+	if err := g.bindNames(keys); err != nil {
+		return nil, err
+	}
 	for _, k := range keys {
 		e, err := g.store(*g.entries[k])
 		if err != nil {
 			return nil, err
 		}
 		committed[k] = e
+		if bytes.Compare(k[:], g.newest[:]) > 0 {
+			g.newest = k
+		}
 	}
 	if len(g.lines) == 0 { // nothing that the journal tells of
 		return committed, nil
@@ -152,7 +162,7 @@ func (g *gather) finish() (map[archive.Key]ledger.Entry, error) {
 	b := block{prev: g.first.Hash, count: uint64(len(g.lines)), lines: g.lines}
 	s := newStanding(g.head, g.balance, g.marks, g.ledger.loc)
 	return committed, errors.Join(
-		put(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.seal(&b)),
+		put(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.sealIn(b.room(), &b)),
 		put(g.tx, metaBucket, standingKey, standingForm.seal(&s)),
 	)
 }
@@ -161,13 +171,13 @@ func (g *gather) finish() (map[archive.Key]ledger.Entry, error) {
 // everything that is derived from it up to date. The record is read back at once:
 // what is handed on is what a restart would find.
 func (g *gather) store(w work) (ledger.Entry, error) {
-	record := entryForm.seal(&w.now)
+	home := bucketOf(w.now)
+	record := sealEntry(w.now, home)
 	e, err := openEntry(record)
 	if err != nil {
 		return e, err
 	}
 	isNew := w.stored.State == ledger.None
-	home := bucketOf(e)
 	if was := bucketOf(w.stored); !isNew && !bytes.Equal(was, home) {
 		if err := g.tx.Bucket(was).Delete(e.Key[:]); err != nil {
 			return e, err
@@ -176,22 +186,25 @@ func (g *gather) store(w work) (ledger.Entry, error) {
 	if err := put(g.tx, home, e.Key[:], record); err != nil {
 		return e, err
 	}
-	if err := g.storeDue(w.stored, e, isNew); err != nil {
-		return e, err
+	for _, keyOf := range []func(ledger.Entry) []byte{dueKey, attentionKey} {
+		if err := g.storeDue(keyOf, w.stored, e, isNew); err != nil {
+			return e, err
+		}
 	}
 	g.balance.Count(w.stored.State, e.State)
 	if e.State == ledger.Archived && w.stored.State != ledger.Archived {
-		return e, addTotal(g.tx, ledger.Total{Vault: e.Vault, Year: g.ledger.year(e), Documents: 1, Bytes: uint64(e.Package.Size)})
+		return e, addTotal(g.tx, ledger.Total{Vault: e.Vault, Year: g.ledger.year(e), Documents: 1, Bytes: uint64(e.Package.Size), Last: e.ArchivedAt})
 	}
 	return e, nil
 }
 
-func (g *gather) storeDue(before, after ledger.Entry, isNew bool) error {
+// storeDue brings one part of the due index up to date.
+func (g *gather) storeDue(keyOf func(ledger.Entry) []byte, before, after ledger.Entry, isNew bool) error {
 	var was, is []byte
 	if !isNew {
-		was = dueKey(before)
+		was = keyOf(before)
 	}
-	if is = dueKey(after); bytes.Equal(was, is) {
+	if is = keyOf(after); bytes.Equal(was, is) {
 		return nil
 	}
 	due := g.tx.Bucket(dueBucket)
@@ -233,7 +246,8 @@ func duePrefix(s ledger.Step, lane string, at time.Time) []byte {
 }
 
 func lanePrefix(s ledger.Step, lane string) []byte {
-	return append([]byte{byte(s), byte(len(lane))}, lane...)
+	prefix := make([]byte, 0, 2+len(lane)+8+len(archive.Key{})) // room for the rest of a key
+	return append(append(prefix, byte(s), byte(len(lane))), lane...)
 }
 
 func lineKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

@@ -13,12 +13,12 @@ import (
 )
 
 // DueIn returns up to limit entries of one lane whose step s is due at now, as
-// [ledger.Lane] names it, in the order of their due times, leaving out those that skip
-// names (nil: none). next is when the earliest of those that are not yet ready becomes
+// [ledger.Lane] names it, in the order of their due times, leaving out those that busy
+// or skip names (nil: none); an entry that is busy is not even read. next is when the earliest of those that are not yet ready becomes
 // due; zero: there is none.
-func (l *Ledger) DueIn(s ledger.Step, lane string, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
+func (l *Ledger) DueIn(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
 	err = l.view(func(tx *bbolt.Tx) (err error) {
-		ready, next, err = dueIn(tx, s, lane, now, limit, skip)
+		ready, next, err = dueIn(tx, s, lane, now, limit, busy, skip)
 		return err
 	})
 	if err != nil {
@@ -27,7 +27,7 @@ func (l *Ledger) DueIn(s ledger.Step, lane string, now time.Time, limit int, ski
 	return ready, next, nil
 }
 
-func dueIn(tx *bbolt.Tx, s ledger.Step, lane string, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
+func dueIn(tx *bbolt.Tx, s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
 	c := tx.Bucket(dueBucket).Cursor()
 	prefix := lanePrefix(s, lane)
 	late := duePrefix(s, lane, now.Add(1)) // the first that is not ready
@@ -35,6 +35,9 @@ func dueIn(tx *bbolt.Tx, s ledger.Step, lane string, now time.Time, limit int, s
 		_, _, key, err := openDue(k)
 		if err != nil {
 			return nil, next, err
+		}
+		if busy != nil && busy(key) {
+			continue
 		}
 		e, ok, err := readEntry(tx, key)
 		if err == nil && !ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,11 +16,13 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// migrate brings a ledger of schema 1 to schema 2 in one transaction, after a copy of
-// the file was made and synced beside it. A crash leaves the one or the other.
+// migrate brings a ledger of an older schema to this one in one transaction, after a copy
+// of the file was made and synced beside it. A crash leaves the one or the other. The
+// transaction holds some 60 bytes for each name in memory.
 //
 // Schema 2 gave the due index its lanes, numbers of the service their generation, and
-// the ledger its epoch and its marks.
+// the ledger its epoch and its marks. Schema 3 laid the names in runs, gave the due index
+// its second part and the totals their newest time.
 func (l *Ledger) migrate(dir string, copied bool) error {
 	now := time.Now()
 	if !copied {
@@ -32,11 +35,11 @@ func (l *Ledger) migrate(dir string, copied bool) error {
 	info.Schema, info.Epoch = Schema, max(info.Epoch, 1)
 	var g *gather
 	err := l.update(func(tx *bbolt.Tx) error {
-		g = &gather{tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, entries: map[archive.Key]*work{}}
+		g = l.begin(tx)
 		m := marking{mark: ledger.Mark{Word: ledger.MarkMigrated, By: ledger.Human{UID: ledger.Vaultd}, At: now,
 			Cause: fmt.Sprintf("from schema %d to schema %d", l.info.Schema, Schema)}}
 		refused, err := m.do(g)
-		if err = errors.Join(refused, err, l.rederive(tx)); err != nil {
+		if err = errors.Join(refused, err, l.rederive(tx), l.rebuildTotals(tx), g.shelve()); err != nil {
 			return err
 		}
 		meta := tx.Bucket(metaBucket)
@@ -46,12 +49,11 @@ func (l *Ledger) migrate(dir string, copied bool) error {
 	if err != nil {
 		return fmt.Errorf("migrate the ledger to schema %d: %w", Schema, err)
 	}
-	l.info, l.end, l.marks = info, g.head, g.marks
+	l.info, l.end, l.marks, l.names = info, g.head, g.marks, g.names
 	return nil
 }
 
-// rederive makes the due index anew, moves what is not at rest any more, and gives each number of the service the
-// generation that it was given to.
+// rederive makes the due index anew and moves what is not at rest any more.
 func (l *Ledger) rederive(tx *bbolt.Tx) error {
 	if err := tx.DeleteBucket(dueBucket); err != nil {
 		return err
@@ -66,7 +68,7 @@ func (l *Ledger) rederive(tx *bbolt.Tx) error {
 		for k, v := c.First(); k != nil; k, v = c.Next() {
 			e, err := entryAt(bucket, k, v)
 			if err == nil {
-				err = rederiveOne(tx, due, e)
+				err = rederiveOne(due, e)
 			}
 			if err != nil {
 				return err
@@ -89,23 +91,63 @@ func (l *Ledger) rederive(tx *bbolt.Tx) error {
 	return nil
 }
 
-func rederiveOne(tx *bbolt.Tx, due *bbolt.Bucket, e ledger.Entry) error {
-	if k := dueKey(e); k != nil {
+func rederiveOne(due *bbolt.Bucket, e ledger.Entry) error {
+	for _, k := range [][]byte{dueKey(e), attentionKey(e)} {
+		if k == nil {
+			continue
+		}
 		if err := due.Put(k, []byte{}); err != nil {
 			return err
 		}
 	}
-	find := tx.Bucket(findBucket)
-	for _, r := range e.Registrations {
-		name := remoteName(r.Ticket.Remote)
-		if v := find.Get(name); len(v) == len(e.Key) && archive.Key(v) != e.Key {
-			continue // a later entry took the number over, and gives it its generation
+	return nil
+}
+
+// shelve lays the names of an older schema, which stood in find by themselves, in a run.
+func (g *gather) shelve() error {
+	type number struct {
+		name []byte
+		holder
+	}
+	var unlisted []number
+	var ps []pair
+	c := g.tx.Bucket(findBucket).Cursor()
+	for k, v := c.First(); k != nil; k, v = c.Next() {
+		h := holder{}
+		if len(v) < len(h.key) || !slices.Contains(kinds, k[0]) {
+			return damage("find %q leads to %d bytes", k[:1], len(v))
 		}
-		if err := find.Put(name, append(e.Key[:], r.Generation)); err != nil {
+		copy(h.key[:], v)
+		e, ok, err := readEntry(g.tx, h.key)
+		if err != nil || !ok {
+			return errors.Join(err, damage("a name (%q) leads to entry %s, which cannot be read", k[:1], h.key))
+		}
+		switch _, listed := bears(e, k); {
+		case listed:
+			ps = append(ps, pair{wordOf(k), h.key})
+		case k[0] == byRemote && len(v) > len(h.key):
+			h.generation = v[len(h.key)]
+			unlisted = append(unlisted, number{bytes.Clone(k), h})
+		default:
+			return damage("a name (%q) leads to entry %s, which does not bear it", k[:1], h.key)
+		}
+	}
+	if err := g.tx.DeleteBucket(findBucket); err != nil {
+		return err
+	}
+	find, err := g.tx.CreateBucket(findBucket)
+	if err != nil {
+		return err
+	}
+	for _, n := range unlisted {
+		if err := find.Put(n.name, n.seal()); err != nil {
 			return err
 		}
 	}
-	return nil
+	if err := g.names.add(find, levelOf(len(ps)), ps); err != nil {
+		return err
+	}
+	return put(g.tx, metaBucket, runsKey, indexForm.seal(&g.names))
 }
 
 // stamped is a time as it stands in file names.

@@ -98,9 +98,9 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 			return errors.Join(overwrite(dir, pageHeader+56, 0), overwrite(dir, int64(p.size)+pageHeader+56, 0))
 		}, nil, "meta page"},
 		"NewerSchema": {func(t *testing.T, dir string) error {
-			edit(t, dir, func(tx *bbolt.Tx) error { return put(tx, metaBucket, schemaKey, []byte("3")) })
+			edit(t, dir, func(tx *bbolt.Tx) error { return put(tx, metaBucket, schemaKey, []byte("4")) })
 			return nil
-		}, ErrNewerSchema, "schema 3"},
+		}, ErrNewerSchema, "schema 4"},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {

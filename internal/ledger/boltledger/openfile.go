@@ -1,6 +1,7 @@
 package boltledger
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -103,6 +104,9 @@ func (l *Ledger) compare(outside *headRecord, o opening) (anew bool, zone string
 			return err
 		}
 		l.info, l.end, l.balance, l.marks, zone = info, s.head, s.balance(), s.marks, s.zone
+		if err := l.recall(tx); err != nil {
+			return err
+		}
 		rep, err := l.standsFor(tx)
 		if err != nil {
 			return err
@@ -116,6 +120,19 @@ func (l *Ledger) compare(outside *headRecord, o opening) (anew bool, zone string
 		return err
 	})
 	return anew, zone, err
+}
+
+// recall reads what the committer keeps in mind: the runs of names, and the newest entry.
+func (l *Ledger) recall(tx *bbolt.Tx) (err error) {
+	if l.names, err = openIndex(tx); err != nil {
+		return err
+	}
+	for _, bucket := range [][]byte{openBucket, doneBucket} {
+		if k, _ := tx.Bucket(bucket).Cursor().Last(); bytes.Compare(k, l.newest[:]) > 0 {
+			copy(l.newest[:], k)
+		}
+	}
+	return nil
 }
 
 // standsFor reads why the ledger is in safe mode, and whose place it took.

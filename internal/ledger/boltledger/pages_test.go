@@ -98,7 +98,7 @@ func TestPages_I15_ThatLeadAstray(t *testing.T) {
 			}
 			return free[0]
 		}, true, "page"},
-		"AnotherTree": {findBucket, func(pg sheet) int { return pg.n / 2 }, func(tr *tree, _ sheet) uint64 {
+		"AnotherTree": {dueBucket, func(pg sheet) int { return pg.n / 2 }, func(tr *tree, _ sheet) uint64 {
 			roots, _ := tr.buckets()
 			return roots[string(docBucket)]
 		}, true, "page"},

@@ -103,7 +103,16 @@ func (l *Ledger) ByContent(d archive.Digest) (archive.Key, bool, error) {
 }
 
 func (l *Ledger) lookup(name []byte) (key archive.Key, ok bool, err error) {
-	err = l.view(func(tx *bbolt.Tx) error { key, ok, err = find(tx, name); return err })
+	err = l.view(func(tx *bbolt.Tx) error {
+		x, err := openIndex(tx)
+		if err != nil {
+			return err
+		}
+		var h holder
+		h, ok, err = x.find(tx, name, func(k archive.Key) (ledger.Entry, bool, error) { return readEntry(tx, k) })
+		key = h.key
+		return err
+	})
 	return key, ok, err
 }
 

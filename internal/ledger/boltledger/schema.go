@@ -1,8 +1,11 @@
 package boltledger
 
 import (
+	"bytes"
 	"fmt"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -10,7 +13,7 @@ import (
 
 // Schema is the number of the record form that this package writes. A ledger of a
 // later one is refused; testdata holds one set of golden records per number.
-const Schema = 2
+const Schema = 3
 
 // The tables of the wire form. A number is never given to another field; a new
 // field comes with a new schema number, so that an older program refuses the
@@ -148,6 +151,15 @@ type block struct {
 	lines [][]byte
 }
 
+// room is how much a block takes at the most.
+func (b *block) room() int {
+	n := 64
+	for _, line := range b.lines {
+		n += len(line) + 8
+	}
+	return n
+}
+
 var blockForm = &message[block]{"Block", []field[block]{
 	fixed(1, "prev", func(b *block) []byte { return b.prev[:] }),
 	number(2, "count", func(b *block) *uint64 { return &b.count }),
@@ -192,11 +204,41 @@ var standingForm = &message[standing]{"Standing", []field[standing]{
 	number(6, "marks", func(s *standing) *uint64 { return &s.marks }),
 }}
 
+var runForm = &message[run]{"Run", []field[run]{
+	number(1, "number", func(r *run) *uint64 { return &r.number }),
+	number(2, "level", func(r *run) *uint8 { return &r.level }),
+	number(3, "pairs", func(r *run) *uint64 { return &r.pairs }),
+	number(4, "into", func(r *run) *uint64 { return &r.into }),
+	flag(5, "making", func(r *run) *bool { return &r.making }),
+	number(6, "done", func(r *run) *uint64 { return &r.done }),
+}}
+
+var indexForm = &message[index]{"Runs", []field[index]{
+	number(1, "next", func(x *index) *uint64 { return &x.next }),
+	list(2, "runs", runForm, func(x *index) *[]run { return &x.runs }),
+}}
+
+// openIndex reads which runs there are.
+func openIndex(tx *bbolt.Tx) (x index, err error) {
+	record := tx.Bucket(metaBucket).Get(runsKey)
+	if record == nil {
+		return x, nil
+	}
+	if x, err = indexForm.open(record); err != nil {
+		return x, damage("%v", err)
+	}
+	if !x.sound() {
+		return x, damage("its list of runs is none")
+	}
+	return x, nil
+}
+
 var totalForm = &message[ledger.Total]{"Total", []field[ledger.Total]{
 	text(1, "vault", func(t *ledger.Total) *archive.VaultID { return &t.Vault }),
 	signed(2, "year", func(t *ledger.Total) *int { return &t.Year }),
 	number(3, "documents", func(t *ledger.Total) *uint64 { return &t.Documents }),
 	number(4, "bytes", func(t *ledger.Total) *uint64 { return &t.Bytes }),
+	instant(5, "last", func(t *ledger.Total) *time.Time { return &t.Last }),
 }}
 
 // safeMode is why the ledger is in safe mode, and whether the entries that this is
@@ -243,12 +285,29 @@ func (r *replaced) was(outside *headRecord) bool {
 	return r != nil && (r.any || outside != nil && outside.Ledger == r.ledger && outside.agrees(r.head))
 }
 
+// sealEntry writes an entry, but for what the rest of it tells (the identity, of the first one
+// and the generation), what the spool tells (where the package lies), and what nobody asks for
+// once the entry is at rest (the digest that went along with an upload).
+func sealEntry(e ledger.Entry, home []byte) []byte {
+	if e.ID == identity(e, e.Generation) {
+		e.ID = archive.ID{}
+	}
+	if bytes.Equal(home, doneBucket) {
+		e.Package.MD5 = [16]byte{}
+	}
+	e.Package.Path = ""
+	return entryForm.seal(&e)
+}
+
 // openEntry reads an entry and refuses numbers that this schema does not know: a
 // state is an index into the balance.
 func openEntry(record []byte) (ledger.Entry, error) {
 	e, err := entryForm.open(record)
 	if err == nil && (e.State == ledger.None || e.State > ledger.Quarantined || e.Source > ledger.Gone) {
 		err = fmt.Errorf("read Entry: state %d, source %d", e.State, e.Source)
+	}
+	if e.ID.IsZero() && !e.Base.IsZero() {
+		e.ID = identity(e, e.Generation)
 	}
 	return e, err
 }

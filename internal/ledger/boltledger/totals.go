@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -39,6 +40,7 @@ func addTotal(tx *bbolt.Tx, more ledger.Total) error {
 	}
 	t.Documents += more.Documents
 	t.Bytes += more.Bytes
+	t.Last = newer(t.Last, more.Last)
 	return put(tx, totalsBucket, k, totalForm.seal(&t))
 }
 
@@ -77,7 +79,15 @@ func (r *recount) add(e ledger.Entry, year int) {
 	}
 	t.Documents++
 	t.Bytes += uint64(e.Package.Size)
+	t.Last = newer(t.Last, e.ArchivedAt)
 	r.totals[k] = t
+}
+
+func newer(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // count goes through all entries of one transaction. After each of them next is told

@@ -61,6 +61,7 @@ func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]Proble
 		{docBucket, func() error { return c.each(docBucket, c.document) }},
 		{dueBucket, func() error { return c.each(dueBucket, c.due) }},
 		{findBucket, func() error { return c.each(findBucket, c.name) }},
+		{findBucket, c.runs},
 		{journalBucket, c.chain},
 	}
 	for i, p := range passes {
@@ -127,7 +128,7 @@ func (c *check) each(bucket []byte, fn func(tx *bbolt.Tx, k, v []byte) error) er
 			if last != nil && bytes.Equal(k, last) {
 				k, v = cur.Next()
 			}
-			for n := 0; k != nil && n < pageEntries; n++ {
+			for n := 0; k != nil && n < pageEntries; n += records(bucket, v) {
 				if err := fn(tx, k, v); err != nil {
 					return err
 				}
@@ -145,6 +146,14 @@ func (c *check) each(bucket []byte, fn func(tx *bbolt.Tx, k, v []byte) error) er
 		}
 	}
 	return nil
+}
+
+// records is how many records it takes to check a value: each pair of names leads to one.
+func records(bucket, v []byte) int {
+	if bytes.Equal(bucket, findBucket) {
+		return 1 + len(v)/pairSize
+	}
+	return 1
 }
 
 func (c *check) pause() error {
@@ -218,17 +227,15 @@ func (c *check) entry(bucket, other []byte) func(tx *bbolt.Tx, k, v []byte) erro
 		if !bytes.Equal(bucketOf(e), bucket) || tx.Bucket(other).Get(k) != nil {
 			wrong = append(wrong, "lies in the wrong bucket, or in both")
 		}
-		if d := dueKey(e); d != nil && tx.Bucket(dueBucket).Get(d) == nil {
-			wrong = append(wrong, "is not in the due index")
+		for _, d := range [][]byte{dueKey(e), attentionKey(e)} {
+			if d != nil && tx.Bucket(dueBucket).Get(d) == nil {
+				wrong = append(wrong, "is not in the due index")
+			}
 		}
 		if !e.Base.IsZero() && !e.Content.IsZero() && tx.Bucket(docBucket).Get(k) == nil {
 			wrong = append(wrong, "has lost its document")
 		}
-		for _, name := range names(e) {
-			if ok, err := holds(tx, name, e); err != nil || !ok {
-				wrong = append(wrong, fmt.Sprintf("is not found by one of its names (%q)", name[:1]))
-			}
-		}
+		wrong = append(wrong, unfound(tx, e)...)
 		for _, w := range wrong {
 			if err := c.report(bucket, "%s %s", e.Key, w); err != nil {
 				return err
@@ -236,26 +243,6 @@ func (c *check) entry(bucket, other []byte) func(tx *bbolt.Tx, k, v []byte) erro
 		}
 		return nil
 	}
-}
-
-// holds reports whether name leads to e, or to one that took it over. An identity is
-// taken over only from the entry that is superseded.
-func holds(tx *bbolt.Tx, name []byte, e ledger.Entry) (bool, error) {
-	holder, ok, err := find(tx, name)
-	if !ok || err != nil || holder == e.Key || name[0] != byID {
-		return ok, err
-	}
-	for steps := 0; steps < maxProblems && !holder.IsZero(); steps++ {
-		if holder == e.Key {
-			return true, nil
-		}
-		by, _, err := readEntry(tx, holder)
-		if err != nil {
-			return false, err
-		}
-		holder = by.Supersedes
-	}
-	return false, nil
 }
 
 func (c *check) document(tx *bbolt.Tx, k, v []byte) error {
@@ -290,33 +277,10 @@ func (c *check) due(tx *bbolt.Tx, k, v []byte) error {
 		return c.unless(dueBucket, err)
 	}
 	e, ok, err := readEntry(tx, key)
-	if err == nil && (!ok || !bytes.Equal(dueKey(e), k)) {
+	if err == nil && (!ok || !bytes.Equal(dueKey(e), k) && !bytes.Equal(attentionKey(e), k)) {
 		return c.report(dueBucket, "entry %s is not due so", key)
 	}
 	return nil // an entry that cannot be read is reported where it lies
-}
-
-func (c *check) name(tx *bbolt.Tx, k, v []byte) error {
-	key, generation, _, err := findGeneration(tx, k)
-	if err != nil {
-		return c.unless(findBucket, err)
-	}
-	e, ok, err := readEntry(tx, key)
-	if err == nil && (!ok || !bears(e, k, generation)) {
-		return c.report(findBucket, "a name (%q) leads to entry %s, which does not bear it", k[:1], key)
-	}
-	return nil
-}
-
-// bears reports whether e took the name. Of a registration that it lists no more only
-// the journal tells.
-func bears(e ledger.Entry, name []byte, generation uint8) bool {
-	if !slices.ContainsFunc(names(e), func(n []byte) bool { return bytes.Equal(n, name) }) {
-		return name[0] == byRemote && e.Folded.Total() > 0 && generation <= e.Generation
-	}
-	return name[0] != byRemote || slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool {
-		return string(r.Ticket.Remote) == string(name[1:]) && r.Generation == generation
-	})
 }
 
 // chain refolds the journal from its first line.

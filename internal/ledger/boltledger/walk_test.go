@@ -160,13 +160,31 @@ func checkWalk(t *testing.T, l *Ledger, ds []*doc) {
 			due[e.Key] = s
 		}
 	}
+	told := map[ledger.Attention]int{}
+	for c := ledger.Waiting; c <= ledger.Barred; c++ {
+		crowds, err := l.Crowds(c, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range crowds {
+			told[c] += of.Entries
+		}
+	}
 	for _, d := range ds {
+		if d.e.State != ledger.None && d.e.Attention() != ledger.Unremarkable {
+			told[d.e.Attention()]--
+		}
 		e, _, err := l.Entry(d.e.Key)
 		if err != nil || (d.e.State != ledger.None && !reflect.DeepEqual(e, d.e)) {
 			t.Errorf("stored\n%+v (%v), handed on was\n%+v", e, err, d.e)
 		}
 		if s, _, ok := ledger.Due(d.e); ok != (due[d.e.Key] != ledger.NoStep) || s != due[d.e.Key] {
 			t.Errorf("%s: due to %s, the index says %s", d.e.Key, s, due[d.e.Key])
+		}
+	}
+	for c, n := range told {
+		if n != 0 {
+			t.Errorf("class %d: the index counts %d more than there are", c, n)
 		}
 	}
 }

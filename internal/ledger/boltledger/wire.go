@@ -38,9 +38,15 @@ type field[T any] struct {
 	get  func(v *T, typ protowire.Type, b []byte) (int, error)
 }
 
+// usualRecord is the room that hardly any record outgrows while it is written.
+const usualRecord = 1 << 10
+
 // seal returns v as a record: codec, payload, checksum over both.
-func (m *message[T]) seal(v *T) []byte {
-	b := m.append([]byte{codecPlain}, v)
+func (m *message[T]) seal(v *T) []byte { return m.sealIn(usualRecord, v) }
+
+// sealIn is seal for a record of which it is known how much room it takes.
+func (m *message[T]) sealIn(room int, v *T) []byte {
+	b := m.append(append(make([]byte, 0, room), codecPlain), v)
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
@@ -120,6 +126,20 @@ func appendVarint(b []byte, num protowire.Number, u uint64) []byte {
 
 func appendBytes(b []byte, num protowire.Number, s []byte) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), s)
+}
+
+// appendMessage appends a message within a message, its length before it.
+func appendMessage[M any](b []byte, num protowire.Number, m *message[M], v *M) []byte {
+	b = protowire.AppendTag(b, num, protowire.BytesType)
+	at := len(b)
+	b = m.append(append(b, 0), v)
+	n := len(b) - at - 1
+	if more := protowire.SizeVarint(uint64(n)) - 1; more > 0 { // the length needs more room than the one byte
+		b = slices.Grow(b, more)[:len(b)+more]
+		copy(b[at+1+more:], b[at+1:at+1+n])
+	}
+	protowire.AppendVarint(b[:at], uint64(n))
+	return b
 }
 
 // number is a row for an unsigned number of any width.
@@ -262,8 +282,8 @@ func fixed[T any](num protowire.Number, name string, at func(*T) []byte) field[T
 func part[T, M any](num protowire.Number, name string, m *message[M], at func(*T) *M) field[T] {
 	return field[T]{num, name, m.name,
 		func(b []byte, v *T) []byte {
-			if s := m.append(nil, at(v)); len(s) > 0 {
-				b = appendBytes(b, num, s)
+			if more := appendMessage(b, num, m, at(v)); len(more) > len(b)+protowire.SizeTag(num)+1 {
+				return more
 			}
 			return b
 		},
@@ -282,7 +302,7 @@ func list[T, M any](num protowire.Number, name string, m *message[M], at func(*T
 		func(b []byte, v *T) []byte {
 			all := *at(v)
 			for i := range all {
-				b = appendBytes(b, num, m.append(nil, &all[i]))
+				b = appendMessage(b, num, m, &all[i])
 			}
 			return b
 		},

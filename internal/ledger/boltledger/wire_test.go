@@ -52,6 +52,24 @@ func goldenEntry1() ledger.Entry {
 	return e
 }
 
+// goldenEntry3 is the golden entry as schema 3 writes it.
+func goldenEntry3() ledger.Entry {
+	e := goldenEntry()
+	e.Sworn, e.ID, e.Package.Path = true, archive.ID{}, ""
+	return e
+}
+
+func goldenTotal() ledger.Total {
+	return ledger.Total{Vault: "VAULT-1", Year: 2026, Documents: 3, Bytes: 1 << 40, Last: goldenTime(12)}
+}
+
+func goldenIndex() index {
+	return index{9, []run{
+		{number: 9, pairs: 300}, {number: 5, level: 1, pairs: 1100, into: 8}, {number: 4, level: 1, pairs: 1200, into: 8},
+		{number: 8, level: 2, pairs: 2300, making: true, done: 2}, {number: 3, level: 3, pairs: 70_000},
+	}}
+}
+
 func goldenDocument() ledger.Document {
 	return ledger.Document{
 		Salt: [16]byte{1, 2, 3}, Metadata: []byte(`{"documentId":"4711"}`), Files: []archive.File{{Path: "a/rechnung.pdf", Size: 12345, SHA256: sum("a")}, {Path: "b.xml"}},
@@ -92,10 +110,35 @@ func golden[T any](t *testing.T, schema int, name string, m *message[T], value T
 func TestRecord_I28_Golden(t *testing.T) {
 	golden(t, 1, "entry", entryForm, goldenEntry1())
 	golden(t, 2, "entry", entryForm, goldenEntry())
+	golden(t, 3, "entry", entryForm, goldenEntry3())
+	golden(t, 3, "total", totalForm, goldenTotal())
+	golden(t, 3, "runs", indexForm, goldenIndex())
 	for schema := 1; schema <= Schema; schema++ {
 		golden(t, schema, "document", documentForm, goldenDocument())
 		golden(t, schema, "block", blockForm, goldenBlock())
 		golden(t, schema, "note", noteForm, goldenNote())
+	}
+}
+
+// What is left out of an entry is there again when it is read, or nobody needs it any more.
+func TestRecord_LeavesOutWhatCanBeTold(t *testing.T) {
+	e := goldenEntry()
+	e.Sworn = true
+	record := sealEntry(e, openBucket)
+	want := goldenEntry3()
+	if !bytes.Equal(record, entryForm.seal(&want)) {
+		t.Error("it is not written as schema 3 has it")
+	}
+	want.ID = e.ID
+	if got, err := openEntry(record); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("read is\n%+v (%v), want\n%+v", got, err, want)
+	}
+	e.ID = archive.ID{1} // of no generation: it is written
+	if got, err := openEntry(sealEntry(e, openBucket)); err != nil || got.ID != e.ID {
+		t.Errorf("an identity of its own is read as %s (%v)", got.ID, err)
+	}
+	if got, err := openEntry(sealEntry(e, doneBucket)); err != nil || got.Package.MD5 != [16]byte{} || got.Package.SHA256 != e.Package.SHA256 {
+		t.Errorf("at rest its package is %+v (%v)", got.Package, err)
 	}
 }
 
@@ -185,6 +228,8 @@ func TestRecord_AsDescribed(t *testing.T) {
 	describe(written, standingForm)
 	describe(written, tallyForm)
 	describe(written, totalForm)
+	describe(written, indexForm)
+	describe(written, runForm)
 	describe(written, foldedForm)
 	describe(written, safeForm)
 	describe(written, replacedForm)

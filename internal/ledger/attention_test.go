@@ -1,0 +1,43 @@
+package ledger
+
+import (
+	"testing"
+
+	"vaultd/internal/archive"
+)
+
+// TestAttention_I26_NothingThatNeedsAPersonCountsAsWaiting: what people are told of an
+// entry follows from what stands in it; a contradiction is told before everything else.
+func TestAttention_I26_NothingThatNeedsAPersonCountsAsWaiting(t *testing.T) {
+	want := map[State]Attention{Quarantined: Stuck, Rejected: Uncorrected, Archived: Unremarkable, Delivered: Unremarkable, Duplicate: Unremarkable}
+	for _, s := range States() {
+		e := usual(s)
+		is, ended := want[s]
+		if !ended {
+			is = Waiting
+		}
+		if got := e.Attention(); got != is {
+			t.Errorf("%s: %d, not %d", s, got, is)
+		}
+		barred := e
+		barred.Cause.Code = CauseBarred
+		if got := barred.Attention(); (got == Barred) != (s == Discovered) {
+			t.Errorf("%s without rights: %d", s, got)
+		}
+		e.Hold, e.SameContent = true, archive.Key{1}
+		if got := e.Attention(); s.Open() && got != Undecided || !s.Open() && got != is {
+			t.Errorf("%s on hold for its content: %d", s, got)
+		}
+		e.Contradicted = true
+		if got := e.Attention(); got != Disputed {
+			t.Errorf("%s, contradicted: %d, not %d", s, got, Disputed)
+		}
+		e.Resolved = true
+		if got := e.Attention(); got == Disputed || got == Uncorrected {
+			t.Errorf("%s, closed by a person: still %d", s, got)
+		}
+		if e.Attention() != Unremarkable && e.AtRest() {
+			t.Errorf("%s needs attention, and counts as at rest", s)
+		}
+	}
+}

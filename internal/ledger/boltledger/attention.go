@@ -1,0 +1,141 @@
+package boltledger
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// The due index has a second part, behind all steps: every entry that people are told
+// of, by class, by drop folder and vault, and by the time at which it was taken. So
+// nobody walks over half a million open entries to say how many there are, or which of
+// them is the oldest.
+
+// heeded is where the classes begin: no step has such a number.
+const heeded = 0x80
+
+// Crowd is the entries of one class that came from one drop folder and go to one vault.
+type Crowd struct {
+	Drop    string
+	Vault   archive.VaultID
+	Entries int       // as many as were asked for
+	Oldest  time.Time // when the first of them all was taken
+}
+
+// attentionKey returns the entry's place in the second part; nil: it has none.
+func attentionKey(e ledger.Entry) []byte {
+	class := e.Attention()
+	if class == ledger.Unremarkable {
+		return nil
+	}
+	lane := e.Drop + "\x00" + string(e.Vault)
+	return append(duePrefix(heeded|ledger.Step(class), lane[:min(len(lane), 255)], e.SeenAt), e.Key[:]...)
+}
+
+// Crowds counts the entries of a class that were taken before a time; zero: all of them.
+// It reads the index alone, and with a time no further than that.
+func (l *Ledger) Crowds(class ledger.Attention, before time.Time) (crowds []Crowd, err error) {
+	err = l.view(func(tx *bbolt.Tx) error {
+		lanes, err := lanesOf(tx, heeded|ledger.Step(class))
+		if err != nil {
+			return err
+		}
+		cur := tx.Bucket(dueBucket).Cursor()
+		for _, lane := range lanes {
+			c, err := crowd(cur, lanePrefix(heeded|ledger.Step(class), lane), before)
+			if err != nil {
+				return err
+			}
+			drop, vault, _ := strings.Cut(lane, "\x00")
+			c.Drop, c.Vault = drop, archive.VaultID(vault)
+			crowds = append(crowds, c)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count what people are told of: %w", err)
+	}
+	return crowds, nil
+}
+
+func crowd(cur *bbolt.Cursor, prefix []byte, before time.Time) (c Crowd, err error) {
+	k, _ := cur.Seek(prefix)
+	if _, c.Oldest, _, err = openDue(k); err != nil {
+		return c, err
+	}
+	end := behind(prefix, before)
+	for ; k != nil && bytes.Compare(k, end) < 0; k, _ = cur.Next() {
+		c.Entries++
+	}
+	return c, nil
+}
+
+// behind is the first key of a lane that does not count: the one at that time, or with
+// the zero time the one after the lane.
+func behind(prefix []byte, before time.Time) []byte {
+	if before.IsZero() {
+		return append(bytes.Clone(prefix), bytes.Repeat([]byte{0xff}, 8)...)
+	}
+	return binary.BigEndian.AppendUint64(bytes.Clone(prefix), uint64(max(nanos(before), 0)))
+}
+
+// Latest returns the last few entries of a class that were taken before a time (zero:
+// at any), the latest first.
+func (l *Ledger) Latest(class ledger.Attention, before time.Time, limit int) (es []ledger.Entry, err error) {
+	err = l.Heeded(class, before, limit, func(e ledger.Entry) { es = append(es, e) })
+	slices.SortStableFunc(es, func(a, b ledger.Entry) int { return bytes.Compare(b.Key[:], a.Key[:]) })
+	return es[:min(len(es), limit)], err
+}
+
+// Heeded calls fn with entries of a class that were taken before a time (zero: at any),
+// of each drop folder and vault the latest first and no more than limit. It is one read
+// transaction: fn must be quick.
+func (l *Ledger) Heeded(class ledger.Attention, before time.Time, limit int, fn func(ledger.Entry)) error {
+	err := l.view(func(tx *bbolt.Tx) error {
+		lanes, err := lanesOf(tx, heeded|ledger.Step(class))
+		for _, lane := range lanes {
+			if err == nil {
+				err = heed(tx, lanePrefix(heeded|ledger.Step(class), lane), before, limit, fn)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read what people are told of: %w", err)
+	}
+	return nil
+}
+
+func heed(tx *bbolt.Tx, prefix []byte, before time.Time, limit int, fn func(ledger.Entry)) error {
+	cur := tx.Bucket(dueBucket).Cursor()
+	k, _ := cur.Seek(behind(prefix, before))
+	if k == nil {
+		k, _ = cur.Last()
+	} else {
+		k, _ = cur.Prev()
+	}
+	for n := 0; n < limit && bytes.HasPrefix(k, prefix); n++ {
+		_, _, key, err := openDue(k)
+		if err != nil {
+			return err
+		}
+		e, ok, err := readEntry(tx, key)
+		if err == nil && !ok {
+			err = damage("due entry %s does not exist", key)
+		}
+		if err != nil {
+			return err
+		}
+		fn(e)
+		k, _ = cur.Prev()
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package boltledger
+
+import (
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// unfound says by which of its names an entry is not found.
+func unfound(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
+	x, err := openIndex(tx)
+	if err != nil {
+		return nil // reported with the runs
+	}
+	for _, name := range names(e) {
+		if ok, err := x.leadsTo(tx, name, e); err != nil || !ok {
+			wrong = append(wrong, fmt.Sprintf("is not found by one of its names (%q)", name[:1]))
+		}
+	}
+	return wrong
+}
+
+// leadsTo reports whether name leads to e, or to one that took it over. An identity is
+// taken over only from the entry that is superseded.
+func (x *index) leadsTo(tx *bbolt.Tx, name []byte, e ledger.Entry) (bool, error) {
+	h, ok, err := x.find(tx, name, func(k archive.Key) (ledger.Entry, bool, error) {
+		if k == e.Key {
+			return e, true, nil
+		}
+		return readEntry(tx, k)
+	})
+	if !ok || err != nil || h.key == e.Key || name[0] != byID {
+		return ok, err
+	}
+	has := h.key
+	for steps := 0; steps < maxProblems && !has.IsZero(); steps++ {
+		if has == e.Key {
+			return true, nil
+		}
+		by, _, err := readEntry(tx, has)
+		if err != nil {
+			return false, err
+		}
+		has = by.Supersedes
+	}
+	return false, nil
+}
+
+// name checks what lies under one key of the find bucket: a chunk of a run, or a number
+// of the service that no entry lists.
+func (c *check) name(tx *bbolt.Tx, k, v []byte) error {
+	if number, chunk, ok := openRunKey(k); ok {
+		return c.chunk(tx, number, chunk, v)
+	}
+	if k[0] != byRemote {
+		return c.report(findBucket, "a key of %d bytes", len(k))
+	}
+	h, err := openHolder(v)
+	if err != nil {
+		return c.unless(findBucket, err)
+	}
+	e, ok, err := readEntry(tx, h.key)
+	if err != nil {
+		return nil // reported where it lies
+	}
+	if _, listed := bears(e, k); !ok || listed || e.Folded.Total() == 0 || h.generation > e.Generation {
+		return c.report(findBucket, "a name (%q) leads to entry %s, which does not bear it", k[:1], h.key)
+	}
+	return nil
+}
+
+// chunk checks a part of a run: in order, within its bounds, and each pair of an entry
+// that bears such a name, or may have.
+func (c *check) chunk(tx *bbolt.Tx, number, chunk uint64, v []byte) error {
+	x, err := openIndex(tx)
+	if err != nil {
+		return nil // reported with the runs
+	}
+	at := x.at(number)
+	if at < 0 || chunk >= x.runs[at].chunks() || len(v) == 0 || len(v)%pairSize != 0 {
+		return c.report(findBucket, "chunk %d of run %d, of %d bytes, is none", chunk, number, len(v))
+	}
+	for i := range len(v) / pairSize {
+		word, key := wordAt(v, i), keyAt(v, i)
+		if x.runs[at].chunkOf(word) != chunk || i > 0 && wordAt(v, i-1) > word {
+			return c.report(findBucket, "chunk %d of run %d is out of order", chunk, number)
+		}
+		e, ok, err := readEntry(tx, key)
+		if err == nil && (!ok || !answers(e, word)) {
+			if err := c.report(findBucket, "a name leads to entry %s, which does not bear it", key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// answers reports whether e bears a name of that word, or may have: of a registration that
+// it lists no more only the journal tells.
+func answers(e ledger.Entry, word uint64) bool {
+	for _, name := range names(e) {
+		if wordOf(name) == word {
+			return true
+		}
+	}
+	return kinds[word&3%uint64(len(kinds))] == byRemote && e.Folded.Total() > 0
+}
+
+// runs holds the list of runs against what is there of them.
+func (c *check) runs() error {
+	return c.ledger.view(func(tx *bbolt.Tx) error {
+		x, err := openIndex(tx)
+		if err != nil {
+			return c.unless(findBucket, err)
+		}
+		have := map[uint64]uint64{}
+		cur := tx.Bucket(findBucket).Cursor()
+		for k, v := cur.Seek([]byte{inRun}); k != nil; k, v = cur.Next() {
+			if number, _, ok := openRunKey(k); ok {
+				have[number] += uint64(len(v) / pairSize)
+			}
+		}
+		for _, r := range x.runs {
+			if !r.making && r.into == 0 && have[r.number] != r.pairs {
+				err = errors.Join(err, c.report(findBucket, "run %d has %d pairs, it says %d", r.number, have[r.number], r.pairs))
+			}
+		}
+		return err
+	})
+}
