@@ -2,7 +2,7 @@ package main
 
 import "vaultd/internal/ledger"
 
-// namedCount counts entries and keeps the names of the first few.
+// namedCount counts entries and names the latest few.
 type namedCount struct {
 	count int
 	names []string
@@ -10,12 +10,11 @@ type namedCount struct {
 
 const sampled = 5
 
-func (s *namedCount) add(e ledger.Entry) {
-	if s.count++; len(s.names) < sampled {
-		name := e.Folder + " (" + e.Drop + ")"
-		if r := briefReason(e); r != "" {
-			name += ": " + r
-		}
-		s.names = append(s.names, name)
+// name notes the name of one of them.
+func (s *namedCount) name(e ledger.Entry) {
+	name := e.Folder + " (" + e.Drop + ")"
+	if r := briefReason(e); r != "" {
+		name += ": " + r
 	}
+	s.names = append(s.names, name)
 }

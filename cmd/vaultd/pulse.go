@@ -192,9 +192,9 @@ func (p *pulse) gather() gathered {
 	g.Reloaded, g.ReloadGood = p.h.reloaded()
 	v := view{clock: clock{g.At, cfg.Location}, cfg: cfg, ledger: l}
 	t := newTally(v)
-	err := l.Open(func(e ledger.Entry) error { t.add(e); return nil })
+	err := t.count(l)
 	if err == nil {
-		g.LastSuccess, err = p.ended.find(l, head.N)
+		g.LastSuccess, err = p.ended.find(l, t, head.N)
 	}
 	g.OldestOpen = t.oldest
 	g.NeedsPerson = map[string]int{"rejected": t.rejected.count, "quarantined": t.quarantined.count, "undecided": t.undecided.count,
@@ -295,7 +295,7 @@ func fileSize(path string) int64 {
 }
 
 // lastSuccess finds when the journal last told of a folder that was archived. It reads only
-// lines that are new; at first it goes back from the end until it finds one.
+// lines that are new; what was before them the ledger's totals tell.
 type lastSuccess struct {
 	mu   sync.Mutex
 	upTo uint64    // guarded by mu
@@ -303,9 +303,15 @@ type lastSuccess struct {
 }
 
 // find looks at the lines up to head.
-func (s *lastSuccess) find(l *boltledger.Ledger, head uint64) (time.Time, error) {
+func (s *lastSuccess) find(l *boltledger.Ledger, t *tally, head uint64) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.upTo == 0 {
+		if err := t.success(l); err != nil {
+			return s.at, err
+		}
+		s.at, s.upTo = t.lastSuccess, head
+	}
 	const first = 1000
 	upper := head
 	for span := uint64(first); upper > s.upTo; span *= 4 {

@@ -183,7 +183,7 @@ type billLine struct {
 	Currency     string `json:"currency"`
 }
 
-// collect gathers everything in one walk over the entries.
+// collect gathers everything.
 func (v view) collect(ctx context.Context) (standing, error) {
 	c := v.cfg
 	s := standing{
@@ -199,12 +199,10 @@ func (v view) collect(ctx context.Context) (standing, error) {
 		s.Safe = &safeLine{safe.Word, safe.Since.UTC(), inUTC(safe.From), daemon.SafeWords(safe)}
 	}
 	t := newTally(v)
-	err := v.ledger.Entries(zeroKey, true, func(e ledger.Entry) error {
-		t.add(e)
-		return context.Cause(ctx)
-	})
-	if err = s.met(err); err != nil {
-		return s, err
+	for _, count := range []func(*boltledger.Ledger) error{t.count, t.name, t.spread, t.success, func(l *boltledger.Ledger) error { return t.lookBack(ctx, l) }} {
+		if err := s.met(count(v.ledger)); err != nil {
+			return s, err
+		}
 	}
 	s.Open, s.LastSuccess = t.openLine(), inUTC(t.lastSuccess)
 	if !t.told.IsZero() {
@@ -231,34 +229,14 @@ func (v view) collect(ctx context.Context) (standing, error) {
 	return s, err
 }
 
-// met takes damage in the ledger down, and returns any other error.
+// met takes damage in the ledger down, the first that is met, and returns any other error.
 func (s *standing) met(err error) error {
 	broken, ok := errors.AsType[*boltledger.DamageError](err)
 	if !ok {
 		return err
 	}
-	s.damage = broken.Error()
+	s.damage = cmp.Or(s.damage, broken.Error())
 	return nil
-}
-
-// tally counts entries for people; every number is the ledger's, so that none forgets at a restart.
-type tally struct {
-	clock
-	alertAfter  time.Duration
-	open        map[ledger.State]int
-	byVault     map[archive.VaultID]int // open
-	drops       map[string]*dropTally
-	oldest      time.Time
-	lastSuccess time.Time
-	told        time.Time     // when the newest answer that gave the service's time was asked for
-	ahead       time.Duration // by how much this clock was ahead of the service's then
-
-	contradicted, overdue, quarantined, rejected, undecided namedCount
-}
-
-type dropTally struct {
-	open, today int
-	oldest      time.Time
 }
 
 func (s *standing) balance(b ledger.Balance) {

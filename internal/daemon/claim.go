@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
@@ -27,8 +26,12 @@ func (r *room) adopt(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	alarm := sync.OnceValues(r.d.lastAlarm)
-	for c, err := range f.Claims() {
+	alarm := alarms{d: r.d}
+	known := func(k archive.Key) bool {
+		e, is, err := r.d.ledger.Entry(k)
+		return is && e.Source == ledger.Claimed && err == nil // what has left may have left its claim empty
+	}
+	for c, err := range f.ClaimsBut(known) {
 		if errors.Is(err, drop.ErrStrange) {
 			r.d.cfg.Log.Error("claimed area holds something strange; it stays untouched", "drop", r.cfg.Name, "err", err)
 			continue
@@ -49,13 +52,13 @@ func (r *room) adopt(ctx context.Context) error {
 		if err := f.Secure(c); err != nil {
 			return fmt.Errorf("adopt a claimed folder: %w", err)
 		}
-		last, err := alarm()
+		// A drop folder that was away when the ledger was compared with the archive may
+		// come back with claims of which the ledger has lost what became of them.
+		doubtful, err := alarm.since(c.Key.Time())
 		if err != nil {
 			return err
 		}
-		// A drop folder that was away when the ledger was compared with the archive may
-		// come back with claims of which the ledger has lost what became of them.
-		r.enter(ctx, f, c, c.Key.Time().Before(last))
+		r.enter(ctx, f, c, doubtful)
 	}
 	return nil
 }

@@ -3,9 +3,9 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 	"sync"
@@ -48,7 +48,7 @@ type clerk struct {
 }
 
 func newClerk(r *room) *clerk {
-	return &clerk{r: r, wake: make(chan struct{}, 1), told: map[string]told{}, returned: map[archive.Key][]string{}}
+	return &clerk{r: r, wake: make(chan struct{}, 1), told: map[string]told{}, day: today{recalling: true}, returned: map[archive.Key][]string{}}
 }
 
 // poke says that something may have changed. It never blocks.
@@ -110,47 +110,6 @@ func (c *clerk) note(e ledger.Entry) {
 // sameName maps names that people take for one to the same text.
 func sameName(name string) string { return cases.Fold().String(norm.NFC.String(name)) }
 
-// mostRecalled bounds how many entries a start looks back at.
-const mostRecalled = 200_000
-
-// recall counts what happened today and finds what may be corrected, at the start.
-func (d *Daemon) recall() error {
-	now, errEnough := d.cfg.Now().Wall, errors.New("enough")
-	loc := d.cfg.Location
-	if loc == nil {
-		loc = time.UTC
-	}
-	y, m, day := now.In(loc).Date()
-	horizon, seen := time.Date(y, m, day-1, 0, 0, 0, 0, loc), 0
-	err := d.ledger.Entries(archive.Key{}, true, func(e ledger.Entry) error {
-		if seen++; seen > mostRecalled || e.Key.Time().Before(horizon) {
-			return errEnough
-		}
-		d.recalled(e, now)
-		return nil
-	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return err
-	}
-	return d.ledger.Open(func(e ledger.Entry) error {
-		if e.State == ledger.Rejected {
-			d.recalled(e, now)
-		}
-		return nil
-	})
-}
-
-func (d *Daemon) recalled(e ledger.Entry, now time.Time) {
-	for _, r := range d.drops {
-		if c := r.clerk; r.cfg.Name == e.Drop {
-			c.mu.Lock()
-			c.day.recall(e, now.In(r.location()))
-			c.note(e)
-			c.mu.Unlock()
-		}
-	}
-}
-
 // run keeps _STATUS.txt true until ctx ends, and leaves it as things stand then.
 func (c *clerk) run(ctx context.Context) {
 	timer := time.NewTimer(0)
@@ -182,8 +141,12 @@ func (c *clerk) wait(ctx context.Context, timer *time.Timer) {
 }
 
 // inform writes _STATUS.txt where it would say something new, or is old. Where the drop
-// folder cannot be worked in, nothing is written: it may be another one.
+// folder cannot be worked in, nothing is written: it may be another one; nor while it is not
+// known yet what happened earlier today.
 func (c *clerk) inform() {
+	if c.recalling() {
+		return
+	}
 	now := time.Now()
 	c.looked = now
 	f, done, err := c.r.hold()
@@ -216,11 +179,13 @@ func (c *clerk) inform() {
 func (c *clerk) page() (page, error) {
 	now := c.r.d.cfg.Now().Wall.In(c.r.location())
 	p := page{Drop: c.r.cfg.Name, Now: now, Test: c.r.d.cfg.Environment != "production", Sidecar: c.r.cfg.Rules.Sidecar}
-	part, err := c.r.d.survey.of(c.r.d.ledger, c.r.cfg.Name, now)
+	part, err := c.r.d.survey.of(c.r.d.ledger, c.r.cfg.Name)
+	if err == nil {
+		err = c.prune(part)
+	}
 	if err != nil {
 		return p, err
 	}
-	c.prune(part)
 	p.ledger(part)
 	c.mu.Lock()
 	p.Today = c.day.on(now)
@@ -242,15 +207,23 @@ func (c *clerk) page() (page, error) {
 	return p, err
 }
 
-// prune forgets rejections that a person has closed meanwhile.
-func (c *clerk) prune(part *part) {
+// prune forgets rejections that people have closed meanwhile: more are remembered then
+// than there are to fix. Nothing is read while mu is held, for whoever reads may wait for it.
+func (c *clerk) prune(part *part) error {
+	c.mu.Lock()
+	n := len(c.returned)
+	c.mu.Unlock()
+	if n <= part.fix {
+		return nil
+	}
+	began, still := c.r.d.cfg.Now().Wall, map[archive.Key]bool{}
+	err := c.r.d.ledger.Heeded(ledger.Uncorrected, time.Time{}, mostReturned, func(e ledger.Entry) { still[e.Key] = true })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for k := range c.returned {
-		if !part.rejected[k] && k.Time().Before(part.at.Add(-time.Hour)) {
-			delete(c.returned, k)
-		}
-	}
+	maps.DeleteFunc(c.returned, func(k archive.Key, _ []string) bool {
+		return err == nil && !still[k] && k.Time().Before(began.Add(-time.Hour))
+	})
+	return err
 }
 
 // tell logs each fault of rights or devices once, and once for all folders that the

@@ -1,12 +1,13 @@
 package daemon
 
 import (
+	"bytes"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 )
@@ -16,15 +17,13 @@ const listed = 20
 
 // part is what the open entries of one drop tell people.
 type part struct {
-	at       time.Time
-	taken    int
-	newest   []ledger.Entry // of the taken ones, oldest first
-	fix      int
-	rejects  []ledger.Entry       // of those that a person must put right, oldest first
-	rejected map[archive.Key]bool // every unresolved rejection
+	taken   int
+	newest  []ledger.Entry // of the taken ones, oldest first
+	fix     int
+	rejects []ledger.Entry // of those that a person must put right, oldest first
 }
 
-// survey reads the open entries once for all drops.
+// survey reads what people are told of, once for all drops.
 type survey struct {
 	mu    sync.Mutex
 	parts map[string]*part // guarded by mu
@@ -39,60 +38,92 @@ const (
 )
 
 // of returns what a drop's open entries tell.
-func (s *survey) of(l *boltledger.Ledger, drop string, now time.Time) (*part, error) {
+func (s *survey) of(l *boltledger.Ledger, drop string) (*part, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	age := time.Since(s.at)
 	fresh := s.head == l.Head().N && age < surveyOld || age < surveyShare*s.took
 	if s.parts == nil || !fresh {
-		if err := s.read(l, now); err != nil {
+		if err := s.read(l); err != nil {
 			return nil, err
 		}
 	}
 	if p := s.parts[drop]; p != nil {
 		return p, nil
 	}
-	return &part{at: now}, nil
+	return &part{}, nil
 }
 
-func (s *survey) read(l *boltledger.Ledger, now time.Time) error {
+// mostDisputed bounds how many entries that the service contradicts are looked at.
+const mostDisputed = 1000
+
+// read counts by the ledger's index, and reads of each class no more than is shown.
+func (s *survey) read(l *boltledger.Ledger) error {
 	began, head := time.Now(), l.Head().N
 	parts := map[string]*part{}
-	err := l.Open(func(e ledger.Entry) error {
-		p := parts[e.Drop]
-		if p == nil {
-			p = &part{at: now, rejected: map[archive.Key]bool{}}
-			parts[e.Drop] = p
+	of := func(drop string) *part {
+		if parts[drop] == nil {
+			parts[drop] = &part{}
 		}
-		p.add(e)
-		return nil
+		return parts[drop]
+	}
+	for _, class := range []ledger.Attention{ledger.Waiting, ledger.Undecided, ledger.Stuck, ledger.Barred, ledger.Uncorrected} {
+		crowds, err := l.Crowds(class, time.Time{})
+		if err == nil {
+			err = l.Heeded(class, time.Time{}, listed, func(e ledger.Entry) { of(e.Drop).list(e) })
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range crowds {
+			of(c.Drop).count(class, c.Entries)
+		}
+	}
+	err := l.Heeded(ledger.Disputed, time.Time{}, mostDisputed, func(e ledger.Entry) {
+		switch {
+		case e.State == ledger.Quarantined:
+			of(e.Drop).count(ledger.Stuck, 1)
+		case e.State != ledger.Archived && e.State != ledger.Delivered:
+			of(e.Drop).count(ledger.Uncorrected, 1)
+		default:
+			return // nothing that who dropped it could do
+		}
+		of(e.Drop).list(e)
 	})
 	if err != nil {
 		return err
+	}
+	for _, p := range parts {
+		p.newest, p.rejects = lastOf(p.newest), lastOf(p.rejects)
 	}
 	s.parts, s.head, s.at, s.took = parts, head, began, time.Since(began)
 	return nil
 }
 
-func (p *part) add(e ledger.Entry) {
-	switch {
-	case e.State == ledger.Discovered && e.Cause.Code == ingest.Unreadable,
-		e.State == ledger.Rejected && e.NeedsPerson(), e.State == ledger.Duplicate && e.NeedsPerson():
-		p.fix++
-		p.rejects = lastOf(append(p.rejects, e))
-		p.rejected[e.Key] = e.State == ledger.Rejected
-	case e.State.Open() || e.State == ledger.Quarantined:
-		p.taken++
-		p.newest = lastOf(append(p.newest, e))
+// count takes in how many there are of a class.
+func (p *part) count(class ledger.Attention, n int) {
+	switch class {
+	case ledger.Barred, ledger.Uncorrected:
+		p.fix += n
+	default:
+		p.taken += n
 	}
 }
 
-// lastOf keeps memory bounded, and the newest.
-func lastOf(es []ledger.Entry) []ledger.Entry {
-	if len(es) < 2*listed {
-		return es
+// list takes in one that may be shown.
+func (p *part) list(e ledger.Entry) {
+	switch class := e.Attention(); {
+	case class == ledger.Barred, e.State.Final():
+		p.rejects = append(p.rejects, e)
+	default:
+		p.newest = append(p.newest, e)
 	}
-	return append(es[:0], es[len(es)-listed:]...)
+}
+
+// lastOf keeps those that are shown: the newest, oldest first.
+func lastOf(es []ledger.Entry) []ledger.Entry {
+	slices.SortFunc(es, func(a, b ledger.Entry) int { return bytes.Compare(a.Key[:], b.Key[:]) })
+	return slices.Clone(es[len(es)-min(len(es), listed):])
 }
 
 // today counts what ended on one calendar day, in memory.
@@ -103,7 +134,9 @@ type today struct {
 	lastAt   time.Time
 	repeats  int
 	doubles  []double             // the last of them
-	ended    map[archive.Key]bool // counted, and not yet placed: their next change must not count again
+	ended    map[archive.Key]bool // counted: their next change must not count again; false: placed meanwhile
+
+	recalling bool // what happened before the start is still being counted
 }
 
 type double struct {
@@ -125,7 +158,7 @@ func (t today) on(now time.Time) today {
 // count takes in a committed entry; now is in the drop's own time zone.
 func (t *today) count(e ledger.Entry, now time.Time) {
 	if date := now.Format(time.DateOnly); t.date != date {
-		*t = today{date: date, ended: t.ended}
+		*t = today{date: date, ended: t.ended, recalling: t.recalling}
 	}
 	if t.ended == nil {
 		t.ended = map[archive.Key]bool{}
@@ -134,20 +167,30 @@ func (t *today) count(e ledger.Entry, now time.Time) {
 	if !archived && e.State != ledger.Duplicate {
 		return
 	}
-	if e.Source != ledger.Claimed {
+	_, counted := t.ended[e.Key]
+	switch {
+	case e.Source == ledger.Claimed && !counted:
+		t.ended[e.Key] = true
+		t.book(e, now)
+	case e.Source != ledger.Claimed && counted && t.recalling:
+		t.ended[e.Key] = false
+	case e.Source != ledger.Claimed:
 		delete(t.ended, e.Key)
-		return
 	}
-	if t.ended[e.Key] {
-		return
-	}
-	t.ended[e.Key] = true
-	t.book(e, now)
+}
+
+// recalled ends the counting of what happened before the start.
+func (t *today) recalled() {
+	t.recalling = false
+	maps.DeleteFunc(t.ended, func(_ archive.Key, waits bool) bool { return !waits })
 }
 
 // recall takes in an entry that a start found, the newest first.
 func (t *today) recall(e ledger.Entry, now time.Time) {
 	t.count(ledger.Entry{}, now) // only for the date
+	if _, counted := t.ended[e.Key]; counted {
+		return
+	}
 	archived := e.State == ledger.Archived || e.State == ledger.Delivered
 	switch {
 	case archived:

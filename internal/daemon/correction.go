@@ -51,8 +51,9 @@ func (c *clerk) candidates(name string) []archive.Key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var keys []archive.Key
+	same := sameName(name)
 	for k, names := range c.returned {
-		if slices.Contains(names, sameName(name)) {
+		if slices.Contains(names, same) {
 			keys = append(keys, k)
 		}
 	}

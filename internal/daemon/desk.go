@@ -47,6 +47,7 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 		return ingest.Packed{}, err
 	}
 	defer dir.Close() // read-only
+	before := r.d.spool.size(e.Key)
 	s, err := packager.Build(ctx, dir.Root(), r.cfg.Rules, r.d.spool.path(e.Key))
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return ingest.Packed{}, &ingest.RefusedError{Cause: ledger.Cause{Code: slug(refusal.Faults[0].Brief), Text: refusal.Text()}}
@@ -58,7 +59,7 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 		r.distrust(err)
 		return ingest.Packed{}, r.rights(f, e, err)
 	}
-	r.d.spool.took(e.Key, e.Vault, s.Package.Size)
+	r.d.spool.took(e.Vault, s.Package.Size, before)
 	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, Others: s.Others, Junk: s.Junk}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, Sealed: ledger.Sealed{
@@ -98,7 +99,7 @@ func (r *room) Spooled(e ledger.Entry) (archive.Package, error) {
 }
 
 // Drop implements ingest.Packer.
-func (r *room) Drop(e ledger.Entry) error { return r.d.spool.drop(e.Key) }
+func (r *room) Drop(e ledger.Entry) error { return r.d.spool.drop(e.Key, e.Vault) }
 
 // Destination implements ingest.Mover.
 func (r *room) Destination(e ledger.Entry, now time.Time) (string, error) {

@@ -138,7 +138,7 @@ func (h *Humans) ApproveDisposal(ctx context.Context, drop string, p Person) (n 
 	}
 	ctx = context.WithoutCancel(ctx) // what is begun is committed, and its asker is told so
 	at := h.now().Wall
-	_, _, err = h.ledger.DueIn(ledger.Dispose, "drop "+drop, at, 1, func(e ledger.Entry) bool {
+	_, _, err = h.ledger.DueIn(ledger.Dispose, "drop "+drop, at, 1, nil, func(e ledger.Entry) bool {
 		if e.Source == ledger.Kept {
 			n++
 		}

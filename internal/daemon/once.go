@@ -97,7 +97,7 @@ func (d *Daemon) left(s ledger.Step, wait bool, stalled []string) (bool, error) 
 		}) {
 			continue
 		}
-		es, _, err := d.ledger.DueIn(s, lane, far, 1, func(e ledger.Entry) bool { return finished(e, wait) })
+		es, _, err := d.ledger.DueIn(s, lane, far, 1, nil, func(e ledger.Entry) bool { return finished(e, wait) })
 		if err != nil || len(es) > 0 {
 			return true, err
 		}

@@ -37,7 +37,12 @@ func Prove(ctx context.Context, l *boltledger.Ledger) (r proof.Report, moved map
 			return context.Cause(ctx)
 		}))
 	}
-	r = proof.Check(proof.Journal{Lines: lines, Head: head, Balance: &balance}, entries, proof.Seen{})
+	entry := func(k archive.Key) (ledger.Entry, bool) {
+		e, ok, readErr := l.Entry(k)
+		keep(readErr)
+		return e, ok
+	}
+	r = proof.Check(proof.Journal{Lines: lines, Head: head, Balance: &balance, Entry: entry}, entries, proof.Seen{})
 	if err != nil {
 		return r, nil, err
 	}

@@ -25,7 +25,7 @@ func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	next := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1), check: newChecker(), ledger: d.ledger}
+	next := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1), recalled: make(chan struct{}), check: newChecker(), ledger: d.ledger}
 	next.successor.epoch = d.successor.met() // the file may not have been written
 	if err := next.prepare(); err != nil {
 		for _, r := range next.drops {

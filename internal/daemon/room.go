@@ -261,6 +261,11 @@ func (r *room) yield(foreign error) error {
 
 // run watches the drop folder until ctx ends, opening it first where it was away.
 func (r *room) run(ctx context.Context) error {
+	select {
+	case <-r.d.recalled: // whatever is claimed may put a rejected folder right
+	case <-ctx.Done():
+		return nil
+	}
 	for {
 		err := r.tryOpen()
 		if err == nil {

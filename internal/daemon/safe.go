@@ -161,16 +161,69 @@ func (d *Daemon) doubted(k archive.Key, evs []ledger.Event) {
 	})
 }
 
-// lastAlarm returns when the ledger was last put back, made anew or found damaged; zero:
-// never. It reads the whole journal.
-func (d *Daemon) lastAlarm() (last time.Time, err error) {
-	err = d.ledger.Lines(1, func(_ uint64, line []byte) error {
+const (
+	alarmSpan  = 1000      // journal lines that are looked through at once
+	alarmSlack = time.Hour // by which clocks may have been set back
+)
+
+// alarms answers alarmSince for many times with few looks at the journal.
+type alarms struct {
+	d              *Daemon
+	alarmed, clean time.Time // an alarm came after the one, none after the other
+}
+
+func (a *alarms) since(t time.Time) (alarm bool, err error) {
+	switch {
+	case !a.alarmed.IsZero() && !t.After(a.alarmed):
+		return true, nil
+	case !a.clean.IsZero() && !t.Before(a.clean):
+		return false, nil
+	}
+	if alarm, err = a.d.alarmSince(t); err != nil {
+		return false, err
+	}
+	if alarm {
+		a.alarmed = t
+	} else {
+		a.clean = t
+	}
+	return alarm, nil
+}
+
+// alarmSince reports whether the ledger was put back, made anew or found damaged after a
+// time. It goes back in the journal no further than that.
+func (d *Daemon) alarmSince(t time.Time) (alarm bool, err error) {
+	for upper := d.ledger.Head().N; upper > 0 && !alarm && err == nil; {
+		from := upper - min(upper, alarmSpan) + 1
+		var first time.Time
+		if first, alarm, err = d.alarmAmong(from, upper, t); first.Before(t.Add(-alarmSlack)) {
+			break
+		}
+		upper = from - 1
+	}
+	return alarm, err
+}
+
+// alarmAmong looks through a range of the journal's lines; first is the time of its first one.
+func (d *Daemon) alarmAmong(from, to uint64, since time.Time) (first time.Time, alarm bool, err error) {
+	errEnough := errors.New("enough")
+	err = d.ledger.Lines(from, func(n uint64, line []byte) error {
+		if n > to {
+			return errEnough
+		}
 		x, err := ledger.ParseLine(line)
-		if err != nil || x.Key != "" || !(ledger.Mark{Word: x.Event}).Alarming() {
+		if err != nil || n != from && x.Key != "" {
 			return err
 		}
-		last, err = time.Parse(time.RFC3339Nano, x.At)
+		at, err := time.Parse(time.RFC3339Nano, x.At)
+		if n == from {
+			first = at
+		}
+		alarm = alarm || x.Key == "" && (ledger.Mark{Word: x.Event}).Alarming() && at.After(since)
 		return err
 	})
-	return last, err
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return first, alarm, err
 }

@@ -1,60 +1,66 @@
 package daemon
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
 )
 
 // spool is the folder where sealed packages wait for their upload, and stay until
 // they are archived. Each lies under its entry's key, so that what lies there can
 // always be told apart. Each vault has an equal share of it: one that takes nothing
 // fills its own.
+//
+// What lies there is counted once, beside the work, and booked from then on: nothing is
+// packed before that is done.
 type spool struct {
 	dir     string
 	max     int64
 	minFree int64
 	vaults  int
 
-	mu    sync.Mutex
-	lying map[archive.Key]spooledPackage // guarded by mu
-	used  map[archive.VaultID]int64      // bytes; guarded by mu
+	mu      sync.Mutex
+	used    map[archive.VaultID]int64 // bytes; guarded by mu
+	counted archive.Key               // the last one that is among them, while they are counted; guarded by mu
+	swept   bool                      // all are; guarded by mu
+	why     error                     // why they could not be; guarded by mu
 }
 
-type spooledPackage struct {
-	vault archive.VaultID
-	bytes int64
-}
+var errUncounted = fmt.Errorf("%w: what lies in the spool is still being counted", ingest.ErrFull)
 
 func newSpool(dir string, max, minFree int64, vaults int) *spool {
-	return &spool{dir: dir, max: max, minFree: minFree, vaults: vaults,
-		lying: map[archive.Key]spooledPackage{}, used: map[archive.VaultID]int64{}}
+	return &spool{dir: dir, max: max, minFree: minFree, vaults: vaults, used: map[archive.VaultID]int64{}}
 }
 
 func (s *spool) path(k archive.Key) string { return filepath.Join(s.dir, k.String()+".zip") }
 
-// took books a package that lies there now.
-func (s *spool) took(k archive.Key, v archive.VaultID, bytes int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.used[v] += bytes - s.lying[k].bytes
-	s.lying[k] = spooledPackage{v, bytes}
+// size returns the bytes of the package of k; 0: there is none.
+func (s *spool) size(k archive.Key) int64 {
+	info, err := os.Lstat(s.path(k))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
-// lost books that a package lies there no more.
-func (s *spool) lost(k archive.Key) {
+// took books a package that lies there now, in the place of one of so many bytes.
+func (s *spool) took(v archive.VaultID, bytes, before int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := s.lying[k]
-	s.used[p.vault] -= p.bytes
-	delete(s.lying, k)
+	s.used[v] += bytes - before
 }
 
 // of returns the bytes of a vault's packages, and all returns those of every vault.
@@ -75,6 +81,15 @@ func (s *spool) all() (sum int64) {
 
 // room says why nothing of a vault may be packed just now, though the disk has room.
 func (s *spool) room(v archive.VaultID) error {
+	s.mu.Lock()
+	swept, why := s.swept, s.why
+	s.mu.Unlock()
+	switch {
+	case why != nil:
+		return why
+	case !swept:
+		return errUncounted
+	}
 	if used, share := s.of(v), s.max/int64(max(s.vaults, 1)); used > 0 && used+archive.MaxPackage > share {
 		return fmt.Errorf("%w: packages of vault %s take %s of its %s", ingest.ErrFull, v, megabytes(used), megabytes(share))
 	}
@@ -100,45 +115,115 @@ func (s *spool) spooled(k archive.Key, recorded archive.Package) (archive.Packag
 }
 
 // drop removes the package of k, if any.
-func (s *spool) drop(k archive.Key) error {
+func (s *spool) drop(k archive.Key, v archive.VaultID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	size := s.size(k)
 	if err := os.Remove(s.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove package: %w", err)
 	}
-	s.lost(k)
+	if s.swept || bytes.Compare(k[:], s.counted[:]) <= 0 {
+		s.used[v] -= size
+	}
 	return nil
 }
 
-// sweep removes what was left half made, and the packages that nobody needs any
-// more: those for which keep is false.
-func (s *spool) sweep(keep func(archive.Key) (archive.VaultID, bool, error)) error {
+// sweepRetry is how long a sweep that failed is waited for.
+const sweepRetry = time.Minute
+
+// sweep counts what lies in the spool, and removes what was left half made and the packages
+// that nobody needs any more. It goes on while others are uploaded, and again until it is done.
+func (d *Daemon) sweep(ctx context.Context) {
+	for {
+		err := d.spool.sweep(ctx, func(k archive.Key) (archive.VaultID, bool, error) {
+			e, ok, err := d.ledger.Entry(k)
+			return e.Vault, ok && (!e.State.Final() || e.Source == ledger.Claimed), err
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		d.conductor.Wake()
+		if err == nil {
+			return
+		}
+		d.cfg.Log.Error("nothing is packed: the spool cannot be looked through", "err", err)
+		if rest(ctx, sweepRetry) != nil {
+			return
+		}
+	}
+}
+
+// sweep takes the packages in the order of their keys, so that drop can tell whether one
+// is counted already.
+func (s *spool) sweep(ctx context.Context, keep func(archive.Key) (archive.VaultID, bool, error)) (err error) {
+	s.mu.Lock()
+	s.used, s.counted, s.swept = map[archive.VaultID]int64{}, archive.Key{}, false
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.swept, s.why = err == nil, err
+	}()
+	keys, err := s.list(ctx)
+	for _, k := range keys {
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err == nil {
+			err = s.count(k, keep)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// list returns the keys of all packages in their order. Whatever else lies there was left
+// half made, for nothing is packed now, and goes.
+func (s *spool) list(ctx context.Context) (keys []archive.Key, err error) {
 	f, err := os.Open(s.dir)
 	if err != nil {
-		return fmt.Errorf("open spool: %w", err)
+		return nil, fmt.Errorf("open spool: %w", err)
 	}
-	defer f.Close()                  // read-only
-	names, err := f.Readdirnames(-1) // bounded by spool.max
-	if err != nil {
-		return fmt.Errorf("read spool: %w", err)
-	}
-	for _, name := range names {
-		stem, isPackage := strings.CutSuffix(name, ".zip")
-		if k, err := archive.ParseKey(stem); isPackage && err == nil {
-			vault, needed, err := keep(k)
-			if err != nil {
-				return err
-			}
-			if needed {
-				info, err := os.Lstat(s.path(k))
-				if err != nil {
-					return fmt.Errorf("look at package: %w", err)
-				}
-				s.took(k, vault, info.Size())
+	defer f.Close() // read-only
+	for ctx.Err() == nil {
+		names, err := f.Readdirnames(1024)
+		for _, name := range names {
+			stem, isPackage := strings.CutSuffix(name, ".zip")
+			if k, err := archive.ParseKey(stem); isPackage && err == nil {
+				keys = append(keys, k)
 				continue
 			}
+			if err := os.Remove(filepath.Join(s.dir, name)); err != nil {
+				return nil, fmt.Errorf("clear spool: %w", err)
+			}
 		}
-		if err := os.Remove(filepath.Join(s.dir, name)); err != nil {
-			return fmt.Errorf("clear spool: %w", err)
+		if errors.Is(err, io.EOF) {
+			slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
+			return keys, nil
 		}
+		if err != nil {
+			return nil, fmt.Errorf("read spool: %w", err)
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+// count books one package, or removes it.
+func (s *spool) count(k archive.Key, keep func(archive.Key) (archive.VaultID, bool, error)) error {
+	vault, needed, err := keep(k)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counted = k; needed {
+		s.used[vault] += s.size(k)
+		return nil
+	}
+	if err := os.Remove(s.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clear spool: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// pile gives a ledger so many folders that wait, one in ten of them rejected.
+func pile(t *testing.T, l *boltledger.Ledger, n int) {
+	t.Helper()
+	for done := 0; done < n; {
+		var cs []ledger.Change
+		for ; done < n && len(cs) < 500; done++ {
+			now := time.Now()
+			c := ledger.Change{Key: archive.NewKey(now), At: archive.Instant{Wall: now}, Events: []ledger.Event{
+				ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V-1", Drop: "acme", Folder: "Huber 88", NotBefore: now.Add(time.Hour)}}}
+			if done%10 == 0 {
+				c.Events = append(c.Events, ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}})
+			}
+			cs = append(cs, c)
+		}
+		rs, err := l.Apply(t.Context(), cs...)
+		if err != nil || rs[0].Err != nil {
+			t.Fatal(err, rs[0].Err)
+		}
+	}
+}
+
+// What is told every few seconds is counted from the ledger's indexes: ten thousand open
+// entries make it read none of them. Whoever reads an entry must allocate for it.
+func TestPulse_I21_ReadsNoEntries(t *testing.T) {
+	var log bytes.Buffer
+	h := resting(t, &log)
+	defer h.current().d.Close()
+	p := newPulse(h)
+	look := func() { p.gather() }
+	look()
+	l := h.current().d.Ledger()
+	pile(t, l, 10)
+	look() // what is new in the journal is read once
+	few := testing.AllocsPerRun(3, look)
+	const n = 10_000
+	pile(t, l, n)
+	look()
+	if many := testing.AllocsPerRun(3, look); many > few+100 {
+		t.Errorf("%.0f allocations with 10 open entries, %.0f with %d", few, many, n)
+	}
+	if g := p.gather(); g.NeedsPerson["rejected"] != n/10+1 || g.Balance.Open() != n*9/10+9 || g.OldestOpen.IsZero() {
+		t.Errorf("%v %v %s", g.NeedsPerson, g.Balance, g.OldestOpen)
+	}
+}
+
+// status names a few of those that need a person, and reads no more of them than it names.
+func TestStatus_I21_ReadsWhatItNames(t *testing.T) {
+	var log bytes.Buffer
+	h := resting(t, &log)
+	defer h.current().d.Close()
+	l := h.current().d.Ledger()
+	v := view{clock: clock{time.Now(), time.UTC}, cfg: h.current().cfg, ledger: l}
+	count := func() {
+		tally := newTally(v)
+		for _, fn := range []func(*boltledger.Ledger) error{tally.count, tally.name, tally.spread, tally.success} {
+			if err := fn(l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := tally.drops["acme"]; len(tally.rejected.names) != min(sampled, tally.rejected.count) || d.open != tally.byVault["V-1"] || d.open != 9*tally.rejected.count {
+			t.Errorf("%+v %+v %v", tally.rejected, d, tally.byVault)
+		}
+	}
+	pile(t, l, 60)
+	few := testing.AllocsPerRun(3, count)
+	pile(t, l, 5_000)
+	if many := testing.AllocsPerRun(3, count); many > few+100 {
+		t.Errorf("%.0f allocations with 60 entries, %.0f with 5,000 more", few, many)
+	}
+}

@@ -1,0 +1,119 @@
+package daemon
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// backlog gives the ledger so many folders that wait to be packed.
+func backlog(t *testing.T, l *boltledger.Ledger, n int) {
+	t.Helper()
+	for done := 0; done < n; {
+		var cs []ledger.Change
+		for ; done < n && len(cs) < 500; done++ {
+			now := time.Now()
+			cs = append(cs, ledger.Change{Key: archive.NewKey(now), At: archive.Instant{Wall: now}, Events: []ledger.Event{
+				ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "Huber 88", NotBefore: now.Add(time.Hour)}}})
+		}
+		rs, err := l.Apply(t.Context(), cs...)
+		if err != nil || rs[0].Err != nil {
+			t.Fatal(err, rs[0].Err)
+		}
+	}
+}
+
+// What a start does before it is ready does not grow with what waits: whoever reads an
+// entry, or looks at a package, must allocate for it.
+func TestOpen_I21_DoesNotReadTheBacklog(t *testing.T) {
+	d, cfg := idle(t)
+	again := func() {
+		err := d.Close()
+		if err == nil {
+			d, err = Open(cfg)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	few := testing.AllocsPerRun(2, again)
+	const n = 5000
+	backlog(t, d.Ledger(), n)
+	for range n / 2 {
+		if err := os.WriteFile(filepath.Join(cfg.StateDir, "spool", archive.NewKey(time.Now()).String()+".zip"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if many := testing.AllocsPerRun(2, again); many > few+n {
+		t.Errorf("a start makes %.0f allocations with nothing and %.0f with %d folders that wait", few, many, n)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What lies in the spool is counted beside the work, once: a package that leaves meanwhile
+// counts neither twice nor for ever, and nothing is packed before all are counted.
+func TestSpool_I21_CountedBesideTheWork(t *testing.T) {
+	s := newSpool(t.TempDir(), 1e9, 0, 1)
+	var keys []archive.Key
+	for i := range 4 {
+		k := archive.NewKey(time.UnixMilli(int64(i + 1)))
+		keys = append(keys, k)
+		if err := os.WriteFile(s.path(k), make([]byte, 100+i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "half.tmp"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.room("V"); err == nil {
+		t.Error("there is room before anything was counted")
+	}
+	err := s.sweep(context.Background(), func(k archive.Key) (archive.VaultID, bool, error) {
+		if k == keys[1] {
+			for _, gone := range []archive.Key{keys[0], keys[2]} { // one that is counted, and one that is not
+				if err := s.drop(gone, "V"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return "V", k != keys[3], nil
+	})
+	left, readErr := os.ReadDir(s.dir)
+	if err != nil || readErr != nil || s.of("V") != 101 || len(left) != 1 || s.room("V") != nil {
+		t.Errorf("%d bytes, %v left, %v %v %v", s.of("V"), left, s.room("V"), err, readErr)
+	}
+	s.took("V", 150, s.size(keys[1]))
+	if s.all() != 150 {
+		t.Errorf("packed anew: %d bytes", s.all())
+	}
+}
+
+// What ends while the day is still being counted is counted once, whichever is first.
+func TestToday_CountedOnceBesideTheWork(t *testing.T) {
+	now := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
+	ended := func(n byte, s ledger.Source) ledger.Entry {
+		return ledger.Entry{Key: archive.Key{n}, State: ledger.Archived, Source: s, ArchivedAt: now}
+	}
+	d := today{recalling: true}
+	d.count(ended(1, ledger.Claimed), now) // ended, and placed
+	d.count(ended(1, ledger.Kept), now)
+	d.recall(ended(1, ledger.Kept), now)
+	d.recall(ended(2, ledger.Claimed), now) // ended before, placed after it was recalled
+	d.count(ended(2, ledger.Kept), now)
+	d.count(ended(3, ledger.Kept), now) // ended before, placed before it was recalled
+	d.recall(ended(3, ledger.Kept), now)
+	d.count(ended(4, ledger.Claimed), now) // ended, not placed
+	d.recall(ended(4, ledger.Claimed), now)
+	d.recalled()
+	if d.archived != 4 || len(d.ended) != 1 {
+		t.Errorf("%d archived, %d of them not placed", d.archived, len(d.ended))
+	}
+}
