@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -238,9 +239,18 @@ func TestClaim_SwappedByALink(t *testing.T) {
 	}
 }
 
+// BenchmarkClaim claims with as many takers as a watcher has, and tells how many directories are synced for each claim.
 func BenchmarkClaim(b *testing.B) {
 	path := b.TempDir()
-	f, err := Open(config(path))
+	var syncs atomic.Int64
+	cfg := config(path)
+	cfg.Fault = func(op, _ string, do func() error) error {
+		if op == "syncdir" {
+			syncs.Add(1)
+		}
+		return do()
+	}
+	f, err := Open(cfg)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -249,7 +259,8 @@ func BenchmarkClaim(b *testing.B) {
 		os.Mkdir(fmt.Sprintf("%s/f%d", path, i), 0o770)
 	}
 	var next atomic.Int64
-	b.SetParallelism(4)
+	b.SetParallelism(max(1, 32/runtime.GOMAXPROCS(0)))
+	syncs.Store(0)
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
@@ -258,6 +269,7 @@ func BenchmarkClaim(b *testing.B) {
 			}
 		}
 	})
+	b.ReportMetric(float64(syncs.Load())/float64(b.N), "syncs/op")
 }
 
 func TestClaims_ForeignThingsStayAndAreNamed(t *testing.T) {

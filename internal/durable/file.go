@@ -31,7 +31,7 @@ func (d *Dir) Create(name string, perm os.FileMode) (*Pending, error) {
 		return nil, err
 	}
 	err := d.fault.run("create", name, func() (err error) {
-		p.File, err = d.root.OpenFile(p.temp(), os.O_RDWR|os.O_CREATE|os.O_EXCL, perm.Perm())
+		p.File, err = d.root.OpenFile(p.temp(), os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NONBLOCK, perm.Perm()) // as readDir
 		return err
 	})
 	if err != nil {
@@ -121,7 +121,7 @@ func OpenRegular(root *os.Root, rel string) (*os.File, fs.FileInfo, error) {
 	if !fs.ValidPath(strings.ToValidUTF8(rel, "_")) || rel == "." || strings.Contains(rel, "\x00") {
 		return nil, nil, &os.PathError{Op: "open", Path: rel, Err: fs.ErrInvalid}
 	}
-	dir, err := root.Open(".")
+	dir, err := root.OpenFile(".", readDir, 0)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,9 +10,14 @@
 // never counts against the document.
 //
 // It never changes, moves or removes what people dropped, never follows a link,
-// never opens what is not a regular file, and never holds a file of more than
-// 1 MiB in memory. Nothing it returns as an error's text holds a value of the
+// never opens what is not a regular file, and never holds more than 1 MiB of a
+// file in memory. Nothing it returns as an error's text holds a value of the
 // sidecar: those stand in Refusal.Text alone, which goes back to the folder.
+//
+// A ZIP is made in one pass over each file, and what cannot shrink is not tried
+// for long: runs of bytes that went through a compressor before, which their
+// content tells, are stored between what is compressed. It is then read back from
+// the disk: no ZIP is sealed whose entries were not found to be the files.
 //
 // After a crash there is either no ZIP under the given path or a whole one that
 // was read back and compared; a leftover ".part" beside it is replaced by the

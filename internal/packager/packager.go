@@ -48,17 +48,23 @@ func Build(ctx context.Context, root *os.Root, rules Rules, zipPath string) (Sea
 		return Sealed{}, fmt.Errorf("create ZIP: %w", err)
 	}
 	defer part.Discard()
-	s, err := d.seal(ctx, part)
+	b, err := takeBench(levels[d.rules.Compression])
 	if err != nil {
 		return Sealed{}, err
 	}
-	if err := readBack(ctx, part, s.Package, s.Files); err != nil {
+	defer benches.Put(b)
+	s, w, err := d.seal(ctx, b, part)
+	if err != nil {
+		return Sealed{}, err
+	}
+	sum, err := b.readBack(ctx, part, w, s.Files)
+	if err != nil {
 		return Sealed{}, err
 	}
 	if err := part.Commit(); err != nil {
 		return Sealed{}, fmt.Errorf("finish ZIP: %w", err)
 	}
-	s.Package.Path = zipPath
+	s.Package = archive.Package{Path: zipPath, Size: w.size, SHA256: sum, MD5: w.md5}
 	return s, nil
 }
 
@@ -69,8 +75,12 @@ func Validate(ctx context.Context, root *os.Root, rules Rules) (Sealed, error) {
 	if err != nil {
 		return Sealed{}, err
 	}
-	s, err := d.seal(ctx, io.Discard)
-	s.Package = archive.Package{}
+	b, err := takeBench(levels[d.rules.Compression])
+	if err != nil {
+		return Sealed{}, err
+	}
+	defer benches.Put(b)
+	s, _, err := d.seal(ctx, b, io.Discard)
 	return s, err
 }
 
@@ -90,26 +100,27 @@ func prepare(ctx context.Context, root *os.Root, rules Rules) (*folder, error) {
 	return nil, d.verdict()
 }
 
-// seal packs the folder's files into w and derives everything from what was read.
-func (d *folder) seal(ctx context.Context, w io.Writer) (Sealed, error) {
-	files, pkg, err := pack(ctx, d.listing, w)
+// seal packs the folder's files into to and derives everything but the Package
+// from what was read.
+func (d *folder) seal(ctx context.Context, b *bench, to io.Writer) (Sealed, written, error) {
+	files, w, err := b.pack(ctx, d.listing, to)
 	if errors.Is(err, errFull) {
 		d.faults = append(d.faults, d.tooLarge("Packed, the folder is more than "+megabytes(d.rules.MaxSize)))
-		return Sealed{}, d.verdict()
+		return Sealed{}, w, d.verdict()
 	}
 	if err != nil {
-		return Sealed{}, err
+		return Sealed{}, w, err
 	}
 	for _, f := range slices.Concat(files, d.others) {
 		d.faults = append(d.faults, d.lists.differs(f)...)
 	}
 	if err := d.verdict(); err != nil {
-		return Sealed{}, err
+		return Sealed{}, w, err
 	}
 	s := Sealed{ID: d.form.id, Chosen: !d.form.id.IsZero(), Document: d.form.doc, Metadata: d.form.doc.Metadata(),
-		Files: files, Junk: d.junk, Others: d.others, Content: archive.ContentDigest(files), Package: pkg}
+		Files: files, Junk: d.junk, Others: d.others, Content: archive.ContentDigest(files)}
 	if !s.Chosen {
 		s.ID = archive.DeriveID(d.rules.Vault, s.Content, archive.Sum(s.Metadata))
 	}
-	return s, nil
+	return s, w, nil
 }

@@ -14,22 +14,23 @@ import (
 	"io"
 	"sync"
 
-	"github.com/klauspost/compress/flate"
-
 	"vaultd/internal/archive"
 )
 
 // levels are the compressor's levels by the words of the configuration.
-var levels = map[string]int{"fast": 1, "default": 7, "max": 9}
+var levels = map[string]int{"fast": 1, "default": 8, "max": 9}
 
 const (
-	maxWhole  = 1 << 20 // a file up to this size is compressed in memory
-	chunkSize = 128 << 10
+	maxHeld   = 1 << 20         // bytes of a file that are held in memory
+	maxPacked = maxHeld + 1<<10 // and of an entry: the same when it does not shrink
+	chunkSize = 64 << 10
 
 	// firstDay is 1980-01-01, the first day that a ZIP can name: entries have no
 	// time of their own, because the same files must give the same bytes.
 	firstDay = 1<<5 | 1
-	utf8Flag = 0x800
+	// laterFlag says that CRC and sizes stand behind the data.
+	laterFlag = 0x8
+	utf8Flag  = 0x800
 	// Made on Unix, by version 2.0 of the format: Info-ZIP's unzip takes the names
 	// of other makers for a code page, whatever the UTF-8 flag says.
 	creator  = 3<<8 | 20
@@ -40,14 +41,14 @@ const (
 // errFull says that the ZIP grew past the rules' size.
 var errFull = errors.New("the ZIP is too large")
 
-// bench is what compressing needs and can be used again: tables of about 1 MB.
+// bench is what packing and reading back need and can be used again: some 4 MB.
 type bench struct {
-	level           int
-	deflate, stored *flate.Writer
-	whole           []byte
-	packed          bytes.Buffer
-	chunk           []byte
-	buf             *bufio.Writer
+	level   int
+	squeeze *squeezer
+	held    []byte       // a piece of a file, or a small ZIP that is read back
+	packed  bytes.Buffer // what is held back of an entry
+	chunk   []byte
+	buf     *bufio.Writer
 }
 
 // benches saves making those tables for every small invoice. Nothing in them
@@ -58,24 +59,20 @@ func takeBench(level int) (*bench, error) {
 	if b, ok := benches.Get().(*bench); ok && b.level == level {
 		return b, nil
 	}
-	deflate, err := flate.NewWriter(io.Discard, level)
+	s, err := newSqueezer(level)
 	if err != nil {
 		return nil, err
 	}
-	stored, err := flate.NewWriter(io.Discard, flate.NoCompression)
-	if err != nil {
-		return nil, err
-	}
-	return &bench{level: level, deflate: deflate, stored: stored,
+	return &bench{level: level, squeeze: s, held: make([]byte, maxHeld),
 		chunk: make([]byte, chunkSize), buf: bufio.NewWriterSize(nil, chunkSize)}, nil
 }
 
-// sink counts and digests the ZIP's bytes on their way to the disk and stops at
-// the limit.
+// sink counts the ZIP's bytes on their way to the disk and stops at the limit.
+// The CRC is for the reading back, which takes the SHA-256 of what it finds.
 type sink struct {
 	to     io.Writer
-	sha    hash.Hash
 	md5    hash.Hash
+	crc    uint32
 	n, max int64
 }
 
@@ -83,11 +80,18 @@ func (s *sink) Write(p []byte) (int, error) {
 	if s.n+int64(len(p)) > s.max {
 		return 0, errFull
 	}
-	s.sha.Write(p)
 	s.md5.Write(p)
+	s.crc = crc32.Update(s.crc, crc32.IEEETable, p)
 	n, err := s.to.Write(p)
 	s.n += int64(n)
 	return n, err
+}
+
+// written is what the ZIP was on its way to the disk.
+type written struct {
+	size int64
+	crc  uint32
+	md5  [16]byte
 }
 
 // packing is one ZIP in the making.
@@ -95,38 +99,27 @@ type packing struct {
 	ctx   context.Context
 	l     *listing
 	bench *bench
-	sink  *sink
 	zip   *zip.Writer
 }
 
-// pack writes the listing's files as a ZIP to w, reading each once, and returns
-// what it holds and the digests of its bytes.
-func pack(ctx context.Context, l *listing, w io.Writer) ([]archive.File, archive.Package, error) {
-	b, err := takeBench(levels[l.rules.Compression])
-	if err != nil {
-		return nil, archive.Package{}, err
-	}
-	defer func() {
-		b.buf.Reset(nil) // forget the file
-		benches.Put(b)
-	}()
-	p := &packing{ctx: ctx, l: l, bench: b,
-		sink: &sink{to: w, sha: sha256.New(), md5: md5.New(), max: l.rules.MaxSize}}
-	b.buf.Reset(p.sink)
-	p.zip = zip.NewWriter(b.buf)
+// pack writes the listing's files as a ZIP to w, reading each once.
+func (b *bench) pack(ctx context.Context, l *listing, w io.Writer) ([]archive.File, written, error) {
+	to := &sink{to: w, md5: md5.New(), max: l.rules.MaxSize}
+	b.buf.Reset(to)
+	defer b.buf.Reset(nil) // forget the file
+	p := &packing{ctx: ctx, l: l, bench: b, zip: zip.NewWriter(b.buf)}
 	files := make([]archive.File, 0, len(l.files))
 	for _, f := range l.files {
 		file, err := p.add(f)
 		if err != nil {
-			return nil, archive.Package{}, err
+			return nil, written{}, err
 		}
 		files = append(files, file)
 	}
 	if err := errors.Join(p.zip.Close(), b.buf.Flush()); err != nil {
-		return nil, archive.Package{}, fmt.Errorf("write ZIP: %w", err)
+		return nil, written{}, fmt.Errorf("write ZIP: %w", err)
 	}
-	pkg := archive.Package{Size: p.sink.n, SHA256: archive.Digest(p.sink.sha.Sum(nil)), MD5: [16]byte(p.sink.md5.Sum(nil))}
-	return files, pkg, nil
+	return files, written{size: to.n, crc: to.crc, md5: [16]byte(to.md5.Sum(nil))}, nil
 }
 
 // add reads one file once, as it is packed.
@@ -134,194 +127,118 @@ func (p *packing) add(f found) (archive.File, error) {
 	file := archive.File{Path: f.path, Size: f.stamp.size}
 	var writeErr error // of the ZIP's disk, not of the file's
 	err := p.l.read(f, func(r io.Reader) (readErr error) {
-		if f.stamp.size > maxWhole {
-			file.SHA256, writeErr, readErr = p.addStream(f, r)
-			return readErr
-		}
-		data, readErr := p.whole(r, f.stamp.size)
-		if readErr == nil {
-			file.SHA256 = archive.Sum(data)
-			writeErr = p.addWhole(f.path, data)
-		}
+		file.SHA256, writeErr, readErr = p.take(f, r)
 		return readErr
 	})
-	if err == nil && writeErr != nil {
+	switch {
+	case err == nil && writeErr != nil:
 		err = fmt.Errorf("pack %q: %w", f.path, writeErr)
+	case err == nil && f.stamp.size <= maxHeld:
+		data := p.bench.held[:f.stamp.size]
+		err = p.l.waitFor(f, data, data)
 	}
 	return file, err
 }
 
-// entry is the part of an entry's header that all have.
-func entry(name string, method uint16) *zip.FileHeader {
-	//lint:ignore SA1019 Modified would add an extended timestamp to every entry; the fixed date alone is what we want
-	return &zip.FileHeader{Name: name, Method: method, Flags: utf8Flag, ModifiedDate: firstDay,
-		CreatorVersion: creator, ReaderVersion: reader, ExternalAttrs: readable}
-}
-
-func (p *packing) whole(r io.Reader, size int64) ([]byte, error) {
-	if p.bench.whole == nil {
-		p.bench.whole = make([]byte, maxWhole)
-	}
-	data := p.bench.whole[:size]
-	if err := p.ctx.Err(); err != nil {
-		return nil, err
-	}
-	_, err := io.ReadFull(r, data)
-	return data, err
-}
-
-// addWhole packs a file that is in memory: sizes and CRC stand before the data,
-// which saves bytes and suits every reader. It is stored when that is smaller.
-func (p *packing) addWhole(name string, data []byte) error {
-	h := entry(name, zip.Store)
-	h.CRC32, h.UncompressedSize64 = crc32.ChecksumIEEE(data), uint64(len(data))
-	body := data
-	if !packedAlready(data) {
-		p.bench.packed.Reset()
-		p.bench.deflate.Reset(&p.bench.packed)
-		_, err := p.bench.deflate.Write(data)
-		if err = errors.Join(err, p.bench.deflate.Close()); err != nil {
-			return err
-		}
-		if p.bench.packed.Len() < len(data) {
-			h.Method, body = zip.Deflate, p.bench.packed.Bytes()
-		}
-	}
-	h.CompressedSize64 = uint64(len(body))
-	w, err := p.zip.CreateRaw(h)
-	if err == nil {
-		_, err = w.Write(body)
-	}
-	return err
-}
-
-// addStream packs a large file in pieces; sizes and CRC follow the data. What
-// cannot shrink goes as stored blocks within deflate (5 bytes for 64 KB): readers
-// that stream refuse a stored entry whose sizes come later.
-func (p *packing) addStream(f found, r io.Reader) (sum archive.Digest, writeErr, readErr error) {
-	buf := p.bench.chunk
+// take reads a file piece by piece and packs it as an entry.
+func (p *packing) take(f found, r io.Reader) (sum archive.Digest, writeErr, readErr error) {
+	e := p.begin(f.path)
 	h := sha256.New()
-	var w io.Writer
-	var out *stream
-	for left := f.stamp.size; left > 0; {
-		piece := buf[:min(left, int64(len(buf)))]
+	var piece []byte
+	for left := f.stamp.size; left > 0; left -= int64(len(piece)) {
+		piece = p.bench.held[:min(left, maxHeld)]
 		if readErr = p.ctx.Err(); readErr == nil {
 			_, readErr = io.ReadFull(r, piece)
 		}
 		if readErr != nil {
 			return sum, nil, readErr
 		}
-		if w == nil {
-			if w, out, writeErr = p.open(f.path, packedAlready(piece)); writeErr != nil {
-				return sum, writeErr, nil
-			}
-		}
 		h.Write(piece)
-		if _, writeErr = w.Write(piece); writeErr != nil {
+		if writeErr = e.write(piece); writeErr != nil {
 			return sum, writeErr, nil
 		}
-		left -= int64(len(piece))
 	}
-	return archive.Digest(h.Sum(nil)), out.Close(), nil
+	return archive.Digest(h.Sum(nil)), e.end(piece), nil
 }
 
-// open begins a large file's entry: w takes its content, out ends its compression.
-func (p *packing) open(name string, stored bool) (w io.Writer, out *stream, err error) {
-	out = &stream{Writer: p.bench.deflate}
-	if stored {
-		out.Writer = p.bench.stored
-	}
-	p.zip.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
-		out.Reset(w)
-		return out, nil
-	})
-	w, err = p.zip.CreateHeader(entry(name, zip.Deflate))
-	return w, out, err
+// entry is one file of the ZIP. It is held back until its CRC and its sizes are
+// known, so that they can stand before it, which suits every reader; or until it
+// is too large for that.
+type entry struct {
+	*packing
+	header *zip.FileHeader
+	crc    uint32
+	size   uint64
+	sent   uint64    // bytes of the entry that have left
+	to     io.Writer // nil while all is held back
 }
 
-// stream is a compressor that we close ourselves: zip.Writer does so only when
-// the next entry begins, and by then the compressor may serve another file.
-type stream struct {
-	*flate.Writer
-	closed bool
+func (p *packing) begin(name string) *entry {
+	p.bench.packed.Reset()
+	//lint:ignore SA1019 Modified would add an extended timestamp to every entry; the fixed date alone is what we want
+	e := &entry{packing: p, header: &zip.FileHeader{Name: name, Method: zip.Deflate, Flags: utf8Flag, ModifiedDate: firstDay,
+		CreatorVersion: creator, ReaderVersion: reader, ExternalAttrs: readable}}
+	p.bench.squeeze.reset(e)
+	return e
 }
 
-func (s *stream) Close() error {
-	if s.closed {
-		return nil
-	}
-	s.closed = true
-	return s.Writer.Close()
+func (e *entry) write(piece []byte) error {
+	e.crc = crc32.Update(e.crc, crc32.IEEETable, piece)
+	e.size += uint64(len(piece))
+	return e.bench.squeeze.write(piece)
 }
 
-// magics begin the files that are compressed already. PDFs are not among them:
-// they shrink by some percent more.
-var magics = []string{
-	"\xff\xd8\xff", "\x89PNG\r\n\x1a\n", "PK\x03\x04", "\x1f\x8b", "7z\xbc\xaf\x27\x1c", "\xfd7zXZ\x00", "\x28\xb5\x2f\xfd",
-}
-
-func packedAlready(data []byte) bool {
-	for _, m := range magics {
-		if len(data) >= len(m) && string(data[:len(m)]) == m {
-			return true
-		}
+// Write takes what was compressed.
+func (e *entry) Write(b []byte) (int, error) {
+	if e.to == nil && e.bench.packed.Len()+len(b) <= maxPacked {
+		return e.bench.packed.Write(b)
 	}
-	return false
-}
-
-// readBack holds a finished ZIP against what it should be: the digest of its
-// bytes and, by the standard library's own inflate, name, size, CRC and digest of
-// every entry.
-func readBack(ctx context.Context, r io.ReaderAt, pkg archive.Package, files []archive.File) error {
-	sum, buf := sha256.New(), make([]byte, 32<<10)
-	n, err := io.CopyBuffer(sum, &patient{ctx, io.NewSectionReader(r, 0, pkg.Size+1)}, buf)
-	if err != nil {
-		return fmt.Errorf("read back ZIP: %w", err)
-	}
-	if n != pkg.Size || archive.Digest(sum.Sum(nil)) != pkg.SHA256 {
-		return errors.New("read back ZIP: its bytes are not those that were written")
-	}
-	z, err := zip.NewReader(r, pkg.Size)
-	if err != nil {
-		return fmt.Errorf("read back ZIP: %w", err)
-	}
-	if len(z.File) != len(files) {
-		return fmt.Errorf("read back ZIP: %d entries instead of %d", len(z.File), len(files))
-	}
-	for i, f := range z.File {
-		if err := readEntry(ctx, f, files[i], buf); err != nil {
-			return fmt.Errorf("read back %q: %w", files[i].Path, err)
-		}
-	}
-	return nil
-}
-
-func readEntry(ctx context.Context, f *zip.File, want archive.File, buf []byte) error {
-	r, err := f.Open()
-	if err != nil {
-		return err
-	}
-	defer func() { r.Close() }() // its only news, a wrong CRC, comes with the last read
-	sum := sha256.New()
-	n, err := io.CopyBuffer(sum, &patient{ctx, io.LimitReader(r, want.Size+1)}, buf)
-	switch {
-	case err != nil:
-		return err
-	case f.Name != want.Path || n != want.Size || archive.Digest(sum.Sum(nil)) != want.SHA256:
-		return errors.New("its content is not that of the file")
-	}
-	return nil
-}
-
-// patient reads until its context is done.
-type patient struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (p *patient) Read(b []byte) (int, error) {
-	if err := p.ctx.Err(); err != nil {
+	if err := e.letGo(); err != nil {
 		return 0, err
 	}
-	return p.r.Read(b)
+	n, err := e.to.Write(b)
+	e.sent += uint64(n)
+	return n, err
+}
+
+// letGo begins the entry in the ZIP with what was held back.
+func (e *entry) letGo() (err error) {
+	if e.to != nil {
+		return nil
+	}
+	e.header.Flags |= laterFlag
+	return e.send(e.bench.packed.Bytes())
+}
+
+func (e *entry) send(held []byte) (err error) {
+	if e.to, err = e.zip.CreateRaw(e.header); err == nil {
+		_, err = e.to.Write(held)
+	}
+	e.sent = uint64(len(held))
+	return err
+}
+
+// end writes what is held back, or what must follow. What did not shrink is
+// stored as it is, where all of it is still there: last is the last piece.
+func (e *entry) end(last []byte) error {
+	if e.size > 0 {
+		if err := e.bench.squeeze.close(); err != nil {
+			return err
+		}
+	}
+	e.header.CRC32, e.header.UncompressedSize64 = e.crc, e.size
+	if e.to != nil {
+		// The next entry, or the ZIP's end, writes them. No file of a folder, and no
+		// ZIP, has 4 GB.
+		e.header.CompressedSize64 = e.sent
+		//lint:ignore SA1019 CreateRaw fills them from the others, which is too early here
+		e.header.CompressedSize, e.header.UncompressedSize = uint32(e.sent), uint32(e.size)
+		return nil
+	}
+	held := e.bench.packed.Bytes()
+	if whole := uint64(len(last)) == e.size; whole && len(held) >= len(last) {
+		e.header.Method, held = zip.Store, last
+	}
+	e.header.CompressedSize64 = uint64(len(held))
+	return e.send(held)
 }

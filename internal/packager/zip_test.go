@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/md5"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -35,8 +36,11 @@ func mixed() tree {
 		"metadata.json": sidecar, "empty.txt": "", "sub/Größe ö.xml": strings.Repeat("<a>text</a>\n", 500), "tilde~.txt": "x",
 		"scan.jpg": "\xff\xd8\xff" + noise(1, 50_000), "random.bin": noise(2, 5_000),
 		"large.pdf": "%PDF-1.7\n" + strings.Repeat(noise(3, 20_000)+strings.Repeat("0 obj ", 9_000), 15),
-		"large.png": "\x89PNG\r\n\x1a\n" + noise(4, maxWhole+1),
-		"one.bin":   noise(5, maxWhole), "日本語.txt": "日本語",
+		"large.png": "\x89PNG\r\n\x1a\n" + noise(4, maxHeld+1),
+		"one.bin":   noise(5, maxHeld), "日本語.txt": "日本語",
+		"long.xml":  strings.Repeat("<a>text</a>\n", 200_000),
+		"large.tif": uneven(rand.New(rand.NewPCG(1, 1)), 2*maxHeld),
+		"with.pdf":  "%PDF-1.7\n" + strings.Repeat("1 0 obj\nstream\n"+noise(6, 40_000)+"\nendstream\n<< /Type /Page >>\n", 3),
 	}
 }
 
@@ -256,25 +260,34 @@ func TestReadBack_I4_FindsDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(b []byte, pkg archive.Package, files []archive.File) error {
-		return readBack(context.Background(), bytes.NewReader(b), pkg, files)
+	check := func(b []byte, w written, files []archive.File) error {
+		bench, err := takeBench(7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, err := bench.readBack(context.Background(), bytes.NewReader(b), w, files)
+		if err == nil && sum != archive.Sum(b) {
+			t.Errorf("digest %v", sum)
+		}
+		return err
 	}
-	if err := check(good, s.Package, s.Files); err != nil {
+	wrote := written{size: int64(len(good)), crc: crc32.ChecksumIEEE(good)}
+	if err := check(good, wrote, s.Files); err != nil {
 		t.Fatal(err)
 	}
 	flipped := bytes.Clone(good)
 	flipped[len(good)/2] ^= 1
-	wrongly := s.Package // as if the digest had been taken after the damage
-	wrongly.SHA256 = archive.Sum(flipped)
+	wrongly := wrote // as if the CRC had been taken after the damage
+	wrongly.crc = crc32.ChecksumIEEE(flipped)
 	other := append([]archive.File(nil), s.Files...)
 	other[0].SHA256[0] ^= 1
 	for name, err := range map[string]error{
-		"FlippedBit":          check(flipped, s.Package, s.Files),
+		"FlippedBit":          check(flipped, wrote, s.Files),
 		"FlippedBitInEntry":   check(flipped, wrongly, s.Files),
-		"Truncated":           check(good[:len(good)-1], s.Package, s.Files),
-		"Longer":              check(append(bytes.Clone(good), 0), s.Package, s.Files),
-		"OtherFileInTheList":  check(good, s.Package, other),
-		"FewerFilesInTheList": check(good, s.Package, s.Files[1:]),
+		"Truncated":           check(good[:len(good)-1], wrote, s.Files),
+		"Longer":              check(append(bytes.Clone(good), 0), wrote, s.Files),
+		"OtherFileInTheList":  check(good, wrote, other),
+		"FewerFilesInTheList": check(good, wrote, s.Files[1:]),
 	} {
 		if err == nil || isRefusal(err) {
 			t.Errorf("%s: %v", name, err)

@@ -1,0 +1,211 @@
+package packager
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+
+	"github.com/klauspost/compress/flate"
+)
+
+// way is how a run of bytes is written. What one of them writes may follow what
+// another has: a deflate stream is a row of blocks, and any reader reads it.
+type way int
+
+const (
+	matched way = iota // at the level of the rules: repetitions are looked for
+	literal            // the frequent bytes shorter, no look for repetitions: there are none
+	stored             // as it is
+	ways
+)
+
+// A run that is written in another way than the rest has at least this many
+// bytes: a change of ways costs some 100 bytes, and what went before is no longer
+// there to be repeated.
+const minRun = 24 << 10
+
+// squeezer writes a deflate stream. It looks for repetitions, which is what takes
+// the time, only where there are any to be found: by the content, whatever the
+// file is called and wherever in it they are. Most of an invoice's bytes are
+// pictures and fonts that went through a compressor already, in files (PDF) that
+// shrink all the same by what stands between them.
+type squeezer struct {
+	writers [ways]*flate.Writer
+	to      io.Writer
+	open    *flate.Writer // has written last; nil: nothing was written
+}
+
+func newSqueezer(level int) (*squeezer, error) {
+	s := &squeezer{}
+	for w, level := range [ways]int{matched: level, literal: flate.HuffmanOnly, stored: flate.NoCompression} {
+		var err error
+		if s.writers[w], err = flate.NewWriter(io.Discard, level); err != nil {
+			return nil, err
+		}
+	}
+	if level < 7 { // then looking for repetitions takes no longer, and stores what is literal
+		s.writers[literal] = s.writers[matched]
+	}
+	return s, nil
+}
+
+func (s *squeezer) reset(to io.Writer) { s.to, s.open = to, nil }
+
+// write takes the next piece of the content. How content is cut into pieces
+// changes what is written, so that must depend on the content alone.
+func (s *squeezer) write(piece []byte) error { return split(piece, s.run) }
+
+func (s *squeezer) run(w way, data []byte) error {
+	if next := s.writers[w]; s.open != next {
+		if s.open != nil {
+			if err := s.open.Flush(); err != nil {
+				return err
+			}
+		}
+		next.Reset(s.to)
+		s.open = next
+	}
+	_, err := s.open.Write(data)
+	return err
+}
+
+// close ends the stream, which has had at least one byte.
+func (s *squeezer) close() error { return s.open.Close() }
+
+// split cuts data into runs by the way that suits them, and gives use each.
+func split(data []byte, use func(way, []byte) error) error {
+	begin := 0 // of what is not yet given
+	for at := 0; at < len(data); {
+		n, w := dense(data[at:], len(data))
+		if w != matched {
+			if at > begin {
+				if err := use(matched, data[begin:at]); err != nil {
+					return err
+				}
+			}
+			if err := use(w, data[at:at+n]); err != nil {
+				return err
+			}
+			begin = at + n
+		}
+		at += n + blockSize // the block that ended the run is in none
+	}
+	if begin == len(data) {
+		return nil
+	}
+	return use(matched, data[begin:])
+}
+
+// blockSize is the grain in which content is looked at.
+const blockSize = 1 << 10
+
+// dense returns how far all bytes are about equally frequent from the beginning of
+// data on, which is the rest of a piece of so many bytes, and the way in which that
+// run is best written.
+func dense(data []byte, whole int) (n int, w way) {
+	var run tally
+	for n < len(data) {
+		block := data[n:min(n+blockSize, len(data))]
+		if plain(block) {
+			break
+		}
+		var t tally
+		t.count(block)
+		if t.excess(len(block)) > len(block)*3/4 { // some 7 % could be saved
+			break
+		}
+		run.add(&t)
+		n += len(block)
+	}
+	switch {
+	case n == 0 || n < minRun && n < whole*3/4: // a small picture may be the whole file
+		return n, matched
+	case run.excess(n) <= n/18: // less than 0.5 %
+		w = stored
+	case n >= minRun:
+		w = literal
+	}
+	if w != matched && repeats(data[:n], run.mostFrequent()) {
+		w = matched
+	}
+	return n, w
+}
+
+// plain reports whether a block is ASCII text by all that a few looks tell, which
+// saves counting.
+func plain(block []byte) bool {
+	var bits uint64
+	for at := 0; at+8 <= len(block); at += blockSize / 16 {
+		bits |= binary.LittleEndian.Uint64(block[at:])
+	}
+	return len(block) >= 8 && bits&0x8080808080808080 == 0
+}
+
+// tally counts the bytes of each value.
+type tally [256]uint32
+
+func (t *tally) count(block []byte) {
+	var other tally // two that take turns: an increment need not wait for the one before
+	for ; len(block) >= 4; block = block[4:] {
+		t[block[0]]++
+		other[block[1]]++
+		t[block[2]]++
+		other[block[3]]++
+	}
+	for _, b := range block {
+		t[b]++
+	}
+	t.add(&other)
+}
+
+func (t *tally) add(u *tally) {
+	for i, n := range u {
+		t[i] += n
+	}
+}
+
+// excess tells how unequally frequent the values of n bytes are: chi-squared over
+// what chance makes of it, which is 255. It comes to 11.1 (16 times the natural
+// logarithm of 2) for each byte that could be saved by shorter codes for the
+// frequent ones. Whole numbers, so that every machine decides alike.
+func (t *tally) excess(n int) int {
+	var squares uint64
+	for _, c := range t {
+		squares += uint64(c) * uint64(c)
+	}
+	return int(squares*256/uint64(n)) - n - 255
+}
+
+func (t *tally) mostFrequent() byte {
+	best := 0
+	for i, c := range t {
+		if c > t[best] {
+			best = i
+		}
+	}
+	return byte(best)
+}
+
+// repeats reports whether data with about equally frequent bytes holds the same
+// again within deflate's reach: a picture that is there twice, or the white of a
+// scanned page. It looks at the places after one value of a byte, which are the
+// same places in what is the same. Chance finds the next four bytes again at none
+// of them; where it is one in 200, half a percent and more can be saved.
+func repeats(data []byte, mark byte) bool {
+	const reach = 32 << 10
+	var last [1 << 10]int32 // place + 1 by the hash of what is there
+	places, again := 0, 0
+	for at := 0; ; {
+		next := bytes.IndexByte(data[at:], mark)
+		if at += next + 1; next < 0 || at+4 > len(data) {
+			return again*200 > places
+		}
+		here := binary.LittleEndian.Uint32(data[at:])
+		seen := &last[here*0x9e3779b1>>22]
+		if before := int(*seen) - 1; before >= 0 && at-before <= reach && binary.LittleEndian.Uint32(data[before:]) == here {
+			again++
+		}
+		*seen = int32(at + 1)
+		places++
+	}
+}

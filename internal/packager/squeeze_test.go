@@ -1,0 +1,312 @@
+package packager
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/flate"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	klauspost "github.com/klauspost/compress/flate"
+)
+
+// squeezed compresses as an entry does.
+func squeezed(t testing.TB, s *squeezer, content string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	s.reset(&b)
+	for rest := []byte(content); len(rest) > 0; rest = rest[min(len(rest), maxHeld):] {
+		if err := s.write(rest[:min(len(rest), maxHeld)]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func mustSqueezer(t testing.TB, level int) *squeezer {
+	t.Helper()
+	s, err := newSqueezer(level)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Whatever the content, another program's inflate gives it back, and it never
+// grows by more than what stored blocks need.
+func TestSqueeze_I4_AnythingComesBack(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 2))
+	contents := []string{"x", noise(1, 3*maxHeld), prose(r, maxHeld+1), uneven(r, 2*maxHeld+1), strings.Repeat(noise(2, minRun+1)+"endstream", 40)}
+	for _, n := range []int{2, 100, blockSize - 1, blockSize, blockSize + 1, minRun - 1, minRun, minRun + 1, maxHeld - 1, maxHeld, maxHeld + 1} {
+		contents = append(contents, noise(3, n), prose(r, n), uneven(r, n), paper(r, n)[:n], anything(r, n))
+	}
+	for range 15 {
+		contents = append(contents, anything(r, 1+r.IntN(400_000)), paper(r, 100_000))
+	}
+	for _, level := range levels {
+		s := mustSqueezer(t, level)
+		for i, content := range contents {
+			packed := squeezed(t, s, content)
+			got, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+			if err != nil || string(got) != content {
+				t.Fatalf("level %d, content %d of %d bytes: %v", level, i, len(content), err)
+			}
+			if over := len(packed) - len(content); over > 32+len(content)/1_000 {
+				t.Errorf("level %d, content %d of %d bytes grew by %d", level, i, len(content), over)
+			}
+		}
+	}
+}
+
+func FuzzSqueeze(f *testing.F) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 4 {
+		f.Add([]byte(anything(r, 30_000)))
+		f.Add([]byte(paper(r, 30_000)))
+	}
+	s := mustSqueezer(f, 7)
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if len(content) == 0 {
+			return // is stored
+		}
+		packed := squeezed(t, s, string(content))
+		got, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+		if err != nil || !bytes.Equal(got, content) || len(packed) > len(content)+len(content)/1_000+32 {
+			t.Errorf("%d bytes became %d, which became %d: %v", len(content), len(packed), len(got), err)
+		}
+	})
+}
+
+func TestSplit_LooksForRepetitionsWhereThereAreSome(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	picture := scanned(r, 600, 800)
+	for name, row := range map[string]struct {
+		content string
+		matched [2]int // percent: at least, at most
+	}{
+		"Text":                  {prose(r, 100_000), [2]int{100, 100}},
+		"Noise":                 {noise(1, 100_000), [2]int{0, 0}},
+		"NoiseThenText":         {noise(1, 100_000) + prose(r, 100_000), [2]int{50, 52}},
+		"TextThenNoise":         {prose(r, 100_000) + noise(1, 100_000), [2]int{50, 52}},
+		"NoNameAndNoMagic":      {"\x00\x01" + noise(10, 90_000), [2]int{0, 2}},
+		"MagicButText":          {"\xff\xd8\xff" + prose(r, 90_000), [2]int{100, 100}},
+		"Uneven":                {uneven(r, 100_000), [2]int{0, 10}},
+		"Scan":                  {picture, [2]int{0, 5}},
+		"SmallPicture":          {noise(2, 3_000), [2]int{0, 0}},
+		"NoiseThatComesAgain":   {strings.Repeat(noise(3, 9_000), 20), [2]int{100, 100}},
+		"ShortStreamsInText":    {strings.Repeat(noise(4, minRun/2)+prose(r, 2_000), 9), [2]int{100, 100}},
+		"LettersOfBase64":       {strings.Map(func(r rune) rune { return r&0x3f + '0' }, noise(5, 90_000)), [2]int{100, 100}},
+		"AllTheSame":            {strings.Repeat("\x80", 90_000), [2]int{100, 100}},
+		"PictureInAnotherFile":  {"%PDF-1.7\n" + prose(r, 5_000) + picture + prose(r, 5_000), [2]int{1, 25}},
+		"LongStreamsOfAPDF":     {"%PDF-1.7\nstream\n" + noise(8, 90_000) + "\nendstream\nstream\n" + noise(9, 30_000), [2]int{0, 5}},
+		"EndstreamInsideStream": {"stream\n" + noise(6, 40_000) + "endstream" + noise(7, 40_000), [2]int{0, 5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			matchedBytes, again := 0, ""
+			err := split([]byte(row.content), func(w way, data []byte) error {
+				if w == matched {
+					matchedBytes += len(data)
+				}
+				again += string(data)
+				return nil
+			})
+			if percent := matchedBytes * 100 / len(row.content); err != nil || percent < row.matched[0] || percent > row.matched[1] {
+				t.Errorf("%d %% of %d bytes, want %v: %v", percent, len(row.content), row.matched, err)
+			}
+			if again != row.content {
+				t.Error("the runs are not the content")
+			}
+		})
+	}
+}
+
+// level9 is the size of the same content at the highest level throughout.
+func level9(t *testing.T, files tree) (n int64) {
+	t.Helper()
+	for _, content := range files {
+		var b bytes.Buffer
+		w, err := klauspost.NewWriter(&b, 9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Write([]byte(content))
+		w.Close()
+		n += int64(min(b.Len(), len(content)))
+	}
+	return n
+}
+
+func entrySizes(t *testing.T, path string) (n int64) {
+	t.Helper()
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	for _, f := range z.File {
+		n += int64(f.CompressedSize64)
+	}
+	return n
+}
+
+// G6: not to look for repetitions in most bytes costs less than 0.3 % of the size.
+func TestBuild_G6_SizeOfLevel9(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 6))
+	sets := map[string][]tree{}
+	for range 12 {
+		folder := tree{"invoice.xml": prose(r, 8_000+r.IntN(30_000)), "invoice.pdf": paper(r, 200_000+r.IntN(200_000))}
+		if r.IntN(5) < 2 {
+			folder["scan.jpg"] = scanned(r, 700, 1000)
+		}
+		sets["Normal"] = append(sets["Normal"], folder)
+		sets["Tiny"] = append(sets["Tiny"], tree{"invoice.xml": prose(r, 5_000), "invoice.pdf": paper(r, 9_000), "logo.jpg": scanned(r, 60, 60)})
+	}
+	for name, folders := range sets {
+		t.Run(name, func(t *testing.T) { asLevel9(t, folders) })
+	}
+	t.Run("Real", func(t *testing.T) {
+		paths, err := filepath.Glob(filepath.Join(corpus(t), "*", "*"))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%d invoices: %v", len(paths), err)
+		}
+		var folders []tree
+		for _, path := range paths {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			folders = append(folders, tree{filepath.Base(path): string(b)})
+		}
+		asLevel9(t, folders)
+	})
+}
+
+func asLevel9(t *testing.T, folders []tree) {
+	t.Helper()
+	var got, want, raw int64
+	for _, files := range folders {
+		want += level9(t, files)
+		for _, content := range files {
+			raw += int64(len(content))
+		}
+		_, root := drop(t, files)
+		write(t, filepath.Join(root.Name(), "metadata.json"), sidecar)
+		to := filepath.Join(t.TempDir(), "a.zip")
+		if _, err := Build(t.Context(), root, rules, to); err != nil {
+			t.Fatal(err)
+		}
+		got += entrySizes(t, to)
+	}
+	t.Logf("%d of %d bytes, level 9 makes %d: %.4f of it", got, raw, want, float64(got)/float64(want))
+	if got*1000 > want*1003 {
+		t.Errorf("%d bytes are more than 1.003 of level 9's %d", got, want)
+	}
+}
+
+// The same bytes whatever runs beside it and however many at once.
+func TestBuild_I10_SameBytesOnAnyNumberOfCores(t *testing.T) {
+	r := rand.New(rand.NewPCG(8, 8))
+	files := tree{"metadata.json": sidecar, "a.pdf": paper(r, 1_500_000), "b.xml": prose(r, 50_000), "c.bin": anything(r, 300_000)}
+	_, root := drop(t, files)
+	want := mustBuild(t, root, rules).Package.SHA256
+	for _, cores := range []int{1, 2, 8} {
+		old := runtime.GOMAXPROCS(cores)
+		var g sync.WaitGroup
+		for i := range 6 {
+			to := filepath.Join(t.TempDir(), "a.zip")
+			g.Go(func() {
+				rules := rules
+				if i%3 == 2 {
+					rules.Compression = "max" // leaves a bench that does not fit
+				}
+				s, err := Build(t.Context(), root, rules, to)
+				if err != nil || i%3 != 2 && s.Package.SHA256 != want {
+					t.Errorf("%d cores: %v, %v", cores, s.Package.SHA256, err)
+				}
+			})
+		}
+		g.Wait()
+		runtime.GOMAXPROCS(old)
+	}
+}
+
+// A change of these bytes is allowed, because they are nobody's identity, and is to
+// be told in CHANGELOG: an upload that was begun with the old ones, whose ZIP is
+// lost, cannot be repeated with the new.
+func TestBuild_BytesAreKnown(t *testing.T) {
+	_, root := drop(t, mixed())
+	for compression, want := range map[string]string{
+		"fast":    "2af014005520c05854b9f0a243b85eff1a4809f8aecb9492e0dc53e5671eddcb",
+		"default": "8d7c30d1d4791c148b12fb0090082650029108c492384b294dcd7f6a7d8c4a0d",
+		"max":     "60c66b73e86f3dc6cd187267b64a36ee4924c31d2215e9fc1c59f578f01693b1",
+	} {
+		r := rules
+		r.Compression = compression
+		if got := mustBuild(t, root, r).Package.SHA256.String(); got != want {
+			t.Errorf("%s: %s", compression, got)
+		}
+	}
+}
+
+// Programs that people unpack with find no fault in ZIPs of anything.
+func TestBuild_I4_OtherProgramsTestIt(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 9))
+	var zips []string
+	for i := range 12 {
+		_, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": paper(r, 80_000), "b.bin": anything(r, 1+r.IntN(300_000)),
+			"c.bin": anything(r, 1+i*i*30_000), "d.xml": prose(r, 10_000)})
+		zips = append(zips, filepath.Join(t.TempDir(), fmt.Sprint(i, ".zip")))
+		if _, err := Build(t.Context(), root, rules, zips[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const script = "import sys, zipfile\nfor z in sys.argv[1:]: assert zipfile.ZipFile(z).testzip() is None, z"
+	for _, tool := range [][]string{{"unzip", "-tq"}, {"python3", "-c", script}} {
+		t.Run(tool[0], func(t *testing.T) {
+			if _, err := exec.LookPath(tool[0]); err != nil {
+				t.Skipf("%s is not installed", tool[0])
+			}
+			for _, z := range zips {
+				if out, err := exec.CommandContext(t.Context(), tool[0], append(tool[1:], z)...).CombinedOutput(); err != nil {
+					t.Errorf("%v\n%s", err, out)
+				}
+			}
+		})
+	}
+}
+
+// Sizes stand before what they are the sizes of, as long as the packed file fits
+// into memory; behind it otherwise.
+func TestBuild_SizesStandBefore(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	_, root := drop(t, tree{"metadata.json": sidecar, "empty.txt": "", "held.bin": noise(1, maxHeld), "later.bin": noise(2, 2*maxHeld),
+		"shrinks.xml": prose(r, 4*maxHeld), "small.txt": "x"})
+	to := filepath.Join(t.TempDir(), "a.zip")
+	if _, err := Build(t.Context(), root, rules, to); err != nil {
+		t.Fatal(err)
+	}
+	z, err := zip.OpenReader(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer z.Close()
+	for _, f := range z.File {
+		if later := f.Flags&laterFlag != 0; later != (f.Name == "later.bin") {
+			t.Errorf("%s: flags %x", f.Name, f.Flags)
+		}
+		if asItIs := f.Method == zip.Store; asItIs != (f.Name == "empty.txt" || f.Name == "held.bin" || f.Name == "small.txt") {
+			t.Errorf("%s: method %d", f.Name, f.Method)
+		}
+	}
+}
