@@ -23,6 +23,8 @@ const (
 	continueWait   = time.Second
 	// idleLimit is short: a connection that the peer closed while it lay idle turns a POST into an unknown outcome.
 	idleLimit = 20 * time.Second
+	// maxIdle is as many as there may be workers: each finds its connection again.
+	maxIdle = 64
 )
 
 // transports returns one transport for the API and one for the store, or what the configuration puts in their place.
@@ -49,12 +51,12 @@ func transports(cfg Config, p *Policy) (api, store http.RoundTripper, err error)
 func transport(p *Policy, roots *x509.CertPool, proxy *url.URL) *http.Transport {
 	t := &http.Transport{
 		DialContext:            dialer(p, proxy),
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(0)},
 		TLSHandshakeTimeout:    handshakeLimit,
 		ResponseHeaderTimeout:  headerLimit,
 		ExpectContinueTimeout:  continueWait,
 		IdleConnTimeout:        idleLimit,
-		MaxIdleConnsPerHost:    32,
+		MaxIdleConnsPerHost:    maxIdle,
 		MaxResponseHeaderBytes: 256 << 10,
 		WriteBufferSize:        64 << 10,
 		Protocols:              new(http.Protocols),

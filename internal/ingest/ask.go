@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"sync"
 	"time"
 
@@ -16,6 +17,11 @@ const (
 	askBatch   = 500 // entries in one round of questions
 	askSingles = 4   // single questions at once
 	listWorth  = 3   // due entries for which the list is asked first
+
+	// Documents that were asked about so often, because they take long or the service was away, are many at worst: how many
+	// of them are asked about alone in one second is bounded.
+	askedOften = 5
+	askEvery   = 10 * time.Millisecond
 )
 
 // askStep asks the service what became of documents: the list of the last 500 first,
@@ -29,44 +35,79 @@ func (c *Conductor) askStep() step {
 	}
 }
 
-// lists remembers when each vault's list was asked for last.
+// lists keeps each vault's list for as long as it can answer for what is due together.
 type lists struct {
-	mu   sync.Mutex
-	last map[archive.VaultID]time.Time // guarded by mu
+	mu sync.Mutex
+	of map[archive.VaultID]*list // guarded by mu
 }
 
-func (l *lists) due(v archive.VaultID, now time.Time, every time.Duration) bool {
+// list is what the service last said about all that came last.
+type list struct {
+	free  chan struct{} // holds one token while nobody has the list: whoever needs it waits for the answer, or the end
+	asked time.Time     // when it was asked for last, answered or not
+	heard map[archive.RemoteID]archive.Receipt
+}
+
+func (l *lists) vault(v archive.VaultID) *list {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now.Sub(l.last[v]) < every/2 && !l.last[v].IsZero() {
-		return false
+	if l.of[v] == nil {
+		l.of[v] = &list{free: make(chan struct{}, 1)}
+		l.of[v].free <- struct{}{}
 	}
-	l.last[v] = now
-	return true
+	return l.of[v]
+}
+
+// answers reports whether the list was asked for after the question about e was due: one that is older knows nothing
+// that a question would not have known before, and is no second answer.
+func (l *list) answers(e ledger.Entry) bool {
+	return e.State == ledger.Uploaded && !e.NotBefore.IsZero() && !l.asked.Before(e.NotBefore)
+}
+
+// listed asks for the list of a vault where that is worth it, and returns what it says about es.
+func (c *Conductor) listed(ctx context.Context, vault archive.VaultID, es []ledger.Entry) map[archive.RemoteID]archive.Receipt {
+	l := c.lists.vault(vault)
+	heard := map[archive.RemoteID]archive.Receipt{}
+	select {
+	case <-l.free:
+	case <-ctx.Done():
+		return heard
+	}
+	defer func() { l.free <- struct{}{} }()
+	now, fresh := c.cfg.Now().Wall, false
+	if len(es) >= listWorth && (l.asked.IsZero() || now.Sub(l.asked) >= c.cfg.PollMin/2) {
+		said, err := c.cfg.Vault.StatusList(ctx, vault)
+		if err != nil { // only a shortcut: the questions tell whether something is wrong
+			c.cfg.Log.Warn("status list not read; each document is asked about alone", "vault", vault, "err", err)
+		}
+		l.asked, l.heard, fresh = now, map[archive.RemoteID]archive.Receipt{}, true
+		for _, r := range said {
+			l.heard[r.Remote] = r
+		}
+	}
+	for _, e := range es {
+		for _, r := range e.Questions() {
+			if rc, is := l.heard[r]; is && (fresh || l.answers(e)) {
+				heard[r] = rc
+			}
+		}
+	}
+	return heard
 }
 
 func (c *Conductor) ask(ctx context.Context, es []ledger.Entry) []ledger.Change {
 	vault := es[0].Vault
-	q := questions{heard: map[archive.RemoteID]archive.Receipt{}}
-	if len(es) >= listWorth && c.lists.due(vault, c.cfg.Now().Wall, c.cfg.PollMin) {
-		list, err := c.cfg.Vault.StatusList(ctx, vault)
-		if err != nil { // only a shortcut: the questions below tell whether something is wrong
-			c.cfg.Log.Warn("status list not read; each document is asked about alone", "vault", vault, "err", err)
-		}
-		for _, r := range list {
-			q.heard[r.Remote] = r
-		}
-	}
+	q := questions{heard: c.listed(ctx, vault, es)}
 	c.askSingly(ctx, vault, es, &q)
-	if ctx.Err() != nil && len(q.heard) == 0 {
-		return nil
+	if ctx.Err() == nil || len(q.heard) > 0 {
+		c.judgeAsking(vault, &q)
 	}
-	c.judgeAsking(vault, &q)
 	var cs []ledger.Change
 	for _, e := range es {
 		switch evs := c.answers(e, q.heard); {
 		case len(evs) > 0:
 			cs = append(cs, c.change(e, evs...))
+		case ctx.Err() != nil: // it was not asked about, and stays due
 		case q.fault != nil:
 			cs = append(cs, c.change(e, ledger.Postponed{NotBefore: c.retryAt(e, q.fault.RetryAfter), Cause: q.fault.cause()}))
 		default:
@@ -115,7 +156,7 @@ func (c *Conductor) askSingly(ctx context.Context, vault archive.VaultID, es []l
 	for _, e := range es {
 		for _, r := range e.Questions() {
 			g.Go(func() error {
-				if ctx.Err() != nil || !q.wants(r) {
+				if ctx.Err() != nil || !q.wants(r) || e.Attempt >= askedOften && c.asking.wait(ctx) != nil {
 					return nil
 				}
 				rc, err := c.cfg.Vault.Status(ctx, vault, r)
@@ -188,5 +229,49 @@ func (c *Conductor) pollAt(e ledger.Entry) time.Time {
 	if e.State != ledger.Uploaded && e.State != ledger.Sending {
 		wait = max(wait, c.cfg.Grace/24)
 	}
-	return c.cfg.Now().Wall.Add(wait)
+	spread := wait / 8 * time.Duration(e.Key[15]) / 256
+	every := c.cfg.PollMin / 2
+	for every > 0 && every <= wait/16 {
+		every *= 2
+	}
+	return round(e, c.cfg.Now().Wall.Add(wait+spread), every)
+}
+
+// round moves the time of a question to the next round of its vault. Documents that came together are spread over time,
+// each by its key, and yet asked about with others of its round: for several one list may answer. Two vaults, of whichever
+// installation, have their rounds at different moments.
+func round(e ledger.Entry, at time.Time, every time.Duration) time.Time {
+	if every <= 0 {
+		return at
+	}
+	own := fnv.New64a()
+	own.Write([]byte(e.Vault)) // never fails
+	offset := time.Duration(own.Sum64() % uint64(every))
+	return at.Add(every - 1 - offset).Truncate(every).Add(offset)
+}
+
+// turn bounds how often something is done, whoever does it.
+type turn struct {
+	mu   sync.Mutex
+	next time.Time // guarded by mu
+}
+
+// wait waits for the next turn, or returns why there is none any more.
+func (t *turn) wait(ctx context.Context) error {
+	t.mu.Lock()
+	now := time.Now()
+	at := t.next
+	if at.Before(now) {
+		at = now
+	}
+	t.next = at.Add(askEvery)
+	t.mu.Unlock()
+	timer := time.NewTimer(at.Sub(now))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

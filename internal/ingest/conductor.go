@@ -53,6 +53,7 @@ type Conductor struct {
 	cfg     Config
 	drops   map[string]Drop
 	routes  *routes
+	paces   paces
 	runners map[ledger.Step]*runner
 	wg      sync.WaitGroup // pieces of work under way
 
@@ -60,6 +61,7 @@ type Conductor struct {
 	refusals refusals
 	crossed  crossings
 	lists    lists
+	asking   turn
 	backlog  backlog
 	pass     map[string]int // sources that the brake let go, by drop; only the loop of Dispose
 	words    sync.Map       // unfamiliar words that were reported: word → true
@@ -68,9 +70,10 @@ type Conductor struct {
 // New returns a conductor; it does nothing before Run.
 func New(cfg Config) *Conductor {
 	c := &Conductor{cfg: cfg, drops: map[string]Drop{}, routes: newRoutes(), runners: map[ledger.Step]*runner{}, pass: map[string]int{}}
-	c.backlog = backlog{vault: map[archive.Key]archive.VaultID{}, n: map[archive.VaultID]int{}}
+	c.backlog.clear()
+	c.paces.by = map[string]*window.Pace{}
 	c.refusals.by = map[archive.VaultID]map[archive.Key]bool{}
-	c.lists.last = map[archive.VaultID]time.Time{}
+	c.lists.of = map[archive.VaultID]*list{}
 	c.crossed.n = map[archive.VaultID]int{}
 	for _, d := range cfg.Drops {
 		c.drops[d.Name] = d
@@ -164,9 +167,11 @@ func (c *Conductor) Claimed(k archive.Key, ev ledger.ClaimedFolder, more ...ledg
 // note logs a result once and wakes the step that is due next.
 func (c *Conductor) note(res ledger.Result) {
 	if _, stale := errors.AsType[*ledger.StaleError](res.Err); stale {
+		c.backlog.refuse(res.Key)
 		return // somebody else was faster; what is due is asked anew
 	}
 	if res.Err != nil {
+		c.backlog.refuse(res.Key)
 		if _, taken := errors.AsType[*ledger.TakenError](res.Err); !taken {
 			c.cfg.Log.Error("change not committed", "key", res.Key, "err", res.Err)
 		}

@@ -62,7 +62,7 @@ func (c *Conductor) passes(name, lane string, now archive.Instant) (bool, error)
 	if c.pass[name] == 0 {
 		return false, nil
 	}
-	due, _, err := c.cfg.Index.DueIn(ledger.Dispose, lane, now.Wall, 1, func(e ledger.Entry) bool { return e.Source != ledger.Kept })
+	due, _, err := c.cfg.Index.DueIn(ledger.Dispose, lane, now.Wall, 1, nil, func(e ledger.Entry) bool { return e.Source != ledger.Kept })
 	if err == nil && len(due) == 0 {
 		delete(c.pass, name)
 	}
@@ -71,7 +71,7 @@ func (c *Conductor) passes(name, lane string, now archive.Instant) (bool, error)
 
 // dueForDisposal counts the kept sources of a drop whose time is over.
 func (c *Conductor) dueForDisposal(lane string, now archive.Instant) (n int, err error) {
-	_, _, err = c.cfg.Index.DueIn(ledger.Dispose, lane, now.Wall, 1, func(e ledger.Entry) bool {
+	_, _, err = c.cfg.Index.DueIn(ledger.Dispose, lane, now.Wall, 1, nil, func(e ledger.Entry) bool {
 		if e.Source == ledger.Kept {
 			n++
 		}

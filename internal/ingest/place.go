@@ -12,7 +12,7 @@ import (
 // placeStep moves the source of an ended entry: back to people, or to the kept ones.
 func (c *Conductor) placeStep() step {
 	return step{
-		name: ledger.Place, width: 2, batch: 1, risky: true,
+		name: ledger.Place, width: 2, ahead: 64, batch: 1, risky: true,
 		// A free place is found by looking at the disk, which may hang: that is work too,
 		// and its outcome is the intent. Only the next piece of work moves anything.
 		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },

@@ -23,9 +23,9 @@ type Index interface {
 	// Lanes returns the lanes that hold anything for a step, be it due or not yet:
 	// "drop NAME" or "vault ID", see [ledger.Lane].
 	Lanes(ledger.Step) ([]string, error)
-	// DueIn returns entries of a lane whose step is due, but for those that skip names,
-	// and when the next one will be.
-	DueIn(s ledger.Step, lane string, now time.Time, limit int, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error)
+	// DueIn returns entries of a lane whose step is due, but for those that busy or skip
+	// names (nil: none), and when the next one will be. One that is busy is not even read.
+	DueIn(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error)
 	ByID(archive.ID) (archive.Key, bool, error)
 	ByContent(archive.Digest) (archive.Key, bool, error)
 }
@@ -120,7 +120,7 @@ func (e *BrakeError) Error() string {
 }
 
 // Unreadable is the code of the cause of an entry that waits for rights on its files.
-const Unreadable = "cannot-be-read"
+const Unreadable = ledger.CauseBarred
 
 // UnreadableError says that something in a claimed folder may not be read. A person
 // must give the right to it; until then it is tried again, for no document is to blame.

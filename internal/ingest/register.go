@@ -16,21 +16,27 @@ const maxBody = 4_000_000
 // can be uploaded in time.
 func (c *Conductor) registerStep() step {
 	return step{
-		name: ledger.Register, width: 2, batch: c.cfg.BatchSize, linger: c.cfg.BatchWait, risky: true,
-		most: func(e ledger.Entry) int {
+		name: ledger.Register, width: vaultCalls, batch: c.cfg.BatchSize, linger: c.cfg.BatchWait, risky: true,
+		most: func(e ledger.Entry, _ archive.Instant) int {
 			if e.Part > 0 {
 				return min(int(e.Part), c.cfg.BatchSize)
 			}
 			return c.cfg.BatchSize
 		},
 		limit: c.affordable,
+		pace:  func(lane string) int { return c.paces.limit(lane, vaultCalls) },
 		intend: func(e ledger.Entry, _ archive.Instant) ([]ledger.Event, bool, error) {
 			if _, err := c.configured(e); err != nil {
 				return nil, false, err // it could not be uploaded
 			}
+			c.backlog.grant(e)
 			return []ledger.Event{ledger.RegisterIntended{}}, true, nil
 		},
-		do: c.register,
+		do:     c.register,
+		follow: c.sendAtOnce,
+		recall: func(ledger.Entry) ledger.Event {
+			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
+		},
 	}
 }
 
@@ -42,33 +48,15 @@ func (c *Conductor) affordable(lane string, ready []ledger.Entry) (int, error) {
 	if _, rests := c.routes.rests(store, c.cfg.Now().Wall); rests {
 		return 0, nil // a ticket would only run out
 	}
-	lanes, err := c.cfg.Index.Lanes(ledger.Upload)
-	if err != nil {
-		return 0, err
-	}
-	var granted, waiting []int64
-	own := 0
-	for _, l := range lanes {
-		if l != lane && c.routes.isPaused(storePrefix+l) {
-			continue
-		}
-		err := c.waiting(ledger.Upload, l, func(e ledger.Entry) {
-			granted = append(granted, e.Package.Size)
-			if l == lane {
-				own++
-			}
-		})
-		if err != nil {
-			return 0, err
-		}
-	}
+	own, granted := c.backlog.granted(ready[0].Vault, func(v archive.VaultID) bool { return !c.routes.isPaused(storeRoute(v)) })
 	if c.routes.isPaused(store) { // what holds a ticket probes; without any, one more is needed for that
 		return max(0, 1-own), nil
 	}
+	var waiting []int64
 	for _, e := range ready {
 		waiting = append(waiting, e.Package.Size)
 	}
-	n := c.cfg.Planner.Plan(waiting, granted)
+	n := c.cfg.Planner.Plan(waiting, granted, c.cfg.Now())
 	if own == 0 {
 		n = max(n, 1)
 	}
@@ -100,10 +88,12 @@ func (c *Conductor) register(ctx context.Context, es []ledger.Entry) []ledger.Ch
 		return changes
 	}
 	vault := asked[0].Vault
+	call := c.paces.began(vaultRoute(vault), vaultCalls)
 	answer, err := c.cfg.Vault.Register(ctx, vault, frozen)
 	if err != nil {
-		return append(changes, c.registerFault(vault, asked, asRemote(err))...)
+		return append(changes, c.registerFault(vault, asked, call, asRemote(err))...)
 	}
+	c.paces.went(vaultRoute(vault), vaultCalls)
 	return append(changes, c.tickets(vault, asked, answer)...)
 }
 
@@ -141,6 +131,7 @@ func (c *Conductor) judge(vault archive.VaultID, a Answer) {
 		return
 	}
 	for _, t := range a.Tickets {
+		c.cfg.Planner.Saw(t)
 		if c.cfg.Planner.MayStart(t, 0, t.Sent) {
 			c.open(vaultRoute(vault))
 			return
@@ -158,7 +149,7 @@ func (c *Conductor) open(route string) {
 	}
 }
 
-func (c *Conductor) registerFault(vault archive.VaultID, asked []ledger.Entry, err *RemoteError) []ledger.Change {
+func (c *Conductor) registerFault(vault archive.VaultID, asked []ledger.Entry, call uint64, err *RemoteError) []ledger.Change {
 	switch err.Outcome {
 	case Refused:
 		return c.refused(vault, asked, err)
@@ -168,11 +159,16 @@ func (c *Conductor) registerFault(vault archive.VaultID, asked []ledger.Entry, e
 			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: err.cause()}
 		})
 	}
-	if err.Overload || c.routes.doubt(vaultRoute(vault)) {
+	again := c.retryAt
+	switch {
+	case err.Overload:
+		c.strain(vaultRoute(vault), call, err)
+		again = c.quickly
+	case c.routes.doubt(vaultRoute(vault)):
 		c.pause(vaultRoute(vault), err.cause(), err.RetryAfter)
 	}
 	return c.each(asked, func(e ledger.Entry) ledger.Event {
-		return ledger.RegisterUnanswered{NotBefore: c.retryAt(e, err.RetryAfter), Cause: err.cause()}
+		return ledger.RegisterUnanswered{NotBefore: again(e, err.RetryAfter), Cause: err.cause()}
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 type step struct {
 	name   ledger.Step
 	width  int // pieces of work at once; beyond that, one in each lane that has none
+	ahead  int // pieces of a lane, at most, that may wait for their turn with their intents committed
 	batch  int // entries in one piece
 	linger time.Duration
 	risky  bool // it sends, moves or removes something: not in safe mode
@@ -29,14 +29,24 @@ type step struct {
 	// nil: all may.
 	admit func(lane string, now archive.Instant) (func(ledger.Entry) bool, bool)
 	// most returns how many entries a piece of work with this one may hold; nil: batch.
-	most func(ledger.Entry) int
+	most func(ledger.Entry, archive.Instant) int
 	// limit returns how many of a lane's ready entries may go now; nil: all.
 	limit func(lane string, ready []ledger.Entry) (int, error)
+	// pace returns how many pieces of a lane may be done at once; nil: width.
+	pace func(lane string) int
+	// joins reports whether a piece may be done beside others of its lane; nil: yes.
+	joins func(ledger.Entry) bool
 	// intend returns the events to commit first; act says whether do follows.
 	intend func(ledger.Entry, archive.Instant) (evs []ledger.Event, act bool, err error)
 	// do reaches the world and returns one change for each entry, but for those it
 	// was kept from by the end of ctx.
 	do func(context.Context, []ledger.Entry) []ledger.Change
+	// follow adds to an outcome the intents of the next step where that follows at once,
+	// and returns the places it has taken for that; nil: nothing follows.
+	follow func(acts []ledger.Entry, outcome []ledger.Change) ([]ledger.Change, map[archive.Key]*piece)
+	// recall returns the outcome where the intent is committed and nothing will be done
+	// of it before the end; nil: the intent stands, and the next start goes on from it.
+	recall func(ledger.Entry) ledger.Event
 }
 
 // runner runs one step. It holds which entries are under way, and nothing else that
@@ -47,13 +57,9 @@ type step struct {
 // the others nothing, not even that they are looked for behind it.
 type runner struct {
 	step
+	*gate
 	c    *Conductor
 	wake chan struct{} // size 1: a hint that something may be due
-
-	mu      sync.Mutex
-	busy    map[archive.Key]bool // guarded by mu
-	running map[string]int       // pieces of work under way, by lane; guarded by mu
-	total   int                  // of them; guarded by mu
 
 	last  string               // the lane that was served last; only the loop
 	since map[string]time.Time // when the first of a lane's not yet full batch was seen; only the loop
@@ -65,7 +71,7 @@ func (c *Conductor) runner(s step) *runner {
 	if s.route == nil {
 		s.route = func(lane string) string { return lane }
 	}
-	return &runner{step: s, c: c, wake: make(chan struct{}, 1), busy: map[archive.Key]bool{}, running: map[string]int{}, since: map[string]time.Time{}}
+	return &runner{step: s, gate: newGate(s), c: c, wake: make(chan struct{}, 1), since: map[string]time.Time{}}
 }
 
 func (r *runner) nudge() {
@@ -77,6 +83,8 @@ func (r *runner) nudge() {
 
 // loop takes what is due until stop ends; work goes on under its own context.
 func (r *runner) loop(stop, work context.Context) error {
+	defer r.begin(work) // what waits for its turn is handed back
+	defer r.close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -122,10 +130,11 @@ func (r *runner) take(work context.Context) (time.Time, error) {
 	}
 	now := r.c.cfg.Now()
 	next := earliest{}
+	found := map[string][]ledger.Entry{}
 	for lanes = after(lanes, r.last); len(lanes) > 0; {
 		var again []string
 		for _, l := range lanes {
-			started, err := r.serve(work, l, now, &next)
+			started, err := r.serve(work, l, now, found, &next)
 			if err != nil {
 				return next.time, err
 			}
@@ -148,19 +157,23 @@ func after(lanes []string, last string) []string {
 	return lanes
 }
 
-// serve begins one piece of work of a lane, if there is any and room for it.
-func (r *runner) serve(work context.Context, lane string, now archive.Instant, next *earliest) (started bool, err error) {
-	if !r.room(lane) {
+// serve begins one piece of work of a lane, if there is any and room for it. found holds
+// what this round has found in each lane and not begun yet.
+func (r *runner) serve(work context.Context, lane string, now archive.Instant, found map[string][]ledger.Entry, next *earliest) (started bool, err error) {
+	room := r.room(lane)
+	if room == 0 {
 		return false, nil // the end of a piece of work wakes us
 	}
 	if until, rests := r.c.routes.rests(r.route(lane), now.Wall); rests {
 		next.add(until)
 		return false, nil
 	}
-	ready, err := r.look(lane, now, next)
-	if err != nil || len(ready) == 0 {
-		delete(r.since, lane)
-		return false, err
+	ready := found[lane]
+	if len(ready) == 0 {
+		if ready, err = r.look(lane, now, max(r.batch, room), next); err != nil || len(ready) == 0 {
+			delete(r.since, lane)
+			return false, err
+		}
 	}
 	if full := r.fills(lane, len(ready), now.Wall); now.Wall.Before(full) {
 		next.add(full)
@@ -175,19 +188,19 @@ func (r *runner) serve(work context.Context, lane string, now archive.Instant, n
 	}
 	delete(r.since, lane)
 	route := r.entryRoute(lane, ready[0], now)
-	r.start(work, lane, route, r.piece(lane, route, ready, now), now)
+	probe := r.c.routes.probe(route)
+	es, rest := r.split(lane, route, ready, now)
+	if probe {
+		es = es[:1]
+	} else if r.limit == nil {
+		found[lane] = rest
+	}
+	r.start(work, &piece{lane: lane, route: route, es: es, probe: probe}, now)
 	return true, nil
 }
 
-// room reports whether another piece of a lane may begin.
-func (r *runner) room(lane string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.total < r.width || r.running[lane] == 0
-}
-
-// look returns entries of a lane that are due and may go now, as many as fill a piece.
-func (r *runner) look(lane string, now archive.Instant, next *earliest) ([]ledger.Entry, error) {
+// look returns up to limit entries of a lane that are due and may go now.
+func (r *runner) look(lane string, now archive.Instant, limit int, next *earliest) ([]ledger.Entry, error) {
 	admitted := func(ledger.Entry) bool { return true }
 	if r.admit != nil {
 		admit, any := r.admit(lane, now)
@@ -196,10 +209,7 @@ func (r *runner) look(lane string, now archive.Instant, next *earliest) ([]ledge
 		}
 		admitted = admit
 	}
-	ready, at, err := r.c.cfg.Index.DueIn(r.name, lane, now.Wall, r.batch, func(e ledger.Entry) bool {
-		if r.isBusy(e.Key) {
-			return true
-		}
+	ready, at, err := r.c.cfg.Index.DueIn(r.name, lane, now.Wall, limit, r.isBusy, func(e ledger.Entry) bool {
 		if until, rests := r.c.routes.rests(r.entryRoute(lane, e, now), now.Wall); rests {
 			next.add(until)
 			return true
@@ -228,38 +238,32 @@ func (r *runner) fills(lane string, n int, now time.Time) time.Time {
 	return r.since[lane].Add(r.linger)
 }
 
-// piece returns those of the ready entries that are done together: the first one, and
-// what goes with it. A resting route is tried with one.
-func (r *runner) piece(lane, route string, ready []ledger.Entry, now archive.Instant) []ledger.Entry {
-	if r.c.routes.probe(route) {
-		return ready[:1]
+// split returns those of the ready entries that are done together, the first one and
+// what goes with it, and the rest.
+func (r *runner) split(lane, route string, ready []ledger.Entry, now archive.Instant) (es, rest []ledger.Entry) {
+	most := r.batch
+	if r.most != nil {
+		most = r.most(ready[0], now)
 	}
-	if r.most == nil {
-		return ready
+	if most == 1 {
+		return ready[:1:1], ready[1:]
 	}
-	var es []ledger.Entry
-	most := r.most(ready[0])
-	for _, e := range ready {
-		if len(es) < most && r.most(e) == most && r.entryRoute(lane, e, now) == route {
+	for i, e := range ready {
+		if i == 0 || len(es) < most && r.entryRoute(lane, e, now) == route && (r.most == nil || r.most(e, now) == most) {
 			es = append(es, e)
+		} else {
+			rest = append(rest, e)
 		}
 	}
-	return es
+	return es, rest
 }
 
-// start commits the intents of one piece of work and then does it.
-func (r *runner) start(work context.Context, lane, route string, es []ledger.Entry, now archive.Instant) {
-	r.mu.Lock()
-	r.total++
-	r.running[lane]++
-	for _, e := range es {
-		r.busy[e.Key] = true
-	}
-	r.mu.Unlock()
+// start commits the intents of one piece of work and then lets it wait for its turn.
+func (r *runner) start(work context.Context, p *piece, now archive.Instant) {
+	r.gate.take(p)
 	var intents []ledger.Change
-	var acts []ledger.Entry
 	acting := map[archive.Key]bool{}
-	for _, e := range es {
+	for _, e := range p.es {
 		evs, act, err := r.intend(e, now)
 		if err != nil {
 			evs, act = []ledger.Event{r.c.later(e, localFault(err))}, false
@@ -267,22 +271,19 @@ func (r *runner) start(work context.Context, lane, route string, es []ledger.Ent
 		if acting[e.Key] = act; len(evs) > 0 {
 			intents = append(intents, ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: now})
 		} else if act {
-			acts = append(acts, e)
+			p.acts = append(p.acts, e)
 		}
 	}
-	r.c.wg.Add(1)
 	run := func(rs []ledger.Result) {
 		for _, res := range rs {
 			r.c.note(res)
 			if res.Err == nil && acting[res.Key] {
-				acts = append(acts, res.Entry)
+				p.acts = append(p.acts, res.Entry)
 			}
 		}
-		go func() {
-			defer r.c.wg.Done()
-			r.work(work, lane, route, es, acts)
-		}()
+		r.enter(work, p)
 	}
+	r.c.wg.Add(1)
 	if len(intents) == 0 {
 		run(nil)
 		return
@@ -290,66 +291,100 @@ func (r *runner) start(work context.Context, lane, route string, es []ledger.Ent
 	r.c.cfg.Ledger.Submit(intents, run)
 }
 
-// work does one piece and commits its outcome. es are all entries that were taken
-// for it, acts those whose intent is committed.
-func (r *runner) work(ctx context.Context, lane, route string, es, acts []ledger.Entry) {
-	var outcome []ledger.Change
-	if len(acts) > 0 && ctx.Err() == nil {
-		outcome = r.do(ctx, acts)
-	}
-	r.c.routes.settle(route, r.c.cfg.Now().Wall)
-	if len(outcome) == 0 {
-		r.end(lane, es)
+// enter lets a piece wait for its turn whose intents are committed.
+func (r *runner) enter(work context.Context, p *piece) {
+	if len(p.acts) > 0 {
+		r.queue(p)
+		r.begin(work)
 		return
 	}
-	r.c.cfg.Ledger.Submit(outcome, func(rs []ledger.Result) {
-		var more []ledger.Change
-		for _, res := range rs {
-			r.c.note(res)
-			if c, again := r.c.collision(acts, outcome, res); again {
-				more = append(more, c)
-			} else if c, again := r.c.refusedOutcome(acts, res); again {
-				more = append(more, c)
-			}
-		}
-		if len(more) == 0 {
-			r.end(lane, es)
-			return
-		}
-		r.c.cfg.Ledger.Submit(more, func(rs []ledger.Result) {
-			for _, res := range rs {
-				r.c.note(res)
-			}
-			r.end(lane, es)
-		})
+	defer r.c.wg.Done()
+	if p.probe {
+		r.c.routes.settle(p.route, r.c.cfg.Now().Wall)
+	}
+	r.done(p, false)
+	r.finish(p)
+}
+
+// begin starts the pieces whose turn it is.
+func (r *runner) begin(work context.Context) {
+	for p := r.next(); p != nil; p = r.next() {
+		go func() {
+			defer r.c.wg.Done()
+			r.work(work, p)
+		}()
+	}
+}
+
+// work does one piece and hands its outcome to the ledger.
+func (r *runner) work(ctx context.Context, p *piece) {
+	var outcome []ledger.Change
+	acted := false
+	switch {
+	case r.isOver() || r.risky && r.c.safe() || r.restsNow(p):
+		outcome = r.recalled(p.acts)
+	case ctx.Err() == nil:
+		outcome, acted = r.do(ctx, p.acts), true
+	}
+	if p.probe {
+		r.c.routes.settle(p.route, r.c.cfg.Now().Wall)
+	}
+	r.done(p, acted)
+	r.begin(ctx)
+	if len(outcome) == 0 {
+		r.finish(p)
+		return
+	}
+	submit, next := outcome, map[archive.Key]*piece(nil)
+	if r.follow != nil && acted {
+		submit, next = r.follow(p.acts, outcome)
+	}
+	r.c.cfg.Ledger.Submit(submit, func(rs []ledger.Result) {
+		r.c.enterFollowed(ctx, next, rs)
+		r.settle(p, outcome, rs)
 	})
 }
 
-// end gives the entries free for what is due next.
-func (r *runner) end(lane string, es []ledger.Entry) {
-	r.mu.Lock()
-	for _, e := range es {
-		delete(r.busy, e.Key)
+// restsNow reports whether the route of a piece was paused while that waited for its turn.
+func (r *runner) restsNow(p *piece) bool {
+	_, rests := r.c.routes.rests(p.route, r.c.cfg.Now().Wall)
+	return rests && !p.probe
+}
+
+func (r *runner) recalled(es []ledger.Entry) []ledger.Change {
+	if r.recall == nil {
+		return nil
 	}
-	r.total--
-	if r.running[lane]--; r.running[lane] == 0 {
-		delete(r.running, lane)
+	return r.c.each(es, r.recall)
+}
+
+// settle books what became of an outcome, and offers what was not committed once more.
+func (r *runner) settle(p *piece, outcome []ledger.Change, rs []ledger.Result) {
+	var more []ledger.Change
+	for _, res := range rs {
+		r.c.note(res)
+		if c, again := r.c.collision(p.acts, outcome, res); again {
+			more = append(more, c)
+		} else if c, again := r.c.refusedOutcome(p.acts, res); again {
+			more = append(more, c)
+		}
 	}
-	r.mu.Unlock()
+	if len(more) == 0 {
+		r.finish(p)
+		return
+	}
+	r.c.cfg.Ledger.Submit(more, func(rs []ledger.Result) {
+		for _, res := range rs {
+			r.c.note(res)
+		}
+		r.finish(p)
+	})
+}
+
+// finish is the end of a piece of work; what it held is free for what is due next.
+func (r *runner) finish(p *piece) {
+	r.end(p)
 	r.nudge()
-}
-
-func (r *runner) isBusy(k archive.Key) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.busy[k]
-}
-
-// idle reports whether nothing is under way.
-func (r *runner) idle() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.total == 0
 }
 
 // earliest keeps the earliest of the times that are not zero.

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"vaultd/internal/archive"
@@ -18,9 +17,12 @@ import (
 // sealStep settles a claimed folder once more and packs it.
 func (c *Conductor) sealStep() step {
 	return step{
-		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), batch: 1, admit: c.admitToPack,
+		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), ahead: 64, batch: 1, admit: c.admitToPack,
 		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
+			if !c.roomToPack(es[0].Vault) {
+				return nil // it was filled while this one waited for its turn
+			}
 			return c.seal(ctx, es[0])
 		},
 	}
@@ -51,7 +53,7 @@ func (c *Conductor) admitToPack(lane string, _ archive.Instant) (func(ledger.Ent
 }
 
 func (c *Conductor) roomToPack(v archive.VaultID) bool {
-	if c.backlog.of(v) >= maxWaiting {
+	if c.backlog.sealed(v) >= maxWaiting {
 		return false
 	}
 	err := c.cfg.Room(v)
@@ -67,55 +69,10 @@ func (c *Conductor) roomToPack(v archive.VaultID) bool {
 	return true
 }
 
-// backlog knows the sealed packages of each vault that were not uploaded yet.
-type backlog struct {
-	mu    sync.Mutex
-	vault map[archive.Key]archive.VaultID // guarded by mu
-	n     map[archive.VaultID]int         // guarded by mu
-}
-
-// book follows an entry into the backlog and out of it.
-func (b *backlog) book(e ledger.Entry) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, was := b.vault[e.Key]
-	is := e.State >= ledger.Packaged && e.State <= ledger.Sending
-	switch {
-	case is && !was:
-		b.vault[e.Key] = e.Vault
-		b.n[e.Vault]++
-	case was && !is:
-		delete(b.vault, e.Key)
-		b.n[e.Vault]--
-	}
-}
-
-func (b *backlog) of(v archive.VaultID) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.n[v]
-}
-
-// recallBacklog books what was sealed before the start.
-func (c *Conductor) recallBacklog() error {
-	for _, s := range []ledger.Step{ledger.Register, ledger.Upload} {
-		lanes, err := c.cfg.Index.Lanes(s)
-		if err != nil {
-			return err
-		}
-		for _, l := range lanes {
-			if err := c.waiting(s, l, c.backlog.book); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // waiting walks over all entries that wait for a step, due or not.
 func (c *Conductor) waiting(s ledger.Step, lane string, fn func(ledger.Entry)) error {
 	far := c.cfg.Now().Wall.AddDate(100, 0, 0)
-	_, _, err := c.cfg.Index.DueIn(s, lane, far, 1, func(e ledger.Entry) bool { fn(e); return true })
+	_, _, err := c.cfg.Index.DueIn(s, lane, far, 1, nil, func(e ledger.Entry) bool { fn(e); return true })
 	return err
 }
 

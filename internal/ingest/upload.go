@@ -17,7 +17,15 @@ import (
 // uploadStep sends a package while its ticket works, or sees that it works no more.
 func (c *Conductor) uploadStep() step {
 	return step{
-		name: ledger.Upload, width: c.cfg.Workers, batch: 1, risky: true,
+		name: ledger.Upload, width: c.cfg.Workers, ahead: 256, batch: overAtOnce, risky: true,
+		most: func(e ledger.Entry, now archive.Instant) int {
+			if c.mayStart(e, now) {
+				return 1
+			}
+			return overAtOnce
+		},
+		pace:  func(lane string) int { return c.paces.limit(storePrefix+lane, c.cfg.Workers) },
+		joins: func(e ledger.Entry) bool { return c.cfg.Planner.Joins(e.Package.Size, c.cfg.Now()) },
 		route: func(string) string { return noRoute },
 		routeOf: func(e ledger.Entry, now archive.Instant) string {
 			if e.State == ledger.Sending || !c.mayStart(e, now) {
@@ -32,8 +40,15 @@ func (c *Conductor) uploadStep() step {
 			return []ledger.Event{ledger.WindowClosed{NotBefore: c.afterWindow(e)}}, false, nil
 		},
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.upload(ctx, es[0]) },
+		recall: func(ledger.Entry) ledger.Event {
+			return ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
+		},
 	}
 }
+
+// overAtOnce is how many entries whose window is over are told so in one commit: they
+// are registered again together.
+const overAtOnce = 64
 
 func (c *Conductor) mayStart(e ledger.Entry, now archive.Instant) bool {
 	return c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, now)
@@ -70,16 +85,18 @@ func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change 
 	ticket := e.Current().Ticket
 	sending, cancel := c.whileUsable(ctx, ticket)
 	defer cancel()
+	call := c.paces.began(storeRoute(e.Vault), c.cfg.Workers)
+	under := c.cfg.Planner.Began(ticket, pkg.Size, began)
 	etag, err := c.cfg.Vault.Upload(sending, ticket, pkg)
+	c.cfg.Planner.Ended(under, c.cfg.Now(), err == nil)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // we are ending: the intent stands, and the next start goes on from it
 		}
-		return []ledger.Change{c.change(e, c.uploadFault(e, asRemote(err)))}
+		return []ledger.Change{c.change(e, c.uploadFault(e, call, asRemote(err)))}
 	}
+	c.paces.went(storeRoute(e.Vault), c.runners[ledger.Upload].under(ledger.Lane(e)))
 	c.open(storeRoute(e.Vault))
-	took, _ := c.cfg.Now().Since(began)
-	c.cfg.Planner.Observe(pkg.Size, took)
 	if !c.trustworthy(etag, pkg) {
 		return []ledger.Change{c.change(e, ledger.UploadUnanswered{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "etag-differs",
 			Text: "the store answered with the MD5 of other bytes; the same bytes are sent again"}})}
@@ -128,12 +145,17 @@ func (c *Conductor) trustworthy(etag string, p archive.Package) bool {
 	return len(etag) != 32 || !c.md5ETags.Load()
 }
 
-func (c *Conductor) uploadFault(e ledger.Entry, err *RemoteError) ledger.Event {
-	route := storeRoute(e.Vault)
-	if err.Overload || c.routes.doubt(route) { // else each document with a ticket would end in doubt as well
+func (c *Conductor) uploadFault(e ledger.Entry, call uint64, err *RemoteError) ledger.Event {
+	route, again := storeRoute(e.Vault), c.retryAt(e, err.RetryAfter)
+	switch {
+	case err.strains():
+		c.strain(route, call, err)
+		again = c.quickly(e, err.RetryAfter)
+	case c.routes.doubt(route): // else each document with a ticket would end in doubt as well
 		c.pause(route, err.cause(), err.RetryAfter)
+	case err.Outcome == Unanswered:
+		again = c.quickly(e, err.RetryAfter)
 	}
-	again := c.retryAt(e, err.RetryAfter)
 	switch err.Outcome {
 	case NotSent:
 		return ledger.UploadNotSent{NotBefore: again, Cause: err.cause()}

@@ -14,6 +14,14 @@ func at(d time.Duration) archive.Instant {
 	return archive.Instant{Wall: noon.Add(d), Boot: time.Hour + d, BootID: "b"}
 }
 
+// observe books one upload that had the line for itself.
+func (p *Planner) observe(bytes int64, took time.Duration) {
+	p.mu.Lock()
+	began := archive.Instant{Boot: p.last}
+	p.mu.Unlock()
+	p.Ended(p.Began(archive.Ticket{Sent: began}, bytes, began), archive.Instant{Boot: began.Boot + took}, true)
+}
+
 func TestLife_I6_EarlierOfWindowAndOwnExpiry(t *testing.T) {
 	for name, row := range map[string]struct {
 		ticket archive.Ticket
@@ -59,7 +67,7 @@ func TestLeft_I6_BootClockDecides(t *testing.T) {
 func TestMayStart_I6_OnlyWhatIsPredictedToEndInTime(t *testing.T) {
 	p := &Planner{Window: 15 * time.Minute, Workers: 8}
 	for range 50 {
-		p.Observe(10*archive.MB, 10*time.Second) // 1 MB/s
+		p.observe(10*archive.MB, 10*time.Second) // 1 MB/s
 	}
 	ticket := archive.Ticket{Sent: at(0)}
 	if !p.MayStart(ticket, 100*archive.MB, at(0)) {
@@ -80,7 +88,7 @@ func TestMayStart_I6_OnlyWhatIsPredictedToEndInTime(t *testing.T) {
 func TestMayStart_FreshTicketIsAlwaysTried(t *testing.T) {
 	p := &Planner{Window: 15 * time.Minute, Workers: 8}
 	for range 100 {
-		p.Observe(archive.MB, 10*time.Minute)
+		p.observe(archive.MB, 10*time.Minute)
 	}
 	if !p.MayStart(archive.Ticket{Sent: at(0)}, 100*archive.MB, at(time.Second)) {
 		t.Error("after slow uploads nothing would ever be tried again")
@@ -93,21 +101,26 @@ func TestPlan_TicketsOnlyForUploadsThatFollow(t *testing.T) {
 	for i := range many {
 		many[i] = archive.MB
 	}
-	if n := p.Plan(many, nil); n != 4 {
+	if n := p.Plan(many, nil, at(0)); n != 2 {
+		t.Errorf("before anything was seen: %d tickets, want no more than 2 MiB", n)
+	}
+	if n := p.Plan(make([]int64, 1000), nil, at(0)); n != 4 {
 		t.Errorf("before anything was seen: %d tickets, want one for each worker", n)
 	}
-	for range 50 {
-		p.Observe(archive.MB, time.Second)
-		p.Observe(1000, 100*time.Millisecond)
+	for range 50 { // two at once, each as fast as if it were alone
+		one, other := p.Began(archive.Ticket{Sent: at(0)}, archive.MB, at(0)), p.Began(archive.Ticket{Sent: at(0)}, archive.MB, at(0))
+		p.Ended(one, at(time.Second), true)
+		p.Ended(other, at(time.Second), true)
+		p.last = at(0).Boot
 	}
-	n := p.Plan(many, nil)
-	if per := 4 * 450 / 2.2; float64(n) < per*0.8 || float64(n) > per*1.2 {
-		t.Errorf("%d tickets; four workers at 2.2 s an upload fill half a window with about %.0f", n, per)
+	n := p.Plan(many, nil, at(0))
+	if per := 225.0 / 2 / 0.5; float64(n) < per*0.95 || float64(n) > per*1.05 {
+		t.Errorf("%d tickets; at two a second and half that speed a quarter of the window is filled with about %.0f", n, per)
 	}
-	if again := p.Plan(many, many[:n]); again != 0 {
+	if again := p.Plan(many, many[:n], at(0)); again != 0 {
 		t.Errorf("%d more tickets though half the window is filled", again)
 	}
-	if one := p.Plan([]int64{100 * archive.MB}, nil); one != 1 {
+	if one := p.Plan([]int64{100 * archive.MB}, nil, at(0)); one != 1 {
 		t.Errorf("an idle line takes %d documents, want 1", one)
 	}
 }
@@ -123,14 +136,14 @@ func TestPlan_I6_NothingPlannedStartsTooLate(t *testing.T) {
 		}
 		for range 40 {
 			b := int64(1000 + r.IntN(5*archive.MB))
-			p.Observe(b, took(b))
+			p.observe(b, took(b))
 		}
 		waiting := make([]int64, 2000)
 		for i := range waiting {
 			waiting[i] = int64(1000 + r.IntN(3*archive.MB))
 		}
 		free := make([]time.Duration, p.Workers) // when each worker is free
-		for _, b := range waiting[:p.Plan(waiting, nil)] {
+		for _, b := range waiting[:p.Plan(waiting, nil, at(0))] {
 			first := 0
 			for i := range free {
 				if free[i] < free[first] {

@@ -1,0 +1,202 @@
+package ingest
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// desk is a service that only answers questions, and counts them. It needs a moment for each.
+type desk struct {
+	service
+	uploads []archive.RemoteID                 // in their order
+	ends    map[archive.RemoteID]time.Time     // when each is archived
+	away    func(time.Time) bool               // nothing is answered; nil: always there
+	alone   map[archive.RemoteID]int           // single questions
+	gap     map[archive.RemoteID]time.Duration // the longest between two answers
+	last    map[archive.RemoteID]time.Time
+
+	counting       sync.Mutex // guards what follows, and the maps
+	lists, singles int
+	second         map[int64]int // single questions by the second
+}
+
+func (d *desk) receipt(r archive.RemoteID) archive.Receipt {
+	now := time.Now()
+	d.gap[r], d.last[r] = max(d.gap[r], now.Sub(d.last[r])), now
+	rc := archive.Receipt{Remote: r, Word: archive.InProgress, Raw: "ArchivingInProgress", Updated: now}
+	if !now.Before(d.ends[r]) {
+		rc.Word, rc.Raw = archive.Successful, "ArchivingSuccessful"
+	}
+	return rc
+}
+
+func (d *desk) Status(_ context.Context, _ archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
+	time.Sleep(20 * time.Millisecond)
+	d.counting.Lock()
+	defer d.counting.Unlock()
+	d.singles++
+	d.alone[r]++
+	d.second[time.Now().Unix()]++
+	if d.away != nil && d.away(time.Now()) {
+		return archive.Receipt{}, fault(Unanswered, "timeout")
+	}
+	return d.receipt(r), nil
+}
+
+func (d *desk) StatusList(context.Context, archive.VaultID) (said []archive.Receipt, err error) {
+	time.Sleep(100 * time.Millisecond)
+	d.counting.Lock()
+	defer d.counting.Unlock()
+	d.lists++
+	if d.away != nil && d.away(time.Now()) {
+		return nil, fault(Unanswered, "timeout")
+	}
+	for _, r := range d.uploads[max(0, len(d.uploads)-500):] {
+		said = append(said, d.receipt(r))
+	}
+	return said, nil
+}
+
+// queue holds entries by when they are due, as the ledger's index does.
+type queue []ledger.Entry
+
+func (q queue) Len() int           { return len(q) }
+func (q queue) Less(i, j int) bool { return q[i].NotBefore.Before(q[j].NotBefore) }
+func (q queue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(e any)        { *q = append(*q, e.(ledger.Entry)) }
+func (q *queue) Pop() any {
+	e := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return e
+}
+
+// day asks about n documents, which come evenly within a time and are each archived after what takes says, for one virtual
+// day. It goes by the real functions: what is due is asked about, and what follows is due when they say so.
+func day(t *testing.T, n int, within time.Duration, takes func() time.Duration, away func(time.Time) bool) (d *desk, open int) {
+	d = &desk{ends: map[archive.RemoteID]time.Time{}, second: map[int64]int{}, alone: map[archive.RemoteID]int{},
+		gap: map[archive.RemoteID]time.Duration{}, last: map[archive.RemoteID]time.Time{}, away: away}
+	c := New(Config{Vault: d, Now: now, Log: slog.New(slog.DiscardHandler), PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour})
+	var q queue
+	began := time.Now()
+	for came := 0; time.Since(began) < 24*time.Hour; {
+		for came < n && time.Since(began) >= within*time.Duration(came)/time.Duration(n) {
+			r := archive.RemoteID(fmt.Sprint("bum-", came))
+			e := ledger.Entry{Key: archive.NewKey(time.Now()), State: ledger.Uploaded, Vault: "V", Source: ledger.Claimed,
+				Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: r}, Fate: ledger.Stored}}}
+			e.NotBefore = c.pollAt(e)
+			d.counting.Lock()
+			d.uploads, d.ends[r], d.last[r] = append(d.uploads, r), time.Now().Add(takes()), time.Now()
+			d.counting.Unlock()
+			heap.Push(&q, e)
+			came++
+		}
+		var es []ledger.Entry
+		for len(q) > 0 && len(es) < askBatch && !q[0].NotBefore.After(time.Now()) {
+			es = append(es, heap.Pop(&q).(ledger.Entry))
+		}
+		if len(es) == 0 {
+			time.Sleep(time.Second)
+			continue
+		}
+		if until, rests := c.routes.rests(askRoute("V"), time.Now()); rests {
+			time.Sleep(time.Until(until))
+		}
+		for i, change := range c.ask(t.Context(), es) {
+			e := es[i]
+			for _, ev := range change.Events {
+				next, err := ledger.Transition(e, ev, now())
+				if err != nil {
+					t.Fatal(err)
+				}
+				e = next
+			}
+			if e.State == ledger.Uploaded {
+				heap.Push(&q, e)
+			}
+		}
+	}
+	return d, len(q)
+}
+
+// most returns the most single questions about one document, the longest time between two answers about one, and the
+// most single questions in one second.
+func (d *desk) most() (questions int, gap time.Duration, second int) {
+	for r := range d.ends {
+		questions, gap = max(questions, d.alone[r]), max(gap, d.gap[r])
+	}
+	for _, n := range d.second {
+		second = max(second, n)
+	}
+	return questions, gap, second
+}
+
+func documents(long int) int {
+	if os.Getenv("VAULTD_LONG") != "" {
+		return long
+	}
+	return 2_000
+}
+
+// A service that archives within minutes or hours is asked a few times about each document; the list answers for what came last.
+func TestAsk_RequestsPerDocument(t *testing.T) {
+	for name, row := range map[string]struct {
+		n    int
+		most float64 // requests for each archived document
+	}{"AFewADay": {400, 3.5}, "Many": {documents(100_000), 10}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				epoch = time.Now()
+				r := rand.New(rand.NewPCG(1, 2))
+				takes := func() time.Duration { // between a minute and four hours, each size as likely as the other
+					return time.Duration(float64(time.Minute) * math.Pow(240, r.Float64()))
+				}
+				d, open := day(t, row.n, 8*time.Hour, takes, nil)
+				per := float64(d.singles+d.lists) / float64(row.n)
+				questions, gap, second := d.most()
+				t.Logf("%d documents: %d lists, %d single questions, %.2f requests each; at most %d about one, %v apart, %d in a second", row.n, d.lists, d.singles, per, questions, gap, second)
+				if open > 0 || per > row.most {
+					t.Errorf("%d still open, %.2f requests for each", open, per)
+				}
+			})
+		})
+	}
+}
+
+// What stays open for a day costs no more than poll_max asks for, none starves, and neither a burst nor the end of an outage makes
+// them all be asked about at once.
+func TestAsk_I25_OpenForADay(t *testing.T) {
+	for name, away := range map[string]func(time.Duration) bool{
+		"There": nil,
+		"Away":  func(at time.Duration) bool { return at > 5*time.Hour && at < 11*time.Hour },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				epoch = time.Now()
+				gone := func(now time.Time) bool { return away != nil && away(now.Sub(epoch)) }
+				n := documents(20_000)
+				d, open := day(t, n, time.Minute, func() time.Duration { return 48 * time.Hour }, gone)
+				questions, gap, second := d.most()
+				t.Logf("%d open: %d lists, %d single questions; at most %d about one, %v apart, %d in a second", open, d.lists, d.singles, questions, gap, second)
+				longest := 30*time.Minute*9/8 + 2*time.Minute + 20*time.Minute // and the round itself
+				if away != nil {
+					longest += 6*time.Hour + 5*time.Minute
+				}
+				if open != n || questions > 52 || gap > longest || second > 200 {
+					t.Error("asked too often, too seldom or too much at once")
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,132 @@
+package ingest
+
+import (
+	"sync"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// backlog knows the sealed packages of each vault that were not uploaded yet, and which
+// of them hold a ticket or are about to be given one.
+type backlog struct {
+	mu      sync.Mutex
+	packs   map[archive.Key]pack                      // guarded by mu
+	n       map[archive.VaultID]int                   // of them; guarded by mu
+	tickets map[archive.VaultID]map[archive.Key]int64 // sizes of those granted; guarded by mu
+}
+
+func (b *backlog) clear() {
+	b.packs, b.n, b.tickets = map[archive.Key]pack{}, map[archive.VaultID]int{}, map[archive.VaultID]map[archive.Key]int64{}
+}
+
+type pack struct {
+	vault   archive.VaultID
+	state   ledger.State
+	bytes   int64
+	granted bool
+}
+
+// book follows an entry into the backlog and out of it.
+func (b *backlog) book(e ledger.Entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.follow(e, b.packs[e.Key].granted)
+}
+
+// follow is book for whoever holds mu. An entry that is being registered counts as
+// granted only where grant said so: one that a restart found so holds nothing yet.
+func (b *backlog) follow(e ledger.Entry, was bool) {
+	b.forget(e.Key)
+	if e.State < ledger.Packaged || e.State > ledger.Sending {
+		return
+	}
+	granted := e.State > ledger.Registering || e.State == ledger.Registering && was
+	b.put(e.Key, pack{e.Vault, e.State, e.Package.Size, granted && !e.Hold && !e.Suspect})
+}
+
+func (b *backlog) put(k archive.Key, p pack) {
+	b.packs[k] = p
+	b.n[p.vault]++
+	if !p.granted {
+		return
+	}
+	if b.tickets[p.vault] == nil {
+		b.tickets[p.vault] = map[archive.Key]int64{}
+	}
+	b.tickets[p.vault][k] = p.bytes
+}
+
+func (b *backlog) forget(k archive.Key) {
+	if p, known := b.packs[k]; known {
+		delete(b.packs, k)
+		b.n[p.vault]--
+		delete(b.tickets[p.vault], k)
+	}
+}
+
+// grant books that an entry is about to be registered, before that is committed.
+func (b *backlog) grant(e ledger.Entry) { b.mark(e.Key, true) }
+
+// refuse takes back a grant whose commit came to nothing.
+func (b *backlog) refuse(k archive.Key) { b.mark(k, false) }
+
+func (b *backlog) mark(k archive.Key, granted bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, known := b.packs[k]
+	if !known || p.state > ledger.Registering || !granted && p.state == ledger.Registering {
+		return
+	}
+	b.forget(k)
+	p.granted = granted
+	b.put(k, p)
+}
+
+// sealed returns how many packages of a vault wait.
+func (b *backlog) sealed(v archive.VaultID) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.n[v]
+}
+
+// granted returns the sizes of what holds a ticket, in v itself and in all vaults that
+// count, and how many of them are v's own.
+func (b *backlog) granted(v archive.VaultID, counts func(archive.VaultID) bool) (own int, sizes []int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for vault, granted := range b.tickets {
+		if vault == v {
+			own = len(granted)
+		} else if !counts(vault) {
+			continue
+		}
+		for _, size := range granted {
+			sizes = append(sizes, size)
+		}
+	}
+	return own, sizes
+}
+
+// recallBacklog books what the ledger holds: at the start, and whenever a person acted
+// on entries that the conductor did not see.
+func (c *Conductor) recallBacklog() error {
+	b := &c.backlog
+	b.mu.Lock() // what is committed meanwhile is booked behind this
+	defer b.mu.Unlock()
+	was := b.packs
+	b.clear()
+	for _, s := range []ledger.Step{ledger.Register, ledger.Upload} {
+		lanes, err := c.cfg.Index.Lanes(s)
+		if err != nil {
+			return err
+		}
+		for _, l := range lanes {
+			err := c.waiting(s, l, func(e ledger.Entry) { b.follow(e, was[e.Key].granted) })
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

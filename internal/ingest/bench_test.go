@@ -1,0 +1,110 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/window"
+)
+
+// discard is a service that takes everything at once.
+type discard struct {
+	serial   atomic.Int64
+	uploaded atomic.Int64
+	takes    time.Duration // of one upload
+}
+
+func (d *discard) Register(_ context.Context, _ archive.VaultID, frozen []archive.Request) (Answer, error) {
+	a := Answer{Tickets: make(map[archive.ID]archive.Ticket, len(frozen))}
+	for _, f := range frozen {
+		a.Tickets[f.ID] = archive.Ticket{Remote: archive.RemoteID(fmt.Sprintf("bum-%d", d.serial.Add(1))), URL: "https://store.example/x", Sent: now()}
+	}
+	return a, nil
+}
+
+func (d *discard) Upload(context.Context, archive.Ticket, archive.Package) (string, error) {
+	time.Sleep(d.takes)
+	d.uploaded.Add(1)
+	return "", nil
+}
+
+func (d *discard) Status(_ context.Context, _ archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
+	return archive.Receipt{Remote: r, Word: archive.InProgress}, nil
+}
+
+func (d *discard) StatusList(context.Context, archive.VaultID) ([]archive.Receipt, error) {
+	return nil, nil
+}
+
+// BenchmarkConductor takes tiny documents from the claim to the upload, with a ledger on
+// disk and a service that costs nothing: what is left is what the conductor costs.
+func BenchmarkConductor(b *testing.B) {
+	for _, takes := range []time.Duration{0, time.Millisecond} {
+		b.Run(fmt.Sprintf("upload=%s", takes), func(b *testing.B) { benchConductor(b, takes) })
+	}
+}
+
+func benchConductor(b *testing.B, takes time.Duration) {
+	const many = 10_000
+	epoch = time.Now()
+	slept.Store(0)
+	for range b.N {
+		b.StopTimer()
+		dir := b.TempDir()
+		if err := boltledger.Create(dir, ledger.Info{ID: "bench", Environment: "test", BaseURL: "https://x", Schema: boltledger.Schema, Created: time.Now()}); err != nil {
+			b.Fatal(err)
+		}
+		l, err := boltledger.Open(boltledger.Config{Dir: dir, Gather: benchGather})
+		if err != nil {
+			b.Fatal(err)
+		}
+		f, service := &folders{sealed: map[archive.Key]archive.Package{}}, &discard{takes: takes}
+		c := New(Config{Ledger: l, Index: l, Vault: service, Planner: &window.Planner{Window: 15 * time.Minute, Workers: 8}, Now: now,
+			Log: slog.New(slog.DiscardHandler), Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second,
+			PollMin: time.Hour, PollMax: time.Hour, Grace: 24 * time.Hour, Room: func(archive.VaultID) error { return nil },
+			Drops: []Drop{{Name: "V", Vault: "V", Settle: time.Second, Packer: f, Mover: f, Unavailable: func() error { return nil }}}})
+		ctx, stop := context.WithCancel(b.Context())
+		ended := make(chan error, 1)
+		before := processor(b)
+		b.StartTimer()
+		go func() { ended <- c.Run(ctx) }()
+		for i := range many {
+			c.Claimed(archive.NewKey(time.Now()), ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: fmt.Sprint(i), Look: archive.Digest{1}})
+		}
+		for service.uploaded.Load() < many {
+			time.Sleep(time.Millisecond)
+		}
+		b.StopTimer()
+		commits, _ := l.Commits()
+		b.ReportMetric(float64((processor(b)-before).Microseconds())/many, "cpu-us/doc")
+		b.ReportMetric(float64(commits)/many, "commits/doc")
+		b.ReportMetric(float64(l.Syncs())/many, "syncs/doc")
+		b.ReportMetric(many*float64(b.N)/b.Elapsed().Seconds(), "docs/s")
+		stop()
+		if err := <-ended; err != nil {
+			b.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// processor is the processor time of this process so far.
+func processor(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+var benchGather = 25 * time.Millisecond

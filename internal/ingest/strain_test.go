@@ -1,0 +1,117 @@
+package ingest
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// lasts runs n documents whose uploads take a tenth of a second each and returns how long
+// it takes until all are uploaded.
+func lasts(t *testing.T, n int, upload func(archive.RemoteID) error) (d time.Duration) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{slow: true, upload: upload}
+		s.hangs = func(context.Context, archive.RemoteID) error { time.Sleep(100 * time.Millisecond); return nil }
+		r := run(t, s)
+		r.drop("V", n)
+		began := time.Now()
+		for s.took() < n {
+			if time.Sleep(100 * time.Millisecond); time.Since(began) > time.Hour {
+				t.Fatal(r.states())
+			}
+		}
+		d = time.Since(began)
+	})
+	return d
+}
+
+// took returns how many uploads were taken.
+func (s *service) took() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.uploaded)
+}
+
+// G13: a store that now and then says 503 or breaks a connection is slowed down for, not
+// stopped for: nine tenths of the speed are left.
+func TestStore_G13_AFewFaults(t *testing.T) {
+	var mu sync.Mutex
+	r, faults := rand.New(rand.NewPCG(1, 13)), 0
+	few := func(archive.RemoteID) error {
+		mu.Lock()
+		defer mu.Unlock()
+		switch f := r.Float64(); {
+		case f < 0.05:
+			faults++
+			return &RemoteError{Outcome: Unanswered, Code: "http-503", Text: "503", Overload: true}
+		case f < 0.06:
+			faults++
+			return fault(Unanswered, "connection")
+		}
+		return nil
+	}
+	const n = 1500
+	calm, strained := lasts(t, n, nil), lasts(t, n, few)
+	if faults < n/30 {
+		t.Fatalf("vacuous: %d faults", faults)
+	}
+	t.Logf("%v without faults, %v with %d", calm, strained, faults)
+	if float64(calm) < 0.9*float64(strained) {
+		t.Errorf("%v without faults, %v with them", calm, strained)
+	}
+}
+
+// A store that only says 503 rests after a few calls, and is tried again by single ones.
+func TestStore_I24_Only503Rests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		var mu sync.Mutex
+		r := run(t, &service{upload: func(archive.RemoteID) error {
+			mu.Lock()
+			defer mu.Unlock()
+			calls++
+			return &RemoteError{Outcome: Unanswered, Code: "http-503", Text: "503", Overload: true}
+		}})
+		r.drop("V", 200)
+		r.pass(time.Hour)
+		if p := r.Pauses(); len(p) != 1 || p[0].Route != "store of vault V" {
+			t.Error(p)
+		}
+		if calls > 200 { // those in doubt are sent again until their window ends
+			t.Errorf("%d calls in an hour to a store that takes nothing", calls)
+		}
+	})
+}
+
+// G13: documents whose tickets ran out together are registered again together.
+func TestRegister_G13_OneCallForAnExpiredBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{slow: true}
+		r := run(t, s)
+		r.drop("V", 100) // speeds are learned
+		r.pass(time.Minute)
+		r.routes.lock("store of vault V", ledger.Cause{Code: "test"}, time.Now())
+		r.routes.unlock("store of vault V")
+		posts, _ := s.counts()
+		var once sync.Once
+		for _, d := range r.drops {
+			d.Packer.(*folders).finds = func() {
+				once.Do(func() { slept.Add(int64(20 * time.Minute)) }) // no ticket outlives that
+			}
+		}
+		r.dropNamed("V", "late", 50)
+		r.pass(time.Hour)
+		if n := r.states(); n[ledger.Uploaded] != 150 {
+			t.Fatal(n)
+		}
+		if now, _ := s.counts(); now-posts > 3 {
+			t.Errorf("%d calls for one batch whose tickets ran out under way", now-posts)
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package window
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+func TestPace_BeginsSmallAndGrows(t *testing.T) {
+	p := NewPace(8)
+	for i, want := range []int{2, 3, 4, 5, 6, 7, 8, 8} {
+		if p.Limit() != want {
+			t.Errorf("after %d calls: %d at once, want %d", i, p.Limit(), want)
+		}
+		p.Began()
+		p.Went(true)
+	}
+	idle := NewPace(8)
+	for range 100 {
+		idle.Began()
+		idle.Went(false)
+	}
+	if idle.Limit() != 2 {
+		t.Errorf("grown to %d though nobody needed more", idle.Limit())
+	}
+}
+
+// grown is a pace of eight that has no credit left.
+func grown() *Pace {
+	p := NewPace(8)
+	p.limit, p.strained = 8, true
+	return p
+}
+
+func TestPace_HalvesOnceARoundAndRestsAtTheFloor(t *testing.T) {
+	p := grown()
+	for round, want := range []int{4, 2, 1} {
+		var calls []uint64
+		for range p.Limit() {
+			calls = append(calls, p.Began())
+		}
+		for _, n := range calls {
+			if p.Strained(n) {
+				t.Errorf("round %d: rests before the floor was tried", round)
+			}
+		}
+		if p.Limit() != want {
+			t.Errorf("round %d: %d at once, want %d", round, p.Limit(), want)
+		}
+	}
+	if !p.Strained(p.Began()) {
+		t.Error("one call at a time is too much, and the route does not rest")
+	}
+	p.Went(true)
+	if p.Strained(p.Began()); p.Limit() != 1 {
+		t.Errorf("%d at once", p.Limit())
+	}
+}
+
+// A spike slows down and does not stop; when it is over, speed comes back.
+func TestPace_ASpikeSlowsDown(t *testing.T) {
+	p := grown()
+	p.Strained(p.Began())
+	if p.Limit() != 4 {
+		t.Fatal(p.Limit())
+	}
+	for range 30 {
+		p.Began()
+		p.Went(true)
+	}
+	if p.Limit() != 8 {
+		t.Errorf("%d at once after thirty good calls", p.Limit())
+	}
+}
+
+// G13: with 5 % of strained calls and 1 % of broken ones at least 90 % of the speed are
+// left, though a call that fails takes as long as one that does not.
+func TestPace_G13_FewFaultsCostLittle(t *testing.T) {
+	for _, most := range []int{1, 2, 4, 8, 16, 64} {
+		r := rand.New(rand.NewPCG(5, uint64(most)))
+		p, good, took := NewPace(most), 0, 0.0
+		for good < 20_000 {
+			n := p.Began()
+			took += 1 / float64(p.Limit())
+			switch f := r.Float64(); {
+			case f < 0.05:
+				if p.Strained(n) {
+					took += 500 // of the time that a call takes
+				}
+			case f < 0.06:
+			default:
+				p.Went(true)
+				good++
+			}
+		}
+		if share := float64(good) / float64(most) / took; share < 0.90 {
+			t.Errorf("%d at once: %.3f of the speed", most, share)
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package window
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+const (
+	firstRate = 1 << 20         // bytes per second before any upload was seen
+	firstCost = 2 * time.Second // of an upload beside its bytes, before any was seen
+	firstLoad = 2 << 20         // bytes that are tried at once before any upload was seen
+	remember  = 0.95            // what an observation weighs when the next one comes
+	caution   = 2               // a prediction allows for half the speed seen
+	company   = 3               // whether uploads may be under way together, for a third of it
+	usable    = 2               // the part of a ticket's life in which uploads should end: one half
+	planned   = 4               // the part of it that those with a ticket may fill, as predicted
+	reach     = 4               // sizes above so many times those seen are not foretold by the fit
+)
+
+// Planner predicts uploads from those it saw. It knows two things of each: how long it
+// took, and its share of the line's time, in which every moment belongs in equal parts
+// to the uploads that are under way. Where more uploads at once only share the line,
+// shares stay as they are; where they fill it better, shares shrink: the sum of the
+// shares is the time that a line needs for them, whatever there is at once.
+//
+// Its methods may be called from several goroutines.
+type Planner struct {
+	Window  time.Duration // the longest a ticket works
+	Workers int           // uploads at once
+
+	mu    sync.Mutex
+	took  fit           // of an upload, from its beginning to its end; guarded by mu
+	share fit           // of the line's time; guarded by mu
+	under []*Upload     // under way; guarded by mu
+	line  time.Duration // of the line, what one upload under way all the time would have had; guarded by mu
+	last  time.Duration // the boot clock when line was brought up to date; guarded by mu
+	life  time.Duration // of the last ticket; 0: none was seen; guarded by mu
+}
+
+// Upload is one that is under way.
+type Upload struct {
+	bytes int64
+	began time.Duration // by the boot clock
+	line  time.Duration
+	half  time.Duration // by the boot clock, of its ticket's life: until then it should have ended
+	over  time.Duration // and until then it must
+}
+
+// Saw learns from a ticket how long tickets work.
+func (p *Planner) Saw(t archive.Ticket) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.life = max(Life(t, p.Window), time.Second)
+}
+
+// Began books an upload on t that starts at now. Its end must be told.
+func (p *Planner) Began(t archive.Ticket, bytes int64, now archive.Instant) *Upload {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forward(now)
+	life := Life(t, p.Window)
+	u := &Upload{bytes, now.Boot, p.line, t.Sent.Boot + life/usable, t.Sent.Boot + life - life/10}
+	p.under = append(p.under, u)
+	return u
+}
+
+// Ended books the end of an upload. Only from one that went well something is learned.
+func (p *Planner) Ended(u *Upload, now archive.Instant, well bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forward(now)
+	if i := slices.Index(p.under, u); i >= 0 {
+		p.under = slices.Delete(p.under, i, i+1)
+	}
+	if well {
+		p.took.add(u.bytes, now.Boot-u.began)
+		p.share.add(u.bytes, p.line-u.line)
+	}
+}
+
+// forward shares out the time since the last look.
+func (p *Planner) forward(now archive.Instant) {
+	if n := len(p.under); n > 0 {
+		p.line += max(0, now.Boot-p.last) / time.Duration(n)
+	}
+	p.last = now.Boot
+}
+
+// predict returns how long an upload of that many bytes may take that begins now. It is
+// never more than half of a ticket's life: a package that a fresh ticket could not carry
+// would otherwise never be tried, and speeds never learned anew.
+func (p *Planner) predict(bytes int64, life time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	share := p.share.model()
+	own := share.of(bytes)
+	return min(caution*max(p.took.model().of(bytes), own+p.beside(share, own, nil)), life/usable)
+}
+
+// beside returns how long an upload waits for the others that share the line with it while
+// it has own of the line's time itself: of each no more than that.
+func (p *Planner) beside(share model, own time.Duration, self *Upload) (wait time.Duration) {
+	for _, u := range p.under {
+		if u != self {
+			wait += min(own, p.left(share, u))
+		}
+	}
+	return wait
+}
+
+// left is what an upload under way still needs of the line's time.
+func (p *Planner) left(share model, u *Upload) time.Duration {
+	return max(0, share.of(u.bytes)-(p.line-u.line))
+}
+
+// MayStart reports whether an upload of bytes that starts now is predicted to end,
+// with a margin, before t does.
+func (p *Planner) MayStart(t archive.Ticket, bytes int64, now archive.Instant) bool {
+	life := Life(t, p.Window)
+	left := Left(t, p.Window, now)
+	margin := min(30*time.Second, life/10)
+	return left > 0 && p.predict(bytes, life)+margin <= left
+}
+
+// Joins reports whether an upload of bytes may be under way beside the others. They all
+// share the line: it must not keep another one from ending in the half of its window, or
+// large packages would keep each other from ending at all.
+func (p *Planner) Joins(bytes int64, now archive.Instant) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forward(now)
+	return p.joins(p.share.model(), bytes)
+}
+
+func (p *Planner) joins(share model, bytes int64) bool {
+	joins := share.of(bytes)
+	for _, u := range p.under {
+		own := p.left(share, u)
+		alone := p.last + company*(own+p.beside(share, own, u))
+		with := alone + company*min(own, joins)
+		if alone <= u.half && with > u.half || alone <= u.over && with > u.over {
+			return false // what is too slow in any case keeps nobody back
+		}
+	}
+	return true
+}
+
+// lifetime is how long the next ticket will work; the caller holds mu.
+func (p *Planner) lifetime() time.Duration {
+	if p.life == 0 {
+		return p.Window
+	}
+	return p.life
+}
+
+// Plan returns how many of the waiting documents, in their order, may be registered
+// now so that all uploads end in the first half of a ticket's life. granted are the sizes
+// of those that hold a ticket already, the ones under way among them. Beyond what the line
+// can carry in time, as far as it is known, one more is tried where a worker would rest. As
+// long as the granted ones keep the line busy for longer than what could be added, and every
+// worker, nothing is: soon more of them fit into one call.
+//
+// Until an upload was seen, little is tried at once.
+func (p *Planner) Plan(waiting, granted []int64, now archive.Instant) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forward(now)
+	share := p.share.model()
+	var load time.Duration
+	var bytes int64
+	for _, b := range granted {
+		load += caution * share.of(b)
+		bytes += b
+	}
+	for _, u := range p.under {
+		load -= caution * (share.of(u.bytes) - p.left(share, u))
+	}
+	n, held, budget := 0, load, p.lifetime()/planned
+	for _, b := range waiting {
+		load += caution * share.of(b)
+		bytes += b
+		ahead := n + len(granted) - len(p.under) // tickets that nobody uploads on yet
+		idle := ahead < max(1, len(p.under)/2) && n+len(granted) < p.Workers && p.joins(share, b)
+		full := load > budget && !idle
+		if p.share.n == 0 {
+			full = n+len(granted) >= max(p.Workers, 1) || bytes > firstLoad
+		}
+		if full && n+len(granted) > 0 { // one document can always go
+			if held > load-held && len(granted)-len(p.under) >= p.Workers {
+				n = 0
+			}
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// fit is a line through what was observed, cost plus bytes by rate, in which the newest
+// observations weigh most.
+type fit struct{ n, bytes, time, square, product float64 }
+
+func (f *fit) add(bytes int64, took time.Duration) {
+	b, t := float64(bytes), max(took, 0).Seconds()
+	f.n = f.n*remember + 1
+	f.bytes = f.bytes*remember + b
+	f.time = f.time*remember + t
+	f.square = f.square*remember + b*b
+	f.product = f.product*remember + b*t
+}
+
+// model is a fit made ready to be asked, in seconds.
+type model struct{ cost, slope, steep, known, least float64 }
+
+func (f *fit) model() model {
+	if f.n == 0 {
+		return model{cost: firstCost.Seconds(), slope: 1. / firstRate, known: math.Inf(1)}
+	}
+	mean, size := f.time/f.n, f.bytes/f.n
+	if size == 0 {
+		return model{cost: mean}
+	}
+	cost, slope := f.line(mean, size)
+	m := model{cost: cost, slope: slope, steep: max(slope, mean/size), known: reach * math.Sqrt(f.square/f.n)}
+	if cost == 0 {
+		m.least = mean / 2
+	}
+	return m
+}
+
+// of returns what an upload of that many bytes takes. What is far larger than all that was
+// seen may take as much longer as it is larger; what is small takes half of the usual at least
+// where the two parts are not known apart.
+func (m model) of(bytes int64) time.Duration {
+	b := float64(bytes)
+	known := min(b, m.known)
+	s := max(m.cost+m.slope*known+m.steep*(b-known), m.least)
+	return time.Duration(s * float64(time.Second))
+}
+
+// line returns the seconds of an upload beside its bytes, and of each byte. Where sizes
+// hardly differ, nobody can tell the two apart: then the bytes have it all.
+func (f *fit) line(mean, size float64) (cost, slope float64) {
+	if spread := f.square/f.n - size*size; spread > size*size/100 {
+		slope = (f.product/f.n - size*mean) / spread
+		if cost = mean - slope*size; slope >= 0 && cost >= 0 {
+			return cost, slope
+		}
+	}
+	return 0, mean / size
+}
