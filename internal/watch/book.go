@@ -75,6 +75,7 @@ type book struct {
 	ready    []*subject // in the order they became so; entries whose ready is false are stale
 	inFlight int
 	tally    tally // of the last complete listing: what is not under observation
+	forgot   bool  // the observation of one ended since the last rescan, which alone tells what it is now
 }
 
 func newBook(cfg Config) *book {
@@ -210,7 +211,7 @@ func nearWords(near, sidecar string) error {
 // unseen records that the look itself failed.
 func (b *book) unseen(s *subject, err error, now time.Time) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		delete(b.subjects, s.Name) // gone, taken by someone, or a file now: the next listing counts it
+		b.forget(s.Name) // gone, taken by someone, or a file now: the next listing counts it
 		return
 	}
 	if s.stable.IsZero() {
@@ -250,7 +251,7 @@ func (b *book) taken(name string, err error, now time.Time) {
 	}
 	s.taking = false
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		delete(b.subjects, name)
+		b.forget(name)
 		return
 	}
 	s.reason, s.detail = reasonOf(err), err
@@ -277,8 +278,14 @@ func (b *book) makeRoom(pressed bool, now time.Time) {
 			continue
 		}
 		b.tally.add(s.reason, name, s.Since, s.detail)
-		delete(b.subjects, name)
+		b.forget(name)
 	}
+}
+
+// forget ends the observation of name.
+func (b *book) forget(name string) {
+	delete(b.subjects, name)
+	b.forgot = true
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -61,7 +61,7 @@ type Config struct {
 	Complete Complete      // default Quiet
 	Rules    Rules
 	Max      int // folders under observation at once; default 10,000
-	Parallel int // folders being taken at once; default 8
+	Parallel int // folders being taken at once, so that they share syncs of the directories above them; default 32
 
 	// Reserved tells names directly in the drop folder that are not people's. nil: none.
 	Reserved func(name string) bool
@@ -92,7 +92,7 @@ func (c Config) check() (Config, error) {
 		c.Max = 10_000
 	}
 	if c.Parallel <= 0 {
-		c.Parallel = 8
+		c.Parallel = 32
 	}
 	if c.Reserved == nil {
 		c.Reserved = func(string) bool { return false }
@@ -117,5 +117,5 @@ func (c Config) check() (Config, error) {
 
 // step is how often a folder that is changing is looked at: what it adds to Settle in the worst case.
 func (c Config) step() time.Duration {
-	return min(max(c.Settle/4, 10*time.Millisecond), 5*time.Second, c.Settle)
+	return min(max(c.Settle/2, 10*time.Millisecond), 5*time.Second, c.Settle)
 }

@@ -15,25 +15,32 @@ type listing struct {
 	last    time.Time // when the last one began
 	took    time.Duration
 	soon    bool      // do not wait for the next regular one
+	refill  bool      // half the places are free again, and folders wait for one
 	cursor  int       // position in the directory from where folders are admitted while not all fit
 	left    int       // folders that found no place
 	changed time.Time // mtime of the drop folder at the last one
 	events  int       // since the last one
 	strikes int       // rescans in a row that found changes no event told of
+	bare    bare
 }
 
-// gap keeps a storm of overflows from becoming a storm of rescans, which take at most a fifth of the time then.
+// gap keeps a storm of overflows from becoming a storm of rescans, which take at most a fifth of the time then. One that
+// fills half the places again need not wait: so many folders are taken for each.
 const gap = time.Second
 
 func (l *listing) due(rescan time.Duration) time.Time {
-	if l.last.IsZero() || !l.soon {
-		return l.last.Add(rescan)
+	switch {
+	case l.last.IsZero() || l.refill:
+		return l.last
+	case l.soon:
+		return l.last.Add(min(max(gap, 5*l.took), rescan))
 	}
-	return l.last.Add(min(max(gap, 5*l.took), rescan))
+	return l.last.Add(rescan)
 }
 
 // listen starts events, or says why not.
 func (s *session) listen() {
+	s.local = network(s.cfg.Path) == ""
 	mode, why := Poll, "configured"
 	if s.cfg.Mode != Poll {
 		mode, why = s.tryEvents()
@@ -72,7 +79,7 @@ const eventsPerPass = 4096
 
 // heed acts on a hint and on those that wait behind it.
 func (s *session) heed(e Event) {
-	for range eventsPerPass {
+	for n := 1; ; n++ {
 		s.listing.events++
 		switch {
 		case e.Dead != nil:
@@ -83,6 +90,9 @@ func (s *session) heed(e Event) {
 			s.listing.soon = true
 		case e.Name != "":
 			s.appeared(e.Name)
+		}
+		if n == eventsPerPass {
+			return
 		}
 		select {
 		case next, ok := <-s.events:
@@ -115,43 +125,69 @@ func (s *session) appeared(name string) {
 	s.book.hint(name, now)
 }
 
-// rescan reads the whole drop folder: the truth about what is in it.
-func (s *session) rescan(ctx context.Context, now time.Time) error {
+// rescan finds out the truth about what is in the drop folder: it reads all of it, but for the parts that are surely as they were.
+func (s *session) rescan(ctx context.Context, now time.Time, asked bool) error {
 	if err := s.verify(now); err != nil {
 		return err
 	}
 	l := &s.listing
-	s.checkEvents()
+	before, err := s.state()
+	if err != nil {
+		return &Pause{Kind: Vanished, Err: err}
+	}
+	s.checkEvents(before)
 	s.mu.Lock()
 	s.book.makeRoom(l.left > 0, now)
+	same := !asked && l.events == 0 && l.left == 0 && !s.book.forgot && s.events != nil && s.local && l.bare.complete && l.bare.at == before
+	l.events, s.book.forgot = 0, false
 	s.mu.Unlock()
-	l.last, l.soon = now, false
+	l.last, l.soon, l.refill = now, false, false
+	l.bare.next(asked)
+	if same && l.bare.same(s.root) {
+		s.listedAt(now)
+		return nil
+	}
 	r := round{session: s, tally: tally{}, now: now, left: -1}
 	if err := r.read(ctx); err != nil {
 		return err
 	}
+	l.refill = l.cursor > 0 && r.left < 0 // there was a place for all behind the cursor: now for those before it
 	l.cursor, l.left = max(r.left, 0), r.tally.count(Queued)
+	l.refill = l.refill && l.left > 0
+	l.bare.read(before, now, !r.unsure && ctx.Err() == nil)
 	s.mu.Lock()
-	s.book.tally, s.listed = r.tally, now
-	l.took = time.Since(now)
+	s.book.tally = r.tally
 	s.mu.Unlock()
+	s.listedAt(now)
+	s.cfg.Changed()
 	return nil
+}
+
+// state is the drop folder's own.
+func (s *session) state() (state, error) {
+	info, err := s.root.Stat(".")
+	if err != nil {
+		return state{}, err
+	}
+	return stateOf(info), nil
+}
+
+func (s *session) listedAt(began time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listed, s.listing.took = began, time.Since(began)
 }
 
 // checkEvents finds out that events do not arrive: the drop folder's own mtime moves with every entry that comes or goes, so a
 // change without any event, twice in a row, means that nobody tells us.
-func (s *session) checkEvents() {
-	info, err := s.root.Stat(".")
-	if err != nil {
-		return // the rescan that follows meets the same fault and reports it
-	}
+func (s *session) checkEvents(now state) {
 	l := &s.listing
-	if !l.last.IsZero() && l.events == 0 && !info.ModTime().Equal(l.changed) {
+	if !l.last.IsZero() && l.events == 0 && !now.mtime.Equal(l.changed) {
 		l.strikes++
 	} else {
 		l.strikes = 0
 	}
-	l.changed, l.events = info.ModTime(), 0
+	l.changed = now.mtime
 	if l.strikes >= 2 && s.events != nil {
 		s.deaf("events do not arrive: rescans found changes that none told of")
 	}
@@ -165,6 +201,8 @@ type round struct {
 	dir   *os.File
 	at    int // position in the directory
 	left  int // position of the first folder at or after the cursor that found no place; -1: none
+
+	unsure bool // something could not be looked at: the next rescan tries again
 }
 
 func (r *round) read(ctx context.Context) error {
@@ -205,15 +243,27 @@ func (r *round) entry(e os.DirEntry) {
 	if observed {
 		return
 	}
-	switch has, near, err := r.cfg.Rules.sidecarIn(r.dir, name); {
+	if r.local && r.listing.bare.has(r.dir, name) && !r.tally.keeps(NoSidecar) {
+		r.without(name, nil)
+		return
+	}
+	switch has, near, at, err := r.cfg.Rules.sidecarIn(r.dir, name); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // gone since
 	case err != nil:
+		r.unsure = true
 		r.count(reasonOf(err), name, err)
-	case !has && r.cfg.Rules.Junk(name): // as the folders that file servers make
 	case !has:
-		r.count(NoSidecar, name, nearWords(near, r.cfg.Rules.Sidecar))
+		r.unsure = !r.listing.bare.note(name, at) || r.unsure
+		r.without(name, nearWords(near, r.cfg.Rules.Sidecar))
 	default:
 		r.admit(name)
+	}
+}
+
+// without counts a folder that has no sidecar, unless it is one of those that file servers make.
+func (r *round) without(name string, near error) {
+	if !r.cfg.Rules.Junk(name) {
+		r.count(NoSidecar, name, near)
 	}
 }
 

@@ -287,35 +287,3 @@ func temporary(name string) bool {
 	}
 	return false
 }
-
-// sidecarIn tells whether the folder name in parent has a sidecar, without looking further than needed, and else which name
-// was probably meant to be one. It is a hint: only a look counts.
-func (r Rules) sidecarIn(parent *os.File, name string) (has bool, near string, err error) {
-	if r.exactSidecar(parent, name) {
-		return true, "", nil
-	}
-	dir, err := openFolder(parent, name)
-	if err != nil {
-		return false, "", err
-	}
-	defer dir.Close()
-	for seen := 0; seen < r.MaxEntries; {
-		names, err := dir.Readdirnames(chunk)
-		seen += len(names)
-		for _, n := range names {
-			if strings.EqualFold(n, r.Sidecar) {
-				return true, "", nil
-			}
-			if near == "" && r.near(n) {
-				near = n
-			}
-		}
-		if err == io.EOF || (err == nil && len(names) == 0) {
-			return false, near, nil
-		}
-		if err != nil {
-			return false, "", &os.PathError{Op: "look at", Path: name, Err: err}
-		}
-	}
-	return false, near, nil
-}

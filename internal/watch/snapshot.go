@@ -117,15 +117,26 @@ func (b *book) notTaken() []Waiting {
 			detail = s.Look.Temporary
 		}
 		w.Names = append(w.Names, Named{Name: s.Name, Since: s.Since, Changed: s.stable, Detail: detail})
+		if len(w.Names) >= 10*sampled {
+			w.longest()
+		}
 	}
 	var list []Waiting
 	for _, w := range all {
-		slices.SortFunc(w.Names, func(a, b Named) int {
-			return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
-		})
-		w.Names = slices.Clone(w.Names[:min(len(w.Names), sampled)])
+		w.longest()
 		list = append(list, *w)
 	}
 	slices.SortFunc(list, func(a, b Waiting) int { return cmp.Compare(a.Reason, b.Reason) })
 	return list
+}
+
+// longest keeps the names that wait longest, in that order.
+func (w *Waiting) longest() {
+	slices.SortFunc(w.Names, func(a, b Named) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+	})
+	if len(w.Names) > sampled {
+		clear(w.Names[sampled:])
+		w.Names = w.Names[:sampled]
+	}
 }

@@ -97,6 +97,7 @@ type session struct {
 	root     *os.Root
 	events   <-chan Event // nil: polling
 	stop     func()
+	local    bool      // nobody changes the drop folder from another machine, so what the kernel says of it is so
 	verified time.Time // when the drop folder was last found to be the right one
 	listing  listing
 }
@@ -136,11 +137,10 @@ func (s *session) pass(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.takeAsked() || !s.listing.due(s.cfg.Rescan).After(now) {
-		if err := s.rescan(ctx, now); err != nil {
+	if asked := s.takeAsked(); asked || !s.listing.due(s.cfg.Rescan).After(now) {
+		if err := s.rescan(ctx, now, asked); err != nil {
 			return err
 		}
-		s.cfg.Changed()
 	}
 	if s.lookAround(ctx) > 0 {
 		s.cfg.Changed()
@@ -153,7 +153,7 @@ func (s *session) next() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listing.left > 0 && len(s.book.subjects) <= s.cfg.Max/2 {
-		s.listing.soon = true // there is room for those that found none
+		s.listing.refill = true // there is room for those that found none
 	}
 	next := s.listing.due(s.cfg.Rescan)
 	if at, ok := s.book.next(); ok {
@@ -173,16 +173,20 @@ func (w *Watcher) takeAsked() bool {
 	return asked
 }
 
-// looksPerPass bounds how long events, takes and the rescan wait for looks.
-const looksPerPass = 256
+// These bound how long events, takes and the rescan wait for looks.
+const (
+	looksPerPass = 1024
+	looksAtMost  = 20 * time.Millisecond
+)
 
 // lookAround makes the looks that are due and tells how many were.
 func (s *session) lookAround(ctx context.Context) int {
+	began := time.Now()
 	s.mu.Lock()
-	due := s.book.due(time.Now(), looksPerPass)
+	due := s.book.due(began, looksPerPass)
 	s.mu.Unlock()
 	for _, sub := range due {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || time.Since(began) > looksAtMost {
 			break
 		}
 		s.lookAt(ctx, sub)

@@ -239,6 +239,29 @@ func TestWatcher_OverflowRescansAtOnce(t *testing.T) {
 	})
 }
 
+// No hint is lost between two passes, however many wait: the last one that a pass has time for may be the one that matters.
+func TestWatcher_I22_EveryHintIsHeeded(t *testing.T) {
+	const n = 2*eventsPerPass + 2
+	var hints chan Event // made in the bubble
+	cfg := Config{Rescan: 24 * time.Hour, Complete: Marker, Events: func(string) (Source, error) {
+		hints = make(chan Event, n)
+		return Source{C: hints, Stop: func() {}}, nil
+	}}
+	inBubble(t, cfg, func(b *bench) {
+		b.run()
+		for _, i := range []int{eventsPerPass, eventsPerPass + 1, n - 1} {
+			write(t, b.path, fmt.Sprintf("f%d/metadata.json", i), fmt.Sprintf("f%d/.done", i))
+		}
+		for i := range n {
+			hints <- Event{Name: fmt.Sprintf("f%d", i)}
+		}
+		b.pass(time.Minute)
+		if got := b.count(); got != 3 {
+			t.Errorf("%d of 3 taken", got)
+		}
+	})
+}
+
 func TestWatcher_I23_RefusedFolderDelaysNobody(t *testing.T) {
 	for name, want := range map[error]Reason{
 		syscall.EACCES: NoRight, syscall.EBUSY: Busy, syscall.EXDEV: OtherDevice, syscall.EROFS: ReadOnly, errors.New("odd"): Failed,

@@ -1,0 +1,147 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// restful runs a watcher over a drop folder in which n folders without a sidecar lie, at a time at which all of them are
+// old; listed counts the names that rescans read.
+func restful(t *testing.T, n int, test func(b *bench, listed *atomic.Int64)) {
+	var listed atomic.Int64
+	cfg := Config{Rescan: time.Minute, Reserved: func(string) bool { listed.Add(1); return false }}
+	inBubble(t, cfg, func(b *bench) {
+		for i := range n {
+			write(t, b.path, fmt.Sprintf("bare %d/a.pdf", i))
+		}
+		time.Sleep(40 * 365 * 24 * time.Hour) // a bubble begins long before the files were made
+		b.run()
+		b.pass(10*time.Minute + time.Second)
+		listed.Store(0)
+		test(b, &listed)
+	})
+}
+
+// tick waits until the file system gives another time than to what was changed last.
+func tick(t *testing.T, path string) {
+	t.Helper()
+	var before, now syscall.Stat_t
+	for now.Ctim == before.Ctim {
+		if before.Ctim.Sec == 0 {
+			before = now
+		}
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Stat(path, &now); err != nil {
+			t.Fatal(err)
+		}
+		if before.Ctim.Sec == 0 {
+			before = now
+		}
+	}
+}
+
+// G10: where nothing changes, the drop folder is not read again, and the folders in it are not opened.
+func TestRescan_NothingNewIsNotReadAgain(t *testing.T) {
+	const n = 300
+	restful(t, n, func(b *bench, listed *atomic.Int64) {
+		b.pass(time.Hour)
+		if got := listed.Load(); got != 0 {
+			t.Errorf("%d names read in an hour of rest", got)
+		}
+		if got := b.waiting(NoSidecar); got.Count != n {
+			t.Errorf("%d of %d told", got.Count, n)
+		}
+		if since := time.Since(b.w.Snapshot().Listed); since > time.Minute {
+			t.Errorf("last rescan %v ago", since)
+		}
+		b.w.Rescan()
+		b.pass(time.Second)
+		if got := listed.Load(); got != n {
+			t.Errorf("%d names read when it was asked for", got)
+		}
+	})
+}
+
+// I22: whatever becomes of a folder that was not one to take, no event telling of it, is found within two rescans.
+func TestRescan_I22_FindsWhatBecomesOfTheRest(t *testing.T) {
+	for name, change := range map[string]func(t *testing.T, path string){
+		"Sidecar":       func(t *testing.T, path string) { write(t, path, "bare 7/metadata.json") },
+		"SidecarInCaps": func(t *testing.T, path string) { write(t, path, "bare 7/METADATA.json") },
+		"SidecarRenamed": func(t *testing.T, path string) {
+			write(t, path, "bare 7/x")
+			os.Rename(path+"/bare 7/x", path+"/bare 7/metadata.json")
+		},
+		"OldTimes": func(t *testing.T, path string) {
+			write(t, path, "bare 7/metadata.json")
+			old := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+			os.Chtimes(path+"/bare 7", old, old)
+			os.Chtimes(path, old, old)
+		},
+		"Replaced": func(t *testing.T, path string) {
+			write(t, filepath.Dir(path), "other/metadata.json")
+			os.Rename(path+"/bare 7", filepath.Dir(path)+"/away")
+			os.Rename(filepath.Dir(path)+"/other", path+"/bare 7")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			restful(t, 20, func(b *bench, _ *atomic.Int64) {
+				tick(t, filepath.Dir(b.path)+"/clock")
+				change(t, b.path)
+				b.pass(2*time.Minute + 35*time.Second)
+				if _, ok := b.takenAt("bare 7"); !ok {
+					t.Errorf("not taken: %+v", b.w.Snapshot().NotTaken)
+				}
+				if got := b.waiting(NoSidecar); got.Count != 19 {
+					t.Errorf("%d of 19 told", got.Count)
+				}
+			})
+		})
+	}
+}
+
+// What many folders without a sidecar cost a rescan, as they lie there.
+func BenchmarkRescanAtRest(b *testing.B) {
+	path := b.TempDir()
+	const n = 100_000
+	for i := range n {
+		if err := os.Mkdir(fmt.Sprintf("%s/bare %06d", path, i), 0o770); err != nil {
+			b.Fatal(err)
+		}
+	}
+	time.Sleep(coarse + time.Second)
+	w, err := New(Config{Path: path, Settle: time.Second, Rescan: time.Hour, Rules: rules})
+	if err != nil {
+		b.Fatal(err)
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer root.Close()
+	s := &session{Watcher: w, root: root, stop: func() {}}
+	s.listen()
+	defer s.stop()
+	for range 2 {
+		if err := s.rescan(context.Background(), time.Now(), false); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var began, ended syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &began)
+	for b.Loop() {
+		if err := s.rescan(context.Background(), time.Now(), false); err != nil {
+			b.Fatal(err)
+		}
+	}
+	syscall.Getrusage(syscall.RUSAGE_SELF, &ended)
+	cpu := ended.Utime.Nano() + ended.Stime.Nano() - began.Utime.Nano() - began.Stime.Nano()
+	b.ReportMetric(float64(cpu)/1e6/float64(b.N), "cpu-ms/op")
+}

@@ -1,0 +1,149 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// burst is a drop folder in memory, with the kernel's events, into which folders are moved as fast as can be.
+type burst struct {
+	t       *testing.T
+	aside   string
+	path    string
+	claimed string
+
+	mu     sync.Mutex
+	moved  map[string]time.Time     // when each was moved in; guarded by mu
+	waited map[string]time.Duration // from then until it was taken; guarded by mu
+	twice  int                      // guarded by mu
+}
+
+func newBurst(t *testing.T, n int) *burst {
+	base := t.TempDir()
+	if dir, err := os.MkdirTemp("/dev/shm", "burst"); err == nil {
+		base = dir
+		t.Cleanup(func() { os.RemoveAll(dir) })
+	}
+	b := &burst{t: t, aside: filepath.Join(base, "aside"), path: filepath.Join(base, "in"), claimed: filepath.Join(base, "claimed"),
+		moved: map[string]time.Time{}, waited: map[string]time.Duration{}}
+	write(t, base, "aside/", "in/", "claimed/")
+	for i := range n {
+		dir := filepath.Join(b.aside, fmt.Sprintf("Huber %06d", i))
+		if err := os.Mkdir(dir, 0o770); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"/metadata.json", "/.done"} {
+			if err := os.WriteFile(dir+name, nil, 0o660); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return b
+}
+
+// move puts the folders from..to into the drop folder.
+func (b *burst) move(from, to int) {
+	for i := from; i < to; i++ {
+		name := fmt.Sprintf("Huber %06d", i)
+		b.mu.Lock()
+		b.moved[name] = time.Now()
+		b.mu.Unlock()
+		if err := os.Rename(filepath.Join(b.aside, name), filepath.Join(b.path, name)); err != nil {
+			b.t.Error(err)
+		}
+	}
+}
+
+func (b *burst) take(_ context.Context, f Folder) error {
+	if err := os.Rename(filepath.Join(b.path, f.Name), filepath.Join(b.claimed, f.Name)); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, had := b.waited[f.Name]; had {
+		b.twice++
+	}
+	b.waited[f.Name] = time.Since(b.moved[f.Name])
+	return nil
+}
+
+func (b *burst) taken() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.waited)
+}
+
+// G11: a burst that overflows the kernel's queue of events loses none, though no regular rescan comes to help, and never more
+// than Max are under observation. With VAULTD_LONG it has 100,000 folders.
+func TestBurst_I22_NoneIsLost(t *testing.T) {
+	n := 20_000
+	if os.Getenv("VAULTD_LONG") != "" {
+		n = 100_000
+	}
+	for _, complete := range []Complete{Marker, Quiet} {
+		t.Run(string(complete), func(t *testing.T) {
+			b := newBurst(t, n)
+			w, end := b.watch(Config{Settle: 200 * time.Millisecond, Rescan: time.Hour, Complete: complete})
+			began := time.Now()
+			b.move(0, n)
+			moved, peak := time.Now(), 0
+			for b.taken() < n && time.Since(moved) < 4*time.Minute {
+				peak = max(peak, w.Snapshot().Observed)
+				time.Sleep(50 * time.Millisecond)
+			}
+			t.Logf("%d moved in within %v, all taken %v after the last", n, moved.Sub(began), time.Since(moved))
+			end()
+			if got := b.taken(); got != n || b.twice > 0 || peak > 10_000 {
+				t.Errorf("%d of %d taken, %d twice; %d under observation", got, n, b.twice, peak)
+			}
+		})
+	}
+}
+
+// G11: with nothing else to do, a folder that is moved in whole is noticed at once, however many others lie there.
+func TestBurst_I22_NoticedAtOnce(t *testing.T) {
+	const n, lying = 200, 2000
+	b := newBurst(t, n)
+	for i := range lying {
+		write(t, b.path, fmt.Sprintf("bare %d/a.pdf", i))
+	}
+	_, end := b.watch(Config{Settle: 200 * time.Millisecond, Rescan: time.Hour, Complete: Marker})
+	for i := range n {
+		b.move(i, i+1)
+		for began := time.Now(); b.taken() <= i && time.Since(began) < time.Minute; {
+			time.Sleep(100 * time.Microsecond)
+		}
+	}
+	end()
+	waits := slices.Sorted(maps.Values(b.waited))
+	if len(waits) != n {
+		t.Fatalf("%d of %d taken without a rescan", len(waits), n)
+	}
+	t.Logf("noticed and taken: median %v, 99 of 100 within %v", waits[n/2], waits[n*99/100])
+}
+
+// watch starts a watcher and waits for its first rescan.
+func (b *burst) watch(cfg Config) (w *Watcher, end func()) {
+	cfg.Path, cfg.Rules = b.path, rules
+	w, err := New(cfg)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx, b.take) }()
+	for w.Snapshot().Listed.IsZero() {
+		time.Sleep(time.Millisecond)
+	}
+	return w, func() {
+		cancel()
+		<-ended
+	}
+}
