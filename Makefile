@@ -13,14 +13,15 @@ HEAVY := vaultd/internal/simtest
 # How much of the long forms: make simulate SEEDS=100, make campaign KILLS=20, make mutants MUTANTS=Grace, make fuzz FUZZTIME=10s
 SEEDS    ?= 10000
 KILLS    ?= 200
+RUNS     ?= 20000
 MUTANTS  ?= all
 FUZZTIME ?= 60s
 LONG     := $(GO) test -count=1 -timeout 0 -v
 
-.PHONY: help build test check fmt docs demo clean simulate campaign mutants fuzz canary model
+.PHONY: help build test check fmt docs demo clean simulate campaign plan mutants fuzz canary model bench bench-quick
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the program, as ./vaultd
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o vaultd ./cmd/vaultd
@@ -54,6 +55,9 @@ simulate: ## simulated years with faults, from SEEDS seeds
 campaign: ## the real program, killed KILLS times under load
 	KILLS=$(KILLS) $(LONG) -run '^TestCampaign$$' ./internal/campaign
 
+plan: ## how much is registered at once, on RUNS simulated lines: make plan RUNS=1000000 takes hours
+	RUNS=$(RUNS) $(LONG) -run '^TestPlan_I6_SimulatedLines$$' ./internal/window
+
 model: ## every order of events, to the end of a larger world (minutes, and memory)
 	VAULTD_MODEL=2 VAULTD_MODEL_STATES=1500000 $(LONG) -run '^TestModel_Promises$$' ./internal/ledger
 
@@ -70,6 +74,12 @@ fuzz: ## every fuzz target for FUZZTIME
 			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 50x -parallel 1 ./$$dir; \
 		done; \
 	done
+
+bench: ## speed, syncs and memory against limits and peers, in full (docs/performance.md)
+	$(GO) run ./cmd/vaultbench all
+
+bench-quick: ## the same with a tenth of the data
+	$(GO) run ./cmd/vaultbench all -quick -pairs 3
 
 fmt: ## format all Go files
 	gofmt -w cmd internal

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+)
+
+// bench is one use of the program: where it works, on what, and how often.
+type bench struct {
+	work   string // holds data sets, ledgers and programs, which are made once, and what a run needs
+	quick  bool   // a tenth of everything
+	pairs  int    // of a row that does not say itself
+	seed   uint64 // of all data
+	vaultd string // path of the program that is measured; empty: not yet built
+	log    *slog.Logger
+
+	weights map[string]weight // what sets weigh when they are packed, by set and level
+}
+
+// of gives n, or a tenth of it where the bench is quick.
+func (b *bench) of(n int) int {
+	if b.quick {
+		return max(n/10, 1)
+	}
+	return n
+}
+
+// scratch makes a fresh, empty directory for one run of one side. It holds nothing that is anybody else's, so drop
+// removes it whole.
+func (b *bench) scratch(name string) (dir string, drop func() error, err error) {
+	if dir, err = os.MkdirTemp(b.work, "run-"+name+"-"); err != nil {
+		return "", nil, fmt.Errorf("make a directory for a run: %w", err)
+	}
+	return dir, func() error { return os.RemoveAll(dir) }, nil //nolint:forbidigo // made above, by us and for us
+}
+
+// once makes something in the work directory unless an earlier use of the bench has made it: the directory of that
+// name counts as whole when a file NAME.whole lies beside it, which is written last.
+func (b *bench) once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (string, error) {
+	dir := filepath.Join(b.work, name)
+	whole := filepath.Join(b.work, name+".whole")
+	if _, err := os.Stat(whole); err == nil {
+		return dir, nil
+	}
+	b.log.Info("making", "what", name)
+	if err := os.RemoveAll(dir); err != nil { //nolint:forbidigo // an earlier attempt of ours that did not end
+		return "", fmt.Errorf("make %s: %w", name, err)
+	}
+	if err := os.MkdirAll(dir, 0o770); err != nil {
+		return "", fmt.Errorf("make %s: %w", name, err)
+	}
+	if err := fill(ctx, dir); err != nil {
+		return "", fmt.Errorf("make %s: %w", name, err)
+	}
+	return dir, os.WriteFile(whole, nil, 0o600)
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+const (
+	burstSettle = time.Second
+	// observedAtOnce is how many folders vaultd observes at a time, so that its memory does not grow with what is dropped.
+	observedAtOnce = 10_000
+	// burstSpan is what each of such portions may take beside settling.
+	burstSpan = 10 * time.Second
+)
+
+// burstRows drop very many folders at once, more than the kernel has room for in its queue of events, and look how long
+// a single one takes to be noticed.
+func (b *bench) burstRows() []row {
+	folders := b.of(100_000)
+	if b.quick {
+		folders = 20_000 // fewer would fit into the queue
+	}
+	return []row{
+		{ID: "burst", Goal: "G11", Title: fmt.Sprintf("%s folders renamed into the drop folder at once, settle %v", short(folders), burstSettle),
+			A: side{"vaultd", b.burst(folders)}, Pairs: 1,
+			Counts: []count{
+				{"lost", more("lost"), "0", atMost(0)},
+				{"time for each 10,000, of settle + 10 s", more("worst_span"), "<= 1", atMost(1)},
+				{"all claimed after the last came, s", more("claimed_s"), "told", nil},
+				{"CPU until then, s", more("claimed_cpu_s"), "told", nil},
+				{"all archived after the last came, s", func(s sample) float64 { return s.Wall.Seconds() }, "told", nil},
+				{"peak RssAnon, MiB", peakMiB, "<= 64", atMost(64)},
+			}},
+		{ID: "notice", Goal: "G11", Title: "one folder that is complete: from its rename to its claim", A: side{"vaultd", b.notice}, Pairs: 1,
+			Counts: []count{
+				{"p50, ms", more("p50_ms"), "told", nil},
+				{"p99, ms", more("p99_ms"), "<= 50", atMost(50)},
+			}},
+	}
+}
+
+func (b *bench) burst(n int) func(context.Context, string) (sample, error) {
+	return func(ctx context.Context, dir string) (s sample, err error) {
+		folders, err := b.crowd(ctx, n)
+		if err != nil {
+			return s, err
+		}
+		svc, err := b.serveIn(ctx, dir, fakeOptions{TLS: true})
+		if err != nil {
+			return s, err
+		}
+		defer func() { err = errors.Join(err, svc.Stop()) }()
+		drop := filepath.Join(dir, "drop")
+		in, err := b.install(ctx, dir, setup{URL: svc.URL, CA: svc.CA, Drops: []string{drop}, Settle: burstSettle, Rescan: time.Minute})
+		if err == nil {
+			err = os.Mkdir(drop, 0o770)
+		}
+		if err != nil {
+			return s, err
+		}
+		p, err := in.start(ctx)
+		if err != nil {
+			return s, err
+		}
+		defer p.kill()
+		if _, err := p.ready(ctx); err != nil {
+			return s, err
+		}
+		defer func() { err = errors.Join(err, folders.takeBack(drop)) }()
+		if err := folders.lend(drop); err != nil {
+			return s, err
+		}
+		return p.throughBurst(ctx, drop, folders)
+	}
+}
+
+// throughBurst waits until everything that came is taken, and then until it is archived.
+func (p *process) throughBurst(ctx context.Context, drop string, folders *shelf) (s sample, err error) {
+	came, all := time.Now(), len(folders.names)
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
+	defer cancel()
+	span := (burstSettle + burstSpan).Seconds()
+	worst, portions := 0.0, 0
+	err = p.await(ctx, time.Second/2, "all folders to be taken", func() (bool, error) {
+		left, err := folders.left(drop)
+		now := time.Since(came).Seconds()
+		for (all-left)/observedAtOnce > portions || left == 0 && portions*observedAtOnce < all {
+			portions++
+			worst = max(worst, now/(float64(portions)*span))
+		}
+		return left == 0, err
+	})
+	if err != nil {
+		return s, err
+	}
+	s.note("worst_span", worst)
+	s.note("claimed_s", time.Since(came).Seconds())
+	cpu, err := p.cpu()
+	if err != nil {
+		return s, err
+	}
+	s.note("claimed_cpu_s", cpu.Seconds())
+	if err := p.awaitKept(ctx, drop, folders); err != nil {
+		return s, err
+	}
+	s.Wall, s.Docs, s.In = time.Since(came), all, folders.bytes
+	err = p.account(&s, beginning{})
+	s.note("lost", float64(all)-s.More["seen"])
+	return s, errors.Join(err, p.stop())
+}
+
+// noticed is how many folders are dropped one by one.
+const noticed = 300
+
+// notice drops single folders that are complete by their marker, and looks how soon each is gone from the drop folder.
+func (b *bench) notice(ctx context.Context, dir string) (s sample, err error) {
+	folders, err := b.crowd(ctx, noticed)
+	if err != nil {
+		return s, err
+	}
+	drop := filepath.Join(dir, "drop")
+	away, err := freePort()
+	if err != nil {
+		return s, err
+	}
+	in, err := b.install(ctx, dir, setup{URL: "http://" + away, Drops: []string{drop}, Complete: "marker", Rescan: time.Minute})
+	if err == nil {
+		err = os.Mkdir(drop, 0o770)
+	}
+	if err != nil {
+		return s, err
+	}
+	p, err := in.start(ctx)
+	if err != nil {
+		return s, err
+	}
+	defer p.kill()
+	if _, err := p.ready(ctx); err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, folders.takeBack(drop)) }()
+	var took []float64
+	for _, name := range folders.names {
+		in := filepath.Join(drop, name)
+		if err := os.Rename(filepath.Join(folders.dir, name), in); err != nil {
+			return s, err
+		}
+		came := time.Now()
+		err := p.await(ctx, 200*time.Microsecond, "a folder to be taken", func() (bool, error) {
+			_, err := os.Lstat(in)
+			return errors.Is(err, os.ErrNotExist), nil
+		})
+		if err != nil {
+			return s, err
+		}
+		took = append(took, float64(time.Since(came).Microseconds())/1000)
+		if err := p.rest(ctx, 10*time.Millisecond); err != nil {
+			return s, err
+		}
+	}
+	slices.Sort(took)
+	s.Docs = len(took)
+	s.note("p50_ms", took[len(took)/2])
+	s.note("p99_ms", took[len(took)*99/100])
+	return s, p.stop()
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// The goals that do not depend on the machine, on a tenth of the sets: how often the ledger is synced, how many calls are
+// made, what is sent, how much memory is held. How fast it goes is for vaultbench itself.
+func TestCounted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds vaultd and lets it archive two data sets")
+	}
+	b := quickBench(t)
+	for _, set := range []string{setNormal, setTiny} {
+		t.Run(set, func(t *testing.T) {
+			o := runOptions{service: fakeOptions{TLS: true, Verify: true}, setup: setup{BatchWait: 2 * time.Second}}
+			s, err := b.run(t.Context(), t.TempDir(), set, o)
+			must(t, err)
+			for _, c := range countedGoals() {
+				v := c.Of(s)
+				t.Logf("%s: %.4g (%s)", c.Name, v, c.Want)
+				if !c.Holds(v) {
+					t.Errorf("%s: %.4g, wanted %s", c.Name, v, c.Want)
+				}
+			}
+		})
+	}
+}
+
+// countedGoals hold for every run.
+func countedGoals() []count {
+	none := func(name, figure string) count { return count{name, more(figure), "0", atMost(0)} }
+	return []count{
+		{"G3: ledger syncs a document, at 1,000 a second or more", syncsAtPace, "<= 0.1", atMost(0.1)},
+		{"G9: peak RssAnon, MiB", peakMiB, "<= 64", atMost(64)},
+		{"documents in a registration call", func(s sample) float64 { return quotient(s.More["registered"], s.More["batches"]) }, ">= 25", atLeast(25)},
+		{"G13: documents registered again", func(s sample) float64 { return s.More["registered"] - float64(s.Docs) }, "0", atMost(0)},
+		{"uploads that were not needed", func(s sample) float64 { return s.More["puts"] - float64(s.Docs) }, "0", atMost(0)},
+		none("documents under two numbers", "duplicates"),
+		none("short, spoilt or badly signed bodies", "bad"),
+	}
+}
+
+// G6: what is sent is hardly larger than what the highest level makes of it, and never larger than the files themselves.
+func TestCounted_ZIPSizes(t *testing.T) {
+	b := quickBench(t)
+	for name, docs := range map[string]int{setNormal: 40, setTiny: 200} {
+		set := grow(t, name, docs, 1)
+		usual, err := b.weigh(t.Context(), set, "default", t.TempDir())
+		must(t, err)
+		best, err := b.weigh(t.Context(), set, "max", t.TempDir())
+		must(t, err)
+		if r := quotient(float64(usual.Out), float64(best.Out)); r > 1.003 || r == 0 {
+			t.Errorf("set %s: the ZIPs are %.4f times those of the highest level, wanted <= 1.003", name, r)
+		} else {
+			t.Logf("set %s: %.4f", name, r)
+		}
+		if usual.Over > 0 {
+			t.Errorf("set %s: a ZIP is %.0f bytes larger than its files stored", name, usual.Over)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The installations that are measured have one vault and one user.
+const (
+	benchVault  = "BENCH"
+	benchUser   = "bench"
+	benchSecret = "bench-secret"
+)
+
+// quickBatchWait is how long a registration waits for more documents where the setup is in a hurry.
+const quickBatchWait = 50 * time.Millisecond
+
+// setup says how one installation of vaultd differs from another. What is zero stands for what is measured soonest:
+// short waits, and large batches as with every installation.
+type setup struct {
+	URL, CA string   // of the service
+	Drops   []string // paths of the drop folders
+	State   string   // a state directory that is there already; empty: one of its own
+
+	Settle, Rescan   time.Duration
+	PollMin, PollMax time.Duration
+	BatchWait        time.Duration
+	Window           time.Duration
+	Complete         string
+	Calm             bool // the times of an installation that nobody is in a hurry with: those of the example
+}
+
+// installation is one vaultd as an administrator sets it up: a configuration, a secret, a state directory.
+type installation struct {
+	bin, dir string
+	state    string
+	listen   string // address of the pages
+}
+
+// install writes configuration and secret into dir, and makes the ledger unless the setup brings one.
+func (b *bench) install(ctx context.Context, dir string, s setup) (*installation, error) {
+	bin, err := b.program(ctx)
+	if err != nil {
+		return nil, err
+	}
+	listen, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	in := &installation{bin: bin, dir: dir, state: s.State, listen: listen}
+	if in.state == "" {
+		in.state = filepath.Join(dir, "state")
+	}
+	err = errors.Join(
+		os.WriteFile(filepath.Join(dir, "secret"), []byte(benchSecret+"\n"), 0o600),
+		os.WriteFile(in.config(), []byte(in.yaml(s)), 0o600),
+	)
+	if err != nil || s.State != "" {
+		return in, err
+	}
+	_, err = in.command(ctx, "init")
+	return in, err
+}
+
+func (in *installation) config() string { return filepath.Join(in.dir, "config.yaml") }
+
+// yaml is the configuration. Paths of the work directory need no quotes that %q does not give.
+func (in *installation) yaml(s setup) string {
+	or := func(d, normal time.Duration) time.Duration {
+		if d > 0 {
+			return d
+		}
+		return normal
+	}
+	settle, rescan, wait, pollMin, pollMax := 20*time.Millisecond, 2*time.Second, quickBatchWait, 200*time.Millisecond, time.Second
+	if s.Calm {
+		settle, rescan, wait, pollMin, pollMax = 30*time.Second, time.Minute, 2*time.Second, time.Minute, 30*time.Minute
+	}
+	if s.Complete == "" {
+		s.Complete = "quiet"
+	}
+	pollMin = or(s.PollMin, pollMin)
+	var y strings.Builder
+	fmt.Fprintf(&y, "service:\n  environment: test\n  base_url: %s\n  ca_file: %q\n  auth: {method: basic, username: %s, secret_file: %q}\n",
+		s.URL, s.CA, benchUser, filepath.Join(in.dir, "secret"))
+	fmt.Fprintf(&y, "state_dir: %q\nspool: {max: 20GB, min_free: 1MB}\n", in.state)
+	fmt.Fprintf(&y, "upload: {workers: 8, batch_size: 50, batch_wait: %v, window: %v}\n", or(s.BatchWait, wait), or(s.Window, 15*time.Minute))
+	fmt.Fprintf(&y, "status: {poll_min: %v, poll_max: %v}\n", pollMin, max(or(s.PollMax, pollMax), pollMin))
+	fmt.Fprintf(&y, "http: {listen: %q}\ndrops:\n", in.listen)
+	for i, path := range s.Drops {
+		fmt.Fprintf(&y, "  - {name: drop-%d, path: %q, vault: %s, complete: %s, settle: %v, rescan: %v}\n",
+			i+1, path, benchVault, s.Complete, or(s.Settle, settle), or(s.Rescan, rescan))
+	}
+	return y.String()
+}
+
+// command runs one of vaultd's commands to its end and returns what it printed.
+func (in *installation) command(ctx context.Context, args ...string) ([]byte, error) {
+	var out, said bytes.Buffer
+	cmd := exec.CommandContext(ctx, in.bin, append([]string{"--config", in.config()}, args...)...)
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return out.Bytes(), fmt.Errorf("vaultd %s: %w: %s", args[0], err, tail(said.Bytes()))
+	}
+	return out.Bytes(), nil
+}
+
+// process is a vaultd that runs.
+type process struct {
+	in    *installation
+	cmd   *exec.Cmd
+	began time.Time
+	gauge *gauge
+	ended chan struct{} // closed when the process has ended
+	err   error         // how; readable once ended is closed
+}
+
+// start starts the daemon and begins to sample what it holds.
+func (in *installation) start(ctx context.Context) (*process, error) {
+	log, err := os.OpenFile(in.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	p := &process{in: in, cmd: exec.CommandContext(ctx, in.bin, "--config", in.config(), "run"), ended: make(chan struct{})}
+	p.cmd.Stderr = log
+	p.began = time.Now()
+	if err := errors.Join(p.cmd.Start(), log.Close()); err != nil {
+		return nil, fmt.Errorf("start vaultd: %w", err)
+	}
+	p.gauge = watchProcess(p.cmd.Process.Pid)
+	go func() {
+		defer close(p.ended)
+		p.err = p.cmd.Wait()
+	}()
+	return p, nil
+}
+
+func (in *installation) logFile() string { return filepath.Join(in.dir, "log") }
+
+// stop asks the process to end and waits for that. Its error says that it did not end as it should.
+func (p *process) stop() error {
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop vaultd: %w", err)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(30 * time.Second):
+		p.kill()
+		return errors.New("stop vaultd: it did not end within 30 s")
+	}
+	p.gauge.stop()
+	if p.err != nil {
+		return fmt.Errorf("vaultd ended: %w: %s", p.err, p.lastWords())
+	}
+	return nil
+}
+
+// kill ends the process at once, as a power cut would.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may just have ended by itself
+	<-p.ended
+	p.gauge.stop()
+}
+
+// lastWords is the end of the log.
+func (p *process) lastWords() string {
+	text, err := os.ReadFile(p.in.logFile())
+	if err != nil {
+		return err.Error()
+	}
+	return tail(text)
+}
+
+func tail(text []byte) string {
+	return strings.TrimSpace(string(text[max(0, len(text)-800):]))
+}
+
+// await asks again and again, every so often, until done says so. It fails when the process ends before that.
+func (p *process) await(ctx context.Context, every time.Duration, what string, done func() (bool, error)) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if ok, err := done(); err != nil || ok {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w: %s", what, context.Cause(ctx), p.lastWords())
+		case <-p.ended:
+			return fmt.Errorf("wait for %s: vaultd ended: %w: %s", what, p.err, p.lastWords())
+		case <-tick.C:
+		}
+	}
+}
+
+// ready waits until /readyz says yes and returns how long that took since the process was started.
+func (p *process) ready(ctx context.Context) (time.Duration, error) {
+	client := &http.Client{Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	err := p.await(ctx, time.Millisecond, "/readyz", func() (bool, error) {
+		resp, err := client.Get("http://" + p.in.listen + "/readyz")
+		if err != nil {
+			return false, nil // it does not listen yet
+		}
+		return resp.StatusCode == http.StatusOK, resp.Body.Close()
+	})
+	return time.Since(p.began), err
+}
+
+// freePort finds a port of this machine that nobody uses just now.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}

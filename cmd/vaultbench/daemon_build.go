@@ -1,0 +1,23 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+)
+
+// program returns the path of the vaultd that is measured, and builds it the first time, as it is delivered.
+func (b *bench) program(ctx context.Context) (string, error) {
+	if b.vaultd != "" {
+		return b.vaultd, nil
+	}
+	bin := filepath.Join(b.work, "vaultd")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "vaultd/cmd/vaultd")
+	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build vaultd, for want of one named by -vaultd: %w: %s", err, tail(out))
+	}
+	b.vaultd = bin
+	return bin, nil
+}

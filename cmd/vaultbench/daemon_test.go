@@ -1,0 +1,56 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestParseMetrics(t *testing.T) {
+	m := parseMetrics([]byte("# HELP vaultd_folders x 7\nvaultd_folders{state=\"archived\"} 12\nvaultd_ledger_syncs_total 1.5e+03\nvaultd_folders_seen_total 13\nnonsense\n\n"))
+	if m.folders("archived") != 12 || m.syncs() != 1500 || m.seen() != 13 || m.folders("open") != 0 || len(m) != 3 {
+		t.Errorf("%v", m)
+	}
+}
+
+// What was lent comes back as it was, wherever the program has left it, and without what it wrote into the folders.
+func TestShelf_TakeBack(t *testing.T) {
+	made := grow(t, setTiny, 5, 1)
+	before := content(t, made.Dir)
+	s, err := openShelf(made.Dir)
+	must(t, err)
+	drop := filepath.Join(t.TempDir(), "drop")
+	must(t, s.lend(drop))
+	for i, place := range []string{"_archived/2026-11", "_rejected", ".vaultd/claimed/some-key", "_duplicates"} {
+		must(t, os.MkdirAll(filepath.Join(drop, place), 0o770))
+		must(t, os.Rename(filepath.Join(drop, s.names[i]), filepath.Join(drop, place, s.names[i])))
+	}
+	must(t, os.WriteFile(filepath.Join(drop, "_archived/2026-11", s.names[0], "_RECEIPT.json"), nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(drop, "_rejected", s.names[1], "_REASON.txt"), nil, 0o600))
+	if left, err := s.left(drop); left != 1 || err != nil {
+		t.Errorf("%d left: %v", left, err)
+	}
+	must(t, s.takeBack(drop))
+	if after := content(t, made.Dir); !slices.Equal(slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before))) {
+		t.Errorf("after: %v", slices.Sorted(maps.Keys(after)))
+	}
+	must(t, os.Rename(filepath.Join(made.Dir, s.names[2]), filepath.Join(t.TempDir(), "lost")))
+	if s.takeBack(drop) == nil {
+		t.Error("a folder that is missing was not missed")
+	}
+}
+
+// A slow machine has few changes for each sync, and much time for them: both are the same at the pace of the goal.
+func TestSyncsAtPace(t *testing.T) {
+	fast := sample{Docs: 2000, Wall: time.Second, Syncs: 100}
+	slow := sample{Docs: 2000, Wall: 20 * time.Second, Syncs: 1000}
+	if f, s := syncsAtPace(fast), syncsAtPace(slow); f != 0.05 || s != 0.05 {
+		t.Errorf("fast %v, slow %v", f, s)
+	}
+	if each := syncsAtPace(sample{Docs: 2000, Wall: 4 * time.Second, Syncs: 10_000}); each <= 0.1 {
+		t.Errorf("five syncs for each document count as %v", each)
+	}
+}

@@ -1,0 +1,349 @@
+package main
+
+import (
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// fakeServer is the vault interface as far as vaultd uses it, made to cost as little as it can: what it is sent is
+// counted and forgotten, and it is up to the measurement to find that the figures are right. The strict stand-in, with
+// opinions about everything, is the emulator.
+type fakeServer struct {
+	o      fakeOptions
+	base   string // its own address
+	signer signer
+	faults []fault
+
+	mu      sync.Mutex
+	rng     *rand.ChaCha8          // guarded by mu
+	stats   fakeStats              // guarded by mu
+	byBumID map[string]*fakeDoc    // guarded by mu
+	order   []*fakeDoc             // as they were registered; guarded by mu
+	objects []*fakeDoc             // as they were stored first; guarded by mu
+	clients map[string]*fakeClient // by clientUUID; guarded by mu
+}
+
+// fakeClient is one identity of a document, and how many of its registrations hold a package.
+type fakeClient struct{ holding int }
+
+// fakeDoc is one registration. What changes once it is registered is guarded by the server's mu.
+type fakeDoc struct {
+	bumID, clientUUID, documentID string
+
+	client *fakeClient
+	spoilt bool // its address ends early
+
+	stored bool
+	size   int64
+	md5    string
+	at     time.Time // when it was stored
+	told   bool      // that it is archived
+}
+
+func newFakeServer(o fakeOptions, base string) (*fakeServer, error) {
+	faults, err := parseFaults(o.Faults)
+	if o.Window == 0 {
+		o.Window = 15 * time.Minute
+	}
+	return &fakeServer{o: o, base: base, signer: storeSigner(), faults: faults,
+		rng: rand.NewChaCha8([32]byte{byte(o.Seed), byte(o.Seed >> 8), 'f'}), byBumID: map[string]*fakeDoc{}, clients: map[string]*fakeClient{}}, err
+}
+
+func (s *fakeServer) handler() http.Handler {
+	const documents = "/v1/vaults/{vault}/documents"
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+documents, s.op("register", s.guarded(s.register)))
+	mux.HandleFunc("GET "+documents+"/status", s.op("list", s.guarded(s.list)))
+	mux.HandleFunc("GET "+documents+"/{bumId}/status", s.op("status", s.guarded(s.status)))
+	mux.HandleFunc("GET /v1/vaults", s.op("vaults", s.guarded(s.vaults)))
+	mux.HandleFunc("PUT /packages/{name}", s.op("store", s.put))
+	mux.HandleFunc("GET /_stats", func(w http.ResponseWriter, _ *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		answer(w, s.stats)
+	})
+	mux.HandleFunc("GET /_objects", func(w http.ResponseWriter, _ *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		all := make([]stored, len(s.objects))
+		for i, d := range s.objects {
+			all[i] = stored{d.bumID, d.clientUUID, d.size, d.md5}
+		}
+		answer(w, all)
+	})
+	return mux
+}
+
+// count changes the figures.
+func (s *fakeServer) count(change func(*fakeStats)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.stats)
+}
+
+func (s *fakeServer) guarded(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if user, secret, ok := r.BasicAuth(); !ok || user != benchUser || secret != benchSecret {
+			s.count(func(st *fakeStats) { st.Unauthorized++ })
+			http.Error(w, `{"message":"invalid credentials"}`, http.StatusForbidden)
+			return
+		}
+		h(w, r)
+	}
+}
+
+func (s *fakeServer) vaults(w http.ResponseWriter, _ *http.Request) {
+	answer(w, []map[string]string{{"id": benchVault, "name": "Bench"}})
+}
+
+// register takes a batch and gives each document a number and an address.
+func (s *fakeServer) register(w http.ResponseWriter, r *http.Request) {
+	s.count(func(st *fakeStats) { st.Posts++ })
+	var batch []struct {
+		ClientUUID string `json:"clientUUID"`
+		DocumentID string `json:"documentId"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&batch); err != nil || len(batch) == 0 || len(batch) > 500 {
+		http.Error(w, `{"message":"not an array of 1 to 500 documents"}`, http.StatusBadRequest)
+		return
+	}
+	type address struct {
+		URL string `json:"url"`
+	}
+	type grant struct {
+		BumID          string  `json:"bumId"`
+		DocumentID     string  `json:"documentId"`
+		ClientUUID     string  `json:"clientUUID"`
+		ArchiveFileURL address `json:"archiveFileURL"`
+	}
+	grants := make([]grant, len(batch))
+	spoilt := s.strikes("batch") != nil
+	for i, e := range batch {
+		d := s.enter(&fakeDoc{clientUUID: e.ClientUUID, documentID: e.DocumentID, spoilt: spoilt})
+		grants[i] = grant{d.bumID, d.documentID, d.clientUUID, address{s.signer.presign(s.store()+"/"+d.bumID+".zip", time.Now(), s.o.Window)}}
+	}
+	s.count(func(st *fakeStats) { st.BatchCalls++; st.Registered += len(batch) })
+	answer(w, grants)
+}
+
+// store is where packages are to be sent.
+func (s *fakeServer) store() string {
+	if s.o.Store != "" {
+		return s.o.Store
+	}
+	return s.base + "/packages"
+}
+
+func (s *fakeServer) enter(d *fakeDoc) *fakeDoc {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id, err := uuid.NewRandomFromReader(s.rng)
+	if err != nil {
+		panic(err) // the generator never fails
+	}
+	d.bumID = id.String()
+	s.byBumID[d.bumID] = d
+	s.order = append(s.order, d)
+	known := false
+	if d.client, known = s.clients[d.clientUUID]; known {
+		s.stats.Reregistered++
+		return d
+	}
+	d.client = &fakeClient{}
+	s.clients[d.clientUUID] = d.client
+	return d
+}
+
+// denial is what the store answers in place of taking a package.
+type denial struct {
+	status        int
+	code, message string
+	count         func(*fakeStats)
+}
+
+// put takes a package: all of it or nothing.
+func (s *fakeServer) put(w http.ResponseWriter, r *http.Request) {
+	s.count(func(st *fakeStats) { st.Puts++ })
+	d, no := s.target(r)
+	if no == nil {
+		no = s.receive(r, d)
+	}
+	if no == nil {
+		return // 200
+	}
+	if no.count != nil {
+		s.count(no.count)
+	}
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(no.status)
+	body, err := xml.Marshal(struct {
+		XMLName       xml.Name `xml:"Error"`
+		Code, Message string
+	}{Code: no.code, Message: no.message})
+	if err == nil {
+		_, _ = w.Write(body) // a client that has gone does not need it
+	}
+}
+
+// target is the registration that a PUT is for, if it may be.
+func (s *fakeServer) target(r *http.Request) (*fakeDoc, *denial) {
+	expired := &denial{403, "AccessDenied", "Request has expired", func(st *fakeStats) { st.Expired++ }}
+	bumID, _ := strings.CutSuffix(path.Base(r.URL.Path), ".zip")
+	s.mu.Lock()
+	d := s.byBumID[bumID]
+	s.mu.Unlock()
+	switch err := s.signer.verify(r, time.Now()); {
+	case errors.Is(err, errExpired):
+		return nil, expired
+	case err != nil:
+		return nil, &denial{403, "SignatureDoesNotMatch", err.Error(), func(st *fakeStats) { st.BadSignatures++ }}
+	case r.Header.Get("Authorization") != "":
+		return nil, &denial{400, "InvalidArgument", "Only one auth mechanism allowed", nil}
+	case d == nil:
+		return nil, &denial{404, "NoSuchKey", "The specified key does not exist.", nil}
+	case d.spoilt:
+		return nil, expired
+	case r.ContentLength < 0:
+		return nil, &denial{411, "MissingContentLength", "You must provide the Content-Length HTTP header.", nil}
+	}
+	return d, nil
+}
+
+// buffers are for bodies that are only counted: io.Discard reads with small ones.
+var buffers = sync.Pool{New: func() any { return new([128 << 10]byte) }}
+
+// receive reads the body, hashed where that is asked for and kept where there is a place for it, and books it.
+func (s *fakeServer) receive(r *http.Request, d *fakeDoc) *denial {
+	broken := &denial{500, "InternalError", "We encountered an internal error. Please try again.", nil}
+	to, sum := io.Discard, md5.New()
+	if s.o.Verify {
+		to = sum
+	}
+	keep := func() error { return nil }
+	if s.o.Disk != "" {
+		f, err := os.CreateTemp(s.o.Disk, "incoming-*")
+		if err != nil {
+			return broken
+		}
+		defer func() { _, _ = f.Close(), os.Remove(f.Name()) }() // it has its own name by then, if all went well
+		to = io.MultiWriter(to, f)
+		keep = func() error { return os.Rename(f.Name(), filepath.Join(s.o.Disk, d.bumID+".zip")) }
+	}
+	buf := buffers.Get().(*[128 << 10]byte)
+	defer buffers.Put(buf)
+	n, err := io.CopyBuffer(struct{ io.Writer }{to}, r.Body, buf[:])
+	if err != nil || n != r.ContentLength {
+		return &denial{400, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header", func(st *fakeStats) { st.ShortBodies++ }}
+	}
+	digest := ""
+	if s.o.Verify {
+		digest = base64.StdEncoding.EncodeToString(sum.Sum(nil))
+		if want := r.Header.Get("Content-MD5"); want != "" && want != digest {
+			return &denial{400, "BadDigest", "The Content-MD5 you specified did not match what we received.", func(st *fakeStats) { st.BadDigests++ }}
+		}
+	}
+	if err := keep(); err != nil {
+		return broken
+	}
+	s.book(d, n, digest)
+	return nil
+}
+
+// book counts a package that was stored.
+func (s *fakeServer) book(d *fakeDoc, size int64, md5 string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.Stored++
+	s.stats.Bytes += size
+	switch {
+	case !d.stored:
+		s.objects = append(s.objects, d)
+		if d.client.holding++; d.client.holding == 2 {
+			s.stats.Duplicates++
+		}
+	case d.size == size && d.md5 == md5:
+		s.stats.Again++
+	default:
+		s.stats.Different++
+	}
+	d.stored, d.size, d.md5, d.at = true, size, md5, time.Now()
+}
+
+func (s *fakeServer) status(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.stats.StatusAsked++
+	d, known := s.byBumID[r.PathValue("bumId")]
+	var record statusRecord
+	if known {
+		record = s.record(d)
+	}
+	s.mu.Unlock()
+	if !known {
+		http.Error(w, `{"message":"no document with this bumId"}`, http.StatusNotFound)
+		return
+	}
+	answer(w, record)
+}
+
+// list gives the last 500, newest first.
+func (s *fakeServer) list(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	s.stats.ListsAsked++
+	all := []statusRecord{}
+	for i := len(s.order) - 1; i >= 0 && len(all) < 500; i-- {
+		all = append(all, s.record(s.order[i]))
+	}
+	s.mu.Unlock()
+	answer(w, all)
+}
+
+type statusRecord struct {
+	BumID       string  `json:"bumId"`
+	DocumentID  string  `json:"documentId"`
+	ClientUUID  string  `json:"clientUUID"`
+	LastUpdated string  `json:"lastUpdated"`
+	Status      string  `json:"status"`
+	Message     *string `json:"message"`
+}
+
+// record is what the service says about a document. The caller holds mu.
+func (s *fakeServer) record(d *fakeDoc) statusRecord {
+	r := statusRecord{BumID: d.bumID, DocumentID: d.documentID, ClientUUID: d.clientUUID, LastUpdated: d.at.UTC().Format(time.RFC3339), Status: "WaitingForPackageUpload"}
+	switch {
+	case !d.stored:
+		r.LastUpdated = time.Now().UTC().Format(time.RFC3339)
+	case time.Since(d.at) < s.o.ArchiveAfter:
+		r.Status = "ArchivingInProgress"
+	default:
+		r.Status = "ArchivingSuccessful"
+		if !d.told {
+			d.told = true
+			s.stats.Archived++
+		}
+	}
+	return r
+}
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	body, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, "{}", http.StatusInternalServerError)
+		return
+	}
+	_, _ = w.Write(append(body, '\n')) // a client that has gone does not need it
+}

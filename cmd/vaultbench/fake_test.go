@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// standIn starts the stand-in in a process of its own.
+func standIn(t *testing.T, o fakeOptions) *fake {
+	t.Helper()
+	f, err := quickBench(t).startFake(t.Context(), t.TempDir(), o)
+	must(t, err)
+	t.Cleanup(func() { must(t, f.Stop()) })
+	return f
+}
+
+// stats asks for the figures once nothing is under way.
+func (f *fake) counted(t *testing.T) fakeStats {
+	t.Helper()
+	s, err := f.Stats(t.Context())
+	must(t, err)
+	return s
+}
+
+func parcel(t *testing.T, content string) archive.Package {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.zip")
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+	return archive.Package{Path: path, Size: int64(len(content)), MD5: md5.Sum([]byte(content))}
+}
+
+// send puts bytes to an address, with the length and digest of a ZIP that may be another.
+func put(t *testing.T, f *fake, address, body, digest string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, address, strings.NewReader(body))
+	must(t, err)
+	req.Header.Set("Content-MD5", digest)
+	resp, err := f.client.Do(req)
+	must(t, err)
+	_, err = io.Copy(io.Discard, resp.Body)
+	must(t, errors.Join(err, resp.Body.Close()))
+	return resp.StatusCode
+}
+
+func digestOf(body string) string {
+	sum := md5.Sum([]byte(body))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+func TestFake_ServesVaultdsClient(t *testing.T) {
+	for _, tls := range []bool{false, true} {
+		t.Run(fmt.Sprintf("tls=%t", tls), func(t *testing.T) {
+			disk := t.TempDir()
+			f := standIn(t, fakeOptions{TLS: tls, Disk: disk, Verify: true})
+			zips := []archive.Package{parcel(t, "one"), parcel(t, "two")}
+			grants, err := f.grant(t.Context(), zips)
+			must(t, err)
+			must(t, f.ownPut(t.Context(), grants))
+			client, err := bareClient(f.URL, f.CA)
+			must(t, err)
+			r, err := client.Status(t.Context(), benchVault, grants[0].ticket.Remote)
+			must(t, err)
+			list, err := client.StatusList(t.Context(), benchVault)
+			must(t, err)
+			if r.Word != archive.Successful || len(list) != 2 || list[0].Word != archive.Successful {
+				t.Errorf("status %v, list %+v", r.Word, list)
+			}
+			kept, err := os.ReadFile(filepath.Join(disk, string(grants[1].ticket.Remote)+".zip"))
+			if err != nil || string(kept) != "two" {
+				t.Errorf("kept %q: %v", kept, err)
+			}
+			want := fakeStats{Posts: 1, BatchCalls: 1, Registered: 2, Puts: 2, Stored: 2, Bytes: 6, StatusAsked: 1, ListsAsked: 1, Archived: 2}
+			if got := f.counted(t); got != want {
+				t.Errorf("counted %+v instead of %+v", got, want)
+			}
+		})
+	}
+}
+
+func TestFake_RefusesAWrongSignature(t *testing.T) {
+	f := standIn(t, fakeOptions{})
+	grants, err := f.grant(t.Context(), []archive.Package{parcel(t, "one"), parcel(t, "two")})
+	must(t, err)
+	first, second := string(grants[0].ticket.URL), string(grants[1].ticket.URL)
+	path, query, _ := strings.Cut(first, "?")
+	for name, address := range map[string]string{
+		"none":        path,
+		"another's":   path + second[strings.Index(second, "?"):],
+		"longer life": path + "?" + strings.Replace(query, "X-Amz-Expires=900", "X-Amz-Expires=901", 1),
+	} {
+		if code := put(t, f, address, "one", digestOf("one")); code != http.StatusForbidden {
+			t.Errorf("%s: %d", name, code)
+		}
+	}
+	if s := f.counted(t); s.BadSignatures != 3 || s.Stored != 0 {
+		t.Errorf("counted %+v", s)
+	}
+	if code := put(t, f, first, "one", digestOf("one")); code != http.StatusOK {
+		t.Errorf("the right one: %d", code)
+	}
+}
+
+func TestFake_RefusesWhatIsOver(t *testing.T) {
+	s := signer{access: "a", secret: "b"}
+	now := time.Date(2026, 10, 31, 12, 0, 0, 0, time.UTC)
+	req, err := http.NewRequest(http.MethodPut, s.presign("https://store.example/packages/1.zip", now, time.Minute), nil)
+	must(t, err)
+	if err := s.verify(req, now.Add(time.Minute)); err != nil {
+		t.Errorf("in time: %v", err)
+	}
+	if err := s.verify(req, now.Add(time.Minute+time.Second)); !errors.Is(err, errExpired) {
+		t.Errorf("too late: %v", err)
+	}
+	f := standIn(t, fakeOptions{Faults: "batch:expired:1"})
+	grants, err := f.grant(t.Context(), []archive.Package{parcel(t, "one")})
+	must(t, err)
+	if code := put(t, f, string(grants[0].ticket.URL), "one", ""); code != http.StatusForbidden || f.counted(t).Expired != 1 {
+		t.Errorf("%d, counted %+v", code, f.counted(t))
+	}
+}
+
+// G12: what ends early or is not what it says is never taken for stored.
+func TestFake_G12_CountsShortAndWrongBodies(t *testing.T) {
+	f := standIn(t, fakeOptions{Verify: true})
+	grants, err := f.grant(t.Context(), []archive.Package{parcel(t, "one")})
+	must(t, err)
+	address := string(grants[0].ticket.URL)
+	host, rest, _ := strings.Cut(strings.TrimPrefix(address, "http://"), "/")
+	conn, err := net.Dial("tcp", host)
+	must(t, err)
+	fmt.Fprintf(conn, "PUT /%s HTTP/1.1\r\nHost: %s\r\nContent-Length: 100\r\n\r\nshort", rest, host)
+	must(t, conn.(*net.TCPConn).CloseWrite())
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	must(t, errors.Join(err, conn.Close()))
+	if !strings.Contains(answer, "400") {
+		t.Errorf("a short body: %q", answer)
+	}
+	if code := put(t, f, address, "one", digestOf("two")); code != http.StatusBadRequest {
+		t.Errorf("another digest: %d", code)
+	}
+	s := f.counted(t)
+	held, err := f.Objects(t.Context())
+	if s.ShortBodies != 1 || s.BadDigests != 1 || s.Stored != 0 || len(held) != 0 || err != nil {
+		t.Errorf("counted %+v, holds %v: %v", s, held, err)
+	}
+}
+
+func TestFake_CountsDuplicates(t *testing.T) {
+	f := standIn(t, fakeOptions{Verify: true})
+	client, err := bareClient(f.URL, f.CA)
+	must(t, err)
+	frozen := []archive.Request{archive.Freeze(archive.ID{1}, metadata(1))}
+	for _, body := range []string{"one", "one", "other"} {
+		r, err := client.Register(t.Context(), benchVault, frozen)
+		must(t, err)
+		address := string(r.Tickets[frozen[0].ID].URL)
+		for range 2 {
+			if code := put(t, f, address, body, digestOf(body)); code != http.StatusOK {
+				t.Fatal(code)
+			}
+		}
+		put(t, f, address, body+"!", digestOf(body+"!"))
+	}
+	s := f.counted(t)
+	if s.Registered != 3 || s.Reregistered != 2 || s.Stored != 9 || s.Again != 3 || s.Different != 3 || s.Duplicates != 1 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+func TestFake_Faults(t *testing.T) {
+	f := standIn(t, fakeOptions{Verify: true, Faults: "store:reset-done:1,register:503:0.5", Seed: 3})
+	var grants []granted
+	for len(grants) == 0 {
+		grants, _ = f.grant(t.Context(), []archive.Package{parcel(t, "one")})
+	}
+	if err := f.rawPut(t.Context(), grants); err == nil {
+		t.Error("a reset was an answer")
+	}
+	if s := f.counted(t); s.Stored == 0 || s.Faulted == 0 { // it was carried out before
+		t.Errorf("counted %+v", s)
+	}
+	for _, text := range []string{"store:503", "store:99:0.1", "nobody:503:0.1", "store:expired:1", "batch:503:1", "store:503:often"} {
+		if _, err := parseFaults(text); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+}
+
+// The process ends with the context, and says so on the command line when it is told nonsense.
+func TestFake_CommandLine(t *testing.T) {
+	var said bytes.Buffer
+	for _, args := range [][]string{nil, {"nobody"}, {"fake", "-nothing"}, {"gen", "S"}, {"gen", "X", t.TempDir()}, {"fill", "many", t.TempDir()}, {"all", "-only", "G99"}} {
+		if code := run(t.Context(), args, io.Discard, &said); code != 2 {
+			t.Errorf("%q: exit code %d", args, code)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := serveFake(ctx, t.TempDir(), fakeOptions{Listen: "127.0.0.1:0"}, io.Discard); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+func TestFill_IsALedgerAsProductionHasIt(t *testing.T) {
+	dir := t.TempDir()
+	must(t, fillLedger(t.Context(), dir, 700, 30))
+	l, err := boltledger.Open(boltledger.Config{Dir: dir})
+	must(t, err)
+	defer l.Close()
+	b := l.Balance()
+	if b.Seen != 700 || b.States[ledger.Archived] != 670 || b.States[ledger.Uploaded] != 30 || !b.Agrees() {
+		t.Errorf("balance %+v", b)
+	}
+	atRest := 0
+	must(t, l.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		if e.AtRest() && e.Source == ledger.Kept {
+			atRest++
+		}
+		return nil
+	}))
+	problems, err := l.Verify(t.Context())
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v: %v", err, problems)
+	}
+	if atRest != 670 || l.Head().N != 1+670*9+30*6 {
+		t.Errorf("%d at rest, %d lines", atRest, l.Head().N)
+	}
+}
+
+// A ledger is filled with lives in one change each. Production tells them change by change: the records are the same.
+func TestFill_AWholeLifeIsOneInSteps(t *testing.T) {
+	f := newLives(time.Now()).next()
+	var after [2]ledger.Entry
+	for i, tell := range []func(*boltledger.Ledger) error{
+		func(l *boltledger.Ledger) error { return f.apply(t.Context(), l) },
+		func(l *boltledger.Ledger) error {
+			rs, err := l.Apply(t.Context(), f.whole(false))
+			if err == nil {
+				err = rs[0].Err
+			}
+			return err
+		},
+	} {
+		_, err := onLedger(t.TempDir(), 0, 0, func(l *boltledger.Ledger) error {
+			if err := tell(l); err != nil {
+				return err
+			}
+			e, ok, err := l.Entry(f.key)
+			if after[i] = e; !ok {
+				t.Error("no entry")
+			}
+			return err
+		})
+		must(t, err)
+	}
+	if !reflect.DeepEqual(after[0], after[1]) || after[0].State != ledger.Archived {
+		t.Errorf("in steps:\n%+v\nwhole:\n%+v", after[0], after[1])
+	}
+}
+
+// G3: who waits for nobody costs the disk little, however slow it is.
+func TestLedgerFlow_G3_SlowSyncs(t *testing.T) {
+	f := &flow{left: 300, done: make(chan struct{})}
+	s, err := onLedger(t.TempDir(), gatherWindow, slowSync, func(l *boltledger.Ledger) error {
+		return f.run(t.Context(), l, newLives(time.Now()).take(300))
+	})
+	must(t, err)
+	// Nine changes a document, 2,700 in all: who waits for each would pay two syncs for each.
+	if windows := uint64(s.Wall/gatherWindow) + 2; s.Commits == 0 || s.Commits > 2*windows || f.left != 0 {
+		t.Errorf("%d commits in %d gather windows, %d documents left", s.Commits, windows, f.left)
+	}
+}

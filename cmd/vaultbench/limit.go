@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/packager"
+)
+
+// limitRows measure what the machine and net/http give to a client that does nothing but send finished ZIPs, and how
+// near to it vaultd's own client comes, with its policy, its deadlines and its eye on stalled peers.
+func (b *bench) limitRows() []row {
+	var rows []row
+	raw, own := sender((*fake).rawPut), sender((*fake).ownPut)
+	for _, set := range []string{"S", "T"} {
+		rows = append(rows,
+			row{ID: "put-" + set, Goal: "G5", Title: "finished ZIPs of set " + set + " over TLS: vaultd's client against a raw one",
+				A: side{"vaultd's client", b.putRun(set, true, own)}, B: side{"raw client", b.putRun(set, true, raw)}, Warmup: 1,
+				Ratios: []ratio{{"files a second", rateRatio, ">= 0.95", atLeast(0.95)}, {"CPU", cpuRatio, "<= 1.2", atMost(1.2)}},
+				Counts: []count{{"CPU s/GB", cpuPerGB, "told", nil}, {"peak RssAnon, MiB", peakMiB, "<= 64", atMost(64)}}},
+			row{ID: "tls-" + set, Goal: "R1", Title: "finished ZIPs of set " + set + ", raw client: TLS against plain http",
+				A: side{"TLS", b.putRun(set, true, raw)}, B: side{"http", b.putRun(set, false, raw)}, Warmup: 1,
+				Ratios: []ratio{{"files a second", rateRatio, "told", nil}, {"CPU", cpuRatio, "told", nil}},
+				Counts: []count{{"CPU s/GB", cpuPerGB, "told", nil}}},
+		)
+	}
+	return rows
+}
+
+func cpuPerGB(s sample) float64 { return quotient(s.CPU.Seconds(), float64(s.Out)/1e9) }
+
+// sender sends finished ZIPs to the addresses that it was granted.
+type sender func(*fake, context.Context, []granted) error
+
+func (b *bench) putRun(set string, tls bool, send sender) func(context.Context, string) (sample, error) {
+	return func(ctx context.Context, dir string) (s sample, err error) {
+		zips, err := b.parcels(ctx, set)
+		if err != nil {
+			return s, err
+		}
+		f, err := b.startFake(ctx, dir, fakeOptions{TLS: tls})
+		if err != nil {
+			return s, err
+		}
+		defer func() { err = errors.Join(err, f.Stop()) }()
+		grants, err := f.grant(ctx, zips)
+		if err != nil {
+			return s, err
+		}
+		s, err = alone(func() error { return send(f, ctx, grants) })
+		s.Docs = len(zips)
+		for _, z := range zips {
+			s.Out += z.Size
+		}
+		return s, err
+	}
+}
+
+// rawPut sends with nothing but net/http.
+func (f *fake) rawPut(ctx context.Context, grants []granted) error { return sendAll(ctx, f.CA, grants) }
+
+// ownPut sends with vaultd's client.
+func (f *fake) ownPut(ctx context.Context, grants []granted) error {
+	client, err := bareClient(f.URL, f.CA)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(bareWorkers)
+	for _, grant := range grants {
+		g.Go(func() error {
+			_, err := client.Upload(ctx, grant.ticket, grant.zip, func() (io.ReadCloser, error) { return os.Open(grant.zip.Path) })
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// grant registers finished ZIPs under identities that nobody has used.
+func (f *fake) grant(ctx context.Context, zips []archive.Package) ([]granted, error) {
+	client, err := bareClient(f.URL, f.CA)
+	if err != nil {
+		return nil, err
+	}
+	var grants []granted
+	const batch = 500
+	for done := 0; done < len(zips); done += batch {
+		some := zips[done:min(done+batch, len(zips))]
+		frozen := make([]archive.Request, len(some))
+		for i := range some {
+			frozen[i] = archive.Freeze(archive.ID(uuid.New()), metadata(done+i))
+		}
+		answer, err := client.Register(ctx, benchVault, frozen)
+		if err != nil {
+			return nil, err
+		}
+		for i, z := range some {
+			grants = append(grants, granted{answer.Tickets[frozen[i].ID], z})
+		}
+	}
+	return grants, nil
+}
+
+// parcels are the finished ZIPs of a data set, at the default level, made the first time that they are asked for.
+func (b *bench) parcels(ctx context.Context, name string) ([]archive.Package, error) {
+	set, err := b.set(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := b.once(ctx, fmt.Sprintf("zips-%s-%d-seed%d", name, set.Docs, b.seed), func(ctx context.Context, dir string) error {
+		for _, folder := range set.folders() {
+			if _, err := build(ctx, folder, "default", filepath.Join(dir, filepath.Base(folder)+".zip")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	zips := make([]archive.Package, 0, set.Docs)
+	for _, folder := range set.folders() {
+		z, err := measured(filepath.Join(dir, filepath.Base(folder)+".zip"))
+		if err != nil {
+			return nil, err
+		}
+		zips = append(zips, z)
+	}
+	return zips, nil
+}
+
+// rules are those of a drop folder that takes what has a marker.
+func rules(level string) packager.Rules {
+	return packager.Rules{Vault: benchVault, Complete: "marker", Compression: level}
+}
+
+// build seals one folder as vaultd does.
+func build(ctx context.Context, folder, level, to string) (s packager.Sealed, err error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return s, err
+	}
+	s, err = packager.Build(ctx, root, rules(level), to)
+	return s, errors.Join(err, root.Close())
+}
+
+// alone measures work that this process does itself.
+func alone(work func() error) (s sample, err error) {
+	g := watchProcess(os.Getpid())
+	cpu, began := ownCPU(), time.Now()
+	err = work()
+	s.Wall, s.CPU = time.Since(began), ownCPU()-cpu
+	g.look()
+	g.stop()
+	_, s.PeakAnon, _ = g.memory()
+	return s, err
+}

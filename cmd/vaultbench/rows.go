@@ -1,0 +1,22 @@
+package main
+
+import "slices"
+
+// rows are all measurements, in the order in which they are run and told.
+func (b *bench) rows() []row {
+	return slices.Concat(
+		b.limitRows(),
+		b.zipRows(),
+		b.ledgerRows(),
+		b.wholeRows(),
+		b.peerRows(),
+		b.flatRows(),
+		b.commitRows(),
+		b.restartRows(),
+		b.memoryRows(),
+		b.idleRows(),
+		b.burstRows(),
+		b.killRows(),
+		b.faultRows(),
+	)
+}

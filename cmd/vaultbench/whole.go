@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// wholeRows compare vaultd as it is installed with the parts of its work done alone, and with the same path without a
+// ledger: look into each folder, make its ZIP, read it back, register it, send it.
+//
+// Both sides end when the last ZIP is stored. What follows, the question what became of it, the receipt and the move to
+// _archived, is in the rows named life-….
+func (b *bench) wholeRows() []row {
+	var rows []row
+	for _, set := range []string{setNormal, setTiny} {
+		rows = append(rows,
+			row{ID: "whole-" + set, Goal: "G1 G2 G3", Title: "the whole path, set " + set + ": vaultd against its parts, and against the same path without a ledger",
+				A: side{"vaultd", b.wholeRun(set, true)}, B: side{"without a ledger", b.bareRun(set)}, Warmup: 1,
+				Ratios: []ratio{
+					{"CPU, of the parts alone", func(a, b sample) float64 { return quotient(a.CPU.Seconds(), b.More["parts_cpu_s"]) }, "<= 1.10", atMost(1.10)},
+					{"wall, of the path without a ledger", wallRatio, wallWant(set), atMost(wallLimit(set))},
+					{"CPU, of the path without a ledger", cpuRatio, "told", nil},
+					{"bytes of ZIPs", sizeRatio, "= 1", within(0.999, 1.001)},
+				},
+				Counts: []count{
+					{"ledger syncs a document, at 1,000 a second or more", syncsAtPace, "<= 0.1", atMost(0.1)},
+					{"ledger syncs a document, as it was", syncsPerDoc, "told", nil},
+					{"commits a document", commitsPerDoc, "told", nil},
+					{"registration calls", more("batches"), "told", nil},
+					{"documents a second", sample.rate, "told", nil},
+					{"sent twice", more("duplicates"), "0", atMost(0)},
+					{"peak RssAnon, MiB", peakMiB, "<= 64", atMost(64)},
+				}},
+			row{ID: "life-" + set, Goal: "G3", Title: "from the drop folder to _archived, with receipts, set " + set,
+				A: side{"vaultd", b.wholeRun(set, false)}, Counts: lifeCounts()})
+	}
+	return rows
+}
+
+// lifeCounts do not depend on the machine, and are what is asserted wherever the tests run.
+func lifeCounts() []count {
+	return []count{
+		{"ledger syncs a document, at 1,000 a second or more", syncsAtPace, "<= 0.1", atMost(0.1)},
+		{"ledger syncs a document, as it was", syncsPerDoc, "told", nil},
+		{"commits a document", commitsPerDoc, "told", nil},
+		{"documents a second", sample.rate, "told", nil},
+		{"CPU ms a document", func(s sample) float64 { return quotient(float64(s.CPU.Microseconds())/1000, float64(s.Docs)) }, "told", nil},
+		{"sent twice", more("duplicates"), "0", atMost(0)},
+		{"short or badly signed", more("bad"), "0", atMost(0)},
+		{"status calls", more("status_calls"), "told", nil},
+		{"peak RssAnon, MiB", peakMiB, "<= 64", atMost(64)},
+	}
+}
+
+// pace is how many documents a second the goal about syncs speaks of.
+const pace = 1000
+
+// syncsAtPace are the syncs of the ledger, of the documents that there were or, where they came more slowly than the goal
+// has it, of those that would have come in that time. A slow machine gathers fewer changes for each sync, and has the time
+// for them; so this does not depend on the machine.
+func syncsAtPace(s sample) float64 {
+	return quotient(float64(s.Syncs), max(float64(s.Docs), pace*s.Wall.Seconds()))
+}
+
+func within(low, high float64) func(float64) bool {
+	return func(v float64) bool { return v >= low && v <= high }
+}
+
+// wallLimit is what the path may take, of what it takes without a ledger. On tiny documents all that is left is the
+// ledger's price.
+func wallLimit(set string) float64 {
+	if set == setTiny {
+		return 1.05
+	}
+	return 1.10
+}
+
+func wallWant(set string) string { return fmt.Sprintf("<= %.2f", wallLimit(set)) }
+
+// wholeRun lets vaultd take a data set to its end: until all is stored, or until all is archived and put away.
+func (b *bench) wholeRun(set string, stored bool) func(context.Context, string) (sample, error) {
+	return func(ctx context.Context, dir string) (sample, error) {
+		return b.run(ctx, dir, set, runOptions{service: fakeOptions{TLS: true}, untilStored: stored})
+	}
+}
+
+// runOptions says how a data set is taken to its end.
+type runOptions struct {
+	service     fakeOptions
+	setup       setup
+	checked     bool                              // the folders come when vaultd has run for a while and has checked its ledger, not before it starts
+	alsoChecked bool                              // the end is also that vaultd has checked its ledger
+	untilStored bool                              // and not until all is archived and put away
+	stored      func(context.Context, work) error // waits until all is stored; nil: the service is asked for that
+}
+
+// work is a data set on its way.
+type work struct {
+	p     *process
+	svc   *fake
+	docs  int
+	began time.Time
+	told  *sample // takes what is noted on the way
+}
+
+// run drops a data set, starts service and vaultd, and measures from the start of the process to the end of the work.
+func (b *bench) run(ctx context.Context, dir, set string, o runOptions) (sample, error) {
+	folders, err := b.shelf(ctx, set)
+	if err != nil {
+		return sample{}, err
+	}
+	return b.runFolders(ctx, dir, folders, o)
+}
+
+func (b *bench) runFolders(ctx context.Context, dir string, folders *shelf, o runOptions) (s sample, err error) {
+	svc, err := b.serveIn(ctx, dir, o.service)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, svc.Stop()) }()
+	drop := filepath.Join(dir, "drop")
+	o.setup.URL, o.setup.CA, o.setup.Drops = svc.URL, svc.CA, []string{drop}
+	if o.untilStored {
+		o.setup.PollMin = 10 * time.Minute
+	}
+	in, err := b.install(ctx, dir, o.setup)
+	if err == nil {
+		err = os.Mkdir(drop, 0o770)
+	}
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, folders.takeBack(drop)) }()
+	p, begin, err := in.startWith(ctx, o.checked, func() error { return folders.lend(drop) })
+	if err != nil {
+		return s, err
+	}
+	defer p.kill()
+	w := work{p: p, svc: svc, docs: len(folders.names), began: begin.at, told: &s}
+	if o.stored == nil {
+		o.stored = func(ctx context.Context, w work) error { return w.awaitStored(ctx, w.docs) }
+	}
+	err = o.stored(ctx, w)
+	if err == nil && !o.untilStored {
+		err = p.awaitKept(ctx, drop, folders)
+	}
+	if err == nil && o.alsoChecked {
+		_, err = p.awaitChecked(ctx)
+	}
+	if err != nil {
+		return s, err
+	}
+	s.Wall, s.Docs, s.In = time.Since(begin.at), len(folders.names), folders.bytes
+	return s, errors.Join(p.account(&s, begin), svc.account(ctx, &s), p.stop())
+}
+
+// beginning is what a process had done when the work that is measured began.
+type beginning struct {
+	at             time.Time
+	cpu            time.Duration
+	commits, syncs uint64
+}
+
+// startWith starts the daemon with folders in its drop folder, or, where it is to have checked its ledger first, drops
+// them then.
+func (in *installation) startWith(ctx context.Context, checked bool, lend func() error) (p *process, begin beginning, err error) {
+	if !checked {
+		if err := lend(); err != nil {
+			return nil, begin, err
+		}
+		p, err = in.start(ctx)
+		if err == nil {
+			begin.at = p.began
+		}
+		return p, begin, err
+	}
+	if p, err = in.start(ctx); err != nil {
+		return nil, begin, err
+	}
+	if begin, err = p.awaitChecked(ctx); err == nil {
+		err = lend()
+	}
+	if err != nil {
+		p.kill()
+		return nil, begin, err
+	}
+	return p, begin, nil
+}
+
+// awaitChecked waits until vaultd has looked through its whole ledger, which it does after each start.
+func (p *process) awaitChecked(ctx context.Context) (begin beginning, err error) {
+	if _, err := p.ready(ctx); err != nil {
+		return begin, err
+	}
+	var m metrics
+	err = p.await(ctx, time.Second/2, "the check of the ledger", func() (bool, error) {
+		m, err = p.metrics()
+		return m["vaultd_check_timestamp_seconds"] > 0, err
+	})
+	if err != nil {
+		return begin, err
+	}
+	cpu, err := p.cpu()
+	return beginning{at: time.Now(), cpu: cpu, commits: m.commits(), syncs: m.syncs()}, err
+}
+
+// awaitStored waits until the service has so many documents.
+func (w work) awaitStored(ctx context.Context, want int) error {
+	return w.p.await(ctx, 10*time.Millisecond, "uploads", func() (bool, error) {
+		t, err := w.svc.Stats(ctx)
+		return t.Stored-t.Again >= want, err
+	})
+}
+
+// awaitKept waits until every folder lies in _archived.
+func (p *process) awaitKept(ctx context.Context, drop string, s *shelf) error {
+	return p.await(ctx, 25*time.Millisecond, "folders in _archived", func() (bool, error) {
+		months, err := filepath.Glob(filepath.Join(drop, "_archived", "*"))
+		n := 0
+		for _, month := range months {
+			there, oneErr := s.left(month)
+			n, err = n+there, errors.Join(err, oneErr)
+		}
+		return n >= len(s.names), err
+	})
+}
+
+// account fills in what the service has counted.
+func (f *fake) account(ctx context.Context, s *sample) error {
+	t, err := f.Stats(ctx)
+	s.Out = t.Bytes
+	s.note("batches", float64(t.BatchCalls))
+	s.note("registered", float64(t.Registered))
+	s.note("puts", float64(t.Puts))
+	s.note("again", float64(t.Again))
+	s.note("duplicates", float64(t.Duplicates))
+	s.note("bad", float64(t.ShortBodies+t.BadDigests+t.BadSignatures+t.Different))
+	s.note("faulted", float64(t.Faulted))
+	s.note("reregistered", float64(t.Reregistered))
+	s.note("status_calls", float64(t.StatusAsked+t.ListsAsked))
+	return err
+}
+
+// serveIn starts the stand-in of the service with a directory of its own below dir.
+func (b *bench) serveIn(ctx context.Context, dir string, o fakeOptions) (*fake, error) {
+	own := filepath.Join(dir, "service")
+	if err := os.MkdirAll(own, 0o700); err != nil {
+		return nil, fmt.Errorf("make directory of the stand-in: %w", err)
+	}
+	o.Seed = b.seed
+	return b.startFake(ctx, own, o)
+}
