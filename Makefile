@@ -6,8 +6,8 @@ TOOLS := $(GO) tool -modfile=tools/go.mod
 # The race detector needs cgo, and go switches that off where there is no C compiler.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-# The simulations run in full without the race detector, which makes them many times slower, and in short with it.
-HEAVY := vaultd/internal/simtest
+# What reckons much runs in full without the race detector, which makes it many times slower, and in short with it.
+HEAVY := vaultd/internal/simtest vaultd/internal/packager vaultd/cmd/vaultbench
 
 .DEFAULT_GOAL := help
 # How much of the long forms: make simulate SEEDS=100, make campaign KILLS=20, make mutants MUTANTS=Grace, make fuzz FUZZTIME=10s
@@ -32,9 +32,9 @@ ifeq ($(RACE),)
 endif
 	$(GO) vet ./...
 	@set -e; all=$$($(GO) list ./...); \
-	light=$$(printf '%s\n' "$$all" | grep -vxF '$(HEAVY)'); \
-	heavy=$$(printf '%s\n' "$$all" | grep -xF '$(HEAVY)' || true); \
-	echo "$(GO) test $(RACE) (all but the simulations)"; \
+	light=$$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(HEAVY))); \
+	heavy=$$(printf '%s\n' "$$all" | grep -xF $(addprefix -e ,$(HEAVY)) || true); \
+	echo "$(GO) test $(RACE) (all but $(HEAVY))"; \
 	$(GO) test $(RACE) -parallel 6 -timeout 10m $$light; \
 	if [ -n "$$heavy" ]; then \
 		echo "$(GO) test $(RACE) -short $$heavy"; \

@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // bench is one use of the program: where it works, on what, and how often.
@@ -28,6 +31,17 @@ func (b *bench) of(n int) int {
 	return n
 }
 
+// few is how many pairs a row has that takes long and only tells.
+func (b *bench) few() int {
+	if b.quick {
+		return 1
+	}
+	return min(b.pairs, 2)
+}
+
+// costly is how many pairs a row has that takes long and is judged.
+func (b *bench) costly() int { return min(b.pairs, 3) }
+
 // scratch makes a fresh, empty directory for one run of one side. It holds nothing that is anybody else's, so drop
 // removes it whole.
 func (b *bench) scratch(name string) (dir string, drop func() error, err error) {
@@ -35,6 +49,29 @@ func (b *bench) scratch(name string) (dir string, drop func() error, err error) 
 		return "", nil, fmt.Errorf("make a directory for a run: %w", err)
 	}
 	return dir, func() error { return os.RemoveAll(dir) }, nil //nolint:forbidigo // made above, by us and for us
+}
+
+// claim makes the work directory this bench's alone until release is called, and removes what runs left in it that were
+// killed: their folders are named so by scratch.
+func (b *bench) claim() (release func(), err error) {
+	lock, err := os.OpenFile(filepath.Join(b.work, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("claim the work directory: %w", err)
+	}
+	release = func() { _ = lock.Close() } // nothing was written
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		release()
+		return nil, fmt.Errorf("another vaultbench works in %s: %w", b.work, err)
+	}
+	left, err := filepath.Glob(filepath.Join(b.work, "run-*"))
+	for _, dir := range left {
+		err = errors.Join(err, os.RemoveAll(dir)) //nolint:forbidigo // of a run of ours that nobody ended
+	}
+	if err != nil {
+		release()
+		return nil, fmt.Errorf("remove what earlier runs left: %w", err)
+	}
+	return release, nil
 }
 
 // once makes something in the work directory unless an earlier use of the bench has made it: the directory of that

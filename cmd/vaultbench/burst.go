@@ -63,6 +63,7 @@ func (b *bench) burst(n int) func(context.Context, string) (sample, error) {
 		if err != nil {
 			return s, err
 		}
+		defer func() { err = errors.Join(err, folders.takeBack(drop)) }() // after the kill
 		p, err := in.start(ctx)
 		if err != nil {
 			return s, err
@@ -71,24 +72,28 @@ func (b *bench) burst(n int) func(context.Context, string) (sample, error) {
 		if _, err := p.ready(ctx); err != nil {
 			return s, err
 		}
-		defer func() { err = errors.Join(err, folders.takeBack(drop)) }()
-		if err := folders.lend(drop); err != nil {
+		first := &shelf{dir: folders.dir, names: folders.names[:min(observedAtOnce, n)]}
+		rest := &shelf{dir: folders.dir, names: folders.names[len(first.names):]}
+		if err := first.lend(drop); err != nil {
 			return s, err
 		}
-		return p.throughBurst(ctx, drop, folders)
+		firstCame := time.Now()
+		if err := rest.lend(drop); err != nil {
+			return s, err
+		}
+		return p.throughBurst(ctx, drop, folders, firstCame)
 	}
 }
 
-// throughBurst waits until everything that came is taken, and then until it is archived.
-func (p *process) throughBurst(ctx context.Context, drop string, folders *shelf) (s sample, err error) {
+// throughBurst waits until everything that came is taken, and then until it is archived. The time of the portions counts
+// from when the first of them was there.
+func (p *process) throughBurst(ctx context.Context, drop string, folders *shelf, firstCame time.Time) (s sample, err error) {
 	came, all := time.Now(), len(folders.names)
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
-	defer cancel()
 	span := (burstSettle + burstSpan).Seconds()
 	worst, portions := 0.0, 0
 	err = p.await(ctx, time.Second/2, "all folders to be taken", func() (bool, error) {
 		left, err := folders.left(drop)
-		now := time.Since(came).Seconds()
+		now := time.Since(firstCame).Seconds()
 		for (all-left)/observedAtOnce > portions || left == 0 && portions*observedAtOnce < all {
 			portions++
 			worst = max(worst, now/(float64(portions)*span))
@@ -110,7 +115,7 @@ func (p *process) throughBurst(ctx context.Context, drop string, folders *shelf)
 	}
 	s.Wall, s.Docs, s.In = time.Since(came), all, folders.bytes
 	err = p.account(&s, beginning{})
-	s.note("lost", float64(all)-s.More["seen"])
+	s.note("lost", float64(all)-s.noted("seen"))
 	return s, errors.Join(err, p.stop())
 }
 
@@ -135,6 +140,7 @@ func (b *bench) notice(ctx context.Context, dir string) (s sample, err error) {
 	if err != nil {
 		return s, err
 	}
+	defer func() { err = errors.Join(err, folders.takeBack(drop)) }() // after the kill
 	p, err := in.start(ctx)
 	if err != nil {
 		return s, err
@@ -143,7 +149,6 @@ func (b *bench) notice(ctx context.Context, dir string) (s sample, err error) {
 	if _, err := p.ready(ctx); err != nil {
 		return s, err
 	}
-	defer func() { err = errors.Join(err, folders.takeBack(drop)) }()
 	var took []float64
 	for _, name := range folders.names {
 		in := filepath.Join(drop, name)

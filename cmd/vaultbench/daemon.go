@@ -107,7 +107,7 @@ func (in *installation) yaml(s setup) string {
 // command runs one of vaultd's commands to its end and returns what it printed.
 func (in *installation) command(ctx context.Context, args ...string) ([]byte, error) {
 	var out, said bytes.Buffer
-	cmd := exec.CommandContext(ctx, in.bin, append([]string{"--config", in.config()}, args...)...)
+	cmd := child(ctx, in.bin, append([]string{"--config", in.config()}, args...)...)
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
 		return out.Bytes(), fmt.Errorf("vaultd %s: %w: %s", args[0], err, tail(said.Bytes()))
@@ -131,7 +131,7 @@ func (in *installation) start(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	p := &process{in: in, cmd: exec.CommandContext(ctx, in.bin, "--config", in.config(), "run"), ended: make(chan struct{})}
+	p := &process{in: in, cmd: child(ctx, in.bin, "--config", in.config(), "run"), ended: make(chan struct{})}
 	p.cmd.Stderr = log
 	p.began = time.Now()
 	if err := errors.Join(p.cmd.Start(), log.Close()); err != nil {

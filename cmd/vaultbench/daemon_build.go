@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"path/filepath"
 )
 
@@ -13,7 +12,7 @@ func (b *bench) program(ctx context.Context) (string, error) {
 		return b.vaultd, nil
 	}
 	bin := filepath.Join(b.work, "vaultd")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "vaultd/cmd/vaultd")
+	cmd := child(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "vaultd/cmd/vaultd")
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build vaultd, for want of one named by -vaultd: %w: %s", err, tail(out))

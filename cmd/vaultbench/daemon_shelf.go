@@ -27,15 +27,30 @@ const (
 )
 
 func (b *bench) shelf(ctx context.Context, name string) (*shelf, error) {
-	made, err := b.set(ctx, name)
-	if err != nil {
-		return nil, err
+	return wholeShelf(func() (dir string, docs int, err error) {
+		made, err := b.set(ctx, name)
+		return made.Dir, made.Docs, err
+	})
+}
+
+// wholeShelf opens a data set. One that misses folders is made anew: a bench was killed while they were lent.
+func wholeShelf(get func() (dir string, docs int, err error)) (*shelf, error) {
+	for again := false; ; again = true {
+		dir, docs, err := get()
+		if err != nil {
+			return nil, err
+		}
+		s, err := openShelf(dir)
+		if err != nil || len(s.names) == docs {
+			return s, err
+		}
+		if again {
+			return nil, fmt.Errorf("data set %s has %d folders instead of %d", dir, len(s.names), docs)
+		}
+		if err := os.Remove(dir + ".whole"); err != nil {
+			return nil, fmt.Errorf("make data set anew: %w", err)
+		}
 	}
-	s, err := openShelf(made.Dir)
-	if err == nil && len(s.names) != made.Docs {
-		err = fmt.Errorf("data set %s is not whole any more: remove it, with %s.whole", made.Dir, made.Dir)
-	}
-	return s, err
 }
 
 func openShelf(dir string) (*shelf, error) {

@@ -43,6 +43,28 @@ func TestShelf_TakeBack(t *testing.T) {
 	}
 }
 
+// A bench that was killed leaves folders of runs, with folders of a data set in them. The next one has whole ones again.
+func TestClaim_AfterADeath(t *testing.T) {
+	b := quickBench(t)
+	s, err := b.crowd(t.Context(), 3)
+	must(t, err)
+	run, _, err := b.scratch("x")
+	must(t, err)
+	must(t, s.lend(filepath.Join(run, "drop")))
+	release, err := b.claim()
+	must(t, err)
+	if _, err := b.claim(); err == nil {
+		t.Error("two work in the same directory")
+	}
+	release()
+	if _, err := os.Lstat(run); !os.IsNotExist(err) {
+		t.Errorf("still there: %v", err)
+	}
+	if s, err = b.crowd(t.Context(), 3); err != nil || len(s.names) != 3 {
+		t.Errorf("%v: %v", s, err)
+	}
+}
+
 // A slow machine has few changes for each sync, and much time for them: both are the same at the pace of the goal.
 func TestSyncsAtPace(t *testing.T) {
 	fast := sample{Docs: 2000, Wall: time.Second, Syncs: 100}

@@ -22,6 +22,7 @@ type fakeOptions struct {
 	Listen       string        // address; empty: any free port of this machine
 	Disk         string        // directory for what it is sent; empty: counted and thrown away
 	Verify       bool          // hashes every body and holds it against Content-MD5; costs processor time
+	Lax          bool          // takes a body that ended early for a whole one, as some stores do, where no Content-MD5 came with it
 	Delay        time.Duration // before each answer
 	Faults       string        // "op:kind:rate,…": see parseFaults
 	Window       time.Duration // life of an upload address; 0: 15 minutes
@@ -43,6 +44,7 @@ type fakeStats struct {
 	Duplicates    int   // clientUUIDs that hold content under more than one number
 	Different     int   // uploads that replaced the bytes of a number by others
 	ShortBodies   int   // bodies that ended early; not stored
+	TakenShort    int   // bodies that ended early and were stored, by a lax one
 	BadDigests    int   // bodies that are not what Content-MD5 says; not stored
 	BadSignatures int
 	Expired       int // uploads after the end of their address
@@ -75,7 +77,7 @@ func (b *bench) startFake(ctx context.Context, dir string, o fakeOptions) (*fake
 		return nil, fmt.Errorf("start stand-in: %w", err)
 	}
 	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, self, append([]string{"fake", "-dir", dir}, o.args()...)...)
+	cmd := child(ctx, self, append([]string{"fake", "-dir", dir}, o.args()...)...)
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -101,7 +103,7 @@ func (b *bench) startFake(ctx context.Context, dir string, o fakeOptions) (*fake
 // args are the flags that give o again.
 func (o fakeOptions) args() []string {
 	return []string{
-		fmt.Sprintf("-tls=%t", o.TLS), "-listen=" + cmp.Or(o.Listen, "127.0.0.1:0"), "-disk=" + o.Disk, fmt.Sprintf("-verify=%t", o.Verify), "-delay=" + o.Delay.String(),
+		fmt.Sprintf("-tls=%t", o.TLS), "-listen=" + cmp.Or(o.Listen, "127.0.0.1:0"), "-disk=" + o.Disk, fmt.Sprintf("-verify=%t", o.Verify), fmt.Sprintf("-lax=%t", o.Lax), "-delay=" + o.Delay.String(),
 		"-faults=" + o.Faults, "-window=" + o.Window.String(), "-archive-after=" + o.ArchiveAfter.String(), fmt.Sprintf("-seed=%d", o.Seed), "-store=" + o.Store,
 	}
 }
@@ -114,6 +116,11 @@ func (f *fake) Stats(ctx context.Context) (s fakeStats, err error) {
 // Objects asks what the stand-in holds, in the order in which it came.
 func (f *fake) Objects(ctx context.Context) (all []stored, err error) {
 	return all, f.ask(ctx, "/_objects", &all)
+}
+
+// Clients asks how often each clientUUID was registered.
+func (f *fake) Clients(ctx context.Context) (registered map[string]int, err error) {
+	return registered, f.ask(ctx, "/_clients", &registered)
 }
 
 func (f *fake) ask(ctx context.Context, path string, to any) error {

@@ -37,8 +37,8 @@ type fakeServer struct {
 	clients map[string]*fakeClient // by clientUUID; guarded by mu
 }
 
-// fakeClient is one identity of a document, and how many of its registrations hold a package.
-type fakeClient struct{ holding int }
+// fakeClient is one identity of a document: how many registrations it has, and how many of them hold a package.
+type fakeClient struct{ registered, holding int }
 
 // fakeDoc is one registration. What changes once it is registered is guarded by the server's mu.
 type fakeDoc struct {
@@ -84,6 +84,15 @@ func (s *fakeServer) handler() http.Handler {
 			all[i] = stored{d.bumID, d.clientUUID, d.size, d.md5}
 		}
 		answer(w, all)
+	})
+	mux.HandleFunc("GET /_clients", func(w http.ResponseWriter, _ *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		registered := make(map[string]int, len(s.clients))
+		for id, c := range s.clients {
+			registered[id] = c.registered
+		}
+		answer(w, registered)
 	})
 	return mux
 }
@@ -158,13 +167,13 @@ func (s *fakeServer) enter(d *fakeDoc) *fakeDoc {
 	d.bumID = id.String()
 	s.byBumID[d.bumID] = d
 	s.order = append(s.order, d)
-	known := false
-	if d.client, known = s.clients[d.clientUUID]; known {
-		s.stats.Reregistered++
-		return d
+	if s.clients[d.clientUUID] == nil {
+		s.clients[d.clientUUID] = &fakeClient{}
 	}
-	d.client = &fakeClient{}
-	s.clients[d.clientUUID] = d.client
+	d.client = s.clients[d.clientUUID]
+	if d.client.registered++; d.client.registered > 1 {
+		s.stats.Reregistered++
+	}
 	return d
 }
 
@@ -246,7 +255,10 @@ func (s *fakeServer) receive(r *http.Request, d *fakeDoc) *denial {
 	buf := buffers.Get().(*[128 << 10]byte)
 	defer buffers.Put(buf)
 	n, err := io.CopyBuffer(struct{ io.Writer }{to}, r.Body, buf[:])
-	if err != nil || n != r.ContentLength {
+	switch short := err != nil || n != r.ContentLength; {
+	case short && s.o.Lax && r.Header.Get("Content-MD5") == "":
+		s.count(func(st *fakeStats) { st.TakenShort++ })
+	case short:
 		return &denial{400, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header", func(st *fakeStats) { st.ShortBodies++ }}
 	}
 	digest := ""

@@ -26,9 +26,9 @@ func (b *bench) commitRows() []row {
 			Title: fmt.Sprintf("commits of %d changes on a ledger of %s and on one of %s", commitDocs, short(docs), short(small)),
 			A:     side{short(docs) + " documents", b.commits(docs)}, B: side{short(small) + " documents", b.commits(small)}, Warmup: 1,
 			Ratios: []ratio{
-				{"p50 of a commit", func(a, b sample) float64 { return quotient(a.More["p50_ms"], b.More["p50_ms"]) }, "<= 1.25", atMost(1.25)},
+				{"p50 of a commit", func(a, b sample) float64 { return quotient(a.noted("p50_ms"), b.noted("p50_ms")) }, "<= 1.25", atMost(1.25)},
 				{"CPU a document", func(a, b sample) float64 { return quotient(cpuPerDoc(a), cpuPerDoc(b)) }, "<= 1.25", atMost(1.25)},
-				{"p99 of a commit", func(a, b sample) float64 { return quotient(a.More["p99_ms"], b.More["p99_ms"]) }, "told", nil},
+				{"p99 of a commit", func(a, b sample) float64 { return quotient(a.noted("p99_ms"), b.noted("p99_ms")) }, "told", nil},
 			},
 			Counts: []count{
 				{"p50 of a commit, ms", more("p50_ms"), "told", nil},
@@ -40,7 +40,7 @@ func (b *bench) commitRows() []row {
 
 func (b *bench) commits(docs int) func(context.Context, string) (sample, error) {
 	return func(ctx context.Context, dir string) (s sample, err error) {
-		state, err := b.workingLedger(ctx, docs, dir)
+		state, err := b.workingLedger(ctx, docs, 0, dir)
 		if err != nil {
 			return s, err
 		}

@@ -25,7 +25,7 @@ func (b *bench) ledgerRows() []row {
 	for _, writers := range []int{1, 16, 64, 256} {
 		rows = append(rows, row{ID: fmt.Sprintf("ledger-%d", writers), Goal: "R4",
 			Title: fmt.Sprintf("%d writers, each waiting for each of the nine changes of a document: syncs of 5 ms against this disk", writers),
-			A:     side{"5 ms syncs", b.writersRun(writers, slowSync)}, B: side{"this disk", b.writersRun(writers, 0)}, Warmup: 1,
+			A:     side{"5 ms syncs", b.writersRun(writers, slowSync)}, B: side{"this disk", b.writersRun(writers, 0)}, Pairs: b.few(),
 			Ratios: []ratio{{"documents a second", rateRatio, "told", nil}},
 			Counts: []count{{"changes a second on the slow disk", more("changes_per_s"), "told", nil}, {"ledger syncs a document", syncsPerDoc, "told", nil}},
 		})

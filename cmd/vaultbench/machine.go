@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -44,7 +43,7 @@ func (b *bench) look(ctx context.Context) machine {
 	}
 	m.CPU = field("/proc/cpuinfo", "model name")
 	if bin, err := b.program(ctx); err == nil {
-		out, err := exec.CommandContext(ctx, bin, "version").Output()
+		out, err := child(ctx, bin, "version").Output()
 		first, _, _ := strings.Cut(string(out), "\n")
 		if err == nil {
 			m.Version = first

@@ -115,7 +115,7 @@ func workDir() string {
 
 func all(ctx context.Context, f *flags) error {
 	b := f.bench()
-	only := f.String("only", "", "goals or rows, as in `G3,zip-default-S`")
+	only := f.String("only", "", "`list` of goals and rows, as in G3,zip-default-S")
 	out := f.String("out", "vaultbench-out", "`directory` for runs.jsonl and table.md")
 	doc := f.String("doc", "", "Markdown `file` whose table is to be replaced by the new one")
 	if _, err := f.read(); err != nil {
@@ -128,6 +128,11 @@ func all(ctx context.Context, f *flags) error {
 	if err := errors.Join(os.MkdirAll(b.work, 0o770), os.MkdirAll(*out, 0o770)); err != nil {
 		return err
 	}
+	release, err := b.claim()
+	if err != nil {
+		return err
+	}
+	defer release()
 	log, err := os.OpenFile(filepath.Join(*out, "runs.jsonl"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o660)
 	if err != nil {
 		return err
@@ -227,6 +232,7 @@ func runFake(ctx context.Context, f *flags) error {
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:0", "loopback `address` to listen on")
 	f.StringVar(&o.Disk, "disk", "", "`directory` for what it is sent (default: it is counted and thrown away)")
 	f.BoolVar(&o.Verify, "verify", false, "hold each body against its Content-MD5")
+	f.BoolVar(&o.Lax, "lax", false, "take a body that ended early for a whole one where no Content-MD5 came with it, as some stores do")
 	f.DurationVar(&o.Delay, "delay", 0, "before each answer")
 	f.StringVar(&o.Faults, "faults", "", "`op:kind:rate,…` as in store:503:0.05,store:reset:0.01,batch:expired:0.1")
 	f.DurationVar(&o.Window, "window", 15*time.Minute, "life of an upload address")

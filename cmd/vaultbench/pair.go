@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -58,7 +60,7 @@ func (b *bench) runAll(ctx context.Context, rows []row, log io.Writer, r *report
 		if row.Missing == "" {
 			b.log.Info("row", "id", row.ID, "goal", row.Goal)
 		}
-		res := b.measure(ctx, row, log)
+		res := b.limited(ctx, row, log)
 		r.results = append(r.results, res)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -68,6 +70,23 @@ func (b *bench) runAll(ctx context.Context, rows []row, log io.Writer, r *report
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// rowLimit and quickLimit are how long a row may take that has no limit of its own. A data set that it makes counts.
+const (
+	rowLimit   = 15 * time.Minute
+	quickLimit = 4 * time.Minute
+)
+
+// limited measures a row for no longer than it may take.
+func (b *bench) limited(ctx context.Context, r row, log io.Writer) result {
+	limit := cmp.Or(r.Limit, rowLimit)
+	if b.quick {
+		limit = min(limit, quickLimit)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
+	defer cancel()
+	return b.measure(ctx, r, log)
 }
 
 // measure runs both sides in turn, A B A B, after a warm-up that does not count.
@@ -123,6 +142,8 @@ func (res *result) judge() {
 		f.Name, f.Want = c.Name, c.Want
 		switch {
 		case c.Holds == nil:
+		case res.row.Exact:
+			f.Verdict = verdictOf(c.Holds(f.Min) && c.Holds(f.Max))
 		case f.Max > noisy*f.Min:
 			f.Verdict = unsure
 		default:
@@ -160,9 +181,9 @@ func over(pairs []pair, of func(pair) float64) figure {
 }
 
 func median(values []float64) float64 {
-	s := slices.Sorted(slices.Values(values))
-	if len(s) == 0 {
-		return 0
+	s := slices.Sorted(slices.Values(values)) // what is no number comes first
+	if len(s) == 0 || math.IsNaN(s[0]) {
+		return math.NaN()
 	}
 	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
 }

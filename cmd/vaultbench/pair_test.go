@@ -74,6 +74,52 @@ func TestMeasure_NoisyHasNoVerdict(t *testing.T) {
 	}
 }
 
+// Where nothing was counted nothing holds.
+func TestMeasure_AMissingFigureReachesNothing(t *testing.T) {
+	var order strings.Builder
+	r := row{ID: "x", A: walls(&order, "a", 1), B: walls(&order, "b", 0), Ratios: []ratio{{"wall", wallRatio, "<= 9", atMost(9)}, {"wall", wallRatio, ">= 0", atLeast(0)}},
+		Counts: []count{{"nothing", more("nothing"), "<= 9", atMost(9)}, {"nothing", more("nothing"), ">= 0", atLeast(0)}}}
+	res := quickBench(t).measure(t.Context(), r, &bytes.Buffer{})
+	for _, f := range append(res.Ratios, res.Counts...) {
+		if f.Verdict != missed || digits(f.Median) != "–" {
+			t.Errorf("%+v", f)
+		}
+	}
+	s := sample{}
+	s.note("nothing", quotient(1, 0))
+	if _, err := json.Marshal(s); err != nil {
+		t.Error(err)
+	}
+}
+
+// A ratio that does not depend on the machine is never noisy.
+func TestMeasure_ExactRatios(t *testing.T) {
+	var order strings.Builder
+	b := quickBench(t)
+	b.pairs = 2
+	r := row{ID: "x", Exact: true, A: walls(&order, "a", 1, 2), B: walls(&order, "b", 1, 1), Ratios: []ratio{{"wall", wallRatio, "<= 1", atMost(1)}}}
+	if res := b.measure(t.Context(), r, &bytes.Buffer{}); res.Ratios[0].Verdict != missed {
+		t.Errorf("%+v", res.Ratios[0])
+	}
+}
+
+// A row that takes too long is a line of the table, and the others are run.
+func TestRunAll_ARowHasItsLimit(t *testing.T) {
+	hangs := side{"a", func(ctx context.Context, _ string) (sample, error) {
+		<-ctx.Done()
+		return sample{}, context.Cause(ctx)
+	}}
+	var order strings.Builder
+	r := &report{}
+	rows := []row{{ID: "hangs", A: hangs, Limit: time.Millisecond}, {ID: "next", A: walls(&order, "a", 1)}}
+	if err := quickBench(t).runAll(t.Context(), rows, &bytes.Buffer{}, r); err == nil || len(r.results) != 2 || r.results[1].err != nil {
+		t.Errorf("%v: %d results", err, len(r.results))
+	}
+	if text := r.markdown(); !strings.Contains(text, "broken off: a: not done within 1ms") {
+		t.Error(text)
+	}
+}
+
 func TestReport_SaysWhatWasNotRun(t *testing.T) {
 	b := quickBench(t)
 	fails := side{"a", func(context.Context, string) (sample, error) { return sample{}, errors.New("no | such\nthing") }}

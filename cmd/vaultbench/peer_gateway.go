@@ -51,7 +51,7 @@ func startGateway(ctx context.Context, dir string) (*gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.cmd = exec.CommandContext(ctx, bin, "--port", address, "--region", storeRegion, "--keep-alive", "--quiet", "posix", filepath.Dir(g.bucket))
+	g.cmd = child(ctx, bin, "--port", address, "--region", storeRegion, "--keep-alive", "--quiet", "posix", filepath.Dir(g.bucket))
 	g.cmd.Env = append(g.cmd.Environ(), "ROOT_ACCESS_KEY="+storeAccess, "ROOT_SECRET_KEY="+storeSecret)
 	g.cmd.Stdout, g.cmd.Stderr = log, log
 	if err := errors.Join(g.cmd.Start(), log.Close()); err != nil {
@@ -148,7 +148,7 @@ func (g *gateway) presigned(prefix string, zips []archive.Package) []string {
 
 // spent runs a command to its end and returns what it and all its children used.
 func spent(ctx context.Context, dir string, stdin io.Reader, env []string, name string, args ...string) (cpu time.Duration, err error) {
-	cmd := exec.CommandContext(ctx, name, args...)
+	cmd := child(ctx, name, args...)
 	cmd.Dir, cmd.Stdin, cmd.Env = dir, stdin, append(cmd.Environ(), env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

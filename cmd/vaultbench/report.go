@@ -62,7 +62,7 @@ func (res *result) write(b *strings.Builder) {
 		return
 	case res.err != nil:
 		first(res.row.Title)
-		fmt.Fprintf(b, "| | | | broken off: %s |\n", cell(res.err.Error()))
+		fmt.Fprintf(b, "| | | | broken off: %s |\n", cell(fmt.Sprintf("%.200s", res.err))) // what vaultd logged is in the error as well
 		return
 	}
 	for _, f := range res.Ratios {
@@ -113,6 +113,8 @@ func (res *result) writeSide(b *strings.Builder, s side, of func(pair) sample) {
 // digits writes a figure with as many digits as it is worth.
 func digits(v float64) string {
 	switch a := math.Abs(v); {
+	case math.IsNaN(v):
+		return "–"
 	case v == math.Trunc(v) && a < 1e6:
 		return fmt.Sprintf("%.0f", v)
 	case a >= 100:

@@ -16,15 +16,18 @@ import (
 const pendingDocuments = 1000
 
 // restartRows measure the time from the start of the process to the first yes of /readyz, with the ledger's file out of
-// the page cache, and with it in. The service is not there: nobody waits for it.
+// the page cache, and with it in. The service is not there: nobody waits for it. It is the filled ledger itself and no copy:
+// vaultd has started on it before, in the warm-up at the latest, and writes next to nothing to it.
 func (b *bench) restartRows() []row {
 	small, large := b.of(smallLedger), b.of(largeLedger)
 	pending := min(pendingDocuments, small)
 	rows := []row{}
 	for _, cold := range []bool{true, false} {
 		word, missing := "warm", ""
+		inCache := count{"ledger in memory before, MB", more("resident_mb"), "told", nil}
 		if cold {
 			word = "cold"
+			inCache.Want, inCache.Holds = "<= 1", atMost(1)
 			if inMemory(b.work) {
 				missing = "the work directory lies in memory, where no file is ever cold"
 			}
@@ -37,7 +40,7 @@ func (b *bench) restartRows() []row {
 			Counts: []count{
 				{"time to ready, ms", func(s sample) float64 { return float64(s.Wall.Microseconds()) / 1000 }, "<= 100", atMost(100)},
 				{"CPU to ready, ms", func(s sample) float64 { return float64(s.CPU.Microseconds()) / 1000 }, "told", nil},
-				{"ledger in memory before, MB", more("resident_mb"), "told", nil},
+				inCache,
 			}})
 	}
 	return rows

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -15,8 +16,11 @@ type sample struct {
 	More           map[string]float64
 }
 
-// note keeps a figure that only this row has.
+// note keeps a figure that only this row has. What is no number is not kept.
 func (s *sample) note(name string, v float64) {
+	if math.IsNaN(v) {
+		return
+	}
 	if s.More == nil {
 		s.More = map[string]float64{}
 	}
@@ -37,7 +41,9 @@ type row struct {
 	Warmup, Pairs   int    // pairs that are thrown away, and pairs that count; Pairs 0: as many as the bench says
 	Ratios          []ratio
 	Counts          []count
-	Missing         string // not empty: the row is not run, and why
+	Exact           bool          // its ratios do not depend on the machine: every pair must hold them, noisy or not
+	Limit           time.Duration // of all its runs; 0: that of the bench
+	Missing         string        // not empty: the row is not run, and why
 }
 
 // ratio compares the sides of one pair. Its verdict is on the median of all pairs.
@@ -70,15 +76,24 @@ func syncsPerDoc(s sample) float64   { return quotient(float64(s.Syncs), float64
 func commitsPerDoc(s sample) float64 { return quotient(float64(s.Commits), float64(s.Docs)) }
 func peakMiB(s sample) float64       { return float64(s.PeakAnon) / (1 << 20) }
 
+// noted is a figure that only this row has. One that is missing is no number, so that nothing holds of it.
+func (s sample) noted(name string) float64 {
+	if v, ok := s.More[name]; ok {
+		return v
+	}
+	return math.NaN()
+}
+
 // more is the count of a figure that only this row has.
-func more(name string) func(sample) float64 { return func(s sample) float64 { return s.More[name] } }
+func more(name string) func(sample) float64 { return func(s sample) float64 { return s.noted(name) } }
 
 // rate is documents a second.
 func (s sample) rate() float64 { return quotient(float64(s.Docs), s.Wall.Seconds()) }
 
+// quotient is no number where there is nothing to divide by, so that nothing holds of it.
 func quotient(a, b float64) float64 {
 	if b == 0 {
-		return 0
+		return math.NaN()
 	}
 	return a / b
 }

@@ -21,14 +21,14 @@ func (b *bench) wholeRows() []row {
 			row{ID: "whole-" + set, Goal: "G1 G2 G3", Title: "the whole path, set " + set + ": vaultd against its parts, and against the same path without a ledger",
 				A: side{"vaultd", b.wholeRun(set, true)}, B: side{"without a ledger", b.bareRun(set)}, Warmup: 1,
 				Ratios: []ratio{
-					{"CPU, of the parts alone", func(a, b sample) float64 { return quotient(a.CPU.Seconds(), b.More["parts_cpu_s"]) }, "<= 1.10", atMost(1.10)},
+					{"CPU, of the parts alone", func(a, b sample) float64 { return quotient(a.CPU.Seconds(), b.noted("parts_cpu_s")) }, "<= 1.10", atMost(1.10)},
 					{"wall, of the path without a ledger", wallRatio, wallWant(set), atMost(wallLimit(set))},
 					{"CPU, of the path without a ledger", cpuRatio, "told", nil},
 					{"bytes of ZIPs", sizeRatio, "= 1", within(0.999, 1.001)},
 				},
 				Counts: []count{
 					{"ledger syncs a document, at 1,000 a second or more", syncsAtPace, "<= 0.1", atMost(0.1)},
-					{"ledger syncs a document, as it was", syncsPerDoc, "told", nil},
+					syncsAsTheyWere(set),
 					{"commits a document", commitsPerDoc, "told", nil},
 					{"registration calls", more("batches"), "told", nil},
 					{"documents a second", sample.rate, "told", nil},
@@ -36,16 +36,16 @@ func (b *bench) wholeRows() []row {
 					{"peak RssAnon, MiB", peakMiB, "<= 64", atMost(64)},
 				}},
 			row{ID: "life-" + set, Goal: "G3", Title: "from the drop folder to _archived, with receipts, set " + set,
-				A: side{"vaultd", b.wholeRun(set, false)}, Counts: lifeCounts()})
+				A: side{"vaultd", b.wholeRun(set, false)}, Counts: lifeCounts(set)})
 	}
 	return rows
 }
 
 // lifeCounts do not depend on the machine, and are what is asserted wherever the tests run.
-func lifeCounts() []count {
+func lifeCounts(set string) []count {
 	return []count{
 		{"ledger syncs a document, at 1,000 a second or more", syncsAtPace, "<= 0.1", atMost(0.1)},
-		{"ledger syncs a document, as it was", syncsPerDoc, "told", nil},
+		syncsAsTheyWere(set),
 		{"commits a document", commitsPerDoc, "told", nil},
 		{"documents a second", sample.rate, "told", nil},
 		{"CPU ms a document", func(s sample) float64 { return quotient(float64(s.CPU.Microseconds())/1000, float64(s.Docs)) }, "told", nil},
@@ -64,6 +64,17 @@ const pace = 1000
 // for them; so this does not depend on the machine.
 func syncsAtPace(s sample) float64 {
 	return quotient(float64(s.Syncs), max(float64(s.Docs), pace*s.Wall.Seconds()))
+}
+
+// syncsAsTheyWere are not scaled, and so they are more where documents come slowly. Of tiny ones as many come as the machine
+// can take, and no machine is so slow that half a sync for each is a good one: a ledger that does not group its changes
+// needs eighteen.
+func syncsAsTheyWere(set string) count {
+	c := count{"ledger syncs a document, as it was", syncsPerDoc, "told", nil}
+	if set == setTiny {
+		c.Want, c.Holds = "<= 0.5", atMost(0.5)
+	}
+	return c
 }
 
 func within(low, high float64) func(float64) bool {
@@ -233,6 +244,7 @@ func (p *process) awaitKept(ctx context.Context, drop string, s *shelf) error {
 func (f *fake) account(ctx context.Context, s *sample) error {
 	t, err := f.Stats(ctx)
 	s.Out = t.Bytes
+	s.note("posts", float64(t.Posts))
 	s.note("batches", float64(t.BatchCalls))
 	s.note("registered", float64(t.Registered))
 	s.note("puts", float64(t.Puts))

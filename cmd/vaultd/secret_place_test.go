@@ -215,16 +215,16 @@ func writeConfig(t *testing.T, text string) string {
 // While a daemon answers, what was written to the configuration since does not keep anybody from asking it.
 func TestCommands_AskTheDaemonThoughTheConfigurationIsWrong(t *testing.T) {
 	cfg, path, stop := startDaemon(t)
-	for name, text := range map[string]string{
-		"Faults":       smallConfig + "state_dir: " + cfg.StateDir + "\nnonsense: 1\n",
-		"BrokenSyntax": "service: {\nstate_dir: \"" + cfg.StateDir + "\" # here\n  x: [",
+	for _, text := range []string{
+		smallConfig + "state_dir: " + cfg.StateDir + "\nnonsense: 1\n",
+		"service: {\nstate_dir: \"" + cfg.StateDir + "\" # here\n  x: [",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		out, errs, code := runHere("--config", path, "list", "--json")
 		if code != exitDone || !strings.Contains(out, "Otto") || !strings.Contains(errs, "the configuration on the disk has faults") {
-			t.Errorf("%s: exit %d\n%s%s", name, code, out, errs)
+			t.Errorf("%s: exit %d\n%s%s", text, code, out, errs)
 		}
 	}
 	stop()

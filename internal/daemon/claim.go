@@ -26,7 +26,6 @@ func (r *room) adopt(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	alarm := alarms{d: r.d}
 	known := func(k archive.Key) bool {
 		e, is, err := r.d.ledger.Entry(k)
 		return is && e.Source == ledger.Claimed && err == nil // what has left may have left its claim empty
@@ -54,11 +53,7 @@ func (r *room) adopt(ctx context.Context) error {
 		}
 		// A drop folder that was away when the ledger was compared with the archive may
 		// come back with claims of which the ledger has lost what became of them.
-		doubtful, err := alarm.since(c.Key.Time())
-		if err != nil {
-			return err
-		}
-		r.enter(ctx, f, c, doubtful)
+		r.enter(ctx, f, c, r.d.ledger.Alarmed().After(c.Key.Time()))
 	}
 	return nil
 }

@@ -47,7 +47,8 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 		return ingest.Packed{}, err
 	}
 	defer dir.Close() // read-only
-	before := r.d.spool.size(e.Key)
+	r.d.spool.making(e.Key)
+	defer r.d.spool.made(e.Key, e.Vault)
 	s, err := packager.Build(ctx, dir.Root(), r.cfg.Rules, r.d.spool.path(e.Key))
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return ingest.Packed{}, &ingest.RefusedError{Cause: ledger.Cause{Code: slug(refusal.Faults[0].Brief), Text: refusal.Text()}}
@@ -59,7 +60,6 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 		r.distrust(err)
 		return ingest.Packed{}, r.rights(f, e, err)
 	}
-	r.d.spool.took(e.Vault, s.Package.Size, before)
 	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, Others: s.Others, Junk: s.Junk}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, Sealed: ledger.Sealed{

@@ -24,8 +24,9 @@ import (
 // always be told apart. Each vault has an equal share of it: one that takes nothing
 // fills its own.
 //
-// What lies there is counted once, beside the work, and booked from then on: nothing is
-// packed before that is done.
+// What lies there is counted once, beside the work, and booked from then on: nothing new is
+// packed before that is done. Whatever is packed meanwhile, again or after all, is booked by
+// who packs it and left out by the count.
 type spool struct {
 	dir     string
 	max     int64
@@ -36,13 +37,15 @@ type spool struct {
 	used    map[archive.VaultID]int64 // bytes; guarded by mu
 	counted archive.Key               // the last one that is among them, while they are counted; guarded by mu
 	swept   bool                      // all are; guarded by mu
+	begun   map[archive.Key]int64     // packages that are being made, with the bytes that are booked for them; guarded by mu
+	ahead   map[archive.Key]bool      // packages that were made, and booked, before the count came to them; guarded by mu
 	why     error                     // why they could not be; guarded by mu
 }
 
 var errUncounted = fmt.Errorf("%w: what lies in the spool is still being counted", ingest.ErrFull)
 
 func newSpool(dir string, max, minFree int64, vaults int) *spool {
-	return &spool{dir: dir, max: max, minFree: minFree, vaults: vaults, used: map[archive.VaultID]int64{}}
+	return &spool{dir: dir, max: max, minFree: minFree, vaults: vaults, used: map[archive.VaultID]int64{}, begun: map[archive.Key]int64{}, ahead: map[archive.Key]bool{}}
 }
 
 func (s *spool) path(k archive.Key) string { return filepath.Join(s.dir, k.String()+".zip") }
@@ -56,11 +59,31 @@ func (s *spool) size(k archive.Key) int64 {
 	return info.Size()
 }
 
-// took books a package that lies there now, in the place of one of so many bytes.
-func (s *spool) took(v archive.VaultID, bytes, before int64) {
+// making says that the package of k is about to be made. made must follow, whatever becomes
+// of it.
+func (s *spool) making(k archive.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used[v] += bytes - before
+	s.begun[k] = 0
+	if s.booked(k) {
+		s.begun[k] = s.size(k)
+	}
+}
+
+// made books the package of k as it lies there now, in the place of what was booked before.
+func (s *spool) made(k archive.Key, v archive.VaultID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used[v] += s.size(k) - s.begun[k]
+	delete(s.begun, k)
+	if !s.booked(k) {
+		s.ahead[k] = true
+	}
+}
+
+// booked reports whether the package of k is among what is used. The caller holds mu.
+func (s *spool) booked(k archive.Key) bool {
+	return s.swept || s.ahead[k] || bytes.Compare(k[:], s.counted[:]) <= 0
 }
 
 // of returns the bytes of a vault's packages, and all returns those of every vault.
@@ -122,7 +145,7 @@ func (s *spool) drop(k archive.Key, v archive.VaultID) error {
 	if err := os.Remove(s.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove package: %w", err)
 	}
-	if s.swept || bytes.Compare(k[:], s.counted[:]) <= 0 {
+	if s.booked(k) {
 		s.used[v] -= size
 	}
 	return nil
@@ -156,13 +179,13 @@ func (d *Daemon) sweep(ctx context.Context) {
 // sweep takes the packages in the order of their keys, so that drop can tell whether one
 // is counted already.
 func (s *spool) sweep(ctx context.Context, keep func(archive.Key) (archive.VaultID, bool, error)) (err error) {
-	s.mu.Lock()
-	s.used, s.counted, s.swept = map[archive.VaultID]int64{}, archive.Key{}, false
-	s.mu.Unlock()
+	s.anew()
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.swept, s.why = err == nil, err
+		if s.swept, s.why = err == nil, err; s.swept {
+			clear(s.ahead)
+		}
 	}()
 	keys, err := s.list(ctx)
 	for _, k := range keys {
@@ -179,8 +202,19 @@ func (s *spool) sweep(ctx context.Context, keep func(archive.Key) (archive.Vault
 	return err
 }
 
+// anew begins the count: nothing is booked, not even of what is being made.
+func (s *spool) anew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used, s.counted, s.swept = map[archive.VaultID]int64{}, archive.Key{}, false
+	clear(s.ahead)
+	for k := range s.begun {
+		s.begun[k] = 0
+	}
+}
+
 // list returns the keys of all packages in their order. Whatever else lies there was left
-// half made, for nothing is packed now, and goes.
+// half made and goes, unless it is being made.
 func (s *spool) list(ctx context.Context) (keys []archive.Key, err error) {
 	f, err := os.Open(s.dir)
 	if err != nil {
@@ -195,8 +229,8 @@ func (s *spool) list(ctx context.Context) (keys []archive.Key, err error) {
 				keys = append(keys, k)
 				continue
 			}
-			if err := os.Remove(filepath.Join(s.dir, name)); err != nil {
-				return nil, fmt.Errorf("clear spool: %w", err)
+			if err := s.removeHalf(name); err != nil {
+				return nil, err
 			}
 		}
 		if errors.Is(err, io.EOF) {
@@ -210,7 +244,23 @@ func (s *spool) list(ctx context.Context) (keys []archive.Key, err error) {
 	return nil, context.Cause(ctx)
 }
 
-// count books one package, or removes it.
+// removeHalf removes what was left half made. The temporary file of a package is named after it.
+func (s *spool) removeHalf(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.begun {
+		if strings.Contains(name, k.String()) {
+			return nil
+		}
+	}
+	if err := os.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clear spool: %w", err)
+	}
+	return nil
+}
+
+// count books one package, or removes it. One that is being made, or was since the count
+// began, is booked by who makes it.
 func (s *spool) count(k archive.Key, keep func(archive.Key) (archive.VaultID, bool, error)) error {
 	vault, needed, err := keep(k)
 	if err != nil {
@@ -218,7 +268,12 @@ func (s *spool) count(k archive.Key, keep func(archive.Key) (archive.VaultID, bo
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.counted = k; needed {
+	_, begun := s.begun[k]
+	theirs := begun || s.ahead[k]
+	switch s.counted = k; {
+	case theirs:
+		return nil
+	case needed:
 		s.used[vault] += s.size(k)
 		return nil
 	}

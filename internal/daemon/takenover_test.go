@@ -170,6 +170,7 @@ func TestAdopt_I15_I2_ClaimOlderThanTheRestore(t *testing.T) {
 		if c := h.reconcile(); !c.Left {
 			t.Fatalf("safe mode stays: %+v", c)
 		}
+		deadClock(h)
 		h.halt()
 		place := filepath.Join(h.path, ".vaultd", "claimed", key.String())
 		h.must(os.Mkdir(place, 0o700))
@@ -183,6 +184,19 @@ func TestAdopt_I15_I2_ClaimOlderThanTheRestore(t *testing.T) {
 		time.Sleep(48 * time.Hour)
 		h.onceEach("19")
 	})
+}
+
+// deadClock fills the journal as a start does whose clock has lost its time.
+func deadClock(h *house) {
+	h.t.Helper()
+	evs := []ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "elsewhere", Folder: "f"}}
+	for range 600 {
+		evs = append(evs, ledger.Held{}, ledger.Unheld{})
+	}
+	change := ledger.Change{Key: archive.Key{1}, Events: append(evs, ledger.Held{}), At: archive.Instant{Wall: time.Unix(0, 0)}}
+	rs, err := h.d.Ledger().Apply(h.t.Context(), change)
+	h.must(err)
+	h.must(rs[0].Err)
 }
 
 // I15: a folder that waits for the end of safe mode has no fault, and is taken as soon as that ends.

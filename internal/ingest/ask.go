@@ -64,17 +64,18 @@ func (l *list) answers(e ledger.Entry) bool {
 	return e.State == ledger.Uploaded && !e.NotBefore.IsZero() && !l.asked.Before(e.NotBefore)
 }
 
-// listed asks for the list of a vault where that is worth it, and returns what it says about es.
-func (c *Conductor) listed(ctx context.Context, vault archive.VaultID, es []ledger.Entry) map[archive.RemoteID]archive.Receipt {
+// listed asks for the list of a vault where that is worth it, and returns what it says about es. fresh: it
+// was said just now.
+func (c *Conductor) listed(ctx context.Context, vault archive.VaultID, es []ledger.Entry) (heard map[archive.RemoteID]archive.Receipt, fresh bool) {
 	l := c.lists.vault(vault)
-	heard := map[archive.RemoteID]archive.Receipt{}
+	heard = map[archive.RemoteID]archive.Receipt{}
 	select {
 	case <-l.free:
 	case <-ctx.Done():
-		return heard
+		return heard, false
 	}
 	defer func() { l.free <- struct{}{} }()
-	now, fresh := c.cfg.Now().Wall, false
+	now := c.cfg.Now().Wall
 	if len(es) >= listWorth && (l.asked.IsZero() || now.Sub(l.asked) >= c.cfg.PollMin/2) {
 		said, err := c.cfg.Vault.StatusList(ctx, vault)
 		if err != nil { // only a shortcut: the questions tell whether something is wrong
@@ -92,12 +93,13 @@ func (c *Conductor) listed(ctx context.Context, vault archive.VaultID, es []ledg
 			}
 		}
 	}
-	return heard
+	return heard, fresh
 }
 
 func (c *Conductor) ask(ctx context.Context, es []ledger.Entry) []ledger.Change {
 	vault := es[0].Vault
-	q := questions{heard: c.listed(ctx, vault, es)}
+	heard, fresh := c.listed(ctx, vault, es)
+	q := questions{heard: heard, answered: fresh && len(heard) > 0}
 	c.askSingly(ctx, vault, es, &q)
 	if ctx.Err() == nil || len(q.heard) > 0 {
 		c.judgeAsking(vault, &q)
@@ -124,6 +126,8 @@ type questions struct {
 	heard map[archive.RemoteID]archive.Receipt // guarded by mu
 	fault *RemoteError                         // the last one; guarded by mu
 	row   int                                  // failed since the last answer; guarded by mu
+
+	answered bool // the service said something, beside what is known from a list of before; guarded by mu
 }
 
 func (q *questions) over() bool {
@@ -146,7 +150,7 @@ func (q *questions) book(r archive.RemoteID, rc archive.Receipt, err error) {
 		q.row++
 		return
 	}
-	q.heard[r], q.row = rc, 0
+	q.heard[r], q.row, q.answered = rc, 0, true
 }
 
 // askSingly asks about every registration that was not heard of.
@@ -176,9 +180,9 @@ func (c *Conductor) judgeAsking(vault archive.VaultID, q *questions) {
 	switch {
 	case q.fault != nil && (q.fault.Outcome != Unanswered || q.fault.Overload):
 		c.pause(askRoute(vault), q.fault.cause(), q.fault.RetryAfter)
-	case q.fault == nil || len(q.heard) > 0:
+	case q.answered:
 		c.open(askRoute(vault))
-	case c.routes.doubt(askRoute(vault)):
+	case q.fault != nil && c.routes.doubt(askRoute(vault)):
 		c.pause(askRoute(vault), q.fault.cause(), q.fault.RetryAfter)
 	}
 }

@@ -14,6 +14,7 @@ type backlog struct {
 	packs   map[archive.Key]pack                      // guarded by mu
 	n       map[archive.VaultID]int                   // of them; guarded by mu
 	tickets map[archive.VaultID]map[archive.Key]int64 // sizes of those granted; guarded by mu
+	booked  map[archive.Key]bool                      // while the ledger is read: what was booked meanwhile; guarded by mu
 }
 
 func (b *backlog) clear() {
@@ -31,6 +32,9 @@ type pack struct {
 func (b *backlog) book(e ledger.Entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.booked != nil {
+		b.booked[e.Key] = true
+	}
 	b.follow(e, b.packs[e.Key].granted)
 }
 
@@ -108,25 +112,65 @@ func (b *backlog) granted(v archive.VaultID, counts func(archive.VaultID) bool) 
 	return own, sizes
 }
 
-// recallBacklog books what the ledger holds: at the start, and whenever a person acted
-// on entries that the conductor did not see.
-func (c *Conductor) recallBacklog() error {
-	b := &c.backlog
-	b.mu.Lock() // what is committed meanwhile is booked behind this
+// read notes from now on what is booked: a look at the ledger may know less.
+func (b *backlog) read() {
+	b.mu.Lock()
 	defer b.mu.Unlock()
-	was := b.packs
-	b.clear()
+	b.booked = map[archive.Key]bool{}
+}
+
+// replace books what was read in the place of all that was not booked meanwhile.
+func (b *backlog) replace(es []ledger.Entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	left := map[archive.Key]bool{}
+	for k := range b.packs {
+		left[k] = !b.booked[k]
+	}
+	for _, e := range es {
+		was := b.packs[e.Key].granted
+		if granting := was && e.State == ledger.Packaged; !b.booked[e.Key] && !granting {
+			b.follow(e, was)
+		}
+		left[e.Key] = false
+	}
+	for k, gone := range left {
+		if gone {
+			b.forget(k)
+		}
+	}
+	b.booked = nil
+}
+
+// recallBacklog books what the ledger holds: at the start, and whenever a person acted
+// on entries that the conductor did not see. The ledger is read beside the work: who
+// commits waits for no one who reads.
+func (c *Conductor) recallBacklog() error {
+	c.backlog.read()
+	var es []ledger.Entry
 	for _, s := range []ledger.Step{ledger.Register, ledger.Upload} {
 		lanes, err := c.cfg.Index.Lanes(s)
 		if err != nil {
 			return err
 		}
 		for _, l := range lanes {
-			err := c.waiting(s, l, func(e ledger.Entry) { b.follow(e, was[e.Key].granted) })
-			if err != nil {
+			if err := c.waiting(s, l, func(e ledger.Entry) { es = append(es, e) }); err != nil {
 				return err
 			}
 		}
 	}
+	c.backlog.replace(es)
+	return nil
+}
+
+// recallAsked recalls the backlog where Wake asked for it.
+func (c *Conductor) recallAsked() error {
+	if !c.woken.Swap(false) {
+		return nil
+	}
+	if err := c.recallBacklog(); err != nil {
+		return err
+	}
+	c.runners[ledger.Seal].nudge() // there may be room for a package
 	return nil
 }

@@ -60,9 +60,11 @@ type Conductor struct {
 	md5ETags atomic.Bool // the store was seen to answer with MD5 ETags
 	refusals refusals
 	crossed  crossings
+	spoilt   spoilt
 	lists    lists
 	asking   turn
 	backlog  backlog
+	woken    atomic.Bool    // Wake was called, and the backlog not recalled since
 	pass     map[string]int // sources that the brake let go, by drop; only the loop of Dispose
 	words    sync.Map       // unfamiliar words that were reported: word → true
 }
@@ -74,6 +76,7 @@ func New(cfg Config) *Conductor {
 	c.paces.by = map[string]*window.Pace{}
 	c.refusals.by = map[archive.VaultID]map[archive.Key]bool{}
 	c.lists.of = map[archive.VaultID]*list{}
+	c.spoilt.posts = map[post]bool{}
 	c.crossed.n = map[archive.VaultID]int{}
 	for _, d := range cfg.Drops {
 		c.drops[d.Name] = d

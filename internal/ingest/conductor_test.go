@@ -46,6 +46,8 @@ func (s *service) of(r archive.RemoteID) archive.VaultID {
 	return s.vault[r]
 }
 
+func numbered(n int) archive.RemoteID { return archive.RemoteID(fmt.Sprintf("bum-%d", n)) }
+
 func (s *service) Register(_ context.Context, v archive.VaultID, frozen []archive.Request) (Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +72,7 @@ func (s *service) Register(_ context.Context, v archive.VaultID, frozen []archiv
 			continue
 		}
 		s.serial++
-		t := archive.Ticket{Remote: archive.RemoteID(fmt.Sprintf("bum-%d", s.serial)), URL: "https://store.example/x", Sent: now()}
+		t := archive.Ticket{Remote: numbered(s.serial), URL: "https://store.example/x", Sent: now()}
 		s.names[t.Remote], s.vault[t.Remote] = f.ID, v
 		a.Tickets[f.ID] = t
 	}

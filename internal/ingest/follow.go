@@ -29,7 +29,9 @@ func (c *Conductor) sendAtOnce(acts []ledger.Entry, outcome []ledger.Change) ([]
 			continue
 		}
 		p := &piece{lane: lane, route: storePrefix + lane, es: []ledger.Entry{{Key: change.Key}}}
-		up.gate.take(p)
+		if !up.gate.take(p) {
+			continue
+		}
 		c.wg.Add(1)
 		places[change.Key] = p
 		with[i].Events = []ledger.Event{got, ledger.UploadIntended{}}

@@ -15,6 +15,7 @@ type piece struct {
 	lane, route string
 	es, acts    []ledger.Entry
 	probe       bool      // it finds out whether a resting route works again
+	late        bool      // it is too late for it: that is committed, and nothing done
 	began       time.Time // set when its turn comes
 }
 
@@ -35,7 +36,6 @@ type gate struct {
 	lanes  map[string]*lane     // that ever held something; guarded by mu
 	order  []string             // their names, sorted; guarded by mu
 	last   string               // the lane that began last; guarded by mu
-	held   int                  // places; guarded by mu
 	doing  int                  // pieces being done; guarded by mu
 	ending int                  // pieces whose outcome is being committed; guarded by mu
 	over   bool                 // the end was asked for: what waits is handed back; guarded by mu
@@ -93,22 +93,46 @@ func (g *gate) room(name string) int {
 	if l.usual > 0 {
 		ahead = int(min(time.Duration(g.ahead), time.Duration(most)*moment/l.usual))
 	}
-	n := max(ahead-(l.held-l.doing), min(g.width-g.held, most-l.held))
+	free, share := g.spare(l)
+	n := max(ahead-(l.held-l.doing), min(max(free, share-l.held), most-l.held))
 	if l.held == 0 {
 		n = max(n, 1)
 	}
 	return max(n, 0)
 }
 
-// take gives a piece its place.
-func (g *gate) take(p *piece) {
+// spare returns how many places nobody has a claim to, and the share of all that a lane
+// may claim. What waits counts up to its lane's share: however much quick work lies in one
+// queue, the others' turns come. The caller holds mu.
+func (g *gate) spare(asks *lane) (free, share int) {
+	lanes := 0
+	for _, l := range g.lanes {
+		if l == asks || l.held > 0 {
+			lanes++
+		}
+	}
+	share = max(1, g.width/lanes)
+	free = g.width - g.doing
+	for _, l := range g.lanes {
+		free -= min(l.held-l.doing, share)
+	}
+	return free, share
+}
+
+// take gives a piece its place; false: something of it is under way already.
+func (g *gate) take(p *piece) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.held++
+	for _, e := range p.es {
+		if g.busy[e.Key] {
+			return false
+		}
+	}
 	g.lane(p.lane).held++
 	for _, e := range p.es {
 		g.busy[e.Key] = true
 	}
+	return true
 }
 
 // queue lets a piece wait for its turn.
@@ -163,7 +187,6 @@ func (g *gate) done(p *piece, acted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.lane(p.lane)
-	g.held--
 	l.held--
 	if !p.began.IsZero() {
 		g.doing--

@@ -149,6 +149,7 @@ type RemoteError struct {
 	Overload   bool          // 429, 503: slow down
 	Missing    bool          // 404
 	Denied     bool          // 401, 403: credentials or rights
+	Expired    bool          // the store says that the ticket is over
 	Err        error
 }
 

@@ -17,11 +17,12 @@ const maxBody = 4_000_000
 func (c *Conductor) registerStep() step {
 	return step{
 		name: ledger.Register, width: vaultCalls, batch: c.cfg.BatchSize, linger: c.cfg.BatchWait, risky: true,
-		most: func(e ledger.Entry, _ archive.Instant) int {
+		before: c.recallAsked,
+		way: func(e ledger.Entry, _ archive.Instant) way {
 			if e.Part > 0 {
-				return min(int(e.Part), c.cfg.BatchSize)
+				return way{route: vaultRoute(e.Vault), most: min(int(e.Part), c.cfg.BatchSize)}
 			}
-			return c.cfg.BatchSize
+			return way{route: vaultRoute(e.Vault), most: c.cfg.BatchSize}
 		},
 		limit: c.affordable,
 		pace:  func(lane string) int { return c.paces.limit(lane, vaultCalls) },

@@ -128,25 +128,33 @@ func (r *routes) rests(name string, now time.Time) (next time.Time, rests bool) 
 	if !ok {
 		return time.Time{}, false
 	}
-	if p.locked {
+	return p.rests(now)
+}
+
+func (p *pause) rests(now time.Time) (next time.Time, rests bool) {
+	switch {
+	case p.locked:
 		return time.Time{}, true
-	}
-	if p.probing {
+	case p.probing:
 		return now.Add(firstPause), true
 	}
 	return p.Next, now.Before(p.Next)
 }
 
-// probe marks that one piece of work goes out to see whether the route is back; it
-// reports false for a route that is open.
-func (r *routes) probe(name string) bool {
+// enter lets a piece of work onto a route unless that rests. probe: it goes out alone, to
+// see whether the route is back.
+func (r *routes) enter(name string, now time.Time) (probe, rests bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, ok := r.paused[name]
-	if ok && !p.locked {
-		p.probing = true
+	if !ok {
+		return false, false
 	}
-	return ok
+	if _, rests := p.rests(now); rests {
+		return false, true
+	}
+	p.probing = true
+	return true, false
 }
 
 // forget ends a pause that was not locked, as if it had never been.

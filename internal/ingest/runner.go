@@ -23,21 +23,23 @@ type step struct {
 
 	// route names the route that a lane's work goes over; nil: called as the lane.
 	route func(lane string) string
-	// routeOf names an entry's own route, where entries of a lane differ in it; nil: route.
-	routeOf func(ledger.Entry, archive.Instant) string
+	// way returns how an entry is gone about; nil: over the lane's route, batch at once.
+	way func(ledger.Entry, archive.Instant) way
 	// admit returns what lets an entry of a lane in, and whether anything of it may go;
 	// nil: all may.
 	admit func(lane string, now archive.Instant) (func(ledger.Entry) bool, bool)
-	// most returns how many entries a piece of work with this one may hold; nil: batch.
-	most func(ledger.Entry, archive.Instant) int
 	// limit returns how many of a lane's ready entries may go now; nil: all.
 	limit func(lane string, ready []ledger.Entry) (int, error)
 	// pace returns how many pieces of a lane may be done at once; nil: width.
 	pace func(lane string) int
 	// joins reports whether a piece may be done beside others of its lane; nil: yes.
 	joins func(ledger.Entry) bool
+	// before brings up to date what the step decides by, before anything is taken; nil: nothing.
+	before func() error
 	// intend returns the events to commit first; act says whether do follows.
 	intend func(ledger.Entry, archive.Instant) (evs []ledger.Event, act bool, err error)
+	// tooLate returns what is committed instead where way says so.
+	tooLate func(ledger.Entry) ledger.Event
 	// do reaches the world and returns one change for each entry, but for those it
 	// was kept from by the end of ctx.
 	do func(context.Context, []ledger.Entry) []ledger.Change
@@ -47,6 +49,14 @@ type step struct {
 	// recall returns the outcome where the intent is committed and nothing will be done
 	// of it before the end; nil: the intent stands, and the next start goes on from it.
 	recall func(ledger.Entry) ledger.Event
+}
+
+// way is how an entry is gone about. It is decided once for each piece of work: clocks and
+// speeds that are asked twice may answer twice.
+type way struct {
+	route string // that it goes over
+	most  int    // entries, at most, that are done with it
+	late  bool   // nothing can be done any more
 }
 
 // runner runs one step. It holds which entries are under way, and nothing else that
@@ -121,6 +131,11 @@ func (r *runner) sleep(next time.Time) time.Duration {
 
 // take starts as much as there is room for and returns when to look again.
 func (r *runner) take(work context.Context) (time.Time, error) {
+	if r.before != nil {
+		if err := r.before(); err != nil {
+			return time.Time{}, err
+		}
+	}
 	if r.risky && r.c.safe() {
 		return time.Time{}, nil
 	}
@@ -186,16 +201,22 @@ func (r *runner) serve(work context.Context, lane string, now archive.Instant, f
 		}
 		ready = ready[:min(n, len(ready))]
 	}
+	way := r.wayOf(lane, ready[0], now)
+	probe, rests := r.c.routes.enter(way.route, now.Wall)
+	if rests { // since this was found
+		delete(found, lane)
+		next.add(now.Wall) // the lane may hold what goes over another route
+		return false, nil
+	}
 	delete(r.since, lane)
-	route := r.entryRoute(lane, ready[0], now)
-	probe := r.c.routes.probe(route)
-	es, rest := r.split(lane, route, ready, now)
+	es, rest := r.split(lane, way, ready, now)
 	if probe {
-		es = es[:1]
-	} else if r.limit == nil {
+		es, rest = es[:1], nil
+	}
+	if r.limit == nil {
 		found[lane] = rest
 	}
-	r.start(work, &piece{lane: lane, route: route, es: es, probe: probe}, now)
+	r.start(work, &piece{lane: lane, route: way.route, es: es, probe: probe, late: way.late}, now)
 	return true, nil
 }
 
@@ -210,7 +231,7 @@ func (r *runner) look(lane string, now archive.Instant, limit int, next *earlies
 		admitted = admit
 	}
 	ready, at, err := r.c.cfg.Index.DueIn(r.name, lane, now.Wall, limit, r.isBusy, func(e ledger.Entry) bool {
-		if until, rests := r.c.routes.rests(r.entryRoute(lane, e, now), now.Wall); rests {
+		if until, rests := r.c.routes.rests(r.wayOf(lane, e, now).route, now.Wall); rests {
 			next.add(until)
 			return true
 		}
@@ -220,11 +241,11 @@ func (r *runner) look(lane string, now archive.Instant, limit int, next *earlies
 	return ready, err
 }
 
-func (r *runner) entryRoute(lane string, e ledger.Entry, now archive.Instant) string {
-	if r.routeOf != nil {
-		return r.routeOf(e, now)
+func (r *runner) wayOf(lane string, e ledger.Entry, now archive.Instant) way {
+	if r.way != nil {
+		return r.way(e, now)
 	}
-	return r.route(lane)
+	return way{route: r.route(lane), most: r.batch}
 }
 
 // fills returns until when a lane's piece of n entries waits for more; zero: it need not.
@@ -239,17 +260,13 @@ func (r *runner) fills(lane string, n int, now time.Time) time.Time {
 }
 
 // split returns those of the ready entries that are done together, the first one and
-// what goes with it, and the rest.
-func (r *runner) split(lane, route string, ready []ledger.Entry, now archive.Instant) (es, rest []ledger.Entry) {
-	most := r.batch
-	if r.most != nil {
-		most = r.most(ready[0], now)
-	}
-	if most == 1 {
+// what goes the same way, and the rest.
+func (r *runner) split(lane string, first way, ready []ledger.Entry, now archive.Instant) (es, rest []ledger.Entry) {
+	if first.most == 1 {
 		return ready[:1:1], ready[1:]
 	}
 	for i, e := range ready {
-		if i == 0 || len(es) < most && r.entryRoute(lane, e, now) == route && (r.most == nil || r.most(e, now) == most) {
+		if i == 0 || len(es) < first.most && r.wayOf(lane, e, now) == first {
 			es = append(es, e)
 		} else {
 			rest = append(rest, e)
@@ -260,11 +277,16 @@ func (r *runner) split(lane, route string, ready []ledger.Entry, now archive.Ins
 
 // start commits the intents of one piece of work and then lets it wait for its turn.
 func (r *runner) start(work context.Context, p *piece, now archive.Instant) {
-	r.gate.take(p)
+	if !r.gate.take(p) {
+		if p.probe {
+			r.c.routes.settle(p.route, now.Wall)
+		}
+		return
+	}
 	var intents []ledger.Change
 	acting := map[archive.Key]bool{}
 	for _, e := range p.es {
-		evs, act, err := r.intend(e, now)
+		evs, act, err := r.intends(p, e, now)
 		if err != nil {
 			evs, act = []ledger.Event{r.c.later(e, localFault(err))}, false
 		}
@@ -291,100 +313,11 @@ func (r *runner) start(work context.Context, p *piece, now archive.Instant) {
 	r.c.cfg.Ledger.Submit(intents, run)
 }
 
-// enter lets a piece wait for its turn whose intents are committed.
-func (r *runner) enter(work context.Context, p *piece) {
-	if len(p.acts) > 0 {
-		r.queue(p)
-		r.begin(work)
-		return
+func (r *runner) intends(p *piece, e ledger.Entry, now archive.Instant) (evs []ledger.Event, act bool, err error) {
+	if p.late {
+		return []ledger.Event{r.tooLate(e)}, false, nil
 	}
-	defer r.c.wg.Done()
-	if p.probe {
-		r.c.routes.settle(p.route, r.c.cfg.Now().Wall)
-	}
-	r.done(p, false)
-	r.finish(p)
-}
-
-// begin starts the pieces whose turn it is.
-func (r *runner) begin(work context.Context) {
-	for p := r.next(); p != nil; p = r.next() {
-		go func() {
-			defer r.c.wg.Done()
-			r.work(work, p)
-		}()
-	}
-}
-
-// work does one piece and hands its outcome to the ledger.
-func (r *runner) work(ctx context.Context, p *piece) {
-	var outcome []ledger.Change
-	acted := false
-	switch {
-	case r.isOver() || r.risky && r.c.safe() || r.restsNow(p):
-		outcome = r.recalled(p.acts)
-	case ctx.Err() == nil:
-		outcome, acted = r.do(ctx, p.acts), true
-	}
-	if p.probe {
-		r.c.routes.settle(p.route, r.c.cfg.Now().Wall)
-	}
-	r.done(p, acted)
-	r.begin(ctx)
-	if len(outcome) == 0 {
-		r.finish(p)
-		return
-	}
-	submit, next := outcome, map[archive.Key]*piece(nil)
-	if r.follow != nil && acted {
-		submit, next = r.follow(p.acts, outcome)
-	}
-	r.c.cfg.Ledger.Submit(submit, func(rs []ledger.Result) {
-		r.c.enterFollowed(ctx, next, rs)
-		r.settle(p, outcome, rs)
-	})
-}
-
-// restsNow reports whether the route of a piece was paused while that waited for its turn.
-func (r *runner) restsNow(p *piece) bool {
-	_, rests := r.c.routes.rests(p.route, r.c.cfg.Now().Wall)
-	return rests && !p.probe
-}
-
-func (r *runner) recalled(es []ledger.Entry) []ledger.Change {
-	if r.recall == nil {
-		return nil
-	}
-	return r.c.each(es, r.recall)
-}
-
-// settle books what became of an outcome, and offers what was not committed once more.
-func (r *runner) settle(p *piece, outcome []ledger.Change, rs []ledger.Result) {
-	var more []ledger.Change
-	for _, res := range rs {
-		r.c.note(res)
-		if c, again := r.c.collision(p.acts, outcome, res); again {
-			more = append(more, c)
-		} else if c, again := r.c.refusedOutcome(p.acts, res); again {
-			more = append(more, c)
-		}
-	}
-	if len(more) == 0 {
-		r.finish(p)
-		return
-	}
-	r.c.cfg.Ledger.Submit(more, func(rs []ledger.Result) {
-		for _, res := range rs {
-			r.c.note(res)
-		}
-		r.finish(p)
-	})
-}
-
-// finish is the end of a piece of work; what it held is free for what is due next.
-func (r *runner) finish(p *piece) {
-	r.end(p)
-	r.nudge()
+	return r.intend(e, now)
 }
 
 // earliest keeps the earliest of the times that are not zero.

@@ -18,28 +18,23 @@ import (
 func (c *Conductor) uploadStep() step {
 	return step{
 		name: ledger.Upload, width: c.cfg.Workers, ahead: 256, batch: overAtOnce, risky: true,
-		most: func(e ledger.Entry, now archive.Instant) int {
-			if c.mayStart(e, now) {
-				return 1
+		way: func(e ledger.Entry, now archive.Instant) way {
+			switch {
+			case !c.mayStart(e, now):
+				return way{route: noRoute, most: overAtOnce, late: true}
+			case e.State == ledger.Sending: // bytes may be there: the window decides, not the route
+				return way{route: noRoute, most: 1}
 			}
-			return overAtOnce
+			return way{route: storeRoute(e.Vault), most: 1}
 		},
 		pace:  func(lane string) int { return c.paces.limit(storePrefix+lane, c.cfg.Workers) },
 		joins: func(e ledger.Entry) bool { return c.cfg.Planner.Joins(e.Package.Size, c.cfg.Now()) },
 		route: func(string) string { return noRoute },
-		routeOf: func(e ledger.Entry, now archive.Instant) string {
-			if e.State == ledger.Sending || !c.mayStart(e, now) {
-				return noRoute // bytes may be there: the window decides, not the route; or it is over
-			}
-			return storeRoute(e.Vault)
+		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) {
+			return []ledger.Event{ledger.UploadIntended{}}, true, nil
 		},
-		intend: func(e ledger.Entry, now archive.Instant) ([]ledger.Event, bool, error) {
-			if c.mayStart(e, now) {
-				return []ledger.Event{ledger.UploadIntended{}}, true, nil
-			}
-			return []ledger.Event{ledger.WindowClosed{NotBefore: c.afterWindow(e)}}, false, nil
-		},
-		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.upload(ctx, es[0]) },
+		tooLate: func(e ledger.Entry) ledger.Event { return ledger.WindowClosed{NotBefore: c.afterWindow(e)} },
+		do:      func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.upload(ctx, es[0]) },
 		recall: func(ledger.Entry) ledger.Event {
 			return ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
 		},
@@ -50,18 +45,26 @@ func (c *Conductor) uploadStep() step {
 // are registered again together.
 const overAtOnce = 64
 
+// mayStart reports whether an upload of e may start now. Of what may be at the store already
+// the window decides, and not what the store said to another document.
 func (c *Conductor) mayStart(e ledger.Entry, now archive.Instant) bool {
-	return c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, now)
+	return c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, now) && (e.State == ledger.Sending || !c.spoilt.has(e))
 }
 
-// afterWindow returns when to go on with an entry whose window is over: at once when
-// nothing was sent, but not in a circle when tickets keep arriving too old.
+// afterWindow returns when to go on with an entry whose window is over.
 func (c *Conductor) afterWindow(e ledger.Entry) time.Time {
 	if e.State == ledger.Sending {
 		return c.pollAt(e)
 	}
+	return c.anew(e)
+}
+
+// anew returns when to register an entry again of which nothing was sent: at once, but not
+// in a circle when tickets keep arriving too old. Those of a batch wait equally long, so that
+// they go together again.
+func (c *Conductor) anew(e ledger.Entry) time.Time {
 	if n := len(e.Registrations); n > 1 {
-		return c.cfg.Now().Wall.Add(backoff(n-2, firstRetry, maxRetry))
+		return c.cfg.Now().Wall.Add(min(firstRetry<<min(n-2, 8), maxRetry))
 	}
 	return c.cfg.Now().Wall
 }
@@ -82,6 +85,10 @@ func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change 
 	if !c.mayStart(e, began) { // it took long to commit the intent, or the machine slept meanwhile
 		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}})}
 	}
+	if c.spoilt.has(e) && !sentBefore(e) { // heard while this waited for its turn
+		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}},
+			ledger.WindowClosed{NotBefore: c.anew(e)})}
+	}
 	ticket := e.Current().Ticket
 	sending, cancel := c.whileUsable(ctx, ticket)
 	defer cancel()
@@ -93,7 +100,7 @@ func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change 
 		if ctx.Err() != nil {
 			return nil // we are ending: the intent stands, and the next start goes on from it
 		}
-		return []ledger.Change{c.change(e, c.uploadFault(e, call, asRemote(err)))}
+		return []ledger.Change{c.change(e, c.uploadFault(e, call, asRemote(err))...)}
 	}
 	c.paces.went(storeRoute(e.Vault), c.runners[ledger.Upload].under(ledger.Lane(e)))
 	c.open(storeRoute(e.Vault))
@@ -145,7 +152,10 @@ func (c *Conductor) trustworthy(etag string, p archive.Package) bool {
 	return len(etag) != 32 || !c.md5ETags.Load()
 }
 
-func (c *Conductor) uploadFault(e ledger.Entry, call uint64, err *RemoteError) ledger.Event {
+func (c *Conductor) uploadFault(e ledger.Entry, call uint64, err *RemoteError) []ledger.Event {
+	if err.Expired && err.Outcome == Refused {
+		return c.expired(e, err)
+	}
 	route, again := storeRoute(e.Vault), c.retryAt(e, err.RetryAfter)
 	switch {
 	case err.strains():
@@ -158,17 +168,21 @@ func (c *Conductor) uploadFault(e ledger.Entry, call uint64, err *RemoteError) l
 	}
 	switch err.Outcome {
 	case NotSent:
-		return ledger.UploadNotSent{NotBefore: again, Cause: err.cause()}
+		return []ledger.Event{ledger.UploadNotSent{NotBefore: again, Cause: err.cause()}}
 	case Refused, TurnedAway:
-		return ledger.UploadRefused{NotBefore: again, Cause: err.cause()}
+		return []ledger.Event{ledger.UploadRefused{NotBefore: again, Cause: err.cause()}}
 	}
-	return ledger.UploadUnanswered{NotBefore: again, Cause: err.cause()}
+	return []ledger.Event{ledger.UploadUnanswered{NotBefore: again, Cause: err.cause()}}
 }
 
 // reseal makes a package again that is missing from the spool. Where bytes of it may
 // be at the store, only the identical one will do.
 func (c *Conductor) reseal(ctx context.Context, d Drop, e ledger.Entry) []ledger.Change {
 	notSent := ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "package-missing"}}
+	if err := c.cfg.Room(e.Vault); err != nil {
+		notSent.NotBefore, notSent.Cause.Text = c.retryAt(e, 0), err.Error()
+		return []ledger.Change{c.change(e, notSent)}
+	}
 	packed, err := d.Packer.Pack(ctx, e)
 	switch refused, isRefused := errors.AsType[*RefusedError](err); {
 	case isRefused:
@@ -177,7 +191,7 @@ func (c *Conductor) reseal(ctx context.Context, d Drop, e ledger.Entry) []ledger
 		notSent.NotBefore, notSent.Cause = c.retryAt(e, 0), localFault(err)
 		return []ledger.Change{c.change(e, notSent)}
 	}
-	sent := e.Current().Sends-e.Current().Clear > 1 // besides this attempt
+	sent := sentBefore(e)
 	for _, r := range e.Registrations[:len(e.Registrations)-1] {
 		sent = sent || r.Fate != ledger.Unsent
 	}

@@ -1,11 +1,10 @@
 package ingest
 
 // Wake makes every step look at once at what is due: a person acted on an entry, and
-// the conductor did not see it.
+// the conductor did not see it. It waits for nothing, so that whoever is told of a commit
+// may call it.
 func (c *Conductor) Wake() {
-	if err := c.recallBacklog(); err != nil {
-		c.cfg.Log.Error("what waits for its upload was not counted anew", "err", err)
-	}
+	c.woken.Store(true)
 	for _, r := range c.runners {
 		r.nudge()
 	}

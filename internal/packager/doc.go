@@ -16,8 +16,11 @@
 //
 // A ZIP is made in one pass over each file, and what cannot shrink is not tried
 // for long: runs of bytes that went through a compressor before, which their
-// content tells, are stored between what is compressed. It is then read back from
-// the disk: no ZIP is sealed whose entries were not found to be the files.
+// content tells, are stored between what is compressed. It is then read back: no
+// ZIP is sealed whose entries were not found, by SHA-256, to be the files. What
+// stands around them, the headers, is held by CRC-32 alone against what was
+// written. Nothing is synced before, so what is read may come from the kernel's
+// cache.
 //
 // After a crash there is either no ZIP under the given path or a whole one that
 // was read back and compared; a leftover ".part" beside it is replaced by the

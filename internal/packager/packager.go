@@ -52,7 +52,7 @@ func Build(ctx context.Context, root *os.Root, rules Rules, zipPath string) (Sea
 	if err != nil {
 		return Sealed{}, err
 	}
-	defer benches.Put(b)
+	defer b.giveBack()
 	s, w, err := d.seal(ctx, b, part)
 	if err != nil {
 		return Sealed{}, err
@@ -79,7 +79,7 @@ func Validate(ctx context.Context, root *os.Root, rules Rules) (Sealed, error) {
 	if err != nil {
 		return Sealed{}, err
 	}
-	defer benches.Put(b)
+	defer b.giveBack()
 	s, _, err := d.seal(ctx, b, io.Discard)
 	return s, err
 }

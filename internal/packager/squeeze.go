@@ -51,6 +51,14 @@ func newSqueezer(level int) (*squeezer, error) {
 
 func (s *squeezer) reset(to io.Writer) { s.to, s.open = to, nil }
 
+// forget lets go of what was written to, which holds on to a whole folder.
+func (s *squeezer) forget() {
+	s.reset(nil)
+	for _, w := range s.writers {
+		w.Reset(io.Discard)
+	}
+}
+
 // write takes the next piece of the content. How content is cut into pieces
 // changes what is written, so that must depend on the content alone.
 func (s *squeezer) write(piece []byte) error { return split(piece, s.run) }

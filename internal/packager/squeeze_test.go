@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	klauspost "github.com/klauspost/compress/flate"
 )
@@ -54,7 +55,10 @@ func TestSqueeze_I4_AnythingComesBack(t *testing.T) {
 	for range 15 {
 		contents = append(contents, anything(r, 1+r.IntN(400_000)), paper(r, 100_000))
 	}
-	for _, level := range levels {
+	for word, level := range levels {
+		if testing.Short() && word != "default" {
+			continue
+		}
 		s := mustSqueezer(t, level)
 		for i, content := range contents {
 			packed := squeezed(t, s, content)
@@ -162,6 +166,9 @@ func entrySizes(t *testing.T, path string) (n int64) {
 
 // G6: not to look for repetitions in most bytes costs less than 0.3 % of the size.
 func TestBuild_G6_SizeOfLevel9(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sizes take long to count under the race detector, and are the same without it")
+	}
 	r := rand.New(rand.NewPCG(6, 6))
 	sets := map[string][]tree{}
 	for range 12 {
@@ -309,4 +316,35 @@ func TestBuild_SizesStandBefore(t *testing.T) {
 			t.Errorf("%s: method %d", f.Name, f.Method)
 		}
 	}
+}
+
+// I21: what waits for the next folder holds on to nothing of the last.
+func TestBench_I21_ForgetsTheFolder(t *testing.T) {
+	b, err := takeBench(levels["default"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := make(chan struct{})
+	func() {
+		to := &bytes.Buffer{}
+		runtime.AddCleanup(to, func(c chan struct{}) { close(c) }, gone)
+		b.squeeze.reset(to)
+		for w := range ways {
+			if err := b.squeeze.run(w, []byte("an invoice")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}()
+	b.squeeze.forget()
+	for range 50 {
+		runtime.GC()
+		select {
+		case <-gone:
+			runtime.KeepAlive(b)
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Error("still held")
+	runtime.KeepAlive(b)
 }

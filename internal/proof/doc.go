@@ -11,5 +11,5 @@
 // committed entries, so it may run at any moment on one consistent snapshot of
 // both. Its memory grows by about a hundred bytes for each entry and each
 // registration, and by nothing else; where entries can be looked up, only for those that
-// were on their way at the same time.
+// were on their way at the same time, and for registrations that their entries list no more.
 package proof

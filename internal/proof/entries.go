@@ -39,8 +39,9 @@ func (f *fold) entries(entries iter.Seq[ledger.Entry], seen Seen) {
 func (f *fold) entry(e ledger.Entry) {
 	it, ok := f.items[e.Key]
 	switch {
-	case !ok && f.stored != nil:
-		return // settled
+	case !ok && f.stored != nil: // settled
+		f.crossed(e)
+		return
 	case !ok:
 		f.find("I1", e.Key, "there is an entry, but no line of the journal")
 		return
@@ -67,7 +68,27 @@ func (f *fold) entry(e ledger.Entry) {
 	f.numbers(e, it)
 }
 
-// settle compares an entry with its lines where this was the last one, and forgets them.
+// crossed holds the numbers that a settled entry lists against those that are remembered:
+// of entries that are not settled, and those that their entries list no more. Two settled
+// entries that list the same number are for who keeps the names to find.
+func (f *fold) crossed(e ledger.Entry) {
+	for _, r := range e.Registrations {
+		b, ok := f.bums[short(r.Ticket.Remote)]
+		if !ok || b.to(e.Key) {
+			continue
+		}
+		id := e.Base
+		if r.Generation > 0 {
+			id = e.Base.Generation(int(r.Generation))
+		}
+		if by, ok := f.stored(b.last); ok && !bears(by, id) {
+			f.find("I8", e.Key, "it lists registration %s, which was given to %s as clientUUID %s", r.Ticket.Remote, b.last, b.id)
+		}
+	}
+}
+
+// settle compares an entry with its lines where this was the last one, and forgets them, but
+// for the numbers that it lists no more: nobody else could tell later on whose they were.
 func (f *fold) settle(key archive.Key, it item) {
 	if f.stored == nil || !it.lingers() {
 		return
@@ -127,4 +148,10 @@ func (f *fold) list(e ledger.Entry) {
 	note(e.InDoubt, &f.InDoubt)
 	note(e.Suspect, &f.Suspect)
 	f.Folded += uint64(e.Folded.Unsent)
+}
+
+// bears reports whether id is an identity that e may have had, or comes to have.
+func bears(e ledger.Entry, id archive.ID) bool {
+	_, ok := e.GenerationOf(id)
+	return ok
 }

@@ -16,8 +16,10 @@ type Journal struct {
 	Balance *ledger.Balance           // as the ledger counts it; nil: not given
 
 	// Entry returns an entry as it is stored. Where it is given, memory does not grow with
-	// the journal: each entry is compared at its last line, and its lines are forgotten. An entry without a line, and a registration that is given once more later
-	// on, must then be looked for by who keeps the entries and their names. nil: not given.
+	// the journal: each entry is compared at its last line, and its lines are forgotten, but for
+	// registrations that it lists no more. An entry without a line, and one registration that
+	// two entries list which were forgotten, must then be looked for by who keeps the entries
+	// and their names (boltledger's Verify does). nil: not given.
 	Entry func(archive.Key) (ledger.Entry, bool)
 }
 

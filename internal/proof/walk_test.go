@@ -175,3 +175,40 @@ func heap() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
 }
+
+// TestCheck_I8_NumberOfARegistrationNoLongerListed: whose a number is stays known when its entry lists it no more, whichever
+// of the two had it first, and though both are settled.
+func TestCheck_I8_NumberOfARegistrationNoLongerListed(t *testing.T) {
+	listed := func(b *book, key byte) {
+		b.claim(key)
+		b.upload(key, "b1")
+		b.archive(key, "b1")
+	}
+	folded := func(b *book, key byte) {
+		b.claim(key)
+		b.do(key, ledger.RegisterIntended{}, got("b1"), ledger.WindowClosed{})
+		for n := range 12 {
+			b.do(key, ledger.RegisterIntended{}, got(archive.RemoteID(fmt.Sprint("own-", key, n))), ledger.WindowClosed{})
+		}
+		b.upload(key, "own")
+		b.archive(key, "own")
+		if b.entries[archive.Key{key}].Folded.Total() == 0 {
+			b.t.Fatal("nothing is folded")
+		}
+	}
+	for name, two := range map[string][2]func(*book, byte){"TheFirst": {folded, listed}, "TheSecond": {listed, folded}, "Both": {folded, folded}} {
+		b := newBook(t)
+		two[0](b, 1)
+		one := b.journal()
+		one.Entry = b.entry
+		if r := Check(one, maps.Values(b.entries), Seen{}); !r.OK() {
+			t.Errorf("%s: before the second: %v", name, r.Findings)
+		}
+		two[1](b, 2)
+		j := b.journal()
+		j.Entry = b.entry
+		if r := Check(j, maps.Values(b.entries), Seen{}); r.OK() || r.Findings[0].Promise != "I8" {
+			t.Errorf("%s: %v", name, r.Findings)
+		}
+	}
+}

@@ -71,7 +71,7 @@ func TestReading_I2_RepeatAfterLostAnswer(t *testing.T) {
 // A proxy's page with 200 is no answer, whatever it was put in front of.
 func TestReading_I12_ProxyPageIsNoAnswer(t *testing.T) {
 	page := map[string]string{"token": "the token answer is an HTML page (a proxy's?): Gateway"}
-	for op, calls := range map[string]int{"register": 6, "upload": 3, "status": 8, "status-list": 8, "token": 8} {
+	for op, calls := range map[string]int{"register": 6, "upload": 6, "status": 8, "status-list": 8, "token": 8} {
 		for _, done := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/done=%v", op, done), func(t *testing.T) {
 				t.Parallel()

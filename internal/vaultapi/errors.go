@@ -36,6 +36,7 @@ type Error struct {
 	Overload   bool          // 429 or 503: slow down
 	Missing    bool          // 404
 	Denied     bool          // the API refused credentials or rights
+	Expired    bool          // the store refused an upload because its ticket is over
 	Err        error         // the *apicall.CallError, or what was wrong with the answer
 }
 

@@ -35,6 +35,7 @@ func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package
 	if err != nil {
 		e := fault(err, byStore)
 		e.Denied = false // the address was refused, not our credentials
+		e.Expired = e.Outcome == Refused && expired(err)
 		return "", e
 	}
 	if strings.HasPrefix(strings.ToLower(ans.Header.Get("Content-Type")), "text/html") {
@@ -42,6 +43,25 @@ func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package
 		return "", &Error{Outcome: Unanswered, Code: "not-the-store", Text: "upload: " + err.Error(), Err: err}
 	}
 	return md5Tag(ans.Header), nil
+}
+
+// expired reports whether the store refused an address because its time is over. Stores say so in different words: a
+// 403 that speaks of what has expired, or a 400 that speaks of the time that lies between the two clocks. That access is
+// denied for any other reason does not count.
+func expired(err error) bool {
+	var ce *apicall.CallError
+	if !errors.As(err, &ce) {
+		return false
+	}
+	words := strings.ToLower(ce.Message)
+	switch ce.Code {
+	case "ExpiredToken":
+		return true
+	case "AccessDenied":
+		return ce.Status == http.StatusForbidden && strings.Contains(words, "expired") ||
+			ce.Status == http.StatusBadRequest && strings.Contains(words, "request time")
+	}
+	return false
 }
 
 // md5Tag is the ETag where it is the content's MD5: with the store's own keys (KMS, or keys of a customer) it is not.

@@ -100,6 +100,9 @@ func TestUpload_Outcomes(t *testing.T) {
 	}{
 		{"Expired", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>", 403, Refused, "Request has expired"},
 		{"ExpiredToken", "<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>", 400, Refused, "ExpiredToken"},
+		{"ExpiredWithDot", "<Error><Code>AccessDenied</Code><Message>Request has expired.</Message><Expires>2026-11-20T06:47:47Z</Expires></Error>", 403, Refused, "Request has expired"},
+		{"ExpiredByDifference", "<Error><Code>AccessDenied</Code><Message>The difference between the request time and the server's time is too large.</Message></Error>", 400, Refused, "AccessDenied"},
+		{"Denied", "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>", 403, Refused, "Access Denied"},
 		{"Signature", "<Error><Code>SignatureDoesNotMatch</Code><Message>no match</Message><StringToSign>" + signatureCanary + "</StringToSign></Error>", 403, Refused, "SignatureDoesNotMatch"},
 		{"BadDigest", "<Error><Code>BadDigest</Code></Error>", 400, Refused, "BadDigest"},
 		{"NoSuchBucket", "<Error><Code>NoSuchBucket</Code></Error>", 404, Refused, "NoSuchBucket"},
@@ -117,6 +120,9 @@ func TestUpload_Outcomes(t *testing.T) {
 			c, srv := client(t, func(w http.ResponseWriter, req *http.Request) { n++; says(r.status, r.body)(w, req) })
 			_, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed([]byte("PK")), opens([]byte("PK")))
 			e := failed(t, err)
+			if over := strings.HasPrefix(r.name, "Expired"); e.Expired != over {
+				t.Errorf("expired: %v", e.Expired)
+			}
 			if e.Outcome != r.want || !strings.Contains(e.Text, r.words) || e.Denied || n != 1 {
 				t.Errorf("after %d requests: %v, denied %v: %v", n, e.Outcome, e.Denied, e)
 			}

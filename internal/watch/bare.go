@@ -1,6 +1,8 @@
 package watch
 
 import (
+	"bytes"
+	"hash/maphash"
 	"io"
 	"io/fs"
 	"os"
@@ -31,9 +33,13 @@ func (s state) tells(now time.Time) bool { return now.Sub(s.ctime) > coarse }
 // bare remembers the folders in which a rescan found no sidecar, and the state they were in: as long as that is the same, so is
 // the answer, and nobody needs to open them again. It only saves work: what is not in it is looked at.
 type bare struct {
-	folders  map[string]marks
+	seed     maphash.Seed
+	folders  map[uint64]marks // by the hash of the name; two names of one hash cost a look or a turn
+	names    []byte           // as the last reading found them, each with a zero behind it: what same goes through
 	rounds   uint32
+	many     int   // beyond that they are looked at by turns
 	all      bool  // this round looks at each
+	cut      bool  // not all names had room
 	complete bool  // nothing but what is in it, or under observation, can become a folder to take
 	at       state // of the drop folder when the last complete reading of it began
 }
@@ -43,35 +49,49 @@ type marks struct {
 	ino    uint64
 	ctime  int64  // 0: it was too young to tell
 	listed uint32 // the round that listed it last
-	odd    bool   // its turn is in odd rounds
 }
 
 const (
-	mostBare = 100_000 // remembered; beyond that each is opened at each rescan
-	manyBare = 10_000  // beyond that half of them are looked at by turns, and so each within two rescans
+	mostBare  = 100_000 // remembered; beyond that each is opened at each rescan
+	mostNames = 4 << 20 // bytes of their names; beyond that the drop folder is read at each rescan
+	manyBare  = 10_000  // beyond that half of them are looked at by turns, and so each within two rescans
 )
 
-// next begins a round.
-func (b *bare) next(all bool) {
-	if b.folders == nil {
-		b.folders = map[string]marks{}
-	}
-	b.rounds++
-	b.all = all || len(b.folders) <= manyBare
+func newBare(many int) bare {
+	return bare{seed: maphash.MakeSeed(), folders: map[uint64]marks{}, many: many}
 }
 
-// skips reports whether it is not the turn of a folder.
-func (b *bare) skips(m marks) bool { return !b.all && m.odd != (b.rounds%2 == 1) }
+func (b *bare) key(name string) uint64 { return maphash.String(b.seed, name) }
 
-// has reports whether the folder name in parent surely still has no sidecar.
+// next begins a round. It looks at each folder unless turns are worth it and allowed, which they are only while all is heard that
+// the kernel has to tell: a sidecar that comes late is seen a rescan later then, and nothing else is.
+func (b *bare) next(turns bool) {
+	b.rounds++
+	b.all = !turns || len(b.folders) <= b.many
+}
+
+// skips reports whether it is not the turn of a folder: the hash tells which are looked at together.
+func (b *bare) skips(key uint64) bool { return !b.all && key%2 != uint64(b.rounds%2) }
+
+// has reports whether the folder name in parent surely still has no sidecar, or has its turn in the next round.
 func (b *bare) has(parent *os.File, name string) bool {
-	m, ok := b.folders[name]
-	if !ok || m.ctime == 0 || !b.skips(m) && !m.hold(int(parent.Fd()), name) {
+	key := b.key(name)
+	m, ok := b.folders[key]
+	if !ok || m.ctime == 0 || !b.skips(key) && !m.hold(int(parent.Fd()), name) {
 		return false
 	}
 	m.listed = b.rounds
-	b.folders[name] = m
+	b.put(key, name, m)
 	return true
+}
+
+func (b *bare) put(key uint64, name string, m marks) {
+	b.folders[key] = m
+	if len(b.names)+len(name) >= mostNames {
+		b.cut = true
+		return
+	}
+	b.names = append(append(b.names, name...), 0)
 }
 
 func (m marks) hold(parent int, name string) bool {
@@ -82,38 +102,49 @@ func (m marks) hold(parent int, name string) bool {
 
 // note remembers that a folder had no sidecar when it was in that state. It reports whether there was room for it.
 func (b *bare) note(name string, at state) bool {
-	if _, had := b.folders[name]; !had && len(b.folders) >= mostBare {
+	key := b.key(name)
+	if _, had := b.folders[key]; !had && len(b.folders) >= mostBare {
 		return false
 	}
-	m := marks{ino: at.ino, listed: b.rounds, odd: len(b.folders)%2 == 1}
+	m := marks{ino: at.ino, listed: b.rounds}
 	if at.tells(time.Now()) {
 		m.ctime = at.ctime.UnixNano()
 	}
-	b.folders[name] = m
+	b.put(key, name, m)
 	return true
 }
 
+// doubt has the next round look at the folder name, whose turn it may not be.
+func (b *bare) doubt(name string) { delete(b.folders, b.key(name)) }
+
+// begin is for a round that reads the whole drop folder.
+func (b *bare) begin() { b.names, b.cut = b.names[:0], false }
+
 // read ends a round that read the whole drop folder, which was in that state before. complete says that it left nothing open.
 func (b *bare) read(at state, now time.Time, complete bool) {
-	for name, m := range b.folders {
+	for key, m := range b.folders {
 		if m.listed != b.rounds {
-			delete(b.folders, name)
+			delete(b.folders, key)
 		}
 	}
-	b.at, b.complete = at, complete && at.tells(now)
+	b.at, b.complete = at, complete && !b.cut && at.tells(now)
 }
 
-// same reports whether all of them surely still have no sidecar.
+// same reports whether all of them surely still have no sidecar, as far as it is their turn.
 func (b *bare) same(root *os.Root) bool {
 	dir, err := root.Open(".")
 	if err != nil {
 		return false
 	}
 	defer dir.Close() // read-only
-	for name, m := range b.folders {
-		if m.ctime == 0 || !b.skips(m) && !m.hold(int(dir.Fd()), name) {
+	for names := b.names; len(names) > 0; {
+		n := bytes.IndexByte(names, 0)
+		key := maphash.Bytes(b.seed, names[:n])
+		m, ok := b.folders[key]
+		if !ok || m.ctime == 0 || !b.skips(key) && !m.hold(int(dir.Fd()), string(names[:n])) {
 			return false
 		}
+		names = names[n+1:]
 	}
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -107,6 +108,117 @@ func TestRescan_I22_FindsWhatBecomesOfTheRest(t *testing.T) {
 	}
 }
 
+// I22: with more folders than are looked at in one rescan, whoever has heard of nothing looks at each, and a folder that becomes
+// whole is taken within two rescans; and where all is heard it is seen within two, and settles then.
+func TestRescan_I22_TurnsOnlyWhileAllIsHeard(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode Mode
+		lose func(b *bench)
+		took time.Duration
+	}{
+		"Heard":      {Events, func(*bench) {}, 2*time.Minute + 32*time.Second},
+		"Polled":     {Poll, func(*bench) {}, 92 * time.Second},
+		"Overflowed": {Events, func(b *bench) { b.events <- Event{Overflow: true} }, 92 * time.Second},
+		"Dead":       {Events, func(b *bench) { b.events <- Event{Dead: syscall.EIO} }, 92 * time.Second},
+		"NotTold":    {Events, func(b *bench) { write(b.t, b.path, "unheard/a.pdf") }, 92 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Config{Mode: c.mode}, func(b *bench) {
+				const n, whole = 400, 100 // the rest are more than the samples, which are opened whenever the drop folder is read
+				b.w.many = n / 2
+				for i := range n {
+					write(t, b.path, fmt.Sprintf("bare %d/a.pdf", i))
+				}
+				time.Sleep(40 * 365 * 24 * time.Hour) // a bubble begins long before the files were made
+				b.run()
+				b.pass(10*time.Minute + time.Second)
+				tick(t, filepath.Dir(b.path)+"/clock")
+				began := time.Since(b.start)
+				for i := range whole {
+					write(t, b.path, fmt.Sprintf("bare %d/metadata.json", i*n/whole))
+				}
+				c.lose(b)
+				b.pass(c.took)
+				var last time.Duration
+				for _, at := range b.takenNames() {
+					last = max(last, at-began)
+				}
+				if b.total != whole {
+					t.Fatalf("%d of %d taken", b.total, whole)
+				}
+				if turns := last > 92*time.Second; turns != (name == "Heard") {
+					t.Errorf("the last was taken after %v", last)
+				}
+			})
+		})
+	}
+}
+
+// A folder that is looked at once more keeps its turn, whatever else came and went: half have theirs in each of two rounds.
+func TestBare_EachHasItsTurn(t *testing.T) {
+	b := newBare(10)
+	old := state{ino: 2, ctime: time.Now().Add(-time.Hour)}
+	const n = 1000
+	for range 3 {
+		b.next(true)
+		skipped := map[bool]int{}
+		for i := range n {
+			b.note(fmt.Sprint("bare ", i), old)
+		}
+		for round := range 2 {
+			b.next(true)
+			for i := range n {
+				if b.skips(b.key(fmt.Sprint("bare ", i))) {
+					skipped[round == 1]++
+				}
+			}
+		}
+		if a, z := skipped[false], skipped[true]; a+z != n || a < n/3 || z < n/3 {
+			t.Errorf("%d and %d of %d have their turn", z, a, n)
+		}
+	}
+}
+
+// I21: what is remembered is bounded, however many folders lie there and whatever their names.
+func TestBare_I21_Bounded(t *testing.T) {
+	live := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	for _, long := range []int{20, 250} {
+		before := live()
+		b := newBare(manyBare)
+		b.next(true)
+		b.begin()
+		old := state{ctime: time.Now().Add(-time.Hour)}
+		for i := range mostBare + 1000 {
+			b.note(fmt.Sprintf("%0*d", long, i), old)
+		}
+		b.read(old, time.Now(), true)
+		used := live() - before
+		t.Logf("names of %d bytes: %d folders, %d bytes", long, len(b.folders), used)
+		if len(b.folders) != mostBare || used > 12<<20 || b.complete != (long == 20) {
+			t.Errorf("%d folders in %d bytes, complete: %v", len(b.folders), used, b.complete)
+		}
+		runtime.KeepAlive(&b)
+	}
+}
+
+// I22: where nobody can tell what file system it is, nothing that the kernel says of it is relied on.
+func TestNetwork_I22_Unknown(t *testing.T) {
+	gone := filepath.Join(t.TempDir(), "gone")
+	w, err := New(Config{Path: gone, Settle: time.Second, Rescan: time.Hour, Rules: rules})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{Watcher: w}
+	if s.listen(); s.local {
+		t.Error("a drop folder that cannot be asked is taken for a local one")
+	}
+}
+
 // What many folders without a sidecar cost a rescan, as they lie there.
 func BenchmarkRescanAtRest(b *testing.B) {
 	path := b.TempDir()
@@ -126,7 +238,7 @@ func BenchmarkRescanAtRest(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer root.Close()
-	s := &session{Watcher: w, root: root, stop: func() {}}
+	s := &session{Watcher: w, root: root, stop: func() {}, listing: listing{bare: newBare(w.many)}}
 	s.listen()
 	defer s.stop()
 	for range 2 {

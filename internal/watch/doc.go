@@ -3,7 +3,8 @@
 // Events are a hint, the rescan is the truth: a watcher whose events are lost, dead or impossible finds the same folders,
 // only later. A folder has settled when two looks of ours, at least Settle apart, saw the same; an old mtime proves nothing.
 // Only the drop folder itself is watched, names are read in chunks, and at most Max folders are under observation at a
-// time, so memory does not grow with what is dropped. A folder that cannot be taken waits for its own next turn and delays no other.
+// time. What is remembered of folders without a sidecar ends at 100,000 for each drop folder: about 60 bytes for each and 4 MiB
+// for all their names, in all some 10 MiB. A folder that cannot be taken waits for its own next turn and delays no other.
 //
 // It never changes anything on disk, never opens a file and never follows a link. A drop folder that vanished, was
 // replaced or unmounted is paused, never seen as empty.

@@ -21,6 +21,7 @@ type listing struct {
 	changed time.Time // mtime of the drop folder at the last one
 	events  int       // since the last one
 	strikes int       // rescans in a row that found changes no event told of
+	lost    bool      // hints were lost since the last one that read everything
 	bare    bare
 }
 
@@ -40,16 +41,17 @@ func (l *listing) due(rescan time.Duration) time.Time {
 
 // listen starts events, or says why not.
 func (s *session) listen() {
-	s.local = network(s.cfg.Path) == ""
+	fsName, err := network(s.cfg.Path)
+	s.local = err == nil && fsName == ""
 	mode, why := Poll, "configured"
 	if s.cfg.Mode != Poll {
-		mode, why = s.tryEvents()
+		mode, why = s.tryEvents(fsName)
 	}
 	s.setMode(mode, why)
 }
 
-func (s *session) tryEvents() (Mode, string) {
-	if fsName := network(s.cfg.Path); fsName != "" && s.cfg.Mode == Auto {
+func (s *session) tryEvents(fsName string) (Mode, string) {
+	if fsName != "" && s.cfg.Mode == Auto {
 		return Poll, "no events on network file systems (" + fsName + ")"
 	}
 	source, err := s.cfg.Events(s.cfg.Path)
@@ -88,6 +90,7 @@ func (s *session) heed(e Event) {
 			return
 		case e.Overflow:
 			s.listing.soon = true
+			s.listing.lost = true // and so nobody knows what else happened
 		case e.Name != "":
 			s.appeared(e.Name)
 		}
@@ -115,6 +118,7 @@ func (s *session) appeared(name string) {
 	if err != nil || !info.IsDir() {
 		return
 	}
+	s.listing.bare.doubt(name)
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,11 +146,12 @@ func (s *session) rescan(ctx context.Context, now time.Time, asked bool) error {
 	l.events, s.book.forgot = 0, false
 	s.mu.Unlock()
 	l.last, l.soon, l.refill = now, false, false
-	l.bare.next(asked)
+	l.bare.next(!asked && s.events != nil && s.local && !l.lost && l.strikes == 0)
 	if same && l.bare.same(s.root) {
 		s.listedAt(now)
 		return nil
 	}
+	l.bare.begin()
 	r := round{session: s, tally: tally{}, now: now, left: -1}
 	if err := r.read(ctx); err != nil {
 		return err
@@ -154,6 +159,7 @@ func (s *session) rescan(ctx context.Context, now time.Time, asked bool) error {
 	l.refill = l.cursor > 0 && r.left < 0 // there was a place for all behind the cursor: now for those before it
 	l.cursor, l.left = max(r.left, 0), r.tally.count(Queued)
 	l.refill = l.refill && l.left > 0
+	l.lost = false
 	l.bare.read(before, now, !r.unsure && ctx.Err() == nil)
 	s.mu.Lock()
 	s.book.tally = r.tally

@@ -98,11 +98,11 @@ var remote = map[uint32]string{
 	0x47504653: "gpfs", 0x01161970: "gfs2", 0x0BD00BD0: "lustre", 0x19830326: "beegfs", 0x786f4256: "vboxsf", 0xBACBACBC: "vmhgfs",
 }
 
-// network names the network file system that path lies on; empty: a local one, or it cannot be told.
-func network(path string) string {
+// network names the network file system that path lies on; empty: a local one.
+func network(path string) (string, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
-		return ""
+		return "", err
 	}
-	return remote[uint32(st.Type)]
+	return remote[uint32(st.Type)], nil
 }

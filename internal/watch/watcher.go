@@ -13,6 +13,7 @@ import (
 // Watcher observes one drop folder.
 type Watcher struct {
 	cfg  Config
+	many int           // manyBare, but for tests
 	wake chan struct{} // size 1: something to do before the timer
 
 	mu     sync.Mutex
@@ -31,7 +32,7 @@ func New(cfg Config) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Watcher{cfg: cfg, wake: make(chan struct{}, 1), book: newBook(cfg)}, nil
+	return &Watcher{cfg: cfg, many: manyBare, wake: make(chan struct{}, 1), book: newBook(cfg)}, nil
 }
 
 // Run observes until ctx ends, then waits for the takes under way and returns ctx's cause. It is called once.
@@ -108,7 +109,7 @@ func (w *Watcher) session(ctx context.Context, takes *sync.WaitGroup, take func(
 		return &Pause{Kind: Vanished, Err: err}
 	}
 	defer root.Close()
-	s := &session{Watcher: w, root: root, stop: func() {}}
+	s := &session{Watcher: w, root: root, stop: func() {}, listing: listing{bare: newBare(w.many)}}
 	if err := s.verify(time.Now()); err != nil {
 		return err
 	}

@@ -117,6 +117,7 @@ type Ledger struct {
 	end     ledger.Head    // guarded by mu: as committed
 	balance ledger.Balance // guarded by mu: as committed
 	marks   uint64         // guarded by mu: as committed
+	alarmed time.Time      // guarded by mu: as committed
 	safe    *safeMode      // guarded by mu: as committed; nil: not in safe mode
 	err     error          // guarded by mu: why the ledger stopped
 
@@ -203,8 +204,8 @@ func tallies(b ledger.Balance) []tally {
 }
 
 // newStanding is the record of where the ledger stands.
-func newStanding(h ledger.Head, b ledger.Balance, marks uint64, loc *time.Location) standing {
-	return standing{head: h, seen: b.Seen, tallies: tallies(b), zone: loc.String(), marks: marks}
+func newStanding(h ledger.Head, b ledger.Balance, marks uint64, alarmed time.Time, loc *time.Location) standing {
+	return standing{head: h, seen: b.Seen, tallies: tallies(b), zone: loc.String(), marks: marks, alarmed: alarmed}
 }
 
 // year is the calendar year in which an archived entry counts. It goes through the

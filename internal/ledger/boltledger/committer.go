@@ -217,7 +217,7 @@ func (l *Ledger) commit(rs []request) ([][]ledger.Result, error) {
 		return nil, err
 	}
 	l.mu.Lock()
-	l.end, l.balance, l.marks, l.safe = g.head, g.balance, g.marks, g.safe
+	l.end, l.balance, l.marks, l.alarmed, l.safe = g.head, g.balance, g.marks, g.alarmed, g.safe
 	l.mu.Unlock()
 	l.names, l.newest = g.names, g.newest
 	l.commits.Add(1)
@@ -235,7 +235,7 @@ func (l *Ledger) commit(rs []request) ([][]ledger.Result, error) {
 // begin returns an empty gather on what is committed.
 func (l *Ledger) begin(tx *bbolt.Tx) *gather {
 	return &gather{
-		tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, marks: l.marks, safe: l.safe,
+		tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, marks: l.marks, alarmed: l.alarmed, safe: l.safe,
 		entries: map[archive.Key]*work{}, names: l.names.clone(), bound: map[string]holder{}, newest: l.newest,
 	}
 }

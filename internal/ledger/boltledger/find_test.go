@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
+
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -133,4 +135,51 @@ func TestContent_FirstUntilRejectedWithoutDoubt(t *testing.T) {
 		}
 	}
 	sound(t, l)
+}
+
+// I8: a number that two documents have was given to one of them by mistake. The check finds it though both are at rest,
+// and whether both still list it or not.
+func TestVerify_I8_OneNumberOfTwoDocuments(t *testing.T) {
+	for name, row := range map[string]struct {
+		spoil func(d *draft, r archive.RemoteID)
+		wrong bool
+	}{
+		"Nothing": {func(*draft, archive.RemoteID) {}, false},
+		"Listed":  {func(d *draft, r archive.RemoteID) { d.entry.Registrations[0].Ticket.Remote = r }, true},
+		"Folded": {func(d *draft, _ archive.RemoteID) {
+			d.entry.Registrations, d.entry.Folded = nil, ledger.Folded{Unsent: 1}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := newLedger(t)
+			l := open(t, Config{Dir: dir})
+			a, b := newDoc(t, l, 1).archived(), newDoc(t, l, 2)
+			number := a.e.Registrations[0].Ticket.Remote
+			b.do(b.claim())
+			b.do(b.sealed(), ledger.RegisterIntended{})
+			err := l.update(func(tx *bbolt.Tx) error { // as if nobody had looked whose it is
+				g := l.begin(tx)
+				d, err := g.draft(b.change(b.ticket()))
+				if err != nil {
+					return err
+				}
+				if row.spoil(&d, number); row.wrong {
+					d.binds = []bind{{remoteName(number), holder{key: b.e.Key}}}
+				}
+				if err := g.accept(d); err != nil {
+					return err
+				}
+				_, err = g.finish()
+				return err
+			})
+			if err = errors.Join(err, l.Close()); err != nil {
+				t.Fatal(err)
+			}
+			l = open(t, Config{Dir: dir})
+			if found(t, l, "(I8)") != row.wrong {
+				ps, err := l.Verify(t.Context())
+				t.Errorf("found %v (%v)", ps, err)
+			}
+		})
+	}
 }

@@ -29,6 +29,7 @@ type gather struct {
 	newest  archive.Key       // no entry has a later one
 	balance ledger.Balance
 	marks   uint64
+	alarmed time.Time // the latest that any mark said that something was lost
 	safe    *safeMode // nil: not in safe mode
 	touched bool      // meta was written beside entries and lines
 }
@@ -160,7 +161,7 @@ func (g *gather) finish() (map[archive.Key]ledger.Entry, error) {
 		return committed, nil
 	}
 	b := block{prev: g.first.Hash, count: uint64(len(g.lines)), lines: g.lines}
-	s := newStanding(g.head, g.balance, g.marks, g.ledger.loc)
+	s := newStanding(g.head, g.balance, g.marks, g.alarmed, g.ledger.loc)
 	return committed, errors.Join(
 		put(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.sealIn(b.room(), &b)),
 		put(g.tx, metaBucket, standingKey, standingForm.seal(&s)),

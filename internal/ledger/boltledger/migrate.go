@@ -22,7 +22,7 @@ import (
 //
 // Schema 2 gave the due index its lanes, numbers of the service their generation, and
 // the ledger its epoch and its marks. Schema 3 laid the names in runs, gave the due index
-// its second part and the totals their newest time.
+// its second part, the totals their newest time, and standing the time of the latest alarm.
 func (l *Ledger) migrate(dir string, copied bool) error {
 	now := time.Now()
 	if !copied {
@@ -34,7 +34,12 @@ func (l *Ledger) migrate(dir string, copied bool) error {
 	info := l.info
 	info.Schema, info.Epoch = Schema, max(info.Epoch, 1)
 	var g *gather
-	err := l.update(func(tx *bbolt.Tx) error {
+	err := l.update(func(tx *bbolt.Tx) (err error) {
+		if l.marks > 0 {
+			if l.alarmed, err = lastAlarm(tx); err != nil {
+				return err
+			}
+		}
 		g = l.begin(tx)
 		m := marking{mark: ledger.Mark{Word: ledger.MarkMigrated, By: ledger.Human{UID: ledger.Vaultd}, At: now,
 			Cause: fmt.Sprintf("from schema %d to schema %d", l.info.Schema, Schema)}}

@@ -103,7 +103,7 @@ func (l *Ledger) compare(outside *headRecord, o opening) (anew bool, zone string
 		if err != nil {
 			return err
 		}
-		l.info, l.end, l.balance, l.marks, zone = info, s.head, s.balance(), s.marks, s.zone
+		l.info, l.end, l.balance, l.marks, l.alarmed, zone = info, s.head, s.balance(), s.marks, s.alarmed, s.zone
 		if err := l.recall(tx); err != nil {
 			return err
 		}

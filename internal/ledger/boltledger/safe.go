@@ -104,7 +104,7 @@ func (m marking) meta(g *gather, last time.Time) error {
 			s = s.after(*g.safe)
 		}
 		s.doubting = s.doubting || m.doubting
-		g.safe = &s
+		g.safe, g.alarmed = &s, later(g.alarmed, m.mark.At)
 		if err := meta.Put(safeKey, safeForm.seal(&s)); err != nil {
 			return err
 		}

@@ -1,8 +1,13 @@
 package boltledger
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"go.etcd.io/bbolt"
 
 	"vaultd/internal/ledger"
 )
@@ -30,4 +35,58 @@ func TestSafe_I15_ASecondAlarmJoinsTheFirst(t *testing.T) {
 	if s := mark(ledger.MarkRestored, 74*time.Hour); s.Word != ledger.MarkDamaged || !s.From.IsZero() || !s.Since.Equal(began.Add(74*time.Hour)) {
 		t.Errorf("and once more: %+v", s)
 	}
+}
+
+// I15: the latest alarm is remembered by its time, whatever the clock said later on; it outlasts safe mode and a restart,
+// and the check misses one that the ledger forgot.
+func TestAlarmed_I15_RememberedWhateverTheClockSaid(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, Config{Dir: dir})
+	mark := func(word string, at time.Time) {
+		t.Helper()
+		if err := l.Mark(t.Context(), ledger.Mark{Word: word, By: ledger.Human{UID: 1}, At: at}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !l.Alarmed().IsZero() {
+		t.Errorf("an alarm at %v before any", l.Alarmed())
+	}
+	mark(ledger.MarkRestored, began.Add(time.Hour))
+	mark(ledger.MarkReconciled, began.Add(2*time.Hour))
+	mark(ledger.MarkRolledBack, began.AddDate(-50, 0, 0)) // a dead clock
+	for range 2 {
+		if !l.Alarmed().Equal(began.Add(time.Hour)) {
+			t.Errorf("the latest alarm was at %v", l.Alarmed())
+		}
+		sound(t, l)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l = open(t, Config{Dir: dir})
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	edit(t, dir, func(tx *bbolt.Tx) error {
+		kept, err := lastAlarm(tx)
+		if !kept.Equal(began.Add(time.Hour)) {
+			t.Errorf("by the journal it was at %v", kept)
+		}
+		s, openErr := standingForm.open(tx.Bucket(metaBucket).Get(standingKey))
+		s.alarmed = began.AddDate(-50, 0, 0)
+		return errors.Join(err, openErr, put(tx, metaBucket, standingKey, standingForm.seal(&s)))
+	})
+	if l = open(t, Config{Dir: dir}); !found(t, l, "remembers") {
+		t.Error("the check did not miss the alarm")
+	}
+}
+
+// found reports whether the check tells of something in these words.
+func found(t *testing.T, l *Ledger, words string) bool {
+	t.Helper()
+	ps, err := l.Verify(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(ps, func(p Problem) bool { return strings.Contains(p.What, words) })
 }

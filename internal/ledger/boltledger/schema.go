@@ -192,7 +192,8 @@ type standing struct {
 	seen    uint64
 	tallies []tally
 	zone    string
-	marks   uint64 // lines that belong to no entry, the first one not counted
+	marks   uint64    // lines that belong to no entry, the first one not counted
+	alarmed time.Time // the latest that one of them tells of having lost something
 }
 
 var standingForm = &message[standing]{"Standing", []field[standing]{
@@ -202,6 +203,7 @@ var standingForm = &message[standing]{"Standing", []field[standing]{
 	list(4, "tallies", tallyForm, func(s *standing) *[]tally { return &s.tallies }),
 	text(5, "zone", func(s *standing) *string { return &s.zone }),
 	number(6, "marks", func(s *standing) *uint64 { return &s.marks }),
+	instant(7, "alarmed", func(s *standing) *time.Time { return &s.alarmed }),
 }}
 
 var runForm = &message[run]{"Run", []field[run]{

@@ -126,6 +126,6 @@ func (l *Ledger) rebuildTotals(tx *bbolt.Tx) error {
 			return err
 		}
 	}
-	s := newStanding(l.end, l.balance, l.marks, l.loc)
+	s := newStanding(l.end, l.balance, l.marks, l.alarmed, l.loc)
 	return put(tx, metaBucket, standingKey, standingForm.seal(&s))
 }

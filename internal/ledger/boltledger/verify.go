@@ -88,6 +88,8 @@ type check struct {
 	rest   time.Duration // between two short transactions
 	again  bool          // a second pass: what the first one found is not told twice
 	found  []Problem
+
+	alarmed time.Time // the latest alarm that the journal tells of
 }
 
 // report notes a problem and says whether to go on.
@@ -306,6 +308,11 @@ func (c *check) chain() error {
 			if err := c.reason(tx, l); err != nil {
 				return err
 			}
+			at, err := alarmOf(l)
+			if err != nil {
+				return c.unless(journalBucket, err)
+			}
+			c.alarmed = later(c.alarmed, at)
 		}
 		return nil
 	})
@@ -345,6 +352,9 @@ func (c *check) end(h ledger.Head) error {
 			err = errors.Join(sErr, lastErr)
 			if err == nil && s.head != last {
 				err = damage("the head is not that of the last line")
+			}
+			if err == nil && s.alarmed.Before(c.alarmed) { // a later one came meanwhile
+				err = damage("the ledger was last put back or found damaged at %s, it remembers %s", c.alarmed, s.alarmed)
 			}
 		}
 		return c.unless(journalBucket, err)

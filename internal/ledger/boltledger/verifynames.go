@@ -3,6 +3,7 @@ package boltledger
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -10,35 +11,41 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// unfound says by which of its names an entry is not found.
+// unfound says by which of its names an entry is not found, and which of its numbers
+// belong to another clientUUID (I8).
 func unfound(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
 	x, err := openIndex(tx)
 	if err != nil {
 		return nil // reported with the runs
 	}
+	read := func(k archive.Key) (ledger.Entry, bool, error) {
+		if k == e.Key {
+			return e, true, nil
+		}
+		return readEntry(tx, k)
+	}
 	for _, name := range names(e) {
-		if ok, err := x.leadsTo(tx, name, e); err != nil || !ok {
+		h, ok, err := x.find(tx, name, read)
+		if ok && err == nil && name[0] == byID {
+			ok, err = tookOver(tx, h.key, e.Key)
+		}
+		switch {
+		case err != nil || !ok:
 			wrong = append(wrong, fmt.Sprintf("is not found by one of its names (%q)", name[:1]))
+		case name[0] == byRemote:
+			if has, known, err := read(h.key); err == nil && known && crossed(e, has, h.generation, name) {
+				wrong = append(wrong, fmt.Sprintf("lists a bumId that entry %s has under another clientUUID (I8)", h.key))
+			}
 		}
 	}
 	return wrong
 }
 
-// leadsTo reports whether name leads to e, or to one that took it over. An identity is
-// taken over only from the entry that is superseded.
-func (x *index) leadsTo(tx *bbolt.Tx, name []byte, e ledger.Entry) (bool, error) {
-	h, ok, err := x.find(tx, name, func(k archive.Key) (ledger.Entry, bool, error) {
-		if k == e.Key {
-			return e, true, nil
-		}
-		return readEntry(tx, k)
-	})
-	if !ok || err != nil || h.key == e.Key || name[0] != byID {
-		return ok, err
-	}
-	has := h.key
+// tookOver reports whether an identity of one entry may lead to has: an identity is taken
+// over only from the entry that is superseded.
+func tookOver(tx *bbolt.Tx, has, from archive.Key) (bool, error) {
 	for steps := 0; steps < maxProblems && !has.IsZero(); steps++ {
-		if has == e.Key {
+		if has == from {
 			return true, nil
 		}
 		by, _, err := readEntry(tx, has)
@@ -48,6 +55,15 @@ func (x *index) leadsTo(tx *bbolt.Tx, name []byte, e ledger.Entry) (bool, error)
 		has = by.Supersedes
 	}
 	return false, nil
+}
+
+// crossed reports whether a number that e lists was given to another clientUUID: to that of a
+// generation of has. Of two entries that list one number the name leads to one, so that the
+// other one tells of both.
+func crossed(e, has ledger.Entry, generation uint8, name []byte) bool {
+	return slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool {
+		return string(r.Ticket.Remote) == string(name[1:]) && identity(e, r.Generation) != identity(has, generation)
+	})
 }
 
 // name checks what lies under one key of the find bucket: a chunk of a run, or a number

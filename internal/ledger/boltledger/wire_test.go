@@ -70,6 +70,10 @@ func goldenIndex() index {
 	}}
 }
 
+func goldenStanding() standing {
+	return standing{head: ledger.Head{N: 300, Hash: sum("head")}, seen: 9, tallies: []tally{{ledger.Archived, 7}, {ledger.Uploaded, 2}}, zone: "Europe/Vienna", marks: 3, alarmed: goldenTime(13)}
+}
+
 func goldenDocument() ledger.Document {
 	return ledger.Document{
 		Salt: [16]byte{1, 2, 3}, Metadata: []byte(`{"documentId":"4711"}`), Files: []archive.File{{Path: "a/rechnung.pdf", Size: 12345, SHA256: sum("a")}, {Path: "b.xml"}},
@@ -113,6 +117,7 @@ func TestRecord_I28_Golden(t *testing.T) {
 	golden(t, 3, "entry", entryForm, goldenEntry3())
 	golden(t, 3, "total", totalForm, goldenTotal())
 	golden(t, 3, "runs", indexForm, goldenIndex())
+	golden(t, 3, "standing", standingForm, goldenStanding())
 	for schema := 1; schema <= Schema; schema++ {
 		golden(t, schema, "document", documentForm, goldenDocument())
 		golden(t, schema, "block", blockForm, goldenBlock())

@@ -1,0 +1,186 @@
+package ingest
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+var expired = &RemoteError{Outcome: Refused, Code: "http-403", Text: "Request has expired", Expired: true}
+
+// spoiler is a store for which the tickets of some registrations are over before their time.
+type spoiler struct {
+	s    *service
+	over func(post int) bool // whether those of that call are; mu is held
+
+	mu   sync.Mutex
+	of   map[archive.RemoteID]int // the call that gave a number; guarded by mu
+	puts int                      // with a ticket that is over; guarded by mu
+}
+
+// spoils lets uploads take a moment. No two calls are sent in the same instant, though the
+// bubble's clock stands still between them.
+func spoils(over func(post int) bool) *spoiler {
+	p := &spoiler{over: over, of: map[archive.RemoteID]int{}}
+	p.s = &service{slow: true, upload: p.upload}
+	p.s.hangs = func(context.Context, archive.RemoteID) error { time.Sleep(100 * time.Millisecond); return nil }
+	p.s.register = func(f archive.Request) (*archive.Ticket, error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.s.serial++
+		p.s.granted++
+		ticket := &archive.Ticket{Remote: numbered(p.s.serial), URL: "https://store.example/x", Sent: now()}
+		ticket.Sent.Boot -= time.Duration(p.s.posts)
+		p.s.names[ticket.Remote], p.of[ticket.Remote] = f.ID, p.s.posts
+		return ticket, nil
+	}
+	return p
+}
+
+func (p *spoiler) upload(r archive.RemoteID) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over(p.of[r]) {
+		p.puts++
+		return expired
+	}
+	return nil
+}
+
+func (p *spoiler) refused() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.puts
+}
+
+// G13, I24: a batch whose tickets the store calls over before their time costs one further call
+// and no more uploads than were under way; the store is not at fault.
+func TestStore_G13_ABatchThatIsOverEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := 0
+		p := spoils(func(post int) bool { return post == first })
+		r := run(t, p.s)
+		r.drop("V", 100) // speeds are learned
+		r.pass(time.Minute)
+		posts, granted := p.s.counts()
+		p.mu.Lock()
+		first = posts + 1
+		p.mu.Unlock()
+		r.dropNamed("V", "late", 50)
+		for range 600 {
+			r.pass(100 * time.Millisecond)
+			if n := r.Pauses(); len(n) != 0 {
+				t.Fatal(n)
+			}
+		}
+		if n := r.states(); n[ledger.Uploaded] != 150 {
+			t.Fatal(n)
+		}
+		if now, all := p.s.counts(); now-posts != 2 || all-granted != 100 {
+			t.Errorf("%d calls for %d documents, want 2 for 100: the batch, and its documents once more", now-posts, all-granted)
+		}
+		if n := p.refused(); n == 0 || n > 4 {
+			t.Errorf("%d uploads with tickets that are over", n)
+		}
+	})
+}
+
+// G13: one batch in ten is over early, in the midst of a backlog.
+func TestStore_G13_OneBatchInTenIsOverEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := spoils(func(post int) bool { return post%10 == 5 })
+		r := run(t, p.s)
+		r.drop("V", 1000)
+		for range 150 {
+			r.pass(time.Second)
+			if n := r.Pauses(); len(n) != 0 {
+				t.Fatal(n)
+			}
+		}
+		if n := r.states(); n[ledger.Uploaded] != 1000 {
+			t.Fatal(n)
+		}
+		posts, granted := p.s.counts()
+		spoilt := (posts + 5) / 10
+		if spoilt == 0 || granted > 1000+50*spoilt || p.refused() > 4*spoilt {
+			t.Errorf("%d registrations, %d uploads refused for %d batches that were over", granted, p.refused(), spoilt)
+		}
+	})
+}
+
+// I9, I24: where every ticket is over when it comes, whatever is registered is lost: the route
+// rests, and tickets are not asked for in a circle. It goes on when one works again.
+func TestStore_I9_EveryTicketIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wrong := false
+		p := spoils(func(int) bool { return wrong })
+		r := run(t, p.s)
+		r.drop("V", 100) // speeds are learned
+		r.pass(time.Minute)
+		p.mu.Lock()
+		wrong = true
+		p.mu.Unlock()
+		posts, granted := p.s.counts()
+		r.dropNamed("V", "late", 200)
+		r.pass(6 * time.Hour)
+		now, all := p.s.counts()
+		posts, granted = now-posts, all-granted
+		if posts > 6*30 || granted > 200+6*60 {
+			t.Errorf("%d calls and %d registrations in six hours of which none can be used", posts, granted)
+		}
+		if n := p.refused(); n > 6*30 {
+			t.Errorf("%d uploads refused in six hours", n)
+		}
+		if n := r.Pauses(); len(n) != 1 || n[0].Route != "store of vault V" {
+			t.Error(n)
+		}
+		p.mu.Lock()
+		wrong = false
+		p.mu.Unlock()
+		r.pass(2 * time.Hour)
+		if n := r.states(); n[ledger.Uploaded] != 300 {
+			t.Error(n)
+		}
+	})
+}
+
+// I24: a store that refuses and does not say that it is the ticket's time is in doubt itself.
+func TestStore_I24_RefusalsAreDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{upload: func(archive.RemoteID) error { return fault(Refused, "http-403") }}
+		r := run(t, s)
+		r.drop("V", 200)
+		r.pass(time.Hour)
+		if p := r.Pauses(); len(p) != 1 || p[0].Route != "store of vault V" {
+			t.Error(p)
+		}
+	})
+}
+
+// I2: that a ticket is over says nothing about an earlier upload with it: the service is asked,
+// and nothing is registered again.
+func TestStore_I2_OverAfterAnUnansweredUpload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		s := &service{upload: func(archive.RemoteID) error {
+			if calls++; calls == 1 {
+				return fault(Unanswered, "timeout")
+			}
+			return expired
+		}}
+		r := run(t, s)
+		r.drop("V", 1)
+		r.pass(time.Hour)
+		if n := r.states(); n[ledger.Unclear] != 1 || calls != 2 {
+			t.Errorf("%v after %d uploads", n, calls)
+		}
+		if _, granted := s.counts(); granted != 1 {
+			t.Errorf("registered %d times", granted)
+		}
+	})
+}

@@ -1,0 +1,306 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// asked counts the intents to upload that are handed to the ledger.
+type asked struct {
+	Ledger
+	mu      sync.Mutex
+	intents map[archive.Key]int // guarded by mu
+}
+
+func (a *asked) Submit(cs []ledger.Change, then func([]ledger.Result)) {
+	a.mu.Lock()
+	for _, c := range cs {
+		if _, is := c.Events[0].(ledger.UploadIntended); is {
+			a.intents[c.Key]++
+		}
+	}
+	a.mu.Unlock()
+	a.Ledger.Submit(cs, then)
+}
+
+// registered commits n entries that hold a ticket of that time, and counts their intents.
+func registered(t *testing.T, r *running, n int, sent archive.Instant) *asked {
+	t.Helper()
+	for i := range n {
+		e := ledger.Entry{Key: archive.NewKey(time.Now()), Vault: "V", Folder: "f" + string(rune('A'+i))}
+		p, err := r.drops["V"].Packer.Pack(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticket := archive.Ticket{Remote: numbered(1000 + i), URL: "https://store.example/x", Sent: sent}
+		done := make(chan []ledger.Result, 1)
+		r.ledger.Submit([]ledger.Change{{Key: e.Key, At: now(), Document: &p.Document, Events: []ledger.Event{
+			ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: e.Folder, Look: archive.Digest{1}},
+			p.Sealed, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: ticket}}}}, func(rs []ledger.Result) { done <- rs })
+		if rs := <-done; rs[0].Err != nil {
+			t.Fatal(rs[0].Err)
+		}
+	}
+	a := &asked{Ledger: r.cfg.Ledger, intents: map[archive.Key]int{}}
+	r.cfg.Ledger = a
+	return a
+}
+
+// end waits for what a test began by itself, without Run.
+func (r *running) end() {
+	synctest.Wait()
+	r.wg.Wait()
+	if err := r.ledger.Close(); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// I24, I2: a route that is paused while a round serves it rests at once, and what is tried
+// when it is probed is one document, sent once.
+func TestRunner_I24_APauseInTheMiddleOfARound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		var mu sync.Mutex
+		under, twice := map[archive.RemoteID]int{}, false
+		r := build(t, &service{hangs: func(_ context.Context, id archive.RemoteID) error {
+			mu.Lock()
+			under[id]++
+			twice = twice || under[id] > 1
+			mu.Unlock()
+			<-hold
+			return nil
+		}})
+		a := registered(t, r, 10, now())
+		up, next, found := r.runners[ledger.Upload], earliest{}, map[string][]ledger.Entry{}
+		up.lane("vault V").usual = time.Millisecond // so that many may wait for their turn
+		serve := func() bool {
+			started, err := up.serve(t.Context(), "vault V", now(), found, &next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return started
+		}
+		if !serve() || len(found["vault V"]) != 9 {
+			t.Fatalf("vacuous: %d found", len(found["vault V"]))
+		}
+		r.pause("store of vault V", ledger.Cause{Code: "test"}, time.Hour)
+		for n := 0; serve(); n++ {
+			if n > 10 {
+				t.Fatal("it goes on and on")
+			}
+		}
+		synctest.Wait()
+		if len(a.intents) != 1 {
+			t.Errorf("%d uploads intended, of which one was before the pause", len(a.intents))
+		}
+		time.Sleep(2 * time.Hour)
+		clear(found)
+		for serve() {
+		}
+		synctest.Wait()
+		for k, n := range a.intents {
+			if n != 1 || len(a.intents) > 2 {
+				t.Errorf("%v was intended %d times, %d documents", k, n, len(a.intents))
+			}
+		}
+		close(hold)
+		r.end()
+		if twice {
+			t.Error("two uploads of one document at once")
+		}
+	})
+}
+
+// I2: what is under way is not taken again, whoever offers it.
+func TestGate_I2_NothingIsTakenTwice(t *testing.T) {
+	g, e := newGate(step{width: 4}), ledger.Entry{Key: archive.Key{1}}
+	first := &piece{lane: "A", es: []ledger.Entry{e}}
+	if !g.take(first) || g.take(&piece{lane: "A", es: []ledger.Entry{{Key: archive.Key{2}}, e}}) {
+		t.Error("taken twice")
+	}
+	if g.isBusy(archive.Key{2}) || g.lane("A").held != 1 {
+		t.Error("what was refused holds a place")
+	}
+	g.done(first, false)
+	g.end(first)
+	if !g.take(&piece{lane: "A", es: []ledger.Entry{e}}) {
+		t.Error("busy for ever")
+	}
+}
+
+// I23: however many quick uploads wait in one vault's queue, another vault's have their share.
+func TestStore_I23_QuickOnesLeaveOthersTheirShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{slow: true}
+		var mu sync.Mutex
+		under, most := 0, 0
+		s.hangs = func(_ context.Context, id archive.RemoteID) error {
+			if s.of(id) == "QUICK" {
+				time.Sleep(40 * time.Millisecond)
+				return nil
+			}
+			mu.Lock()
+			under++
+			most = max(most, under)
+			mu.Unlock()
+			time.Sleep(time.Second)
+			mu.Lock()
+			under--
+			mu.Unlock()
+			return nil
+		}
+		r := build(t, s, "QUICK", "B")
+		r.cfg.Workers, r.cfg.Planner.Workers, r.runners[ledger.Upload].gate.width = 8, 8, 8
+		r.start()
+		r.drop("QUICK", 1800)
+		r.pass(3 * time.Second)
+		r.drop("B", 20)
+		r.pass(5 * time.Second)
+		if r.stateOf("QUICK", ledger.Uploaded) == 1800 {
+			t.Fatal("vacuous: the flood is over")
+		}
+		mu.Lock()
+		if most < 4 {
+			t.Errorf("at most %d of the other vault at once, its share is 4", most)
+		}
+		mu.Unlock()
+		r.pass(time.Minute)
+	})
+}
+
+// I11: whether a ticket is over is decided once for all that are told so together: none of
+// them is booked as being sent while nothing is sent.
+func TestUpload_I11_OverIsOverForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := build(t, &service{slow: true})
+		sent := now()
+		sent.Boot, sent.Wall = sent.Boot-12*time.Minute, sent.Wall.Add(-12*time.Minute)
+		registered(t, r, 20, sent) // three minutes are left of each
+		began := func(took time.Duration) {
+			u, end := r.cfg.Planner.Began(archive.Ticket{Sent: now()}, 20_000, now()), now()
+			end.Boot += took
+			r.cfg.Planner.Ended(u, end, true)
+		}
+		began(3 * time.Minute)
+		up, at := r.runners[ledger.Upload], now()
+		ready, err := up.look("vault V", at, 64, &earliest{})
+		if err != nil || len(ready) != 20 || r.mayStart(ready[0], at) {
+			t.Fatal("vacuous", len(ready), err)
+		}
+		way := up.wayOf("vault V", ready[0], at)
+		es, _ := up.split("vault V", way, ready, at)
+		for range 60 {
+			began(0) // what ends meanwhile shows that the line is quick
+		}
+		if len(es) != 20 || !r.mayStart(es[0], at) {
+			t.Fatal("vacuous", len(es))
+		}
+		up.start(t.Context(), &piece{lane: "vault V", route: way.route, es: es, late: way.late}, at)
+		synctest.Wait()
+		if n := r.states(); n[ledger.Packaged] != 20 {
+			t.Error(n)
+		}
+		r.end()
+	})
+}
+
+// A person's act may be told from a commit: Wake reads nothing there, and what the ledger
+// holds is counted anew before the next registration.
+func TestWake_ReadsNothingItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := build(t, &service{})
+		looks := &counting{Index: r.cfg.Index, seen: map[string]int{}}
+		r.cfg.Index = looks
+		registered(t, r, 3, now())
+		r.Wake()
+		if len(looks.seen) != 0 || r.backlog.sealed("V") != 0 {
+			t.Error("it was read", looks.seen)
+		}
+		if _, err := r.runners[ledger.Register].take(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := r.backlog.sealed("V"); n != 3 {
+			t.Errorf("%d of 3 packages are known", n)
+		}
+		r.end()
+	})
+}
+
+// What is booked while the ledger is read is newer than what was read; what was not found
+// there has left.
+func TestBacklog_BookedWhileRead(t *testing.T) {
+	entry := func(n byte, s ledger.State) ledger.Entry {
+		return ledger.Entry{Key: archive.Key{n}, Vault: "V", State: s}
+	}
+	var b backlog
+	b.clear()
+	left, sent, came, granted := entry(1, ledger.Packaged), entry(2, ledger.Registered), entry(3, ledger.Packaged), entry(4, ledger.Packaged)
+	for _, e := range []ledger.Entry{left, sent, granted} {
+		b.book(e)
+	}
+	b.grant(granted)
+	b.read()
+	uploaded := sent
+	uploaded.State = ledger.Uploaded
+	b.book(uploaded)
+	b.book(came)
+	b.replace([]ledger.Entry{sent, granted, entry(5, ledger.Registered)})
+	own, _ := b.granted("V", func(archive.VaultID) bool { return true })
+	if b.n["V"] != 3 || own != 2 || b.packs[left.Key].vault != "" || b.packs[sent.Key].vault != "" {
+		t.Errorf("%d packages, %d tickets: %v", b.n["V"], own, b.packs)
+	}
+	b.book(sent)
+	b.replace(nil)
+	if b.n["V"] != 0 {
+		t.Error("what was booked before is kept", b.packs)
+	}
+}
+
+// A package that is missing is not made again while there is no room for it, or none is known.
+func TestReseal_WaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := build(t, &service{})
+		registered(t, r, 1, now())
+		f := r.drops["V"].Packer.(*folders)
+		clear(f.sealed)
+		r.cfg.Room = func(archive.VaultID) error { return ErrFull }
+		es, err := r.runners[ledger.Upload].look("vault V", now(), 1, &earliest{})
+		if err != nil || len(es) != 1 {
+			t.Fatal(es, err)
+		}
+		changes := r.reseal(t.Context(), r.drops["V"], es[0])
+		if ev, is := changes[0].Events[0].(ledger.UploadNotSent); !is || !ev.NotBefore.After(time.Now()) || len(f.sealed) != 0 {
+			t.Errorf("%+v, %d packed", changes, len(f.sealed))
+		}
+		r.end()
+	})
+}
+
+// What an older list says opens no route: only an answer does.
+func TestAsk_AnOldListOpensNothing(t *testing.T) {
+	r := build(t, &service{})
+	defer r.ledger.Close()
+	r.pause(askRoute("V"), ledger.Cause{Code: "test"}, 0)
+	known := func() map[archive.RemoteID]archive.Receipt {
+		return map[archive.RemoteID]archive.Receipt{"old": {Remote: "old"}}
+	}
+	r.judgeAsking("V", &questions{heard: known()})
+	failed := &questions{heard: known()}
+	failed.book("new", archive.Receipt{}, errors.New("no answer"))
+	r.judgeAsking("V", failed)
+	if !r.routes.isPaused(askRoute("V")) {
+		t.Error("opened by what was heard before")
+	}
+	failed.book("newer", archive.Receipt{Remote: "newer"}, nil)
+	r.judgeAsking("V", failed)
+	if r.routes.isPaused(askRoute("V")) {
+		t.Error("an answer does not open it")
+	}
+}
