@@ -162,7 +162,7 @@ func TestStore_I23_QuickOnesLeaveOthersTheirShare(t *testing.T) {
 		r.drop("QUICK", 1800)
 		r.pass(3 * time.Second)
 		r.drop("B", 20)
-		r.pass(5 * time.Second)
+		r.pass(7 * time.Second)
 		if r.stateOf("QUICK", ledger.Uploaded) == 1800 {
 			t.Fatal("vacuous: the flood is over")
 		}
