@@ -50,13 +50,10 @@ type PresignedURL string
 // String hides the address.
 func (PresignedURL) String() string { return "[presigned]" }
 
-// GoString hides the address from %#v.
-func (PresignedURL) GoString() string { return "[presigned]" }
-
 // MarshalText hides the address from JSON and other encoders.
 func (PresignedURL) MarshalText() ([]byte, error) { return []byte("[presigned]"), nil }
 
-// Format hides the address from every other verb: fmt prints the value itself under one that does not fit a text.
+// Format hides the address from every verb: fmt prints the value itself under one that does not fit a text.
 func (PresignedURL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[presigned]") }
 
 // LogValue hides the address from slog.

@@ -124,6 +124,11 @@ var remote = []mutant{
 		tests: []string{"vaultd/internal/archive", calls},
 	},
 	{
+		name: "SignatureInPrints", promise: "I7", file: "internal/archive/ticket.go",
+		old: `func (PresignedURL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[presigned]") }`, new: "func (u PresignedURL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, string(u)) }",
+		tests: []string{"vaultd/internal/archive", calls},
+	},
+	{
 		name: "NeverAskedAgainAboutOldRegistrations", promise: "I13", file: "internal/ledger/entry.go",
 		old: "if (r.Fate == Maybe || r.Fate == Stored) && e.latest(i) {", new: "if (r.Fate == Maybe || r.Fate == Stored) && e.latest(i) && i == len(e.Registrations)-1 {",
 		tests: []string{pure, worlds},
