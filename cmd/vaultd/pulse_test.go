@@ -72,6 +72,7 @@ func TestPulse_I26_NoProgressNoPing(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	m.hear(t)
 	if n := m.count("WATCHDOG=1"); n != 1 {
 		t.Errorf("%d pings", n)
 	}

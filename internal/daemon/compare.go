@@ -60,14 +60,24 @@ func (d *Daemon) Reconcile(ctx context.Context, p Person) (Compared, error) {
 	return c, err
 }
 
-// packPatience is how long a comparison in safe mode waits for the folders that had been
-// taken: they settle once more before they are packed.
+// packPatience is how long a comparison in safe mode waits, at least, for the folders that
+// had been taken: they settle once more before they are packed.
 const packPatience = 90 * time.Second
+
+// packPatience allows for a folder that was seen to change once more meanwhile: then it must
+// be quiet for twice as long.
+func (d *Daemon) packPatience() time.Duration {
+	wait := packPatience
+	for _, r := range d.drops {
+		wait = max(wait, 4*r.cfg.Settle+30*time.Second)
+	}
+	return wait
+}
 
 // awaitPacking gives the folders in doubt the time to get their identities, without which
 // the archive cannot speak for them. It does not wait for those that cannot be packed.
 func (d *Daemon) awaitPacking(ctx context.Context) error {
-	over := time.NewTimer(packPatience)
+	over := time.NewTimer(d.packPatience())
 	defer over.Stop()
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
