@@ -44,7 +44,7 @@ var allowed = []struct {
 }{
 	{regexp.MustCompile(`/(secret|port-password|client-secret|credential|link|s)[^/]*$`), "secret", "the secret's file itself, as the administrator wrote it"},
 	{regexp.MustCompile(`\.ya?ml$`), "secret", "a configuration with a secret where none belongs is a test's input"},
-	{regexp.MustCompile(`^/vaultd-test-[0-9]+/vaultd$`), "secret in a Basic header", "words of the program itself"},
+	{regexp.MustCompile(`/vaultd$`), "secret in a Basic header", "words of the program itself"},
 	{regexp.MustCompile(`/keys[^/]*$`), "", "the keys of the stand-in for the service: the other side's own"},
 	{regexp.MustCompile(`/(a\.pdf|metadata\.json|scan\.bin)$`), "", "what people dropped, wherever it was moved"},
 	{regexp.MustCompile(`/spool/[^/]*$|/objects/`), "document bytes", "the spool holds ZIPs, and so does the service's stand-in"},
