@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
 	"vaultd/internal/proof"
 )
 
@@ -19,6 +20,26 @@ func (w *world) proven() {
 	for _, p := range problems {
 		w.t.Errorf("verify: %v", p)
 	}
+	findings, head := w.findings()
+	for range 100 {
+		if head == l.Head() {
+			break
+		}
+		findings, head = w.findings() // something was committed meanwhile: they were not of one moment
+	}
+	for _, f := range findings {
+		w.t.Errorf("proof: %v", f)
+	}
+	for _, v := range w.service.Violations() {
+		w.t.Errorf("service: %s", v)
+	}
+	w.secretive()
+}
+
+// findings are those of the proof, and the end of the journal when they were looked for.
+func (w *world) findings() ([]proof.Finding, ledger.Head) {
+	w.t.Helper()
+	l := w.daemon.Ledger()
 	balance := l.Balance()
 	journal := proof.Journal{Head: l.Head(), Balance: &balance, Lines: func(yield func(uint64, []byte) bool) {
 		err := l.Lines(1, func(n uint64, line []byte) error {
@@ -31,13 +52,7 @@ func (w *world) proven() {
 			w.must(err)
 		}
 	}}
-	for _, f := range proof.Check(journal, slices.Values(w.entries()), w.seen()).Findings {
-		w.t.Errorf("proof: %v", f)
-	}
-	for _, v := range w.service.Violations() {
-		w.t.Errorf("service: %s", v)
-	}
-	w.secretive()
+	return proof.Check(journal, slices.Values(w.entries()), w.seen()).Findings, journal.Head
 }
 
 func (w *world) seen() (s proof.Seen) {
