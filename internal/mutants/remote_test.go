@@ -137,4 +137,16 @@ var remote = []mutant{
 		name: "SuspendVoidsNothing", promise: "I6", file: "internal/window/window.go",
 		old: "if !ok || gone < 0 || now.SleptSince(t.Sent) {", new: "if !ok || gone < 0 {", tests: []string{"vaultd/internal/window", conductor},
 	},
+	{
+		name: "TakenTwice", promise: "I2", file: "internal/ingest/gate.go",
+		old: "\t\tif g.busy[e.Key] {\n", new: "\t\tif false && g.busy[e.Key] {\n", tests: []string{conductor},
+	},
+	{
+		name: "PauseNotHeardInMidRound", promise: "I24", file: "internal/ingest/runner.go",
+		old: "if rests { // since this was found", new: "if false && rests {", tests: []string{conductor},
+	},
+	{
+		name: "PauseNotHeardWhileWaiting", promise: "I24", file: "internal/ingest/work.go",
+		old: "return rests && !p.probe", new: "return false && rests", tests: []string{conductor},
+	},
 }

@@ -65,6 +65,10 @@ var sources = []mutant{
 		old: "if look != e.Look {", new: "if look.IsZero() {", tests: []string{conductor, "vaultd/internal/daemon", worlds},
 	},
 	{
+		name: "RightsOfAFolderOutsideTheLook", promise: "I23", file: "internal/watch/look.go",
+		old: "uint64(st.Mode), uint64(st.Uid)<<32 | uint64(st.Gid), ", new: "uint64(st.Mode & unix.S_IFMT), ", tests: []string{watching},
+	},
+	{
 		name: "OverflowIgnored", promise: "I22", file: "internal/watch/listing.go",
 		old: "\t\tcase e.Overflow:\n\t\t\ts.listing.soon = true\n", new: "\t\tcase e.Overflow:\n", tests: []string{watching},
 	},

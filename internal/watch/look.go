@@ -26,8 +26,9 @@ type Rules struct {
 	Junk       func(string) bool // names that are neither content nor a reason to wait; default: what systems leave behind
 }
 
-// Fingerprint identifies the state of a folder tree: names, kinds, sizes, mtimes, ctimes, inodes of all it holds. The
-// folder's own ctime and name stay outside, so that it survives the claim's rename; its own inode and mtime are in it.
+// Fingerprint identifies the state of a folder tree: names, kinds, rights, owners, sizes, mtimes, ctimes, inodes of all it
+// holds. The folder's own ctime and name stay outside, so that it survives the claim's rename; the rest of its own is in it,
+// so that a folder whose rights are just being set, from the top down, is not taken in the middle of that.
 type Fingerprint [32]byte
 
 // Look is what one look at a folder saw.
@@ -241,9 +242,9 @@ func (v *viewer) descend(dir *os.File, rel, name string, depth int, st *unix.Sta
 // add takes one entry into the fingerprint. Sums do not depend on the order in which a file system lists names, and so
 // nothing has to be kept and sorted; paths are unique, so no two terms cancel out.
 func (v *viewer) add(rel string, st *unix.Stat_t) {
-	record := make([]byte, 0, 64+len(rel))
+	record := make([]byte, 0, 72+len(rel))
 	for _, n := range []uint64{
-		uint64(st.Mode & unix.S_IFMT), uint64(st.Size), uint64(st.Dev), st.Ino,
+		uint64(st.Mode), uint64(st.Uid)<<32 | uint64(st.Gid), uint64(st.Size), uint64(st.Dev), st.Ino,
 		uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano()),
 	} {
 		record = binary.BigEndian.AppendUint64(record, n)

@@ -59,6 +59,7 @@ func TestLook_FingerprintSeesEveryChange(t *testing.T) {
 		"SwappedByLink":       func(d string) error { return errors.Join(os.Remove(d+"/a.pdf"), os.Symlink("sub/b.pdf", d+"/a.pdf")) },
 		"HardLinked":          func(d string) error { return os.Link(d+"/a.pdf", filepath.Dir(d)+"/elsewhere") },
 		"EmptyFolderAppeared": func(d string) error { return os.Mkdir(d+"/sub/deep", 0o770) },
+		"OwnRights":           func(d string) error { return os.Chmod(d, 0o700) },
 		"NothingButJunk":      func(d string) error { return os.WriteFile(d+"/sub/Thumbs.db", nil, 0o660) },
 	} {
 		t.Run(name, func(t *testing.T) {

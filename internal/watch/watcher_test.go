@@ -299,6 +299,43 @@ func TestWatcher_I23_RefusedFolderDelaysNobody(t *testing.T) {
 	}
 }
 
+// "chmod -R" begins at the top: from then on the folder can be taken, and what is in it not yet read.
+func TestWatcher_I23_RightsAreSetFromTheTopDown(t *testing.T) {
+	inBubble(t, Config{}, func(b *bench) {
+		write(t, b.path, "f/metadata.json", "f/a.pdf")
+		mode := func(name string, m os.FileMode) {
+			if err := os.Chmod(filepath.Join(b.path, name), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mode("f", 0o755)
+		b.refuse = func(n string) error {
+			info, err := os.Lstat(filepath.Join(b.path, n))
+			if err == nil && info.Mode().Perm() == 0o755 {
+				return syscall.EACCES
+			}
+			return err
+		}
+		b.run()
+		b.pass(2 * time.Minute)
+		if got := b.waiting(NoRight); got.Count != 1 {
+			t.Fatalf("status: %+v", b.w.Snapshot().NotTaken)
+		}
+		mode("f", 0o775)
+		for range 29 {
+			b.events <- Event{Name: "f"}
+			b.pass(time.Second)
+		}
+		if at, ok := b.takenAt("f"); ok {
+			t.Errorf("taken %v after the start, while its rights were being set", at)
+		}
+		b.pass(time.Minute)
+		if _, ok := b.takenAt("f"); !ok {
+			t.Error("not taken once it was quiet")
+		}
+	})
+}
+
 func TestWatcher_I23_HangingTakeDelaysNobody(t *testing.T) {
 	inBubble(t, Config{Parallel: 2}, func(b *bench) {
 		hang := make(chan struct{})
