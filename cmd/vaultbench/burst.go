@@ -55,34 +55,47 @@ func (b *bench) burst(n int) func(context.Context, string) (sample, error) {
 			return s, err
 		}
 		defer func() { err = errors.Join(err, svc.Stop()) }()
-		drop := filepath.Join(dir, "drop")
-		in, err := b.install(ctx, dir, setup{URL: svc.URL, CA: svc.CA, Drops: []string{drop}, Settle: burstSettle, Rescan: time.Minute})
-		if err == nil {
-			err = os.Mkdir(drop, 0o770)
-		}
-		if err != nil {
-			return s, err
-		}
-		defer func() { err = errors.Join(err, folders.takeBack(drop)) }() // after the kill
-		p, err := in.start(ctx)
-		if err != nil {
-			return s, err
-		}
-		defer p.kill()
-		if _, err := p.ready(ctx); err != nil {
-			return s, err
-		}
-		first := &shelf{dir: folders.dir, names: folders.names[:min(observedAtOnce, n)]}
-		rest := &shelf{dir: folders.dir, names: folders.names[len(first.names):]}
-		if err := first.lend(drop); err != nil {
-			return s, err
-		}
-		firstCame := time.Now()
-		if err := rest.lend(drop); err != nil {
-			return s, err
-		}
-		return p.throughBurst(ctx, drop, folders, firstCame)
+		return b.among(ctx, dir, folders, setup{URL: svc.URL, CA: svc.CA, Settle: burstSettle, Rescan: time.Minute},
+			func(p *process, drop string) (sample, error) {
+				first := &shelf{dir: folders.dir, names: folders.names[:min(observedAtOnce, n)]}
+				rest := &shelf{dir: folders.dir, names: folders.names[len(first.names):]}
+				if err := first.lend(drop); err != nil {
+					return sample{}, err
+				}
+				firstCame := time.Now()
+				if err := rest.lend(drop); err != nil {
+					return sample{}, err
+				}
+				return p.throughBurst(ctx, drop, folders, firstCame)
+			})
 	}
+}
+
+// among starts vaultd on an empty drop folder, lets use bring folders into it when it is ready, and takes back after the end
+// what is left of them.
+func (b *bench) among(ctx context.Context, dir string, folders *shelf, su setup, use func(p *process, drop string) (sample, error)) (s sample, err error) {
+	drop := filepath.Join(dir, "drop")
+	su.Drops = []string{drop}
+	in, err := b.install(ctx, dir, su)
+	if err == nil {
+		err = os.Mkdir(drop, 0o770)
+	}
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, folders.takeBack(drop)) }() // after the kill
+	p, err := in.start(ctx)
+	if err != nil {
+		return s, err
+	}
+	defer p.kill()
+	if _, err := p.ready(ctx); err != nil {
+		return s, err
+	}
+	if s, err = use(p, drop); err != nil {
+		return s, err
+	}
+	return s, p.stop()
 }
 
 // throughBurst waits until everything that came is taken, and then until it is archived. The time of the portions counts
@@ -116,7 +129,7 @@ func (p *process) throughBurst(ctx context.Context, drop string, folders *shelf,
 	s.Wall, s.Docs, s.In = time.Since(came), all, folders.bytes
 	err = p.account(&s, beginning{})
 	s.note("lost", float64(all)-s.noted("seen"))
-	return s, errors.Join(err, p.stop())
+	return s, err
 }
 
 // noticed is how many folders are dropped one by one.
@@ -128,27 +141,15 @@ func (b *bench) notice(ctx context.Context, dir string) (s sample, err error) {
 	if err != nil {
 		return s, err
 	}
-	drop := filepath.Join(dir, "drop")
 	away, err := freePort()
 	if err != nil {
 		return s, err
 	}
-	in, err := b.install(ctx, dir, setup{URL: "http://" + away, Drops: []string{drop}, Complete: "marker", Rescan: time.Minute})
-	if err == nil {
-		err = os.Mkdir(drop, 0o770)
-	}
-	if err != nil {
-		return s, err
-	}
-	defer func() { err = errors.Join(err, folders.takeBack(drop)) }() // after the kill
-	p, err := in.start(ctx)
-	if err != nil {
-		return s, err
-	}
-	defer p.kill()
-	if _, err := p.ready(ctx); err != nil {
-		return s, err
-	}
+	return b.among(ctx, dir, folders, setup{URL: "http://" + away, Complete: "marker", Rescan: time.Minute},
+		func(p *process, drop string) (sample, error) { return p.noticeEach(ctx, drop, folders) })
+}
+
+func (p *process) noticeEach(ctx context.Context, drop string, folders *shelf) (s sample, err error) {
 	var took []float64
 	for _, name := range folders.names {
 		in := filepath.Join(drop, name)
@@ -172,5 +173,5 @@ func (b *bench) notice(ctx context.Context, dir string) (s sample, err error) {
 	s.Docs = len(took)
 	s.note("p50_ms", took[len(took)/2])
 	s.note("p99_ms", took[len(took)*99/100])
-	return s, p.stop()
+	return s, nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -63,33 +62,24 @@ func (b *bench) backlog(n int) func(context.Context, string) (sample, error) {
 		if err != nil {
 			return s, err
 		}
-		drop := filepath.Join(dir, "drop")
 		away, err := freePort()
 		if err != nil {
 			return s, err
 		}
-		in, err := b.install(ctx, dir, setup{URL: "http://" + away, Drops: []string{drop}, Rescan: 5 * time.Second})
-		if err != nil {
-			return s, err
-		}
-		defer func() { err = errors.Join(err, folders.takeBack(drop)) }()
-		if err := folders.lend(drop); err != nil {
-			return s, err
-		}
-		p, err := in.start(ctx)
-		if err != nil {
-			return s, err
-		}
-		defer p.kill()
-		err = p.await(ctx, time.Second, "all folders to be taken", func() (bool, error) {
-			left, err := folders.left(drop)
-			return left == 0, err
+		return b.among(ctx, dir, folders, setup{URL: "http://" + away, Rescan: 5 * time.Second}, func(p *process, drop string) (s sample, err error) {
+			if err := folders.lend(drop); err != nil {
+				return s, err
+			}
+			err = p.await(ctx, time.Second, "all folders to be taken", func() (bool, error) {
+				left, err := folders.left(drop)
+				return left == 0, err
+			})
+			if err != nil {
+				return s, err
+			}
+			s = sample{Wall: time.Since(p.began), Docs: n, In: folders.bytes}
+			return s, p.account(&s, beginning{})
 		})
-		if err != nil {
-			return s, err
-		}
-		s = sample{Wall: time.Since(p.began), Docs: n, In: folders.bytes}
-		return s, errors.Join(p.account(&s, beginning{}), p.stop())
 	}
 }
 

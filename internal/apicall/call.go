@@ -126,10 +126,19 @@ func (c *call) send(ctx context.Context, u *url.URL) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { c.sent.Store(true) }}
+	var on *line
+	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
+		c.sent.Store(true)
+		on = lineOf(got.Conn)
+		on.ask()
+	}}
 	resp, err := c.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err == nil || !c.traced() && !beforeConnection(err) {
 		c.sent.Store(true)
+	}
+	if err == nil && !on.answers() {
+		resp.Body.Close()
+		return nil, errUnasked
 	}
 	return resp, err
 }

@@ -186,6 +186,54 @@ func TestNetwork_I8_BytesBehindAnAnswer(t *testing.T) {
 	}
 }
 
+// Only what was heard after a request began to leave may answer it, whoever reads it when.
+func TestLine_I8_WhatWasThereBeforeIsNoAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		acts string // a: a request gets the connection, w: writes, r: something is read
+		want bool
+	}{
+		"Answered":         {"awr", true},
+		"AnsweredTwice":    {"awrawr", true},
+		"LongRequest":      {"awwrw", true}, // answered before all of it has left
+		"NeverHeard":       {"aw", false},
+		"BehindTheLastOne": {"awraw", false},
+		"BetweenTheTwo":    {"awrarw", false},
+		"NothingHasLeft":   {"awrar", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			defer theirs.Close()
+			l := &line{Conn: ours}
+			buf := make([]byte, 1)
+			for _, act := range c.acts {
+				var err error
+				switch act {
+				case 'a':
+					l.ask()
+				case 'w':
+					go func() { _, _ = theirs.Read(make([]byte, 1)) }()
+					_, err = l.Write([]byte("q"))
+				case 'r':
+					go func() { _, _ = theirs.Write([]byte("a")) }()
+					_, err = l.Read(buf)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := l.answers()
+			go func() { _, _ = l.Read(buf) }()
+			if got != c.want {
+				t.Errorf("answers: %v", got)
+			}
+			_, err := theirs.Write(nil) // its other end hears of a close
+			if closed := errors.Is(err, io.ErrClosedPipe); closed == c.want {
+				t.Errorf("the connection is closed: %v", closed)
+			}
+		})
+	}
+}
+
 // leaf makes a key and a certificate that signs itself.
 func leaf(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
 	t.Helper()

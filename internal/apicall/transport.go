@@ -92,7 +92,11 @@ func dialer(p *Policy, proxy *url.URL) func(context.Context, string, string) (ne
 				return p.address(host, ap.Addr())
 			}
 		}
-		return d.DialContext(ctx, network, addr)
+		c, err := d.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &line{Conn: c}, nil
 	}
 }
 

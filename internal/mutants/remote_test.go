@@ -149,4 +149,8 @@ var remote = []mutant{
 		name: "PauseNotHeardWhileWaiting", promise: "I24", file: "internal/ingest/work.go",
 		old: "return rests && !p.probe", new: "return false && rests", tests: []string{conductor},
 	},
+	{
+		name: "AnswerToNothingBelieved", promise: "I8", file: "internal/apicall/line.go",
+		old: "!l.asking.Load() && l.heard.Load()", new: "l.heard.Load()", tests: []string{calls},
+	},
 }
