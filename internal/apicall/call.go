@@ -126,17 +126,16 @@ func (c *call) send(ctx context.Context, u *url.URL) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	var on *line
+	var turn *turn
 	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		c.sent.Store(true)
-		on = lineOf(got.Conn)
-		on.ask()
+		turn = turnOn(got.Conn)
 	}}
 	resp, err := c.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err == nil || !c.traced() && !beforeConnection(err) {
 		c.sent.Store(true)
 	}
-	if err == nil && !on.answers() {
+	if err == nil && !turn.answered() {
 		resp.Body.Close()
 		return nil, errUnasked
 	}

@@ -189,49 +189,67 @@ func TestNetwork_I8_BytesBehindAnAnswer(t *testing.T) {
 // Only what was heard after a request began to leave may answer it, whoever reads it when.
 func TestLine_I8_WhatWasThereBeforeIsNoAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
-		acts string // a: a request gets the connection, w: writes, r: something is read
-		want bool
+		acts string // a: a request gets the connection, w: it writes, r: something is read; | looks at the answer to the one before
+		want string // of each look: y: it is answered, n: it is not
 	}{
-		"Answered":         {"awr", true},
-		"AnsweredTwice":    {"awrawr", true},
-		"LongRequest":      {"awwrw", true}, // answered before all of it has left
-		"NeverHeard":       {"aw", false},
-		"BehindTheLastOne": {"awraw", false},
-		"BetweenTheTwo":    {"awrarw", false},
-		"NothingHasLeft":   {"awrar", false},
+		"Answered":            {"awr", "y"},
+		"AnsweredTwice":       {"awrawr", "y"},
+		"LongRequest":         {"awwrw", "y"}, // answered before all of it has left
+		"NeverHeard":          {"aw", "n"},
+		"BehindTheLastOne":    {"awraw", "n"},
+		"BetweenTheTwo":       {"awrarw", "n"},
+		"NothingHasLeft":      {"awrar", "n"},
+		"GivenOnBeforeTheEnd": {"awra|wr", "yy"},
+		"GivenOnUnanswered":   {"awa|", "nn"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := net.Pipe()
 			defer theirs.Close()
-			l := &line{Conn: ours}
-			buf := make([]byte, 1)
+			l, got := &line{Conn: ours}, ""
+			var now, before *turn
+			look := func(turn *turn) {
+				got += map[bool]string{true: "y", false: "n"}[turn.answered()]
+			}
 			for _, act := range c.acts {
 				var err error
 				switch act {
 				case 'a':
-					l.ask()
+					before, now = now, turnOn(l)
 				case 'w':
 					go func() { _, _ = theirs.Read(make([]byte, 1)) }()
 					_, err = l.Write([]byte("q"))
 				case 'r':
 					go func() { _, _ = theirs.Write([]byte("a")) }()
-					_, err = l.Read(buf)
+					_, err = l.Read(make([]byte, 1))
+				case '|':
+					look(before)
 				}
 				if err != nil {
 					t.Fatal(err)
 				}
 			}
-			got := l.answers()
-			go func() { _, _ = l.Read(buf) }()
-			if got != c.want {
-				t.Errorf("answers: %v", got)
-			}
-			_, err := theirs.Write(nil) // its other end hears of a close
-			if closed := errors.Is(err, io.ErrClosedPipe); closed == c.want {
-				t.Errorf("the connection is closed: %v", closed)
+			look(now)
+			go func() { _, _ = l.Read(make([]byte, 1)) }()
+			_, err := theirs.Write(nil) // it hears of a close at the other end
+			if closed := errors.Is(err, io.ErrClosedPipe); got != c.want || closed != strings.Contains(c.want, "n") {
+				t.Errorf("answered: %s, closed: %v", got, closed)
 			}
 		})
 	}
+	t.Run("NothingLeavesBehindADoubtfulAnswer", func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		l := &line{Conn: ours}
+		turnOn(l)
+		go func() { _, _ = theirs.Read(make([]byte, 1)) }()
+		if _, err := l.Write([]byte("q")); err != nil {
+			t.Fatal(err)
+		}
+		turnOn(l)
+		if _, err := l.Write([]byte("q")); !errors.Is(err, errUnasked) {
+			t.Errorf("written: %v", err)
+		}
+	})
 }
 
 // leaf makes a key and a certificate that signs itself.

@@ -151,6 +151,6 @@ var remote = []mutant{
 	},
 	{
 		name: "AnswerToNothingBelieved", promise: "I8", file: "internal/apicall/line.go",
-		old: "!l.asking.Load() && l.heard.Load()", new: "l.heard.Load()", tests: []string{calls},
+		old: "if l.now != nil && l.now.asked {", new: "if l.now != nil {", tests: []string{calls},
 	},
 }
