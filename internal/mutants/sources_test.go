@@ -69,6 +69,10 @@ var sources = []mutant{
 		old: "uint64(st.Mode), uint64(st.Uid)<<32 | uint64(st.Gid), ", new: "uint64(st.Mode & unix.S_IFMT), ", tests: []string{watching},
 	},
 	{
+		name: "RefusedFolderHiddenWhileTried", promise: "I23", file: "internal/watch/snapshot.go",
+		old: "if (s.taking || s.ready) && s.refusals == 0 ||", new: "if s.taking || s.ready ||", tests: []string{watching},
+	},
+	{
 		name: "OverflowIgnored", promise: "I22", file: "internal/watch/listing.go",
 		old: "\t\tcase e.Overflow:\n\t\t\ts.listing.soon = true\n", new: "\t\tcase e.Overflow:\n", tests: []string{watching},
 	},

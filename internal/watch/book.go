@@ -140,8 +140,11 @@ func (b *book) saw(s *subject, l Look, verdict error, began, now time.Time) {
 		s.stable, s.refusals, s.judged = now, 0, false
 	}
 	s.Look, s.looked = l, began
-	s.reason, s.detail = b.judge(s, verdict, began)
-	switch s.reason {
+	reason, detail := b.judge(s, verdict, began)
+	if reason != "" || s.refusals == 0 { // else the last refusal stands until the next try is over
+		s.reason, s.detail = reason, detail
+	}
+	switch reason {
 	case "":
 		s.ready = true
 		b.ready = append(b.ready, s)

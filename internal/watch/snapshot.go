@@ -103,7 +103,7 @@ func (b *book) notTaken() []Waiting {
 		all[r] = &Waiting{Reason: r, Count: w.Count, Names: slices.Clone(w.Names)}
 	}
 	for _, s := range b.subjects {
-		if s.taking || s.ready || s.reason == "" {
+		if (s.taking || s.ready) && s.refusals == 0 || s.reason == "" {
 			continue
 		}
 		w := all[s.reason]

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -332,6 +333,32 @@ func TestWatcher_I23_RightsAreSetFromTheTopDown(t *testing.T) {
 		b.pass(time.Minute)
 		if _, ok := b.takenAt("f"); !ok {
 			t.Error("not taken once it was quiet")
+		}
+	})
+}
+
+// What cannot be taken is told as long as it lies there, also while it is tried once more.
+func TestWatcher_I23_RefusedFolderIsToldAllTheTime(t *testing.T) {
+	inBubble(t, Config{}, func(b *bench) {
+		var tries, silent atomic.Int32
+		look := func() {
+			if tries.Load() > 0 && b.waiting(NoRight).Count != 1 {
+				silent.Add(1)
+			}
+		}
+		b.refuse = func(string) error {
+			look()
+			tries.Add(1)
+			return syscall.EACCES
+		}
+		write(t, b.path, "bad/metadata.json")
+		b.run()
+		for range 600 {
+			b.pass(time.Second)
+			look()
+		}
+		if silent.Load() > 0 || tries.Load() < 5 {
+			t.Errorf("not told at %d looks, %d tries", silent.Load(), tries.Load())
 		}
 	})
 }
