@@ -54,8 +54,8 @@ var guarantees = []guarantee{
 	{
 		id: "I8", checked: true,
 		promise: "Content goes only to a number that the service gave to this very invoice. A number belongs to one invoice for ever.",
-		how:     "Answers are matched by identity, never by position. A number that an answer gives twice, or that belongs elsewhere, is never used; the second time the vault's route stops.",
-		tests:   []string{"internal/vaultapi TestRegister_I8_CrossWiring", "internal/simtest TestCrossWired_I8", "internal/ledger/boltledger TestRemote_I8_BelongsToOneIdentityForEver"},
+		how:     "Answers are matched by identity, never by position. A number that an answer gives twice, or that belongs elsewhere, is never used; the second time the vault's route stops. What lay unread in a connection before a call is no answer to it.",
+		tests:   []string{"internal/vaultapi TestRegister_I8_CrossWiring", "internal/apicall TestLine_I8_WhatWasThereBeforeIsNoAnswer", "internal/simtest TestCrossWired_I8", "internal/ledger/boltledger TestRemote_I8_BelongsToOneIdentityForEver"},
 	},
 	{
 		id: "I9", checked: true,
