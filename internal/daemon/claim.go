@@ -53,7 +53,11 @@ func (r *room) adopt(ctx context.Context) error {
 		}
 		// A drop folder that was away when the ledger was compared with the archive may
 		// come back with claims of which the ledger has lost what became of them.
-		r.enter(ctx, f, c, r.d.ledger.Alarmed().After(c.Key.Time()))
+		look, err := r.lookAt(f, c.Key)
+		if err != nil {
+			r.d.cfg.Log.Warn("claimed folder cannot be looked at yet", "key", c.Key, "err", err)
+		}
+		r.enter(ctx, f, c, look, r.d.ledger.Alarmed().After(c.Key.Time()))
 	}
 	return nil
 }
@@ -67,7 +71,7 @@ func (r *room) take(ctx context.Context, w watch.Folder) error {
 	if err := r.d.disk.room(); err != nil {
 		return err
 	}
-	err := r.claim(ctx, w.Name)
+	err := r.claim(ctx, w)
 	_, gone := os.Lstat(filepath.Join(r.cfg.Path, w.Name))
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrSync) || !errors.Is(gone, fs.ErrNotExist) {
 		return err
@@ -77,29 +81,26 @@ func (r *room) take(ctx context.Context, w watch.Folder) error {
 	return errors.Join(err, r.adopt(ctx))
 }
 
-func (r *room) claim(ctx context.Context, name string) error {
+func (r *room) claim(ctx context.Context, w watch.Folder) error {
 	f, done, err := r.hold()
 	if err != nil {
 		return err
 	}
 	defer done()
-	c, err := f.Claim(name, r.d.cfg.Now().Wall)
+	c, err := f.Claim(w.Name, r.d.cfg.Now().Wall)
 	r.distrust(err)
 	if err != nil {
 		return err
 	}
-	r.enter(ctx, f, c, false)
+	r.enter(ctx, f, c, archive.Digest(w.Look.Fingerprint), false)
 	return nil
 }
 
-// enter commits the entry of a claimed folder. It was observed until now, but a
-// writer may still hold its files open: it settles once more before it is sealed.
+// enter commits the entry of a claimed folder. It was observed until now, with look as
+// the last thing seen, but a writer may still hold its files open: it settles once more
+// before it is sealed.
 // In safe mode, and where it is doubtful, the ledger may have lost what became of it.
-func (r *room) enter(ctx context.Context, f *drop.Folder, c drop.Claimed, doubtful bool) {
-	look, err := r.lookAt(f, c.Key)
-	if err != nil {
-		r.d.cfg.Log.Warn("claimed folder cannot be looked at yet", "key", c.Key, "err", err)
-	}
+func (r *room) enter(ctx context.Context, f *drop.Folder, c drop.Claimed, look archive.Digest, doubtful bool) {
 	old, err := r.corrects(f, c)
 	if err != nil {
 		r.d.cfg.Log.Warn("cannot tell whether a folder was dropped before", "key", c.Key, "err", err)

@@ -33,6 +33,8 @@ func TestNthFailure(t *testing.T) {
 				step := stride[seam]
 				if os.Getenv("NTH") == "all" {
 					step = 1
+				} else if underRace {
+					step = 47 * max(1, step/2)
 				} else if bounded() {
 					step = 23 * max(1, step/2)
 				}

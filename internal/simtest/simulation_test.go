@@ -77,7 +77,10 @@ type runs struct {
 
 func newRuns(t *testing.T) *runs {
 	otherwise := 150
-	if bounded() {
+	switch {
+	case underRace:
+		otherwise = 5
+	case bounded():
 		otherwise = 12
 	}
 	r := &runs{began: time.Now(), told: time.Now(), long: os.Getenv("SEEDS") != "", kept: map[uint64]string{}, first: uint64(number("FIRST", 1)),
