@@ -93,6 +93,7 @@ func (in *installation) yaml(s setup) string {
 	var y strings.Builder
 	fmt.Fprintf(&y, "service:\n  environment: test\n  base_url: %s\n  ca_file: %q\n  auth: {method: basic, username: %s, secret_file: %q}\n",
 		s.URL, s.CA, benchUser, filepath.Join(in.dir, "secret"))
+	fmt.Fprintf(&y, "time_zone: UTC\n") // that of filled ledgers: another one is a start that reads all of them
 	fmt.Fprintf(&y, "state_dir: %q\nspool: {max: 20GB, min_free: 1MB}\n", in.state)
 	fmt.Fprintf(&y, "upload: {workers: 8, batch_size: 50, batch_wait: %v, window: %v}\n", or(s.BatchWait, wait), or(s.Window, 15*time.Minute))
 	fmt.Fprintf(&y, "status: {poll_min: %v, poll_max: %v}\n", pollMin, max(or(s.PollMax, pollMax), pollMin))
