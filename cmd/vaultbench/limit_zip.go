@@ -58,8 +58,8 @@ func (b *bench) zipRows() []row {
 	return rows
 }
 
-// compressing is the CPU time without that of reading the files and of all digests.
-func compressing(s sample) float64 { return s.CPU.Seconds() - s.noted("digests_cpu_s") }
+// compressing is the CPU time without that of reading the files and of all digests; 0: it is less than the noise of the two.
+func compressing(s sample) float64 { return max(s.CPU.Seconds()-s.noted("digests_cpu_s"), 0) }
 
 // twiceTheSpeed is at most 1 where A compresses at least twice as fast as B. The quotient of the two speeds says the same,
 // but where A hardly takes longer than its digests that is a quotient by next to nothing, and noisy.
