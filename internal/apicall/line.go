@@ -78,9 +78,9 @@ func (l *line) Write(b []byte) (int, error) {
 func (l *line) spoilt() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.now == nil || l.now.spoilt {
-		return l.now != nil
+	if l.now == nil {
+		return false
 	}
-	l.now.asked = true
-	return false
+	l.now.asked = !l.now.spoilt
+	return l.now.spoilt
 }
