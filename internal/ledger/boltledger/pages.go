@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"syscall"
 
 	"go.etcd.io/bbolt"
@@ -31,6 +32,9 @@ type tree struct {
 	p    pages
 	seen []uint64     // a bit for each page that was met; nil: not counted
 	stop func() error // asked at each page; nil: goes on
+
+	head [pageHeader]byte
+	leaf []byte // of the leaf that was read last
 }
 
 func (t *tree) count() { t.seen = make([]uint64, t.p.count/64+1) }
@@ -43,12 +47,12 @@ type sheet struct {
 	n    int
 }
 
-// read returns a page whose elements lie within it, in order.
+// read returns a page whose elements lie within it, in order. What a leaf holds is there until the next one is read.
 func (t *tree) read(id uint64) (pg sheet, err error) {
 	if id < 2 || id >= t.p.count {
 		return pg, damage("a page points to page %d of %d", id, t.p.count)
 	}
-	head := make([]byte, pageHeader)
+	head := t.head[:]
 	if _, err := t.f.ReadAt(head, int64(id*t.p.size)); err != nil {
 		return pg, fmt.Errorf("read page %d: %w", id, err)
 	}
@@ -63,7 +67,13 @@ func (t *tree) read(id uint64) (pg sheet, err error) {
 	if err := t.meet(id, overflow); err != nil {
 		return pg, err
 	}
-	pg = sheet{id: id, leaf: flags == flagLeaf, n: int(n.Uint16(head[10:])), data: make([]byte, (overflow+1)*t.p.size)}
+	pg = sheet{id: id, leaf: flags == flagLeaf, n: int(n.Uint16(head[10:]))}
+	if size := int((overflow + 1) * t.p.size); pg.leaf {
+		t.leaf = slices.Grow(t.leaf[:0], size)[:size]
+		pg.data = t.leaf
+	} else {
+		pg.data = make([]byte, size)
+	}
 	if _, err := t.f.ReadAt(pg.data, int64(id*t.p.size)); err != nil {
 		return pg, fmt.Errorf("read page %d: %w", id, err)
 	}

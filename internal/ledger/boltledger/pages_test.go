@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -58,6 +59,29 @@ func rootOf(t *testing.T, dir string, bucket []byte) (tr *tree, root sheet) {
 		t.Fatalf("%s is no tree: %v, %d", bucket, err, root.n)
 	}
 	return tr, root
+}
+
+// A look at all pages needs memory for one of them, however many there are: what it leaves behind would pile up faster than
+// it is gathered.
+func TestPages_I21_OneLeafAtATime(t *testing.T) {
+	dir := grown(t)
+	tr, _ := rootOf(t, dir, docBucket)
+	free, err := readFreelist(tr.f, tr.p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := open(t, Config{Dir: dir})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if err := l.pages(func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	runtime.ReadMemStats(&after)
+	used, kept := after.TotalAlloc-before.TotalAlloc, (tr.p.count-uint64(len(free)))*tr.p.size
+	t.Logf("%d bytes were used to look at %d", used, kept)
+	if used > kept/2 {
+		t.Error("that is too many")
+	}
 }
 
 // turn makes the i-th child of a branch another page.
