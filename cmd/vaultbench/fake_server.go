@@ -304,6 +304,10 @@ func (s *fakeServer) status(w http.ResponseWriter, r *http.Request) {
 		record = s.record(d)
 	}
 	s.mu.Unlock()
+	if id, err := uuid.Parse(r.PathValue("bumId")); !known && s.o.Busy && err == nil {
+		known = true
+		record = statusRecord{BumID: id.String(), DocumentID: "R", ClientUUID: twin(id).String(), LastUpdated: time.Now().UTC().Format(time.RFC3339), Status: "ArchivingInProgress"}
+	}
 	if !known {
 		http.Error(w, `{"message":"no document with this bumId"}`, http.StatusNotFound)
 		return

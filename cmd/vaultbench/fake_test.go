@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"vaultd/internal/archive"
 )
 
@@ -208,6 +210,21 @@ func TestFake_CountsDuplicates(t *testing.T) {
 	s := f.counted(t)
 	if s.Registered != 3 || s.Reregistered != 2 || s.Stored != 9 || s.Again != 3 || s.Different != 3 || s.Duplicates != 1 {
 		t.Errorf("counted %+v", s)
+	}
+}
+
+// A busy one knows the documents of filled ledgers by the numbers that they have there, and nothing else.
+func TestFake_BusyWithFilledLedgers(t *testing.T) {
+	f := standIn(t, fakeOptions{Busy: true})
+	client, err := bareClient(f.URL, f.CA)
+	must(t, err)
+	id := uuid.New()
+	r, err := client.Status(t.Context(), benchVault, archive.RemoteID(twin(id).String()))
+	if err != nil || r.Word != archive.InProgress || r.ID != archive.ID(id) {
+		t.Errorf("%+v: %v", r, err)
+	}
+	if r, err := client.Status(t.Context(), benchVault, "none of ours"); err == nil {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -62,8 +62,9 @@ func fillLedger(ctx context.Context, dir string, docs, open int) (err error) {
 	return nil
 }
 
-// apart is the time between two documents of a filled ledger.
-const apart = time.Second
+// apart is the time between two documents of a filled ledger: so little that half a million that wait are less than a day
+// old, or vaultd would have an alarm to tell of.
+const apart = time.Second / 10
 
 // lives makes documents that come one after the other and differ as those of production do.
 type lives struct {
@@ -96,13 +97,14 @@ func (l *lives) next() *life {
 		{Path: "invoice.pdf", Size: 301_442, SHA256: l.digest()}, {Path: "invoice.xml", Size: 24_018, SHA256: l.digest()}, {Path: "scan.jpg", Size: 350_127, SHA256: l.digest()},
 	}, Others: []archive.File{{Path: ".done", SHA256: l.digest()}, {Path: "metadata.json", Size: 402, SHA256: l.digest()}}}
 	pkg := archive.Package{Path: fmt.Sprintf("%08d.zip", l.n), Size: 640_000 + int64(l.n%10_000), SHA256: l.digest(), MD5: [16]byte(l.uuid())}
-	remote := archive.RemoteID(uuid.UUID(l.uuid()).String())
+	id := l.uuid()
+	remote := archive.RemoteID(twin(id).String())
 	receipt := archive.Receipt{Remote: remote, Word: archive.Successful, Raw: "ArchivingSuccessful", Updated: l.at,
 		Record: fmt.Appendf(nil, `{"bumId":"%s","documentId":"R-%07d","lastUpdated":"%s","status":"ArchivingSuccessful","message":null}`, remote, l.n, l.at.Format(time.RFC3339))}
 	ticket := archive.Ticket{Remote: remote, URL: "https://store.example/packages/x.zip?X-Amz-Signature=0", Sent: archive.Instant{Wall: l.at}, Date: l.at, SignedAt: l.at, Validity: 15 * time.Minute}
 	return &life{key: archive.NewKey(l.at), at: l.at, document: doc, changes: [][]ledger.Event{
 		{ledger.ClaimedFolder{Route: ledger.Vault, Vault: benchVault, Drop: "drop-1", Folder: fmt.Sprintf("Rechnung %07d", l.n), Owner: 1000, Node: ledger.Node{Dev: 1, Ino: uint64(l.n)}, Look: l.digest()}},
-		{ledger.Sealed{ID: archive.ID(l.uuid()), Content: archive.ContentDigest(doc.Files), Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)}},
+		{ledger.Sealed{ID: archive.ID(id), Content: archive.ContentDigest(doc.Files), Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)}},
 		{ledger.RegisterIntended{}},
 		{ledger.GotTicket{Ticket: ticket}},
 		{ledger.UploadIntended{}},
@@ -111,6 +113,14 @@ func (l *lives) next() *life {
 		{ledger.PlaceIntended{Dest: fmt.Sprintf("_archived/%s/Rechnung %07d", l.at.Format("2006-01"), l.n)}},
 		{ledger.Placed{}},
 	}}
+}
+
+// twin gives the clientUUID for the number that the service gave to a document of a filled ledger, and the number for the clientUUID.
+func twin(id uuid.UUID) uuid.UUID {
+	for i := range id {
+		id[i] ^= 0xff
+	}
+	return id
 }
 
 func metadata(n int) []byte {

@@ -232,6 +232,7 @@ func runFake(ctx context.Context, f *flags) error {
 	f.StringVar(&o.Listen, "listen", "127.0.0.1:0", "loopback `address` to listen on")
 	f.StringVar(&o.Disk, "disk", "", "`directory` for what it is sent (default: it is counted and thrown away)")
 	f.BoolVar(&o.Verify, "verify", false, "hold each body against its Content-MD5")
+	f.BoolVar(&o.Busy, "busy", false, "have all documents of filled ledgers too, and still be archiving them")
 	f.BoolVar(&o.Lax, "lax", false, "take a body that ended early for a whole one where no Content-MD5 came with it, as some stores do")
 	f.DurationVar(&o.Delay, "delay", 0, "before each answer")
 	f.StringVar(&o.Faults, "faults", "", "`op:kind:rate,…` as in store:503:0.05,store:reset:0.01,batch:expired:0.1")

@@ -49,7 +49,7 @@ func (b *bench) memoryOn(set string, docs, open int) func(context.Context, strin
 		if err := copyState(filled, state); err != nil {
 			return s, err
 		}
-		o := runOptions{service: fakeOptions{TLS: true, Listen: ledgerAddress}, setup: setup{State: state}, alsoChecked: true, untilStored: open > 0}
+		o := runOptions{service: fakeOptions{TLS: true, Listen: ledgerAddress, Busy: open > 0}, setup: setup{State: state}, alsoChecked: true, untilStored: open > 0}
 		return b.run(ctx, dir, set, o)
 	}
 }
