@@ -56,7 +56,7 @@ func TestStore_G13_AFewFaults(t *testing.T) {
 		}
 		return nil
 	}
-	const n = 1500
+	const n = 800
 	calm, strained := lasts(t, n, nil), lasts(t, n, few)
 	if faults < n/30 {
 		t.Fatalf("vacuous: %d faults", faults)

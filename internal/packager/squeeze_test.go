@@ -49,10 +49,15 @@ func mustSqueezer(t testing.TB, level int) *squeezer {
 func TestSqueeze_I4_AnythingComesBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2))
 	contents := []string{"x", noise(1, 3*maxHeld), prose(r, maxHeld+1), uneven(r, 2*maxHeld+1), strings.Repeat(noise(2, minRun+1)+"endstream", 40)}
-	for _, n := range []int{2, 100, blockSize - 1, blockSize, blockSize + 1, minRun - 1, minRun, minRun + 1, maxHeld - 1, maxHeld, maxHeld + 1} {
+	sizes := []int{2, 100, blockSize - 1, blockSize, blockSize + 1, minRun - 1, minRun, minRun + 1, maxHeld + 1, maxHeld - 1, maxHeld}
+	more := 15
+	if testing.Short() {
+		sizes, more = sizes[:8], 3
+	}
+	for _, n := range sizes {
 		contents = append(contents, noise(3, n), prose(r, n), uneven(r, n), paper(r, n)[:n], anything(r, n))
 	}
-	for range 15 {
+	for range more {
 		contents = append(contents, anything(r, 1+r.IntN(400_000)), paper(r, 100_000))
 	}
 	for word, level := range levels {
@@ -224,7 +229,11 @@ func asLevel9(t *testing.T, folders []tree) {
 // The same bytes whatever runs beside it and however many at once.
 func TestBuild_I10_SameBytesOnAnyNumberOfCores(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
-	files := tree{"metadata.json": sidecar, "a.pdf": paper(r, 1_500_000), "b.xml": prose(r, 50_000), "c.bin": anything(r, 300_000)}
+	pages := 1_500_000
+	if testing.Short() {
+		pages = 300_000
+	}
+	files := tree{"metadata.json": sidecar, "a.pdf": paper(r, pages), "b.xml": prose(r, 50_000), "c.bin": anything(r, 300_000)}
 	_, root := drop(t, files)
 	want := mustBuild(t, root, rules).Package.SHA256
 	for _, cores := range []int{1, 2, 8} {
@@ -268,6 +277,9 @@ func TestBuild_BytesAreKnown(t *testing.T) {
 
 // Programs that people unpack with find no fault in ZIPs of anything.
 func TestBuild_I4_OtherProgramsTestIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the ZIPs take long to make under the race detector, and are the same without it")
+	}
 	r := rand.New(rand.NewPCG(9, 9))
 	var zips []string
 	for i := range 12 {

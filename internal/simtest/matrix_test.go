@@ -72,6 +72,9 @@ func TestCrashMatrix(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(steps)) {
 		for b := Fail; b <= DieDone; b++ {
 			for _, n := range []int{1, 3} {
+				if underRace && n > 1 {
+					continue
+				}
 				t.Run(fmt.Sprintf("%s/%v/%d", name, b, n), func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {

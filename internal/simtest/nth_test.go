@@ -34,7 +34,7 @@ func TestNthFailure(t *testing.T) {
 				if os.Getenv("NTH") == "all" {
 					step = 1
 				} else if underRace {
-					step = 47 * max(1, step/2)
+					step = 151 * max(1, step/2)
 				} else if bounded() {
 					step = 23 * max(1, step/2)
 				}
