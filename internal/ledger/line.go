@@ -124,15 +124,6 @@ func (l Line) Encode() []byte {
 	return b
 }
 
-// ParseLine reads what Encode wrote; fields it does not know are ignored.
-func ParseLine(b []byte) (Line, error) {
-	var l Line
-	if err := json.Unmarshal(b, &l); err != nil {
-		return l, fmt.Errorf("parse journal line: %w", err)
-	}
-	return l, nil
-}
-
 // Head is the end of the journal: the number of its last line and the hash of all
 // of them. The zero head is that of an empty journal.
 type Head struct {
