@@ -20,16 +20,18 @@ const (
 	largeLedger = 1_000_000
 )
 
-// flatRows ask whether a document costs more on a large ledger than on a small one: vaultd takes the same number of new
-// documents on both, in turn.
+// flatRows ask whether a document costs more on a large ledger than on a small one: a vaultd on each takes the same number of
+// new documents, in turn.
 func (b *bench) flatRows() []row {
 	small, large := b.of(smallLedger), b.of(largeLedger)
 	var rows []row
 	for _, docs := range []int{b.of(100_000), large} {
+		both := &residents{b: b, daemons: map[int]*resident{}}
 		rows = append(rows, row{ID: fmt.Sprintf("flat-%s", short(docs)), Goal: "G7",
 			Title:  fmt.Sprintf("new documents on a ledger of %s and on one of %s", short(docs), short(small)),
-			A:      side{short(docs) + " documents", b.onLedger(docs)},
-			B:      side{short(small) + " documents", b.onLedger(small)},
+			A:      side{short(docs) + " documents", both.take(docs)},
+			B:      side{short(small) + " documents", both.take(small)},
+			End:    both.leave,
 			Warmup: 1, Pairs: b.costly(),
 			Ratios: []ratio{
 				{"CPU a document", func(a, b sample) float64 { return quotient(cpuPerDoc(a), cpuPerDoc(b)) }, "<= 1.25", atMost(1.25)},
@@ -58,34 +60,102 @@ func short(n int) string {
 	return fmt.Sprint(n)
 }
 
-// onLedger lets vaultd archive tiny documents, new ones each time, on a ledger that holds so many already.
-func (b *bench) onLedger(docs int) func(context.Context, string) (sample, error) {
-	return func(ctx context.Context, dir string) (s sample, err error) {
-		state, err := b.workingLedger(ctx, docs, 0, dir)
-		if err != nil {
-			return s, err
-		}
-		fresh := filepath.Join(dir, "set")
-		tiny := recipes()[setTiny]
-		tiny.docs = b.of(10_000)
-		seed := uint64(time.Now().UnixNano()) // never again: the ledger would know the documents
-		if err := errors.Join(os.Mkdir(fresh, 0o700), tiny.generate(ctx, setTiny, seed, fresh)); err != nil {
-			return s, err
-		}
-		folders, err := openShelf(fresh)
-		if err != nil {
-			return s, err
-		}
-		o := runOptions{service: fakeOptions{TLS: true, Listen: ledgerAddress}, setup: setup{State: state}, checked: true}
-		if s, err = b.runFolders(ctx, dir, folders, o); err != nil {
-			return s, err
-		}
-		info, err := os.Stat(filepath.Join(state, "ledger.db"))
-		if err == nil {
-			s.note("ledger_mb", float64(info.Size())/1e6)
-		}
-		return s, err
+// residents are the daemons of one row, each on a filled ledger, with one stand-in for all. They stay between the runs: a
+// large ledger is looked through for minutes after each start, which is not what is measured.
+type residents struct {
+	b       *bench
+	dir     string
+	tidy    func() error
+	svc     *fake
+	daemons map[int]*resident // by what their ledgers hold
+}
+
+type resident struct {
+	p           *process
+	drop, state string
+}
+
+// on returns the daemon on a ledger of that size, which is started the first time that it is asked for.
+func (r *residents) on(ctx context.Context, docs int) (_ *resident, err error) {
+	if at := r.daemons[docs]; at != nil {
+		return at, nil
 	}
+	if r.svc == nil {
+		if r.dir, r.tidy, err = r.b.scratch("residents"); err != nil {
+			return nil, err
+		}
+		if r.svc, err = r.b.serveIn(ctx, r.dir, fakeOptions{TLS: true, Listen: ledgerAddress}); err != nil {
+			return nil, err
+		}
+	}
+	own := filepath.Join(r.dir, short(docs))
+	at := &resident{drop: filepath.Join(own, "drop")}
+	if err = os.MkdirAll(at.drop, 0o770); err == nil {
+		at.state, err = r.b.workingLedger(ctx, docs, 0, own)
+	}
+	if err != nil {
+		return nil, err
+	}
+	in, err := r.b.install(ctx, own, setup{URL: r.svc.URL, CA: r.svc.CA, Drops: []string{at.drop}, State: at.state})
+	if err != nil {
+		return nil, err
+	}
+	if at.p, err = in.start(ctx); err != nil {
+		return nil, err
+	}
+	r.daemons[docs] = at
+	_, err = at.p.awaitChecked(ctx)
+	return at, err
+}
+
+// take lets the daemon on a ledger of that size archive tiny documents, new ones each time.
+func (r *residents) take(docs int) func(context.Context, string) (sample, error) {
+	return func(ctx context.Context, dir string) (s sample, err error) {
+		tiny := recipes()[setTiny]
+		tiny.docs = r.b.of(10_000)
+		seed := uint64(time.Now().UnixNano()) // never again: the ledger would know the documents
+		if err := tiny.generate(ctx, setTiny, seed, dir); err != nil {
+			return s, err
+		}
+		folders, err := openShelf(dir)
+		if err != nil {
+			return s, err
+		}
+		at, err := r.on(ctx, docs)
+		if err != nil {
+			return s, err
+		}
+		begin, err := at.p.beginning()
+		if err != nil {
+			return s, err
+		}
+		at.p.gauge.forget()
+		defer func() { err = errors.Join(err, folders.takeBack(at.drop)) }()
+		if err := folders.lend(at.drop); err != nil {
+			return s, err
+		}
+		if err := at.p.awaitKept(ctx, at.drop, folders); err != nil {
+			return s, err
+		}
+		s.Wall, s.Docs, s.In = time.Since(begin.at), len(folders.names), folders.bytes
+		info, err := os.Stat(filepath.Join(at.state, "ledger.db"))
+		if err != nil {
+			return s, err
+		}
+		s.note("ledger_mb", float64(info.Size())/1e6)
+		return s, at.p.account(&s, begin)
+	}
+}
+
+// leave ends them all.
+func (r *residents) leave() (err error) {
+	if r.svc == nil {
+		return nil
+	}
+	for _, at := range r.daemons {
+		err = errors.Join(err, at.p.stop())
+	}
+	return errors.Join(err, r.svc.Stop(), r.tidy())
 }
 
 // workingLedger is a copy of a filled ledger that a run may write to: its own, or where that would take long, one that

@@ -90,10 +90,13 @@ func (b *bench) limited(ctx context.Context, r row, log io.Writer) result {
 }
 
 // measure runs both sides in turn, A B A B, after a warm-up that does not count.
-func (b *bench) measure(ctx context.Context, r row, log io.Writer) result {
-	res := result{row: r}
+func (b *bench) measure(ctx context.Context, r row, log io.Writer) (res result) {
+	res.row = r
 	if r.Missing != "" {
 		return res
+	}
+	if r.End != nil {
+		defer func() { res.err = errors.Join(res.err, r.End()) }()
 	}
 	pairs := r.Pairs
 	if pairs == 0 {

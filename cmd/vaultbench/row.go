@@ -36,9 +36,10 @@ type side struct {
 
 // row is one measurement: two sides that run in turn, A B A B …, or one side alone of which something is counted.
 type row struct {
-	ID, Goal, Title string // "whole-tiny", "G2", …
-	A, B            side   // B.Run nil: a counted row without a partner
-	Warmup, Pairs   int    // pairs that are thrown away, and pairs that count; Pairs 0: as many as the bench says
+	ID, Goal, Title string       // "whole-tiny", "G2", …
+	A, B            side         // B.Run nil: a counted row without a partner
+	Warmup, Pairs   int          // pairs that are thrown away, and pairs that count; Pairs 0: as many as the bench says
+	End             func() error // after the last run, also of a row that fails; nil: nothing is left to end
 	Ratios          []ratio
 	Counts          []count
 	Exact           bool          // its ratios do not depend on the machine: every pair must hold them, noisy or not

@@ -103,7 +103,6 @@ func (b *bench) wholeRun(set string, stored bool) func(context.Context, string) 
 type runOptions struct {
 	service     fakeOptions
 	setup       setup
-	checked     bool                              // the folders come when vaultd has run for a while and has checked its ledger, not before it starts
 	alsoChecked bool                              // the end is also that vaultd has checked its ledger
 	untilStored bool                              // and not until all is archived and put away
 	stored      func(context.Context, work) error // waits until all is stored; nil: the service is asked for that
@@ -119,15 +118,11 @@ type work struct {
 }
 
 // run drops a data set, starts service and vaultd, and measures from the start of the process to the end of the work.
-func (b *bench) run(ctx context.Context, dir, set string, o runOptions) (sample, error) {
+func (b *bench) run(ctx context.Context, dir, set string, o runOptions) (s sample, err error) {
 	folders, err := b.shelf(ctx, set)
 	if err != nil {
-		return sample{}, err
+		return s, err
 	}
-	return b.runFolders(ctx, dir, folders, o)
-}
-
-func (b *bench) runFolders(ctx context.Context, dir string, folders *shelf, o runOptions) (s sample, err error) {
 	svc, err := b.serveIn(ctx, dir, o.service)
 	if err != nil {
 		return s, err
@@ -146,11 +141,15 @@ func (b *bench) runFolders(ctx context.Context, dir string, folders *shelf, o ru
 		return s, err
 	}
 	defer func() { err = errors.Join(err, folders.takeBack(drop)) }()
-	p, begin, err := in.startWith(ctx, o.checked, func() error { return folders.lend(drop) })
+	if err := folders.lend(drop); err != nil {
+		return s, err
+	}
+	p, err := in.start(ctx)
 	if err != nil {
 		return s, err
 	}
 	defer p.kill()
+	begin := beginning{at: p.began}
 	w := work{p: p, svc: svc, docs: len(folders.names), began: begin.at, told: &s}
 	if o.stored == nil {
 		o.stored = func(ctx context.Context, w work) error { return w.awaitStored(ctx, w.docs) }
@@ -176,42 +175,24 @@ type beginning struct {
 	commits, syncs uint64
 }
 
-// startWith starts the daemon with folders in its drop folder, or, where it is to have checked its ledger first, drops
-// them then.
-func (in *installation) startWith(ctx context.Context, checked bool, lend func() error) (p *process, begin beginning, err error) {
-	if !checked {
-		if err := lend(); err != nil {
-			return nil, begin, err
-		}
-		p, err = in.start(ctx)
-		if err == nil {
-			begin.at = p.began
-		}
-		return p, begin, err
-	}
-	if p, err = in.start(ctx); err != nil {
-		return nil, begin, err
-	}
-	if begin, err = p.awaitChecked(ctx); err == nil {
-		err = lend()
-	}
-	if err != nil {
-		p.kill()
-		return nil, begin, err
-	}
-	return p, begin, nil
-}
-
 // awaitChecked waits until vaultd has looked through its whole ledger, which it does after each start.
 func (p *process) awaitChecked(ctx context.Context) (begin beginning, err error) {
 	if _, err := p.ready(ctx); err != nil {
 		return begin, err
 	}
-	var m metrics
 	err = p.await(ctx, time.Second/2, "the check of the ledger", func() (bool, error) {
-		m, err = p.metrics()
+		m, err := p.metrics()
 		return m["vaultd_check_timestamp_seconds"] > 0, err
 	})
+	if err != nil {
+		return begin, err
+	}
+	return p.beginning()
+}
+
+// beginning is what the process has done up to now.
+func (p *process) beginning() (begin beginning, err error) {
+	m, err := p.metrics()
 	if err != nil {
 		return begin, err
 	}
