@@ -21,6 +21,14 @@ var kept = []mutant{
 		old: "\ts.Write(h.Hash[:])\n", new: "", tests: []string{pure, onDisk, "vaultd/internal/proof"},
 	},
 	{
+		name: "OnlyHalfOfTheJournalProven", promise: "I14", file: "internal/proof/turns.go",
+		old: "open = append(open, b, a)\n", new: "open = append(open, b, a)[:len(open)+1]\n", tests: []string{"vaultd/internal/proof"},
+	},
+	{
+		name: "TwoFieldsOfALineSwapped", promise: "I14", file: "internal/ledger/parse.go",
+		old: "\t\treturn &l.Other\n", new: "\t\treturn &l.Cause\n", tests: []string{pure},
+	},
+	{
 		name: "ChecksumNotLookedAt", promise: "I14", file: "internal/ledger/boltledger/wire.go",
 		old: "if have, want := crc32.Checksum(record[:n], castagnoli), binary.BigEndian.Uint32(record[n:]); have != want {",
 		new: "if have, want := crc32.Checksum(record[:n], castagnoli), binary.BigEndian.Uint32(record[n:]); have != want && n == 0 {", tests: []string{onDisk},

@@ -87,12 +87,16 @@ func (f *fold) crossed(e ledger.Entry) {
 	}
 }
 
-// settle compares an entry with its lines where this was the last one, and forgets them, but
-// for the numbers that it lists no more: nobody else could tell later on whose they were.
+// settle forgets an entry's lines where this may have been the last one.
 func (f *fold) settle(key archive.Key, it item) {
-	if f.stored == nil || !it.lingers() {
-		return
+	if f.stored != nil && it.lingers() {
+		f.forget(key, it)
 	}
+}
+
+// forget compares an entry with its lines, if these are all, and forgets them, but for
+// the numbers that it lists no more: nobody else could tell later on whose they were.
+func (f *fold) forget(key archive.Key, it item) {
 	e, ok := f.stored(key)
 	if !ok || e.Rev != it.rev {
 		return

@@ -61,6 +61,9 @@ type fold struct {
 	blind  bool                 // put back, and not reconciled since
 
 	stored func(archive.Key) (ledger.Entry, bool) // nil: every key is remembered to the end
+	turn   turn                                   // whose lines this walk folds
+	again  bool                                   // an earlier walk has told what is wrong with the journal itself
+	room   int                                    // keys that may be remembered; 0: any number
 }
 
 func newFold() *fold {
@@ -83,9 +86,13 @@ func newFold() *fold {
 // come in any order, each once. Where reading fails in the middle, the caller's
 // iterators stop early and the caller must throw the report away.
 func Check(j Journal, entries iter.Seq[ledger.Entry], seen Seen) Report {
+	return check(j, entries, seen, mostItems)
+}
+
+func check(j Journal, entries iter.Seq[ledger.Entry], seen Seen, most int) Report {
 	f := newFold()
 	f.stored = j.Entry
-	f.journal(j)
+	f.turns(j, most)
 	f.entries(entries, seen)
 	if j.Balance != nil && *j.Balance != f.Balance {
 		f.find("I12", archive.Key{}, "the ledger's balance differs from a recount of the journal: %v", f.Balance)
@@ -99,33 +106,43 @@ func Check(j Journal, entries iter.Seq[ledger.Entry], seen Seen) Report {
 	return f.Report
 }
 
-// journal walks the lines: chain, numbers, and each key's history.
-func (f *fold) journal(j Journal) {
+// journal walks the lines: chain, numbers, and each key's history. It reports false where
+// it gave up because more keys than allowed had to be remembered.
+func (f *fold) journal(j Journal) bool {
+	f.Marks, f.PutBack, f.Safe, f.blind = 0, 0, false, false
+	first := true
 	for n, stored := range j.Lines {
-		f.Lines++
-		f.Head = f.Head.Next(stored)
-		if n != f.Lines {
-			f.find("I14", archive.Key{}, "line %d stands where line %d belongs", n, f.Lines)
+		if !f.again {
+			f.Lines++
+			f.Head = f.Head.Next(stored)
+			if n != f.Lines {
+				f.find("I14", archive.Key{}, "line %d stands where line %d belongs", n, f.Lines)
+			}
 		}
 		l, err := ledger.ParseLine(stored)
 		switch {
 		case err != nil:
-			f.find("I14", archive.Key{}, "line %d cannot be read", n)
+			f.once("I14", archive.Key{}, "line %d cannot be read", n)
 		case l.N != n:
-			f.find("I14", archive.Key{}, "line %d calls itself %d", n, l.N)
-		case f.Lines == 1:
+			f.once("I14", archive.Key{}, "line %d calls itself %d", n, l.N)
+		case first:
 			if l.Event != "created" || l.Key != "" || l.Ledger == "" {
-				f.find("I14", archive.Key{}, "the first line does not say which ledger it opens")
+				f.once("I14", archive.Key{}, "the first line does not say which ledger it opens")
 			}
 		case l.Key == "":
 			f.mark(l)
 		default:
 			f.line(l)
 		}
+		first = false
+		if f.room > 0 && len(f.items) > f.room {
+			return false
+		}
 	}
 	if f.Head != j.Head {
-		f.find("I14", archive.Key{}, "the chain ends at line %d with %s, the head says line %d with %s", f.Head.N, f.Head.Hash, j.Head.N, j.Head.Hash)
+		f.once("I14", archive.Key{}, "the chain ends at line %d with %s, the head says line %d with %s", f.Head.N, f.Head.Hash, j.Head.N, j.Head.Hash)
 	}
+	return true
 }
 
 // mark folds a line about the ledger as a whole.
@@ -134,11 +151,11 @@ func (f *fold) mark(l ledger.Line) {
 	m := ledger.Mark{Word: l.Event}
 	switch {
 	case !slices.Contains(ledger.Marks(), l.Event) || l.State != "" || l.UID == nil:
-		f.find("I14", archive.Key{}, "line %d tells of %q, which is no event of a ledger", l.N, l.Event)
+		f.once("I14", archive.Key{}, "line %d tells of %q, which is no event of a ledger", l.N, l.Event)
 	case uint64(l.Rev) != f.Marks:
-		f.find("I5", archive.Key{}, "line %d is the mark number %d, it calls itself %d", l.N, f.Marks, l.Rev)
+		f.once("I5", archive.Key{}, "line %d is the mark number %d, it calls itself %d", l.N, f.Marks, l.Rev)
 	case l.Event == ledger.MarkReconciled && !f.Safe:
-		f.find("I15", archive.Key{}, "line %d leaves a safe mode that nothing entered", l.N)
+		f.once("I15", archive.Key{}, "line %d leaves a safe mode that nothing entered", l.N)
 	}
 	f.Safe = f.Safe && l.Event != ledger.MarkReconciled || m.Alarming()
 	f.blind = f.blind && f.Safe
@@ -155,10 +172,12 @@ func (f *fold) line(l ledger.Line) {
 	then, err3 := ledger.ParseSource(l.Source)
 	switch {
 	case !f.words[l.Event]:
-		f.find("I14", key, "line %d tells of %q, which is no event", l.N, l.Event)
+		f.once("I14", key, "line %d tells of %q, which is no event", l.N, l.Event)
 		return
 	case err != nil || err2 != nil || err3 != nil:
-		f.find("I14", key, "line %d names no key, state or source", l.N)
+		f.once("I14", key, "line %d names no key, state or source", l.N)
+		return
+	case f.stored != nil && !f.turn.has(key):
 		return
 	}
 	it := f.items[key]
