@@ -81,7 +81,9 @@ func (s service) entry(e ledger.Entry, f *fold) {
 				id = e.Base.Generation(g)
 			}
 		}
-		s.known[id] = true
+		if len(s.byID[id]) > 0 {
+			s.known[id] = true
+		}
 		if e.Double {
 			delete(s.multi, id)
 		}

@@ -190,6 +190,17 @@ func TestCheck_I21_ByTurns(t *testing.T) {
 	}
 }
 
+// TestService_I21_RemembersWhatWasSeen: where nobody looked at the service, no entry is remembered.
+func TestService_I21_RemembersWhatWasSeen(t *testing.T) {
+	b := newBook(t)
+	b.do(1, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(1)}, seal(1))
+	s := newService(nil)
+	s.entry(b.entries[archive.Key{1}], newFold())
+	if len(s.known) != 0 {
+		t.Errorf("%v", s.known)
+	}
+}
+
 // TestCheck_MemoryPerEntry: a million entries are checked in some hundreds of
 // megabytes, so each may take some hundred bytes.
 func TestCheck_MemoryPerEntry(t *testing.T) {
