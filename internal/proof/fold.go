@@ -112,6 +112,10 @@ func (f *fold) journal(j Journal) bool {
 	f.Marks, f.PutBack, f.Safe, f.blind = 0, 0, false, false
 	first := true
 	for n, stored := range j.Lines {
+		if f.again && f.turn.skips(stored) {
+			first = false
+			continue
+		}
 		if !f.again {
 			f.Lines++
 			f.Head = f.Head.Next(stored)
@@ -177,7 +181,7 @@ func (f *fold) line(l ledger.Line) {
 	case err != nil || err2 != nil || err3 != nil:
 		f.once("I14", key, "line %d names no key, state or source", l.N)
 		return
-	case f.stored != nil && !f.turn.has(key):
+	case f.stored != nil && !f.turn.has(l.Key):
 		return
 	}
 	it := f.items[key]
