@@ -36,6 +36,7 @@ func main() {
 const usage = `vaultbench measures vaultd on this machine. See docs/performance.md.
 
   vaultbench all [flags]          run all rows, or those of -only, and print the table
+  vaultbench table [flags]        print the table of all rows as they were last run
   vaultbench list                 what would be run
   vaultbench gen [flags] SET DIR  write a data set: S, T, L, xml, pdf or jpeg
   vaultbench fill [flags] N DIR   make a ledger of N documents
@@ -50,7 +51,7 @@ var errGoals = errors.New("not every goal is reached")
 // run executes one command line and returns its exit code: 1 where a goal was not reached or something failed, 2 where
 // the command line makes no sense.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	commands := map[string]func(context.Context, *flags) error{"all": all, "list": list, "gen": gen, "fill": fill, "fake": runFake}
+	commands := map[string]func(context.Context, *flags) error{"all": all, "table": table, "list": list, "gen": gen, "fill": fill, "fake": runFake}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(stderr, usage)
 		return 2
@@ -113,11 +114,15 @@ func workDir() string {
 	return filepath.Join(cache, "vaultbench")
 }
 
+const (
+	defaultOut = "vaultbench-out"
+	runsFile   = "runs.jsonl"
+)
+
 func all(ctx context.Context, f *flags) error {
 	b := f.bench()
 	only := f.String("only", "", "`list` of goals and rows, as in G3,zip-default-S")
-	out := f.String("out", "vaultbench-out", "`directory` for runs.jsonl and table.md")
-	doc := f.String("doc", "", "Markdown `file` whose table is to be replaced by the new one")
+	out := f.String("out", defaultOut, "`directory` for runs.jsonl and table.md")
 	if _, err := f.read(); err != nil {
 		return err
 	}
@@ -133,18 +138,15 @@ func all(ctx context.Context, f *flags) error {
 		return err
 	}
 	defer release()
-	log, err := os.OpenFile(filepath.Join(*out, "runs.jsonl"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o660)
+	log, err := os.OpenFile(filepath.Join(*out, runsFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o660)
 	if err != nil {
 		return err
 	}
-	r := &report{machine: b.look(ctx), at: time.Now()}
+	r := &report{machine: b.look(ctx), at: time.Now(), sittings: 1}
 	runErr := errors.Join(json.NewEncoder(log).Encode(r.machine), b.runAll(ctx, rows, log, r))
-	table := r.markdown()
-	fmt.Fprint(f.stdout, table)
-	err = errors.Join(runErr, log.Close(), os.WriteFile(filepath.Join(*out, "table.md"), []byte(table), 0o660))
-	if *doc != "" && ctx.Err() == nil {
-		err = errors.Join(err, replaceTable(*doc, table))
-	}
+	text := r.markdown()
+	fmt.Fprint(f.stdout, text)
+	err = errors.Join(runErr, log.Close(), os.WriteFile(filepath.Join(*out, "table.md"), []byte(text), 0o660))
 	if err == nil && r.failed() {
 		return errGoals
 	}

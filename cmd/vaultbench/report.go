@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// report is what one use of the bench found.
+// report is what was found, in one use of the bench or in several.
 type report struct {
-	machine machine
-	at      time.Time
-	results []result
+	machine   machine
+	at, until time.Time // until: zero in one sitting
+	sittings  int
+	results   []result
 }
 
 // failed reports whether a goal was not reached, or a row not run to its end.
@@ -34,7 +35,11 @@ func (r *report) failed() bool {
 // markdown is the report as people read it.
 func (r *report) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured %s. %s.\n\n", r.at.UTC().Format("2006-01-02 15:04 MST"), r.machine)
+	fmt.Fprintf(&b, "Measured %s", r.at.UTC().Format("2006-01-02 15:04 MST"))
+	if r.sittings > 1 {
+		fmt.Fprintf(&b, " to %s, in %d sittings; the load is that before the last of them", r.until.UTC().Format("2006-01-02 15:04 MST"), r.sittings)
+	}
+	fmt.Fprintf(&b, ". %s.\n\n", r.machine)
 	fmt.Fprint(&b, "| row | goal | what | median | span | wanted | |\n|---|---|---|---|---|---|---|\n")
 	for _, res := range r.results {
 		res.write(&b)
@@ -130,7 +135,7 @@ func digits(v float64) string {
 
 // The table of a document stands between these two lines.
 const (
-	tableBegin = "<!-- vaultbench: from here on written by vaultbench all -doc -->"
+	tableBegin = "<!-- vaultbench: from here on written by vaultbench table -doc -->"
 	tableEnd   = "<!-- vaultbench: up to here -->"
 )
 

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// sitting is one use of the bench, as its runs were kept.
+type sitting struct {
+	machine     machine
+	first, last time.Time         // beginnings of runs
+	runs        map[string][]line // by row, in order
+}
+
+// table makes one table of what was measured in several sittings: of each row what was measured when it was last run to its end.
+func table(_ context.Context, f *flags) error {
+	out := f.String("out", defaultOut, "`directory` of runs.jsonl")
+	doc := f.String("doc", "", "Markdown `file` whose table is to be replaced by this one")
+	if _, err := f.read(); err != nil {
+		return err
+	}
+	file, err := os.Open(filepath.Join(*out, runsFile))
+	if err != nil {
+		return fmt.Errorf("make table: %w; run vaultbench all first", err)
+	}
+	defer file.Close() // read-only
+	sittings, err := readSittings(file)
+	if err != nil {
+		return fmt.Errorf("make table of %s: %w", file.Name(), err)
+	}
+	r := gather(sittings)
+	text := r.markdown()
+	fmt.Fprint(f.stdout, text)
+	if *doc != "" {
+		if err := replaceTable(*doc, text); err != nil {
+			return err
+		}
+	}
+	if r.failed() {
+		return errGoals
+	}
+	return nil
+}
+
+// readSittings reads what the bench kept. A last line that was cut off is none.
+func readSittings(from io.Reader) (all []sitting, err error) {
+	for d := json.NewDecoder(from); ; {
+		var raw json.RawMessage
+		if err := d.Decode(&raw); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, err
+		}
+		var kind struct{ Row string }
+		if err := json.Unmarshal(raw, &kind); err != nil {
+			return nil, err
+		}
+		if kind.Row == "" {
+			s := sitting{runs: map[string][]line{}}
+			if err := json.Unmarshal(raw, &s.machine); err != nil {
+				return nil, err
+			}
+			all = append(all, s)
+			continue
+		}
+		if len(all) == 0 {
+			return nil, errors.New("it does not begin with a machine")
+		}
+		var l line
+		if err := json.Unmarshal(raw, &l); err != nil {
+			return nil, err
+		}
+		s := &all[len(all)-1]
+		if s.first.IsZero() {
+			s.first = l.At
+		}
+		s.last = l.At
+		s.runs[l.Row] = append(s.runs[l.Row], l)
+	}
+}
+
+// gather takes each row from the latest sitting that has all its pairs, among those on the same machine, of the same size and
+// the same vaultd as the last.
+func gather(all []sitting) *report {
+	r := &report{}
+	if len(all) == 0 {
+		return r
+	}
+	r.machine = all[len(all)-1].machine
+	used := map[int]bool{}
+	for n, row := range all[len(all)-1].bench().rows() {
+		res := result{row: row}
+		res.row.Missing = cmp.Or(row.Missing, "not yet")
+		for i, s := range slices.Backward(all) {
+			if !s.machine.like(r.machine) {
+				continue
+			}
+			then := s.bench().rows()[n]
+			if pairs, whole := s.pairs(then); whole {
+				res.row, res.pairs = then, pairs
+				res.row.Missing = ""
+				res.judge()
+				used[i] = true
+				break
+			}
+		}
+		r.results = append(r.results, res)
+	}
+	for i, s := range all {
+		if used[i] {
+			r.sittings++
+			if r.at.IsZero() {
+				r.at = s.first
+			}
+			r.until = s.last
+		}
+	}
+	return r
+}
+
+// bench is one that would measure as this sitting did.
+func (s sitting) bench() *bench {
+	return &bench{quick: s.machine.Quick, pairs: s.machine.Pairs, seed: s.machine.Seed}
+}
+
+// pairs are those of a row, if all of them were run.
+func (s sitting) pairs(r row) (pairs []pair, whole bool) {
+	want := cmp.Or(r.Pairs, s.machine.Pairs)
+	pairs = make([]pair, want)
+	sides := 0
+	for _, l := range s.runs[r.ID] {
+		if l.Pair < 1 || l.Pair > want {
+			continue
+		}
+		sides++
+		if p := &pairs[l.Pair-1]; l.Side == "A" {
+			p.A = l.sample
+		} else {
+			p.B = l.sample
+		}
+	}
+	if r.B.Run != nil {
+		want *= 2
+	}
+	return pairs, sides == want
+}
+
+// like reports whether figures of both can stand in one table.
+func (m machine) like(other machine) bool {
+	return m.Cores == other.Cores && m.CPU == other.CPU && m.Kernel == other.Kernel && m.FileSystem == other.FileSystem && m.Go == other.Go &&
+		m.Version == other.Version && m.Quick == other.Quick && m.Seed == other.Seed
+}
