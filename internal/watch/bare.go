@@ -37,11 +37,13 @@ type bare struct {
 	folders  map[uint64]marks // by the hash of the name; two names of one hash cost a look or a turn
 	names    []byte           // as the last reading found them, each with a zero behind it: what same goes through
 	rounds   uint32
-	many     int   // beyond that they are looked at by turns
-	all      bool  // this round looks at each
-	cut      bool  // not all names had room
-	complete bool  // nothing but what is in it, or under observation, can become a folder to take
-	at       state // of the drop folder when the last complete reading of it began
+	many     int       // in one round; beyond that they are looked at by turns
+	turns    uint64    // how many rounds it takes to look at each
+	cut      bool      // not all names had room
+	owed     bool      // the next round reads all: one of them was too young to tell, or is in doubt
+	complete bool      // nothing but what is in it, or under observation, can become a folder to take
+	at       state     // of the drop folder when the last complete reading of it began, or later if only vaultd has changed it since
+	whole    time.Time // when that reading began
 }
 
 // marks say in what state a folder without a sidecar was.
@@ -54,8 +56,12 @@ type marks struct {
 const (
 	mostBare  = 100_000 // remembered; beyond that each is opened at each rescan
 	mostNames = 4 << 20 // bytes of their names; beyond that the drop folder is read at each rescan
-	manyBare  = 10_000  // beyond that half of them are looked at by turns, and so each within two rescans
+	manyBare  = 15_000  // looked at in a rescan; where there are more, they have their turns
 )
+
+// wholeAtLeast is how often a drop folder is read at least in which nobody but vaultd changes anything. What the kernel tells
+// nobody of is found then.
+const wholeAtLeast = 30 * time.Minute
 
 func newBare(many int) bare {
 	return bare{seed: maphash.MakeSeed(), folders: map[uint64]marks{}, many: many}
@@ -64,16 +70,19 @@ func newBare(many int) bare {
 func (b *bare) key(name string) uint64 { return maphash.String(b.seed, name) }
 
 // next begins a round. It looks at each folder unless turns are worth it and allowed, which they are only while all is heard that
-// the kernel has to tell: a sidecar that comes late is seen a rescan later then, and nothing else is.
+// the kernel has to tell: a sidecar that comes late is seen a few rescans later then, and nothing else is.
 func (b *bare) next(turns bool) {
 	b.rounds++
-	b.all = !turns || len(b.folders) <= b.many
+	b.turns = 1
+	if turns && len(b.folders) > b.many {
+		b.turns = uint64((len(b.folders)-1)/b.many) + 1
+	}
 }
 
 // skips reports whether it is not the turn of a folder: the hash tells which are looked at together.
-func (b *bare) skips(key uint64) bool { return !b.all && key%2 != uint64(b.rounds%2) }
+func (b *bare) skips(key uint64) bool { return b.turns > 1 && key%b.turns != uint64(b.rounds)%b.turns }
 
-// has reports whether the folder name in parent surely still has no sidecar, or has its turn in the next round.
+// has reports whether the folder name in parent surely still has no sidecar, or has its turn in a later round.
 func (b *bare) has(parent *os.File, name string) bool {
 	key := b.key(name)
 	m, ok := b.folders[key]
@@ -109,16 +118,21 @@ func (b *bare) note(name string, at state) bool {
 	m := marks{ino: at.ino, listed: b.rounds}
 	if at.tells(time.Now()) {
 		m.ctime = at.ctime.UnixNano()
+	} else {
+		b.owed = true
 	}
 	b.put(key, name, m)
 	return true
 }
 
 // doubt has the next round look at the folder name, whose turn it may not be.
-func (b *bare) doubt(name string) { delete(b.folders, b.key(name)) }
+func (b *bare) doubt(name string) {
+	delete(b.folders, b.key(name))
+	b.owed = true
+}
 
 // begin is for a round that reads the whole drop folder.
-func (b *bare) begin() { b.names, b.cut = b.names[:0], false }
+func (b *bare) begin() { b.names, b.cut, b.owed = b.names[:0], false, false }
 
 // read ends a round that read the whole drop folder, which was in that state before. complete says that it left nothing open.
 func (b *bare) read(at state, now time.Time, complete bool) {
@@ -127,11 +141,21 @@ func (b *bare) read(at state, now time.Time, complete bool) {
 			delete(b.folders, key)
 		}
 	}
-	b.at, b.complete = at, complete && !b.cut && at.tells(now)
+	b.at, b.whole, b.complete = at, now, complete && !b.cut && at.tells(now)
+}
+
+// ours takes note that the drop folder, which is in that state now, was changed by vaultd alone since the last complete reading.
+func (b *bare) ours(at state, now time.Time) {
+	if at.tells(now) {
+		b.at = at
+	}
 }
 
 // same reports whether all of them surely still have no sidecar, as far as it is their turn.
 func (b *bare) same(root *os.Root) bool {
+	if b.owed {
+		return false
+	}
 	dir, err := root.Open(".")
 	if err != nil {
 		return false
@@ -139,10 +163,10 @@ func (b *bare) same(root *os.Root) bool {
 	defer dir.Close() // read-only
 	for names := b.names; len(names) > 0; {
 		n := bytes.IndexByte(names, 0)
-		key := maphash.Bytes(b.seed, names[:n])
-		m, ok := b.folders[key]
-		if !ok || m.ctime == 0 || !b.skips(key) && !m.hold(int(dir.Fd()), string(names[:n])) {
-			return false
+		if key := maphash.Bytes(b.seed, names[:n]); !b.skips(key) {
+			if m, ok := b.folders[key]; !ok || m.ctime == 0 || !m.hold(int(dir.Fd()), string(names[:n])) {
+				return false
+			}
 		}
 		names = names[n+1:]
 	}

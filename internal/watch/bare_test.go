@@ -154,28 +154,113 @@ func TestRescan_I22_TurnsOnlyWhileAllIsHeard(t *testing.T) {
 	}
 }
 
-// A folder that is looked at once more keeps its turn, whatever else came and went: half have theirs in each of two rounds.
+// A folder that is looked at once more keeps its turn, whatever else came and went: each has one in as many rounds as it takes.
 func TestBare_EachHasItsTurn(t *testing.T) {
-	b := newBare(10)
+	const n, many = 1000, 250
+	b := newBare(many)
 	old := state{ino: 2, ctime: time.Now().Add(-time.Hour)}
-	const n = 1000
 	for range 3 {
 		b.next(true)
-		skipped := map[bool]int{}
 		for i := range n {
 			b.note(fmt.Sprint("bare ", i), old)
 		}
-		for round := range 2 {
+		looked := map[int]int{}
+		for round := range n / many {
 			b.next(true)
+			before := len(looked)
 			for i := range n {
-				if b.skips(b.key(fmt.Sprint("bare ", i))) {
-					skipped[round == 1]++
+				if !b.skips(b.key(fmt.Sprint("bare ", i))) {
+					looked[i]++
 				}
 			}
+			if now := len(looked) - before; now < many/2 || now > many*3/2 {
+				t.Errorf("round %d looks at %d of %d", round, now, n)
+			}
 		}
-		if a, z := skipped[false], skipped[true]; a+z != n || a < n/3 || z < n/3 {
-			t.Errorf("%d and %d of %d have their turn", z, a, n)
+		for i := range n {
+			if looked[i] != 1 {
+				t.Errorf("%d was looked at %d times", i, looked[i])
+			}
 		}
+	}
+}
+
+// What vaultd changes in the drop folder itself is no reason to read all of it again; anything else is, told or not, and so is
+// the time that has passed.
+func TestRescan_I22_ReadsAllButForItsOwnChanges(t *testing.T) {
+	path := t.TempDir()
+	for _, name := range []string{"bare 1", "bare 2"} {
+		if err := os.Mkdir(filepath.Join(path, name), 0o770); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	w, err := New(Config{Path: path, Settle: time.Second, Rescan: time.Hour, Rules: rules, Reserved: func(name string) bool { return name == "own" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := make(chan Event)
+	s := &session{Watcher: w, root: root, events: events, stop: func() {}, local: true, listing: listing{bare: newBare(w.many)}}
+	now := time.Now().Add(time.Minute)
+	readsAll := func() bool {
+		t.Helper()
+		now = now.Add(time.Minute)
+		if err := s.rescan(t.Context(), now, false); err != nil {
+			t.Fatal(err)
+		}
+		return s.listing.bare.whole.Equal(now)
+	}
+	change := func() {
+		t.Helper()
+		before, err := s.state()
+		for err == nil {
+			if err = os.WriteFile(filepath.Join(path, "own~"), nil, 0o600); err == nil {
+				err = os.Rename(filepath.Join(path, "own~"), filepath.Join(path, "own"))
+			}
+			if after, _ := s.state(); after != before {
+				break
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := readsAll()
+	for _, name := range []string{"bare 1", "bare 2"} { // as if they had been there for longer
+		info, err := root.Lstat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := stateOf(info)
+		s.listing.bare.folders[s.listing.bare.key(name)] = marks{ino: at.ino, ctime: at.ctime.UnixNano()}
+	}
+	s.listing.bare.owed = false
+	if !first || readsAll() {
+		t.Fatal("the first rescan reads all, and the second nothing")
+	}
+	for range 3 {
+		change()
+		if s.heed(Event{Name: "own"}); readsAll() {
+			t.Error("all was read for what vaultd wrote itself")
+		}
+	}
+	change()
+	if !readsAll() {
+		t.Error("nothing was read after a change that nobody told of")
+	}
+	change()
+	s.heed(Event{Name: "own"})
+	if s.heed(Event{Name: "somebody's"}); !readsAll() {
+		t.Error("nothing was read after a change of somebody else's")
+	}
+	change()
+	s.heed(Event{Name: "own"})
+	if now = now.Add(wholeAtLeast); !readsAll() {
+		t.Error("nothing was read for longer than allowed")
 	}
 }
 

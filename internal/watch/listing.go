@@ -20,6 +20,7 @@ type listing struct {
 	left    int       // folders that found no place
 	changed time.Time // mtime of the drop folder at the last one
 	events  int       // since the last one
+	own     int       // of them about what vaultd has made itself
 	strikes int       // rescans in a row that found changes no event told of
 	lost    bool      // hints were lost since the last one that read everything
 	bare    bare
@@ -83,6 +84,9 @@ const eventsPerPass = 4096
 func (s *session) heed(e Event) {
 	for n := 1; ; n++ {
 		s.listing.events++
+		if e.Name != "" && s.cfg.Reserved(e.Name) {
+			s.listing.own++
+		}
 		switch {
 		case e.Dead != nil:
 			s.deaf("events ended: " + e.Dead.Error())
@@ -142,12 +146,14 @@ func (s *session) rescan(ctx context.Context, now time.Time, asked bool) error {
 	s.checkEvents(before)
 	s.mu.Lock()
 	s.book.makeRoom(l.left > 0, now)
-	same := !asked && l.events == 0 && l.left == 0 && !s.book.forgot && s.events != nil && s.local && l.bare.complete && l.bare.at == before
-	l.events, s.book.forgot = 0, false
+	known := l.bare.at == before || l.own > 0 && now.Sub(l.bare.whole) < wholeAtLeast
+	same := !asked && l.events == l.own && l.left == 0 && !s.book.forgot && s.events != nil && s.local && l.bare.complete && known
+	l.events, l.own, s.book.forgot = 0, 0, false
 	s.mu.Unlock()
 	l.last, l.soon, l.refill = now, false, false
 	l.bare.next(!asked && s.events != nil && s.local && !l.lost && l.strikes == 0)
 	if same && l.bare.same(s.root) {
+		l.bare.ours(before, now)
 		s.listedAt(now)
 		return nil
 	}
