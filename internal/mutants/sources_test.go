@@ -82,6 +82,14 @@ var sources = []mutant{
 		tests: []string{watching},
 	},
 	{
+		name: "AnybodysChangeTakenForOurs", promise: "I22", file: "internal/watch/listing.go",
+		old: "if e.Name != \"\" && s.cfg.Reserved(e.Name) {", new: "if e.Name != \"\" {", tests: []string{watching},
+	},
+	{
+		name: "NeverReadAgain", promise: "I22", file: "internal/watch/listing.go",
+		old: "l.own > 0 && now.Sub(l.bare.whole) < wholeAtLeast", new: "l.own > 0", tests: []string{watching},
+	},
+	{
 		name: "PackageNotReadBack", promise: "I4", file: "internal/packager/packager.go",
 		old: "\tsum, err := b.readBack(ctx, part, w, s.Files)\n\tif err != nil {\n\t\treturn Sealed{}, err\n\t}\n", new: "\tsum, _ := b.readWhole(ctx, part, w)\n", tests: []string{packing},
 	},
