@@ -41,27 +41,28 @@ func (c *Conductor) registerStep() step {
 	}
 }
 
-// affordable returns how many of a lane's ready entries may be given a ticket now. Only
-// tickets that can be used just now count against the line: those of a vault whose store
-// is away leave it free. A vault that holds none may always have one.
-func (c *Conductor) affordable(lane string, ready []ledger.Entry) (int, error) {
+// affordable returns how many of a lane's ready entries may be given a ticket now, and when
+// to ask again where nothing that is under way will tell. Only tickets that can be used just
+// now count against the line: those of a vault whose store is away leave it free. A vault
+// that holds none may always have one.
+func (c *Conductor) affordable(ready []ledger.Entry) (n int, again time.Time) {
 	store := storeRoute(ready[0].Vault)
-	if _, rests := c.routes.rests(store, c.cfg.Now().Wall); rests {
-		return 0, nil // a ticket would only run out
+	if again, rests := c.routes.rests(store, c.cfg.Now().Wall); rests {
+		return 0, again // a ticket would only run out
 	}
 	own, granted := c.backlog.granted(ready[0].Vault, func(v archive.VaultID) bool { return !c.routes.isPaused(storeRoute(v)) })
 	if c.routes.isPaused(store) { // what holds a ticket probes; without any, one more is needed for that
-		return max(0, 1-own), nil
+		return max(0, 1-own), time.Time{}
 	}
 	var waiting []int64
 	for _, e := range ready {
 		waiting = append(waiting, e.Package.Size)
 	}
-	n := c.cfg.Planner.Plan(waiting, granted, c.cfg.Now())
+	n = c.cfg.Planner.Plan(waiting, granted, c.cfg.Now())
 	if own == 0 {
 		n = max(n, 1)
 	}
-	return n, nil
+	return n, time.Time{}
 }
 
 func (c *Conductor) register(ctx context.Context, es []ledger.Entry) []ledger.Change {

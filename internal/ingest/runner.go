@@ -28,8 +28,9 @@ type step struct {
 	// admit returns what lets an entry of a lane in, and whether anything of it may go;
 	// nil: all may.
 	admit func(lane string, now archive.Instant) (func(ledger.Entry) bool, bool)
-	// limit returns how many of a lane's ready entries may go now; nil: all.
-	limit func(lane string, ready []ledger.Entry) (int, error)
+	// limit returns how many of a lane's ready entries may go now, and when more may where
+	// no outcome of what is under way wakes the step for that; nil: all.
+	limit func(ready []ledger.Entry) (n int, again time.Time)
 	// pace returns how many pieces of a lane may be done at once; nil: width.
 	pace func(lane string) int
 	// joins reports whether a piece may be done beside others of its lane; nil: yes.
@@ -195,9 +196,9 @@ func (r *runner) serve(work context.Context, lane string, now archive.Instant, f
 		return false, nil
 	}
 	if r.limit != nil {
-		n, err := r.limit(lane, ready)
-		if err != nil || n == 0 {
-			return false, err
+		n, again := r.limit(ready)
+		if next.add(again); n == 0 {
+			return false, nil
 		}
 		ready = ready[:min(n, len(ready))]
 	}

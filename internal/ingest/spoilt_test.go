@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,6 +161,30 @@ func TestStore_I24_RefusalsAreDoubt(t *testing.T) {
 			t.Error(p)
 		}
 	})
+}
+
+// I24: where nothing holds a ticket any more that could try a store that rests, a document is
+// registered for that as soon as the store may be tried, and not whenever somebody looks next.
+func TestStore_I24_IsTriedAlsoWhenNothingHoldsATicket(t *testing.T) {
+	for range 10 { // the waits of the documents and of the store are random
+		synctest.Test(t, func(t *testing.T) {
+			var refused atomic.Int32
+			r := run(t, &service{slow: true, upload: func(archive.RemoteID) error {
+				if refused.Add(1) <= 4 {
+					return fault(Refused, "http-403")
+				}
+				return nil
+			}})
+			r.drop("V", 4)
+			for len(r.Pauses()) == 0 {
+				r.pass(10 * time.Millisecond)
+			}
+			r.pass(15 * time.Second) // two waits of 2.5 and 4.5 s at most, and those of a batch
+			if n := r.states(); n[ledger.Uploaded] != 4 {
+				t.Errorf("%v, paused %v", n, r.Pauses())
+			}
+		})
+	}
 }
 
 // I2: that a ticket is over says nothing about an earlier upload with it: the service is asked,

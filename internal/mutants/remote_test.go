@@ -66,6 +66,11 @@ var remote = []mutant{
 		tests: []string{conductor, readings, worlds},
 	},
 	{
+		name: "RestingStoreWakesNobody", promise: "I24", file: "internal/ingest/register.go",
+		old: "return 0, again // a ticket would only run out", new: "_ = again\n\t\treturn 0, time.Time{}",
+		tests: []string{conductor},
+	},
+	{
 		name: "ThreeRefusalsGoOn", promise: "I24", file: "internal/ingest/register.go",
 		old: "return len(r.by[v]) >= tolerated\n}\n\nfunc (r *refusals) tooMany", new: "return false\n}\n\nfunc (r *refusals) tooMany",
 		tests: []string{conductor, readings},
