@@ -72,7 +72,9 @@ func TestFake_ServesVaultdsClient(t *testing.T) {
 			zips := []archive.Package{parcel(t, "one"), parcel(t, "two")}
 			grants, err := f.grant(t.Context(), zips)
 			must(t, err)
-			must(t, f.ownPut(t.Context(), grants))
+			put, err := ownClient(f.URL, f.CA)
+			must(t, err)
+			must(t, sendAll(t.Context(), grants, put))
 			client, err := bareClient(f.URL, f.CA)
 			must(t, err)
 			r, err := client.Status(t.Context(), benchVault, grants[0].ticket.Remote)
@@ -234,7 +236,9 @@ func TestFake_Faults(t *testing.T) {
 	for len(grants) == 0 {
 		grants, _ = f.grant(t.Context(), []archive.Package{parcel(t, "one")})
 	}
-	if err := f.rawPut(t.Context(), grants); err == nil {
+	put, err := rawClient(f.URL, f.CA)
+	must(t, err)
+	if err := sendAll(t.Context(), grants, put); err == nil {
 		t.Error("a reset was an answer")
 	}
 	if s := f.counted(t); s.Stored == 0 || s.Faulted == 0 { // it was carried out before

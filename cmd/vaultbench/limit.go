@@ -20,7 +20,7 @@ import (
 // near to it vaultd's own client comes, with its policy, its deadlines and its eye on stalled peers.
 func (b *bench) limitRows() []row {
 	var rows []row
-	raw, own := sender((*fake).rawPut), sender((*fake).ownPut)
+	raw, own := sender(rawClient), sender(ownClient)
 	for _, set := range []string{"S", "T"} {
 		rows = append(rows,
 			row{ID: "put-" + set, Goal: "G5", Title: "finished ZIPs of set " + set + " over TLS: vaultd's client against a raw one",
@@ -38,10 +38,10 @@ func (b *bench) limitRows() []row {
 
 func cpuPerGB(s sample) float64 { return quotient(s.CPU.Seconds(), float64(s.Out)/1e9) }
 
-// sender sends finished ZIPs to the addresses that it was granted.
-type sender func(*fake, context.Context, []granted) error
+// sender makes a client of the store, once as a daemon does, that sends one finished ZIP to the address granted for it.
+type sender func(url, ca string) (send func(context.Context, granted) error, err error)
 
-func (b *bench) putRun(set string, tls bool, send sender) func(context.Context, string) (sample, error) {
+func (b *bench) putRun(set string, tls bool, client sender) func(context.Context, string) (sample, error) {
 	return func(ctx context.Context, dir string) (s sample, err error) {
 		zips, err := b.parcels(ctx, set)
 		if err != nil {
@@ -56,7 +56,11 @@ func (b *bench) putRun(set string, tls bool, send sender) func(context.Context, 
 		if err != nil {
 			return s, err
 		}
-		s, err = alone(func() error { return send(f, ctx, grants) })
+		send, err := client(f.URL, f.CA)
+		if err != nil {
+			return s, err
+		}
+		s, err = alone(func() error { return sendAll(ctx, grants, send) })
 		s.Docs = len(zips)
 		for _, z := range zips {
 			s.Out += z.Size
@@ -65,22 +69,27 @@ func (b *bench) putRun(set string, tls bool, send sender) func(context.Context, 
 	}
 }
 
-// rawPut sends with nothing but net/http.
-func (f *fake) rawPut(ctx context.Context, grants []granted) error { return sendAll(ctx, f.CA, grants) }
+// rawClient sends with nothing but net/http.
+func rawClient(_, ca string) (func(context.Context, granted) error, error) {
+	client, err := plainClient(ca, bareWorkers)
+	return func(ctx context.Context, grant granted) error { return send(ctx, client, grant) }, err
+}
 
-// ownPut sends with vaultd's client.
-func (f *fake) ownPut(ctx context.Context, grants []granted) error {
-	client, err := bareClient(f.URL, f.CA)
-	if err != nil {
+// ownClient sends with vaultd's client.
+func ownClient(url, ca string) (func(context.Context, granted) error, error) {
+	client, err := bareClient(url, ca)
+	return func(ctx context.Context, grant granted) error {
+		_, err := client.Upload(ctx, grant.ticket, grant.zip, func() (io.ReadCloser, error) { return os.Open(grant.zip.Path) })
 		return err
-	}
+	}, err
+}
+
+// sendAll sends by as many as vaultd's workers.
+func sendAll(ctx context.Context, grants []granted, send func(context.Context, granted) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(bareWorkers)
 	for _, grant := range grants {
-		g.Go(func() error {
-			_, err := client.Upload(ctx, grant.ticket, grant.zip, func() (io.ReadCloser, error) { return os.Open(grant.zip.Path) })
-			return err
-		})
+		g.Go(func() error { return send(ctx, grant) })
 	}
 	return g.Wait()
 }

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"vaultd/internal/archive"
 )
 
@@ -57,20 +55,16 @@ func sendCurl(ctx context.Context, g *gateway, dir, prefix string, zips []archiv
 // sendOurs sends with vaultd's client, from this process, with Content-MD5. The digest is known from the packing, where
 // its price is counted.
 func sendOurs(ctx context.Context, g *gateway, _, prefix string, zips []archive.Package) (time.Duration, error) {
-	client, err := bareClient(strings.TrimSuffix(g.url, "/"+gatewayBucket), "")
+	put, err := ownClient(strings.TrimSuffix(g.url, "/"+gatewayBucket), "")
 	if err != nil {
 		return 0, err
 	}
-	before := ownCPU()
-	eg, ctx := errgroup.WithContext(ctx)
-	eg.SetLimit(bareWorkers)
+	grants := make([]granted, len(zips))
 	for i, address := range g.presigned(prefix, zips) {
-		eg.Go(func() error {
-			_, err := client.Upload(ctx, archive.Ticket{URL: archive.PresignedURL(address)}, zips[i], func() (io.ReadCloser, error) { return os.Open(zips[i].Path) })
-			return err
-		})
+		grants[i] = granted{archive.Ticket{URL: archive.PresignedURL(address)}, zips[i]}
 	}
-	err = eg.Wait()
+	before := ownCPU()
+	err = sendAll(ctx, grants, put)
 	return ownCPU() - before, err
 }
 

@@ -119,8 +119,12 @@ func (b *bench) bareParts(ctx context.Context, set, dir string) (cpu time.Durati
 		}
 		grants = append(grants, some...)
 	}
+	put, err := rawClient(svc.URL, svc.CA)
+	if err != nil {
+		return 0, err
+	}
 	before = ownCPU()
-	err = sendAll(ctx, svc.CA, grants)
+	err = sendAll(ctx, grants, put)
 	return cpu + ownCPU() - before, err
 }
 
@@ -236,21 +240,7 @@ func (w *bare) registerAll(ctx context.Context, made <-chan packager.Sealed, sen
 	return nil
 }
 
-// sendAll puts the ZIPs to their addresses with nothing but the standard library.
-func sendAll(ctx context.Context, ca string, grants []granted) error {
-	client, err := plainClient(ca, bareWorkers)
-	if err != nil {
-		return err
-	}
-	defer client.CloseIdleConnections()
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(bareWorkers)
-	for _, grant := range grants {
-		g.Go(func() error { return send(ctx, client, grant) })
-	}
-	return g.Wait()
-}
-
+// send puts a ZIP to its address with nothing but the standard library.
 func send(ctx context.Context, client *http.Client, grant granted) error {
 	body, err := os.Open(grant.zip.Path)
 	if err != nil {

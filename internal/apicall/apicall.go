@@ -81,8 +81,10 @@ type Answer struct {
 	Header    http.Header
 	Body      []byte
 	RequestID string
-	Date      time.Time // the service's clock by the Date header; zero where it sent none
 }
+
+// Date is the other side's clock by the Date header; zero where it sent none.
+func (a *Answer) Date() time.Time { return serverDate(a.Header) }
 
 // New returns the two clients for cfg. They share the policy and nothing else.
 func New(cfg Config) (*API, *Store, error) {

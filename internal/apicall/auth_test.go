@@ -55,8 +55,8 @@ func TestBasic_RawSecretAndRequestID(t *testing.T) {
 	if _, err := uuid.Parse(id); err != nil || id != ans.RequestID || id == got[1].Header.Get("X-Call") {
 		t.Errorf("request ids %q, %q, answer %q", id, got[1].Header.Get("X-Call"), ans.RequestID)
 	}
-	if time.Since(ans.Date).Abs() > time.Minute {
-		t.Errorf("Date is %v", ans.Date)
+	if time.Since(ans.Date()).Abs() > time.Minute {
+		t.Errorf("Date is %v", ans.Date())
 	}
 }
 

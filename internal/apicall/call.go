@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -38,9 +39,10 @@ type call struct {
 	method     string
 	id         string
 	url        *url.URL
-	header     http.Header
+	header     http.Header                   // read only; each hop sends a copy
 	body       func() (io.ReadCloser, error) // nil: none; a fresh reader for each hop
 	size       int64
+	asks       bool // first whether the body is welcome
 	grant      bool // the URL itself is the authority, so its query is a secret
 
 	last    *url.URL    // the hop that was tried last
@@ -144,9 +146,13 @@ func (c *call) send(ctx context.Context, u *url.URL) (*http.Response, error) {
 
 // request builds the request for one hop. GetBody stays nil: net/http would use it to send a body again by itself.
 func (c *call) request(ctx context.Context, u *url.URL) (*http.Request, error) {
-	req := &http.Request{Method: c.method, URL: u, Host: u.Host, Header: c.header.Clone(),
+	req := &http.Request{Method: c.method, URL: u, Host: u.Host, Header: http.Header{},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	maps.Copy(req.Header, c.header) // whoever changes one of them here sets it anew
 	req.Header.Set("User-Agent", c.agent)
+	if c.asks {
+		req.Header.Set("Expect", "100-continue")
+	}
 	c.used = ""
 	if err := c.authorize(ctx, u, req.Header); err != nil {
 		return nil, err
@@ -183,7 +189,7 @@ func (c *call) authorize(ctx context.Context, u *url.URL, h http.Header) error {
 }
 
 func (c *call) answer(resp *http.Response) *Answer {
-	return &Answer{Status: resp.StatusCode, Header: resp.Header, RequestID: c.requestID(resp), Date: serverDate(resp.Header)}
+	return &Answer{Status: resp.StatusCode, Header: resp.Header, RequestID: c.requestID(resp)}
 }
 
 // requestID is ours toward the service, and the store's own toward the store.
@@ -209,6 +215,9 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 
 // discard frees the connection for the next request, if what is left is short.
 func discard(resp *http.Response) {
+	if resp.Body == http.NoBody {
+		return
+	}
 	io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) //nolint:errcheck // best effort
 	resp.Body.Close()
 }

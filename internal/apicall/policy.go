@@ -151,20 +151,17 @@ func reserved(ip netip.Addr) bool {
 // parseLink reads an absolute URL and refuses what no honest server sends: a user, a fragment, spaces, control bytes.
 // (url.Parse's own error would print the URL.)
 func parseLink(raw string) (*url.URL, error) {
-	for i := 0; i < len(raw); i++ {
-		if raw[i] <= ' ' || raw[i] == 0x7f || raw[i] == '\\' {
-			return nil, &PolicyError{Reason: "it holds a space, a backslash or a control character"}
-		}
-	}
 	u, err := url.Parse(raw)
 	switch {
+	case strings.Contains(raw, " "), strings.Contains(raw, `\`):
+		return nil, &PolicyError{Reason: "it holds a space or a backslash"}
 	case err != nil:
-		return nil, &PolicyError{Reason: "it is not a URL"}
+		return nil, &PolicyError{Reason: "it is not a URL"} // none that holds a control byte is
 	case u.Scheme != "https" && u.Scheme != "http", u.Opaque != "", u.Hostname() == "":
 		return nil, &PolicyError{Host: u.Host, Reason: "it is not an absolute https URL"}
 	case u.User != nil:
 		return nil, &PolicyError{Host: u.Host, Reason: "it holds a user name"}
-	case u.Fragment != "" || strings.Contains(raw, "#"):
+	case strings.Contains(raw, "#"):
 		return nil, &PolicyError{Host: u.Host, Reason: "it holds a fragment"}
 	}
 	return u, keepBytes(u, raw)
@@ -174,11 +171,16 @@ func parseLink(raw string) (*url.URL, error) {
 // path that it would have written differently.
 func keepBytes(u *url.URL, raw string) error {
 	_, rest, _ := strings.Cut(raw, "://")
-	rest = rest[strings.IndexAny(rest+"/", "/?"):]
-	if u.RequestURI() == rest || rest == "" || strings.HasPrefix(rest, "?") {
+	at := strings.IndexAny(rest, "/?")
+	if at < 0 || rest[at] == '?' {
 		return nil
 	}
-	u.Opaque, _, _ = strings.Cut(rest, "?")
+	rest = rest[at:]
+	path, _, _ := strings.Cut(rest, "?")
+	if u.EscapedPath() == path {
+		return nil
+	}
+	u.Opaque = path
 	if strings.HasPrefix(u.Opaque, "//") || u.RequestURI() != rest {
 		return &PolicyError{Host: u.Host, Reason: "its path cannot be sent as it is written"}
 	}

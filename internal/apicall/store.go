@@ -3,7 +3,6 @@ package apicall
 import (
 	"context"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"time"
@@ -38,11 +37,7 @@ func (s *Store) Put(ctx context.Context, up Upload) (*Answer, error) {
 	ctx, w := watch(ctx, stall, errStalled)
 	defer w.stop()
 	c := s.newCall(up.Op, http.MethodPut)
-	maps.Copy(c.header, up.Header)
-	c.size = up.Size
-	if up.Size > expectAbove {
-		c.header.Set("Expect", "100-continue")
-	}
+	c.header, c.size, c.asks = up.Header, up.Size, up.Size > expectAbove
 	c.body = func() (io.ReadCloser, error) {
 		body, err := up.Open()
 		if err != nil {
@@ -65,7 +60,7 @@ func (s *Store) Fetch(ctx context.Context, op, rawURL string, into func(*Answer,
 	ctx, w := watch(ctx, defaultTimeout, errSlow)
 	defer w.stop()
 	c := s.newCall(op, http.MethodGet)
-	c.header.Set("Accept-Encoding", "identity") // the content's own bytes, as they were stored
+	c.header = http.Header{"Accept-Encoding": {"identity"}} // the content's own bytes, as they were stored
 	var err error
 	if c.url, err = parseLink(rawURL); err != nil {
 		return nil, c.fail(err)
@@ -82,7 +77,7 @@ func (s *Store) Fetch(ctx context.Context, op, rawURL string, into func(*Answer,
 
 func (s *Store) newCall(op, method string) *call {
 	rule := func(u *url.URL) (bool, error) { return false, s.wire.policy.presigned(u) }
-	return &call{wire: &s.wire, rule: rule, op: op, method: method, header: http.Header{}, grant: true}
+	return &call{wire: &s.wire, rule: rule, op: op, method: method, grant: true}
 }
 
 // Allowed reports whether the policy lets this client use the pre-signed URL raw: nil or a *PolicyError.

@@ -33,7 +33,7 @@ var remote = []mutant{
 	},
 	{
 		name: "TicketCountsFromTheAnswer", promise: "I6", file: "internal/vaultapi/register.go",
-		old: "base: archive.Ticket{Sent: before, Date: ans.Date}", new: "base: archive.Ticket{Sent: func() archive.Instant { _ = before; return c.now() }(), Date: ans.Date}",
+		old: "base: archive.Ticket{Sent: before, Date: ans.Date()}", new: "base: archive.Ticket{Sent: func() archive.Instant { _ = before; return c.now() }(), Date: ans.Date()}",
 		tests: []string{speech},
 	},
 	{

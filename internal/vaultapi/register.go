@@ -50,7 +50,7 @@ func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archi
 	if err != nil {
 		return Registration{}, unreadable("register", ans, err)
 	}
-	m := matching{asked: asked, store: c.store, base: archive.Ticket{Sent: before, Date: ans.Date}}
+	m := matching{asked: asked, store: c.store, base: archive.Ticket{Sent: before, Date: ans.Date()}}
 	return m.match(list, frozen), nil
 }
 
