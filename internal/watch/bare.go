@@ -34,8 +34,9 @@ func (s state) tells(now time.Time) bool { return now.Sub(s.ctime) > coarse }
 // the answer, and nobody needs to open them again. It only saves work: what is not in it is looked at.
 type bare struct {
 	seed     maphash.Seed
-	folders  map[uint64]marks // by the hash of the name; two names of one hash cost a look or a turn
-	names    []byte           // as the last reading found them, each with a zero behind it: what same goes through
+	folders  map[uint64]uint64 // hashes of the name, and of the state; two names of one hash cost a look or a turn
+	names    []byte            // as the last reading found them, each with a zero behind it: what same goes through
+	reading  uint64            // 0 or 1, in turn: which of them were listed is the last bit of the state's hash
 	rounds   uint32
 	many     int       // in one round; beyond that they are looked at by turns
 	turns    uint64    // how many rounds it takes to look at each
@@ -44,13 +45,6 @@ type bare struct {
 	complete bool      // nothing but what is in it, or under observation, can become a folder to take
 	at       state     // of the drop folder when the last complete reading of it began, or later if only vaultd has changed it since
 	whole    time.Time // when that reading began
-}
-
-// marks say in what state a folder without a sidecar was.
-type marks struct {
-	ino    uint64
-	ctime  int64  // 0: it was too young to tell
-	listed uint32 // the round that listed it last
 }
 
 const (
@@ -64,7 +58,7 @@ const (
 const wholeAtLeast = 30 * time.Minute
 
 func newBare(many int) bare {
-	return bare{seed: maphash.MakeSeed(), folders: map[uint64]marks{}, many: many}
+	return bare{seed: maphash.MakeSeed(), folders: map[uint64]uint64{}, many: many}
 }
 
 func (b *bare) key(name string) uint64 { return maphash.String(b.seed, name) }
@@ -85,17 +79,16 @@ func (b *bare) skips(key uint64) bool { return b.turns > 1 && key%b.turns != uin
 // has reports whether the folder name in parent surely still has no sidecar, or has its turn in a later round.
 func (b *bare) has(parent *os.File, name string) bool {
 	key := b.key(name)
-	m, ok := b.folders[key]
-	if !ok || m.ctime == 0 || !b.skips(key) && !m.hold(int(parent.Fd()), name) {
+	hash, ok := b.folders[key]
+	if !ok || !b.skips(key) && !b.holds(hash, int(parent.Fd()), name) {
 		return false
 	}
-	m.listed = b.rounds
-	b.put(key, name, m)
+	b.put(key, name, hash)
 	return true
 }
 
-func (b *bare) put(key uint64, name string, m marks) {
-	b.folders[key] = m
+func (b *bare) put(key uint64, name string, hash uint64) {
+	b.folders[key] = hash&^1 | b.reading
 	if len(b.names)+len(name) >= mostNames {
 		b.cut = true
 		return
@@ -103,25 +96,30 @@ func (b *bare) put(key uint64, name string, m marks) {
 	b.names = append(append(b.names, name...), 0)
 }
 
-func (m marks) hold(parent int, name string) bool {
-	var st unix.Stat_t
-	err := unix.Fstatat(parent, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	return err == nil && st.Ino == m.ino && st.Ctim.Nano() == m.ctime
+// hash is that of a folder's state, but for its last bit.
+func (b *bare) hash(ino uint64, ctime int64) uint64 {
+	return maphash.Comparable(b.seed, [2]uint64{ino, uint64(ctime)})
 }
 
-// note remembers that a folder had no sidecar when it was in that state. It reports whether there was room for it.
+// holds reports whether the folder name in parent is still in the state of that hash.
+func (b *bare) holds(hash uint64, parent int, name string) bool {
+	var st unix.Stat_t
+	err := unix.Fstatat(parent, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && b.hash(st.Ino, st.Ctim.Nano())|1 == hash|1
+}
+
+// note remembers that a folder had no sidecar when it was in that state, unless it is too young to tell that later. It reports
+// whether there was room for it.
 func (b *bare) note(name string, at state) bool {
 	key := b.key(name)
 	if _, had := b.folders[key]; !had && len(b.folders) >= mostBare {
 		return false
 	}
-	m := marks{ino: at.ino, listed: b.rounds}
-	if at.tells(time.Now()) {
-		m.ctime = at.ctime.UnixNano()
-	} else {
+	if !at.tells(time.Now()) {
 		b.owed = true
+		return true
 	}
-	b.put(key, name, m)
+	b.put(key, name, b.hash(at.ino, at.ctime.UnixNano()))
 	return true
 }
 
@@ -132,12 +130,12 @@ func (b *bare) doubt(name string) {
 }
 
 // begin is for a round that reads the whole drop folder.
-func (b *bare) begin() { b.names, b.cut, b.owed = b.names[:0], false, false }
+func (b *bare) begin() { b.names, b.cut, b.owed, b.reading = b.names[:0], false, false, 1-b.reading }
 
 // read ends a round that read the whole drop folder, which was in that state before. complete says that it left nothing open.
 func (b *bare) read(at state, now time.Time, complete bool) {
-	for key, m := range b.folders {
-		if m.listed != b.rounds {
+	for key, hash := range b.folders {
+		if hash&1 != b.reading {
 			delete(b.folders, key)
 		}
 	}
@@ -145,10 +143,12 @@ func (b *bare) read(at state, now time.Time, complete bool) {
 }
 
 // ours takes note that the drop folder, which is in that state now, was changed by vaultd alone since the last complete reading.
-func (b *bare) ours(at state, now time.Time) {
+// It reports whether that is settled: right after a change another one might look the same, and the next round asks once more.
+func (b *bare) ours(at state, now time.Time) bool {
 	if at.tells(now) {
 		b.at = at
 	}
+	return b.at == at
 }
 
 // same reports whether all of them surely still have no sidecar, as far as it is their turn.
@@ -164,7 +164,7 @@ func (b *bare) same(root *os.Root) bool {
 	for names := b.names; len(names) > 0; {
 		n := bytes.IndexByte(names, 0)
 		if key := maphash.Bytes(b.seed, names[:n]); !b.skips(key) {
-			if m, ok := b.folders[key]; !ok || m.ctime == 0 || !m.hold(int(dir.Fd()), string(names[:n])) {
+			if hash, ok := b.folders[key]; !ok || !b.holds(hash, int(dir.Fd()), string(names[:n])) {
 				return false
 			}
 		}

@@ -148,12 +148,15 @@ func (s *session) rescan(ctx context.Context, now time.Time, asked bool) error {
 	s.book.makeRoom(l.left > 0, now)
 	known := l.bare.at == before || l.own > 0 && now.Sub(l.bare.whole) < wholeAtLeast
 	same := !asked && l.events == l.own && l.left == 0 && !s.book.forgot && s.events != nil && s.local && l.bare.complete && known
+	own := l.own
 	l.events, l.own, s.book.forgot = 0, 0, false
 	s.mu.Unlock()
 	l.last, l.soon, l.refill = now, false, false
 	l.bare.next(!asked && s.events != nil && s.local && !l.lost && l.strikes == 0)
 	if same && l.bare.same(s.root) {
-		l.bare.ours(before, now)
+		if !l.bare.ours(before, now) {
+			l.events, l.own = own, own
+		}
 		s.listedAt(now)
 		return nil
 	}
