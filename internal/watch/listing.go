@@ -95,7 +95,7 @@ func (s *session) heed(e Event) {
 		case e.Overflow:
 			s.listing.soon = true
 			s.listing.lost = true // and so nobody knows what else happened
-		case e.Name != "":
+		case e.Name != "" && !e.Else:
 			s.appeared(e.Name)
 		}
 		if n == eventsPerPass {

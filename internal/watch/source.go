@@ -11,10 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Event is one hint: a name directly in the drop folder that appeared or whose rights changed, or (Name empty) anything
-// else that happened there. Overflow tells that hints were lost, Dead that no more will come and why.
+// Event is one hint: a name directly in the drop folder that appeared or whose rights changed, or (Else) to which something
+// else happened; no name, where it happened to the drop folder itself. Overflow tells that hints were lost, Dead that no more
+// will come and why.
 type Event struct {
 	Name     string
+	Else     bool
 	Overflow bool
 	Dead     error
 }
@@ -57,8 +59,8 @@ func forward(w *fsnotify.Watcher, path string, c chan<- Event, done <-chan struc
 				out.Dead = errors.New("the kernel ended the watch")
 			case e.Name == path && e.Has(fsnotify.Remove|fsnotify.Rename):
 				out.Dead = errors.New("the watched folder was moved or removed")
-			case e.Has(fsnotify.Create | fsnotify.Chmod):
-				out.Name = filepath.Base(e.Name)
+			case e.Name != path:
+				out.Name, out.Else = filepath.Base(e.Name), !e.Has(fsnotify.Create|fsnotify.Chmod)
 			}
 		case err, ok := <-w.Errors:
 			switch {
