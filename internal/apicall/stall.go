@@ -17,6 +17,7 @@ type watchdog struct {
 	mu    sync.Mutex
 	timer *time.Timer   // guarded by mu
 	limit time.Duration // without progress; guarded by mu
+	last  time.Time     // when progress was made, or the terms were set; guarded by mu
 	why   error         // guarded by mu
 	off   bool          // guarded by mu
 	began time.Time     // of the present stretch of a transfer; zero: none began; guarded by mu
@@ -32,16 +33,23 @@ const (
 // watch returns a context that ends with why after limit, unless progress is made or expect changes the terms.
 func watch(parent context.Context, limit time.Duration, why error) (context.Context, *watchdog) {
 	ctx, cancel := context.WithCancelCause(parent)
-	w := &watchdog{ctx: ctx, cancel: cancel, limit: limit, why: why}
+	w := &watchdog{ctx: ctx, cancel: cancel, limit: limit, why: why, last: time.Now()}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.timer = time.AfterFunc(limit, w.bite)
 	return ctx, w
 }
 
+// bite ends the transfer, unless there was progress: nobody winds up the timer for each bit of that.
 func (w *watchdog) bite() {
 	w.mu.Lock()
 	why, off := w.why, w.off
+	left := w.limit - time.Since(w.last)
+	if !off && left > 0 {
+		w.timer.Reset(left)
+	}
 	w.mu.Unlock()
-	if !off {
+	if !off && left <= 0 {
 		w.cancel(why)
 	}
 }
@@ -50,13 +58,16 @@ func (w *watchdog) bite() {
 func (w *watchdog) expect(limit time.Duration, why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.limit, w.why = limit, why
-	w.restart()
+	w.limit, w.why, w.last = limit, why, time.Now()
+	if !w.off {
+		w.timer.Reset(limit) // it may be less than before
+	}
 }
 
 func (w *watchdog) progress(n int) {
-	w.mu.Lock()
 	now := time.Now()
+	w.mu.Lock()
+	w.last = now
 	if w.began.IsZero() {
 		w.began = now
 	}
@@ -66,17 +77,9 @@ func (w *watchdog) progress(n int) {
 	if over {
 		w.began, w.moved = now, 0
 	}
-	w.restart()
 	w.mu.Unlock()
 	if crawls {
 		w.cancel(errCrawls)
-	}
-}
-
-// restart needs mu.
-func (w *watchdog) restart() {
-	if !w.off {
-		w.timer.Reset(w.limit)
 	}
 }
 

@@ -43,7 +43,9 @@ func transports(cfg Config, p *Policy) (api, store http.RoundTripper, err error)
 			return nil, nil, errors.New(`proxy: want a URL like "http://proxy.example:3128"`)
 		}
 	}
-	return transport(p, roots, proxy), transport(p, roots, proxy), nil
+	calls := transport(p, roots, proxy)
+	calls.ResponseHeaderTimeout = headerLimit // the store's are watched from their first byte to their last
+	return calls, transport(p, roots, proxy), nil
 }
 
 // transport speaks HTTP/1.1: one request has one connection, so "a connection was handed over" and "bytes may have
@@ -53,7 +55,6 @@ func transport(p *Policy, roots *x509.CertPool, proxy *url.URL) *http.Transport 
 		DialContext:            dialer(p, proxy),
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(0)},
 		TLSHandshakeTimeout:    handshakeLimit,
-		ResponseHeaderTimeout:  headerLimit,
 		ExpectContinueTimeout:  continueWait,
 		IdleConnTimeout:        idleLimit,
 		MaxIdleConnsPerHost:    maxIdle,

@@ -20,13 +20,15 @@ type turn struct {
 	begin uint64
 }
 
-func (t turn) has(key string) bool { return maphash.String(t.seed, key)>>(64-t.bits) == t.begin }
+func (t turn) has(key string) bool { return t.is(maphash.String(t.seed, key)) }
+
+func (t turn) is(hash uint64) bool { return hash>>(64-t.bits) == t.begin }
 
 // skips reports whether a stored line is of a key whose turn it is not, without reading all of it.
 func (t turn) skips(line []byte) bool {
 	_, rest, ok := bytes.Cut(line, []byte(`"key":"`)) // within a text the quotes would be escaped
 	key, _, whole := bytes.Cut(rest, []byte(`"`))
-	return ok && whole && maphash.Bytes(t.seed, key)>>(64-t.bits) != t.begin
+	return ok && whole && !t.is(maphash.Bytes(t.seed, key))
 }
 
 func (t turn) halves() (a, b turn) {
