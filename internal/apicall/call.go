@@ -42,7 +42,6 @@ type call struct {
 	header     http.Header                   // read only; each hop sends a copy
 	body       func() (io.ReadCloser, error) // nil: none; a fresh reader for each hop
 	size       int64
-	asks       bool // first whether the body is welcome
 	grant      bool // the URL itself is the authority, so its query is a secret
 
 	last    *url.URL    // the hop that was tried last
@@ -150,7 +149,7 @@ func (c *call) request(ctx context.Context, u *url.URL) (*http.Request, error) {
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	maps.Copy(req.Header, c.header) // whoever changes one of them here sets it anew
 	req.Header.Set("User-Agent", c.agent)
-	if c.asks {
+	if c.grant && c.size > expectAbove {
 		req.Header.Set("Expect", "100-continue")
 	}
 	c.used = ""

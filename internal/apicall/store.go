@@ -37,7 +37,7 @@ func (s *Store) Put(ctx context.Context, up Upload) (*Answer, error) {
 	ctx, w := watch(ctx, stall, errStalled)
 	defer w.stop()
 	c := s.newCall(up.Op, http.MethodPut)
-	c.header, c.size, c.asks = up.Header, up.Size, up.Size > expectAbove
+	c.header, c.size = up.Header, up.Size
 	c.body = func() (io.ReadCloser, error) {
 		body, err := up.Open()
 		if err != nil {
