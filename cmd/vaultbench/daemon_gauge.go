@@ -164,6 +164,11 @@ func (m metrics) seen() int       { return int(m["vaultd_folders_seen_total"]) }
 func (m metrics) commits() uint64 { return uint64(m["vaultd_ledger_commits_total"]) }
 func (m metrics) syncs() uint64   { return uint64(m["vaultd_ledger_syncs_total"]) }
 
+// otherSyncs are those of packages and receipts, and of the folders that hold them.
+func (m metrics) otherSyncs() (files, dirs float64) {
+	return m[`vaultd_file_syncs_total{what="file"}`], m[`vaultd_file_syncs_total{what="directory"}`]
+}
+
 // account fills in what the daemon has used and done since the work began.
 func (p *process) account(s *sample, begin beginning) error {
 	cpu, err := p.cpu()
@@ -176,6 +181,9 @@ func (p *process) account(s *sample, begin beginning) error {
 		return err
 	}
 	s.Commits, s.Syncs = m.commits()-begin.commits, m.syncs()-begin.syncs
+	files, dirs := m.otherSyncs()
+	s.note("file_syncs", files-begin.fileSyncs)
+	s.note("dir_syncs", dirs-begin.dirSyncs)
 	_, peak, high := p.gauge.memory()
 	s.PeakAnon = peak
 	s.note("peak_rss", float64(high))

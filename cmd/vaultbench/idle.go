@@ -16,6 +16,8 @@ func (b *bench) idleRows() []row {
 	counts := []count{
 		{"share of one core, %", more("core_percent"), "<= 0.1", atMost(0.1)},
 		{"ledger syncs", func(s sample) float64 { return float64(s.Syncs) }, "0", atMost(0)},
+		{"syncs of files", more("file_syncs"), "0", atMost(0)},
+		{"syncs of directories", more("dir_syncs"), "0", atMost(0)},
 		{"RssAnon, MiB", peakMiB, "<= 24", atMost(24)},
 		{"watched for, s", func(s sample) float64 { return s.Wall.Seconds() }, "told", nil},
 		{"check of the ledger before, s", more("check_s"), "told", nil},
@@ -104,8 +106,15 @@ func (b *bench) watchIdle(ctx context.Context, p *process, s *sample) error {
 	s.CPU = after - before
 	s.note("core_percent", 100*quotient(s.CPU.Seconds(), s.Wall.Seconds()))
 	later, err := p.metrics()
+	if err != nil {
+		return err
+	}
 	s.Syncs, s.Commits = later.syncs()-m.syncs(), later.commits()-m.commits()
-	return err
+	files, dirs := m.otherSyncs()
+	laterFiles, laterDirs := later.otherSyncs()
+	s.note("file_syncs", laterFiles-files)
+	s.note("dir_syncs", laterDirs-dirs)
+	return nil
 }
 
 // rest leaves the process alone for a while.

@@ -30,6 +30,8 @@ func (b *bench) wholeRows() []row {
 					{"ledger syncs a document, at 1,000 a second or more", syncsAtPace, "<= 0.1", atMost(0.1)},
 					syncsAsTheyWere(set),
 					{"commits a document", commitsPerDoc, "told", nil},
+					notedPerDoc("syncs of other files a document", "file_syncs"),
+					notedPerDoc("syncs of directories a document", "dir_syncs"),
 					{"registration calls", more("batches"), "told", nil},
 					{"documents a second", sample.rate, "told", nil},
 					{"sent twice", more("duplicates"), "0", atMost(0)},
@@ -47,6 +49,8 @@ func lifeCounts(set string) []count {
 		{"ledger syncs a document, at 1,000 a second or more", syncsAtPace, "<= 0.1", atMost(0.1)},
 		syncsAsTheyWere(set),
 		{"commits a document", commitsPerDoc, "told", nil},
+		notedPerDoc("syncs of other files a document", "file_syncs"),
+		notedPerDoc("syncs of directories a document", "dir_syncs"),
 		{"documents a second", sample.rate, "told", nil},
 		{"CPU ms a document", func(s sample) float64 { return quotient(float64(s.CPU.Microseconds())/1000, float64(s.Docs)) }, "told", nil},
 		{"sent twice", more("duplicates"), "0", atMost(0)},
@@ -75,6 +79,11 @@ func syncsAsTheyWere(set string) count {
 		c.Want, c.Holds = "<= 0.5", atMost(0.5)
 	}
 	return c
+}
+
+// notedPerDoc tells of a figure that only this row has, for each document.
+func notedPerDoc(name, figure string) count {
+	return count{name, func(s sample) float64 { return quotient(s.noted(figure), float64(s.Docs)) }, "told", nil}
 }
 
 func within(low, high float64) func(float64) bool {
@@ -173,6 +182,8 @@ type beginning struct {
 	at             time.Time
 	cpu            time.Duration
 	commits, syncs uint64
+
+	fileSyncs, dirSyncs float64
 }
 
 // awaitChecked waits until vaultd has looked through its whole ledger, which it does after each start.
@@ -197,7 +208,9 @@ func (p *process) beginning() (begin beginning, err error) {
 		return begin, err
 	}
 	cpu, err := p.cpu()
-	return beginning{at: time.Now(), cpu: cpu, commits: m.commits(), syncs: m.syncs()}, err
+	begin = beginning{at: time.Now(), cpu: cpu, commits: m.commits(), syncs: m.syncs()}
+	begin.fileSyncs, begin.dirSyncs = m.otherSyncs()
+	return begin, err
 }
 
 // awaitStored waits until the service has so many documents.

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/durable"
 )
 
 func main() {
@@ -50,6 +51,8 @@ type app struct {
 
 	inside *daemon.Daemon // set when the command runs inside the daemon
 	cfg    *config        // the daemon's, when inside
+
+	syncs durable.Tally // of files and directories, since the process began
 
 	reloadFault string // why the daemon goes on with an older configuration, when inside; empty: it does not
 }

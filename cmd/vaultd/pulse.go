@@ -189,6 +189,7 @@ func (p *pulse) gather() gathered {
 		Lines: head.N, Syncs: l.Syncs(),
 	}}
 	g.Commits, g.Changes = l.Commits()
+	g.FileSyncs, g.DirectorySyncs = p.h.a.syncs.Syncs()
 	g.Reloaded, g.ReloadGood = p.h.reloaded()
 	v := view{clock: clock{g.At, cfg.Location}, cfg: cfg, ledger: l}
 	t := newTally(v)

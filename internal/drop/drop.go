@@ -52,7 +52,7 @@ type Config struct {
 	Epoch       uint64 // of the ledger; a folder that a later epoch worked on is refused
 	Bound       bool   // this ledger worked here before, so a folder without its mark is the wrong one
 
-	Fault durable.Fault // nil but in tests
+	Fault durable.Fault // nil, or a count; more in tests only
 }
 
 // Folder is an open drop folder. One process at a time has it. Its methods may be called from several goroutines, but not

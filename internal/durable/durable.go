@@ -18,6 +18,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -27,9 +28,9 @@ import (
 // operation; the caller must not record the change as done, and a daemon should stop.
 var ErrSync = errors.New("cannot tell whether the change reached the disk")
 
-// Fault stands between this package and the file system in tests: it may fail an operation without doing it, do it and
-// fail all the same, or panic to play a crash. op is one of create, write, sync, rename, mkdir, chown, chmod, unlink, rmdir, syncdir.
-// nil, as in production, just does.
+// Fault stands between this package and the file system. In production it just does, as nil and [Tally.Count] do; in tests
+// it may fail an operation without doing it, do it and fail all the same, or panic to play a crash. op is one of create,
+// write, sync, rename, mkdir, chown, chmod, unlink, rmdir, syncdir.
 type Fault func(op, name string, do func() error) error
 
 func (f Fault) run(op, name string, do func() error) error {
@@ -38,6 +39,23 @@ func (f Fault) run(op, name string, do func() error) error {
 	}
 	return f(op, name, do)
 }
+
+// Tally counts syncs. The zero value is ready, and may be used from several goroutines.
+type Tally struct{ files, dirs atomic.Uint64 }
+
+// Count is a [Fault] that does what it is asked to, and counts what was synced.
+func (t *Tally) Count(op, _ string, do func() error) error {
+	switch op {
+	case "sync":
+		t.files.Add(1)
+	case "syncdir":
+		t.dirs.Add(1)
+	}
+	return do()
+}
+
+// Syncs returns how often a file was synced, and a directory.
+func (t *Tally) Syncs() (files, dirs uint64) { return t.files.Load(), t.dirs.Load() }
 
 // Dir is an open directory. It keeps pointing at the same directory when that is renamed. Its methods may be called from
 // several goroutines; syncs that are asked for while one is running share the next one.

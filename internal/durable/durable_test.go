@@ -354,3 +354,18 @@ func TestPending_DiscardLeavesNothing(t *testing.T) {
 		t.Errorf("left %q", got)
 	}
 }
+
+// A tally changes nothing and tells what was synced; a sync of a directory that serves several counts once.
+func TestTally_CountsSyncs(t *testing.T) {
+	var tally Tally
+	d := open(t, t.TempDir(), tally.Count)
+	if err := errors.Join(d.WriteFile("a", []byte("x"), 0o600), d.Mkdir("b", 0o700, -1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(d.Unlink("a"), d.Rmdir("b")); err != nil { // neither syncs
+		t.Fatal(err)
+	}
+	if files, dirs := tally.Syncs(); files != 1 || dirs != 2 {
+		t.Errorf("%d syncs of files and %d of directories, wanted 1 and 2", files, dirs)
+	}
+}

@@ -38,7 +38,7 @@ type Rules struct {
 	Patience time.Duration
 	Now      func() time.Time
 
-	// Fault stands between the ZIP and its directory in tests; nil just does.
+	// Fault stands between the ZIP and its directory: nil, or a count; more in tests only.
 	Fault durable.Fault
 }
 

@@ -38,7 +38,9 @@ type Facts struct {
 	LedgerSize          int64
 	Lines               uint64 // of the journal
 	Commits, Changes    uint64 // since the process began
-	Syncs               uint64
+	Syncs               uint64 // of the ledger, since the process began
+
+	FileSyncs, DirectorySyncs uint64 // since the process began: packages, receipts and notes, and the folders that hold them
 
 	SafeMode      bool      // nothing is taken, sent or removed before the archive was asked
 	Checked       time.Time // when the last full check of the ledger ended

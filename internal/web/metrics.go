@@ -114,8 +114,12 @@ var metrics = []metric{
 	{"vaultd_ledger_changes_total", "changes of entries since the process began", counter, nil, func(f Facts, add func(float64, ...string)) {
 		add(float64(f.Changes))
 	}},
-	{"vaultd_ledger_syncs_total", "syncs to the disk since the process began", counter, nil, func(f Facts, add func(float64, ...string)) {
+	{"vaultd_ledger_syncs_total", "syncs of the ledger to the disk since the process began", counter, nil, func(f Facts, add func(float64, ...string)) {
 		add(float64(f.Syncs))
+	}},
+	{"vaultd_file_syncs_total", "other syncs since the process began: file (packages, receipts) or directory (that names came, went or moved; one serves all who wait for it)", counter, []string{"what"}, func(f Facts, add func(float64, ...string)) {
+		add(float64(f.FileSyncs), "file")
+		add(float64(f.DirectorySyncs), "directory")
 	}},
 	{"vaultd_billing_used_ratio", "average archived size this year against what is included; 1 is the limit. vault=\"\" is the customer", gauge, []string{"vault"}, func(f Facts, add func(float64, ...string)) {
 		for _, b := range f.Bills {
