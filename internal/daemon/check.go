@@ -2,12 +2,10 @@ package daemon
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"reflect"
 	"sync"
 	"time"
@@ -233,29 +231,13 @@ func (d *Daemon) examineFile(ctx context.Context, e ledger.Entry) (what string, 
 
 // examinePackage holds a package in the spool against its digest.
 func (d *Daemon) examinePackage(ctx context.Context, e ledger.Entry) (what string, err error) {
-	f, err := os.Open(d.spool.path(e.Key))
-	if errors.Is(err, fs.ErrNotExist) { // it is made anew when it is needed
+	intact, err := d.spool.intact(ctx, e.Key, e.Package, func(took time.Duration) error { return rest(ctx, 2*took) })
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it is made anew when it is needed
 		return "", nil
-	}
-	if err != nil {
+	case err != nil:
 		return "", err
-	}
-	defer f.Close() // read-only
-	h := sha256.New()
-	for {
-		began := time.Now()
-		n, err := io.CopyN(h, f, 1<<20)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err == nil {
-			err = rest(ctx, 2*time.Since(began))
-		}
-		if err != nil {
-			return "", fmt.Errorf("read package after %d bytes: %w", n, err)
-		}
-	}
-	if archive.Digest(h.Sum(nil)) != e.Package.SHA256 {
+	case !intact:
 		return "its package in the spool has another digest than when it was sealed", nil
 	}
 	return "", nil

@@ -98,6 +98,11 @@ func (r *room) Spooled(e ledger.Entry) (archive.Package, error) {
 	return r.d.spool.spooled(e.Key, e.Package)
 }
 
+// Intact implements ingest.Packer.
+func (r *room) Intact(ctx context.Context, e ledger.Entry) (bool, error) {
+	return r.d.spool.intact(ctx, e.Key, e.Package, func(time.Duration) error { return nil })
+}
+
 // Drop implements ingest.Packer.
 func (r *room) Drop(e ledger.Entry) error { return r.d.spool.drop(e.Key, e.Vault) }
 

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -124,7 +125,8 @@ func (s *spool) state() SpoolState {
 }
 
 // spooled returns the package of k as it lies on disk. Its size must be the recorded
-// one; its digest was read back when it was sealed and is read again by the store.
+// one; its digest was read back when it was sealed and is read again by the store. Where that
+// does not take it, intact tells.
 func (s *spool) spooled(k archive.Key, recorded archive.Package) (archive.Package, error) {
 	info, err := os.Lstat(s.path(k))
 	if err != nil {
@@ -135,6 +137,30 @@ func (s *spool) spooled(k archive.Key, recorded archive.Package) (archive.Packag
 	}
 	recorded.Path = s.path(k)
 	return recorded, nil
+}
+
+// intact reads the package of k and reports whether it has the recorded digest. pace is called with how long each piece
+// took, and may end it.
+func (s *spool) intact(ctx context.Context, k archive.Key, recorded archive.Package, pace func(took time.Duration) error) (bool, error) {
+	f, err := os.Open(s.path(k))
+	if err != nil {
+		return false, fmt.Errorf("read package: %w", err)
+	}
+	defer f.Close() // read-only
+	h := sha256.New()
+	for {
+		began := time.Now()
+		n, err := io.CopyN(h, f, 1<<20)
+		if errors.Is(err, io.EOF) {
+			return archive.Digest(h.Sum(nil)) == recorded.SHA256, nil
+		}
+		if err = errors.Join(err, context.Cause(ctx)); err == nil {
+			err = pace(time.Since(began))
+		}
+		if err != nil {
+			return false, fmt.Errorf("read package after %d bytes: %w", n, err)
+		}
+	}
 }
 
 // drop removes the package of k, if any.

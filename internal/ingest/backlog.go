@@ -39,14 +39,15 @@ func (b *backlog) book(e ledger.Entry) {
 }
 
 // follow is book for whoever holds mu. An entry that is being registered counts as
-// granted only where grant said so: one that a restart found so holds nothing yet.
+// granted only where grant said so: one that a restart found so holds nothing yet. What a
+// person must let go first does not count: it would keep the others from being packed.
 func (b *backlog) follow(e ledger.Entry, was bool) {
 	b.forget(e.Key)
-	if e.State < ledger.Packaged || e.State > ledger.Sending {
+	if e.State < ledger.Packaged || e.State > ledger.Sending || e.Hold || e.Suspect {
 		return
 	}
 	granted := e.State > ledger.Registering || e.State == ledger.Registering && was
-	b.put(e.Key, pack{e.Vault, e.State, e.Package.Size, granted && !e.Hold && !e.Suspect})
+	b.put(e.Key, pack{e.Vault, e.State, e.Package.Size, granted})
 }
 
 func (b *backlog) put(k archive.Key, p pack) {

@@ -28,7 +28,7 @@ type Config struct {
 	Now     func() archive.Instant
 	Log     *slog.Logger
 
-	Workers   int           // uploads at once
+	Workers   int           // uploads at once; a vault in which none runs may always begin one
 	BatchSize int           // documents in one registration
 	BatchWait time.Duration // for a batch to fill
 	PollMin   time.Duration // between two questions about one document
@@ -61,6 +61,7 @@ type Conductor struct {
 	refusals refusals
 	crossed  crossings
 	spoilt   spoilt
+	booked   booked
 	lists    lists
 	asking   turn
 	backlog  backlog
@@ -77,6 +78,7 @@ func New(cfg Config) *Conductor {
 	c.refusals.by = map[archive.VaultID]map[archive.Key]bool{}
 	c.lists.of = map[archive.VaultID]*list{}
 	c.spoilt.posts = map[post]bool{}
+	c.booked.by = map[archive.Key]*window.Upload{}
 	c.crossed.n = map[archive.VaultID]int{}
 	for _, d := range cfg.Drops {
 		c.drops[d.Name] = d

@@ -25,7 +25,7 @@ func (c *Conductor) sendAtOnce(acts []ledger.Entry, outcome []ledger.Change) ([]
 	with, places := slices.Clone(outcome), map[archive.Key]*piece{}
 	for i, change := range with {
 		got, ok := change.Events[0].(ledger.GotTicket)
-		if !ok || up.room(lane) == 0 || !c.cfg.Planner.MayStart(got.Ticket, sizes[change.Key], now) {
+		if !ok || up.room(lane) == 0 || !c.cfg.Planner.MayStart(got.Ticket, sizes[change.Key], nil, now) {
 			continue
 		}
 		p := &piece{lane: lane, route: storePrefix + lane, es: []ledger.Entry{{Key: change.Key}}}

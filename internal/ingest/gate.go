@@ -30,9 +30,11 @@ type gate struct {
 	ahead int                     // pieces of a lane that may wait, at most
 	pace  func(lane string) int   // of a lane that may be done at once; nil: width
 	joins func(ledger.Entry) bool // whether one may be done beside the others of its lane; nil: yes
+	turn  func(ledger.Entry)      // told of one whose turn has come, before the next is looked at; nil: nothing
 
 	mu     sync.Mutex
 	busy   map[archive.Key]bool // from being taken until the outcome is committed; guarded by mu
+	ended  map[archive.Key]bool // since the round of looks began: what a look found may be older than that; guarded by mu
 	lanes  map[string]*lane     // that ever held something; guarded by mu
 	order  []string             // their names, sorted; guarded by mu
 	last   string               // the lane that began last; guarded by mu
@@ -58,7 +60,7 @@ const (
 )
 
 func newGate(s step) *gate {
-	return &gate{width: s.width, ahead: s.ahead, pace: s.pace, joins: s.joins, busy: map[archive.Key]bool{}, lanes: map[string]*lane{}}
+	return &gate{width: s.width, ahead: s.ahead, pace: s.pace, joins: s.joins, turn: s.turn, busy: map[archive.Key]bool{}, ended: map[archive.Key]bool{}, lanes: map[string]*lane{}}
 }
 
 // lane returns what is known of a lane; the caller holds mu.
@@ -119,6 +121,13 @@ func (g *gate) spare(asks *lane) (free, share int) {
 	return free, share
 }
 
+// round begins a new round of looks at the ledger.
+func (g *gate) round() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	clear(g.ended)
+}
+
 // take gives a piece its place; false: something of it is under way already.
 func (g *gate) take(p *piece) bool {
 	g.mu.Lock()
@@ -165,6 +174,9 @@ func (g *gate) next() *piece {
 		g.doing++
 		l.doing++
 		p.began = time.Now()
+		if g.turn != nil {
+			g.turn(p.acts[0])
+		}
 		return p
 	}
 	return nil
@@ -206,6 +218,7 @@ func (g *gate) end(p *piece) {
 	defer g.mu.Unlock()
 	for _, e := range p.es {
 		delete(g.busy, e.Key)
+		g.ended[e.Key] = true
 	}
 	g.ending--
 }
@@ -223,10 +236,12 @@ func (g *gate) isOver() bool {
 	return g.over
 }
 
+// isBusy reports whether a look has to pass by an entry: it is under way, or was when the round of looks began, so that
+// what is seen of it may be older than its outcome. The end of its work calls for a new round.
 func (g *gate) isBusy(k archive.Key) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.busy[k]
+	return g.busy[k] || g.ended[k]
 }
 
 // idle reports whether nothing is under way.

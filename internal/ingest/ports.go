@@ -57,6 +57,9 @@ type Packer interface {
 	Pack(ctx context.Context, e ledger.Entry) (Packed, error)
 	// Spooled returns the package where it lies, or an error wrapping fs.ErrNotExist.
 	Spooled(e ledger.Entry) (archive.Package, error)
+	// Intact reads the spooled package and reports whether it is still what was sealed. Its error wraps fs.ErrNotExist when
+	// there is none.
+	Intact(ctx context.Context, e ledger.Entry) (bool, error)
 	// Drop removes the spooled package, if any.
 	Drop(e ledger.Entry) error
 }

@@ -134,7 +134,7 @@ func (c *Conductor) judge(vault archive.VaultID, a Answer) {
 	}
 	for _, t := range a.Tickets {
 		c.cfg.Planner.Saw(t)
-		if c.cfg.Planner.MayStart(t, 0, t.Sent) {
+		if c.cfg.Planner.MayStart(t, 0, nil, t.Sent) {
 			c.open(vaultRoute(vault))
 			return
 		}

@@ -35,6 +35,8 @@ type step struct {
 	pace func(lane string) int
 	// joins reports whether a piece may be done beside others of its lane; nil: yes.
 	joins func(ledger.Entry) bool
+	// turn is told of a piece whose turn has come, before joins is asked about the next; nil: nothing.
+	turn func(ledger.Entry)
 	// before brings up to date what the step decides by, before anything is taken; nil: nothing.
 	before func() error
 	// intend returns the events to commit first; act says whether do follows.
@@ -140,6 +142,7 @@ func (r *runner) take(work context.Context) (time.Time, error) {
 	if r.risky && r.c.safe() {
 		return time.Time{}, nil
 	}
+	r.round()
 	lanes, err := r.c.cfg.Index.Lanes(r.name)
 	if err != nil {
 		return time.Time{}, err

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -208,4 +209,100 @@ func TestStore_I2_OverAfterAnUnansweredUpload(t *testing.T) {
 			t.Errorf("registered %d times", granted)
 		}
 	})
+}
+
+// I25, I26: one document that the store never takes, while it takes all others, is registered again later each time:
+// no route rests because of it, so nothing else keeps it from going in a circle.
+func TestStore_I25_OneThatIsAlwaysRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{slow: true}
+		bad := atomic.Int32{}
+		s.upload = func(r archive.RemoteID) error {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.names[r] == alwaysRefused {
+				bad.Add(1)
+				return fault(Refused, "http-400")
+			}
+			return nil
+		}
+		r := run(t, s)
+		r.dropNamed("V", "bad", 1)
+		const good = 720
+		for i := range good {
+			r.dropNamed("V", fmt.Sprint("good ", i), 1)
+			r.pass(5 * time.Second)
+		}
+		r.pass(time.Minute)
+		if n := r.states(); n[ledger.Uploaded] != good || n[ledger.Packaged] != 1 || len(r.Pauses()) > 0 {
+			t.Fatal(n, r.Pauses())
+		}
+		if n := bad.Load(); n < 5 || n > 12 {
+			t.Errorf("sent %d times in an hour", n)
+		}
+	})
+}
+
+// alwaysRefused is the identity of the folder "bad 0" of the drop V.
+var alwaysRefused = archive.DeriveID("V", archive.Sum([]byte("bad 0")), archive.Sum([]byte(`{"documentId":"bad 0"}`)))
+
+// I4: a package that was damaged on disk is refused by a store that looks at it. It is made again, and not sent for ever.
+func TestStore_I4_ADamagedPackageIsMadeAgain(t *testing.T) {
+	for name, refuse := range map[string]func() (string, error){
+		"Refused":  func() (string, error) { return "", fault(Refused, "http-400") },
+		"OtherMD5": func() (string, error) { return "00112233445566778899aabbccddeeff", nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &service{slow: true}
+				r := build(t, s)
+				f := r.drops["V"].Packer.(*folders)
+				damaged := func(k archive.Key) bool {
+					f.mu.Lock()
+					defer f.mu.Unlock()
+					return f.sealed[k].SHA256 == archive.Digest{6}
+				}
+				var key archive.Key
+				sent := 0
+				r.cfg.Vault = looking{s, func() (string, error) {
+					if sent++; damaged(key) {
+						return refuse()
+					}
+					return "01000000000000000000000000000000", nil
+				}}
+				r.md5ETags.Store(true)
+				r.start()
+				r.drop("V", 1)
+				f.finds = func() {
+					f.mu.Lock()
+					defer f.mu.Unlock()
+					for k, p := range f.sealed {
+						if key.IsZero() {
+							key, p.SHA256 = k, archive.Digest{6}
+							f.sealed[k] = p
+						}
+					}
+				}
+				r.pass(5 * time.Minute)
+				if n := r.states(); n[ledger.Uploaded] != 1 || sent != 2 || damaged(key) {
+					t.Errorf("%v, sent %d times", n, sent)
+				}
+			})
+		})
+	}
+}
+
+// looking is a service whose store looks at what it is sent.
+type looking struct {
+	*service
+	store func() (etag string, err error)
+}
+
+func (l looking) Upload(ctx context.Context, t archive.Ticket, p archive.Package) (string, error) {
+	etag, err := l.store()
+	if err != nil {
+		return "", err
+	}
+	_, err = l.service.Upload(ctx, t, p)
+	return etag, err
 }

@@ -3,7 +3,11 @@ package ingest
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,6 +179,47 @@ func TestStore_I23_QuickOnesLeaveOthersTheirShare(t *testing.T) {
 	})
 }
 
+// learn lets the planner see an upload of the usual size that took so long.
+func (r *running) learn(took time.Duration) {
+	u, end := r.cfg.Planner.Began(archive.Ticket{Sent: now()}, 20_000, now()), now()
+	end.Boot += took
+	r.cfg.Planner.Ended(u, end, true)
+}
+
+// I6: of uploads whose turns come at the same moment, each is held against those before it. Where two would
+// keep each other from ending in time, one goes.
+func TestUpload_I6_OfSeveralAtOnceEachCounts(t *testing.T) {
+	for name, row := range map[string]struct {
+		took   time.Duration
+		atOnce int32
+	}{"SlowLine": {200 * time.Second, 1}, "QuickLine": {time.Second, 2}} { // two are the pace that a route begins with
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var under, most atomic.Int32
+				s := &service{slow: true, hangs: func(context.Context, archive.RemoteID) error {
+					n := under.Add(1)
+					defer under.Add(-1)
+					most.Store(max(n, most.Load()))
+					time.Sleep(row.took)
+					return nil
+				}}
+				r := build(t, s)
+				registered(t, r, 4, now())
+				r.learn(row.took)
+				r.start()
+				r.pass(row.took / 2)
+				if n := most.Load(); n != row.atOnce {
+					t.Errorf("%d uploads at once, want %d", n, row.atOnce)
+				}
+				r.pass(2 * time.Hour)
+				if n := r.states(); n[ledger.Uploaded] != 4 {
+					t.Error(n)
+				}
+			})
+		})
+	}
+}
+
 // I11: whether a ticket is over is decided once for all that are told so together: none of
 // them is booked as being sent while nothing is sent.
 func TestUpload_I11_OverIsOverForAll(t *testing.T) {
@@ -183,23 +228,18 @@ func TestUpload_I11_OverIsOverForAll(t *testing.T) {
 		sent := now()
 		sent.Boot, sent.Wall = sent.Boot-12*time.Minute, sent.Wall.Add(-12*time.Minute)
 		registered(t, r, 20, sent) // three minutes are left of each
-		began := func(took time.Duration) {
-			u, end := r.cfg.Planner.Began(archive.Ticket{Sent: now()}, 20_000, now()), now()
-			end.Boot += took
-			r.cfg.Planner.Ended(u, end, true)
-		}
-		began(3 * time.Minute)
+		r.learn(3 * time.Minute)
 		up, at := r.runners[ledger.Upload], now()
 		ready, err := up.look("vault V", at, 64, &earliest{})
-		if err != nil || len(ready) != 20 || r.mayStart(ready[0], at) {
+		if err != nil || len(ready) != 20 || r.mayStart(ready[0], nil, at) {
 			t.Fatal("vacuous", len(ready), err)
 		}
 		way := up.wayOf("vault V", ready[0], at)
 		es, _ := up.split("vault V", way, ready, at)
 		for range 60 {
-			began(0) // what ends meanwhile shows that the line is quick
+			r.learn(0) // what ends meanwhile shows that the line is quick
 		}
-		if len(es) != 20 || !r.mayStart(es[0], at) {
+		if len(es) != 20 || !r.mayStart(es[0], nil, at) {
 			t.Fatal("vacuous", len(es))
 		}
 		up.start(t.Context(), &piece{lane: "vault V", route: way.route, es: es, late: way.late}, at)
@@ -261,6 +301,87 @@ func TestBacklog_BookedWhileRead(t *testing.T) {
 	if b.n["V"] != 0 {
 		t.Error("what was booked before is kept", b.packs)
 	}
+}
+
+// lagging looks once into a ledger that is older than the end of what it finds there: a look may begin before an
+// outcome is committed, and come to the entry after that.
+type lagging struct {
+	Index
+	found []ledger.Entry
+	times int
+}
+
+func (l *lagging) DueIn(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error) {
+	es, at, err := l.Index.DueIn(s, lane, now, limit, busy, skip)
+	if s != ledger.Seal {
+		return es, at, err
+	}
+	if l.times++; len(es) > 0 && l.found == nil {
+		l.found, l.times = es, 0
+	}
+	if l.found == nil || l.times != 1 {
+		return es, at, err
+	}
+	time.Sleep(time.Minute)
+	return slices.DeleteFunc(l.found, func(e ledger.Entry) bool { return busy(e.Key) }), at, err
+}
+
+// I11: what was found in a look that is older than the end of its work is not done again.
+func TestRunner_I11_ALookThatIsOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := build(t, &service{slow: true})
+		var errs strings.Builder
+		r.cfg.Log = slog.New(slog.NewTextHandler(&errs, &slog.HandlerOptions{Level: slog.LevelError}))
+		old := &lagging{Index: r.cfg.Index}
+		r.cfg.Index = old
+		f := r.drops["V"].Packer.(*folders)
+		f.takes = time.Second
+		r.start()
+		r.drop("V", 1)
+		r.pass(5 * time.Minute)
+		if n := r.states(); n[ledger.Uploaded] != 1 || old.times < 1 {
+			t.Fatal(n, old.times)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.packed != 1 || errs.Len() > 0 {
+			t.Errorf("packed %d times: %s", f.packed, errs.String())
+		}
+	})
+}
+
+// I23: what a person holds keeps no other folder of its vault from being packed, however much of it there is; and it
+// counts alike whether it was followed or read.
+func TestBacklog_I23_HeldCountsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := run(t, &service{slow: true})
+		d := r.drops["V"]
+		d.HoldSame = true
+		r.drops["V"] = d
+		f := d.Packer.(*folders)
+		f.same = true
+		const held = maxWaiting + 10
+		r.dropNamed("V", "first", 1)
+		r.pass(time.Minute)
+		r.drop("V", held)
+		r.pass(10 * time.Minute)
+		f.mu.Lock()
+		f.same = false
+		f.mu.Unlock()
+		if n := r.states(); n[ledger.Packaged] != held {
+			t.Fatal("vacuous", n)
+		}
+		followed := r.backlog.sealed("V")
+		r.Wake()
+		r.dropNamed("V", "good", 10)
+		r.pass(10 * time.Minute)
+		if n := r.states(); n[ledger.Uploaded] != 11 {
+			t.Error(n)
+		}
+		if read := r.backlog.sealed("V"); followed != 0 || read != 0 {
+			t.Errorf("%d followed, %d read", followed, read)
+		}
+	})
 }
 
 // A package that is missing is not made again while there is no room for it, or none is known.

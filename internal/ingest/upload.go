@@ -20,7 +20,7 @@ func (c *Conductor) uploadStep() step {
 		name: ledger.Upload, width: c.cfg.Workers, ahead: 256, batch: overAtOnce, risky: true,
 		way: func(e ledger.Entry, now archive.Instant) way {
 			switch {
-			case !c.mayStart(e, now):
+			case !c.mayStart(e, nil, now):
 				return way{route: noRoute, most: overAtOnce, late: true}
 			case e.State == ledger.Sending: // bytes may be there: the window decides, not the route
 				return way{route: noRoute, most: 1}
@@ -29,13 +29,18 @@ func (c *Conductor) uploadStep() step {
 		},
 		pace:  func(lane string) int { return c.paces.limit(storePrefix+lane, c.cfg.Workers) },
 		joins: func(e ledger.Entry) bool { return c.cfg.Planner.Joins(e.Package.Size, c.cfg.Now()) },
+		turn:  c.turn,
 		route: func(string) string { return noRoute },
 		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) {
 			return []ledger.Event{ledger.UploadIntended{}}, true, nil
 		},
 		tooLate: func(e ledger.Entry) ledger.Event { return ledger.WindowClosed{NotBefore: c.afterWindow(e)} },
-		do:      func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.upload(ctx, es[0]) },
-		recall: func(ledger.Entry) ledger.Event {
+		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
+			defer c.turnOver(es[0].Key, false)
+			return c.upload(ctx, es[0])
+		},
+		recall: func(e ledger.Entry) ledger.Event {
+			c.turnOver(e.Key, false)
 			return ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
 		},
 	}
@@ -45,10 +50,10 @@ func (c *Conductor) uploadStep() step {
 // are registered again together.
 const overAtOnce = 64
 
-// mayStart reports whether an upload of e may start now. Of what may be at the store already
-// the window decides, and not what the store said to another document.
-func (c *Conductor) mayStart(e ledger.Entry, now archive.Instant) bool {
-	return c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, now) && (e.State == ledger.Sending || !c.spoilt.has(e))
+// mayStart reports whether an upload of e, which may be booked already, may start now. Of what may be at the store
+// already the window decides, and not what the store said to another document.
+func (c *Conductor) mayStart(e ledger.Entry, booked *window.Upload, now archive.Instant) bool {
+	return c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, booked, now) && (e.State == ledger.Sending || !c.spoilt.has(e))
 }
 
 // afterWindow returns when to go on with an entry whose window is over.
@@ -76,13 +81,14 @@ func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change 
 	}
 	pkg, err := d.Packer.Spooled(e)
 	if errors.Is(err, fs.ErrNotExist) {
+		c.turnOver(e.Key, false) // packing does not use the line
 		return c.reseal(ctx, d, e)
 	}
 	if err != nil {
 		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: c.retryAt(e, 0), Cause: localFault(err)})}
 	}
 	began := c.cfg.Now()
-	if !c.mayStart(e, began) { // it took long to commit the intent, or the machine slept meanwhile
+	if !c.mayStart(e, c.turnOf(e.Key), began) { // it took long to commit the intent, or the machine slept meanwhile
 		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}})}
 	}
 	if c.spoilt.has(e) && !sentBefore(e) { // heard while this waited for its turn
@@ -93,18 +99,22 @@ func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change 
 	sending, cancel := c.whileUsable(ctx, ticket)
 	defer cancel()
 	call := c.paces.began(storeRoute(e.Vault), c.cfg.Workers)
-	under := c.cfg.Planner.Began(ticket, pkg.Size, began)
 	etag, err := c.cfg.Vault.Upload(sending, ticket, pkg)
-	c.cfg.Planner.Ended(under, c.cfg.Now(), err == nil)
+	c.turnOver(e.Key, err == nil)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // we are ending: the intent stands, and the next start goes on from it
 		}
-		return []ledger.Change{c.change(e, c.uploadFault(e, call, asRemote(err))...)}
+		fault := asRemote(err)
+		if fault.Outcome == Refused && !fault.Expired {
+			c.dropDamaged(ctx, d, e)
+		}
+		return []ledger.Change{c.change(e, c.uploadFault(e, call, fault)...)}
 	}
 	c.paces.went(storeRoute(e.Vault), c.runners[ledger.Upload].under(ledger.Lane(e)))
 	c.open(storeRoute(e.Vault))
 	if !c.trustworthy(etag, pkg) {
+		c.dropDamaged(ctx, d, e)
 		return []ledger.Change{c.change(e, ledger.UploadUnanswered{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "etag-differs",
 			Text: "the store answered with the MD5 of other bytes; the same bytes are sent again"}})}
 	}
@@ -169,10 +179,38 @@ func (c *Conductor) uploadFault(e ledger.Entry, call uint64, err *RemoteError) [
 	switch err.Outcome {
 	case NotSent:
 		return []ledger.Event{ledger.UploadNotSent{NotBefore: again, Cause: err.cause()}}
-	case Refused, TurnedAway:
+	case Refused:
+		return []ledger.Event{ledger.UploadRefused{NotBefore: c.apart(e, again), Cause: err.cause()}}
+	case TurnedAway:
 		return []ledger.Event{ledger.UploadRefused{NotBefore: again, Cause: err.cause()}}
 	}
 	return []ledger.Event{ledger.UploadUnanswered{NotBefore: again, Cause: err.cause()}}
+}
+
+// maxApart is how long a document whose package the store refuses waits at most for its next registration.
+const maxApart = 30 * time.Minute
+
+// apart puts off when to register an entry again whose package the store refused, longer each
+// time: it may be the only one, and then no route rests because of it.
+func (c *Conductor) apart(e ledger.Entry, again time.Time) time.Time {
+	n := uint64(len(e.Registrations)) + e.Folded.Total()
+	if at := c.cfg.Now().Wall.Add(min(firstRetry<<min(n-1, 20), maxApart)); at.After(again) {
+		return at
+	}
+	return again
+}
+
+// dropDamaged removes a package that is no longer what was sealed, once a store did not take it
+// for that. It is made again before it is next sent.
+func (c *Conductor) dropDamaged(ctx context.Context, d Drop, e ledger.Entry) {
+	intact, err := d.Packer.Intact(ctx, e)
+	if err == nil && !intact {
+		c.cfg.Log.Error("a package in the spool is no longer what was sealed; it is made again. Look at the disk of state_dir", "key", e.Key)
+		err = d.Packer.Drop(e)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
+		c.cfg.Log.Warn("package not looked at after the store refused it", "key", e.Key, "err", err)
+	}
 }
 
 // reseal makes a package again that is missing from the spool. Where bytes of it may

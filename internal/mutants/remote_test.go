@@ -53,7 +53,7 @@ var remote = []mutant{
 	},
 	{
 		name: "StartsWhateverIsLeft", promise: "I6", file: "internal/window/planner.go",
-		old: "return left > 0 && p.predict(bytes, life)+margin <= left", new: "return left > 0 && margin >= 0", tests: []string{"vaultd/internal/window"},
+		old: "return left > 0 && p.predict(bytes, booked, life)+margin <= left", new: "return left > 0 && margin >= 0", tests: []string{"vaultd/internal/window"},
 	},
 	{
 		name: "RefusedBatchRejectsAll", promise: "I23", file: "internal/ingest/register.go",
@@ -69,6 +69,26 @@ var remote = []mutant{
 		name: "RestingStoreWakesNobody", promise: "I24", file: "internal/ingest/register.go",
 		old: "return 0, again // a ticket would only run out", new: "_ = again\n\t\treturn 0, time.Time{}",
 		tests: []string{conductor},
+	},
+	{
+		name: "RefusedForEver", promise: "I25", file: "internal/ingest/upload.go",
+		old: "ledger.UploadRefused{NotBefore: c.apart(e, again)", new: "ledger.UploadRefused{NotBefore: again", tests: []string{conductor},
+	},
+	{
+		name: "DamagedPackageSentAgain", promise: "I4", file: "internal/ingest/upload.go",
+		old: "if err == nil && !intact {", new: "if err == nil && !intact && false {", tests: []string{conductor},
+	},
+	{
+		name: "HeldPackagesFillTheirVault", promise: "I23", file: "internal/ingest/backlog.go",
+		old: "|| e.State > ledger.Sending || e.Hold || e.Suspect {", new: "|| e.State > ledger.Sending {", tests: []string{conductor},
+	},
+	{
+		name: "BlindToWhatBeginsBeside", promise: "I6", file: "internal/ingest/gate.go",
+		old: "if g.turn != nil {", new: "if g.turn != nil && false {", tests: []string{conductor},
+	},
+	{
+		name: "DoneTwiceByAnOldLook", promise: "I11", file: "internal/ingest/gate.go",
+		old: "return g.busy[k] || g.ended[k]", new: "return g.busy[k]", tests: []string{conductor},
 	},
 	{
 		name: "ThreeRefusalsGoOn", promise: "I24", file: "internal/ingest/register.go",

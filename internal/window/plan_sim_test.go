@@ -267,7 +267,7 @@ func (s *sim) begin(best bool) error {
 			return nil
 		}
 		s.queue = s.queue[:copy(s.queue, s.queue[1:])]
-		if !best && !s.planner.MayStart(h.ticket, b, s.instant()) {
+		if !best && !s.planner.MayStart(h.ticket, b, nil, s.instant()) {
 			s.again = append(s.again, h.doc)
 			s.moved = true
 			continue

@@ -93,12 +93,12 @@ func (p *Planner) forward(now archive.Instant) {
 // predict returns how long an upload of that many bytes may take that begins now. It is
 // never more than half of a ticket's life: a package that a fresh ticket could not carry
 // would otherwise never be tried, and speeds never learned anew.
-func (p *Planner) predict(bytes int64, life time.Duration) time.Duration {
+func (p *Planner) predict(bytes int64, self *Upload, life time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	share := p.share.model()
 	own := share.of(bytes)
-	return min(caution*max(p.took.model().of(bytes), own+p.beside(share, own, nil)), life/usable)
+	return min(caution*max(p.took.model().of(bytes), own+p.beside(share, own, self)), life/usable)
 }
 
 // beside returns how long an upload waits for the others that share the line with it while
@@ -118,12 +118,12 @@ func (p *Planner) left(share model, u *Upload) time.Duration {
 }
 
 // MayStart reports whether an upload of bytes that starts now is predicted to end,
-// with a margin, before t does.
-func (p *Planner) MayStart(t archive.Ticket, bytes int64, now archive.Instant) bool {
+// with a margin, before t does. booked is the upload itself where it counts as begun already.
+func (p *Planner) MayStart(t archive.Ticket, bytes int64, booked *Upload, now archive.Instant) bool {
 	life := Life(t, p.Window)
 	left := Left(t, p.Window, now)
 	margin := min(30*time.Second, life/10)
-	return left > 0 && p.predict(bytes, life)+margin <= left
+	return left > 0 && p.predict(bytes, booked, life)+margin <= left
 }
 
 // Joins reports whether an upload of bytes may be under way beside the others. They all

@@ -70,16 +70,16 @@ func TestMayStart_I6_OnlyWhatIsPredictedToEndInTime(t *testing.T) {
 		p.observe(10*archive.MB, 10*time.Second) // 1 MB/s
 	}
 	ticket := archive.Ticket{Sent: at(0)}
-	if !p.MayStart(ticket, 100*archive.MB, at(0)) {
+	if !p.MayStart(ticket, 100*archive.MB, nil, at(0)) {
 		t.Error("a fresh ticket must carry the largest package")
 	}
-	if p.MayStart(ticket, 100*archive.MB, at(12*time.Minute)) {
+	if p.MayStart(ticket, 100*archive.MB, nil, at(12*time.Minute)) {
 		t.Error("200 s of upload, as predicted, started 150 s before the end")
 	}
-	if !p.MayStart(ticket, archive.MB, at(12*time.Minute)) {
+	if !p.MayStart(ticket, archive.MB, nil, at(12*time.Minute)) {
 		t.Error("a small package has time enough")
 	}
-	if p.MayStart(ticket, 1, at(15*time.Minute)) || p.MayStart(ticket, 1, at(14*time.Minute+40*time.Second)) {
+	if p.MayStart(ticket, 1, nil, at(15*time.Minute)) || p.MayStart(ticket, 1, nil, at(14*time.Minute+40*time.Second)) {
 		t.Error("started inside the margin")
 	}
 }
@@ -90,7 +90,7 @@ func TestMayStart_FreshTicketIsAlwaysTried(t *testing.T) {
 	for range 100 {
 		p.observe(archive.MB, 10*time.Minute)
 	}
-	if !p.MayStart(archive.Ticket{Sent: at(0)}, 100*archive.MB, at(time.Second)) {
+	if !p.MayStart(archive.Ticket{Sent: at(0)}, 100*archive.MB, nil, at(time.Second)) {
 		t.Error("after slow uploads nothing would ever be tried again")
 	}
 }
@@ -150,7 +150,7 @@ func TestPlan_I6_NothingPlannedStartsTooLate(t *testing.T) {
 					first = i
 				}
 			}
-			if !p.MayStart(archive.Ticket{Sent: at(0)}, b, at(free[first])) {
+			if !p.MayStart(archive.Ticket{Sent: at(0)}, b, nil, at(free[first])) {
 				t.Fatalf("seed %d: a planned upload of %d bytes may not start after %v", seed, b, free[first])
 			}
 			if free[first] += took(b); free[first] > 15*time.Minute {
