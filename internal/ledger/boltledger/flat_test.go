@@ -47,8 +47,29 @@ func BenchmarkFlat(b *testing.B) {
 	}
 }
 
+// G7: what is written for a document does not grow with what the ledger holds. Time is for the benchmark.
+func TestFlat_G7_WhatACommitWrites(t *testing.T) {
+	const rounds = 10
+	written := func(n int) float64 {
+		dir := newLedger(t)
+		fillDone(t, dir, n)
+		l := open(t, Config{Dir: dir})
+		before := l.db.Stats()
+		for round := range rounds {
+			hundred(t, l, round)
+		}
+		after := l.db.Stats()
+		return float64(after.TxStats.GetPageAlloc()-before.TxStats.GetPageAlloc()) / (100 * rounds)
+	}
+	small, large := written(1000), written(20_000)
+	t.Logf("%.0f bytes a document with a thousand of them, %.0f with twenty thousand", small, large)
+	if large > 1.25*small {
+		t.Errorf("%.0f bytes a document with a thousand of them, %.0f with twenty thousand", small, large)
+	}
+}
+
 // hundred lives the lives of a hundred documents, each step of them one commit.
-func hundred(b *testing.B, l *Ledger, round int) time.Duration {
+func hundred(b testing.TB, l *Ledger, round int) time.Duration {
 	ds := make([]*doc, 100)
 	for i := range ds {
 		ds[i] = newDoc(b, l, 100_000_000+100*round+i)
@@ -88,7 +109,7 @@ func hundred(b *testing.B, l *Ledger, round int) time.Duration {
 
 // fillDone puts n archived entries into a ledger with their names, and nothing else: what
 // else there is of them grows at its end alone.
-func fillDone(b *testing.B, dir string, n int) {
+func fillDone(b testing.TB, dir string, n int) {
 	db, err := bbolt.Open(path(dir, fileName), 0o600, &bbolt.Options{NoSync: true, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize})
 	if err != nil {
 		b.Fatal(err)

@@ -1,0 +1,72 @@
+package daemon
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
+)
+
+// G10: where nothing is left to do, nothing is written and nothing synced, whatever lies about in the drop folder.
+func TestRest_G10_NothingIsWritten(t *testing.T) {
+	var tally durable.Tally
+	inHouseWith(t, func(c *Config) { c.FileFault = tally.Count }, func(h *house) {
+		h.drop("Huber 88", "88", "one", false)
+		h.drop("Huber 89", "89", "two", true)
+		h.must(os.Mkdir(filepath.Join(h.path, "no sidecar yet"), 0o770))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		h.want("Huber 88 archived", "Huber 89 rejected")
+		type written struct{ commits, changes, syncs, files, dirs uint64 }
+		all := func() (w written) {
+			w.commits, w.changes = h.d.ledger.Commits()
+			w.syncs = h.d.ledger.Syncs()
+			w.files, w.dirs = tally.Syncs()
+			return w
+		}
+		before := all()
+		if before.commits == 0 || before.files < 2 || before.dirs == 0 {
+			t.Fatal("vacuous", before)
+		}
+		time.Sleep(12 * time.Hour)
+		synctest.Wait()
+		if after := all(); after != before {
+			t.Errorf("%+v before twelve hours of rest, %+v after", before, after)
+		}
+	})
+}
+
+// I4: a package whose bytes on disk were changed is refused by a store that looks at them, and is made again: once.
+func TestSpool_I4_DamagedOnDisk(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		var damaged atomic.Int32
+		spoil := durable.Fault(func(op, name string, do func() error) error {
+			err := do()
+			if op == "rename" && strings.HasSuffix(name, ".zip") && damaged.Add(1) == 1 {
+				path := filepath.Join(h.cfg.StateDir, "spool", name)
+				zip, readErr := os.ReadFile(path)
+				h.must(readErr)
+				zip[len(zip)/2] ^= 1
+				h.must(os.WriteFile(path, zip, 0o600))
+			}
+			return err
+		})
+		h.files.Store(&spoil)
+		h.drop("Huber 88", "88", "one", false)
+		h.pass()
+		e := h.want("Huber 88 archived")[0]
+		if n := damaged.Load(); n != 2 || e.Posts != 2 {
+			t.Errorf("packed %d times, registered %d times", n, e.Posts)
+		}
+		if e.State == ledger.Archived && !bytes.Contains(h.log.Bytes(), []byte("no longer what was sealed")) {
+			t.Error("nobody was told of the damage")
+		}
+	})
+}
