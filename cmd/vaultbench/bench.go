@@ -39,6 +39,14 @@ func (b *bench) few() int {
 	return min(b.pairs, 2)
 }
 
+// thorough is how many pairs a row has whose times are short and lie far apart, whatever the others have.
+func (b *bench) thorough() int {
+	if b.quick {
+		return b.pairs
+	}
+	return max(b.pairs, 5)
+}
+
 // costly is how many pairs a row has that takes long and is judged.
 func (b *bench) costly() int { return min(b.pairs, 3) }
 

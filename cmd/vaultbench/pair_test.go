@@ -168,6 +168,20 @@ func TestRows_NamesAreTheirOwn(t *testing.T) {
 	}
 }
 
+// Few of the others' pairs are enough to leave a few milliseconds noisy.
+func TestRows_RestartsHaveFivePairs(t *testing.T) {
+	for _, row := range []struct {
+		bench
+		want int
+	}{{bench{pairs: 3}, 5}, {bench{pairs: 7}, 7}, {bench{pairs: 3, quick: true}, 3}} {
+		for _, r := range row.restartRows() {
+			if r.Pairs != row.want {
+				t.Errorf("%s: %d pairs instead of %d", r.ID, r.Pairs, row.want)
+			}
+		}
+	}
+}
+
 func TestDocs_HaveAPlaceForTheTableAndARowForEachGoal(t *testing.T) {
 	text, err := os.ReadFile("../../docs/performance.md")
 	must(t, err)
