@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,6 +23,7 @@ type machine struct {
 	Kernel, Go string
 	CPU        string
 	Version    string        // of vaultd
+	Program    string        // the beginning of its SHA-256: builds may have the same version
 	Sync       time.Duration // median time of a small durable write in the work directory
 	FileSystem string        // of the work directory
 	Quick      bool
@@ -47,6 +50,9 @@ func (b *bench) look(ctx context.Context) machine {
 		first, _, _ := strings.Cut(string(out), "\n")
 		if err == nil {
 			m.Version = first
+		}
+		if text, err := os.ReadFile(bin); err == nil {
+			m.Program = fmt.Sprintf("%.6x", sha256.Sum256(text))
 		}
 	}
 	m.Sync, m.FileSystem = syncTime(b.work), fileSystem(b.work)
@@ -113,10 +119,7 @@ func (m machine) String() string {
 	if m.Quick {
 		size = "a tenth of the size"
 	}
-	version := m.Version
-	if version == "" {
-		version = "vaultd of unknown version"
-	}
-	return fmt.Sprintf("%d cores (%s), load %.2f before the first run; Linux %s, %s; work directory on %s, a small durable write takes %.2f ms (%s disk); %s; %s, %d pairs, seed %d",
-		m.Cores, m.CPU, m.Load, m.Kernel, m.Go, m.FileSystem, m.Sync.Seconds()*1000, disk, version, size, m.Pairs, m.Seed)
+	version := cmp.Or(m.Version, "vaultd of unknown version")
+	return fmt.Sprintf("%d cores (%s); Linux %s, %s; work directory on %s, a small durable write takes %.2f ms (%s disk); %s, SHA-256 %s…; %s, seed %d",
+		m.Cores, m.CPU, m.Kernel, m.Go, m.FileSystem, m.Sync.Seconds()*1000, disk, version, cmp.Or(m.Program, "unknown"), size, m.Seed)
 }

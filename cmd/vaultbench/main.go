@@ -142,7 +142,8 @@ func all(ctx context.Context, f *flags) error {
 	if err != nil {
 		return err
 	}
-	r := &report{machine: b.look(ctx), at: time.Now(), sittings: 1}
+	r := &report{machine: b.look(ctx), at: time.Now()}
+	r.sittings = []machine{r.machine}
 	runErr := errors.Join(json.NewEncoder(log).Encode(r.machine), b.runAll(ctx, rows, log, r))
 	text := r.markdown()
 	fmt.Fprint(f.stdout, text)

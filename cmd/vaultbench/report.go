@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,7 +14,7 @@ import (
 type report struct {
 	machine   machine
 	at, until time.Time // until: zero in one sitting
-	sittings  int
+	sittings  []machine // as they were before each of them
 	results   []result
 }
 
@@ -35,11 +36,7 @@ func (r *report) failed() bool {
 // markdown is the report as people read it.
 func (r *report) markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Measured %s", r.at.UTC().Format("2006-01-02 15:04 MST"))
-	if r.sittings > 1 {
-		fmt.Fprintf(&b, " to %s, in %d sittings; the load is that before the last of them", r.until.UTC().Format("2006-01-02 15:04 MST"), r.sittings)
-	}
-	fmt.Fprintf(&b, ". %s.\n\n", r.machine)
+	fmt.Fprintf(&b, "Measured %s. %s.\n\n", r.when(), r.machine)
 	fmt.Fprint(&b, "| row | goal | what | median | span | wanted | |\n|---|---|---|---|---|---|---|\n")
 	for _, res := range r.results {
 		res.write(&b)
@@ -54,6 +51,41 @@ func (r *report) markdown() string {
 		}
 	}
 	return b.String()
+}
+
+// when is the time of the report, and what the machine had to do before, and how many pairs its rows have.
+func (r *report) when() string {
+	const layout = "2006-01-02 15:04 MST"
+	loads := make([]float64, len(r.sittings))
+	for i, m := range r.sittings {
+		loads[i] = m.Load
+	}
+	text := r.at.UTC().Format(layout)
+	switch len(loads) {
+	case 0:
+	case 1:
+		text += fmt.Sprintf(", load %.2f before the first run", loads[0])
+	default:
+		text += fmt.Sprintf(" to %s, in %d sittings, load %.2f to %.2f before them", r.until.UTC().Format(layout), len(loads), slices.Min(loads), slices.Max(loads))
+	}
+	return text + r.pairs()
+}
+
+// pairs says how many the rows have that compare two sides.
+func (r *report) pairs() string {
+	var n []int
+	for _, res := range r.results {
+		if res.row.B.Run != nil && len(res.pairs) > 0 {
+			n = append(n, len(res.pairs))
+		}
+	}
+	switch {
+	case len(n) == 0:
+		return ""
+	case slices.Min(n) == slices.Max(n):
+		return fmt.Sprintf(", %d pairs", n[0])
+	}
+	return fmt.Sprintf(", %d to %d pairs", slices.Min(n), slices.Max(n))
 }
 
 func (res *result) write(b *strings.Builder) {

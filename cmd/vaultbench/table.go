@@ -88,7 +88,8 @@ func readSittings(from io.Reader) (all []sitting, err error) {
 }
 
 // gather takes each row from the latest sitting that has all its pairs, among those on the same machine, of the same size and
-// the same vaultd as the last.
+// the same vaultd as the last. What was missed in an earlier one of them is said beside it: a goal is not reached by trying
+// until it is.
 func gather(all []sitting) *report {
 	r := &report{}
 	if len(all) == 0 {
@@ -103,20 +104,22 @@ func gather(all []sitting) *report {
 			if !s.machine.like(r.machine) {
 				continue
 			}
-			then := s.bench().rows()[n]
-			if pairs, whole := s.pairs(then); whole {
-				res.row, res.pairs = then, pairs
-				res.row.Missing = ""
-				res.judge()
-				used[i] = true
-				break
+			then, whole := s.result(n)
+			switch {
+			case !whole:
+			case res.pairs == nil:
+				res, used[i] = then, true
+			default:
+				at := s.runs[row.ID][0].At
+				recall(res.Ratios, then.Ratios, at)
+				recall(res.Counts, then.Counts, at)
 			}
 		}
 		r.results = append(r.results, res)
 	}
 	for i, s := range all {
 		if used[i] {
-			r.sittings++
+			r.sittings = append(r.sittings, s.machine)
 			if r.at.IsZero() {
 				r.at = s.first
 			}
@@ -124,6 +127,24 @@ func gather(all []sitting) *report {
 		}
 	}
 	return r
+}
+
+// result is that of the n-th row, if it was run to its end.
+func (s sitting) result(n int) (res result, whole bool) {
+	res.row = s.bench().rows()[n]
+	res.row.Missing = ""
+	res.pairs, whole = s.pairs(res.row)
+	res.judge()
+	return res, whole
+}
+
+// recall says of figures that are not missed when they last were.
+func recall(taken, earlier []figure, at time.Time) {
+	for i, f := range earlier {
+		if v := &taken[i].Verdict; f.Verdict == missed && (*v == reached || *v == unsure) {
+			*v += verdict("; missed on " + at.UTC().Format("2006-01-02 15:04"))
+		}
+	}
 }
 
 // bench is one that would measure as this sitting did.
@@ -156,5 +177,5 @@ func (s sitting) pairs(r row) (pairs []pair, whole bool) {
 // like reports whether figures of both can stand in one table.
 func (m machine) like(other machine) bool {
 	return m.Cores == other.Cores && m.CPU == other.CPU && m.Kernel == other.Kernel && m.FileSystem == other.FileSystem && m.Go == other.Go &&
-		m.Version == other.Version && m.Quick == other.Quick && m.Seed == other.Seed
+		m.Version == other.Version && m.Program == other.Program && m.Quick == other.Quick && m.Seed == other.Seed
 }

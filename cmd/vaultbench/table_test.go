@@ -7,36 +7,58 @@ import (
 	"time"
 )
 
+// kept writes what a bench keeps. Each run begins a minute after the one before.
+type kept struct {
+	strings.Builder
+	t  *testing.T
+	at time.Time
+}
+
+func keep(t *testing.T) *kept {
+	return &kept{t: t, at: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}
+}
+
+func (k *kept) write(v any) { must(k.t, json.NewEncoder(k).Encode(v)) }
+
+func (k *kept) run(row, side string, pair, docs int) {
+	k.at = k.at.Add(time.Minute)
+	k.write(line{Row: row, Side: side, Pair: pair, At: k.at, sample: sample{Docs: docs, Wall: time.Second, CPU: time.Second}})
+}
+
+// both is a pair whose second side comes to 100 documents a second.
+func (k *kept) both(row string, pair, docs int) {
+	k.run(row, "A", pair, docs)
+	k.run(row, "B", pair, 100)
+}
+
+func (k *kept) gather() *report {
+	sittings, err := readSittings(strings.NewReader(k.String()))
+	must(k.t, err)
+	return gather(sittings)
+}
+
 // A row is told as it was when it was last run to its end, on the same machine and at the same size.
 func TestTable_TakesEachRowFromItsLastWholeSitting(t *testing.T) {
-	var kept strings.Builder
-	write := func(v any) { must(t, json.NewEncoder(&kept).Encode(v)) }
-	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	run := func(row, side string, pair, docs int) {
-		at = at.Add(time.Minute)
-		write(line{Row: row, Side: side, Pair: pair, At: at, sample: sample{Docs: docs, Wall: time.Second, CPU: time.Second}})
-	}
-	both := func(row string, pair, docs int) {
-		run(row, "A", pair, docs)
-		run(row, "B", pair, 100)
-	}
-	here := machine{Cores: 2, Quick: true, Pairs: 1}
-	write(here)
-	both("put-S", 0, 1) // a warm-up
-	both("put-S", 1, 200)
-	both("tls-S", 1, 300)
-	write(machine{Cores: 2, Pairs: 1}) // of full size
-	both("put-S", 1, 1)
-	write(machine{Cores: 64, Quick: true, Pairs: 1})
-	both("put-S", 1, 1)
-	write(here)
-	both("tls-S", 1, 400)
-	run("put-S", "A", 1, 1) // broken off
-	kept.WriteString(`{"Row":"put-S","Side":"B","Pa`)
+	k := keep(t)
+	here := machine{Cores: 2, Quick: true, Pairs: 1, Load: 3.79}
+	k.write(here)
+	k.both("put-S", 0, 1) // a warm-up
+	k.both("put-S", 1, 200)
+	k.both("tls-S", 1, 300)
+	k.write(machine{Cores: 2, Pairs: 1, Load: 9}) // of full size
+	k.both("put-S", 1, 1)
+	k.write(machine{Cores: 64, Quick: true, Pairs: 1})
+	k.both("put-S", 1, 1)
+	k.write(machine{Cores: 2, Quick: true, Pairs: 1, Program: "0123456789ab"}) // another program of the same version
+	k.both("put-S", 1, 1)
+	here.Pairs, here.Load = 2, 0.38
+	k.write(here)
+	k.both("tls-S", 1, 400)
+	k.both("tls-S", 2, 400)
+	k.run("put-S", "A", 1, 1) // broken off
+	k.WriteString(`{"Row":"put-S","Side":"B","Pa`)
 
-	sittings, err := readSittings(strings.NewReader(kept.String()))
-	must(t, err)
-	r := gather(sittings)
+	r := k.gather()
 	told := map[string]float64{}
 	for _, res := range r.results {
 		if res.row.Missing == "" {
@@ -46,8 +68,46 @@ func TestTable_TakesEachRowFromItsLastWholeSitting(t *testing.T) {
 	if len(told) != 2 || told["put-S"] != 2 || told["tls-S"] != 4 {
 		t.Errorf("told %v", told)
 	}
-	if text := r.markdown(); r.sittings != 2 || !strings.Contains(text, "Measured 2026-11-20 10:01 UTC to 2026-11-20 10:13 UTC, in 2 sittings") ||
+	head := "Measured 2026-11-20 10:01 UTC to 2026-11-20 10:17 UTC, in 2 sittings, load 0.38 to 3.79 before them, 1 to 2 pairs. 2 cores"
+	if text := r.markdown(); !strings.HasPrefix(text, head) ||
 		!strings.Contains(text, "| not run: not yet |") {
 		t.Error(text[:min(len(text), 500)])
+	}
+}
+
+// Running a row again until it holds does not make a goal that was missed unseen.
+func TestTable_SaysWhatWasMissedBefore(t *testing.T) {
+	k := keep(t)
+	here := machine{Cores: 2, Quick: true, Pairs: 1, Program: "0123456789ab"}
+	other := here
+	other.Program = "ba9876543210"
+	for _, sitting := range []struct {
+		machine
+		put, tls int
+	}{{here, 10, 10}, {here, 20, 20}, {other, 30, 30}, {here, 200, 200}} {
+		k.write(sitting.machine)
+		k.both("put-S", 1, sitting.put)
+		k.both("tls-S", 1, sitting.tls)
+	}
+	k.write(here)
+	k.run("put-S", "A", 1, 1) // broken off: that is no miss
+	r := k.gather()
+	for _, res := range r.results {
+		if res.row.Missing != "" {
+			continue
+		}
+		want := map[string]verdict{"put-S": "holds; missed on 2026-11-20 10:05", "tls-S": ""}[res.row.ID] // the last miss; what is told is not missed
+		if f := res.Ratios[0]; f.Median != 2 || f.Verdict != want {
+			t.Errorf("%s: %v, %q instead of %q", res.row.ID, f.Median, f.Verdict, want)
+		}
+		if f := res.Ratios[1]; res.row.ID == "put-S" && f.Verdict != reached {
+			t.Errorf("never missed: %q", f.Verdict)
+		}
+	}
+	if r.failed() {
+		t.Error("what holds now counts as failed")
+	}
+	if text := r.markdown(); !strings.HasPrefix(text, "Measured 2026-11-20 10:13 UTC, load 0.00 before the first run, 1 pairs.") {
+		t.Error(text[:min(len(text), 200)])
 	}
 }

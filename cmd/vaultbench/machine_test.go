@@ -1,0 +1,27 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Two builds of one version are two programs: figures of both do not stand in one table.
+func TestLook_KnowsTheProgramByItsBytes(t *testing.T) {
+	b := quickBench(t)
+	b.vaultd = filepath.Join(b.work, "vaultd")
+	look := func(text string) machine {
+		must(t, os.WriteFile(b.vaultd, []byte(text), 0o700))
+		return b.look(t.Context())
+	}
+	one, other := look("#!/bin/sh\necho vaultd devel\n"), look("#!/bin/sh\necho vaultd devel # other\n")
+	if one.Version != "vaultd devel" || other.Version != one.Version {
+		t.Fatalf("versions %q and %q", one.Version, other.Version)
+	}
+	if one.Program != "6e2b079b7693" {
+		t.Errorf("program %q", one.Program)
+	}
+	if one.like(other) || !one.like(one) {
+		t.Errorf("%q is like %q", one.Program, other.Program)
+	}
+}
