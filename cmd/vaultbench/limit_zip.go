@@ -41,8 +41,6 @@ func (b *bench) zipRows() []row {
 		if c.level == "default" && (c.set == "S" || c.set == "T") {
 			r.Goal = "G6 R2"
 			r.Ratios[0].Want, r.Ratios[0].Holds = "<= 1.003", atMost(1.003)
-		}
-		if c.level == "default" && c.set == "S" {
 			r.Ratios[1].Want, r.Ratios[1].Holds = "<= 1", atMost(1)
 		}
 		if c.level != "default" {
