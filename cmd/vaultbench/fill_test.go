@@ -69,13 +69,28 @@ func TestFill_AWholeLifeIsOneInSteps(t *testing.T) {
 
 // G3: who waits for nobody costs the disk little, however slow it is.
 func TestLedgerFlow_G3_SlowSyncs(t *testing.T) {
-	f := &flow{left: 300, done: make(chan struct{})}
+	f := newFlow(300)
 	s, err := onLedger(t.TempDir(), gatherWindow, slowSync, func(l *boltledger.Ledger) error {
-		return f.run(t.Context(), l, newLives(time.Now()).take(300))
+		return f.steady(t.Context(), l, newLives(time.Now()).take(300))
 	})
 	must(t, err)
 	// Nine changes a document, 2,700 in all: who waits for each would pay two syncs for each.
 	if windows := uint64(s.Wall/gatherWindow) + 2; s.Commits == 0 || s.Commits > 2*windows || f.left != 0 {
 		t.Errorf("%d commits in %d gather windows, %d documents left", s.Commits, windows, f.left)
+	}
+}
+
+// A full ledger has as many documents on its way as it may, and no more: one alone has each of its changes in a commit of its own.
+func TestLedgerFull_KeepsSoManyOnTheirWay(t *testing.T) {
+	const docs, changes = 40, 9
+	for atOnce, most := range map[int]uint64{1: docs * changes, 2: docs * changes, docs: docs * changes / 10} {
+		f := newFlow(docs)
+		s, err := onLedger(t.TempDir(), 2*time.Millisecond, 0, func(l *boltledger.Ledger) error {
+			return f.keep(t.Context(), l, newLives(time.Now()).take(docs), atOnce)
+		})
+		must(t, err)
+		if least := uint64(docs * changes / atOnce); s.Commits < least || s.Commits > most || f.left != 0 || len(f.queue) != 0 {
+			t.Errorf("%d at once: %d commits instead of %d to %d, %d documents left", atOnce, s.Commits, least, most, f.left)
+		}
 	}
 }
