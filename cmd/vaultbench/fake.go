@@ -39,6 +39,8 @@ type fakeStats struct {
 	Registered    int   // documents in these
 	Reregistered  int   // of them for a clientUUID that was registered before
 	Puts          int   // uploads begun
+	Rebegun       int   // of them for a clientUUID for which one was begun before
+	Rush          int   // the most of them within rush
 	Stored        int   // of them taken
 	Bytes         int64 // of those
 	Again         int   // of those for a number that held the same bytes already

@@ -34,11 +34,13 @@ type fakeServer struct {
 	byBumID map[string]*fakeDoc    // guarded by mu
 	order   []*fakeDoc             // as they were registered; guarded by mu
 	objects []*fakeDoc             // as they were stored first; guarded by mu
+	begins  []time.Time            // of uploads within the last rush; guarded by mu
 	clients map[string]*fakeClient // by clientUUID; guarded by mu
 }
 
-// fakeClient is one identity of a document: how many registrations it has, and how many of them hold a package.
-type fakeClient struct{ registered, holding int }
+// fakeClient is one identity of a document: how many registrations it has, how many of them hold a package, and how many
+// uploads were begun on them.
+type fakeClient struct{ registered, holding, begun int }
 
 // fakeDoc is one registration. What changes once it is registered is guarded by the server's mu.
 type fakeDoc struct {
@@ -212,9 +214,7 @@ func (s *fakeServer) put(w http.ResponseWriter, r *http.Request) {
 func (s *fakeServer) target(r *http.Request) (*fakeDoc, *denial) {
 	expired := &denial{403, "AccessDenied", "Request has expired", func(st *fakeStats) { st.Expired++ }}
 	bumID, _ := strings.CutSuffix(path.Base(r.URL.Path), ".zip")
-	s.mu.Lock()
-	d := s.byBumID[bumID]
-	s.mu.Unlock()
+	d := s.begun(bumID)
 	switch err := s.signer.verify(r, time.Now()); {
 	case errors.Is(err, errExpired):
 		return nil, expired
@@ -230,6 +230,29 @@ func (s *fakeServer) target(r *http.Request) (*fakeDoc, *denial) {
 		return nil, &denial{411, "MissingContentLength", "You must provide the Content-Length HTTP header.", nil}
 	}
 	return d, nil
+}
+
+// rush is the time in which uploads are counted to see how many come at once.
+const rush = 100 * time.Millisecond
+
+// begun books that an upload for a number has begun; nil: nobody has that number.
+func (s *fakeServer) begun(bumID string) *fakeDoc {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.begins = append(s.begins, now)
+	for now.Sub(s.begins[0]) >= rush {
+		s.begins = s.begins[1:]
+	}
+	s.stats.Rush = max(s.stats.Rush, len(s.begins))
+	d := s.byBumID[bumID]
+	if d == nil {
+		return nil
+	}
+	if d.client.begun++; d.client.begun > 1 {
+		s.stats.Rebegun++
+	}
+	return d
 }
 
 // buffers are for bodies that are only counted: io.Discard reads with small ones.

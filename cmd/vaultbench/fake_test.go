@@ -89,7 +89,8 @@ func TestFake_ServesVaultdsClient(t *testing.T) {
 				t.Errorf("kept %q: %v", kept, err)
 			}
 			want := fakeStats{Posts: 1, BatchCalls: 1, Registered: 2, Puts: 2, Stored: 2, Bytes: 6, StatusAsked: 1, ListsAsked: 1, Archived: 2}
-			if got := f.counted(t); got != want {
+			got := f.counted(t)
+			if got.Rush = 0; got != want { // that one depends on the time
 				t.Errorf("counted %+v instead of %+v", got, want)
 			}
 		})

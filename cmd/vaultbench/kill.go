@@ -16,11 +16,15 @@ import (
 
 // killRows kill vaultd again and again while it works, and then hold the service, the ledger and what was dropped against
 // each other. internal/campaign does more of that, at exact points and with power cuts; this says how much work a death
-// costs.
+// costs at most: what the life after it does again.
+//
+// What is done again was in flight: its intent was durable, its outcome was not. Of registrations that are two calls of a
+// vault, a batch in each. Of uploads it is more than the eight under way, because nobody waits for the commit of an outcome:
+// the next ones begin, as long as their intents are durable, which are those of 50 ms of work at most. So a death never costs
+// more than comes in twice that time; how many this is depends on the machine, and is taken from the run itself.
 func (b *bench) killRows() []row {
+	const asked = 2 * bareBatch
 	kills := b.of(200)
-	const inFlight = bareWorkers // uploads
-	const asked = 2 * bareBatch  // documents in registrations under way
 	perKill := func(name string) func(sample) float64 {
 		return func(s sample) float64 { return s.noted(name) / float64(kills) }
 	}
@@ -34,8 +38,11 @@ func (b *bench) killRows() []row {
 				{"archived with other bytes than recorded, or with fewer", more("differ"), "0", atMost(0)},
 				{"bodies that were cut off and stored as whole ones", more("taken_short"), "0", atMost(0)},
 				{"deaths with work under way", more("under_way"), "told", nil},
-				{"uploads begun again, a death", perKill("uploads_again"), fmt.Sprintf("<= %d", inFlight), atMost(inFlight)},
-				{"documents registered again, a death", perKill("reregistered"), fmt.Sprintf("<= %d", asked), atMost(asked)},
+				{"uploads begun again after the worst death, of the most begun in 0.1 s", func(s sample) float64 { return quotient(s.noted("most_rebegun"), s.noted("rush")) }, "<= 1", atMost(1)},
+				{"uploads begun again, after the worst death", more("most_rebegun"), "told", nil},
+				{"documents registered again, after the worst death", more("most_reregistered"), fmt.Sprintf("<= %d", asked), atMost(asked)},
+				{"uploads begun again, a death", perKill("rebegun"), "told", nil},
+				{"documents registered again, a death", perKill("reregistered"), "told", nil},
 				{"bodies that were cut off and refused", more("short"), "told", nil},
 			}})
 	}
@@ -67,17 +74,18 @@ func (b *bench) kills(set string, kills int) func(context.Context, string) (samp
 		}
 		defer func() { err = errors.Join(err, folders.takeBack(drop)) }()
 		began, r := time.Now(), rand.New(rand.NewPCG(b.seed, 'k'))
-		underWay := 0
+		var t toll
 		for n := range kills {
 			portion := &shelf{dir: folders.dir, names: folders.names[n*len(folders.names)/kills : (n+1)*len(folders.names)/kills]}
 			if err := portion.lend(drop); err != nil {
 				return s, err
 			}
-			busy, err := in.shortLife(ctx, svc, time.Duration(r.Int64N(int64(lifeSpan))))
-			if err != nil {
+			if err := in.shortLife(ctx, time.Duration(r.Int64N(int64(lifeSpan)))); err != nil {
 				return s, err
 			}
-			underWay += busy
+			if err := t.death(ctx, svc); err != nil {
+				return s, err
+			}
 		}
 		p, err := in.start(ctx)
 		if err != nil {
@@ -88,37 +96,59 @@ func (b *bench) kills(set string, kills int) func(context.Context, string) (samp
 			return s, err
 		}
 		s = sample{Wall: time.Since(began), Docs: len(folders.names), In: folders.bytes}
-		s.note("under_way", float64(underWay))
-		if err := errors.Join(p.account(&s, beginning{}), svc.account(ctx, &s), p.stop()); err != nil {
+		if err := errors.Join(t.account(ctx, svc, &s), p.account(&s, beginning{}), svc.account(ctx, &s), p.stop()); err != nil {
 			return s, err
 		}
 		return s, in.holdAgainst(ctx, svc, objects, &s)
 	}
 }
 
-// shortLife lets the daemon live for a while and kills it. busy is 1 where the service heard of it during that life.
-func (in *installation) shortLife(ctx context.Context, svc *fake, life time.Duration) (busy int, err error) {
-	before, err := svc.Stats(ctx)
-	if err != nil {
-		return 0, err
-	}
+// shortLife lets the daemon live for a while and kills it.
+func (in *installation) shortLife(ctx context.Context, life time.Duration) error {
 	p, err := in.start(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer p.kill()
 	if _, err := p.ready(ctx); err != nil {
-		return 0, err
+		return err
 	}
-	if err := p.rest(ctx, life+time.Millisecond); err != nil {
-		return 0, err
+	return p.rest(ctx, life+time.Millisecond)
+}
+
+// toll is what deaths cost, as the service sees it: the life after one does again what that has left in doubt.
+type toll struct {
+	was                   fakeStats // at the end of the life before
+	underWay              int       // lives in which the service heard of the daemon
+	rebegun, reregistered int       // in the life in which it was most
+}
+
+// death books a life that was ended.
+func (t *toll) death(ctx context.Context, svc *fake) error {
+	now, err := svc.Stats(ctx)
+	if now.Posts+now.Puts > t.was.Posts+t.was.Puts {
+		t.underWay++
 	}
-	p.kill()
-	after, err := svc.Stats(ctx)
-	if after.Posts+after.Puts > before.Posts+before.Puts {
-		busy = 1
-	}
-	return busy, err
+	t.life(now)
+	return err
+}
+
+func (t *toll) life(now fakeStats) {
+	t.rebegun = max(t.rebegun, now.Rebegun-t.was.Rebegun)
+	t.reregistered = max(t.reregistered, now.Reregistered-t.was.Reregistered)
+	t.was = now
+}
+
+// account books the life that was not ended, and notes all.
+func (t *toll) account(ctx context.Context, svc *fake, s *sample) error {
+	now, err := svc.Stats(ctx)
+	t.life(now)
+	s.note("under_way", float64(t.underWay))
+	s.note("most_rebegun", float64(t.rebegun))
+	s.note("most_reregistered", float64(t.reregistered))
+	s.note("rebegun", float64(now.Rebegun))
+	s.note("rush", float64(now.Rush))
+	return err
 }
 
 // holdAgainst compares what the service holds, in the directory objects, with what the ledger says.
@@ -156,7 +186,6 @@ func (in *installation) holdAgainst(ctx context.Context, svc *fake, objects stri
 	s.note("lost", float64(s.Docs-archived))
 	s.note("differ", float64(differ))
 	s.note("unrecorded", float64(unrecorded))
-	s.note("uploads_again", float64(t.Puts-s.Docs))
 	s.note("short", float64(t.ShortBodies))
 	s.note("taken_short", float64(t.TakenShort))
 	return err

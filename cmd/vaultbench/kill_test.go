@@ -1,0 +1,50 @@
+package main
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What is done again is counted by document, under whatever number it comes, and what comes at once by time.
+func TestFake_CountsUploadsBegunAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := newFakeServer(fakeOptions{}, "")
+		must(t, err)
+		one, other := s.enter(&fakeDoc{clientUUID: "one"}), s.enter(&fakeDoc{clientUUID: "other"})
+		s.begun(one.bumID)
+		s.begun(other.bumID)
+		s.begun("nobody's")
+		time.Sleep(rush / 2)
+		s.begun(s.enter(&fakeDoc{clientUUID: "one"}).bumID)
+		time.Sleep(rush)
+		s.begun(other.bumID)
+		if s.stats.Rebegun != 2 || s.stats.Reregistered != 1 || s.stats.Rush != 4 {
+			t.Errorf("%+v", s.stats)
+		}
+	})
+}
+
+// The worst death is judged, not the mean, and the last one shows in the life that was not ended.
+func TestToll_IsThatOfTheWorstDeath(t *testing.T) {
+	f := standIn(t, fakeOptions{})
+	dead := &toll{}
+	must(t, dead.death(t.Context(), f)) // nothing was heard of it
+	for _, now := range []fakeStats{{Rebegun: 1}, {Rebegun: 8, Reregistered: 3}, {Rebegun: 9, Reregistered: 33}} {
+		dead.life(now)
+	}
+	if dead.rebegun != 7 || dead.reregistered != 30 || dead.underWay != 0 {
+		t.Errorf("%+v", dead)
+	}
+	alive := &toll{was: fakeStats{Rebegun: -5}}
+	s := sample{}
+	must(t, alive.account(t.Context(), f, &s))
+	if s.noted("most_rebegun") != 5 {
+		t.Errorf("%+v", s.More)
+	}
+	alive.was.Puts = -1
+	must(t, alive.death(t.Context(), f))
+	if alive.underWay != 1 {
+		t.Error("a death with work under way does not count as one")
+	}
+}
