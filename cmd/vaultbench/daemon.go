@@ -138,12 +138,17 @@ func (in *installation) start(ctx context.Context) (*process, error) {
 	if err := errors.Join(p.cmd.Start(), log.Close()); err != nil {
 		return nil, fmt.Errorf("start vaultd: %w", err)
 	}
+	p.watch()
+	return p, nil
+}
+
+// watch begins to sample what the process holds, and waits for its end.
+func (p *process) watch() {
 	p.gauge = watchProcess(p.cmd.Process.Pid)
 	go func() {
 		defer close(p.ended)
 		p.err = p.cmd.Wait()
 	}()
-	return p, nil
 }
 
 func (in *installation) logFile() string { return filepath.Join(in.dir, "log") }
@@ -164,6 +169,19 @@ func (p *process) stop() error {
 		return fmt.Errorf("vaultd ended: %w: %s", p.err, p.lastWords())
 	}
 	return nil
+}
+
+// standing lets the process stand still while something is done. It goes on afterwards, whatever became of that; where the
+// bench ends meanwhile, the process ends with it as any other: it cannot put off a SIGKILL.
+func (p *process) standing(do func() error) error {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		return fmt.Errorf("let vaultd stand still: %w", err)
+	}
+	err := do()
+	if goOn := p.cmd.Process.Signal(syscall.SIGCONT); goOn != nil {
+		err = errors.Join(err, fmt.Errorf("let vaultd go on: %w", goOn))
+	}
+	return err
 }
 
 // kill ends the process at once, as a power cut would.

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -74,5 +77,33 @@ func TestSyncsAtPace(t *testing.T) {
 	}
 	if each := syncsAtPace(sample{Docs: 2000, Wall: 4 * time.Second, Syncs: 10_000}); each <= 0.1 {
 		t.Errorf("five syncs for each document count as %v", each)
+	}
+}
+
+// A process that stands still goes on, whatever went wrong meanwhile, and one that still stands can be killed.
+func TestProcess_Standing(t *testing.T) {
+	p := &process{cmd: child(t.Context(), "sleep", "60"), ended: make(chan struct{})}
+	must(t, p.cmd.Start())
+	p.watch()
+	defer p.kill()
+	await := func(state string) {
+		t.Helper()
+		for range 1000 {
+			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+			must(t, err)
+			if _, after, _ := strings.Cut(string(text), ") "); strings.HasPrefix(after, state) {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		t.Fatalf("not in state %s", state)
+	}
+	failed := errors.New("no")
+	if err := p.standing(func() error { await("T"); return failed }); !errors.Is(err, failed) {
+		t.Errorf("%v", err)
+	}
+	await("S")
+	if err := p.standing(func() error { await("T"); p.kill(); return nil }); !errors.Is(err, os.ErrProcessDone) {
+		t.Errorf("killed meanwhile: %v", err)
 	}
 }
