@@ -32,7 +32,7 @@ func (b *bench) memoryRows() []row {
 		of("tiny", "tiny documents, set T, empty ledger", b.wholeRun(setTiny, false)),
 		of("large-"+short(large), "files of up to 65 MB on a ledger of "+short(large), b.memoryOn(setLarge, large, 0)),
 		of("tiny-"+short(large), "tiny documents on a ledger of "+short(large), b.memoryOn(setTiny, large, 0)),
-		of("queue-"+short(waiting), fmt.Sprintf("large and tiny documents while %s wait for the service's word", short(waiting)), b.memoryOn(setLarge, waiting, waiting)),
+		of("queue-"+short(waiting), fmt.Sprintf("files of up to 65 MB, set L, while %s documents wait for the service's word", short(waiting)), b.memoryOn(setLarge, waiting, waiting)),
 		of("backlog-"+short(dropped), fmt.Sprintf("%s folders dropped while the service is away", short(dropped)), b.backlog(dropped)),
 	}
 }
