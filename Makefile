@@ -18,7 +18,7 @@ MUTANTS  ?= all
 FUZZTIME ?= 60s
 LONG     := $(GO) test -count=1 -timeout 0 -v
 
-.PHONY: help build test check fmt docs demo clean simulate campaign plan mutants fuzz canary model bench bench-quick
+.PHONY: help build test check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,12 @@ simulate: ## simulated years with faults, from SEEDS seeds
 
 campaign: ## the real program, killed KILLS times under load
 	KILLS=$(KILLS) $(LONG) -run '^TestCampaign$$' ./internal/campaign
+
+long: ## storms, bursts and hostile folders in their full numbers: up to a million files
+	VAULTD_LONG=1 $(LONG) -run '^(TestAsk_RequestsPerDocument|TestAsk_I25_OpenForADay)$$' ./internal/ingest
+	VAULTD_LONG=1 $(LONG) -run '^TestBurst_I22_NoneIsLost$$' ./internal/watch
+	VAULTD_LONG=1 $(LONG) -run '^TestStorm_I21_ThousandsAtOnce$$' ./internal/daemon
+	VAULTD_LONG=1 $(LONG) -run '^TestHostile_I19_I21_I23$$' ./cmd/vaultd
 
 plan: ## how much is registered at once, on RUNS simulated lines: make plan RUNS=1000000 takes hours
 	RUNS=$(RUNS) $(LONG) -run '^TestPlan_I6_SimulatedLines$$' ./internal/window
