@@ -47,7 +47,7 @@ func (b *bench) thorough() int {
 	return max(b.pairs, 5)
 }
 
-// costly is how many pairs a row has that takes long and is judged.
+// costly is how many pairs a row has that is judged and would take longer than a row may.
 func (b *bench) costly() int { return min(b.pairs, 3) }
 
 // scratch makes a fresh, empty directory for one run of one side. It holds nothing that is anybody else's, so drop

@@ -18,7 +18,7 @@ func (b *bench) faultRows() []row {
 	var rows []row
 	for _, set := range []string{setNormal, setTiny} {
 		rows = append(rows, row{ID: "fault-" + set, Goal: "G13", Title: "one upload in twenty gets a 503, one in a hundred a reset, set " + set,
-			A: side{"with faults", b.faulty(set, usualFaults)}, B: side{"without", b.faulty(set, "")}, Warmup: 1, Pairs: b.costly(),
+			A: side{"with faults", b.faulty(set, usualFaults)}, B: side{"without", b.faulty(set, "")}, Warmup: 1,
 			Ratios: []ratio{
 				{"documents a second, of the first 95 %", func(a, b sample) float64 { return quotient(a.noted("bulk_rate"), b.noted("bulk_rate")) }, ">= 0.90", atLeast(0.90)},
 				{"documents a second, to the last one", rateRatio, "told", nil},
@@ -33,7 +33,7 @@ func (b *bench) faultRows() []row {
 		return b.faultyRun(setTiny, runOptions{service: fakeOptions{TLS: true, Faults: faults}, setup: setup{BatchWait: fullBatches}})
 	}
 	return append(rows, row{ID: "expired", Goal: "G13", Title: "the addresses of one batch in ten are over when they come",
-		A: side{"with faults", expired("batch:expired:0.1")}, B: side{"without", expired("")}, Pairs: b.costly(), Exact: true,
+		A: side{"with faults", expired("batch:expired:0.1")}, B: side{"without", expired("")}, Exact: true,
 		Ratios: []ratio{{"further calls a spoilt batch, that is calls beyond those", func(a, b sample) float64 {
 			return quotient(a.noted("posts")-b.noted("posts"), a.noted("faulted"))
 		}, "<= 1", atMost(1)}},

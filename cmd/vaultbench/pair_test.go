@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,6 +166,17 @@ func TestRows_NamesAreTheirOwn(t *testing.T) {
 	}
 	if _, err := chosen(quickBench(t).rows(), "G99"); err == nil {
 		t.Error("a goal that does not exist was found")
+	}
+}
+
+// What is judged has as many pairs as were asked for, but for what would take longer than a row may.
+func TestRows_JudgedOnesHaveAllPairs(t *testing.T) {
+	b := &bench{pairs: 5}
+	for _, r := range b.rows() {
+		judged := func(r ratio) bool { return r.Holds != nil }
+		if slices.ContainsFunc(r.Ratios, judged) && r.Pairs != 0 && r.Pairs < b.pairs && !strings.HasPrefix(r.ID, "flat-") {
+			t.Errorf("%s: %d pairs", r.ID, r.Pairs)
+		}
 	}
 }
 
