@@ -19,7 +19,7 @@ const (
 
 // ledgerRows measure the ledger alone, on this disk and on one whose syncs are slow. The writers of the first rows wait
 // for each change, and it commits as soon as the disk is done: the worst that can be done with it. In production nobody
-// waits, a document goes on when its change is durable, and commits keep a distance: that are the rows ledger-flow, where
+// waits, a document goes on when its change is durable, and commits keep a distance: these are the rows ledger-flow, where
 // documents come at a steady rate that both disks bear, and ledger-full, where more wait than either takes.
 func (b *bench) ledgerRows() []row {
 	var rows []row
