@@ -18,6 +18,8 @@ type bench struct {
 	pairs  int    // of a row that does not say itself
 	seed   uint64 // of all data
 	vaultd string // path of the program that is measured; empty: not yet built
+	slow   string // and of the one with a slow ledger
+	named  bool   // vaultd was named and not built, so that there is none with a slow ledger
 	log    *slog.Logger
 
 	weights map[string]weight // what sets weigh when they are packed, by set and level

@@ -37,6 +37,7 @@ type setup struct {
 	BatchWait        time.Duration
 	Window           time.Duration
 	Complete         string
+	Slow             bool // its ledger's syncs take 5 ms more
 	Calm             bool // the times of an installation that nobody is in a hurry with: those of the example
 }
 
@@ -49,7 +50,11 @@ type installation struct {
 
 // install writes configuration and secret into dir, and makes the ledger unless the setup brings one.
 func (b *bench) install(ctx context.Context, dir string, s setup) (*installation, error) {
-	bin, err := b.program(ctx)
+	program := b.program
+	if s.Slow {
+		program = b.slowProgram
+	}
+	bin, err := program(ctx)
 	if err != nil {
 		return nil, err
 	}

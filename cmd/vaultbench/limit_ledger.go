@@ -41,11 +41,11 @@ func (b *bench) ledgerRows() []row {
 			{"commits a gather window", func(s sample) float64 { return quotient(float64(s.Commits), float64(s.Wall)/float64(gatherWindow)) }, "<= 2", atMost(2)},
 			{"ms of a document on the slow disk", more("life_ms"), "told", nil},
 		}}
-	full := row{ID: "ledger-full", Goal: "G3 R4",
+	full := row{ID: "ledger-full", Goal: "R4",
 		Title: fmt.Sprintf("%d documents on their way at any time, as fast as the ledger takes them: syncs of 5 ms against this disk", crowded),
 		A:     side{"5 ms syncs", b.flowRun(slowSync, (*flow).full)}, B: side{"this disk", b.flowRun(0, (*flow).full)}, Warmup: 1,
 		Ratios: []ratio{
-			{"documents a second", rateRatio, ">= 0.9", atLeast(0.9)},
+			{"documents a second", rateRatio, "told", nil},
 			{"CPU", cpuRatio, "told", nil},
 		},
 		Counts: []count{

@@ -126,6 +126,7 @@ func all(ctx context.Context, f *flags) error {
 	if _, err := f.read(); err != nil {
 		return err
 	}
+	b.named = b.vaultd != ""
 	rows, err := chosen(b.rows(), *only)
 	if err != nil {
 		return err

@@ -40,7 +40,25 @@ func (b *bench) wholeRows() []row {
 			row{ID: "life-" + set, Goal: "G3", Title: "from the drop folder to _archived, with receipts, set " + set,
 				A: side{"vaultd", b.wholeRun(set, false)}, Counts: lifeCounts(set)})
 	}
-	return rows
+	slow := row{ID: "slow-" + setTiny, Goal: "G3", Title: "the whole path, set " + setTiny + ", each sync of the ledger 5 ms longer, against this disk",
+		A: side{"slow ledger", b.slowRun}, B: side{"this disk", b.wholeRun(setTiny, true)}, Warmup: 1,
+		Ratios: []ratio{
+			{"documents a second", rateRatio, ">= 0.9", atLeast(0.9)},
+			{"CPU", cpuRatio, "told", nil},
+		},
+		Counts: []count{
+			{"ledger syncs a document, at 1,000 a second or more", syncsAtPace, "<= 0.1", atMost(0.1)},
+			{"documents a second", sample.rate, "told", nil},
+		}}
+	if b.named {
+		slow.Missing = "the vaultd that was named has no slow ledger"
+	}
+	return append(rows, slow)
+}
+
+// slowRun is the whole path of tiny documents, with a ledger on a slow disk.
+func (b *bench) slowRun(ctx context.Context, dir string) (sample, error) {
+	return b.run(ctx, dir, setTiny, runOptions{service: fakeOptions{TLS: true}, setup: setup{Slow: true}, untilStored: true})
 }
 
 // lifeCounts do not depend on the machine, and are what is asserted wherever the tests run.

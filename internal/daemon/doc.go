@@ -57,7 +57,7 @@ type Config struct {
 
 	CheckEvery time.Duration // between two full checks of the ledger, the first at once; 0: none is made
 
-	LedgerFault func(op string) error // nil but in tests
+	LedgerFault func(op string) error // nil but in tests and measurements
 	FileFault   durable.Fault         // nil, or a count; more in tests only
 	Events      func(path string) (watch.Source, error)
 }
