@@ -193,7 +193,20 @@ func (d *Daemon) openSpool() error {
 	if err := os.MkdirAll(d.spool.dir, 0o700); err != nil {
 		return fmt.Errorf("make spool: %w", err)
 	}
+	var err error
+	if d.spool.names, err = durable.Open(d.spool.dir, d.cfg.FileFault); err != nil {
+		return fmt.Errorf("open spool: %w", err)
+	}
 	return nil
+}
+
+// settleSpool makes the packages durable that were made before. Where that cannot be told the process ends.
+func (d *Daemon) settleSpool() error {
+	err := d.spool.settle()
+	if err != nil {
+		d.die(fmt.Errorf("spool: %w", err))
+	}
+	return err
 }
 
 func (d *Daemon) conductorConfig() ingest.Config {
@@ -204,7 +217,7 @@ func (d *Daemon) conductorConfig() ingest.Config {
 		Now:     cfg.Now, Log: cfg.Log,
 		Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait,
 		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,
-		Brake: d.brake.take, Room: d.roomToPack, Safe: func() bool { return d.held() != "" },
+		Brake: d.brake.take, Room: d.roomToPack, Settle: d.settleSpool, Safe: func() bool { return d.held() != "" },
 	}
 	for _, r := range d.drops {
 		ic.Drops = append(ic.Drops, ingest.Drop{
@@ -260,6 +273,9 @@ func (d *Daemon) Close() error {
 	var errs []error
 	for _, r := range d.drops {
 		errs = append(errs, r.close())
+	}
+	if d.spool != nil && d.spool.names != nil {
+		errs = append(errs, d.spool.names.Close())
 	}
 	if d.ledger != nil && !d.given {
 		errs = append(errs, d.ledger.Close())

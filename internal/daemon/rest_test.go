@@ -2,10 +2,12 @@ package daemon
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,7 +25,9 @@ func TestRest_G10_NothingIsWritten(t *testing.T) {
 		h.must(os.Mkdir(filepath.Join(h.path, "no sidecar yet"), 0o770))
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		h.want("Huber 88 archived", "Huber 89 rejected")
+		if b := h.d.ledger.Balance(); b.States[ledger.Archived] != 1 || b.States[ledger.Rejected] != 1 {
+			t.Fatal(b)
+		}
 		type written struct{ commits, changes, syncs, files, dirs uint64 }
 		all := func() (w written) {
 			w.commits, w.changes = h.d.ledger.Commits()
@@ -67,6 +71,51 @@ func TestSpool_I4_DamagedOnDisk(t *testing.T) {
 		}
 		if e.State == ledger.Archived && !bytes.Contains(h.log.Bytes(), []byte("no longer what was sealed")) {
 			t.Error("nobody was told of the damage")
+		}
+	})
+}
+
+// I5: before a package is registered its name is on disk; where that cannot be told nothing is sent and the process ends.
+func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		var names, sent int
+		watch := durable.Fault(func(op, name string, do func() error) error {
+			if op == "syncdir" && strings.HasSuffix(name, "spool") {
+				names++
+				_, all := h.entries()
+				for _, e := range all {
+					sent += len(e.Registrations)
+				}
+			}
+			return do()
+		})
+		h.files.Store(&watch)
+		h.drop("Huber 88", "88", "one", false)
+		h.drop("Huber 89", "89", "two", false)
+		h.pass()
+		if b := h.d.ledger.Balance(); b.States[ledger.Archived] != 2 {
+			t.Fatal(b)
+		}
+		if names != 1 || sent != 0 {
+			t.Errorf("the spool was synced %d times, with %d documents registered", names, sent)
+		}
+	})
+	inHouse(t, nil, func(h *house) {
+		broken := durable.Fault(func(op, name string, do func() error) error {
+			if op == "syncdir" && strings.HasSuffix(name, "spool") {
+				return syscall.EIO
+			}
+			return do()
+		})
+		h.files.Store(&broken)
+		h.drop("Huber 88", "88", "one", false)
+		h.pass()
+		if err := <-h.ended; !errors.Is(err, durable.ErrSync) {
+			t.Error(err)
+		}
+		h.ended <- nil
+		if e := h.want("Huber 88 packaged")[0]; len(e.Registrations) != 0 {
+			t.Errorf("%+v", e)
 		}
 	})
 }

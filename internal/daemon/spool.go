@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 )
@@ -28,8 +29,12 @@ import (
 // What lies there is counted once, beside the work, and booked from then on: nothing new is
 // packed before that is done. Whatever is packed meanwhile, again or after all, is booked by
 // who packs it and left out by the count.
+//
+// What a package holds is durable when it is made, that it lies here once settle returned: before
+// anything is sent. After a power cut a package may be missing, and is made again.
 type spool struct {
 	dir     string
+	names   *durable.Dir // the folder itself
 	max     int64
 	minFree int64
 	vaults  int
@@ -41,12 +46,15 @@ type spool struct {
 	begun   map[archive.Key]int64     // packages that are being made, with the bytes that are booked for them; guarded by mu
 	ahead   map[archive.Key]bool      // packages that were made, and booked, before the count came to them; guarded by mu
 	why     error                     // why they could not be; guarded by mu
+	fresh   bool                      // packages were made, here or before a crash, since the last settle; guarded by mu
+
+	settling sync.Mutex // held while names is synced: who comes meanwhile waits for that
 }
 
 var errUncounted = fmt.Errorf("%w: what lies in the spool is still being counted", ingest.ErrFull)
 
 func newSpool(dir string, max, minFree int64, vaults int) *spool {
-	return &spool{dir: dir, max: max, minFree: minFree, vaults: vaults, used: map[archive.VaultID]int64{}, begun: map[archive.Key]int64{}, ahead: map[archive.Key]bool{}}
+	return &spool{dir: dir, max: max, minFree: minFree, vaults: vaults, fresh: true, used: map[archive.VaultID]int64{}, begun: map[archive.Key]int64{}, ahead: map[archive.Key]bool{}}
 }
 
 func (s *spool) path(k archive.Key) string { return filepath.Join(s.dir, k.String()+".zip") }
@@ -76,10 +84,34 @@ func (s *spool) made(k archive.Key, v archive.VaultID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.used[v] += s.size(k) - s.begun[k]
+	s.fresh = true
 	delete(s.begun, k)
 	if !s.booked(k) {
 		s.ahead[k] = true
 	}
+}
+
+// settle makes durable that the packages lie here which were made before it was called. A failure stays.
+func (s *spool) settle() error {
+	s.settling.Lock()
+	defer s.settling.Unlock()
+	if !s.anyFresh(false) {
+		return nil
+	}
+	err := s.names.Sync()
+	if err != nil {
+		s.anyFresh(true)
+	}
+	return err
+}
+
+// anyFresh reports whether packages were made since the last settle, and sets what is to be reported next.
+func (s *spool) anyFresh(next bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.fresh
+	s.fresh = next
+	return was
 }
 
 // booked reports whether the package of k is among what is used. The caller holds mu.

@@ -285,13 +285,12 @@ func (f *Folder) annotate(parent *durable.Dir, folder string, kind Kind, notes [
 			return fmt.Errorf("write %s into %q: %w", n.Name, folder, err)
 		}
 	}
-	if kind != Archived {
-		return nil
+	if kind == Archived {
+		if err := dir.Unlink(reasonFile); err != nil && !errors.Is(err, fs.ErrNotExist) && !unwritable(err) {
+			return fmt.Errorf("remove the old %s from %q: %w", reasonFile, folder, err)
+		}
 	}
-	if err := dir.Unlink(reasonFile); err != nil && !errors.Is(err, fs.ErrNotExist) && !unwritable(err) {
-		return fmt.Errorf("remove the old %s from %q: %w", reasonFile, folder, err)
-	}
-	return nil
+	return dir.Sync()
 }
 
 func (f *Folder) write(dir *durable.Dir, n Note) error {
@@ -306,5 +305,5 @@ func (f *Folder) write(dir *durable.Dir, n Note) error {
 	if _, err := p.Write(n.Data); err != nil {
 		return err
 	}
-	return p.Commit()
+	return p.Publish()
 }

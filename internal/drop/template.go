@@ -36,6 +36,9 @@ func (f *Folder) WriteTemplate(files ...Note) error {
 		if err := f.write(dir, n); err != nil {
 			return fmt.Errorf("write %s/%s: %w", templateDir, n.Name, err)
 		}
+		if err := dir.Sync(); err != nil { // before the record says so
+			return fmt.Errorf("write %s/%s: %w", templateDir, n.Name, err)
+		}
 		wrote[n.Name] = sum
 		data, err := json.Marshal(wrote)
 		if err == nil {

@@ -1,5 +1,6 @@
 // Package durable changes directories so that the change survives power loss: files are written whole or not at all,
-// renames never replace anything, and every change is followed by a sync of each directory it touched.
+// renames never replace anything, and every change is followed by a sync of each directory it touched; but for removals and
+// [Pending.Publish], which come in numbers and leave it to the caller.
 //
 // It never removes a tree, never follows a link, and never syncs a file or a directory a second time after a sync failed:
 // the kernel reports a lost write once, so a later "success" would be a lie. A file whose sync failed is thrown away.

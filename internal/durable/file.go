@@ -70,6 +70,15 @@ func (p *Pending) Write(b []byte) (n int, err error) {
 // Commit syncs the file, closes it, gives it its name (replacing a file of that name) and syncs the directory. On failure
 // before the rename the file is thrown away; it is never synced twice.
 func (p *Pending) Commit() error {
+	if err := p.Publish(); err != nil {
+		return err
+	}
+	return p.dir.Sync()
+}
+
+// Publish is Commit without the sync of the directory, which can serve several files: until then a crash may leave the name
+// with its old file, or with none. What the name leads to is whole at any time.
+func (p *Pending) Publish() error {
 	if p.done {
 		return fmt.Errorf("commit %q: %w", p.name, fs.ErrClosed)
 	}
@@ -85,12 +94,11 @@ func (p *Pending) Commit() error {
 	if err != nil {
 		// Best effort, the first error counts; the next writer of this name removes what stays.
 		_ = p.dir.Unlink(p.temp())
-		return err
 	}
-	return p.dir.Sync()
+	return err
 }
 
-// Discard throws the file away. After Commit it does nothing, so it can be deferred.
+// Discard throws the file away. After Commit or Publish it does nothing, so it can be deferred.
 func (p *Pending) Discard() {
 	if p.done {
 		return

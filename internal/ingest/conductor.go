@@ -39,6 +39,8 @@ type Config struct {
 	// Room returns why nothing of a vault may be packed just now: its share of the spool
 	// is full (ErrFull), or the disk nearly is.
 	Room func(archive.VaultID) error
+	// Settle makes packages survive a power cut that were made before; nothing of them is sent before that.
+	Settle func() error
 	// Brake returns a *BrakeError where so many sources of a drop may not be disposed of at
 	// once, and otherwise books them as if they were. nil: any number may.
 	Brake func(drop string, due int) error

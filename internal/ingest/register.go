@@ -89,6 +89,11 @@ func (c *Conductor) register(ctx context.Context, es []ledger.Entry) []ledger.Ch
 	if len(asked) == 0 {
 		return changes
 	}
+	if err := c.cfg.Settle(); err != nil {
+		return append(changes, c.each(asked, func(e ledger.Entry) ledger.Event {
+			return ledger.RegisterNotTaken{NotBefore: c.retryAt(e, 0), Cause: localFault(err)}
+		})...)
+	}
 	vault := asked[0].Vault
 	call := c.paces.began(vaultRoute(vault), vaultCalls)
 	answer, err := c.cfg.Vault.Register(ctx, vault, frozen)

@@ -222,6 +222,9 @@ func (c *Conductor) reseal(ctx context.Context, d Drop, e ledger.Entry) []ledger
 		return []ledger.Change{c.change(e, notSent)}
 	}
 	packed, err := d.Packer.Pack(ctx, e)
+	if err == nil {
+		err = c.cfg.Settle()
+	}
 	switch refused, isRefused := errors.AsType[*RefusedError](err); {
 	case isRefused:
 		return []ledger.Change{c.change(e, notSent, ledger.GotStuck{Cause: refused.Cause})}

@@ -28,8 +28,9 @@ type Sealed struct {
 
 // Build checks the folder at root and seals its files as a ZIP at zipPath, mode
 // 0600, replacing what is there. The ZIP is synced and was read back when Build
-// returns without an error; with an error nothing new lies at zipPath, unless the
-// error wraps durable.ErrSync.
+// returns without an error; that it bears its name survives a power cut once its
+// directory was synced too, which is left to the caller: one sync serves many.
+// With an error nothing new lies at zipPath.
 //
 // The error is a *Refusal for what is wrong with the folder itself, wraps
 // ErrChanged when somebody is still writing, and is the environment's otherwise.
@@ -42,7 +43,7 @@ func Build(ctx context.Context, root *os.Root, rules Rules, zipPath string) (Sea
 	if err != nil {
 		return Sealed{}, fmt.Errorf("open spool: %w", err)
 	}
-	defer func() { dir.Close() }() // its directory was synced by Commit
+	defer func() { dir.Close() }() // nothing was written to it by this handle
 	part, err := dir.Create(filepath.Base(zipPath), 0o600)
 	if err != nil {
 		return Sealed{}, fmt.Errorf("create ZIP: %w", err)
@@ -61,7 +62,7 @@ func Build(ctx context.Context, root *os.Root, rules Rules, zipPath string) (Sea
 	if err != nil {
 		return Sealed{}, err
 	}
-	if err := part.Commit(); err != nil {
+	if err := part.Publish(); err != nil {
 		return Sealed{}, fmt.Errorf("finish ZIP: %w", err)
 	}
 	s.Package = archive.Package{Path: zipPath, Size: w.size, SHA256: sum, MD5: w.md5}
