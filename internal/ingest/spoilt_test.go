@@ -271,8 +271,6 @@ func TestStore_I4_ADamagedPackageIsMadeAgain(t *testing.T) {
 					return "01000000000000000000000000000000", nil
 				}}
 				r.md5ETags.Store(true)
-				r.start()
-				r.drop("V", 1)
 				f.finds = func() {
 					f.mu.Lock()
 					defer f.mu.Unlock()
@@ -283,6 +281,8 @@ func TestStore_I4_ADamagedPackageIsMadeAgain(t *testing.T) {
 						}
 					}
 				}
+				r.start()
+				r.drop("V", 1)
 				r.pass(5 * time.Minute)
 				if n := r.states(); n[ledger.Uploaded] != 1 || sent != 2 || damaged(key) {
 					t.Errorf("%v, sent %d times", n, sent)
