@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,8 +16,9 @@ import (
 
 // asPeer lets the test say who connects next: whatever it put in last.
 type asPeer struct {
-	mu  sync.Mutex
-	who peer
+	mu    sync.Mutex
+	who   peer
+	asked int // how often; guarded by mu
 }
 
 func (a *asPeer) set(p peer) {
@@ -28,7 +30,15 @@ func (a *asPeer) set(p peer) {
 func (a *asPeer) of(*net.UnixConn) (peer, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.asked++
 	return a.who, nil
+}
+
+// times is how many connections were asked who they are.
+func (a *asPeer) times() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.asked
 }
 
 // Sixteen commands that hang, of members or of root himself, and connections that never say a word, do not keep an
@@ -68,8 +78,11 @@ func TestControl_I21_StuckCommandsLeaveRoomForStatus(t *testing.T) {
 	}
 	who.set(member)
 	var silent []net.Conn
-	for range maxArriving {
+	for before := who.times(); len(silent) < maxArriving; {
 		silent = append(silent, stick(t, path, "{"))
+		for who.times() < before+len(silent) { // the next to be asked is root
+			runtime.Gosched()
+		}
 	}
 	if code := status(root); code != exitDone {
 		t.Error("members say nothing: status gives root", code)
