@@ -55,6 +55,9 @@ func FuzzAnswers(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
+		if before, _, found := strings.Cut(string(body), signatureCanary); found && !strings.Contains(before, "?X-Amz-Signature=") {
+			return // it signs nothing where it stands; the path of an address, as an example, is told
+		}
 		c, ctx := answering(t, 200, "application/json", body), t.Context()
 		rc, err := c.Status(ctx, "V", "bum-1")
 		fitForLog(t, err)
