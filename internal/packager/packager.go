@@ -43,7 +43,7 @@ func Build(ctx context.Context, root *os.Root, rules Rules, zipPath string) (Sea
 	if err != nil {
 		return Sealed{}, fmt.Errorf("open spool: %w", err)
 	}
-	defer func() { dir.Close() }() // nothing was written to it by this handle
+	defer func() { dir.Close() }() // the sync that counts is the caller's
 	part, err := dir.Create(filepath.Base(zipPath), 0o600)
 	if err != nil {
 		return Sealed{}, fmt.Errorf("create ZIP: %w", err)
