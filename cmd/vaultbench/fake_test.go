@@ -97,6 +97,22 @@ func TestFake_ServesVaultdsClient(t *testing.T) {
 	}
 }
 
+// A filled ledger is used again by later runs, each with a stand-in of the same seed. One that gave a number a second time
+// would be taken for a service whose answers are crossed, and rightly sent nothing.
+func TestFake_GivesNoNumberTwice(t *testing.T) {
+	given := map[archive.RemoteID]bool{}
+	for range 2 {
+		grants, err := standIn(t, fakeOptions{Seed: 1}).grant(t.Context(), []archive.Package{parcel(t, "one"), parcel(t, "two")})
+		must(t, err)
+		for _, g := range grants {
+			given[g.ticket.Remote] = true
+		}
+	}
+	if len(given) != 4 {
+		t.Errorf("%d numbers for four documents", len(given))
+	}
+}
+
 func TestFake_RefusesAWrongSignature(t *testing.T) {
 	f := standIn(t, fakeOptions{})
 	grants, err := f.grant(t.Context(), []archive.Package{parcel(t, "one"), parcel(t, "two")})
