@@ -111,6 +111,7 @@ type Receipt struct {
 	Word    Word
 	Raw     string    // the word as it was written
 	Updated time.Time // lastUpdated on the service's clock; zero: not given
+	Date    time.Time // the service's clock as its answer gave it; zero: not given
 	Message string
 	Record  []byte // the record as it came, for evidence; at most 4 KiB
 }

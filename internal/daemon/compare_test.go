@@ -123,11 +123,11 @@ func (s alarming) Status(context.Context, archive.VaultID, archive.RemoteID) (ar
 	return archive.Receipt{}, nil
 }
 
-func (s alarming) StatusWindow(context.Context, archive.VaultID) ([]archive.Receipt, bool, error) {
+func (s alarming) StatusWindow(context.Context, archive.VaultID) (vaultapi.Window, error) {
 	if s.found {
 		s.a.mark(ledger.MarkRolledBack, 20)
 	}
-	return nil, true, nil
+	return vaultapi.Window{Whole: true}, nil
 }
 
 func (s alarming) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {

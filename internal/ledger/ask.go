@@ -88,8 +88,23 @@ func (r *Registration) hear(w archive.Word, at time.Time, grace time.Duration) {
 
 // proven reports whether the absence of content may be believed: nothing can be in
 // flight any more, and the service said the same often enough.
-func (r *Registration) proven(at time.Time, grace time.Duration) bool {
-	return r.Equal >= evidence && at.Sub(r.lastUse()) >= grace
+func (r *Registration) proven(at archive.Instant, ev StatusSeen) bool {
+	return r.Equal >= evidence && r.quiet(at, ev.Receipt.Date) >= ev.Grace
+}
+
+// quiet returns for how long nothing can have left for the registration's address: the
+// lesser of what our clock says and the service's, which read date when it answered. A
+// clock that was set, whosever it is, proves nothing. A zero date leaves ours alone.
+func (r *Registration) quiet(at archive.Instant, date time.Time) time.Duration {
+	last := r.lastUse()
+	ours := at.Wall.Sub(last)
+	if date.IsZero() {
+		return ours
+	}
+	if !r.Ticket.Date.IsZero() {
+		last = r.Ticket.Date.Add(max(0, last.Sub(r.Ticket.Sent.Wall)))
+	}
+	return min(ours, date.Sub(last))
 }
 
 // lastUse is the last moment at which a byte may have left for the registration's address.
@@ -164,14 +179,14 @@ func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
 	case r.Fate == Succeeded:
 		e.Contradicted = e.Contradicted || ev.Receipt.Word != archive.Absent // retention may end
 	case current && e.State == Uploaded:
-		if at.Wall.Sub(e.UploadedAt) >= ev.Grace {
+		if min(at.Wall.Sub(e.UploadedAt), r.quiet(at, ev.Receipt.Date)) >= ev.Grace {
 			r.Fate, r.Equal = Maybe, 0
 			e.Failures++
 			e.enter(Unclear)
 			e.Cause = Cause{Code: "package-missing-at-service"}
 		}
 	case current && e.State == Sending: // the window decides first
-	case ev.Receipt.Word == archive.Absent || !r.proven(at.Wall, ev.Grace):
+	case ev.Receipt.Word == archive.Absent || !r.proven(at, ev):
 	case r.Fate == Maybe || r.Fate == Stored:
 		e.lapse(r)
 		if current && e.State == Unclear {

@@ -54,6 +54,58 @@ func TestStatusSeen_I2_EvidenceIsLateEqualAndSpaced(t *testing.T) {
 	}
 }
 
+// TestStatusSeen_I2_AClockThatWasSetProvesNothing: the grace has passed only when our
+// clock and the service's say so, each counted from what it read when the ticket came.
+func TestStatusSeen_I2_AClockThatWasSetProvesNothing(t *testing.T) {
+	const hour = time.Hour
+	for name, row := range map[string]struct {
+		skew  time.Duration // of the service's clock when the ticket came
+		heard time.Duration // on our clock
+		date  time.Duration // on the service's
+		lost  bool
+	}{
+		"BothSaySo":            {0, 24 * hour, 24 * hour, true},
+		"OursWasSetAhead":      {0, 61 * hour, 7 * hour, false},
+		"OursWasSetBack":       {0, -30 * hour, 30 * hour, false},
+		"TheirsWasSetAhead":    {0, 7 * hour, 61 * hour, false},
+		"TheirsIsAlwaysAhead":  {50 * hour, 24 * hour, 74 * hour, true},
+		"TheirsIsAlwaysBehind": {-50 * hour, 24 * hour, -26 * hour, true},
+		"AlmostOnTheirs":       {0, 25 * hour, 24*hour - time.Second, false},
+		"TheyTellNoDate":       {0, 24 * hour, 0, true},
+	} {
+		for _, s := range []State{Uploaded, Unclear} {
+			t.Run(name+"/"+s.String(), func(t *testing.T) {
+				e := usual(s)
+				r := e.Current()
+				r.Ticket.Sent.Wall, r.Ticket.Date = epoch, epoch.Add(row.skew)
+				r.Word, r.Equal, r.Last = archive.WaitingForPackage, evidence, epoch.Add(-100*hour)
+				ev := answer(archive.WaitingForPackage, "now")
+				ev.Receipt.Date = epoch.Add(row.date)
+				if name == "TheyTellNoDate" {
+					ev.Receipt.Date = time.Time{}
+				}
+				if e = must(t, e, row.heard, ev); (e.State != s) != row.lost {
+					t.Errorf("%s: %s", s, e.State)
+				}
+			})
+		}
+	}
+}
+
+// A registration that was only found has no ticket of its own: it is as old as its finding.
+func TestStatusSeen_I2_AFoundRegistrationIsAsOldAsItsFinding(t *testing.T) {
+	for hours, want := range map[time.Duration]State{23: Unclear, 24: Packaged} {
+		e := usual(Unclear)
+		e.Current().Ticket.Date = time.Time{}
+		e.Current().Word, e.Current().Equal, e.Current().Last = archive.WaitingForPackage, evidence, epoch
+		ev := answer(archive.WaitingForPackage, "now")
+		ev.Receipt.Date = epoch.Add(hours * time.Hour)
+		if e = must(t, e, 48*time.Hour, ev); e.State != want {
+			t.Errorf("%s after %d hours on the service's clock", e.State, hours)
+		}
+	}
+}
+
 // TestStatusSeen_ClosesNoWindow: what is heard beside another step must not delay it,
 // or an upload would miss its window for a question about an old registration.
 func TestStatusSeen_ClosesNoWindow(t *testing.T) {

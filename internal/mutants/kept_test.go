@@ -78,6 +78,10 @@ var kept = []mutant{
 		old: "\t\tif known {\n\t\t\tcontinue\n", new: "\t\tif known || r != nil {\n\t\t\tcontinue\n", tests: []string{"vaultd/internal/daemon", worlds},
 	},
 	{
+		name: "ListBelievedByOurClockAlone", promise: "I15", file: "internal/recovery/vault.go",
+		old: "p.ahead = max(p.ahead, ahead)", new: "_ = ahead", tests: []string{"vaultd/internal/recovery"},
+	},
+	{
 		name: "SuspectsAreSent", promise: "I15", file: "internal/ledger/transition.go",
 		old: "\tcase e.Suspect:\n", new: "\tcase e.Suspect && e.State.Final():\n", tests: []string{"-run Due|Transition|Arrows|Suspect " + pure, onDisk},
 	},

@@ -8,8 +8,16 @@ var protocol = []mutant{
 	},
 	{
 		name: "NoGrace", promise: "I2", file: "internal/ledger/ask.go",
-		old: "return r.Equal >= evidence && at.Sub(r.lastUse()) >= grace", new: "return r.Equal >= evidence",
+		old: "return r.Equal >= evidence && r.quiet(at, ev.Receipt.Date) >= ev.Grace", new: "return r.Equal >= evidence",
 		tests: []string{pure, worlds},
+	},
+	{
+		name: "OurClockAloneCounts", promise: "I2", file: "internal/ledger/ask.go",
+		old: "return min(ours, date.Sub(last))", new: "_ = last\n\treturn ours", tests: []string{pure, worlds},
+	},
+	{
+		name: "TheirClockAloneCounts", promise: "I2", file: "internal/ledger/ask.go",
+		old: "return min(ours, date.Sub(last))", new: "return date.Sub(last)", tests: []string{pure},
 	},
 	{
 		name: "OneAnswerIsProof", promise: "I2", file: "internal/ledger/ask.go",
@@ -17,7 +25,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "SilenceIsProof", promise: "I2", file: "internal/ledger/ask.go",
-		old: "case ev.Receipt.Word == archive.Absent || !r.proven(at.Wall, ev.Grace):", new: "case !r.proven(at.Wall, ev.Grace):",
+		old: "case ev.Receipt.Word == archive.Absent || !r.proven(at, ev):", new: "case !r.proven(at, ev):",
 		tests: []string{pure},
 	},
 	{

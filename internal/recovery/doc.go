@@ -24,8 +24,7 @@ import (
 // Service is the archive, as far as it is asked here. *vaultapi.Client is one.
 type Service interface {
 	Status(ctx context.Context, v archive.VaultID, r archive.RemoteID) (archive.Receipt, error)
-	// StatusWindow returns the last registrations, and whether every record of the answer was understood.
-	StatusWindow(ctx context.Context, v archive.VaultID) (list []archive.Receipt, whole bool, err error)
+	StatusWindow(ctx context.Context, v archive.VaultID) (vaultapi.Window, error)
 	Index(ctx context.Context, v archive.VaultID, cursor string, size int, sort string) (vaultapi.Page, error)
 }
 

@@ -43,6 +43,7 @@ type Doubt struct {
 type pass struct {
 	Config
 	report Report
+	ahead  time.Duration // of the archive's clock is this machine's so much, or more; zero: of no account
 
 	newest    map[archive.VaultID]newest      // registrations that were surely made before
 	unpacked  map[archive.ID]archive.Key      // entries in doubt that are not packed yet, by the identity they will get

@@ -17,6 +17,7 @@ import (
 
 // spoken is an archive that says what it is told to.
 type spoken struct {
+	date   time.Time // of its answers
 	list   []archive.Receipt
 	index  []vaultapi.IndexRecord
 	single map[archive.RemoteID]archive.Receipt
@@ -26,8 +27,8 @@ func (s spoken) Status(_ context.Context, _ archive.VaultID, r archive.RemoteID)
 	return s.single[r], nil
 }
 
-func (s spoken) StatusWindow(context.Context, archive.VaultID) ([]archive.Receipt, bool, error) {
-	return s.list, true, nil
+func (s spoken) StatusWindow(context.Context, archive.VaultID) (vaultapi.Window, error) {
+	return vaultapi.Window{Receipts: s.list, Whole: true, Date: s.date}, nil
 }
 
 func (s spoken) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {
@@ -115,6 +116,31 @@ func TestReconcile_I2_I15_TwoRegistrationsOfOneEntry(t *testing.T) {
 			t.Errorf("%s and %s, double %v, %d taken in", key, other, e.Double, r.Vaults[0].TakenIn.Count)
 		}
 	})
+}
+
+// I2, I15: a clock that was set ahead after the ledger was put back does not make a list believed that may still lag.
+func TestReconcile_I2_I15_AClockSetAheadClearsNothing(t *testing.T) {
+	now := time.Now()
+	for name, row := range map[string]struct {
+		date    time.Duration // of the archive's clock, after the ledger was put back; ours says seven hours
+		cleared bool
+	}{
+		"OurClockIsRight":   {7 * time.Hour, true},
+		"OursIsAWhileAhead": {7*time.Hour - margin, true},
+		"OursWasSetAhead":   {time.Hour, false},
+		"TheirsIsAhead":     {70 * time.Hour, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShed(t)
+			e := s.doubtful(now)
+			r := s.compared(spoken{date: now.Add(row.date)}, Doubt{From: now.Add(-time.Hour), Since: now})
+			got, _, err := s.book.Entry(e.Key)
+			must(t, err)
+			if got.Suspect == row.cleared || r.Vaults[0].Reaches != row.cleared {
+				t.Errorf("suspect %v, reaches %v", got.Suspect, r.Vaults[0].Reaches)
+			}
+		})
+	}
 }
 
 // I15: an entry of which something could not be booked is not cleared by the same comparison.

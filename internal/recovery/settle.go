@@ -36,12 +36,12 @@ func (p *pass) settle(ctx context.Context) error {
 
 // fresh reports whether something may be archived for so short a time that the index need not show it.
 func (p *pass) fresh(e ledger.Entry) bool {
-	return p.Now().Wall.Sub(e.ArchivedAt) < indexLag(p.Grace)+margin
+	return p.Now().Wall.Add(-p.ahead).Sub(e.ArchivedAt) < indexLag(p.Grace)+margin
 }
 
 // doubts says why nobody can speak for an entry yet, and until when; empty: the archive has spoken.
 func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) {
-	over, shown := p.Doubt.Since.Add(p.Grace), p.Doubt.Since.Add(lag(p.Grace))
+	over, shown := p.since().Add(p.Grace), p.since().Add(lag(p.Grace))
 	lost := e.State.Open() && p.missing(e)
 	switch u := p.anonymous[e.Vault]; {
 	case p.unsettled[e.Key]:

@@ -17,13 +17,16 @@ import (
 // vault asks one vault: first its list, which knows identities, then its index, which knows everything.
 func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
 	r := VaultReport{Vault: v.Vault}
-	list, whole, err := p.Service.StatusWindow(ctx, v.Vault)
+	w, err := p.Service.StatusWindow(ctx, v.Vault)
 	if err != nil {
 		return r, err
 	}
-	r.Listed, r.Reaches = len(list), p.reach(v.Vault, list, whole)
-	p.reaches[v.Vault], p.covers[v.Vault] = r.Reaches, p.cover(v.Vault, list, whole)
-	for _, rc := range list {
+	if ahead := p.Now().Wall.Sub(w.Date); !w.Date.IsZero() && ahead > margin {
+		p.ahead = max(p.ahead, ahead)
+	}
+	r.Listed, r.Reaches = len(w.Receipts), p.reach(v.Vault, w.Receipts, w.Whole)
+	p.reaches[v.Vault], p.covers[v.Vault] = r.Reaches, p.cover(v.Vault, w.Receipts, w.Whole)
+	for _, rc := range w.Receipts {
 		if err := p.heard(ctx, v, rc, nil, &r); err != nil {
 			return r, err
 		}
@@ -34,12 +37,16 @@ func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
 	return r, p.index(ctx, v, &r)
 }
 
+// since is the moment from which on time may have shown what the ledger does not know. As long as this machine's clock
+// is ahead of the archive's, so much of what it says passed may never have.
+func (p *pass) since() time.Time { return p.Doubt.Since.Add(p.ahead) }
+
 // reach reports whether the list shows every registration made since the ledger's last line: it goes back
 // behind that line, or it is not full and shows the newest registration that was there before; of a ledger that
 // was made anew, that of a folder with its receipt. A list
 // that lags behind, or that was not understood wholly, shows nothing by what it leaves out.
 func (p *pass) reach(v archive.VaultID, list []archive.Receipt, whole bool) bool {
-	return p.cover(v, list, whole) && p.Now().Wall.Sub(p.Doubt.Since) >= lag(p.Grace)
+	return p.cover(v, list, whole) && p.Now().Wall.Sub(p.since()) >= lag(p.Grace)
 }
 
 // cover is reach, for a list that does not lag behind.

@@ -85,6 +85,34 @@ func TestStatusList(t *testing.T) {
 	}
 }
 
+// I2: whatever the service says of a registration bears the time of its clock, by which that is believed.
+func TestStatus_I2_BearsTheServicesTime(t *testing.T) {
+	date := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
+	for header, want := range map[string]time.Time{date.Format(http.TimeFormat): date, "yesterday": {}} {
+		ask := func(status int, body string) *Client {
+			c, _ := client(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Date", header)
+				w.WriteHeader(status)
+				io.WriteString(w, body)
+			})
+			return c
+		}
+		record := `{"bumId":"r1","status":"ArchivingFailed"}`
+		rc, err := ask(200, record).Status(t.Context(), "V", "r1")
+		if err != nil || !rc.Date.Equal(want) {
+			t.Errorf("%s: alone %v, %v", header, rc.Date, err)
+		}
+		w, err := ask(200, "["+record+"]").StatusWindow(t.Context(), "V")
+		if err != nil || !w.Whole || !w.Date.Equal(want) || !w.Receipts[0].Date.Equal(want) {
+			t.Errorf("%s: in the list %+v, %v", header, w, err)
+		}
+		_, err = ask(404, `{}`).Status(t.Context(), "V", "r1")
+		if e := failed(t, err); !e.Missing || !e.Date.Equal(want) {
+			t.Errorf("%s: unknown there %v", header, e.Date)
+		}
+	}
+}
+
 func TestIndex_WalksToTheEnd(t *testing.T) {
 	pages := map[string]string{
 		"initial": `{"cursor":"p2","found":"3","start":2,"documents":[{"archiveId":"1","bumid":"a","archiveDate":"2026-11-20T09:30:00.5Z","documentId":4711,"amount":"9007199254740993.10","senderIds":["x",7],"additionalParameters":[{"key":"k","value":1}]},{"bumId":"b","amount":12.50,"senderIds":"solo"}]}`,

@@ -40,26 +40,14 @@ func (c *Client) Status(ctx context.Context, v archive.VaultID, r archive.Remote
 	case !strings.EqualFold(string(rc.Remote), string(r)):
 		return archive.Receipt{}, unreadable("ask for the status", ans, errors.New("the answer speaks of another bumId"))
 	}
-	rc.Remote = r
+	rc.Remote, rc.Date = r, ans.Date()
 	return rc, nil
 }
 
-// StatusList asks about the vault's last 500 registrations. Records that cannot be read are left out, and so is every
-// bumId of which the list says two things: whoever wants to know asks for it alone.
+// StatusList returns the receipts of StatusWindow.
 func (c *Client) StatusList(ctx context.Context, v archive.VaultID) ([]archive.Receipt, error) {
-	ans, err := c.get(ctx, "ask for the status list", "v1", "vaults", string(v), "documents", "status")
-	if err != nil {
-		return nil, fault(err, byQuestion)
-	}
-	list, err := records(ans.Body, "documents")
-	if err != nil {
-		return nil, unreadable("ask for the status list", ans, err)
-	}
-	out := unanimous(list)
-	if len(list) > 0 && len(out) == 0 {
-		return nil, unreadable("ask for the status list", ans, errShape)
-	}
-	return out, nil
+	w, err := c.StatusWindow(ctx, v)
+	return w.Receipts, err
 }
 
 // unanimous reads the records that say one thing about their bumId.

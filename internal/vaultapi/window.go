@@ -2,24 +2,36 @@ package vaultapi
 
 import (
 	"context"
+	"time"
 
 	"vaultd/internal/archive"
 )
 
-// StatusWindow asks what StatusList asks. whole says that every record of the answer was read and that none contradicts
-// another: only then does a document that is missing from the list say something.
-func (c *Client) StatusWindow(ctx context.Context, v archive.VaultID) (list []archive.Receipt, whole bool, err error) {
+// Window is the service's word about the last registrations of a vault.
+type Window struct {
+	Receipts []archive.Receipt
+	Whole    bool      // every record was read, and none contradicts another: only then does what is missing say something
+	Date     time.Time // the service's clock as the answer gave it; zero: not given
+}
+
+// StatusWindow asks about the vault's last 500 registrations. Records that cannot be read are left out, and so is every
+// bumId of which the answer says two things: whoever wants to know asks for it alone.
+func (c *Client) StatusWindow(ctx context.Context, v archive.VaultID) (Window, error) {
 	ans, err := c.get(ctx, "ask for the status list", "v1", "vaults", string(v), "documents", "status")
 	if err != nil {
-		return nil, false, fault(err, byQuestion)
+		return Window{}, fault(err, byQuestion)
 	}
 	raw, err := records(ans.Body, "documents")
 	if err != nil {
-		return nil, false, unreadable("ask for the status list", ans, err)
+		return Window{}, unreadable("ask for the status list", ans, err)
 	}
-	list = unanimous(raw)
-	if len(raw) > 0 && len(list) == 0 {
-		return nil, false, unreadable("ask for the status list", ans, errShape)
+	w := Window{Receipts: unanimous(raw), Date: ans.Date()}
+	if len(raw) > 0 && len(w.Receipts) == 0 {
+		return Window{}, unreadable("ask for the status list", ans, errShape)
 	}
-	return list, len(list) == len(raw), nil
+	for i := range w.Receipts {
+		w.Receipts[i].Date = w.Date
+	}
+	w.Whole = len(w.Receipts) == len(raw)
+	return w, nil
 }
