@@ -94,14 +94,14 @@ func TestStatusSeen_I2_AClockThatWasSetProvesNothing(t *testing.T) {
 
 // A registration that was only found has no ticket of its own: it is as old as its finding.
 func TestStatusSeen_I2_AFoundRegistrationIsAsOldAsItsFinding(t *testing.T) {
-	for hours, want := range map[time.Duration]State{23: Unclear, 24: Packaged} {
+	for age, want := range map[time.Duration]State{23 * time.Hour: Unclear, 24 * time.Hour: Packaged} {
 		e := usual(Unclear)
 		e.Current().Ticket.Date = time.Time{}
 		e.Current().Word, e.Current().Equal, e.Current().Last = archive.WaitingForPackage, evidence, epoch
 		ev := answer(archive.WaitingForPackage, "now")
-		ev.Receipt.Date = epoch.Add(hours * time.Hour)
+		ev.Receipt.Date = epoch.Add(age)
 		if e = must(t, e, 48*time.Hour, ev); e.State != want {
-			t.Errorf("%s after %d hours on the service's clock", e.State, hours)
+			t.Errorf("%s after %v on the service's clock", e.State, age)
 		}
 	}
 }
