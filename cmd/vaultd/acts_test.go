@@ -93,7 +93,7 @@ func TestWhy_UnclearShowsTheEvidence(t *testing.T) {
 		"Next          ask the archive, not before 15:02 (in 30 min)",
 		"Evidence      bumId bum-Zoll 1: bytes may have arrived",
 		"at 2026-11-20 06:32:00 CET, that it still waits for the content",
-		"2 of 3 equal answers that prove that nothing is there; believed from 2026-11-21 04:32:00 CET on",
+		"2 of 3 equal answers that prove that nothing is there; not believed before 2026-11-21 04:32:00 CET",
 		"vaultd release " + s.keys["Zoll 1"].String() + ` --reason "…"`,
 		"vaultd close " + s.keys["Zoll 1"].String() + ` --reason "…"`,
 	} {

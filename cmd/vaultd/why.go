@@ -210,7 +210,7 @@ func (v view) proves(e ledger.Entry, r ledger.Registration) string {
 	case e.State == ledger.Uploaded && (need > 0 || r.Word == archive.Absent):
 		return fmt.Sprintf("It was sent completely. Should the archive still say so after %s, it counts as unclear.", v.exact(e.UploadedAt.Add(grace)))
 	case need > 0:
-		return fmt.Sprintf("%d of %d equal answers that prove that nothing is there; believed from %s on, when nothing can be under way any more.",
+		return fmt.Sprintf("%d of %d equal answers that prove that nothing is there; not believed before %s, for until then something may be under way.",
 			min(have, need), need, v.exact(from))
 	}
 	return "That proves nothing about where the content is, and nothing is sent again on it."

@@ -174,7 +174,7 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	}
 	by, note := p.signed()
 	err = c.Ledger.Mark(context.WithoutCancel(ctx), ledger.Mark{ // all was read; that is committed
-		Word: ledger.MarkReconciled, By: by, At: c.Now().Wall, Cause: "after " + safe.Word,
+		Word: ledger.MarkReconciled, By: by, At: c.Now().Wall, Told: out.Told, Cause: "after " + safe.Word,
 	}, note)
 	out.Left = err == nil
 	return out, err
@@ -237,7 +237,11 @@ func (d *doubts) line(line []byte) error {
 	case x.Key != "":
 		delete(d.suspect, x.Key)
 	case x.Event == ledger.MarkReconciled:
-		d.safe = false
+		if d.safe = false; d.last != nil && d.last.Told.IsZero() {
+			if d.last.Told, err = time.Parse(time.RFC3339Nano, x.Time); err != nil {
+				d.last.Told = at // the archive did not say
+			}
+		}
 	case (ledger.Mark{Word: x.Event}).Alarming():
 		from := d.before
 		if x.Event == ledger.MarkRebuilt || x.Event == ledger.MarkDamaged {

@@ -62,19 +62,19 @@ func (a *alarmed) enter(key byte, hours int, evs ...ledger.Event) {
 // I15: entries that stayed in doubt from one loss to the next know nothing since the first one.
 func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
 	for name, row := range map[string]struct {
-		do          func(a *alarmed)
-		from, since int // hours; negative: nothing is sure
+		do                func(a *alarmed)
+		from, since, told int // hours; negative: nothing is sure, and never told
 	}{
 		"OneRestore": {func(a *alarmed) {
 			a.enter(1, 2)
 			a.mark(ledger.MarkRestored, 10)
-		}, 2, 10},
+		}, 2, 10, -1},
 		"RestoredTwice": {func(a *alarmed) {
 			a.enter(1, 2)
 			a.mark(ledger.MarkRestored, 10)
 			a.enter(1, 10, ledger.Doubted{})
 			a.mark(ledger.MarkRestored, 20)
-		}, 2, 20},
+		}, 2, 20, -1},
 		"InDoubtStillAfterTheFirst": {func(a *alarmed) {
 			a.enter(1, 2)
 			a.mark(ledger.MarkRestored, 10)
@@ -82,7 +82,7 @@ func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
 			a.mark(ledger.MarkReconciled, 12)
 			a.enter(2, 15)
 			a.mark(ledger.MarkRolledBack, 20)
-		}, 2, 20},
+		}, 2, 20, -1},
 		"AllWasClearBetweenThem": {func(a *alarmed) {
 			a.enter(1, 2)
 			a.mark(ledger.MarkRestored, 10)
@@ -91,12 +91,17 @@ func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
 			a.mark(ledger.MarkReconciled, 12)
 			a.enter(2, 15)
 			a.mark(ledger.MarkRolledBack, 20)
-		}, 15, 20},
+		}, 15, 20, -1},
 		"FoundDamaged": {func(a *alarmed) {
 			a.enter(1, 2, ledger.Doubted{})
 			a.mark(ledger.MarkDamaged, 10)
 			a.mark(ledger.MarkReconciled, 12)
-		}, -1, 10},
+		}, -1, 10, 12},
+		"ComparedByTheArchivesClock": {func(a *alarmed) {
+			a.enter(1, 2, ledger.Doubted{})
+			a.mark(ledger.MarkRestored, 10)
+			a.must(a.Mark(a.t.Context(), ledger.Mark{Word: ledger.MarkReconciled, By: ledger.Human{UID: 1}, At: a.at(12), Told: a.at(70)}, nil))
+		}, 2, 10, 70},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAlarmed(t)
@@ -105,9 +110,13 @@ func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
 			if row.from >= 0 {
 				from = a.at(row.from)
 			}
+			told := time.Time{}
+			if row.told >= 0 {
+				told = a.at(row.told)
+			}
 			d, err := lastDoubt(a.Ledger)
-			if a.must(err); d == nil || !d.From.Equal(from) || !d.Since.Equal(a.at(row.since)) {
-				t.Errorf("%+v, want from %v since %v", d, from, a.at(row.since))
+			if a.must(err); d == nil || !d.From.Equal(from) || !d.Since.Equal(a.at(row.since)) || !d.Told.Equal(told) {
+				t.Errorf("%+v, want from %v since %v told %v", d, from, a.at(row.since), told)
 			}
 		})
 	}

@@ -51,5 +51,5 @@ func RemoteError(err error) error {
 		vaultapi.TurnedAway: ingest.TurnedAway, vaultapi.Refused: ingest.Refused,
 	}[e.Outcome]
 	return &ingest.RemoteError{Outcome: outcome, Code: e.Code, Text: e.Text, RetryAfter: e.RetryAfter,
-		Overload: e.Overload, Missing: e.Missing, Denied: e.Denied, Expired: e.Expired, Date: e.Date, Err: e}
+		Overload: e.Overload, Missing: e.Missing, Denied: e.Denied, Expired: e.Expired, Err: e}
 }

@@ -165,7 +165,7 @@ func (c *Conductor) askSingly(ctx context.Context, vault archive.VaultID, es []l
 				}
 				rc, err := c.cfg.Vault.Status(ctx, vault, r)
 				if err != nil && asRemote(err).Missing {
-					rc, err = archive.Receipt{Remote: r, Word: archive.Absent, Date: asRemote(err).Date}, nil
+					rc, err = archive.Receipt{Remote: r, Word: archive.Absent}, nil
 				}
 				q.book(r, rc, err)
 				return nil

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"fmt"
-	"io/fs"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -184,46 +183,6 @@ func TestStore_FailsEveryUpload(t *testing.T) {
 		r.pass(2 * time.Hour)
 		if n := r.states(); n[ledger.Archived]+n[ledger.Unclear] != 210 {
 			t.Error(n)
-		}
-	})
-}
-
-// gone is a packer whose folders somebody took away until a moment.
-type gone struct {
-	*folders
-	until time.Time
-	looks int
-}
-
-func (g *gone) Look(e ledger.Entry) (archive.Digest, error) {
-	if g.looks++; time.Now().Before(g.until) {
-		return archive.Digest{}, fs.ErrNotExist
-	}
-	return g.folders.Look(e)
-}
-
-// G10, I25: a claimed folder that is missing is looked for quickly at first and then about twice an hour, for each look
-// is a line in the journal for ever; put back, it goes on by itself.
-func TestSeal_G10_AMissingFolderIsLookedForSeldom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := build(t, &service{})
-		d := r.drops["V"]
-		g := &gone{folders: d.Packer.(*folders), until: time.Now().Add(24 * time.Hour)}
-		d.Packer = g
-		r.drops["V"] = d
-		r.start()
-		r.drop("V", 1)
-		r.pass(5 * time.Minute)
-		if g.looks < 3 {
-			t.Errorf("%d looks in the first five minutes", g.looks)
-		}
-		r.pass(24*time.Hour - 5*time.Minute)
-		if g.looks > 90 {
-			t.Errorf("%d looks in a day", g.looks)
-		}
-		r.pass(maxMissing + maxMissing/4 + time.Hour)
-		if n := r.states(); n[ledger.Archived] != 1 {
-			t.Errorf("put back: %v", n)
 		}
 	})
 }

@@ -153,7 +153,6 @@ type RemoteError struct {
 	Missing    bool          // 404
 	Denied     bool          // 401, 403: credentials or rights
 	Expired    bool          // the store says that the ticket is over
-	Date       time.Time     // the other side's clock as its answer gave it; zero: not given
 	Err        error
 }
 

@@ -109,10 +109,6 @@ func patience(settle time.Duration, attempts uint16) time.Duration {
 	return max(settle, min(settle<<min(attempts+1, 10), 10*time.Minute))
 }
 
-// maxMissing is how seldom a claimed folder is looked for that is not there: somebody must put it back, and each look is a
-// line in the journal.
-const maxMissing = time.Hour
-
 func (c *Conductor) sealFault(d Drop, e ledger.Entry, err error) []ledger.Change {
 	if refused, ok := errors.AsType[*RefusedError](err); ok && e.Suspect {
 		return []ledger.Change{c.change(e, c.later(e, refused.Cause))} // whether it was sent before, the service must say first
@@ -123,11 +119,8 @@ func (c *Conductor) sealFault(d Drop, e ledger.Entry, err error) []ledger.Change
 		return []ledger.Change{c.change(e, ledger.StillChanging{NotBefore: c.cfg.Now().Wall.Add(patience(d.Settle, e.Attempt))})}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return []ledger.Change{c.change(e, ledger.Postponed{
-			NotBefore: c.cfg.Now().Wall.Add(backoff(int(e.Attempt), firstRetry, maxMissing)),
-			Cause: ledger.Cause{Code: "source-missing",
-				Text: fmt.Sprintf("the claimed folder, or a file in it, is missing: %v; put it back from a backup, or close this entry", err)},
-		})}
+		return []ledger.Change{c.change(e, ledger.Postponed{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "source-missing",
+			Text: fmt.Sprintf("the claimed folder, or a file in it, is missing: %v; put it back from a backup, or close this entry", err)}})}
 	}
 	return []ledger.Change{c.change(e, c.later(e, localFault(err)))}
 }

@@ -62,7 +62,8 @@ func (r *Registration) olderThan(t time.Time) bool {
 	return t.IsZero() || !t.Before(r.Ticket.Date.Truncate(time.Second))
 }
 
-// ticketLife is the life of a ticket whose address does not tell it.
+// ticketLife is the life of a ticket whose address does not tell it, and the longest in which
+// any is used.
 const ticketLife = 15 * time.Minute
 
 // mayBeUnused reports whether a failure dated t can be the end of a ticket that was
@@ -89,22 +90,21 @@ func (r *Registration) hear(w archive.Word, at time.Time, grace time.Duration) {
 // proven reports whether the absence of content may be believed: nothing can be in
 // flight any more, and the service said the same often enough.
 func (r *Registration) proven(at archive.Instant, ev StatusSeen) bool {
-	return r.Equal >= evidence && r.quiet(at, ev.Receipt.Date) >= ev.Grace
+	return r.Equal >= evidence && r.unusedFor(at.Wall, ev.Receipt.Date) >= ev.Grace
 }
 
-// quiet returns for how long nothing can have left for the registration's address: the
-// lesser of what our clock says and the service's, which read date when it answered. A
-// clock that was set, whosever it is, proves nothing. A zero date leaves ours alone.
-func (r *Registration) quiet(at archive.Instant, date time.Time) time.Duration {
-	last := r.lastUse()
-	ours := at.Wall.Sub(last)
-	if date.IsZero() {
+// unusedFor returns for how long nothing can have left for the registration's address: the
+// lesser of what our clock says and the service's, which read date when it answered. One
+// of them that was set ahead proves nothing. A zero date leaves ours alone.
+func (r *Registration) unusedFor(at, date time.Time) time.Duration {
+	ours := at.Sub(r.lastUse())
+	switch {
+	case date.IsZero():
 		return ours
+	case r.Ticket.Date.IsZero(): // found, not granted: it is as old as its finding
+		return min(ours, date.Sub(r.lastUse()))
 	}
-	if !r.Ticket.Date.IsZero() {
-		last = r.Ticket.Date.Add(max(0, last.Sub(r.Ticket.Sent.Wall)))
-	}
-	return min(ours, date.Sub(last))
+	return min(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))
 }
 
 // lastUse is the last moment at which a byte may have left for the registration's address.
@@ -179,7 +179,7 @@ func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
 	case r.Fate == Succeeded:
 		e.Contradicted = e.Contradicted || ev.Receipt.Word != archive.Absent // retention may end
 	case current && e.State == Uploaded:
-		if min(at.Wall.Sub(e.UploadedAt), r.quiet(at, ev.Receipt.Date)) >= ev.Grace {
+		if at.Wall.Sub(e.UploadedAt) >= ev.Grace { // that alone sends nothing
 			r.Fate, r.Equal = Maybe, 0
 			e.Failures++
 			e.enter(Unclear)

@@ -39,6 +39,7 @@ type RegistrationFound struct {
 	Remote archive.RemoteID
 	ID     archive.ID // the clientUUID that the service tells: of any generation of the entry
 	Date   time.Time  // the service's own, of the registration; zero where it does not tell
+	Told   time.Time  // its clock when it told; zero where it does not say
 }
 
 // Word implements Event.
@@ -77,6 +78,9 @@ func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
 	}
 	found := Registration{
 		Ticket: archive.Ticket{Remote: ev.Remote, Sent: archive.Instant{Wall: at.Wall}, Date: ev.Date}, Generation: n, Closed: at.Wall,
+	}
+	if ev.Told.After(found.Closed) { // our clock may be behind, and be set later
+		found.Closed = ev.Told
 	}
 	if n > e.Generation {
 		e.Generation, e.ID, e.Lost = n, ev.ID, e.Posts-e.Answers

@@ -27,7 +27,7 @@ type Line struct {
 	Seal   string `json:"seal,omitempty"` // SHA-256 of the document's salt and the ZIP's SHA-256
 	Size   int64  `json:"size,omitempty"` // bytes of the ZIP
 	Word   string `json:"word,omitempty"` // the service's, as we know it
-	Time   string `json:"time,omitempty"` // the service's own
+	Time   string `json:"time,omitempty"` // the service's own; of a mark, its clock when it was asked
 	Cause  string `json:"cause,omitempty"`
 	Other  string `json:"other,omitempty"`  // another entry's key: first, superseded or same content
 	Flags  string `json:"flags,omitempty"`  // hold, in-doubt, double, contradicted, resolved, suspect

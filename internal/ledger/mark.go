@@ -9,6 +9,7 @@ type Mark struct {
 	By    Human
 	Cause string // what a reader of the journal should know; names nobody
 	At    time.Time
+	Told  time.Time // the service's clock, where it was asked; zero: it was not, or did not say
 }
 
 // The words of marks. The first four enter safe mode, MarkReconciled leaves it.
@@ -48,6 +49,9 @@ type Safe struct {
 // MarkLine returns the line that tells of the ordinal-th mark of a ledger.
 func MarkLine(n uint64, ordinal uint32, m Mark) Line {
 	l := Line{N: n, At: stamp(m.At), Event: m.Word, Rev: ordinal, Cause: m.Cause, UID: uid(m.By.UID)}
+	if !m.Told.IsZero() {
+		l.Time = stamp(m.Told)
+	}
 	if !m.By.Reason.IsZero() {
 		l.Reason = m.By.Reason.String()
 	}

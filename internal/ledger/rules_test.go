@@ -55,53 +55,57 @@ func TestStatusSeen_I2_EvidenceIsLateEqualAndSpaced(t *testing.T) {
 }
 
 // TestStatusSeen_I2_AClockThatWasSetProvesNothing: the grace has passed only when our
-// clock and the service's say so, each counted from what it read when the ticket came.
+// clock says so since the registration was closed, and the service's since its ticket ended.
 func TestStatusSeen_I2_AClockThatWasSetProvesNothing(t *testing.T) {
-	const hour = time.Hour
+	const hour, life = time.Hour, ticketLife
 	for name, row := range map[string]struct {
-		skew  time.Duration // of the service's clock when the ticket came
-		heard time.Duration // on our clock
-		date  time.Duration // on the service's
-		lost  bool
+		sent   time.Duration // on our clock; the registration was closed at the epoch
+		ticket time.Duration // on the service's, when it came
+		heard  time.Duration // on ours
+		date   time.Duration // on the service's; zero: it told none
+		lost   bool
 	}{
-		"BothSaySo":            {0, 24 * hour, 24 * hour, true},
-		"OursWasSetAhead":      {0, 61 * hour, 7 * hour, false},
-		"OursWasSetBack":       {0, -30 * hour, 30 * hour, false},
-		"TheirsWasSetAhead":    {0, 7 * hour, 61 * hour, false},
-		"TheirsIsAlwaysAhead":  {50 * hour, 24 * hour, 74 * hour, true},
-		"TheirsIsAlwaysBehind": {-50 * hour, 24 * hour, -26 * hour, true},
-		"AlmostOnTheirs":       {0, 25 * hour, 24*hour - time.Second, false},
-		"TheyTellNoDate":       {0, 24 * hour, 0, true},
+		"BothSaySo":               {-life, -life, 24 * hour, 24 * hour, true},
+		"OursWasSetAhead":         {-life, -life, 61 * hour, 7 * hour, false},
+		"OursWasSetBack":          {-life, -life, -30 * hour, 30 * hour, false},
+		"TheirsWasSetAhead":       {-life, -life, 7 * hour, 61 * hour, false},
+		"TheirsIsAlwaysAhead":     {-life, 50*hour - life, 24 * hour, 74 * hour, true},
+		"TheirsIsAlwaysBehind":    {-life, -50*hour - life, 24 * hour, -26 * hour, true},
+		"AlmostOnTheirs":          {-life, -life, 25 * hour, 24*hour - time.Second, false},
+		"SetAheadWhileUploading":  {-60 * 24 * hour, -life, 24 * hour, 24 * hour, true},
+		"SetBackWhileUploading":   {hour, -life, 24 * hour, 24 * hour, true},
+		"SetBackThenAheadOfGrace": {hour, -life, 61 * hour, 24*hour - time.Second, false},
+		"TheyTellNoDate":          {-life, -life, 24 * hour, 0, true},
 	} {
-		for _, s := range []State{Uploaded, Unclear} {
-			t.Run(name+"/"+s.String(), func(t *testing.T) {
-				e := usual(s)
-				r := e.Current()
-				r.Ticket.Sent.Wall, r.Ticket.Date = epoch, epoch.Add(row.skew)
-				r.Word, r.Equal, r.Last = archive.WaitingForPackage, evidence, epoch.Add(-100*hour)
-				ev := answer(archive.WaitingForPackage, "now")
+		t.Run(name, func(t *testing.T) {
+			e := usual(Unclear)
+			r := e.Current()
+			r.Ticket.Sent.Wall, r.Closed, r.Ticket.Date = epoch.Add(row.sent), epoch, epoch.Add(row.ticket)
+			r.Word, r.Equal, r.Last = archive.WaitingForPackage, evidence, epoch.Add(-100*hour)
+			ev := answer(archive.WaitingForPackage, "now")
+			if row.date != 0 {
 				ev.Receipt.Date = epoch.Add(row.date)
-				if name == "TheyTellNoDate" {
-					ev.Receipt.Date = time.Time{}
-				}
-				if e = must(t, e, row.heard, ev); (e.State != s) != row.lost {
-					t.Errorf("%s: %s", s, e.State)
-				}
-			})
-		}
+			}
+			if e = must(t, e, row.heard, ev); (e.State == Packaged) != row.lost {
+				t.Error(e.State)
+			}
+		})
 	}
 }
 
-// A registration that was only found has no ticket of its own: it is as old as its finding.
+// TestStatusSeen_I2_AFoundRegistrationIsAsOldAsItsFinding: it has no ticket of its own. It
+// was found when our clock was behind, which was put right later.
 func TestStatusSeen_I2_AFoundRegistrationIsAsOldAsItsFinding(t *testing.T) {
-	for age, want := range map[time.Duration]State{23 * time.Hour: Unclear, 24 * time.Hour: Packaged} {
-		e := usual(Unclear)
-		e.Current().Ticket.Date = time.Time{}
-		e.Current().Word, e.Current().Equal, e.Current().Last = archive.WaitingForPackage, evidence, epoch
+	for age, want := range map[time.Duration]State{time.Hour: Unclear, 24*time.Hour - time.Second: Unclear, 24 * time.Hour: Packaged} {
+		e := usual(Packaged)
+		e.Suspect = true
+		e = must(t, e, -30*time.Hour, RegistrationFound{Remote: "now", ID: e.ID, Told: epoch})
+		r := e.Current()
+		r.Word, r.Equal, r.Last, e.Suspect = archive.WaitingForPackage, evidence, epoch.Add(-100*time.Hour), false
 		ev := answer(archive.WaitingForPackage, "now")
 		ev.Receipt.Date = epoch.Add(age)
-		if e = must(t, e, 48*time.Hour, ev); e.State != want {
-			t.Errorf("%s after %v on the service's clock", e.State, age)
+		if e = must(t, e, age, ev); e.State != want {
+			t.Errorf("%s after %v", e.State, age)
 		}
 	}
 }

@@ -79,7 +79,12 @@ var kept = []mutant{
 	},
 	{
 		name: "ListBelievedByOurClockAlone", promise: "I15", file: "internal/recovery/vault.go",
-		old: "p.ahead = max(p.ahead, ahead)", new: "_ = ahead", tests: []string{"vaultd/internal/recovery"},
+		old: "return min(p.Now().Wall.Sub(p.Doubt.Since), date.Sub(p.Doubt.Told))", new: "return p.Now().Wall.Sub(p.Doubt.Since)",
+		tests: []string{"vaultd/internal/recovery"},
+	},
+	{
+		name: "FirstComparisonBelievesAtOnce", promise: "I15", file: "internal/recovery/vault.go",
+		old: "case p.Doubt.Told.IsZero():\n\t\treturn 0\n", new: "", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
 		name: "SuspectsAreSent", promise: "I15", file: "internal/ledger/transition.go",

@@ -8,16 +8,16 @@ var protocol = []mutant{
 	},
 	{
 		name: "NoGrace", promise: "I2", file: "internal/ledger/ask.go",
-		old: "return r.Equal >= evidence && r.quiet(at, ev.Receipt.Date) >= ev.Grace", new: "return r.Equal >= evidence",
+		old: "return r.Equal >= evidence && r.unusedFor(at.Wall, ev.Receipt.Date) >= ev.Grace", new: "return r.Equal >= evidence",
 		tests: []string{pure, worlds},
 	},
 	{
 		name: "OurClockAloneCounts", promise: "I2", file: "internal/ledger/ask.go",
-		old: "return min(ours, date.Sub(last))", new: "_ = last\n\treturn ours", tests: []string{pure, worlds},
+		old: "return min(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))", new: "return ours", tests: []string{pure, worlds},
 	},
 	{
 		name: "TheirClockAloneCounts", promise: "I2", file: "internal/ledger/ask.go",
-		old: "return min(ours, date.Sub(last))", new: "return date.Sub(last)", tests: []string{pure},
+		old: "return min(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))", new: "return date.Sub(r.Ticket.Date.Add(ticketLife))", tests: []string{pure},
 	},
 	{
 		name: "OneAnswerIsProof", promise: "I2", file: "internal/ledger/ask.go",

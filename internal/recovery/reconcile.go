@@ -37,28 +37,29 @@ type Config struct {
 type Doubt struct {
 	From  time.Time // of the last line that it has from before; zero: it was made anew
 	Since time.Time // when it was put back
+	Told  time.Time // the archive's clock when everything since was first asked for; zero: it was not yet
 }
 
 // pass is one comparison.
 type pass struct {
 	Config
 	report Report
-	ahead  time.Duration // of the archive's clock is this machine's so much, or more; zero: of no account
 
-	newest    map[archive.VaultID]newest      // registrations that were surely made before
-	unpacked  map[archive.ID]archive.Key      // entries in doubt that are not packed yet, by the identity they will get
-	blind     map[archive.VaultID]bool        // folders of it could not be looked at: what the archive has may be theirs
-	next      map[archive.ID]archive.Key      // the generations that entries in doubt may have gone on to
-	reaches   map[archive.VaultID]bool        // the status list shows everything since
-	covers    map[archive.VaultID]bool        // it does, unless it lags behind
-	archived  map[mark]bool                   // what the archive shows as archived
-	anonymous map[archive.VaultID]unexplained // what nobody can tell the identity of
-	foreign   map[mark]bool                   // registrations whose clientUUID is not that of the entry here
-	told      map[mark]bool                   // that the archive has a document which the ledger does not know
-	places    map[archive.Key]string          // where the folders of entries in doubt lie, by their receipts
-	back      map[archive.Key]string          // where they lie that were given back
-	unsettled map[archive.Key]bool            // entries of which something that was decided could not be committed
-	pending   []ledger.Change                 // decided, not yet committed
+	newest    map[archive.VaultID]newest        // registrations that were surely made before
+	unpacked  map[archive.ID]archive.Key        // entries in doubt that are not packed yet, by the identity they will get
+	blind     map[archive.VaultID]bool          // folders of it could not be looked at: what the archive has may be theirs
+	next      map[archive.ID]archive.Key        // the generations that entries in doubt may have gone on to
+	reaches   map[archive.VaultID]bool          // the status list shows everything since
+	covers    map[archive.VaultID]bool          // it does, unless it lags behind
+	passed    map[archive.VaultID]time.Duration // for how long the archive could show it, when it was asked
+	archived  map[mark]bool                     // what the archive shows as archived
+	anonymous map[archive.VaultID]unexplained   // what nobody can tell the identity of
+	foreign   map[mark]bool                     // registrations whose clientUUID is not that of the entry here
+	told      map[mark]bool                     // that the archive has a document which the ledger does not know
+	places    map[archive.Key]string            // where the folders of entries in doubt lie, by their receipts
+	back      map[archive.Key]string            // where they lie that were given back
+	unsettled map[archive.Key]bool              // entries of which something that was decided could not be committed
+	pending   []ledger.Change                   // decided, not yet committed
 }
 
 type newest struct {
@@ -88,7 +89,7 @@ func short(r archive.RemoteID) (m mark) {
 func Reconcile(ctx context.Context, c Config) (Report, error) {
 	p := &pass{
 		Config: c, newest: map[archive.VaultID]newest{}, unpacked: map[archive.ID]archive.Key{}, blind: map[archive.VaultID]bool{}, next: map[archive.ID]archive.Key{},
-		reaches: map[archive.VaultID]bool{}, covers: map[archive.VaultID]bool{}, archived: map[mark]bool{}, anonymous: map[archive.VaultID]unexplained{},
+		reaches: map[archive.VaultID]bool{}, passed: map[archive.VaultID]time.Duration{}, covers: map[archive.VaultID]bool{}, archived: map[mark]bool{}, anonymous: map[archive.VaultID]unexplained{},
 		foreign: map[mark]bool{}, told: map[mark]bool{}, places: map[archive.Key]string{}, back: map[archive.Key]string{}, unsettled: map[archive.Key]bool{},
 	}
 	if c.Doubt != nil { // what lies in the folders is known before the archive is asked whose its documents are

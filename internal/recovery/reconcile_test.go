@@ -118,28 +118,64 @@ func TestReconcile_I2_I15_TwoRegistrationsOfOneEntry(t *testing.T) {
 	})
 }
 
-// I2, I15: a clock that was set ahead after the ledger was put back does not make a list believed that may still lag.
-func TestReconcile_I2_I15_AClockSetAheadClearsNothing(t *testing.T) {
+// I2, I15: a list that may lag is believed once both clocks say so, ours since the ledger was put back and the archive's
+// since the first comparison: a clock that was set proves nothing.
+func TestReconcile_I2_I15_AClockThatWasSetClearsNothing(t *testing.T) {
+	const hour = time.Hour
 	now := time.Now()
+	at := func(d time.Duration) time.Time { return now.Add(d) }
 	for name, row := range map[string]struct {
-		date    time.Duration // of the archive's clock, after the ledger was put back; ours says seven hours
-		cleared bool
+		since, told, date time.Time // our clock says seven hours
+		cleared           bool
 	}{
-		"OurClockIsRight":   {7 * time.Hour, true},
-		"OursIsAWhileAhead": {7*time.Hour - margin, true},
-		"OursWasSetAhead":   {time.Hour, false},
-		"TheirsIsAhead":     {70 * time.Hour, true},
+		"BothSaySo":                     {now, at(hour), at(7 * hour), true},
+		"AlmostOnTheirs":                {now, at(hour), at(7*hour - time.Second), false},
+		"NotComparedBefore":             {now, time.Time{}, at(7 * hour), false},
+		"OursWasSetAhead":               {now, now, at(hour), false},
+		"OursWasBehindWhenItWasPutBack": {at(-30 * hour), at(6 * hour), at(7 * hour), false},
+		"TheirsWasSetAhead":             {at(2 * hour), now, at(70 * hour), false},
+		"TheirsIsAlwaysAhead":           {now, at(70 * hour), at(76 * hour), true},
+		"TheyTellNoDate":                {now, now, time.Time{}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShed(t)
 			e := s.doubtful(now)
-			r := s.compared(spoken{date: now.Add(row.date)}, Doubt{From: now.Add(-time.Hour), Since: now})
+			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: spoken{date: row.date}, Drops: []Drop{s.drop}, Grace: 24 * hour, Environment: "test",
+				Now: func() archive.Instant { return archive.Instant{Wall: at(7 * hour)} }, Doubt: &Doubt{From: at(-hour), Since: row.since, Told: row.told}, Adopt: true})
+			must(t, err)
 			got, _, err := s.book.Entry(e.Key)
 			must(t, err)
-			if got.Suspect == row.cleared || r.Vaults[0].Reaches != row.cleared {
-				t.Errorf("suspect %v, reaches %v", got.Suspect, r.Vaults[0].Reaches)
+			if got.Suspect == row.cleared || r.Vaults[0].Reaches != row.cleared || !r.Told.Equal(row.date) {
+				t.Errorf("suspect %v, reaches %v, told at %v", got.Suspect, r.Vaults[0].Reaches, r.Told)
 			}
 		})
+	}
+}
+
+// I2: a registration that was only found counts from what the archive's clock read then, should ours be behind.
+func TestReconcile_I2_AFoundRegistrationBearsTheArchivesTime(t *testing.T) {
+	s, now := newShed(t), time.Now().UTC()
+	e := s.doubtful(now)
+	told := now.Add(30 * time.Hour)
+	s.compared(spoken{date: told, list: []archive.Receipt{{Remote: "R1", ID: e.ID, Word: archive.WaitingForPackage, Date: told}}}, Doubt{From: now.Add(-time.Hour), Since: now})
+	e, _, err := s.book.Entry(e.Key)
+	must(t, err)
+	if r := e.Current(); r == nil || !r.Closed.Equal(told) {
+		t.Errorf("%+v, want closed at %v", r, told)
+	}
+}
+
+// I2: what a list too short to show everything leaves out is believed once nothing can be under way any more.
+func TestReconcile_I2_UntilNothingIsUnderWay(t *testing.T) {
+	s, now := newShed(t), time.Now()
+	e := s.doubtful(now)
+	for passed, cleared := range map[time.Duration]bool{24*time.Hour - time.Second: false, 24 * time.Hour: true} {
+		p := &pass{Config: Config{Book: s.book, Committer: s.book, Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now.Add(99 * time.Hour)} },
+			Doubt: &Doubt{From: now, Since: now}}, passed: map[archive.VaultID]time.Duration{"V": passed}}
+		until, why := p.doubts(e, true)
+		if (why == "") != cleared || !cleared && !until.Equal(now.Add(99*time.Hour+time.Second)) {
+			t.Errorf("after %v: until %v, %q", passed, until, why)
+		}
 	}
 }
 
@@ -223,7 +259,7 @@ func TestReach_I15_OfALedgerMadeAnew(t *testing.T) {
 		Now: func() archive.Instant { return archive.Instant{Wall: now.Add(7 * time.Hour)} }, Doubt: &Doubt{Since: now}}
 	_, err := Rebuild(t.Context(), c)
 	must(t, err)
-	p := &pass{Config: c}
+	p := &pass{Config: c, passed: map[archive.VaultID]time.Duration{"V": 7 * time.Hour}}
 	for name, row := range map[string]struct {
 		list []archive.Receipt
 		want bool

@@ -14,6 +14,7 @@ type Report struct {
 	Waiting []Waiting     // entries that nobody can speak for yet
 	Waits   int           // how many they are; Waiting names the first thousand
 	Cleared int           // entries that were in doubt and are not any more
+	Told    time.Time     // the archive's clock when it was asked; zero: it did not say
 
 	Unpacked int // claimed folders in doubt of which it is not known yet, by an entry, which invoice they are
 	Withheld int // archived documents that got no entry, because folders could not be looked at that they may be of

@@ -36,12 +36,13 @@ func (p *pass) settle(ctx context.Context) error {
 
 // fresh reports whether something may be archived for so short a time that the index need not show it.
 func (p *pass) fresh(e ledger.Entry) bool {
-	return p.Now().Wall.Add(-p.ahead).Sub(e.ArchivedAt) < indexLag(p.Grace)+margin
+	return p.Now().Wall.Sub(e.ArchivedAt) < indexLag(p.Grace)+margin
 }
 
 // doubts says why nobody can speak for an entry yet, and until when; empty: the archive has spoken.
 func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) {
-	over, shown := p.since().Add(p.Grace), p.since().Add(lag(p.Grace))
+	over := p.Now().Wall.Add(p.Grace - p.passed[e.Vault])
+	shown := over.Add(lag(p.Grace) - p.Grace)
 	lost := e.State.Open() && p.missing(e)
 	switch u := p.anonymous[e.Vault]; {
 	case p.unsettled[e.Key]:
@@ -52,7 +53,7 @@ func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) 
 		return until, "it is not packed yet, so that its identity is not known"
 	case e.State == ledger.Discovered: // nothing of it can be sent
 		return until, ""
-	case lost && len(e.Questions()) > 0 && (e.State == ledger.Uploaded || p.Now().Wall.Before(over)):
+	case lost && len(e.Questions()) > 0 && (e.State == ledger.Uploaded || p.passed[e.Vault] < p.Grace):
 		return until, "its folder is not here any more; what the archive says of it decides"
 	case e.State == ledger.Archived && p.foreign[short(e.Archived)]:
 		return until, "the archive contradicts it"
@@ -62,7 +63,7 @@ func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) 
 		return until, ""
 	case p.covers[e.Vault]:
 		return shown, "the archive's list may not show yet what was registered last"
-	case p.Now().Wall.Before(over):
+	case p.passed[e.Vault] < p.Grace:
 		return over, "the archive's list does not reach back far enough; nothing can be under way any more then"
 	case u.any || u.numbers[p.number(e)]:
 		return until, "a document of this number is in the archive, and nobody can tell whose it is"

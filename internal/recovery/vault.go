@@ -21,9 +21,10 @@ func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
 	if err != nil {
 		return r, err
 	}
-	if ahead := p.Now().Wall.Sub(w.Date); !w.Date.IsZero() && ahead > margin {
-		p.ahead = max(p.ahead, ahead)
+	if !w.Date.IsZero() {
+		p.report.Told = w.Date
 	}
+	p.passed[v.Vault] = p.since(w.Date)
 	r.Listed, r.Reaches = len(w.Receipts), p.reach(v.Vault, w.Receipts, w.Whole)
 	p.reaches[v.Vault], p.covers[v.Vault] = r.Reaches, p.cover(v.Vault, w.Receipts, w.Whole)
 	for _, rc := range w.Receipts {
@@ -37,16 +38,27 @@ func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
 	return r, p.index(ctx, v, &r)
 }
 
-// since is the moment from which on time may have shown what the ledger does not know. As long as this machine's clock
-// is ahead of the archive's, so much of what it says passed may never have.
-func (p *pass) since() time.Time { return p.Doubt.Since.Add(p.ahead) }
+// since returns for how long the archive, whose clock reads date, could show what the ledger does not know: the lesser
+// of what this machine's clock says since the ledger was put back, and the archive's since the first comparison. One of
+// them that was set proves nothing. A zero date leaves this machine's alone.
+func (p *pass) since(date time.Time) time.Duration {
+	switch {
+	case p.Doubt == nil:
+		return 0
+	case date.IsZero():
+		return p.Now().Wall.Sub(p.Doubt.Since)
+	case p.Doubt.Told.IsZero():
+		return 0
+	}
+	return min(p.Now().Wall.Sub(p.Doubt.Since), date.Sub(p.Doubt.Told))
+}
 
 // reach reports whether the list shows every registration made since the ledger's last line: it goes back
 // behind that line, or it is not full and shows the newest registration that was there before; of a ledger that
 // was made anew, that of a folder with its receipt. A list
 // that lags behind, or that was not understood wholly, shows nothing by what it leaves out.
 func (p *pass) reach(v archive.VaultID, list []archive.Receipt, whole bool) bool {
-	return p.cover(v, list, whole) && p.Now().Wall.Sub(p.since()) >= lag(p.Grace)
+	return p.cover(v, list, whole) && p.passed[v] >= lag(p.Grace)
 }
 
 // cover is reach, for a list that does not lag behind.
@@ -240,7 +252,7 @@ func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vault
 	case ok && p.Doubt != nil && e.State != ledger.Discovered && e.State != ledger.Duplicate:
 		r.Found.add(Finding{Key: e.Key, Remote: rc.Remote, Text: "registered while the ledger was not there; the archive says " + rc.Word.String()})
 		return p.change(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{
-			ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID}, ledger.StatusSeen{Receipt: rc, Grace: p.Grace, NotBefore: p.Now().Wall},
+			ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID, Told: rc.Date}, ledger.StatusSeen{Receipt: rc, Grace: p.Grace, NotBefore: p.Now().Wall},
 		}})
 	case !content: // an orphan: nobody ever had an address for it, or it got nothing
 		return nil

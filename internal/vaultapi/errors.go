@@ -37,7 +37,6 @@ type Error struct {
 	Missing    bool          // 404
 	Denied     bool          // the API refused credentials or rights
 	Expired    bool          // the store refused an upload because its ticket is over
-	Date       time.Time     // the other side's clock as its answer gave it; zero: not given
 	Err        error         // the *apicall.CallError, or what was wrong with the answer
 }
 
@@ -55,7 +54,7 @@ func fault(err error, decide func(*apicall.CallError) Outcome) *Error {
 	if !errors.As(err, &ce) {
 		return &Error{Outcome: Unanswered, Code: "unforeseen", Text: err.Error(), Err: err}
 	}
-	e := &Error{Code: ce.Kind(), Text: ce.Error(), RetryAfter: ce.RetryAfter, Date: ce.Date, Err: ce,
+	e := &Error{Code: ce.Kind(), Text: ce.Error(), RetryAfter: ce.RetryAfter, Err: ce,
 		Overload: ce.Status == http.StatusTooManyRequests || ce.Status == http.StatusServiceUnavailable,
 		Missing:  ce.Status == http.StatusNotFound,
 		Denied:   ce.Credentials()}

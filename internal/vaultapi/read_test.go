@@ -89,26 +89,21 @@ func TestStatusList(t *testing.T) {
 func TestStatus_I2_BearsTheServicesTime(t *testing.T) {
 	date := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 	for header, want := range map[string]time.Time{date.Format(http.TimeFormat): date, "yesterday": {}} {
-		ask := func(status int, body string) *Client {
+		ask := func(body string) *Client {
 			c, _ := client(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Date", header)
-				w.WriteHeader(status)
 				io.WriteString(w, body)
 			})
 			return c
 		}
 		record := `{"bumId":"r1","status":"ArchivingFailed"}`
-		rc, err := ask(200, record).Status(t.Context(), "V", "r1")
+		rc, err := ask(record).Status(t.Context(), "V", "r1")
 		if err != nil || !rc.Date.Equal(want) {
 			t.Errorf("%s: alone %v, %v", header, rc.Date, err)
 		}
-		w, err := ask(200, "["+record+"]").StatusWindow(t.Context(), "V")
+		w, err := ask("["+record+"]").StatusWindow(t.Context(), "V")
 		if err != nil || !w.Whole || !w.Date.Equal(want) || !w.Receipts[0].Date.Equal(want) {
 			t.Errorf("%s: in the list %+v, %v", header, w, err)
-		}
-		_, err = ask(404, `{}`).Status(t.Context(), "V", "r1")
-		if e := failed(t, err); !e.Missing || !e.Date.Equal(want) {
-			t.Errorf("%s: unknown there %v", header, e.Date)
 		}
 	}
 }
