@@ -21,8 +21,8 @@ func (a *app) whyCommand() *cobra.Command {
 next and when, and what a person can do, with the command lines for it.
 
 For a folder whose fate at the archive is unclear it shows the evidence so far: what
-the archive answered, how many equal answers of how many are counted, and from when
-on they are believed.
+the archive answered, how many equal answers of how many are counted, and before
+when they are not believed.
 
 While vaultd runs, it also knows folders that were not taken yet, and which route to
 the archive rests and why.`,

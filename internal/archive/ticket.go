@@ -31,6 +31,22 @@ const sleepless = time.Second
 // of the same boot.
 func (i Instant) SleptSince(earlier Instant) bool { return i.Slept-earlier.Slept > sleepless }
 
+// settable is how far two readings of a clock that nobody set may lie the wrong way round: the clocks of several
+// machines of one service differ by so much.
+const settable = 5 * time.Minute
+
+// Passed returns the time that may be relied on to have passed, of what two clocks say: the lesser. One that went back
+// meanwhile was set, and is of no account.
+func Passed(ours, theirs time.Duration) time.Duration {
+	switch {
+	case ours < -settable:
+		return theirs
+	case theirs < -settable:
+		return ours
+	}
+	return min(ours, theirs)
+}
+
 // Package is a sealed ZIP. Size and digests are those of the bytes on disk, read
 // back after they were written; they are the bytes that are sent.
 type Package struct {

@@ -239,7 +239,7 @@ func (d *doubts) line(line []byte) error {
 	case x.Event == ledger.MarkReconciled:
 		if d.safe = false; d.last != nil && d.last.Told.IsZero() {
 			if d.last.Told, err = time.Parse(time.RFC3339Nano, x.Time); err != nil {
-				d.last.Told = at // the archive did not say
+				d.last.Told = at // the archive did not say, or nobody listened then
 			}
 		}
 	case (ledger.Mark{Word: x.Event}).Alarming():

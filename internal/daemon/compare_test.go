@@ -136,7 +136,7 @@ func (s alarming) StatusWindow(context.Context, archive.VaultID) (vaultapi.Windo
 	if s.found {
 		s.a.mark(ledger.MarkRolledBack, 20)
 	}
-	return vaultapi.Window{Whole: true}, nil
+	return vaultapi.Window{Whole: true, Date: s.a.at(70)}, nil
 }
 
 func (s alarming) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {
@@ -155,6 +155,11 @@ func TestReconcile_I15_NotAfterSomethingElseWasFoundMeanwhile(t *testing.T) {
 		a.must(err)
 		if _, safe := a.Safe(); out.Left == found || safe != found || len(out.Why) > 0 != found {
 			t.Errorf("found %v: left %v, safe %v, %q", found, out.Left, safe, out.Why)
+		}
+		var last ledger.Line
+		a.must(a.Lines(1, func(_ uint64, line []byte) (err error) { last, err = ledger.ParseLine(line); return err }))
+		if told, _ := time.Parse(time.RFC3339Nano, last.Time); !found && !told.Equal(a.at(70)) { // from it the archive's clock counts
+			t.Errorf("%+v, want the archive's time", last)
 		}
 	}
 }

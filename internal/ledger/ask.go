@@ -93,18 +93,20 @@ func (r *Registration) proven(at archive.Instant, ev StatusSeen) bool {
 	return r.Equal >= evidence && r.unusedFor(at.Wall, ev.Receipt.Date) >= ev.Grace
 }
 
-// unusedFor returns for how long nothing can have left for the registration's address: the
-// lesser of what our clock says and the service's, which read date when it answered. One
-// of them that was set ahead proves nothing. A zero date leaves ours alone.
+// unusedFor returns for how long nothing can have left for the registration's address, by
+// our clock and by the service's, which read date when it answered. Where it told the time
+// with the ticket, an answer without it proves nothing; where it never does, ours counts.
 func (r *Registration) unusedFor(at, date time.Time) time.Duration {
-	ours := at.Sub(r.lastUse())
+	ours, granted := at.Sub(r.lastUse()), !r.Ticket.Date.IsZero()
 	switch {
+	case granted && date.IsZero():
+		return 0
+	case granted:
+		return archive.Passed(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))
 	case date.IsZero():
 		return ours
-	case r.Ticket.Date.IsZero(): // found, not granted: it is as old as its finding
-		return min(ours, date.Sub(r.lastUse()))
 	}
-	return min(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))
+	return archive.Passed(ours, date.Sub(r.lastUse())) // found, not granted: as old as its finding
 }
 
 // lastUse is the last moment at which a byte may have left for the registration's address.

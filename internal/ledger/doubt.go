@@ -27,6 +27,11 @@ func (Doubted) apply(e *Entry, at archive.Instant) error {
 	case Registering: // the POST stays without an answer
 		e.enter(Packaged)
 	}
+	for i := range e.Registrations { // the same number may have been given out and used again since
+		if r := &e.Registrations[i]; r.Fate == Maybe || r.Fate == Stored {
+			r.Closed, r.Equal = at.Wall, 0
+		}
+	}
 	e.Suspect = true
 	return nil
 }

@@ -103,7 +103,7 @@ type Registration struct {
 	Sends      uint16 // intents to upload
 	Clear      uint16 // of them certainly without effect
 	Fate       Fate
-	Closed     time.Time // when it stopped being uploadable; zero: not yet
+	Closed     time.Time // when it stopped being uploadable, or was found; zero: not yet
 
 	Word  archive.Word // the service's last word about it
 	Equal uint8        // equal answers, each a twenty-fourth of the grace after the one before

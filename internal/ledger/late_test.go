@@ -55,7 +55,7 @@ func TestMissing_I25_LostThreeTimesCallsAPerson(t *testing.T) {
 		e.Registrations[0].Fate, e.Registrations[0].Closed = Stored, at
 		for range 3 * spacing {
 			at = at.Add(grace / spacing)
-			next, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: archive.WaitingForPackage}}, archive.Instant{Wall: at})
+			next, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: archive.WaitingForPackage, Date: at}}, archive.Instant{Wall: at})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -56,40 +56,69 @@ func TestStatusSeen_I2_EvidenceIsLateEqualAndSpaced(t *testing.T) {
 
 // TestStatusSeen_I2_AClockThatWasSetProvesNothing: the grace has passed only when our
 // clock says so since the registration was closed, and the service's since its ticket ended.
+// One that went back was set, and the other decides.
 func TestStatusSeen_I2_AClockThatWasSetProvesNothing(t *testing.T) {
-	const hour, life = time.Hour, ticketLife
+	const hour, life, day = time.Hour, ticketLife, 24 * time.Hour
 	for name, row := range map[string]struct {
 		sent   time.Duration // on our clock; the registration was closed at the epoch
-		ticket time.Duration // on the service's, when it came
+		ticket time.Duration // on the service's, when it came; zero: it told none
 		heard  time.Duration // on ours
 		date   time.Duration // on the service's; zero: it told none
 		lost   bool
 	}{
-		"BothSaySo":               {-life, -life, 24 * hour, 24 * hour, true},
+		"BothSaySo":               {-life, -life, day, day, true},
 		"OursWasSetAhead":         {-life, -life, 61 * hour, 7 * hour, false},
-		"OursWasSetBack":          {-life, -life, -30 * hour, 30 * hour, false},
 		"TheirsWasSetAhead":       {-life, -life, 7 * hour, 61 * hour, false},
-		"TheirsIsAlwaysAhead":     {-life, 50*hour - life, 24 * hour, 74 * hour, true},
-		"TheirsIsAlwaysBehind":    {-life, -50*hour - life, 24 * hour, -26 * hour, true},
-		"AlmostOnTheirs":          {-life, -life, 25 * hour, 24*hour - time.Second, false},
-		"SetAheadWhileUploading":  {-60 * 24 * hour, -life, 24 * hour, 24 * hour, true},
-		"SetBackWhileUploading":   {hour, -life, 24 * hour, 24 * hour, true},
-		"SetBackThenAheadOfGrace": {hour, -life, 61 * hour, 24*hour - time.Second, false},
-		"TheyTellNoDate":          {-life, -life, 24 * hour, 0, true},
+		"OursWasSetBack":          {-life, -life, -30 * hour, day, true},
+		"OursWasSetBack_TooEarly": {-life, -life, -30 * hour, day - time.Second, false},
+		"OursIsALittleBack":       {-life, -life, -time.Minute, day, false},
+		"TheirsWasSetBack":        {-life, 60 * day, day, day, true},
+		"BothWereSetBack":         {-life, 60 * day, -30 * hour, day, false},
+		"TheirsIsAlwaysAhead":     {-life, 50*hour - life, day, 74 * hour, true},
+		"TheirsIsAlwaysBehind":    {-life, -50*hour - life, day, -26 * hour, true},
+		"AlmostOnTheirs":          {-life, -life, 25 * hour, day - time.Second, false},
+		"SetAheadWhileUploading":  {-60 * day, -life, day, day, true},
+		"SetBackWhileUploading":   {hour, -life, day, day, true},
+		"SetBackThenAhead":        {hour, -life, 61 * hour, day - time.Second, false},
+		"TheyTellNoTime":          {-life, 0, day, 0, true},
+		"OneAnswerTellsNoTime":    {-life, -life, 61 * hour, 0, false},
+		"OnlyTheAnswerTells":      {-life, 0, day, day, true},
+		"OnlyTheAnswer_OursAhead": {-life, 0, 61 * hour, 7 * hour, false},
+		"OnlyTheAnswer_ItsAhead":  {-life, 0, 7 * hour, 61 * hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := usual(Unclear)
 			r := e.Current()
-			r.Ticket.Sent.Wall, r.Closed, r.Ticket.Date = epoch.Add(row.sent), epoch, epoch.Add(row.ticket)
+			r.Ticket.Sent.Wall, r.Closed, r.Ticket.Date = epoch.Add(row.sent), epoch, time.Time{}
 			r.Word, r.Equal, r.Last = archive.WaitingForPackage, evidence, epoch.Add(-100*hour)
 			ev := answer(archive.WaitingForPackage, "now")
-			if row.date != 0 {
-				ev.Receipt.Date = epoch.Add(row.date)
+			if row.ticket != 0 {
+				r.Ticket.Date = epoch.Add(row.ticket)
+			}
+			if ev.Receipt.Date = epoch.Add(row.date); row.date == 0 {
+				ev.Receipt.Date = time.Time{}
 			}
 			if e = must(t, e, row.heard, ev); (e.State == Packaged) != row.lost {
 				t.Error(e.State)
 			}
 		})
+	}
+}
+
+// TestDoubted_I2_EvidenceBeginsAnew: what the copy had nearly proven may be used again since,
+// under the same number.
+func TestDoubted_I2_EvidenceBeginsAnew(t *testing.T) {
+	e := usual(Unclear)
+	r := e.Current()
+	r.Closed, r.Word, r.Equal, r.Last = epoch.Add(-99*time.Hour), archive.WaitingForPackage, evidence, epoch.Add(-2*time.Hour)
+	e = must(t, e, 0, Doubted{})
+	for hours := range 24 {
+		if e = must(t, e, time.Duration(hours)*time.Hour, answer(archive.WaitingForPackage, "now")); e.State != Unclear {
+			t.Fatalf("%s after %d hours", e.State, hours)
+		}
+	}
+	if e = must(t, e, grace, answer(archive.WaitingForPackage, "now")); e.State != Packaged {
+		t.Error(e.State)
 	}
 }
 

@@ -26,8 +26,9 @@ type row struct {
 	with func(*Entry) // changes the usual entry of each state; nil: nothing
 }
 
+// answer is the service's, by whose clock the grace is over; ours decides.
 func answer(w archive.Word, r archive.RemoteID) StatusSeen {
-	return StatusSeen{Receipt: archive.Receipt{Remote: r, Word: w, Updated: epoch.Add(time.Minute)}, Grace: grace}
+	return StatusSeen{Receipt: archive.Receipt{Remote: r, Word: w, Updated: epoch.Add(time.Minute), Date: epoch.Add(100 * grace)}, Grace: grace}
 }
 
 // proven makes the next equal answer the last one that is needed.
@@ -190,7 +191,7 @@ var stateTable = []row{
 
 var (
 	sealed       = Sealed{ID: archive.ID{1}, Package: zip(3)}
-	failedBefore = StatusSeen{Receipt: archive.Receipt{Remote: "now", Word: archive.Failed, Updated: epoch.Add(-time.Minute)}, Grace: grace}
+	failedBefore = StatusSeen{Receipt: archive.Receipt{Remote: "now", Word: archive.Failed, Updated: epoch.Add(-time.Minute), Date: epoch.Add(100 * grace)}, Grace: grace}
 )
 
 func zip(n byte) archive.Package { return archive.Package{Size: 1, SHA256: archive.Digest{n}} }

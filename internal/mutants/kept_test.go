@@ -79,12 +79,16 @@ var kept = []mutant{
 	},
 	{
 		name: "ListBelievedByOurClockAlone", promise: "I15", file: "internal/recovery/vault.go",
-		old: "return min(p.Now().Wall.Sub(p.Doubt.Since), date.Sub(p.Doubt.Told))", new: "return p.Now().Wall.Sub(p.Doubt.Since)",
+		old: "return archive.Passed(ours, date.Sub(p.Doubt.Told))", new: "return ours",
 		tests: []string{"vaultd/internal/recovery"},
 	},
 	{
 		name: "FirstComparisonBelievesAtOnce", promise: "I15", file: "internal/recovery/vault.go",
-		old: "case p.Doubt.Told.IsZero():\n\t\treturn 0\n", new: "", tests: []string{"vaultd/internal/recovery"},
+		old: "p.Doubt == nil || p.Doubt.Told.IsZero()", new: "p.Doubt == nil", tests: []string{"vaultd/internal/recovery"},
+	},
+	{
+		name: "ArchivesTimeNotKept", promise: "I15", file: "internal/daemon/compare.go",
+		old: "Told: out.Told, ", new: "", tests: []string{"-run Reconcile vaultd/internal/daemon"},
 	},
 	{
 		name: "SuspectsAreSent", promise: "I15", file: "internal/ledger/transition.go",

@@ -13,11 +13,15 @@ var protocol = []mutant{
 	},
 	{
 		name: "OurClockAloneCounts", promise: "I2", file: "internal/ledger/ask.go",
-		old: "return min(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))", new: "return ours", tests: []string{pure, worlds},
+		old: "return archive.Passed(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))", new: "return ours", tests: []string{pure, worlds},
 	},
 	{
 		name: "TheirClockAloneCounts", promise: "I2", file: "internal/ledger/ask.go",
-		old: "return min(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))", new: "return date.Sub(r.Ticket.Date.Add(ticketLife))", tests: []string{pure},
+		old: "return archive.Passed(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))", new: "return date.Sub(r.Ticket.Date.Add(ticketLife))", tests: []string{pure},
+	},
+	{
+		name: "DoubtKeepsTheEvidence", promise: "I2", file: "internal/ledger/doubt.go",
+		old: "r.Closed, r.Equal = at.Wall, 0", new: "_ = r", tests: []string{pure},
 	},
 	{
 		name: "OneAnswerIsProof", promise: "I2", file: "internal/ledger/ask.go",

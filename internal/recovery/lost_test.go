@@ -144,6 +144,23 @@ func TestReconcile_I2_TheFolderOfWhatWasSentWentAway(t *testing.T) {
 	}
 }
 
+// I2: that holds for what may be there until nothing can be under way any more.
+func TestReconcile_I2_TheFolderOfWhatMayBeSentWentAway(t *testing.T) {
+	for passed, decides := range map[time.Duration]bool{24*time.Hour - time.Second: true, 24 * time.Hour: false} {
+		s, now := newShed(t), time.Now()
+		e := s.claimed("f", "N1")
+		e = s.packed(e, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: "R1", URL: "https://x"}},
+			ledger.UploadIntended{}, ledger.UploadUnanswered{}, ledger.WindowClosed{}, ledger.Doubted{})
+		must(t, os.RemoveAll(s.claim(e)))
+		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: spoken{date: now.Add(passed)}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
+			Now: func() archive.Instant { return archive.Instant{Wall: now.Add(passed)} }, Doubt: &Doubt{From: now.Add(-time.Hour), Since: now, Told: now}})
+		must(t, err)
+		if r.Waits > 0 != decides || s.entry(e.Key).Suspect != decides {
+			t.Errorf("after %v: %d wait: %+v", passed, r.Waits, r.Waiting)
+		}
+	}
+}
+
 // I9: what is being archived while it is compared, and has neither an entry nor a folder here, is not forgotten.
 func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
 	s, now := newShed(t), time.Now()

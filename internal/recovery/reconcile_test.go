@@ -58,8 +58,10 @@ func (s *shed) doubtful(now time.Time) ledger.Entry {
 	return rs[0].Entry
 }
 
+// compared compares seven hours after the ledger was put back, and after the first comparison.
 func (s *shed) compared(service spoken, doubt Doubt) Report {
 	s.t.Helper()
+	doubt.Told = doubt.Since
 	r, err := Reconcile(s.t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
 		Now: func() archive.Instant { return archive.Instant{Wall: doubt.Since.Add(7 * time.Hour)} }, Doubt: &doubt, Adopt: true})
 	must(s.t, err)
@@ -129,6 +131,10 @@ func TestReconcile_I2_I15_AClockThatWasSetClearsNothing(t *testing.T) {
 		cleared           bool
 	}{
 		"BothSaySo":                     {now, at(hour), at(7 * hour), true},
+		"TheyTellNoDate_NotComparedYet": {now, time.Time{}, time.Time{}, false},
+		"TheirsWasSetBack":              {now, at(70 * hour), at(7 * hour), true},
+		"OursWasSetBack":                {at(60 * hour), now, at(7 * hour), true},
+		"OneOfTheirsIsALittleBehind":    {now, at(7 * hour), at(7*hour - time.Minute), false},
 		"AlmostOnTheirs":                {now, at(hour), at(7*hour - time.Second), false},
 		"NotComparedBefore":             {now, time.Time{}, at(7 * hour), false},
 		"OursWasSetAhead":               {now, now, at(hour), false},
@@ -147,6 +153,9 @@ func TestReconcile_I2_I15_AClockThatWasSetClearsNothing(t *testing.T) {
 			must(t, err)
 			if got.Suspect == row.cleared || r.Vaults[0].Reaches != row.cleared || !r.Told.Equal(row.date) {
 				t.Errorf("suspect %v, reaches %v, told at %v", got.Suspect, r.Vaults[0].Reaches, r.Told)
+			}
+			if name == "AlmostOnTheirs" && (len(r.Waiting) != 1 || !r.Waiting[0].Until.Equal(at(7*hour+time.Second))) {
+				t.Errorf("waits %+v, want until a second later", r.Waiting)
 			}
 		})
 	}

@@ -51,7 +51,7 @@ func TestReach_I15_WhatAListProves(t *testing.T) {
 		"Short_RestoredJustNow_ListLag": {list(10, from.Add(-time.Hour), "before"), true, now.Add(-5 * time.Hour), "before", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pass{Config: Config{Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: from, Since: row.since}},
+			p := &pass{Config: Config{Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: from, Since: row.since, Told: from}},
 				newest: map[archive.VaultID]newest{"V": {remote: row.known}}}
 			p.passed = map[archive.VaultID]time.Duration{"V": p.since(time.Time{})}
 			if got := p.reach("V", row.list, row.whole); got != row.want {

@@ -35,7 +35,7 @@ type FolderReport struct {
 type VaultReport struct {
 	Vault   archive.VaultID
 	Listed  int  // registrations in the status list
-	Reaches bool // that list shows every registration since the ledger's last line
+	Reaches bool // that list shows every registration since the ledger's last line, and long enough after it to be believed
 	Indexed int  // documents in the index
 
 	Found   Findings // registrations that the ledger did not know, of entries that it knows

@@ -38,19 +38,18 @@ func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
 	return r, p.index(ctx, v, &r)
 }
 
-// since returns for how long the archive, whose clock reads date, could show what the ledger does not know: the lesser
-// of what this machine's clock says since the ledger was put back, and the archive's since the first comparison. One of
-// them that was set proves nothing. A zero date leaves this machine's alone.
+// since returns for how long the archive, whose clock reads date, could show what the ledger does not know: by this
+// machine's clock since the ledger was put back, and by the archive's since the first comparison, before which nothing
+// counts. A zero date leaves this machine's alone.
 func (p *pass) since(date time.Time) time.Duration {
-	switch {
-	case p.Doubt == nil:
-		return 0
-	case date.IsZero():
-		return p.Now().Wall.Sub(p.Doubt.Since)
-	case p.Doubt.Told.IsZero():
+	if p.Doubt == nil || p.Doubt.Told.IsZero() {
 		return 0
 	}
-	return min(p.Now().Wall.Sub(p.Doubt.Since), date.Sub(p.Doubt.Told))
+	ours := p.Now().Wall.Sub(p.Doubt.Since)
+	if date.IsZero() {
+		return ours
+	}
+	return archive.Passed(ours, date.Sub(p.Doubt.Told))
 }
 
 // reach reports whether the list shows every registration made since the ledger's last line: it goes back

@@ -15,7 +15,7 @@ var guarantees = []guarantee{
 		promise: "At most one registration of an invoice ever holds content that can be archived. Where more are possible, the entry says so, with its evidence.",
 		how:     "After an upload whose end is unknown nothing is registered again before the service has said, late enough by its clock and by ours, and often enough, that it has nothing.",
 		limit:   "A person may decide otherwise (release): the entry then says \"possibly double\" for ever. A service that tells no time in its answers is believed by this machine's clock alone. Whether the service itself removes doubles is not known.",
-		tests:   []string{"internal/ledger TestModel_Promises", "internal/simtest TestUnclear_I2", "internal/simtest TestUnknownOutcome_I2", "internal/ledger TestStatusSeen_I2_EvidenceIsLateEqualAndSpaced", "internal/ledger TestStatusSeen_I2_AClockThatWasSetProvesNothing"},
+		tests:   []string{"internal/ledger TestModel_Promises", "internal/simtest TestUnclear_I2", "internal/simtest TestUnknownOutcome_I2", "internal/ledger TestStatusSeen_I2_EvidenceIsLateEqualAndSpaced", "internal/ledger TestStatusSeen_I2_AClockThatWasSetProvesNothing", "internal/recovery TestReconcile_I2_I15_AClockThatWasSetClearsNothing"},
 	},
 	{
 		id: "I3", checked: true,
