@@ -9,7 +9,8 @@ import (
 // Doubted says that the ledger was put back from a copy, or that the folder was found
 // without an entry: what happened to it since is not known. Nothing of it is sent,
 // moved or removed until the service was asked. An address that the copy still holds
-// is gone, and what it was given for may hold content.
+// is gone, and what it was given for may hold content. What was heard of another one is
+// no evidence any more.
 type Doubted struct{}
 
 // Word implements Event.

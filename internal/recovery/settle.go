@@ -41,8 +41,8 @@ func (p *pass) fresh(e ledger.Entry) bool {
 
 // doubts says why nobody can speak for an entry yet, and until when; empty: the archive has spoken.
 func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) {
-	over := p.Now().Wall.Add(p.Grace - p.passed[e.Vault])
-	shown := over.Add(lag(p.Grace) - p.Grace)
+	since := p.Now().Wall.Add(-p.passed[e.Vault])
+	over, shown := since.Add(p.Grace), since.Add(lag(p.Grace))
 	lost := e.State.Open() && p.missing(e)
 	switch u := p.anonymous[e.Vault]; {
 	case p.unsettled[e.Key]:
