@@ -87,6 +87,11 @@ var kept = []mutant{
 		old: "p.Doubt == nil || p.Doubt.Told.IsZero()", new: "p.Doubt == nil", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
+		name: "ListReachesByOurClock", promise: "I15", file: "internal/recovery/vault.go",
+		old: "oldest.Before(p.Doubt.From.Add(-p.newest[v].ahead-margin))", new: "oldest.Before(p.Doubt.From.Add(-margin))",
+		tests: []string{"vaultd/internal/recovery"},
+	},
+	{
 		name: "ArchivesTimeNotKept", promise: "I15", file: "internal/daemon/compare.go",
 		old: "Told: out.Told, ", new: "", tests: []string{"-run Reconcile vaultd/internal/daemon"},
 	},

@@ -65,6 +65,7 @@ type pass struct {
 type newest struct {
 	remote archive.RemoteID
 	sent   time.Time
+	ahead  time.Duration // this machine's clock was then, of the archive's; zero: it was not, or nobody knows
 }
 
 // unexplained are documents at the archive whose identity it does not tell.
@@ -124,7 +125,11 @@ func (p *pass) survey(ctx context.Context) error {
 	return p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
 		for _, r := range e.Registrations {
 			if sent := r.Ticket.Sent.Wall; p.before(sent) && sent.After(p.newest[e.Vault].sent) {
-				p.newest[e.Vault] = newest{r.Ticket.Remote, sent}
+				n := newest{remote: r.Ticket.Remote, sent: sent}
+				if !r.Ticket.Date.IsZero() {
+					n.ahead = max(0, sent.Sub(r.Ticket.Date))
+				}
+				p.newest[e.Vault] = n
 			}
 		}
 		if !e.Suspect {

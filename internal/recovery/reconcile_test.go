@@ -174,6 +174,22 @@ func TestReconcile_I2_AFoundRegistrationBearsTheArchivesTime(t *testing.T) {
 	}
 }
 
+// I15: how far this machine's clock was ahead when the ledger was last sure is read from its newest registration.
+func TestSurvey_I15_HowFarOurClockWasAhead(t *testing.T) {
+	for name, row := range map[string]struct{ date, ahead time.Duration }{"Ahead": {-2 * time.Hour, 2 * time.Hour}, "Behind": {time.Hour, 0}} {
+		t.Run(name, func(t *testing.T) {
+			s, now := newShed(t), time.Now().UTC()
+			s.packed(s.claimed("f", "N1"), ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: "R1", URL: "https://x",
+				Sent: archive.Instant{Wall: now}, Date: now.Add(row.date)}})
+			p := &pass{Config: Config{Book: s.book, Doubt: &Doubt{From: now.Add(time.Minute), Since: now}}, newest: map[archive.VaultID]newest{}}
+			must(t, p.survey(t.Context()))
+			if n := p.newest["V"]; n.remote != "R1" || n.ahead != row.ahead {
+				t.Errorf("%+v", n)
+			}
+		})
+	}
+}
+
 // I2: what a list too short to show everything leaves out is believed once nothing can be under way any more.
 func TestReconcile_I2_UntilNothingIsUnderWay(t *testing.T) {
 	s, now := newShed(t), time.Now()

@@ -35,24 +35,27 @@ func TestReach_I15_WhatAListProves(t *testing.T) {
 		whole bool
 		since time.Time
 		known archive.RemoteID
+		ahead time.Duration // our clock, when the newest was registered
 		want  bool
 	}{
-		"Empty_NothingEverRegistered":   {nil, true, since, "", true},
-		"Empty_ThoughSomethingWas":      {nil, true, since, "before", false},
-		"Short_ShowsTheNewestBefore":    {list(10, from.Add(time.Minute), "before"), true, since, "before", true},
-		"Short_DoesNotShowIt":           {list(10, from.Add(time.Minute), ""), true, since, "before", false},
-		"Short_ButNotUnderstood":        {list(10, from.Add(time.Minute), "before"), false, since, "before", false},
-		"Full_AllSince":                 {list(500, from.Add(time.Minute), ""), true, since, "", false},
-		"Full_ShowsTheNewestBefore":     {list(500, from.Add(time.Minute), "before"), true, since, "before", false}, // its time is when it was updated
-		"Full_GoesBackBehind":           {list(500, from.Add(-time.Hour), ""), true, since, "before", true},
-		"Full_GoesBackWithinTheMargin":  {list(500, from.Add(-time.Minute), ""), true, since, "before", false},
-		"Full_BehindButNotUnderstood":   {list(500, from.Add(-time.Hour), ""), false, since, "before", false},
-		"Full_OneWithoutATime":          {append(list(499, from.Add(-time.Hour), ""), archive.Receipt{Remote: "x"}), true, since, "before", false},
-		"Short_RestoredJustNow_ListLag": {list(10, from.Add(-time.Hour), "before"), true, now.Add(-5 * time.Hour), "before", false},
+		"Empty_NothingEverRegistered":   {nil, true, since, "", 0, true},
+		"Empty_ThoughSomethingWas":      {nil, true, since, "before", 0, false},
+		"Short_ShowsTheNewestBefore":    {list(10, from.Add(time.Minute), "before"), true, since, "before", 0, true},
+		"Short_DoesNotShowIt":           {list(10, from.Add(time.Minute), ""), true, since, "before", 0, false},
+		"Short_ButNotUnderstood":        {list(10, from.Add(time.Minute), "before"), false, since, "before", 0, false},
+		"Full_AllSince":                 {list(500, from.Add(time.Minute), ""), true, since, "", 0, false},
+		"Full_ShowsTheNewestBefore":     {list(500, from.Add(time.Minute), "before"), true, since, "before", 0, false}, // its time is when it was updated
+		"Full_GoesBackBehind":           {list(500, from.Add(-time.Hour), ""), true, since, "before", 0, true},
+		"Full_GoesBackWithinTheMargin":  {list(500, from.Add(-time.Minute), ""), true, since, "before", 0, false},
+		"Full_BehindButNotUnderstood":   {list(500, from.Add(-time.Hour), ""), false, since, "before", 0, false},
+		"Full_OneWithoutATime":          {append(list(499, from.Add(-time.Hour), ""), archive.Receipt{Remote: "x"}), true, since, "before", 0, false},
+		"Short_RestoredJustNow_ListLag": {list(10, from.Add(-time.Hour), "before"), true, now.Add(-5 * time.Hour), "before", 0, false},
+		"Full_BehindButForOurClock":     {list(500, from.Add(-time.Hour), ""), true, since, "before", 2 * time.Hour, false},
+		"Full_BehindInSpiteOfOurClock":  {list(500, from.Add(-3*time.Hour), ""), true, since, "before", 2 * time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &pass{Config: Config{Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: from, Since: row.since, Told: from}},
-				newest: map[archive.VaultID]newest{"V": {remote: row.known}}}
+				newest: map[archive.VaultID]newest{"V": {remote: row.known, ahead: row.ahead}}}
 			p.passed = map[archive.VaultID]time.Duration{"V": p.since(time.Time{})}
 			if got := p.reach("V", row.list, row.whole); got != row.want {
 				t.Errorf("reaches %v, want %v", got, row.want)

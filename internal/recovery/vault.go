@@ -73,7 +73,7 @@ func (p *pass) cover(v archive.VaultID, list []archive.Receipt, whole bool) bool
 		}
 		there = there || rc.Remote == p.newest[v].remote || p.Doubt.From.IsZero() && p.kept(rc.Remote)
 	}
-	if dated && !p.Doubt.From.IsZero() && oldest.Before(p.Doubt.From.Add(-margin)) {
+	if dated && !p.Doubt.From.IsZero() && oldest.Before(p.Doubt.From.Add(-p.newest[v].ahead-margin)) {
 		return true
 	}
 	return len(list) < listed && (there || p.newest[v].remote == "" && !p.Doubt.From.IsZero())
