@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -185,4 +186,36 @@ func TestStore_FailsEveryUpload(t *testing.T) {
 			t.Error(n)
 		}
 	})
+}
+
+// refusing is a packer that finds fault with every folder.
+type refusing struct{ *folders }
+
+func (refusing) Pack(context.Context, ledger.Entry) (Packed, error) {
+	return Packed{}, &RefusedError{Cause: ledger.Cause{Code: "no-metadata"}}
+}
+
+// I25: a faulty folder in doubt gets no identity, so that the archive cannot speak for it, however long it is asked.
+// A person must look; one that is not in doubt goes back to whoever dropped it.
+func TestSeal_I25_AFaultyFolderInDoubtCallsAPerson(t *testing.T) {
+	for doubted, want := range map[bool]ledger.State{true: ledger.Quarantined, false: ledger.Rejected} {
+		synctest.Test(t, func(t *testing.T) {
+			r := build(t, &service{})
+			d := r.drops["V"]
+			d.Packer = refusing{d.Packer.(*folders)}
+			r.drops["V"] = d
+			evs := []ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "f", Look: archive.Digest{1}, NotBefore: time.Now().Add(time.Second)}}
+			if doubted {
+				evs = append(evs, ledger.Doubted{})
+			}
+			if rs, err := r.ledger.Apply(t.Context(), ledger.Change{Key: archive.NewKey(time.Now()), At: now(), Events: evs}); err != nil || rs[0].Err != nil {
+				t.Fatal(err, rs)
+			}
+			r.start()
+			r.pass(time.Hour)
+			if n := r.states(); n[want] != 1 {
+				t.Errorf("in doubt %v: %v", doubted, n)
+			}
+		})
+	}
 }

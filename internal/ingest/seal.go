@@ -110,9 +110,7 @@ func patience(settle time.Duration, attempts uint16) time.Duration {
 }
 
 func (c *Conductor) sealFault(d Drop, e ledger.Entry, err error) []ledger.Change {
-	if refused, ok := errors.AsType[*RefusedError](err); ok && e.Suspect {
-		return []ledger.Change{c.change(e, c.later(e, refused.Cause))} // whether it was sent before, the service must say first
-	} else if ok {
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		return []ledger.Change{c.change(e, ledger.Refused{Cause: refused.Cause})}
 	}
 	if errors.Is(err, ErrChanged) {
