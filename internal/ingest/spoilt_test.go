@@ -167,7 +167,7 @@ func TestStore_I24_RefusalsAreDoubt(t *testing.T) {
 // I24: where nothing holds a ticket any more that could try a store that rests, a document is
 // registered for that as soon as the store may be tried, and not whenever somebody looks next.
 func TestStore_I24_IsTriedAlsoWhenNothingHoldsATicket(t *testing.T) {
-	for range 10 { // the waits of the documents and of the store are random
+	for range 50 { // the waits of the documents and of the store are random: one in three shows it
 		synctest.Test(t, func(t *testing.T) {
 			var refused atomic.Int32
 			r := run(t, &service{slow: true, upload: func(archive.RemoteID) error {
