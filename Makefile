@@ -35,12 +35,12 @@ endif
 	light=$$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(HEAVY))); \
 	heavy=$$(printf '%s\n' "$$all" | grep -xF $(addprefix -e ,$(HEAVY)) || true); \
 	echo "$(GO) test $(RACE) (all but $(HEAVY))"; \
-	$(GO) test $(RACE) -parallel 6 -timeout 10m $$light; \
+	$(GO) test $(RACE) -parallel 6 -timeout 25m $$light; \
 	if [ -n "$$heavy" ]; then \
 		echo "$(GO) test $(RACE) -short $$heavy"; \
-		$(GO) test $(RACE) -short -timeout 10m $$heavy; \
+		$(GO) test $(RACE) -short -timeout 25m $$heavy; \
 		echo "$(GO) test $$heavy"; \
-		$(GO) test -timeout 10m $$heavy; \
+		$(GO) test -timeout 25m $$heavy; \
 	fi
 
 check: ## formatting, vet, linters and the arrows between the rooms

@@ -43,7 +43,7 @@ func parcel(t *testing.T, content string) archive.Package {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.zip")
 	must(t, os.WriteFile(path, []byte(content), 0o600))
-	return archive.Package{Path: path, Size: int64(len(content)), MD5: md5.Sum([]byte(content))}
+	return archive.Package{Path: path, Size: int64(len(content)), SHA256: archive.Sum([]byte(content)), MD5: md5.Sum([]byte(content))}
 }
 
 // send puts bytes to an address, with the length and digest of a ZIP that may be another.

@@ -108,7 +108,7 @@ func (l *lives) next() *life {
 		{ledger.RegisterIntended{}},
 		{ledger.GotTicket{Ticket: ticket}},
 		{ledger.UploadIntended{}},
-		{ledger.UploadAccepted{NotBefore: l.at.Add(time.Minute)}},
+		{ledger.UploadAccepted{NotBefore: l.at.Add(time.Minute), Sent: pkg.SHA256, Seal: doc.Seal(pkg)}},
 		{ledger.StatusSeen{Receipt: receipt, Grace: 24 * time.Hour}},
 		{ledger.PlaceIntended{Dest: fmt.Sprintf("_archived/%s/Rechnung %07d", l.at.Format("2006-01"), l.n)}},
 		{ledger.Placed{}},

@@ -79,7 +79,7 @@ func rawClient(_, ca string) (func(context.Context, granted) error, error) {
 func ownClient(url, ca string) (func(context.Context, granted) error, error) {
 	client, err := bareClient(url, ca)
 	return func(ctx context.Context, grant granted) error {
-		_, err := client.Upload(ctx, grant.ticket, grant.zip, func() (io.ReadCloser, error) { return os.Open(grant.zip.Path) })
+		_, _, err := client.Upload(ctx, grant.ticket, grant.zip, func() (io.ReadCloser, error) { return os.Open(grant.zip.Path) })
 		return err
 	}, err
 }

@@ -68,16 +68,16 @@ func sendOurs(ctx context.Context, g *gateway, _, prefix string, zips []archive.
 	return ownCPU() - before, err
 }
 
-// measured is a ZIP with its size and MD5.
+// measured is a ZIP with its size and digests.
 func measured(path string) (archive.Package, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return archive.Package{}, err
 	}
 	defer f.Close() // read-only
-	sum := md5.New()
-	n, err := io.Copy(sum, f)
-	return archive.Package{Path: path, Size: n, MD5: [16]byte(sum.Sum(nil))}, err
+	sum, sha := md5.New(), sha256.New()
+	n, err := io.Copy(io.MultiWriter(sum, sha), f)
+	return archive.Package{Path: path, Size: n, SHA256: archive.Digest(sha.Sum(nil)), MD5: [16]byte(sum.Sum(nil))}, err
 }
 
 // sendZIPs measures one uploader alone, on the ZIPs of the normal set.

@@ -160,8 +160,16 @@ func quiet(code int) error { return fail(code, silent{}, "") }
 func commandLine(cmd *cobra.Command, args []string, replace map[string]string) []string {
 	line := []string{cmd.Name()}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if _, other := replace[f.Name]; f.Name != "config" && !other {
-			line = append(line, "--"+f.Name+"="+f.Value.String())
+		_, other := replace[f.Name]
+		if f.Name == "config" || other {
+			return
+		}
+		values := []string{f.Value.String()}
+		if several, is := f.Value.(pflag.SliceValue); is { // its String is for people: it joins them in brackets
+			values = several.GetSlice()
+		}
+		for _, v := range values {
+			line = append(line, "--"+f.Name+"="+v)
 		}
 	})
 	for name, value := range replace {

@@ -20,10 +20,9 @@ type act struct {
 	name, short, long, example string
 	needsReason                bool
 	event                      func(ledger.Human) ledger.Event
+	asksArchive                bool // about every registration, before anything is decided
 
-	allowed func(ledger.Entry) bool
-	refused func(ledger.Entry) string               // why it is not allowed, and what would be
-	done    func(before, after ledger.Entry) string // what is so now
+	done func(before, after ledger.Entry) string // what is so now
 }
 
 const xMeans = "X (a key, clientUUID, bumId or folder name)"
@@ -36,8 +35,14 @@ func closeAct() act {
 A rejected folder: somebody has seen to it, and it is no alarm any more. A correction
 that is dropped again, or taken again with "vaultd retry", does the same by itself.
 
+An archived folder that the archive contradicts, or whose removal was stopped halfway:
+somebody has cleared that up, and it is no alarm any more. The flag stays, and what is
+left of the folder is kept.
+
 A folder of which certainly nothing was sent yet (a wrong drop, a wrong vault): it goes
 back to _rejected, to be dropped where it belongs.
+
+A folder that the archive holds more than once: somebody has seen to it. The flag stays.
 
 A folder that is quarantined or unclear: it ends as rejected IN DOUBT and is flagged
 so for ever, in every report, because something of it may be in the archive. Its
@@ -49,26 +54,16 @@ itself is shown by show and why.`,
 		example: `  vaultd close "Huber 88" --reason "paper copy sent, supplier told"
   vaultd close 06gzgbs2d2n43zeqyj2594nkn0 --reason "provider confirms: nothing arrived, ticket 4711"`,
 		event: func(by ledger.Human) ledger.Event { return ledger.Closed{By: by} },
-		allowed: func(e ledger.Entry) bool {
-			return e.State == ledger.Rejected && !e.Resolved || e.State == ledger.Quarantined || e.State == ledger.Unclear || e.NothingLeft()
-		},
-		refused: func(e ledger.Entry) string {
-			switch {
-			case e.State == ledger.Rejected:
-				return "it is resolved already; nothing was changed"
-			case e.State.Open():
-				return "it is on its way (" + e.State.String() + ") and ends by itself; to stop it: vaultd hold " + e.Key.String()
-			}
-			return "it has ended as " + e.State.String() + "; there is nothing to close"
-		},
 		done: func(before, after ledger.Entry) string {
-			if after.InDoubt && before.State != ledger.Rejected {
+			switch {
+			case before.State == after.State && after.Contradicted:
+				return "It is resolved: nobody needs to look at it any more. That the archive contradicted it stays flagged for ever."
+			case before.State == after.State:
+				return "It is resolved: nobody needs to look at it any more."
+			case after.InDoubt:
 				return "It ended as rejected IN DOUBT and is flagged so for ever. Its folder goes back to _rejected; do not drop it again without asking the provider."
 			}
-			if before.State != ledger.Rejected {
-				return "It ended as rejected, and certainly nothing of it was sent. Its folder goes back to _rejected; drop it where it belongs."
-			}
-			return "It is resolved: nobody needs to look at it any more."
+			return "It ended as rejected, and certainly nothing of it was sent. Its folder goes back to _rejected; drop it where it belongs."
 		},
 	}
 }
@@ -81,26 +76,22 @@ func releaseAct() act {
 vaultd does not do this by itself, because content of it may be in the archive
 already: then it is archived twice, and billed twice. The entry is flagged as
 possibly double for ever. Ask the provider first; see "vaultd why X" for what the
-archive has said so far. If it says meanwhile that it is archived, nothing is sent.
+archive has said so far. The archive is asked about every registration of it before
+anything is decided: if one turns out to be archived, nothing is sent. While it does
+not answer, nothing is changed, with exit code 69 where it cannot be reached.
 
 Who decided stands in the journal for ever, with a digest of the reason. The reason
 itself is shown by show and why.`,
 		example: `  vaultd release "Müller 4711" --reason "provider found nothing under bum-1, ticket 4712"`,
-		event:   func(by ledger.Human) ledger.Event { return ledger.Released{By: by} },
-		allowed: func(e ledger.Entry) bool { return e.State == ledger.Quarantined || e.State == ledger.Unclear },
-		refused: func(e ledger.Entry) string {
-			switch {
-			case e.State == ledger.Rejected:
-				return "it is rejected; to take the returned folder again: vaultd retry " + e.Key.String()
-			case e.State.Open():
-				return "it is on its way (" + e.State.String() + ") and needs no release"
-			}
-			return "it has ended as " + e.State.String()
-		},
+		event:   func(by ledger.Human) ledger.Event { return ledger.Released{By: by} }, asksArchive: true,
 		done: func(_, after ledger.Entry) string {
 			switch {
+			case after.State == ledger.Archived && after.ArchivedTwice():
+				return "The archive says that it is archived, and more than once: nothing is sent. Ask the provider to remove what is too many."
 			case after.State == ledger.Archived:
 				return "The archive has said meanwhile that it is archived: nothing is sent."
+			case after.State == ledger.Uploaded:
+				return "The archive says that it is working on it: nothing is sent, and it is asked about until it ends."
 			case after.Hold:
 				return "It is registered and sent again once the hold is taken away: vaultd unhold " + after.Key.String()
 			case after.Double:
@@ -119,9 +110,7 @@ more until "vaultd unhold". What is under way at this moment is finished first. 
 folders go on. An archived folder on hold is not removed when its grace is over.`,
 		example: `  vaultd hold "Müller 4711"
   vaultd hold "Müller 4711" --reason "supplier will send a corrected invoice"`,
-		event:   func(by ledger.Human) ledger.Event { return ledger.Held{By: by} },
-		allowed: func(e ledger.Entry) bool { return !e.Hold },
-		refused: func(ledger.Entry) string { return "it is on hold already; nothing was changed" },
+		event: func(by ledger.Human) ledger.Event { return ledger.Held{By: by} },
 		done: func(_, after ledger.Entry) string {
 			return "It is on hold: no further step, no disposal. To let it go on: vaultd unhold " + after.Key.String()
 		},
@@ -136,9 +125,7 @@ one that was held because its files are those of another invoice while its metad
 is not (same_content: hold): then both are archived.`,
 		example: `  vaultd unhold "Müller 4711"
   vaultd unhold "Müller 4711" --reason "both are right: an invoice and its copy for the branch"`,
-		event:   func(by ledger.Human) ledger.Event { return ledger.Unheld{By: by} },
-		allowed: func(e ledger.Entry) bool { return e.Hold },
-		refused: func(ledger.Entry) string { return "it is not on hold; nothing was changed" },
+		event: func(by ledger.Human) ledger.Event { return ledger.Unheld{By: by} },
 		done: func(_, after ledger.Entry) string {
 			step, _, due := ledger.Due(after)
 			if !due {
@@ -151,7 +138,7 @@ is not (same_content: hold): then both are archived.`,
 
 func (a *app) actCommands() []*cobra.Command {
 	var cs []*cobra.Command
-	for _, one := range []act{closeAct(), releaseAct(), holdAct(), unholdAct()} {
+	for _, one := range []act{closeAct(), releaseAct(), holdAct(), unholdAct()} { // retry does more than commit an event
 		cs = append(cs, a.actCommand(one))
 	}
 	return append(cs, a.retryCommand(), a.resumeCommand())
@@ -201,26 +188,38 @@ func (a *app) decide(ctx context.Context, v view, one act, x, reason string) err
 	if err != nil {
 		return err
 	}
-	refuse := func(e ledger.Entry) error {
-		return fail(exitFailed, fmt.Errorf("%s %q: %s", one.name, e.Folder, one.refused(e)), "see vaultd why "+e.Key.String())
+	if err := may(before, one); err != nil {
+		return refusal(before, one, err)
 	}
-	if !one.allowed(before) {
-		return refuse(before)
-	}
-	h, err := a.humans(v)
-	if err != nil {
-		return err
-	}
-	after, err := h.Act(ctx, before, daemon.Person{UID: a.uid, Reason: strings.TrimSpace(reason)}, one.event)
+	after, err := a.act(ctx, v, one, before, daemon.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
 	if errors.Is(err, ledger.ErrIllegal) { // it moved on since we looked
 		if now, ok, readErr := v.ledger.Entry(before.Key); readErr == nil && ok {
-			return refuse(now)
+			return refusal(now, one, err)
 		}
 	}
 	if err != nil {
 		return err
 	}
 	return a.tellAct(v, actDone{one.name, after, one.done(before, after), ""})
+}
+
+// act commits what a person decided; a release asks the archive before.
+func (a *app) act(ctx context.Context, v view, one act, e ledger.Entry, p daemon.Person) (ledger.Entry, error) {
+	if !one.asksArchive {
+		h, err := a.humans(v)
+		if err != nil {
+			return e, err
+		}
+		return h.Act(ctx, e, p, one.event)
+	}
+	if a.inside != nil {
+		return a.inside.Humans().Release(ctx, e, p)
+	}
+	dc, err := a.daemonConfig(v.cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return e, err
+	}
+	return daemon.NewHumans(dc, v.ledger).Release(ctx, e, p)
 }
 
 // humans lets people act, inside the daemon or beside none.
@@ -341,7 +340,7 @@ func (a *app) returned(ctx context.Context, v view, x string) (ledger.Entry, err
 	}
 	var waiting []ledger.Entry
 	for _, e := range es {
-		if e.State == ledger.Rejected && !e.Resolved && e.Source == ledger.Returned {
+		if may(e, retryAct) == nil {
 			waiting = append(waiting, e)
 		}
 	}
@@ -352,22 +351,10 @@ func (a *app) returned(ctx context.Context, v view, x string) (ledger.Entry, err
 	if err != nil {
 		return e, err
 	}
-	why := ""
-	switch {
-	case e.State == ledger.Rejected && e.Source == ledger.Returned && e.Resolved:
-		why = "it is settled: it was taken again as another entry, or closed; if its folder still lies in _rejected, move it back to the drop folder"
-	case e.State == ledger.Rejected && e.Source == ledger.Returned:
-		return e, nil
-	case e.State == ledger.Rejected:
-		why = "its folder is on its way back to people; try again in a moment"
-	case e.State == ledger.Quarantined || e.State == ledger.Unclear:
-		why = "it is " + e.State.String() + ", and something of it may be in the archive; to send it again by decision: vaultd release " + e.Key.String() + ` --reason "…"`
-	case e.State.Open():
-		why = "it is on its way (" + e.State.String() + ") and is tried again by itself"
-	default:
-		why = "it has ended as " + e.State.String() + "; only a rejected folder can be taken again"
+	if err := may(e, retryAct); err != nil {
+		return e, refusal(e, retryAct, err)
 	}
-	return e, fail(exitFailed, fmt.Errorf("retry %q: %s", e.Folder, why), "see vaultd why "+e.Key.String())
+	return e, nil
 }
 
 var stepWords = map[ledger.Step]string{

@@ -14,8 +14,9 @@ func (a *app) checkCommand() *cobra.Command {
 		Short: "the configuration, checked without touching anything",
 		Long: `Reads the configuration and says everything that is wrong with it at once: the file,
 the line, what is wrong and what would be right. It also looks whether state_dir lies
-on a local disk and whether the secret can be read, and says which drop folders the user
-who asks could not work in now. It changes and sends nothing.
+on a local disk, with no link in the place of a folder of vaultd's own, and whether the
+secret can be read, and says which drop folders the user who asks could not work in now.
+It changes and sends nothing.
 
 With --show it prints every value that counts, and where each comes from: a line of the
 file, an environment variable, or the default. Who signs in is hidden, so that it can be

@@ -132,34 +132,20 @@ func (c *config) cleanPath(path *string, loc ...string) {
 
 // checkPlaces keeps the roots apart: what is inside of two of them would be taken twice, or taken for a document.
 func (c *config) checkPlaces() {
-	type place struct {
-		what, path string
-		loc        location
-	}
 	c.cleanPath(&c.StateDir, "state_dir")
-	places := []place{{"state_dir", c.StateDir, location{"state_dir"}}}
 	for i := range c.Drops {
 		d, loc := &c.Drops[i], dropAt(i)
 		c.cleanPath(&d.Path, loc.child("path")...)
 		c.cleanPath(&d.AfterArchive.To, loc.child("after_archive").child("to")...)
-		places = append(places, place{"drop " + strconv.Quote(d.Name), d.Path, loc.child("path")})
 	}
-	for i, p := range places {
+	for _, p := range c.roots() {
 		if p.path == "/" {
 			c.fault("is the whole file system", "write the path of a folder of its own", p.loc...)
 		}
-		for _, earlier := range places[:i] {
-			if c.written(p.path, p.loc...) && c.written(earlier.path, earlier.loc...) && overlap(p.path, earlier.path) {
-				c.fault("overlaps with "+earlier.what, "write a path that neither lies in the other nor holds it", p.loc...)
-			}
-		}
 	}
-	for i, d := range c.Drops {
-		to := dropAt(i).child("after_archive").child("to")
-		for _, p := range places {
-			if c.written(d.AfterArchive.To, to...) && c.written(p.path, p.loc...) && overlap(d.AfterArchive.To, p.path) {
-				c.fault("overlaps with "+p.what, "write a path outside of it: what is moved there must not be taken again", to...)
-			}
+	for p, other := range c.mustBeApart() {
+		if c.written(p.path, p.loc...) && c.written(other.path, other.loc...) && overlap(p.path, other.path) {
+			c.fault("overlaps with "+other.what, p.hint, p.loc...)
 		}
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/daemon"
 )
 
-// checkDisk holds the configuration against this machine: the state directory on a local disk, and the secret and the
-// certificates readable with the rights they need. It changes nothing. Faults come as a *configError with their
+// checkDisk holds the configuration against this machine: the state directory on a local disk and no link in it, no folder of
+// the configuration reached by two ways, and the secret and the certificates readable with the rights they need. It changes nothing. Faults come as a *configError with their
 // places in the file; rights that are too wide carry a *secretRightsError.
 func (c *config) checkDisk(env func(string) (string, bool)) error {
 	d := &document{name: "configuration", wrong: map[string]bool{}}
@@ -31,6 +33,14 @@ func (c *config) checkDisk(env func(string) (string, bool)) error {
 		}
 		if problem != "" {
 			refuse(location{"state_dir"}, problem, "write a path on a local disk, such as /var/lib/vaultd", err)
+		}
+		if own, ok := errors.AsType[*daemon.OwnFolderError](daemon.CheckStateDir(c.StateDir)); ok {
+			refuse(location{"state_dir"}, own.Error(), own.Advice(), own)
+		}
+	}
+	for _, f := range c.aliases() {
+		if look(f.place.path, f.place.loc...) && look(f.other.path, f.other.loc...) {
+			refuse(f.place.loc, f.problem(), f.place.hint, nil)
 		}
 	}
 	if c.doc != nil {

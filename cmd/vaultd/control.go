@@ -126,8 +126,8 @@ func grant(path string, groups []uint32) error {
 	case 0:
 	case 1:
 		dirMode = 0o710
-		err := errors.Join(os.Lchown(path, -1, int(groups[0])), os.Lchown(dir, -1, int(groups[0])))
-		if errors.Is(err, fs.ErrPermission) { // a sandbox forbids it: as with several
+		err := errors.Join(os.Lchown(path, -1, int(groups[0])), os.Chown(dir, -1, int(groups[0]))) // state_dir may be a link
+		if errors.Is(err, fs.ErrPermission) {                                                      // a sandbox forbids it: as with several
 			socketMode, dirMode, err = 0o666, 0o711, nil
 		}
 		if err != nil {

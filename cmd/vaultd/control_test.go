@@ -32,8 +32,8 @@ func (away) Register(context.Context, archive.VaultID, []archive.Request) (inges
 	return ingest.Answer{}, errAway
 }
 
-func (away) Upload(context.Context, archive.Ticket, archive.Package) (string, error) {
-	return "", errAway
+func (away) Upload(context.Context, archive.Ticket, archive.Package) (archive.Digest, string, error) {
+	return archive.Digest{}, "", errAway
 }
 
 func (away) Status(context.Context, archive.VaultID, archive.RemoteID) (archive.Receipt, error) {

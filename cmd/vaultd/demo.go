@@ -107,8 +107,8 @@ spool: {min_free: 100MB}
 drops:
   - {name: acme-in, path: %[1]s/acme-in, vault: ACME, settle: 1s, rescan: 1s}
   - {name: beta-in, path: %[1]s/beta-in, vault: BETA, settle: 1s, rescan: 1s}
-upload: {batch_wait: 300ms}
-status: {poll_min: 1s, poll_max: 2s}
+upload: {batch_wait: 300ms, window: 1m}
+status: {poll_min: 1s, poll_max: 2s, unclear_grace: 1m}
 billing: {price_per_transaction: 0.08, currency: EUR}
 http: {listen: ""}
 `, dir, serviceURL)

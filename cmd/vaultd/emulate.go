@@ -64,14 +64,20 @@ upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.
 	f.StringVar(&r.URLForm, "url-form", "", "archiveFileURL as object, string, headers or fields")
 	f.StringVar(&r.Repeat, "repeat", "", "a clientUUID seen before: new, refuse or same")
 	f.StringVar(&r.LatePackage, "late-package", "", "a package that lands after the window: archive or ignore")
-	f.IntVar(&r.BadCredentials, "bad-credentials", 403, "answer to wrong credentials: 403 or 401")
+	f.IntVar(&r.BadCredentials, "bad-credentials", 403, "answer to wrong credentials and dead tokens: 403 or 401")
+	f.IntVar(&r.UnknownBumID, "unknown-bumid", 404, "answer to a question about an unknown bumId: 404, 400, 422 or 502")
 	f.StringVar(&r.BasicEncoding, "basic-encoding", "", "of user and secret: raw or rfc6749")
 	f.StringVar(&r.ErrorBody, "error-body", "", "form of error answers, like message, detail, oauth, xml, html, empty")
 	f.BoolVar(&r.NumbersAsStrings, "numbers-as-strings", false, "numbers come as strings")
+	f.BoolVar(&r.Twins, "twins", false, "each field is followed by one of its name in capitals that says something else")
 	f.StringVar(&r.InProgressWord, "in-progress-word", "", "`word` instead of ArchivingInProgress")
 	f.StringVar(&r.ETag, "etag", "", "of a stored package: md5, kms or none")
+	f.StringVar(&r.ContentMD5, "content-md5", "", "of an upload: check or ignore")
+	f.StringVar(&r.ShortBody, "short-body", "", "an upload whose body ends early: refuse, or keep where Content-MD5 is ignored")
 	f.StringVar(&r.Download, "download", "", "answer as bytes, redirect or json")
 	f.StringVar(&r.VaultList, "vault-list", "", "answer as objects, ids or wrapped")
+	f.StringVar(&r.IndexFound, "index-found", "", "what the index gives as found: all, none, page, read, left, zero, negative or more")
+	f.IntVar(&r.IndexPage, "index-page", 0, "an index page has at most so many documents; 0: as asked")
 	return c
 }
 

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/legible"
@@ -162,7 +163,7 @@ func (a *app) fetchInto(ctx context.Context, v view, x string, w io.Writer) erro
 
 // download keeps the bytes in a file without a name meanwhile: no crash leaves them behind.
 func (a *app) download(ctx context.Context, v view, service downloader, e ledger.Entry, w io.Writer) (err error) {
-	tmp, err := namelessFile(filepath.Join(v.cfg.StateDir, "spool"))
+	tmp, err := daemon.NamelessFile(v.cfg.StateDir)
 	if err != nil {
 		return err
 	}
@@ -188,21 +189,6 @@ func (a *app) download(ctx context.Context, v view, service downloader, e ledger
 	}
 	fmt.Fprintln(a.stderr, words)
 	return nil
-}
-
-// namelessFile makes a file in the spool, the only place for contents, and takes its name away.
-func namelessFile(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make spool: %w", err)
-	}
-	f, err := os.CreateTemp(dir, "fetch-*.tmp")
-	if err != nil {
-		return nil, fmt.Errorf("make a file for the download: %w", err)
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(fmt.Errorf("make a file for the download: %w", err), f.Close())
-	}
-	return f, nil
 }
 
 func downloadError(e ledger.Entry, err error) error {

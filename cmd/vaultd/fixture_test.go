@@ -82,7 +82,7 @@ func (s *shelf) send(folder string, at time.Time, remote archive.RemoteID) ledge
 	seal, doc := sealed(folder, 1_000_000)
 	s.tell(folder, at, doc, seal)
 	return s.tell(folder, at.Add(time.Minute), nil, ledger.RegisterIntended{},
-		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary, Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}, ledger.UploadAccepted{})
+		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
 }
 
 func (s *shelf) says(folder string, at time.Time, remote archive.RemoteID, w archive.Word) ledger.Entry {

@@ -213,6 +213,12 @@ func hostileRights() []hostile {
 			y.mount(inside)
 			y.write(inside+"/metadata.json", "{}")
 		}, want: waits, says: []string{"lies on another disk", "IT"}, root: true},
+		{name: "BindMountInside", make: spoilt(func(y *yard, at string) { y.folder(at + "/Anlagen") }), live: func(y *yard, inside string) {
+			y.bind(y.outside, inside+"/Anlagen")
+		}, want: waits, says: []string{"Anlagen", "is a mount", "IT"}, root: true},
+		{name: "BindMountOnAFile", make: spoilt(func(*yard, string) {}), live: func(y *yard, inside string) {
+			y.bind(y.outside+"/secret.txt", inside+"/rechnung.pdf")
+		}, want: waits, says: []string{"rechnung.pdf", "is a mount", "IT"}, root: true},
 		{name: "ImmutableFile", make: spoilt(func(*yard, string) {}), live: func(y *yard, inside string) {
 			attr(y, inside+"/rechnung.pdf", immutable)
 			y.t.Cleanup(func() { attr(y, y.found("ImmutableFile")+"/rechnung.pdf", 0) })
@@ -262,6 +268,19 @@ func (y *yard) mount(at string) {
 		y.t.Skip("cannot mount here:", err)
 	}
 	y.must(os.Chown(at, y.uid, y.gid))
+	y.t.Cleanup(func() {
+		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
+			y.t.Log("still mounted:", err)
+		}
+	})
+}
+
+// bind mounts a file or a folder of the same file system at a path: its device tells nothing.
+func (y *yard) bind(from, at string) {
+	y.t.Helper()
+	if err := unix.Mount(from, at, "", unix.MS_BIND, ""); err != nil {
+		y.t.Skip("cannot mount here:", err)
+	}
 	y.t.Cleanup(func() {
 		if err := unix.Unmount(at, unix.MNT_DETACH); err != nil {
 			y.t.Log("still mounted:", err)

@@ -194,6 +194,8 @@ func stateWord(e ledger.Entry) string {
 	switch {
 	case e.Contradicted:
 		s += " CONTRADICTED"
+	case e.ArchivedTwice():
+		s += " TWICE"
 	case e.Hold:
 		s += " on hold"
 	case e.InDoubt:

@@ -202,6 +202,8 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 			Since: noon.Add(-time.Hour),
 			Pauses: []ingest.Pause{
 				{Route: "vault V-1", Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-403", Text: "credentials refused (403)"}},
+				{Route: "vault V-3", Since: noon.Add(-20 * time.Second), Next: noon.Add(38 * time.Minute), Asked: noon.Add(38 * time.Minute), Cause: ledger.Cause{Code: "http-429", Text: "429 Too Many Requests"}},
+				{Route: "vault V-4", Since: noon.Add(-20 * time.Second), Next: noon.Add(time.Second), Asked: noon, Cause: ledger.Cause{Code: "http-500", Text: "500"}},
 				{Route: "store of vault V-2", Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "timeout", Text: "timed out"}},
 			},
 			Drops: []daemon.DropState{{Name: "acme-in", Free: 210_000_000_000, Watch: watch.Snapshot{Mode: watch.Events, NotTaken: []watch.Waiting{
@@ -221,6 +223,8 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 		"NOW      drop acme-in: 2 not taken: no right\n           Wagner 5: owner alice, 0755\n           and 1 more\n",
 		"SOON     1 rejected\n           Huber 88 (acme-in): amount not understood\n",
 		`           Kern\x1b[2J 6 (acme-in): the answer named`,
+		"PAUSED   vault V-3 since 14:31, next try 15:10: the service asks us to slow down until 15:10: 429 Too Many Requests\n",
+		"PAUSED   vault V-4 since 14:31, next try 14:32: 500\n",
 		"PAUSED   store of vault V-2 since 14:31, next try 14:32: timed out\n",
 		"BALANCE  seen 4 = archived 1 + delivered 0 + rejected 1 + quarantined 1 + duplicate 0 + open 1  agrees\n",
 		"NOT TAKEN YET 3\n  acme-in: no sidecar 1\n    Meier\\x1b 12\n",

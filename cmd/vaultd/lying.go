@@ -90,7 +90,7 @@ func lyingAdvice(reason string) string {
 	case watch.Busy, watch.Queued:
 		return "wait: it is taken by itself when its turn comes"
 	case watch.OtherDevice:
-		return "it lies on another device than the drop folder; copy it into the drop folder itself"
+		return "it lies on another device than the drop folder, or something in it is a mount; copy it into the drop folder itself"
 	case watch.NoRoom:
 		return "free space on the disk that is named; it is taken by itself then"
 	case watch.Held:

@@ -18,7 +18,7 @@ func (s *shelf) archives(vault archive.VaultID, folder string, size int64, at ti
 	s.tell(folder, at, nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: vault, Drop: "acme-in", Folder: folder})
 	s.tell(folder, at, doc, seal)
 	s.tell(folder, at, nil, ledger.RegisterIntended{},
-		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary, Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}, ledger.UploadAccepted{})
+		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
 	s.says(folder, at, remote, archive.Successful)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,8 +19,10 @@ func (a *app) reconcileCommand() *cobra.Command {
 		Use:   "reconcile",
 		Short: "hold the ledger against the archive; ends safe mode",
 		Long: `Reads the archive's status list and its whole index, for every configured vault, and
-holds the ledger against them. It sends no document. It may be run at any time; without
-safe mode it changes nothing and only tells what differs.
+holds the ledger against them: every bumId that they show, with every registration that
+vaultd ever made. It sends no document. It may be run at any time. Without safe mode it
+tells what differs, and an entry learns of content that it had given up: a document that
+the archive holds more than once is flagged, and named until a person closes it.
 
 In safe mode it also tells the entries what the archive knows of them, makes an entry
 for each document that was archived while the ledger was not there, and looks where
@@ -27,25 +30,41 @@ the folders lie. Once everything was read and every drop folder was there, safe 
 ends. Entries that the archive's answers do not speak for stay in doubt, are never sent
 meanwhile, and are asked about again by themselves; it says until when.
 
-Exit code 4 means differences, 69 that the archive cannot be reached.`,
+An index that gives fewer documents than it says there are may have ended early.
+Nothing is concluded from it: no document is called missing, entries in doubt stay so,
+and safe mode stays. Run it again. Where the service never tells the right number, and
+the provider confirms that, --accept-index lets this index count as complete, in this
+comparison alone. It names the numbers that reconcile shows; FOUND is "unknown" where
+the index tells none. Who accepted it stands in the journal for ever, and in every
+audit.
+
+Exit code 3 means that an index was not read to its end or that safe mode stays, 4
+differences, 69 that the archive cannot be reached.`,
 		Example: `  vaultd reconcile
   vaultd reconcile --reason "restored from the backup of Friday"
-  vaultd reconcile --json | jq '.vaults[].missing'`,
+  vaultd reconcile --json | jq '.vaults[].missing'
+  vaultd reconcile --accept-index 898/900 --reason "provider: two were deleted, ticket 4711"`,
 		Args: takes(),
 	}
 	reason := reasonFlag(c)
+	accept := c.Flags().StringArray("accept-index", nil, "let the incomplete index of a vault count as complete: `[VAULT=]READ/FOUND`; repeat for several")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkReason(c, *reason, false); err != nil {
+		if err := checkReason(c, *reason, len(*accept) > 0); err != nil {
 			return err
 		}
-		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.reconcile(ctx, v, *reason) })
+		return a.withLedger(c, args, func(ctx context.Context, v view) error {
+			accepted, err := acceptedIndexes(v.cfg, *accept)
+			if err != nil {
+				return err
+			}
+			return a.reconcile(ctx, v, daemon.Person{UID: a.uid, Reason: strings.TrimSpace(*reason)}, accepted)
+		})
 	}
 	return c
 }
 
-func (a *app) reconcile(ctx context.Context, v view, reason string) error {
-	p := daemon.Person{UID: a.uid, Reason: reason}
-	found, err := a.compare(ctx, v, p)
+func (a *app) reconcile(ctx context.Context, v view, p daemon.Person, accepted []daemon.AcceptedIndex) error {
+	found, err := a.compare(ctx, v, p, accepted)
 	if errors.Is(err, daemon.ErrComparing) {
 		return fail(exitTemporary, err, "try again in a moment")
 	}
@@ -60,6 +79,9 @@ func (a *app) reconcile(ctx context.Context, v view, reason string) error {
 	switch n := found.Differences(); {
 	case err != nil:
 		return err
+	case !found.Complete(): // even where something differs: there may be more of it
+		return fail(exitPerson, errors.New("an index was not read to its end: nothing is concluded from it"),
+			"run it again; if it lasts, show the provider the request that is named above (docs/recovery.md#an-index-that-is-not-complete)")
 	case n > 0:
 		return fail(exitDifferences, fmt.Errorf("%s found", many(n, "difference", "differences")), "see each of them above; the archive's provider can tell more about a bumId")
 	case len(found.Why) > 0 && found.Safe:
@@ -69,15 +91,15 @@ func (a *app) reconcile(ctx context.Context, v view, reason string) error {
 }
 
 // compare holds the ledger against the archive, inside the daemon or beside none.
-func (a *app) compare(ctx context.Context, v view, p daemon.Person) (found daemon.Compared, err error) {
+func (a *app) compare(ctx context.Context, v view, p daemon.Person, accepted []daemon.AcceptedIndex) (found daemon.Compared, err error) {
 	if a.inside != nil {
-		return a.inside.Reconcile(ctx, p)
+		return a.inside.Reconcile(ctx, p, accepted...)
 	}
 	dc, err := a.daemonConfig(v.cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return found, err
 	}
-	c := daemon.Comparison{Ledger: v.ledger, Archive: dc.Archive, Grace: dc.Grace, Now: dc.Now}
+	c := daemon.Comparison{Ledger: v.ledger, Archive: dc.Archive, Accept: accepted, Grace: dc.Grace, Now: dc.Now}
 	doubt, err := daemon.InDoubt(v.ledger)
 	if err != nil {
 		return found, err
@@ -131,11 +153,33 @@ type reconciledJSON struct {
 	Vault   string       `json:"vault"`
 	Listed  int          `json:"listed"`  // registrations in the status list
 	Reaches bool         `json:"reaches"` // it shows every one since the ledger's last line
-	Indexed int          `json:"indexed"` // documents in the index
+	Indexed int          `json:"indexed"` // documents that the index gave, each counted once
+	Index   indexJSON    `json:"index"`
 	Found   findingsJSON `json:"found"`
 	TakenIn findingsJSON `json:"takenIn"`
 	Strange findingsJSON `json:"notInLedger"`
 	Missing findingsJSON `json:"missing"`
+
+	Double    findingsJSON `json:"archivedTwice"`
+	Uncounted findingsJSON `json:"notCounted"` // given up by the ledger, and the archive has content
+}
+
+// indexJSON is how far the walk through an index came.
+type indexJSON struct {
+	Read     int    `json:"read"`
+	Found    *int   `json:"found"` // as the index tells it; null: it does not
+	Complete bool   `json:"complete"`
+	Accepted bool   `json:"accepted"` // not complete, and a person lets it count as complete
+	Why      string `json:"why"`      // it is not complete
+	Request  string `json:"requestId"`
+}
+
+func asIndex(r recovery.VaultReport) indexJSON {
+	i := indexJSON{r.Index.Read, nil, r.Index.Complete, r.Accepted, r.Index.Why, r.Index.Request}
+	if r.Index.Found != daemon.FoundNotTold {
+		i.Found = &r.Index.Found
+	}
+	return i
 }
 
 type findingsJSON struct {
@@ -170,8 +214,8 @@ func asReconciled(c daemon.Compared) reconciled {
 		out.Waiting = append(out.Waiting, waitingJSON{w.Key.String(), w.Drop, w.Folder, w.State.String(), w.Why, inUTC(w.Until)})
 	}
 	for _, r := range c.Vaults {
-		out.Vaults = append(out.Vaults, reconciledJSON{string(r.Vault), r.Listed, r.Reaches, r.Indexed,
-			asFindings(r.Found), asFindings(r.TakenIn), asFindings(r.Strange), asFindings(r.Missing)})
+		out.Vaults = append(out.Vaults, reconciledJSON{string(r.Vault), r.Listed, r.Reaches, r.Indexed, asIndex(r),
+			asFindings(r.Found), asFindings(r.TakenIn), asFindings(r.Strange), asFindings(r.Missing), asFindings(r.Double), asFindings(r.Uncounted)})
 	}
 	return out
 }
@@ -185,10 +229,18 @@ func (a *app) tellReconciled(c daemon.Compared, v view) {
 	a.tellFindings("LEFT ALONE ", c.Folders.Strange)
 	for _, r := range c.Vaults {
 		fmt.Fprintf(a.stdout, "VAULT      %s: %d archived in the index, %d in the status list\n", safe(string(r.Vault)), r.Indexed, r.Listed)
+		switch {
+		case r.Accepted:
+			fmt.Fprintf(a.stdout, "  ACCEPTED   the index gave %s; it counts as complete by your decision\n", r.Gave())
+		case !r.Index.Complete:
+			fmt.Fprintf(a.stdout, "  INCOMPLETE the index gave %s; %s\n", r.Gave(), r.Index.Why)
+		}
 		a.tellFindings("  found      ", r.Found)
 		a.tellFindings("  taken in   ", r.TakenIn)
 		a.tellFindings("  UNKNOWN    ", r.Strange)
 		a.tellFindings("  MISSING    ", r.Missing)
+		a.tellFindings("  TWICE      ", r.Double)
+		a.tellFindings("  GIVEN UP   ", r.Uncounted)
 	}
 	if c.Cleared > 0 || c.Waits > 0 {
 		fmt.Fprintf(a.stdout, "IN DOUBT   %d no more, %d still\n", c.Cleared, c.Waits)
@@ -200,14 +252,20 @@ func (a *app) tellReconciled(c daemon.Compared, v view) {
 		}
 		fmt.Fprintf(a.stdout, "  %s %s: %s%s\n", w.Key, brief(w.Folder, 60), brief(w.Why, 160), until)
 	}
+	label := "STAYS     "
+	if !c.Safe {
+		label = "NOTE      "
+	}
 	for _, why := range c.Why {
-		fmt.Fprintf(a.stdout, "STAYS      %s\n", brief(why, 300))
+		fmt.Fprintf(a.stdout, "%s %s\n", label, brief(why, 400))
 	}
 	switch {
 	case c.Left:
 		fmt.Fprintln(a.stdout, "RESULT     safe mode is over: vaultd takes and sends again")
 	case c.Safe:
 		fmt.Fprintln(a.stdout, "RESULT     SAFE MODE stays")
+	case !c.Complete():
+		fmt.Fprintln(a.stdout, "RESULT     NOT EVERYTHING was compared")
 	case c.Differences() == 0:
 		fmt.Fprintln(a.stdout, "RESULT     nothing differs")
 	}

@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/journal"
 	"github.com/spf13/cobra"
@@ -101,7 +102,7 @@ func (a *app) once(ctx context.Context, d *daemon.Daemon, wait bool) error {
 	}
 	for _, p := range state.Pauses {
 		needs = true
-		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Route, p.Since.Format("15:04:05"), p.Cause.Text)
+		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Route, p.Since.Format("15:04:05"), pauseText(clock{time.Now(), time.Local}, p))
 	}
 	for _, dr := range state.Drops {
 		if dr.Paused != "" {

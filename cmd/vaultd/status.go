@@ -306,7 +306,7 @@ func (s *standing) live(d daemon.State, t *tally) {
 		s.Check = &checkLine{c.At.UTC(), c.OK(), append([]string{}, c.Ledger...), append([]string{}, c.Files...), c.Failed}
 	}
 	for _, p := range d.Pauses {
-		l := pauseLine{Route: p.Route, Since: p.Since.UTC(), Next: inUTC(p.Next), Code: p.Cause.Code, Text: p.Cause.Text, Wait: s.Open.Total}
+		l := pauseLine{Route: p.Route, Since: p.Since.UTC(), Next: inUTC(p.Next), Code: p.Cause.Code, Text: pauseText(t.clock, p), Wait: s.Open.Total}
 		for v, n := range t.byVault {
 			if vault := "vault " + string(v); p.Route == vault || strings.HasSuffix(p.Route, " of "+vault) {
 				l.Wait = n
@@ -316,6 +316,9 @@ func (s *standing) live(d daemon.State, t *tally) {
 			if p.Route == "drop "+name {
 				l.Wait = n.open
 			}
+		}
+		if strings.HasPrefix(p.Route, "folder ") { // one entry alone
+			l.Wait = 1
 		}
 		s.Pauses = append(s.Pauses, l)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/billing"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/watch"
@@ -32,6 +33,8 @@ func (s *standing) wants(t *tally) {
 	s.wantsSafety(t, add)
 	add("now", "contradicted", t.contradicted.count, many(t.contradicted.count, "document", "documents")+" contradicted by the archive",
 		"see vaultd why X; ask the provider", t.contradicted.names)
+	add("now", "archived-twice", t.twice.count, many(t.twice.count, "document", "documents")+" archived more than once",
+		"see vaultd why X; ask the provider to remove what is too many, then vaultd close X", t.twice.names)
 	for _, p := range s.Pauses {
 		if s.At.Sub(p.Since) >= settling {
 			add("now", "paused", 1, fmt.Sprintf("%s paused since %s: %s; %d wait, none lost", p.Route, t.brief(p.Since), p.Text, p.Wait),
@@ -100,6 +103,14 @@ func nextTry(c clock, next *time.Time) string {
 	return "; next try " + c.brief(*next)
 }
 
+// pauseText says why a route is paused: first how long the service asks to wait, then what was wrong.
+func pauseText(c clock, p ingest.Pause) string {
+	if !c.now.Before(p.Asked) {
+		return p.Cause.Text
+	}
+	return "the service asks us to slow down until " + c.brief(p.Asked) + ": " + p.Cause.Text
+}
+
 func pauseAdvice(p pauseLine) string {
 	switch {
 	case strings.HasPrefix(p.Route, "disposal of ") && p.Code == "unusually-many":
@@ -116,6 +127,8 @@ func pauseAdvice(p pauseLine) string {
 		return "renew the secret file, which is read again by itself; compare the vault's id with vaultd vaults; if both are right, ask the provider about rights on this vault"
 	case p.Code == "credentials", strings.HasPrefix(p.Code, "http-401"), strings.HasPrefix(p.Code, "http-403"), strings.HasPrefix(p.Code, "invalid"):
 		return "renew the secret file, which is read again by itself; if it is right, ask the provider about rights on this vault"
+	case p.Code == ingest.CauseMounted:
+		return "unmount it; it goes on by itself then. See vaultd why " + strings.TrimPrefix(p.Route, "folder ")
 	case strings.HasPrefix(p.Route, "drop "), p.Route == "spool":
 		return "it goes on by itself once this is mended"
 	}

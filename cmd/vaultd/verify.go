@@ -51,8 +51,10 @@ type verdict struct {
 	LostPosts uint64   `json:"lostPosts"`
 	Unused    []string `json:"unusedRegistrations"` // bumIds
 	PutBack   uint64   `json:"putBack"`             // times that it was put back
-	Suspect   []string `json:"suspect"`             // keys: what happened since then is not known
-	Unclear   []string `json:"unclear"`             // keys
+	Accepted  uint64   `json:"acceptedIndexes"`     // incomplete indexes that a person let count as complete
+	Indexes   []string `json:"latestAcceptedIndexes"`
+	Suspect   []string `json:"suspect"` // keys: what happened since then is not known
+	Unclear   []string `json:"unclear"` // keys
 	Double    []string `json:"possiblyDouble"`
 	InDoubt   []string `json:"closedInDoubt"`
 }
@@ -136,6 +138,10 @@ func (v view) standing() (ledger.Head, ledger.Balance) {
 func (d *verdict) take(r proof.Report, moved map[archive.Key]bool) {
 	d.Lines, d.Entries, d.HeadLine, d.HeadHash, d.Balance = r.Lines, r.Entries, r.Head.N, r.Head.Hash.String(), r.Balance.String()
 	d.Moved, d.Omitted, d.LostPosts, d.PutBack, d.Folded = len(moved), r.Omitted, r.LostPosts, r.PutBack, true
+	d.Accepted, d.Indexes = r.Accepted, []string{}
+	for _, i := range r.Indexes {
+		d.Indexes = append(d.Indexes, fmt.Sprintf("vault %s gave %s; accepted by uid %d at %s", i.Vault, i.Gave, i.UID, i.At))
+	}
 	for _, f := range r.Findings {
 		if moved[f.Key] {
 			continue
@@ -220,6 +226,7 @@ func (d *verdict) printDoubts(w io.Writer) {
 		{d.LostPosts, "answers to registrations were lost: at most so many unused registrations are unknown", nil},
 		{uint64(len(d.Unused)), "registrations were never used", d.Unused},
 		{d.PutBack, "times the ledger was put back: what it had forgotten it learnt from the archive and the folders", nil},
+		{d.Accepted, "times an index that did not give every document counted as complete by a person's decision: what it left out was not compared", d.Indexes},
 		{uint64(len(d.Suspect)), "are in doubt: what happened to them since the ledger was put back is not known", d.Suspect},
 		{uint64(len(d.Unclear)), "are unclear: nobody knows whether they arrived", d.Unclear},
 		{uint64(len(d.Double)), "are possibly double at the archive", d.Double},

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 )
 
@@ -160,13 +161,14 @@ func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
 	}
 	routes := map[ledger.Step][]string{
 		ledger.Seal: {"drop " + e.Drop, "spool"}, ledger.Register: {"vault " + string(e.Vault)}, ledger.Upload: {"store of vault " + string(e.Vault)},
-		ledger.Ask: {"vault " + string(e.Vault), "status of vault " + string(e.Vault)}, ledger.Place: {"drop " + e.Drop}, ledger.Dispose: {"drop " + e.Drop, "disposal of " + e.Drop},
+		ledger.Ask: {"vault " + string(e.Vault), "status of vault " + string(e.Vault)}, ledger.Place: {"drop " + e.Drop, "folder " + e.Key.String()},
+		ledger.Dispose: {"drop " + e.Drop, "disposal of " + e.Drop, "folder " + e.Key.String()},
 	}[step]
 	s := v.state()
 	for _, r := range routes {
 		for _, p := range s.Pauses {
 			if p.Route == r {
-				all = append(all, obstacle{What: r, Since: inUTC(p.Since), Next: inUTC(p.Next), Text: "paused: " + p.Cause.Text,
+				all = append(all, obstacle{What: r, Since: inUTC(p.Since), Next: inUTC(p.Next), Text: "paused: " + pauseText(v.clock, p),
 					Do: pauseAdvice(pauseLine{Route: r, Code: p.Cause.Code})})
 			}
 		}
@@ -184,7 +186,7 @@ func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
 func (v view) evidence(e ledger.Entry) []testimony {
 	all := []testimony{}
 	for _, r := range e.Registrations {
-		if r.Fate != ledger.Maybe && r.Fate != ledger.Stored {
+		if r.Fate != ledger.Maybe && r.Fate != ledger.Stored && !(r.GivenUp() && !e.State.Final()) {
 			continue
 		}
 		t := testimony{BumID: string(r.Ticket.Remote), Fate: fateMeans(r.Fate)}
@@ -207,6 +209,8 @@ func (v view) proves(e ledger.Entry, r ledger.Registration) string {
 	switch {
 	case r.Word == archive.InProgress:
 		return ""
+	case r.GivenUp():
+		return "It was given up on that; the archive is asked about it later on, in case it takes that back."
 	case e.State == ledger.Uploaded && (need > 0 || r.Word == archive.Absent):
 		return fmt.Sprintf("It was sent completely. Should the archive still say so after %s, it counts as unclear.", v.exact(e.UploadedAt.Add(grace)))
 	case need > 0:
@@ -222,18 +226,26 @@ func (v view) options(d dossier) []option {
 	x := e.Key.String()
 	all := []option{}
 	add := func(what, command string) { all = append(all, option{what, command}) }
-	if e.Hold {
-		add("let it go on", "vaultd unhold "+x)
+	offer := func(what string, one act) { // only what the ledger allows now
+		if may(e, one) == nil {
+			add(what, one.command(e))
+		}
 	}
+	offer("let it go on", unholdAct())
 	if !e.SameContent.IsZero() && e.Hold {
 		add("look at the other one with the same files first", "vaultd show "+e.SameContent.String())
 	}
 	switch {
-	case e.Contradicted:
+	case e.Contradicted && !e.Resolved:
 		add("ask the provider: the archive says something else than what was booked", "vaultd show "+x)
+	case e.ArchivedTwice() && !e.Resolved:
+		add("ask the provider to remove all but one of "+safe(strings.Join(archivedAs(e), ", "))+"; "+safe(string(e.Archived))+" is the one that is booked", "vaultd receipt "+x)
 	case e.State == ledger.Rejected && !e.Resolved:
-		v.optionsRejected(e, add)
+		v.optionsRejected(e, add, offer)
 	case e.State == ledger.Quarantined || e.State == ledger.Unclear:
+		if e.Cause.Code == ingest.CauseMounted {
+			add("unmount what lies in its folder first: before that it goes nowhere, whatever you decide", "")
+		}
 		if e.State == ledger.Unclear {
 			add("wait: the archive is asked again by itself, and nothing is sent before it is clear", "")
 		}
@@ -243,8 +255,6 @@ func (v view) options(d dossier) []option {
 		if r := lastFailed(e); r != "" {
 			add("ask the provider why it could not be archived; the number to name is bumId "+safe(r), "")
 		}
-		add("it arrived nowhere, and you are sure: register and send it again (possibly double)", "vaultd release "+x+` --reason "…"`)
-		add("give it up: it ends as rejected, in doubt for ever", "vaultd close "+x+` --reason "…"`)
 	case e.State == ledger.Archived:
 		add("see the evidence", "vaultd receipt "+x)
 		add("download it and compare (may be charged)", "vaultd fetch "+x)
@@ -254,13 +264,46 @@ func (v view) options(d dossier) []option {
 	if !e.After.IsZero() {
 		add("see the one that it waits for", "vaultd why "+e.After.String())
 	}
-	if e.NothingLeft() {
-		add("give it back to people: nothing of it was sent", "vaultd close "+x+` --reason "…"`)
+	if e.Suspect {
+		add("have the archive asked about the part of its life that the old ledger took with it; nobody can decide before", "vaultd reconcile")
 	}
-	if e.State.Open() && !e.Hold {
-		add("stop it: no further step until unhold", "vaultd hold "+x)
+	offer(releaseMeans(e), releaseAct())
+	offer(closeMeans(e), closeAct())
+	if e.State.Open() {
+		offer("stop it: no further step until unhold", holdAct())
 	}
 	return all
+}
+
+// archivedAs lists the archive's numbers under which it says that the document is archived.
+func archivedAs(e ledger.Entry) (all []string) {
+	for _, r := range e.Registrations {
+		if n := string(r.Ticket.Remote); r.Fate == ledger.Succeeded && !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// releaseMeans says what "release" does to e.
+func releaseMeans(e ledger.Entry) string {
+	if len(archivedAs(e)) > 0 {
+		return "it is archived, by the archive's own word: book that; nothing is sent"
+	}
+	return "it arrived nowhere, and you are sure: register and send it again (possibly double)"
+}
+
+// closeMeans says what "close" does to e.
+func closeMeans(e ledger.Entry) string {
+	switch e.State {
+	case ledger.Discovered, ledger.Packaged:
+		return "give it back to people: nothing of it was sent"
+	case ledger.Quarantined, ledger.Unclear:
+		return "give it up: it ends as rejected, in doubt for ever"
+	case ledger.Archived:
+		return "it is cleared up with the provider: no alarm any more; the flag and what is left of the folder stay"
+	}
+	return "it is seen to otherwise: no alarm any more"
 }
 
 // lastFailed is the archive's number of the newest registration that it said was not archived; empty: there is none.
@@ -273,12 +316,11 @@ func lastFailed(e ledger.Entry) string {
 	return ""
 }
 
-func (v view) optionsRejected(e ledger.Entry, add func(what, command string)) {
-	if where := v.cfg.placeOf(e); e.Source == ledger.Returned && where != "" {
+func (v view) optionsRejected(e ledger.Entry, add func(what, command string), offer func(what string, one act)) {
+	if where := v.cfg.placeOf(e); may(e, retryAct) == nil && where != "" {
 		add("correct it as _REASON.txt in the folder says, and see whether it is good now", "vaultd validate "+shellWord(where))
-		add("then take it again (a clerk moves the folder back into the drop folder instead)", "vaultd retry "+e.Key.String())
+		offer("then take it again (a clerk moves the folder back into the drop folder instead)", retryAct)
 	}
-	add("it is seen to otherwise: no alarm any more", "vaultd close "+e.Key.String()+` --reason "…"`)
 }
 
 // text tells it to a person.

@@ -73,7 +73,7 @@ func whereabouts(e ledger.Entry) string {
 func fateMeans(f ledger.Fate) string {
 	words := [...]string{
 		"unused: no byte was ever sent to it", "bytes may have arrived", "the content arrived",
-		"archived", "failed at the archive, or never got anything",
+		"archived", "failed at the archive, or never got anything", "refused by the store, which may have kept it",
 	}
 	if int(f) < len(words) {
 		return words[f]
@@ -133,7 +133,8 @@ func flagWords(e ledger.Entry) []string {
 	}{
 		{e.Hold, "on hold: no further step until somebody lets it go on"},
 		{e.InDoubt, "closed in doubt, though content at the archive is possible"},
-		{e.Double, "possibly double: more than one registration may hold its content"},
+		{e.ArchivedTwice(), "ARCHIVED TWICE: the archive says so of more than one registration"},
+		{e.Double && !e.ArchivedTwice(), "possibly double: more than one registration may hold its content"},
 		{e.Contradicted, "CONTRADICTED: the archive says something else than this final state"},
 		{e.Resolved, "resolved: nobody needs to look at it any more"},
 	} {

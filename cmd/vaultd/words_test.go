@@ -79,7 +79,7 @@ func TestWords_EveryStateAndFateHasThem(t *testing.T) {
 			t.Errorf("no words for %s", src)
 		}
 	}
-	for f := ledger.Unsent; f <= ledger.Lapsed; f++ {
+	for f := ledger.Unsent; f <= ledger.Declined; f++ {
 		if fateMeans(f) == "unknown" {
 			t.Errorf("no words for fate %d", f)
 		}

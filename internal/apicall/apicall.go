@@ -7,8 +7,8 @@
 //
 // A POST or a PUT leaves this machine at most once per call: further attempts belong to the ledger, and a second retry
 // layer would hide them. Only GETs and token requests are repeated here. (A redirect that asks for the same request
-// elsewhere, and a 401 that says an OAuth token is spent, are answers that did nothing; what follows them is the same
-// attempt.)
+// elsewhere, and a 401 or 403 to an OAuth token that may be dead, are answers that did nothing; what follows them is the
+// same attempt.)
 //
 // The package keeps nothing on disk, so a crash leaves nothing to clean up: what is certain about a call that died is
 // what its caller committed before it. For a call that came back, CallError.Outcome tells whether provably nothing was
@@ -31,8 +31,8 @@ import (
 const (
 	defaultTimeout   = 60 * time.Second // gateways in front of the service cut at about 29 s
 	defaultStall     = 60 * time.Second
-	defaultAnswer    = 64 << 20
-	errorAnswer      = 1 << 20
+	defaultAnswer    = 1 << 20
+	errorAnswer      = 64 << 10
 	requestIDHeader  = "X-SVC-REQUEST-ID"
 	defaultUserAgent = "vaultd"
 )
@@ -60,6 +60,7 @@ type API struct {
 	base    *url.URL
 	wire    wire
 	auth    *authorizer
+	memory  answerMemory
 	timeout time.Duration
 }
 
@@ -72,7 +73,7 @@ type Request struct {
 	Query  url.Values
 	Header http.Header
 	Body   []byte
-	Limit  int64 // of the answer's body in bytes; default 64 MiB
+	Limit  int64 // of the answer's body in bytes, at most 64 MiB; default 1 MiB
 }
 
 // Answer is a 2xx answer. Body is empty where it was streamed.
@@ -81,6 +82,16 @@ type Answer struct {
 	Header    http.Header
 	Body      []byte
 	RequestID string
+	Sent      [32]byte // of an upload: the SHA-256 of the content that left
+
+	release func()
+}
+
+// Release gives back the memory that Body counts for, once whatever matters of it was copied. It may be called twice.
+func (a *Answer) Release() {
+	if a != nil && a.release != nil {
+		a.release()
+	}
 }
 
 // Date is the other side's clock by the Date header; zero where it sent none.
@@ -111,7 +122,7 @@ func New(cfg Config) (*API, *Store, error) {
 	if agent == "" {
 		agent = defaultUserAgent
 	}
-	api := &API{base: base, timeout: cfg.Timeout}
+	api := &API{base: base, timeout: cfg.Timeout, memory: newAnswerMemory()}
 	if api.timeout <= 0 {
 		api.timeout = defaultTimeout
 	}
@@ -123,22 +134,23 @@ func New(cfg Config) (*API, *Store, error) {
 	return api, store, nil
 }
 
-// Do makes the call and reads its whole answer. A GET is repeated on faults that pass, within the call's time; any
-// other method is exactly one attempt. Every error is a *CallError.
+// Do makes the call and reads its whole answer. The answers of all calls share a bounded memory, so the caller releases
+// this one when he has read it. A GET is repeated on faults that pass, within the call's time; any other method is exactly
+// one attempt. Every error is a *CallError.
 func (a *API) Do(ctx context.Context, r Request) (*Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.timeout, errSlow)
 	defer cancel()
-	limit := r.Limit
+	limit := min(r.Limit, allAnswers)
 	if limit <= 0 {
 		limit = defaultAnswer
 	}
 	return a.run(ctx, r, func(c *call, resp *http.Response) (*Answer, error) {
-		body, err := readAll(resp.Body, limit)
+		body, release, err := a.memory.read(ctx, resp, limit)
 		if err != nil {
 			return nil, err
 		}
 		ans := c.answer(resp)
-		ans.Body = body
+		ans.Body, ans.release = body, release
 		return ans, nil
 	})
 }
@@ -171,11 +183,8 @@ func (a *API) run(ctx context.Context, r Request, take taker) (*Answer, error) {
 }
 
 func (a *API) newCall(r Request) (*call, error) {
-	c := &call{wire: &a.wire, credential: a.auth.header, op: r.Op, method: r.Method, id: uuid.NewString(), header: r.Header.Clone()}
+	c := &call{wire: &a.wire, credential: a.auth.header, tokens: a.auth.tokens, op: r.Op, method: r.Method, id: uuid.NewString(), header: r.Header.Clone()}
 	c.rule = func(u *url.URL) (bool, error) { return a.wire.policy.target(c.method, u) }
-	if a.auth.tokens != nil {
-		c.expire = a.auth.tokens.forget
-	}
 	if c.method == "" {
 		c.method = http.MethodGet
 	}

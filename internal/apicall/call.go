@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -34,7 +35,7 @@ type call struct {
 	*wire
 	rule       func(*url.URL) (credentials bool, err error) // asked before each hop
 	credential func(context.Context) (credential, error)    // asked where rule wants credentials
-	expire     func(token string)                           // a 401 refused this token; nil: nothing to renew
+	tokens     *tokens                                      // where a refused token is replaced; nil: there are none
 	op         string
 	method     string
 	id         string
@@ -42,11 +43,14 @@ type call struct {
 	header     http.Header                   // read only; each hop sends a copy
 	body       func() (io.ReadCloser, error) // nil: none; a fresh reader for each hop
 	size       int64
-	grant      bool // the URL itself is the authority, so its query is a secret
+	content    *content             // of an upload: what the present hop sends; nil: no upload
+	turn       *turn                // of the present hop on its connection; nil: the connection is not ours
+	leadsOn    func(to string) bool // asked before a redirect is followed; nil: wherever the rule allows
+	grant      bool                 // the URL itself is the authority, so its query is a secret
 
 	last    *url.URL    // the hop that was tried last
 	sent    atomic.Bool // a connection was handed to a request: bytes may have left
-	renewed bool        // a spent token was already replaced
+	renewed bool        // a refused token was followed up already: a call does so once
 	used    string      // the token that the last hop carried
 	hidden  []string    // texts that no error may hold
 }
@@ -75,6 +79,9 @@ func (c *call) take(ctx context.Context, resp *http.Response, take taker) (*Answ
 		return nil, c.refusal(resp)
 	}
 	ans, err := take(c, resp)
+	if done, ok := errors.AsType[*CallError](err); ok && done.Op == c.op {
+		return nil, done
+	}
 	if err != nil {
 		return nil, c.broken(resp, cause(ctx, err))
 	}
@@ -89,8 +96,8 @@ func (c *call) exchange(ctx context.Context) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		if resp.StatusCode == http.StatusUnauthorized && c.spent() {
-			discard(resp)
+		if c.renewToken(ctx, resp.StatusCode) {
+			discard(resp) // the service did nothing: the same request goes out once more, with the fresh token
 			continue
 		}
 		next, err := c.redirect(at, resp, hop)
@@ -107,14 +114,24 @@ func (c *call) exchange(ctx context.Context) (*http.Response, error) {
 	}
 }
 
-// spent forgets the token that a 401 has just refused; it reports whether a fresh one is worth the one repeat.
-func (c *call) spent() bool {
-	if c.used == "" || c.renewed || c.expire == nil {
+// renewToken gets another token where the service has just refused the one that the call carried, and reports whether the
+// one repeat of the call is worth it. The service says 403 of a token that is not valid any more; 401 says the same
+// elsewhere.
+func (c *call) renewToken(ctx context.Context, status int) bool {
+	refused := status == http.StatusUnauthorized || status == http.StatusForbidden
+	switch {
+	case c.used == "" || c.tokens == nil:
+		return false
+	case c.renewed:
+		if !refused && status < 500 {
+			c.tokens.helped(c.used)
+		}
+		return false
+	case !refused:
 		return false
 	}
 	c.renewed = true
-	c.expire(c.used)
-	return true
+	return c.tokens.replace(ctx, c.used)
 }
 
 // send makes one exchange with one host.
@@ -127,18 +144,24 @@ func (c *call) send(ctx context.Context, u *url.URL) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	var turn *turn
+	c.turn = nil
 	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		c.sent.Store(true)
-		turn = turnOn(got.Conn)
+		c.turn = turnOn(got.Conn, c.content)
 	}}
 	resp, err := c.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err == nil || !c.traced() && !beforeConnection(err) {
 		c.sent.Store(true)
 	}
-	if err == nil && !turn.answered() {
+	if err == nil && !c.turn.answered() {
 		resp.Body.Close()
 		return nil, errUnasked
+	}
+	if fault := c.content.refused(); fault != nil { // whatever came of the round trip, it is not about the whole content
+		if err == nil {
+			resp.Body.Close()
+		}
+		return nil, fault
 	}
 	return resp, err
 }
@@ -240,14 +263,15 @@ func serverDate(h http.Header) time.Time {
 	return t.UTC()
 }
 
-// retryAfter reads both forms of Retry-After: seconds, or a date (on the server's clock where it told it).
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	v := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		if !(s > 0) {
+// retryAfter reads both forms of Retry-After: seconds, or a date (on the server's clock where it told it). It is never
+// negative and never more than a status may ask for.
+func retryAfter(status int, h http.Header, now time.Time) time.Duration {
+	v, longest := strings.TrimSpace(h.Get("Retry-After")), longestAsked(status)
+	if s, err := strconv.ParseFloat(v, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		if !(s > 0) { // not a number, too
 			return 0
 		}
-		return time.Duration(min(s, maxRetryAfter.Seconds()) * float64(time.Second))
+		return time.Duration(min(s, longest.Seconds()) * float64(time.Second))
 	}
 	t, err := http.ParseTime(v)
 	if err != nil {
@@ -256,7 +280,17 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	if d := serverDate(h); !d.IsZero() {
 		now = d
 	}
-	return min(max(t.Sub(now), 0), maxRetryAfter)
+	return min(max(t.Sub(now), 0), longest)
 }
 
-const maxRetryAfter = 24 * time.Hour
+// longestAsked is the longest wait that is honoured of an answer: too many calls are ours to mend, a fault of the service
+// may be over long before the time that it told. Other answers ask for none.
+func longestAsked(status int) time.Duration {
+	switch status {
+	case http.StatusTooManyRequests:
+		return time.Hour
+	case http.StatusServiceUnavailable:
+		return 15 * time.Minute
+	}
+	return 0
+}

@@ -50,7 +50,7 @@ type CallError struct {
 	Status     int    // of the last answer; 0: none
 	RequestID  string
 	Sent       bool          // bytes of the request may have left
-	RetryAfter time.Duration // what the other side asked for, at most 24 h; 0: nothing
+	RetryAfter time.Duration // what the other side asked for: at most an hour with 429, 15 minutes with 503; 0: nothing
 	Date       time.Time     // the other side's clock; zero: not given
 	Code       string        // the other side's code for the fault: "SlowDown", "invalid_client"
 	Message    string        // its words, at most 500 characters
@@ -190,10 +190,15 @@ func (c *call) broken(resp *http.Response, err error) *CallError {
 
 // refusal is an answer other than 2xx, with its body in words.
 func (c *call) refusal(resp *http.Response) *CallError {
-	e := c.blank()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorAnswer)) // what could be read is what there is to say
+	return c.refusalOf(resp, body)
+}
+
+// refusalOf is an answer that is no success, with its body in words.
+func (c *call) refusalOf(resp *http.Response, body []byte) *CallError {
+	e := c.blank()
 	e.Status, e.Date, e.RequestID = resp.StatusCode, serverDate(resp.Header), c.requestID(resp)
-	e.RetryAfter = retryAfter(resp.Header, c.now())
+	e.RetryAfter = retryAfter(resp.StatusCode, resp.Header, c.now())
 	e.Code, e.Message = explain(resp.Header.Get("Content-Type"), body, c.secrets())
 	return e
 }

@@ -54,8 +54,10 @@ func FuzzRetryAfter(f *testing.F) {
 	}
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, value, date string) {
-		if d := retryAfter(http.Header{"Retry-After": {value}, "Date": {date}}, now); d < 0 || d > maxRetryAfter {
-			t.Errorf("%q: %v", value, d)
+		for _, status := range []int{200, 307, 429, 500, 503} {
+			if d := retryAfter(status, http.Header{"Retry-After": {value}, "Date": {date}}, now); d < 0 || d > longestAsked(status) {
+				t.Errorf("%d, %q: %v", status, value, d)
+			}
 		}
 	})
 }

@@ -19,16 +19,18 @@ type line struct {
 
 // turn is one request's time on a line. The next one's may begin before anybody has looked at the answer.
 type turn struct {
-	line   *line
-	asked  bool // its first bytes have left, or nearly; guarded by line.mu
-	heard  bool // something came after that; guarded by line.mu
-	spoilt bool // the turn before had no answer of its own, so what comes now may be its; guarded by line.mu
+	line    *line
+	content *content // what it sends; nil: no upload
+	asked   bool     // its first bytes have left, or nearly; guarded by line.mu
+	heard   bool     // something came after that; guarded by line.mu
+	replied bool     // something came after all of content had been handed out; guarded by line.mu
+	spoilt  bool     // the turn before had no answer of its own, so what comes now may be its; guarded by line.mu
 }
 
 // turnOn begins a request's turn on a connection, below its TLS; nil: the connection is none of ours.
-func turnOn(c net.Conn) *turn {
-	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
-		c = secured.NetConn()
+func turnOn(c net.Conn, content *content) *turn {
+	for secured, ok := c.(interface{ NetConn() net.Conn }); ok; secured, ok = c.(interface{ NetConn() net.Conn }) {
+		c = secured.NetConn() // two: TLS to the store within TLS to a proxy
 	}
 	l, ok := c.(*line)
 	if !ok {
@@ -36,7 +38,7 @@ func turnOn(c net.Conn) *turn {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.now = &turn{line: l, spoilt: l.now != nil && !l.now.heard}
+	l.now = &turn{line: l, content: content, spoilt: l.now != nil && !l.now.heard}
 	return l.now
 }
 
@@ -55,6 +57,32 @@ func (t *turn) answered() bool {
 	return false
 }
 
+// answersContent reports whether what came may answer the whole content. That net/http has written the request says less:
+// it reports so, without an error, where an answer in place of "100 Continue" kept the content back, and the answer may
+// have come before the content and be handed out after it. So what counts is when bytes came. A transport that tells no
+// connection has at least handed the content out when it returns.
+func (t *turn) answersContent(c *content) bool {
+	if t == nil {
+		return c.handedOut()
+	}
+	t.line.mu.Lock()
+	defer t.line.mu.Unlock()
+	return t.replied && c.handedOut()
+}
+
+// giveUp closes the connection if no other request has got it: what the peer says next may be about this one still, and
+// must not answer the next.
+func (t *turn) giveUp() {
+	if t == nil {
+		return
+	}
+	t.line.mu.Lock()
+	defer t.line.mu.Unlock()
+	if t.line.now == t {
+		_ = t.line.Close() // whatever its close says
+	}
+}
+
 func (l *line) Read(b []byte) (int, error) {
 	n, err := l.Conn.Read(b)
 	if n > 0 {
@@ -62,6 +90,7 @@ func (l *line) Read(b []byte) (int, error) {
 		defer l.mu.Unlock()
 		if l.now != nil && l.now.asked {
 			l.now.heard = true
+			l.now.replied = l.now.content.handedOut()
 		}
 	}
 	return n, err

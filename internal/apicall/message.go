@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,11 +22,10 @@ const (
 // interfaces, the object store's XML, a page of some gateway, plain text, nothing.
 func explain(contentType string, body []byte, hide []string) (code, message string) {
 	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))
-	lower := strings.ToLower(string(body[:min(len(body), 512)]))
 	switch {
 	case len(body) == 0:
 		return "", "no explanation given"
-	case strings.Contains(lower, "<!doctype html"), strings.Contains(lower, "<html"):
+	case webPage(body):
 		return "", scrub(strings.TrimSuffix(pageWords+": "+title(body), ": "), hide, maxWords)
 	case body[0] == '<':
 		code, message = xmlWords(body)
@@ -38,6 +38,29 @@ func explain(contentType string, body []byte, hide []string) (code, message stri
 		message = string(body)
 	}
 	return plain(scrub(code, hide, 100), 100), scrub(message, hide, maxWords)
+}
+
+// webPage reports whether body, or its beginning, is HTML, whatever its header says.
+func webPage(body []byte) bool {
+	head := bytes.ToLower(body[:min(len(body), 512)])
+	return bytes.Contains(head, []byte("<!doctype html")) || bytes.Contains(head, []byte("<html"))
+}
+
+// errorDocument reports whether body, or its beginning, is an error as object stores write them: XML whose outermost
+// element is Error. Other content proves nothing: some gateways answer an upload in words of their own.
+func errorDocument(body []byte) bool {
+	dec := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))
+	dec.Strict = false
+	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
+	for {
+		tok, err := dec.Token()
+		if err != nil {
+			return false
+		}
+		if start, ok := tok.(xml.StartElement); ok {
+			return strings.EqualFold(start.Name.Local, "Error")
+		}
+	}
 }
 
 var titlePattern = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
@@ -121,8 +144,8 @@ func (w *jsonPhrases) collect(v any, depth int) {
 
 func (w *jsonPhrases) object(m map[string]any, depth int) {
 	low := make(map[string]any, len(m))
-	for k, v := range m {
-		low[strings.ToLower(k)] = v
+	for _, k := range slices.Sorted(maps.Keys(m)) { // services write message and Message; of both, the small one comes last and counts
+		low[strings.ToLower(k)] = m[k]
 	}
 	if w.code == "" {
 		w.code = codeOf(low)

@@ -64,14 +64,20 @@ func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	rows := []struct {
 		name, value, date string
-		want              time.Duration
+		want              time.Duration // with 429
 	}{
 		{"Seconds", "7", "", 7 * time.Second},
 		{"Fraction", "1.5", "", 1500 * time.Millisecond},
 		{"Zero", "0", "", 0},
 		{"Negative", "-5", "", 0},
 		{"NaN", "NaN", "", 0},
-		{"Huge", "99999999999999", "", 24 * time.Hour},
+		{"Huge", "99999999999999", "", time.Hour},
+		{"BeyondNumbers", "1e999", "", time.Hour},
+		{"Infinite", "Inf", "", time.Hour},
+		{"ADay", "86400", "", time.Hour},
+		{"Spaces", " 7 ", "", 7 * time.Second},
+		{"FarDate", "Fri, 20 Nov 9999 10:00:30 GMT", "", time.Hour},
+		{"FarDateOnAClockWithoutBattery", "Fri, 20 Nov 2026 10:00:30 GMT", "Thu, 01 Jan 1970 00:00:00 GMT", time.Hour},
 		{"Date", "Fri, 20 Nov 2026 10:00:30 GMT", "", 30 * time.Second},
 		{"DateOnTheirClock", "Fri, 20 Nov 2026 12:00:30 GMT", "Fri, 20 Nov 2026 12:00:00 GMT", 30 * time.Second},
 		{"PastDate", "Fri, 20 Nov 2020 10:00:30 GMT", "", 0},
@@ -84,8 +90,10 @@ func TestRetryAfter(t *testing.T) {
 			if r.date != "" {
 				h.Set("Date", r.date)
 			}
-			if got := retryAfter(h, now); got != r.want {
-				t.Errorf("got %v, want %v", got, r.want)
+			for status, longest := range map[int]time.Duration{429: time.Hour, 503: 15 * time.Minute, 500: 0, 502: 0, 403: 0, 307: 0, 200: 0} {
+				if got := retryAfter(status, h, now); got != min(r.want, longest) {
+					t.Errorf("%d: got %v, want %v", status, got, min(r.want, longest))
+				}
 			}
 		})
 	}

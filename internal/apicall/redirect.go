@@ -33,8 +33,15 @@ func (c *call) redirect(from *url.URL, resp *http.Response, hop int) (*url.URL, 
 	case from.Scheme == "https" && to.Scheme != "https":
 		return nil, &PolicyError{Host: to.Host, Reason: "the redirect leads from https to http"}
 	}
-	_, err = c.rule(to)
-	return to, err
+	if _, err = c.rule(to); err != nil {
+		return to, err
+	}
+	named := *to
+	named.Opaque = "" // String would leave the host out
+	if c.leadsOn != nil && !c.leadsOn(named.String()) {
+		return nil, &PolicyError{Host: to.Host, Reason: "the redirect leads to another object than the upload address"}
+	}
+	return to, nil
 }
 
 // hops is how many redirects this call follows: a PUT one, which is the object store's "other region" answer.

@@ -14,7 +14,7 @@ import (
 )
 
 // How GETs and token requests are repeated: full jitter on a doubling bound. A service that asks for a longer pause
-// than longestWait gets it from the ledger, not from a goroutine that sleeps here.
+// than longestWait gets it from the caller, not from a goroutine that sleeps here.
 const (
 	repeats     = 3
 	firstWait   = 500 * time.Millisecond
@@ -86,7 +86,7 @@ func (r *repeater) check(ctx context.Context, resp *http.Response, err error) (b
 	r.wait = rand.N(firstWait << r.tries)
 	r.tries++
 	if resp != nil {
-		r.wait = max(r.wait, retryAfter(resp.Header, r.call.now()))
+		r.wait = max(r.wait, retryAfter(resp.StatusCode, resp.Header, r.call.now()))
 	}
 	deadline, limited := ctx.Deadline()
 	return r.wait <= longestWait && (!limited || r.wait < time.Until(deadline)), nil

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -23,12 +24,19 @@ type Upload struct {
 	URL    string // sent byte for byte
 	Header http.Header
 	Size   int64                         // bytes that Open's reader yields
+	SHA256 [32]byte                      // of these bytes
 	Open   func() (io.ReadCloser, error) // called once per hop; each reader is its own
 	Stall  time.Duration                 // longest time without progress; default 60 s
+
+	// LeadsOn reports whether a redirect to a URL leads to what URL names; one that does not is not followed. nil: all do.
+	LeadsOn func(to string) bool
 }
 
-// Put makes exactly one attempt. It follows one 307 or 308 that the policy allows. The body's length is always told,
-// never chunked; ctx ends the upload at any point. Every error is a *CallError.
+// Put makes exactly one attempt. It follows one 307 or 308 that the policy and LeadsOn allow. The body's length is always told,
+// never chunked; ctx ends the upload at any point. Content of another length or digest than announced never leaves whole:
+// the error wraps a *ContentError then. A 2xx counts only if it came after the whole content had left (else the error is
+// ErrAnsweredEarly), if its own content can be read, and if that is neither a web page (ErrWebPage) nor an error document
+// as object stores write them. The answer holds the digest that left, and no content. Every error is a *CallError.
 func (s *Store) Put(ctx context.Context, up Upload) (*Answer, error) {
 	stall := up.Stall
 	if stall <= 0 {
@@ -37,23 +45,63 @@ func (s *Store) Put(ctx context.Context, up Upload) (*Answer, error) {
 	ctx, w := watch(ctx, stall, errStalled)
 	defer w.stop()
 	c := s.newCall(up.Op, http.MethodPut)
-	c.header, c.size = up.Header, up.Size
+	c.header, c.size, c.leadsOn = up.Header, up.Size, up.LeadsOn
 	c.body = func() (io.ReadCloser, error) {
 		body, err := up.Open()
 		if err != nil {
 			return nil, err
 		}
-		return &sending{Reader: w.reader(body), Closer: body}, nil
+		if c.content, err = newContent(body, up.Size, up.SHA256); err != nil {
+			return nil, err
+		}
+		return &sending{Reader: w.reader(c.content), Closer: c.content}, nil
 	}
 	var err error
 	if c.url, err = parseLink(up.URL); err != nil {
 		return nil, c.fail(err)
 	}
 	return c.once(ctx, func(c *call, resp *http.Response) (*Answer, error) {
-		discard(resp) // 2xx is the whole answer; what stands in its body is nobody's business
-		return c.answer(resp), nil
+		if err := c.acceptance(resp); err != nil {
+			return nil, err
+		}
+		discard(resp)
+		ans := c.answer(resp)
+		ans.Sent = c.content.sent
+		return ans, nil
 	})
 }
+
+// acceptance reports why a 2xx is no acceptance of the content.
+func (c *call) acceptance(resp *http.Response) error {
+	// This comes first. The transport may still be sending: net/http hands an answer out as soon as it has one. What is
+	// read of the answer from now on says nothing about when the answer began.
+	early := !c.turn.answersContent(c.content)
+	if early {
+		defer c.turn.giveUp()
+		// Its content only serves to say what answered. It may never end: the peer may wait for ours.
+		defer time.AfterFunc(earlyWords, func() { resp.Body.Close() }).Stop()
+	}
+	switch start, err := readStart(resp.Body); {
+	case err != nil && !early:
+		return err
+	case errorDocument(start):
+		return c.refusalOf(resp, start)
+	case len(start) > 0 && strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "text/html"), webPage(start):
+		return ErrWebPage
+	case early:
+		return ErrAnsweredEarly
+	}
+	return nil
+}
+
+// startOfAnswer is how much of the content of a store's 2xx is looked at. Object stores answer a PUT without content.
+const startOfAnswer = 4 << 10
+
+// earlyWords is how long the content of an answer that came too early is waited for.
+const earlyWords = time.Second
+
+// readStart reads the beginning of r.
+func readStart(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, startOfAnswer)) }
 
 // Fetch streams the content behind a pre-signed URL into into, as API.Stream does.
 func (s *Store) Fetch(ctx context.Context, op, rawURL string, into func(*Answer, io.Reader) error) (*Answer, error) {

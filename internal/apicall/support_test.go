@@ -2,6 +2,7 @@ package apicall
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -72,6 +73,8 @@ func inProcess(h http.HandlerFunc) roundTripper {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func sum(text string) [32]byte { return sha256.Sum256([]byte(text)) }
 
 func bodyOf(text string) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }

@@ -24,6 +24,10 @@ const (
 	longestToken = 30 * time.Minute
 	// aheadLimit bounds a renewal while the old token is still good.
 	aheadLimit = 10 * time.Second
+	// A token that replaced a refused one is not replaced for a refusal itself before it is so old: replaceEvery where it
+	// was refused as well, so that a missing right costs few token requests; replaceSoonest where it was accepted.
+	replaceEvery   = 15 * time.Minute
+	replaceSoonest = time.Minute
 )
 
 // ScopeError names scopes that were asked for and not granted: misspelled, or not given to this client.
@@ -57,6 +61,7 @@ type token struct {
 	value  string
 	renew  time.Time // from here on it is renewed ahead
 	expiry time.Time // from here on it is not used
+	keep   time.Time // until here a refusal does not replace it
 }
 
 func newTokens(a Auth, base *url.URL, w *wire) (*tokens, error) {
@@ -139,12 +144,48 @@ func (t *tokens) peek() (token, int) {
 	return t.current, t.failedN
 }
 
-// forget drops a token that the service refused, unless it was replaced already.
-func (t *tokens) forget(value string) {
+// replace gets a token in place of one that the service refused with 401 or 403, and reports whether there is another one
+// now. A refusal does not tell whether the token is dead or a right is missing. So a token is replaced once, however many
+// calls were refused with it, and its successor is kept for a while. The refused token stays where no other is to be had:
+// other calls may still be allowed with it.
+func (t *tokens) replace(ctx context.Context, refused string) bool {
+	_, failures := t.peek()
+	limited, cancel := context.WithTimeout(ctx, aheadLimit)
+	defer cancel()
+	select {
+	case <-t.turn:
+	case <-limited.Done():
+		return false
+	}
+	defer func() { t.turn <- struct{}{} }()
+	have, n := t.peek()
+	switch {
+	case have.value != refused:
+		return have.value != "" // somebody replaced or renewed it while we waited for our turn
+	case n != failures, t.wire.now().Before(have.keep):
+		return false
+	}
+	fresh, err := t.fetch(limited)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		if ctx.Err() == nil { // an impatient caller says nothing about the service
+			t.failed = err
+			t.failedN++ // all who wait for their turn share this failure
+		}
+		return false
+	}
+	fresh.keep = t.wire.now().Add(replaceEvery)
+	t.current, t.failed = fresh, nil
+	return true
+}
+
+// helped notes that the service accepted a token in a call that it had refused with the one before: that one was dead.
+func (t *tokens) helped(value string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.current.value == value {
-		t.current = token{}
+		t.current.keep = t.wire.now().Add(replaceSoonest)
 	}
 }
 
@@ -191,12 +232,13 @@ func (t *tokens) own(u *url.URL) (bool, error) {
 // read checks a token answer. Numbers may come as strings, and the scopes as a list.
 func (t *tokens) read(body []byte, left time.Time) (token, error) {
 	var a struct {
-		Value string          `json:"access_token"`
-		Type  string          `json:"token_type"`
-		Life  json.RawMessage `json:"expires_in"`
-		Scope json.RawMessage `json:"scope"`
+		Value, Type string
 	}
-	switch err := json.Unmarshal(body, &a); {
+	f, err := ReadFields(body, "access_token", "token_type", "expires_in", "scope")
+	if err == nil {
+		err = errors.Join(readText(f["access_token"], &a.Value), readText(f["token_type"], &a.Type))
+	}
+	switch {
 	case err != nil:
 		_, words := explain("", body, nil)
 		if !strings.HasPrefix(words, pageWords) {
@@ -208,20 +250,28 @@ func (t *tokens) read(body []byte, left time.Time) (token, error) {
 	case a.Type != "" && !strings.EqualFold(a.Type, "bearer"):
 		return token{}, fmt.Errorf("the token is of type %q, not Bearer", plain(a.Type, 40))
 	}
-	if granted, told := scopeList(a.Scope); told {
+	if granted, told := scopeList(f["scope"]); told {
 		missing := slices.DeleteFunc(slices.Clone(t.scopes), func(s string) bool { return slices.Contains(granted, s) })
 		if len(missing) > 0 {
 			return token{}, &ScopeError{Missing: missing}
 		}
 	}
 	life := longestToken
-	seconds, err := strconv.ParseFloat(strings.Trim(string(a.Life), `"`), 64)
+	seconds, err := strconv.ParseFloat(strings.Trim(string(f["expires_in"]), `"`), 64)
 	if err == nil && seconds > 0 {
 		life = time.Duration(min(seconds, (24*time.Hour).Seconds()) * float64(time.Second))
 	}
 	ahead := life * 8 / 10
 	ahead -= rand.N(life/20 + 1) // so that several daemons do not renew in step
 	return token{value: a.Value, renew: left.Add(ahead), expiry: left.Add(life - min(life/10, 10*time.Second))}, nil
+}
+
+// readText reads a field that must be a string where it stands at all.
+func readText(raw json.RawMessage, into *string) error {
+	if raw == nil {
+		return nil
+	}
+	return json.Unmarshal(raw, into)
 }
 
 // scopeList reads "a b" or ["a","b"]; told is false where the answer does not speak of scopes: then all were granted.

@@ -84,6 +84,7 @@ type Ticket struct {
 	Remote  RemoteID
 	URL     PresignedURL
 	Headers []Header
+	Object  ObjectDigest // of the object that URL leads to; it stays when URL is wiped
 
 	Sent     Instant       // read before the POST left
 	Date     time.Time     // the service's clock as its answer gave it; zero: not given

@@ -151,7 +151,7 @@ func (p *page) waiting(r watch.Reason, n watch.Named, late bool) (text string, a
 	case watch.NoRoom:
 		return "waits" + since + ": this share's disk is full", false
 	case watch.OtherDevice:
-		return inside(n.Detail) + "lies on another disk: IT must move it into the drop folder itself", true
+		return inside(n.Detail) + "lies on another disk or is a mount: IT must move it into the drop folder itself", true
 	case watch.ReadOnly:
 		return "cannot be taken" + since + ": this share is read-only; ask IT", true
 	}

@@ -28,15 +28,15 @@ var ErrComparing = errors.New("the ledger is just being compared with the archiv
 // Reconcile holds the ledger against the archive. In safe mode it first gives an entry to
 // every claimed folder that has none, waits a while for those to be packed, and it ends safe mode once everything was read and
 // every drop folder was there. Its error is the first that kept something from being
-// read; then safe mode stays.
-func (d *Daemon) Reconcile(ctx context.Context, p Person) (Compared, error) {
+// read; then safe mode stays. accept names the incomplete indexes that p lets count as complete.
+func (d *Daemon) Reconcile(ctx context.Context, p Person, accept ...AcceptedIndex) (Compared, error) {
 	if !d.comparing.TryLock() {
 		return Compared{}, ErrComparing
 	}
 	defer d.comparing.Unlock()
 	drops, done, why := d.openFolders()
 	defer done()
-	all := Comparison{Ledger: d.ledger, Archive: d.cfg.Archive, Drops: drops, Away: why, Grace: d.cfg.Grace, Now: d.cfg.Now}
+	all := Comparison{Ledger: d.ledger, Archive: d.cfg.Archive, Drops: drops, Away: why, Accept: accept, Grace: d.cfg.Grace, Now: d.cfg.Now}
 	c, err := Reconcile(ctx, all, p)
 	if err == nil && c.Unpacked > 0 && c.Safe && !c.Left {
 		if err = d.awaitPacking(ctx); err == nil {
@@ -48,6 +48,10 @@ func (d *Daemon) Reconcile(ctx context.Context, p Person) (Compared, error) {
 		case d.compared <- struct{}{}:
 		default:
 		}
+	}
+	if c.Heard > 0 {
+		d.cfg.Log.Warn("the archive has content that the ledger did not count; its entries were told", "registrations", c.Heard)
+		d.conductor.Wake()
 	}
 	if c.Left {
 		d.cfg.Log.Info("safe mode ends", "uid", p.UID, "cleared", c.Cleared, "waiting", c.Waits)
@@ -131,6 +135,7 @@ type Comparison struct {
 	Archive recovery.Service
 	Drops   []recovery.Drop // every configured one; those that are away without their folder
 	Away    []string        // why they are; while there are some, safe mode stays
+	Accept  []AcceptedIndex // what the person lets count as complete
 	Grace   time.Duration
 	Now     func() archive.Instant
 }
@@ -155,7 +160,7 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	}
 	out.Report, err = recovery.Reconcile(ctx, recovery.Config{
 		Book: c.Ledger, Committer: c.Ledger, Service: c.Archive, Drops: c.Drops, Grace: c.Grace, Now: c.Now,
-		Environment: c.Ledger.Info().Environment, Doubt: doubt, Adopt: is && doubt != nil,
+		Environment: c.Ledger.Info().Environment, Doubt: doubt, Adopt: is && doubt != nil, Accept: c.accept(p),
 	})
 	if err != nil {
 		return out, fmt.Errorf("compare with the archive: %w", RemoteError(err))
@@ -166,6 +171,7 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	if out.Withheld > 0 {
 		out.Why = append(out.Why, fmt.Sprintf("%d documents in the archive may be of folders that cannot be read now; see why, then compare again", out.Withheld))
 	}
+	out.Why = append(out.Why, out.incomplete(c.Accept)...)
 	if now, _ := c.Ledger.Safe(); is && now != safe {
 		out.Why = append(out.Why, "something else was found meanwhile ("+now.Word+"); compare again")
 	}
@@ -298,6 +304,8 @@ func (d *Daemon) followOnce(ctx context.Context) bool {
 	case ctx.Err() != nil:
 	case err != nil:
 		d.cfg.Log.Warn("entries in doubt stay so", "err", err)
+	case !c.Complete():
+		d.cfg.Log.Warn("entries in doubt stay so", "why", c.incomplete(nil))
 	case c.Cleared > 0:
 		d.cfg.Log.Info("compared with the archive", "cleared", c.Cleared, "still_in_doubt", c.Waits)
 		d.conductor.Wake()

@@ -140,7 +140,7 @@ func (s alarming) StatusWindow(context.Context, archive.VaultID) (vaultapi.Windo
 }
 
 func (s alarming) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {
-	return vaultapi.Page{Last: true}, nil
+	return vaultapi.Page{}, nil
 }
 
 // I15: a comparison that began before something else was found does not end safe mode.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -32,7 +34,7 @@ func (r *room) Look(e ledger.Entry) (archive.Digest, error) {
 	}
 	defer done()
 	look, err := r.lookAt(f, e.Key)
-	return look, r.rights(f, e, err)
+	return look, r.rights(f, e, r.mounted(e.Key, "", err))
 }
 
 // Pack implements ingest.Packer.
@@ -44,12 +46,16 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 	defer done()
 	dir, _, err := f.OpenClaimed(e.Key)
 	if err != nil {
-		return ingest.Packed{}, err
+		return ingest.Packed{}, r.mounted(e.Key, "", err)
 	}
 	defer dir.Close() // read-only
+	// All of it is looked at before any of it is judged: a folder with a mount in it must not be refused, for then it would be returned.
+	if err := dir.FindMount(); err != nil {
+		return ingest.Packed{}, r.mounted(e.Key, claimPlace(e), err)
+	}
 	r.d.spool.making(e.Key)
 	defer r.d.spool.made(e.Key, e.Vault)
-	s, err := packager.Build(ctx, dir.Root(), r.cfg.Rules, r.d.spool.path(e.Key))
+	s, err := packager.BuildIn(ctx, dir.Root(), r.cfg.Rules, r.d.spool.names, packageName(e.Key))
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return ingest.Packed{}, &ingest.RefusedError{Cause: ledger.Cause{Code: slug(refusal.Faults[0].Brief), Text: refusal.Text()}}
 	}
@@ -58,13 +64,28 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 	}
 	if err != nil {
 		r.distrust(err)
-		return ingest.Packed{}, r.rights(f, e, err)
+		return ingest.Packed{}, r.rights(f, e, r.mounted(e.Key, claimPlace(e), err))
 	}
+	s.Package.Path = r.d.spool.path(e.Key)
 	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, Others: s.Others, Junk: s.Junk}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, Sealed: ledger.Sealed{
 		ID: s.ID, Chosen: s.Chosen, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
 	}}, nil
+}
+
+// claimPlace is where the claimed folder of an entry lies, relative to the drop folder.
+func claimPlace(e ledger.Entry) string { return path.Join(".vaultd/claimed", e.Key.String(), e.Folder) }
+
+// mounted says in words for IT that something is mounted in a folder; other errors stay what they are. rel is where the path of the
+// mount begins, relative to the drop folder.
+func (r *room) mounted(k archive.Key, rel string, err error) error {
+	mount, is := errors.AsType[*durable.MountError](err)
+	if !is {
+		return err
+	}
+	return &ingest.MountedError{Text: fmt.Sprintf("something is mounted at %q. What lies there belongs to another place, so nothing of this folder is packed, moved, returned or removed. IT must unmount it; see vaultd why %s",
+		filepath.Join(r.cfg.Path, rel, mount.Path), k)}
 }
 
 // rights names what in a claimed folder may not be read, where that is why it failed.
@@ -98,11 +119,6 @@ func (r *room) Spooled(e ledger.Entry) (archive.Package, error) {
 	return r.d.spool.spooled(e.Key, e.Package)
 }
 
-// Intact implements ingest.Packer.
-func (r *room) Intact(ctx context.Context, e ledger.Entry) (bool, error) {
-	return r.d.spool.intact(ctx, e.Key, e.Package, func(time.Duration) error { return nil })
-}
-
 // Drop implements ingest.Packer.
 func (r *room) Drop(e ledger.Entry) error { return r.d.spool.drop(e.Key, e.Vault) }
 
@@ -120,7 +136,8 @@ func (r *room) Destination(e ledger.Entry, now time.Time) (string, error) {
 	case ledger.Duplicate:
 		kind = drop.Duplicates
 	}
-	return f.Destination(kind, e.Folder, now.In(r.location()))
+	dest, err := f.Destination(kind, e.Folder, now.In(r.location()))
+	return dest, r.mounted(e.Key, "", err)
 }
 
 func (r *room) location() *time.Location {
@@ -137,7 +154,11 @@ func (r *room) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) e
 		return err
 	}
 	defer done()
-	notes, err := r.notes(e, doc)
+	differs, err := r.compareKept(ctx, f, e, doc)
+	if err != nil {
+		return r.mounted(e.Key, "", err)
+	}
+	notes, err := r.notes(e, doc, differs)
 	if err != nil {
 		return err
 	}
@@ -150,8 +171,11 @@ func (r *room) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) e
 		return fmt.Errorf("%w: %w", ingest.ErrTaken, err)
 	case errors.Is(err, durable.ErrSync):
 		r.d.die(fmt.Errorf("drop %s: %w", r.cfg.Name, err))
+	case err == nil && len(differs) > 0:
+		// After a crash here the folder is compared again where it lies by then.
+		return &ingest.RefusedError{Cause: differCause(differs)}
 	}
-	return err
+	return r.mounted(e.Key, "", err)
 }
 
 func claimed(e ledger.Entry) drop.Claimed {
@@ -173,7 +197,7 @@ func (r *room) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document)
 		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-missing", Text: "somebody moved or removed the archived folder before it was due: " + err.Error()}}
 	}
 	r.distrust(err)
-	return to, err
+	return to, r.mounted(e.Key, "", err)
 }
 
 // distrust ends the process where nobody knows what is on disk: to try again on what
@@ -185,7 +209,7 @@ func (r *room) distrust(err error) {
 }
 
 // notes returns what people are to read in the folder.
-func (r *room) notes(e ledger.Entry, doc ledger.Document) ([]drop.Note, error) {
+func (r *room) notes(e ledger.Entry, doc ledger.Document, differs []drop.Difference) ([]drop.Note, error) {
 	switch e.State {
 	case ledger.Duplicate:
 		first, ok, err := r.d.ledger.Entry(e.First)
@@ -200,6 +224,9 @@ func (r *room) notes(e ledger.Entry, doc ledger.Document) ([]drop.Note, error) {
 	receipt, err := proof.NewReceipt(r.d.cfg.Environment, e, doc, nil)
 	if err != nil {
 		return nil, err
+	}
+	for _, d := range differs {
+		receipt.Differs = append(receipt.Differs, proof.ReceiptDifference{Path: d.Path, What: d.What})
 	}
 	return []drop.Note{{Name: "_RECEIPT.json", Data: receipt.Encode()}, drop.Receipt(r.receiptText(e, receipt))}, nil
 }
@@ -222,7 +249,15 @@ func (r *room) reason(e ledger.Entry) string {
 // receiptText is the receipt for a person who opens it with a double click.
 func (r *room) receiptText(e ledger.Entry, rc proof.Receipt) string {
 	var b strings.Builder
-	b.WriteString("ARCHIVED. This folder is in the archive; it stays here for your use.\n")
+	if len(rc.Differs) == 0 {
+		b.WriteString("ARCHIVED. This folder is in the archive; it stays here for your use.\n")
+	} else {
+		b.WriteString("ARCHIVED, BUT THIS FOLDER IS NOT WHAT WAS ARCHIVED. The files of the list below are in the archive. In this folder something changed after they were packed:\n")
+		for _, d := range rc.Differs {
+			fmt.Fprintf(&b, "  %s %s\n", d.Path, d.What)
+		}
+		b.WriteString("If the change belongs to the invoice, ask whoever made it, and drop a corrected invoice. This folder is never removed by itself.\n")
+	}
 	if r.d.cfg.Environment != "production" {
 		b.WriteString("TEST, NO EVIDENCE: this was the test environment.\n")
 	}

@@ -187,17 +187,17 @@ func (d *Daemon) openSpool() error {
 	for _, dc := range d.cfg.Drops {
 		vaults[dc.Vault] = true
 	}
-	d.spool = newSpool(filepath.Join(d.cfg.StateDir, "spool"), d.cfg.SpoolMax, d.cfg.SpoolMinFree, len(vaults))
+	// Before anything is made or removed in one of them.
+	if err := CheckStateDir(d.cfg.StateDir); err != nil {
+		return err
+	}
+	d.spool = newSpool(filepath.Join(d.cfg.StateDir, spoolDir), d.cfg.SpoolMax, d.cfg.SpoolMinFree, len(vaults))
+	d.spool.log = d.cfg.Log
 	d.disk = newDisk(d)
 	d.brake = newBrake(d.cfg.StateDir, func() time.Time { return d.cfg.Now().Wall }, d.cfg.Log)
-	if err := os.MkdirAll(d.spool.dir, 0o700); err != nil {
-		return fmt.Errorf("make spool: %w", err)
-	}
 	var err error
-	if d.spool.names, err = durable.Open(d.spool.dir, d.cfg.FileFault); err != nil {
-		return fmt.Errorf("open spool: %w", err)
-	}
-	return nil
+	d.spool.names, err = OpenSpool(d.cfg.StateDir, d.cfg.FileFault)
+	return err
 }
 
 // settleSpool makes the packages durable that were made before. Where that cannot be told the process ends.

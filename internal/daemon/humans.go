@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
+	"vaultd/internal/recovery"
 	"vaultd/internal/watch"
 )
 
@@ -33,13 +34,15 @@ type Humans struct {
 	resume func(drop string)   // lets its disposals go on
 	begin  func() (end func()) // keeps the drop folders open in between
 	held   func() string       // why nothing may be taken; empty: it may
+	asks   recovery.Service    // the archive, asked before a release; nil: there is none
+	grace  time.Duration       // after it nothing can be in flight any more
 }
 
 // Humans lets people act while the daemon runs: it goes on with what they decided at
 // once.
 func (d *Daemon) Humans() *Humans {
 	heard := func(e ledger.Entry) { d.heard(e); d.conductor.Wake() }
-	return &Humans{ledger: d.ledger, now: d.cfg.Now, log: d.cfg.Log, heard: heard, brake: d.brake, resume: d.conductor.Released, begin: d.begin, held: d.held, drop: func(name string) (*room, func() error, error) {
+	return &Humans{ledger: d.ledger, now: d.cfg.Now, log: d.cfg.Log, heard: heard, brake: d.brake, resume: d.conductor.Released, begin: d.begin, held: d.held, asks: d.cfg.Archive, grace: d.cfg.Grace, drop: func(name string) (*room, func() error, error) {
 		for _, r := range d.drops {
 			if r.cfg.Name == name {
 				return r, func() error { return nil }, r.unavailable()
@@ -50,12 +53,12 @@ func (d *Daemon) Humans() *Humans {
 }
 
 // NewHumans lets people act while no daemon runs. The next run goes on with what they
-// decided. Of cfg it needs StateDir, Now, Log, SpoolMinFree and Drops. A drop folder is
-// opened, and so locked, only while something is done in it.
+// decided. Of cfg it needs StateDir, Now, Log, SpoolMinFree and Drops; for a release Archive
+// and Grace too. A drop folder is opened, and so locked, only while something is done in it.
 func NewHumans(cfg Config, l *boltledger.Ledger) *Humans {
 	d := &Daemon{cfg: cfg, ledger: l, spool: &spool{dir: cfg.StateDir, minFree: cfg.SpoolMinFree}, fatal: make(chan error, 1)}
 	brake := newBrake(cfg.StateDir, func() time.Time { return cfg.Now().Wall }, cfg.Log)
-	return &Humans{ledger: l, now: cfg.Now, log: cfg.Log, heard: func(ledger.Entry) {}, brake: brake, resume: func(string) {}, begin: d.begin, held: d.heldAlone, drop: func(name string) (*room, func() error, error) {
+	return &Humans{ledger: l, now: cfg.Now, log: cfg.Log, heard: func(ledger.Entry) {}, brake: brake, resume: func(string) {}, begin: d.begin, held: d.heldAlone, asks: cfg.Archive, grace: cfg.Grace, drop: func(name string) (*room, func() error, error) {
 		for _, dc := range cfg.Drops {
 			if dc.Name == name {
 				r := &room{d: d, cfg: dc, look: watch.Rules{Sidecar: dc.Rules.Sidecar, Junk: packager.Junk}}
@@ -85,7 +88,11 @@ func (h *Humans) Act(ctx context.Context, e ledger.Entry, p Person, event func(l
 	}
 	ctx = context.WithoutCancel(ctx) // what is begun is committed, and its asker is told so
 	by, note := p.signed()
-	return h.apply(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{event(by)}, Note: note, At: h.now()})
+	after, err := h.apply(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{event(by)}, Note: note, At: h.now()})
+	if err == nil {
+		h.committed(after, event(by))
+	}
+	return after, err
 }
 
 // signed gives the person for the journal, and what he said for beside it.
@@ -101,8 +108,8 @@ func (p Person) signed() (ledger.Human, *ledger.Note) {
 // maxStale bounds how often an act is decided anew because the entry moved on meanwhile.
 const maxStale = 5
 
-// apply commits a human act. Where vaultd itself moved the entry on meanwhile, the act
-// is offered again: whether it is still allowed, the transition decides.
+// apply commits a change. Where vaultd itself moved the entry on meanwhile, it is offered
+// again: whether it is still allowed, the transition decides.
 func (h *Humans) apply(ctx context.Context, c ledger.Change) (ledger.Entry, error) {
 	for try := 0; ; try++ {
 		rs, err := h.ledger.Apply(ctx, c)
@@ -111,9 +118,6 @@ func (h *Humans) apply(ctx context.Context, c ledger.Change) (ledger.Entry, erro
 		}
 		stale, moved := errors.AsType[*ledger.StaleError](rs[0].Err)
 		if !moved || try == maxStale {
-			if rs[0].Err == nil {
-				h.committed(rs[0].Entry, c.Events[0])
-			}
 			return rs[0].Entry, rs[0].Err
 		}
 		c.Rev = stale.Have
@@ -163,9 +167,6 @@ func (h *Humans) ApproveDisposal(ctx context.Context, drop string, p Person) (n 
 	return n, nil
 }
 
-// ErrNotReturned says that an entry is not a rejected one whose folder was given back.
-var ErrNotReturned = errors.New("its folder was not given back as rejected")
-
 // ErrHeld says that nothing may be taken just now; its text goes on with why.
 var ErrHeld = errors.New("nothing is taken now")
 
@@ -198,8 +199,9 @@ func (d *Daemon) heldAlone() string {
 // not be taken, and wraps [ErrHeld] in safe mode and where another vaultd has taken the
 // drop folders over; then nothing has changed.
 func (h *Humans) Retry(ctx context.Context, old ledger.Entry, p Person) (next ledger.Entry, err error) {
-	if old.State != ledger.Rejected || old.Source != ledger.Returned {
-		return next, fmt.Errorf("retry %s in %s/%s: %w", old.Key, old.State, old.Source, ErrNotReturned)
+	by, note := p.signed()
+	if _, err := ledger.Transition(old, ledger.Retaken{By: by}, h.now()); err != nil {
+		return next, err
 	}
 	if err := h.mayTake(); err != nil {
 		return next, err
@@ -218,9 +220,8 @@ func (h *Humans) Retry(ctx context.Context, old ledger.Entry, p Person) (next le
 	if err != nil {
 		return next, err
 	}
-	by, note := p.signed()
 	at := h.now()
-	resolved := ledger.Change{Key: old.Key, Rev: old.Rev, At: at, Note: note, Events: []ledger.Event{ledger.Closed{By: by}, ledger.Superseded{By: key}}}
+	resolved := ledger.Change{Key: old.Key, Rev: old.Rev, At: at, Note: note, Events: []ledger.Event{ledger.Retaken{By: by, As: key}}}
 	rs, err := h.ledger.Apply(ctx, ledger.Change{Key: key, Events: []ledger.Event{ev}, At: at}, resolved)
 	if err != nil || rs[0].Err != nil {
 		return next, errors.Join(err, errorOf(rs))
@@ -228,7 +229,12 @@ func (h *Humans) Retry(ctx context.Context, old ledger.Entry, p Person) (next le
 	h.heard(rs[0].Entry)
 	if stale, moved := errors.AsType[*ledger.StaleError](rs[1].Err); moved {
 		resolved.Rev = stale.Have
-		_, err = h.apply(ctx, resolved)
+		after, err := h.apply(ctx, resolved)
+		if err == nil {
+			h.committed(after, resolved.Events[0])
+		} else if is, ok := errors.AsType[*ledger.IllegalError](err); ok && is.Reason == ledger.AlreadyResolved {
+			err = nil // somebody closed it meanwhile; the new entry names it all the same
+		}
 		return rs[0].Entry, err
 	}
 	if rs[1].Err == nil {

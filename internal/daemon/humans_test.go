@@ -64,15 +64,15 @@ func TestRetry_I29_OldEntryMovedOn(t *testing.T) {
 		t.Errorf("%+v %v", now, err)
 	}
 	notes, err := l.Notes(old.Key)
-	if err != nil || len(notes) != 1 || notes[now.Rev-1].Text != "corrected" {
+	if err != nil || len(notes) != 1 || notes[now.Rev].Text != "corrected" {
 		t.Errorf("rev %d: %v %v", now.Rev, notes, err)
 	}
 	var last []string
 	if err := l.Lines(1, func(_ uint64, line []byte) error { last = append(last, string(line)); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	acted := strings.Join(last[len(last)-2:], "\n")
-	if !strings.Contains(acted, `"event":"closed"`) || !strings.Contains(acted, `"uid":8`) || !strings.Contains(acted, `"other":"`+next.Key.String()) {
+	acted := last[len(last)-1]
+	if !strings.Contains(acted, `"event":"retaken"`) || !strings.Contains(acted, `"uid":8`) || !strings.Contains(acted, `"other":"`+next.Key.String()) {
 		t.Error(acted)
 	}
 	if found, err := l.Verify(t.Context()); err != nil || len(found) > 0 {

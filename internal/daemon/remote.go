@@ -23,9 +23,9 @@ func (r remote) Register(ctx context.Context, v archive.VaultID, frozen []archiv
 }
 
 // Upload implements ingest.Vault.
-func (r remote) Upload(ctx context.Context, t archive.Ticket, p archive.Package) (string, error) {
-	etag, err := r.client.Upload(ctx, t, p, func() (io.ReadCloser, error) { return os.Open(p.Path) })
-	return etag, RemoteError(err)
+func (r remote) Upload(ctx context.Context, t archive.Ticket, p archive.Package) (archive.Digest, string, error) {
+	sent, etag, err := r.client.Upload(ctx, t, p, func() (io.ReadCloser, error) { return os.Open(p.Path) })
+	return sent, etag, RemoteError(err)
 }
 
 // Status implements ingest.Vault.
@@ -51,5 +51,5 @@ func RemoteError(err error) error {
 		vaultapi.TurnedAway: ingest.TurnedAway, vaultapi.Refused: ingest.Refused,
 	}[e.Outcome]
 	return &ingest.RemoteError{Outcome: outcome, Code: e.Code, Text: e.Text, RetryAfter: e.RetryAfter,
-		Overload: e.Overload, Missing: e.Missing, Denied: e.Denied, Expired: e.Expired, Err: e}
+		Overload: e.Overload, MayBeAbsent: e.MayBeAbsent, Denied: e.Denied, Expired: e.Expired, Damaged: e.Damaged, Err: e}
 }

@@ -47,7 +47,7 @@ func TestRest_G10_NothingIsWritten(t *testing.T) {
 	})
 }
 
-// I4: a package whose bytes on disk were changed is refused by a store that looks at them, and is made again: once.
+// I4: a package whose bytes on disk were changed is made again, once, and goes to the address that was open.
 func TestSpool_I4_DamagedOnDisk(t *testing.T) {
 	inHouse(t, nil, func(h *house) {
 		var damaged atomic.Int32
@@ -66,7 +66,7 @@ func TestSpool_I4_DamagedOnDisk(t *testing.T) {
 		h.drop("Huber 88", "88", "one", false)
 		h.pass()
 		e := h.want("Huber 88 archived")[0]
-		if n := damaged.Load(); n != 2 || e.Posts != 2 {
+		if n := damaged.Load(); n != 2 || e.Posts != 1 {
 			t.Errorf("packed %d times, registered %d times", n, e.Posts)
 		}
 		if e.State == ledger.Archived && !bytes.Contains(h.log.Bytes(), []byte("no longer what was sealed")) {
@@ -76,16 +76,21 @@ func TestSpool_I4_DamagedOnDisk(t *testing.T) {
 }
 
 // I5: before a package is registered its name is on disk; where that cannot be told nothing is sent and the process ends.
+// The two packages share one sync, or the second is sealed after the first was registered and has one of its own.
 func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
 	inHouse(t, nil, func(h *house) {
-		var names, sent int
+		var names, early int
 		watch := durable.Fault(func(op, name string, do func() error) error {
 			if op == "syncdir" && strings.HasSuffix(name, "spool") {
-				names++
 				_, all := h.entries()
+				sent := 0
 				for _, e := range all {
 					sent += len(e.Registrations)
 				}
+				if sent > names { // more were registered than syncs have been made
+					early++
+				}
+				names++
 			}
 			return do()
 		})
@@ -96,8 +101,8 @@ func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
 		if b := h.d.ledger.Balance(); b.States[ledger.Archived] != 2 {
 			t.Fatal(b)
 		}
-		if names != 1 || sent != 0 {
-			t.Errorf("the spool was synced %d times, with %d documents registered", names, sent)
+		if names < 1 || names > 2 || early != 0 {
+			t.Errorf("the spool was synced %d times, %d times after more documents were registered than were synced", names, early)
 		}
 	})
 	inHouse(t, nil, func(h *house) {

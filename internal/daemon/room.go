@@ -136,7 +136,7 @@ func (r *room) openFolder() (*drop.Folder, error) {
 }
 
 func (r *room) marker() string {
-	return filepath.Join(r.d.cfg.StateDir, "drops", archive.Sum([]byte(r.cfg.Path)).String()[:16])
+	return filepath.Join(r.d.cfg.StateDir, dropsDir, archive.Sum([]byte(r.cfg.Path)).String()[:16])
 }
 
 // known reports whether this ledger worked in this drop folder before.
@@ -150,10 +150,7 @@ func (r *room) known() (bool, error) {
 
 // remember notes that this ledger works in this drop folder.
 func (r *room) remember() error {
-	if err := os.MkdirAll(filepath.Dir(r.marker()), 0o700); err != nil {
-		return fmt.Errorf("remember drop folder: %w", err)
-	}
-	dir, err := durable.Open(filepath.Dir(r.marker()), nil)
+	dir, err := openOwn(r.d.cfg.StateDir, dropsDir, nil)
 	if err != nil {
 		return fmt.Errorf("remember drop folder: %w", err)
 	}

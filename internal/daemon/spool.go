@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +31,9 @@ import (
 // What lies there is counted once, beside the work, and booked from then on: nothing new is
 // packed before that is done. Whatever is packed meanwhile, again or after all, is booked by
 // who packs it and left out by the count.
+//
+// Only what bears a name of vaultd's own is ever removed: packages, packages that were not finished, and downloads. Anything else is
+// told of once in a start, and stays.
 //
 // What a package holds is durable when it is made, that it lies here once settle returned: before
 // anything is sent. After a power cut a package may be missing, and is made again.
@@ -49,6 +54,9 @@ type spool struct {
 	fresh   bool                      // packages were made, here or before a crash, since the last settle; guarded by mu
 
 	settling sync.Mutex // held while names is synced: who comes meanwhile waits for that
+
+	log  *slog.Logger // nil: foreign files are not told of
+	told bool         // they were; of sweep alone
 }
 
 var errUncounted = fmt.Errorf("%w: what lies in the spool is still being counted", ingest.ErrFull)
@@ -57,11 +65,16 @@ func newSpool(dir string, max, minFree int64, vaults int) *spool {
 	return &spool{dir: dir, max: max, minFree: minFree, vaults: vaults, fresh: true, used: map[archive.VaultID]int64{}, begun: map[archive.Key]int64{}, ahead: map[archive.Key]bool{}}
 }
 
-func (s *spool) path(k archive.Key) string { return filepath.Join(s.dir, k.String()+".zip") }
+// packageName is how the package of k is called in the spool.
+func packageName(k archive.Key) string { return k.String() + packageEnd }
+
+const packageEnd = ".zip"
+
+func (s *spool) path(k archive.Key) string { return filepath.Join(s.dir, packageName(k)) }
 
 // size returns the bytes of the package of k; 0: there is none.
 func (s *spool) size(k archive.Key) int64 {
-	info, err := os.Lstat(s.path(k))
+	info, err := s.names.Look(packageName(k))
 	if err != nil {
 		return 0
 	}
@@ -157,18 +170,28 @@ func (s *spool) state() SpoolState {
 }
 
 // spooled returns the package of k as it lies on disk. Its size must be the recorded
-// one; its digest was read back when it was sealed and is read again by the store. Where that
-// does not take it, intact tells.
+// one. Its digest was read back when it was sealed and is taken again while it is sent.
 func (s *spool) spooled(k archive.Key, recorded archive.Package) (archive.Package, error) {
-	info, err := os.Lstat(s.path(k))
+	info, err := s.names.Look(packageName(k))
 	if err != nil {
 		return archive.Package{}, fmt.Errorf("find package: %w", err)
+	}
+	// Packages are made in the folder that was opened at the start, and sent by its path. This must not count as a missing package:
+	// it would be made again and again.
+	if dir, err := os.Lstat(s.dir); err != nil || !s.isOpened(dir) {
+		return archive.Package{}, fmt.Errorf("another folder lies at %s since vaultd started: restart vaultd", s.dir)
 	}
 	if !info.Mode().IsRegular() || info.Size() != recorded.Size {
 		return archive.Package{}, fmt.Errorf("find package: %s has %d bytes, recorded are %d: %w", s.path(k), info.Size(), recorded.Size, fs.ErrNotExist)
 	}
 	recorded.Path = s.path(k)
 	return recorded, nil
+}
+
+// isOpened reports whether info describes the folder that was opened.
+func (s *spool) isOpened(info fs.FileInfo) bool {
+	opened, err := s.names.Stat()
+	return err == nil && os.SameFile(opened, info)
 }
 
 // intact reads the package of k and reports whether it has the recorded digest. pace is called with how long each piece
@@ -200,7 +223,7 @@ func (s *spool) drop(k archive.Key, v archive.VaultID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	size := s.size(k)
-	if err := os.Remove(s.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := s.names.Unlink(packageName(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove package: %w", err)
 	}
 	if s.booked(k) {
@@ -271,27 +294,36 @@ func (s *spool) anew() {
 	}
 }
 
-// list returns the keys of all packages in their order. Whatever else lies there was left
-// half made and goes, unless it is being made.
+// list returns the keys of all packages in their order. What vaultd left half made goes, unless it is being made; whatever else
+// lies there is not vaultd's, and stays.
 func (s *spool) list(ctx context.Context) (keys []archive.Key, err error) {
-	f, err := os.Open(s.dir)
+	f, err := s.names.Root().Open(".")
 	if err != nil {
 		return nil, fmt.Errorf("open spool: %w", err)
 	}
 	defer f.Close() // read-only
+	var foreign []string
 	for ctx.Err() == nil {
 		names, err := f.Readdirnames(1024)
 		for _, name := range names {
-			stem, isPackage := strings.CutSuffix(name, ".zip")
-			if k, err := archive.ParseKey(stem); isPackage && err == nil {
+			info, lookErr := s.names.Look(name)
+			k, isPackage := packageOf(name)
+			switch {
+			case errors.Is(lookErr, fs.ErrNotExist): // gone meanwhile
+			case lookErr != nil || !info.Mode().IsRegular():
+				foreign = append(foreign, name)
+			case isPackage:
 				keys = append(keys, k)
-				continue
-			}
-			if err := s.removeHalf(name); err != nil {
-				return nil, err
+			case isHalfMade(name):
+				if err := s.removeHalf(name); err != nil {
+					return nil, err
+				}
+			default:
+				foreign = append(foreign, name)
 			}
 		}
 		if errors.Is(err, io.EOF) {
+			s.tellForeign(foreign)
 			slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
 			return keys, nil
 		}
@@ -300,6 +332,43 @@ func (s *spool) list(ctx context.Context) (keys []archive.Key, err error) {
 		}
 	}
 	return nil, context.Cause(ctx)
+}
+
+// packageOf tells the name of a package, and whose it is.
+func packageOf(name string) (archive.Key, bool) {
+	stem, ends := strings.CutSuffix(name, packageEnd)
+	k, err := archive.ParseKey(stem)
+	return k, ends && err == nil && packageName(k) == name
+}
+
+// downloadName is how a download is called in the spool before its name is taken away.
+func downloadName(n uint64) string { return downloadBegin + strconv.FormatUint(n, 10) + downloadEnd }
+
+const downloadBegin, downloadEnd = "fetch-", ".tmp"
+
+// isHalfMade tells the names that vaultd gives to what is not whole yet: a package that is being packed, and a download.
+func isHalfMade(name string) bool {
+	if number, begins := strings.CutPrefix(name, downloadBegin); begins {
+		n, err := strconv.ParseUint(strings.TrimSuffix(number, downloadEnd), 10, 64)
+		return err == nil && downloadName(n) == name
+	}
+	stem := strings.TrimSuffix(strings.TrimPrefix(name, "."), ".tmp")
+	_, isPackage := packageOf(stem)
+	return isPackage && durable.Temporary(stem) == name
+}
+
+// mostForeign bounds how many foreign files are named.
+const mostForeign = 10
+
+// tellForeign says once in a start what lies in the spool and is not vaultd's.
+func (s *spool) tellForeign(names []string) {
+	if len(names) == 0 || s.told || s.log == nil {
+		return
+	}
+	s.told = true
+	slices.Sort(names)
+	s.log.Warn("the spool holds files that are not vaultd's; they stay, and take room from the packages: move them elsewhere",
+		"spool", s.dir, "count", len(names), "names", names[:min(len(names), mostForeign)])
 }
 
 // removeHalf removes what was left half made. The temporary file of a package is named after it.
@@ -311,7 +380,8 @@ func (s *spool) removeHalf(name string) error {
 			return nil
 		}
 	}
-	if err := os.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// After a crash here the next start meets it again.
+	if err := s.names.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("clear spool: %w", err)
 	}
 	return nil
@@ -335,7 +405,8 @@ func (s *spool) count(k archive.Key, keep func(archive.Key) (archive.VaultID, bo
 		s.used[vault] += s.size(k)
 		return nil
 	}
-	if err := os.Remove(s.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// After a crash here the next start finds it needed by nobody once more, or gone.
+	if err := s.names.Unlink(packageName(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("clear spool: %w", err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 )
@@ -62,7 +63,7 @@ func TestOpen_I21_DoesNotReadTheBacklog(t *testing.T) {
 // What lies in the spool is counted beside the work, once: a package that leaves meanwhile
 // counts neither twice nor for ever, and nothing is packed before all are counted.
 func TestSpool_I21_CountedBesideTheWork(t *testing.T) {
-	s := newSpool(t.TempDir(), 1e9, 0, 1)
+	s := spoolAt(t, t.TempDir())
 	var keys []archive.Key
 	for i := range 4 {
 		k := archive.NewKey(time.UnixMilli(int64(i + 1)))
@@ -71,7 +72,7 @@ func TestSpool_I21_CountedBesideTheWork(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, "half.tmp"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, durable.Temporary(packageName(keys[0]))), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.room("V"); err == nil {
@@ -98,6 +99,18 @@ func TestSpool_I21_CountedBesideTheWork(t *testing.T) {
 	}
 }
 
+// spoolAt is the spool in a folder.
+func spoolAt(t *testing.T, dir string) *spool {
+	t.Helper()
+	s := newSpool(dir, 1e9, 0, 1)
+	var err error
+	if s.names, err = durable.Open(dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.names.Close() })
+	return s
+}
+
 // lies puts a package of so many bytes into the spool.
 func lies(t *testing.T, s *spool, k archive.Key, bytes int) {
 	t.Helper()
@@ -109,7 +122,7 @@ func lies(t *testing.T, s *spool, k archive.Key, bytes int) {
 // What is packed while the spool is being counted is booked once, whichever comes first: the count, its begin or its end;
 // and the file that is being written for it stays. So it is where the count must begin anew.
 func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
-	s := newSpool(t.TempDir(), 1e9, 0, 1)
+	s := spoolAt(t, t.TempDir())
 	var keys []archive.Key
 	for i := range 6 {
 		keys = append(keys, archive.NewKey(time.UnixMilli(int64(i+1))))

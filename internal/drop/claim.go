@@ -28,11 +28,11 @@ var ErrNotFolder = errors.New("not a folder")
 // ErrReserved says that a name is one that vaultd uses itself, but for capital letters.
 var ErrReserved = errors.New("a name that vaultd uses itself")
 
-// ErrStrange says that something in .vaultd/claimed is not as vaultd leaves it.
+// ErrStrange says that something in .vaultd/claimed, or where folders that have ended lie, is not as vaultd leaves it.
 var ErrStrange = errors.New("not as vaultd left it")
 
 // ClaimError says why a folder was not taken, in words for an administrator. It stays where it was. Ask with errors.Is:
-// fs.ErrPermission, fs.ErrNotExist (gone), [ErrNotFolder], syscall.EBUSY and ETXTBSY (not yet), EXDEV, EROFS.
+// fs.ErrPermission, fs.ErrNotExist (gone), [ErrNotFolder], syscall.EBUSY and ETXTBSY (not yet), EXDEV (a mount as well), EROFS.
 type ClaimError struct {
 	Drop, Folder string
 	Owner        string      // of the folder; empty: not known
@@ -46,7 +46,12 @@ func (e *ClaimError) Error() string {
 	if e.Owner != "" {
 		who = fmt.Sprintf(" (owner %s, %04o)", e.Owner, e.Mode.Perm())
 	}
+	mount, isMount := errors.AsType[*durable.MountError](e.Err)
 	switch {
+	case isMount && mount.Path == ".":
+		return about + fmt.Sprintf("%q is a mount: what lies in it belongs to another place. It stays there. Unmount it, or move what is in it into the drop folder itself.", e.Folder)
+	case isMount:
+		return about + fmt.Sprintf("%q in %q is a mount: what lies in it belongs to another place. The folder stays there. Unmount it, or copy the files themselves into the folder.", mount.Path, e.Folder)
 	case errors.Is(e.Err, fs.ErrPermission):
 		return about + fmt.Sprintf("no right to take %q%s. It stays there. Set the share's masks (docs/samba.md); existing folders: chmod -R g+rwX.", e.Folder, who)
 	case errors.Is(e.Err, syscall.EXDEV):
@@ -106,6 +111,11 @@ func (f *Folder) claim(from *durable.Dir, name string, now time.Time) (Claimed, 
 	}
 	if !info.IsDir() {
 		return Claimed{}, f.refused(name, info, ErrNotFolder)
+	}
+	// Before the folder is moved: a mount in it would move with it, and what lies there is not ours. A mount that comes after this
+	// look is found when the folder is packed.
+	if err := withoutMounts(from, name); err != nil {
+		return Claimed{}, f.refused(name, info, err)
 	}
 	key := archive.NewKey(now)
 	if err := f.claimed.Mkdir(key.String(), 0o700, -1); err != nil {
@@ -181,7 +191,7 @@ func (f *Folder) describe(dir *durable.Dir, key archive.Key, name string) (Claim
 }
 
 // OpenClaimed opens the claimed folder of key. Its Root confines whoever reads it; the caller closes the Dir.
-// The error wraps fs.ErrNotExist when there is none.
+// The error wraps fs.ErrNotExist when there is none; it is a [*durable.MountError] when something is mounted on the folder.
 func (f *Folder) OpenClaimed(key archive.Key) (*durable.Dir, Claimed, error) {
 	dir, err := f.keyDir(key)
 	if err != nil {
@@ -193,11 +203,11 @@ func (f *Folder) OpenClaimed(key archive.Key) (*durable.Dir, Claimed, error) {
 		return nil, Claimed{}, err
 	}
 	folder, err := dir.Sub(c.Folder)
-	return folder, c, err
+	return folder, c, below(path.Dir(claimPath(c)), err)
 }
 
 // OpenReturned opens the folder that lies at rel (as in "_rejected/Huber 88") if it still is the one that was returned there.
-// The error wraps fs.ErrNotExist when it is gone or another lies there.
+// The error wraps fs.ErrNotExist when it is gone or another lies there; it is a [*durable.MountError] when something is mounted on it.
 func (f *Folder) OpenReturned(rel string, node Node) (*durable.Dir, error) {
 	p, err := parsePlace(rel)
 	if err != nil {
@@ -304,7 +314,7 @@ func (f *Folder) found(name string) (Claimed, error) {
 	f.claiming.Lock() // no claim of ours is between its mkdir and its rename
 	defer f.claiming.Unlock()
 	dir, err := f.keyDir(key)
-	if errors.Is(err, syscall.ENOTDIR) {
+	if _, mount := errors.AsType[*durable.MountError](err); mount || errors.Is(err, syscall.ENOTDIR) {
 		return Claimed{}, fmt.Errorf("%s/%s/%s: %w", vaultdDir, claimedDir, name, ErrStrange)
 	}
 	if err != nil {

@@ -38,6 +38,9 @@ type Disposal struct {
 // is touched, and the folder goes back to rel. Files that are missing already are fine, but not where the folder has another
 // inode than the one that was claimed (a drop folder that was put back from a backup): that one must hold all of them.
 //
+// A mount in the folder is a [*durable.MountError], its path relative to the drop folder: then nothing more of it is moved or removed. One that was there before stays where it
+// is kept; one that came later stays in its claim, where nobody reaches the mount. The next call looks again.
+//
 // Called again after a crash it goes on in the claim. A folder that is gone counts as deleted; one that should have been moved
 // and is not found at its destination is [ErrLost].
 func (f *Folder) Dispose(ctx context.Context, c Claimed, rel string, d Disposal) (movedTo string, err error) {
@@ -63,7 +66,7 @@ func (f *Folder) Dispose(ctx context.Context, c Claimed, rel string, d Disposal)
 	in := newInspection(ctx, rel, d)
 	in.all = !f.is(info, c.Node)
 	if movedTo, err = f.dispose(in, claim, c, p, d.To); err != nil {
-		return "", f.giveBack(claim, c, p, err)
+		return "", f.giveBack(claim, c, p, below(claimPath(c), err))
 	}
 	f.clear(c)
 	return movedTo, nil
@@ -112,6 +115,9 @@ func (f *Folder) fetch(claim *durable.Dir, c Claimed, p place) (fs.FileInfo, err
 	if !seen.IsDir() {
 		return nil, other
 	}
+	if err := withoutMounts(parent, p.name); err != nil {
+		return nil, below(p.rel(), err)
+	}
 	if err := moved(parent, p.name, claim, c.Folder); err != nil {
 		return nil, err
 	}
@@ -125,6 +131,9 @@ func (f *Folder) fetch(claim *durable.Dir, c Claimed, p place) (fs.FileInfo, err
 // dispose does it with the folder in its claim.
 func (f *Folder) dispose(in *inspection, claim *durable.Dir, c Claimed, p place, target string) (string, error) {
 	dir, err := claim.Sub(c.Folder)
+	if _, is := errors.AsType[*durable.MountError](err); is {
+		return "", &durable.MountError{Path: "."}
+	}
 	if err != nil {
 		return "", err
 	}
@@ -146,6 +155,10 @@ func (f *Folder) dispose(in *inspection, claim *durable.Dir, c Claimed, p place,
 func (f *Folder) giveBack(claim *durable.Dir, c Claimed, p place, cause error) error {
 	if errors.Is(cause, durable.ErrSync) {
 		return cause
+	}
+	// With a mount in it the folder stays in its claim: people could delete, through the mount, what lies elsewhere.
+	if err := withoutMounts(claim, c.Folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return below(claimPath(c), err)
 	}
 	parent, err := f.walk(p.dir(), true)
 	if err != nil {

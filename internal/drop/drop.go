@@ -2,8 +2,8 @@
 // It is the only room that renames or removes what people gave us, and it writes what they read there.
 //
 // It never follows a link, never leaves the drop folder (but for the configured place that disposed folders are moved to),
-// never replaces anything that people made, and has no way to remove a tree: files go one by one, each after its identity and
-// digest were compared with what was archived, folders by rmdir. It keeps no record of its own; the ledger chooses and commits each
+// never goes through a mount in it, never moves a folder with one, never replaces anything that people made, and has no way to
+// remove a tree: files go one by one, each after its identity and digest were compared with what was archived, folders by rmdir. It keeps no record of its own; the ledger chooses and commits each
 // destination before anything moves.
 //
 // After a crash at any point, the same call with the same arguments finishes what was begun: a folder lies in its old place
@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"os/user"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -259,6 +260,30 @@ func (f *Folder) sameDevice(d *durable.Dir, name string) error {
 	return nil
 }
 
+// withoutMounts tells whether nothing is mounted on the folder name in parent or anywhere in it. The error is a [*durable.MountError]
+// where something is, with its path inside the folder.
+func withoutMounts(parent *durable.Dir, name string) error {
+	dir, err := parent.Sub(name)
+	if _, is := errors.AsType[*durable.MountError](err); is {
+		return &durable.MountError{Path: "."}
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.FindMount(), dir.Close())
+}
+
+// below gives the path of a [*durable.MountError] from where at begins; other errors stay what they are.
+func below(at string, err error) error {
+	if mount, is := errors.AsType[*durable.MountError](err); is {
+		return &durable.MountError{Path: path.Join(at, mount.Path)}
+	}
+	return err
+}
+
+// claimPath is where a claimed folder lies, relative to the drop folder.
+func claimPath(c Claimed) string { return path.Join(vaultdDir, claimedDir, c.Key.String(), c.Folder) }
+
 // is tells whether info describes the folder that was claimed as node.
 func (f *Folder) is(info fs.FileInfo, node Node) bool {
 	st := stat(info)
@@ -285,4 +310,7 @@ func userName(uid uint32) string {
 }
 
 // keyDir opens .vaultd/claimed/<key>, which holds the claimed folder.
-func (f *Folder) keyDir(key archive.Key) (*durable.Dir, error) { return f.claimed.Sub(key.String()) }
+func (f *Folder) keyDir(key archive.Key) (*durable.Dir, error) {
+	dir, err := f.claimed.Sub(key.String())
+	return dir, below(path.Join(vaultdDir, claimedDir), err)
+}

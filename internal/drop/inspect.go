@@ -30,7 +30,12 @@ type inspection struct {
 	all   bool                // every file must be there
 	any   bool                // whatever is there will do
 	depth int
+
+	collect bool // all that is not what was archived goes to differs; else the first ends the inspection
+	differs []Difference
 }
+
+const unreadable = "may not be read any more"
 
 // identity tells one state of a file from any other. ctime cannot be set back.
 type identity struct {
@@ -56,7 +61,19 @@ func newInspection(ctx context.Context, rel string, d Disposal) *inspection {
 }
 
 func (in *inspection) stray(name, what string) error {
+	if in.collect {
+		in.differs = append(in.differs, Difference{name, what})
+		return nil
+	}
 	return &StrayError{Folder: in.rel, Path: name, What: what}
+}
+
+// within names a mount by its path inside the folder; other errors stay what they are.
+func within(full string, err error) error {
+	if _, is := errors.AsType[*durable.MountError](err); is {
+		return &durable.MountError{Path: full}
+	}
+	return err
 }
 
 // each calls do for every name in dir, reading them in chunks.
@@ -90,17 +107,20 @@ func (in *inspection) folder(dir *durable.Dir, at string) error {
 	defer func() { in.depth-- }()
 	return each(dir, func(name string) error {
 		full := path.Join(at, name)
-		info, err := dir.Root().Lstat(name)
+		info, err := dir.Look(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err != nil {
-			return err
+			return within(full, err)
 		}
 		if info.IsDir() {
 			sub, err := dir.Sub(name)
+			if in.collect && errors.Is(err, fs.ErrPermission) {
+				return in.stray(full, unreadable)
+			}
 			if err != nil {
-				return err
+				return within(full, err)
 			}
 			defer sub.Close()
 			return in.folder(sub, full)
@@ -145,8 +165,11 @@ func (in *inspection) file(dir *durable.Dir, name, full string, info fs.FileInfo
 
 func (in *inspection) compare(dir *durable.Dir, name, full string, want archive.File) error {
 	file, info, err := durable.OpenRegular(dir.Root(), name)
+	if in.collect && errors.Is(err, fs.ErrPermission) {
+		return in.stray(full, unreadable)
+	}
 	if err != nil {
-		return err
+		return within(full, err)
 	}
 	defer file.Close() // read-only: its close has nothing to tell
 	if info.Size() != want.Size {
@@ -201,12 +224,12 @@ func (in *inspection) empty(dir *durable.Dir, at string) error {
 	var files, folders []string // no more than were found right: the first other one ends it
 	err := each(dir, func(name string) error {
 		full := path.Join(at, name)
-		info, err := dir.Root().Lstat(name)
+		info, err := dir.Look(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
-			return err
+			return within(full, err)
 		case info.IsDir():
 			folders = append(folders, name)
 			return nil
@@ -221,7 +244,11 @@ func (in *inspection) empty(dir *durable.Dir, at string) error {
 		return err
 	}
 	for _, name := range files {
-		if info, err := dir.Root().Lstat(name); err == nil && identityOf(info) != in.right[path.Join(at, name)] {
+		info, err := dir.Look(name)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return within(path.Join(at, name), err)
+		}
+		if err == nil && identityOf(info) != in.right[path.Join(at, name)] {
 			return in.stray(path.Join(at, name), "changed while the folder was being removed")
 		}
 		if err := dir.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -239,7 +266,7 @@ func (in *inspection) empty(dir *durable.Dir, at string) error {
 func (in *inspection) prune(parent *durable.Dir, name, full string) error {
 	sub, err := parent.Sub(name)
 	if err != nil {
-		return err
+		return within(full, err)
 	}
 	if err := errors.Join(in.empty(sub, full), sub.Close()); err != nil {
 		return err

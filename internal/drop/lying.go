@@ -2,6 +2,7 @@ package drop
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"iter"
 	"path"
@@ -21,8 +22,9 @@ type Lying struct {
 // errStopped ends a walk whose caller has seen enough.
 var errStopped = errors.New("stopped")
 
-// Lying gives the folders of one kind, in no order. Files and links among them are passed over, and so are folders in
-// _archived that are no month. An error ends the iteration.
+// Lying gives the folders of one kind, in no order. Files among them are passed over, and so are folders in
+// _archived that are no month. A link is not followed: it comes as an error that wraps [ErrStrange], for what lies behind
+// it was not looked at. Any other error ends the iteration.
 func (f *Folder) Lying(kind Kind) iter.Seq2[Lying, error] {
 	return func(yield func(Lying, error) bool) {
 		top, err := f.walk([]string{string(kind)}, false)
@@ -51,7 +53,11 @@ func (f *Folder) month(top *durable.Dir, name string, yield func(Lying, error) b
 	}
 	dir, err := top.Sub(name)
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) || errors.Is(err, fs.ErrNotExist) {
-		return nil
+		info, err := top.Root().Lstat(name)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 && !yield(linked(path.Join(string(Archived), name))) {
+			return errStopped
+		}
+		return nil //nolint:nilerr // it is gone, or a file
 	}
 	if err != nil {
 		return err
@@ -64,6 +70,12 @@ func (f *Folder) month(top *durable.Dir, name string, yield func(Lying, error) b
 func (f *Folder) lying(dir *durable.Dir, rel string, yield func(Lying, error) bool) error {
 	return each(dir, func(name string) error {
 		info, err := dir.Root().Lstat(name)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			if !yield(linked(rel + "/" + name)) {
+				return errStopped
+			}
+			return nil
+		}
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 			return nil
 		}
@@ -76,6 +88,11 @@ func (f *Folder) lying(dir *durable.Dir, rel string, yield func(Lying, error) bo
 		}
 		return nil
 	})
+}
+
+// linked tells of a link that lies where a folder belongs.
+func linked(rel string) (Lying, error) {
+	return Lying{Rel: rel}, fmt.Errorf("%q is a link; what lies behind it was not looked at: %w", rel, ErrStrange)
 }
 
 // OpenLying opens the folder that [Folder.Lying] told of. The error wraps fs.ErrNotExist where it is gone or another lies there.

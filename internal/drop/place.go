@@ -99,6 +99,7 @@ func (f *Folder) walk(elements []string, make bool) (*durable.Dir, error) {
 	for i, name := range elements {
 		var next *durable.Dir
 		next, err = f.step(dir, name, make)
+		err = below(path.Join(elements[:i]...), err)
 		if i > 0 {
 			dir.Close()
 		}
@@ -135,7 +136,8 @@ func (f *Folder) step(dir *durable.Dir, name string, make bool) (*durable.Dir, e
 }
 
 // Place writes the notes into the claimed folder and moves it to rel, which the ledger has committed. Done before, it does
-// nothing. Errors: [ErrTaken]: choose another rel; [ErrLost]; else try again later.
+// nothing. Errors: [ErrTaken]: choose another rel; [ErrLost]; a [*durable.MountError], its path relative to the drop folder:
+// something is mounted in the folder, which stays as it is until that is gone; else try again later.
 //
 // A returned folder in which a note cannot be written (no right, a folder of that name) is moved all the same and the error
 // tells so once; an archived one is not moved without its receipt.
@@ -169,6 +171,10 @@ func (f *Folder) Place(c Claimed, rel string, notes ...Note) error {
 	case !f.is(info, c.Node):
 		return fmt.Errorf("place %q: the claimed folder is another one: %w", c.Folder, ErrLost)
 	}
+	// Before anything is written into the folder or it is moved: people could delete, through a mount in it, what lies elsewhere.
+	if err := withoutMounts(from, c.Folder); err != nil {
+		return fmt.Errorf("place %q: %w", c.Folder, below(claimPath(c), err))
+	}
 	noteErr := f.annotate(from, c.Folder, p.kind, notes)
 	if noteErr != nil && !(p.kind != Archived && unwritable(noteErr)) {
 		return noteErr
@@ -199,7 +205,7 @@ func (f *Folder) Recognise(ctx context.Context, c Claimed, rel string, d Disposa
 	claim, err := f.keyDir(c.Key)
 	if err == nil {
 		defer claim.Close()
-		in := newInspection(ctx, path.Join(vaultdDir, claimedDir, c.Key.String(), c.Folder), d)
+		in := newInspection(ctx, claimPath(c), d)
 		in.any = p.kind != Archived
 		c.Node, err = f.recognise(in, claim, c.Folder)
 	}
@@ -223,7 +229,7 @@ func (f *Folder) recognise(in *inspection, parent *durable.Dir, name string) (No
 		return Node{}, fmt.Errorf("%q is no folder: %w", in.rel, ErrStrange)
 	}
 	if err != nil {
-		return Node{}, err
+		return Node{}, below(path.Dir(in.rel), err)
 	}
 	defer dir.Close()
 	info, err := dir.Stat()
@@ -236,7 +242,7 @@ func (f *Folder) recognise(in *inspection, parent *durable.Dir, name string) (No
 	}
 	in.all = true
 	if err := in.folder(dir, ""); err != nil {
-		return Node{}, err
+		return Node{}, below(in.rel, err)
 	}
 	return node, in.whole()
 }

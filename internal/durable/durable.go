@@ -31,7 +31,8 @@ var ErrSync = errors.New("cannot tell whether the change reached the disk")
 
 // Fault stands between this package and the file system. In production it just does, as nil and [Tally.Count] do; in tests
 // it may fail an operation without doing it, do it and fail all the same, or panic to play a crash. op is one of create,
-// write, sync, rename, mkdir, chown, chmod, unlink, rmdir, syncdir.
+// write, sync, rename, mkdir, chown, chmod, unlink, rmdir, syncdir, and mount: it compares the mounts of an entry and its
+// directory, and changes nothing; a test that returns a [*MountError] there plays a mount.
 type Fault func(op, name string, do func() error) error
 
 func (f Fault) run(op, name string, do func() error) error {
@@ -64,6 +65,7 @@ type Dir struct {
 	root  *os.Root
 	file  *os.File
 	fault Fault
+	seen  *Seen // when it was opened
 
 	turn sync.Mutex // held by the one sync that is running
 
@@ -95,7 +97,11 @@ func newDir(root *os.Root, fault Fault) (*Dir, error) {
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	return &Dir{root: root, file: file, fault: fault}, nil
+	seen, err := Fstat(file)
+	if err != nil {
+		return nil, errors.Join(err, file.Close(), root.Close())
+	}
+	return &Dir{root: root, file: file, fault: fault, seen: seen}, nil
 }
 
 // Close releases the directory. It does not sync.
@@ -109,17 +115,32 @@ func (d *Dir) Root() *os.Root { return d.root }
 // Stat describes the directory itself.
 func (d *Dir) Stat() (os.FileInfo, error) { return d.file.Stat() }
 
-// Sub opens the directory name inside d. A link, even one that stays inside, is refused with an error that wraps ENOTDIR.
+// Sub opens the directory name inside d. A link, even one that stays inside, is refused with an error that wraps ENOTDIR, and a
+// mount with a [*MountError].
 func (d *Dir) Sub(name string) (*Dir, error) {
-	if err := single("open", name); err != nil {
-		return nil, err
-	}
-	entry, err := d.root.Lstat(name)
+	sub, err := d.SubOrMount(name)
 	if err != nil {
 		return nil, err
 	}
+	// What was opened is compared, not the entry: a mount may have come in between, and some come by being opened.
+	if err := d.fault.crossed(name, d.seen, sub.seen); err != nil {
+		return nil, errors.Join(err, sub.Close())
+	}
+	return sub, nil
+}
+
+// SubOrMount is Sub for a directory that an administrator may put on another disk by a mount.
+func (d *Dir) SubOrMount(name string) (*Dir, error) {
+	if err := single("open", name); err != nil {
+		return nil, err
+	}
+	entry, err := Lstat(d.file, name)
+	if err != nil {
+		return nil, err
+	}
+	notDir := &os.PathError{Op: "open directory", Path: name, Err: unix.ENOTDIR}
 	if !entry.IsDir() {
-		return nil, &os.PathError{Op: "open directory", Path: name, Err: unix.ENOTDIR}
+		return nil, notDir
 	}
 	root, err := d.root.OpenRoot(name)
 	if err != nil {
@@ -130,8 +151,8 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 		return nil, err
 	}
 	// OpenRoot follows links, so what was opened must be what was seen.
-	if got, err := sub.Stat(); err != nil || !os.SameFile(entry, got) {
-		return nil, errors.Join(&os.PathError{Op: "open directory", Path: name, Err: unix.ENOTDIR}, err, sub.Close())
+	if !sub.seen.Same(entry) {
+		return nil, errors.Join(notDir, sub.Close())
 	}
 	return sub, nil
 }

@@ -8,6 +8,7 @@ import (
 	"path"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -123,8 +124,9 @@ func (d *Dir) WriteFile(name string, data []byte, perm os.FileMode) error {
 }
 
 // OpenRegular opens the regular file at rel (slash-separated, relative to root) for reading. No element of rel is followed
-// when it is a link, no directory of another device is entered, and nothing but a regular file is opened: a FIFO does not
-// block, a device is not touched. The error wraps fs.ErrInvalid when what lies there is not a regular file. The FileInfo is that of the open file.
+// when it is a link, no other mount is entered or opened, and nothing but a regular file is opened: a FIFO does not
+// block, a device is not touched. The error wraps fs.ErrInvalid when what lies there is not a regular file; a mount is
+// a [*MountError]. The FileInfo is that of the open file.
 func OpenRegular(root *os.Root, rel string) (*os.File, fs.FileInfo, error) {
 	if !fs.ValidPath(strings.ToValidUTF8(rel, "_")) || rel == "." || strings.Contains(rel, "\x00") {
 		return nil, nil, &os.PathError{Op: "open", Path: rel, Err: fs.ErrInvalid}
@@ -134,47 +136,71 @@ func OpenRegular(root *os.Root, rel string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer func() { dir.Close() }() // read-only: its close has nothing to tell
+	at, err := Fstat(dir)
+	if err != nil {
+		return nil, nil, err
+	}
 	parents, name := path.Split(rel)
 	for _, element := range strings.FieldsFunc(parents, func(r rune) bool { return r == '/' }) {
-		next, err := openDirAt(dir, element, rel)
+		next, inside, err := openDirAt(dir, at, element, rel)
 		if err != nil {
 			return nil, nil, err
 		}
 		dir.Close()
-		dir = next
+		dir, at = next, inside
 	}
-	return openFileAt(dir, name, rel)
+	return openFileAt(dir, at, name, rel)
 }
 
-func openDirAt(parent *os.File, name, rel string) (*os.File, error) {
+// OpenDir opens the directory name in parent without following it when it is a link, and says what was opened: that may be a mount.
+// The error wraps fs.ErrInvalid when it is no directory.
+func OpenDir(parent *os.File, name string) (*os.File, *Seen, error) {
 	fd, err := openat(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
-		return nil, &os.PathError{Op: "open", Path: rel, Err: fmt.Errorf("%q is not a directory: %w", name, fs.ErrInvalid)}
+		return nil, nil, &os.PathError{Op: "open", Path: name, Err: fmt.Errorf("%q is not a directory: %w", name, fs.ErrInvalid)}
 	}
 	if err != nil {
-		return nil, pathError("open", rel, err)
+		return nil, nil, pathError("open", name, err)
 	}
 	dir := os.NewFile(uintptr(fd), name)
-	var here, there unix.Stat_t
-	if err := errors.Join(unix.Fstat(int(parent.Fd()), &here), unix.Fstat(fd, &there)); err != nil {
+	seen, err := Fstat(dir)
+	if err != nil {
 		dir.Close()
-		return nil, pathError("stat", rel, err)
+		return nil, nil, err
 	}
-	if here.Dev != there.Dev {
-		dir.Close()
-		return nil, &os.PathError{Op: "open", Path: rel, Err: fmt.Errorf("%q is a mount of another file system: %w", name, fs.ErrInvalid)}
-	}
-	return dir, nil
+	return dir, seen, nil
 }
 
-func openFileAt(dir *os.File, name, rel string) (*os.File, fs.FileInfo, error) {
-	notRegular := &os.PathError{Op: "open", Path: rel, Err: fmt.Errorf("not a regular file: %w", fs.ErrInvalid)}
-	var st unix.Stat_t
-	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return nil, nil, pathError("stat", rel, err)
+// openDirAt is OpenDir for a directory that must not be a mount: at describes parent. rel is what errors name.
+func openDirAt(parent *os.File, at *Seen, name, rel string) (*os.File, *Seen, error) {
+	dir, inside, err := OpenDir(parent, name)
+	if err != nil {
+		return nil, nil, pathIs(rel, err)
 	}
-	runtime.KeepAlive(dir)
-	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+	if inside.Crosses(at) {
+		dir.Close()
+		return nil, nil, &MountError{Path: rel}
+	}
+	return dir, inside, nil
+}
+
+// pathIs names what a failed call was about by its longer path.
+func pathIs(rel string, err error) error {
+	if pe, ok := errors.AsType[*os.PathError](err); ok {
+		return &os.PathError{Op: pe.Op, Path: rel, Err: pe.Err}
+	}
+	return err
+}
+
+func openFileAt(dir *os.File, at *Seen, name, rel string) (*os.File, fs.FileInfo, error) {
+	notRegular := &os.PathError{Op: "open", Path: rel, Err: fmt.Errorf("not a regular file: %w", fs.ErrInvalid)}
+	seen, err := Lstat(dir, name)
+	switch {
+	case err != nil:
+		return nil, nil, pathIs(rel, err)
+	case seen.Crosses(at):
+		return nil, nil, &MountError{Path: rel}
+	case seen.stat.Mode&unix.S_IFMT != unix.S_IFREG:
 		return nil, nil, notRegular // opening a device can already do something
 	}
 	fd, err := openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC)
@@ -186,14 +212,28 @@ func openFileAt(dir *os.File, name, rel string) (*os.File, fs.FileInfo, error) {
 	}
 	file := os.NewFile(uintptr(fd), rel)
 	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
+	switch opened, ok := sysOf(info); {
+	case err != nil:
+	case !info.Mode().IsRegular():
 		err = notRegular
+	case ok && (opened.Ino != seen.stat.Ino || opened.Dev != seen.stat.Dev):
+		// Another file bears the name since the look, and nobody looked whether that one is a mount.
+		err = &os.PathError{Op: "open", Path: rel, Err: fmt.Errorf("exchanged while it was opened: %w", fs.ErrInvalid)}
 	}
 	if err != nil {
 		file.Close()
 		return nil, nil, err
 	}
 	return file, info, nil
+}
+
+// sysOf gives the system's own form of a FileInfo of package os.
+func sysOf(info fs.FileInfo) (*syscall.Stat_t, bool) {
+	if info == nil {
+		return nil, false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return st, ok
 }
 
 func openat(dir *os.File, name string, flags int) (int, error) {

@@ -79,14 +79,30 @@ type grant struct {
 	Issued  time.Time `json:"iat"`
 	Expires time.Time `json:"exp"`
 	Scope   string    `json:"scope"`
+	Revoked int       `json:"rev"` // how often all tokens had been revoked when this one was given
+}
+
+// revokeTokens makes every token die that was given until now, long before its time.
+func (s *Server) revokeTokens(c *call) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.commit(line{Time: c.now, Kind: kindRevoked})
+}
+
+func (s *Server) revocations() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.book.revoked
 }
 
 func (s *Server) checkToken(c *call, token string) (reply, bool) {
 	g, ok := s.keys.openToken(token)
 	switch {
-	case !ok || !c.now.Before(g.Expires):
-		rep := s.unauthorized("the token is invalid or has expired")
-		rep.header.Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+	case !ok || !c.now.Before(g.Expires) || g.Revoked < s.revocations():
+		rep := s.refuse(c.reading.BadCredentials, "invalid_token", "invalid credentials: the token is not valid, or not any more")
+		if rep.status == http.StatusUnauthorized {
+			rep.header.Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		}
 		return rep, false
 	case s.cfg.RequireScope != "" && !slices.Contains(strings.Fields(g.Scope), s.cfg.RequireScope):
 		return s.refuse(http.StatusForbidden, "insufficient_scope", "User is not authorized to access this resource"), false
@@ -133,7 +149,7 @@ func (s *Server) granted(asked []string) string {
 func (s *Server) tokenReply(c *call, scope string) reply {
 	life := int(s.cfg.TokenLife.Seconds())
 	answer := map[string]any{
-		"access_token": s.keys.sealToken(grant{c.now, c.now.Add(s.cfg.TokenLife), scope}),
+		"access_token": s.keys.sealToken(grant{c.now, c.now.Add(s.cfg.TokenLife), scope, s.revocations()}),
 		"token_type":   "Bearer", "expires_in": life, "scope": scope,
 	}
 	if c.reading.NumbersAsStrings {

@@ -24,7 +24,7 @@ func TestAuthorization(t *testing.T) {
 		{"WrongSecret", "/v1/vaults", basic("user", "wrong"), 403},
 		{"FormEncoded", "/v1/vaults", basic("user", "s3%3Dcret%2F%2B"), 403},
 		{"ClientAsUser", "/v1/vaults", basic("client", "cl%secret"), 403},
-		{"UnknownToken", "/v1/vaults", "Authorization: Bearer x.y.z", 401},
+		{"UnknownToken", "/v1/vaults", "Authorization: Bearer x.y.z", 403},
 		{"OtherType", "/v1/vaults", "Authorization: Digest x", 401},
 		{"ForeignVault", "/v1/vaults/V3/documents/status", basic("user", "s3=cret/+"), 403},
 		{"OtherCaseOfVault", "/v1/vaults/v1/documents/status", basic("user", "s3=cret/+"), 403},
@@ -91,16 +91,56 @@ func TestTokens(t *testing.T) {
 	if a := w.call("GET", "/v1/vaults", "", bearer); a.status != 200 {
 		t.Errorf("before its end: status %d", a.status)
 	}
-	if a := w.call("GET", "/v1/vaults", "", bearer+"x"); a.status != 401 {
+	if a := w.call("GET", "/v1/vaults", "", bearer+"x"); a.status != 403 {
 		t.Errorf("altered: status %d", a.status)
 	}
 	w.now = w.now.Add(time.Second)
-	if a := w.call("GET", "/v1/vaults", "", bearer); a.status != 401 {
+	if a := w.call("GET", "/v1/vaults", "", bearer); a.status != 403 {
 		t.Errorf("at its end: status %d", a.status)
 	}
 	w.decode(w.token("vault.read"), &got)
 	if a := w.call("GET", "/v1/vaults", "", "Authorization: Bearer "+got.AccessToken); a.status != 403 {
 		t.Errorf("without the scope: status %d", a.status)
+	}
+}
+
+// Revoked tokens stay dead when the server is started again, and one that is given afterwards works at the same instant.
+func TestTokens_RevokedEarly(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Faults.Hook = revokeAt("vaults", 2) })
+	bearer := func() string {
+		var got struct {
+			AccessToken string `json:"access_token"`
+		}
+		w.decode(w.token(""), &got)
+		return "Authorization: Bearer " + got.AccessToken
+	}
+	old := bearer()
+	if a := w.call("GET", "/v1/vaults", "", old); a.status != 200 {
+		t.Errorf("before: status %d", a.status)
+	}
+	if a := w.call("GET", "/v1/vaults", "", old); a.status != 403 {
+		t.Errorf("revoked: status %d", a.status)
+	}
+	if a := w.call("GET", "/v1/vaults", "", bearer()); a.status != 200 {
+		t.Errorf("a new token: status %d", a.status)
+	}
+	w.restart()
+	if a := w.call("GET", "/v1/vaults", "", old); a.status != 403 {
+		t.Errorf("revoked, after a restart: status %d", a.status)
+	}
+	w = newWorld(t, func(c *Config) { c.Readings.BadCredentials = 401 })
+	if a := w.call("GET", "/v1/vaults", "", "Authorization: Bearer x.y.z"); a.status != 401 {
+		t.Errorf("reading 401: status %d", a.status)
+	}
+}
+
+// revokeAt revokes all tokens at the n-th call of an op.
+func revokeAt(op string, nth int) func(string, int) Fault {
+	return func(called string, n int) Fault {
+		if called != op || n != nth {
+			return Fault{}
+		}
+		return Fault{Kind: RevokeTokens}
 	}
 }
 

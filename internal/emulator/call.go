@@ -57,7 +57,7 @@ func (s *Server) serve(op string, h handler) http.HandlerFunc {
 }
 
 func (s *Server) begin(op string, r *http.Request) *call {
-	n, f := s.nextFault(op)
+	n, f := s.nextFault(op, r.PathValue("bumId"))
 	c := &call{Request: r, op: op, fault: f, reading: s.reading()}
 	id := r.Header.Get(s.cfg.RequestIDHeader)
 	if id == "" {
@@ -75,10 +75,10 @@ func (s *Server) begin(op string, r *http.Request) *call {
 // work carries the call out unless its fault strikes first, and spoils the answer if it strikes after.
 func (s *Server) work(c *call, h handler) reply {
 	if c.fault.before() {
-		if c.fault.Kind == CutRequest {
-			_, _ = io.CopyN(io.Discard, c.Body, max(c.ContentLength/2, 0)) // how far it came is all the same
-		}
 		return s.spoiled(c, reply{})
+	}
+	if c.fault.Kind == RevokeTokens && s.revokeTokens(c) != nil {
+		return reply{}
 	}
 	if to := c.reading.RedirectTo; to != "" && c.isFirstHop() {
 		return c.redirect(to)
@@ -86,9 +86,15 @@ func (s *Server) work(c *call, h handler) reply {
 	if c.fault.Kind == Trickle && c.op == "upload" {
 		c.Body = &slowBody{ReadCloser: c.Body, ctx: c.Context(), piece: max(c.ContentLength/8, 1), between: c.fault.Linger / 8}
 	}
+	if (c.fault.Kind == CutRequest || c.fault.Kind == Early) && c.op == "upload" {
+		c.Body = halfBody(c)
+	}
 	rep := h(c)
 	if rep.status == 0 {
 		return rep
+	}
+	if c.reading.Twins && rep.status == 200 && rep.file == "" && rep.header.Get("Content-Type") == "application/json" {
+		rep.body = withTwins(rep.body)
 	}
 	return s.spoiled(c, rep)
 }
@@ -127,6 +133,11 @@ func (s *Server) spoiled(c *call, rep reply) reply {
 		return s.failure(c)
 	case HTML:
 		return reply{status: 200, header: http.Header{"Content-Type": {"text/html; charset=utf-8"}}, body: page}
+	case ErrorDocument:
+		return reply{status: 200, header: http.Header{"Content-Type": {"application/xml"}},
+			body: errorXML("InternalError", "We encountered an internal error. Please try again.", c.line.RequestID)}
+	case Early:
+		return reply{status: 200}
 	case Garble:
 		rep = rep.loaded()
 		for i := range rep.body {
@@ -150,7 +161,9 @@ func (s *Server) failure(c *call) reply {
 	if isPresigned(c.Request) {
 		rep = c.denied(&denial{code, storeCode(code), "the request could not be served"})
 	}
-	if d := c.fault.RetryAfter; d > 0 && c.fault.RetryAfterDate {
+	if d := c.fault.RetryAfter; c.fault.RetryAfterText != "" {
+		rep.header.Set("Retry-After", c.fault.RetryAfterText)
+	} else if d > 0 && c.fault.RetryAfterDate {
 		rep.header.Set("Retry-After", c.now.Add(d).UTC().Format(http.TimeFormat))
 	} else if d > 0 {
 		rep.header.Set("Retry-After", strconv.Itoa(int(d.Round(time.Second).Seconds())))
@@ -161,8 +174,14 @@ func (s *Server) failure(c *call) reply {
 // storeCode is the object store's word for an error status.
 func storeCode(status int) string {
 	switch status {
+	case 400:
+		return "InvalidRequest"
 	case 403:
 		return "AccessDenied"
+	case 409:
+		return "ConditionalRequestConflict"
+	case 412:
+		return "PreconditionFailed"
 	case 429:
 		return "TooManyRequests"
 	case 503:
@@ -197,8 +216,18 @@ func (s *Server) deliver(w http.ResponseWriter, c *call, rep reply) {
 		sendFile(w, c, rep)
 		return
 	}
-	h.Set("Content-Length", strconv.Itoa(len(rep.body)))
+	blanks := int64(0)
+	if c.fault.Kind == Huge {
+		blanks = c.fault.size()
+	}
+	h.Set("Content-Length", strconv.FormatInt(blanks+int64(len(rep.body)), 10))
+	if c.fault.Chunked {
+		h.Del("Content-Length")
+	}
 	w.WriteHeader(rep.status)
+	if writeBlanks(w, blanks) != nil {
+		panic(http.ErrAbortHandler) // the client is gone
+	}
 	switch c.fault.Kind {
 	case Cut:
 		_, _ = w.Write(rep.body[:len(rep.body)/2])
@@ -209,6 +238,17 @@ func (s *Server) deliver(w http.ResponseWriter, c *call, rep reply) {
 	default:
 		_, _ = w.Write(rep.body) // the client may be gone; nothing depends on it
 	}
+}
+
+// writeBlanks writes n blanks, which a reader of JSON skips.
+func writeBlanks(w io.Writer, n int64) error {
+	piece := bytes.Repeat([]byte{' '}, int(min(n, 64<<10)))
+	for ; n > 0; n -= int64(len(piece)) {
+		if _, err := w.Write(piece[:min(n, int64(len(piece)))]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Server) trickle(w http.ResponseWriter, c *call, body []byte) {

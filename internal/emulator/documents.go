@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -126,7 +127,7 @@ func digest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 func (s *Server) grants(c *call, batch []element, lines []line) ([]uploadGrant, error) {
 	var out []uploadGrant
 	for i, e := range batch {
-		u, err := s.archiveFileURL(c, lines[i].BumID)
+		u, err := s.archiveFileURL(c, lines[i].BumID, c.now)
 		if err != nil {
 			return nil, err
 		}
@@ -144,13 +145,14 @@ func (s *Server) grants(c *call, batch []element, lines []line) ([]uploadGrant, 
 	return out, nil
 }
 
-func (s *Server) archiveFileURL(c *call, bumID string) (any, error) {
+// archiveFileURL is the address of a bumId's object as an answer gives it, signed at an instant.
+func (s *Server) archiveFileURL(c *call, bumID string, at time.Time) (any, error) {
 	var headers map[string]string
 	form := c.reading.URLForm
 	if form == "headers" || form == "fields" {
 		headers = map[string]string{"Content-Type": "application/zip", "x-amz-server-side-encryption": "aws:kms"}
 	}
-	signed, err := s.keys.presign(http.MethodPut, s.objectURL(c, c.vault, bumID), headers, c.now, s.cfg.Window)
+	signed, err := s.keys.presign(http.MethodPut, s.objectURL(c, c.vault, bumID), headers, at, s.cfg.Window)
 	switch {
 	case err != nil:
 		return nil, err
@@ -163,6 +165,9 @@ func (s *Server) archiveFileURL(c *call, bumID string) (any, error) {
 }
 
 func (s *Server) objectURL(c *call, vault, bumID string) string {
+	if c.reading.KeyInQuery {
+		return s.storeURL(c.Request) + "/put?key=" + url.QueryEscape(vault+"/"+bumID+".zip")
+	}
 	return s.storeURL(c.Request) + "/" + url.PathEscape(vault) + "/" + bumID + ".zip"
 }
 
@@ -177,6 +182,8 @@ func (s *Server) spoilGrants(c *call, grants []uploadGrant) ([]uploadGrant, erro
 		return slices.Delete(grants, i, i+1), nil
 	case MissingURL:
 		grants[i].ArchiveFileURL = nil
+	case Unaskable:
+		return grants, s.commit(line{Time: c.now, Kind: kindUnaskable, BumID: grants[i].BumID, Status: c.fault.status()})
 	case ForeignAnswer:
 		grants[i].ClientUUID = s.newUUID()
 		return grants, s.poison(c, grants[i].BumID)
@@ -193,8 +200,42 @@ func (s *Server) spoilGrants(c *call, grants []uploadGrant) ([]uploadGrant, erro
 		other := &grants[(i+1)%len(grants)]
 		other.BumID, other.ArchiveFileURL = twin.BumID, twin.ArchiveFileURL
 		return grants, s.poison(c, twin.BumID)
+	case SharedAddress, RepeatedAddress:
+		return grants, s.shareAddress(c, &grants[i])
 	}
 	return grants, nil
+}
+
+// shareAddress gives a document the upload address of one that another answer named, if there is any. The caller
+// holds mu.
+func (s *Server) shareAddress(c *call, grant *uploadGrant) (err error) {
+	other := s.anyOther(c, c.vault)
+	if other == nil {
+		return nil
+	}
+	at := c.now
+	if c.fault.Kind == RepeatedAddress {
+		at = other.lastSigned()
+	}
+	if grant.ArchiveFileURL, err = s.archiveFileURL(c, other.bumID, at); err != nil {
+		return err
+	}
+	return s.commit(line{Time: at, Kind: kindShared, BumID: other.bumID, ClientUUID: grant.ClientUUID})
+}
+
+// anyOther picks a registration in a vault that has content, and whose clientUUID the call does not name; nil: there is
+// none. Of one without content it is not sure that its address ever reached anybody. The caller holds mu.
+func (s *Server) anyOther(c *call, vault string) *registration {
+	var others []*registration
+	for _, g := range s.book.byVault[vault] {
+		if len(g.puts) > 0 && !slices.ContainsFunc(c.line.ClientUUIDs, func(id string) bool { return strings.EqualFold(id, g.clientUUID) }) {
+			others = append(others, g)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return others[s.rng.Uint64()%uint64(len(others))]
 }
 
 // poison marks a bumId that nobody may use. The caller holds mu.

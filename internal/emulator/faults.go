@@ -16,7 +16,8 @@ import (
 type Kind string
 
 // The kinds. Those of the first group can strike before the call was carried out or, with Fault.Done, after it; those
-// of the second spoil an answer and so only come after the work; those of the third concern one op.
+// of the second spoil an answer and so only come after the work; those of the third concern one op; the last concerns
+// the credentials.
 const (
 	None   Kind = ""
 	Abort  Kind = "abort"  // the connection dies without an answer
@@ -24,44 +25,68 @@ const (
 	HTML   Kind = "html"   // 200 and a proxy's HTML page
 	Refuse Kind = "refuse" // no connection at all through Transport (never done); elsewhere as Abort
 
+	ErrorDocument Kind = "error-document" // 200 and an error document as object stores write them
+
 	Cut      Kind = "cut"      // the connection dies in the middle of the answer
 	Garble   Kind = "garble"   // right status and length, body garbled
 	Truncate Kind = "truncate" // the body ends half way, with a matching length
 	Empty    Kind = "empty"    // the body is empty
+	Huge     Kind = "huge"     // the answer is right and comes after Fault.Size blanks, which mean nothing
 	Trickle  Kind = "trickle"  // the body, of an upload the request's, passes in eight pieces over Fault.Linger
 
-	CutRequest    Kind = "cut-request"    // upload: the connection dies when half of the body was read; nothing is stored
+	CutRequest    Kind = "cut-request"    // upload: the connection dies when half of the body was read, which is handled as a body that ends there
 	DeadToken     Kind = "dead-token"     // upload: the URL's temporary credentials died early; it never works again
 	Vanish        Kind = "vanish"         // upload: answered with 200, but nothing is stored
+	Early         Kind = "early"          // upload: answered with 200 before the body is read, nothing is stored; Done: after half of it, which is handled as a body that ends there
+	Rerun         Kind = "rerun"          // upload: stored; archiving fails, and a job that runs again archives it Fault.Again later
 	MissingAnswer Kind = "missing-answer" // register: one document is left out of the answer
 	MissingURL    Kind = "missing-url"    // register: one answer has no URL
 	ExtraAnswer   Kind = "extra-answer"   // register: an answer for a clientUUID that nobody sent
 	ForeignAnswer Kind = "foreign-answer" // register: one answer carries a clientUUID that nobody sent
 	DoubleBumID   Kind = "double-bumid"   // register: two answers carry one bumId (a batch of one: the answer twice)
+
+	ShortPage       Kind = "short-page"       // index: the page ends after its first document, and its cursor is the one that was asked for
+	EmptyPage       Kind = "empty-page"       // index: the page is empty, and its new cursor leads to what should have stood on it
+	RepeatPage      Kind = "repeat-page"      // index: the page is right, and its new cursor leads to the same page again
+	CirclePage      Kind = "circle-page"      // index: the page is right, and its cursor leads back to the first page
+	SharedAddress   Kind = "shared-address"   // register: one answer has the address of an object that another document has, signed anew
+	RepeatedAddress Kind = "repeated-address" // register: the same, byte for byte as the other document got it
+	RedirectAway    Kind = "redirect-away"    // upload: sent on by 307 to the object of another document
+	Unaskable       Kind = "unaskable"        // register: every question about one of these bumIds alone is answered with Fault.Status (default 502)
+
+	RevokeTokens Kind = "revoke-tokens" // any op: every access token given until now is refused from this call on
 )
 
-var kinds = []Kind{None, Abort, Status, HTML, Refuse, Cut, Garble, Truncate, Empty, Trickle, CutRequest, DeadToken,
-	Vanish, MissingAnswer, MissingURL, ExtraAnswer, ForeignAnswer, DoubleBumID}
+var kinds = []Kind{None, Abort, Status, HTML, Refuse, Cut, Garble, Truncate, Empty, Huge, Trickle, CutRequest, DeadToken,
+	Vanish, Rerun, Early, ErrorDocument, MissingAnswer, MissingURL, ExtraAnswer, ForeignAnswer, DoubleBumID,
+	ShortPage, EmptyPage, RepeatPage, CirclePage, SharedAddress, RepeatedAddress, RedirectAway,
+	Unaskable, RevokeTokens}
 
 // Fault is what befalls one call. Delays alone, with Kind None, make it late.
 type Fault struct {
 	Kind   Kind
-	Done   bool          // Abort, Status, HTML: the call was carried out before it failed
+	Done   bool          // Abort, Status, HTML, ErrorDocument: the call was carried out before it failed; Early: see there
 	Delay  time.Duration // before the call is carried out
 	Linger time.Duration // between the work and the answer
 	Lag    time.Duration // what was registered or stored shows, and counts, only so much later
+	Again  time.Duration // of kind Rerun: from the failure to the success; default an hour
 
-	Status         int           // of kind Status
+	Status         int           // of kind Status, and of kind Unaskable
 	RetryAfter     time.Duration // sent when positive, rounded to seconds
 	RetryAfterDate bool          // Retry-After as a date
+	RetryAfterText string        // sent as it stands, in place of RetryAfter
+
+	Size    int64 // of kind Huge, in bytes; default 60,000,000
+	Chunked bool  // the answer does not tell its length
 }
 
 // Faults say which calls fail. The ops are register, upload, status, status-list, index, download, token, vaults, and
 // unknown for paths that do not exist. "upload" is every call to the object store but a pre-signed GET, which counts as
 // "download".
 type Faults struct {
-	Rules []Rule                       // tried in order, the first that fires is taken
-	Hook  func(op string, n int) Fault // asked at the n-th call of op since New, from 1; a fault it gives goes before the rules'
+	Rules     []Rule                       // tried in order, the first that fires is taken
+	Hook      func(op string, n int) Fault // asked at the n-th call of op since New, from 1; a fault it gives goes before the rules'
+	Questions map[string]Fault             // by bumId: befalls every question about that bumId alone, before all others
 }
 
 // Rule makes calls fail at random.
@@ -119,11 +144,12 @@ func (f Faults) check() error {
 }
 
 // nextFault counts the call and decides its fate. The hook runs without the lock, so it may ask the server.
-func (s *Server) nextFault(op string) (n int, f Fault) {
+func (s *Server) nextFault(op, bumID string) (n int, f Fault) {
 	s.mu.Lock()
 	s.counts[op]++
 	n = s.counts[op]
 	hook := s.faults.Hook
+	about, chosen := s.faults.Questions[bumID]
 	for _, r := range s.faults.Rules {
 		if (r.Op == "" || r.Op == op) && s.chance() < r.Rate {
 			f = r.Fault
@@ -135,6 +161,9 @@ func (s *Server) nextFault(op string) (n int, f Fault) {
 		if h := hook(op, n); h != (Fault{}) {
 			f = h
 		}
+	}
+	if chosen && op == "status" {
+		f = about
 	}
 	if !slices.Contains(kinds, f.Kind) {
 		panic(fmt.Sprintf("emulator: fault hook gave the unknown kind %q", f.Kind))
@@ -162,9 +191,9 @@ func (s *Server) hex(n int) string {
 // before reports whether the fault strikes instead of the work.
 func (f Fault) before() bool {
 	switch f.Kind {
-	case Abort, Status, HTML:
+	case Abort, Status, HTML, ErrorDocument, Early:
 		return !f.Done
-	case Refuse, CutRequest:
+	case Refuse:
 		return true
 	}
 	return false
@@ -188,11 +217,37 @@ func (f Fault) label() string {
 	return name
 }
 
-func (f Fault) status() int {
-	if f.Status == 0 {
-		return 503
+// refusesStored reports whether a store keeps a package and calls it refused all the same.
+func (f Fault) refusesStored() bool {
+	return f.Kind == Status && f.Done && f.status() >= 400 && f.status() < 500 && f.status() != 429
+}
+
+// again is how long after its failure a package is archived; zero: never, or it does not fail so.
+func (f Fault) again() time.Duration {
+	switch {
+	case f.Kind != Rerun:
+		return 0
+	case f.Again <= 0:
+		return time.Hour
 	}
-	return f.Status
+	return f.Again
+}
+
+func (f Fault) status() int {
+	switch {
+	case f.Status != 0:
+		return f.Status
+	case f.Kind == Unaskable:
+		return 502
+	}
+	return 503
+}
+
+func (f Fault) size() int64 {
+	if f.Size == 0 {
+		return 60_000_000
+	}
+	return f.Size
 }
 
 // slowBody passes a request's body in pieces, with a pause before each.
@@ -213,6 +268,15 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
 	return n, err
+}
+
+// halfBody ends in an error after half of the announced bytes, as the body of a connection that dies does.
+func halfBody(c *call) io.ReadCloser {
+	half := io.LimitReader(c.Body, max(c.ContentLength/2, 0))
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(half, brokenReader{}), c.Body}
 }
 
 // pause waits, or reports false when the caller is gone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -67,6 +68,9 @@ func TestFaultsAsSeen(t *testing.T) {
 		}},
 		{"Empty", Fault{Kind: Empty}, func(a answer, _ string) bool { return a.status == 200 && a.body == "" }},
 		{"HTML", Fault{Kind: HTML}, func(a answer, _ string) bool { return a.status == 200 && strings.HasPrefix(a.body, "<!DOCTYPE html>") }},
+		{"Huge", Fault{Kind: Huge, Size: 200_000}, func(a answer, calm string) bool {
+			return a.status == 200 && len(a.body) == 200_000+len(calm) && strings.TrimSpace(a.body) == strings.TrimSpace(calm)
+		}},
 		{"Trickle", Fault{Kind: Trickle, Linger: time.Millisecond}, func(a answer, calm string) bool { return a.body == calm }},
 		{"500", Fault{Kind: Status, Status: 500}, func(a answer, _ string) bool { return a.status == 500 && json.Valid([]byte(a.body)) }},
 		{"429Seconds", Fault{Kind: Status, Status: 429, RetryAfter: 7 * time.Second}, func(a answer, _ string) bool {
@@ -74,6 +78,9 @@ func TestFaultsAsSeen(t *testing.T) {
 		}},
 		{"503Date", Fault{Kind: Status, RetryAfter: time.Minute, RetryAfterDate: true}, func(a answer, _ string) bool {
 			return a.status == 503 && a.header.Get("Retry-After") == "Fri, 20 Nov 2020 12:01:00 GMT"
+		}},
+		{"429AsItStands", Fault{Kind: Status, Status: 429, RetryAfterText: "-7.5"}, func(a answer, _ string) bool {
+			return a.status == 429 && a.header.Get("Retry-After") == "-7.5"
 		}},
 	}
 	for _, row := range rows {
@@ -94,6 +101,40 @@ func TestFaultsAsSeen(t *testing.T) {
 	}
 }
 
+// The questions about one chosen bumId fail, those about its neighbour do not, and the list tells of both.
+func TestFaults_OneBumIDAlone(t *testing.T) {
+	w := newWorld(t, nil)
+	chosen, other := w.register(1), w.register(2)
+	ask := func(g ticket) int { return w.call("GET", "/v1/vaults/V1/documents/"+g.bumID+"/status", "").status }
+	if err := w.SetFaults(Faults{Questions: map[string]Fault{chosen.bumID: {Kind: Status, Status: 400}}}); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := ask(chosen), ask(other); a != 400 || b != 200 {
+		t.Errorf("status %d for the chosen one, %d for the other", a, b)
+	}
+	if a := w.call("GET", "/v1/vaults/V1/documents/status", ""); !strings.Contains(a.body, chosen.bumID) {
+		t.Errorf("the list leaves it out: %+v", a)
+	}
+	if err := w.SetFaults(Faults{}); err != nil {
+		t.Fatal(err)
+	}
+	w.at("register", 1, Fault{Kind: Unaskable, Status: 422})
+	third := w.register(3)
+	w.restart() // it is remembered
+	if a, b := ask(third), ask(other); a != 422 || b != 200 {
+		t.Errorf("status %d for the one that cannot be asked about, %d for the other", a, b)
+	}
+}
+
+func TestReadings_UnknownBumID(t *testing.T) {
+	for _, want := range []int{400, 404, 422, 502} {
+		w := newWorld(t, func(c *Config) { c.Readings.UnknownBumID = want })
+		if a := w.call("GET", "/v1/vaults/V1/documents/46aa4caf-b373-41ed-bbfc-cfd535abf178/status", ""); a.status != want {
+			t.Errorf("status %d, want %d", a.status, want)
+		}
+	}
+}
+
 func TestFaultsOfTheStore(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.ArchiveMin = time.Hour })
 	ticket := w.register(1)
@@ -104,6 +145,16 @@ func TestFaultsOfTheStore(t *testing.T) {
 	w.at("upload", 1, Fault{Kind: CutRequest})
 	if a := w.put(ticket, zipOf("a")); a.err == nil || w.Seen()[0].PUTs != 0 {
 		t.Errorf("cut in the request: %+v, %+v", a, w.Seen())
+	}
+	w.at("upload", 1, Fault{Kind: ErrorDocument})
+	if a := w.put(ticket, zipOf("a")); a.status != 200 || !strings.Contains(a.body, "<Error>") || w.Seen()[0].PUTs != 0 {
+		t.Errorf("error document: %+v, %+v", a, w.Seen())
+	}
+	for _, done := range []bool{false, true} {
+		w.at("upload", 1, Fault{Kind: Early, Done: done})
+		if a := w.put(ticket, zipOf("a")); a.status != 200 || w.Seen()[0].PUTs != 0 {
+			t.Errorf("early: %+v, %+v", a, w.Seen())
+		}
 	}
 	w.at("upload", 1, Fault{Kind: Vanish})
 	if a := w.put(ticket, zipOf("a")); a.status != 200 || w.state(ticket.bumID) != waiting {
@@ -117,6 +168,36 @@ func TestFaultsOfTheStore(t *testing.T) {
 		w.restart()
 	}
 	w.wantNoViolations()
+}
+
+// A careless store: it holds no body against its Content-MD5, and keeps one that ends early. What it keeps so is told
+// apart from other bytes, and fails in the archive.
+func TestCarelessStore(t *testing.T) {
+	w := newWorld(t, func(c *Config) {
+		c.ArchiveMin, c.ArchiveMax = time.Hour, time.Hour
+		c.Readings.ContentMD5, c.Readings.ShortBody = "ignore", "keep"
+	})
+	ticket := w.register(1)
+	w.at("upload", 1, Fault{Kind: Early, Done: true})
+	w.put(ticket, zipOf("a"))
+	if s := w.Seen()[0]; s.PUTs != 1 || !s.Torn || s.Archivable || s.Size != int64(len(zipOf("a"))/2) {
+		t.Errorf("half of it: %+v", s)
+	}
+	w.at("upload", 1, Fault{Kind: CutRequest})
+	w.put(ticket, zipOf("a"))
+	if s := w.Seen()[0]; s.PUTs != 2 || !s.Torn {
+		t.Errorf("cut: %+v", s)
+	}
+	w.restart() // it stands in the journal
+	w.put(ticket, zipOf("a"))
+	if s := w.Seen()[0]; s.PUTs != 3 || s.Torn || !s.Archivable {
+		t.Errorf("the whole: %+v", s)
+	}
+	w.wantNoViolations()
+	w.put(ticket, zipOf("b"))
+	if v := w.Violations(); len(v) != 1 || !strings.Contains(v[0], "other bytes") {
+		t.Errorf("other bytes: %q", v)
+	}
 }
 
 func TestFaultsOfRegistration(t *testing.T) {
@@ -153,6 +234,54 @@ func TestFaultsOfRegistration(t *testing.T) {
 			w.wantNoViolations()
 		}
 	}
+}
+
+// One object's address in two answers: whoever stores there what the other one has, is seen.
+func TestSharedAddress(t *testing.T) {
+	for _, kind := range []Kind{SharedAddress, RepeatedAddress} {
+		for _, inQuery := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/inQuery=%v", kind, inQuery), func(t *testing.T) {
+				w := newWorld(t, func(c *Config) { c.Readings.KeyInQuery = inQuery })
+				w.at("register", 1, Fault{Kind: kind})
+				first := w.register(1) // nobody has an address yet
+				w.mustPut(first, zipOf("a"))
+				w.wantNoViolations()
+				w.now = w.now.Add(time.Minute)
+				w.at("register", 1, Fault{Kind: kind})
+				second := w.register(2)
+				if same := first.url == second.url; same != (kind == RepeatedAddress) || second.bumID == first.bumID {
+					t.Fatalf("%+v, %+v", first, second)
+				}
+				w.mustPut(first, zipOf("a")) // whose it is may use it
+				w.wantNoViolations()
+				w.mustPut(second, zipOf("b"))
+				w.wantViolation("other bytes under bumId " + first.bumID)
+				if kind == SharedAddress {
+					w.wantViolation("with an address that was given to another clientUUID")
+				}
+				if s := w.Seen(); !s[0].Replaced || s[1].Replaced || s[1].PUTs != 0 {
+					t.Errorf("%+v", s)
+				}
+			})
+		}
+	}
+}
+
+func TestRedirectAway(t *testing.T) {
+	w := newWorld(t, nil)
+	first := w.register(1)
+	w.mustPut(first, zipOf("a"))
+	second := w.register(2)
+	w.at("upload", 1, Fault{Kind: RedirectAway})
+	a := w.put(second, zipOf("b"))
+	if a.status != 307 || !strings.Contains(a.header.Get("Location"), first.bumID) {
+		t.Fatalf("%+v", a)
+	}
+	w.wantNoViolations()
+	second.url = a.header.Get("Location")
+	w.now = w.now.Add(time.Second)
+	w.mustPut(second, zipOf("b"))
+	w.wantViolation("other bytes under bumId " + first.bumID)
 }
 
 func TestRegistrationThatShowsLate(t *testing.T) {

@@ -31,17 +31,61 @@ func (s *Server) index(c *call) reply {
 	docs := s.book.archived(c.vault, c.now, c.ignoresLate())
 	s.mu.Unlock()
 	p.arrange(docs)
+	if c.reading.IndexPage > 0 {
+		p.size = min(p.size, c.reading.IndexPage)
+	}
 	from := min(p.from, len(docs))
 	end := min(from+p.size, len(docs))
+	next := p.next(from, end)
+	switch again := fmt.Sprintf("at-%d.%d", from, c.line.N); c.fault.Kind {
+	case ShortPage:
+		end, next = min(from+1, end), p.cursor
+	case EmptyPage:
+		end, next = from, again
+	case RepeatPage:
+		next = again
+	case CirclePage:
+		if from > 0 {
+			next = "at-0"
+		}
+	}
 	records := []map[string]any{}
 	for _, d := range docs[from:end] {
 		records = append(records, c.indexRecord(d))
 	}
-	answer := map[string]any{"cursor": p.next(from, end), "documents": records, "found": len(docs), "start": end}
+	answer := map[string]any{"cursor": next, "documents": records, "start": end}
+	if found, told := c.found(from, end, len(docs)); told {
+		answer["found"] = found
+	}
 	if c.reading.NumbersAsStrings {
-		answer["found"], answer["start"] = strconv.Itoa(len(docs)), strconv.Itoa(end)
+		for _, name := range []string{"found", "start"} {
+			if n, told := answer[name]; told {
+				answer[name] = fmt.Sprint(n)
+			}
+		}
 	}
 	return jsonReply(answer)
+}
+
+// found is what a page of the documents from one place to another, of so many in all, gives as their number.
+func (c *call) found(from, end, all int) (n int, told bool) {
+	switch c.reading.IndexFound {
+	case "none":
+		return 0, false
+	case "page":
+		return end - from, true
+	case "read":
+		return end, true
+	case "left":
+		return all - from, true
+	case "zero":
+		return 0, true
+	case "negative":
+		return -1, true
+	case "more":
+		return all + 1000, true
+	}
+	return all, true
 }
 
 func parsePage(query string) (p page, problem string) {

@@ -38,8 +38,11 @@ type line struct {
 	SHA256     string          `json:"sha256,omitempty"`
 	Size       int64           `json:"size,omitempty"`
 	Ripens     time.Duration   `json:"ripens,omitempty"` // nanoseconds from upload to the final state
+	Torn       bool            `json:"torn,omitempty"`   // the stored body ended early
 	Fate       string          `json:"fate,omitempty"`   // why archiving will fail; empty: it will not
 	Text       string          `json:"text,omitempty"`
+	Again      time.Duration   `json:"again,omitempty"`   // nanoseconds from a first failure to the success of a job that runs again
+	Refused    bool            `json:"refused,omitempty"` // stored, and answered as a refusal
 }
 
 const (
@@ -48,8 +51,11 @@ const (
 	kindRegistered = "registered"
 	kindReissued   = "reissued" // a fresh URL for a known bumId
 	kindStored     = "stored"
-	kindSpoiled    = "spoiled"  // the credentials behind the URLs of a bumId died
-	kindPoisoned   = "poisoned" // a faulty answer made it unclear whose the bumId is; nobody may use it
+	kindSpoiled    = "spoiled"   // the credentials behind the URLs of a bumId died
+	kindPoisoned   = "poisoned"  // a faulty answer made it unclear whose the bumId is; nobody may use it
+	kindShared     = "shared"    // a faulty answer gave the address of a bumId to another document; that one may not use it
+	kindUnaskable  = "unaskable" // from now on a question about this bumId alone is answered with Status
+	kindRevoked    = "revoked"   // the access tokens given until now are refused
 )
 
 // journal is the append-only file. Each append is one write, so being killed leaves whole lines, or at worst one torn

@@ -13,15 +13,22 @@ type Readings struct {
 	InOrder          bool   // registrations answered in the order they were sent, not shuffled
 	Repeat           string // a clientUUID seen before: new | refuse (400) | same (its bumId, with a fresh URL)
 	LatePackage      string // a package that lands after the window: archive | ignore
-	BadCredentials   int    // wrong credentials: 403 | 401
+	BadCredentials   int    // wrong credentials, or a token that is not valid any more: 403 | 401
+	UnknownBumID     int    // a question about a bumId that the vault does not have: 404 | 400 | 422 | 502
 	BasicEncoding    string // of user and password in the Basic header: raw | rfc6749
 	ErrorBody        string // message | Message | detail | detail-list | error | oauth | service | network | wrapped | xml | empty | html
 	NumbersAsStrings bool   // numbers come as strings, and the index's amounts, usually strings, as numbers
+	Twins            bool   // each field of an answer is followed by one whose name differs in its case only, and that says something else
 	InProgressWord   string // reported instead of ArchivingInProgress
 	ETag             string // of a stored object: md5 | kms (32 hex digits that are no MD5) | none
 	Download         string // bytes | redirect | json (with a pre-signed URL)
 	VaultList        string // objects | ids | wrapped
+	IndexFound       string // what an index page counts as found: all | none (the field is missing) | page (this page's) | read (up to this page's end) | left (from this page on) | zero | negative | more (1,000 too many)
+	IndexPage        int    // an index page has at most so many documents, whatever size asks for; 0: as asked
 	RedirectTo       string // every API call is first sent on by 307: "same" host, or the base address of another
+	ContentMD5       string // of an upload: check (other bytes are refused) | ignore
+	ShortBody        string // an upload whose body ends early: refuse | keep (as if it were whole, where Content-MD5 is not checked)
+	KeyInQuery       bool   // all upload addresses have one path, and a parameter names the object
 	StoreRedirectTo  string // every PUT is first sent on by 307, freshly signed, to this base address without a path
 }
 
@@ -30,7 +37,15 @@ func (r *Readings) check() error {
 	if r.BadCredentials != 401 && r.BadCredentials != 403 {
 		return fmt.Errorf("reading BadCredentials: %d is neither 401 nor 403", r.BadCredentials)
 	}
+	if r.IndexPage < 0 {
+		return fmt.Errorf("reading IndexPage: %d is less than nothing", r.IndexPage)
+	}
+	setDefault(&r.UnknownBumID, 404)
+	if !slices.Contains([]int{400, 404, 422, 502}, r.UnknownBumID) {
+		return fmt.Errorf("reading UnknownBumID: %d is none of 400, 404, 422 and 502", r.UnknownBumID)
+	}
 	return errors.Join(
+		choose("IndexFound", &r.IndexFound, "all", "none", "page", "read", "left", "zero", "negative", "more"),
 		choose("URLForm", &r.URLForm, "object", "string", "headers", "fields"),
 		choose("Repeat", &r.Repeat, "new", "refuse", "same"),
 		choose("LatePackage", &r.LatePackage, "archive", "ignore"),
@@ -38,6 +53,8 @@ func (r *Readings) check() error {
 		choose("ErrorBody", &r.ErrorBody, "message", "Message", "detail", "detail-list", "error", "oauth", "service",
 			"network", "wrapped", "xml", "empty", "html"),
 		choose("ETag", &r.ETag, "md5", "kms", "none"),
+		choose("ContentMD5", &r.ContentMD5, "check", "ignore"),
+		choose("ShortBody", &r.ShortBody, "refuse", "keep"),
 		choose("Download", &r.Download, "bytes", "redirect", "json"),
 		choose("VaultList", &r.VaultList, "objects", "ids", "wrapped"),
 	)

@@ -17,12 +17,15 @@ type Seen struct {
 	PUTs     int       // packages stored under the bumId
 	SHA256   string    // of the archived package, else of the last stored; empty without one
 	Size     int64     // its bytes
+	Torn     bool      // its body ended early, and the store kept it all the same
 	StoredAt time.Time // when it landed
+	Replaced bool      // other bytes were stored over those that came first; a body that ended early is no other content
 
 	State      string // in the service's words, now
 	Message    string
 	ArchivedAt time.Time // zero unless it is archived
 	Archivable bool      // holds content that is archived, or will be unless replaced
+	Late       bool      // its content was called refused or failed before: a client learns of it only by asking later
 }
 
 // Seen lists every registration, in the order they were made, as they stand now.
@@ -48,9 +51,12 @@ func (g *registration) seen(now time.Time, ignoreLate bool) Seen {
 		p = &g.puts[len(g.puts)-1]
 	}
 	if p != nil {
-		v.SHA256, v.Size, v.StoredAt = p.sha256, p.size, p.landed
+		v.SHA256, v.Size, v.Torn, v.StoredAt = p.sha256, p.size, p.torn, p.landed
+		v.Late = p.refused || p.again > 0
 		v.Archivable = p.fate == "" && !(ignoreLate && p.landed.After(g.deadline))
 	}
+	whole := slices.DeleteFunc(slices.Clone(g.puts), func(p put) bool { return p.torn })
+	v.Replaced = slices.ContainsFunc(whole, func(p put) bool { return p.sha256 != whole[0].sha256 })
 	if k.state == successful {
 		v.ArchivedAt = k.since
 	}

@@ -105,9 +105,11 @@ func (s *Server) Close() error { return s.journal.close() }
 
 // sweep removes what uploads left behind that were under way when the server was killed.
 func (s *Server) sweep() error {
-	left, err := filepath.Glob(filepath.Join(s.objects(), "incoming-*"))
-	for _, name := range left {
-		err = errors.Join(err, os.Remove(name))
+	left, err := os.ReadDir(s.objects()) // no pattern of a path: the folder's name may look like one
+	for _, e := range left {
+		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), "incoming-") {
+			err = errors.Join(err, os.Remove(filepath.Join(s.objects(), e.Name())))
+		}
 	}
 	return err
 }

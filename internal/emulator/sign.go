@@ -68,11 +68,12 @@ func (k keys) presign(method, base string, headers map[string]string, at time.Ti
 		signed[strings.ToLower(name)] = v
 	}
 	names := slices.Sorted(maps.Keys(signed))
-	q := url.Values{
+	q := u.Query() // what names the object, if anything does here
+	maps.Copy(q, url.Values{
 		"X-Amz-Algorithm": {algorithm}, "X-Amz-Credential": {signer.GetCredential(k.AccessKey, region, at, "s3")},
 		"X-Amz-Date": {at.Format(amzTime)}, "X-Amz-Expires": {strconv.Itoa(int(life.Seconds()))},
 		"X-Amz-Security-Token": {k.SessionToken}, "X-Amz-SignedHeaders": {strings.Join(names, ";")},
-	}
+	})
 	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20")
 	var canonical strings.Builder
 	fmt.Fprintf(&canonical, "%s\n%s\n%s\n", method, s3utils.EncodePath(u.Path), u.RawQuery)

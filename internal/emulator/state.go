@@ -23,9 +23,11 @@ type registration struct {
 	metadata                             json.RawMessage
 	digest                               string
 	at, visible, deadline                time.Time
-	spoiled                              time.Time // URLs made until then no longer work
-	nth                                  int       // counts those of its clientUUID in its vault, from 1
-	puts                                 []put     // by the time at which they landed
+	spoiled                              time.Time     // URLs made until then no longer work
+	shared                               []time.Time   // when URLs of it were made for other documents
+	window                               time.Duration // from the making of a URL to deadline
+	nth                                  int           // counts those of its clientUUID in its vault, from 1
+	puts                                 []put         // by the time at which they landed
 }
 
 // put is one stored package.
@@ -35,6 +37,10 @@ type put struct {
 	sha256 string
 	size   int64
 	fate   string
+	torn   bool // its body ended early
+
+	again   time.Duration // from a first failure to the success of a job that runs again; zero: it does not fail first
+	refused bool          // the store answered that it does not take it
 }
 
 // condition is where a registration stands at an instant.
@@ -43,6 +49,9 @@ type condition struct {
 	since          time.Time
 	content        *put // what is, or is being, archived
 }
+
+// lastSigned is when the last URL was made that belongs to the registration itself.
+func (g *registration) lastSigned() time.Time { return g.deadline.Add(-g.window) }
 
 // condition works out the state at now; nothing ever has to happen in the background. Each package that lands before
 // its forerunner is archived replaces it; once a final state came from a package, later ones change nothing.
@@ -70,9 +79,24 @@ func (g *registration) condition(now time.Time, ignoreLate bool) condition {
 	case c.content.fate != "":
 		c.state, c.message, c.since = failed, c.content.fate, ripe
 	default:
-		c.state, c.since = successful, ripe
+		c.state, c.message, c.since = c.content.rerun(now, ripe)
 	}
 	return c
+}
+
+// rerun is how the job stands that archives a package which is ripe: the first one may fail, and another one takes the
+// last tenth of the time until it succeeds.
+func (p *put) rerun(now, ripe time.Time) (state, message string, since time.Time) {
+	switch done := ripe.Add(p.again); {
+	case p.again == 0:
+		return successful, "", ripe
+	case now.Before(done.Add(-p.again / 10)):
+		return failed, "an internal error of the archive", ripe
+	case now.Before(done):
+		return inProgress, "", done.Add(-p.again / 10)
+	default:
+		return successful, "", done
+	}
 }
 
 // book is the server's memory: what the journal's lines add up to.
@@ -82,12 +106,14 @@ type book struct {
 	byClient   map[string][]*registration // by vault and clientUUID, in order
 	byVault    map[string][]*registration // in order
 	poisoned   map[string]bool            // by bumId, registered or not
+	unaskable  map[string]int             // by bumId: the status with which a question about it alone is answered
+	revoked    int                        // how often all access tokens were revoked
 	violations []string
 }
 
 func newBook() *book {
 	return &book{byBumID: map[string]*registration{}, byClient: map[string][]*registration{},
-		byVault: map[string][]*registration{}, poisoned: map[string]bool{}}
+		byVault: map[string][]*registration{}, poisoned: map[string]bool{}, unaskable: map[string]int{}}
 }
 
 // clientKey is a clientUUID within its vault; the case of its digits does not tell UUIDs apart.
@@ -105,15 +131,22 @@ func (b *book) apply(l line) {
 	case kindRegistered:
 		b.register(l, visible)
 	case kindReissued:
-		b.byBumID[l.BumID].deadline = l.Time.Add(l.Window)
+		b.byBumID[l.BumID].deadline, b.byBumID[l.BumID].window = l.Time.Add(l.Window), l.Window
 	case kindStored:
 		g := b.byBumID[l.BumID]
-		g.puts = append(g.puts, put{visible, l.Ripens, l.SHA256, l.Size, l.Fate})
+		g.puts = append(g.puts, put{visible, l.Ripens, l.SHA256, l.Size, l.Fate, l.Torn, l.Again, l.Refused})
 		slices.SortStableFunc(g.puts, func(a, b put) int { return a.landed.Compare(b.landed) })
 	case kindSpoiled:
 		b.byBumID[l.BumID].spoiled = l.Time
+	case kindShared:
+		g := b.byBumID[l.BumID]
+		g.shared = append(g.shared, l.Time)
 	case kindPoisoned:
 		b.poisoned[l.BumID] = true
+	case kindUnaskable:
+		b.unaskable[l.BumID] = l.Status
+	case kindRevoked:
+		b.revoked++
 	case kindViolation:
 		b.violations = append(b.violations, l.Text)
 	}
@@ -127,7 +160,7 @@ func (b *book) register(l line, visible time.Time) {
 	key := clientKey(l.Vault, l.ClientUUID)
 	g := &registration{
 		vault: l.Vault, clientUUID: l.ClientUUID, bumID: l.BumID, documentID: head.DocumentID,
-		metadata: l.Metadata, digest: l.Digest, at: l.Time, visible: visible, deadline: l.Time.Add(l.Window),
+		metadata: l.Metadata, digest: l.Digest, at: l.Time, visible: visible, deadline: l.Time.Add(l.Window), window: l.Window,
 		nth: len(b.byClient[key]) + 1,
 	}
 	b.all = append(b.all, g)

@@ -1,9 +1,6 @@
 package emulator
 
-import (
-	"net/http"
-	"time"
-)
+import "time"
 
 type statusRecord struct {
 	BumID       string  `json:"bumId"`
@@ -20,14 +17,18 @@ const lastUploaded = 500
 func (s *Server) status(c *call) reply {
 	s.mu.Lock()
 	g := s.book.find(c.vault, c.PathValue("bumId"), c.now)
+	unaskable := s.book.unaskable[c.PathValue("bumId")]
 	var rec statusRecord
 	if g != nil {
 		c.line.BumIDs = []string{g.bumID}
 		rec = c.statusOf(g)
 	}
 	s.mu.Unlock()
-	if g == nil {
-		return s.refuse(http.StatusNotFound, "NOT_FOUND", "no document with this bumId")
+	switch {
+	case unaskable != 0:
+		return s.refuse(unaskable, "ServiceFault", "the status of this document cannot be told")
+	case g == nil:
+		return s.refuse(c.reading.UnknownBumID, "NOT_FOUND", "no document with this bumId")
 	}
 	return jsonReply(rec)
 }

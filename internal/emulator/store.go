@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -20,7 +21,7 @@ import (
 )
 
 // storeObject takes a PUT to a pre-signed URL, as an object store does: nothing of the API's credentials, a known
-// length, and either the whole body or nothing at all.
+// length, and either the whole body or nothing at all, unless the readings make it a careless one.
 func (s *Server) storeObject(c *call) reply {
 	if c.Header.Get("Authorization") != "" {
 		s.violate(c, "Authorization header on a pre-signed PUT")
@@ -42,7 +43,12 @@ func (s *Server) storeObject(c *call) reply {
 	}
 	s.checkQuery(c, signedAt)
 	if to := strings.TrimSuffix(c.reading.StoreRedirectTo, "/"); to != "" && to != baseURL(c.Request) {
-		return s.redirectPut(c, to)
+		return s.redirectPut(c, to+c.URL.EscapedPath()+keyQuery(c.Request))
+	}
+	if c.fault.Kind == RedirectAway {
+		if to, err := s.addressOfAnother(c, g); err != nil || to != "" {
+			return s.redirectPut(c, to)
+		}
 	}
 	p, sum, d := s.receive(c)
 	if d == nil && c.fault.Kind != Vanish {
@@ -56,7 +62,7 @@ func (s *Server) storeObject(c *call) reply {
 
 // target finds the registration that the URL belongs to.
 func (s *Server) target(c *call, signedAt time.Time) (*registration, *denial) {
-	bumID, _ := strings.CutSuffix(path.Base(c.URL.Path), ".zip")
+	bumID, _ := strings.CutSuffix(path.Base(cmp.Or(c.URL.Query().Get("key"), c.URL.Path)), ".zip")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.book.byBumID[bumID]
@@ -65,6 +71,9 @@ func (s *Server) target(c *call, signedAt time.Time) (*registration, *denial) {
 	}
 	if g == nil {
 		return nil, &denial{404, "NoSuchKey", "The specified key does not exist."}
+	}
+	if slices.ContainsFunc(g.shared, func(at time.Time) bool { return at.Truncate(time.Second).Equal(signedAt) }) && !g.lastSigned().Truncate(time.Second).Equal(signedAt) {
+		s.violateLocked(c, "PUT to bumId %s with an address that was given to another clientUUID than %s", g.bumID, g.clientUUID)
 	}
 	c.line.BumIDs, c.line.ClientUUIDs = []string{g.bumID}, []string{g.clientUUID}
 	if c.fault.Kind == DeadToken {
@@ -104,15 +113,36 @@ func (s *Server) checkQuery(c *call, signedAt time.Time) {
 	if err != nil {
 		return // verify took it, so it is a number
 	}
-	again, err := s.keys.presign(c.Method, baseURL(c.Request)+c.URL.EscapedPath(), signedHeaders(c.Request), signedAt, life)
+	again, err := s.keys.presign(c.Method, baseURL(c.Request)+c.URL.EscapedPath()+keyQuery(c.Request), signedHeaders(c.Request), signedAt, life)
 	if _, query, _ := strings.Cut(again, "?"); err != nil || query != c.URL.RawQuery {
 		s.violate(c, "the query of the upload URL was re-encoded")
 	}
 }
 
+// keyQuery is the part of a query that names the object, where the path does not.
+func keyQuery(r *http.Request) string {
+	if key := r.URL.Query().Get("key"); key != "" {
+		return "?key=" + url.QueryEscape(key)
+	}
+	return ""
+}
+
+// addressOfAnother is the address, not yet signed, of an object that another document has; empty: there is none.
+func (s *Server) addressOfAnother(c *call, g *registration) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	other := s.anyOther(c, g.vault)
+	if other == nil {
+		return "", nil
+	}
+	key := strings.NewReplacer(g.bumID, other.bumID).Replace
+	return baseURL(c.Request) + key(c.URL.EscapedPath()) + key(keyQuery(c.Request)),
+		s.commit(line{Time: c.now, Kind: kindShared, BumID: other.bumID, ClientUUID: g.clientUUID})
+}
+
 // redirectPut sends a PUT to another host, as stores do for another region; the new URL lives one window from now.
 func (s *Server) redirectPut(c *call, to string) reply {
-	u, err := s.keys.presign(c.Method, to+c.URL.EscapedPath(), signedHeaders(c.Request), c.now, s.cfg.Window)
+	u, err := s.keys.presign(c.Method, to, signedHeaders(c.Request), c.now, s.cfg.Window)
 	if err != nil {
 		return c.denied(&denial{500, "InternalError", "We encountered an internal error. Please try again."})
 	}
@@ -122,7 +152,7 @@ func (s *Server) redirectPut(c *call, to string) reply {
 }
 
 // receive takes the body into the objects directory under its digest. It is written aside first: a body that ends
-// early, or is not what Content-MD5 announced, leaves nothing.
+// early, or is not what Content-MD5 announced, leaves nothing, unless the readings say otherwise.
 func (s *Server) receive(c *call) (p put, sum []byte, d *denial) {
 	internal := &denial{500, "InternalError", "We encountered an internal error. Please try again."}
 	f, err := os.CreateTemp(s.objects(), "incoming-*")
@@ -135,14 +165,15 @@ func (s *Server) receive(c *call) (p put, sum []byte, d *denial) {
 	if errClose := f.Close(); errClose != nil {
 		return p, nil, internal
 	}
-	if err != nil || n != c.ContentLength {
+	torn := err != nil || n != c.ContentLength
+	if torn && c.reading.ShortBody != "keep" {
 		return p, nil, &denial{400, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header"}
 	}
 	want, _ := base64.StdEncoding.DecodeString(c.Header.Get("Content-MD5")) // checkHeaders decoded it
-	if len(want) > 0 && !bytes.Equal(want, md.Sum(nil)) {
+	if c.reading.ContentMD5 == "check" && len(want) > 0 && !bytes.Equal(want, md.Sum(nil)) {
 		return p, nil, &denial{400, "BadDigest", "The Content-MD5 you specified did not match what we received."}
 	}
-	p = put{sha256: hex.EncodeToString(sha.Sum(nil)), size: n}
+	p = put{sha256: hex.EncodeToString(sha.Sum(nil)), size: n, torn: torn}
 	c.line.SHA256, c.line.Size = p.sha256, n
 	if err := os.Rename(f.Name(), s.object(p.sha256)); err != nil {
 		return p, nil, internal
@@ -159,7 +190,7 @@ func (s *Server) keep(c *call, g *registration, p put) *denial {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, other := range s.book.byClient[clientKey(g.vault, g.clientUUID)] {
-		if !slices.ContainsFunc(other.puts, func(o put) bool { return o.sha256 != p.sha256 }) {
+		if p.torn || !slices.ContainsFunc(other.puts, func(o put) bool { return !o.torn && o.sha256 != p.sha256 }) {
 			continue
 		}
 		if other == g {
@@ -170,8 +201,9 @@ func (s *Server) keep(c *call, g *registration, p put) *denial {
 	}
 	landed := s.cfg.Clock()
 	err := s.commit(line{
-		Time: landed, Kind: kindStored, BumID: g.bumID, SHA256: p.sha256, Size: p.size,
+		Time: landed, Kind: kindStored, BumID: g.bumID, SHA256: p.sha256, Size: p.size, Torn: p.torn,
 		Ripens: s.draw(s.cfg.ArchiveMin, s.cfg.ArchiveMax), Fate: fate, Visible: c.lag(landed),
+		Again: c.fault.again(), Refused: c.fault.refusesStored(),
 	})
 	if err != nil {
 		return &denial{500, "InternalError", "We encountered an internal error. Please try again."}
@@ -184,6 +216,9 @@ const maxInflated = 256 << 20
 
 // packageProblem says why a stored package cannot be archived, "" if it can.
 func (s *Server) packageProblem(p put) string {
+	if p.torn {
+		return "the package is not a ZIP file: it ends early"
+	}
 	if p.size > s.cfg.MaxPackage {
 		return fmt.Sprintf("the package is larger than %d bytes", s.cfg.MaxPackage)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,14 +32,18 @@ func (c *Conductor) askStep() step {
 		name: ledger.Ask, width: 2, batch: askBatch,
 		route:  func(lane string) string { return askPrefix + lane },
 		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
-		do:     c.ask,
+		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
+			cs, said := c.ask(ctx, es)
+			return append(cs, c.news(said, es)...)
+		},
 	}
 }
 
 // lists keeps each vault's list for as long as it can answer for what is due together.
 type lists struct {
-	mu sync.Mutex
-	of map[archive.VaultID]*list // guarded by mu
+	mu   sync.Mutex
+	of   map[archive.VaultID]*list            // guarded by mu
+	last map[archive.VaultID]archive.RemoteID // the number about which a question alone was answered last; guarded by mu
 }
 
 // list is what the service last said about all that came last.
@@ -64,63 +69,107 @@ func (l *list) answers(e ledger.Entry) bool {
 	return e.State == ledger.Uploaded && !e.NotBefore.IsZero() && !l.asked.Before(e.NotBefore)
 }
 
-// listed asks for the list of a vault where that is worth it, and returns what it says about es. fresh: it
-// was said just now.
-func (c *Conductor) listed(ctx context.Context, vault archive.VaultID, es []ledger.Entry) (heard map[archive.RemoteID]archive.Receipt, fresh bool) {
+// listed asks for the list of a vault where that is worth it, and returns what it says about es. said is
+// all that it says; nil: it was not said just now.
+func (c *Conductor) listed(ctx context.Context, vault archive.VaultID, es []ledger.Entry) (heard, said map[archive.RemoteID]archive.Receipt) {
 	l := c.lists.vault(vault)
 	heard = map[archive.RemoteID]archive.Receipt{}
 	select {
 	case <-l.free:
 	case <-ctx.Done():
-		return heard, false
+		return heard, nil
 	}
 	defer func() { l.free <- struct{}{} }()
-	now := c.cfg.Now().Wall
+	now, fresh := c.cfg.Now().Wall, false
 	if len(es) >= listWorth && (l.asked.IsZero() || now.Sub(l.asked) >= c.cfg.PollMin/2) {
-		said, err := c.cfg.Vault.StatusList(ctx, vault)
-		if err != nil { // only a shortcut: the questions tell whether something is wrong
+		if err := c.readList(ctx, vault, l); err != nil { // only a shortcut: the questions tell whether something is wrong
 			c.cfg.Log.Warn("status list not read; each document is asked about alone", "vault", vault, "err", err)
 		}
-		l.asked, l.heard, fresh = now, map[archive.RemoteID]archive.Receipt{}, true
-		for _, r := range said {
-			l.heard[r.Remote] = r
-		}
+		said, fresh = l.heard, true
 	}
 	for _, e := range es {
-		for _, r := range e.Questions() {
-			if rc, is := l.heard[r]; is && (fresh || l.answers(e)) {
-				heard[r] = rc
+		asked := e.QuestionsAt(now)
+		for _, r := range e.Registrations {
+			rc, is := l.heard[r.Ticket.Remote]
+			wanted := slices.Contains(asked, r.Ticket.Remote) && (fresh || l.answers(e))
+			if is && (wanted || fresh && e.Hears(rc)) {
+				heard[r.Ticket.Remote] = rc
 			}
 		}
 	}
-	return heard, fresh
+	return heard, said
 }
 
-func (c *Conductor) ask(ctx context.Context, es []ledger.Entry) []ledger.Change {
+// readList asks for the list of a vault and keeps it; the caller has l. After a fault an empty one is kept.
+func (c *Conductor) readList(ctx context.Context, vault archive.VaultID, l *list) error {
+	l.asked = c.cfg.Now().Wall
+	records, err := c.cfg.Vault.StatusList(ctx, vault)
+	l.heard = map[archive.RemoteID]archive.Receipt{}
+	for _, r := range records {
+		l.heard[r.Remote] = r
+	}
+	return err
+}
+
+// ask returns one change for each of es, in their order, and all that the list says where it was fetched for them.
+func (c *Conductor) ask(ctx context.Context, es []ledger.Entry) (cs []ledger.Change, said map[archive.RemoteID]archive.Receipt) {
 	vault := es[0].Vault
-	heard, fresh := c.listed(ctx, vault, es)
-	q := questions{heard: heard, answered: fresh && len(heard) > 0}
+	heard, said := c.listed(ctx, vault, es)
+	q := questions{heard: heard, answered: len(said) > 0 && len(heard) > 0, suspects: map[archive.RemoteID]*RemoteError{}}
 	c.askSingly(ctx, vault, es, &q)
+	if again := c.settleSuspects(ctx, vault, es, &q); again != nil {
+		said = again
+	}
 	if ctx.Err() == nil || len(q.heard) > 0 {
 		c.judgeAsking(vault, &q)
 	}
-	var cs []ledger.Change
 	for _, e := range es {
 		switch evs := c.answers(e, q.heard); {
 		case len(evs) > 0:
 			cs = append(cs, c.change(e, evs...))
 		case ctx.Err() != nil: // it was not asked about, and stays due
 		case q.fault != nil:
-			cs = append(cs, c.change(e, ledger.Postponed{NotBefore: c.retryAt(e, q.fault.RetryAfter), Cause: q.fault.cause()}))
+			cs = append(cs, c.change(e, ledger.Postponed{NotBefore: c.retryAt(e), Cause: q.fault.cause()}))
 		default:
 			cs = append(cs, c.change(e, ledger.Postponed{NotBefore: c.pollAt(e), Cause: ledger.Cause{Code: "no-answer"}}))
+		}
+	}
+	return cs, said
+}
+
+// news returns what a list tells of registrations of other entries than es, for which nothing waits: the service has
+// content that the ledger does not count. An entry that moves on meanwhile is offered the words again.
+func (c *Conductor) news(said map[archive.RemoteID]archive.Receipt, es []ledger.Entry) []ledger.Change {
+	asked := map[archive.Key]bool{}
+	for _, e := range es {
+		asked[e.Key] = true
+	}
+	told, entries := map[archive.Key][]ledger.Event{}, map[archive.Key]ledger.Entry{}
+	for r, rc := range said {
+		if rc.Word != archive.Successful && rc.Word != archive.InProgress {
+			continue
+		}
+		key, ok, err := c.cfg.Index.ByRemote(r)
+		if err != nil || !ok || asked[key] {
+			continue // an index that cannot be read is told of where its steps are
+		}
+		e, ok, err := c.cfg.Ledger.Entry(key)
+		if err == nil && ok && e.Hears(rc) {
+			told[key], entries[key] = append(told[key], c.hearing(e, rc)...), e
+		}
+	}
+	var cs []ledger.Change
+	for key, evs := range told {
+		if len(evs) > 0 {
+			cs = append(cs, c.change(entries[key], evs...))
 		}
 	}
 	return cs
 }
 
 // questions is one round of them. One that fails says nothing about the others, but
-// a few that fail in a row, or one that was turned away, end the round.
+// a few that fail in a row, or one that was turned away, end the round. One that may only
+// say that its number is unknown is a suspect, until the vault has answered another.
 type questions struct {
 	mu    sync.Mutex
 	heard map[archive.RemoteID]archive.Receipt // guarded by mu
@@ -128,10 +177,16 @@ type questions struct {
 	row   int                                  // failed since the last answer; guarded by mu
 
 	answered bool // the service said something, beside what is known from a list of before; guarded by mu
+
+	suspects     map[archive.RemoteID]*RemoteError // that failed as unknown numbers do; guarded by mu
+	vaultAnswers bool                              // it did so after they had failed; guarded by mu
 }
 
-func (q *questions) over() bool {
-	return q.fault != nil && (q.row >= tolerated || q.fault.Outcome != Unanswered || q.fault.Overload)
+func (q *questions) over() bool { return q.row >= tolerated || q.turnedAway() }
+
+// turnedAway reports whether the last fault is certainly the route's.
+func (q *questions) turnedAway() bool {
+	return q.fault != nil && (q.fault.Outcome != Unanswered || q.fault.Overload)
 }
 
 // wants reports whether r is still to be asked about.
@@ -145,29 +200,36 @@ func (q *questions) wants(r archive.RemoteID) bool {
 func (q *questions) book(r archive.RemoteID, rc archive.Receipt, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err != nil {
-		q.fault = asRemote(err)
+	fault := asRemote(err)
+	switch {
+	case err == nil:
+		q.heard[r], q.row, q.answered = rc, 0, true
+	case fault.MayBeAbsent && q.vaultAnswers:
+		q.heard[r], q.row = archive.Receipt{Remote: r, Word: archive.Absent}, 0
+	case fault.MayBeAbsent:
+		q.suspects[r] = fault
 		q.row++
-		return
+	default:
+		q.fault = fault
+		q.row++
 	}
-	q.heard[r], q.row, q.answered = rc, 0, true
 }
 
 // askSingly asks about every registration that was not heard of.
 func (c *Conductor) askSingly(ctx context.Context, vault archive.VaultID, es []ledger.Entry, q *questions) {
 	var g errgroup.Group
 	g.SetLimit(askSingles)
+	now := c.cfg.Now().Wall
 	for _, e := range es {
-		for _, r := range e.Questions() {
+		for _, r := range e.QuestionsAt(now) {
 			g.Go(func() error {
 				if ctx.Err() != nil || !q.wants(r) || e.Attempt >= askedOften && c.asking.wait(ctx) != nil {
 					return nil
 				}
 				rc, err := c.cfg.Vault.Status(ctx, vault, r)
-				if err != nil && asRemote(err).Missing {
-					rc, err = archive.Receipt{Remote: r, Word: archive.Absent}, nil
+				if q.book(r, rc, err); err == nil {
+					c.lists.answered(vault, r)
 				}
-				q.book(r, rc, err)
 				return nil
 			})
 		}
@@ -190,23 +252,37 @@ func (c *Conductor) judgeAsking(vault archive.VaultID, q *questions) {
 // answers returns what was heard about an entry's registrations.
 func (c *Conductor) answers(e ledger.Entry, heard map[archive.RemoteID]archive.Receipt) []ledger.Event {
 	var evs []ledger.Event
-	for _, r := range e.Questions() {
-		rc, ok := heard[r]
-		if !ok || rc.Remote != r {
+	taken := map[archive.RemoteID]bool{}
+	for _, r := range e.Registrations {
+		rc, ok := heard[r.Ticket.Remote]
+		if !ok || rc.Remote != r.Ticket.Remote || taken[rc.Remote] {
 			continue
 		}
-		if !rc.ID.IsZero() && !ours(e, rc.ID) {
-			c.cfg.Log.Error("status answer names another document; it is not believed", "key", e.Key, "bumId", r)
-			continue
-		}
-		if rc.Word == archive.Unfamiliar {
-			if _, known := c.words.LoadOrStore(rc.Raw, true); !known {
-				c.cfg.Log.Error("the service said a status word that vaultd does not know; it counts as still in progress", "word", fmt.Sprintf("%.60q", rc.Raw))
-			}
-		}
-		evs = append(evs, ledger.StatusSeen{Receipt: rc, Grace: c.cfg.Grace, NotBefore: c.pollAt(e)})
+		taken[rc.Remote] = true
+		evs = append(evs, c.hearing(e, rc)...)
 	}
 	return evs
+}
+
+// hearing returns the events by which an entry hears one word about a registration of its own. One that it does not list
+// any more is listed again.
+func (c *Conductor) hearing(e ledger.Entry, rc archive.Receipt) (evs []ledger.Event) {
+	if !rc.ID.IsZero() && !ours(e, rc.ID) {
+		c.cfg.Log.Error("status answer names another document; it is not believed", "key", e.Key, "bumId", rc.Remote)
+		return nil
+	}
+	if rc.Word == archive.Unfamiliar {
+		if _, known := c.words.LoadOrStore(rc.Raw, true); !known {
+			c.cfg.Log.Error("the service said a status word that vaultd does not know; it counts as still in progress", "word", fmt.Sprintf("%.60q", rc.Raw))
+		}
+	}
+	if !slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool { return r.Ticket.Remote == rc.Remote }) {
+		if rc.ID.IsZero() {
+			return nil // whose it is now, nobody says
+		}
+		evs = append(evs, ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID, Told: rc.Date})
+	}
+	return append(evs, ledger.StatusSeen{Receipt: rc, Grace: c.cfg.Grace, NotBefore: c.pollAt(e)})
 }
 
 // ours reports whether an identity in an answer is one the entry ever had.

@@ -113,7 +113,8 @@ func day(t *testing.T, n int, within time.Duration, takes func() time.Duration, 
 		if until, rests := c.routes.rests(askRoute("V"), time.Now()); rests {
 			time.Sleep(time.Until(until))
 		}
-		for i, change := range c.ask(t.Context(), es) {
+		cs, _ := c.ask(t.Context(), es)
+		for i, change := range cs {
 			e := es[i]
 			for _, ev := range change.Events {
 				next, err := ledger.Transition(e, ev, now())

@@ -63,6 +63,7 @@ type Conductor struct {
 	refusals refusals
 	crossed  crossings
 	spoilt   spoilt
+	shared   shared
 	booked   booked
 	lists    lists
 	asking   turn
@@ -78,8 +79,9 @@ func New(cfg Config) *Conductor {
 	c.backlog.clear()
 	c.paces.by = map[string]*window.Pace{}
 	c.refusals.by = map[archive.VaultID]map[archive.Key]bool{}
-	c.lists.of = map[archive.VaultID]*list{}
+	c.lists.of, c.lists.last = map[archive.VaultID]*list{}, map[archive.VaultID]archive.RemoteID{}
 	c.spoilt.posts = map[post]bool{}
+	c.shared.at = map[archive.Key]archive.Instant{}
 	c.booked.by = map[archive.Key]*window.Upload{}
 	c.crossed.n = map[archive.VaultID]int{}
 	for _, d := range cfg.Drops {
@@ -128,6 +130,9 @@ func (c *Conductor) Pauses() []Pause {
 // awaited reports whether something waits for a route.
 func (c *Conductor) awaited(route string) bool {
 	lane, steps := route, []ledger.Step{ledger.Register}
+	if key, is := strings.CutPrefix(route, folderPrefix); is {
+		return c.folderWaits(key)
+	}
 	switch kind, of, _ := strings.Cut(route, " of "); {
 	case route == spoolRoute:
 		lane, steps = "", []ledger.Step{ledger.Seal}
@@ -220,7 +225,7 @@ func (c *Conductor) logState(e ledger.Entry) {
 
 // later postpones the step that is due, longer each time.
 func (c *Conductor) later(e ledger.Entry, cause ledger.Cause) ledger.Postponed {
-	return ledger.Postponed{NotBefore: c.retryAt(e, 0), Cause: cause}
+	return ledger.Postponed{NotBefore: c.retryAt(e), Cause: cause}
 }
 
 const (
@@ -228,10 +233,11 @@ const (
 	maxRetry   = 5 * time.Minute
 )
 
-// retryAt returns when a failed attempt may be repeated: later each time, and not
-// before the other side asked for.
-func (c *Conductor) retryAt(e ledger.Entry, retryAfter time.Duration) time.Time {
-	return c.cfg.Now().Wall.Add(max(retryAfter, backoff(int(e.Attempt), firstRetry, maxRetry)))
+// retryAt returns when a failed attempt may be repeated: later each time. What the other
+// side asked to wait holds for the route, which keeps it in memory; an entry stores nothing
+// of it.
+func (c *Conductor) retryAt(e ledger.Entry) time.Time {
+	return c.cfg.Now().Wall.Add(backoff(int(e.Attempt), firstRetry, maxRetry))
 }
 
 func localFault(err error) ledger.Cause {
@@ -248,7 +254,7 @@ func (c *Conductor) change(e ledger.Entry, evs ...ledger.Event) ledger.Change {
 
 // collision answers an outcome that was not committed. Where a person acted on the
 // entry meanwhile, what happened is still what happened, and is offered again. Where
-// an identity or a number belongs elsewhere, the entry is looked at again, or stopped.
+// an identity, a number or an upload address belongs elsewhere, the entry is looked at again, or stopped.
 func (c *Conductor) collision(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
 	if stale, ok := errors.AsType[*ledger.StaleError](res.Err); ok {
 		for _, change := range outcome {
@@ -266,10 +272,8 @@ func (c *Conductor) collision(es []ledger.Entry, outcome []ledger.Change, res le
 		if e.Key != res.Key {
 			continue
 		}
-		if e.State == ledger.Registering && taken.What == "bumId" {
-			c.crossWired(e.Vault)
-			return c.change(e, ledger.CrossWired{Cause: ledger.Cause{Code: "bumid-taken",
-				Text: fmt.Sprintf("the service gave this document a number that belongs to entry %s", taken.By)}}), true
+		if e.State == ledger.Registering && taken.What != ledger.TakenID {
+			return c.change(e, c.crossedBy(e, taken)), true
 		}
 		return c.change(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "identity-taken"}}), true
 	}
@@ -308,7 +312,7 @@ func (c *Conductor) drop(e ledger.Entry) (Drop, error) {
 	if err := d.Unavailable(); err != nil {
 		return d, err
 	}
-	if c.routes.opens(dropPrefix + e.Drop) {
+	if c.routes.opens(dropPrefix+e.Drop, c.cfg.Now().Wall) {
 		c.cfg.Log.Info("drop works again", "drop", e.Drop)
 	}
 	return d, nil
@@ -327,7 +331,9 @@ const (
 	// another one takes everything.
 	storePrefix = "store of "
 	spoolRoute  = "spool" // where packages wait
-	noRoute     = ""      // work that needs nothing but the ledger; it never rests
+	// The folder of one ended entry, which nothing but that entry waits for.
+	folderPrefix = "folder "
+	noRoute      = "" // work that needs nothing but the ledger; it never rests
 )
 
 func vaultRoute(v archive.VaultID) string { return vaultPrefix + string(v) }

@@ -25,6 +25,8 @@ type service struct {
 	status   func(archive.RemoteID) error
 	list     func() error
 	barred   string                                        // why every ticket is against policy
+	damaged  func() bool                                   // asked at each upload: its package is damaged; nil: none is
+	sends    func(archive.Package) archive.Digest          // the digest that leaves; nil: the package's
 	slow     bool                                          // archiving does not end
 	crosses  archive.VaultID                               // whose documents the answers mix up
 	hangs    func(context.Context, archive.RemoteID) error // an upload that takes its time; nil: none does
@@ -44,6 +46,10 @@ func (s *service) of(r archive.RemoteID) archive.VaultID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.vault[r]
+}
+
+func addressed(n int) archive.PresignedURL {
+	return archive.PresignedURL(fmt.Sprintf("https://store.example/%d", n))
 }
 
 func numbered(n int) archive.RemoteID { return archive.RemoteID(fmt.Sprintf("bum-%d", n)) }
@@ -72,28 +78,34 @@ func (s *service) Register(_ context.Context, v archive.VaultID, frozen []archiv
 			continue
 		}
 		s.serial++
-		t := archive.Ticket{Remote: numbered(s.serial), URL: "https://store.example/x", Sent: now()}
+		t := archive.Ticket{Remote: numbered(s.serial), URL: addressed(s.serial), Sent: now()}
 		s.names[t.Remote], s.vault[t.Remote] = f.ID, v
 		a.Tickets[f.ID] = t
 	}
 	return a, nil
 }
 
-func (s *service) Upload(ctx context.Context, t archive.Ticket, _ archive.Package) (string, error) {
+func (s *service) Upload(ctx context.Context, t archive.Ticket, p archive.Package) (archive.Digest, string, error) {
 	if s.hangs != nil {
 		if err := s.hangs(ctx, t.Remote); err != nil {
-			return "", err
+			return archive.Digest{}, "", err
 		}
+	}
+	if s.damaged != nil && s.damaged() {
+		return archive.Digest{}, "", &RemoteError{Outcome: Unanswered, Code: "package-damaged", Text: "it changed", Damaged: true}
 	}
 	if s.upload != nil {
 		if err := s.upload(t.Remote); err != nil {
-			return "", err
+			return archive.Digest{}, "", err
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.uploaded[t.Remote] = time.Now()
-	return "", nil
+	if s.sends != nil {
+		return s.sends(p), "", nil
+	}
+	return p.SHA256, "", nil
 }
 
 func (s *service) Status(_ context.Context, _ archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
@@ -128,6 +140,7 @@ type folders struct {
 	sealed map[archive.Key]archive.Package // guarded by mu
 	packed int                             // how often; guarded by mu
 	same   bool                            // all hold the same files; guarded by mu
+	turns  bool                            // each packing of a folder gives other bytes; guarded by mu
 	takes  time.Duration                   // of packing one
 	finds  func()                          // called when a package is looked for; nil: nothing
 	dead   chan struct{}                   // moving a folder hangs until it is closed; nil: it does not
@@ -141,6 +154,9 @@ func (f *folders) Pack(_ context.Context, e ledger.Entry) (Packed, error) {
 	p := archive.Package{Size: 20_000, SHA256: archive.Sum([]byte(e.Folder)), MD5: [16]byte{1}}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.turns {
+		p.SHA256 = archive.Sum(fmt.Append(nil, e.Folder, f.packed))
+	}
 	f.sealed[e.Key] = p
 	f.packed++
 	content, metadata := archive.Sum([]byte(e.Folder)), archive.Sum(doc.Metadata)
@@ -162,11 +178,6 @@ func (f *folders) Spooled(e ledger.Entry) (archive.Package, error) {
 		return p, fs.ErrNotExist
 	}
 	return p, nil
-}
-
-func (f *folders) Intact(_ context.Context, e ledger.Entry) (bool, error) {
-	p, err := f.Spooled(e)
-	return err == nil && p.SHA256 == e.Package.SHA256, err
 }
 
 func (f *folders) Drop(e ledger.Entry) error {

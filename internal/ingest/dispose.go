@@ -116,6 +116,7 @@ func (c *Conductor) dispose(ctx context.Context, e ledger.Entry) []ledger.Change
 	}
 	dest, err := d.Mover.Dispose(ctx, e, doc)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
+		c.sourceMoved(e) // nothing is mounted in it, and it stays for another reason
 		c.cfg.Log.Error("source is not what was archived; it stays", "key", e.Key, "cause", refused.Cause.Code)
 		return []ledger.Change{c.change(e, ledger.SourceUntouchable{Cause: refused.Cause})}
 	}
@@ -123,7 +124,8 @@ func (c *Conductor) dispose(ctx context.Context, e ledger.Entry) []ledger.Change
 		if ctx.Err() != nil {
 			return nil
 		}
-		return []ledger.Change{c.change(e, c.later(e, localFault(err)))}
+		return c.sourceFault(e, err)
 	}
+	c.sourceMoved(e)
 	return []ledger.Change{c.change(e, ledger.Disposed{Dest: dest})}
 }

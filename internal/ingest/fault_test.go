@@ -83,7 +83,7 @@ func TestRegister_I9_TicketsThatAreOver(t *testing.T) {
 		serial := 0
 		s.register = func(archive.Request) (*archive.Ticket, error) {
 			serial++
-			return &archive.Ticket{Remote: archive.RemoteID(fmt.Sprintf("old-%d", serial)), URL: "https://store.example/x", Sent: now(),
+			return &archive.Ticket{Remote: archive.RemoteID(fmt.Sprintf("old-%d", serial)), URL: addressed(1_000_000 + serial), Sent: now(),
 				Date: time.Now(), SignedAt: time.Now().Add(-time.Hour), Validity: 15 * time.Minute}, nil
 		}
 		r := run(t, s)
@@ -218,4 +218,116 @@ func TestSeal_I25_AFaultyFolderInDoubtCallsAPerson(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unknown is an answer that may be about one number, or about the path to all.
+func unknown(o Outcome, code string) error {
+	return &RemoteError{Outcome: o, Code: code, Text: code, MayBeAbsent: true}
+}
+
+// Numbers that the service does not know, more of them than faults in a row are suffered, keep nobody else from being
+// heard, end with a person, and pause nothing.
+func TestAsk_I23_ManyUnknownNumbers(t *testing.T) {
+	for name, forbidden := range map[string]bool{"WithList": false, "ListIsForbidden": true} {
+		for _, how := range []error{unknown(TurnedAway, "http-400"), unknown(Unanswered, "http-502")} {
+			t.Run(name+"/"+how.Error(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &service{status: func(id archive.RemoteID) error {
+						if id <= "bum-16" { // 1 and 10 to 16
+							return how
+						}
+						return nil
+					}}
+					if forbidden {
+						s.list = func() error { return fault(TurnedAway, "http-403") }
+					}
+					r := run(t, s)
+					r.drop("V", 50)
+					r.pass(15 * time.Minute)
+					if n := r.states(); n[ledger.Archived] != 42 || n[ledger.Uploaded] != 8 {
+						t.Error(n)
+					}
+					if p := r.Pauses(); len(p) != 0 {
+						t.Error(p)
+					}
+					r.pass(26 * time.Hour)
+					if n := r.states(); n[ledger.Archived] != 42 || n[ledger.Unclear] != 8 {
+						t.Error(n)
+					}
+					if posts, granted := s.counts(); granted != 50 {
+						t.Errorf("%d calls, %d registrations", posts, granted)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Where nothing of a vault is answered, no document is blamed, be it one or many; what is answered again blames nobody
+// either.
+func TestAsk_I24_NobodyIsBlamedForAPathThatIsWrong(t *testing.T) {
+	for _, documents := range []int{1, 2, 20} {
+		for _, how := range []error{unknown(TurnedAway, "http-404"), unknown(Unanswered, "http-502")} {
+			t.Run(fmt.Sprint(documents, how), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var broken atomic.Bool
+					broken.Store(true)
+					answer := func() error {
+						if broken.Load() {
+							return how
+						}
+						return nil
+					}
+					r := run(t, &service{status: func(archive.RemoteID) error { return answer() }, list: answer})
+					r.drop("V", documents)
+					r.pass(30 * time.Hour)
+					if n := r.states(); n[ledger.Uploaded] != documents {
+						t.Error(n)
+					}
+					if p := r.Pauses(); len(p) != 1 || p[0].Route != "status of vault V" {
+						t.Error(p)
+					}
+					broken.Store(false)
+					r.pass(2 * time.Hour)
+					if n := r.states(); n[ledger.Archived] != documents {
+						t.Error(n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A gateway that is away for the moment in which one question is asked makes nothing absent.
+func TestAsk_I24_AFaultThatHasPassedBlamesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		s := &service{slow: true, status: func(archive.RemoteID) error {
+			if away.Swap(false) {
+				return unknown(Unanswered, "http-502")
+			}
+			return nil
+		}}
+		r := run(t, s)
+		r.drop("V", 2)
+		r.pass(25 * time.Hour) // from here on one word of absence is enough
+		for range 20 {
+			away.Store(true)
+			r.pass(time.Hour)
+		}
+		if away.Load() {
+			t.Error("vacuous: nothing was asked")
+		}
+		if n := r.states(); n[ledger.Uploaded] != 2 {
+			t.Error(n)
+		}
+		if err := r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+			if e.Failures > 0 {
+				t.Errorf("%q was unclear %d times", e.Folder, e.Failures)
+			}
+			return nil
+		}); err != nil {
+			t.Error(err)
+		}
+	})
 }

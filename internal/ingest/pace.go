@@ -71,8 +71,8 @@ func (c *Conductor) strain(route string, call uint64, err *RemoteError) {
 // moment: how much goes over the route at once is slowed down, not the document.
 const quickRetry = 200 * time.Millisecond
 
-func (c *Conductor) quickly(e ledger.Entry, retryAfter time.Duration) time.Time {
-	return c.cfg.Now().Wall.Add(max(retryAfter, backoff(int(e.Attempt), quickRetry, maxRetry)))
+func (c *Conductor) quickly(e ledger.Entry) time.Time {
+	return c.cfg.Now().Wall.Add(backoff(int(e.Attempt), quickRetry, maxRetry))
 }
 
 // vaultCalls is how many registrations of one vault may be under way at once.

@@ -29,14 +29,17 @@ func (c *Conductor) place(ctx context.Context, e ledger.Entry) []ledger.Change {
 		return c.chooseDestination(d, e)
 	}
 	err = d.Mover.Place(ctx, e, doc)
+	differs, changed := errors.AsType[*RefusedError](err)
 	switch {
+	case changed:
 	case errors.Is(err, ErrTaken):
 		return c.chooseDestination(d, e)
 	case err != nil && ctx.Err() != nil:
 		return nil
 	case err != nil:
-		return []ledger.Change{c.change(e, c.later(e, localFault(err)))}
+		return c.sourceFault(e, err)
 	}
+	c.sourceMoved(e)
 	if err := d.Packer.Drop(e); err != nil {
 		return []ledger.Change{c.change(e, c.later(e, localFault(err)))}
 	}
@@ -44,14 +47,19 @@ func (c *Conductor) place(ctx context.Context, e ledger.Entry) []ledger.Change {
 	if e.Source == ledger.Keeping && d.Disposes {
 		disposeAt = c.cfg.Now().Wall.Add(d.Grace)
 	}
-	return []ledger.Change{c.change(e, ledger.Placed{DisposeAt: disposeAt})}
+	if !changed {
+		return []ledger.Change{c.change(e, ledger.Placed{DisposeAt: disposeAt})}
+	}
+	// Both in one commit: between them the folder would have a time to be disposed of.
+	c.cfg.Log.Error("folder changed after it was packed; the archive has what was packed, and the folder stays", "key", e.Key, "drop", e.Drop, "err", differs.Cause.Text)
+	return []ledger.Change{c.change(e, ledger.Placed{}, ledger.SourceUntouchable{Cause: differs.Cause})}
 }
 
 // chooseDestination says where the source is to go; the next piece of work takes it there.
 func (c *Conductor) chooseDestination(d Drop, e ledger.Entry) []ledger.Change {
 	dest, err := d.Mover.Destination(e, c.cfg.Now().Wall)
 	if err != nil {
-		return []ledger.Change{c.change(e, c.later(e, localFault(err)))}
+		return c.sourceFault(e, err)
 	}
 	return []ledger.Change{c.change(e, ledger.PlaceIntended{Dest: dest})}
 }

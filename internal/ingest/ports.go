@@ -28,13 +28,15 @@ type Index interface {
 	DueIn(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error)
 	ByID(archive.ID) (archive.Key, bool, error)
 	ByContent(archive.Digest) (archive.Key, bool, error)
+	ByRemote(archive.RemoteID) (archive.Key, bool, error)
 }
 
 // Vault speaks to the archive service. Its errors are *RemoteError.
 type Vault interface {
 	Register(ctx context.Context, v archive.VaultID, frozen []archive.Request) (Answer, error)
-	// Upload sends the package once and returns the store's ETag where it is an MD5.
-	Upload(ctx context.Context, t archive.Ticket, p archive.Package) (etag string, err error)
+	// Upload sends the package once. It returns the digest of the bytes that left, and the store's ETag where it is an
+	// MD5. Other bytes than the package's never leave whole: its error is Damaged then.
+	Upload(ctx context.Context, t archive.Ticket, p archive.Package) (sent archive.Digest, etag string, err error)
 	Status(ctx context.Context, v archive.VaultID, r archive.RemoteID) (archive.Receipt, error)
 	StatusList(ctx context.Context, v archive.VaultID) ([]archive.Receipt, error)
 }
@@ -52,14 +54,11 @@ type Packer interface {
 	// Look returns the folder's fingerprint now.
 	Look(e ledger.Entry) (archive.Digest, error)
 	// Pack seals the folder into the spool. Its error is a *RefusedError for the
-	// document's own faults, ErrChanged when a file changed meanwhile, and anything
-	// else for the environment's.
+	// document's own faults, ErrChanged when a file changed meanwhile, a *MountedError for a
+	// mount in the folder, and anything else for the environment's.
 	Pack(ctx context.Context, e ledger.Entry) (Packed, error)
 	// Spooled returns the package where it lies, or an error wrapping fs.ErrNotExist.
 	Spooled(e ledger.Entry) (archive.Package, error)
-	// Intact reads the spooled package and reports whether it is still what was sealed. Its error wraps fs.ErrNotExist when
-	// there is none.
-	Intact(ctx context.Context, e ledger.Entry) (bool, error)
 	// Drop removes the spooled package, if any.
 	Drop(e ledger.Entry) error
 }
@@ -75,11 +74,12 @@ type Mover interface {
 	// Destination proposes a free place, relative to the drop folder.
 	Destination(e ledger.Entry, now time.Time) (string, error)
 	// Place writes what people should read into the folder and moves it to e.Dest.
-	// It does nothing when that was done before. ErrTaken: another folder lies there.
+	// It does nothing when that was done before. ErrTaken: another folder lies there. *MountedError:
+	// nothing was moved. *RefusedError: it was moved, and something in a kept folder is not what was archived.
 	Place(ctx context.Context, e ledger.Entry, d ledger.Document) error
 	// Dispose moves or deletes a kept source, file by file, after checking each, and
 	// returns where it went; empty: nowhere. Its error is a *RefusedError where
-	// something there must not be removed.
+	// something there must not be removed, and a *MountedError for a mount in the folder.
 	Dispose(ctx context.Context, e ledger.Entry, d ledger.Document) (dest string, err error)
 }
 
@@ -132,6 +132,16 @@ type UnreadableError struct{ Text string }
 // Error implements error.
 func (e *UnreadableError) Error() string { return e.Text }
 
+// MountedError says that something is mounted in a folder of ours: what lies there belongs to another place. Nothing of the
+// folder is packed, moved, returned or removed while it is there.
+type MountedError struct{ Text string }
+
+// Error implements error.
+func (e *MountedError) Error() string { return e.Text }
+
+// CauseMounted is the code of the cause of an entry, and of a pause, for a mount in its folder.
+const CauseMounted = "foreign-mount"
+
 // Outcome says what a failed call may have done.
 type Outcome uint8
 
@@ -145,15 +155,16 @@ const (
 
 // RemoteError is a call to the service or the store that did not succeed.
 type RemoteError struct {
-	Outcome    Outcome
-	Code       string        // stable, for machines: "http-403", "timeout", "dns"
-	Text       string        // for a person, with the request's id; no secret
-	RetryAfter time.Duration // asked for by the other side, capped; zero: none
-	Overload   bool          // 429, 503: slow down
-	Missing    bool          // 404
-	Denied     bool          // 401, 403: credentials or rights
-	Expired    bool          // the store says that the ticket is over
-	Err        error
+	Outcome     Outcome
+	Code        string        // stable, for machines: "http-403", "timeout", "dns"
+	Text        string        // for a person, with the request's id; no secret
+	RetryAfter  time.Duration // asked for by the other side, capped, for every call on that route; zero: none
+	Overload    bool          // 429, 503: slow down
+	MayBeAbsent bool          // 400, 404, 422, 502: a number that was asked about may be unknown, or the path is wrong
+	Denied      bool          // 401, 403: credentials or rights
+	Expired     bool          // the store says that the ticket is over
+	Damaged     bool          // the package is not what was sealed, or cannot be read: its end was not sent
+	Err         error
 }
 
 // Error implements error.

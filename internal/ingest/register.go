@@ -84,14 +84,14 @@ func (c *Conductor) register(ctx context.Context, es []ledger.Entry) []ledger.Ch
 		frozen, asked = append(frozen, req), append(asked, e)
 	}
 	changes := c.each(rest, func(e ledger.Entry) ledger.Event {
-		return ledger.RegisterNotTaken{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "left-out"}}
+		return ledger.RegisterNotTaken{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "left-out"}}
 	})
 	if len(asked) == 0 {
 		return changes
 	}
 	if err := c.cfg.Settle(); err != nil {
 		return append(changes, c.each(asked, func(e ledger.Entry) ledger.Event {
-			return ledger.RegisterNotTaken{NotBefore: c.retryAt(e, 0), Cause: localFault(err)}
+			return ledger.RegisterNotTaken{NotBefore: c.retryAt(e), Cause: localFault(err)}
 		})...)
 	}
 	vault := asked[0].Vault
@@ -120,12 +120,12 @@ func (c *Conductor) tickets(vault archive.VaultID, asked []ledger.Entry, a Answe
 			return ledger.CrossWired{Cause: ledger.Cause{Code: "cross-wired", Text: why}}
 		}
 		if why, barred := a.Barred[e.ID]; barred {
-			return ledger.RegisterUnanswered{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "upload-address-refused", Text: why}}
+			return ledger.RegisterUnanswered{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "upload-address-refused", Text: why}}
 		}
 		if t, ok := a.Tickets[e.ID]; ok {
 			return ledger.GotTicket{Ticket: t}
 		}
-		return ledger.RegisterUnanswered{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "not-in-the-answer",
+		return ledger.RegisterUnanswered{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "not-in-the-answer",
 			Text: "the service's answer does not name this document; it is registered again"}}
 	})
 }
@@ -151,7 +151,7 @@ func (c *Conductor) judge(vault archive.VaultID, a Answer) {
 }
 
 func (c *Conductor) open(route string) {
-	if c.routes.opens(route) {
+	if c.routes.opens(route, c.cfg.Now().Wall) {
 		c.cfg.Log.Info("route open again", "route", route)
 	}
 }
@@ -175,7 +175,7 @@ func (c *Conductor) registerFault(vault archive.VaultID, asked []ledger.Entry, c
 		c.pause(vaultRoute(vault), err.cause(), err.RetryAfter)
 	}
 	return c.each(asked, func(e ledger.Entry) ledger.Event {
-		return ledger.RegisterUnanswered{NotBefore: again(e, err.RetryAfter), Cause: err.cause()}
+		return ledger.RegisterUnanswered{NotBefore: again(e), Cause: err.cause()}
 	})
 }
 
@@ -201,7 +201,7 @@ func (c *Conductor) answered(vault archive.VaultID) {
 	}
 }
 
-// crossWired books an answer that bound a number twice. Once is an incident of one
+// crossWired books an answer that gave one number or one address to two documents. Once is an incident of one
 // document; the second time nothing more goes to that vault before a restart.
 func (c *Conductor) crossWired(vault archive.VaultID) {
 	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "vault", vault)

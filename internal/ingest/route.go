@@ -13,9 +13,10 @@ import (
 
 // Pause is a route that rests because of a fault of the environment.
 type Pause struct {
-	Route string // "vault NAME", "status of vault NAME", "store of vault NAME", "drop NAME", "disposal of NAME", "spool"
+	Route string // "vault NAME", "status of vault NAME", "store of vault NAME", "drop NAME", "disposal of NAME", "spool", "folder KEY"
 	Since time.Time
 	Next  time.Time // of the next probe; zero: it does not open by itself
+	Asked time.Time // until then the other side asked to be left alone; zero: it did not
 	Cause ledger.Cause
 }
 
@@ -26,7 +27,8 @@ const (
 )
 
 // routes holds the pauses. A route rests after a fault, then lets one piece of work
-// through to probe; a success opens it.
+// through to probe; a success opens it, but not before the time that the other side asked
+// for. Nothing of it is stored: after a restart the first call asks again.
 type routes struct {
 	mu     sync.Mutex
 	paused map[string]*pause // guarded by mu
@@ -62,11 +64,26 @@ func (r *routes) trip(name string, c ledger.Cause, retryAfter time.Duration, now
 		p.faults++
 		p.Next = now.Add(backoff(p.faults-1, firstPause, maxPause))
 	}
-	p.Cause, p.probing = c, false
-	if asked := now.Add(retryAfter); asked.After(p.Next) {
-		p.Next = asked
+	if p.probing = false; retryAfter > 0 || !now.Before(p.Asked) { // else the cause of the wait stays to be shown
+		p.Cause = c
+	}
+	if asked := now.Add(retryAfter); retryAfter > 0 && asked.After(p.Asked) {
+		p.Asked = asked
+	}
+	if p.Asked.After(p.Next) {
+		p.Next = p.Asked
 	}
 	return !known
+}
+
+// asked returns until when the other side asked to be left alone; zero: it did not.
+func (r *routes) asked(name string) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.paused[name]; p != nil {
+		return p.Asked
+	}
+	return time.Time{}
 }
 
 // isPaused reports whether a route is paused, resting or about to be probed.
@@ -106,13 +123,14 @@ func (r *routes) doubt(name string) bool {
 	return r.doubts[name] >= tolerated
 }
 
-// opens books a success and reports whether the route was paused.
-func (r *routes) opens(name string) bool {
+// opens books a success and reports whether it opened the route. What was under way when
+// the other side asked to be left alone opens nothing before that time.
+func (r *routes) opens(name string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.doubts, name)
 	p, was := r.paused[name]
-	if was && p.locked {
+	if was && (p.locked || now.Before(p.Asked)) {
 		return false
 	}
 	delete(r.paused, name)

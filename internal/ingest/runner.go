@@ -57,9 +57,10 @@ type step struct {
 // way is how an entry is gone about. It is decided once for each piece of work: clocks and
 // speeds that are asked twice may answer twice.
 type way struct {
-	route string // that it goes over
-	most  int    // entries, at most, that are done with it
-	late  bool   // nothing can be done any more
+	route string    // that it goes over
+	most  int       // entries, at most, that are done with it
+	late  bool      // nothing can be done any more
+	from  time.Time // it waits until then; zero: it need not
 }
 
 // runner runs one step. It holds which entries are under way, and nothing else that
@@ -235,7 +236,12 @@ func (r *runner) look(lane string, now archive.Instant, limit int, next *earlies
 		admitted = admit
 	}
 	ready, at, err := r.c.cfg.Index.DueIn(r.name, lane, now.Wall, limit, r.isBusy, func(e ledger.Entry) bool {
-		if until, rests := r.c.routes.rests(r.wayOf(lane, e, now).route, now.Wall); rests {
+		way := r.wayOf(lane, e, now)
+		if now.Wall.Before(way.from) {
+			next.add(way.from)
+			return true
+		}
+		if until, rests := r.c.routes.rests(way.route, now.Wall); rests {
 			next.add(until)
 			return true
 		}

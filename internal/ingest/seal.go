@@ -63,7 +63,7 @@ func (c *Conductor) roomToPack(v archive.VaultID) bool {
 	case err != nil:
 		c.pause(spoolRoute, ledger.Cause{Code: "no-room", Text: err.Error()}, 0)
 		return false
-	case c.routes.opens(spoolRoute):
+	case c.routes.opens(spoolRoute, c.cfg.Now().Wall):
 		c.cfg.Log.Info("packing goes on")
 	}
 	return true
@@ -113,11 +113,14 @@ func (c *Conductor) sealFault(d Drop, e ledger.Entry, err error) []ledger.Change
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		return []ledger.Change{c.change(e, ledger.Refused{Cause: refused.Cause})}
 	}
+	if mounted, ok := errors.AsType[*MountedError](err); ok {
+		return []ledger.Change{c.change(e, ledger.GotStuck{Cause: mounted.cause()})}
+	}
 	if errors.Is(err, ErrChanged) {
 		return []ledger.Change{c.change(e, ledger.StillChanging{NotBefore: c.cfg.Now().Wall.Add(patience(d.Settle, e.Attempt))})}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return []ledger.Change{c.change(e, ledger.Postponed{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "source-missing",
+		return []ledger.Change{c.change(e, ledger.Postponed{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "source-missing",
 			Text: fmt.Sprintf("the claimed folder, or a file in it, is missing: %v; put it back from a backup, or close this entry", err)}})}
 	}
 	return []ledger.Change{c.change(e, c.later(e, localFault(err)))}

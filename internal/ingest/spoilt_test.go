@@ -36,7 +36,7 @@ func spoils(over func(post int) bool) *spoiler {
 		defer p.mu.Unlock()
 		p.s.serial++
 		p.s.granted++
-		ticket := &archive.Ticket{Remote: numbered(p.s.serial), URL: "https://store.example/x", Sent: now()}
+		ticket := &archive.Ticket{Remote: numbered(p.s.serial), URL: addressed(p.s.serial), Sent: now()}
 		ticket.Sent.Boot -= time.Duration(p.s.posts)
 		p.s.names[ticket.Remote], p.of[ticket.Remote] = f.ID, p.s.posts
 		return ticket, nil
@@ -246,63 +246,67 @@ func TestStore_I25_OneThatIsAlwaysRefused(t *testing.T) {
 // alwaysRefused is the identity of the folder "bad 0" of the drop V.
 var alwaysRefused = archive.DeriveID("V", archive.Sum([]byte("bad 0")), archive.Sum([]byte(`{"documentId":"bad 0"}`)))
 
-// I4: a package that was damaged on disk is refused by a store that looks at it. It is made again, and not sent for ever.
-func TestStore_I4_ADamagedPackageIsMadeAgain(t *testing.T) {
-	for name, refuse := range map[string]func() (string, error){
-		"Refused":  func() (string, error) { return "", fault(Refused, "http-400") },
-		"OtherMD5": func() (string, error) { return "00112233445566778899aabbccddeeff", nil },
+// I4: a package that turns out to be damaged while it is sent is made again and sent to the same address, if what is
+// made is identical. Else the entry stops: nobody knows what the store made of the bytes that left. No route is to blame.
+func TestUpload_I4_ADamagedPackageIsMadeAgain(t *testing.T) {
+	for name, row := range map[string]struct {
+		other bool // the folder gives other bytes now
+		want  ledger.State
+		sent  int
+	}{
+		"TheSameBytes": {false, ledger.Uploaded, 2},
+		"OtherBytes":   {true, ledger.Quarantined, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := &service{slow: true}
-				r := build(t, s)
+				r := build(t, &service{slow: true})
 				f := r.drops["V"].Packer.(*folders)
-				damaged := func(k archive.Key) bool {
-					f.mu.Lock()
-					defer f.mu.Unlock()
-					return f.sealed[k].SHA256 == archive.Digest{6}
-				}
-				var key archive.Key
-				sent := 0
-				r.cfg.Vault = looking{s, func() (string, error) {
-					if sent++; damaged(key) {
-						return refuse()
-					}
-					return "01000000000000000000000000000000", nil
-				}}
-				r.md5ETags.Store(true)
-				f.finds = func() {
-					f.mu.Lock()
-					defer f.mu.Unlock()
-					for k, p := range f.sealed {
-						if key.IsZero() {
-							key, p.SHA256 = k, archive.Digest{6}
-							f.sealed[k] = p
-						}
-					}
-				}
+				var uploads atomic.Int32
+				r.s.damaged = func() bool { return uploads.Add(1) == 1 }
 				r.start()
 				r.drop("V", 1)
+				f.mu.Lock()
+				f.turns = row.other
+				f.mu.Unlock()
 				r.pass(5 * time.Minute)
-				if n := r.states(); n[ledger.Uploaded] != 1 || sent != 2 || damaged(key) {
-					t.Errorf("%v, sent %d times", n, sent)
+				if n := r.states(); n[row.want] != 1 || int(uploads.Load()) != row.sent || f.packed != 2 {
+					t.Errorf("%v, sent %d times, packed %d times", n, uploads.Load(), f.packed)
+				}
+				if posts, _ := r.s.counts(); posts != 1 || len(r.Pauses()) > 0 {
+					t.Errorf("%d registrations, pauses %v", posts, r.Pauses())
 				}
 			})
 		})
 	}
 }
 
-// looking is a service whose store looks at what it is sent.
-type looking struct {
-	*service
-	store func() (etag string, err error)
-}
-
-func (l looking) Upload(ctx context.Context, t archive.Ticket, p archive.Package) (string, error) {
-	etag, err := l.store()
-	if err != nil {
-		return "", err
-	}
-	_, err = l.service.Upload(ctx, t, p)
-	return etag, err
+// I4: an acceptance counts only for the digest that was recorded: whatever else left, the entry is not uploaded.
+func TestUpload_I4_TheDigestThatLeftIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := build(t, &service{slow: true})
+		var wrong atomic.Bool
+		wrong.Store(true)
+		r.s.sends = func(p archive.Package) archive.Digest {
+			if wrong.Load() {
+				return archive.Digest{6}
+			}
+			return p.SHA256
+		}
+		r.start()
+		r.drop("V", 1)
+		r.pass(time.Minute)
+		if n := r.states(); n[ledger.Sending] != 1 {
+			t.Errorf("other bytes left: %v", n)
+		}
+		wrong.Store(false)
+		r.pass(10 * time.Minute) // whatever the back-off chose, it is within the window
+		if err := r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+			if e.State != ledger.Uploaded || e.Current().Sent != e.Package.SHA256 {
+				t.Errorf("%s, sent %s", e.State, e.Current().Sent)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -43,7 +43,7 @@ func registered(t *testing.T, r *running, n int, sent archive.Instant) *asked {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ticket := archive.Ticket{Remote: numbered(1000 + i), URL: "https://store.example/x", Sent: sent}
+		ticket := archive.Ticket{Remote: numbered(1000 + i), URL: addressed(1000 + i), Sent: sent}
 		done := make(chan []ledger.Result, 1)
 		r.ledger.Submit([]ledger.Change{{Key: e.Key, At: now(), Document: &p.Document, Events: []ledger.Event{
 			ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: e.Folder, Look: archive.Digest{1}},

@@ -23,7 +23,7 @@ func (c *Conductor) uploadStep() step {
 			case !c.mayStart(e, nil, now):
 				return way{route: noRoute, most: overAtOnce, late: true}
 			case e.State == ledger.Sending: // bytes may be there: the window decides, not the route
-				return way{route: noRoute, most: 1}
+				return way{route: noRoute, most: 1, from: c.leftAlone(e, now)}
 			}
 			return way{route: storeRoute(e.Vault), most: 1}
 		},
@@ -31,7 +31,10 @@ func (c *Conductor) uploadStep() step {
 		joins: func(e ledger.Entry) bool { return c.cfg.Planner.Joins(e.Package.Size, c.cfg.Now()) },
 		turn:  c.turn,
 		route: func(string) string { return noRoute },
-		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) {
+		intend: func(e ledger.Entry, _ archive.Instant) ([]ledger.Event, bool, error) {
+			if e.State == ledger.Registered && c.shared.has(e) {
+				return []ledger.Event{ticketShared()}, false, nil
+			}
 			return []ledger.Event{ledger.UploadIntended{}}, true, nil
 		},
 		tooLate: func(e ledger.Entry) ledger.Event { return ledger.WindowClosed{NotBefore: c.afterWindow(e)} },
@@ -56,6 +59,36 @@ func (c *Conductor) mayStart(e ledger.Entry, booked *window.Upload, now archive.
 	return c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, booked, now) && (e.State == ledger.Sending || !c.spoilt.has(e))
 }
 
+// leftAlone returns until when an upload of which bytes may be at the store waits because the store asked for that; zero:
+// it need not. It never waits beyond its ticket: after the wait there must be room for as many like it as may go at once.
+func (c *Conductor) leftAlone(e ledger.Entry, now archive.Instant) time.Time {
+	until := c.routes.asked(storeRoute(e.Vault))
+	wait := until.Sub(now.Wall)
+	if wait <= 0 || !c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size*int64(c.cfg.Workers), nil, instantIn(now, wait)) {
+		return time.Time{}
+	}
+	return until
+}
+
+// retryInWindow returns when an upload that failed is tried again: at the given time, or sooner where an upload that
+// starts then would not end before its ticket does. It is not much sooner: attempts must not become ever more frequent
+// towards the end of a ticket.
+func (c *Conductor) retryInWindow(e ledger.Entry, at time.Time) time.Time {
+	now := c.cfg.Now()
+	for wait, n := at.Sub(now.Wall), 0; n < 3 && wait > 0; wait, n = wait/2, n+1 {
+		if c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, nil, instantIn(now, wait)) {
+			return now.Wall.Add(wait)
+		}
+	}
+	return at // no upload may start any more
+}
+
+// instantIn returns the instant d after now, by both clocks.
+func instantIn(now archive.Instant, d time.Duration) archive.Instant {
+	now.Wall, now.Boot = now.Wall.Add(d), now.Boot+d
+	return now
+}
+
 // afterWindow returns when to go on with an entry whose window is over.
 func (c *Conductor) afterWindow(e ledger.Entry) time.Time {
 	if e.State == ledger.Sending {
@@ -77,15 +110,19 @@ func (c *Conductor) anew(e ledger.Entry) time.Time {
 func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change {
 	d, err := c.configured(e)
 	if err != nil {
-		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "drop-unavailable", Text: err.Error()}})}
+		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "drop-unavailable", Text: err.Error()}})}
 	}
 	pkg, err := d.Packer.Spooled(e)
 	if errors.Is(err, fs.ErrNotExist) {
 		c.turnOver(e.Key, false) // packing does not use the line
 		return c.reseal(ctx, d, e)
 	}
-	if err != nil {
-		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: c.retryAt(e, 0), Cause: localFault(err)})}
+	doc, known, errDoc := c.cfg.Ledger.Document(e.Key)
+	if errDoc == nil && !known {
+		errDoc = errors.New("the ledger has no document of this entry, whose salt the journal needs")
+	}
+	if err = errors.Join(err, errDoc); err != nil {
+		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: localFault(err)})}
 	}
 	began := c.cfg.Now()
 	if !c.mayStart(e, c.turnOf(e.Key), began) { // it took long to commit the intent, or the machine slept meanwhile
@@ -95,30 +132,32 @@ func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change 
 		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}},
 			ledger.WindowClosed{NotBefore: c.anew(e)})}
 	}
+	if c.shared.has(e) && !sentBefore(e) { // heard while this waited for its turn
+		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: began.Wall}, ticketShared())}
+	}
 	ticket := e.Current().Ticket
 	sending, cancel := c.whileUsable(ctx, ticket)
 	defer cancel()
 	call := c.paces.began(storeRoute(e.Vault), c.cfg.Workers)
-	etag, err := c.cfg.Vault.Upload(sending, ticket, pkg)
+	sent, etag, err := c.cfg.Vault.Upload(sending, ticket, pkg)
 	c.turnOver(e.Key, err == nil)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // we are ending: the intent stands, and the next start goes on from it
 		}
 		fault := asRemote(err)
-		if fault.Outcome == Refused && !fault.Expired {
-			c.dropDamaged(ctx, d, e)
+		if fault.Damaged {
+			return []ledger.Change{c.change(e, c.damaged(d, e, fault))}
 		}
 		return []ledger.Change{c.change(e, c.uploadFault(e, call, fault)...)}
 	}
 	c.paces.went(storeRoute(e.Vault), c.runners[ledger.Upload].under(ledger.Lane(e)))
 	c.open(storeRoute(e.Vault))
 	if !c.trustworthy(etag, pkg) {
-		c.dropDamaged(ctx, d, e)
-		return []ledger.Change{c.change(e, ledger.UploadUnanswered{NotBefore: c.retryAt(e, 0), Cause: ledger.Cause{Code: "etag-differs",
+		return []ledger.Change{c.change(e, ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "etag-differs",
 			Text: "the store answered with the MD5 of other bytes; the same bytes are sent again"}})}
 	}
-	return []ledger.Change{c.change(e, ledger.UploadAccepted{NotBefore: c.pollAt(e)})}
+	return []ledger.Change{c.change(e, ledger.UploadAccepted{NotBefore: c.pollAt(e), Sent: sent, Seal: doc.Seal(archive.Package{SHA256: sent})})}
 }
 
 // clockLook is how often an upload under way looks at the boot clock. A timer stands
@@ -166,22 +205,28 @@ func (c *Conductor) uploadFault(e ledger.Entry, call uint64, err *RemoteError) [
 	if err.Expired && err.Outcome == Refused {
 		return c.expired(e, err)
 	}
-	route, again := storeRoute(e.Vault), c.retryAt(e, err.RetryAfter)
+	route, again := storeRoute(e.Vault), c.retryAt(e)
 	switch {
 	case err.strains():
 		c.strain(route, call, err)
-		again = c.quickly(e, err.RetryAfter)
+		if err.RetryAfter == 0 {
+			again = c.quickly(e)
+		}
 	case c.routes.doubt(route): // else each document with a ticket would end in doubt as well
 		c.pause(route, err.cause(), err.RetryAfter)
 	case err.Outcome == Unanswered:
-		again = c.quickly(e, err.RetryAfter)
+		again = c.quickly(e)
+	}
+	switch {
+	case err.Outcome == NotSent, err.Outcome == Unanswered, sentBefore(e): // it goes on with its ticket
+		again = c.retryInWindow(e, again)
+	case err.Outcome == Refused:
+		again = c.apart(e, again)
 	}
 	switch err.Outcome {
 	case NotSent:
 		return []ledger.Event{ledger.UploadNotSent{NotBefore: again, Cause: err.cause()}}
-	case Refused:
-		return []ledger.Event{ledger.UploadRefused{NotBefore: c.apart(e, again), Cause: err.cause()}}
-	case TurnedAway:
+	case Refused, TurnedAway:
 		return []ledger.Event{ledger.UploadRefused{NotBefore: again, Cause: err.cause()}}
 	}
 	return []ledger.Event{ledger.UploadUnanswered{NotBefore: again, Cause: err.cause()}}
@@ -200,17 +245,17 @@ func (c *Conductor) apart(e ledger.Entry, again time.Time) time.Time {
 	return again
 }
 
-// dropDamaged removes a package that is no longer what was sealed, once a store did not take it
-// for that. It is made again before it is next sent.
-func (c *Conductor) dropDamaged(ctx context.Context, d Drop, e ledger.Entry) {
-	intact, err := d.Packer.Intact(ctx, e)
-	if err == nil && !intact {
-		c.cfg.Log.Error("a package in the spool is no longer what was sealed; it is made again. Look at the disk of state_dir", "key", e.Key)
-		err = d.Packer.Drop(e)
+// damaged removes a package that turned out to be no longer what was sealed while it was sent: reseal makes it again
+// before it is next sent. Its end was withheld, but some stores keep what they got of a body and call that a success, so
+// nobody knows what the address holds now. Neither store nor route is at fault.
+func (c *Conductor) damaged(d Drop, e ledger.Entry, fault *RemoteError) ledger.Event {
+	c.cfg.Log.Error("a package in the spool is no longer what was sealed; it is made again. Look at the disk of state_dir", "key", e.Key, "err", fault)
+	// If we die before or after this, or if it fails, the intent stands: the next attempt finds the package missing, or
+	// finds the damage again.
+	if err := d.Packer.Drop(e); err != nil {
+		c.cfg.Log.Warn("a damaged package was not removed; the next upload finds it again", "key", e.Key, "err", err)
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
-		c.cfg.Log.Warn("package not looked at after the store refused it", "key", e.Key, "err", err)
-	}
+	return ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.quickly(e)), Cause: fault.cause()}
 }
 
 // reseal makes a package again that is missing from the spool. Where bytes of it may
@@ -218,18 +263,21 @@ func (c *Conductor) dropDamaged(ctx context.Context, d Drop, e ledger.Entry) {
 func (c *Conductor) reseal(ctx context.Context, d Drop, e ledger.Entry) []ledger.Change {
 	notSent := ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "package-missing"}}
 	if err := c.cfg.Room(e.Vault); err != nil {
-		notSent.NotBefore, notSent.Cause.Text = c.retryAt(e, 0), err.Error()
+		notSent.NotBefore, notSent.Cause.Text = c.retryInWindow(e, c.retryAt(e)), err.Error()
 		return []ledger.Change{c.change(e, notSent)}
 	}
 	packed, err := d.Packer.Pack(ctx, e)
 	if err == nil {
 		err = c.cfg.Settle()
 	}
+	mounted, isMounted := errors.AsType[*MountedError](err)
 	switch refused, isRefused := errors.AsType[*RefusedError](err); {
 	case isRefused:
 		return []ledger.Change{c.change(e, notSent, ledger.GotStuck{Cause: refused.Cause})}
+	case isMounted:
+		return []ledger.Change{c.change(e, notSent, ledger.GotStuck{Cause: mounted.cause()})}
 	case err != nil:
-		notSent.NotBefore, notSent.Cause = c.retryAt(e, 0), localFault(err)
+		notSent.NotBefore, notSent.Cause = c.retryInWindow(e, c.retryAt(e)), localFault(err)
 		return []ledger.Change{c.change(e, notSent)}
 	}
 	sent := sentBefore(e)

@@ -63,8 +63,10 @@ func Arrows() []Arrow {
 	to(Released{}, Packaged, Unclear, Quarantined)
 	to(Released{}, Discovered, Quarantined)
 	to(Released{}, Archived, Quarantined)
+	to(Released{}, Uploaded, Unclear, Quarantined)
 	stay(Closed{}, Archived)
 	stay(Superseded{}, Rejected)
+	stay(Retaken{}, Rejected)
 	stay(Doubted{}, slices.DeleteFunc(States(), func(s State) bool { return s >= Registering && s <= Sending })...)
 	to(Doubted{}, Packaged, Registering)
 	to(Doubted{}, Unclear, Registered, Sending)
@@ -93,7 +95,7 @@ func answers() []Arrow {
 		}
 	}
 	to(archive.Successful, Archived, heard[:6]...)
-	to(archive.InProgress, Uploaded, Registered, Sending, Unclear)
+	to(archive.InProgress, Uploaded, Packaged, Registered, Sending, Unclear)
 	to(archive.InProgress, Registered, Registered) // about an earlier registration
 	to(archive.InProgress, Sending, Sending)
 	to(archive.InProgress, Unclear, Unclear)

@@ -10,7 +10,7 @@ import (
 const (
 	maxFailures = 3  // packages that the service failed or lost before a person is called
 	evidence    = 3  // equal answers that count as proof of absence
-	spacing     = 24 // parts of the grace between two counted answers
+	spacing     = 24 // parts of the grace between two counted answers, and before a failure is asked about again
 )
 
 // StatusSeen is the service's word about one registration of the entry.
@@ -28,9 +28,12 @@ func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 	if r == nil {
 		return ErrIllegal
 	}
-	contradicted := e.Contradicted
+	contradicted, successes := e.Contradicted, e.successes()
 	worked := r.Equal > 0 && (r.Word == archive.InProgress || r.Word == archive.Unfamiliar)
 	r.hear(ev.Receipt.Word, at.Wall, ev.Grace)
+	if e.isWatched(r) {
+		r.Last = at.Wall // the next late question comes after this answer, counted or not
+	}
 	switch ev.Receipt.Word {
 	case archive.Successful:
 		e.succeed(r, ev.Receipt, at)
@@ -46,10 +49,11 @@ func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 	case archive.WaitingForPackage, archive.Absent:
 		e.missing(r, ev, at)
 	}
-	if e.Contradicted && !contradicted {
+	if e.Contradicted && (!contradicted || e.successes() > successes) || e.ArchivedTwice() && e.successes() > successes {
 		e.Resolved = false // whoever resolved something before did not know this
 	}
-	if step, _, _ := Due(*e); step == Ask { // heard beside another step, it must not delay that
+	open := e.State == Uploaded || e.State == Unclear
+	if step, when, _ := Due(*e); step == Ask && (open || !when.After(at.Wall)) { // heard beside another step, or before a late question, it must not delay that
 		e.tried()
 		e.NotBefore = ev.NotBefore
 	}
@@ -135,16 +139,27 @@ func (e *Entry) succeed(r *Registration, rc archive.Receipt, at archive.Instant)
 		e.Double = e.Double || rc.Remote != e.Archived
 	default: // rejected, duplicate, quarantined: the service holds what we say it does not
 		e.Contradicted, e.Record, e.ArchivedAt = true, rc.Record, rc.Updated
+		e.Double = e.Double || e.ArchivedTwice()
 	}
 }
 
+// progress books that the service has content for r. Where nothing waited for r any
+// more and no other package is under way, the document goes on with r instead of being
+// sent again.
 func (e *Entry) progress(r *Registration, at archive.Instant) {
-	if r.Fate == Unsent || r.Fate == Maybe {
+	unawaited := r.Fate == Unsent || r.GivenUp()
+	if unawaited || r.Fate == Maybe {
 		r.Fate = Stored
 	}
-	if e.isCurrent(r) && (e.State == Unclear || e.State == Sending || e.State == Registered) {
+	switch current := e.isCurrent(r); {
+	case current && (e.State == Unclear || e.State == Sending || e.State == Registered || e.State == Packaged):
+		e.toUploaded(at)
+	case unawaited && (e.State == Packaged || e.State == Registered):
+		e.close(at.Wall) // a ticket that is not used is an orphan
+		e.makeCurrent(slices.IndexFunc(e.Registrations, func(o Registration) bool { return o.Ticket.Remote == r.Ticket.Remote && o.Fate == Stored }))
 		e.toUploaded(at)
 	}
+	e.Double = e.Double || unawaited && e.holders() > 1
 	e.Contradicted = e.Contradicted || (e.State == Rejected && !e.InDoubt)
 }
 
@@ -163,11 +178,14 @@ func (e *Entry) fail(r *Registration, ev StatusSeen, at archive.Instant) {
 	current := e.isCurrent(r)
 	switch {
 	case current && e.State == Uploaded:
-		e.lapse(r)
+		e.lapse(r, at)
 		e.Failures++
 		e.again(Cause{Code: "archiving-failed", Text: ev.Receipt.Message})
+		if e.looksAgain() {
+			e.NotBefore = at.Wall.Add(ev.Grace / spacing)
+		}
 	case r.Fate == Stored && !current:
-		e.lapse(r)
+		e.lapse(r, at)
 	default:
 		e.missing(r, ev, at)
 	}
@@ -190,19 +208,20 @@ func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
 	case current && e.State == Sending: // the window decides first
 	case ev.Receipt.Word == archive.Absent || !r.proven(at, ev):
 	case r.Fate == Maybe || r.Fate == Stored:
-		e.lapse(r)
+		e.lapse(r, at)
 		if current && e.State == Unclear {
 			e.again(Cause{Code: "proven-absent"})
 		}
 	}
 }
 
-// lapse books that r certainly holds nothing that will be archived. Where no more than
-// one registration is left that may, the entry is not double any more: the evidence is
-// the one on which it would be registered again without that flag. What a person decided
-// or a receipt tells, of a registration that may not be listed here, no evidence ends.
-func (e *Entry) lapse(r *Registration) {
-	r.Fate = Lapsed
+// lapse books that r holds nothing that will be archived, by the service's own word. Where
+// no more than one registration is left that may, the entry is not double any more: the
+// evidence is the one on which it would be registered again without that flag. What a person
+// decided or a receipt tells, of a registration that may not be listed here, no evidence
+// ends. The service may take its word back, so r is asked about for a while yet.
+func (e *Entry) lapse(r *Registration, at archive.Instant) {
+	r.Fate, r.Closed = Lapsed, at.Wall
 	e.Double = e.Double && (e.Sworn || e.holders() > 1)
 }
 
@@ -229,10 +248,17 @@ func (e *Entry) turn() State {
 	for i > 0 && (e.Registrations[i].Fate != Maybe && e.Registrations[i].Fate != Stored || !e.latest(i)) {
 		i--
 	}
-	r := e.Registrations[i]
-	e.Registrations = append(slices.Delete(e.Registrations, i, i+1), r)
-	if r.Fate == Stored {
+	if e.makeCurrent(i); e.Current().Fate == Stored {
 		return Uploaded
 	}
 	return Unclear
 }
+
+// makeCurrent makes the i-th registration the current one.
+func (e *Entry) makeCurrent(i int) {
+	r := e.Registrations[i]
+	e.Registrations = append(slices.Delete(e.Registrations, i, i+1), r)
+}
+
+// underWay reports whether the service is archiving the registration, by its last word.
+func (r Registration) underWay() bool { return r.Fate == Stored && r.Word == archive.InProgress }

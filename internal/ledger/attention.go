@@ -13,6 +13,7 @@ const (
 	Stuck                         // quarantined
 	Disputed                      // the service contradicts its end
 	Barred                        // on its way, and waits for rights on its files
+	Doubled                       // the service archived it more than once
 )
 
 // CauseBarred is the code of the cause of an entry that waits for rights on its files.
@@ -23,6 +24,8 @@ func (e Entry) Attention() Attention {
 	switch {
 	case e.Contradicted && !e.Resolved:
 		return Disputed
+	case e.ArchivedTwice() && !e.Resolved:
+		return Doubled
 	case e.State == Quarantined:
 		return Stuck
 	case e.State == Rejected && !e.Resolved:

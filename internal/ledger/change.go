@@ -36,9 +36,17 @@ func (e *StaleError) Error() string {
 	return fmt.Sprintf("change %s: decided on revision %d, the entry is at %d", e.Key, e.Saw, e.Have)
 }
 
-// TakenError says that an identity or a number of the service belongs to another entry.
+// What a TakenError can be about.
+const (
+	TakenID     = "clientUUID"
+	TakenRemote = "bumId"
+	TakenObject = "upload address" // any address of one object
+)
+
+// TakenError says that an identity, or what the service gave, belongs to another entry, or
+// to another generation of the same one.
 type TakenError struct {
-	What string // "clientUUID" or "bumId"
+	What string // TakenID, TakenRemote or TakenObject
 	By   archive.Key
 }
 

@@ -94,6 +94,7 @@ const (
 	Stored                // the store or the service said so
 	Succeeded             // archived
 	Lapsed                // the service failed it, or never got a package
+	Declined              // the store refused every attempt; it may have kept the bytes all the same
 )
 
 // Registration is one ticket and what became of it.
@@ -103,11 +104,12 @@ type Registration struct {
 	Sends      uint16 // intents to upload
 	Clear      uint16 // of them certainly without effect
 	Fate       Fate
-	Closed     time.Time // when it stopped being uploadable, or was found; zero: not yet
+	Sent       archive.Digest // of the bytes that left in the upload that the store accepted; zero: none was
+	Closed     time.Time      // when it stopped being uploadable, or was found; once it was given up: when; zero: not yet
 
 	Word  archive.Word // the service's last word about it
 	Equal uint8        // equal answers, each a twenty-fourth of the grace after the one before
-	Last  time.Time    // of the last counted answer
+	Last  time.Time    // of the last counted answer; once it was given up: of the last answer
 }
 
 // Folded counts registrations without content that an entry no longer lists. Their
@@ -171,20 +173,29 @@ func (e *Entry) latest(i int) bool {
 func (e *Entry) holders() int {
 	var held []archive.RemoteID
 	for _, r := range e.Registrations {
-		if r.Fate != Unsent && r.Fate != Lapsed && !slices.Contains(held, r.Ticket.Remote) {
-			held = append(held, r.Ticket.Remote)
+		if r.Fate != Unsent && !r.GivenUp() {
+			held = appendNew(held, r.Ticket.Remote)
 		}
 	}
 	return len(held)
 }
 
-// Orphans returns the registrations that never got content.
+// appendNew appends a number that is not in the list yet.
+func appendNew(all []archive.RemoteID, r archive.RemoteID) []archive.RemoteID {
+	if slices.Contains(all, r) {
+		return all
+	}
+	return append(all, r)
+}
+
+// Orphans returns the registrations that never got content, as far as is known: the store
+// says so of those that it refused.
 func (e Entry) Orphans() []archive.RemoteID {
 	var none []archive.RemoteID
 	for i, r := range e.Registrations {
 		current := i == len(e.Registrations)-1 && (e.State == Registered || e.State == Sending)
 		sent := slices.ContainsFunc(e.Registrations, func(o Registration) bool {
-			return o.Ticket.Remote == r.Ticket.Remote && o.Fate != Unsent
+			return o.Ticket.Remote == r.Ticket.Remote && o.Fate != Unsent && o.Fate != Declined
 		})
 		if e.latest(i) && !current && !sent {
 			none = append(none, r.Ticket.Remote)
@@ -208,10 +219,10 @@ func (e Entry) NothingLeft() bool {
 }
 
 // NeedsPerson reports whether somebody should look at the entry: it was refused and
-// not corrected since, it cannot go on by itself, the service contradicts it, or its
-// disposal was stopped halfway.
+// not corrected since, it cannot go on by itself, the service contradicts it or has
+// archived it twice, or its disposal was stopped halfway.
 func (e Entry) NeedsPerson() bool {
-	return e.State == Quarantined || (e.State == Rejected || e.Contradicted) && !e.Resolved || e.halfway()
+	return e.State == Quarantined || (e.State == Rejected || e.Contradicted || e.ArchivedTwice()) && !e.Resolved || e.halfway()
 }
 
 // halfway reports whether something came up against a disposal that had begun.

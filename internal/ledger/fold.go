@@ -2,26 +2,35 @@ package ledger
 
 import "slices"
 
-// listed is how many registrations without content an entry lists at the most.
-const listed = 8
+const (
+	listed = 8  // registrations without content that an entry lists at the most
+	late   = 32 // of them, beside those, that are still asked about
+)
 
 // fold takes the oldest registrations without content off the list, so that an entry
 // stays small however often it is registered. One that may hold content, that
-// succeeded, or that is current, always stays.
+// succeeded, or that is current, always stays. Of one that is not listed any more the
+// service's word is still heard, from its list and its index.
 func (e *Entry) fold() {
-	spare := -listed
+	idle, asked := -listed, -late
+	spare := func(i int) *int {
+		if _, is := e.lateQuestionOf(i); is {
+			return &asked
+		}
+		return &idle
+	}
 	for i := range e.Registrations {
 		if e.spent(i) {
-			spare++
+			*spare(i)++
 		}
 	}
-	if spare <= 0 {
+	if idle <= 0 && asked <= 0 {
 		return
 	}
 	kept := make([]Registration, 0, len(e.Registrations))
 	for i, r := range e.Registrations {
 		switch {
-		case spare <= 0 || !e.spent(i):
+		case *spare(i) <= 0 || !e.spent(i):
 			kept = append(kept, r)
 			continue
 		case r.Fate == Lapsed:
@@ -29,7 +38,7 @@ func (e *Entry) fold() {
 		default:
 			e.Folded.Unsent++
 		}
-		spare--
+		*spare(i)--
 	}
 	e.Registrations = kept
 }
@@ -38,10 +47,10 @@ func (e *Entry) fold() {
 // of a number speaks for those before it, and stays as long as one of them was sent.
 func (e *Entry) spent(i int) bool {
 	r := e.Registrations[i]
-	if i == len(e.Registrations)-1 || r.Fate != Unsent && r.Fate != Lapsed {
+	if i == len(e.Registrations)-1 || r.Fate != Unsent && !r.GivenUp() {
 		return false
 	}
 	return !e.latest(i) || !slices.ContainsFunc(e.Registrations, func(o Registration) bool {
-		return o.Ticket.Remote == r.Ticket.Remote && o.Fate != Unsent && o.Fate != Lapsed
+		return o.Ticket.Remote == r.Ticket.Remote && o.Fate != Unsent && !o.GivenUp()
 	})
 }

@@ -40,6 +40,8 @@ func Actor(ev Event) (by Human, ok bool) {
 		return ev.By, true
 	case Released:
 		return ev.By, true
+	case Retaken:
+		return ev.By, true
 	}
 	return Human{}, false
 }
@@ -51,8 +53,11 @@ type Held struct{ By Human }
 func (Held) Word() string { return "held" }
 
 func (ev Held) apply(e *Entry, _ archive.Instant) error {
-	if e.State == None || e.Hold {
-		return ErrIllegal
+	switch {
+	case e.State == None:
+		return illegal(NotInThatState)
+	case e.Hold:
+		return illegal(AlreadyHeld)
 	}
 	e.Hold = true
 	return nil
@@ -66,7 +71,7 @@ func (Unheld) Word() string { return "unheld" }
 
 func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 	if !e.Hold {
-		return ErrIllegal
+		return illegal(NotHeld)
 	}
 	e.Hold = false
 	return nil
@@ -82,47 +87,72 @@ type Closed struct{ By Human }
 func (Closed) Word() string { return "closed" }
 
 func (ev Closed) apply(e *Entry, at archive.Instant) error {
+	if err := e.mayClose(); err != nil {
+		return err
+	}
 	switch e.State {
-	case Rejected:
 	case Archived:
-		if !e.NeedsPerson() {
-			return ErrIllegal
-		}
 		if e.halfway() {
 			e.Source, e.DisposeAt = Kept, time.Time{}
 		}
 	case Discovered, Packaged:
-		if !e.NothingLeft() {
-			return ErrIllegal
-		}
 		e.enter(Rejected)
 		e.Cause = Cause{Code: "given-back", Text: "It was given back before anything was sent. Ask IT why, and drop it again where it belongs."}
 	case Quarantined, Unclear:
-		if e.Suspect {
-			return ErrIllegal // nobody can decide about a life of which a part is lost
-		}
 		c := e.Cause
 		e.close(at.Wall)
 		e.enter(Rejected)
 		e.InDoubt, e.Cause = true, c
-	default:
-		return ErrIllegal
 	}
 	e.Resolved = true
 	return nil
 }
 
+// mayClose says why e may not be closed; nil: it may.
+func (e *Entry) mayClose() error {
+	switch e.State {
+	case Rejected:
+		if e.Resolved {
+			return illegal(AlreadyResolved)
+		}
+		return nil
+	case Archived:
+		switch {
+		case e.NeedsPerson():
+			return nil
+		case e.Contradicted || e.ArchivedTwice():
+			return illegal(AlreadyResolved)
+		}
+		return illegal(NothingToResolve)
+	case Delivered, Duplicate:
+		return illegal(NothingToResolve)
+	case Discovered, Packaged, Quarantined, Unclear:
+		if e.Suspect {
+			return illegal(NeedsReconcile) // nobody can decide about a life of which a part is lost
+		}
+		if e.State.Open() && e.State != Unclear && !e.NothingLeft() {
+			return illegal(ContentPossible)
+		}
+		return nil
+	}
+	return illegal(NotInThatState)
+}
+
 // Released sends an entry in doubt to be registered again by decision; it is
-// flagged as possibly double. One that the service archived meanwhile is archived. What
-// has no folder here any more cannot be sent again.
+// flagged as possibly double. One that the service archived meanwhile is archived, and
+// one that it is working on by its last word is waited for. What has no folder here any
+// more cannot be sent again.
 type Released struct{ By Human }
 
 // Word implements Event.
 func (Released) Word() string { return "released" }
 
 func (ev Released) apply(e *Entry, at archive.Instant) error {
-	if err := e.in(Quarantined, Unclear); err != nil || e.Suspect {
-		return ErrIllegal
+	if err := e.in(Quarantined, Unclear); err != nil {
+		return err
+	}
+	if e.Suspect {
+		return illegal(NeedsReconcile)
 	}
 	e.close(at.Wall)
 	for _, r := range e.Registrations {
@@ -136,8 +166,14 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 			return nil
 		}
 	}
+	if i := slices.IndexFunc(e.Registrations, Registration.underWay); i >= 0 {
+		e.Double = e.Double || e.holders() > 1
+		e.makeCurrent(i)
+		e.toUploaded(at)
+		return nil
+	}
 	if e.Source != Claimed {
-		return ErrIllegal
+		return illegal(SourceGone)
 	}
 	e.Double = e.Double || e.holders() > 0
 	e.Sworn = e.Double
@@ -159,6 +195,32 @@ func (Superseded) Word() string { return "superseded" }
 func (ev Superseded) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Rejected); err != nil {
 		return err
+	}
+	e.Resolved = true
+	return nil
+}
+
+// Retaken says that a person has the returned folder of a rejection taken again, as a
+// new entry, and that the rejection is resolved by that.
+type Retaken struct {
+	By Human
+	As archive.Key // the new entry
+}
+
+// Word implements Event.
+func (Retaken) Word() string { return "retaken" }
+
+func (ev Retaken) apply(e *Entry, _ archive.Instant) error {
+	if err := e.in(Rejected); err != nil {
+		return err
+	}
+	switch {
+	case e.Resolved:
+		return illegal(AlreadyResolved)
+	case e.Source == Gone:
+		return illegal(SourceGone)
+	case e.Source != Returned:
+		return illegal(SourceNotReturned)
 	}
 	e.Resolved = true
 	return nil

@@ -62,9 +62,16 @@ type Postponed struct {
 // Word implements Event.
 func (Postponed) Word() string { return "postponed" }
 
-func (ev Postponed) apply(e *Entry, _ archive.Instant) error {
-	if _, _, due := Due(*e); !due {
+func (ev Postponed) apply(e *Entry, at archive.Instant) error {
+	step, _, due := Due(*e)
+	if !due {
 		return ErrIllegal
+	}
+	if step == Ask && !e.State.Open() {
+		ev.Cause = Cause{} // why it ended, or stopped, stays: a question that waits says nothing about that
+	}
+	if step == Ask && len(e.Questions()) == 0 {
+		ev.NotBefore = later(ev.NotBefore, e.unanswered(at.Wall))
 	}
 	e.wait(ev.NotBefore, ev.Cause)
 	e.After = ev.After

@@ -24,7 +24,7 @@ type Line struct {
 	Vault  string `json:"vault,omitempty"`
 	ID     string `json:"clientUUID,omitempty"`
 	Remote string `json:"bumId,omitempty"`
-	Seal   string `json:"seal,omitempty"` // SHA-256 of the document's salt and the ZIP's SHA-256
+	Seal   string `json:"seal,omitempty"` // SHA-256 of the document's salt and the ZIP's SHA-256; of uploaded, of what left
 	Size   int64  `json:"size,omitempty"` // bytes of the ZIP
 	Word   string `json:"word,omitempty"` // the service's, as we know it
 	Time   string `json:"time,omitempty"` // the service's own; of a mark, its clock when it was asked
@@ -67,11 +67,17 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		l.Other = keyText(ev.First)
 	case Superseded:
 		l.Other = keyText(ev.By)
+	case Retaken:
+		l.Other = keyText(ev.As)
+		l.human(ev)
 	case GotTicket:
 		l.Remote = string(ev.Ticket.Remote)
 	case UploadIntended, UploadAccepted, UploadNotSent, UploadRefused, UploadUnanswered, WindowClosed:
 		if r := after.Current(); r != nil {
 			l.Remote = string(r.Ticket.Remote)
+		}
+		if accepted, ok := ev.(UploadAccepted); ok {
+			l.Seal = accepted.Seal.String()
 		}
 	case StatusSeen:
 		l.Remote, l.Word = string(ev.Receipt.Remote), ev.Receipt.Word.String()

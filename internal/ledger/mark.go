@@ -1,11 +1,16 @@
 package ledger
 
-import "time"
+import (
+	"time"
+
+	"vaultd/internal/archive"
+)
 
 // Mark is something that happened to the ledger as a whole, told by a journal line
 // that belongs to no entry.
 type Mark struct {
-	Word  string // one of the words below
+	Word  string          // one of the words below
+	Vault archive.VaultID // that it is about; empty: all of them
 	By    Human
 	Cause string // what a reader of the journal should know; names nobody
 	At    time.Time
@@ -21,11 +26,12 @@ const (
 	MarkReconciled = "reconciled"        // the service was asked for everything since
 	MarkMigrated   = "migrated"          // brought to a newer schema
 	MarkDisposal   = "disposal-approved" // a person lets the disposal brake go
+	MarkIndex      = "index-accepted"    // a person lets an index of a vault count as complete that was not read to its end; Cause says how much was
 )
 
 // Marks lists the words of marks.
 func Marks() []string {
-	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal}
+	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal, MarkIndex}
 }
 
 // Alarming reports whether the mark enters safe mode.
@@ -48,7 +54,7 @@ type Safe struct {
 
 // MarkLine returns the line that tells of the ordinal-th mark of a ledger.
 func MarkLine(n uint64, ordinal uint32, m Mark) Line {
-	l := Line{N: n, At: stamp(m.At), Event: m.Word, Rev: ordinal, Cause: m.Cause, UID: uid(m.By.UID)}
+	l := Line{N: n, At: stamp(m.At), Event: m.Word, Rev: ordinal, Vault: string(m.Vault), Cause: m.Cause, UID: uid(m.By.UID)}
 	if !m.Told.IsZero() {
 		l.Time = stamp(m.Told)
 	}

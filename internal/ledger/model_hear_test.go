@@ -31,6 +31,9 @@ func (o setup) listen(w *world, add adder) {
 		if settled {
 			add("hears late "+word.String(), false, func(x *world) { o.hear(x, rc, grace) })
 		}
+		if r := w.e.registration(rc.Remote); r.GivenUp() {
+			add("hears again "+word.String(), false, func(x *world) { o.hear(x, rc, grace/spacing) })
+		}
 		if w.left.odd > 0 && s.verdict == pending {
 			absent := archive.Receipt{Remote: rc.Remote, Word: archive.Absent}
 			add("hears 404", true, func(x *world) { x.left.odd--; o.hear(x, absent, grace/spacing) })

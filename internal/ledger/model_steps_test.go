@@ -84,6 +84,14 @@ func (o setup) network(w *world, add adder) {
 				}
 				x.send(m)
 			})
+			if w.left.late > 0 && m.mine && !w.srv[m.bum].expired {
+				add("PUT arrives, is kept and refused", true, func(x *world) {
+					x.left.late--
+					x.take(m)
+					x.srv[m.bum].content, x.srv[m.bum].hidden = true, true
+					x.send(message{kind: putRefused, bum: m.bum, mine: true})
+				})
+			}
 			if w.left.loss > 0 && !m.mine { // a client that got its one answer sent one request
 				add("PUT arrives and is repeated", true, func(x *world) {
 					x.left.loss--
@@ -138,6 +146,12 @@ func (o setup) service(w *world, add adder) {
 		}
 		if s.content && !s.noticed && s.verdict != failed {
 			add("the archive notices the content", false, func(x *world) { x.srv[i].verdict, x.srv[i].noticed = pending, true })
+		}
+		if s.content && s.verdict == failed && w.left.late > 0 {
+			add("a failed job runs again", true, func(x *world) {
+				x.left.late--
+				x.srv[i].verdict, x.srv[i].noticed, x.srv[i].hidden = pending, true, true
+			})
 		}
 		if !s.expired {
 			add("the window ends", false, func(x *world) { x.srv[i].expired = true })
@@ -296,7 +310,7 @@ func (o setup) putting(w *world, add adder) {
 	add("PUT is given up", false, func(x *world) {
 		late(x)
 		if o.mistake == "TimeoutTakenForSuccess" {
-			x.commit(UploadAccepted{}, 0)
+			x.commit(UploadAccepted{Sent: x.e.Package.SHA256}, 0)
 			return
 		}
 		x.commit(UploadUnanswered{}, 0)
@@ -304,7 +318,7 @@ func (o setup) putting(w *world, add adder) {
 	for _, m := range w.net {
 		switch {
 		case m.mine && m.kind == putStored:
-			add("PUT 200", false, func(x *world) { late(x); x.commit(UploadAccepted{}, 0) })
+			add("PUT 200", false, func(x *world) { late(x); x.commit(UploadAccepted{Sent: x.e.Package.SHA256}, 0) })
 		case m.mine && m.kind == putRefused:
 			add("PUT 403", false, func(x *world) {
 				late(x)
@@ -313,6 +327,9 @@ func (o setup) putting(w *world, add adder) {
 					x.e.Current().Clear = x.e.Current().Sends - 1
 				}
 				x.commit(UploadRefused{}, 0)
+				if o.mistake == "RefusalForgotten" && x.e.State == Packaged {
+					x.e.Current().Fate = Unsent
+				}
 			})
 		}
 	}

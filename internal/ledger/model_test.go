@@ -167,6 +167,23 @@ func TestModel_Promises(t *testing.T) {
 	}
 }
 
+// TestModel_I2_LateSuccess walks the worlds in which the service archives a package that it
+// failed before, or that the store refused. VAULTD_MODEL as above; then other faults come with it.
+func TestModel_I2_LateSuccess(t *testing.T) {
+	skipUnderRace(t)
+	defer debug.SetGCPercent(debug.SetGCPercent(300))
+	f := faults{late: 1, any: 1}
+	limit := 0
+	if _, err := strconv.Atoi(os.Getenv("VAULTD_MODEL")); err == nil {
+		f = faults{crash: 1, loss: 1, odd: 1, human: 1, late: 2, any: 3}
+		limit, _ = strconv.Atoi(os.Getenv("VAULTD_MODEL_STATES"))
+	}
+	for _, o := range services(2, f)[:3] {
+		o.limit = limit
+		t.Run(o.name, func(t *testing.T) { o.survive(t) })
+	}
+}
+
 // TestModel_I15_SurvivesARestore walks the worlds in which the ledger is put back from a
 // backup of any moment. VAULTD_MODEL as above; then other faults come with it.
 func TestModel_I15_SurvivesARestore(t *testing.T) {
@@ -222,6 +239,7 @@ func TestModel_RefutesMistakes(t *testing.T) {
 		{"UnknownWordIsSuccess", true, faults{}, "I12"},
 		{"TimeoutTakenForSuccess", false, faults{}, "I12"},
 		{"RefusalHidesEarlierAttempt", false, faults{}, "I2"},
+		{"RefusalForgotten", false, faults{late: 1, any: 1}, "I2"},
 		{"ReleaseUnflagged", false, faults{human: 1, any: 1}, "I2"},
 		{"RestoredWithoutDoubt", false, faults{restore: 1, any: 2}, "I9"},
 		{"ReconciledWithoutAsking", false, faults{restore: 1, any: 2}, "I9"},

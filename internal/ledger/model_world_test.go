@@ -86,6 +86,7 @@ type server struct {
 	epoch   uint8 // times it was given out
 	judged  uint8 // epoch in which the verdict fell
 	late    bool  // when it fell, the window was over
+	hidden  bool  // it said that there is nothing, and took that back: only a later question tells
 }
 
 type verdict uint8
@@ -106,7 +107,7 @@ const (
 )
 
 // faults are what the adversary may still do: of each kind, and in all.
-type faults struct{ crash, loss, odd, human, restore, any uint8 }
+type faults struct{ crash, loss, odd, human, restore, late, any uint8 }
 
 // repeat is what the service does with a clientUUID that it knows.
 type repeat uint8
@@ -222,9 +223,13 @@ func (w *world) normalise() {
 			break // nothing was committed: they are as they were
 		}
 		r := &e.Registrations[i]
+		looked := r.GivenUp() && !(e.isCurrent(r) && r.Fate == Lapsed && r.Equal < evidence && (!r.Last.After(r.Closed) || r.Word == archive.Unfamiliar)) // else nothing hangs on it
 		r.Sends, r.Clear, r.Equal, r.Last = min(r.Sends-r.Clear, 2), 0, 0, epoch
 		if r.Word != archive.InProgress {
 			r.Word = archive.Unfamiliar
+		}
+		if looked {
+			r.Last, r.Word = epoch.Add(time.Hour), archive.Failed
 		}
 		if !r.Closed.IsZero() {
 			r.Closed = epoch
@@ -265,12 +270,12 @@ func bit(b bool) uint8 {
 // appendKey writes everything that can matter: two worlds with the same key behave alike.
 func (w *world) appendKey(b []byte) []byte {
 	b = w.e.appendKey(b)
-	b = append(b, byte(w.vol.doing), w.vol.n, byte(w.disk), w.left.crash, w.left.loss, w.left.odd, w.left.human, w.left.restore, w.left.any, byte(len(w.net)))
+	b = append(b, byte(w.vol.doing), w.vol.n, byte(w.disk), w.left.crash, w.left.loss, w.left.odd, w.left.human, w.left.restore, w.left.late, w.left.any, byte(len(w.net)))
 	for _, m := range w.net {
 		b = append(b, byte(m.kind), m.bum, m.gen, bit(m.mine))
 	}
 	for _, s := range w.srv {
-		b = append(b, s.gen, bit(s.content)|bit(s.expired)<<1|bit(s.noticed)<<2|bit(s.late)<<3, byte(s.verdict), s.epoch, s.judged)
+		b = append(b, s.gen, bit(s.content)|bit(s.expired)<<1|bit(s.noticed)<<2|bit(s.late)<<3|bit(s.hidden)<<4, byte(s.verdict), s.epoch, s.judged)
 	}
 	b = append(b, bit(w.copied)|bit(w.restored)<<1)
 	if w.copied {
@@ -290,7 +295,7 @@ func (e *Entry) appendKey(b []byte) []byte {
 	b = append(b, archived, byte(len(e.Registrations)))
 	for _, r := range e.Registrations {
 		b = append(b, bumNumber(r.Ticket.Remote), r.Generation, byte(r.Sends), byte(r.Fate), byte(r.Word),
-			bit(r.Closed.IsZero())|bit(r.Ticket.URL == "")<<1, byte(r.Ticket.Date.Sub(epoch)/time.Hour))
+			bit(r.Closed.IsZero())|bit(r.Ticket.URL == "")<<1|bit(r.Last.After(epoch))<<2, byte(r.Ticket.Date.Sub(epoch)/time.Hour))
 	}
 	return b
 }
@@ -301,8 +306,8 @@ func (w *world) broken() string {
 		return w.undue
 	}
 	live := 0
-	for _, s := range w.srv {
-		if s.content && s.verdict != failed {
+	for i, s := range w.srv {
+		if s.content && s.verdict != failed && !w.isHidden(uint8(i)) {
 			live++
 		}
 	}
@@ -324,6 +329,8 @@ func (w *world) broken() string {
 	switch {
 	case live > 1 && !w.e.Double:
 		return "I2 two archivable contents and the entry does not say so"
+	case w.forgets():
+		return "I2 nobody asks any more about a registration that got content"
 	case w.listed(foreign):
 		return "I8 a registration of somebody else was taken"
 	case w.unknown() > int(w.e.Posts-w.e.Answers):
@@ -342,6 +349,33 @@ func (w *world) broken() string {
 
 func (w *world) listed(bum uint8) bool {
 	return slices.ContainsFunc(w.e.Registrations, func(r Registration) bool { return bumNumber(r.Ticket.Remote) == bum })
+}
+
+// isHidden reports whether the service said of a registration that there is nothing, and the
+// entry has not heard yet that it took this back.
+func (w *world) isHidden(bum uint8) bool {
+	r := w.e.registration(bumName(bum))
+	return w.srv[bum].hidden && (r == nil || r.Fate == Unsent || r.GivenUp())
+}
+
+// forgets reports whether some content would never be heard of.
+func (w *world) forgets() bool {
+	_, _, due := Due(w.e)
+	for i := range w.srv {
+		if w.isHidden(uint8(i)) && (!due && !w.e.Hold || !slices.Contains(w.e.QuestionsAt(epoch.Add(365*24*time.Hour)), bumName(uint8(i)))) {
+			return true
+		}
+	}
+	return false
+}
+
+// overdue reports whether the service has more to tell than the entry says.
+func (w *world) overdue() bool {
+	n := 0
+	for _, s := range w.srv {
+		n += int(bit(s.verdict == succeeded))
+	}
+	return n > 1 && !w.e.Double || n > 0 && w.e.State != Archived && !w.e.Contradicted && w.e.State != Unclear
 }
 
 // unknown counts the registrations that the entry does not list. Of those that a
@@ -389,7 +423,11 @@ func (w *world) anyPut() bool {
 // question open for ever; then it is enough that the source is placed.
 func (w *world) settled(o setup) bool {
 	step, _, due := Due(w.e)
-	rest := w.e.AtRest() || w.e.State.Final() && w.e.NeedsPerson() && !due || o.ambiguous && w.e.State.Final() && due && step == Ask
+	if w.e.State.Final() && w.overdue() {
+		return false
+	}
+	waits := w.e.State.Final() && due && step == Ask && (o.ambiguous || len(w.e.Questions()) == 0) // late questions alone change nothing
+	rest := w.e.AtRest() || w.e.State.Final() && w.e.NeedsPerson() && !due || waits
 	return rest && w.vol.doing == idle || w.e.State == Unclear || w.e.State == Quarantined ||
 		step == Register && w.e.Posts >= o.posts
 }

@@ -149,18 +149,17 @@ func TestFold_I21_ListsOnlyWhatMatters(t *testing.T) {
 			number := archive.RemoteID(rune('a' + r.IntN(26)))
 			given[number] = true
 			e = must(t, e, 0, RegisterIntended{}, GotTicket{ticket(number)})
-			before := e
+			before, spare := e, 0
+			for i := range e.Registrations {
+				if _, asked := e.lateQuestionOf(i); e.spent(i) && !asked {
+					spare++
+				}
+			}
 			switch e.State = Packaged; r.IntN(20) {
 			case 0:
 				e.Current().Fate = []Fate{Maybe, Stored}[n%2]
 			case 1, 2, 3:
 				e.Current().Fate = Lapsed
-			}
-			spare := 0
-			for i := range e.Registrations {
-				if e.spent(i) {
-					spare++
-				}
 			}
 			all, _ := Transition(before, WindowClosed{}, at(0))
 			if spare > listed || uint64(n+1) != uint64(len(e.Registrations))+e.Folded.Total() || all.Folded != before.Folded {

@@ -162,6 +162,7 @@ func (UploadIntended) apply(e *Entry, _ archive.Instant) error {
 	r := e.Current()
 	r.Sends++
 	r.Fate = Maybe
+	e.Double = e.Double || e.holders() > 1 // an earlier one turned out to be archived while this one was registered
 	return nil
 }
 
@@ -219,7 +220,7 @@ func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {
 		return err
 	}
 	if r := e.Current(); r.clear() {
-		r.Fate = Unsent
+		r.Fate = Declined // that it kept the bytes all the same, only the service could tell
 		e.close(at.Wall)
 		e.enter(Packaged)
 	}
@@ -227,17 +228,23 @@ func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
-// UploadAccepted says that the store answered 2xx to the whole package.
-type UploadAccepted struct{ NotBefore time.Time }
+// UploadAccepted says that the store answered 2xx to the whole package. The digest of
+// the bytes that left must be the recorded one.
+type UploadAccepted struct {
+	NotBefore time.Time
+	Sent      archive.Digest // SHA-256 of the bytes that left
+	Seal      archive.Digest // stands for Sent in the journal; see Document.Seal
+}
 
 // Word implements Event.
 func (UploadAccepted) Word() string { return "uploaded" }
 
 func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
-	if err := e.in(Sending); err != nil {
-		return err
+	if err := e.in(Sending); err != nil || ev.Sent != e.Package.SHA256 {
+		return ErrIllegal
 	}
-	e.Current().Fate = Stored
+	r := e.Current()
+	r.Fate, r.Sent = Stored, ev.Sent
 	e.close(at.Wall)
 	e.enter(Uploaded)
 	e.UploadedAt = at.Wall

@@ -181,7 +181,7 @@ func TestSameNumberAgain(t *testing.T) {
 	if o := e.Orphans(); len(o) != 0 {
 		t.Errorf("orphans %v, though content may be there", o)
 	}
-	e = must(t, e, 0, Released{byPerson}, RegisterIntended{}, GotTicket{ticket("b")}, UploadIntended{}, UploadAccepted{},
+	e = must(t, e, 0, Released{byPerson}, RegisterIntended{}, GotTicket{ticket("b")}, UploadIntended{}, accepted,
 		answer(archive.Successful, "b"), PlaceIntended{"there"}, Placed{})
 	if q := e.Questions(); len(q) != 0 || !e.AtRest() {
 		t.Errorf("archived, and still asks about %v", q)

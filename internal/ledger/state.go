@@ -13,7 +13,7 @@ const (
 	Registering              // intent committed; the POST may have happened
 	Registered               // ticket committed; no byte sent
 	Sending                  // intent committed; bytes may be at the store
-	Uploaded                 // the store answered 2xx, or the service says it has the package
+	Uploaded                 // the store answered 2xx to the whole package, or the service says it has it
 	Unclear                  // window over; bytes may be stored
 	Archived                 // final: the service's own success
 	Delivered                // final of routes without a later word

@@ -70,6 +70,21 @@ func beside(f Fate, w archive.Word) func(*Entry) {
 	}
 }
 
+// twice makes an archived entry one that the service archived under two numbers.
+func twice(e *Entry) {
+	if e.State == Archived {
+		orphan(Succeeded)(e)
+		e.Double = true
+	}
+}
+
+// unused is an older registration that may hold content, and one after it that was never used.
+func unused(e *Entry) {
+	if orphan(Maybe)(e); e.State == Packaged {
+		e.Registrations = append(e.Registrations, Registration{Ticket: bare("unused"), Closed: epoch})
+	}
+}
+
 func suspect(e *Entry) { e.Suspect = e.State != None }
 
 var (
@@ -129,7 +144,8 @@ var stateTable = []row{
 	{"upload-unanswered", UploadUnanswered{}, "              -  -  -  -  -  =  -  -  -  -  -  -  - ", nil},
 	{"upload-refused, only attempt", UploadRefused{}, "      -  -  -  -  -  pa -  -  -  -  -  -  - ", nil},
 	{"upload-refused, one before", UploadRefused{}, "        -  -  -  -  -  =  -  -  -  -  -  -  - ", sentTwice},
-	{"uploaded", UploadAccepted{}, "                         -  -  -  -  -  up -  -  -  -  -  -  - ", nil},
+	{"uploaded, other bytes", UploadAccepted{Sent: zip(4).SHA256}, "   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"uploaded", accepted, "                         -  -  -  -  -  up -  -  -  -  -  -  - ", nil},
 	{"window-closed", WindowClosed{}, "                      -  -  -  -  pa uc -  -  -  -  -  -  - ", nil},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
@@ -137,7 +153,10 @@ var stateTable = []row{
 	{"seen successful", answer(3, "now"), "                  -  -  -  -  ar ar ar ar =  -  -  =  = ", nil},
 	{"seen successful, old", answer(3, "old"), "             -  -  ar ar ar ar ar ar =  -  -  =  = ", orphan(Lapsed)},
 	{"seen in-progress", answer(2, "now"), "                 -  -  -  -  up up =  up =  -  -  =  = ", nil},
-	{"seen in-progress, old", answer(2, "old"), "            -  -  =  =  =  =  =  =  =  -  -  =  = ", orphan(Maybe)},
+	{"seen in-progress, old", answer(2, "old"), "            -  -  up =  =  =  =  =  =  -  -  =  = ", orphan(Maybe)},
+	{"seen in-progress, released before", answer(2, "old"), "-  -  =  =  =  =  =  =  =  -  -  =  = ", unused},
+	{"seen in-progress, given up", answer(2, "old"), "       -  -  up =  up =  =  =  =  -  -  =  = ", orphan(Lapsed)},
+	{"seen in-progress, refused", answer(2, "old"), "        -  -  up =  up =  =  =  =  -  -  =  = ", orphan(Declined)},
 	{"seen failed once", answer(4, "now"), "                 -  -  -  -  =  =  pa =  =  -  -  =  = ", nil},
 	{"seen failed the third time", answer(4, "now"), "       -  -  -  -  =  =  qu =  =  -  -  =  = ", func(e *Entry) { e.Failures = 2 }},
 	{"seen failed, proven", answer(4, "now"), "              -  -  -  -  =  =  pa pa =  -  -  =  = ", proven(archive.Failed)},
@@ -182,17 +201,29 @@ var stateTable = []row{
 	{"held again", Held{byPerson}, "                         -  -  -  -  -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Hold = true }},
 	{"unheld", Unheld{byPerson}, "                           -  =  =  =  =  =  =  =  =  =  =  =  = ", func(e *Entry) { e.Hold = e.State != None }},
 	{"unheld, not held", Unheld{byPerson}, "                 -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"closed, archived twice", Closed{byPerson}, "           -  re re -  -  -  -  re =  -  -  =  re", twice},
 	{"closed", Closed{byPerson}, "                           -  re re -  -  -  -  re -  -  -  =  re", nil},
 	{"released", Released{byPerson}, "                       -  -  -  -  -  -  -  pa -  -  -  -  pa", nil},
 	{"released before it was sealed", Released{byPerson}, "  -  -  -  -  -  -  -  di -  -  -  -  di", func(e *Entry) { e.Package = archive.Package{} }},
 	{"released, archived meanwhile", Released{byPerson}, "   -  -  -  -  -  -  -  ar -  -  -  -  ar", orphan(Succeeded)},
+	{"released, being archived meanwhile", Released{byPerson}, " - - -  -  -  -  -  up -  -  -  -  up", func(e *Entry) {
+		orphan(Stored)(e)
+		if len(e.Registrations) > 0 {
+			e.Registrations[0].Word = archive.InProgress
+		}
+	}},
+	{"closed again", Closed{byPerson}, "                     -  re re -  -  -  -  re -  -  -  -  re", func(e *Entry) { e.Resolved = e.State.Final() }},
 	{"superseded", Superseded{archive.Key{2}}, "             -  -  -  -  -  -  -  -  -  -  -  =  - ", nil},
+	{"retaken before it was given back", Retaken{byPerson, archive.Key{2}}, " -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 }
 
 var (
 	sealed       = Sealed{ID: archive.ID{1}, Package: zip(3)}
 	failedBefore = StatusSeen{Receipt: archive.Receipt{Remote: "now", Word: archive.Failed, Updated: epoch.Add(-time.Minute), Date: epoch.Add(100 * grace)}, Grace: grace}
 )
+
+// accepted says that the store took the package zip(3).
+var accepted = UploadAccepted{Sent: zip(3).SHA256}
 
 func zip(n byte) archive.Package { return archive.Package{Size: 1, SHA256: archive.Digest{n}} }
 
@@ -316,6 +347,9 @@ var sourceTable = []struct {
 	{"place-intended, suspect", PlaceIntended{"there"}, finals, "                       -  -  -  -  -  -  -  -  - ", suspect},
 	{"closed, contradicted", Closed{byPerson}, []State{Archived}, "                     =  =  =  =  =  =  kp =  = ", but(func(e *Entry) { e.Contradicted = true })},
 	{"closed, double halfway", Closed{byPerson}, []State{Archived}, "                   -  -  -  -  -  -  kp -  - ", but(func(e *Entry) { e.Double = true })},
+	{"retaken", Retaken{byPerson, archive.Key{2}}, []State{Rejected}, "                 -  -  -  =  -  -  -  -  - ", nil},
+	{"retaken again", Retaken{byPerson, archive.Key{2}}, []State{Rejected}, "           -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Resolved = true }},
+	{"retaken, not rejected", Retaken{byPerson, archive.Key{2}}, except(Rejected), "    -  -  -  -  -  -  -  -  - ", nil},
 	{"source-found kept", SourceFound{Kept, "there"}, []State{Archived}, "              kp kp kp -  kp -  kp -  - ", suspect},
 	{"source-found moved", SourceFound{Moved, "/there"}, []State{Archived}, "           mv mv mv -  mv mv mv -  - ", suspect},
 	{"source-found gone", SourceFound{Gone, ""}, []State{Archived}, "                   gn gn gn -  gn gn gn -  - ", suspect},

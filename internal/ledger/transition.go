@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,12 +17,11 @@ type Event interface {
 	Word() string
 }
 
-// ErrIllegal says that an event does not belong to the state an entry is in.
-var ErrIllegal = errors.New("illegal transition")
-
 // Transition is the one door: it returns the entry that ev makes of e at the given
 // instant. e itself is not changed. The error wraps ErrIllegal where the event may
-// not happen in this state.
+// not happen in this state, and holds an *IllegalError that says why where a person
+// would cause the event. What it answers is all there is: whoever wants to know whether
+// an act is allowed asks here and throws the entry away.
 //
 // A new revision is one that the journal tells of. An event that only says when to
 // look again, for a reason that is known already, leaves the revision as it is.
@@ -54,14 +52,6 @@ func quiet(before, after Entry, ev Event) bool {
 			r.Fate == was.Fate && r.Word == was.Word
 	}
 	return false
-}
-
-// in refuses every state but those given.
-func (e *Entry) in(states ...State) error {
-	if slices.Contains(states, e.State) {
-		return nil
-	}
-	return ErrIllegal
 }
 
 // Step is one kind of work that an entry can need next.
@@ -97,6 +87,9 @@ func Due(e Entry) (step Step, at time.Time, ok bool) {
 	case Discovered:
 		return Seal, e.NotBefore, true
 	case Packaged, Registering:
+		if e.looksAgain() || e.waitsForProgress() {
+			return Ask, e.NotBefore, true
+		}
 		return Register, e.NotBefore, true
 	case Registered, Sending:
 		return Upload, e.NotBefore, true
@@ -115,11 +108,20 @@ func dueInDoubt(e Entry) (Step, time.Time, bool) {
 	case len(e.Questions()) > 0 && e.State != None:
 		return Ask, e.NotBefore, true
 	}
+	return dueLate(e)
+}
+
+// dueLate is Due for an entry of which nothing is open but what was given up.
+func dueLate(e Entry) (Step, time.Time, bool) {
+	if at, ok := e.lateQuestion(); ok {
+		return Ask, later(at, e.NotBefore), true
+	}
 	return NoStep, time.Time{}, false
 }
 
 // dueAfterEnd is Due for the final states and for quarantined ones: the source is
-// placed first, then open questions and the disposal go by their times.
+// placed first, then open questions and the disposal go by their times. A disposal waits
+// for a late question that is due before it, and not for those that come after.
 func dueAfterEnd(e Entry) (Step, time.Time, bool) {
 	ended := e.State.Final()
 	switch {
@@ -130,9 +132,13 @@ func dueAfterEnd(e Entry) (Step, time.Time, bool) {
 	case len(e.Questions()) > 0 && e.State != None: // a disposal waits for the answer
 		return Ask, e.NotBefore, true
 	case e.Source == Kept && e.mayDispose():
-		return Dispose, later(e.DisposeAt, e.NotBefore), true
+		at := later(e.DisposeAt, e.NotBefore)
+		if asked, ok := e.lateQuestion(); ok && asked.Before(at) {
+			return dueLate(e)
+		}
+		return Dispose, at, true
 	}
-	return NoStep, time.Time{}, false
+	return dueLate(e)
 }
 
 // Lane names the queue in which the step that is due waits: a drop folder for what is

@@ -42,6 +42,10 @@ var kept = []mutant{
 		old: "case outside.N > end.N:", new: "case outside.N > end.N+1<<40:", tests: []string{onDisk},
 	},
 	{
+		name: "DevelopmentFormAccepted", promise: "I28", file: "internal/ledger/boltledger/form.go",
+		old: "case digest != f.expects(schema):", new: "case digest != f.expects(schema) && schema > 1<<30:", tests: []string{onDisk},
+	},
+	{
 		name: "NewLedgerWhereOneWas", promise: "I15", file: "internal/ledger/boltledger/create.go",
 		old: "for _, name := range []string{fileName, headName} {", new: "for _, name := range []string{fileName} {", tests: []string{onDisk},
 	},
@@ -60,6 +64,25 @@ var kept = []mutant{
 	{
 		name: "NumberForgottenWithItsRegistration", promise: "I8", file: "internal/ledger/boltledger/find.go",
 		old: "if err := g.letGo(*g.entries[k]); err != nil {", new: "if g.entries[k] == nil {\n\t\t\tvar err error", tests: []string{onDisk},
+	},
+	{
+		name: "AddressComparedWithinOneAnswerOnly", promise: "I8", file: "internal/ledger/boltledger/rules.go",
+		old: "if identity(had, first.generation) != id {", new: "if identity(had, first.generation) != id && what != ledger.TakenObject {",
+		tests: []string{onDisk, worlds},
+	},
+	{
+		name: "AddressForgottenWithItsRegistration", promise: "I8", file: "internal/ledger/boltledger/find.go",
+		old: "\t\tfor _, name := range given(r) {\n\t\t\tif _, listed", new: "\t\tfor _, name := range given(r)[:1] {\n\t\t\tif _, listed",
+		tests: []string{onDisk},
+	},
+	{
+		name: "AddressForgottenOnceArchived", promise: "I8", file: "internal/ledger/remote.go",
+		old: `r.Ticket.URL, r.Ticket.Headers = "", nil`, new: `r.Ticket.URL, r.Ticket.Headers, r.Ticket.Object = "", nil, archive.ObjectDigest{}`,
+		tests: []string{onDisk, worlds},
+	},
+	{
+		name: "AddressDigestWithoutKey", promise: "I7", file: "internal/archive/object.go",
+		old: "mac := hmac.New(sha256.New, key)", new: "_ = key\n\tmac := hmac.New(sha256.New, nil)", tests: []string{onDisk},
 	},
 	{
 		name: "EarlierHolderFoundFirst", promise: "I2", file: "internal/ledger/boltledger/runs.go",

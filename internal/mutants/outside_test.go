@@ -18,4 +18,13 @@ var outside = []mutant{
 		name: "AnybodyMayCommand", promise: "I27", file: "cmd/vaultd/control_lane.go",
 		old: "if !s.allowed(p) {", new: "if !s.allowed(p) && p.uid == 0 {", tests: []string{"-run Control|Socket|Peer vaultd/cmd/vaultd"},
 	},
+	{
+		name: "CloseHasItsOwnTable", promise: "I13", file: "cmd/vaultd/may.go",
+		old: "\t_, err := ledger.Transition(", new: "\tif one.name == \"close\" && e.State == ledger.Archived {\n\t\treturn ledger.ErrIllegal\n\t}\n\t_, err := ledger.Transition(",
+		tests: []string{"-run Acts|Why|Close vaultd/cmd/vaultd"},
+	},
+	{
+		name: "AliasNotResolved", promise: "I19", file: "internal/durable/position.go",
+		old: "real, below, err := resolve(path)", new: "real, below, err := \"/\", filepath.Clean(path), error(nil)", tests: []string{"-run Position vaultd/internal/durable", "-run I16_I19 vaultd/cmd/vaultd"},
+	},
 }

@@ -71,6 +71,33 @@ var protocol = []mutant{
 		old: "e.Double = e.Double || rc.Remote != e.Archived", new: "_ = rc", tests: []string{pure, worlds},
 	},
 	{
+		name: "LapsedNeverAskedAgain", promise: "I2", file: "internal/ledger/late.go",
+		old:   "\tlast := e.watched(i)\n\tif last == nil {\n",
+		new:   "\tlast := e.watched(i)\n\tif last == nil || e.Registrations[i].Fate == Lapsed {\n",
+		tests: []string{pure, worlds},
+	},
+	{
+		name: "RefusedPutForgotten", promise: "I2", file: "internal/ledger/remote.go",
+		old: "r.Fate = Declined // that", new: "r.Fate = Unsent // that", tests: []string{pure, worlds},
+	},
+	{
+		name: "SecondSuccessNotFlagged", promise: "I2", file: "internal/ledger/late.go",
+		old: "return e.successes() > 1 }", new: "return e.successes() > 1 && e.Suspect }", tests: []string{pure, worlds},
+	},
+	{
+		name: "UnflaggedSecondSuccessPassesTheCheck", promise: "I2", file: "internal/proof/fold.go",
+		old: "&& !parseFlags(l.Flags).double {\n\t\tf.find(\"I2\"", new: "&& false {\n\t\tf.find(\"I2\"",
+		tests: []string{"vaultd/internal/proof"},
+	},
+	{
+		name: "FailureBelievedOnOneWord", promise: "I2", file: "internal/ledger/late.go",
+		old: "return !r.Last.After(r.Closed) || r.Word == archive.Unfamiliar", new: "return false", tests: []string{pure, worlds},
+	},
+	{
+		name: "ProgressOfAGivenUpOneNotWaitedFor", promise: "I2", file: "internal/ledger/ask.go",
+		old: "case unawaited && (e.State == Packaged || e.State == Registered):", new: "case false:", tests: []string{pure},
+	},
+	{
 		name: "RefusalAfterUnansweredPutIsCertain", promise: "I2", file: "internal/ledger/remote.go",
 		old:   "func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {\n\tif err := e.in(Sending); err != nil {\n\t\treturn err\n\t}\n\tif r := e.Current(); r.clear() {",
 		new:   "func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {\n\tif err := e.in(Sending); err != nil {\n\t\treturn err\n\t}\n\tif r := e.Current(); r.clear() || true {",

@@ -25,7 +25,24 @@ var remote = []mutant{
 	},
 	{
 		name: "NumberOfAnotherEntryBelieved", promise: "I8", file: "internal/ingest/conductor.go",
-		old: `if e.State == ledger.Registering && taken.What == "bumId" {`, new: "if false {", tests: []string{conductor, readings, worlds},
+		old: `if e.State == ledger.Registering && taken.What != ledger.TakenID {`, new: "if false {", tests: []string{conductor, readings, worlds},
+	},
+	{
+		name: "FreshSignatureIsAnotherAddress", promise: "I8", file: "internal/archive/object.go",
+		old: "if !isGrant(p.name, all) {", new: "if true {", tests: []string{"vaultd/internal/archive", speech},
+	},
+	{
+		name: "KeyInTheQueryIgnored", promise: "I8", file: "internal/archive/object.go",
+		old: `return host, key + "?" + strings.Join(named(p.RawQuery), "&"), true`, new: "_ = named\n\treturn host, key, true",
+		tests: []string{"vaultd/internal/archive", speech},
+	},
+	{
+		name: "SharedAddressSentByItsFirstOwner", promise: "I8", file: "internal/ingest/upload.go",
+		old: "if c.shared.has(e) && !sentBefore(e) {", new: "if false {", tests: []string{conductor},
+	},
+	{
+		name: "RedirectToAnotherObjectFollowed", promise: "I8", file: "internal/apicall/redirect.go",
+		old: "if c.leadsOn != nil && !c.leadsOn(named.String()) {", new: "if false {", tests: []string{calls, worlds},
 	},
 	{
 		name: "StatusOfAnotherDocumentBelieved", promise: "I8", file: "internal/ingest/ask.go",
@@ -56,6 +73,48 @@ var remote = []mutant{
 		old: "return left > 0 && p.predict(bytes, booked, life)+margin <= left", new: "return left > 0 && margin >= 0", tests: []string{"vaultd/internal/window"},
 	},
 	{
+		name: "DeadTokenKept403", promise: "I24", file: "internal/apicall/call.go",
+		old: "refused := status == http.StatusUnauthorized || status == http.StatusForbidden", new: "refused := status == http.StatusUnauthorized",
+		tests: []string{calls, readings},
+	},
+	{
+		name: "TokenRenewedAtEveryRefusal", promise: "I23", file: "internal/apicall/token.go",
+		old: "case n != failures, t.wire.now().Before(have.keep):", new: "case n != failures:", tests: []string{calls, readings},
+	},
+	{
+		name: "RetryAfterStoredInTheDocument", promise: "I24", file: "internal/ingest/register.go",
+		old: "ledger.RegisterUnanswered{NotBefore: again(e), Cause: err.cause()}", new: "ledger.RegisterUnanswered{NotBefore: again(e).Add(err.RetryAfter), Cause: err.cause()}",
+		tests: []string{readings},
+	},
+	{
+		name: "RetryAfterBeyondTheTicket", promise: "I6", file: "internal/ingest/upload.go",
+		old:   "if wait <= 0 || !c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size*int64(c.cfg.Workers), nil, instantIn(now, wait)) {",
+		new:   "if wait <= 0 {",
+		tests: []string{readings},
+	},
+	{
+		name: "SuccessEndsAnAskedWait", promise: "I24", file: "internal/ingest/route.go",
+		old: "if was && (p.locked || now.Before(p.Asked)) {", new: "if was && p.locked {", tests: []string{conductor},
+	},
+	{
+		name: "OneBadNumberPausesTheVault", promise: "I23", file: "internal/ingest/ask.go",
+		old: "\tcase fault.MayBeAbsent:\n\t\tq.suspects[r] = fault\n\t\tq.row++\n", new: "", tests: []string{conductor, readings},
+	},
+	{
+		name: "WrongPathBlamesTheDocuments", promise: "I24", file: "internal/ingest/absent.go",
+		old: "if err != nil && !c.answersForAnother(ctx, vault, q) {", new: "if err != nil && len(q.suspects) == 0 {", tests: []string{conductor, readings},
+	},
+	{
+		name: "FaultThatHasPassedIsAbsence", promise: "I24", file: "internal/ingest/absent.go",
+		old:   "\tfor r := range q.suspects {\n\t\tif rc, is := said[r]; is {\n",
+		new:   "\tfor r := range q.suspects {\n\t\tq.heard[r] = archive.Receipt{Remote: r, Word: archive.Absent}\n\t\tif rc, is := said[r]; is {\n",
+		tests: []string{conductor},
+	},
+	{
+		name: "WrongPathIsAbsenceInTheIndex", promise: "I32", file: "internal/recovery/absent.go",
+		old: `"archiveDate asc"); errIndex != nil {`, new: `"archiveDate asc"); errIndex == nil {`, tests: []string{"vaultd/internal/recovery"},
+	},
+	{
 		name: "RefusedBatchRejectsAll", promise: "I23", file: "internal/ingest/register.go",
 		old: "if n := len(asked); n > 1 {", new: "if n := len(asked); n < 0 {", tests: []string{conductor, readings},
 	},
@@ -72,11 +131,35 @@ var remote = []mutant{
 	},
 	{
 		name: "RefusedForEver", promise: "I25", file: "internal/ingest/upload.go",
-		old: "ledger.UploadRefused{NotBefore: c.apart(e, again)", new: "ledger.UploadRefused{NotBefore: again", tests: []string{conductor},
+		old: "again = c.apart(e, again)", new: "_ = c.apart(e, again)", tests: []string{conductor},
 	},
 	{
 		name: "DamagedPackageSentAgain", promise: "I4", file: "internal/ingest/upload.go",
-		old: "if err == nil && !intact {", new: "if err == nil && !intact && false {", tests: []string{conductor},
+		old: "if err := d.Packer.Drop(e); err != nil {", new: "if err := error(nil); err != nil {", tests: []string{conductor, readings},
+	},
+	{
+		name: "WrongBytesSentWhole", promise: "I4", file: "internal/apicall/content.go",
+		old: "c.sent != c.want {", new: "c.sent != c.want && false {", tests: []string{speech, calls, readings},
+	},
+	{
+		name: "DigestThatLeftIgnored", promise: "I4", file: "internal/ledger/remote.go",
+		old: "err != nil || ev.Sent != e.Package.SHA256 {", new: "err != nil {", tests: []string{pure, conductor},
+	},
+	{
+		name: "SealOfWhatLeftIgnored", promise: "I4", file: "internal/proof/fold.go",
+		old: "&& is != it.seal {", new: "&& is != it.seal && false {", tests: []string{"vaultd/internal/proof"},
+	},
+	{
+		name: "EarlySuccessCounts", promise: "I12", file: "internal/apicall/store.go",
+		old: "early := !c.turn.answersContent(c.content)", new: "early := false", tests: []string{speech, calls, readings},
+	},
+	{
+		name: "AnswerBeforeTheContentCounts", promise: "I12", file: "internal/apicall/line.go",
+		old: "return t.replied && c.handedOut()", new: "return c.handedOut()", tests: []string{calls},
+	},
+	{
+		name: "ErrorDocumentBelieved", promise: "I12", file: "internal/apicall/store.go",
+		old: "case errorDocument(start):", new: "case errorDocument(start) && false:", tests: []string{speech, calls, readings},
 	},
 	{
 		name: "HeldPackagesFillTheirVault", promise: "I23", file: "internal/ingest/backlog.go",
@@ -144,6 +227,66 @@ var remote = []mutant{
 		tests: []string{speech},
 	},
 	{
+		name: "WalkEndsAtAnUnmovedCursor", promise: "I32", file: "internal/vaultapi/walk.go",
+		old: "w.end(\"its last page names a next page that was read before\")", new: "w.end(\"\")", tests: []string{speech},
+	},
+	{
+		name: "OnlyTheCursorBeforeIsKnown", promise: "I32", file: "internal/vaultapi/walk.go",
+		old: "w.cursors[digest(p.Cursor)]", new: "p.Cursor == w.next", tests: []string{speech},
+	},
+	{
+		name: "FoundIgnored", promise: "I32", file: "internal/vaultapi/walk.go",
+		old: "max(r.Found, p.Found)", new: "max(r.Found, -1)", tests: []string{speech},
+	},
+	{
+		name: "FoundOfOnePageBelieved", promise: "I32", file: "internal/vaultapi/walk.go",
+		old: "case reached && (shorter && w.ahead ||", new: "case reached && (true || shorter ||", tests: []string{speech},
+	},
+	{
+		name: "RepeatedDocumentsCountTwice", promise: "I32", file: "internal/vaultapi/walk.go",
+		old: "= len(w.records), max(", new: "= r.Read+len(p.Records), max(", tests: []string{speech},
+	},
+	{
+		name: "PagesWithoutEnd", promise: "I32", file: "internal/vaultapi/walk.go",
+		old: "case w.pages >= mostPages ||", new: "case", tests: []string{speech},
+	},
+	{
+		name: "AnyAnswerIsAnEmptyPage", promise: "I32", file: "internal/vaultapi/index.go",
+		old: "if documents == nil && p.Found < 0 {", new: "if false {", tests: []string{speech},
+	},
+	{
+		name: "ShortWalkClearsDoubt", promise: "I32", file: "internal/recovery/settle.go",
+		old: "if ok && !conclusive {", new: "if false && ok && !conclusive {", tests: []string{"vaultd/internal/recovery"},
+	},
+	{
+		name: "ShortWalkMissesDocuments", promise: "I32", file: "internal/recovery/settle.go",
+		old: "e.State == ledger.Archived && conclusive &&", new: "e.State == ledger.Archived && ok &&", tests: []string{"vaultd/internal/recovery"},
+	},
+	{
+		name: "SafeModeEndsAfterAShortWalk", promise: "I15", file: "internal/daemon/compare.go",
+		old: "out.Why = append(out.Why, out.incomplete(c.Accept)...)\n", new: "", tests: []string{"-run Reconcile vaultd/internal/daemon"},
+	},
+	{
+		name: "AcceptedWhateverTheNumbers", promise: "I32", file: "internal/daemon/compare_index.go",
+		old: "return a.Vault == v.Vault && read >= a.Read && found-read <= a.Found-a.Read", new: "return a.Vault == v.Vault", tests: []string{"-run Reconcile|AcceptedIndex vaultd/internal/daemon"},
+	},
+	{
+		name: "AcceptedIndexNotJournaled", promise: "I29", file: "internal/daemon/compare_index.go",
+		old: "err := c.Ledger.Mark(ctx, ", new: "err := func(context.Context, ledger.Mark, *ledger.Note) error { return nil }(ctx, ", tests: []string{"-run Reconcile vaultd/internal/daemon"},
+	},
+	{
+		name: "AcceptedIndexNotInTheAudit", promise: "I32", file: "internal/report/verdict.go",
+		old: "range a.proof.Indexes {", new: "range a.proof.Indexes[:0] {", tests: []string{"-run Result vaultd/internal/report"},
+	},
+	{
+		name: "ListThatTellsOfMoreIsWhole", promise: "I32", file: "internal/vaultapi/window.go",
+		old: " && !tellsOfMore(ans.Body, len(raw))", new: "", tests: []string{speech},
+	},
+	{
+		name: "LinkAmongEndedFoldersPassedOver", promise: "I32", file: "internal/drop/lying.go",
+		old: "!yield(linked(path.Join(string(Archived), name)))", new: "top == nil", tests: []string{"vaultd/internal/recovery"},
+	},
+	{
 		name: "SignatureInErrors", promise: "I7", file: "internal/archive/ticket.go",
 		old: `func (PresignedURL) String() string { return "[presigned]" }`, new: "func (u PresignedURL) String() string { return string(u) }",
 		tests: []string{"vaultd/internal/archive", calls},
@@ -157,6 +300,26 @@ var remote = []mutant{
 		name: "NeverAskedAgainAboutOldRegistrations", promise: "I13", file: "internal/ledger/entry.go",
 		old: "if (r.Fate == Maybe || r.Fate == Stored) && e.latest(i) {", new: "if (r.Fate == Maybe || r.Fate == Stored) && e.latest(i) && i == len(e.Registrations)-1 {",
 		tests: []string{pure, worlds},
+	},
+	{
+		name: "NewsOfAListNotHeard", promise: "I2", file: "internal/ingest/ask.go",
+		old: "return append(cs, c.news(said, es)...)", new: "_ = said\n\t\t\treturn cs", tests: []string{worlds},
+	},
+	{
+		name: "ReconcileComparesCurrentOnly", promise: "I2", file: "internal/recovery/vault.go",
+		old:   "\t\t\t\tp.tell(e, archive.Receipt{Remote: rec.Remote,",
+		new:   "\t\t\t\tif c := e.Current(); c != nil && c.Ticket.Remote != rec.Remote {\n\t\t\t\t\tcontinue\n\t\t\t\t}\n\t\t\t\tp.tell(e, archive.Receipt{Remote: rec.Remote,",
+		tests: []string{"vaultd/internal/recovery"},
+	},
+	{
+		name: "ReleaseWithoutAsking", promise: "I2", file: "internal/daemon/release.go",
+		old: "evs, err := h.askAll(ctx, e)\n", new: "evs, err := []ledger.Event(nil), error(nil)\n", tests: []string{worlds},
+	},
+	{
+		name: "ReleaseAfterSomeAnswers", promise: "I2", file: "internal/daemon/release.go",
+		old:   "\tif err != nil {\n\t\treturn ledger.Entry{}, fmt.Errorf(\"%w: %w\", ErrNotAsked, err)\n\t}\n",
+		new:   "\tif err != nil {\n\t\tevs = nil\n\t}\n",
+		tests: []string{worlds},
 	},
 	{
 		name: "SuspendVoidsNothing", promise: "I6", file: "internal/window/window.go",
@@ -177,5 +340,27 @@ var remote = []mutant{
 	{
 		name: "AnswerToNothingBelieved", promise: "I8", file: "internal/apicall/line.go",
 		old: "if l.now != nil && l.now.asked {", new: "if l.now != nil {", tests: []string{calls},
+	},
+	{
+		name: "StatusRecordUnbounded", promise: "I21", file: "internal/vaultapi/status.go",
+		old: `"ask for the status", recordAnswer,`, new: `"ask for the status", 64<<20,`, tests: []string{speech, readings},
+	},
+	{
+		name: "AnswersShareNoMemory", promise: "I21", file: "internal/apicall/memory.go",
+		old: "size = min(size, allAnswers)\n", new: "size = 0\n", tests: []string{calls},
+	},
+	{
+		name: "AnswerMemoryKept", promise: "I21", file: "internal/vaultapi/window.go",
+		old: "\tdefer ans.Release()\n", new: "", tests: []string{speech},
+	},
+	{
+		name: "AnswerKeysFolded", promise: "I12", file: "internal/apicall/fields.go",
+		old:   "\t\tif !slices.Contains(names, name) {\n",
+		new:   "\t\tif i := slices.IndexFunc(names, func(n string) bool { return bytes.EqualFold([]byte(n), []byte(name)) }); i >= 0 {\n\t\t\tname = names[i]\n\t\t} else {\n",
+		tests: []string{calls, speech, readings},
+	},
+	{
+		name: "SecondValueOfAFieldCounts", promise: "I12", file: "internal/apicall/fields.go",
+		old: "twice && !bytes.Equal(had, value) {", new: "twice && !bytes.Equal(had, value) && false {", tests: []string{calls, speech},
 	},
 }

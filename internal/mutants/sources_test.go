@@ -3,6 +3,10 @@ package mutants
 // sources are mistakes with what people gave us.
 var sources = []mutant{
 	{
+		name: "ReceiptWithoutSecondLook", promise: "I17", file: "internal/daemon/kept.go",
+		old: "return f.Differences(ctx, claimed(e), e.Dest, r.contents(doc))", new: "return nil, nil", tests: []string{"-run Keep vaultd/internal/daemon"},
+	},
+	{
 		name: "DisposedWithoutSuccess", promise: "I3", file: "internal/ledger/transition.go",
 		old: "return !e.Suspect && e.State == Archived && e.Archived != \"\" && !e.DisposeAt.IsZero()", new: "return !e.Suspect && e.State.Final() && !e.DisposeAt.IsZero()", tests: []string{pure},
 	},
@@ -20,7 +24,7 @@ var sources = []mutant{
 	},
 	{
 		name: "DisposedThoughItChanged", promise: "I18", file: "internal/drop/inspect.go",
-		old: "if info, err := dir.Root().Lstat(name); err == nil && identityOf(info) != in.right[path.Join(at, name)] {", new: "if _, err := dir.Root().Lstat(name); err != nil && name == \"\" {",
+		old: "if err == nil && identityOf(info) != in.right[path.Join(at, name)] {", new: "if err == nil && identityOf(info) == (identity{}) {",
 		tests: []string{folders},
 	},
 	{
@@ -134,5 +138,33 @@ var sources = []mutant{
 	{
 		name: "NoBrake", promise: "I3", file: "internal/daemon/brake.go",
 		old: "case p.Done+due > usual:", new: "case usual < 0:", tests: []string{"-run Brake vaultd/internal/daemon"},
+	},
+	{
+		name: "SpoolFollowsALink", promise: "I19", file: "internal/daemon/statedir.go",
+		old: "\tdir, err := state.SubOrMount(name)\n\tif errors.Is(err, fs.ErrNotExist) {", new: "\tdir, err := durable.Open(filepath.Join(stateDir, name), fault)\n\tif errors.Is(err, fs.ErrNotExist) {",
+		tests: []string{"-run TestOpen_I19 vaultd/internal/daemon"},
+	},
+	{
+		name: "ForeignFileInSpoolRemoved", promise: "I19", file: "internal/daemon/spool.go",
+		old: "\t\t\tcase isHalfMade(name):", new: "\t\t\tcase name != \"\":", tests: []string{"-run TestSpool_I19 vaultd/internal/daemon"},
+	},
+	{
+		name: "MountsToldByDeviceAlone", promise: "I19", file: "internal/durable/mount.go",
+		old: "return s.mount != parent.mount || s.IsDir()", new: "return s.IsDir()", tests: []string{"-run I19 vaultd/internal/durable", "-run TestMount " + folders},
+	},
+	{
+		name: "MountIgnoredAtDisposal", promise: "I18", file: "internal/drop/dispose.go",
+		old: "\tif err := withoutMounts(parent, p.name); err != nil {\n\t\treturn nil, below(p.rel(), err)\n\t}\n", new: "",
+		tests: []string{"-run TestMount_I18 vaultd/internal/daemon", "-run TestMount " + folders},
+	},
+	{
+		name: "MountIgnoredWhilePacking", promise: "I18", file: "internal/daemon/desk.go",
+		old: "\tif err := dir.FindMount(); err != nil {\n\t\treturn ingest.Packed{}, r.mounted(e.Key, claimPlace(e), err)\n\t}\n", new: "",
+		tests: []string{"-run TestMount_I18 vaultd/internal/daemon"},
+	},
+	{
+		name: "ReturnedWithAMountInIt", promise: "I18", file: "internal/drop/place.go",
+		old: "\tif err := withoutMounts(from, c.Folder); err != nil {", new: "\tif err := error(nil); err != nil {",
+		tests: []string{"-run TestMount_I18 vaultd/internal/daemon", "-run TestMount " + folders},
 	},
 }

@@ -10,7 +10,7 @@
 // never counts against the document.
 //
 // It never changes, moves or removes what people dropped, never follows a link,
-// never opens what is not a regular file, and never holds more than 1 MiB of a
+// never reads through a mount, never opens what is not a regular file, and never holds more than 1 MiB of a
 // file in memory. Nothing it returns as an error's text holds a value of the
 // sidecar: those stand in Refusal.Text alone, which goes back to the folder.
 //

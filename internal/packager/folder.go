@@ -2,6 +2,7 @@ package packager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/durable"
 )
 
 // folder is one dropped folder after its names and its lists were read, before
@@ -134,6 +136,9 @@ func (l *listing) read(f found, use func(io.Reader) error) error {
 // openError tells a file that was swapped since the listing from one that cannot
 // be opened.
 func (l *listing) openError(f found, err error) error {
+	if mount, is := errors.AsType[*durable.MountError](err); is {
+		return mount // whatever else changed: nothing is read through it
+	}
 	info, look := l.root.Lstat(f.disk)
 	if look != nil || stampOf(info) != f.stamp {
 		return changed(f.disk)

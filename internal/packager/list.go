@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"vaultd/internal/durable"
 )
 
 // Bounds of a folder.
@@ -77,7 +79,7 @@ func list(root *os.Root, rules Rules) (*listing, error) {
 }
 
 func listAll(l *listing) (*listing, error) {
-	if err := l.folder(".", 0, false); err != nil {
+	if err := l.readTop(); err != nil {
 		return nil, err
 	}
 	l.sort()
@@ -100,9 +102,29 @@ func (l *listing) add(file, brief, text, advice string) {
 	l.faults = append(l.faults, Fault{File: file, Brief: brief, Text: text, Advice: advice})
 }
 
-// folder reads one directory, in pieces, and what lies below it.
-func (l *listing) folder(dir string, depth int, junk bool) error {
-	names, err := l.names(dir)
+// readTop reads the folder itself.
+func (l *listing) readTop() error {
+	d, err := l.root.OpenFile(".", os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("open folder %q: %w", ".", cause(err))
+	}
+	at, err := durable.Fstat(d)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("look at %q: %w", ".", cause(err))
+	case stampOf(at).nlink == 0:
+		err = fmt.Errorf("read the folder: it was removed: %w", fs.ErrNotExist) // an open one reads as empty
+	default:
+		err = l.folder(d, at, ".", 0, false)
+	}
+	d.Close() // read-only: its close has nothing to tell
+	return err
+}
+
+// folder reads one open directory, in pieces, and what lies below it. What is reached through another mount than the directory ends
+// the reading: it belongs to another place, and no fault of the folder is told beside it.
+func (l *listing) folder(d *os.File, at *durable.Seen, dir string, depth int, junk bool) error {
+	names, err := l.names(d, dir)
 	if err != nil {
 		return err
 	}
@@ -110,47 +132,59 @@ func (l *listing) folder(dir string, depth int, junk bool) error {
 	twins := map[string]string{}
 	for _, name := range names {
 		disk := path.Join(dir, name)
-		info, err := l.root.Lstat(disk)
+		info, err := durable.Lstat(d, name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return changed(disk)
 		case err != nil:
 			return fmt.Errorf("look at %q: %w", disk, cause(err))
+		case info.Crosses(at):
+			return &durable.MountError{Path: disk}
 		}
 		// File servers make folders of one name only; whatever lies in another is the invoice's.
 		inJunk := junk || isJunk(name, depth == 0) && (!info.IsDir() || strings.EqualFold(name, "@eadir"))
 		if !inJunk && !l.checkName(disk, name, twins) {
 			continue
 		}
-		if err := l.entry(disk, info, depth, inJunk); err != nil {
+		if info.IsDir() && l.enters(disk, depth) {
+			err = l.below(d, info, name, disk, depth+1, inJunk)
+		} else {
+			err = l.entry(disk, info, depth, inJunk)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// names returns the names in dir. Past the bound of the whole folder it stops
-// and says so, so that a million files are never held.
-func (l *listing) names(dir string) (names []string, err error) {
+// below reads the directory name in parent, which entry describes.
+func (l *listing) below(parent *os.File, entry *durable.Seen, name, dir string, depth int, junk bool) error {
 	if l.full {
-		return nil, nil
+		return nil
 	}
-	before, err := l.root.Lstat(dir)
+	d, at, err := durable.OpenDir(parent, name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, changed(dir)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
+		return changed(dir)
 	case err != nil:
-		return nil, fmt.Errorf("look at %q: %w", dir, cause(err))
-	case dir == "." && stampOf(before).nlink == 0:
-		return nil, fmt.Errorf("read the folder: it was removed: %w", fs.ErrNotExist) // an open one reads as empty
-	}
-	d, err := l.root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open folder %q: %w", dir, cause(err))
+		return fmt.Errorf("open folder %q: %w", dir, cause(err))
 	}
 	defer func() { d.Close() }() // read-only: its close has nothing to tell
-	if after, err := d.Stat(); err != nil || !os.SameFile(before, after) {
-		return nil, changed(dir)
+	if !at.Same(entry) {
+		return changed(dir)
+	}
+	if at.Crosses(entry) { // it was mounted while it was opened
+		return &durable.MountError{Path: dir}
+	}
+	return l.folder(d, at, dir, depth, junk)
+}
+
+// names returns the names in d. Past the bound of the whole folder it stops
+// and says so, so that a million files are never held.
+func (l *listing) names(d *os.File, dir string) (names []string, err error) {
+	if l.full {
+		return nil, nil
 	}
 	for {
 		some, err := d.Readdirnames(512)
@@ -201,15 +235,21 @@ func (l *listing) checkName(disk, name string, twins map[string]string) bool {
 // turns tells the characters that turn or override the direction in which text is shown.
 func turns(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
 
+// enters reports whether what lies in the directory disk is read. Why it is not is a fault, which entry tells.
+func (l *listing) enters(disk string, depth int) bool {
+	return depth < maxFolders && !(depth == 0 && inReceiptsPlace(disk))
+}
+
+// inReceiptsPlace tells the names at the top that the archive writes files of.
+func inReceiptsPlace(name string) bool { return strings.HasPrefix(strings.ToLower(name), "_receipt.") }
+
 // entry sorts one name into the listing.
 func (l *listing) entry(disk string, info fs.FileInfo, depth int, junk bool) error {
 	switch mode := info.Mode(); {
-	case mode.IsDir() && depth == 0 && strings.HasPrefix(strings.ToLower(disk), "_receipt."):
+	case mode.IsDir() && depth == 0 && inReceiptsPlace(disk):
 		l.add(disk, "a folder in place of the receipt", "is a folder, and the archive writes a file of this name", "Rename it")
-	case mode.IsDir() && depth == maxFolders:
-		l.add(disk, "folders nested too deeply", fmt.Sprintf("has folders nested deeper than %d", maxFolders), "Move its files up")
 	case mode.IsDir():
-		return l.folder(disk, depth+1, junk)
+		l.add(disk, "folders nested too deeply", fmt.Sprintf("has folders nested deeper than %d", maxFolders), "Move its files up")
 	case mode&fs.ModeSymlink != 0:
 		l.add(disk, "contains a link, not a file", "is a link, not a file", "Put the file itself in its place")
 	case !mode.IsRegular():

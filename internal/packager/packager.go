@@ -33,18 +33,29 @@ type Sealed struct {
 // With an error nothing new lies at zipPath.
 //
 // The error is a *Refusal for what is wrong with the folder itself, wraps
-// ErrChanged when somebody is still writing, and is the environment's otherwise.
+// ErrChanged when somebody is still writing, is a *durable.MountError for what is
+// mounted in the folder, and is the environment's otherwise.
 func Build(ctx context.Context, root *os.Root, rules Rules, zipPath string) (Sealed, error) {
-	d, err := prepare(ctx, root, rules)
-	if err != nil {
-		return Sealed{}, err
-	}
 	dir, err := durable.Open(filepath.Dir(zipPath), rules.Fault)
 	if err != nil {
 		return Sealed{}, fmt.Errorf("open spool: %w", err)
 	}
 	defer func() { dir.Close() }() // the sync that counts is the caller's
-	part, err := dir.Create(filepath.Base(zipPath), 0o600)
+	s, err := BuildIn(ctx, root, rules, dir, filepath.Base(zipPath))
+	if err == nil {
+		s.Package.Path = zipPath
+	}
+	return s, err
+}
+
+// BuildIn is Build for a ZIP of that name in a directory that is open already. The
+// path of the package is its name.
+func BuildIn(ctx context.Context, root *os.Root, rules Rules, spool *durable.Dir, name string) (Sealed, error) {
+	d, err := prepare(ctx, root, rules)
+	if err != nil {
+		return Sealed{}, err
+	}
+	part, err := spool.Create(name, 0o600)
 	if err != nil {
 		return Sealed{}, fmt.Errorf("create ZIP: %w", err)
 	}
@@ -65,7 +76,7 @@ func Build(ctx context.Context, root *os.Root, rules Rules, zipPath string) (Sea
 	if err := part.Publish(); err != nil {
 		return Sealed{}, fmt.Errorf("finish ZIP: %w", err)
 	}
-	s.Package = archive.Package{Path: zipPath, Size: w.size, SHA256: sum, MD5: w.md5}
+	s.Package = archive.Package{Path: name, Size: w.size, SHA256: sum, MD5: w.md5}
 	return s, nil
 }
 

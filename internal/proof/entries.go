@@ -18,6 +18,7 @@ func (f *fold) entries(entries iter.Seq[ledger.Entry], seen Seen) {
 	for e := range entries {
 		f.Entries++
 		f.entry(e)
+		f.digest(e)
 		f.list(e)
 		svc.entry(e, f)
 		if dsk != nil {
@@ -134,6 +135,15 @@ func (f *fold) numbers(e ledger.Entry, it item) {
 	}
 	if e.State == ledger.Archived && (e.Archived == "" || short(e.Archived) != it.success) {
 		f.find("I12", e.Key, "archived as %q, which no line calls successful first", e.Archived)
+	}
+}
+
+// digest compares the recorded digest with the one that left for the registration that was archived.
+func (f *fold) digest(e ledger.Entry) {
+	for _, r := range e.Registrations {
+		if e.State == ledger.Archived && r.Ticket.Remote == e.Archived && !r.Sent.IsZero() && r.Sent != e.Package.SHA256 {
+			f.find("I4", e.Key, "other bytes left for registration %s than are recorded", r.Ticket.Remote)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"iter"
 	"path"
 	"slices"
@@ -22,7 +23,8 @@ type item struct {
 	stored         bool   // an entry with this key was seen
 	flags          flags
 	id             archive.ID
-	success        number // the registration of which the service said it was successful
+	success        number    // the registration of which the service said it was successful
+	seal           sealStart // of its package, as sealed last; zero: not known
 }
 
 // number is a registration's number, shortened so that a million fit in memory.
@@ -32,6 +34,19 @@ func short(r archive.RemoteID) number {
 	h := sha256.Sum256([]byte(r))
 	return number(h[:16])
 }
+
+// sealStart is the beginning of what stands for a ZIP in the journal: enough to compare, and a million fit in memory.
+type sealStart [16]byte
+
+func parseSeal(text string) (s sealStart) {
+	if n, err := hex.Decode(s[:], []byte(text[:min(len(text), 2*len(s))])); err != nil || n < len(s) {
+		return sealStart{}
+	}
+	return s
+}
+
+// unheard stands for the success of an entry that was called archived without one.
+var unheard = number{1}
 
 // bound is to whom a registration was given: to one clientUUID for ever, which a
 // later entry may take over from a rejected one.
@@ -110,6 +125,7 @@ func check(j Journal, entries iter.Seq[ledger.Entry], seen Seen, most int) Repor
 // it gave up because more keys than allowed had to be remembered.
 func (f *fold) journal(j Journal) bool {
 	f.Marks, f.PutBack, f.Safe, f.blind = 0, 0, false, false
+	f.Indexes, f.Accepted = nil, 0
 	first := true
 	for n, stored := range j.Lines {
 		if f.again && f.turn.skips(stored) {
@@ -161,6 +177,9 @@ func (f *fold) mark(l ledger.Line) {
 	case l.Event == ledger.MarkReconciled && !f.Safe:
 		f.once("I15", archive.Key{}, "line %d leaves a safe mode that nothing entered", l.N)
 	}
+	if l.Event == ledger.MarkIndex && l.UID != nil {
+		f.accept(AcceptedIndex{Vault: archive.VaultID(l.Vault), Gave: l.Cause, At: l.At, UID: uint32(*l.UID)})
+	}
 	f.Safe = f.Safe && l.Event != ledger.MarkReconciled || m.Alarming()
 	f.blind = f.blind && f.Safe
 	if m.Alarming() && l.Event != ledger.MarkDamaged { // what is under way when damage is found may end
@@ -198,6 +217,7 @@ func (f *fold) line(l ledger.Line) {
 	}
 	f.remote(key, &it, l, was)
 	f.status(key, &it, l, to)
+	f.sent(key, &it, l)
 	it.flag(f, key, l)
 	f.Balance.Count(it.state, to)
 	it.state, it.source = to, then
@@ -300,7 +320,7 @@ func (f *fold) remote(key archive.Key, it *item, l ledger.Line, was archive.ID) 
 	f.bums[n] = b
 }
 
-// status follows the service's words, and that archived comes of its success alone.
+// status follows the service's words, that archived comes of its success alone, and that a second success is flagged.
 func (f *fold) status(key archive.Key, it *item, l ledger.Line, to ledger.State) {
 	if l.Remote != "" {
 		if b, ok := f.bums[short(archive.RemoteID(l.Remote))]; !ok || !b.to(key) {
@@ -311,9 +331,26 @@ func (f *fold) status(key archive.Key, it *item, l ledger.Line, to ledger.State)
 	if (heard || l.Event == (ledger.Recovered{}).Word() && to == ledger.Archived) && it.success == (number{}) {
 		it.success = short(archive.RemoteID(l.Remote))
 	}
+	if first := it.success; heard && first != unheard && first != short(archive.RemoteID(l.Remote)) && !parseFlags(l.Flags).double {
+		f.find("I2", key, "line %d: a second registration is archived, %s, and the entry does not say so", l.N, l.Remote)
+	}
 	if to == ledger.Archived && it.success == (number{}) {
 		f.find("I12", key, "line %d: archived without the service's success", l.N)
-		it.success = number{1} // said once
+		it.success = unheard // said once
+	}
+}
+
+// sent follows the seals: what left in the upload that the store accepted is the package as it was sealed last.
+func (f *fold) sent(key archive.Key, it *item, l ledger.Line) {
+	is := parseSeal(l.Seal)
+	if l.Event == (ledger.UploadAccepted{}).Word() {
+		if it.seal != (sealStart{}) && is != it.seal {
+			f.find("I4", key, "line %d: the bytes that left are not the package as it was sealed", l.N)
+		}
+		return
+	}
+	if l.Seal != "" {
+		it.seal = is
 	}
 }
 

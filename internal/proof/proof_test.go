@@ -65,11 +65,17 @@ func (b *book) claim(key byte) {
 
 // upload takes an entry to uploaded under the given number.
 func (b *book) upload(key byte, r archive.RemoteID) {
-	b.do(key, ledger.RegisterIntended{}, got(r), ledger.UploadIntended{}, ledger.UploadAccepted{})
+	p := b.entries[archive.Key{key}].Package // seal gives digest and seal the same bytes
+	b.do(key, ledger.RegisterIntended{}, got(r), ledger.UploadIntended{}, ledger.UploadAccepted{Sent: p.SHA256, Seal: p.SHA256})
 }
 
 func (b *book) archive(key byte, r archive.RemoteID) {
 	b.do(key, says(r, archive.Successful), ledger.PlaceIntended{Dest: "_archived/" + name(key)}, ledger.Placed{DisposeAt: noon})
+}
+
+// accepted says that the store took the package of seal.
+func accepted(key byte) ledger.UploadAccepted {
+	return ledger.UploadAccepted{Sent: seal(key).Package.SHA256, Seal: seal(key).Seal}
 }
 
 func name(key byte) string { return "folder " + string('a'+rune(key)) }
@@ -184,6 +190,22 @@ func (b *book) change(key byte, f func(*ledger.Entry)) {
 	b.entries[archive.Key{key}] = e
 }
 
+// I4: what a store kept of a body that ended early is the beginning of the package, and no other package; once archived
+// it is another one.
+func TestCheck_I4_WhatEndedEarly(t *testing.T) {
+	for name, row := range map[string]struct {
+		torn, archived, found bool
+	}{"EndedEarly": {true, false, false}, "OtherBytes": {false, false, true}, "ArchivedAllTheSame": {true, true, true}} {
+		b, seen := everyday(t)
+		r := &seen.Registrations[4] // in doubt
+		r.SHA256, r.Size, r.Torn, r.Archived = archive.Digest{99}, 10, row.torn, row.archived
+		report := Check(b.journal(), maps.Values(b.entries), seen)
+		if found := slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Promise == "I4" && f.Key == archive.Key{4} }); found != row.found {
+			t.Errorf("%s: %v", name, report.Findings)
+		}
+	}
+}
+
 func TestCheck_EverydayHolds(t *testing.T) {
 	b, seen := everyday(t)
 	r := Check(b.journal(), maps.Values(b.entries), seen)
@@ -233,6 +255,17 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 			bal := *j.Balance
 			bal.Seen++
 			j.Balance = &bal
+		}},
+		{"OtherBytesLeft", "I4", 3, func(b *book, j *Journal, _ *Seen) {
+			b.edit(b.line(3, "uploaded"), func(l *ledger.Line) { l.Seal = archive.Digest{99}.String() })
+			*j = b.journal()
+		}},
+		{"NoDigestOfWhatLeft", "I4", 3, func(b *book, j *Journal, _ *Seen) {
+			b.edit(b.line(3, "uploaded"), func(l *ledger.Line) { l.Seal = "" })
+			*j = b.journal()
+		}},
+		{"EntrySaysOtherBytesLeft", "I4", 3, func(b *book, _ *Journal, _ *Seen) {
+			b.change(3, func(e *ledger.Entry) { e.Current().Sent = archive.Digest{99} })
 		}},
 		{"EntryAheadOfJournal", "I5", 4, func(b *book, _ *Journal, _ *Seen) { b.change(4, func(e *ledger.Entry) { e.Rev++ }) }},
 		{"EntrySaysArchived", "I12", 4, func(b *book, _ *Journal, _ *Seen) {
@@ -289,6 +322,7 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 			s.Registrations[1].Stored, s.Registrations[1].SHA256, s.Registrations[1].Size = true, archive.Digest{3}, 3000
 		}},
 		{"OtherBytes", "I4", 1, func(_ *book, _ *Journal, s *Seen) { s.Registrations[0].SHA256[5] ^= 1 }},
+		{"ReplacedAtTheService", "I8", 1, func(_ *book, _ *Journal, s *Seen) { s.Registrations[0].Replaced = true }},
 		{"OtherLength", "I4", 1, func(_ *book, _ *Journal, s *Seen) { s.Registrations[0].Size++ }},
 		{"ArchivedHereNotThere", "I12", 3, func(_ *book, _ *Journal, s *Seen) { s.Registrations[3].Archived = false }},
 		{"ServiceCrossedIt", "I8 I12", 1, func(_ *book, _ *Journal, s *Seen) {
@@ -386,4 +420,22 @@ func FuzzCheck_NeverPanics(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		Check(Journal{Lines: numbered([][]byte{a, b, b})}, func(func(ledger.Entry) bool) {}, Seen{})
 	})
+}
+
+// Two registrations of one entry that the service calls successful are two copies: a line that does not say so is found.
+func TestCheck_I2_ASecondSuccessMustBeFlagged(t *testing.T) {
+	b := newBook(t)
+	b.claim(1)
+	b.do(1, ledger.RegisterIntended{}, got("b1"), ledger.UploadIntended{}, ledger.UploadRefused{})
+	b.upload(1, "b2")
+	b.do(1, says("b2", archive.Successful), says("b1", archive.Successful))
+	if r := Check(b.journal(), maps.Values(b.entries), Seen{}); len(r.Findings) != 0 || len(r.Double) != 1 {
+		t.Fatalf("%v, %d double", r.Findings, len(r.Double))
+	}
+	b.edit(len(b.lines), func(l *ledger.Line) { l.Flags = "" })
+	b.change(1, func(e *ledger.Entry) { e.Double = false })
+	r := Check(b.journal(), maps.Values(b.entries), Seen{})
+	if len(r.Findings) != 1 || r.Findings[0].Promise != "I2" {
+		t.Errorf("%v", r.Findings)
+	}
 }

@@ -37,6 +37,15 @@ type Receipt struct {
 	Record      string           `json:"record"`           // the service's answer as it came
 	Double      bool             `json:"double,omitempty"` // another registration may hold the same content
 	Journal     *ReceiptLine     `json:"journal,omitempty"`
+
+	// What in the folder was not what was archived when the receipt was written; empty: nothing.
+	Differs []ReceiptDifference `json:"differs,omitempty"`
+}
+
+// ReceiptDifference is one file in the folder that is not what was archived.
+type ReceiptDifference struct {
+	Path string `json:"path"`
+	What string `json:"what"` // in words
 }
 
 // ReceiptFile is one file of the invoice.

@@ -25,7 +25,7 @@ type Journal struct {
 
 // Finding is one broken promise.
 type Finding struct {
-	Promise string      // "I1" to "I29"
+	Promise string      // "I1" to "I32"
 	Key     archive.Key // zero: it concerns no single entry
 	Text    string      // one sentence; holds no name, amount or address
 }
@@ -44,6 +44,25 @@ type Orphan struct {
 	Remote archive.RemoteID
 }
 
+// AcceptedIndex is the index of a vault that was not read to its end. A person let it count as complete.
+type AcceptedIndex struct {
+	Vault archive.VaultID
+	Gave  string // in words: how many documents of how many
+	At    string // RFC 3339
+	UID   uint32
+}
+
+// maxAccepted is how many accepted indexes a report names.
+const maxAccepted = 20
+
+// accept notes an accepted index; the latest ones are named.
+func (r *Report) accept(a AcceptedIndex) {
+	r.Accepted++
+	if r.Indexes = append(r.Indexes, a); len(r.Indexes) > maxAccepted {
+		r.Indexes = r.Indexes[1:]
+	}
+}
+
 // maxFindings bounds the list: a broken chain would otherwise find a fault in
 // every line.
 const maxFindings = 1000
@@ -51,10 +70,14 @@ const maxFindings = 1000
 // Report is what a check found. No findings and no omitted ones: every promise that
 // can be checked with what was given holds.
 type Report struct {
-	Lines   uint64         // of the journal
-	Marks   uint64         // of them about the ledger as a whole
-	PutBack uint64         // times that it was restored, rebuilt or rolled back: what it forgot, the service and the folders had to tell
-	Safe    bool           // it ends in safe mode
+	Lines   uint64 // of the journal
+	Marks   uint64 // of them about the ledger as a whole
+	PutBack uint64 // times that it was restored, rebuilt or rolled back: what it forgot, the service and the folders had to tell
+	Safe    bool   // it ends in safe mode
+
+	Indexes  []AcceptedIndex // the latest of the indexes that were not read to their end and that a person let count as complete
+	Accepted uint64          // how many they are in all
+
 	Entries uint64         // that are stored
 	Head    ledger.Head    // as recomputed from the lines
 	Balance ledger.Balance // as recounted from the lines

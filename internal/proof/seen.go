@@ -20,6 +20,8 @@ type Registration struct {
 	Stored   bool           // content came, whatever became of it
 	SHA256   archive.Digest // of the content, where stored
 	Size     int64          // bytes of it
+	Torn     bool           // its body ended early and the store kept it: it can never be archived
+	Replaced bool           // other bytes were stored over those that came first
 	Archived bool           // the service says ArchivingSuccessful
 	Failed   bool           // the service says ArchivingFailed: it will never be archived
 }
@@ -107,8 +109,12 @@ func (s service) content(e ledger.Entry, mine []Registration, f *fold) {
 	success := len(s.byID) == 0 || e.State != ledger.Archived
 	for _, r := range mine {
 		indexOnly := f.PutBack > 0 && e.Content == archive.Digest{} // found in the archive's index: nobody has recorded what was sent
-		if r.Stored && !indexOnly && (r.SHA256 != e.Package.SHA256 || r.Size != e.Package.Size) {
+		torn := r.Torn && !r.Archived                               // the beginning of a package, which is no other package
+		if r.Stored && !indexOnly && !torn && (r.SHA256 != e.Package.SHA256 || r.Size != e.Package.Size) {
 			f.find("I4", e.Key, "registration %s holds %d bytes that are not the recorded package of %d bytes", r.Remote, r.Size, e.Package.Size)
+		}
+		if r.Replaced {
+			f.find("I8", e.Key, "what was stored under registration %s was replaced by other bytes", r.Remote)
 		}
 		if r.Archived && e.State == ledger.Rejected && !e.InDoubt && !e.Contradicted && e.AtRest() {
 			f.find("I12", e.Key, "rejected as certainly absent, but registration %s is archived", r.Remote)

@@ -18,11 +18,11 @@ import (
 // fresh number of the service, old one that the entry may have.
 func attempts(r, old archive.RemoteID) []ledger.Event {
 	evs := []ledger.Event{
-		ledger.StillChanging{}, ledger.Postponed{}, ledger.Resealed{Package: seal(1).Package}, ledger.Refused{}, ledger.FoundDuplicate{First: archive.Key{250}},
+		ledger.StillChanging{}, ledger.Postponed{}, ledger.Resealed{Package: seal(1).Package, Seal: seal(1).Seal}, ledger.Refused{}, ledger.FoundDuplicate{First: archive.Key{250}},
 		ledger.GotStuck{}, ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterNotTaken{}, ledger.BatchRefused{Part: 1},
 		ledger.RegisterRefused{}, ledger.CrossWired{}, got(r), got(old), ledger.UploadIntended{}, ledger.UploadNotSent{}, ledger.UploadUnanswered{},
-		ledger.UploadRefused{}, ledger.UploadAccepted{}, ledger.WindowClosed{}, ledger.Held{}, ledger.Unheld{}, ledger.Closed{}, ledger.Released{},
-		ledger.Superseded{By: archive.Key{250}}, ledger.PlaceIntended{Dest: "there"}, ledger.Placed{DisposeAt: noon}, ledger.DisposeIntended{},
+		ledger.UploadRefused{}, accepted(1), ledger.WindowClosed{}, ledger.Held{}, ledger.Unheld{}, ledger.Closed{}, ledger.Released{},
+		ledger.Superseded{By: archive.Key{250}}, ledger.Retaken{As: archive.Key{250}}, ledger.PlaceIntended{Dest: "there"}, ledger.Placed{DisposeAt: noon}, ledger.DisposeIntended{},
 		ledger.Disposed{}, ledger.Disposed{Dest: "/there"}, ledger.SourceUntouchable{},
 	}
 	for w := archive.Unfamiliar; w <= archive.Absent; w++ {
@@ -110,7 +110,7 @@ func TestCheck_I21_ForgetsWhatRests(t *testing.T) {
 	for key := byte(1); key <= 100; key++ {
 		r := archive.RemoteID(fmt.Sprint("bum-", key))
 		b.do(key, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(key)}, seal(key), ledger.RegisterIntended{}, got(r), ledger.UploadIntended{},
-			ledger.UploadAccepted{}, says(r, archive.Successful), ledger.PlaceIntended{Dest: "there"}, ledger.Placed{})
+			accepted(key), says(r, archive.Successful), ledger.PlaceIntended{Dest: "there"}, ledger.Placed{})
 	}
 	b.do(101, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(101)})
 	f, j := newFold(), b.journal()
@@ -154,8 +154,8 @@ func TestCheck_I21_ByTurns(t *testing.T) {
 	each(func(_ archive.RemoteID, key byte) []ledger.Event {
 		return []ledger.Event{ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(key)}, seal(key), ledger.RegisterIntended{}}
 	})
-	each(func(r archive.RemoteID, _ byte) []ledger.Event {
-		return []ledger.Event{got(r), ledger.UploadIntended{}, ledger.UploadAccepted{}}
+	each(func(r archive.RemoteID, key byte) []ledger.Event {
+		return []ledger.Event{got(r), ledger.UploadIntended{}, accepted(key)}
 	})
 	most, walks := 0, 0
 	j := b.journal()
@@ -215,7 +215,7 @@ func TestCheck_MemoryPerEntry(t *testing.T) {
 			key[0], key[1], key[2] = byte(i>>16), byte(i>>8), byte(i)
 			e = ledger.Entry{Key: key}
 			for _, ev := range []ledger.Event{ledger.ClaimedFolder{}, ledger.Sealed{ID: archive.ID(key), Package: seal(1).Package},
-				ledger.RegisterIntended{}, got(archive.RemoteID(key.String())), ledger.UploadIntended{}, ledger.UploadAccepted{}} {
+				ledger.RegisterIntended{}, got(archive.RemoteID(key.String())), ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal(1).Package.SHA256}} {
 				e, _ = ledger.Transition(e, ev, archive.Instant{Wall: noon})
 				if !write(ledger.NewLine(head.N+1, e, ev, archive.Instant{Wall: noon}).Encode()) {
 					return

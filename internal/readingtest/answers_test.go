@@ -241,3 +241,18 @@ func TestReading_ListsOfEachForm(t *testing.T) {
 		})
 	}
 }
+
+// Answers about one document that are far larger than a record is are not read to their end: the document is asked about
+// again and archived, and while they come it stays as it is.
+func TestReading_I21_HugeStatusAnswers(t *testing.T) {
+	for _, chunked := range []bool{false, true} {
+		t.Run(fmt.Sprintf("chunked=%v", chunked), func(t *testing.T) {
+			t.Parallel()
+			s := setup{folders: 1, faults: first(4, "status", emulator.Fault{Kind: emulator.Huge, Size: 1 << 20, Chunked: chunked})} // too few for the list to be asked
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.archives(6 * hour)
+				w.says("the answer is larger than its limit")
+			})
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
 )
 
 // tokensOnly is a service that takes no password.
@@ -62,6 +63,51 @@ func TestReading_TokensOfThirtySeconds(t *testing.T) {
 		w.archives(hour)
 		if n := w.service.Calls("token"); n < 3 || refused.Load() > 0 {
 			t.Errorf("%d tokens, %d calls refused", n, refused.Load())
+		}
+	})
+}
+
+// Tokens that are revoked long before their time are renewed at once, whatever the service answers to a dead one: no
+// route is paused, and nobody is called.
+func TestReading_I24_RevokedTokens(t *testing.T) {
+	for _, refusal := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		t.Run(http.StatusText(refusal), func(t *testing.T) {
+			t.Parallel()
+			s := setup{client: withTokens, readings: emulator.Readings{BadCredentials: refusal},
+				service: func(c *emulator.Config) { tokensOnly(c); c.TokenLife = 24 * time.Hour },
+				faults: func(op string, n int) emulator.Fault {
+					if n == 1 && (op == "register" || op == "status") {
+						return emulator.Fault{Kind: emulator.RevokeTokens}
+					}
+					return emulator.Fault{}
+				}}
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.archives(hour)
+				if text := w.said(); strings.Contains(text, "route paused") {
+					t.Error("a route was paused")
+				}
+				if n := w.service.Calls("token"); n < 2 || n > 3 {
+					t.Errorf("%d token requests", n)
+				}
+			})
+		})
+	}
+}
+
+// A 403 about the rights on one vault says nothing about the token: the other vault is not delayed, and the route that
+// is tried again and again costs few token requests.
+func TestReading_I23_WrongVaultCostsFewTokens(t *testing.T) {
+	s := setup{vaults: []string{"ACME", "WRONG"}, client: withTokens,
+		service: func(c *emulator.Config) { tokensOnly(c); c.TokenLife = 24 * time.Hour }}
+	virtual(t, s, func(t *testing.T, w *world) {
+		w.pass(hour, time.Second, never)
+		if n := w.count(ledger.Archived); n != 3 {
+			t.Errorf("%d archived", n)
+		}
+		w.pass(5*hour, time.Minute, never)
+		w.says("vault WRONG", "403 Forbidden", "no access to this vault")
+		if posts, tokens := w.service.Calls("register"), w.service.Calls("token"); posts < 60 || tokens > 2+6*4 {
+			t.Errorf("%d registrations and %d token requests in six hours", posts, tokens)
 		}
 	})
 }

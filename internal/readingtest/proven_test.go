@@ -62,7 +62,7 @@ func (w *world) seen() (s proof.Seen) {
 		w.must(err)
 		metadata, err := archive.ParseDigest(r.MetadataSHA256)
 		w.must(err)
-		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size,
+		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size, Torn: r.Torn, Replaced: r.Replaced,
 			Archived: !r.ArchivedAt.IsZero(), Failed: r.State == "ArchivingFailed" && !r.Archivable}
 		if reg.Stored {
 			reg.SHA256, err = archive.ParseDigest(r.SHA256)

@@ -72,22 +72,65 @@ func TestReading_RetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-// A pause of weeks is cut to a day.
-func TestReading_RetryAfterIsCapped(t *testing.T) {
-	for _, date := range []bool{false, true} {
-		t.Run(fmt.Sprintf("date=%v", date), func(t *testing.T) {
-			t.Parallel()
-			calls := &times{ops: []string{"register"}, fault: emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: 40 * 24 * hour, RetryAfterDate: date}}
-			virtual(t, setup{vaults: []string{"ACME"}, folders: 1, faults: calls.strike}, func(t *testing.T, w *world) {
-				w.pass(23*hour, time.Minute, never)
-				w.waits()
-				w.pass(3*hour, time.Minute, w.allArchived)
-				w.archives(hour)
-				if gap := calls.gap(t); gap < 24*hour-time.Second || gap > 25*hour {
-					t.Errorf("asked again after %v", gap)
-				}
+// A pause of weeks is cut: to an hour where there are too many calls, to a quarter of one where the service is away.
+// Until then the whole route waits, and no document stores any of it.
+func TestReading_I24_RetryAfterIsTheRoutesAndCapped(t *testing.T) {
+	for status, most := range map[int]time.Duration{429: hour, 503: hour / 4} {
+		for _, date := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d/date=%v", status, date), func(t *testing.T) {
+				t.Parallel()
+				calls := &times{ops: []string{"register"}, fault: emulator.Fault{Kind: emulator.Status, Status: status, RetryAfter: 40 * 24 * hour, RetryAfterDate: date}}
+				virtual(t, setup{vaults: []string{"ACME"}, folders: 1, faults: calls.strike}, func(t *testing.T, w *world) {
+					w.pass(5*time.Minute, time.Second, never)
+					w.drop(0, "later", "R-later") // nothing was asked about this one
+					stored := false
+					w.pass(most-6*time.Minute, time.Second, func() bool {
+						for _, e := range w.entries() {
+							stored = stored || e.NotBefore.After(time.Now().Add(6*time.Minute))
+						}
+						return false
+					})
+					w.waits()
+					if p := w.daemon.State().Pauses; len(p) != 1 || p[0].Route != "vault ACME" || p[0].Asked != p[0].Next || p[0].Asked.Sub(p[0].Since).Round(time.Minute) != most {
+						t.Errorf("paused: %+v", p)
+					}
+					if stored {
+						t.Error("a document stored what the route was asked")
+					}
+					w.archives(hour)
+					if gap := calls.gap(t); gap < most-time.Second || gap > most+5*time.Minute {
+						t.Errorf("asked again after %v", gap)
+					}
+				})
 			})
-		})
+		}
+	}
+}
+
+// A wait that would pass the end of an upload address is not waited for: the upload is tried again while the address
+// works. What fits in is honoured.
+func TestReading_I6_RetryAfterBeyondTheWindow(t *testing.T) {
+	for _, status := range []int{429, 503} {
+		for _, wait := range []string{"3600", "86400", "899.5", "600", "1e99", "-3600", "Sat, 01 Jan 2000 01:00:00 GMT", "Fri, 31 Dec 9999 00:00:00 GMT"} {
+			t.Run(fmt.Sprintf("%d/%s", status, wait), func(t *testing.T) {
+				t.Parallel()
+				calls := &times{ops: []string{"upload"}, fault: emulator.Fault{Kind: emulator.Status, Status: status, RetryAfterText: wait}}
+				virtual(t, setup{vaults: []string{"ACME"}, folders: 1, faults: calls.strike}, func(t *testing.T, w *world) {
+					doubted := false
+					w.pass(20*time.Minute, time.Second, func() bool {
+						doubted = doubted || w.count(ledger.Unclear) > 0
+						return w.count(ledger.Archived) == 1
+					})
+					w.archives(hour)
+					if e := w.entries()[0]; doubted || len(e.Registrations) != 1 {
+						t.Errorf("in doubt: %v; registered %d times", doubted, len(e.Registrations))
+					}
+					if gap := calls.gap(t); (gap >= 600*time.Second) != (wait == "600") {
+						t.Errorf("sent again after %v", gap)
+					}
+				})
+			})
+		}
 	}
 }
 
@@ -106,16 +149,16 @@ func TestReading_I2_I6_AddressesOfSixSeconds(t *testing.T) {
 		unclear bool // some must have been in doubt
 	}{
 		"Calm":                       {},
-		"AnswersLost":                {12, emulator.Fault{Kind: emulator.Abort, Done: true}, true},
+		"AnswersLost":                {40, emulator.Fault{Kind: emulator.Abort, Done: true}, true},
 		"AnswersLate":                {12, emulator.Fault{Linger: 20 * time.Second}, true},
-		"NothingArrives":             {12, emulator.Fault{Kind: emulator.Abort}, true},
-		"CutInTheMiddle":             {12, emulator.Fault{Kind: emulator.CutRequest}, true},
+		"NothingArrives":             {40, emulator.Fault{Kind: emulator.Abort}, true},
+		"CutInTheMiddle":             {40, emulator.Fault{Kind: emulator.CutRequest}, true},
 		"TooSlow":                    {12, emulator.Fault{Kind: emulator.Trickle, Linger: 20 * time.Second}, true},
 		"StoreIsDown":                {40, emulator.Fault{Kind: emulator.Status, Status: 503}, true},
 		"CredentialsDieEarly":        {6, emulator.Fault{Kind: emulator.DeadToken}, false},
 		"AcceptedAndLost":            {2, emulator.Fault{Kind: emulator.Vanish}, true},
-		"ProxyPageInsteadOfAnswer":   {12, emulator.Fault{Kind: emulator.HTML, Done: true}, true},
-		"AnswersLateByRetryOfAnHour": {4, emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: hour}, true},
+		"ProxyPageInsteadOfAnswer":   {40, emulator.Fault{Kind: emulator.HTML, Done: true}, true},
+		"AnswersLateByRetryOfAnHour": {40, emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: hour}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,6 +23,10 @@ func (p *pass) folders(ctx context.Context) error {
 			continue
 		}
 		for l, err := range d.Folder.Lying(drop.Archived) {
+			if errors.Is(err, drop.ErrStrange) {
+				p.report.Folders.Strange.add(Finding{Text: d.Name + ": " + err.Error()})
+				continue
+			}
 			if err == nil {
 				err = p.receipt(ctx, d, l)
 			}

@@ -65,6 +65,10 @@ func (s standing) of(d Drop, l drop.Lying) (archive.Key, bool) {
 // an entry, where nobody gives folders back at this moment.
 func (p *pass) givenBack(ctx context.Context, d Drop, kind drop.Kind, known standing) error {
 	for l, err := range d.Folder.Lying(kind) {
+		if errors.Is(err, drop.ErrStrange) {
+			p.report.Folders.Strange.add(Finding{Text: d.Name + ": " + err.Error()})
+			continue
+		}
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}

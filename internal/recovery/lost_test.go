@@ -129,7 +129,10 @@ func TestReconcile_I2_TheFolderOfWhatWasSentWentAway(t *testing.T) {
 	s, now := newShed(t), time.Now()
 	e := s.claimed("f", "N1")
 	e = s.packed(e, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: "R1", URL: "https://x"}},
-		ledger.UploadIntended{}, ledger.UploadAccepted{}, ledger.Doubted{})
+		ledger.UploadIntended{})
+	doc, _, err := s.book.Document(e.Key)
+	must(t, err)
+	e = s.told(e.Key, e.Rev, ledger.UploadAccepted{Sent: e.Package.SHA256, Seal: doc.Seal(e.Package)}, ledger.Doubted{})
 	must(t, os.RemoveAll(s.claim(e)))
 	doubt := Doubt{From: now.Add(-time.Hour), Since: now}
 	service := spoken{list: []archive.Receipt{{Remote: "R1", ID: e.ID, Word: archive.InProgress, Updated: now}}}

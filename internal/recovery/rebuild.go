@@ -57,7 +57,8 @@ const (
 // reason is what stands in a returned folder for people.
 func (d Drop) reason(l drop.Lying) (string, error) {
 	dir, err := d.Folder.OpenLying(l)
-	if errors.Is(err, fs.ErrNotExist) {
+	_, mount := errors.AsType[*durable.MountError](err) // what lies there is not what was returned
+	if mount || errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {

@@ -44,6 +44,9 @@ func bad(format string, a ...any) error { return &badReceiptError{fmt.Sprintf(fo
 // it. An error that is not of the environment is a *badReceiptError.
 func (d Drop) read(ctx context.Context, l drop.Lying, environment string) (ev evidence, err error) {
 	dir, err := d.Folder.OpenLying(l)
+	if mount, is := errors.AsType[*durable.MountError](err); is { // what lies there is not what was archived
+		return ev, bad("%v", mount)
+	}
 	if err != nil {
 		return ev, err
 	}
@@ -72,6 +75,10 @@ func (d Drop) readIn(ctx context.Context, dir *durable.Dir, environment string) 
 		return ev, bad("its receipt is of vault %s, the drop sends to %s", ev.receipt.Vault, d.Vault)
 	}
 	s, err := packager.Validate(ctx, dir.Root(), d.Rules)
+	if mount, is := errors.AsType[*durable.MountError](err); is {
+		ev.differs = mount.Error()
+		return ev, nil
+	}
 	if _, refused := errors.AsType[*packager.Refusal](err); refused || errors.Is(err, packager.ErrChanged) || errors.Is(err, fs.ErrPermission) {
 		ev.differs = "it would not be taken as it lies there now"
 		return ev, nil
@@ -87,6 +94,9 @@ func (d Drop) readIn(ctx context.Context, dir *durable.Dir, environment string) 
 // more: it was archived, and its disposal was interrupted. It must not pass for a new invoice. Nil: it may go on.
 func (d Drop) Remains(ctx context.Context, key archive.Key, environment string) ([]ledger.Event, error) {
 	dir, _, err := d.Folder.OpenClaimed(key)
+	if _, mount := errors.AsType[*durable.MountError](err); mount {
+		return nil, nil // it goes no further than to be quarantined for that
+	}
 	if err != nil {
 		return nil, err
 	}

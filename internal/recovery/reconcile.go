@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
 )
@@ -26,8 +27,11 @@ type Config struct {
 	Environment string // as the ledger was made for: receipts of another one say nothing here
 
 	// Doubt is what the ledger cannot know of; nil: it was there all the while, and the
-	// comparison changes nothing.
+	// comparison changes nothing but entries that did not know of content which the archive has of them.
 	Doubt *Doubt
+	// Accept decides whether an index that was not read to its end counts as complete, because a person says so; it is
+	// asked once for each such vault, and what it accepts is durable when it returns. Nil: none counts.
+	Accept func(context.Context, VaultReport) (bool, error)
 	// Adopt says that nobody else takes folders now: those that lie claimed without an
 	// entry get one, in doubt.
 	Adopt bool
@@ -56,6 +60,8 @@ type pass struct {
 	anonymous map[archive.VaultID]unexplained   // what nobody can tell the identity of
 	foreign   map[mark]bool                     // registrations whose clientUUID is not that of the entry here
 	told      map[mark]bool                     // that the archive has a document which the ledger does not know
+	heardOf   map[mark]bool                     // that its entry was told of
+	uncounted map[archive.Key]Finding           // by entry: what the archive holds of it and it did not count
 	places    map[archive.Key]string            // where the folders of entries in doubt lie, by their receipts
 	back      map[archive.Key]string            // where they lie that were given back
 	unsettled map[archive.Key]bool              // entries of which something that was decided could not be committed
@@ -83,7 +89,8 @@ func short(r archive.RemoteID) (m mark) {
 	return m
 }
 
-// Reconcile holds the ledger against the archive. With a doubt it tells the entries of registrations
+// Reconcile holds the ledger against the archive: every number that this shows is compared with all the
+// registrations of the ledger, and an entry is told of content that it does not count. With a doubt it also tells the entries of registrations
 // that they did not know of, makes an entry for each archived document that has none, and clears the
 // doubt from those that the archive's answers speak for. Its error is the first call that failed: then
 // nothing is known of what was not asked, and it should be done again.
@@ -91,7 +98,7 @@ func Reconcile(ctx context.Context, c Config) (Report, error) {
 	p := &pass{
 		Config: c, newest: map[archive.VaultID]newest{}, unpacked: map[archive.ID]archive.Key{}, blind: map[archive.VaultID]bool{}, next: map[archive.ID]archive.Key{},
 		reaches: map[archive.VaultID]bool{}, passed: map[archive.VaultID]time.Duration{}, covers: map[archive.VaultID]bool{}, archived: map[mark]bool{}, anonymous: map[archive.VaultID]unexplained{},
-		foreign: map[mark]bool{}, told: map[mark]bool{}, places: map[archive.Key]string{}, back: map[archive.Key]string{}, unsettled: map[archive.Key]bool{},
+		foreign: map[mark]bool{}, told: map[mark]bool{}, heardOf: map[mark]bool{}, uncounted: map[archive.Key]Finding{}, places: map[archive.Key]string{}, back: map[archive.Key]string{}, unsettled: map[archive.Key]bool{},
 	}
 	if c.Doubt != nil { // what lies in the folders is known before the archive is asked whose its documents are
 		if err := p.folders(ctx); err != nil {
@@ -161,6 +168,11 @@ func (p *pass) foresee(ctx context.Context, e ledger.Entry) error {
 		}
 		dir, _, err := d.Folder.OpenClaimed(e.Key)
 		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if _, mount := errors.AsType[*durable.MountError](err); mount { // it cannot be read just now
+			p.blind[e.Vault] = true
+			p.report.Unpacked++
 			return nil
 		}
 		if err != nil {

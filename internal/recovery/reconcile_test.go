@@ -32,7 +32,7 @@ func (s spoken) StatusWindow(context.Context, archive.VaultID) (vaultapi.Window,
 }
 
 func (s spoken) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {
-	return vaultapi.Page{Records: s.index, Last: true}, nil
+	return vaultapi.Page{Records: s.index, Found: len(s.index)}, nil
 }
 
 // doubtful puts an entry into the book that is packed and in doubt.

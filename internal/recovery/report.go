@@ -1,10 +1,12 @@
 package recovery
 
 import (
+	"fmt"
 	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
 )
 
 // Report is what a comparison found and did.
@@ -13,6 +15,7 @@ type Report struct {
 	Vaults  []VaultReport // in the order in which they were asked
 	Waiting []Waiting     // entries that nobody can speak for yet
 	Waits   int           // how many they are; Waiting names the first thousand
+	Heard   int           // registrations of which entries were told that the archive has content under them
 	Cleared int           // entries that were in doubt and are not any more
 	Told    time.Time     // the archive's clock when it was asked; zero: it did not say
 
@@ -36,12 +39,37 @@ type VaultReport struct {
 	Vault   archive.VaultID
 	Listed  int  // registrations in the status list
 	Reaches bool // that list shows every registration since the ledger's last line, and long enough after it to be believed
-	Indexed int  // documents in the index
+	Indexed int  // documents that the index gave, each counted once
+
+	Index    vaultapi.IndexResult // how far the walk through the index came
+	Accepted bool                 // it is not complete, and a person lets it count as complete
 
 	Found   Findings // registrations that the ledger did not know, of entries that it knows
 	TakenIn Findings // archived documents that the ledger did not know: it has an entry for each now
 	Strange Findings // archived documents that the ledger does not know, and that were not taken in
 	Missing Findings // entries that the ledger calls archived and the archive does not show
+
+	Double    Findings // entries that the archive holds more than once, and nobody has closed
+	Uncounted Findings // entries that had given up a registration under which the archive has content; they know now
+}
+
+// Conclusive reports whether what the index leaves out says something.
+func (v VaultReport) Conclusive() bool { return v.Index.Complete || v.Accepted }
+
+// Gave says how much of the index was read.
+func (v VaultReport) Gave() string {
+	read, found := v.Index.Read, v.Index.Found
+	noun := "documents"
+	if max(read, found) == 1 {
+		noun = "document"
+	}
+	switch {
+	case found < 0:
+		return fmt.Sprintf("%d %s, and does not say how many there are", read, noun)
+	case found < read:
+		return fmt.Sprintf("%d %s, and says that there are %d", read, noun, found)
+	}
+	return fmt.Sprintf("%d of %d %s", read, found, noun)
 }
 
 // Findings are things of one kind.
@@ -72,7 +100,7 @@ type Waiting struct {
 func (r Report) Differences() int {
 	n := 0
 	for _, v := range r.Vaults {
-		n += v.Strange.Count + v.Missing.Count
+		n += v.Strange.Count + v.Missing.Count + v.Double.Count + v.Uncounted.Count
 	}
 	return n
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // settle looks at all entries once more, with what the archive said: those in doubt are cleared where it spoke
-// for them, and those that are archived here must be so there.
+// for them, and those that are archived here must be so there. An index that was not read to its end clears no entry and
+// misses none.
 func (p *pass) settle(ctx context.Context) error {
 	asked := map[archive.VaultID]int{} // place in the report
 	for i, v := range p.report.Vaults {
@@ -18,13 +19,20 @@ func (p *pass) settle(ctx context.Context) error {
 	}
 	return p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
 		i, ok := asked[e.Vault]
-		if e.State == ledger.Archived && ok && !p.archived[short(e.Archived)] && !p.fresh(e) {
+		conclusive := ok && p.report.Vaults[i].Conclusive()
+		if e.State == ledger.Archived && conclusive && !p.archived[short(e.Archived)] && !p.fresh(e) {
 			p.report.Vaults[i].Missing.add(Finding{Key: e.Key, Remote: e.Archived, Text: "archived here, not in the archive's index"})
+		}
+		if ok {
+			p.report.Vaults[i].name(e, p.uncounted)
 		}
 		if !e.Suspect || p.Doubt == nil {
 			return nil
 		}
 		until, why := p.doubts(e, ok)
+		if ok && !conclusive { // what was not read may speak against it
+			until, why = time.Time{}, "the index of vault "+string(e.Vault)+" was not read to its end; nothing is concluded from it"
+		}
 		if why != "" {
 			p.report.wait(e, until, why)
 			return nil

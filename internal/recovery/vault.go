@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -35,7 +32,13 @@ func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
 	if err := p.commit(ctx); err != nil { // the index is held against what the list told
 		return r, err
 	}
-	return r, p.index(ctx, v, &r)
+	if err := p.index(ctx, v, &r); err != nil || r.Index.Complete || p.Accept == nil {
+		return r, err
+	}
+	// The acceptance is journaled before anything is concluded from this index. After a crash in between, the next
+	// comparison concludes nothing until a person accepts its walk anew.
+	r.Accepted, err = p.Accept(ctx, r)
+	return r, err
 }
 
 // since returns for how long the archive, whose clock reads date, could show what the ledger does not know: by this
@@ -89,27 +92,32 @@ func (p *pass) kept(r archive.RemoteID) bool {
 	return err == nil && ok && e.Archived == r && e.Dest != "" && e.ArchivedAt.Before(p.Doubt.Since)
 }
 
-// index walks the whole index, oldest first: what is archived meanwhile comes at its end.
+// index walks the index, oldest first: what is archived meanwhile comes at its end. What the records say is used, whether
+// or not the walk comes to the end of the index. What they leave out says something only where the walk is complete.
 func (p *pass) index(ctx context.Context, v Drop, r *VaultReport) error {
-	for cursor, last := vaultapi.FirstPage, false; !last; {
+	walk := vaultapi.NewIndexWalk()
+	for cursor, more := walk.Next(); more; cursor, more = walk.Next() {
 		page, err := p.Service.Index(ctx, v.Vault, cursor, pageSize, "archiveDate asc")
 		if err != nil {
+			if walk.EndsWith(err) {
+				break
+			}
 			return err
 		}
-		unknown, err := p.sift(page.Records, r)
+		unknown, err := p.sift(walk.Add(page), r)
 		if err != nil {
 			return err
 		}
 		if err := p.strangers(ctx, v, unknown, r); err != nil {
 			return err
 		}
-		cursor, last = page.Cursor, page.Last
 	}
+	r.Index = walk.Result()
 	return nil
 }
 
 // sift leaves those records of which something must be asked: no entry bears their number, or one that is in
-// doubt does.
+// doubt does. An entry that bears the number and does not count it as archived is told.
 func (p *pass) sift(recs []vaultapi.IndexRecord, r *VaultReport) (unknown []vaultapi.IndexRecord, err error) {
 	for _, rec := range recs {
 		r.Indexed++
@@ -118,12 +126,14 @@ func (p *pass) sift(recs []vaultapi.IndexRecord, r *VaultReport) (unknown []vaul
 		if err != nil {
 			return nil, err
 		}
-		if ok && p.Doubt != nil {
+		if ok && rec.Remote != "" {
 			e, _, err := p.Book.Entry(key)
 			if err != nil {
 				return nil, err
 			}
-			ok = !e.Suspect
+			if ok = p.Doubt == nil || !e.Suspect; ok {
+				p.tell(e, archive.Receipt{Remote: rec.Remote, Word: archive.Successful, Record: rec.Raw, Updated: rec.ArchivedAt})
+			}
 		}
 		if !ok || rec.Remote == "" {
 			unknown = append(unknown, rec)
@@ -136,6 +146,7 @@ func (p *pass) sift(recs []vaultapi.IndexRecord, r *VaultReport) (unknown []vaul
 // doubt began were never ours: the ledger knew everything then.
 func (p *pass) strangers(ctx context.Context, v Drop, recs []vaultapi.IndexRecord, r *VaultReport) error {
 	var ask []vaultapi.IndexRecord
+	var numbers []archive.RemoteID
 	for _, rec := range recs {
 		switch {
 		case p.Doubt == nil:
@@ -145,10 +156,10 @@ func (p *pass) strangers(ctx context.Context, v Drop, recs []vaultapi.IndexRecor
 		case !p.Doubt.From.IsZero() && !rec.ArchivedAt.IsZero() && rec.ArchivedAt.Before(p.Doubt.From.Add(-longBefore)) && !p.known(rec):
 			p.strange(r, rec, "archived long before this ledger's last line, and never by it")
 		default:
-			ask = append(ask, rec)
+			ask, numbers = append(ask, rec), append(numbers, rec.Remote)
 		}
 	}
-	told, err := p.ask(ctx, v.Vault, ask)
+	told, err := AskEach(ctx, p.Service, v.Vault, numbers) // an absent one has no clientUUID
 	if err != nil {
 		return err
 	}
@@ -185,28 +196,6 @@ func (p *pass) strange(r *VaultReport, rec vaultapi.IndexRecord, text string) {
 		p.told[m] = true
 		r.Strange.add(Finding{Remote: rec.Remote, Number: rec.Document.Number, Text: text})
 	}
-}
-
-// ask asks for the status of each record, several at once. One that the archive does not know any more has no
-// clientUUID in its answer.
-func (p *pass) ask(ctx context.Context, v archive.VaultID, recs []vaultapi.IndexRecord) ([]archive.Receipt, error) {
-	told := make([]archive.Receipt, len(recs))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(askers)
-	var mu sync.Mutex
-	for i, rec := range recs {
-		g.Go(func() error {
-			rc, err := p.Service.Status(ctx, v, rec.Remote)
-			if fault, ok := errors.AsType[*vaultapi.Error](err); ok && fault.Missing {
-				return nil
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			told[i] = rc
-			return err
-		})
-	}
-	return told, g.Wait()
 }
 
 // unnamed notes a document that may be anybody's.
@@ -266,15 +255,23 @@ func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vault
 	return p.takeIn(ctx, v, rc, *rec, r)
 }
 
-// compare holds the archive's word about a registration that the ledger knows against what that says.
+// compare holds the archive's word about a registration that the ledger knows against what that says, be it
+// the one that was archived or another one.
 func (p *pass) compare(key archive.Key, rc archive.Receipt, r *VaultReport) error {
 	e, ok, err := p.Book.Entry(key)
-	if err != nil || !ok || e.State != ledger.Archived || e.Archived != rc.Remote {
+	if err != nil || !ok {
 		return err
 	}
 	_, ours := e.GenerationOf(rc.ID)
+	foreign := !rc.ID.IsZero() && !e.ID.IsZero() && !ours
 	switch {
-	case !rc.ID.IsZero() && !e.ID.IsZero() && !ours:
+	case e.State != ledger.Archived || e.Archived != rc.Remote:
+		if foreign && e.Hears(rc) {
+			p.strange(r, vaultapi.IndexRecord{Remote: rc.Remote}, "given to entry "+e.Key.String()+"; the archive says that it is of another clientUUID, and holds content of it")
+		} else if !foreign {
+			p.tell(e, rc)
+		}
+	case foreign:
 		p.foreign[short(rc.Remote)] = true
 		r.Missing.add(Finding{Key: e.Key, Remote: rc.Remote, Text: "archived here; the archive says that this bumId is of another clientUUID"})
 	case rc.Word == archive.Failed || rc.Word == archive.WaitingForPackage:

@@ -71,6 +71,20 @@ func keyAt(at time.Time, n uint64) (k archive.Key) {
 	return k
 }
 
+// told returns what the ledger has of a folder.
+func (s *shelf) told(folder string) (ledger.Entry, ledger.Document) {
+	s.t.Helper()
+	e, _, err := s.ledger.Entry(s.keys[folder])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	doc, _, err := s.ledger.Document(e.Key)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return e, doc
+}
+
 // sealed is a packed folder: the event and its document.
 func sealed(folder string, vault archive.VaultID, size int64, meta archive.Document) (ledger.Sealed, *ledger.Document) {
 	doc := &ledger.Document{Metadata: meta.Metadata(), Files: []archive.File{{Path: "rechnung.pdf", Size: 3, SHA256: archive.Sum([]byte(folder))}}}
@@ -92,14 +106,15 @@ func (s *shelf) send(folder string, at time.Time, size int64, remote archive.Rem
 	seal, doc := sealed(folder, s.vault[folder], size, meta)
 	s.tell(folder, at, doc, seal)
 	s.tell(folder, at.Add(time.Minute), nil, ledger.RegisterIntended{},
-		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary, Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{})
+		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{})
 }
 
 // archived takes a folder to its end: it is archived after took.
 func (s *shelf) archived(folder string, at time.Time, took time.Duration, size int64, remote archive.RemoteID) {
 	s.t.Helper()
 	s.send(folder, at, size, remote)
-	s.tell(folder, at.Add(2*time.Minute), nil, ledger.UploadAccepted{})
+	e, doc := s.told(folder)
+	s.tell(folder, at.Add(2*time.Minute), nil, ledger.UploadAccepted{Sent: e.Package.SHA256, Seal: doc.Seal(e.Package)})
 	at = at.Add(took)
 	s.tell(folder, at, nil, ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Word: archive.Successful, Raw: "ArchivingSuccessful", Updated: at, Record: []byte(`{}`)}, Grace: time.Hour})
 	s.tell(folder, at, nil, ledger.PlaceIntended{Dest: "_archived/2026-11/x"}, ledger.Placed{})

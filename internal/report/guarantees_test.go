@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,10 +37,13 @@ func TestGuarantees_PageIsTheList(t *testing.T) {
 
 // TestGuarantees_TestsExist keeps the page from naming a test that is gone.
 func TestGuarantees_TestsExist(t *testing.T) {
-	for i, g := range guarantees {
-		if want := fmt.Sprintf("I%d", i+1); g.id != want {
-			t.Errorf("%s stands where %s belongs", g.id, want)
+	last := 0
+	for _, g := range guarantees {
+		n, err := strconv.Atoi(strings.TrimPrefix(g.id, "I"))
+		if err != nil || n <= last {
+			t.Errorf("%s stands behind I%d", g.id, last)
 		}
+		last = n
 		if len(g.tests) == 0 {
 			t.Errorf("%s names no test", g.id)
 		}
@@ -129,6 +133,7 @@ Every audit prints these under "Not proven", with that day's numbers:
 - Archived documents that were not downloaded again and compared.
 - Folders that were taken as complete because they had been quiet.
 - What the archive's own index says, after the time at which ` + "`vaultd reconcile`" + ` last compared it.
+- What an index left out that was not read to its end, and that a person let count as complete.
 - What was done after the last line of a ledger that was put back, until ` + "`vaultd reconcile`" + ` has asked the archive.
 `)
 	return b.String()

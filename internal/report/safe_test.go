@@ -75,6 +75,41 @@ func TestResult_I15_StillInDoubtAfterReconcile(t *testing.T) {
 	}
 }
 
+// An index that a person let count as complete is no proof, in any later audit.
+func TestResult_I29_I32_AcceptedIndexIsNotProven(t *testing.T) {
+	s := newShelf(t, "production")
+	s.send("A", noon.Add(-3*time.Hour), 1, "r")
+	note := &ledger.Note{Text: "ticket 4711"}
+	accept := func(at time.Time) {
+		t.Helper()
+		err := s.ledger.Mark(t.Context(), ledger.Mark{Word: ledger.MarkIndex, Vault: "ACME", Cause: "1 of 900 documents", By: ledger.Human{UID: 1001, Reason: note.Digest()}, At: at}, note)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	accept(noon.Add(-time.Hour))
+	s.mark(ledger.MarkDisposal, "", noon.Add(-time.Minute))
+	want := "On 20 Nov 2026 13:32 CET the archive's index of vault ACME gave 1 of 900 documents. A person (uid 1001) let it count as complete: what it left out was not compared."
+	if d := doubtOf(examine(t, s.config()).Summary, "index-accepted"); d.Text != want {
+		t.Errorf("%+v", d)
+	}
+	for range 25 {
+		accept(noon)
+	}
+	var named, more uint64
+	for _, d := range examine(t, s.config()).Summary.NotProven {
+		switch {
+		case d.What == "index-accepted" && strings.HasPrefix(d.Text, "On 20 Nov"):
+			named++
+		case d.What == "index-accepted":
+			more += d.Count
+		}
+	}
+	if named != 20 || more != 6 {
+		t.Errorf("%d named, %d more", named, more)
+	}
+}
+
 // The reason for a restore belongs to no entry; it is not erased for that.
 func TestActs_I29_ReasonOfARestore(t *testing.T) {
 	s := newShelf(t, "production")

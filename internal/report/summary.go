@@ -232,6 +232,7 @@ func texts[T fmt.Stringer](all []T) []string {
 // needWords says what each kind means and what to do, the most urgent first.
 var needWords = []struct{ what, one, more, do string }{
 	{"contradicted", "folder is contradicted by the archive", "folders are contradicted by the archive", "see vaultd show X, and ask the provider"},
+	{"archived-twice", "folder is archived more than once", "folders are archived more than once", "see vaultd why X, and ask the provider to remove what is too many"},
 	{"quarantined", "folder is quarantined: it cannot go on, and something of it may be in the archive", "folders are quarantined: they cannot go on, and something of them may be in the archive", "see vaultd show X, then decide"},
 	{"rejected", "folder was rejected: it is not in the archive", "folders were rejected: they are not in the archive", "put them right as _REASON.txt says and drop them again"},
 	{"held", "folder is on hold", "folders are on hold", "see vaultd show X, then decide"},

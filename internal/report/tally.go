@@ -165,6 +165,8 @@ func (t *tally) want(e ledger.Entry) {
 	switch {
 	case e.Contradicted && !e.Resolved:
 		book("contradicted")
+	case e.ArchivedTwice() && !e.Resolved:
+		book("archived-twice")
 	case e.State == ledger.Quarantined:
 		book("quarantined")
 	case e.State == ledger.Rejected && !e.Resolved:

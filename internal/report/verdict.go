@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"vaultd/internal/ledger"
 )
@@ -24,6 +25,14 @@ func (a *Audit) safeDoubts() []doubt {
 	if n := a.proof.PutBack; n > 0 {
 		list = append(list, doubt{"put-back", n, "The ledger was put back " + many(n, "time", "times") +
 			". What it had forgotten is known from the archive and the folders alone."})
+	}
+	for _, i := range a.proof.Indexes {
+		at, _ := time.Parse(time.RFC3339, i.At) // a broken time is shown as none
+		list = append(list, doubt{"index-accepted", 1, fmt.Sprintf("On %s the archive's index of vault %s gave %s. A person (uid %d) let it count as complete: what it left out was not compared.",
+			at.In(a.c.Location).Format("2 Jan 2006 15:04 MST"), i.Vault, i.Gave, i.UID)})
+	}
+	if n := a.proof.Accepted - uint64(len(a.proof.Indexes)); n > 0 {
+		list = append(list, doubt{"index-accepted", n, many(n, "earlier index", "earlier indexes") + " that did not give every document counted as complete by a person's decision."})
 	}
 	if n := uint64(len(a.proof.Suspect)); n > 0 {
 		list = append(list, doubt{"suspect", n, many(n, "folder is", "folders are") + " in doubt: what happened since the ledger was put back is not known."})

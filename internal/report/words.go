@@ -48,7 +48,7 @@ func flagWords(e ledger.Entry) []string {
 		on   bool
 		word string
 	}{
-		{e.Contradicted, "CONTRADICTED"}, {e.Double, "possibly double"}, {e.InDoubt, "closed in doubt"},
+		{e.Contradicted, "CONTRADICTED"}, {e.ArchivedTwice(), "ARCHIVED TWICE"}, {e.Double && !e.ArchivedTwice(), "possibly double"}, {e.InDoubt, "closed in doubt"},
 		{e.Hold, "on hold"}, {e.Resolved, "resolved"},
 	} {
 		if f.on {

@@ -8,7 +8,8 @@
 // to calm down and checked, and one in which nothing went wrong although it was to, or
 // little was finished, fails as vacuous. Nothing in it is a stand-in but the service:
 // ledger, files and locks are real, and faults come in at the four seams that the
-// program has for them: files, commits, calls and the clock.
+// program has for them: files, commits, calls and the clock. Packages that lie in the spool
+// are damaged behind its back.
 //
 // A [World] lives in a bubble of testing/synctest. The death of a process is played by a
 // switch that all seams ask: once it is thrown nothing reaches disk or service any

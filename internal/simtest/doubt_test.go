@@ -167,6 +167,83 @@ func TestCrossWired_I8(t *testing.T) {
 	})
 }
 
+// TestSharedAddress_I8 gives the upload address of an archived document to another one in a later answer: signed
+// anew, in the same bytes while both are open, and with the object's name in the query. Nothing is uploaded to
+// it by the second document, which alone is stopped; when it happens again, the route is.
+func TestSharedAddress_I8(t *testing.T) {
+	for name, row := range map[string]struct {
+		kind    emulator.Kind
+		inQuery bool
+	}{
+		"SignedAnew":             {emulator.SharedAddress, false},
+		"SignedAnewKeyInQuery":   {emulator.SharedAddress, true},
+		"SameBytes":              {emulator.RepeatedAddress, false},
+		"SameBytesAndKeyInQuery": {emulator.RepeatedAddress, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t, Config{Seed: 6, Emulator: func(c *emulator.Config) { c.Readings.KeyInQuery = row.inQuery }})
+				w.Start()
+				w.Drop(0, Make(6, 0, Good))
+				w.Advance(5 * time.Minute) // stored; its address still works
+				for n := 1; n <= 2; n++ {
+					w.Plan(func(op Op) Strike {
+						if op.Name == "register" {
+							return Strike{Call: emulator.Fault{Kind: row.kind}}
+						}
+						return Strike{}
+					})
+					w.Drop(0, Make(6, n, Good))
+					w.Advance(5 * time.Minute)
+					w.Plan(nil)
+					if b := w.d.Ledger().Balance(); b.States[ledger.Quarantined] != uint64(n) {
+						t.Errorf("after %d shared addresses: %v", n, b)
+					}
+					if p := w.d.State().Pauses; len(p) != n-1 {
+						t.Errorf("after %d shared addresses: pauses %+v", n, p)
+					}
+				}
+				w.Restart(Graceful)
+				w.Drop(0, Make(6, 3, Good))
+				w.Calm(24 * time.Hour)
+				o := w.Check(false)
+				if len(o.In(ledger.Archived)) != 2 {
+					t.Error(o)
+				}
+				for _, e := range o.In(ledger.Quarantined) {
+					if e.Cause.Code != "address-taken" || len(e.Registrations) != 0 {
+						t.Errorf("%q: %+v, %d registrations", e.Folder, e.Cause, len(e.Registrations))
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestRedirectAway_I8 has the store send an upload on to the object of another document.
+func TestRedirectAway_I8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, Config{Seed: 7})
+		w.Start()
+		w.Drop(0, Make(7, 0, Good))
+		w.Advance(6 * time.Hour)
+		once := false
+		w.Plan(func(op Op) Strike {
+			if op.Name != "upload" || once {
+				return Strike{}
+			}
+			once = true // where it is sent on to would take it
+			return Strike{Call: emulator.Fault{Kind: emulator.RedirectAway}}
+		})
+		w.Drop(0, Make(7, 1, Good))
+		w.Advance(time.Hour)
+		w.Calm(72 * time.Hour)
+		if o := w.Check(true); len(o.In(ledger.Archived)) != 2 {
+			t.Error(o)
+		}
+	})
+}
+
 // TestBatchRefused_I23 has the service refuse one document of fifty.
 func TestBatchRefused_I23(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

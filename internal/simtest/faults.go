@@ -24,6 +24,8 @@ const (
 	Commits Seam = "commits" // of the ledger
 	Calls   Seam = "calls"   // to the service and its object store
 	Clock   Seam = "clock"   // readings of the machine's time
+
+	Packages Seam = "packages" // sealed packages, once they lie in the spool
 )
 
 // Op is one operation that is about to happen.
@@ -39,7 +41,8 @@ type Op struct {
 type Blow uint8
 
 // The blows. Toward the clock, Fail sets it an hour wrong and FailDone suspends the
-// machine for twenty minutes.
+// machine for twenty minutes. Toward a package, Fail changes one byte of it and FailDone
+// takes its last byte off, both after the strike's delay.
 const (
 	Spare    Blow = iota
 	Fail          // it fails and is not done
@@ -181,7 +184,15 @@ func (l *life) file(op, name string, do func() error) error {
 	if l.dead() {
 		return &os.PathError{Op: op, Path: name, Err: playedError{}}
 	}
-	return l.suffer(l.w.fate.ask(Files, op, name).Blow, op, name, do)
+	if op == "mount" { // it changes nothing, and is none of the operations that a plan counts
+		return l.w.mounts.look(name, do)
+	}
+	l.w.mounts.changes(op, name)
+	err := l.suffer(l.w.fate.ask(Files, op, name).Blow, op, name, do)
+	if err == nil {
+		l.w.packageSealed(op, name)
+	}
+	return err
 }
 
 func (l *life) suffer(b Blow, op, name string, do func() error) error {

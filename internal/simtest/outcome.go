@@ -64,6 +64,7 @@ func (w *World) Calm(bound time.Duration) {
 	w.t.Helper()
 	w.fate.set(nil)
 	w.clock.set(0)
+	w.Unmount()
 	if w.life == nil {
 		w.Start()
 	}
@@ -121,12 +122,22 @@ func through(e ledger.Entry, strict bool) bool {
 	switch {
 	case e.State == ledger.Unclear:
 		return !strict
+	case strict && asksLate(e):
+		return false
 	case e.State == ledger.Quarantined:
 		return true
 	case !e.State.Final() || e.Source == ledger.Claimed || e.Source == ledger.Returning || e.Source == ledger.Keeping || e.Source == ledger.Disposing:
 		return false
 	}
 	return e.DisposeAt.IsZero() || e.Source != ledger.Kept || e.Double || e.Contradicted
+}
+
+// asksLate reports whether the question is still to come that finds what the service archives after it had called it
+// failed or refused.
+func asksLate(e ledger.Entry) bool {
+	return slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool {
+		return r.GivenUp() && slices.Contains(e.QuestionsAt(r.Closed.Add(6*time.Hour)), r.Ticket.Remote)
+	})
 }
 
 // Check ends the daemon and holds the ledger to its promises, against what the service
@@ -137,7 +148,7 @@ func (w *World) Check(faultsAsked bool) Outcome {
 	w.Stop()
 	o := Outcome{Fired: w.fate.firedCopy(), Deaths: w.deaths, Restarts: w.restarts, Virtual: w.Virtual()}
 	l, done := w.openLedger()
-	o.Report, o.Entries = w.proof(l)
+	o.Report, o.Entries = w.proof(l, w.seen())
 	problems, err := l.Verify(context.Background())
 	w.must(err)
 	for _, f := range o.Report.Findings {
@@ -149,6 +160,7 @@ func (w *World) Check(faultsAsked bool) Outcome {
 		o.Problems = append(o.Problems, "verify: "+p.String())
 	}
 	o.Problems = append(o.Problems, w.violations(o.Entries)...)
+	o.Problems = append(o.Problems, w.mounts.violations()...)
 	if w.setBacks > 0 {
 		o.Problems = append(o.Problems, w.unaccounted(o.Entries)...)
 	}
@@ -195,7 +207,9 @@ func finished(entries []ledger.Entry) (n int) {
 func (w *World) safety() {
 	w.t.Helper()
 	l, done := w.openLedger()
-	report, _ := w.proof(l)
+	seen := w.seen()
+	w.hideLate(l, &seen)
+	report, _ := w.proof(l, seen)
 	for _, f := range report.Findings {
 		w.t.Errorf("between two lives, %v into the run: %v", w.Virtual(), f)
 		w.tellOf(l, f)
@@ -210,8 +224,28 @@ func (w *World) openLedger() (*boltledger.Ledger, func() error) {
 	return l, done
 }
 
+// hideLate takes out the content that the service first called refused or failed, where the ledger cannot know better
+// yet. In the end it must.
+func (w *World) hideLate(l *boltledger.Ledger, s *proof.Seen) {
+	w.t.Helper()
+	late := map[archive.RemoteID]bool{}
+	for _, r := range w.emulator.Seen() {
+		late[archive.RemoteID(r.BumID)] = r.Late
+	}
+	for i := range s.Registrations {
+		r := &s.Registrations[i]
+		key, _, err := l.ByRemote(r.Remote)
+		w.must(err)
+		e, _, err := l.Entry(key)
+		w.must(err)
+		if late[r.Remote] && e.Hears(archive.Receipt{Remote: r.Remote, Word: archive.InProgress}) {
+			r.Failed, r.Archived = true, false
+		}
+	}
+}
+
 // proof runs the checker.
-func (w *World) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
+func (w *World) proof(l *boltledger.Ledger, seen proof.Seen) (proof.Report, []ledger.Entry) {
 	w.t.Helper()
 	var entries []ledger.Entry
 	w.must(l.Entries(archive.Key{}, false, func(e ledger.Entry) error {
@@ -230,7 +264,6 @@ func (w *World) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
 			w.must(err)
 		}
 	}}
-	seen := w.seen()
 	if _, safe := l.Safe(); safe || slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.Suspect }) {
 		seen = proof.Seen{} // it says itself that it does not know
 	}
@@ -258,7 +291,7 @@ func (w *World) seen() proof.Seen {
 		w.must(err)
 		metadata, err := archive.ParseDigest(r.MetadataSHA256)
 		w.must(err)
-		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size,
+		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size, Torn: r.Torn, Replaced: r.Replaced,
 			Archived: !r.ArchivedAt.IsZero(), Failed: r.State == "ArchivingFailed" && !r.Archivable}
 		if reg.Stored {
 			reg.SHA256, err = archive.ParseDigest(r.SHA256)

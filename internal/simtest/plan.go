@@ -88,7 +88,46 @@ var classes = []class{
 	{Calls, "register", 0.002, 0.05, call(emulator.Fault{Kind: emulator.DoubleBumID})},
 	{Clock, "", 0.00001, 0.0003, blow(Fail)},
 	{Clock, "", 0.00001, 0.0003, blow(FailDone)},
+	{Calls, "index", 0.01, 0.3, call(emulator.Fault{Kind: emulator.ShortPage})},
+	{Calls, "index", 0.01, 0.3, call(emulator.Fault{Kind: emulator.EmptyPage})},
+	{Calls, "index", 0.01, 0.3, call(emulator.Fault{Kind: emulator.RepeatPage})},
+	{Calls, "index", 0.01, 0.3, call(emulator.Fault{Kind: emulator.CirclePage})},
+	{Packages, "", 0.01, 0.3, blow(Fail)},
+	{Packages, "", 0.01, 0.3, damageLater(Fail)},
+	{Packages, "", 0.01, 0.1, damageLater(FailDone)},
+	{Calls, "upload", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Early})},
+	{Calls, "upload", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Early, Done: true})},
+	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.ErrorDocument})},
+	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.ErrorDocument, Done: true})},
+	{Calls, "upload", 0.01, 0.2, func(r *rand.Rand) Strike {
+		return Strike{Call: emulator.Fault{Kind: emulator.Rerun, Again: upTo(r, lateAtMost)}}
+	}},
+	{Calls, "upload", 0.01, 0.1, func(r *rand.Rand) Strike {
+		return Strike{Call: emulator.Fault{Kind: emulator.Status, Status: []int{400, 403, 409, 412}[r.IntN(4)], Done: true}}
+	}},
+	{Calls, "register", 0.002, 0.05, call(emulator.Fault{Kind: emulator.SharedAddress})},
+	{Calls, "register", 0.002, 0.05, call(emulator.Fault{Kind: emulator.RepeatedAddress})},
+	{Calls, "upload", 0.002, 0.05, call(emulator.Fault{Kind: emulator.RedirectAway})},
+	{Calls, "status", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Huge, Size: 1 << 20})},
+	{Calls, "", 0.001, 0.05, call(emulator.Fault{Kind: emulator.RevokeTokens})},
+	{Calls, "", 0.01, 0.1, call(emulator.Fault{Kind: emulator.Status, Status: 429, RetryAfter: 24 * time.Hour})},
+	{Calls, "upload", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: time.Hour})},
+	{Calls, "register", 0.01, 0.2, func(r *rand.Rand) Strike {
+		return Strike{Call: emulator.Fault{Kind: emulator.Unaskable, Status: []int{400, 404, 422, 502}[r.IntN(4)]}}
+	}},
 }
+
+// damageLater damages a package at some time after it was sealed. Most are sent within seconds, some wait for hours.
+func damageLater(b Blow) func(*rand.Rand) Strike {
+	return func(r *rand.Rand) Strike {
+		most := time.Duration(float64(time.Second) * math.Pow(3600, r.Float64()))
+		return Strike{Blow: b, Call: emulator.Fault{Delay: 1 + upTo(r, most)}}
+	}
+}
+
+// lateAtMost is how long after its failure a job that runs again succeeds at most: the question that is asked six hours
+// after the failure was heard finds it.
+const lateAtMost = 5 * time.Hour
 
 // late makes a call slow before and after its work.
 func late(most time.Duration) func(*rand.Rand) Strike {
@@ -123,7 +162,7 @@ func drawMix(r *rand.Rand) (mix []rated) {
 			all[c.seam] += rate
 		}
 	}
-	most := map[Seam]float64{Files: 0.02, Commits: 0.01, Clock: 0.001, Calls: 0.01 * math.Pow(60, r.Float64())}
+	most := map[Seam]float64{Files: 0.02, Commits: 0.01, Clock: 0.001, Packages: 0.5, Calls: 0.01 * math.Pow(60, r.Float64())}
 	for i, c := range mix {
 		if seam := classes[c.Class].seam; all[seam] > most[seam] {
 			mix[i].Rate *= most[seam] / all[seam]

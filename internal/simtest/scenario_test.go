@@ -74,6 +74,9 @@ func drawScenario(seed uint64) scenario {
 		NumbersAsStrings: r.IntN(2) == 0, InProgressWord: pick("", "", "ArchivingQueued"), ETag: pick("md5", "kms", "none"),
 		Download: pick("bytes", "redirect", "json"), VaultList: pick("objects", "ids", "wrapped"), RedirectTo: pick("", "", "same"),
 	}}
+	careless := rand.New(rand.NewPCG(seed, 1)) // its own draws: they change no other
+	s.Readings.ContentMD5 = []string{"check", "ignore"}[careless.IntN(2)]
+	s.Readings.ShortBody = []string{"refuse", "keep"}[careless.IntN(2)]
 	s.Archiving = upTo(r, 5*time.Hour)
 	s.Workers, s.Batch = 1+r.IntN(8), 1+r.IntN(50)
 	s.Settle = time.Duration(math.Exp(r.Float64()*5)) * time.Second
@@ -82,9 +85,17 @@ func drawScenario(seed uint64) scenario {
 	for range 1 + r.IntN(4)*r.IntN(2) {
 		s.Disposal = append(s.Disposal, disposal{r.IntN(3) > 0, r.IntN(2) == 0, upTo(r, 24*time.Hour)})
 	}
+	unknown := rand.New(rand.NewPCG(seed, 3)) // its own draws: they change no other
+	s.Readings.UnknownBumID = []int{404, 400, 422, 502}[unknown.IntN(4)]
+	index := rand.New(rand.NewPCG(seed, 1)) // what it draws changes nothing else
+	s.Readings.IndexFound = []string{"all", "all", "none", "negative", "left"}[index.IntN(5)]
+	s.Readings.IndexPage = index.IntN(2) * (1 + index.IntN(5))
 	s.Mix = drawMix(r)
 	s.drawDrops(r)
 	s.drawMishaps(r)
+	s.drawMounts(rand.New(rand.NewPCG(seed, 0x6d6f756e74))) // dice of their own: they change nothing else
+	s.Readings.KeyInQuery = r.IntN(3) == 0
+	s.Readings.Twins = r.IntN(2) == 0
 	return s
 }
 
@@ -144,6 +155,17 @@ func (s *scenario) drawMishaps(r *rand.Rand) {
 	slices.SortStableFunc(s.Mishaps, func(a, b mishap) int { return cmp.Compare(a.At, b.At) })
 }
 
+// drawMounts draws when something is mounted on a folder, in every second scenario.
+func (s *scenario) drawMounts(r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		return
+	}
+	for range 1 + r.IntN(4) {
+		s.Mishaps = append(s.Mishaps, mishap{At: upTo(r, faultHours), What: "mount", Vault: r.IntN(len(s.Disposal)), For: upTo(r, 12*time.Hour)})
+	}
+	slices.SortStableFunc(s.Mishaps, func(a, b mishap) int { return cmp.Compare(a.At, b.At) })
+}
+
 // fingerprint tells one scenario from another: a seed is another one's name once what is
 // drawn from it has changed.
 func (s scenario) fingerprint() string {
@@ -182,12 +204,25 @@ func (s scenario) config() Config {
 }
 
 // plan leaves foreign numbers out where the service gives the same number again: the
-// emulator would hold the second, right answer against whoever believes it.
+// emulator would hold the second, right answer against whoever believes it. It leaves empty pages out where an
+// index does not tell how many documents it has: an empty page is all that can end it then. It leaves shared
+// addresses out where the ledger is set back: it cannot know the addresses that were given since.
 func (s scenario) plan(hits []int) Plan {
 	p := mixed(s.Seed, s.Mix, hits)
+	setBack := slices.ContainsFunc(s.Mishaps, func(m mishap) bool { return m.What == "set back" })
 	return func(op Op) Strike {
 		strike := p(op)
-		if s.Readings.Repeat == "same" && (strike.Call.Kind == emulator.ForeignAnswer || strike.Call.Kind == emulator.DoubleBumID) {
+		switch strike.Call.Kind {
+		case emulator.ForeignAnswer, emulator.DoubleBumID:
+			if s.Readings.Repeat == "same" {
+				return Strike{}
+			}
+		case emulator.SharedAddress, emulator.RepeatedAddress:
+			if setBack {
+				return Strike{}
+			}
+		}
+		if found := s.Readings.IndexFound; strike.Call.Kind == emulator.EmptyPage && found != "all" && found != "left" {
 			return Strike{}
 		}
 		return strike
@@ -230,6 +265,10 @@ func (w *World) befall(m mishap) {
 		w.Restart(Reboot)
 	case "suspend":
 		w.clock.sleep(m.For)
+	case "mount":
+		if n := len(w.dropped); n > 0 { // one of the last ones: most of the others are at rest
+			w.Mount(w.dropped[n-1-int(m.At/time.Second)%min(n, 5)].Name, m.For)
+		}
 	case "clock wrong":
 		w.clock.set(m.For)
 	case "clock right":

@@ -1,10 +1,14 @@
 package simtest
 
 import (
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 )
 
@@ -51,6 +55,77 @@ func TestSetBack_I15(t *testing.T) {
 				for id, n := range once {
 					if n != 1 {
 						t.Errorf("%s is archived %d times", id, n)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestSetBack_I2_I32_IndexThatEndsEarly sets the machine back after an invoice was archived of which the old ledger knows
+// nothing but its folder, and the archive's list does not go back so far: the index alone knows of it. For days the index
+// ends early. Nothing is concluded from that, and once the index is whole everything goes on, each invoice archived once.
+func TestSetBack_I2_I32_IndexThatEndsEarly(t *testing.T) {
+	for name, kind := range map[string]emulator.Kind{
+		"ShortPage": emulator.ShortPage, "EmptyPages": emulator.EmptyPage, "SamePageAgain": emulator.RepeatPage, "CirclingCursors": emulator.CirclePage,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				cfg := several(15)
+				cfg.Vaults, cfg.Emulator = 1, func(c *emulator.Config) { c.Readings.IndexPage = 2 }
+				w := New(t, cfg)
+				w.Between(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+					resp, err := next.RoundTrip(r)
+					if err == nil && strings.HasSuffix(r.URL.Path, "/documents/status") {
+						resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader("[]")), 2
+					}
+					return resp, err
+				})
+				w.Start()
+				for n := range 5 {
+					w.Drop(0, Make(15, n, Good))
+				}
+				w.Advance(3 * time.Hour)
+				w.Plan(func(op Op) Strike { // what is taken now is registered only after the copy
+					if op.Name == "register" {
+						return Strike{Blow: Fail}
+					}
+					return Strike{}
+				})
+				w.Drop(0, Make(15, 5, Good))
+				w.Advance(3 * time.Minute)
+				w.Snapshot()
+				w.Plan(nil)
+				for range 60 { // set back before the ledger hears that it is archived: its folder still lies where it was taken to
+					if w.emulator.Calls("upload") == 6 {
+						break
+					}
+					w.Advance(time.Minute)
+				}
+				w.SetBack(LedgerAlone)
+				w.Plan(func(op Op) Strike {
+					if op.Name != "index" {
+						return Strike{}
+					}
+					return Strike{Call: emulator.Fault{Kind: kind}}
+				})
+				posts := w.emulator.Calls("register")
+				for range 4 {
+					w.Administer()
+					w.Advance(12 * time.Hour)
+				}
+				if _, safe := w.d.Ledger().Safe(); !safe || w.emulator.Calls("register") != posts {
+					t.Errorf("safe mode: %v, %d registrations", safe, w.emulator.Calls("register")-posts)
+				}
+				w.Plan(nil)
+				w.Calm(72 * time.Hour)
+				if o := w.Check(false); len(o.In(ledger.Archived)) != 6 {
+					t.Error(o)
+				}
+				for _, s := range w.emulator.Seen() {
+					if s.PUTs > 0 && s.ArchivedAt.IsZero() {
+						t.Errorf("%s was sent and is not archived", s.DocumentID)
 					}
 				}
 			})

@@ -63,7 +63,8 @@ type World struct {
 	told     map[archive.Key]bool
 	away     map[int]bool // vaults whose drop folder is not there
 	later    []Dropped    // what people will drop once it is
-	copies   int          // of the state directory
+	mounts   *mounts
+	copies   int // of the state directory
 	setBacks int
 }
 
@@ -82,7 +83,7 @@ const (
 func New(t testing.TB, cfg Config) *World {
 	t.Helper()
 	cfg.Vaults = max(cfg.Vaults, 1)
-	w := &World{t: t, cfg: cfg, dir: t.TempDir(), clock: newClock(), fate: newFate(), log: &tail{}, began: time.Now(), told: map[archive.Key]bool{}, away: map[int]bool{}}
+	w := &World{t: t, cfg: cfg, dir: t.TempDir(), clock: newClock(), fate: newFate(), log: &tail{}, began: time.Now(), told: map[archive.Key]bool{}, away: map[int]bool{}, mounts: newMounts()}
 	for _, sub := range []string{"state", "moved"} {
 		w.must(os.Mkdir(filepath.Join(w.dir, sub), 0o700))
 	}

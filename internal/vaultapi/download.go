@@ -5,12 +5,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"hash"
 	"io"
 	"net/http"
-	"strings"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
@@ -97,17 +95,18 @@ func named(in io.Reader) (string, error) {
 	if address, _ := link(body); address != "" {
 		return address, nil
 	}
-	var object map[string]json.RawMessage
-	if json.Unmarshal(body, &object) != nil {
+	object, err := apicall.ReadFields(body, addressFields...)
+	if err != nil {
 		return "", ErrNotZIP
 	}
-	for name, raw := range object {
-		switch strings.ToLower(name) {
-		case "downloadurl", "archivefileurl", "fileurl", "href", "location":
-			if address, _ := link(raw); address != "" {
-				return address, nil
-			}
+	for _, name := range addressFields {
+		if address, _ := link(object[name]); address != "" {
+			return address, nil
 		}
 	}
 	return "", ErrNotZIP
 }
+
+// addressFields are the names under which an answer may give the address of the content, the best first. The
+// specification shows none.
+var addressFields = []string{"downloadUrl", "downloadURL", "archiveFileURL", "archiveFileUrl", "fileUrl", "fileURL", "href", "location"}

@@ -29,15 +29,17 @@ func (o Outcome) String() string {
 
 // Error is how every call of a Client fails.
 type Error struct {
-	Outcome    Outcome
-	Code       string        // stable, for machines: "http-403", "timeout", "dns"; see apicall.CallError.Kind
-	Text       string        // for a person, with the request's id; no secret
-	RetryAfter time.Duration // asked for by the other side; 0: nothing
-	Overload   bool          // 429 or 503: slow down
-	Missing    bool          // 404
-	Denied     bool          // the API refused credentials or rights
-	Expired    bool          // the store refused an upload because its ticket is over
-	Err        error         // the *apicall.CallError, or what was wrong with the answer
+	Outcome     Outcome
+	Code        string        // stable, for machines: "http-403", "timeout", "dns"; see apicall.CallError.Kind
+	Text        string        // for a person, with the request's id; no secret
+	RetryAfter  time.Duration // asked for by the other side, for every call on the way to it; 0: nothing. See apicall.CallError
+	Overload    bool          // 429 or 503: slow down
+	Missing     bool          // 404
+	MayBeAbsent bool          // 400, 404, 422, 502: the service may not know the bumId that was asked about, or the path is wrong
+	Denied      bool          // the API refused credentials or rights
+	Expired     bool          // the store refused an upload because its ticket is over
+	Damaged     bool          // the package is not what was sealed, or cannot be read: its end was not sent
+	Err         error         // the *apicall.CallError, or what was wrong with the answer
 }
 
 func (e *Error) Error() string { return e.Text }
@@ -55,9 +57,10 @@ func fault(err error, decide func(*apicall.CallError) Outcome) *Error {
 		return &Error{Outcome: Unanswered, Code: "unforeseen", Text: err.Error(), Err: err}
 	}
 	e := &Error{Code: ce.Kind(), Text: ce.Error(), RetryAfter: ce.RetryAfter, Err: ce,
-		Overload: ce.Status == http.StatusTooManyRequests || ce.Status == http.StatusServiceUnavailable,
-		Missing:  ce.Status == http.StatusNotFound,
-		Denied:   ce.Credentials()}
+		Overload:    ce.Status == http.StatusTooManyRequests || ce.Status == http.StatusServiceUnavailable,
+		Missing:     ce.Status == http.StatusNotFound,
+		MayBeAbsent: mayBeAbsent(ce.Status),
+		Denied:      ce.Credentials()}
 	switch ce.Outcome() {
 	case apicall.NotSent:
 		e.Outcome = NotSent
@@ -65,6 +68,16 @@ func fault(err error, decide func(*apicall.CallError) Outcome) *Error {
 		e.Outcome = decide(ce)
 	}
 	return e
+}
+
+// mayBeAbsent knows the answers with which services say that they do not know one bumId. Each of them may also be about
+// the path of every call, so alone it tells nothing.
+func mayBeAbsent(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusBadGateway:
+		return true
+	}
+	return false
 }
 
 // unreadable is a 2xx answer whose content makes no sense. Whatever was asked for may have been done.

@@ -17,7 +17,7 @@ func answering(t *testing.T, status int, contentType string, body []byte) *Clien
 	api, store, err := apicall.New(apicall.Config{BaseURL: "https://archive.example",
 		Auth: apicall.Auth{Method: apicall.Basic, Username: "u", Secret: func() (string, error) { return secretCanary, nil }},
 		Transport: tripper(func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {contentType}}, Request: r,
+			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {contentType}}, Request: r, ContentLength: -1,
 				Body: io.NopCloser(strings.NewReader(string(body)))}, nil
 		})})
 	if err != nil {
@@ -50,7 +50,7 @@ func FuzzAnswers(f *testing.F) {
 		`{"documents":[{"bumId":"a","status":"x"},{"bumId":"a","status":"y"},{"status":1}]}`,
 		`{"cursor":7,"found":"2","start":2,"documents":[{"archiveId":1,"bumid":"r","archiveDate":"2026-11-20","amount":1e400,"senderIds":[1,null]}]}`,
 		`{"cursor":{},"documents":[[]]}`, `[]`, `null`, `"https://bucket.example/k?X-Amz-Signature=51gnature0canary0deadbeef"`,
-		`{"downloadUrl":{"url":"https://bucket.example/k"}}`, "PK\x03\x04rest", "<html>", "\xef\xbb\xbf[]", `[{"vaultId":"V","name":"\u202e"}]`, `{"vaults":[{}]}`, `{"a":1} trailing`,
+		`{"downloadUrl":{"url":"https://bucket.example/k"}}`, "PK\x03\x04rest", "<html>", "\xef\xbb\xbf[]", `[{"vaultId":"V","name":"\u202e"}]`, `{"bumId":"bum-1","status":"ArchivingInProgress","STATUS":"ArchivingSuccessful"}`, `{"status":"ArchivingFailed","status":"ArchivingSuccessful"}`, `{"vaults":[{}]}`, `{"a":1} trailing`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -117,7 +117,7 @@ func FuzzTicket(f *testing.F) {
 	f.Add([]byte(`"https://b.example/k?X-Amz-Date=20261120T100000Z&X-Amz-Expires=900"`), []byte(`[]`))
 	f.Add([]byte(`{"url":"https://b.example/k","fields":{"Host":"evil","Authorization":"x","content-md5":"\r\nX: y"}}`), []byte(`null`))
 	f.Fuzz(func(t *testing.T, url, headers []byte) {
-		g := grant{URL: url, accompanying: accompanying{Headers: headers}}
+		g := grant{url: url, accompanying: accompanying{headers: headers}}
 		address, hs, err := g.address()
 		if err != nil {
 			if strings.ContainsFunc(err.Error(), func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {

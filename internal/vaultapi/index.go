@@ -2,8 +2,10 @@ package vaultapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -16,12 +18,12 @@ import (
 // FirstPage is the cursor of the first page of an index.
 const FirstPage = "initial"
 
-// Page is one page of a vault's index.
+// Page is one page of a vault's index. [IndexWalk] decides whether it is the last one.
 type Page struct {
 	Records []IndexRecord
-	Cursor  string // of the next page
-	Found   int    // documents in the index; -1: not told
-	Last    bool   // there is no next page
+	Cursor  string // of the next page; empty: the page names none
+	Found   int    // documents in the index, as the page tells it; -1: it does not
+	Request string // id of the call, for the provider
 }
 
 // IndexRecord is one archived document as the index shows it: no clientUUID and no size.
@@ -38,93 +40,95 @@ type IndexRecord struct {
 // so whoever wants them all walks "archiveDate asc".
 func (c *Client) Index(ctx context.Context, v archive.VaultID, cursor string, size int, sort string) (Page, error) {
 	const op = "read the index"
-	ans, err := c.api.Do(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "index"},
+	ans, err := c.api.Do(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "index"}, Limit: answerOf(size),
 		Query: url.Values{"cursor": {cursor}, "size": {strconv.Itoa(size)}, "sort": {sort}}})
 	if err != nil {
 		return Page{}, fault(err, byQuestion)
 	}
-	var body struct {
-		Cursor    scalar            `json:"cursor"`
-		Documents []json.RawMessage `json:"documents"`
-		Found     scalar            `json:"found"`
-		Start     scalar            `json:"start"`
+	defer ans.Release()
+	body, err := apicall.ReadFields(ans.Body, "cursor", "documents", "found")
+	if err != nil {
+		return Page{}, unreadable(op, ans, shape(err))
 	}
-	if err := json.Unmarshal(ans.Body, &body); err != nil {
+	var documents []json.RawMessage
+	if raw := body["documents"]; raw != nil && json.Unmarshal(raw, &documents) != nil {
 		return Page{}, unreadable(op, ans, errShape)
 	}
-	p := Page{Cursor: string(body.Cursor), Found: -1}
-	for _, raw := range body.Documents {
+	p := Page{Cursor: text(body["cursor"]), Found: -1, Request: ans.RequestID}
+	if found, err := strconv.Atoi(strings.TrimSpace(text(body["found"]))); err == nil && found >= 0 {
+		p.Found = found
+	}
+	if documents == nil && p.Found < 0 {
+		return Page{}, unreadable(op, ans, errShape) // it is no page at all, so it is no empty one
+	}
+	for _, raw := range documents {
 		rec, err := indexRecord(raw)
 		if err != nil {
 			return Page{}, unreadable(op, ans, err) // a page with a hole would count as missing documents
 		}
 		p.Records = append(p.Records, rec)
 	}
-	found, err := strconv.Atoi(string(body.Found))
-	if err == nil {
-		p.Found = found
-	}
-	p.Last = len(p.Records) == 0 || p.Cursor == "" || p.Cursor == cursor ||
-		p.Found >= 0 && strings.TrimSpace(string(body.Start)) == strconv.Itoa(found)
 	return p, nil
 }
 
+// indexFields are what is read of a record. Services write bumid here and bumId elsewhere: both are known.
+var indexFields = []string{"archiveId", "bumid", "bumId", "archiveDate", "documentType", "documentId", "documentDate", "senderName", "recipientName",
+	"senderIds", "recipientIds", "currencyCode", "buyerReferenceId", "buyerReferenceType", "amount", "tradingPartner", "flowDirection", "additionalParameters"}
+
 func indexRecord(raw json.RawMessage) (IndexRecord, error) {
-	var r struct {
-		ArchiveID  scalar `json:"archiveId"`
-		Remote     scalar `json:"bumid"` // and bumId: names are matched without regard to case
-		Archived   scalar `json:"archiveDate"`
-		Type       scalar `json:"documentType"`
-		Number     scalar `json:"documentId"`
-		Date       scalar `json:"documentDate"`
-		Sender     scalar `json:"senderName"`
-		Recipient  scalar `json:"recipientName"`
-		SenderIDs  list   `json:"senderIds"`
-		RecipIDs   list   `json:"recipientIds"`
-		Currency   scalar `json:"currencyCode"`
-		BuyerID    scalar `json:"buyerReferenceId"`
-		BuyerType  scalar `json:"buyerReferenceType"`
-		Amount     scalar `json:"amount"`
-		Partner    scalar `json:"tradingPartner"`
-		Flow       scalar `json:"flowDirection"`
-		Parameters []struct {
-			Key   scalar `json:"key"`
-			Value scalar `json:"value"`
-		} `json:"additionalParameters"`
+	f, err := apicall.ReadFields(raw, indexFields...)
+	if err != nil {
+		return IndexRecord{}, shape(err)
 	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return IndexRecord{}, errShape
+	number, err := f.Either("bumid", "bumId")
+	if err != nil {
+		return IndexRecord{}, err
 	}
-	rec := IndexRecord{ArchiveID: words(string(r.ArchiveID)), ArchivedAt: parseTime(string(r.Archived)), Raw: bytes.Clone(raw)}
-	if remote, err := archive.ParseRemoteID(string(r.Remote)); err == nil {
+	rec := IndexRecord{ArchiveID: words(text(f["archiveId"])), ArchivedAt: parseTime(text(f["archiveDate"])), Raw: bytes.Clone(raw)}
+	if remote, err := archive.ParseRemoteID(text(number)); err == nil {
 		rec.Remote = remote
 	}
-	rec.Document = archive.Document{Type: string(r.Type), Number: string(r.Number), Date: string(r.Date),
-		SenderName: string(r.Sender), SenderIDs: r.SenderIDs, RecipientName: string(r.Recipient), RecipientIDs: r.RecipIDs,
-		Currency: string(r.Currency), BuyerReferenceID: string(r.BuyerID), BuyerReferenceType: string(r.BuyerType),
-		Amount: archive.Decimal(r.Amount), TradingPartner: string(r.Partner), FlowDirection: string(r.Flow)}
-	for _, p := range r.Parameters {
-		rec.Document.Parameters = append(rec.Document.Parameters, archive.Parameter{Key: string(p.Key), Value: string(p.Value)})
-	}
-	return rec, nil
+	rec.Document = archive.Document{Type: text(f["documentType"]), Number: text(f["documentId"]), Date: text(f["documentDate"]),
+		SenderName: text(f["senderName"]), SenderIDs: texts(f["senderIds"]), RecipientName: text(f["recipientName"]), RecipientIDs: texts(f["recipientIds"]),
+		Currency: text(f["currencyCode"]), BuyerReferenceID: text(f["buyerReferenceId"]), BuyerReferenceType: text(f["buyerReferenceType"]),
+		Amount: archive.Decimal(text(f["amount"])), TradingPartner: text(f["tradingPartner"]), FlowDirection: text(f["flowDirection"])}
+	rec.Document.Parameters, err = parameters(f["additionalParameters"])
+	return rec, err
 }
 
-// list is an array of strings that may hold numbers, or one value alone.
-type list []string
-
-func (l *list) UnmarshalJSON(b []byte) error {
-	var many []scalar
-	if json.Unmarshal(b, &many) != nil {
-		var one scalar
-		if json.Unmarshal(b, &one) != nil || one == "" {
-			return nil
+// parameters reads the further searchable pairs of a record.
+func parameters(raw json.RawMessage) ([]archive.Parameter, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	var pairs []json.RawMessage
+	if json.Unmarshal(raw, &pairs) != nil {
+		return nil, errShape
+	}
+	var all []archive.Parameter
+	for _, pair := range pairs {
+		f, err := apicall.ReadFields(pair, "key", "value")
+		if err != nil {
+			return nil, shape(err)
 		}
-		many = []scalar{one}
+		all = append(all, archive.Parameter{Key: text(f["key"]), Value: text(f["value"])})
+	}
+	return all, nil
+}
+
+// texts reads an array of strings that may hold numbers, or one value alone.
+func texts(raw json.RawMessage) (all []string) {
+	var many []scalar
+	if raw == nil || json.Unmarshal(raw, &many) != nil {
+		many = nil
+		if one := text(raw); one != "" {
+			many = []scalar{scalar(one)}
+		}
 	}
 	for _, s := range many {
-		*l = append(*l, string(s))
+		all = append(all, string(s))
 	}
-	return nil
+	return all
 }
 
 // Vault is one vault that the credentials reach.
@@ -135,29 +139,27 @@ type Vault struct {
 
 // Vaults lists the vaults that the credentials reach. The list is advice: its form is not specified.
 func (c *Client) Vaults(ctx context.Context) ([]Vault, error) {
-	ans, err := c.get(ctx, "list the vaults", "v1", "vaults")
+	ans, err := c.get(ctx, "list the vaults", vaultsAnswer, "v1", "vaults")
 	if err != nil {
 		return nil, fault(err, byQuestion)
 	}
+	defer ans.Release()
 	elements, err := records(ans.Body, "vaults")
 	if err != nil {
 		return nil, unreadable("list the vaults", ans, err)
 	}
 	var out []Vault
 	for _, raw := range elements {
-		var object struct {
-			VaultID scalar `json:"vaultId"`
-			ID      scalar `json:"id"`
-			Name    scalar `json:"name"`
+		f, err := apicall.ReadFields(raw, "vaultId", "id", "name")
+		if errors.Is(err, apicall.ErrTwice) {
+			return nil, unreadable("list the vaults", ans, err)
 		}
-		if json.Unmarshal(raw, &object) != nil {
-			json.Unmarshal(raw, &object.VaultID) //nolint:errcheck // a scalar takes anything
+		given := text(raw) // the id alone, where the element is no object
+		if err == nil {
+			given = cmp.Or(text(f["vaultId"]), text(f["id"]))
 		}
-		if object.VaultID == "" {
-			object.VaultID = object.ID
-		}
-		if id := words(string(object.VaultID)); id != "" {
-			out = append(out, Vault{ID: archive.VaultID(id), Name: words(string(object.Name))})
+		if id := words(given); id != "" {
+			out = append(out, Vault{ID: archive.VaultID(id), Name: words(text(f["name"]))})
 		}
 	}
 	return out, nil

@@ -32,6 +32,12 @@ func TestStatus(t *testing.T) {
 		{"AnotherBumID", `{"bumId":"r2","status":"ArchivingSuccessful"}`, 0, time.Time{}, false},
 		{"NoWord", `{"bumId":"r1"}`, 0, time.Time{}, false},
 		{"Two", `[{"bumId":"r1","status":"ArchivingSuccessful"},{"bumId":"r1","status":"ArchivingFailed"}]`, 0, time.Time{}, false},
+		{"FieldInCapitals", `{"bumId":"r1","status":"ArchivingInProgress","STATUS":"ArchivingSuccessful","Status":"x","BUMID":"r2"}`, archive.InProgress, time.Time{}, true},
+		{"OnlyInCapitals", `{"bumId":"r1","STATUS":"ArchivingSuccessful"}`, 0, time.Time{}, false},
+		{"TwoWords", `{"bumId":"r1","status":"ArchivingFailed","status":"ArchivingSuccessful"}`, 0, time.Time{}, false},
+		{"OneWordTwice", `{"bumId":"r1","status":"ArchivingSuccessful","status":"ArchivingSuccessful"}`, archive.Successful, time.Time{}, true},
+		{"EscapedName", `{"bumId":"r1","st\u0061tus":"ArchivingSuccessful"}`, archive.Successful, time.Time{}, true},
+		{"OtherFieldTwice", `{"bumId":"r1","status":"ArchivingSuccessful","note":1,"note":2}`, archive.Successful, time.Time{}, true},
 		{"HTML", `<html>`, 0, time.Time{}, false},
 		{"Null", `null`, 0, time.Time{}, false},
 	}
@@ -108,6 +114,29 @@ func TestStatus_I2_BearsTheServicesTime(t *testing.T) {
 	}
 }
 
+// A status list that tells of records which it does not hold proves nothing by what it leaves out.
+func TestStatusWindow_I32_ThatTellsOfMore(t *testing.T) {
+	const one = `{"bumId":"r1","status":"ArchivingSuccessful"}`
+	for body, whole := range map[string]bool{
+		`[` + one + `]`:                         true,
+		`[]`:                                    true,
+		`{"documents":[` + one + `]}`:           true,
+		`{"documents":[` + one + `],"found":1}`: true,
+		`{"documents":[` + one + `],"found":"2"}`:                false,
+		`{"documents":[` + one + `],"cursor":"next"}`:            false,
+		"\xef\xbb\xbf" + `{"documents":[` + one + `],"found":2}`: false,
+		`[` + one + `,{"bumId":"r2"}]`:                           false,
+		`{"documents":[` + one + `],"FOUND":2,"Cursor":"next"}`:  true, // fields of other names
+		`{"documents":[` + one + `],"found":1,"found":2}`:        false,
+	} {
+		c, _ := client(t, says(200, body))
+		w, err := c.StatusWindow(t.Context(), "V")
+		if err != nil || w.Whole != whole {
+			t.Errorf("%s: whole %v, %v", body, w.Whole, err)
+		}
+	}
+}
+
 func TestIndex_WalksToTheEnd(t *testing.T) {
 	pages := map[string]string{
 		"initial": `{"cursor":"p2","found":"3","start":2,"documents":[{"archiveId":"1","bumid":"a","archiveDate":"2026-11-20T09:30:00.5Z","documentId":4711,"amount":"9007199254740993.10","senderIds":["x",7],"additionalParameters":[{"key":"k","value":1}]},{"bumId":"b","amount":12.50,"senderIds":"solo"}]}`,
@@ -120,13 +149,16 @@ func TestIndex_WalksToTheEnd(t *testing.T) {
 		io.WriteString(w, pages[r.URL.Query().Get("cursor")])
 	})
 	var all []IndexRecord
-	for cursor, last := FirstPage, false; !last; {
+	walk := NewIndexWalk()
+	for cursor, more := walk.Next(); more; cursor, more = walk.Next() {
 		p, err := c.Index(context.Background(), "V", cursor, 1000, "archiveDate asc")
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, p.Records...)
-		cursor, last = p.Cursor, p.Last
+		all = append(all, walk.Add(p)...)
+	}
+	if r := walk.Result(); !r.Complete || r.Read != 3 || r.Found != 3 || r.Request == "" {
+		t.Errorf("%+v", r)
 	}
 	if len(all) != 3 || all[0].Remote != "a" || all[1].Remote != "b" || all[2].Remote != "c" {
 		t.Fatalf("%+v", all)
@@ -140,22 +172,28 @@ func TestIndex_WalksToTheEnd(t *testing.T) {
 	}
 }
 
-func TestIndex_Ends(t *testing.T) {
-	for name, body := range map[string]string{
-		"EmptyPage":       `{"cursor":"next","found":9,"start":3,"documents":[]}`,
-		"UnchangedCursor": `{"cursor":"now","documents":[{"bumid":"a"}]}`,
-		"NoCursor":        `{"documents":[{"bumid":"a"}]}`,
-		"StartIsFound":    `{"cursor":"next","found":1,"start":"1","documents":[{"bumid":"a"}]}`,
+func TestIndex_I32_WhatAPageTells(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"cursor":"next","found":9,"documents":[]}`:             `9 "next" 0`,
+		`{"cursor":7,"found":"9","documents":[{"bumid":"a"}]}`:   `9 "7" 1`,
+		`{"found":null,"documents":[{"bumid":"a"}]}`:             `-1 "" 1`,
+		`{"cursor":null,"documents":[]}`:                         `-1 "" 0`,
+		`{"found":-3,"documents":[{"bumid":"a"}]}`:               `-1 "" 1`,
+		`{"found":"many","documents":[{"bumid":"a"}]}`:           `-1 "" 1`,
+		`{"found":99999999999999999999,"documents":[{"x":"a"}]}`: `-1 "" 1`,
+		`{"found":0,"documents":null}`:                           `0 "" 0`,
+		`{"found":5,"start":0}`:                                  `5 "" 0`,
 	} {
 		c, _ := client(t, says(200, body))
-		if p, err := c.Index(context.Background(), "V", "now", 100, "archiveDate asc"); err != nil || !p.Last {
-			t.Errorf("%s: %v %+v", name, err, p)
+		p, err := c.Index(context.Background(), "V", "now", 100, "archiveDate asc")
+		if got := fmt.Sprintf("%d %q %d", p.Found, p.Cursor, len(p.Records)); err != nil || got != want || p.Request == "" {
+			t.Errorf("%s: %v: %s, want %s", body, err, got, want)
 		}
 	}
-	for _, body := range []string{`[]x`, `{"documents":[7]}`, `{"documents":`} {
+	for _, body := range []string{`[]x`, `{"documents":[7]}`, `{"documents":`, `{}`, `{"documents":null}`, `{"message":"try later"}`} {
 		c, _ := client(t, says(200, body))
 		if _, err := c.Index(context.Background(), "V", "now", 100, "archiveDate asc"); err == nil {
-			t.Errorf("%q was taken", body)
+			t.Errorf("%q was taken for a page", body)
 		}
 	}
 }
@@ -265,3 +303,91 @@ func (nopHash) Sum([]byte) []byte           { return nil }
 func (nopHash) Reset()                      {}
 func (nopHash) Size() int                   { return 0 }
 func (nopHash) BlockSize() int              { return 1 }
+
+// What an answer may have follows from what was asked: a word about one document is small, and a list has room for all.
+func TestAnswers_I21_BoundedByWhatIsAsked(t *testing.T) {
+	ctx := context.Background()
+	record := `{"bumId":"r1","status":"ArchivingInProgress"}`
+	list := "[" + strings.Repeat(`{"bumId":"r1","status":"ArchivingInProgress","message":"`+strings.Repeat("x", 20_000)+`"},`, listed-1) + record + "]"
+	for name, row := range map[string]struct {
+		body string
+		ask  func(c *Client) error
+		fits bool
+	}{
+		"Record":     {strings.Repeat(" ", recordAnswer-len(record)) + record, func(c *Client) error { _, err := c.Status(ctx, "V", "r1"); return err }, true},
+		"HugeRecord": {strings.Repeat(" ", recordAnswer) + record, func(c *Client) error { _, err := c.Status(ctx, "V", "r1"); return err }, false},
+		"List":       {list, func(c *Client) error { _, err := c.StatusWindow(ctx, "V"); return err }, true},
+		"HugeList":   {strings.Repeat(" ", int(answerOf(listed))) + list, func(c *Client) error { _, err := c.StatusWindow(ctx, "V"); return err }, false},
+		"Vaults":     {`["V"]`, func(c *Client) error { _, err := c.Vaults(ctx); return err }, true},
+		"HugeVaults": {strings.Repeat(" ", vaultsAnswer) + `["V"]`, func(c *Client) error { _, err := c.Vaults(ctx); return err }, false},
+		"Index":      {`{"documents":[],"cursor":"x"}`, func(c *Client) error { _, err := c.Index(ctx, "V", FirstPage, 1, "archiveDate asc"); return err }, true},
+		"HugeIndex": {strings.Repeat(" ", int(answerOf(1))) + `{"documents":[],"cursor":"x"}`, func(c *Client) error {
+			_, err := c.Index(ctx, "V", FirstPage, 1, "archiveDate asc")
+			return err
+		}, false},
+		"HugeGrants": {strings.Repeat(" ", int(answerOf(1))) + "[]", func(c *Client) error {
+			_, err := c.Register(ctx, "V", []archive.Request{{ID: idA, Body: []byte("{}")}})
+			return err
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _ := client(t, says(200, row.body))
+			if err := row.ask(c); row.fits != (err == nil) || !row.fits && !errors.Is(err, apicall.ErrTooLarge) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Every answer gives its memory back: a thousand calls are more than there is room for at once.
+func TestAnswers_I21_MemoryIsGivenBack(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c := answering(t, 200, "application/json", []byte(`{"bumId":"r1","status":"ArchivingInProgress","documents":[]}`)) // tells no length
+	for range 1000 {
+		_, err := c.Status(ctx, "V", "r1")
+		_, err2 := c.StatusWindow(ctx, "V")
+		_, err3 := c.Vaults(ctx)
+		_, err4 := c.Index(ctx, "V", FirstPage, 1000, "archiveDate asc")
+		_, err5 := c.Register(ctx, "V", []archive.Request{{ID: idA, Body: []byte("{}")}})
+		if err := errors.Join(err, err2, err3, err4, err5); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The names of fields match letter for letter in every answer, but for the two spellings of the index's number.
+func TestAnswers_I8_NamesMatchExactly(t *testing.T) {
+	ctx := context.Background()
+	c, _ := client(t, says(200, `{"cursor":"next","Cursor":"x","found":2,"FOUND":1,"documents":[
+		{"archiveId":"1","bumid":"r1","BUMID":"r9","amount":"1.00","Amount":"2.00"},{"archiveId":"2","bumId":"r2"},{"BumId":"r3"}],"Documents":[]}`))
+	p, err := c.Index(ctx, "V", FirstPage, 100, "archiveDate asc")
+	if err != nil || len(p.Records) != 3 || p.Cursor != "next" || p.Found != 2 {
+		t.Fatalf("%+v %v", p, err)
+	}
+	if p.Records[0].Remote != "r1" || p.Records[0].Document.Amount != "1.00" || p.Records[1].Remote != "r2" || p.Records[2].Remote != "" {
+		t.Errorf("%+v", p.Records)
+	}
+	for name, body := range map[string]string{
+		"TwoSpellings": `{"cursor":"next","documents":[{"bumid":"r1","bumId":"r2"}]}`,
+		"TwoLists":     `{"cursor":"next","documents":[{"bumid":"r1"}],"documents":[]}`,
+	} {
+		c, _ := client(t, says(200, body))
+		if p, err := c.Index(ctx, "V", FirstPage, 100, "archiveDate asc"); !errors.Is(err, apicall.ErrTwice) {
+			t.Errorf("%s: %+v %v", name, p, err)
+		}
+	}
+	c, _ = client(t, says(200, `[{"vaultId":"V1","VAULTID":"V9","name":"one","NAME":"nine"}]`))
+	if vs, err := c.Vaults(ctx); err != nil || len(vs) != 1 || vs[0].ID != "V1" || vs[0].Name != "one" {
+		t.Errorf("%+v %v", vs, err)
+	}
+	const url = "https://b.example/k?X-Amz-Signature=1"
+	good := `[{"bumId":"r1","clientUUID":"` + idA.String() + `","archiveFileURL":{"url":"` + url + `","URL":"https://evil.example/"},"BUMID":"r9","CLIENTUUID":"` + idB.String() + `","ArchiveFileUrl":"https://evil.example/"}]`
+	if ticket := register(t, good, idA).Tickets[idA]; ticket.Remote != "r1" || string(ticket.URL) != url {
+		t.Errorf("%+v", ticket)
+	}
+	c, _ = client(t, says(200, `[{"bumId":"r1","bumId":"r2","clientUUID":"`+idA.String()+`","archiveFileURL":"`+url+`"}]`))
+	if r, err := c.Register(ctx, "V", []archive.Request{{ID: idA, Body: []byte("{}")}}); !errors.Is(err, apicall.ErrTwice) || failed(t, err).Outcome != Unanswered {
+		t.Errorf("%+v %v", r, err)
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"vaultd/internal/apicall"
@@ -25,10 +24,17 @@ type Registration struct {
 
 // grant is one record of the answer.
 type grant struct {
-	Remote scalar          `json:"bumId"`
-	ID     scalar          `json:"clientUUID"`
-	URL    json.RawMessage `json:"archiveFileURL"`
+	remote, id string
+	url        json.RawMessage
 	accompanying
+}
+
+func readGrant(raw json.RawMessage) (grant, error) {
+	f, err := apicall.ReadFields(raw, "bumId", "clientUUID", "archiveFileURL", "headers", "fields")
+	if err != nil {
+		return grant{}, err
+	}
+	return grant{text(f["bumId"]), text(f["clientUUID"]), f["archiveFileURL"], accompanying{f["headers"], f["fields"]}}, nil
 }
 
 // Register registers documents in one POST of their frozen bytes, which leaves this machine at most once. Its error is
@@ -41,14 +47,20 @@ func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archi
 	}
 	before := c.now()
 	ans, err := c.api.Do(ctx, apicall.Request{Op: "register", Method: http.MethodPost,
-		Path: []string{"v1", "vaults", string(v), "documents"}, Body: body,
+		Path: []string{"v1", "vaults", string(v), "documents"}, Body: body, Limit: answerOf(len(frozen)),
 		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}})
 	if err != nil {
 		return Registration{}, fault(err, byRegistration)
 	}
+	defer ans.Release()
 	list, err := records(ans.Body, "documents")
 	if err != nil {
 		return Registration{}, unreadable("register", ans, err)
+	}
+	for _, raw := range list {
+		if _, err := readGrant(raw); errors.Is(err, apicall.ErrTwice) {
+			return Registration{}, unreadable("register", ans, err) // whose a number is, this answer does not say
+		}
 	}
 	m := matching{asked: asked, store: c.store, base: archive.Ticket{Sent: before, Date: ans.Date()}}
 	return m.match(list, frozen), nil
@@ -79,7 +91,7 @@ type matching struct {
 
 	times   map[archive.ID]int // how often the answer names an ID
 	remotes map[archive.RemoteID]archive.ID
-	places  map[string]archive.ID // upload addresses
+	objects map[string]archive.ID // that the upload addresses lead to
 	out     Registration
 }
 
@@ -91,7 +103,7 @@ const (
 
 func (m *matching) match(list []json.RawMessage, frozen []archive.Request) Registration {
 	m.times = map[archive.ID]int{}
-	m.remotes, m.places = map[archive.RemoteID]archive.ID{}, map[string]archive.ID{}
+	m.remotes, m.objects = map[archive.RemoteID]archive.ID{}, map[string]archive.ID{}
 	m.out = Registration{Tickets: map[archive.ID]archive.Ticket{}, Barred: map[archive.ID]string{}, Crossed: map[archive.ID]string{}}
 	for _, raw := range list {
 		m.record(raw)
@@ -115,9 +127,8 @@ func (m *matching) match(list []json.RawMessage, frozen []archive.Request) Regis
 }
 
 func (m *matching) record(raw json.RawMessage) {
-	var g grant
-	err := json.Unmarshal(raw, &g)
-	id, idErr := archive.ParseID(string(g.ID))
+	g, err := readGrant(raw)
+	id, idErr := archive.ParseID(g.id)
 	ours := err == nil && idErr == nil && m.asked[id]
 	if !ours {
 		m.out.Foreign++
@@ -126,12 +137,12 @@ func (m *matching) record(raw json.RawMessage) {
 	if m.times[id]++; ours && m.times[id] > 1 {
 		m.out.Crossed[id] = crossTwice
 	}
-	if g.Remote == "" {
+	if g.remote == "" {
 		return
 	}
-	remote, remoteErr := archive.ParseRemoteID(string(g.Remote))
+	remote, remoteErr := archive.ParseRemoteID(g.remote)
 	address, headers, urlErr := g.address()
-	m.claim(id, archive.RemoteID(g.Remote), address)
+	m.claim(id, archive.RemoteID(g.remote), address)
 	switch {
 	case !ours || address == "" && urlErr == nil:
 	case remoteErr != nil:
@@ -150,7 +161,8 @@ func (m *matching) record(raw json.RawMessage) {
 	}
 }
 
-// claim notes whose a bumId and an upload address are, and crosses all who share one.
+// claim notes whose a bumId and an upload address are, and crosses all who share one. It knows this answer alone; the
+// ledger does the same with all tickets that it was ever given.
 func (m *matching) claim(id archive.ID, remote archive.RemoteID, address string) {
 	remote = archive.RemoteID(strings.ToLower(string(remote)))
 	if other, taken := m.remotes[remote]; taken && other != id {
@@ -160,19 +172,9 @@ func (m *matching) claim(id archive.ID, remote archive.RemoteID, address string)
 	if address == "" {
 		return
 	}
-	at := place(address)
-	if other, taken := m.places[at]; taken && other != id {
+	object := archive.PresignedURL(address).Object()
+	if other, taken := m.objects[object]; taken && other != id {
 		m.out.Crossed[id], m.out.Crossed[other] = crossPlace, crossPlace
 	}
-	m.places[at] = id
-}
-
-// place is the object that an address stands for. With an object store's signature the query is only the grant; with
-// anything else it may be what tells two places apart.
-func place(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || !u.Query().Has("X-Amz-Signature") {
-		return address
-	}
-	return u.Host + u.EscapedPath()
+	m.objects[object] = id
 }

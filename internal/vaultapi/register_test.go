@@ -20,6 +20,16 @@ func record(remote string, id archive.ID) string {
 	return fmt.Sprintf(`{"bumId":%q,"documentId":"INV-1","clientUUID":%q,"archiveFileURL":{"url":"`+signed+`"},"new":[1]}`, remote, id, remote)
 }
 
+// oldForm is a record whose address has the older signature, which is another for each number.
+func oldForm(remote, key string, id archive.ID) string {
+	return fmt.Sprintf(`{"bumId":%q,"clientUUID":%q,"archiveFileURL":"https://bucket.example/k/%s.zip?AWSAccessKeyId=A&Expires=1&Signature=%s"}`, remote, id, key, remote)
+}
+
+// inQuery is a record of a store that names the object in the query.
+func inQuery(remote string, id archive.ID) string {
+	return fmt.Sprintf(`{"bumId":%q,"clientUUID":%q,"archiveFileURL":"https://bucket.example/put?key=%s&X-Amz-Signature=%s"}`, remote, id, remote, remote)
+}
+
 func register(t *testing.T, answer string, ids ...archive.ID) Registration {
 	t.Helper()
 	c, _ := client(t, says(200, answer))
@@ -114,6 +124,10 @@ func TestRegister_I8_CrossWiring(t *testing.T) {
 		{"SameRecordTwice", a + "," + b + "," + a, []archive.ID{idB}, nil, []archive.ID{idA}, 0},
 		{"OneBumIDForTwo", record("ra", idA) + "," + strings.Replace(record("rz", idB), `"rz"`, `"RA"`, 1), nil, nil, []archive.ID{idA, idB}, 0},
 		{"OneAddressForTwo", a + "," + strings.Replace(a, `"bumId":"ra","documentId":"INV-1","clientUUID":"`+idA.String(), `"bumId":"rb","documentId":"INV-1","clientUUID":"`+idB.String(), 1), nil, nil, []archive.ID{idA, idB}, 0},
+		{"OneObjectForTwo", a + "," + strings.Replace(record("rb", idB), "https://bucket.example/k/rb.zip", "https://BUCKET.example.:443/k/%72a.zip", 1), nil, nil, []archive.ID{idA, idB}, 0},
+		{"OneObjectSignedAnewInTheOldForm", oldForm("ra", "ra", idA) + "," + oldForm("rb", "ra", idB), nil, nil, []archive.ID{idA, idB}, 0},
+		{"KeysInTheQuery", inQuery("ra", idA) + "," + inQuery("rb", idB), []archive.ID{idA, idB}, nil, nil, 0},
+		{"OneKeyInTheQueryForTwo", inQuery("ra", idA) + "," + strings.Replace(inQuery("rb", idB), "key=rb", "key=ra", 1), nil, nil, []archive.ID{idA, idB}, 0},
 		{"ForeignHasOurBumID", a + "," + b + "," + strings.Replace(record("rc", idC), `"rc"`, `"ra"`, 1), []archive.ID{idB}, nil, []archive.ID{idA}, 1},
 		{"NamelessHasOurBumID", `{"bumId":"ra"},` + a + "," + b, []archive.ID{idB}, nil, []archive.ID{idA}, 1},
 		{"Garbage", `null,7,"x",[],{},` + a + "," + b, []archive.ID{idA, idB}, nil, nil, 5},
@@ -209,7 +223,7 @@ func TestRegister_Outcomes(t *testing.T) {
 			if e.Outcome != r.want || e.Code != r.code || e.Overload != r.overload || e.Denied != r.denied || n != 1 {
 				t.Errorf("after %d requests: %v %s %+v", n, e.Outcome, e.Code, e)
 			}
-			if r.status != 200 && e.RetryAfter != 7*time.Second || e.Missing != (r.status == 404) {
+			if (e.RetryAfter == 7*time.Second) != (r.status == 429 || r.status == 503) || e.Missing != (r.status == 404) {
 				t.Errorf("%+v", e)
 			}
 		})

@@ -7,29 +7,25 @@ import (
 	"errors"
 	"strings"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 )
 
 const maxRecord = 4096
 
-// statusRecord is the service's word about one registration.
-type statusRecord struct {
-	Remote  scalar `json:"bumId"`
-	ID      scalar `json:"clientUUID"`
-	Updated scalar `json:"lastUpdated"`
-	Status  scalar `json:"status"`
-	Message scalar `json:"message"`
-}
-
-// Status asks about one registration. An *Error with Missing says that the service answered 404.
+// Status asks about one registration. An *Error with MayBeAbsent says that the service may not know it.
 func (c *Client) Status(ctx context.Context, v archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
-	ans, err := c.get(ctx, "ask for the status", "v1", "vaults", string(v), "documents", string(r), "status")
+	ans, err := c.get(ctx, "ask for the status", recordAnswer, "v1", "vaults", string(v), "documents", string(r), "status")
 	if err != nil {
 		return archive.Receipt{}, fault(err, byQuestion)
 	}
+	defer ans.Release()
 	list, err := records(ans.Body)
-	if err != nil || len(list) != 1 {
-		return archive.Receipt{}, unreadable("ask for the status", ans, errShape)
+	if err == nil && len(list) != 1 {
+		err = errShape
+	}
+	if err != nil {
+		return archive.Receipt{}, unreadable("ask for the status", ans, err)
 	}
 	rc, err := receipt(list[0])
 	switch {
@@ -78,21 +74,25 @@ func unanimous(list []json.RawMessage) []archive.Receipt {
 
 // receipt reads one record. A record without a status is none.
 func receipt(raw json.RawMessage) (archive.Receipt, error) {
-	var s statusRecord
-	if err := json.Unmarshal(raw, &s); err != nil || s.Status == "" {
+	f, err := apicall.ReadFields(raw, "bumId", "clientUUID", "lastUpdated", "status", "message")
+	if err != nil {
+		return archive.Receipt{}, shape(err)
+	}
+	status := text(f["status"])
+	if status == "" {
 		return archive.Receipt{}, errShape
 	}
-	rc := archive.Receipt{Word: archive.ParseWord(string(s.Status)), Raw: words(string(s.Status)),
-		Updated: parseTime(string(s.Updated)), Message: words(string(s.Message))}
+	rc := archive.Receipt{Word: archive.ParseWord(status), Raw: words(status),
+		Updated: parseTime(text(f["lastUpdated"])), Message: words(text(f["message"]))}
 	rc.Record = bytes.Clone(raw[:min(len(raw), maxRecord)])
-	if s.Remote != "" {
-		remote, err := archive.ParseRemoteID(string(s.Remote))
+	if given := text(f["bumId"]); given != "" {
+		remote, err := archive.ParseRemoteID(given)
 		if err != nil {
 			return archive.Receipt{}, err
 		}
 		rc.Remote = remote
 	}
-	if id, err := archive.ParseID(string(s.ID)); err == nil {
+	if id, err := archive.ParseID(text(f["clientUUID"])); err == nil {
 		rc.ID = id
 	}
 	return rc, nil

@@ -11,18 +11,18 @@ import (
 	"strings"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 )
 
 // accompanying are the request headers that an upload must carry, under either of two names.
 type accompanying struct {
-	Headers json.RawMessage `json:"headers"`
-	Fields  json.RawMessage `json:"fields"`
+	headers, fields json.RawMessage
 }
 
 // sets returns the headers of both names; an empty array is none.
 func (a accompanying) sets() (out []map[string]scalar, err error) {
-	for _, raw := range []json.RawMessage{a.Headers, a.Fields} {
+	for _, raw := range []json.RawMessage{a.headers, a.fields} {
 		if s := strings.Join(strings.Fields(string(raw)), ""); s == "" || s == "null" || s == "[]" {
 			continue
 		}
@@ -45,7 +45,7 @@ const (
 // address returns the upload address and its headers; empty where the record has none. archiveFileURL is a string, or
 // an object with url and perhaps headers or fields, which may also stand beside it.
 func (g *grant) address() (string, []archive.Header, error) {
-	address, more := link(g.URL)
+	address, more := link(g.url)
 	if address == "" {
 		return "", nil, nil
 	}
@@ -87,14 +87,11 @@ func link(raw json.RawMessage) (string, accompanying) {
 	if json.Unmarshal(raw, &text) == nil {
 		return text, accompanying{}
 	}
-	var object struct {
-		URL string `json:"url"`
-		accompanying
-	}
-	if json.Unmarshal(raw, &object) != nil {
+	f, err := apicall.ReadFields(raw, "url", "headers", "fields")
+	if err != nil || json.Unmarshal(f["url"], &text) != nil {
 		return "", accompanying{}
 	}
-	return object.URL, object.accompanying
+	return text, accompanying{f["headers"], f["fields"]}
 }
 
 // permitted is the list of headers that an answer may set on an upload: the kind of content, how it is cached and

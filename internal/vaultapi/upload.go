@@ -15,34 +15,50 @@ import (
 
 // Upload sends a package to its ticket's address in one PUT. open yields the package's bytes from the start, each time
 // anew; its length and its MD5 are told to the store, which refuses anything else. ctx ends with the ticket: the caller
-// knows its deadline. Upload returns the store's ETag where it is the MD5 of what was stored (32 hexadecimal digits),
-// else nothing. Its error is an *Error; Refused means that this attempt stored nothing.
-func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package, open func() (io.ReadCloser, error)) (etag string, err error) {
+// knows its deadline. Upload returns the SHA-256 of the bytes that left, and the store's ETag where it is the MD5 of what
+// was stored (32 hexadecimal digits). Its error is an *Error; Refused means that this attempt stored nothing. Where open
+// yields other bytes than the package's, their end does not leave: then Damaged is set, and what left before may be stored.
+func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package, open func() (io.ReadCloser, error)) (sent archive.Digest, etag string, err error) {
 	h := http.Header{}
 	h.Set("Content-Type", "application/octet-stream")
 	for _, extra := range t.Headers {
 		if err := permitted(extra.Name, extra.Value); err != nil {
-			return "", &Error{Outcome: NotSent, Code: "policy", Text: "upload: " + err.Error(), Err: err}
+			return sent, "", &Error{Outcome: NotSent, Code: "policy", Text: "upload: " + err.Error(), Err: err}
 		}
 		h.Set(extra.Name, extra.Value)
 	}
 	h.Set("Content-MD5", base64.StdEncoding.EncodeToString(p.MD5[:]))
 	if p.IsZero() || p.MD5 == [16]byte{} {
 		err := errors.New("the package is not sealed")
-		return "", &Error{Outcome: NotSent, Code: "request", Text: "upload: " + err.Error(), Err: err}
+		return sent, "", &Error{Outcome: NotSent, Code: "request", Text: "upload: " + err.Error(), Err: err}
 	}
-	ans, err := c.store.Put(ctx, apicall.Upload{Op: "upload", URL: string(t.URL), Header: h, Size: p.Size, Open: open})
+	ans, err := c.store.Put(ctx, apicall.Upload{Op: "upload", URL: string(t.URL), Header: h, Size: p.Size, SHA256: p.SHA256, Open: open,
+
+		LeadsOn: func(to string) bool { return t.URL.LeadsOn(archive.PresignedURL(to)) }})
 	if err != nil {
-		e := fault(err, byStore)
-		e.Denied = false // the address was refused, not our credentials
-		e.Expired = e.Outcome == Refused && expired(err)
-		return "", e
+		return sent, "", uploadFault(err)
 	}
-	if strings.HasPrefix(strings.ToLower(ans.Header.Get("Content-Type")), "text/html") {
-		err := errors.New("answered with a web page, as a proxy does and no object store; whether the package arrived is not known")
-		return "", &Error{Outcome: Unanswered, Code: "not-the-store", Text: "upload: " + err.Error(), Err: err}
+	return ans.Sent, md5Tag(ans.Header), nil
+}
+
+// uploadFault translates a failed upload.
+func uploadFault(err error) *Error {
+	e := fault(err, byStore)
+	e.Denied = false // the address was refused, not our credentials
+	e.Expired = e.Outcome == Refused && expired(err)
+	content, damaged := errors.AsType[*apicall.ContentError](err)
+	ce, _ := errors.AsType[*apicall.CallError](err)
+	switch {
+	case damaged:
+		e.Damaged, e.Code, e.Text = true, "package-damaged", "upload: the package in the spool is no longer what was sealed: "+content.Error()
+	case errors.Is(err, apicall.ErrWebPage):
+		e.Code = "not-the-store"
+	case errors.Is(err, apicall.ErrAnsweredEarly):
+		e.Code = "answered-early"
+	case ce != nil && ce.Status/100 == 2 && ce.Err == nil:
+		e.Code = "error-document"
 	}
-	return md5Tag(ans.Header), nil
+	return e
 }
 
 // expired reports whether the store refused an address because its time is over. Stores say so in different words: a

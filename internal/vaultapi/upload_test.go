@@ -35,7 +35,7 @@ func TestUpload_I4_BytesLengthAndDigest(t *testing.T) {
 			w.Header().Set("ETag", `"`+hex.EncodeToString(p.MD5[:])+`"`)
 		})
 		uri := "/k/a%2Bb.zip?X-Amz-Date=20260303T121201Z&x=%2f%20+&X-Amz-Signature=" + signatureCanary
-		etag, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + uri)}, p, opens(content))
+		sent, etag, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + uri)}, p, opens(content))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,8 +47,8 @@ func TestUpload_I4_BytesLengthAndDigest(t *testing.T) {
 			(h.Get("Expect") != "") != (p.Size > 1_000_000) || h.Get("X-SVC-REQUEST-ID") != "" {
 			t.Errorf("headers %v", h)
 		}
-		if etag != hex.EncodeToString(p.MD5[:]) {
-			t.Errorf("etag %q", etag)
+		if etag != hex.EncodeToString(p.MD5[:]) || sent != p.SHA256 {
+			t.Errorf("etag %q, sent %s", etag, sent)
 		}
 	}
 }
@@ -66,9 +66,50 @@ func TestUpload_I12_ProxyPageIsNoSuccess(t *testing.T) {
 			}
 			io.WriteString(w, row.body)
 		})
-		_, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, sealed([]byte("PK")), opens([]byte("PK")))
+		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, sealed([]byte("PK")), opens([]byte("PK")))
 		if e := failed(t, err); e.Outcome != Unanswered || e.Code != "not-the-store" {
 			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
+// I4: a package that changed after it was sealed does not arrive whole; what the store made of the rest is not known.
+func TestUpload_I4_ADamagedPackage(t *testing.T) {
+	content := bytes.Repeat([]byte("PK"), 100_000)
+	for name, have := range map[string][]byte{
+		"Changed": append([]byte("Q"), content[1:]...), "Shorter": content[2:], "Longer": append(bytes.Clone(content), 'P'),
+	} {
+		got := make(chan int, 1)
+		c, srv := client(t, func(_ http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body) // it keeps what came, and says 200
+			got <- len(body)
+		})
+		sent, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, sealed(content), opens(have))
+		if e := failed(t, err); e.Outcome != Unanswered || e.Code != "package-damaged" || !e.Damaged || !sent.IsZero() {
+			t.Errorf("%s: %+v, sent %s", name, e, sent)
+		}
+		if n := <-got; n >= len(content) {
+			t.Errorf("%s: the store got %d of %d bytes", name, n, len(content))
+		}
+	}
+}
+
+// I12: what is no acceptance of the whole package leaves open what became of it.
+func TestUpload_I12_NoAcceptance(t *testing.T) {
+	content := bytes.Repeat([]byte("PK"), 1_000_000)
+	for code, answer := range map[string]http.HandlerFunc{
+		"answered-early": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) },
+		"error-document": says(200, "<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"),
+		"unreadable": func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Length", "10")
+			io.WriteString(w, "stor")
+		},
+	} {
+		c, srv := client(t, answer)
+		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed(content), opens(content))
+		if e := failed(t, err); e.Outcome != Unanswered || e.Code != code || e.Damaged {
+			t.Errorf("%s: %+v", code, e)
 		}
 	}
 }
@@ -77,7 +118,7 @@ func TestUpload_TicketHeaders(t *testing.T) {
 	var got http.Header
 	c, srv := client(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
 	ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k"), Headers: []archive.Header{{Name: "Content-Type", Value: "application/zip"}, {Name: "X-Amz-Meta-N", Value: "7"}}}
-	if _, err := c.Upload(context.Background(), ticket, sealed([]byte("PK")), opens([]byte("PK"))); err != nil {
+	if _, _, err := c.Upload(context.Background(), ticket, sealed([]byte("PK")), opens([]byte("PK"))); err != nil {
 		t.Fatal(err)
 	}
 	if got.Get("Content-Type") != "application/zip" || got.Get("X-Amz-Meta-N") != "7" {
@@ -85,7 +126,7 @@ func TestUpload_TicketHeaders(t *testing.T) {
 	}
 	ticket.Headers = []archive.Header{{Name: "Authorization", Value: "Basic x"}}
 	got = nil
-	_, err := c.Upload(context.Background(), ticket, sealed([]byte("PK")), opens([]byte("PK")))
+	_, _, err := c.Upload(context.Background(), ticket, sealed([]byte("PK")), opens([]byte("PK")))
 	if e := failed(t, err); e.Outcome != NotSent || e.Code != "policy" || got != nil {
 		t.Errorf("%+v, sent %v", e, got)
 	}
@@ -118,7 +159,7 @@ func TestUpload_Outcomes(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			n := 0
 			c, srv := client(t, func(w http.ResponseWriter, req *http.Request) { n++; says(r.status, r.body)(w, req) })
-			_, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed([]byte("PK")), opens([]byte("PK")))
+			_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed([]byte("PK")), opens([]byte("PK")))
 			e := failed(t, err)
 			if over := strings.HasPrefix(r.name, "Expired"); e.Expired != over {
 				t.Errorf("expired: %v", e.Expired)
@@ -136,28 +177,28 @@ func TestUpload_NotSent(t *testing.T) {
 	good := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}
 	for name, try := range map[string]func() error{
 		"FileGone": func() error {
-			_, err := c.Upload(context.Background(), good, sealed([]byte("PK")), func() (io.ReadCloser, error) { return nil, vanished })
+			_, _, err := c.Upload(context.Background(), good, sealed([]byte("PK")), func() (io.ReadCloser, error) { return nil, vanished })
 			if !errors.Is(err, vanished) {
 				t.Errorf("got %v", err)
 			}
 			return err
 		},
 		"Policy": func() error {
-			_, err := c.Upload(context.Background(), archive.Ticket{URL: "http://bucket.example/k?X-Amz-Signature=" + signatureCanary}, sealed([]byte("PK")), opens([]byte("PK")))
+			_, _, err := c.Upload(context.Background(), archive.Ticket{URL: "http://bucket.example/k?X-Amz-Signature=" + signatureCanary}, sealed([]byte("PK")), opens([]byte("PK")))
 			return err
 		},
 		"NotSealed": func() error {
-			_, err := c.Upload(context.Background(), good, archive.Package{}, opens(nil))
+			_, _, err := c.Upload(context.Background(), good, archive.Package{}, opens(nil))
 			return err
 		},
 		"DeadlineOver": func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), 0)
 			defer cancel()
-			_, err := c.Upload(ctx, good, sealed([]byte("PK")), opens([]byte("PK")))
+			_, _, err := c.Upload(ctx, good, sealed([]byte("PK")), opens([]byte("PK")))
 			return err
 		},
 		"Wiped": func() error {
-			_, err := c.Upload(context.Background(), archive.Ticket{}, sealed([]byte("PK")), opens([]byte("PK")))
+			_, _, err := c.Upload(context.Background(), archive.Ticket{}, sealed([]byte("PK")), opens([]byte("PK")))
 			return err
 		},
 	} {

@@ -14,6 +14,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -42,8 +43,34 @@ func New(cfg Config) *Client {
 	return &Client{api: cfg.API, store: cfg.Store, now: cfg.Now}
 }
 
-func (c *Client) get(ctx context.Context, op string, path ...string) (*apicall.Answer, error) {
-	return c.api.Do(ctx, apicall.Request{Op: op, Path: path, Header: http.Header{"Accept": {"application/json"}}})
+// Bounds of what an answer may have, in bytes. A record is a few hundred; the most that its fields may have is a tenth of
+// perRecord, but nobody bounds a message, nor the parameters of a document.
+const (
+	perRecord    = 32 << 10
+	recordAnswer = 256 << 10 // one status record alone
+	vaultsAnswer = 4 << 20
+	listed       = 500 // registrations that the status list tells of
+)
+
+// answerOf bounds an answer of n records.
+func answerOf(n int) int64 { return int64(n+1) * perRecord }
+
+func (c *Client) get(ctx context.Context, op string, limit int64, path ...string) (*apicall.Answer, error) {
+	return c.api.Do(ctx, apicall.Request{Op: op, Path: path, Limit: limit, Header: http.Header{"Accept": {"application/json"}}})
+}
+
+// read reads a field that may be missing.
+func (s *scalar) read(raw json.RawMessage) {
+	if raw != nil {
+		s.UnmarshalJSON(raw) //nolint:errcheck // a scalar takes anything
+	}
+}
+
+// text reads a field that may be missing as text.
+func text(raw json.RawMessage) string {
+	var s scalar
+	s.read(raw)
+	return string(s)
 }
 
 // scalar is a JSON value that should be a string and may come as a number or a boolean; null and anything else is empty.
@@ -60,6 +87,14 @@ func (s *scalar) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// shape says what is wrong with an object that could not be read.
+func shape(err error) error {
+	if errors.Is(err, apicall.ErrTwice) {
+		return err
+	}
+	return errShape
+}
+
 // records splits an answer into its elements: a bare array, an array in one of the named fields of an object, or, with
 // neither, the object alone.
 func records(body []byte, fields ...string) ([]json.RawMessage, error) {
@@ -68,9 +103,9 @@ func records(body []byte, fields ...string) ([]json.RawMessage, error) {
 	if err := json.Unmarshal(body, &list); err == nil && list != nil {
 		return list, nil
 	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(body, &object); err != nil || object == nil {
-		return nil, errShape
+	object, err := apicall.ReadFields(body, fields...)
+	if err != nil {
+		return nil, shape(err)
 	}
 	for _, f := range fields {
 		if json.Unmarshal(object[f], &list) == nil && list != nil {

@@ -12,7 +12,6 @@ import (
 	"path"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -60,20 +59,19 @@ func (r Rules) Take(root *os.Root, name string) (Look, error) {
 		return Look{}, err
 	}
 	defer dir.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
+	st, err := statAt(dir, "", unix.AT_EMPTY_PATH)
+	if err != nil {
 		return Look{}, &os.PathError{Op: "look at", Path: name, Err: err}
 	}
-	v := viewer{rules: r.withDefaults(), hash: sha256.New(), device: st.Dev}
-	var above unix.Stat_t
-	if err := unix.Fstat(int(parent.Fd()), &above); err == nil && above.Dev != st.Dev {
+	v := viewer{rules: r.withDefaults(), hash: sha256.New(), at: st}
+	if above, err := statAt(parent, "", unix.AT_EMPTY_PATH); err == nil && st.crosses(above) {
 		v.problem(".", errMount)
 		return v.look, nil
 	}
 	mtime := time.Unix(st.Mtim.Unix())
 	v.look.Newest = mtime
 	st.Ctim = unix.Timespec{}
-	v.add(".", &st)
+	v.add(".", &st.Stat_t)
 	v.folder(dir, "", 0)
 	if v.look.Cut && v.look.Sidecar == "" && v.rules.exactSidecar(dir, ".") {
 		v.look.Sidecar = v.rules.Sidecar
@@ -127,11 +125,11 @@ func openat(parent *os.File, name string) (int, error) {
 const chunk = 1024
 
 type viewer struct {
-	rules  Rules
-	look   Look
-	hash   hash.Hash
-	device uint64
-	seen   int
+	rules Rules
+	look  Look
+	hash  hash.Hash
+	at    stat // the folder
+	seen  int
 }
 
 func (v *viewer) folder(dir *os.File, rel string, depth int) {
@@ -155,9 +153,7 @@ func (v *viewer) folder(dir *os.File, rel string, depth int) {
 }
 
 func (v *viewer) entry(dir *os.File, rel, name string, depth int) {
-	var st unix.Stat_t
-	err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	runtime.KeepAlive(dir)
+	st, err := statAt(dir, name, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, fs.ErrNotExist) {
 		v.add(rel+"\x00gone", &unix.Stat_t{}) // it is changing: no later look may equal this one
 		return
@@ -166,7 +162,11 @@ func (v *viewer) entry(dir *os.File, rel, name string, depth int) {
 		v.problem(rel, err)
 		return
 	}
-	v.add(rel, &st)
+	v.add(rel, &st.Stat_t)
+	if st.crosses(v.at) { // junk as well: it goes with the folder
+		v.problem(rel, errMount)
+		return
+	}
 	for _, t := range []unix.Timespec{st.Mtim, st.Ctim} {
 		if at := time.Unix(t.Unix()); at.After(v.look.Newest) {
 			v.look.Newest = at
@@ -184,7 +184,7 @@ func (v *viewer) entry(dir *os.File, rel, name string, depth int) {
 		v.look.Near = name // wins over what was only misnamed
 	}
 	if isDir {
-		v.descend(dir, rel, name, depth+1, &st)
+		v.descend(dir, rel, name, depth+1)
 		return
 	}
 	v.look.Files++
@@ -217,16 +217,9 @@ func (r Rules) near(name string) bool {
 
 const marker = ".done"
 
-// errMount says that a folder is a file system of its own: it cannot be taken, and what lies in it is not looked at.
-var errMount = fmt.Errorf("is a mount of another file system: %w", syscall.EXDEV)
-
-func (v *viewer) descend(dir *os.File, rel, name string, depth int, st *unix.Stat_t) {
+func (v *viewer) descend(dir *os.File, rel, name string, depth int) {
 	if depth > v.rules.MaxDepth {
 		v.look.Cut = true
-		return
-	}
-	if st.Dev != v.device {
-		v.problem(rel, errMount)
 		return
 	}
 	fd, err := openat(dir, name)

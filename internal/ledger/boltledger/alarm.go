@@ -3,8 +3,6 @@ package boltledger
 import (
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"vaultd/internal/ledger"
 )
 
@@ -35,27 +33,4 @@ func alarmOf(l ledger.Line) (time.Time, error) {
 		return time.Time{}, damage("journal line %d: %v", l.N, err)
 	}
 	return at.UTC(), nil
-}
-
-// lastAlarm looks through the whole journal for what Alarmed tells.
-func lastAlarm(tx *bbolt.Tx) (last time.Time, err error) {
-	c := tx.Bucket(journalBucket).Cursor()
-	for k, v := c.First(); k != nil; k, v = c.Next() {
-		_, b, err := openBlock(k, v)
-		if err != nil {
-			return last, err
-		}
-		for _, line := range b.lines {
-			l, err := ledger.ParseLine(line)
-			if err != nil {
-				return last, damage("%v", err)
-			}
-			at, err := alarmOf(l)
-			if err != nil {
-				return last, err
-			}
-			last = later(last, at)
-		}
-	}
-	return last, nil
 }

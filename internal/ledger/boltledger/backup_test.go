@@ -26,7 +26,7 @@ func TestBackup_I7_CarriesNothingThatWasWiped(t *testing.T) {
 		d.e.Rev = 3
 		sends = append(sends, d.change(d.ticket(), ledger.UploadIntended{}))
 		d.e.Rev = 5
-		ends = append(ends, d.change(ledger.UploadAccepted{}))
+		ends = append(ends, d.change(d.accepted()))
 	}
 	for _, cs := range [][]ledger.Change{claims, sends, ends} {
 		if rs, err := l.Apply(t.Context(), cs...); err != nil || rs[0].Err != nil {

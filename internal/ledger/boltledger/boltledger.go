@@ -6,8 +6,8 @@
 // queued, asks [ledger.Transition] what each event makes of the stored entry, and
 // commits entries and journal lines in one transaction; nobody waits for the disk
 // but those who ask to. It never makes a ledger that is missing, never opens one
-// that is damaged, older than its outside head or newer than this program, and
-// never goes on after a commit that failed.
+// that is damaged, older than its outside head, newer than this program or of a form
+// that was never released, and never goes on after a commit that failed.
 //
 // After a crash every change whose callback ran is there, and of the others each
 // is there wholly or not at all: the file is as a commit left it. The outside head
@@ -43,6 +43,8 @@ type Config struct {
 	// with "committed" after each commit: an error plays one that failed and was not
 	// done, or that was done and failed all the same.
 	Fault func(op string) error
+
+	form *form // nil: this program's; another one in tests of the migration
 }
 
 const (
@@ -62,6 +64,8 @@ var (
 	ErrRolledBack = errors.New("the ledger is older than its outside head")
 	// ErrNewerSchema says that a later vaultd wrote the ledger.
 	ErrNewerSchema = errors.New("the ledger was written by a newer vaultd")
+	// ErrDevelopment says that the ledger has a form that was never released.
+	ErrDevelopment = errors.New("the ledger was made by a development version of vaultd, and this version does not read its form")
 	// ErrClosed is the result of a change that came after Close.
 	ErrClosed = errors.New("the ledger is closed")
 )
@@ -91,8 +95,10 @@ var (
 // Keys of the meta bucket.
 var (
 	schemaKey   = []byte("schema") // the number in decimal, in every schema to come
+	formKey     = []byte("form")   // form.digest, in every schema to come
 	infoKey     = []byte("info")
 	standingKey = []byte("standing")
+	secretKey   = []byte("secret")
 	runsKey     = []byte("runs")     // none before the first name
 	safeKey     = []byte("safe")     // only in safe mode
 	replacedKey = []byte("replaced") // only until the outside head was written anew
@@ -102,6 +108,7 @@ var (
 type Ledger struct {
 	db    *bbolt.DB
 	info  ledger.Info
+	form  form // of this program; the file has it once it is open
 	loc   *time.Location
 	fault func(op string) error
 
@@ -110,6 +117,7 @@ type Ledger struct {
 	head   *headFile   // used by the committer alone
 	names  index       // as committed; used by the committer alone
 	newest archive.Key // no entry has a later one; used by the committer alone
+	secret secret      // fixed when the ledger was made
 
 	mu      sync.Mutex
 	queue   []request      // guarded by mu: what is not yet committed, in order

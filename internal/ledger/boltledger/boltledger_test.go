@@ -101,9 +101,15 @@ func (d *doc) sealed() ledger.Sealed {
 
 func (d *doc) ticket() ledger.GotTicket {
 	return ledger.GotTicket{Ticket: archive.Ticket{
-		Remote: archive.RemoteID(fmt.Sprintf("bum-%d-%d", d.n, d.e.Posts)), URL: "https://store.example/x?sig=SECRET",
+		Remote: archive.RemoteID(fmt.Sprintf("bum-%d-%d", d.n, d.e.Posts)), URL: archive.PresignedURL(fmt.Sprintf("https://store.example/%d-%d?sig=SECRET", d.n, d.e.Posts)),
 		Sent: archive.Instant{Wall: d.at, Boot: time.Hour, BootID: "boot"}, Date: d.at,
 	}}
+}
+
+// accepted says that the store took the package of sealed.
+func (d *doc) accepted() ledger.UploadAccepted {
+	s := d.sealed()
+	return ledger.UploadAccepted{NotBefore: d.at.Add(time.Minute), Sent: s.Package.SHA256, Seal: s.Seal}
 }
 
 func (d *doc) success() ledger.StatusSeen {
@@ -119,7 +125,7 @@ func (d *doc) archived() *doc {
 	d.do(d.sealed())
 	d.do(ledger.RegisterIntended{})
 	d.do(d.ticket(), ledger.UploadIntended{})
-	d.do(ledger.UploadAccepted{NotBefore: d.at.Add(time.Minute)})
+	d.do(d.accepted())
 	d.do(d.success())
 	d.do(ledger.PlaceIntended{Dest: "_archived/x"})
 	d.do(ledger.Placed{})

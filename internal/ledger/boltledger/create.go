@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 
 	"go.etcd.io/bbolt"
 
@@ -72,12 +71,13 @@ func fill(name string, info ledger.Info) (ledger.Head, error) {
 				return err
 			}
 		}
-		s := standing{head: head}
+		s, own := standing{head: head}, newSecret()
 		b := block{count: 1, lines: [][]byte{line}}
 		meta := tx.Bucket(metaBucket)
 		return errors.Join(
-			meta.Put(schemaKey, []byte(strconv.Itoa(Schema))),
+			currentForm().write(meta),
 			meta.Put(infoKey, infoForm.seal(&info)),
+			meta.Put(secretKey, secretForm.seal(&own)),
 			meta.Put(standingKey, standingForm.seal(&s)),
 			tx.Bucket(journalBucket).Put(lineKey(1), blockForm.seal(&b)),
 		)
@@ -94,7 +94,7 @@ func adopt(dir string) error {
 	h := &headFile{db: path(dir, fileName)}
 	err = guard(func() error {
 		return db.View(func(tx *bbolt.Tx) error {
-			info, s, err := examine(tx)
+			info, s, err := examine(tx, currentForm())
 			if err != nil {
 				return err
 			}

@@ -86,7 +86,15 @@ func TestVerify_I14_FindsDamage(t *testing.T) {
 		"Info": func(tx *bbolt.Tx) error {
 			return put(tx, metaBucket, infoKey, flipped(tx.Bucket(metaBucket).Get(infoKey)))
 		},
-		"Schema": func(tx *bbolt.Tx) error { return put(tx, metaBucket, schemaKey, []byte("one")) },
+		"Secret": func(tx *bbolt.Tx) error {
+			return put(tx, metaBucket, secretKey, flipped(tx.Bucket(metaBucket).Get(secretKey)))
+		},
+		"SecretLost": func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(secretKey) },
+		"SecretEmpty": func(tx *bbolt.Tx) error {
+			return put(tx, metaBucket, secretKey, secretForm.seal(&secret{}))
+		},
+		"ObjectOfAnother": rewrite(doneBucket, func(e *ledger.Entry) { e.Registrations[0].Ticket.Object[0]++ }),
+		"Schema":          func(tx *bbolt.Tx) error { return put(tx, metaBucket, schemaKey, []byte("one")) },
 		"Balance": func(tx *bbolt.Tx) error {
 			s, _ := standingForm.open(tx.Bucket(metaBucket).Get(standingKey))
 			s.seen, s.tallies[0].entries = s.seen+1, s.tallies[0].entries+1

@@ -24,7 +24,7 @@ func Examine(name string) (info ledger.Info, head ledger.Head, err error) {
 		err = db.View(func(tx *bbolt.Tx) error {
 			var s standing
 			var err error
-			info, s, err = examine(tx)
+			info, s, err = examine(tx, currentForm())
 			head = s.head
 			return err
 		})
@@ -45,9 +45,9 @@ func VerifyFile(ctx context.Context, name string) (found []Problem, err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, db.Close()) }()
-		l := &Ledger{db: db}
+		l := &Ledger{db: db, form: currentForm()}
 		err = db.View(func(tx *bbolt.Tx) error {
-			_, s, err := examine(tx)
+			_, s, err := examine(tx, currentForm())
 			if err == nil {
 				l.loc, err = time.LoadLocation(s.zone) // the years of its totals
 			}

@@ -15,7 +15,11 @@ const (
 	byID      = 'i' // then 16 bytes: the entry that last took this clientUUID
 	byRemote  = 'r' // then the service's number: the entry that was given it, and for which generation
 	byContent = 'c' // then 32 bytes: the first entry sealed with these files
+	byObject  = 'o' // then 16 bytes, a digest: the entry that was given an upload address of this object, and for which generation
 )
+
+// fromService reports whether the service gave names of a kind: then an entry may list one no more, and has it all the same.
+func fromService(kind byte) bool { return kind == byRemote || kind == byObject }
 
 // bind is one name that a change gives to an entry.
 type bind struct {
@@ -23,8 +27,8 @@ type bind struct {
 	to   holder
 }
 
-// holder is the entry that has a name and, of a number of the service, the generation of
-// the identity that the number was given to.
+// holder is the entry that has a name and, of what the service gave, the generation of
+// the identity that it was given to.
 type holder struct {
 	key        archive.Key
 	generation uint8
@@ -34,12 +38,14 @@ func idName(id archive.ID) []byte          { return append([]byte{byID}, id[:]..
 func remoteName(r archive.RemoteID) []byte { return append([]byte{byRemote}, r...) }
 func contentName(d archive.Digest) []byte  { return append([]byte{byContent}, d[:]...) }
 
+func objectName(o archive.ObjectDigest) []byte { return append([]byte{byObject}, o[:]...) }
+
 // find returns who has a name. The runs lead to the entries that took it, the entry itself
-// says whether it did. Numbers of the service that no entry lists any more stand in the find
-// bucket by themselves.
+// says whether it did. What the service gave and no entry lists any more stands in the find
+// bucket by itself.
 func (x *index) find(tx *bbolt.Tx, name []byte, read func(archive.Key) (ledger.Entry, bool, error)) (h holder, ok bool, err error) {
 	b := tx.Bucket(findBucket)
-	if name[0] == byRemote {
+	if fromService(name[0]) {
 		if v := b.Get(name); v != nil {
 			h, err = openHolder(v)
 			return h, err == nil, err
@@ -77,14 +83,14 @@ func openHolder(v []byte) (h holder, err error) {
 }
 
 // bears reports whether e has taken the name, so far as it can tell: of the registrations that
-// it lists no more it cannot. A number of the service was given to one generation.
+// it lists no more it cannot. What the service gave was given to one generation.
 func bears(e ledger.Entry, name []byte) (generation uint8, ok bool) {
 	switch name[0] {
 	case byContent:
 		return 0, !e.Content.IsZero() && bytes.Equal(e.Content[:], name[1:])
-	case byRemote:
+	case byRemote, byObject:
 		for _, r := range slices.Backward(e.Registrations) {
-			if string(r.Ticket.Remote) == string(name[1:]) {
+			if bore(r, name) {
 				return r.Generation, true
 			}
 		}
@@ -96,6 +102,22 @@ func bears(e ledger.Entry, name []byte) (generation uint8, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// bore reports whether a registration brought a name.
+func bore(r ledger.Registration, name []byte) bool {
+	if name[0] == byObject {
+		return string(r.Ticket.Object[:]) == string(name[1:])
+	}
+	return string(r.Ticket.Remote) == string(name[1:])
+}
+
+// given returns the names that a registration brought. One that the service told of later has no address.
+func given(r ledger.Registration) [][]byte {
+	if r.Ticket.Object.IsZero() {
+		return [][]byte{remoteName(r.Ticket.Remote)}
+	}
+	return [][]byte{remoteName(r.Ticket.Remote), objectName(r.Ticket.Object)}
 }
 
 // bindNames lays the names that this gather bound down as one run. It comes before the
@@ -116,11 +138,11 @@ func (g *gather) bindNames(keys []archive.Key) error {
 		_, listed := bears(g.entries[h.key].now, name)
 		var err error
 		switch {
-		case !listed && name[0] != byRemote:
+		case !listed && !fromService(name[0]):
 			err = damage("find: entry %s does not bear a name (%q) that it took", h.key, name[:1])
 		case !listed: // given and taken off the list by one gather
 			err = b.Put(name, h.seal())
-		case name[0] == byRemote:
+		case fromService(name[0]):
 			err = b.Delete(name)
 		}
 		if err != nil {
@@ -139,25 +161,26 @@ func (g *gather) bindNames(keys []archive.Key) error {
 	return put(g.tx, metaBucket, runsKey, indexForm.seal(&g.names))
 }
 
-// letGo writes the numbers down by themselves that an entry lists no more.
+// letGo writes the names down by themselves that came with registrations which an entry lists no more.
 func (g *gather) letGo(w work) error {
 	for _, r := range w.stored.Registrations {
-		name := remoteName(r.Ticket.Remote)
-		if _, listed := bears(w.now, name); listed {
-			continue
-		}
-		h, ok, err := g.find(name)
-		if err == nil && ok && h.key == w.now.Key {
-			err = put(g.tx, findBucket, name, h.seal())
-		}
-		if err != nil {
-			return err
+		for _, name := range given(r) {
+			if _, listed := bears(w.now, name); listed {
+				continue
+			}
+			h, ok, err := g.find(name)
+			if err == nil && ok && h.key == w.now.Key {
+				err = put(g.tx, findBucket, name, h.seal())
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// names returns every name that e ever took, but for the numbers of registrations that
+// names returns every name that e ever took, but for what came with registrations that
 // it lists no more.
 func names(e ledger.Entry) [][]byte {
 	var all [][]byte
@@ -168,7 +191,7 @@ func names(e ledger.Entry) [][]byte {
 		all = append(all, idName(identity(e, uint8(n))))
 	}
 	for _, r := range e.Registrations {
-		all = append(all, remoteName(r.Ticket.Remote))
+		all = append(all, given(r)...)
 	}
 	return all
 }

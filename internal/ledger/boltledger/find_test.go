@@ -2,6 +2,8 @@ package boltledger
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +77,96 @@ func TestRemote_I8_BelongsToOneIdentityForEver(t *testing.T) {
 	sound(t, l)
 }
 
+// An object at the store belongs to the clientUUID whose upload address led to it first, whoever signs an address
+// of it later. Once it is archived that still holds, after a restart too.
+func TestObject_I8_BelongsToOneIdentityForEver(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, Config{Dir: dir})
+	a, b, c := newDoc(t, l, 1).archived(), newDoc(t, l, 2), newDoc(t, l, 3)
+	for _, d := range []*doc{b, c} {
+		d.do(d.claim())
+		d.do(d.sealed(), ledger.RegisterIntended{})
+	}
+	at := func(d *doc, url string) ledger.GotTicket {
+		g := d.ticket()
+		g.Ticket.URL = archive.PresignedURL(url)
+		return g
+	}
+	var taken *ledger.TakenError
+	object := a.e.Registrations[0].Ticket.Object
+	if object.IsZero() || a.e.Registrations[0].Ticket.URL != "" {
+		t.Fatalf("archived with %+v", a.e.Registrations[0].Ticket)
+	}
+	fresh := "https://STORE.example:443/1-1?sig=SECRET"
+	if err := b.try(at(b, fresh)); !errors.As(err, &taken) || taken.What != ledger.TakenObject || taken.By != a.e.Key || strings.Contains(err.Error(), "store") {
+		t.Errorf("the address of an archived object: %v", err)
+	}
+	// Two answers that are on their way at once are in one gather.
+	first, second := at(b, "https://store.example/x?X-Amz-Signature=1"), at(c, "https://store.example/%78?X-Amz-Signature=2")
+	rs, _ := l.Apply(t.Context(), b.change(first, ledger.UploadIntended{}), c.change(second, ledger.UploadIntended{}))
+	if rs[0].Err != nil || !errors.As(rs[1].Err, &taken) || taken.What != ledger.TakenObject || taken.By != b.e.Key {
+		t.Fatal(rs[0].Err, rs[1].Err)
+	}
+	b.e = rs[0].Entry
+	b.do(ledger.UploadRefused{}, ledger.RegisterIntended{})
+	b.do(at(b, "https://store.example/x?X-Amz-Signature=3")) // the same clientUUID may have it again
+	b.do(ledger.WindowClosed{}, ledger.RegisterIntended{})
+	b.do(ledger.RegisterRefused{}, ledger.RegisterIntended{}) // the next generation is another clientUUID
+	if err := b.try(at(b, "https://store.example/x?X-Amz-Signature=4")); b.e.Generation != 1 || !errors.As(err, &taken) || taken.By != b.e.Key {
+		t.Errorf("the object of the first generation for the second: %v", err)
+	}
+	sound(t, l)
+	l.Close()
+	l = open(t, Config{Dir: dir})
+	c.l = l
+	if err := c.try(at(c, fresh)); !errors.As(err, &taken) || taken.By != a.e.Key {
+		t.Errorf("after a restart: %v", err)
+	}
+}
+
+// An entry that is registered often lists its first registrations no more. Their objects stay its own.
+func TestObject_I8_StaysWhenItsRegistrationIsNotListed(t *testing.T) {
+	l := open(t, Config{Dir: newLedger(t)})
+	a, b := newDoc(t, l, 1), newDoc(t, l, 2)
+	a.do(a.claim())
+	a.do(a.sealed())
+	for range 12 {
+		a.do(ledger.RegisterIntended{})
+		a.do(a.ticket())
+		a.do(ledger.WindowClosed{})
+	}
+	if a.e.Folded.Unsent == 0 {
+		t.Fatal("vacuous: it lists all of them")
+	}
+	b.do(b.claim())
+	b.do(b.sealed(), ledger.RegisterIntended{})
+	for n := range 12 {
+		crossed := b.ticket()
+		crossed.Ticket.URL = archive.PresignedURL(fmt.Sprintf("https://store.example/1-%d?sig=SECRET", n+1))
+		var taken *ledger.TakenError
+		if err := b.try(crossed); !errors.As(err, &taken) || taken.What != ledger.TakenObject || taken.By != a.e.Key {
+			t.Errorf("the object of registration %d: %v", n+1, err)
+		}
+	}
+	sound(t, l)
+}
+
+// The digest of an object tells nothing without the ledger's own key: two ledgers have two of one address.
+func TestObject_I7_DigestIsKeyed(t *testing.T) {
+	digests := map[archive.ObjectDigest]bool{}
+	for range 2 {
+		l := open(t, Config{Dir: newLedger(t)})
+		d := newDoc(t, l, 1).archived()
+		digests[d.e.Registrations[0].Ticket.Object] = true
+		if r := d.e.Registrations[0]; strings.Contains(fmt.Sprintf("%+v", r), "store.example") {
+			t.Errorf("the address is still there: %+v", r)
+		}
+	}
+	if len(digests) != 2 {
+		t.Errorf("one address has %d digests in two ledgers", len(digests))
+	}
+}
+
 // A rejected document goes the same way again as its successor: the same identity,
 // then the same next generation, which the first one had used up.
 func TestIdentity_I2_SuccessorTakesGenerationsOver(t *testing.T) {
@@ -137,16 +229,17 @@ func TestContent_FirstUntilRejectedWithoutDoubt(t *testing.T) {
 	sound(t, l)
 }
 
-// I8: a number that two documents have was given to one of them by mistake. The check finds it though both are at rest,
-// and whether both still list it or not.
+// I8: a number or an object that two documents have was given to one of them by mistake. The check finds it though both
+// are at rest, and whether both still list it or not.
 func TestVerify_I8_OneNumberOfTwoDocuments(t *testing.T) {
 	for name, row := range map[string]struct {
-		spoil func(d *draft, r archive.RemoteID)
+		spoil func(d *draft, r archive.RemoteID, o archive.ObjectDigest)
 		wrong bool
 	}{
-		"Nothing": {func(*draft, archive.RemoteID) {}, false},
-		"Listed":  {func(d *draft, r archive.RemoteID) { d.entry.Registrations[0].Ticket.Remote = r }, true},
-		"Folded": {func(d *draft, _ archive.RemoteID) {
+		"Nothing": {func(*draft, archive.RemoteID, archive.ObjectDigest) {}, false},
+		"Listed":  {func(d *draft, r archive.RemoteID, _ archive.ObjectDigest) { d.entry.Registrations[0].Ticket.Remote = r }, true},
+		"Object":  {func(d *draft, _ archive.RemoteID, o archive.ObjectDigest) { d.entry.Registrations[0].Ticket.Object = o }, true},
+		"Folded": {func(d *draft, _ archive.RemoteID, _ archive.ObjectDigest) {
 			d.entry.Registrations, d.entry.Folded = nil, ledger.Folded{Unsent: 1}
 		}, true},
 	} {
@@ -154,7 +247,7 @@ func TestVerify_I8_OneNumberOfTwoDocuments(t *testing.T) {
 			dir := newLedger(t)
 			l := open(t, Config{Dir: dir})
 			a, b := newDoc(t, l, 1).archived(), newDoc(t, l, 2)
-			number := a.e.Registrations[0].Ticket.Remote
+			number, object := a.e.Registrations[0].Ticket.Remote, a.e.Registrations[0].Ticket.Object
 			b.do(b.claim())
 			b.do(b.sealed(), ledger.RegisterIntended{})
 			err := l.update(func(tx *bbolt.Tx) error { // as if nobody had looked whose it is
@@ -163,8 +256,14 @@ func TestVerify_I8_OneNumberOfTwoDocuments(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if row.spoil(&d, number); row.wrong {
+				row.spoil(&d, number, object)
+				if len(d.entry.Registrations) == 0 {
 					d.binds = []bind{{remoteName(number), holder{key: b.e.Key}}}
+				} else {
+					d.binds = nil
+					for _, name := range given(d.entry.Registrations[0]) {
+						d.binds = append(d.binds, bind{name, holder{key: b.e.Key}})
+					}
 				}
 				if err := g.accept(d); err != nil {
 					return err

@@ -80,7 +80,7 @@ func hundred(b testing.TB, l *Ledger, round int) time.Duration {
 		func(d *doc) []ledger.Event { return []ledger.Event{d.sealed()} },
 		func(*doc) []ledger.Event { return []ledger.Event{ledger.RegisterIntended{}} },
 		func(d *doc) []ledger.Event { return []ledger.Event{d.ticket(), ledger.UploadIntended{}} },
-		func(*doc) []ledger.Event { return []ledger.Event{ledger.UploadAccepted{}} },
+		func(d *doc) []ledger.Event { return []ledger.Event{d.accepted()} },
 		func(d *doc) []ledger.Event { return []ledger.Event{d.success()} },
 		func(*doc) []ledger.Event { return []ledger.Event{ledger.PlaceIntended{Dest: "_archived/x"}} },
 		func(*doc) []ledger.Event { return []ledger.Event{ledger.Placed{}} },
@@ -143,7 +143,7 @@ func archivedEntry(n int) ledger.Entry {
 	e.Content = sum(fmt.Sprint("content", n))
 	e.Base = archive.DeriveID("V1", e.Content, e.Metadata)
 	e.ID = e.Base
-	e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: archive.RemoteID(e.Base.String() + "-bum")}, Fate: ledger.Succeeded}}
+	e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: archive.RemoteID(e.Base.String() + "-bum"), Object: archive.ObjectDigest(e.Base)}, Fate: ledger.Succeeded}}
 	e.DisposeAt, e.Folded, e.NotBefore = time.Time{}, ledger.Folded{}, time.Time{}
 	return e
 }

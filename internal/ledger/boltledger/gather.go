@@ -67,6 +67,10 @@ func (g *gather) draft(c ledger.Change) (draft, error) {
 	at := c.At
 	at.Wall = at.Wall.Round(0).UTC() // as it will be read again: no monotonic part
 	for _, ev := range c.Events {
+		ev, err := g.nameIdentity(d.entry, g.ledger.nameObject(ev))
+		if err != nil {
+			return d, err
+		}
 		after, err := ledger.Transition(d.entry, ev, at)
 		if err == nil {
 			err = g.rules(&d, after, ev, c.Document)

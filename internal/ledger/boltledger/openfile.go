@@ -21,8 +21,8 @@ type opening struct {
 
 // Open opens the ledger in c.Dir and starts its committer. It looks at the file
 // before bbolt maps it, compares it with the outside head, and refuses with
-// [ErrMissing], [ErrLocked], [ErrRolledBack], [ErrNewerSchema] or a [DamageError]. A
-// ledger of an older schema it copies, and brings to this one.
+// [ErrMissing], [ErrLocked], [ErrRolledBack], [ErrNewerSchema], [ErrDevelopment] or a
+// [DamageError]. A ledger of an older released schema it copies, and brings to this one.
 func Open(c Config) (*Ledger, error) { return c.open(opening{}) }
 
 // OpenRolledBack opens a ledger as Open does; one that Open refuses with
@@ -36,8 +36,11 @@ func OpenRolledBack(c Config, m ledger.Mark) (*Ledger, error) {
 
 func (c Config) open(o opening) (*Ledger, error) {
 	l := &Ledger{
-		loc: c.Location, fault: c.Fault, gather: c.Gather,
+		loc: c.Location, fault: c.Fault, gather: c.Gather, form: currentForm(),
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}),
+	}
+	if c.form != nil {
+		l.form = *c.form
 	}
 	l.close = sync.OnceValue(l.shut)
 	if l.loc == nil {
@@ -72,12 +75,12 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 		return err
 	}
 	doubting := anew && o.behind != nil || l.safe != nil && l.safe.doubting
-	if l.info.Schema < Schema || zone != l.loc.String() || doubting { // then everything is read
+	if l.info.Schema < l.form.schema || zone != l.loc.String() || doubting { // then everything is read
 		if err := l.pages(nil); err != nil {
 			return err
 		}
 	}
-	if l.info.Schema < Schema {
+	if l.info.Schema < l.form.schema {
 		if err := l.migrate(dir, o.copied); err != nil {
 			return err
 		}
@@ -99,7 +102,7 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 // anew says that the head outside is to be written anew, whatever it says.
 func (l *Ledger) compare(outside *headRecord, o opening) (anew bool, zone string, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		info, s, err := examine(tx)
+		info, s, err := examine(tx, l.form)
 		if err != nil {
 			return err
 		}
@@ -122,8 +125,11 @@ func (l *Ledger) compare(outside *headRecord, o opening) (anew bool, zone string
 	return anew, zone, err
 }
 
-// recall reads what the committer keeps in mind: the runs of names, and the newest entry.
+// recall reads what the committer keeps in mind: the runs of names, the key of digests, and the newest entry.
 func (l *Ledger) recall(tx *bbolt.Tx) (err error) {
+	if l.secret, err = openSecret(tx.Bucket(metaBucket)); err != nil {
+		return err
+	}
 	if l.names, err = openIndex(tx); err != nil {
 		return err
 	}

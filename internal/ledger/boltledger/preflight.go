@@ -10,7 +10,6 @@ import (
 	"math"
 	"os"
 	"runtime/debug"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -220,25 +219,24 @@ func readFreelist(f io.ReaderAt, p pages) (free []uint64, err error) {
 }
 
 // examine reads what the ledger says of itself and holds the last block against it.
-func examine(tx *bbolt.Tx) (info ledger.Info, s standing, err error) {
+func examine(tx *bbolt.Tx, f form) (info ledger.Info, s standing, err error) {
 	for _, name := range buckets {
 		if tx.Bucket(name) == nil {
 			return info, s, damage("the bucket %s is missing", name)
 		}
 	}
 	meta := tx.Bucket(metaBucket)
-	info.Schema, err = strconv.Atoi(string(meta.Get(schemaKey)))
-	switch {
-	case err != nil || info.Schema < 1:
-		return info, s, damage("its schema number is %q", meta.Get(schemaKey))
-	case info.Schema > Schema:
-		return info, s, fmt.Errorf("%w: schema %d, this one knows up to %d", ErrNewerSchema, info.Schema, Schema)
+	schema, err := f.check(meta) // first: what follows can only be read in a form that is known
+	if err != nil {
+		return info, s, err
 	}
-	schema := info.Schema
 	if info, err = infoForm.open(meta.Get(infoKey)); err != nil {
 		return info, s, damage("%v", err)
 	}
 	info.Schema = schema
+	if _, err := openSecret(meta); err != nil {
+		return info, s, err
+	}
 	if s, err = standingForm.open(meta.Get(standingKey)); err != nil {
 		return info, s, damage("%v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -217,9 +218,18 @@ const replacementDir = ".replacement-"
 // remove takes a replacement's directory away: what can be in it, and nothing else. What
 // is gone already is fine.
 func remove(dir string) error {
-	names, err := filepath.Glob(filepath.Join(dir, ".ledger.*.tmp"))
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	errs := []error{err}
-	for _, name := range append(names, path(dir, fileName), path(dir, headName), dir) {
+	names := []string{path(dir, fileName), path(dir, headName)}
+	for _, e := range entries {
+		if isCopy(e) {
+			names = append(names, path(dir, e.Name()))
+		}
+	}
+	for _, name := range append(names, dir) {
 		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
@@ -228,18 +238,31 @@ func remove(dir string) error {
 }
 
 // sweep takes away what a crash left of copies and replacements. The caller holds the
-// lock. What cannot be removed is tried again next time.
+// lock. What cannot be removed is tried again next time. Only what bears a name that this
+// package gives is looked at, and no link is followed: a link of such a name can lead to
+// another ledger.
 func sweep(dir string) {
-	for _, pattern := range []string{"." + fileName + "-*.tmp", "." + headName + "-*.tmp"} {
-		names, _ := filepath.Glob(filepath.Join(dir, pattern))
-		for _, name := range names {
-			_ = os.Remove(name)
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		switch {
+		case isCopy(e):
+			_ = os.Remove(path(dir, e.Name()))
+		case e.IsDir() && isNumbered(e.Name(), replacementDir, ""):
+			_ = remove(path(dir, e.Name()))
 		}
 	}
-	dirs, _ := filepath.Glob(filepath.Join(dir, replacementDir+"*"))
-	for _, d := range dirs {
-		_ = remove(d)
-	}
+}
+
+// isCopy tells the files that a copy is written into before it has its name.
+func isCopy(e fs.DirEntry) bool {
+	return e.Type().IsRegular() && (isNumbered(e.Name(), "."+fileName+"-", ".tmp") || isNumbered(e.Name(), "."+headName+"-", ".tmp"))
+}
+
+// isNumbered tells the names that os.CreateTemp and os.MkdirTemp make of a pattern.
+func isNumbered(name, begin, end string) bool {
+	number, begins := strings.CutPrefix(name, begin)
+	number, ends := strings.CutSuffix(number, end)
+	return begins && ends && number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 // lockOld locks the ledger that is there, so that nobody works on it meanwhile; nil

@@ -62,7 +62,7 @@ func lived(t *testing.T) (dir, backup string) {
 		case 4:
 			d.do(d.claim(), d.sealed(), ledger.RegisterIntended{}, d.ticket(), ledger.UploadIntended{})
 		default:
-			d.do(d.claim(), d.sealed(), ledger.RegisterIntended{}, d.ticket(), ledger.UploadIntended{}, ledger.UploadAccepted{})
+			d.do(d.claim(), d.sealed(), ledger.RegisterIntended{}, d.ticket(), ledger.UploadIntended{}, d.accepted())
 		}
 		ds = append(ds, d)
 	}
@@ -426,6 +426,8 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 		"unknown":    mark("created", nil, began),
 		"not in it":  mark(ledger.MarkReconciled, nil, began),
 		"other note": l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkDamaged, By: byAdmin, At: began}, &ledger.Note{Text: "x"}),
+		"no vault":   l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkIndex, By: ledger.Human{UID: 7, Reason: ledger.Note{Text: "x"}.Digest()}, At: began}, &ledger.Note{Text: "x"}),
+		"no reason":  l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkIndex, Vault: "V", By: ledger.Human{UID: 7}, At: began}, nil),
 		"no note":    l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkDamaged, By: byAdmin, At: began}, nil),
 		"novel":      l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkDamaged, Cause: strings.Repeat("x", 2000)}, nil),
 	} {

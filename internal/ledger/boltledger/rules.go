@@ -7,8 +7,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// rules holds what no entry can know alone: whose an identity or a number is. It
-// also takes the document that comes with a seal.
+// rules holds what no entry can know alone: whose an identity, a number or an object at
+// the store is. It also takes the document that comes with a seal.
 func (g *gather) rules(d *draft, after ledger.Entry, ev ledger.Event, doc *ledger.Document) error {
 	switch ev := ev.(type) {
 	case ledger.Sealed:
@@ -18,13 +18,18 @@ func (g *gather) rules(d *draft, after ledger.Entry, ev ledger.Event, doc *ledge
 		d.doc = doc
 		return g.takeIdentity(d, after, ev)
 	case ledger.Resealed:
-		return g.sameSalt(d, after, ev)
+		return g.sameSalt(d, after.Key, ev.Package, ev.Seal)
+	case ledger.UploadAccepted:
+		return g.sameSalt(d, after.Key, archive.Package{SHA256: ev.Sent}, ev.Seal)
 	case ledger.RegisterRefused:
 		if after.ID != d.entry.ID {
 			return g.takeGeneration(d, after, after.ID)
 		}
 	case ledger.GotTicket:
-		return g.takeRemote(d, after, ev.Ticket.Remote, after.Generation)
+		if err := g.takeRemote(d, after, ev.Ticket.Remote, after.Generation); err != nil {
+			return err
+		}
+		return g.takeObject(d, after, ev.Ticket.Object, after.Generation)
 	case ledger.RegistrationFound:
 		return g.takeFound(d, after, ev)
 	case ledger.Recovered:
@@ -64,18 +69,18 @@ func (g *gather) takeRecovered(d *draft, after ledger.Entry, ev ledger.Recovered
 	return g.takeRemote(d, after, ev.Remote, 0)
 }
 
-// sameSalt holds a new seal against the document, whose salt it must be made with.
-func (g *gather) sameSalt(d *draft, e ledger.Entry, ev ledger.Resealed) error {
+// sameSalt holds a seal that comes later against the document, whose salt it must be made with.
+func (g *gather) sameSalt(d *draft, key archive.Key, p archive.Package, seal archive.Digest) error {
 	doc := d.doc
 	if doc == nil {
-		stored, _, err := readDocument(g.tx, e.Key)
+		stored, _, err := readDocument(g.tx, key)
 		if err != nil {
 			return err
 		}
 		doc = &stored
 	}
-	if ev.Seal != doc.Seal(ev.Package) {
-		return fmt.Errorf("seal %s again: the seal is not that of the document: %w", e.Key, ledger.ErrIllegal)
+	if seal != doc.Seal(p) {
+		return fmt.Errorf("seal %s again: the seal is not that of the document: %w", key, ledger.ErrIllegal)
 	}
 	return nil
 }
@@ -88,7 +93,7 @@ func (g *gather) takeIdentity(d *draft, e ledger.Entry, ev ledger.Sealed) error 
 		return err
 	}
 	if taken && first.key != ev.Supersedes {
-		return &ledger.TakenError{What: "clientUUID", By: first.key}
+		return &ledger.TakenError{What: ledger.TakenID, By: first.key}
 	}
 	d.binds = append(d.binds, bind{idName(ev.ID), holder{key: e.Key}})
 	if ev.Content.IsZero() {
@@ -117,7 +122,7 @@ func (g *gather) takeGeneration(d *draft, e ledger.Entry, id archive.ID) error {
 	}
 	for k := e.Supersedes; taken && k != has.key; {
 		if k.IsZero() {
-			return &ledger.TakenError{What: "clientUUID", By: has.key}
+			return &ledger.TakenError{What: ledger.TakenID, By: has.key}
 		}
 		before, err := g.load(k)
 		if err != nil {
@@ -129,30 +134,65 @@ func (g *gather) takeGeneration(d *draft, e ledger.Entry, id archive.ID) error {
 	return nil
 }
 
+// nameObject adds to a ticket the digest of the object that its address leads to. Only the ledger has the key.
+func (l *Ledger) nameObject(ev ledger.Event) ledger.Event {
+	if got, ok := ev.(ledger.GotTicket); ok {
+		got.Ticket.Object = got.Ticket.URL.ObjectDigest(l.secret.key[:])
+		return got
+	}
+	return ev
+}
+
+// nameIdentity adds to a registration that was found the clientUUID to which its number was given, where nobody told it:
+// an entry may not list the number any more, and then only the find bucket knows the generation.
+func (g *gather) nameIdentity(e ledger.Entry, ev ledger.Event) (ledger.Event, error) {
+	found, ok := ev.(ledger.RegistrationFound)
+	if !ok || !found.ID.IsZero() {
+		return ev, nil
+	}
+	h, taken, err := g.find(remoteName(found.Remote))
+	if err == nil && taken && h.key == e.Key {
+		found.ID = identity(e, h.generation)
+	}
+	return found, err
+}
+
 // takeRemote binds the service's number. It belongs to one clientUUID for ever:
 // getting it again for the same one is fine, for any other it is a mix-up.
 func (g *gather) takeRemote(d *draft, e ledger.Entry, r archive.RemoteID, generation uint8) error {
-	has, taken, err := g.find(remoteName(r))
+	return g.takeFromService(d, e, remoteName(r), generation, ledger.TakenRemote)
+}
+
+// takeObject binds the object that an upload address leads to, by the same rule. It is never free again: the service can
+// sign an address of it at any time, and what is stored there then replaces what was archived. The next generation of
+// an entry is another clientUUID: the service does not know that it is the same document, and has mixed up two.
+func (g *gather) takeObject(d *draft, e ledger.Entry, o archive.ObjectDigest, generation uint8) error {
+	return g.takeFromService(d, e, objectName(o), generation, ledger.TakenObject)
+}
+
+// takeFromService binds a name that the service gave to one generation of e. what says in words what the name is of.
+func (g *gather) takeFromService(d *draft, e ledger.Entry, name []byte, generation uint8, what string) error {
+	first, taken, err := g.find(name)
 	if err != nil {
 		return err
 	}
 	id := identity(e, generation)
 	if taken {
 		had := e // its identities are those that it will have
-		if has.key != e.Key {
-			if had, err = g.load(has.key); err != nil {
+		if first.key != e.Key {
+			if had, err = g.load(first.key); err != nil {
 				return err
 			}
 		}
-		if identity(had, has.generation) != id {
-			return &ledger.TakenError{What: "bumId", By: has.key}
+		if identity(had, first.generation) != id {
+			return &ledger.TakenError{What: what, By: first.key}
 		}
 	}
 	for _, reg := range d.entry.Registrations { // what this very change was given is not yet in find
-		if reg.Ticket.Remote == r && identity(d.entry, reg.Generation) != id {
-			return &ledger.TakenError{What: "bumId", By: e.Key}
+		if bore(reg, name) && identity(d.entry, reg.Generation) != id {
+			return &ledger.TakenError{What: what, By: e.Key}
 		}
 	}
-	d.binds = append(d.binds, bind{remoteName(r), holder{e.Key, generation}})
+	d.binds = append(d.binds, bind{name, holder{e.Key, generation}})
 	return nil
 }

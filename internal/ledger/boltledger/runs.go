@@ -78,7 +78,7 @@ func wordOf(name []byte) uint64 {
 }
 
 // kinds has the kinds of names at their place in a word.
-var kinds = []byte{byID, byRemote, byContent}
+var kinds = []byte{byID, byRemote, byContent, byObject}
 
 // pair leads from a name to the entry that took it.
 type pair struct {
@@ -164,10 +164,6 @@ func (x *index) add(b *bbolt.Bucket, level uint8, ps []pair) error {
 	}
 	return nil
 }
-
-// levelOf is the level to which a run of so many pairs belongs, one commit binding some
-// hundred of them.
-func levelOf(pairs int) uint8 { return uint8(bits.Len(uint(pairs/chunkPairs)) / 2) }
 
 // tidy merges runs, after n names were bound: a little more than what is needed to keep
 // up with them, and hardly ever a whole run. The lowest levels go first; they are quick.

@@ -70,6 +70,8 @@ func (m marking) do(g *gather) (refused, err error) {
 		return fmt.Errorf("mark the ledger as %s: the note is not the reason: %w", m.mark.Word, ledger.ErrIllegal), nil
 	case m.mark.Word == ledger.MarkReconciled && g.safe == nil:
 		return fmt.Errorf("mark the ledger as %s: it is not in safe mode: %w", m.mark.Word, ledger.ErrIllegal), nil
+	case m.mark.Word == ledger.MarkIndex && (m.mark.Vault == "" || m.mark.By.Reason.IsZero()):
+		return fmt.Errorf("mark the ledger as %s: it needs a vault and a reason: %w", m.mark.Word, ledger.ErrIllegal), nil
 	}
 	at := m.mark.At.Round(0).UTC()
 	last, err := g.lastTime()

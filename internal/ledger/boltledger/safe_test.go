@@ -90,3 +90,26 @@ func found(t *testing.T, l *Ledger, words string) bool {
 	}
 	return slices.ContainsFunc(ps, func(p Problem) bool { return strings.Contains(p.What, words) })
 }
+
+// lastAlarm looks through the whole journal for what Alarmed remembers.
+func lastAlarm(tx *bbolt.Tx) (last time.Time, err error) {
+	c := tx.Bucket(journalBucket).Cursor()
+	for k, v := c.First(); k != nil; k, v = c.Next() {
+		_, b, err := openBlock(k, v)
+		if err != nil {
+			return last, err
+		}
+		for _, line := range b.lines {
+			l, err := ledger.ParseLine(line)
+			if err != nil {
+				return last, damage("%v", err)
+			}
+			at, err := alarmOf(l)
+			if err != nil {
+				return last, err
+			}
+			last = later(last, at)
+		}
+	}
+	return last, nil
+}

@@ -2,6 +2,8 @@ package boltledger
 
 import (
 	"bytes"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,13 +13,9 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Schema is the number of the record form that this package writes. A ledger of a
-// later one is refused; testdata holds one set of golden records per number.
-const Schema = 3
-
-// The tables of the wire form. A number is never given to another field; a new
-// field comes with a new schema number, so that an older program refuses the
-// ledger instead of dropping what it does not know.
+// The tables of the wire form. Once a schema is released, a number is never given
+// to another field, and a new field comes with a new schema number, so that an older
+// program refuses the ledger instead of dropping what it does not know.
 
 var nodeForm = &message[ledger.Node]{"Node", []field[ledger.Node]{
 	number(1, "dev", func(n *ledger.Node) *uint64 { return &n.Dev }),
@@ -56,6 +54,7 @@ var ticketForm = &message[archive.Ticket]{"Ticket", []field[archive.Ticket]{
 	instant(5, "date", func(t *archive.Ticket) *time.Time { return &t.Date }),
 	instant(6, "signed_at", func(t *archive.Ticket) *time.Time { return &t.SignedAt }),
 	signed(7, "validity", func(t *archive.Ticket) *time.Duration { return &t.Validity }),
+	fixed(8, "object", func(t *archive.Ticket) []byte { return t.Object[:] }),
 }}
 
 var registrationForm = &message[ledger.Registration]{"Registration", []field[ledger.Registration]{
@@ -68,6 +67,7 @@ var registrationForm = &message[ledger.Registration]{"Registration", []field[led
 	number(7, "word", func(r *ledger.Registration) *archive.Word { return &r.Word }),
 	number(8, "equal", func(r *ledger.Registration) *uint8 { return &r.Equal }),
 	instant(9, "last", func(r *ledger.Registration) *time.Time { return &r.Last }),
+	fixed(10, "sent", func(r *ledger.Registration) []byte { return r.Sent[:] }),
 }}
 
 var foldedForm = &message[ledger.Folded]{"Folded", []field[ledger.Folded]{
@@ -173,6 +173,30 @@ var infoForm = &message[ledger.Info]{"Info", []field[ledger.Info]{
 	instant(4, "created", func(i *ledger.Info) *time.Time { return &i.Created }),
 	number(5, "epoch", func(i *ledger.Info) *uint64 { return &i.Epoch }),
 }}
+
+// secret is what a ledger keeps for itself: the key of the digests that stand for objects at the service's store. It
+// is made with the ledger, and a copy of the ledger has it too: else no digest would be found in it.
+type secret struct{ key [32]byte }
+
+var secretForm = &message[secret]{"Secret", []field[secret]{
+	fixed(1, "key", func(s *secret) []byte { return s.key[:] }),
+}}
+
+func newSecret() (s secret) {
+	_, _ = rand.Read(s.key[:]) // it never fails
+	return s
+}
+
+func openSecret(meta *bbolt.Bucket) (secret, error) {
+	s, err := secretForm.open(meta.Get(secretKey))
+	if err == nil && s == (secret{}) {
+		err = errors.New("read Secret: it is empty")
+	}
+	if err != nil {
+		return s, damage("%v", err)
+	}
+	return s, nil
+}
 
 // tally is how many entries stand in one state.
 type tally struct {

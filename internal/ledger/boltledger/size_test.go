@@ -37,7 +37,7 @@ func TestSize_G8_OfADocument(t *testing.T) {
 		func(*doc) []ledger.Event { return []ledger.Event{ledger.RegisterIntended{}} },
 		func(d *doc) []ledger.Event { return []ledger.Event{d.usualTicket(), ledger.UploadIntended{}} },
 		func(d *doc) []ledger.Event {
-			return []ledger.Event{ledger.UploadAccepted{NotBefore: d.at.Add(time.Minute)}}
+			return []ledger.Event{d.accepted()}
 		},
 		func(d *doc) []ledger.Event {
 			s := d.success()
@@ -52,7 +52,7 @@ func TestSize_G8_OfADocument(t *testing.T) {
 	} {
 		together(t, l, ds, step)
 	}
-	most := map[string]int{"done": 720, "doc": 520, "journal": 2150, "find": 80, "due": 0, "open": 0}
+	most := map[string]int{"done": 720, "doc": 520, "journal": 2230, "find": 104, "due": 0, "open": 0}
 	err := l.view(func(tx *bbolt.Tx) error {
 		for _, bucket := range buckets {
 			bytes, s := 0, tx.Bucket(bucket).Stats()
@@ -106,7 +106,7 @@ func usualDocument(n int) ledger.Document {
 func (d *doc) usualTicket() ledger.GotTicket {
 	g := d.ticket()
 	g.Ticket.Remote = archive.RemoteID(archive.DeriveID("V1", sum(fmt.Sprint(d.n)), archive.Digest{}).String())
-	g.Ticket.URL = archive.PresignedURL("https://store.example/" + strings.Repeat("x", 400))
+	g.Ticket.URL = archive.PresignedURL(fmt.Sprintf("https://store.example/%d/%s", d.n, strings.Repeat("x", 400)))
 	g.Ticket.Sent.BootID = "8087dfba-45ef-5a37-ac3c-d5567cfb6d39"
 	g.Ticket.SignedAt, g.Ticket.Validity = d.at, 15*time.Minute
 	return g

@@ -25,7 +25,7 @@ type Snapshot struct {
 // minute or so, and must never wait for a network or a person.
 func (l *Ledger) Snapshot(fn func(*Snapshot) error) error {
 	return l.view(func(tx *bbolt.Tx) error {
-		_, s, err := examine(tx)
+		_, s, err := examine(tx, l.form)
 		if err != nil {
 			return fmt.Errorf("read ledger: %w", err)
 		}

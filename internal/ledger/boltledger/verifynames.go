@@ -11,8 +11,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// unfound says by which of its names an entry is not found, and which of its numbers
-// belong to another clientUUID (I8).
+// unfound says by which of its names an entry is not found, and which of its numbers and
+// upload addresses belong to another clientUUID (I8).
 func unfound(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
 	x, err := openIndex(tx)
 	if err != nil {
@@ -32,9 +32,10 @@ func unfound(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
 		switch {
 		case err != nil || !ok:
 			wrong = append(wrong, fmt.Sprintf("is not found by one of its names (%q)", name[:1]))
-		case name[0] == byRemote:
+		case fromService(name[0]):
 			if has, known, err := read(h.key); err == nil && known && crossed(e, has, h.generation, name) {
-				wrong = append(wrong, fmt.Sprintf("lists a bumId that entry %s has under another clientUUID (I8)", h.key))
+				what := map[byte]string{byRemote: "a bumId", byObject: "an upload address"}[name[0]]
+				wrong = append(wrong, fmt.Sprintf("lists %s that entry %s has under another clientUUID (I8)", what, h.key))
 			}
 		}
 	}
@@ -57,22 +58,22 @@ func tookOver(tx *bbolt.Tx, has, from archive.Key) (bool, error) {
 	return false, nil
 }
 
-// crossed reports whether a number that e lists was given to another clientUUID: to that of a
-// generation of has. Of two entries that list one number the name leads to one, so that the
-// other one tells of both.
+// crossed reports whether a name that e lists was given to another clientUUID: to that of a
+// generation of has. Where two entries list one name, it leads to one of
+// them, so that the other one tells of both.
 func crossed(e, has ledger.Entry, generation uint8, name []byte) bool {
 	return slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool {
-		return string(r.Ticket.Remote) == string(name[1:]) && identity(e, r.Generation) != identity(has, generation)
+		return bore(r, name) && identity(e, r.Generation) != identity(has, generation)
 	})
 }
 
-// name checks what lies under one key of the find bucket: a chunk of a run, or a number
-// of the service that no entry lists.
+// name checks what lies under one key of the find bucket: a chunk of a run, or what the
+// service gave and no entry lists.
 func (c *check) name(tx *bbolt.Tx, k, v []byte) error {
 	if number, chunk, ok := openRunKey(k); ok {
 		return c.chunk(tx, number, chunk, v)
 	}
-	if k[0] != byRemote {
+	if !fromService(k[0]) {
 		return c.report(findBucket, "a key of %d bytes", len(k))
 	}
 	h, err := openHolder(v)
@@ -123,7 +124,7 @@ func answers(e ledger.Entry, word uint64) bool {
 			return true
 		}
 	}
-	return kinds[word&3%uint64(len(kinds))] == byRemote && e.Folded.Total() > 0
+	return fromService(kinds[word&3]) && e.Folded.Total() > 0
 }
 
 // runs holds the list of runs against what is there of them.

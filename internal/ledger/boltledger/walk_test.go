@@ -23,6 +23,7 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 	cause := ledger.Cause{Code: "code", Text: "words"}
 	human := ledger.Human{UID: 7}                                  // a reason comes with its text, which note_test.go gives
 	remote := archive.RemoteID(fmt.Sprintf("bum-%d", r.IntN(400))) // collisions are likely
+	address := archive.PresignedURL(fmt.Sprintf("https://store.example/%d?X-Amz-Signature=SECRET", r.IntN(400)))
 	heard := remote
 	if c := d.e.Current(); c != nil && r.IntN(4) != 0 {
 		heard = c.Ticket.Remote
@@ -38,14 +39,20 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 		d.claim(), ledger.Resealed{Package: seal.Package, Seal: seal.Seal}, ledger.StillChanging{NotBefore: later}, ledger.Postponed{NotBefore: later, Cause: cause}, seal, seal, ledger.Refused{Cause: cause},
 		ledger.FoundDuplicate{First: archive.Key{1}}, ledger.GotStuck{Cause: cause}, ledger.RegisterIntended{}, ledger.RegisterIntended{},
 		ledger.RegisterUnanswered{NotBefore: later}, ledger.RegisterNotTaken{NotBefore: later}, ledger.BatchRefused{Part: 2}, ledger.RegisterRefused{Cause: cause},
-		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: "https://store.example/SECRET", Date: d.at}},
-		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: "https://store.example/SECRET", Date: d.at}},
+		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: address, Date: d.at}},
+		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: address, Date: d.at}},
 		ledger.CrossWired{Cause: cause}, ledger.UploadIntended{}, ledger.UploadNotSent{NotBefore: later}, ledger.UploadUnanswered{NotBefore: later},
-		ledger.UploadRefused{NotBefore: later}, ledger.UploadAccepted{NotBefore: later}, ledger.WindowClosed{NotBefore: later}, ledger.WindowClosed{NotBefore: later},
+		ledger.UploadRefused{NotBefore: later}, d.accepted(), ledger.WindowClosed{NotBefore: later}, ledger.WindowClosed{NotBefore: later},
 		ledger.StatusSeen{Receipt: archive.Receipt{Remote: heard, Word: words[r.IntN(len(words))], Updated: later, Record: []byte("{}")}, Grace: time.Hour, NotBefore: later},
 		ledger.StatusSeen{Receipt: archive.Receipt{Remote: heard, Word: words[r.IntN(len(words))], Updated: later, Record: []byte("{}")}, Grace: time.Hour, NotBefore: later},
 		ledger.PlaceIntended{Dest: "_there/x"}, ledger.Placed{DisposeAt: later}, ledger.DisposeIntended{}, ledger.Disposed{Dest: "/moved"}, ledger.SourceUntouchable{Cause: cause},
-		ledger.Held{By: human}, ledger.Unheld{By: human}, ledger.Closed{By: human}, ledger.Released{By: human}, ledger.Superseded{By: archive.Key{1}},
+		ledger.Held{By: human}, ledger.Unheld{By: human}, ledger.Closed{By: human}, ledger.Released{By: human}, ledger.Superseded{By: archive.Key{1}}, ledger.Retaken{By: human, As: archive.Key{1}},
+	}
+	if d.e.State == ledger.Registered && r.IntN(3) == 0 {
+		return ledger.UploadIntended{} // else hardly any walk came far
+	}
+	if d.e.State == ledger.Sending && r.IntN(3) == 0 {
+		return ledger.UploadAccepted{NotBefore: later}
 	}
 	if d.e.Suspect && r.IntN(3) == 0 {
 		return ledger.Reconciled{} // else hardly any walk came far
@@ -72,7 +79,7 @@ func proposals() []ledger.Event {
 		ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterNotTaken{}, ledger.BatchRefused{}, ledger.RegisterRefused{}, ledger.GotTicket{},
 		ledger.CrossWired{}, ledger.UploadIntended{}, ledger.UploadNotSent{}, ledger.UploadUnanswered{}, ledger.UploadRefused{}, ledger.UploadAccepted{},
 		ledger.WindowClosed{}, ledger.StatusSeen{}, ledger.PlaceIntended{}, ledger.Placed{}, ledger.DisposeIntended{}, ledger.Disposed{}, ledger.SourceUntouchable{},
-		ledger.Held{}, ledger.Unheld{}, ledger.Closed{}, ledger.Released{}, ledger.Superseded{},
+		ledger.Held{}, ledger.Unheld{}, ledger.Closed{}, ledger.Released{}, ledger.Superseded{}, ledger.Retaken{},
 		ledger.Doubted{}, ledger.RegistrationFound{}, ledger.Reconciled{}, ledger.SourceFound{}, ledger.Recovered{},
 	}
 }
@@ -161,7 +168,7 @@ func checkWalk(t *testing.T, l *Ledger, ds []*doc) {
 		}
 	}
 	told := map[ledger.Attention]int{}
-	for c := ledger.Waiting; c <= ledger.Barred; c++ {
+	for c := ledger.Waiting; c <= ledger.Doubled; c++ {
 		crowds, err := l.Crowds(c, time.Time{})
 		if err != nil {
 			t.Fatal(err)
@@ -212,7 +219,7 @@ func benchmarkSubmit(b *testing.B, width int, gather time.Duration) {
 				t.Ticket.Remote += archive.RemoteID(fmt.Sprint("-", n))
 				return []ledger.Event{t, ledger.UploadIntended{}}
 			},
-			func() []ledger.Event { return []ledger.Event{ledger.UploadAccepted{}} },
+			func() []ledger.Event { return []ledger.Event{d.accepted()} },
 			func() []ledger.Event { return []ledger.Event{d.success()} },
 			func() []ledger.Event { return []ledger.Event{ledger.PlaceIntended{Dest: "_archived/x"}} },
 			func() []ledger.Event { return []ledger.Event{ledger.Placed{}} },

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"iter"
+	"strconv"
+	"time"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/durable"
+)
+
+// configuredPlace is a folder that the configuration names.
+type configuredPlace struct {
+	what, path string
+	loc        location
+	hint       string // what would be right, where it is not apart from another one
+}
+
+// roots gives the state directory and the drop folders.
+func (c *config) roots() []configuredPlace {
+	const hint = "write a path that neither lies in the other nor holds it"
+	roots := []configuredPlace{{"state_dir", c.StateDir, location{"state_dir"}, hint}}
+	for i, d := range c.Drops {
+		roots = append(roots, configuredPlace{"drop " + strconv.Quote(d.Name), d.Path, dropAt(i).child("path"), hint})
+	}
+	return roots
+}
+
+// mustBeApart gives each two places of which none may be the other, lie in it or hold it. A fault stands at the first one.
+func (c *config) mustBeApart() iter.Seq2[configuredPlace, configuredPlace] {
+	const hint = "write a path outside of it: what is moved there must not be taken again"
+	roots := c.roots()
+	return func(yield func(p, other configuredPlace) bool) {
+		for i, p := range roots {
+			for _, earlier := range roots[:i] {
+				if !yield(p, earlier) {
+					return
+				}
+			}
+		}
+		for i, d := range c.Drops {
+			to := configuredPlace{"to", d.AfterArchive.To, dropAt(i).child("after_archive").child("to"), hint}
+			for _, root := range roots {
+				if !yield(to, root) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// alias says that two places overlap on this machine, though their paths do not.
+type alias struct {
+	place, other configuredPlace
+	relation     string // of place to other, in words
+}
+
+func (a alias) problem() string {
+	return fmt.Sprintf("%s %s %s (%s, %s): a link or a mount leads there", safe(a.place.path), a.relation, safe(a.other.path), a.other.loc, a.other.what)
+}
+
+// aliases looks where the places really lie. It gives those that are not apart because a link or a mount leads from one to the other.
+// The spool counts as a place of its own: it may be a mount. A place that cannot be looked at, or does not answer, is left out.
+func (c *config) aliases() (found []alias) {
+	position := lookAtPositions(c.pathsToLookAt())
+	add := func(p, other configuredPlace) {
+		if relation := relationOf(position[p.path], position[other.path]); relation != "" && !overlap(p.path, other.path) {
+			found = append(found, alias{p, other, relation})
+		}
+	}
+	for p, other := range c.mustBeApart() {
+		add(p, other)
+		if other.what != "state_dir" {
+			continue
+		}
+		// What lies in state_dir by its path was found above; these may be mounts.
+		for _, own := range daemon.OwnFolders(other.path) {
+			add(p, configuredPlace{"a folder of vaultd's own", own, other.loc, ""})
+		}
+	}
+	return found
+}
+
+func (c *config) pathsToLookAt() (paths []string) {
+	for p, other := range c.mustBeApart() {
+		paths = append(paths, p.path, other.path)
+	}
+	return append(paths, daemon.OwnFolders(c.StateDir)...)
+}
+
+// lookPatience is how long the shares together may take to tell where the folders lie. A share that hangs must not keep vaultd from
+// working in the others.
+const lookPatience = 5 * time.Second
+
+// lookAtPositions looks at all paths at once. A look that hangs cannot be ended: it is left behind.
+func lookAtPositions(paths []string) map[string][]durable.Position {
+	type answer struct {
+		path      string
+		positions []durable.Position
+	}
+	asked, answers := map[string]bool{"": true}, make(chan answer, len(paths)) // room for each: nobody may hear the late ones
+	for _, path := range paths {
+		if asked[path] {
+			continue
+		}
+		asked[path] = true
+		go func() {
+			positions, err := durable.Positions(path)
+			if err != nil {
+				positions = nil // whoever works there meets the same error, and says so
+			}
+			answers <- answer{path, positions}
+		}()
+	}
+	over := time.NewTimer(lookPatience)
+	defer over.Stop()
+	told := map[string][]durable.Position{}
+	for range len(asked) - 1 {
+		select {
+		case a := <-answers:
+			told[a.path] = a.positions
+		case <-over.C:
+			return told
+		}
+	}
+	return told
+}
+
+// relationOf says in words how the place at a lies to the one at b; "" where they are apart.
+func relationOf(a, b []durable.Position) string {
+	for _, p := range a {
+		for _, q := range b {
+			switch {
+			case p.Folder != q.Folder || !overlap(p.Below, q.Below):
+			case p.Below == q.Below:
+				return "is the same folder as"
+			case len(p.Below) > len(q.Below):
+				return "lies in"
+			default:
+				return "holds"
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/emulator"
+)
+
+// A disk is too small, and somebody puts a link to a larger one in the place of the spool: check and run say what to do instead, and the
+// files there stay.
+func TestCheck_I19_TheSpoolIsALink(t *testing.T) {
+	t.Parallel()
+	_, url := serveEmulator(t, emulator.Config{})
+	s := newSite(t, url, fast)
+	big := filepath.Join(s.dir, "bigdisk")
+	if err := os.Mkdir(big, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	foreign := []string{"photo.jpg", "backup.tar", "half.tmp", "fetch-1.tmp"}
+	for _, name := range foreign {
+		if err := os.WriteFile(filepath.Join(big, name), []byte("theirs"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(big, filepath.Join(s.dir, "state", "spool")); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"check", "run"} {
+		out, code := s.vaultd(command)
+		for _, want := range []string{"state_dir", "spool is a link", "remove the link", "mount --bind", "set state_dir to a folder on the larger disk"} {
+			if code != exitConfig || !strings.Contains(out, want) {
+				t.Errorf("%s ends with %d and does not say %q: %s", command, code, want, out)
+			}
+		}
+	}
+	for _, name := range foreign {
+		if text, err := os.ReadFile(filepath.Join(big, name)); err != nil || string(text) != "theirs" {
+			t.Errorf("%s: %q %v", name, text, err)
+		}
+	}
+}
+
+// A bind mount of the same file system in an archived folder whose time is over: the files behind it stay where they really are, people
+// are told, and once it is unmounted the folder goes.
+func TestRun_I18_ABindMountInAnArchivedFolder(t *testing.T) {
+	if !apart(t) {
+		return
+	}
+	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond})
+	s := newSite(t, url, fast)
+	s.edit("{name: acme,", "{name: acme, after_archive: {action: delete, grace: 6s},")
+	other := filepath.Join(s.dir, "other")
+	s.drop("acme", "Huber 88", map[string][]byte{"rechnung.pdf": []byte("%PDF")}, bill("88"))
+	inside := filepath.Join(s.dir, "acme/Huber 88/Anlagen")
+	if err := os.Mkdir(inside, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(inside, "vertrag.pdf"), []byte("%PDF the same bytes"), 0o660); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(other, 0o770); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(other, "vertrag.pdf"), []byte("%PDF the same bytes"), 0o660); err != nil {
+		t.Fatal(err)
+	}
+	p := s.begin()
+	kept := ""
+	waitFor(t, "the folder to be kept", func() bool {
+		found, _ := filepath.Glob(filepath.Join(s.dir, "acme/_archived/*/Huber 88/Anlagen"))
+		if len(found) > 0 {
+			kept = found[0]
+		}
+		return kept != ""
+	})
+	if err := unix.Mount(other, kept, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "people to be told", func() bool {
+		out, _ := s.vaultd("status")
+		return strings.Contains(out, "something is mounted at") && strings.Contains(out, kept)
+	})
+	if text, err := os.ReadFile(filepath.Join(other, "vertrag.pdf")); err != nil || string(text) != "%PDF the same bytes" {
+		t.Errorf("the foreign file is %q: %v", text, err)
+	}
+	if err := unix.Unmount(kept, unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the folder to go", func() bool { _, err := os.Lstat(filepath.Dir(kept)); return os.IsNotExist(err) })
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.end(t, 15*time.Second); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	if _, err := os.Lstat(filepath.Join(other, "vertrag.pdf")); err != nil {
+		t.Errorf("the foreign file: %v", err)
+	}
+}

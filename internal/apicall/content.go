@@ -1,0 +1,125 @@
+package apicall
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"sync/atomic"
+)
+
+// ErrAnsweredEarly says that a store answered 2xx before the whole content of an upload had left. Whatever it said yes to,
+// it was not this content.
+var ErrAnsweredEarly = errors.New("the store said yes before it could have the whole content, so it has said nothing about it")
+
+// ErrWebPage says that an upload was answered with a web page.
+var ErrWebPage = errors.New("answered with a web page, as a proxy does and no object store; whether the package arrived is not known")
+
+// ContentError says that the content of an upload is not the announced one, or cannot be read to its end. Its last bytes
+// were withheld and the connection was given up, so no store got a whole body. It may have kept what it got.
+type ContentError struct{ Err error }
+
+// Error implements error.
+func (e *ContentError) Error() string {
+	return "the content was not sent to its end: " + e.Err.Error()
+}
+
+// Unwrap returns what is wrong with the content.
+func (e *ContentError) Unwrap() error { return e.Err }
+
+// content is the body of one upload on one hop. It hashes what the transport reads from it. The piece that would complete
+// the announced length is handed out only if there is nothing behind it and the digest of everything is the announced one.
+//
+// The transport reads in a goroutine of its own, which may go on after the answer came. What others ask is atomic.
+type content struct {
+	from io.ReadCloser
+	size int64
+	want [sha256.Size]byte
+
+	sum   hash.Hash // as read, err: of the goroutine that reads
+	read  int64
+	err   error
+	sent  [sha256.Size]byte // digest of all that was read; others read it once whole is set
+	whole atomic.Bool
+	fault atomic.Pointer[ContentError]
+}
+
+// newContent returns the content that from yields. Where size is 0 there is nothing to withhold: then it is judged at once.
+func newContent(from io.ReadCloser, size int64, want [sha256.Size]byte) (*content, error) {
+	c := &content{from: from, size: size, want: want, sum: sha256.New()}
+	if size > 0 {
+		return c, nil
+	}
+	if err := c.judge(); err != nil {
+		return nil, errors.Join(&ContentError{err}, from.Close())
+	}
+	c.whole.Store(true)
+	return c, nil
+}
+
+// Read implements io.Reader.
+func (c *content) Read(p []byte) (int, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	if c.read == c.size {
+		return 0, io.EOF
+	}
+	n, err := c.from.Read(p[:min(int64(len(p)), c.size-c.read)])
+	c.sum.Write(p[:n])
+	c.read += int64(n)
+	switch {
+	case c.read == c.size:
+		err = c.judge()
+	case errors.Is(err, io.EOF):
+		err = fmt.Errorf("it has %d bytes, announced are %d", c.read, c.size)
+	}
+	if err != nil {
+		return 0, c.withhold(err)
+	}
+	if c.read == c.size {
+		c.whole.Store(true) // before the piece leaves: a store can answer as soon as it has it
+	}
+	return n, nil
+}
+
+// judge reports what is wrong with the content once all its bytes were read.
+func (c *content) judge() error {
+	switch n, err := io.ReadFull(c.from, make([]byte, 1)); {
+	case n > 0:
+		return fmt.Errorf("it has more than the announced %d bytes", c.size)
+	case !errors.Is(err, io.EOF):
+		return err
+	}
+	if c.sum.Sum(c.sent[:0]); c.sent != c.want {
+		return fmt.Errorf("its SHA-256 is %x, announced is %x", c.sent, c.want)
+	}
+	return nil
+}
+
+// withhold ends the content before its end. A content that the transport has closed is not at fault.
+func (c *content) withhold(err error) error {
+	c.err = err
+	if !errors.Is(err, fs.ErrClosed) {
+		fault := &ContentError{err}
+		c.err = fault
+		c.fault.Store(fault)
+	}
+	return c.err
+}
+
+// Close implements io.Closer.
+func (c *content) Close() error { return c.from.Close() }
+
+// handedOut reports whether the transport has the whole content. There is nothing to hand out where c is nil.
+func (c *content) handedOut() bool { return c == nil || c.whole.Load() }
+
+// refused returns why the content was not handed out to its end; nil: it was, or is not at fault.
+func (c *content) refused() error {
+	if c == nil || c.fault.Load() == nil {
+		return nil
+	}
+	return c.fault.Load()
+}

@@ -1,0 +1,202 @@
+package apicall
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// revoking answers a revoked token with refusal, and every call below /v1/closed with 403, whatever the token. It counts
+// token requests. Each answer takes a second, so that calls overlap.
+type revoking struct {
+	tokenServer
+	refusal int
+	down    bool // no token is given
+	asked   int
+	bodies  []string
+}
+
+func (s *revoking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	time.Sleep(time.Second)
+	s.mu.Lock()
+	isToken := strings.HasSuffix(r.URL.Path, "/v1/tokens")
+	if isToken {
+		s.asked++
+	} else {
+		body, _ := io.ReadAll(r.Body)
+		s.bodies = append(s.bodies, string(body))
+	}
+	dead := s.revoked && !isToken
+	closed := strings.HasPrefix(r.URL.Path, "/v1/closed")
+	down := isToken && s.down
+	s.mu.Unlock()
+	switch {
+	case down:
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case dead:
+		w.WriteHeader(s.refusal)
+	case closed:
+		w.WriteHeader(http.StatusForbidden)
+	default:
+		s.tokenServer.ServeHTTP(w, r)
+	}
+}
+
+func (s *revoking) revoke() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revoked = true
+}
+
+func (s *revoking) counted() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked
+}
+
+func (s *revoking) api(t *testing.T) *API {
+	t.Helper()
+	api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: inProcess(s.ServeHTTP), Auth: oauth()})
+	return api
+}
+
+func closed(op string) Request {
+	return Request{Op: op, Method: http.MethodPost, Path: []string{"v1", "closed", "documents"}, Body: []byte("[]")}
+}
+
+// A token that is revoked long before its time is renewed once, however many calls were under way with it, and each of
+// them is repeated once, whole.
+func TestOAuth_I24_RevokedTokenIsRenewedOnce(t *testing.T) {
+	for _, refusal := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		t.Run(http.StatusText(refusal), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &revoking{tokenServer: tokenServer{life: 86400}, refusal: refusal}
+				api := s.api(t)
+				if _, err := do(t, api, get("ask")); err != nil {
+					t.Fatal(err)
+				}
+				s.revoke()
+				s.bodies = nil
+				var wg sync.WaitGroup
+				for range 20 {
+					wg.Go(func() {
+						if _, err := api.Do(context.Background(), post("register", "[1,2,3]")); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				if s.asked != 2 || len(s.bodies) != 40 || slices.ContainsFunc(s.bodies, func(b string) bool { return b != "[1,2,3]" }) {
+					t.Errorf("%d token requests, want 2; %d calls, want 40: %q", s.asked, len(s.bodies), s.bodies)
+				}
+			})
+		})
+	}
+}
+
+// Two revocations are both found out, the second one within minutes.
+func TestOAuth_I24_RevokedTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &revoking{tokenServer: tokenServer{life: 86400}, refusal: http.StatusForbidden}
+		api := s.api(t)
+		do(t, api, get("ask"))
+		for range 2 {
+			s.revoke()
+			time.Sleep(replaceSoonest)
+			if _, err := do(t, api, post("register", "[]")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A 403 about rights says nothing about the token. It costs one token, and then few: no storm of token requests, and no
+// call that is allowed suffers.
+func TestOAuth_I23_ForbiddenIsNoStormOfTokenRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &revoking{tokenServer: tokenServer{life: 86400}}
+		api := s.api(t)
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				for range 60 {
+					_, err := api.Do(context.Background(), closed("register"))
+					if ce := failure(t, err); ce.Outcome() != Refused || ce.Status != http.StatusForbidden || !ce.Credentials() {
+						t.Errorf("%v: %v", ce.Outcome(), ce)
+					}
+				}
+			})
+		}
+		for range 50 {
+			wg.Go(func() {
+				if _, err := api.Do(context.Background(), get("ask")); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		began := time.Now()
+		wg.Wait()
+		if most := 2 + int(time.Since(began)/replaceEvery); s.asked > most {
+			t.Errorf("%d token requests within %v, at most %d are fine", s.asked, time.Since(began), most)
+		}
+		before := s.asked
+		for range 288 { // a whole day of probes
+			_, err := do(t, api, closed("register"))
+			failure(t, err)
+			time.Sleep(5 * time.Minute)
+		}
+		if n := s.asked - before; n > 100 {
+			t.Errorf("%d token requests in a day of probes", n)
+		}
+	})
+}
+
+// While no new token is to be had, a 403 about rights does not take the live one from those who may use it.
+func TestOAuth_I23_ForbiddenWhileTheTokenEndpointIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &revoking{tokenServer: tokenServer{life: 86400}, refusal: http.StatusForbidden}
+		api := s.api(t)
+		do(t, api, get("ask"))
+		s.down = true
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				_, err := api.Do(context.Background(), closed("register"))
+				if ce := failure(t, err); ce.Status != http.StatusForbidden || ce.Outcome() != Refused {
+					t.Errorf("%v: %v", ce.Outcome(), ce)
+				}
+			})
+		}
+		wg.Wait()
+		if n := s.counted(); n > 1+1+repeats {
+			t.Errorf("8 calls made %d token requests", n)
+		}
+		if _, err := do(t, api, get("ask")); err != nil {
+			t.Error(err)
+		}
+		s.down = false
+		s.revoke()
+		if _, err := do(t, api, get("ask")); err != nil {
+			t.Errorf("the endpoint is back: %v", err)
+		}
+	})
+}
+
+// A password that is refused is not asked for again, and the call is not repeated.
+func TestBasic_ForbiddenIsNotRepeated(t *testing.T) {
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
+		calls := 0
+		srv := serve(t, func(w http.ResponseWriter, _ *http.Request) { calls++; w.WriteHeader(status) })
+		api, _ := clients(t, Config{BaseURL: srv.URL})
+		_, err := do(t, api, post("register", "[]"))
+		if ce := failure(t, err); ce.Outcome() != Refused || calls != 1 {
+			t.Errorf("%d: %v after %d calls", status, ce.Outcome(), calls)
+		}
+	}
+}

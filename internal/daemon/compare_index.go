@@ -1,0 +1,90 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/recovery"
+	"vaultd/internal/vaultapi"
+)
+
+// FoundNotTold stands for the number of documents in an index that does not tell it.
+const FoundNotTold = -1
+
+// AcceptedIndex is a person's decision about a vault whose index cannot be read to its end: a walk that comes as far counts
+// as complete, in the comparison that the person runs now and in no other.
+type AcceptedIndex struct {
+	Vault archive.VaultID
+	Read  int // documents that the index gave
+	Found int // documents that it says there are; FoundNotTold: it does not say
+}
+
+// covers reports whether the decision holds for a walk: it read as much at least, and lacks no more. The index of a vault
+// that is in use may have grown since the person saw the numbers.
+func (a AcceptedIndex) covers(v recovery.VaultReport) bool {
+	read, found := v.Index.Read, v.Index.Found
+	if a.Found == FoundNotTold || found == FoundNotTold {
+		return a.Vault == v.Vault && a.Found == found && read >= a.Read
+	}
+	return a.Vault == v.Vault && read >= a.Read && found-read <= a.Found-a.Read
+}
+
+// walk is the walk that the person saw.
+func (a AcceptedIndex) walk() recovery.VaultReport {
+	return recovery.VaultReport{Vault: a.Vault, Index: vaultapi.IndexResult{Read: a.Read, Found: a.Found}}
+}
+
+// accept returns the function that lets an incomplete index count as complete where the person decided so. It journals the
+// numbers of the walk before anything is concluded from it. Nil: the person decided nothing.
+func (c Comparison) accept(p Person) func(context.Context, recovery.VaultReport) (bool, error) {
+	if len(c.Accept) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, v recovery.VaultReport) (bool, error) {
+		for _, a := range c.Accept {
+			if !a.covers(v) {
+				continue
+			}
+			by, note := p.signed()
+			// A crash after this commit leaves the mark alone: the next comparison concludes nothing from the index
+			// until it is accepted again.
+			err := c.Ledger.Mark(ctx, ledger.Mark{Word: ledger.MarkIndex, Vault: v.Vault, By: by, At: c.Now().Wall, Cause: v.Gave()}, note)
+			return err == nil, err
+		}
+		return false, nil
+	}
+}
+
+// Complete reports whether every index was read to its end, or a person let it count as complete.
+func (c Compared) Complete() bool {
+	for _, v := range c.Vaults {
+		if !v.Conclusive() {
+			return false
+		}
+	}
+	return true
+}
+
+// incomplete says of each index that was not read to its end how far the walk came, and what to do.
+func (c Compared) incomplete(accept []AcceptedIndex) (why []string) {
+	stays := ""
+	if c.Safe {
+		stays = "; safe mode stays"
+	}
+	for _, v := range c.Vaults {
+		if v.Conclusive() {
+			continue
+		}
+		text := fmt.Sprintf("Vault %s: the index gave %s. Nothing is concluded from it%s. Run reconcile again; if it lasts, show the provider request %s.",
+			v.Vault, v.Gave(), stays, v.Index.Request)
+		for _, a := range accept {
+			if a.Vault == v.Vault {
+				text += fmt.Sprintf(" It is not accepted: --accept-index names %s.", a.walk().Gave())
+			}
+		}
+		why = append(why, text)
+	}
+	return why
+}

@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/recovery"
+	"vaultd/internal/vaultapi"
+)
+
+// shortIndex is an archive with nothing in its list. Its index gives so many documents and says that there are more.
+type shortIndex struct {
+	alarming
+	read, found int
+}
+
+func (s shortIndex) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {
+	p := vaultapi.Page{Found: s.found, Cursor: vaultapi.FirstPage, Request: "7c1f"}
+	for n := range s.read {
+		p.Records = append(p.Records, vaultapi.IndexRecord{Remote: archive.RemoteID(fmt.Sprint("other-", n)), ArchivedAt: s.a.at(-1000)})
+	}
+	return p, nil
+}
+
+// lines are those of the journal, as they are stored.
+func (a *alarmed) lines() (all []string) {
+	a.t.Helper()
+	a.must(a.Lines(1, func(_ uint64, line []byte) error { all = append(all, string(line)); return nil }))
+	return all
+}
+
+// I15, I29, I32: an index that is never read to its end keeps safe mode until a person accepts it by its numbers. That is
+// journaled, with a reason whose text can be erased, before safe mode ends.
+func TestReconcile_I15_I29_I32_AnIncompleteIndexIsAcceptedByAPerson(t *testing.T) {
+	a := newAlarmed(t)
+	a.enter(1, 2)
+	a.mark(ledger.MarkRestored, 10)
+	compare := func(found int, accept ...AcceptedIndex) Compared {
+		t.Helper()
+		out, err := Reconcile(t.Context(), Comparison{
+			Ledger: a.Ledger, Archive: shortIndex{alarming{a, false}, 2, found}, Drops: []recovery.Drop{{Name: "acme", Vault: "V"}}, Grace: time.Hour, Accept: accept,
+			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
+		}, Person{UID: 7, Reason: "the provider says so"})
+		a.must(err)
+		return out
+	}
+	before := len(a.lines())
+	for name, accept := range map[string][]AcceptedIndex{
+		"Nobody": nil, "AnotherVault": {{"W", 2, 900}}, "MoreWasRead": {{"V", 3, 900}}, "LessWasMissing": {{"V", 2, 899}}, "NotTold": {{"V", 2, FoundNotTold}},
+	} {
+		out := compare(900, accept...)
+		if _, safe := a.Safe(); !safe || out.Left || out.Complete() || len(a.lines()) != before {
+			t.Errorf("%s: safe mode ends: %+v", name, out)
+		}
+		want := "Vault V: the index gave 2 of 900 documents. Nothing is concluded from it; safe mode stays. Run reconcile again; if it lasts, show the provider request 7c1f."
+		if len(out.Why) != 1 || !strings.HasPrefix(out.Why[0], want) {
+			t.Errorf("%s: %q", name, out.Why)
+		}
+	}
+	out := compare(900, AcceptedIndex{"W", 1, 1}, AcceptedIndex{"V", 2, 900})
+	if _, safe := a.Safe(); safe || !out.Left || !out.Complete() || !out.Vaults[0].Accepted || out.Vaults[0].Index.Complete {
+		t.Fatalf("safe mode stays: %+v", out)
+	}
+	told := a.lines()[before:]
+	if len(told) != 2 || !strings.Contains(told[0], `"event":"index-accepted"`) || !strings.Contains(told[0], `"vault":"V","cause":"2 of 900 documents","uid":7,"reason":"`) ||
+		!strings.Contains(told[1], `"event":"reconciled"`) || strings.Contains(strings.Join(told, ""), "provider says") {
+		t.Errorf("journaled: %s", told)
+	}
+	notes, err := a.Notes(archive.Key{})
+	a.must(err)
+	if len(notes) != 2 || notes[2].Text != "the provider says so" {
+		t.Errorf("%+v", notes)
+	}
+	if out = compare(900); out.Complete() || strings.Contains(out.Why[0], "safe mode") { // it held for that comparison alone
+		t.Errorf("%q", out.Why)
+	}
+}
+
+// A walk that came farther than the one that was accepted is accepted, and no other.
+func TestAcceptedIndex_I32_Covers(t *testing.T) {
+	for _, row := range []struct {
+		accepted, walk [2]int
+		want           bool
+	}{
+		{[2]int{2, 900}, [2]int{2, 900}, true},
+		{[2]int{2, 900}, [2]int{3, 901}, true},
+		{[2]int{2, 900}, [2]int{3, 900}, true},
+		{[2]int{2, 900}, [2]int{2, 901}, false},
+		{[2]int{2, 900}, [2]int{1, 899}, false},
+		{[2]int{2, 900}, [2]int{2, FoundNotTold}, false},
+		{[2]int{2, FoundNotTold}, [2]int{2, 900}, false},
+		{[2]int{2, FoundNotTold}, [2]int{3, FoundNotTold}, true},
+		{[2]int{2, FoundNotTold}, [2]int{1, FoundNotTold}, false},
+		{[2]int{5, 3}, [2]int{5, 3}, true},
+		{[2]int{5, 3}, [2]int{5, 4}, false},
+	} {
+		a := AcceptedIndex{"V", row.accepted[0], row.accepted[1]}
+		v := recovery.VaultReport{Vault: "V", Index: vaultapi.IndexResult{Read: row.walk[0], Found: row.walk[1]}}
+		if got := a.covers(v); got != row.want {
+			t.Errorf("%v accepts %v: %v", row.accepted, row.walk, got)
+		}
+	}
+}

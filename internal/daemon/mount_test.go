@@ -1,0 +1,197 @@
+package daemon
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/durable"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/watch"
+)
+
+// mounts plays a mount on every folder of that name, as long as on is true. also is asked about each other operation.
+func (h *house) mounts(name string, on *atomic.Bool, also func(op, name string)) {
+	f := durable.Fault(func(op, n string, do func() error) error {
+		if op == "mount" && n == name && on.Load() {
+			return &durable.MountError{Path: n}
+		}
+		err := do()
+		if also != nil && err == nil {
+			also(op, n)
+		}
+		return err
+	})
+	h.files.Store(&f)
+}
+
+// withAttachment drops a folder that has another one in it.
+func (h *house) withAttachment(folder, number string, bad bool) {
+	h.t.Helper()
+	h.must(os.MkdirAll(filepath.Join(h.path, folder, "Anlagen"), 0o770))
+	h.must(os.WriteFile(filepath.Join(h.path, folder, "Anlagen", "vertrag.pdf"), []byte("%PDF "+number), 0o660))
+	h.drop(folder, number, "%PDF", bad)
+}
+
+// lies tells where a folder lies, relative to the drop folder.
+func (h *house) lies(folder string) string {
+	h.t.Helper()
+	for _, pattern := range []string{"", "_archived/*", "_rejected", ".vaultd/claimed/*"} {
+		if found, err := filepath.Glob(filepath.Join(h.path, pattern, folder, "Anlagen", "vertrag.pdf")); err == nil && len(found) > 0 {
+			rel, err := filepath.Rel(h.path, filepath.Dir(filepath.Dir(filepath.Dir(found[0]))))
+			h.must(err)
+			return strings.Split(rel, string(filepath.Separator))[0]
+		}
+	}
+	return "nowhere"
+}
+
+func (h *house) pauses() (all []string) {
+	for _, p := range h.d.State().Pauses {
+		all = append(all, p.Route+" "+p.Cause.Code)
+	}
+	return all
+}
+
+// A mount that was there before the claim: the folder is not taken, and people are told.
+func TestMount_I19_NotTaken(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		var on atomic.Bool
+		on.Store(true)
+		h.mounts("Anlagen", &on, nil)
+		h.withAttachment("Huber 88", "88", false)
+		h.drop("Otto 19", "19", "%PDF", false)
+		h.pass()
+		h.want("Otto 19 archived")
+		if at := h.lies("Huber 88"); at != "." {
+			t.Errorf("it lies in %s", at)
+		}
+		not := h.d.State().Drops[0].Watch.NotTaken
+		if len(not) != 1 || not[0].Reason != watch.OtherDevice || not[0].Names[0].Name != "Huber 88" || !strings.Contains(not[0].Names[0].Detail, "Anlagen") {
+			t.Errorf("%+v", not)
+		}
+		if text := h.status(); !strings.Contains(text, "Huber 88") || !strings.Contains(text, "mount") {
+			t.Errorf("%s", text)
+		}
+		on.Store(false)
+		h.pass()
+		h.want("Otto 19 archived", "Huber 88 archived")
+	})
+}
+
+// A mount that came between the claim and the packing: quarantined, and the folder goes nowhere, whatever people decide.
+func TestMount_I18_QuarantinedAfterTheClaim(t *testing.T) {
+	for _, bad := range []bool{false, true} { // a faulty folder with a mount in it is not given back either
+		inHouse(t, nil, func(h *house) {
+			var on atomic.Bool
+			h.mounts("Anlagen", &on, func(op, name string) {
+				if op == "rename" && name == "Huber 88" {
+					on.Store(true)
+				}
+			})
+			h.withAttachment("Huber 88", "88", bad)
+			h.pass()
+			e := h.want("Huber 88 quarantined")[0]
+			if e.Cause.Code != ingest.CauseMounted || !strings.Contains(e.Cause.Text, filepath.Join(h.path, ".vaultd/claimed", e.Key.String(), "Huber 88/Anlagen")) || e.Posts != 0 {
+				t.Errorf("%+v", e)
+			}
+			if at := h.lies("Huber 88"); at != ".vaultd" {
+				t.Errorf("it lies in %s", at)
+			}
+			if _, err := h.d.Humans().Act(t.Context(), e, Person{UID: 7}, func(by ledger.Human) ledger.Event { return ledger.Closed{By: by} }); err != nil {
+				t.Fatal(err)
+			}
+			h.pass()
+			h.want("Huber 88 rejected resolved")
+			if at := h.lies("Huber 88"); at != ".vaultd" {
+				t.Errorf("closed, it lies in %s", at)
+			}
+			if p := h.pauses(); len(p) != 1 || p[0] != "folder "+e.Key.String()+" "+ingest.CauseMounted {
+				t.Errorf("pauses %q", p)
+			}
+			on.Store(false)
+			h.mounts("Anlagen", &on, nil)
+			h.pass()
+			if at, p := h.lies("Huber 88"), h.pauses(); at != "_rejected" || len(p) != 0 {
+				t.Errorf("it lies in %s, pauses %q", at, p)
+			}
+		})
+	}
+}
+
+// A mount that came after the packing: what was archived is archived, but its folder stays in its claim. One that came where it is
+// kept, or while it is being removed, is not touched.
+func TestMount_I18_NothingMovedOrRemoved(t *testing.T) {
+	for name, row := range map[string]struct {
+		when func(h *house, on *atomic.Bool) func(op, name string) // to mount
+		at   string
+	}{
+		"BetweenPackAndKeep": {at: ".vaultd", when: func(_ *house, on *atomic.Bool) func(op, name string) {
+			return func(op, name string) { on.Store(on.Load() || op == "rename" && strings.HasSuffix(name, ".zip")) }
+		}},
+		"WhileItIsKept": {at: "_archived", when: func(h *house, on *atomic.Bool) func(op, name string) {
+			return func(op, name string) { on.Store(on.Load() || op == "rmdir") } // of the empty claim
+		}},
+		"WhileItIsRemoved": {at: ".vaultd", when: func(h *house, on *atomic.Bool) func(op, name string) {
+			renames := 0
+			return func(op, name string) {
+				if op == "rename" && name == "Huber 88" {
+					renames++
+				}
+				on.Store(on.Load() || renames == 3) // claimed, kept, and back into its claim
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inHouse(t, func(d *Drop) { d.Disposes, d.Grace = true, time.Hour }, func(h *house) {
+				var on atomic.Bool
+				h.mounts("Anlagen", &on, row.when(h, &on))
+				h.withAttachment("Huber 88", "88", false)
+				time.Sleep(6 * time.Hour)
+				synctest.Wait()
+				e := h.want("Huber 88 archived")[0]
+				if !on.Load() {
+					t.Fatal("vacuous: nothing was mounted")
+				}
+				if at, p := h.lies("Huber 88"), h.pauses(); at != row.at || len(p) != 1 || !strings.HasPrefix(p[0], "folder ") {
+					t.Errorf("it lies in %s, pauses %q, %s", at, p, e.Source)
+				}
+				if n := bytes.Count(h.log.Bytes(), []byte("something is mounted in a folder")); n != 1 {
+					t.Errorf("told %d times", n)
+				}
+				on.Store(false)
+				h.mounts("Anlagen", &on, nil)
+				time.Sleep(6 * time.Hour)
+				synctest.Wait()
+				if at, p := h.lies("Huber 88"), h.pauses(); at != "nowhere" || len(p) != 0 || h.want("Huber 88 archived")[0].Source != ledger.Gone {
+					t.Errorf("nothing is mounted any more: it lies in %s, pauses %q", at, p)
+				}
+			})
+		})
+	}
+}
+
+// A mount that came after the packing, where the package is gone: it is not packed again through the mount.
+func TestMount_I17_NotPackedAgain(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		var on atomic.Bool
+		h.lost.Store(true) // nothing is registered yet
+		h.mounts("Anlagen", &on, nil)
+		h.withAttachment("Huber 88", "88", false)
+		h.pass()
+		e := h.want("Huber 88 packaged")[0]
+		on.Store(true)
+		h.must(os.Remove(h.d.spool.path(e.Key)))
+		h.lost.Store(false)
+		h.pass()
+		if e := h.want("Huber 88 quarantined")[0]; e.Cause.Code != ingest.CauseMounted || h.lies("Huber 88") != ".vaultd" {
+			t.Errorf("%+v, it lies in %s", e.Cause, h.lies("Huber 88"))
+		}
+	})
+}

@@ -1,0 +1,257 @@
+package durable
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownMounts runs a test once more in a process with mounts of its own, which nobody else sees and which end with it. There
+// it returns true.
+func ownMounts(t *testing.T) bool {
+	t.Helper()
+	const inside = "VAULTD_TEST_MOUNTS"
+	if os.Getenv(inside) != "" {
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	}
+	for _, user := range []bool{false, true} {
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
+		cmd.Env = append(os.Environ(), inside+"=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+		if user {
+			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+		}
+		out, err := cmd.CombinedOutput()
+		switch exit, ran := errors.AsType[*exec.ExitError](err); {
+		case ran && exit.Exited(), err == nil && !strings.Contains(string(out), "--- PASS: "+t.Name()):
+			t.Fatalf("%s", out)
+		case err == nil:
+			return false
+		}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("this machine allows no mounts, neither for root nor in a user namespace")
+	}
+	t.Skip("NOT TESTED: this machine allows no mounts, neither for root nor in a user namespace")
+	return false
+}
+
+// bind mounts the file or folder from at the path to.
+func bind(t *testing.T, from, to string) {
+	t.Helper()
+	if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(to, unix.MNT_DETACH) })
+}
+
+// mounted is a folder with a bind mount of the same file system in it, on a folder or on a file.
+func mounted(t *testing.T) (base string, rows map[string]string) {
+	t.Helper()
+	base = t.TempDir()
+	at := func(name string) string { return filepath.Join(base, name) }
+	for _, dir := range []string{"real/deep", "folder/a b\\c\nd", "file", "below/x/y", "none/x"} {
+		if err := os.MkdirAll(at(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"real/f", "real/deep/f", "file/f", "none/x/f"} {
+		if err := os.WriteFile(at(file), []byte("content"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bind(t, at("real"), at("folder/a b\\c\nd"))
+	bind(t, at("real/f"), at("file/f"))
+	bind(t, at("real/deep"), at("below/x/y"))
+	return base, map[string]string{"folder": "a b\\c\nd", "file": "f", "below": "x/y", "none": ""}
+}
+
+// A bind mount of the same file system has the same device: only the number of the mount tells it, or the kernel's table.
+func TestFindMount_I19(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	base, rows := mounted(t)
+	for name, want := range rows {
+		for _, way := range []string{"ByNumber", "ByTable"} {
+			d := open(t, filepath.Join(base, name), nil)
+			if way == "ByTable" {
+				d.seen.mount = 0 // as on a kernel that does not tell
+			}
+			err := d.FindMount()
+			found, is := errors.AsType[*MountError](err)
+			if want == "" {
+				if err != nil {
+					t.Errorf("%s %s: %v", name, way, err)
+				}
+				continue
+			}
+			if !is || found.Path != want || !errors.Is(err, syscall.EXDEV) || !errors.Is(err, fs.ErrInvalid) {
+				t.Errorf("%s %s: %v, want a mount at %q", name, way, err, want)
+			}
+		}
+	}
+}
+
+// What is deeper or larger than anybody walks through is answered all the same.
+func TestFindMount_I19_VeryDeepOrLarge(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	base := t.TempDir()
+	deep := filepath.Join(base, strings.Repeat("x/", deepestWalk+5))
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, base, nil)
+	if err := d.FindMount(); err != nil {
+		t.Errorf("nothing is mounted: %v", err)
+	}
+	bind(t, t.TempDir(), deep)
+	if _, is := errors.AsType[*MountError](d.FindMount()); !is {
+		t.Error("a mount very deep inside was not found")
+	}
+}
+
+func TestSub_I19_RefusesMounts(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	base, _ := mounted(t)
+	d := open(t, filepath.Join(base, "below/x"), nil)
+	if _, err := d.Sub("y"); !errors.Is(err, syscall.EXDEV) {
+		t.Errorf("a mount was opened: %v", err)
+	}
+	if _, err := d.Look("y"); !errors.Is(err, syscall.EXDEV) {
+		t.Errorf("a mount was looked at: %v", err)
+	}
+	sub, err := d.SubOrMount("y")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sub.Close()
+	if err := sub.FindMount(); err != nil {
+		t.Errorf("the top of a mount is no mount inside: %v", err)
+	}
+	if _, err := open(t, filepath.Join(base, "file"), nil).Look("f"); !errors.Is(err, syscall.EXDEV) {
+		t.Errorf("a mount on a file was looked at: %v", err)
+	}
+}
+
+func TestOpenRegular_I19_NothingThroughAMount(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	base, _ := mounted(t)
+	root := open(t, base, nil).Root()
+	for _, name := range []string{"file/f", "below/x/y/f", "folder/a b\\c\nd/deep/f"} {
+		f, _, err := OpenRegular(root, name)
+		if _, is := errors.AsType[*MountError](err); !is {
+			t.Errorf("%q: %v", name, err)
+			if f != nil {
+				f.Close()
+			}
+		}
+	}
+	f, _, err := OpenRegular(root, "none/x/f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+}
+
+// Without any right to mount: the decision alone, with a mount that a test plays.
+func TestMount_I19_Played(t *testing.T) {
+	base := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(base, "a/b/c"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, base, func(op, name string, do func() error) error {
+		if op == "mount" && name == "c" {
+			return &MountError{Path: name}
+		}
+		return do()
+	})
+	if found, is := errors.AsType[*MountError](d.FindMount()); !is || found.Path != "a/b/c" {
+		t.Errorf("%v", found)
+	}
+	a, err := d.Sub("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	b, err := a.Sub("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	if _, err := b.Sub("c"); !errors.Is(err, syscall.EXDEV) {
+		t.Errorf("opened: %v", err)
+	}
+	if _, err := b.Look("c"); !errors.Is(err, syscall.EXDEV) {
+		t.Errorf("looked at: %v", err)
+	}
+}
+
+func TestMountBelow_ReadsTheTable(t *testing.T) {
+	const table = "22 28 0:20 / /srv/drop/.vaultd/claimed/K/Huber\\04088/An\\134lage rw - ext4 /dev/sda1 rw\n" +
+		"23 28 0:21 / /srv/dropped rw,nosuid shared:7 - proc proc rw\n"
+	for here, want := range map[string]string{
+		"/srv/drop/.vaultd/claimed/K/Huber 88": `An\lage`, `/srv/drop/.vaultd/claimed/K/Huber 88/An\lage`: ".", "/": `srv/drop/.vaultd/claimed/K/Huber 88/An\lage`,
+		"/srv/dro": "", "/srv/dropped": ".", "/srv/drop/x": "",
+	} {
+		rel, found, err := mountBelow(strings.NewReader(table), here)
+		if err != nil || rel != want || found != (want != "") {
+			t.Errorf("%q: %q %v %v, want %q", here, rel, found, err, want)
+		}
+	}
+	if _, _, err := mountBelow(strings.NewReader("nonsense\n"), "/x"); err == nil {
+		t.Error("a table that makes no sense tells that nothing is mounted")
+	}
+}
+
+// Seen says of a file what package os does.
+func TestSeen_AsPackageOS(t *testing.T) {
+	base := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(base, "f"), []byte("12345"), 0o640), os.Symlink("f", filepath.Join(base, "link")),
+		os.Mkdir(filepath.Join(base, "dir"), 0o750), os.Chmod(filepath.Join(base, "dir"), 0o750|os.ModeSetgid), syscall.Mkfifo(filepath.Join(base, "fifo"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, base, nil)
+	for _, name := range []string{"f", "link", "dir", "fifo"} {
+		want, err := os.Lstat(filepath.Join(base, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for way, got := range map[string]func() (*Seen, error){
+			"statx": func() (*Seen, error) { return d.Look(name) },
+			"stat": func() (*Seen, error) {
+				var st unix.Statx_t
+				err := withoutStatx(int(d.file.Fd()), name, unix.AT_SYMLINK_NOFOLLOW, &st)
+				return seenOf(name, &st), err
+			},
+		} {
+			s, err := got()
+			if err != nil {
+				t.Fatal(err)
+			}
+			is, was := s.stat, *want.Sys().(*syscall.Stat_t)
+			is.Blksize, was.Blksize, is.Atim, was.Atim = 0, 0, syscall.Timespec{}, syscall.Timespec{}
+			if s.Mode() != want.Mode() || s.Size() != want.Size() || !s.ModTime().Equal(want.ModTime()) || s.IsDir() != want.IsDir() || s.Name() != name || is != was {
+				t.Errorf("%s of %s: %+v, want %+v", way, name, is, was)
+			}
+		}
+	}
+}

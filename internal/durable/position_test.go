@@ -1,0 +1,80 @@
+package durable
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// meet says whether two paths lead to one place.
+func meet(t *testing.T, a, b string) bool {
+	t.Helper()
+	var at [2][]Position
+	for i, path := range []string{a, b} {
+		var err error
+		if at[i], err = Positions(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return slices.ContainsFunc(at[0], func(p Position) bool { return slices.Contains(at[1], p) })
+}
+
+// I19: where a place lies is told whatever links and mounts lead there, also before it exists.
+func TestPositions_I19_LinksAndMounts(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	for _, err := range []error{
+		os.MkdirAll(in("a/sub"), 0o700), os.MkdirAll(in("b"), 0o700), os.Mkdir(in("same"), 0o700), os.Mkdir(in("sub"), 0o700),
+		os.Symlink(in("a"), in("link")), os.Symlink("link", in("link2")), os.Symlink("a/later", in("early")), os.Symlink("round", in("round")),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	bind(t, in("a"), in("same"))
+	bind(t, in("a/sub"), in("sub"))
+	for _, row := range []struct {
+		a, b string
+		same bool
+	}{
+		{"a", "a", true}, {"a", "b", false}, {"a", "a/sub", false}, {"missing", "missing2", false}, {"a/missing", "b/missing", false},
+		{"a", "link", true}, {"a/sub", "link2/sub", true}, {"a/missing/more", "link2/missing/more", true},
+		{"a/later", "early", true}, {"a/later/x", "early/x", true}, {"a/later", "early/x", false},
+		{"a", "same", true}, {"link2", "same", true}, {"a/missing", "same/missing", true}, {"a/sub", "sub", true}, {"a/sub/missing", "sub/missing", true},
+		{"link2/sub", "sub", true}, {"sub", "same", false}, {"sub", "same/sub", true},
+	} {
+		if got := meet(t, in(row.a), in(row.b)); got != row.same {
+			t.Errorf("%s and %s: %v", row.a, row.b, got)
+		}
+	}
+	if _, err := Positions(in("round/x")); err == nil || errors.Is(err, unix.ENOENT) {
+		t.Errorf("a link to itself: %v", err)
+	}
+}
+
+func TestPositionIn(t *testing.T) {
+	const table = "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n31 20 8:1 /exports/all\\040files /srv/a\\040b rw - ext4 /dev/sda1 rw\n"
+	for _, row := range []struct {
+		mount             uint64
+		real, below, want string
+	}{
+		{20, "/srv/x", "/y", "/srv/x/y"}, {31, "/srv/a b", "/", "/exports/all files"}, {31, "/srv/a b/c", "/d", "/exports/all files/c/d"},
+		{31, "/srv/other", "/", ""}, {32, "/srv/a b", "/", ""},
+	} {
+		p, ok := positionIn(strings.NewReader(table), row.mount, row.real, row.below)
+		if ok != (row.want != "") || ok && p != (Position{"file system 8:1", row.want}) {
+			t.Errorf("%+v: %+v %v", row, p, ok)
+		}
+	}
+	if _, ok := positionIn(strings.NewReader("20\n"), 20, "/", "/"); ok {
+		t.Error("a broken line is read")
+	}
+}

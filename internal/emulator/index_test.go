@@ -1,0 +1,93 @@
+package emulator
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// sevenArchived is a world with seven documents in its index.
+func sevenArchived(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, nil)
+	for n := range 7 {
+		w.mustPut(w.register(n), zipOf("a"))
+		w.now = w.now.Add(time.Second)
+	}
+	return w
+}
+
+// pageAt gives a page as its first document, how many it has, its found (null: not told) and its cursor.
+func (w *world) pageAt(cursor string) string {
+	w.Helper()
+	var p struct {
+		Cursor    string
+		Documents []map[string]any
+		Found     json.RawMessage
+	}
+	w.decode(w.call("GET", "/v1/vaults/V1/index?size=3&sort=archiveDate+asc&cursor="+cursor, ""), &p)
+	first := "none"
+	if len(p.Documents) > 0 {
+		first = p.Documents[0]["documentId"].(string)
+	}
+	return fmt.Sprintf("%s %d %s %s", first, len(p.Documents), p.Found, p.Cursor)
+}
+
+func (w *world) read(r Readings) {
+	w.Helper()
+	if err := w.SetReadings(r); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Each reading of what an index page gives as found, on the second page of three.
+func TestIndexFoundReadings(t *testing.T) {
+	w := sevenArchived(t)
+	for found, want := range map[string]string{"": "7", "all": "7", "none": "", "page": "3", "read": "6", "left": "4", "zero": "0", "negative": "-1", "more": "1007"} {
+		w.read(Readings{IndexFound: found})
+		if got := w.pageAt("at-3"); got != "INV-3 3 "+want+" at-6" {
+			t.Errorf("%q: %s", found, got)
+		}
+	}
+	w.read(Readings{IndexPage: 2, NumbersAsStrings: true})
+	if got := w.pageAt("initial"); got != `INV-0 2 "7" at-2` {
+		t.Errorf("smaller pages: %s", got)
+	}
+	for _, r := range []Readings{{IndexFound: "some"}, {IndexPage: -1}} {
+		if w.SetReadings(r) == nil {
+			t.Errorf("%+v was taken", r)
+		}
+	}
+}
+
+// Each fault of an index page, and where its cursor leads.
+func TestIndexFaults(t *testing.T) {
+	for kind, want := range map[Kind][]string{
+		ShortPage:  {"INV-0 1 7 initial", "INV-0 3 7 at-3"},
+		EmptyPage:  {"none 0 7 at-0.1", "INV-0 3 7 at-3"},
+		RepeatPage: {"INV-0 3 7 at-0.1", "INV-0 3 7 at-3"},
+	} {
+		w := sevenArchived(t)
+		w.at("index", 1, Fault{Kind: kind})
+		cursor := "initial"
+		for _, one := range want {
+			got := w.pageAt(cursor)
+			if got != one {
+				t.Errorf("%s: %q, want %q", kind, got, one)
+			}
+			if _, err := fmt.Sscanf(got, "%s %s %s %s", new(string), new(string), new(string), &cursor); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w := sevenArchived(t)
+	if err := w.SetFaults(Faults{Rules: []Rule{{Op: "index", Rate: 1, Fault: Fault{Kind: CirclePage}}}}); err != nil {
+		t.Fatal(err)
+	}
+	for cursor, want := range map[string]string{"initial": "INV-0 3 7 at-3", "at-3": "INV-3 3 7 at-0", "at-0": "INV-0 3 7 at-3"} {
+		if got := w.pageAt(cursor); got != want {
+			t.Errorf("circle: %q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package emulator
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// withTwins gives every object of an answer, for each of its fields, another one of the same name in capitals that says
+// something else: a service may add such fields any day. They come after the fields that they resemble.
+func withTwins(raw []byte) []byte {
+	raw = bytes.TrimSpace(raw)
+	var elements []json.RawMessage
+	var object map[string]json.RawMessage
+	switch {
+	case bytes.HasPrefix(raw, []byte("[")) && json.Unmarshal(raw, &elements) == nil:
+		for i, e := range elements {
+			elements[i] = withTwins(e)
+		}
+		return encode(elements)
+	case bytes.HasPrefix(raw, []byte("{")) && json.Unmarshal(raw, &object) == nil:
+		var first, twins []string
+		for _, name := range slices.Sorted(maps.Keys(object)) {
+			value := []byte(object[name])
+			if name != "headers" && name != "fields" { // the names of HTTP headers are the same in any case
+				value = withTwins(value)
+			}
+			first = append(first, string(encode(name))+":"+string(value))
+			if loud := strings.ToUpper(name); loud != name {
+				twins = append(twins, string(encode(loud))+":"+twinOf(name))
+			}
+		}
+		return []byte("{" + strings.Join(append(first, twins...), ",") + "}")
+	}
+	return raw
+}
+
+// twinOf is what the field that resembles name says.
+func twinOf(name string) string {
+	switch name {
+	case "status":
+		return `"ArchivingSuccessful"`
+	case "bumId", "bumid", "clientUUID":
+		return `"00000000-0000-4000-8000-000000000000"`
+	case "found", "start", "expires_in":
+		return "1"
+	case "documents":
+		return "[]"
+	}
+	return `"twin"`
+}

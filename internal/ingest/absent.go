@@ -1,0 +1,74 @@
+package ingest
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// An answer with 400, 404, 422 or 502 to a question about one number says one of two things: the service does not know
+// this number, or the path to the whole vault is wrong. Only another question tells which. Until the vault has answered
+// one, nothing is held against a document.
+
+// settleSuspects finds out what such answers mean, after a round in which there were some. Something else is asked of the
+// vault. Where that is answered, everything that is still open in the round is asked about once more: a fault that has
+// passed meanwhile blames nobody, and a number that fails again is absent. It returns what the list says, if it was read.
+func (c *Conductor) settleSuspects(ctx context.Context, vault archive.VaultID, es []ledger.Entry, q *questions) map[archive.RemoteID]archive.Receipt {
+	if len(q.suspects) == 0 || q.turnedAway() || ctx.Err() != nil {
+		return nil
+	}
+	said, err := c.freshList(ctx, vault)
+	if err != nil && !c.answersForAnother(ctx, vault, q) {
+		suspects := slices.Sorted(maps.Keys(q.suspects))
+		q.fault = q.suspects[suspects[0]]
+		return nil
+	}
+	for r := range q.suspects {
+		if rc, is := said[r]; is {
+			q.heard[r] = rc
+		}
+	}
+	q.vaultAnswers, q.answered, q.row = true, true, 0
+	c.askSingly(ctx, vault, es, q)
+	return said
+}
+
+// freshList asks for the list of a vault now, however new the one is that is known.
+func (c *Conductor) freshList(ctx context.Context, vault archive.VaultID) (map[archive.RemoteID]archive.Receipt, error) {
+	l := c.lists.vault(vault)
+	select {
+	case <-l.free:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { l.free <- struct{}{} }()
+	err := c.readList(ctx, vault, l)
+	return l.heard, err
+}
+
+// answersForAnother reports whether the service answers now about the number of the vault that it answered last.
+func (c *Conductor) answersForAnother(ctx context.Context, vault archive.VaultID, q *questions) bool {
+	r, known := c.lists.answeredLast(vault)
+	if _, suspected := q.suspects[r]; !known || suspected {
+		return false
+	}
+	_, err := c.cfg.Vault.Status(ctx, vault, r)
+	return err == nil
+}
+
+// answeredLast returns the number of a vault that the service answered last; nothing is known after a start.
+func (l *lists) answeredLast(v archive.VaultID) (r archive.RemoteID, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, known = l.last[v]
+	return r, known
+}
+
+func (l *lists) answered(v archive.VaultID, r archive.RemoteID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last[v] = r
+}

@@ -1,0 +1,108 @@
+package boltledger
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/ledger"
+)
+
+// Schema is the number of the stored form that this package writes. A ledger of a
+// later one is refused; testdata holds one set of golden records per number.
+const Schema = 1
+
+// layout counts the changes of the stored form that the tables of records do not
+// show: keys of buckets, journal lines, what a field means. It is raised with each
+// of them until the schema is released.
+const layout = 2
+
+// form is the stored form that a program reads and writes.
+type form struct {
+	schema   int
+	digest   string    // tells the form from others that had its number before it was released
+	upgrades []upgrade // the i-th leads from schema i+1 to schema i+2
+}
+
+// upgrade changes a ledger of one released schema into the next one.
+type upgrade struct {
+	from  string // digest of the form that it starts from
+	apply func(*bbolt.Tx) error
+}
+
+// currentForm returns this program's form. No schema was released before it.
+func currentForm() form { return form{schema: Schema, digest: digestOfTables()} }
+
+// expects returns the digest that a ledger of the given schema must have.
+func (f form) expects(schema int) string {
+	if schema == f.schema {
+		return f.digest
+	}
+	return f.upgrades[schema-1].from
+}
+
+// check returns the schema of the ledger, or why its form cannot be read.
+func (f form) check(meta *bbolt.Bucket) (schema int, err error) {
+	schema, err = strconv.Atoi(string(meta.Get(schemaKey)))
+	digest := string(meta.Get(formKey))
+	switch {
+	case err != nil || schema < 1:
+		return 0, damage("its schema number is %q", meta.Get(schemaKey))
+	case digest == "": // written before forms had digests
+		return 0, fmt.Errorf("%w (schema %d, without a digest of its form)", ErrDevelopment, schema)
+	case schema > f.schema:
+		return 0, fmt.Errorf("%w: schema %d, this one knows up to %d", ErrNewerSchema, schema, f.schema)
+	case digest != f.expects(schema):
+		return 0, fmt.Errorf("%w (schema %d, form %s, expected %s)", ErrDevelopment, schema, digest, f.expects(schema))
+	}
+	return schema, nil
+}
+
+// write notes the form in the ledger.
+func (f form) write(meta *bbolt.Bucket) error {
+	if err := meta.Put(schemaKey, []byte(strconv.Itoa(f.schema))); err != nil {
+		return err
+	}
+	return meta.Put(formKey, []byte(f.digest))
+}
+
+// digestOfTables is the digest of everything that decides how a ledger is read.
+func digestOfTables() string {
+	h := sha256.New()
+	fmt.Fprintln(h, "layout", layout)
+	for _, t := range tables() {
+		fmt.Fprintln(h, t.name, t.fields)
+	}
+	for _, b := range buckets {
+		fmt.Fprintln(h, string(b))
+	}
+	fmt.Fprintln(h, "states", ledger.Quarantined, "sources", ledger.Gone)
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// table is a record as docs/ledger.proto describes it: "uint32 rev = 2" and so on.
+type table struct {
+	name   string
+	fields []string
+}
+
+// tables lists all records that a ledger stores.
+func tables() []table {
+	return []table{
+		tableOf(entryForm), tableOf(nodeForm), tableOf(packageForm), tableOf(causeForm), tableOf(registrationForm), tableOf(ticketForm),
+		tableOf(headerForm), tableOf(instantForm), tableOf(foldedForm), tableOf(documentForm), tableOf(noteForm), tableOf(fileForm),
+		tableOf(blockForm), tableOf(infoForm), tableOf(standingForm), tableOf(tallyForm), tableOf(totalForm), tableOf(indexForm),
+		tableOf(runForm), tableOf(safeForm), tableOf(replacedForm), tableOf(secretForm),
+	}
+}
+
+func tableOf[T any](m *message[T]) table {
+	t := table{name: m.name}
+	for _, f := range m.fields {
+		t.fields = append(t.fields, fmt.Sprintf("%s %s = %d", f.kind, f.name, f.num))
+	}
+	return t
+}

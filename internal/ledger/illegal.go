@@ -1,0 +1,63 @@
+package ledger
+
+import (
+	"errors"
+	"slices"
+)
+
+// ErrIllegal says that an event does not belong to the state an entry is in.
+var ErrIllegal = errors.New("illegal transition")
+
+// IllegalReason says why an event may not happen to an entry. The set is closed; whoever
+// talks to people has words for each, and asks [Transition] instead of a list of his own.
+type IllegalReason uint8
+
+// The reasons. They are never stored.
+const (
+	NotInThatState    IllegalReason = iota // the event has no meaning in the entry's state
+	AlreadyHeld                            // it is on hold
+	NotHeld                                // it is not on hold
+	AlreadyResolved                        // nobody needs to look at it any more
+	NothingToResolve                       // it has ended, and nothing came up against that
+	ContentPossible                        // the service may have taken something of it
+	NeedsReconcile                         // a part of its life is lost: the service must be asked before anybody decides
+	SourceGone                             // its folder is not here any more
+	SourceNotReturned                      // its folder was not given back, or not yet
+)
+
+var illegalWords = []string{
+	"not in that state", "already on hold", "not on hold", "already resolved", "nothing to resolve",
+	"content at the service is possible", "not reconciled", "its folder is gone", "its folder was not given back",
+}
+
+// String returns the reason in words for a log.
+func (r IllegalReason) String() string { return word(illegalWords, int(r)) }
+
+// IllegalReasons lists every reason.
+func IllegalReasons() []IllegalReason {
+	var all []IllegalReason
+	for r := range illegalWords {
+		all = append(all, IllegalReason(r))
+	}
+	return all
+}
+
+// IllegalError is an [ErrIllegal] with its reason. Every event that a person causes is
+// refused with one.
+type IllegalError struct{ Reason IllegalReason }
+
+func (e *IllegalError) Error() string { return ErrIllegal.Error() + ": " + e.Reason.String() }
+
+// Unwrap gives ErrIllegal.
+func (*IllegalError) Unwrap() error { return ErrIllegal }
+
+// illegal refuses an event for reason r.
+func illegal(r IllegalReason) error { return &IllegalError{r} }
+
+// in refuses every state but those given.
+func (e *Entry) in(states ...State) error {
+	if slices.Contains(states, e.State) {
+		return nil
+	}
+	return illegal(NotInThatState)
+}

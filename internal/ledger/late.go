@@ -1,0 +1,168 @@
+package ledger
+
+import (
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// A registration that was given up may succeed all the same: the service runs a failed
+// job again, or the store kept the bytes that it refused. Then the document is in the
+// archive twice, and only the service can tell. So it is asked about for a month, more
+// and more seldom. What it says in a list that was fetched anyway is heard too.
+
+// lateQuestions are the times, counted from when a registration was given up, at which
+// the service is asked about it.
+var lateQuestions = [...]time.Duration{
+	time.Hour, 6 * time.Hour, 24 * time.Hour, 3 * 24 * time.Hour, 10 * 24 * time.Hour, 30 * 24 * time.Hour,
+}
+
+// GivenUp reports whether nothing waits for the registration any more although bytes
+// were sent to it: the service failed it, or the store refused it.
+func (r Registration) GivenUp() bool { return r.Fate == Lapsed || r.Fate == Declined }
+
+// watched returns the registration that answers for the i-th one, to which bytes were
+// sent and for which nothing waits any more: the last with its number, which was given
+// up too or never used. It is nil where nothing was sent, or where the number is asked
+// about for another reason or has succeeded.
+func (e *Entry) watched(i int) *Registration {
+	r := &e.Registrations[i]
+	if r.Fate == Unsent || r.Fate == Succeeded {
+		return nil
+	}
+	last := e.registration(r.Ticket.Remote)
+	if last.Fate != Unsent && !last.GivenUp() {
+		return nil
+	}
+	return last
+}
+
+// lateQuestionOf returns when the next late question about the i-th registration is
+// due: the first one after the last answer. ok is false where none is left.
+func (e *Entry) lateQuestionOf(i int) (at time.Time, ok bool) {
+	last := e.watched(i)
+	if last == nil {
+		return time.Time{}, false
+	}
+	for _, after := range lateQuestions {
+		if at = e.Registrations[i].Closed.Add(after); at.After(last.Last) {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// lateQuestion returns when the next late question about any registration is due.
+func (e *Entry) lateQuestion() (at time.Time, ok bool) {
+	for i := range e.Registrations {
+		if next, is := e.lateQuestionOf(i); is && (!ok || next.Before(at)) {
+			at, ok = next, true
+		}
+	}
+	return at, ok
+}
+
+// isWatched reports whether late questions are asked about r.
+func (e *Entry) isWatched(r *Registration) bool {
+	for i := range e.Registrations {
+		if e.watched(i) == r {
+			return true
+		}
+	}
+	return false
+}
+
+// waitsForProgress reports whether the service is archiving an earlier registration, by its
+// last word: what becomes of that is asked first, and nothing is registered beside it.
+func (e *Entry) waitsForProgress() bool {
+	if e.State != Packaged || e.Double {
+		return false
+	}
+	for i, r := range e.Registrations {
+		if r.underWay() && e.latest(i) { // the word is about the last registration of a number
+			return true
+		}
+	}
+	return false
+}
+
+// looksAgain reports whether the service is asked once more about the package that it
+// failed, before the document is registered again: a job may run again by itself. It is
+// not asked where it said so again, or said it as often as proves it.
+func (e *Entry) looksAgain() bool {
+	r := e.Current()
+	if e.State != Packaged || r == nil || r.Fate != Lapsed || r.Equal >= evidence {
+		return false
+	}
+	return !r.Last.After(r.Closed) || r.Word == archive.Unfamiliar // a word that is not known may be progress
+}
+
+// longestSilence bounds how long a question about a failure is repeated that is never answered, before the document is
+// registered again, and how far two late questions are apart that are not answered.
+const longestSilence = 24 * time.Hour
+
+// unanswered books that nothing was heard about what was given up, and returns before when it is not asked again: as long
+// as the question is overdue, at most a day. One that is still not answered when its month is over counts as answered,
+// and a failure is not asked about again after a day: else an archive that cannot tell would be asked for ever.
+func (e *Entry) unanswered(now time.Time) (next time.Time) {
+	if r := e.Current(); e.looksAgain() && now.Sub(r.Closed) >= longestSilence {
+		r.Last, r.Equal = now, evidence
+		return next
+	}
+	for i := range e.Registrations {
+		at, ok := e.lateQuestionOf(i)
+		if !ok || at.After(now) {
+			continue
+		}
+		next = later(next, now.Add(min(now.Sub(at), longestSilence)))
+		if closed := e.Registrations[i].Closed; now.Sub(closed) >= lateQuestions[len(lateQuestions)-1] {
+			e.watched(i).Last = now
+		}
+	}
+	if e.State.Open() {
+		return time.Time{}
+	}
+	return next
+}
+
+// QuestionsAt returns the registrations to ask about at that time: those whose end is
+// not known yet, and those that were given up and whose late question is due.
+func (e Entry) QuestionsAt(now time.Time) []archive.RemoteID {
+	all := e.Questions()
+	for i := range e.Registrations {
+		at, ok := e.lateQuestionOf(i)
+		if e.looksAgain() && e.isCurrent(e.watched(i)) {
+			at, ok = e.NotBefore, true
+		}
+		if ok && !at.After(now) {
+			all = appendNew(all, e.Registrations[i].Ticket.Remote)
+		}
+	}
+	return all
+}
+
+// Hears reports whether the service's word about one of its registrations is news to
+// the entry although nothing waits for it: it has content that the entry does not count.
+// A number that is not listed any more is one of those.
+func (e Entry) Hears(rc archive.Receipt) bool {
+	if rc.Word != archive.Successful && rc.Word != archive.InProgress || rc.Remote == e.Archived {
+		return false
+	}
+	r := e.registration(rc.Remote)
+	return r == nil || r.Fate == Unsent || r.GivenUp() || rc.Word == archive.Successful && r.Fate != Succeeded
+}
+
+// successes counts the service's numbers under which the document is archived.
+func (e *Entry) successes() int {
+	var all []archive.RemoteID
+	for _, r := range e.Registrations {
+		if r.Fate == Succeeded {
+			all = appendNew(all, r.Ticket.Remote)
+		}
+	}
+	return len(all)
+}
+
+// ArchivedTwice reports whether the service has archived the document under more than
+// one number: that is certain, not only possible.
+func (e Entry) ArchivedTwice() bool { return e.successes() > 1 }

@@ -1,0 +1,269 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// given returns an archived entry of which an earlier registration was given up at the epoch.
+func given(f Fate) Entry {
+	e := usual(Archived)
+	orphan(f)(&e)
+	e.Source = Kept
+	return e
+}
+
+// What was given up is asked about for a month, more and more seldom, and then rests.
+func TestLateQuestions_I2_GoOnForAMonth(t *testing.T) {
+	want := []time.Duration{time.Hour, 6 * time.Hour, 24 * time.Hour, 72 * time.Hour, 240 * time.Hour, 720 * time.Hour}
+	for _, fate := range []Fate{Lapsed, Declined} {
+		for _, word := range []archive.Word{archive.Failed, archive.Absent, archive.WaitingForPackage, archive.Unfamiliar} {
+			e := given(fate)
+			var asked []time.Duration
+			for step, when, due := Due(e); due; step, when, due = Due(e) {
+				if step != Ask || len(e.QuestionsAt(when)) != 1 || len(e.QuestionsAt(when.Add(-time.Second))) != 0 || e.AtRest() {
+					t.Fatalf("%s at %v about %v, at rest %t", step, when, e.QuestionsAt(when), e.AtRest())
+				}
+				asked = append(asked, when.Sub(epoch))
+				e = must(t, e, when.Sub(epoch), StatusSeen{Receipt: archive.Receipt{Remote: "old", Word: word}, Grace: grace})
+			}
+			if !slices.Equal(asked, want) || !e.AtRest() {
+				t.Errorf("fate %d, %s: asked after %v, at rest %t", fate, word, asked, e.AtRest())
+			}
+		}
+	}
+}
+
+// A machine that was off asks once, not once for each time that it missed.
+func TestLateQuestions_I2_WhatWasMissedIsAskedOnce(t *testing.T) {
+	e := must(t, given(Lapsed), 5*24*time.Hour, answer(archive.Failed, "old"))
+	if _, when, _ := Due(e); !when.Equal(epoch.Add(10 * 24 * time.Hour)) {
+		t.Errorf("asked again at %v", when)
+	}
+}
+
+// A document that never lost a registration is never asked about late.
+func TestLateQuestions_I2_NobodyElseIsAsked(t *testing.T) {
+	if e := given(Unsent); len(e.QuestionsAt(epoch.Add(10000*time.Hour))) != 0 || !e.AtRest() {
+		t.Errorf("asks about %v", e.QuestionsAt(epoch.Add(10000*time.Hour)))
+	}
+}
+
+// A disposal waits for the question that is due before it, and for no other one.
+func TestLateQuestions_I3_DisposalWaitsForOneThatIsDue(t *testing.T) {
+	e := given(Lapsed)
+	e.DisposeAt = epoch.Add(2 * time.Hour)
+	if step, when, _ := Due(e); step != Ask || !when.Equal(epoch.Add(time.Hour)) {
+		t.Errorf("%s at %v", step, when)
+	}
+	e = must(t, e, time.Hour, answer(archive.Failed, "old"))
+	if step, when, _ := Due(e); step != Dispose || !when.Equal(e.DisposeAt) {
+		t.Errorf("%s at %v", step, when)
+	}
+	e = must(t, e, 2*time.Hour, DisposeIntended{}, Disposed{})
+	if step, when, _ := Due(e); step != Ask || !when.Equal(epoch.Add(6*time.Hour)) {
+		t.Errorf("%s at %v", step, when)
+	}
+}
+
+// A late question that cannot be asked says nothing about why an entry ended.
+func TestLateQuestions_I26_PostponedTheyKeepTheCause(t *testing.T) {
+	e := usual(Quarantined)
+	e.Registrations[0].Fate, e.Cause = Lapsed, Cause{Code: "archiving-failed"}
+	if e = must(t, e, time.Hour, Postponed{NotBefore: at(2 * time.Hour).Wall, Cause: Cause{Code: "no-answer"}}); e.Cause.Code != "archiving-failed" {
+		t.Errorf("cause %q", e.Cause.Code)
+	}
+	if step, when, _ := Due(e); step != Ask || !when.Equal(epoch.Add(2*time.Hour)) {
+		t.Errorf("%s at %v", step, when)
+	}
+}
+
+// However often a store refuses a document, its entry stays small; those that it lists no
+// more are the oldest.
+func TestLateQuestions_I21_AreBounded(t *testing.T) {
+	e := usual(Packaged)
+	for n := range 100 {
+		e = must(t, e, time.Duration(n)*time.Minute, RegisterIntended{}, GotTicket{ticket(archive.RemoteID(fmt.Sprint(n)))}, UploadIntended{}, UploadRefused{})
+	}
+	if n := len(e.QuestionsAt(epoch.Add(10000 * time.Hour))); n != late+1 || e.Folded.Total() != uint64(100-n) || e.Registrations[0].Ticket.Remote != "67" {
+		t.Errorf("asks about %d, %+v folded, the first is %s", n, e.Folded, e.Registrations[0].Ticket.Remote)
+	}
+}
+
+// The service fails a package; a job that runs again brings it in after all. The second
+// copy is certain then, and a person must look.
+func TestLateSuccess_I2_IsFlaggedAtOnce(t *testing.T) {
+	for _, fate := range []Fate{Lapsed, Declined} {
+		e := given(fate)
+		e = must(t, e, time.Hour, answer(archive.Successful, "old"))
+		if !e.Double || !e.ArchivedTwice() || !e.NeedsPerson() || e.AtRest() || e.Attention() != Doubled {
+			t.Fatalf("fate %d: double %t, twice %t, attention %d", fate, e.Double, e.ArchivedTwice(), e.Attention())
+		}
+		before := e.Rev
+		e = must(t, e, 2*time.Hour, Closed{byPerson})
+		if e.NeedsPerson() || !e.Double || e.Attention() != Unremarkable || e.Rev == before {
+			t.Errorf("closed, and double %t, needs a person %t", e.Double, e.NeedsPerson())
+		}
+		third := e
+		third.Registrations = append([]Registration{{Ticket: bare("third"), Fate: Lapsed, Closed: epoch}}, e.Registrations...)
+		if third = must(t, third, 3*time.Hour, answer(archive.Successful, "third")); !third.NeedsPerson() {
+			t.Error("a third copy calls nobody")
+		}
+		for _, w := range []archive.Word{archive.Absent, archive.WaitingForPackage, archive.Unfamiliar, archive.Failed} {
+			for h := range 100 {
+				e = must(t, e, 48*time.Hour+time.Duration(h)*time.Hour, answer(w, "old"))
+			}
+			if !e.Double || !e.ArchivedTwice() {
+				t.Errorf("%s took the flag back", w)
+			}
+		}
+	}
+}
+
+// What is archived after its entry had stopped in front of a person is told to him; a
+// second one is flagged.
+func TestLateSuccess_I2_OfAQuarantinedEntry(t *testing.T) {
+	e := usual(Quarantined)
+	e.Registrations[0].Fate = Lapsed
+	orphan(Lapsed)(&e)
+	if e = must(t, e, time.Hour, answer(archive.Successful, "old")); !e.Contradicted || e.Double {
+		t.Errorf("one success: contradicted %t, double %t", e.Contradicted, e.Double)
+	}
+	if e = must(t, e, time.Hour, answer(archive.Successful, "now")); !e.Double || !e.ArchivedTwice() {
+		t.Errorf("two successes: double %t", e.Double)
+	}
+	if e = must(t, e, time.Hour, Released{byPerson}); e.State != Archived || !e.Double || !e.NeedsPerson() {
+		t.Errorf("released: %s, double %t", e.State, e.Double)
+	}
+}
+
+// What the service works on again is waited for, and not sent once more.
+func TestLateProgress_I2_IsWaitedFor(t *testing.T) {
+	e := usual(Packaged)
+	e.Registrations = []Registration{{Ticket: bare("first"), Fate: Lapsed, Closed: epoch}, {Ticket: bare("second"), Fate: Declined, Closed: epoch}}
+	e = must(t, e, time.Hour, answer(archive.InProgress, "first"))
+	if e.State != Uploaded || e.Current().Ticket.Remote != "first" || e.Double {
+		t.Errorf("%s with %s, double %t", e.State, e.Current().Ticket.Remote, e.Double)
+	}
+	sending := usual(Sending)
+	orphan(Lapsed)(&sending)
+	if sending = must(t, sending, 0, answer(archive.InProgress, "old")); !sending.Double || sending.State != Sending {
+		t.Errorf("a second content under way: %s, double %t", sending.State, sending.Double)
+	}
+	racing := usual(Registering)
+	orphan(Lapsed)(&racing)
+	racing = must(t, racing, 0, answer(archive.InProgress, "old"), GotTicket{ticket("new")}, UploadIntended{})
+	if !racing.Double {
+		t.Error("sent beside one that is being archived, and not flagged")
+	}
+}
+
+// One word of failure is not believed before it was said again an hour later.
+func TestSecondLook_I2_BeforeItIsRegisteredAgain(t *testing.T) {
+	failed := func() Entry {
+		e, began := uploaded()
+		e.Registrations[0].Word, e.Registrations[0].Equal = archive.InProgress, 1
+		e, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: archive.Failed, Updated: began.Add(time.Hour)}},
+			archive.Instant{Wall: epoch})
+		if err != nil || e.State != Packaged {
+			t.Fatalf("%s, %v", e.State, err)
+		}
+		return e
+	}
+	e := failed()
+	if step, when, _ := Due(e); step != Ask || !when.Equal(epoch.Add(grace/spacing)) || !slices.Equal(e.QuestionsAt(when), []archive.RemoteID{"b1"}) {
+		t.Fatalf("%s at %v about %v", step, when, e.QuestionsAt(when))
+	}
+	for word, want := range map[archive.Word]string{
+		archive.Failed: "packaged register", archive.Absent: "packaged register", archive.WaitingForPackage: "packaged register",
+		archive.InProgress: "uploaded ask", archive.Successful: "archived place", archive.Unfamiliar: "packaged ask",
+	} {
+		next := must(t, e, grace/spacing, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: word}})
+		step, _, _ := Due(next)
+		if got := fmt.Sprint(next.State, " ", step); got != want || next.Double {
+			t.Errorf("%s: %s, want %s", word, got, want)
+		}
+	}
+	e.Registrations[0].Equal = evidence
+	if step, _, _ := Due(e); step != Register {
+		t.Errorf("%s, though it was said often enough", step)
+	}
+}
+
+// An archive that never answers about what was given up is asked more and more seldom, and not for ever: the entry comes
+// to rest, and its source is disposed of.
+func TestLateQuestions_I25_EndWithoutAnAnswer(t *testing.T) {
+	e := given(Lapsed)
+	e.DisposeAt = epoch.Add(2 * time.Hour)
+	asked := 0
+	for ; asked < 1000; asked++ {
+		step, when, due := Due(e)
+		if !due || step != Ask {
+			break
+		}
+		e = must(t, e, when.Sub(epoch), Postponed{NotBefore: when.Add(5 * time.Minute), Cause: Cause{Code: "http-400"}})
+	}
+	if step, _, _ := Due(e); step != Dispose || asked > 60 {
+		t.Errorf("%s after %d questions without an answer", step, asked)
+	}
+}
+
+// A failure that cannot be asked about again is believed after a day: nobody could do anything about the document before.
+func TestSecondLook_I25_EndsWithoutAnAnswer(t *testing.T) {
+	e, began := uploaded()
+	e.Registrations[0].Word, e.Registrations[0].Equal = archive.InProgress, 1
+	e = must(t, e, 0, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: archive.Failed, Updated: began.Add(time.Hour)}})
+	for n := 0; n < 1000; n++ {
+		step, when, _ := Due(e)
+		if step == Register {
+			if waited := when.Sub(epoch); waited > longestSilence+time.Hour {
+				t.Errorf("registered again after %v", waited)
+			}
+			return
+		}
+		e = must(t, e, when.Sub(epoch), Postponed{NotBefore: when.Add(5 * time.Minute), Cause: Cause{Code: "http-400"}})
+	}
+	t.Errorf("it is never registered again: %s", e.State)
+}
+
+// What the service works on again becomes the current registration, whichever others may hold content.
+func TestLateProgress_I12_IsOfTheOneThatWasTold(t *testing.T) {
+	e := usual(Packaged)
+	e.Registrations = []Registration{
+		{Ticket: bare("first"), Fate: Lapsed, Closed: epoch}, {Ticket: bare("maybe"), Fate: Maybe, Closed: epoch}, {Ticket: bare("unsent"), Fate: Unsent, Closed: epoch},
+	}
+	e.Double, e.Sworn = true, true
+	e = must(t, e, time.Hour, answer(archive.InProgress, "first"))
+	if e.State != Uploaded || e.Current().Ticket.Remote != "first" || e.Current().Fate != Stored {
+		t.Errorf("%s with %s, fate %d", e.State, e.Current().Ticket.Remote, e.Current().Fate)
+	}
+}
+
+// News that comes while a registration is asked for is waited for as well: nothing is registered once more beside it.
+func TestLateProgress_I2_WhileItIsRegistered(t *testing.T) {
+	e := usual(Registering)
+	orphan(Lapsed)(&e)
+	e = must(t, e, 0, answer(archive.InProgress, "old"), RegisterUnanswered{})
+	if step, _, _ := Due(e); step != Ask || !slices.Contains(e.Questions(), "old") {
+		t.Errorf("%s, questions %v", step, e.Questions())
+	}
+}
+
+// A success after a person had closed a contradiction calls a person again.
+func TestLateSuccess_I13_I26_AfterItWasClosed(t *testing.T) {
+	e := usual(Rejected)
+	orphan(Lapsed)(&e)
+	e.Source = Returned
+	e = must(t, e, time.Hour, answer(archive.InProgress, "old"))
+	e = must(t, e, time.Hour, Closed{byPerson})
+	if e.NeedsPerson() {
+		t.Fatal("closed, and it still needs a person")
+	}
+	if e = must(t, e, 2*time.Hour, answer(archive.Successful, "old")); !e.NeedsPerson() {
+		t.Error("the archive has what we call rejected, and nobody is called")
+	}
+}

@@ -1,0 +1,103 @@
+package recovery
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
+)
+
+// partial is an archive whose index says that it holds so many documents, and gives those that it has on one page.
+type partial struct {
+	spoken
+	found int
+}
+
+func (s partial) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {
+	return vaultapi.Page{Records: s.index, Found: s.found, Cursor: vaultapi.FirstPage, Request: "7c1f"}, nil
+}
+
+// I2, I15, I32: what an index that was not read to its end leaves out clears no doubt and misses nothing. What it shows is
+// used. A person may let it count as complete.
+func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, row := range map[string]struct {
+		found                     int
+		accept                    func(context.Context, VaultReport) (bool, error)
+		cleared, missing, takenIn int
+		accepted                  bool
+	}{
+		"OneOf900":               {900, nil, 0, 0, 1, false},
+		"OneOf900_NotAccepted":   {900, func(context.Context, VaultReport) (bool, error) { return false, nil }, 0, 0, 1, false},
+		"OneOf900_Accepted":      {900, func(_ context.Context, v VaultReport) (bool, error) { return v.Gave() == "1 of 900 documents", nil }, 1, 1, 1, true},
+		"NotTold":                {-1, nil, 0, 0, 1, false},
+		"FewerThanItGave":        {0, nil, 0, 0, 1, false},
+		"Complete_NobodyIsAsked": {1, func(context.Context, VaultReport) (bool, error) { return false, context.Canceled }, 1, 1, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, now := newShed(t), time.Now()
+			e := s.doubtful(now) // nobody but the index can say that it was not sent
+			gone := s.claimed("g", "N2")
+			gone = s.packed(gone, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: "R2", URL: "https://x"}}, ledger.UploadIntended{})
+			doc, _, err := s.book.Document(gone.Key)
+			must(t, err)
+			gone = s.told(gone.Key, gone.Rev, ledger.UploadAccepted{Sent: gone.Package.SHA256, Seal: doc.Seal(gone.Package)},
+				ledger.StatusSeen{Receipt: archive.Receipt{Remote: "R2", ID: archive.ID{}, Word: archive.Successful, Updated: now, Record: []byte("a")}, Grace: day})
+			if gone.State != ledger.Archived {
+				t.Fatalf("%s", gone.State)
+			}
+			other := archive.Receipt{Remote: "R7", ID: archive.ID{15: 7}, Word: archive.Successful, Updated: now, Record: []byte("a")}
+			service := partial{spoken{date: now.Add(2 * day), list: make([]archive.Receipt, 0), single: map[archive.RemoteID]archive.Receipt{"R7": other},
+				index: []vaultapi.IndexRecord{{Remote: "R7", ArchivedAt: now, Raw: []byte("a")}}}, row.found}
+			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: day, Environment: "test",
+				Now: func() archive.Instant { return archive.Instant{Wall: now.Add(2 * day)} }, Doubt: &Doubt{Since: now, Told: now}, Adopt: true, Accept: row.accept})
+			must(t, err)
+			v := r.Vaults[0]
+			if e = s.entry(e.Key); e.Suspect == (row.cleared > 0) || r.Cleared != row.cleared || v.Missing.Count != row.missing || v.TakenIn.Count != row.takenIn || v.Accepted != row.accepted {
+				t.Errorf("suspect %v, %d cleared, %d missing, %d taken in, accepted %v; %+v", e.Suspect, r.Cleared, v.Missing.Count, v.TakenIn.Count, v.Accepted, r.Waiting)
+			}
+		})
+	}
+}
+
+// What people read about an index that was not read to its end.
+func TestVaultReport_I32_SaysReadAndFound(t *testing.T) {
+	for want, i := range map[string]vaultapi.IndexResult{
+		"1 of 900 documents": {Read: 1, Found: 900},
+		"0 of 1 document":    {Read: 0, Found: 1},
+		"1 document, and does not say how many there are": {Read: 1, Found: -1},
+		"5 documents, and says that there are 3":          {Read: 5, Found: 3},
+	} {
+		if got := (VaultReport{Index: i}).Gave(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// I19, I32: a link that lies among the folders that have ended is not followed, and it is named: what lies behind it was not
+// looked at.
+func TestReconcile_I19_I32_LinksAmongEndedFoldersAreNamed(t *testing.T) {
+	s, now := newShed(t), time.Now()
+	s.archived("good", nil)
+	elsewhere := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(elsewhere, "hidden"), 0o700))
+	must(t, os.MkdirAll(filepath.Join(s.path, "_rejected"), 0o770))
+	for _, link := range []string{"_archived/2026-10", "_archived/2026-11/linked", "_rejected/linked"} {
+		must(t, os.Symlink(elsewhere, filepath.Join(s.path, link)))
+	}
+	r := s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
+	if r.Folders.Strange.Count != 3 || r.Folders.Receipts.Count != 1 || r.Folders.Returned.Count != 0 {
+		t.Errorf("%+v", r.Folders)
+	}
+	for _, f := range r.Folders.Strange.Named {
+		if !strings.Contains(f.Text, "is a link; what lies behind it was not looked at") {
+			t.Error(f.Text)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package recovery
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
+)
+
+// sent puts an entry into the book that was registered under each of the numbers: the store refused all packages but the
+// last, which it took.
+func (s *shed) sent(at time.Time, numbers ...archive.RemoteID) ledger.Entry {
+	s.t.Helper()
+	doc := ledger.Document{Metadata: []byte("{}")}
+	pkg := archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}
+	evs := []ledger.Event{
+		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "f"},
+		ledger.Sealed{ID: archive.ID{15: 7}, Content: archive.Digest{1}, Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
+	}
+	for i, r := range numbers {
+		evs = append(evs, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: r, URL: "u", Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
+		if i == len(numbers)-1 {
+			evs = append(evs, ledger.UploadAccepted{Sent: pkg.SHA256, Seal: doc.Seal(pkg)})
+			break
+		}
+		evs = append(evs, ledger.UploadRefused{})
+	}
+	return s.change(ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Document: &doc, Events: evs})
+}
+
+// whole compares without a doubt.
+func (s *shed) whole(service spoken, at time.Time) Report {
+	s.t.Helper()
+	r, err := Reconcile(s.t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
+		Now: func() archive.Instant { return archive.Instant{Wall: at} }})
+	must(s.t, err)
+	return r
+}
+
+func indexed(at time.Time, numbers ...archive.RemoteID) (recs []vaultapi.IndexRecord) {
+	for _, r := range numbers {
+		recs = append(recs, vaultapi.IndexRecord{Remote: r, ArchivedAt: at, Raw: []byte("{}")})
+	}
+	return recs
+}
+
+// Every number that the archive shows is held against all registrations, whichever is the current one, listed or not.
+func TestReconcile_I2_ComparesEveryRegistration(t *testing.T) {
+	now := time.Now().UTC()
+	many := []archive.RemoteID{}
+	for n := range 60 {
+		many = append(many, archive.RemoteID(fmt.Sprint("R", n)))
+	}
+	for name, row := range map[string]struct {
+		numbers []archive.RemoteID
+		index   []archive.RemoteID
+		list    map[archive.RemoteID]archive.Word
+		state   ledger.State
+		double  bool
+		named   [2]int // twice, given up
+		times   int    // archived
+	}{
+		"TheCurrentOne":          {[]archive.RemoteID{"A", "B"}, []archive.RemoteID{"B"}, nil, ledger.Archived, false, [2]int{0, 0}, 1},
+		"AnEarlierOneToo":        {[]archive.RemoteID{"A", "B"}, []archive.RemoteID{"A", "B"}, nil, ledger.Archived, true, [2]int{1, 0}, 2},
+		"AnEarlierOneAlone":      {[]archive.RemoteID{"A", "B"}, []archive.RemoteID{"A"}, nil, ledger.Archived, true, [2]int{0, 1}, 1},
+		"AllOfThem":              {[]archive.RemoteID{"A", "B", "C"}, []archive.RemoteID{"A", "B", "C"}, nil, ledger.Archived, true, [2]int{1, 0}, 3},
+		"OneNotListedAnyMore":    {many, []archive.RemoteID{"R3", "R59"}, nil, ledger.Archived, true, [2]int{1, 0}, 2},
+		"AnEarlierOneInTheList":  {[]archive.RemoteID{"A", "B"}, nil, map[archive.RemoteID]archive.Word{"A": archive.InProgress}, ledger.Uploaded, true, [2]int{0, 1}, 0},
+		"NothingOfIt":            {[]archive.RemoteID{"A", "B"}, nil, map[archive.RemoteID]archive.Word{"A": archive.Failed, "B": archive.Failed}, ledger.Uploaded, false, [2]int{0, 0}, 0},
+		"TheSameInListAndIndex":  {[]archive.RemoteID{"A", "B"}, []archive.RemoteID{"A", "B"}, map[archive.RemoteID]archive.Word{"A": archive.Successful}, ledger.Archived, true, [2]int{1, 0}, 2},
+		"TheSameNumberTwiceOver": {many, []archive.RemoteID{"R3", "R3", "R59"}, nil, ledger.Archived, true, [2]int{1, 0}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShed(t)
+			e := s.sent(now.Add(-time.Hour), row.numbers...)
+			service := spoken{index: indexed(now, row.index...)}
+			for n, w := range row.list {
+				service.list = append(service.list, archive.Receipt{Remote: n, ID: e.ID, Word: w, Updated: now, Record: []byte("{}")})
+			}
+			r := s.whole(service, now)
+			v := r.Vaults[0]
+			got, _, err := s.book.Entry(e.Key)
+			must(t, err)
+			times := 0
+			for _, one := range got.Registrations {
+				if one.Fate == ledger.Succeeded {
+					times++
+				}
+			}
+			if got.State != row.state || got.Double != row.double || times != row.times || [2]int{v.Double.Count, v.Uncounted.Count} != row.named || v.Strange.Count != 0 {
+				t.Errorf("%s, double %t, %d times, %+v", got.State, got.Double, times, v)
+			}
+			if want := row.named[0] + row.named[1]; r.Differences() != want {
+				t.Errorf("%d differences, want %d", r.Differences(), want)
+			}
+		})
+	}
+}
+
+// A document that is archived twice is named by each comparison, until a person has closed it.
+func TestReconcile_I2_NamesADoubleUntilItIsClosed(t *testing.T) {
+	now := time.Now().UTC()
+	s := newShed(t)
+	e := s.sent(now.Add(-time.Hour), "A", "B")
+	service := spoken{index: indexed(now, "A", "B")}
+	for range 3 {
+		if r := s.whole(service, now); r.Differences() != 1 {
+			t.Fatalf("%d differences", r.Differences())
+		}
+	}
+	got, _, err := s.book.Entry(e.Key)
+	must(t, err)
+	s.change(ledger.Change{Key: e.Key, Rev: got.Rev, At: archive.Instant{Wall: now}, Events: []ledger.Event{ledger.Closed{By: ledger.Human{UID: 7}}}})
+	if r := s.whole(service, now); r.Differences() != 0 {
+		t.Errorf("%+v", r.Vaults[0])
+	}
+}
+
+// What is told of a registration that the entry does not list any more is booked for every generation of its clientUUID.
+func TestReconcile_I2_ANumberOfALaterGeneration(t *testing.T) {
+	now := time.Now().UTC()
+	s, at := newShed(t), now.Add(-time.Hour)
+	doc := ledger.Document{Metadata: []byte("{}")}
+	pkg := archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}
+	evs := []ledger.Event{
+		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "f"},
+		ledger.Sealed{ID: archive.ID{15: 7}, Content: archive.Digest{1}, Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
+		ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterIntended{}, ledger.RegisterRefused{},
+	}
+	const numbers = 60
+	for i := range numbers {
+		evs = append(evs, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{
+			Remote: archive.RemoteID(fmt.Sprint("R", i)), URL: archive.PresignedURL(fmt.Sprint("u", i)), Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
+		if i < numbers-1 {
+			evs = append(evs, ledger.UploadRefused{})
+		}
+	}
+	evs = append(evs, ledger.UploadAccepted{Sent: pkg.SHA256, Seal: doc.Seal(pkg)})
+	e := s.change(ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Document: &doc, Events: evs})
+	if e.Generation != 1 || e.Folded.Total() == 0 {
+		t.Fatalf("generation %d, %+v: vacuous", e.Generation, e.Folded)
+	}
+	s.whole(spoken{index: indexed(now, "R3", "R59")}, now)
+	if got := s.entry(e.Key); got.State != ledger.Archived || !got.ArchivedTwice() {
+		t.Errorf("%s, archived twice %t", got.State, got.ArchivedTwice())
+	}
+}

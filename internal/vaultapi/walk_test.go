@@ -1,0 +1,164 @@
+package vaultapi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"vaultd/internal/archive"
+)
+
+// indexPage makes a page of the documents from one number up to another.
+func indexPage(from, to, found int, cursor string) Page {
+	p := Page{Found: found, Cursor: cursor, Request: "7c1f"}
+	for n := from; n < to; n++ {
+		p.Records = append(p.Records, IndexRecord{Remote: archive.RemoteID(fmt.Sprint("bum-", n))})
+	}
+	return p
+}
+
+// When a walk is complete, and when it ends without being that.
+func TestIndexWalk_I32_EndsAndIsComplete(t *testing.T) {
+	const untold = -1
+	for name, row := range map[string]struct {
+		pages    []Page // a walk that asks for more than these has not ended
+		read     int
+		found    int
+		complete bool
+		why      string
+	}{
+		"EmptyIndex":                        {[]Page{indexPage(0, 0, 0, "a")}, 0, 0, true, ""},
+		"EmptyIndex_FoundNotTold":           {[]Page{indexPage(0, 0, untold, "")}, 0, untold, true, ""},
+		"FoundReached_NoNextPage":           {[]Page{indexPage(0, 3, 3, "")}, 3, 3, true, ""},
+		"FoundReached_CursorUnmoved":        {[]Page{indexPage(0, 3, 3, FirstPage)}, 3, 3, true, ""},
+		"FoundReached_TheNextPageIsEmpty":   {[]Page{indexPage(0, 3, 3, "a"), indexPage(3, 3, 3, "a")}, 3, 3, true, ""},
+		"FoundReached_ShorterPage":          {[]Page{indexPage(0, 3, 5, "a"), indexPage(3, 5, 5, "b")}, 5, 5, true, ""},
+		"FoundGrows":                        {[]Page{indexPage(0, 3, 5, "a"), indexPage(3, 6, 7, "b"), indexPage(6, 8, 8, "c")}, 8, 8, true, ""},
+		"FoundGrows_OnePageThenOneMore":     {[]Page{indexPage(0, 3, 3, "a"), indexPage(3, 4, 4, "b"), indexPage(4, 4, 4, "c")}, 4, 4, true, ""},
+		"FoundIsWhatWasReadSoFar_ShortPage": {[]Page{indexPage(0, 3, 3, "a"), indexPage(3, 4, 4, "b"), indexPage(4, 7, 7, "c"), indexPage(7, 7, 7, "d")}, 7, 7, true, ""},
+		"FoundOnTheFirstPageOnly":           {[]Page{indexPage(0, 3, 5, "a"), indexPage(3, 5, untold, "b")}, 5, 5, true, ""},
+		"FoundOnTheLastPageOnly":            {[]Page{indexPage(0, 3, untold, "a"), indexPage(3, 5, 5, "b"), indexPage(5, 5, 5, "c")}, 5, 5, true, ""},
+		"FoundIsOfThePage":                  {[]Page{indexPage(0, 3, 3, "a"), indexPage(3, 6, 3, "b"), indexPage(6, 6, 0, "c")}, 6, 3, true, ""},
+		"FoundIsTooSmall_NoNextPage":        {[]Page{indexPage(0, 3, 2, "")}, 3, 2, false, "no next page"},
+		"FoundIsTooSmall_CursorUnmoved":     {[]Page{indexPage(0, 3, 0, FirstPage)}, 3, 0, false, "read before"},
+		"FoundIsTooSmall_EmptyPage":         {[]Page{indexPage(0, 3, 2, "a"), indexPage(3, 3, 2, "")}, 3, 2, true, ""},
+		"NotTold_EmptyPage":                 {[]Page{indexPage(0, 3, untold, "a"), indexPage(3, 3, untold, "a")}, 3, untold, true, ""},
+		"NotTold_NoNextPage":                {[]Page{indexPage(0, 3, untold, "")}, 3, untold, false, "no next page"},
+		"NotTold_CursorUnmoved":             {[]Page{indexPage(0, 3, untold, FirstPage)}, 3, untold, false, "read before"},
+		"Short_CursorUnmoved":               {[]Page{indexPage(0, 1, 900, FirstPage)}, 1, 900, false, "read before"},
+		"Short_NoNextPage":                  {[]Page{indexPage(0, 1, 900, "")}, 1, 900, false, "no next page"},
+		"Short_ThenAnEmptyPage":             {[]Page{indexPage(0, 1, 900, "a"), indexPage(0, 0, 900, "a")}, 1, 900, false, "read before"},
+		"Short_ThenNothingIsFound":          {[]Page{indexPage(0, 1, 900, "a"), indexPage(0, 0, 0, "")}, 1, 900, false, "no next page"},
+		"Short_ThenFoundIsNotTold":          {[]Page{indexPage(0, 1, 900, "a"), indexPage(0, 0, untold, "")}, 1, 900, false, "no next page"},
+		"FoundShrinks":                      {[]Page{indexPage(0, 3, 6, "a"), indexPage(4, 6, 5, "")}, 5, 6, false, "no next page"}, // one left, and so one was skipped
+		"CirclingCursors":                   {[]Page{indexPage(0, 3, 9, "a"), indexPage(3, 6, 9, "b"), indexPage(0, 3, 9, "a")}, 6, 9, false, "read before"},
+		"BackToTheFirstPage":                {[]Page{indexPage(0, 3, 9, "a"), indexPage(3, 6, 9, FirstPage)}, 6, 9, false, "read before"},
+		"RepeatedPage_DoesNotCountTwice":    {[]Page{indexPage(0, 3, 6, "a"), indexPage(0, 3, 6, "b"), indexPage(3, 5, 6, "")}, 5, 6, false, "no next page"},
+		"ShiftedPage_DoesNotCountTwice":     {[]Page{indexPage(0, 3, 5, "a"), indexPage(2, 4, 5, "")}, 4, 5, false, "no next page"},
+		"TwiceOnOnePage":                    {[]Page{{Records: slices.Repeat(indexPage(0, 1, 0, "").Records, 3), Found: 3, Request: "7c1f"}}, 1, 3, false, "no next page"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewIndexWalk()
+			for i, p := range row.pages {
+				if _, more := w.Next(); !more {
+					t.Fatalf("it ends before page %d: %+v", i+1, w.Result())
+				}
+				w.Add(p)
+			}
+			r := w.Result()
+			if cursor, more := w.Next(); more {
+				t.Fatalf("it asks for page %q", cursor)
+			}
+			if r.Read != row.read || r.Found != row.found || r.Complete != row.complete || row.complete != (r.Why == "") || !strings.Contains(r.Why, row.why) || r.Request != "7c1f" {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// Pages that bring nothing new end a walk, whatever their cursors are.
+func TestIndexWalk_I32_NeverEndingPages(t *testing.T) {
+	for name, row := range map[string]struct {
+		page     func(n int) Page
+		read     int
+		complete bool
+	}{
+		"AlwaysEmpty":               {func(n int) Page { return indexPage(0, 0, 9, fmt.Sprint(n)) }, 0, false},
+		"AlwaysTheSame":             {func(n int) Page { return indexPage(0, 3, 9, fmt.Sprint(n)) }, 3, false},
+		"AlwaysTheSame_NotTold":     {func(n int) Page { return indexPage(0, 3, -1, fmt.Sprint(n)) }, 3, false},
+		"AlwaysTheSame_FoundIsMet":  {func(n int) Page { return indexPage(0, 3, 3, fmt.Sprint(n)) }, 3, true},
+		"AlwaysNew_OneDocumentEach": {func(n int) Page { return indexPage(n, n+1, -1, fmt.Sprint(n)) }, mostPages, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, n := NewIndexWalk(), 0
+			for _, more := w.Next(); more && n <= mostPages; _, more = w.Next() {
+				w.Add(row.page(n))
+				n++
+			}
+			if r := w.Result(); n > mostPages || r.Read != row.read || r.Complete != row.complete {
+				t.Errorf("%d pages, %+v", n, r)
+			}
+		})
+	}
+}
+
+// What identifies a document: its bumId, else its archiveId, else the whole record.
+func TestIndexWalk_I32_EachDocumentOnce(t *testing.T) {
+	w := NewIndexWalk()
+	added := w.Add(Page{Found: -1, Cursor: "a", Records: []IndexRecord{
+		{Remote: "r", ArchiveID: "1"}, {Remote: "r", ArchiveID: "2"}, {ArchiveID: "r"}, {ArchiveID: "r"}, {Raw: []byte("r")}, {Raw: []byte("r")}, {Raw: []byte("s")}}})
+	if len(added) != 4 || w.Result().Read != 4 {
+		t.Errorf("%+v", added)
+	}
+}
+
+// A service may refuse the page behind its last one. That ends a walk only where nothing is missing.
+func TestIndexWalk_I32_RefusedBehindTheLastPage(t *testing.T) {
+	gone := &Error{Outcome: TurnedAway, Code: "http-404", Missing: true}
+	for name, row := range map[string]struct {
+		found int
+		err   error
+		ends  bool
+	}{
+		"NotFound":              {3, gone, true},
+		"NotFound_Short":        {4, gone, false},
+		"NotFound_FoundNotTold": {-1, gone, false},
+		"NoSuchPath":            {3, &Error{Outcome: Unanswered, Code: "http-502"}, false}, // found may be what was read so far
+		"ServerError":           {3, &Error{Outcome: Unanswered, Code: "http-500"}, false},
+		"GatewayTimeout":        {3, &Error{Outcome: Unanswered, Code: "http-504"}, false},
+		"Unreadable":            {3, &Error{Outcome: Unanswered, Code: "unreadable"}, false},
+		"Unanswered":            {3, &Error{Outcome: Unanswered, Code: "timeout"}, false},
+		"Overload":              {3, &Error{Outcome: TurnedAway, Code: "http-429", Overload: true}, false},
+		"Denied":                {3, &Error{Outcome: TurnedAway, Code: "http-403", Denied: true}, false},
+		"AnythingElse":          {3, errors.New("x"), false},
+	} {
+		w := NewIndexWalk()
+		if w.EndsWith(gone) {
+			t.Errorf("%s: it ends before it began", name)
+		}
+		w.Add(indexPage(0, 3, row.found, "a"))
+		if got := w.EndsWith(row.err); got != row.ends || w.Result().Complete != row.ends {
+			t.Errorf("%s: ends %v, %+v", name, got, w.Result())
+		}
+	}
+}
+
+// A gateway's fault ends a walk only where an earlier page told of more than was read then: else it may strike in the middle.
+func TestIndexWalk_I32_AFaultBehindTheLastPage(t *testing.T) {
+	for _, code := range []string{"http-500", "http-502"} {
+		w := NewIndexWalk()
+		w.Add(indexPage(0, 3, 6, "a"))
+		w.Add(indexPage(3, 6, 6, "b"))
+		if !w.EndsWith(&Error{Outcome: Unanswered, Code: code}) || !w.Result().Complete {
+			t.Errorf("%s behind all that was told of: %+v", code, w.Result())
+		}
+		w = NewIndexWalk()
+		w.Add(indexPage(0, 3, 3, "a"))
+		w.Add(indexPage(3, 6, 6, "b"))
+		if w.EndsWith(&Error{Outcome: Unanswered, Code: code}) || w.Result().Complete {
+			t.Errorf("%s in the middle: %+v", code, w.Result())
+		}
+	}
+}
