@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,9 +106,10 @@ func TestReading_I24_NothingIsKnownOfTheVault(t *testing.T) {
 		for _, folders := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%d/%d", status, folders), func(t *testing.T) {
 				t.Parallel()
-				broken := true
+				var broken atomic.Bool
+				broken.Store(true)
 				s := setup{folders: folders, faults: func(op string, _ int) emulator.Fault {
-					if broken && (op == "status" || op == "status-list") {
+					if broken.Load() && (op == "status" || op == "status-list") {
 						return emulator.Fault{Kind: emulator.Status, Status: status}
 					}
 					return emulator.Fault{}
@@ -118,7 +120,7 @@ func TestReading_I24_NothingIsKnownOfTheVault(t *testing.T) {
 						t.Errorf("%d uploaded, want %d", n, 2*folders)
 					}
 					w.says("status of vault ACME", "status of vault BETA", fmt.Sprint(status))
-					broken = false
+					broken.Store(false)
 					w.archives(hour)
 				})
 			})
