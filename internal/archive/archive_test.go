@@ -143,8 +143,16 @@ func TestParseRemoteID_OnlyWhatFitsAPath(t *testing.T) {
 			t.Errorf("%q was taken", bad)
 		}
 	}
-	if r, err := ParseRemoteID("46aa4caf-b373-11ed-bbfc-cfd535abf178"); err != nil || r == "" {
-		t.Error(err)
+	// One number in two spellings is one; only of a UUID is it known that letters of either size are the same.
+	for given, want := range map[string]RemoteID{
+		"46aa4caf-b373-11ed-bbfc-cfd535abf178": "46aa4caf-b373-11ed-bbfc-cfd535abf178",
+		"46AA4CAF-b373-11ED-BBFC-CFD535ABF178": "46aa4caf-b373-11ed-bbfc-cfd535abf178",
+		"46AA4CAFB37311EDBBFCCFD535ABF178":     "46AA4CAFB37311EDBBFCCFD535ABF178",
+		"Doc-4711":                             "Doc-4711",
+	} {
+		if r, err := ParseRemoteID(given); err != nil || r != want {
+			t.Errorf("%s: %s, %v", given, r, err)
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func FuzzIdentifiers(f *testing.F) {
 		if d, err := ParseDigest(s); err == nil && !strings.EqualFold(d.String(), s) {
 			t.Errorf("%q is the digest %s", s, d)
 		}
-		if r, err := ParseRemoteID(s); err == nil && (string(r) != s || strings.ContainsAny(s, "\r\n\x00 ") || s == "" || s == "." || s == "..") {
+		if r, err := ParseRemoteID(s); err == nil && (!strings.EqualFold(string(r), s) || strings.ContainsAny(s, "\r\n\x00 ") || s == "" || s == "." || s == "..") {
 			t.Errorf("%q is the number %q", s, string(r))
 		}
 	})

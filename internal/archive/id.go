@@ -17,7 +17,8 @@ type ID [16]byte
 // VaultID names a vault of the service, as the provider gave it.
 type VaultID string
 
-// RemoteID is the service's number of one registration (its bumId).
+// RemoteID is the service's number of one registration (its bumId), as ParseRemoteID gives it. Two of them are one
+// number if, and only if, they are equal byte by byte.
 type RemoteID string
 
 // Digest is a SHA-256.
@@ -63,11 +64,16 @@ var ErrRemoteID = errors.New("not a usable bumId")
 
 // ParseRemoteID checks a number that the service gave: 1 to 200 printable ASCII
 // characters without a slash, so that it can stand in a path, a log and a report.
+// A UUID is given in small letters, which the specification asks for, however an
+// answer spells it; any other number is left as it came.
 func ParseRemoteID(s string) (RemoteID, error) {
 	ok := len(s) >= 1 && len(s) <= 200 && s != "." && s != ".." &&
 		strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`/\?#%`, r) }) < 0
 	if !ok {
 		return "", fmt.Errorf("%w: %q", ErrRemoteID, clip(s, 60))
+	}
+	if id, err := ParseID(s); err == nil {
+		return RemoteID(id.String()), nil
 	}
 	return RemoteID(s), nil
 }

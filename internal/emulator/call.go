@@ -57,7 +57,7 @@ func (s *Server) serve(op string, h handler) http.HandlerFunc {
 }
 
 func (s *Server) begin(op string, r *http.Request) *call {
-	n, f := s.nextFault(op, r.PathValue("bumId"))
+	n, f := s.nextFault(op, strings.ToLower(r.PathValue("bumId")))
 	c := &call{Request: r, op: op, fault: f, reading: s.reading()}
 	id := r.Header.Get(s.cfg.RequestIDHeader)
 	if id == "" {

@@ -56,6 +56,11 @@ func (s *Server) register(c *call) reply {
 	if err != nil {
 		return s.refuse(500, "INTERNAL", "no upload address")
 	}
+	told := map[string]bool{}
+	for i, g := range grants {
+		grants[i].BumID = c.spelled(g.BumID, told[g.BumID])
+		told[g.BumID] = true
+	}
 	return jsonReply(grants)
 }
 

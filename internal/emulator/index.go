@@ -157,7 +157,7 @@ func (c *call) indexRecord(d archivedDocument) map[string]any {
 	if amount, ok := sent["amount"]; ok && !c.reading.NumbersAsStrings {
 		rec["amount"] = string(amount)
 	}
-	rec["bumid"] = d.bumID
+	rec["bumid"] = c.spelled(d.bumID, true)
 	rec["archiveId"] = digest([]byte("archive " + d.bumID))[:24]
 	rec["archiveDate"] = d.when.UTC().Format(time.RFC3339Nano)
 	return rec

@@ -15,6 +15,7 @@ type Readings struct {
 	LatePackage      string // a package that lands after the window: archive | ignore
 	BadCredentials   int    // wrong credentials, or a token that is not valid any more: 403 | 401
 	UnknownBumID     int    // a question about a bumId that the vault does not have: 404 | 400 | 422 | 502
+	BumIDCase        string // how answers spell bumIds: small | capital | mixed (in capitals wherever one is told again); a question may spell them as it likes
 	BasicEncoding    string // of user and password in the Basic header: raw | rfc6749
 	ErrorBody        string // message | Message | detail | detail-list | error | oauth | service | network | wrapped | xml | empty | html
 	NumbersAsStrings bool   // numbers come as strings, and the index's amounts, usually strings, as numbers
@@ -48,6 +49,7 @@ func (r *Readings) check() error {
 		choose("IndexFound", &r.IndexFound, "all", "none", "page", "read", "left", "zero", "negative", "more"),
 		choose("URLForm", &r.URLForm, "object", "string", "headers", "fields"),
 		choose("Repeat", &r.Repeat, "new", "refuse", "same"),
+		choose("BumIDCase", &r.BumIDCase, "small", "capital", "mixed"),
 		choose("LatePackage", &r.LatePackage, "archive", "ignore"),
 		choose("BasicEncoding", &r.BasicEncoding, "raw", "rfc6749"),
 		choose("ErrorBody", &r.ErrorBody, "message", "Message", "detail", "detail-list", "error", "oauth", "service",

@@ -171,7 +171,7 @@ func (b *book) register(l line, visible time.Time) {
 
 // find gives a registration of the vault that shows at now, or nil.
 func (b *book) find(vault, bumID string, now time.Time) *registration {
-	g := b.byBumID[bumID]
+	g := b.byBumID[strings.ToLower(bumID)]
 	if g == nil || g.vault != vault || g.visible.After(now) {
 		return nil
 	}

@@ -1,6 +1,9 @@
 package emulator
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 type statusRecord struct {
 	BumID       string  `json:"bumId"`
@@ -17,7 +20,7 @@ const lastUploaded = 500
 func (s *Server) status(c *call) reply {
 	s.mu.Lock()
 	g := s.book.find(c.vault, c.PathValue("bumId"), c.now)
-	unaskable := s.book.unaskable[c.PathValue("bumId")]
+	unaskable := s.book.unaskable[strings.ToLower(c.PathValue("bumId"))]
 	var rec statusRecord
 	if g != nil {
 		c.line.BumIDs = []string{g.bumID}
@@ -50,7 +53,7 @@ func (s *Server) statusList(c *call) reply {
 // statusOf is the record of a registration. The caller holds mu.
 func (c *call) statusOf(g *registration) statusRecord {
 	k := g.condition(c.now, c.ignoresLate())
-	rec := statusRecord{g.bumID, g.documentID, g.clientUUID, k.since.UTC().Format(time.RFC3339), k.state, nil}
+	rec := statusRecord{c.spelled(g.bumID, true), g.documentID, g.clientUUID, k.since.UTC().Format(time.RFC3339), k.state, nil}
 	if k.message != "" {
 		rec.Message = &k.message
 	}
@@ -58,6 +61,14 @@ func (c *call) statusOf(g *registration) statusRecord {
 		rec.Status = c.reading.InProgressWord
 	}
 	return rec
+}
+
+// spelled is a bumId as an answer writes it. It was told before, or this is the first time.
+func (c *call) spelled(bumID string, before bool) string {
+	if c.reading.BumIDCase == "capital" || c.reading.BumIDCase == "mixed" && before {
+		return strings.ToUpper(bumID)
+	}
+	return bumID
 }
 
 func (c *call) ignoresLate() bool { return c.reading.LatePackage == "ignore" }

@@ -24,6 +24,10 @@ var remote = []mutant{
 		old: "\t\tm.out.Crossed[id], m.out.Crossed[other] = crossNumber, crossNumber\n", new: "", tests: []string{speech, readings},
 	},
 	{
+		name: "BumIDCaseCompared", promise: "I8", file: "internal/archive/id.go",
+		old: "return RemoteID(id.String()), nil", new: "_ = id", tests: []string{"vaultd/internal/archive", speech, readings},
+	},
+	{
 		name: "NumberOfAnotherEntryBelieved", promise: "I8", file: "internal/ingest/conductor.go",
 		old: `if e.State == ledger.Registering && taken.What != ledger.TakenID {`, new: "if false {", tests: []string{conductor, readings, worlds},
 	},

@@ -38,6 +38,8 @@ func TestReading_I2_I12_ArchivesUnderEach(t *testing.T) {
 		"NumbersAreStringsInToken": {readings: emulator.Readings{NumbersAsStrings: true}, service: oauth, client: bearer},
 		"NamesInOtherCase":         {readings: emulator.Readings{Twins: true}},
 		"NamesInOtherCaseInToken":  {readings: emulator.Readings{Twins: true}, service: oauth, client: bearer},
+		"BumIDsInCapitals":         {readings: emulator.Readings{BumIDCase: "capital"}},
+		"BumIDsInCapitalsLater":    {readings: emulator.Readings{BumIDCase: "mixed"}},
 		"ETagIsMD5":                {readings: emulator.Readings{ETag: "md5"}},
 		"ETagIsNoMD5":              {readings: emulator.Readings{ETag: "kms"}},
 		"NoETag":                   {readings: emulator.Readings{ETag: "none"}},

@@ -135,7 +135,7 @@ func parseReceipt(text []byte, environment string) (ev evidence, err error) {
 	var errs [6]error
 	ev.key, errs[0] = archive.ParseKey(r.Key)
 	ev.sealed.ID, errs[1] = archive.ParseID(r.ClientUUID)
-	_, errs[2] = archive.ParseRemoteID(string(r.BumID))
+	ev.receipt.BumID, errs[2] = archive.ParseRemoteID(string(r.BumID))
 	ev.sealed.Package.SHA256, errs[3] = archive.ParseDigest(r.ZIP.SHA256)
 	ev.sealed.Package.Size = r.ZIP.Size
 	ev.at.archived, errs[4] = time.Parse(time.RFC3339Nano, r.Archived)

@@ -24,11 +24,12 @@ func TestStatus(t *testing.T) {
 		ok         bool
 	}{
 		{"Waiting", `{"bumId":"r1","clientUUID":"` + idA.String() + `","lastUpdated":"2026-11-20T09:30:00Z","status":"WaitingForPackageUpload","message":null}`, archive.WaitingForPackage, updated, true},
-		{"InProgress", `[{"bumId":"R1","status":"ArchivingInProgress","lastUpdated":"2026-11-20T10:30:00+01:00"}]`, archive.InProgress, updated, true},
+		{"InProgress", `[{"bumId":"r1","status":"ArchivingInProgress","lastUpdated":"2026-11-20T10:30:00+01:00"}]`, archive.InProgress, updated, true},
 		{"Successful", `{"status":"ArchivingSuccessful","lastUpdated":"2026-11-20T09:30:00"}`, archive.Successful, updated, true},
 		{"Failed", `{"bumId":"r1","status":"ArchivingFailed","message":"no\u0000 package\n"}`, archive.Failed, time.Time{}, true},
 		{"NeverHeard", `{"bumId":"r1","status":"Quantumised"}`, archive.Unfamiliar, time.Time{}, true},
 		{"WordInOtherCase", `{"bumId":"r1","status":"ARCHIVINGSUCCESSFUL"}`, archive.Unfamiliar, time.Time{}, true},
+		{"OtherNumberInCapitals", `{"bumId":"R1","status":"ArchivingSuccessful"}`, 0, time.Time{}, false},
 		{"AnotherBumID", `{"bumId":"r2","status":"ArchivingSuccessful"}`, 0, time.Time{}, false},
 		{"NoWord", `{"bumId":"r1"}`, 0, time.Time{}, false},
 		{"Two", `[{"bumId":"r1","status":"ArchivingSuccessful"},{"bumId":"r1","status":"ArchivingFailed"}]`, 0, time.Time{}, false},
@@ -65,6 +66,44 @@ func TestStatus(t *testing.T) {
 	if e := failed(t, err); !e.Missing || e.Outcome != TurnedAway {
 		t.Errorf("%+v", e)
 	}
+}
+
+// numberA is a bumId as the specification wants it. Services may spell it in capitals.
+const numberA = archive.RemoteID("46aa4caf-b373-11ed-bbfc-cfd535abf178")
+
+// I2, I8: a UUID in capitals is the number that it is in small letters, in every answer, and it is asked for in small ones.
+func TestAnswers_I2_I8_BumIDsInCapitals(t *testing.T) {
+	ctx, loud := context.Background(), strings.ToUpper(string(numberA))
+	record := `{"bumId":"` + loud + `","status":"ArchivingSuccessful"}`
+
+	var uri string
+	c, _ := client(t, func(w http.ResponseWriter, r *http.Request) { uri = r.RequestURI; io.WriteString(w, record) })
+	if rc, err := c.Status(ctx, "V", numberA); err != nil || rc.Remote != numberA || uri != "/v1/vaults/V/documents/"+string(numberA)+"/status" {
+		t.Errorf("status: %v %+v %s", err, rc, uri)
+	}
+	c, _ = client(t, says(200, `[`+record+`,{"bumId":"`+string(numberA)+`","status":"ArchivingSuccessful"}]`))
+	if list, err := c.StatusList(ctx, "V"); err != nil || len(list) != 1 || list[0].Remote != numberA {
+		t.Errorf("list: %v %+v", err, list)
+	}
+	c, _ = client(t, says(200, `[`+record+`,{"bumId":"`+string(numberA)+`","status":"ArchivingFailed"},{"bumId":"other","status":"ArchivingFailed"}]`))
+	if list, err := c.StatusList(ctx, "V"); err != nil || len(list) != 1 || list[0].Remote != "other" {
+		t.Errorf("a list that says two things about one number: %v %+v", err, list)
+	}
+	c, _ = client(t, says(200, `{"documents":[{"archiveId":"a","bumid":"`+loud+`"}],"found":1}`))
+	if page, err := c.Index(ctx, "V", FirstPage, 10, ""); err != nil || len(page.Records) != 1 || page.Records[0].Remote != numberA {
+		t.Errorf("index: %v %+v", err, page)
+	}
+	if reg := register(t, "["+strings.Replace(numbered(loud, idA), "one.zip", "two.zip", 1)+","+numbered(string(numberA), idB)+"]", idA, idB); len(reg.Crossed) != 2 {
+		t.Errorf("one number for two documents: %+v", reg)
+	}
+	if reg := register(t, "["+numbered(loud, idA)+"]", idA); reg.Tickets[idA].Remote != numberA {
+		t.Errorf("registered: %+v", reg)
+	}
+}
+
+// numbered is a record with an upload address.
+func numbered(remote string, id archive.ID) string {
+	return fmt.Sprintf(`{"bumId":%q,"clientUUID":%q,"archiveFileURL":"https://bucket.example/one.zip?X-Amz-Signature=1"}`, remote, id)
 }
 
 func TestStatusList(t *testing.T) {

@@ -2,11 +2,11 @@ package vaultapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
@@ -142,7 +142,7 @@ func (m *matching) record(raw json.RawMessage) {
 	}
 	remote, remoteErr := archive.ParseRemoteID(g.remote)
 	address, headers, urlErr := g.address()
-	m.claim(id, archive.RemoteID(g.remote), address)
+	m.claim(id, cmp.Or(remote, archive.RemoteID(g.remote)), address) // also a number that cannot be used is shared
 	switch {
 	case !ours || address == "" && urlErr == nil:
 	case remoteErr != nil:
@@ -164,7 +164,6 @@ func (m *matching) record(raw json.RawMessage) {
 // claim notes whose a bumId and an upload address are, and crosses all who share one. It knows this answer alone; the
 // ledger does the same with all tickets that it was ever given.
 func (m *matching) claim(id archive.ID, remote archive.RemoteID, address string) {
-	remote = archive.RemoteID(strings.ToLower(string(remote)))
 	if other, taken := m.remotes[remote]; taken && other != id {
 		m.out.Crossed[id], m.out.Crossed[other] = crossNumber, crossNumber
 	}

@@ -122,7 +122,7 @@ func TestRegister_I8_CrossWiring(t *testing.T) {
 		{"ForeignInsteadOfOurs", b + "," + record("rc", idC), []archive.ID{idB}, []archive.ID{idA}, nil, 1},
 		{"SameIDTwice", a + "," + b + "," + record("rx", idA), []archive.ID{idB}, nil, []archive.ID{idA}, 0},
 		{"SameRecordTwice", a + "," + b + "," + a, []archive.ID{idB}, nil, []archive.ID{idA}, 0},
-		{"OneBumIDForTwo", record("ra", idA) + "," + strings.Replace(record("rz", idB), `"rz"`, `"RA"`, 1), nil, nil, []archive.ID{idA, idB}, 0},
+		{"OneBumIDForTwo", record("ra", idA) + "," + strings.Replace(record("rz", idB), `"rz"`, `"ra"`, 1), nil, nil, []archive.ID{idA, idB}, 0},
 		{"OneAddressForTwo", a + "," + strings.Replace(a, `"bumId":"ra","documentId":"INV-1","clientUUID":"`+idA.String(), `"bumId":"rb","documentId":"INV-1","clientUUID":"`+idB.String(), 1), nil, nil, []archive.ID{idA, idB}, 0},
 		{"OneObjectForTwo", a + "," + strings.Replace(record("rb", idB), "https://bucket.example/k/rb.zip", "https://BUCKET.example.:443/k/%72a.zip", 1), nil, nil, []archive.ID{idA, idB}, 0},
 		{"OneObjectSignedAnewInTheOldForm", oldForm("ra", "ra", idA) + "," + oldForm("rb", "ra", idB), nil, nil, []archive.ID{idA, idB}, 0},

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"strings"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
@@ -33,10 +32,10 @@ func (c *Client) Status(ctx context.Context, v archive.VaultID, r archive.Remote
 		return archive.Receipt{}, unreadable("ask for the status", ans, err)
 	case rc.Remote == "":
 		rc.Remote = r // the question names it
-	case !strings.EqualFold(string(rc.Remote), string(r)):
+	case rc.Remote != r:
 		return archive.Receipt{}, unreadable("ask for the status", ans, errors.New("the answer speaks of another bumId"))
 	}
-	rc.Remote, rc.Date = r, ans.Date()
+	rc.Date = ans.Date()
 	return rc, nil
 }
 
