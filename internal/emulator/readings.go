@@ -4,33 +4,35 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Readings choose between the plausible meanings of what the specification leaves open. The zero value is the most
 // likely reading everywhere; a word that is not listed is an error of New and SetReadings.
 type Readings struct {
-	URLForm          string // archiveFileURL: object | string | headers | fields (the last two must be sent with the PUT)
-	InOrder          bool   // registrations answered in the order they were sent, not shuffled
-	Repeat           string // a clientUUID seen before: new | refuse (400) | same (its bumId, with a fresh URL)
-	LatePackage      string // a package that lands after the window: archive | ignore
-	BadCredentials   int    // wrong credentials, or a token that is not valid any more: 403 | 401
-	UnknownBumID     int    // a question about a bumId that the vault does not have: 404 | 400 | 422 | 502
-	BumIDCase        string // how answers spell bumIds: small | capital | mixed (in capitals wherever one is told again); a question may spell them as it likes
-	BasicEncoding    string // of user and password in the Basic header: raw | rfc6749
-	ErrorBody        string // message | Message | detail | detail-list | error | oauth | service | network | wrapped | xml | empty | html
-	NumbersAsStrings bool   // numbers come as strings, and the index's amounts, usually strings, as numbers
-	Twins            bool   // each field of an answer is followed by one whose name differs in its case only, and that says something else
-	InProgressWord   string // reported instead of ArchivingInProgress
-	ETag             string // of a stored object: md5 | kms (32 hex digits that are no MD5) | none
-	Download         string // bytes | redirect | json (with a pre-signed URL)
-	VaultList        string // objects | ids | wrapped
-	IndexFound       string // what an index page counts as found: all | none (the field is missing) | page (this page's) | read (up to this page's end) | left (from this page on) | zero | negative | more (1,000 too many)
-	IndexPage        int    // an index page has at most so many documents, whatever size asks for; 0: as asked
-	RedirectTo       string // every API call is first sent on by 307: "same" host, or the base address of another
-	ContentMD5       string // of an upload: check (other bytes are refused) | ignore
-	ShortBody        string // an upload whose body ends early: refuse | keep (as if it were whole, where Content-MD5 is not checked)
-	KeyInQuery       bool   // all upload addresses have one path, and a parameter names the object
-	StoreRedirectTo  string // every PUT is first sent on by 307, freshly signed, to this base address without a path
+	URLForm          string        // archiveFileURL: object | string | headers | fields (the last two must be sent with the PUT)
+	InOrder          bool          // registrations answered in the order they were sent, not shuffled
+	Repeat           string        // a clientUUID seen before: new | refuse (400) | same (its bumId, with a fresh URL)
+	LatePackage      string        // a package that lands after the window: archive | ignore
+	BadCredentials   int           // wrong credentials, or a token that is not valid any more: 403 | 401
+	UnknownBumID     int           // a question about a bumId that the vault does not have: 404 | 400 | 422 | 502
+	BumIDCase        string        // how answers spell bumIds: small | capital | mixed (in capitals wherever one is told again); a question may spell them as it likes
+	BasicEncoding    string        // of user and password in the Basic header: raw | rfc6749
+	ErrorBody        string        // message | Message | detail | detail-list | error | oauth | service | network | wrapped | xml | empty | html
+	NumbersAsStrings bool          // numbers come as strings, and the index's amounts, usually strings, as numbers
+	Twins            bool          // each field of an answer is followed by one whose name differs in its case only, and that says something else
+	InProgressWord   string        // reported instead of ArchivingInProgress
+	ETag             string        // of a stored object: md5 | kms (32 hex digits that are no MD5) | none
+	Download         string        // bytes | redirect | json (with a pre-signed URL)
+	VaultList        string        // objects | ids | wrapped
+	IndexFound       string        // what an index page counts as found: all | none (the field is missing) | page (this page's) | read (up to this page's end) | left (from this page on) | zero | negative | more (1,000 too many)
+	IndexPage        int           // an index page has at most so many documents, whatever size asks for; 0: as asked
+	RedirectTo       string        // every API call is first sent on by 307: "same" host, or the base address of another
+	ContentMD5       string        // of an upload: check (other bytes are refused) | ignore
+	ShortBody        string        // an upload whose body ends early: refuse | keep (as if it were whole, where Content-MD5 is not checked)
+	KeyInQuery       bool          // all upload addresses have one path, and a parameter names the object
+	ListAge          time.Duration // the status list tells how things stood so long ago
+	StoreRedirectTo  string        // every PUT is first sent on by 307, freshly signed, to this base address without a path
 }
 
 func (r *Readings) check() error {
@@ -40,6 +42,9 @@ func (r *Readings) check() error {
 	}
 	if r.IndexPage < 0 {
 		return fmt.Errorf("reading IndexPage: %d is less than nothing", r.IndexPage)
+	}
+	if r.ListAge < 0 {
+		return fmt.Errorf("reading ListAge: %s is less than nothing", r.ListAge)
 	}
 	setDefault(&r.UnknownBumID, 404)
 	if !slices.Contains([]int{400, 404, 422, 502}, r.UnknownBumID) {

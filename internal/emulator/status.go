@@ -24,7 +24,7 @@ func (s *Server) status(c *call) reply {
 	var rec statusRecord
 	if g != nil {
 		c.line.BumIDs = []string{g.bumID}
-		rec = c.statusOf(g)
+		rec = c.statusOf(g, c.now)
 	}
 	s.mu.Unlock()
 	switch {
@@ -41,18 +41,18 @@ func (s *Server) statusList(c *call) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := s.book.byVault[c.vault]
-	list := []statusRecord{}
+	list, asOf := []statusRecord{}, c.now.Add(-c.reading.ListAge)
 	for i := len(all) - 1; i >= 0 && len(list) < lastUploaded; i-- {
-		if !all[i].visible.After(c.now) {
-			list = append(list, c.statusOf(all[i]))
+		if !all[i].visible.After(asOf) {
+			list = append(list, c.statusOf(all[i], asOf))
 		}
 	}
 	return jsonReply(list)
 }
 
-// statusOf is the record of a registration. The caller holds mu.
-func (c *call) statusOf(g *registration) statusRecord {
-	k := g.condition(c.now, c.ignoresLate())
+// statusOf is the record of a registration as it was at that time. The caller holds mu.
+func (c *call) statusOf(g *registration, at time.Time) statusRecord {
+	k := g.condition(at, c.ignoresLate())
 	rec := statusRecord{c.spelled(g.bumID, true), g.documentID, g.clientUUID, k.since.UTC().Format(time.RFC3339), k.state, nil}
 	if k.message != "" {
 		rec.Message = &k.message

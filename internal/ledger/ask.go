@@ -147,12 +147,15 @@ func (e *Entry) succeed(r *Registration, rc archive.Receipt, at archive.Instant)
 // more and no other package is under way, the document goes on with r instead of being
 // sent again.
 func (e *Entry) progress(r *Registration, at archive.Instant) {
-	unawaited := r.Fate == Unsent || r.GivenUp()
+	unawaited, failed := r.Fate == Unsent || r.GivenUp(), r.Fate == Lapsed
 	if unawaited || r.Fate == Maybe {
 		r.Fate = Stored
 	}
 	switch current := e.isCurrent(r); {
 	case current && (e.State == Unclear || e.State == Sending || e.State == Registered || e.State == Packaged):
+		if failed && e.Failures > 0 {
+			e.Failures-- // the service takes it back: one package that it calls failed again and again has failed once
+		}
 		e.toUploaded(at)
 	case unawaited && (e.State == Packaged || e.State == Registered):
 		e.close(at.Wall) // a ticket that is not used is an orphan

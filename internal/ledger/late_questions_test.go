@@ -162,6 +162,32 @@ func TestLateProgress_I2_IsWaitedFor(t *testing.T) {
 	}
 }
 
+// A list that is some minutes old, or one of several servers that is behind, still says "in progress" of what has failed.
+// That is one failure and not many: no person is called, and nothing else is registered.
+func TestLateProgress_I23_OneFailureToldManyTimesIsOne(t *testing.T) {
+	e, began := uploaded()
+	at := began.Add(time.Hour)
+	tell := func(word archive.Word) {
+		t.Helper()
+		at = at.Add(time.Minute)
+		next, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: word, Updated: began.Add(time.Hour)}}, archive.Instant{Wall: at})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e = next
+	}
+	for range 2 * maxFailures {
+		tell(archive.InProgress)
+		if e.State != Uploaded || e.Failures != 0 {
+			t.Fatalf("taken back: %s, %d failures", e.State, e.Failures)
+		}
+		tell(archive.Failed)
+		if e.State != Packaged || e.Failures != 1 {
+			t.Fatalf("%s, %d failures", e.State, e.Failures)
+		}
+	}
+}
+
 // One word of failure is not believed before it was said again an hour later.
 func TestSecondLook_I2_BeforeItIsRegisteredAgain(t *testing.T) {
 	failed := func() Entry {

@@ -119,3 +119,34 @@ func doubles(o Outcome) (n int) {
 	}
 	return n
 }
+
+// A status list that is some minutes old still says "in progress" of what a question was told has failed. That is no
+// second job: the document is registered again once, and no person is called.
+func TestLate_I24_AnOldListTakesNoFailureBack(t *testing.T) {
+	for _, age := range []time.Duration{5 * time.Minute, 20 * time.Minute, 40 * time.Minute} {
+		t.Run(age.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t, Config{Seed: 1, Emulator: func(c *emulator.Config) {
+					c.Readings.ListAge = age
+					c.FailDocument = func(_ string, nth int) string {
+						if nth > 1 {
+							return ""
+						}
+						return "an error of the first job"
+					}
+				}})
+				w.Start()
+				for i := range 60 { // so many that the list is worth asking for again and again
+					w.Drop(0, Make(1, i, Good))
+					w.Advance(2 * time.Minute)
+				}
+				w.Calm(10 * 24 * time.Hour)
+				for _, e := range w.Check(false).Entries {
+					if e.State != ledger.Archived || e.Posts > 2 {
+						t.Errorf("%q: %s, %d POSTs, %+v", e.Folder, e.State, e.Posts, e.Registrations)
+					}
+				}
+			})
+		})
+	}
+}
