@@ -45,6 +45,13 @@ func (m *mounts) look(name string, do func() error) error {
 	return &durable.MountError{Path: name}
 }
 
+// met counts the looks that saw a mount.
+func (m *mounts) met() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.looks
+}
+
 // changes notes what the daemon moves or removes though it saw the mount. A mount that comes between a look and a move is seen by
 // nobody, neither here nor on a real machine.
 func (m *mounts) changes(op, name string) {

@@ -28,7 +28,7 @@ func TestMount_I18_AtEveryMoment(t *testing.T) {
 			w.Advance(at)
 			w.Mount(f.Name, 5*time.Hour)
 			w.Advance(4 * time.Hour)
-			if w.mounts.looks > 0 {
+			if w.mounts.met() > 0 {
 				waited++
 			}
 			w.Calm(48 * time.Hour)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,9 +65,9 @@ func TestRelease_I2_AsksAboutEveryRegistrationFirst(t *testing.T) {
 func TestRelease_I2_ChangesNothingUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := failedThrice(t)
-		asked := 0
+		var asked atomic.Int64
 		w.Between(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
-			if asked++; strings.HasSuffix(r.URL.Path, "/status") && asked > 1 { // the first registration is answered
+			if n := asked.Add(1); strings.HasSuffix(r.URL.Path, "/status") && n > 1 { // the first registration is answered
 				return nil, errors.New("no route to host")
 			}
 			return next.RoundTrip(r)
