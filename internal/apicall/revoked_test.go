@@ -17,6 +17,7 @@ import (
 type revoking struct {
 	tokenServer
 	refusal int
+	slow    time.Duration // a token takes so long
 	down    bool // no token is given
 	asked   int
 	bodies  []string
@@ -35,7 +36,11 @@ func (s *revoking) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	dead := s.revoked && !isToken
 	closed := strings.HasPrefix(r.URL.Path, "/v1/closed")
 	down := isToken && s.down
+	slow := s.slow
 	s.mu.Unlock()
+	if isToken {
+		time.Sleep(slow)
+	}
 	switch {
 	case down:
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -182,8 +187,46 @@ func TestOAuth_I23_ForbiddenWhileTheTokenEndpointIsDown(t *testing.T) {
 		}
 		s.down = false
 		s.revoke()
+		time.Sleep(replaceSoonest)
 		if _, err := do(t, api, get("ask")); err != nil {
 			t.Errorf("the endpoint is back: %v", err)
+		}
+	})
+}
+
+// A token endpoint that fails is not asked anew by every call that a dead token refuses, and gives a token as soon as it works again.
+func TestOAuth_I23_TokenEndpointDownIsNoStorm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &revoking{tokenServer: tokenServer{life: 86400}, refusal: http.StatusForbidden}
+		api := s.api(t)
+		do(t, api, get("ask"))
+		s.down = true
+		s.revoke()
+		for range 600 { // ten minutes and more, one call after the other
+			do(t, api, get("ask"))
+			time.Sleep(time.Second)
+		}
+		if n := s.counted(); n > 1+25*(1+repeats) {
+			t.Errorf("%d token requests for 600 refused calls", n)
+		}
+		s.down = false
+		time.Sleep(replaceSoonest)
+		if _, err := do(t, api, get("ask")); err != nil {
+			t.Errorf("the endpoint is back: %v", err)
+		}
+	})
+}
+
+// A token endpoint may be slow. A dead token is replaced all the same.
+func TestOAuth_I24_RevokedWhileTokensAreSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &revoking{tokenServer: tokenServer{life: 86400}, refusal: http.StatusForbidden}
+		api := s.api(t)
+		do(t, api, get("ask"))
+		s.slow = 20 * time.Second
+		s.revoke()
+		if _, err := do(t, api, get("ask")); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -24,8 +24,11 @@ const (
 	longestToken = 30 * time.Minute
 	// aheadLimit bounds a renewal while the old token is still good.
 	aheadLimit = 10 * time.Second
+	// replaceLimit bounds the wait for another token in place of one that was refused.
+	replaceLimit = time.Minute
 	// A token that replaced a refused one is not replaced for a refusal itself before it is so old: replaceEvery where it
-	// was refused as well, so that a missing right costs few token requests; replaceSoonest where it was accepted.
+	// was refused as well, so that a missing right costs few token requests; replaceSoonest where it was accepted, and
+	// where no other token was to be had.
 	replaceEvery   = 15 * time.Minute
 	replaceSoonest = time.Minute
 )
@@ -150,7 +153,7 @@ func (t *tokens) peek() (token, int) {
 // other calls may still be allowed with it.
 func (t *tokens) replace(ctx context.Context, refused string) bool {
 	_, failures := t.peek()
-	limited, cancel := context.WithTimeout(ctx, aheadLimit)
+	limited, cancel := context.WithTimeout(ctx, replaceLimit)
 	defer cancel()
 	select {
 	case <-t.turn:
@@ -172,6 +175,7 @@ func (t *tokens) replace(ctx context.Context, refused string) bool {
 		if ctx.Err() == nil { // an impatient caller says nothing about the service
 			t.failed = err
 			t.failedN++ // all who wait for their turn share this failure
+			t.current.keep = t.wire.now().Add(replaceSoonest)
 		}
 		return false
 	}

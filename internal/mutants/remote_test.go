@@ -28,6 +28,14 @@ var remote = []mutant{
 		old: "if failed && e.Failures > 0 {", new: "if false && failed {", tests: []string{"-run Late vaultd/internal/ledger"},
 	},
 	{
+		name: "FailingTokenEndpointAskedByEveryCall", promise: "I23", file: "internal/apicall/token.go",
+		old: "\t\t\tt.current.keep = t.wire.now().Add(replaceSoonest)\n\t\t}\n\t\treturn false", new: "\t\t}\n\t\treturn false", tests: []string{"-run OAuth vaultd/internal/apicall"},
+	},
+	{
+		name: "SlowTokenGivenUp", promise: "I24", file: "internal/apicall/token.go",
+		old: "replaceLimit = time.Minute", new: "replaceLimit = 10 * time.Second", tests: []string{"-run OAuth vaultd/internal/apicall"},
+	},
+	{
 		name: "BumIDCaseCompared", promise: "I8", file: "internal/archive/id.go",
 		old: "return RemoteID(id.String()), nil", new: "_ = id", tests: []string{"vaultd/internal/archive", speech, readings},
 	},
