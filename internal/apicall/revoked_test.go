@@ -18,7 +18,7 @@ type revoking struct {
 	tokenServer
 	refusal int
 	slow    time.Duration // a token takes so long
-	down    bool // no token is given
+	down    bool          // no token is given
 	asked   int
 	bodies  []string
 }
