@@ -288,6 +288,46 @@ func TestPut_I12_WhatAYesSays(t *testing.T) {
 	}
 }
 
+// I12: a web page says nothing about the content. A store or gateway that only calls its empty answer one has said yes.
+func TestPut_I12_AWebPageIsNoYes(t *testing.T) {
+	const html = okHead + "Content-Type: text/html\r\n"
+	page := "<!DOCTYPE html><html><title>Welcome</title></html>"
+	long := fmt.Sprintf("Content-Length: %d\r\n\r\n", len(page))
+	for name, r := range map[string]struct {
+		raw string
+		ok  bool
+	}{
+		"Empty":            {html + "Content-Length: 0\r\n\r\n", true},
+		"EmptyWithCharset": {okHead + "Content-Type: text/html; charset=utf-8\r\nContent-Length: 0\r\n\r\n", true},
+		"EmptyInChunks":    {html + "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", true},
+		"EmptyToTheEnd":    {html + "Connection: close\r\n\r\n", true},
+		"Created":          {"HTTP/1.1 201 Created\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n", true},
+		"NoContent":        {"HTTP/1.1 204 No Content\r\nContent-Type: text/html\r\n\r\n", true},
+		"Page":             {html + long + page, false},
+		"PageInCapitals":   {okHead + "Content-Type: TEXT/HTML;charset=utf-8\r\n" + long + page, false},
+		"PageInChunks":     {html + "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", false},
+		"PageToTheEnd":     {html + "Connection: close\r\n\r\n" + page, false},
+		"PageOfOneWord":    {html + "Content-Length: 2\r\n\r\nok", false},
+		"PageOfOtherType":  {okHead + "Content-Type: text/plain\r\n" + long + page, false},
+		"PageOfNoType":     {okHead + long + page, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := "http://" + peer(t, says(r.raw))
+			_, store := clients(t, Config{BaseURL: base})
+			_, err := store.Put(t.Context(), Upload{Op: "upload", URL: base + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
+			if r.ok {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if ce := failure(t, err); ce.Outcome() != Unknown || !errors.Is(err, ErrWebPage) {
+				t.Errorf("%v: %v", ce.Outcome(), ce)
+			}
+		})
+	}
+}
+
 // I12: net/http may hand an early answer out after the content: when bytes came decides, not when it returned.
 func TestLine_I12_WhatCameBeforeTheContentIsNoAnswerToIt(t *testing.T) {
 	for name, r := range map[string]struct {

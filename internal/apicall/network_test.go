@@ -18,6 +18,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
 	"strings"
@@ -452,5 +453,111 @@ func TestNetwork_CrawlingDownloadIsLeft(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// wrapped serves each connection by do, behind so many layers of TLS: none, that of the store, or that of the store within
+// that of a proxy. Beside the configuration that leads there it returns the address of the store.
+func wrapped(t *testing.T, layers int, do func(net.Conn)) (cfg Config, base string) {
+	t.Helper()
+	const host = "store.example"
+	cert := leaf(t, func(c *x509.Certificate) { c.DNSNames = []string{host} })
+	secured := func(c net.Conn, do func(net.Conn)) {
+		s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{cert}})
+		if err := s.Handshake(); err != nil {
+			t.Error(err)
+			return
+		}
+		do(s)
+	}
+	if layers == 0 {
+		base = "http://" + peer(t, do)
+		return Config{BaseURL: base}, base
+	}
+	cfg.CAFile = filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(cfg.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if layers == 1 {
+		cfg.BaseURL = "https://" + peer(t, func(c net.Conn) { secured(c, do) })
+		return cfg, cfg.BaseURL
+	}
+	cfg.BaseURL = "https://archive.example"
+	cfg.Proxy = "https://" + peer(t, func(c net.Conn) {
+		secured(c, func(c net.Conn) {
+			heard(c, "\r\n\r\n") // CONNECT
+			io.WriteString(c, okHead+"\r\n")
+			secured(c, do)
+		})
+	})
+	return cfg, "https://" + host
+}
+
+// I12: a yes that came too early is none, however often the connection is wrapped, though net/http hands it out when all of the
+// content has left: the hooks hold the answer back until then.
+func TestPut_I12_AnEarlyYesThroughAProxy(t *testing.T) {
+	const size = 700_000 // no write to the connection holds all of it
+	for name, r := range map[string]struct {
+		header, body int // how much of the request has been written, in fields and in pieces of the content, before the yes
+		want         error
+	}{
+		"BeforeTheRequest": {header: 1, want: errUnasked},
+		"BeforeTheContent": {body: 6, want: ErrAnsweredEarly},
+		"AfterTheContent":  {},
+	} {
+		for layers := range 3 {
+			t.Run(fmt.Sprint(name, "/", layers), func(t *testing.T) {
+				t.Parallel()
+				speak, came, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+				early := r.want != nil
+				cfg, base := wrapped(t, layers, func(c net.Conn) {
+					if early {
+						<-speak
+						io.WriteString(c, yes)
+					}
+					read := 0
+					for b := make([]byte, 64<<10); read < size; {
+						n, err := c.Read(b)
+						if err != nil {
+							return
+						}
+						if read += n; bytes.Contains(b[:n], []byte("\r\n\r\n")) {
+							read -= bytes.Index(b[:n], []byte("\r\n\r\n")) + 4
+						}
+					}
+					if !early {
+						io.WriteString(c, yes)
+					}
+				})
+				fields, pieces := 0, 0
+				await := func(at *int, when int) {
+					if *at++; *at == when {
+						close(speak)
+						<-came
+					}
+				}
+				ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+					WroteHeaderField:     func(string, []string) { await(&fields, r.header) },
+					GotFirstResponseByte: func() { close(came); <-left },
+					WroteRequest:         func(httptrace.WroteRequestInfo) { close(left) },
+				})
+				content := strings.Repeat("z", size)
+				from := strings.NewReader(content)
+				_, store := clients(t, cfg)
+				_, err := store.Put(ctx, Upload{Op: "upload", URL: base + "/k?X-Amz-Signature=" + signatureCanary, Size: size, SHA256: sum(content), Stall: 20 * time.Second,
+					Open: func() (io.ReadCloser, error) {
+						return io.NopCloser(readFunc(func(p []byte) (int, error) { await(&pieces, r.body); return from.Read(p) })), nil
+					}})
+				if !early {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				if ce := failure(t, err); ce.Outcome() != Unknown || !errors.Is(err, r.want) {
+					t.Errorf("%v: %v", ce.Outcome(), ce)
+				}
+			})
+		}
 	}
 }

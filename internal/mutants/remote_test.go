@@ -178,6 +178,23 @@ var remote = []mutant{
 		old: "case errorDocument(start):", new: "case errorDocument(start) && false:", tests: []string{speech, calls, readings},
 	},
 	{
+		name: "EarlyYesInTwoLayersCounts", promise: "I12", file: "internal/apicall/line.go",
+		old: "for secured, ok := c.(interface{ NetConn() net.Conn }); ok; secured, ok = c.(interface{ NetConn() net.Conn }) {",
+		new: "if secured, ok := c.(interface{ NetConn() net.Conn }); ok {", tests: []string{calls},
+	},
+	{
+		name: "WebPageIsAYes", promise: "I12", file: "internal/apicall/store.go",
+		old: `"text/html"), webPage(start):`, new: `"text/html") && false, webPage(start) && false:`, tests: []string{"-run WebPage " + calls},
+	},
+	{
+		name: "PageByItsTypeIsAYes", promise: "I12", file: "internal/apicall/store.go",
+		old: `case len(start) > 0 && strings.HasPrefix(`, new: `case false && strings.HasPrefix(`, tests: []string{"-run WebPage " + calls},
+	},
+	{
+		name: "EmptyPageIsNoYes", promise: "I12", file: "internal/apicall/store.go",
+		old: `case len(start) > 0 && strings.HasPrefix(`, new: `case strings.HasPrefix(`, tests: []string{"-run WebPage " + calls},
+	},
+	{
 		name: "HeldPackagesFillTheirVault", promise: "I23", file: "internal/ingest/backlog.go",
 		old: "|| e.State > ledger.Sending || e.Hold || e.Suspect {", new: "|| e.State > ledger.Sending {", tests: []string{conductor},
 	},
