@@ -153,6 +153,26 @@ var sources = []mutant{
 		old: "return s.mount != parent.mount || s.IsDir()", new: "return s.IsDir()", tests: []string{"-run I19 vaultd/internal/durable", "-run TestMount " + folders},
 	},
 	{
+		name: "StatxRefusedByAFilterIsAFault", promise: "I24", file: "internal/durable/mount.go",
+		old: "errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {", new: "errors.Is(err, unix.ENOSYS) {", tests: []string{"-run TestStatx " + folders},
+	},
+	{
+		name: "OldKernelIsAFault", promise: "I24", file: "internal/durable/mount.go",
+		old: "errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {", new: "errors.Is(err, unix.EPERM) {", tests: []string{"-run TestStatx " + folders},
+	},
+	{
+		name: "StatxRefusedByAFilterHidesFolders", promise: "I24", file: "internal/watch/mount.go",
+		old: "errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {", new: "errors.Is(err, unix.ENOSYS) {", tests: []string{"-run TestStatx " + folders},
+	},
+	{
+		name: "AnyFaultOfTheDiskIsAnOldKernel", promise: "I24", file: "internal/watch/mount.go",
+		old: "errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {", new: "err != nil {", tests: []string{"-run TestStatx " + folders},
+	},
+	{
+		name: "TableOfMountsNotAsked", promise: "I19", file: "internal/durable/mount.go",
+		old: "if d.seen.mount == 0 {", new: "if d.seen.mount == 0 && false {", tests: []string{"-run TestStatx " + folders},
+	},
+	{
 		name: "MountIgnoredAtDisposal", promise: "I18", file: "internal/drop/dispose.go",
 		old: "\tif err := withoutMounts(parent, p.name); err != nil {\n\t\treturn nil, below(p.rel(), err)\n\t}\n", new: "",
 		tests: []string{"-run TestMount_I18 vaultd/internal/daemon", "-run TestMount " + folders},
