@@ -159,6 +159,9 @@ func (s *spool) room(v archive.VaultID) error {
 	case !swept:
 		return errUncounted
 	}
+	if err := s.inPlace(); err != nil {
+		return err
+	}
 	if used, share := s.of(v), s.max/int64(max(s.vaults, 1)); used > 0 && used+archive.MaxPackage > share {
 		return fmt.Errorf("%w: packages of vault %s take %s of its %s", ingest.ErrFull, v, megabytes(used), megabytes(share))
 	}
@@ -172,20 +175,28 @@ func (s *spool) state() SpoolState {
 // spooled returns the package of k as it lies on disk. Its size must be the recorded
 // one. Its digest was read back when it was sealed and is taken again while it is sent.
 func (s *spool) spooled(k archive.Key, recorded archive.Package) (archive.Package, error) {
+	if err := s.inPlace(); err != nil { // first: what is not to be found now must not count as missing, or it would be made again and again
+		return archive.Package{}, err
+	}
 	info, err := s.names.Look(packageName(k))
 	if err != nil {
 		return archive.Package{}, fmt.Errorf("find package: %w", err)
-	}
-	// Packages are made in the folder that was opened at the start, and sent by its path. This must not count as a missing package:
-	// it would be made again and again.
-	if dir, err := os.Lstat(s.dir); err != nil || !s.isOpened(dir) {
-		return archive.Package{}, fmt.Errorf("another folder lies at %s since vaultd started: restart vaultd", s.dir)
 	}
 	if !info.Mode().IsRegular() || info.Size() != recorded.Size {
 		return archive.Package{}, fmt.Errorf("find package: %s has %d bytes, recorded are %d: %w", s.path(k), info.Size(), recorded.Size, fs.ErrNotExist)
 	}
 	recorded.Path = s.path(k)
 	return recorded, nil
+}
+
+// inPlace says so where the spool is no longer the folder that was opened at the start: packages are made in that one, and sent by
+// its path.
+func (s *spool) inPlace() error {
+	dir, err := os.Lstat(s.dir)
+	if err == nil && s.isOpened(dir) {
+		return nil
+	}
+	return fmt.Errorf("another folder lies at %s since vaultd started: restart vaultd", s.dir)
 }
 
 // isOpened reports whether info describes the folder that was opened.
@@ -197,7 +208,7 @@ func (s *spool) isOpened(info fs.FileInfo) bool {
 // intact reads the package of k and reports whether it has the recorded digest. pace is called with how long each piece
 // took, and may end it.
 func (s *spool) intact(ctx context.Context, k archive.Key, recorded archive.Package, pace func(took time.Duration) error) (bool, error) {
-	f, err := os.Open(s.path(k))
+	f, _, err := durable.OpenRegular(s.names.Root(), packageName(k))
 	if err != nil {
 		return false, fmt.Errorf("read package: %w", err)
 	}

@@ -153,6 +153,28 @@ var sources = []mutant{
 		old: "return s.mount != parent.mount || s.IsDir()", new: "return s.IsDir()", tests: []string{"-run I19 vaultd/internal/durable", "-run TestMount " + folders},
 	},
 	{
+		name: "AnotherFolderTakenForTheSpool", promise: "I4", file: "internal/daemon/spool.go",
+		old: "if err == nil && s.isOpened(dir) {", new: "if err == nil && (s.isOpened(dir) || true) {", tests: []string{"-run TestSpool_I vaultd/internal/daemon"},
+	},
+	{
+		name: "MissingInAnotherFolder", promise: "I24", file: "internal/daemon/spool.go",
+		old: "if err := s.inPlace(); err != nil { // first", new: "if err := error(nil); err != nil { // first", tests: []string{"-run TestSpool_I vaultd/internal/daemon"},
+	},
+	{
+		name: "PackedWithAnotherFolderInPlace", promise: "I24", file: "internal/daemon/spool.go",
+		old: "\tif err := s.inPlace(); err != nil {\n\t\treturn err\n\t}\n", new: "", tests: []string{"-run TestSpool_I vaultd/internal/daemon"},
+	},
+	{
+		name: "AnotherFolderExamined", promise: "I12", file: "internal/daemon/spool.go",
+		old: "f, _, err := durable.OpenRegular(s.names.Root(), packageName(k))", new: "f, err := os.Open(s.path(k))", tests: []string{"-run TestSpool_I vaultd/internal/daemon"},
+	},
+	{
+		name: "PackageRemovedByItsPath", promise: "I19", file: "internal/daemon/spool.go",
+		old: "if err := s.names.Unlink(packageName(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"remove package",
+		new: "if err := os.Remove(s.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"remove package",
+		tests: []string{"-run TestSpool_I vaultd/internal/daemon"},
+	},
+	{
 		name: "StatxRefusedByAFilterIsAFault", promise: "I24", file: "internal/durable/mount.go",
 		old: "errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {", new: "errors.Is(err, unix.ENOSYS) {", tests: []string{"-run TestStatx " + folders},
 	},
