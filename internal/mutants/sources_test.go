@@ -170,8 +170,8 @@ var sources = []mutant{
 	},
 	{
 		name: "PackageRemovedByItsPath", promise: "I19", file: "internal/daemon/spool.go",
-		old: "if err := s.names.Unlink(packageName(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"remove package",
-		new: "if err := os.Remove(s.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"remove package",
+		old:   "if err := s.names.Unlink(packageName(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"remove package",
+		new:   "if err := os.Remove(s.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"remove package",
 		tests: []string{"-run TestSpool_I vaultd/internal/daemon"},
 	},
 	{
