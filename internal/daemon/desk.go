@@ -190,14 +190,18 @@ func (r *room) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document)
 	}
 	defer done()
 	to, err := f.Dispose(ctx, claimed(e), e.Dest, r.contents(doc))
+	r.distrust(err)
+	// A mount goes before all else that is wrong: the folder may lie in its claim, where nobody finds it, and must be looked at again.
+	if _, mount := errors.AsType[*durable.MountError](err); mount {
+		return "", r.mounted(e.Key, "", err)
+	}
 	if stray, ok := errors.AsType[*drop.StrayError](err); ok {
 		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-changed", Text: stray.Error()}}
 	}
 	if errors.Is(err, drop.ErrLost) {
 		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-missing", Text: "somebody moved or removed the archived folder before it was due: " + err.Error()}}
 	}
-	r.distrust(err)
-	return to, r.mounted(e.Key, "", err)
+	return to, err
 }
 
 // distrust ends the process where nobody knows what is on disk: to try again on what

@@ -195,3 +195,43 @@ func TestMount_I17_NotPackedAgain(t *testing.T) {
 		}
 	})
 }
+
+// A mount that comes while a folder with something strange in it goes back: its disposal is not given up while it lies in its claim, where nobody finds it.
+func TestMount_I18_StrayGoesBackOnceNothingIsMounted(t *testing.T) {
+	inHouse(t, func(d *Drop) { d.Disposes, d.Grace = true, time.Hour }, func(h *house) {
+		var on atomic.Bool
+		h.withAttachment("Huber 88", "88", false)
+		h.pass()
+		e := h.want("Huber 88 archived")[0]
+		h.must(os.WriteFile(filepath.Join(h.path, e.Dest, "neu.pdf"), []byte("%PDF new"), 0o660))
+		looks := 0
+		f := durable.Fault(func(op, n string, do func() error) error {
+			if op == "mount" && n == "Huber 88" {
+				if looks++; looks == 3 { // before it goes into its claim, in it, and before it goes back
+					on.Store(true)
+				}
+				if on.Load() {
+					return &durable.MountError{Path: n}
+				}
+			}
+			return do()
+		})
+		h.files.Store(&f)
+		time.Sleep(6 * time.Hour)
+		synctest.Wait()
+		if !on.Load() {
+			t.Fatal("vacuous: nothing was mounted")
+		}
+		e = h.want("Huber 88 archived")[0]
+		if at, p := h.lies("Huber 88"), h.pauses(); at != ".vaultd" || len(p) != 1 || e.Source != ledger.Kept && e.Source != ledger.Disposing {
+			t.Errorf("it lies in %s, pauses %q, %s", at, p, e.Source)
+		}
+		on.Store(false)
+		time.Sleep(6 * time.Hour)
+		synctest.Wait()
+		e = h.want("Huber 88 archived")[0]
+		if at, p := h.lies("Huber 88"), h.pauses(); at != "_archived" || len(p) != 0 || !strings.Contains(e.Cause.Text, "neu.pdf") {
+			t.Errorf("it lies in %s, pauses %q, %s, %s", at, p, e.Source, e.Cause.Text)
+		}
+	})
+}

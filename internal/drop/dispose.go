@@ -39,7 +39,8 @@ type Disposal struct {
 // inode than the one that was claimed (a drop folder that was put back from a backup): that one must hold all of them.
 //
 // A mount in the folder is a [*durable.MountError], its path relative to the drop folder: then nothing more of it is moved or removed. One that was there before stays where it
-// is kept; one that came later stays in its claim, where nobody reaches the mount. The next call looks again.
+// is kept; one that came later stays in its claim, where nobody reaches the mount. The next call looks again. Such an error may come
+// together with a [*StrayError]: what is strange in the folder is known then, and the folder is in its claim.
 //
 // Called again after a crash it goes on in the claim. A folder that is gone counts as deleted; one that should have been moved
 // and is not found at its destination is [ErrLost].
@@ -158,7 +159,10 @@ func (f *Folder) giveBack(claim *durable.Dir, c Claimed, p place, cause error) e
 	}
 	// With a mount in it the folder stays in its claim: people could delete, through the mount, what lies elsewhere.
 	if err := withoutMounts(claim, c.Folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return below(claimPath(c), err)
+		if _, known := errors.AsType[*durable.MountError](cause); known {
+			return cause
+		}
+		return errors.Join(cause, below(claimPath(c), err))
 	}
 	parent, err := f.walk(p.dir(), true)
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"vaultd/internal/durable"
 )
 
 // Whatever somebody puts in place of a file, or of the whole folder, at any operation of a disposal: it is never removed.
@@ -253,5 +255,39 @@ func TestClaimed_I19_TamperedWith(t *testing.T) {
 				t.Errorf("%s, %v", found, err)
 			}
 		})
+	}
+}
+
+// A mount that comes while a folder with something strange in it goes back hides neither: the one says why nothing more of it is removed, the other where it lies.
+func TestDispose_I18_StrayAndMountAreBothTold(t *testing.T) {
+	path := share(t)
+	c, rel, d := kept(t, path)
+	put(t, path+"/"+rel, "rechnung.pdf.neu")
+	cfg, looks := config(path), 0
+	cfg.Fault = func(op, name string, do func() error) error {
+		if op == "mount" && name == c.Folder {
+			if looks++; looks == 3 { // before it goes into its claim, in it, and before it goes back
+				return &durable.MountError{Path: name}
+			}
+		}
+		return do()
+	}
+	f := open(t, cfg)
+	_, err := f.Dispose(t.Context(), c, rel, d)
+	if stray, ok := errors.AsType[*StrayError](err); !ok || stray.Path != "rechnung.pdf.neu" {
+		t.Errorf("the stray file is not told: %v", err)
+	}
+	if mount, ok := errors.AsType[*durable.MountError](err); !ok || mount.Path != claimPath(c) {
+		t.Errorf("the mount is not told: %v", err)
+	}
+	if _, err := os.Lstat(path + "/" + claimPath(c) + "/rechnung.pdf.neu"); err != nil {
+		t.Errorf("it left its claim with a mount in it: %v", err)
+	}
+	_, err = f.Dispose(t.Context(), c, rel, d) // nothing is mounted any more
+	if stray, ok := errors.AsType[*StrayError](err); !ok || stray.Folder != rel {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Lstat(path + "/" + rel + "/rechnung.pdf.neu"); err != nil {
+		t.Error(err)
 	}
 }
