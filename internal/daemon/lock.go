@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/durable"
 )
 
 // HeldError says that another vaultd works on the same state.
@@ -30,8 +32,13 @@ func (e *HeldError) Error() string {
 // lock takes the state directory for this process until the file is closed. The
 // kernel gives it back when the process dies, however it dies.
 func lock(stateDir, role string) (*os.File, error) {
-	path := filepath.Join(stateDir, "vaultd.lock")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	path := filepath.Join(stateDir, lockName)
+	root, err := os.OpenRoot(stateDir)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	defer root.Close() // read-only
+	f, err := durable.OpenLock(root, lockName)
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
@@ -52,6 +59,8 @@ func lock(stateDir, role string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+const lockName = "vaultd.lock"
 
 const (
 	commandPatience = 3 * time.Second // for a command that has the ledger open for a moment

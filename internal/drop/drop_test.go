@@ -300,3 +300,47 @@ func crash(t *testing.T, least int, prepare func(path string), do func(f *Folder
 		}
 	}
 }
+
+// A planted lock file is not opened: what it leads to is neither written nor cut, and a FIFO blocks nobody.
+func TestOpen_I19_APlantedLockFile(t *testing.T) {
+	for name, row := range map[string]struct {
+		plant func(path, lock string) error
+		says  string
+	}{
+		"Link":     {func(_, lock string) error { return os.Symlink("drop.json", lock) }, "no regular file"},
+		"LinkOut":  {func(path, lock string) error { return os.Symlink(path+"/precious", lock) }, "no regular file"},
+		"Dangling": {func(_, lock string) error { return os.Symlink("none", lock) }, "no regular file"},
+		"HardLink": {func(path, lock string) error { return os.Link(path+"/precious", lock) }, "2 names"},
+		"FIFO":     {func(_, lock string) error { return syscall.Mkfifo(lock, 0o600) }, "no regular file"},
+		"Folder":   {func(_, lock string) error { return os.Mkdir(lock, 0o700) }, "no regular file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := share(t)
+			f := open(t, config(path))
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			const words = "what nobody has archived, and longer than a line about the holder of a lock, whoever and wherever that may be just now"
+			mark, err := os.ReadFile(path + "/.vaultd/drop.json")
+			if err := errors.Join(err, os.WriteFile(path+"/precious", []byte(words), 0o600), os.Remove(path+"/.vaultd/lock"), row.plant(path, path+"/.vaultd/lock")); err != nil {
+				t.Fatal(err)
+			}
+			f, err = Open(config(path))
+			if err == nil {
+				f.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), row.says) || !strings.Contains(err.Error(), ".vaultd/lock") || !strings.Contains(err.Error(), "remove it") {
+				t.Errorf("%v", err)
+			}
+			if now, err := os.ReadFile(path + "/.vaultd/drop.json"); err != nil || string(now) != string(mark) {
+				t.Errorf("the mark was written: %q, %v", now, err)
+			}
+			if now, err := os.ReadFile(path + "/precious"); err != nil || string(now) != words {
+				t.Errorf("written through the link: %q, %v", now, err)
+			}
+			if _, err := os.Lstat(path + "/.vaultd/none"); err == nil {
+				t.Error("made through the link")
+			}
+		})
+	}
+}

@@ -53,7 +53,7 @@ type guard struct {
 
 // takeLock locks the drop folder, then makes sure that it is ours. The mark is read before anything is written.
 func (f *Folder) takeLock() (err error) {
-	f.lock, err = f.vaultd.Root().OpenFile(lockFile, os.O_RDWR|os.O_CREATE|syscall.O_NONBLOCK, 0o600)
+	f.lock, err = durable.OpenLock(f.vaultd.Root(), lockFile)
 	if err != nil {
 		return err
 	}

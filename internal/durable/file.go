@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -152,6 +153,47 @@ func OpenRegular(root *os.Root, rel string) (*os.File, fs.FileInfo, error) {
 	return openFileAt(dir, at, name, rel)
 }
 
+// OpenLock opens the file name directly in root for reading and writing, and makes it where it is missing. It is for a file that is
+// locked, and that says who holds it: what is written to it must not reach anything else. A link is not followed, nothing but a regular
+// file is opened, and one that has a second name (a hard link) is refused; the error wraps fs.ErrInvalid then.
+func OpenLock(root *os.Root, name string) (*os.File, error) {
+	if err := single("open", name); err != nil {
+		return nil, err
+	}
+	refused := func(what string) error {
+		return fmt.Errorf("open %q: it %s, and what is written to it would reach something else: stop vaultd and remove it, it is made anew: %w", filepath.Join(root.Name(), name), what, fs.ErrInvalid)
+	}
+	const special = "is no regular file"
+	dir, err := root.OpenFile(".", readDir, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() // read-only
+	if seen, err := Lstat(dir, name); err == nil && !seen.Mode().IsRegular() {
+		return nil, refused(special) // opening a device can already do something
+	}
+	fd, err := openatMode(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o600)
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.ENXIO) {
+		return nil, refused(special) // swapped since the look
+	}
+	if err != nil {
+		return nil, pathError("open", filepath.Join(root.Name(), name), err)
+	}
+	file := os.NewFile(uintptr(fd), filepath.Join(root.Name(), name))
+	info, err := file.Stat()
+	switch opened, ok := sysOf(info); {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = refused(special)
+	case ok && opened.Nlink > 1:
+		err = refused(fmt.Sprintf("has %d names (hard links)", opened.Nlink))
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
 // OpenDir opens the directory name in parent without following it when it is a link, and says what was opened: that may be a mount.
 // The error wraps fs.ErrInvalid when it is no directory.
 func OpenDir(parent *os.File, name string) (*os.File, *Seen, error) {
@@ -237,8 +279,12 @@ func sysOf(info fs.FileInfo) (*syscall.Stat_t, bool) {
 }
 
 func openat(dir *os.File, name string, flags int) (int, error) {
+	return openatMode(dir, name, flags, 0)
+}
+
+func openatMode(dir *os.File, name string, flags int, perm uint32) (int, error) {
 	for {
-		fd, err := unix.Openat(int(dir.Fd()), name, flags, 0)
+		fd, err := unix.Openat(int(dir.Fd()), name, flags, perm)
 		runtime.KeepAlive(dir)
 		if err != unix.EINTR {
 			return fd, err
