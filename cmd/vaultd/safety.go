@@ -42,6 +42,8 @@ func (s *standing) wantsCheck(t *tally, add func(when, what string, n int, text,
 		"keep the file; restore the newest backup, or rebuild the ledger (docs/recovery.md)", few(k.Ledger))
 	add("now", "files", len(k.Files), many(len(k.Files), "file is", "files are")+" not what the ledger says, found "+t.brief(k.At),
 		"look at the disk; a package is made anew from its folder, a receipt with vaultd receipt", few(k.Files))
+	add("soon", "check", len(k.Unread), many(len(k.Unread), "receipt", "receipts")+" in kept folders could not be read, so nothing is known of them, found "+t.brief(k.At),
+		"give the user vaultd runs as the right to read the drop folder (docs/samba.md), or mend the share; it is looked at again by itself", few(k.Unread))
 	if k.Failed != "" {
 		add("soon", "check", 1, "the ledger could not be checked: "+firstLine(k.Failed), "it is tried again in an hour; see the log", nil)
 	}

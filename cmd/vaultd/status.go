@@ -101,6 +101,7 @@ type checkLine struct {
 	OK     bool      `json:"ok"`
 	Ledger []string  `json:"ledger"` // what is wrong with it
 	Files  []string  `json:"files"`  // packages and receipts that are not what the ledger says
+	Unread []string  `json:"unread"` // receipts that could not be read: nothing is known of them
 	Failed string    `json:"failed"` // why it could not be made
 }
 
@@ -303,7 +304,7 @@ func (s *standing) drops(v view, t *tally) {
 func (s *standing) live(d daemon.State, t *tally) {
 	s.Since, s.taken = inUTC(d.Since), d.Taken
 	if c := d.Check; !c.At.IsZero() {
-		s.Check = &checkLine{c.At.UTC(), c.OK(), append([]string{}, c.Ledger...), append([]string{}, c.Files...), c.Failed}
+		s.Check = &checkLine{c.At.UTC(), c.OK(), append([]string{}, c.Ledger...), append([]string{}, c.Files...), append([]string{}, c.Unread...), c.Failed}
 	}
 	for _, p := range d.Pauses {
 		l := pauseLine{Route: p.Route, Since: p.Since.UTC(), Next: inUTC(p.Next), Code: p.Cause.Code, Text: pauseText(t.clock, p), Wait: s.Open.Total}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"reflect"
 	"sync"
+	"syscall"
 	"time"
 
 	"vaultd/internal/archive"
@@ -23,11 +24,26 @@ type Checked struct {
 	At     time.Time // when it ended; zero: none has yet
 	Ledger []string  // what is wrong with the ledger: the first few, in words
 	Files  []string  // packages and receipts that are not what the ledger says
+	Unread []string  // receipts that could not be read: nothing is known of them
 	Failed string    // why it could not be made; empty: it was
 }
 
-// OK reports whether nothing was found.
-func (c Checked) OK() bool { return len(c.Ledger)+len(c.Files) == 0 && c.Failed == "" }
+// OK reports whether nothing was found, and all could be read.
+func (c Checked) OK() bool { return len(c.Ledger)+len(c.Files)+len(c.Unread) == 0 && c.Failed == "" }
+
+// unreadError says that a file could not be read. That is no word about the file: neither that it is gone nor that it is another.
+type unreadError struct{ cause error }
+
+// Error names no folder.
+func (e *unreadError) Error() string {
+	why := "the system does not say why"
+	if _, mount := errors.AsType[*durable.MountError](e.cause); mount {
+		why = "something is mounted there"
+	} else if errno, ok := errors.AsType[syscall.Errno](e.cause); ok {
+		why = errno.Error()
+	}
+	return "its receipt cannot be read, and nothing is known of it: " + why
+}
 
 // checker holds the ledger to its promises beside the work: at once after the start, and
 // then again and again.
@@ -110,6 +126,9 @@ func (d *Daemon) judge(ctx context.Context, found Checked) {
 	}
 	for _, what := range found.Files {
 		log.Error("a file is not what the ledger says", "what", what)
+	}
+	for _, what := range found.Unread {
+		log.Warn("a file could not be checked", "what", what)
 	}
 	if len(found.Ledger) == 0 {
 		return
@@ -212,8 +231,12 @@ func (d *Daemon) examineFiles(ctx context.Context, c *Checked) error {
 			return err
 		}
 		now, ok, readErr := d.ledger.Entry(e.Key) // it may have moved on meanwhile
-		if ok && readErr == nil && now.Rev == e.Rev && what != "" && len(c.Files) < namedFew {
-			c.Files = append(c.Files, e.Key.String()+": "+what)
+		list := &c.Files
+		if unread, is := errors.AsType[*unreadError](err); is {
+			list, what, err = &c.Unread, unread.Error(), nil
+		}
+		if ok && readErr == nil && now.Rev == e.Rev && what != "" && len(*list) < namedFew {
+			*list = append(*list, e.Key.String()+": "+what)
 		}
 		return errors.Join(err, readErr)
 	})
@@ -246,7 +269,7 @@ func (d *Daemon) examinePackage(ctx context.Context, e ledger.Entry) (what strin
 const mostReceipt = 16 << 20
 
 // examineReceipt holds the receipt of a kept folder against what the ledger would write.
-// A folder that people took away has none.
+// A folder that people took away has none. One that cannot be read is an [*unreadError].
 func (d *Daemon) examineReceipt(e ledger.Entry) (what string, err error) {
 	for _, r := range d.drops {
 		if r.cfg.Name != e.Drop {
@@ -258,21 +281,28 @@ func (d *Daemon) examineReceipt(e ledger.Entry) (what string, err error) {
 		}
 		defer done()
 		dir, err := f.OpenReturned(e.Dest, drop.Node(e.Node))
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", nil // taken away by people
+		}
 		if err != nil {
-			return "", nil //nolint:nilerr // taken away by people
+			return "", &unreadError{err}
 		}
 		defer dir.Close() // read-only
 		file, _, err := durable.OpenRegular(dir.Root(), "_RECEIPT.json")
 		if errors.Is(err, fs.ErrNotExist) {
 			return "its kept folder has lost its receipt", nil
 		}
+		_, mount := errors.AsType[*durable.MountError](err)
+		if errors.Is(err, fs.ErrInvalid) && !mount {
+			return "the receipt in its kept folder is no regular file", nil
+		}
 		if err != nil {
-			return "the receipt in its kept folder cannot be read", nil //nolint:nilerr // said so
+			return "", &unreadError{err}
 		}
 		defer file.Close() // read-only
 		text, err := io.ReadAll(io.LimitReader(file, mostReceipt))
 		if err != nil {
-			return "", err
+			return "", &unreadError{err}
 		}
 		return d.compareReceipt(e, text)
 	}

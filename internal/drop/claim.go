@@ -208,6 +208,7 @@ func (f *Folder) OpenClaimed(key archive.Key) (*durable.Dir, Claimed, error) {
 
 // OpenReturned opens the folder that lies at rel (as in "_rejected/Huber 88") if it still is the one that was returned there.
 // The error wraps fs.ErrNotExist when it is gone or another lies there; it is a [*durable.MountError] when something is mounted on it.
+// Any other error says that nobody can tell.
 func (f *Folder) OpenReturned(rel string, node Node) (*durable.Dir, error) {
 	p, err := parsePlace(rel)
 	if err != nil {
@@ -225,7 +226,11 @@ func (f *Folder) OpenReturned(rel string, node Node) (*durable.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info, err := folder.Stat(); err != nil || !f.is(info, node) {
+	info, err := folder.Stat()
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	if !f.is(info, node) {
 		return nil, errors.Join(fmt.Errorf("open %q: another folder lies there: %w", rel, fs.ErrNotExist), folder.Close())
 	}
 	return folder, nil

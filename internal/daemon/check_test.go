@@ -1,0 +1,82 @@
+package daemon
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/durable"
+)
+
+// A kept folder that cannot be read is told, and nothing is concluded from it: it is not taken for one that people took away, and not for one
+// whose receipt is wrong. The check goes on with the others.
+func TestCheck_I23_AReceiptThatCannotBeRead(t *testing.T) {
+	for _, fault := range []error{unix.EACCES, unix.EIO, unix.ESTALE} {
+		t.Run(fault.Error(), func(t *testing.T) {
+			inHouse(t, nil, func(h *house) {
+				h.drop("Huber 88", "88", "one", false)
+				h.drop("Otto 19", "19", "two", false)
+				h.pass()
+				huber, otto := h.byFolder()["Huber 88"], h.byFolder()["Otto 19"]
+				h.must(os.Remove(filepath.Join(h.path, otto.Dest, "_RECEIPT.json")))
+				for at, unread := range map[string]int{"Huber 88": 1, "_archived": 2} {
+					f := durable.Fault(func(op, name string, do func() error) error {
+						if op == "mount" && name == at { // it is the look at a folder that is about to be entered
+							return &fs.PathError{Op: "statx", Path: name, Err: fault}
+						}
+						return do()
+					})
+					h.files.Store(&f)
+					c := h.d.examine(t.Context())
+					if c.OK() || c.Failed != "" || len(c.Ledger) != 0 || len(c.Unread) != unread || len(c.Files) != 2-unread {
+						t.Errorf("at %s: %+v", at, c)
+					}
+					if text := strings.Join(c.Unread, "\n"); !strings.Contains(text, huber.Key.String()) || !strings.Contains(text, fault.Error()) || strings.Contains(text, "Huber") {
+						t.Errorf("at %s: %q", at, text)
+					}
+					if unread == 1 && !strings.HasPrefix(c.Files[0], otto.Key.String()) {
+						t.Errorf("the other one: %+v", c)
+					}
+				}
+				h.mounts("", nil, nil)
+				h.must(os.RemoveAll(filepath.Join(h.path, huber.Dest)))
+				if c := h.d.examine(t.Context()); len(c.Unread) != 0 || len(c.Files) != 1 {
+					t.Errorf("taken away: %+v", c)
+				}
+			})
+		})
+	}
+}
+
+// The same where only the receipt in it may not be read.
+func TestCheck_I23_AReceiptWithoutRights(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.drop("Huber 88", "88", "one", false)
+		h.pass()
+		e := h.byFolder()["Huber 88"]
+		receipt := filepath.Join(h.path, e.Dest, "_RECEIPT.json")
+		for at := filepath.Dir(receipt); at != h.path; at = filepath.Dir(at) {
+			h.must(os.Chmod(at, 0o777))
+		}
+		h.must(os.Chmod(receipt, 0))
+		if os.Getuid() == 0 { // as an ordinary user, on this thread alone
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			h.must(errors.Join(unix.Setfsgid(65534), unix.Setfsuid(65534)))
+		}
+		var c Checked
+		err := h.d.examineFiles(t.Context(), &c)
+		if os.Getuid() == 0 {
+			h.must(errors.Join(unix.Setfsuid(0), unix.Setfsgid(0)))
+		}
+		if err != nil || len(c.Files) != 0 || len(c.Unread) != 1 || !strings.Contains(c.Unread[0], "permission denied") {
+			t.Errorf("%+v, %v", c, err)
+		}
+	})
+}
