@@ -167,6 +167,9 @@ func TestRegister_I20_BarredTickets(t *testing.T) {
 		"HeaderName":     `{"url":"https://bucket.example/k","headers":{"x-amz-meta-a: b":"c"}}`,
 		"FormPolicy":     `{"url":"https://bucket.example/k","fields":{"policy":"x"}}`,
 		"TwoValues":      `{"url":"https://bucket.example/k","headers":{"Content-Type":"a","content-type":"b"}}`,
+		"NamedTwice":     `{"url":"https://bucket.example/k","headers":{"Content-Type":"a","Content-Type":"b"}}`,
+		"NamedTwiceBack": `{"url":"https://bucket.example/k","fields":{"x-amz-meta-a":"a","x-amz-meta-\u0061":"b","x-amz-meta-a":"a"}}`,
+		"ForbiddenOnce":  `{"url":"https://bucket.example/k","headers":{"x-amz-acl":"public-read","x-amz-acl":"private"}}`,
 		"FieldsAsList":   `{"url":"https://bucket.example/k","fields":["x"]}`,
 		"Endless":        `"https://bucket.example/` + strings.Repeat("k", maxAddress) + `"`,
 	}
@@ -178,7 +181,11 @@ func TestRegister_I20_BarredTickets(t *testing.T) {
 			}
 		})
 	}
-	reg := register(t, `[{"bumId":"../../x","clientUUID":"`+idA.String()+`","archiveFileURL":"https://b.example/k"}]`, idA)
+	reg := register(t, `[{"bumId":"r","clientUUID":"`+idA.String()+`","archiveFileURL":"https://bucket.example/k","headers":{"Content-Type":"a","Content-Type":"a"}}]`, idA)
+	if got := reg.Tickets[idA].Headers; len(reg.Barred) != 0 || len(got) != 1 || got[0].Value != "a" {
+		t.Errorf("twice the same: %+v", reg)
+	}
+	reg = register(t, `[{"bumId":"../../x","clientUUID":"`+idA.String()+`","archiveFileURL":"https://b.example/k"}]`, idA)
 	if !strings.Contains(reg.Barred[idA], "bumId") {
 		t.Errorf("%+v", reg)
 	}

@@ -1,6 +1,7 @@
 package vaultapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,19 +21,46 @@ type accompanying struct {
 	headers, fields json.RawMessage
 }
 
-// sets returns the headers of both names; an empty array is none.
-func (a accompanying) sets() (out []map[string]scalar, err error) {
+// headerMember is one header as it stands in the answer.
+type headerMember struct {
+	name  string
+	value scalar
+}
+
+// all returns the headers of both names, also those that stand twice; an empty array is none.
+func (a accompanying) all() (out []headerMember, err error) {
 	for _, raw := range []json.RawMessage{a.headers, a.fields} {
 		if s := strings.Join(strings.Fields(string(raw)), ""); s == "" || s == "null" || s == "[]" {
 			continue
 		}
-		var set map[string]scalar
-		if json.Unmarshal(raw, &set) != nil {
+		set, err := members(raw)
+		if err != nil {
 			return nil, errors.New("upload headers: they are not of a form that is known")
 		}
-		out = append(out, set)
+		out = append(out, set...)
 	}
 	return out, nil
+}
+
+// members reads an object member by member: a map would let the last of two with one name win.
+func members(object json.RawMessage) (all []headerMember, err error) {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+		return nil, errShape
+	}
+	for dec.More() {
+		tok, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		h := headerMember{}
+		h.name, _ = tok.(string) // between the braces of an object a token is a name
+		if err := dec.Decode(&h.value); err != nil {
+			return nil, err
+		}
+		all = append(all, h)
+	}
+	return all, nil
 }
 
 // Bounds of what a ticket may ask for.
@@ -52,20 +80,18 @@ func (g *grant) address() (string, []archive.Header, error) {
 	if len(address) > maxAddress {
 		return address, nil, fmt.Errorf("upload address: it has %d characters", len(address))
 	}
-	beside, err := g.sets()
-	inside, err2 := more.sets()
+	beside, err := g.all()
+	inside, err2 := more.all()
 	if err := errors.Join(err, err2); err != nil {
 		return address, nil, err
 	}
 	var headers []archive.Header
-	for _, set := range append(beside, inside...) {
-		for name, value := range set {
-			if err := permitted(name, string(value)); err != nil {
-				return address, nil, err
-			}
-			if !ourOwn(name) {
-				headers = append(headers, archive.Header{Name: textproto.CanonicalMIMEHeaderKey(name), Value: string(value)})
-			}
+	for _, h := range append(beside, inside...) {
+		if err := permitted(h.name, string(h.value)); err != nil {
+			return address, nil, err
+		}
+		if !ourOwn(h.name) {
+			headers = append(headers, archive.Header{Name: textproto.CanonicalMIMEHeaderKey(h.name), Value: string(h.value)})
 		}
 	}
 	slices.SortFunc(headers, func(a, b archive.Header) int { return strings.Compare(a.Name+"\x00"+a.Value, b.Name+"\x00"+b.Value) })
