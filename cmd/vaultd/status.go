@@ -316,6 +316,8 @@ func (s *standing) live(d daemon.State, t *tally) {
 		for name, n := range t.drops {
 			if p.Route == "drop "+name {
 				l.Wait = n.open
+			} else if strings.HasSuffix(p.Route, " of drop "+name) { // those behind it are at their end, and are not counted one by one
+				l.Wait = max(n.open, 1)
 			}
 		}
 		if strings.HasPrefix(p.Route, "folder ") { // one entry alone

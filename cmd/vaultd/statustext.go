@@ -127,6 +127,8 @@ func pauseAdvice(p pauseLine) string {
 		return "renew the secret file, which is read again by itself; compare the vault's id with vaultd vaults; if both are right, ask the provider about rights on this vault"
 	case p.Code == "credentials", strings.HasPrefix(p.Code, "http-401"), strings.HasPrefix(p.Code, "http-403"), strings.HasPrefix(p.Code, "invalid"):
 		return "renew the secret file, which is read again by itself; if it is right, ask the provider about rights on this vault"
+	case p.Code == ingest.CauseMounted && !strings.HasPrefix(p.Route, "folder "):
+		return "unmount it; all of them go on by themselves then"
 	case p.Code == ingest.CauseMounted:
 		return "unmount it; it goes on by itself then. See vaultd why " + strings.TrimPrefix(p.Route, "folder ")
 	case strings.HasPrefix(p.Route, "drop "), p.Route == "spool":

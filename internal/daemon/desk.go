@@ -88,6 +88,17 @@ func (r *room) mounted(k archive.Key, rel string, err error) error {
 		filepath.Join(r.cfg.Path, rel, mount.Path), k)}
 }
 
+// mountedAt is mounted for what happens to the folder of an ended entry, between its claim and its place: a mount on what lies above that
+// place stops every folder that lies there.
+func (r *room) mountedAt(e ledger.Entry, err error) error {
+	mount, is := errors.AsType[*durable.MountError](err)
+	if !is || strings.HasPrefix(mount.Path, ".vaultd/") || e.Dest != "" && !strings.HasPrefix(e.Dest, mount.Path+"/") {
+		return r.mounted(e.Key, "", err)
+	}
+	return &ingest.MountedError{Place: mount.Path, Text: fmt.Sprintf("something is mounted at %q. What lies there belongs to another place, so no folder is moved there or away from there. IT must unmount it; it goes on by itself then",
+		filepath.Join(r.cfg.Path, mount.Path))}
+}
+
 // rights names what in a claimed folder may not be read, where that is why it failed.
 func (r *room) rights(f *drop.Folder, e ledger.Entry, err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
@@ -137,7 +148,7 @@ func (r *room) Destination(e ledger.Entry, now time.Time) (string, error) {
 		kind = drop.Duplicates
 	}
 	dest, err := f.Destination(kind, e.Folder, now.In(r.location()))
-	return dest, r.mounted(e.Key, "", err)
+	return dest, r.mountedAt(e, err)
 }
 
 func (r *room) location() *time.Location {
@@ -156,7 +167,7 @@ func (r *room) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) e
 	defer done()
 	differs, err := r.compareKept(ctx, f, e, doc)
 	if err != nil {
-		return r.mounted(e.Key, "", err)
+		return r.mountedAt(e, err)
 	}
 	notes, err := r.notes(e, doc, differs)
 	if err != nil {
@@ -175,7 +186,7 @@ func (r *room) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) e
 		// After a crash here the folder is compared again where it lies by then.
 		return &ingest.RefusedError{Cause: differCause(differs)}
 	}
-	return r.mounted(e.Key, "", err)
+	return r.mountedAt(e, err)
 }
 
 func claimed(e ledger.Entry) drop.Claimed {
@@ -193,7 +204,7 @@ func (r *room) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document)
 	r.distrust(err)
 	// A mount goes before all else that is wrong: the folder may lie in its claim, where nobody finds it, and must be looked at again.
 	if _, mount := errors.AsType[*durable.MountError](err); mount {
-		return "", r.mounted(e.Key, "", err)
+		return "", r.mountedAt(e, err)
 	}
 	if stray, ok := errors.AsType[*drop.StrayError](err); ok {
 		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-changed", Text: stray.Error()}}

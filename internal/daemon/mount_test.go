@@ -2,10 +2,13 @@ package daemon
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -232,6 +235,57 @@ func TestMount_I18_StrayGoesBackOnceNothingIsMounted(t *testing.T) {
 		e = h.want("Huber 88 archived")[0]
 		if at, p := h.lies("Huber 88"), h.pauses(); at != "_archived" || len(p) != 0 || !strings.Contains(e.Cause.Text, "neu.pdf") {
 			t.Errorf("it lies in %s, pauses %q, %s, %s", at, p, e.Source, e.Cause.Text)
+		}
+	})
+}
+
+// A mount on the place where all kept folders of a drop lie is one thing to mend, however many folders wait for it: it is one pause, told once. Folders
+// that go elsewhere go on. Another error in its place is not called a mount, and without either all goes on by itself.
+func TestMount_I18_I26_OnThePlaceOfAllKeptFolders(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		var fault atomic.Pointer[error]
+		f := durable.Fault(func(op, name string, do func() error) error {
+			if err := fault.Load(); op == "mount" && name == "_archived" && err != nil {
+				return *err
+			}
+			return do()
+		})
+		h.files.Store(&f)
+		var mount, broken error = &durable.MountError{Path: "_archived"}, &fs.PathError{Op: "statx", Path: "_archived", Err: syscall.EIO}
+		fault.Store(&mount)
+		for _, n := range []string{"1", "2", "3"} {
+			h.withAttachment("Huber "+n, n, false)
+		}
+		h.pass()
+		want := []string{"_archived of drop " + h.d.drops[0].cfg.Name + " " + ingest.CauseMounted}
+		if p := h.pauses(); !slices.Equal(p, want) {
+			t.Errorf("pauses %q, want %q", p, want)
+		}
+		h.withAttachment("Otto 9", "9", true) // returned meanwhile
+		h.pass()
+		if p := h.pauses(); !slices.Equal(p, want) || h.lies("Otto 9") != "_rejected" || h.lies("Huber 1") != ".vaultd" {
+			t.Errorf("pauses %q, want %q; %s, %s", p, want, h.lies("Otto 9"), h.lies("Huber 1"))
+		}
+		if p := h.d.State().Pauses; !strings.Contains(p[0].Cause.Text, filepath.Join(h.path, "_archived")) || strings.Contains(p[0].Cause.Text, "vaultd why") {
+			t.Errorf("%q", p[0].Cause.Text)
+		}
+		if n := bytes.Count(h.log.Bytes(), []byte("something is mounted where folders are kept")); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+		fault.Store(&broken)
+		h.pass()
+		if p := h.pauses(); slices.ContainsFunc(p, func(p string) bool { return strings.Contains(p, ingest.CauseMounted) }) {
+			t.Errorf("another error is called a mount: %q", p)
+		}
+		fault.Store(&mount)
+		h.pass()
+		if p := h.pauses(); !slices.Equal(p, want) {
+			t.Errorf("mounted again: pauses %q, want %q", p, want)
+		}
+		fault.Store(nil)
+		h.pass()
+		if p := h.pauses(); len(p) != 0 || h.lies("Huber 1") != "_archived" {
+			t.Errorf("pauses %q, it lies in %s", p, h.lies("Huber 1"))
 		}
 	})
 }

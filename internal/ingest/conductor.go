@@ -142,6 +142,8 @@ func (c *Conductor) awaited(route string) bool {
 		lane, steps = dropPrefix+of, []ledger.Step{ledger.Dispose}
 	case strings.HasPrefix(route, storePrefix):
 		lane, steps = of, []ledger.Step{ledger.Register, ledger.Upload}
+	case strings.HasPrefix(of, dropPrefix):
+		lane, steps = of, []ledger.Step{ledger.Place, ledger.Dispose}
 	case kind+" of " == askPrefix:
 		lane, steps = of, []ledger.Step{ledger.Ask}
 	}
@@ -333,7 +335,9 @@ const (
 	spoolRoute  = "spool" // where packages wait
 	// The folder of one ended entry, which nothing but that entry waits for.
 	folderPrefix = "folder "
-	noRoute      = "" // work that needs nothing but the ledger; it never rests
+	// A place in a drop folder where folders of many ended entries lie, as in "_archived of drop NAME".
+	placePrefix = " of " + dropPrefix
+	noRoute     = "" // work that needs nothing but the ledger; it never rests
 )
 
 func vaultRoute(v archive.VaultID) string { return vaultPrefix + string(v) }

@@ -112,6 +112,7 @@ func (c *Conductor) intendToDispose(e ledger.Entry, now archive.Instant) ([]ledg
 func (c *Conductor) dispose(ctx context.Context, e ledger.Entry) []ledger.Change {
 	d, doc, err := c.dropAndDocument(e)
 	if err != nil {
+		c.otherFault(e)
 		return c.dropFault(e, err)
 	}
 	dest, err := d.Mover.Dispose(ctx, e, doc)

@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"errors"
+	"path"
+	"strings"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -12,19 +14,45 @@ func (e *MountedError) cause() ledger.Cause { return ledger.Cause{Code: CauseMou
 // folderRoute names the pause of one ended entry whose folder cannot be moved or removed.
 func folderRoute(k archive.Key) string { return folderPrefix + k.String() }
 
+// placeRoute names the pause of all folders of a drop that lie in one place, or are to be moved there.
+func placeRoute(place, drop string) string { return place + placePrefix + drop }
+
 // sourceFault postpones what was to be done with the source of an ended entry.
 //
 // A final state never changes, so a mount in the folder cannot quarantine the entry any more. The folder stays where it is, a pause of
 // its own tells people, and it is tried again by itself. The entry keeps its cause: that is what people read in a returned folder.
+// A mount on a place where many folders lie is one pause for all of them. It does not pause the drop: folders are still packed, and those
+// that go elsewhere are moved.
 func (c *Conductor) sourceFault(e ledger.Entry, err error) []ledger.Change {
 	mounted, ok := errors.AsType[*MountedError](err)
 	if !ok {
+		c.otherFault(e)
 		return []ledger.Change{c.change(e, c.later(e, localFault(err)))}
 	}
-	if c.routes.trip(folderRoute(e.Key), mounted.cause(), 0, c.cfg.Now().Wall) {
-		c.cfg.Log.Error("something is mounted in a folder; it stays where it is until that is gone", "key", e.Key, "drop", e.Drop, "err", mounted)
+	now := c.cfg.Now().Wall
+	switch {
+	case mounted.Place == "":
+		if c.routes.trip(folderRoute(e.Key), mounted.cause(), 0, now) {
+			c.cfg.Log.Error("something is mounted in a folder; it stays where it is until that is gone", "key", e.Key, "drop", e.Drop, "err", mounted)
+		}
+	default:
+		c.routes.opens(folderRoute(e.Key), now)
+		if c.routes.trip(placeRoute(mounted.Place, e.Drop), mounted.cause(), 0, now) {
+			c.cfg.Log.Error("something is mounted where folders are kept; they stay where they are until that is gone", "drop", e.Drop, "place", mounted.Place, "err", mounted)
+		}
 	}
 	return []ledger.Change{c.change(e, ledger.Postponed{NotBefore: c.retryAt(e)})}
+}
+
+// otherFault ends the pauses for a mount that an entry waited for and met another fault instead: what they say is not known to be true any more.
+func (c *Conductor) otherFault(e ledger.Entry) {
+	now := c.cfg.Now().Wall
+	c.routes.opens(folderRoute(e.Key), now)
+	for _, p := range c.routes.list() {
+		if strings.HasSuffix(p.Route, placePrefix+e.Drop) {
+			c.routes.opens(p.Route, now)
+		}
+	}
 }
 
 // folderWaits reports whether the folder of an entry is still to be moved or removed.
@@ -42,5 +70,10 @@ func (c *Conductor) folderWaits(key string) bool {
 func (c *Conductor) sourceMoved(e ledger.Entry) {
 	if c.routes.opens(folderRoute(e.Key), c.cfg.Now().Wall) {
 		c.cfg.Log.Info("nothing is mounted in the folder any more", "key", e.Key, "drop", e.Drop)
+	}
+	for place := path.Dir(e.Dest); place != "." && place != "/"; place = path.Dir(place) {
+		if c.routes.opens(placeRoute(place, e.Drop), c.cfg.Now().Wall) {
+			c.cfg.Log.Info("nothing is mounted where folders are kept any more", "drop", e.Drop, "place", place)
+		}
 	}
 }

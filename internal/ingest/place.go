@@ -23,6 +23,7 @@ func (c *Conductor) placeStep() step {
 func (c *Conductor) place(ctx context.Context, e ledger.Entry) []ledger.Change {
 	d, doc, err := c.dropAndDocument(e)
 	if err != nil {
+		c.otherFault(e)
 		return c.dropFault(e, err)
 	}
 	if e.Source == ledger.Claimed {

@@ -134,7 +134,10 @@ func (e *UnreadableError) Error() string { return e.Text }
 
 // MountedError says that something is mounted in a folder of ours: what lies there belongs to another place. Nothing of the
 // folder is packed, moved, returned or removed while it is there.
-type MountedError struct{ Text string }
+type MountedError struct {
+	Text  string
+	Place string // in the drop folder, where folders of many entries lie, as "_archived"; empty: it is in the folder itself
+}
 
 // Error implements error.
 func (e *MountedError) Error() string { return e.Text }

@@ -13,7 +13,7 @@ import (
 
 // Pause is a route that rests because of a fault of the environment.
 type Pause struct {
-	Route string // "vault NAME", "status of vault NAME", "store of vault NAME", "drop NAME", "disposal of NAME", "spool", "folder KEY"
+	Route string // "vault NAME", "status of vault NAME", "store of vault NAME", "drop NAME", "disposal of NAME", "PLACE of drop NAME", "spool", "folder KEY"
 	Since time.Time
 	Next  time.Time // of the next probe; zero: it does not open by itself
 	Asked time.Time // until then the other side asked to be left alone; zero: it did not
