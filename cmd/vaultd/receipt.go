@@ -46,6 +46,7 @@ func (a *app) receipt(ctx context.Context, v view, x string) error {
 	if err != nil {
 		return err
 	}
+	r.Differs = differing(e)
 	out := r.Encode()
 	if !a.json {
 		out = receiptPage(v.clock, e, r)
@@ -54,6 +55,15 @@ func (a *app) receipt(ctx context.Context, v view, x string) error {
 		return fail(exitIO, fmt.Errorf("write: %w", err), "")
 	}
 	return nil
+}
+
+// differing is what the ledger knows of a kept folder that is not what was archived, in the words of then; the receipt in the folder names
+// each file.
+func differing(e ledger.Entry) []proof.ReceiptDifference {
+	if !e.Differs() {
+		return nil
+	}
+	return []proof.ReceiptDifference{{Path: ".", What: e.Cause.Text}}
 }
 
 // receiptPage is the receipt for a person.
@@ -73,6 +83,9 @@ func receiptPage(c clock, e ledger.Entry, r proof.Receipt) []byte {
 	line("Key", r.Key)
 	if r.Double {
 		line("Note", "another registration may hold the same content")
+	}
+	for _, d := range r.Differs {
+		line("KEPT FOLDER", safe(d.What))
 	}
 	p.head("TIMES")
 	line("Taken", c.exact(e.SeenAt))

@@ -71,6 +71,8 @@ func (s *standing) wants(t *tally) {
 	}
 	add("now", "overdue", t.overdue.count, many(t.overdue.count, "document", "documents")+" open for longer than "+ageText(t.alertAfter),
 		"see vaultd why X; ask the provider about them", t.overdue.names)
+	add("soon", "kept-differs", t.differing.count, many(t.differing.count, "kept folder is", "kept folders are")+" not what was archived",
+		"see vaultd why X; compare it with vaultd fetch X; drop a corrected invoice or tidy it away, then vaultd close X", t.differing.names)
 	add("soon", "rejected", t.rejected.count, fmt.Sprintf("%d rejected", t.rejected.count),
 		"put them right as _REASON.txt says and drop them again", t.rejected.names)
 	add("soon", "quarantined", t.quarantined.count, fmt.Sprintf("%d quarantined", t.quarantined.count),

@@ -257,6 +257,9 @@ func (v view) options(d dossier) []option {
 		}
 	case e.State == ledger.Archived:
 		add("see the evidence", "vaultd receipt "+x)
+		if e.Attention() == ledger.Differing {
+			add("compare the named file with the archived one; if the change belongs to the invoice, drop a corrected invoice", "")
+		}
 		add("download it and compare (may be charged)", "vaultd fetch "+x)
 	case e.State == ledger.Duplicate:
 		add("see the one that is archived", "vaultd show "+e.First.String())
@@ -301,6 +304,9 @@ func closeMeans(e ledger.Entry) string {
 	case ledger.Quarantined, ledger.Unclear:
 		return "give it up: it ends as rejected, in doubt for ever"
 	case ledger.Archived:
+		if e.Attention() == ledger.Differing {
+			return "it is seen to: no alarm any more; the folder stays"
+		}
 		return "it is cleared up with the provider: no alarm any more; the flag and what is left of the folder stay"
 	}
 	return "it is seen to otherwise: no alarm any more"

@@ -207,7 +207,7 @@ func (r *room) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document)
 		return "", r.mountedAt(e, err)
 	}
 	if stray, ok := errors.AsType[*drop.StrayError](err); ok {
-		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-changed", Text: stray.Error()}}
+		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: ledger.CauseDiffers, Text: stray.Error()}}
 	}
 	if errors.Is(err, drop.ErrLost) {
 		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-missing", Text: "somebody moved or removed the archived folder before it was due: " + err.Error()}}

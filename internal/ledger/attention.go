@@ -14,10 +14,20 @@ const (
 	Disputed                      // the service contradicts its end
 	Barred                        // on its way, and waits for rights on its files
 	Doubled                       // the service archived it more than once
+	Differing                     // archived, and its kept folder is not what was archived
 )
 
 // CauseBarred is the code of the cause of an entry that waits for rights on its files.
 const CauseBarred = "cannot-be-read"
+
+// CauseDiffers is the code of the cause of an archived entry whose kept folder is not what was archived.
+const CauseDiffers = "source-changed"
+
+// Differs reports whether something in the kept folder is not what was archived; the cause says what. It stays true when a person has
+// closed it.
+func (e Entry) Differs() bool {
+	return e.State == Archived && e.Source == Kept && e.Cause.Code == CauseDiffers
+}
 
 // Attention returns the entry's class.
 func (e Entry) Attention() Attention {
@@ -36,6 +46,8 @@ func (e Entry) Attention() Attention {
 		return Barred
 	case e.State.Open():
 		return Waiting
+	case e.Differs() && !e.Resolved:
+		return Differing
 	}
 	return Unremarkable
 }

@@ -77,7 +77,7 @@ func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Closed resolves a rejection, or what came up against an archived entry: the flag
+// Closed resolves a rejection, or what came up against an archived entry or its kept folder: the flag
 // stays, and a disposal that was stopped halfway ends there, its rest kept for good. It
 // ends an entry of which certainly nothing left as rejected; or one in doubt as
 // rejected, flagged so for ever. A suspect one must be reconciled before.
@@ -118,9 +118,9 @@ func (e *Entry) mayClose() error {
 		return nil
 	case Archived:
 		switch {
-		case e.NeedsPerson():
+		case e.NeedsPerson() || e.Attention() == Differing:
 			return nil
-		case e.Contradicted || e.ArchivedTwice():
+		case e.Contradicted || e.ArchivedTwice() || e.Differs():
 			return illegal(AlreadyResolved)
 		}
 		return illegal(NothingToResolve)

@@ -93,5 +93,8 @@ func (ev SourceUntouchable) apply(e *Entry, _ archive.Instant) error {
 		return ErrIllegal
 	}
 	e.Source, e.DisposeAt, e.Cause = Kept, time.Time{}, ev.Cause
+	if e.Differs() && !e.Contradicted && !e.ArchivedTwice() {
+		e.Resolved = false // what a person closed before was something else
+	}
 	return nil
 }

@@ -234,6 +234,7 @@ var needWords = []struct{ what, one, more, do string }{
 	{"contradicted", "folder is contradicted by the archive", "folders are contradicted by the archive", "see vaultd show X, and ask the provider"},
 	{"archived-twice", "folder is archived more than once", "folders are archived more than once", "see vaultd why X, and ask the provider to remove what is too many"},
 	{"quarantined", "folder is quarantined: it cannot go on, and something of it may be in the archive", "folders are quarantined: they cannot go on, and something of them may be in the archive", "see vaultd show X, then decide"},
+	{"kept-differs", "kept folder is not what was archived", "kept folders are not what was archived", "see vaultd why X; drop a corrected invoice or tidy it away, then vaultd close X"},
 	{"rejected", "folder was rejected: it is not in the archive", "folders were rejected: they are not in the archive", "put them right as _REASON.txt says and drop them again"},
 	{"held", "folder is on hold", "folders are on hold", "see vaultd show X, then decide"},
 	{"overdue", "folder is open for too long", "folders are open for too long", "see vaultd show X, and ask the provider"},

@@ -173,6 +173,8 @@ func (t *tally) want(e ledger.Entry) {
 		book("rejected")
 	case e.Hold:
 		book("held")
+	case e.Attention() == ledger.Differing:
+		book("kept-differs")
 	case e.State.Open() && t.c.AlertAfter > 0 && t.c.Made.Sub(e.SeenAt) > t.c.AlertAfter:
 		book("overdue")
 	}

@@ -168,7 +168,7 @@ func checkWalk(t *testing.T, l *Ledger, ds []*doc) {
 		}
 	}
 	told := map[ledger.Attention]int{}
-	for c := ledger.Waiting; c <= ledger.Doubled; c++ {
+	for c := ledger.Waiting; c <= ledger.Differing; c++ {
 		crowds, err := l.Crowds(c, time.Time{})
 		if err != nil {
 			t.Fatal(err)
