@@ -17,6 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
 	"vaultd/internal/report"
 )
 
@@ -267,4 +269,18 @@ func readPage(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(page)
+}
+
+// docs/reference.md quotes how the text of a pause begins where the service asked to wait, as the program says it.
+func TestDocs_I26_PauseText(t *testing.T) {
+	p := ingest.Pause{Asked: noon.Add(time.Hour), Cause: ledger.Cause{Text: "429 Too Many Requests"}}
+	said := pauseText(clock{noon, time.UTC}, p)
+	form := strings.NewReplacer("14:32", "TIME", "429 Too Many Requests", "…").Replace(said)
+	line := regexp.MustCompile(`(?m)^\| ` + "`" + `pauses\[\]\.text` + "`" + ` \|.*`).FindString(readPage(t, "../../docs/reference.md"))
+	if !strings.HasPrefix(form, "the service asks us to slow down until TIME") || !strings.Contains(line, "`"+form+"`") {
+		t.Errorf("docs/reference.md does not quote %q: %s", form, line)
+	}
+	if p.Asked = noon; pauseText(clock{noon, time.UTC}, p) != p.Cause.Text {
+		t.Errorf("after that time it says %q", pauseText(clock{noon, time.UTC}, p))
+	}
 }
