@@ -305,31 +305,3 @@ func FuzzPreflight(f *testing.F) {
 		checkPages(file, 7)
 	})
 }
-
-// A ledger that has a second name is not opened: whoever copied it by a hard link would see the copy change, and lose its rights. What a crash left of
-// making the ledger is no such name.
-func TestOpen_I19_ASecondNameOfTheLedger(t *testing.T) {
-	dir, other := newLedger(t), t.TempDir()
-	name := path(dir, fileName)
-	if err := errors.Join(os.Chmod(name, 0o644), os.Link(name, filepath.Join(other, "copy.db"))); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l, err := Open(Config{Dir: dir}); err == nil || !strings.Contains(err.Error(), "2 names") || !strings.Contains(err.Error(), "cp ") {
-		t.Errorf("%v, %v", l, err)
-	}
-	after, err := os.ReadFile(filepath.Join(other, "copy.db"))
-	if info, statErr := os.Stat(name); err != nil || statErr != nil || info.Mode().Perm() != 0o644 || !bytes.Equal(before, after) {
-		t.Errorf("the copy was touched: %v", errors.Join(err, statErr))
-	}
-	if err := errors.Join(os.Remove(filepath.Join(other, "copy.db")), os.Link(name, path(dir, "."+fileName+"-17.tmp"))); err != nil {
-		t.Fatal(err)
-	}
-	open(t, Config{Dir: dir})
-	if _, err := os.Lstat(path(dir, "."+fileName+"-17.tmp")); err == nil {
-		t.Error("what the crash left stays")
-	}
-}

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -71,9 +70,6 @@ func openExamined(name string, mode int, line uint64) (*os.File, error) {
 		err = ErrLocked
 	}
 	if err == nil {
-		err = onlyName(f)
-	}
-	if err == nil {
 		err = tighten(f)
 	}
 	if err == nil {
@@ -83,28 +79,6 @@ func openExamined(name string, mode int, line uint64) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
-}
-
-// onlyName refuses a ledger that has a second name: who copied it by a hard link would see the copy change. The second
-// name that a crash left of making the ledger goes. The caller holds the lock.
-func onlyName(f *os.File) error {
-	names := func() (uint64, error) {
-		info, err := f.Stat()
-		if err != nil {
-			return 0, err
-		}
-		return uint64(info.Sys().(*syscall.Stat_t).Nlink), nil //nolint:unconvert // of other widths on some machines
-	}
-	n, err := names()
-	if err != nil || n <= 1 {
-		return err
-	}
-	sweep(filepath.Dir(f.Name()))
-	if n, err = names(); err != nil || n <= 1 {
-		return err
-	}
-	return fmt.Errorf("%s has %d names (hard links), and what is written to it would change under each of them: find the others with \"find -samefile %[3]s\" and remove them, or give the ledger a file of its own: cp -p %[3]s %[3]s.new && mv %[3]s.new %[3]s",
-		fileName, n, f.Name())
 }
 
 // tighten takes the ledger away from everybody but its owner.
