@@ -27,10 +27,11 @@ const (
 	// replaceLimit bounds the wait for another token in place of one that was refused.
 	replaceLimit = time.Minute
 	// A token that replaced a refused one is not replaced for a refusal itself before it is so old: replaceEvery where it
-	// was refused as well, so that a missing right costs few token requests; replaceSoonest where it was accepted, and
-	// where no other token was to be had.
+	// was refused as well, so that a missing right costs few token requests; replaceSoonest where it was accepted. Where no
+	// other token was to be had, one is asked for again after replaceAgain: a renewed secret shall count soon.
 	replaceEvery   = 15 * time.Minute
 	replaceSoonest = time.Minute
+	replaceAgain   = 10 * time.Second
 )
 
 // ScopeError names scopes that were asked for and not granted: misspelled, or not given to this client.
@@ -175,7 +176,7 @@ func (t *tokens) replace(ctx context.Context, refused string) bool {
 		if ctx.Err() == nil { // an impatient caller says nothing about the service
 			t.failed = err
 			t.failedN++ // all who wait for their turn share this failure
-			t.current.keep = t.wire.now().Add(replaceSoonest)
+			t.current.keep = t.wire.now().Add(replaceAgain)
 		}
 		return false
 	}

@@ -29,7 +29,7 @@ var remote = []mutant{
 	},
 	{
 		name: "FailingTokenEndpointAskedByEveryCall", promise: "I23", file: "internal/apicall/token.go",
-		old: "\t\t\tt.current.keep = t.wire.now().Add(replaceSoonest)\n\t\t}\n\t\treturn false", new: "\t\t}\n\t\treturn false", tests: []string{"-run OAuth vaultd/internal/apicall"},
+		old: "\t\t\tt.current.keep = t.wire.now().Add(replaceAgain)\n\t\t}\n\t\treturn false", new: "\t\t}\n\t\treturn false", tests: []string{"-run OAuth vaultd/internal/apicall"},
 	},
 	{
 		name: "SlowTokenGivenUp", promise: "I24", file: "internal/apicall/token.go",
