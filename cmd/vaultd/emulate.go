@@ -66,6 +66,8 @@ upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.
 	f.StringVar(&r.LatePackage, "late-package", "", "a package that lands after the window: archive or ignore")
 	f.IntVar(&r.BadCredentials, "bad-credentials", 403, "answer to wrong credentials and dead tokens: 403 or 401")
 	f.IntVar(&r.UnknownBumID, "unknown-bumid", 404, "answer to a question about an unknown bumId: 404, 400, 422 or 502")
+	f.StringVar(&r.BumIDCase, "bumid-case", "", "letters of bumIds: small, capital or mixed (capital where one is told again)")
+	f.DurationVar(&r.ListAge, "list-age", 0, "the status list tells how things stood so long ago")
 	f.StringVar(&r.BasicEncoding, "basic-encoding", "", "of user and secret: raw or rfc6749")
 	f.StringVar(&r.ErrorBody, "error-body", "", "form of error answers, like message, detail, oauth, xml, html, empty")
 	f.BoolVar(&r.NumbersAsStrings, "numbers-as-strings", false, "numbers come as strings")
