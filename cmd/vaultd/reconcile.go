@@ -22,7 +22,8 @@ func (a *app) reconcileCommand() *cobra.Command {
 holds the ledger against them: every bumId that they show, with every registration that
 vaultd ever made. It sends no document. It may be run at any time. Without safe mode it
 tells what differs, and an entry learns of content that it had given up: a document that
-the archive holds more than once is flagged, and named until a person closes it.
+the archive holds more than once is flagged, and named until a person closes it. The
+metadata that the index gives is compared with what was sent, field by field.
 
 In safe mode it also tells the entries what the archive knows of them, makes an entry
 for each document that was archived while the ledger was not there, and looks where
@@ -162,6 +163,10 @@ type reconciledJSON struct {
 
 	Double    findingsJSON `json:"archivedTwice"`
 	Uncounted findingsJSON `json:"notCounted"` // given up by the ledger, and the archive has content
+
+	Differing   findingsJSON `json:"metadataDiffers"`     // one for each field
+	Compared    int          `json:"metadataCompared"`    // documents
+	NotCompared int          `json:"metadataNotCompared"` // documents whose metadata the ledger does not have
 }
 
 // indexJSON is how far the walk through an index came.
@@ -192,6 +197,10 @@ type findingJSON struct {
 	BumID  string `json:"bumId,omitempty"`
 	Number string `json:"documentId,omitempty"`
 	Text   string `json:"text"`
+
+	Field  string  `json:"field,omitempty"`  // of the metadata, in metadataDiffers
+	Ours   *string `json:"ours,omitempty"`   // what was sent; empty: nothing
+	Theirs *string `json:"theirs,omitempty"` // what the index gives
 }
 
 func asFindings(f recovery.Findings) findingsJSON {
@@ -200,6 +209,9 @@ func asFindings(f recovery.Findings) findingsJSON {
 		one := findingJSON{BumID: string(n.Remote), Number: n.Number, Text: n.Text}
 		if !n.Key.IsZero() {
 			one.Key = n.Key.String()
+		}
+		if n.Field != "" {
+			one.Field, one.Ours, one.Theirs = n.Field, &n.Ours, &n.Theirs
 		}
 		out.Named = append(out.Named, one)
 	}
@@ -215,7 +227,8 @@ func asReconciled(c daemon.Compared) reconciled {
 	}
 	for _, r := range c.Vaults {
 		out.Vaults = append(out.Vaults, reconciledJSON{string(r.Vault), r.Listed, r.Reaches, r.Indexed, asIndex(r),
-			asFindings(r.Found), asFindings(r.TakenIn), asFindings(r.Strange), asFindings(r.Missing), asFindings(r.Double), asFindings(r.Uncounted)})
+			asFindings(r.Found), asFindings(r.TakenIn), asFindings(r.Strange), asFindings(r.Missing), asFindings(r.Double), asFindings(r.Uncounted),
+			asFindings(r.Differing), r.Compared, r.NotCompared})
 	}
 	return out
 }
@@ -241,6 +254,10 @@ func (a *app) tellReconciled(c daemon.Compared, v view) {
 		a.tellFindings("  MISSING    ", r.Missing)
 		a.tellFindings("  TWICE      ", r.Double)
 		a.tellFindings("  GIVEN UP   ", r.Uncounted)
+		a.tellFindings("  DIFFERS    ", r.Differing)
+		if r.NotCompared > 0 {
+			fmt.Fprintf(a.stdout, "  not compared %s: the metadata that was sent is not in this ledger\n", many(r.NotCompared, "document", "documents"))
+		}
 	}
 	if c.Cleared > 0 || c.Waits > 0 {
 		fmt.Fprintf(a.stdout, "IN DOUBT   %d no more, %d still\n", c.Cleared, c.Waits)
@@ -287,7 +304,7 @@ func (a *app) tellFindings(label string, f recovery.Findings) {
 		if !n.Key.IsZero() {
 			id += " " + n.Key.String()
 		}
-		fmt.Fprintf(a.stdout, "    %s: %s\n", brief(id, 120), brief(n.Text, 200))
+		fmt.Fprintf(a.stdout, "    %s: %s\n", brief(id, 160), brief(n.Text, 240))
 	}
 	if f.Count > shown {
 		fmt.Fprintf(a.stdout, "    and %d more; see --json\n", f.Count-shown)

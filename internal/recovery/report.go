@@ -51,6 +51,10 @@ type VaultReport struct {
 
 	Double    Findings // entries that the archive holds more than once, and nobody has closed
 	Uncounted Findings // entries that had given up a registration under which the archive has content; they know now
+
+	Differing   Findings // fields of the metadata that the index gives otherwise than they were sent
+	Compared    int      // documents in the index whose metadata was compared
+	NotCompared int      // those of entries whose metadata is not here: it was erased, or never known
 }
 
 // Conclusive reports whether what the index leaves out says something.
@@ -84,6 +88,9 @@ type Finding struct {
 	Remote archive.RemoteID // empty: not known
 	Number string           // the invoice's number, where it is known
 	Text   string           // in words; holds no address
+
+	Field        string // of the metadata, where that is what differs; else empty
+	Ours, Theirs string // what was sent and what the index gives, at most 1000 characters of each; empty: none
 }
 
 // Waiting is an entry that stays in doubt.
@@ -100,7 +107,7 @@ type Waiting struct {
 func (r Report) Differences() int {
 	n := 0
 	for _, v := range r.Vaults {
-		n += v.Strange.Count + v.Missing.Count + v.Double.Count + v.Uncounted.Count
+		n += v.Strange.Count + v.Missing.Count + v.Double.Count + v.Uncounted.Count + v.Differing.Count
 	}
 	return n
 }

@@ -131,6 +131,9 @@ func (p *pass) sift(recs []vaultapi.IndexRecord, r *VaultReport) (unknown []vaul
 			if err != nil {
 				return nil, err
 			}
+			if err := p.compareMetadata(e, rec, r); err != nil {
+				return nil, err
+			}
 			if ok = p.Doubt == nil || !e.Suspect; ok {
 				p.tell(e, archive.Receipt{Remote: rec.Remote, Word: archive.Successful, Record: rec.Raw, Updated: rec.ArchivedAt})
 			}
@@ -239,6 +242,11 @@ func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vault
 		return err
 	case ok && p.Doubt != nil && e.State != ledger.Discovered && e.State != ledger.Duplicate:
 		r.Found.add(Finding{Key: e.Key, Remote: rc.Remote, Text: "registered while the ledger was not there; the archive says " + rc.Word.String()})
+		if rec != nil {
+			if err := p.compareMetadata(e, *rec, r); err != nil {
+				return err
+			}
+		}
 		return p.change(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{
 			ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID, Told: rc.Date}, ledger.StatusSeen{Receipt: rc, Grace: p.Grace, NotBefore: p.Now().Wall},
 		}})

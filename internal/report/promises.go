@@ -28,9 +28,9 @@ var guarantees = []guarantee{
 	{
 		id: "I4", checked: true,
 		promise: "The bytes that were sent have the recorded length and SHA-256. A document that is downloaded again has the same, or the difference is said.",
-		how:     "The ZIP is read back after it was written. Its digest is taken again while it is sent, and the last bytes leave only where it is the recorded one; it stands in the journal with the upload. Its length and its checksum travel with it, and a repeated upload sends the identical bytes or nothing.",
-		limit:   "What a store makes of the bytes that it got is its own affair: documents are not downloaded by themselves to compare them, for that may cost money.",
-		tests:   []string{"internal/packager TestReadBack_I4_FindsDamage", "internal/vaultapi TestUpload_I4_BytesLengthAndDigest", "internal/apicall TestPut_I4_OtherBytesNeverLeaveWhole", "internal/ingest TestUpload_I4_ADamagedPackageIsMadeAgain", "internal/readingtest TestReading_I4_APackageChangedOnTheDisk", "cmd/vaultd TestFetch_I4_RealInvoicesByteForByte"},
+		how:     "The ZIP is read back after it was written. Its digest is taken again while it is sent, and the last bytes leave only where it is the recorded one; it stands in the journal with the upload. Its length and its checksum travel with it, and a repeated upload sends the identical bytes or nothing. Every vaultd reconcile compares the metadata that the archive's index gives with what was sent, field by field.",
+		limit:   "What a store makes of the bytes that it got is its own affair: documents are not downloaded by themselves to compare them, for that may cost money. Metadata that the index leaves out, or that is not in the ledger any more, is not compared.",
+		tests:   []string{"internal/packager TestReadBack_I4_FindsDamage", "internal/vaultapi TestUpload_I4_BytesLengthAndDigest", "internal/apicall TestPut_I4_OtherBytesNeverLeaveWhole", "internal/ingest TestUpload_I4_ADamagedPackageIsMadeAgain", "internal/readingtest TestReading_I4_APackageChangedOnTheDisk", "cmd/vaultd TestFetch_I4_RealInvoicesByteForByte", "internal/recovery TestReconcile_I4_MetadataInTheIndex", "cmd/vaultd TestReconcile_I4_NamesWhatTheIndexSaysOtherwise"},
 	},
 	{
 		id: "I5", checked: false,

@@ -84,7 +84,7 @@ func indexRecord(raw json.RawMessage) (IndexRecord, error) {
 	if err != nil {
 		return IndexRecord{}, err
 	}
-	rec := IndexRecord{ArchiveID: words(text(f["archiveId"])), ArchivedAt: parseTime(text(f["archiveDate"])), Raw: bytes.Clone(raw)}
+	rec := IndexRecord{ArchiveID: words(text(f["archiveId"])), ArchivedAt: ParseTime(text(f["archiveDate"])), Raw: bytes.Clone(raw)}
 	if remote, err := archive.ParseRemoteID(text(number)); err == nil {
 		rec.Remote = remote
 	}

@@ -82,7 +82,7 @@ func receipt(raw json.RawMessage) (archive.Receipt, error) {
 		return archive.Receipt{}, errShape
 	}
 	rc := archive.Receipt{Word: archive.ParseWord(status), Raw: words(status),
-		Updated: parseTime(text(f["lastUpdated"])), Message: words(text(f["message"]))}
+		Updated: ParseTime(text(f["lastUpdated"])), Message: words(text(f["message"]))}
 	rc.Record = bytes.Clone(raw[:min(len(raw), maxRecord)])
 	if given := text(f["bumId"]); given != "" {
 		remote, err := archive.ParseRemoteID(given)

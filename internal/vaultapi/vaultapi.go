@@ -115,9 +115,9 @@ func records(body []byte, fields ...string) ([]json.RawMessage, error) {
 	return []json.RawMessage{body}, nil
 }
 
-// parseTime reads the service's times: RFC 3339, or the same without a zone, which is then UTC. Zero where it is
+// ParseTime reads the service's times: RFC 3339, or the same without a zone, which is then UTC. Zero where it is
 // neither.
-func parseTime(s string) time.Time {
+func ParseTime(s string) time.Time {
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02"} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return t.UTC()

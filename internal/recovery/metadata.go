@@ -1,0 +1,155 @@
+package recovery
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
+)
+
+// fieldLeftOutDiffers says whether a field differs that was sent and that the index does not give. What a record of the
+// index repeats is not specified, so this is an assumption: a field that is left out, null or empty is no difference.
+const fieldLeftOutDiffers = false
+
+// compareMetadata holds what the index gives of an archived document against what was frozen for its entry, and names
+// each field that differs. All registrations of an entry were sent with the same metadata, so each of its bumIds is
+// compared with that.
+func (p *pass) compareMetadata(e ledger.Entry, rec vaultapi.IndexRecord, r *VaultReport) error {
+	if archive.Sum(rec.Document.Metadata()) == e.Metadata { // byte for byte, and known even where it was erased here
+		r.Compared++
+		return nil
+	}
+	d, ok, err := p.Committer.Document(e.Key)
+	if err != nil {
+		return err
+	}
+	if !ok || len(d.Metadata) == 0 {
+		r.NotCompared++
+		return nil
+	}
+	ours, err := archive.ParseMetadata(d.Metadata)
+	if err != nil {
+		return fmt.Errorf("entry %s: %w", e.Key, err)
+	}
+	r.Compared++
+	for _, f := range differingFields(ours, rec.Document) {
+		r.Differing.add(Finding{Key: e.Key, Remote: rec.Remote, Number: ours.Number, Field: f.name, Ours: clip(f.ours), Theirs: clip(f.theirs),
+			Text: fmt.Sprintf("%s is %s here, and %s in the archive's index", f.name, f.shown(f.ours), f.shown(f.theirs))})
+	}
+	return nil
+}
+
+// field is one field of the metadata, as it was frozen and as the index gives it.
+type field struct {
+	name         string
+	ours, theirs string
+	same         bool
+	isSet        bool // of texts that are quoted, each
+}
+
+// differingFields names the fields that differ: amounts by their value, dates as instants, identifiers and additional
+// parameters as sets, all others letter by letter.
+func differingFields(ours, theirs archive.Document) []field {
+	text := func(name, a, b string) field { return field{name: name, ours: a, theirs: b, same: a == b} }
+	set := func(name string, a, b []string) field {
+		x, y := asSet(a), asSet(b)
+		return field{name: name, ours: x, theirs: y, same: x == y, isSet: true}
+	}
+	all := []field{
+		text("documentType", ours.Type, theirs.Type),
+		text("documentId", ours.Number, theirs.Number),
+		{name: "documentDate", ours: ours.Date, theirs: theirs.Date, same: sameInstant(ours.Date, theirs.Date)},
+		text("senderName", ours.SenderName, theirs.SenderName),
+		set("senderIds", quoted(ours.SenderIDs), quoted(theirs.SenderIDs)),
+		text("recipientName", ours.RecipientName, theirs.RecipientName),
+		set("recipientIds", quoted(ours.RecipientIDs), quoted(theirs.RecipientIDs)),
+		text("currencyCode", ours.Currency, theirs.Currency),
+		text("buyerReferenceId", ours.BuyerReferenceID, theirs.BuyerReferenceID),
+		text("buyerReferenceType", ours.BuyerReferenceType, theirs.BuyerReferenceType),
+		{name: "amount", ours: string(ours.Amount), theirs: string(theirs.Amount), same: sameAmount(ours.Amount, theirs.Amount)},
+		set("additionalParameters", pairs(ours.Parameters), pairs(theirs.Parameters)),
+		text("tradingPartner", ours.TradingPartner, theirs.TradingPartner),
+		text("flowDirection", ours.FlowDirection, theirs.FlowDirection),
+	}
+	return slices.DeleteFunc(all, func(f field) bool { return f.same || f.theirs == "" && !fieldLeftOutDiffers })
+}
+
+// sameAmount compares by value: 119.00 is 119, and 1.19e2 too. Texts that are no numbers must be the same letter by letter.
+func sameAmount(a, b archive.Decimal) bool {
+	x, y := valueOf(a), valueOf(b)
+	return a == b || x != nil && y != nil && x.Cmp(y) == 0
+}
+
+// valueOf reads an amount as the archive may write it; nil where it is none. The bounds keep a number of a million digits
+// from being computed.
+func valueOf(d archive.Decimal) *big.Rat {
+	const mostDigits, mostExponent = 2 * archive.MaxAmountDigit, 3 // characters
+	digits, exponent, _ := strings.Cut(strings.ToLower(string(d)), "e")
+	if len(digits) > mostDigits || len(exponent) > mostExponent || strings.Trim(digits+exponent, "+-.0123456789") != "" {
+		return nil
+	}
+	return d.Rat()
+}
+
+// sameInstant compares as points in time; texts that are no dates must be the same letter by letter.
+func sameInstant(a, b string) bool {
+	x, y := vaultapi.ParseTime(a), vaultapi.ParseTime(b)
+	return a == b || !x.IsZero() && x.Equal(y)
+}
+
+// asSet writes texts so that it gives the same for the same set: in order, each once.
+func asSet(all []string) string {
+	seen := map[string]bool{}
+	for _, one := range all {
+		seen[one] = true
+	}
+	return strings.Join(slices.Sorted(maps.Keys(seen)), ", ")
+}
+
+// quoted writes identifiers, without empty ones.
+func quoted(ids []string) (all []string) {
+	for _, id := range ids {
+		if id != "" {
+			all = append(all, strconv.Quote(id))
+		}
+	}
+	return all
+}
+
+// pairs writes the additional parameters.
+func pairs(ps []archive.Parameter) (all []string) {
+	for _, p := range ps {
+		all = append(all, strconv.Quote(p.Key)+"="+strconv.Quote(p.Value))
+	}
+	return all
+}
+
+// shown gives a value for a sentence of one line, quoted and shortened.
+func (f field) shown(value string) string {
+	const most = 80
+	if value == "" {
+		return "not given"
+	}
+	if r := []rune(value); len(r) > most {
+		value = string(r[:most-1]) + "…"
+	}
+	if f.isSet {
+		return value
+	}
+	return strconv.Quote(value)
+}
+
+// clip bounds what one value takes in memory: the archive's may be of any length.
+func clip(value string) string {
+	const most = 1000
+	if r := []rune(value); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return value
+}
