@@ -17,6 +17,8 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/billing"
 	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
+	"vaultd/internal/recovery"
 	"vaultd/internal/report"
 )
 
@@ -177,8 +179,17 @@ func (v view) auditConfig(a *app, sel report.Selection) report.Config {
 		Rule: billing.Rule{
 			Included: v.cfg.Billing.Included, Price: archive.Decimal(v.cfg.Billing.PricePerTransaction), Currency: v.cfg.Billing.Currency,
 		},
-		AlertAfter: v.cfg.Status.AlertAfter, Person: userName, Reason: v.reasonOf,
+		AlertAfter: v.cfg.Status.AlertAfter, Person: userName, Reason: v.reasonOf, Ended: v.retentionEnded(),
 	}
+}
+
+// retentionEnded returns what reports whether the retention of an archived entry is over.
+func (v view) retentionEnded() func(ledger.Entry) bool {
+	var drops []recovery.Drop
+	for _, d := range v.cfg.Drops {
+		drops = append(drops, recovery.Drop{Name: d.Name, Vault: archive.VaultID(d.Vault), Retention: d.Retention})
+	}
+	return func(e ledger.Entry) bool { return recovery.RetentionOf(drops, e).Ended(e.ArchivedAt, v.now) }
 }
 
 // reasonOf gives what somebody said when his act made a revision of an entry.

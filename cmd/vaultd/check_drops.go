@@ -38,6 +38,9 @@ func troubleAt(path string) string {
 // saneSettle is how long a share's writer may well pause: a stalled network, a busy export, a person between two files.
 const saneSettle = 10 * time.Second
 
+// noRetention warns of a drop whose documents are called missing for ever once the archive has removed them.
+const noRetention = "retention is not known: what the archive removes at its end will be called MISSING by reconcile. Write retention: 10y, or what your contract says"
+
 // hasteOf warns of a drop that may take a folder whose writer only pauses; "" when it waits long enough or knows better.
 func hasteOf(d dropConfig) string {
 	if d.Complete != "quiet" || d.Settle >= saneSettle {

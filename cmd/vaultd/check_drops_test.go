@@ -41,6 +41,20 @@ func TestCheck_HastySettle(t *testing.T) {
 	}
 }
 
+// A drop whose retention is not known is named; one whose is known is not.
+func TestCheck_RetentionThatIsNotKnown(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("s\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.NewReplacer("/etc/vaultd/secret", secret, "vault: V-1}", "vault: V-1}\n  - {name: beta-in, path: /srv/invoices/beta-in, vault: V-1, retention: 10y}").Replace(smallConfig) +
+		"state_dir: " + t.TempDir() + "\n"
+	out, errs, code := runHere("check", "--config", writeConfig(t, text))
+	if code != 0 || !strings.Contains(out, "LOOK AT  drop acme-in: "+noRetention+"\n") || strings.Contains(out, "drop beta-in: "+noRetention) {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
+}
+
 func TestUsage_NamesTheCommandsOwnHelp(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := run(context.Background(), []string{"close", "X"}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), `see "vaultd help close"`) {

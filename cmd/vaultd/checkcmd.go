@@ -108,6 +108,9 @@ func (a *app) check(show bool) error {
 		if haste := hasteOf(d); haste != "" {
 			fmt.Fprintf(a.stdout, "LOOK AT  drop %s: %s\n", safe(d.Name), haste)
 		}
+		if d.Retention == 0 {
+			fmt.Fprintf(a.stdout, "LOOK AT  drop %s: %s\n", safe(d.Name), noRetention)
+		}
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"vaultd/internal/archive"
 )
 
 // config is the configuration of one daemon, complete with its defaults and checked. Durations and sizes (bytes) are
@@ -69,6 +71,7 @@ type dropConfig struct {
 	Defaults     map[string]any     `json:"defaults"` // sidecar fields: text or lists of texts
 	Require      map[string]any     `json:"require"`
 	SameContent  string             `json:"same_content"` // warn or hold
+	Retention    archive.Retention  `json:"retention"`    // years; zero: not known
 	AfterArchive afterArchiveConfig `json:"after_archive"`
 }
 

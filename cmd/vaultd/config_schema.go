@@ -27,6 +27,7 @@ var configSchema []byte
 const (
 	formatDuration = "vaultd-duration"
 	formatSize     = "vaultd-size"
+	formatYears    = "vaultd-years"
 )
 
 // schemaNode is the part of the schema that this program reads itself: titles for its hints, and the defaults.
@@ -150,6 +151,8 @@ func (n *schemaNode) complete(v any) (any, error) {
 		return parseDuration(fmt.Sprint(v))
 	case n.Format == formatSize:
 		return parseSize(fmt.Sprint(v))
+	case n.Format == formatYears:
+		return parseYears(fmt.Sprint(v))
 	}
 	return v, nil
 }
@@ -228,6 +231,9 @@ func compileSchema() (*jsonschema.Schema, error) {
 	c.RegisterFormat(&jsonschema.Format{Name: formatSize, Validate: func(v any) error {
 		return checkText(v, parseSize)
 	}})
+	c.RegisterFormat(&jsonschema.Format{Name: formatYears, Validate: func(v any) error {
+		return checkText(v, parseYears)
+	}})
 	const url = "urn:vaultd:config"
 	if err := c.AddResource(url, doc); err != nil {
 		return nil, fmt.Errorf("read the embedded schema: %w", err)
@@ -299,7 +305,7 @@ func typeProblem(k *kind.Type, node *schemaNode) string {
 	switch {
 	case k.Got == "null":
 		return "has no value"
-	case k.Got == "number" && (node.Format == formatDuration || node.Format == formatSize):
+	case k.Got == "number" && slices.Contains([]string{formatDuration, formatSize, formatYears}, node.Format):
 		return "is a number without a unit"
 	}
 	switch node.Type {

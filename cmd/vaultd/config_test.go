@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"vaultd/internal/archive"
 )
 
 func noEnv(string) (string, bool) { return "", false }
@@ -295,11 +297,14 @@ func TestConfigFaults(t *testing.T) {
 		"ListenAnywhere": {with("http: {listen: ':8970'}"), []string{"6:16 http.listen: can be reached from other machines, and needs TLS and a password; *"}},
 		"DefaultsTooLong": {with("  - {name: two, path: /srv/two, vault: V, defaults: {senderIds: [" + strings.Repeat("x", 149) + ", " + strings.Repeat("y", 149) + ", zzzz]}}"),
 			[]string{"6:54 drops[1].defaults.senderIds: has 304 characters; the archive takes 300; "}},
-		"Listen":         {with("http: {listen: localhost}"), []string{"6:16 http.listen: is not an address with a port; *"}},
-		"WindowTooLong":  {with("upload: {window: 16m}"), []string{"6:18 upload.window: is longer than an upload address lives; *"}},
-		"WindowTooShort": {with("upload: {window: 59s}"), []string{"6:18 upload.window: is too short for a real service; *"}},
-		"BatchWait":      {with("upload: {batch_wait: 15m}"), []string{"6:22 upload.batch_wait: is not shorter than window; *"}},
-		"PollOrder":      {with("status: {poll_min: 5m, poll_max: 1m}"), []string{"6:34 status.poll_max: is shorter than poll_min; *"}},
+		"RetentionTooLong":  {with("  - {name: two, path: /srv/two, vault: V, retention: 16y}"), []string{"6:54 drops[1].retention: is too large; write a number of years from 1y to 15y, *"}},
+		"RetentionInDays":   {with("  - {name: two, path: /srv/two, vault: V, retention: 3650d}"), []string{"6:54 drops[1].retention: is not a number of years; *"}},
+		"RetentionUnitless": {with("  - {name: two, path: /srv/two, vault: V, retention: 10}"), []string{"6:54 drops[1].retention: is a number without a unit; *"}},
+		"Listen":            {with("http: {listen: localhost}"), []string{"6:16 http.listen: is not an address with a port; *"}},
+		"WindowTooLong":     {with("upload: {window: 16m}"), []string{"6:18 upload.window: is longer than an upload address lives; *"}},
+		"WindowTooShort":    {with("upload: {window: 59s}"), []string{"6:18 upload.window: is too short for a real service; *"}},
+		"BatchWait":         {with("upload: {batch_wait: 15m}"), []string{"6:22 upload.batch_wait: is not shorter than window; *"}},
+		"PollOrder":         {with("status: {poll_min: 5m, poll_max: 1m}"), []string{"6:34 status.poll_max: is shorter than poll_min; *"}},
 		"PollOrderUnsure": {
 			with("status: {poll_min: 5, poll_max: 1s}"), // what poll_max is compared with is not known
 			[]string{"6:20 status.poll_min: is a number without a unit; *"},
@@ -445,6 +450,22 @@ func TestParseDuration(t *testing.T) {
 		"99999999999999999999d": errTooLarge,
 	} {
 		if _, err := parseDuration(text); !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", text, err, want)
+		}
+	}
+}
+
+func TestParseYears(t *testing.T) {
+	for text, want := range map[string]archive.Retention{"": 0, "1y": 1, "10y": 10, "15y": 15, "010y": 10} {
+		if got, err := parseYears(text); got != want || err != nil {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]error{
+		"0y": errYears, "y": errYears, "-1y": errYears, "10 y": errYears, "10Y": errYears, "10 years": errYears, "120h": errYears, "1.5y": errYears,
+		"10": errNoUnit, "16y": errTooLarge, "99999999999999999999y": errTooLarge,
+	} {
+		if _, err := parseYears(text); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", text, err, want)
 		}
 	}

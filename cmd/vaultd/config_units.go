@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+
+	"vaultd/internal/archive"
 )
 
 const day = 24 * time.Hour
@@ -16,11 +18,13 @@ const day = 24 * time.Hour
 var (
 	durationShape = regexp.MustCompile(`^(?:([0-9]+)d)?((?:[0-9]+(?:\.[0-9]+)?(?:h|m|s|ms))*)$`)
 	sizeShape     = regexp.MustCompile(`^[0-9]+(\.[0-9]+)? ?(B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)$`)
+	yearsShape    = regexp.MustCompile(`^[0-9]+y$`)
 	bareNumber    = regexp.MustCompile(`^[0-9.]+$`)
 
 	errNoUnit   = errors.New("is a number without a unit")
 	errDuration = errors.New("is not a duration")
 	errSize     = errors.New("is not a size")
+	errYears    = errors.New("is not a number of years")
 	errTooLarge = errors.New("is too large")
 )
 
@@ -66,4 +70,24 @@ func parseSize(s string) (int64, error) {
 		return 0, errTooLarge
 	}
 	return int64(n), nil
+}
+
+// parseYears reads a number of years, such as 10y; an empty text is none.
+func parseYears(s string) (archive.Retention, error) {
+	switch {
+	case s == "":
+		return 0, nil
+	case bareNumber.MatchString(s):
+		return 0, errNoUnit
+	case !yearsShape.MatchString(s):
+		return 0, errYears
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(s, "y"))
+	switch {
+	case err != nil || n > archive.MaxRetention:
+		return 0, errTooLarge
+	case n == 0:
+		return 0, errYears
+	}
+	return archive.Retention(n), nil
 }

@@ -79,6 +79,7 @@ upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.
 	f.StringVar(&r.Download, "download", "", "answer as bytes, redirect or json")
 	f.StringVar(&r.VaultList, "vault-list", "", "answer as objects, ids or wrapped")
 	f.StringVar(&r.IndexFound, "index-found", "", "what the index gives as found: all, none, page, read, left, zero, negative or more")
+	f.DurationVar(&r.Retention, "retention", 0, "how long after its success a document leaves the archive; 0: never")
 	f.IntVar(&r.IndexPage, "index-page", 0, "an index page has at most so many documents; 0: as asked")
 	return c
 }

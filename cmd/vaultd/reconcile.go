@@ -115,7 +115,7 @@ func (a *app) compare(ctx context.Context, v view, p daemon.Person, accepted []d
 		return found, errors.Join(err, done())
 	}
 	for _, d := range dc.Drops {
-		c.Drops = append(c.Drops, recovery.Drop{Name: d.Name, Vault: d.Vault, Rules: d.Rules})
+		c.Drops = append(c.Drops, recovery.Drop{Name: d.Name, Vault: d.Vault, Rules: d.Rules, Retention: d.Retention})
 	}
 	return daemon.Reconcile(ctx, c, p)
 }
@@ -160,6 +160,7 @@ type reconciledJSON struct {
 	TakenIn findingsJSON `json:"takenIn"`
 	Strange findingsJSON `json:"notInLedger"`
 	Missing findingsJSON `json:"missing"`
+	Ended   int          `json:"retentionEnded"` // not in the index any more, and their retention is over
 
 	Double    findingsJSON `json:"archivedTwice"`
 	Uncounted findingsJSON `json:"notCounted"` // given up by the ledger, and the archive has content
@@ -227,7 +228,7 @@ func asReconciled(c daemon.Compared) reconciled {
 	}
 	for _, r := range c.Vaults {
 		out.Vaults = append(out.Vaults, reconciledJSON{string(r.Vault), r.Listed, r.Reaches, r.Indexed, asIndex(r),
-			asFindings(r.Found), asFindings(r.TakenIn), asFindings(r.Strange), asFindings(r.Missing), asFindings(r.Double), asFindings(r.Uncounted),
+			asFindings(r.Found), asFindings(r.TakenIn), asFindings(r.Strange), asFindings(r.Missing), r.Ended, asFindings(r.Double), asFindings(r.Uncounted),
 			asFindings(r.Differing), r.Compared, r.NotCompared})
 	}
 	return out
@@ -241,23 +242,7 @@ func (a *app) tellReconciled(c daemon.Compared, v view) {
 	a.tellFindings("RETURNED   ", c.Folders.Returned)
 	a.tellFindings("LEFT ALONE ", c.Folders.Strange)
 	for _, r := range c.Vaults {
-		fmt.Fprintf(a.stdout, "VAULT      %s: %d archived in the index, %d in the status list\n", safe(string(r.Vault)), r.Indexed, r.Listed)
-		switch {
-		case r.Accepted:
-			fmt.Fprintf(a.stdout, "  ACCEPTED   the index gave %s; it counts as complete by your decision\n", r.Gave())
-		case !r.Index.Complete:
-			fmt.Fprintf(a.stdout, "  INCOMPLETE the index gave %s; %s\n", r.Gave(), r.Index.Why)
-		}
-		a.tellFindings("  found      ", r.Found)
-		a.tellFindings("  taken in   ", r.TakenIn)
-		a.tellFindings("  UNKNOWN    ", r.Strange)
-		a.tellFindings("  MISSING    ", r.Missing)
-		a.tellFindings("  TWICE      ", r.Double)
-		a.tellFindings("  GIVEN UP   ", r.Uncounted)
-		a.tellFindings("  DIFFERS    ", r.Differing)
-		if r.NotCompared > 0 {
-			fmt.Fprintf(a.stdout, "  not compared %s: the metadata that was sent is not in this ledger\n", many(r.NotCompared, "document", "documents"))
-		}
+		a.tellVault(r)
 	}
 	if c.Cleared > 0 || c.Waits > 0 {
 		fmt.Fprintf(a.stdout, "IN DOUBT   %d no more, %d still\n", c.Cleared, c.Waits)
@@ -285,6 +270,30 @@ func (a *app) tellReconciled(c daemon.Compared, v view) {
 		fmt.Fprintln(a.stdout, "RESULT     NOT EVERYTHING was compared")
 	case c.Differences() == 0:
 		fmt.Fprintln(a.stdout, "RESULT     nothing differs")
+	}
+}
+
+// tellVault tells what was found in one vault.
+func (a *app) tellVault(r recovery.VaultReport) {
+	fmt.Fprintf(a.stdout, "VAULT      %s: %d archived in the index, %d in the status list\n", safe(string(r.Vault)), r.Indexed, r.Listed)
+	switch {
+	case r.Accepted:
+		fmt.Fprintf(a.stdout, "  ACCEPTED   the index gave %s; it counts as complete by your decision\n", r.Gave())
+	case !r.Index.Complete:
+		fmt.Fprintf(a.stdout, "  INCOMPLETE the index gave %s; %s\n", r.Gave(), r.Index.Why)
+	}
+	a.tellFindings("  found      ", r.Found)
+	a.tellFindings("  taken in   ", r.TakenIn)
+	a.tellFindings("  UNKNOWN    ", r.Strange)
+	a.tellFindings("  MISSING    ", r.Missing)
+	if r.Ended > 0 {
+		fmt.Fprintf(a.stdout, "  ended      %s: not in the index any more, and the retention is over\n", many(r.Ended, "document", "documents"))
+	}
+	a.tellFindings("  TWICE      ", r.Double)
+	a.tellFindings("  GIVEN UP   ", r.Uncounted)
+	a.tellFindings("  DIFFERS    ", r.Differing)
+	if r.NotCompared > 0 {
+		fmt.Fprintf(a.stdout, "  not compared %s: the metadata that was sent is not in this ledger\n", many(r.NotCompared, "document", "documents"))
 	}
 }
 

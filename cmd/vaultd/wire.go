@@ -84,7 +84,7 @@ const checkEvery = 24 * time.Hour
 func wireDrop(d dropConfig, p packageConfig) daemon.Drop {
 	out := daemon.Drop{
 		Name: d.Name, Path: d.Path, Group: d.Group, Vault: archive.VaultID(d.Vault),
-		Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, RemindAfter: d.RemindAfter, HoldSame: d.SameContent == "hold",
+		Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, RemindAfter: d.RemindAfter, HoldSame: d.SameContent == "hold", Retention: d.Retention,
 		Rules: packager.Rules{
 			Vault: archive.VaultID(d.Vault), Sidecar: d.Sidecar, Complete: d.Complete, Defaults: d.Defaults, Require: d.Require,
 			IncludeSidecar: p.IncludeSidecar, MaxSize: p.MaxSize, Compression: p.Compression,

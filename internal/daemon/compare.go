@@ -120,7 +120,7 @@ func (d *Daemon) openFolders() (drops []recovery.Drop, done func(), why []string
 			why = append(why, "drop "+r.cfg.Name+" cannot be looked through: "+err.Error())
 			f = nil
 		}
-		drops = append(drops, recovery.Drop{Name: r.cfg.Name, Vault: r.cfg.Vault, Rules: r.cfg.Rules, Folder: f})
+		drops = append(drops, recovery.Drop{Name: r.cfg.Name, Vault: r.cfg.Vault, Rules: r.cfg.Rules, Folder: f, Retention: r.cfg.Retention})
 	}
 	return drops, func() {
 		for _, end := range ends {

@@ -74,6 +74,7 @@ type Drop struct {
 	Disposes          bool          // false: archived sources are kept
 	DisposeTo         string        // where they are moved; empty: deleted
 	Grace             time.Duration
+	Retention         archive.Retention // for how long the archive keeps what came from it; zero: not known
 }
 
 // BindingError says that a ledger was made for another environment or service.

@@ -259,7 +259,7 @@ func OpenDrops(cfg Config, l *boltledger.Ledger) (drops []recovery.Drop, done fu
 		if err != nil {
 			return nil, nil, errors.Join(err, done())
 		}
-		drops = append(drops, recovery.Drop{Name: dc.Name, Vault: dc.Vault, Rules: dc.Rules, Folder: f})
+		drops = append(drops, recovery.Drop{Name: dc.Name, Vault: dc.Vault, Rules: dc.Rules, Folder: f, Retention: dc.Retention})
 	}
 	return drops, done, nil
 }

@@ -9,7 +9,7 @@ import (
 // download answers with the archived package, or with where it is.
 func (s *Server) download(c *call) reply {
 	s.mu.Lock()
-	g := s.book.find(c.vault, c.PathValue("bumId"), c.now)
+	g := c.kept(s.book.find(c.vault, c.PathValue("bumId"), c.now), c.now)
 	var k condition
 	if g != nil {
 		k = g.condition(c.now, c.ignoresLate())
@@ -48,7 +48,7 @@ func (s *Server) fetchObject(c *call) reply {
 	bumID, _ := strings.CutSuffix(path.Base(c.URL.Path), ".zip")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g := s.book.byBumID[bumID]; g != nil {
+	if g := c.kept(s.book.byBumID[bumID], c.now); g != nil {
 		if k := g.condition(c.now, c.ignoresLate()); k.state == successful {
 			c.line.BumIDs, c.line.SHA256, c.line.Size = []string{bumID}, k.content.sha256, k.content.size
 			return s.packageReply(k.content)

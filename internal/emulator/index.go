@@ -30,6 +30,7 @@ func (s *Server) index(c *call) reply {
 	s.mu.Lock()
 	docs := s.book.archived(c.vault, c.now, c.ignoresLate())
 	s.mu.Unlock()
+	docs = slices.DeleteFunc(docs, func(d archivedDocument) bool { return c.retentionOver(d.when, c.now) })
 	p.arrange(docs)
 	if c.reading.IndexPage > 0 {
 		p.size = min(p.size, c.reading.IndexPage)

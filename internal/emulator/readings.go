@@ -32,6 +32,7 @@ type Readings struct {
 	ShortBody        string        // an upload whose body ends early: refuse | keep (as if it were whole, where Content-MD5 is not checked)
 	KeyInQuery       bool          // all upload addresses have one path, and a parameter names the object
 	ListAge          time.Duration // the status list tells how things stood so long ago
+	Retention        time.Duration // so long after its success a document has left the archive: it is in no list, and its bumId is unknown; 0: never
 	StoreRedirectTo  string        // every PUT is first sent on by 307, freshly signed, to this base address without a path
 }
 
@@ -45,6 +46,9 @@ func (r *Readings) check() error {
 	}
 	if r.ListAge < 0 {
 		return fmt.Errorf("reading ListAge: %s is less than nothing", r.ListAge)
+	}
+	if r.Retention < 0 {
+		return fmt.Errorf("reading Retention: %s is less than nothing", r.Retention)
 	}
 	setDefault(&r.UnknownBumID, 404)
 	if !slices.Contains([]int{400, 404, 422, 502}, r.UnknownBumID) {

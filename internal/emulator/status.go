@@ -19,7 +19,7 @@ const lastUploaded = 500
 
 func (s *Server) status(c *call) reply {
 	s.mu.Lock()
-	g := s.book.find(c.vault, c.PathValue("bumId"), c.now)
+	g := c.kept(s.book.find(c.vault, c.PathValue("bumId"), c.now), c.now)
 	unaskable := s.book.unaskable[strings.ToLower(c.PathValue("bumId"))]
 	var rec statusRecord
 	if g != nil {
@@ -43,7 +43,7 @@ func (s *Server) statusList(c *call) reply {
 	all := s.book.byVault[c.vault]
 	list, asOf := []statusRecord{}, c.now.Add(-c.reading.ListAge)
 	for i := len(all) - 1; i >= 0 && len(list) < lastUploaded; i-- {
-		if !all[i].visible.After(asOf) {
+		if !all[i].visible.After(asOf) && c.kept(all[i], asOf) != nil {
 			list = append(list, c.statusOf(all[i], asOf))
 		}
 	}
@@ -61,6 +61,23 @@ func (c *call) statusOf(g *registration, at time.Time) statusRecord {
 		rec.Status = c.reading.InProgressWord
 	}
 	return rec
+}
+
+// kept is the registration, or nil where its document had left the archive at that time. The caller holds mu.
+func (c *call) kept(g *registration, at time.Time) *registration {
+	if g == nil || c.reading.Retention == 0 {
+		return g
+	}
+	if k := g.condition(at, c.ignoresLate()); k.state == successful && c.retentionOver(k.since, at) {
+		return nil
+	}
+	return g
+}
+
+// retentionOver reports whether what was archived at that time has left the archive.
+func (c *call) retentionOver(archived, at time.Time) bool {
+	r := c.reading.Retention
+	return r > 0 && !at.Before(archived.Add(r))
 }
 
 // spelled is a bumId as an answer writes it. It was told before, or this is the first time.

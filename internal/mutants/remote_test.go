@@ -357,6 +357,18 @@ var remote = []mutant{
 		old: "return a == b || x != nil && y != nil && x.Cmp(y) == 0", new: "_, _ = x, y\n\treturn a == b", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
+		name: "RetentionNeverEnds", promise: "I32", file: "internal/recovery/settle.go",
+		old: "if v := &p.report.Vaults[i]; p.ended(e) {", new: "if v := &p.report.Vaults[i]; false {", tests: []string{"vaultd/internal/recovery"},
+	},
+	{
+		name: "RetentionEndsADayEarly", promise: "I32", file: "internal/archive/retention.go",
+		old: "time.Date(y+int(r), m, d, 0,", new: "time.Date(y+int(r), m, d-1, 0,", tests: []string{"-run Retention vaultd/internal/archive"},
+	},
+	{
+		name: "RetentionByOurClockAlone", promise: "I32", file: "internal/recovery/settle.go",
+		old: "!told.IsZero() && told.Before(now)", new: "false && told.Before(now)", tests: []string{"vaultd/internal/recovery"},
+	},
+	{
 		name: "ReleaseWithoutAsking", promise: "I2", file: "internal/daemon/release.go",
 		old: "evs, err := h.askAll(ctx, e)\n", new: "evs, err := []ledger.Event(nil), error(nil)\n", tests: []string{worlds},
 	},

@@ -48,6 +48,8 @@ type Drop struct {
 	Vault  archive.VaultID
 	Rules  packager.Rules
 	Folder *drop.Folder // nil: it is not looked through
+
+	Retention archive.Retention // for how long the archive keeps what came from it; zero: not known
 }
 
 const (

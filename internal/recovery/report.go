@@ -48,6 +48,7 @@ type VaultReport struct {
 	TakenIn Findings // archived documents that the ledger did not know: it has an entry for each now
 	Strange Findings // archived documents that the ledger does not know, and that were not taken in
 	Missing Findings // entries that the ledger calls archived and the archive does not show
+	Ended   int      // archived entries that the archive does not show any more, and whose retention is over
 
 	Double    Findings // entries that the archive holds more than once, and nobody has closed
 	Uncounted Findings // entries that had given up a registration under which the archive has content; they know now

@@ -21,7 +21,11 @@ func (p *pass) settle(ctx context.Context) error {
 		i, ok := asked[e.Vault]
 		conclusive := ok && p.report.Vaults[i].Conclusive()
 		if e.State == ledger.Archived && conclusive && !p.archived[short(e.Archived)] && !p.fresh(e) {
-			p.report.Vaults[i].Missing.add(Finding{Key: e.Key, Remote: e.Archived, Text: "archived here, not in the archive's index"})
+			if v := &p.report.Vaults[i]; p.ended(e) {
+				v.Ended++
+			} else {
+				v.Missing.add(Finding{Key: e.Key, Remote: e.Archived, Text: "archived here, not in the archive's index"})
+			}
 		}
 		if ok {
 			p.report.Vaults[i].name(e, p.uncounted)
@@ -47,6 +51,34 @@ func (p *pass) fresh(e ledger.Entry) bool {
 	return p.Now().Wall.Sub(e.ArchivedAt) < indexLag(p.Grace)+margin
 }
 
+// ended reports whether the archive may have removed what it archived, because the retention is over. Both clocks must say
+// so where the archive's is known: one that was set far ahead must not explain what is missing.
+func (p *pass) ended(e ledger.Entry) bool {
+	now := p.Now().Wall
+	if told := p.report.Told; !told.IsZero() && told.Before(now) {
+		now = told
+	}
+	return RetentionOf(p.Drops, e).Ended(e.ArchivedAt, now)
+}
+
+// RetentionOf gives the retention of the entry's drop. Where that is not configured any more, it is the longest of the
+// drops that deliver to the same vault, if all of them tell one.
+func RetentionOf(drops []Drop, e ledger.Entry) (longest archive.Retention) {
+	known := true
+	for _, d := range drops {
+		if d.Name == e.Drop {
+			return d.Retention
+		}
+		if d.Vault == e.Vault {
+			longest, known = max(longest, d.Retention), known && d.Retention > 0
+		}
+	}
+	if !known {
+		return 0
+	}
+	return longest
+}
+
 // doubts says why nobody can speak for an entry yet, and until when; empty: the archive has spoken.
 func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) {
 	since := p.Now().Wall.Add(-p.passed[e.Vault])
@@ -65,7 +97,7 @@ func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) 
 		return until, "its folder is not here any more; what the archive says of it decides"
 	case e.State == ledger.Archived && p.foreign[short(e.Archived)]:
 		return until, "the archive contradicts it"
-	case e.State == ledger.Archived && !p.archived[short(e.Archived)]:
+	case e.State == ledger.Archived && !p.archived[short(e.Archived)] && !p.ended(e):
 		return until, "the archive does not show it as archived"
 	case e.State == ledger.Archived, p.reaches[e.Vault]:
 		return until, ""

@@ -282,7 +282,7 @@ func (p *pass) compare(key archive.Key, rc archive.Receipt, r *VaultReport) erro
 	case foreign:
 		p.foreign[short(rc.Remote)] = true
 		r.Missing.add(Finding{Key: e.Key, Remote: rc.Remote, Text: "archived here; the archive says that this bumId is of another clientUUID"})
-	case rc.Word == archive.Failed || rc.Word == archive.WaitingForPackage:
+	case (rc.Word == archive.Failed || rc.Word == archive.WaitingForPackage) && !p.ended(e):
 		p.foreign[short(rc.Remote)] = true
 		r.Missing.add(Finding{Key: e.Key, Remote: rc.Remote, Text: fmt.Sprintf("archived here; the archive says %s now", rc.Word)})
 	}

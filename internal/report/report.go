@@ -41,6 +41,9 @@ type Config struct {
 	AlertAfter time.Duration           // open for longer needs a person; zero: never
 	Person     func(uid uint32) string // names a user; nil: by number
 
+	// Ended reports whether the retention of an archived entry is over. Nil: nobody knows of any.
+	Ended func(ledger.Entry) bool
+
 	// Reason gives what somebody said when his act made the entry's revision; empty where
 	// nothing was said, or it is erased. Nil: nothing is shown.
 	Reason func(key archive.Key, rev uint32) (string, error)

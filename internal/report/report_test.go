@@ -77,6 +77,23 @@ func TestSummary_SaysWhatIsNotProven(t *testing.T) {
 	}
 }
 
+// An archived document whose retention is over is counted, and is no alarm.
+func TestSummary_I32_CountsWhatHasEnded(t *testing.T) {
+	s := newShelf(t, "production")
+	s.archived("Otto 19", noon.AddDate(-16, 0, 0), time.Hour, 1000, "bum-1")
+	s.archived("Kern 6", noon.Add(-2*time.Hour), time.Hour, 1000, "bum-2")
+	c := s.config()
+	c.Ended = func(e ledger.Entry) bool { return archive.Retention(10).Ended(e.ArchivedAt, noon) }
+	a := examine(t, c)
+	i := slices.IndexFunc(a.Summary.NotProven, func(d doubt) bool { return d.What == "retention-ended" })
+	if a.Summary.Ended != 1 || i < 0 || a.Summary.NotProven[i].Count != 1 || !strings.HasPrefix(a.Summary.NotProven[i].Text, "The retention of 1 archived document is over") {
+		t.Errorf("%d ended, %+v", a.Summary.Ended, a.Summary.NotProven)
+	}
+	if r := a.Summary.Result; r.Code != "complete-as-dropped" || len(a.Summary.Needs) != 0 {
+		t.Errorf("%+v, %+v", r, a.Summary.Needs)
+	}
+}
+
 func TestResult_InPlainWords(t *testing.T) {
 	human := ledger.Human{UID: 1000}
 	for name, row := range map[string]struct {

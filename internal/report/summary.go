@@ -33,8 +33,9 @@ type Summary struct {
 	OnTime    onTime     `json:"onTime"`
 	Sums      []sumLine  `json:"sums"`
 	NoAmount  uint64     `json:"archivedWithoutAmount"`
-	HumanActs uint64     `json:"humanActs"` // of the whole ledger
-	Acts      []act      `json:"acts"`      // the latest thousand, the newest first
+	Ended     uint64     `json:"retentionEnded"` // archived: the archive need not have them any more
+	HumanActs uint64     `json:"humanActs"`      // of the whole ledger
+	Acts      []act      `json:"acts"`           // the latest thousand, the newest first
 	NotProven []doubt    `json:"notProven"`
 	Promises  []promised `json:"promises"`
 
@@ -180,7 +181,7 @@ func (a *Audit) summarize(t *tally, moved int) (Summary, error) {
 	s := Summary{
 		Format: Format, About: a.about(), Check: newCheck(a.proof, moved),
 		Whole: newBalance(a.proof.Balance), Selected: newBalance(t.selected), Undated: t.undated,
-		Needs: t.needLines(a.c.AlertAfter), Bills: a.billLines(bills), Sums: t.sumLines(), NoAmount: t.bare,
+		Needs: t.needLines(a.c.AlertAfter), Bills: a.billLines(bills), Sums: t.sumLines(), NoAmount: t.bare, Ended: t.ended,
 		OnTime:    onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest},
 		HumanActs: t.acts, Acts: acts, Unused: []unused{},
 		Unclear: texts(a.proof.Unclear), Double: texts(a.proof.Double), InDoubt: texts(a.proof.InDoubt),
@@ -320,6 +321,8 @@ func (t *tally) doubts(r proof.Report) []doubt {
 	add("not-downloaded", r.Balance.States[ledger.Archived], "Nothing is archived, so nothing was downloaded and compared.",
 		"0 of 1 archived document was downloaded and compared for this report. That it is unchanged rests on the checksum of its upload and on the archive's own word.",
 		"0 of %s archived documents were downloaded and compared for this report. That they are unchanged rests on the checksums of the uploads and on the archive's own word.")
+	add("retention-ended", t.ended, "", "The retention of 1 archived document is over: the archive may have removed it. It was archived; that it still is cannot be shown.",
+		"The retention of %s archived documents is over: the archive may have removed them. They were archived; that they still are cannot be shown.")
 	add("lost-answers", r.LostPosts, "No answer to a registration was lost: the ledger knows every registration.",
 		"1 answer to a registration was lost: at most 1 unused registration exists that the ledger does not know.",
 		"%s answers to registrations were lost: at most so many unused registrations exist that the ledger does not know.")

@@ -36,6 +36,7 @@ type tally struct {
 	longest  string // folder
 	sums     map[group]*sum
 	bare     uint64 // archived, of the selection: without an amount
+	ended    uint64 // archived, of the selection: their retention is over
 	acts     uint64
 	latest   []act
 	compared time.Time // when the archive was last asked for everything; zero: never that the journal knows
@@ -130,6 +131,9 @@ func (t *tally) pick(e ledger.Entry, m archive.Document) {
 	}
 	if !e.ArchivedAt.IsZero() && !e.SeenAt.IsZero() && t.spans.add(e.ArchivedAt.Sub(e.SeenAt)) {
 		t.longest = e.Folder
+	}
+	if t.c.Ended != nil && t.c.Ended(e) {
+		t.ended++
 	}
 	amount := m.Amount.Rat()
 	if amount == nil {
