@@ -92,6 +92,8 @@ type uploadConfig struct {
 	BatchSize int           `json:"batch_size"`
 	BatchWait time.Duration `json:"batch_wait"`
 	Window    time.Duration `json:"window"`
+
+	ContentType string `json:"content_type"` // application/octet-stream or application/zip
 }
 
 type statusConfig struct {

@@ -84,7 +84,7 @@ func defaultConfig() config {
 			AfterArchive: afterArchiveConfig{Action: "keep", Grace: 720 * time.Hour},
 		}},
 		Package: packageConfig{Compression: "default", MaxSize: 100_000_000},
-		Upload:  uploadConfig{Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second, Window: 15 * time.Minute},
+		Upload:  uploadConfig{Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second, Window: 15 * time.Minute, ContentType: "application/octet-stream"},
 		Status: statusConfig{
 			PollMin: time.Minute, PollMax: 30 * time.Minute, AlertAfter: 48 * time.Hour, UnclearGrace: 24 * time.Hour,
 		},
@@ -305,6 +305,7 @@ func TestConfigFaults(t *testing.T) {
 		"WindowTooShort":    {with("upload: {window: 59s}"), []string{"6:18 upload.window: is too short for a real service; *"}},
 		"BatchWait":         {with("upload: {batch_wait: 15m}"), []string{"6:22 upload.batch_wait: is not shorter than window; *"}},
 		"PollOrder":         {with("status: {poll_min: 5m, poll_max: 1m}"), []string{"6:34 status.poll_max: is shorter than poll_min; *"}},
+		"ContentType":       {with("upload: {content_type: zip}"), []string{"6:24 upload.content_type: is none of the words that are known here; write application/octet-stream or application/zip"}},
 		"PollOrderUnsure": {
 			with("status: {poll_min: 5, poll_max: 1s}"), // what poll_max is compared with is not known
 			[]string{"6:20 status.poll_min: is a number without a unit; *"},

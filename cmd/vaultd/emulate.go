@@ -75,6 +75,7 @@ upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.
 	f.StringVar(&r.InProgressWord, "in-progress-word", "", "`word` instead of ArchivingInProgress")
 	f.StringVar(&r.ETag, "etag", "", "of a stored package: md5, kms or none")
 	f.StringVar(&r.ContentMD5, "content-md5", "", "of an upload: check or ignore")
+	f.StringVar(&r.PackageType, "package-type", "", "the Content-Type that an upload must have: any, application/octet-stream or application/zip")
 	f.StringVar(&r.ShortBody, "short-body", "", "an upload whose body ends early: refuse, or keep where Content-MD5 is ignored")
 	f.StringVar(&r.Download, "download", "", "answer as bytes, redirect or json")
 	f.StringVar(&r.VaultList, "vault-list", "", "answer as objects, ids or wrapped")

@@ -39,7 +39,7 @@ func newService(cfg config, env func(string) (string, bool), now func() archive.
 	if err != nil {
 		return nil, fail(exitConfig, err, "see service in the configuration")
 	}
-	return vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now}), nil
+	return vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now, ContentType: cfg.Upload.ContentType}), nil
 }
 
 // openDaemon wires a daemon from the configuration.

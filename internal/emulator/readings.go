@@ -29,6 +29,7 @@ type Readings struct {
 	IndexPage        int           // an index page has at most so many documents, whatever size asks for; 0: as asked
 	RedirectTo       string        // every API call is first sent on by 307: "same" host, or the base address of another
 	ContentMD5       string        // of an upload: check (other bytes are refused) | ignore
+	PackageType      string        // the Content-Type that an upload must have (403 else), where its address does not sign one: any | application/octet-stream | application/zip
 	ShortBody        string        // an upload whose body ends early: refuse | keep (as if it were whole, where Content-MD5 is not checked)
 	KeyInQuery       bool          // all upload addresses have one path, and a parameter names the object
 	ListAge          time.Duration // the status list tells how things stood so long ago
@@ -65,6 +66,7 @@ func (r *Readings) check() error {
 			"network", "wrapped", "xml", "empty", "html"),
 		choose("ETag", &r.ETag, "md5", "kms", "none"),
 		choose("ContentMD5", &r.ContentMD5, "check", "ignore"),
+		choose("PackageType", &r.PackageType, "any", "application/octet-stream", "application/zip"),
 		choose("ShortBody", &r.ShortBody, "refuse", "keep"),
 		choose("Download", &r.Download, "bytes", "redirect", "json"),
 		choose("VaultList", &r.VaultList, "objects", "ids", "wrapped"),

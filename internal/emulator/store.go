@@ -101,8 +101,12 @@ func (s *Server) checkHeaders(c *call) *denial {
 	if sum, err := base64.StdEncoding.DecodeString(c.Header.Get("Content-MD5")); err != nil || len(sum) != md5.Size && len(sum) != 0 {
 		return &denial{400, "InvalidDigest", "The Content-MD5 you specified is not valid."}
 	}
-	if strings.HasPrefix(c.Header.Get("Content-Type"), "multipart/") {
+	given := c.Header.Get("Content-Type")
+	if strings.HasPrefix(given, "multipart/") {
 		s.violate(c, "multipart PUT")
+	}
+	if _, signed := signedHeaders(c.Request)["content-type"]; !signed && c.reading.PackageType != "any" && given != c.reading.PackageType {
+		return &denial{403, "AccessDenied", "Access Denied: Content-Type"}
 	}
 	return nil
 }

@@ -420,4 +420,13 @@ var remote = []mutant{
 		name: "SecondValueOfAFieldCounts", promise: "I12", file: "internal/apicall/fields.go",
 		old: "twice && !bytes.Equal(had, value) {", new: "twice && !bytes.Equal(had, value) && false {", tests: []string{calls, speech},
 	},
+	{
+		name: "ContentTypeOfTheTicketReplaced", promise: "I8", file: "internal/vaultapi/upload.go",
+		old: "\t\th.Set(extra.Name, extra.Value)\n\t}\n", new: "\t\th.Set(extra.Name, extra.Value)\n\t}\n\th.Set(\"Content-Type\", c.contentType)\n",
+		tests: []string{speech},
+	},
+	{
+		name: "ContentTypeNotConfigured", promise: "I4", file: "cmd/vaultd/wire.go",
+		old: ", ContentType: cfg.Upload.ContentType", new: "", tests: []string{"-run ContentType vaultd/cmd/vaultd"},
+	},
 }

@@ -10,6 +10,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
 )
 
 // damages changes the first packages behind the daemon's back, right after they were sealed: a byte of the time of
@@ -76,6 +77,23 @@ func TestReading_I12_AYesToLessThanThePackage(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A store that takes packages of one type alone gets that one; the type that its address signs comes before it.
+func TestReading_I4_TheTypeOfAPackage(t *testing.T) {
+	for name, r := range map[string]emulator.Readings{
+		"ByTheConfiguration": {PackageType: "application/zip"},
+		"ByTheTicket":        {PackageType: "application/octet-stream", URLForm: "headers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			configured := func(c *vaultapi.Config) { c.ContentType = r.PackageType }
+			virtual(t, setup{readings: r, vaultapi: configured}, func(t *testing.T, w *world) {
+				w.archives(hour)
+				w.onceEach()
+			})
+		})
 	}
 }
 

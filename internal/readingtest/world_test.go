@@ -52,6 +52,7 @@ type setup struct {
 	faults   func(op string, n int) emulator.Fault
 	service  func(*emulator.Config)
 	client   func(*apicall.Config)
+	vaultapi func(*vaultapi.Config)
 	daemon   func(*daemon.Config)
 	network  func(w *world) // makes the sockets, where there are any
 	between  func(r *http.Request, next http.RoundTripper) (*http.Response, error)
@@ -124,7 +125,11 @@ func newWorld(t *testing.T, s setup) *world {
 	now := func() archive.Instant {
 		return archive.Instant{Wall: time.Now(), Boot: time.Since(boot) + time.Hour, BootID: "boot"}
 	}
-	w.client = vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now})
+	vc := vaultapi.Config{API: api, Store: store, Now: now}
+	if s.vaultapi != nil {
+		s.vaultapi(&vc)
+	}
+	w.client = vaultapi.New(vc)
 	w.openDaemon(s, cc.BaseURL, now)
 	for i := range cmp.Or(s.folders, 3) {
 		for v := range w.vaults {

@@ -20,7 +20,7 @@ import (
 // yields other bytes than the package's, their end does not leave: then Damaged is set, and what left before may be stored.
 func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package, open func() (io.ReadCloser, error)) (sent archive.Digest, etag string, err error) {
 	h := http.Header{}
-	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Type", c.contentType) // a ticket's own replaces it
 	for _, extra := range t.Headers {
 		if err := permitted(extra.Name, extra.Value); err != nil {
 			return sent, "", &Error{Outcome: NotSent, Code: "policy", Text: "upload: " + err.Error(), Err: err}
@@ -33,7 +33,6 @@ func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package
 		return sent, "", &Error{Outcome: NotSent, Code: "request", Text: "upload: " + err.Error(), Err: err}
 	}
 	ans, err := c.store.Put(ctx, apicall.Upload{Op: "upload", URL: string(t.URL), Header: h, Size: p.Size, SHA256: p.SHA256, Open: open,
-
 		LeadsOn: func(to string) bool { return t.URL.LeadsOn(archive.PresignedURL(to)) }})
 	if err != nil {
 		return sent, "", uploadFault(err)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,35 @@ func TestUpload_I4_BytesLengthAndDigest(t *testing.T) {
 		if etag != hex.EncodeToString(p.MD5[:]) || sent != p.SHA256 {
 			t.Errorf("etag %q, sent %s", etag, sent)
 		}
+	}
+}
+
+// The type of a package is the configured one, and octet-stream where none is; the type that a ticket names comes first.
+func TestUpload_I4_ContentType(t *testing.T) {
+	for name, row := range map[string]struct {
+		configured string
+		ticket     []archive.Header
+		want       string
+	}{
+		"Default":     {"", nil, "application/octet-stream"},
+		"Configured":  {"application/zip", nil, "application/zip"},
+		"TicketFirst": {"application/zip", []archive.Header{{Name: "Content-Type", Value: "application/x-package"}}, "application/x-package"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			c, srv := client(t, func(w http.ResponseWriter, r *http.Request) {
+				got = r.Header.Values("Content-Type")
+				io.Copy(io.Discard, r.Body)
+			})
+			c = New(Config{API: c.api, Store: c.store, Now: c.now, ContentType: row.configured})
+			ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k"), Headers: row.ticket}
+			if _, _, err := c.Upload(t.Context(), ticket, sealed([]byte("PK")), opens([]byte("PK"))); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, []string{row.want}) {
+				t.Errorf("sent as %q, want %q", got, row.want)
+			}
+		})
 	}
 }
 

@@ -12,6 +12,7 @@ package vaultapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,8 @@ type Config struct {
 	API   *apicall.API
 	Store *apicall.Store
 	Now   func() archive.Instant // asked before a registration leaves
+
+	ContentType string // of a package, where its ticket names none; empty: application/octet-stream
 }
 
 // Client speaks the vault interface. It is safe for concurrent use.
@@ -36,11 +39,13 @@ type Client struct {
 	api   *apicall.API
 	store *apicall.Store
 	now   func() archive.Instant
+
+	contentType string
 }
 
-// New returns a client for cfg, all of whose fields are needed.
+// New returns a client for cfg. API, Store and Now are needed.
 func New(cfg Config) *Client {
-	return &Client{api: cfg.API, store: cfg.Store, now: cfg.Now}
+	return &Client{api: cfg.API, store: cfg.Store, now: cfg.Now, contentType: cmp.Or(cfg.ContentType, "application/octet-stream")}
 }
 
 // Bounds of what an answer may have, in bytes. A record is a few hundred; the most that its fields may have is a tenth of

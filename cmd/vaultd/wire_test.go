@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"crypto/md5"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vaultd/internal/archive"
+)
+
+// The configured type of a package reaches the store.
+func TestService_ContentType(t *testing.T) {
+	var got string
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get("Content-Type")
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	defer srv.Close()
+	secretFile := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secretFile, []byte("demo\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"application/octet-stream", "application/zip"} {
+		cfg := mustLoad(t, strings.Replace(smallConfig, "https://archive.example", srv.URL, 1)+"upload: {content_type: "+want+"}\n")
+		cfg.Service.Auth.SecretFile = secretFile
+		client, err := (&app{env: os.LookupEnv}).service(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content := []byte("PK")
+		p := archive.Package{Size: 2, SHA256: archive.Sum(content), MD5: md5.Sum(content)}
+		open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+		if _, _, err := client.Upload(t.Context(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, p, open); err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Errorf("sent as %q, want %q", got, want)
+		}
+	}
+}
