@@ -1,14 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"vaultd/internal/daemon"
 )
 
 func (a *app) checkCommand() *cobra.Command {
-	var schema, show bool
+	var schema, show, offline bool
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "the configuration, checked without touching anything",
@@ -16,7 +20,10 @@ func (a *app) checkCommand() *cobra.Command {
 the line, what is wrong and what would be right. It also looks whether state_dir lies
 on a local disk, with no link in the place of a folder of vaultd's own, and whether the
 secret can be read, and says which drop folders the user who asks could not work in now.
-It changes and sends nothing.
+It then asks the archive which vaults it lists, and names a vault that is not among
+them. That is advice: an archive that does not answer within seconds, or does not have
+the list, changes nothing, not the exit code either. With --offline it is not asked.
+It changes nothing and sends no document.
 
 With --show it prints every value that counts, and where each comes from: a line of the
 file, an environment variable, or the default. Who signs in is hidden, so that it can be
@@ -29,7 +36,7 @@ that of the metadata.json in each folder; editors complete and check with them.`
   vaultd check --show | grep upload
   vaultd check --schema > /usr/share/vaultd/config.schema.json
   vaultd check --schema sidecar > sidecar.schema.json`,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case schema && show:
 				return usageError{errors.New("--schema and --show are two questions; ask one")}
@@ -38,11 +45,12 @@ that of the metadata.json in each folder; editors complete and check with them.`
 			case len(args) > 0:
 				return usageError{fmt.Errorf("unexpected argument %q", args[0])}
 			}
-			return a.check(show)
+			return a.check(c.Context(), show, !offline)
 		},
 	}
 	c.Flags().BoolVar(&schema, "schema", false, "print the JSON schema of the configuration, or of a sidecar, for editors")
 	c.Flags().BoolVar(&show, "show", false, "print every value and where it comes from")
+	c.Flags().BoolVar(&offline, "offline", false, "do not ask the archive which vaults it lists")
 	return c
 }
 
@@ -63,6 +71,7 @@ type checked struct {
 	Good        bool           `json:"good"`
 	Environment string         `json:"environment,omitempty"`
 	Drops       int            `json:"drops"`
+	Advice      []string       `json:"advice"` // which vaults the archive does not list
 	Faults      []checkedFault `json:"faults"`
 }
 
@@ -75,7 +84,8 @@ type checkedFault struct {
 	Hint    string `json:"hint"`
 }
 
-func (a *app) check(show bool) error {
+// check says what is wrong; with ask, also which vaults the archive does not list.
+func (a *app) check(ctx context.Context, show, ask bool) error {
 	cfg, err := a.everyFault()
 	wrong, isFaults := errors.AsType[*configError](err)
 	switch {
@@ -88,8 +98,13 @@ func (a *app) check(show bool) error {
 		return err
 	case show:
 		return a.showConfig(cfg)
-	case a.json:
-		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), Faults: []checkedFault{}})
+	}
+	advice := []string{}
+	if ask {
+		advice = append(advice, a.vaultAdvice(ctx, cfg)...)
+	}
+	if a.json {
+		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), Advice: advice, Faults: []checkedFault{}})
 	}
 	fmt.Fprintf(a.stdout, "configuration is good: %s, %s environment, service %s\n",
 		many(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment, cfg.Service.BaseURL)
@@ -112,7 +127,28 @@ func (a *app) check(show bool) error {
 			fmt.Fprintf(a.stdout, "LOOK AT  drop %s: %s\n", safe(d.Name), noRetention)
 		}
 	}
+	for _, text := range advice {
+		fmt.Fprintf(a.stdout, "ADVICE   %s\n", safe(text))
+	}
 	return nil
+}
+
+// listPatience is how long check waits for the archive's list of vaults.
+const listPatience = 5 * time.Second
+
+// vaultAdvice asks the archive which vaults it lists. It has nothing to say where that does not answer.
+func (a *app) vaultAdvice(ctx context.Context, cfg config) []string {
+	service, err := a.service(cfg)
+	if err != nil {
+		return nil // the start tells it
+	}
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	advice, err := daemon.VaultAdvice(ctx, service, wireDrops(cfg))
+	if err != nil {
+		return nil // "vaultd vaults" tells why
+	}
+	return advice
 }
 
 // everyFault reads the configuration and names what is wrong with the file and with this machine in one go.
@@ -135,7 +171,7 @@ func (a *app) everyFault() (config, error) {
 }
 
 func checkedFaults(wrong *configError) checked {
-	c := checked{}
+	c := checked{Advice: []string{}}
 	for _, f := range wrong.Faults {
 		c.Faults = append(c.Faults, checkedFault{f.File, f.Line, f.Col, f.Key, f.Problem, f.Hint})
 	}

@@ -82,6 +82,7 @@ type standing struct {
 	Billing     []billLine  `json:"billing"`     // of this calendar year
 	ReloadFault string      `json:"reloadFault"` // why a running daemon goes on with an older configuration
 	Check       *checkLine  `json:"check"`       // of the whole ledger; null: none ended since vaultd was started
+	Advice      []string    `json:"advice"`      // which vaults the archive does not list; known to a running daemon only
 
 	taken  uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
 	damage string // what was met of it while the ledger was read; what is shown is not all then
@@ -189,7 +190,7 @@ func (v view) collect(ctx context.Context) (standing, error) {
 	c := v.cfg
 	s := standing{
 		Version: buildVersion(), Environment: c.Service.Environment, At: v.now.UTC().Truncate(time.Second), Running: v.state != nil,
-		Needs: []need{}, Pauses: []pauseLine{}, NotTaken: []notTaken{}, Service: c.Service.BaseURL,
+		Needs: []need{}, Pauses: []pauseLine{}, NotTaken: []notTaken{}, Advice: []string{}, Service: c.Service.BaseURL,
 		ReloadFault: v.reloadFault,
 	}
 	s.Host, _ = os.Hostname() // for people only
@@ -303,6 +304,7 @@ func (s *standing) drops(v view, t *tally) {
 // live adds what only a running daemon knows.
 func (s *standing) live(d daemon.State, t *tally) {
 	s.Since, s.taken = inUTC(d.Since), d.Taken
+	s.Advice = append(s.Advice, d.Advice...)
 	if c := d.Check; !c.At.IsZero() {
 		s.Check = &checkLine{c.At.UTC(), c.OK(), append([]string{}, c.Ledger...), append([]string{}, c.Files...), append([]string{}, c.Unread...), c.Failed}
 	}

@@ -152,6 +152,9 @@ func (s *standing) print(w io.Writer, c clock) error {
 		fmt.Fprintln(w, "vaultd is not running: nothing is taken or sent; what is open goes on with the next run")
 	}
 	s.printNeeds(w, c)
+	for _, advice := range s.Advice {
+		fmt.Fprintf(w, "ADVICE   %s\n", safe(advice))
+	}
 	s.printBalance(w)
 	s.printNotTaken(w)
 	s.printOpen(w, c)

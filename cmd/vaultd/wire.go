@@ -66,20 +66,25 @@ func (a *app) daemonConfig(cfg config, log *slog.Logger) (daemon.Config, error) 
 	}
 	dc := daemon.Config{
 		StateDir: cfg.StateDir, Environment: cfg.Service.Environment, BaseURL: cfg.Service.BaseURL,
-		Location: cfg.Location, Vault: daemon.Remote(client), Archive: client, CheckEvery: checkEvery, Now: now, Log: log,
+		Location: cfg.Location, Vault: daemon.Remote(client), Archive: client, Lister: client, CheckEvery: checkEvery, Now: now, Log: log,
 		SpoolMax: cfg.Spool.Max, SpoolMinFree: cfg.Spool.MinFree,
 		Workers: cfg.Upload.Workers, BatchSize: cfg.Upload.BatchSize, BatchWait: cfg.Upload.BatchWait, Window: cfg.Upload.Window,
 		PollMin: cfg.Status.PollMin, PollMax: cfg.Status.PollMax, Grace: cfg.Status.UnclearGrace,
 		LedgerFault: ledgerFault(), FileFault: a.syncs.Count,
 	}
-	for _, d := range cfg.Drops {
-		dc.Drops = append(dc.Drops, wireDrop(d, cfg.Package))
-	}
+	dc.Drops = wireDrops(cfg)
 	return dc, nil
 }
 
 // checkEvery is how often the whole ledger is checked while vaultd works.
 const checkEvery = 24 * time.Hour
+
+func wireDrops(cfg config) (drops []daemon.Drop) {
+	for _, d := range cfg.Drops {
+		drops = append(drops, wireDrop(d, cfg.Package))
+	}
+	return drops
+}
 
 func wireDrop(d dropConfig, p packageConfig) daemon.Drop {
 	out := daemon.Drop{

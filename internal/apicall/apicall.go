@@ -74,6 +74,7 @@ type Request struct {
 	Header http.Header
 	Body   []byte
 	Limit  int64 // of the answer's body in bytes, at most 64 MiB; default 1 MiB
+	Single bool  // a GET whose answer is advice only: it is not repeated, and no token is replaced because of it
 }
 
 // Answer is a 2xx answer. Body is empty where it was streamed.
@@ -176,7 +177,7 @@ func (a *API) run(ctx context.Context, r Request, take taker) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.method == http.MethodGet {
+	if c.method == http.MethodGet && !r.Single {
 		return c.repeat(ctx, take)
 	}
 	return c.once(ctx, take)
@@ -184,6 +185,9 @@ func (a *API) run(ctx context.Context, r Request, take taker) (*Answer, error) {
 
 func (a *API) newCall(r Request) (*call, error) {
 	c := &call{wire: &a.wire, credential: a.auth.header, tokens: a.auth.tokens, op: r.Op, method: r.Method, id: uuid.NewString(), header: r.Header.Clone()}
+	if r.Single {
+		c.tokens = nil
+	}
 	c.rule = func(u *url.URL) (bool, error) { return a.wire.policy.target(c.method, u) }
 	if c.method == "" {
 		c.method = http.MethodGet

@@ -43,6 +43,7 @@ type Config struct {
 	Location    *time.Location
 	Vault       ingest.Vault     // the service
 	Archive     recovery.Service // the same, as comparisons with it ask; nil: none can be made
+	Lister      Lister           // the same, as it lists its vaults; nil: it is not asked
 	Drops       []Drop
 	Now         func() archive.Instant
 	Log         *slog.Logger
@@ -100,6 +101,7 @@ type Daemon struct {
 	conductor *ingest.Conductor
 	acts      sync.RWMutex // read: a person takes a folder again; write: the drop folders are closed for a reload
 	check     *checker
+	listed    vaultList
 	comparing sync.Mutex    // held while the ledger is held against the archive
 	compared  chan struct{} // size 1: a person compared, and entries are still in doubt
 	recalled  chan struct{} // closed once it is known what people may correct
@@ -249,6 +251,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { d.sweep(ctx); return nil })
 	g.Go(func() error { d.recall(ctx); return nil })
 	g.Go(func() error { d.check.run(ctx, d); return nil })
+	g.Go(func() error { d.listed.run(ctx, d); return nil })
 	g.Go(func() error { d.follow(ctx); return nil })
 	g.Go(func() error { d.disk.keep(ctx); return nil })
 	g.Go(func() error {

@@ -21,6 +21,7 @@ type State struct {
 	Held   string // why nothing may be taken, sent, moved or removed; empty: it may
 	Taken  uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
 	Check  Checked
+	Advice []string // which configured vaults the archive does not list
 }
 
 // DropState is one drop folder as it is being watched.
@@ -49,6 +50,7 @@ type SpoolState struct {
 func (d *Daemon) State() State {
 	s := State{Since: d.since, Pauses: d.conductor.Pauses(), Idle: d.conductor.Idle(), Spool: d.spool.state()}
 	s.Held, s.Check, s.Taken = d.held(), d.check.found(), d.TakenOver()
+	s.Advice = d.listed.last()
 	s.Spool.Reserve, s.Spool.ReserveWanted = d.disk.state()
 	s.Spool.Full, s.Spool.Stands = d.disk.full(), d.disk.idle()
 	for _, r := range d.drops {

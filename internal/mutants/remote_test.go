@@ -426,6 +426,19 @@ var remote = []mutant{
 		tests: []string{speech},
 	},
 	{
+		name: "ListOfVaultsRenewsTheToken", promise: "I24", file: "internal/apicall/apicall.go",
+		old: "\t\tc.tokens = nil\n", new: "", tests: []string{"-run AnArchiveWithoutAListOfVaults " + readings},
+	},
+	{
+		name: "ListOfVaultsAskedHourly", promise: "I24", file: "internal/daemon/vaultlist.go",
+		old: "\t\td.cfg.Log.Info(\"the archive does not list its vaults, and nothing follows from that\", \"err\", err)\n\t\treturn listEvery",
+		new: "\t\treturn listAgain", tests: []string{"-run AnArchiveWithoutAListOfVaults " + readings},
+	},
+	{
+		name: "EmptyListOfVaultsBelieved", promise: "I24", file: "internal/daemon/vaultlist.go",
+		old: "err != nil || len(listed) == 0", new: "err != nil", tests: []string{"-run AnArchiveWithoutAListOfVaults " + readings},
+	},
+	{
 		name: "ContentTypeNotConfigured", promise: "I4", file: "cmd/vaultd/wire.go",
 		old: ", ContentType: cfg.Upload.ContentType", new: "", tests: []string{"-run ContentType vaultd/cmd/vaultd"},
 	},

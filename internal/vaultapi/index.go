@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -137,9 +138,11 @@ type Vault struct {
 	Name string
 }
 
-// Vaults lists the vaults that the credentials reach. The list is advice: its form is not specified.
+// Vaults lists the vaults that the credentials reach. The list is advice: its form is not specified, and some services do
+// not have it. So it is asked for once, and a refusal costs no other call its token.
 func (c *Client) Vaults(ctx context.Context) ([]Vault, error) {
-	ans, err := c.get(ctx, "list the vaults", vaultsAnswer, "v1", "vaults")
+	ans, err := c.api.Do(ctx, apicall.Request{Op: "list the vaults", Path: []string{"v1", "vaults"}, Limit: vaultsAnswer, Single: true,
+		Header: http.Header{"Accept": {"application/json"}}})
 	if err != nil {
 		return nil, fault(err, byQuestion)
 	}

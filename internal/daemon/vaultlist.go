@@ -1,0 +1,118 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"vaultd/internal/vaultapi"
+)
+
+// Lister tells which vaults the archive lists. *vaultapi.Client is one.
+type Lister interface {
+	Vaults(ctx context.Context) ([]vaultapi.Vault, error)
+}
+
+const (
+	listFirst   = 10 * time.Second // after the start: what the service asks of its callers, such as a wait, is the work's to hear first
+	listEvery   = 24 * time.Hour
+	listAgain   = time.Hour // after a question that found no answer at all
+	namedVaults = 20        // listed vaults that one advice names
+)
+
+// VaultAdvice asks the archive for its list of vaults and says, in the order of drops, which vault is not on it. The list is
+// advice: nothing may be refused or paused because of it. An empty list is no list.
+func VaultAdvice(ctx context.Context, l Lister, drops []Drop) ([]string, error) {
+	listed, err := l.Vaults(ctx)
+	if err != nil || len(listed) == 0 {
+		return nil, err
+	}
+	var advice []string
+	for i, d := range drops {
+		known := slices.ContainsFunc(listed, func(v vaultapi.Vault) bool { return v.ID == d.Vault })
+		told := slices.ContainsFunc(drops[:i], func(earlier Drop) bool { return earlier.Vault == d.Vault })
+		if !known && !told {
+			advice = append(advice, fmt.Sprintf("The archive lists %s, not %q. Compare drops[%d].vault letter by letter.", vaultNames(listed), d.Vault, i))
+		}
+	}
+	return advice, nil
+}
+
+func vaultNames(listed []vaultapi.Vault) string {
+	var names []string
+	for _, v := range listed[:min(len(listed), namedVaults)] {
+		names = append(names, clip(string(v.ID), 100))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(listed) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// vaultList keeps what the last list of vaults advised.
+type vaultList struct {
+	mu     sync.Mutex
+	advice []string // guarded by mu
+}
+
+func (v *vaultList) last() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.advice)
+}
+
+// run asks soon after the start, and then again and again until ctx ends. Without an answer the advice stays what it was.
+func (v *vaultList) run(ctx context.Context, d *Daemon) {
+	if d.cfg.Lister == nil {
+		return
+	}
+	timer := time.NewTimer(listFirst)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		timer.Reset(v.ask(ctx, d))
+	}
+}
+
+// ask asks once and returns how long to wait before the next time.
+func (v *vaultList) ask(ctx context.Context, d *Daemon) time.Duration {
+	if wait := d.askedToWait(); wait > 0 {
+		return wait
+	}
+	advice, err := VaultAdvice(ctx, d.cfg.Lister, d.cfg.Drops)
+	switch refusal, answered := errors.AsType[*vaultapi.Error](err); {
+	case ctx.Err() != nil:
+		return listEvery
+	case err != nil && answered && !refusal.Overload && (refusal.Outcome == vaultapi.TurnedAway || refusal.MayBeAbsent):
+		d.cfg.Log.Info("the archive does not list its vaults, and nothing follows from that", "err", err)
+		return listEvery
+	case err != nil:
+		d.cfg.Log.Info("the archive's list of vaults could not be had, and nothing follows from that", "err", err)
+		return listAgain
+	}
+	for _, text := range advice {
+		d.cfg.Log.Warn("a vault is not on the archive's list", "advice", text)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.advice = advice
+	return listEvery
+}
+
+// askedToWait returns for how long the service asks to be left alone, on whatever route. Advice is no reason to disturb it.
+func (d *Daemon) askedToWait() (wait time.Duration) {
+	now := d.cfg.Now().Wall
+	for _, p := range d.conductor.Pauses() {
+		wait = max(wait, p.Asked.Sub(now))
+	}
+	return wait
+}
