@@ -23,6 +23,7 @@ type emulateOptions struct {
 	secretFile string
 	faults     []string
 	vaults     []string
+	accounts   map[string]string // of vaults, by id
 	cfg        emulator.Config
 }
 
@@ -48,6 +49,7 @@ upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8971", "loopback `address` to listen on")
 	f.StringVar(&o.cfg.Dir, "dir", "vaultd-emulator", "`folder` for what it is sent")
 	f.StringArrayVar(&o.vaults, "vault", []string{"DEMO"}, "vault `id`; repeat for several")
+	f.StringToStringVar(&o.accounts, "account", nil, "`vault=user`: this user alone, with the same secret, sees and uses the vault; repeat for several")
 	f.StringVar(&o.cfg.Username, "username", "demo", "user of HTTP Basic; empty: not offered")
 	f.StringVar(&o.cfg.ClientID, "client-id", "", "OAuth 2.0 client `id`; empty: not offered")
 	f.StringVar(&o.secretFile, "secret-file", "", "`file` with the secret of both (default: the secret is \"demo\")")
@@ -102,7 +104,11 @@ func (a *app) emulate(ctx context.Context, o emulateOptions) error {
 		o.cfg.ClientSecret = secret
 	}
 	for _, v := range o.vaults {
-		o.cfg.Vaults = append(o.cfg.Vaults, emulator.Vault{ID: v, Name: "Vault " + v})
+		vault := emulator.Vault{ID: v, Name: "Vault " + v}
+		if user := o.accounts[v]; user != "" {
+			vault.Account = emulator.Account{Name: user, Secret: secret}
+		}
+		o.cfg.Vaults = append(o.cfg.Vaults, vault)
 	}
 	for _, text := range o.faults {
 		rule, err := emulator.ParseRule(text)

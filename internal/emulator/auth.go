@@ -28,7 +28,7 @@ func (s *Server) guarded(h handler) handler {
 func (s *Server) inVault(h handler) handler {
 	return s.guarded(func(c *call) reply {
 		c.vault = c.PathValue("vault")
-		if !slices.ContainsFunc(s.cfg.Vaults, func(v Vault) bool { return v.ID == c.vault }) {
+		if !slices.ContainsFunc(s.cfg.Vaults, func(v Vault) bool { return v.ID == c.vault && v.Account.Name == c.account }) {
 			return s.refuse(http.StatusForbidden, "AccessDenied", "no access to this vault")
 		}
 		return h(c)
@@ -48,13 +48,23 @@ func (s *Server) authorize(c *call) (reply, bool) {
 		return s.checkToken(c, token)
 	}
 	user, secret, ok := c.basic()
-	switch {
-	case !ok || s.cfg.Username+s.cfg.Secret == "":
+	if !ok || s.cfg.Username+s.cfg.Secret == "" {
 		return s.unauthorized("authorization of this type is not accepted"), false
-	case user != s.cfg.Username || secret != s.cfg.Secret:
+	}
+	if c.account, ok = s.accountOf(user, secret, s.cfg.Username, s.cfg.Secret); !ok {
 		return s.refuse(c.reading.BadCredentials, "invalid_credentials", "invalid credentials"), false
 	}
 	return reply{}, true
+}
+
+// accountOf finds whose credentials these are: the service's main ones, whose account has no name, or those of a vault's
+// own account.
+func (s *Server) accountOf(user, secret, mainUser, mainSecret string) (account string, ok bool) {
+	if user == mainUser && secret == mainSecret {
+		return "", true
+	}
+	i := slices.IndexFunc(s.cfg.Vaults, func(v Vault) bool { return v.Account == Account{user, secret} && user != "" })
+	return user, i >= 0
 }
 
 func (s *Server) unauthorized(message string) reply {
@@ -79,6 +89,7 @@ type grant struct {
 	Issued  time.Time `json:"iat"`
 	Expires time.Time `json:"exp"`
 	Scope   string    `json:"scope"`
+	Account string    `json:"sub"`
 	Revoked int       `json:"rev"` // how often all tokens had been revoked when this one was given
 }
 
@@ -107,6 +118,7 @@ func (s *Server) checkToken(c *call, token string) (reply, bool) {
 	case s.cfg.RequireScope != "" && !slices.Contains(strings.Fields(g.Scope), s.cfg.RequireScope):
 		return s.refuse(http.StatusForbidden, "insufficient_scope", "User is not authorized to access this resource"), false
 	}
+	c.account = g.Account
 	return reply{}, true
 }
 
@@ -124,7 +136,10 @@ func (s *Server) grantToken(c *call) reply {
 		return tokenError(400, "invalid_request", "client credentials belong in the Authorization header")
 	}
 	id, secret, ok := c.basic()
-	if !ok || s.cfg.ClientID == "" || id != s.cfg.ClientID || secret != s.cfg.ClientSecret {
+	if ok && s.cfg.ClientID != "" {
+		c.account, ok = s.accountOf(id, secret, s.cfg.ClientID, s.cfg.ClientSecret)
+	}
+	if !ok || s.cfg.ClientID == "" {
 		rep := tokenError(401, "invalid_client", "")
 		rep.header.Set("WWW-Authenticate", `Basic realm="token"`)
 		return rep
@@ -149,7 +164,7 @@ func (s *Server) granted(asked []string) string {
 func (s *Server) tokenReply(c *call, scope string) reply {
 	life := int(s.cfg.TokenLife.Seconds())
 	answer := map[string]any{
-		"access_token": s.keys.sealToken(grant{c.now, c.now.Add(s.cfg.TokenLife), scope, s.revocations()}),
+		"access_token": s.keys.sealToken(grant{c.now, c.now.Add(s.cfg.TokenLife), scope, c.account, s.revocations()}),
 		"token_type":   "Bearer", "expires_in": life, "scope": scope,
 	}
 	if c.reading.NumbersAsStrings {

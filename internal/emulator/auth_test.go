@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -48,6 +49,53 @@ func TestAuthorization(t *testing.T) {
 		t.Errorf("two headers: status %d", a.status)
 	}
 	w.wantViolation("two Authorization headers")
+}
+
+// A vault with an account of its own is listed to that account and used by it, and by no other; the same with tokens.
+func TestAuthorization_AccountOfAVault(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.Vaults[1].Account = Account{"french", "s3cret"} })
+	bearer := func(id, secret string) string {
+		req := w.request("POST", "/v1/tokens", "grant_type=client_credentials")
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.SetBasicAuth(id, secret)
+		a := w.send(req)
+		var got struct {
+			Token string `json:"access_token"`
+		}
+		if err := json.Unmarshal([]byte(a.body), &got); err != nil || got.Token == "" {
+			t.Fatalf("no token for %s: %s", id, a.body)
+		}
+		return "Bearer " + got.Token
+	}
+	basic := func(user, secret string) string {
+		r := &http.Request{Header: http.Header{}}
+		r.SetBasicAuth(user, secret)
+		return r.Header.Get("Authorization")
+	}
+	for name, row := range map[string]struct {
+		header, sees, hidden string
+	}{
+		"Main":       {basic("user", "s3=cret/+"), "V1", "V2"},
+		"Own":        {basic("french", "s3cret"), "V2", "V1"},
+		"MainTokens": {bearer("client", "cl%secret"), "V1", "V2"},
+		"OwnTokens":  {bearer("french", "s3cret"), "V2", "V1"},
+	} {
+		header := "Authorization: " + row.header
+		if a := w.call("GET", "/v1/vaults", "", header); a.status != 200 || !strings.Contains(a.body, row.sees) || strings.Contains(a.body, row.hidden) {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+		if a := w.call("GET", "/v1/vaults/"+row.sees+"/documents/status", "", header); a.status != 200 {
+			t.Errorf("%s: its own vault gives %d", name, a.status)
+		}
+		for _, path := range []string{"/documents/status", "/index", "/documents/x", "/documents/x/status"} {
+			if a := w.call("GET", "/v1/vaults/"+row.hidden+path, "", header); a.status != 403 {
+				t.Errorf("%s: another account's vault gives %d to %s", name, a.status, path)
+			}
+		}
+	}
+	if a := w.call("GET", "/v1/vaults", "", "Authorization: "+basic("french", "s3=cret/+")); a.status != 403 {
+		t.Errorf("one account's name with another's secret gives %d", a.status)
+	}
 }
 
 func TestUnknownPaths(t *testing.T) {

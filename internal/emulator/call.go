@@ -20,6 +20,7 @@ type call struct {
 	fault   Fault
 	reading Readings
 	vault   string // set by inVault
+	account string // whose credentials the call carried; empty: the main account
 	line    line
 }
 

@@ -31,7 +31,7 @@ func newWorld(t *testing.T, change func(*Config)) *world {
 		Dir: t.TempDir(), Clock: func() time.Time { return w.now },
 		StoreURL: func() string { return "http://store.test/bucket" },
 		Username: "user", Secret: "s3=cret/+", ClientID: "client", ClientSecret: "cl%secret",
-		Vaults: []Vault{{"V1", "Acme Germany"}, {"V2", "Acme France"}}, Seed: 1,
+		Vaults: []Vault{{ID: "V1", Name: "Acme Germany"}, {ID: "V2", Name: "Acme France"}}, Seed: 1,
 	}
 	if change != nil {
 		change(&w.cfg)

@@ -168,6 +168,9 @@ func (c *call) indexRecord(d archivedDocument) map[string]any {
 func (s *Server) listVaults(c *call) reply {
 	ids, objects := []string{}, []map[string]string{}
 	for _, v := range s.cfg.Vaults {
+		if v.Account.Name != c.account {
+			continue
+		}
 		ids = append(ids, v.ID)
 		objects = append(objects, map[string]string{"vaultId": v.ID, "name": v.Name})
 	}

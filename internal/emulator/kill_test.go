@@ -31,7 +31,7 @@ func TestServerProcess(t *testing.T) {
 }
 
 func realConfig(dir string) Config {
-	return Config{Dir: dir, Username: "user", Secret: "s3=cret/+", Vaults: []Vault{{"V1", "Acme"}}}
+	return Config{Dir: dir, Username: "user", Secret: "s3=cret/+", Vaults: []Vault{{ID: "V1", Name: "Acme"}}}
 }
 
 // I5 durability, on the service's side: what was answered before kill -9 is there after it.

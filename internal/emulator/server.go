@@ -49,8 +49,15 @@ type Config struct {
 	Faults   Faults
 }
 
-// Vault is one vault that the credentials may use.
-type Vault struct{ ID, Name string }
+// Vault is one vault. It is seen and used with the credentials of its account alone: the service's main ones, or those of
+// an account of its own. Several vaults may have one account.
+type Vault struct {
+	ID, Name string
+	Account  Account // zero: the main one
+}
+
+// Account is a user name and its secret. They are good for HTTP Basic and as client credentials, where these are offered.
+type Account struct{ Name, Secret string }
 
 // Server is the emulated service. It is safe for concurrent use.
 type Server struct {
