@@ -161,6 +161,7 @@ const (
 	canaryPassword = "CANARY-password-8w3/kq+Zt=!ä"
 	canaryClient   = "CANARY-clientsecret-5Rt&9+x/="
 	canaryPort     = "CANARY-port-password-77aQ"
+	canaryAccount  = "CANARY-account-of-beta-x2/P+=ö"
 )
 
 // serveBlab runs the emulator behind a blab.
@@ -168,7 +169,7 @@ func serveBlab(t *testing.T, c *cage) (*blab, string) {
 	t.Helper()
 	emu, err := emulator.New(emulator.Config{
 		Dir: t.TempDir(), Username: "canary-user", Secret: canaryPassword, ClientID: "canary-client", ClientSecret: canaryClient,
-		Scopes: []string{"importDocuments.write"}, Vaults: []emulator.Vault{{ID: "ACME"}, {ID: "BETA"}}, Window: 3 * time.Second,
+		Scopes: []string{"importDocuments.write"}, Vaults: []emulator.Vault{{ID: "ACME"}, {ID: "BETA", Account: emulator.Account{Name: "canary-beta", Secret: canaryAccount}}}, Window: 3 * time.Second,
 		ArchiveMin: 10 * time.Millisecond, ArchiveMax: 200 * time.Millisecond, TokenLife: 30 * time.Second, Seed: 11,
 	})
 	if err != nil {
@@ -193,8 +194,11 @@ func (s *site) canaryConfig(oauth bool, address string) {
 		auth, secret = "{method: oauth2, username: canary-client, secret_file: "+s.dir+"/secret, scopes: [importDocuments.write]}", canaryClient
 	}
 	s.edit("{method: basic, username: demo, secret_file: "+s.dir+"/secret}", auth)
+	account := strings.NewReplacer("canary-user", "canary-beta", "canary-client", "canary-beta", "/secret", "/secret-beta").Replace(auth)
+	s.edit("\nstate_dir:", "\n  accounts: {beta: "+account+"}\nstate_dir:")
+	s.edit("vault: BETA,", "vault: BETA, account: beta,")
 	s.edit(`http: {listen: ""}`, `http: {listen: "`+address+`", password_file: `+s.dir+`/port-password}`)
-	for path, text := range map[string]string{"secret": secret + "\n", "port-password": canaryPort + "\n"} {
+	for path, text := range map[string]string{"secret": secret + "\n", "secret-beta": canaryAccount + "\n", "port-password": canaryPort + "\n"} {
 		if err := os.WriteFile(filepath.Join(s.dir, path), []byte(text), 0o600); err != nil {
 			s.t.Fatal(err)
 		}
@@ -241,6 +245,7 @@ func watchCanaries(t *testing.T, oauth bool) {
 	c := &cage{}
 	c.put(aPassword, canaryPassword)
 	c.put(aClientSecret, canaryClient)
+	c.put(aPassword, canaryAccount)
 	c.put(aPortPassword, canaryPort)
 	b, service := serveBlab(t, c)
 	s := newSite(t, service, "upload: {batch_wait: 100ms, window: 3s}\nstatus: {poll_min: 300ms, poll_max: 1s, unclear_grace: 4s}")
@@ -421,7 +426,7 @@ type place struct {
 
 // allowedPlaces are the only ones. Everything else that the site's folder holds must hold no canary.
 var allowedPlaces = []place{
-	{regexp.MustCompile(`^secret$`), []string{aPassword, aClientSecret}, "the secret itself, as the administrator wrote it"},
+	{regexp.MustCompile(`^secret(-beta)?$`), []string{aPassword, aClientSecret}, "the secret itself, as the administrator wrote it"},
 	{regexp.MustCompile(`^port-password$`), []string{aPortPassword}, "as above"},
 	{regexp.MustCompile(`^(acme|beta)/([^_.]|_archived/[^/]+/|_rejected/|_duplicates/|\.vaultd/claimed/)[^/]*/.*(a\.pdf|metadata\.json)$`), []string{aSidecar, aDocument}, "what people dropped, where they dropped it or where it was moved"},
 	{regexp.MustCompile(`^(acme|beta)/_rejected/.*/_REASON\.txt$`), []string{aSidecar}, "it tells the person who dropped the folder what to put right"},

@@ -144,11 +144,15 @@ func (a *app) vaultAdvice(ctx context.Context, cfg config) []string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
-	advice, err := daemon.VaultAdvice(ctx, service, wireDrops(cfg))
-	if err != nil {
-		return nil // "vaultd vaults" tells why
+	var all []string
+	drops := wireDrops(cfg)
+	for _, account := range daemon.Accounts(drops) {
+		advice, err := daemon.VaultAdvice(ctx, service, drops, account)
+		if err == nil { // else "vaultd vaults" tells why
+			all = append(all, advice...)
+		}
 	}
-	return advice
+	return all
 }
 
 // everyFault reads the configuration and names what is wrong with the file and with this machine in one go.

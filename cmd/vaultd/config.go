@@ -41,6 +41,8 @@ type serviceConfig struct {
 	CAFile          string     `json:"ca_file"`
 	Proxy           string     `json:"proxy"`
 	Auth            authConfig `json:"auth"`
+
+	Accounts map[string]authConfig `json:"accounts"` // by name, of vaults with credentials of their own
 }
 
 type authConfig struct {
@@ -61,8 +63,9 @@ type dropConfig struct {
 	Name         string             `json:"name"`
 	Path         string             `json:"path"`
 	Vault        string             `json:"vault"`
-	Group        string             `json:"group"` // empty: vaultd's own
-	Mode         string             `json:"mode"`  // auto, events or poll
+	Account      string             `json:"account"` // of service.accounts; empty: service.auth
+	Group        string             `json:"group"`   // empty: vaultd's own
+	Mode         string             `json:"mode"`    // auto, events or poll
 	Sidecar      string             `json:"sidecar"`
 	Complete     string             `json:"complete"` // quiet, list or marker
 	Settle       time.Duration      `json:"settle"`

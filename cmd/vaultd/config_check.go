@@ -21,7 +21,7 @@ const (
 // the document. A rule about two values is silent while one of them is wrong by itself.
 func (c *config) checkRules() {
 	c.checkService()
-	c.checkAuth()
+	c.checkAccounts()
 	c.checkPlaces()
 	for i := range c.Drops {
 		c.checkDrop(i)
@@ -52,9 +52,6 @@ func (c *config) checkService() {
 	if c.written(s.BaseURL, "service", "base_url") {
 		s.BaseURL = strings.TrimRight(s.BaseURL, "/")
 		c.checkAddress(s.BaseURL, "service", "base_url")
-	}
-	if c.written(s.Auth.TokenURL, "service", "auth", "token_url") {
-		c.checkAddress(s.Auth.TokenURL, "service", "auth", "token_url")
 	}
 	if c.written(s.Proxy, "service", "proxy") {
 		u, err := url.Parse(s.Proxy)
@@ -94,10 +91,13 @@ func (c *config) local() bool {
 	return err == nil && isLoopback(u.Hostname())
 }
 
-func (c *config) checkAuth() {
-	a := &c.Service.Auth
-	at := func(key string) []string { return []string{"service", "auth", key} }
+// checkAuth looks at the credentials that stand at loc.
+func (c *config) checkAuth(a *authConfig, loc location) {
+	at := func(key string) []string { return loc.child(key) }
 	c.cleanSecretRef(&a.SecretFile)
+	if c.written(a.TokenURL, at("token_url")...) {
+		c.checkAddress(a.TokenURL, at("token_url")...)
+	}
 	if !c.doc.sound(at("method")) || a.Method == "" {
 		return
 	}
@@ -167,6 +167,7 @@ func (c *config) checkDrop(i int) {
 			c.fault(fmt.Sprintf("is the name of drops[%d] already", j), "give each drop a name of its own", loc.child("name")...)
 		}
 	}
+	c.checkAccountOf(i)
 	c.positive(d.Settle, loc.child("settle")...)
 	c.positive(d.Rescan, loc.child("rescan")...)
 	c.positive(d.RemindAfter, loc.child("remind_after")...)

@@ -48,8 +48,11 @@ func (c *config) checkDisk(env func(string) (string, bool)) error {
 			refuse(nil, fmt.Sprintf("can be changed by everybody (rights %#o)", info.Mode().Perm()), "chown root:vaultd "+d.name+" && chmod 0640 "+d.name, nil)
 		}
 	}
-	if _, err := readSecret(c.Service.Auth.SecretFile, env); err != nil && look(c.Service.Auth.SecretFile, "service", "auth", "secret_file") {
-		refuse(location{"service", "auth", "secret_file"}, err.Error(), secretHint(err), err)
+	for loc, auth := range c.Service.credentials() {
+		loc = loc.child("secret_file")
+		if _, err := readSecret(auth.SecretFile, env); err != nil && look(auth.SecretFile, loc...) {
+			refuse(loc, err.Error(), secretHint(err), err)
+		}
 	}
 	if _, faults := c.HTTP.access(env); len(faults) > 0 {
 		for _, f := range faults {

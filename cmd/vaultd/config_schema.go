@@ -40,6 +40,7 @@ type schemaNode struct {
 	Enum       []string               `json:"enum"`
 	Default    json.RawMessage        `json:"default"`
 	Properties schemaProperties       `json:"properties"`
+	Entries    schemaEntries          `json:"additionalProperties"`
 	Items      *schemaNode            `json:"items"`
 
 	Description string   `json:"description"`
@@ -82,7 +83,7 @@ func (n *schemaNode) resolve(defs map[string]*schemaNode) {
 		if n.Title == "" {
 			n.Title = def.Title
 		}
-		n.Type, n.Format, n.Properties, n.Items = def.Type, def.Format, def.Properties, def.Items
+		n.Type, n.Format, n.Properties, n.Items, n.Required = def.Type, def.Format, def.Properties, def.Items, def.Required
 		if n.Description == "" {
 			n.Description = def.Description
 		}
@@ -91,8 +92,10 @@ func (n *schemaNode) resolve(defs map[string]*schemaNode) {
 	for _, p := range n.Properties {
 		p.resolve(defs)
 	}
-	if n.Items != nil {
-		n.Items.resolve(defs)
+	for _, below := range []*schemaNode{n.Items, n.Entries.node} {
+		if below != nil {
+			below.resolve(defs)
+		}
 	}
 }
 
@@ -102,6 +105,8 @@ func (n *schemaNode) at(loc location) *schemaNode {
 		switch next := n.Properties[part]; {
 		case next != nil:
 			n = next
+		case n.Entries.node != nil:
+			n = n.Entries.node
 		case n.Items != nil:
 			n = n.Items
 		default:
@@ -134,7 +139,7 @@ func (n *schemaNode) complete(v any) (any, error) {
 		if !ok {
 			m = map[string]any{}
 		}
-		return m, n.completeObject(m)
+		return m, errors.Join(n.completeObject(m), n.completeEntries(m))
 	case n.Type == "array":
 		list, _ := v.([]any)
 		for i, item := range list {
@@ -379,29 +384,4 @@ func (n *schemaNode) home(name string, loc location) location {
 func index(part string, list []any) (int, bool) {
 	i, err := strconv.Atoi(part)
 	return i, err == nil && i >= 0 && i < len(list)
-}
-
-// fillSections makes an empty section or list of a key that has nothing below it: all of its lines are comments.
-func (n *schemaNode) fillSections(v any) any {
-	switch {
-	case v == nil && n.Type == "object":
-		return map[string]any{}
-	case v == nil && n.Type == "array":
-		return []any{}
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		for name, child := range n.Properties {
-			if below, ok := v[name]; ok {
-				v[name] = child.fillSections(below)
-			}
-		}
-	case []any:
-		for i := range v {
-			if n.Items != nil && v[i] != nil {
-				v[i] = n.Items.fillSections(v[i])
-			}
-		}
-	}
-	return v
 }

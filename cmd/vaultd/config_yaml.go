@@ -291,9 +291,9 @@ func (d *document) number(n ast.Node, loc location) any {
 // guard hides what stands where a secret could: whatever is below auth and not of a known key, and of a known kind, and
 // what should be the name of a secret's file and is not.
 func (d *document) guard(loc location, key mark, value ast.Node) {
-	name, inAuth := loc[len(loc)-1], len(loc) > 1 && loc[len(loc)-2] == "auth"
+	name := loc[len(loc)-1]
 	inHTTP := name == "password_file" || name == "key_file"
-	if value == nil || (!inAuth && !inHTTP && name != "auth") || d.harmless(loc, value) {
+	if value == nil || (!inHTTP && !isSignIn(loc) && !isSignIn(loc[:len(loc)-1])) || d.harmless(loc, value) {
 		return
 	}
 	at := markOf(firstToken(value))
@@ -301,12 +301,24 @@ func (d *document) guard(loc location, key mark, value ast.Node) {
 	d.hideFrom(key.line, key.col+utf8.RuneCountInString(name)+1)
 }
 
+// isSignIn reports whether loc is a section with credentials, or holds such sections by name.
+func isSignIn(loc location) bool {
+	at := func(back int) string {
+		if len(loc) < back {
+			return ""
+		}
+		return loc[len(loc)-back]
+	}
+	return at(1) == "auth" || at(1) == "accounts" || at(2) == "accounts"
+}
+
 func (d *document) harmless(loc location, value ast.Node) bool {
+	if isSignIn(loc) {
+		return value.Type() == ast.MappingType || value.Type() == ast.MappingValueType
+	}
 	_, text := value.(*ast.StringNode)
 	_, double := d.keys[loc.key()]
 	switch name := loc[len(loc)-1]; name {
-	case "auth":
-		return value.Type() == ast.MappingType || value.Type() == ast.MappingValueType
 	case "scopes":
 		return value.Type() == ast.SequenceType
 	case "secret_file", "password_file", "key_file":

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,7 +35,15 @@ func (c *config) settings() ([]setting, error) {
 }
 
 func (d *document) settings(n *schemaNode, loc location, v any, written bool, all *[]setting) error {
+	named, _ := v.(map[string]any)
 	switch {
+	case n.Entries.node != nil && len(named) > 0:
+		for _, name := range slices.Sorted(maps.Keys(named)) {
+			if err := d.settings(n.Entries.node, loc.child(name), named[name], written, all); err != nil {
+				return err
+			}
+		}
+		return nil
 	case n.Type == "object" && len(n.Properties) > 0 && !n.isLeaf():
 		m, _ := v.(map[string]any)
 		for _, name := range n.inOrder() {
@@ -85,7 +95,7 @@ func redacted(loc location, v any) any {
 	switch {
 	case !isText || text == "":
 		return v
-	case loc.String() == "service.auth.username":
+	case loc[len(loc)-1] == "username" && isSignIn(loc[:len(loc)-1]):
 		return hidden
 	case secretColumn(loc[len(loc)-1]+": "+text) > 0:
 		return hidden

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/vaultapi"
 )
@@ -17,9 +18,10 @@ func (a *app) vaultsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "vaults",
 		Short: "the vaults that the credentials reach, and which of them are configured",
-		Long: `Asks the archive which vaults the configured credentials reach, and marks those that
-drops are configured for. The list is advice: a vault that is missing from it may
-work all the same, and one that is on it may be closed for uploads.
+		Long: `Asks the archive which vaults the configured credentials reach, each account that a
+drop names with its own, and marks those that drops are configured for. The list is
+advice: a vault that is missing from it may work all the same, and one that is on it
+may be closed for uploads.
 
 With --json each line is an object. It sends nothing.`,
 		Example: `  vaultd vaults
@@ -46,34 +48,50 @@ With --json each line is an object. It sends nothing.`,
 	}
 }
 
+// askVaults asks with the credentials of each account that a drop names. What one account does not get, the others do.
 func (a *app) askVaults(ctx context.Context, cfg config) error {
 	service, err := a.service(cfg)
 	if err != nil {
 		return err
 	}
-	listed, err := service.Vaults(ctx)
-	if err != nil {
-		return daemon.RemoteError(err)
+	var rows []vaultRow
+	var failed []error
+	for _, account := range daemon.Accounts(wireDrops(cfg)) {
+		of := cfg
+		of.Drops = slices.DeleteFunc(slices.Clone(cfg.Drops), func(d dropConfig) bool { return d.Account != account })
+		listed, err := service.Vaults(ctx, archive.VaultID(of.Drops[0].Vault))
+		if err != nil && account != "" {
+			err = fmt.Errorf("account %s: %w", account, daemon.RemoteError(err))
+		}
+		if err != nil {
+			failed = append(failed, daemon.RemoteError(err))
+			continue
+		}
+		rows = append(rows, vaultRows(of, listed)...)
 	}
-	return a.vaults(cfg, listed)
+	if len(rows) > 0 {
+		failed = append(failed, a.vaults(rows))
+	}
+	return errors.Join(failed...)
 }
 
 // vaultRow is one object of "vaults --json".
 type vaultRow struct {
 	ID         string   `json:"id"`
+	Account    string   `json:"account"` // that was asked with; empty: the main one
 	Name       string   `json:"name"`
 	Listed     bool     `json:"listed"` // by the archive
 	Configured bool     `json:"configured"`
 	Drops      []string `json:"drops"`
 }
 
-// vaultRows joins what the archive lists with what is configured, in the archive's order.
+// vaultRows joins what the archive lists to one account with that account's drops, in the archive's order.
 func vaultRows(c config, listed []vaultapi.Vault) []vaultRow {
 	rows := []vaultRow{}
 	find := func(id string) *vaultRow {
 		i := slices.IndexFunc(rows, func(r vaultRow) bool { return r.ID == id })
 		if i < 0 {
-			rows, i = append(rows, vaultRow{ID: id, Drops: []string{}}), len(rows)
+			rows, i = append(rows, vaultRow{ID: id, Account: c.Drops[0].Account, Drops: []string{}}), len(rows)
 		}
 		return &rows[i]
 	}
@@ -88,10 +106,9 @@ func vaultRows(c config, listed []vaultapi.Vault) []vaultRow {
 	return rows
 }
 
-func (a *app) vaults(c config, listed []vaultapi.Vault) error {
-	rows := vaultRows(c, listed)
+func (a *app) vaults(rows []vaultRow) error {
 	missing := []string{}
-	t := newTable(a.stdout, "VAULT", "NAME", "DROPS", "")
+	t := newTable(a.stdout, "VAULT", "NAME", "ACCOUNT", "DROPS", "")
 	for _, r := range rows {
 		if a.json {
 			if err := writeJSON(a.stdout, r); err != nil {
@@ -107,7 +124,7 @@ func (a *app) vaults(c config, listed []vaultapi.Vault) error {
 		case r.Configured:
 			mark = "configured"
 		}
-		t.AppendRow(row(safe(r.ID), safe(r.Name), safe(strings.Join(r.Drops, ", ")), mark))
+		t.AppendRow(row(safe(r.ID), safe(r.Name), safe(r.Account), safe(strings.Join(r.Drops, ", ")), mark))
 	}
 	if a.json {
 		return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 	"vaultd/internal/watch"
 )
 
-// service makes the client of the archive service. The secret is read anew whenever
-// it is needed, so that it can be renewed while vaultd runs.
+// service makes the client of the archive service. The secret of an account is read anew
+// whenever it is needed, so that it can be renewed while vaultd runs.
 func (a *app) service(cfg config) (*vaultapi.Client, error) {
 	now, err := daemon.Clock()
 	if err != nil {
@@ -26,20 +27,45 @@ func newService(cfg config, env func(string) (string, bool), now func() archive.
 	s := cfg.Service
 	api, store, err := apicall.New(apicall.Config{
 		BaseURL: s.BaseURL, RequestIDHeader: s.RequestIDHeader, AllowedHosts: s.AllowedHosts,
-		CAFile: s.CAFile, Proxy: s.Proxy, UserAgent: "vaultd/" + buildVersion(),
-		Auth: apicall.Auth{
-			Method: s.Auth.Method, Username: s.Auth.Username, Scopes: s.Auth.Scopes,
-			TokenURL: s.Auth.TokenURL, Encoding: s.Auth.BasicEncoding,
-			Secret: func() (string, error) {
-				sec, err := readSecret(s.Auth.SecretFile, env)
-				return string(sec), err
-			},
-		},
+		CAFile: s.CAFile, Proxy: s.Proxy, UserAgent: "vaultd/" + buildVersion(), Auth: s.Auth.wire(env),
 	})
 	if err != nil {
 		return nil, fail(exitConfig, err, "see service in the configuration")
 	}
-	return vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now, ContentType: cfg.Upload.ContentType}), nil
+	accounts, err := wireAccounts(cfg, api, env)
+	if err != nil {
+		return nil, err
+	}
+	return vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now, Accounts: accounts, ContentType: cfg.Upload.ContentType}), nil
+}
+
+// wireAccounts makes one client for each account that a drop names, and says which vaults are called through it.
+func wireAccounts(cfg config, api *apicall.API, env func(string) (string, bool)) (map[archive.VaultID]*apicall.API, error) {
+	byName, byVault := map[string]*apicall.API{}, map[archive.VaultID]*apicall.API{}
+	for _, d := range cfg.Drops {
+		if d.Account == "" {
+			continue
+		}
+		if byName[d.Account] == nil {
+			account, err := api.As(cfg.Service.Accounts[d.Account].wire(env))
+			if err != nil {
+				return nil, fail(exitConfig, fmt.Errorf("account %s: %w", d.Account, err), "see service.accounts in the configuration")
+			}
+			byName[d.Account] = account
+		}
+		byVault[archive.VaultID(d.Vault)] = byName[d.Account]
+	}
+	return byVault, nil
+}
+
+func (a authConfig) wire(env func(string) (string, bool)) apicall.Auth {
+	return apicall.Auth{
+		Method: a.Method, Username: a.Username, Scopes: a.Scopes, TokenURL: a.TokenURL, Encoding: a.BasicEncoding,
+		Secret: func() (string, error) {
+			sec, err := readSecret(a.SecretFile, env)
+			return string(sec), err
+		},
+	}
 }
 
 // openDaemon wires a daemon from the configuration.
@@ -88,7 +114,7 @@ func wireDrops(cfg config) (drops []daemon.Drop) {
 
 func wireDrop(d dropConfig, p packageConfig) daemon.Drop {
 	out := daemon.Drop{
-		Name: d.Name, Path: d.Path, Group: d.Group, Vault: archive.VaultID(d.Vault),
+		Name: d.Name, Path: d.Path, Group: d.Group, Vault: archive.VaultID(d.Vault), Account: d.Account,
 		Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, RemindAfter: d.RemindAfter, HoldSame: d.SameContent == "hold", Retention: d.Retention,
 		Rules: packager.Rules{
 			Vault: archive.VaultID(d.Vault), Sidecar: d.Sidecar, Complete: d.Complete, Defaults: d.Defaults, Require: d.Require,

@@ -135,6 +135,15 @@ func New(cfg Config) (*API, *Store, error) {
 	return api, store, nil
 }
 
+// As returns a client of the same service with other credentials: it has tokens of its own, and shares all else with a. It
+// is to be asked for before the first call.
+func (a *API) As(auth Auth) (*API, error) {
+	other := &API{base: a.base, wire: a.wire, memory: a.memory, timeout: a.timeout}
+	var err error
+	other.auth, err = newAuthorizer(auth, other.base, &other.wire)
+	return other, err
+}
+
 // Do makes the call and reads its whole answer. The answers of all calls share a bounded memory, so the caller releases
 // this one when he has read it. A GET is repeated on faults that pass, within the call's time; any other method is exactly
 // one attempt. Every error is a *CallError.

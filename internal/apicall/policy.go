@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -28,7 +29,7 @@ func (e *PolicyError) Error() string {
 type Policy struct {
 	base     *url.URL
 	listed   map[string]bool // host, or host:port, in lower case
-	token    string          // host:port of a token endpoint of its own; only its address is trusted
+	tokens   []string        // host:port of each token endpoint of its own; only their addresses are trusted
 	loopback bool            // the base is a loopback host: then uploads to loopback are fine too
 }
 
@@ -129,7 +130,7 @@ func (p *Policy) address(host string, ip netip.Addr) error {
 func (p *Policy) configured(host, port string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	at := net.JoinHostPort(host, port)
-	return at == place(p.base) || at == p.token || p.listed[host] || p.listed[at]
+	return at == place(p.base) || slices.Contains(p.tokens, at) || p.listed[host] || p.listed[at]
 }
 
 var reservedNets = []netip.Prefix{

@@ -82,7 +82,7 @@ func newTokens(a Auth, base *url.URL, w *wire) (*tokens, error) {
 		return nil, fmt.Errorf("token_url: %w", err)
 	}
 	t.endpoint = u
-	w.policy.token = place(u)
+	w.policy.tokens = append(w.policy.tokens, place(u))
 	return t, w.policy.shape(u)
 }
 

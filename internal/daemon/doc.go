@@ -67,6 +67,7 @@ type Config struct {
 type Drop struct {
 	Name, Path, Group string
 	Vault             archive.VaultID
+	Account           string // whose credentials the vault is called with; empty: the service's main ones
 	Rules             packager.Rules
 	Mode              watch.Mode
 	Settle, Rescan    time.Duration
@@ -251,7 +252,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 	g.Go(func() error { d.sweep(ctx); return nil })
 	g.Go(func() error { d.recall(ctx); return nil })
 	g.Go(func() error { d.check.run(ctx, d); return nil })
-	g.Go(func() error { d.listed.run(ctx, d); return nil })
+	for _, account := range Accounts(d.cfg.Drops) {
+		g.Go(func() error { d.listed.run(ctx, d, account); return nil })
+	}
 	g.Go(func() error { d.follow(ctx); return nil })
 	g.Go(func() error { d.disk.keep(ctx); return nil })
 	g.Go(func() error {

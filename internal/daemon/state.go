@@ -50,7 +50,7 @@ type SpoolState struct {
 func (d *Daemon) State() State {
 	s := State{Since: d.since, Pauses: d.conductor.Pauses(), Idle: d.conductor.Idle(), Spool: d.spool.state()}
 	s.Held, s.Check, s.Taken = d.held(), d.check.found(), d.TakenOver()
-	s.Advice = d.listed.last()
+	s.Advice = d.listed.last(d.cfg.Drops)
 	s.Spool.Reserve, s.Spool.ReserveWanted = d.disk.state()
 	s.Spool.Full, s.Spool.Stands = d.disk.full(), d.disk.idle()
 	for _, r := range d.drops {

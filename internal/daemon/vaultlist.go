@@ -9,12 +9,14 @@ import (
 	"sync"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/vaultapi"
 )
 
 // Lister tells which vaults the archive lists. *vaultapi.Client is one.
 type Lister interface {
-	Vaults(ctx context.Context) ([]vaultapi.Vault, error)
+	// Vaults lists what the credentials of v reach.
+	Vaults(ctx context.Context, v archive.VaultID) ([]vaultapi.Vault, error)
 }
 
 const (
@@ -24,19 +26,37 @@ const (
 	namedVaults = 20        // listed vaults that one advice names
 )
 
-// VaultAdvice asks the archive for its list of vaults and says, in the order of drops, which vault is not on it. The list is
-// advice: nothing may be refused or paused because of it. An empty list is no list.
-func VaultAdvice(ctx context.Context, l Lister, drops []Drop) ([]string, error) {
-	listed, err := l.Vaults(ctx)
+// Accounts lists the accounts that the drops' vaults are called with, each once.
+func Accounts(drops []Drop) (accounts []string) {
+	for _, d := range drops {
+		if !slices.Contains(accounts, d.Account) {
+			accounts = append(accounts, d.Account)
+		}
+	}
+	return accounts
+}
+
+// VaultAdvice asks the archive which vaults it lists to an account and says, in the order of drops, which of the account's
+// vaults is not among them. The list is advice: nothing may be refused or paused because of it. An empty list is no list.
+func VaultAdvice(ctx context.Context, l Lister, drops []Drop, account string) ([]string, error) {
+	first := slices.IndexFunc(drops, func(d Drop) bool { return d.Account == account })
+	if first < 0 {
+		return nil, nil
+	}
+	listed, err := l.Vaults(ctx, drops[first].Vault)
 	if err != nil || len(listed) == 0 {
 		return nil, err
+	}
+	names := vaultNames(listed)
+	if account != "" {
+		names += " to account " + account
 	}
 	var advice []string
 	for i, d := range drops {
 		known := slices.ContainsFunc(listed, func(v vaultapi.Vault) bool { return v.ID == d.Vault })
 		told := slices.ContainsFunc(drops[:i], func(earlier Drop) bool { return earlier.Vault == d.Vault })
-		if !known && !told {
-			advice = append(advice, fmt.Sprintf("The archive lists %s, not %q. Compare drops[%d].vault letter by letter.", vaultNames(listed), d.Vault, i))
+		if d.Account == account && !known && !told {
+			advice = append(advice, fmt.Sprintf("The archive lists %s, not %q. Compare drops[%d].vault letter by letter.", names, d.Vault, i))
 		}
 	}
 	return advice, nil
@@ -54,20 +74,34 @@ func vaultNames(listed []vaultapi.Vault) string {
 	return text
 }
 
-// vaultList keeps what the last list of vaults advised.
+// vaultList keeps what the last lists of vaults advised.
 type vaultList struct {
 	mu     sync.Mutex
-	advice []string // guarded by mu
+	advice map[string][]string // by account; guarded by mu
 }
 
-func (v *vaultList) last() []string {
+// last returns the advice about the vaults of all drops.
+func (v *vaultList) last(drops []Drop) (all []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return slices.Clone(v.advice)
+	for _, account := range Accounts(drops) {
+		all = append(all, v.advice[account]...)
+	}
+	return all
 }
 
-// run asks soon after the start, and then again and again until ctx ends. Without an answer the advice stays what it was.
-func (v *vaultList) run(ctx context.Context, d *Daemon) {
+func (v *vaultList) keep(account string, advice []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.advice == nil {
+		v.advice = map[string][]string{}
+	}
+	v.advice[account] = advice
+}
+
+// run asks about the vaults of one account soon after the start, and then again and again until ctx ends. Without an answer the advice
+// stays what it was.
+func (v *vaultList) run(ctx context.Context, d *Daemon, account string) {
 	if d.cfg.Lister == nil {
 		return
 	}
@@ -79,16 +113,16 @@ func (v *vaultList) run(ctx context.Context, d *Daemon) {
 			return
 		case <-timer.C:
 		}
-		timer.Reset(v.ask(ctx, d))
+		timer.Reset(v.ask(ctx, d, account))
 	}
 }
 
 // ask asks once and returns how long to wait before the next time.
-func (v *vaultList) ask(ctx context.Context, d *Daemon) time.Duration {
+func (v *vaultList) ask(ctx context.Context, d *Daemon, account string) time.Duration {
 	if wait := d.askedToWait(); wait > 0 {
 		return wait
 	}
-	advice, err := VaultAdvice(ctx, d.cfg.Lister, d.cfg.Drops)
+	advice, err := VaultAdvice(ctx, d.cfg.Lister, d.cfg.Drops, account)
 	switch refusal, answered := errors.AsType[*vaultapi.Error](err); {
 	case ctx.Err() != nil:
 		return listEvery
@@ -102,9 +136,7 @@ func (v *vaultList) ask(ctx context.Context, d *Daemon) time.Duration {
 	for _, text := range advice {
 		d.cfg.Log.Warn("a vault is not on the archive's list", "advice", text)
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.advice = advice
+	v.keep(account, advice)
 	return listEvery
 }
 

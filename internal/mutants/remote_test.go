@@ -426,6 +426,23 @@ var remote = []mutant{
 		tests: []string{speech},
 	},
 	{
+		name: "MainAccountForEveryVault", promise: "I7", file: "internal/vaultapi/vaultapi.go",
+		old: "if account, ok := c.accounts[v]; ok {", new: "if account, ok := c.accounts[v]; ok && false {", tests: []string{speech, "-run Account " + readings},
+	},
+	{
+		name: "AccountsShareTheirTokens", promise: "I7", file: "internal/apicall/apicall.go",
+		old: "\tother.auth, err = newAuthorizer(auth, other.base, &other.wire)\n", new: "\tother.auth, err = newAuthorizer(auth, other.base, &other.wire)\n\tif err == nil && other.auth.tokens != nil && a.auth.tokens != nil {\n\t\tother.auth.tokens = a.auth.tokens\n\t}\n",
+		tests: []string{"-run Account " + readings},
+	},
+	{
+		name: "TwoAccountsOfOneVault", promise: "I7", file: "cmd/vaultd/config_accounts.go",
+		old: "d.Account != earlier.Account &&", new: `d.Account == "" &&`, tests: []string{"-run AccountFaults vaultd/cmd/vaultd"},
+	},
+	{
+		name: "PlainTextOfAnAccountShown", promise: "I7", file: "cmd/vaultd/config_yaml.go",
+		old: "|| at(1) == \"accounts\" || at(2) == \"accounts\"", new: "", tests: []string{"-run Account vaultd/cmd/vaultd"},
+	},
+	{
 		name: "ListOfVaultsRenewsTheToken", promise: "I24", file: "internal/apicall/apicall.go",
 		old: "\t\tc.tokens = nil\n", new: "", tests: []string{"-run AnArchiveWithoutAListOfVaults " + readings},
 	},

@@ -224,7 +224,7 @@ func TestReading_ListsOfEachForm(t *testing.T) {
 			t.Parallel()
 			virtual(t, setup{readings: row.readings}, func(t *testing.T, w *world) {
 				w.archives(hour)
-				vaults, err := w.client.Vaults(t.Context())
+				vaults, err := w.client.Vaults(t.Context(), "ACME")
 				if err != nil || len(vaults) != 2 || vaults[0].ID != "ACME" || vaults[0].Name != row.name || vaults[1].ID != "BETA" {
 					t.Errorf("vaults %+v: %v", vaults, err)
 				}

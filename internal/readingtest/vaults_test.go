@@ -5,12 +5,16 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
 )
 
 // A mistyped vault is named together with what the archive lists, at the start and after a day; the other vault's folders
@@ -85,6 +89,56 @@ func TestReading_I24_AnArchiveWithoutAListOfVaults(t *testing.T) {
 				}
 				if n := w.service.Calls("token"); n != 2 { // the second when four fifths of the first one's life are over
 					t.Errorf("%d token requests", n)
+				}
+			})
+		})
+	}
+}
+
+// Two vaults with accounts of their own, one of passwords and one of tokens: everything is archived, each account is told of
+// its own vault alone, and the wrong secret of one stops no other. The right one counts while vaultd runs.
+func TestReading_I24_AnAccountForEachVault(t *testing.T) {
+	for name, tokens := range map[string]bool{"Passwords": false, "Tokens": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var secret atomic.Value
+			secret.Store("S3cr3t of last year, canary")
+			s := setup{daemon: func(c *daemon.Config) { c.Drops[1].Account = "beta" },
+				service: func(c *emulator.Config) {
+					c.ClientID, c.ClientSecret = user, password
+					c.Vaults[1].Account = emulator.Account{Name: "beta-user", Secret: "S3cr3t of beta, canary"}
+				},
+				vaultapi: func(c *vaultapi.Config) {
+					auth := apicall.Auth{Method: apicall.Basic, Username: "beta-user", Secret: func() (string, error) { return secret.Load().(string), nil }}
+					if tokens {
+						auth.Method = apicall.OAuth2
+					}
+					beta, err := c.API.As(auth)
+					if err != nil {
+						t.Fatal(err)
+					}
+					c.Accounts = map[archive.VaultID]*apicall.API{"BETA": beta}
+				}}
+			if tokens {
+				s.client = withTokens
+			}
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.pass(hour, 10*time.Second, never)
+				for _, e := range w.entries() {
+					if (e.Vault == "ACME") != (e.State == ledger.Archived) {
+						t.Errorf("%q of vault %s is %s", e.Folder, e.Vault, e.State)
+					}
+				}
+				for _, p := range w.daemon.State().Pauses {
+					if p.Route != "vault BETA" {
+						t.Errorf("paused: %+v", p)
+					}
+				}
+				secret.Store("S3cr3t of beta, canary")
+				w.archives(hour)
+				w.pass(25*hour, hour, never)
+				if got := w.daemon.State().Advice; len(got) > 0 {
+					t.Errorf("advice %q", got)
 				}
 			})
 		})

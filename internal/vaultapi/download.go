@@ -26,7 +26,7 @@ func (c *Client) Download(ctx context.Context, v archive.VaultID, r archive.Remo
 	const op = "download"
 	out := &digested{w: w, hash: sha256.New()}
 	var elsewhere string
-	ans, err := c.api.Stream(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "documents", string(r)},
+	ans, err := c.as(v).Stream(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "documents", string(r)},
 		Header: http.Header{"Accept-Encoding": {"identity"}}}, func(_ *apicall.Answer, body io.Reader) (err error) {
 		elsewhere, err = out.take(body, true)
 		return err

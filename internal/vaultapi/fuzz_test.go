@@ -80,7 +80,7 @@ func FuzzAnswers(f *testing.F) {
 				t.Errorf("%+v", rec)
 			}
 		}
-		_, err = c.Vaults(ctx)
+		_, err = c.Vaults(ctx, "V")
 		fitForLog(t, err)
 		var zip strings.Builder
 		n, digest, err := c.Download(ctx, "V", "bum-1", &zip)

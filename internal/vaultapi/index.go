@@ -41,7 +41,7 @@ type IndexRecord struct {
 // so whoever wants them all walks "archiveDate asc".
 func (c *Client) Index(ctx context.Context, v archive.VaultID, cursor string, size int, sort string) (Page, error) {
 	const op = "read the index"
-	ans, err := c.api.Do(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "index"}, Limit: answerOf(size),
+	ans, err := c.as(v).Do(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "index"}, Limit: answerOf(size),
 		Query: url.Values{"cursor": {cursor}, "size": {strconv.Itoa(size)}, "sort": {sort}}})
 	if err != nil {
 		return Page{}, fault(err, byQuestion)
@@ -138,10 +138,10 @@ type Vault struct {
 	Name string
 }
 
-// Vaults lists the vaults that the credentials reach. The list is advice: its form is not specified, and some services do
+// Vaults lists the vaults that the credentials of v reach. The list is advice: its form is not specified, and some services do
 // not have it. So it is asked for once, and a refusal costs no other call its token.
-func (c *Client) Vaults(ctx context.Context) ([]Vault, error) {
-	ans, err := c.api.Do(ctx, apicall.Request{Op: "list the vaults", Path: []string{"v1", "vaults"}, Limit: vaultsAnswer, Single: true,
+func (c *Client) Vaults(ctx context.Context, v archive.VaultID) ([]Vault, error) {
+	ans, err := c.as(v).Do(ctx, apicall.Request{Op: "list the vaults", Path: []string{"v1", "vaults"}, Limit: vaultsAnswer, Single: true,
 		Header: http.Header{"Accept": {"application/json"}}})
 	if err != nil {
 		return nil, fault(err, byQuestion)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -237,6 +238,39 @@ func TestIndex_I32_WhatAPageTells(t *testing.T) {
 	}
 }
 
+// Every call for a vault carries the credentials of that vault's account, and those of no other.
+func TestClient_EachVaultWithItsAccount(t *testing.T) {
+	var asked []string
+	c, _ := client(t, func(w http.ResponseWriter, r *http.Request) {
+		name, _, _ := r.BasicAuth()
+		asked = append(asked, name)
+		w.WriteHeader(http.StatusNotFound)
+	})
+	beta, err := c.api.As(apicall.Auth{Method: apicall.Basic, Username: "beta-user", Secret: func() (string, error) { return "S3cr3t-beta", nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = New(Config{API: c.api, Store: c.store, Now: c.now, Accounts: map[archive.VaultID]*apicall.API{"BETA": beta}})
+	for vault, want := range map[archive.VaultID]string{"BETA": "beta-user", "ACME": "u"} {
+		for call, do := range map[string]func() error{
+			"register": func() error {
+				_, err := c.Register(t.Context(), vault, []archive.Request{{ID: idA, Body: []byte("{}")}})
+				return err
+			},
+			"status":   func() error { _, err := c.Status(t.Context(), vault, "r"); return err },
+			"list":     func() error { _, err := c.StatusWindow(t.Context(), vault); return err },
+			"index":    func() error { _, err := c.Index(t.Context(), vault, FirstPage, 1, "archiveDate asc"); return err },
+			"download": func() error { _, _, err := c.Download(t.Context(), vault, "r", io.Discard); return err },
+			"vaults":   func() error { _, err := c.Vaults(t.Context(), vault); return err },
+		} {
+			asked = nil
+			if err := do(); err == nil || !slices.Equal(asked, []string{want}) {
+				t.Errorf("%s of %s: asked as %q, want %q; error %v", call, vault, asked, want, err)
+			}
+		}
+	}
+}
+
 func TestVaults_Forms(t *testing.T) {
 	for body, want := range map[string]string{
 		`[{"vaultId":"V1","name":"Acme"},{"vaultId":2}]`: "[{V1 Acme} {2 }]",
@@ -246,7 +280,7 @@ func TestVaults_Forms(t *testing.T) {
 		`[]`:                                                "[]",
 	} {
 		c, _ := client(t, says(200, body))
-		if got, err := c.Vaults(context.Background()); err != nil || fmt.Sprint(got) != want {
+		if got, err := c.Vaults(context.Background(), "V"); err != nil || fmt.Sprint(got) != want {
 			t.Errorf("%s gave %v, %v", body, got, err)
 		}
 	}
@@ -357,8 +391,8 @@ func TestAnswers_I21_BoundedByWhatIsAsked(t *testing.T) {
 		"HugeRecord": {strings.Repeat(" ", recordAnswer) + record, func(c *Client) error { _, err := c.Status(ctx, "V", "r1"); return err }, false},
 		"List":       {list, func(c *Client) error { _, err := c.StatusWindow(ctx, "V"); return err }, true},
 		"HugeList":   {strings.Repeat(" ", int(answerOf(listed))) + list, func(c *Client) error { _, err := c.StatusWindow(ctx, "V"); return err }, false},
-		"Vaults":     {`["V"]`, func(c *Client) error { _, err := c.Vaults(ctx); return err }, true},
-		"HugeVaults": {strings.Repeat(" ", vaultsAnswer) + `["V"]`, func(c *Client) error { _, err := c.Vaults(ctx); return err }, false},
+		"Vaults":     {`["V"]`, func(c *Client) error { _, err := c.Vaults(ctx, "V"); return err }, true},
+		"HugeVaults": {strings.Repeat(" ", vaultsAnswer) + `["V"]`, func(c *Client) error { _, err := c.Vaults(ctx, "V"); return err }, false},
 		"Index":      {`{"documents":[],"cursor":"x"}`, func(c *Client) error { _, err := c.Index(ctx, "V", FirstPage, 1, "archiveDate asc"); return err }, true},
 		"HugeIndex": {strings.Repeat(" ", int(answerOf(1))) + `{"documents":[],"cursor":"x"}`, func(c *Client) error {
 			_, err := c.Index(ctx, "V", FirstPage, 1, "archiveDate asc")
@@ -386,7 +420,7 @@ func TestAnswers_I21_MemoryIsGivenBack(t *testing.T) {
 	for range 1000 {
 		_, err := c.Status(ctx, "V", "r1")
 		_, err2 := c.StatusWindow(ctx, "V")
-		_, err3 := c.Vaults(ctx)
+		_, err3 := c.Vaults(ctx, "V")
 		_, err4 := c.Index(ctx, "V", FirstPage, 1000, "archiveDate asc")
 		_, err5 := c.Register(ctx, "V", []archive.Request{{ID: idA, Body: []byte("{}")}})
 		if err := errors.Join(err, err2, err3, err4, err5); err != nil {
@@ -417,7 +451,7 @@ func TestAnswers_I8_NamesMatchExactly(t *testing.T) {
 		}
 	}
 	c, _ = client(t, says(200, `[{"vaultId":"V1","VAULTID":"V9","name":"one","NAME":"nine"}]`))
-	if vs, err := c.Vaults(ctx); err != nil || len(vs) != 1 || vs[0].ID != "V1" || vs[0].Name != "one" {
+	if vs, err := c.Vaults(ctx, "V"); err != nil || len(vs) != 1 || vs[0].ID != "V1" || vs[0].Name != "one" {
 		t.Errorf("%+v %v", vs, err)
 	}
 	const url = "https://b.example/k?X-Amz-Signature=1"

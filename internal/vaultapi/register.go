@@ -46,7 +46,7 @@ func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archi
 		return Registration{}, &Error{Outcome: NotSent, Code: "request", Text: "register: " + err.Error(), Err: err}
 	}
 	before := c.now()
-	ans, err := c.api.Do(ctx, apicall.Request{Op: "register", Method: http.MethodPost,
+	ans, err := c.as(v).Do(ctx, apicall.Request{Op: "register", Method: http.MethodPost,
 		Path: []string{"v1", "vaults", string(v), "documents"}, Body: body, Limit: answerOf(len(frozen)),
 		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}})
 	if err != nil {

@@ -14,7 +14,7 @@ const maxRecord = 4096
 
 // Status asks about one registration. An *Error with MayBeAbsent says that the service may not know it.
 func (c *Client) Status(ctx context.Context, v archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
-	ans, err := c.get(ctx, "ask for the status", recordAnswer, "v1", "vaults", string(v), "documents", string(r), "status")
+	ans, err := c.get(ctx, v, "ask for the status", recordAnswer, "documents", string(r), "status")
 	if err != nil {
 		return archive.Receipt{}, fault(err, byQuestion)
 	}

@@ -31,7 +31,8 @@ type Config struct {
 	Store *apicall.Store
 	Now   func() archive.Instant // asked before a registration leaves
 
-	ContentType string // of a package, where its ticket names none; empty: application/octet-stream
+	Accounts    map[archive.VaultID]*apicall.API // of vaults with credentials of their own; all others are called through API
+	ContentType string                           // of a package, where its ticket names none; empty: application/octet-stream
 }
 
 // Client speaks the vault interface. It is safe for concurrent use.
@@ -40,12 +41,13 @@ type Client struct {
 	store *apicall.Store
 	now   func() archive.Instant
 
+	accounts    map[archive.VaultID]*apicall.API // read only
 	contentType string
 }
 
 // New returns a client for cfg. API, Store and Now are needed.
 func New(cfg Config) *Client {
-	return &Client{api: cfg.API, store: cfg.Store, now: cfg.Now, contentType: cmp.Or(cfg.ContentType, "application/octet-stream")}
+	return &Client{api: cfg.API, store: cfg.Store, now: cfg.Now, accounts: cfg.Accounts, contentType: cmp.Or(cfg.ContentType, "application/octet-stream")}
 }
 
 // Bounds of what an answer may have, in bytes. A record is a few hundred; the most that its fields may have is a tenth of
@@ -60,8 +62,18 @@ const (
 // answerOf bounds an answer of n records.
 func answerOf(n int) int64 { return int64(n+1) * perRecord }
 
-func (c *Client) get(ctx context.Context, op string, limit int64, path ...string) (*apicall.Answer, error) {
-	return c.api.Do(ctx, apicall.Request{Op: op, Path: path, Limit: limit, Header: http.Header{"Accept": {"application/json"}}})
+// as is the one place that chooses the credentials with which a vault is called.
+func (c *Client) as(v archive.VaultID) *apicall.API {
+	if account, ok := c.accounts[v]; ok {
+		return account
+	}
+	return c.api
+}
+
+// get asks a vault.
+func (c *Client) get(ctx context.Context, v archive.VaultID, op string, limit int64, path ...string) (*apicall.Answer, error) {
+	return c.as(v).Do(ctx, apicall.Request{Op: op, Path: append([]string{"v1", "vaults", string(v)}, path...), Limit: limit,
+		Header: http.Header{"Accept": {"application/json"}}})
 }
 
 // read reads a field that may be missing.

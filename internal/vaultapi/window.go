@@ -21,7 +21,7 @@ type Window struct {
 // StatusWindow asks about the vault's last 500 registrations. Records that cannot be read are left out, and so is every
 // bumId of which the answer says two things: whoever wants to know asks for it alone.
 func (c *Client) StatusWindow(ctx context.Context, v archive.VaultID) (Window, error) {
-	ans, err := c.get(ctx, "ask for the status list", answerOf(listed), "v1", "vaults", string(v), "documents", "status")
+	ans, err := c.get(ctx, v, "ask for the status list", answerOf(listed), "documents", "status")
 	if err != nil {
 		return Window{}, fault(err, byQuestion)
 	}
