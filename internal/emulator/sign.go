@@ -1,25 +1,24 @@
 package emulator
 
 import (
+	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/minio/minio-go/v7/pkg/s3utils"
-	"github.com/minio/minio-go/v7/pkg/signer"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/smithy-go/encoding/httpbinding"
 	"github.com/rclone/gofakes3/signature"
 )
 
@@ -55,42 +54,43 @@ const (
 	maxExpires = 7 * 24 * time.Hour
 )
 
-// presign gives base's URL with a signature for method and the headers, good for life from at. minio-go derives the
-// key and makes the signature; its own presigning is not used because it takes no time but the machine's.
+// presign gives base's URL with a signature for method and the headers, good for life from at. The AWS signer makes it; it
+// is told the path as object stores write it, and the URL keeps the path of base.
 func (k keys) presign(method, base string, headers map[string]string, at time.Time, life time.Duration) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
 		return "", fmt.Errorf("parse store address: %w", err)
 	}
-	at = at.UTC().Truncate(time.Second)
-	signed := map[string]string{"host": u.Host}
-	for name, v := range headers {
-		signed[strings.ToLower(name)] = v
-	}
-	names := slices.Sorted(maps.Keys(signed))
 	q := u.Query() // what names the object, if anything does here
-	maps.Copy(q, url.Values{
-		"X-Amz-Algorithm": {algorithm}, "X-Amz-Credential": {signer.GetCredential(k.AccessKey, region, at, "s3")},
-		"X-Amz-Date": {at.Format(amzTime)}, "X-Amz-Expires": {strconv.Itoa(int(life.Seconds()))},
-		"X-Amz-Security-Token": {k.SessionToken}, "X-Amz-SignedHeaders": {strings.Join(names, ";")},
-	})
-	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20")
-	var canonical strings.Builder
-	fmt.Fprintf(&canonical, "%s\n%s\n%s\n", method, s3utils.EncodePath(u.Path), u.RawQuery)
-	for _, name := range names {
-		fmt.Fprintf(&canonical, "%s:%s\n", name, signed[name])
+	q.Set("X-Amz-Expires", strconv.Itoa(int(life.Seconds())))
+	req := &http.Request{Method: method, Host: u.Host, Header: http.Header{},
+		URL: &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: httpbinding.EscapePath(u.Path, false), RawQuery: q.Encode()}}
+	for name, v := range headers {
+		req.Header.Set(name, v)
 	}
-	fmt.Fprintf(&canonical, "\n%s\nUNSIGNED-PAYLOAD", strings.Join(names, ";"))
-	digest := sha256.Sum256([]byte(canonical.String()))
-	_, scope, _ := strings.Cut(q.Get("X-Amz-Credential"), "/")
-	text := algorithm + "\n" + at.Format(amzTime) + "\n" + scope + "\n" + hex.EncodeToString(digest[:])
-	u.RawQuery += "&X-Amz-Signature=" + signer.PostPresignSignatureV4(text, at, k.SecretKey, region)
+	by := aws.Credentials{AccessKeyID: k.AccessKey, SecretAccessKey: k.SecretKey, SessionToken: k.SessionToken}
+	signed, _, err := v4.NewSigner().PresignHTTP(context.Background(), by, req, "UNSIGNED-PAYLOAD", "s3", region, at, func(o *v4.SignerOptions) {
+		o.DisableURIPathEscaping = true // the path is escaped already, and object stores escape it once
+		o.DisableHeaderHoisting = true  // a header that is signed is sent as a header
+	})
+	if err != nil {
+		return "", fmt.Errorf("sign store address: %w", err)
+	}
+	_, u.RawQuery, _ = strings.Cut(signed, "?")
 	return u.String(), nil
 }
 
-// init stops the clock of the verifying library, a variable of its package, long before any expiry: whether a URL has
-// expired is judged by verify on the clock of the server that was asked, which in tests is not the machine's.
-func init() { signature.TimeNow = func() time.Time { return time.Time{} } }
+// verifierClock guards the clock of the verifying library, which is a variable of its package.
+var verifierClock sync.Mutex
+
+// verifySignature looks at the signature alone, as if r came the moment its URL was made: whether that has expired is judged
+// by verify on the clock of the server that was asked, which in tests is not the machine's.
+func (k keys) verifySignature(r *http.Request, signedAt time.Time) signature.ErrorCode {
+	verifierClock.Lock()
+	defer verifierClock.Unlock()
+	signature.TimeNow = func() time.Time { return signedAt }
+	return signature.V4SignVerifyWithLookup(r, func(id string) (string, bool) { return k.SecretKey, id == k.AccessKey })
+}
 
 func isPresigned(r *http.Request) bool { return r.URL.Query().Has("X-Amz-Signature") }
 
@@ -133,8 +133,7 @@ func (k keys) verify(r *http.Request, now time.Time) (signedAt time.Time, d *den
 	bare := *r
 	bare.Header = r.Header.Clone()
 	bare.Header.Del("Date") // the library would take it for the signing time; the query's counts
-	known := func(id string) (string, bool) { return k.SecretKey, id == k.AccessKey }
-	if code := signature.V4SignVerifyWithLookup(&bare, known); code != signature.ErrNone {
+	if code := k.verifySignature(&bare, signedAt); code != signature.ErrNone {
 		e := signature.GetAPIError(code)
 		return signedAt, &denial{max(e.HTTPStatusCode, 400), e.Code, e.Description}
 	}

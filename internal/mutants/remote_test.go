@@ -426,6 +426,10 @@ var remote = []mutant{
 		tests: []string{speech},
 	},
 	{
+		name: "ConnectionsOfThePortUnbounded", promise: "I21", file: "internal/web/server.go",
+		old: "netutil.LimitListener(l, maxConnections)", new: "netutil.LimitListener(l, 10*maxConnections)", tests: []string{"-run Bounded vaultd/internal/web"},
+	},
+	{
 		name: "MainAccountForEveryVault", promise: "I7", file: "internal/vaultapi/vaultapi.go",
 		old: "if account, ok := c.accounts[v]; ok {", new: "if account, ok := c.accounts[v]; ok && false {", tests: []string{speech, "-run Account " + readings},
 	},

@@ -216,6 +216,37 @@ func TestServe_I20_TLSAndRenewal(t *testing.T) {
 	}
 }
 
+// No more connections than there are places take descriptors: the next one is answered once another has gone.
+func TestServe_I21_ConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	address := serve(t, NewGate(Access{}), sample())
+	dial := func(text string) net.Conn {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if _, err := io.WriteString(conn, text); err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	var silent []net.Conn
+	for range maxConnections {
+		silent = append(silent, dial("GET /livez HTTP/1.1\r\n"))
+	}
+	next := dial("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	next.SetReadDeadline(time.Now().Add(300 * time.Millisecond)) //nolint:errcheck // else the test hangs
+	if n, err := next.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a connection beyond the %d was answered: %d bytes, %v", maxConnections, n, err)
+	}
+	silent[0].Close()
+	next.SetReadDeadline(time.Now().Add(2 * headerTime)) //nolint:errcheck // else the test hangs
+	if res, err := http.ReadResponse(bufio.NewReader(next), nil); err != nil || res.StatusCode != http.StatusOK {
+		t.Errorf("not answered when a place was free: %v", err)
+	}
+}
+
 // Whoever says nothing, or too much, loses his connection; others are answered meanwhile.
 func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
 	if testing.Short() {

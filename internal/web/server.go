@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -61,7 +62,7 @@ func Serve(ctx context.Context, l net.Listener, gate *Gate, facts func() Facts, 
 		Protocols: new(http.Protocols),
 	}
 	s.Protocols.SetHTTP1(true)
-	l = limit(l, maxConnections)
+	l = netutil.LimitListener(l, maxConnections)
 	if secure := gate.tlsConfig(); secure != nil {
 		l = tls.NewListener(l, secure)
 	}
