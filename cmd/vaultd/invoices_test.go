@@ -19,7 +19,8 @@ import (
 func TestFetch_I4_RealInvoicesByteForByte(t *testing.T) {
 	t.Parallel()
 	set := invoiceSet(t)
-	_, url := serveEmulator(t, emulator.Config{ArchiveMax: 100 * time.Millisecond})
+	emu, url := serveEmulator(t, emulator.Config{ArchiveMax: 100 * time.Millisecond})
+	emu.GrantDownloads(len(set))
 	s := newSite(t, url, fast)
 	for _, inv := range set {
 		s.drop("acme", inv.folder, map[string][]byte{inv.file: inv.content}, inv.sidecar)
@@ -54,6 +55,9 @@ func TestFetch_I4_RealInvoicesByteForByte(t *testing.T) {
 	}
 	if out, code := s.vaultd("verify"); code != 0 {
 		t.Errorf("verify: exit %d\n%s", code, out)
+	}
+	for _, v := range emu.Violations() {
+		t.Errorf("the service saw: %s", v)
 	}
 }
 

@@ -292,6 +292,25 @@ func TestDownloadForms(t *testing.T) {
 	}
 }
 
+// A test says how many downloads it grants: one more is answered, and remembered. What was not there costs nothing.
+func TestDownloadBeyondTheGrant(t *testing.T) {
+	for _, form := range []string{"bytes", "redirect", "json"} {
+		w := newWorld(t, func(c *Config) { c.Readings.Download = form })
+		ticket := w.register(1)
+		w.GrantDownloads(2)
+		w.call("GET", docs+"/"+ticket.bumID, "") // not there yet
+		w.mustPut(ticket, zipOf("a"))
+		for range 2 {
+			if a := w.call("GET", docs+"/"+ticket.bumID, ""); a.status >= 400 {
+				t.Errorf("%s: status %d", form, a.status)
+			}
+		}
+		w.wantNoViolations()
+		w.call("GET", docs+"/"+ticket.bumID, "")
+		w.wantViolation("download of " + ticket.bumID + " beyond what was granted")
+	}
+}
+
 func TestRedirectedCalls(t *testing.T) {
 	for to, want := range map[string]string{"same": "http://api.test/moved/v1/vaults?x=1", "https://other.test/": "https://other.test/moved/v1/vaults?x=1"} {
 		w := newWorld(t, func(c *Config) { c.Readings.RedirectTo = to })

@@ -5,8 +5,9 @@
 //
 // It has opinions. What the specification forbids is refused, and what a correct client would never do although it
 // cannot be refused (other bytes under one bumId, credentials sent to the object store, two registrations of one
-// clientUUID that both hold content) is remembered as a violation. Readings switch between the plausible meanings of
-// what the specification leaves open; Faults make it fail in both forms, before and after the work was done.
+// clientUUID that both hold content, a download beyond what the test grants) is remembered as a violation. Readings
+// switch between the plausible meanings of what the specification leaves open; Faults make it fail in both forms, before
+// and after the work was done.
 //
 // It never starts a goroutine, never talks to the network by itself and never uses another clock than the one it was
 // given: states are worked out when they are asked for, so a whole archive year passes in a test within milliseconds.

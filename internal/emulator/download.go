@@ -18,6 +18,7 @@ func (s *Server) download(c *call) reply {
 	if k.state != successful {
 		return s.refuse(http.StatusNotFound, "NOT_FOUND", "no archived document with this bumId")
 	}
+	s.spendDownload(c)
 	c.line.BumIDs, c.line.SHA256, c.line.Size = []string{g.bumID}, k.content.sha256, k.content.size
 	if c.reading.Download == "bytes" {
 		return s.packageReply(k.content)
@@ -30,6 +31,26 @@ func (s *Server) download(c *call) reply {
 		return jsonReply(map[string]string{"url": u})
 	}
 	return reply{status: http.StatusTemporaryRedirect, header: http.Header{"Location": {u}}}
+}
+
+// GrantDownloads lets n more downloads pass; one more is a violation, because the provider may charge for it. Before the
+// first call any number may come: most tests are not about money.
+func (s *Server) GrantDownloads(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.downloads = &n
+}
+
+// spendDownload counts a download that is about to be answered with the package or its address.
+func (s *Server) spendDownload(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.downloads == nil {
+		return
+	}
+	if *s.downloads--; *s.downloads < 0 {
+		s.violateLocked(c, "download of %s beyond what was granted", c.PathValue("bumId"))
+	}
 }
 
 func (s *Server) packageReply(p *put) reply {

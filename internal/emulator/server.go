@@ -66,12 +66,13 @@ type Server struct {
 	mux     *http.ServeMux
 	journal *journal
 
-	mu       sync.Mutex
-	book     *book          // guarded by mu
-	readings Readings       // guarded by mu
-	faults   Faults         // guarded by mu
-	counts   map[string]int // calls per op since the start; guarded by mu
-	rng      *rand.ChaCha8  // guarded by mu
+	mu        sync.Mutex
+	book      *book          // guarded by mu
+	readings  Readings       // guarded by mu
+	faults    Faults         // guarded by mu
+	counts    map[string]int // calls per op since the start; guarded by mu
+	downloads *int           // that may still come, nil: any number; guarded by mu
+	rng       *rand.ChaCha8  // guarded by mu
 }
 
 // New opens the emulator that lives in cfg.Dir, with everything it knew when it ended, or makes a new one there. Close

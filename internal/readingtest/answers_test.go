@@ -189,6 +189,7 @@ func TestReading_I4_DownloadsInThreeForms(t *testing.T) {
 			t.Parallel()
 			virtual(t, setup{readings: emulator.Readings{Download: form}}, func(t *testing.T, w *world) {
 				w.archives(hour)
+				w.service.GrantDownloads(len(w.entries()))
 				for _, e := range w.entries() {
 					var got bytes.Buffer
 					n, sum, err := w.client.Download(t.Context(), e.Vault, e.Archived, &got)

@@ -152,6 +152,7 @@ func (w *world) openService(s setup) {
 	var err error
 	w.service, err = emulator.New(ec)
 	w.must(err)
+	w.service.GrantDownloads(0) // it may cost money: vaultd downloads nothing by itself
 	w.t.Cleanup(func() { w.must(w.service.Close()) })
 }
 

@@ -107,6 +107,7 @@ func New(t testing.TB, cfg Config) *World {
 	var err error
 	w.emulator, err = emulator.New(ec)
 	w.must(err)
+	w.emulator.GrantDownloads(0) // it may cost money: vaultd downloads nothing by itself
 	t.Cleanup(w.end)
 	return w
 }
