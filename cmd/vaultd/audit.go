@@ -179,7 +179,7 @@ func (v view) auditConfig(a *app, sel report.Selection) report.Config {
 		Rule: billing.Rule{
 			Included: v.cfg.Billing.Included, Price: archive.Decimal(v.cfg.Billing.PricePerTransaction), Currency: v.cfg.Billing.Currency,
 		},
-		AlertAfter: v.cfg.Status.AlertAfter, Person: userName, Reason: v.reasonOf, Ended: v.retentionEnded(),
+		Price: archive.Decimal(v.cfg.Billing.DownloadPrice), AlertAfter: v.cfg.Status.AlertAfter, Person: userName, Reason: v.reasonOf, Ended: v.retentionEnded(),
 	}
 }
 

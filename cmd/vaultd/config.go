@@ -110,6 +110,8 @@ type billingConfig struct {
 	Included            int64       `json:"included"`
 	PricePerTransaction json.Number `json:"price_per_transaction"` // decimal text
 	Currency            string      `json:"currency"`
+	DownloadsPerMonth   uint64      `json:"downloads_per_month"` // 0: none
+	DownloadPrice       json.Number `json:"download_price"`      // decimal text
 }
 
 type httpConfig struct {

@@ -89,7 +89,7 @@ func defaultConfig() config {
 		Status: statusConfig{
 			PollMin: time.Minute, PollMax: 30 * time.Minute, AlertAfter: 48 * time.Hour, UnclearGrace: 24 * time.Hour,
 		},
-		Billing: billingConfig{Included: 1_000_000, PricePerTransaction: "0", Currency: "EUR"},
+		Billing: billingConfig{Included: 1_000_000, PricePerTransaction: "0", Currency: "EUR", DownloadsPerMonth: 100, DownloadPrice: "0"},
 		HTTP:    httpConfig{Listen: "127.0.0.1:8970"},
 		Access:  accessConfig{Groups: []string{}},
 	}

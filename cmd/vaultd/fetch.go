@@ -1,10 +1,8 @@
 package main
 
 import (
-	"archive/zip"
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -12,24 +10,20 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-	"golang.org/x/text/unicode/norm"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/legible"
 	"vaultd/internal/vaultapi"
 )
-
-// downloader is the part of the service that fetch needs.
-type downloader interface {
-	Download(ctx context.Context, v archive.VaultID, r archive.RemoteID, w io.Writer) (int64, archive.Digest, error)
-}
 
 type fetchFlags struct {
 	output string // empty: named after the folder; "-": standard output
@@ -43,7 +37,9 @@ func (a *app) fetchCommand() *cobra.Command {
 		Use:   "fetch X",
 		Short: "download an archived ZIP and compare it (may be charged)",
 		Long: `Downloads the archived ZIP of one folder from the archive and compares it with what
-was sent. The provider may charge for downloads.
+was sent. The provider may charge for downloads: a calendar month has at most
+billing.downloads_per_month of them, and each is journaled with who asked for it,
+before the archive is asked and with what came of it.
 
 Where the archive packed the same files anew, it says so and ends with 0. Where a
 file differs, the download is kept as FILE.differs, and it ends with 4.`,
@@ -162,36 +158,90 @@ func (a *app) fetchInto(ctx context.Context, v view, x string, w io.Writer) erro
 }
 
 // download keeps the bytes in a file without a name meanwhile: no crash leaves them behind.
-func (a *app) download(ctx context.Context, v view, service downloader, e ledger.Entry, w io.Writer) (err error) {
+func (a *app) download(ctx context.Context, v view, service daemon.Downloader, e ledger.Entry, w io.Writer) (err error) {
 	tmp, err := daemon.NamelessFile(v.cfg.StateDir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, tmp.Close()) }()
-	fmt.Fprintf(a.stderr, "downloading %q; the provider may charge for downloads\n", e.Folder)
-	size, sum, err := service.Download(ctx, e.Vault, e.Archived, tmp)
-	if err != nil {
-		return downloadError(e, err)
-	}
-	doc, _, err := v.ledger.Document(e.Key)
+	fmt.Fprintf(a.stderr, "downloading %q; %s\n", e.Folder, v.cfg.Billing.mayCharge())
+	got, err := a.downloadTo(ctx, v, service, e, tmp)
 	if err != nil {
 		return err
 	}
-	words, same := compare(tmp, size, sum, e, doc)
 	if _, err := tmp.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read the download: %w", err)
 	}
 	if _, err := io.Copy(w, tmp); err != nil {
 		return fail(exitIO, fmt.Errorf("write the download: %w", err), "")
 	}
-	if !same {
-		return fail(exitDifferences, errors.New(words), "keep the download; show it to the provider")
+	if got.outcome == ledger.FetchDiffers {
+		return fail(exitDifferences, errors.New(got.words), "keep the download; show it to the provider")
 	}
-	fmt.Fprintln(a.stderr, words)
+	fmt.Fprintf(a.stderr, "%s\n%s\n", got.words, v.cfg.Billing.usedWords(got.used))
 	return nil
 }
 
+// comparedFile is a download that was compared: in words, as the ledger's outcome, and with the downloads of this month.
+type comparedFile struct {
+	words, outcome string
+	size           int64
+	used           uint64
+}
+
+// downloadTo downloads the package of an archived entry into an empty file, and compares it.
+func (a *app) downloadTo(ctx context.Context, v view, service daemon.Downloader, e ledger.Entry, tmp *os.File) (c comparedFile, err error) {
+	doc, _, err := v.ledger.Document(e.Key) // before anything may be charged
+	if err != nil {
+		return c, err
+	}
+	got, err := a.downloads(v, service).Fetch(ctx, e.Vault, e.Archived, a.uid, tmp, func(f daemon.Fetched) string {
+		c.words, c.outcome = compare(tmp, f.Size, f.SHA256, e, doc)
+		return c.outcome
+	})
+	c.size, c.used = got.Size, got.Used
+	if err != nil {
+		err = downloadError(e, err)
+	}
+	return c, err
+}
+
+// downloads is the one way to the archive's packages.
+func (a *app) downloads(v view, service daemon.Downloader) daemon.Downloads {
+	return daemon.Downloads{Ledger: v.ledger, Archive: service, Budget: v.cfg.Billing.DownloadsPerMonth, Now: time.Now}
+}
+
+// mayCharge says what a download may cost.
+func (b billingConfig) mayCharge() string {
+	if price := archive.Decimal(b.DownloadPrice).Rat(); price != nil && price.Sign() > 0 {
+		return fmt.Sprintf("the provider may charge %s %s for it", b.Currency, b.DownloadPrice)
+	}
+	return "the provider may charge for downloads"
+}
+
+// usedWords says how many downloads this month has.
+func (b billingConfig) usedWords(used uint64) string {
+	return fmt.Sprintf("%s this month; billing.downloads_per_month allows %d", many(used, "download", "downloads"), b.DownloadsPerMonth)
+}
+
+// overBudget says that the month has no download left.
+func overBudget(b *boltledger.BudgetError) error {
+	const stays = "Nothing was downloaded."
+	used := fmt.Sprintf("%s this month", many(int(b.Used), "download", "downloads"))
+	words := fmt.Sprintf("%s, all that billing.downloads_per_month allows. %s", used, stays)
+	switch {
+	case b.Allowed == 0:
+		words = "billing.downloads_per_month is 0: it forbids downloads. " + stays
+	case b.Used > b.Allowed:
+		words = fmt.Sprintf("%s; billing.downloads_per_month allows %d. %s", used, b.Allowed, stays)
+	}
+	return fail(exitPerson, errors.New(words), "they are counted anew from the first day of next month; to go on now, raise billing.downloads_per_month and reload")
+}
+
 func downloadError(e ledger.Entry, err error) error {
+	if b, ok := errors.AsType[*boltledger.BudgetError](err); ok {
+		return overBudget(b)
+	}
 	r, ok := errors.AsType[*vaultapi.Error](err)
 	switch {
 	case !ok:
@@ -206,72 +256,6 @@ func downloadError(e ledger.Entry, err error) error {
 		return fail(exitFailed, err, "")
 	}
 	return fail(exitUnavailable, err, "")
-}
-
-// compare holds a download against the ledger and says in words what it found.
-func compare(zipped io.ReaderAt, size int64, sum archive.Digest, e ledger.Entry, doc ledger.Document) (words string, same bool) {
-	if size == e.Package.Size && sum == e.Package.SHA256 {
-		return fmt.Sprintf("identical with what was sent: %d bytes, SHA-256 %s", size, sum), true
-	}
-	differs := fmt.Sprintf("the ZIP differs: %d bytes, SHA-256 %s; sent were %d bytes, SHA-256 %s", size, sum, e.Package.Size, e.Package.SHA256)
-	if len(doc.Files) == 0 {
-		return differs + "; the list of its files is erased, so they cannot be compared", false
-	}
-	if err := compareFiles(zipped, size, doc.Files); err != nil {
-		return differs + "; inside, " + err.Error(), false
-	}
-	return fmt.Sprintf("the container differs, it was packed anew (%d bytes, SHA-256 %s); all %s inside have the recorded content",
-		size, sum, many(len(doc.Files), "file", "files")), true
-}
-
-// compareFiles wants exactly the recorded files, each with its recorded bytes.
-func compareFiles(zipped io.ReaderAt, size int64, want []archive.File) error {
-	z, err := zip.NewReader(zipped, size)
-	if err != nil {
-		return fmt.Errorf("it cannot be read: %w", err)
-	}
-	left := map[string]archive.File{}
-	for _, f := range want {
-		left[norm.NFC.String(f.Path)] = f
-	}
-	for _, f := range z.File {
-		if strings.HasSuffix(f.Name, "/") {
-			continue
-		}
-		name := norm.NFC.String(f.Name)
-		recorded, ok := left[name]
-		if !ok {
-			return fmt.Errorf("%q is more than what was sent", f.Name)
-		}
-		delete(left, name)
-		if err := compareFile(f, recorded); err != nil {
-			return fmt.Errorf("%q %w", f.Name, err)
-		}
-	}
-	for name := range left {
-		return fmt.Errorf("%q is missing", name)
-	}
-	return nil
-}
-
-var errOtherContent = errors.New("has another content than was sent")
-
-// compareFile reads at most one byte more than was recorded, whatever the ZIP promises.
-func compareFile(f *zip.File, recorded archive.File) error {
-	r, err := f.Open()
-	if err != nil {
-		return fmt.Errorf("cannot be read: %w", err)
-	}
-	defer r.Close() // read-only
-	h := sha256.New()
-	n, err := io.Copy(h, io.LimitReader(r, recorded.Size+1))
-	switch {
-	case n != recorded.Size || err == nil && archive.Digest(h.Sum(nil)) != recorded.SHA256:
-		return errOtherContent
-	case err != nil:
-		return fmt.Errorf("cannot be read: %w", err)
-	}
-	return nil
 }
 
 const maxFileName = 200 // bytes; file systems take 255, and it gets longer

@@ -117,8 +117,8 @@ func TestDownload_I4_IdenticalOrSaysWhatDiffers(t *testing.T) {
 }
 
 func TestDownload_ErasedListCannotBeCompared(t *testing.T) {
-	words, same := compare(bytes.NewReader(nil), 3, archive.Digest{1}, ledger.Entry{}, ledger.Document{})
-	if same || !strings.Contains(words, "erased") {
+	words, outcome := compare(bytes.NewReader(nil), 3, archive.Digest{1}, ledger.Entry{}, ledger.Document{})
+	if outcome != ledger.FetchDiffers || !strings.Contains(words, "erased") {
 		t.Error(words)
 	}
 }

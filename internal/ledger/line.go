@@ -25,7 +25,7 @@ type Line struct {
 	ID     string `json:"clientUUID,omitempty"`
 	Remote string `json:"bumId,omitempty"`
 	Seal   string `json:"seal,omitempty"` // SHA-256 of the document's salt and the ZIP's SHA-256; of uploaded, of what left
-	Size   int64  `json:"size,omitempty"` // bytes of the ZIP
+	Size   int64  `json:"size,omitempty"` // bytes of the ZIP; of fetched, those that came
 	Word   string `json:"word,omitempty"` // the service's, as we know it
 	Time   string `json:"time,omitempty"` // the service's own; of a mark, its clock when it was asked
 	Cause  string `json:"cause,omitempty"`

@@ -15,6 +15,9 @@ type Mark struct {
 	Cause string // what a reader of the journal should know; names nobody
 	At    time.Time
 	Told  time.Time // the service's clock, where it was asked; zero: it was not, or did not say
+
+	Remote archive.RemoteID // of a download: what is downloaded
+	Bytes  int64            // of MarkFetched: how many came
 }
 
 // The words of marks. The first four enter safe mode, MarkReconciled leaves it.
@@ -27,11 +30,28 @@ const (
 	MarkMigrated   = "migrated"          // brought to a newer schema
 	MarkDisposal   = "disposal-approved" // a person lets the disposal brake go
 	MarkIndex      = "index-accepted"    // a person lets an index of a vault count as complete that was not read to its end; Cause says how much was
+
+	MarkFetchIntended = "fetch-intended" // a person downloads from the archive: committed before the call, and counted against the month's budget
+	MarkFetched       = "fetched"        // what came of it; Cause is one of the outcomes below
 )
+
+// The outcomes of a download. After a crash in the middle of one there is none.
+const (
+	FetchSame        = "same"              // the bytes that were sent
+	FetchRepacked    = "container-differs" // another ZIP; every file in it has the recorded content
+	FetchDiffers     = "differs"           // a file differs, is missing or is too many
+	FetchNotCompared = "not-compared"      // it came, and the ledger has nothing to compare it with
+	FetchFailed      = "failed"            // it did not come, or not whole
+)
+
+// FetchOutcomes lists the outcomes of a download.
+func FetchOutcomes() []string {
+	return []string{FetchSame, FetchRepacked, FetchDiffers, FetchNotCompared, FetchFailed}
+}
 
 // Marks lists the words of marks.
 func Marks() []string {
-	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal, MarkIndex}
+	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal, MarkIndex, MarkFetchIntended, MarkFetched}
 }
 
 // Alarming reports whether the mark enters safe mode.
@@ -54,7 +74,7 @@ type Safe struct {
 
 // MarkLine returns the line that tells of the ordinal-th mark of a ledger.
 func MarkLine(n uint64, ordinal uint32, m Mark) Line {
-	l := Line{N: n, At: stamp(m.At), Event: m.Word, Rev: ordinal, Vault: string(m.Vault), Cause: m.Cause, UID: uid(m.By.UID)}
+	l := Line{N: n, At: stamp(m.At), Event: m.Word, Rev: ordinal, Vault: string(m.Vault), Remote: string(m.Remote), Size: m.Bytes, Cause: m.Cause, UID: uid(m.By.UID)}
 	if !m.Told.IsZero() {
 		l.Time = stamp(m.Told)
 	}

@@ -3,6 +3,20 @@ package mutants
 // remote are mistakes in what is said to the service and the store, and in what is made of their answers.
 var remote = []mutant{
 	{
+		name: "BudgetCheckedAfterTheDownload", promise: "I29", file: "internal/daemon/download.go",
+		old: "\tif f.Used, err = d.Ledger.IntendFetch(", new: "\t_, _, _ = d.Archive.Download(ctx, v, r, w)\n\tif f.Used, err = d.Ledger.IntendFetch(",
+		tests: []string{"-run Fetch vaultd/internal/daemon"},
+	},
+	{
+		name: "BudgetCheckedBesideTheCommit", promise: "I29", file: "internal/ledger/boltledger/fetches.go",
+		old: "if used := f.in(month); used >= m.budget {", new: "used, err := g.ledger.Fetches(m.mark.At)\n\tif err != nil || used >= m.budget {",
+		tests: []string{"-run IntendFetch " + onDisk},
+	},
+	{
+		name: "ComparedDocumentDownloadedAgain", promise: "I4", file: "internal/daemon/download.go",
+		old: `case s.Past.Compared(e.Vault, e.Archived) != "":`, new: "case false:", tests: []string{"-run Sample vaultd/internal/daemon"},
+	},
+	{
 		name: "NoIntentBeforeRegistering", promise: "I11", file: "internal/ingest/runner.go",
 		old:   "\tr.c.cfg.Ledger.Submit(intents, run)\n",
 		new:   "\tgo r.do(work, p.es)\n\tr.c.cfg.Ledger.Submit(intents, run)\n",

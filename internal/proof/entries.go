@@ -17,6 +17,7 @@ func (f *fold) entries(entries iter.Seq[ledger.Entry], seen Seen) {
 	}
 	for e := range entries {
 		f.Entries++
+		f.Sample.Add(e, &f.Downloads)
 		f.entry(e)
 		f.digest(e)
 		f.list(e)

@@ -126,6 +126,7 @@ func check(j Journal, entries iter.Seq[ledger.Entry], seen Seen, most int) Repor
 func (f *fold) journal(j Journal) bool {
 	f.Marks, f.PutBack, f.Safe, f.blind = 0, 0, false, false
 	f.Indexes, f.Accepted = nil, 0
+	f.Downloads = Downloads{}
 	first := true
 	for n, stored := range j.Lines {
 		if f.again && f.turn.skips(stored) {
@@ -179,6 +180,9 @@ func (f *fold) mark(l ledger.Line) {
 	}
 	if l.Event == ledger.MarkIndex && l.UID != nil {
 		f.accept(AcceptedIndex{Vault: archive.VaultID(l.Vault), Gave: l.Cause, At: l.At, UID: uint32(*l.UID)})
+	}
+	if wrong := f.Downloads.Line(l); wrong != "" {
+		f.once("I11", archive.Key{}, "line %d tells of a download, and %s", l.N, wrong)
 	}
 	f.Safe = f.Safe && l.Event != ledger.MarkReconciled || m.Alarming()
 	f.blind = f.blind && f.Safe

@@ -78,6 +78,9 @@ type Report struct {
 	Indexes  []AcceptedIndex // the latest of the indexes that were not read to their end and that a person let count as complete
 	Accepted uint64          // how many they are in all
 
+	Downloads Downloads // from the archive
+	Sample    Sample    // of the entries that are stored
+
 	Entries uint64         // that are stored
 	Head    ledger.Head    // as recomputed from the lines
 	Balance ledger.Balance // as recounted from the lines

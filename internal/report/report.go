@@ -38,6 +38,7 @@ type Config struct {
 	Host       string                  // the machine; empty: not told
 	By         string                  // the person who asked; empty: not told
 	Rule       billing.Rule            // what was agreed with the provider
+	Price      archive.Decimal         // of one download, in the rule's currency
 	AlertAfter time.Duration           // open for longer needs a person; zero: never
 	Person     func(uid uint32) string // names a user; nil: by number
 

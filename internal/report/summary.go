@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math/big"
 	"slices"
 	"time"
 
@@ -29,6 +30,7 @@ type Summary struct {
 	Undated  uint64  `json:"withoutDocumentDate"` // with a year only: they count by the day they were taken
 
 	Needs     []need     `json:"needs"`
+	Unchanged unchanged  `json:"unchanged"`
 	Bills     []billLine `json:"billing"`
 	OnTime    onTime     `json:"onTime"`
 	Sums      []sumLine  `json:"sums"`
@@ -129,6 +131,28 @@ type billLine struct {
 	Currency     string `json:"currency"`
 }
 
+// unchanged tells what was downloaded again and compared with what was sent, ever.
+type unchanged struct {
+	Text      string `json:"text"`
+	Archived  uint64 `json:"archived"` // of the selection, like the two below
+	Compared  uint64 `json:"compared"`
+	Differ    uint64 `json:"differ"`    // by the last download of each
+	Downloads uint64 `json:"downloads"` // of the whole ledger, whatever came of them
+	Money     string `json:"money"`     // of all of those; empty: no price is configured
+	Currency  string `json:"currency"`
+}
+
+func (t *tally) unchanged() unchanged {
+	u := unchanged{
+		Text:     fmt.Sprintf("%s of %s downloaded and compared, %s differ", number(t.sample.Compared), number(t.sample.Archived), number(t.sample.Differ)),
+		Archived: t.sample.Archived, Compared: t.sample.Compared, Differ: t.sample.Differ, Downloads: t.fetches.Announced, Currency: t.c.Rule.Currency,
+	}
+	if price := t.c.Price.Rat(); price != nil && price.Sign() > 0 {
+		u.Money = decimal(price.Mul(price, new(big.Rat).SetUint64(u.Downloads)))
+	}
+	return u
+}
+
 // onTime tells how long folders took from being taken to the archive's own success.
 type onTime struct {
 	Count   uint64  `json:"count"`
@@ -150,7 +174,8 @@ type act struct {
 	At     time.Time `json:"at"`
 	Event  string    `json:"event"`
 	Key    string    `json:"key"`
-	Rev    uint32    `json:"rev"` // of the entry since
+	Rev    uint32    `json:"rev"`   // of the entry since
+	BumID  string    `json:"bumId"` // of a download: what was downloaded
 	UID    uint32    `json:"uid"`
 	Digest string    `json:"reasonSHA256"` // as the journal keeps it; empty: none was given
 	Reason string    `json:"reason"`       // empty: none was given, or it is erased
@@ -183,7 +208,7 @@ func (a *Audit) summarize(t *tally, moved int) (Summary, error) {
 		Whole: newBalance(a.proof.Balance), Selected: newBalance(t.selected), Undated: t.undated,
 		Needs: t.needLines(a.c.AlertAfter), Bills: a.billLines(bills), Sums: t.sumLines(), NoAmount: t.bare, Ended: t.ended,
 		OnTime:    onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest},
-		HumanActs: t.acts, Acts: acts, Unused: []unused{},
+		Unchanged: t.unchanged(), HumanActs: t.acts, Acts: acts, Unused: []unused{},
 		Unclear: texts(a.proof.Unclear), Double: texts(a.proof.Double), InDoubt: texts(a.proof.InDoubt),
 	}
 	if a.test() {
@@ -233,6 +258,7 @@ func texts[T fmt.Stringer](all []T) []string {
 // needWords says what each kind means and what to do, the most urgent first.
 var needWords = []struct{ what, one, more, do string }{
 	{"contradicted", "folder is contradicted by the archive", "folders are contradicted by the archive", "see vaultd show X, and ask the provider"},
+	{"download-differs", "archived document is not what was sent, by its last download", "archived documents are not what was sent, by their last download", "keep what vaultd fetch X gives, and show it to the provider"},
 	{"archived-twice", "folder is archived more than once", "folders are archived more than once", "see vaultd why X, and ask the provider to remove what is too many"},
 	{"quarantined", "folder is quarantined: it cannot go on, and something of it may be in the archive", "folders are quarantined: they cannot go on, and something of them may be in the archive", "see vaultd show X, then decide"},
 	{"kept-differs", "kept folder is not what was archived", "kept folders are not what was archived", "see vaultd why X; drop a corrected invoice or tidy it away, then vaultd close X"},
@@ -318,9 +344,7 @@ func (t *tally) doubts(r proof.Report) []doubt {
 	add("quiet-time", t.packed, "No folder was packed yet.",
 		"The only packed folder counts as judged complete by quiet time alone: the ledger does not record whether a list or marker named its files.",
 		"%s packed folders, which is all of them, count as judged complete by quiet time alone: the ledger does not record whether a list or marker named their files.")
-	add("not-downloaded", r.Balance.States[ledger.Archived], "Nothing is archived, so nothing was downloaded and compared.",
-		"0 of 1 archived document was downloaded and compared for this report. That it is unchanged rests on the checksum of its upload and on the archive's own word.",
-		"0 of %s archived documents were downloaded and compared for this report. That they are unchanged rests on the checksums of the uploads and on the archive's own word.")
+	list = append(list, doubt{"not-downloaded", r.Sample.Archived - r.Sample.Compared, downloadWords(r.Sample)})
 	add("retention-ended", t.ended, "", "The retention of 1 archived document is over: the archive may have removed it. It was archived; that it still is cannot be shown.",
 		"The retention of %s archived documents is over: the archive may have removed them. They were archived; that they still are cannot be shown.")
 	add("lost-answers", r.LostPosts, "No answer to a registration was lost: the ledger knows every registration.",

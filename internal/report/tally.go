@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
 )
 
 const (
@@ -39,7 +40,9 @@ type tally struct {
 	ended    uint64 // archived, of the selection: their retention is over
 	acts     uint64
 	latest   []act
-	compared time.Time // when the archive was last asked for everything; zero: never that the journal knows
+	fetches  proof.Downloads
+	sample   proof.Sample // of the selection
+	compared time.Time    // when the archive was last asked for everything; zero: never that the journal knows
 }
 
 type billed struct {
@@ -71,12 +74,16 @@ func (t *tally) line(stored []byte) {
 	if err != nil || l.UID == nil {
 		return // the proof speaks of broken lines
 	}
+	t.fetches.Line(l) // the proof speaks of wrong ones
+	if l.Event == ledger.MarkFetched {
+		return // what came of an act that was told
+	}
 	t.acts++
 	at, _ := time.Parse(time.RFC3339, l.At) // a broken time is shown as none
 	if l.Key == "" && l.Event == ledger.MarkReconciled {
 		t.compared = at
 	}
-	t.latest = append(t.latest, act{Line: l.N, At: at, Event: l.Event, Key: l.Key, Rev: l.Rev, UID: uint32(*l.UID), Digest: l.Reason})
+	t.latest = append(t.latest, act{Line: l.N, At: at, Event: l.Event, Key: l.Key, Rev: l.Rev, BumID: l.Remote, UID: uint32(*l.UID), Digest: l.Reason})
 	if len(t.latest) >= 2*recent {
 		t.latest = append(t.latest[:0], t.latest[len(t.latest)-recent:]...)
 	}
@@ -117,6 +124,7 @@ func (t *tally) entry(e ledger.Entry) error {
 func (t *tally) pick(e ledger.Entry, m archive.Document) {
 	t.selected.Count(ledger.None, e.State)
 	t.want(e)
+	t.sample.Add(e, &t.fetches)
 	if e.Suspect {
 		t.suspect++
 	}
@@ -169,6 +177,8 @@ func (t *tally) want(e ledger.Entry) {
 	switch {
 	case e.Contradicted && !e.Resolved:
 		book("contradicted")
+	case e.State == ledger.Archived && t.fetches.Compared(e.Vault, e.Archived) == ledger.FetchDiffers:
+		book("download-differs")
 	case e.ArchivedTwice() && !e.Resolved:
 		book("archived-twice")
 	case e.State == ledger.Quarantined:

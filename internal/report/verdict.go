@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
 )
 
 // indexWords says when the archive's own index was last held against the ledger, as far as the journal tells.
@@ -14,6 +15,19 @@ func (t *tally) indexWords() string {
 		return "The archive's own index was not compared with this ledger."
 	}
 	return "The archive's own index was compared with this ledger on " + t.compared.In(t.c.Location).Format("2 Jan 2006 15:04 MST") + ", not since."
+}
+
+// downloadWords says how much of the whole ledger was downloaded again and compared.
+func downloadWords(s proof.Sample) string {
+	if s.Archived == 0 {
+		return "Nothing is archived, so nothing was downloaded and compared."
+	}
+	text := fmt.Sprintf("Of %s, %s downloaded and compared with what was sent; %s.",
+		many(s.Archived, "archived document", "archived documents"), many(s.Compared, "was", "were"), many(s.Differ, "differs", "differ"))
+	if s.Compared < s.Archived {
+		text += " That the others are unchanged rests on the checksums of the uploads and on the archive's own word."
+	}
+	return text
 }
 
 // safeDoubts says what a ledger that was put back does not know.

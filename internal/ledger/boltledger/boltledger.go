@@ -101,6 +101,7 @@ var (
 	secretKey   = []byte("secret")
 	runsKey     = []byte("runs")     // none before the first name
 	safeKey     = []byte("safe")     // only in safe mode
+	fetchesKey  = []byte("fetches")  // none before the first download
 	replacedKey = []byte("replaced") // only until the outside head was written anew
 )
 

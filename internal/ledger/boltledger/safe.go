@@ -60,6 +60,7 @@ type marking struct {
 	epoch    uint64      // raises the ledger's; 0: leaves it
 	replaced *headRecord // the outside head that the ledger is put in place of
 	over     bool        // replaced counts, even where it is nil
+	budget   uint64      // downloads that the month may have; of a download alone
 }
 
 func (m marking) do(g *gather) (refused, err error) {
@@ -72,6 +73,9 @@ func (m marking) do(g *gather) (refused, err error) {
 		return fmt.Errorf("mark the ledger as %s: it is not in safe mode: %w", m.mark.Word, ledger.ErrIllegal), nil
 	case m.mark.Word == ledger.MarkIndex && (m.mark.Vault == "" || m.mark.By.Reason.IsZero()):
 		return fmt.Errorf("mark the ledger as %s: it needs a vault and a reason: %w", m.mark.Word, ledger.ErrIllegal), nil
+	}
+	if refused, err := g.countFetch(m); refused != nil || err != nil {
+		return refused, err
 	}
 	at := m.mark.At.Round(0).UTC()
 	last, err := g.lastTime()

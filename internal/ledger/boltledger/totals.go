@@ -109,7 +109,7 @@ func (l *Ledger) count(tx *bbolt.Tx, next func(error) error) (*recount, error) {
 	return r, nil
 }
 
-// rebuildTotals reckons the totals anew: the years begin elsewhere than before.
+// rebuildTotals reckons the totals, and the downloads of each month, anew: years and months begin elsewhere than before.
 func (l *Ledger) rebuildTotals(tx *bbolt.Tx) error {
 	r, err := l.count(tx, func(err error) error { return err })
 	if err != nil {
@@ -125,6 +125,9 @@ func (l *Ledger) rebuildTotals(tx *bbolt.Tx) error {
 		if err := put(tx, totalsBucket, totalKey(t), totalForm.seal(&t)); err != nil {
 			return err
 		}
+	}
+	if err := l.recountFetches(tx); err != nil {
+		return err
 	}
 	s := newStanding(l.end, l.balance, l.marks, l.alarmed, l.loc)
 	return put(tx, metaBucket, standingKey, standingForm.seal(&s))

@@ -90,6 +90,7 @@ type check struct {
 	found  []Problem
 
 	alarmed time.Time // the latest alarm that the journal tells of
+	fetches fetches   // the downloads that the journal tells of
 }
 
 // report notes a problem and says whether to go on.
@@ -313,6 +314,9 @@ func (c *check) chain() error {
 				return c.unless(journalBucket, err)
 			}
 			c.alarmed = later(c.alarmed, at)
+			if err := c.fetches.line(l, c.ledger.loc); err != nil {
+				return c.unless(journalBucket, err)
+			}
 		}
 		return nil
 	})
@@ -355,6 +359,12 @@ func (c *check) end(h ledger.Head) error {
 			}
 			if err == nil && s.alarmed.Before(c.alarmed) { // a later one came meanwhile
 				err = damage("the ledger was last put back or found damaged at %s, it remembers %s", c.alarmed, s.alarmed)
+			}
+		}
+		if err == nil {
+			var f fetches
+			if f, err = openFetches(tx); err == nil && f.less(c.fetches) != "" {
+				err = damage("%s", f.less(c.fetches))
 			}
 		}
 		return c.unless(journalBucket, err)

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
+)
+
+// archivedSite has n archived folders of drop acme, "inv 00" and so on, and a budget of downloads.
+func archivedSite(t *testing.T, n int, extra string) (*site, *emulator.Server) {
+	t.Helper()
+	emu, url := serveEmulator(t, emulator.Config{ArchiveMax: 100 * time.Millisecond})
+	s := newSite(t, url, fast+"\n"+extra)
+	s.dropped("acme", "inv", n)
+	s.must(0, "run", "--once", "--wait")
+	return s, emu
+}
+
+// I29: downloads are paid for: the month's budget is checked before the archive is asked, in the daemon and beside none, and
+// whatever was downloaded, by whichever command, counts and stands in the audit.
+func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
+	t.Parallel()
+	for name, inside := range map[string]bool{"InsideTheDaemon": true, "BesideNone": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, emu := archivedSite(t, 5, "billing: {downloads_per_month: 4, download_price: 0.50}")
+			emu.GrantDownloads(4)
+			if inside {
+				s.start("run")
+				s.listens()
+			}
+			file := filepath.Join(s.dir, "got.zip")
+			out := s.must(0, "fetch", "inv 01", "-o", file)
+			if !strings.Contains(out, "the provider may charge EUR 0.50 for it") || !strings.Contains(out, "1 download this month; billing.downloads_per_month allows 4") {
+				t.Errorf("fetch says:\n%s", out)
+			}
+			out = s.must(0, "verify", "--archive", "40%")
+			if strings.Count(out, "SAME      inv ") != 2 || strings.Contains(out, "inv 01") {
+				t.Errorf("verify --archive downloads what was compared, or the wrong number:\n%s", out)
+			}
+			for _, want := range []string{"2 documents downloaded, of 2 that were asked for", "RESULT    3 of 5 downloaded and compared, 0 differ"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("verify --archive does not say %q:\n%s", want, out)
+				}
+			}
+			var told archiveVerdict
+			if err := json.Unmarshal([]byte(s.must(0, "verify", "--archive", "3", "--json")), &told); err != nil {
+				t.Fatal(err)
+			}
+			if len(told.Documents) != 1 || strings.Contains(out, told.Documents[0].Folder) || told.Documents[0].Folder == "inv 01" || told.Documents[0].Outcome != "same" || told.Asked != 3 || told.Used != 4 || told.Stopped == "" || told.Compared != 4 {
+				t.Errorf("%+v", told)
+			}
+			spent := "4 downloads this month, all that billing.downloads_per_month allows. Nothing was downloaded."
+			again := filepath.Join(s.dir, "again.zip")
+			for _, args := range [][]string{{"fetch", "inv 04", "-o", again}, {"fetch", "inv 04", "-o", "-"}, {"verify", "--archive", "1"}} {
+				if out := s.must(exitPerson, args...); !strings.Contains(out, spent) {
+					t.Errorf("%v says:\n%s", args, out)
+				}
+			}
+			if _, err := os.Lstat(again); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("a file of nothing: %v", err)
+			}
+			if out := s.must(0, "verify"); !strings.Contains(out, "4 of 5 downloaded and compared, 0 differ") {
+				t.Errorf("verify:\n%s", out)
+			}
+			var audit struct {
+				Unchanged struct {
+					Text, Money, Currency string
+					Downloads             int
+				}
+				Acts []struct{ Event, BumID string }
+			}
+			page := s.must(0, "audit", "--json", "-o", "-")
+			if err := json.Unmarshal([]byte(page[strings.IndexByte(page, '{'):strings.LastIndexByte(page, '}')+1]), &audit); err != nil {
+				t.Fatal(err)
+			}
+			if u := audit.Unchanged; u.Text != "4 of 5 downloaded and compared, 0 differ" || u.Downloads != 4 || u.Money != "2.00" || u.Currency != "EUR" {
+				t.Errorf("%+v", u)
+			}
+			if len(audit.Acts) != 4 || audit.Acts[0].Event != "fetch-intended" || audit.Acts[0].BumID == "" {
+				t.Errorf("%+v", audit.Acts)
+			}
+			for _, v := range emu.Violations() {
+				t.Errorf("the service saw: %s", v)
+			}
+		})
+	}
+}
+
+func TestFetch_BudgetOfZeroForbids(t *testing.T) {
+	s := newShelf(t)
+	e := stored(t, s, []byte("PK"))
+	s.cfg.Billing.DownloadsPerMonth = 0
+	from := &store{t: t, zip: []byte("PK")}
+	_, errs, code := say(t, false, func(a *app) error { return a.download(t.Context(), s.view, from, e, &strings.Builder{}) })
+	if code != exitPerson || from.asks != 0 || !strings.Contains(errs, "billing.downloads_per_month is 0: it forbids downloads. Nothing was downloaded.") {
+		t.Errorf("exit %d, %d calls:\n%s", code, from.asks, errs)
+	}
+}
+
+// What differs, or does not come, is told for each document; a fault of the service as a whole ends it.
+func TestVerifyArchive_WhatIsWrong(t *testing.T) {
+	for name, row := range map[string]struct {
+		from    store
+		code    int
+		says    []string
+		outcome string
+	}{
+		"Differs": {store{zip: zipOf(t, 0, "rechnung.pdf", "other")}, exitDifferences, []string{"DIFFERS   Müller 4711", "1 of 1 downloaded and compared, 1 differ", "1 document is not what was sent"}, ledger.FetchDiffers},
+		"Missing": {store{err: &vaultapi.Error{Outcome: vaultapi.TurnedAway, Missing: true, Text: "404"}}, exitFailed, []string{"FAILED    Müller 4711", "0 of 1 downloaded and compared", "1 document could not be downloaded"}, ledger.FetchFailed},
+		"NoZIP":   {store{err: vaultapi.ErrNotZIP}, exitFailed, []string{"FAILED    Müller 4711"}, ledger.FetchFailed},
+		"Denied":  {store{err: &vaultapi.Error{Outcome: vaultapi.TurnedAway, Denied: true, Text: "403"}}, exitRights, []string{"403"}, ledger.FetchFailed},
+		"Away":    {store{err: &vaultapi.Error{Outcome: vaultapi.NotSent, Text: "dial"}}, exitUnavailable, []string{"dial"}, ledger.FetchFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf(t)
+			stored(t, s, []byte("PK"), "rechnung.pdf", "pdf")
+			from := row.from
+			from.t = t
+			out, errs, code := say(t, false, func(a *app) error { return a.verifyArchiveAt(t.Context(), s.view, &from, portion{documents: 5}) })
+			for _, want := range row.says {
+				if !strings.Contains(out+errs, want) {
+					t.Errorf("it does not say %q", want)
+				}
+			}
+			var last ledger.Line
+			err := s.ledger.Lines(s.ledger.Head().N, func(_ uint64, line []byte) (err error) {
+				last, err = ledger.ParseLine(line)
+				return err
+			})
+			if code != row.code || from.asks != 1 || err != nil || last.Event != ledger.MarkFetched || last.Cause != row.outcome {
+				t.Errorf("exit %d, %d calls, %+v, %v\n%s%s", code, from.asks, last, err, out, errs)
+			}
+		})
+	}
+}
+
+func TestVerifyArchive_HowMany(t *testing.T) {
+	for text, want := range map[string]int{"1": 1, "60": 60, "5%": 15, "0.1%": 1, "100%": 300, "33.4%": 101, "0": -1, "-1": -1, "0%": -1, "101%": -1, "x": -1, "": -1, "%": -1, "1.5": -1, "5 %": -1} {
+		s, err := parsePortion(text)
+		if n := s.of(300); err != nil && want != -1 || err == nil && n != want {
+			t.Errorf("%q: %d, %v; want %d", text, n, err, want)
+		}
+	}
+}

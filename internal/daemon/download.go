@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/proof"
+)
+
+// Downloader is the part of the archive's client that a download needs.
+type Downloader interface {
+	Download(ctx context.Context, v archive.VaultID, r archive.RemoteID, w io.Writer) (int64, archive.Digest, error)
+}
+
+// Downloads fetches archived packages, for which the provider may charge. Every download of a person goes through it: it is
+// a line of the journal before the call and one after it, and the month's budget is checked before the call.
+type Downloads struct {
+	Ledger  *boltledger.Ledger
+	Archive Downloader
+	Budget  uint64 // downloads in a calendar month of the ledger's time zone; 0 forbids them
+	Now     func() time.Time
+}
+
+// Fetched is a package that came from the archive.
+type Fetched struct {
+	Size   int64
+	SHA256 archive.Digest
+	Used   uint64 // downloads of this month, with this one
+}
+
+// Fetch downloads the package of a registration into w. judge says what it is by holding it against what was sent: one of
+// the ledger's outcomes. The error is a [*boltledger.BudgetError] where the month has no download left; then nothing was
+// asked of the archive. Where the download itself failed, the error is the client's.
+func (d Downloads) Fetch(ctx context.Context, v archive.VaultID, r archive.RemoteID, uid uint32, w io.Writer, judge func(Fetched) (outcome string)) (f Fetched, err error) {
+	mark := ledger.Mark{Vault: v, Remote: r, By: ledger.Human{UID: uid}, At: d.Now()}
+	// A crash after this commit leaves a download that is counted and has no outcome: it may have been charged.
+	if f.Used, err = d.Ledger.IntendFetch(ctx, mark, d.Budget); err != nil {
+		return f, err
+	}
+	var failed error
+	f.Size, f.SHA256, failed = d.Archive.Download(ctx, v, r, w)
+	mark.Word, mark.Bytes, mark.Cause = ledger.MarkFetched, f.Size, ledger.FetchFailed
+	if failed == nil {
+		mark.Cause = judge(f)
+	}
+	mark.At = d.Now()
+	// Whoever asked may have gone away meanwhile; what came of it is recorded all the same.
+	return f, errors.Join(failed, d.Ledger.Mark(context.WithoutCancel(ctx), mark, nil))
+}
+
+// Sampled is which archived documents were compared with what was sent, and which come next.
+type Sampled struct {
+	Past   proof.Downloads
+	Counts proof.Sample
+	Next   []archive.Key // those that nobody ever downloaded first, the oldest of them first; those that were compared last
+}
+
+// Sample reads the journal and the entries, and chooses at most n documents to compare next. A document that was compared
+// already is chosen only where all others are: of those, the one whose last download is the longest ago comes first. One
+// whose download failed comes between the two kinds.
+func (d Downloads) Sample(ctx context.Context, n int) (s Sampled, err error) {
+	err = d.Ledger.Lines(1, func(_ uint64, stored []byte) error {
+		l, err := ledger.ParseLine(stored)
+		if err == nil {
+			s.Past.Line(l) // what is wrong with it is for the check of the ledger to say
+		}
+		return errors.Join(err, context.Cause(ctx))
+	})
+	if err != nil {
+		return s, err
+	}
+	var failed, compared []downloaded // as many as were ever downloaded
+	err = d.Ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		if e.State != ledger.Archived || e.Archived == "" {
+			return context.Cause(ctx)
+		}
+		s.Counts.Add(e, &s.Past)
+		switch line := s.Past.Last(e.Vault, e.Archived); {
+		case s.Past.Compared(e.Vault, e.Archived) != "":
+			compared = append(compared, downloaded{e.Key, line})
+		case line > 0:
+			failed = append(failed, downloaded{e.Key, line})
+		case len(s.Next) < n:
+			s.Next = append(s.Next, e.Key)
+		}
+		return context.Cause(ctx)
+	})
+	for _, again := range [][]downloaded{failed, compared} {
+		slices.SortFunc(again, func(a, b downloaded) int { return cmp.Compare(a.line, b.line) })
+		for _, one := range again[:min(len(again), n-len(s.Next))] {
+			s.Next = append(s.Next, one.key)
+		}
+	}
+	return s, err
+}
+
+// downloaded is a document that was downloaded before, and the last line of the journal about it.
+type downloaded struct {
+	key  archive.Key
+	line uint64
+}

@@ -1,0 +1,178 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/proof"
+)
+
+// tray is an archive that gives one package. Before it does, it looks into the journal.
+type tray struct {
+	t      *testing.T
+	ledger *boltledger.Ledger
+	err    error
+	meet   func() // in the middle of a download; nil: nothing happens
+	asks   int
+}
+
+func (s *tray) Download(_ context.Context, v archive.VaultID, r archive.RemoteID, w io.Writer) (int64, archive.Digest, error) {
+	s.asks++
+	if last := lastLine(s.t, s.ledger); last.Event != ledger.MarkFetchIntended || last.Vault != string(v) || last.Remote != string(r) || last.UID == nil || *last.UID != 7 {
+		s.t.Errorf("the archive is asked, and the journal ends with %+v", last)
+	}
+	if s.meet != nil {
+		s.meet()
+	}
+	n, err := io.WriteString(w, "PK")
+	return int64(n), archive.Sum([]byte("PK")), errors.Join(err, s.err)
+}
+
+func lastLine(t *testing.T, l *boltledger.Ledger) (last ledger.Line) {
+	t.Helper()
+	err := l.Lines(l.Head().N, func(_ uint64, line []byte) (err error) {
+		last, err = ledger.ParseLine(line)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return last
+}
+
+// downloading makes a ledger, and a way to downloads of it at a time that stands still.
+func downloading(t *testing.T, budget uint64) (Downloads, *tray) {
+	t.Helper()
+	dir, at := t.TempDir(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	if err := boltledger.Create(dir, ledger.Info{ID: "L-1", Environment: "test", Created: at}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := boltledger.Open(boltledger.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	from := &tray{t: t, ledger: l}
+	return Downloads{Ledger: l, Archive: from, Budget: budget, Now: func() time.Time { return at }}, from
+}
+
+func (d Downloads) get(ctx context.Context, remote string, outcome string) (Fetched, error) {
+	return d.Fetch(ctx, "V", archive.RemoteID(remote), 7, io.Discard, func(Fetched) string { return outcome })
+}
+
+// I29: each download is a line before the archive is asked and one after it, whatever came of it and whoever went away.
+func TestFetch_I29_ALineBeforeAndOneAfter(t *testing.T) {
+	d, from := downloading(t, 9)
+	for _, outcome := range []string{ledger.FetchSame, ledger.FetchRepacked, ledger.FetchDiffers, ledger.FetchNotCompared} {
+		if _, err := d.get(t.Context(), "b1", outcome); err != nil {
+			t.Fatal(err)
+		}
+		if last := lastLine(t, d.Ledger); last.Event != ledger.MarkFetched || last.Cause != outcome || last.Size != 2 || last.Remote != "b1" || *last.UID != 7 {
+			t.Errorf("%s: the journal ends with %+v", outcome, last)
+		}
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	from.err, from.meet = errors.New("broken off"), leave
+	if _, err := d.get(ctx, "b1", ledger.FetchSame); !errors.Is(err, from.err) {
+		t.Errorf("%v", err)
+	}
+	if last := lastLine(t, d.Ledger); last.Event != ledger.MarkFetched || last.Cause != ledger.FetchFailed {
+		t.Errorf("the journal ends with %+v", last)
+	}
+	if _, err := d.get(ctx, "b1", ledger.FetchSame); !errors.Is(err, context.Canceled) || from.asks != 5 {
+		t.Errorf("who is gone already: %v, %d calls", err, from.asks)
+	}
+}
+
+// The budget is checked before the archive is asked; a download that never ended counts too.
+func TestFetch_BudgetBeforeTheCall(t *testing.T) {
+	d, from := downloading(t, 2)
+	if _, err := d.Ledger.IntendFetch(t.Context(), ledger.Mark{Vault: "V", Remote: "b1", By: ledger.Human{UID: 7}, At: d.Now()}, d.Budget); err != nil { // and the power fails
+		t.Fatal(err)
+	}
+	if got, err := d.get(t.Context(), "b1", ledger.FetchSame); err != nil || got.Used != 2 {
+		t.Fatal(got, err)
+	}
+	_, err := d.get(t.Context(), "b1", ledger.FetchSame)
+	if spent, over := errors.AsType[*boltledger.BudgetError](err); !over || spent.Used != 2 || from.asks != 1 {
+		t.Errorf("%v, the archive was asked %d times", err, from.asks)
+	}
+	month := d.Now().AddDate(0, 1, 0)
+	d.Now = func() time.Time { return month }
+	if got, err := d.get(t.Context(), "b1", ledger.FetchSame); err != nil || got.Used != 1 {
+		t.Errorf("next month: %+v, %v", got, err)
+	}
+	if d.Budget = 0; from.asks != 2 {
+		t.Errorf("%d calls", from.asks)
+	}
+	if _, err := d.get(t.Context(), "b1", ledger.FetchSame); err == nil || from.asks != 2 {
+		t.Errorf("forbidden: %v, %d calls", err, from.asks)
+	}
+}
+
+// archivedIn adds an archived entry and returns its key.
+func archivedIn(t *testing.T, l *boltledger.Ledger, n int, remote archive.RemoteID) archive.Key {
+	t.Helper()
+	key := archive.Key{byte(n)}
+	doc := &ledger.Document{Metadata: []byte(`{}`), Files: []archive.File{{Path: fmt.Sprint(n), Size: 1}}}
+	seal := ledger.Sealed{ID: archive.ID{byte(n)}, Content: archive.Digest{byte(n)}, Metadata: archive.Sum(doc.Metadata), Package: archive.Package{Path: "x", Size: 2, SHA256: archive.Sum([]byte("PK"))}}
+	seal.Seal = doc.Seal(seal.Package)
+	rs, err := l.Apply(t.Context(), ledger.Change{Key: key, Document: doc, Events: []ledger.Event{
+		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: fmt.Sprint(n)}, seal, ledger.RegisterIntended{},
+		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote)}}, ledger.UploadIntended{},
+		ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal}, ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Word: archive.Successful}, Grace: time.Hour},
+	}})
+	if err != nil || rs[0].Err != nil || rs[0].Entry.State != ledger.Archived {
+		t.Fatal(err, rs)
+	}
+	return key
+}
+
+// I4: who compares a part each time has compared all of it one day: nothing is downloaded again while others never were.
+func TestSample_I4_OldestUnverifiedFirst(t *testing.T) {
+	d, _ := downloading(t, 100)
+	var keys []archive.Key
+	remote := func(i int) string { return fmt.Sprintf("b%d", i) }
+	for i := range 6 {
+		keys = append(keys, archivedIn(t, d.Ledger, i+1, archive.RemoteID(remote(i))))
+	}
+	next := func(n int, want ...int) Sampled {
+		t.Helper()
+		s, err := d.Sample(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var have []int
+		for _, k := range s.Next {
+			have = append(have, slices.Index(keys, k))
+		}
+		if !slices.Equal(have, want) {
+			t.Errorf("next %d: %v, want %v", n, have, want)
+		}
+		return s
+	}
+	next(2, 0, 1)
+	next(9, 0, 1, 2, 3, 4, 5)
+	for _, one := range []struct {
+		i       int
+		outcome string
+	}{{3, ledger.FetchSame}, {0, ledger.FetchFailed}, {2, ledger.FetchFailed}, {1, ledger.FetchDiffers}, {0, ledger.FetchFailed}} {
+		if _, err := d.get(t.Context(), remote(one.i), one.outcome); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next(1, 4)
+	next(3, 4, 5, 2)                 // the one that failed longest ago
+	s := next(100, 4, 5, 2, 0, 3, 1) // and at the end what was compared, the longest ago first
+	if want := (proof.Sample{Archived: 6, Compared: 2, Differ: 1}); s.Counts != want {
+		t.Errorf("%+v, want %+v", s.Counts, want)
+	}
+}

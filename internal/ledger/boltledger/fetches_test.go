@@ -1,0 +1,154 @@
+package boltledger
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/ledger"
+)
+
+func fetchOf(at time.Time) ledger.Mark {
+	return ledger.Mark{Vault: "V", Remote: "bum-1", By: ledger.Human{UID: 7}, At: at}
+}
+
+// I29: the budget holds however many ask at once, for each of them is a line before anything is downloaded.
+func TestIntendFetch_I29_ManyAtOnceDoNotOverspend(t *testing.T) {
+	l := open(t, Config{Dir: newLedger(t)})
+	const askers, budget = 40, 7
+	var allowed atomic.Uint64
+	var all sync.WaitGroup
+	for range askers {
+		all.Go(func() {
+			used, err := l.IntendFetch(t.Context(), fetchOf(began), budget)
+			spent, over := errors.AsType[*BudgetError](err)
+			switch {
+			case err == nil && used > 0 && used <= budget:
+				allowed.Add(1)
+			case over && spent.Used == budget && spent.Allowed == budget:
+			default:
+				t.Errorf("%d used, %v", used, err)
+			}
+		})
+	}
+	all.Wait()
+	announced := 0
+	err := l.Lines(2, func(_ uint64, line []byte) error {
+		if strings.Contains(string(line), `"event":"fetch-intended"`) && strings.Contains(string(line), `"vault":"V","bumId":"bum-1","uid":7`) {
+			announced++
+		}
+		return nil
+	})
+	if err != nil || allowed.Load() != budget || announced != budget {
+		t.Errorf("%d allowed, %d lines, %v", allowed.Load(), announced, err)
+	}
+	sound(t, l)
+}
+
+// A month begins where the time zone says, whatever time the clock tells next, and a restart forgets nothing of it.
+func TestIntendFetch_MonthsOfTheTimeZone(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := newLedger(t)
+	l := open(t, Config{Dir: dir, Location: berlin})
+	november := time.Date(2026, 11, 30, 22, 59, 59, 999_999_999, time.UTC)
+	december := november.Add(1) // midnight in Berlin
+	spend := func(at time.Time, budget, used uint64) {
+		t.Helper()
+		got, err := l.IntendFetch(t.Context(), fetchOf(at), budget)
+		if spent, over := errors.AsType[*BudgetError](err); over {
+			got = spent.Used + 1
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if got != used {
+			t.Errorf("%v: %d downloads, want %d (%v)", at, got, used, err)
+		}
+	}
+	spend(november, 2, 1)
+	spend(november, 2, 2)
+	spend(november, 2, 3) // refused
+	spend(december, 2, 1)
+	spend(november, 2, 3) // the clock was set back: that month is spent
+	spend(december.AddDate(1, 0, 0), 2, 1)
+	spend(december, 0, 2) // forbidden
+	sound(t, l)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = open(t, Config{Dir: dir, Location: berlin})
+	spend(november, 2, 3)
+	if n, err := l.Fetches(december); n != 1 || err != nil {
+		t.Errorf("%d in December, %v", n, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = open(t, Config{Dir: dir}) // UTC: November is an hour longer
+	spend(november, 3, 4)
+	if n, err := l.Fetches(december); n != 3 || err != nil {
+		t.Errorf("%d in November of UTC, %v", n, err)
+	}
+	sound(t, l)
+}
+
+// The check misses a download that the ledger forgot, and no way leads around the budget.
+func TestIntendFetch_NoWayAround(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, Config{Dir: dir})
+	mark := func(word, outcome string) error {
+		m := fetchOf(began)
+		m.Word, m.Cause = word, outcome
+		return l.Mark(t.Context(), m, nil)
+	}
+	if _, over := errors.AsType[*BudgetError](mark(ledger.MarkFetchIntended, "")); !over {
+		t.Error("a download was announced beside the budget")
+	}
+	if _, err := l.IntendFetch(t.Context(), ledger.Mark{Vault: "V", At: began}, 9); !errors.Is(err, ledger.ErrIllegal) {
+		t.Errorf("a download of nothing: %v", err)
+	}
+	if err := mark(ledger.MarkFetched, "fine"); !errors.Is(err, ledger.ErrIllegal) {
+		t.Errorf("an outcome that is none: %v", err)
+	}
+	if l.Head().N != 1 {
+		t.Errorf("what was refused left %d lines", l.Head().N-1)
+	}
+	for range 2 {
+		if _, err := l.IntendFetch(t.Context(), fetchOf(began), 9); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, outcome := range ledger.FetchOutcomes() {
+		if err := mark(ledger.MarkFetched, outcome); err != nil {
+			t.Error(err)
+		}
+	}
+	sound(t, l)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	edit(t, dir, func(tx *bbolt.Tx) error {
+		f, err := openFetches(tx)
+		f.months[0].fetches--
+		return errors.Join(err, put(tx, metaBucket, fetchesKey, fetchesForm.seal(&f)))
+	})
+	if l = open(t, Config{Dir: dir}); !found(t, l, "the journal tells of 2 downloads in 2026-") {
+		t.Error("the check did not miss a download")
+	}
+}
+
+// Every mark is described in docs/ledger.md.
+func TestDocs_MarksOfALine(t *testing.T) {
+	for _, word := range append(ledger.Marks(), ledger.FetchOutcomes()...) {
+		if !strings.Contains(page(t), "`"+word+"`") {
+			t.Errorf("mark or outcome %s is not described", word)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package proof
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"vaultd/internal/ledger"
+)
+
+// fetch writes a line about a download of vault V.
+func (b *book) fetch(word, remote, outcome string) {
+	b.mark(word)
+	last := len(b.lines) - 1
+	l, err := ledger.ParseLine(b.lines[last])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	l.Vault, l.Remote, l.Cause = "V", remote, outcome
+	b.lines[last] = l.Encode()
+}
+
+// The last comparison of a document counts, one that failed takes nothing back, and one that never ended is none.
+func TestCheck_I4_DownloadsAreCounted(t *testing.T) {
+	b, _ := everyday(t)
+	for _, line := range []struct{ word, remote, outcome string }{
+		{ledger.MarkFetchIntended, "b1", ""}, {ledger.MarkFetched, "b1", ledger.FetchDiffers},
+		{ledger.MarkFetchIntended, "b1", ""}, {ledger.MarkFetchIntended, "b1", ""},
+		{ledger.MarkFetched, "b1", ledger.FetchRepacked}, {ledger.MarkFetched, "b1", ledger.FetchFailed},
+		{ledger.MarkFetchIntended, "b4", ""},
+		{ledger.MarkFetchIntended, "stranger", ""}, {ledger.MarkFetched, "stranger", ledger.FetchNotCompared},
+	} {
+		b.fetch(line.word, line.remote, line.outcome)
+	}
+	r := b.check(Seen{})
+	for _, f := range r.Findings {
+		t.Error(f)
+	}
+	if want := (Sample{Archived: 2, Compared: 1}); r.Sample != want || r.Downloads.Announced != 5 {
+		t.Errorf("%+v of %d downloads, want %+v", r.Sample, r.Downloads.Announced, want)
+	}
+	if r.Downloads.Compared("V", "b4") != "" || r.Downloads.Last("V", "b4") == 0 || r.Downloads.Last("V", "b6") != 0 || r.Downloads.Last("W", "b1") != 0 {
+		t.Errorf("%+v", r.Downloads)
+	}
+	b.fetch(ledger.MarkFetchIntended, "b4", "")
+	b.fetch(ledger.MarkFetched, "b4", ledger.FetchDiffers)
+	if r := b.check(Seen{}); r.Sample.Differ != 1 || r.Sample.Compared != 2 {
+		t.Errorf("%+v", r.Sample)
+	}
+}
+
+// I11: what came of a download that nothing announced is a finding, and so is a line that names no document or outcome.
+func TestCheck_I11_DownloadWithoutAnIntent(t *testing.T) {
+	for name, row := range map[string]struct {
+		says  string
+		lines []string // remote and outcome in turn; no outcome: the intent
+	}{
+		"NoIntent":     {"nothing announced it", []string{"b1", ledger.FetchSame}},
+		"OfAnother":    {"nothing announced it", []string{"b1", "", "b4", ledger.FetchSame}},
+		"MoreOutcomes": {"nothing announced it", []string{"b1", "", "b1", ledger.FetchSame, "b1", ledger.FetchFailed}},
+		"NoDocument":   {"names no document", []string{"", ""}},
+		"NoOutcome":    {"its outcome is none", []string{"b1", "", "b1", "fine"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, _ := everyday(t)
+			for i := 0; i < len(row.lines); i += 2 {
+				word := ledger.MarkFetched
+				if row.lines[i+1] == "" {
+					word = ledger.MarkFetchIntended
+				}
+				b.fetch(word, row.lines[i], row.lines[i+1])
+			}
+			r := b.check(Seen{})
+			if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Promise == "I11" && strings.Contains(f.Text, row.says) }) {
+				t.Errorf("%v", r.Findings)
+			}
+		})
+	}
+}

@@ -1,0 +1,65 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// I4: the audit counts what was downloaded and compared, of what was asked for, and names what differs.
+func TestSummary_I4_DownloadedAndCompared(t *testing.T) {
+	s := newShelf(t, "production")
+	for i, r := range []archive.RemoteID{"r1", "r2", "r3"} {
+		s.archived(string(r), noon.Add(-time.Duration(9-i)*time.Hour), time.Hour, 1, r)
+	}
+	s.vault["other"] = "FR"
+	s.archived("other", noon.Add(-2*time.Hour), time.Hour, 1, "r4")
+	download := func(v archive.VaultID, r archive.RemoteID, outcome string) {
+		t.Helper()
+		m := ledger.Mark{Vault: v, Remote: r, By: ledger.Human{UID: 1001}, At: noon}
+		if _, err := s.ledger.IntendFetch(t.Context(), m, 99); err != nil {
+			t.Fatal(err)
+		}
+		if m.Word, m.Cause = ledger.MarkFetched, outcome; outcome == "" {
+			return
+		}
+		if err := s.ledger.Mark(t.Context(), m, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, _ := s.told("r1")
+	c := s.config()
+	if u := examine(t, c).Summary.Unchanged; u.Text != "0 of 4 downloaded and compared, 0 differ" || u.Money != "" {
+		t.Errorf("%+v", u)
+	}
+	download(e.Vault, "r1", ledger.FetchSame)
+	download(e.Vault, "r2", ledger.FetchDiffers)
+	download(e.Vault, "r3", "")
+	download("FR", "r4", ledger.FetchRepacked)
+	c = s.config()
+	c.Price = "1234.5"
+	sum := examine(t, c).Summary
+	if u := sum.Unchanged; u.Text != "3 of 4 downloaded and compared, 1 differ" || u.Downloads != 4 || u.Money != "4938.00" {
+		t.Errorf("%+v", u)
+	}
+	if d := doubtOf(sum, "not-downloaded"); d.Count != 1 || !strings.HasPrefix(d.Text, "Of 4 archived documents, 3 were downloaded and compared with what was sent; 1 differs.") {
+		t.Errorf("%+v", d)
+	}
+	if len(sum.Needs) != 1 || sum.Needs[0].What != "download-differs" || len(sum.Needs[0].Names) != 1 || !strings.HasPrefix(sum.Needs[0].Names[0], "r2") {
+		t.Errorf("%+v", sum.Needs)
+	}
+	if sum.HumanActs != 4 || len(sum.Acts) != 4 || sum.Acts[0].BumID != "r4" {
+		t.Errorf("%+v", sum.Acts)
+	}
+	c.Select = Selection{Vault: "FR"}
+	a := examine(t, c)
+	if u := a.Summary.Unchanged; u.Archived != 1 || u.Compared != 1 || u.Differ != 0 {
+		t.Errorf("of one vault: %+v", u)
+	}
+	if page, _ := written(t, a, "html"); !strings.Contains(page, "1 of 1 downloaded and compared, 0 differ. 4 downloads in the whole ledger, EUR 4,938.00.") {
+		t.Error("the page does not say it")
+	}
+}
