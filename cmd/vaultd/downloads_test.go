@@ -15,13 +15,13 @@ import (
 )
 
 // archivedSite has n archived folders of drop acme, "inv 00" and so on, and a budget of downloads.
-func archivedSite(t *testing.T, n int, extra string) (*site, *emulator.Server) {
+func archivedSite(t *testing.T, n int, extra string) (s *site, emu *emulator.Server, url string) {
 	t.Helper()
-	emu, url := serveEmulator(t, emulator.Config{ArchiveMax: 100 * time.Millisecond})
-	s := newSite(t, url, fast+"\n"+extra)
+	emu, url = serveEmulator(t, emulator.Config{ArchiveMax: 100 * time.Millisecond})
+	s = newSite(t, url, fast+"\n"+extra)
 	s.dropped("acme", "inv", n)
 	s.must(0, "run", "--once", "--wait")
-	return s, emu
+	return s, emu, url
 }
 
 // I29: downloads are paid for: the month's budget is checked before the archive is asked, in the daemon and beside none, and
@@ -31,7 +31,7 @@ func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
 	for name, inside := range map[string]bool{"InsideTheDaemon": true, "BesideNone": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, emu := archivedSite(t, 5, "billing: {downloads_per_month: 4, download_price: 0.50}")
+			s, emu, _ := archivedSite(t, 5, "billing: {downloads_per_month: 4, download_price: 0.50}")
 			emu.GrantDownloads(4)
 			if inside {
 				s.start("run")
@@ -100,7 +100,7 @@ func TestFetch_BudgetOfZeroForbids(t *testing.T) {
 	e := stored(t, s, []byte("PK"))
 	s.cfg.Billing.DownloadsPerMonth = 0
 	from := &store{t: t, zip: []byte("PK")}
-	_, errs, code := say(t, false, func(a *app) error { return a.download(t.Context(), s.view, from, e, &strings.Builder{}) })
+	_, errs, code := say(t, false, func(a *app) error { return a.download(t.Context(), s.view, from, wantedOf(e), &strings.Builder{}) })
 	if code != exitPerson || from.asks != 0 || !strings.Contains(errs, "billing.downloads_per_month is 0: it forbids downloads. Nothing was downloaded.") {
 		t.Errorf("exit %d, %d calls:\n%s", code, from.asks, errs)
 	}

@@ -28,6 +28,8 @@ import (
 type fetchFlags struct {
 	output string // empty: named after the folder; "-": standard output
 	force  bool
+	vault  string // with bumID: what is named without the ledger
+	bumID  string
 	name   bool // print the name that the file would have, and nothing else
 }
 
@@ -42,15 +44,23 @@ billing.downloads_per_month of them, and each is journaled with who asked for it
 before the archive is asked and with what came of it.
 
 Where the archive packed the same files anew, it says so and ends with 0. Where a
-file differs, the download is kept as FILE.differs, and it ends with 4.`,
+file differs, the download is kept as FILE.differs, and it ends with 4.
+
+With --vault and --bumid it downloads what the archive has under a number, also where
+this ledger does not know it, or knows it as quarantined or contradicted: the status
+list, the index and "vaultd reconcile" show such numbers. It says what it compares
+with, if there is anything, and never overwrites a file.`,
 		Example: `  vaultd fetch "Müller 4711"
   vaultd fetch 46aa4caf-b373-11ed-bbfc-cfd535abf178 -o invoice.zip
-  vaultd fetch "Müller 4711" -o - | bsdtar -tf -`,
-		Args: takes("X (a key, clientUUID, bumId or folder name)"),
+  vaultd fetch "Müller 4711" -o - | bsdtar -tf -
+  vaultd fetch --vault VAULT-ID --bumid 46aa4caf-b373-11ed-bbfc-cfd535abf178 -o found.zip`,
+		Args: fetchArgs(&f),
 		RunE: func(c *cobra.Command, args []string) error { return a.fetch(c, args, f) },
 	}
 	c.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` to write; - is standard output (default: the folder's name and .zip)")
 	c.Flags().BoolVar(&f.force, "force", false, "overwrite FILE")
+	c.Flags().StringVar(&f.vault, "vault", "", "with --bumid: the vault of this `id`")
+	c.Flags().StringVar(&f.bumID, "bumid", "", "with --vault: the archive's `number`, known to this ledger or not")
 	c.Flags().BoolVar(&f.name, "print-name", false, "print the name of the file and end")
 	c.Flags().Lookup("print-name").Hidden = true // a client's question to the daemon
 	return c
@@ -58,7 +68,7 @@ file differs, the download is kept as FILE.differs, and it ends with 4.`,
 
 func (a *app) fetch(c *cobra.Command, args []string, f fetchFlags) error {
 	bytesTo := func(w io.Writer) func(context.Context, view) error {
-		return func(ctx context.Context, v view) error { return a.fetchInto(ctx, v, args[0], w) }
+		return func(ctx context.Context, v view) error { return a.fetchInto(ctx, v, args, f, w) }
 	}
 	nameTo := func(w io.Writer) func(context.Context, view) error {
 		return func(ctx context.Context, v view) error {
@@ -83,6 +93,9 @@ func (a *app) fetch(c *cobra.Command, args []string, f fetchFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.output == "" && f.bumID != "" {
+		f.output = fileName(ledger.Entry{Folder: f.bumID})
+	}
 	if f.output == "" {
 		var name bytes.Buffer
 		if err := a.reach(c.Context(), cfg, commandLine(c, args, map[string]string{"print-name": "true"}), &name, nameTo(&name)); err != nil {
@@ -101,6 +114,9 @@ func (a *app) intoFile(f fetchFlags, write func(io.Writer) error) (err error) {
 	dir, name := filepath.Split(f.output)
 	if _, err := os.Lstat(f.output); !errors.Is(err, fs.ErrNotExist) && !f.force {
 		return fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was downloaded", safe(f.output)), err), "name another file with -o, or overwrite it with --force")
+	}
+	if _, err := os.Lstat(f.output + ".differs"); !errors.Is(err, fs.ErrNotExist) { // what differs could not be kept, after it was paid for
+		return fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was downloaded", safe(f.output+".differs")), err), "move it away: it is what an earlier download brought")
 	}
 	d, err := durable.Open(filepath.Clean(dir), nil)
 	if err != nil {
@@ -139,14 +155,23 @@ func (a *app) intoFile(f fetchFlags, write func(io.Writer) error) (err error) {
 func (a *app) archived(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	e, err := a.one(ctx, v, x)
 	if err == nil && (e.State != ledger.Archived || e.Archived == "") {
-		err = fail(exitFailed, fmt.Errorf("%q is not archived: %s", e.Folder, e.State), "see vaultd show "+e.Key.String())
+		hint := "see vaultd show " + e.Key.String()
+		if r := mayHold(e); r != "" && e.State == ledger.Quarantined {
+			hint = "what the archive has under its number: " + fetchNumber(e.Vault, r)
+		}
+		err = fail(exitFailed, fmt.Errorf("%q is not archived: %s", e.Folder, e.State), hint)
 	}
 	return e, err
 }
 
-// fetchInto downloads, compares, and writes the bytes to w.
-func (a *app) fetchInto(ctx context.Context, v view, x string, w io.Writer) error {
-	e, err := a.archived(ctx, v, x)
+// fetchInto downloads what x or the flags name, compares it, and writes the bytes to w.
+func (a *app) fetchInto(ctx context.Context, v view, x []string, f fetchFlags, w io.Writer) (err error) {
+	var what wanted
+	if f.bumID != "" {
+		what, err = v.byNumber(f)
+	} else if what.entry, err = a.archived(ctx, v, x[0]); err == nil {
+		what = wantedOf(what.entry)
+	}
 	if err != nil {
 		return err
 	}
@@ -154,18 +179,21 @@ func (a *app) fetchInto(ctx context.Context, v view, x string, w io.Writer) erro
 	if err != nil {
 		return err
 	}
-	return a.download(ctx, v, service, e, w)
+	if f.bumID != "" {
+		fmt.Fprintln(a.stderr, safe(what.against()))
+	}
+	return a.download(ctx, v, service, what, w)
 }
 
 // download keeps the bytes in a file without a name meanwhile: no crash leaves them behind.
-func (a *app) download(ctx context.Context, v view, service daemon.Downloader, e ledger.Entry, w io.Writer) (err error) {
+func (a *app) download(ctx context.Context, v view, service daemon.Downloader, what wanted, w io.Writer) (err error) {
 	tmp, err := daemon.NamelessFile(v.cfg.StateDir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, tmp.Close()) }()
-	fmt.Fprintf(a.stderr, "downloading %q; %s\n", e.Folder, v.cfg.Billing.mayCharge())
-	got, err := a.downloadTo(ctx, v, service, e, tmp)
+	fmt.Fprintf(a.stderr, "downloading %q; %s\n", what.name(), v.cfg.Billing.mayCharge())
+	got, err := a.downloadTo(ctx, v, service, what, tmp)
 	if err != nil {
 		return err
 	}
@@ -189,19 +217,21 @@ type comparedFile struct {
 	used           uint64
 }
 
-// downloadTo downloads the package of an archived entry into an empty file, and compares it.
-func (a *app) downloadTo(ctx context.Context, v view, service daemon.Downloader, e ledger.Entry, tmp *os.File) (c comparedFile, err error) {
-	doc, _, err := v.ledger.Document(e.Key) // before anything may be charged
-	if err != nil {
-		return c, err
+// downloadTo downloads a package into an empty file, and compares it.
+func (a *app) downloadTo(ctx context.Context, v view, service daemon.Downloader, what wanted, tmp *os.File) (c comparedFile, err error) {
+	var doc ledger.Document
+	if what.known() { // before anything may be charged
+		if doc, _, err = v.ledger.Document(what.entry.Key); err != nil {
+			return c, err
+		}
 	}
-	got, err := a.downloads(v, service).Fetch(ctx, e.Vault, e.Archived, a.uid, tmp, func(f daemon.Fetched) string {
-		c.words, c.outcome = compare(tmp, f.Size, f.SHA256, e, doc)
+	got, err := a.downloads(v, service).Fetch(ctx, what.vault, what.remote, a.uid, tmp, func(f daemon.Fetched) string {
+		c.words, c.outcome = compare(tmp, f.Size, f.SHA256, what.entry, doc)
 		return c.outcome
 	})
 	c.size, c.used = got.Size, got.Used
 	if err != nil {
-		err = downloadError(e, err)
+		err = downloadError(what, err)
 	}
 	return c, err
 }
@@ -238,14 +268,14 @@ func overBudget(b *boltledger.BudgetError) error {
 	return fail(exitPerson, errors.New(words), "they are counted anew from the first day of next month; to go on now, raise billing.downloads_per_month and reload")
 }
 
-func downloadError(e ledger.Entry, err error) error {
+func downloadError(what wanted, err error) error {
 	if b, ok := errors.AsType[*boltledger.BudgetError](err); ok {
 		return overBudget(b)
 	}
 	r, ok := errors.AsType[*vaultapi.Error](err)
 	switch {
 	case !ok:
-		return fmt.Errorf("download %s: %w", e.Key, err)
+		return fmt.Errorf("download bumId %s: %w", what.remote, err)
 	case r.Missing:
 		return fail(exitFailed, err, "the archive has no such document; its retention may have ended")
 	case r.Denied:

@@ -16,6 +16,9 @@ import (
 
 // compare holds a download against the ledger and says in words what it found, and which of the ledger's outcomes that is.
 func compare(zipped io.ReaderAt, size int64, sum archive.Digest, e ledger.Entry, doc ledger.Document) (words, outcome string) {
+	if e.Package.IsZero() {
+		return fmt.Sprintf("not compared, for the ledger does not know what was sent: %d bytes, SHA-256 %s", size, sum), ledger.FetchNotCompared
+	}
 	if size == e.Package.Size && sum == e.Package.SHA256 {
 		return fmt.Sprintf("identical with what was sent: %d bytes, SHA-256 %s", size, sum), ledger.FetchSame
 	}

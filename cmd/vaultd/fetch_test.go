@@ -100,7 +100,7 @@ func TestDownload_I4_IdenticalOrSaysWhatDiffers(t *testing.T) {
 			var out, errs bytes.Buffer
 			a := &app{stdout: &out, stderr: &errs}
 			code := exitDone
-			if err := a.download(t.Context(), s.view, from, e, &out); err != nil {
+			if err := a.download(t.Context(), s.view, from, wantedOf(e), &out); err != nil {
 				code = a.report(err)
 			}
 			if code != row.code || !strings.Contains(errs.String(), row.says) || !bytes.Equal(out.Bytes(), row.got) || from.asks != 1 {
@@ -117,7 +117,7 @@ func TestDownload_I4_IdenticalOrSaysWhatDiffers(t *testing.T) {
 }
 
 func TestDownload_ErasedListCannotBeCompared(t *testing.T) {
-	words, outcome := compare(bytes.NewReader(nil), 3, archive.Digest{1}, ledger.Entry{}, ledger.Document{})
+	words, outcome := compare(bytes.NewReader(nil), 3, archive.Digest{1}, ledger.Entry{Package: archive.Package{Size: 2}}, ledger.Document{})
 	if outcome != ledger.FetchDiffers || !strings.Contains(words, "erased") {
 		t.Error(words)
 	}
@@ -141,7 +141,7 @@ func TestDownload_FailuresByCause(t *testing.T) {
 			dir := t.TempDir()
 			a := &app{stdout: io.Discard, stderr: io.Discard}
 			err := a.intoFile(fetchFlags{output: filepath.Join(dir, "x.zip")}, func(w io.Writer) error {
-				return a.download(t.Context(), s.view, &store{t: t, zip: []byte("PK"), err: row.err}, e, w)
+				return a.download(t.Context(), s.view, &store{t: t, zip: []byte("PK"), err: row.err}, wantedOf(e), w)
 			})
 			if code, _ := judge(err); code != row.code {
 				t.Errorf("exit %d, %v", code, err)

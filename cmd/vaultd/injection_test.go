@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -100,6 +101,12 @@ func TestInjection_I7_EveryTextThroughEveryOutput(t *testing.T) {
 		asks["receipt "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.receipt(ctx, s.view, key.String()) }
 		asks["retry "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.retry(ctx, s.view, name, name) } // its refusal names the folder
 		asks["unknown "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.show(ctx, s.view, name+"?") }
+		asks["fetch "+fmt.Sprintf("%q", name)] = func(a *app) error {
+			e, _, err := s.ledger.Entry(key)
+			w := wanted{"V-1", "bum-1", e}
+			fmt.Fprintln(a.stderr, safe(w.against()))
+			return errors.Join(err, a.download(ctx, s.view, &store{t: t, zip: []byte("PK")}, w, io.Discard))
+		}
 	}
 	for where, ask := range asks {
 		out, errs, _ := say(t, false, ask)

@@ -152,7 +152,7 @@ func (a *app) verifyOne(ctx context.Context, v view, service daemon.Downloader, 
 		return c, err
 	}
 	defer func() { err = errors.Join(err, tmp.Close()) }()
-	return a.downloadTo(ctx, v, service, e, tmp)
+	return a.downloadTo(ctx, v, service, wantedOf(e), tmp)
 }
 
 var outcomeWords = map[string]string{

@@ -238,6 +238,9 @@ func (v view) options(d dossier) []option {
 	switch {
 	case e.Contradicted && !e.Resolved:
 		add("ask the provider: the archive says something else than what was booked", "vaultd show "+x)
+		if r := mayHold(e); r != "" {
+			add("see what the archive has under its number (may be charged)", fetchNumber(e.Vault, r))
+		}
 	case e.ArchivedTwice() && !e.Resolved:
 		add("ask the provider to remove all but one of "+safe(strings.Join(archivedAs(e), ", "))+"; "+safe(string(e.Archived))+" is the one that is booked", "vaultd receipt "+x)
 	case e.State == ledger.Rejected && !e.Resolved:
@@ -251,6 +254,9 @@ func (v view) options(d dossier) []option {
 		}
 		for _, t := range v.evidence(e) {
 			add("ask the provider whether anything arrived under bumId "+safe(t.BumID), "")
+		}
+		if r := mayHold(e); r != "" && e.State == ledger.Quarantined {
+			add("see what the archive has under its number (may be charged)", fetchNumber(e.Vault, r))
 		}
 		if r := lastFailed(e); r != "" {
 			add("ask the provider why it could not be archived; the number to name is bumId "+safe(r), "")

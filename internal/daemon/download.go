@@ -82,6 +82,9 @@ func (d Downloads) Sample(ctx context.Context, n int) (s Sampled, err error) {
 			return context.Cause(ctx)
 		}
 		s.Counts.Add(e, &s.Past)
+		if e.Package.IsZero() { // learnt from the archive alone: there is nothing to compare it with
+			return context.Cause(ctx)
+		}
 		switch line := s.Past.Last(e.Vault, e.Archived); {
 		case s.Past.Compared(e.Vault, e.Archived) != "":
 			compared = append(compared, downloaded{e.Key, line})

@@ -13,6 +13,10 @@ var remote = []mutant{
 		tests: []string{"-run IntendFetch " + onDisk},
 	},
 	{
+		name: "KnownNumberNotCompared", promise: "I4", file: "cmd/vaultd/fetch_bumid.go",
+		old: "key, ok, err := v.ledger.ByRemote(remote)", new: `key, ok, err := v.ledger.ByRemote(remote + "x")`, tests: []string{"-run TestFetch_ByNumber_Quarantined vaultd/cmd/vaultd"},
+	},
+	{
 		name: "ComparedDocumentDownloadedAgain", promise: "I4", file: "internal/daemon/download.go",
 		old: `case s.Past.Compared(e.Vault, e.Archived) != "":`, new: "case false:", tests: []string{"-run Sample vaultd/internal/daemon"},
 	},

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// journal is the ledger as it lies on the disk, whose lines are plain text.
+func (s *site) journal() string {
+	s.t.Helper()
+	s.must(0, "backup", filepath.Join(s.dir, "copy.db"))
+	b, err := os.ReadFile(filepath.Join(s.dir, "copy.db"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(b)
+}
+
+// What this ledger does not know is downloaded by its number, paid from the same budget and journaled like any other; a known
+// one says what it is compared with, and no file is ever written over.
+func TestFetch_ByNumber(t *testing.T) {
+	t.Parallel()
+	theirs, emu, url := archivedSite(t, 2, "billing: {downloads_per_month: 3}")
+	var bumIDs []string
+	for _, seen := range emu.Seen() {
+		bumIDs = append(bumIDs, seen.BumID)
+	}
+	emu.GrantDownloads(2)
+	ours := newSite(t, url, fast+"\nbilling: {downloads_per_month: 1}")
+	file := filepath.Join(ours.dir, "found.zip")
+	args := []string{"fetch", "--vault", "ACME", "--bumid", strings.ToUpper(bumIDs[0]), "-o", file}
+	out := ours.must(0, args...)
+	for _, want := range []string{"this ledger does not know bumId " + bumIDs[0] + ": there is nothing to compare it with", "the provider may charge", "not compared, for the ledger does not know what was sent: ", "1 download this month"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	if b, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(b, []byte("PK")) {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+	lines := ours.journal()
+	for _, want := range []string{`"event":"fetch-intended","rev":1,"vault":"ACME","bumId":"` + bumIDs[0] + `"`, `"cause":"not-compared"`} {
+		if !strings.Contains(lines, want) {
+			t.Errorf("the journal has no %s", want)
+		}
+	}
+	ours.must(exitCreate, args...)
+	ours.must(exitUsage, append(args, "--force")...)
+	ours.must(exitPerson, "fetch", "--vault", "ACME", "--bumid", bumIDs[1], "-o", filepath.Join(ours.dir, "spent.zip"))
+	for _, wrong := range [][]string{{"fetch", "--bumid", bumIDs[0]}, {"fetch", "--vault", "ACME"}, {"fetch", "x", "--vault", "ACME", "--bumid", bumIDs[0]}, {"fetch", "--vault", "A/B", "--bumid", bumIDs[0]}, {"fetch", "--vault", "ACME", "--bumid", "a/b"}} {
+		ours.must(exitUsage, wrong...)
+	}
+	out = theirs.must(0, "fetch", "--vault", "ACME", "--bumid", bumIDs[1], "-o", filepath.Join(theirs.dir, "known.zip"))
+	if !strings.Contains(out, `(acme), archived; it is compared with what was sent`) || !strings.Contains(out, "identical with what was sent") {
+		t.Errorf("a known one:\n%s", out)
+	}
+	if out := theirs.must(exitFailed, "fetch", "--vault", "BETA", "--bumid", bumIDs[1], "-o", filepath.Join(theirs.dir, "other.zip")); !strings.Contains(out, "which goes to vault ACME, not BETA") {
+		t.Errorf("another vault:\n%s", out)
+	}
+	for _, v := range emu.Violations() {
+		t.Errorf("the service saw: %s", v)
+	}
+}
+
+// What is quarantined or contradicted is compared with the ZIP of its folder, and why and fetch tell how to get it.
+func TestFetch_ByNumber_QuarantinedAndContradicted(t *testing.T) {
+	for name, row := range map[string]struct {
+		live func(s *shelf)
+		says string
+	}{
+		"Quarantined": {func(s *shelf) {
+			s.tell("Otto 19", noon, nil, ledger.GotStuck{Cause: ledger.Cause{Code: "cross-wired", Text: "x"}})
+		}, `a registration of "Otto 19" (acme-in), which is quarantined here and not archived under this number; it is compared with the ZIP of that folder`},
+		"Contradicted": {func(s *shelf) {
+			s.says("Otto 19", noon, "bum-1", archive.Successful)
+			s.says("Otto 19", noon, "bum-1", archive.Failed)
+		}, `is "Otto 19" (acme-in), archived`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShelf(t)
+			e := s.send("Otto 19", noon, "bum-1")
+			row.live(s)
+			w, err := s.byNumber(fetchFlags{vault: "V-1", bumID: "bum-1"})
+			if err != nil || w.entry.Key != e.Key || !strings.Contains(w.against(), row.says) {
+				t.Errorf("%v: %s", err, w.against())
+			}
+			out, _, _ := say(t, false, func(a *app) error { return a.why(t.Context(), s.view, "Otto 19") })
+			if want := "vaultd fetch --vault V-1 --bumid bum-1"; !strings.Contains(out, want) {
+				t.Errorf("why does not offer %q:\n%s", want, out)
+			}
+			from := &store{t: t, zip: zipOf(t, 0, "rechnung.pdf", "pdf")}
+			var b bytes.Buffer
+			_, errs, code := say(t, false, func(a *app) error { return a.download(t.Context(), s.view, from, w, &b) })
+			if code != exitDone || !strings.Contains(errs, "the container differs, it was packed anew") || b.Len() != len(from.zip) {
+				t.Errorf("exit %d, %d bytes:\n%s", code, b.Len(), errs)
+			}
+		})
+	}
+	s := newShelf(t)
+	if w, err := s.byNumber(fetchFlags{vault: "V-1", bumID: "bum-1"}); err != nil || w.known() {
+		t.Errorf("%+v, %v", w, err)
+	}
+}
