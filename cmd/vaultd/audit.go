@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/billing"
-	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/recovery"
 	"vaultd/internal/report"
@@ -200,39 +198,7 @@ func (v view) reasonOf(key archive.Key, rev uint32) (string, error) {
 
 // auditFile lets write fill a file, which gets its name once it is whole: also when the
 // report is about differences, which is when it is wanted most.
-func (a *app) auditFile(f auditFlags, write func(io.Writer) error) (err error) {
-	dir, name := filepath.Split(f.output)
-	if _, err := os.Lstat(f.output); !errors.Is(err, fs.ErrNotExist) && !f.force {
-		return fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was written", safe(f.output)), err), "name another file with -o, or overwrite it with --force")
-	}
-	d, err := durable.Open(filepath.Clean(dir), nil)
-	if err != nil {
-		return fail(exitCreate, fmt.Errorf("open the folder for the report: %w", err), "")
-	}
-	defer d.Close()
-	part := fmt.Sprintf("vaultd-audit-%d.part", os.Getpid())
-	p, err := d.Create(part, 0o640)
-	if err != nil {
-		return fail(exitCreate, fmt.Errorf("make the file for the report: %w", err), "")
-	}
-	defer p.Discard()
-	differs := write(p)
-	if differs != nil {
-		if code, _ := judge(differs); code != exitDifferences {
-			return differs
-		}
-	}
-	if err := p.Commit(); err != nil {
-		return fail(exitIO, fmt.Errorf("write the report: %w", err), "")
-	}
-	if f.force {
-		err = d.Root().Rename(part, name)
-	} else {
-		err = d.Rename(part, d, name)
-	}
-	if err != nil {
-		return fail(exitCreate, errors.Join(fmt.Errorf("name the report: %w", err), d.Unlink(part)), "")
-	}
-	fmt.Fprintf(a.stderr, "written to %s\n", safe(filepath.Join(dir, name)))
-	return differs
+func (a *app) auditFile(f auditFlags, write func(io.Writer) error) error {
+	return a.fillFile(newFile{path: f.output, force: f.force, what: "report", spared: "written", kept: exitDifferences,
+		hint: "name another file with -o, or overwrite it with --force"}, write)
 }

@@ -46,7 +46,7 @@ const (
 // insideCommands are those that may run inside the daemon: they read, or they commit what
 // a person decided about one entry. None writes a file for whoever asks.
 var insideCommands = []string{
-	"list", "show", "status", "audit", "verify", "fetch", "version", "why", "find", "receipt", "vaults", "backup",
+	"list", "show", "status", "audit", "verify", "fetch", "version", "why", "find", "receipt", "vaults", "index", "backup",
 	"reconcile", "retry", "resume", "close", "release", "hold", "unhold",
 }
 

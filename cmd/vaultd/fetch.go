@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +17,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
-	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/legible"
@@ -110,45 +108,9 @@ func (a *app) fetch(c *cobra.Command, args []string, f fetchFlags) error {
 
 // intoFile lets write fill a file, which gets its name once it is whole. What differs
 // from the ledger is kept under another name.
-func (a *app) intoFile(f fetchFlags, write func(io.Writer) error) (err error) {
-	dir, name := filepath.Split(f.output)
-	if _, err := os.Lstat(f.output); !errors.Is(err, fs.ErrNotExist) && !f.force {
-		return fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was downloaded", safe(f.output)), err), "name another file with -o, or overwrite it with --force")
-	}
-	if _, err := os.Lstat(f.output + ".differs"); !errors.Is(err, fs.ErrNotExist) { // what differs could not be kept, after it was paid for
-		return fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was downloaded", safe(f.output+".differs")), err), "move it away: it is what an earlier download brought")
-	}
-	d, err := durable.Open(filepath.Clean(dir), nil)
-	if err != nil {
-		return fail(exitCreate, fmt.Errorf("open the folder for the download: %w", err), "")
-	}
-	defer d.Close()
-	part := fmt.Sprintf("vaultd-fetch-%d.part", os.Getpid())
-	p, err := d.Create(part, 0o640)
-	if err != nil {
-		return fail(exitCreate, fmt.Errorf("make the file for the download: %w", err), "")
-	}
-	defer p.Discard()
-	wrong := write(p)
-	if wrong != nil {
-		if code, _ := judge(wrong); code != exitDifferences {
-			return wrong
-		}
-		name += ".differs"
-	}
-	if err := p.Commit(); err != nil {
-		return fail(exitIO, fmt.Errorf("write the download: %w", err), "")
-	}
-	if f.force {
-		err = d.Root().Rename(part, name)
-	} else {
-		err = d.Rename(part, d, name)
-	}
-	if err != nil {
-		return fail(exitCreate, errors.Join(fmt.Errorf("name the download: %w", err), d.Unlink(part)), "")
-	}
-	fmt.Fprintf(a.stderr, "written to %s\n", safe(filepath.Join(dir, name)))
-	return wrong
+func (a *app) intoFile(f fetchFlags, write func(io.Writer) error) error {
+	return a.fillFile(newFile{path: f.output, force: f.force, what: "download", spared: "downloaded", kept: exitDifferences, suffix: ".differs",
+		hint: "name another file with -o, or overwrite it with --force"}, write)
 }
 
 // archived finds what x names and refuses what is not in the archive.

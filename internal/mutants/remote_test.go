@@ -278,6 +278,14 @@ var remote = []mutant{
 		tests: []string{speech},
 	},
 	{
+		name: "WalkEndedByTheCursorAlone", promise: "I32", file: "internal/vaultapi/walk.go",
+		old: "w.end(\"its last page names no next page\")", new: "w.end(\"\")", tests: []string{"-run TestIndex_I32 vaultd/cmd/vaultd"},
+	},
+	{
+		name: "IncompleteIndexEndsWithZero", promise: "I32", file: "cmd/vaultd/index.go",
+		old: "complete = complete && walked.Complete", new: "complete = complete || walked.Complete", tests: []string{"-run TestIndex_I32 vaultd/cmd/vaultd"},
+	},
+	{
 		name: "WalkEndsAtAnUnmovedCursor", promise: "I32", file: "internal/vaultapi/walk.go",
 		old: "w.end(\"its last page names a next page that was read before\")", new: "w.end(\"\")", tests: []string{speech},
 	},

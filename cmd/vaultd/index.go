@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
+	"vaultd/internal/recovery"
+	"vaultd/internal/vaultapi"
+)
+
+type indexFlags struct {
+	vault     string
+	from, to  string // days; empty: no bound
+	csv       bool
+	separator string
+	output    string // empty or "-": standard output
+
+	first, last calendarDay // as from and to say; zero: no bound
+}
+
+func (a *app) indexCommand() *cobra.Command {
+	var f indexFlags
+	c := &cobra.Command{
+		Use:   "index",
+		Short: "what the archive's own index holds, counted or as a table",
+		Long: `Reads the archive's index, which names every document that it holds, and counts the
+documents by type and by the month in which the archive took them. --csv and --json
+write the records instead, each as soon as it is read: --csv as a table in which no
+cell becomes a formula, --json as one object a line. A file's name that ends in .csv
+or .json decides as well.
+
+It says of each vault how many documents the index gave, and how many it says there
+are. Where it did not give all of them it ends with 3, and a file is called
+FILE.incomplete. With --json the last line of each vault says so too ("end").
+
+It needs no ledger, compares nothing (see "vaultd reconcile") and sends nothing.`,
+		Example: `  vaultd index
+  vaultd index --from 2026-10-01 --to 2026-10-31 -o october.csv
+  vaultd index --vault VAULT-ID --json | jq -r 'select(.documentType == "CreditNote") | .bumId'`,
+		Args: takes(),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.settle(a); err != nil {
+				return err
+			}
+			return a.index(c, f)
+		},
+	}
+	c.Flags().StringVar(&f.vault, "vault", "", "only the vault of this `id` (default: all that drops are configured for)")
+	c.Flags().StringVar(&f.from, "from", "", "only what the archive took on this `day` or later, such as 2026-10-01")
+	c.Flags().StringVar(&f.to, "to", "", "only what it took on this `day` or before")
+	c.Flags().BoolVar(&f.csv, "csv", false, "the records as a table")
+	c.Flags().StringVar(&f.separator, "separator", ",", `of csv: "," or ";"`)
+	c.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` to write; - is standard output (the default)")
+	return c
+}
+
+// calendarDay is a day in the configured time zone.
+type calendarDay struct {
+	year  int
+	month time.Month
+	day   int
+}
+
+func calendarDayOf(t time.Time) calendarDay {
+	y, m, d := t.Date()
+	return calendarDay{y, m, d}
+}
+
+func (d calendarDay) before(other calendarDay) bool {
+	return slices.Compare([]int{d.year, int(d.month), d.day}, []int{other.year, int(other.month), other.day}) < 0
+}
+
+// settle checks the flags and fills in what they leave open.
+func (f *indexFlags) settle(a *app) error {
+	for _, bound := range []struct {
+		name, text string
+		into       *calendarDay
+	}{{"--from", f.from, &f.first}, {"--to", f.to, &f.last}} {
+		if bound.text == "" {
+			continue
+		}
+		t, err := time.Parse(time.DateOnly, bound.text)
+		if err != nil {
+			return usageError{fmt.Errorf("%s %q is not a day; write it as 2026-10-31", bound.name, safe(bound.text))}
+		}
+		*bound.into = calendarDayOf(t)
+	}
+	if f.output != "" && f.output != "-" && !f.csv && !a.json {
+		switch strings.ToLower(filepath.Ext(f.output)) {
+		case ".csv":
+			f.csv = true
+		case ".json", ".jsonl":
+			a.json = true
+		default:
+			return usageError{fmt.Errorf("say what goes into %s: --csv or --json", safe(filepath.Base(f.output)))}
+		}
+	}
+	switch {
+	case f.csv && a.json:
+		return usageError{errors.New("--csv and --json are two forms; choose one")}
+	case f.separator != "," && f.separator != ";":
+		return usageError{fmt.Errorf(`%q is no separator; known are "," and ";"`, f.separator)}
+	case f.from != "" && f.to != "" && f.last.before(f.first):
+		return usageError{fmt.Errorf("--to %s is before --from %s", f.to, f.from)}
+	case f.vault != "" && (len(f.vault) > maxVaultID || !vaultIDs.MatchString(f.vault)):
+		return usageError{fmt.Errorf("--vault %q is not the id of a vault", brief(f.vault, 60))}
+	}
+	return nil
+}
+
+// index reads the index inside the daemon, which has the credentials, or where none runs in this process.
+func (a *app) index(c *cobra.Command, f indexFlags) error {
+	if a.inside != nil {
+		if f.output != "" && f.output != "-" { // it would be written with the daemon's rights
+			return usageError{errors.New("the daemon writes no files for others")}
+		}
+		return a.readIndex(c.Context(), *a.cfg, f, a.stdout)
+	}
+	cfg, err := a.asking()
+	if err != nil {
+		return err
+	}
+	replace := map[string]string{"output": "-"}
+	if f.csv {
+		replace["csv"] = "true"
+	} else if a.json {
+		replace["json"] = "true"
+	}
+	read := func(w io.Writer) error {
+		code, err := callControl(c.Context(), socketPath(cfg), commandLine(c, nil, replace), w, a.stderr)
+		switch {
+		case !errors.Is(err, errNoDaemon):
+			a.tellFault(cfg)
+			return outcome(code, err)
+		case cfg.unusable != nil:
+			return cfg.unusable
+		}
+		return a.readIndex(c.Context(), cfg, f, w) // no ledger is needed, so it need not be free
+	}
+	if f.output == "" || f.output == "-" {
+		return read(a.stdout)
+	}
+	return a.fillFile(newFile{path: f.output, what: "index", spared: "read", kept: exitPerson, suffix: ".incomplete", hint: "name another file with -o"}, read)
+}
+
+// indexer is the part of the service that reads an index.
+type indexer interface {
+	Index(ctx context.Context, v archive.VaultID, cursor string, size int, sort string) (vaultapi.Page, error)
+}
+
+func (a *app) readIndex(ctx context.Context, cfg config, f indexFlags, w io.Writer) error {
+	service, err := a.service(cfg)
+	if err != nil {
+		return err
+	}
+	return a.readIndexes(ctx, service, cfg, f, w)
+}
+
+// readIndexes reads the index of each vault that is asked for, one after the other.
+func (a *app) readIndexes(ctx context.Context, service indexer, cfg config, f indexFlags, w io.Writer) error {
+	out, err := a.indexForm(cfg, f, w)
+	if err != nil {
+		return err
+	}
+	vaults := []archive.VaultID{archive.VaultID(f.vault)}
+	if f.vault == "" {
+		vaults = vaultsOf(cfg)
+	}
+	complete := true
+	for _, v := range vaults {
+		walked, err := f.walk(ctx, service, cfg.Location, v, out)
+		if err != nil {
+			return errors.Join(daemon.RemoteError(err), out.flush())
+		}
+		if err := out.end(walked); err != nil {
+			return err
+		}
+		complete = complete && walked.Complete
+	}
+	if err := out.flush(); err != nil || complete {
+		return err
+	}
+	return fail(exitPerson, errors.New("an index was not read to its end: documents may be missing here"),
+		"run it again; if it lasts, show the provider the request that is named above (docs/recovery.md#an-index-that-is-not-complete)")
+}
+
+// vaultsOf lists the vaults that drops are configured for.
+func vaultsOf(cfg config) (all []archive.VaultID) {
+	for _, d := range cfg.Drops {
+		if v := archive.VaultID(d.Vault); !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// indexPageSize is the most that the service gives in one page.
+const indexPageSize = 1000
+
+// walkedIndex is how far the walk through the index of a vault came.
+type walkedIndex struct {
+	vaultapi.IndexResult
+	vault    archive.VaultID
+	selected int // documents that the flags ask for
+	undated  int // documents without a time of archiving, which no day selects
+}
+
+func (i walkedIndex) gave() string {
+	return recovery.VaultReport{Vault: i.vault, Index: i.IndexResult}.Gave()
+}
+
+// walk reads the index of one vault, oldest first: what is archived meanwhile comes at its end. It keeps no record.
+func (f indexFlags) walk(ctx context.Context, service indexer, loc *time.Location, v archive.VaultID, out indexForm) (i walkedIndex, err error) {
+	i.vault = v
+	walk := vaultapi.NewIndexWalk()
+	for cursor, more := walk.Next(); more; cursor, more = walk.Next() {
+		page, err := service.Index(ctx, v, cursor, indexPageSize, "archiveDate asc")
+		if err != nil {
+			if walk.EndsWith(err) {
+				break
+			}
+			return i, err
+		}
+		for _, rec := range walk.Add(page) {
+			if rec.ArchivedAt.IsZero() {
+				i.undated++
+			}
+			if !f.wants(rec.ArchivedAt, loc) {
+				continue
+			}
+			i.selected++
+			if err := out.record(v, rec); err != nil {
+				return i, err
+			}
+		}
+	}
+	i.IndexResult = walk.Result()
+	return i, nil
+}
+
+// wants reports whether the archive took a document on one of the days.
+func (f indexFlags) wants(at time.Time, loc *time.Location) bool {
+	if f.from == "" && f.to == "" {
+		return true
+	}
+	d := calendarDayOf(at.In(loc))
+	return !at.IsZero() && (f.from == "" || !d.before(f.first)) && (f.to == "" || !f.last.before(d))
+}
