@@ -31,7 +31,7 @@ const (
 	// other token was to be had, one is asked for again after replaceAgain: a renewed secret shall count soon.
 	replaceEvery   = 15 * time.Minute
 	replaceSoonest = time.Minute
-	replaceAgain   = 10 * time.Second
+	replaceAgain   = 3 * time.Second
 )
 
 // ScopeError names scopes that were asked for and not granted: misspelled, or not given to this client.
