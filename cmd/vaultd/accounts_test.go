@@ -114,6 +114,9 @@ func TestAccounts_EachVaultWithItsOwn(t *testing.T) {
 	if st := s.status(); len(st.Pauses) != 1 {
 		t.Errorf("pauses %+v", st.Pauses)
 	}
+	if out, code := s.vaultd("vaults"); code != exitRights || !strings.Contains(out, "account other: ") || !strings.Contains(out, "ACME") || strings.Contains(out, "CANARY") {
+		t.Errorf("vaults with a wrong secret of one account: exit %d: %s", code, out)
+	}
 	write(secretOfBeta)
 	waitFor(t, "BETA's invoice", func() bool { return s.status().Balance.States["archived"] == 2 })
 

@@ -60,14 +60,14 @@ func (a *app) askVaults(ctx context.Context, cfg config) error {
 		of := cfg
 		of.Drops = slices.DeleteFunc(slices.Clone(cfg.Drops), func(d dropConfig) bool { return d.Account != account })
 		listed, err := service.Vaults(ctx, archive.VaultID(of.Drops[0].Vault))
-		if err != nil && account != "" {
-			err = fmt.Errorf("account %s: %w", account, daemon.RemoteError(err))
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+			rows = append(rows, vaultRows(of, listed)...)
+		case account == "":
 			failed = append(failed, daemon.RemoteError(err))
-			continue
+		default:
+			failed = append(failed, fmt.Errorf("account %s: %w", account, daemon.RemoteError(err)))
 		}
-		rows = append(rows, vaultRows(of, listed)...)
 	}
 	if len(rows) > 0 {
 		failed = append(failed, a.vaults(rows))

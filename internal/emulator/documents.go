@@ -157,7 +157,7 @@ func (s *Server) archiveFileURL(c *call, bumID string, at time.Time) (any, error
 	if form == "headers" || form == "fields" {
 		headers = map[string]string{"Content-Type": "application/zip", "x-amz-server-side-encryption": "aws:kms"}
 	}
-	signed, err := s.keys.presign(http.MethodPut, s.objectURL(c, c.vault, bumID), headers, at, s.cfg.Window)
+	signed, err := s.keys.presign(c.Context(), http.MethodPut, s.objectURL(c, c.vault, bumID), headers, at, s.cfg.Window)
 	switch {
 	case err != nil:
 		return nil, err
@@ -194,7 +194,7 @@ func (s *Server) spoilGrants(c *call, grants []uploadGrant) ([]uploadGrant, erro
 		return grants, s.poison(c, grants[i].BumID)
 	case ExtraAnswer:
 		extra := uploadGrant{s.newUUID(), grants[i].DocumentID, s.newUUID(), nil}
-		u, err := s.keys.presign(http.MethodPut, s.objectURL(c, c.vault, extra.BumID), nil, c.now, s.cfg.Window)
+		u, err := s.keys.presign(c.Context(), http.MethodPut, s.objectURL(c, c.vault, extra.BumID), nil, c.now, s.cfg.Window)
 		extra.ArchiveFileURL = map[string]any{"url": u}
 		return append(grants, extra), errors.Join(err, s.poison(c, extra.BumID))
 	case DoubleBumID:

@@ -56,7 +56,7 @@ const (
 
 // presign gives base's URL with a signature for method and the headers, good for life from at. The AWS signer makes it; it
 // is told the path as object stores write it, and the URL keeps the path of base.
-func (k keys) presign(method, base string, headers map[string]string, at time.Time, life time.Duration) (string, error) {
+func (k keys) presign(ctx context.Context, method, base string, headers map[string]string, at time.Time, life time.Duration) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
 		return "", fmt.Errorf("parse store address: %w", err)
@@ -69,7 +69,7 @@ func (k keys) presign(method, base string, headers map[string]string, at time.Ti
 		req.Header.Set(name, v)
 	}
 	by := aws.Credentials{AccessKeyID: k.AccessKey, SecretAccessKey: k.SecretKey, SessionToken: k.SessionToken}
-	signed, _, err := v4.NewSigner().PresignHTTP(context.Background(), by, req, "UNSIGNED-PAYLOAD", "s3", region, at, func(o *v4.SignerOptions) {
+	signed, _, err := v4.NewSigner().PresignHTTP(ctx, by, req, "UNSIGNED-PAYLOAD", "s3", region, at, func(o *v4.SignerOptions) {
 		o.DisableURIPathEscaping = true // the path is escaped already, and object stores escape it once
 		o.DisableHeaderHoisting = true  // a header that is signed is sent as a header
 	})

@@ -117,7 +117,7 @@ func (s *Server) checkQuery(c *call, signedAt time.Time) {
 	if err != nil {
 		return // verify took it, so it is a number
 	}
-	again, err := s.keys.presign(c.Method, baseURL(c.Request)+c.URL.EscapedPath()+keyQuery(c.Request), signedHeaders(c.Request), signedAt, life)
+	again, err := s.keys.presign(c.Context(), c.Method, baseURL(c.Request)+c.URL.EscapedPath()+keyQuery(c.Request), signedHeaders(c.Request), signedAt, life)
 	if _, query, _ := strings.Cut(again, "?"); err != nil || query != c.URL.RawQuery {
 		s.violate(c, "the query of the upload URL was re-encoded")
 	}
@@ -146,7 +146,7 @@ func (s *Server) addressOfAnother(c *call, g *registration) (string, error) {
 
 // redirectPut sends a PUT to another host, as stores do for another region; the new URL lives one window from now.
 func (s *Server) redirectPut(c *call, to string) reply {
-	u, err := s.keys.presign(c.Method, to, signedHeaders(c.Request), c.now, s.cfg.Window)
+	u, err := s.keys.presign(c.Context(), c.Method, to, signedHeaders(c.Request), c.now, s.cfg.Window)
 	if err != nil {
 		return c.denied(&denial{500, "InternalError", "We encountered an internal error. Please try again."})
 	}

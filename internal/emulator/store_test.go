@@ -21,7 +21,7 @@ func TestPresign_IsVerifiedByAnotherLibrary(t *testing.T) {
 	for _, at := range []time.Time{time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC), time.Now(), time.Date(2041, 11, 20, 12, 0, 0, 999, time.UTC)} {
 		for _, base := range []string{"https://h.test/b/V%201/x.zip", "http://127.0.0.1:9000/üñ/a@b.zip", "https://h.test/b/V%201%2F2/x+y.zip", "https://h.test/b?key=a%2Fb%20c"} {
 			headers := map[string]string{"content-type": "application/zip", "x-amz-meta-a": "b", "x-amz-server-side-encryption": "aws:kms"}
-			signed, err := k.presign("PUT", base, headers, at, 900*time.Second)
+			signed, err := k.presign(t.Context(), "PUT", base, headers, at, 900*time.Second)
 			if err != nil || !strings.HasPrefix(signed, strings.NewReplacer("üñ", "%C3%BC%C3%B1").Replace(strings.Split(base, "?")[0])+"?") {
 				t.Fatalf("%s became %s: %v", base, signed, err)
 			}
@@ -60,7 +60,7 @@ func TestStoreRefuses(t *testing.T) {
 		{"OtherPath", func(w *world, r *http.Request) { r.URL.Path += "x" }, 403, "SignatureDoesNotMatch"},
 		{"OtherHost", func(w *world, r *http.Request) { r.Host = "other.test" }, 403, "SignatureDoesNotMatch"},
 		{"OtherKey", func(w *world, r *http.Request) {
-			u, _ := otherKey.presign("PUT", "http://store.test"+r.URL.Path, nil, w.now, time.Minute)
+			u, _ := otherKey.presign(r.Context(), "PUT", "http://store.test"+r.URL.Path, nil, w.now, time.Minute)
 			r.URL, _ = url.Parse(u)
 		}, 403, "InvalidAccessKeyId"},
 		{"GetOnPutURL", func(w *world, r *http.Request) { r.Method = "GET" }, 403, "SignatureDoesNotMatch"},
