@@ -80,6 +80,7 @@ upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.
 	f.StringVar(&r.PackageType, "package-type", "", "the Content-Type that an upload must have: any, application/octet-stream or application/zip")
 	f.StringVar(&r.ShortBody, "short-body", "", "an upload whose body ends early: refuse, or keep where Content-MD5 is ignored")
 	f.StringVar(&r.Download, "download", "", "answer as bytes, redirect or json")
+	f.StringVar(&r.StatusList, "status-list", "", "the status list covers the last documents that were registered, or uploaded")
 	f.StringVar(&r.VaultList, "vault-list", "", "answer as objects, ids or wrapped")
 	f.StringVar(&r.IndexFound, "index-found", "", "what the index gives as found: all, none, page, read, left, zero, negative or more")
 	f.DurationVar(&r.Retention, "retention", 0, "how long after its success a document leaves the archive; 0: never")

@@ -18,6 +18,30 @@ func mustDecode(b64 string) []byte {
 	return b
 }
 
+// The status list tells of the last documents that were registered, or of those that were uploaded, the last of them first.
+func TestStatusList_RegisteredOrUploaded(t *testing.T) {
+	for reading, want := range map[string]func(a, b, c ticket) []string{
+		"registered": func(a, b, c ticket) []string { return []string{c.bumID, b.bumID, a.bumID} },
+		"uploaded":   func(a, b, c ticket) []string { return []string{a.bumID, c.bumID} },
+	} {
+		w := newWorld(t, func(c *Config) { c.Readings.StatusList = reading })
+		a, b, c := w.register(1), w.register(2), w.register(3)
+		for _, uploaded := range []ticket{c, a} {
+			w.now = w.now.Add(time.Minute)
+			w.mustPut(uploaded, zipOf("x"))
+		}
+		var list []struct{ BumID string }
+		w.decode(w.call("GET", docs+"/status", ""), &list)
+		var got []string
+		for _, rec := range list {
+			got = append(got, rec.BumID)
+		}
+		if !slices.Equal(got, want(a, b, c)) {
+			t.Errorf("%s: %v", reading, got)
+		}
+	}
+}
+
 func TestRegisterValidates(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("ä", n) }
 	accepted := map[string]string{

@@ -32,6 +32,7 @@ type Readings struct {
 	PackageType      string        // the Content-Type that an upload must have (403 else), where its address does not sign one: any | application/octet-stream | application/zip
 	ShortBody        string        // an upload whose body ends early: refuse | keep (as if it were whole, where Content-MD5 is not checked)
 	KeyInQuery       bool          // all upload addresses have one path, and a parameter names the object
+	StatusList       string        // the status list covers the last 500 documents that were: registered | uploaded (those without content are left out, and the last one uploaded comes first)
 	ListAge          time.Duration // the status list tells how things stood so long ago
 	Retention        time.Duration // so long after its success a document has left the archive: it is in no list, and its bumId is unknown; 0: never
 	StoreRedirectTo  string        // every PUT is first sent on by 307, freshly signed, to this base address without a path
@@ -68,6 +69,7 @@ func (r *Readings) check() error {
 		choose("ContentMD5", &r.ContentMD5, "check", "ignore"),
 		choose("PackageType", &r.PackageType, "any", "application/octet-stream", "application/zip"),
 		choose("ShortBody", &r.ShortBody, "refuse", "keep"),
+		choose("StatusList", &r.StatusList, "registered", "uploaded"),
 		choose("Download", &r.Download, "bytes", "redirect", "json"),
 		choose("VaultList", &r.VaultList, "objects", "ids", "wrapped"),
 	)

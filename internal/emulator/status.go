@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -14,8 +15,8 @@ type statusRecord struct {
 	Message     *string `json:"message"` // null when there is nothing to say
 }
 
-// lastUploaded is how many documents the status list covers.
-const lastUploaded = 500
+// lastDocuments is how many documents the status list covers.
+const lastDocuments = 500
 
 func (s *Server) status(c *call) reply {
 	s.mu.Lock()
@@ -42,12 +43,26 @@ func (s *Server) statusList(c *call) reply {
 	defer s.mu.Unlock()
 	all := s.book.byVault[c.vault]
 	list, asOf := []statusRecord{}, c.now.Add(-c.reading.ListAge)
-	for i := len(all) - 1; i >= 0 && len(list) < lastUploaded; i-- {
+	if c.reading.StatusList == "uploaded" {
+		all = uploaded(all, asOf)
+	}
+	for i := len(all) - 1; i >= 0 && len(list) < lastDocuments; i-- {
 		if !all[i].visible.After(asOf) && c.kept(all[i], asOf) != nil {
 			list = append(list, c.statusOf(all[i], asOf))
 		}
 	}
 	return jsonReply(list)
+}
+
+// uploaded gives those that held content at a time, by when they first did. The caller holds mu.
+func uploaded(all []*registration, at time.Time) (some []*registration) {
+	for _, g := range all {
+		if len(g.puts) > 0 && !g.puts[0].landed.After(at) {
+			some = append(some, g)
+		}
+	}
+	slices.SortStableFunc(some, func(a, b *registration) int { return a.puts[0].landed.Compare(b.puts[0].landed) })
+	return some
 }
 
 // statusOf is the record of a registration as it was at that time. The caller holds mu.

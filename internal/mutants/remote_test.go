@@ -452,6 +452,12 @@ var remote = []mutant{
 		tests: []string{speech},
 	},
 	{
+		name: "LeftOutOfTheListIsAbsent", promise: "I23", file: "internal/ingest/ask.go",
+		old:   "\t\t\trc, is := l.heard[r.Ticket.Remote]\n",
+		new:   "\t\t\trc, is := l.heard[r.Ticket.Remote]\n\t\t\tif fresh && !is {\n\t\t\t\trc, is = archive.Receipt{Remote: r.Ticket.Remote, Word: archive.Absent}, true\n\t\t\t}\n",
+		tests: []string{"-run AStatusListOfUploaded " + readings},
+	},
+	{
 		name: "ConnectionsOfThePortUnbounded", promise: "I21", file: "internal/web/server.go",
 		old: "netutil.LimitListener(l, maxConnections)", new: "netutil.LimitListener(l, 10*maxConnections)", tests: []string{"-run Bounded vaultd/internal/web"},
 	},

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
@@ -125,5 +126,42 @@ func TestReading_I24_NothingIsKnownOfTheVault(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A status list of uploaded documents leaves out every registration without content, also those that the store said it took
+// and lost. What it leaves out is asked about alone: no number counts as unknown because of it, and all is archived.
+func TestReading_I23_AStatusListOfUploadedDocuments(t *testing.T) {
+	for _, list := range []string{"registered", "uploaded"} {
+		t.Run(list, func(t *testing.T) {
+			t.Parallel()
+			s := setup{folders: 8, readings: emulator.Readings{StatusList: list}, daemon: seldomRescan,
+				faults: func(op string, n int) emulator.Fault {
+					switch {
+					case op == "register" && n == 1:
+						return emulator.Fault{Kind: emulator.Abort, Done: true}
+					case op == "upload" && n <= 8:
+						return emulator.Fault{Kind: emulator.Vanish}
+					}
+					return emulator.Fault{}
+				}}
+			virtual(t, s, func(t *testing.T, w *world) {
+				absent := 0
+				w.pass(4*hour, 10*time.Second, func() bool {
+					for _, e := range w.entries() {
+						for _, r := range e.Registrations {
+							if r.Word == archive.Absent {
+								absent++
+							}
+						}
+					}
+					return w.allArchived()
+				})
+				if absent > 0 || w.service.Calls("status-list") == 0 {
+					t.Errorf("%d times held to be unknown to the service, after %d lists", absent, w.service.Calls("status-list"))
+				}
+				w.archives(4 * hour)
+			})
+		})
 	}
 }

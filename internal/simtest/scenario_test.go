@@ -20,6 +20,7 @@ import (
 type scenario struct {
 	Seed      uint64
 	OAuth     bool
+	Accounts  bool // each vault but the first has credentials of its own
 	Readings  emulator.Readings
 	Archiving time.Duration // at most
 	Workers   int
@@ -90,6 +91,9 @@ func drawScenario(seed uint64) scenario {
 	index := rand.New(rand.NewPCG(seed, 1)) // what it draws changes nothing else
 	s.Readings.IndexFound = []string{"all", "all", "none", "negative", "left"}[index.IntN(5)]
 	s.Readings.IndexPage = index.IntN(2) * (1 + index.IntN(5))
+	vaults := rand.New(rand.NewPCG(seed, 0x7661756c74)) // what it draws changes nothing else
+	s.Accounts = vaults.IntN(2) == 0
+	s.Readings.StatusList = []string{"registered", "uploaded"}[vaults.IntN(2)]
 	s.Mix = drawMix(r)
 	s.drawDrops(r)
 	s.drawMishaps(r)
@@ -187,7 +191,7 @@ func (s scenario) folder(d dropping) Folder {
 // config makes the world.
 func (s scenario) config() Config {
 	return Config{
-		Seed: s.Seed, Vaults: len(s.Disposal), OAuth: s.OAuth,
+		Seed: s.Seed, Vaults: len(s.Disposal), OAuth: s.OAuth, Accounts: s.Accounts,
 		Daemon: func(c *daemon.Config) {
 			c.Workers, c.BatchSize, c.PollMin = s.Workers, s.Batch, s.Poll
 			c.StatusLook, c.LongestSleep = 6*time.Hour, s.Sleep

@@ -37,6 +37,7 @@ type Config struct {
 	Drop     func(vault int, d *daemon.Drop, moved string) // changes a drop's; moved is a folder for what is moved out
 	Emulator func(*emulator.Config)
 	OAuth    bool // tokens instead of a password
+	Accounts bool // each vault but the first has credentials of its own
 }
 
 // World is everything there is: folders, service, clock, and at most one daemon.
@@ -98,7 +99,11 @@ func New(t testing.TB, cfg Config) *World {
 		ec.Username, ec.Secret, ec.ClientID, ec.ClientSecret = "", "", "vaultd", "secret"
 	}
 	for i := range cfg.Vaults {
-		ec.Vaults = append(ec.Vaults, emulator.Vault{ID: string(vaultID(i)), Name: vaultName(i)})
+		v := emulator.Vault{ID: string(vaultID(i)), Name: vaultName(i)}
+		if cfg.Accounts && i > 0 {
+			v.Account = emulator.Account{Name: vaultName(i), Secret: "secret of " + vaultName(i)}
+		}
+		ec.Vaults = append(ec.Vaults, v)
 	}
 	if cfg.Emulator != nil {
 		cfg.Emulator(&ec)
@@ -222,7 +227,13 @@ func (w *World) daemonConfig(l *life) daemon.Config {
 	api, store, err := apicall.New(apicall.Config{BaseURL: baseURL, Auth: auth, Transport: l,
 		Now: func() time.Time { return w.clock.machine().Wall }})
 	w.must(err)
-	client := vaultapi.New(vaultapi.Config{API: api, Store: store, Now: l.now})
+	accounts := map[archive.VaultID]*apicall.API{}
+	for i := 1; i < w.cfg.Vaults && w.cfg.Accounts; i++ {
+		own := apicall.Auth{Method: auth.Method, Username: vaultName(i), Secret: func() (string, error) { return "secret of " + vaultName(i), nil }}
+		accounts[vaultID(i)], err = api.As(own)
+		w.must(err)
+	}
+	client := vaultapi.New(vaultapi.Config{API: api, Store: store, Now: l.now, Accounts: accounts})
 	cfg := daemon.Config{
 		StateDir: w.state(), Environment: environment, BaseURL: baseURL, Location: time.UTC,
 		Vault: daemon.Remote(client), Archive: client,
