@@ -204,6 +204,9 @@ func (p *pulse) gather() gathered {
 		g.bills, err = yearBills(v)
 	}
 	for _, b := range g.bills {
+		if b.Percent == "" { // no size is known
+			continue
+		}
 		percent, _ := strconv.ParseFloat(b.Percent, 64) // billing writes decimals
 		g.Bills = append(g.Bills, web.Bill{Vault: b.Vault, Used: percent / 100})
 	}
@@ -277,7 +280,7 @@ func (g *gathered) unfit(t *tally, alertAfter time.Duration, err error) {
 
 // yearBills are the bills of this year.
 func yearBills(v view) ([]billLine, error) {
-	all, err := bills(v.ledger, v.cfg)
+	all, err := bills(v.ledger, v.cfg, v.now)
 	var lines []billLine
 	for _, b := range all {
 		if b.Year == v.now.In(v.loc).Year() {

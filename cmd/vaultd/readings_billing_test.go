@@ -74,3 +74,30 @@ func TestStatus_BillingWarnings(t *testing.T) {
 		})
 	}
 }
+
+// An entry that was made from the archive's index has no known size: it counts, and does not make the average smaller. The
+// forecast stands on a line of its own. By hand: two documents of 1.5 MB came in October, half a megabyte too large each,
+// and none of known size since. 41.4 days are left. As October's 31.04 days (an hour is twice in it) 2.67 more come, 1.33 MB
+// beyond: 1 + 1.33 is 3 transactions. As the 19.6 days of November none come: 1. As both together, 1.63 more and 0.82 MB: 2.
+func TestStatus_BillingOfUnknownSize(t *testing.T) {
+	s := newShelf(t)
+	for _, name := range []string{"a", "b"} {
+		s.archives("V-1", name, 1_500_000, noon.AddDate(0, -1, 0))
+	}
+	s.keys["found"] = archive.NewKey(noon.Add(-time.Hour))
+	s.tell("found", noon, nil, ledger.Recovered{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "x", ID: archive.ID{15: 9}, Remote: "R9", Record: []byte("{}"),
+		State: ledger.Archived, Source: ledger.Gone, SeenAt: noon.Add(-time.Hour), ArchivedAt: noon.Add(-time.Hour)}, ledger.Reconciled{})
+	out, _, _ := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
+	for _, want := range []string{
+		"BILLING  2026 vault V-1: 3 documents (1 of unknown size, left out of what follows), average 1.5 MB, 150 % of what is included; LIMIT REACHED; 1 transactions beyond it\n",
+		"BILLING  2026 vault V-1, forecast: average 1.5 MB on 31 December (1.5 to 1.5); 2 transactions beyond what is included (1 to 3)\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("missing %q in\n%s", want, out)
+		}
+	}
+	out, _, _ = say(t, true, func(a *app) error { return a.status(t.Context(), s.view) })
+	if !strings.Contains(out, `"unsized":1`) || !strings.Contains(out, `"lowestMB":"1.5"`) {
+		t.Error(out)
+	}
+}

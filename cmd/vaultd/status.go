@@ -176,6 +176,7 @@ type billLine struct {
 	Year         int    `json:"year"`
 	Vault        string `json:"vault"` // empty: all vaults of the customer
 	Documents    uint64 `json:"documents"`
+	Unsized      uint64 `json:"unsized"` // of them: their size is not known, and they are left out of what follows
 	AverageMB    string `json:"averageMB"`
 	Percent      string `json:"percent"` // of what is included
 	Level        int    `json:"level"`   // 0, 80, 90 or 100
@@ -183,6 +184,8 @@ type billLine struct {
 	Transactions string `json:"transactions"` // beyond what is included
 	Money        string `json:"money"`
 	Currency     string `json:"currency"`
+
+	Forecast *billing.Forecast `json:"forecast"` // to 31 December; null: too early to say
 }
 
 // collect gathers everything.
@@ -220,7 +223,7 @@ func (v view) collect(ctx context.Context) (standing, error) {
 	if n, waits := s.stopped(c); waits {
 		s.Needs = append(s.Needs, n)
 	}
-	bills, err := bills(v.ledger, c)
+	bills, err := bills(v.ledger, c, v.now)
 	err = s.met(err)
 	s.wants(t)
 	for _, b := range bills {
@@ -357,13 +360,13 @@ func waitingNames(w watch.Waiting) []string {
 	return names
 }
 
-// bills applies the price rule to what each vault archived in each year.
-func bills(l *boltledger.Ledger, c config) ([]billing.Bill, error) {
+// bills applies the price rule to what each vault archived in each year, as it stands at now.
+func bills(l *boltledger.Ledger, c config, now time.Time) ([]billing.Bill, error) {
 	totals, err := l.Totals()
 	if err != nil {
 		return nil, err
 	}
 	return billing.Bills(totals, billing.Rule{
 		Included: c.Billing.Included, Price: archive.Decimal(c.Billing.PricePerTransaction), Currency: c.Billing.Currency,
-	})
+	}, now.In(c.Location))
 }

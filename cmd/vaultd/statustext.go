@@ -285,17 +285,49 @@ func (s *standing) printBills(w io.Writer) {
 		fmt.Fprintln(w, "BILLING  nothing archived this year")
 	}
 	for _, b := range s.Billing {
-		fmt.Fprintf(w, "BILLING  %s\n", b)
+		b.print(w)
 	}
+}
+
+// print writes the bill, and the forecast if there is one on a line of its own.
+func (b billLine) print(w io.Writer) {
+	fmt.Fprintf(w, "BILLING  %s\n", b)
+	if b.Forecast != nil {
+		fmt.Fprintf(w, "BILLING  %d %s, forecast: %s\n", b.Year, b.who(), b.forecast())
+	}
+}
+
+// who says whose bill it is.
+func (b billLine) who() string {
+	if b.Vault == "" {
+		return "all vaults"
+	}
+	return "vault " + safe(b.Vault)
+}
+
+// forecast says what the bill will be on 31 December, and between what bounds.
+func (b billLine) forecast() string {
+	f := b.Forecast
+	text := fmt.Sprintf("average %s MB on 31 December (%s to %s)", f.Average, f.Lowest, f.Highest)
+	switch {
+	case f.Most == 0:
+		return text + "; nothing beyond what is included"
+	case f.Money != "":
+		return text + fmt.Sprintf("; %d transactions beyond what is included (%d to %d), %s %s (%s to %s)", f.Whole, f.Least, f.Most, b.Currency, f.Money, f.LeastMoney, f.MostMoney)
+	}
+	return text + fmt.Sprintf("; %d transactions beyond what is included (%d to %d)", f.Whole, f.Least, f.Most)
 }
 
 // String returns the bill as people read it: the average first, then how near the limit is.
 func (b billLine) String() string {
-	who := "all vaults"
-	if b.Vault != "" {
-		who = "vault " + safe(b.Vault)
+	text := fmt.Sprintf("%d %s: %s", b.Year, b.who(), many(b.Documents, "document", "documents"))
+	if b.Unsized > 0 {
+		text += fmt.Sprintf(" (%d of unknown size, left out of what follows)", b.Unsized)
 	}
-	text := fmt.Sprintf("%d %s: %s, average %s MB, %s %% of what is included", b.Year, who, many(b.Documents, "document", "documents"), b.AverageMB, b.Percent)
+	if b.AverageMB == "" {
+		return text + ", average not known"
+	}
+	text += fmt.Sprintf(", average %s MB, %s %% of what is included", b.AverageMB, b.Percent)
 	switch billing.Level(b.Level) {
 	case billing.Near:
 		text += "; NEAR THE LIMIT"
@@ -316,14 +348,18 @@ func (b billLine) String() string {
 
 // billingLines writes the bills of every year.
 func (a *app) billingLines(l *boltledger.Ledger, c config) error {
-	all, err := bills(l, c)
+	all, err := bills(l, c, time.Now())
 	for _, b := range all {
-		fmt.Fprintf(a.stdout, "BILLING  %s\n", newBillLine(b))
+		newBillLine(b).print(a.stdout)
 	}
 	return err
 }
 
 func newBillLine(b billing.Bill) billLine {
-	return billLine{b.Year, string(b.Vault), b.Documents, string(b.Average), string(b.Percent), int(b.Level),
-		b.Headroom, string(b.Transactions), string(b.Money), b.Currency}
+	line := billLine{Year: b.Year, Vault: string(b.Vault), Documents: b.Documents, Unsized: b.Unsized, AverageMB: string(b.Average), Percent: string(b.Percent), Level: int(b.Level),
+		Headroom: b.Headroom, Transactions: string(b.Transactions), Money: string(b.Money), Currency: b.Currency}
+	if b.HasForecast {
+		line.Forecast = &b.Forecast
+	}
+	return line
 }

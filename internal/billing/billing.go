@@ -2,7 +2,8 @@
 // average archived document must not exceed the included size; the storage beyond
 // it is summed, divided by one megabyte and invoiced as transactions. It gives one
 // [Bill] per vault and year, and one for the customer, because the average may be
-// meant either way.
+// meant either way. A document whose size is not known counts as one, and is left out
+// of everything that is about sizes. The bills of the current year have a [Forecast].
 //
 // It is pure and exact: sizes are whole bytes, everything else is a decimal without
 // a binary fraction in between, and what is rounded says so. It never reads a clock
@@ -13,12 +14,12 @@
 package billing
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math/big"
 	"slices"
 	"strings"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -49,12 +50,13 @@ const (
 type Bill struct {
 	Year      int
 	Vault     archive.VaultID // empty: all vaults of the customer
-	Documents uint64
-	Bytes     uint64 // of the ZIPs as sent
-	Included  uint64 // bytes that the documents may have together
+	Documents uint64          // transactions: each success of the service is one
+	Unsized   uint64          // of them, those whose size is not known; all that follows is about the others
+	Bytes     uint64          // of the ZIPs as sent
+	Included  uint64          // bytes that the documents may have together
 
-	Average archive.Decimal // MB per document, rounded half up to six digits; "0" without documents
-	Percent archive.Decimal // of the limit, rounded down to one digit, so that 100 is reached and not approached
+	Average archive.Decimal // MB per document, rounded half up to six digits; "0" without documents, empty where no size is known
+	Percent archive.Decimal // of the limit, rounded down to one digit, so that 100 is reached and not approached; empty like Average
 	Level   Level
 
 	Headroom     uint64          // bytes left before anything is invoiced
@@ -65,12 +67,16 @@ type Bill struct {
 	Money      archive.Decimal // price of Transactions, exact; empty: no price
 	MoneyWhole archive.Decimal // price of Whole, exact; empty: no price
 	Currency   string          // of both; empty: no price
+
+	Forecast    Forecast // of the current year; zero: there is none
+	HasForecast bool
 }
 
 // Bills applies the rule: by year, and in each year the customer first, then the
-// vaults by name. Totals of the same vault and year are summed. The error wraps
-// ErrRule.
-func Bills(totals []ledger.Total, r Rule) ([]Bill, error) {
+// vaults by name. Totals of the same vault and year are summed. The bills of the year of
+// now, in whose zone the totals were counted, have a forecast; a zero now makes none. The
+// error wraps ErrRule.
+func Bills(totals []ledger.Total, r Rule, now time.Time) ([]Bill, error) {
 	price, err := r.check()
 	if err != nil {
 		return nil, err
@@ -84,16 +90,20 @@ func Bills(totals []ledger.Total, r Rule) ([]Bill, error) {
 	for _, t := range totals {
 		for _, k := range []of{{t.Year, true, ""}, {t.Year, false, t.Vault}} {
 			s := sums[k]
-			sums[k] = ledger.Total{Vault: k.vault, Year: k.year, Documents: s.Documents + t.Documents, Bytes: s.Bytes + t.Bytes}
+			s.Vault, s.Year = k.vault, k.year
+			sums[k] = s.Plus(t)
 		}
 	}
 	bills := make([]Bill, 0, len(sums))
-	for _, s := range sums {
-		bills = append(bills, r.bill(s, price))
+	for k, s := range sums {
+		b := r.bill(s, price)
+		if !now.IsZero() && b.Year == now.Year() {
+			mine := slices.DeleteFunc(slices.Clone(totals), func(t ledger.Total) bool { return !k.customer && t.Vault != k.vault })
+			b.Forecast, b.HasForecast = r.forecast(b, mine, price, now)
+		}
+		bills = append(bills, b)
 	}
-	slices.SortFunc(bills, func(a, b Bill) int {
-		return cmp.Or(cmp.Compare(a.Year, b.Year), strings.Compare(string(a.Vault), string(b.Vault)))
-	})
+	slices.SortFunc(bills, byYearAndVault)
 	return bills, nil
 }
 
@@ -124,8 +134,8 @@ func (r *Rule) check() (*big.Rat, error) {
 func (r Rule) bill(t ledger.Total, price *big.Rat) Bill {
 	mb := big.NewInt(archive.MB)
 	bytes := new(big.Int).SetUint64(t.Bytes)
-	included := new(big.Int).Mul(new(big.Int).SetUint64(t.Documents), big.NewInt(r.Included))
-	b := Bill{Year: t.Year, Vault: t.Vault, Documents: t.Documents, Bytes: t.Bytes, Included: whole(included)}
+	included := new(big.Int).Mul(new(big.Int).SetUint64(t.Documents-t.Unsized), big.NewInt(r.Included))
+	b := Bill{Year: t.Year, Vault: t.Vault, Documents: t.Documents, Unsized: t.Unsized, Bytes: t.Bytes, Included: whole(included)}
 	b.Average, b.Percent, b.Level = average(t, included)
 	excess := new(big.Int).Sub(bytes, included)
 	if excess.Sign() < 0 {
@@ -150,9 +160,12 @@ func average(t ledger.Total, included *big.Int) (mb, percent archive.Decimal, l 
 		if t.Bytes > 0 {
 			l = Over // storage without a document: no average, and all of it too much
 		}
+		if t.Unsized > 0 {
+			return "", "", l
+		}
 		return "0", "0", l
 	}
-	avg := new(big.Rat).SetFrac(bytes, new(big.Int).SetUint64(t.Documents))
+	avg := new(big.Rat).SetFrac(bytes, new(big.Int).SetUint64(t.Documents-t.Unsized))
 	avg.Quo(avg, new(big.Rat).SetInt64(archive.MB))
 	tenths := new(big.Int).Div(new(big.Int).Mul(bytes, big.NewInt(1000)), included)
 	for _, at := range []Level{Near, Nearer, Over} {

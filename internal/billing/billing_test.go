@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -23,7 +24,7 @@ func TestBills_ExampleByHand(t *testing.T) {
 		{Vault: "DE", Year: 2026, Documents: 400, Bytes: 234_567_890},
 		{Vault: "DE", Year: 2025, Documents: 3, Bytes: 3_000_000},
 	}
-	got, err := Bills(totals, Rule{Price: "0.185", Currency: "EUR"})
+	got, err := Bills(totals, Rule{Price: "0.185", Currency: "EUR"}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestBills_Edges(t *testing.T) {
 		{"FifteenYearsOfAnything", 1 << 40, 1 << 62, Rule{}, Over, "419.4", "3512174390651.387904", 3_512_174_390_652, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			bs, err := Bills([]ledger.Total{{Vault: "V", Year: 2026, Documents: row.documents, Bytes: row.bytes}}, row.rule)
+			bs, err := Bills([]ledger.Total{{Vault: "V", Year: 2026, Documents: row.documents, Bytes: row.bytes}}, row.rule, time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +87,7 @@ func TestBills_Edges(t *testing.T) {
 
 func TestBills_WrongRule(t *testing.T) {
 	for _, r := range []Rule{{Included: -1}, {Price: "-1"}, {Price: "1,50"}, {Price: "1e3"}} {
-		if _, err := Bills(nil, r); !errors.Is(err, ErrRule) {
+		if _, err := Bills(nil, r, time.Time{}); !errors.Is(err, ErrRule) {
 			t.Errorf("%+v: error %v", r, err)
 		}
 	}
@@ -102,7 +103,7 @@ func TestBills_VaultsAddUpToTheCustomer(t *testing.T) {
 			n := r.Uint64N(2000)
 			totals = append(totals, ledger.Total{Vault: archive.VaultID(rune('A' + v)), Year: 2026, Documents: n, Bytes: n * r.Uint64N(2_000_000)})
 		}
-		bs, err := Bills(totals, Rule{Price: "0.185"})
+		bs, err := Bills(totals, Rule{Price: "0.185"}, time.Time{})
 		if err != nil || len(bs) != len(totals)+1 || bs[0].Vault != "" {
 			t.Fatal(err, bs)
 		}
@@ -122,7 +123,7 @@ func TestBills_VaultsAddUpToTheCustomer(t *testing.T) {
 // The three thresholds for a vault and for the customer are each their own: ten documents of 9.5 MB in all and ten of 8.2 MB are
 // 95 and 82 percent, together 17.7 of 20 MB, which is 88.5.
 func TestBills_LevelsPerVaultAndCustomer(t *testing.T) {
-	bs, err := Bills([]ledger.Total{{Vault: "DE", Year: 2026, Documents: 10, Bytes: 9_500_000}, {Vault: "FR", Year: 2026, Documents: 10, Bytes: 8_200_000}}, Rule{})
+	bs, err := Bills([]ledger.Total{{Vault: "DE", Year: 2026, Documents: 10, Bytes: 9_500_000}, {Vault: "FR", Year: 2026, Documents: 10, Bytes: 8_200_000}}, Rule{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

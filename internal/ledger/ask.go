@@ -124,6 +124,11 @@ func (r *Registration) lastUse() time.Time {
 func (e *Entry) isCurrent(r *Registration) bool { return r == e.Current() }
 
 func (e *Entry) succeed(r *Registration, rc archive.Receipt, at archive.Instant) {
+	if !e.State.Open() && r.Fate != Succeeded && r.Ticket.Remote != e.Archived { // it counts beside the success that the entry has, or in spite of its end
+		if r.SucceededAt = rc.Updated; r.SucceededAt.IsZero() {
+			r.SucceededAt = at.Wall
+		}
+	}
 	r.Fate = Succeeded
 	switch {
 	case e.State.Open():

@@ -53,15 +53,6 @@ type TakenError struct {
 // Error implements error.
 func (e *TakenError) Error() string { return fmt.Sprintf("this %s belongs to entry %s", e.What, e.By) }
 
-// Total is what one vault archived in one calendar year.
-type Total struct {
-	Vault     archive.VaultID
-	Year      int       // of the service's success, in the configured time zone
-	Documents uint64    //
-	Bytes     uint64    // of the ZIPs as sent
-	Last      time.Time // the newest of the service's times of success
-}
-
 // Info is what a ledger says of itself.
 type Info struct {
 	ID          string // given at creation

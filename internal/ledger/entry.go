@@ -110,6 +110,8 @@ type Registration struct {
 	Word  archive.Word // the service's last word about it
 	Equal uint8        // equal answers, each a twenty-fourth of the grace after the one before
 	Last  time.Time    // of the last counted answer; once it was given up: of the last answer
+
+	SucceededAt time.Time // the service's own time of its success; zero: it has none, or it is Entry.ArchivedAt
 }
 
 // Folded counts registrations without content that an entry no longer lists. Their

@@ -118,6 +118,26 @@ var sources = []mutant{
 		old: "MB             = 1_000_000", new: "MB             = 1 << 20", tests: []string{"vaultd/internal/archive", "vaultd/internal/billing", packing},
 	},
 	{
+		name: "UnknownSizeIsNoBytes", promise: "I12", file: "internal/ledger/transactions.go",
+		old: "if t.Size <= 0 {", new: "if false {", tests: []string{"-run Transactions " + pure, "vaultd/internal/billing"},
+	},
+	{
+		name: "SecondSuccessIsNoTransaction", promise: "I12", file: "internal/ledger/transactions.go",
+		old: "if r.Fate != Succeeded ||", new: "if r.Fate != Succeeded || len(all) > 0 ||", tests: []string{"-run Transactions " + pure},
+	},
+	{
+		name: "SecondSuccessInTheYearOfTheFirst", promise: "I12", file: "internal/ledger/transactions.go",
+		old: "at := r.SucceededAt\n\t\tif at.IsZero() {", new: "at := r.SucceededAt\n\t\tif true {", tests: []string{"-run Transactions " + pure},
+	},
+	{
+		name: "AverageOverUnknownSizes", promise: "I12", file: "internal/billing/billing.go",
+		old: "avg := new(big.Rat).SetFrac(bytes, new(big.Int).SetUint64(t.Documents-t.Unsized))", new: "avg := new(big.Rat).SetFrac(bytes, new(big.Int).SetUint64(t.Documents))", tests: []string{"vaultd/internal/billing"},
+	},
+	{
+		name: "OneDayTellsTheRate", promise: "I12", file: "internal/billing/forecast.go",
+		old: "if now.Sub(begin(0)) < shortest {", new: "if now.Equal(begin(0)) {", tests: []string{"vaultd/internal/billing"},
+	},
+	{
 		name: "FloatAmount", promise: "I10", file: "internal/archive/document.go",
 		old: "field(\"amount\", json.RawMessage(d.Amount), d.Amount == \"\")", new: "amount, _ := d.Amount.Rat().Float64()\n\tfield(\"amount\", amount, d.Amount == \"\")",
 		tests: []string{"vaultd/internal/archive", packing},

@@ -41,7 +41,7 @@ func TestReading_BillCountsWhatTheServiceArchived(t *testing.T) {
 				}
 				totals, err := w.daemon.Ledger().Totals()
 				w.must(err)
-				bills, err := billing.Bills(totals, billing.Rule{})
+				bills, err := billing.Bills(totals, billing.Rule{}, time.Time{})
 				w.must(err)
 				if len(bills) != 3 || want[""].Documents != uint64(len(w.dropped)) {
 					t.Fatalf("%+v for %+v", bills, want)

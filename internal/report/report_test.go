@@ -302,3 +302,29 @@ func TestSpans_MedianAndLongest(t *testing.T) {
 		})
 	}
 }
+
+// Documents of unknown size are counted apart and said, each success counts, and the forecast of this year stands in both
+// forms.
+func TestSummary_BillingSaysWhatItDoesNotKnow(t *testing.T) {
+	s := newShelf(t, "production")
+	s.archived("Otto 19", noon.AddDate(0, -1, 0), time.Hour, 600_000, "bum-1")
+	e, _ := s.told("Otto 19")
+	rs, err := s.ledger.Apply(t.Context(), ledger.Change{Key: keyAt(noon, 77), At: archive.Instant{Wall: noon}, Events: []ledger.Event{
+		ledger.Recovered{Route: ledger.Vault, Vault: e.Vault, Drop: "acme-in", Folder: "x", ID: archive.ID{15: 9}, Remote: "R9", Record: []byte("{}"),
+			State: ledger.Archived, Source: ledger.Gone, SeenAt: noon, ArchivedAt: noon}, ledger.Reconciled{}}})
+	if err != nil || rs[0].Err != nil {
+		t.Fatal(err, rs)
+	}
+	a := examine(t, s.config())
+	for _, b := range a.Summary.Bills {
+		if b.Documents != 2 || b.Unsized != 1 || b.Bytes != 600_000 || b.AverageMB != "0.6" || b.Percent != "60" || b.Forecast == nil || b.Forecast.Average != "0.6" || b.Forecast.Money != "0.00" {
+			t.Errorf("%+v", b)
+		}
+	}
+	if page, _ := written(t, a, "html"); !strings.Contains(page, "1 of unknown size") || !strings.Contains(page, "Forecast to 31 December 2026, vault DE: average 0.6 MB, between 0.6 and 0.6; 0 transactions beyond") {
+		t.Error(page)
+	}
+	if text, _ := written(t, a, "json"); !strings.Contains(text, `"unsized":1`) || !strings.Contains(text, `"lowestMB":"0.6"`) {
+		t.Error(text)
+	}
+}

@@ -118,6 +118,7 @@ type billLine struct {
 	Year         int    `json:"year"`  // of the archive's success
 	Vault        string `json:"vault"` // empty: all vaults of the customer
 	Documents    uint64 `json:"documents"`
+	Unsized      uint64 `json:"unsized"` // of them: their size is not known, and they are left out of what follows
 	Bytes        uint64 `json:"bytes"`
 	AverageMB    string `json:"averageMB"`
 	Percent      string `json:"percent"` // of what is included
@@ -129,6 +130,8 @@ type billLine struct {
 	Whole        uint64 `json:"wholeTransactions"` // rounded up
 	MoneyWhole   string `json:"moneyWhole"`        // of those
 	Currency     string `json:"currency"`
+
+	Forecast *billing.Forecast `json:"forecast"` // to 31 December; null: of another year, or too early to say
 }
 
 // unchanged tells what was downloaded again and compared with what was sent, ever.
@@ -195,7 +198,7 @@ type unused struct {
 }
 
 func (a *Audit) summarize(t *tally, moved int) (Summary, error) {
-	bills, err := billing.Bills(t.yearly(), a.c.Rule)
+	bills, err := billing.Bills(t.monthly(), a.c.Rule, a.c.Made.In(a.c.Location))
 	if err != nil {
 		return Summary{}, err
 	}
@@ -295,8 +298,12 @@ func (a *Audit) billLines(bills []billing.Bill) []billLine {
 		if s := a.c.Select; s.Year != 0 && b.Year != s.Year || s.Vault != "" && b.Vault != "" && b.Vault != s.Vault {
 			continue
 		}
+		var forecast *billing.Forecast
+		if b.HasForecast {
+			forecast = &b.Forecast
+		}
 		lines = append(lines, billLine{
-			Year: b.Year, Vault: string(b.Vault), Documents: b.Documents, Bytes: b.Bytes, AverageMB: string(b.Average),
+			Year: b.Year, Vault: string(b.Vault), Documents: b.Documents, Unsized: b.Unsized, Forecast: forecast, Bytes: b.Bytes, AverageMB: string(b.Average),
 			Percent: string(b.Percent), Level: int(b.Level), LevelText: levelWords[b.Level], Headroom: b.Headroom,
 			Transactions: string(b.Transactions), Money: string(b.Money), Whole: b.Whole, MoneyWhole: string(b.MoneyWhole), Currency: b.Currency,
 		})

@@ -46,8 +46,8 @@ type tally struct {
 }
 
 type billed struct {
-	vault archive.VaultID
-	year  int
+	vault       archive.VaultID
+	year, month int
 }
 
 type group struct{ kind, currency string }
@@ -98,10 +98,10 @@ func (t *tally) entry(e ledger.Entry) error {
 	if len(e.Registrations) > 1 {
 		t.registered++
 	}
-	if e.State == ledger.Archived {
-		k := billed{e.Vault, e.ArchivedAt.In(t.c.Location).Year()}
-		had := t.totals[k]
-		t.totals[k] = ledger.Total{Vault: k.vault, Year: k.year, Documents: had.Documents + 1, Bytes: had.Bytes + uint64(e.Package.Size)}
+	for _, one := range e.Transactions() {
+		more := one.Total(e.Vault, t.c.Location)
+		k := billed{e.Vault, more.Year, more.Month}
+		t.totals[k] = more.Plus(t.totals[k])
 	}
 	if !t.c.Select.wants(e) {
 		return nil
@@ -194,8 +194,8 @@ func (t *tally) want(e ledger.Entry) {
 	}
 }
 
-// yearly gives what each vault archived in each year.
-func (t *tally) yearly() []ledger.Total {
+// monthly gives what each vault archived in each month.
+func (t *tally) monthly() []ledger.Total {
 	var all []ledger.Total
 	for _, one := range t.totals {
 		all = append(all, one)

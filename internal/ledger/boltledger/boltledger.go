@@ -217,10 +217,11 @@ func newStanding(h ledger.Head, b ledger.Balance, marks uint64, alarmed time.Tim
 	return standing{head: h, seen: b.Seen, tallies: tallies(b), zone: loc.String(), marks: marks, alarmed: alarmed}
 }
 
-// year is the calendar year in which an archived entry counts. It goes through the
-// stored form of the time, so that a rebuild finds the same.
-func (l *Ledger) year(e ledger.Entry) int {
-	return time.Unix(0, nanos(e.ArchivedAt)).In(l.loc).Year()
+// total is what a success counts, and in which month. Its time goes through the stored form, so that a rebuild finds the
+// same.
+func (l *Ledger) total(e ledger.Entry, t ledger.Transaction) ledger.Total {
+	t.At = time.Unix(0, nanos(t.At)).UTC()
+	return t.Total(e.Vault, l.loc)
 }
 
 func path(dir, name string) string { return filepath.Join(dir, name) }

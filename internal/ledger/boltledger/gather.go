@@ -197,10 +197,7 @@ func (g *gather) store(w work) (ledger.Entry, error) {
 		}
 	}
 	g.balance.Count(w.stored.State, e.State)
-	if e.State == ledger.Archived && w.stored.State != ledger.Archived {
-		return e, addTotal(g.tx, ledger.Total{Vault: e.Vault, Year: g.ledger.year(e), Documents: 1, Bytes: uint64(e.Package.Size), Last: e.ArchivedAt})
-	}
-	return e, nil
+	return e, g.ledger.addTotals(g.tx, w.stored, e)
 }
 
 // storeDue brings one part of the due index up to date.

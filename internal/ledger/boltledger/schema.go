@@ -68,6 +68,7 @@ var registrationForm = &message[ledger.Registration]{"Registration", []field[led
 	number(8, "equal", func(r *ledger.Registration) *uint8 { return &r.Equal }),
 	instant(9, "last", func(r *ledger.Registration) *time.Time { return &r.Last }),
 	fixed(10, "sent", func(r *ledger.Registration) []byte { return r.Sent[:] }),
+	instant(11, "succeeded_at", func(r *ledger.Registration) *time.Time { return &r.SucceededAt }),
 }}
 
 var foldedForm = &message[ledger.Folded]{"Folded", []field[ledger.Folded]{
@@ -265,6 +266,8 @@ var totalForm = &message[ledger.Total]{"Total", []field[ledger.Total]{
 	number(3, "documents", func(t *ledger.Total) *uint64 { return &t.Documents }),
 	number(4, "bytes", func(t *ledger.Total) *uint64 { return &t.Bytes }),
 	instant(5, "last", func(t *ledger.Total) *time.Time { return &t.Last }),
+	signed(6, "month", func(t *ledger.Total) *int { return &t.Month }),
+	number(7, "unsized", func(t *ledger.Total) *uint64 { return &t.Unsized }),
 }}
 
 // safeMode is why the ledger is in safe mode, and whether the entries that this is

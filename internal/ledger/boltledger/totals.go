@@ -5,16 +5,16 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
 	"vaultd/internal/ledger"
 )
 
-// totalKey is the vault, a zero byte, and the year.
+// totalKey is the vault, a zero byte, the year and the month.
 func totalKey(t ledger.Total) []byte {
-	return binary.BigEndian.AppendUint32(append([]byte(t.Vault), 0), uint32(t.Year))
+	return append(binary.BigEndian.AppendUint32(append([]byte(t.Vault), 0), uint32(t.Year)), byte(t.Month))
 }
 
 func openTotal(k, v []byte) (ledger.Total, error) {
@@ -23,28 +23,40 @@ func openTotal(k, v []byte) (ledger.Total, error) {
 		err = errors.New("it lies under the key of another one")
 	}
 	if err != nil {
-		return t, damage("totals %s: %v", bytes.ToValidUTF8(k[:max(len(k)-5, 0)], nil), err)
+		return t, damage("totals %s: %v", bytes.ToValidUTF8(k[:max(len(k)-6, 0)], nil), err)
 	}
 	return t, nil
 }
 
-// addTotal adds to what its vault archived in its year.
+// addTotals adds what the service archived between two revisions of an entry.
+func (l *Ledger) addTotals(tx *bbolt.Tx, before, after ledger.Entry) error {
+	had := before.Transactions()
+	for _, t := range after.Transactions() {
+		if slices.ContainsFunc(had, func(o ledger.Transaction) bool { return o.Remote == t.Remote }) {
+			continue
+		}
+		if err := addTotal(tx, l.total(after, t)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addTotal adds to what its vault archived in its month.
 func addTotal(tx *bbolt.Tx, more ledger.Total) error {
 	k := totalKey(more)
-	t := ledger.Total{Vault: more.Vault, Year: more.Year}
+	t := ledger.Total{Vault: more.Vault, Year: more.Year, Month: more.Month}
 	if v := tx.Bucket(totalsBucket).Get(k); v != nil {
 		var err error
 		if t, err = openTotal(k, v); err != nil {
 			return err
 		}
 	}
-	t.Documents += more.Documents
-	t.Bytes += more.Bytes
-	t.Last = newer(t.Last, more.Last)
+	t = t.Plus(more)
 	return put(tx, totalsBucket, k, totalForm.seal(&t))
 }
 
-// Totals returns what each vault archived in each year, by vault and year.
+// Totals returns what each vault archived in each month, by vault and month.
 func (l *Ledger) Totals() (ts []ledger.Total, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(totalsBucket).ForEach(func(k, v []byte) error {
@@ -66,28 +78,17 @@ type recount struct {
 	totals  map[string]ledger.Total
 }
 
-func (r *recount) add(e ledger.Entry, year int) {
+func (r *recount) add(l *Ledger, e ledger.Entry) {
 	r.balance.Count(ledger.None, e.State)
 	r.revs += uint64(e.Rev)
-	if e.State != ledger.Archived {
-		return
+	for _, t := range e.Transactions() {
+		one := l.total(e, t)
+		k := string(totalKey(one))
+		if had, ok := r.totals[k]; ok {
+			one = had.Plus(one)
+		}
+		r.totals[k] = one
 	}
-	t := ledger.Total{Vault: e.Vault, Year: year}
-	k := string(totalKey(t))
-	if had, ok := r.totals[k]; ok {
-		t = had
-	}
-	t.Documents++
-	t.Bytes += uint64(e.Package.Size)
-	t.Last = newer(t.Last, e.ArchivedAt)
-	r.totals[k] = t
-}
-
-func newer(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // count goes through all entries of one transaction. After each of them next is told
@@ -99,7 +100,7 @@ func (l *Ledger) count(tx *bbolt.Tx, next func(error) error) (*recount, error) {
 		for k, v := c.First(); k != nil; k, v = c.Next() {
 			e, err := entryAt(bucket, k, v)
 			if err == nil {
-				r.add(e, l.year(e))
+				r.add(l, e)
 			}
 			if err := next(err); err != nil {
 				return nil, err

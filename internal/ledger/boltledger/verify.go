@@ -212,7 +212,7 @@ func (c *check) totals(tx *bbolt.Tx, want map[string]ledger.Total) error {
 		}
 	}
 	for _, t := range want {
-		if err := c.report(totalsBucket, "%s %d is missing", t.Vault, t.Year); err != nil {
+		if err := c.report(totalsBucket, "%s %d-%02d is missing", t.Vault, t.Year, t.Month); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ func goldenEntry() ledger.Entry {
 		Look: sum("look"), ID: base.Generation(1), Base: base, Generation: 1, Chosen: true, Content: sum("content"), Metadata: sum("metadata"),
 		Package: archive.Package{Path: "spool/x.zip", Size: 100_000_000, SHA256: sum("zip"), MD5: [16]byte{15: 9}},
 		Registrations: []ledger.Registration{
-			{Ticket: archive.Ticket{Remote: "bum-1", Sent: archive.Instant{Wall: goldenTime(1)}}, Sends: 2, Clear: 1, Fate: ledger.Lapsed, Sent: sum("zip"), Closed: goldenTime(2), Word: archive.Absent, Equal: 3, Last: goldenTime(3)},
+			{Ticket: archive.Ticket{Remote: "bum-1", Sent: archive.Instant{Wall: goldenTime(1)}}, Sends: 2, Clear: 1, Fate: ledger.Lapsed, Sent: sum("zip"), Closed: goldenTime(2), Word: archive.Absent, Equal: 3, Last: goldenTime(3), SucceededAt: goldenTime(14)},
 			{Generation: 1, Fate: ledger.Maybe, Ticket: archive.Ticket{
 				Remote: "bum-2", URL: "https://store.example/p?X-Sig=abc", Headers: []archive.Header{{Name: "X-One", Value: "1"}, {Name: "X-Empty"}},
 				Sent: archive.Instant{Wall: goldenTime(4), Boot: time.Hour, BootID: "boot-1"}, Date: goldenTime(5), SignedAt: time.Unix(0, 0).UTC(), Validity: 15 * time.Minute, Object: archive.ObjectDigest{1, 15: 2},
@@ -55,7 +55,7 @@ func goldenStored() ledger.Entry {
 }
 
 func goldenTotal() ledger.Total {
-	return ledger.Total{Vault: "VAULT-1", Year: 2026, Documents: 3, Bytes: 1 << 40, Last: goldenTime(12)}
+	return ledger.Total{Vault: "VAULT-1", Year: 2026, Month: 11, Documents: 3, Unsized: 1, Bytes: 1 << 40, Last: goldenTime(12)}
 }
 
 func goldenIndex() index {
