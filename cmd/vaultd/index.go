@@ -204,9 +204,6 @@ func vaultsOf(cfg config) (all []archive.VaultID) {
 	return all
 }
 
-// indexPageSize is the most that the service gives in one page.
-const indexPageSize = 1000
-
 // walkedIndex is how far the walk through the index of a vault came.
 type walkedIndex struct {
 	vaultapi.IndexResult
@@ -219,19 +216,11 @@ func (i walkedIndex) gave() string {
 	return recovery.VaultReport{Vault: i.vault, Index: i.IndexResult}.Gave()
 }
 
-// walk reads the index of one vault, oldest first: what is archived meanwhile comes at its end. It keeps no record.
+// walk reads the index of one vault. It keeps no record.
 func (f indexFlags) walk(ctx context.Context, service indexer, loc *time.Location, v archive.VaultID, out indexForm) (i walkedIndex, err error) {
 	i.vault = v
-	walk := vaultapi.NewIndexWalk()
-	for cursor, more := walk.Next(); more; cursor, more = walk.Next() {
-		page, err := service.Index(ctx, v, cursor, indexPageSize, "archiveDate asc")
-		if err != nil {
-			if walk.EndsWith(err) {
-				break
-			}
-			return i, err
-		}
-		for _, rec := range walk.Add(page) {
+	i.IndexResult, err = vaultapi.ReadIndex(ctx, service, v, func(recs []vaultapi.IndexRecord) error {
+		for _, rec := range recs {
 			if rec.ArchivedAt.IsZero() {
 				i.undated++
 			}
@@ -240,12 +229,12 @@ func (f indexFlags) walk(ctx context.Context, service indexer, loc *time.Locatio
 			}
 			i.selected++
 			if err := out.record(v, rec); err != nil {
-				return i, err
+				return err
 			}
 		}
-	}
-	i.IndexResult = walk.Result()
-	return i, nil
+		return nil
+	})
+	return i, err
 }
 
 // wants reports whether the archive took a document on one of the days.

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 )
 
@@ -218,121 +217,6 @@ func (v view) proves(e ledger.Entry, r ledger.Registration) string {
 			min(have, need), need, v.exact(from))
 	}
 	return "That proves nothing about where the content is, and nothing is sent again on it."
-}
-
-// options says what a person can do about e, the best first.
-func (v view) options(d dossier) []option {
-	e := d.entry
-	x := e.Key.String()
-	all := []option{}
-	add := func(what, command string) { all = append(all, option{what, command}) }
-	offer := func(what string, one act) { // only what the ledger allows now
-		if may(e, one) == nil {
-			add(what, one.command(e))
-		}
-	}
-	offer("let it go on", unholdAct())
-	if !e.SameContent.IsZero() && e.Hold {
-		add("look at the other one with the same files first", "vaultd show "+e.SameContent.String())
-	}
-	switch {
-	case e.Contradicted && !e.Resolved:
-		add("ask the provider: the archive says something else than what was booked", "vaultd show "+x)
-		if r := mayHold(e); r != "" {
-			add("see what the archive has under its number (may be charged)", fetchNumber(e.Vault, r))
-		}
-	case e.ArchivedTwice() && !e.Resolved:
-		add("ask the provider to remove all but one of "+safe(strings.Join(archivedAs(e), ", "))+"; "+safe(string(e.Archived))+" is the one that is booked", "vaultd receipt "+x)
-	case e.State == ledger.Rejected && !e.Resolved:
-		v.optionsRejected(e, add, offer)
-	case e.State == ledger.Quarantined || e.State == ledger.Unclear:
-		if e.Cause.Code == ingest.CauseMounted {
-			add("unmount what lies in its folder first: before that it goes nowhere, whatever you decide", "")
-		}
-		if e.State == ledger.Unclear {
-			add("wait: the archive is asked again by itself, and nothing is sent before it is clear", "")
-		}
-		for _, t := range v.evidence(e) {
-			add("ask the provider whether anything arrived under bumId "+safe(t.BumID), "")
-		}
-		if r := mayHold(e); r != "" && e.State == ledger.Quarantined {
-			add("see what the archive has under its number (may be charged)", fetchNumber(e.Vault, r))
-		}
-		if r := lastFailed(e); r != "" {
-			add("ask the provider why it could not be archived; the number to name is bumId "+safe(r), "")
-		}
-	case e.State == ledger.Archived:
-		add("see the evidence", "vaultd receipt "+x)
-		if e.Attention() == ledger.Differing {
-			add("compare the named file with the archived one; if the change belongs to the invoice, drop a corrected invoice", "")
-		}
-		add("download it and compare (may be charged)", "vaultd fetch "+x)
-	case e.State == ledger.Duplicate:
-		add("see the one that is archived", "vaultd show "+e.First.String())
-	}
-	if !e.After.IsZero() {
-		add("see the one that it waits for", "vaultd why "+e.After.String())
-	}
-	if e.Suspect {
-		add("have the archive asked about the part of its life that the old ledger took with it; nobody can decide before", "vaultd reconcile")
-	}
-	offer(releaseMeans(e), releaseAct())
-	offer(closeMeans(e), closeAct())
-	if e.State.Open() {
-		offer("stop it: no further step until unhold", holdAct())
-	}
-	return all
-}
-
-// archivedAs lists the archive's numbers under which it says that the document is archived.
-func archivedAs(e ledger.Entry) (all []string) {
-	for _, r := range e.Registrations {
-		if n := string(r.Ticket.Remote); r.Fate == ledger.Succeeded && !slices.Contains(all, n) {
-			all = append(all, n)
-		}
-	}
-	return all
-}
-
-// releaseMeans says what "release" does to e.
-func releaseMeans(e ledger.Entry) string {
-	if len(archivedAs(e)) > 0 {
-		return "it is archived, by the archive's own word: book that; nothing is sent"
-	}
-	return "it arrived nowhere, and you are sure: register and send it again (possibly double)"
-}
-
-// closeMeans says what "close" does to e.
-func closeMeans(e ledger.Entry) string {
-	switch e.State {
-	case ledger.Discovered, ledger.Packaged:
-		return "give it back to people: nothing of it was sent"
-	case ledger.Quarantined, ledger.Unclear:
-		return "give it up: it ends as rejected, in doubt for ever"
-	case ledger.Archived:
-		if e.Attention() == ledger.Differing {
-			return "it is seen to: no alarm any more; the folder stays"
-		}
-		return "it is cleared up with the provider: no alarm any more; the flag and what is left of the folder stay"
-	}
-	return "it is seen to otherwise: no alarm any more"
-}
-
-// lastFailed is the archive's number of the newest registration that it said was not archived; empty: there is none.
-func lastFailed(e ledger.Entry) string {
-	for _, r := range slices.Backward(e.Registrations) {
-		if r.Fate == ledger.Lapsed && r.Word == archive.Failed {
-			return string(r.Ticket.Remote)
-		}
-	}
-	return ""
-}
-
-func (v view) optionsRejected(e ledger.Entry, add func(what, command string), offer func(what string, one act)) {
-	if where := v.cfg.placeOf(e); may(e, retryAct) == nil && where != "" {
-		add("correct it as _REASON.txt in the folder says, and see whether it is good now", "vaultd validate "+shellWord(where))
-		offer("then take it again (a clerk moves the folder back into the drop folder instead)", retryAct)
-	}
 }
 
 // text tells it to a person.

@@ -53,11 +53,10 @@ type Drop struct {
 }
 
 const (
-	listed   = 500             // registrations that the archive's list goes back
-	pageSize = 1000            // records of the index that are asked for at once
-	askers   = 8               // questions about single registrations at once
-	margin   = 5 * time.Minute // between two machines' clocks
-	named    = 1000            // findings of one kind that are kept by name
+	listed = 500             // registrations that the archive's list goes back
+	askers = 8               // questions about single registrations at once
+	margin = 5 * time.Minute // between two machines' clocks
+	named  = 1000            // findings of one kind that are kept by name
 )
 
 // lag is how long a registration may take to show in the archive's list: what that leaves out is believed only then.

@@ -92,28 +92,19 @@ func (p *pass) kept(r archive.RemoteID) bool {
 	return err == nil && ok && e.Archived == r && e.Dest != "" && e.ArchivedAt.Before(p.Doubt.Since)
 }
 
-// index walks the index, oldest first: what is archived meanwhile comes at its end. What the records say is used, whether
-// or not the walk comes to the end of the index. What they leave out says something only where the walk is complete.
+// index holds the ledger against the index.
 func (p *pass) index(ctx context.Context, v Drop, r *VaultReport) error {
-	walk := vaultapi.NewIndexWalk()
-	for cursor, more := walk.Next(); more; cursor, more = walk.Next() {
-		page, err := p.Service.Index(ctx, v.Vault, cursor, pageSize, "archiveDate asc")
-		if err != nil {
-			if walk.EndsWith(err) {
-				break
-			}
-			return err
-		}
-		unknown, err := p.sift(walk.Add(page), r)
+	result, err := vaultapi.ReadIndex(ctx, p.Service, v.Vault, func(recs []vaultapi.IndexRecord) error {
+		unknown, err := p.sift(recs, r)
 		if err != nil {
 			return err
 		}
-		if err := p.strangers(ctx, v, unknown, r); err != nil {
-			return err
-		}
+		return p.strangers(ctx, v, unknown, r)
+	})
+	if err == nil {
+		r.Index = result
 	}
-	r.Index = walk.Result()
-	return nil
+	return err
 }
 
 // sift leaves those records of which something must be asked: no entry bears their number, or one that is in

@@ -1,10 +1,13 @@
 package vaultapi
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
+
+	"vaultd/internal/archive"
 )
 
 // The bounds of one walk. A service whose pages never end must not keep the walk, or fill the memory.
@@ -49,6 +52,34 @@ func NewIndexWalk() *IndexWalk {
 	w.goTo(FirstPage)
 	return w
 }
+
+// indexer reads one page of an index; *Client is one.
+type indexer interface {
+	Index(ctx context.Context, v archive.VaultID, cursor string, size int, sort string) (Page, error)
+}
+
+// ReadIndex walks the index of a vault, oldest first: what is archived meanwhile comes at its end. each gets the documents of a
+// page that no page before it had. What they say may be used whether or not the walk comes to the end of the index; what they
+// leave out says something only where the result is complete. The error is that of a page that could not be read, or of each.
+func ReadIndex(ctx context.Context, s indexer, v archive.VaultID, each func([]IndexRecord) error) (IndexResult, error) {
+	walk := NewIndexWalk()
+	for cursor, more := walk.Next(); more; cursor, more = walk.Next() {
+		page, err := s.Index(ctx, v, cursor, largestPage, "archiveDate asc")
+		switch {
+		case err == nil:
+			err = each(walk.Add(page))
+		case walk.EndsWith(err):
+			err = nil
+		}
+		if err != nil {
+			return walk.Result(), err
+		}
+	}
+	return walk.Result(), nil
+}
+
+// largestPage is the most records that the service gives in one page.
+const largestPage = 1000
 
 // Next returns the cursor of the page to read next. ok is false once the walk has ended.
 func (w *IndexWalk) Next() (cursor string, ok bool) { return w.next, !w.ended }
