@@ -18,14 +18,10 @@ import (
 // say that a path is wrong.
 var unknownStatuses = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusBadGateway}
 
-// lostAtFirst loses the first registration: the service never shows it, and never archives what is uploaded to it.
+// lostAtFirst loses the first registration: the service shows neither it nor what is uploaded to it for two months.
 func lostAtFirst(op string, n int) emulator.Fault {
-	switch {
-	case n > 1:
-	case op == "register":
+	if op == "register" && n == 1 {
 		return emulator.Fault{Lag: 60 * 24 * hour}
-	case op == "upload":
-		return emulator.Fault{Kind: emulator.Vanish}
 	}
 	return emulator.Fault{}
 }
