@@ -83,6 +83,7 @@ upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.
 	f.StringVar(&r.StatusList, "status-list", "", "the status list covers the last documents that were registered, or uploaded")
 	f.StringVar(&r.VaultList, "vault-list", "", "answer as objects, ids or wrapped")
 	f.StringVar(&r.IndexFound, "index-found", "", "what the index gives as found: all, none, page, read, left, zero, negative or more")
+	f.StringVar(&r.IndexFields, "index-fields", "", "a record of the index has the fields that were sent, or is filled: with some that were not, too")
 	f.DurationVar(&r.Retention, "retention", 0, "how long after its success a document leaves the archive; 0: never")
 	f.IntVar(&r.IndexPage, "index-page", 0, "an index page has at most so many documents; 0: as asked")
 	return c

@@ -166,6 +166,7 @@ type reconciledJSON struct {
 	Uncounted findingsJSON `json:"notCounted"` // given up by the ledger, and the archive has content
 
 	Differing   findingsJSON `json:"metadataDiffers"`     // one for each field
+	Added       findingsJSON `json:"metadataAdded"`       // one for each field that was not sent: no difference
 	Compared    int          `json:"metadataCompared"`    // documents
 	NotCompared int          `json:"metadataNotCompared"` // documents whose metadata the ledger does not have
 }
@@ -229,7 +230,7 @@ func asReconciled(c daemon.Compared) reconciled {
 	for _, r := range c.Vaults {
 		out.Vaults = append(out.Vaults, reconciledJSON{string(r.Vault), r.Listed, r.Reaches, r.Indexed, asIndex(r),
 			asFindings(r.Found), asFindings(r.TakenIn), asFindings(r.Strange), asFindings(r.Missing), r.Ended, asFindings(r.Double), asFindings(r.Uncounted),
-			asFindings(r.Differing), r.Compared, r.NotCompared})
+			asFindings(r.Differing), asFindings(r.Added), r.Compared, r.NotCompared})
 	}
 	return out
 }
@@ -292,6 +293,7 @@ func (a *app) tellVault(r recovery.VaultReport) {
 	a.tellFindings("  TWICE      ", r.Double)
 	a.tellFindings("  GIVEN UP   ", r.Uncounted)
 	a.tellFindings("  DIFFERS    ", r.Differing)
+	a.tellFindings("  added      ", r.Added)
 	if r.NotCompared > 0 {
 		fmt.Fprintf(a.stdout, "  not compared %s: the metadata that was sent is not in this ledger\n", many(r.NotCompared, "document", "documents"))
 	}

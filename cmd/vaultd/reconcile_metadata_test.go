@@ -75,3 +75,21 @@ func TestReconcile_I4_NamesWhatTheIndexSaysOtherwise(t *testing.T) {
 		t.Errorf("%+v", told)
 	}
 }
+
+// I4: an archive that fills in fields makes no difference of any document; what it filled in is told.
+func TestReconcile_I4_NamesWhatTheIndexAdds(t *testing.T) {
+	t.Parallel()
+	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond, Readings: emulator.Readings{IndexFields: "filled"}})
+	s := newSite(t, url, fast)
+	s.drop("acme", "Huber 88", map[string][]byte{"a.pdf": []byte("pdf")}, map[string]any{"documentType": "Invoice", "documentId": "H-88", "documentDate": "2026-10-31", "currencyCode": "CHF"})
+	s.must(0, "run", "--once", "--wait")
+	out := s.must(0, "reconcile")
+	for _, want := range []string{"  added      2\n", `tradingPartner was not sent, and is "Acme" in the archive's index`, "RESULT     nothing differs"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("reconcile does not say %q:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "DIFFERS") {
+		t.Errorf("a field that the archive fills in counts as a difference:\n%s", out)
+	}
+}

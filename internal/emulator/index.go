@@ -146,7 +146,8 @@ func (d archivedDocument) documentDate() time.Time {
 	return head.DocumentDate
 }
 
-// indexRecord is the metadata as it was sent, but without its clientUUID and with the amount as a string.
+// indexRecord is the metadata as it was sent, but without its clientUUID and with the amount as a string; the service may
+// fill in fields that were not sent.
 func (c *call) indexRecord(d archivedDocument) map[string]any {
 	var sent map[string]json.RawMessage
 	_ = json.Unmarshal(d.metadata, &sent)
@@ -155,6 +156,13 @@ func (c *call) indexRecord(d archivedDocument) map[string]any {
 		rec[name] = value
 	}
 	delete(rec, "clientUUID")
+	if c.reading.IndexFields == "filled" {
+		for name, value := range map[string]string{"currencyCode": "EUR", "tradingPartner": "Acme", "flowDirection": "sending"} {
+			if _, ok := sent[name]; !ok {
+				rec[name] = value
+			}
+		}
+	}
 	if amount, ok := sent["amount"]; ok && !c.reading.NumbersAsStrings {
 		rec["amount"] = string(amount)
 	}

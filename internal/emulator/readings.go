@@ -26,6 +26,7 @@ type Readings struct {
 	Download         string        // bytes | redirect | json (with a pre-signed URL)
 	VaultList        string        // objects | ids | wrapped
 	IndexFound       string        // what an index page counts as found: all | none (the field is missing) | page (this page's) | read (up to this page's end) | left (from this page on) | zero | negative | more (1,000 too many)
+	IndexFields      string        // a record of the index has the fields that were: sent | filled (currencyCode, tradingPartner and flowDirection come in any case)
 	IndexPage        int           // an index page has at most so many documents, whatever size asks for; 0: as asked
 	RedirectTo       string        // every API call is first sent on by 307: "same" host, or the base address of another
 	ContentMD5       string        // of an upload: check (other bytes are refused) | ignore
@@ -58,6 +59,7 @@ func (r *Readings) check() error {
 	}
 	return errors.Join(
 		choose("IndexFound", &r.IndexFound, "all", "none", "page", "read", "left", "zero", "negative", "more"),
+		choose("IndexFields", &r.IndexFields, "sent", "filled"),
 		choose("URLForm", &r.URLForm, "object", "string", "headers", "fields"),
 		choose("Repeat", &r.Repeat, "new", "refuse", "same"),
 		choose("BumIDCase", &r.BumIDCase, "small", "capital", "mixed"),

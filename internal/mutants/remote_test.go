@@ -379,6 +379,10 @@ var remote = []mutant{
 		old: "const fieldLeftOutDiffers = false", new: "const fieldLeftOutDiffers = true", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
+		name: "FieldAddedIsADifference", promise: "I4", file: "internal/recovery/metadata.go",
+		old: "const fieldAddedDiffers = false", new: "const fieldAddedDiffers = true", tests: []string{"vaultd/internal/recovery"},
+	},
+	{
 		name: "AmountsComparedAsText", promise: "I4", file: "internal/recovery/metadata.go",
 		old: "return a == b || x != nil && y != nil && x.Cmp(y) == 0", new: "_, _ = x, y\n\treturn a == b", tests: []string{"vaultd/internal/recovery"},
 	},

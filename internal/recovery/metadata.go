@@ -17,6 +17,10 @@ import (
 // index repeats is not specified, so this is an assumption: a field that is left out, null or empty is no difference.
 const fieldLeftOutDiffers = false
 
+// fieldAddedDiffers says whether a field differs that was not sent and that the index gives. An archive may fill in what it
+// derives, and then every document would differ for ever: such a field is told, and is no difference. An assumption, too.
+const fieldAddedDiffers = false
+
 // compareMetadata holds what the index gives of an archived document against what was frozen for its entry, and names
 // each field that differs. All registrations of an entry were sent with the same metadata, so each of its bumIds is
 // compared with that.
@@ -39,8 +43,14 @@ func (p *pass) compareMetadata(e ledger.Entry, rec vaultapi.IndexRecord, r *Vaul
 	}
 	r.Compared++
 	for _, f := range differingFields(ours, rec.Document) {
-		r.Differing.add(Finding{Key: e.Key, Remote: rec.Remote, Number: ours.Number, Field: f.name, Ours: clip(f.ours), Theirs: clip(f.theirs),
-			Text: fmt.Sprintf("%s is %s here, and %s in the archive's index", f.name, f.shown(f.ours), f.shown(f.theirs))})
+		one := Finding{Key: e.Key, Remote: rec.Remote, Number: ours.Number, Field: f.name, Ours: clip(f.ours), Theirs: clip(f.theirs)}
+		if f.ours == "" && !fieldAddedDiffers {
+			one.Text = fmt.Sprintf("%s was not sent, and is %s in the archive's index", f.name, f.shown(f.theirs))
+			r.Added.add(one)
+			continue
+		}
+		one.Text = fmt.Sprintf("%s is %s here, and %s in the archive's index", f.name, f.shown(f.ours), f.shown(f.theirs))
+		r.Differing.add(one)
 	}
 	return nil
 }

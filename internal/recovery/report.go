@@ -54,6 +54,7 @@ type VaultReport struct {
 	Uncounted Findings // entries that had given up a registration under which the archive has content; they know now
 
 	Differing   Findings // fields of the metadata that the index gives otherwise than they were sent
+	Added       Findings // fields that were not sent and that the index gives: no difference
 	Compared    int      // documents in the index whose metadata was compared
 	NotCompared int      // those of entries whose metadata is not here: it was erased, or never known
 }

@@ -94,6 +94,7 @@ func drawScenario(seed uint64) scenario {
 	vaults := rand.New(rand.NewPCG(seed, 0x7661756c74)) // what it draws changes nothing else
 	s.Accounts = vaults.IntN(2) == 0
 	s.Readings.StatusList = []string{"registered", "uploaded"}[vaults.IntN(2)]
+	s.Readings.IndexFields = []string{"sent", "filled"}[vaults.IntN(2)]
 	s.Mix = drawMix(r)
 	s.drawDrops(r)
 	s.drawMishaps(r)
