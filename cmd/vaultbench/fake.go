@@ -26,6 +26,8 @@ type fakeOptions struct {
 	Delay        time.Duration // before each answer
 	Faults       string        // "op:kind:rate,…": see parseFaults
 	Busy         bool          // has all documents of filled ledgers too, and is still archiving them
+	Index        int           // its index has the documents of a ledger that was filled with so many
+	Rewritten    bool          // the index writes amounts otherwise than they were sent
 	Window       time.Duration // life of an upload address; 0: 15 minutes
 	ArchiveAfter time.Duration // from the upload to "archived"
 	Seed         uint64        // of what happens by chance
@@ -106,7 +108,8 @@ func (b *bench) startFake(ctx context.Context, dir string, o fakeOptions) (*fake
 // args are the flags that give o again.
 func (o fakeOptions) args() []string {
 	return []string{
-		fmt.Sprintf("-tls=%t", o.TLS), "-listen=" + cmp.Or(o.Listen, "127.0.0.1:0"), "-disk=" + o.Disk, fmt.Sprintf("-verify=%t", o.Verify), fmt.Sprintf("-lax=%t", o.Lax), fmt.Sprintf("-busy=%t", o.Busy), "-delay=" + o.Delay.String(),
+		fmt.Sprintf("-tls=%t", o.TLS), "-listen=" + cmp.Or(o.Listen, "127.0.0.1:0"), "-disk=" + o.Disk, fmt.Sprintf("-verify=%t", o.Verify), fmt.Sprintf("-lax=%t", o.Lax), fmt.Sprintf("-busy=%t", o.Busy),
+		fmt.Sprintf("-index=%d", o.Index), fmt.Sprintf("-rewritten=%t", o.Rewritten), "-delay=" + o.Delay.String(),
 		"-faults=" + o.Faults, "-window=" + o.Window.String(), "-archive-after=" + o.ArchiveAfter.String(), fmt.Sprintf("-seed=%d", o.Seed), "-store=" + o.Store,
 	}
 }

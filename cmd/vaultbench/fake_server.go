@@ -71,6 +71,7 @@ func (s *fakeServer) handler() http.Handler {
 	mux.HandleFunc("POST "+documents, s.op("register", s.guarded(s.register)))
 	mux.HandleFunc("GET "+documents+"/status", s.op("list", s.guarded(s.list)))
 	mux.HandleFunc("GET "+documents+"/{bumId}/status", s.op("status", s.guarded(s.status)))
+	mux.HandleFunc("GET /v1/vaults/{vault}/index", s.op("index", s.guarded((&filledIndex{docs: s.o.Index, rewritten: s.o.Rewritten}).page)))
 	mux.HandleFunc("GET /v1/vaults", s.op("vaults", s.guarded(s.vaults)))
 	mux.HandleFunc("PUT /packages/{name}", s.op("store", s.put))
 	mux.HandleFunc("GET /_stats", func(w http.ResponseWriter, _ *http.Request) {

@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/vaultapi"
 )
 
 // standIn starts the stand-in in a process of its own.
@@ -280,5 +281,28 @@ func TestFake_CommandLine(t *testing.T) {
 	stop()
 	if err := serveFake(ctx, t.TempDir(), fakeOptions{Listen: "127.0.0.1:0"}, io.Discard); err != nil {
 		t.Error(err)
+	}
+}
+
+// The index of a filled ledger has its documents in their order, each once and as they were sent.
+func TestFake_IndexOfAFilledLedger(t *testing.T) {
+	f := standIn(t, fakeOptions{Index: 2500})
+	client, err := bareClient(f.URL, f.CA)
+	must(t, err)
+	for range 2 { // a second reader begins anew
+		lives, last := newLives(indexBegin), time.Time{}
+		whole, err := vaultapi.ReadIndex(t.Context(), client, benchVault, func(recs []vaultapi.IndexRecord) error {
+			for _, rec := range recs {
+				l := lives.next()
+				if rec.Remote != l.remote || !bytes.Equal(rec.Document.Metadata(), l.document.Metadata) || !rec.ArchivedAt.After(last) {
+					return fmt.Errorf("%+v instead of %s", rec, l.document.Metadata)
+				}
+				last = rec.ArchivedAt
+			}
+			return nil
+		})
+		if err != nil || !whole.Complete || whole.Read != 2500 {
+			t.Errorf("%+v: %v", whole, err)
+		}
 	}
 }

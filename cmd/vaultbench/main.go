@@ -237,6 +237,8 @@ func runFake(ctx context.Context, f *flags) error {
 	f.StringVar(&o.Disk, "disk", "", "`directory` for what it is sent (default: it is counted and thrown away)")
 	f.BoolVar(&o.Verify, "verify", false, "hold each body against its Content-MD5")
 	f.BoolVar(&o.Busy, "busy", false, "have all documents of filled ledgers too, and still be archiving them")
+	f.IntVar(&o.Index, "index", 0, "its index has the documents of a ledger that was filled with so many")
+	f.BoolVar(&o.Rewritten, "rewritten", false, "the index writes amounts otherwise than they were sent")
 	f.BoolVar(&o.Lax, "lax", false, "take a body that ended early for a whole one where no Content-MD5 came with it, as some stores do")
 	f.DurationVar(&o.Delay, "delay", 0, "before each answer")
 	f.StringVar(&o.Faults, "faults", "", "`op:kind:rate,…` as in store:503:0.05,store:reset:0.01,batch:expired:0.1")

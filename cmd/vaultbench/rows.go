@@ -14,6 +14,7 @@ func (b *bench) rows() []row {
 		b.commitRows(),
 		b.restartRows(),
 		b.memoryRows(),
+		b.indexRows(),
 		b.idleRows(),
 		b.burstRows(),
 		b.killRows(),

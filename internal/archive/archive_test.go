@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -85,6 +86,22 @@ func TestMetadata_I10_FixedOrderExactNumbers(t *testing.T) {
 	back, err := ParseMetadata(d.Metadata())
 	if err != nil || string(back.Metadata()) != want {
 		t.Errorf("read back %+v, %v", back, err)
+	}
+}
+
+// I10: each text stands in the frozen bytes as the JSON encoder writes it, whether or not it needs an escape.
+func TestMetadata_I10_TextsAsTheEncoderWritesThem(t *testing.T) {
+	for r := range rune(0x3000) {
+		text := "a" + string(r) + "b"
+		var want bytes.Buffer
+		enc := json.NewEncoder(&want)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(map[string]string{"senderName": text}); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(Document{SenderName: text}.Metadata()); got != strings.TrimSpace(want.String()) {
+			t.Errorf("%U: %s, the encoder writes %s", r, got, want.String())
+		}
 	}
 }
 

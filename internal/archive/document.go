@@ -134,20 +134,30 @@ func isCurrency(s string) bool {
 // written. The same document gives the same bytes.
 func (d Document) Metadata() []byte {
 	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	b.WriteByte('{')
 	field := func(name string, v any, empty bool) {
 		if empty {
 			return
 		}
-		if b.Len() > 0 {
+		if b.Len() > 1 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, "%q:", name)
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		enc.Encode(v) //nolint:errcheck // strings, pairs and checked numbers always encode
-		b.Truncate(b.Len() - 1)
+		b.WriteString(`"` + name + `":`)
+		enc.Encode(v)           //nolint:errcheck // strings, pairs and checked numbers always encode
+		b.Truncate(b.Len() - 1) // the encoder ends each value with a line feed
 	}
-	text := func(name, s string) { field(name, s, s == "") }
+	text := func(name, s string) {
+		if s == "" || !isPlain(s) {
+			field(name, s, s == "")
+			return
+		}
+		if b.Len() > 1 {
+			b.WriteByte(',')
+		}
+		b.WriteString(`"` + name + `":"` + s + `"`)
+	}
 	text("documentType", d.Type)
 	text("documentId", d.Number)
 	text("documentDate", d.Date)
@@ -162,7 +172,18 @@ func (d Document) Metadata() []byte {
 	field("additionalParameters", d.Parameters, len(d.Parameters) == 0)
 	text("tradingPartner", d.TradingPartner)
 	text("flowDirection", d.FlowDirection)
-	return slices.Concat([]byte{'{'}, b.Bytes(), []byte{'}'})
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// isPlain reports whether a text stands in JSON as it is: printable ASCII without quotes and backslashes.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
 }
 
 // Request is what one document contributes to a registration: its frozen bytes.

@@ -34,6 +34,7 @@ type Book interface {
 	Entry(archive.Key) (ledger.Entry, bool, error)
 	ByID(archive.ID) (archive.Key, bool, error)
 	ByRemote(archive.RemoteID) (archive.Key, bool, error)
+	EntriesByRemote([]archive.RemoteID) ([]ledger.Entry, error)
 }
 
 // Committer is where changes are made. *boltledger.Ledger is one.

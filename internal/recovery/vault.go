@@ -110,28 +110,30 @@ func (p *pass) index(ctx context.Context, v Drop, r *VaultReport) error {
 // sift leaves those records of which something must be asked: no entry bears their number, or one that is in
 // doubt does. An entry that bears the number and does not count it as archived is told.
 func (p *pass) sift(recs []vaultapi.IndexRecord, r *VaultReport) (unknown []vaultapi.IndexRecord, err error) {
-	for _, rec := range recs {
+	numbers := make([]archive.RemoteID, len(recs))
+	for i, rec := range recs {
+		numbers[i] = rec.Remote
+	}
+	es, err := p.Book.EntriesByRemote(numbers)
+	if err != nil {
+		return nil, err
+	}
+	for i, rec := range recs {
 		r.Indexed++
 		p.archived[short(rec.Remote)] = true
-		key, ok, err := p.Book.ByRemote(rec.Remote)
-		if err != nil {
+		e := es[i]
+		if e.Key.IsZero() {
+			unknown = append(unknown, rec)
+			continue
+		}
+		if err := p.compareMetadata(e, rec, r); err != nil {
 			return nil, err
 		}
-		if ok && rec.Remote != "" {
-			e, _, err := p.Book.Entry(key)
-			if err != nil {
-				return nil, err
-			}
-			if err := p.compareMetadata(e, rec, r); err != nil {
-				return nil, err
-			}
-			if ok = p.Doubt == nil || !e.Suspect; ok {
-				p.tell(e, archive.Receipt{Remote: rec.Remote, Word: archive.Successful, Record: rec.Raw, Updated: rec.ArchivedAt})
-			}
-		}
-		if !ok || rec.Remote == "" {
+		if p.Doubt != nil && e.Suspect {
 			unknown = append(unknown, rec)
+			continue
 		}
+		p.tell(e, archive.Receipt{Remote: rec.Remote, Word: archive.Successful, Record: rec.Raw, Updated: rec.ArchivedAt})
 	}
 	return unknown, nil
 }

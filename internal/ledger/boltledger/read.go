@@ -96,6 +96,40 @@ func (l *Ledger) ByRemote(r archive.RemoteID) (archive.Key, bool, error) {
 	return l.lookup(remoteName(r))
 }
 
+// EntriesByRemote returns, for each of the service's numbers, the entry that was given it; one without a key where there is
+// none. All are as they stood at one moment, and all are in memory, so numbers come by the page.
+func (l *Ledger) EntriesByRemote(numbers []archive.RemoteID) (es []ledger.Entry, err error) {
+	es = make([]ledger.Entry, len(numbers))
+	err = l.view(func(tx *bbolt.Tx) error {
+		x, err := openIndex(tx)
+		if err != nil {
+			return err
+		}
+		for i, r := range numbers {
+			if r == "" {
+				continue
+			}
+			var read ledger.Entry // the last one that was looked at
+			h, ok, err := x.find(tx, remoteName(r), func(k archive.Key) (e ledger.Entry, known bool, err error) {
+				e, known, err = readEntry(tx, k)
+				read = e
+				return e, known, err
+			})
+			if ok && err == nil && read.Key != h.key {
+				read, _, err = readEntry(tx, h.key)
+			}
+			if err != nil {
+				return err
+			}
+			if ok {
+				es[i] = read
+			}
+		}
+		return nil
+	})
+	return es, err
+}
+
 // ByContent returns the first entry that was sealed with these files and not
 // rejected without doubt before another one came.
 func (l *Ledger) ByContent(d archive.Digest) (archive.Key, bool, error) {

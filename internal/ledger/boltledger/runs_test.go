@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -181,6 +182,10 @@ func TestFind_I8_NamesOfOneWordAreToldApart(t *testing.T) {
 	if _, ok, err := l.ByRemote("bum-none"); ok || err != nil {
 		t.Errorf("a number that nobody has is found: %v", err)
 	}
+	es, err := l.EntriesByRemote([]archive.RemoteID{b.e.Archived, "bum-none", a.e.Archived, "", b.e.Archived})
+	if err != nil || !reflect.DeepEqual(es, []ledger.Entry{b.e, {}, a.e, {}, b.e}) {
+		t.Errorf("%+v: %v", es, err)
+	}
 }
 
 // Numbers that an entry lists no more stay its own, for its own identity alone.
@@ -215,6 +220,10 @@ func TestFind_I8_NumbersThatAreListedNoMore(t *testing.T) {
 	for range 2 {
 		if d.e.Folded.Total() < 10 {
 			t.Fatal("vacuous")
+		}
+		es, err := l.EntriesByRemote(all)
+		if err != nil || slices.ContainsFunc(es, func(e ledger.Entry) bool { return e.Key != d.e.Key || e.Rev != d.e.Rev }) {
+			t.Errorf("%+v: %v", es, err)
 		}
 		for _, r := range all {
 			if k, ok, err := l.ByRemote(r); k != d.e.Key || !ok || err != nil {
