@@ -290,8 +290,8 @@ func TestFake_IndexOfAFilledLedger(t *testing.T) {
 	client, err := bareClient(f.URL, f.CA)
 	must(t, err)
 	for range 2 { // a second reader begins anew
-		lives, last := newLives(indexBegin), time.Time{}
-		whole, err := vaultapi.ReadIndex(t.Context(), client, benchVault, func(recs []vaultapi.IndexRecord) error {
+		walk, lives, last := vaultapi.NewIndexWalk(), newLives(indexBegin), time.Time{}
+		err := walk.Read(t.Context(), client, benchVault, func(recs []vaultapi.IndexRecord) error {
 			for _, rec := range recs {
 				l := lives.next()
 				if rec.Remote != l.remote || !bytes.Equal(rec.Document.Metadata(), l.document.Metadata) || !rec.ArchivedAt.After(last) {
@@ -301,7 +301,7 @@ func TestFake_IndexOfAFilledLedger(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil || !whole.Complete || whole.Read != 2500 {
+		if whole := walk.Result(); err != nil || !whole.Complete || whole.Read != 2500 {
 			t.Errorf("%+v: %v", whole, err)
 		}
 	}

@@ -219,7 +219,8 @@ func (i walkedIndex) gave() string {
 // walk reads the index of one vault. It keeps no record.
 func (f indexFlags) walk(ctx context.Context, service indexer, loc *time.Location, v archive.VaultID, out indexForm) (i walkedIndex, err error) {
 	i.vault = v
-	i.IndexResult, err = vaultapi.ReadIndex(ctx, service, v, func(recs []vaultapi.IndexRecord) error {
+	walk := vaultapi.NewIndexWalk()
+	err = walk.Read(ctx, service, v, func(recs []vaultapi.IndexRecord) error {
 		for _, rec := range recs {
 			if rec.ArchivedAt.IsZero() {
 				i.undated++
@@ -234,6 +235,7 @@ func (f indexFlags) walk(ctx context.Context, service indexer, loc *time.Locatio
 		}
 		return nil
 	})
+	i.IndexResult = walk.Result()
 	return i, err
 }
 

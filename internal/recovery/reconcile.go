@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
+	"vaultd/internal/vaultapi"
 )
 
 // Config is what is compared, and what is known of the ledger's past.
@@ -56,7 +57,8 @@ type pass struct {
 	reaches   map[archive.VaultID]bool          // the status list shows everything since
 	covers    map[archive.VaultID]bool          // it does, unless it lags behind
 	passed    map[archive.VaultID]time.Duration // for how long the archive could show it, when it was asked
-	archived  map[mark]bool                     // what the archive shows as archived
+	successes map[mark]bool                     // what status lists and single answers show as archived
+	walks     []*vaultapi.IndexWalk             // through the index of each vault, which know what it shows
 	anonymous map[archive.VaultID]unexplained   // what nobody can tell the identity of
 	foreign   map[mark]bool                     // registrations whose clientUUID is not that of the entry here
 	told      map[mark]bool                     // that the archive has a document which the ledger does not know
@@ -97,7 +99,7 @@ func short(r archive.RemoteID) (m mark) {
 func Reconcile(ctx context.Context, c Config) (Report, error) {
 	p := &pass{
 		Config: c, newest: map[archive.VaultID]newest{}, unpacked: map[archive.ID]archive.Key{}, blind: map[archive.VaultID]bool{}, next: map[archive.ID]archive.Key{},
-		reaches: map[archive.VaultID]bool{}, passed: map[archive.VaultID]time.Duration{}, covers: map[archive.VaultID]bool{}, archived: map[mark]bool{}, anonymous: map[archive.VaultID]unexplained{},
+		reaches: map[archive.VaultID]bool{}, passed: map[archive.VaultID]time.Duration{}, covers: map[archive.VaultID]bool{}, successes: map[mark]bool{}, anonymous: map[archive.VaultID]unexplained{},
 		foreign: map[mark]bool{}, told: map[mark]bool{}, heardOf: map[mark]bool{}, uncounted: map[archive.Key]Finding{}, places: map[archive.Key]string{}, back: map[archive.Key]string{}, unsettled: map[archive.Key]bool{},
 	}
 	if c.Doubt != nil { // what lies in the folders is known before the archive is asked whose its documents are

@@ -3,10 +3,12 @@ package recovery
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
 )
 
 // settle looks at all entries once more, with what the archive said: those in doubt are cleared where it spoke
@@ -20,7 +22,7 @@ func (p *pass) settle(ctx context.Context) error {
 	return p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
 		i, ok := asked[e.Vault]
 		conclusive := ok && p.report.Vaults[i].Conclusive()
-		if e.State == ledger.Archived && conclusive && !p.archived[short(e.Archived)] && !p.fresh(e) {
+		if e.State == ledger.Archived && conclusive && !p.shows(e.Archived) && !p.fresh(e) {
 			if v := &p.report.Vaults[i]; p.ended(e) {
 				v.Ended++
 			} else {
@@ -44,6 +46,11 @@ func (p *pass) settle(ctx context.Context) error {
 		p.report.Cleared++
 		return p.change(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: append(p.source(e), ledger.Reconciled{})})
 	})
+}
+
+// shows reports whether the archive shows the bumId as archived, in a list or in an index.
+func (p *pass) shows(r archive.RemoteID) bool {
+	return p.successes[short(r)] || slices.ContainsFunc(p.walks, func(w *vaultapi.IndexWalk) bool { return w.Has(r) })
 }
 
 // fresh reports whether something may be archived for so short a time that the index need not show it.
@@ -97,7 +104,7 @@ func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) 
 		return until, "its folder is not here any more; what the archive says of it decides"
 	case e.State == ledger.Archived && p.foreign[short(e.Archived)]:
 		return until, "the archive contradicts it"
-	case e.State == ledger.Archived && !p.archived[short(e.Archived)] && !p.ended(e):
+	case e.State == ledger.Archived && !p.shows(e.Archived) && !p.ended(e):
 		return until, "the archive does not show it as archived"
 	case e.State == ledger.Archived, p.reaches[e.Vault]:
 		return until, ""

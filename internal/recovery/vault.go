@@ -94,7 +94,9 @@ func (p *pass) kept(r archive.RemoteID) bool {
 
 // index holds the ledger against the index.
 func (p *pass) index(ctx context.Context, v Drop, r *VaultReport) error {
-	result, err := vaultapi.ReadIndex(ctx, p.Service, v.Vault, func(recs []vaultapi.IndexRecord) error {
+	walk := vaultapi.NewIndexWalk()
+	p.walks = append(p.walks, walk)
+	err := walk.Read(ctx, p.Service, v.Vault, func(recs []vaultapi.IndexRecord) error {
 		unknown, err := p.sift(recs, r)
 		if err != nil {
 			return err
@@ -102,7 +104,7 @@ func (p *pass) index(ctx context.Context, v Drop, r *VaultReport) error {
 		return p.strangers(ctx, v, unknown, r)
 	})
 	if err == nil {
-		r.Index = result
+		r.Index = walk.Result()
 	}
 	return err
 }
@@ -120,7 +122,6 @@ func (p *pass) sift(recs []vaultapi.IndexRecord, r *VaultReport) (unknown []vaul
 	}
 	for i, rec := range recs {
 		r.Indexed++
-		p.archived[short(rec.Remote)] = true
 		e := es[i]
 		if e.Key.IsZero() {
 			unknown = append(unknown, rec)
@@ -210,7 +211,7 @@ func (p *pass) unnamed(v archive.VaultID, rec vaultapi.IndexRecord, r *VaultRepo
 // it was found.
 func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vaultapi.IndexRecord, r *VaultReport) error {
 	if rc.Word == archive.Successful {
-		p.archived[short(rc.Remote)] = true
+		p.successes[short(rc.Remote)] = true
 	}
 	if key, ok, err := p.Book.ByRemote(rc.Remote); err != nil || ok {
 		return errors.Join(err, p.compare(key, rc, r))

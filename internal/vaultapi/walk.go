@@ -58,24 +58,29 @@ type indexer interface {
 	Index(ctx context.Context, v archive.VaultID, cursor string, size int, sort string) (Page, error)
 }
 
-// ReadIndex walks the index of a vault, oldest first: what is archived meanwhile comes at its end. each gets the documents of a
-// page that no page before it had. What they say may be used whether or not the walk comes to the end of the index; what they
-// leave out says something only where the result is complete. The error is that of a page that could not be read, or of each.
-func ReadIndex(ctx context.Context, s indexer, v archive.VaultID, each func([]IndexRecord) error) (IndexResult, error) {
-	walk := NewIndexWalk()
-	for cursor, more := walk.Next(); more; cursor, more = walk.Next() {
+// Read walks the index of a vault to the walk's end, oldest first: what is archived meanwhile comes last. each gets the
+// documents of a page that no page before it had. What they say may be used whether or not the walk comes to the end of the
+// index; what they leave out says something only where the result is complete. The error is that of a page that could not be
+// read, or of each.
+func (w *IndexWalk) Read(ctx context.Context, s indexer, v archive.VaultID, each func([]IndexRecord) error) error {
+	for cursor, more := w.Next(); more; cursor, more = w.Next() {
 		page, err := s.Index(ctx, v, cursor, largestPage, "archiveDate asc")
 		switch {
 		case err == nil:
-			err = each(walk.Add(page))
-		case walk.EndsWith(err):
+			err = each(w.Add(page))
+		case w.EndsWith(err):
 			err = nil
 		}
 		if err != nil {
-			return walk.Result(), err
+			return err
 		}
 	}
-	return walk.Result(), nil
+	return nil
+}
+
+// Has reports whether the walk met a document of this bumId.
+func (w *IndexWalk) Has(r archive.RemoteID) bool {
+	return r != "" && w.records[IndexRecord{Remote: r}.identity()]
 }
 
 // largestPage is the most records that the service gives in one page.
