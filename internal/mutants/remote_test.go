@@ -379,6 +379,18 @@ var remote = []mutant{
 		old: "const fieldLeftOutDiffers = false", new: "const fieldLeftOutDiffers = true", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
+		name: "EntryAtRestNeverMissed", promise: "I32", file: "internal/recovery/resting.go",
+		old: "return !slices.ContainsFunc(r.shown[:]", new: "return true || !slices.ContainsFunc(r.shown[:]", tests: []string{"vaultd/internal/recovery"},
+	},
+	{
+		name: "EntryAtRestWhateverTheIndexSays", promise: "I4", file: "internal/recovery/resting.go",
+		old: "metadata[:]...))", new: "metadata[:0]...))", tests: []string{"vaultd/internal/recovery"},
+	},
+	{
+		name: "DoubleOfAnEntryAtRestNotNamed", promise: "I2", file: "internal/recovery/tell.go",
+		old: "\tp.restless = append(p.restless, e.Key)\n", new: "", tests: []string{"vaultd/internal/recovery"},
+	},
+	{
 		name: "FieldAddedIsADifference", promise: "I4", file: "internal/recovery/metadata.go",
 		old: "const fieldAddedDiffers = false", new: "const fieldAddedDiffers = true", tests: []string{"vaultd/internal/recovery"},
 	},

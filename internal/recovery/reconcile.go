@@ -68,6 +68,8 @@ type pass struct {
 	back      map[archive.Key]string            // where they lie that were given back
 	unsettled map[archive.Key]bool              // entries of which something that was decided could not be committed
 	pending   []ledger.Change                   // decided, not yet committed
+	resting   resting                           // entries of which nothing is open; none with a doubt
+	restless  []archive.Key                     // all others of the compared vaults; none with a doubt
 }
 
 type newest struct {
@@ -129,11 +131,11 @@ func Reconcile(ctx context.Context, c Config) (Report, error) {
 	return p.report, p.commit(ctx)
 }
 
-// survey looks at all entries once, before the archive is asked. Without a doubt nothing is missing here that it could find:
-// what the archive shows and no entry bears is told as it is.
+// survey looks at all entries once, before the archive is asked. Without a doubt no registration is missing here: what the
+// archive shows and no entry bears is told as it is.
 func (p *pass) survey(ctx context.Context) error {
 	if p.Doubt == nil {
-		return nil
+		return p.rest()
 	}
 	return p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
 		for _, r := range e.Registrations {

@@ -19,7 +19,7 @@ func (p *pass) settle(ctx context.Context) error {
 	for i, v := range p.report.Vaults {
 		asked[v.Vault] = i
 	}
-	return p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	return p.eachOpen(func(e ledger.Entry) error {
 		i, ok := asked[e.Vault]
 		conclusive := ok && p.report.Vaults[i].Conclusive()
 		if e.State == ledger.Archived && conclusive && !p.shows(e.Archived) && !p.fresh(e) {

@@ -17,6 +17,7 @@ func (p *pass) tell(e ledger.Entry, rc archive.Receipt) {
 		return
 	}
 	p.heardOf[short(rc.Remote)] = true
+	p.restless = append(p.restless, e.Key)
 	p.report.Heard++
 	i := slices.IndexFunc(e.Registrations, func(r ledger.Registration) bool { return r.Ticket.Remote == rc.Remote })
 	awaited := i >= 0 && (e.Registrations[i].Fate == ledger.Maybe || e.Registrations[i].Fate == ledger.Stored)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"vaultd/internal/archive"
@@ -112,6 +113,10 @@ func (p *pass) index(ctx context.Context, v Drop, r *VaultReport) error {
 // sift leaves those records of which something must be asked: no entry bears their number, or one that is in
 // doubt does. An entry that bears the number and does not count it as archived is told.
 func (p *pass) sift(recs []vaultapi.IndexRecord, r *VaultReport) (unknown []vaultapi.IndexRecord, err error) {
+	all := len(recs)
+	recs = slices.DeleteFunc(recs, p.atRest)
+	r.Indexed += all
+	r.Compared += all - len(recs)
 	numbers := make([]archive.RemoteID, len(recs))
 	for i, rec := range recs {
 		numbers[i] = rec.Remote
@@ -121,7 +126,6 @@ func (p *pass) sift(recs []vaultapi.IndexRecord, r *VaultReport) (unknown []vaul
 		return nil, err
 	}
 	for i, rec := range recs {
-		r.Indexed++
 		e := es[i]
 		if e.Key.IsZero() {
 			unknown = append(unknown, rec)

@@ -1,0 +1,95 @@
+package recovery
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"slices"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
+)
+
+// resting are the archived entries of which nothing is open: nearly all of a large ledger. Each is a mark made of its bumId and
+// of the digest of its metadata, so that a record of the index that says the same is compared without a look into the
+// ledger. What is true of such an entry stays true while the archive is asked: archived and sealed are for ever.
+type resting struct {
+	marks [256][]mark // by their first byte, in order once all are in
+	shown [256][]bool // beside each mark: the index showed it
+}
+
+// pairOf is the mark of a bumId with the digest of the metadata under it.
+func pairOf(r archive.RemoteID, metadata archive.Digest) (m mark) {
+	var room [128]byte
+	h := sha256.Sum256(append(append(room[:0], r...), metadata[:]...))
+	copy(m[:], h[:])
+	return m
+}
+
+func (r *resting) add(m mark) { r.marks[m[0]] = append(r.marks[m[0]], m) }
+
+// sort is called once, after the last mark was added.
+func (r *resting) sort() {
+	for i, ms := range r.marks {
+		slices.SortFunc(ms, func(a, b mark) int { return bytes.Compare(a[:], b[:]) })
+		r.shown[i] = make([]bool, len(ms))
+	}
+}
+
+// show notes that the index showed the mark. It reports false where it is that of no entry.
+func (r *resting) show(m mark) bool {
+	i, ok := slices.BinarySearchFunc(r.marks[m[0]], m, func(a, b mark) int { return bytes.Compare(a[:], b[:]) })
+	if ok {
+		r.shown[m[0]][i] = true
+	}
+	return ok
+}
+
+// allShown reports whether the index showed each of them.
+func (r *resting) allShown() bool {
+	return !slices.ContainsFunc(r.shown[:], func(s []bool) bool { return slices.Contains(s, false) })
+}
+
+// rest sorts the entries of the compared vaults into those that rest and those that must be looked at one by one. With a doubt
+// every entry is looked at.
+func (p *pass) rest() error {
+	err := p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		switch {
+		case !slices.ContainsFunc(p.Drops, func(d Drop) bool { return d.Vault == e.Vault }):
+		case e.State != ledger.Archived, e.Archived == "", e.Metadata.IsZero(), e.ArchivedTwice(), e.Suspect, p.fresh(e), p.ended(e):
+			p.restless = append(p.restless, e.Key)
+		default:
+			p.resting.add(pairOf(e.Archived, e.Metadata))
+		}
+		return nil
+	})
+	p.resting.sort()
+	return err
+}
+
+// atRest reports whether the record says of an entry that rests what was sent of it.
+func (p *pass) atRest(rec vaultapi.IndexRecord) bool {
+	return p.Doubt == nil && rec.Remote != "" && p.resting.show(pairOf(rec.Remote, archive.Sum(rec.Document.Metadata())))
+}
+
+// eachOpen calls fn with every entry of which a comparison may have something to say: those that do not rest, and all of them
+// where one that rests was not shown.
+func (p *pass) eachOpen(fn func(ledger.Entry) error) error {
+	if p.Doubt != nil || !p.resting.allShown() {
+		return p.Book.Entries(archive.Key{}, false, fn)
+	}
+	slices.SortFunc(p.restless, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
+	for _, key := range slices.Compact(p.restless) {
+		e, ok, err := p.Book.Entry(key)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		if err := fn(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+package recovery
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
+)
+
+// looks counts what is asked of a book.
+type looks struct {
+	Book
+	passes, records int
+}
+
+func (l *looks) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error {
+	l.passes++
+	return l.Book.Entries(from, reverse, fn)
+}
+
+func (l *looks) EntriesByRemote(rs []archive.RemoteID) ([]ledger.Entry, error) {
+	l.records += len(rs)
+	return l.Book.EntriesByRemote(rs)
+}
+
+// rested puts an entry into the book that was archived long ago under the last of the numbers; the store had refused the
+// packages of the others.
+func (s *shed) rested(n byte, at time.Time, numbers ...archive.RemoteID) ledger.Entry {
+	s.t.Helper()
+	d := invoice
+	d.Number = fmt.Sprint("N", n)
+	doc, pkg := ledger.Document{Metadata: d.Metadata()}, archive.Package{Size: 10, SHA256: archive.Sum([]byte{n})}
+	evs := []ledger.Event{
+		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: d.Number},
+		ledger.Sealed{ID: archive.ID{15: n}, Content: archive.Digest{n}, Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
+	}
+	for i, r := range numbers {
+		evs = append(evs, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: r, URL: archive.PresignedURL("u" + r), Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
+		if i < len(numbers)-1 {
+			evs = append(evs, ledger.UploadRefused{})
+		}
+	}
+	last := numbers[len(numbers)-1]
+	evs = append(evs, ledger.UploadAccepted{Sent: pkg.SHA256, Seal: doc.Seal(pkg)},
+		ledger.StatusSeen{Receipt: archive.Receipt{Remote: last, Word: archive.Successful, Updated: at, Record: []byte("{}")}, Grace: time.Hour})
+	return s.change(ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Document: &doc, Events: evs})
+}
+
+// Archived entries of which nothing is open are compared without a look at each. Whatever the index shows otherwise, or not at
+// all, and whatever it tells of one of them that the entry does not count, is found all the same.
+func TestReconcile_I2_I4_I32_EntriesAtRest(t *testing.T) {
+	now := time.Now().UTC()
+	long := now.AddDate(0, -1, 0)
+	for name, row := range map[string]struct {
+		change                                      func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord
+		compared, differ, missing, strange, doubled int
+		passes, records                             int
+	}{
+		"AllAsSent": {compared: 3, passes: 1},
+		"OneMissing": {change: func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord { return recs[:2] },
+			compared: 2, missing: 1, passes: 2},
+		"OneAltered": {change: func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord {
+			recs[1].Document.Amount = "1.00"
+			return recs
+		}, compared: 3, differ: 1, passes: 2, records: 1},
+		"OneRewritten": {change: func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord {
+			recs[1].Document.Amount = "119.0"
+			return recs
+		}, compared: 3, passes: 2, records: 1},
+		"TwoMixedUp": {change: func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord {
+			recs[0].Remote, recs[1].Remote = recs[1].Remote, recs[0].Remote
+			return recs
+		}, compared: 3, differ: 2, passes: 2, records: 2},
+		"OneOfSomebodyElse": {change: func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord {
+			return append(recs, vaultapi.IndexRecord{Remote: "X", ArchivedAt: now, Raw: []byte("{}")})
+		}, compared: 3, strange: 1, passes: 1, records: 1},
+		"GivenUpAndArchived": {change: func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord {
+			recs = append(recs, recs[2])
+			recs[3].Remote = "C0"
+			return recs
+		}, compared: 4, doubled: 1, passes: 1, records: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newShed(t)
+			var recs []vaultapi.IndexRecord
+			for i, numbers := range [][]archive.RemoteID{{"A"}, {"B"}, {"C0", "C"}} {
+				e := s.rested(byte(i+1), long, numbers...)
+				if e.State != ledger.Archived {
+					t.Fatalf("%s: vacuous", e.State)
+				}
+				d := invoice
+				d.Number = fmt.Sprint("N", i+1)
+				recs = append(recs, vaultapi.IndexRecord{Remote: e.Archived, ArchivedAt: long, Document: d, Raw: []byte("{}")})
+			}
+			if row.change != nil {
+				recs = row.change(recs)
+			}
+			book := &looks{Book: s.book}
+			r, err := Reconcile(t.Context(), Config{Book: book, Committer: s.book, Service: spoken{index: recs}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
+				Now: func() archive.Instant { return archive.Instant{Wall: now} }})
+			must(t, err)
+			v := r.Vaults[0]
+			if v.Indexed != len(recs) || v.Compared != row.compared || v.Differing.Count != row.differ || v.Missing.Count != row.missing || v.Strange.Count != row.strange || v.Double.Count != row.doubled {
+				t.Errorf("%+v", v)
+			}
+			if book.passes != row.passes || book.records != row.records {
+				t.Errorf("%d passes through all entries, %d records looked up", book.passes, book.records)
+			}
+		})
+	}
+}
