@@ -366,8 +366,8 @@ var remote = []mutant{
 	},
 	{
 		name: "ReconcileComparesCurrentOnly", promise: "I2", file: "internal/recovery/vault.go",
-		old:   "\t\t\t\tp.tell(e, archive.Receipt{Remote: rec.Remote,",
-		new:   "\t\t\t\tif c := e.Current(); c != nil && c.Ticket.Remote != rec.Remote {\n\t\t\t\t\tcontinue\n\t\t\t\t}\n\t\t\t\tp.tell(e, archive.Receipt{Remote: rec.Remote,",
+		old:   "\t\tp.tell(e, archive.Receipt{Remote: rec.Remote,",
+		new:   "\t\tif c := e.Current(); c != nil && c.Ticket.Remote != rec.Remote {\n\t\t\tcontinue\n\t\t}\n\t\tp.tell(e, archive.Receipt{Remote: rec.Remote,",
 		tests: []string{"vaultd/internal/recovery"},
 	},
 	{
