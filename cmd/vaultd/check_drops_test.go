@@ -53,6 +53,10 @@ func TestCheck_RetentionThatIsNotKnown(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "LOOK AT  drop acme-in: "+noRetention+"\n") || strings.Contains(out, "drop beta-in: "+noRetention) {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
+	out, errs, code = runHere("check", "--json", "--config", writeConfig(t, text))
+	if code != 0 || !strings.Contains(out, `"drop acme-in: `+noRetention) || strings.Contains(out, `"drop beta-in: `+noRetention) {
+		t.Errorf("exit %d: %s%s", code, out, errs)
+	}
 }
 
 func TestUsage_NamesTheCommandsOwnHelp(t *testing.T) {

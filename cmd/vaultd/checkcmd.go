@@ -71,6 +71,7 @@ type checked struct {
 	Good        bool           `json:"good"`
 	Environment string         `json:"environment,omitempty"`
 	Drops       int            `json:"drops"`
+	LookAt      []string       `json:"lookAt"` // what of a drop a person should look at
 	Advice      []string       `json:"advice"` // which vaults the archive does not list
 	Faults      []checkedFault `json:"faults"`
 }
@@ -104,7 +105,7 @@ func (a *app) check(ctx context.Context, show, ask bool) error {
 		advice = append(advice, a.vaultAdvice(ctx, cfg)...)
 	}
 	if a.json {
-		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), Advice: advice, Faults: []checkedFault{}})
+		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), LookAt: lookAt(cfg), Advice: advice, Faults: []checkedFault{}})
 	}
 	fmt.Fprintf(a.stdout, "configuration is good: %s, %s environment, service %s\n",
 		many(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment, cfg.Service.BaseURL)
@@ -116,21 +117,30 @@ func (a *app) check(ctx context.Context, show, ask bool) error {
 		t.AppendRow(row(safe(d.Name), safe(d.Path), safe(d.Vault), afterWords(d.AfterArchive)))
 	}
 	t.Render()
-	for _, d := range cfg.Drops {
-		if trouble := troubleAt(d.Path); trouble != "" {
-			fmt.Fprintf(a.stdout, "LOOK AT  drop %s: %s\n", safe(d.Name), safe(trouble))
-		}
-		if haste := hasteOf(d); haste != "" {
-			fmt.Fprintf(a.stdout, "LOOK AT  drop %s: %s\n", safe(d.Name), haste)
-		}
-		if d.Retention == 0 {
-			fmt.Fprintf(a.stdout, "LOOK AT  drop %s: %s\n", safe(d.Name), noRetention)
-		}
+	for _, text := range lookAt(cfg) {
+		fmt.Fprintf(a.stdout, "LOOK AT  %s\n", safe(text))
 	}
 	for _, text := range advice {
 		fmt.Fprintf(a.stdout, "ADVICE   %s\n", safe(text))
 	}
 	return nil
+}
+
+// lookAt says what a person should look at, drop by drop, although the configuration is good.
+func lookAt(cfg config) []string {
+	all := []string{}
+	for _, d := range cfg.Drops {
+		noted := []string{troubleAt(d.Path), hasteOf(d), ""}
+		if d.Retention == 0 {
+			noted[2] = noRetention
+		}
+		for _, text := range noted {
+			if text != "" {
+				all = append(all, "drop "+d.Name+": "+text)
+			}
+		}
+	}
+	return all
 }
 
 // listPatience is how long check waits for the archive's list of vaults.
@@ -175,7 +185,7 @@ func (a *app) everyFault() (config, error) {
 }
 
 func checkedFaults(wrong *configError) checked {
-	c := checked{Advice: []string{}}
+	c := checked{LookAt: []string{}, Advice: []string{}}
 	for _, f := range wrong.Faults {
 		c.Faults = append(c.Faults, checkedFault{f.File, f.Line, f.Col, f.Key, f.Problem, f.Hint})
 	}

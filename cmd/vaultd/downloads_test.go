@@ -68,6 +68,9 @@ func TestFetch_I29_BudgetOfTheMonth(t *testing.T) {
 			if _, err := os.Lstat(again); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("a file of nothing: %v", err)
 			}
+			if out := s.must(0, "status"); !strings.Contains(out, "BILLING  4 downloads this month; billing.downloads_per_month allows 4\n") {
+				t.Errorf("status:\n%s", out)
+			}
 			if out := s.must(0, "verify"); !strings.Contains(out, "4 of 5 downloaded and compared, 0 differ") {
 				t.Errorf("verify:\n%s", out)
 			}
@@ -101,7 +104,7 @@ func TestFetch_BudgetOfZeroForbids(t *testing.T) {
 	s.cfg.Billing.DownloadsPerMonth = 0
 	from := &store{t: t, zip: []byte("PK")}
 	_, errs, code := say(t, false, func(a *app) error { return a.download(t.Context(), s.view, from, wantedOf(e), &strings.Builder{}) })
-	if code != exitPerson || from.asks != 0 || !strings.Contains(errs, "billing.downloads_per_month is 0: it forbids downloads. Nothing was downloaded.") {
+	if code != exitPerson || from.asks != 0 || !strings.Contains(errs, "billing.downloads_per_month is 0: it forbids downloads. Nothing was downloaded.") || strings.Contains(errs, "downloading") {
 		t.Errorf("exit %d, %d calls:\n%s", code, from.asks, errs)
 	}
 }

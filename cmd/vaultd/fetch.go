@@ -154,8 +154,9 @@ func (a *app) download(ctx context.Context, v view, service daemon.Downloader, w
 		return err
 	}
 	defer func() { err = errors.Join(err, tmp.Close()) }()
-	fmt.Fprintf(a.stderr, "downloading %q; %s\n", what.name(), v.cfg.Billing.mayCharge())
-	got, err := a.downloadTo(ctx, v, service, what, tmp)
+	got, err := a.downloadTo(ctx, v, announced{service, func() {
+		fmt.Fprintf(a.stderr, "downloading %q; %s\n", what.name(), v.cfg.Billing.mayCharge())
+	}}, what, tmp)
 	if err != nil {
 		return err
 	}
@@ -170,6 +171,17 @@ func (a *app) download(ctx context.Context, v view, service daemon.Downloader, w
 	}
 	fmt.Fprintf(a.stderr, "%s\n%s\n", got.words, v.cfg.Billing.usedWords(got.used))
 	return nil
+}
+
+// announced says that a download begins, once the month's budget allowed it.
+type announced struct {
+	from daemon.Downloader
+	say  func()
+}
+
+func (d announced) Download(ctx context.Context, v archive.VaultID, r archive.RemoteID, w io.Writer) (int64, archive.Digest, error) {
+	d.say()
+	return d.from.Download(ctx, v, r, w)
 }
 
 // comparedFile is a download that was compared: in words, as the ledger's outcome, and with the downloads of this month.

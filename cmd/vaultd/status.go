@@ -80,12 +80,19 @@ type standing struct {
 	Disk        diskLine    `json:"disk"`
 	ClockAhead  *float64    `json:"clockAhead"`  // seconds that this clock was ahead of the service's at the newest registration
 	Billing     []billLine  `json:"billing"`     // of this calendar year
+	Downloads   fetchLine   `json:"downloads"`   // of archived documents, for which the provider may charge
 	ReloadFault string      `json:"reloadFault"` // why a running daemon goes on with an older configuration
 	Check       *checkLine  `json:"check"`       // of the whole ledger; null: none ended since vaultd was started
 	Advice      []string    `json:"advice"`      // which vaults the archive does not list; known to a running daemon only
 
 	taken  uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
 	damage string // what was met of it while the ledger was read; what is shown is not all then
+}
+
+// fetchLine is how many downloads were asked for in a month, and how many it may have.
+type fetchLine struct {
+	Month   uint64 `json:"thisMonth"` // one that was never answered counts
+	Allowed uint64 `json:"allowed"`   // billing.downloads_per_month
 }
 
 // safeLine says why nothing is taken, sent, moved or removed.
@@ -230,6 +237,11 @@ func (v view) collect(ctx context.Context) (standing, error) {
 		if b.Year == v.now.In(v.loc).Year() {
 			s.Billing = append(s.Billing, newBillLine(b))
 		}
+	}
+	s.Downloads.Allowed = c.Billing.DownloadsPerMonth
+	if err == nil {
+		s.Downloads.Month, err = v.ledger.Fetches(v.now)
+		err = s.met(err)
 	}
 	return s, err
 }

@@ -287,6 +287,9 @@ func (s *standing) printBills(w io.Writer) {
 	for _, b := range s.Billing {
 		b.print(w)
 	}
+	if d := s.Downloads; d.Month > 0 {
+		fmt.Fprintf(w, "BILLING  %s this month; billing.downloads_per_month allows %d\n", many(int(d.Month), "download", "downloads"), d.Allowed)
+	}
 }
 
 // print writes the bill, and the forecast if there is one on a line of its own.
