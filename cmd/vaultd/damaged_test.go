@@ -78,7 +78,7 @@ func TestVerify_I15_SaysSafeModeAndWhatIsInDoubt(t *testing.T) {
 	out, _, code := say(t, false, func(a *app) error { return a.verify(t.Context(), s.view) })
 	for _, want := range []string{
 		"SAFE MODE the ledger was put back from a backup; what was done after 2026-11-20 14:32:00 CET is not known\n",
-		"  1 are in doubt: what happened to them since the ledger was put back is not known\n    " + s.keys["Otto 19"].String(),
+		"  1 is in doubt: what happened to it since the ledger was put back is not known\n    " + s.keys["Otto 19"].String(),
 		"it does not know everything",
 	} {
 		if code != 0 || !strings.Contains(out, want) {

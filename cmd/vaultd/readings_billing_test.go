@@ -89,7 +89,7 @@ func TestStatus_BillingOfUnknownSize(t *testing.T) {
 		State: ledger.Archived, Source: ledger.Gone, SeenAt: noon.Add(-time.Hour), ArchivedAt: noon.Add(-time.Hour)}, ledger.Reconciled{})
 	out, _, _ := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
 	for _, want := range []string{
-		"BILLING  2026 vault V-1: 3 documents (1 of unknown size, left out of what follows), average 1.5 MB, 150 % of what is included; LIMIT REACHED; 1 transactions beyond it\n",
+		"BILLING  2026 vault V-1: 3 documents (1 of unknown size, left out of what follows), average 1.5 MB, 150 % of what is included; LIMIT REACHED; 1 transaction beyond it\n",
 		"BILLING  2026 vault V-1, forecast: average 1.5 MB on 31 December (1.5 to 1.5); 2 transactions beyond what is included (1 to 3)\n",
 	} {
 		if !strings.Contains(out, want) {

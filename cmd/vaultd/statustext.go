@@ -316,9 +316,9 @@ func (b billLine) forecast() string {
 	case f.Most == 0:
 		return text + "; nothing beyond what is included"
 	case f.Money != "":
-		return text + fmt.Sprintf("; %d transactions beyond what is included (%d to %d), %s %s (%s to %s)", f.Whole, f.Least, f.Most, b.Currency, f.Money, f.LeastMoney, f.MostMoney)
+		return text + fmt.Sprintf("; %s beyond what is included (%d to %d), %s %s (%s to %s)", many(f.Whole, "transaction", "transactions"), f.Least, f.Most, b.Currency, f.Money, f.LeastMoney, f.MostMoney)
 	}
-	return text + fmt.Sprintf("; %d transactions beyond what is included (%d to %d)", f.Whole, f.Least, f.Most)
+	return text + fmt.Sprintf("; %s beyond what is included (%d to %d)", many(f.Whole, "transaction", "transactions"), f.Least, f.Most)
 }
 
 // String returns the bill as people read it: the average first, then how near the limit is.
@@ -342,7 +342,11 @@ func (b billLine) String() string {
 	if b.Transactions == "0" {
 		return text + fmt.Sprintf("; %s left", sizeText(int64(min(b.Headroom, 1<<62))))
 	}
-	text += fmt.Sprintf("; %s transactions beyond it", b.Transactions)
+	unit := "transactions" // of which there may be parts: 1.5
+	if b.Transactions == "1" {
+		unit = "transaction"
+	}
+	text += fmt.Sprintf("; %s %s beyond it", b.Transactions, unit)
 	if b.Money != "" {
 		text += fmt.Sprintf(", %s %s", b.Currency, b.Money)
 	}

@@ -242,23 +242,25 @@ func (d *verdict) printDoubts(w io.Writer) {
 	fmt.Fprintf(w, "  %s (see vaultd verify --archive); that the others are unchanged rests on their uploads and on the archive's word\n",
 		sampleWords(proof.Sample{Archived: d.Archived, Compared: d.Compared, Differ: d.Differ}))
 	for _, x := range []struct {
-		n    uint64
-		text string
-		who  []string
+		n         uint64
+		one, more string
+		who       []string
 	}{
-		{d.LostPosts, "answers to registrations were lost: at most so many unused registrations are unknown", nil},
-		{uint64(len(d.Unused)), "registrations were never used", d.Unused},
-		{d.PutBack, "times the ledger was put back: what it had forgotten it learnt from the archive and the folders", nil},
-		{d.Accepted, "times an index that did not give every document counted as complete by a person's decision: what it left out was not compared", d.Indexes},
-		{uint64(len(d.Suspect)), "are in doubt: what happened to them since the ledger was put back is not known", d.Suspect},
-		{uint64(len(d.Unclear)), "are unclear: nobody knows whether they arrived", d.Unclear},
-		{uint64(len(d.Double)), "are possibly double at the archive", d.Double},
-		{uint64(len(d.InDoubt)), "were closed in doubt by a person", d.InDoubt},
+		{d.LostPosts, "answer to a registration was lost: at most one unused registration is unknown", "answers to registrations were lost: at most so many unused registrations are unknown", nil},
+		{uint64(len(d.Unused)), "registration was never used", "registrations were never used", d.Unused},
+		{d.PutBack, "time the ledger was put back: what it had forgotten it learnt from the archive and the folders",
+			"times the ledger was put back: what it had forgotten it learnt from the archive and the folders", nil},
+		{d.Accepted, "time an index that did not give every document counted as complete by a person's decision: what it left out was not compared",
+			"times an index that did not give every document counted as complete by a person's decision: what it left out was not compared", d.Indexes},
+		{uint64(len(d.Suspect)), "is in doubt: what happened to it since the ledger was put back is not known", "are in doubt: what happened to them since the ledger was put back is not known", d.Suspect},
+		{uint64(len(d.Unclear)), "is unclear: nobody knows whether it arrived", "are unclear: nobody knows whether they arrived", d.Unclear},
+		{uint64(len(d.Double)), "is possibly double at the archive", "are possibly double at the archive", d.Double},
+		{uint64(len(d.InDoubt)), "was closed in doubt by a person", "were closed in doubt by a person", d.InDoubt},
 	} {
 		if x.n == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "  %d %s\n", x.n, x.text)
+		fmt.Fprintf(w, "  %s\n", many(x.n, x.one, x.more))
 		for _, who := range x.who[:min(len(x.who), 20)] {
 			fmt.Fprintf(w, "    %s\n", safe(who))
 		}
