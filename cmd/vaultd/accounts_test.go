@@ -141,7 +141,7 @@ func TestAccounts_EachVaultWithItsOwn(t *testing.T) {
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.end(t, 30*time.Second); code != exitDone || strings.Contains(p.out.String(), "CANARY") {
+	if code := p.end(t, 40*time.Second); code != exitDone || strings.Contains(p.out.String(), "CANARY") {
 		t.Errorf("run: exit %d: %s", code, p.out)
 	}
 }

@@ -282,7 +282,7 @@ func watchCanaries(t *testing.T, oauth bool) {
 	if err := p.Process.Signal(syscall.SIGQUIT); err != nil {
 		t.Fatal(err)
 	}
-	p.end(t, 10*time.Second)
+	p.end(t, 40*time.Second)
 	if dump := p.out.String(); !strings.Contains(dump, "goroutine ") {
 		t.Error("no dump to look at")
 	}

@@ -185,7 +185,7 @@ func (s *site) ends(p *process, emu *emulator.Server, n int) {
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		s.t.Fatal(err)
 	}
-	if code := p.end(s.t, 10*time.Second); code != 0 {
+	if code := p.end(s.t, 40*time.Second); code != 0 {
 		s.t.Errorf("exit %d", code)
 	}
 	if out, code := s.vaultd("verify"); code != 0 {
@@ -252,7 +252,7 @@ func TestDisk_I5_StartOnAFullDisk(t *testing.T) {
 	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	p.end(t, 10*time.Second)
+	p.end(t, 40*time.Second)
 	s.forgetReserve()
 	give := hog(t, state)
 	if out, code := s.vaultd("run", "--once"); code != exitIO || !strings.Contains(out, "nothing was begun: the disk of state_dir has 0.0 MB left") {
@@ -365,7 +365,7 @@ func TestDisk_I24_DropIsReadOnly(t *testing.T) {
 	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	p.end(t, 10*time.Second)
+	p.end(t, 40*time.Second)
 	s.add("acme", "late", 3)
 	if err := unix.Mount("", acme, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)

@@ -146,8 +146,8 @@ func TestHostile_I19_I21_I23(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	y.deadline = began.Add(12 * time.Second)
-	y.archived(y.neighbours("nachher", 3), 10*time.Second)
+	y.deadline = began.Add(time.Minute)
+	y.archived(y.neighbours("nachher", 3), 50*time.Second)
 	t.Logf("%d hostile things; the last neighbours took %v", len(dropped), time.Since(began))
 	y.archived(good, time.Second)
 	for _, row := range dropped {
@@ -176,7 +176,7 @@ func corpus() (all []hostile) {
 func (y *yard) aftermath(emu *emulator.Server) {
 	y.t.Helper()
 	y.must(y.daemon.Process.Signal(syscall.SIGTERM))
-	if code := y.daemon.end(y.t, 15*time.Second); code != 0 {
+	if code := y.daemon.end(y.t, 40*time.Second); code != 0 {
 		y.t.Errorf("the daemon ended with %d", code)
 	}
 	if out, code := y.vaultd("verify"); code != 0 {

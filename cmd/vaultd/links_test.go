@@ -97,7 +97,7 @@ func TestRun_I18_ABindMountInAnArchivedFolder(t *testing.T) {
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.end(t, 15*time.Second); code != 0 {
+	if code := p.end(t, 40*time.Second); code != 0 {
 		t.Errorf("exit %d", code)
 	}
 	if _, err := os.Lstat(filepath.Join(other, "vertrag.pdf")); err != nil {

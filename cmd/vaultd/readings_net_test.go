@@ -122,7 +122,7 @@ func TestReading_I24_ProxyAuthorityTokensAndSecretCorrectedWhileRunning(t *testi
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.end(t, 10*time.Second); code != 0 || strings.Contains(p.out.String(), "canary") {
+	if code := p.end(t, 40*time.Second); code != 0 || strings.Contains(p.out.String(), "canary") {
 		t.Errorf("exit %d, or the secret was logged", code)
 	}
 	if out, code := s.vaultd("verify"); code != 0 {

@@ -213,7 +213,7 @@ func TestRun_I26_ReadyReloadWatchdogStop(t *testing.T) {
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.end(t, 15*time.Second); code != 0 {
+	if code := p.end(t, 40*time.Second); code != 0 {
 		t.Errorf("exit %d", code)
 	}
 	eventually(t, "STOPPING=1", func() bool { return m.count("STOPPING=1") == 1 })

@@ -57,7 +57,7 @@ func needsSamba(t *testing.T) {
 // the clerk's group for the group invoices: nothing is added to the machine.
 func newShare(t *testing.T, s *site) *share {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // other tests may keep the machine busy
 	t.Cleanup(cancel)
 	h := &share{t: t, ctx: ctx, dir: filepath.Join(s.dir, "samba"), local: filepath.Join(s.dir, "clerk")}
 	var err error

@@ -36,7 +36,7 @@ func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if code := p.end(t, 30*time.Second); code != 0 || !strings.Contains(p.out.String(), "letter by letter") {
+	if code := p.end(t, 40*time.Second); code != 0 || !strings.Contains(p.out.String(), "letter by letter") {
 		t.Errorf("run: exit %d, and the log says nothing of it: %s", code, p.out)
 	}
 	s.edit(address, "http://127.0.0.1:1")
