@@ -39,7 +39,7 @@ func hostileSidecars() []hostile {
 		{name: "S NUL byte", make: fields(", \"senderName\": \"a\x00b\""), want: returns, says: in("control character")},
 		{name: "S NUL escape", make: fields(`, "senderName": "a\u0000b"`), want: returns, says: in("senderName", "control character")},
 		{name: "S half a character", make: fields(`, "senderName": "a\ud800"`), want: returns, says: in("half a character")},
-		{name: "S large", make: sidecar(strings.Repeat(" ", 1_000_001)), want: returns, says: in("a sidecar has at most 1.0 MB")},
+		{name: "S large", make: sidecar(strings.Repeat(" ", 1_000_001)), want: returns, says: in("such a file has at most 1.0 MB")},
 		{name: "S deep", make: sidecar(strings.Repeat("[", 100_000)), want: returns, says: in("nested deeper than 16")},
 		{name: "S deep objects", make: sidecar(strings.Repeat(`{"a":`, 100_000)), want: returns, says: in("nested deeper than 16")},
 		{name: "S wide", make: sidecar("[" + strings.Repeat("1,", 400_000) + "1]"), want: returns, says: in("more than 20000 values")},

@@ -59,7 +59,7 @@ func (l *listing) includeSidecar() {
 // readLists reads the small files that speak about the others.
 func (d *folder) readLists() (manifest []wanted, err error) {
 	if d.sidecar != nil {
-		src, err := d.small(*d.sidecar, maxSidecar, "a sidecar", !d.rules.IncludeSidecar)
+		src, err := d.small(*d.sidecar, maxSidecar, "such a file", !d.rules.IncludeSidecar)
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func (d *folder) readLists() (manifest []wanted, err error) {
 // its digest. Too large is a fault and gives nil.
 func (d *folder) small(f found, limit int64, what string, outside bool) ([]byte, error) {
 	if f.stamp.size > limit {
-		d.faults = append(d.faults, Fault{File: f.path, Brief: what + " is too large",
+		d.faults = append(d.faults, Fault{File: f.path, Brief: f.path + " is too large",
 			Text: fmt.Sprintf("has %s; %s has at most %s", megabytes(f.stamp.size), what, megabytes(limit)), Advice: `Look whether it is the right file`})
 		return nil, nil
 	}

@@ -67,7 +67,7 @@ func TestFolder_Refused(t *testing.T) {
 		{"UnicodeTwins", tree{"metadata.json": sidecar, "M\u00fc.pdf": "x", "Mu\u0308.pdf": "y"}, nil, []string{"has the same name as"}},
 		{"FolderTwins", tree{"metadata.json": sidecar, "sub/a.pdf": "x", "SUB/b.pdf": "y"}, nil, []string{"sub has the same name as SUB"}},
 		{"HugeSparseFile", good, func(t *testing.T, dir string) { link(t, os.Truncate(dir+"/rechnung.pdf", 100_000_000_000)) }, []string{"The folder holds 100000 MB; the archive takes 100 MB. Largest: rechnung.pdf, 100000 MB"}},
-		{"HugeSparseSidecar", good, func(t *testing.T, dir string) { link(t, os.Truncate(dir+"/metadata.json", 100_000_000_000)) }, []string{"a sidecar has at most"}},
+		{"HugeSparseSidecar", good, func(t *testing.T, dir string) { link(t, os.Truncate(dir+"/metadata.json", 100_000_000_000)) }, []string{"such a file has at most"}},
 		{"HugeMarker", good, func(t *testing.T, dir string) {
 			write(t, dir+"/.done", "")
 			link(t, os.Truncate(dir+"/.done", 100_000_000_000))

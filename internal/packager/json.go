@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -125,7 +126,7 @@ func (s *scanner) space() {
 
 func (s *scanner) value() value {
 	if s.values++; s.values > maxValues {
-		s.fail(s.at, fmt.Sprintf("more than %d values", maxValues), "A sidecar describes one invoice: make it smaller")
+		s.fail(s.at, fmt.Sprintf("more than %d values", maxValues), "It describes one invoice: make it smaller")
 	}
 	v := value{at: s.at}
 	switch c := s.peek(); {
@@ -200,6 +201,7 @@ func (s *scanner) next(closing byte, before kind) {
 		return
 	}
 	if s.peek() != ',' {
+		s.failMore(before)
 		s.failToken(fmt.Sprintf("a comma or %c", closing))
 	}
 	comma := s.at
@@ -210,6 +212,21 @@ func (s *scanner) next(closing byte, before kind) {
 	s.space()
 	if s.peek() == closing {
 		s.fail(comma, fmt.Sprintf("a comma before %c", closing), "Delete that comma")
+	}
+}
+
+// failMore says what people often write behind a value that had come to its end: the rest of a name with quotation marks in it,
+// or a currency behind an amount.
+func (s *scanner) failMore(before kind) {
+	line, _, _ := strings.Cut(string(s.src[s.at:]), "\n")
+	more, _, closed := strings.Cut(line, `"`)
+	first, _ := utf8.DecodeRuneInString(more)
+	switch {
+	case !unicode.IsLetter(first) && !unicode.IsDigit(first):
+	case before == text && closed:
+		s.fail(s.at, "quotation marks inside a value", fmt.Sprintf(`Put a backslash before each of them: \"%s\"`, show(more)))
+	case before == number:
+		s.fail(s.at, "a word behind a number", `Write the number alone, like 1234.56; a currency belongs to "currencyCode"`)
 	}
 }
 
@@ -275,7 +292,10 @@ func (s *scanner) number() string {
 		return n
 	}
 	whole, fraction, point := strings.Cut(strings.TrimPrefix(n, "-"), ".")
-	switch {
+	switch alone := strings.TrimRight(n, "eE"); {
+	case alone != n && json.Valid([]byte(alone)): // 119.00EUR
+		s.at = begin + len(alone)
+		s.failMore(number)
 	case n == "-" && s.peek() == 'I':
 		s.fail(begin, "-Infinity is not a number", "Write the number, or leave the field out")
 	case strings.Trim(whole+fraction, digits) != "":

@@ -38,7 +38,7 @@ type form struct {
 func readForm(name string, src []byte, rules Rules) *form {
 	f := newForm(name, nil)
 	if text, advice := unreadable(src); text != "" {
-		f.faults = []Fault{{File: name, Brief: "sidecar unreadable", Text: text, Advice: advice}}
+		f.faults = []Fault{{File: name, Brief: name + " unreadable", Text: text, Advice: advice}}
 		return f
 	}
 	f.src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
@@ -48,7 +48,7 @@ func readForm(name string, src []byte, rules Rules) *form {
 		f.syntax(*bad)
 		return f
 	case v.kind != object:
-		f.fault(v.at, "", "sidecar unreadable", "the file is "+v.kind.String()+", not an object in { }", `Fill in a copy of _template\metadata.json`)
+		f.fault(v.at, "", f.name+" unreadable", "the file is "+v.kind.String()+", not an object in { }", `Fill in a copy of _template\metadata.json`)
 		return f
 	}
 	for _, t := range twice[:min(len(twice), maxFaults+1)] {
@@ -104,7 +104,7 @@ func empty(v value) bool {
 }
 
 func (f *form) syntax(bad broken) {
-	f.fault(bad.at, "", "sidecar unreadable", bad.text, bad.advice)
+	f.fault(bad.at, "", f.name+" unreadable", bad.text, bad.advice)
 }
 
 // fault adds one at an offset of the source; -1 is no place. Each top-level key

@@ -1,6 +1,7 @@
 package packager
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -25,7 +26,7 @@ func TestSidecar_Refused(t *testing.T) {
 	}{
 		{"Empty", "", []string{"metadata.json is empty"}},
 		{"OnlyByteOrderMark", "\xef\xbb\xbf \n", []string{"is empty"}},
-		{"Huge", sidecar + strings.Repeat(" ", maxSidecar), []string{"1.0 MB; a sidecar has at most 1.0 MB"}},
+		{"Huge", sidecar + strings.Repeat(" ", maxSidecar), []string{"1.0 MB; such a file has at most 1.0 MB"}},
 		{"Deep", strings.Repeat(`[`, 200_000), []string{"line 1, column 17", "nested deeper than 16"}},
 		{"ManyValues", `{"files": [` + strings.Repeat("1,", 30_000) + "1]}", []string{"more than 20000 values"}},
 		{"UTF16LittleEndian", "\xff\xfe{\x00}\x00", []string{"UTF-16", "Save as", "UTF-8"}},
@@ -87,9 +88,13 @@ func TestSidecar_Refused(t *testing.T) {
 		{"NoZone", date(`"2026-10-31T00:30:00"`), []string{"does not say its time zone"}},
 		{"CommaInSeconds", date(`"2026-10-31T00:30:00,5Z"`), []string{"like 2026-10-31T14:30:00Z"}},
 		{"DateMissing", with(`  "documentDate": "2026-10-31",`+"\n", ""), []string{`metadata.json, "documentDate" is missing. Write the date of issue`}},
-		{"GermanAmount", amount(`"1.234,56"`), []string{`NOT ARCHIVED. metadata.json, line 8, "amount": "1.234,56" is ambiguous. Write 1234.56 without quotes, then move`}},
-		{"QuotedAmount", amount(`"1234.56"`), []string{`"1234.56" is in quotes. Write 1234.56 without quotes`}},
-		{"AmbiguousAmount", amount(`"1.234"`), []string{"Write 1.234 or 1234, whichever is meant"}},
+		{"GermanAmount", amount(`"1.234,56"`), []string{`NOT ARCHIVED. metadata.json, line 8, "amount": "1.234,56" is ambiguous. Write 1234.56, then move`}},
+		{"AmbiguousAmount", amount(`"1.234"`), []string{"Write 1.234 or 1234 without quotes, whichever is meant"}},
+		{"AmountWithCurrencyBehind", amount(`"119.00 EUR"`), []string{`"119.00 EUR" has more in it than a number. Write the number alone, like 1234.56; the currency belongs to "currencyCode"`}},
+		{"CurrencyBehindANumber", amount(`119.00 EUR`), []string{"line 8, column 20", "a word behind a number", `a currency belongs to "currencyCode"`}},
+		{"CurrencyAtANumber", amount(`119.00EUR`), []string{"line 8, column 19", "a word behind a number"}},
+		{"QuotesInAValue", with("Müller", `Fa. "Huber" KG`), []string{"line 5", `quotation marks inside a value. Put a backslash before each of them: \"Huber\"`}},
+		{"DateWithASpace", date(`" 2026-10-31"`), []string{`"documentDate": " 2026-10-31" has a space before or behind the date. Write 2026-10-31`}},
 		{"AmountWithCurrency", amount(`"EUR 12"`), []string{"Write the number alone"}},
 		{"Exponent", amount(`1e3`), []string{"1e3 has an exponent"}},
 		{"FourHundredDigits", amount(strings.Repeat("9", 400)), []string{`"amount" has 400 characters`}},
@@ -172,6 +177,20 @@ func TestSidecar_Understood(t *testing.T) {
 	}
 	if !s.Chosen || s.ID.String() != "0b6f3c1e-5f1d-4a53-9f0e-2f6a3c1d9b77" {
 		t.Errorf("identity %s, chosen %v", s.ID, s.Chosen)
+	}
+}
+
+// I10: an amount in quotes is the number that it says, and freezes to the same bytes as without them.
+func TestSidecar_I10_AQuotedAmountIsTheNumber(t *testing.T) {
+	for _, amount := range []string{"119.00", "-5", "0", "0.500", "1234.56", "9007199254740993.10", "12345.678"} {
+		var frozen [][]byte
+		for _, written := range []string{amount, `"` + amount + `"`, `" ` + amount + ` "`} {
+			_, root := drop(t, tree{"metadata.json": strings.Replace(sidecar, "1234.56", written, 1), "a.pdf": "x"})
+			frozen = append(frozen, mustBuild(t, root, rules).Metadata)
+		}
+		if !bytes.Equal(frozen[0], frozen[1]) || !bytes.Equal(frozen[0], frozen[2]) || !bytes.Contains(frozen[0], []byte(`"amount":`+amount)) {
+			t.Errorf("%s: %s", amount, frozen)
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ These must be there:
 	case "marker":
 		b.WriteString("When all files are there, put an empty file named .done beside them.\n")
 	}
-	b.WriteString("\namount is a number without quotes and with a point, as 1234.56.\nLists stand in [ ], also around a single one: [\"DE123456789\"].\n")
+	b.WriteString("\namount is a number with a point and nothing else, as \"1234.56\".\nLists stand in [ ], also around a single one: [\"DE123456789\"].\n")
 	if len(r.Defaults) > 0 {
 		fmt.Fprintf(&b, "Filled in for this share, and used where you leave it out: %s.\n", strings.Join(slices.Sorted(maps.Keys(r.Defaults)), ", "))
 	}

@@ -23,7 +23,7 @@ func TestTemplate_FilledInIsTaken(t *testing.T) {
 			if !found || strings.Contains(help, "\r") {
 				t.Fatal(help)
 			}
-			filled := strings.NewReplacer(`"documentId": ""`, `"documentId": "4711"`, `"documentDate": ""`, `"documentDate": "2026-10-31"`, `"files": []`, `"files": ["rechnung.pdf"]`).Replace(string(form))
+			filled := strings.NewReplacer(`"amount": ""`, `"amount": "119.00"`, `"senderName": ""`, `"senderName": "Huber"`, `"documentId": ""`, `"documentId": "4711"`, `"documentDate": ""`, `"documentDate": "2026-10-31"`, `"files": []`, `"files": ["rechnung.pdf"]`).Replace(string(form))
 			for _, sidecar := range []string{filled, example} {
 				if _, err := validate(t, rules, sidecar); err != nil {
 					t.Errorf("%v\n%s", err, sidecar)

@@ -3,6 +3,7 @@ package packager
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +53,13 @@ func (f *form) date(field string, v value, to *string) {
 func (f *form) refuseDate(field string, v value, s string) {
 	said, advice := show(s)+" is not a valid date", "Write the date of issue as year-month-day, like 2026-10-31"
 	day := ""
-	if m := germanDay.FindStringSubmatch(s); m != nil {
+	if trimmed := strings.TrimSpace(s); trimmed != s {
+		said = fmt.Sprintf("%q has a space before or behind the date", show(s))
+		s = trimmed
+	}
+	if dateOnly.MatchString(s) {
+		day = s
+	} else if m := germanDay.FindStringSubmatch(s); m != nil {
 		day = fmt.Sprintf("%s-%02s-%02s", m[3], m[2], m[1])
 	} else if m := compact.FindStringSubmatch(s); m != nil {
 		day = m[1] + "-" + m[2] + "-" + m[3]
@@ -81,12 +88,12 @@ func (f *form) amount(field string, v value, to *archive.Decimal) {
 	switch v.kind {
 	case text:
 		if v.text != "" {
-			f.quotedAmount(field, v)
+			f.quotedAmount(field, v, to)
 		}
 		return
 	case number:
 	default:
-		f.wrongKind(field, v, "a number", "Write it like 1234.56, without quotes")
+		f.wrongKind(field, v, "a number", "Write it like 1234.56")
 		return
 	}
 	d, err := archive.ParseDecimal(v.text)
@@ -105,8 +112,9 @@ var (
 	commaDecimal = regexp.MustCompile(`^-?(\d{1,3}([. ']\d{3})+|\d+)(,\d+)?$`)
 )
 
-// quotedAmount says which number the quoted text probably means, if only one.
-func (f *form) quotedAmount(field string, v value) {
+// quotedAmount takes a quoted amount that can be read in one way only, as "1234.56"; the same value without quotes is sent in the
+// same bytes. Of any other it says which number is probably meant, if only one.
+func (f *form) quotedAmount(field string, v value, to *archive.Decimal) {
 	s := strings.Join(strings.Fields(strings.ReplaceAll(v.text, "\u00a0", " ")), " ")
 	s = strings.TrimSpace(strings.Trim(s, "€$"))
 	var read []string
@@ -117,18 +125,22 @@ func (f *form) quotedAmount(field string, v value) {
 	}
 	if commaDecimal.MatchString(s) {
 		n := strings.NewReplacer(".", "", " ", "", "'", "", ",", ".").Replace(s)
-		if len(read) == 0 || read[0] != n {
+		if _, err := archive.ParseDecimal(n); err == nil && !slices.Contains(read, n) { // 0.500 is no 0500
 			read = append(read, n)
 		}
 	}
-	said, advice := "is ambiguous", "Write the number alone, without quotes, like 1234.56"
-	switch {
+	if len(read) == 1 && read[0] == strings.TrimSpace(v.text) {
+		*to = archive.Decimal(read[0])
+		return
+	}
+	said, advice := "is ambiguous", "Write the number alone, like 1234.56"
+	switch currency := strings.Trim(s, "-.,0123456789 '"); {
 	case len(read) == 2:
-		advice = fmt.Sprintf("Write %s or %s, whichever is meant, without quotes", read[0], read[1])
-	case len(read) == 1 && read[0] == s:
-		said, advice = "is in quotes", fmt.Sprintf("Write %s without quotes", s)
+		advice = fmt.Sprintf("Write %s or %s without quotes, whichever is meant", read[0], read[1])
 	case len(read) == 1:
-		advice = fmt.Sprintf("Write %s without quotes", read[0])
+		advice = "Write " + read[0]
+	case len(currency) == archive.MaxCurrency && currency != s:
+		said, advice = "has more in it than a number", advice+`; the currency belongs to "currencyCode"`
 	}
 	f.fault(v.at, field, "amount not understood", fmt.Sprintf(`"%s" %s`, show(v.text), said), advice)
 }
