@@ -215,7 +215,7 @@ func TestDisk_I24_StateDiskFillsToTheLastByte(t *testing.T) {
 	s.add("acme", "late", 3)
 	s.add("beta", "late", 2)
 	waitFor(t, "the outcomes on the full disk", s.inState("archived", 40))
-	s.page("acme", "WAITING FOR ROOM, IT HAS BEEN TOLD (3)")
+	s.page("acme", "WAITING FOR ROOM (3)")
 	s.page("acme", "  late-2                waits: the archive server's disk is full")
 	s.page("beta", "DELAYED since")
 	out, code := s.vaultd("status")

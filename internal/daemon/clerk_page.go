@@ -28,7 +28,8 @@ type page struct {
 	Refused    heading // what was not taken, and needs a hand
 	Crowded    heading // what waits for room on a disk
 	Held       heading // what waits for IT's check with the archive
-	Copying    heading
+	Copying    heading // what is being written, or is known to be not whole yet
+	Waiting    heading // what is not taken yet for another reason, and needs no hand so far
 	Taken      heading
 	Today      today
 	Duplicates []line // the last of Today.repeats
@@ -101,10 +102,10 @@ func standing(e ledger.Entry) string {
 // notTaken takes in what the watcher tells; full: nothing is taken for want of disk.
 func (p *page) notTaken(s watch.Snapshot, remind time.Duration, full bool) {
 	for _, w := range s.NotTaken {
-		to := &p.Copying
+		to := p.calm(w.Reason)
 		for _, n := range w.Names {
 			text, act := p.waiting(w.Reason, n, p.Now.Sub(n.Since) >= remind)
-			switch to = &p.Copying; {
+			switch to = p.calm(w.Reason); {
 			case w.Reason == watch.Held:
 				to = &p.Held
 			case w.Reason == watch.NoRoom:
@@ -118,6 +119,15 @@ func (p *page) notTaken(s watch.Snapshot, remind time.Duration, full bool) {
 		}
 		to.count += w.Count - len(w.Names) // those without a name go where the last one went
 	}
+}
+
+// calm is the heading of what needs no hand so far.
+func (p *page) calm(r watch.Reason) *heading {
+	switch r {
+	case watch.Copying, watch.Temporary, watch.Incomplete:
+		return &p.Copying
+	}
+	return &p.Waiting
 }
 
 // waiting says why something is not taken, and whether somebody must act.
@@ -216,19 +226,19 @@ func (p *page) head() string {
 func (p *page) body() string {
 	var b strings.Builder
 	width := narrowest
-	for _, h := range []heading{p.Rejected, p.Refused, p.Crowded, p.Held, p.Copying, p.Taken, {lines: p.Duplicates}} {
+	for _, h := range []heading{p.Rejected, p.Refused, p.Crowded, p.Held, p.Copying, p.Waiting, p.Taken, {lines: p.Duplicates}} {
 		for _, l := range h.lines {
 			width = min(max(width, utf8.RuneCountInString(fit(l.name))), widest)
 		}
 	}
 	if !p.Delayed.IsZero() {
-		fmt.Fprintf(&b, "DELAYED since %s. IT has been told.\nYour folders are safe and will be sent. Do not drop them again.\n", p.clock(p.Delayed))
+		fmt.Fprintf(&b, "DELAYED since %s.\nYour folders are safe and will be sent. Do not drop them again.\n", p.clock(p.Delayed))
 		if p.Stopped {
 			b.WriteString("Until IT has checked with the archive, no folder is taken.\n")
 		}
 	}
 	b.WriteByte('\n')
-	if p.Rejected.count+p.Refused.count+p.Crowded.count+p.Held.count+p.Copying.count+p.Taken.count == 0 {
+	if p.Rejected.count+p.Refused.count+p.Crowded.count+p.Held.count+p.Copying.count+p.Waiting.count+p.Taken.count == 0 {
 		b.WriteString("Nothing to put right, nothing waiting.\n")
 	}
 	if n := p.Rejected.count + p.Refused.count; n > 0 {
@@ -240,7 +250,7 @@ func (p *page) body() string {
 		p.Refused.write(&b, width)
 	}
 	if p.Crowded.count > 0 {
-		fmt.Fprintf(&b, "WAITING FOR ROOM, IT HAS BEEN TOLD (%d)\n", p.Crowded.count)
+		fmt.Fprintf(&b, "WAITING FOR ROOM (%d)\n", p.Crowded.count)
 		p.Crowded.write(&b, width)
 	}
 	if p.Held.count > 0 {
@@ -250,6 +260,10 @@ func (p *page) body() string {
 	if p.Copying.count > 0 {
 		fmt.Fprintf(&b, "STILL COPYING (%d)\n", p.Copying.count)
 		p.Copying.write(&b, width)
+	}
+	if p.Waiting.count > 0 {
+		fmt.Fprintf(&b, "NOT TAKEN YET (%d)\n", p.Waiting.count)
+		p.Waiting.write(&b, width)
 	}
 	if p.Taken.count > 0 {
 		fmt.Fprintf(&b, "TAKEN, NOT YET ARCHIVED (%d, newest first)\n", p.Taken.count)

@@ -42,7 +42,7 @@ func TestPage_WhatAClerkReads(t *testing.T) {
 	want := `INVOICE ARCHIVE acme-in              Fri 20 Nov 2026 14:32
 TEST, NO EVIDENCE: nothing dropped here counts as archived.
 Time over 10 minutes old? Call IT.
-DELAYED since 09:12. IT has been told.
+DELAYED since 09:12.
 Your folders are safe and will be sent. Do not drop them again.
 
 PLEASE FIX (8)
@@ -55,9 +55,10 @@ PLEASE FIX (8)
   Alt 1                 no right to take it (owner alice, 0755) since 13:32: IT must set the share's masks
   Meier 12              no metadata.json since 13:40
   Meier 13              has metadata.json.txt: rename it to metadata.json (Explorer: View > File name extensions)
-STILL COPYING (2)
-  Neu 1                 no metadata.json since 14:31
+STILL COPYING (1)
   Wagner 5              changed 20 s ago
+NOT TAKEN YET (1)
+  Neu 1                 no metadata.json since 14:31
 TAKEN, NOT YET ARCHIVED (45, newest first)
   Otto 19               taken 14:30, being packed
   Müller 4712           taken 14:05, waiting for archive

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bytes"
+	"cmp"
 	"hash/maphash"
 	"io"
 	"io/fs"
@@ -173,8 +174,11 @@ func (b *bare) same(root *os.Root) bool {
 	return true
 }
 
+// mostInside is how many names of a folder are asked whether they are invoice folders themselves.
+const mostInside = 8
+
 // sidecarIn tells whether the folder name in parent has a sidecar, without looking further than needed, and else which name
-// was probably meant to be one and in what state it was. It is a hint: only a look counts.
+// was probably meant to be one, or the sidecar of a folder inside, and in what state it was. It is a hint: only a look counts.
 func (r Rules) sidecarIn(parent *os.File, name string) (has bool, near string, at state, err error) {
 	if r.exactSidecar(parent, name) {
 		return true, "", at, nil
@@ -189,6 +193,7 @@ func (r Rules) sidecarIn(parent *os.File, name string) (has bool, near string, a
 		return false, "", at, err
 	}
 	at = stateOf(info)
+	inside, asked := "", 0
 	for seen := 0; seen < r.MaxEntries; {
 		names, err := dir.Readdirnames(chunk)
 		seen += len(names)
@@ -199,6 +204,9 @@ func (r Rules) sidecarIn(parent *os.File, name string) (has bool, near string, a
 			if near == "" && r.near(n) {
 				near = n
 			}
+			if asked++; inside == "" && asked <= mostInside && r.exactSidecar(dir, n) {
+				inside = n + "/" + r.Sidecar
+			}
 		}
 		if err == io.EOF || (err == nil && len(names) == 0) {
 			break
@@ -207,5 +215,5 @@ func (r Rules) sidecarIn(parent *os.File, name string) (has bool, near string, a
 			return false, "", at, &os.PathError{Op: "look at", Path: name, Err: err}
 		}
 	}
-	return false, near, at, nil
+	return false, cmp.Or(near, inside), at, nil
 }

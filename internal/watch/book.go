@@ -200,11 +200,14 @@ func (b *book) listVerdict(s *subject, verdict error) error {
 	return s.verdict
 }
 
-// nearWords says what to do about a file that was probably meant to be the sidecar.
+// nearWords says what to do about a file that was probably meant to be the sidecar, or about a folder of invoice folders.
 func nearWords(near, sidecar string) error {
+	folder, _, inside := strings.Cut(near, "/")
 	switch {
 	case near == "":
 		return nil
+	case inside:
+		return fmt.Errorf("has invoice folders in it, as %s: move the folders inside up one level", folder)
 	case strings.EqualFold(near, sidecar):
 		return fmt.Errorf("%s is a folder, not a file: take the file out of it", near)
 	}

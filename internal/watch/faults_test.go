@@ -83,7 +83,7 @@ func TestWatcher_SaysWhatIsMissing(t *testing.T) {
 		cfg := Config{Complete: List, Mode: mode, Changed: func() { told.Add(1) },
 			IsComplete: func(context.Context, *os.Root, Folder) error { return errors.New("waits for rechnung.pdf") }}
 		inBubble(t, cfg, func(b *bench) {
-			write(t, b.path, "Meier 12/metadata.json.txt", "Kern 6/Metadata.TXT", "Huber 88/rechnung.pdf", "Wagner 5/metadata.json", "Wagner 5/~$brief.docx")
+			write(t, b.path, "Meier 12/metadata.json.txt", "Kern 6/Metadata.TXT", "Huber 88/rechnung.pdf", "Wagner 5/metadata.json", "Wagner 5/~$brief.docx", "2026-11/Otto 19/metadata.json")
 			b.run()
 			b.pass(time.Minute)
 			got := map[string]string{}
@@ -95,6 +95,7 @@ func TestWatcher_SaysWhatIsMissing(t *testing.T) {
 			want := map[string]string{
 				"Meier 12": "has metadata.json.txt: rename it to metadata.json (Explorer: View > File name extensions)",
 				"Kern 6":   "has Metadata.TXT: rename it to metadata.json (Explorer: View > File name extensions)",
+				"2026-11":  "has invoice folders in it, as Otto 19: move the folders inside up one level",
 				"Huber 88": "", "Wagner 5": "waits for rechnung.pdf, and still has ~$brief.docx",
 			}
 			if !maps.Equal(got, want) {
