@@ -52,6 +52,7 @@ func (c *config) checkService() {
 	if c.written(s.BaseURL, "service", "base_url") {
 		s.BaseURL = strings.TrimRight(s.BaseURL, "/")
 		c.checkAddress(s.BaseURL, "service", "base_url")
+		c.checkBase(s.BaseURL)
 	}
 	if c.written(s.Proxy, "service", "proxy") {
 		u, err := url.Parse(s.Proxy)
@@ -77,6 +78,28 @@ func (c *config) checkAddress(address string, loc ...string) {
 		c.fault("has a part after ? or #", "remove it", loc...)
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
 		c.fault("is plain http to another machine", "write https:// (http is for a service on this machine only)", loc...)
+	}
+}
+
+// The values of config.example.yaml that stand for what nobody but the administrator knows. A ledger would be bound to such
+// an address for ever.
+const (
+	exampleHost  = "archive.example"
+	exampleVault = "VAULT-ID"
+)
+
+// checkBase looks at what is wrong with a base_url alone.
+func (c *config) checkBase(address string) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return // told already
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
+	switch {
+	case strings.EqualFold(u.Hostname(), exampleHost):
+		c.fault("is the address of the example", "write the one that the provider gave you", "service", "base_url")
+	case first == "v1" || strings.HasSuffix(u.Path, "/v1"):
+		c.fault("has v1 in its path, which vaultd adds itself", "write "+strings.TrimSuffix(address[:strings.LastIndex(address, "/v1")], "/"), "service", "base_url")
 	}
 }
 
@@ -166,6 +189,9 @@ func (c *config) checkDrop(i int) {
 		if c.written(d.Name, loc.child("name")...) && strings.EqualFold(d.Name, earlier.Name) {
 			c.fault(fmt.Sprintf("is the name of drops[%d] already", j), "give each drop a name of its own", loc.child("name")...)
 		}
+	}
+	if c.written(d.Vault, loc.child("vault")...) && d.Vault == exampleVault {
+		c.fault("is that of the example", "write the vault's id as the provider gave it to you", loc.child("vault")...)
 	}
 	c.checkAccountOf(i)
 	c.positive(d.Settle, loc.child("settle")...)

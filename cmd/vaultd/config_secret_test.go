@@ -124,7 +124,7 @@ func TestConfigFaults_I7_HideWhatMayBeSecret(t *testing.T) {
 		"OfTheWrongKind":    "service:\n  auth:\n    secret_file: [hunter2]",
 		"UnknownKey":        "service: {auth: {password: hunter2, username: x}}",
 		"AnyKeyOfAuth":      "service:\n  auth:\n    clientkey: hunter2",
-		"InAnAddress":       "service:\n  base_url: https://u:hunter2@archive.example",
+		"InAnAddress":       "service:\n  base_url: https://u:hunter2@vault.example",
 		"InTheProxy":        "service:\n  proxy: http://u:hunter2@proxy",
 		"InTokenURL":        "service: {auth: {method: oauth2, token_url: 'https://u:hunter2@x'}}",
 		"Elsewhere":         "client_secret: hunter2",

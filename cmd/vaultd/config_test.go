@@ -28,7 +28,7 @@ func envOf(vars map[string]string) func(string) (string, bool) {
 
 // smallConfig is the least that a person must write.
 const smallConfig = `service:
-  base_url: https://archive.example
+  base_url: https://vault.example
   auth: {method: basic, username: u, secret_file: /etc/vaultd/secret}
 drops:
   - {name: acme-in, path: /srv/invoices/acme-in, vault: V-1}
@@ -66,7 +66,7 @@ func mustLoad(t *testing.T, text string) config {
 func defaultConfig() config {
 	return config{
 		Service: serviceConfig{
-			Environment: "test", BaseURL: "https://archive.example", RequestIDHeader: "X-SVC-REQUEST-ID",
+			Environment: "test", BaseURL: "https://vault.example", RequestIDHeader: "X-SVC-REQUEST-ID",
 			AllowedHosts: []string{},
 			Auth: authConfig{
 				Method: "basic", Username: "u", SecretFile: "/etc/vaultd/secret",
@@ -107,22 +107,25 @@ func TestConfigDefaults(t *testing.T) {
 	}
 }
 
-// The example shows the defaults: what a person has to change is the only difference.
+// The example shows the defaults: what a person has to change is the only difference. As long as it is not changed, it is
+// no configuration.
 func TestConfigExample(t *testing.T) {
 	const path = "../../config.example.yaml"
-	got, err := loadConfig(path, noEnv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := defaultConfig()
-	want.Service.Auth.Username = "archive-user"
-	want.Drops[0].Vault, want.Drops[0].Group = "VAULT-ID", "invoices"
-	if diff := cmp.Diff(want, got, ignoreDerived); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
+	}
+	_, err = loadConfig(path, noEnv)
+	wrong, ok := errors.AsType[*configError](err)
+	if !ok || len(wrong.Faults) != 2 || wrong.Faults[0].Key != "service.base_url" || wrong.Faults[1].Key != "drops[0].vault" {
+		t.Errorf("as it is: %v", err)
+	}
+	got := mustLoad(t, strings.NewReplacer(exampleHost, "vault.example", exampleVault, "V-1").Replace(string(text)))
+	want := defaultConfig()
+	want.Service.Auth.Username = "archive-user"
+	want.Drops[0].Group = "invoices"
+	if diff := cmp.Diff(want, got, ignoreDerived); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if first, _, _ := strings.Cut(string(text), "\n"); first != "# yaml-language-server: $schema=/usr/share/vaultd/config.schema.json" {
 		t.Errorf("first line %q", first)
@@ -188,7 +191,7 @@ func TestConfigSchemaNamesEveryField(t *testing.T) {
 func TestConfigTwelveFaultsAtOnce(t *testing.T) {
 	_, faults := load(t, `service:
   environment: productoin
-  base_url: http://archive.example
+  base_url: http://vault.example
   auth: {method: oauth2, username: ü, secret_file: secret, scopes: []}
 state_dir: var/lib
 upload:
@@ -313,17 +316,20 @@ func TestConfigFaults(t *testing.T) {
 		},
 		"UnclearGrace": {with("status: {unclear_grace: 14m}"), []string{"6:25 status.unclear_grace: is shorter than upload.window*"}},
 
-		"AddressOpaque":   {strings.Replace(smallConfig, "https://archive.example", "archive.example:443", 1), []string{"2:13 service.base_url: is not an address; *"}},
-		"AddressQuery":    {strings.Replace(smallConfig, "archive.example", "archive.example/?a=b", 1), []string{"2:13 service.base_url: has a part after ? or #; *"}},
-		"AddressPassword": {strings.Replace(smallConfig, "https://", "https://u:p@", 1), []string{"2:13 service.base_url: holds a user name or password; *"}},
-		"AuthEmpty":       {auth("{}"), []string{"3:3 service.auth.method: is missing; *", "3:3 service.auth.secret_file: is missing; *", "3:3 service.auth.username: is missing; *"}},
-		"ScopesMissing":   {auth("{method: oauth2, username: u, secret_file: /s}"), []string{"3:3 service.auth.scopes: is empty, *"}},
-		"ScopesOfBasic":   {auth("{method: basic, username: u, secret_file: /s, scopes: [a]}"), []string{"3:55 service.auth.scopes: belongs to method oauth2; *"}},
-		"ColonInUserName": {auth("{method: basic, username: 'a:b', secret_file: /s}"), []string{"3:35 service.auth.username: has a colon, *"}},
-		"TokenURL":        {auth("{method: oauth2, username: u, secret_file: /s, scopes: [a], token_url: 'http://t.example'}"), []string{"3:80 service.auth.token_url: is plain http to another machine; *"}},
-		"CredentialName":  {auth("{method: basic, username: u, secret_file: 'credential:../x'}"), []string{"3:51 service.auth.secret_file: is not the absolute path *"}},
-		"ProxyPassword":   {strings.Replace(smallConfig, "  auth", "  proxy: http://u:p@proxy:1\n  auth", 1), []string{"3:10 service.proxy: holds a user name or password; *"}},
-		"AllowedHost":     {strings.Replace(smallConfig, "  auth", "  allowed_hosts: [ok.example, https://x/]\n  auth", 1), []string{"3:31 service.allowed_hosts[1]: is not a host name *"}},
+		"AddressOpaque":       {strings.Replace(smallConfig, "https://vault.example", "vault.example:443", 1), []string{"2:13 service.base_url: is not an address; *"}},
+		"AddressOfTheExample": {strings.Replace(smallConfig, "vault.example", "Archive.Example", 1), []string{"2:13 service.base_url: is the address of the example; write the one that the provider gave you"}},
+		"AddressWithV1":       {strings.Replace(smallConfig, "vault.example", "vault.example/v1", 1), []string{"2:13 service.base_url: has v1 in its path, which vaultd adds itself; write https://vault.example"}},
+		"VaultOfTheExample":   {strings.Replace(smallConfig, "vault: V-1", "vault: VAULT-ID", 1), []string{"5:57 drops[0].vault: is that of the example; write the vault's id as the provider gave it to you"}},
+		"AddressQuery":        {strings.Replace(smallConfig, "vault.example", "vault.example/?a=b", 1), []string{"2:13 service.base_url: has a part after ? or #; *"}},
+		"AddressPassword":     {strings.Replace(smallConfig, "https://", "https://u:p@", 1), []string{"2:13 service.base_url: holds a user name or password; *"}},
+		"AuthEmpty":           {auth("{}"), []string{"3:3 service.auth.method: is missing; *", "3:3 service.auth.secret_file: is missing; *", "3:3 service.auth.username: is missing; *"}},
+		"ScopesMissing":       {auth("{method: oauth2, username: u, secret_file: /s}"), []string{"3:3 service.auth.scopes: is empty, *"}},
+		"ScopesOfBasic":       {auth("{method: basic, username: u, secret_file: /s, scopes: [a]}"), []string{"3:55 service.auth.scopes: belongs to method oauth2; *"}},
+		"ColonInUserName":     {auth("{method: basic, username: 'a:b', secret_file: /s}"), []string{"3:35 service.auth.username: has a colon, *"}},
+		"TokenURL":            {auth("{method: oauth2, username: u, secret_file: /s, scopes: [a], token_url: 'http://t.example'}"), []string{"3:80 service.auth.token_url: is plain http to another machine; *"}},
+		"CredentialName":      {auth("{method: basic, username: u, secret_file: 'credential:../x'}"), []string{"3:51 service.auth.secret_file: is not the absolute path *"}},
+		"ProxyPassword":       {strings.Replace(smallConfig, "  auth", "  proxy: http://u:p@proxy:1\n  auth", 1), []string{"3:10 service.proxy: holds a user name or password; *"}},
+		"AllowedHost":         {strings.Replace(smallConfig, "  auth", "  allowed_hosts: [ok.example, https://x/]\n  auth", 1), []string{"3:31 service.allowed_hosts[1]: is not a host name *"}},
 
 		"DropsEmpty":       {strings.Replace(smallConfig, "  - {", "#", 1), []string{"4:1 drops: is empty; *"}},
 		"DropIsText":       {with("  - x"), []string{"6:5 drops[1]: is not a section; *"}},
@@ -371,7 +377,7 @@ func TestConfigAccepts(t *testing.T) {
 		"MarkerAfterComments":    "# one\n---\n" + smallConfig,
 		"MarkersAround":          "---\n" + smallConfig + "...\n",
 		"SectionsOfComments":     with("upload:\n  # workers: 3\nhttp:\naccess: {groups: }"),
-		"LoopbackShortWindow":    strings.Replace(with("upload: {window: 5s, batch_wait: 0s}"), "https://archive.example", "http://[::1]:8080/", 1),
+		"LoopbackShortWindow":    strings.Replace(with("upload: {window: 5s, batch_wait: 0s}"), "https://vault.example", "http://[::1]:8080/", 1),
 		"Move":                   with("  - {name: b, path: /srv/b, vault: V, after_archive: {action: move, to: /srv/b-old}}"),
 		"NeighbourByPrefix":      with("  - {name: b, path: /srv/invoices/acme-in2, vault: V}"),
 		"Constants":              with("  - {name: b, path: /srv/b, vault: V, defaults: {senderIds: [\"1\"]}, require: {recipientName: [a, b]}}"),

@@ -217,7 +217,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	for _, want := range []string{
-		"TEST archive.example  20 Nov 14:32 CET\nTEST, NO EVIDENCE: what a test environment archives proves nothing\n",
+		"TEST vault.example  20 Nov 14:32 CET\nTEST, NO EVIDENCE: what a test environment archives proves nothing\n",
 		"NEEDS YOU: 3 now, 2 soon     last success 10:32, 4 h ago\n",
 		"NOW      vault V-1 paused since 13:32: credentials refused (403); 1 wait, none lost\n         renew the secret file",
 		"NOW      drop acme-in: 2 not taken: no right\n           Wagner 5: owner alice, 0755\n           and 1 more\n",

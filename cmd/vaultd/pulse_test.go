@@ -26,7 +26,7 @@ func resting(t *testing.T, log *bytes.Buffer) *host {
 		t.Fatal(err)
 	}
 	cfg := mustLoad(t, `service:
-  base_url: https://archive.example
+  base_url: https://vault.example
   auth: {method: basic, username: u, secret_file: `+dir+`/secret}
 state_dir: `+dir+`/state
 drops:

@@ -14,7 +14,7 @@ func TestCheckShow_I7_OriginsWithoutCredentials(t *testing.T) {
 	dir := t.TempDir()
 	path, pw := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "secret")
 	text := `service:
-  base_url: https://archive.example
+  base_url: https://vault.example
   auth: {method: basic, username: somebody, secret_file: ` + pw + `}
 state_dir: ` + dir + `/state
 drops:
@@ -39,7 +39,7 @@ drops:
 	}
 	lines := show()
 	for _, want := range [][]string{
-		{"service.base_url", "https://archive.example", path + ":2"}, {"service.auth.username", "[hidden]", path + ":3"},
+		{"service.base_url", "https://vault.example", path + ":2"}, {"service.auth.username", "[hidden]", path + ":3"},
 		{"upload.workers", "3", "VAULTD_UPLOAD_WORKERS"}, {"spool.max", "20GB", "default"}, {"drops[0].settle", "30s", "default"},
 		{"drops[0].name", "acme-in", path + ":6"}, {"drops[0].after_archive.grace", "720h", "default"}, {"http.listen", `"127.0.0.1:8970"`, "default"},
 	} {
