@@ -123,7 +123,7 @@ const defaultStateDir = "/var/lib/vaultd"
 func locally(ctx context.Context, cfg config, do func(context.Context, view) error) error {
 	l, closeLedger, err := daemon.OpenLedger(cfg.StateDir, cfg.Location, nil)
 	if err != nil {
-		return err
+		return missingLedger(cfg, err)
 	}
 	if info := l.Info(); info.Environment != cfg.Service.Environment { // what is printed must not pass for the other one's
 		return errors.Join(&daemon.BindingError{What: "environment", Ledger: info.Environment, Config: cfg.Service.Environment}, closeLedger())

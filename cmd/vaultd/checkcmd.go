@@ -126,9 +126,12 @@ func (a *app) check(ctx context.Context, show, ask bool) error {
 	return nil
 }
 
-// lookAt says what a person should look at, drop by drop, although the configuration is good.
+// lookAt says what a person should look at, of the ledger and drop by drop, although the configuration is good.
 func lookAt(cfg config) []string {
 	all := []string{}
+	if trouble := ledgerTrouble(cfg); trouble != "" {
+		all = append(all, "state_dir: "+trouble)
+	}
 	for _, d := range cfg.Drops {
 		noted := []string{troubleAt(d.Path), hasteOf(d), ""}
 		if d.Retention == 0 {

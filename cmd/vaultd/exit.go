@@ -103,7 +103,7 @@ func judge(err error) (code int, hint string) {
 	if f, ok := errors.AsType[*drop.ForeignError](err); ok && f.Later() {
 		return exitConfig, takenOverWords(f.Epoch)
 	} else if ok {
-		return exitConfig, "this drop folder belongs to another ledger; check path and state_dir"
+		return exitConfig, "this drop folder belongs to another ledger: check path and state_dir; " + clearAway
 	}
 	if r, ok := errors.AsType[*ingest.RemoteError](err); ok {
 		return remoteCode(r), ""

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -55,11 +56,7 @@ func (a *app) initialise() error {
 		return err
 	}
 	made := initialised{uuid.NewString(), cfg.Service.Environment, cfg.Service.BaseURL, cfg.StateDir}
-	err = boltledger.Create(cfg.StateDir, ledger.Info{ID: made.LedgerID, Environment: made.Environment, BaseURL: made.BaseURL, Created: time.Now()})
-	if errors.Is(err, boltledger.ErrExists) {
-		return fail(exitCreate, err, "nothing was changed. It is yours to keep: it knows what is archived. For another environment or service use another state_dir")
-	}
-	if err != nil {
+	if err := a.create(cfg, &made); err != nil {
 		return err
 	}
 	if a.json {
@@ -70,6 +67,31 @@ func (a *app) initialise() error {
 	}
 	a.explainInit(made)
 	return nil
+}
+
+// create makes the ledger. An empty one that is bound to something else makes room for it and leaves it its identity.
+func (a *app) create(cfg config, made *initialised) error {
+	info := ledger.Info{ID: made.LedgerID, Environment: made.Environment, BaseURL: made.BaseURL, Created: time.Now()}
+	if _, err := os.Lstat(filepath.Join(cfg.StateDir, "ledger.db")); err == nil {
+		id, rebound, err := rebindEmpty(cfg)
+		switch {
+		case err != nil && !errors.Is(err, boltledger.ErrMissing):
+			return err
+		case !rebound:
+			return fail(exitCreate, fmt.Errorf("create ledger %q: %w", filepath.Join(cfg.StateDir, "ledger.db"), boltledger.ErrExists),
+				"nothing was changed. It is yours to keep: it knows what is archived. For another environment or service use another state_dir")
+		}
+		info.ID, made.LedgerID = id, id
+	} else {
+		all, err := marks(cfg)
+		if err != nil {
+			return err
+		}
+		if len(all) > 0 {
+			return fail(exitCreate, fmt.Errorf("%s, and that is not here: it was lost, and a new one would know nothing of what was sent", all[0]), putBack)
+		}
+	}
+	return boltledger.Create(cfg.StateDir, info)
 }
 
 // makeStateDir makes the directory with rights 0700, or tightens those of one that is

@@ -72,6 +72,9 @@ func (a *app) restore(c *cobra.Command, file string, takeOver bool, reason strin
 		return fail(exitIO, fmt.Errorf("the backup %s is damaged: %s; nothing was changed", safe(file), safe(broken.What)),
 			"use an older backup; without any, vaultd rebuild")
 	}
+	if errors.Is(err, boltledger.ErrOtherLedger) {
+		return fail(exitConfig, err, clearAway)
+	}
 	if err != nil {
 		return err
 	}

@@ -230,6 +230,9 @@ func (v view) collect(ctx context.Context) (standing, error) {
 	if n, waits := s.stopped(c); waits {
 		s.Needs = append(s.Needs, n)
 	}
+	if text, do := bindingTrouble(v.ledger.Info(), c); v.state == nil && text != "" {
+		s.Needs = append(s.Needs, need{"now", "binding", 1, text, do, []string{}})
+	}
 	bills, err := bills(v.ledger, c, v.now)
 	err = s.met(err)
 	s.wants(t)

@@ -77,7 +77,8 @@ func (a *app) openDaemon(cfg config, log *slog.Logger) (*daemon.Daemon, error) {
 	if err != nil {
 		return nil, err
 	}
-	return daemon.Open(dc)
+	d, err := daemon.Open(dc)
+	return d, missingLedger(cfg, err)
 }
 
 // daemonConfig is what a daemon is made of, from the configuration.

@@ -57,6 +57,8 @@ var (
 	ErrMissing = errors.New("the ledger is missing")
 	// ErrExists says that a ledger is there, or was: none is made over it.
 	ErrExists = errors.New("a ledger exists already")
+	// ErrOtherLedger is returned where a ledger is to be put back and another one is, or was, in its place.
+	ErrOtherLedger = errors.New("another ledger is in its place")
 	// ErrLocked says that another process has the ledger open.
 	ErrLocked = errors.New("the ledger is in use by another process")
 	// ErrRolledBack says that the ledger is older than its outside head: somebody put

@@ -33,7 +33,7 @@ func openFile(dir string, outside *headRecord) (*bbolt.DB, error) {
 		return nil, fmt.Errorf("%w, though %s beside it knows %d journal lines: put the ledger back or restore a backup; do not run \"vaultd init\"",
 			ErrMissing, headName, outside.N)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: for a new installation run \"vaultd init\", otherwise check state_dir", ErrMissing)
+		return nil, ErrMissing
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():

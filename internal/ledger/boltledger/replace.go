@@ -77,9 +77,9 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	info := r.Ledger.Info()
 	switch {
 	case outside != nil && outside.Ledger != info.ID:
-		return fmt.Errorf("the head outside belongs to the ledger %q, this one would be %q: move %s away if that is meant", outside.Ledger, info.ID, headName)
+		return fmt.Errorf("%w: the head outside belongs to %q, this one would be %q", ErrOtherLedger, outside.Ledger, info.ID)
 	case r.c.Info.ID != "" && r.c.Info.ID != info.ID:
-		return fmt.Errorf("it is the ledger %q, not %q", info.ID, r.c.Info.ID)
+		return fmt.Errorf("%w: it is %q, not %q", ErrOtherLedger, info.ID, r.c.Info.ID)
 	case r.c.Info.Environment != "" && r.c.Info.Environment != info.Environment:
 		return fmt.Errorf("it is a ledger of the %s environment, not of %s", info.Environment, r.c.Info.Environment)
 	case r.c.Epoch != 0 && r.c.Epoch < info.Epoch:

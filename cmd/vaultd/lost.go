@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// What to do where a ledger is lost, and where an empty one was made in its place.
+const (
+	putBack   = `"vaultd restore FILE" puts a backup in its place; without any, "vaultd rebuild" makes it anew of the drop folders and the archive (docs/recovery.md)`
+	clearAway = `where state_dir holds a new ledger because the old one was lost, move ledger.db and ledger.head out of it, and keep them; then ` + putBack
+)
+
+// dropMark is the mark of a drop folder.
+type dropMark struct {
+	drop string
+	drop.Mark
+}
+
+func (m dropMark) String() string {
+	return fmt.Sprintf("drop %s belongs to the ledger %s of the %s environment", m.drop, m.LedgerID, m.Environment)
+}
+
+// marks reads whose the drop folders are. Those that are not there, or nobody's, are left out.
+func marks(cfg config) (all []dropMark, err error) {
+	for _, d := range cfg.Drops {
+		m, ok, err := drop.ReadMark(d.Path)
+		if errors.Is(err, drop.ErrAway) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("drop %s: %w", d.Name, err)
+		}
+		if ok {
+			all = append(all, dropMark{d.Name, m})
+		}
+	}
+	return all, nil
+}
+
+// missing says of a ledger that is not there what to do next: a drop folder that belongs to one tells that it was lost.
+func missingLedger(cfg config, err error) error {
+	if !errors.Is(err, boltledger.ErrMissing) {
+		return err
+	}
+	if all, errMarks := marks(cfg); errMarks == nil && len(all) > 0 {
+		return fail(exitConfig, fmt.Errorf("%w; %s: it was lost", err, all[0]), putBack)
+	}
+	return err
+}
+
+// rebindEmpty takes an empty ledger, which is bound to something else than the configuration says, out of the way, and returns
+// its identity for the one that is made in its place: drop folders may bear it already. After a crash in between, init or
+// rebuild goes on. ok is false where the ledger is not empty, or is bound as it should be.
+func rebindEmpty(cfg config) (id string, ok bool, err error) {
+	l, closeLedger, err := daemon.OpenLedger(cfg.StateDir, cfg.Location, nil)
+	if err != nil {
+		return "", false, err
+	}
+	info, lines := l.Info(), l.Head().N
+	if err := closeLedger(); err != nil {
+		return "", false, err
+	}
+	if lines > 1 || bound(info, cfg) == nil {
+		return "", false, nil
+	}
+	stamp := time.Now().UTC().Format("20060102T150405Z")
+	for _, name := range []string{"ledger.head", "ledger.db"} { // without its head a ledger is one that was moved, and not one that was lost
+		old := filepath.Join(cfg.StateDir, name)
+		if err := os.Rename(old, old+".empty-"+stamp); err != nil {
+			return "", false, fmt.Errorf("take the empty ledger out of the way: %w", err)
+		}
+	}
+	return info.ID, true, nil
+}
+
+// bound returns a [*daemon.BindingError] where the ledger was made for something else than the configuration says.
+func bound(info ledger.Info, cfg config) error {
+	switch {
+	case info.Environment != cfg.Service.Environment:
+		return &daemon.BindingError{What: "environment", Ledger: info.Environment, Config: cfg.Service.Environment}
+	case strings.TrimSuffix(info.BaseURL, "/") != strings.TrimSuffix(cfg.Service.BaseURL, "/"):
+		return &daemon.BindingError{What: "service", Ledger: info.BaseURL, Config: cfg.Service.BaseURL}
+	}
+	return nil
+}
+
+// ledgerTrouble says what about the ledger keeps "run" from working, as far as that can be seen while no daemon has it.
+func ledgerTrouble(cfg config) string {
+	l, closeLedger, err := daemon.OpenLedger(cfg.StateDir, cfg.Location, nil)
+	if errors.Is(err, boltledger.ErrMissing) {
+		if all, errMarks := marks(cfg); errMarks == nil && len(all) > 0 {
+			return fmt.Sprintf("the ledger is missing, and %s: it was lost. %s", all[0], putBack)
+		}
+		return ""
+	}
+	if err != nil { // a daemon has it, or it is not ours to open: they say it themselves
+		return ""
+	}
+	text, do := bindingTrouble(l.Info(), cfg)
+	if err := closeLedger(); err != nil || text == "" {
+		return ""
+	}
+	return text + ": " + do
+}
+
+// bindingTrouble says why a ledger is not the one of this configuration and of its drop folders, and what to do; empty: it is.
+func bindingTrouble(info ledger.Info, cfg config) (text, do string) {
+	if err := bound(info, cfg); err != nil {
+		return err.Error(), "write the ledger's own value again, or use another state_dir; a ledger without entries is bound anew by vaultd init"
+	}
+	all, err := marks(cfg)
+	if err != nil { // whoever works there is told so
+		return "", ""
+	}
+	for _, m := range all {
+		if m.LedgerID != info.ID {
+			return fmt.Sprintf("%s; the ledger in state_dir is %s", m, info.ID), clearAway
+		}
+	}
+	return "", ""
+}

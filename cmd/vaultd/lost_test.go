@@ -1,0 +1,97 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/emulator"
+)
+
+// Where the whole state is gone, every command names the way out, no new ledger is made, and that way leads back.
+func TestLost_I15_TheWholeStateIsGone(t *testing.T) {
+	t.Parallel()
+	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond})
+	s := newSite(t, url, fast)
+	s.fill(2, 1)
+	s.must(0, "run", "--once", "--wait")
+	state, gone := filepath.Join(s.dir, "state"), filepath.Join(s.dir, "gone")
+	if err := os.Rename(state, gone); err != nil {
+		t.Fatal(err)
+	}
+	const way = `without any, "vaultd rebuild"`
+	for args, code := range map[string]int{"run --once": exitConfig, "status": exitConfig, "init": exitCreate, "check --offline": 0} {
+		if out := s.must(code, strings.Fields(args)...); !strings.Contains(out, "drop acme belongs to the ledger ") || !strings.Contains(out, way) || strings.Contains(out, "vaultd init") {
+			t.Errorf("vaultd %s:\n%s", args, out)
+		}
+	}
+	s.must(0, "rebuild", "--reason", "state lost")
+	s.must(0, "reconcile")
+	if out := s.must(0, "run", "--once", "--wait"); strings.Contains(out, "safe mode") {
+		t.Errorf("the way out leads nowhere:\n%s", out)
+	}
+}
+
+// A new ledger in place of a lost one: each command that refuses says how to get out, and that works.
+func TestLost_I15_ANewLedgerInPlaceOfALostOne(t *testing.T) {
+	t.Parallel()
+	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond})
+	s, other := newSite(t, url, fast), newSite(t, url, fast)
+	s.fill(2, 1)
+	s.must(0, "run", "--once", "--wait")
+	copied := filepath.Join(s.dir, "copy.db")
+	s.must(0, "backup", copied)
+	state := filepath.Join(s.dir, "state")
+	for _, move := range [][2]string{{state, filepath.Join(s.dir, "gone")}, {filepath.Join(other.dir, "state"), state}} {
+		if err := os.Rename(move[0], move[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const way = "move ledger.db and ledger.head out of it"
+	for args, code := range map[string]int{"run --once": exitConfig, "rebuild --reason lost": exitCreate, "restore --take-over --reason lost " + copied: exitConfig,
+		"status": exitPerson, "check --offline": 0} {
+		if out := s.must(code, strings.Fields(args)...); !strings.Contains(out, way) {
+			t.Errorf("vaultd %s:\n%s", args, out)
+		}
+	}
+	for _, name := range []string{"ledger.db", "ledger.head"} {
+		if err := os.Rename(filepath.Join(state, name), filepath.Join(s.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.must(0, "restore", "--reason", "lost", copied)
+}
+
+// An empty ledger that was bound to the wrong service is bound anew; one that knows anything is not.
+func TestInit_AnEmptyLedgerIsBoundAnew(t *testing.T) {
+	t.Parallel()
+	_, url := serveEmulator(t, emulator.Config{ArchiveMin: 50 * time.Millisecond, ArchiveMax: 100 * time.Millisecond})
+	s := newSite(t, "http://127.0.0.1:1", fast)
+	text, err := os.ReadFile(s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bindTo := func(address string) {
+		if err := os.WriteFile(s.config, []byte(strings.Replace(string(text), "http://127.0.0.1:1", address, 1)), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out := s.must(exitCreate, "init"); !strings.Contains(out, "exists already") {
+		t.Errorf("bound as it should be:\n%s", out)
+	}
+	bindTo(url)
+	for args, code := range map[string]int{"check --offline": 0, "status": exitPerson} {
+		if out := s.must(code, strings.Fields(args)...); !strings.Contains(out, `the ledger was made for service "http://127.0.0.1:1", the configuration says "`+url) {
+			t.Errorf("vaultd %s:\n%s", args, out)
+		}
+	}
+	s.must(0, "init")
+	s.fill(1, 0)
+	s.must(0, "run", "--once", "--wait")
+	bindTo("http://127.0.0.1:2")
+	if out := s.must(exitCreate, "init"); !strings.Contains(out, "nothing was changed") {
+		t.Errorf("one that knows something:\n%s", out)
+	}
+}
