@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,9 +61,22 @@ func aboutUsage(c *cobra.Command, err error) error {
 	return err
 }
 
-// report prints an error for a person and returns the exit code.
+// toldError is an error under --json.
+type toldError struct {
+	Error string `json:"error"`
+	Hint  string `json:"hint"` // what to do; may be empty
+	Code  int    `json:"code"` // the exit code
+}
+
+// report prints an error for a person, or with --json for a program, and returns the exit code.
 func (a *app) report(err error) int {
 	code, hint := judge(err)
+	if a.json && err.Error() != "" {
+		if err := json.NewEncoder(a.stderr).Encode(toldError{strings.TrimRight(err.Error(), "\n"), hint, code}); err != nil {
+			return exitIO
+		}
+		return code
+	}
 	if text := err.Error(); text != "" {
 		for i, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
 			if i == 0 {

@@ -118,7 +118,7 @@ func hostileThings() []hostile {
 		}, want: returns, says: []string{"no invoice"}},
 		{name: "EmptyFile", make: spoilt(func(y *yard, at string) { y.write(at+"/rechnung.pdf", "") }), want: returns, says: []string{"rechnung.pdf is empty", "Copy the invoice again"}},
 		{name: "EmptySubfolder", make: spoilt(func(y *yard, at string) { y.folder(at + "/leer"); y.must(os.Remove(at + "/rechnung.pdf")) }), want: returns, says: []string{"no invoice"}},
-		{name: "SidecarTooDeep", make: func(y *yard, at string) { y.folder(at); y.invoice(at + "/innen") }, want: waits, says: []string{"no metadata.json"}},
+		{name: "SidecarTooDeep", make: func(y *yard, at string) { y.folder(at); y.invoice(at + "/innen") }, want: waits, says: []string{"has invoice folders in it, as innen: move the folders inside up one level"}},
 		{name: "SidecarIsFolder", make: spoilt(func(y *yard, at string) {
 			y.must(os.Remove(at + "/metadata.json"))
 			y.write(at+"/metadata.json/metadata.json", "{}")

@@ -80,7 +80,9 @@ Try it without any set-up:  vaultd demo`,
 		SilenceUsage:      true,
 		SilenceErrors:     true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		Version:           readBuild().String(), // for --version, as people type it
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.PersistentFlags().StringVar(&a.configPath, "config", "/etc/vaultd/config.yaml", "configuration `file`")
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "machine-readable output")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })

@@ -65,7 +65,7 @@ func (a *app) rebuild(c *cobra.Command, reason string) error {
 	}
 	r, err := daemon.Rebuild(c.Context(), dc, daemon.Person{UID: a.uid, Reason: reason})
 	if errors.Is(err, boltledger.ErrExists) {
-		return fail(exitCreate, err, `nothing was changed; "vaultd verify" checks it, "vaultd reconcile" holds it against the archive; ` + clearAway)
+		return fail(exitCreate, err, `nothing was changed; "vaultd verify" checks it, "vaultd reconcile" holds it against the archive; `+clearAway)
 	}
 	if unmarked, ok := errors.AsType[*daemon.UnmarkedError](err); ok {
 		return fail(exitConfig, unmarked, `for a new installation run "vaultd init"; otherwise check the drops' paths`)
