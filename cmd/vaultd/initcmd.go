@@ -78,8 +78,7 @@ func (a *app) create(cfg config, made *initialised) error {
 		case err != nil && !errors.Is(err, boltledger.ErrMissing):
 			return err
 		case !rebound:
-			return fail(exitCreate, fmt.Errorf("create ledger %q: %w", filepath.Join(cfg.StateDir, "ledger.db"), boltledger.ErrExists),
-				"nothing was changed. It is yours to keep: it knows what is archived. For another environment or service use another state_dir")
+			return fail(exitCreate, fmt.Errorf("create ledger %q: %w", filepath.Join(cfg.StateDir, "ledger.db"), boltledger.ErrExists), yours)
 		}
 		info.ID, made.LedgerID = id, id
 	} else {
@@ -91,8 +90,15 @@ func (a *app) create(cfg config, made *initialised) error {
 			return fail(exitCreate, fmt.Errorf("%s, and that is not here: it was lost, and a new one would know nothing of what was sent", all[0]), putBack)
 		}
 	}
-	return boltledger.Create(cfg.StateDir, info)
+	err := boltledger.Create(cfg.StateDir, info)
+	if errors.Is(err, boltledger.ErrExists) { // its head is there, or another init was faster
+		return fail(exitCreate, err, yours)
+	}
+	return err
 }
+
+// yours is what init says of a ledger that is there, or was.
+const yours = "nothing was changed. It is yours to keep: it knows what is archived. For another environment or service use another state_dir"
 
 // makeStateDir makes the directory with rights 0700, or tightens those of one that is
 // there. Root must not make files in somebody else's directory: he could not open them.
