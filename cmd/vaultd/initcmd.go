@@ -21,7 +21,9 @@ func (a *app) initCommand() *cobra.Command {
 		Use:   "init",
 		Short: "make the state directory and the ledger, once",
 		Long: `Makes state_dir and an empty ledger in it, bound for ever to the environment and the
-base_url of the configuration. It never touches a ledger that is there.
+base_url of the configuration. It never touches a ledger that has an entry; one without
+any that is bound to something else is set aside and made anew. Where a drop folder
+belongs to a ledger that is not here, it makes none: that one was lost.
 
 Run it as the user that the daemon runs as.`,
 		Example: `  sudo -u vaultd vaultd init
