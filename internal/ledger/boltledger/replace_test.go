@@ -187,7 +187,7 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 		c    ReplaceConfig
 		want string
 	}{
-		"Foreign":            {ReplaceConfig{Backup: path(other, fileName)}, `belongs to the ledger "ledger-1"`},
+		"Foreign":            {ReplaceConfig{Backup: path(other, fileName)}, `belongs to "ledger-1"`},
 		"NotTheOneExpected":  {ReplaceConfig{Backup: backup, Info: ledger.Info{ID: "ledger-9"}}, "ledger-9"},
 		"OtherEnvironment":   {ReplaceConfig{Backup: backup, Info: ledger.Info{Environment: "production"}}, "environment"},
 		"LowerEpoch":         {ReplaceConfig{Backup: backup, Epoch: 0}, ""},
