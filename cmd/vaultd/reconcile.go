@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -165,10 +167,10 @@ type reconciledJSON struct {
 	Double    findingsJSON `json:"archivedTwice"`
 	Uncounted findingsJSON `json:"notCounted"` // given up by the ledger, and the archive has content
 
-	Differing   findingsJSON `json:"metadataDiffers"`     // one for each field
-	Added       findingsJSON `json:"metadataAdded"`       // one for each field that was not sent: no difference
-	Compared    int          `json:"metadataCompared"`    // documents
-	NotCompared int          `json:"metadataNotCompared"` // documents whose metadata the ledger does not have
+	Differing   findingsJSON   `json:"metadataDiffers"`     // one for each field
+	Added       map[string]int `json:"metadataAdded"`       // documents, by the field that was not sent: no difference
+	Compared    int            `json:"metadataCompared"`    // documents
+	NotCompared int            `json:"metadataNotCompared"` // documents whose metadata the ledger does not have
 }
 
 // indexJSON is how far the walk through an index came.
@@ -228,9 +230,13 @@ func asReconciled(c daemon.Compared) reconciled {
 		out.Waiting = append(out.Waiting, waitingJSON{w.Key.String(), w.Drop, w.Folder, w.State.String(), w.Why, inUTC(w.Until)})
 	}
 	for _, r := range c.Vaults {
+		added := r.Added
+		if added == nil {
+			added = map[string]int{}
+		}
 		out.Vaults = append(out.Vaults, reconciledJSON{string(r.Vault), r.Listed, r.Reaches, r.Indexed, asIndex(r),
 			asFindings(r.Found), asFindings(r.TakenIn), asFindings(r.Strange), asFindings(r.Missing), r.Ended, asFindings(r.Double), asFindings(r.Uncounted),
-			asFindings(r.Differing), asFindings(r.Added), r.Compared, r.NotCompared})
+			asFindings(r.Differing), added, r.Compared, r.NotCompared})
 	}
 	return out
 }
@@ -293,7 +299,13 @@ func (a *app) tellVault(r recovery.VaultReport) {
 	a.tellFindings("  TWICE      ", r.Double)
 	a.tellFindings("  GIVEN UP   ", r.Uncounted)
 	a.tellFindings("  DIFFERS    ", r.Differing)
-	a.tellFindings("  added      ", r.Added)
+	if len(r.Added) > 0 {
+		var fields []string
+		for _, name := range slices.Sorted(maps.Keys(r.Added)) {
+			fields = append(fields, fmt.Sprintf("%s of %d", name, r.Added[name]))
+		}
+		fmt.Fprintf(a.stdout, "  added      %s documents: the index gives what was not sent, which is no difference\n", strings.Join(fields, ", "))
+	}
 	if r.NotCompared > 0 {
 		fmt.Fprintf(a.stdout, "  not compared %s: the metadata that was sent is not in this ledger\n", many(r.NotCompared, "document", "documents"))
 	}

@@ -43,14 +43,15 @@ func (p *pass) compareMetadata(e ledger.Entry, rec vaultapi.IndexRecord, r *Vaul
 	}
 	r.Compared++
 	for _, f := range differingFields(ours, rec.Document) {
-		one := Finding{Key: e.Key, Remote: rec.Remote, Number: ours.Number, Field: f.name, Ours: clip(f.ours), Theirs: clip(f.theirs)}
 		if f.ours == "" && !fieldAddedDiffers {
-			one.Text = fmt.Sprintf("%s was not sent, and is %s in the archive's index", f.name, f.shown(f.theirs))
-			r.Added.add(one)
+			if r.Added == nil {
+				r.Added = map[string]int{}
+			}
+			r.Added[f.name]++
 			continue
 		}
-		one.Text = fmt.Sprintf("%s is %s here, and %s in the archive's index", f.name, f.shown(f.ours), f.shown(f.theirs))
-		r.Differing.add(one)
+		r.Differing.add(Finding{Key: e.Key, Remote: rec.Remote, Number: ours.Number, Field: f.name, Ours: clip(f.ours), Theirs: clip(f.theirs),
+			Text: fmt.Sprintf("%s is %s here, and %s in the archive's index", f.name, f.shown(f.ours), f.shown(f.theirs))})
 	}
 	return nil
 }

@@ -112,8 +112,8 @@ func TestReconcile_I4_AFieldThatTheIndexAdds(t *testing.T) {
 	recs[0].Document = ours
 	recs[0].Document.SenderName = "somebody\nelse"
 	v := s.whole(spoken{index: recs}, now).Vaults[0]
-	if v.Added.Count != 1 || v.Added.Named[0].Text != `senderName was not sent, and is "somebody\nelse" in the archive's index` || v.Differing.Count > 0 {
-		t.Errorf("%+v, %+v", v.Added, v.Differing)
+	if len(v.Added) != 1 || v.Added["senderName"] != 1 || v.Differing.Count > 0 {
+		t.Errorf("%v, %+v", v.Added, v.Differing)
 	}
 	if n := (Report{Vaults: []VaultReport{v}}).Differences(); n > 0 {
 		t.Errorf("%d differences", n)

@@ -54,9 +54,10 @@ type VaultReport struct {
 	Uncounted Findings // entries that had given up a registration under which the archive has content; they know now
 
 	Differing   Findings // fields of the metadata that the index gives otherwise than they were sent
-	Added       Findings // fields that were not sent and that the index gives: no difference
 	Compared    int      // documents in the index whose metadata was compared
 	NotCompared int      // those of entries whose metadata is not here: it was erased, or never known
+
+	Added map[string]int // documents of which the index gives a field that was not sent, by field: no difference
 }
 
 // Conclusive reports whether what the index leaves out says something.

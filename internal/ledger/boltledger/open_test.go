@@ -51,7 +51,7 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 		"HalfAPage":     {cut(70), nil, "meta page"},
 		"LastPageGone":  {func(t *testing.T, dir string) error { return cut(usedBytes(t, dir)-1)(t, dir) }, nil, "cut off"},
 		"OlderCopy":     {copyInto(older, fileName), ErrRolledBack, "58"},
-		"Missing":       {remove(fileName, headName), ErrMissing, "vaultd init"},
+		"Missing":       {remove(fileName, headName), ErrMissing, "the ledger is missing"},
 		"Lost":          {remove(fileName), ErrMissing, "do not run"},
 		"HeadGone":      {remove(headName), nil, headName},
 		"HeadOfAnother": {func(t *testing.T, dir string) error { return copyInto(otherLedger(t), headName)(t, dir) }, nil, "belongs to"},
