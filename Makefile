@@ -18,13 +18,37 @@ MUTANTS  ?= all
 FUZZTIME ?= 60s
 LONG     := $(GO) test -count=1 -timeout 0 -v
 
-.PHONY: help build test check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
+.PHONY: help build install test check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# What the program says of itself where it is built without version control, as from an archive of the sources.
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+COMMIT  ?= $(shell git rev-parse HEAD 2>/dev/null)
+
 build: ## the program, as ./vaultd
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o vaultd ./cmd/vaultd
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.madeVersion=$(VERSION) -X main.madeCommit=$(COMMIT)" -o vaultd ./cmd/vaultd
+
+# Where "make install" puts things. DESTDIR is set before each path, for those who make a package.
+PREFIX  ?= /usr/local
+DESTDIR ?=
+PROGRAM ?= ./vaultd
+SHARE    = $(DESTDIR)$(PREFIX)/share
+
+install: $(if $(filter ./vaultd,$(PROGRAM)),build) ## the program, its unit, man pages, completion and examples, below PREFIX
+	install -D -m 0755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/vaultd
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system $(SHARE)/man/man8 $(SHARE)/vaultd $(SHARE)/doc/vaultd \
+		$(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	sed 's|/usr/bin/vaultd|$(PREFIX)/bin/vaultd|' systemd/vaultd.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/vaultd.service
+	install -D -m 0644 systemd/sysusers.d/vaultd.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/vaultd.conf
+	install -m 0644 docs/man/*.8 $(SHARE)/man/man8
+	$(PROGRAM) completion bash > $(SHARE)/bash-completion/completions/vaultd
+	$(PROGRAM) completion zsh > $(SHARE)/zsh/site-functions/_vaultd
+	$(PROGRAM) completion fish > $(SHARE)/fish/vendor_completions.d/vaultd.fish
+	$(PROGRAM) check --schema > $(SHARE)/vaultd/config.schema.json
+	$(PROGRAM) check --schema sidecar > $(SHARE)/vaultd/sidecar.schema.json
+	install -m 0644 config.example.yaml systemd/vaultd.service.d/50-site.conf.example docs/*.md $(SHARE)/doc/vaultd
 
 test: ## every test, with the race detector
 ifeq ($(RACE),)

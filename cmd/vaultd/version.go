@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,15 +22,18 @@ type build struct {
 	Go       string `json:"go"`
 }
 
-// readBuild asks the program itself; a build without version control knows less.
+// What "make build" writes into the program, for one that is built without version control.
+var madeVersion, madeCommit string
+
+// readBuild asks the program itself, and where that was built without version control, what was written into it.
 func readBuild() build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return build{Version: "unknown"}
+		return build{Version: cmp.Or(madeVersion, "unknown"), Commit: madeCommit}
 	}
 	b := build{Version: info.Main.Version, Go: info.GoVersion}
 	if b.Version == "" || b.Version == "(devel)" {
-		b.Version = "devel"
+		b.Version = cmp.Or(madeVersion, "devel")
 	}
 	for _, s := range info.Settings {
 		switch s.Key {
@@ -41,6 +45,7 @@ func readBuild() build {
 			b.Modified = s.Value == "true"
 		}
 	}
+	b.Commit = cmp.Or(b.Commit, madeCommit)
 	return b
 }
 
