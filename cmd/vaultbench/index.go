@@ -18,7 +18,7 @@ func (b *bench) indexRows() []row {
 		return row{ID: id + "-" + short(docs), Goal: "index", Title: fmt.Sprintf("an index of %s documents, %s", short(docs), title),
 			A:     side{"vaultd reconcile", b.askIndex(docs, rewritten, "reconcile")},
 			B:     side{"vaultd index", b.askIndex(docs, rewritten, "index")},
-			Pairs: b.few(),
+			Pairs: b.costly(),
 			Ratios: []ratio{
 				{"CPU", cpuRatio, want, holds},
 				{"wall", wallRatio, "told", nil},
