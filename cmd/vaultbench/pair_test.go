@@ -174,7 +174,7 @@ func TestRows_JudgedOnesHaveAllPairs(t *testing.T) {
 	b := &bench{pairs: 5}
 	for _, r := range b.rows() {
 		judged := func(r ratio) bool { return r.Holds != nil }
-		if slices.ContainsFunc(r.Ratios, judged) && r.Pairs != 0 && r.Pairs < b.pairs && !strings.HasPrefix(r.ID, "flat-") {
+		if slices.ContainsFunc(r.Ratios, judged) && r.Pairs != 0 && r.Pairs < b.pairs && !strings.HasPrefix(r.ID, "flat-") && !strings.HasPrefix(r.ID, "index-1M") {
 			t.Errorf("%s: %d pairs", r.ID, r.Pairs)
 		}
 	}
