@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"syscall"
 	"time"
 
 	"vaultd/internal/daemon"
@@ -47,20 +47,27 @@ func marks(cfg config) (all []dropMark, err error) {
 	return all, nil
 }
 
-// missing says of a ledger that is not there what to do next: a drop folder that belongs to one tells that it was lost.
+// lostWords says that a drop folder belongs to a ledger, for where none is here; empty: no drop folder tells of one.
+func lostWords(cfg config) string {
+	if all, err := marks(cfg); err == nil && len(all) > 0 {
+		return all[0].String() + ": it was lost"
+	}
+	return ""
+}
+
+// missingLedger says of a ledger that is not there what to do next, where that was lost.
 func missingLedger(cfg config, err error) error {
 	if !errors.Is(err, boltledger.ErrMissing) {
 		return err
 	}
-	if all, errMarks := marks(cfg); errMarks == nil && len(all) > 0 {
-		return fail(exitConfig, fmt.Errorf("%w; %s: it was lost", err, all[0]), putBack)
+	if words := lostWords(cfg); words != "" {
+		return fail(exitConfig, fmt.Errorf("%w; %s", err, words), putBack)
 	}
 	return err
 }
 
 // rebindEmpty takes an empty ledger, which is bound to something else than the configuration says, out of the way, and returns
-// its identity for the one that is made in its place: drop folders may bear it already. After a crash in between, init or
-// rebuild goes on. ok is false where the ledger is not empty, or is bound as it should be.
+// its identity for the one that is made in its place: drop folders may bear it already. ok is false where the ledger is not empty, or is bound as it should be.
 func rebindEmpty(cfg config) (id string, ok bool, err error) {
 	l, closeLedger, err := daemon.OpenLedger(cfg.StateDir, cfg.Location, nil)
 	if err != nil {
@@ -70,11 +77,13 @@ func rebindEmpty(cfg config) (id string, ok bool, err error) {
 	if err := closeLedger(); err != nil {
 		return "", false, err
 	}
-	if lines > 1 || bound(info, cfg) == nil {
+	if lines > 1 || daemon.Bound(info, cfg.Service.Environment, cfg.Service.BaseURL) == nil {
 		return "", false, nil
 	}
+	// After a crash between the two renames the ledger is there without its head, and the next init does this again. After both,
+	// none is there: the next init makes one, or names rebuild where a drop folder bears the old identity.
 	stamp := time.Now().UTC().Format("20060102T150405Z")
-	for _, name := range []string{"ledger.head", "ledger.db"} { // without its head a ledger is one that was moved, and not one that was lost
+	for _, name := range []string{"ledger.head", "ledger.db"} {
 		old := filepath.Join(cfg.StateDir, name)
 		if err := os.Rename(old, old+".empty-"+stamp); err != nil {
 			return "", false, fmt.Errorf("take the empty ledger out of the way: %w", err)
@@ -83,27 +92,17 @@ func rebindEmpty(cfg config) (id string, ok bool, err error) {
 	return info.ID, true, nil
 }
 
-// bound returns a [*daemon.BindingError] where the ledger was made for something else than the configuration says.
-func bound(info ledger.Info, cfg config) error {
-	switch {
-	case info.Environment != cfg.Service.Environment:
-		return &daemon.BindingError{What: "environment", Ledger: info.Environment, Config: cfg.Service.Environment}
-	case strings.TrimSuffix(info.BaseURL, "/") != strings.TrimSuffix(cfg.Service.BaseURL, "/"):
-		return &daemon.BindingError{What: "service", Ledger: info.BaseURL, Config: cfg.Service.BaseURL}
-	}
-	return nil
-}
-
 // ledgerTrouble says what about the ledger keeps "run" from working, as far as that can be seen while no daemon has it.
 func ledgerTrouble(cfg config) string {
-	l, closeLedger, err := daemon.OpenLedger(cfg.StateDir, cfg.Location, nil)
-	if errors.Is(err, boltledger.ErrMissing) {
-		if all, errMarks := marks(cfg); errMarks == nil && len(all) > 0 {
-			return fmt.Sprintf("the ledger is missing, and %s: it was lost. %s", all[0], putBack)
-		}
+	// Opening takes a lock, whose file would be this user's: the daemon of another one could not open it any more.
+	if info, err := os.Stat(cfg.StateDir); err == nil && !ownedByUs(info) {
 		return ""
 	}
-	if err != nil { // a daemon has it, or it is not ours to open: they say it themselves
+	l, closeLedger, err := daemon.OpenLedger(cfg.StateDir, cfg.Location, nil)
+	if words := lostWords(cfg); errors.Is(err, boltledger.ErrMissing) && words != "" {
+		return "the ledger is missing, and " + words + ". " + putBack
+	}
+	if err != nil { // it was never made, a daemon has it, or it is not ours to open: they say it themselves
 		return ""
 	}
 	text, do := bindingTrouble(l.Info(), cfg)
@@ -113,9 +112,14 @@ func ledgerTrouble(cfg config) string {
 	return text + ": " + do
 }
 
+func ownedByUs(info os.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}
+
 // bindingTrouble says why a ledger is not the one of this configuration and of its drop folders, and what to do; empty: it is.
 func bindingTrouble(info ledger.Info, cfg config) (text, do string) {
-	if err := bound(info, cfg); err != nil {
+	if err := daemon.Bound(info, cfg.Service.Environment, cfg.Service.BaseURL); err != nil {
 		return err.Error(), "write the ledger's own value again, or use another state_dir; a ledger without entries is bound anew by vaultd init"
 	}
 	all, err := marks(cfg)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,5 +94,47 @@ func TestInit_AnEmptyLedgerIsBoundAnew(t *testing.T) {
 	bindTo("http://127.0.0.1:2")
 	if out := s.must(exitCreate, "init"); !strings.Contains(out, "nothing was changed") {
 		t.Errorf("one that knows something:\n%s", out)
+	}
+}
+
+// I19: a look with check leaves no lock in a state directory that is another user's: its daemon could not open that.
+func TestCheck_I19_LeavesNothingInAnothersStateDirectory(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: only root can give a directory to another user")
+	}
+	s := newSite(t, "http://127.0.0.1:1", fast)
+	state := filepath.Join(s.dir, "state")
+	if err := os.Chown(state, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	s.must(0, "check", "--offline")
+	if _, err := os.Lstat(filepath.Join(state, "vaultd.lock")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a lock: %v", err)
+	}
+}
+
+// A death of init between its steps: the next one goes on.
+func TestInit_I5_DiesWhileItMakesRoomForAnEmptyLedger(t *testing.T) {
+	t.Parallel()
+	for name, moved := range map[string][]string{"AfterTheHead": {"ledger.head"}, "AfterBoth": {"ledger.head", "ledger.db"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, url := serveEmulator(t, emulator.Config{})
+			s := newSite(t, "http://127.0.0.1:1", fast)
+			text, err := os.ReadFile(s.config)
+			if err == nil {
+				err = os.WriteFile(s.config, []byte(strings.Replace(string(text), "http://127.0.0.1:1", url, 1)), 0o640)
+			}
+			for _, file := range moved {
+				file = filepath.Join(s.dir, "state", file)
+				err = errors.Join(err, os.Rename(file, file+".empty-1"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.must(0, "init")
+			s.must(0, "run", "--once", "--wait")
+		})
 	}
 }

@@ -145,19 +145,14 @@ func (d Document) Metadata() []byte {
 			b.WriteByte(',')
 		}
 		b.WriteString(`"` + name + `":`)
+		if s, is := v.(string); is && isPlain(s) { // most of them: the encoder would write the same
+			b.WriteString(`"` + s + `"`)
+			return
+		}
 		enc.Encode(v)           //nolint:errcheck // strings, pairs and checked numbers always encode
 		b.Truncate(b.Len() - 1) // the encoder ends each value with a line feed
 	}
-	text := func(name, s string) {
-		if s == "" || !isPlain(s) {
-			field(name, s, s == "")
-			return
-		}
-		if b.Len() > 1 {
-			b.WriteByte(',')
-		}
-		b.WriteString(`"` + name + `":"` + s + `"`)
-	}
+	text := func(name, s string) { field(name, s, s == "") }
 	text("documentType", d.Type)
 	text("documentId", d.Number)
 	text("documentDate", d.Date)

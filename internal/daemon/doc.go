@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -161,12 +160,9 @@ func (d *Daemon) open() (err error) {
 
 // prepare checks that the ledger is the right one and opens all that works on it.
 func (d *Daemon) prepare() error {
-	cfg, info := d.cfg, d.ledger.Info()
-	if info.Environment != cfg.Environment {
-		return &BindingError{"environment", info.Environment, cfg.Environment}
-	}
-	if strings.TrimSuffix(info.BaseURL, "/") != strings.TrimSuffix(cfg.BaseURL, "/") {
-		return &BindingError{"service", info.BaseURL, cfg.BaseURL}
+	cfg := d.cfg
+	if err := Bound(d.ledger.Info(), cfg.Environment, cfg.BaseURL); err != nil {
+		return err
 	}
 	if err := errors.Join(d.recallSuccessor(), d.openSpool()); err != nil {
 		return err

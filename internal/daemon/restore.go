@@ -55,7 +55,7 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p Pers
 	if err != nil {
 		return out, err
 	}
-	if err := cfg.bound(info); err != nil {
+	if err := Bound(info, cfg.Environment, cfg.BaseURL); err != nil {
 		return out, err
 	}
 	ours := drop.Mark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
@@ -97,13 +97,13 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p Pers
 	return out, nil
 }
 
-// bound refuses a ledger of another environment or service.
-func (cfg Config) bound(info ledger.Info) error {
-	if info.Environment != cfg.Environment {
-		return &BindingError{"environment", info.Environment, cfg.Environment}
+// Bound returns a [*BindingError] where a ledger was made for another environment or service.
+func Bound(info ledger.Info, environment, baseURL string) error {
+	if info.Environment != environment {
+		return &BindingError{"environment", info.Environment, environment}
 	}
-	if strings.TrimSuffix(info.BaseURL, "/") != strings.TrimSuffix(cfg.BaseURL, "/") {
-		return &BindingError{"service", info.BaseURL, cfg.BaseURL}
+	if strings.TrimSuffix(info.BaseURL, "/") != strings.TrimSuffix(baseURL, "/") {
+		return &BindingError{"service", info.BaseURL, baseURL}
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ type resting struct {
 
 // pairOf is the mark of a bumId with the digest of the metadata under it.
 func pairOf(r archive.RemoteID, metadata archive.Digest) (m mark) {
-	var room [128]byte
-	h := sha256.Sum256(append(append(room[:0], r...), metadata[:]...))
+	var buf [128]byte
+	h := sha256.Sum256(append(append(buf[:0], r...), metadata[:]...))
 	copy(m[:], h[:])
 	return m
 }
