@@ -132,7 +132,11 @@ func (a *app) audit(c *cobra.Command, args []string, f auditFlags) error {
 
 // auditInto examines the ledger and writes the report to w.
 func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) error {
-	r, err := report.Examine(ctx, v.auditConfig(a, f.sel))
+	c, err := v.auditConfig(a, f.sel)
+	if err != nil {
+		return err
+	}
+	r, err := report.Examine(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -163,7 +167,8 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 	return nil
 }
 
-func (v view) auditConfig(a *app, sel report.Selection) report.Config {
+func (v view) auditConfig(a *app, sel report.Selection) (report.Config, error) {
+	drops, err := v.pendingDrops()
 	head, balance := v.standing()
 	host, _ := os.Hostname() // for people only
 	unknown := ""
@@ -171,14 +176,14 @@ func (v view) auditConfig(a *app, sel report.Selection) report.Config {
 		unknown = v.unknownSince(s)
 	}
 	return report.Config{
-		Safe:   unknown,
+		Safe: unknown, Drops: drops, Running: v.state != nil,
 		Ledger: v.ledger, Info: v.ledger.Info(), Head: head, Balance: balance, Select: sel,
 		Made: v.now, Location: v.loc, Program: "vaultd " + buildVersion(), Host: host, By: userName(a.uid),
 		Rule: billing.Rule{
 			Included: v.cfg.Billing.Included, Price: archive.Decimal(v.cfg.Billing.PricePerTransaction), Currency: v.cfg.Billing.Currency,
 		},
 		Price: archive.Decimal(v.cfg.Billing.DownloadPrice), AlertAfter: v.cfg.Status.AlertAfter, Person: userName, Reason: v.reasonOf, Ended: v.retentionEnded(),
-	}
+	}, err
 }
 
 // retentionEnded returns what reports whether the retention of an archived entry is over.

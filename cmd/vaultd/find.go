@@ -83,8 +83,8 @@ func (a *app) find(ctx context.Context, v view, words []string, limit int) error
 
 // foundNothing looks at what still lies in the drop folders before it gives up.
 func (a *app) foundNothing(v view, s search, words []string) error {
-	lying := v.lying(func(name string) bool { return s.left(name) == nil })
-	if err := a.tellLying(v, lying); err != nil {
+	lying, err := v.lying(func(name string) bool { return s.left(name) == nil })
+	if err := errors.Join(err, a.tellLying(v, lying)); err != nil {
 		return err
 	}
 	if len(lying) > 0 {

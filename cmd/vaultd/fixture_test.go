@@ -31,6 +31,9 @@ func newShelf(t *testing.T) *shelf {
 	}
 	s := &shelf{t: t, keys: map[string]archive.Key{}}
 	s.view = view{clock: clock{noon, cfg.Location}, cfg: cfg, ledger: s.open(cfg)}
+	if err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", Looked: noon}); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,8 +51,9 @@ func (a *app) why(ctx context.Context, v view, x string) error {
 // explain explains what x names: an entry, or else what still lies in a drop folder, which is told at once.
 func (a *app) explain(ctx context.Context, v view, x string) (w explanation, ok bool, err error) {
 	if es, err := v.named(ctx, x); err == nil && len(es) == 0 {
-		if found := v.lying(func(name string) bool { return name == x }); len(found) > 0 {
-			return w, false, a.tellLying(v, found)
+		found, err := v.lying(func(name string) bool { return name == x })
+		if err != nil || len(found) > 0 {
+			return w, false, errors.Join(err, a.tellLying(v, found))
 		}
 	}
 	e, err := a.one(ctx, v, x)

@@ -97,6 +97,7 @@ type Daemon struct {
 	disk      *disk
 	brake     *brake
 	survey    survey
+	scans     scans
 	drops     []*room
 	conductor *ingest.Conductor
 	acts      sync.RWMutex // read: a person takes a folder again; write: the drop folders are closed for a reload
@@ -167,6 +168,7 @@ func (d *Daemon) prepare() error {
 	if err := errors.Join(d.recallSuccessor(), d.openSpool()); err != nil {
 		return err
 	}
+	d.recallScans()
 	for _, dc := range cfg.Drops {
 		r, err := d.newRoom(dc)
 		if err != nil {
@@ -252,6 +254,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		g.Go(func() error { d.listed.run(ctx, d, account); return nil })
 	}
 	g.Go(func() error { d.follow(ctx); return nil })
+	g.Go(func() error { d.keepScans(ctx); return nil })
 	g.Go(func() error { d.disk.keep(ctx); return nil })
 	g.Go(func() error {
 		select {

@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
 	"vaultd/internal/watch"
 )
 
@@ -32,6 +33,9 @@ type DropState struct {
 	Paused string // why it is not worked in; empty: it is
 	Watch  watch.Snapshot
 	Free   int64 // bytes on its file system; -1: unknown
+
+	Scan        ledger.Scan   // what lies in it and was not taken
+	RemindAfter time.Duration // not taken for longer needs a person
 }
 
 // SpoolState is where sealed packages wait.
@@ -54,7 +58,9 @@ func (d *Daemon) State() State {
 	s.Spool.Reserve, s.Spool.ReserveWanted = d.disk.state()
 	s.Spool.Full, s.Spool.Stands = d.disk.full(), d.disk.idle()
 	for _, r := range d.drops {
-		s.Drops = append(s.Drops, r.standing())
+		now := r.standing()
+		now.Scan, now.RemindAfter = r.scan(now), r.remind()
+		s.Drops = append(s.Drops, now)
 	}
 	return s
 }

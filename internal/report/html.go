@@ -92,6 +92,9 @@ func (p *page) When(t time.Time) string {
 	return t.In(p.audit.c.Location).Format("2 Jan 2006 15:04 MST")
 }
 
+// Pending says why a thing was not taken, and since when it lies there.
+func (p *page) Pending(i pendingItem) string { return i.Words(p.audit.c.Location) }
+
 // Cell gives a time for the table; its zone stands in the head.
 func (p *page) Cell(t *time.Time) string {
 	if t == nil {

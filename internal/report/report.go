@@ -42,6 +42,10 @@ type Config struct {
 	AlertAfter time.Duration           // open for longer needs a person; zero: never
 	Person     func(uid uint32) string // names a user; nil: by number
 
+	// Drops are the drop folders and what lies in them that was not taken. Running says that vaultd works, and that this is so now.
+	Drops   []Drop
+	Running bool
+
 	// Ended reports whether the retention of an archived entry is over. Nil: nobody knows of any.
 	Ended func(ledger.Entry) bool
 

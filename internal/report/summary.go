@@ -29,6 +29,7 @@ type Summary struct {
 	Selected balance `json:"selected"`
 	Undated  uint64  `json:"withoutDocumentDate"` // with a year only: they count by the day they were taken
 
+	NotTaken  pending    `json:"notTaken"`
 	Needs     []need     `json:"needs"`
 	Unchanged unchanged  `json:"unchanged"`
 	Bills     []billLine `json:"billing"`
@@ -209,7 +210,7 @@ func (a *Audit) summarize(t *tally, moved int) (Summary, error) {
 	s := Summary{
 		Format: Format, About: a.about(), Check: newCheck(a.proof, moved),
 		Whole: newBalance(a.proof.Balance), Selected: newBalance(t.selected), Undated: t.undated,
-		Needs: t.needLines(a.c.AlertAfter), Bills: a.billLines(bills), Sums: t.sumLines(), NoAmount: t.bare, Ended: t.ended,
+		NotTaken: a.pending(), Needs: t.needLines(a.c.AlertAfter), Bills: a.billLines(bills), Sums: t.sumLines(), NoAmount: t.bare, Ended: t.ended,
 		OnTime:    onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest},
 		Unchanged: t.unchanged(), HumanActs: t.acts, Acts: acts, Unused: []unused{},
 		Unclear: texts(a.proof.Unclear), Double: texts(a.proof.Double), InDoubt: texts(a.proof.InDoubt),
@@ -217,12 +218,15 @@ func (a *Audit) summarize(t *tally, moved int) (Summary, error) {
 	if a.test() {
 		s.Notice = TestMark
 	}
+	if n := s.NotTaken.need(); n.Count > 0 {
+		s.Needs = append(s.Needs, n)
+	}
 	for _, o := range a.proof.Orphans {
 		s.Unused = append(s.Unused, unused{string(o.Remote), o.Key.String()})
 	}
-	s.NotProven = append(a.safeDoubts(), t.doubts(a.proof)...)
+	s.NotProven = slices.Concat(a.safeDoubts(), a.pendingDoubts(s.NotTaken), t.doubts(a.proof))
 	s.Promises = promises(a.proof)
-	s.Result = a.verdict(t, s.Check.Agrees)
+	s.Result = a.verdict(t, s.Check.Agrees, s.NotTaken)
 	return s, nil
 }
 

@@ -96,6 +96,7 @@ func tables() []table {
 		tableOf(headerForm), tableOf(instantForm), tableOf(foldedForm), tableOf(documentForm), tableOf(noteForm), tableOf(fileForm),
 		tableOf(blockForm), tableOf(infoForm), tableOf(standingForm), tableOf(tallyForm), tableOf(totalForm), tableOf(indexForm),
 		tableOf(runForm), tableOf(safeForm), tableOf(replacedForm), tableOf(secretForm), tableOf(fetchesForm), tableOf(monthForm),
+		tableOf(pendingForm), tableOf(scanForm),
 	}
 }
 

@@ -76,6 +76,11 @@ func goldenDocument() ledger.Document {
 	}
 }
 
+func goldenScan() ledger.Scan {
+	return ledger.Scan{Drop: "acme-in", Looked: goldenTime(14), Fault: "drop folder paused (vanished)", Failed: goldenTime(15), More: 2, Since: goldenTime(16),
+		Pending: []ledger.PendingItem{{Name: "scan7.pdf", Reason: "loose file", Detail: "a link", Since: goldenTime(17), Person: true}, {Name: "Müller"}}}
+}
+
 func goldenNote() ledger.Note {
 	return ledger.Note{Salt: [16]byte{1, 2, 3, 15: 9}, Text: "mit Frau Müller geklärt"}
 }
@@ -120,6 +125,7 @@ func TestRecord_I28_Golden(t *testing.T) {
 	golden(t, "total", totalForm, goldenTotal())
 	golden(t, "runs", indexForm, goldenIndex())
 	golden(t, "standing", standingForm, goldenStanding())
+	golden(t, "scan", scanForm, goldenScan())
 }
 
 // What is left out of an entry is there again when it is read, or nobody needs it any more.
@@ -150,6 +156,7 @@ func TestRecord_EveryFieldIsStored(t *testing.T) {
 		"Document": roundTrip(documentForm),
 		"Note":     roundTrip(noteForm),
 		"Total":    roundTrip(totalForm),
+		"Scan":     roundTrip(scanForm),
 	} {
 		in, out, err := check()
 		if err != nil || !reflect.DeepEqual(in, out) {
