@@ -11,6 +11,8 @@ import (
 // the store is. It also takes the document that comes with a seal.
 func (g *gather) rules(d *draft, after ledger.Entry, ev ledger.Event, doc *ledger.Document) error {
 	switch ev := ev.(type) {
+	case ledger.Refused, ledger.FoundDuplicate:
+		return takeAsRead(d, after, doc)
 	case ledger.Sealed:
 		if doc == nil || ev.Seal != doc.Seal(ev.Package) {
 			return fmt.Errorf("seal %s: the document is missing or its seal is another: %w", after.Key, ledger.ErrIllegal)
@@ -35,6 +37,19 @@ func (g *gather) rules(d *draft, after ledger.Entry, ev ledger.Event, doc *ledge
 	case ledger.Recovered:
 		return g.takeRecovered(d, after, ev, doc)
 	}
+	return nil
+}
+
+// takeAsRead takes what could be read of the sidecar of a folder that ends unsealed. It must not stand in for the document
+// of a sealed one, by whose salt and metadata the entry goes on.
+func takeAsRead(d *draft, after ledger.Entry, doc *ledger.Document) error {
+	if doc == nil {
+		return nil
+	}
+	if after.Sealed() || !doc.OnlyAsRead() {
+		return fmt.Errorf("refuse %s: its document is that of a sealed folder: %w", after.Key, ledger.ErrIllegal)
+	}
+	d.doc = doc
 	return nil
 }
 
