@@ -227,12 +227,8 @@ func (r *room) distrust(err error) {
 func (r *room) notes(e ledger.Entry, doc ledger.Document, differs []drop.Difference) ([]drop.Note, error) {
 	switch e.State {
 	case ledger.Duplicate:
-		first, ok, err := r.d.ledger.Entry(e.First)
-		if err != nil || !ok {
-			return nil, fmt.Errorf("find the first of a duplicate: %w", err)
-		}
-		return []drop.Note{drop.Reason(fmt.Sprintf("DUPLICATE. These files were archived on %s as %q. Nothing to do.\n",
-			first.ArchivedAt.In(r.location()).Format("2 Jan 2006"), first.Folder))}, nil
+		text, err := r.duplicateReason(e)
+		return []drop.Note{drop.Reason(text)}, err
 	case ledger.Rejected:
 		return []drop.Note{drop.Reason(r.reason(e))}, nil
 	}

@@ -43,7 +43,7 @@ func (g *gather) rules(d *draft, after ledger.Entry, ev ledger.Event, doc *ledge
 // takeAsRead takes what could be read of the sidecar of a folder that ends unsealed. It must not stand in for the document
 // of a sealed one, by whose salt and metadata the entry goes on.
 func takeAsRead(d *draft, after ledger.Entry, doc *ledger.Document) error {
-	if doc == nil {
+	if doc == nil || d.doc == doc { // the change seals it before
 		return nil
 	}
 	if after.Sealed() || !doc.OnlyAsRead() {
