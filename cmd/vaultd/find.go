@@ -28,6 +28,9 @@ folder's name, the invoice number, the names and numbers of sender and recipient
 the bumId, the clientUUID or the key. Upper and lower case are the same, and so are
 ü, ue and u. The newest come first, as they are found.
 
+Of a rejected folder and of a duplicate it looks at what their sidecar says. That is
+shown as read: nobody checked it.
+
 Exit code 1 means that nothing was found. With --json each line is an object with the
 keys of "vaultd list --json".`,
 		Example: `  vaultd find Müller 4711

@@ -1,11 +1,27 @@
 package packager
 
 import (
+	"context"
+	"os"
 	"strings"
 	"unicode"
 
 	"vaultd/internal/archive"
 )
+
+// ReadSidecar returns what the sidecar of a folder says. It does not look at the folder's other files; where the sidecar
+// cannot be read as one, nothing is known. Its errors are Build's.
+func ReadSidecar(ctx context.Context, root *os.Root, rules Rules) (archive.AsRead, error) {
+	rules, err := rules.checked()
+	if err != nil {
+		return archive.AsRead{}, err
+	}
+	d, err := openFolder(ctx, root, rules)
+	if err != nil {
+		return archive.AsRead{}, err
+	}
+	return d.form.asRead, nil
+}
 
 // asRead keeps what an object of a sidecar says of the invoice, whatever is wrong with it otherwise. Values of the drop's
 // defaults are not in it. Nothing in it was checked.

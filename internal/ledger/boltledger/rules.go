@@ -67,7 +67,11 @@ func (g *gather) takeFound(d *draft, after ledger.Entry, ev ledger.RegistrationF
 
 // takeRecovered binds what the evidence tells of an entry.
 func (g *gather) takeRecovered(d *draft, after ledger.Entry, ev ledger.Recovered, doc *ledger.Document) error {
-	if !ev.Content.IsZero() {
+	if ev.Content.IsZero() {
+		if err := takeAsRead(d, after, doc); err != nil {
+			return err
+		}
+	} else {
 		if doc == nil || ev.Seal != doc.Seal(ev.Package) {
 			return fmt.Errorf("recover %s: the document is missing or its seal is another: %w", after.Key, ledger.ErrIllegal)
 		}
