@@ -260,13 +260,13 @@ type actJSON struct {
 }
 
 func (a *app) tellAct(v view, d actDone) error {
-	number, err := v.number(d.entry.Key)
+	e := d.entry
+	more, err := v.detailsOf(e)
 	if err != nil {
 		return err
 	}
-	e := d.entry
 	if a.json {
-		return writeJSON(a.stdout, actJSON{newListRow(e, number), d.act, a.uid, e.Hold, e.Resolved, e.InDoubt, e.Double, known(d.supersedes), d.words})
+		return writeJSON(a.stdout, actJSON{newListRow(v.clock, e, more), d.act, a.uid, e.Hold, e.Resolved, e.InDoubt, e.Double, known(d.supersedes), d.words})
 	}
 	fmt.Fprintf(a.stdout, "%s (%s)  %s\n", safe(e.Folder), safe(e.Drop), stateWord(e))
 	fmt.Fprintf(a.stdout, "  %s\n  Key %s, by %s\n", d.words, e.Key, userName(a.uid))

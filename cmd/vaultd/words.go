@@ -88,8 +88,8 @@ func reason(e ledger.Entry) string {
 		return e.Cause.Text
 	case e.Cause.Code != "":
 		return e.Cause.Code
-	case e.State == ledger.Duplicate:
-		return "the same as " + e.First.String()
+	case e.State == ledger.Duplicate: // details name the first one
+		return "archived before"
 	}
 	return ""
 }

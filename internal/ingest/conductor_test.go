@@ -163,7 +163,7 @@ func (f *folders) Pack(_ context.Context, e ledger.Entry) (Packed, error) {
 	if f.same {
 		content = archive.Sum(nil)
 	}
-	return Packed{Document: doc, Sealed: ledger.Sealed{ID: archive.DeriveID(e.Vault, content, metadata),
+	return Packed{Document: doc, AsRead: archive.AsRead{Number: e.Folder}, Sealed: ledger.Sealed{ID: archive.DeriveID(e.Vault, content, metadata),
 		Content: content, Metadata: metadata, Package: p, Seal: doc.Seal(p)}}, nil
 }
 

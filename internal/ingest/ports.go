@@ -67,6 +67,7 @@ type Packer interface {
 type Packed struct {
 	Sealed   ledger.Sealed
 	Document ledger.Document
+	AsRead   archive.AsRead // the sidecar as it is written, for a folder that goes no further
 }
 
 // Mover moves a source to where it belongs when its entry has ended.
@@ -104,7 +105,10 @@ var (
 )
 
 // RefusedError says that the document itself, or what lies beside it, is at fault.
-type RefusedError struct{ Cause ledger.Cause }
+type RefusedError struct {
+	Cause  ledger.Cause
+	AsRead archive.AsRead // what its sidecar says all the same; zero: nothing could be read
+}
 
 // Error implements error.
 func (e *RefusedError) Error() string { return e.Cause.Code + ": " + e.Cause.Text }

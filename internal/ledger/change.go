@@ -12,7 +12,7 @@ type Change struct {
 	Key      archive.Key
 	Rev      uint32 // the revision the events were decided on; 0: a new entry
 	Events   []Event
-	Document *Document // with Sealed: the erasable part, written once
+	Document *Document // with Sealed: the erasable part, written once; with Refused, FoundDuplicate, Recovered: perhaps AsRead alone
 	Note     *Note     // with a human act: the reason that was given, erasable too
 	At       archive.Instant
 }

@@ -121,19 +121,29 @@ type Folded struct{ Unsent, Lapsed uint32 }
 // Total returns how many there are.
 func (f Folded) Total() uint64 { return uint64(f.Unsent) + uint64(f.Lapsed) }
 
-// Document is the erasable part of an entry, written once when it is sealed.
+// Document is the erasable part of an entry, written once: when it is sealed, or when it ends before that. Then it has
+// nothing but AsRead.
 type Document struct {
 	Salt     [16]byte       // joins the package's digest in journal lines
 	Metadata []byte         // canonical, as frozen
 	Files    []archive.File // what the ZIP holds
 	Others   []archive.File // sidecar, manifest, marker: ours to remove with the folder
 	Junk     []string       // ignored, listed at the claim
+	AsRead   archive.AsRead // the sidecar of a folder that was never sealed, for people; nothing is decided by it
 }
 
 // Seal returns the digest that stands for the package in the journal.
 func (d Document) Seal(p archive.Package) archive.Digest {
 	return archive.Sum(slices.Concat(d.Salt[:], p.SHA256[:]))
 }
+
+// OnlyAsRead reports whether the document is none of a sealed folder.
+func (d Document) OnlyAsRead() bool {
+	return d.Salt == [16]byte{} && len(d.Metadata) == 0 && len(d.Files) == 0 && len(d.Others) == 0 && len(d.Junk) == 0
+}
+
+// Sealed reports whether the entry was ever sealed, so that its document is that of its package.
+func (e Entry) Sealed() bool { return !e.Content.IsZero() || !e.Base.IsZero() }
 
 // Current returns the registration that is to be uploaded or asked about.
 func (e *Entry) Current() *Registration {

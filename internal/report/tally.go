@@ -109,7 +109,7 @@ func (t *tally) entry(e ledger.Entry) error {
 	var m archive.Document
 	if t.c.Select.Year != 0 || e.State == ledger.Archived { // else nothing of it is counted
 		var err error
-		if m, err = document(t.c.Ledger, e); err != nil || !t.c.Select.inYear(e, m, t.c.Location) {
+		if m, _, err = document(t.c.Ledger, e); err != nil || !t.c.Select.inYear(e, m, t.c.Location) {
 			return err
 		}
 	}

@@ -34,9 +34,6 @@ func briefReason(e ledger.Entry) string {
 	if text == "" || strings.HasPrefix(text, "NOT ARCHIVED") && e.Cause.Code != "" {
 		text = strings.ReplaceAll(e.Cause.Code, "-", " ")
 	}
-	if text == "" && e.State == ledger.Duplicate {
-		text = "the same as " + e.First.String()
-	}
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	return clip(strings.TrimSpace(text), 160)
 }

@@ -93,7 +93,7 @@ type table struct {
 func tables() []table {
 	return []table{
 		tableOf(entryForm), tableOf(nodeForm), tableOf(packageForm), tableOf(causeForm), tableOf(registrationForm), tableOf(ticketForm),
-		tableOf(headerForm), tableOf(instantForm), tableOf(foldedForm), tableOf(documentForm), tableOf(noteForm), tableOf(fileForm),
+		tableOf(headerForm), tableOf(instantForm), tableOf(foldedForm), tableOf(documentForm), tableOf(asReadForm), tableOf(noteForm), tableOf(fileForm),
 		tableOf(blockForm), tableOf(infoForm), tableOf(standingForm), tableOf(tallyForm), tableOf(totalForm), tableOf(indexForm),
 		tableOf(runForm), tableOf(safeForm), tableOf(replacedForm), tableOf(secretForm), tableOf(fetchesForm), tableOf(monthForm),
 		tableOf(pendingForm), tableOf(scanForm),

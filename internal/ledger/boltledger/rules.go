@@ -11,6 +11,8 @@ import (
 // the store is. It also takes the document that comes with a seal.
 func (g *gather) rules(d *draft, after ledger.Entry, ev ledger.Event, doc *ledger.Document) error {
 	switch ev := ev.(type) {
+	case ledger.Refused, ledger.FoundDuplicate:
+		return takeAsRead(d, after, doc)
 	case ledger.Sealed:
 		if doc == nil || ev.Seal != doc.Seal(ev.Package) {
 			return fmt.Errorf("seal %s: the document is missing or its seal is another: %w", after.Key, ledger.ErrIllegal)
@@ -38,6 +40,19 @@ func (g *gather) rules(d *draft, after ledger.Entry, ev ledger.Event, doc *ledge
 	return nil
 }
 
+// takeAsRead takes what could be read of the sidecar of a folder that ends unsealed. It must not stand in for the document
+// of a sealed one, by whose salt and metadata the entry goes on.
+func takeAsRead(d *draft, after ledger.Entry, doc *ledger.Document) error {
+	if doc == nil || d.doc == doc { // the change seals it before
+		return nil
+	}
+	if after.Sealed() || !doc.OnlyAsRead() {
+		return fmt.Errorf("refuse %s: its document is that of a sealed folder: %w", after.Key, ledger.ErrIllegal)
+	}
+	d.doc = doc
+	return nil
+}
+
 // takeFound binds a registration that the service knew, and the generations of the
 // identity that the ledger did not.
 func (g *gather) takeFound(d *draft, after ledger.Entry, ev ledger.RegistrationFound) error {
@@ -52,7 +67,11 @@ func (g *gather) takeFound(d *draft, after ledger.Entry, ev ledger.RegistrationF
 
 // takeRecovered binds what the evidence tells of an entry.
 func (g *gather) takeRecovered(d *draft, after ledger.Entry, ev ledger.Recovered, doc *ledger.Document) error {
-	if !ev.Content.IsZero() {
+	if ev.Content.IsZero() {
+		if err := takeAsRead(d, after, doc); err != nil {
+			return err
+		}
+	} else {
 		if doc == nil || ev.Seal != doc.Seal(ev.Package) {
 			return fmt.Errorf("recover %s: the document is missing or its seal is another: %w", after.Key, ledger.ErrIllegal)
 		}

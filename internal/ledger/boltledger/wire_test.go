@@ -81,6 +81,12 @@ func goldenScan() ledger.Scan {
 		Pending: []ledger.PendingItem{{Name: "scan7.pdf", Reason: "loose file", Detail: "a link", Since: goldenTime(17), Person: true}, {Name: "Müller"}}}
 }
 
+// goldenRefused is the document of a folder that was refused.
+func goldenRefused() ledger.Document {
+	return ledger.Document{AsRead: archive.AsRead{Type: "Rechnung", Number: "D1", Date: "31.10.2026", SenderName: "Müller GmbH", SenderIDs: "DE1, DE2",
+		RecipientName: "Acme GmbH", RecipientIDs: "DE999", Amount: "1.234,56", Currency: "€"}}
+}
+
 func goldenNote() ledger.Note {
 	return ledger.Note{Salt: [16]byte{1, 2, 3, 15: 9}, Text: "mit Frau Müller geklärt"}
 }
@@ -120,6 +126,7 @@ func golden[T any](t *testing.T, name string, m *message[T], value T) {
 func TestRecord_I28_Golden(t *testing.T) {
 	golden(t, "entry", entryForm, goldenStored())
 	golden(t, "document", documentForm, goldenDocument())
+	golden(t, "document-refused", documentForm, goldenRefused())
 	golden(t, "note", noteForm, goldenNote())
 	golden(t, "block", blockForm, goldenBlock())
 	golden(t, "total", totalForm, goldenTotal())
