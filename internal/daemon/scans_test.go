@@ -266,8 +266,25 @@ func TestScans_I7_NamesAreErasable(t *testing.T) {
 		if scans, err := h.d.Ledger().Scans(); err != nil || len(scans) != 1 || scans[0].Count() != 0 {
 			t.Errorf("it is gone, and the ledger has %+v (%v)", scans, err)
 		}
-		if found, err := h.d.Ledger().Verify(t.Context()); err != nil || len(found) > 0 {
+		if found, err := h.d.Ledger().Verify(h.t.Context()); err != nil || len(found) > 0 {
 			t.Errorf("verify: %v %v", found, err)
+		}
+	})
+}
+
+// What a comparison came to is a line of the journal, and the audit tells it.
+func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.drop("good", "1", "1", false)
+		h.pass()
+		if s := h.audit(true); len(s.Compared) != 0 {
+			t.Errorf("before: %+v", s.Compared)
+		}
+		_, err := h.d.Reconcile(h.t.Context(), Person{UID: 1000})
+		h.must(err)
+		s := h.audit(true)
+		if len(s.Compared) != 1 || s.Compared[0].Vault != "V" || s.Compared[0].Outcome != ledger.CompareSame || !s.Check.Agrees {
+			t.Errorf("after: %+v, %+v", s.Compared, s.Check)
 		}
 	})
 }

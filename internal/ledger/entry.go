@@ -175,6 +175,16 @@ func (e Entry) Questions() []archive.RemoteID {
 	return open
 }
 
+// ServiceAhead tells by how much the service's clock was ahead of ours when the registration that succeeded was made, to a second;
+// known is false where the service did not tell its time then.
+func (e Entry) ServiceAhead() (ahead time.Duration, known bool) {
+	r := e.registration(e.Archived)
+	if r == nil || r.Ticket.Date.IsZero() || r.Ticket.Sent.Wall.IsZero() {
+		return 0, false
+	}
+	return r.Ticket.Date.Sub(r.Ticket.Sent.Wall), true
+}
+
 // latest reports whether the i-th registration is the last with its number: a
 // service may give the same one again, and its word is then about the last.
 func (e *Entry) latest(i int) bool {

@@ -9,14 +9,6 @@ import (
 	"vaultd/internal/proof"
 )
 
-// indexWords says when the archive's own index was last held against the ledger, as far as the journal tells.
-func (t *tally) indexWords() string {
-	if t.compared.IsZero() {
-		return "The archive's own index was not compared with this ledger."
-	}
-	return "The archive's own index was compared with this ledger on " + t.compared.In(t.c.Location).Format("2 Jan 2006 15:04 MST") + ", not since."
-}
-
 // downloadWords says how much of the whole ledger was downloaded again and compared.
 func downloadWords(s proof.Sample) string {
 	if s.Archived == 0 {
@@ -82,6 +74,9 @@ func (a *Audit) counted(t *tally, agrees bool, p pending) verdict {
 	b := t.selected
 	good := b.States[ledger.Archived] + b.States[ledger.Delivered]
 	lying := p.shortfall()
+	if vaults := t.missing(); len(vaults) > 0 {
+		lying = strings.TrimSpace(lying + " When vault " + strings.Join(vaults, ", ") + " was last compared, archived documents were missing in the archive's own index.")
+	}
 	switch missing := b.Seen - good - b.States[ledger.Duplicate] - t.resolved; {
 	case !agrees:
 		return verdict{"contradiction", "THE LEDGER CONTRADICTS ITSELF", "The counts below cannot be relied on. Stop vaultd, keep a copy of state_dir, then see docs/recovery.md, \"The ledger file is damaged\"."}
