@@ -71,6 +71,7 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, Sealed: ledger.Sealed{
 		ID: s.ID, Chosen: s.Chosen, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
+		Number: s.Document.NumberDigest(e.Vault), StrangeDate: s.Document.HasStrangeDate(r.d.cfg.Now().Wall.In(r.location())),
 	}}, nil
 }
 
