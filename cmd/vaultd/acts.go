@@ -58,6 +58,8 @@ itself is shown by show and why.`,
 			switch {
 			case before.State == after.State && after.Contradicted:
 				return "It is resolved: nobody needs to look at it any more. That the archive contradicted it stays flagged for ever."
+			case after.Checked && !before.Checked:
+				return "It counts as looked at: it stays archived as it is, and the audit goes on to name it as a remark."
 			case before.State == after.State:
 				return "It is resolved: nobody needs to look at it any more."
 			case after.InDoubt:
@@ -121,8 +123,10 @@ func unholdAct() act {
 	return act{
 		name: "unhold", short: "let a folder on hold go on",
 		long: `Lets a folder on hold go on where it stopped. That may be one that a person held, or
-one that was held because its files are those of another invoice while its metadata
-is not (same_content: hold): then both are archived.`,
+one that was held by the configuration: because its files are those of another invoice while
+its metadata is not (same_content: hold), because it has the invoice number of
+another one (same_number: hold), or because its date can hardly be right
+(strange_dates: hold). Then it is archived as it is, and counts as looked at.`,
 		example: `  vaultd unhold "Müller 4711"
   vaultd unhold "Müller 4711" --reason "both are right: an invoice and its copy for the branch"`,
 		event: func(by ledger.Human) ledger.Event { return ledger.Unheld{By: by} },
@@ -266,7 +270,11 @@ func (a *app) tellAct(v view, d actDone) error {
 	}
 	e := d.entry
 	if a.json {
-		return writeJSON(a.stdout, actJSON{newListRow(e, number), d.act, a.uid, e.Hold, e.Resolved, e.InDoubt, e.Double, known(d.supersedes), d.words})
+		row, err := v.listRow(e, number)
+		if err != nil {
+			return err
+		}
+		return writeJSON(a.stdout, actJSON{row, d.act, a.uid, e.Hold, e.Resolved, e.InDoubt, e.Double, known(d.supersedes), d.words})
 	}
 	fmt.Fprintf(a.stdout, "%s (%s)  %s\n", safe(e.Folder), safe(e.Drop), stateWord(e))
 	fmt.Fprintf(a.stdout, "  %s\n  Key %s, by %s\n", d.words, e.Key, userName(a.uid))

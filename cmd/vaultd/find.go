@@ -68,7 +68,7 @@ func (a *app) find(ctx context.Context, v view, words []string, limit int) error
 			return errEnough
 		}
 		n++
-		return a.tellHit(v.clock, *hit)
+		return a.tellHit(v, *hit)
 	})
 	switch {
 	case errors.Is(err, errEnough):
@@ -128,10 +128,14 @@ func (v view) matches(s search, e ledger.Entry) (*hit, error) {
 }
 
 // tellHit answers the question that was asked in its first line.
-func (a *app) tellHit(c clock, h hit) error {
-	e := h.entry
+func (a *app) tellHit(v view, h hit) error {
+	e, c := h.entry, v.clock
 	if a.json {
-		return writeJSON(a.stdout, newListRow(e, h.meta.Number))
+		row, err := v.listRow(e, h.meta.Number)
+		if err != nil {
+			return err
+		}
+		return writeJSON(a.stdout, row)
 	}
 	p := &page{}
 	fmt.Fprintf(p, "%s (%s)  %s", safe(e.Folder), safe(e.Drop), stateWord(e))

@@ -13,6 +13,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/report"
 )
 
 // zeroKey is where a walk over all entries begins.
@@ -141,7 +142,13 @@ func (v view) number(key archive.Key) (string, error) {
 
 func (a *app) list(ctx context.Context, v view, f listFilter) error {
 	if a.json {
-		_, err := v.walkList(ctx, f, func(e ledger.Entry, number string) error { return writeJSON(a.stdout, newListRow(e, number)) })
+		_, err := v.walkList(ctx, f, func(e ledger.Entry, number string) error {
+			row, err := v.listRow(e, number)
+			if err != nil {
+				return err
+			}
+			return writeJSON(a.stdout, row)
+		})
 		return err
 	}
 	return a.listTable(ctx, v, f)
@@ -152,7 +159,11 @@ func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 	t, rows := newTable(a.stdout, header...), 0
 	more, err := v.walkList(ctx, f, func(e ledger.Entry, number string) error {
 		rows++
-		t.AppendRow(row(folderCell(e.Folder), stateWord(e), safe(number), safe(e.Drop), v.brief(since(e)), safe(string(remoteOf(e))), briefReason(e)))
+		why, err := whyInBrief(v.ledger, e, v.loc)
+		if err != nil {
+			return err
+		}
+		t.AppendRow(row(folderCell(e.Folder), stateWord(e), safe(number), safe(e.Drop), v.brief(since(e)), safe(string(remoteOf(e))), why))
 		if rows%tableRows == 0 { // a part of a long table is aligned by itself, so that it need not be held
 			t.Render()
 			t = newTable(a.stdout)
@@ -245,14 +256,22 @@ type listRow struct {
 	UploadedAt   *time.Time `json:"uploadedAt"`
 	ArchivedAt   *time.Time `json:"archivedAt"`
 	Reason       *string    `json:"reason"`
+
+	Warnings []report.Remark `json:"warnings"` // what a person should look at
 }
 
-func newListRow(e ledger.Entry, number string) listRow {
+// listRow gives an entry's row.
+func (v view) listRow(e ledger.Entry, number string) (listRow, error) {
+	warnings, err := report.Remarks(v.ledger, e, v.loc)
+	return newListRow(e, number, warnings), err
+}
+
+func newListRow(e ledger.Entry, number string, warnings []report.Remark) listRow {
 	r := listRow{
 		Key: e.Key.String(), BumID: known(string(remoteOf(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
 		DocumentID: known(number), State: e.State.String(), Source: e.Source.String(),
 		SeenAt: inUTC(e.SeenAt), RegisteredAt: inUTC(e.RegisteredAt), UploadedAt: inUTC(e.UploadedAt), ArchivedAt: inUTC(e.ArchivedAt),
-		Reason: known(reason(e)),
+		Reason: known(reason(e)), Warnings: warnings,
 	}
 	if !e.ID.IsZero() {
 		r.ClientUUID = known(e.ID.String())

@@ -13,6 +13,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/report"
 )
 
 const maxMatches = 20 // that are listed where a name is not unique
@@ -162,6 +163,8 @@ type dossier struct {
 	meta    archive.Document
 	history []ledger.Line
 	notes   map[uint32]ledger.Note // what people gave as reasons, by the revision of their act
+
+	warnings []report.Remark // what a person should look at
 }
 
 func (v view) dossier(ctx context.Context, e ledger.Entry) (dossier, error) {
@@ -176,6 +179,9 @@ func (v view) dossier(ctx context.Context, e ledger.Entry) (dossier, error) {
 		}
 	}
 	if d.notes, err = v.ledger.Notes(e.Key); err != nil {
+		return d, err
+	}
+	if d.warnings, err = report.Remarks(v.ledger, e, v.loc); err != nil {
 		return d, err
 	}
 	d.history, err = v.history(ctx, e.Key)
