@@ -39,8 +39,12 @@ An archived folder that the archive contradicts, or whose removal was stopped ha
 somebody has cleared that up, and it is no alarm any more. The flag stays, and what is
 left of the folder is kept.
 
-A folder of which certainly nothing was sent yet (a wrong drop, a wrong vault): it goes
-back to _rejected, to be dropped where it belongs.
+A folder of which certainly nothing was sent yet (a wrong drop, a wrong vault, one that
+is on hold): it goes back to _rejected, to be dropped where it belongs.
+
+An archived document with the invoice number of another one, or with a date that can
+hardly be right: somebody has looked at it and lets it stand. "vaultd status" does not
+name it any more; the audit does, as looked at.
 
 A folder that the archive holds more than once: somebody has seen to it. The flag stays.
 

@@ -53,12 +53,8 @@ type told struct {
 	count  *namedCount
 }
 
-// unusualFor is how long an archived document that nobody has looked at is named: after that only the audit names it, so
-// that what is usual in a company does not cover what is not.
-const unusualFor = 30 * 24 * time.Hour
-
 func (t *tally) classes() []told {
-	overdue, unusual := t.now.Add(-t.alertAfter), t.now.Add(-unusualFor)
+	overdue, unusual := t.now.Add(-t.alertAfter), t.now.Add(-ledger.UnusualFor)
 	return []told{
 		{class: ledger.Waiting, open: true, before: overdue, count: &t.overdue}, {class: ledger.Barred, open: true, before: overdue, count: &t.overdue},
 		{class: ledger.Undecided, open: true, count: &t.undecided}, {class: ledger.Uncorrected, count: &t.rejected},

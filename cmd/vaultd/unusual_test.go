@@ -104,7 +104,7 @@ func TestStatus_I26_UnusualUntilLookedAt(t *testing.T) {
 		t.Error("closed twice")
 	}
 	later := s.view
-	later.now = noon.Add(unusualFor)
+	later.now = noon.Add(ledger.UnusualFor)
 	got, err := later.collect(t.Context())
 	if err != nil || slices.ContainsFunc(got.Needs, func(n need) bool { return n.What == "strange-date" }) {
 		t.Errorf("%v, still named after a month: %+v", err, got.Needs)

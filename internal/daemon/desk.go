@@ -235,7 +235,15 @@ func (r *room) notes(e ledger.Entry, doc ledger.Document, differs []drop.Differe
 		return []drop.Note{drop.Reason(fmt.Sprintf("DUPLICATE. These files were archived on %s as %q. Nothing to do.\n",
 			first.ArchivedAt.In(r.location()).Format("2 Jan 2006"), first.Folder))}, nil
 	case ledger.Rejected:
-		return []drop.Note{drop.Reason(r.reason(e))}, nil
+		lines, err := r.unusual(e)
+		if err != nil {
+			return nil, fmt.Errorf("find the other one with an invoice number: %w", err)
+		}
+		text := r.reason(e)
+		for _, line := range lines {
+			text += "Look at this as well: " + line + ".\n"
+		}
+		return []drop.Note{drop.Reason(text)}, nil
 	}
 	receipt, err := proof.NewReceipt(r.d.cfg.Environment, e, doc, nil)
 	if err != nil {

@@ -1,5 +1,7 @@
 package ledger
 
+import "time"
+
 // Attention says what people are told of an entry when they ask how vaultd stands.
 // Each entry counts once.
 type Attention uint8
@@ -18,6 +20,10 @@ const (
 	SameNumbered                  // archived with the invoice number of another one, and nobody has looked at it
 	Misdated                      // archived with a date that it can hardly be of, and nobody has looked at it
 )
+
+// UnusualFor is how long after it was taken an archived document is told of that is SameNumbered or Misdated. After that
+// only the audit names it, so that what is usual in a company does not cover what is not.
+const UnusualFor = 30 * 24 * time.Hour
 
 // CauseBarred is the code of the cause of an entry that waits for rights on its files.
 const CauseBarred = "cannot-be-read"

@@ -80,7 +80,7 @@ func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 
 // Closed resolves a rejection, or what came up against an archived entry or its kept folder, or tells that
 // somebody has looked at an unusual one: the flag stays, and a disposal that was stopped halfway ends there, its rest kept for good. It
-// ends an entry of which certainly nothing left as rejected; or one in doubt as
+// ends an entry of which certainly nothing left as rejected, on hold or not; or one in doubt as
 // rejected, flagged so for ever. A suspect one must be reconciled before.
 type Closed struct{ By Human }
 
@@ -102,6 +102,7 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 		}
 	case Discovered, Packaged:
 		e.enter(Rejected)
+		e.Hold = false // it waited for this decision, and its folder must come back
 		e.Cause = Cause{Code: "given-back", Text: "It was given back before anything was sent. Ask IT why, and drop it again where it belongs."}
 	case Quarantined, Unclear:
 		c := e.Cause
