@@ -21,7 +21,7 @@ func (r *running) entries() (es []ledger.Entry) {
 
 // Folders with one invoice number that are packed at the same time do not miss each other: all are archived, and all but
 // one name that one.
-func TestSeal_I1_SameNumberAtOnceIsNotMissed(t *testing.T) {
+func TestSeal_SameNumberAtOnceIsNotMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})
 		f := r.drops["V"].Packer.(*folders)

@@ -35,7 +35,7 @@ func sealNumber(d *doc, s ledger.Sealed) archive.Key {
 }
 
 // Two documents with one invoice number that are sealed at once cannot miss each other, and of many each names the first.
-func TestSameNumber_I1_TwoSealedAtOnceCannotMissEachOther(t *testing.T) {
+func TestSameNumber_TwoSealedAtOnceCannotMissEachOther(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, Config{Dir: dir})
 	first, second := newDoc(t, l, 1), newDoc(t, l, 2)
