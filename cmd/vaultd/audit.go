@@ -47,7 +47,8 @@ journal anew and holds every entry against it; what does not agree stands at the
 and it ends with 4. It asks nobody and changes nothing.
 
 --year goes by the document's date, and where there is none by the day on which the
-folder was taken; the bill goes by the year in which the archive said "archived".
+folder was taken; the bill goes by the year in which the archive said "archived". What
+was taken in that year and bears a date that can hardly be right is named as a remark.
 
 html is one page for screen and paper. json is the same as one object. csv is the
 table alone: commas (--separator ";" for spreadsheets that want it), UTF-8 with a byte

@@ -13,6 +13,8 @@ type details struct {
 	number string         // of the invoice
 	asRead archive.AsRead // zero: the number comes from checked metadata
 	first  *report.First  // nil: the entry is no duplicate
+
+	warnings []report.Remark // what a person should look at
 }
 
 // detailsOf reads them. Nothing is known before an entry is sealed or has ended, and once they are erased.
@@ -34,7 +36,10 @@ func (v view) detailsWith(e ledger.Entry, meta archive.Document, read archive.As
 	if !read.IsZero() {
 		d.number = read.Number
 	}
-	d.first, err = report.FirstOf(v.ledger, e)
+	if d.first, err = report.FirstOf(v.ledger, e); err != nil {
+		return d, err
+	}
+	d.warnings, err = report.Remarks(v.ledger, e, v.loc)
 	return d, err
 }
 
@@ -77,5 +82,8 @@ func (d details) reason(c clock, e ledger.Entry) string {
 	if d.first != nil {
 		return d.first.Words(c.loc)
 	}
-	return briefReason(e)
+	if text := briefReason(e); text != "" || len(d.warnings) == 0 {
+		return text
+	}
+	return brief(d.warnings[0].Text, 100)
 }

@@ -242,8 +242,9 @@ type listRow struct {
 	ArchivedAt   *time.Time `json:"archivedAt"`
 	Reason       *string    `json:"reason"`
 
-	AsRead *archive.AsRead `json:"asRead"` // null: what is told of the document was checked
-	First  *report.First   `json:"first"`  // that a duplicate repeats
+	AsRead   *archive.AsRead `json:"asRead"`   // null: what is told of the document was checked
+	First    *report.First   `json:"first"`    // that a duplicate repeats
+	Warnings []report.Remark `json:"warnings"` // what a person should look at
 }
 
 func newListRow(c clock, e ledger.Entry, d details) listRow {
@@ -251,7 +252,7 @@ func newListRow(c clock, e ledger.Entry, d details) listRow {
 		Key: e.Key.String(), BumID: known(string(remoteOf(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
 		DocumentID: known(d.number), State: e.State.String(), Source: e.Source.String(),
 		SeenAt: inUTC(e.SeenAt), RegisteredAt: inUTC(e.RegisteredAt), UploadedAt: inUTC(e.UploadedAt), ArchivedAt: inUTC(e.ArchivedAt),
-		Reason: known(reason(e)), First: d.first,
+		Reason: known(reason(e)), First: d.first, Warnings: d.warnings,
 	}
 	if !d.asRead.IsZero() {
 		r.AsRead = &d.asRead

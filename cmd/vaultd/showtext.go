@@ -46,6 +46,9 @@ func (d dossier) text(c clock) []byte {
 	for _, f := range flagWords(e) {
 		p.line("Note", "%s", f)
 	}
+	for _, w := range d.details.warnings {
+		p.line("Look", "%s", w.Text)
+	}
 	if e.Cause != (ledger.Cause{}) {
 		p.line("Why", "%s", safe(e.Cause.Code))
 		p.below(e.Cause.Text)
@@ -104,7 +107,7 @@ func (d dossier) relatives(p *page, c clock) {
 	for _, r := range []struct {
 		title string
 		key   archive.Key
-	}{{"Same files", d.entry.SameContent}, {"Repeats", d.entry.Supersedes}} {
+	}{{"Same files", d.entry.SameContent}, {"Same number", d.entry.SameNumber}, {"Repeats", d.entry.Supersedes}} {
 		if !r.key.IsZero() {
 			p.line(r.title, "entry %s", r.key)
 		}
@@ -264,6 +267,7 @@ type showJSON struct {
 	Owner         uint32             `json:"owner"`
 	First         *string            `json:"duplicateOf"`
 	SameContent   *string            `json:"sameContent"`
+	SameNumber    *string            `json:"sameNumber"`
 	Supersedes    *string            `json:"supersedes"`
 	DisposeAt     *time.Time         `json:"disposeAt"`
 	Next          *string            `json:"next"`
@@ -310,7 +314,7 @@ func (d dossier) json(c clock) showJSON {
 	e := d.entry
 	s := showJSON{
 		listRow: newListRow(c, e, d.details), Meaning: meaning(e), Flags: flagWords(e), Dest: known(e.Dest), Owner: e.Owner,
-		First: keyOrNil(e.First), SameContent: keyOrNil(e.SameContent), Supersedes: keyOrNil(e.Supersedes),
+		First: keyOrNil(e.First), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes),
 		Registrations: []showRegistration{}, Files: []showFile{}, Reasons: d.reasons(),
 		DisposeAt: inUTC(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: known(string(e.Record)), History: d.history,
 	}

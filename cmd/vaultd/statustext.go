@@ -78,8 +78,12 @@ func (s *standing) wants(t *tally) {
 	s.Needs = append(s.Needs, s.overdue...)
 	add("soon", "quarantined", t.quarantined.count, fmt.Sprintf("%d quarantined", t.quarantined.count),
 		"see vaultd why X, then decide", t.quarantined.names)
-	add("soon", "undecided", t.undecided.count, fmt.Sprintf("%d held: same files as another, other metadata", t.undecided.count),
+	add("soon", "undecided", t.undecided.count, fmt.Sprintf("%d held: same files or same number as another, or a date that can hardly be right", t.undecided.count),
 		"see vaultd why X, then decide", t.undecided.names)
+	add("soon", "same-number", t.numbered.count, many(t.numbered.count, "document has", "documents have")+" the invoice number of another one",
+		"see vaultd why X and compare the two; if both are right: vaultd close X", t.numbered.names)
+	add("soon", "strange-date", t.misdated.count, many(t.misdated.count, "document has", "documents have")+" a date that can hardly be right",
+		"see vaultd why X and look into the invoice; if it is to stay: vaultd close X", t.misdated.names)
 }
 
 // wantsDrops names the drop folders that cannot be worked in.

@@ -123,6 +123,9 @@ func (v view) explain(d dossier) explanation {
 		Key: e.Key.String(), Folder: e.Folder, Drop: e.Drop, State: e.State.String(), word: stateWord(e), Since: d.since(), Certain: meaning(e),
 		Notes: flagWords(e), First: d.details.first, Attempts: e.Attempt, Waits: []obstacle{}, Evidence: v.evidence(e), Reasons: d.reasons(), Can: v.options(d),
 	}
+	for _, one := range d.details.warnings {
+		w.Notes = append(w.Notes, one.Text)
+	}
 	if age := v.now.Sub(e.SeenAt); e.State.Open() && v.cfg.Status.AlertAfter > 0 && age > v.cfg.Status.AlertAfter {
 		w.Notes = append(w.Notes, "open for "+ageText(age)+", longer than "+ageText(v.cfg.Status.AlertAfter)+": ask the provider about it")
 	}

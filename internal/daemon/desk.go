@@ -71,6 +71,7 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, AsRead: s.AsRead, Sealed: ledger.Sealed{
 		ID: s.ID, Chosen: s.Chosen, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
+		Number: s.Document.NumberDigest(e.Vault), StrangeDate: s.Document.HasStrangeDate(r.d.cfg.Now().Wall.In(r.location())),
 	}}, nil
 }
 
@@ -230,7 +231,15 @@ func (r *room) notes(e ledger.Entry, doc ledger.Document, differs []drop.Differe
 		text, err := r.duplicateReason(e)
 		return []drop.Note{drop.Reason(text)}, err
 	case ledger.Rejected:
-		return []drop.Note{drop.Reason(r.reason(e))}, nil
+		lines, err := r.unusual(e)
+		if err != nil {
+			return nil, fmt.Errorf("find the other one with an invoice number: %w", err)
+		}
+		text := r.reason(e)
+		for _, line := range lines {
+			text += "Look at this as well: " + line + ".\n"
+		}
+		return []drop.Note{drop.Reason(text)}, nil
 	}
 	receipt, err := proof.NewReceipt(r.d.cfg.Environment, e, doc, nil)
 	if err != nil {

@@ -70,7 +70,7 @@ type Drop struct {
 	Rules             packager.Rules
 	Mode              watch.Mode
 	Settle, Rescan    time.Duration
-	HoldSame          bool
+	Holds             ingest.Holds
 	RemindAfter       time.Duration // for what a folder lacks, before people are told to act; 0: half an hour
 	Disposes          bool          // false: archived sources are kept
 	DisposeTo         string        // where they are moved; empty: deleted
@@ -223,7 +223,7 @@ func (d *Daemon) conductorConfig() ingest.Config {
 	}
 	for _, r := range d.drops {
 		ic.Drops = append(ic.Drops, ingest.Drop{
-			Name: r.cfg.Name, Vault: r.cfg.Vault, Settle: r.cfg.Settle, HoldSame: r.cfg.HoldSame,
+			Name: r.cfg.Name, Vault: r.cfg.Vault, Settle: r.cfg.Settle, Holds: r.cfg.Holds,
 			Grace: r.cfg.Grace, Disposes: r.cfg.Disposes, Packer: r, Mover: r, Unavailable: r.unavailable,
 		})
 	}

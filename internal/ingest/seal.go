@@ -243,19 +243,16 @@ func (c *Conductor) admit(d Drop, e ledger.Entry, p Packed, first *ledger.Entry)
 			more = append(more, c.change(*first, ledger.Superseded{By: e.Key}))
 		}
 	}
+	hold, err := c.compare(d, e, &p.Sealed)
+	if err != nil {
+		return c.sealFault(d, e, err)
+	}
 	evs := []ledger.Event{p.Sealed}
 	var note *ledger.Note
-	if other, ok, err := c.sameContent(p.Sealed, e.Key); err != nil {
-		return c.sealFault(d, e, err)
-	} else if ok {
-		p.Sealed.SameContent = other
-		evs[0] = p.Sealed
-		c.cfg.Log.Warn("same files as another invoice, with other metadata", "key", e.Key, "other", other, "held", d.HoldSame)
-		if d.HoldSame {
-			note = &ledger.Note{Text: "same_content: hold. The same files were dropped with other metadata, see " + other.String()}
-			rand.Read(note.Salt[:]) // never fails: the runtime stops the process instead
-			evs = append(evs, ledger.Held{By: ledger.Human{UID: ledger.Vaultd, Reason: note.Digest()}})
-		}
+	if hold != "" {
+		note = &ledger.Note{Text: hold}
+		rand.Read(note.Salt[:]) // never fails: the runtime stops the process instead
+		evs = append(evs, ledger.Held{By: ledger.Human{UID: ledger.Vaultd, Reason: note.Digest()}})
 	}
 	sealed := c.change(e, evs...)
 	sealed.Document, sealed.Note = &p.Document, note
@@ -269,14 +266,4 @@ func (c *Conductor) holder(id archive.ID, k archive.Key) (ledger.Entry, bool, er
 		return ledger.Entry{}, false, err
 	}
 	return c.cfg.Ledger.Entry(key)
-}
-
-// sameContent returns another entry with the same files that was not rejected.
-func (c *Conductor) sameContent(ev ledger.Sealed, k archive.Key) (archive.Key, bool, error) {
-	key, ok, err := c.cfg.Index.ByContent(ev.Content)
-	if err != nil || !ok || key == k {
-		return archive.Key{}, false, err
-	}
-	other, ok, err := c.cfg.Ledger.Entry(key)
-	return key, ok && other.State != ledger.Rejected && other.ID != ev.ID, err
 }

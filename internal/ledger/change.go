@@ -41,12 +41,14 @@ const (
 	TakenID     = "clientUUID"
 	TakenRemote = "bumId"
 	TakenObject = "upload address" // any address of one object
+	TakenNumber = "invoice number" // only where the event does not name the other entry
+	TakenFiles  = "list of files"  // only where the event does not name the other entry
 )
 
 // TakenError says that an identity, or what the service gave, belongs to another entry, or
 // to another generation of the same one.
 type TakenError struct {
-	What string // TakenID, TakenRemote or TakenObject
+	What string // TakenID and so on
 	By   archive.Key
 }
 

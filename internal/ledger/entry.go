@@ -36,6 +36,7 @@ type Entry struct {
 	Chosen     bool           // the sidecar named the identity
 	Content    archive.Digest // of the list of files
 	Metadata   archive.Digest // of the canonical metadata
+	Number     archive.NumberDigest
 	Package    archive.Package
 
 	Registrations []Registration // the last is current, the others are orphans
@@ -58,9 +59,12 @@ type Entry struct {
 	Contradicted bool // the service contradicted a final state
 	Resolved     bool // a rejection or a contradiction that nobody needs to look at any more
 	Suspect      bool // the ledger was put back or made anew: what happened to it meanwhile is not known
+	StrangeDate  bool // it can hardly be of its date, see [archive.Document.HasStrangeDate]
+	Checked      bool // a person has looked at its date, or at the other one with its number
 
 	First       archive.Key // duplicate of
 	SameContent archive.Key // same files, other metadata
+	SameNumber  archive.Key // same invoice number, see [archive.NumberDigest]; zero as well where that one is SameContent
 	Supersedes  archive.Key // the rejected entry that this one repeats
 
 	Archived archive.RemoteID // the registration that succeeded
@@ -232,6 +236,15 @@ func (e Entry) Orphans() []archive.RemoteID {
 func (e Entry) AtRest() bool {
 	_, _, due := Due(e)
 	return e.State.Final() && !due && !e.Hold && !e.Suspect && !e.NeedsPerson()
+}
+
+// IsUnusual reports whether a person should look whether the document is right: it bears the invoice number of
+// another one, or can hardly be of its date.
+func (e Entry) IsUnusual() bool { return !e.SameNumber.IsZero() || e.StrangeDate }
+
+// IsCertainlyRejected reports whether the entry has ended without any content at the service.
+func (e Entry) IsCertainlyRejected() bool {
+	return e.State == Rejected && !e.InDoubt && !e.Contradicted
 }
 
 // NothingLeft reports whether certainly nothing of the entry was ever taken by the

@@ -31,6 +31,7 @@ type Summary struct {
 
 	NotTaken  pending    `json:"notTaken"`
 	Needs     []need     `json:"needs"`
+	Remarks   []need     `json:"remarks"` // what a person should look at, for good: that somebody did so is told with the folder
 	Unchanged unchanged  `json:"unchanged"`
 	Compared  []compared `json:"compared"` // the last comparison with the archive's index of each vault
 	Bills     []billLine `json:"billing"`
@@ -214,7 +215,7 @@ func (a *Audit) summarize(t *tally, moved int) (Summary, error) {
 	s := Summary{
 		Format: Format, About: a.about(), Check: newCheck(a.proof, moved),
 		Whole: newBalance(a.proof.Balance), Selected: newBalance(t.selected), Undated: t.undated,
-		NotTaken: a.pending(), Needs: t.needLines(a.c.AlertAfter), Bills: a.billLines(bills), Sums: t.sumLines(), NoAmount: t.bare, Ended: t.ended,
+		NotTaken: a.pending(), Needs: t.needLines(a.c.AlertAfter), Remarks: t.remarkLines(), Bills: a.billLines(bills), Sums: t.sumLines(), NoAmount: t.bare, Ended: t.ended,
 		OnTime:    onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest, t.unmeasured, t.skewed},
 		Unchanged: t.unchanged(), Compared: t.comparisons(), HumanActs: t.acts, Acts: acts, Unused: []unused{},
 		Unclear: texts(a.proof.Unclear), Double: texts(a.proof.Double), InDoubt: texts(a.proof.InDoubt),

@@ -29,6 +29,7 @@ type tally struct {
 	totals     map[billed]ledger.Total
 
 	needs              map[string]*need
+	remarks            map[string]*need
 	resolved           uint64 // of the selection: rejected without doubt, and nobody needs to look any more
 	doubtful           uint64 // of the selection: archived or rejected, and that is in question
 	suspect            uint64 // of the selection: what happened since the ledger was put back is not known
@@ -60,7 +61,7 @@ type sum struct {
 
 func newTally(c Config) *tally {
 	return &tally{
-		c: c, totals: map[billed]ledger.Total{}, needs: map[string]*need{}, sums: map[group]*sum{},
+		c: c, totals: map[billed]ledger.Total{}, needs: map[string]*need{}, remarks: map[string]*need{}, sums: map[group]*sum{},
 		spans: spans{counts: map[time.Duration]uint64{}}, compared: map[archive.VaultID]comparison{},
 	}
 }
@@ -110,15 +111,18 @@ func (t *tally) entry(e ledger.Entry) error {
 	var m archive.Document
 	if t.c.Select.Year != 0 || e.State == ledger.Archived { // else nothing of it is counted
 		var err error
-		if m, _, err = document(t.c.Ledger, e); err != nil || !t.c.Select.inYear(e, m, t.c.Location) {
+		if m, _, err = document(t.c.Ledger, e); err != nil {
 			return err
+		}
+		if !t.c.Select.inYear(e, m, t.c.Location) {
+			return t.remarkElsewhere(e)
 		}
 	}
 	if t.c.Select.Year != 0 && m.Date == "" {
 		t.undated++
 	}
 	t.pick(e, m)
-	return nil
+	return t.remark(e)
 }
 
 // pick counts a selected entry.
@@ -177,21 +181,26 @@ func (t *tally) span(e ledger.Entry) {
 	}
 }
 
+// bookIn counts one more of a kind, and names it where it is one of the first few.
+func bookIn(kinds map[string]*need, what, name string) {
+	n := kinds[what]
+	if n == nil {
+		n = &need{What: what}
+		kinds[what] = n
+	}
+	if n.Count++; len(n.Names) < named {
+		n.Names = append(n.Names, name)
+	}
+}
+
 // want books what a person must see to.
 func (t *tally) want(e ledger.Entry) {
 	book := func(what string) {
-		n := t.needs[what]
-		if n == nil {
-			n = &need{What: what}
-			t.needs[what] = n
+		name := e.Folder + " (" + e.Drop + ")"
+		if r := briefReason(e); r != "" {
+			name += ": " + r
 		}
-		if n.Count++; len(n.Names) < named {
-			name := e.Folder + " (" + e.Drop + ")"
-			if r := briefReason(e); r != "" {
-				name += ": " + r
-			}
-			n.Names = append(n.Names, name)
-		}
+		bookIn(t.needs, what, name)
 	}
 	switch {
 	case e.Contradicted && !e.Resolved:

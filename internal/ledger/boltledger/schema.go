@@ -124,6 +124,10 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	flag(45, "suspect", func(e *ledger.Entry) *bool { return &e.Suspect }),
 	part(46, "folded", foldedForm, func(e *ledger.Entry) *ledger.Folded { return &e.Folded }),
 	flag(47, "sworn", func(e *ledger.Entry) *bool { return &e.Sworn }),
+	fixed(48, "number", func(e *ledger.Entry) []byte { return e.Number[:] }),
+	fixed(49, "same_number", func(e *ledger.Entry) []byte { return e.SameNumber[:] }),
+	flag(50, "strange_date", func(e *ledger.Entry) *bool { return &e.StrangeDate }),
+	flag(51, "checked", func(e *ledger.Entry) *bool { return &e.Checked }),
 }}
 
 var fileForm = &message[archive.File]{"File", []field[archive.File]{

@@ -44,6 +44,7 @@ func goldenEntry() ledger.Entry {
 		First: archive.Key{3}, SameContent: archive.Key{4}, Supersedes: archive.Key{5}, Archived: "bum-2", Record: []byte(`{"status":"ArchivingSuccessful"}`),
 		Dest: "_archived/2026-11/Müller 4711", SeenAt: goldenTime(7), RegisteredAt: goldenTime(8), UploadedAt: goldenTime(9),
 		ArchivedAt: time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC), DisposeAt: goldenTime(11), Suspect: true, Folded: ledger.Folded{Unsent: 300, Lapsed: 2}, Sworn: true,
+		Number: archive.NumberDigest{1, 15: 3}, SameNumber: archive.Key{6}, StrangeDate: true, Checked: true,
 	}
 }
 
