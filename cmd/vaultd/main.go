@@ -90,7 +90,7 @@ Try it without any set-up:  vaultd demo`,
 		a.initCommand(), a.runCommand(), a.checkCommand(), a.demoCommand(), a.emulateCommand(),
 		a.statusCommand(), a.listCommand(), a.showCommand(), a.fetchCommand(), a.auditCommand(), a.verifyCommand(), a.versionCommand(),
 		a.whyCommand(), a.findCommand(), a.receiptCommand(), a.validateCommand(), a.vaultsCommand(), a.indexCommand(), a.backupCommand(), a.completionCommand(),
-		a.restoreCommand(), a.rebuildCommand(), a.reconcileCommand(),
+		a.restoreCommand(), a.rebuildCommand(), a.reconcileCommand(), a.suggestCommand(),
 	)
 	root.AddCommand(a.actCommands()...)
 	groupCommands(root)
