@@ -47,7 +47,7 @@ const (
 // a person decided about one entry. None writes a file for whoever asks.
 var insideCommands = []string{
 	"list", "show", "status", "audit", "verify", "fetch", "version", "why", "find", "receipt", "vaults", "index", "backup",
-	"suggest", "reconcile", "retry", "resume", "close", "release", "hold", "unhold",
+	"suggest", "doctor", "reconcile", "retry", "resume", "close", "release", "hold", "unhold",
 }
 
 // control answers commands on the daemon's socket.
