@@ -59,8 +59,7 @@ func (a *app) watchStatus(c *cobra.Command, every time.Duration) error {
 // statusPage makes one page. That something needs a person is no error here.
 func (a *app) statusPage(ctx context.Context, request []string) ([]byte, error) {
 	var page bytes.Buffer
-	one := *a
-	one.stdout = &page
+	one := &app{stdout: &page, stderr: a.stderr, env: a.env, uid: a.uid, configPath: a.configPath, json: a.json}
 	cfg, err := one.asking()
 	if err == nil {
 		err = one.reach(ctx, cfg, append(request, "--"), &page, one.status)
