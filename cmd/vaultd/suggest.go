@@ -74,13 +74,13 @@ func (a *app) suggestCommand() *cobra.Command {
 // suggestions completes one argument or the value of a flag. Whatever fails, it suggests nothing and says nothing: the
 // command itself says what is wrong.
 func (a *app) suggestions(what string) cobra.CompletionFunc {
-	return func(_ *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 		if suggestFor[what] != nil && len(args) > 0 {
 			return nil, directive
 		}
 		answer := make(chan []string, 1)
-		go func() { answer <- a.askForSuggestions(what, typed) }() // one that hangs on a disk ends with this process, in a moment
+		go func() { answer <- a.askForSuggestions(c.Context(), what, typed) }() // one that hangs on a disk ends with this process, in a moment
 		patience := time.NewTimer(suggestPatience)
 		defer patience.Stop()
 		select {
@@ -93,12 +93,12 @@ func (a *app) suggestions(what string) cobra.CompletionFunc {
 }
 
 // askForSuggestions asks the daemon, or looks at the ledger here where none runs.
-func (a *app) askForSuggestions(what, typed string) []string {
+func (a *app) askForSuggestions(ctx context.Context, what, typed string) []string {
 	cfg, err := a.asking()
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), suggestPatience)
+	ctx, cancel := context.WithTimeout(ctx, suggestPatience)
 	defer cancel()
 	var out bytes.Buffer
 	code, err := callControl(ctx, socketPath(cfg), []string{"suggest", "--", what, typed}, &out, io.Discard)
