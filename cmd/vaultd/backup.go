@@ -103,8 +103,8 @@ func (a *app) tellBackup(b backedUp, found []boltledger.Problem) error {
 }
 
 func (b backedUp) print(w io.Writer) {
-	fmt.Fprintf(w, "BACKUP   %s, %s\nLEDGER   %s, %s\nJOURNAL  %d lines, up to %s\n",
-		safe(b.File), sizeText(b.Size), safe(b.Ledger), b.Environment, b.HeadLine, b.HeadHash)
+	fmt.Fprintf(w, "BACKUP   %s, %s\nLEDGER   %s, %s\nJOURNAL  %s, up to %s\n",
+		safe(b.File), sizeText(b.Size), safe(b.Ledger), b.Environment, many(b.HeadLine, "line", "lines"), b.HeadHash)
 	for _, p := range b.Problems {
 		fmt.Fprintf(w, "DIFFERS  %s\n", safe(p))
 	}

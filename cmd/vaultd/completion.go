@@ -1,19 +1,32 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
+
+// The script that cobra makes for bash neither takes a word whose quote is still open nor quotes what several names with
+// blanks have in common.
+//
+//go:embed completion.bash
+var bashCompletion string
 
 func (a *app) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion SHELL",
-		Short: "completion of commands, flags, states and drops for your shell",
-		Long: `Prints a script for bash, zsh, fish or powershell that completes commands and flags,
-the states of --state, and the names of --drop and --vault from the configuration.`,
+		Short: "completion of commands, flags and names for your shell",
+		Long: `Prints a script for bash, zsh, fish or powershell that completes commands, flags and
+their values, and the names of folders: of those that the command can do something
+with, the newest first. Keys, clientUUIDs and bumIds are completed from their third
+character on. The running vaultd is asked; where none runs, the ledger is looked at.
+What is not known within half a second is not suggested.`,
 		Example: `  vaultd completion bash | sudo tee /etc/bash_completion.d/vaultd > /dev/null
   vaultd completion zsh > "${fpath[1]}/_vaultd"
   vaultd completion fish > ~/.config/fish/completions/vaultd.fish
@@ -24,7 +37,8 @@ the states of --state, and the names of --drop and --vault from the configuratio
 			root := c.Root()
 			switch args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(a.stdout, true)
+				_, err := io.WriteString(a.stdout, bashCompletion)
+				return err
 			case "zsh":
 				return root.GenZshCompletion(a.stdout)
 			case "fish":
@@ -37,35 +51,32 @@ the states of --state, and the names of --drop and --vault from the configuratio
 	}
 }
 
-// completeFlags completes the values of flags by their names, on every command that has them.
+// completeFlags completes arguments by the commands, and the values of flags by their names, on every command that has them.
 func (a *app) completeFlags(root *cobra.Command) {
-	ofDrops := func(value func(dropConfig) string) cobra.CompletionFunc {
-		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			cfg, err := a.loadConfig()
-			if err != nil { // nothing to offer; running the command says why
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			var all []string
-			for _, d := range cfg.Drops {
-				all = append(all, value(d))
-			}
-			return all, cobra.ShellCompDirectiveNoFileComp
-		}
-	}
 	by := map[string]cobra.CompletionFunc{
-		"state":  completeStates,
-		"drop":   ofDrops(func(d dropConfig) string { return d.Name }),
-		"vault":  ofDrops(func(d dropConfig) string { return d.Vault }),
-		"reason": cobra.NoFileCompletions,
-		"limit":  cobra.NoFileCompletions,
+		"state":     completeStates,
+		"drop":      a.suggestions(suggestDrops),
+		"vault":     a.suggestions(suggestVaults),
+		"sort":      cobra.FixedCompletions(orderNames, cobra.ShellCompDirectiveNoFileComp),
+		"format":    cobra.FixedCompletions([]string{"html", "csv", "json"}, cobra.ShellCompDirectiveNoFileComp),
+		"separator": cobra.FixedCompletions([]string{",", ";"}, cobra.ShellCompDirectiveNoFileComp),
 	}
+	files := []string{"config", "output", "dir", "secret-file"} // their values are paths, which the shell completes
 	for _, c := range root.Commands() {
-		for flag, fn := range by {
-			if c.Flags().Lookup(flag) != nil && c.Name() != "emulate" { // its vaults are made up
-				_ = c.RegisterFlagCompletionFunc(flag, fn) // fails only where the command completes it itself
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			fn, known := by[f.Name]
+			switch {
+			case c.Name() == "emulate" && known || slices.Contains(files, f.Name): // the vaults of emulate are made up
+				return
+			case !known:
+				fn = cobra.NoFileCompletions
 			}
-		}
-		if c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 && strings.Contains(c.Use, " X") {
+			_ = c.RegisterFlagCompletionFunc(f.Name, fn) // fails only where the command completes it itself
+		})
+		switch {
+		case suggestFor[c.Name()] != nil:
+			c.ValidArgsFunction = a.suggestions(c.Name())
+		case c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 && !strings.Contains(c.Use, "FILE") && !strings.Contains(c.Use, "PATH"):
 			c.ValidArgsFunction = cobra.NoFileCompletions
 		}
 	}
@@ -76,7 +87,9 @@ func completeStates(_ *cobra.Command, _ []string, typed string) ([]string, cobra
 	before := typed[:strings.LastIndex(typed, ",")+1]
 	var all []string
 	for _, s := range append(stateNames(), "open") {
-		all = append(all, before+s)
+		if strings.HasPrefix(before+s, typed) {
+			all = append(all, before+s)
+		}
 	}
 	return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

@@ -44,10 +44,11 @@ const (
 )
 
 // insideCommands are those that may run inside the daemon: they read, or they commit what
-// a person decided about one entry. None writes a file for whoever asks.
+// a person decided about one entry. None writes a file for whoever asks; what doctor
+// writes into a drop folder to try it is removed at once.
 var insideCommands = []string{
 	"list", "show", "status", "audit", "verify", "fetch", "version", "why", "find", "receipt", "vaults", "index", "backup",
-	"reconcile", "retry", "resume", "close", "release", "hold", "unhold",
+	"suggest", "doctor", "reconcile", "retry", "resume", "close", "release", "hold", "unhold",
 }
 
 // control answers commands on the daemon's socket.

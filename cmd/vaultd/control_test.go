@@ -212,6 +212,7 @@ func TestControl_OnlyWhatReads(t *testing.T) {
 		"DefaultFile":    line("fetch", "Otto 19"),
 		"UnknownFlag":    line("list", "--nonsense"),
 		"CompletionTrap": line("__complete", "list"),
+		"EndlessWatch":   line("status", "--watch"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, errs, code := frames(t, socketPath(cfg), request)

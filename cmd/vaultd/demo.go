@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -75,8 +76,8 @@ func (a *app) demo(ctx context.Context, dir string, keep bool) (err error) {
 	g.Go(func() error { return a.serve(ctx, d, cfg, log) })
 	err = errors.Join(a.watchDemo(ctx, d, dir), a.demoReport(d, cfg, dir))
 	if keep && err == nil && ctx.Err() == nil {
-		fmt.Fprintf(a.stdout, "\nEverything goes on until Ctrl-C. Drop a folder into %s\nand look:  vaultd --config %s list\n",
-			filepath.Join(dir, "acme-in"), filepath.Join(dir, "config.yaml"))
+		fmt.Fprintf(a.stdout, "\nEverything goes on until Ctrl-C. Drop a folder into %s\nand look:  %s --config %s list\n",
+			filepath.Join(dir, "acme-in"), calledAs(), filepath.Join(dir, "config.yaml"))
 		<-ctx.Done()
 	}
 	stop()
@@ -192,9 +193,33 @@ LOOK AROUND
   drop folders   %[1]s/acme-in, %[1]s/beta-in   (see _archived, _rejected, _duplicates)
   service        %[1]s/service                  (what the archive was sent)
   log            %[1]s/vaultd.log
-  commands       vaultd --config %[1]s/config.yaml list | show "Müller 4711" | status | verify
-`, dir)
+
+  %[2]s --config %[1]s/config.yaml list
+  %[2]s --config %[1]s/config.yaml show "Müller 4711"
+  %[2]s --config %[1]s/config.yaml status
+  %[2]s --config %[1]s/config.yaml verify
+`, dir, calledAs())
 	return nil
+}
+
+// calledAs is how this program can be called again: by its name where the shell finds it, as "go run" where that built it,
+// else by its path.
+func calledAs() string {
+	exe, err := os.Executable()
+	if err != nil {
+		return "vaultd"
+	}
+	if strings.Contains(exe, "/go-build") && filepath.Base(filepath.Dir(exe)) == "exe" { // gone when this ends
+		return "go run ./cmd/vaultd"
+	}
+	if found, err := exec.LookPath("vaultd"); err == nil {
+		a, errA := os.Stat(found)
+		b, errB := os.Stat(exe)
+		if errA == nil && errB == nil && os.SameFile(a, b) {
+			return "vaultd"
+		}
+	}
+	return shellWord(exe)
 }
 
 // demoWhy says in a few words why a folder ended as it did.

@@ -33,6 +33,7 @@ func TestDocsReference_FieldsAreThePrograms(t *testing.T) {
 		"show --json":   jsonFields("", reflect.TypeFor[showJSON]()),
 		"status --json": jsonFields("", reflect.TypeFor[standing]()),
 		"audit --json":  audit,
+		"doctor --json": jsonFields("", reflect.TypeFor[diagnosis]()),
 	} {
 		have := documentedFields(t, name)
 		for _, f := range want {

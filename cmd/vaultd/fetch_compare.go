@@ -17,20 +17,20 @@ import (
 // compare holds a download against the ledger and says in words what it found, and which of the ledger's outcomes that is.
 func compare(zipped io.ReaderAt, size int64, sum archive.Digest, e ledger.Entry, doc ledger.Document) (words, outcome string) {
 	if e.Package.IsZero() {
-		return fmt.Sprintf("not compared, for the ledger does not know what was sent: %d bytes, SHA-256 %s", size, sum), ledger.FetchNotCompared
+		return fmt.Sprintf("not compared, for the ledger does not know what was sent: %s, SHA-256 %s", bytesText(size), sum), ledger.FetchNotCompared
 	}
 	if size == e.Package.Size && sum == e.Package.SHA256 {
-		return fmt.Sprintf("identical with what was sent: %d bytes, SHA-256 %s", size, sum), ledger.FetchSame
+		return fmt.Sprintf("identical with what was sent: %s, SHA-256 %s", bytesText(size), sum), ledger.FetchSame
 	}
-	differs := fmt.Sprintf("the ZIP differs: %d bytes, SHA-256 %s; sent were %d bytes, SHA-256 %s", size, sum, e.Package.Size, e.Package.SHA256)
+	differs := fmt.Sprintf("the ZIP differs: %s, SHA-256 %s; sent: %s, SHA-256 %s", bytesText(size), sum, bytesText(e.Package.Size), e.Package.SHA256)
 	if len(doc.Files) == 0 {
 		return differs + "; the list of its files is erased, so they cannot be compared", ledger.FetchDiffers
 	}
 	if err := compareFiles(zipped, size, doc.Files); err != nil {
 		return differs + "; inside, " + err.Error(), ledger.FetchDiffers
 	}
-	return fmt.Sprintf("the container differs, it was packed anew (%d bytes, SHA-256 %s); all %s inside have the recorded content",
-		size, sum, many(len(doc.Files), "file", "files")), ledger.FetchRepacked
+	return fmt.Sprintf("the container differs, it was packed anew (%s, SHA-256 %s); all %s inside have the recorded content",
+		bytesText(size), sum, many(len(doc.Files), "file", "files")), ledger.FetchRepacked
 }
 
 // compareFiles wants exactly the recorded files, each with its recorded bytes.

@@ -15,7 +15,7 @@ var commandGroups = []struct {
 	{"decide", "Decide (each is journaled with who decided):", []string{"retry", "close", "release", "hold", "unhold", "resume"}},
 	{"prove", "Prove:", []string{"receipt", "audit", "verify", "fetch", "index", "backup"}},
 	{"recover", "Recover:", []string{"restore", "rebuild", "reconcile"}},
-	{"setup", "Set up and run:", []string{"init", "check", "vaults", "validate", "run"}},
+	{"setup", "Set up and run:", []string{"init", "check", "doctor", "vaults", "validate", "run"}},
 	{"try", "Try:", []string{"demo", "emulate"}},
 }
 

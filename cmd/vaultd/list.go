@@ -32,16 +32,31 @@ type listFilter struct {
 	states      map[ledger.State]bool // empty: all
 	drop, vault string                // empty: all
 	limit       int                   // 0: all
+
+	since, until time.Time // of when it was taken, the second excluded; zero: no bound
+	by           order     // the zero order is the newest first
+	reverse      bool
 }
 
 func (a *app) listCommand() *cobra.Command {
 	var f listFilter
-	var states string
+	var states, since, until, by string
 	c := &cobra.Command{
 		Use:   "list",
 		Short: "every folder that was ever taken, newest first",
 		Long: `Lists what was taken from the drop folders, newest first. With --json each line is
 an object with the same keys; times are in UTC, and what is not known is null.
+
+--since and --until choose by when a folder was taken. A time is a day in your zone
+(2026-11-20; as --until the whole day counts), a day with a time ("2026-11-20 14:30"),
+RFC 3339 (2026-11-20T13:30:00Z), or how long ago: 24h, 7d, 1d12h.
+
+--sort orders by seen (the newest first), archived (the newest first), folder, drop,
+state (in the order below) or size (the largest first); what has no such value comes last,
+and what is equal stands newest first. --reverse turns the order round. By seen nothing is
+held in memory. Any other order reads the whole ledger before the first line, about a
+second for some 100,000 folders, and with more than 100,000 lines once more for
+each 100,000; it holds no more than that many in memory.
 
 States: ` + strings.Join(stateNames()[:7], " ") + `
 ` + strings.Join(stateNames()[7:], " ") + `,
@@ -49,6 +64,8 @@ and open for all that are on their way.`,
 		Example: `  vaultd list
   vaultd list --state rejected,quarantined
   vaultd list --drop acme-in --limit 0
+  vaultd list --since 7d --sort size
+  vaultd list --since 2026-10-01 --until 2026-10-31 --reverse --limit 0
   vaultd list --json | jq -r 'select(.archivedAt == null) | .folder'`,
 		Args: takes(),
 		RunE: func(c *cobra.Command, args []string) (err error) {
@@ -58,16 +75,28 @@ and open for all that are on their way.`,
 			if f.limit < 0 {
 				return usageError{errors.New("--limit is negative; 0 lists all")}
 			}
+			if f.by, err = parseOrder(by); err != nil {
+				return err
+			}
 			if a.json && !c.Flags().Changed("limit") {
 				f.limit = 0
 			}
-			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.list(ctx, v, f) })
+			return a.withLedger(c, args, func(ctx context.Context, v view) error {
+				if err := f.between(v.clock, since, until); err != nil {
+					return err
+				}
+				return a.list(ctx, v, f)
+			})
 		},
 	}
 	c.Flags().StringVar(&states, "state", "", "only these `states`, separated by commas")
 	c.Flags().StringVar(&f.drop, "drop", "", "only what came from the drop of this `name`")
 	c.Flags().StringVar(&f.vault, "vault", "", "only what goes to the vault of this `id`")
 	c.Flags().IntVar(&f.limit, "limit", listed, "at most so many; 0: all (the default with --json)")
+	c.Flags().StringVar(&since, "since", "", "only what was taken at this `time` or later")
+	c.Flags().StringVar(&until, "until", "", "only what was taken before this `time`, or on this day")
+	c.Flags().StringVar(&by, "sort", "seen", "the `order`: "+strings.Join(orderNames, ", "))
+	c.Flags().BoolVar(&f.reverse, "reverse", false, "the other way round: with --sort seen the oldest first")
 	return c
 }
 
@@ -98,14 +127,18 @@ func parseStates(text string) (map[ledger.State]bool, error) {
 }
 
 func (f listFilter) wants(e ledger.Entry) bool {
-	return (len(f.states) == 0 || f.states[e.State]) && (f.drop == "" || f.drop == e.Drop) && (f.vault == "" || f.vault == string(e.Vault))
+	return (len(f.states) == 0 || f.states[e.State]) && (f.drop == "" || f.drop == e.Drop) && (f.vault == "" || f.vault == string(e.Vault)) &&
+		!e.SeenAt.Before(f.since) && (f.until.IsZero() || e.SeenAt.Before(f.until))
 }
 
-// walkList calls fn with what f wants, newest first, with what is known beside the entry. It reads page by
+// walkList calls fn with what f wants, in its order, with what is known beside the entry. It reads page by
 // page: who reads slowly blocks nobody. more says that the limit left some out.
 func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry, d details) error) (more bool, err error) {
+	if f.by != bySeen {
+		return v.walkSorted(ctx, f, fn)
+	}
 	n := 0
-	err = v.ledger.Entries(zeroKey, true, func(e ledger.Entry) error {
+	err = v.ledger.Entries(zeroKey, !f.reverse, func(e ledger.Entry) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -158,7 +191,11 @@ func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 		t.Render()
 	}
 	if more {
-		fmt.Fprintf(a.stderr, "the newest %d; --limit 0 lists all\n", f.limit)
+		which := "first"
+		if f.by == bySeen && !f.reverse {
+			which = "newest"
+		}
+		fmt.Fprintf(a.stderr, "the %s %d; --limit 0 lists all\n", which, f.limit)
 	}
 	return nil
 }

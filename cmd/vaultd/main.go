@@ -87,10 +87,10 @@ Try it without any set-up:  vaultd demo`,
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "machine-readable output")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		a.initCommand(), a.runCommand(), a.checkCommand(), a.demoCommand(), a.emulateCommand(),
+		a.initCommand(), a.runCommand(), a.checkCommand(), a.doctorCommand(), a.demoCommand(), a.emulateCommand(),
 		a.statusCommand(), a.listCommand(), a.showCommand(), a.fetchCommand(), a.auditCommand(), a.verifyCommand(), a.versionCommand(),
 		a.whyCommand(), a.findCommand(), a.receiptCommand(), a.validateCommand(), a.vaultsCommand(), a.indexCommand(), a.backupCommand(), a.completionCommand(),
-		a.restoreCommand(), a.rebuildCommand(), a.reconcileCommand(),
+		a.restoreCommand(), a.rebuildCommand(), a.reconcileCommand(), a.suggestCommand(),
 	)
 	root.AddCommand(a.actCommands()...)
 	groupCommands(root)

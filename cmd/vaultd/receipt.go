@@ -93,10 +93,10 @@ func receiptPage(c clock, e ledger.Entry, r proof.Receipt) []byte {
 	line("Uploaded", c.exact(e.UploadedAt))
 	line("Archived", c.exact(e.ArchivedAt)+", the archive's own time")
 	p.head("SENT")
-	line("ZIP", fmt.Sprintf("%d bytes, SHA-256 %s", r.ZIP.Size, r.ZIP.SHA256))
+	line("ZIP", fmt.Sprintf("%s, SHA-256 %s", bytesText(r.ZIP.Size), r.ZIP.SHA256))
 	p.head(fmt.Sprintf("FILES (%d)", len(r.Files)))
 	for _, f := range r.Files {
-		fmt.Fprintf(p, "  %s\n    %d bytes, SHA-256 %s\n", safe(f.Path), f.Size, f.SHA256)
+		fmt.Fprintf(p, "  %s\n    %s, SHA-256 %s\n", safe(f.Path), bytesText(f.Size), f.SHA256)
 	}
 	p.head("THE ARCHIVE'S OWN WORDS")
 	p.below(r.Record)

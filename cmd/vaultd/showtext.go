@@ -153,7 +153,7 @@ func (d dossier) times(p *page, c clock) {
 func (d dossier) content(p *page) {
 	if !d.entry.Package.IsZero() {
 		p.head("ZIP")
-		fmt.Fprintf(p, "  %d bytes (%s), SHA-256 %s\n", d.entry.Package.Size, sizeText(d.entry.Package.Size), d.entry.Package.SHA256)
+		fmt.Fprintf(p, "  %s (%s), SHA-256 %s\n", bytesText(d.entry.Package.Size), sizeText(d.entry.Package.Size), d.entry.Package.SHA256)
 	}
 	switch {
 	case !d.has:
@@ -167,10 +167,10 @@ func (d dossier) content(p *page) {
 	}
 	p.head(fmt.Sprintf("FILES (%d)", len(d.doc.Files)))
 	for _, f := range d.doc.Files {
-		fmt.Fprintf(p, "  %s  %d bytes, SHA-256 %s\n", safe(f.Path), f.Size, f.SHA256)
+		fmt.Fprintf(p, "  %s  %s, SHA-256 %s\n", safe(f.Path), bytesText(f.Size), f.SHA256)
 	}
 	for _, f := range d.doc.Others {
-		fmt.Fprintf(p, "  %s  %d bytes, SHA-256 %s, not in the ZIP\n", safe(f.Path), f.Size, f.SHA256)
+		fmt.Fprintf(p, "  %s  %s, SHA-256 %s, not in the ZIP\n", safe(f.Path), bytesText(f.Size), f.SHA256)
 	}
 	if len(d.doc.Junk) > 0 {
 		fmt.Fprintf(p, "  ignored: %s\n", safe(strings.Join(d.doc.Junk, ", ")))

@@ -24,21 +24,33 @@ import (
 )
 
 func (a *app) statusCommand() *cobra.Command {
-	return &cobra.Command{
+	var watch time.Duration
+	c := &cobra.Command{
 		Use:   "status",
 		Short: "what needs you, what is on its way, and what it costs",
 		Long: `Shows what needs a person first, then the balance, what is not taken yet and why,
 what is on its way, the drops, the disk and the bill. Exit code 3 means that
 something needs a person; that vaultd does not run is one such thing while folders
-wait in the drops or are half-way.`,
+wait in the drops or are half-way.
+
+With --watch it shows the page anew every five seconds, or as often as --watch=1m says,
+until Ctrl-C, and then ends with 0. On a terminal each page takes the place of the one
+before; elsewhere it follows it, after an empty line, and with --json each is one line.`,
 		Example: `  vaultd status
+  vaultd status --watch
   vaultd status --json | jq .needs
   vaultd status > /dev/null || echo "look at vaultd"`,
 		Args: takes(),
 		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("watch") {
+				return a.watchStatus(c, watch)
+			}
 			return a.withLedger(c, args, a.status)
 		},
 	}
+	c.Flags().DurationVar(&watch, "watch", 0, "show it anew at this `interval`, until Ctrl-C")
+	c.Flags().Lookup("watch").NoOptDefVal = watchEvery.String()
+	return c
 }
 
 func (a *app) status(ctx context.Context, v view) error {

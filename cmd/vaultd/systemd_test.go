@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,43 @@ func TestUnit_I27_ExposureAtMost1_2(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	t.Log(tail(strings.TrimSpace(string(out)), 80))
+}
+
+// I27: with the drop-in that the quick start installs, and with each of the lines in it that a site may want, the exposure is
+// no more than docs/security.md and the drop-in itself say.
+func TestUnit_I27_ExposureWithDropIns(t *testing.T) {
+	program := analyzer(t)
+	site, err := os.ReadFile(filepath.Join(unitDir, "vaultd.service.d", "50-site.conf.example"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct{ lines, threshold string }{
+		"AsItIs":    {"nothing", "13"},
+		"Addresses": {"IPAddress", "12"},
+		"Home":      {"ProtectHome", "15"},
+		"Chown":     {"SystemCallFilter", "14"},
+		"Widest":    {"ProtectHome|SystemCallFilter|LoadCredential|BindsTo", "16"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			unit, dropIn := filepath.Join(dir, "vaultd.service"), filepath.Join(dir, "vaultd.service.d", "50-site.conf")
+			src, err := os.ReadFile(filepath.Join(unitDir, "vaultd.service"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := regexp.MustCompile(`(?m)^#((?:`+row.lines+`)[A-Za-z]*=)`).ReplaceAll(site, []byte("$1"))
+			if changed := string(text) != string(site); changed != (name != "AsItIs") {
+				t.Fatal("no such lines in the drop-in:", row.lines)
+			}
+			if err := errors.Join(os.Mkdir(filepath.Dir(dropIn), 0o755), os.WriteFile(unit, src, 0o644), os.WriteFile(dropIn, text, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.Command(program, "security", "--offline=true", "--no-pager", "--threshold="+row.threshold, unit).CombinedOutput()
+			if err != nil {
+				t.Errorf("%v\n%s", err, tail(string(out), 200))
+			}
+		})
+	}
 }
 
 // systemd understands every line of the unit; the paths of programs and pages are put to what is here.

@@ -167,7 +167,7 @@ func (a *app) valid(v validated, s packager.Sealed) error {
 	}
 	p.head(fmt.Sprintf("FILES (%d), %s before they are packed", len(s.Files), sizeText(v.Size)))
 	for _, f := range s.Files {
-		fmt.Fprintf(p, "  %s  %d bytes\n", safe(f.Path), f.Size)
+		fmt.Fprintf(p, "  %s  %s\n", safe(f.Path), bytesText(f.Size))
 	}
 	if len(s.Junk) > 0 {
 		fmt.Fprintf(p, "  ignored: %s\n", safe(strings.Join(s.Junk, ", ")))

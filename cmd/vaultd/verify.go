@@ -220,8 +220,8 @@ func (d *verdict) printFolded(w io.Writer) {
 		fmt.Fprintln(w, "PROMISES  could not be checked")
 		return
 	}
-	fmt.Fprintf(w, "JOURNAL   %d lines folded anew, up to %s\n", d.Lines, d.HeadHash)
-	fmt.Fprintf(w, "PROMISES  %d entries held against the journal: %s\n", d.Entries, verdictWord(len(d.Findings)+int(d.Omitted)))
+	fmt.Fprintf(w, "JOURNAL   %s folded anew, up to %s\n", many(d.Lines, "line", "lines"), d.HeadHash)
+	fmt.Fprintf(w, "PROMISES  %s held against the journal: %s\n", many(d.Entries, "entry", "entries"), verdictWord(len(d.Findings)+int(d.Omitted)))
 	if d.Moved > 0 {
 		fmt.Fprintf(w, "          %s changed meanwhile and stood aside; run it again for them\n", many(d.Moved, "entry", "entries"))
 	}

@@ -25,11 +25,7 @@ func (a *app) service(cfg config) (*vaultapi.Client, error) {
 }
 
 func newService(cfg config, env func(string) (string, bool), now func() archive.Instant) (*vaultapi.Client, error) {
-	s := cfg.Service
-	api, store, err := apicall.New(apicall.Config{
-		BaseURL: s.BaseURL, RequestIDHeader: s.RequestIDHeader, AllowedHosts: s.AllowedHosts,
-		CAFile: s.CAFile, Proxy: s.Proxy, UserAgent: "vaultd/" + buildVersion(), Auth: s.Auth.wire(env),
-	})
+	api, store, err := apicall.New(callConfig(cfg, env))
 	if err != nil {
 		return nil, fail(exitConfig, err, "see service in the configuration")
 	}
@@ -38,6 +34,15 @@ func newService(cfg config, env func(string) (string, bool), now func() archive.
 		return nil, err
 	}
 	return vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now, Accounts: accounts, ContentType: cfg.Upload.ContentType}), nil
+}
+
+// callConfig says where the service is and how to reach it.
+func callConfig(cfg config, env func(string) (string, bool)) apicall.Config {
+	s := cfg.Service
+	return apicall.Config{
+		BaseURL: s.BaseURL, RequestIDHeader: s.RequestIDHeader, AllowedHosts: s.AllowedHosts,
+		CAFile: s.CAFile, Proxy: s.Proxy, UserAgent: "vaultd/" + buildVersion(), Auth: s.Auth.wire(env),
+	}
 }
 
 // wireAccounts makes one client for each account that a drop names, and says which vaults are called through it.

@@ -179,7 +179,7 @@ func sizeText(n int64) string {
 		return "unknown"
 	}
 	if n < unit {
-		return strconv.FormatInt(n, 10) + " bytes"
+		return bytesText(n)
 	}
 	value, units := float64(n), []string{"kB", "MB", "GB", "TB", "PB", "EB"}
 	for _, u := range units {
@@ -254,8 +254,11 @@ func (c clock) today(t time.Time) bool {
 
 func sameDay(a, b time.Time) bool { return a.YearDay() == b.YearDay() && a.Year() == b.Year() }
 
+// bytesText gives bytes to the last one.
+func bytesText(n int64) string { return many(n, "byte", "bytes") }
+
 // many counts a thing in words: "1 drop", "2 drops".
-func many[N ~int | ~uint64](n N, one, more string) string {
+func many[N ~int | ~int64 | ~uint64](n N, one, more string) string {
 	if n == 1 {
 		return "1 " + one
 	}

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +40,7 @@ func FuzzSafe(f *testing.F) {
 func TestSizesAndAges(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0 bytes", 999: "999 bytes", 1000: "1.0 kB", 1_009: "1.0 kB", 99_949: "99.9 kB", 99_950: "100 kB", 999_499: "999 kB", 999_949: "1.0 MB", 1_234_567: "1.2 MB",
-		20_000_000_000: "20.0 GB", 210_000_000_000: "210 GB", 1<<63 - 1: "9.2 EB", -1: "unknown",
+		20_000_000_000: "20.0 GB", 210_000_000_000: "210 GB", 1<<63 - 1: "9.2 EB", -1: "unknown", 1: "1 byte", 2: "2 bytes",
 	} {
 		if got := sizeText(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
@@ -86,5 +89,27 @@ func TestWords_EveryStateAndFateHasThem(t *testing.T) {
 	}
 	if doubt := meaning(ledger.Entry{State: ledger.Rejected, InDoubt: true}); strings.Contains(doubt, "certainly") {
 		t.Error(doubt)
+	}
+}
+
+// uncounted is a number in front of a plural that nobody has counted: one of them would be "1 bytes".
+var uncounted = regexp.MustCompile(`%d (?:bytes|lines|entries|folders|documents|files|registrations|times)\b`)
+
+// What a person reads says "1 byte" and "2 bytes": counted things go through many.
+func TestWords_OneIsNoPlural(t *testing.T) {
+	limits := []string{"the path is longer than %d bytes", "at most %d files", "has %d files; one invoice", "is %d bytes; the service takes", "archived %d times"} // never one
+	for _, dir := range []string{".", "../../internal/daemon", "../../internal/packager", "../../internal/report", "../../internal/recovery"} {
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil || len(names) == 0 {
+			t.Fatal(err, dir)
+		}
+		for _, name := range names {
+			for line := range strings.Lines(readPage(t, name)) {
+				told := uncounted.MatchString(line) && !strings.Contains(line, "fmt.Errorf") && !strings.HasSuffix(name, "_test.go")
+				if told && !slices.ContainsFunc(limits, func(l string) bool { return strings.Contains(line, l) }) {
+					t.Errorf("%s: a plural for any number: %s", name, strings.TrimSpace(line))
+				}
+			}
+		}
 	}
 }

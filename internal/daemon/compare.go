@@ -169,10 +169,10 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 		return out, err
 	}
 	if out.Unpacked > 0 { // dropped once more, such an invoice would pass for a new one
-		out.Why = append(out.Why, fmt.Sprintf("%d folders that had been taken are not packed yet; see vaultd list, and compare again in a minute", out.Unpacked))
+		out.Why = append(out.Why, many(out.Unpacked, "folder that had been taken is", "folders that had been taken are")+" not packed yet; see vaultd list, and compare again in a minute")
 	}
 	if out.Withheld > 0 {
-		out.Why = append(out.Why, fmt.Sprintf("%d documents in the archive may be of folders that cannot be read now; see why, then compare again", out.Withheld))
+		out.Why = append(out.Why, many(out.Withheld, "document in the archive may be of a folder", "documents in the archive may be of folders")+" that cannot be read now; see why, then compare again")
 	}
 	out.Why = append(out.Why, out.incomplete(c.Accept)...)
 	if now, _ := c.Ledger.Safe(); is && now != safe {

@@ -281,10 +281,18 @@ func (r *room) receiptText(e ledger.Entry, rc proof.Receipt) string {
 	if r.d.cfg.Environment != "production" {
 		b.WriteString("TEST, NO EVIDENCE: this was the test environment.\n")
 	}
-	fmt.Fprintf(&b, "\nInvoice number  %s\nArchived        %s\nArchive's no.   %s   (bumId)\nOur identity    %s   (clientUUID)\nVault           %s\nZIP             %d bytes, SHA-256 %s\n\nFiles (%d)\n",
-		rc.DocumentID, e.ArchivedAt.In(r.location()).Format("2 Jan 2006 15:04:05 MST"), rc.BumID, rc.ClientUUID, rc.Vault, rc.ZIP.Size, rc.ZIP.SHA256, len(rc.Files))
+	fmt.Fprintf(&b, "\nInvoice number  %s\nArchived        %s\nArchive's no.   %s   (bumId)\nOur identity    %s   (clientUUID)\nVault           %s\nZIP             %s, SHA-256 %s\n\nFiles (%d)\n",
+		rc.DocumentID, e.ArchivedAt.In(r.location()).Format("2 Jan 2006 15:04:05 MST"), rc.BumID, rc.ClientUUID, rc.Vault, many(rc.ZIP.Size, "byte", "bytes"), rc.ZIP.SHA256, len(rc.Files))
 	for _, f := range rc.Files {
-		fmt.Fprintf(&b, "  %-40s %10d bytes  %s\n", f.Path, f.Size, f.SHA256)
+		fmt.Fprintf(&b, "  %-40s %16s  %s\n", f.Path, many(f.Size, "byte", "bytes"), f.SHA256)
 	}
 	return b.String()
+}
+
+// many counts a thing in words: "1 folder", "2 folders".
+func many[N ~int | ~int64 | ~uint64](n N, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
 }

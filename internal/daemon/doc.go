@@ -129,6 +129,19 @@ func OpenLedger(stateDir string, loc *time.Location, fault func(string) error) (
 	return l, func() error { return errors.Join(l.Close(), lock.Close()) }, nil
 }
 
+// PeekLedger lets fn read the ledger of a state directory while no daemon runs, and changes nothing of it. Where no vaultd
+// ever worked in the directory, it makes no lock there: that would be this user's, and the daemon of another one could not open it.
+func PeekLedger(stateDir string, fn func(*boltledger.Peeked) error) error {
+	if _, err := os.Lstat(filepath.Join(stateDir, lockName)); errors.Is(err, os.ErrNotExist) {
+		return boltledger.Peek(stateDir, fn)
+	}
+	lock, err := lock(stateDir, "vaultd") // a daemon that starts meanwhile waits for it, as it does for every command
+	if err != nil {
+		return err
+	}
+	return errors.Join(boltledger.Peek(stateDir, fn), lock.Close())
+}
+
 // gather is the least time between two commits of a busy ledger: at a thousand documents a
 // second each costs less than a tenth of an fsync, and none waits for it.
 const gather = 25 * time.Millisecond

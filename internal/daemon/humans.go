@@ -155,7 +155,7 @@ func (h *Humans) ApproveDisposal(ctx context.Context, drop string, p Person) (n 
 		return 0, fmt.Errorf("approve disposal of %s: %w", drop, ErrNothingDue)
 	}
 	by, note := p.signed()
-	mark := ledger.Mark{Word: ledger.MarkDisposal, By: by, At: at, Cause: fmt.Sprintf("%d folders of drop %s", n, drop)}
+	mark := ledger.Mark{Word: ledger.MarkDisposal, By: by, At: at, Cause: many(n, "folder", "folders") + " of drop " + drop}
 	if err := h.ledger.Mark(ctx, mark, note); err != nil {
 		return 0, err
 	}

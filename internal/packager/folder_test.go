@@ -166,7 +166,7 @@ func TestLists(t *testing.T) {
 		{"NoList", "list", tree{"metadata.json": sidecar, "a.pdf": "a"}, []string{`metadata.json, "files" is missing. Write "files": ["rechnung.pdf"]`}},
 		{"Missing", "quiet", tree{"metadata.json": listed(`"a.pdf", "b.xml"`), "a.pdf": "a"}, []string{`metadata.json, line 8, "files"[1]: b.xml is not in the folder`}},
 		{"MissingInManifest", "quiet", tree{"metadata.json": sidecar, "manifest-sha256.txt": "\n" + digestOf("b") + "  b.xml", "a.pdf": "a"}, []string{`manifest-sha256.txt, line 2, "b.xml": b.xml is not in the folder`}},
-		{"SizeDiffers", "quiet", tree{"metadata.json": listed(`{"name": "a.pdf", "size": 2}`), "a.pdf": "a"}, []string{"a.pdf has 1 bytes, not 2"}},
+		{"SizeDiffers", "quiet", tree{"metadata.json": listed(`{"name": "a.pdf", "size": 2}`), "a.pdf": "a"}, []string{"the size of a.pdf is 1, not 2"}},
 		{"DigestDiffers", "quiet", tree{"metadata.json": listed(`{"name": "a.pdf", "sha256": "` + digestOf("b") + `"}`), "a.pdf": "a"}, []string{"a.pdf is not the file that is meant", "Copy a.pdf into the folder again"}},
 		{"DigestInManifestDiffers", "quiet", tree{"metadata.json": sidecar, "manifest-sha256.txt": digestOf("b") + "  a.pdf", "a.pdf": "a"}, []string{`manifest-sha256.txt, line 1, "a.pdf": a.pdf is not the file`}},
 		{"SidecarDiffers", "quiet", tree{"metadata.json": sidecar, "manifest-sha256.txt": digestOf("b") + "  metadata.json", "a.pdf": "a"}, []string{"metadata.json is not the file that is meant"}},

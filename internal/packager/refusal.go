@@ -142,7 +142,7 @@ func refuse(faults []Fault, read archive.AsRead) error {
 	}
 	if n := len(faults) - maxFaults; n > 0 {
 		faults = append(faults[:maxFaults:maxFaults], Fault{
-			Brief: "many faults", Text: fmt.Sprintf("There are %d more of such faults", n),
+			Brief: "many faults", Text: fmt.Sprintf("%d more of such faults", n),
 			Advice: "Put right those above first"})
 	}
 	return &Refusal{Faults: faults, AsRead: read}

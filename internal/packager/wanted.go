@@ -203,7 +203,7 @@ func (m lists) differs(f archive.File) []Fault {
 		said := ""
 		switch {
 		case w.size >= 0 && w.size != f.Size:
-			said = fmt.Sprintf("%s has %d bytes, not %d", show(f.Path), f.Size, w.size)
+			said = fmt.Sprintf("the size of %s is %d, not %d", show(f.Path), f.Size, w.size)
 		case !w.sha256.IsZero() && w.sha256 != f.SHA256:
 			said = fmt.Sprintf("%s is not the file that is meant: its SHA-256 begins with %s, not with %s",
 				show(f.Path), f.SHA256.String()[:8], w.sha256.String()[:8])

@@ -127,7 +127,7 @@ func (it item) lingers() bool {
 // numbers compares the entry's registrations with those its lines bound to it.
 func (f *fold) numbers(e ledger.Entry, it item) {
 	if all := uint64(len(e.Registrations)) + e.Folded.Total(); all != uint64(it.tickets) {
-		f.find("I8", e.Key, "the entry counts %d registrations, its lines %d", all, it.tickets)
+		f.find("I8", e.Key, "registrations: the entry counts %d, its lines %d", all, it.tickets)
 	}
 	for _, r := range e.Registrations {
 		if b, ok := f.bums[short(r.Ticket.Remote)]; !ok || !b.to(e.Key) {

@@ -153,7 +153,7 @@ func (s service) finish(rs []Registration, f *fold) {
 	}
 	for id, n := range unknown {
 		if n > f.lost[id] {
-			f.find("I9", archive.Key{}, "clientUUID %s has %d registrations that the ledger does not know; %d were possible", id, n, f.lost[id])
+			f.find("I9", archive.Key{}, "clientUUID %s has registrations that the ledger does not know: %d; possible: %d", id, n, f.lost[id])
 		}
 	}
 }
@@ -214,7 +214,7 @@ func (d disk) finish(f *fold) {
 			have++
 		}
 		if have < n {
-			f.find("I1", archive.Key{}, "a folder of drop %s was dropped %d times and is accounted for %d times", name.Drop, n, have)
+			f.find("I1", archive.Key{}, "a folder of drop %s was dropped this often: %d, and is accounted for this often: %d", name.Drop, n, have)
 		}
 	}
 }

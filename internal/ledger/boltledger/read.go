@@ -158,6 +158,11 @@ func (l *Ledger) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) e
 	return l.entries(from, reverse, fn, openBucket, doneBucket)
 }
 
+// Newest calls fn with every entry, the newest first. It does so as Entries does.
+func (l *Ledger) Newest(fn func(ledger.Entry) error) error {
+	return l.entries(archive.Key{}, true, fn, openBucket, doneBucket)
+}
+
 // Open calls fn with every entry that is not at rest: those on their way and those
 // that need a person. It does so as Entries does, and does not look at the others.
 func (l *Ledger) Open(fn func(ledger.Entry) error) error {
@@ -165,6 +170,11 @@ func (l *Ledger) Open(fn func(ledger.Entry) error) error {
 }
 
 func (l *Ledger) entries(from archive.Key, reverse bool, fn func(ledger.Entry) error, buckets ...[]byte) error {
+	return walkEntries(l.view, from, reverse, fn, buckets...)
+}
+
+// walkEntries reads page by page through view, which makes one read transaction.
+func walkEntries(view func(func(*bbolt.Tx) error) error, from archive.Key, reverse bool, fn func(ledger.Entry) error, buckets ...[]byte) error {
 	if from.IsZero() && reverse {
 		for i := range from {
 			from[i] = 0xff
@@ -173,7 +183,7 @@ func (l *Ledger) entries(from archive.Key, reverse bool, fn func(ledger.Entry) e
 	for {
 		var page []ledger.Entry
 		more := false
-		err := l.view(func(tx *bbolt.Tx) (err error) { page, more, err = entryPage(tx, &from, reverse, buckets); return err })
+		err := view(func(tx *bbolt.Tx) (err error) { page, more, err = entryPage(tx, &from, reverse, buckets); return err })
 		if err != nil {
 			return fmt.Errorf("read entries: %w", err)
 		}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "everything that vaultd needs, tried for real",
+		Long: `Tries what vaultd needs, and says in one line for each thing OK, WARN or FAIL, and what
+to do: the configuration and this machine, the ledger and its binding, the service and
+its certificates, the credentials of each account, the vaults, the clock, the disk, and
+for each drop whether a file can be written, read back and removed in its .vaultd.
+
+While vaultd runs, it tries itself: then its user, its mounts and the ReadWritePaths of
+its unit count. Otherwise the user who asks tries, and the answer says so.
+
+No document is sent, and nothing stays behind. Each try ends after ten seconds.
+
+Exit code: 0 without any FAIL, also with a WARN; 69 where only the service cannot be
+reached; 77 where only credentials were refused; 1 for all else.`,
+		Example: `  vaultd doctor
+  runuser -u vaultd -- vaultd doctor
+  vaultd doctor --json | jq -r '.tries[] | select(.result == "FAIL") | .do'`,
+		Args: takes(),
+		RunE: func(c *cobra.Command, args []string) error {
+			if a.inside != nil {
+				return a.doctor(c.Context(), *a.cfg)
+			}
+			cfg, err := a.asking()
+			if err != nil {
+				return err
+			}
+			code, err := callControl(c.Context(), socketPath(cfg), commandLine(c, args, nil), a.stdout, a.stderr)
+			switch {
+			case !errors.Is(err, errNoDaemon):
+				a.tellFault(cfg)
+				return outcome(code, err)
+			case cfg.unusable != nil:
+				return cfg.unusable
+			}
+			return a.doctor(c.Context(), cfg)
+		},
+	}
+}
+
+// The results of a try.
+const (
+	tryOK   = "OK"
+	tryWarn = "WARN"
+	tryFail = "FAIL"
+)
+
+// tried is one thing that was tried.
+type tried struct {
+	What   string `json:"what"`   // a stable word
+	Name   string `json:"name"`   // which one, where there may be several
+	Result string `json:"result"` // OK, WARN or FAIL
+	Text   string `json:"text"`
+	Do     string `json:"do"` // what to do; empty: nothing
+
+	code int // of a failure; 0 counts as exitFailed
+}
+
+func ok(what, name, text string) tried {
+	return tried{What: what, Name: name, Result: tryOK, Text: text}
+}
+
+func warn(what, name, text, do string) tried {
+	return tried{What: what, Name: name, Result: tryWarn, Text: text, Do: do}
+}
+
+func failed(what, name, text, do string) tried {
+	return tried{What: what, Name: name, Result: tryFail, Text: text, Do: do}
+}
+
+// diagnosis is the object of "doctor --json".
+type diagnosis struct {
+	Good    bool    `json:"good"`
+	Running bool    `json:"running"` // the running vaultd tried it
+	User    string  `json:"user"`    // who tried it
+	Tries   []tried `json:"tries"`
+}
+
+// tryPatience bounds each try.
+const tryPatience = 10 * time.Second
+
+// doctor tries everything as this process and its user could do it.
+func (a *app) doctor(ctx context.Context, cfg config) error {
+	d := diagnosis{Running: a.inside != nil, User: userName(uint32(os.Geteuid())), Tries: []tried{}}
+	tell := func(what, name string, do func(context.Context) []tried) {
+		for _, t := range patiently(ctx, what, name, do) {
+			d.Tries = append(d.Tries, t)
+			if !a.json {
+				fmt.Fprint(a.stdout, t.line())
+			}
+		}
+	}
+	tell("configuration", "", func(context.Context) []tried { return a.tryConfig(cfg) })
+	tell("daemon", "", func(context.Context) []tried { return []tried{a.tryDaemon(d.User)} })
+	tell("ledger", "", func(context.Context) []tried { return a.tryLedger(cfg) })
+	tell("disk", "", func(context.Context) []tried { return []tried{tryDisk(cfg)} })
+	tell("service", "", func(ctx context.Context) []tried { return a.tryService(ctx, cfg) })
+	if !slices.ContainsFunc(d.Tries, func(t tried) bool { return t.code == exitUnavailable }) {
+		for _, account := range daemon.Accounts(wireDrops(cfg)) {
+			tell("credentials", accountWord(account), func(ctx context.Context) []tried { return a.tryAccount(ctx, cfg, account) })
+		}
+	}
+	for _, drop := range cfg.Drops {
+		tell("drop", drop.Name, func(context.Context) []tried { return a.tryDrop(cfg, drop) })
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	code := d.exitCode()
+	d.Good = code == exitDone
+	if a.json {
+		if err := writeJSON(a.stdout, d); err != nil {
+			return err
+		}
+	}
+	if code != exitDone {
+		return quiet(code)
+	}
+	return nil
+}
+
+// patiently lets do try something. A disk or a share that hangs cannot be interrupted: such a try is left behind, and ends
+// when the disk answers.
+func patiently(ctx context.Context, what, name string, do func(context.Context) []tried) []tried {
+	ctx, cancel := context.WithTimeout(ctx, tryPatience)
+	defer cancel()
+	results := make(chan []tried, 1)
+	go func() { results <- do(ctx) }()
+	select {
+	case all := <-results:
+		return all
+	case <-ctx.Done():
+	}
+	select { // what keeps to its time ends a moment after it, with words of its own
+	case all := <-results:
+		return all
+	case <-time.After(time.Second):
+		return []tried{failed(what, name, fmt.Sprintf("it did not answer within %v", tryPatience), "look at the disk or the file server: what hangs there hangs vaultd too")}
+	}
+}
+
+func (t tried) line() string {
+	what := t.What
+	if t.Name != "" {
+		what += " " + t.Name
+	}
+	text := fmt.Sprintf("%-4s  %s: %s\n", t.Result, safe(what), strings.Join(safeLines(t.Text), " "))
+	if t.Do != "" {
+		text += "      do: " + safe(t.Do) + "\n"
+	}
+	return text
+}
+
+// exitCode is that of the failures where all have the same, else exitFailed.
+func (d diagnosis) exitCode() int {
+	code := exitDone
+	for _, t := range d.Tries {
+		one := t.code
+		switch {
+		case t.Result != tryFail:
+			continue
+		case one == 0:
+			one = exitFailed
+		}
+		if code != exitDone && code != one {
+			return exitFailed
+		}
+		code = one
+	}
+	return code
+}
+
+// tryConfig holds the configuration against this machine.
+func (a *app) tryConfig(cfg config) []tried {
+	var all []tried
+	err := cfg.checkDisk(a.env)
+	wrong, isFaults := errors.AsType[*configError](err)
+	switch {
+	case err == nil:
+		all = append(all, ok("configuration", "", fmt.Sprintf("%s, %s environment", many(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment)))
+	case !isFaults:
+		all = append(all, failed("configuration", "", err.Error(), "vaultd check"))
+	default:
+		for _, f := range wrong.Faults {
+			all = append(all, failed("configuration", f.Key, f.Problem, f.Hint))
+		}
+	}
+	if a.reloadFault != "" {
+		all = append(all, warn("configuration", "", "the running vaultd goes on with an older one: "+firstLine(a.reloadFault), "vaultd check, then systemctl reload vaultd"))
+	}
+	return all
+}
+
+func (a *app) tryDaemon(user string) tried {
+	if a.inside == nil {
+		return warn("daemon", "", "vaultd is not running; all this is tried as "+user,
+			"start it and ask again: then its user, its mounts and the ReadWritePaths of its unit are tried")
+	}
+	if held := a.inside.State().Held; held != "" {
+		return warn("daemon", "", "it runs as "+user+", and nothing is taken or sent: "+held, "vaultd status")
+	}
+	return ok("daemon", "", "it runs as "+user+", and tries all this itself")
+}
+
+// tryLedger looks whether the ledger is there and made for this service.
+func (a *app) tryLedger(cfg config) []tried {
+	var info ledger.Info
+	if a.inside != nil {
+		info = a.inside.Ledger().Info()
+	} else if err := daemon.PeekLedger(cfg.StateDir, func(p *boltledger.Peeked) error { info = p.Info(); return nil }); err != nil {
+		if errors.Is(err, os.ErrPermission) {
+			return []tried{failed("ledger", "", err.Error(), "ask as vaultd: runuser -u vaultd -- vaultd doctor")}
+		}
+		_, hint := judge(missingLedger(cfg, err))
+		return []tried{failed("ledger", "", err.Error(), hint)}
+	}
+	all := []tried{ok("ledger", "", info.ID+" in "+cfg.StateDir)}
+	if text, do := bindingTrouble(info, cfg); text != "" {
+		return append(all, failed("binding", "", text, do))
+	}
+	return append(all, ok("binding", "", fmt.Sprintf("%s environment, %s", info.Environment, info.BaseURL)))
+}
+
+func tryDisk(cfg config) tried {
+	switch free := diskFree(cfg.StateDir); {
+	case free < 0:
+		return warn("disk", "", "how much is free in "+cfg.StateDir+" cannot be told", "look whether it is there, and whether "+userName(uint32(os.Geteuid()))+" may enter it")
+	case free < cfg.Spool.MinFree:
+		return failed("disk", "", fmt.Sprintf("%s free in %s; below spool.min_free (%s) nothing new is taken", sizeText(free), cfg.StateDir, sizeText(cfg.Spool.MinFree)), "free space")
+	default:
+		return ok("disk", "", sizeText(free)+" free in "+cfg.StateDir)
+	}
+}

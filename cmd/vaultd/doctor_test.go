@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/drop"
+	"vaultd/internal/emulator"
+)
+
+// diagnose runs doctor and gives what it tried.
+func (s *site) diagnose(want int) diagnosis {
+	s.t.Helper()
+	out, code := s.vaultd("doctor", "--json")
+	var d diagnosis
+	if err := json.Unmarshal([]byte(out), &d); err != nil || code != want || d.Good != (want == 0) {
+		s.t.Fatalf("exit %d, want %d, %v: %s", code, want, err, out)
+	}
+	return d
+}
+
+// found gives the results of one thing, "OK" or "FAIL: text".
+func (d diagnosis) found(what, name string) string {
+	var all []string
+	for _, t := range d.Tries {
+		if t.What == what && (name == "" || t.Name == name) {
+			all = append(all, t.Result+" "+t.Text+" | "+t.Do)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// left names what lies in the drop folders and in their .vaultd.
+func (s *site) left() string {
+	var all []string
+	for _, name := range []string{"acme", "beta"} {
+		for _, glob := range []string{"*", ".*", ".vaultd/*", ".vaultd/.*"} {
+			names, err := filepath.Glob(filepath.Join(s.dir, name, glob))
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			all = append(all, names...)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "\n")
+}
+
+// Where all is well doctor says so, by the running vaultd or without one, sends nothing and leaves nothing behind.
+func TestDoctor_AllIsWell(t *testing.T) {
+	t.Parallel()
+	emu, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	before := s.left()
+	d := s.diagnose(exitDone)
+	if d.Running || !strings.HasPrefix(d.found("daemon", ""), "WARN vaultd is not running") {
+		t.Errorf("%+v", d)
+	}
+	if now := s.left(); now != before {
+		t.Errorf("it left something behind:\n%s\nbefore:\n%s", now, before)
+	}
+	s.begin()
+	d = s.diagnose(exitDone)
+	for _, want := range [][2]string{{"daemon", ""}, {"configuration", ""}, {"ledger", ""}, {"binding", ""}, {"disk", ""}, {"service", ""},
+		{"clock", ""}, {"credentials", "service.auth"}, {"vault", "ACME"}, {"vault", "BETA"}, {"drop", "acme"}, {"drop", "beta"}} {
+		if got := d.found(want[0], want[1]); !strings.HasPrefix(got, "OK ") {
+			t.Errorf("%v: %q", want, got)
+		}
+	}
+	if !d.Running || strings.Contains(s.left(), "doctor-") { // vaultd itself makes files there meanwhile
+		t.Errorf("%+v\n%s", d, s.left())
+	}
+	if out, code := s.vaultd("doctor"); code != 0 || !strings.Contains(out, "OK    drop acme: a test file was written") || strings.Contains(out, "FAIL") {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	if n := emu.Calls("register") + emu.Calls("upload"); n > 0 {
+		t.Errorf("%d documents were sent", n)
+	}
+	for _, v := range emu.Violations() {
+		t.Errorf("the service saw: %s", v)
+	}
+}
+
+// Each fault is named as what it is, with its exit code and what to do.
+func TestDoctor_FaultsByName(t *testing.T) {
+	t.Parallel()
+	behind := func() time.Time { return time.Now().Add(-59*time.Minute - 30*time.Second) }
+	for name, row := range map[string]struct {
+		cfg        emulator.Config
+		spoil      func(s *site, address string)
+		code       int
+		what, want string
+	}{
+		"WrongPassword": {spoil: func(s *site, _ string) { s.write("secret", "wrong\n") }, code: exitRights, what: "credentials", want: "FAIL"},
+		"NoSecret": {spoil: func(s *site, _ string) {
+			if err := os.Remove(filepath.Join(s.dir, "secret")); err != nil {
+				s.t.Fatal(err)
+			}
+		}, code: exitFailed, what: "configuration", want: "FAIL"},
+		"UnknownVault": {spoil: func(s *site, _ string) { s.edit("vault: ACME", "vault: ACNE") }, code: exitDone, what: "vault", want: "WARN the archive does not list it; it lists 2"},
+		"ClockOff":     {cfg: emulator.Config{Clock: behind}, code: exitDone, what: "clock", want: "WARN this machine is 59 min ahead"},
+		"Away":         {spoil: func(s *site, address string) { s.edit(address, "http://127.0.0.1:1"); s.rebind() }, code: exitUnavailable, what: "service", want: "FAIL reach 127.0.0.1:1"},
+		"WrongBinding": {spoil: func(s *site, address string) { s.edit(address, strings.Replace(address, "127.0.0.1", "localhost", 1)) },
+			code: exitFailed, what: "binding", want: "FAIL"},
+		"NoLedger": {spoil: func(s *site, _ string) { s.away("state/ledger.db"); s.away("state/ledger.head") }, code: exitFailed, what: "ledger", want: "FAIL"},
+		"NoDrop":   {spoil: func(s *site, _ string) { s.away("acme") }, code: exitFailed, what: "drop", want: "FAIL"},
+		"UnwritableDrop": {spoil: func(s *site, _ string) { s.write("acme/.vaultd", "a file in the place of the folder") },
+			code: exitFailed, what: "drop", want: "FAIL a test file cannot be written"},
+		"DiskFull": {spoil: func(s *site, _ string) { s.edit("min_free: 1MB", "min_free: 9000TB") }, code: exitFailed, what: "disk", want: "FAIL"},
+		"NoVaultList": {cfg: emulator.Config{Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "vaults", Rate: 1, Fault: emulator.Fault{Kind: emulator.Status, Status: 404}}}}},
+			code: exitDone, what: "credentials", want: "WARN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, address := serveEmulator(t, row.cfg)
+			s := newSite(t, address, fast)
+			if row.spoil != nil {
+				row.spoil(s, address)
+			}
+			d := s.diagnose(row.code)
+			got := d.found(row.what, "")
+			if !strings.Contains("\n"+got, "\n"+row.want) {
+				t.Errorf("%s: %q", row.what, got)
+			}
+			for _, tr := range d.Tries {
+				if tr.Result == tryFail && (tr.Text == "" || tr.Do == "") {
+					t.Errorf("it does not say what to do: %+v", tr)
+				}
+				if strings.Contains(tr.Text+tr.Do, "wrong\n") {
+					t.Errorf("a secret: %+v", tr)
+				}
+			}
+		})
+	}
+}
+
+// write puts a file into the site's folder.
+func (s *site) write(name, text string) {
+	s.t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// away moves something of the site aside.
+func (s *site) away(name string) {
+	s.t.Helper()
+	if err := os.Rename(filepath.Join(s.dir, name), filepath.Join(s.dir, filepath.Base(name)+"-away")); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// rebind makes the empty ledger anew, for the address that the configuration has now.
+func (s *site) rebind() {
+	s.t.Helper()
+	if out, code := s.vaultd("init"); code != 0 {
+		s.t.Fatalf("init: exit %d: %s", code, out)
+	}
+}
+
+// A certificate that has ended is named with its day, and one that ends soon is a warning.
+func TestDoctor_Certificates(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		ends time.Duration
+		code int
+		want string
+	}{
+		"Ended": {-time.Hour, exitUnavailable, "FAIL it ended "},
+		"Soon":  {20 * day, exitDone, "WARN it ends "},
+		"Good":  {300 * day, exitDone, "OK valid until "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			emu, err := emulator.New(emulator.Config{Dir: t.TempDir(), Username: "demo", Secret: "demo", Vaults: []emulator.Vault{{ID: "ACME"}, {ID: "BETA"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { emu.Close() })
+			address, ca := serveTLS(t, emu, time.Now().Add(row.ends))
+			s := newSite(t, address, fast)
+			s.edit("base_url: ", "ca_file: "+ca+"\n  base_url: ")
+			d := s.diagnose(row.code)
+			if got := d.found("certificate", "127.0.0.1"); !strings.HasPrefix(got, row.want) {
+				t.Errorf("%q: %+v", got, d)
+			}
+		})
+	}
+}
+
+// serveTLS serves h with a certificate of its own that ends then, and gives the address and the certificate's file.
+func serveTLS(t *testing.T, h http.Handler, ends time.Time) (address, caFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: ends.Add(-400 * day), NotAfter: ends, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewUnstartedServer(h)
+	srv.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+	srv.Config.ErrorLog = log.New(&bytes.Buffer{}, "", 0)
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	caFile = filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return srv.URL, caFile
+}
+
+// A try that hangs, as on a file server that is dead, is given up and told.
+func TestDoctor_TryThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release, began := make(chan struct{}), time.Now()
+		got := patiently(t.Context(), "drop", "acme", func(context.Context) []tried { <-release; return nil })
+		if took := time.Since(began); len(got) != 1 || got[0].Result != tryFail || got[0].Name != "acme" || took > tryPatience+time.Second {
+			t.Errorf("after %v: %+v", took, got)
+		}
+		close(release)
+	})
+}
+
+// The exit code is that of the only kind of failure, and 1 for several; a warning is none.
+func TestDoctor_ExitCode(t *testing.T) {
+	denied, away := tried{Result: tryFail, code: exitRights}, tried{Result: tryFail, code: exitUnavailable}
+	for want, all := range map[int][][]tried{
+		exitDone:        {{}, {warn("a", "", "", ""), ok("a", "", "")}},
+		exitRights:      {{denied, denied, warn("a", "", "", "")}},
+		exitUnavailable: {{away}},
+		exitFailed:      {{denied, away}, {away, failed("a", "", "", "")}, {failed("a", "", "", "")}},
+	} {
+		for _, tries := range all {
+			if got := (diagnosis{Tries: tries}).exitCode(); got != want {
+				t.Errorf("%+v: %d, want %d", tries, got, want)
+			}
+		}
+	}
+}
+
+// What a test that died left is removed by the next one, and what it did not make stays.
+func TestDoctor_SweepsWhatItLeft(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, ".vaultd"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-2 * time.Hour)
+	for _, name := range []string{"doctor-OLD.tmp", ".doctor-OLD.tmp.tmp", "drop.json", "doctor-notes.txt"} {
+		path := filepath.Join(dir, ".vaultd", name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := drop.TryWrite(dir); err != nil {
+		t.Fatal(err)
+	}
+	names, err := os.ReadDir(filepath.Join(dir, ".vaultd"))
+	if err != nil || len(names) != 2 || names[0].Name() != "doctor-notes.txt" || names[1].Name() != "drop.json" {
+		t.Error(names, err)
+	}
+}

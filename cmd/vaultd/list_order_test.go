@@ -1,0 +1,136 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// foldersOf lists the folders that f wants, in its order.
+func (s *shelf) foldersOf(t *testing.T, f listFilter) (names []string, more bool) {
+	t.Helper()
+	more, err := s.walkList(t.Context(), f, func(e ledger.Entry, _ details) error {
+		names = append(names, e.Folder)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names, more
+}
+
+// A list comes in each order, either way round, and what has no value to sort by comes last in both.
+func TestList_Orders(t *testing.T) {
+	s := newShelf(t)
+	s.send("b", noon.Add(-3*time.Hour), "bum-1") // 1 MB each
+	s.says("b", noon.Add(-2*time.Hour), "bum-1", archive.Successful)
+	s.send("C", noon.Add(-2*time.Hour), "bum-2")
+	s.says("C", noon.Add(-time.Hour), "bum-2", archive.Successful)
+	small, doc := sealed("d", 500)
+	s.tell("d", noon.Add(-time.Hour), doc, small)
+	s.tell("a", noon, nil)
+	for name, row := range map[string]struct {
+		by, want string
+		reverse  bool
+		limit    int
+		more     bool
+	}{
+		"Seen":            {by: "seen", want: "a d C b"},
+		"SeenReverse":     {by: "seen", reverse: true, want: "b C d a"},
+		"SeenLimit":       {by: "seen", reverse: true, limit: 2, want: "b C", more: true},
+		"Folder":          {by: "folder", want: "a b C d"},
+		"FolderReverse":   {by: "folder", reverse: true, want: "d C b a"},
+		"FolderLimit":     {by: "folder", limit: 2, want: "a b", more: true},
+		"LimitOfAll":      {by: "folder", limit: 4, want: "a b C d"},
+		"Archived":        {by: "archived", want: "C b a d"},
+		"ArchivedReverse": {by: "archived", reverse: true, want: "b C d a"},
+		"State":           {by: "state", want: "a d C b"},
+		"Size":            {by: "size", want: "C b d a"},
+		"SizeReverse":     {by: "SIZE", reverse: true, want: "d b C a"},
+		"Drop":            {by: "drop", want: "a d C b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			by, err := parseOrder(row.by)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, more := s.foldersOf(t, listFilter{by: by, reverse: row.reverse, limit: row.limit})
+			if strings.Join(got, " ") != row.want || more != row.more {
+				t.Errorf("%q, more %v; want %q", got, more, row.want)
+			}
+		})
+	}
+	if _, err := parseOrder("colour"); err == nil || !strings.Contains(err.Error(), "known are seen, archived") {
+		t.Error(err)
+	}
+}
+
+// A sorted list that is longer than what is held at once comes whole and in order.
+func TestList_SortedInParts(t *testing.T) {
+	s := newShelf(t)
+	const n = 40
+	var want []string
+	for i := range n {
+		s.tell(fmt.Sprintf("F%02d", (i*7)%n), noon.Add(time.Duration(i)*time.Second), nil)
+		want = append(want, fmt.Sprintf("F%02d", i))
+	}
+	var got []string
+	var behind *rank
+	for {
+		part, err := s.sortedPart(t.Context(), listFilter{by: byFolder}, behind, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range part {
+			got = append(got, strings.ToUpper(p.text))
+		}
+		if len(part) < 7 {
+			break
+		}
+		behind = &part[len(part)-1]
+	}
+	if strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("%q", got)
+	}
+}
+
+// Times are a day in the operator's zone, a time, RFC 3339, or how long ago; the day of --until counts whole.
+func TestList_SinceUntil(t *testing.T) {
+	s := newShelf(t)
+	berlin := s.loc
+	s.tell("eve", time.Date(2026, 11, 17, 23, 59, 59, 0, berlin), nil)
+	s.tell("morning", time.Date(2026, 11, 18, 0, 0, 0, 0, berlin), nil)
+	s.tell("night", time.Date(2026, 11, 18, 23, 59, 59, 0, berlin), nil)
+	s.tell("today", noon.Add(-time.Hour), nil)
+	for name, row := range map[string]struct{ since, until, want string }{
+		"None":     {"", "", "today night morning eve"},
+		"Day":      {"2026-11-18", "2026-11-18", "night morning"},
+		"Ago":      {"24h", "", "today"},
+		"Days":     {"3d", "1d", "night morning eve"},
+		"RFC3339":  {"2026-11-17T22:59:59Z", "2026-11-18T22:59:59Z", "morning eve"},
+		"DayTime":  {"2026-11-18 00:00", "2026-11-18 12:00", "morning"},
+		"Reversed": {"2026-11-19", "2026-11-18", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var f listFilter
+			if err := f.between(s.clock, row.since, row.until); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := s.foldersOf(t, f); strings.Join(got, " ") != row.want {
+				t.Errorf("%q, want %q", got, row.want)
+			}
+		})
+	}
+	for _, wrong := range []string{"yesterday", "2026-13-01", "7", "20.11.2026"} {
+		var f listFilter
+		err := f.between(s.clock, wrong, "")
+		if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), "--since: ") {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+}

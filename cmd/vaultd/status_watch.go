@@ -1,0 +1,114 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+const (
+	watchEvery = 5 * time.Second
+	watchLeast = time.Second
+)
+
+// watchStatus shows the status again and again until ctx ends, which is no error. What keeps the first page from being made
+// ends it; later it is shown in place of the page, for a daemon may just be starting anew.
+func (a *app) watchStatus(c *cobra.Command, every time.Duration) error {
+	switch {
+	case a.inside != nil:
+		return usageError{errors.New("the daemon answers once; the command itself asks again")}
+	case every < watchLeast:
+		return usageError{fmt.Errorf("--watch=%v is too often; %v is the least", every, watchLeast)}
+	}
+	request := []string{"status"}
+	if a.json {
+		request = append(request, "--json")
+	}
+	draw := a.pageWriter()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for shown := false; ; shown = true {
+		page, err := a.statusPage(c.Context(), request)
+		switch {
+		case c.Context().Err() != nil:
+			return nil
+		case err != nil && !shown:
+			return err
+		case err != nil:
+			a.report(err)
+		}
+		if err := draw(page); err != nil {
+			return fail(exitIO, fmt.Errorf("write: %w", err), "")
+		}
+		select {
+		case <-c.Context().Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// statusPage makes one page. That something needs a person is no error here.
+func (a *app) statusPage(ctx context.Context, request []string) ([]byte, error) {
+	var page bytes.Buffer
+	one := &app{stdout: &page, stderr: a.stderr, env: a.env, uid: a.uid, configPath: a.configPath, json: a.json}
+	cfg, err := one.asking()
+	if err == nil {
+		err = one.reach(ctx, cfg, append(request, "--"), &page, one.status)
+	}
+	if err != nil {
+		if code, _ := judge(err); code == exitPerson {
+			err = nil
+		}
+	}
+	return page.Bytes(), err
+}
+
+// pageWriter gives what shows a page: on a terminal in place of the one before, elsewhere below it. With --json each page
+// is one line.
+func (a *app) pageWriter() func(page []byte) error {
+	if f, ok := a.stdout.(*os.File); ok && !a.json && term.IsTerminal(int(f.Fd())) {
+		return func(page []byte) error {
+			_, height, err := term.GetSize(int(f.Fd()))
+			if err != nil {
+				height = 25
+			}
+			_, err = io.WriteString(f, redraw(string(page), height))
+			return err
+		}
+	}
+	first := true
+	return func(page []byte) error {
+		if !first && !a.json {
+			page = append([]byte("\n"), page...)
+		}
+		first = false
+		_, err := a.stdout.Write(page)
+		return err
+	}
+}
+
+// redraw writes a page over the one before, without a moment in which the terminal is empty. What does not fit below each
+// other is left out, and the last line says so.
+func redraw(page string, height int) string {
+	lines := strings.Split(strings.TrimRight(page, "\n"), "\n")
+	if height > 1 && len(lines) >= height {
+		more := len(lines) - (height - 2)
+		lines = append(lines[:height-2:height-2], "... "+many(more, "more line: make the window larger, or vaultd status", "more lines: make the window larger, or vaultd status"))
+	}
+	var b strings.Builder
+	b.WriteString("\x1b[H")
+	for _, line := range lines {
+		b.WriteString(line + "\x1b[K\r\n")
+	}
+	b.WriteString("\x1b[J")
+	return b.String()
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/emulator"
+)
+
+// stopAfter ends a context at so many writes.
+type stopAfter struct {
+	bytes.Buffer
+	writes int
+	stop   context.CancelFunc
+}
+
+func (s *stopAfter) Write(b []byte) (int, error) {
+	if s.writes--; s.writes == 0 {
+		s.stop()
+	}
+	return s.Buffer.Write(b)
+}
+
+// The status comes at its interval until the person stops it, which is no failure, also where something needs a person.
+func TestStatusWatch_PagesUntilStopped(t *testing.T) {
+	s := filled(t)
+	if err := s.ledger.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := writeConfig(t, smallConfig+"state_dir: "+s.cfg.StateDir+"\n")
+	for name, args := range map[string][]string{"Text": {"--watch=3s"}, "JSON": {"--watch", "--json"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				out, errs, began := &stopAfter{writes: 3, stop: cancel}, &bytes.Buffer{}, time.Now()
+				code := run(ctx, append([]string{"status", "--config", path}, args...), out, errs)
+				took, wanted := time.Since(began), 2*watchEvery
+				if name == "Text" {
+					wanted = 6 * time.Second
+				}
+				if code != exitDone || errs.Len() > 0 || took != wanted {
+					t.Errorf("exit %d after %v: %s", code, took, errs)
+				}
+				text := out.String()
+				if name == "Text" && (strings.Count(text, "BALANCE ") != 3 || strings.Contains(text, "\x1b")) {
+					t.Errorf("not three pages:\n%s", text)
+				}
+				if lines := strings.Split(strings.TrimSpace(text), "\n"); name == "JSON" && (len(lines) != 3 || !json.Valid([]byte(lines[2]))) {
+					t.Errorf("not three lines:\n%s", text)
+				}
+			})
+		})
+	}
+	for _, wrong := range []string{"--watch=10ms", "--watch=often"} {
+		if _, errs, code := runHere("status", "--config", path, wrong); code != exitUsage {
+			t.Errorf("%s: exit %d: %s", wrong, code, errs)
+		}
+	}
+	if _, errs, code := runHere("status", "--config", path+"-away", "--watch"); code != exitConfig {
+		t.Errorf("without a configuration: exit %d: %s", code, errs)
+	}
+}
+
+// Beside a daemon the pages are the daemon's; that it starts anew in between ends nothing, and Ctrl-C ends with 0.
+func TestStatusWatch_BesideDaemon(t *testing.T) {
+	t.Parallel()
+	_, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	d := s.begin()
+	pages := filepath.Join(s.dir, "pages")
+	w := startProcess(t, exec.Command("sh", "-c", "exec "+s.bin+" --config "+s.config+" status --watch=1s --json > "+pages))
+	count := func(what string) int {
+		b, err := os.ReadFile(pages)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return bytes.Count(b, []byte(what))
+	}
+	lines := func() int { return count(`"running":true`) }
+	waitFor(t, "a page", func() bool { return lines() > 0 })
+	if err := d.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	d.end(t, 40*time.Second)
+	waitFor(t, "a page without it", func() bool { return count(`"running":false`) > 0 })
+	s.begin()
+	was := lines()
+	waitFor(t, "another page", func() bool { return lines() > was })
+	if err := w.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := w.end(t, 10*time.Second); code != exitDone {
+		t.Errorf("Ctrl-C: exit %d", code)
+	}
+}
+
+// On a terminal a page takes the place of the one before, and never scrolls.
+func TestStatusWatch_Redraw(t *testing.T) {
+	if got := redraw("a\nb\n", 25); got != "\x1b[Ha\x1b[K\r\nb\x1b[K\r\n\x1b[J" {
+		t.Errorf("%q", got)
+	}
+	if got := redraw("a\nb\nc\nd\n", 4); got != "\x1b[Ha\x1b[K\r\nb\x1b[K\r\n... 2 more lines: make the window larger, or vaultd status\x1b[K\r\n\x1b[J" {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// texts gives what is suggested, without the words about it.
+func texts(lines []string) (all []string) {
+	for _, line := range lines {
+		text, _, _ := strings.Cut(line, "\t")
+		all = append(all, text)
+	}
+	return all
+}
+
+// Each command is offered what it can do something with, the newest first, and nothing that a terminal or a shell would not take.
+func TestSuggest_WhatTheCommandCanTake(t *testing.T) {
+	s := filled(t) // Müller 4711 archived, Huber 88 rejected, Kern (with an escape) quarantined, Otto 19 uploaded
+	kern := s.keys["Kern\x1b[2J 6"].String()
+	s.tell("-rf", noon, nil)
+	dash := s.keys["-rf"].String()
+	s.tell("Otto 19", noon, nil, ledger.Held{By: ledger.Human{}})
+	for name, row := range map[string]struct{ what, typed, want string }{
+		"All":           {"show", "", dash + "|Otto 19|" + kern + "|Huber 88|Müller 4711"},
+		"Prefix":        {"why", "Mü", "Müller 4711"},
+		"WithBlank":     {"show", "Otto 1", "Otto 19"},
+		"OtherCase":     {"show", "otto", ""},
+		"Key":           {"show", kern[:8], ""}, // filled in below: all keys of one day begin alike
+		"BumID":         {"show", "bum-1", "bum-1"},
+		"TooShort":      {"show", "bu", ""},
+		"Retry":         {"retry", "", "Huber 88"},
+		"Close":         {"close", "", dash + "|" + kern + "|Huber 88"},
+		"Release":       {"release", "", kern},
+		"Hold":          {"hold", "", dash + "|" + kern + "|Huber 88|Müller 4711"},
+		"Unhold":        {"unhold", "", "Otto 19"},
+		"Receipt":       {"receipt", "", "Müller 4711"},
+		"Fetch":         {"fetch", "", "Müller 4711"},
+		"Drops":         {suggestDrops, "ac", "acme-in"},
+		"Vaults":        {suggestVaults, "", "V-1"},
+		"NothingOfThat": {"backup", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := texts(s.view.suggest(row.what, row.typed, s.ledger.Newest))
+			if name == "Key" {
+				if len(got) == 0 || !strings.HasPrefix(got[0], row.typed) {
+					t.Errorf("%q", got)
+				}
+				return
+			}
+			if strings.Join(got, "|") != row.want {
+				t.Errorf("%s %q: %q, want %q", row.what, row.typed, got, row.want)
+			}
+		})
+	}
+}
+
+// Of several folders with one name each is offered by its key; at most fifty are offered, the newest.
+func TestSuggest_SameNameAndMany(t *testing.T) {
+	s := newShelf(t)
+	first := s.tell("Otto", noon, nil)
+	delete(s.keys, "Otto")
+	second := s.tell("Otto", noon.Add(time.Minute), nil)
+	if got := texts(s.view.suggest("show", "", s.ledger.Newest)); len(got) != 2 || got[0] != second.Key.String() || got[1] != first.Key.String() {
+		t.Errorf("%q", got)
+	}
+	if got := texts(s.view.suggest("show", "Ot", s.ledger.Newest)); len(got) != 1 || got[0] != "Otto" {
+		t.Errorf("%q", got)
+	}
+	for i := range suggestAtMost + 5 {
+		s.tell(fmt.Sprint("F", i), noon.Add(time.Hour+time.Duration(i)*time.Second), nil)
+	}
+	got := texts(s.view.suggest("show", "", s.ledger.Newest))
+	if len(got) != suggestAtMost || got[0] != fmt.Sprint("F", suggestAtMost+4) {
+		t.Errorf("%d: %q", len(got), got)
+	}
+}
+
+// Where no daemon runs the ledger is looked at and not changed, and whatever is missing or broken suggests nothing, in
+// silence.
+func TestSuggest_WithoutDaemon(t *testing.T) {
+	s := filled(t)
+	path := writeConfig(t, smallConfig+"state_dir: "+s.cfg.StateDir+"\n")
+	ask := func() (string, string) {
+		out, errs, code := runHere("__completeNoDesc", "--config", path, "show", "M")
+		if code != exitDone {
+			t.Errorf("exit %d: %s", code, errs)
+		}
+		return out, strings.ReplaceAll(errs, "Completion ended with directive: ShellCompDirectiveNoFileComp, ShellCompDirectiveKeepOrder\n", "")
+	}
+	const nothing = ":36\n"
+	if out, errs := ask(); out != nothing || errs != "" { // this process has it open
+		t.Errorf("in use: %q %q", out, errs)
+	}
+	if err := s.ledger.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(s.cfg.StateDir, "ledger.db")
+	before := dated(t, name)
+	if out, errs := ask(); out != "Müller 4711\n"+nothing || errs != "" {
+		t.Errorf("at rest: %q %q", out, errs)
+	}
+	if after := dated(t, name); after != before {
+		t.Errorf("the ledger was changed: %s, before %s", after, before)
+	}
+	if err := os.WriteFile(name, []byte("no ledger"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs := ask(); out != nothing || errs != "" {
+		t.Errorf("damaged: %q %q", out, errs)
+	}
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if out, errs := ask(); out != nothing || errs != "" {
+		t.Errorf("missing: %q %q", out, errs)
+	}
+	if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
+		t.Error("a ledger was made:", err)
+	}
+	if err := boltledger.Peek(s.cfg.StateDir, func(*boltledger.Peeked) error { return nil }); !errors.Is(err, boltledger.ErrMissing) {
+		t.Error(err)
+	}
+}
+
+func dated(t *testing.T, name string) string {
+	t.Helper()
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprint(info.Size(), info.ModTime(), info.Mode())
+}
+
+// A daemon that does not answer keeps nobody from typing on.
+func TestSuggest_DaemonThatHangs(t *testing.T) {
+	dir := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, "vaultd.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	began := time.Now()
+	out, errs, code := runHere("__completeNoDesc", "--config", writeConfig(t, smallConfig+"state_dir: "+dir+"\n"), "show", "")
+	if took := time.Since(began); code != 0 || out != ":36\n" || strings.Contains(errs, "vaultd:") || took > 5*time.Second {
+		t.Errorf("exit %d after %v: %q %q", code, took, out, errs)
+	}
+}
+
+// A person types the beginning of a name in bash and presses TAB: what bash makes of it is the folder, whatever is in its
+// name, and what several names have in common is quoted too.
+func TestSuggest_InBash(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Fatal("bash is missing:", err)
+	}
+	_, address := serveEmulator(t, emulator.Config{})
+	s := newSite(t, address, fast)
+	for i, folder := range []string{"Müller 4711", "Müller 4712", "O'Neil & Söhne $1", "Say \"now\"", "a:b=c", "plain"} {
+		s.drop("acme", folder, map[string][]byte{"scan.bin": []byte(folder)}, map[string]any{"documentType": "Invoice", "documentId": fmt.Sprint(i), "documentDate": "2026-10-31"})
+	}
+	s.begin()
+	waitFor(t, "all to be taken", func() bool { return s.status().Balance.Seen == 6 })
+	sh := startShell(t, s)
+	for _, row := range [][2]string{
+		{`Mü` + "\t" + `2`, "Müller 4712"},
+		{`"Mü` + "\t" + `1"`, "Müller 4711"},
+		{`O` + "\t", `O'Neil & Söhne $1`},
+		{`'Say` + "\t", `Say "now"`},
+		{`a:` + "\t", "a:b=c"},
+		{`pl` + "\t", "plain"},
+	} {
+		if out := sh.run(t, "vaultd show "+row[0]); !strings.Contains(out, "\n"+row[1]+"\nState ") {
+			t.Errorf("%q: %s", row[0], out)
+		}
+	}
+	if out := sh.run(t, "vaultd list --drop=ac\t --state pack\t\b\b --limit 1"); !strings.Contains(out, "--drop=acme") {
+		t.Errorf("a flag's value: %s", out)
+	}
+}
+
+// shell is an interactive bash on a terminal of its own.
+type shell struct {
+	term *os.File
+	all  chan []byte
+	n    int
+}
+
+func startShell(t *testing.T, s *site) *shell {
+	t.Helper()
+	term, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(term.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(term.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(int(term.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: 400})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tty, err := os.OpenFile(fmt.Sprint("/dev/pts/", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("bash", "--noprofile", "--norc", "-i")
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TERM=dumb", "PS1=", "INPUTRC=/dev/null", "HISTFILE=", "PATH="+filepath.Dir(s.bin)+":"+os.Getenv("PATH"))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = tty, tty, tty, s.dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tty.Close()
+	sh := &shell{term: term, all: make(chan []byte, 1000)}
+	go func() {
+		defer close(sh.all)
+		for {
+			buf := make([]byte, 4096)
+			n, err := term.Read(buf)
+			if n > 0 {
+				sh.all <- buf[:n]
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		term.Close()
+	})
+	sh.run(t, "source <(vaultd completion bash); bind 'set bell-style none'; bind 'set enable-bracketed-paste off'")
+	return sh
+}
+
+// run types a line and gives what the terminal showed until its command had ended.
+func (sh *shell) run(t *testing.T, line string) string {
+	t.Helper()
+	sh.n++
+	line = strings.Replace(line, "vaultd ", "vaultd --config config.yaml ", 1)
+	if _, err := io.WriteString(sh.term, line+"\necho end$((0)).$(("+fmt.Sprint(sh.n)+"))\n"); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	patience := time.After(30 * time.Second)
+	for !strings.Contains(out.String(), fmt.Sprintf("end0.%d\r", sh.n)) {
+		select {
+		case b := <-sh.all:
+			out.Write(b)
+		case <-patience:
+			t.Fatalf("%q does not end: %q", line, out.String())
+		}
+	}
+	return strings.ReplaceAll(out.String(), "\r\n", "\n")
+}

@@ -1,0 +1,78 @@
+package boltledger
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Peeked is a ledger that is open for reading alone.
+type Peeked struct {
+	db   *bbolt.DB
+	info ledger.Info
+}
+
+// Peek lets fn read the ledger in dir while nobody works with it, and changes nothing: no file is made, brought to another
+// schema or given other rights. It refuses with [ErrMissing], [ErrLocked], [ErrNewerSchema], [ErrDevelopment] or a
+// [DamageError], and does not hold the ledger against its outside head. The caller holds the state directory's lock.
+func Peek(dir string, fn func(*Peeked) error) (err error) {
+	name := path(dir, fileName)
+	if _, err := os.Lstat(name); os.IsNotExist(err) {
+		return fmt.Errorf("look at ledger %q: %w", name, ErrMissing)
+	}
+	p := &Peeked{}
+	err = guard(func() (err error) {
+		p.db, err = bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: openForReading})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("look at ledger %q: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, p.db.Close()) }()
+	err = p.view(func(tx *bbolt.Tx) (err error) { p.info, _, err = examine(tx, currentForm()); return err })
+	if err == nil && p.info.Schema < currentForm().schema {
+		err = fmt.Errorf("it has the older schema %d", p.info.Schema)
+	}
+	if err != nil {
+		return fmt.Errorf("look at ledger %q: %w", name, err)
+	}
+	return fn(p)
+}
+
+// openForReading opens an existing ledger file, and looks at its pages before bbolt maps them.
+func openForReading(name string, _ int, _ os.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ErrLocked
+	}
+	if err == nil {
+		err = checkPages(f, 0)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Info is what the ledger says of itself.
+func (p *Peeked) Info() ledger.Info { return p.info }
+
+// Newest calls fn with every entry, the newest first, and returns what fn returns first.
+func (p *Peeked) Newest(fn func(ledger.Entry) error) error {
+	return walkEntries(p.view, archive.Key{}, true, fn, openBucket, doneBucket)
+}
+
+func (p *Peeked) view(fn func(*bbolt.Tx) error) error {
+	return guard(func() error { return p.db.View(fn) })
+}
