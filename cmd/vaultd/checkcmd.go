@@ -162,7 +162,9 @@ func (a *app) vaultAdvice(ctx context.Context, cfg config) []string {
 	for _, account := range daemon.Accounts(drops) {
 		advice, err := daemon.VaultAdvice(ctx, service, drops, account)
 		if err == nil { // else "vaultd vaults" tells why
-			all = append(all, advice...)
+			for _, u := range advice {
+				all = append(all, u.Text)
+			}
 		}
 	}
 	return all

@@ -96,7 +96,7 @@ func lyingAdvice(reason string) string {
 	case watch.Held:
 		return "see vaultd status: nothing is taken before a person acts (in safe mode: vaultd reconcile); then it is taken by itself"
 	case watch.ReadOnly:
-		return "make the drop's file system writable; it is taken by itself then"
+		return "make the drop's file system writable: under systemd by ReadWritePaths= in the unit (docs/troubleshooting.md#a-drop-is-paused); it is taken by itself then"
 	}
 	return "mend what is named; it is tried again by itself"
 }

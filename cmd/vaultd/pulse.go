@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/watch"
@@ -255,7 +256,8 @@ func (g *gathered) unfit(t *tally, alertAfter time.Duration, err error) {
 		add("the balance does not agree")
 	}
 	for _, r := range g.Pauses {
-		if g.At.Sub(r.Since) >= pausePatience {
+		person := ingest.Pause{Route: r.Route, Cause: ledger.Cause{Code: r.Code}}.NeedsPerson()
+		if person || g.At.Sub(r.Since) >= pausePatience {
 			add("%s paused since %s (%s)", r.Route, t.brief(r.Since), r.Code)
 		}
 	}

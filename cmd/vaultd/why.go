@@ -168,13 +168,13 @@ func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
 		for _, p := range s.Pauses {
 			if p.Route == r {
 				all = append(all, obstacle{What: r, Since: inUTC(p.Since), Next: inUTC(p.Next), Text: "paused: " + pauseText(v.clock, p),
-					Do: pauseAdvice(pauseLine{Route: r, Code: p.Cause.Code})})
+					Do: pauseAdvice(p, s.Advice)})
 			}
 		}
 		for _, d := range s.Drops {
 			known := slices.ContainsFunc(all, func(o obstacle) bool { return o.What == r })
 			if "drop "+d.Name == r && d.Paused != "" && !known {
-				all = append(all, obstacle{What: r, Text: "paused: " + d.Paused})
+				all = append(all, obstacle{What: r, Text: "paused: " + d.Paused, Do: d.Do})
 			}
 		}
 	}
@@ -288,7 +288,7 @@ func (o obstacle) text(c clock) string {
 	if o.Since != nil {
 		s += " (since " + c.brief(*o.Since) + ")"
 	}
-	s += ": " + brief(o.Text, 300)
+	s += ": " + brief(o.Text, mostText)
 	if o.Next != nil {
 		s += "; next try " + c.brief(*o.Next)
 	}

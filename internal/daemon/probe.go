@@ -3,10 +3,12 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"vaultd/internal/drop"
 	"vaultd/internal/watch"
 )
 
@@ -38,6 +40,9 @@ type found struct {
 func (r *room) newProbe() *probe {
 	return &probe{now: time.Now, every: cmp.Or(r.d.cfg.StatusLook, probeEvery), look: func() found {
 		f := found{err: r.check(), free: free(r.cfg.Path), rights: map[string]string{}}
+		if !errors.Is(f.err, errNotOpened) && !errors.Is(f.err, errReopening) {
+			r.tellPause(f.err)
+		}
 		for _, w := range r.snapshot().NotTaken {
 			if w.Reason != watch.NoRight {
 				continue
@@ -117,6 +122,11 @@ func (r *room) standing() DropState {
 	s := DropState{Name: r.cfg.Name, Path: r.cfg.Path, Vault: r.cfg.Vault, Watch: r.watcher.Snapshot(), Free: f.free}
 	if f.err != nil {
 		s.Paused = f.err.Error()
+	} else if p := s.Watch.Paused; p != nil {
+		s.Paused, f.err = p.Error(), p
+	}
+	if readOnly, is := errors.AsType[*drop.ReadOnlyError](f.err); is {
+		s.Paused, s.Do = readOnly.Error(), readOnly.Advice()
 	}
 	for _, w := range s.Watch.NotTaken {
 		for i, n := range w.Names {

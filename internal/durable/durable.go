@@ -115,6 +115,13 @@ func (d *Dir) Root() *os.Root { return d.root }
 // Stat describes the directory itself.
 func (d *Dir) Stat() (os.FileInfo, error) { return d.file.Stat() }
 
+// ReadOnly reports whether the directory's file system is mounted read-only for this process; false where that cannot be told.
+func (d *Dir) ReadOnly() bool {
+	var st unix.Statfs_t
+	err := d.control(func(fd int) error { return unix.Fstatfs(fd, &st) })
+	return err == nil && st.Flags&unix.ST_RDONLY != 0
+}
+
 // Sub opens the directory name inside d. A link, even one that stays inside, is refused with an error that wraps ENOTDIR, and a
 // mount with a [*MountError].
 func (d *Dir) Sub(name string) (*Dir, error) {
