@@ -38,6 +38,22 @@ func (v view) lying(wanted func(name string) bool) []lyingThing {
 	return all
 }
 
+// pausedDrops names the drops in which a thing may lie that is not known because nobody can look there; "" when there is none.
+func (v view) pausedDrops() (text string) {
+	if v.state == nil {
+		return ""
+	}
+	for _, d := range v.state().Drops {
+		if d.Paused != "" {
+			text += fmt.Sprintf("; what lies in drop %s is not known, for it is paused: %s", safe(d.Name), safe(d.Paused))
+		}
+		if d.Do != "" {
+			text += ". " + safe(d.Do)
+		}
+	}
+	return text
+}
+
 func (a *app) tellLying(v view, found []lyingThing) error {
 	for _, l := range found {
 		if a.json {
@@ -48,7 +64,7 @@ func (a *app) tellLying(v view, found []lyingThing) error {
 		}
 		p := &page{}
 		fmt.Fprintf(p, "%s (%s)\n", safe(l.Folder), safe(l.Drop))
-		p.line("State", "not taken, seen since %s", v.brief(l.Since))
+		p.line("State", "not taken, seen since %s", v.zoned(l.Since))
 		p.below("It lies in the drop folder as it was dropped; nothing of it was sent.")
 		p.line("Because", "%s", safe(l.Reason))
 		if l.Detail != nil {

@@ -108,7 +108,7 @@ func nextTry(c clock, next *time.Time) string {
 	if next == nil {
 		return ""
 	}
-	return "; next try " + c.brief(*next)
+	return "; next try " + c.zoned(*next)
 }
 
 // isTold reports whether a pause stands among what needs a person: because it lasts, or because no waiting ends it.

@@ -225,7 +225,7 @@ func (w explanation) text(c clock) []byte {
 	fmt.Fprintf(p, "%s (%s)\n", safe(w.Folder), safe(w.Drop))
 	state := w.word
 	if w.Since != nil {
-		state += ", since " + c.brief(*w.Since)
+		state += ", since " + c.zoned(*w.Since)
 	}
 	p.line("State", "%s", state)
 	p.below(w.Certain)
@@ -269,7 +269,7 @@ func (w explanation) next(c clock) string {
 	}
 	words := *w.Next
 	if w.NotBefore != nil && w.NotBefore.Sub(c.now) >= time.Second {
-		words += fmt.Sprintf(", not before %s (in %s)", c.brief(*w.NotBefore), ageText(w.NotBefore.Sub(c.now)))
+		words += fmt.Sprintf(", not before %s (in %s)", c.zoned(*w.NotBefore), ageText(w.NotBefore.Sub(c.now)))
 	} else if len(w.Waits) == 0 {
 		words += ", at once"
 	}
@@ -286,11 +286,11 @@ func (w explanation) next(c clock) string {
 func (o obstacle) text(c clock) string {
 	s := safe(o.What)
 	if o.Since != nil {
-		s += " (since " + c.brief(*o.Since) + ")"
+		s += " (since " + c.zoned(*o.Since) + ")"
 	}
 	s += ": " + brief(o.Text, mostText)
 	if o.Next != nil {
-		s += "; next try " + c.brief(*o.Next)
+		s += "; next try " + c.zoned(*o.Next)
 	}
 	return s
 }

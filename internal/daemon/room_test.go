@@ -333,7 +333,7 @@ func TestClerk_TimeAndDelay(t *testing.T) {
 			time.Sleep(30 * time.Second)
 			synctest.Wait()
 			_, stamp, _ := strings.Cut(strings.SplitN(h.status(), "\n", 2)[0], "acme-in")
-			written, err := time.Parse("Mon 2 Jan 2006 15:04", strings.TrimSpace(stamp))
+			written, err := time.Parse("Mon 2 Jan 2006 15:04 MST", strings.TrimSpace(stamp))
 			if age := time.Since(written); err != nil || age > statusAtLeast+time.Minute {
 				t.Fatalf("%v old, %v", age, err)
 			}

@@ -48,15 +48,31 @@ func (p Pause) Advice() string {
 	case strings.HasPrefix(p.Route, dropPrefix), p.Route == spoolRoute, strings.HasPrefix(p.Route, disposalPrefix):
 		return "it goes on by itself once this is mended"
 	case strings.HasPrefix(p.Route, storePrefix) && strings.HasPrefix(p.Cause.Code, "http-4") && p.Cause.Code != "http-429":
-		return "it is tried again by itself, with new upload addresses; if it lasts, ask the provider and name the request id"
+		return "it is tried again by itself, with new upload addresses. If it lasts, ask the provider and name the request id"
 	case strings.HasPrefix(p.Route, vaultPrefix) && p.Cause.Code == "http-403":
 		return "renew the secret file, which is read again by itself; compare the vault's id with vaultd vaults; if both are right, ask the provider about rights on this vault"
 	}
-	return AdviceOn(p.Cause.Code)
+	advice := AdviceOn(p.Cause.Code)
+	switch {
+	case isTheirs(p.Cause.Code):
+		return "nothing to do: it is tried again by itself. If it lasts for hours, " + advice
+	case mayPass(p.Cause.Code):
+		return "it is tried again by itself. If it lasts, " + advice
+	}
+	return advice
 }
 
-// nothingToDo is the advice where the other side is to act.
-const nothingToDo = "nothing to do here: it is tried again by itself. If it lasts for hours, ask the provider and name the request id"
+// isTheirs reports whether the other side alone can mend what failed with this code.
+func isTheirs(code string) bool { return code == "http-429" || strings.HasPrefix(code, "http-5") }
+
+// mayPass reports whether what failed with this code often ends by itself.
+func mayPass(code string) bool {
+	switch code {
+	case "dns", "no-connection", "timeout", "connection", "unforeseen":
+		return true
+	}
+	return false
+}
 
 // AdviceOn says what a person should do about a call that failed with this code, whatever it was about.
 func AdviceOn(code string) string {
@@ -81,20 +97,17 @@ func AdviceOn(code string) string {
 		return "if that is the authority of your provider or of your company's proxy, write the path of its PEM file into service.ca_file, then systemctl reload vaultd; otherwise somebody else answers: ask the network's administrator"
 	case "certificate-foreign":
 		return "another server answers: look at service.base_url and service.proxy, and at what the name servers say (getent hosts)"
+	case "no-usable-ticket":
+		return "look at the clock of this machine (timedatectl); if it is right, ask the provider"
 	case "tls":
 		return "look at the port in service.base_url and service.proxy, and at service.ca_file"
 	case "dns":
 		return "look at the spelling of service.base_url, and at this machine's name servers and network (getent hosts)"
 	case "no-connection", "timeout", "connection":
-		return "it is tried again by itself; if it lasts, look at the network, the firewall and service.proxy: vaultd vaults tries it at once"
-	case "http-429", "http-503":
-		return nothingToDo
+		return "look at the network, the firewall and service.proxy; vaultd vaults tries it at once"
 	}
-	if strings.HasPrefix(code, "http-5") {
-		return nothingToDo
-	}
-	return "it is tried again by itself; if it lasts, look at network and service"
+	return "ask the provider, and name the request id"
 }
 
 // bindAnew is for an address that turns out to be wrong: a ledger is bound to it.
-const bindAnew = "A wrong base_url is bound to the ledger: write the right one, then vaultd init binds a ledger without entries anew, and says what to do with another one"
+const bindAnew = "The ledger is bound to base_url: after a correction vaultd check says how to bind it anew"
