@@ -182,6 +182,8 @@ func noListWords(err error) string {
 	}
 	var may string
 	switch code := r.Code; {
+	case code == "http-502":
+		may = "service.base_url may be wrong, or the archive is away just now"
 	case code == "http-404":
 		may = "service.base_url may be wrong, or this archive has no list of its vaults"
 	case code == "unreadable", code == "dns", code == "tls", strings.HasPrefix(code, "certificate-"):

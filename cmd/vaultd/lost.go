@@ -18,7 +18,7 @@ import (
 const (
 	putBack      = `"vaultd restore FILE" puts a backup in its place; without any, "vaultd rebuild" makes it anew of the drop folders and the archive (docs/recovery.md)`
 	boundToWrong = `Where the ledger's own base_url was wrong from the start: vaultd init binds a ledger without entries anew; one with entries: stop vaultd, ` +
-		`move ledger.db and ledger.head out of state_dir, and keep them; then vaultd rebuild --reason "wrong base_url", vaultd reconcile, and start vaultd`
+		`move ledger.db and ledger.head out of state_dir, and keep them; then vaultd rebuild --reason "wrong base_url", start vaultd, and a minute later vaultd reconcile`
 	clearAway = `where state_dir holds a new ledger because the old one was lost, move ledger.db and ledger.head out of it, and keep them; then ` + putBack
 )
 

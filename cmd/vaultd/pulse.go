@@ -199,7 +199,7 @@ func (p *pulse) gather() gathered {
 		g.LastSuccess, err = p.ended.find(l, t, head.N)
 	}
 	g.OldestOpen = t.oldest
-	g.NeedsPerson = map[string]int{"rejected": t.rejected.count, "quarantined": t.quarantined.count, "undecided": t.undecided.count,
+	g.NeedsPerson = map[string]int{"rejected": t.rejected.count, "quarantined": t.quarantined.count, "undecided": t.undecided.count, "unreadable": t.unreadable.count,
 		"contradicted": t.contradicted.count, "archived-twice": t.twice.count, "kept-differs": t.differing.count, "overdue": t.overdue.count}
 	if err == nil {
 		g.bills, err = yearBills(v)

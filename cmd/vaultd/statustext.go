@@ -73,6 +73,8 @@ func (s *standing) wants(t *tally) {
 				lyingAdvice(n.Reason), n.Names)
 		}
 	}
+	add("now", "unreadable", t.unreadable.count, many(t.unreadable.count, "taken folder", "taken folders")+" cannot be read",
+		"give the share's group the right to read what is named (docs/samba.md); it is tried again by itself", t.unreadable.names)
 	add("now", "overdue", t.overdue.count, many(t.overdue.count, "document", "documents")+" open for longer than "+ageText(t.alertAfter),
 		"see vaultd why X; ask the provider about them", t.overdue.names)
 	add("soon", "kept-differs", t.differing.count, many(t.differing.count, "kept folder is", "kept folders are")+" not what was archived",
@@ -197,6 +199,7 @@ func (s *standing) printNeeds(w io.Writer, c clock) {
 			continue // stands among what needs a person
 		}
 		fmt.Fprintf(w, "PAUSED   %s since %s%s: %s\n", safe(p.Route), c.brief(p.Since), strings.Replace(nextTry(c, p.Next), ";", ",", 1), brief(p.Text, mostText))
+		fmt.Fprintf(w, "         %s\n", p.Do)
 	}
 }
 

@@ -27,7 +27,7 @@ func (p Pause) Meaning() string {
 	case code == "http-503":
 		return who + " is overloaded, or is being maintained"
 	case code == "http-502", code == "http-504":
-		return "a gateway in front of " + who + " gets no answer from it"
+		return "not " + who + " answers, but a gateway in front of it"
 	case strings.HasPrefix(code, "http-5"):
 		return who + " is faulty"
 	case p.NeedsPerson() && code != "scope" && strings.HasPrefix(code, "http-"):
@@ -47,7 +47,7 @@ func (p Pause) Advice() string {
 		return "unmount it; all of them go on by themselves then"
 	case strings.HasPrefix(p.Route, dropPrefix), p.Route == spoolRoute, strings.HasPrefix(p.Route, disposalPrefix):
 		return "it goes on by itself once this is mended"
-	case strings.HasPrefix(p.Route, storePrefix) && strings.HasPrefix(p.Cause.Code, "http-4") && p.Cause.Code != "http-429":
+	case strings.HasPrefix(p.Route, storePrefix) && strings.HasPrefix(p.Cause.Code, "http-") && !isTheirs(p.Cause.Code):
 		return "it is tried again by itself, with new upload addresses. If it lasts, ask the provider and name the request id"
 	case strings.HasPrefix(p.Route, vaultPrefix) && p.Cause.Code == "http-403":
 		return "renew the secret file, which is read again by itself; compare the vault's id with vaultd vaults; if both are right, ask the provider about rights on this vault"
@@ -63,12 +63,14 @@ func (p Pause) Advice() string {
 }
 
 // isTheirs reports whether the other side alone can mend what failed with this code.
-func isTheirs(code string) bool { return code == "http-429" || strings.HasPrefix(code, "http-5") }
+func isTheirs(code string) bool {
+	return code == "http-429" || strings.HasPrefix(code, "http-5") && code != "http-502"
+}
 
 // mayPass reports whether what failed with this code often ends by itself.
 func mayPass(code string) bool {
 	switch code {
-	case "dns", "no-connection", "timeout", "connection", "unforeseen":
+	case "dns", "no-connection", "timeout", "connection", "unforeseen", "http-502":
 		return true
 	}
 	return false
@@ -85,7 +87,7 @@ func AdviceOn(code string) string {
 		return "look at service.allowed_hosts and base_url; if they are right, ask the provider where uploads go"
 	case "credentials", "http-401", "http-403":
 		return "renew the secret file, which is read again by itself; if it is right, ask the provider about rights on this vault"
-	case "http-404":
+	case "http-404", "http-502": // some services answer a wrong path so
 		return "look at service.base_url, of whose path the capitals count, and at the vault's id (vaultd vaults). " + bindAnew
 	case "unreadable":
 		return "look at service.proxy and service.base_url: something else than the archive answers there. " + bindAnew
