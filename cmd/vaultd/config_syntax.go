@@ -124,6 +124,9 @@ func (s *yamlScan) entry(content string, indent int, item bool) (yamlMistake, bo
 	if at := strings.IndexAny(bare, "\u00a0“”„"); at >= 0 {
 		return wrongAt(indent+utf8.RuneCountInString(bare[:at]), "a character of a word processor stands here", "write plain quotes and plain spaces, with a plain text editor")
 	}
+	if end := endOfQuote(content); (content[0] == '"' || content[0] == '\'') && end > 0 && strings.HasPrefix(content[end+1:], ": ") {
+		return s.value(content[end+3:], indent+end+3) // a key in quotes
+	}
 	m := keyAndValue.FindStringSubmatch(content)
 	switch {
 	case m == nil && !item && keyWithoutColon.MatchString(bare):
