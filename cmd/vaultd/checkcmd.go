@@ -24,7 +24,8 @@ on a local disk, with no link in the place of a folder of vaultd's own, and whet
 secret can be read, and says which drop folders the user who asks could not work in now.
 It then asks the archive which vaults it lists, and names a vault that is not among
 them, and what may be wrong with base_url or the credentials where it gives no list.
-That is advice and changes no exit code; an archive that is away is not named. With --offline it is not asked.
+That is advice and changes no exit code; an archive that is away is not named. With
+--offline it is not asked.
 It changes nothing and sends no document.
 
 With --show it prints every value that counts, and where each comes from: a line of the

@@ -154,5 +154,5 @@ func isSaid(part string, after, before bool, said string) bool {
 	if before {
 		end = `[ ,;:.()']*\x00`
 	}
-	return strings.Contains(said, part) && regexp.MustCompile(begin + regexp.QuoteMeta(part) + end).MatchString(said)
+	return strings.Contains(said, part) && regexp.MustCompile(begin+regexp.QuoteMeta(part)+end).MatchString(said)
 }
