@@ -145,14 +145,27 @@ func unsaid(run string, said string) string {
 	return ""
 }
 
-// isSaid reports whether a part of a run is in a text: after what is filled in, before it, or anywhere.
+// isSaid reports whether a part of a run is in a text as whole words: after what is filled in, before it, or anywhere.
 func isSaid(part string, after, before bool, said string) bool {
-	begin, end := `[^\pL]`, `[^\pL]`
-	if after {
-		begin = `\x00[ ,;:.()']*`
+	const between = " ,;:.()'"
+	for rest := said; ; {
+		i := strings.Index(rest, part)
+		if i < 0 {
+			return false
+		}
+		head, tail := rest[:i], rest[i+len(part):]
+		begins, ends := !endsInLetter.MatchString(head[max(0, i-1):]), !beginsInLetter.MatchString(tail[:1])
+		if after {
+			begins = strings.HasSuffix(strings.TrimRight(head[max(0, i-10):], between), "\x00")
+		}
+		if before {
+			ends = strings.HasPrefix(strings.TrimLeft(tail, between), "\x00")
+		}
+		if begins && ends {
+			return true
+		}
+		rest = rest[i+1:]
 	}
-	if before {
-		end = `[ ,;:.()']*\x00`
-	}
-	return strings.Contains(said, part) && regexp.MustCompile(begin+regexp.QuoteMeta(part)+end).MatchString(said)
 }
+
+var endsInLetter, beginsInLetter = regexp.MustCompile(`[a-zA-Z]$`), regexp.MustCompile(`^[a-zA-Z]`)
