@@ -37,7 +37,7 @@ type toldFault struct {
 	mounts bool                 // it needs file systems of its own
 	plant  func(p *plantedSite) // ends when the fault is there; a daemon may run then
 	// told says where what must be read: "log", "page" (the _STATUS.txt of acme), "readyz", "metrics", or a command with its exit code,
-	// as "3 status". The words are regular expressions. CODE stands for the site's folder.
+	// as "3 status". The words are regular expressions; DIR in them stands for the site's folder.
 	told map[string][]string
 	// cure mends it, as the words say; nil: nothing more is looked at.
 	cure func(p *plantedSite)
@@ -207,7 +207,7 @@ func (p *plantedSite) runsWithoutRights() {
 	waitFor(p.t, "the daemon", func() bool { _, err := os.Lstat(filepath.Join(p.dir, "state", "vaultd.sock")); return err == nil })
 }
 
-// ends stops the daemon.
+// stops ends the daemon.
 func (p *plantedSite) stops() {
 	p.t.Helper()
 	if err := p.daemon.Process.Signal(syscall.SIGTERM); err != nil {
