@@ -39,8 +39,12 @@ An archived folder that the archive contradicts, or whose removal was stopped ha
 somebody has cleared that up, and it is no alarm any more. The flag stays, and what is
 left of the folder is kept.
 
-A folder of which certainly nothing was sent yet (a wrong drop, a wrong vault): it goes
-back to _rejected, to be dropped where it belongs.
+A folder of which certainly nothing was sent yet (a wrong drop, a wrong vault, one that
+is on hold): it goes back to _rejected, to be dropped where it belongs.
+
+An archived document with the invoice number of another one, or with a date that can
+hardly be right: somebody has looked at it and lets it stand. "vaultd status" does not
+name it any more; the audit does, as looked at.
 
 A folder that the archive holds more than once: somebody has seen to it. The flag stays.
 
@@ -58,6 +62,8 @@ itself is shown by show and why.`,
 			switch {
 			case before.State == after.State && after.Contradicted:
 				return "It is resolved: nobody needs to look at it any more. That the archive contradicted it stays flagged for ever."
+			case after.Checked && !before.Checked:
+				return "It counts as looked at: it stays archived as it is, and the audit goes on to name it as a remark."
 			case before.State == after.State:
 				return "It is resolved: nobody needs to look at it any more."
 			case after.InDoubt:
@@ -121,8 +127,10 @@ func unholdAct() act {
 	return act{
 		name: "unhold", short: "let a folder on hold go on",
 		long: `Lets a folder on hold go on where it stopped. That may be one that a person held, or
-one that was held because its files are those of another invoice while its metadata
-is not (same_content: hold): then both are archived.`,
+one that was held by the configuration: because its files are those of another invoice while
+its metadata is not (same_content: hold), because it has the invoice number of
+another one (same_number: hold), or because its date can hardly be right
+(strange_dates: hold). Then it is archived as it is, and counts as looked at.`,
 		example: `  vaultd unhold "Müller 4711"
   vaultd unhold "Müller 4711" --reason "both are right: an invoice and its copy for the branch"`,
 		event: func(by ledger.Human) ledger.Event { return ledger.Unheld{By: by} },
@@ -260,13 +268,13 @@ type actJSON struct {
 }
 
 func (a *app) tellAct(v view, d actDone) error {
-	number, err := v.number(d.entry.Key)
+	e := d.entry
+	more, err := v.detailsOf(e)
 	if err != nil {
 		return err
 	}
-	e := d.entry
 	if a.json {
-		return writeJSON(a.stdout, actJSON{newListRow(e, number), d.act, a.uid, e.Hold, e.Resolved, e.InDoubt, e.Double, known(d.supersedes), d.words})
+		return writeJSON(a.stdout, actJSON{newListRow(v.clock, e, more), d.act, a.uid, e.Hold, e.Resolved, e.InDoubt, e.Double, known(d.supersedes), d.words})
 	}
 	fmt.Fprintf(a.stdout, "%s (%s)  %s\n", safe(e.Folder), safe(e.Drop), stateWord(e))
 	fmt.Fprintf(a.stdout, "  %s\n  Key %s, by %s\n", d.words, e.Key, userName(a.uid))

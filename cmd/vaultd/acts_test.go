@@ -263,8 +263,8 @@ func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
 				{Route: "vault V-1", Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Asked: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-429", Text: "429 Too Many Requests"}},
 				{Route: "vault V-2", Cause: ledger.Cause{Text: "another"}},
 			},
-			Drops: []daemon.DropState{{Name: "acme-in", Watch: watch.Snapshot{NotTaken: []watch.Waiting{
-				{Reason: watch.NoSidecar, Count: 1, Names: []watch.Named{{Name: "Meier\x1b 12", Since: noon.Add(-time.Hour)}}},
+			Drops: []daemon.DropState{{Name: "acme-in", Scan: ledger.Scan{Drop: "acme-in", Looked: noon, Pending: []ledger.PendingItem{
+				{Name: "Meier\x1b 12", Reason: string(watch.NoSidecar), Since: noon.Add(-time.Hour), Person: true},
 			}}}},
 		}
 	}

@@ -29,6 +29,7 @@ type auditFlags struct {
 	separator string // of csv
 	output    string // empty or "-": standard output
 	force     bool
+	beside    string // the folder in which the report is to lie; empty: not known
 
 	sel report.Selection
 }
@@ -46,12 +47,18 @@ journal anew and holds every entry against it; what does not agree stands at the
 and it ends with 4. It asks nobody and changes nothing.
 
 --year goes by the document's date, and where there is none by the day on which the
-folder was taken; the bill goes by the year in which the archive said "archived".
+folder was taken; the bill goes by the year in which the archive said "archived". What
+was taken in that year and bears a date that can hardly be right is named as a remark.
 
 html is one page for screen and paper. json is the same as one object. csv is the
 table alone: commas (--separator ";" for spreadsheets that want it), UTF-8 with a byte
 order mark, and no cell that a spreadsheet could take for a formula. Without --format
-the end of the file's name decides.`,
+the end of the file's name decides.
+
+What the sidecar of a rejected folder or of a duplicate says is shown as read; nobody
+checked it, and no sum counts it. Each kept folder is shown with the place of its receipt.
+Where FILE is an html page in a drop folder (in _archived, for instance) or in a folder
+above it, that place is a link, which works wherever the page is opened from there.`,
 		Example: `  vaultd audit -o audit.html
   vaultd audit --year 2026 --drop acme-in -o 2026.html
   vaultd audit --state rejected,quarantined --format csv --separator ";" -o todo.csv
@@ -72,6 +79,10 @@ the end of the file's name decides.`,
 	c.Flags().StringVar(&f.separator, "separator", ",", `of csv: "," or ";"`)
 	c.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` to write; - is standard output (the default)")
 	c.Flags().BoolVar(&f.force, "force", false, "overwrite FILE")
+	c.Flags().StringVar(&f.beside, "beside", "", "the `folder` in which the page will lie")
+	if err := c.Flags().MarkHidden("beside"); err != nil { // it follows from --output, which the daemon does not see
+		panic(err)
+	}
 	return c
 }
 
@@ -125,14 +136,22 @@ func (a *app) audit(c *cobra.Command, args []string, f auditFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.beside, err = filepath.Abs(filepath.Dir(f.output)); err != nil {
+		return fail(exitCreate, fmt.Errorf("find the folder of %s: %w", safe(f.output), err), "name FILE with its whole path")
+	}
 	return a.auditFile(f, func(w io.Writer) error {
-		return a.reach(c.Context(), cfg, commandLine(c, args, map[string]string{"output": "-", "format": f.format}), w, to(w))
+		return a.reach(c.Context(), cfg, commandLine(c, args, map[string]string{"output": "-", "format": f.format, "beside": f.beside}), w, to(w))
 	})
 }
 
 // auditInto examines the ledger and writes the report to w.
 func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) error {
-	r, err := report.Examine(ctx, v.auditConfig(a, f.sel))
+	c, err := v.auditConfig(a, f.sel)
+	if err != nil {
+		return err
+	}
+	c.ReceiptLink = v.receiptLinks(f.beside)
+	r, err := report.Examine(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -163,7 +182,8 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 	return nil
 }
 
-func (v view) auditConfig(a *app, sel report.Selection) report.Config {
+func (v view) auditConfig(a *app, sel report.Selection) (report.Config, error) {
+	drops, err := v.pendingDrops()
 	head, balance := v.standing()
 	host, _ := os.Hostname() // for people only
 	unknown := ""
@@ -171,14 +191,14 @@ func (v view) auditConfig(a *app, sel report.Selection) report.Config {
 		unknown = v.unknownSince(s)
 	}
 	return report.Config{
-		Safe:   unknown,
+		Safe: unknown, Drops: drops, Running: v.state != nil,
 		Ledger: v.ledger, Info: v.ledger.Info(), Head: head, Balance: balance, Select: sel,
 		Made: v.now, Location: v.loc, Program: "vaultd " + buildVersion(), Host: host, By: userName(a.uid),
 		Rule: billing.Rule{
 			Included: v.cfg.Billing.Included, Price: archive.Decimal(v.cfg.Billing.PricePerTransaction), Currency: v.cfg.Billing.Currency,
 		},
 		Price: archive.Decimal(v.cfg.Billing.DownloadPrice), AlertAfter: v.cfg.Status.AlertAfter, Person: userName, Reason: v.reasonOf, Ended: v.retentionEnded(),
-	}
+	}, err
 }
 
 // retentionEnded returns what reports whether the retention of an archived entry is over.

@@ -73,8 +73,10 @@ type dropConfig struct {
 	RemindAfter  time.Duration      `json:"remind_after"`
 	Defaults     map[string]any     `json:"defaults"` // sidecar fields: text or lists of texts
 	Require      map[string]any     `json:"require"`
-	SameContent  string             `json:"same_content"` // warn or hold
-	Retention    archive.Retention  `json:"retention"`    // years; zero: not known
+	SameContent  string             `json:"same_content"`  // warn or hold
+	SameNumber   string             `json:"same_number"`   // warn or hold
+	StrangeDates string             `json:"strange_dates"` // warn or hold
+	Retention    archive.Retention  `json:"retention"`     // years; zero: not known
 	AfterArchive afterArchiveConfig `json:"after_archive"`
 }
 

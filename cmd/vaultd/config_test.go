@@ -81,7 +81,7 @@ func defaultConfig() config {
 			Name: "acme-in", Path: "/srv/invoices/acme-in", Vault: "V-1",
 			Mode: "auto", Sidecar: "metadata.json", Complete: "quiet",
 			Settle: 30 * time.Second, Rescan: time.Minute, RemindAfter: 30 * time.Minute,
-			Defaults: map[string]any{}, Require: map[string]any{}, SameContent: "warn",
+			Defaults: map[string]any{}, Require: map[string]any{}, SameContent: "warn", SameNumber: "warn", StrangeDates: "warn",
 			AfterArchive: afterArchiveConfig{Action: "keep", Grace: 720 * time.Hour},
 		}},
 		Package: packageConfig{Compression: "default", MaxSize: 100_000_000},

@@ -94,7 +94,7 @@ func TestFetch_ByNumber_QuarantinedAndContradicted(t *testing.T) {
 			if want := "vaultd fetch --vault V-1 --bumid bum-1"; !strings.Contains(out, want) {
 				t.Errorf("why does not offer %q:\n%s", want, out)
 			}
-			from := &store{t: t, zip: zipOf(t, 0, "rechnung.pdf", "pdf")}
+			from := &store{t: t, zip: zipOf(t, 0, "rechnung.pdf", pdfOf("Otto 19"))}
 			var b bytes.Buffer
 			_, errs, code := say(t, false, func(a *app) error { return a.download(t.Context(), s.view, from, w, &b) })
 			if code != exitDone || !strings.Contains(errs, "the container differs, it was packed anew") || b.Len() != len(from.zip) {

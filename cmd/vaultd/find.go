@@ -28,6 +28,9 @@ folder's name, the invoice number, the names and numbers of sender and recipient
 the bumId, the clientUUID or the key. Upper and lower case are the same, and so are
 ü, ue and u. The newest come first, as they are found.
 
+Of a rejected folder and of a duplicate it looks at what their sidecar says. That is
+shown as read: nobody checked it.
+
 Exit code 1 means that nothing was found. With --json each line is an object with the
 keys of "vaultd list --json".`,
 		Example: `  vaultd find Müller 4711
@@ -68,7 +71,7 @@ func (a *app) find(ctx context.Context, v view, words []string, limit int) error
 			return errEnough
 		}
 		n++
-		return a.tellHit(v.clock, *hit)
+		return a.tellHit(v, *hit)
 	})
 	switch {
 	case errors.Is(err, errEnough):
@@ -83,8 +86,8 @@ func (a *app) find(ctx context.Context, v view, words []string, limit int) error
 
 // foundNothing looks at what still lies in the drop folders before it gives up.
 func (a *app) foundNothing(v view, s search, words []string) error {
-	lying := v.lying(func(name string) bool { return s.left(name) == nil })
-	if err := a.tellLying(v, lying); err != nil {
+	lying, err := v.lying(func(name string) bool { return s.left(name) == nil })
+	if err := errors.Join(err, a.tellLying(v, lying)); err != nil {
 		return err
 	}
 	if len(lying) > 0 {
@@ -97,6 +100,7 @@ func (a *app) foundNothing(v view, s search, words []string) error {
 type hit struct {
 	entry ledger.Entry
 	meta  archive.Document
+	read  archive.AsRead // of a folder that was refused or is a duplicate
 }
 
 // matches reads the document only where the entry alone does not decide.
@@ -109,18 +113,17 @@ func (v view) matches(s search, e ledger.Entry) (*hit, error) {
 		marks = append(marks, string(r.Ticket.Remote))
 	}
 	rest := s.left(e.Folder, e.Dest).unmarked(marks)
-	doc, ok, err := v.ledger.Document(e.Key)
+	doc, _, err := v.ledger.Document(e.Key)
 	if err != nil {
 		return nil, err
 	}
-	h := &hit{entry: e}
-	if ok && len(doc.Metadata) > 0 {
-		if h.meta, err = archive.ParseMetadata(doc.Metadata); err != nil {
-			return nil, fmt.Errorf("entry %s: %w", e.Key, err)
-		}
+	h := &hit{entry: e, read: doc.AsRead}
+	if h.meta, err = parseMetadata(e, doc); err != nil {
+		return nil, err
 	}
-	m := h.meta
-	texts := append(append([]string{m.Number, m.SenderName, m.RecipientName}, m.SenderIDs...), m.RecipientIDs...)
+	m, r := h.meta, h.read
+	texts := []string{m.Number, m.SenderName, m.RecipientName, r.Number, r.SenderName, r.RecipientName, r.SenderIDs, r.RecipientIDs}
+	texts = append(append(texts, m.SenderIDs...), m.RecipientIDs...)
 	if rest.left(texts...) != nil {
 		return nil, nil
 	}
@@ -128,10 +131,14 @@ func (v view) matches(s search, e ledger.Entry) (*hit, error) {
 }
 
 // tellHit answers the question that was asked in its first line.
-func (a *app) tellHit(c clock, h hit) error {
-	e := h.entry
+func (a *app) tellHit(v view, h hit) error {
+	e, c := h.entry, v.clock
+	d, err := v.detailsWith(e, h.meta, h.read)
+	if err != nil {
+		return err
+	}
 	if a.json {
-		return writeJSON(a.stdout, newListRow(e, h.meta.Number))
+		return writeJSON(a.stdout, newListRow(c, e, d))
 	}
 	p := &page{}
 	fmt.Fprintf(p, "%s (%s)  %s", safe(e.Folder), safe(e.Drop), stateWord(e))
@@ -139,7 +146,7 @@ func (a *app) tellHit(c clock, h hit) error {
 	case e.State == ledger.Archived:
 		fmt.Fprintf(p, " %s, bumId %s\n", c.exact(e.ArchivedAt), safe(string(e.Archived)))
 	case e.State == ledger.Duplicate:
-		fmt.Fprintf(p, "; archived as entry %s\n", e.First)
+		fmt.Fprintf(p, "; %s\n", d.reason(c, e))
 	case e.State == ledger.Rejected || e.State == ledger.Quarantined:
 		fmt.Fprintf(p, "; taken %s: %s\n", c.brief(e.SeenAt), briefReason(e))
 	default:
@@ -151,6 +158,12 @@ func (a *app) tellHit(c clock, h hit) error {
 		if part.value != "" {
 			fmt.Fprintf(p, "  %-10s %s\n", part.name, safe(part.value))
 		}
+	}
+	for i, f := range asReadFields(h.read) {
+		if i == 0 {
+			fmt.Fprintf(p, "  %s:\n", asReadWords(e))
+		}
+		fmt.Fprintf(p, "    %-14s %s\n", f.name, safe(f.value))
 	}
 	if e.Dest != "" {
 		fmt.Fprintf(p, "  %-10s %s\n", "folder", whereabouts(e))

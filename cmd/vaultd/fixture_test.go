@@ -31,6 +31,9 @@ func newShelf(t *testing.T) *shelf {
 	}
 	s := &shelf{t: t, keys: map[string]archive.Key{}}
 	s.view = view{clock: clock{noon, cfg.Location}, cfg: cfg, ledger: s.open(cfg)}
+	if err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", Looked: noon}); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 
@@ -63,10 +66,13 @@ func (s *shelf) tell(folder string, at time.Time, doc *ledger.Document, evs ...l
 	return rs[0].Entry
 }
 
+// pdfOf is what the invoice of a folder holds: no two are the same.
+func pdfOf(folder string) string { return "pdf of " + folder }
+
 // sealed is a folder that was packed: the event and its document, whose invoice number is the folder's name.
 func sealed(folder string, size int64) (ledger.Sealed, *ledger.Document) {
 	meta := archive.Document{Type: "Invoice", Number: "NR " + folder, Date: "2026-10-31T00:00:00Z", SenderName: "Müller\u202e GmbH", Amount: "119.00", Currency: "EUR"}
-	doc := &ledger.Document{Metadata: meta.Metadata(), Files: []archive.File{{Path: "rechnung.pdf", Size: 3, SHA256: archive.Sum([]byte("pdf"))}}}
+	doc := &ledger.Document{Metadata: meta.Metadata(), Files: []archive.File{{Path: "rechnung.pdf", Size: int64(len(pdfOf(folder))), SHA256: archive.Sum([]byte(pdfOf(folder)))}}}
 	content := archive.ContentDigest(doc.Files)
 	p := archive.Package{Path: "x.zip", Size: size, SHA256: archive.Sum([]byte(folder))}
 	return ledger.Sealed{

@@ -13,6 +13,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/report"
 )
 
 // zeroKey is where a walk over all entries begins.
@@ -100,9 +101,9 @@ func (f listFilter) wants(e ledger.Entry) bool {
 	return (len(f.states) == 0 || f.states[e.State]) && (f.drop == "" || f.drop == e.Drop) && (f.vault == "" || f.vault == string(e.Vault))
 }
 
-// walkList calls fn with what f wants, newest first, with the invoice number where it is known. It reads page by
+// walkList calls fn with what f wants, newest first, with what is known beside the entry. It reads page by
 // page: who reads slowly blocks nobody. more says that the limit left some out.
-func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry, number string) error) (more bool, err error) {
+func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry, d details) error) (more bool, err error) {
 	n := 0
 	err = v.ledger.Entries(zeroKey, true, func(e ledger.Entry) error {
 		switch {
@@ -114,11 +115,11 @@ func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry
 			return errEnough
 		}
 		n++
-		number, err := v.number(e.Key)
+		d, err := v.detailsOf(e)
 		if err != nil {
 			return err
 		}
-		return fn(e, number)
+		return fn(e, d)
 	})
 	if errors.Is(err, errEnough) {
 		return true, nil
@@ -126,22 +127,9 @@ func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry
 	return false, err
 }
 
-// number gives the invoice number of an entry; empty before it is sealed, or once it is erased.
-func (v view) number(key archive.Key) (string, error) {
-	doc, ok, err := v.ledger.Document(key)
-	if err != nil || !ok || len(doc.Metadata) == 0 {
-		return "", err
-	}
-	meta, err := archive.ParseMetadata(doc.Metadata)
-	if err != nil {
-		return "", fmt.Errorf("entry %s: %w", key, err)
-	}
-	return meta.Number, nil
-}
-
 func (a *app) list(ctx context.Context, v view, f listFilter) error {
 	if a.json {
-		_, err := v.walkList(ctx, f, func(e ledger.Entry, number string) error { return writeJSON(a.stdout, newListRow(e, number)) })
+		_, err := v.walkList(ctx, f, func(e ledger.Entry, d details) error { return writeJSON(a.stdout, newListRow(v.clock, e, d)) })
 		return err
 	}
 	return a.listTable(ctx, v, f)
@@ -150,9 +138,9 @@ func (a *app) list(ctx context.Context, v view, f listFilter) error {
 func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 	header := []string{"FOLDER", "STATE", "DOCUMENTID", "DROP", "SINCE", "BUMID", "REASON"}
 	t, rows := newTable(a.stdout, header...), 0
-	more, err := v.walkList(ctx, f, func(e ledger.Entry, number string) error {
+	more, err := v.walkList(ctx, f, func(e ledger.Entry, d details) error {
 		rows++
-		t.AppendRow(row(folderCell(e.Folder), stateWord(e), safe(number), safe(e.Drop), v.brief(since(e)), safe(string(remoteOf(e))), briefReason(e)))
+		t.AppendRow(row(folderCell(e.Folder), stateWord(e), d.numberCell(), safe(e.Drop), v.brief(since(e)), safe(string(remoteOf(e))), d.reason(v.clock, e)))
 		if rows%tableRows == 0 { // a part of a long table is aligned by itself, so that it need not be held
 			t.Render()
 			t = newTable(a.stdout)
@@ -186,6 +174,14 @@ func folderCell(name string) string {
 		return `"` + text + `"`
 	}
 	return text
+}
+
+// numberCell is the invoice number for a table, marked where nobody checked it.
+func (d details) numberCell() string {
+	if d.number != "" && !d.asRead.IsZero() {
+		return safe(d.number) + " (as read)"
+	}
+	return safe(d.number)
 }
 
 // stateWord is the state with a mark for what a person must see.
@@ -245,14 +241,24 @@ type listRow struct {
 	UploadedAt   *time.Time `json:"uploadedAt"`
 	ArchivedAt   *time.Time `json:"archivedAt"`
 	Reason       *string    `json:"reason"`
+
+	AsRead   *archive.AsRead `json:"asRead"`   // null: what is told of the document was checked
+	First    *report.First   `json:"first"`    // that a duplicate repeats
+	Warnings []report.Remark `json:"warnings"` // what a person should look at
 }
 
-func newListRow(e ledger.Entry, number string) listRow {
+func newListRow(c clock, e ledger.Entry, d details) listRow {
 	r := listRow{
 		Key: e.Key.String(), BumID: known(string(remoteOf(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
-		DocumentID: known(number), State: e.State.String(), Source: e.Source.String(),
+		DocumentID: known(d.number), State: e.State.String(), Source: e.Source.String(),
 		SeenAt: inUTC(e.SeenAt), RegisteredAt: inUTC(e.RegisteredAt), UploadedAt: inUTC(e.UploadedAt), ArchivedAt: inUTC(e.ArchivedAt),
-		Reason: known(reason(e)),
+		Reason: known(reason(e)), First: d.first, Warnings: d.warnings,
+	}
+	if !d.asRead.IsZero() {
+		r.AsRead = &d.asRead
+	}
+	if d.first != nil {
+		r.Reason = known(d.first.Words(c.loc))
 	}
 	if !e.ID.IsZero() {
 		r.ClientUUID = known(e.ID.String())

@@ -56,7 +56,7 @@ func TestList_JSONKeysNeverChange(t *testing.T) {
 	if len(lines) != 4 {
 		t.Fatalf("%d lines\n%s", len(lines), out)
 	}
-	want := strings.Split("key, clientUUID, bumId, vault, drop, folder, documentId, state, source, sha256, size, seenAt, registeredAt, uploadedAt, archivedAt, reason", ", ")
+	want := strings.Split("key, clientUUID, bumId, vault, drop, folder, documentId, state, source, sha256, size, seenAt, registeredAt, uploadedAt, archivedAt, reason, asRead, first, warnings", ", ")
 	for _, line := range lines {
 		if got := keysOf(t, line); !slices.Equal(got, want) {
 			t.Errorf("keys %v", got)
@@ -112,7 +112,7 @@ func TestList_Filters(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			more, err := s.walkList(t.Context(), f, func(e ledger.Entry, _ string) error {
+			more, err := s.walkList(t.Context(), f, func(e ledger.Entry, _ details) error {
 				got = append(got, e.Folder)
 				return nil
 			})
@@ -132,7 +132,7 @@ func TestShow_TellsEverything(t *testing.T) {
 		"ArchivedByFolder": {"Müller 4711", []string{
 			"State         archived\n  The archive itself said", "kept with its receipt: drop acme-in, _archived/2026-11/Müller 4711",
 			"Dropped by    root (uid 0)", "bumId         bum-1", "archived    2026-11-20 10:32:00 CET", "1000000 bytes (1.0 MB), SHA-256 ",
-			"rechnung.pdf  3 bytes, SHA-256 ", `senderName         Müller\u{202e} GmbH`, "amount             119.00 EUR",
+			"rechnung.pdf  19 bytes, SHA-256 ", `senderName         Müller\u{202e} GmbH`, "amount             119.00 EUR",
 			"REGISTRATIONS (1 asked for, 1 answered)\n  bum-1  archived; current; sent 1 time", "HISTORY (9)",
 			"status-seen         archived/claimed, bumId bum-1, archive says successful",
 		}},
@@ -173,7 +173,7 @@ func TestShow_ByClientUUIDAndJSON(t *testing.T) {
 	if got.Folder != "Müller 4711" || len(got.Files) != 1 || len(got.History) != 9 || got.Registrations[0].Fate != "archived" || *got.Record == "" || got.Cause != nil {
 		t.Errorf("%+v", got)
 	}
-	if keys := keysOf(t, out); keys[0] != "key" || keys[15] != "reason" || keys[16] != "meaning" {
+	if keys := keysOf(t, out); keys[0] != "key" || keys[15] != "reason" || keys[18] != "warnings" || keys[19] != "meaning" {
 		t.Errorf("keys %v", keys)
 	}
 }

@@ -10,32 +10,31 @@ import (
 
 // lyingThing is something that lies in a drop folder and was not taken.
 type lyingThing struct {
-	Folder string    `json:"folder"`
-	Drop   string    `json:"drop"`
-	State  string    `json:"state"` // always "not-taken"
-	Reason string    `json:"reason"`
-	Detail *string   `json:"detail"`
-	Since  time.Time `json:"since"`
+	Folder string     `json:"folder"`
+	Drop   string     `json:"drop"`
+	State  string     `json:"state"` // always "not-taken"
+	Reason string     `json:"reason"`
+	Detail *string    `json:"detail"`
+	Since  time.Time  `json:"since"`
+	Looked *time.Time `json:"lookedAt"` // when vaultd last looked
 
 	path string
 }
 
-// lying finds what was not taken yet, as far as a running daemon keeps the names.
-func (v view) lying(wanted func(name string) bool) []lyingThing {
-	if v.state == nil {
-		return nil
-	}
+// lying finds what was not taken, as far as its names are kept: as a running daemon sees it, else as it was seen last.
+func (v view) lying(wanted func(name string) bool) ([]lyingThing, error) {
+	drops, err := v.pendingDrops()
 	var all []lyingThing
-	for _, d := range v.state().Drops {
-		for _, w := range d.Watch.NotTaken {
-			for _, n := range w.Names {
-				if wanted(n.Name) || wanted(path.Join(d.Name, n.Name)) {
-					all = append(all, lyingThing{n.Name, d.Name, "not-taken", string(w.Reason), known(n.Detail), n.Since.UTC(), path.Join(d.Path, n.Name)})
-				}
+	for i, d := range drops {
+		for _, p := range d.Scan.Pending {
+			if !d.Configured || !wanted(p.Name) && !wanted(path.Join(d.Name, p.Name)) {
+				continue
 			}
+			l := lyingThing{p.Name, d.Name, "not-taken", p.Reason, known(p.Detail), p.Since.UTC(), inUTC(d.Scan.Looked), path.Join(v.cfg.Drops[i].Path, p.Name)}
+			all = append(all, l)
 		}
 	}
-	return all
+	return all, err
 }
 
 // pausedDrops names the drops in which a thing may lie that is not known because nobody can look there; "" when there is none.
@@ -65,6 +64,9 @@ func (a *app) tellLying(v view, found []lyingThing) error {
 		p := &page{}
 		fmt.Fprintf(p, "%s (%s)\n", safe(l.Folder), safe(l.Drop))
 		p.line("State", "not taken, seen since %s", v.zoned(l.Since))
+		if v.state == nil && l.Looked != nil {
+			p.below("vaultd does not run. It saw this when it last looked, " + v.zoned(*l.Looked) + ".")
+		}
 		p.below("It lies in the drop folder as it was dropped; nothing of it was sent.")
 		p.line("Because", "%s", safe(l.Reason))
 		if l.Detail != nil {

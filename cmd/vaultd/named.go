@@ -10,11 +10,11 @@ type namedCount struct {
 
 const sampled = 5
 
-// name notes the name of one of them.
-func (s *namedCount) name(e ledger.Entry) {
+// name notes the name of one of them, and why it is one.
+func (s *namedCount) name(e ledger.Entry, why string) {
 	name := e.Folder + " (" + e.Drop + ")"
-	if r := briefReason(e); r != "" {
-		name += ": " + r
+	if why != "" {
+		name += ": " + why
 	}
 	s.names = append(s.names, name)
 }

@@ -200,7 +200,12 @@ func (p *pulse) gather() gathered {
 	}
 	g.OldestOpen = t.oldest
 	g.NeedsPerson = map[string]int{"rejected": t.rejected.count, "quarantined": t.quarantined.count, "undecided": t.undecided.count, "unreadable": t.unreadable.count,
-		"contradicted": t.contradicted.count, "archived-twice": t.twice.count, "kept-differs": t.differing.count, "overdue": t.overdue.count}
+		"contradicted": t.contradicted.count, "archived-twice": t.twice.count, "kept-differs": t.differing.count, "overdue": t.overdue.count,
+		"same-number": t.numbered.count, "strange-date": t.misdated.count}
+	for _, d := range now.d.State().Drops {
+		named, more := d.Scan.NeedsPerson(g.At, d.RemindAfter)
+		g.NeedsPerson["not-taken"] += len(named) + int(more)
+	}
 	if err == nil {
 		g.bills, err = yearBills(v)
 	}

@@ -43,7 +43,7 @@ func (a *app) show(ctx context.Context, v view, x string) error {
 		return err
 	}
 	if a.json {
-		return writeJSON(a.stdout, d.json())
+		return writeJSON(a.stdout, d.json(v.clock))
 	}
 	_, err = a.stdout.Write(d.text(v.clock))
 	return err
@@ -53,10 +53,14 @@ func (a *app) show(ctx context.Context, v view, x string) error {
 func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	es, err := v.named(ctx, x)
 	es = latest(es)
+	var lying []lyingThing
+	if err == nil && len(es) == 0 {
+		lying, err = v.lying(func(name string) bool { return name == x })
+	}
 	switch {
 	case err != nil:
 		return ledger.Entry{}, err
-	case len(es) == 0 && len(v.lying(func(name string) bool { return name == x })) > 0:
+	case len(lying) > 0:
 		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("%q lies in a drop folder and was not taken yet", x), "see vaultd why "+shellWord(x))
 	case len(es) == 0:
 		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("nothing is known as %q", x), `see "vaultd list --limit 0", or "vaultd find" with words of it; what was not taken yet stands in "vaultd status"`+v.pausedDrops())
@@ -156,6 +160,7 @@ type dossier struct {
 	doc     ledger.Document
 	has     bool // there is a document
 	meta    archive.Document
+	details details
 	history []ledger.Line
 	notes   map[uint32]ledger.Note // what people gave as reasons, by the revision of their act
 }
@@ -166,10 +171,11 @@ func (v view) dossier(ctx context.Context, e ledger.Entry) (dossier, error) {
 	if d.doc, d.has, err = v.ledger.Document(e.Key); err != nil {
 		return d, err
 	}
-	if len(d.doc.Metadata) > 0 {
-		if d.meta, err = archive.ParseMetadata(d.doc.Metadata); err != nil {
-			return d, fmt.Errorf("entry %s: %w", e.Key, err)
-		}
+	if d.meta, err = parseMetadata(e, d.doc); err != nil {
+		return d, err
+	}
+	if d.details, err = v.detailsWith(e, d.meta, d.doc.AsRead); err != nil {
+		return d, err
 	}
 	if d.notes, err = v.ledger.Notes(e.Key); err != nil {
 		return d, err

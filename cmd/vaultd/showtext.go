@@ -9,6 +9,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/report"
 )
 
 // page writes what "show" tells: titled lines and indented ones below them.
@@ -45,6 +46,9 @@ func (d dossier) text(c clock) []byte {
 	for _, f := range flagWords(e) {
 		p.line("Note", "%s", f)
 	}
+	for _, w := range d.details.warnings {
+		p.line("Look", "%s", w.Text)
+	}
 	if e.Cause != (ledger.Cause{}) {
 		p.line("Why", "%s", safe(e.Cause.Code))
 		p.below(e.Cause.Text)
@@ -58,7 +62,7 @@ func (d dossier) text(c clock) []byte {
 		p.line("clientUUID", "%s%s", e.ID, generationText(e))
 	}
 	p.some("bumId", safe(string(remoteOf(e))))
-	d.relatives(p)
+	d.relatives(p, c)
 	d.times(p, c)
 	d.content(p)
 	d.registrations(p, c)
@@ -96,13 +100,37 @@ func (d dossier) next(c clock) string {
 	return words
 }
 
-func (d dossier) relatives(p *page) {
+func (d dossier) relatives(p *page, c clock) {
+	if d.details.first != nil {
+		tellFirst(p, c, *d.details.first)
+	}
 	for _, r := range []struct {
 		title string
 		key   archive.Key
-	}{{"Duplicate of", d.entry.First}, {"Same files", d.entry.SameContent}, {"Repeats", d.entry.Supersedes}} {
+	}{{"Same files", d.entry.SameContent}, {"Same number", d.entry.SameNumber}, {"Repeats", d.entry.Supersedes}} {
 		if !r.key.IsZero() {
 			p.line(r.title, "entry %s", r.key)
+		}
+	}
+}
+
+// tellFirst names the archived entry that a duplicate repeats.
+func tellFirst(p *page, c clock, f report.First) {
+	if f.Folder == "" {
+		p.line("Duplicate of", "entry %s, which this ledger does not know", f.Key)
+		return
+	}
+	p.line("Duplicate of", `"%s" (drop %s)`, safe(f.Folder), safe(f.Drop))
+	var archived *string
+	if f.ArchivedAt != nil {
+		archived = known(c.exact(*f.ArchivedAt))
+	}
+	for _, part := range []struct {
+		title string
+		value *string
+	}{{"archived", archived}, {"invoice", f.DocumentID}, {"bumId", f.BumID}, {"folder", known(f.Place())}, {"entry", &f.Key}} {
+		if part.value != nil {
+			fmt.Fprintf(p, "  %-11s %s\n", part.title, safe(*part.value))
 		}
 	}
 }
@@ -127,7 +155,14 @@ func (d dossier) content(p *page) {
 		p.head("ZIP")
 		fmt.Fprintf(p, "  %d bytes (%s), SHA-256 %s\n", d.entry.Package.Size, sizeText(d.entry.Package.Size), d.entry.Package.SHA256)
 	}
-	if !d.has {
+	switch {
+	case !d.has:
+		return
+	case d.doc.OnlyAsRead():
+		p.head("METADATA " + strings.ToUpper(asReadWords(d.entry)) + " (as written in the sidecar)")
+		for _, f := range asReadFields(d.doc.AsRead) {
+			fmt.Fprintf(p, "  %-18s %s\n", f.name, safe(f.value))
+		}
 		return
 	}
 	p.head(fmt.Sprintf("FILES (%d)", len(d.doc.Files)))
@@ -135,7 +170,7 @@ func (d dossier) content(p *page) {
 		fmt.Fprintf(p, "  %s  %d bytes, SHA-256 %s\n", safe(f.Path), f.Size, f.SHA256)
 	}
 	for _, f := range d.doc.Others {
-		fmt.Fprintf(p, "  %s  %d bytes, not in the ZIP\n", safe(f.Path), f.Size)
+		fmt.Fprintf(p, "  %s  %d bytes, SHA-256 %s, not in the ZIP\n", safe(f.Path), f.Size, f.SHA256)
 	}
 	if len(d.doc.Junk) > 0 {
 		fmt.Fprintf(p, "  ignored: %s\n", safe(strings.Join(d.doc.Junk, ", ")))
@@ -232,6 +267,7 @@ type showJSON struct {
 	Owner         uint32             `json:"owner"`
 	First         *string            `json:"duplicateOf"`
 	SameContent   *string            `json:"sameContent"`
+	SameNumber    *string            `json:"sameNumber"`
 	Supersedes    *string            `json:"supersedes"`
 	DisposeAt     *time.Time         `json:"disposeAt"`
 	Next          *string            `json:"next"`
@@ -274,11 +310,11 @@ type showFile struct {
 	SHA256 string `json:"sha256"`
 }
 
-func (d dossier) json() showJSON {
+func (d dossier) json(c clock) showJSON {
 	e := d.entry
 	s := showJSON{
-		listRow: newListRow(e, d.meta.Number), Meaning: meaning(e), Flags: flagWords(e), Dest: known(e.Dest), Owner: e.Owner,
-		First: keyOrNil(e.First), SameContent: keyOrNil(e.SameContent), Supersedes: keyOrNil(e.Supersedes),
+		listRow: newListRow(c, e, d.details), Meaning: meaning(e), Flags: flagWords(e), Dest: known(e.Dest), Owner: e.Owner,
+		First: keyOrNil(e.First), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes),
 		Registrations: []showRegistration{}, Files: []showFile{}, Reasons: d.reasons(),
 		DisposeAt: inUTC(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: known(string(e.Record)), History: d.history,
 	}

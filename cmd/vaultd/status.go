@@ -74,7 +74,7 @@ type standing struct {
 	Needs       []need      `json:"needs"`
 	Pauses      []pauseLine `json:"pauses"`
 	Balance     balanceLine `json:"balance"`
-	NotTaken    []notTaken  `json:"notTaken"` // known to a running daemon only
+	NotTaken    []notTaken  `json:"notTaken"` // as vaultd saw it last
 	Open        openLine    `json:"open"`
 	Drops       []dropLine  `json:"drops"`
 	Disk        diskLine    `json:"disk"`
@@ -84,6 +84,9 @@ type standing struct {
 	ReloadFault string      `json:"reloadFault"` // why a running daemon goes on with an older configuration
 	Check       *checkLine  `json:"check"`       // of the whole ledger; null: none ended since vaultd was started
 	Advice      []string    `json:"advice"`      // which vaults the archive does not list; known to a running daemon only
+
+	looked  time.Time // the earliest of the last looks into the drops; zero: none was looked into
+	overdue []need    // what was not taken for too long
 
 	taken  uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
 	damage string // what was met of it while the ledger was read; what is shown is not all then
@@ -168,6 +171,7 @@ type dropLine struct {
 	Today  int        `json:"archivedToday"`
 	Open   int        `json:"open"`
 	Oldest *time.Time `json:"oldest"`
+	Looked *time.Time `json:"lookedAt"` // when vaultd last read the whole drop folder; null: never
 
 	do string // about the pause, where more is known than that it must be mended
 }
@@ -232,6 +236,11 @@ func (v view) collect(ctx context.Context) (standing, error) {
 	if v.state != nil {
 		s.live(v.state(), t)
 	}
+	pending, err := v.pendingDrops()
+	if err := s.met(err); err != nil {
+		return s, err
+	}
+	s.pending(pending, v.clock)
 	if n, waits := s.stopped(c); waits {
 		s.Needs = append(s.Needs, n)
 	}

@@ -25,7 +25,7 @@ type tally struct {
 	told        time.Time     // when the newest answer that gave the service's time was asked for
 	ahead       time.Duration // by how much this clock was ahead of the service's then
 
-	contradicted, twice, differing, overdue, quarantined, rejected, undecided, unreadable namedCount
+	contradicted, twice, differing, overdue, quarantined, rejected, undecided, numbered, misdated, unreadable namedCount
 }
 
 type dropTally struct {
@@ -49,16 +49,18 @@ type told struct {
 	class  ledger.Attention
 	open   bool      // they are on their way
 	before time.Time // later ones need nobody yet
+	since  time.Time // earlier ones need nobody any more; zero: all do
 	count  *namedCount
 }
 
 func (t *tally) classes() []told {
-	overdue := t.now.Add(-t.alertAfter)
+	overdue, unusual := t.now.Add(-t.alertAfter), t.now.Add(-ledger.UnusualFor)
 	return []told{
 		{class: ledger.Waiting, open: true, before: overdue, count: &t.overdue}, {class: ledger.Barred, open: true, before: overdue, count: &t.overdue},
 		{class: ledger.Undecided, open: true, count: &t.undecided}, {class: ledger.Uncorrected, count: &t.rejected},
 		{class: ledger.Stuck, count: &t.quarantined}, {class: ledger.Disputed, count: &t.contradicted},
 		{class: ledger.Barred, count: &t.unreadable}, {class: ledger.Doubled, count: &t.twice}, {class: ledger.Differing, count: &t.differing},
+		{class: ledger.SameNumbered, since: unusual, count: &t.numbered}, {class: ledger.Misdated, since: unusual, count: &t.misdated},
 	}
 }
 
@@ -75,6 +77,15 @@ func (t *tally) count(l *boltledger.Ledger) error {
 				t.oldest = earlier(t.oldest, of.Oldest)
 			}
 		}
+		if c.since.IsZero() {
+			continue
+		}
+		if crowds, err = l.Crowds(c.class, c.since); err != nil {
+			return err
+		}
+		for _, of := range crowds {
+			c.count.count -= of.Entries
+		}
 	}
 	return nil
 }
@@ -87,7 +98,14 @@ func (t *tally) name(l *boltledger.Ledger) error {
 			return err
 		}
 		for _, e := range es {
-			c.count.name(e)
+			if e.SeenAt.Before(c.since) {
+				continue
+			}
+			why, err := whyInBrief(l, e, t.loc)
+			if err != nil {
+				return err
+			}
+			c.count.name(e, why)
 		}
 	}
 	return nil

@@ -81,10 +81,15 @@ func (s *standing) wants(t *tally) {
 		"see vaultd why X; compare it with vaultd fetch X; drop a corrected invoice or tidy it away, then vaultd close X", t.differing.names)
 	add("soon", "rejected", t.rejected.count, fmt.Sprintf("%d rejected", t.rejected.count),
 		"put them right as _REASON.txt says and drop them again", t.rejected.names)
+	s.Needs = append(s.Needs, s.overdue...)
 	add("soon", "quarantined", t.quarantined.count, fmt.Sprintf("%d quarantined", t.quarantined.count),
 		"see vaultd why X, then decide", t.quarantined.names)
-	add("soon", "undecided", t.undecided.count, fmt.Sprintf("%d held: same files as another, other metadata", t.undecided.count),
+	add("soon", "undecided", t.undecided.count, fmt.Sprintf("%d held: same files or same number as another, or a date that can hardly be right", t.undecided.count),
 		"see vaultd why X, then decide", t.undecided.names)
+	add("soon", "same-number", t.numbered.count, many(t.numbered.count, "document has", "documents have")+" the invoice number of another one",
+		"see vaultd why X and compare the two; if both are right: vaultd close X", t.numbered.names)
+	add("soon", "strange-date", t.misdated.count, many(t.misdated.count, "document has", "documents have")+" a date that can hardly be right",
+		"see vaultd why X and look into the invoice; if it is to stay: vaultd close X", t.misdated.names)
 }
 
 // wantsDrops names the drop folders that cannot be worked in.
@@ -156,7 +161,7 @@ func (s *standing) print(w io.Writer, c clock) error {
 		fmt.Fprintf(w, "ADVICE   %s\n", safe(advice))
 	}
 	s.printBalance(w)
-	s.printNotTaken(w)
+	s.printNotTaken(w, c)
 	s.printOpen(w, c)
 	s.printDrops(w, c)
 	fmt.Fprintf(w, "DISK     ledger %s free; spool %s of %s\n", sizeText(s.Disk.LedgerFree), sizeText(s.Disk.SpoolUsed), sizeText(s.Disk.SpoolMax))
@@ -216,15 +221,19 @@ func (s *standing) printBalance(w io.Writer) {
 	fmt.Fprintf(w, "%s + open %d  %s\n", strings.Join(parts, ""), s.Balance.Open, verdict)
 }
 
-func (s *standing) printNotTaken(w io.Writer) {
-	if !s.Running {
-		return
-	}
+func (s *standing) printNotTaken(w io.Writer, c clock) {
 	total := 0
 	for _, n := range s.NotTaken {
 		total += n.Count
 	}
-	fmt.Fprintf(w, "NOT TAKEN YET %d\n", total)
+	switch {
+	case s.Running:
+		fmt.Fprintf(w, "NOT TAKEN YET %d\n", total)
+	case s.looked.IsZero():
+		fmt.Fprintln(w, "NOT TAKEN YET not known: vaultd has not looked into the drops yet")
+	default:
+		fmt.Fprintf(w, "NOT TAKEN YET %d, as of %s\n", total, c.brief(s.looked))
+	}
 	for _, n := range s.NotTaken {
 		fmt.Fprintf(w, "  %s: %s %d\n", safe(n.Drop), safe(n.Reason), n.Count)
 		for _, name := range n.Names {

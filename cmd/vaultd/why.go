@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/report"
 )
 
 func (a *app) whyCommand() *cobra.Command {
@@ -50,8 +52,9 @@ func (a *app) why(ctx context.Context, v view, x string) error {
 // explain explains what x names: an entry, or else what still lies in a drop folder, which is told at once.
 func (a *app) explain(ctx context.Context, v view, x string) (w explanation, ok bool, err error) {
 	if es, err := v.named(ctx, x); err == nil && len(es) == 0 {
-		if found := v.lying(func(name string) bool { return name == x }); len(found) > 0 {
-			return w, false, a.tellLying(v, found)
+		found, err := v.lying(func(name string) bool { return name == x })
+		if err != nil || len(found) > 0 {
+			return w, false, errors.Join(err, a.tellLying(v, found))
 		}
 	}
 	e, err := a.one(ctx, v, x)
@@ -67,21 +70,22 @@ func (a *app) explain(ctx context.Context, v view, x string) (w explanation, ok 
 
 // explanation is what "why" says, and the object of "why --json".
 type explanation struct {
-	Key       string       `json:"key"`
-	Folder    string       `json:"folder"`
-	Drop      string       `json:"drop"`
-	State     string       `json:"state"`
-	Since     *time.Time   `json:"since"` // in this state; not known where the journal does not tell
-	Certain   string       `json:"certain"`
-	Notes     []string     `json:"notes"`
-	Because   *showCause   `json:"because"`
-	Next      *string      `json:"next"` // in words; null: nothing without a person
-	NotBefore *time.Time   `json:"notBefore"`
-	Attempts  uint16       `json:"attempts"` // times that the next step was postponed, or the archive was asked
-	Waits     []obstacle   `json:"waitsFor"`
-	Evidence  []testimony  `json:"evidence"`
-	Reasons   []showReason `json:"reasons"`
-	Can       []option     `json:"can"`
+	Key       string        `json:"key"`
+	Folder    string        `json:"folder"`
+	Drop      string        `json:"drop"`
+	State     string        `json:"state"`
+	Since     *time.Time    `json:"since"` // in this state; not known where the journal does not tell
+	Certain   string        `json:"certain"`
+	Notes     []string      `json:"notes"`
+	First     *report.First `json:"first"` // that a duplicate repeats
+	Because   *showCause    `json:"because"`
+	Next      *string       `json:"next"` // in words; null: nothing without a person
+	NotBefore *time.Time    `json:"notBefore"`
+	Attempts  uint16        `json:"attempts"` // times that the next step was postponed, or the archive was asked
+	Waits     []obstacle    `json:"waitsFor"`
+	Evidence  []testimony   `json:"evidence"`
+	Reasons   []showReason  `json:"reasons"`
+	Can       []option      `json:"can"`
 
 	word string // the state with its marks
 }
@@ -117,7 +121,10 @@ func (v view) explain(d dossier) explanation {
 	e := d.entry
 	w := explanation{
 		Key: e.Key.String(), Folder: e.Folder, Drop: e.Drop, State: e.State.String(), word: stateWord(e), Since: d.since(), Certain: meaning(e),
-		Notes: flagWords(e), Attempts: e.Attempt, Waits: []obstacle{}, Evidence: v.evidence(e), Reasons: d.reasons(), Can: v.options(d),
+		Notes: flagWords(e), First: d.details.first, Attempts: e.Attempt, Waits: []obstacle{}, Evidence: v.evidence(e), Reasons: d.reasons(), Can: v.options(d),
+	}
+	for _, one := range d.details.warnings {
+		w.Notes = append(w.Notes, one.Text)
 	}
 	if age := v.now.Sub(e.SeenAt); e.State.Open() && v.cfg.Status.AlertAfter > 0 && age > v.cfg.Status.AlertAfter {
 		w.Notes = append(w.Notes, "open for "+ageText(age)+", longer than "+ageText(v.cfg.Status.AlertAfter)+": ask the provider about it")
@@ -231,6 +238,9 @@ func (w explanation) text(c clock) []byte {
 	p.below(w.Certain)
 	for _, n := range w.Notes {
 		p.line("Note", "%s", n)
+	}
+	if w.First != nil {
+		tellFirst(p, c, *w.First)
 	}
 	if w.Because != nil {
 		p.line("Because", "%s", safe(strings.ReplaceAll(w.Because.Code, "-", " ")))

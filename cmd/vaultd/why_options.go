@@ -24,6 +24,12 @@ func (v view) options(d dossier) []option {
 	if !e.SameContent.IsZero() && e.Hold {
 		add("look at the other one with the same files first", "vaultd show "+e.SameContent.String())
 	}
+	if !e.SameNumber.IsZero() && !e.Checked {
+		add("compare it with the other one that has this invoice number", "vaultd show "+e.SameNumber.String())
+	}
+	if e.StrangeDate && !e.Checked {
+		add("compare its document date with the invoice itself; if it is wrong, ask who dropped it", "vaultd show "+x)
+	}
 	switch {
 	case e.Contradicted && !e.Resolved:
 		add("ask the provider: the archive says something else than what was booked", "vaultd show "+x)
@@ -104,8 +110,11 @@ func closeMeans(e ledger.Entry) string {
 	case ledger.Quarantined, ledger.Unclear:
 		return "give it up: it ends as rejected, in doubt for ever"
 	case ledger.Archived:
-		if e.Attention() == ledger.Differing {
+		switch e.Attention() {
+		case ledger.Differing:
 			return "it is seen to: no alarm any more; the folder stays"
+		case ledger.SameNumbered, ledger.Misdated:
+			return "it is right as it is: status does not name it any more; the audit does"
 		}
 		return "it is cleared up with the provider: no alarm any more; the flag and what is left of the folder stay"
 	}

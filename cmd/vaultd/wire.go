@@ -8,6 +8,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
+	"vaultd/internal/ingest"
 	"vaultd/internal/packager"
 	"vaultd/internal/vaultapi"
 	"vaultd/internal/watch"
@@ -116,7 +117,8 @@ func wireDrops(cfg config) (drops []daemon.Drop) {
 func wireDrop(d dropConfig, p packageConfig) daemon.Drop {
 	out := daemon.Drop{
 		Name: d.Name, Path: d.Path, Group: d.Group, Vault: archive.VaultID(d.Vault), Account: d.Account,
-		Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, RemindAfter: d.RemindAfter, HoldSame: d.SameContent == "hold", Retention: d.Retention,
+		Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, RemindAfter: d.RemindAfter, Retention: d.Retention,
+		Holds: ingest.Holds{SameContent: d.SameContent == "hold", SameNumber: d.SameNumber == "hold", StrangeDate: d.StrangeDates == "hold"},
 		Rules: packager.Rules{
 			Vault: archive.VaultID(d.Vault), Sidecar: d.Sidecar, Complete: d.Complete, Defaults: d.Defaults, Require: d.Require,
 			IncludeSidecar: p.IncludeSidecar, MaxSize: p.MaxSize, Compression: p.Compression,

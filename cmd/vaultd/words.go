@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/legible"
+	"vaultd/internal/report"
 )
 
 // safe makes a text of unknown origin fit for a terminal, on one line.
@@ -88,8 +89,8 @@ func reason(e ledger.Entry) string {
 		return e.Cause.Text
 	case e.Cause.Code != "":
 		return e.Cause.Code
-	case e.State == ledger.Duplicate:
-		return "the same as " + e.First.String()
+	case e.State == ledger.Duplicate: // details name the first one
+		return "archived before"
 	}
 	return ""
 }
@@ -109,6 +110,18 @@ func briefReason(e ledger.Entry) string {
 		return briefCause(e.Cause)
 	}
 	return brief(reason(e), 100)
+}
+
+// whyInBrief says in a few words why e is where it is; where there is nothing to say, what a person should look at.
+func whyInBrief(s report.Source, e ledger.Entry, loc *time.Location) (string, error) {
+	if text := briefReason(e); text != "" {
+		return text, nil
+	}
+	warnings, err := report.Remarks(s, e, loc)
+	if err != nil || len(warnings) == 0 {
+		return "", err
+	}
+	return brief(warnings[0].Text, 100), nil
 }
 
 // brief gives the first line of a text, cut to n characters, fit for a terminal.
@@ -137,6 +150,7 @@ func flagWords(e ledger.Entry) []string {
 		{e.Double && !e.ArchivedTwice(), "possibly double: more than one registration may hold its content"},
 		{e.Contradicted, "CONTRADICTED: the archive says something else than this final state"},
 		{e.Resolved, "resolved: nobody needs to look at it any more"},
+		{e.Checked, "looked at: a person let its number or date stand"},
 	} {
 		if f.on {
 			all = append(all, f.text)

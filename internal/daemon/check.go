@@ -311,7 +311,7 @@ func (d *Daemon) examineReceipt(e ledger.Entry) (what string, err error) {
 
 func (d *Daemon) compareReceipt(e ledger.Entry, text []byte) (what string, err error) {
 	doc, ok, err := d.ledger.Document(e.Key)
-	if err != nil || !ok { // found in the archive's index: there is nothing to compare with
+	if err != nil || !ok || doc.OnlyAsRead() { // found in the archive's index: there is nothing to compare with
 		return "", err
 	}
 	want, err := proof.NewReceipt(d.cfg.Environment, e, doc, nil)

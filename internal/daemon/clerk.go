@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -215,7 +216,10 @@ func (c *clerk) page() (page, error) {
 	snap := c.r.snapshot()
 	c.tell(snap)
 	p.notTaken(snap, c.r.remind(), !full.IsZero())
-	p.Duplicates, err = c.duplicates(p.Today)
+	if p.Duplicates, err = c.duplicates(p.Today); err != nil {
+		return p, err
+	}
+	err = c.unusual(&p, part)
 	return p, err
 }
 
@@ -306,6 +310,41 @@ func (c *clerk) duplicates(t today) (lines []line, err error) {
 		lines = append(lines, line{d.folder, text})
 	}
 	return lines, nil
+}
+
+// unusual says of what was archived of late what a person should look at, the newest first.
+func (c *clerk) unusual(p *page, part *part) error {
+	for _, e := range slices.Backward(part.checks) {
+		lines, err := c.r.unusual(e)
+		if err != nil {
+			return err
+		}
+		p.Unusual.add(e.Folder, strings.Join(lines, "; "))
+	}
+	p.Unusual.count = part.unusual
+	return nil
+}
+
+// unusual says in a few words what a person should look at.
+func (r *room) unusual(e ledger.Entry) (words []string, err error) {
+	if !e.SameNumber.IsZero() {
+		other, ok, err := r.d.ledger.Entry(e.SameNumber)
+		if err != nil {
+			return nil, err
+		}
+		text := "same invoice number as another folder"
+		if ok {
+			text = fmt.Sprintf("same invoice number, sender and date as %q", other.Folder)
+		}
+		if !other.ArchivedAt.IsZero() {
+			text += ", archived " + other.ArchivedAt.In(r.location()).Format("2 Jan 2006")
+		}
+		words = append(words, text)
+	}
+	if e.StrangeDate {
+		words = append(words, "document date is before 1990 or in the future")
+	}
+	return words, nil
 }
 
 // first returns the earlier of two times; zero is none.

@@ -28,6 +28,7 @@ type page struct {
 	Refused    heading // what was not taken, and needs a hand
 	Crowded    heading // what waits for room on a disk
 	Held       heading // what waits for IT's check with the archive
+	Unusual    heading // what was archived of late, and a person should look at
 	Copying    heading // what is being written, or is known to be not whole yet
 	Waiting    heading // what is not taken yet for another reason, and needs no hand so far
 	Taken      heading
@@ -56,7 +57,11 @@ func (p *page) ledger(part *part) {
 		p.Rejected.add(p.rejected(e))
 	}
 	for _, e := range slices.Backward(part.newest) {
-		p.Taken.add(e.Folder, "taken "+p.clock(e.SeenAt)+", "+standing(e))
+		text := "taken " + p.clock(e.SeenAt) + ", " + standing(e)
+		if !e.Hold && e.IsUnusual() {
+			text += unusualWords(e)
+		}
+		p.Taken.add(e.Folder, text)
 	}
 	p.Rejected.count, p.Taken.count = part.fix, part.taken
 }
@@ -76,9 +81,26 @@ func (p *page) rejected(e ledger.Entry) (name, text string) {
 	return strings.ReplaceAll(e.Dest, "/", `\`), cmp.Or(words, "see _REASON.txt")
 }
 
+// unusualWords says in a few words, behind others, what is unusual about a folder that is not archived yet.
+func unusualWords(e ledger.Entry) string {
+	text := ""
+	if !e.SameContent.IsZero() {
+		text += "; same files as another folder"
+	}
+	if !e.SameNumber.IsZero() {
+		text += "; same invoice number as another folder"
+	}
+	if e.StrangeDate {
+		text += "; document date is before 1990 or in the future"
+	}
+	return text
+}
+
 // standing says in a few words where a taken folder is.
 func standing(e ledger.Entry) string {
 	switch {
+	case e.Attention() == ledger.Undecided:
+		return "stopped" + unusualWords(e) + "; IT must decide"
 	case e.Hold:
 		return "stopped by IT"
 	case e.State == ledger.Quarantined:
@@ -226,7 +248,7 @@ func (p *page) head() string {
 func (p *page) body() string {
 	var b strings.Builder
 	width := narrowest
-	for _, h := range []heading{p.Rejected, p.Refused, p.Crowded, p.Held, p.Copying, p.Waiting, p.Taken, {lines: p.Duplicates}} {
+	for _, h := range []heading{p.Rejected, p.Refused, p.Crowded, p.Held, p.Copying, p.Waiting, p.Taken, p.Unusual, {lines: p.Duplicates}} {
 		for _, l := range h.lines {
 			width = min(max(width, utf8.RuneCountInString(fit(l.name))), widest)
 		}
@@ -238,7 +260,7 @@ func (p *page) body() string {
 		}
 	}
 	b.WriteByte('\n')
-	if p.Rejected.count+p.Refused.count+p.Crowded.count+p.Held.count+p.Copying.count+p.Waiting.count+p.Taken.count == 0 {
+	if p.Rejected.count+p.Refused.count+p.Crowded.count+p.Held.count+p.Copying.count+p.Waiting.count+p.Taken.count+p.Unusual.count == 0 {
 		b.WriteString("Nothing to put right, nothing waiting.\n")
 	}
 	if n := p.Rejected.count + p.Refused.count; n > 0 {
@@ -268,6 +290,11 @@ func (p *page) body() string {
 	if p.Taken.count > 0 {
 		fmt.Fprintf(&b, "TAKEN, NOT YET ARCHIVED (%d, newest first)\n", p.Taken.count)
 		p.Taken.write(&b, width)
+	}
+	if p.Unusual.count > 0 {
+		fmt.Fprintf(&b, "PLEASE CHECK (%d)\n", p.Unusual.count)
+		p.Unusual.write(&b, width)
+		b.WriteString("  (tell IT whether they are right)\n")
 	}
 	p.ended(&b, width)
 	return b.String()

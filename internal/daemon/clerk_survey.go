@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -21,6 +22,8 @@ type part struct {
 	newest  []ledger.Entry // of the taken ones, oldest first
 	fix     int
 	rejects []ledger.Entry // of those that a person must put right, oldest first
+	unusual int            // archived of late, and nobody has looked at what is unusual about them
+	checks  []ledger.Entry // of those, oldest first
 }
 
 // survey reads what people are told of, once for all drops.
@@ -93,10 +96,39 @@ func (s *survey) read(l *boltledger.Ledger) error {
 	if err != nil {
 		return err
 	}
+	if err := s.readUnusual(l, began.Add(-ledger.UnusualFor), of); err != nil {
+		return err
+	}
 	for _, p := range parts {
-		p.newest, p.rejects = lastOf(p.newest), lastOf(p.rejects)
+		p.newest, p.rejects, p.checks = lastOf(p.newest), lastOf(p.rejects), lastOf(p.checks)
 	}
 	s.parts, s.head, s.at, s.took = parts, head, began, time.Since(began)
+	return nil
+}
+
+// readUnusual takes in what was archived, was taken after a time, and should be looked at by a person.
+func (s *survey) readUnusual(l *boltledger.Ledger, since time.Time, of func(drop string) *part) error {
+	for _, class := range []ledger.Attention{ledger.SameNumbered, ledger.Misdated} {
+		all, err := l.Crowds(class, time.Time{})
+		old, err2 := l.Crowds(class, since)
+		if err := errors.Join(err, err2); err != nil {
+			return err
+		}
+		for _, c := range all {
+			of(c.Drop).unusual += c.Entries
+		}
+		for _, c := range old {
+			of(c.Drop).unusual -= c.Entries
+		}
+		err = l.Heeded(class, time.Time{}, listed, func(e ledger.Entry) {
+			if p := of(e.Drop); !e.SeenAt.Before(since) {
+				p.checks = append(p.checks, e)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -165,6 +165,9 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	if err != nil {
 		return out, fmt.Errorf("compare with the archive: %w", RemoteError(err))
 	}
+	if err := c.note(ctx, out.Report, p); err != nil {
+		return out, err
+	}
 	if out.Unpacked > 0 { // dropped once more, such an invoice would pass for a new one
 		out.Why = append(out.Why, fmt.Sprintf("%d folders that had been taken are not packed yet; see vaultd list, and compare again in a minute", out.Unpacked))
 	}
@@ -184,6 +187,25 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	}, note)
 	out.Left = err == nil
 	return out, err
+}
+
+// note puts into the journal what a person's comparison came to, one line for each vault. The audit rests on it. What vaultd
+// compares by itself after a restore is told by the end of safe mode.
+func (c Comparison) note(ctx context.Context, r recovery.Report, p Person) error {
+	if p.UID == ledger.Vaultd {
+		return nil
+	}
+	for _, v := range r.Vaults {
+		// The reason stands with the acts that need one, not here. What was read was read: the line is not given up half-way.
+		err := c.Ledger.Mark(context.WithoutCancel(ctx), ledger.Mark{
+			Word: ledger.MarkCompared, Vault: v.Vault, By: ledger.Human{UID: p.UID}, At: c.Now().Wall, Told: r.Told,
+			Cause: ledger.ComparedCause(v.Outcome(), v.Gave(), v.Differences()),
+		}, nil)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // InDoubt reports whether the ledger may not know everything of some entry: then drop

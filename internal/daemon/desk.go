@@ -57,7 +57,7 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 	defer r.d.spool.made(e.Key, e.Vault)
 	s, err := packager.BuildIn(ctx, dir.Root(), r.cfg.Rules, r.d.spool.names, packageName(e.Key))
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
-		return ingest.Packed{}, &ingest.RefusedError{Cause: ledger.Cause{Code: slug(refusal.Faults[0].Brief), Text: refusal.Text()}}
+		return ingest.Packed{}, &ingest.RefusedError{Cause: ledger.Cause{Code: slug(refusal.Faults[0].Brief), Text: refusal.Text()}, AsRead: refusal.AsRead}
 	}
 	if errors.Is(err, packager.ErrChanged) {
 		return ingest.Packed{}, fmt.Errorf("%w: %w", ingest.ErrChanged, err)
@@ -69,8 +69,9 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 	s.Package.Path = r.d.spool.path(e.Key)
 	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, Others: s.Others, Junk: s.Junk}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
-	return ingest.Packed{Document: doc, Sealed: ledger.Sealed{
+	return ingest.Packed{Document: doc, AsRead: s.AsRead, Sealed: ledger.Sealed{
 		ID: s.ID, Chosen: s.Chosen, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
+		Number: s.Document.NumberDigest(e.Vault), StrangeDate: s.Document.HasStrangeDate(r.d.cfg.Now().Wall.In(r.location())),
 	}}, nil
 }
 
@@ -227,14 +228,18 @@ func (r *room) distrust(err error) {
 func (r *room) notes(e ledger.Entry, doc ledger.Document, differs []drop.Difference) ([]drop.Note, error) {
 	switch e.State {
 	case ledger.Duplicate:
-		first, ok, err := r.d.ledger.Entry(e.First)
-		if err != nil || !ok {
-			return nil, fmt.Errorf("find the first of a duplicate: %w", err)
-		}
-		return []drop.Note{drop.Reason(fmt.Sprintf("DUPLICATE. These files were archived on %s as %q. Nothing to do.\n",
-			first.ArchivedAt.In(r.location()).Format("2 Jan 2006"), first.Folder))}, nil
+		text, err := r.duplicateReason(e)
+		return []drop.Note{drop.Reason(text)}, err
 	case ledger.Rejected:
-		return []drop.Note{drop.Reason(r.reason(e))}, nil
+		lines, err := r.unusual(e)
+		if err != nil {
+			return nil, fmt.Errorf("find the other one with an invoice number: %w", err)
+		}
+		text := r.reason(e)
+		for _, line := range lines {
+			text += "Look at this as well: " + line + ".\n"
+		}
+		return []drop.Note{drop.Reason(text)}, nil
 	}
 	receipt, err := proof.NewReceipt(r.d.cfg.Environment, e, doc, nil)
 	if err != nil {

@@ -70,7 +70,7 @@ type Drop struct {
 	Rules             packager.Rules
 	Mode              watch.Mode
 	Settle, Rescan    time.Duration
-	HoldSame          bool
+	Holds             ingest.Holds
 	RemindAfter       time.Duration // for what a folder lacks, before people are told to act; 0: half an hour
 	Disposes          bool          // false: archived sources are kept
 	DisposeTo         string        // where they are moved; empty: deleted
@@ -97,6 +97,7 @@ type Daemon struct {
 	disk      *disk
 	brake     *brake
 	survey    survey
+	scans     scans
 	drops     []*room
 	conductor *ingest.Conductor
 	acts      sync.RWMutex // read: a person takes a folder again; write: the drop folders are closed for a reload
@@ -167,6 +168,7 @@ func (d *Daemon) prepare() error {
 	if err := errors.Join(d.recallSuccessor(), d.openSpool()); err != nil {
 		return err
 	}
+	d.recallScans()
 	for _, dc := range cfg.Drops {
 		r, err := d.newRoom(dc)
 		if err != nil {
@@ -221,7 +223,7 @@ func (d *Daemon) conductorConfig() ingest.Config {
 	}
 	for _, r := range d.drops {
 		ic.Drops = append(ic.Drops, ingest.Drop{
-			Name: r.cfg.Name, Vault: r.cfg.Vault, Settle: r.cfg.Settle, HoldSame: r.cfg.HoldSame,
+			Name: r.cfg.Name, Vault: r.cfg.Vault, Settle: r.cfg.Settle, Holds: r.cfg.Holds,
 			Grace: r.cfg.Grace, Disposes: r.cfg.Disposes, Packer: r, Mover: r, Unavailable: r.unavailable,
 		})
 	}
@@ -252,6 +254,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		g.Go(func() error { d.listed.run(ctx, d, account); return nil })
 	}
 	g.Go(func() error { d.follow(ctx); return nil })
+	g.Go(func() error { d.keepScans(ctx); return nil })
 	g.Go(func() error { d.disk.keep(ctx); return nil })
 	g.Go(func() error {
 		select {

@@ -54,7 +54,7 @@ func (d *Daemon) newRoom(cfg Drop) (*room, error) {
 	r.watcher, err = watch.New(watch.Config{
 		Path: cfg.Path, Settle: cfg.Settle, Rescan: cfg.Rescan, Mode: cfg.Mode,
 		Complete: watch.Complete(r.cfg.Rules.Complete), Rules: r.look, Reserved: drop.Own,
-		IsComplete: r.isComplete, Check: r.check, Changed: r.clerk.poke, Events: d.cfg.Events,
+		IsComplete: r.isComplete, Check: r.check, Changed: r.clerk.poke, Events: d.cfg.Events, Seen: d.scans.seen(cfg.Name),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("drop %s: %w", cfg.Name, err)

@@ -133,7 +133,7 @@ func (h *house) drop(folder, number, content string, bad bool) {
 	h.must(os.MkdirAll(dir, 0o770))
 	h.must(os.WriteFile(filepath.Join(dir, "rechnung.pdf"), []byte(content), 0o660))
 	h.must(os.WriteFile(filepath.Join(dir, "metadata.json"), fmt.Appendf(nil,
-		`{"documentType": "Invoice", "documentId": %q, "documentDate": "2026-10-31", "amount": %s}`, number, amount), 0o660))
+		`{"documentType": "Invoice", "documentId": %q, "documentDate": "1999-10-31", "amount": %s}`, number, amount), 0o660))
 }
 
 // pass lets time go by until everything that can end has ended.

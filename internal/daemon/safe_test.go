@@ -202,9 +202,9 @@ func TestReconcile_I15_LagAndPlainComparison(t *testing.T) {
 		synctest.Wait()
 		h.pass()
 		h.want("Otto 19 archived")
-		head := h.d.Ledger().Head()
+		head := h.d.Ledger().Head() // but for the line that says that it was compared
 		h.registered(3)
-		if c := h.reconcile(); c.Safe || c.Differences() != 0 || h.d.Ledger().Head() != head {
+		if c := h.reconcile(); c.Safe || c.Differences() != 0 || h.d.Ledger().Head().N != head.N+1 {
 			t.Errorf("a plain comparison: %+v", c)
 		}
 		h.onceEach("19")

@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
 	"vaultd/internal/watch"
 )
 
@@ -33,6 +34,9 @@ type DropState struct {
 	Do     string // what a person should do about that, where more is known than that it must be mended
 	Watch  watch.Snapshot
 	Free   int64 // bytes on its file system; -1: unknown
+
+	Scan        ledger.Scan   // what lies in it and was not taken
+	RemindAfter time.Duration // not taken for longer needs a person
 }
 
 // SpoolState is where sealed packages wait.
@@ -55,7 +59,9 @@ func (d *Daemon) State() State {
 	s.Spool.Reserve, s.Spool.ReserveWanted = d.disk.state()
 	s.Spool.Full, s.Spool.Stands = d.disk.full(), d.disk.idle()
 	for _, r := range d.drops {
-		s.Drops = append(s.Drops, r.standing())
+		now := r.standing()
+		now.Scan, now.RemindAfter = r.scan(now), r.remind()
+		s.Drops = append(s.Drops, now)
 	}
 	return s
 }

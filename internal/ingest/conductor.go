@@ -279,7 +279,11 @@ func (c *Conductor) collision(es []ledger.Entry, outcome []ledger.Change, res le
 		if e.State == ledger.Registering && taken.What != ledger.TakenID {
 			return c.change(e, c.crossedBy(e, taken)), true
 		}
-		return c.change(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "identity-taken"}}), true
+		code := "identity-taken"
+		if taken.What == ledger.TakenNumber || taken.What == ledger.TakenFiles {
+			code = "another-sealed-meanwhile"
+		}
+		return c.change(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: code}}), true
 	}
 	return ledger.Change{}, false
 }

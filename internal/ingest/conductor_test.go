@@ -140,6 +140,8 @@ type folders struct {
 	sealed map[archive.Key]archive.Package // guarded by mu
 	packed int                             // how often; guarded by mu
 	same   bool                            // all hold the same files; guarded by mu
+	number archive.NumberDigest            // of all documents; guarded by mu
+	dated  bool                            // none can be of its date; guarded by mu
 	turns  bool                            // each packing of a folder gives other bytes; guarded by mu
 	takes  time.Duration                   // of packing one
 	finds  func()                          // called when a package is looked for; nil: nothing
@@ -163,8 +165,8 @@ func (f *folders) Pack(_ context.Context, e ledger.Entry) (Packed, error) {
 	if f.same {
 		content = archive.Sum(nil)
 	}
-	return Packed{Document: doc, Sealed: ledger.Sealed{ID: archive.DeriveID(e.Vault, content, metadata),
-		Content: content, Metadata: metadata, Package: p, Seal: doc.Seal(p)}}, nil
+	return Packed{Document: doc, AsRead: archive.AsRead{Number: e.Folder}, Sealed: ledger.Sealed{ID: archive.DeriveID(e.Vault, content, metadata),
+		Content: content, Metadata: metadata, Package: p, Seal: doc.Seal(p), Number: f.number, StrangeDate: f.dated}}, nil
 }
 
 func (f *folders) Spooled(e ledger.Entry) (archive.Package, error) {

@@ -122,5 +122,16 @@ func TestIdentify_I2_ALaterGenerationAlone(t *testing.T) {
 		if posts, _ := r.s.counts(); posts != 0 {
 			t.Errorf("%d POSTs for what is archived", posts)
 		}
+		// It was never sealed, so this is all that is known of its metadata.
+		err = r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+			doc, _, err := r.ledger.Document(e.Key)
+			if e.State == ledger.Duplicate && (doc.AsRead.Number != "V 0" || !doc.OnlyAsRead()) {
+				t.Errorf("the duplicate keeps %+v", doc)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -70,6 +70,6 @@ func (c *Conductor) dropAndDocument(e ledger.Entry) (Drop, ledger.Document, erro
 	if err != nil {
 		return d, ledger.Document{}, err
 	}
-	doc, _, err := c.cfg.Ledger.Document(e.Key) // a refused folder has none
+	doc, _, err := c.cfg.Ledger.Document(e.Key) // of a refused folder it has nothing that is needed here
 	return d, doc, err
 }

@@ -28,6 +28,8 @@ type Index interface {
 	DueIn(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error)
 	ByID(archive.ID) (archive.Key, bool, error)
 	ByContent(archive.Digest) (archive.Key, bool, error)
+	// SameNumber returns the entry whose invoice number another one, as it would be sealed, repeats.
+	SameNumber(ledger.Entry) (archive.Key, bool, error)
 	ByRemote(archive.RemoteID) (archive.Key, bool, error)
 }
 
@@ -67,6 +69,7 @@ type Packer interface {
 type Packed struct {
 	Sealed   ledger.Sealed
 	Document ledger.Document
+	AsRead   archive.AsRead // the sidecar as it is written, for a folder that goes no further
 }
 
 // Mover moves a source to where it belongs when its entry has ended.
@@ -88,12 +91,19 @@ type Drop struct {
 	Name        string
 	Vault       archive.VaultID
 	Settle      time.Duration
-	HoldSame    bool          // same_content: hold
+	Holds       Holds
 	Grace       time.Duration // before a kept source is disposed of
 	Disposes    bool          // false: kept sources stay
 	Packer      Packer
 	Mover       Mover
 	Unavailable func() error // returns why the folder cannot be worked in just now
+}
+
+// Holds says which documents wait for a person before they are sent. What is not held is archived, and told of.
+type Holds struct {
+	SameContent bool // the same files as another one, with other metadata
+	SameNumber  bool // the invoice number of another one
+	StrangeDate bool // a date that it can hardly be of
 }
 
 // Errors of the ports.
@@ -104,7 +114,10 @@ var (
 )
 
 // RefusedError says that the document itself, or what lies beside it, is at fault.
-type RefusedError struct{ Cause ledger.Cause }
+type RefusedError struct {
+	Cause  ledger.Cause
+	AsRead archive.AsRead // what its sidecar says all the same; zero: nothing could be read
+}
 
 // Error implements error.
 func (e *RefusedError) Error() string { return e.Cause.Code + ": " + e.Cause.Text }

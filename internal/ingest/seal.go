@@ -111,7 +111,7 @@ func patience(settle time.Duration, attempts uint16) time.Duration {
 
 func (c *Conductor) sealFault(d Drop, e ledger.Entry, err error) []ledger.Change {
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
-		return []ledger.Change{c.change(e, ledger.Refused{Cause: refused.Cause})}
+		return c.endUnsealed(e, ledger.Refused{Cause: refused.Cause}, refused.AsRead)
 	}
 	if mounted, ok := errors.AsType[*MountedError](err); ok {
 		return []ledger.Change{c.change(e, ledger.GotStuck{Cause: mounted.cause()})}
@@ -157,11 +157,11 @@ func (c *Conductor) identify(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 	}
 	switch verdict {
 	case ledger.Same:
-		return []ledger.Change{c.change(e, ledger.FoundDuplicate{First: first.Key})}
+		return c.endUnsealed(e, ledger.FoundDuplicate{First: first.Key}, p.AsRead)
 	case ledger.WaitFor:
 		return c.wait(e, first)
 	}
-	return []ledger.Change{c.change(e, ledger.Refused{Cause: conflict(first, p.Sealed)})}
+	return c.endUnsealed(e, ledger.Refused{Cause: conflict(first, p.Sealed)}, p.AsRead)
 }
 
 // successors is how many generations of an identity are looked for where the first is not known.
@@ -183,15 +183,25 @@ func (c *Conductor) admitUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []led
 		}
 		switch {
 		case p.Sealed.Chosen: // the sidecar's word alone does not make it the same invoice
-			return []ledger.Change{c.change(e, ledger.Refused{Cause: conflict(later, p.Sealed)})}
+			return c.endUnsealed(e, ledger.Refused{Cause: conflict(later, p.Sealed)}, p.AsRead)
 		case later.State == ledger.Archived:
-			return []ledger.Change{c.change(e, ledger.FoundDuplicate{First: later.Key})}
+			return c.endUnsealed(e, ledger.FoundDuplicate{First: later.Key}, p.AsRead)
 		case !later.State.Final():
 			return c.wait(e, later)
 		}
-		return []ledger.Change{c.change(e, ledger.Refused{Cause: conflict(later, p.Sealed)})}
+		return c.endUnsealed(e, ledger.Refused{Cause: conflict(later, p.Sealed)}, p.AsRead)
 	}
 	return c.admit(d, e, p, nil)
+}
+
+// endUnsealed ends an entry that was never sealed, with what its sidecar says. Both are one commit: after a crash before it
+// the folder is packed and judged again.
+func (c *Conductor) endUnsealed(e ledger.Entry, end ledger.Event, read archive.AsRead) []ledger.Change {
+	change := c.change(e, end)
+	if !read.IsZero() && !e.Sealed() {
+		change.Document = &ledger.Document{AsRead: read}
+	}
+	return []ledger.Change{change}
 }
 
 // wait lets e wait for the end of another entry of the same invoice.
@@ -233,19 +243,16 @@ func (c *Conductor) admit(d Drop, e ledger.Entry, p Packed, first *ledger.Entry)
 			more = append(more, c.change(*first, ledger.Superseded{By: e.Key}))
 		}
 	}
+	hold, err := c.compare(d, e, &p.Sealed)
+	if err != nil {
+		return c.sealFault(d, e, err)
+	}
 	evs := []ledger.Event{p.Sealed}
 	var note *ledger.Note
-	if other, ok, err := c.sameContent(p.Sealed, e.Key); err != nil {
-		return c.sealFault(d, e, err)
-	} else if ok {
-		p.Sealed.SameContent = other
-		evs[0] = p.Sealed
-		c.cfg.Log.Warn("same files as another invoice, with other metadata", "key", e.Key, "other", other, "held", d.HoldSame)
-		if d.HoldSame {
-			note = &ledger.Note{Text: "same_content: hold. The same files were dropped with other metadata, see " + other.String()}
-			rand.Read(note.Salt[:]) // never fails: the runtime stops the process instead
-			evs = append(evs, ledger.Held{By: ledger.Human{UID: ledger.Vaultd, Reason: note.Digest()}})
-		}
+	if hold != "" {
+		note = &ledger.Note{Text: hold}
+		rand.Read(note.Salt[:]) // never fails: the runtime stops the process instead
+		evs = append(evs, ledger.Held{By: ledger.Human{UID: ledger.Vaultd, Reason: note.Digest()}})
 	}
 	sealed := c.change(e, evs...)
 	sealed.Document, sealed.Note = &p.Document, note
@@ -259,14 +266,4 @@ func (c *Conductor) holder(id archive.ID, k archive.Key) (ledger.Entry, bool, er
 		return ledger.Entry{}, false, err
 	}
 	return c.cfg.Ledger.Entry(key)
-}
-
-// sameContent returns another entry with the same files that was not rejected.
-func (c *Conductor) sameContent(ev ledger.Sealed, k archive.Key) (archive.Key, bool, error) {
-	key, ok, err := c.cfg.Index.ByContent(ev.Content)
-	if err != nil || !ok || key == k {
-		return archive.Key{}, false, err
-	}
-	other, ok, err := c.cfg.Ledger.Entry(key)
-	return key, ok && other.State != ledger.Rejected && other.ID != ev.ID, err
 }

@@ -356,7 +356,7 @@ func TestBacklog_I23_HeldCountsForNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{slow: true})
 		d := r.drops["V"]
-		d.HoldSame = true
+		d.Holds.SameContent = true
 		r.drops["V"] = d
 		f := d.Packer.(*folders)
 		f.same = true

@@ -1,5 +1,7 @@
 package ledger
 
+import "time"
+
 // Attention says what people are told of an entry when they ask how vaultd stands.
 // Each entry counts once.
 type Attention uint8
@@ -15,7 +17,13 @@ const (
 	Barred                        // on its way, and waits for rights on its files
 	Doubled                       // the service archived it more than once
 	Differing                     // archived, and its kept folder is not what was archived
+	SameNumbered                  // archived with the invoice number of another one, and nobody has looked at it
+	Misdated                      // archived with a date that it can hardly be of, and nobody has looked at it
 )
+
+// UnusualFor is how long after it was taken an archived document is told of that is SameNumbered or Misdated. After that
+// only the audit names it, so that what is usual in a company does not cover what is not.
+const UnusualFor = 30 * 24 * time.Hour
 
 // CauseBarred is the code of the cause of an entry that waits for rights on its files.
 const CauseBarred = "cannot-be-read"
@@ -40,7 +48,7 @@ func (e Entry) Attention() Attention {
 		return Stuck
 	case e.State == Rejected && !e.Resolved:
 		return Uncorrected
-	case e.Hold && !e.SameContent.IsZero() && e.State.Open():
+	case e.Hold && (!e.SameContent.IsZero() || e.IsUnusual()) && e.State.Open():
 		return Undecided
 	case e.State == Discovered && e.Cause.Code == CauseBarred:
 		return Barred
@@ -48,6 +56,10 @@ func (e Entry) Attention() Attention {
 		return Waiting
 	case e.Differs() && !e.Resolved:
 		return Differing
+	case e.State == Archived && !e.SameNumber.IsZero() && !e.Checked:
+		return SameNumbered
+	case e.State == Archived && e.StrangeDate && !e.Checked:
+		return Misdated
 	}
 	return Unremarkable
 }

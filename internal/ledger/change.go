@@ -12,7 +12,7 @@ type Change struct {
 	Key      archive.Key
 	Rev      uint32 // the revision the events were decided on; 0: a new entry
 	Events   []Event
-	Document *Document // with Sealed: the erasable part, written once
+	Document *Document // with Sealed: the erasable part, written once; with Refused, FoundDuplicate, Recovered: perhaps AsRead alone
 	Note     *Note     // with a human act: the reason that was given, erasable too
 	At       archive.Instant
 }
@@ -41,12 +41,14 @@ const (
 	TakenID     = "clientUUID"
 	TakenRemote = "bumId"
 	TakenObject = "upload address" // any address of one object
+	TakenNumber = "invoice number" // only where the event does not name the other entry
+	TakenFiles  = "list of files"  // only where the event does not name the other entry
 )
 
 // TakenError says that an identity, or what the service gave, belongs to another entry, or
 // to another generation of the same one.
 type TakenError struct {
-	What string // TakenID, TakenRemote or TakenObject
+	What string // TakenID and so on
 	By   archive.Key
 }
 

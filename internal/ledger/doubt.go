@@ -164,24 +164,27 @@ func (ev SourceFound) apply(e *Entry, _ archive.Instant) error {
 // Recovered opens an entry from evidence, where the ledger is gone: a receipt, the
 // archive's index or its list, or a folder that was returned. It is born suspect.
 type Recovered struct {
-	Route    Route
-	Vault    archive.VaultID
-	Drop     string
-	Folder   string
-	Owner    uint32
-	Node     Node
-	State    State            // Archived, Uploaded or Rejected
-	Source   Source           // Kept or Gone; Gone; Returned
-	Dest     string           // where the source lies
-	ID       archive.ID       // zero where nothing tells it
-	Content  archive.Digest   // not zero: the change brings a Document
-	Metadata archive.Digest   //
-	Package  archive.Package  //
-	Seal     archive.Digest   // Document.Seal of the package, with a Document
-	Remote   archive.RemoteID // of the registration that succeeded, or is being archived
-	Record   []byte           // the service's own word of success, as it is kept
-	Double   bool             // the receipt says so
-	Cause    Cause
+	Route       Route
+	Vault       archive.VaultID
+	Drop        string
+	Folder      string
+	Owner       uint32
+	Node        Node
+	State       State                // Archived, Uploaded or Rejected
+	Source      Source               // Kept or Gone; Gone; Returned
+	Dest        string               // where the source lies
+	ID          archive.ID           // zero where nothing tells it
+	Content     archive.Digest       // not zero: the change brings a Document
+	Metadata    archive.Digest       //
+	Package     archive.Package      //
+	Seal        archive.Digest       // Document.Seal of the package, with a Document
+	Number      archive.NumberDigest // zero: not all of the metadata is known
+	SameNumber  archive.Key          // set by the ledger itself
+	StrangeDate bool
+	Remote      archive.RemoteID // of the registration that succeeded, or is being archived
+	Record      []byte           // the service's own word of success, as it is kept
+	Double      bool             // the receipt says so
+	Cause       Cause
 
 	SeenAt, RegisteredAt, UploadedAt time.Time
 	ArchivedAt                       time.Time // the service's own time of success
@@ -197,6 +200,7 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	e.State, e.Source, e.Dest, e.Suspect = ev.State, ev.Source, ev.Dest, true
 	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
 	e.ID, e.Base, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Content, ev.Metadata, ev.Package
+	e.Number, e.SameNumber, e.StrangeDate = ev.Number, ev.SameNumber, ev.StrangeDate
 	e.Double, e.Sworn, e.Cause = ev.Double, ev.Double, ev.Cause
 	e.SeenAt, e.RegisteredAt, e.UploadedAt, e.ArchivedAt = ev.SeenAt, ev.RegisteredAt, ev.UploadedAt, ev.ArchivedAt
 	if e.SeenAt.IsZero() {

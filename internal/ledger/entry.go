@@ -36,6 +36,7 @@ type Entry struct {
 	Chosen     bool           // the sidecar named the identity
 	Content    archive.Digest // of the list of files
 	Metadata   archive.Digest // of the canonical metadata
+	Number     archive.NumberDigest
 	Package    archive.Package
 
 	Registrations []Registration // the last is current, the others are orphans
@@ -58,9 +59,12 @@ type Entry struct {
 	Contradicted bool // the service contradicted a final state
 	Resolved     bool // a rejection or a contradiction that nobody needs to look at any more
 	Suspect      bool // the ledger was put back or made anew: what happened to it meanwhile is not known
+	StrangeDate  bool // it can hardly be of its date, see [archive.Document.HasStrangeDate]
+	Checked      bool // a person has looked at its date, or at the other one with its number
 
 	First       archive.Key // duplicate of
 	SameContent archive.Key // same files, other metadata
+	SameNumber  archive.Key // same invoice number, see [archive.NumberDigest]; zero as well where that one is SameContent
 	Supersedes  archive.Key // the rejected entry that this one repeats
 
 	Archived archive.RemoteID // the registration that succeeded
@@ -121,19 +125,29 @@ type Folded struct{ Unsent, Lapsed uint32 }
 // Total returns how many there are.
 func (f Folded) Total() uint64 { return uint64(f.Unsent) + uint64(f.Lapsed) }
 
-// Document is the erasable part of an entry, written once when it is sealed.
+// Document is the erasable part of an entry, written once: when it is sealed, or when it ends before that. Then it has
+// nothing but AsRead.
 type Document struct {
 	Salt     [16]byte       // joins the package's digest in journal lines
 	Metadata []byte         // canonical, as frozen
 	Files    []archive.File // what the ZIP holds
 	Others   []archive.File // sidecar, manifest, marker: ours to remove with the folder
 	Junk     []string       // ignored, listed at the claim
+	AsRead   archive.AsRead // the sidecar of a folder that was never sealed, for people; nothing is decided by it
 }
 
 // Seal returns the digest that stands for the package in the journal.
 func (d Document) Seal(p archive.Package) archive.Digest {
 	return archive.Sum(slices.Concat(d.Salt[:], p.SHA256[:]))
 }
+
+// OnlyAsRead reports whether the document is none of a sealed folder.
+func (d Document) OnlyAsRead() bool {
+	return d.Salt == [16]byte{} && len(d.Metadata) == 0 && len(d.Files) == 0 && len(d.Others) == 0 && len(d.Junk) == 0
+}
+
+// Sealed reports whether the entry was ever sealed, so that its document is that of its package.
+func (e Entry) Sealed() bool { return !e.Content.IsZero() || !e.Base.IsZero() }
 
 // Current returns the registration that is to be uploaded or asked about.
 func (e *Entry) Current() *Registration {
@@ -163,6 +177,16 @@ func (e Entry) Questions() []archive.RemoteID {
 		}
 	}
 	return open
+}
+
+// ServiceAhead tells by how much the service's clock was ahead of ours when the registration that succeeded was made, to a second;
+// known is false where the service did not tell its time then.
+func (e Entry) ServiceAhead() (ahead time.Duration, known bool) {
+	r := e.registration(e.Archived)
+	if r == nil || r.Ticket.Date.IsZero() || r.Ticket.Sent.Wall.IsZero() {
+		return 0, false
+	}
+	return r.Ticket.Date.Sub(r.Ticket.Sent.Wall), true
 }
 
 // latest reports whether the i-th registration is the last with its number: a
@@ -212,6 +236,15 @@ func (e Entry) Orphans() []archive.RemoteID {
 func (e Entry) AtRest() bool {
 	_, _, due := Due(e)
 	return e.State.Final() && !due && !e.Hold && !e.Suspect && !e.NeedsPerson()
+}
+
+// IsUnusual reports whether a person should look whether the document is right: it bears the invoice number of
+// another one, or can hardly be of its date.
+func (e Entry) IsUnusual() bool { return !e.SameNumber.IsZero() || e.StrangeDate }
+
+// IsCertainlyRejected reports whether the entry has ended without any content at the service.
+func (e Entry) IsCertainlyRejected() bool {
+	return e.State == Rejected && !e.InDoubt && !e.Contradicted
 }
 
 // NothingLeft reports whether certainly nothing of the entry was ever taken by the

@@ -63,7 +63,7 @@ func (ev Held) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Unheld lets the entry go on.
+// Unheld lets the entry go on. What is unusual about it counts as looked at.
 type Unheld struct{ By Human }
 
 // Word implements Event.
@@ -74,12 +74,13 @@ func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 		return illegal(NotHeld)
 	}
 	e.Hold = false
+	e.Checked = e.Checked || e.IsUnusual() // whoever lets it go on has looked at it
 	return nil
 }
 
-// Closed resolves a rejection, or what came up against an archived entry or its kept folder: the flag
-// stays, and a disposal that was stopped halfway ends there, its rest kept for good. It
-// ends an entry of which certainly nothing left as rejected; or one in doubt as
+// Closed resolves a rejection, or what came up against an archived entry or its kept folder, or tells that
+// somebody has looked at an unusual one: the flag stays, and a disposal that was stopped halfway ends there, its rest kept for good. It
+// ends an entry of which certainly nothing left as rejected, on hold or not; or one in doubt as
 // rejected, flagged so for ever. A suspect one must be reconciled before.
 type Closed struct{ By Human }
 
@@ -92,11 +93,16 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 	}
 	switch e.State {
 	case Archived:
-		if e.halfway() {
+		switch a := e.Attention(); {
+		case e.halfway():
 			e.Source, e.DisposeAt = Kept, time.Time{}
+		case a == SameNumbered || a == Misdated:
+			e.Checked = true
+			return nil // not resolved: what comes up against it later needs a person all the same
 		}
 	case Discovered, Packaged:
 		e.enter(Rejected)
+		e.Hold = false // it waited for this decision, and its folder must come back
 		e.Cause = Cause{Code: "given-back", Text: "It was given back before anything was sent. Ask IT why, and drop it again where it belongs."}
 	case Quarantined, Unclear:
 		c := e.Cause
@@ -118,9 +124,9 @@ func (e *Entry) mayClose() error {
 		return nil
 	case Archived:
 		switch {
-		case e.NeedsPerson() || e.Attention() == Differing:
+		case e.NeedsPerson() || e.Attention() != Unremarkable:
 			return nil
-		case e.Contradicted || e.ArchivedTwice() || e.Differs():
+		case e.Contradicted || e.ArchivedTwice() || e.Differs() || e.IsUnusual():
 			return illegal(AlreadyResolved)
 		}
 		return illegal(NothingToResolve)

@@ -87,7 +87,10 @@ type Sealed struct {
 	Metadata    archive.Digest
 	Package     archive.Package
 	Seal        archive.Digest // Document.Seal of the package
+	Number      archive.NumberDigest
 	SameContent archive.Key
+	SameNumber  archive.Key // must be what the ledger finds in the transaction that seals
+	StrangeDate bool
 	Supersedes  archive.Key // the entry whose identity this one takes over
 }
 
@@ -101,7 +104,7 @@ func (ev Sealed) apply(e *Entry, _ archive.Instant) error {
 	e.enter(Packaged)
 	e.Look = archive.Digest{} // it served to see whether the folder was still changing
 	e.ID, e.Base, e.Chosen, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Chosen, ev.Content, ev.Metadata, ev.Package
-	e.SameContent = ev.SameContent
+	e.Number, e.SameContent, e.SameNumber, e.StrangeDate = ev.Number, ev.SameContent, ev.SameNumber, ev.StrangeDate
 	if !ev.Supersedes.IsZero() {
 		e.Supersedes = ev.Supersedes
 	}

@@ -29,8 +29,8 @@ type Line struct {
 	Word   string `json:"word,omitempty"` // the service's, as we know it
 	Time   string `json:"time,omitempty"` // the service's own; of a mark, its clock when it was asked
 	Cause  string `json:"cause,omitempty"`
-	Other  string `json:"other,omitempty"`  // another entry's key: first, superseded or same content
-	Flags  string `json:"flags,omitempty"`  // hold, in-doubt, double, contradicted, resolved, suspect
+	Other  string `json:"other,omitempty"`  // another entry's key: first, superseded, same content or same number
+	Flags  string `json:"flags,omitempty"`  // hold, in-doubt, double, contradicted, resolved, suspect, same-number, strange-date, checked
 	UID    *int64 `json:"uid,omitempty"`    // of the person who acted
 	Reason string `json:"reason,omitempty"` // SHA-256 of the note's salt and the reason that was given
 
@@ -60,6 +60,9 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		l.Seal, l.Size, l.Other = ev.Seal.String(), ev.Package.Size, keyText(after.Supersedes)
 		if l.Other == "" {
 			l.Other = keyText(ev.SameContent)
+		}
+		if l.Other == "" {
+			l.Other = keyText(ev.SameNumber)
 		}
 	case Resealed:
 		l.Seal, l.Size = ev.Seal.String(), ev.Package.Size
@@ -110,7 +113,10 @@ func (e Entry) flags() string {
 	for _, f := range []struct {
 		on   bool
 		word string
-	}{{e.Hold, "hold"}, {e.InDoubt, "in-doubt"}, {e.Double, "double"}, {e.Contradicted, "contradicted"}, {e.Resolved, "resolved"}, {e.Suspect, "suspect"}} {
+	}{
+		{e.Hold, "hold"}, {e.InDoubt, "in-doubt"}, {e.Double, "double"}, {e.Contradicted, "contradicted"}, {e.Resolved, "resolved"}, {e.Suspect, "suspect"},
+		{!e.SameNumber.IsZero(), "same-number"}, {e.StrangeDate, "strange-date"}, {e.Checked, "checked"},
+	} {
 		if f.on && s != "" {
 			s += " "
 		}

@@ -1,6 +1,9 @@
 package ledger
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -31,6 +34,8 @@ const (
 	MarkDisposal   = "disposal-approved" // a person lets the disposal brake go
 	MarkIndex      = "index-accepted"    // a person lets an index of a vault count as complete that was not read to its end; Cause says how much was
 
+	MarkCompared = "compared" // the ledger was held against the archive's index of a vault; Cause begins with one of the outcomes below, then says how much was read
+
 	MarkFetchIntended = "fetch-intended" // a person downloads from the archive: committed before the call, and counted against the month's budget
 	MarkFetched       = "fetched"        // what came of it; Cause is one of the outcomes below
 )
@@ -49,9 +54,33 @@ func FetchOutcomes() []string {
 	return []string{FetchSame, FetchRepacked, FetchDiffers, FetchNotCompared, FetchFailed}
 }
 
+// The outcomes of a comparison with the index of a vault, the worst first.
+const (
+	CompareMissing    = "missing"      // the index has not every document that the ledger calls archived
+	CompareDiffers    = "differs"      // something else differs
+	CompareIncomplete = "not-complete" // the index was not read to its end: nothing is concluded
+	CompareSame       = "same"         // nothing differs
+)
+
+// CompareOutcomes lists the outcomes of a comparison.
+func CompareOutcomes() []string {
+	return []string{CompareMissing, CompareDiffers, CompareIncomplete, CompareSame}
+}
+
+// ComparedCause is the cause of a MarkCompared: its outcome, and in words how much was read and how much differs.
+func ComparedCause(outcome, read string, differences int) string {
+	return fmt.Sprintf("%s: %s, differences %d", outcome, read, differences)
+}
+
+// ParseComparedCause gives the outcome back, and the words behind it. ok is false where it is none.
+func ParseComparedCause(cause string) (outcome, words string, ok bool) {
+	outcome, words, ok = strings.Cut(cause, ": ")
+	return outcome, words, ok && slices.Contains(CompareOutcomes(), outcome)
+}
+
 // Marks lists the words of marks.
 func Marks() []string {
-	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal, MarkIndex, MarkFetchIntended, MarkFetched}
+	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal, MarkIndex, MarkCompared, MarkFetchIntended, MarkFetched}
 }
 
 // Alarming reports whether the mark enters safe mode.

@@ -25,6 +25,22 @@ var kept = []mutant{
 		old: "open = append(open, b, a)\n", new: "open = append(open, b, a)[:len(open)+1]\n", tests: []string{"vaultd/internal/proof"},
 	},
 	{
+		name: "SameNumberMissedAtOnce", promise: "I12", file: "internal/ledger/boltledger/rules.go",
+		old: "\tif first != after.SameNumber {\n", new: "\tif false {\n", tests: []string{onDisk, "vaultd/internal/ingest"},
+	},
+	{
+		name: "RejectedCountsAsTheFirst", promise: "I12", file: "internal/ledger/boltledger/samenumber.go",
+		old: "has.Number == e.Number && !has.IsCertainlyRejected()", new: "has.Number == e.Number", tests: []string{onDisk},
+	},
+	{
+		name: "StrangeDateInNoYear", promise: "I12", file: "internal/report/tally.go",
+		old: "\t\t\treturn t.remarkElsewhere(e)\n", new: "\t\t\treturn nil\n", tests: []string{"vaultd/internal/report"},
+	},
+	{
+		name: "UnusualNumberLookedAtSettlesAll", promise: "I13", file: "internal/ledger/human.go",
+		old: "\t\t\treturn nil // not resolved: what comes", new: "\t\t\t// not resolved: what comes", tests: []string{pure},
+	},
+	{
 		name: "TwoFieldsOfALineSwapped", promise: "I14", file: "internal/ledger/parse.go",
 		old: "\t\treturn &l.Other\n", new: "\t\treturn &l.Cause\n", tests: []string{pure},
 	},

@@ -15,6 +15,22 @@ var outside = []mutant{
 		old: "cell(mark), cell(r.Folder),", new: "cell(mark), r.Folder,", tests: []string{"vaultd/internal/report"},
 	},
 	{
+		name: "SinceForgottenAtRestart", promise: "I32", file: "internal/daemon/room.go",
+		old: "Seen: d.scans.seen(cfg.Name),", new: "Seen: nil,", tests: []string{"-run Scans vaultd/internal/daemon"},
+	},
+	{
+		name: "ScanBeforeTheFirstLook", promise: "I32", file: "internal/daemon/scans.go",
+		old: "s.Looked, s.Pending, s.More, s.Since = before.Looked, before.Pending, before.More, before.Since", new: "", tests: []string{"-run Scans vaultd/internal/daemon"},
+	},
+	{
+		name: "GreenWhileThingsLie", promise: "I32", file: "internal/report/verdict.go",
+		old: " || a.safe() || lying != \"\":", new: " || a.safe():", tests: []string{"-run Scans vaultd/internal/daemon"},
+	},
+	{
+		name: "GreenWhileNobodyLooks", promise: "I32", file: "internal/report/pending.go",
+		old: "case s.Fault != \"\" && a.c.Made.Sub(s.Failed) > d.RemindAfter:", new: "case s.Fault == \"none\":", tests: []string{"-run Scans vaultd/internal/daemon"},
+	},
+	{
 		name: "AnybodyMayCommand", promise: "I27", file: "cmd/vaultd/control_lane.go",
 		old: "if !s.allowed(p) {", new: "if !s.allowed(p) && p.uid == 0 {", tests: []string{"-run Control|Socket|Peer vaultd/cmd/vaultd"},
 	},

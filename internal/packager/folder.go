@@ -253,7 +253,7 @@ func (d *folder) verdict() error {
 	if err := d.settled(); err != nil {
 		return err
 	}
-	return refuse(d.faults)
+	return refuse(d.faults, d.form.asRead)
 }
 
 // Complete returns what a folder still waits for under list or marker: the names
@@ -269,7 +269,7 @@ func Complete(root *os.Root, rules Rules) (missing []string, err error) {
 	case err != nil:
 		return nil, err
 	case l.full:
-		return nil, refuse(l.faults)
+		return nil, refuse(l.faults, archive.AsRead{})
 	case l.sidecar == nil:
 		missing = append(missing, rules.Sidecar)
 	}
@@ -286,7 +286,7 @@ func Complete(root *os.Root, rules Rules) (missing []string, err error) {
 	}
 	unclear := func(f Fault) bool { return f.File != "" && f.Field == "" || top(f.Field) == "files" }
 	if slices.ContainsFunc(d.faults, unclear) {
-		return nil, refuse(d.faults)
+		return nil, refuse(d.faults, d.form.asRead)
 	}
 	if l.sidecar != nil && !d.form.listed && l.manifest == nil {
 		missing = append(missing, manifestName)

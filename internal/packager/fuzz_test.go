@@ -4,6 +4,8 @@ import (
 	"path"
 	"strings"
 	"testing"
+
+	"vaultd/internal/archive"
 )
 
 // A list of files names files inside the folder, and its faults are words.
@@ -19,7 +21,7 @@ func FuzzManifest(f *testing.F) {
 				t.Errorf("%q is wanted", p)
 			}
 		}
-		if err := refuse(faults); err != nil {
+		if err := refuse(faults, archive.AsRead{}); err != nil {
 			if s := err.Error() + err.(*Refusal).Text(); strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' }) {
 				t.Errorf("control character in %q", s)
 			}

@@ -19,6 +19,7 @@ type Sealed struct {
 	Chosen   bool // the sidecar named the clientUUID itself
 	Document archive.Document
 	Metadata []byte          // canonical: Document.Metadata()
+	AsRead   archive.AsRead  // the sidecar as it is written
 	Files    []archive.File  // what the ZIP holds, sorted by path
 	Junk     []string        // files that were ignored and go with the folder; paths as on disk
 	Others   []archive.File  // sidecar, manifest and marker, when they are not in the ZIP
@@ -130,7 +131,7 @@ func (d *folder) seal(ctx context.Context, b *bench, to io.Writer) (Sealed, writ
 		return Sealed{}, w, err
 	}
 	s := Sealed{ID: d.form.id, Chosen: !d.form.id.IsZero(), Document: d.form.doc, Metadata: d.form.doc.Metadata(),
-		Files: files, Junk: d.junk, Others: d.others, Content: archive.ContentDigest(files)}
+		AsRead: d.form.asRead, Files: files, Junk: d.junk, Others: d.others, Content: archive.ContentDigest(files)}
 	if !s.Chosen {
 		s.ID = archive.DeriveID(d.rules.Vault, s.Content, archive.Sum(s.Metadata))
 	}

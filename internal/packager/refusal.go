@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"vaultd/internal/archive"
 )
 
 // ErrChanged says that the folder changed while it was read: let it settle and
@@ -30,6 +32,7 @@ type Fault struct {
 // in the order in which a reader meets it. Faults is never empty.
 type Refusal struct {
 	Faults []Fault
+	AsRead archive.AsRead // what the sidecar says all the same; nothing of it is to be trusted
 }
 
 // Error returns one line for logs. It holds no value of the sidecar.
@@ -133,7 +136,7 @@ func show(s string) string {
 }
 
 // refuse returns the Refusal of faults, or nil when there are none.
-func refuse(faults []Fault) error {
+func refuse(faults []Fault, read archive.AsRead) error {
 	if len(faults) == 0 {
 		return nil
 	}
@@ -142,5 +145,5 @@ func refuse(faults []Fault) error {
 			Brief: "many faults", Text: fmt.Sprintf("There are %d more of such faults", n),
 			Advice: "Put right those above first"})
 	}
-	return &Refusal{Faults: faults}
+	return &Refusal{Faults: faults, AsRead: read}
 }

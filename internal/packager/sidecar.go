@@ -25,6 +25,7 @@ type form struct {
 	src  []byte // without the byte order mark
 
 	doc    archive.Document
+	asRead archive.AsRead
 	id     archive.ID // zero: the sidecar names none
 	listed bool       // it has the key files
 	wanted []wanted
@@ -51,6 +52,7 @@ func readForm(name string, src []byte, rules Rules) *form {
 		f.fault(v.at, "", f.name+" unreadable", "the file is "+v.kind.String()+", not an object in { }", `Fill in a copy of _template\metadata.json`)
 		return f
 	}
+	f.asRead = asRead(v)
 	for _, t := range twice[:min(len(twice), maxFaults+1)] {
 		first, _ := position(f.src, t.first)
 		f.fault(t.at, t.key, "a field stands twice", fmt.Sprintf("stands here a second time (first in line %d)", first), "Delete one of the two")

@@ -285,7 +285,7 @@ func FuzzSidecar(f *testing.F) {
 				t.Errorf("fault %+v", x)
 			}
 		}
-		if err := refuse(form.faults); err != nil {
+		if err := refuse(form.faults, form.asRead); err != nil {
 			if s := err.Error() + err.(*Refusal).Text(); strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' }) {
 				t.Errorf("control character in %q", s)
 			}

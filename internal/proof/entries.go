@@ -61,7 +61,7 @@ func (f *fold) entry(e ledger.Entry) {
 	if e.ID != it.id {
 		f.find("I12", e.Key, "the entry's clientUUID is not that of its last line")
 	}
-	if e.Double != it.flags.double || e.InDoubt != it.flags.inDoubt || e.Suspect != it.flags.suspect {
+	if it.flags != (flags{e.InDoubt, e.Double, e.Suspect, !e.SameNumber.IsZero(), e.StrangeDate, e.Checked}) {
 		f.find("I12", e.Key, "the entry's flags are not those of its last line")
 	}
 	if e.Posts != it.posts || e.Answers != it.answers {

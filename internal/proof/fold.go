@@ -366,11 +366,13 @@ func claimedName(p string) (string, bool) {
 
 // flags are the words of a line's flags that never go away again, but by evidence; and
 // the one that says what may not be done.
-type flags struct{ inDoubt, double, suspect bool }
+type flags struct{ inDoubt, double, suspect, sameNumber, strangeDate, checked bool }
 
 func (it *item) flag(f *fold, key archive.Key, l ledger.Line) {
 	now := parseFlags(l.Flags)
-	if it.flags.inDoubt && !now.inDoubt || it.flags.double && !now.double && !believed(l) {
+	was := it.flags
+	if was.inDoubt && !now.inDoubt || was.double && !now.double && !believed(l) ||
+		was.sameNumber && !now.sameNumber || was.strangeDate && !now.strangeDate || was.checked && !now.checked {
 		f.find("I13", key, "line %d takes back the flags of the line before", l.N)
 	}
 	it.flags = now
@@ -384,5 +386,6 @@ func believed(l ledger.Line) bool {
 
 func parseFlags(s string) flags {
 	words := strings.Fields(s)
-	return flags{inDoubt: slices.Contains(words, "in-doubt"), double: slices.Contains(words, "double"), suspect: slices.Contains(words, "suspect")}
+	has := func(word string) bool { return slices.Contains(words, word) }
+	return flags{has("in-doubt"), has("double"), has("suspect"), has("same-number"), has("strange-date"), has("checked")}
 }

@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
+	"vaultd/internal/packager"
 )
 
 // Unknowable names what no folder and no answer of the archive tells, in words for whoever rebuilds a ledger.
@@ -43,10 +44,25 @@ func (p *pass) returned(ctx context.Context, d Drop, l drop.Lying) error {
 	}
 	key := archive.NewKey(p.Now().Wall)
 	p.report.Folders.Returned.add(Finding{Key: key, Text: d.Name + "/" + l.Rel})
-	return p.change(ctx, ledger.Change{Key: key, Events: []ledger.Event{ledger.Recovered{
+	return p.change(ctx, ledger.Change{Key: key, Document: d.asRead(ctx, l), Events: []ledger.Event{ledger.Recovered{
 		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Rel), Owner: l.Owner, Node: ledger.Node(l.Node),
 		State: ledger.Rejected, Source: ledger.Returned, Dest: l.Rel, Cause: ledger.Cause{Code: "returned-before", Text: text},
 	}}})
+}
+
+// asRead is what the sidecar of a returned folder says, so that the folder is found by it. Nil: nothing of it can be read
+// now. The folder is taken in all the same.
+func (d Drop) asRead(ctx context.Context, l drop.Lying) *ledger.Document {
+	dir, err := d.Folder.OpenLying(l)
+	if err != nil {
+		return nil
+	}
+	defer dir.Close() // read-only
+	read, err := packager.ReadSidecar(ctx, dir.Root(), d.Rules)
+	if err != nil || read.IsZero() {
+		return nil
+	}
+	return &ledger.Document{AsRead: read}
 }
 
 const (

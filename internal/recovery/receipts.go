@@ -122,6 +122,11 @@ func (ev *evidence) take(s packager.Sealed) {
 		ev.differs = "its sidecar is not the one that was archived"
 	default:
 		ev.sealed.Chosen, ev.sealed.Metadata = s.Chosen, archive.Sum(s.Metadata)
+		taken := ev.at.seen
+		if taken.IsZero() {
+			taken = ev.at.archived
+		}
+		ev.sealed.Number, ev.sealed.StrangeDate = s.Document.NumberDigest(ev.receipt.Vault), s.Document.HasStrangeDate(taken)
 		ev.doc.Metadata, ev.doc.Files, ev.doc.Others, ev.doc.Junk = s.Metadata, s.Files, s.Others, s.Junk
 	}
 }
@@ -167,7 +172,8 @@ func (ev evidence) recovered(d Drop, l drop.Lying) ledger.Recovered {
 	return ledger.Recovered{
 		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Rel), Owner: l.Owner, Node: ledger.Node(l.Node),
 		State: ledger.Archived, Source: ledger.Kept, Dest: l.Rel, ID: ev.sealed.ID, Content: ev.sealed.Content, Metadata: ev.sealed.Metadata,
-		Package: ev.sealed.Package, Seal: ev.sealed.Seal, Remote: r.BumID, Record: []byte(r.Record), Double: r.Double,
+		Package: ev.sealed.Package, Seal: ev.sealed.Seal, Number: ev.sealed.Number, StrangeDate: ev.sealed.StrangeDate,
+		Remote: r.BumID, Record: []byte(r.Record), Double: r.Double,
 		SeenAt: ev.at.seen, RegisteredAt: ev.at.registered, UploadedAt: ev.at.uploaded, ArchivedAt: ev.at.archived,
 	}
 }

@@ -140,6 +140,7 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	must(t, os.Symlink("/etc", filepath.Join(s.path, "_archived", "2026-11", "link")))
 	must(t, os.MkdirAll(filepath.Join(s.path, "_rejected", "Huber 88"), 0o770))
 	must(t, os.WriteFile(filepath.Join(s.path, "_rejected", "Huber 88", reasonName), []byte("\ufeffNOT ARCHIVED. Why.\r\n"), 0o660))
+	must(t, os.WriteFile(filepath.Join(s.path, "_rejected", "Huber 88", "metadata.json"), []byte(`{"documentId": "D1", "documentDate": "31.10.2026"}`), 0o660))
 
 	c := Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Adopt: true, Now: func() archive.Instant { return archive.Instant{Wall: time.Now()} }}
 	r, err := Rebuild(t.Context(), c)
@@ -154,6 +155,8 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	}
 	if e := entries["Huber 88"]; e.State != ledger.Rejected || e.Source != ledger.Returned || e.Dest != "_rejected/Huber 88" || e.Cause.Text != "NOT ARCHIVED. Why.\n" || !e.Suspect {
 		t.Errorf("returned: %+v", e)
+	} else if doc, _, err := s.book.Document(e.Key); err != nil || doc.AsRead.Number != "D1" || doc.AsRead.Date != "31.10.2026" {
+		t.Errorf("of the returned folder %+v is known, %v", doc, err)
 	}
 	var one ledger.Entry
 	for _, e := range entries {

@@ -110,9 +110,27 @@ type Waiting struct {
 func (r Report) Differences() int {
 	n := 0
 	for _, v := range r.Vaults {
-		n += v.Strange.Count + v.Missing.Count + v.Double.Count + v.Uncounted.Count + v.Differing.Count
+		n += v.Differences()
 	}
 	return n
+}
+
+// Differences counts what differs in one vault.
+func (v VaultReport) Differences() int {
+	return v.Strange.Count + v.Missing.Count + v.Double.Count + v.Uncounted.Count + v.Differing.Count
+}
+
+// Outcome is what the comparison of one vault came to, in the journal's words.
+func (v VaultReport) Outcome() string {
+	switch {
+	case v.Missing.Count > 0:
+		return ledger.CompareMissing
+	case v.Differences() > 0:
+		return ledger.CompareDiffers
+	case !v.Index.Complete && !v.Accepted:
+		return ledger.CompareIncomplete
+	}
+	return ledger.CompareSame
 }
 
 func (f *Findings) add(one Finding) {

@@ -17,6 +17,7 @@ import (
 var csvHeader = []string{
 	"environment", "folder", "documentId", "documentType", "documentDate", "senderName", "amount", "currencyCode", "state", "flags",
 	"seenAt", "archivedAt", "bumId", "clientUUID", "sha256", "size", "vault", "drop", "reason", "key",
+	"recipientName", "recipientIds", "asRead", "receipt",
 }
 
 // CSV writes the table as RFC 4180 has it, in UTF-8 with a byte order mark: one header
@@ -26,6 +27,7 @@ var csvHeader = []string{
 //
 // No cell becomes a formula: a text in which one could begin gets an apostrophe there.
 // An amount is written as it is, without grouping, and only when it is a plain decimal.
+// What nobody checked is marked in the column asRead, and its amount is a text that no sum counts.
 func (a *Audit) CSV(ctx context.Context, w io.Writer, separator rune) (Closing, error) {
 	out := bufio.NewWriterSize(w, buffered)
 	out.WriteString("\ufeff") //nolint:errcheck // bufio keeps the first error for Flush
@@ -49,11 +51,17 @@ func (r row) cells(mark string) []string {
 	if r.Size != nil {
 		size = strconv.FormatInt(*r.Size, 10)
 	}
+	s := r.Shown()
+	amount := numeric(s.Amount)
+	if s.Mark != "" && s.Amount != "" {
+		amount = cell("as read: " + s.Amount)
+	}
 	return []string{
-		cell(mark), cell(r.Folder), cell(or(r.DocumentID)), cell(or(r.Type)), cell(or(r.Date)), cell(or(r.Sender)),
-		numeric(or(r.Amount)), cell(or(r.Currency)), cell(r.State), cell(strings.Join(r.Flags, ", ")),
+		cell(mark), cell(r.Folder), cell(s.Number), cell(s.Type), cell(s.Date), cell(s.Sender),
+		amount, cell(s.Currency), cell(r.State), cell(strings.Join(r.Flags, ", ")),
 		stamp(r.SeenAt), stamp(r.ArchivedAt), cell(or(r.BumID)), cell(or(r.ClientUUID)), cell(or(r.SHA256)), size,
 		cell(r.Vault), cell(r.Drop), cell(or(r.Reason)), r.Key,
+		cell(s.Recipient), cell(s.RecipientIDs), cell(s.Mark), cell(or(r.Receipt)),
 	}
 }
 

@@ -23,6 +23,7 @@ type shelf struct {
 	keys   map[string]archive.Key // by folder
 	docs   map[string]archive.Document
 	vault  map[string]archive.VaultID
+	seals  map[string]func(*ledger.Sealed) // what the seal of a folder says beside
 }
 
 func newShelf(t *testing.T, environment string) *shelf {
@@ -36,7 +37,7 @@ func newShelf(t *testing.T, environment string) *shelf {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return &shelf{t: t, ledger: l, keys: map[string]archive.Key{}, docs: map[string]archive.Document{}, vault: map[string]archive.VaultID{}}
+	return &shelf{t: t, ledger: l, keys: map[string]archive.Key{}, docs: map[string]archive.Document{}, vault: map[string]archive.VaultID{}, seals: map[string]func(*ledger.Sealed){}}
 }
 
 // tell lets an entry live through events, the first of which claims its folder.
@@ -104,6 +105,9 @@ func (s *shelf) send(folder string, at time.Time, size int64, remote archive.Rem
 		meta = archive.Document{Type: "Invoice", Number: "NR " + folder, Date: "2026-10-31T00:00:00Z", SenderName: "Müller GmbH", Amount: "119.00", Currency: "EUR"}
 	}
 	seal, doc := sealed(folder, s.vault[folder], size, meta)
+	if say := s.seals[folder]; say != nil {
+		say(&seal)
+	}
 	s.tell(folder, at, doc, seal)
 	s.tell(folder, at.Add(time.Minute), nil, ledger.RegisterIntended{},
 		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{})

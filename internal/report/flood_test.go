@@ -170,7 +170,7 @@ func TestJSON_OneObject(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	for _, d := range all.Documents {
-		for _, key := range strings.Fields("key clientUUID bumId vault drop folder documentId documentType documentDate senderName amount currencyCode state flags source sha256 size seenAt archivedAt reason") {
+		for _, key := range strings.Fields("key clientUUID bumId vault drop folder documentId documentType documentDate senderName amount currencyCode state flags source sha256 size seenAt archivedAt reason recipientName recipientIds asRead first receipt") {
 			if _, is := d[key]; !is {
 				t.Errorf("%v has no %s", d["folder"], key)
 			}

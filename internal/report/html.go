@@ -30,7 +30,7 @@ const testCSS = `@page { @top-center { content: "` + TestMark + `"; font: bold 1
 // auditPage is one document without scripts and without anything from elsewhere. The
 // rows are a loop over the ledger itself: what is written is not held.
 var auditPage = template.Must(template.New("audit").Funcs(template.FuncMap{
-	"safe": safe, "number": number, "grouped": grouped, "span": seconds, "or": or, "day": day, "brief": brief, "stateClass": stateClass,
+	"safe": safe, "number": number, "grouped": grouped, "span": seconds,
 	"upper": strings.ToUpper, "megabytes": megabytes, "many": many,
 }).Parse(auditHTML))
 
@@ -92,6 +92,9 @@ func (p *page) When(t time.Time) string {
 	return t.In(p.audit.c.Location).Format("2 Jan 2006 15:04 MST")
 }
 
+// Pending says why a thing was not taken, and since when it lies there.
+func (p *page) Pending(i pendingItem) string { return i.Words(p.audit.c.Location) }
+
 // Cell gives a time for the table; its zone stands in the head.
 func (p *page) Cell(t *time.Time) string {
 	if t == nil {
@@ -143,9 +146,6 @@ func seconds(s float64) string { return span(time.Duration(s * float64(time.Seco
 
 // day is a date without the midnight that a date alone was given.
 func day(date string) string { return strings.TrimSuffix(date, "T00:00:00Z") }
-
-// brief shortens a digest for the eye.
-func brief(digest string) string { return digest[:min(len(digest), 12)] }
 
 // stateClass groups states for the colour that goes with their word.
 func stateClass(r row) string {

@@ -42,8 +42,16 @@ type Config struct {
 	AlertAfter time.Duration           // open for longer needs a person; zero: never
 	Person     func(uid uint32) string // names a user; nil: by number
 
+	// Drops are the drop folders and what lies in them that was not taken. Running says that vaultd works, and that this is so now.
+	Drops   []Drop
+	Running bool
+
 	// Ended reports whether the retention of an archived entry is over. Nil: nobody knows of any.
 	Ended func(ledger.Entry) bool
+
+	// ReceiptLink gives the link to a receipt of a drop folder, by its path there, as it works for who opens the page; empty
+	// where none would. Nil: the page has no links.
+	ReceiptLink func(drop, path string) string
 
 	// Reason gives what somebody said when his act made the entry's revision; empty where
 	// nothing was said, or it is erased. Nil: nothing is shown.
@@ -181,17 +189,17 @@ func (a *Audit) changedSince(ctx context.Context, n uint64) (map[archive.Key]boo
 }
 
 // document reads the metadata of an entry; all of it is empty before it is sealed, or
-// once it is erased.
-func document(s Source, e ledger.Entry) (archive.Document, error) {
+// once it is erased. Of an entry that was never sealed, read is what its sidecar says: it is
+// for people to see, and nothing of it may be counted.
+func document(s Source, e ledger.Entry) (m archive.Document, read archive.AsRead, err error) {
 	d, ok, err := s.Document(e.Key)
 	if err != nil || !ok || len(d.Metadata) == 0 {
-		return archive.Document{}, err
+		return m, d.AsRead, err
 	}
-	m, err := archive.ParseMetadata(d.Metadata)
-	if err != nil {
+	if m, err = archive.ParseMetadata(d.Metadata); err != nil {
 		err = fmt.Errorf("entry %s: %w", e.Key, err)
 	}
-	return m, err
+	return m, archive.AsRead{}, err
 }
 
 // wants reports whether e is selected, as far as e itself can tell: the year is asked

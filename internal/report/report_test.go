@@ -40,7 +40,7 @@ func TestExamine_ByHand(t *testing.T) {
 	if !slices.Equal(s.Sums, sums) || s.NoAmount != 1 {
 		t.Errorf("%+v, %d without", s.Sums, s.NoAmount)
 	}
-	if s.OnTime != (onTime{3, 41 * 60, 9 * 3600, "Alt 1"}) {
+	if s.OnTime != (onTime{3, 41 * 60, 9 * 3600, "Alt 1", 0, 0}) {
 		t.Errorf("%+v", s.OnTime)
 	}
 	needs := map[string]uint64{}

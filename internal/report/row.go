@@ -34,14 +34,30 @@ type row struct {
 	SeenAt     *time.Time `json:"seenAt"`
 	ArchivedAt *time.Time `json:"archivedAt"`
 	Reason     *string    `json:"reason"`
+
+	Recipient    *string         `json:"recipientName"`
+	RecipientIDs *string         `json:"recipientIds"` // joined by ", "
+	AsRead       *archive.AsRead `json:"asRead"`       // what an unchecked sidecar says; the number alone stands above, too
+	First        *First          `json:"first"`        // that a duplicate repeats
+	Receipt      *string         `json:"receipt"`      // where it lies beside the kept folder, relative to the drop folder
+
+	link string // to the receipt, from where the report will lie; empty: none would work
 }
 
-func newRow(e ledger.Entry, m archive.Document) row {
+// newRow makes the row of an entry; read is what its sidecar says, where nobody checked it.
+func newRow(e ledger.Entry, m archive.Document, read archive.AsRead) row {
 	r := row{
 		Key: e.Key.String(), BumID: known(string(remoteOf(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
 		DocumentID: known(m.Number), Type: known(m.Type), Date: known(m.Date), Sender: known(m.SenderName),
 		Amount: known(string(m.Amount)), Currency: known(m.Currency), State: e.State.String(), Flags: flagWords(e),
 		Source: e.Source.String(), SeenAt: utc(e.SeenAt), ArchivedAt: utc(e.ArchivedAt), Reason: known(briefReason(e)),
+		Recipient: known(m.RecipientName), RecipientIDs: known(strings.Join(m.RecipientIDs, ", ")),
+	}
+	if !read.IsZero() {
+		r.AsRead, r.DocumentID = &read, known(read.Number)
+	}
+	if e.State == ledger.Archived && e.Source == ledger.Kept && e.Dest != "" { // the ledger decides: no row looks at the disk
+		r.Receipt = known(e.Dest + "/" + receiptName)
 	}
 	if !e.ID.IsZero() {
 		r.ClientUUID = known(identity(e).String())
@@ -50,6 +66,25 @@ func newRow(e ledger.Entry, m archive.Document) row {
 		r.SHA256, r.Size = known(e.Package.SHA256.String()), &e.Package.Size
 	}
 	return r
+}
+
+// receiptName is the receipt for people; _RECEIPT.json lies beside it.
+const receiptName = "_RECEIPT.txt"
+
+// shown is what a table without room for objects shows of a document. Mark says whether anybody checked it.
+type shown struct{ Number, Type, Date, Sender, Recipient, RecipientIDs, Amount, Currency, Mark string }
+
+// Shown gives the checked metadata, else what the sidecar says.
+func (r row) Shown() shown {
+	read := r.AsRead
+	if read == nil {
+		return shown{or(r.DocumentID), or(r.Type), or(r.Date), or(r.Sender), or(r.Recipient), or(r.RecipientIDs), or(r.Amount), or(r.Currency), ""}
+	}
+	mark := "as read, refused"
+	if r.First != nil {
+		mark = "as read"
+	}
+	return shown{read.Number, read.Type, read.Date, read.SenderName, read.RecipientName, read.RecipientIDs, read.Amount, read.Currency, mark}
 }
 
 // remoteOf is the service's number that matters: of the success, else of the current registration.
@@ -103,12 +138,22 @@ func (a *Audit) rows(ctx context.Context, fn func(row) error) (Closing, error) {
 		if !a.c.Select.wants(e) {
 			return nil
 		}
-		m, err := document(a.c.Ledger, e)
+		m, read, err := document(a.c.Ledger, e)
 		if err != nil || !a.c.Select.inYear(e, m, a.c.Location) {
 			return err
 		}
 		counts.Count(ledger.None, e.State)
-		return fn(newRow(e, m))
+		r := newRow(e, m, read)
+		if r.First, err = FirstOf(a.c.Ledger, e); err != nil {
+			return err
+		}
+		if r.First != nil {
+			r.Reason = known(r.First.Words(a.c.Location))
+		}
+		if r.Receipt != nil && a.c.ReceiptLink != nil {
+			r.link = a.c.ReceiptLink(e.Drop, *r.Receipt)
+		}
+		return fn(r)
 	})
 	c := Closing{Rows: counts.Seen, Agrees: counts == a.counts, States: newBalance(counts), Moved: []string{}}
 	for _, s := range ledger.States() {

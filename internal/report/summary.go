@@ -29,8 +29,11 @@ type Summary struct {
 	Selected balance `json:"selected"`
 	Undated  uint64  `json:"withoutDocumentDate"` // with a year only: they count by the day they were taken
 
+	NotTaken  pending    `json:"notTaken"`
 	Needs     []need     `json:"needs"`
+	Remarks   []need     `json:"remarks"` // what a person should look at, for good: that somebody did so is told with the folder
 	Unchanged unchanged  `json:"unchanged"`
+	Compared  []compared `json:"compared"` // the last comparison with the archive's index of each vault
 	Bills     []billLine `json:"billing"`
 	OnTime    onTime     `json:"onTime"`
 	Sums      []sumLine  `json:"sums"`
@@ -156,12 +159,15 @@ func (t *tally) unchanged() unchanged {
 	return u
 }
 
-// onTime tells how long folders took from being taken to the archive's own success.
+// onTime tells how long folders took from being taken, by this machine's clock, to the archive's own success, by the archive's
+// clock less what that one was ahead when the document was registered.
 type onTime struct {
 	Count   uint64  `json:"count"`
 	Median  float64 `json:"medianSeconds"` // to three digits
 	Longest float64 `json:"longestSeconds"`
 	Folder  string  `json:"longestFolder"`
+	Unknown uint64  `json:"notMeasured"` // archived, and left out: the archive's clock is not known, and says less than nothing
+	Skewed  uint64  `json:"corrected"`   // of count: the archive's clock was off by more than a minute, which is taken out
 }
 
 type sumLine struct {
@@ -209,20 +215,25 @@ func (a *Audit) summarize(t *tally, moved int) (Summary, error) {
 	s := Summary{
 		Format: Format, About: a.about(), Check: newCheck(a.proof, moved),
 		Whole: newBalance(a.proof.Balance), Selected: newBalance(t.selected), Undated: t.undated,
-		Needs: t.needLines(a.c.AlertAfter), Bills: a.billLines(bills), Sums: t.sumLines(), NoAmount: t.bare, Ended: t.ended,
-		OnTime:    onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest},
-		Unchanged: t.unchanged(), HumanActs: t.acts, Acts: acts, Unused: []unused{},
+		NotTaken: a.pending(), Needs: t.needLines(a.c.AlertAfter), Remarks: t.remarkLines(), Bills: a.billLines(bills), Sums: t.sumLines(), NoAmount: t.bare, Ended: t.ended,
+		OnTime:    onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest, t.unmeasured, t.skewed},
+		Unchanged: t.unchanged(), Compared: t.comparisons(), HumanActs: t.acts, Acts: acts, Unused: []unused{},
 		Unclear: texts(a.proof.Unclear), Double: texts(a.proof.Double), InDoubt: texts(a.proof.InDoubt),
 	}
 	if a.test() {
 		s.Notice = TestMark
 	}
+	for _, n := range []need{s.NotTaken.need(), t.indexNeeds()} {
+		if n.Count > 0 {
+			s.Needs = append(s.Needs, n)
+		}
+	}
 	for _, o := range a.proof.Orphans {
 		s.Unused = append(s.Unused, unused{string(o.Remote), o.Key.String()})
 	}
-	s.NotProven = append(a.safeDoubts(), t.doubts(a.proof)...)
+	s.NotProven = slices.Concat(a.safeDoubts(), a.pendingDoubts(s.NotTaken), t.doubts(a.proof))
 	s.Promises = promises(a.proof)
-	s.Result = a.verdict(t, s.Check.Agrees)
+	s.Result = a.verdict(t, s.Check.Agrees, s.NotTaken)
 	return s, nil
 }
 
@@ -367,5 +378,5 @@ func (t *tally) doubts(r proof.Report) []doubt {
 	add("double", uint64(len(r.Double)), "", "1 document is possibly double in the archive; it is named at the end.", "%s documents are possibly double in the archive; they are named at the end.")
 	add("in-doubt", uint64(len(r.InDoubt)), "", "1 folder was closed in doubt by a person: something of it may be in the archive; it is named at the end.",
 		"%s folders were closed in doubt by a person: something of them may be in the archive; they are named at the end.")
-	return append(list, doubt{"index", 0, t.indexWords()})
+	return append(list, t.indexDoubts()...)
 }

@@ -28,21 +28,23 @@ type tally struct {
 	registered uint64 // of all: registered more than once
 	totals     map[billed]ledger.Total
 
-	needs    map[string]*need
-	resolved uint64 // of the selection: rejected without doubt, and nobody needs to look any more
-	doubtful uint64 // of the selection: archived or rejected, and that is in question
-	suspect  uint64 // of the selection: what happened since the ledger was put back is not known
-	undated  uint64 // of the selection of a year: without a document date
-	spans    spans
-	longest  string // folder
-	sums     map[group]*sum
-	bare     uint64 // archived, of the selection: without an amount
-	ended    uint64 // archived, of the selection: their retention is over
-	acts     uint64
-	latest   []act
-	fetches  proof.Downloads
-	sample   proof.Sample // of the selection
-	compared time.Time    // when the archive was last asked for everything; zero: never that the journal knows
+	needs              map[string]*need
+	remarks            map[string]*need
+	resolved           uint64 // of the selection: rejected without doubt, and nobody needs to look any more
+	doubtful           uint64 // of the selection: archived or rejected, and that is in question
+	suspect            uint64 // of the selection: what happened since the ledger was put back is not known
+	undated            uint64 // of the selection of a year: without a document date
+	spans              spans
+	longest            string // folder
+	skewed, unmeasured uint64 // of archived ones: by how the two clocks of their spans stood
+	sums               map[group]*sum
+	bare               uint64 // archived, of the selection: without an amount
+	ended              uint64 // archived, of the selection: their retention is over
+	acts               uint64
+	latest             []act
+	fetches            proof.Downloads
+	sample             proof.Sample                   // of the selection
+	compared           map[archive.VaultID]comparison // the last one of each vault; empty: the one that ended safe mode, for all of them
 }
 
 type billed struct {
@@ -59,8 +61,8 @@ type sum struct {
 
 func newTally(c Config) *tally {
 	return &tally{
-		c: c, totals: map[billed]ledger.Total{}, needs: map[string]*need{}, sums: map[group]*sum{},
-		spans: spans{counts: map[time.Duration]uint64{}},
+		c: c, totals: map[billed]ledger.Total{}, needs: map[string]*need{}, remarks: map[string]*need{}, sums: map[group]*sum{},
+		spans: spans{counts: map[time.Duration]uint64{}}, compared: map[archive.VaultID]comparison{},
 	}
 }
 
@@ -80,8 +82,8 @@ func (t *tally) line(stored []byte) {
 	}
 	t.acts++
 	at, _ := time.Parse(time.RFC3339, l.At) // a broken time is shown as none
-	if l.Key == "" && l.Event == ledger.MarkReconciled {
-		t.compared = at
+	if l.Key == "" && (l.Event == ledger.MarkReconciled || l.Event == ledger.MarkCompared) {
+		t.compare(l, at)
 	}
 	t.latest = append(t.latest, act{Line: l.N, At: at, Event: l.Event, Key: l.Key, Rev: l.Rev, BumID: l.Remote, UID: uint32(*l.UID), Digest: l.Reason})
 	if len(t.latest) >= 2*recent {
@@ -109,15 +111,18 @@ func (t *tally) entry(e ledger.Entry) error {
 	var m archive.Document
 	if t.c.Select.Year != 0 || e.State == ledger.Archived { // else nothing of it is counted
 		var err error
-		if m, err = document(t.c.Ledger, e); err != nil || !t.c.Select.inYear(e, m, t.c.Location) {
+		if m, _, err = document(t.c.Ledger, e); err != nil {
 			return err
+		}
+		if !t.c.Select.inYear(e, m, t.c.Location) {
+			return t.remarkElsewhere(e)
 		}
 	}
 	if t.c.Select.Year != 0 && m.Date == "" {
 		t.undated++
 	}
 	t.pick(e, m)
-	return nil
+	return t.remark(e)
 }
 
 // pick counts a selected entry.
@@ -137,9 +142,7 @@ func (t *tally) pick(e ledger.Entry, m archive.Document) {
 	if e.State != ledger.Archived {
 		return
 	}
-	if !e.ArchivedAt.IsZero() && !e.SeenAt.IsZero() && t.spans.add(e.ArchivedAt.Sub(e.SeenAt)) {
-		t.longest = e.Folder
-	}
+	t.span(e)
 	if t.c.Ended != nil && t.c.Ended(e) {
 		t.ended++
 	}
@@ -158,21 +161,46 @@ func (t *tally) pick(e ledger.Entry, m archive.Document) {
 	s.total.Add(&s.total, amount)
 }
 
+// span counts how long an archived entry took. Its two times are of two clocks.
+func (t *tally) span(e ledger.Entry) {
+	if e.ArchivedAt.IsZero() || e.SeenAt.IsZero() {
+		return
+	}
+	took := e.ArchivedAt.Sub(e.SeenAt)
+	ahead, known := e.ServiceAhead()
+	took -= ahead
+	switch {
+	case took < -time.Minute && !known:
+		t.unmeasured++
+		return
+	case ahead.Abs() > time.Minute:
+		t.skewed++
+	}
+	if t.spans.add(took) {
+		t.longest = e.Folder
+	}
+}
+
+// bookIn counts one more of a kind, and names it where it is one of the first few.
+func bookIn(kinds map[string]*need, what, name string) {
+	n := kinds[what]
+	if n == nil {
+		n = &need{What: what}
+		kinds[what] = n
+	}
+	if n.Count++; len(n.Names) < named {
+		n.Names = append(n.Names, name)
+	}
+}
+
 // want books what a person must see to.
 func (t *tally) want(e ledger.Entry) {
 	book := func(what string) {
-		n := t.needs[what]
-		if n == nil {
-			n = &need{What: what}
-			t.needs[what] = n
+		name := e.Folder + " (" + e.Drop + ")"
+		if r := briefReason(e); r != "" {
+			name += ": " + r
 		}
-		if n.Count++; len(n.Names) < named {
-			name := e.Folder + " (" + e.Drop + ")"
-			if r := briefReason(e); r != "" {
-				name += ": " + r
-			}
-			n.Names = append(n.Names, name)
-		}
+		bookIn(t.needs, what, name)
 	}
 	switch {
 	case e.Contradicted && !e.Resolved:
@@ -228,8 +256,8 @@ type spans struct {
 	longest time.Duration
 }
 
-// add counts one and reports whether it is the longest so far. The two clocks of a
-// span may differ: less than nothing is nothing.
+// add counts one and reports whether it is the longest so far. The archive tells its clock in whole seconds: less than
+// nothing is nothing.
 func (s *spans) add(d time.Duration) (longest bool) {
 	d = max(d.Truncate(time.Second), 0)
 	unit := time.Second

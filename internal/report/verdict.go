@@ -9,14 +9,6 @@ import (
 	"vaultd/internal/proof"
 )
 
-// indexWords says when the archive's own index was last held against the ledger, as far as the journal tells.
-func (t *tally) indexWords() string {
-	if t.compared.IsZero() {
-		return "The archive's own index was not compared with this ledger."
-	}
-	return "The archive's own index was compared with this ledger on " + t.compared.In(t.c.Location).Format("2 Jan 2006 15:04 MST") + ", not since."
-}
-
 // downloadWords says how much of the whole ledger was downloaded again and compared.
 func downloadWords(s proof.Sample) string {
 	if s.Archived == 0 {
@@ -69,8 +61,8 @@ func (a *Audit) safeWords() string {
 const asDropped = "Without a list of what was expected nobody can say whether everything was dropped."
 
 // verdict says the result, the worst first. In safe mode it is what is known at best.
-func (a *Audit) verdict(t *tally, agrees bool) verdict {
-	v := a.counted(t, agrees)
+func (a *Audit) verdict(t *tally, agrees bool, p pending) verdict {
+	v := a.counted(t, agrees, p)
 	if agrees && a.safe() {
 		return verdict{"safe-mode", "SAFE MODE, NOT EVERYTHING IS KNOWN", a.safeWords() + " As far as is known: " + v.Text}
 	}
@@ -78,21 +70,30 @@ func (a *Audit) verdict(t *tally, agrees bool) verdict {
 }
 
 // counted is the result by what the ledger knows.
-func (a *Audit) counted(t *tally, agrees bool) verdict {
+func (a *Audit) counted(t *tally, agrees bool, p pending) verdict {
 	b := t.selected
 	good := b.States[ledger.Archived] + b.States[ledger.Delivered]
+	lying := p.shortfall()
+	if vaults := t.missing(); len(vaults) > 0 {
+		lying = strings.TrimSpace(lying + " When vault " + strings.Join(vaults, ", ") + " was last compared, archived documents were missing in the archive's own index.")
+	}
 	switch missing := b.Seen - good - b.States[ledger.Duplicate] - t.resolved; {
 	case !agrees:
 		return verdict{"contradiction", "THE LEDGER CONTRADICTS ITSELF", "The counts below cannot be relied on. Stop vaultd, keep a copy of state_dir, then see docs/recovery.md, \"The ledger file is damaged\"."}
-	case b.Seen == 0:
-		return verdict{"nothing", "NOTHING FOUND", "No folder belongs to this selection. " + asDropped}
+	case b.Seen == 0 && p.Overdue == 0:
+		return verdict{"nothing", "NOTHING FOUND", strings.TrimSpace("No folder belongs to this selection. "+lying) + " " + asDropped}
 	case len(a.c.Select.States) > 0:
 		return verdict{"part", "A PART ONLY", fmt.Sprintf("%s in the chosen states; this says nothing about the others.", many(b.Seen, "folder is", "folders are"))}
-	case missing > 0 || t.doubtful > 0 || t.suspect > 0 || a.safe():
-		return verdict{"not-complete", "NOT COMPLETE", a.shortfall(t, missing)}
+	case missing > 0 || t.doubtful > 0 || t.suspect > 0 || a.safe() || lying != "":
+		return verdict{"not-complete", "NOT COMPLETE", strings.TrimSpace(lying + " " + a.shortfall(t, missing))}
 	}
 	text := fmt.Sprintf("Nothing that was dropped is missing. Of %s, %s archived", many(b.Seen, "folder", "folders"), many(good, "is", "are"))
-	return verdict{"complete-as-dropped", "COMPLETE AS DROPPED", text + also(t) + ". " + asDropped}
+	title, text := "COMPLETE AS DROPPED", text+also(t)+". "
+	if at := p.asOf(); !at.IsZero() {
+		title += ", AS OF " + a.when(at)
+		text += "vaultd does not run: what was dropped since then is not in this report. "
+	}
+	return verdict{"complete-as-dropped", title, text + asDropped}
 }
 
 // also names what is neither archived nor missing.

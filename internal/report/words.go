@@ -34,9 +34,6 @@ func briefReason(e ledger.Entry) string {
 	if text == "" || strings.HasPrefix(text, "NOT ARCHIVED") && e.Cause.Code != "" {
 		text = strings.ReplaceAll(e.Cause.Code, "-", " ")
 	}
-	if text == "" && e.State == ledger.Duplicate {
-		text = "the same as " + e.First.String()
-	}
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	return clip(strings.TrimSpace(text), 160)
 }
@@ -49,7 +46,8 @@ func flagWords(e ledger.Entry) []string {
 		word string
 	}{
 		{e.Contradicted, "CONTRADICTED"}, {e.ArchivedTwice(), "ARCHIVED TWICE"}, {e.Double && !e.ArchivedTwice(), "possibly double"}, {e.InDoubt, "closed in doubt"},
-		{e.Hold, "on hold"}, {e.Resolved, "resolved"},
+		{e.Hold, "on hold"}, {e.Resolved, "resolved"}, {!e.SameNumber.IsZero(), "same invoice number as another"},
+		{!e.SameContent.IsZero(), "same files as another"}, {e.StrangeDate, "date can hardly be right"}, {e.Checked, "looked at by a person"},
 	} {
 		if f.on {
 			words = append(words, f.word)

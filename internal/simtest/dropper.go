@@ -36,10 +36,15 @@ type Dropped struct {
 }
 
 // Make returns the n-th folder of a seed: one to four files of some hundred bytes
-// to some kilobytes, rarely megabytes, and a sidecar.
+// to some kilobytes, rarely megabytes, and a sidecar. Of eight folders two bear the same invoice number and date, written
+// in another way, and of sixteen one has a date that cannot be.
 func Make(seed uint64, n int, is Nature) Folder {
 	r := rand.New(rand.NewPCG(seed, uint64(n)))
 	f := Folder{Name: fmt.Sprintf("Müller %d-%d", seed, n), Number: fmt.Sprintf("%d/%d", seed, n), Files: map[string][]byte{}}
+	paired := n%8 >= 6
+	if paired {
+		f.Number = fmt.Sprintf("%s %d/%d", []string{"re", "RE"}[n%2], seed, n|1)
+	}
 	switch is {
 	case FailsOnce:
 		f.Number = "FAIL-ONCE " + f.Number
@@ -53,9 +58,16 @@ func Make(seed uint64, n int, is Nature) Folder {
 		}
 		f.Files[name] = content(r, size(r))
 	}
+	year, month, day := 1999, 1+r.IntN(12), 1+r.IntN(28) // a test's clock begins with the year 2000
+	switch {
+	case paired:
+		month, day = 1+n/8%12, 1+n/8%28
+	case n%16 == 3:
+		year = 2062
+	}
 	f.Files["metadata.json"] = fmt.Appendf(nil,
-		`{"documentType":"Invoice","documentId":%q,"documentDate":"2026-%02d-%02d","senderName":"Müller & Söhne","amount":%d.%02d,"currencyCode":"EUR"}`,
-		f.Number, 1+r.IntN(12), 1+r.IntN(28), r.IntN(1e9), r.IntN(100))
+		`{"documentType":"Invoice","documentId":%q,"documentDate":"%d-%02d-%02d","senderName":"Müller & Söhne","amount":%d.%02d,"currencyCode":"EUR"}`,
+		f.Number, year, month, day, r.IntN(1e9), r.IntN(100))
 	switch is {
 	case Faulty:
 		f.Files["metadata.json"] = [][]byte{

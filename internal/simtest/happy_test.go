@@ -61,6 +61,12 @@ func TestHappyPath(t *testing.T) {
 					w.holds(*e, d.Folder)
 				}
 				w.words(o, faulty, again)
+				if a, b := o.By("Müller 1-6"), o.By("Müller 1-7"); (a.SameNumber == b.Key) == (b.SameNumber == a.Key) {
+					t.Error("not one of two with one invoice number names the other")
+				}
+				if !o.By("Müller 1-3").StrangeDate || o.By("Müller 1-4").StrangeDate {
+					t.Error("the date that cannot be is not found, or another one is")
+				}
 				t.Log(o)
 			})
 		})

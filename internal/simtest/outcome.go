@@ -164,6 +164,7 @@ func (w *World) Check(faultsAsked bool) Outcome {
 	if w.setBacks > 0 {
 		o.Problems = append(o.Problems, w.unaccounted(o.Entries)...)
 	}
+	o.Problems = append(o.Problems, unsaid(o.Entries)...)
 	if w.late > 0 {
 		o.Problems = append(o.Problems, fmt.Sprintf("I6: %d uploads were begun after the end of their window", w.late))
 	}

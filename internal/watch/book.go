@@ -74,12 +74,27 @@ type book struct {
 	subjects map[string]*subject
 	ready    []*subject // in the order they became so; entries whose ready is false are stale
 	inFlight int
-	tally    tally // of the last complete listing: what is not under observation
-	forgot   bool  // the observation of one ended since the last rescan, which alone tells what it is now
+	tally    tally            // of the last complete listing: what is not under observation
+	seen     map[string]Named // what tally names; before the first listing: what Config.Seen says
+	forgot   bool             // the observation of one ended since the last rescan, which alone tells what it is now
 }
 
 func newBook(cfg Config) *book {
-	return &book{cfg: cfg, subjects: map[string]*subject{}, tally: tally{}}
+	b := &book{cfg: cfg, subjects: map[string]*subject{}, tally: tally{}, seen: map[string]Named{}}
+	for name, since := range cfg.Seen {
+		b.seen[name] = Named{Name: name, Since: since}
+	}
+	return b
+}
+
+// listed replaces what the last complete listing counted.
+func (b *book) listed(t tally) {
+	b.tally, b.seen = t, map[string]Named{}
+	for _, w := range t {
+		for _, n := range w.Names {
+			b.seen[n.Name] = n
+		}
+	}
 }
 
 // admit puts name under observation unless it is or there is no room. It reports whether it is under observation now.
@@ -91,8 +106,8 @@ func (b *book) admit(name string, now time.Time) bool {
 		return false
 	}
 	s := &subject{admitted: now, due: now, reason: Copying, Folder: Folder{Name: name, Since: now}}
-	if since, ok := b.tally.since(name); ok {
-		s.Since = since
+	if before, ok := b.seen[name]; ok {
+		s.Since = before.Since
 	}
 	b.subjects[name] = s
 	return true
@@ -284,6 +299,7 @@ func (b *book) makeRoom(pressed bool, now time.Time) {
 			continue
 		}
 		b.tally.add(s.reason, name, s.Since, s.detail)
+		b.seen[name] = Named{Name: name, Since: s.Since, Detail: words(s.detail)}
 		b.forget(name)
 	}
 }

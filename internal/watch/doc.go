@@ -9,7 +9,8 @@
 // It never changes anything on disk, never opens a file and never follows a link. A drop folder that vanished, was
 // replaced or unmounted is paused, never seen as empty.
 //
-// Nothing here is kept over a crash: a new watcher looks at everything afresh and settles it once more.
+// Nothing here is kept over a crash: a new watcher looks at everything afresh and settles it once more. Since when a thing lies
+// there it can be told (Config.Seen).
 //
 // The exported names are more than usual because every reason for not taking a folder is one, for the pages that show them.
 package watch
@@ -77,6 +78,10 @@ type Config struct {
 
 	// Changed is told after every pass that may have changed the Snapshot; it must not block. nil: nobody listens.
 	Changed func()
+
+	// Seen says since when what lies in the drop folder was seen by the watcher before this one, by name. It counts until the
+	// first rescan has ended. nil: nothing is known.
+	Seen map[string]time.Time
 
 	// Events starts to listen for changes directly in path. nil: the kernel's.
 	Events func(path string) (Source, error)

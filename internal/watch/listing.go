@@ -171,7 +171,7 @@ func (s *session) rescan(ctx context.Context, now time.Time, asked bool) error {
 	l.lost = false
 	l.bare.read(before, now, !r.unsure && ctx.Err() == nil)
 	s.mu.Lock()
-	s.book.tally = r.tally
+	s.book.listed(r.tally)
 	s.mu.Unlock()
 	s.listedAt(now)
 	s.cfg.Changed()
@@ -258,9 +258,11 @@ func (r *round) entry(e os.DirEntry) {
 	if observed {
 		return
 	}
-	if r.local && r.listing.bare.has(r.dir, name) && !r.tally.keeps(NoSidecar) {
-		r.without(name, nil)
-		return
+	if r.local && r.listing.bare.has(r.dir, name) {
+		if known, near := r.near(name); known {
+			r.without(name, near)
+			return
+		}
 	}
 	switch has, near, at, err := r.cfg.Rules.sidecarIn(r.dir, name); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // gone since
@@ -274,6 +276,24 @@ func (r *round) entry(e os.DirEntry) {
 		r.admit(name)
 	}
 }
+
+// near reports whether it is known what is in the folder name, which has no sidecar and is as it was, and what was probably meant
+// to be one. The first of them are looked into at each rescan all the same: a sidecar in a folder inside changes nothing out here.
+func (r *round) near(name string) (known bool, near error) {
+	if !r.tally.keeps(NoSidecar) {
+		return true, nil
+	}
+	r.mu.Lock()
+	before, ok := r.book.seen[name]
+	r.mu.Unlock()
+	if before.Detail != "" {
+		near = errors.New(before.Detail)
+	}
+	return ok && r.tally.count(NoSidecar) >= lookedInto, near
+}
+
+// lookedInto is how many folders without a sidecar are looked into at each rescan though they are as they were.
+const lookedInto = 100
 
 // without counts a folder that has no sidecar, unless it is one of those that file servers make.
 func (r *round) without(name string, near error) {
@@ -310,8 +330,8 @@ func (r *round) count(reason Reason, name string, detail error) {
 	since := r.now
 	if r.tally.keeps(reason) {
 		r.mu.Lock()
-		if before, ok := r.book.tally.since(name); ok {
-			since = before
+		if before, ok := r.book.seen[name]; ok {
+			since = before.Since
 		}
 		r.mu.Unlock()
 	}

@@ -42,7 +42,7 @@ func (p *Pause) Unwrap() error { return p.Err }
 type Waiting struct {
 	Reason Reason
 	Count  int
-	Names  []Named // the longest waiting, at most 100
+	Names  []Named // the longest waiting, at most 1,000
 }
 
 // Named is one thing that is not taken.
@@ -53,8 +53,8 @@ type Named struct {
 	Detail  string    // more words, may be empty
 }
 
-// sampled is how many names are kept for one reason: enough for a page, however many there are.
-const sampled = 100
+// sampled is how many names are kept for one reason: enough for a page and for the ledger, however many there are.
+const sampled = 1000
 
 // tally counts what is not under observation, by reason.
 type tally map[Reason]*Waiting
@@ -75,18 +75,6 @@ func (t tally) add(r Reason, name string, since time.Time, detail error) {
 func (t tally) keeps(r Reason) bool {
 	w := t[r]
 	return w == nil || len(w.Names) < sampled
-}
-
-// since tells since when name waits, for the names that are kept.
-func (t tally) since(name string) (time.Time, bool) {
-	for _, w := range t {
-		for _, n := range w.Names {
-			if n.Name == name {
-				return n.Since, true
-			}
-		}
-	}
-	return time.Time{}, false
 }
 
 func words(err error) string {

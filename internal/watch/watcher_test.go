@@ -392,7 +392,7 @@ func TestWatcher_I21_MoreThanFit(t *testing.T) {
 			write(t, b.path, fmt.Sprintf("f%d/metadata.json", i))
 		}
 		b.run()
-		if got := b.waiting(Queued); got.Count != 480 || len(got.Names) != 100 {
+		if got := b.waiting(Queued); got.Count != 480 || len(got.Names) != 480 {
 			t.Errorf("queued %d, %d named", got.Count, len(got.Names))
 		}
 		b.pass(25 * 40 * time.Second)

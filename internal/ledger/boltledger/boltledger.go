@@ -90,8 +90,9 @@ var (
 	journalBucket = []byte("journal")
 	totalsBucket  = []byte("totals")
 	findBucket    = []byte("find")
+	scanBucket    = []byte("scan")
 
-	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, findBucket}
+	buckets = [][]byte{metaBucket, openBucket, doneBucket, docBucket, dueBucket, journalBucket, totalsBucket, findBucket, scanBucket}
 )
 
 // Keys of the meta bucket.

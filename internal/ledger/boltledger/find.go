@@ -15,6 +15,7 @@ const (
 	byID      = 'i' // then 16 bytes: the entry that last took this clientUUID
 	byRemote  = 'r' // then the service's number: the entry that was given it, and for which generation
 	byContent = 'c' // then 32 bytes: the first entry sealed with these files
+	byNumber  = 'n' // then 16 bytes, a digest: every entry sealed with this invoice number
 	byObject  = 'o' // then 16 bytes, a digest: the entry that was given an upload address of this object, and for which generation
 )
 
@@ -37,6 +38,8 @@ type holder struct {
 func idName(id archive.ID) []byte          { return append([]byte{byID}, id[:]...) }
 func remoteName(r archive.RemoteID) []byte { return append([]byte{byRemote}, r...) }
 func contentName(d archive.Digest) []byte  { return append([]byte{byContent}, d[:]...) }
+
+func numberName(d archive.NumberDigest) []byte { return append([]byte{byNumber}, d[:]...) }
 
 func objectName(o archive.ObjectDigest) []byte { return append([]byte{byObject}, o[:]...) }
 
@@ -88,6 +91,8 @@ func bears(e ledger.Entry, name []byte) (generation uint8, ok bool) {
 	switch name[0] {
 	case byContent:
 		return 0, !e.Content.IsZero() && bytes.Equal(e.Content[:], name[1:])
+	case byNumber:
+		return 0, !e.Number.IsZero() && bytes.Equal(e.Number[:], name[1:])
 	case byRemote, byObject:
 		for _, r := range slices.Backward(e.Registrations) {
 			if bore(r, name) {
@@ -186,6 +191,9 @@ func names(e ledger.Entry) [][]byte {
 	var all [][]byte
 	if !e.Content.IsZero() {
 		all = append(all, contentName(e.Content))
+	}
+	if !e.Number.IsZero() {
+		all = append(all, numberName(e.Number))
 	}
 	for n := 0; n <= int(e.Generation) && !e.Base.IsZero(); n++ {
 		all = append(all, idName(identity(e, uint8(n))))

@@ -18,7 +18,7 @@ const Schema = 1
 // layout counts the changes of the stored form that the tables of records do not
 // show: keys of buckets, journal lines, what a field means. It is raised with each
 // of them until the schema is released.
-const layout = 4
+const layout = 5
 
 // form is the stored form that a program reads and writes.
 type form struct {
@@ -93,9 +93,10 @@ type table struct {
 func tables() []table {
 	return []table{
 		tableOf(entryForm), tableOf(nodeForm), tableOf(packageForm), tableOf(causeForm), tableOf(registrationForm), tableOf(ticketForm),
-		tableOf(headerForm), tableOf(instantForm), tableOf(foldedForm), tableOf(documentForm), tableOf(noteForm), tableOf(fileForm),
+		tableOf(headerForm), tableOf(instantForm), tableOf(foldedForm), tableOf(documentForm), tableOf(asReadForm), tableOf(noteForm), tableOf(fileForm),
 		tableOf(blockForm), tableOf(infoForm), tableOf(standingForm), tableOf(tallyForm), tableOf(totalForm), tableOf(indexForm),
 		tableOf(runForm), tableOf(safeForm), tableOf(replacedForm), tableOf(secretForm), tableOf(fetchesForm), tableOf(monthForm),
+		tableOf(pendingForm), tableOf(scanForm),
 	}
 }
 

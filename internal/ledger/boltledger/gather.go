@@ -68,6 +68,9 @@ func (g *gather) draft(c ledger.Change) (draft, error) {
 	at.Wall = at.Wall.Round(0).UTC() // as it will be read again: no monotonic part
 	for _, ev := range c.Events {
 		ev, err := g.nameIdentity(d.entry, g.ledger.nameObject(ev))
+		if err == nil {
+			ev, err = g.nameNumber(d.entry, ev)
+		}
 		if err != nil {
 			return d, err
 		}

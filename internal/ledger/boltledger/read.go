@@ -50,7 +50,8 @@ func entryAt(bucket, key, record []byte) (ledger.Entry, error) {
 	return e, nil
 }
 
-// Document returns the erasable part of an entry; ok is false before it is sealed.
+// Document returns the erasable part of an entry; ok is false where there is none: before it is sealed or has ended, and
+// where nothing could be read of a refused folder.
 func (l *Ledger) Document(key archive.Key) (d ledger.Document, ok bool, err error) {
 	err = l.view(func(tx *bbolt.Tx) error { d, ok, err = readDocument(tx, key); return err })
 	return d, ok, err

@@ -11,12 +11,14 @@ import (
 // the store is. It also takes the document that comes with a seal.
 func (g *gather) rules(d *draft, after ledger.Entry, ev ledger.Event, doc *ledger.Document) error {
 	switch ev := ev.(type) {
+	case ledger.Refused, ledger.FoundDuplicate:
+		return takeAsRead(d, after, doc)
 	case ledger.Sealed:
 		if doc == nil || ev.Seal != doc.Seal(ev.Package) {
 			return fmt.Errorf("seal %s: the document is missing or its seal is another: %w", after.Key, ledger.ErrIllegal)
 		}
 		d.doc = doc
-		return g.takeIdentity(d, after, ev)
+		return g.takeSealed(d, after, ev)
 	case ledger.Resealed:
 		return g.sameSalt(d, after.Key, ev.Package, ev.Seal)
 	case ledger.UploadAccepted:
@@ -38,6 +40,19 @@ func (g *gather) rules(d *draft, after ledger.Entry, ev ledger.Event, doc *ledge
 	return nil
 }
 
+// takeAsRead takes what could be read of the sidecar of a folder that ends unsealed. It must not stand in for the document
+// of a sealed one, by whose salt and metadata the entry goes on.
+func takeAsRead(d *draft, after ledger.Entry, doc *ledger.Document) error {
+	if doc == nil || d.doc == doc { // the change seals it before
+		return nil
+	}
+	if after.Sealed() || !doc.OnlyAsRead() {
+		return fmt.Errorf("refuse %s: its document is that of a sealed folder: %w", after.Key, ledger.ErrIllegal)
+	}
+	d.doc = doc
+	return nil
+}
+
 // takeFound binds a registration that the service knew, and the generations of the
 // identity that the ledger did not.
 func (g *gather) takeFound(d *draft, after ledger.Entry, ev ledger.RegistrationFound) error {
@@ -52,19 +67,26 @@ func (g *gather) takeFound(d *draft, after ledger.Entry, ev ledger.RegistrationF
 
 // takeRecovered binds what the evidence tells of an entry.
 func (g *gather) takeRecovered(d *draft, after ledger.Entry, ev ledger.Recovered, doc *ledger.Document) error {
-	if !ev.Content.IsZero() {
+	if ev.Content.IsZero() {
+		if err := takeAsRead(d, after, doc); err != nil {
+			return err
+		}
+	} else {
 		if doc == nil || ev.Seal != doc.Seal(ev.Package) {
 			return fmt.Errorf("recover %s: the document is missing or its seal is another: %w", after.Key, ledger.ErrIllegal)
 		}
 		d.doc = doc
 	}
 	if !ev.ID.IsZero() {
-		if err := g.takeIdentity(d, after, ledger.Sealed{ID: ev.ID, Content: ev.Content}); err != nil {
+		if err := g.takeIdentity(d, after, ev.ID, archive.Key{}); err != nil {
+			return err
+		}
+		if _, err := g.takeContent(d, after); err != nil {
 			return err
 		}
 	}
-	if ev.Remote == "" {
-		return nil
+	if err := g.takeNumber(d, after); err != nil || ev.Remote == "" {
+		return err
 	}
 	return g.takeRemote(d, after, ev.Remote, 0)
 }
@@ -85,31 +107,65 @@ func (g *gather) sameSalt(d *draft, key archive.Key, p archive.Package, seal arc
 	return nil
 }
 
-// takeIdentity binds the identity and, where it is the first, the content of a
-// sealed entry.
-func (g *gather) takeIdentity(d *draft, e ledger.Entry, ev ledger.Sealed) error {
-	first, taken, err := g.find(idName(ev.ID))
+// takeSealed binds the names of a sealed entry. Where they are not its alone, the entry must say so: what was looked up
+// before this transaction may have missed one that was sealed meanwhile.
+func (g *gather) takeSealed(d *draft, e ledger.Entry, ev ledger.Sealed) error {
+	if err := g.takeIdentity(d, e, ev.ID, ev.Supersedes); err != nil {
+		return err
+	}
+	has, err := g.takeContent(d, e)
+	switch {
+	case err != nil:
+		return err
+	case has.State != ledger.None && has.State != ledger.Rejected && has.ID != e.ID && e.SameContent.IsZero():
+		return &ledger.TakenError{What: ledger.TakenFiles, By: has.Key}
+	}
+	return g.takeNumber(d, e)
+}
+
+// takeIdentity binds the identity, which may be that of an entry that e supersedes.
+func (g *gather) takeIdentity(d *draft, e ledger.Entry, id archive.ID, supersedes archive.Key) error {
+	first, taken, err := g.find(idName(id))
 	if err != nil {
 		return err
 	}
-	if taken && first.key != ev.Supersedes {
+	if taken && first.key != supersedes {
 		return &ledger.TakenError{What: ledger.TakenID, By: first.key}
 	}
-	d.binds = append(d.binds, bind{idName(ev.ID), holder{key: e.Key}})
-	if ev.Content.IsZero() {
+	d.binds = append(d.binds, bind{idName(id), holder{key: e.Key}})
+	return nil
+}
+
+// takeContent binds the list of files where e is the first that has it, and returns which entry had it before; of none
+// the state is None.
+func (g *gather) takeContent(d *draft, e ledger.Entry) (has ledger.Entry, err error) {
+	if e.Content.IsZero() {
+		return has, nil
+	}
+	name := contentName(e.Content)
+	first, taken, err := g.find(name)
+	if taken && err == nil {
+		has, err = g.load(first.key)
+	}
+	if err == nil && (!taken || has.IsCertainlyRejected()) {
+		d.binds = append(d.binds, bind{name, holder{key: e.Key}})
+	}
+	return has, err
+}
+
+// takeNumber binds the invoice number. Many entries may have the same one; each of them names the first.
+func (g *gather) takeNumber(d *draft, after ledger.Entry) error {
+	if after.Number.IsZero() {
 		return nil
 	}
-	first, taken, err = g.find(contentName(ev.Content))
+	first, err := g.sameNumber(after)
 	if err != nil {
 		return err
 	}
-	if taken {
-		has, err := g.load(first.key)
-		if err != nil || has.State != ledger.Rejected || has.InDoubt || has.Contradicted {
-			return err
-		}
+	if first != after.SameNumber {
+		return &ledger.TakenError{What: ledger.TakenNumber, By: first}
 	}
-	d.binds = append(d.binds, bind{contentName(ev.Content), holder{key: e.Key}})
+	d.binds = append(d.binds, bind{numberName(after.Number), holder{key: after.Key}})
 	return nil
 }
 
@@ -141,6 +197,17 @@ func (l *Ledger) nameObject(ev ledger.Event) ledger.Event {
 		return got
 	}
 	return ev
+}
+
+// nameNumber adds to an entry that is opened from evidence whose invoice number it repeats.
+func (g *gather) nameNumber(e ledger.Entry, ev ledger.Event) (ledger.Event, error) {
+	recovered, ok := ev.(ledger.Recovered)
+	if !ok {
+		return ev, nil
+	}
+	var err error
+	recovered.SameNumber, err = g.sameNumber(ledger.Entry{Key: e.Key, Number: recovered.Number})
+	return recovered, err
 }
 
 // nameIdentity adds to a registration that was found the clientUUID to which its number was given, where nobody told it:

@@ -70,15 +70,26 @@ type index struct {
 
 func (x *index) clone() index { return index{x.next, slices.Clone(x.runs)} }
 
-// wordOf is how a name stands in a run: the beginning of its SHA-256, its kind in the last two
+// wordOf is how a name stands in a run: the beginning of its SHA-256, its kind in the last three
 // bits. Words of two names may be the same; the entry tells which of them it bears.
 func wordOf(name []byte) uint64 {
 	d := sha256.Sum256(name)
-	return binary.BigEndian.Uint64(d[:])&^3 | uint64(slices.Index(kinds, name[0]))
+	return binary.BigEndian.Uint64(d[:])&^kindBits | uint64(slices.Index(kinds, name[0]))
 }
 
 // kinds has the kinds of names at their place in a word.
-var kinds = []byte{byID, byRemote, byContent, byObject}
+var kinds = []byte{byID, byRemote, byContent, byObject, byNumber}
+
+// kindBits are the bits of a word that tell the kind of its name.
+const kindBits = 7
+
+// kindOf returns the kind of name that a word stands for; 0: there is none.
+func kindOf(word uint64) byte {
+	if i := int(word & kindBits); i < len(kinds) {
+		return kinds[i]
+	}
+	return 0
+}
 
 // pair leads from a name to the entry that took it.
 type pair struct {

@@ -73,6 +73,10 @@ func (m marking) do(g *gather) (refused, err error) {
 		return fmt.Errorf("mark the ledger as %s: it is not in safe mode: %w", m.mark.Word, ledger.ErrIllegal), nil
 	case m.mark.Word == ledger.MarkIndex && (m.mark.Vault == "" || m.mark.By.Reason.IsZero()):
 		return fmt.Errorf("mark the ledger as %s: it needs a vault and a reason: %w", m.mark.Word, ledger.ErrIllegal), nil
+	case m.mark.Word == ledger.MarkCompared:
+		if _, _, ok := ledger.ParseComparedCause(m.mark.Cause); m.mark.Vault == "" || !ok {
+			return fmt.Errorf("mark the ledger as %s: it needs a vault and an outcome: %w", m.mark.Word, ledger.ErrIllegal), nil
+		}
 	}
 	if refused, err := g.countFetch(m); refused != nil || err != nil {
 		return refused, err

@@ -124,6 +124,10 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	flag(45, "suspect", func(e *ledger.Entry) *bool { return &e.Suspect }),
 	part(46, "folded", foldedForm, func(e *ledger.Entry) *ledger.Folded { return &e.Folded }),
 	flag(47, "sworn", func(e *ledger.Entry) *bool { return &e.Sworn }),
+	fixed(48, "number", func(e *ledger.Entry) []byte { return e.Number[:] }),
+	fixed(49, "same_number", func(e *ledger.Entry) []byte { return e.SameNumber[:] }),
+	flag(50, "strange_date", func(e *ledger.Entry) *bool { return &e.StrangeDate }),
+	flag(51, "checked", func(e *ledger.Entry) *bool { return &e.Checked }),
 }}
 
 var fileForm = &message[archive.File]{"File", []field[archive.File]{
@@ -132,12 +136,25 @@ var fileForm = &message[archive.File]{"File", []field[archive.File]{
 	fixed(3, "sha256", func(f *archive.File) []byte { return f.SHA256[:] }),
 }}
 
+var asReadForm = &message[archive.AsRead]{"AsRead", []field[archive.AsRead]{
+	text(1, "document_type", func(a *archive.AsRead) *string { return &a.Type }),
+	text(2, "document_id", func(a *archive.AsRead) *string { return &a.Number }),
+	text(3, "document_date", func(a *archive.AsRead) *string { return &a.Date }),
+	text(4, "sender_name", func(a *archive.AsRead) *string { return &a.SenderName }),
+	text(5, "sender_ids", func(a *archive.AsRead) *string { return &a.SenderIDs }),
+	text(6, "recipient_name", func(a *archive.AsRead) *string { return &a.RecipientName }),
+	text(7, "recipient_ids", func(a *archive.AsRead) *string { return &a.RecipientIDs }),
+	text(8, "amount", func(a *archive.AsRead) *string { return &a.Amount }),
+	text(9, "currency_code", func(a *archive.AsRead) *string { return &a.Currency }),
+}}
+
 var documentForm = &message[ledger.Document]{"Document", []field[ledger.Document]{
 	fixed(1, "salt", func(d *ledger.Document) []byte { return d.Salt[:] }),
 	raw(2, "metadata", func(d *ledger.Document) *[]byte { return &d.Metadata }),
 	list(3, "files", fileForm, func(d *ledger.Document) *[]archive.File { return &d.Files }),
 	list(4, "others", fileForm, func(d *ledger.Document) *[]archive.File { return &d.Others }),
 	items(5, "junk", "string", func(d *ledger.Document) *[]string { return &d.Junk }),
+	part(6, "as_read", asReadForm, func(d *ledger.Document) *archive.AsRead { return &d.AsRead }),
 }}
 
 var noteForm = &message[ledger.Note]{"Note", []field[ledger.Note]{

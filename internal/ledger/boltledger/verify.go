@@ -62,6 +62,7 @@ func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]Proble
 		{dueBucket, func() error { return c.each(dueBucket, c.due) }},
 		{findBucket, func() error { return c.each(findBucket, c.name) }},
 		{findBucket, c.runs},
+		{scanBucket, func() error { return c.each(scanBucket, c.scan) }},
 		{journalBucket, c.chain},
 	}
 	for i, p := range passes {

@@ -24,6 +24,11 @@ func unfound(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
 		}
 		return readEntry(tx, k)
 	}
+	if !e.SameNumber.IsZero() {
+		if first, ok, err := read(e.SameNumber); err == nil && (!ok || first.Number != e.Number) {
+			wrong = append(wrong, "names another entry for its invoice number, which does not bear it")
+		}
+	}
 	for _, name := range names(e) {
 		h, ok, err := x.find(tx, name, read)
 		if ok && err == nil && name[0] == byID {
@@ -124,7 +129,7 @@ func answers(e ledger.Entry, word uint64) bool {
 			return true
 		}
 	}
-	return fromService(kinds[word&3]) && e.Folded.Total() > 0
+	return fromService(kindOf(word)) && e.Folded.Total() > 0
 }
 
 // runs holds the list of runs against what is there of them.

@@ -35,6 +35,11 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 	if k, ok, err := d.l.ByID(seal.ID); err == nil && ok && r.IntN(2) == 0 {
 		seal.Supersedes = k
 	}
+	seal.Number, seal.StrangeDate = archive.NumberDigest{1, byte(r.IntN(10))}, r.IntN(5) == 0
+	seal.SameContent, _, _ = d.l.ByContent(seal.Content)
+	if after, err := ledger.Transition(d.e, seal, archive.Instant{Wall: d.at}); err == nil {
+		seal.SameNumber, _, _ = d.l.SameNumber(after) // by now another one of the same gather may have it
+	}
 	all := []ledger.Event{
 		d.claim(), ledger.Resealed{Package: seal.Package, Seal: seal.Seal}, ledger.StillChanging{NotBefore: later}, ledger.Postponed{NotBefore: later, Cause: cause}, seal, seal, ledger.Refused{Cause: cause},
 		ledger.FoundDuplicate{First: archive.Key{1}}, ledger.GotStuck{Cause: cause}, ledger.RegisterIntended{}, ledger.RegisterIntended{},
@@ -168,7 +173,7 @@ func checkWalk(t *testing.T, l *Ledger, ds []*doc) {
 		}
 	}
 	told := map[ledger.Attention]int{}
-	for c := ledger.Waiting; c <= ledger.Differing; c++ {
+	for c := ledger.Waiting; c <= ledger.Misdated; c++ {
 		crowds, err := l.Crowds(c, time.Time{})
 		if err != nil {
 			t.Fatal(err)
@@ -187,6 +192,15 @@ func checkWalk(t *testing.T, l *Ledger, ds []*doc) {
 		}
 		if s, _, ok := ledger.Due(d.e); ok != (due[d.e.Key] != ledger.NoStep) || s != due[d.e.Key] {
 			t.Errorf("%s: due to %s, the index says %s", d.e.Key, s, due[d.e.Key])
+		}
+	}
+	bare := map[archive.NumberDigest]archive.Key{}
+	for _, d := range ds { // of those that go on or went on, one alone names no other one with its number
+		if e := d.e; !e.Number.IsZero() && e.State != ledger.Rejected && e.SameNumber.IsZero() && e.SameContent.IsZero() && e.Supersedes.IsZero() {
+			if first, ok := bare[e.Number]; ok {
+				t.Errorf("%s and %s have one invoice number, and neither says so", first, e.Key)
+			}
+			bare[e.Number] = e.Key
 		}
 	}
 	for c, n := range told {

@@ -44,6 +44,7 @@ func goldenEntry() ledger.Entry {
 		First: archive.Key{3}, SameContent: archive.Key{4}, Supersedes: archive.Key{5}, Archived: "bum-2", Record: []byte(`{"status":"ArchivingSuccessful"}`),
 		Dest: "_archived/2026-11/Müller 4711", SeenAt: goldenTime(7), RegisteredAt: goldenTime(8), UploadedAt: goldenTime(9),
 		ArchivedAt: time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC), DisposeAt: goldenTime(11), Suspect: true, Folded: ledger.Folded{Unsent: 300, Lapsed: 2}, Sworn: true,
+		Number: archive.NumberDigest{1, 15: 3}, SameNumber: archive.Key{6}, StrangeDate: true, Checked: true,
 	}
 }
 
@@ -74,6 +75,17 @@ func goldenDocument() ledger.Document {
 		Salt: [16]byte{1, 2, 3}, Metadata: []byte(`{"documentId":"4711"}`), Files: []archive.File{{Path: "a/rechnung.pdf", Size: 12345, SHA256: sum("a")}, {Path: "b.xml"}},
 		Others: []archive.File{{Path: "metadata.json", Size: 99, SHA256: sum("m")}}, Junk: []string{"Thumbs.db", ""},
 	}
+}
+
+func goldenScan() ledger.Scan {
+	return ledger.Scan{Drop: "acme-in", Looked: goldenTime(14), Fault: "drop folder paused (vanished)", Failed: goldenTime(15), More: 2, Since: goldenTime(16),
+		Pending: []ledger.PendingItem{{Name: "scan7.pdf", Reason: "loose file", Detail: "a link", Since: goldenTime(17), Person: true}, {Name: "Müller"}}}
+}
+
+// goldenRefused is the document of a folder that was refused.
+func goldenRefused() ledger.Document {
+	return ledger.Document{AsRead: archive.AsRead{Type: "Rechnung", Number: "D1", Date: "31.10.2026", SenderName: "Müller GmbH", SenderIDs: "DE1, DE2",
+		RecipientName: "Acme GmbH", RecipientIDs: "DE999", Amount: "1.234,56", Currency: "€"}}
 }
 
 func goldenNote() ledger.Note {
@@ -115,11 +127,13 @@ func golden[T any](t *testing.T, name string, m *message[T], value T) {
 func TestRecord_I28_Golden(t *testing.T) {
 	golden(t, "entry", entryForm, goldenStored())
 	golden(t, "document", documentForm, goldenDocument())
+	golden(t, "document-refused", documentForm, goldenRefused())
 	golden(t, "note", noteForm, goldenNote())
 	golden(t, "block", blockForm, goldenBlock())
 	golden(t, "total", totalForm, goldenTotal())
 	golden(t, "runs", indexForm, goldenIndex())
 	golden(t, "standing", standingForm, goldenStanding())
+	golden(t, "scan", scanForm, goldenScan())
 }
 
 // What is left out of an entry is there again when it is read, or nobody needs it any more.
@@ -150,6 +164,7 @@ func TestRecord_EveryFieldIsStored(t *testing.T) {
 		"Document": roundTrip(documentForm),
 		"Note":     roundTrip(noteForm),
 		"Total":    roundTrip(totalForm),
+		"Scan":     roundTrip(scanForm),
 	} {
 		in, out, err := check()
 		if err != nil || !reflect.DeepEqual(in, out) {

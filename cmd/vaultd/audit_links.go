@@ -1,0 +1,54 @@
+package main
+
+import (
+	"net/url"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"vaultd/internal/legible"
+)
+
+// receiptLinks gives the links to receipts of a report that is to lie in the folder beside; nil where that is not known.
+//
+// A link is relative, and only there where the report lies in the drop folder or above it: then whoever opens the report,
+// on this machine or over the share, sees the receipt as well. From anywhere else a path may not be the reader's.
+func (v view) receiptLinks(beside string) func(drop, receipt string) string {
+	if beside == "" {
+		return nil
+	}
+	ways := map[string]string{} // from the report to each drop folder that one leads to
+	for _, d := range v.cfg.Drops {
+		if way, err := filepath.Rel(beside, d.Path); err == nil && (strings.Trim(way, "./") == "" || !strings.HasPrefix(way, "..")) {
+			ways[d.Name] = way
+		}
+	}
+	return func(drop, receipt string) string {
+		way, leads := ways[drop]
+		if !leads || !sameOnWindows(receipt) {
+			return ""
+		}
+		parts := strings.Split(path.Join(way, receipt), "/")
+		for i, part := range parts {
+			parts[i] = url.PathEscape(part)
+		}
+		if parts[0] == ".." {
+			return strings.Join(parts, "/")
+		}
+		return "./" + strings.Join(parts, "/")
+	}
+}
+
+// sameOnWindows reports whether a path has the same name on a share: Samba shows other names for what Windows does not allow.
+func sameOnWindows(p string) bool {
+	if !utf8.ValidString(p) || strings.ContainsAny(p, `\:*?"<>|`) {
+		return false
+	}
+	for _, part := range strings.Split(p, "/") {
+		if strings.HasSuffix(part, ".") || strings.HasSuffix(part, " ") || legible.Text(part) != part {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/report"
+)
+
+// pendingDrops tells of each drop folder what lies in it and was not taken: as a running daemon sees it, else as the ledger
+// has it from the last one. Drops that are not configured any more come last.
+func (v view) pendingDrops() ([]report.Drop, error) {
+	scans := map[string]ledger.Scan{}
+	stored, err := v.ledger.Scans()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range stored {
+		scans[s.Drop] = s
+	}
+	if v.state != nil {
+		for _, d := range v.state().Drops {
+			scans[d.Name] = d.Scan
+		}
+	}
+	var drops []report.Drop
+	for _, d := range v.cfg.Drops {
+		drops = append(drops, report.Drop{Name: d.Name, Vault: archive.VaultID(d.Vault), Configured: true, RemindAfter: d.RemindAfter, Scan: scans[d.Name]})
+		delete(scans, d.Name)
+	}
+	for _, s := range stored {
+		if _, left := scans[s.Drop]; left {
+			drops = append(drops, report.Drop{Name: s.Drop, Scan: s})
+		}
+	}
+	return drops, nil
+}
+
+// pending counts what was not taken, for status.
+func (s *standing) pending(drops []report.Drop, c clock) {
+	for _, d := range drops {
+		if !d.Configured {
+			continue
+		}
+		if !s.Running { // a running daemon's watchers know more
+			s.notTaken(d)
+		}
+		if i := slices.IndexFunc(s.Drops, func(l dropLine) bool { return l.Name == d.Name }); i >= 0 {
+			s.Drops[i].Looked = inUTC(d.Scan.Looked)
+		}
+		if !d.Scan.Looked.IsZero() && (s.looked.IsZero() || d.Scan.Looked.Before(s.looked)) {
+			s.looked = d.Scan.Looked
+		}
+		named, more := d.Scan.NeedsPerson(c.now, d.RemindAfter)
+		named = slices.DeleteFunc(named, func(p ledger.PendingItem) bool { return faulty[p.Reason] }) // told at once, not only when it lasts
+		if len(named) == 0 {
+			continue
+		}
+		n := len(named) + int(more)
+		s.overdue = append(s.overdue, need{When: "soon", What: "not-taken", Count: n, Names: pendingNames(named, c),
+			Text: fmt.Sprintf("drop %s: %s not taken for longer than %s", d.Name, many(n, "thing", "things"), ageText(d.RemindAfter)),
+			Do:   "put them right as _STATUS.txt in the drop folder says, or take them away; see vaultd why X"})
+	}
+}
+
+// notTaken lists by reason what lies in one drop folder.
+func (s *standing) notTaken(d report.Drop) {
+	at := map[string]int{} // of the lines of this drop, by reason
+	for _, p := range d.Scan.Pending {
+		i, ok := at[p.Reason]
+		if !ok {
+			i = len(s.NotTaken)
+			at[p.Reason] = i
+			s.NotTaken = append(s.NotTaken, notTaken{Drop: d.Name, Reason: p.Reason})
+		}
+		l := &s.NotTaken[i]
+		if l.Count++; len(l.Names) < sampled {
+			l.Names = append(l.Names, pendingName(p))
+		}
+	}
+	if d.Scan.More > 0 {
+		s.NotTaken = append(s.NotTaken, notTaken{Drop: d.Name, Reason: "not named", Count: int(d.Scan.More), Names: []string{}})
+	}
+}
+
+func pendingName(p ledger.PendingItem) string {
+	if p.Detail == "" {
+		return p.Name
+	}
+	return p.Name + ": " + p.Detail
+}
+
+// pendingNames names the longest waiting, and since when each lies there.
+func pendingNames(all []ledger.PendingItem, c clock) []string {
+	var names []string
+	for _, p := range all[:min(len(all), sampled)] {
+		names = append(names, fmt.Sprintf("%s: %s, since %s", p.Name, cmp.Or(p.Detail, p.Reason), c.brief(p.Since)))
+	}
+	return names
+}

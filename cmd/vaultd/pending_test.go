@@ -1,0 +1,61 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/watch"
+)
+
+// What was not taken for too long needs a person also while vaultd does not run, and says when vaultd looked.
+func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
+	s := newShelf(t)
+	put := func(since time.Time) {
+		t.Helper()
+		err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", Looked: noon.Add(-5 * time.Minute), Pending: []ledger.PendingItem{
+			{Name: "scan7.pdf", Reason: string(watch.LooseFile), Since: since, Person: true},
+			{Name: "Huber 3", Reason: string(watch.Queued), Since: since},
+		}}, ledger.Scan{Drop: "left", Looked: noon, Pending: []ledger.PendingItem{{Name: "old.pdf", Since: since, Person: true}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := func() (string, int) {
+		out, _, code := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
+		return out, code
+	}
+	put(noon.Add(-time.Minute))
+	if out, code := status(); code != exitDone || !strings.Contains(out, "NOT TAKEN YET 2, as of 14:27") {
+		t.Errorf("young: exit %d\n%s", code, out)
+	}
+	put(noon.Add(-2 * time.Hour))
+	out, code := status()
+	if code != exitPerson || !strings.Contains(out, "drop acme-in: 1 thing not taken for longer than 30 min") || !strings.Contains(out, "scan7.pdf: loose file, since 12:32") {
+		t.Errorf("old: exit %d\n%s", code, out)
+	}
+	if _, errs, _ := s.audit(t, auditFlags{format: "html", separator: ","}); !strings.Contains(errs, "NOT COMPLETE: 2 things in the drop folders were never taken.") {
+		t.Errorf("audit: %s", errs)
+	}
+	why, _, _ := say(t, false, func(a *app) error { return a.why(t.Context(), s.view, "scan7.pdf") })
+	if !strings.Contains(why, "vaultd does not run. It saw this when it last looked, 14:27 CET.") {
+		t.Errorf("why: %s", why)
+	}
+}
+
+// The watch's words for faults are those that the needs tell at once.
+func TestPending_FaultsAreNotToldTwice(t *testing.T) {
+	s := newShelf(t)
+	err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", Looked: noon, Pending: []ledger.PendingItem{
+		{Name: "Huber", Reason: string(watch.NoRight), Since: noon.Add(-time.Hour), Person: true},
+	}})
+	st, again := s.collect(t.Context())
+	if err := errors.Join(err, again); err != nil {
+		t.Fatal(err)
+	}
+	if len(st.Needs) != 1 || st.Needs[0].What != "not-taken" || st.Needs[0].When != "now" {
+		t.Errorf("needs %+v", st.Needs)
+	}
+}

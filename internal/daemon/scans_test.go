@@ -1,0 +1,290 @@
+package daemon
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/report"
+)
+
+// audit examines the ledger as the command does; running says whether the daemon answers.
+func (h *house) audit(running bool) report.Summary {
+	h.t.Helper()
+	l := h.d.Ledger()
+	var scan ledger.Scan
+	stored, err := l.Scans()
+	h.must(err)
+	if len(stored) > 0 {
+		scan = stored[0]
+	}
+	if running {
+		scan = h.d.State().Drops[0].Scan
+	}
+	a, err := report.Examine(h.t.Context(), report.Config{
+		Ledger: l, Info: l.Info(), Head: l.Head(), Balance: l.Balance(), Made: time.Now(), Running: running,
+		Drops: []report.Drop{{Name: "acme-in", Vault: "V", Configured: true, RemindAfter: h.d.drops[0].remind(), Scan: scan}},
+	})
+	h.must(err)
+	return a.Summary
+}
+
+// restart ends the daemon and starts it again after a while.
+func (h *house) restart(after time.Duration) {
+	h.t.Helper()
+	h.halt()
+	time.Sleep(after)
+	h.again()
+}
+
+// pendingWorld is a drop folder in which random things come and go.
+type pendingWorld struct {
+	*house
+	r     *rand.Rand
+	n     int
+	lying map[string]time.Time // what nobody will take, since when a running daemon could see it
+	away  time.Time            // since when the drop folder is not there; zero: it is
+	green int                  // audits that were complete
+}
+
+const slowScan = 3 * time.Minute // a rescan, and what the reading and the probe add
+
+// add drops something that is not taken.
+func (w *pendingWorld) add() {
+	w.n++
+	name := fmt.Sprintf("thing %d", w.n)
+	path := filepath.Join(w.path, name)
+	switch w.r.IntN(5) {
+	case 0:
+		w.must(os.WriteFile(path+".pdf", []byte("%PDF"), 0o660))
+		name += ".pdf"
+	case 1:
+		w.must(os.Mkdir(path, 0o770))
+	case 2:
+		w.must(os.Symlink("/nowhere", path))
+	case 3:
+		w.drop(name, name, name, false)
+		w.must(os.WriteFile(filepath.Join(path, "~$rechnung.docx"), nil, 0o660))
+	case 4:
+		w.must(os.Mkdir(path, 0o770))
+		w.must(os.WriteFile(filepath.Join(path, "metadata.json.txt"), []byte("{}"), 0o660))
+	}
+	w.lying[name] = time.Now()
+}
+
+// remove has a person take one thing away.
+func (w *pendingWorld) remove() {
+	for name := range w.lying {
+		w.must(os.RemoveAll(filepath.Join(w.path, name)))
+		delete(w.lying, name)
+		return
+	}
+}
+
+// step does something random and lets time go by.
+func (w *pendingWorld) step() {
+	switch w.r.IntN(8) {
+	case 0, 1, 2:
+		if w.away.IsZero() {
+			w.add()
+		}
+	case 3:
+		if w.away.IsZero() {
+			w.remove()
+		}
+	case 4:
+		if w.away.IsZero() {
+			w.drop(fmt.Sprintf("good %d", w.n), fmt.Sprint(w.n), fmt.Sprint(w.n), false)
+			w.n++
+		}
+	case 5:
+		down := time.Duration(w.r.IntN(120)) * time.Minute
+		w.restart(down)
+	case 6:
+		if w.away.IsZero() {
+			w.must(os.Rename(w.path, w.path+" away"))
+			w.away = time.Now()
+		} else {
+			w.must(os.Rename(w.path+" away", w.path))
+			w.away = time.Time{}
+		}
+	}
+	time.Sleep(time.Duration(1+w.r.IntN(50)) * time.Minute)
+	synctest.Wait()
+}
+
+// check holds the audit against what lies there.
+func (w *pendingWorld) check(when string) {
+	w.t.Helper()
+	s, now := w.audit(true), time.Now()
+	green := s.Result.Code == "complete-as-dropped"
+	if green {
+		w.green++
+	}
+	remind := w.d.drops[0].remind()
+	overdue := 0
+	for name, since := range w.lying {
+		if now.Sub(since) > remind+slowScan {
+			overdue++
+			if green {
+				w.t.Errorf("%s: the audit is green, and %q lies there since %s", when, name, now.Sub(since))
+			}
+		}
+	}
+	if !w.away.IsZero() && now.Sub(w.away) > remind+slowScan && green {
+		w.t.Errorf("%s: the audit is green, and the drop folder is away since %s", when, now.Sub(w.away))
+	}
+	if len(w.lying) == 0 && w.away.IsZero() && s.NotTaken.Overdue > 0 {
+		w.t.Errorf("%s: %d overdue, and nothing lies there", when, s.NotTaken.Overdue)
+	}
+	if w.away.IsZero() && s.NotTaken.Overdue < uint64(overdue) {
+		w.t.Errorf("%s: %d overdue, want %d at least", when, s.NotTaken.Overdue, overdue)
+	}
+	for _, d := range s.NotTaken.Drops {
+		for _, i := range d.Items {
+			if since, lies := w.lying[i.Name]; lies && i.Since.Sub(since) > slowScan {
+				w.t.Errorf("%s: %q is said to lie there since %s, and lies there since %s", when, i.Name, i.Since, since)
+			}
+		}
+	}
+}
+
+// TestScans_I32_NoAuditIsGreenWhileSomethingLiesThere lets random things come to a drop folder that are not taken, be mended or taken
+// away, over restarts, hours without vaultd and a share that goes away: whatever lies there for longer than remind_after keeps the
+// audit from being complete, and since when it lies there is never forgotten.
+func TestScans_I32_NoAuditIsGreenWhileSomethingLiesThere(t *testing.T) {
+	audits, green := 0, 0
+	for seed := range uint64(8) {
+		inHouse(t, nil, func(h *house) {
+			w := &pendingWorld{house: h, r: rand.New(rand.NewPCG(seed, 17)), lying: map[string]time.Time{}}
+			h.drop("first", "1", "1", false)
+			h.pass()
+			for i := range 40 {
+				w.step()
+				w.check(fmt.Sprintf("seed %d, step %d", seed, i))
+				audits++
+			}
+			green += w.green
+			if !w.away.IsZero() {
+				h.must(os.Rename(h.path+" away", h.path))
+			}
+		})
+	}
+	if green == 0 || green == audits {
+		t.Errorf("%d of %d audits were complete: the worlds show nothing", green, audits)
+	}
+}
+
+// What lies in the drop keeps the result from being complete, is told in status file and log, and is known without a daemon.
+func TestScans_I32_ThingsNeverTaken(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.drop("good", "1", "1", false)
+		h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), []byte("%PDF"), 0o660))
+		h.must(os.Mkdir(filepath.Join(h.path, "Meier 12"), 0o770))
+		h.pass()
+		if s := h.audit(true); s.Result.Code != "complete-as-dropped" || s.NotTaken.Count != 2 {
+			t.Errorf("before remind_after: %+v, %d not taken", s.Result, s.NotTaken.Count)
+		}
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		s := h.audit(true)
+		if s.Result.Code != "not-complete" || !strings.HasPrefix(s.Result.Text, "2 things in the drop folders were never taken. ") {
+			t.Errorf("after it: %+v", s.Result)
+		}
+		if n := s.Needs; len(n) != 1 || n[0].What != "not-taken" || n[0].Count != 2 || len(n[0].Names) != 2 {
+			t.Errorf("needs %+v", n)
+		}
+		if log := h.log.String(); strings.Count(log, "not taken for longer than remind_after") != 2 || strings.Contains(log, "Meier") {
+			t.Errorf("log %s", log)
+		}
+		if page := h.status(); !strings.Contains(page, "PLEASE FIX (2)") {
+			t.Errorf("page %s", page)
+		}
+		began := time.Now()
+		h.stop()
+		h.must(<-h.ended)
+		time.Sleep(24 * time.Hour)
+		s = h.audit(false)
+		if s.Result.Code != "not-complete" || s.NotTaken.Overdue != 2 || s.NotTaken.Drops[0].Looked.Before(began.Add(-2*time.Minute)) {
+			t.Errorf("without a daemon: %+v, %+v", s.Result, s.NotTaken)
+		}
+		h.must(os.Remove(filepath.Join(h.path, "scan7.pdf")))
+		h.must(os.Remove(filepath.Join(h.path, "Meier 12")))
+		h.must(h.d.Close())
+		h.again()
+		h.pass()
+		h.stop()
+		h.must(<-h.ended)
+		s = h.audit(false)
+		if s.Result.Code != "complete-as-dropped" || !strings.HasPrefix(s.Result.Title, "COMPLETE AS DROPPED, AS OF ") {
+			t.Errorf("once they are gone: %+v", s.Result)
+		}
+		h.must(h.d.Close())
+		h.again()
+	})
+}
+
+// More things than are named are counted; the ledger keeps a thousand names.
+func TestScans_I32_MoreThanAreNamed(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		for i := range ledger.MostPending + 500 {
+			h.must(os.WriteFile(filepath.Join(h.path, fmt.Sprintf("%d.pdf", i)), nil, 0o660))
+		}
+		time.Sleep(45 * time.Minute)
+		synctest.Wait()
+		scans, err := h.d.Ledger().Scans()
+		h.must(err)
+		if len(scans) != 1 || len(scans[0].Pending) != ledger.MostPending || scans[0].More != 500 {
+			t.Fatalf("stored: %d scans", len(scans))
+		}
+		if s := h.audit(true); s.NotTaken.Overdue != ledger.MostPending+500 || !strings.HasPrefix(s.Result.Text, "1,500 things") {
+			t.Errorf("%d overdue: %+v", s.NotTaken.Overdue, s.Result)
+		}
+	})
+}
+
+// Names of what lies in the drop never stand in the journal, and are gone from the ledger with the thing.
+func TestScans_I7_NamesAreErasable(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.must(os.Mkdir(filepath.Join(h.path, "Frau Schmidt"), 0o770))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		h.must(h.d.Ledger().Lines(1, func(_ uint64, line []byte) error {
+			if strings.Contains(string(line), "Schmidt") {
+				t.Errorf("line %s", line)
+			}
+			return nil
+		}))
+		h.must(os.Remove(filepath.Join(h.path, "Frau Schmidt")))
+		h.pass()
+		if scans, err := h.d.Ledger().Scans(); err != nil || len(scans) != 1 || scans[0].Count() != 0 {
+			t.Errorf("it is gone, and the ledger has %+v (%v)", scans, err)
+		}
+		if found, err := h.d.Ledger().Verify(h.t.Context()); err != nil || len(found) > 0 {
+			t.Errorf("verify: %v %v", found, err)
+		}
+	})
+}
+
+// What a comparison came to is a line of the journal, and the audit tells it.
+func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.drop("good", "1", "1", false)
+		h.pass()
+		if s := h.audit(true); len(s.Compared) != 0 {
+			t.Errorf("before: %+v", s.Compared)
+		}
+		_, err := h.d.Reconcile(h.t.Context(), Person{UID: 1000})
+		h.must(err)
+		s := h.audit(true)
+		if len(s.Compared) != 1 || s.Compared[0].Vault != "V" || s.Compared[0].Outcome != ledger.CompareSame || !s.Check.Agrees {
+			t.Errorf("after: %+v, %+v", s.Compared, s.Check)
+		}
+	})
+}

@@ -1,0 +1,121 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// dropDated makes a folder whose invoice has a date of its own.
+func (h *house) dropDated(folder, number, date, content string) {
+	h.t.Helper()
+	dir := filepath.Join(h.path, folder)
+	h.must(os.MkdirAll(dir, 0o770))
+	h.must(os.WriteFile(filepath.Join(dir, "rechnung.pdf"), []byte(content), 0o660))
+	h.must(os.WriteFile(filepath.Join(dir, "metadata.json"), fmt.Appendf(nil,
+		`{"documentType": "Invoice", "documentId": %q, "documentDate": %q, "senderName": "Huber KG", "amount": 119.00}`, number, date), 0o660))
+}
+
+// I26: who dropped an invoice number that came twice, or an invoice of 2062, reads it in _STATUS.txt until somebody has
+// looked at it. Both are archived.
+func TestClerk_I26_UnusualDocuments(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.dropDated("Huber 88", "RE-88", "1999-10-31", "one")
+		h.pass()
+		h.dropDated("Huber 88 neu", " re-88", "1999-10-31", "another")
+		h.pass()
+		h.dropDated("Huber 9", "RE-9", "2062-10-31", "third")
+		h.pass()
+		h.want("Huber 88 archived", "Huber 88 neu archived", "Huber 9 archived")
+		const pair = `  Huber 88 neu          same invoice number, sender and date as "Huber 88", archived 1 Jan 2000` + "\n"
+		const date = "  Huber 9               document date is before 1990 or in the future\n"
+		s := h.status()
+		if !strings.Contains(s, "PLEASE CHECK (2)\n") || !strings.Contains(s, pair) || !strings.Contains(s, date) || strings.Contains(s, "Nothing to put right") {
+			t.Errorf("the clerk reads:\n%s", s)
+		}
+		e := h.byFolder()["Huber 88 neu"]
+		if _, err := h.d.Humans().Act(t.Context(), e, Person{UID: 7, Reason: "both are right"}, func(by ledger.Human) ledger.Event { return ledger.Closed{By: by} }); err != nil {
+			t.Fatal(err)
+		}
+		h.pass()
+		if s := h.status(); !strings.Contains(s, "PLEASE CHECK (1)\n") || strings.Contains(s, pair) || !strings.Contains(s, date) {
+			t.Errorf("after one was looked at the clerk reads:\n%s", s)
+		}
+	})
+}
+
+// After a month _STATUS.txt does not name them any more.
+func TestSurvey_I26_UnusualForAMonth(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		if err := boltledger.Create(dir, ledger.Info{ID: "L-1", Environment: "test", BaseURL: service, Created: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		l, err := boltledger.Open(boltledger.Config{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		for n := byte(1); n <= 2; n++ {
+			at := archive.Instant{Wall: time.Now()}
+			rs, err := l.Apply(t.Context(), ledger.Change{Key: archive.NewKey(at.Wall), At: at, Events: []ledger.Event{ledger.Recovered{Vault: "V", Drop: "acme-in",
+				State: ledger.Archived, Source: ledger.Gone, Remote: archive.RemoteID([]byte{'b', n}), Record: []byte("{}"), ArchivedAt: at.Wall, StrangeDate: true}, ledger.Reconciled{}}})
+			if err != nil || rs[0].Err != nil {
+				t.Fatal(err, rs)
+			}
+			time.Sleep(24 * time.Hour)
+		}
+		var s survey
+		for _, row := range []struct {
+			later time.Duration
+			want  int
+		}{{0, 2}, {ledger.UnusualFor - 36*time.Hour, 1}, {24 * time.Hour, 0}} {
+			time.Sleep(row.later)
+			p, err := s.of(l, "acme-in")
+			if err != nil || p.unusual != row.want || len(p.checks) != row.want {
+				t.Errorf("%v later %d count, %d are named (%v)", row.later, p.unusual, len(p.checks), err)
+			}
+		}
+	})
+}
+
+// same_number: hold lets the second one wait. Given back, its _REASON.txt names the first, and its re-drop with the right
+// number goes through without another word.
+func TestClerk_SameNumberHeldAndGivenBack(t *testing.T) {
+	inHouse(t, func(d *Drop) { d.Holds = ingest.Holds{SameNumber: true} }, func(h *house) {
+		h.dropDated("Huber 88", "RE-88", "1999-10-31", "one")
+		h.pass()
+		h.dropDated("Huber 89", "RE-88", "1999-10-31", "another")
+		h.pass()
+		h.want("Huber 88 archived", "Huber 89 packaged")
+		if s := h.status(); !strings.Contains(s, "stopped; same invoice number as another folder; IT must decide\n") {
+			t.Errorf("the clerk reads:\n%s", s)
+		}
+		_, err := h.d.Humans().Act(t.Context(), h.byFolder()["Huber 89"], Person{UID: 7, Reason: "the number is wrong"}, func(by ledger.Human) ledger.Event { return ledger.Closed{By: by} })
+		h.must(err)
+		h.pass()
+		text, err := os.ReadFile(filepath.Join(h.path, "_rejected/Huber 89/_REASON.txt"))
+		h.must(err)
+		if !strings.Contains(string(text), `same invoice number, sender and date as "Huber 88", archived 1 Jan 2000`) {
+			t.Errorf("the reason:\n%s", text)
+		}
+		h.must(os.Rename(filepath.Join(h.path, "_rejected/Huber 89"), filepath.Join(h.path, "Huber 89")))
+		h.dropDated("Huber 89", "RE-89", "1999-10-31", "another")
+		h.pass()
+		h.pass()
+		for _, e := range h.want("Huber 88 archived", "Huber 89 rejected resolved", "Huber 89 archived") {
+			if e.State == ledger.Archived && e.IsUnusual() {
+				t.Errorf("%s still counts as unusual", e.Folder)
+			}
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package ingest
+
+import (
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// compare writes into the seal which other document has the same files or the same invoice number, logs what is unusual
+// about e, and returns why e is to be held; empty: it goes on.
+//
+// What it finds may be old when the seal is committed. The ledger looks again in the transaction that seals, and
+// refuses a seal that misses another entry: e is packed and compared anew then.
+func (c *Conductor) compare(d Drop, e ledger.Entry, s *ledger.Sealed) (hold string, err error) {
+	twin, err := c.sameContent(*s, e.Key)
+	if err != nil {
+		return "", err
+	}
+	s.SameContent = twin.Key
+	after, err := ledger.Transition(e, *s, c.cfg.Now())
+	if err != nil {
+		return "", err
+	}
+	if s.SameNumber, _, err = c.cfg.Index.SameNumber(after); err != nil {
+		return "", err
+	}
+	var why []string
+	if !twin.Key.IsZero() {
+		c.cfg.Log.Warn("same files as another invoice, with other metadata", "key", e.Key, "other", twin.Key, "held", d.Holds.SameContent)
+		if d.Holds.SameContent {
+			why = append(why, "same_content: hold. The same files were dropped with other metadata, see "+twin.Key.String()+".")
+		}
+	}
+	// One with the same files may have the same number as well. It is told of once, and held by either setting.
+	number := s.SameNumber
+	if number.IsZero() && !s.Number.IsZero() && twin.Number == s.Number {
+		number = twin.Key
+	}
+	if !s.SameNumber.IsZero() {
+		c.cfg.Log.Warn("same invoice number as another invoice of this sender and date", "key", e.Key, "other", s.SameNumber, "held", d.Holds.SameNumber)
+	}
+	if !number.IsZero() && d.Holds.SameNumber {
+		why = append(why, "same_number: hold. The same invoice number of this sender and date was dropped before, see "+number.String()+".")
+	}
+	if s.StrangeDate {
+		c.cfg.Log.Warn("document date is before 1990 or after tomorrow", "key", e.Key, "held", d.Holds.StrangeDate)
+		if d.Holds.StrangeDate {
+			why = append(why, "strange_dates: hold. The document date is before 1990 or after tomorrow.")
+		}
+	}
+	return strings.Join(why, " "), nil
+}
+
+// sameContent returns another entry with the same files that was not rejected; with the zero key: there is none.
+func (c *Conductor) sameContent(s ledger.Sealed, k archive.Key) (ledger.Entry, error) {
+	key, ok, err := c.cfg.Index.ByContent(s.Content)
+	if err != nil || !ok || key == k {
+		return ledger.Entry{}, err
+	}
+	twin, ok, err := c.cfg.Ledger.Entry(key)
+	if err != nil || !ok || twin.State == ledger.Rejected || twin.ID == s.ID {
+		return ledger.Entry{}, err
+	}
+	return twin, nil
+}

@@ -1,0 +1,75 @@
+package boltledger
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// What could be read of a folder that ends unsealed is committed with its end, and is there after a restart.
+func TestDocument_I5_OfAnEntryThatEndsUnsealed(t *testing.T) {
+	dir := newLedger(t)
+	l := open(t, Config{Dir: dir})
+	first := newDoc(t, l, 1).archived()
+	read := goldenRefused()
+	for n, end := range []ledger.Event{ledger.Refused{Cause: ledger.Cause{Code: "documentDate-not-understood"}}, ledger.FoundDuplicate{First: first.e.Key}} {
+		d := newDoc(t, l, n+2)
+		d.do(d.claim())
+		c := d.change(end)
+		c.Document = &read
+		rs, err := l.Apply(t.Context(), c)
+		if err != nil || rs[0].Err != nil {
+			t.Fatal(err, rs)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = open(t, Config{Dir: dir})
+	sound(t, l)
+	for n := range 2 {
+		got, ok, err := l.Document(newDoc(t, l, n+2).e.Key)
+		if err != nil || !ok || got.AsRead != read.AsRead || !got.OnlyAsRead() {
+			t.Errorf("%+v, %v, %v", got, ok, err)
+		}
+	}
+	if err := l.Lines(1, func(_ uint64, line []byte) error { return holdsNothingOf(read.AsRead, line) }); err != nil {
+		t.Error(err)
+	}
+}
+
+func holdsNothingOf(read archive.AsRead, line []byte) error {
+	for _, text := range []string{read.Number, read.Date, read.SenderName, read.Amount} {
+		if len(text) > 2 && bytes.Contains(line, []byte(text)) {
+			return errors.New("a journal line holds " + text)
+		}
+	}
+	return nil
+}
+
+// It never stands in for the document of a sealed folder, and such a document never comes with a refusal.
+func TestDocument_RefusedDoesNotReplaceASealedOne(t *testing.T) {
+	l := open(t, Config{Dir: newLedger(t)})
+	sealed := newDoc(t, l, 1)
+	sealed.do(sealed.claim())
+	sealed.do(sealed.sealed())
+	fresh := newDoc(t, l, 2)
+	fresh.do(fresh.claim())
+	read := goldenRefused()
+	for name, row := range map[string]struct {
+		d   *doc
+		own *ledger.Document
+	}{"Sealed": {sealed, &read}, "WithMetadata": {fresh, &fresh.own}} {
+		c := row.d.change(ledger.Refused{})
+		c.Document = row.own
+		if rs, err := l.Apply(t.Context(), c); err != nil || !errors.Is(rs[0].Err, ledger.ErrIllegal) {
+			t.Errorf("%s: %v, %v", name, err, rs)
+		}
+	}
+	if got, ok, err := l.Document(sealed.e.Key); err != nil || !ok || got.Salt != sealed.own.Salt || !got.AsRead.IsZero() {
+		t.Errorf("%+v, %v, %v", got, ok, err)
+	}
+}

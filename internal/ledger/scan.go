@@ -1,0 +1,60 @@
+package ledger
+
+import "time"
+
+// MostPending is how many things of one drop folder a [Scan] names.
+const MostPending = 1000
+
+// Scan is what vaultd last saw in one drop folder of the things that it has not taken. It is a light record: it replaces
+// the one before, no journal line tells of it, and a name is gone from the ledger once the thing is gone from the drop folder.
+// What it keeps over a restart is since when each thing lies there, and when vaultd last looked.
+type Scan struct {
+	Drop   string
+	Looked time.Time // when the drop folder was last read as a whole; zero: never
+	Fault  string    // why it cannot be read now; empty: it can
+	Failed time.Time // since when; zero: it can be read
+
+	Pending []PendingItem // the longest waiting, at most MostPending
+	More    uint64        // those that are not named
+	Since   time.Time     // when there were first more than are named; zero: there are none
+}
+
+// PendingItem is one thing in a drop folder that no entry stands for.
+type PendingItem struct {
+	Name   string
+	Reason string    // the watcher's word for why it is not taken
+	Detail string    // more words; may be empty
+	Since  time.Time // when it was first seen
+	Person bool      // a person must act before it can be taken
+}
+
+// Count returns how many things are not taken.
+func (s Scan) Count() uint64 { return uint64(len(s.Pending)) + s.More }
+
+// Overdue returns what has not been taken for longer than limit at now, and how many things are not named beside it.
+func (s Scan) Overdue(now time.Time, limit time.Duration) (named []PendingItem, more uint64) {
+	for _, p := range s.Pending {
+		if now.Sub(p.Since) > limit {
+			named = append(named, p)
+		}
+	}
+	if s.More > 0 && now.Sub(s.Since) > limit {
+		more = s.More
+	}
+	return named, more
+}
+
+// NeedsPerson returns what of the overdue things waits for a person, and how many are not named beside it. Of those that
+// have no name nobody knows what they wait for: they count where any named one needs a person.
+func (s Scan) NeedsPerson(now time.Time, limit time.Duration) (named []PendingItem, more uint64) {
+	overdue, more := s.Overdue(now, limit)
+	for _, p := range overdue {
+		if p.Person {
+			named = append(named, p)
+		}
+	}
+	if len(named) == 0 {
+		more = 0
+	}
+	return named, more
+}

@@ -1,0 +1,58 @@
+package ledger
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"vaultd/internal/archive"
+)
+
+// A document with the number of another one, or with a date that cannot be, is told of from the moment on in which it is
+// archived, until a person has looked: by letting it go on, or by closing it. Whoever looks settles nothing else.
+func TestUnusual_ToldUntilAPersonLooked(t *testing.T) {
+	at := archive.Instant{Wall: epoch}
+	for name, row := range map[string]struct {
+		change func(*Entry)
+		class  Attention
+		flag   string
+	}{
+		"SameNumber":  {func(e *Entry) { e.SameNumber = archive.Key{7} }, SameNumbered, "same-number"},
+		"StrangeDate": {func(e *Entry) { e.StrangeDate = true }, Misdated, "strange-date"},
+	} {
+		archived := usual(Archived)
+		archived.Source, archived.Dest = Kept, "_archived/x"
+		row.change(&archived)
+		if archived.Attention() != row.class || archived.flags() != row.flag || archived.NeedsPerson() || !archived.AtRest() {
+			t.Errorf("%s: archived, class %d, flags %q, needs a person: %t", name, archived.Attention(), archived.flags(), archived.NeedsPerson())
+		}
+		looked, err := Transition(archived, Closed{}, at)
+		if err != nil || looked.Attention() != Unremarkable || looked.Resolved || !strings.HasSuffix(looked.flags(), "checked") {
+			t.Errorf("%s: closed: %v, class %d, flags %q", name, err, looked.Attention(), looked.flags())
+		}
+		_, err = Transition(looked, Closed{}, at)
+		if why, ok := errors.AsType[*IllegalError](err); !ok || why.Reason != AlreadyResolved {
+			t.Errorf("%s: closed twice: %v", name, err)
+		}
+		if looked.Contradicted = true; looked.Attention() != Disputed {
+			t.Errorf("%s: a contradiction that came later is not told of: %d", name, looked.Attention())
+		}
+		held := usual(Packaged)
+		row.change(&held)
+		if held.Attention() != Waiting {
+			t.Errorf("%s: on its way, class %d", name, held.Attention())
+		}
+		if held.Hold = true; held.Attention() != Undecided {
+			t.Errorf("%s: held, class %d", name, held.Attention())
+		}
+		on, err := Transition(held, Unheld{}, at)
+		if err != nil || !on.Checked || on.Attention() != Waiting {
+			t.Errorf("%s: let go on: %v, checked: %t", name, err, on.Checked)
+		}
+	}
+	plain := usual(Archived)
+	plain.Hold = true
+	if on, err := Transition(plain, Unheld{}, at); err != nil || on.Checked {
+		t.Error("looked at, though nothing was unusual", err)
+	}
+}

@@ -1,0 +1,117 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// comparison is the last one of the ledger with the archive's index of one vault, as the journal tells it.
+type comparison struct {
+	at      time.Time
+	outcome string // one of ledger.CompareOutcomes; empty: it ended safe mode, and the journal says no more
+	words   string // how much was read, and how much differs
+}
+
+// compared is the same for the report.
+type compared struct {
+	Vault   string    `json:"vault"` // empty: all vaults, when safe mode ended
+	At      time.Time `json:"at"`
+	Outcome string    `json:"outcome"` // missing, differs, not-complete, same; empty: when safe mode ended everything was asked for
+	Text    string    `json:"text"`    // how much was read, and how many differences there are
+}
+
+// compare notes a comparison that the journal tells of.
+func (t *tally) compare(l ledger.Line, at time.Time) {
+	if l.Event == ledger.MarkReconciled {
+		t.compared[""] = comparison{at: at}
+		return
+	}
+	if outcome, words, ok := ledger.ParseComparedCause(l.Cause); ok {
+		t.compared[archive.VaultID(l.Vault)] = comparison{at, outcome, words}
+	}
+}
+
+// comparisons lists the last one of each vault of the selection.
+func (t *tally) comparisons() []compared {
+	list := []compared{}
+	for _, v := range slices.Sorted(maps.Keys(t.compared)) {
+		c := t.compared[v]
+		if v == "" || t.c.Select.Vault == "" || t.c.Select.Vault == v {
+			list = append(list, compared{string(v), c.at.UTC(), c.outcome, c.words})
+		}
+	}
+	return list
+}
+
+var outcomeWords = map[string]string{
+	ledger.CompareSame:       "nothing differed",
+	ledger.CompareDiffers:    "SOMETHING DIFFERED",
+	ledger.CompareMissing:    "ARCHIVED DOCUMENTS WERE MISSING THERE",
+	ledger.CompareIncomplete: "the index was not read to its end, and nothing was concluded",
+}
+
+// indexDoubts says for each vault when the archive's own index was last held against the ledger, as far as the journal tells,
+// and with what outcome.
+func (t *tally) indexDoubts() (list []doubt) {
+	when := func(c comparison) string { return c.at.In(t.c.Location).Format("2 Jan 2006 15:04 MST") }
+	whole, all := t.compared[""]
+	for _, c := range t.comparisons() {
+		if c.Vault == "" {
+			continue
+		}
+		one := t.compared[archive.VaultID(c.Vault)]
+		list = append(list, doubt{"index", 0, fmt.Sprintf("The archive's own index of vault %s was compared with this ledger on %s, not since: %s (%s).",
+			safe(c.Vault), when(one), outcomeWords[c.Outcome], safe(c.Text))})
+	}
+	switch {
+	case all:
+		list = append(list, doubt{"index", 0, "When safe mode ended, on " + when(whole) + ", the archive was asked for everything."})
+	case len(list) == 0:
+		return []doubt{{"index", 0, "The archive's own index was not compared with this ledger."}}
+	}
+	if !all {
+		for _, v := range t.vaultsNeverCompared() {
+			list = append(list, doubt{"index", 0, fmt.Sprintf("The archive's own index of vault %s was not compared with this ledger.", safe(string(v)))})
+		}
+	}
+	return list
+}
+
+// vaultsNeverCompared lists the vaults of the selection that have archived documents and were not compared.
+func (t *tally) vaultsNeverCompared() []archive.VaultID {
+	found := map[archive.VaultID]bool{}
+	for k := range t.totals {
+		if _, done := t.compared[k.vault]; !done && (t.c.Select.Vault == "" || t.c.Select.Vault == k.vault) {
+			found[k.vault] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// indexNeeds asks a person to see to what the last comparisons found.
+func (t *tally) indexNeeds() (n need) {
+	n = need{What: "index-differs", Do: "run vaultd reconcile, which names each difference, and ask the provider"}
+	for _, c := range t.comparisons() {
+		if c.Outcome == ledger.CompareMissing || c.Outcome == ledger.CompareDiffers {
+			n.Count++
+			n.Names = append(n.Names, fmt.Sprintf("vault %s: %s", c.Vault, c.Text))
+		}
+	}
+	n.Text = many(n.Count, "vault differs", "vaults differ") + " from the archive's own index, by the last comparison"
+	return n
+}
+
+// missing names the vaults in whose index archived documents were missing at the last comparison.
+func (t *tally) missing() (vaults []string) {
+	for _, c := range t.comparisons() {
+		if c.Outcome == ledger.CompareMissing {
+			vaults = append(vaults, c.Vault)
+		}
+	}
+	return vaults
+}

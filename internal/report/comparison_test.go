@@ -1,0 +1,73 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// The audit tells what the last comparison with the archive's index of each vault came to.
+func TestAudit_I32_TellsTheLastComparison(t *testing.T) {
+	s := newShelf(t, "production")
+	s.archived("A", noon.Add(-3*time.Hour), time.Hour, 1000, "r")
+	compare := func(cause string, at time.Time) Summary {
+		t.Helper()
+		if err := s.ledger.Mark(t.Context(), ledger.Mark{Word: ledger.MarkCompared, Vault: "ACME", By: ledger.Human{UID: 1001}, Cause: cause, At: at}, nil); err != nil {
+			t.Fatal(err)
+		}
+		return examine(t, s.config()).Summary
+	}
+	sum := compare(ledger.ComparedCause(ledger.CompareSame, "1 of 1 document", 0), noon.Add(-time.Hour))
+	if d := doubtOf(sum, "index"); !strings.HasSuffix(d.Text, "13:32 CET, not since: nothing differed (1 of 1 document, differences 0).") {
+		t.Errorf("%+v", d)
+	}
+	if len(sum.Compared) != 1 || sum.Compared[0].Outcome != "same" || sum.Result.Code != "complete-as-dropped" || len(sum.Needs) != 0 {
+		t.Errorf("%+v, %+v, %+v", sum.Compared, sum.Result, sum.Needs)
+	}
+	sum = compare(ledger.ComparedCause(ledger.CompareDiffers, "1 of 1 document", 1), noon.Add(-30*time.Minute))
+	if len(sum.Needs) != 1 || sum.Needs[0].What != "index-differs" || sum.Result.Code != "complete-as-dropped" {
+		t.Errorf("%+v, %+v", sum.Result, sum.Needs)
+	}
+	sum = compare(ledger.ComparedCause(ledger.CompareMissing, "0 of 0 documents", 1), noon)
+	if len(sum.Needs) != 1 || sum.Result.Code != "not-complete" || !strings.Contains(sum.Result.Text, "archived documents were missing in the archive's own index") {
+		t.Errorf("%+v, %+v", sum.Result, sum.Needs)
+	}
+	for _, m := range []ledger.Mark{
+		{Word: ledger.MarkCompared, Vault: "ACME", Cause: "fine: all"}, {Word: ledger.MarkCompared, Cause: ledger.ComparedCause(ledger.CompareSame, "1 of 1", 0)},
+	} {
+		if err := s.ledger.Mark(t.Context(), m, nil); err == nil {
+			t.Errorf("%+v was taken", m)
+		}
+	}
+}
+
+// How long a document took is told by one clock, however wrong the other one is.
+func TestOnTime_I12_OfTwoClocks(t *testing.T) {
+	for name, row := range map[string]struct {
+		behind time.Duration // of the archive's clock
+		told   bool          // the archive told its time at the registration
+		want   onTime
+	}{
+		"Right":         {0, true, onTime{1, 3600, 3600, "A", 0, 0}},
+		"Behind":        {26 * time.Hour, true, onTime{1, 3600, 3600, "A", 0, 1}},
+		"Ahead":         {-26 * time.Hour, true, onTime{1, 3600, 3600, "A", 0, 1}},
+		"BehindNotTold": {26 * time.Hour, false, onTime{0, 0, 0, "", 1, 0}},
+	} {
+		taken := noon.Add(-3 * time.Hour)
+		e := ledger.Entry{Folder: "A", State: ledger.Archived, SeenAt: taken, ArchivedAt: taken.Add(time.Hour - row.behind), Archived: "r"}
+		ticket := archive.Ticket{Remote: "r", Sent: archive.Instant{Wall: taken.Add(time.Minute)}}
+		if row.told {
+			ticket.Date = taken.Add(time.Minute - row.behind)
+		}
+		e.Registrations = []ledger.Registration{{Ticket: ticket, Fate: ledger.Succeeded}}
+		c := newTally(Config{})
+		c.span(e)
+		got := onTime{c.spans.total, c.spans.median().Seconds(), c.spans.longest.Seconds(), c.longest, c.unmeasured, c.skewed}
+		if got != row.want {
+			t.Errorf("%s: %+v, want %+v", name, got, row.want)
+		}
+	}
+}

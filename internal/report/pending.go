@@ -1,0 +1,210 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// Drop is one drop folder, and what lies in it that was not taken.
+type Drop struct {
+	Name        string
+	Vault       archive.VaultID
+	Configured  bool          // false: only the ledger knows of it
+	RemindAfter time.Duration // a thing that is not taken for longer needs a person
+	Scan        ledger.Scan   // the zero one: vaultd never looked
+}
+
+// pending tells what lies in the selected drop folders and was not taken.
+type pending struct {
+	Running bool          `json:"running"` // vaultd works: it is so now; false: it was so when vaultd last looked
+	Count   uint64        `json:"count"`   // of drops that are configured, like the next
+	Overdue uint64        `json:"overdue"` // for longer than remind_after, and not first seen after the selected year
+	Drops   []pendingDrop `json:"drops"`
+
+	unknown []string // drops that were not looked at as they should be, and why
+}
+
+// pendingDrop is one drop folder of the report.
+type pendingDrop struct {
+	Drop       string        `json:"drop"`
+	Configured bool          `json:"configured"`
+	Looked     *time.Time    `json:"lookedAt"`   // when vaultd last read the whole drop folder; null: never
+	Fault      string        `json:"fault"`      // why it cannot be read; empty: it can
+	Failed     *time.Time    `json:"faultSince"` // null: it can be read
+	Count      uint64        `json:"count"`
+	Overdue    uint64        `json:"overdue"`
+	Unnamed    uint64        `json:"unnamed"` // of count: those beyond a thousand, of which no name is kept
+	Items      []pendingItem `json:"items"`
+}
+
+// pendingItem is one thing that was not taken.
+type pendingItem struct {
+	Name    string    `json:"name"`
+	Reason  string    `json:"reason"`
+	Detail  string    `json:"detail"`
+	Since   time.Time `json:"since"` // first seen
+	Overdue bool      `json:"overdue"`
+	Later   bool      `json:"afterTheYear"` // first seen after the selected year was over: it does not count against it
+}
+
+// selects reports whether the audit is about what lies in a drop folder.
+func (s Selection) selects(d Drop) bool {
+	return (s.Drop == "" || s.Drop == d.Name) && (s.Vault == "" || s.Vault == d.Vault)
+}
+
+// end returns when the selected year was over; zero: no year is selected.
+func (s Selection) end(loc *time.Location) time.Time {
+	if s.Year == 0 {
+		return time.Time{}
+	}
+	return time.Date(s.Year+1, time.January, 1, 0, 0, 0, 0, loc)
+}
+
+// pending counts what was not taken.
+func (a *Audit) pending() pending {
+	p := pending{Running: a.c.Running, Drops: []pendingDrop{}}
+	for _, d := range a.c.Drops {
+		if !a.c.Select.selects(d) || !d.Configured && d.Scan.Count() == 0 {
+			continue
+		}
+		one := a.pendingDrop(d)
+		p.Drops = append(p.Drops, one)
+		if d.Configured {
+			p.Count, p.Overdue = p.Count+one.Count, p.Overdue+one.Overdue
+			p.unknown = append(p.unknown, a.notLookedAt(d)...)
+		}
+	}
+	return p
+}
+
+func (a *Audit) pendingDrop(d Drop) pendingDrop {
+	s, end := d.Scan, a.c.Select.end(a.c.Location)
+	one := pendingDrop{
+		Drop: d.Name, Configured: d.Configured, Looked: utc(s.Looked), Fault: s.Fault, Failed: utc(s.Failed),
+		Count: s.Count(), Unnamed: s.More, Items: []pendingItem{},
+	}
+	later := func(since time.Time) bool { return !end.IsZero() && !since.Before(end) }
+	_, more := s.Overdue(a.c.Made, d.RemindAfter)
+	if !later(s.Since) {
+		one.Overdue = more
+	}
+	for _, i := range s.Pending {
+		item := pendingItem{Name: i.Name, Reason: i.Reason, Detail: i.Detail, Since: i.Since.UTC(),
+			Overdue: a.c.Made.Sub(i.Since) > d.RemindAfter, Later: later(i.Since)}
+		if item.Overdue && !item.Later {
+			one.Overdue++
+		}
+		one.Items = append(one.Items, item)
+	}
+	slices.SortStableFunc(one.Items, func(x, y pendingItem) int { return x.Since.Compare(y.Since) })
+	return one
+}
+
+// notLookedAt says why nobody knows what lies in a drop folder; empty: vaultd looked, as far as it was to. Where vaultd
+// does not run, it cannot look: that is said once for all drops.
+func (a *Audit) notLookedAt(d Drop) []string {
+	s := d.Scan
+	switch old := a.c.Made.Sub(s.Looked); {
+	case s.Looked.IsZero():
+		return []string{fmt.Sprintf("drop %s was never looked into", d.Name)}
+	case s.Fault != "" && a.c.Made.Sub(s.Failed) > d.RemindAfter:
+		return []string{fmt.Sprintf("drop %s cannot be looked into since %s: %s", d.Name, a.when(s.Failed), s.Fault)}
+	case a.c.Running && old > max(d.RemindAfter, slowestLook):
+		return []string{fmt.Sprintf("drop %s was last looked into on %s", d.Name, a.when(s.Looked))}
+	}
+	return nil
+}
+
+// slowestLook is how long a look at a drop folder may take before the one before is too old.
+const slowestLook = time.Hour
+
+func (a *Audit) when(t time.Time) string { return t.In(a.c.Location).Format("2 Jan 2006 15:04 MST") }
+
+// shortfall says in a sentence what of the drop folders keeps the result from being complete; empty: nothing.
+func (p pending) shortfall() string {
+	text := ""
+	if p.Overdue > 0 {
+		text = many(p.Overdue, "thing", "things") + " in the drop folders " + one(p.Overdue, "was", "were") + " never taken. "
+	}
+	for _, u := range p.unknown {
+		text += capital(u) + ". What lies there is not known. "
+	}
+	return strings.TrimSpace(text)
+}
+
+// need asks a person to see to what was not taken for too long.
+func (p pending) need() need {
+	n := need{What: "not-taken", Count: p.Overdue, Text: many(p.Overdue, "thing in the drop folders was", "things in the drop folders were") + " never taken",
+		Do: "put them right as _STATUS.txt in the drop folder says, or take them away; see vaultd why X"}
+	for _, d := range p.Drops {
+		for _, i := range d.Items {
+			if i.Overdue && !i.Later && d.Configured && len(n.Names) < named {
+				n.Names = append(n.Names, i.Name+" ("+d.Drop+"): "+cmp.Or(i.Detail, i.Reason))
+			}
+		}
+	}
+	return n
+}
+
+// pendingDoubts says what else is not known about the drop folders.
+func (a *Audit) pendingDoubts(p pending) []doubt {
+	var list []doubt
+	for _, d := range p.Drops {
+		last := "never"
+		if d.Looked != nil {
+			last = "last on " + a.when(*d.Looked)
+		}
+		if !d.Configured {
+			list = append(list, doubt{"drop-left", d.Count, fmt.Sprintf("Drop %s is not configured any more. When vaultd looked, %s, %s in it that had not been taken.",
+				d.Drop, last, many(d.Count, "thing lay", "things lay"))})
+			continue
+		}
+		if !p.Running {
+			list = append(list, doubt{"not-running", 0, fmt.Sprintf("vaultd does not run. It looked into drop %s %s: what was dropped since then is not in this report.", d.Drop, last)})
+		}
+		if d.Fault != "" {
+			list = append(list, doubt{"drop-fault", 0, fmt.Sprintf("Drop %s cannot be looked into since %s: %s.", d.Drop, a.when(*d.Failed), d.Fault)})
+		}
+		var later uint64
+		for _, i := range d.Items {
+			if i.Later {
+				later++
+			}
+		}
+		if later > 0 {
+			list = append(list, doubt{"not-taken-later", later, fmt.Sprintf("%s in drop %s and %s first seen after the selected year was over: %s named under \"Not taken\".",
+				many(later, "thing lies", "things lie"), d.Drop, one(later, "was", "were"), one(later, "it is", "they are"))})
+		}
+	}
+	return list
+}
+
+// asOf returns the earliest time to which the drop folders are known; zero: they are known up to now.
+func (p pending) asOf() (at time.Time) {
+	for _, d := range p.Drops {
+		if !p.Running && d.Configured && d.Looked != nil && (at.IsZero() || d.Looked.Before(at)) {
+			at = *d.Looked
+		}
+	}
+	return at
+}
+
+func one(n uint64, single, more string) string {
+	if n == 1 {
+		return single
+	}
+	return more
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// Words names a thing for people: why it lies there, and since when.
+func (i pendingItem) Words(loc *time.Location) string {
+	return fmt.Sprintf("%s; lies there since %s", cmp.Or(i.Detail, i.Reason), i.Since.In(loc).Format("2 Jan 2006 15:04 MST"))
+}
