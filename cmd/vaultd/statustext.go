@@ -54,19 +54,7 @@ func (s *standing) wants(t *tally) {
 		add("soon", "clock", 1, "the clock of this machine was "+ageText(off)+" "+way+" the archive service's at the last registration",
 			"set the time (timedatectl; chronyc makestep); uploads are reckoned by the service's clock meanwhile, but the times in reports are wrong", nil)
 	}
-	d := s.Disk
-	full := d.stands || d.full || d.LedgerFree >= 0 && d.LedgerFree < d.MinFree
-	if full {
-		what := "nothing new is taken, uploads go on"
-		switch {
-		case d.stands:
-			what = "not even the ledger has room, so that nothing is taken, sent or asked"
-		case d.Reserve < d.Wanted:
-			what += fmt.Sprintf("; for their outcomes %s of %s are set aside", sizeText(d.Reserve), sizeText(d.Wanted))
-		}
-		add("now", "disk", 1, fmt.Sprintf("the disk of state_dir has %s left, below spool.min_free (%s): %s",
-			sizeText(d.LedgerFree), sizeText(d.MinFree), what), "free space there; it goes on by itself", nil)
-	}
+	full := s.wantsDisk(add)
 	for _, n := range s.NotTaken {
 		if s.Safe == nil && faulty[n.Reason] && !(full && n.Reason == string(watch.NoRoom)) {
 			add("now", "not-taken", n.Count, fmt.Sprintf("drop %s: %d not taken: %s", n.Drop, n.Count, n.Reason),
@@ -90,6 +78,24 @@ func (s *standing) wants(t *tally) {
 		"see vaultd why X and compare the two; if both are right: vaultd close X", t.numbered.names)
 	add("soon", "strange-date", t.misdated.count, many(t.misdated.count, "document has", "documents have")+" a date that can hardly be right",
 		"see vaultd why X and look into the invoice; if it is to stay: vaultd close X", t.misdated.names)
+}
+
+// wantsDisk says that the disk of state_dir is full, and reports whether it is.
+func (s *standing) wantsDisk(add func(when, what string, n int, text, do string, names []string)) (full bool) {
+	d := s.Disk
+	full = d.stands || d.full || d.LedgerFree >= 0 && d.LedgerFree < d.MinFree
+	if full {
+		what := "nothing new is taken, uploads go on"
+		switch {
+		case d.stands:
+			what = "not even the ledger has room, so that nothing is taken, sent or asked"
+		case d.Reserve < d.Wanted:
+			what += fmt.Sprintf("; for their outcomes %s of %s are set aside", sizeText(d.Reserve), sizeText(d.Wanted))
+		}
+		add("now", "disk", 1, fmt.Sprintf("the disk of state_dir has %s left, below spool.min_free (%s): %s",
+			sizeText(d.LedgerFree), sizeText(d.MinFree), what), "free space there; it goes on by itself", nil)
+	}
+	return full
 }
 
 // wantsDrops names the drop folders that cannot be worked in.
