@@ -90,7 +90,7 @@ func TestWhy_UnclearShowsTheEvidence(t *testing.T) {
 	for _, want := range []string{
 		"State         unclear, since 04:32",
 		"nobody knows whether it arrived",
-		"Next          ask the archive, not before 15:02 (in 30 min)",
+		"Next          ask the archive, not before 15:02 CET (in 30 min)",
 		"Evidence      bumId bum-Zoll 1: bytes may have arrived",
 		"at 2026-11-20 06:32:00 CET, that it still waits for the content",
 		"2 of 3 equal answers that prove that nothing is there; not believed before 2026-11-21 04:32:00 CET",
@@ -269,7 +269,7 @@ func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
 		}
 	}
 	out, _, _ := say(t, false, func(a *app) error { return a.why(t.Context(), s.view, "Otto 19") })
-	if !strings.Contains(out, "Waits for     vault V-1 (since 13:32): paused: the service asks us to slow down until 14:33: 429 Too Many Requests; next try 14:33") || strings.Contains(out, "another") {
+	if !strings.Contains(out, "Waits for     vault V-1 (since 13:32 CET): paused: the service asks us to slow down until 14:33: 429 Too Many Requests; next try 14:33 CET") || strings.Contains(out, "another") {
 		t.Error(out)
 	}
 	for name, do := range map[string]func(a *app) error{
@@ -277,7 +277,7 @@ func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
 		"find": func(a *app) error { return a.find(t.Context(), s.view, []string{"meier", "12"}, 5) },
 	} {
 		out, _, code := say(t, false, do)
-		if !strings.Contains(out, `Meier\x1b 12 (acme-in)`) || !strings.Contains(out, "not taken, seen since 13:32") || !strings.Contains(out, string(watch.NoSidecar)) || code != map[string]int{"find": exitFailed}[name] {
+		if !strings.Contains(out, `Meier\x1b 12 (acme-in)`) || !strings.Contains(out, "not taken, seen since 13:32 CET") || !strings.Contains(out, string(watch.NoSidecar)) || code != map[string]int{"find": exitFailed}[name] {
 			t.Errorf("%s: exit %d\n%s", name, code, out)
 		}
 	}

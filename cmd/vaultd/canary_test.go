@@ -286,7 +286,7 @@ func watchCanaries(t *testing.T, oauth bool) {
 	if dump := p.out.String(); !strings.Contains(dump, "goroutine ") {
 		t.Error("no dump to look at")
 	}
-	checks.nothing("the daemon's log and its dump", p.out.Bytes())
+	checks.nothing("the daemon's log and its dump", []byte(p.out.String()))
 	checks.tree(s)
 	checks.journal(s)
 	if checks.looks < 100 || len(c.birds[aSignature]) < 12 || oauth && len(c.birds[aToken]) == 0 {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vaultd/internal/drop"
 )
 
 // troubleAt says why the user who asks could not work in a drop folder as it lies there now; "" when nothing speaks
@@ -24,6 +26,10 @@ func troubleAt(path string) string {
 		return path + " is not a folder"
 	}
 	owner := info.Sys().(*syscall.Stat_t).Uid
+	if err := unix.Access(path, unix.W_OK); errors.Is(err, syscall.EROFS) {
+		readOnly := &drop.ReadOnlyError{Path: path}
+		return readOnly.Error() + ". " + readOnly.Advice()
+	}
 	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK|unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
 		return fmt.Sprintf("%s cannot work in %s, which belongs to %s with rights %04o (%v); see docs/samba.md", userName(uint32(os.Geteuid())),
 			path, userName(owner), info.Mode().Perm(), err)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/ingest"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -21,8 +23,9 @@ the line, what is wrong and what would be right. It also looks whether state_dir
 on a local disk, with no link in the place of a folder of vaultd's own, and whether the
 secret can be read, and says which drop folders the user who asks could not work in now.
 It then asks the archive which vaults it lists, and names a vault that is not among
-them. That is advice: an archive that does not answer within seconds, or does not have
-the list, changes nothing, not the exit code either. With --offline it is not asked.
+them, and what may be wrong with base_url or the credentials where it gives no list.
+That is advice and changes no exit code; an archive that is away is not named. With
+--offline it is not asked.
 It changes nothing and sends no document.
 
 With --show it prints every value that counts, and where each comes from: a line of the
@@ -161,11 +164,39 @@ func (a *app) vaultAdvice(ctx context.Context, cfg config) []string {
 	drops := wireDrops(cfg)
 	for _, account := range daemon.Accounts(drops) {
 		advice, err := daemon.VaultAdvice(ctx, service, drops, account)
-		if err == nil { // else "vaultd vaults" tells why
-			all = append(all, advice...)
+		for _, u := range advice {
+			all = append(all, u.Text)
+		}
+		if text := noListWords(err); text != "" {
+			all = append(all, strings.TrimPrefix("account "+account+": "+text, "account : "))
 		}
 	}
 	return all
+}
+
+// noListWords says what may be wrong with the configuration where the archive gave no list of its vaults; "" where the archive is only
+// away, or has too much to do.
+func noListWords(err error) string {
+	r, ok := errors.AsType[*ingest.RemoteError](daemon.RemoteError(err))
+	if !ok {
+		return ""
+	}
+	var may string
+	switch code := r.Code; {
+	case code == "http-502":
+		may = "service.base_url may be wrong, or the archive is away just now"
+	case code == "http-404":
+		may = "service.base_url may be wrong, or this archive has no list of its vaults"
+	case code == "unreadable", code == "dns", code == "tls", strings.HasPrefix(code, "certificate-"):
+		may = "service.base_url may be wrong, or what lies on the way to it"
+	case code == "http-401", code == "http-403":
+		may = "the credentials may be wrong, or this user may not see the list"
+	case code == "credentials", code == "scope":
+		may = "the credentials are wrong"
+	default:
+		return ""
+	}
+	return fmt.Sprintf("%s: %s. What to do: %s", may, r.Text, ingest.AdviceOn(r.Code))
 }
 
 // everyFault reads the configuration and names what is wrong with the file and with this machine in one go.

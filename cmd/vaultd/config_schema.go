@@ -285,7 +285,11 @@ func (d *document) addSchemaFault(schema *schemaNode, leaf *jsonschema.Validatio
 			d.addAt(loc.child(name), "is missing", "add "+name+": "+node.at(location{name}).Title)
 		}
 	case *kind.Type:
-		d.addAt(loc, typeProblem(k, node), typeHint(k, node))
+		problem, hint := typeProblem(k, node), typeHint(k, node)
+		if text, _ := d.lookup(loc).(string); node.Type == "object" && keyWithoutSpace.MatchString(text) {
+			problem, hint = "is not a section: a space is missing after the colon", "write a space after the colon, then the value"
+		}
+		d.addAt(loc, problem, hint)
 	case *kind.Enum:
 		if meant := nearest(fmt.Sprint(k.Got), node.Enum); meant != "" {
 			hint = fmt.Sprintf("did you mean %s? It is %s", meant, node.Title)

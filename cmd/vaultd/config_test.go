@@ -268,7 +268,7 @@ func TestConfigFaults(t *testing.T) {
 			"1:1 service: is missing; add service: the archive service: its address and how to sign in",
 		}},
 		"NotASection":    {"- a\n", []string{"1:1 : is not a section; *"}},
-		"BrokenSyntax":   {"service:\n  base_url: \"x\n", []string{"2:13 : cannot be read as YAML: could not find end character of double-quoted text; *"}},
+		"BrokenSyntax":   {"service:\n  base_url: \"x\n", []string{"2:13 : cannot be read as YAML: a quote is opened here and never closed in this line; *"}},
 		"Tab":            {"service:\n\tbase_url: x\n", []string{"2:1 : cannot be read as YAML: *"}},
 		"UTF16":          {"\xff\xfes\x00", []string{"1:1 : is not text in UTF-8; *"}},
 		"SecondDocument": {with("---\nupload: {}"), []string{"7:1 : a second document begins; *"}},

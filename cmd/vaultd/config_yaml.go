@@ -179,7 +179,11 @@ func (d *document) addSyntax(err error) {
 			at = markOf(t)
 		}
 	}
-	d.add(at, nil, problem, "look at indentation, colons, quotes and brackets here and in the lines around")
+	hint := "look at indentation, colons, quotes and brackets here and in the lines around"
+	if usual, ok := usualMistake(d.lines, at); ok {
+		at, problem, hint = usual.at, "cannot be read as YAML: "+usual.problem, usual.hint
+	}
+	d.add(at, nil, problem, hint)
 }
 
 func markOf(t *token.Token) mark {

@@ -226,7 +226,7 @@ func calledAs() string {
 func demoWhy(e ledger.Entry) string {
 	switch e.State {
 	case ledger.Archived:
-		return "the service said so at " + e.ArchivedAt.Local().Format("15:04:05") + "; " + sizeText(e.Package.Size)
+		return "the service said so at " + e.ArchivedAt.Local().Format("15:04:05 MST") + "; " + sizeText(e.Package.Size)
 	case ledger.Duplicate:
 		return "the same invoice is archived already; moved to _duplicates"
 	case ledger.Rejected:

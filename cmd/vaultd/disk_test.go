@@ -375,7 +375,7 @@ func TestDisk_I24_DropIsReadOnly(t *testing.T) {
 	waitFor(t, "all but those that lie there to be archived", s.inState("archived", 9))
 	waitFor(t, "status to name it", func() bool {
 		out, code := s.vaultd("status")
-		return code == exitPerson && strings.Contains(out, "drop acme paused") && strings.Contains(out, "read-only file system")
+		return code == exitPerson && strings.Contains(out, "drop acme paused") && strings.Contains(out, "is read-only for vaultd")
 	})
 	if err := unix.Mount("", acme, "", unix.MS_REMOUNT, ""); err != nil {
 		t.Fatal(err)

@@ -109,13 +109,31 @@ func (s *site) command(args ...string) *exec.Cmd {
 
 type process struct {
 	*exec.Cmd
-	out  *bytes.Buffer
+	out  *sharedText
 	done chan struct{}
+}
+
+// sharedText is what a process has written so far, for those who read it while it writes.
+type sharedText struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+func (s *sharedText) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *sharedText) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
 
 func startProcess(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{Cmd: cmd, out: &bytes.Buffer{}, done: make(chan struct{})}
+	p := &process{Cmd: cmd, out: &sharedText{}, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = p.out, p.out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -109,7 +109,7 @@ func judge(err error) (code int, hint string) {
 		return exitTemporary, "one drop folder is worked in by one vaultd"
 	}
 	if _, ok := errors.AsType[*daemon.BindingError](err); ok {
-		return exitConfig, "a ledger is bound to one environment and one service; use another state_dir for another one"
+		return exitConfig, "a ledger is bound to one environment and one service; use another state_dir for another one. " + boundToWrong
 	}
 	if errors.Is(err, drop.ErrGroup) {
 		return exitConfig, `make the daemon's user a member of that group and start it again, or name another one as the drop's "group"; see docs/samba.md`
@@ -120,7 +120,7 @@ func judge(err error) (code int, hint string) {
 		return exitConfig, "this drop folder belongs to another ledger: check path and state_dir; " + clearAway
 	}
 	if r, ok := errors.AsType[*ingest.RemoteError](err); ok {
-		return remoteCode(r), ""
+		return remoteCode(r), ingest.AdviceOn(r.Code)
 	}
 	return judgeLocal(err)
 }

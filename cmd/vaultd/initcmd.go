@@ -100,7 +100,7 @@ func (a *app) create(cfg config, made *initialised) error {
 }
 
 // yours is what init says of a ledger that is there, or was.
-const yours = "nothing was changed. It is yours to keep: it knows what is archived. For another environment or service use another state_dir"
+const yours = "nothing was changed. It is yours to keep: it knows what is archived. For another environment or service use another state_dir. " + boundToWrong
 
 // makeStateDir makes the directory with rights 0700, or tightens those of one that is
 // there. Root must not make files in somebody else's directory: he could not open them.

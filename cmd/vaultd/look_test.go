@@ -204,6 +204,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 				{Route: "vault V-1", Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-403", Text: "credentials refused (403)"}},
 				{Route: "vault V-3", Since: noon.Add(-20 * time.Second), Next: noon.Add(38 * time.Minute), Asked: noon.Add(38 * time.Minute), Cause: ledger.Cause{Code: "http-429", Text: "429 Too Many Requests"}},
 				{Route: "vault V-4", Since: noon.Add(-20 * time.Second), Next: noon.Add(time.Second), Asked: noon, Cause: ledger.Cause{Code: "http-500", Text: "500"}},
+				{Route: "vault V-5", Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "credentials", Text: "the secret cannot be read"}},
 				{Route: "store of vault V-2", Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "timeout", Text: "timed out"}},
 			},
 			Drops: []daemon.DropState{{Name: "acme-in", Free: 210_000_000_000, Watch: watch.Snapshot{Mode: watch.Events, NotTaken: []watch.Waiting{
@@ -218,14 +219,15 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 	}
 	for _, want := range []string{
 		"TEST vault.example  20 Nov 14:32 CET\nTEST, NO EVIDENCE: what a test environment archives proves nothing\n",
-		"NEEDS YOU: 3 now, 2 soon     last success 10:32, 4 h ago\n",
-		"NOW      vault V-1 paused since 13:32: credentials refused (403); 1 wait, none lost\n         renew the secret file",
+		"NEEDS YOU: 4 now, 2 soon     last success 10:32, 4 h ago\n",
+		"NOW      vault V-5 paused since 14:31: the secret cannot be read; 1 wait, none lost\n         renew the secret file",
+		"NOW      vault V-1 paused since 13:32: the service refuses the credentials, or a right: credentials refused (403); 1 wait, none lost\n         renew the secret file",
 		"NOW      drop acme-in: 2 not taken: no right\n           Wagner 5: owner alice, 0755\n           and 1 more\n",
 		"SOON     1 rejected\n           Huber 88 (acme-in): amount not understood\n",
 		`           Kern\x1b[2J 6 (acme-in): the answer named`,
-		"PAUSED   vault V-3 since 14:31, next try 15:10: the service asks us to slow down until 15:10: 429 Too Many Requests\n",
-		"PAUSED   vault V-4 since 14:31, next try 14:32: 500\n",
-		"PAUSED   store of vault V-2 since 14:31, next try 14:32: timed out\n",
+		"PAUSED   vault V-3 since 14:31, next try 15:10 CET: the service asks us to slow down until 15:10: 429 Too Many Requests\n",
+		"PAUSED   vault V-4 since 14:31, next try 14:32 CET: the service is faulty: 500\n",
+		"PAUSED   store of vault V-2 since 14:31, next try 14:32 CET: timed out\n",
 		"BALANCE  seen 4 = archived 1 + delivered 0 + rejected 1 + quarantined 1 + duplicate 0 + open 1  agrees\n",
 		"NOT TAKEN YET 3\n  acme-in: no sidecar 1\n    Meier\\x1b 12\n",
 		"OPEN 1  at service 1; oldest 1 h (limit 48 h)\n",
@@ -239,7 +241,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 	}
 	out, _, code = say(t, true, func(a *app) error { return a.status(t.Context(), s.view) })
 	var got standing
-	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitPerson || len(got.Needs) != 4 || got.Open.Total != 1 || !got.Running {
+	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitPerson || len(got.Needs) != 5 || got.Open.Total != 1 || !got.Running {
 		t.Errorf("%v, exit %d\n%s", err, code, out)
 	}
 }

@@ -16,7 +16,9 @@ import (
 
 // What to do where a ledger is lost, and where an empty one was made in its place.
 const (
-	putBack   = `"vaultd restore FILE" puts a backup in its place; without any, "vaultd rebuild" makes it anew of the drop folders and the archive (docs/recovery.md)`
+	putBack      = `"vaultd restore FILE" puts a backup in its place; without any, "vaultd rebuild" makes it anew of the drop folders and the archive (docs/recovery.md)`
+	boundToWrong = `Where the ledger's own base_url was wrong from the start: vaultd init binds a ledger without entries anew; one with entries: stop vaultd, ` +
+		`move ledger.db and ledger.head out of state_dir, and keep them; then vaultd rebuild --reason "wrong base_url", start vaultd, and a minute later vaultd reconcile`
 	clearAway = `where state_dir holds a new ledger because the old one was lost, move ledger.db and ledger.head out of it, and keep them; then ` + putBack
 )
 
@@ -120,7 +122,7 @@ func ownedByUs(info os.FileInfo) bool {
 // bindingTrouble says why a ledger is not the one of this configuration and of its drop folders, and what to do; empty: it is.
 func bindingTrouble(info ledger.Info, cfg config) (text, do string) {
 	if err := daemon.Bound(info, cfg.Service.Environment, cfg.Service.BaseURL); err != nil {
-		return err.Error(), "write the ledger's own value again, or use another state_dir; a ledger without entries is bound anew by vaultd init"
+		return err.Error(), "write the ledger's own value again, or use another state_dir. " + boundToWrong
 	}
 	all, err := marks(cfg)
 	if err != nil { // whoever works there is told so

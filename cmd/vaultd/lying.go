@@ -37,6 +37,22 @@ func (v view) lying(wanted func(name string) bool) ([]lyingThing, error) {
 	return all, err
 }
 
+// pausedDrops names the drops in which a thing may lie that is not known because nobody can look there; "" when there is none.
+func (v view) pausedDrops() (text string) {
+	if v.state == nil {
+		return ""
+	}
+	for _, d := range v.state().Drops {
+		if d.Paused != "" {
+			text += fmt.Sprintf("; what lies in drop %s is not known, for it is paused: %s", safe(d.Name), safe(d.Paused))
+		}
+		if d.Do != "" {
+			text += ". " + safe(d.Do)
+		}
+	}
+	return text
+}
+
 func (a *app) tellLying(v view, found []lyingThing) error {
 	for _, l := range found {
 		if a.json {
@@ -47,9 +63,9 @@ func (a *app) tellLying(v view, found []lyingThing) error {
 		}
 		p := &page{}
 		fmt.Fprintf(p, "%s (%s)\n", safe(l.Folder), safe(l.Drop))
-		p.line("State", "not taken, seen since %s", v.brief(l.Since))
+		p.line("State", "not taken, seen since %s", v.zoned(l.Since))
 		if v.state == nil && l.Looked != nil {
-			p.below("vaultd does not run. It saw this when it last looked, " + v.brief(*l.Looked) + ".")
+			p.below("vaultd does not run. It saw this when it last looked, " + v.zoned(*l.Looked) + ".")
 		}
 		p.below("It lies in the drop folder as it was dropped; nothing of it was sent.")
 		p.line("Because", "%s", safe(l.Reason))
@@ -98,7 +114,7 @@ func lyingAdvice(reason string) string {
 	case watch.Held:
 		return "see vaultd status: nothing is taken before a person acts (in safe mode: vaultd reconcile); then it is taken by itself"
 	case watch.ReadOnly:
-		return "make the drop's file system writable; it is taken by itself then"
+		return "make the drop's file system writable: under systemd by ReadWritePaths= in the unit (docs/troubleshooting.md#a-drop-is-paused); it is taken by itself then"
 	}
 	return "mend what is named; it is tried again by itself"
 }

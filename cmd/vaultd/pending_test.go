@@ -40,7 +40,7 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 		t.Errorf("audit: %s", errs)
 	}
 	why, _, _ := say(t, false, func(a *app) error { return a.why(t.Context(), s.view, "scan7.pdf") })
-	if !strings.Contains(why, "vaultd does not run. It saw this when it last looked, 14:27.") {
+	if !strings.Contains(why, "vaultd does not run. It saw this when it last looked, 14:27 CET.") {
 		t.Errorf("why: %s", why)
 	}
 }

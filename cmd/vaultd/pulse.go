@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/watch"
@@ -198,7 +199,7 @@ func (p *pulse) gather() gathered {
 		g.LastSuccess, err = p.ended.find(l, t, head.N)
 	}
 	g.OldestOpen = t.oldest
-	g.NeedsPerson = map[string]int{"rejected": t.rejected.count, "quarantined": t.quarantined.count, "undecided": t.undecided.count,
+	g.NeedsPerson = map[string]int{"rejected": t.rejected.count, "quarantined": t.quarantined.count, "undecided": t.undecided.count, "unreadable": t.unreadable.count,
 		"contradicted": t.contradicted.count, "archived-twice": t.twice.count, "kept-differs": t.differing.count, "overdue": t.overdue.count,
 		"same-number": t.numbered.count, "strange-date": t.misdated.count}
 	for _, d := range now.d.State().Drops {
@@ -260,7 +261,8 @@ func (g *gathered) unfit(t *tally, alertAfter time.Duration, err error) {
 		add("the balance does not agree")
 	}
 	for _, r := range g.Pauses {
-		if g.At.Sub(r.Since) >= pausePatience {
+		person := ingest.Pause{Route: r.Route, Cause: ledger.Cause{Code: r.Code}}.NeedsPerson()
+		if person || g.At.Sub(r.Since) >= pausePatience {
 			add("%s paused since %s (%s)", r.Route, t.brief(r.Since), r.Code)
 		}
 	}

@@ -139,6 +139,9 @@ func TestFacts_I26_WhatIsUnfit(t *testing.T) {
 		"PauseLasts": {func(g *gathered, _ *tally) {
 			g.Pauses = []web.Pause{{Route: "vault ACME", Code: "http-403", Since: now.Add(-time.Minute)}}
 		}, "vault ACME paused since 14:31 (http-403)"},
+		"CredentialsRefused": {func(g *gathered, _ *tally) {
+			g.Pauses = []web.Pause{{Route: "vault ACME", Code: "http-401", Since: now}}
+		}, "vault ACME paused since 14:32 (http-401)"},
 		"DropAway":     {func(g *gathered, _ *tally) { g.Drops = []web.Drop{{Name: "acme-in", Paused: true}} }, "drop acme-in paused"},
 		"Overdue":      {func(_ *gathered, t *tally) { t.overdue.count = 2 }, "2 folders open for longer than 48 h"},
 		"Contradicted": {func(_ *gathered, t *tally) { t.contradicted.count = 1 }, "1 folder contradicted by the archive"},

@@ -100,7 +100,7 @@ func TestReading_I24_ProxyAuthorityTokensAndSecretCorrectedWhileRunning(t *testi
 	p := s.start("run", "-v")
 	waitFor(t, "status to name the wrong secret", func() bool {
 		out, _ := s.vaultd("status")
-		return strings.Contains(out, "PAUSED") && strings.Contains(out, "get a token") && strings.Contains(out, "invalid_client")
+		return strings.Contains(out, "NOW      vault ACME paused since") && strings.Contains(out, "get a token") && strings.Contains(out, "invalid_client")
 	})
 	if err := os.WriteFile(filepath.Join(s.dir, "secret"), []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -59,13 +59,13 @@ func (a *app) run(ctx context.Context, once, wait, verbose bool) (err error) {
 	if err != nil {
 		return err
 	}
-	log := a.logger(verbose)
+	log := a.logger(verbose, cfg.Location)
 	d, err := a.openDaemon(cfg, log)
 	if err != nil {
 		return err
 	}
 	if once {
-		return errors.Join(a.once(ctx, d, wait), d.Close())
+		return errors.Join(a.once(ctx, d, cfg, wait), d.Close())
 	}
 	h := a.newHost(d, cfg, log)
 	h.hup = hup
@@ -80,7 +80,7 @@ func (a *app) serve(ctx context.Context, d *daemon.Daemon, cfg config, log *slog
 }
 
 // once makes one pass and says what became of it.
-func (a *app) once(ctx context.Context, d *daemon.Daemon, wait bool) error {
+func (a *app) once(ctx context.Context, d *daemon.Daemon, cfg config, wait bool) error {
 	before := d.Ledger().Balance()
 	if err := d.Once(ctx, wait); err != nil {
 		return fail(exitIO, err, "")
@@ -88,7 +88,7 @@ func (a *app) once(ctx context.Context, d *daemon.Daemon, wait bool) error {
 	if ctx.Err() != nil {
 		return fail(exitTemporary, errors.New("stopped before the pass was through; nothing is lost"), "")
 	}
-	after, state := d.Ledger().Balance(), d.State()
+	after, state, c := d.Ledger().Balance(), d.State(), clock{time.Now(), cfg.Location}
 	if env := d.Ledger().Info().Environment; env != "production" {
 		fmt.Fprintln(a.stdout, "TEST, NO EVIDENCE: what a test environment archives proves nothing")
 	}
@@ -102,12 +102,16 @@ func (a *app) once(ctx context.Context, d *daemon.Daemon, wait bool) error {
 	}
 	for _, p := range state.Pauses {
 		needs = true
-		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Route, p.Since.Format("15:04:05"), pauseText(clock{time.Now(), time.Local}, p))
+		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Route, c.exact(p.Since), pauseText(c, p))
+		fmt.Fprintf(a.stdout, "  %s\n", safe(pauseAdvice(p, state.Advice)+nextTry(c, inUTC(p.Next))))
 	}
 	for _, dr := range state.Drops {
 		if dr.Paused != "" {
 			needs = true
 			fmt.Fprintf(a.stdout, "drop %s paused: %s\n", dr.Name, dr.Paused)
+			if dr.Do != "" {
+				fmt.Fprintf(a.stdout, "  %s\n", dr.Do)
+			}
 		}
 		for _, w := range dr.Watch.NotTaken {
 			needs = true
@@ -120,22 +124,34 @@ func (a *app) once(ctx context.Context, d *daemon.Daemon, wait bool) error {
 	return nil
 }
 
-// logger writes text for people on a terminal, fields into systemd's journal, and JSON
-// elsewhere.
-func (a *app) logger(verbose bool) *slog.Logger {
+// logger writes text for people on a terminal, with times in their zone and its offset; fields into systemd's journal; and JSON
+// elsewhere, with times in UTC.
+func (a *app) logger(verbose bool, zone *time.Location) *slog.Logger {
 	level := slog.LevelInfo
 	if verbose {
 		level = slog.LevelDebug
 	}
-	o := &slog.HandlerOptions{Level: level}
 	f, ok := a.stderr.(*os.File)
 	if ok && term.IsTerminal(int(f.Fd())) {
-		return slog.New(slog.NewTextHandler(a.stderr, o))
+		return slog.New(slog.NewTextHandler(a.stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: timesIn(zone)}))
 	}
 	if native, err := journal.StderrIsJournalStream(); ok && f == os.Stderr && native && err == nil && journal.Enabled() {
 		return slog.New(newJournalHandler(level))
 	}
-	return slog.New(slog.NewJSONHandler(a.stderr, o))
+	return slog.New(slog.NewJSONHandler(a.stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: timesIn(time.UTC)}))
+}
+
+// timesIn puts every time of a log into a zone; nil is that of this machine.
+func timesIn(zone *time.Location) func([]string, slog.Attr) slog.Attr {
+	if zone == nil {
+		zone = time.Local
+	}
+	return func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindTime {
+			a.Value = slog.TimeValue(a.Value.Time().In(zone))
+		}
+		return a
+	}
 }
 
 // logTo logs every step into a new file.
@@ -144,7 +160,7 @@ func logTo(path string) (*slog.Logger, func() error, error) {
 	if err != nil {
 		return nil, nil, fail(exitCreate, fmt.Errorf("open log: %w", err), "")
 	}
-	return slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug})), f.Close, nil
+	return slog.New(slog.NewTextHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: timesIn(time.UTC)})), f.Close, nil
 }
 
 // groupIDs looks up groups by name or number.

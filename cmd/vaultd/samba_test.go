@@ -26,7 +26,7 @@ func TestSamba_AClerksDay(t *testing.T) {
 	h := newShare(t, s)
 	p := h.run(s)
 
-	h.says("acme", `INVOICE ARCHIVE acme +\w{3} \d+ \w{3} \d{4} \d\d:\d\d\nTEST, NO EVIDENCE[^\n]*\nTime over 10 minutes old\? Call IT\.\n\nNothing to put right`)
+	h.says("acme", `INVOICE ARCHIVE acme +\w{3} \d+ \w{3} \d{4} \d\d:\d\d [A-Z]+\nTEST, NO EVIDENCE[^\n]*\nTime over 10 minutes old\? Call IT\.\n\nNothing to put right`)
 	h.manyAtOnce()
 	h.slowCopy(s)
 	h.faultsAreNamed(s)

@@ -63,7 +63,7 @@ func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	case len(lying) > 0:
 		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("%q lies in a drop folder and was not taken yet", x), "see vaultd why "+shellWord(x))
 	case len(es) == 0:
-		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("nothing is known as %q", x), `see "vaultd list --limit 0", or "vaultd find" with words of it; what was not taken yet stands in "vaultd status"`)
+		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("nothing is known as %q", x), `see "vaultd list --limit 0", or "vaultd find" with words of it; what was not taken yet stands in "vaultd status"`+v.pausedDrops())
 	case len(es) == 1:
 		return es[0], nil
 	}

@@ -144,7 +144,10 @@ type pauseLine struct {
 	Next  *time.Time `json:"next"` // null: not before a person acts
 	Code  string     `json:"code"`
 	Text  string     `json:"text"`
+	Do    string     `json:"do"`
 	Wait  int        `json:"waiting"` // documents behind it
+
+	person bool // no waiting ends it
 }
 
 type balanceLine struct {
@@ -181,6 +184,8 @@ type dropLine struct {
 	Open   int        `json:"open"`
 	Oldest *time.Time `json:"oldest"`
 	Looked *time.Time `json:"lookedAt"` // when vaultd last read the whole drop folder; null: never
+
+	do string // about the pause, where more is known than that it must be mended
 }
 
 type diskLine struct {
@@ -343,12 +348,15 @@ func (s *standing) drops(v view, t *tally) {
 // live adds what only a running daemon knows.
 func (s *standing) live(d daemon.State, t *tally) {
 	s.Since, s.taken = inUTC(d.Since), d.Taken
-	s.Advice = append(s.Advice, d.Advice...)
+	for _, u := range d.Advice {
+		s.Advice = append(s.Advice, u.Text)
+	}
 	if c := d.Check; !c.At.IsZero() {
 		s.Check = &checkLine{c.At.UTC(), c.OK(), append([]string{}, c.Ledger...), append([]string{}, c.Files...), append([]string{}, c.Unread...), c.Failed}
 	}
 	for _, p := range d.Pauses {
-		l := pauseLine{Route: p.Route, Since: p.Since.UTC(), Next: inUTC(p.Next), Code: p.Cause.Code, Text: pauseText(t.clock, p), Wait: s.Open.Total}
+		l := pauseLine{Route: p.Route, Since: p.Since.UTC(), Next: inUTC(p.Next), Code: p.Cause.Code, Text: pauseText(t.clock, p),
+			Do: safe(pauseAdvice(p, d.Advice)), Wait: s.Open.Total, person: p.NeedsPerson()}
 		for v, n := range t.byVault {
 			if vault := "vault " + string(v); p.Route == vault || strings.HasSuffix(p.Route, " of "+vault) {
 				l.Wait = n
@@ -374,10 +382,7 @@ func (s *standing) live(d daemon.State, t *tally) {
 			continue
 		}
 		l := &s.Drops[i]
-		l.Mode, l.Why, l.Free, l.Paused = cmp.Or(string(ds.Watch.Mode), l.Mode), ds.Watch.Why, ds.Free, ds.Paused
-		if l.Paused == "" && ds.Watch.Paused != nil {
-			l.Paused = ds.Watch.Paused.Error()
-		}
+		l.Mode, l.Why, l.Free, l.Paused, l.do = cmp.Or(string(ds.Watch.Mode), l.Mode), ds.Watch.Why, ds.Free, ds.Paused, ds.Do
 		for _, w := range ds.Watch.NotTaken {
 			s.NotTaken = append(s.NotTaken, notTaken{ds.Name, string(w.Reason), w.Count, waitingNames(w)})
 		}

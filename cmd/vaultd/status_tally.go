@@ -25,7 +25,7 @@ type tally struct {
 	told        time.Time     // when the newest answer that gave the service's time was asked for
 	ahead       time.Duration // by how much this clock was ahead of the service's then
 
-	contradicted, twice, differing, overdue, quarantined, rejected, undecided, numbered, misdated namedCount
+	contradicted, twice, differing, overdue, quarantined, rejected, undecided, numbered, misdated, unreadable namedCount
 }
 
 type dropTally struct {
@@ -59,7 +59,7 @@ func (t *tally) classes() []told {
 		{class: ledger.Waiting, open: true, before: overdue, count: &t.overdue}, {class: ledger.Barred, open: true, before: overdue, count: &t.overdue},
 		{class: ledger.Undecided, open: true, count: &t.undecided}, {class: ledger.Uncorrected, count: &t.rejected},
 		{class: ledger.Stuck, count: &t.quarantined}, {class: ledger.Disputed, count: &t.contradicted},
-		{class: ledger.Doubled, count: &t.twice}, {class: ledger.Differing, count: &t.differing},
+		{class: ledger.Barred, count: &t.unreadable}, {class: ledger.Doubled, count: &t.twice}, {class: ledger.Differing, count: &t.differing},
 		{class: ledger.SameNumbered, since: unusual, count: &t.numbered}, {class: ledger.Misdated, since: unusual, count: &t.misdated},
 	}
 }

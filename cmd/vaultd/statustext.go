@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/billing"
+	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -17,6 +18,9 @@ import (
 
 // settling is how long a pause may last before it needs a person: most end by themselves.
 const settling = time.Minute
+
+// mostText is how many characters of a message are shown. The longest that vaultd makes itself are shorter.
+const mostText = 1000
 
 // faulty are the reasons for not taking something that no waiting mends.
 var faulty = map[string]bool{
@@ -36,9 +40,9 @@ func (s *standing) wants(t *tally) {
 	add("now", "archived-twice", t.twice.count, many(t.twice.count, "document", "documents")+" archived more than once",
 		"see vaultd why X; ask the provider to remove what is too many, then vaultd close X", t.twice.names)
 	for _, p := range s.Pauses {
-		if s.At.Sub(p.Since) >= settling {
+		if s.isTold(p) {
 			add("now", "paused", 1, fmt.Sprintf("%s paused since %s: %s; %d wait, none lost", p.Route, t.brief(p.Since), p.Text, p.Wait),
-				pauseAdvice(p)+nextTry(t.clock, p.Next), nil)
+				p.Do+nextTry(t.clock, p.Next), nil)
 		}
 	}
 	s.wantsDrops(add)
@@ -50,25 +54,15 @@ func (s *standing) wants(t *tally) {
 		add("soon", "clock", 1, "the clock of this machine was "+ageText(off)+" "+way+" the archive service's at the last registration",
 			"set the time (timedatectl; chronyc makestep); uploads are reckoned by the service's clock meanwhile, but the times in reports are wrong", nil)
 	}
-	d := s.Disk
-	full := d.stands || d.full || d.LedgerFree >= 0 && d.LedgerFree < d.MinFree
-	if full {
-		what := "nothing new is taken, uploads go on"
-		switch {
-		case d.stands:
-			what = "not even the ledger has room, so that nothing is taken, sent or asked"
-		case d.Reserve < d.Wanted:
-			what += fmt.Sprintf("; for their outcomes %s of %s are set aside", sizeText(d.Reserve), sizeText(d.Wanted))
-		}
-		add("now", "disk", 1, fmt.Sprintf("the disk of state_dir has %s left, below spool.min_free (%s): %s",
-			sizeText(d.LedgerFree), sizeText(d.MinFree), what), "free space there; it goes on by itself", nil)
-	}
+	full := s.wantsDisk(add)
 	for _, n := range s.NotTaken {
 		if s.Safe == nil && faulty[n.Reason] && !(full && n.Reason == string(watch.NoRoom)) {
 			add("now", "not-taken", n.Count, fmt.Sprintf("drop %s: %d not taken: %s", n.Drop, n.Count, n.Reason),
 				lyingAdvice(n.Reason), n.Names)
 		}
 	}
+	add("now", "unreadable", t.unreadable.count, many(t.unreadable.count, "taken folder", "taken folders")+" cannot be read",
+		"give the share's group the right to read what is named (docs/samba.md); it is tried again by itself", t.unreadable.names)
 	add("now", "overdue", t.overdue.count, many(t.overdue.count, "document", "documents")+" open for longer than "+ageText(t.alertAfter),
 		"see vaultd why X; ask the provider about them", t.overdue.names)
 	add("soon", "kept-differs", t.differing.count, many(t.differing.count, "kept folder is", "kept folders are")+" not what was archived",
@@ -86,6 +80,24 @@ func (s *standing) wants(t *tally) {
 		"see vaultd why X and look into the invoice; if it is to stay: vaultd close X", t.misdated.names)
 }
 
+// wantsDisk says that the disk of state_dir is full, and reports whether it is.
+func (s *standing) wantsDisk(add func(when, what string, n int, text, do string, names []string)) (full bool) {
+	d := s.Disk
+	full = d.stands || d.full || d.LedgerFree >= 0 && d.LedgerFree < d.MinFree
+	if full {
+		what := "nothing new is taken, uploads go on"
+		switch {
+		case d.stands:
+			what = "not even the ledger has room, so that nothing is taken, sent or asked"
+		case d.Reserve < d.Wanted:
+			what += fmt.Sprintf("; for their outcomes %s of %s are set aside", sizeText(d.Reserve), sizeText(d.Wanted))
+		}
+		add("now", "disk", 1, fmt.Sprintf("the disk of state_dir has %s left, below spool.min_free (%s): %s",
+			sizeText(d.LedgerFree), sizeText(d.MinFree), what), "free space there; it goes on by itself", nil)
+	}
+	return full
+}
+
 // wantsDrops names the drop folders that cannot be worked in.
 func (s *standing) wantsDrops(add func(when, what string, n int, text, do string, names []string)) {
 	for _, d := range s.Drops {
@@ -94,6 +106,8 @@ func (s *standing) wantsDrops(add func(when, what string, n int, text, do string
 			switch {
 			case s.taken > 0:
 				do = takenOverWords(s.taken)
+			case d.do != "":
+				do = d.do
 			case strings.HasSuffix(d.Paused, fs.ErrPermission.Error()):
 				do = "give the drop folder to the user vaultd runs as (docs/samba.md); " + do
 			}
@@ -107,41 +121,33 @@ func nextTry(c clock, next *time.Time) string {
 	if next == nil {
 		return ""
 	}
-	return "; next try " + c.brief(*next)
+	return "; next try " + c.zoned(*next)
 }
 
-// pauseText says why a route is paused: first how long the service asks to wait, then what was wrong.
+// isTold reports whether a pause stands among what needs a person: because it lasts, or because no waiting ends it.
+func (s *standing) isTold(p pauseLine) bool {
+	return p.person || s.At.Sub(p.Since) >= settling
+}
+
+// pauseText says why a route is paused: first how long the service asks to wait, or what its answer means, then what was wrong.
 func pauseText(c clock, p ingest.Pause) string {
-	if !c.now.Before(p.Asked) {
-		return p.Cause.Text
+	switch meaning := p.Meaning(); {
+	case c.now.Before(p.Asked):
+		return "the service asks us to slow down until " + c.brief(p.Asked) + ": " + p.Cause.Text
+	case meaning != "":
+		return meaning + ": " + p.Cause.Text
 	}
-	return "the service asks us to slow down until " + c.brief(p.Asked) + ": " + p.Cause.Text
+	return p.Cause.Text
 }
 
-func pauseAdvice(p pauseLine) string {
-	switch {
-	case strings.HasPrefix(p.Route, "disposal of ") && p.Code == "unusually-many":
-		return "look at this machine's date and at after_archive; if they are right: vaultd resume \"" + safe(p.Route) + "\" --reason TEXT"
-	case p.Code == "cross-wired":
-		return "ask the provider; once it is mended, restart vaultd"
-	case p.Code == "scope":
-		return "put the scope's right name into service.auth.scopes, or ask the provider to grant it; then reload"
-	case p.Code == "policy", p.Code == "upload-address-refused":
-		return "look at service.allowed_hosts and base_url; if they are right, ask the provider where uploads go"
-	case p.Code == "tls":
-		return "look at service.ca_file and at the clock of this machine"
-	case strings.HasPrefix(p.Code, "http-403") && strings.HasPrefix(p.Route, "vault "):
-		return "renew the secret file, which is read again by itself; compare the vault's id with vaultd vaults; if both are right, ask the provider about rights on this vault"
-	case p.Code == "credentials", strings.HasPrefix(p.Code, "http-401"), strings.HasPrefix(p.Code, "http-403"), strings.HasPrefix(p.Code, "invalid"):
-		return "renew the secret file, which is read again by itself; if it is right, ask the provider about rights on this vault"
-	case p.Code == ingest.CauseMounted && !strings.HasPrefix(p.Route, "folder "):
-		return "unmount it; all of them go on by themselves then"
-	case p.Code == ingest.CauseMounted:
-		return "unmount it; it goes on by itself then. See vaultd why " + strings.TrimPrefix(p.Route, "folder ")
-	case strings.HasPrefix(p.Route, "drop "), p.Route == "spool":
-		return "it goes on by itself once this is mended"
+// pauseAdvice says what to do about a pause. Where the archive does not list the vault, that goes first: it is the likeliest cause.
+func pauseAdvice(p ingest.Pause, unlisted []daemon.UnlistedVault) string {
+	for _, u := range unlisted {
+		if p.Route == "vault "+string(u.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
+			return u.Text + " Correct it, then systemctl reload vaultd"
+		}
 	}
-	return "it is tried again by itself; if it lasts, look at network and service"
+	return p.Advice()
 }
 
 func (s *standing) print(w io.Writer, c clock) error {
@@ -190,7 +196,7 @@ func (s *standing) printNeeds(w io.Writer, c clock) {
 	}
 	fmt.Fprintf(w, "%s     %s\n", head, last)
 	for _, n := range s.Needs {
-		fmt.Fprintf(w, "%-8s %s\n", strings.ToUpper(n.When), brief(n.Text, 300))
+		fmt.Fprintf(w, "%-8s %s\n", strings.ToUpper(n.When), brief(n.Text, mostText))
 		for _, name := range n.Names {
 			fmt.Fprintf(w, "           %s\n", brief(name, 160))
 		}
@@ -200,10 +206,11 @@ func (s *standing) printNeeds(w io.Writer, c clock) {
 		fmt.Fprintf(w, "         %s\n", n.Do)
 	}
 	for _, p := range s.Pauses {
-		if s.At.Sub(p.Since) >= settling {
+		if s.isTold(p) {
 			continue // stands among what needs a person
 		}
-		fmt.Fprintf(w, "PAUSED   %s since %s%s: %s\n", safe(p.Route), c.brief(p.Since), strings.Replace(nextTry(c, p.Next), ";", ",", 1), brief(p.Text, 300))
+		fmt.Fprintf(w, "PAUSED   %s since %s%s: %s\n", safe(p.Route), c.brief(p.Since), strings.Replace(nextTry(c, p.Next), ";", ",", 1), brief(p.Text, mostText))
+		fmt.Fprintf(w, "         %s\n", p.Do)
 	}
 }
 

@@ -175,13 +175,13 @@ func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
 		for _, p := range s.Pauses {
 			if p.Route == r {
 				all = append(all, obstacle{What: r, Since: inUTC(p.Since), Next: inUTC(p.Next), Text: "paused: " + pauseText(v.clock, p),
-					Do: pauseAdvice(pauseLine{Route: r, Code: p.Cause.Code})})
+					Do: pauseAdvice(p, s.Advice)})
 			}
 		}
 		for _, d := range s.Drops {
 			known := slices.ContainsFunc(all, func(o obstacle) bool { return o.What == r })
 			if "drop "+d.Name == r && d.Paused != "" && !known {
-				all = append(all, obstacle{What: r, Text: "paused: " + d.Paused})
+				all = append(all, obstacle{What: r, Text: "paused: " + d.Paused, Do: d.Do})
 			}
 		}
 	}
@@ -232,7 +232,7 @@ func (w explanation) text(c clock) []byte {
 	fmt.Fprintf(p, "%s (%s)\n", safe(w.Folder), safe(w.Drop))
 	state := w.word
 	if w.Since != nil {
-		state += ", since " + c.brief(*w.Since)
+		state += ", since " + c.zoned(*w.Since)
 	}
 	p.line("State", "%s", state)
 	p.below(w.Certain)
@@ -279,7 +279,7 @@ func (w explanation) next(c clock) string {
 	}
 	words := *w.Next
 	if w.NotBefore != nil && w.NotBefore.Sub(c.now) >= time.Second {
-		words += fmt.Sprintf(", not before %s (in %s)", c.brief(*w.NotBefore), ageText(w.NotBefore.Sub(c.now)))
+		words += fmt.Sprintf(", not before %s (in %s)", c.zoned(*w.NotBefore), ageText(w.NotBefore.Sub(c.now)))
 	} else if len(w.Waits) == 0 {
 		words += ", at once"
 	}
@@ -296,11 +296,11 @@ func (w explanation) next(c clock) string {
 func (o obstacle) text(c clock) string {
 	s := safe(o.What)
 	if o.Since != nil {
-		s += " (since " + c.brief(*o.Since) + ")"
+		s += " (since " + c.zoned(*o.Since) + ")"
 	}
-	s += ": " + brief(o.Text, 300)
+	s += ": " + brief(o.Text, mostText)
 	if o.Next != nil {
-		s += "; next try " + c.brief(*o.Next)
+		s += "; next try " + c.zoned(*o.Next)
 	}
 	return s
 }

@@ -236,6 +236,14 @@ func (c clock) brief(t time.Time) string {
 	return t.Format("2 Jan 2006 15:04")
 }
 
+// zoned is brief with the zone, for where no other time beside it tells that.
+func (c clock) zoned(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return c.brief(t) + t.In(c.loc).Format(" MST")
+}
+
 // exact gives day and second with the zone.
 func (c clock) exact(t time.Time) string {
 	if t.IsZero() {

@@ -3,7 +3,6 @@ package apicall
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -86,16 +85,13 @@ func (e *CallError) Error() string {
 // hint says what to look at where the fault's own words do not.
 func (e *CallError) hint() string {
 	var (
-		inner     *CallError
-		authority x509.UnknownAuthorityError
-		record    tls.RecordHeaderError
+		inner  *CallError
+		record tls.RecordHeaderError
 	)
 	switch {
 	case errors.As(e.Err, &inner): // said its own
 	case e.Status == http.StatusBadGateway:
 		return " (if this lasts, the base address or the case of the path may be wrong)"
-	case errors.As(e.Err, &authority):
-		return " (if it is the service's own authority, or the proxy's, name its PEM file in ca_file)"
 	case errors.As(e.Err, &record):
 		return " (that port does not speak TLS)"
 	}
@@ -177,7 +173,7 @@ func (c *call) fail(err error) *CallError {
 	if done != nil {
 		e.RetryAfter, e.Date = done.RetryAfter, done.Date
 	}
-	e.Err = c.safe(err)
+	e.Err = c.safe(explainCertificate(err, c.server(), e.Host, c.now()))
 	return e
 }
 
@@ -201,6 +197,17 @@ func (c *call) refusalOf(resp *http.Response, body []byte) *CallError {
 	e.RetryAfter = retryAfter(resp.StatusCode, resp.Header, c.now())
 	e.Code, e.Message = explain(resp.Header.Get("Content-Type"), body, c.secrets())
 	return e
+}
+
+// server says in words whom the call is for.
+func (c *call) server() string {
+	switch {
+	case c.grant:
+		return "the object store"
+	case c.op == opToken:
+		return "the server that gives tokens"
+	}
+	return "the service"
 }
 
 func (c *call) blank() *CallError {
@@ -253,15 +260,21 @@ func (e *hushed) Is(target error) bool { return errors.Is(e.err, target) }
 func (e *hushed) As(target any) bool   { return errors.As(e.err, target) }
 
 // Kind is a stable word for what went wrong, for machines: "http-403" for an answer, else one of policy, scope,
-// credentials, unreadable, dns, tls, no-connection, timeout, cancelled, connection.
+// credentials, unreadable, dns, certificate-expired, certificate-early, certificate-unknown, certificate-foreign, tls, no-connection, timeout, cancelled, connection.
 func (e *CallError) Kind() string {
 	var (
 		policy *PolicyError
 		scope  *ScopeError
 		name   *net.DNSError
 		op     *net.OpError
+		cert   *certificateError
+		inner  *CallError
 	)
 	switch {
+	case e.Status == 0 && errors.As(e.Err, &inner) && !e.Credentials():
+		return inner.Kind() // the call for a token failed, and this one never left
+	case errors.As(e.Err, &cert):
+		return cert.kind
 	case errors.As(e.Err, &policy):
 		return "policy"
 	case errors.As(e.Err, &scope):

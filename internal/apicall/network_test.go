@@ -268,7 +268,11 @@ func leaf(t *testing.T, change func(*x509.Certificate)) tls.Certificate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	made, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: made}
 }
 
 // Before TLS stands nothing was sent, whatever goes wrong on the way there.
@@ -294,10 +298,10 @@ func TestNetwork_I20_FaultsOfTLS(t *testing.T) {
 		kind    string
 		words   string
 	}{
-		{"SelfSigned", shake(with(good)), nil, "tls", "name its PEM file in ca_file"},
-		{"Expired", shake(with(expired)), &expired, "tls", "certificate has expired or is not yet valid"},
-		{"NotYetValid", shake(with(early)), &early, "tls", "certificate has expired or is not yet valid"},
-		{"OtherHost", shake(with(other)), &other, "tls", "cannot validate certificate for 127.0.0.1"},
+		{"SelfSigned", shake(with(good)), nil, "certificate-unknown", "is from an authority that this machine does not know (it is for 127.0.0.1, issued by itself, valid from"},
+		{"Expired", shake(with(expired)), &expired, "certificate-expired", "register: POST HOST/v1/x: the certificate of the service (HOST) was valid until " + dayOf(expired.Leaf.NotAfter) + "; by this machine's clock it is "},
+		{"NotYetValid", shake(with(early)), &early, "certificate-early", "the certificate of the service (HOST) is valid from " + dayOf(early.Leaf.NotBefore) + " only; by this machine's clock it is "},
+		{"OtherHost", shake(with(other)), &other, "certificate-foreign", "the certificate of the service (HOST) is that of another server (it is for other.example, issued by itself"},
 		{"OldProtocol", shake(old), &good, "tls", "protocol version"},
 		{"SpeaksHTTP", func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") }, &good, "tls", "does not speak TLS"},
 		{"ClosedInTheHandshake", func(c net.Conn) { c.Read(make([]byte, 10)) }, &good, "", ""},
@@ -307,7 +311,8 @@ func TestNetwork_I20_FaultsOfTLS(t *testing.T) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			cfg := Config{BaseURL: "https://" + peer(t, r.peer), Timeout: 500 * time.Millisecond}
+			host := peer(t, r.peer)
+			cfg := Config{BaseURL: "https://" + host, Timeout: 500 * time.Millisecond}
 			if r.trusted != nil {
 				cfg.CAFile = filepath.Join(t.TempDir(), "ca.pem")
 				if err := os.WriteFile(cfg.CAFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.trusted.Certificate[0]}), 0o600); err != nil {
@@ -317,14 +322,37 @@ func TestNetwork_I20_FaultsOfTLS(t *testing.T) {
 			api, store := clients(t, cfg)
 			_, err := do(t, api, post("register", "[]"))
 			ce := failure(t, err)
-			if ce.Outcome() != NotSent || r.kind != "" && ce.Kind() != r.kind || !strings.Contains(ce.Error(), r.words) {
+			if ce.Outcome() != NotSent || r.kind != "" && ce.Kind() != r.kind || !strings.Contains(ce.Error(), strings.ReplaceAll(r.words, "HOST", host)) {
 				t.Errorf("%v, %s: %v", ce.Outcome(), ce.Kind(), ce)
 			}
 			_, err = store.Put(context.Background(), Upload{Op: "upload", URL: cfg.BaseURL + "/k", Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY"), Stall: 500 * time.Millisecond})
-			if ce := failure(t, err); ce.Outcome() != NotSent {
+			if ce := failure(t, err); ce.Outcome() != NotSent || strings.HasPrefix(r.kind, "certificate-") && !strings.Contains(ce.Error(), "the certificate of the object store ("+host+") ") {
 				t.Errorf("PUT: %v, %s: %v", ce.Outcome(), ce.Kind(), ce)
 			}
 		})
+	}
+}
+
+// A certificate that is not accepted is told with its owner: behind a proxy that is the proxy or the service.
+func TestNetwork_I20_WhoseCertificateBehindAProxy(t *testing.T) {
+	own := leaf(t, func(c *x509.Certificate) { c.DNSNames = []string{"archive.example"} })
+	conf := &tls.Config{Certificates: []tls.Certificate{own}}
+	shake := func(c net.Conn) { _ = tls.Server(c, conf).Handshake() } // that it fails is the point
+	leads := func(c net.Conn) {
+		if _, err := c.Read(make([]byte, 1000)); err == nil {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+			shake(c)
+		}
+	}
+	for proxy, words := range map[string]string{
+		"https://" + peer(t, shake): "the certificate of the proxy is from an authority that this machine does not know",
+		"http://" + peer(t, leads):  "the certificate of the service (archive.example) is from an authority that this machine does not know",
+	} {
+		api, _ := clients(t, Config{BaseURL: "https://archive.example", Proxy: proxy})
+		_, err := do(t, api, post("register", "[]"))
+		if ce := failure(t, err); ce.Outcome() != NotSent || ce.Kind() != "certificate-unknown" || !strings.Contains(ce.Error(), words) {
+			t.Errorf("%v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+		}
 	}
 }
 

@@ -132,9 +132,9 @@ func TestOutcome_NotSent(t *testing.T) {
 		"TokenRefused":     {BaseURL: serve(t, answer(401, `{"error":"invalid_client","error_description":"`+secretCanary+` is wrong"}`)).URL, Auth: oauth("a")},
 		"TokenGarbled":     {BaseURL: serve(t, answer(200, `<html>`)).URL, Auth: oauth("a")},
 	}
-	kinds := map[string]string{"PortRefused": "no-connection", "NameUnknown": "dns", "UntrustedIssuer": "tls", "OldTLS": "tls",
+	kinds := map[string]string{"PortRefused": "no-connection", "NameUnknown": "dns", "UntrustedIssuer": "certificate-unknown", "OldTLS": "tls",
 		"PlainNotTLS": "tls", "SecretUnreadable": "credentials", "TokenRefused": "credentials"}
-	words := map[string]string{"UntrustedIssuer": "name its PEM file in ca_file", "PlainNotTLS": "does not speak TLS",
+	words := map[string]string{"UntrustedIssuer": "from an authority that this machine does not know", "PlainNotTLS": "does not speak TLS",
 		"SecretUnreadable": "the secret cannot be read: no such file", "TokenGarbled": "an HTML page (a proxy's?)"}
 	for name, cfg := range rows {
 		t.Run(name, func(t *testing.T) {

@@ -79,6 +79,18 @@ func (a attentive) Submit(cs []ledger.Change, then func([]ledger.Result)) {
 	})
 }
 
+// paused tells the clerks of a pause, and asks for the list of vaults where the service refuses one of them.
+func (d *Daemon) paused(p ingest.Pause) {
+	for _, r := range d.drops {
+		if r.concerns(p.Route) {
+			r.clerk.poke()
+		}
+		if p.Route == "vault "+string(r.cfg.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
+			d.listed.hurry(r.cfg.Account)
+		}
+	}
+}
+
 func (d *Daemon) heard(e ledger.Entry) {
 	for _, r := range d.drops {
 		if r.cfg.Name == e.Drop {
@@ -197,7 +209,7 @@ func (c *clerk) page() (page, error) {
 		p.Delayed, p.Stopped = first(p.Delayed, safe.Since), true
 	}
 	for _, pause := range c.r.d.conductor.Pauses() {
-		if c.r.concerns(pause.Route) && now.Sub(pause.Since) >= delayedAfter {
+		if c.r.concerns(pause.Route) && (pause.NeedsPerson() || now.Sub(pause.Since) >= delayedAfter) {
 			p.Delayed = first(p.Delayed, pause.Since)
 		}
 	}

@@ -237,7 +237,7 @@ func (p *page) ago(t time.Time) string {
 
 // head is the only part that changes by itself.
 func (p *page) head() string {
-	text := fmt.Sprintf("%-36s %s\n", "INVOICE ARCHIVE "+fit(p.Drop), p.Now.Format("Mon 2 Jan 2006 15:04"))
+	text := fmt.Sprintf("%-36s %s\n", "INVOICE ARCHIVE "+fit(p.Drop), p.Now.Format("Mon 2 Jan 2006 15:04 MST"))
 	if p.Test {
 		text += "TEST, NO EVIDENCE: nothing dropped here counts as archived.\n"
 	}

@@ -39,7 +39,7 @@ func TestPage_WhatAClerkReads(t *testing.T) {
 	}}, 30*time.Minute, false)
 	p.Today = today{archived: 57, last: "Kunz 301", lastAt: at(5*time.Hour + 28*time.Minute), repeats: 1}
 	p.Duplicates = []line{{"Otto 9", "archived 3 Nov 2026, nothing to do"}}
-	want := `INVOICE ARCHIVE acme-in              Fri 20 Nov 2026 14:32
+	want := `INVOICE ARCHIVE acme-in              Fri 20 Nov 2026 14:32 CET
 TEST, NO EVIDENCE: nothing dropped here counts as archived.
 Time over 10 minutes old? Call IT.
 DELAYED since 09:12.

@@ -110,7 +110,7 @@ func (r *room) rights(f *drop.Folder, e ledger.Entry, err error) error {
 		return err // it was something of ours
 	}
 	if e.Cause.Code != ingest.Unreadable {
-		r.d.cfg.Log.Error("claimed folder not packed", "drop", r.cfg.Name, "key", e.Key, "cause", ingest.Unreadable)
+		r.d.cfg.Log.Error("claimed folder not packed", "drop", r.cfg.Name, "key", e.Key, "cause", ingest.Unreadable, "err", what)
 	}
 	return &ingest.UnreadableError{Text: what.Error() + ". IT must give the share's group the right to read it (docs/samba.md); it is tried again by itself"}
 }

@@ -232,7 +232,7 @@ func (d *Daemon) conductorConfig() ingest.Config {
 		Now:     cfg.Now, Log: cfg.Log,
 		Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait,
 		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,
-		Brake: d.brake.take, Room: d.roomToPack, Settle: d.settleSpool, Safe: func() bool { return d.held() != "" },
+		Brake: d.brake.take, Room: d.roomToPack, Settle: d.settleSpool, Safe: func() bool { return d.held() != "" }, Paused: d.paused,
 	}
 	for _, r := range d.drops {
 		ic.Drops = append(ic.Drops, ingest.Drop{

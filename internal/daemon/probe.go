@@ -3,10 +3,12 @@ package daemon
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"vaultd/internal/drop"
 	"vaultd/internal/watch"
 )
 
@@ -22,6 +24,7 @@ type probe struct {
 	look  func() found // touches the share
 	every time.Duration
 	now   func() time.Time
+	zone  *time.Location // of times for people
 
 	mu    sync.Mutex
 	begun time.Time // of the look under way; zero: none is; guarded by mu
@@ -36,8 +39,11 @@ type found struct {
 }
 
 func (r *room) newProbe() *probe {
-	return &probe{now: time.Now, every: cmp.Or(r.d.cfg.StatusLook, probeEvery), look: func() found {
+	return &probe{now: time.Now, zone: r.location(), every: cmp.Or(r.d.cfg.StatusLook, probeEvery), look: func() found {
 		f := found{err: r.check(), free: free(r.cfg.Path), rights: map[string]string{}}
+		if !errors.Is(f.err, errNotOpened) && !errors.Is(f.err, errReopening) {
+			r.tellPause(f.err)
+		}
 		for _, w := range r.snapshot().NotTaken {
 			if w.Reason != watch.NoRight {
 				continue
@@ -92,7 +98,7 @@ func (p *probe) hangs() error {
 	if p.begun.IsZero() || p.now().Sub(p.begun) < probePatience {
 		return nil
 	}
-	return fmt.Errorf("its file server has not been answering since %s", p.begun.Format("2 Jan 15:04:05"))
+	return fmt.Errorf("its file server has not been answering since %s", p.begun.In(p.zone).Format("2 Jan 15:04:05 MST"))
 }
 
 // told returns what the last look found; ok is false before the first has ended.
@@ -117,6 +123,11 @@ func (r *room) standing() DropState {
 	s := DropState{Name: r.cfg.Name, Path: r.cfg.Path, Vault: r.cfg.Vault, Watch: r.watcher.Snapshot(), Free: f.free}
 	if f.err != nil {
 		s.Paused = f.err.Error()
+	} else if p := s.Watch.Paused; p != nil {
+		s.Paused, f.err = p.Error(), p
+	}
+	if readOnly, is := errors.AsType[*drop.ReadOnlyError](f.err); is {
+		s.Paused, s.Do = readOnly.Error(), readOnly.Advice()
 	}
 	for _, w := range s.Watch.NotTaken {
 		for i, n := range w.Names {

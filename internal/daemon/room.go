@@ -35,6 +35,7 @@ type room struct {
 	folder *drop.Folder // nil: not open; guarded by mu
 	why    error        // why it is not open; guarded by mu
 	closed bool         // for good; guarded by mu
+	told   string       // why it cannot be worked in, as it was logged last; guarded by mu
 }
 
 var errNotOpened = errors.New("the drop folder is not open yet; if that lasts, its file server does not answer")
@@ -256,6 +257,29 @@ func (r *room) yield(foreign error) error {
 	return foreign
 }
 
+// tellPause logs why the drop folder cannot be worked in, once for each reason, and that it can be again: err is nil then.
+func (r *room) tellPause(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	r.mu.Lock()
+	before := r.told
+	r.told = text
+	r.mu.Unlock()
+	log := r.d.cfg.Log.With("drop", r.cfg.Name)
+	readOnly, is := errors.AsType[*drop.ReadOnlyError](err)
+	switch {
+	case text == before:
+	case err == nil:
+		log.Info("drop works again")
+	case is:
+		log.Error("drop paused", "err", err, "do", readOnly.Advice())
+	default:
+		log.Error("drop paused", "err", err)
+	}
+}
+
 // run watches the drop folder until ctx ends, opening it first where it was away.
 func (r *room) run(ctx context.Context) error {
 	select {
@@ -274,7 +298,7 @@ func (r *room) run(ctx context.Context) error {
 		if errors.Is(err, durable.ErrSync) {
 			return err
 		}
-		r.d.cfg.Log.Error("drop paused", "drop", r.cfg.Name, "err", err)
+		r.tellPause(err)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -285,6 +286,60 @@ func TestRoom_I16_RightFolderComesBack(t *testing.T) {
 	})
 }
 
+// A drop folder that can only be read is paused: status, log and health say so with the way out, and it goes on by itself.
+func TestRoom_I24_DropTurnsReadOnly(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.drop("Otto 19", "19", "one", false)
+		h.pass()
+		readOnly := durable.Fault(func(op, _ string, do func() error) error {
+			if op == "statfs" {
+				return syscall.EROFS
+			}
+			return do()
+		})
+		h.files.Store(&readOnly)
+		h.drop("Kern 6", "6", "two", false)
+		h.pass()
+		h.want("Otto 19 archived")
+		s := h.d.State().Drops[0]
+		if !strings.HasSuffix(s.Paused, "is read-only for vaultd: nothing can be taken from it, and its _STATUS.txt is old") || !strings.Contains(s.Do, "ReadWritePaths="+h.path) {
+			t.Errorf("paused: %q, do: %q", s.Paused, s.Do)
+		}
+		if n := strings.Count(h.log.String(), "msg=\"drop paused\""); n != 1 || !strings.Contains(h.log.String(), "systemctl edit vaultd") {
+			t.Errorf("it was logged %d times", n)
+		}
+		h.files.Store(nil)
+		h.pass()
+		h.want("Otto 19 archived", "Kern 6 archived")
+		if s := h.d.State().Drops[0]; s.Paused != "" || s.Do != "" || !strings.Contains(h.log.String(), "drop works again") {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// That the service refuses the credentials is certain after its first answer: clerks read of it at once.
+func TestClerk_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.pass()
+		h.lost.Store(true)
+		h.drop("Otto 19", "19", "one", false)
+		for range 600 {
+			if time.Sleep(time.Second); len(h.d.State().Pauses) > 0 {
+				break
+			}
+		}
+		pauses := h.d.State().Pauses
+		if len(pauses) != 1 || !pauses[0].NeedsPerson() {
+			t.Fatalf("%+v", pauses)
+		}
+		time.Sleep(h.d.cfg.statusLook()/statusShare + time.Second)
+		synctest.Wait()
+		if s := h.status(); !strings.Contains(s, "DELAYED since") || time.Since(pauses[0].Since) >= delayedAfter {
+			t.Errorf("%v after the first answer:\n%s", time.Since(pauses[0].Since), s)
+		}
+	})
+}
+
 // complete: list and marker from the drop to the archive, with what is missing named on the way, and polling said so.
 func TestRoom_CompleteByListAndMarker(t *testing.T) {
 	list := func(d *Drop) { d.Rules.Complete = "list" }
@@ -333,7 +388,7 @@ func TestClerk_TimeAndDelay(t *testing.T) {
 			time.Sleep(30 * time.Second)
 			synctest.Wait()
 			_, stamp, _ := strings.Cut(strings.SplitN(h.status(), "\n", 2)[0], "acme-in")
-			written, err := time.Parse("Mon 2 Jan 2006 15:04", strings.TrimSpace(stamp))
+			written, err := time.Parse("Mon 2 Jan 2006 15:04 MST", strings.TrimSpace(stamp))
 			if age := time.Since(written); err != nil || age > statusAtLeast+time.Minute {
 				t.Fatalf("%v old, %v", age, err)
 			}

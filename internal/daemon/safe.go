@@ -106,7 +106,7 @@ func (d *Daemon) held() string {
 		return fmt.Sprintf("another vaultd has taken over this ledger's drop folders (epoch %d): leave this one stopped", epoch)
 	}
 	if safe, is := d.ledger.Safe(); is {
-		return "safe mode since " + safe.Since.In(d.location()).Format("2 Jan 15:04") + " (" + SafeWords(safe) + ")"
+		return "safe mode since " + safe.Since.In(d.location()).Format("2 Jan 15:04 MST") + " (" + SafeWords(safe) + ")"
 	}
 	return ""
 }

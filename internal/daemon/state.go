@@ -22,7 +22,7 @@ type State struct {
 	Held   string // why nothing may be taken, sent, moved or removed; empty: it may
 	Taken  uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
 	Check  Checked
-	Advice []string // which configured vaults the archive does not list
+	Advice []UnlistedVault
 }
 
 // DropState is one drop folder as it is being watched.
@@ -31,6 +31,7 @@ type DropState struct {
 	Path   string
 	Vault  archive.VaultID
 	Paused string // why it is not worked in; empty: it is
+	Do     string // what a person should do about that, where more is known than that it must be mended
 	Watch  watch.Snapshot
 	Free   int64 // bytes on its file system; -1: unknown
 

@@ -36,9 +36,15 @@ func Accounts(drops []Drop) (accounts []string) {
 	return accounts
 }
 
+// UnlistedVault is a configured vault that is not on the archive's list of vaults.
+type UnlistedVault struct {
+	Vault archive.VaultID
+	Text  string // what the archive lists instead, and where the vault stands in the configuration
+}
+
 // VaultAdvice asks the archive which vaults it lists to an account and says, in the order of drops, which of the account's
 // vaults is not among them. The list is advice: nothing may be refused or paused because of it. An empty list is no list.
-func VaultAdvice(ctx context.Context, l Lister, drops []Drop, account string) ([]string, error) {
+func VaultAdvice(ctx context.Context, l Lister, drops []Drop, account string) ([]UnlistedVault, error) {
 	first := slices.IndexFunc(drops, func(d Drop) bool { return d.Account == account })
 	if first < 0 {
 		return nil, nil
@@ -51,12 +57,12 @@ func VaultAdvice(ctx context.Context, l Lister, drops []Drop, account string) ([
 	if account != "" {
 		names += " to account " + account
 	}
-	var advice []string
+	var advice []UnlistedVault
 	for i, d := range drops {
 		known := slices.ContainsFunc(listed, func(v vaultapi.Vault) bool { return v.ID == d.Vault })
 		told := slices.ContainsFunc(drops[:i], func(earlier Drop) bool { return earlier.Vault == d.Vault })
 		if d.Account == account && !known && !told {
-			advice = append(advice, fmt.Sprintf("The archive lists %s, not %q. Compare drops[%d].vault letter by letter.", names, d.Vault, i))
+			advice = append(advice, UnlistedVault{d.Vault, fmt.Sprintf("The archive lists %s, not %q. Compare drops[%d].vault letter by letter.", names, d.Vault, i)})
 		}
 	}
 	return advice, nil
@@ -76,12 +82,14 @@ func vaultNames(listed []vaultapi.Vault) string {
 
 // vaultList keeps what the last lists of vaults advised.
 type vaultList struct {
-	mu     sync.Mutex
-	advice map[string][]string // by account; guarded by mu
+	mu      sync.Mutex
+	advice  map[string][]UnlistedVault // by account; guarded by mu
+	soon    map[string]chan struct{}   // by account; guarded by mu
+	hurried map[string]bool            // whether that was closed; guarded by mu
 }
 
 // last returns the advice about the vaults of all drops.
-func (v *vaultList) last(drops []Drop) (all []string) {
+func (v *vaultList) last(drops []Drop) (all []UnlistedVault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, account := range Accounts(drops) {
@@ -90,11 +98,11 @@ func (v *vaultList) last(drops []Drop) (all []string) {
 	return all
 }
 
-func (v *vaultList) keep(account string, advice []string) {
+func (v *vaultList) keep(account string, advice []UnlistedVault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.advice == nil {
-		v.advice = map[string][]string{}
+		v.advice = map[string][]UnlistedVault{}
 	}
 	v.advice[account] = advice
 }
@@ -105,16 +113,47 @@ func (v *vaultList) run(ctx context.Context, d *Daemon, account string) {
 	if d.cfg.Lister == nil {
 		return
 	}
-	timer := time.NewTimer(listFirst)
+	soon, timer := v.soonOf(account), time.NewTimer(listFirst)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
+		case <-soon:
+			soon = nil
 		}
 		timer.Reset(v.ask(ctx, d, account))
 	}
+}
+
+// soonOf returns the channel that is closed when the list of an account is asked for before its time.
+func (v *vaultList) soonOf(account string) chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.soon == nil {
+		v.soon = map[string]chan struct{}{}
+	}
+	if v.soon[account] == nil {
+		v.soon[account] = make(chan struct{})
+	}
+	return v.soon[account]
+}
+
+// hurry asks for the list of an account soon where none was had yet: a call about one of its vaults was refused. It does so
+// once, and never blocks.
+func (v *vaultList) hurry(account string) {
+	soon := v.soonOf(account)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if _, had := v.advice[account]; had || v.hurried[account] {
+		return
+	}
+	if v.hurried == nil {
+		v.hurried = map[string]bool{}
+	}
+	v.hurried[account] = true
+	close(soon)
 }
 
 // ask asks once and returns how long to wait before the next time.
@@ -133,8 +172,8 @@ func (v *vaultList) ask(ctx context.Context, d *Daemon, account string) time.Dur
 		d.cfg.Log.Info("the archive's list of vaults could not be had, and nothing follows from that", "err", err)
 		return listAgain
 	}
-	for _, text := range advice {
-		d.cfg.Log.Warn("a vault is not on the archive's list", "advice", text)
+	for _, u := range advice {
+		d.cfg.Log.Warn("a vault is not on the archive's list", "advice", u.Text)
 	}
 	v.keep(account, advice)
 	return listEvery

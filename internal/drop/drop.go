@@ -84,7 +84,7 @@ var ErrGroup = errors.New("group")
 // the device that the drop folder has now; Dev is for people.
 type Node struct{ Dev, Ino uint64 }
 
-// Open opens the drop folder, marks it as ours when it is new, and locks it. Errors: [*LockedError], [*ForeignError],
+// Open opens the drop folder, marks it as ours when it is new, and locks it. Errors: [*LockedError], [*ForeignError], [*ReadOnlyError],
 // those that wrap [ErrAway], and faults of rights and configuration in words.
 func Open(cfg Config) (*Folder, error) {
 	f := &Folder{cfg: cfg, taken: map[string]*takenNames{}}
@@ -102,6 +102,9 @@ func (f *Folder) open() (err error) {
 		return err
 	}
 	if f.self, err = f.root.Stat(); err != nil {
+		return err
+	}
+	if err := f.writable(); err != nil { // before what would fail for it in other words
 		return err
 	}
 	if owner := stat(f.self).Uid; f.self.Mode()&fs.ModeSticky != 0 && os.Geteuid() != 0 && int(owner) != os.Geteuid() {
@@ -139,8 +142,8 @@ func (f *Folder) Close() error {
 	return errors.Join(errs...)
 }
 
-// Check tells whether the path still leads to the folder that was opened, and whether it still bears our mark. The error
-// wraps ErrAway or is a *ForeignError.
+// Check tells whether the path still leads to the folder that was opened, still bears our mark, and can be written to. The error
+// wraps ErrAway, or is a *ForeignError or a *ReadOnlyError.
 func (f *Folder) Check() error {
 	now, err := os.Stat(f.cfg.Path)
 	if err != nil {
@@ -160,7 +163,10 @@ func (f *Folder) Check() error {
 	if err != nil {
 		return fmt.Errorf("drop %s: %w: %w", f.cfg.Name, ErrAway, err)
 	}
-	return f.compare(g)
+	if err := f.compare(g); err != nil {
+		return err
+	}
+	return f.writable()
 }
 
 // own are the names directly in a drop folder that are vaultd's.

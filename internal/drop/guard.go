@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -43,6 +44,39 @@ const laterState = "a later state of this ledger, which may be an old copy"
 
 // Later reports whether it belongs to a later epoch of this very ledger: most likely another vaultd has taken it over.
 func (e *ForeignError) Later() bool { return e.What == laterState }
+
+// ReadOnlyError says that nothing can be written in the drop folder: its file system is mounted read-only for this process.
+type ReadOnlyError struct{ Path string }
+
+func (e *ReadOnlyError) Error() string {
+	return fmt.Sprintf("%q is read-only for vaultd: nothing can be taken from it, and its %s is old", e.Path, statusFile)
+}
+
+// Unwrap gives the error of the kernel.
+func (e *ReadOnlyError) Unwrap() error { return syscall.EROFS }
+
+// Advice says what a person should do about it. Under systemd the unit is the usual cause, and nothing shows it from within.
+func (e *ReadOnlyError) Advice() string {
+	return fmt.Sprintf("under systemd, name the folder in the unit: systemctl edit vaultd, add the lines [Service] and ReadWritePaths=%s, then systemctl daemon-reload and systemctl restart vaultd. "+
+		"If it is there already, or there is no unit: mount the file system with write access (findmnt -T %s shows how it is mounted). Tell who drops folders that %s there is old", unitPath(e.Path), e.Path, statusFile)
+}
+
+// unitPath writes a path as a unit's setting takes it.
+func unitPath(path string) string {
+	path = strings.ReplaceAll(path, "%", "%%")
+	if strings.ContainsAny(path, " \t\"'\\") {
+		return strconv.Quote(path)
+	}
+	return path
+}
+
+// writable reports as a [*ReadOnlyError] that the drop folder can only be read.
+func (f *Folder) writable() error {
+	if f.root.ReadOnly() {
+		return &ReadOnlyError{Path: f.cfg.Path}
+	}
+	return nil
+}
 
 // guard is .vaultd/drop.json.
 type guard struct {

@@ -32,7 +32,8 @@ var ErrSync = errors.New("cannot tell whether the change reached the disk")
 // Fault stands between this package and the file system. In production it just does, as nil and [Tally.Count] do; in tests
 // it may fail an operation without doing it, do it and fail all the same, or panic to play a crash. op is one of create,
 // write, sync, rename, mkdir, chown, chmod, unlink, rmdir, syncdir, and mount: it compares the mounts of an entry and its
-// directory, and changes nothing; a test that returns a [*MountError] there plays a mount.
+// directory, and changes nothing; a test that returns a [*MountError] there plays a mount. statfs: it looks whether a
+// directory is read-only, and changes nothing; EROFS says that it is.
 type Fault func(op, name string, do func() error) error
 
 func (f Fault) run(op, name string, do func() error) error {
@@ -114,6 +115,18 @@ func (d *Dir) Root() *os.Root { return d.root }
 
 // Stat describes the directory itself.
 func (d *Dir) Stat() (os.FileInfo, error) { return d.file.Stat() }
+
+// ReadOnly reports whether the directory's file system is mounted read-only for this process; false where that cannot be told.
+func (d *Dir) ReadOnly() bool {
+	err := d.fault.run("statfs", ".", func() error {
+		var st unix.Statfs_t
+		if err := d.control(func(fd int) error { return unix.Fstatfs(fd, &st) }); err != nil || st.Flags&unix.ST_RDONLY == 0 {
+			return nil // or it cannot be told: whoever writes there meets it
+		}
+		return unix.EROFS
+	})
+	return errors.Is(err, unix.EROFS)
+}
 
 // Sub opens the directory name inside d. A link, even one that stays inside, is refused with an error that wraps ENOTDIR, and a
 // mount with a [*MountError].

@@ -48,6 +48,8 @@ type Config struct {
 	// asked: then only folders are sealed and questions asked; what is under way ends as it
 	// may. nil: never.
 	Safe func() bool
+	// Paused is told of each pause that begins, or that now needs a person. It must not block. nil: nobody is told.
+	Paused func(Pause)
 }
 
 // Conductor runs the steps of every entry.

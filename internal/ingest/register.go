@@ -226,8 +226,13 @@ func (x *crossings) again(v archive.VaultID) int {
 }
 
 func (c *Conductor) pause(route string, cause ledger.Cause, retryAfter time.Duration) {
-	if c.routes.trip(route, cause, retryAfter, c.cfg.Now().Wall) {
-		c.cfg.Log.Error("route paused", "route", route, "cause", cause.Code, "err", cause.Text)
+	if !c.routes.trip(route, cause, retryAfter, c.cfg.Now().Wall) {
+		return
+	}
+	p := Pause{Route: route, Cause: cause}
+	c.cfg.Log.Error("route paused", "route", route, "cause", cause.Code, "err", cause.Text, "do", p.Advice())
+	if c.cfg.Paused != nil {
+		c.cfg.Paused(p)
 	}
 }
 

@@ -47,8 +47,8 @@ func newRoutes() *routes {
 }
 
 // trip pauses a route for a while that doubles with each fault, or as long as the
-// other side asked for.
-func (r *routes) trip(name string, c ledger.Cause, retryAfter time.Duration, now time.Time) (first bool) {
+// other side asked for. It reports whether that is news: the pause has just begun, or it needs a person only now.
+func (r *routes) trip(name string, c ledger.Cause, retryAfter time.Duration, now time.Time) (news bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, known := r.paused[name]
@@ -59,6 +59,7 @@ func (r *routes) trip(name string, c ledger.Cause, retryAfter time.Duration, now
 	if p.locked {
 		return !known
 	}
+	news = !known || Pause{Route: name, Cause: c}.NeedsPerson() && !p.NeedsPerson()
 	// What was under way when the route was paused fails as well, and tells nothing new.
 	if !known || p.probing || !now.Before(p.Next) {
 		p.faults++
@@ -73,7 +74,7 @@ func (r *routes) trip(name string, c ledger.Cause, retryAfter time.Duration, now
 	if p.Asked.After(p.Next) {
 		p.Next = p.Asked
 	}
-	return !known
+	return news
 }
 
 // asked returns until when the other side asked to be left alone; zero: it did not.

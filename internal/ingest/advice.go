@@ -1,0 +1,115 @@
+package ingest
+
+import "strings"
+
+// NeedsPerson reports whether the first answer already shows that no waiting helps: the service refuses the credentials or a
+// right, or the secret cannot be read. Other pauses may end by themselves, so that a person is told only after a while.
+func (p Pause) NeedsPerson() bool {
+	if strings.HasPrefix(p.Route, storePrefix) {
+		return false // an upload address is refused, and the next registration brings another one
+	}
+	switch p.Cause.Code {
+	case "credentials", "scope", "http-401", "http-403":
+		return true
+	}
+	return false
+}
+
+// Meaning says in a few words what the answer of the other side means; empty: the text of the cause says it.
+func (p Pause) Meaning() string {
+	who := "the service"
+	if strings.HasPrefix(p.Route, storePrefix) {
+		who = "the object store"
+	}
+	switch code := p.Cause.Code; {
+	case code == "http-429":
+		return who + " asks us to slow down"
+	case code == "http-503":
+		return who + " is overloaded, or is being maintained"
+	case code == "http-502", code == "http-504":
+		return "not " + who + " answers, but a gateway in front of it"
+	case strings.HasPrefix(code, "http-5"):
+		return who + " is faulty"
+	case p.NeedsPerson() && code != "scope" && strings.HasPrefix(code, "http-"):
+		return who + " refuses the credentials, or a right"
+	}
+	return ""
+}
+
+// Advice says what a person should do about the pause.
+func (p Pause) Advice() string {
+	switch {
+	case strings.HasPrefix(p.Route, disposalPrefix) && p.Cause.Code == "unusually-many":
+		return "look at this machine's date and at after_archive; if they are right: vaultd resume \"" + p.Route + "\" --reason TEXT"
+	case p.Cause.Code == CauseMounted && strings.HasPrefix(p.Route, folderPrefix):
+		return "unmount it; it goes on by itself then. See vaultd why " + strings.TrimPrefix(p.Route, folderPrefix)
+	case p.Cause.Code == CauseMounted:
+		return "unmount it; all of them go on by themselves then"
+	case strings.HasPrefix(p.Route, dropPrefix), p.Route == spoolRoute, strings.HasPrefix(p.Route, disposalPrefix):
+		return "it goes on by itself once this is mended"
+	case strings.HasPrefix(p.Route, storePrefix) && strings.HasPrefix(p.Cause.Code, "http-") && !isTheirs(p.Cause.Code):
+		return "it is tried again by itself, with new upload addresses. If it lasts, ask the provider and name the request id"
+	case strings.HasPrefix(p.Route, vaultPrefix) && p.Cause.Code == "http-403":
+		return "renew the secret file, which is read again by itself; compare the vault's id with vaultd vaults; if both are right, ask the provider about rights on this vault"
+	}
+	advice := AdviceOn(p.Cause.Code)
+	switch {
+	case isTheirs(p.Cause.Code):
+		return "nothing to do: it is tried again by itself. If it lasts for hours, " + advice
+	case mayPass(p.Cause.Code):
+		return "it is tried again by itself. If it lasts, " + advice
+	}
+	return advice
+}
+
+// isTheirs reports whether the other side alone can mend what failed with this code.
+func isTheirs(code string) bool {
+	return code == "http-429" || strings.HasPrefix(code, "http-5") && code != "http-502"
+}
+
+// mayPass reports whether what failed with this code often ends by itself.
+func mayPass(code string) bool {
+	switch code {
+	case "dns", "no-connection", "timeout", "connection", "unforeseen", "http-502":
+		return true
+	}
+	return false
+}
+
+// AdviceOn says what a person should do about a call that failed with this code, whatever it was about.
+func AdviceOn(code string) string {
+	switch code {
+	case "cross-wired":
+		return "ask the provider; once it is mended, restart vaultd"
+	case "scope":
+		return "put the scope's right name into service.auth.scopes, or ask the provider to grant it; then reload"
+	case "policy", "upload-address-refused":
+		return "look at service.allowed_hosts and base_url; if they are right, ask the provider where uploads go"
+	case "credentials", "http-401", "http-403":
+		return "renew the secret file, which is read again by itself; if it is right, ask the provider about rights on this vault"
+	case "http-404", "http-502": // some services answer a wrong path so
+		return "look at service.base_url, of whose path the capitals count, and at the vault's id (vaultd vaults). " + bindAnew
+	case "unreadable":
+		return "look at service.proxy and service.base_url: something else than the archive answers there. " + bindAnew
+	case "certificate-expired":
+		return "look at the date of this machine (timedatectl). If that is right, the certificate must be renewed by whoever runs that server: no setting of vaultd helps"
+	case "certificate-early":
+		return "set the clock of this machine (timedatectl); if it is right, tell whoever runs that server"
+	case "certificate-unknown":
+		return "if that is the authority of your provider or of your company's proxy, write the path of its PEM file into service.ca_file, then systemctl reload vaultd; otherwise somebody else answers: ask the network's administrator"
+	case "certificate-foreign":
+		return "another server answers: look at service.base_url and service.proxy, and at what the name servers say (getent hosts)"
+	case "no-usable-ticket":
+		return "look at the clock of this machine (timedatectl); if it is right, ask the provider"
+	case "tls":
+		return "look at the port in service.base_url and service.proxy, and at service.ca_file"
+	case "dns":
+		return "look at the spelling of service.base_url, and at this machine's name servers and network (getent hosts)"
+	case "no-connection", "timeout", "connection":
+		return "look at the network, the firewall and service.proxy; vaultd vaults tries it at once"
+	}
+	return "ask the provider, and name the request id"
+}
+
+// bindAnew is for an address that turns out to be wrong: a ledger is bound to it.
+const bindAnew = "The ledger is bound to base_url: after a correction vaultd check says how to bind it anew"
