@@ -34,15 +34,25 @@ func (s Scan) Count() uint64 { return uint64(len(s.Pending)) + s.More }
 // Overdue returns what has not been taken for longer than limit at now, and how many things are not named beside it.
 func (s Scan) Overdue(now time.Time, limit time.Duration) (named []PendingItem, more uint64) {
 	for _, p := range s.Pending {
-		if now.Sub(p.Since) > limit {
+		if Overdue(p.Since, now, limit) {
 			named = append(named, p)
 		}
 	}
-	if s.More > 0 && now.Sub(s.Since) > limit {
+	if s.More > 0 && Overdue(s.Since, now, limit) {
 		more = s.More
 	}
 	return named, more
 }
+
+// Overdue reports whether what was first seen at since lies there for longer than limit. A time in the future tells that a
+// clock was set back meanwhile: nobody knows then how long it lies there, and it counts as overdue.
+func Overdue(since, now time.Time, limit time.Duration) bool {
+	age := now.Sub(since)
+	return age > limit || age < -clocksDiffer
+}
+
+// clocksDiffer is by how much two readings of one clock may differ without its having been set.
+const clocksDiffer = time.Minute
 
 // NeedsPerson returns what of the overdue things waits for a person, and how many are not named beside it. Of those that
 // have no name nobody knows what they wait for: they count where any named one needs a person.

@@ -96,7 +96,7 @@ func (a *Audit) pendingDrop(d Drop) pendingDrop {
 	}
 	for _, i := range s.Pending {
 		item := pendingItem{Name: i.Name, Reason: i.Reason, Detail: i.Detail, Since: i.Since.UTC(),
-			Overdue: a.c.Made.Sub(i.Since) > d.RemindAfter, Later: later(i.Since)}
+			Overdue: ledger.Overdue(i.Since, a.c.Made, d.RemindAfter), Later: later(i.Since)}
 		if item.Overdue && !item.Later {
 			one.Overdue++
 		}
@@ -110,12 +110,12 @@ func (a *Audit) pendingDrop(d Drop) pendingDrop {
 // does not run, it cannot look: that is said once for all drops.
 func (a *Audit) notLookedAt(d Drop) []string {
 	s := d.Scan
-	switch old := a.c.Made.Sub(s.Looked); {
+	switch {
 	case s.Looked.IsZero():
 		return []string{fmt.Sprintf("drop %s was never looked into", d.Name)}
-	case s.Fault != "" && a.c.Made.Sub(s.Failed) > d.RemindAfter:
+	case s.Fault != "" && ledger.Overdue(s.Failed, a.c.Made, d.RemindAfter):
 		return []string{fmt.Sprintf("drop %s cannot be looked into since %s: %s", d.Name, a.when(s.Failed), s.Fault)}
-	case a.c.Running && old > max(d.RemindAfter, slowestLook):
+	case a.c.Running && ledger.Overdue(s.Looked, a.c.Made, max(d.RemindAfter, slowestLook)):
 		return []string{fmt.Sprintf("drop %s was last looked into on %s", d.Name, a.when(s.Looked))}
 	}
 	return nil
