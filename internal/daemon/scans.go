@@ -200,7 +200,7 @@ func (d *Daemon) warnPending() {
 		}
 		for _, reason := range slices.Sorted(maps.Keys(fresh)) {
 			d.cfg.Log.Warn("not taken for longer than remind_after", "drop", r.cfg.Name, "reason", reason, "new", fresh[reason],
-				"all", uint64(len(named))+more, "remind_after", r.remind())
+				"all", uint64(len(named))+more, "remind_after", r.remind().String())
 		}
 	}
 	d.scans.warned = still
