@@ -51,9 +51,10 @@ folder was taken; the bill goes by the year in which the archive said "archived"
 was taken in that year and bears a date that can hardly be right is named as a remark.
 
 html is one page for screen and paper. json is the same as one object. csv is the
-table alone: commas (--separator ";" for spreadsheets that want it), UTF-8 with a byte
-order mark, and no cell that a spreadsheet could take for a formula. Without --format
-the end of the file's name decides.
+table alone, and so without what was not taken: commas (--separator ";" for
+spreadsheets that want it), UTF-8 with a byte order mark, and no cell that a
+spreadsheet could take for a formula. Without --format the end of the file's name
+decides.
 
 What the sidecar of a rejected folder or of a duplicate says is shown as read; nobody
 checked it, and no sum counts it. Each kept folder is shown with the place of its receipt.

@@ -136,14 +136,18 @@ func (a *app) tryDrop(cfg config, d dropConfig) []tried {
 	if a.inside != nil {
 		for _, s := range a.inside.State().Drops { // a share that is known to hang is not touched
 			if s.Name == d.Name && s.Paused != "" {
-				return []tried{failed("drop", d.Name, s.Paused, "see docs/troubleshooting.md")}
+				return []tried{failed("drop", d.Name, s.Paused, cmp.Or(s.Do, "see docs/troubleshooting.md"))}
 			}
 		}
 	}
 	if trouble := troubleAt(d.Path); trouble != "" {
 		return []tried{failed("drop", d.Name, trouble, "mend it, then vaultd doctor again")}
 	}
-	if err := drop.TryWrite(d.Path); err != nil {
+	err := drop.TryWrite(d.Path)
+	if errors.Is(err, drop.ErrNotWorkedIn) {
+		return []tried{warn("drop", d.Name, "nothing was tried in "+d.Path+": "+err.Error(), "start vaultd, then vaultd doctor again")}
+	}
+	if err != nil {
 		_, hint := judge(err)
 		return []tried{failed("drop", d.Name, "a test file cannot be written, read back and removed: "+err.Error(),
 			cmp.Or(hint, "see docs/samba.md for the rights; with the unit, ReadWritePaths= must name the folder"))}

@@ -21,6 +21,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,7 +38,7 @@ type toldFault struct {
 	mounts bool                 // it needs file systems of its own
 	plant  func(p *plantedSite) // ends when the fault is there; a daemon may run then
 	// told says where what must be read: "log", "page" (the _STATUS.txt of acme), "readyz", "metrics", or a command with its exit code,
-	// as "3 status". The words are regular expressions; DIR in them stands for the site's folder.
+	// as "3 status"; "0/3" where a pause of a minute changes it. The words are regular expressions; DIR in them stands for the site's folder.
 	told map[string][]string
 	// cure mends it, as the words say; nil: nothing more is looked at.
 	cure func(p *plantedSite)
@@ -99,7 +100,7 @@ func (p *plantedSite) says(where, want string) {
 			text = p.get("/" + where)
 		case isCommand:
 			out, exit := p.vaultd(strings.Split(args, "|")...)
-			if text = out; strconv.Itoa(exit) != code {
+			if text = out; !slices.Contains(strings.Split(code, "/"), strconv.Itoa(exit)) {
 				text = fmt.Sprintf("exit %d\n%s", exit, out)
 				return false
 			}
@@ -246,7 +247,7 @@ var toldFaults = map[string]toldFault{
 			p.runs()
 		},
 		told: map[string][]string{
-			"3 status": {`(?m)^NOW +vault ACME paused since .*: the service refuses the credentials, or a right: .*403 Forbidden.*; 1 wait, none lost\n +renew the secret file, which is read again by itself; .*; next try \d\d:\d\d C`},
+			"3 status": {`(?m)^NOW +vault ACME paused since .*: the service refuses the credentials, or a right: .*403 Forbidden.*; 1 wait, none lost\n +renew the secret file, which is read again by itself; .*; next try (\d+ \w+ )?\d\d:\d\d CES?T`},
 			"0 why|otto-0": {`Waits for +vault ACME \(since \d\d:\d\d CES?T\): paused: the service refuses the credentials, or a right: `,
 				`renew the secret file`},
 			"log":       {`"msg":"route paused".*"cause":"http-403".*"do":"renew the secret file`},
@@ -300,7 +301,7 @@ var toldFaults = map[string]toldFault{
 			p.runs()
 		},
 		told: map[string][]string{
-			"0 status": {`(?m)^PAUSED +vault ACME since .*, next try (\d+ \w+ )?\d\d:\d\d CES?T: the service asks us to slow down until .*429 Too Many Requests.*\n +nothing to do: it is tried again by itself`},
+			"0/3 status": {`(?m)^(PAUSED|NOW) +vault ACME .*the service asks us to slow down until .*429 Too Many Requests.*\n +nothing to do: it is tried again by itself`},
 			"0 why|otto-0": {`the service asks us to slow down until (\d+ \w+ )?\d\d:\d\d: `, `next try (\d+ \w+ )?\d\d:\d\d CES?T`,
 				`nothing to do: it is tried again by itself`},
 			"log": {`"msg":"route paused".*"do":"nothing to do: it is tried again by itself`},
@@ -312,7 +313,7 @@ var toldFaults = map[string]toldFault{
 			p.runs()
 		},
 		told: map[string][]string{
-			"0 status":     {`(?m)^PAUSED +vault ACME since .*: the service is faulty: .*500 Internal Server Error.*\n +nothing to do: it is tried again by itself\. If it lasts for hours, ask the provider, and name the request id`},
+			"0/3 status":   {`(?m)^(PAUSED|NOW) +vault ACME since .*: the service is faulty: .*500 Internal Server Error.*\n +nothing to do: it is tried again by itself\. If it lasts for hours, ask the provider, and name the request id`},
 			"0 why|otto-0": {`the service is faulty: `, `nothing to do: it is tried again by itself`},
 			"log":          {`"msg":"route paused".*"do":"nothing to do: it is tried again by itself`},
 		},
@@ -323,7 +324,7 @@ var toldFaults = map[string]toldFault{
 			p.runs()
 		},
 		told: map[string][]string{
-			"0 status":     {`(?m)^PAUSED +vault ACME .*the certificate of the service \(127\.0\.0\.1:\d+\) was valid until \d+ \w+ \d{4} \d\d:\d\d UTC; by this machine's clock it is .*\n +look at the date of this machine \(timedatectl\)\. If that is right, the certificate must be renewed`},
+			"0/3 status":   {`(?m)^(PAUSED|NOW) +vault ACME .*the certificate of the service \(127\.0\.0\.1:\d+\) was valid until \d+ \w+ \d{4} \d\d:\d\d UTC; by this machine's clock it is .*\n +look at the date of this machine \(timedatectl\)\. If that is right, the certificate must be renewed`},
 			"0 why|otto-0": {`was valid until`, `no setting of vaultd helps`},
 			"log":          {`"cause":"certificate-expired".*"do":"look at the date`},
 			"69 vaults":    {`was valid until`, `hint: look at the date of this machine`},
@@ -336,8 +337,8 @@ var toldFaults = map[string]toldFault{
 			p.runs()
 		},
 		told: map[string][]string{
-			"0 status":  {`(?m)^PAUSED +vault ACME .*the certificate of the service \(127\.0\.0\.1:\d+\) is from an authority that this machine does not know \(it is for 127\.0\.0\.1, issued by itself, valid from .* until .* UTC\)\n +if that is the authority of your provider or of your company's proxy, write the path of its PEM file into service\.ca_file`},
-			"69 vaults": {`hint: if that is the authority of your provider`},
+			"0/3 status": {`(?m)^(PAUSED|NOW) +vault ACME .*the certificate of the service \(127\.0\.0\.1:\d+\) is from an authority that this machine does not know \(it is for 127\.0\.0\.1, issued by itself, valid from .* until .* UTC\)\n +if that is the authority of your provider or of your company's proxy, write the path of its PEM file into service\.ca_file`},
+			"69 vaults":  {`hint: if that is the authority of your provider`},
 		},
 	},
 	"WrongBaseURL": {
@@ -350,8 +351,8 @@ var toldFaults = map[string]toldFault{
 			p.runs()
 		},
 		told: map[string][]string{
-			"0 status": {`(?m)^PAUSED +vault ACME .*not the service answers, but a gateway in front of it: .*502 Bad Gateway.*\n +it is tried again by itself\. If it lasts, look at service\.base_url, of whose path the capitals count, and at the vault's id \(vaultd vaults\)\. The ledger is bound to base_url: after a correction vaultd check says how to bind it anew`},
-			"0 check":  {`ADVICE +service\.base_url may be wrong, or the archive is away just now: .*502 Bad Gateway`},
+			"0/3 status": {`(?m)^(PAUSED|NOW) +vault ACME .*not the service answers, but a gateway in front of it: .*502 Bad Gateway.*\n +it is tried again by itself\. If it lasts, look at service\.base_url, of whose path the capitals count, and at the vault's id \(vaultd vaults\)\. The ledger is bound to base_url: after a correction vaultd check says how to bind it anew`},
+			"0 check":    {`ADVICE +service\.base_url may be wrong, or the archive is away just now: .*502 Bad Gateway`},
 		},
 		cure: cureBaseURL,
 	},

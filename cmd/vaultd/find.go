@@ -86,11 +86,11 @@ func (a *app) find(ctx context.Context, v view, words []string, limit int) error
 
 // foundNothing looks at what still lies in the drop folders before it gives up.
 func (a *app) foundNothing(v view, s search, words []string) error {
-	lying, err := v.lying(func(name string) bool { return s.left(name) == nil })
-	if err := errors.Join(err, a.tellLying(v, lying)); err != nil {
+	pending, err := v.findPending(func(name string) bool { return s.left(name) == nil })
+	if err := errors.Join(err, a.tellPending(v, pending)); err != nil {
 		return err
 	}
-	if len(lying) > 0 {
+	if len(pending) > 0 {
 		return quiet(exitFailed)
 	}
 	return fail(exitFailed, fmt.Errorf("nothing was ever taken with %q", strings.Join(words, " ")), `try fewer words; what was not taken yet stands in "vaultd status"`)

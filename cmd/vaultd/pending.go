@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/report"
 )
@@ -24,16 +25,25 @@ func (v view) pendingDrops() ([]report.Drop, error) {
 	if v.state != nil {
 		for _, d := range v.state().Drops {
 			scans[d.Name] = d.Scan
+			// The ledger hears of another name of the drop a little later.
+			stored = slices.DeleteFunc(stored, func(s ledger.Scan) bool { return s.Drop != d.Name && s.Path != "" && s.Path == d.Scan.Path })
 		}
 	}
 	var drops []report.Drop
 	for _, d := range v.cfg.Drops {
-		drops = append(drops, report.Drop{Name: d.Name, Vault: archive.VaultID(d.Vault), Configured: true, RemindAfter: d.RemindAfter, Scan: scans[d.Name]})
+		if s := scans[d.Name]; v.state == nil && s.Fault == "" && !s.Looked.IsZero() {
+			// Looks that found nothing new are noted beside the ledger.
+			if looked := daemon.LastLook(v.cfg.StateDir, d.Path); looked.After(s.Looked) && !looked.After(v.now) {
+				s.Looked = looked.UTC()
+				scans[d.Name] = s
+			}
+		}
+		drops = append(drops, report.Drop{Name: d.Name, Vault: archive.VaultID(d.Vault), Configured: true, RemindAfter: d.RemindAfter, Rescan: d.Rescan, Scan: scans[d.Name]})
 		delete(scans, d.Name)
 	}
 	for _, s := range stored {
 		if _, left := scans[s.Drop]; left {
-			drops = append(drops, report.Drop{Name: s.Drop, Scan: s})
+			drops = append(drops, report.Drop{Name: s.Drop, Vault: s.Vault, RemindAfter: s.Limit, Scan: s})
 		}
 	}
 	return drops, nil
@@ -42,16 +52,13 @@ func (v view) pendingDrops() ([]report.Drop, error) {
 // pending counts what was not taken, for status.
 func (s *standing) pending(drops []report.Drop, c clock) {
 	for _, d := range drops {
-		if !d.Configured {
-			continue
-		}
-		if !s.Running { // a running daemon's watchers know more
+		if !s.Running || !d.Configured { // a running daemon's watchers know more
 			s.notTaken(d)
 		}
 		if i := slices.IndexFunc(s.Drops, func(l dropLine) bool { return l.Name == d.Name }); i >= 0 {
 			s.Drops[i].Looked = inUTC(d.Scan.Looked)
 		}
-		if !d.Scan.Looked.IsZero() && (s.looked.IsZero() || d.Scan.Looked.Before(s.looked)) {
+		if d.Configured && !d.Scan.Looked.IsZero() && (s.looked.IsZero() || d.Scan.Looked.Before(s.looked)) {
 			s.looked = d.Scan.Looked
 		}
 		named, more := d.Scan.NeedsPerson(c.now, d.RemindAfter)
@@ -59,10 +66,13 @@ func (s *standing) pending(drops []report.Drop, c clock) {
 		if len(named) == 0 {
 			continue
 		}
-		n := len(named) + int(more)
+		n, do := len(named)+int(more), "put them right as _STATUS.txt in the drop folder says, or take them away; see vaultd why X"
+		if !d.Configured {
+			do = "the drop is not configured any more: put it back into the configuration until vaultd has seen that it is empty"
+		}
 		s.overdue = append(s.overdue, need{When: "soon", What: "not-taken", Count: n, Names: pendingNames(named, c),
 			Text: fmt.Sprintf("drop %s: %s not taken for longer than %s", d.Name, many(n, "thing", "things"), ageText(d.RemindAfter)),
-			Do:   "put them right as _STATUS.txt in the drop folder says, or take them away; see vaultd why X"})
+			Do:   do})
 	}
 }
 

@@ -18,7 +18,7 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 		err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", Looked: noon.Add(-5 * time.Minute), Pending: []ledger.PendingItem{
 			{Name: "scan7.pdf", Reason: string(watch.LooseFile), Since: since, Person: true},
 			{Name: "Huber 3", Reason: string(watch.Queued), Since: since},
-		}}, ledger.Scan{Drop: "left", Looked: noon, Pending: []ledger.PendingItem{{Name: "old.pdf", Since: since, Person: true}}})
+		}}, ledger.Scan{Drop: "left", Limit: 30 * time.Minute, Looked: noon, Pending: []ledger.PendingItem{{Name: "old.pdf", Reason: string(watch.LooseFile), Since: since, Person: true}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 		return out, code
 	}
 	put(noon.Add(-time.Minute))
-	if out, code := status(); code != exitDone || !strings.Contains(out, "NOT TAKEN YET 2, as of 14:27") {
+	if out, code := status(); code != exitDone || !strings.Contains(out, "NOT TAKEN YET 3, as of 14:27") {
 		t.Errorf("young: exit %d\n%s", code, out)
 	}
 	put(noon.Add(-2 * time.Hour))
@@ -36,7 +36,10 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 	if code != exitPerson || !strings.Contains(out, "drop acme-in: 1 thing not taken for longer than 30 min") || !strings.Contains(out, "scan7.pdf: loose file, since 12:32") {
 		t.Errorf("old: exit %d\n%s", code, out)
 	}
-	if _, errs, _ := s.audit(t, auditFlags{format: "html", separator: ","}); !strings.Contains(errs, "NOT COMPLETE: 2 things in the drop folders were never taken.") {
+	if !strings.Contains(out, "drop left: 1 thing not taken") || !strings.Contains(out, "put it back into the configuration until vaultd has seen that it is empty") {
+		t.Errorf("a drop that is configured no more:\n%s", out)
+	}
+	if _, errs, _ := s.audit(t, auditFlags{format: "html", separator: ","}); !strings.Contains(errs, "NOT COMPLETE: 3 things in the drop folders were never taken.") {
 		t.Errorf("audit: %s", errs)
 	}
 	why, _, _ := say(t, false, func(a *app) error { return a.why(t.Context(), s.view, "scan7.pdf") })

@@ -53,14 +53,14 @@ func (a *app) show(ctx context.Context, v view, x string) error {
 func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	es, err := v.named(ctx, x)
 	es = latest(es)
-	var lying []lyingThing
+	var pending []pendingThing
 	if err == nil && len(es) == 0 {
-		lying, err = v.lying(func(name string) bool { return name == x })
+		pending, err = v.findPending(func(name string) bool { return name == x })
 	}
 	switch {
 	case err != nil:
 		return ledger.Entry{}, err
-	case len(lying) > 0:
+	case len(pending) > 0:
 		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("%q lies in a drop folder and was not taken yet", x), "see vaultd why "+shellWord(x))
 	case len(es) == 0:
 		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("nothing is known as %q", x), `see "vaultd list --limit 0", or "vaultd find" with words of it; what was not taken yet stands in "vaultd status"`+v.pausedDrops())

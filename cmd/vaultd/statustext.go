@@ -58,7 +58,7 @@ func (s *standing) wants(t *tally) {
 	for _, n := range s.NotTaken {
 		if s.Safe == nil && faulty[n.Reason] && !(full && n.Reason == string(watch.NoRoom)) {
 			add("now", "not-taken", n.Count, fmt.Sprintf("drop %s: %d not taken: %s", n.Drop, n.Count, n.Reason),
-				lyingAdvice(n.Reason), n.Names)
+				pendingAdvice(n.Reason), n.Names)
 		}
 	}
 	add("now", "unreadable", t.unreadable.count, many(t.unreadable.count, "taken folder", "taken folders")+" cannot be read",

@@ -52,9 +52,9 @@ func (a *app) why(ctx context.Context, v view, x string) error {
 // explain explains what x names: an entry, or else what still lies in a drop folder, which is told at once.
 func (a *app) explain(ctx context.Context, v view, x string) (w explanation, ok bool, err error) {
 	if es, err := v.named(ctx, x); err == nil && len(es) == 0 {
-		found, err := v.lying(func(name string) bool { return name == x })
+		found, err := v.findPending(func(name string) bool { return name == x })
 		if err != nil || len(found) > 0 {
-			return w, false, errors.Join(err, a.tellLying(v, found))
+			return w, false, errors.Join(err, a.tellPending(v, found))
 		}
 	}
 	e, err := a.one(ctx, v, x)

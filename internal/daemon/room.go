@@ -54,7 +54,7 @@ func (d *Daemon) newRoom(cfg Drop) (*room, error) {
 	r.watcher, err = watch.New(watch.Config{
 		Path: cfg.Path, Settle: cfg.Settle, Rescan: cfg.Rescan, Mode: cfg.Mode,
 		Complete: watch.Complete(r.cfg.Rules.Complete), Rules: r.look, Reserved: drop.Own,
-		IsComplete: r.isComplete, Check: r.check, Changed: r.clerk.poke, Events: d.cfg.Events, Seen: d.scans.seen(cfg.Name),
+		IsComplete: r.isComplete, Check: r.check, Changed: r.clerk.poke, Events: d.cfg.Events, Seen: d.scans.seen(cfg),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("drop %s: %w", cfg.Name, err)
@@ -136,8 +136,10 @@ func (r *room) openFolder() (*drop.Folder, error) {
 	return folder, nil
 }
 
-func (r *room) marker() string {
-	return filepath.Join(r.d.cfg.StateDir, dropsDir, archive.Sum([]byte(r.cfg.Path)).String()[:16])
+func (r *room) marker() string { return markerOf(r.d.cfg.StateDir, r.cfg.Path) }
+
+func markerOf(stateDir, path string) string {
+	return filepath.Join(stateDir, dropsDir, archive.Sum([]byte(path)).String()[:16])
 }
 
 // known reports whether this ledger worked in this drop folder before.
@@ -151,6 +153,10 @@ func (r *room) known() (bool, error) {
 
 // remember notes that this ledger works in this drop folder.
 func (r *room) remember() error {
+	// One that is there stays as it is: its time of change says when vaultd last looked.
+	if there, err := os.ReadFile(r.marker()); err == nil && string(there) == r.cfg.Path+"\n" {
+		return nil
+	}
 	dir, err := openOwn(r.d.cfg.StateDir, dropsDir, nil)
 	if err != nil {
 		return fmt.Errorf("remember drop folder: %w", err)

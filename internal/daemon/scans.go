@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -21,8 +22,8 @@ const (
 // scans keeps in the ledger what the drop folders hold that was not taken. The watchers forget it with the process; the
 // ledger knows since when each thing lies there.
 type scans struct {
-	storing sync.Mutex      // held while scans are being stored: one after the other
-	warned  map[string]bool // overdue things that were logged, by drop and name; the loop's alone
+	warned map[string]bool      // overdue things that were logged, by drop and name; the loop's alone
+	noted  map[string]time.Time // when vaultd looked into a drop, as its mark says; the loop's alone
 
 	mu     sync.Mutex
 	stored map[string]ledger.Scan // by drop, as the ledger has it; guarded by mu
@@ -35,26 +36,24 @@ func (d *Daemon) recallScans() {
 	if err != nil {
 		d.cfg.Log.Error("since when things lie in the drop folders is not known any more", "err", err)
 	}
-	d.scans.stored, d.scans.warned = map[string]ledger.Scan{}, map[string]bool{}
+	d.scans.stored, d.scans.warned, d.scans.noted = map[string]ledger.Scan{}, map[string]bool{}, map[string]time.Time{}
 	for _, s := range all {
 		d.scans.stored[s.Drop] = s
 	}
 }
 
-// seen says since when what lies in a drop folder is known, for a new watcher.
-func (s *scans) seen(drop string) map[string]time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// seen says since when what is in a drop folder is known, for a new watcher.
+func (s *scans) seen(drop Drop) map[string]time.Time {
+	scan, _ := s.of(drop)
 	since := map[string]time.Time{}
-	for _, p := range s.stored[drop].Pending {
+	for _, p := range scan.Pending {
 		since[p.Name] = p.Since
 	}
 	return since
 }
 
 // keepScans stores what changed, again and again until ctx ends, and then once more: so that the ledger knows how the drop
-// folders were left, and when. While nothing changes nothing is written: after a crash the ledger knows of the last change, and
-// not of the looks since.
+// folders were left, and when. While nothing changes nothing is committed: when vaultd looked stands outside the ledger then.
 func (d *Daemon) keepScans(ctx context.Context) {
 	tick := time.NewTicker(cmp.Or(d.cfg.StatusLook, scanEvery))
 	defer tick.Stop()
@@ -63,35 +62,64 @@ func (d *Daemon) keepScans(ctx context.Context) {
 		case <-ctx.Done():
 			last, stop := context.WithTimeout(context.WithoutCancel(ctx), scanEnd)
 			defer stop()
-			_ = d.StoreScans(last, true) // a ledger that failed says so itself
+			_ = d.storeScans(last, true) // a ledger that failed says so itself
 			return
 		case <-tick.C:
 		}
 		d.warnPending()
-		_ = d.StoreScans(ctx, false) // a ledger that failed says so itself
+		if d.storeScans(ctx, false) == nil { // a ledger that failed says so itself
+			d.noteLooks()
+		}
 	}
 }
 
-// StoreScans stores what the drop folders hold that was not taken, where it is not what the ledger has; with all, also how
+// noteEvery is how often the time of the last look is noted outside the ledger.
+const noteEvery = 10 * time.Minute
+
+// noteLooks notes when vaultd last looked into each drop folder: as the time of change of the folder's mark in the state
+// directory, which costs no sync. It runs after what was seen is stored, so that the ledger is never behind it.
+func (d *Daemon) noteLooks() {
+	for _, r := range d.drops {
+		stored, known := d.scans.of(r.cfg)
+		looked := inStored(r.watcher.Snapshot().Listed)
+		if !known || stored.Fault != "" || looked.Sub(d.scans.noted[r.cfg.Name]) < noteEvery || looked.After(d.cfg.Now().Wall) {
+			continue
+		}
+		d.scans.noted[r.cfg.Name] = looked
+		if err := os.Chtimes(r.marker(), looked, looked); err != nil {
+			d.cfg.Log.Warn("when vaultd last looked is not noted", "drop", r.cfg.Name, "err", err)
+		}
+	}
+}
+
+// LastLook returns when vaultd last looked into the drop folder at path, as far as its mark in the state directory tells; zero:
+// it tells nothing. It is good for ledgers that have a scan of the drop: the mark is made before the first look.
+func LastLook(stateDir, path string) time.Time {
+	info, err := os.Lstat(markerOf(stateDir, path))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// storeScans stores what the drop folders hold that was not taken, where it is not what the ledger has; with all, also how
 // recently that was seen. It waits for the commit. Where the disk is kept for what is under way it stores nothing.
-func (d *Daemon) StoreScans(ctx context.Context, all bool) error {
+func (d *Daemon) storeScans(ctx context.Context, all bool) error {
 	if d.disk.idle() {
 		return nil
 	}
-	d.scans.storing.Lock()
-	defer d.scans.storing.Unlock()
 	var fresh []ledger.Scan
-	for _, now := range d.Scans() {
-		before, known := d.scans.of(now.Drop)
+	for _, r := range d.drops {
+		now := r.scan(r.standing())
+		before, known := d.scans.of(r.cfg)
 		if !known || all && now.Looked.After(before.Looked) || !sameScan(now, before) {
 			fresh = append(fresh, now)
 		}
 	}
-	if len(fresh) == 0 {
-		return nil
-	}
-	if err := d.ledger.PutScans(ctx, fresh...); err != nil {
-		return err
+	if len(fresh) > 0 {
+		if err := d.ledger.PutScans(ctx, fresh...); err != nil {
+			return err
+		}
 	}
 	d.scans.mu.Lock()
 	defer d.scans.mu.Unlock()
@@ -101,43 +129,45 @@ func (d *Daemon) StoreScans(ctx context.Context, all bool) error {
 	return nil
 }
 
-// of returns the scan of a drop as the ledger has it.
-func (s *scans) of(drop string) (ledger.Scan, bool) {
+// of returns the scan of a drop as the ledger has it; known is false where the ledger has none of that name. A drop that has
+// another name now is known by its path.
+func (s *scans) of(drop Drop) (scan ledger.Scan, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	scan, ok := s.stored[drop]
-	return scan, ok
-}
-
-// sameScan reports whether two scans tell the same. When vaultd looked does not count, nor do the words about a thing:
-// those of a failed attempt may differ each time.
-func sameScan(a, b ledger.Scan) bool {
-	return (a.Fault == "") == (b.Fault == "") && a.More == b.More && slices.EqualFunc(a.Pending, b.Pending, func(x, y ledger.PendingItem) bool {
-		return x.Name == y.Name && x.Reason == y.Reason && x.Since.Equal(y.Since)
-	})
-}
-
-// Scans returns what the drop folders hold that was not taken, as the watchers know it now.
-func (d *Daemon) Scans() []ledger.Scan {
-	var all []ledger.Scan
-	for _, r := range d.drops {
-		all = append(all, r.scan(r.standing()))
+	if scan, known = s.stored[drop.Name]; known {
+		return scan, true
 	}
-	return all
+	for _, former := range s.stored {
+		if former.Path == drop.Path {
+			return former, false
+		}
+	}
+	return ledger.Scan{}, false
+}
+
+// sameScan reports whether two scans tell the same. When vaultd looked does not count, nor do the words of a failed attempt,
+// which may differ each time.
+func sameScan(a, b ledger.Scan) bool {
+	same := a.Path == b.Path && a.Vault == b.Vault && a.Limit == b.Limit && (a.Fault == "") == (b.Fault == "") && a.More == b.More
+	return same && slices.EqualFunc(a.Pending, b.Pending, func(x, y ledger.PendingItem) bool {
+		words := x.Detail == y.Detail || x.Reason == string(watch.Failed) || x.Reason == string(watch.Busy)
+		return x.Name == y.Name && x.Reason == y.Reason && words && x.Since.Equal(y.Since)
+	})
 }
 
 // scan makes of what the watcher and the probe know what the ledger keeps. Before the first look, and while the drop folder
 // cannot be read, what was known before stays: nobody knows better.
 func (r *room) scan(now DropState) ledger.Scan {
-	before, _ := r.d.scans.of(r.cfg.Name)
-	s := ledger.Scan{Drop: r.cfg.Name, Looked: inStored(now.Watch.Listed), Fault: now.Paused}
+	before, _ := r.d.scans.of(r.cfg)
+	at := inStored(r.d.cfg.Now().Wall)
+	s := ledger.Scan{Drop: r.cfg.Name, Path: r.cfg.Path, Vault: r.cfg.Vault, Limit: r.remind(), Looked: earlier(inStored(now.Watch.Listed), at), Fault: now.Paused}
 	if s.Fault == "" && now.Watch.Paused != nil {
 		s.Fault = now.Watch.Paused.Error()
 	}
 	if s.Fault != "" {
-		s.Failed = inStored(r.d.cfg.Now().Wall)
+		s.Failed = at
 		if before.Fault != "" {
-			s.Failed = before.Failed
+			s.Failed = earlier(before.Failed, at)
 		}
 	}
 	if s.Looked.IsZero() {
@@ -146,25 +176,54 @@ func (r *room) scan(now DropState) ledger.Scan {
 	}
 	for _, w := range now.Watch.NotTaken {
 		for _, n := range w.Names {
-			s.Pending = append(s.Pending, ledger.PendingItem{
-				Name: n.Name, Reason: string(w.Reason), Detail: n.Detail, Since: inStored(n.Since), Person: needsHand(w.Reason),
-			})
+			p := ledger.PendingItem{Name: n.Name, Reason: string(w.Reason), Detail: n.Detail, Since: inStored(n.Since), Person: needsHand(w.Reason)}
+			if p.Detail == "" && w.Reason == watch.NoSidecar {
+				p.Detail = "no " + r.cfg.Rules.Sidecar
+			}
+			s.Pending = append(s.Pending, p)
 		}
 		s.More += uint64(w.Count - len(w.Names))
 	}
+	firstSightings(&s, before, at)
 	slices.SortFunc(s.Pending, func(a, b ledger.PendingItem) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Name, b.Name))
 	})
 	if n := len(s.Pending); n > ledger.MostPending {
 		s.Pending, s.More = slices.Clone(s.Pending[:ledger.MostPending]), s.More+uint64(n-ledger.MostPending)
 	}
-	if s.More > 0 {
-		s.Since = inStored(r.d.cfg.Now().Wall)
+	if s.Since = (time.Time{}); s.More > 0 {
+		s.Since = at
 		if before.More > 0 {
-			s.Since = before.Since
+			s.Since = earlier(before.Since, at)
 		}
 	}
 	return s
+}
+
+// firstSightings corrects since when things are there. No time is in the future: a clock was set back then. And a thing that has a
+// name only now, where there were more than have names before, may have been among those all the time.
+func firstSightings(now *ledger.Scan, before ledger.Scan, at time.Time) {
+	known := map[string]time.Time{}
+	for _, p := range before.Pending {
+		known[p.Name] = p.Since
+	}
+	for i := range now.Pending {
+		p := &now.Pending[i]
+		p.Since = earlier(p.Since, at)
+		if since, ok := known[p.Name]; ok {
+			p.Since = earlier(p.Since, since)
+		} else if before.More > 0 {
+			p.Since = earlier(p.Since, before.Since)
+		}
+	}
+}
+
+// earlier returns the earlier of two times.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // inStored is a time as the ledger gives it back.

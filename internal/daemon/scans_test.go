@@ -29,18 +29,22 @@ func (h *house) audit(running bool) report.Summary {
 	}
 	a, err := report.Examine(h.t.Context(), report.Config{
 		Ledger: l, Info: l.Info(), Head: l.Head(), Balance: l.Balance(), Made: time.Now(), Running: running,
-		Drops: []report.Drop{{Name: "acme-in", Vault: "V", Configured: true, RemindAfter: h.d.drops[0].remind(), Scan: scan}},
+		Drops: []report.Drop{{Name: h.cfg.Drops[0].Name, Vault: "V", Configured: true, RemindAfter: h.d.drops[0].remind(), Rescan: time.Minute, Scan: scan}},
 	})
 	h.must(err)
 	return a.Summary
 }
 
-// restart ends the daemon and starts it again after a while.
-func (h *house) restart(after time.Duration) {
+// reload has another configuration read, which says the same.
+func (h *house) reload() {
 	h.t.Helper()
-	h.halt()
-	time.Sleep(after)
-	h.again()
+	h.stop()
+	h.must(<-h.ended)
+	time.Sleep(gather) // the ledger has just committed the last scan, and a commit waits so long for more
+	next, err := h.d.Reopen(h.cfg)
+	h.must(err)
+	h.d = next
+	h.run()
 }
 
 // pendingWorld is a drop folder in which random things come and go.
@@ -48,7 +52,7 @@ type pendingWorld struct {
 	*house
 	r     *rand.Rand
 	n     int
-	lying map[string]time.Time // what nobody will take, since when a running daemon could see it
+	there map[string]time.Time // what nobody will take, since when a running daemon could see it
 	away  time.Time            // since when the drop folder is not there; zero: it is
 	green int                  // audits that were complete
 }
@@ -75,14 +79,14 @@ func (w *pendingWorld) add() {
 		w.must(os.Mkdir(path, 0o770))
 		w.must(os.WriteFile(filepath.Join(path, "metadata.json.txt"), []byte("{}"), 0o660))
 	}
-	w.lying[name] = time.Now()
+	w.there[name] = time.Now()
 }
 
 // remove has a person take one thing away.
 func (w *pendingWorld) remove() {
-	for name := range w.lying {
+	for name := range w.there {
 		w.must(os.RemoveAll(filepath.Join(w.path, name)))
-		delete(w.lying, name)
+		delete(w.there, name)
 		return
 	}
 }
@@ -105,7 +109,14 @@ func (w *pendingWorld) step() {
 		}
 	case 5:
 		down := time.Duration(w.r.IntN(120)) * time.Minute
-		w.restart(down)
+		w.halt()
+		time.Sleep(down)
+		if w.r.IntN(3) == 0 {
+			w.cfg.Drops[0].Name = fmt.Sprint("drop ", w.n)
+		}
+		w.again()
+	case 7:
+		w.reload()
 	case 6:
 		if w.away.IsZero() {
 			w.must(os.Rename(w.path, w.path+" away"))
@@ -129,7 +140,7 @@ func (w *pendingWorld) check(when string) {
 	}
 	remind := w.d.drops[0].remind()
 	overdue := 0
-	for name, since := range w.lying {
+	for name, since := range w.there {
 		if now.Sub(since) > remind+slowScan {
 			overdue++
 			if green {
@@ -140,7 +151,7 @@ func (w *pendingWorld) check(when string) {
 	if !w.away.IsZero() && now.Sub(w.away) > remind+slowScan && green {
 		w.t.Errorf("%s: the audit is green, and the drop folder is away since %s", when, now.Sub(w.away))
 	}
-	if len(w.lying) == 0 && w.away.IsZero() && s.NotTaken.Overdue > 0 {
+	if len(w.there) == 0 && w.away.IsZero() && s.NotTaken.Overdue > 0 {
 		w.t.Errorf("%s: %d overdue, and nothing lies there", when, s.NotTaken.Overdue)
 	}
 	if w.away.IsZero() && s.NotTaken.Overdue < uint64(overdue) {
@@ -148,7 +159,7 @@ func (w *pendingWorld) check(when string) {
 	}
 	for _, d := range s.NotTaken.Drops {
 		for _, i := range d.Items {
-			if since, lies := w.lying[i.Name]; lies && i.Since.Sub(since) > slowScan {
+			if since, lies := w.there[i.Name]; lies && i.Since.Sub(since) > slowScan {
 				w.t.Errorf("%s: %q is said to lie there since %s, and lies there since %s", when, i.Name, i.Since, since)
 			}
 		}
@@ -162,7 +173,7 @@ func TestScans_I32_NoAuditIsGreenWhileSomethingLiesThere(t *testing.T) {
 	audits, green := 0, 0
 	for seed := range uint64(8) {
 		inHouse(t, nil, func(h *house) {
-			w := &pendingWorld{house: h, r: rand.New(rand.NewPCG(seed, 17)), lying: map[string]time.Time{}}
+			w := &pendingWorld{house: h, r: rand.New(rand.NewPCG(seed, 17)), there: map[string]time.Time{}}
 			h.drop("first", "1", "1", false)
 			h.pass()
 			for i := range 40 {
@@ -285,6 +296,88 @@ func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
 		s := h.audit(true)
 		if len(s.Compared) != 1 || s.Compared[0].Vault != "V" || s.Compared[0].Outcome != ledger.CompareSame || !s.Check.Agrees {
 			t.Errorf("after: %+v, %+v", s.Compared, s.Check)
+		}
+	})
+}
+
+// Of 1,500 loose files a clerk takes the thousand away that are named: the others are as old as they were.
+func TestScans_I32_TheRestOfManyIsNotYoung(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		for i := range ledger.MostPending + 500 {
+			h.must(os.WriteFile(filepath.Join(h.path, fmt.Sprintf("%d.pdf", i)), nil, 0o660))
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		for _, p := range h.d.State().Drops[0].Scan.Pending {
+			h.must(os.Remove(filepath.Join(h.path, p.Name)))
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		s := h.audit(true)
+		if s.NotTaken.Count != 500 || s.NotTaken.Overdue != 500 {
+			t.Errorf("500 things are there for two hours, and the audit says %s, %d of %d", s.Result.Title, s.NotTaken.Overdue, s.NotTaken.Count)
+		}
+	})
+}
+
+// The drop gets another name in the configuration; the folder is the same.
+func TestScans_I32_RenamedDrop(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), nil, 0o660))
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		h.halt()
+		h.cfg.Drops[0].Name = "acme-invoices"
+		h.again()
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		scan := h.d.State().Drops[0].Scan
+		if named, _ := scan.Overdue(time.Now(), h.d.drops[0].remind()); len(named) == 0 {
+			t.Error("renamed, the drop forgets since when the thing is there")
+		}
+		if scans, err := h.d.Ledger().Scans(); err != nil || len(scans) != 1 || scans[0].Drop != "acme-invoices" {
+			t.Errorf("the ledger has %+v (%v)", scans, err)
+		}
+	})
+}
+
+// After kill -9 it is known when vaultd last looked, though nothing was written for hours.
+func TestScans_I32_LastLookAfterACrash(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.drop("good", "1", "1", false)
+		time.Sleep(5*time.Hour + 5*time.Minute + 7*time.Second)
+		synctest.Wait()
+		looked := LastLook(h.cfg.StateDir, h.path)
+		if time.Since(looked) > noteEvery+2*time.Minute || time.Since(looked) < 0 {
+			t.Errorf("it is said that vaultd last looked on %s", looked)
+		}
+		h.halt()
+		h.again()
+		if again := LastLook(h.cfg.StateDir, h.path); !again.Equal(looked) {
+			t.Errorf("opening the drop folder counts as a look: %s, %s", looked, again)
+		}
+	})
+}
+
+// The machine began with a clock of 2037 (no RTC), saw the thing, and was set right: the ledger has the future time.
+func TestScans_I32_ClockWasAhead(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.must(os.WriteFile(filepath.Join(h.path, "scan7.pdf"), nil, 0o660))
+		h.drop("good", "1", "1", false)
+		h.pass()
+		h.halt()
+		var err error
+		h.d, err = Open(h.cfg)
+		h.must(err)
+		future := time.Now().AddDate(10, 0, 0).UTC()
+		h.must(h.d.Ledger().PutScans(h.t.Context(), ledger.Scan{Drop: "acme-in", Looked: future, Pending: []ledger.PendingItem{{Name: "scan7.pdf", Reason: "loose file", Since: future, Person: true}}}))
+		h.must(h.d.Close())
+		h.again()
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		s := h.audit(true)
+		if s.Result.Code == "complete-as-dropped" {
+			t.Errorf("after two hours of running: %s; %+v", s.Result.Title, s.NotTaken.Drops[0].Items)
 		}
 	})
 }

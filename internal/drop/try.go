@@ -19,9 +19,12 @@ const (
 	tryOld    = time.Hour // after it a file of such a name was left by a death, and not by a test under way
 )
 
+// ErrNotWorkedIn says that no vaultd has worked in a drop folder yet.
+var ErrNotWorkedIn = errors.New("no vaultd has worked in this drop folder yet")
+
 // TryWrite writes a file into .vaultd of the drop folder at path, syncs it, reads it back and removes it: what this process
-// could not do there, it could not do with a document. Where nobody has worked in the folder yet, .vaultd is made for the
-// test and removed as well. After a death in between, such a file stays until the next test, and an empty .vaultd for good.
+// could not do there, it could not do with a document. Where there is no .vaultd yet it does nothing and returns ErrNotWorkedIn:
+// a .vaultd that another user made would keep vaultd from working there. After a death in between, a file stays until the next test.
 func TryWrite(path string) (err error) {
 	root, err := durable.Open(path, nil)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -33,12 +36,7 @@ func TryWrite(path string) (err error) {
 	defer func() { err = errors.Join(err, root.Close()) }()
 	dir, err := root.Sub(vaultdDir)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := root.Root().Mkdir(vaultdDir, 0o700); err != nil {
-			return fmt.Errorf("make %s: %w", vaultdDir, err)
-		}
-		// Only an empty one goes: a vaultd that began to work here meanwhile keeps it.
-		defer func() { _ = root.Rmdir(vaultdDir) }()
-		dir, err = root.Sub(vaultdDir)
+		return ErrNotWorkedIn
 	}
 	if err != nil {
 		return err

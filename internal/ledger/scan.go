@@ -1,18 +1,26 @@
 package ledger
 
-import "time"
+import (
+	"time"
+
+	"vaultd/internal/archive"
+)
 
 // MostPending is how many things of one drop folder a [Scan] names.
 const MostPending = 1000
 
 // Scan is what vaultd last saw in one drop folder of the things that it has not taken. It is a light record: it replaces
-// the one before, no journal line tells of it, and a name is gone from the ledger once the thing is gone from the drop folder.
-// What it keeps over a restart is since when each thing lies there, and when vaultd last looked.
+// the one before, no journal line tells of it, and a name is gone from the ledger once vaultd sees that the thing is gone from the
+// drop folder. What it keeps over a restart is since when each thing is there, and when vaultd last looked. Path, vault and limit
+// are those of the last configuration that had the drop: of a drop that was left out of it nobody else knows them.
 type Scan struct {
 	Drop   string
-	Looked time.Time // when the drop folder was last read as a whole; zero: never
-	Fault  string    // why it cannot be read now; empty: it can
-	Failed time.Time // since when; zero: it can be read
+	Path   string // of the drop folder; a drop of another name with the same path is the same one
+	Vault  archive.VaultID
+	Limit  time.Duration // remind_after
+	Looked time.Time     // when the drop folder was last read as a whole; zero: never
+	Fault  string        // why it cannot be read now; empty: it can
+	Failed time.Time     // since when; zero: it can be read
 
 	Pending []PendingItem // the longest waiting, at most MostPending
 	More    uint64        // those that are not named

@@ -15,6 +15,8 @@ type comparison struct {
 	at      time.Time
 	outcome string // one of ledger.CompareOutcomes; empty: it ended safe mode, and the journal says no more
 	words   string // how much was read, and how much differs
+
+	aborted time.Time // of the last one after it that was not complete, and so concluded nothing; zero: there was none
 }
 
 // compared is the same for the report.
@@ -31,9 +33,27 @@ func (t *tally) compare(l ledger.Line, at time.Time) {
 		t.compared[""] = comparison{at: at}
 		return
 	}
-	if outcome, words, ok := ledger.ParseComparedCause(l.Cause); ok {
-		t.compared[archive.VaultID(l.Vault)] = comparison{at, outcome, words}
+	outcome, words, ok := ledger.ParseComparedCause(l.Cause)
+	v := archive.VaultID(l.Vault)
+	before, known := t.compared[v]
+	switch {
+	case !ok: // the proof speaks of it
+	case outcome == ledger.CompareIncomplete && known && before.outcome != ledger.CompareIncomplete:
+		before.aborted = at // what was found before stands: nothing was concluded since
+		t.compared[v] = before
+	default:
+		t.compared[v] = comparison{at: at, outcome: outcome, words: words}
 	}
+}
+
+// selectsVault reports whether documents of a vault can belong to the selection.
+func (c Config) selectsVault(v archive.VaultID) bool {
+	for _, d := range c.Drops {
+		if c.Select.Drop == d.Name && d.Vault != "" && d.Vault != v {
+			return false
+		}
+	}
+	return c.Select.Vault == "" || c.Select.Vault == v
 }
 
 // comparisons lists the last one of each vault of the selection.
@@ -41,7 +61,7 @@ func (t *tally) comparisons() []compared {
 	list := []compared{}
 	for _, v := range slices.Sorted(maps.Keys(t.compared)) {
 		c := t.compared[v]
-		if v == "" || t.c.Select.Vault == "" || t.c.Select.Vault == v {
+		if v == "" || t.c.selectsVault(v) {
 			list = append(list, compared{string(v), c.at.UTC(), c.outcome, c.words})
 		}
 	}
@@ -65,18 +85,21 @@ func (t *tally) indexDoubts() (list []doubt) {
 			continue
 		}
 		one := t.compared[archive.VaultID(c.Vault)]
-		list = append(list, doubt{"index", 0, fmt.Sprintf("The archive's own index of vault %s was compared with this ledger on %s, not since: %s (%s).",
-			safe(c.Vault), when(one), outcomeWords[c.Outcome], safe(c.Text))})
+		text := fmt.Sprintf("The archive's own index of vault %s was compared with this ledger on %s, not since: %s (%s).", c.Vault, when(one), outcomeWords[c.Outcome], c.Text)
+		if !one.aborted.IsZero() {
+			text += " A later try, on " + one.aborted.In(t.c.Location).Format("2 Jan 2006 15:04 MST") + ", was not read to its end and concluded nothing."
+		}
+		list = append(list, doubt{"index", 0, text})
 	}
 	switch {
 	case all:
-		list = append(list, doubt{"index", 0, "When safe mode ended, on " + when(whole) + ", the archive was asked for everything."})
+		list = append(list, doubt{"index", 0, "When safe mode ended, on " + when(whole) + ", the archive was asked for everything. What came later was not compared on that occasion."})
 	case len(list) == 0:
 		return []doubt{{"index", 0, "The archive's own index was not compared with this ledger."}}
 	}
 	if !all {
 		for _, v := range t.vaultsNeverCompared() {
-			list = append(list, doubt{"index", 0, fmt.Sprintf("The archive's own index of vault %s was not compared with this ledger.", safe(string(v)))})
+			list = append(list, doubt{"index", 0, fmt.Sprintf("The archive's own index of vault %s was not compared with this ledger.", v)})
 		}
 	}
 	return list
@@ -86,7 +109,7 @@ func (t *tally) indexDoubts() (list []doubt) {
 func (t *tally) vaultsNeverCompared() []archive.VaultID {
 	found := map[archive.VaultID]bool{}
 	for k := range t.totals {
-		if _, done := t.compared[k.vault]; !done && (t.c.Select.Vault == "" || t.c.Select.Vault == k.vault) {
+		if _, done := t.compared[k.vault]; !done && t.c.selectsVault(k.vault) {
 			found[k.vault] = true
 		}
 	}

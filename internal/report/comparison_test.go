@@ -35,6 +35,15 @@ func TestAudit_I32_TellsTheLastComparison(t *testing.T) {
 	if len(sum.Needs) != 1 || sum.Result.Code != "not-complete" || !strings.Contains(sum.Result.Text, "archived documents were missing in the archive's own index") {
 		t.Errorf("%+v, %+v", sum.Result, sum.Needs)
 	}
+	sum = compare(ledger.ComparedCause(ledger.CompareIncomplete, "0 of 900 documents", 0), noon.Add(time.Minute))
+	if d := doubtOf(sum, "index"); len(sum.Needs) != 1 || sum.Result.Code != "not-complete" || !strings.Contains(d.Text, "was not read to its end and concluded nothing") {
+		t.Errorf("a try that was cut off: %+v, %+v, %+v", sum.Result, sum.Needs, d)
+	}
+	c := s.config()
+	c.Select.Drop, c.Drops = "other-in", []Drop{{Name: "other-in", Vault: "BETA", Configured: true, RemindAfter: time.Hour, Rescan: time.Minute, Scan: ledger.Scan{Looked: noon}}}
+	if sum := examine(t, c).Summary; len(sum.Needs) != 0 || len(sum.Compared) != 0 {
+		t.Errorf("a drop of another vault: %+v", sum.Needs)
+	}
 	for _, m := range []ledger.Mark{
 		{Word: ledger.MarkCompared, Vault: "ACME", Cause: "fine: all"}, {Word: ledger.MarkCompared, Cause: ledger.ComparedCause(ledger.CompareSame, "1 of 1", 0)},
 	} {

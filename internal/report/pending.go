@@ -11,23 +11,25 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Drop is one drop folder, and what lies in it that was not taken.
+// Drop is one drop folder, and what is in it that was not taken.
 type Drop struct {
 	Name        string
 	Vault       archive.VaultID
-	Configured  bool          // false: only the ledger knows of it
+	Configured  bool          // false: only the ledger knows of it; what was seen there counts until it is seen to be gone
 	RemindAfter time.Duration // a thing that is not taken for longer needs a person
+	Rescan      time.Duration // how often vaultd looks
 	Scan        ledger.Scan   // the zero one: vaultd never looked
 }
 
-// pending tells what lies in the selected drop folders and was not taken.
+// pending tells what is in the selected drop folders and was not taken.
 type pending struct {
 	Running bool          `json:"running"` // vaultd works: it is so now; false: it was so when vaultd last looked
-	Count   uint64        `json:"count"`   // of drops that are configured, like the next
+	Count   uint64        `json:"count"`
 	Overdue uint64        `json:"overdue"` // for longer than remind_after, and not first seen after the selected year
 	Drops   []pendingDrop `json:"drops"`
 
-	unknown []string // drops that were not looked at as they should be, and why
+	unknown []string  // drops that were not looked at as they should be, and why
+	asOf    time.Time // the earliest of the looks that are not of just now; zero: all are
 }
 
 // pendingDrop is one drop folder of the report.
@@ -51,9 +53,11 @@ type pendingItem struct {
 	Since   time.Time `json:"since"` // first seen
 	Overdue bool      `json:"overdue"`
 	Later   bool      `json:"afterTheYear"` // first seen after the selected year was over: it does not count against it
+
+	person bool // a person must act before it can be taken
 }
 
-// selects reports whether the audit is about what lies in a drop folder.
+// selects reports whether the audit is about what is in a drop folder.
 func (s Selection) selects(d Drop) bool {
 	return (s.Drop == "" || s.Drop == d.Name) && (s.Vault == "" || s.Vault == d.Vault)
 }
@@ -70,18 +74,23 @@ func (s Selection) end(loc *time.Location) time.Time {
 func (a *Audit) pending() pending {
 	p := pending{Running: a.c.Running, Drops: []pendingDrop{}}
 	for _, d := range a.c.Drops {
-		if !a.c.Select.selects(d) || !d.Configured && d.Scan.Count() == 0 {
+		if !a.c.Select.selects(d) || !d.Configured && d.Scan.Count() == 0 && d.Scan.Fault == "" {
 			continue
 		}
 		one := a.pendingDrop(d)
 		p.Drops = append(p.Drops, one)
-		if d.Configured {
-			p.Count, p.Overdue = p.Count+one.Count, p.Overdue+one.Overdue
-			p.unknown = append(p.unknown, a.notLookedAt(d)...)
+		p.Count, p.Overdue = p.Count+one.Count, p.Overdue+one.Overdue
+		p.unknown = append(p.unknown, a.notLookedAt(d)...)
+		fresh := a.c.Running && a.c.Made.Sub(d.Scan.Looked) <= 2*d.Rescan+slowLook
+		if looked := d.Scan.Looked; d.Configured && !fresh && !looked.IsZero() && (p.asOf.IsZero() || looked.Before(p.asOf)) {
+			p.asOf = looked
 		}
 	}
 	return p
 }
+
+// slowLook is how long a look may take, beside the time between two of them, before what it found is not of just now.
+const slowLook = time.Minute
 
 func (a *Audit) pendingDrop(d Drop) pendingDrop {
 	s, end := d.Scan, a.c.Select.end(a.c.Location)
@@ -96,7 +105,7 @@ func (a *Audit) pendingDrop(d Drop) pendingDrop {
 	}
 	for _, i := range s.Pending {
 		item := pendingItem{Name: i.Name, Reason: i.Reason, Detail: i.Detail, Since: i.Since.UTC(),
-			Overdue: ledger.Overdue(i.Since, a.c.Made, d.RemindAfter), Later: later(i.Since)}
+			Overdue: ledger.Overdue(i.Since, a.c.Made, d.RemindAfter), Later: later(i.Since), person: i.Person}
 		if item.Overdue && !item.Later {
 			one.Overdue++
 		}
@@ -106,23 +115,24 @@ func (a *Audit) pendingDrop(d Drop) pendingDrop {
 	return one
 }
 
-// notLookedAt says why nobody knows what lies in a drop folder; empty: vaultd looked, as far as it was to. Where vaultd
-// does not run, it cannot look: that is said once for all drops.
+// notLookedAt says why nobody knows what is in a drop folder; empty: vaultd looked, as far as it was to. Where vaultd does not
+// run, it cannot look: that is said once for all drops. What keeps it from looking after the selected year was over does not
+// count against that year.
 func (a *Audit) notLookedAt(d Drop) []string {
-	s := d.Scan
+	s, end := d.Scan, a.c.Select.end(a.c.Location)
+	over := !end.IsZero() && a.c.Made.After(end)
 	switch {
+	case over && (s.Looked.IsZero() || !s.Looked.Before(end)):
+		return nil
 	case s.Looked.IsZero():
 		return []string{fmt.Sprintf("drop %s was never looked into", d.Name)}
 	case s.Fault != "" && ledger.Overdue(s.Failed, a.c.Made, d.RemindAfter):
 		return []string{fmt.Sprintf("drop %s cannot be looked into since %s: %s", d.Name, a.when(s.Failed), s.Fault)}
-	case a.c.Running && ledger.Overdue(s.Looked, a.c.Made, max(d.RemindAfter, slowestLook)):
+	case a.c.Running && d.Configured && ledger.Overdue(s.Looked, a.c.Made, d.RemindAfter+2*d.Rescan+slowLook):
 		return []string{fmt.Sprintf("drop %s was last looked into on %s", d.Name, a.when(s.Looked))}
 	}
 	return nil
 }
-
-// slowestLook is how long a look at a drop folder may take before the one before is too old.
-const slowestLook = time.Hour
 
 func (a *Audit) when(t time.Time) string { return t.In(a.c.Location).Format("2 Jan 2006 15:04 MST") }
 
@@ -133,22 +143,32 @@ func (p pending) shortfall() string {
 		text = many(p.Overdue, "thing", "things") + " in the drop folders " + one(p.Overdue, "was", "were") + " never taken. "
 	}
 	for _, u := range p.unknown {
-		text += capital(u) + ". What lies there is not known. "
+		text += capital(u) + ". What is in it is not known. "
 	}
 	return strings.TrimSpace(text)
 }
 
 // need asks a person to see to what was not taken for too long.
 func (p pending) need() need {
-	n := need{What: "not-taken", Count: p.Overdue, Text: many(p.Overdue, "thing in the drop folders was", "things in the drop folders were") + " never taken",
-		Do: "put them right as _STATUS.txt in the drop folder says, or take them away; see vaultd why X"}
+	n := need{What: "not-taken", Do: "put them right as _STATUS.txt in the drop folder says, or take them away; see vaultd why X"}
 	for _, d := range p.Drops {
+		var here uint64
 		for _, i := range d.Items {
-			if i.Overdue && !i.Later && d.Configured && len(n.Names) < named {
+			if !i.Overdue || i.Later || !i.person {
+				continue
+			}
+			if here++; len(n.Names) < named {
 				n.Names = append(n.Names, i.Name+" ("+d.Drop+"): "+cmp.Or(i.Detail, i.Reason))
 			}
 		}
+		if n.Count += here; here > 0 && d.Overdue > 0 {
+			n.Count += d.Unnamed
+		}
+		if here > 0 && !d.Configured {
+			n.Do += ". Drop " + d.Drop + " is not configured any more: put it back into the configuration until vaultd has seen that it is empty"
+		}
 	}
+	n.Text = many(n.Count, "thing in the drop folders was", "things in the drop folders were") + " never taken"
 	return n
 }
 
@@ -161,8 +181,8 @@ func (a *Audit) pendingDoubts(p pending) []doubt {
 			last = "last on " + a.when(*d.Looked)
 		}
 		if !d.Configured {
-			list = append(list, doubt{"drop-left", d.Count, fmt.Sprintf("Drop %s is not configured any more. When vaultd looked, %s, %s in it that had not been taken.",
-				d.Drop, last, many(d.Count, "thing lay", "things lay"))})
+			list = append(list, doubt{"drop-left", d.Count, fmt.Sprintf("Drop %s is not configured any more. When vaultd looked, %s, it had %s that had not been taken.",
+				d.Drop, last, many(d.Count, "thing", "things"))})
 			continue
 		}
 		if !p.Running {
@@ -178,21 +198,11 @@ func (a *Audit) pendingDoubts(p pending) []doubt {
 			}
 		}
 		if later > 0 {
-			list = append(list, doubt{"not-taken-later", later, fmt.Sprintf("%s in drop %s and %s first seen after the selected year was over: %s named under \"Not taken\".",
-				many(later, "thing lies", "things lie"), d.Drop, one(later, "was", "were"), one(later, "it is", "they are"))})
+			list = append(list, doubt{"not-taken-later", later, fmt.Sprintf("%s in drop %s %s first seen after the selected year was over: %s named under \"Not taken\".",
+				many(later, "thing", "things"), d.Drop, one(later, "was", "were"), one(later, "it is", "they are"))})
 		}
 	}
 	return list
-}
-
-// asOf returns the earliest time to which the drop folders are known; zero: they are known up to now.
-func (p pending) asOf() (at time.Time) {
-	for _, d := range p.Drops {
-		if !p.Running && d.Configured && d.Looked != nil && (at.IsZero() || d.Looked.Before(at)) {
-			at = *d.Looked
-		}
-	}
-	return at
 }
 
 func one(n uint64, single, more string) string {
@@ -206,5 +216,5 @@ func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // Words names a thing for people: why it lies there, and since when.
 func (i pendingItem) Words(loc *time.Location) string {
-	return fmt.Sprintf("%s; lies there since %s", cmp.Or(i.Detail, i.Reason), i.Since.In(loc).Format("2 Jan 2006 15:04 MST"))
+	return fmt.Sprintf("%s; in the drop folder since %s", cmp.Or(i.Detail, i.Reason), i.Since.In(loc).Format("2 Jan 2006 15:04 MST"))
 }

@@ -73,25 +73,25 @@ func (a *Audit) verdict(t *tally, agrees bool, p pending) verdict {
 func (a *Audit) counted(t *tally, agrees bool, p pending) verdict {
 	b := t.selected
 	good := b.States[ledger.Archived] + b.States[ledger.Delivered]
-	lying := p.shortfall()
+	shortfall := p.shortfall()
 	if vaults := t.missing(); len(vaults) > 0 {
-		lying = strings.TrimSpace(lying + " When vault " + strings.Join(vaults, ", ") + " was last compared, archived documents were missing in the archive's own index.")
+		shortfall = strings.TrimSpace(shortfall + " When vault " + strings.Join(vaults, ", ") + " was last compared, archived documents were missing in the archive's own index.")
 	}
 	switch missing := b.Seen - good - b.States[ledger.Duplicate] - t.resolved; {
 	case !agrees:
 		return verdict{"contradiction", "THE LEDGER CONTRADICTS ITSELF", "The counts below cannot be relied on. Stop vaultd, keep a copy of state_dir, then see docs/recovery.md, \"The ledger file is damaged\"."}
 	case b.Seen == 0 && p.Overdue == 0:
-		return verdict{"nothing", "NOTHING FOUND", strings.TrimSpace("No folder belongs to this selection. "+lying) + " " + asDropped}
+		return verdict{"nothing", "NOTHING FOUND", strings.TrimSpace("No folder belongs to this selection. "+shortfall) + " " + asDropped}
 	case len(a.c.Select.States) > 0:
 		return verdict{"part", "A PART ONLY", fmt.Sprintf("%s in the chosen states; this says nothing about the others.", many(b.Seen, "folder is", "folders are"))}
-	case missing > 0 || t.doubtful > 0 || t.suspect > 0 || a.safe() || lying != "":
-		return verdict{"not-complete", "NOT COMPLETE", strings.TrimSpace(lying + " " + a.shortfall(t, missing))}
+	case missing > 0 || t.doubtful > 0 || t.suspect > 0 || a.safe() || shortfall != "":
+		return verdict{"not-complete", "NOT COMPLETE", strings.TrimSpace(shortfall + " " + a.shortfall(t, missing))}
 	}
 	text := fmt.Sprintf("Nothing that was dropped is missing. Of %s, %s archived", many(b.Seen, "folder", "folders"), many(good, "is", "are"))
 	title, text := "COMPLETE AS DROPPED", text+also(t)+". "
-	if at := p.asOf(); !at.IsZero() {
-		title += ", AS OF " + a.when(at)
-		text += "vaultd does not run: what was dropped since then is not in this report. "
+	if !p.asOf.IsZero() {
+		title += ", AS OF " + a.when(p.asOf)
+		text += "What was dropped since then is not in this report. "
 	}
 	return verdict{"complete-as-dropped", title, text + asDropped}
 }

@@ -165,11 +165,14 @@ func (s *session) rescan(ctx context.Context, now time.Time, asked bool) error {
 	if err := r.read(ctx); err != nil {
 		return err
 	}
+	if ctx.Err() != nil { // the reading was cut off: a part of the drop folder is not the drop folder
+		return nil
+	}
 	l.refill = l.cursor > 0 && r.left < 0 // there was a place for all behind the cursor: now for those before it
 	l.cursor, l.left = max(r.left, 0), r.tally.count(Queued)
 	l.refill = l.refill && l.left > 0
 	l.lost = false
-	l.bare.read(before, now, !r.unsure && ctx.Err() == nil)
+	l.bare.read(before, now, !r.unsure)
 	s.mu.Lock()
 	s.book.listed(r.tally)
 	s.mu.Unlock()

@@ -1,12 +1,15 @@
 package boltledger
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"go.etcd.io/bbolt"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
@@ -26,6 +29,9 @@ var scanForm = &message[ledger.Scan]{"Scan", []field[ledger.Scan]{
 	list(5, "pending", pendingForm, func(s *ledger.Scan) *[]ledger.PendingItem { return &s.Pending }),
 	number(6, "more", func(s *ledger.Scan) *uint64 { return &s.More }),
 	instant(7, "since", func(s *ledger.Scan) *time.Time { return &s.Since }),
+	text(8, "path", func(s *ledger.Scan) *string { return &s.Path }),
+	text(9, "vault", func(s *ledger.Scan) *archive.VaultID { return &s.Vault }),
+	signed(10, "limit", func(s *ledger.Scan) *time.Duration { return &s.Limit }),
 }}
 
 // PutScans stores what was last seen in some drop folders, in place of what was known of them. No journal line tells of it.
@@ -38,13 +44,29 @@ func (l *Ledger) PutScans(ctx context.Context, scans ...ledger.Scan) error {
 			}
 		}
 		for _, s := range scans {
-			if err := put(g.tx, scanBucket, []byte(s.Drop), scanForm.seal(&s)); err != nil {
+			if err := putScan(g.tx, s); err != nil {
 				return nil, err
 			}
 		}
 		g.touched = true // else a commit without a journal line would be left out
 		return nil, nil
 	})
+}
+
+// putScan stores one scan. What another name of the same drop folder was stored under goes: the drop was renamed.
+func putScan(tx *bbolt.Tx, s ledger.Scan) error {
+	var former [][]byte
+	err := tx.Bucket(scanBucket).ForEach(func(k, v []byte) error {
+		old, err := openScan(k, v)
+		if err == nil && s.Path != "" && old.Path == s.Path && old.Drop != s.Drop {
+			former = append(former, bytes.Clone(k))
+		}
+		return nil // a record that cannot be read is told by the check
+	})
+	for _, k := range former {
+		err = errors.Join(err, tx.Bucket(scanBucket).Delete(k))
+	}
+	return errors.Join(err, put(tx, scanBucket, []byte(s.Drop), scanForm.seal(&s)))
 }
 
 // Scans returns what was last seen in each drop folder, in the order of the drops' names. A drop that was never scanned is

@@ -78,7 +78,7 @@ func goldenDocument() ledger.Document {
 }
 
 func goldenScan() ledger.Scan {
-	return ledger.Scan{Drop: "acme-in", Looked: goldenTime(14), Fault: "drop folder paused (vanished)", Failed: goldenTime(15), More: 2, Since: goldenTime(16),
+	return ledger.Scan{Drop: "acme-in", Path: "/srv/in", Vault: "V", Limit: 30 * time.Minute, Looked: goldenTime(14), Fault: "drop folder paused (vanished)", Failed: goldenTime(15), More: 2, Since: goldenTime(16),
 		Pending: []ledger.PendingItem{{Name: "scan7.pdf", Reason: "loose file", Detail: "a link", Since: goldenTime(17), Person: true}, {Name: "Müller"}}}
 }
 

@@ -8,8 +8,8 @@ import (
 	"vaultd/internal/watch"
 )
 
-// lyingThing is something that lies in a drop folder and was not taken.
-type lyingThing struct {
+// pendingThing is something that lies in a drop folder and was not taken.
+type pendingThing struct {
 	Folder string     `json:"folder"`
 	Drop   string     `json:"drop"`
 	State  string     `json:"state"` // always "not-taken"
@@ -21,16 +21,16 @@ type lyingThing struct {
 	path string
 }
 
-// lying finds what was not taken, as far as its names are kept: as a running daemon sees it, else as it was seen last.
-func (v view) lying(wanted func(name string) bool) ([]lyingThing, error) {
+// findPending finds what was not taken, as far as its names are kept: as a running daemon sees it, else as it was seen last.
+func (v view) findPending(wanted func(name string) bool) ([]pendingThing, error) {
 	drops, err := v.pendingDrops()
-	var all []lyingThing
+	var all []pendingThing
 	for i, d := range drops {
 		for _, p := range d.Scan.Pending {
 			if !d.Configured || !wanted(p.Name) && !wanted(path.Join(d.Name, p.Name)) {
 				continue
 			}
-			l := lyingThing{p.Name, d.Name, "not-taken", p.Reason, known(p.Detail), p.Since.UTC(), inUTC(d.Scan.Looked), path.Join(v.cfg.Drops[i].Path, p.Name)}
+			l := pendingThing{p.Name, d.Name, "not-taken", p.Reason, known(p.Detail), p.Since.UTC(), inUTC(d.Scan.Looked), path.Join(v.cfg.Drops[i].Path, p.Name)}
 			all = append(all, l)
 		}
 	}
@@ -53,7 +53,7 @@ func (v view) pausedDrops() (text string) {
 	return text
 }
 
-func (a *app) tellLying(v view, found []lyingThing) error {
+func (a *app) tellPending(v view, found []pendingThing) error {
 	for _, l := range found {
 		if a.json {
 			if err := writeJSON(a.stdout, l); err != nil {
@@ -67,7 +67,7 @@ func (a *app) tellLying(v view, found []lyingThing) error {
 		if v.state == nil && l.Looked != nil {
 			p.below("vaultd does not run. It saw this when it last looked, " + v.zoned(*l.Looked) + ".")
 		}
-		p.below("It lies in the drop folder as it was dropped; nothing of it was sent.")
+		p.below("It is in the drop folder as it was dropped; nothing of it was sent.")
 		p.line("Because", "%s", safe(l.Reason))
 		if l.Detail != nil {
 			p.below(*l.Detail)
@@ -82,16 +82,16 @@ func (a *app) tellLying(v view, found []lyingThing) error {
 	return nil
 }
 
-// advice is lyingAdvice, with what more is known of the thing.
-func (l lyingThing) advice() string {
+// advice is pendingAdvice, with what more is known of the thing.
+func (l pendingThing) advice() string {
 	if l.Detail != nil && *l.Detail == watch.Link {
 		return "copy the folder itself into the drop folder and delete the link; a link is never followed"
 	}
-	return lyingAdvice(l.Reason)
+	return pendingAdvice(l.Reason)
 }
 
-// lyingAdvice says what to do about something that is not taken for that reason.
-func lyingAdvice(reason string) string {
+// pendingAdvice says what to do about something that is not taken for that reason.
+func pendingAdvice(reason string) string {
 	switch watch.Reason(reason) {
 	case watch.LooseFile:
 		return "put it into a folder of its own, together with the file that describes the invoice; it is taken by itself then"

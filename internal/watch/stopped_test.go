@@ -1,0 +1,49 @@
+package watch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// The daemon is stopped or reloaded while a large drop folder is being listed.
+func TestWatcher_I32_StoppedInTheMiddleOfAListing(t *testing.T) {
+	dir := t.TempDir()
+	const all = 3000
+	for i := range all {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.pdf", i)), nil, 0o660); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := 0
+	w, err := New(Config{Path: dir, Settle: time.Second, Rescan: time.Hour, Mode: Poll, Complete: Quiet, Rules: Rules{Sidecar: "metadata.json", Junk: func(string) bool { return false }},
+		Changed: func() {}, IsComplete: nil, Reserved: func(string) bool {
+			if asked++; asked == all+10 { // in the second listing
+				cancel()
+			}
+			return false
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for w.Snapshot().Listed.IsZero() {
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := w.Snapshot().NotTaken[0].Count; n != all {
+			t.Errorf("whole: %d", n)
+		}
+		w.Rescan()
+	}()
+	began := time.Now()
+	_ = w.Run(ctx, func(context.Context, Folder) error { return nil })
+	s := w.Snapshot()
+	if len(s.NotTaken) == 0 || s.NotTaken[0].Count != all {
+		t.Errorf("after the end the watcher says that it read the whole drop folder at %s (began %s), and that %+v lie there", s.Listed, began, s.NotTaken[0].Count)
+	}
+}
