@@ -7,6 +7,7 @@ TOOLS := $(GO) tool -modfile=tools/go.mod
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 # What reckons much runs in full without the race detector, which makes it many times slower, and in short with it.
+# Their worlds open files so often that what go would note of them, to know when a result may be used again, takes minutes and gigabytes: -count=1.
 HEAVY := vaultd/internal/simtest vaultd/internal/packager vaultd/cmd/vaultbench
 
 .DEFAULT_GOAL := help
@@ -62,9 +63,9 @@ endif
 	$(GO) test $(RACE) -parallel 6 -timeout 25m $$light; \
 	if [ -n "$$heavy" ]; then \
 		echo "$(GO) test $(RACE) -short $$heavy"; \
-		$(GO) test $(RACE) -short -timeout 25m $$heavy; \
+		$(GO) test $(RACE) -short -count=1 -timeout 25m $$heavy; \
 		echo "$(GO) test $$heavy"; \
-		$(GO) test -timeout 25m $$heavy; \
+		$(GO) test -count=1 -timeout 25m $$heavy; \
 	fi
 
 check: ## formatting, vet, linters and the arrows between the rooms
