@@ -67,7 +67,7 @@ func (d *Daemon) keepScans(ctx context.Context) {
 		case <-tick.C:
 		}
 		d.warnPending()
-		if d.storeScans(ctx, false) == nil { // a ledger that failed says so itself
+		if d.storeScans(ctx, false) == nil && !d.disk.idle() { // a ledger that failed says so itself
 			d.noteLooks()
 		}
 	}

@@ -28,7 +28,7 @@ var outside = []mutant{
 	},
 	{
 		name: "GreenWhileNobodyLooks", promise: "I32", file: "internal/report/pending.go",
-		old: "case s.Fault != \"\" && ledger.Overdue(s.Failed, a.c.Made, d.RemindAfter):", new: "case s.Fault == \"none\":", tests: []string{"-run Scans vaultd/internal/daemon"},
+		old: "case s.Fault != \"\" && ledger.Overdue(s.Failed, a.c.Made, d.RemindAfter):", new: "case s.Fault == \"none\":", tests: []string{"-run Pending vaultd/internal/report"},
 	},
 	{
 		name: "AnybodyMayCommand", promise: "I27", file: "cmd/vaultd/control_lane.go",
