@@ -381,3 +381,24 @@ func TestScans_I32_ClockWasAhead(t *testing.T) {
 		}
 	})
 }
+
+// What people read on the share keeps "since" over a restart, and calls for a hand at once where the time is over.
+func TestScans_I26_StatusFileKeepsSince(t *testing.T) {
+	inHouse(t, nil, func(h *house) {
+		h.must(os.Mkdir(filepath.Join(h.path, "Meier 12"), 0o770))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		const line = "no metadata.json since 00:00"
+		if page := h.status(); !strings.Contains(page, line) {
+			t.Fatalf("before: %s", page)
+		}
+		h.halt()
+		time.Sleep(3 * time.Hour)
+		h.again()
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if page := h.status(); !strings.Contains(page, line) || !strings.Contains(page, "PLEASE FIX (1)") {
+			t.Errorf("after a restart: %s", page)
+		}
+	})
+}
