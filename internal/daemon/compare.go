@@ -197,6 +197,7 @@ func (c Comparison) note(ctx context.Context, r recovery.Report, p Person) error
 	}
 	for _, v := range r.Vaults {
 		// The reason stands with the acts that need one, not here. What was read was read: the line is not given up half-way.
+		// After a crash between two vaults the audit tells the earlier comparison of the second one; a person compares again.
 		err := c.Ledger.Mark(context.WithoutCancel(ctx), ledger.Mark{
 			Word: ledger.MarkCompared, Vault: v.Vault, By: ledger.Human{UID: p.UID}, At: c.Now().Wall, Told: r.Told,
 			Cause: ledger.ComparedCause(v.Outcome(), v.Gave(), v.Differences()),

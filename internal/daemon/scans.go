@@ -86,6 +86,7 @@ func (d *Daemon) noteLooks() {
 			continue
 		}
 		d.scans.noted[r.cfg.Name] = looked
+		// A time that a power cut loses makes the last look seem earlier than it was, never later.
 		if err := os.Chtimes(r.marker(), looked, looked); err != nil {
 			d.cfg.Log.Warn("when vaultd last looked is not noted", "drop", r.cfg.Name, "err", err)
 		}
@@ -117,6 +118,8 @@ func (d *Daemon) storeScans(ctx context.Context, all bool) error {
 		}
 	}
 	if len(fresh) > 0 {
+		// After a crash before this commit the ledger has the scan before: the next start looks again, and what was first seen since
+		// then counts as first seen at that start.
 		if err := d.ledger.PutScans(ctx, fresh...); err != nil {
 			return err
 		}

@@ -54,6 +54,7 @@ func tryIn(dir *durable.Dir) error {
 	if err == nil {
 		err = readBack(dir, name, string(want))
 	}
+	// A death before this leaves the file; the next test removes it once it is an hour old.
 	if gone := dir.Unlink(name); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 		err = errors.Join(err, fmt.Errorf("remove the test file again: %w", gone))
 	}

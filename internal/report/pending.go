@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -111,7 +110,6 @@ func (a *Audit) pendingDrop(d Drop) pendingDrop {
 		}
 		one.Items = append(one.Items, item)
 	}
-	slices.SortStableFunc(one.Items, func(x, y pendingItem) int { return x.Since.Compare(y.Since) })
 	return one
 }
 
@@ -214,7 +212,7 @@ func one(n uint64, single, more string) string {
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// Words names a thing for people: why it lies there, and since when.
+// Words says why a thing was not taken, and since when it is there.
 func (i pendingItem) Words(loc *time.Location) string {
 	return fmt.Sprintf("%s; in the drop folder since %s", cmp.Or(i.Detail, i.Reason), i.Since.In(loc).Format("2 Jan 2006 15:04 MST"))
 }

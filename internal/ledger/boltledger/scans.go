@@ -63,6 +63,7 @@ func putScan(tx *bbolt.Tx, s ledger.Scan) error {
 		}
 		return nil // a record that cannot be read is told by the check
 	})
+	// The former name goes in the transaction that brings the new one: no crash leaves both, or neither.
 	for _, k := range former {
 		err = errors.Join(err, tx.Bucket(scanBucket).Delete(k))
 	}
