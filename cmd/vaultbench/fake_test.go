@@ -82,8 +82,8 @@ func TestFake_ServesVaultdsClient(t *testing.T) {
 			must(t, err)
 			list, err := client.StatusList(t.Context(), benchVault)
 			must(t, err)
-			if r.Word != archive.Successful || len(list) != 2 || list[0].Word != archive.Successful {
-				t.Errorf("status %v, list %+v", r.Word, list)
+			if r.Status != archive.Successful || len(list) != 2 || list[0].Status != archive.Successful {
+				t.Errorf("status %v, list %+v", r.Status, list)
 			}
 			kept, err := os.ReadFile(filepath.Join(disk, string(grants[1].ticket.Remote)+".zip"))
 			if err != nil || string(kept) != "two" {
@@ -240,7 +240,7 @@ func TestFake_BusyWithFilledLedgers(t *testing.T) {
 	must(t, err)
 	id := uuid.New()
 	r, err := client.Status(t.Context(), benchVault, archive.RemoteID(twin(id).String()))
-	if err != nil || r.Word != archive.InProgress || r.ID != archive.ID(id) {
+	if err != nil || r.Status != archive.InProgress || r.ID != archive.ID(id) {
 		t.Errorf("%+v: %v", r, err)
 	}
 	if r, err := client.Status(t.Context(), benchVault, "none of ours"); err == nil {

@@ -100,7 +100,7 @@ func (l *lives) next() *life {
 	pkg := archive.Package{Path: fmt.Sprintf("%08d.zip", l.n), Size: 640_000 + int64(l.n%10_000), SHA256: l.digest(), MD5: [16]byte(l.uuid())}
 	id := l.uuid()
 	remote := archive.RemoteID(twin(id).String())
-	receipt := archive.Receipt{Remote: remote, Word: archive.Successful, Raw: "ArchivingSuccessful", Updated: l.at,
+	receipt := archive.Receipt{Remote: remote, Status: archive.Successful, Raw: "ArchivingSuccessful", Updated: l.at,
 		Record: fmt.Appendf(nil, `{"bumId":"%s","documentId":"R-%07d","lastUpdated":"%s","status":"ArchivingSuccessful","message":null}`, remote, l.n, l.at.Format(time.RFC3339))}
 	ticket := archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/packages/" + string(remote) + ".zip?X-Amz-Signature=0"), Sent: archive.Instant{Wall: l.at}, Date: l.at, SignedAt: l.at, Validity: 15 * time.Minute}
 	return &life{key: archive.NewKey(l.at), at: l.at, remote: remote, document: doc, changes: [][]ledger.Event{

@@ -19,7 +19,7 @@ import (
 type act struct {
 	name, short, long, example string
 	needsReason                bool
-	event                      func(ledger.Human) ledger.Event
+	event                      func(ledger.Operator) ledger.Event
 	asksArchive                bool // about every registration, before anything is decided
 
 	done func(before, after ledger.Entry) string // what is so now
@@ -57,7 +57,7 @@ Who decided stands in the journal for ever, with a digest of the reason. The rea
 itself is shown by show and why.`,
 		example: `  vaultd close "Huber 88" --reason "paper copy sent, supplier told"
   vaultd close 06gzgbs2d2n43zeqyj2594nkn0 --reason "provider confirms: nothing arrived, ticket 4711"`,
-		event: func(by ledger.Human) ledger.Event { return ledger.Closed{By: by} },
+		event: func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} },
 		done: func(before, after ledger.Entry) string {
 			switch {
 			case before.State == after.State && after.Contradicted:
@@ -89,7 +89,7 @@ not answer, nothing is changed, with exit code 69 where it cannot be reached.
 Who decided stands in the journal for ever, with a digest of the reason. The reason
 itself is shown by show and why.`,
 		example: `  vaultd release "Müller 4711" --reason "provider found nothing under bum-1, ticket 4712"`,
-		event:   func(by ledger.Human) ledger.Event { return ledger.Released{By: by} }, asksArchive: true,
+		event:   func(by ledger.Operator) ledger.Event { return ledger.Released{By: by} }, asksArchive: true,
 		done: func(_, after ledger.Entry) string {
 			switch {
 			case after.State == ledger.Archived && after.ArchivedTwice():
@@ -116,7 +116,7 @@ more until "vaultd unhold". What is under way at this moment is finished first. 
 folders go on. An archived folder on hold is not removed when its grace is over.`,
 		example: `  vaultd hold "Müller 4711"
   vaultd hold "Müller 4711" --reason "supplier will send a corrected invoice"`,
-		event: func(by ledger.Human) ledger.Event { return ledger.Held{By: by} },
+		event: func(by ledger.Operator) ledger.Event { return ledger.Held{By: by} },
 		done: func(_, after ledger.Entry) string {
 			return "It is on hold: no further step, no disposal. To let it go on: vaultd unhold " + after.Key.String()
 		},
@@ -133,7 +133,7 @@ another one (same_number: hold), or because its date can hardly be right
 (strange_dates: hold). Then it is archived as it is, and counts as looked at.`,
 		example: `  vaultd unhold "Müller 4711"
   vaultd unhold "Müller 4711" --reason "both are right: an invoice and its copy for the branch"`,
-		event: func(by ledger.Human) ledger.Event { return ledger.Unheld{By: by} },
+		event: func(by ledger.Operator) ledger.Event { return ledger.Unheld{By: by} },
 		done: func(_, after ledger.Entry) string {
 			step, _, due := ledger.Due(after)
 			if !due {

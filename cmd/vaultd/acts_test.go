@@ -78,7 +78,7 @@ func (s *shelf) unclear(folder string, n int) ledger.Entry {
 		ledger.UploadIntended{}, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout"}}, ledger.WindowClosed{})
 	for i := range n {
 		e = s.tell(folder, at.Add(time.Duration(i+1)*time.Hour), nil, ledger.StatusSeen{Grace: 24 * time.Hour, NotBefore: noon.Add(30 * time.Minute),
-			Receipt: archive.Receipt{Remote: remote, Word: archive.WaitingForPackage, Raw: "x", Record: []byte("{}")}})
+			Receipt: archive.Receipt{Remote: remote, Status: archive.WaitingForPackage, Raw: "x", Record: []byte("{}")}})
 	}
 	return e
 }

@@ -49,7 +49,7 @@ func TestAudit_SaysTheResultInEveryForm(t *testing.T) {
 // A person's act stands in the audit with his name.
 func TestAudit_I29_HumanActs(t *testing.T) {
 	s := filled(t)
-	s.tell("Kern\x1b[2J 6", noon, nil, ledger.Closed{By: ledger.Human{UID: 0, Reason: archive.Sum([]byte("called them"))}})
+	s.tell("Kern\x1b[2J 6", noon, nil, ledger.Closed{By: ledger.Operator{UID: 0, Reason: archive.Sum([]byte("called them"))}})
 	out, _, _ := s.audit(t, auditFlags{format: "json", separator: ","})
 	var all struct {
 		HumanActs int

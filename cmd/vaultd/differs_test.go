@@ -59,7 +59,7 @@ func TestStatus_I17_I26_AKeptFolderThatDiffers(t *testing.T) {
 	if rc, page := receipt("Kern 6"); len(rc.Differs) != 0 || strings.Contains(page, "KEPT FOLDER") {
 		t.Errorf("receipt of the unchanged one: %+v\n%s", rc.Differs, page)
 	}
-	s.tell("Otto 19", noon.Add(-time.Hour), nil, ledger.Closed{By: ledger.Human{UID: 7}})
+	s.tell("Otto 19", noon.Add(-time.Hour), nil, ledger.Closed{By: ledger.Operator{UID: 7}})
 	if n, is := named(); is {
 		t.Errorf("closed: %+v", n)
 	}

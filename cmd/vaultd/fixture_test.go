@@ -91,9 +91,9 @@ func (s *shelf) send(folder string, at time.Time, remote archive.RemoteID) ledge
 		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
 }
 
-func (s *shelf) says(folder string, at time.Time, remote archive.RemoteID, w archive.Word) ledger.Entry {
+func (s *shelf) says(folder string, at time.Time, remote archive.RemoteID, w archive.ServiceStatus) ledger.Entry {
 	s.t.Helper()
-	return s.tell(folder, at, nil, ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Word: w, Raw: w.String(), Updated: at, Record: []byte(`{"status":"x"}`)}, Grace: time.Hour})
+	return s.tell(folder, at, nil, ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: w, Raw: w.String(), Updated: at, Record: []byte(`{"status":"x"}`)}, Grace: time.Hour})
 }
 
 // filled has one of each kind that people ask for.

@@ -9,12 +9,12 @@ import (
 )
 
 // retryAct has no words of what is so now: "retry" tells them itself.
-var retryAct = act{name: "retry", event: func(by ledger.Human) ledger.Event { return ledger.Retaken{By: by} }}
+var retryAct = act{name: "retry", event: func(by ledger.Operator) ledger.Event { return ledger.Retaken{By: by} }}
 
 // may says why a person may not do one to e; nil: he may. It asks the ledger's own rule,
 // and nothing else decides: neither what a command refuses nor what "why" offers.
 func may(e ledger.Entry, one act) error {
-	_, err := ledger.Transition(e, one.event(ledger.Human{}), archive.Instant{})
+	_, err := ledger.Transition(e, one.event(ledger.Operator{}), archive.Instant{})
 	return err
 }
 

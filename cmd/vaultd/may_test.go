@@ -23,7 +23,7 @@ func standings(yield func(ledger.Entry) bool) {
 				on := func(bit int) bool { return flags&(1<<bit) != 0 }
 				e := ledger.Entry{
 					Key: archive.Key{1}, Rev: 3, State: s, Source: src, Drop: "acme-in", Folder: "Huber 88", Dest: "_rejected/Huber 88",
-					Hold: on(0), InDoubt: on(1), Double: on(2), Contradicted: on(3), Resolved: on(4), Suspect: on(5),
+					Hold: on(0), InDoubt: on(1), Double: on(2), Contradicted: on(3), Resolved: on(4), NeedsReconcile: on(5),
 				}
 				if on(6) {
 					e.Posts, e.Answers, e.Registrations = 1, 1, slices.Clone(registered)
@@ -51,7 +51,7 @@ func commandsIn(text string, e ledger.Entry) []act {
 func TestWhy_I13_OffersWhatTheLedgerAllows(t *testing.T) {
 	v := newShelf(t).view
 	legal := func(e ledger.Entry, one act) bool {
-		_, err := ledger.Transition(e, one.event(ledger.Human{UID: 7}), archive.Instant{Wall: noon})
+		_, err := ledger.Transition(e, one.event(ledger.Operator{UID: 7}), archive.Instant{Wall: noon})
 		return err == nil
 	}
 	n := 0
@@ -68,7 +68,7 @@ func TestWhy_I13_OffersWhatTheLedgerAllows(t *testing.T) {
 			}
 		}
 		settles := slices.ContainsFunc(offered, func(one act) bool { return one.name == "close" || one.name == "release" || one.name == "retry" })
-		if e.NeedsPerson() && !settles && !e.Suspect && legal(e, closeAct()) {
+		if e.NeedsPerson() && !settles && !e.NeedsReconcile && legal(e, closeAct()) {
 			t.Fatalf("%s: somebody is called, may close it, and is not told so", where)
 		}
 		for _, one := range allActs() {
@@ -155,7 +155,7 @@ func TestActs_I29_VerdictIsTheLedgers(t *testing.T) {
 					t.Fatal(err)
 				}
 				one.asksArchive = false // the verdict alone: what the archive is asked has tests of its own
-				_, illegal := ledger.Transition(before, one.event(ledger.Human{}), archive.Instant{Wall: noon})
+				_, illegal := ledger.Transition(before, one.event(ledger.Operator{}), archive.Instant{Wall: noon})
 				_, errs, code := say(t, false, func(a *app) error {
 					if one.name == "retry" { // what comes after the verdict is the folder's
 						_, err := a.returned(t.Context(), s.view, folder)

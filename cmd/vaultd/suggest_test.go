@@ -35,7 +35,7 @@ func TestSuggest_WhatTheCommandCanTake(t *testing.T) {
 	kern := s.keys["Kern\x1b[2J 6"].String()
 	s.tell("-rf", noon, nil)
 	dash := s.keys["-rf"].String()
-	s.tell("Otto 19", noon, nil, ledger.Held{By: ledger.Human{}})
+	s.tell("Otto 19", noon, nil, ledger.Held{By: ledger.Operator{}})
 	for name, row := range map[string]struct{ what, typed, want string }{
 		"All":           {"show", "", dash + "|Otto 19|" + kern + "|Huber 88|Müller 4711"},
 		"Prefix":        {"why", "Mü", "Müller 4711"},

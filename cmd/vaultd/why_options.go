@@ -54,7 +54,7 @@ func (v view) options(d dossier) []option {
 	if !e.After.IsZero() {
 		add("see the one that it waits for", "vaultd why "+e.After.String())
 	}
-	if e.Suspect {
+	if e.NeedsReconcile {
 		add("have the archive asked about the part of its life that the old ledger took with it; nobody can decide before", "vaultd reconcile")
 	}
 	offer(releaseMeans(e), releaseAct())

@@ -92,13 +92,13 @@ type Ticket struct {
 	Validity time.Duration // from the URL; zero: not given
 }
 
-// Word is the service's word about one registration, as far as we know it.
-type Word uint8
+// ServiceStatus is the service's word about one registration, as far as we know it.
+type ServiceStatus uint8
 
 // The words. Absent is the service's "unknown bumId" (404), not a word of a record;
 // Unfamiliar is a word we have never heard: it never counts as any other.
 const (
-	Unfamiliar Word = iota
+	Unfamiliar ServiceStatus = iota
 	WaitingForPackage
 	InProgress
 	Successful
@@ -106,18 +106,18 @@ const (
 	Absent
 )
 
-var words = map[string]Word{
+var words = map[string]ServiceStatus{
 	"WaitingForPackageUpload": WaitingForPackage,
 	"ArchivingInProgress":     InProgress,
 	"ArchivingSuccessful":     Successful,
 	"ArchivingFailed":         Failed,
 }
 
-// ParseWord maps the service's word; anything else is Unfamiliar.
-func ParseWord(raw string) Word { return words[raw] }
+// ParseServiceStatus maps the service's word; anything else is Unfamiliar.
+func ParseServiceStatus(raw string) ServiceStatus { return words[raw] }
 
 // String returns the word for reports and journal lines.
-func (w Word) String() string {
+func (w ServiceStatus) String() string {
 	return [...]string{"unfamiliar", "waiting", "in-progress", "successful", "failed", "absent"}[min(w, Absent)]
 }
 
@@ -125,7 +125,7 @@ func (w Word) String() string {
 type Receipt struct {
 	Remote  RemoteID
 	ID      ID // zero where the answer names none
-	Word    Word
+	Status  ServiceStatus
 	Raw     string    // the word as it was written
 	Updated time.Time // lastUpdated on the service's clock; zero: not given
 	Date    time.Time // the service's clock as its answer gave it; zero: not given

@@ -60,7 +60,7 @@ func (b *brake) take(drop string, due int) error {
 	case due <= p.Approved:
 		p.Approved -= due
 	case p.Done+due > usual:
-		return &ingest.BrakeError{Drop: drop, Due: due, Usual: usual}
+		return &ingest.DisposalLimitError{Drop: drop, Due: due, Usual: usual}
 	}
 	p.Done += due
 	return b.save()

@@ -39,7 +39,7 @@ func TestBrake_I3(t *testing.T) {
 				// Each pass is another process: what counts outlives it.
 				b := newBrake(dir, func() time.Time { return now }, slog.New(slog.DiscardHandler))
 				err := b.take("acme-in", p.due)
-				if stopped, ok := errors.AsType[*ingest.BrakeError](err); ok != p.stops || err != nil && !ok {
+				if stopped, ok := errors.AsType[*ingest.DisposalLimitError](err); ok != p.stops || err != nil && !ok {
 					t.Errorf("pass %d: %v", i, err)
 				} else if ok && stopped.Due != p.due {
 					t.Errorf("pass %d: %+v", i, stopped)

@@ -143,7 +143,7 @@ func (d *Daemon) judge(ctx context.Context, found Checked) {
 	if more := len(found.Ledger) - 1; more > 0 {
 		cause += fmt.Sprintf(", and %d more", more)
 	}
-	err := d.ledger.Mark(ctx, ledger.Mark{Word: ledger.MarkDamaged, By: ledger.Human{UID: ledger.Vaultd}, Cause: clip(cause, 500), At: d.cfg.Now().Wall}, nil)
+	err := d.ledger.Mark(ctx, ledger.Mark{Word: ledger.MarkDamaged, By: ledger.Operator{UID: ledger.Vaultd}, Cause: clip(cause, 500), At: d.cfg.Now().Wall}, nil)
 	if err != nil {
 		d.die(fmt.Errorf("the ledger is damaged, and does not take that down: %w", err))
 		return

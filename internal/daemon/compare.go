@@ -88,7 +88,7 @@ func (d *Daemon) awaitPacking(ctx context.Context) error {
 	for {
 		waiting, errFound := false, errors.New("found")
 		err := d.ledger.Open(func(e ledger.Entry) error {
-			if waiting = e.Suspect && e.State == ledger.Discovered && (e.Cause.Code == "" || e.Cause.Code == "still-changing"); waiting {
+			if waiting = e.NeedsReconcile && e.State == ledger.Discovered && (e.Cause.Code == "" || e.Cause.Code == "still-changing"); waiting {
 				return errFound
 			}
 			return nil
@@ -199,7 +199,7 @@ func (c Comparison) note(ctx context.Context, r recovery.Report, p Person) error
 		// The reason stands with the acts that need one, not here. What was read was read: the line is not given up half-way.
 		// After a crash between two vaults the audit tells the earlier comparison of the second one; a person compares again.
 		err := c.Ledger.Mark(context.WithoutCancel(ctx), ledger.Mark{
-			Word: ledger.MarkCompared, Vault: v.Vault, By: ledger.Human{UID: p.UID}, At: c.Now().Wall, Told: r.Told,
+			Word: ledger.MarkCompared, Vault: v.Vault, By: ledger.Operator{UID: p.UID}, At: c.Now().Wall, Told: r.Told,
 			Cause: ledger.ComparedCause(v.Outcome(), v.Gave(), v.Differences()),
 		}, nil)
 		if err != nil {
@@ -226,7 +226,7 @@ func lastDoubt(l *boltledger.Ledger) (*recovery.Doubt, error) {
 	}
 	suspect, errEnough := safe, errors.New("enough")
 	err := l.Open(func(e ledger.Entry) error {
-		if suspect = suspect || e.Suspect; suspect {
+		if suspect = suspect || e.NeedsReconcile; suspect {
 			return errEnough
 		}
 		return nil

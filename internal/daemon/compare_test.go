@@ -42,7 +42,7 @@ func (a *alarmed) at(hours int) time.Time { return a.began.Add(time.Duration(hou
 
 func (a *alarmed) mark(word string, hours int) {
 	a.t.Helper()
-	a.must(a.Mark(a.t.Context(), ledger.Mark{Word: word, By: ledger.Human{UID: 1}, At: a.at(hours)}, nil))
+	a.must(a.Mark(a.t.Context(), ledger.Mark{Word: word, By: ledger.Operator{UID: 1}, At: a.at(hours)}, nil))
 }
 
 // enter opens an entry, in doubt if there are events.
@@ -100,7 +100,7 @@ func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
 		"ComparedByTheArchivesClock": {func(a *alarmed) {
 			a.enter(1, 2, ledger.Doubted{})
 			a.mark(ledger.MarkRestored, 10)
-			a.must(a.Mark(a.t.Context(), ledger.Mark{Word: ledger.MarkReconciled, By: ledger.Human{UID: 1}, At: a.at(12), Told: a.at(70)}, nil))
+			a.must(a.Mark(a.t.Context(), ledger.Mark{Word: ledger.MarkReconciled, By: ledger.Operator{UID: 1}, At: a.at(12), Told: a.at(70)}, nil))
 		}, 2, 10, 70},
 	} {
 		t.Run(name, func(t *testing.T) {

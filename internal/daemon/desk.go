@@ -26,8 +26,8 @@ var (
 	_ ingest.Mover  = (*room)(nil)
 )
 
-// Look implements ingest.Packer.
-func (r *room) Look(e ledger.Entry) (archive.Digest, error) {
+// Fingerprint implements ingest.Packer.
+func (r *room) Fingerprint(e ledger.Entry) (archive.Digest, error) {
 	f, done, err := r.hold()
 	if err != nil {
 		return archive.Digest{}, err

@@ -99,7 +99,7 @@ type Daemon struct {
 	survey    survey
 	scans     scans
 	drops     []*room
-	conductor *ingest.Conductor
+	conductor *ingest.Engine
 	acts      sync.RWMutex // read: a person takes a folder again; write: the drop folders are closed for a reload
 	check     *checker
 	listed    vaultList
@@ -165,7 +165,7 @@ func (d *Daemon) open() (err error) {
 	}
 	// One that is older than its outside head is worked with all the same: in safe mode.
 	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, Gather: gather, Fault: cfg.LedgerFault},
-		ledger.Mark{By: ledger.Human{UID: ledger.Vaultd}, At: cfg.Now().Wall})
+		ledger.Mark{By: ledger.Operator{UID: ledger.Vaultd}, At: cfg.Now().Wall})
 	if err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (d *Daemon) conductorConfig() ingest.Config {
 		Now:     cfg.Now, Log: cfg.Log,
 		Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait,
 		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,
-		Brake: d.brake.take, Room: d.roomToPack, Settle: d.settleSpool, Safe: func() bool { return d.held() != "" }, Paused: d.paused,
+		DisposalLimit: d.brake.take, SpoolSpace: d.roomToPack, Settle: d.settleSpool, Safe: func() bool { return d.held() != "" }, Paused: d.paused,
 	}
 	for _, r := range d.drops {
 		ic.Drops = append(ic.Drops, ingest.Drop{

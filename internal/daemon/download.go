@@ -39,7 +39,7 @@ type Fetched struct {
 // the ledger's outcomes. The error is a [*boltledger.BudgetError] where the month has no download left; then nothing was
 // asked of the archive. Where the download itself failed, the error is the client's.
 func (d Downloads) Fetch(ctx context.Context, v archive.VaultID, r archive.RemoteID, uid uint32, w io.Writer, judge func(Fetched) (outcome string)) (f Fetched, err error) {
-	mark := ledger.Mark{Vault: v, Remote: r, By: ledger.Human{UID: uid}, At: d.Now()}
+	mark := ledger.Mark{Vault: v, Remote: r, By: ledger.Operator{UID: uid}, At: d.Now()}
 	// A crash after this commit leaves a download that is counted and has no outcome: it may have been charged.
 	if f.Used, err = d.Ledger.IntendFetch(ctx, mark, d.Budget); err != nil {
 		return f, err

@@ -95,7 +95,7 @@ func TestFetch_I29_ALineBeforeAndOneAfter(t *testing.T) {
 // The budget is checked before the archive is asked; a download that never ended counts too.
 func TestFetch_BudgetBeforeTheCall(t *testing.T) {
 	d, from := downloading(t, 2)
-	if _, err := d.Ledger.IntendFetch(t.Context(), ledger.Mark{Vault: "V", Remote: "b1", By: ledger.Human{UID: 7}, At: d.Now()}, d.Budget); err != nil { // and the power fails
+	if _, err := d.Ledger.IntendFetch(t.Context(), ledger.Mark{Vault: "V", Remote: "b1", By: ledger.Operator{UID: 7}, At: d.Now()}, d.Budget); err != nil { // and the power fails
 		t.Fatal(err)
 	}
 	if got, err := d.get(t.Context(), "b1", ledger.FetchSame); err != nil || got.Used != 2 {
@@ -128,7 +128,7 @@ func archivedIn(t *testing.T, l *boltledger.Ledger, n int, remote archive.Remote
 	rs, err := l.Apply(t.Context(), ledger.Change{Key: key, Document: doc, Events: []ledger.Event{
 		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: fmt.Sprint(n)}, seal, ledger.RegisterIntended{},
 		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote)}}, ledger.UploadIntended{},
-		ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal}, ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Word: archive.Successful}, Grace: time.Hour},
+		ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal}, ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: archive.Successful}, Grace: time.Hour},
 	}})
 	if err != nil || rs[0].Err != nil || rs[0].Entry.State != ledger.Archived {
 		t.Fatal(err, rs)

@@ -82,7 +82,7 @@ func notConfigured(drop string) error {
 // Act commits what a person decided about e. event makes the event of who acts and the
 // digest of his reason; the text is kept beside the document, where it can be erased.
 // The error wraps [ledger.ErrIllegal] where e is not in a state for it.
-func (h *Humans) Act(ctx context.Context, e ledger.Entry, p Person, event func(ledger.Human) ledger.Event) (ledger.Entry, error) {
+func (h *Humans) Act(ctx context.Context, e ledger.Entry, p Person, event func(ledger.Operator) ledger.Event) (ledger.Entry, error) {
 	if err := ctx.Err(); err != nil {
 		return ledger.Entry{}, err
 	}
@@ -96,13 +96,13 @@ func (h *Humans) Act(ctx context.Context, e ledger.Entry, p Person, event func(l
 }
 
 // signed gives the person for the journal, and what he said for beside it.
-func (p Person) signed() (ledger.Human, *ledger.Note) {
+func (p Person) signed() (ledger.Operator, *ledger.Note) {
 	if p.Reason == "" {
-		return ledger.Human{UID: p.UID}, nil
+		return ledger.Operator{UID: p.UID}, nil
 	}
 	n := ledger.Note{Text: p.Reason}
 	rand.Read(n.Salt[:]) // never fails: the runtime stops the process instead
-	return ledger.Human{UID: p.UID, Reason: n.Digest()}, &n
+	return ledger.Operator{UID: p.UID, Reason: n.Digest()}, &n
 }
 
 // maxStale bounds how often an act is decided anew because the entry moved on meanwhile.

@@ -48,12 +48,12 @@ func returned(t *testing.T) (*Humans, *boltledger.Ledger, ledger.Entry, string) 
 // The old entry moves on between the look and the act: both are committed all the same, with who acted and why.
 func TestRetry_I29_OldEntryMovedOn(t *testing.T) {
 	h, l, old, path := returned(t)
-	held, err := h.Act(t.Context(), old, Person{UID: 7}, func(by ledger.Human) ledger.Event { return ledger.Held{By: by} })
+	held, err := h.Act(t.Context(), old, Person{UID: 7}, func(by ledger.Operator) ledger.Event { return ledger.Held{By: by} })
 	if err != nil || !held.Hold {
 		t.Fatal(held, err)
 	}
 	next, err := h.Retry(t.Context(), old, Person{UID: 8, Reason: "corrected"}) // as it was before
-	if err != nil || next.State != ledger.Discovered || next.Supersedes != old.Key || next.Folder != "Huber 88" || next.Look.IsZero() {
+	if err != nil || next.State != ledger.Discovered || next.Supersedes != old.Key || next.Folder != "Huber 88" || next.Fingerprint.IsZero() {
 		t.Fatalf("%+v %v", next, err)
 	}
 	if _, err := os.Stat(filepath.Join(path, ".vaultd", "claimed", next.Key.String(), "Huber 88", "metadata.json")); err != nil {

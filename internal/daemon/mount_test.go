@@ -107,7 +107,7 @@ func TestMount_I18_QuarantinedAfterTheClaim(t *testing.T) {
 			if at := h.lies("Huber 88"); at != ".vaultd" {
 				t.Errorf("it lies in %s", at)
 			}
-			if _, err := h.d.Humans().Act(t.Context(), e, Person{UID: 7}, func(by ledger.Human) ledger.Event { return ledger.Closed{By: by} }); err != nil {
+			if _, err := h.d.Humans().Act(t.Context(), e, Person{UID: 7}, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} }); err != nil {
 				t.Fatal(err)
 			}
 			h.pass()

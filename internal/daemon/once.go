@@ -87,7 +87,7 @@ func (d *Daemon) through(wait bool) (bool, error) {
 // waits for a route that is stalled.
 func (d *Daemon) left(s ledger.Step, wait bool, stalled []string) (bool, error) {
 	far := d.cfg.Now().Wall.AddDate(100, 0, 0)
-	lanes, err := d.ledger.Lanes(s)
+	lanes, err := d.ledger.Queues(s)
 	if err != nil {
 		return false, err
 	}

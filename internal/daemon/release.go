@@ -40,7 +40,7 @@ func (h *Humans) Release(ctx context.Context, e ledger.Entry, p Person) (ledger.
 			return e, nil
 		}
 	}
-	return h.Act(ctx, e, p, func(by ledger.Human) ledger.Event { return ledger.Released{By: by} })
+	return h.Act(ctx, e, p, func(by ledger.Operator) ledger.Event { return ledger.Released{By: by} })
 }
 
 // askAll asks about each registration of e, and returns what the archive says of them all.

@@ -149,7 +149,7 @@ func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
 		_, all := h.entries()
 		for _, e := range all { // only Otto goes on before the end
 			if e.Folder == "Huber 88" {
-				_, err := h.d.Humans().Act(h.t.Context(), e, Person{}, func(by ledger.Human) ledger.Event { return ledger.Held{By: by} })
+				_, err := h.d.Humans().Act(h.t.Context(), e, Person{}, func(by ledger.Operator) ledger.Event { return ledger.Held{By: by} })
 				h.must(err)
 			}
 		}

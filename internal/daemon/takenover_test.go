@@ -178,7 +178,7 @@ func TestAdopt_I15_I2_ClaimOlderThanTheRestore(t *testing.T) {
 		h.must(os.Remove(filepath.Join(place, "Otto 19", "_RECEIPT.json")))
 		h.again()
 		time.Sleep(10 * time.Second)
-		if e, ok, err := h.d.Ledger().Entry(key); err != nil || !ok || !e.Suspect {
+		if e, ok, err := h.d.Ledger().Entry(key); err != nil || !ok || !e.NeedsReconcile {
 			t.Errorf("adopted without a doubt: %v %v %v", e.State, ok, err)
 		}
 		time.Sleep(48 * time.Hour)

@@ -16,7 +16,7 @@ import (
 // settleSuspects finds out what such answers mean, after a round in which there were some. Something else is asked of the
 // vault. Where that is answered, everything that is still open in the round is asked about once more: a fault that has
 // passed meanwhile blames nobody, and a number that fails again is absent. It returns what the list says, if it was read.
-func (c *Conductor) settleSuspects(ctx context.Context, vault archive.VaultID, es []ledger.Entry, q *questions) map[archive.RemoteID]archive.Receipt {
+func (c *Engine) settleSuspects(ctx context.Context, vault archive.VaultID, es []ledger.Entry, q *questions) map[archive.RemoteID]archive.Receipt {
 	if len(q.suspects) == 0 || q.turnedAway() || ctx.Err() != nil {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (c *Conductor) settleSuspects(ctx context.Context, vault archive.VaultID, e
 }
 
 // freshList asks for the list of a vault now, however new the one is that is known.
-func (c *Conductor) freshList(ctx context.Context, vault archive.VaultID) (map[archive.RemoteID]archive.Receipt, error) {
+func (c *Engine) freshList(ctx context.Context, vault archive.VaultID) (map[archive.RemoteID]archive.Receipt, error) {
 	l := c.lists.vault(vault)
 	select {
 	case <-l.free:
@@ -50,7 +50,7 @@ func (c *Conductor) freshList(ctx context.Context, vault archive.VaultID) (map[a
 }
 
 // answersForAnother reports whether the service answers now about the number of the vault that it answered last.
-func (c *Conductor) answersForAnother(ctx context.Context, vault archive.VaultID, q *questions) bool {
+func (c *Engine) answersForAnother(ctx context.Context, vault archive.VaultID, q *questions) bool {
 	r, known := c.lists.answeredLast(vault)
 	if _, suspected := q.suspects[r]; !known || suspected {
 		return false

@@ -27,7 +27,7 @@ const (
 
 // askStep asks the service what became of documents: the list of the last 500 first,
 // then one by one what the list does not hold.
-func (c *Conductor) askStep() step {
+func (c *Engine) askStep() step {
 	return step{
 		name: ledger.Ask, width: 2, batch: askBatch,
 		route:  func(lane string) string { return askPrefix + lane },
@@ -71,7 +71,7 @@ func (l *list) answers(e ledger.Entry) bool {
 
 // listed asks for the list of a vault where that is worth it, and returns what it says about es. said is
 // all that it says; nil: it was not said just now.
-func (c *Conductor) listed(ctx context.Context, vault archive.VaultID, es []ledger.Entry) (heard, said map[archive.RemoteID]archive.Receipt) {
+func (c *Engine) listed(ctx context.Context, vault archive.VaultID, es []ledger.Entry) (heard, said map[archive.RemoteID]archive.Receipt) {
 	l := c.lists.vault(vault)
 	heard = map[archive.RemoteID]archive.Receipt{}
 	select {
@@ -101,7 +101,7 @@ func (c *Conductor) listed(ctx context.Context, vault archive.VaultID, es []ledg
 }
 
 // readList asks for the list of a vault and keeps it; the caller has l. After a fault an empty one is kept.
-func (c *Conductor) readList(ctx context.Context, vault archive.VaultID, l *list) error {
+func (c *Engine) readList(ctx context.Context, vault archive.VaultID, l *list) error {
 	l.asked = c.cfg.Now().Wall
 	records, err := c.cfg.Vault.StatusList(ctx, vault)
 	l.heard = map[archive.RemoteID]archive.Receipt{}
@@ -112,7 +112,7 @@ func (c *Conductor) readList(ctx context.Context, vault archive.VaultID, l *list
 }
 
 // ask returns one change for each of es, in their order, and all that the list says where it was fetched for them.
-func (c *Conductor) ask(ctx context.Context, es []ledger.Entry) (cs []ledger.Change, said map[archive.RemoteID]archive.Receipt) {
+func (c *Engine) ask(ctx context.Context, es []ledger.Entry) (cs []ledger.Change, said map[archive.RemoteID]archive.Receipt) {
 	vault := es[0].Vault
 	heard, said := c.listed(ctx, vault, es)
 	q := questions{heard: heard, answered: len(said) > 0 && len(heard) > 0, suspects: map[archive.RemoteID]*RemoteError{}}
@@ -139,14 +139,14 @@ func (c *Conductor) ask(ctx context.Context, es []ledger.Entry) (cs []ledger.Cha
 
 // news returns what a list tells of registrations of other entries than es, for which nothing waits: the service has
 // content that the ledger does not count. An entry that moves on meanwhile is offered the words again.
-func (c *Conductor) news(said map[archive.RemoteID]archive.Receipt, es []ledger.Entry) []ledger.Change {
+func (c *Engine) news(said map[archive.RemoteID]archive.Receipt, es []ledger.Entry) []ledger.Change {
 	asked := map[archive.Key]bool{}
 	for _, e := range es {
 		asked[e.Key] = true
 	}
 	told, entries := map[archive.Key][]ledger.Event{}, map[archive.Key]ledger.Entry{}
 	for r, rc := range said {
-		if rc.Word != archive.Successful && rc.Word != archive.InProgress {
+		if rc.Status != archive.Successful && rc.Status != archive.InProgress {
 			continue
 		}
 		key, ok, err := c.cfg.Index.ByRemote(r)
@@ -205,7 +205,7 @@ func (q *questions) book(r archive.RemoteID, rc archive.Receipt, err error) {
 	case err == nil:
 		q.heard[r], q.row, q.answered = rc, 0, true
 	case fault.MayBeAbsent && q.vaultAnswers:
-		q.heard[r], q.row = archive.Receipt{Remote: r, Word: archive.Absent}, 0
+		q.heard[r], q.row = archive.Receipt{Remote: r, Status: archive.Absent}, 0
 	case fault.MayBeAbsent:
 		q.suspects[r] = fault
 		q.row++
@@ -216,7 +216,7 @@ func (q *questions) book(r archive.RemoteID, rc archive.Receipt, err error) {
 }
 
 // askSingly asks about every registration that was not heard of.
-func (c *Conductor) askSingly(ctx context.Context, vault archive.VaultID, es []ledger.Entry, q *questions) {
+func (c *Engine) askSingly(ctx context.Context, vault archive.VaultID, es []ledger.Entry, q *questions) {
 	var g errgroup.Group
 	g.SetLimit(askSingles)
 	now := c.cfg.Now().Wall
@@ -238,7 +238,7 @@ func (c *Conductor) askSingly(ctx context.Context, vault archive.VaultID, es []l
 }
 
 // judgeAsking opens the route, or pauses it where its faults are not of one document.
-func (c *Conductor) judgeAsking(vault archive.VaultID, q *questions) {
+func (c *Engine) judgeAsking(vault archive.VaultID, q *questions) {
 	switch {
 	case q.fault != nil && (q.fault.Outcome != Unanswered || q.fault.Overload):
 		c.pause(askRoute(vault), q.fault.cause(), q.fault.RetryAfter)
@@ -250,7 +250,7 @@ func (c *Conductor) judgeAsking(vault archive.VaultID, q *questions) {
 }
 
 // answers returns what was heard about an entry's registrations.
-func (c *Conductor) answers(e ledger.Entry, heard map[archive.RemoteID]archive.Receipt) []ledger.Event {
+func (c *Engine) answers(e ledger.Entry, heard map[archive.RemoteID]archive.Receipt) []ledger.Event {
 	var evs []ledger.Event
 	taken := map[archive.RemoteID]bool{}
 	for _, r := range e.Registrations {
@@ -266,12 +266,12 @@ func (c *Conductor) answers(e ledger.Entry, heard map[archive.RemoteID]archive.R
 
 // hearing returns the events by which an entry hears one word about a registration of its own. One that it does not list
 // any more is listed again.
-func (c *Conductor) hearing(e ledger.Entry, rc archive.Receipt) (evs []ledger.Event) {
+func (c *Engine) hearing(e ledger.Entry, rc archive.Receipt) (evs []ledger.Event) {
 	if !rc.ID.IsZero() && !ours(e, rc.ID) {
 		c.cfg.Log.Error("status answer names another document; it is not believed", "key", e.Key, "bumId", rc.Remote)
 		return nil
 	}
-	if rc.Word == archive.Unfamiliar {
+	if rc.Status == archive.Unfamiliar {
 		if _, known := c.words.LoadOrStore(rc.Raw, true); !known {
 			c.cfg.Log.Error("the service said a status word that vaultd does not know; it counts as still in progress", "word", fmt.Sprintf("%.60q", rc.Raw))
 		}
@@ -300,7 +300,7 @@ func ours(e ledger.Entry, id archive.ID) bool {
 
 // pollAt returns when to ask about e next: seldom and more seldom, and in doubt
 // never so often that two answers could not count as two.
-func (c *Conductor) pollAt(e ledger.Entry) time.Time {
+func (c *Engine) pollAt(e ledger.Entry) time.Time {
 	n := min(int(e.Attempt), 20)
 	wait := min(c.cfg.PollMax, c.cfg.PollMin<<n)
 	if wait <= 0 {

@@ -35,9 +35,9 @@ type desk struct {
 func (d *desk) receipt(r archive.RemoteID) archive.Receipt {
 	now := time.Now()
 	d.gap[r], d.last[r] = max(d.gap[r], now.Sub(d.last[r])), now
-	rc := archive.Receipt{Remote: r, Word: archive.InProgress, Raw: "ArchivingInProgress", Updated: now}
+	rc := archive.Receipt{Remote: r, Status: archive.InProgress, Raw: "ArchivingInProgress", Updated: now}
 	if !now.Before(d.ends[r]) {
-		rc.Word, rc.Raw = archive.Successful, "ArchivingSuccessful"
+		rc.Status, rc.Raw = archive.Successful, "ArchivingSuccessful"
 	}
 	return rc
 }

@@ -43,7 +43,7 @@ func (b *backlog) book(e ledger.Entry) {
 // person must let go first does not count: it would keep the others from being packed.
 func (b *backlog) follow(e ledger.Entry, was bool) {
 	b.forget(e.Key)
-	if e.State < ledger.Packaged || e.State > ledger.Sending || e.Hold || e.Suspect {
+	if e.State < ledger.Packaged || e.State > ledger.Sending || e.Hold || e.NeedsReconcile {
 		return
 	}
 	granted := e.State > ledger.Registering || e.State == ledger.Registering && was
@@ -146,11 +146,11 @@ func (b *backlog) replace(es []ledger.Entry) {
 // recallBacklog books what the ledger holds: at the start, and whenever a person acted
 // on entries that the conductor did not see. The ledger is read beside the work: who
 // commits waits for no one who reads.
-func (c *Conductor) recallBacklog() error {
+func (c *Engine) recallBacklog() error {
 	c.backlog.read()
 	var es []ledger.Entry
 	for _, s := range []ledger.Step{ledger.Register, ledger.Upload} {
-		lanes, err := c.cfg.Index.Lanes(s)
+		lanes, err := c.cfg.Index.Queues(s)
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (c *Conductor) recallBacklog() error {
 }
 
 // recallAsked recalls the backlog where Wake asked for it.
-func (c *Conductor) recallAsked() error {
+func (c *Engine) recallAsked() error {
 	if !c.woken.Swap(false) {
 		return nil
 	}

@@ -38,7 +38,7 @@ func (d *discard) Upload(_ context.Context, _ archive.Ticket, p archive.Package)
 }
 
 func (d *discard) Status(_ context.Context, _ archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
-	return archive.Receipt{Remote: r, Word: archive.InProgress}, nil
+	return archive.Receipt{Remote: r, Status: archive.InProgress}, nil
 }
 
 func (d *discard) StatusList(context.Context, archive.VaultID) ([]archive.Receipt, error) {
@@ -70,7 +70,7 @@ func benchConductor(b *testing.B, takes time.Duration) {
 		f, service := &folders{sealed: map[archive.Key]archive.Package{}}, &discard{takes: takes}
 		c := New(Config{Ledger: l, Index: l, Vault: service, Planner: &window.Planner{Window: 15 * time.Minute, Workers: 8}, Now: now,
 			Log: slog.New(slog.DiscardHandler), Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second,
-			PollMin: time.Hour, PollMax: time.Hour, Grace: 24 * time.Hour, Room: func(archive.VaultID) error { return nil },
+			PollMin: time.Hour, PollMax: time.Hour, Grace: 24 * time.Hour, SpoolSpace: func(archive.VaultID) error { return nil },
 			Drops: []Drop{{Name: "V", Vault: "V", Settle: time.Second, Packer: f, Mover: f, Unavailable: func() error { return nil }}}})
 		ctx, stop := context.WithCancel(b.Context())
 		ended := make(chan error, 1)

@@ -16,14 +16,14 @@ type booked struct {
 }
 
 // turn books an upload whose turn has come.
-func (c *Conductor) turn(e ledger.Entry) {
+func (c *Engine) turn(e ledger.Entry) {
 	c.booked.mu.Lock()
 	defer c.booked.mu.Unlock()
 	c.booked.by[e.Key] = c.cfg.Planner.Began(e.Current().Ticket, e.Package.Size, c.cfg.Now())
 }
 
 // turnOf returns the booking of an entry; nil: it has none.
-func (c *Conductor) turnOf(k archive.Key) *window.Upload {
+func (c *Engine) turnOf(k archive.Key) *window.Upload {
 	c.booked.mu.Lock()
 	defer c.booked.mu.Unlock()
 	return c.booked.by[k]
@@ -31,7 +31,7 @@ func (c *Conductor) turnOf(k archive.Key) *window.Upload {
 
 // turnOver ends a booking. Only from an upload that went well something is learned; of what has
 // ended already nothing is left to end.
-func (c *Conductor) turnOver(k archive.Key, well bool) {
+func (c *Engine) turnOver(k archive.Key, well bool) {
 	c.booked.mu.Lock()
 	defer c.booked.mu.Unlock()
 	if u := c.booked.by[k]; u != nil {

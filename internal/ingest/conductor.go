@@ -36,14 +36,14 @@ type Config struct {
 	Grace     time.Duration // unclear_grace
 	// LongestSleep bounds the wait between two looks at what is due; 0: a minute.
 	LongestSleep time.Duration
-	// Room returns why nothing of a vault may be packed just now: its share of the spool
+	// SpoolSpace returns why nothing of a vault may be packed just now: its share of the spool
 	// is full (ErrFull), or the disk nearly is.
-	Room func(archive.VaultID) error
+	SpoolSpace func(archive.VaultID) error
 	// Settle makes packages survive a power cut that were made before; nothing of them is sent before that.
 	Settle func() error
-	// Brake returns a *BrakeError where so many sources of a drop may not be disposed of at
+	// DisposalLimit returns a *DisposalLimitError where so many sources of a drop may not be disposed of at
 	// once, and otherwise books them as if they were. nil: any number may.
-	Brake func(drop string, due int) error
+	DisposalLimit func(drop string, due int) error
 	// Safe reports whether nothing may be sent, moved or removed before the service was
 	// asked: then only folders are sealed and questions asked; what is under way ends as it
 	// may. nil: never.
@@ -52,8 +52,8 @@ type Config struct {
 	Paused func(Pause)
 }
 
-// Conductor runs the steps of every entry.
-type Conductor struct {
+// Engine runs the steps of every entry.
+type Engine struct {
 	cfg     Config
 	drops   map[string]Drop
 	routes  *routes
@@ -76,8 +76,8 @@ type Conductor struct {
 }
 
 // New returns a conductor; it does nothing before Run.
-func New(cfg Config) *Conductor {
-	c := &Conductor{cfg: cfg, drops: map[string]Drop{}, routes: newRoutes(), runners: map[ledger.Step]*runner{}, pass: map[string]int{}}
+func New(cfg Config) *Engine {
+	c := &Engine{cfg: cfg, drops: map[string]Drop{}, routes: newRoutes(), runners: map[ledger.Step]*runner{}, pass: map[string]int{}}
 	c.backlog.clear()
 	c.paces.by = map[string]*window.Pace{}
 	c.refusals.by = map[archive.VaultID]map[archive.Key]bool{}
@@ -100,7 +100,7 @@ const stopGrace = 4 * time.Second
 
 // Run works until ctx ends, then gives what is under way a few seconds, and returns
 // when nothing runs any more. Its error is one of the ledger; nothing remote ends it.
-func (c *Conductor) Run(ctx context.Context) error {
+func (c *Engine) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	if err := c.recallBacklog(); err != nil {
@@ -119,7 +119,7 @@ func (c *Conductor) Run(ctx context.Context) error {
 
 // Pauses lists the routes that rest, with why and until when. One that nothing waits for
 // any more is over: nobody would ever find out that it works again.
-func (c *Conductor) Pauses() []Pause {
+func (c *Engine) Pauses() []Pause {
 	now := c.cfg.Now().Wall
 	for _, p := range c.routes.list() {
 		if !p.Next.IsZero() && p.Next.Before(now) && !c.awaited(p.Route) {
@@ -130,7 +130,7 @@ func (c *Conductor) Pauses() []Pause {
 }
 
 // awaited reports whether something waits for a route.
-func (c *Conductor) awaited(route string) bool {
+func (c *Engine) awaited(route string) bool {
 	lane, steps := route, []ledger.Step{ledger.Register}
 	if key, is := strings.CutPrefix(route, folderPrefix); is {
 		return c.folderWaits(key)
@@ -150,7 +150,7 @@ func (c *Conductor) awaited(route string) bool {
 		lane, steps = of, []ledger.Step{ledger.Ask}
 	}
 	for _, s := range steps {
-		lanes, err := c.cfg.Index.Lanes(s)
+		lanes, err := c.cfg.Index.Queues(s)
 		if err != nil || slices.Contains(lanes, lane) || lane == "" && len(lanes) > 0 {
 			return true
 		}
@@ -159,7 +159,7 @@ func (c *Conductor) awaited(route string) bool {
 }
 
 // Idle reports whether no piece of work is under way.
-func (c *Conductor) Idle() bool {
+func (c *Engine) Idle() bool {
 	for _, r := range c.runners {
 		if !r.idle() {
 			return false
@@ -171,7 +171,7 @@ func (c *Conductor) Idle() bool {
 // Claimed commits the entry of a folder that lies in the claimed area: at the claim,
 // and again for each folder found there without an entry. What follows from it for
 // other entries is committed with it.
-func (c *Conductor) Claimed(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) {
+func (c *Engine) Claimed(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) {
 	first := ledger.Change{Key: k, Events: []ledger.Event{ev}, At: c.cfg.Now()}
 	c.cfg.Ledger.Submit(append([]ledger.Change{first}, more...), func(rs []ledger.Result) {
 		for _, res := range rs {
@@ -181,7 +181,7 @@ func (c *Conductor) Claimed(k archive.Key, ev ledger.ClaimedFolder, more ...ledg
 }
 
 // note logs a result once and wakes the step that is due next.
-func (c *Conductor) note(res ledger.Result) {
+func (c *Engine) note(res ledger.Result) {
 	if _, stale := errors.AsType[*ledger.StaleError](res.Err); stale {
 		c.backlog.refuse(res.Key)
 		return // somebody else was faster; what is due is asked anew
@@ -207,7 +207,7 @@ func (c *Conductor) note(res ledger.Result) {
 	}
 }
 
-func (c *Conductor) logState(e ledger.Entry) {
+func (c *Engine) logState(e ledger.Entry) {
 	attrs := []any{"key", e.Key, "state", e.State, "source", e.Source, "drop", e.Drop, "attempt", e.Attempt}
 	if r := e.Current(); r != nil {
 		attrs = append(attrs, "bumId", r.Ticket.Remote)
@@ -228,7 +228,7 @@ func (c *Conductor) logState(e ledger.Entry) {
 }
 
 // later postpones the step that is due, longer each time.
-func (c *Conductor) later(e ledger.Entry, cause ledger.Cause) ledger.Postponed {
+func (c *Engine) later(e ledger.Entry, cause ledger.Cause) ledger.Postponed {
 	return ledger.Postponed{NotBefore: c.retryAt(e), Cause: cause}
 }
 
@@ -240,7 +240,7 @@ const (
 // retryAt returns when a failed attempt may be repeated: later each time. What the other
 // side asked to wait holds for the route, which keeps it in memory; an entry stores nothing
 // of it.
-func (c *Conductor) retryAt(e ledger.Entry) time.Time {
+func (c *Engine) retryAt(e ledger.Entry) time.Time {
 	return c.cfg.Now().Wall.Add(backoff(int(e.Attempt), firstRetry, maxRetry))
 }
 
@@ -252,14 +252,14 @@ func localFault(err error) ledger.Cause {
 }
 
 // change wraps events that follow from what was just done.
-func (c *Conductor) change(e ledger.Entry, evs ...ledger.Event) ledger.Change {
+func (c *Engine) change(e ledger.Entry, evs ...ledger.Event) ledger.Change {
 	return ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: c.cfg.Now()}
 }
 
 // collision answers an outcome that was not committed. Where a person acted on the
 // entry meanwhile, what happened is still what happened, and is offered again. Where
 // an identity, a number or an upload address belongs elsewhere, the entry is looked at again, or stopped.
-func (c *Conductor) collision(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
+func (c *Engine) collision(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
 	if stale, ok := errors.AsType[*ledger.StaleError](res.Err); ok {
 		for _, change := range outcome {
 			if change.Key == res.Key {
@@ -290,7 +290,7 @@ func (c *Conductor) collision(es []ledger.Entry, outcome []ledger.Change, res le
 
 // refusedOutcome puts off an entry whose outcome the ledger refused for a reason that
 // should not exist: it must not be due again at once.
-func (c *Conductor) refusedOutcome(es []ledger.Entry, res ledger.Result) (ledger.Change, bool) {
+func (c *Engine) refusedOutcome(es []ledger.Entry, res ledger.Result) (ledger.Change, bool) {
 	if res.Err == nil || !errors.Is(res.Err, ledger.ErrIllegal) {
 		return ledger.Change{}, false
 	}
@@ -303,7 +303,7 @@ func (c *Conductor) refusedOutcome(es []ledger.Entry, res ledger.Result) (ledger
 }
 
 // configured returns the drop that an entry came from.
-func (c *Conductor) configured(e ledger.Entry) (Drop, error) {
+func (c *Engine) configured(e ledger.Entry) (Drop, error) {
 	d, ok := c.drops[e.Drop]
 	if !ok {
 		return Drop{}, fmt.Errorf("drop %q is not configured any more; put it back, or its folders stay claimed", e.Drop)
@@ -312,7 +312,7 @@ func (c *Conductor) configured(e ledger.Entry) (Drop, error) {
 }
 
 // drop returns the drop that an entry came from where its folder can be worked in.
-func (c *Conductor) drop(e ledger.Entry) (Drop, error) {
+func (c *Engine) drop(e ledger.Entry) (Drop, error) {
 	d, err := c.configured(e)
 	if err != nil {
 		return d, err
@@ -326,7 +326,7 @@ func (c *Conductor) drop(e ledger.Entry) (Drop, error) {
 	return d, nil
 }
 
-func (c *Conductor) safe() bool { return c.cfg.Safe != nil && c.cfg.Safe() }
+func (c *Engine) safe() bool { return c.cfg.Safe != nil && c.cfg.Safe() }
 
 // The names of routes. Those of a drop and of a vault are the lanes' as well.
 const (

@@ -117,11 +117,11 @@ func (s *service) Status(_ context.Context, _ archive.VaultID, r archive.RemoteI
 			return archive.Receipt{}, err
 		}
 	}
-	rc := archive.Receipt{Remote: r, ID: s.names[r], Word: archive.WaitingForPackage, Raw: "WaitingForPackageUpload", Updated: time.Now()}
+	rc := archive.Receipt{Remote: r, ID: s.names[r], Status: archive.WaitingForPackage, Raw: "WaitingForPackageUpload", Updated: time.Now()}
 	if _, ok := s.uploaded[r]; ok {
-		rc.Word, rc.Raw = archive.Successful, "ArchivingSuccessful"
+		rc.Status, rc.Raw = archive.Successful, "ArchivingSuccessful"
 		if s.slow {
-			rc.Word, rc.Raw = archive.InProgress, "ArchivingInProgress"
+			rc.Status, rc.Raw = archive.InProgress, "ArchivingInProgress"
 		}
 	}
 	return rc, nil
@@ -148,7 +148,7 @@ type folders struct {
 	dead   chan struct{}                   // moving a folder hangs until it is closed; nil: it does not
 }
 
-func (f *folders) Look(ledger.Entry) (archive.Digest, error) { return archive.Digest{1}, nil }
+func (f *folders) Fingerprint(ledger.Entry) (archive.Digest, error) { return archive.Digest{1}, nil }
 
 func (f *folders) Pack(_ context.Context, e ledger.Entry) (Packed, error) {
 	time.Sleep(f.takes)
@@ -215,7 +215,7 @@ func now() archive.Instant {
 
 // running is a conductor at work on a real ledger.
 type running struct {
-	*Conductor
+	*Engine
 	t      *testing.T
 	ledger *boltledger.Ledger
 	s      *service
@@ -246,7 +246,7 @@ func build(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 	}
 	cfg := Config{Ledger: l, Index: l, Vault: s, Planner: &window.Planner{Window: 15 * time.Minute, Workers: 4}, Now: now,
 		Log: slog.New(slog.DiscardHandler), Workers: 4, BatchSize: 50, BatchWait: 2 * time.Second,
-		PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour, Room: func(archive.VaultID) error { return nil }, Settle: func() error { return nil }}
+		PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour, SpoolSpace: func(archive.VaultID) error { return nil }, Settle: func() error { return nil }}
 	if len(vaults) == 0 {
 		vaults = []archive.VaultID{"V"}
 	}
@@ -254,7 +254,7 @@ func build(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 		f := &folders{sealed: map[archive.Key]archive.Package{}}
 		cfg.Drops = append(cfg.Drops, Drop{Name: string(v), Vault: v, Settle: time.Second, Packer: f, Mover: f, Unavailable: func() error { return nil }})
 	}
-	return &running{Conductor: New(cfg), t: t, ledger: l, s: s}
+	return &running{Engine: New(cfg), t: t, ledger: l, s: s}
 }
 
 func (r *running) start() {

@@ -11,7 +11,7 @@ import (
 )
 
 // disposeStep moves or deletes a kept source after its grace.
-func (c *Conductor) disposeStep() step {
+func (c *Engine) disposeStep() step {
 	return step{
 		name: ledger.Dispose, width: 1, batch: 1, risky: true,
 		admit: c.admitToDispose, intend: c.intendToDispose,
@@ -24,14 +24,14 @@ const disposalPrefix = "disposal of "
 // admitToDispose asks the brake before a drop's first source goes: a clock that was set
 // years ahead, or a changed configuration, makes all of them due at once. What the brake
 // let go is disposed of before it is asked again.
-func (c *Conductor) admitToDispose(lane string, now archive.Instant) (func(ledger.Entry) bool, bool) {
+func (c *Engine) admitToDispose(lane string, now archive.Instant) (func(ledger.Entry) bool, bool) {
 	all := func(ledger.Entry) bool { return true }
 	name := strings.TrimPrefix(lane, dropPrefix)
 	route := disposalPrefix + name
 	if _, rests := c.routes.rests(route, now.Wall); rests {
 		return nil, false
 	}
-	if d, known := c.drops[name]; c.cfg.Brake == nil || !known || !d.Disposes {
+	if d, known := c.drops[name]; c.cfg.DisposalLimit == nil || !known || !d.Disposes {
 		return all, true
 	}
 	if left, err := c.passes(name, lane, now); left || err != nil {
@@ -39,9 +39,9 @@ func (c *Conductor) admitToDispose(lane string, now archive.Instant) (func(ledge
 	}
 	due, err := c.dueForDisposal(lane, now)
 	if err == nil && due > 0 {
-		err = c.cfg.Brake(name, due)
+		err = c.cfg.DisposalLimit(name, due)
 	}
-	if stopped, ok := errors.AsType[*BrakeError](err); ok {
+	if stopped, ok := errors.AsType[*DisposalLimitError](err); ok {
 		if c.routes.lock(route, ledger.Cause{Code: "unusually-many", Text: stopped.Error()}, now.Wall) {
 			c.cfg.Log.Error("disposal stopped", "drop", name, "due", due, "err", err)
 		}
@@ -58,7 +58,7 @@ func (c *Conductor) admitToDispose(lane string, now archive.Instant) (func(ledge
 
 // passes reports whether the brake let more go than went since. What it let go holds for
 // what was due then: once nothing is due, nothing of it is left.
-func (c *Conductor) passes(name, lane string, now archive.Instant) (bool, error) {
+func (c *Engine) passes(name, lane string, now archive.Instant) (bool, error) {
 	if c.pass[name] == 0 {
 		return false, nil
 	}
@@ -70,7 +70,7 @@ func (c *Conductor) passes(name, lane string, now archive.Instant) (bool, error)
 }
 
 // dueForDisposal counts the kept sources of a drop whose time is over.
-func (c *Conductor) dueForDisposal(lane string, now archive.Instant) (n int, err error) {
+func (c *Engine) dueForDisposal(lane string, now archive.Instant) (n int, err error) {
 	_, _, err = c.cfg.Index.DueIn(ledger.Dispose, lane, now.Wall, 1, nil, func(e ledger.Entry) bool {
 		if e.Source == ledger.Kept {
 			n++
@@ -82,7 +82,7 @@ func (c *Conductor) dueForDisposal(lane string, now archive.Instant) (n int, err
 
 // Released lets the disposals of a drop go on that the brake has stopped; the brake must
 // have been told before.
-func (c *Conductor) Released(drop string) {
+func (c *Engine) Released(drop string) {
 	c.routes.unlock(disposalPrefix + drop)
 	c.runners[ledger.Dispose].nudge()
 }
@@ -91,7 +91,7 @@ const keptLook = 24 * time.Hour // between two looks at a source that the config
 
 // intendToDispose holds the time of an entry against what is configured now: a source
 // stays where people chose to keep them, or to keep them longer, since it was put there.
-func (c *Conductor) intendToDispose(e ledger.Entry, now archive.Instant) ([]ledger.Event, bool, error) {
+func (c *Engine) intendToDispose(e ledger.Entry, now archive.Instant) ([]ledger.Event, bool, error) {
 	if e.Source == ledger.Disposing {
 		return nil, true, nil // parts of it may be gone
 	}
@@ -109,7 +109,7 @@ func (c *Conductor) intendToDispose(e ledger.Entry, now archive.Instant) ([]ledg
 	return []ledger.Event{ledger.DisposeIntended{}}, true, nil
 }
 
-func (c *Conductor) dispose(ctx context.Context, e ledger.Entry) []ledger.Change {
+func (c *Engine) dispose(ctx context.Context, e ledger.Entry) []ledger.Change {
 	d, doc, err := c.dropAndDocument(e)
 	if err != nil {
 		c.otherFault(e)

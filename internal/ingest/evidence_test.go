@@ -14,7 +14,7 @@ import (
 // TestTrustworthy_I4_AnETagOfOtherBytes: an ETag speaks only at a store that was seen to
 // answer with MD5s; there a differing one says that other bytes lie there.
 func TestTrustworthy_I4_AnETagOfOtherBytes(t *testing.T) {
-	var c Conductor
+	var c Engine
 	p := archive.Package{Size: 1, SHA256: archive.Digest{1}, MD5: [16]byte{1, 2, 3}}
 	own, other := hex.EncodeToString(p.MD5[:]), hex.EncodeToString(make([]byte, 16))
 	for _, step := range []struct {
@@ -50,7 +50,7 @@ func TestAnswers_I8_ThatNameAnotherDocument(t *testing.T) {
 		defer r.ledger.Close()
 		e := standing(ledger.Uploaded)
 		for id, want := range map[archive.ID]int{{}: 1, e.ID: 1, {9}: 0} {
-			heard := map[archive.RemoteID]archive.Receipt{"b1": {Remote: "b1", ID: id, Word: archive.Successful}}
+			heard := map[archive.RemoteID]archive.Receipt{"b1": {Remote: "b1", ID: id, Status: archive.Successful}}
 			if evs := r.answers(e, heard); len(evs) != want {
 				t.Errorf("told as clientUUID %s: %d events, want %d", id, len(evs), want)
 			}

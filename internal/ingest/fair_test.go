@@ -28,7 +28,7 @@ func (r *running) stateOf(v archive.VaultID, s ledger.State) int {
 func TestSeal_I23_AFullVaultHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{}, "FULL", "B")
-		r.cfg.Room = func(v archive.VaultID) error {
+		r.cfg.SpoolSpace = func(v archive.VaultID) error {
 			if v == "FULL" {
 				return ErrFull
 			}

@@ -11,9 +11,9 @@ import (
 // sendAtOnce adds to the tickets that an answer brought the intent to upload, for as many
 // as there are places: ticket and intent are one commit then. It returns the outcome to
 // commit, and the places that it has taken.
-func (c *Conductor) sendAtOnce(acts []ledger.Entry, outcome []ledger.Change) ([]ledger.Change, map[archive.Key]*piece) {
+func (c *Engine) sendAtOnce(acts []ledger.Entry, outcome []ledger.Change) ([]ledger.Change, map[archive.Key]*piece) {
 	up := c.runners[ledger.Upload]
-	lane := ledger.Lane(acts[0])
+	lane := ledger.QueueOf(acts[0])
 	now := c.cfg.Now()
 	if _, rests := c.routes.rests(storePrefix+lane, now.Wall); rests || c.routes.isPaused(storePrefix+lane) || c.safe() {
 		return outcome, nil
@@ -41,7 +41,7 @@ func (c *Conductor) sendAtOnce(acts []ledger.Entry, outcome []ledger.Change) ([]
 
 // enterFollowed lets the uploads begin whose intent was committed with their ticket. The
 // others give their places back: what was not committed is offered again as a ticket alone.
-func (c *Conductor) enterFollowed(work context.Context, places map[archive.Key]*piece, rs []ledger.Result) {
+func (c *Engine) enterFollowed(work context.Context, places map[archive.Key]*piece, rs []ledger.Result) {
 	for _, res := range rs {
 		p := places[res.Key]
 		if p == nil {

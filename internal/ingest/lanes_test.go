@@ -285,9 +285,9 @@ func TestDispose_I3_Brake(t *testing.T) {
 				d.Disposes, d.Grace = true, 30*24*time.Hour
 				r.drops["V"] = d
 				var asked []int
-				r.cfg.Brake = func(drop string, due int) error {
+				r.cfg.DisposalLimit = func(drop string, due int) error {
 					if asked = append(asked, due); row.stops {
-						return &BrakeError{Drop: drop, Due: due, Usual: 10}
+						return &DisposalLimitError{Drop: drop, Due: due, Usual: 10}
 					}
 					return nil
 				}
@@ -333,7 +333,7 @@ func TestDispose_I3_PostponedUseUpTheLeave(t *testing.T) {
 		d.Disposes, d.Grace = true, 30*24*time.Hour
 		r.drops["V"] = d
 		var asked []int
-		r.cfg.Brake = func(_ string, due int) error { asked = append(asked, due); return nil }
+		r.cfg.DisposalLimit = func(_ string, due int) error { asked = append(asked, due); return nil }
 		r.start()
 		r.drop("V", 30)
 		r.pass(10 * 24 * time.Hour)

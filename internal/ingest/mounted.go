@@ -23,7 +23,7 @@ func placeRoute(place, drop string) string { return place + placePrefix + drop }
 // its own tells people, and it is tried again by itself. The entry keeps its cause: that is what people read in a returned folder.
 // A mount on a place where many folders lie is one pause for all of them. It does not pause the drop: folders are still packed, and those
 // that go elsewhere are moved.
-func (c *Conductor) sourceFault(e ledger.Entry, err error) []ledger.Change {
+func (c *Engine) sourceFault(e ledger.Entry, err error) []ledger.Change {
 	mounted, ok := errors.AsType[*MountedError](err)
 	if !ok {
 		c.otherFault(e)
@@ -45,7 +45,7 @@ func (c *Conductor) sourceFault(e ledger.Entry, err error) []ledger.Change {
 }
 
 // otherFault ends the pauses for a mount that an entry waited for and met another fault instead: what they say is not known to be true any more.
-func (c *Conductor) otherFault(e ledger.Entry) {
+func (c *Engine) otherFault(e ledger.Entry) {
 	now := c.cfg.Now().Wall
 	c.routes.opens(folderRoute(e.Key), now)
 	for _, p := range c.routes.list() {
@@ -56,7 +56,7 @@ func (c *Conductor) otherFault(e ledger.Entry) {
 }
 
 // folderWaits reports whether the folder of an entry is still to be moved or removed.
-func (c *Conductor) folderWaits(key string) bool {
+func (c *Engine) folderWaits(key string) bool {
 	k, err := archive.ParseKey(key)
 	if err != nil {
 		return false
@@ -67,7 +67,7 @@ func (c *Conductor) folderWaits(key string) bool {
 }
 
 // sourceMoved ends the pause of an entry whose folder could be moved or removed after all.
-func (c *Conductor) sourceMoved(e ledger.Entry) {
+func (c *Engine) sourceMoved(e ledger.Entry) {
 	if c.routes.opens(folderRoute(e.Key), c.cfg.Now().Wall) {
 		c.cfg.Log.Info("nothing is mounted in the folder any more", "key", e.Key, "drop", e.Drop)
 	}

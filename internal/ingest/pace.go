@@ -61,7 +61,7 @@ func (e *RemoteError) strains() bool {
 
 // strain slows a route down and pauses it where even one call at a time is too much, or
 // where the other side said for how long it wants to be left alone.
-func (c *Conductor) strain(route string, call uint64, err *RemoteError) {
+func (c *Engine) strain(route string, call uint64, err *RemoteError) {
 	if c.paces.strained(route, call) || err.RetryAfter > 0 || c.routes.isPaused(route) {
 		c.pause(route, err.cause(), err.RetryAfter)
 	}
@@ -71,7 +71,7 @@ func (c *Conductor) strain(route string, call uint64, err *RemoteError) {
 // moment: how much goes over the route at once is slowed down, not the document.
 const quickRetry = 200 * time.Millisecond
 
-func (c *Conductor) quickly(e ledger.Entry) time.Time {
+func (c *Engine) quickly(e ledger.Entry) time.Time {
 	return c.cfg.Now().Wall.Add(backoff(int(e.Attempt), quickRetry, maxRetry))
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // placeStep moves the source of an ended entry: back to people, or to the kept ones.
-func (c *Conductor) placeStep() step {
+func (c *Engine) placeStep() step {
 	return step{
 		name: ledger.Place, width: 2, ahead: 64, batch: 1, risky: true,
 		// A free place is found by looking at the disk, which may hang: that is work too,
@@ -20,7 +20,7 @@ func (c *Conductor) placeStep() step {
 	}
 }
 
-func (c *Conductor) place(ctx context.Context, e ledger.Entry) []ledger.Change {
+func (c *Engine) place(ctx context.Context, e ledger.Entry) []ledger.Change {
 	d, doc, err := c.dropAndDocument(e)
 	if err != nil {
 		c.otherFault(e)
@@ -57,7 +57,7 @@ func (c *Conductor) place(ctx context.Context, e ledger.Entry) []ledger.Change {
 }
 
 // chooseDestination says where the source is to go; the next piece of work takes it there.
-func (c *Conductor) chooseDestination(d Drop, e ledger.Entry) []ledger.Change {
+func (c *Engine) chooseDestination(d Drop, e ledger.Entry) []ledger.Change {
 	dest, err := d.Mover.Destination(e, c.cfg.Now().Wall)
 	if err != nil {
 		return c.sourceFault(e, err)
@@ -65,7 +65,7 @@ func (c *Conductor) chooseDestination(d Drop, e ledger.Entry) []ledger.Change {
 	return []ledger.Change{c.change(e, ledger.PlaceIntended{Dest: dest})}
 }
 
-func (c *Conductor) dropAndDocument(e ledger.Entry) (Drop, ledger.Document, error) {
+func (c *Engine) dropAndDocument(e ledger.Entry) (Drop, ledger.Document, error) {
 	d, err := c.drop(e)
 	if err != nil {
 		return d, ledger.Document{}, err

@@ -20,9 +20,9 @@ type Ledger interface {
 
 // Index finds entries: by what is due, and by the identity that they hold.
 type Index interface {
-	// Lanes returns the lanes that hold anything for a step, be it due or not yet:
+	// Queues returns the lanes that hold anything for a step, be it due or not yet:
 	// "drop NAME" or "vault ID", see [ledger.Lane].
-	Lanes(ledger.Step) ([]string, error)
+	Queues(ledger.Step) ([]string, error)
 	// DueIn returns entries of a lane whose step is due, but for those that busy or skip
 	// names (nil: none), and when the next one will be. One that is busy is not even read.
 	DueIn(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error)
@@ -53,8 +53,8 @@ type Answer struct {
 
 // Packer turns a claimed folder into a sealed ZIP.
 type Packer interface {
-	// Look returns the folder's fingerprint now.
-	Look(e ledger.Entry) (archive.Digest, error)
+	// Fingerprint returns the folder's fingerprint now.
+	Fingerprint(e ledger.Entry) (archive.Digest, error)
 	// Pack seals the folder into the spool. Its error is a *RefusedError for the
 	// document's own faults, ErrChanged when a file changed meanwhile, a *MountedError for a
 	// mount in the folder, and anything else for the environment's.
@@ -122,15 +122,15 @@ type RefusedError struct {
 // Error implements error.
 func (e *RefusedError) Error() string { return e.Cause.Code + ": " + e.Cause.Text }
 
-// BrakeError says that far more of a drop's archived folders are due for removal than it
+// DisposalLimitError says that far more of a drop's archived folders are due for removal than it
 // is used to. None of them goes before a person says so.
-type BrakeError struct {
+type DisposalLimitError struct {
 	Drop       string
 	Due, Usual int // folders due now; a day's number that would still be usual
 }
 
 // Error implements error.
-func (e *BrakeError) Error() string {
+func (e *DisposalLimitError) Error() string {
 	return fmt.Sprintf("%d archived folders are due for removal at once, far more than usual (up to %d a day): a clock that is wrong, or a changed grace? Nothing is removed before a person approves: vaultd resume %q --reason TEXT",
 		e.Due, e.Usual, disposalPrefix+e.Drop)
 }

@@ -9,7 +9,7 @@ import (
 // Turned tells when the loop of each step last looked at what is due and found out what to
 // start; zero: never. Only the loops themselves set it: one that hangs stops turning, however
 // well the rest of the process does. An idle loop turns once a minute.
-func (c *Conductor) Turned() map[ledger.Step]time.Time {
+func (c *Engine) Turned() map[ledger.Step]time.Time {
 	turned := make(map[ledger.Step]time.Time, len(c.runners))
 	for s, r := range c.runners {
 		if at := r.turned.Load(); at != nil {

@@ -14,7 +14,7 @@ const maxBody = 4_000_000
 
 // registerStep asks for tickets, many documents at once, and only for as many as
 // can be uploaded in time.
-func (c *Conductor) registerStep() step {
+func (c *Engine) registerStep() step {
 	return step{
 		name: ledger.Register, width: vaultCalls, batch: c.cfg.BatchSize, linger: c.cfg.BatchWait, risky: true,
 		before: c.recallAsked,
@@ -45,7 +45,7 @@ func (c *Conductor) registerStep() step {
 // to ask again where nothing that is under way will tell. Only tickets that can be used just
 // now count against the line: those of a vault whose store is away leave it free. A vault
 // that holds none may always have one.
-func (c *Conductor) affordable(ready []ledger.Entry) (n int, again time.Time) {
+func (c *Engine) affordable(ready []ledger.Entry) (n int, again time.Time) {
 	store := storeRoute(ready[0].Vault)
 	if again, rests := c.routes.rests(store, c.cfg.Now().Wall); rests {
 		return 0, again // a ticket would only run out
@@ -65,7 +65,7 @@ func (c *Conductor) affordable(ready []ledger.Entry) (n int, again time.Time) {
 	return n, time.Time{}
 }
 
-func (c *Conductor) register(ctx context.Context, es []ledger.Entry) []ledger.Change {
+func (c *Engine) register(ctx context.Context, es []ledger.Entry) []ledger.Change {
 	var frozen []archive.Request
 	var asked, rest []ledger.Entry
 	size := 0
@@ -106,7 +106,7 @@ func (c *Conductor) register(ctx context.Context, es []ledger.Entry) []ledger.Ch
 
 // tickets books an answer: what it gives a document exactly once is that
 // document's; whatever it says about others is not believed.
-func (c *Conductor) tickets(vault archive.VaultID, asked []ledger.Entry, a Answer) []ledger.Change {
+func (c *Engine) tickets(vault archive.VaultID, asked []ledger.Entry, a Answer) []ledger.Change {
 	c.refusals.none(vault)
 	c.judge(vault, a)
 	if a.Foreign > 0 {
@@ -132,7 +132,7 @@ func (c *Conductor) tickets(vault archive.VaultID, asked []ledger.Entry, a Answe
 
 // judge opens the route or pauses it, by whether an answer brought tickets that work.
 // Where none does, asking again at once would only leave registrations behind.
-func (c *Conductor) judge(vault archive.VaultID, a Answer) {
+func (c *Engine) judge(vault archive.VaultID, a Answer) {
 	for _, why := range a.Barred {
 		c.pause(vaultRoute(vault), ledger.Cause{Code: "upload-address-refused", Text: why}, 0)
 		return
@@ -150,13 +150,13 @@ func (c *Conductor) judge(vault archive.VaultID, a Answer) {
 	}
 }
 
-func (c *Conductor) open(route string) {
+func (c *Engine) open(route string) {
 	if c.routes.opens(route, c.cfg.Now().Wall) {
 		c.cfg.Log.Info("route open again", "route", route)
 	}
 }
 
-func (c *Conductor) registerFault(vault archive.VaultID, asked []ledger.Entry, call uint64, err *RemoteError) []ledger.Change {
+func (c *Engine) registerFault(vault archive.VaultID, asked []ledger.Entry, call uint64, err *RemoteError) []ledger.Change {
 	switch err.Outcome {
 	case Refused:
 		return c.refused(vault, asked, err)
@@ -180,7 +180,7 @@ func (c *Conductor) registerFault(vault archive.VaultID, asked []ledger.Entry, c
 }
 
 // refused splits a refused batch until the document that is at fault stands alone.
-func (c *Conductor) refused(vault archive.VaultID, asked []ledger.Entry, err *RemoteError) []ledger.Change {
+func (c *Engine) refused(vault archive.VaultID, asked []ledger.Entry, err *RemoteError) []ledger.Change {
 	if n := len(asked); n > 1 {
 		c.answered(vault)
 		return c.each(asked, func(ledger.Entry) ledger.Event { return ledger.BatchRefused{Part: uint16((n + 1) / 2)} })
@@ -195,7 +195,7 @@ func (c *Conductor) refused(vault archive.VaultID, asked []ledger.Entry, err *Re
 }
 
 // answered books that the service is there, unless it refuses whatever it gets.
-func (c *Conductor) answered(vault archive.VaultID) {
+func (c *Engine) answered(vault archive.VaultID) {
 	if !c.refusals.tooMany(vault) {
 		c.open(vaultRoute(vault))
 	}
@@ -203,7 +203,7 @@ func (c *Conductor) answered(vault archive.VaultID) {
 
 // crossWired books an answer that gave one number or one address to two documents. Once is an incident of one
 // document; the second time nothing more goes to that vault before a restart.
-func (c *Conductor) crossWired(vault archive.VaultID) {
+func (c *Engine) crossWired(vault archive.VaultID) {
 	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "vault", vault)
 	if c.crossed.again(vault) > 1 {
 		c.routes.lock(vaultRoute(vault), ledger.Cause{Code: "cross-wired",
@@ -225,7 +225,7 @@ func (x *crossings) again(v archive.VaultID) int {
 	return x.n[v]
 }
 
-func (c *Conductor) pause(route string, cause ledger.Cause, retryAfter time.Duration) {
+func (c *Engine) pause(route string, cause ledger.Cause, retryAfter time.Duration) {
 	if !c.routes.trip(route, cause, retryAfter, c.cfg.Now().Wall) {
 		return
 	}
@@ -237,7 +237,7 @@ func (c *Conductor) pause(route string, cause ledger.Cause, retryAfter time.Dura
 }
 
 // each returns one change for each entry.
-func (c *Conductor) each(es []ledger.Entry, ev func(ledger.Entry) ledger.Event) []ledger.Change {
+func (c *Engine) each(es []ledger.Entry, ev func(ledger.Entry) ledger.Event) []ledger.Change {
 	var cs []ledger.Change
 	for _, e := range es {
 		cs = append(cs, c.change(e, ev(e)))

@@ -72,7 +72,7 @@ type way struct {
 type runner struct {
 	step
 	*gate
-	c    *Conductor
+	c    *Engine
 	wake chan struct{} // size 1: a hint that something may be due
 
 	last  string               // the lane that was served last; only the loop
@@ -81,7 +81,7 @@ type runner struct {
 	turned atomic.Pointer[time.Time] // when the loop last came round
 }
 
-func (c *Conductor) runner(s step) *runner {
+func (c *Engine) runner(s step) *runner {
 	if s.route == nil {
 		s.route = func(lane string) string { return lane }
 	}
@@ -124,7 +124,7 @@ func (r *runner) loop(stop, work context.Context) error {
 // clock that was set does not matter for long.
 const longestSleep = time.Minute
 
-func (c *Conductor) longestSleep() time.Duration { return cmp.Or(c.cfg.LongestSleep, longestSleep) }
+func (c *Engine) longestSleep() time.Duration { return cmp.Or(c.cfg.LongestSleep, longestSleep) }
 
 func (r *runner) sleep(next time.Time) time.Duration {
 	if next.IsZero() {
@@ -144,7 +144,7 @@ func (r *runner) take(work context.Context) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	r.round()
-	lanes, err := r.c.cfg.Index.Lanes(r.name)
+	lanes, err := r.c.cfg.Index.Queues(r.name)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // sealStep settles a claimed folder once more and packs it.
-func (c *Conductor) sealStep() step {
+func (c *Engine) sealStep() step {
 	return step{
 		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), ahead: 64, batch: 1, admit: c.admitToPack,
 		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
@@ -35,7 +35,7 @@ const maxWaiting = 2000
 // admitToPack lets through what there is room for: one vault that takes nothing must
 // not keep the packages of the others from being made. What is not let through waits
 // as it is, and is looked at again when a package leaves.
-func (c *Conductor) admitToPack(lane string, _ archive.Instant) (func(ledger.Entry) bool, bool) {
+func (c *Engine) admitToPack(lane string, _ archive.Instant) (func(ledger.Entry) bool, bool) {
 	d, known := c.drops[strings.TrimPrefix(lane, dropPrefix)]
 	if known && !c.roomToPack(d.Vault) {
 		return nil, false
@@ -52,11 +52,11 @@ func (c *Conductor) admitToPack(lane string, _ archive.Instant) (func(ledger.Ent
 	}, true
 }
 
-func (c *Conductor) roomToPack(v archive.VaultID) bool {
+func (c *Engine) roomToPack(v archive.VaultID) bool {
 	if c.backlog.sealed(v) >= maxWaiting {
 		return false
 	}
-	err := c.cfg.Room(v)
+	err := c.cfg.SpoolSpace(v)
 	switch {
 	case errors.Is(err, ErrFull):
 		return false
@@ -70,23 +70,23 @@ func (c *Conductor) roomToPack(v archive.VaultID) bool {
 }
 
 // waiting walks over all entries that wait for a step, due or not.
-func (c *Conductor) waiting(s ledger.Step, lane string, fn func(ledger.Entry)) error {
+func (c *Engine) waiting(s ledger.Step, lane string, fn func(ledger.Entry)) error {
 	far := c.cfg.Now().Wall.AddDate(100, 0, 0)
 	_, _, err := c.cfg.Index.DueIn(s, lane, far, 1, nil, func(e ledger.Entry) bool { fn(e); return true })
 	return err
 }
 
-func (c *Conductor) seal(ctx context.Context, e ledger.Entry) []ledger.Change {
+func (c *Engine) seal(ctx context.Context, e ledger.Entry) []ledger.Change {
 	d, err := c.drop(e)
 	if err != nil {
 		return c.dropFault(e, err)
 	}
-	look, err := d.Packer.Look(e)
+	look, err := d.Packer.Fingerprint(e)
 	if err != nil {
 		return c.sealFault(d, e, err)
 	}
-	if look != e.Look {
-		return []ledger.Change{c.change(e, ledger.StillChanging{Look: look, NotBefore: c.cfg.Now().Wall.Add(patience(d.Settle, e.Attempt))})}
+	if look != e.Fingerprint {
+		return []ledger.Change{c.change(e, ledger.StillChanging{Fingerprint: look, NotBefore: c.cfg.Now().Wall.Add(patience(d.Settle, e.Attempt))})}
 	}
 	if first, waits, err := c.stillWaits(e); err != nil {
 		return c.sealFault(d, e, err)
@@ -109,7 +109,7 @@ func patience(settle time.Duration, attempts uint16) time.Duration {
 	return max(settle, min(settle<<min(attempts+1, 10), 10*time.Minute))
 }
 
-func (c *Conductor) sealFault(d Drop, e ledger.Entry, err error) []ledger.Change {
+func (c *Engine) sealFault(d Drop, e ledger.Entry, err error) []ledger.Change {
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		return c.endUnsealed(e, ledger.Refused{Cause: refused.Cause}, refused.AsRead)
 	}
@@ -127,11 +127,11 @@ func (c *Conductor) sealFault(d Drop, e ledger.Entry, err error) []ledger.Change
 }
 
 // dropFault pauses the drop: no document is to blame for it.
-func (c *Conductor) dropFault(e ledger.Entry, err error) []ledger.Change {
+func (c *Engine) dropFault(e ledger.Entry, err error) []ledger.Change {
 	return []ledger.Change{c.change(e, c.later(e, c.pauseDrop(e, err)))}
 }
 
-func (c *Conductor) pauseDrop(e ledger.Entry, err error) ledger.Cause {
+func (c *Engine) pauseDrop(e ledger.Entry, err error) ledger.Cause {
 	cause := ledger.Cause{Code: "drop-unavailable", Text: err.Error()}
 	if c.routes.trip(dropPrefix+e.Drop, cause, 0, c.cfg.Now().Wall) {
 		c.cfg.Log.Error("drop paused", "drop", e.Drop, "err", err)
@@ -140,7 +140,7 @@ func (c *Conductor) pauseDrop(e ledger.Entry, err error) ledger.Cause {
 }
 
 // identify lets the packed folder on, unless its identity is another entry's.
-func (c *Conductor) identify(d Drop, e ledger.Entry, p Packed) []ledger.Change {
+func (c *Engine) identify(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 	first, known, err := c.holder(p.Sealed.ID, e.Key)
 	if err != nil {
 		return c.sealFault(d, e, err)
@@ -169,7 +169,7 @@ const successors = 3
 
 // admitUnlessSucceeded admits an identity that no entry holds. A ledger that was made anew
 // may know the same invoice by a later generation alone: by that it was archived.
-func (c *Conductor) admitUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger.Change {
+func (c *Engine) admitUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 	for n := 1; n <= successors; n++ {
 		later, known, err := c.holder(p.Sealed.ID.Generation(n), e.Key)
 		switch {
@@ -196,7 +196,7 @@ func (c *Conductor) admitUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []led
 
 // endUnsealed ends an entry that was never sealed, with what its sidecar says. Both are one commit: after a crash before it
 // the folder is packed and judged again.
-func (c *Conductor) endUnsealed(e ledger.Entry, end ledger.Event, read archive.AsRead) []ledger.Change {
+func (c *Engine) endUnsealed(e ledger.Entry, end ledger.Event, read archive.AsRead) []ledger.Change {
 	change := c.change(e, end)
 	if !read.IsZero() && !e.Sealed() {
 		change.Document = &ledger.Document{AsRead: read}
@@ -205,14 +205,14 @@ func (c *Conductor) endUnsealed(e ledger.Entry, end ledger.Event, read archive.A
 }
 
 // wait lets e wait for the end of another entry of the same invoice.
-func (c *Conductor) wait(e, first ledger.Entry) []ledger.Change {
+func (c *Engine) wait(e, first ledger.Entry) []ledger.Change {
 	return []ledger.Change{c.change(e, ledger.Postponed{NotBefore: c.waitFor(e), After: first.Key, Cause: ledger.Cause{Code: "same-invoice-under-way",
 		Text: fmt.Sprintf("the same invoice is on its way as %q (%s); this folder waits for its end", first.Folder, first.State)}})}
 }
 
 // stillWaits reports whether the entry that e was found to wait for has not ended yet.
 // Nothing in e's folder has changed since, so there is no need to pack it again to see.
-func (c *Conductor) stillWaits(e ledger.Entry) (first ledger.Entry, waits bool, err error) {
+func (c *Engine) stillWaits(e ledger.Entry) (first ledger.Entry, waits bool, err error) {
 	if e.After.IsZero() {
 		return first, false, nil
 	}
@@ -221,7 +221,7 @@ func (c *Conductor) stillWaits(e ledger.Entry) (first ledger.Entry, waits bool, 
 }
 
 // waitFor spaces the looks at an entry that another one waits for.
-func (c *Conductor) waitFor(e ledger.Entry) time.Time {
+func (c *Engine) waitFor(e ledger.Entry) time.Time {
 	return c.cfg.Now().Wall.Add(backoff(int(e.Attempt), c.cfg.PollMin, c.cfg.PollMax))
 }
 
@@ -235,7 +235,7 @@ func conflict(first ledger.Entry, ev ledger.Sealed) ledger.Cause {
 }
 
 // admit seals the entry; first, if any, is the rejected one whose identity it takes over.
-func (c *Conductor) admit(d Drop, e ledger.Entry, p Packed, first *ledger.Entry) []ledger.Change {
+func (c *Engine) admit(d Drop, e ledger.Entry, p Packed, first *ledger.Entry) []ledger.Change {
 	var more []ledger.Change
 	if first != nil {
 		p.Sealed.Supersedes = first.Key
@@ -252,7 +252,7 @@ func (c *Conductor) admit(d Drop, e ledger.Entry, p Packed, first *ledger.Entry)
 	if hold != "" {
 		note = &ledger.Note{Text: hold}
 		rand.Read(note.Salt[:]) // never fails: the runtime stops the process instead
-		evs = append(evs, ledger.Held{By: ledger.Human{UID: ledger.Vaultd, Reason: note.Digest()}})
+		evs = append(evs, ledger.Held{By: ledger.Operator{UID: ledger.Vaultd, Reason: note.Digest()}})
 	}
 	sealed := c.change(e, evs...)
 	sealed.Document, sealed.Note = &p.Document, note
@@ -260,7 +260,7 @@ func (c *Conductor) admit(d Drop, e ledger.Entry, p Packed, first *ledger.Entry)
 }
 
 // holder returns the entry that an identity belongs to, if it is another than k.
-func (c *Conductor) holder(id archive.ID, k archive.Key) (ledger.Entry, bool, error) {
+func (c *Engine) holder(id archive.ID, k archive.Key) (ledger.Entry, bool, error) {
 	key, ok, err := c.cfg.Index.ByID(id)
 	if err != nil || !ok || key == k {
 		return ledger.Entry{}, false, err

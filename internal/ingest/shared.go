@@ -42,7 +42,7 @@ func ticketShared() ledger.GotStuck {
 }
 
 // crossedBy returns what becomes of an entry whose ticket belongs to another entry, or to another generation of it.
-func (c *Conductor) crossedBy(e ledger.Entry, taken *ledger.TakenError) ledger.CrossWired {
+func (c *Engine) crossedBy(e ledger.Entry, taken *ledger.TakenError) ledger.CrossWired {
 	c.crossWired(e.Vault)
 	if taken.By != e.Key {
 		c.shared.book(taken.By, c.cfg.Now())

@@ -48,7 +48,7 @@ func (s *spoilt) has(e ledger.Entry) bool {
 // expired books a ticket that the store calls over. That says nothing about the store, only
 // about the call that brought the ticket, which counts once. Where all tickets of three calls
 // in a row were over, more of them would only be lost as well.
-func (c *Conductor) expired(e ledger.Entry, err *RemoteError) []ledger.Event {
+func (c *Engine) expired(e ledger.Entry, err *RemoteError) []ledger.Event {
 	first := c.spoilt.book(e, c.cfg.Planner.Window, c.cfg.Now())
 	if route := storeRoute(e.Vault); first && c.routes.doubt(route) {
 		c.pause(route, err.cause(), err.RetryAfter)

@@ -391,7 +391,7 @@ func TestReseal_WaitsForRoom(t *testing.T) {
 		registered(t, r, 1, now())
 		f := r.drops["V"].Packer.(*folders)
 		clear(f.sealed)
-		r.cfg.Room = func(archive.VaultID) error { return ErrFull }
+		r.cfg.SpoolSpace = func(archive.VaultID) error { return ErrFull }
 		es, err := r.runners[ledger.Upload].look("vault V", now(), 1, &earliest{})
 		if err != nil || len(es) != 1 {
 			t.Fatal(es, err)

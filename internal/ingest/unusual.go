@@ -12,7 +12,7 @@ import (
 //
 // What it finds may be old when the seal is committed. The ledger looks again in the transaction that seals, and
 // refuses a seal that misses another entry: e is packed and compared anew then.
-func (c *Conductor) compare(d Drop, e ledger.Entry, s *ledger.Sealed) (hold string, err error) {
+func (c *Engine) compare(d Drop, e ledger.Entry, s *ledger.Sealed) (hold string, err error) {
 	twin, err := c.sameContent(*s, e.Key)
 	if err != nil {
 		return "", err
@@ -53,7 +53,7 @@ func (c *Conductor) compare(d Drop, e ledger.Entry, s *ledger.Sealed) (hold stri
 }
 
 // sameContent returns another entry with the same files that was not rejected; with the zero key: there is none.
-func (c *Conductor) sameContent(s ledger.Sealed, k archive.Key) (ledger.Entry, error) {
+func (c *Engine) sameContent(s ledger.Sealed, k archive.Key) (ledger.Entry, error) {
 	key, ok, err := c.cfg.Index.ByContent(s.Content)
 	if err != nil || !ok || key == k {
 		return ledger.Entry{}, err

@@ -15,7 +15,7 @@ import (
 )
 
 // uploadStep sends a package while its ticket works, or sees that it works no more.
-func (c *Conductor) uploadStep() step {
+func (c *Engine) uploadStep() step {
 	return step{
 		name: ledger.Upload, width: c.cfg.Workers, ahead: 256, batch: overAtOnce, risky: true,
 		way: func(e ledger.Entry, now archive.Instant) way {
@@ -55,13 +55,13 @@ const overAtOnce = 64
 
 // mayStart reports whether an upload of e, which may be booked already, may start now. Of what may be at the store
 // already the window decides, and not what the store said to another document.
-func (c *Conductor) mayStart(e ledger.Entry, booked *window.Upload, now archive.Instant) bool {
+func (c *Engine) mayStart(e ledger.Entry, booked *window.Upload, now archive.Instant) bool {
 	return c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, booked, now) && (e.State == ledger.Sending || !c.spoilt.has(e))
 }
 
 // leftAlone returns until when an upload of which bytes may be at the store waits because the store asked for that; zero:
 // it need not. It never waits beyond its ticket: after the wait there must be room for as many like it as may go at once.
-func (c *Conductor) leftAlone(e ledger.Entry, now archive.Instant) time.Time {
+func (c *Engine) leftAlone(e ledger.Entry, now archive.Instant) time.Time {
 	until := c.routes.asked(storeRoute(e.Vault))
 	wait := until.Sub(now.Wall)
 	if wait <= 0 || !c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size*int64(c.cfg.Workers), nil, instantIn(now, wait)) {
@@ -73,7 +73,7 @@ func (c *Conductor) leftAlone(e ledger.Entry, now archive.Instant) time.Time {
 // retryInWindow returns when an upload that failed is tried again: at the given time, or sooner where an upload that
 // starts then would not end before its ticket does. It is not much sooner: attempts must not become ever more frequent
 // towards the end of a ticket.
-func (c *Conductor) retryInWindow(e ledger.Entry, at time.Time) time.Time {
+func (c *Engine) retryInWindow(e ledger.Entry, at time.Time) time.Time {
 	now := c.cfg.Now()
 	for wait, n := at.Sub(now.Wall), 0; n < 3 && wait > 0; wait, n = wait/2, n+1 {
 		if c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, nil, instantIn(now, wait)) {
@@ -90,7 +90,7 @@ func instantIn(now archive.Instant, d time.Duration) archive.Instant {
 }
 
 // afterWindow returns when to go on with an entry whose window is over.
-func (c *Conductor) afterWindow(e ledger.Entry) time.Time {
+func (c *Engine) afterWindow(e ledger.Entry) time.Time {
 	if e.State == ledger.Sending {
 		return c.pollAt(e)
 	}
@@ -100,14 +100,14 @@ func (c *Conductor) afterWindow(e ledger.Entry) time.Time {
 // anew returns when to register an entry again of which nothing was sent: at once, but not
 // in a circle when tickets keep arriving too old. Those of a batch wait equally long, so that
 // they go together again.
-func (c *Conductor) anew(e ledger.Entry) time.Time {
+func (c *Engine) anew(e ledger.Entry) time.Time {
 	if n := len(e.Registrations); n > 1 {
 		return c.cfg.Now().Wall.Add(min(firstRetry<<min(n-2, 8), maxRetry))
 	}
 	return c.cfg.Now().Wall
 }
 
-func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change {
+func (c *Engine) upload(ctx context.Context, e ledger.Entry) []ledger.Change {
 	d, err := c.configured(e)
 	if err != nil {
 		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "drop-unavailable", Text: err.Error()}})}
@@ -151,7 +151,7 @@ func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change 
 		}
 		return []ledger.Change{c.change(e, c.uploadFault(e, call, fault)...)}
 	}
-	c.paces.went(storeRoute(e.Vault), c.runners[ledger.Upload].under(ledger.Lane(e)))
+	c.paces.went(storeRoute(e.Vault), c.runners[ledger.Upload].under(ledger.QueueOf(e)))
 	c.open(storeRoute(e.Vault))
 	if !c.trustworthy(etag, pkg) {
 		return []ledger.Change{c.change(e, ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "etag-differs",
@@ -165,7 +165,7 @@ func (c *Conductor) upload(ctx context.Context, e ledger.Entry) []ledger.Change 
 const clockLook = time.Second
 
 // whileUsable returns a context that ends with the ticket, by the boot clock.
-func (c *Conductor) whileUsable(ctx context.Context, t archive.Ticket) (context.Context, context.CancelFunc) {
+func (c *Engine) whileUsable(ctx context.Context, t archive.Ticket) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, window.Left(t, c.cfg.Planner.Window, c.cfg.Now()))
 	ended := make(chan struct{})
 	go func() {
@@ -192,7 +192,7 @@ func (c *Conductor) whileUsable(ctx context.Context, t archive.Ticket) (context.
 
 // trustworthy compares an ETag with the package. It is evidence only at a store that
 // was seen to answer with MD5s; the Content-MD5 that it accepted is what counts.
-func (c *Conductor) trustworthy(etag string, p archive.Package) bool {
+func (c *Engine) trustworthy(etag string, p archive.Package) bool {
 	etag = strings.ToLower(strings.Trim(etag, `"`))
 	if etag == hex.EncodeToString(p.MD5[:]) {
 		c.md5ETags.Store(true)
@@ -201,7 +201,7 @@ func (c *Conductor) trustworthy(etag string, p archive.Package) bool {
 	return len(etag) != 32 || !c.md5ETags.Load()
 }
 
-func (c *Conductor) uploadFault(e ledger.Entry, call uint64, err *RemoteError) []ledger.Event {
+func (c *Engine) uploadFault(e ledger.Entry, call uint64, err *RemoteError) []ledger.Event {
 	if err.Expired && err.Outcome == Refused {
 		return c.expired(e, err)
 	}
@@ -237,7 +237,7 @@ const maxApart = 30 * time.Minute
 
 // apart puts off when to register an entry again whose package the store refused, longer each
 // time: it may be the only one, and then no route rests because of it.
-func (c *Conductor) apart(e ledger.Entry, again time.Time) time.Time {
+func (c *Engine) apart(e ledger.Entry, again time.Time) time.Time {
 	n := uint64(len(e.Registrations)) + e.Folded.Total()
 	if at := c.cfg.Now().Wall.Add(min(firstRetry<<min(n-1, 20), maxApart)); at.After(again) {
 		return at
@@ -248,7 +248,7 @@ func (c *Conductor) apart(e ledger.Entry, again time.Time) time.Time {
 // damaged removes a package that turned out to be no longer what was sealed while it was sent: reseal makes it again
 // before it is next sent. Its end was withheld, but some stores keep what they got of a body and call that a success, so
 // nobody knows what the address holds now. Neither store nor route is at fault.
-func (c *Conductor) damaged(d Drop, e ledger.Entry, fault *RemoteError) ledger.Event {
+func (c *Engine) damaged(d Drop, e ledger.Entry, fault *RemoteError) ledger.Event {
 	c.cfg.Log.Error("a package in the spool is no longer what was sealed; it is made again. Look at the disk of state_dir", "key", e.Key, "err", fault)
 	// If we die before or after this, or if it fails, the intent stands: the next attempt finds the package missing, or
 	// finds the damage again.
@@ -260,9 +260,9 @@ func (c *Conductor) damaged(d Drop, e ledger.Entry, fault *RemoteError) ledger.E
 
 // reseal makes a package again that is missing from the spool. Where bytes of it may
 // be at the store, only the identical one will do.
-func (c *Conductor) reseal(ctx context.Context, d Drop, e ledger.Entry) []ledger.Change {
+func (c *Engine) reseal(ctx context.Context, d Drop, e ledger.Entry) []ledger.Change {
 	notSent := ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "package-missing"}}
-	if err := c.cfg.Room(e.Vault); err != nil {
+	if err := c.cfg.SpoolSpace(e.Vault); err != nil {
 		notSent.NotBefore, notSent.Cause.Text = c.retryInWindow(e, c.retryAt(e)), err.Error()
 		return []ledger.Change{c.change(e, notSent)}
 	}

@@ -10,8 +10,8 @@ import (
 // what a checker without the entry can hold journal lines against; whether the
 // arrow was open to a particular entry, [Transition] alone decides.
 type Arrow struct {
-	Event        string       // as in journal lines
-	Word         archive.Word // of the service, where Event is status-seen
+	Event        string                // as in journal lines
+	Word         archive.ServiceStatus // of the service, where Event is status-seen
 	From, To     State
 	Source, Then Source // NoSource for both: the source is not touched, wherever it lies
 }
@@ -80,7 +80,7 @@ func Arrows() []Arrow {
 func answers() []Arrow {
 	var as []Arrow
 	heard := []State{Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Rejected, Quarantined}
-	to := func(w archive.Word, next State, from ...State) {
+	to := func(w archive.ServiceStatus, next State, from ...State) {
 		for _, s := range from {
 			as = append(as, Arrow{Event: StatusSeen{}.Word(), Word: w, From: s, To: next})
 		}

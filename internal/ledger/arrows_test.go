@@ -28,7 +28,7 @@ func TestArrows_AgreeWithTransition(t *testing.T) {
 		}
 		a := Arrow{Event: ev.Word(), From: e.State, To: next.State, Source: e.Source, Then: next.Source}
 		if seen, ok := ev.(StatusSeen); ok {
-			a.Word = seen.Receipt.Word
+			a.Word = seen.Receipt.Status
 		}
 		any := a
 		any.Source, any.Then = NoSource, NoSource
@@ -62,7 +62,7 @@ func TestArrows_AgreeWithTransition(t *testing.T) {
 				e.Source = src
 				note(e, r.ev)
 				doubted, halfway := e, e
-				doubted.Suspect, halfway.Contradicted = true, s == Archived
+				doubted.NeedsReconcile, halfway.Contradicted = true, s == Archived
 				note(doubted, r.ev)
 				note(halfway, r.ev)
 			}

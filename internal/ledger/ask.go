@@ -30,11 +30,11 @@ func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 	}
 	contradicted, successes := e.Contradicted, e.successes()
 	worked := r.Equal > 0 && (r.Word == archive.InProgress || r.Word == archive.Unfamiliar)
-	r.hear(ev.Receipt.Word, at.Wall, ev.Grace)
+	r.hear(ev.Receipt.Status, at.Wall, ev.Grace)
 	if e.isWatched(r) {
 		r.Last = at.Wall // the next late question comes after this answer, counted or not
 	}
-	switch ev.Receipt.Word {
+	switch ev.Receipt.Status {
 	case archive.Successful:
 		e.succeed(r, ev.Receipt, at)
 	case archive.InProgress:
@@ -82,7 +82,7 @@ func (r *Registration) mayBeUnused(t time.Time) bool {
 }
 
 // hear counts equal answers that lie far enough apart.
-func (r *Registration) hear(w archive.Word, at time.Time, grace time.Duration) {
+func (r *Registration) hear(w archive.ServiceStatus, at time.Time, grace time.Duration) {
 	switch {
 	case w != r.Word || r.Equal == 0:
 		r.Word, r.Equal, r.Last = w, 1, at
@@ -205,7 +205,7 @@ func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
 	current := e.isCurrent(r)
 	switch {
 	case r.Fate == Succeeded:
-		e.Contradicted = e.Contradicted || ev.Receipt.Word != archive.Absent // retention may end
+		e.Contradicted = e.Contradicted || ev.Receipt.Status != archive.Absent // retention may end
 	case current && e.State == Uploaded:
 		if at.Wall.Sub(e.UploadedAt) >= ev.Grace { // that alone sends nothing
 			r.Fate, r.Equal = Maybe, 0
@@ -214,7 +214,7 @@ func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
 			e.Cause = Cause{Code: "package-missing-at-service"}
 		}
 	case current && e.State == Sending: // the window decides first
-	case ev.Receipt.Word == archive.Absent || !r.proven(at, ev):
+	case ev.Receipt.Status == archive.Absent || !r.proven(at, ev):
 	case r.Fate == Maybe || r.Fate == Stored:
 		e.lapse(r, at)
 		if current && e.State == Unclear {
@@ -230,7 +230,7 @@ func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
 // ends. The service may take its word back, so r is asked about for a while yet.
 func (e *Entry) lapse(r *Registration, at archive.Instant) {
 	r.Fate, r.Closed = Lapsed, at.Wall
-	e.Double = e.Double && (e.Sworn || e.holders() > 1)
+	e.Double = e.Double && (e.DuplicateConfirmed || e.holders() > 1)
 }
 
 // again sends the document back to be registered once more, unless the service has

@@ -17,7 +17,7 @@ type Doubted struct{}
 func (Doubted) Word() string { return "doubted" }
 
 func (Doubted) apply(e *Entry, at archive.Instant) error {
-	if e.State == None || e.Suspect {
+	if e.State == None || e.NeedsReconcile {
 		return ErrIllegal
 	}
 	switch e.State {
@@ -33,7 +33,7 @@ func (Doubted) apply(e *Entry, at archive.Instant) error {
 			r.Closed, r.Equal = at.Wall, 0
 		}
 	}
-	e.Suspect = true
+	e.NeedsReconcile = true
 	return nil
 }
 
@@ -79,7 +79,7 @@ func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
 	if err := e.in(Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Rejected, Quarantined); err != nil {
 		return err
 	}
-	if e.Suspect && (e.State == Registering || e.State == Registered || e.State == Sending) {
+	if e.NeedsReconcile && (e.State == Registering || e.State == Registered || e.State == Sending) {
 		return ErrIllegal // no suspect entry stands there
 	}
 	found := Registration{
@@ -91,7 +91,7 @@ func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
 	if n > e.Generation {
 		e.Generation, e.ID, e.Lost = n, ev.ID, e.Posts-e.Answers
 	}
-	if !e.Suspect {
+	if !e.NeedsReconcile {
 		e.note(found)
 		return nil
 	}
@@ -123,10 +123,10 @@ type Reconciled struct{}
 func (Reconciled) Word() string { return "reconciled" }
 
 func (Reconciled) apply(e *Entry, _ archive.Instant) error {
-	if !e.Suspect {
+	if !e.NeedsReconcile {
 		return ErrIllegal
 	}
-	e.Suspect = false
+	e.NeedsReconcile = false
 	return nil
 }
 
@@ -142,7 +142,7 @@ type SourceFound struct {
 func (SourceFound) Word() string { return "source-found" }
 
 func (ev SourceFound) apply(e *Entry, _ archive.Instant) error {
-	if !e.Suspect || e.Source == ev.Source || e.Source == Returned || e.Source > Disposing || (ev.Dest == "") != (ev.Source == Gone) {
+	if !e.NeedsReconcile || e.Source == ev.Source || e.Source == Returned || e.Source > Disposing || (ev.Dest == "") != (ev.Source == Gone) {
 		return ErrIllegal
 	}
 	var in []State
@@ -197,11 +197,11 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	if e.State != None || e.Key.IsZero() || !ev.whole() {
 		return ErrIllegal
 	}
-	e.State, e.Source, e.Dest, e.Suspect = ev.State, ev.Source, ev.Dest, true
+	e.State, e.Source, e.Dest, e.NeedsReconcile = ev.State, ev.Source, ev.Dest, true
 	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
 	e.ID, e.Base, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Content, ev.Metadata, ev.Package
 	e.Number, e.SameNumber, e.StrangeDate = ev.Number, ev.SameNumber, ev.StrangeDate
-	e.Double, e.Sworn, e.Cause = ev.Double, ev.Double, ev.Cause
+	e.Double, e.DuplicateConfirmed, e.Cause = ev.Double, ev.Double, ev.Cause
 	e.SeenAt, e.RegisteredAt, e.UploadedAt, e.ArchivedAt = ev.SeenAt, ev.RegisteredAt, ev.UploadedAt, ev.ArchivedAt
 	if e.SeenAt.IsZero() {
 		e.SeenAt = at.Wall

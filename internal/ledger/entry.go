@@ -29,38 +29,38 @@ type Entry struct {
 	Owner  uint32 // uid of the folder's owner at the claim
 	Node   Node   // the folder's identity on disk at the claim
 
-	Look       archive.Digest // fingerprint at the last look while discovered
-	ID         archive.ID     // toward the service; of the current generation
-	Base       archive.ID     // of the first generation
-	Generation uint8
-	Chosen     bool           // the sidecar named the identity
-	Content    archive.Digest // of the list of files
-	Metadata   archive.Digest // of the canonical metadata
-	Number     archive.NumberDigest
-	Package    archive.Package
+	Fingerprint archive.Digest // fingerprint at the last look while discovered
+	ID          archive.ID     // toward the service; of the current generation
+	Base        archive.ID     // of the first generation
+	Generation  uint8
+	Chosen      bool           // the sidecar named the identity
+	Content     archive.Digest // of the list of files
+	Metadata    archive.Digest // of the canonical metadata
+	Number      archive.NumberDigest
+	Package     archive.Package
 
-	Registrations []Registration // the last is current, the others are orphans
-	Folded        Folded         // earlier ones that are no longer listed
-	Posts         uint16         // intents to register
-	Answers       uint16         // of them with a known outcome
-	Lost          uint16         // unanswered ones of earlier generations
-	Failures      uint8          // packages that the store took and the service failed or lost
-	Part          uint16         // documents it may be registered with, after a refused batch; 0: any number
+	Registrations []Registration      // the last is current, the others are orphans
+	Folded        RegistrationsPruned // earlier ones that are no longer listed
+	Posts         uint16              // intents to register
+	Answers       uint16              // of them with a known outcome
+	Lost          uint16              // unanswered ones of earlier generations
+	Failures      uint8               // packages that the store took and the service failed or lost
+	Part          uint16              // documents it may be registered with, after a refused batch; 0: any number
 
 	Attempt   uint16 // postponements of the step that is due
 	NotBefore time.Time
 	After     archive.Key // wait for this entry's end
 	Cause     Cause       // of the state, or of the last postponement
 
-	Hold         bool // no further step, no disposal
-	InDoubt      bool // closed by an operator though content is possible
-	Double       bool // more than one registration may hold archivable content
-	Sworn        bool // Double stays whatever is heard: a person released it, or a receipt says so
-	Contradicted bool // the service contradicted a final state
-	Resolved     bool // a rejection or a contradiction that nobody needs to look at any more
-	Suspect      bool // the ledger was put back or made anew: what happened to it meanwhile is not known
-	StrangeDate  bool // it can hardly be of its date, see [archive.Document.HasStrangeDate]
-	Checked      bool // a person has looked at its date, or at the other one with its number
+	Hold               bool // no further step, no disposal
+	InDoubt            bool // closed by an operator though content is possible
+	Double             bool // more than one registration may hold archivable content
+	DuplicateConfirmed bool // Double stays whatever is heard: a person released it, or a receipt says so
+	Contradicted       bool // the service contradicted a final state
+	Resolved           bool // a rejection or a contradiction that nobody needs to look at any more
+	NeedsReconcile     bool // the ledger was put back or made anew: what happened to it meanwhile is not known
+	StrangeDate        bool // it can hardly be of its date, see [archive.Document.HasStrangeDate]
+	Checked            bool // a person has looked at its date, or at the other one with its number
 
 	First       archive.Key // duplicate of
 	SameContent archive.Key // same files, other metadata
@@ -111,19 +111,19 @@ type Registration struct {
 	Sent       archive.Digest // of the bytes that left in the upload that the store accepted; zero: none was
 	Closed     time.Time      // when it stopped being uploadable, or was found; once it was given up: when; zero: not yet
 
-	Word  archive.Word // the service's last word about it
-	Equal uint8        // equal answers, each a twenty-fourth of the grace after the one before
-	Last  time.Time    // of the last counted answer; once it was given up: of the last answer
+	Word  archive.ServiceStatus // the service's last word about it
+	Equal uint8                 // equal answers, each a twenty-fourth of the grace after the one before
+	Last  time.Time             // of the last counted answer; once it was given up: of the last answer
 
 	SucceededAt time.Time // the service's own time of its success; zero: it has none, or it is Entry.ArchivedAt
 }
 
-// Folded counts registrations without content that an entry no longer lists. Their
+// RegistrationsPruned counts registrations without content that an entry no longer lists. Their
 // numbers stay bound to it in the ledger, and stand in the journal.
-type Folded struct{ Unsent, Lapsed uint32 }
+type RegistrationsPruned struct{ Unsent, Lapsed uint32 }
 
 // Total returns how many there are.
-func (f Folded) Total() uint64 { return uint64(f.Unsent) + uint64(f.Lapsed) }
+func (f RegistrationsPruned) Total() uint64 { return uint64(f.Unsent) + uint64(f.Lapsed) }
 
 // Document is the erasable part of an entry, written once: when it is sealed, or when it ends before that. Then it has
 // nothing but AsRead.
@@ -235,7 +235,7 @@ func (e Entry) Orphans() []archive.RemoteID {
 // contradiction or an erasure.
 func (e Entry) AtRest() bool {
 	_, _, due := Due(e)
-	return e.State.Final() && !due && !e.Hold && !e.Suspect && !e.NeedsPerson()
+	return e.State.Final() && !due && !e.Hold && !e.NeedsReconcile && !e.NeedsPerson()
 }
 
 // IsUnusual reports whether a person should look whether the document is right: it bears the invoice number of
@@ -250,7 +250,7 @@ func (e Entry) IsCertainlyRejected() bool {
 // NothingLeft reports whether certainly nothing of the entry was ever taken by the
 // service: it is claimed or packed, and every POST of it was turned away.
 func (e Entry) NothingLeft() bool {
-	return !e.Suspect && (e.State == Discovered || e.State == Packaged) && e.Posts == e.Answers && len(e.Registrations) == 0
+	return !e.NeedsReconcile && (e.State == Discovered || e.State == Packaged) && e.Posts == e.Answers && len(e.Registrations) == 0
 }
 
 // NeedsPerson reports whether somebody should look at the entry: it was refused and

@@ -7,8 +7,8 @@ import (
 	"vaultd/internal/archive"
 )
 
-// Human is who acted and why. Only the digest of the reason is journaled.
-type Human struct {
+// Operator is who acted and why. Only the digest of the reason is journaled.
+type Operator struct {
 	UID    uint32
 	Reason archive.Digest // Note.Digest of what was said; zero: no reason was given
 }
@@ -30,7 +30,7 @@ func (n Note) Digest() archive.Digest {
 }
 
 // Actor returns who did ev; ok is false where no person did.
-func Actor(ev Event) (by Human, ok bool) {
+func Actor(ev Event) (by Operator, ok bool) {
 	switch ev := ev.(type) {
 	case Held:
 		return ev.By, true
@@ -43,11 +43,11 @@ func Actor(ev Event) (by Human, ok bool) {
 	case Retaken:
 		return ev.By, true
 	}
-	return Human{}, false
+	return Operator{}, false
 }
 
 // Held stops every further step and the disposal.
-type Held struct{ By Human }
+type Held struct{ By Operator }
 
 // Word implements Event.
 func (Held) Word() string { return "held" }
@@ -64,7 +64,7 @@ func (ev Held) apply(e *Entry, _ archive.Instant) error {
 }
 
 // Unheld lets the entry go on. What is unusual about it counts as looked at.
-type Unheld struct{ By Human }
+type Unheld struct{ By Operator }
 
 // Word implements Event.
 func (Unheld) Word() string { return "unheld" }
@@ -82,7 +82,7 @@ func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 // somebody has looked at an unusual one: the flag stays, and a disposal that was stopped halfway ends there, its rest kept for good. It
 // ends an entry of which certainly nothing left as rejected, on hold or not; or one in doubt as
 // rejected, flagged so for ever. A suspect one must be reconciled before.
-type Closed struct{ By Human }
+type Closed struct{ By Operator }
 
 // Word implements Event.
 func (Closed) Word() string { return "closed" }
@@ -133,7 +133,7 @@ func (e *Entry) mayClose() error {
 	case Delivered, Duplicate:
 		return illegal(NothingToResolve)
 	case Discovered, Packaged, Quarantined, Unclear:
-		if e.Suspect {
+		if e.NeedsReconcile {
 			return illegal(NeedsReconcile) // nobody can decide about a life of which a part is lost
 		}
 		if e.State.Open() && e.State != Unclear && !e.NothingLeft() {
@@ -148,7 +148,7 @@ func (e *Entry) mayClose() error {
 // flagged as possibly double. One that the service archived meanwhile is archived, and
 // one that it is working on by its last word is waited for. What has no folder here any
 // more cannot be sent again.
-type Released struct{ By Human }
+type Released struct{ By Operator }
 
 // Word implements Event.
 func (Released) Word() string { return "released" }
@@ -157,7 +157,7 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 	if err := e.in(Quarantined, Unclear); err != nil {
 		return err
 	}
-	if e.Suspect {
+	if e.NeedsReconcile {
 		return illegal(NeedsReconcile)
 	}
 	e.close(at.Wall)
@@ -182,7 +182,7 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 		return illegal(SourceGone)
 	}
 	e.Double = e.Double || e.holders() > 0
-	e.Sworn = e.Double
+	e.DuplicateConfirmed = e.Double
 	if e.Package.IsZero() {
 		e.enter(Discovered)
 		return nil
@@ -209,7 +209,7 @@ func (ev Superseded) apply(e *Entry, _ archive.Instant) error {
 // Retaken says that a person has the returned folder of a rejection taken again, as a
 // new entry, and that the rejection is resolved by that.
 type Retaken struct {
-	By Human
+	By Operator
 	As archive.Key // the new entry
 }
 

@@ -28,15 +28,15 @@ func (ev ClaimedFolder) apply(e *Entry, at archive.Instant) error {
 	}
 	e.State, e.Source = Discovered, Claimed
 	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
-	e.Look, e.NotBefore, e.Supersedes = ev.Look, ev.NotBefore, ev.Supersedes
+	e.Fingerprint, e.NotBefore, e.Supersedes = ev.Look, ev.NotBefore, ev.Supersedes
 	e.SeenAt = at.Wall
 	return nil
 }
 
 // StillChanging says that the claimed folder differs from the last look.
 type StillChanging struct {
-	Look      archive.Digest
-	NotBefore time.Time
+	Fingerprint archive.Digest
+	NotBefore   time.Time
 }
 
 // Word implements Event.
@@ -46,7 +46,7 @@ func (ev StillChanging) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Discovered); err != nil {
 		return err
 	}
-	e.Look, e.After = ev.Look, archive.Key{} // it may be another invoice now
+	e.Fingerprint, e.After = ev.Fingerprint, archive.Key{} // it may be another invoice now
 	e.wait(ev.NotBefore, Cause{Code: "still-changing"})
 	return nil
 }
@@ -102,7 +102,7 @@ func (ev Sealed) apply(e *Entry, _ archive.Instant) error {
 		return ErrIllegal
 	}
 	e.enter(Packaged)
-	e.Look = archive.Digest{} // it served to see whether the folder was still changing
+	e.Fingerprint = archive.Digest{} // it served to see whether the folder was still changing
 	e.ID, e.Base, e.Chosen, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Chosen, ev.Content, ev.Metadata, ev.Package
 	e.Number, e.SameContent, e.SameNumber, e.StrangeDate = ev.Number, ev.SameContent, ev.SameNumber, ev.StrangeDate
 	if !ev.Supersedes.IsZero() {
@@ -142,7 +142,7 @@ type Refused struct{ Cause Cause }
 func (Refused) Word() string { return "refused" }
 
 func (ev Refused) apply(e *Entry, _ archive.Instant) error {
-	if e.Suspect && e.State == Discovered {
+	if e.NeedsReconcile && e.State == Discovered {
 		e.quarantine(ev.Cause)
 		return nil
 	}

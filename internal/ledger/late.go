@@ -145,11 +145,11 @@ func (e Entry) QuestionsAt(now time.Time) []archive.RemoteID {
 // the entry although nothing waits for it: it has content that the entry does not count.
 // A number that is not listed any more is one of those.
 func (e Entry) Hears(rc archive.Receipt) bool {
-	if rc.Word != archive.Successful && rc.Word != archive.InProgress || rc.Remote == e.Archived {
+	if rc.Status != archive.Successful && rc.Status != archive.InProgress || rc.Remote == e.Archived {
 		return false
 	}
 	r := e.registration(rc.Remote)
-	return r == nil || r.Fate == Unsent || r.GivenUp() || rc.Word == archive.Successful && r.Fate != Succeeded
+	return r == nil || r.Fate == Unsent || r.GivenUp() || rc.Status == archive.Successful && r.Fate != Succeeded
 }
 
 // successes counts the service's numbers under which the document is archived.

@@ -21,7 +21,7 @@ func given(f Fate) Entry {
 func TestLateQuestions_I2_GoOnForAMonth(t *testing.T) {
 	want := []time.Duration{time.Hour, 6 * time.Hour, 24 * time.Hour, 72 * time.Hour, 240 * time.Hour, 720 * time.Hour}
 	for _, fate := range []Fate{Lapsed, Declined} {
-		for _, word := range []archive.Word{archive.Failed, archive.Absent, archive.WaitingForPackage, archive.Unfamiliar} {
+		for _, word := range []archive.ServiceStatus{archive.Failed, archive.Absent, archive.WaitingForPackage, archive.Unfamiliar} {
 			e := given(fate)
 			var asked []time.Duration
 			for step, when, due := Due(e); due; step, when, due = Due(e) {
@@ -29,7 +29,7 @@ func TestLateQuestions_I2_GoOnForAMonth(t *testing.T) {
 					t.Fatalf("%s at %v about %v, at rest %t", step, when, e.QuestionsAt(when), e.AtRest())
 				}
 				asked = append(asked, when.Sub(epoch))
-				e = must(t, e, when.Sub(epoch), StatusSeen{Receipt: archive.Receipt{Remote: "old", Word: word}, Grace: grace})
+				e = must(t, e, when.Sub(epoch), StatusSeen{Receipt: archive.Receipt{Remote: "old", Status: word}, Grace: grace})
 			}
 			if !slices.Equal(asked, want) || !e.AtRest() {
 				t.Errorf("fate %d, %s: asked after %v, at rest %t", fate, word, asked, e.AtRest())
@@ -113,7 +113,7 @@ func TestLateSuccess_I2_IsFlaggedAtOnce(t *testing.T) {
 		if third = must(t, third, 3*time.Hour, answer(archive.Successful, "third")); !third.NeedsPerson() {
 			t.Error("a third copy calls nobody")
 		}
-		for _, w := range []archive.Word{archive.Absent, archive.WaitingForPackage, archive.Unfamiliar, archive.Failed} {
+		for _, w := range []archive.ServiceStatus{archive.Absent, archive.WaitingForPackage, archive.Unfamiliar, archive.Failed} {
 			for h := range 100 {
 				e = must(t, e, 48*time.Hour+time.Duration(h)*time.Hour, answer(w, "old"))
 			}
@@ -167,10 +167,10 @@ func TestLateProgress_I2_IsWaitedFor(t *testing.T) {
 func TestLateProgress_I23_OneFailureToldManyTimesIsOne(t *testing.T) {
 	e, began := uploaded()
 	at := began.Add(time.Hour)
-	tell := func(word archive.Word) {
+	tell := func(word archive.ServiceStatus) {
 		t.Helper()
 		at = at.Add(time.Minute)
-		next, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: word, Updated: began.Add(time.Hour)}}, archive.Instant{Wall: at})
+		next, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: word, Updated: began.Add(time.Hour)}}, archive.Instant{Wall: at})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func TestSecondLook_I2_BeforeItIsRegisteredAgain(t *testing.T) {
 	failed := func() Entry {
 		e, began := uploaded()
 		e.Registrations[0].Word, e.Registrations[0].Equal = archive.InProgress, 1
-		e, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: archive.Failed, Updated: began.Add(time.Hour)}},
+		e, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.Failed, Updated: began.Add(time.Hour)}},
 			archive.Instant{Wall: epoch})
 		if err != nil || e.State != Packaged {
 			t.Fatalf("%s, %v", e.State, err)
@@ -204,11 +204,11 @@ func TestSecondLook_I2_BeforeItIsRegisteredAgain(t *testing.T) {
 	if step, when, _ := Due(e); step != Ask || !when.Equal(epoch.Add(grace/spacing)) || !slices.Equal(e.QuestionsAt(when), []archive.RemoteID{"b1"}) {
 		t.Fatalf("%s at %v about %v", step, when, e.QuestionsAt(when))
 	}
-	for word, want := range map[archive.Word]string{
+	for word, want := range map[archive.ServiceStatus]string{
 		archive.Failed: "packaged register", archive.Absent: "packaged register", archive.WaitingForPackage: "packaged register",
 		archive.InProgress: "uploaded ask", archive.Successful: "archived place", archive.Unfamiliar: "packaged ask",
 	} {
-		next := must(t, e, grace/spacing, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: word}})
+		next := must(t, e, grace/spacing, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: word}})
 		step, _, _ := Due(next)
 		if got := fmt.Sprint(next.State, " ", step); got != want || next.Double {
 			t.Errorf("%s: %s, want %s", word, got, want)
@@ -242,7 +242,7 @@ func TestLateQuestions_I25_EndWithoutAnAnswer(t *testing.T) {
 func TestSecondLook_I25_EndsWithoutAnAnswer(t *testing.T) {
 	e, began := uploaded()
 	e.Registrations[0].Word, e.Registrations[0].Equal = archive.InProgress, 1
-	e = must(t, e, 0, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: archive.Failed, Updated: began.Add(time.Hour)}})
+	e = must(t, e, 0, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.Failed, Updated: began.Add(time.Hour)}})
 	for n := 0; n < 1000; n++ {
 		step, when, _ := Due(e)
 		if step == Register {
@@ -262,7 +262,7 @@ func TestLateProgress_I12_IsOfTheOneThatWasTold(t *testing.T) {
 	e.Registrations = []Registration{
 		{Ticket: bare("first"), Fate: Lapsed, Closed: epoch}, {Ticket: bare("maybe"), Fate: Maybe, Closed: epoch}, {Ticket: bare("unsent"), Fate: Unsent, Closed: epoch},
 	}
-	e.Double, e.Sworn = true, true
+	e.Double, e.DuplicateConfirmed = true, true
 	e = must(t, e, time.Hour, answer(archive.InProgress, "first"))
 	if e.State != Uploaded || e.Current().Ticket.Remote != "first" || e.Current().Fate != Stored {
 		t.Errorf("%s with %s, fate %d", e.State, e.Current().Ticket.Remote, e.Current().Fate)

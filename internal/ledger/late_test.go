@@ -22,8 +22,8 @@ func uploaded() (Entry, time.Time) {
 func TestFailed_I2_AtTheWindowsEndIsNoFailureOfTheDocument(t *testing.T) {
 	const grace = 24 * time.Hour
 	for name, row := range map[string]struct {
-		before archive.Word  // heard just before
-		dated  time.Duration // after the window began
+		before archive.ServiceStatus // heard just before
+		dated  time.Duration         // after the window began
 		heard  time.Duration
 		want   State
 	}{
@@ -37,7 +37,7 @@ func TestFailed_I2_AtTheWindowsEndIsNoFailureOfTheDocument(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, began := uploaded()
 			e.Registrations[0].Word, e.Registrations[0].Equal = row.before, 1
-			e, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: archive.Failed, Updated: began.Add(row.dated)}},
+			e, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.Failed, Updated: began.Add(row.dated)}},
 				archive.Instant{Wall: began.Add(row.heard)})
 			if err != nil || e.State != row.want {
 				t.Errorf("%v, %v", e.State, err)
@@ -55,7 +55,7 @@ func TestMissing_I25_LostThreeTimesCallsAPerson(t *testing.T) {
 		e.Registrations[0].Fate, e.Registrations[0].Closed = Stored, at
 		for range 3 * spacing {
 			at = at.Add(grace / spacing)
-			next, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Word: archive.WaitingForPackage, Date: at}}, archive.Instant{Wall: at})
+			next, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.WaitingForPackage, Date: at}}, archive.Instant{Wall: at})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -83,7 +83,7 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 			l.Seal = accepted.Seal.String()
 		}
 	case StatusSeen:
-		l.Remote, l.Word = string(ev.Receipt.Remote), ev.Receipt.Word.String()
+		l.Remote, l.Word = string(ev.Receipt.Remote), ev.Receipt.Status.String()
 		if !ev.Receipt.Updated.IsZero() {
 			l.Time = stamp(ev.Receipt.Updated)
 		}
@@ -114,7 +114,7 @@ func (e Entry) flags() string {
 		on   bool
 		word string
 	}{
-		{e.Hold, "hold"}, {e.InDoubt, "in-doubt"}, {e.Double, "double"}, {e.Contradicted, "contradicted"}, {e.Resolved, "resolved"}, {e.Suspect, "suspect"},
+		{e.Hold, "hold"}, {e.InDoubt, "in-doubt"}, {e.Double, "double"}, {e.Contradicted, "contradicted"}, {e.Resolved, "resolved"}, {e.NeedsReconcile, "suspect"},
 		{!e.SameNumber.IsZero(), "same-number"}, {e.StrangeDate, "strange-date"}, {e.Checked, "checked"},
 	} {
 		if f.on && s != "" {

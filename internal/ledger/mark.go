@@ -14,7 +14,7 @@ import (
 type Mark struct {
 	Word  string          // one of the words below
 	Vault archive.VaultID // that it is about; empty: all of them
-	By    Human
+	By    Operator
 	Cause string // what a reader of the journal should know; names nobody
 	At    time.Time
 	Told  time.Time // the service's clock, where it was asked; zero: it was not, or did not say

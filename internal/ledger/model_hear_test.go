@@ -22,7 +22,7 @@ func (o setup) listen(w *world, add adder) {
 		bum := bumNumber(r.Ticket.Remote)
 		s := w.srv[bum]
 		word := o.word(s)
-		rc := archive.Receipt{Remote: r.Ticket.Remote, Word: word, Updated: epoch.Add(time.Duration(s.judged)*time.Hour + time.Minute)}
+		rc := archive.Receipt{Remote: r.Ticket.Remote, Status: word, Updated: epoch.Add(time.Duration(s.judged)*time.Hour + time.Minute)}
 		if s.late {
 			rc.Updated = rc.Updated.Add(20 * time.Minute)
 		}
@@ -35,7 +35,7 @@ func (o setup) listen(w *world, add adder) {
 			add("hears again "+word.String(), false, func(x *world) { o.hear(x, rc, grace/spacing) })
 		}
 		if w.left.odd > 0 && s.verdict == pending {
-			absent := archive.Receipt{Remote: rc.Remote, Word: archive.Absent}
+			absent := archive.Receipt{Remote: rc.Remote, Status: archive.Absent}
 			add("hears 404", true, func(x *world) { x.left.odd--; o.hear(x, absent, grace/spacing) })
 			if settled {
 				add("hears 404 late", true, func(x *world) {
@@ -54,13 +54,13 @@ func (o setup) hear(x *world, rc archive.Receipt, d time.Duration) {
 	switch {
 	case o.mistake == "NoGrace":
 		ev.Grace = 0
-	case o.mistake == "UnknownWordIsSuccess" && rc.Word == archive.Unfamiliar:
-		ev.Receipt.Word = archive.Successful
-	case o.mistake == "AbsentIsProof" && rc.Word == archive.Absent:
-		ev.Receipt.Word = archive.WaitingForPackage
-	case o.mistake == "UnusedTakenForFailed" && rc.Word == archive.Failed:
+	case o.mistake == "UnknownWordIsSuccess" && rc.Status == archive.Unfamiliar:
+		ev.Receipt.Status = archive.Successful
+	case o.mistake == "AbsentIsProof" && rc.Status == archive.Absent:
+		ev.Receipt.Status = archive.WaitingForPackage
+	case o.mistake == "UnusedTakenForFailed" && rc.Status == archive.Failed:
 		ev.Receipt.Updated = rc.Updated.Truncate(time.Hour) // as if it failed inside the window
-	case o.mistake == "FailureBelievedAtOnce" && rc.Word == archive.Failed && x.e.State == Unclear && rc.Remote == x.e.Current().Ticket.Remote:
+	case o.mistake == "FailureBelievedAtOnce" && rc.Status == archive.Failed && x.e.State == Unclear && rc.Remote == x.e.Current().Ticket.Remote:
 		x.e.Registrations = slices.Clone(x.e.Registrations)
 		x.e.Current().Fate = Lapsed
 		x.e.enter(Packaged)

@@ -23,7 +23,7 @@ func (o setup) putBack(w *world, add adder) {
 			}
 		})
 	}
-	if w.e.Suspect && w.vol.doing == idle {
+	if w.e.NeedsReconcile && w.vol.doing == idle {
 		add("reconcile", false, o.reconcile)
 	}
 }
@@ -45,7 +45,7 @@ func (o setup) reconcile(x *world) {
 		if !x.listed(uint8(i)) {
 			continue
 		}
-		rc := archive.Receipt{Remote: bumName(uint8(i)), Word: o.word(s), Updated: epoch.Add(time.Duration(s.judged)*time.Hour + time.Minute)}
+		rc := archive.Receipt{Remote: bumName(uint8(i)), Status: o.word(s), Updated: epoch.Add(time.Duration(s.judged)*time.Hour + time.Minute)}
 		if s.late {
 			rc.Updated = rc.Updated.Add(20 * time.Minute)
 		}

@@ -173,7 +173,7 @@ func (o setup) service(w *world, add adder) {
 }
 
 // word is what the service says about a registration now.
-func (o setup) word(s server) archive.Word {
+func (o setup) word(s server) archive.ServiceStatus {
 	switch {
 	case s.verdict == succeeded:
 		return archive.Successful

@@ -182,7 +182,7 @@ func (w *world) commit(ev Event, d time.Duration) (ok bool) {
 		w.undue = "I3 disposal of what a person holds"
 	case ev.Word() == DisposeIntended{}.Word() && (before.Contradicted || before.Double):
 		w.undue = "I13 disposal in spite of a contradiction"
-	case before.Sworn && !(next.Sworn && next.Double):
+	case before.DuplicateConfirmed && !(next.DuplicateConfirmed && next.Double):
 		w.undue = "I2 what a person swore was taken back by " + ev.Word()
 	case before.Double && !next.Double && !(ev.Word() == StatusSeen{}.Word() && next.holders() <= 1) || before.InDoubt && !next.InDoubt:
 		w.undue = "I2 a flag was taken back by " + ev.Word()
@@ -286,8 +286,8 @@ func (w *world) appendKey(b []byte) []byte {
 
 func (e *Entry) appendKey(b []byte) []byte {
 	b = append(b, byte(e.State), byte(e.Source), byte(e.Posts), byte(e.Answers), byte(e.Lost), e.Failures, byte(e.Part), e.Generation,
-		bit(e.Hold)|bit(e.InDoubt)<<1|bit(e.Double)<<2|bit(e.Contradicted)<<3|bit(e.Resolved)<<4|bit(!e.DisposeAt.IsZero())<<5|bit(e.Dest != "")<<6|bit(e.Suspect)<<7)
-	b = append(b, bit(e.Sworn))
+		bit(e.Hold)|bit(e.InDoubt)<<1|bit(e.Double)<<2|bit(e.Contradicted)<<3|bit(e.Resolved)<<4|bit(!e.DisposeAt.IsZero())<<5|bit(e.Dest != "")<<6|bit(e.NeedsReconcile)<<7)
+	b = append(b, bit(e.DuplicateConfirmed))
 	archived := byte(255)
 	if e.Archived != "" {
 		archived = bumNumber(e.Archived)
@@ -314,9 +314,9 @@ func (w *world) broken() string {
 	gone := w.e.Source == Gone || w.e.Source == Moved
 	archived := slices.ContainsFunc(w.srv, func(s server) bool { return s.verdict == succeeded })
 	switch {
-	case w.e.Suspect && w.disk == nowhere && !archived:
+	case w.e.NeedsReconcile && w.disk == nowhere && !archived:
 		return "I3 the source is gone and nothing is archived"
-	case w.e.Suspect: // it says of itself that it does not know
+	case w.e.NeedsReconcile: // it says of itself that it does not know
 		return ""
 	case w.disk == nowhere && !gone && w.e.Source != Disposing:
 		return "I1 the source vanished while it is " + w.e.Source.String()

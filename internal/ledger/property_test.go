@@ -82,10 +82,10 @@ func differs(a, b Entry) bool {
 // What is asked for hours leaves one line for each new word, not one for each answer.
 func TestTransition_RepeatedAnswersAreQuiet(t *testing.T) {
 	e := Entry{Key: archive.Key{1}, Rev: 5, State: Uploaded, Source: Claimed, Registrations: []Registration{{Ticket: archive.Ticket{Remote: "b"}, Sends: 1, Fate: Stored}}}
-	revs := map[archive.Word]uint32{}
-	for _, w := range []archive.Word{archive.InProgress, archive.InProgress, archive.InProgress, archive.Unfamiliar, archive.InProgress} {
+	revs := map[archive.ServiceStatus]uint32{}
+	for _, w := range []archive.ServiceStatus{archive.InProgress, archive.InProgress, archive.InProgress, archive.Unfamiliar, archive.InProgress} {
 		for h := range 50 {
-			next, err := Transition(e, StatusSeen{Receipt: archive.Receipt{Remote: "b", Word: w}, Grace: grace}, at(time.Duration(h)*time.Hour))
+			next, err := Transition(e, StatusSeen{Receipt: archive.Receipt{Remote: "b", Status: w}, Grace: grace}, at(time.Duration(h)*time.Hour))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +105,7 @@ func TestDue_I25_RestsOrGoesOn(t *testing.T) {
 		case err != nil:
 		case e.AtRest() && due:
 			t.Fatalf("at rest, and %s is due: %+v", step, e)
-		case e.State.Open() && !e.Hold && !due && !(e.Suspect && e.State == Packaged): // which waits to be reconciled
+		case e.State.Open() && !e.Hold && !due && !(e.NeedsReconcile && e.State == Packaged): // which waits to be reconciled
 			t.Fatalf("%s after %s has nothing due and is open", e.State, ev.Word())
 		case e.Hold && due:
 			t.Fatalf("held, and %s is due", step)
@@ -118,7 +118,7 @@ func TestTransition_I13_FinalStatesAndFlagsStay(t *testing.T) {
 		if before.State.Final() && after.State != before.State {
 			t.Fatalf("%s became %s by %s", before.State, after.State, ev.Word())
 		}
-		if before.Sworn && !(after.Sworn && after.Double) {
+		if before.DuplicateConfirmed && !(after.DuplicateConfirmed && after.Double) {
 			t.Fatalf("%s took back what a person or a receipt said", ev.Word())
 		}
 		if before.InDoubt && !after.InDoubt || before.Double && !after.Double && (lapsed(after) <= lapsed(before) || after.holders() > 1) {

@@ -54,7 +54,7 @@ func TestRecovered_I2_WhatAReceiptCallsDoubleStaysSo(t *testing.T) {
 	step(RegistrationFound{Remote: "R9", ID: archive.ID{1}})
 	for range 5 {
 		at.Wall = at.Wall.Add(13 * time.Hour)
-		step(StatusSeen{Receipt: archive.Receipt{Remote: "R9", Word: archive.WaitingForPackage}, Grace: grace})
+		step(StatusSeen{Receipt: archive.Receipt{Remote: "R9", Status: archive.WaitingForPackage}, Grace: grace})
 	}
 	if e.registration("R9").Fate != Lapsed || !e.Double {
 		t.Errorf("double %v, %+v", e.Double, e.Registrations)

@@ -14,7 +14,7 @@ type RegisterIntended struct{}
 func (RegisterIntended) Word() string { return "register-intended" }
 
 func (RegisterIntended) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Packaged, Registering); err != nil || e.Suspect {
+	if err := e.in(Packaged, Registering); err != nil || e.NeedsReconcile {
 		return ErrIllegal
 	}
 	e.State = Registering
@@ -155,7 +155,7 @@ type UploadIntended struct{}
 func (UploadIntended) Word() string { return "upload-intended" }
 
 func (UploadIntended) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Registered, Sending); err != nil || e.Suspect || e.Current().Ticket.URL == "" {
+	if err := e.in(Registered, Sending); err != nil || e.NeedsReconcile || e.Current().Ticket.URL == "" {
 		return ErrIllegal
 	}
 	e.State = Sending

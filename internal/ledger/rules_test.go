@@ -127,10 +127,10 @@ func TestDoubted_I2_EvidenceBeginsAnew(t *testing.T) {
 func TestStatusSeen_I2_AFoundRegistrationIsAsOldAsItsFinding(t *testing.T) {
 	for age, want := range map[time.Duration]State{time.Hour: Unclear, 24*time.Hour - time.Second: Unclear, 24 * time.Hour: Packaged} {
 		e := usual(Packaged)
-		e.Suspect = true
+		e.NeedsReconcile = true
 		e = must(t, e, -30*time.Hour, RegistrationFound{Remote: "now", ID: e.ID, Told: epoch})
 		r := e.Current()
-		r.Word, r.Equal, r.Last, e.Suspect = archive.WaitingForPackage, evidence, epoch.Add(-100*time.Hour), false
+		r.Word, r.Equal, r.Last, e.NeedsReconcile = archive.WaitingForPackage, evidence, epoch.Add(-100*time.Hour), false
 		ev := answer(archive.WaitingForPackage, "now")
 		ev.Receipt.Date = epoch.Add(age)
 		if e = must(t, e, age, ev); e.State != want {

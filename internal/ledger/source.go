@@ -14,7 +14,7 @@ type PlaceIntended struct{ Dest string }
 func (PlaceIntended) Word() string { return "place-intended" }
 
 func (ev PlaceIntended) apply(e *Entry, _ archive.Instant) error {
-	if !e.State.Final() || e.Suspect || ev.Dest == "" {
+	if !e.State.Final() || e.NeedsReconcile || ev.Dest == "" {
 		return ErrIllegal
 	}
 	switch {

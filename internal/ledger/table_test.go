@@ -27,12 +27,12 @@ type row struct {
 }
 
 // answer is the service's, by whose clock the grace is over; ours decides.
-func answer(w archive.Word, r archive.RemoteID) StatusSeen {
-	return StatusSeen{Receipt: archive.Receipt{Remote: r, Word: w, Updated: epoch.Add(time.Minute), Date: epoch.Add(100 * grace)}, Grace: grace}
+func answer(w archive.ServiceStatus, r archive.RemoteID) StatusSeen {
+	return StatusSeen{Receipt: archive.Receipt{Remote: r, Status: w, Updated: epoch.Add(time.Minute), Date: epoch.Add(100 * grace)}, Grace: grace}
 }
 
 // proven makes the next equal answer the last one that is needed.
-func proven(w archive.Word) func(*Entry) {
+func proven(w archive.ServiceStatus) func(*Entry) {
 	return func(e *Entry) {
 		if r := e.Current(); r != nil {
 			r.Word, r.Equal, r.Last = w, evidence-1, epoch.Add(-time.Hour)
@@ -45,7 +45,7 @@ func proven(w archive.Word) func(*Entry) {
 }
 
 // often is proven, for an entry whose packages were failed or lost as often as it may be.
-func often(w archive.Word) func(*Entry) {
+func often(w archive.ServiceStatus) func(*Entry) {
 	return func(e *Entry) {
 		proven(w)(e)
 		e.Failures = maxFailures
@@ -63,7 +63,7 @@ func orphan(f Fate) func(*Entry) {
 }
 
 // beside is proven, where an earlier registration may hold content.
-func beside(f Fate, w archive.Word) func(*Entry) {
+func beside(f Fate, w archive.ServiceStatus) func(*Entry) {
 	return func(e *Entry) {
 		proven(w)(e)
 		orphan(f)(e)
@@ -85,7 +85,7 @@ func unused(e *Entry) {
 	}
 }
 
-func suspect(e *Entry) { e.Suspect = e.State != None }
+func suspect(e *Entry) { e.NeedsReconcile = e.State != None }
 
 var (
 	found         = RegistrationFound{Remote: "found", ID: archive.ID{1}, Date: epoch}
@@ -99,7 +99,7 @@ var (
 	recoveredReturned = Recovered{State: Rejected, Source: Returned, Dest: "_rejected/x"}
 )
 
-var byPerson = Human{UID: 7, Reason: archive.Digest{9}}
+var byPerson = Operator{UID: 7, Reason: archive.Digest{9}}
 
 // stateTable holds every event against every state. The source is not touched by
 // any of them.
@@ -219,7 +219,7 @@ var stateTable = []row{
 
 var (
 	sealed       = Sealed{ID: archive.ID{1}, Package: zip(3)}
-	failedBefore = StatusSeen{Receipt: archive.Receipt{Remote: "now", Word: archive.Failed, Updated: epoch.Add(-time.Minute), Date: epoch.Add(100 * grace)}, Grace: grace}
+	failedBefore = StatusSeen{Receipt: archive.Receipt{Remote: "now", Status: archive.Failed, Updated: epoch.Add(-time.Minute), Date: epoch.Add(100 * grace)}, Grace: grace}
 )
 
 // accepted says that the store took the package zip(3).

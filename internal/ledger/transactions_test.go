@@ -12,7 +12,7 @@ import (
 func TestTransactions_EachSuccessIsOne(t *testing.T) {
 	first, second := epoch.Add(time.Hour), epoch.AddDate(1, 0, 0)
 	says := func(r archive.RemoteID, at time.Time) StatusSeen {
-		return StatusSeen{Receipt: archive.Receipt{Remote: r, Word: archive.Successful, Updated: at, Record: []byte("{}")}, Grace: grace}
+		return StatusSeen{Receipt: archive.Receipt{Remote: r, Status: archive.Successful, Updated: at, Record: []byte("{}")}, Grace: grace}
 	}
 	start := usual(Uploaded)
 	orphan(Lapsed)(&start)

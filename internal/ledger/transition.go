@@ -80,7 +80,7 @@ func Due(e Entry) (step Step, at time.Time, ok bool) {
 	switch {
 	case e.Hold:
 		return NoStep, time.Time{}, false
-	case e.Suspect:
+	case e.NeedsReconcile:
 		return dueInDoubt(e)
 	}
 	switch e.State {
@@ -141,10 +141,10 @@ func dueAfterEnd(e Entry) (Step, time.Time, bool) {
 	return dueLate(e)
 }
 
-// Lane names the queue in which the step that is due waits: a drop folder for what is
+// QueueOf names the queue in which the step that is due waits: a drop folder for what is
 // done on its disk, a vault for what is said to the service. A lane that stands still
 // delays no other one.
-func Lane(e Entry) string {
+func QueueOf(e Entry) string {
 	lane := "drop " + e.Drop
 	switch step, _, ok := Due(e); {
 	case !ok:
@@ -157,7 +157,7 @@ func Lane(e Entry) string {
 
 // mayDispose reports whether nothing but time stands against a disposal.
 func (e *Entry) mayDispose() bool {
-	return !e.Suspect && e.State == Archived && e.Archived != "" && !e.DisposeAt.IsZero() && !e.Hold && !e.Double && !e.Contradicted
+	return !e.NeedsReconcile && e.State == Archived && e.Archived != "" && !e.DisposeAt.IsZero() && !e.Hold && !e.Double && !e.Contradicted
 }
 
 func later(a, b time.Time) time.Time {

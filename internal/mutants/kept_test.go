@@ -136,7 +136,7 @@ var kept = []mutant{
 	},
 	{
 		name: "SuspectsAreSent", promise: "I15", file: "internal/ledger/transition.go",
-		old: "\tcase e.Suspect:\n", new: "\tcase e.Suspect && e.State.Final():\n", tests: []string{"-run Due|Transition|Arrows|Suspect " + pure, onDisk},
+		old: "\tcase e.NeedsReconcile:\n", new: "\tcase e.NeedsReconcile && e.State.Final():\n", tests: []string{"-run Due|Transition|Arrows|Suspect " + pure, onDisk},
 	},
 	{
 		name: "DoubtForgetsTheTicket", promise: "I15", file: "internal/ledger/boltledger/safe.go",
@@ -144,6 +144,6 @@ var kept = []mutant{
 	},
 	{
 		name: "SafeModeSends", promise: "I15", file: "internal/ingest/conductor.go",
-		old: "func (c *Conductor) safe() bool { return c.cfg.Safe != nil && c.cfg.Safe() }", new: "func (c *Conductor) safe() bool { return c.cfg.Safe == nil }", tests: []string{conductor},
+		old: "func (c *Engine) safe() bool { return c.cfg.Safe != nil && c.cfg.Safe() }", new: "func (c *Engine) safe() bool { return c.cfg.Safe == nil }", tests: []string{conductor},
 	},
 }

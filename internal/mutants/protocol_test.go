@@ -29,7 +29,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "SilenceIsProof", promise: "I2", file: "internal/ledger/ask.go",
-		old: "case ev.Receipt.Word == archive.Absent || !r.proven(at, ev):", new: "case !r.proven(at, ev):",
+		old: "case ev.Receipt.Status == archive.Absent || !r.proven(at, ev):", new: "case !r.proven(at, ev):",
 		tests: []string{pure},
 	},
 	{
@@ -50,8 +50,8 @@ var protocol = []mutant{
 	},
 	{
 		name: "UnknownWordMeansArchived", promise: "I12", file: "internal/archive/ticket.go",
-		old:   "func ParseWord(raw string) Word { return words[raw] }",
-		new:   "func ParseWord(raw string) Word {\n\tif w, ok := words[raw]; ok {\n\t\treturn w\n\t}\n\treturn Successful\n}",
+		old:   "func ParseServiceStatus(raw string) ServiceStatus { return words[raw] }",
+		new:   "func ParseServiceStatus(raw string) ServiceStatus {\n\tif w, ok := words[raw]; ok {\n\t\treturn w\n\t}\n\treturn Successful\n}",
 		tests: []string{"vaultd/internal/archive", speech, readings},
 	},
 	{
@@ -119,7 +119,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "HeldGoesOn", promise: "I29", file: "internal/ledger/transition.go",
-		old: "\tcase e.Hold:\n", new: "\tcase e.Hold && e.Suspect:\n", tests: []string{pure},
+		old: "\tcase e.Hold:\n", new: "\tcase e.Hold && e.NeedsReconcile:\n", tests: []string{pure},
 	},
 	{
 		name: "HumanActWithoutName", promise: "I29", file: "internal/ledger/line.go",

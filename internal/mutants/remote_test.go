@@ -214,7 +214,7 @@ var remote = []mutant{
 	},
 	{
 		name: "HeldPackagesFillTheirVault", promise: "I23", file: "internal/ingest/backlog.go",
-		old: "|| e.State > ledger.Sending || e.Hold || e.Suspect {", new: "|| e.State > ledger.Sending {", tests: []string{conductor},
+		old: "|| e.State > ledger.Sending || e.Hold || e.NeedsReconcile {", new: "|| e.State > ledger.Sending {", tests: []string{conductor},
 	},
 	{
 		name: "BlindToWhatBeginsBeside", promise: "I6", file: "internal/ingest/gate.go",
@@ -470,7 +470,7 @@ var remote = []mutant{
 	{
 		name: "LeftOutOfTheListIsAbsent", promise: "I23", file: "internal/ingest/ask.go",
 		old:   "\t\t\trc, is := l.heard[r.Ticket.Remote]\n",
-		new:   "\t\t\trc, is := l.heard[r.Ticket.Remote]\n\t\t\tif fresh && !is {\n\t\t\t\trc, is = archive.Receipt{Remote: r.Ticket.Remote, Word: archive.Absent}, true\n\t\t\t}\n",
+		new:   "\t\t\trc, is := l.heard[r.Ticket.Remote]\n\t\t\tif fresh && !is {\n\t\t\t\trc, is = archive.Receipt{Remote: r.Ticket.Remote, Status: archive.Absent}, true\n\t\t\t}\n",
 		tests: []string{"-run AStatusListOfUploaded " + readings},
 	},
 	{

@@ -8,7 +8,7 @@ var sources = []mutant{
 	},
 	{
 		name: "DisposedWithoutSuccess", promise: "I3", file: "internal/ledger/transition.go",
-		old: "return !e.Suspect && e.State == Archived && e.Archived != \"\" && !e.DisposeAt.IsZero()", new: "return !e.Suspect && e.State.Final() && !e.DisposeAt.IsZero()", tests: []string{pure},
+		old: "return !e.NeedsReconcile && e.State == Archived && e.Archived != \"\" && !e.DisposeAt.IsZero()", new: "return !e.NeedsReconcile && e.State.Final() && !e.DisposeAt.IsZero()", tests: []string{pure},
 	},
 	{
 		name: "DisposedBeforeItsGrace", promise: "I3", file: "internal/ledger/source.go",
@@ -66,7 +66,7 @@ var sources = []mutant{
 	},
 	{
 		name: "SettledOnceIsEnough", promise: "I17", file: "internal/ingest/seal.go",
-		old: "if look != e.Look {", new: "if look.IsZero() {", tests: []string{conductor, "vaultd/internal/daemon", worlds},
+		old: "if look != e.Fingerprint {", new: "if look.IsZero() {", tests: []string{conductor, "vaultd/internal/daemon", worlds},
 	},
 	{
 		name: "RightsOfAFolderOutsideTheLook", promise: "I23", file: "internal/watch/look.go",

@@ -61,7 +61,7 @@ func (f *fold) entry(e ledger.Entry) {
 	if e.ID != it.id {
 		f.find("I12", e.Key, "the entry's clientUUID is not that of its last line")
 	}
-	if it.flags != (flags{e.InDoubt, e.Double, e.Suspect, !e.SameNumber.IsZero(), e.StrangeDate, e.Checked}) {
+	if it.flags != (flags{e.InDoubt, e.Double, e.NeedsReconcile, !e.SameNumber.IsZero(), e.StrangeDate, e.Checked}) {
 		f.find("I12", e.Key, "the entry's flags are not those of its last line")
 	}
 	if e.Posts != it.posts || e.Answers != it.answers {
@@ -161,7 +161,7 @@ func (f *fold) list(e ledger.Entry) {
 	note(e.State == ledger.Unclear, &f.Unclear)
 	note(e.Double, &f.Double)
 	note(e.InDoubt, &f.InDoubt)
-	note(e.Suspect, &f.Suspect)
+	note(e.NeedsReconcile, &f.Suspect)
 	f.Folded += uint64(e.Folded.Unsent)
 }
 

@@ -88,8 +88,8 @@ func got(r archive.RemoteID) ledger.GotTicket {
 	return ledger.GotTicket{Ticket: archive.Ticket{Remote: r, URL: "https://store.example/x"}}
 }
 
-func says(r archive.RemoteID, w archive.Word) ledger.StatusSeen {
-	return ledger.StatusSeen{Receipt: archive.Receipt{Remote: r, Word: w, Updated: noon, Record: []byte(`{"status":"ArchivingSuccessful"}`)}, Grace: 24 * time.Hour}
+func says(r archive.RemoteID, w archive.ServiceStatus) ledger.StatusSeen {
+	return ledger.StatusSeen{Receipt: archive.Receipt{Remote: r, Status: w, Updated: noon, Record: []byte(`{"status":"ArchivingSuccessful"}`)}, Grace: 24 * time.Hour}
 }
 
 // everyday is a ledger in which a little of everything happened, and what was seen

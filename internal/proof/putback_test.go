@@ -17,7 +17,7 @@ func (b *book) mark(word string) {
 			n++
 		}
 	}
-	b.append(ledger.MarkLine(uint64(len(b.lines))+1, n, ledger.Mark{Word: word, By: ledger.Human{UID: 7}, At: b.now}))
+	b.append(ledger.MarkLine(uint64(len(b.lines))+1, n, ledger.Mark{Word: word, By: ledger.Operator{UID: 7}, At: b.now}))
 }
 
 func (b *book) check(seen Seen) Report {
@@ -98,7 +98,7 @@ func TestCheck_I15_FindsWhatWasDoneBlindly(t *testing.T) {
 		"SuspectForgotten": {func(b *book) {
 			b.do(6, ledger.Doubted{})
 			e := b.entries[archive.Key{6}]
-			e.Suspect = false
+			e.NeedsReconcile = false
 			b.entries[archive.Key{6}] = e
 		}, "I12"},
 		"FoldedAway": {func(b *book) {

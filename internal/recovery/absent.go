@@ -50,7 +50,7 @@ func AskEach(ctx context.Context, s Service, v archive.VaultID, numbers []archiv
 	again, unknown, err := askOnce(ctx, s, v, open)
 	for k, i := range at {
 		if told[i] = again[k]; unknown[k] != nil {
-			told[i] = archive.Receipt{Remote: numbers[i], Word: archive.Absent}
+			told[i] = archive.Receipt{Remote: numbers[i], Status: archive.Absent}
 		}
 	}
 	return told, err

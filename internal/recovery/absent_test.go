@@ -51,7 +51,7 @@ func TestAskEach_I23_OneUnknownNumber(t *testing.T) {
 					if err != nil || len(told) != 3 {
 						t.Fatal(told, err)
 					}
-					if told[0].Word != archive.WaitingForPackage || told[1].Word != archive.Absent || !told[1].ID.IsZero() || told[1].Remote != unknownNumber ||
+					if told[0].Status != archive.WaitingForPackage || told[1].Status != archive.Absent || !told[1].ID.IsZero() || told[1].Remote != unknownNumber ||
 						told[2].Remote != numbers[1] || told[2].ID.IsZero() {
 						t.Errorf("%+v", told)
 					}
@@ -67,7 +67,7 @@ func TestAskEach_I12_ListTellsOfOneThatCannotBeAskedAbout(t *testing.T) {
 		service, c, numbers := asked(t, 1, emulator.Readings{})
 		must(t, service.SetFaults(emulator.Faults{Questions: map[string]emulator.Fault{string(numbers[0]): {Kind: emulator.Status, Status: 502}}}))
 		told, err := AskEach(t.Context(), c, "V", numbers)
-		if err != nil || told[0].Word != archive.WaitingForPackage || told[0].ID.IsZero() {
+		if err != nil || told[0].Status != archive.WaitingForPackage || told[0].ID.IsZero() {
 			t.Errorf("%+v, %v", told, err)
 		}
 	})
@@ -85,7 +85,7 @@ func TestAskEach_I24_I32_FaultsOfTheService(t *testing.T) {
 				return emulator.Fault{}
 			}}))
 			told, err := AskEach(t.Context(), c, "V", numbers)
-			if status == 502 && (err != nil || told[0].Word != archive.WaitingForPackage) {
+			if status == 502 && (err != nil || told[0].Status != archive.WaitingForPackage) {
 				t.Errorf("%d: %+v, %v", status, told, err)
 			}
 			all := emulator.Rule{Rate: 1, Fault: emulator.Fault{Kind: emulator.Status, Status: status}}

@@ -105,7 +105,7 @@ func (p *pass) receipt(ctx context.Context, d Drop, l drop.Lying) error {
 		return err
 	case !ok:
 		return p.recover(ctx, d, l, ev)
-	case !e.Suspect:
+	case !e.NeedsReconcile:
 		return nil
 	}
 	p.places[e.Key] = l.Rel

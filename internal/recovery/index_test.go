@@ -48,19 +48,19 @@ func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
 			doc, _, err := s.book.Document(gone.Key)
 			must(t, err)
 			gone = s.told(gone.Key, gone.Rev, ledger.UploadAccepted{Sent: gone.Package.SHA256, Seal: doc.Seal(gone.Package)},
-				ledger.StatusSeen{Receipt: archive.Receipt{Remote: "R2", ID: archive.ID{}, Word: archive.Successful, Updated: now, Record: []byte("a")}, Grace: day})
+				ledger.StatusSeen{Receipt: archive.Receipt{Remote: "R2", ID: archive.ID{}, Status: archive.Successful, Updated: now, Record: []byte("a")}, Grace: day})
 			if gone.State != ledger.Archived {
 				t.Fatalf("%s", gone.State)
 			}
-			other := archive.Receipt{Remote: "R7", ID: archive.ID{15: 7}, Word: archive.Successful, Updated: now, Record: []byte("a")}
+			other := archive.Receipt{Remote: "R7", ID: archive.ID{15: 7}, Status: archive.Successful, Updated: now, Record: []byte("a")}
 			service := partial{spoken{date: now.Add(2 * day), list: make([]archive.Receipt, 0), single: map[archive.RemoteID]archive.Receipt{"R7": other},
 				index: []vaultapi.IndexRecord{{Remote: "R7", ArchivedAt: now, Raw: []byte("a")}}}, row.found}
 			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: day, Environment: "test",
 				Now: func() archive.Instant { return archive.Instant{Wall: now.Add(2 * day)} }, Doubt: &Doubt{Since: now, Told: now}, Adopt: true, Accept: row.accept})
 			must(t, err)
 			v := r.Vaults[0]
-			if e = s.entry(e.Key); e.Suspect == (row.cleared > 0) || r.Cleared != row.cleared || v.Missing.Count != row.missing || v.TakenIn.Count != row.takenIn || v.Accepted != row.accepted {
-				t.Errorf("suspect %v, %d cleared, %d missing, %d taken in, accepted %v; %+v", e.Suspect, r.Cleared, v.Missing.Count, v.TakenIn.Count, v.Accepted, r.Waiting)
+			if e = s.entry(e.Key); e.NeedsReconcile == (row.cleared > 0) || r.Cleared != row.cleared || v.Missing.Count != row.missing || v.TakenIn.Count != row.takenIn || v.Accepted != row.accepted {
+				t.Errorf("suspect %v, %d cleared, %d missing, %d taken in, accepted %v; %+v", e.NeedsReconcile, r.Cleared, v.Missing.Count, v.TakenIn.Count, v.Accepted, r.Waiting)
 			}
 		})
 	}

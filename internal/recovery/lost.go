@@ -37,11 +37,11 @@ func (p *pass) lying() (known standing, err error) {
 		if e.Source == ledger.Returning || e.Source == ledger.Returned {
 			known.dest[place{drop: e.Drop, dest: e.Dest}] = true
 		}
-		if e.Suspect && (e.Source == ledger.Claimed || e.Source == ledger.Returning) {
+		if e.NeedsReconcile && (e.Source == ledger.Claimed || e.Source == ledger.Returning) {
 			at := place{drop: e.Drop, node: e.Node}
 			known.claim[at] = append(known.claim[at], claim{e.Key, e.Folder})
 		}
-		if e.Suspect && e.Source == ledger.Returning {
+		if e.NeedsReconcile && e.Source == ledger.Returning {
 			known.going[place{drop: e.Drop, dest: e.Dest}] = e.Key
 		}
 		return nil

@@ -110,8 +110,8 @@ func TestReconcile_I1_I25_TheFolderWentAwayMeanwhile(t *testing.T) {
 			}
 			s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
 			e = s.entry(e.Key)
-			if e.Suspect || e.State != row.state || e.Source != row.source || e.Dest != row.dest {
-				t.Fatalf("%s/%s at %q, suspect %v", e.State, e.Source, e.Dest, e.Suspect)
+			if e.NeedsReconcile || e.State != row.state || e.Source != row.source || e.Dest != row.dest {
+				t.Fatalf("%s/%s at %q, suspect %v", e.State, e.Source, e.Dest, e.NeedsReconcile)
 			}
 			if e.State == ledger.Packaged {
 				return
@@ -135,15 +135,15 @@ func TestReconcile_I2_TheFolderOfWhatWasSentWentAway(t *testing.T) {
 	e = s.told(e.Key, e.Rev, ledger.UploadAccepted{Sent: e.Package.SHA256, Seal: doc.Seal(e.Package)}, ledger.Doubted{})
 	must(t, os.RemoveAll(s.claim(e)))
 	doubt := Doubt{From: now.Add(-time.Hour), Since: now}
-	service := spoken{list: []archive.Receipt{{Remote: "R1", ID: e.ID, Word: archive.InProgress, Updated: now}}}
+	service := spoken{list: []archive.Receipt{{Remote: "R1", ID: e.ID, Status: archive.InProgress, Updated: now}}}
 	if r := s.compared(service, doubt); r.Waits != 1 || s.entry(e.Key).State != ledger.Uploaded {
 		t.Fatalf("%d wait, %s", r.Waits, s.entry(e.Key).State)
 	}
-	done := archive.Receipt{Remote: "R1", ID: e.ID, Word: archive.Successful, Updated: now, Record: []byte("a")}
+	done := archive.Receipt{Remote: "R1", ID: e.ID, Status: archive.Successful, Updated: now, Record: []byte("a")}
 	s.told(e.Key, s.entry(e.Key).Rev, ledger.StatusSeen{Receipt: done, Grace: time.Hour})
 	s.compared(spoken{list: []archive.Receipt{done}, index: []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}}, doubt)
-	if e = s.entry(e.Key); e.Suspect || e.State != ledger.Archived || e.Source != ledger.Gone {
-		t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.Suspect)
+	if e = s.entry(e.Key); e.NeedsReconcile || e.State != ledger.Archived || e.Source != ledger.Gone {
+		t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.NeedsReconcile)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestReconcile_I2_TheFolderOfWhatMayBeSentWentAway(t *testing.T) {
 		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: spoken{date: now.Add(passed)}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
 			Now: func() archive.Instant { return archive.Instant{Wall: now.Add(passed)} }, Doubt: &Doubt{From: now.Add(-time.Hour), Since: now, Told: now}})
 		must(t, err)
-		if r.Waits > 0 != decides || s.entry(e.Key).Suspect != decides {
+		if r.Waits > 0 != decides || s.entry(e.Key).NeedsReconcile != decides {
 			t.Errorf("after %v: %d wait: %+v", passed, r.Waits, r.Waiting)
 		}
 	}
@@ -168,7 +168,7 @@ func TestReconcile_I2_TheFolderOfWhatMayBeSentWentAway(t *testing.T) {
 func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
 	s, now := newShed(t), time.Now()
 	doubt, id := Doubt{From: now.Add(-time.Hour), Since: now}, archive.ID{15: 9}
-	under := archive.Receipt{Remote: "R1", ID: id, Word: archive.InProgress, Updated: now}
+	under := archive.Receipt{Remote: "R1", ID: id, Status: archive.InProgress, Updated: now}
 	for range 2 { // once, however often it is compared
 		r := s.compared(spoken{list: []archive.Receipt{under}}, doubt)
 		if r.Differences() != 0 || r.Waits != 1 {
@@ -183,11 +183,11 @@ func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
 		t.Fatalf("%v: %s/%s, %s is due: %v", ok, e.State, e.Source, step, due)
 	}
 	t.Run("Archived", func(t *testing.T) {
-		done := archive.Receipt{Remote: "R1", ID: id, Word: archive.Successful, Updated: now, Record: []byte("a")}
+		done := archive.Receipt{Remote: "R1", ID: id, Status: archive.Successful, Updated: now, Record: []byte("a")}
 		s.told(key, e.Rev, ledger.StatusSeen{Receipt: done, Grace: time.Hour})
 		s.compared(spoken{list: []archive.Receipt{done}, index: []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}}, doubt)
-		if e := s.entry(key); e.Suspect || e.State != ledger.Archived || !e.AtRest() {
-			t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.Suspect)
+		if e := s.entry(key); e.NeedsReconcile || e.State != ledger.Archived || !e.AtRest() {
+			t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.NeedsReconcile)
 		}
 	})
 	t.Run("Failed", func(t *testing.T) {
@@ -195,14 +195,14 @@ func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
 		s.compared(spoken{list: []archive.Receipt{under}}, doubt)
 		key, _, err := s.book.ByRemote("R1")
 		must(t, err)
-		failed := archive.Receipt{Remote: "R1", ID: id, Word: archive.Failed, Updated: now}
+		failed := archive.Receipt{Remote: "R1", ID: id, Status: archive.Failed, Updated: now}
 		for h := 25; s.entry(key).State != ledger.Packaged && h < 100; h++ {
 			s.change(ledger.Change{Key: key, Rev: s.entry(key).Rev, At: archive.Instant{Wall: now.Add(time.Duration(h) * time.Hour)},
 				Events: []ledger.Event{ledger.StatusSeen{Receipt: failed, Grace: 24 * time.Hour}}})
 		}
 		s.compared(spoken{list: []archive.Receipt{failed}}, doubt)
-		if e := s.entry(key); e.Suspect || e.State != ledger.Quarantined || e.Source != ledger.Gone {
-			t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.Suspect)
+		if e := s.entry(key); e.NeedsReconcile || e.State != ledger.Quarantined || e.Source != ledger.Gone {
+			t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.NeedsReconcile)
 		}
 	})
 }
@@ -220,8 +220,8 @@ func TestReconcile_I25_ASecondFolderOfTheSameInvoice(t *testing.T) {
 		t.Errorf("%d not packed, %d wait", r.Unpacked, r.Waits)
 	}
 	for _, e := range []ledger.Entry{second, other} {
-		if e = s.entry(e.Key); !e.Suspect || e.State != ledger.Discovered {
-			t.Errorf("%s is %s, suspect %v", e.Folder, e.State, e.Suspect)
+		if e = s.entry(e.Key); !e.NeedsReconcile || e.State != ledger.Discovered {
+			t.Errorf("%s is %s, suspect %v", e.Folder, e.State, e.NeedsReconcile)
 		}
 	}
 }
@@ -232,7 +232,7 @@ func TestReconcile_I2_NotPackedYetAndArchivedByALaterGeneration(t *testing.T) {
 	e := s.claimed("f", "N1", ledger.Doubted{})
 	sealed, _ := s.packs(e)
 	id := sealed.ID.Generation(3)
-	rc := archive.Receipt{Remote: "R1", ID: id, Word: archive.Successful, Updated: now, Record: []byte("a")}
+	rc := archive.Receipt{Remote: "R1", ID: id, Status: archive.Successful, Updated: now, Record: []byte("a")}
 	service := spoken{list: []archive.Receipt{rc}, index: []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}, single: map[archive.RemoteID]archive.Receipt{"R1": rc}}
 	doubt := Doubt{From: now.Add(-time.Hour), Since: now}
 	if r := s.compared(service, doubt); r.Vaults[0].TakenIn.Count != 0 || r.Unpacked != 1 {

@@ -173,7 +173,7 @@ func TestReconcile_I4_MetadataOfWhatIsInDoubt(t *testing.T) {
 	s := newShed(t)
 	e := s.doubtful(now)
 	recs := []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a"), Document: archive.Document{Number: "N2"}}}
-	single := map[archive.RemoteID]archive.Receipt{"R1": {Remote: "R1", ID: e.ID, Word: archive.Successful, Updated: now, Record: []byte("a")}}
+	single := map[archive.RemoteID]archive.Receipt{"R1": {Remote: "R1", ID: e.ID, Status: archive.Successful, Updated: now, Record: []byte("a")}}
 	for _, when := range []string{"the first time", "again"} {
 		r := s.compared(spoken{index: recs, single: single}, Doubt{From: now.Add(-time.Hour), Since: now})
 		if d := r.Vaults[0].Differing; d.Count != 1 || d.Named[0].Field != "documentId" || d.Named[0].Theirs != "N2" {

@@ -147,7 +147,7 @@ func (p *pass) survey(ctx context.Context) error {
 				p.newest[e.Vault] = n
 			}
 		}
-		if !e.Suspect {
+		if !e.NeedsReconcile {
 			return nil
 		}
 		if e.State == ledger.Discovered {

@@ -71,13 +71,13 @@ func (s *shed) compared(service spoken, doubt Doubt) Report {
 // I2, I15: two registrations of one document, told of in one breath, are both booked before it is cleared.
 func TestReconcile_I2_I15_TwoRegistrationsOfOneEntry(t *testing.T) {
 	now := time.Now()
-	says := func(id archive.ID, r archive.RemoteID, w archive.Word) archive.Receipt {
-		return archive.Receipt{Remote: r, ID: id, Word: w, Updated: now, Record: []byte("a")}
+	says := func(id archive.ID, r archive.RemoteID, w archive.ServiceStatus) archive.Receipt {
+		return archive.Receipt{Remote: r, ID: id, Status: w, Updated: now, Record: []byte("a")}
 	}
 	two := []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}, {Remote: "R2", ArchivedAt: now, Raw: []byte("a")}}
 	for name, row := range map[string]struct {
-		first  archive.Word
-		second archive.Word
+		first  archive.ServiceStatus
+		second archive.ServiceStatus
 		index  bool
 		state  ledger.State
 		double bool
@@ -99,8 +99,8 @@ func TestReconcile_I2_I15_TwoRegistrationsOfOneEntry(t *testing.T) {
 			must(t, err)
 			key, known, err := s.book.ByRemote("R2")
 			must(t, err)
-			if !known || key != e.Key || got.State != row.state || got.Double != row.double || r.Waits != 0 && !got.Suspect {
-				t.Errorf("R2 known %v, %s, double %v, suspect %v, %d wait", known, got.State, got.Double, got.Suspect, r.Waits)
+			if !known || key != e.Key || got.State != row.state || got.Double != row.double || r.Waits != 0 && !got.NeedsReconcile {
+				t.Errorf("R2 known %v, %s, double %v, suspect %v, %d wait", known, got.State, got.Double, got.NeedsReconcile, r.Waits)
 			}
 		})
 	}
@@ -151,8 +151,8 @@ func TestReconcile_I2_I15_AClockThatWasSetClearsNothing(t *testing.T) {
 			must(t, err)
 			got, _, err := s.book.Entry(e.Key)
 			must(t, err)
-			if got.Suspect == row.cleared || r.Vaults[0].Reaches != row.cleared || !r.Told.Equal(row.date) {
-				t.Errorf("suspect %v, reaches %v, told at %v", got.Suspect, r.Vaults[0].Reaches, r.Told)
+			if got.NeedsReconcile == row.cleared || r.Vaults[0].Reaches != row.cleared || !r.Told.Equal(row.date) {
+				t.Errorf("suspect %v, reaches %v, told at %v", got.NeedsReconcile, r.Vaults[0].Reaches, r.Told)
 			}
 			if name == "AlmostOnTheirs" && (len(r.Waiting) != 1 || !r.Waiting[0].Until.Equal(at(7*hour+time.Second))) {
 				t.Errorf("waits %+v, want until a second later", r.Waiting)
@@ -166,7 +166,7 @@ func TestReconcile_I2_AFoundRegistrationBearsTheArchivesTime(t *testing.T) {
 	s, now := newShed(t), time.Now().UTC()
 	e := s.doubtful(now)
 	told := now.Add(30 * time.Hour)
-	s.compared(spoken{date: told, list: []archive.Receipt{{Remote: "R1", ID: e.ID, Word: archive.WaitingForPackage, Date: told}}}, Doubt{From: now.Add(-time.Hour), Since: now})
+	s.compared(spoken{date: told, list: []archive.Receipt{{Remote: "R1", ID: e.ID, Status: archive.WaitingForPackage, Date: told}}}, Doubt{From: now.Add(-time.Hour), Since: now})
 	e, _, err := s.book.Entry(e.Key)
 	must(t, err)
 	if r := e.Current(); r == nil || !r.Closed.Equal(told) {
@@ -265,8 +265,8 @@ func TestReconcile_I12_ReturnedMeanwhile(t *testing.T) {
 	}
 	n := 0
 	must(t, s.book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
-		if n++; e.State != ledger.Rejected || e.Dest != "_rejected/Huber 88" || e.Suspect {
-			return fmt.Errorf("%s, %q, suspect %v", e.State, e.Dest, e.Suspect)
+		if n++; e.State != ledger.Rejected || e.Dest != "_rejected/Huber 88" || e.NeedsReconcile {
+			return fmt.Errorf("%s, %q, suspect %v", e.State, e.Dest, e.NeedsReconcile)
 		}
 		return nil
 	}))

@@ -150,10 +150,10 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	if f := r.Folders; f.Unbelieved.Count+r.Waits != 7 || f.Differ.Count != 1 || f.Returned.Count != 1 || len(entries) != 3 && len(entries) != 4 {
 		t.Errorf("%+v\n%d entries, %d waits", f, len(entries), r.Waits)
 	}
-	if e := entries["changed since"]; e.Key != changed || e.State != ledger.Archived || !e.Suspect {
+	if e := entries["changed since"]; e.Key != changed || e.State != ledger.Archived || !e.NeedsReconcile {
 		t.Errorf("changed since: %+v", e)
 	}
-	if e := entries["Huber 88"]; e.State != ledger.Rejected || e.Source != ledger.Returned || e.Dest != "_rejected/Huber 88" || e.Cause.Text != "NOT ARCHIVED. Why.\n" || !e.Suspect {
+	if e := entries["Huber 88"]; e.State != ledger.Rejected || e.Source != ledger.Returned || e.Dest != "_rejected/Huber 88" || e.Cause.Text != "NOT ARCHIVED. Why.\n" || !e.NeedsReconcile {
 		t.Errorf("returned: %+v", e)
 	} else if doc, _, err := s.book.Document(e.Key); err != nil || doc.AsRead.Number != "D1" || doc.AsRead.Date != "31.10.2026" {
 		t.Errorf("of the returned folder %+v is known, %v", doc, err)
@@ -167,7 +167,7 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 			one = e
 		}
 	}
-	if e, ok := entries["good"]; ok && (e.Key != good || e.Source != ledger.Kept || e.Dest != "_archived/2026-11/good" || !e.DisposeAt.IsZero() || !e.Suspect) {
+	if e, ok := entries["good"]; ok && (e.Key != good || e.Source != ledger.Kept || e.Dest != "_archived/2026-11/good" || !e.DisposeAt.IsZero() || !e.NeedsReconcile) {
 		t.Errorf("good: %+v", e)
 	}
 	again, err := Rebuild(t.Context(), Config{Book: s.book, Committer: s.book, Drops: []Drop{s.drop}, Environment: "test", Now: c.Now})

@@ -45,7 +45,7 @@ func (s *shed) rested(n byte, at time.Time, numbers ...archive.RemoteID) ledger.
 	}
 	last := numbers[len(numbers)-1]
 	evs = append(evs, ledger.UploadAccepted{Sent: pkg.SHA256, Seal: doc.Seal(pkg)},
-		ledger.StatusSeen{Receipt: archive.Receipt{Remote: last, Word: archive.Successful, Updated: at, Record: []byte("{}")}, Grace: time.Hour})
+		ledger.StatusSeen{Receipt: archive.Receipt{Remote: last, Status: archive.Successful, Updated: at, Record: []byte("{}")}, Grace: time.Hour})
 	return s.change(ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Document: &doc, Events: evs})
 }
 

@@ -38,7 +38,7 @@ func TestReconcile_I32_RetentionThatIsOver(t *testing.T) {
 			s := newShed(t)
 			e := s.entryOf(invoice, archived.Add(-time.Hour), "A")
 			e = s.change(ledger.Change{Key: e.Key, Rev: e.Rev, At: archive.Instant{Wall: archived}, Events: []ledger.Event{
-				ledger.StatusSeen{Receipt: archive.Receipt{Remote: "A", Word: archive.Successful, Updated: archived, Record: []byte("{}")}, Grace: day}}})
+				ledger.StatusSeen{Receipt: archive.Receipt{Remote: "A", Status: archive.Successful, Updated: archived, Record: []byte("{}")}, Grace: day}}})
 			if e.State != ledger.Archived || !e.ArchivedAt.Equal(archived) {
 				t.Fatalf("%s at %s: vacuous", e.State, e.ArchivedAt)
 			}
@@ -56,8 +56,8 @@ func TestReconcile_I32_RetentionThatIsOver(t *testing.T) {
 			// One that is in doubt is cleared, although the archive cannot speak for it any more.
 			s.told(e.Key, e.Rev, ledger.Doubted{})
 			compared(&Doubt{Since: row.at})
-			if got := s.entry(e.Key); got.Suspect == row.ended {
-				t.Errorf("in doubt: %t", got.Suspect)
+			if got := s.entry(e.Key); got.NeedsReconcile == row.ended {
+				t.Errorf("in doubt: %t", got.NeedsReconcile)
 			}
 		})
 	}
@@ -68,7 +68,7 @@ func TestReconcile_I32_RetentionEndsNothingThatIsShown(t *testing.T) {
 	s, archived := newShed(t), time.Date(2028, 2, 29, 12, 0, 0, 0, time.UTC)
 	e := s.entryOf(archive.Document{}, archived.Add(-time.Hour), "A")
 	e = s.change(ledger.Change{Key: e.Key, Rev: e.Rev, At: archive.Instant{Wall: archived}, Events: []ledger.Event{
-		ledger.StatusSeen{Receipt: archive.Receipt{Remote: "A", Word: archive.Successful, Updated: archived, Record: []byte("{}")}, Grace: time.Hour}}})
+		ledger.StatusSeen{Receipt: archive.Receipt{Remote: "A", Status: archive.Successful, Updated: archived, Record: []byte("{}")}, Grace: time.Hour}}})
 	drops := []Drop{{Name: "acme", Vault: "V", Retention: 10}}
 	for name, service := range map[string]Service{
 		"Shown":      spoken{index: indexed(archived, "A")},

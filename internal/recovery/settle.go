@@ -32,7 +32,7 @@ func (p *pass) settle(ctx context.Context) error {
 		if ok {
 			p.report.Vaults[i].name(e, p.uncounted)
 		}
-		if !e.Suspect || p.Doubt == nil {
+		if !e.NeedsReconcile || p.Doubt == nil {
 			return nil
 		}
 		until, why := p.doubts(e, ok)

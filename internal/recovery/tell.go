@@ -22,7 +22,7 @@ func (p *pass) tell(e ledger.Entry, rc archive.Receipt) {
 	i := slices.IndexFunc(e.Registrations, func(r ledger.Registration) bool { return r.Ticket.Remote == rc.Remote })
 	awaited := i >= 0 && (e.Registrations[i].Fate == ledger.Maybe || e.Registrations[i].Fate == ledger.Stored)
 	if !awaited {
-		p.uncounted[e.Key] = Finding{Key: e.Key, Remote: rc.Remote, Text: fmt.Sprintf("the archive says %s; the ledger had given this bumId up, and its entry was %s", rc.Word, e.State)}
+		p.uncounted[e.Key] = Finding{Key: e.Key, Remote: rc.Remote, Text: fmt.Sprintf("the archive says %s; the ledger had given this bumId up, and its entry was %s", rc.Status, e.State)}
 	}
 	var evs []ledger.Event
 	if i < 0 {

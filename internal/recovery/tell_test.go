@@ -57,7 +57,7 @@ func TestReconcile_I2_ComparesEveryRegistration(t *testing.T) {
 	for name, row := range map[string]struct {
 		numbers []archive.RemoteID
 		index   []archive.RemoteID
-		list    map[archive.RemoteID]archive.Word
+		list    map[archive.RemoteID]archive.ServiceStatus
 		state   ledger.State
 		double  bool
 		named   [2]int // twice, given up
@@ -68,9 +68,9 @@ func TestReconcile_I2_ComparesEveryRegistration(t *testing.T) {
 		"AnEarlierOneAlone":      {[]archive.RemoteID{"A", "B"}, []archive.RemoteID{"A"}, nil, ledger.Archived, true, [2]int{0, 1}, 1},
 		"AllOfThem":              {[]archive.RemoteID{"A", "B", "C"}, []archive.RemoteID{"A", "B", "C"}, nil, ledger.Archived, true, [2]int{1, 0}, 3},
 		"OneNotListedAnyMore":    {many, []archive.RemoteID{"R3", "R59"}, nil, ledger.Archived, true, [2]int{1, 0}, 2},
-		"AnEarlierOneInTheList":  {[]archive.RemoteID{"A", "B"}, nil, map[archive.RemoteID]archive.Word{"A": archive.InProgress}, ledger.Uploaded, true, [2]int{0, 1}, 0},
-		"NothingOfIt":            {[]archive.RemoteID{"A", "B"}, nil, map[archive.RemoteID]archive.Word{"A": archive.Failed, "B": archive.Failed}, ledger.Uploaded, false, [2]int{0, 0}, 0},
-		"TheSameInListAndIndex":  {[]archive.RemoteID{"A", "B"}, []archive.RemoteID{"A", "B"}, map[archive.RemoteID]archive.Word{"A": archive.Successful}, ledger.Archived, true, [2]int{1, 0}, 2},
+		"AnEarlierOneInTheList":  {[]archive.RemoteID{"A", "B"}, nil, map[archive.RemoteID]archive.ServiceStatus{"A": archive.InProgress}, ledger.Uploaded, true, [2]int{0, 1}, 0},
+		"NothingOfIt":            {[]archive.RemoteID{"A", "B"}, nil, map[archive.RemoteID]archive.ServiceStatus{"A": archive.Failed, "B": archive.Failed}, ledger.Uploaded, false, [2]int{0, 0}, 0},
+		"TheSameInListAndIndex":  {[]archive.RemoteID{"A", "B"}, []archive.RemoteID{"A", "B"}, map[archive.RemoteID]archive.ServiceStatus{"A": archive.Successful}, ledger.Archived, true, [2]int{1, 0}, 2},
 		"TheSameNumberTwiceOver": {many, []archive.RemoteID{"R3", "R3", "R59"}, nil, ledger.Archived, true, [2]int{1, 0}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestReconcile_I2_ComparesEveryRegistration(t *testing.T) {
 			e := s.sent(now.Add(-time.Hour), row.numbers...)
 			service := spoken{index: indexed(now, row.index...)}
 			for n, w := range row.list {
-				service.list = append(service.list, archive.Receipt{Remote: n, ID: e.ID, Word: w, Updated: now, Record: []byte("{}")})
+				service.list = append(service.list, archive.Receipt{Remote: n, ID: e.ID, Status: w, Updated: now, Record: []byte("{}")})
 			}
 			r := s.whole(service, now)
 			v := r.Vaults[0]
@@ -113,7 +113,7 @@ func TestReconcile_I2_NamesADoubleUntilItIsClosed(t *testing.T) {
 	}
 	got, _, err := s.book.Entry(e.Key)
 	must(t, err)
-	s.change(ledger.Change{Key: e.Key, Rev: got.Rev, At: archive.Instant{Wall: now}, Events: []ledger.Event{ledger.Closed{By: ledger.Human{UID: 7}}}})
+	s.change(ledger.Change{Key: e.Key, Rev: got.Rev, At: archive.Instant{Wall: now}, Events: []ledger.Event{ledger.Closed{By: ledger.Operator{UID: 7}}}})
 	if r := s.whole(service, now); r.Differences() != 0 {
 		t.Errorf("%+v", r.Vaults[0])
 	}

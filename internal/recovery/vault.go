@@ -134,11 +134,11 @@ func (p *pass) sift(recs []vaultapi.IndexRecord, r *VaultReport) (unknown []vaul
 		if err := p.compareMetadata(e, rec, r); err != nil {
 			return nil, err
 		}
-		if p.Doubt != nil && e.Suspect {
+		if p.Doubt != nil && e.NeedsReconcile {
 			unknown = append(unknown, rec)
 			continue
 		}
-		p.tell(e, archive.Receipt{Remote: rec.Remote, Word: archive.Successful, Record: rec.Raw, Updated: rec.ArchivedAt})
+		p.tell(e, archive.Receipt{Remote: rec.Remote, Status: archive.Successful, Record: rec.Raw, Updated: rec.ArchivedAt})
 	}
 	return unknown, nil
 }
@@ -172,8 +172,8 @@ func (p *pass) strangers(ctx context.Context, v Drop, recs []vaultapi.IndexRecor
 		case rc.ID.IsZero():
 			p.unnamed(v.Vault, rec, r, "the archive does not tell its clientUUID")
 			continue
-		case rc.Word != archive.Successful: // the index is the later word: it shows what is archived
-			rc.Word, rc.Record, rc.Updated = archive.Successful, rec.Raw, rec.ArchivedAt
+		case rc.Status != archive.Successful: // the index is the later word: it shows what is archived
+			rc.Status, rc.Record, rc.Updated = archive.Successful, rec.Raw, rec.ArchivedAt
 		}
 		if err := p.heard(ctx, v, rc, &rec, r); err != nil {
 			return err
@@ -214,7 +214,7 @@ func (p *pass) unnamed(v archive.VaultID, rec vaultapi.IndexRecord, r *VaultRepo
 // heard takes in one registration that the archive told of; rec is its record in the index, if that is where
 // it was found.
 func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vaultapi.IndexRecord, r *VaultReport) error {
-	if rc.Word == archive.Successful {
+	if rc.Status == archive.Successful {
 		p.successes[short(rc.Remote)] = true
 	}
 	if key, ok, err := p.Book.ByRemote(rc.Remote); err != nil || ok {
@@ -234,12 +234,12 @@ func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vault
 		}
 		return p.heard(ctx, v, rc, rec, r) // it knows more now
 	}
-	content := rc.Word == archive.Successful || rc.Word == archive.InProgress
+	content := rc.Status == archive.Successful || rc.Status == archive.InProgress
 	switch {
 	case err != nil:
 		return err
 	case ok && p.Doubt != nil && e.State != ledger.Discovered && e.State != ledger.Duplicate:
-		r.Found.add(Finding{Key: e.Key, Remote: rc.Remote, Text: "registered while the ledger was not there; the archive says " + rc.Word.String()})
+		r.Found.add(Finding{Key: e.Key, Remote: rc.Remote, Text: "registered while the ledger was not there; the archive says " + rc.Status.String()})
 		if rec != nil {
 			if err := p.compareMetadata(e, *rec, r); err != nil {
 				return err
@@ -253,7 +253,7 @@ func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vault
 	case ok:
 		p.strange(r, vaultapi.IndexRecord{Remote: rc.Remote}, "a registration of entry "+e.Key.String()+" holds content, and the ledger does not know it")
 		return nil
-	case rc.Word == archive.InProgress:
+	case rc.Status == archive.InProgress:
 		return p.follow(ctx, v, rc, r)
 	case rec == nil || p.Doubt == nil: // the index has its metadata
 		return nil
@@ -280,9 +280,9 @@ func (p *pass) compare(key archive.Key, rc archive.Receipt, r *VaultReport) erro
 	case foreign:
 		p.foreign[short(rc.Remote)] = true
 		r.Missing.add(Finding{Key: e.Key, Remote: rc.Remote, Text: "archived here; the archive says that this bumId is of another clientUUID"})
-	case (rc.Word == archive.Failed || rc.Word == archive.WaitingForPackage) && !p.ended(e):
+	case (rc.Status == archive.Failed || rc.Status == archive.WaitingForPackage) && !p.ended(e):
 		p.foreign[short(rc.Remote)] = true
-		r.Missing.add(Finding{Key: e.Key, Remote: rc.Remote, Text: fmt.Sprintf("archived here; the archive says %s now", rc.Word)})
+		r.Missing.add(Finding{Key: e.Key, Remote: rc.Remote, Text: fmt.Sprintf("archived here; the archive says %s now", rc.Status)})
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func TestAudit_I32_TellsTheLastComparison(t *testing.T) {
 	s.archived("A", noon.Add(-3*time.Hour), time.Hour, 1000, "r")
 	compare := func(cause string, at time.Time) Summary {
 		t.Helper()
-		if err := s.ledger.Mark(t.Context(), ledger.Mark{Word: ledger.MarkCompared, Vault: "ACME", By: ledger.Human{UID: 1001}, Cause: cause, At: at}, nil); err != nil {
+		if err := s.ledger.Mark(t.Context(), ledger.Mark{Word: ledger.MarkCompared, Vault: "ACME", By: ledger.Operator{UID: 1001}, Cause: cause, At: at}, nil); err != nil {
 			t.Fatal(err)
 		}
 		return examine(t, s.config()).Summary

@@ -19,7 +19,7 @@ func TestSummary_I4_DownloadedAndCompared(t *testing.T) {
 	s.archived("other", noon.Add(-2*time.Hour), time.Hour, 1, "r4")
 	download := func(v archive.VaultID, r archive.RemoteID, outcome string) {
 		t.Helper()
-		m := ledger.Mark{Vault: v, Remote: r, By: ledger.Human{UID: 1001}, At: noon}
+		m := ledger.Mark{Vault: v, Remote: r, By: ledger.Operator{UID: 1001}, At: noon}
 		if _, err := s.ledger.IntendFetch(t.Context(), m, 99); err != nil {
 			t.Fatal(err)
 		}

@@ -120,7 +120,7 @@ func (s *shelf) archived(folder string, at time.Time, took time.Duration, size i
 	e, doc := s.told(folder)
 	s.tell(folder, at.Add(2*time.Minute), nil, ledger.UploadAccepted{Sent: e.Package.SHA256, Seal: doc.Seal(e.Package)})
 	at = at.Add(took)
-	s.tell(folder, at, nil, ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Word: archive.Successful, Raw: "ArchivingSuccessful", Updated: at, Record: []byte(`{}`)}, Grace: time.Hour})
+	s.tell(folder, at, nil, ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: archive.Successful, Raw: "ArchivingSuccessful", Updated: at, Record: []byte(`{}`)}, Grace: time.Hour})
 	s.tell(folder, at, nil, ledger.PlaceIntended{Dest: "_archived/2026-11/x"}, ledger.Placed{})
 }
 
@@ -139,7 +139,7 @@ func filled(t *testing.T, environment string) *shelf {
 	s.send(nasty, noon.Add(-17*time.Hour), 1000, "bum-3")
 	s.tell(nasty, noon.Add(-16*time.Hour), nil, ledger.WindowClosed{NotBefore: noon})
 	s.tell("Kern\u202e 6", noon.Add(-15*time.Hour), nil, ledger.GotStuck{Cause: ledger.Cause{Code: "cross-wired", Text: "the answer named another"}})
-	s.tell("Kern\u202e 6", noon.Add(-14*time.Hour), nil, ledger.Held{By: ledger.Human{UID: 1001, Reason: archive.Sum([]byte("ask first"))}})
+	s.tell("Kern\u202e 6", noon.Add(-14*time.Hour), nil, ledger.Held{By: ledger.Operator{UID: 1001, Reason: archive.Sum([]byte("ask first"))}})
 	s.tell("Wagner 5", noon.Add(-13*time.Hour), nil)
 	return s
 }

@@ -27,7 +27,7 @@ func (f flood) life(i int, line func(ledger.Line)) ledger.Entry {
 		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "DE", Drop: "acme-in", Folder: fmt.Sprintf("Folder %d", i)},
 		seal, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary}},
 		ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal},
-		ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Word: archive.Successful, Updated: at.Add(time.Hour)}, Grace: time.Hour},
+		ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: archive.Successful, Updated: at.Add(time.Hour)}, Grace: time.Hour},
 	}
 	e := ledger.Entry{Key: keyAt(at, uint64(i))}
 	for n, ev := range evs {

@@ -95,7 +95,7 @@ func TestSummary_I32_CountsWhatHasEnded(t *testing.T) {
 }
 
 func TestResult_InPlainWords(t *testing.T) {
-	human := ledger.Human{UID: 1000}
+	human := ledger.Operator{UID: 1000}
 	for name, row := range map[string]struct {
 		fill func(s *shelf)
 		sel  Selection

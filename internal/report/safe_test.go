@@ -11,7 +11,7 @@ import (
 
 func (s *shelf) mark(word, reason string, at time.Time) {
 	s.t.Helper()
-	m, note := ledger.Mark{Word: word, By: ledger.Human{UID: 1001}, At: at}, (*ledger.Note)(nil)
+	m, note := ledger.Mark{Word: word, By: ledger.Operator{UID: 1001}, At: at}, (*ledger.Note)(nil)
 	if reason != "" {
 		note = &ledger.Note{Text: reason}
 		m.By.Reason = note.Digest()
@@ -82,7 +82,7 @@ func TestResult_I29_I32_AcceptedIndexIsNotProven(t *testing.T) {
 	note := &ledger.Note{Text: "ticket 4711"}
 	accept := func(at time.Time) {
 		t.Helper()
-		err := s.ledger.Mark(t.Context(), ledger.Mark{Word: ledger.MarkIndex, Vault: "ACME", Cause: "1 of 900 documents", By: ledger.Human{UID: 1001, Reason: note.Digest()}, At: at}, note)
+		err := s.ledger.Mark(t.Context(), ledger.Mark{Word: ledger.MarkIndex, Vault: "ACME", Cause: "1 of 900 documents", By: ledger.Operator{UID: 1001, Reason: note.Digest()}, At: at}, note)
 		if err != nil {
 			t.Fatal(err)
 		}

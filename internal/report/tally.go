@@ -130,7 +130,7 @@ func (t *tally) pick(e ledger.Entry, m archive.Document) {
 	t.selected.Count(ledger.None, e.State)
 	t.want(e)
 	t.sample.Add(e, &t.fetches)
-	if e.Suspect {
+	if e.NeedsReconcile {
 		t.suspect++
 	}
 	switch {

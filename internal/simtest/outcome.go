@@ -239,7 +239,7 @@ func (w *World) hideLate(l *boltledger.Ledger, s *proof.Seen) {
 		w.must(err)
 		e, _, err := l.Entry(key)
 		w.must(err)
-		if late[r.Remote] && e.Hears(archive.Receipt{Remote: r.Remote, Word: archive.InProgress}) {
+		if late[r.Remote] && e.Hears(archive.Receipt{Remote: r.Remote, Status: archive.InProgress}) {
 			r.Failed, r.Archived = true, false
 		}
 	}
@@ -265,7 +265,7 @@ func (w *World) proof(l *boltledger.Ledger, seen proof.Seen) (proof.Report, []le
 			w.must(err)
 		}
 	}}
-	if _, safe := l.Safe(); safe || slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.Suspect }) {
+	if _, safe := l.Safe(); safe || slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.NeedsReconcile }) {
 		seen = proof.Seen{} // it says itself that it does not know
 	}
 	return proof.Check(journal, slices.Values(entries), seen), entries

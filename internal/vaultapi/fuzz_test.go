@@ -61,7 +61,7 @@ func FuzzAnswers(f *testing.F) {
 		c, ctx := answering(t, 200, "application/json", body), t.Context()
 		rc, err := c.Status(ctx, "V", "bum-1")
 		fitForLog(t, err)
-		if err == nil && (rc.Remote != "bum-1" || rc.Word == archive.Successful && rc.Raw != "ArchivingSuccessful" || strings.ContainsFunc(rc.Raw+rc.Message, unicode.IsControl)) {
+		if err == nil && (rc.Remote != "bum-1" || rc.Status == archive.Successful && rc.Raw != "ArchivingSuccessful" || strings.ContainsFunc(rc.Raw+rc.Message, unicode.IsControl)) {
 			t.Errorf("%+v", rc)
 		}
 		list, err := c.StatusList(ctx, "V")

@@ -20,7 +20,7 @@ func TestStatus(t *testing.T) {
 	updated := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 	rows := []struct {
 		name, body string
-		word       archive.Word
+		word       archive.ServiceStatus
 		updated    time.Time
 		ok         bool
 	}{
@@ -54,7 +54,7 @@ func TestStatus(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || rc.Word != r.word || !rc.Updated.Equal(r.updated) || rc.Remote != "r1" || rc.Raw == "" || len(rc.Record) == 0 || uri != "/v1/vaults/V/documents/r1/status" {
+			if err != nil || rc.Status != r.word || !rc.Updated.Equal(r.updated) || rc.Remote != "r1" || rc.Raw == "" || len(rc.Record) == 0 || uri != "/v1/vaults/V/documents/r1/status" {
 				t.Errorf("%v %+v %s", err, rc, uri)
 			}
 			if r.name == "Failed" && rc.Message != "no package" {

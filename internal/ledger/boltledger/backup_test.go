@@ -91,8 +91,8 @@ func TestBackup_I21_AStalledReaderPinsNothing(t *testing.T) {
 		t.Errorf("%d read transactions are open", n)
 	}
 	for range 5 {
-		d.do(ledger.Held{By: ledger.Human{UID: 7}})
-		d.do(ledger.Unheld{By: ledger.Human{UID: 7}})
+		d.do(ledger.Held{By: ledger.Operator{UID: 7}})
+		d.do(ledger.Unheld{By: ledger.Operator{UID: 7}})
 	}
 	close(s.let)
 	if err := <-done; err != nil {

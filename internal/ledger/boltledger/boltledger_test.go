@@ -114,7 +114,7 @@ func (d *doc) accepted() ledger.UploadAccepted {
 
 func (d *doc) success() ledger.StatusSeen {
 	return ledger.StatusSeen{Receipt: archive.Receipt{
-		Remote: d.e.Current().Ticket.Remote, Word: archive.Successful, Updated: d.at.Add(time.Hour), Record: []byte(`{"status":"ArchivingSuccessful"}`),
+		Remote: d.e.Current().Ticket.Remote, Status: archive.Successful, Updated: d.at.Add(time.Hour), Record: []byte(`{"status":"ArchivingSuccessful"}`),
 	}, Grace: 24 * time.Hour, NotBefore: d.at.Add(time.Hour)}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func fetchOf(at time.Time) ledger.Mark {
-	return ledger.Mark{Vault: "V", Remote: "bum-1", By: ledger.Human{UID: 7}, At: at}
+	return ledger.Mark{Vault: "V", Remote: "bum-1", By: ledger.Operator{UID: 7}, At: at}
 }
 
 // I29: the budget holds however many ask at once, for each of them is a line before anything is downloaded.

@@ -242,7 +242,7 @@ func TestVerify_I8_OneNumberOfTwoDocuments(t *testing.T) {
 		"Listed":  {func(d *draft, r archive.RemoteID, _ archive.ObjectDigest) { d.entry.Registrations[0].Ticket.Remote = r }, true},
 		"Object":  {func(d *draft, _ archive.RemoteID, o archive.ObjectDigest) { d.entry.Registrations[0].Ticket.Object = o }, true},
 		"Folded": {func(d *draft, _ archive.RemoteID, _ archive.ObjectDigest) {
-			d.entry.Registrations, d.entry.Folded = nil, ledger.Folded{Unsent: 1}
+			d.entry.Registrations, d.entry.Folded = nil, ledger.RegistrationsPruned{Unsent: 1}
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -137,14 +137,14 @@ func fillDone(b testing.TB, dir string, n int) {
 
 func archivedEntry(n int) ledger.Entry {
 	e := goldenEntry()
-	e.Rev, e.State, e.Source, e.Generation, e.Hold, e.Suspect, e.Contradicted = 9, ledger.Archived, ledger.Kept, 0, false, false, false
+	e.Rev, e.State, e.Source, e.Generation, e.Hold, e.NeedsReconcile, e.Contradicted = 9, ledger.Archived, ledger.Kept, 0, false, false, false
 	e.Key = archive.Key{}
 	binary.BigEndian.PutUint64(e.Key[:8], uint64(n))
 	e.Content = sum(fmt.Sprint("content", n))
 	e.Base = archive.DeriveID("V1", e.Content, e.Metadata)
 	e.ID = e.Base
 	e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: archive.RemoteID(e.Base.String() + "-bum"), Object: archive.ObjectDigest(e.Base)}, Fate: ledger.Succeeded}}
-	e.DisposeAt, e.Folded, e.NotBefore = time.Time{}, ledger.Folded{}, time.Time{}
+	e.DisposeAt, e.Folded, e.NotBefore = time.Time{}, ledger.RegistrationsPruned{}, time.Time{}
 	return e
 }
 

@@ -238,7 +238,7 @@ func dueKey(e ledger.Entry) []byte {
 	if !ok {
 		return nil
 	}
-	return append(duePrefix(step, ledger.Lane(e), at), e.Key[:]...)
+	return append(duePrefix(step, ledger.QueueOf(e), at), e.Key[:]...)
 }
 
 // duePrefix is the step, the lane, and the time from which on it is due; 0 is at once.

@@ -70,9 +70,9 @@ func openDue(k []byte) (lane []byte, at time.Time, key archive.Key, err error) {
 	return lane, time.Unix(0, int64(binary.BigEndian.Uint64(k))).UTC(), archive.Key(k[8:]), nil
 }
 
-// Lanes returns the lanes in which step s waits for some entry, now or later. It reads
+// Queues returns the lanes in which step s waits for some entry, now or later. It reads
 // one key of each.
-func (l *Ledger) Lanes(s ledger.Step) (lanes []string, err error) {
+func (l *Ledger) Queues(s ledger.Step) (lanes []string, err error) {
 	err = l.view(func(tx *bbolt.Tx) (err error) { lanes, err = lanesOf(tx, s); return err })
 	if err != nil {
 		return nil, fmt.Errorf("read the lanes of %s: %w", s, err)

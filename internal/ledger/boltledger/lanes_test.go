@@ -21,11 +21,11 @@ func TestDueIn_I23_LaneByLane(t *testing.T) {
 		d.do(claim)
 		all = append(all, d)
 	}
-	lanes, err := l.Lanes(ledger.Seal)
+	lanes, err := l.Queues(ledger.Seal)
 	if err != nil || !reflect.DeepEqual(lanes, []string{"drop a", "drop b", "drop acme"}) {
 		t.Fatalf("%q %v", lanes, err)
 	}
-	if none, err := l.Lanes(ledger.Upload); err != nil || len(none) != 0 {
+	if none, err := l.Queues(ledger.Upload); err != nil || len(none) != 0 {
 		t.Errorf("%q %v", none, err)
 	}
 	now := began.Add(time.Minute + 20*time.Second) // documents 0 to 20 are due
@@ -65,8 +65,8 @@ func TestLanes_ALongNameIsALaneToo(t *testing.T) {
 	claim := d.claim().(ledger.ClaimedFolder)
 	claim.Drop = fmt.Sprintf("%0300d", 7)
 	d.do(claim)
-	lanes, err := l.Lanes(ledger.Seal)
-	if err != nil || len(lanes) != 1 || lanes[0] != ledger.Lane(d.e) {
+	lanes, err := l.Queues(ledger.Seal)
+	if err != nil || len(lanes) != 1 || lanes[0] != ledger.QueueOf(d.e) {
 		t.Fatalf("%q %v", lanes, err)
 	}
 	if ready, _, err := l.DueIn(ledger.Seal, lanes[0], began.Add(time.Hour), 1, nil, nil); err != nil || len(ready) != 1 {

@@ -20,7 +20,7 @@ func TestNote_I29_TextBesideTheJournal(t *testing.T) {
 	dir, keys := filled(t)
 	l := open(t, Config{Dir: dir})
 	note := ledger.Note{Salt: [16]byte{7}, Text: "Müller asked for it"}
-	held := func(n *ledger.Note, by ledger.Human) error {
+	held := func(n *ledger.Note, by ledger.Operator) error {
 		e, _, err := l.Entry(keys[2])
 		if err != nil {
 			t.Fatal(err)
@@ -35,13 +35,13 @@ func TestNote_I29_TextBesideTheJournal(t *testing.T) {
 		}
 		return rs[0].Err
 	}
-	if err := held(&note, ledger.Human{UID: 7, Reason: archive.Sum([]byte("another"))}); !errors.Is(err, ledger.ErrIllegal) {
+	if err := held(&note, ledger.Operator{UID: 7, Reason: archive.Sum([]byte("another"))}); !errors.Is(err, ledger.ErrIllegal) {
 		t.Errorf("a note that is not the act's: %v", err)
 	}
-	if err := held(&note, ledger.Human{UID: 7, Reason: note.Digest()}); err != nil {
+	if err := held(&note, ledger.Operator{UID: 7, Reason: note.Digest()}); err != nil {
 		t.Fatal(err)
 	}
-	if err := held(nil, ledger.Human{UID: 7}); err != nil {
+	if err := held(nil, ledger.Operator{UID: 7}); err != nil {
 		t.Fatal(err)
 	}
 	e, _, _ := l.Entry(keys[2])

@@ -17,7 +17,7 @@ import (
 var (
 	laterOn   = began.Add(48 * time.Hour)
 	whyNote   = ledger.Note{Salt: [16]byte{5}, Text: "the disk died"}
-	byAdmin   = ledger.Human{UID: 7, Reason: whyNote.Digest()}
+	byAdmin   = ledger.Operator{UID: 7, Reason: whyNote.Digest()}
 	restoring = ledger.Mark{By: byAdmin, At: laterOn}
 )
 
@@ -97,7 +97,7 @@ func inDoubt(t *testing.T, l *Ledger, word string) {
 	}
 	n := 0
 	for _, e := range entriesOf(t, l) {
-		if e.Suspect {
+		if e.NeedsReconcile {
 			n++
 		} else if !e.AtRest() {
 			t.Errorf("%s is %s/%s and nobody doubts it", e.Folder, e.State, e.Source)
@@ -300,7 +300,7 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 	if _, err := Open(Config{Dir: source}); !errors.Is(err, ErrRolledBack) {
 		t.Fatal(err)
 	}
-	mark := ledger.Mark{By: ledger.Human{UID: ledger.Vaultd}, At: laterOn}
+	mark := ledger.Mark{By: ledger.Operator{UID: ledger.Vaultd}, At: laterOn}
 	dir := copyAll(t, source)
 	var crashed []string
 	fault := func(string) error { crashed = append(crashed, copyAll(t, dir)); return nil }
@@ -372,7 +372,7 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 		t.Errorf("without its document: %v %v", rs, err)
 	}
 	change.Document = &d.own
-	if rs, err := r.Ledger.Apply(t.Context(), change); err != nil || rs[0].Err != nil || !rs[0].Entry.Suspect {
+	if rs, err := r.Ledger.Apply(t.Context(), change); err != nil || rs[0].Err != nil || !rs[0].Entry.NeedsReconcile {
 		t.Fatal(rs, err)
 	}
 	twice, gone := newDoc(t, r.Ledger, 8), newDoc(t, r.Ledger, 9)
@@ -416,7 +416,7 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, Config{Dir: dir})
 	mark := func(word string, note *ledger.Note, at time.Time) error {
-		m := ledger.Mark{Word: word, By: ledger.Human{UID: 7}, At: at, Cause: "because"}
+		m := ledger.Mark{Word: word, By: ledger.Operator{UID: 7}, At: at, Cause: "because"}
 		if note != nil {
 			m.By.Reason = note.Digest()
 		}
@@ -426,8 +426,8 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 		"unknown":    mark("created", nil, began),
 		"not in it":  mark(ledger.MarkReconciled, nil, began),
 		"other note": l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkDamaged, By: byAdmin, At: began}, &ledger.Note{Text: "x"}),
-		"no vault":   l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkIndex, By: ledger.Human{UID: 7, Reason: ledger.Note{Text: "x"}.Digest()}, At: began}, &ledger.Note{Text: "x"}),
-		"no reason":  l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkIndex, Vault: "V", By: ledger.Human{UID: 7}, At: began}, nil),
+		"no vault":   l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkIndex, By: ledger.Operator{UID: 7, Reason: ledger.Note{Text: "x"}.Digest()}, At: began}, &ledger.Note{Text: "x"}),
+		"no reason":  l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkIndex, Vault: "V", By: ledger.Operator{UID: 7}, At: began}, nil),
 		"no note":    l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkDamaged, By: byAdmin, At: began}, nil),
 		"novel":      l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkDamaged, Cause: strings.Repeat("x", 2000)}, nil),
 	} {

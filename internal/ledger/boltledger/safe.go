@@ -196,7 +196,7 @@ func (l *Ledger) doubt(apply func(request) ([]ledger.Result, error)) (n int, err
 			var err error
 			page, more, err = entryPage(tx, &from, false, [][]byte{openBucket})
 			for _, e := range page {
-				if !e.Suspect {
+				if !e.NeedsReconcile {
 					cs = append(cs, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.Doubted{}}, At: at})
 				}
 			}

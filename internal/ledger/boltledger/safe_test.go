@@ -18,7 +18,7 @@ func TestSafe_I15_ASecondAlarmJoinsTheFirst(t *testing.T) {
 	l := open(t, Config{Dir: newLedger(t)})
 	mark := func(word string, after time.Duration) ledger.Safe {
 		t.Helper()
-		if err := l.Mark(t.Context(), ledger.Mark{Word: word, By: ledger.Human{UID: 1}, At: began.Add(after), Cause: word}, nil); err != nil {
+		if err := l.Mark(t.Context(), ledger.Mark{Word: word, By: ledger.Operator{UID: 1}, At: began.Add(after), Cause: word}, nil); err != nil {
 			t.Fatal(err)
 		}
 		s, _ := l.Safe()
@@ -44,7 +44,7 @@ func TestAlarmed_I15_RememberedWhateverTheClockSaid(t *testing.T) {
 	l := open(t, Config{Dir: dir})
 	mark := func(word string, at time.Time) {
 		t.Helper()
-		if err := l.Mark(t.Context(), ledger.Mark{Word: word, By: ledger.Human{UID: 1}, At: at}, nil); err != nil {
+		if err := l.Mark(t.Context(), ledger.Mark{Word: word, By: ledger.Operator{UID: 1}, At: at}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

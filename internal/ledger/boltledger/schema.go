@@ -64,16 +64,16 @@ var registrationForm = &message[ledger.Registration]{"Registration", []field[led
 	number(4, "clear", func(r *ledger.Registration) *uint16 { return &r.Clear }),
 	number(5, "fate", func(r *ledger.Registration) *ledger.Fate { return &r.Fate }),
 	instant(6, "closed", func(r *ledger.Registration) *time.Time { return &r.Closed }),
-	number(7, "word", func(r *ledger.Registration) *archive.Word { return &r.Word }),
+	number(7, "word", func(r *ledger.Registration) *archive.ServiceStatus { return &r.Word }),
 	number(8, "equal", func(r *ledger.Registration) *uint8 { return &r.Equal }),
 	instant(9, "last", func(r *ledger.Registration) *time.Time { return &r.Last }),
 	fixed(10, "sent", func(r *ledger.Registration) []byte { return r.Sent[:] }),
 	instant(11, "succeeded_at", func(r *ledger.Registration) *time.Time { return &r.SucceededAt }),
 }}
 
-var foldedForm = &message[ledger.Folded]{"Folded", []field[ledger.Folded]{
-	number(1, "unsent", func(f *ledger.Folded) *uint32 { return &f.Unsent }),
-	number(2, "lapsed", func(f *ledger.Folded) *uint32 { return &f.Lapsed }),
+var foldedForm = &message[ledger.RegistrationsPruned]{"Folded", []field[ledger.RegistrationsPruned]{
+	number(1, "unsent", func(f *ledger.RegistrationsPruned) *uint32 { return &f.Unsent }),
+	number(2, "lapsed", func(f *ledger.RegistrationsPruned) *uint32 { return &f.Lapsed }),
 }}
 
 var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
@@ -87,7 +87,7 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	text(8, "folder", func(e *ledger.Entry) *string { return &e.Folder }),
 	number(9, "owner", func(e *ledger.Entry) *uint32 { return &e.Owner }),
 	part(10, "node", nodeForm, func(e *ledger.Entry) *ledger.Node { return &e.Node }),
-	fixed(11, "look", func(e *ledger.Entry) []byte { return e.Look[:] }),
+	fixed(11, "look", func(e *ledger.Entry) []byte { return e.Fingerprint[:] }),
 	fixed(12, "id", func(e *ledger.Entry) []byte { return e.ID[:] }),
 	fixed(13, "base", func(e *ledger.Entry) []byte { return e.Base[:] }),
 	number(14, "generation", func(e *ledger.Entry) *uint8 { return &e.Generation }),
@@ -121,9 +121,9 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	instant(42, "uploaded_at", func(e *ledger.Entry) *time.Time { return &e.UploadedAt }),
 	instant(43, "archived_at", func(e *ledger.Entry) *time.Time { return &e.ArchivedAt }),
 	instant(44, "dispose_at", func(e *ledger.Entry) *time.Time { return &e.DisposeAt }),
-	flag(45, "suspect", func(e *ledger.Entry) *bool { return &e.Suspect }),
-	part(46, "folded", foldedForm, func(e *ledger.Entry) *ledger.Folded { return &e.Folded }),
-	flag(47, "sworn", func(e *ledger.Entry) *bool { return &e.Sworn }),
+	flag(45, "suspect", func(e *ledger.Entry) *bool { return &e.NeedsReconcile }),
+	part(46, "folded", foldedForm, func(e *ledger.Entry) *ledger.RegistrationsPruned { return &e.Folded }),
+	flag(47, "sworn", func(e *ledger.Entry) *bool { return &e.DuplicateConfirmed }),
 	fixed(48, "number", func(e *ledger.Entry) []byte { return e.Number[:] }),
 	fixed(49, "same_number", func(e *ledger.Entry) []byte { return e.SameNumber[:] }),
 	flag(50, "strange_date", func(e *ledger.Entry) *bool { return &e.StrangeDate }),

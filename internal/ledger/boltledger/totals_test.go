@@ -26,7 +26,7 @@ func TestTotals_SuccessesByMonthAndWhatHasNoSize(t *testing.T) {
 	d.do(d.ticket(), ledger.UploadIntended{})
 	d.do(d.accepted())
 	d.do(d.success())
-	d.do(ledger.StatusSeen{Receipt: archive.Receipt{Remote: refused, Word: archive.Successful, Updated: time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC), Record: []byte("{}")}, Grace: time.Hour})
+	d.do(ledger.StatusSeen{Receipt: archive.Receipt{Remote: refused, Status: archive.Successful, Updated: time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC), Record: []byte("{}")}, Grace: time.Hour})
 	if !d.e.ArchivedTwice() {
 		t.Fatalf("%+v: vacuous", d.e.Registrations)
 	}

@@ -21,14 +21,14 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 		later = time.Time{}
 	}
 	cause := ledger.Cause{Code: "code", Text: "words"}
-	human := ledger.Human{UID: 7}                                  // a reason comes with its text, which note_test.go gives
+	human := ledger.Operator{UID: 7}                               // a reason comes with its text, which note_test.go gives
 	remote := archive.RemoteID(fmt.Sprintf("bum-%d", r.IntN(400))) // collisions are likely
 	address := archive.PresignedURL(fmt.Sprintf("https://store.example/%d?X-Amz-Signature=SECRET", r.IntN(400)))
 	heard := remote
 	if c := d.e.Current(); c != nil && r.IntN(4) != 0 {
 		heard = c.Ticket.Remote
 	}
-	words := []archive.Word{archive.Unfamiliar, archive.WaitingForPackage, archive.InProgress, archive.Successful, archive.Failed, archive.Absent}
+	words := []archive.ServiceStatus{archive.Unfamiliar, archive.WaitingForPackage, archive.InProgress, archive.Successful, archive.Failed, archive.Absent}
 	seal := d.sealed()
 	seal.ID = archive.DeriveID("V1", sum(fmt.Sprint(r.IntN(30))), archive.Digest{})
 	seal.Content = sum(fmt.Sprint(r.IntN(30)))
@@ -48,8 +48,8 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: address, Date: d.at}},
 		ledger.CrossWired{Cause: cause}, ledger.UploadIntended{}, ledger.UploadNotSent{NotBefore: later}, ledger.UploadUnanswered{NotBefore: later},
 		ledger.UploadRefused{NotBefore: later}, d.accepted(), ledger.WindowClosed{NotBefore: later}, ledger.WindowClosed{NotBefore: later},
-		ledger.StatusSeen{Receipt: archive.Receipt{Remote: heard, Word: words[r.IntN(len(words))], Updated: later, Record: []byte("{}")}, Grace: time.Hour, NotBefore: later},
-		ledger.StatusSeen{Receipt: archive.Receipt{Remote: heard, Word: words[r.IntN(len(words))], Updated: later, Record: []byte("{}")}, Grace: time.Hour, NotBefore: later},
+		ledger.StatusSeen{Receipt: archive.Receipt{Remote: heard, Status: words[r.IntN(len(words))], Updated: later, Record: []byte("{}")}, Grace: time.Hour, NotBefore: later},
+		ledger.StatusSeen{Receipt: archive.Receipt{Remote: heard, Status: words[r.IntN(len(words))], Updated: later, Record: []byte("{}")}, Grace: time.Hour, NotBefore: later},
 		ledger.PlaceIntended{Dest: "_there/x"}, ledger.Placed{DisposeAt: later}, ledger.DisposeIntended{}, ledger.Disposed{Dest: "/moved"}, ledger.SourceUntouchable{Cause: cause},
 		ledger.Held{By: human}, ledger.Unheld{By: human}, ledger.Closed{By: human}, ledger.Released{By: human}, ledger.Superseded{By: archive.Key{1}}, ledger.Retaken{By: human, As: archive.Key{1}},
 	}
@@ -59,7 +59,7 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 	if d.e.State == ledger.Sending && r.IntN(3) == 0 {
 		return ledger.UploadAccepted{NotBefore: later}
 	}
-	if d.e.Suspect && r.IntN(3) == 0 {
+	if d.e.NeedsReconcile && r.IntN(3) == 0 {
 		return ledger.Reconciled{} // else hardly any walk came far
 	}
 	if r.IntN(8) == 0 { // the ledger is put back, and what comes of it

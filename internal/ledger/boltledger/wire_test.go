@@ -30,7 +30,7 @@ func goldenEntry() ledger.Entry {
 	return ledger.Entry{
 		Key: archive.Key{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, Rev: 300, State: ledger.Quarantined, Source: ledger.Gone,
 		Route: ledger.Vault, Vault: "VAULT-1", Drop: "acme-in", Folder: "Müller 4711", Owner: 1000, Node: ledger.Node{Dev: 64769, Ino: 1 << 40},
-		Look: sum("look"), ID: base.Generation(1), Base: base, Generation: 1, Chosen: true, Content: sum("content"), Metadata: sum("metadata"),
+		Fingerprint: sum("look"), ID: base.Generation(1), Base: base, Generation: 1, Chosen: true, Content: sum("content"), Metadata: sum("metadata"),
 		Package: archive.Package{Path: "spool/x.zip", Size: 100_000_000, SHA256: sum("zip"), MD5: [16]byte{15: 9}},
 		Registrations: []ledger.Registration{
 			{Ticket: archive.Ticket{Remote: "bum-1", Sent: archive.Instant{Wall: goldenTime(1)}}, Sends: 2, Clear: 1, Fate: ledger.Lapsed, Sent: sum("zip"), Closed: goldenTime(2), Word: archive.Absent, Equal: 3, Last: goldenTime(3), SucceededAt: goldenTime(14)},
@@ -43,7 +43,7 @@ func goldenEntry() ledger.Entry {
 		Cause: ledger.Cause{Code: "archiving-failed", Text: "für Menschen"}, Hold: true, InDoubt: true, Double: true, Contradicted: true, Resolved: true,
 		First: archive.Key{3}, SameContent: archive.Key{4}, Supersedes: archive.Key{5}, Archived: "bum-2", Record: []byte(`{"status":"ArchivingSuccessful"}`),
 		Dest: "_archived/2026-11/Müller 4711", SeenAt: goldenTime(7), RegisteredAt: goldenTime(8), UploadedAt: goldenTime(9),
-		ArchivedAt: time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC), DisposeAt: goldenTime(11), Suspect: true, Folded: ledger.Folded{Unsent: 300, Lapsed: 2}, Sworn: true,
+		ArchivedAt: time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC), DisposeAt: goldenTime(11), NeedsReconcile: true, Folded: ledger.RegistrationsPruned{Unsent: 300, Lapsed: 2}, DuplicateConfirmed: true,
 		Number: archive.NumberDigest{1, 15: 3}, SameNumber: archive.Key{6}, StrangeDate: true, Checked: true,
 	}
 }
