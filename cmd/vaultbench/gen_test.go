@@ -79,7 +79,7 @@ func TestGen_EveryFolderIsComplete(t *testing.T) {
 			for _, folder := range grow(t, name, docs, 1).folders() {
 				root, err := os.OpenRoot(folder)
 				must(t, err)
-				sealed, err := packager.Validate(t.Context(), root, rules("fast"))
+				sealed, err := packager.ValidateFolder(t.Context(), root, rules("fast"))
 				if err := errors.Join(err, root.Close()); err != nil {
 					t.Fatalf("%s: %v", folder, err)
 				}

@@ -153,12 +153,12 @@ func rules(level string) packager.Rules {
 }
 
 // build seals one folder as vaultd does.
-func build(ctx context.Context, folder, level, to string) (s packager.Sealed, err error) {
+func build(ctx context.Context, folder, level, to string) (s packager.SealedFolder, err error) {
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return s, err
 	}
-	s, err = packager.Build(ctx, root, rules(level), to)
+	s, err = packager.BuildPackage(ctx, root, rules(level), to)
 	return s, errors.Join(err, root.Close())
 }
 

@@ -95,7 +95,7 @@ func (b *bench) packRun(name, level string) func(context.Context, string) (sampl
 			if err != nil {
 				return err
 			}
-			_, err = packager.Validate(ctx, root, rules(level))
+			_, err = packager.ValidateFolder(ctx, root, rules(level))
 			return errors.Join(err, root.Close())
 		})
 		s.In, s.Out = size.In, size.Out

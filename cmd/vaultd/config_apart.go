@@ -107,7 +107,7 @@ func lookAtPositions(paths []string) map[string][]durable.Position {
 		}
 		asked[path] = true
 		go func() {
-			positions, err := durable.Positions(path)
+			positions, err := durable.FindPositions(path)
 			if err != nil {
 				positions = nil // whoever works there meets the same error, and says so
 			}

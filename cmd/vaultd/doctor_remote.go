@@ -144,7 +144,7 @@ func (a *app) tryDrop(cfg config, d dropConfig) []tried {
 		return []tried{failed("drop", d.Name, trouble, "mend it, then vaultd doctor again")}
 	}
 	err := drop.TryWrite(d.Path)
-	if errors.Is(err, drop.ErrNotWorkedIn) {
+	if errors.Is(err, drop.ErrNeverUsed) {
 		return []tried{warn("drop", d.Name, "nothing was tried in "+d.Path+": "+err.Error(), "start vaultd, then vaultd doctor again")}
 	}
 	if err != nil {

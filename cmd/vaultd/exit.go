@@ -111,10 +111,10 @@ func judge(err error) (code int, hint string) {
 	if _, ok := errors.AsType[*daemon.BindingError](err); ok {
 		return exitConfig, "a ledger is bound to one environment and one service; use another state_dir for another one. " + boundToWrong
 	}
-	if errors.Is(err, drop.ErrGroup) {
+	if errors.Is(err, drop.ErrGroupUnusable) {
 		return exitConfig, `make the daemon's user a member of that group and start it again, or name another one as the drop's "group"; see docs/samba.md`
 	}
-	if f, ok := errors.AsType[*drop.ForeignError](err); ok && f.Later() {
+	if f, ok := errors.AsType[*drop.ForeignError](err); ok && f.IsLaterEpoch() {
 		return exitConfig, takenOverWords(f.Epoch)
 	} else if ok {
 		return exitConfig, "this drop folder belongs to another ledger: check path and state_dir; " + clearAway

@@ -62,7 +62,7 @@ func liveHostile() daemon.State {
 		st.Pauses = append(st.Pauses, ingest.Pause{Route: "vault " + text, Since: noon.Add(-time.Hour), Cause: ledger.Cause{Code: text, Text: text}})
 		d := daemon.DropState{Name: "acme-in"}
 		d.Paused = text
-		d.Watch.NotTaken = []watch.Waiting{{Reason: watch.NoRight, Count: 1, Names: []watch.Named{{Name: text + name, Detail: text, Since: noon}}}}
+		d.Watch.NotTaken = []watch.NotTakenGroup{{Reason: watch.NoRight, Count: 1, Items: []watch.NotTakenItem{{Name: text + name, Detail: text, FirstSeen: noon}}}}
 		st.Drops = append(st.Drops, d)
 	}
 	return st

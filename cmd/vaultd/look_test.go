@@ -207,9 +207,9 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 				{Route: "vault V-5", Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "credentials", Text: "the secret cannot be read"}},
 				{Route: "store of vault V-2", Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "timeout", Text: "timed out"}},
 			},
-			Drops: []daemon.DropState{{Name: "acme-in", Free: 210_000_000_000, Watch: watch.Snapshot{Mode: watch.Events, NotTaken: []watch.Waiting{
-				{Reason: watch.NoSidecar, Count: 1, Names: []watch.Named{{Name: "Meier\x1b 12"}}},
-				{Reason: watch.NoRight, Count: 2, Names: []watch.Named{{Name: "Wagner 5", Detail: "owner alice, 0755"}}},
+			Drops: []daemon.DropState{{Name: "acme-in", Free: 210_000_000_000, Watch: watch.Snapshot{Mode: watch.Events, NotTaken: []watch.NotTakenGroup{
+				{Reason: watch.NoSidecar, Count: 1, Items: []watch.NotTakenItem{{Name: "Meier\x1b 12"}}},
+				{Reason: watch.NoRight, Count: 2, Items: []watch.NotTakenItem{{Name: "Wagner 5", Detail: "owner alice, 0755"}}},
 			}}}},
 		}
 	}

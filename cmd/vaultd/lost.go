@@ -36,7 +36,7 @@ func (m dropMark) String() string {
 func marks(cfg config) (all []dropMark, err error) {
 	for _, d := range cfg.Drops {
 		m, ok, err := drop.ReadMark(d.Path)
-		if errors.Is(err, drop.ErrAway) {
+		if errors.Is(err, drop.ErrUnavailable) {
 			continue
 		}
 		if err != nil {

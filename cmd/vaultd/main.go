@@ -52,7 +52,7 @@ type app struct {
 	inside *daemon.Daemon // set when the command runs inside the daemon
 	cfg    *config        // the daemon's, when inside
 
-	syncs durable.Tally // of files and directories, since the process began
+	syncs durable.SyncCounter // of files and directories, since the process began
 
 	reloadFault string // why the daemon goes on with an older configuration, when inside; empty: it does not
 }

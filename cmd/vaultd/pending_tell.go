@@ -84,7 +84,7 @@ func (a *app) tellPending(v view, found []pendingThing) error {
 
 // advice is pendingAdvice, with what more is known of the thing.
 func (l pendingThing) advice() string {
-	if l.Detail != nil && *l.Detail == watch.Link {
+	if l.Detail != nil && *l.Detail == watch.LinkDetail {
 		return "copy the folder itself into the drop folder and delete the link; a link is never followed"
 	}
 	return pendingAdvice(l.Reason)

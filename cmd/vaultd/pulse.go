@@ -190,7 +190,7 @@ func (p *pulse) gather() gathered {
 		Lines: head.N, Syncs: l.Syncs(),
 	}}
 	g.Commits, g.Changes = l.Commits()
-	g.FileSyncs, g.DirectorySyncs = p.h.a.syncs.Syncs()
+	g.FileSyncs, g.DirectorySyncs = p.h.a.syncs.FileAndDirSyncs()
 	g.Reloaded, g.ReloadGood = p.h.reloaded()
 	v := view{clock: clock{g.At, cfg.Location}, cfg: cfg, ledger: l}
 	t := newTally(v)
@@ -239,7 +239,7 @@ func (g *gathered) live(now generation) {
 		g.Pauses = append(g.Pauses, web.Pause{Route: r.Route, Code: r.Cause.Code, Since: r.Since})
 	}
 	for _, d := range s.Drops {
-		g.Drops = append(g.Drops, web.Drop{Name: d.Name, Paused: !now.calm() && (d.Paused != "" || d.Watch.Paused != nil), Listed: d.Watch.Listed, Free: d.Free})
+		g.Drops = append(g.Drops, web.Drop{Name: d.Name, Paused: !now.calm() && (d.Paused != "" || d.Watch.Paused != nil), Listed: d.Watch.LastRescan, Free: d.Free})
 		for _, n := range d.Watch.NotTaken {
 			g.NotTaken = append(g.NotTaken, web.NotTaken{Drop: d.Name, Reason: string(n.Reason), Count: n.Count})
 		}

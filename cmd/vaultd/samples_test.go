@@ -43,7 +43,7 @@ func TestSamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sealed, err := packager.Validate(t.Context(), root, packager.Rules{Vault: "ACME", Sidecar: "metadata.json", Compression: "default"})
+		sealed, err := packager.ValidateFolder(t.Context(), root, packager.Rules{Vault: "ACME", Sidecar: "metadata.json", Compression: "default"})
 		if err := root.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -111,7 +111,7 @@ func TestSidecarSchema_SaysWhatThePackagerSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer root.Close()
-			_, err = packager.Validate(t.Context(), root, packager.Rules{Vault: "V"})
+			_, err = packager.ValidateFolder(t.Context(), root, packager.Rules{Vault: "V"})
 			if _, refused := errors.AsType[*packager.Refusal](err); refused == row.good || err != nil && !refused {
 				t.Errorf("packager: %v", err)
 			}

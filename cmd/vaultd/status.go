@@ -382,16 +382,16 @@ func (s *standing) live(d daemon.State, t *tally) {
 			continue
 		}
 		l := &s.Drops[i]
-		l.Mode, l.Why, l.Free, l.Paused, l.do = cmp.Or(string(ds.Watch.Mode), l.Mode), ds.Watch.Why, ds.Free, ds.Paused, ds.Do
+		l.Mode, l.Why, l.Free, l.Paused, l.do = cmp.Or(string(ds.Watch.Mode), l.Mode), ds.Watch.ModeReason, ds.Free, ds.Paused, ds.Do
 		for _, w := range ds.Watch.NotTaken {
 			s.NotTaken = append(s.NotTaken, notTaken{ds.Name, string(w.Reason), w.Count, waitingNames(w)})
 		}
 	}
 }
 
-func waitingNames(w watch.Waiting) []string {
+func waitingNames(w watch.NotTakenGroup) []string {
 	var names []string
-	for _, n := range w.Names[:min(len(w.Names), sampled)] {
+	for _, n := range w.Items[:min(len(w.Items), sampled)] {
 		name := n.Name
 		if n.Detail != "" {
 			name += ": " + n.Detail

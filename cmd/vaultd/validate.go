@@ -88,7 +88,7 @@ func (a *app) validate(ctx context.Context, path, name string) error {
 	defer root.Close() // read-only
 	rules := wireDrop(d, cfg.Package).Rules
 	v := validated{Path: abs, Drop: d.Name, Vault: d.Vault, Files: []showFile{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
-	s, err := packager.Validate(ctx, root, rules)
+	s, err := packager.ValidateFolder(ctx, root, rules)
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return a.invalid(v, refusal)
 	}
@@ -98,7 +98,7 @@ func (a *app) validate(ctx context.Context, path, name string) error {
 	if err != nil {
 		return err
 	}
-	if missing, err := packager.Complete(root, rules); err == nil && d.Complete != "quiet" {
+	if missing, err := packager.FindMissingFiles(root, rules); err == nil && d.Complete != "quiet" {
 		v.Missing = append(v.Missing, missing...)
 	}
 	return a.valid(v, s)
@@ -144,8 +144,8 @@ func (a *app) invalid(v validated, r *packager.Refusal) error {
 	return quiet(exitData)
 }
 
-func (a *app) valid(v validated, s packager.Sealed) error {
-	v.Good, v.ClientUUID, v.Chosen, v.DocumentID = true, known(s.ID.String()), s.Chosen, known(s.Document.Number)
+func (a *app) valid(v validated, s packager.SealedFolder) error {
+	v.Good, v.ClientUUID, v.Chosen, v.DocumentID = true, known(s.ID.String()), s.HasChosenID, known(s.Document.Number)
 	v.Ignored = append(v.Ignored, s.Junk...)
 	for _, f := range s.Files {
 		v.Files = append(v.Files, showFile{f.Path, f.Size, f.SHA256.String()})
@@ -157,7 +157,7 @@ func (a *app) valid(v validated, s packager.Sealed) error {
 	p := &page{}
 	fmt.Fprintf(p, "GOOD  %s would be taken by drop %s for vault %s\n", safe(filepath.Base(v.Path)), safe(v.Drop), safe(v.Vault))
 	how := "derived from files and metadata"
-	if s.Chosen {
+	if s.HasChosenID {
 		how = "given by the sidecar"
 	}
 	p.line("clientUUID", "%s (%s)", s.ID, how)

@@ -103,7 +103,7 @@ func (a *app) daemonConfig(cfg config, log *slog.Logger) (daemon.Config, error) 
 		SpoolMax: cfg.Spool.Max, SpoolMinFree: cfg.Spool.MinFree,
 		Workers: cfg.Upload.Workers, BatchSize: cfg.Upload.BatchSize, BatchWait: cfg.Upload.BatchWait, Window: cfg.Upload.Window,
 		PollMin: cfg.Status.PollMin, PollMax: cfg.Status.PollMax, Grace: cfg.Status.UnclearGrace,
-		LedgerFault: ledgerFault(), FileFault: a.syncs.Count,
+		LedgerFault: ledgerFault(), FileFault: a.syncs.CountSync,
 	}
 	dc.Drops = wireDrops(cfg)
 	return dc, nil

@@ -141,7 +141,7 @@ func (c *campaign) disk() *proof.Disk {
 	for _, p := range c.places {
 		add := func(dir string) {
 			for _, name := range names(c.path("drops", p.name, dir)) {
-				if dir != "" || !drop.Reserved(name) {
+				if dir != "" || !drop.IsReservedName(name) {
 					d.Lying = append(d.Lying, proof.Folder{Drop: p.name, Path: path.Join(dir, name)})
 				}
 			}

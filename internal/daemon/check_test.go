@@ -26,7 +26,7 @@ func TestCheck_I23_AReceiptThatCannotBeRead(t *testing.T) {
 				huber, otto := h.byFolder()["Huber 88"], h.byFolder()["Otto 19"]
 				h.must(os.Remove(filepath.Join(h.path, otto.Dest, "_RECEIPT.json")))
 				for at, unread := range map[string]int{"Huber 88": 1, "_archived": 2} {
-					f := durable.Fault(func(op, name string, do func() error) error {
+					f := durable.Hook(func(op, name string, do func() error) error {
 						if op == "mount" && name == at { // it is the look at a folder that is about to be entered
 							return &fs.PathError{Op: "statx", Path: name, Err: fault}
 						}

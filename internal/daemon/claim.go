@@ -30,8 +30,8 @@ func (r *room) adopt(ctx context.Context) error {
 		e, is, err := r.d.ledger.Entry(k)
 		return is && e.Source == ledger.Claimed && err == nil // what has left may have left its claim empty
 	}
-	for c, err := range f.ClaimsBut(known) {
-		if errors.Is(err, drop.ErrStrange) {
+	for c, err := range f.UnknownClaims(known) {
+		if errors.Is(err, drop.ErrUnexpectedItem) {
 			r.d.cfg.Log.Error("claimed area holds something strange; it stays untouched", "drop", r.cfg.Name, "err", err)
 			continue
 		}
@@ -48,7 +48,7 @@ func (r *room) adopt(ctx context.Context) error {
 		if known {
 			continue
 		}
-		if err := f.Secure(c); err != nil {
+		if err := f.SyncClaim(c); err != nil {
 			return fmt.Errorf("adopt a claimed folder: %w", err)
 		}
 		// A drop folder that was away when the ledger was compared with the archive may
@@ -87,12 +87,12 @@ func (r *room) claim(ctx context.Context, w watch.Folder) error {
 		return err
 	}
 	defer done()
-	c, err := f.Claim(w.Name, r.d.cfg.Now().Wall)
+	c, err := f.ClaimFolder(w.Name, r.d.cfg.Now().Wall)
 	r.distrust(err)
 	if err != nil {
 		return err
 	}
-	r.enter(ctx, f, c, archive.Digest(w.Look.Fingerprint), false)
+	r.enter(ctx, f, c, archive.Digest(w.Scan.Fingerprint), false)
 	return nil
 }
 
@@ -100,14 +100,14 @@ func (r *room) claim(ctx context.Context, w watch.Folder) error {
 // the last thing seen, but a writer may still hold its files open: it settles once more
 // before it is sealed.
 // In safe mode, and where it is doubtful, the ledger may have lost what became of it.
-func (r *room) enter(ctx context.Context, f *drop.Folder, c drop.Claimed, look archive.Digest, doubtful bool) {
+func (r *room) enter(ctx context.Context, f *drop.Folder, c drop.ClaimedFolder, look archive.Digest, doubtful bool) {
 	old, err := r.corrects(f, c)
 	if err != nil {
 		r.d.cfg.Log.Warn("cannot tell whether a folder was dropped before", "key", c.Key, "err", err)
 	}
 	ev := ledger.ClaimedFolder{
 		Route: ledger.Vault, Vault: r.cfg.Vault, Drop: r.cfg.Name, Folder: c.Folder, Owner: c.Owner,
-		Node: ledger.Node(c.Node), Look: look, NotBefore: r.d.cfg.Now().Wall.Add(r.cfg.Settle),
+		Node: ledger.Node(c.Inode), Look: look, NotBefore: r.d.cfg.Now().Wall.Add(r.cfg.Settle),
 	}
 	if _, safe := r.d.ledger.Safe(); safe || doubtful {
 		is := recovery.Drop{Name: r.cfg.Name, Vault: r.cfg.Vault, Rules: r.cfg.Rules, Folder: f}
@@ -134,7 +134,7 @@ func (r *room) lookAt(f *drop.Folder, k archive.Key) (archive.Digest, error) {
 		return archive.Digest{}, err
 	}
 	defer dir.Close() // read-only
-	look, err := r.look.Take(dir.Root(), ".")
+	look, err := r.look.ScanFolder(dir.Root(), ".")
 	return archive.Digest(look.Fingerprint), err
 }
 
@@ -145,9 +145,9 @@ func (r *room) isComplete(_ context.Context, root *os.Root, w watch.Folder) erro
 		return err
 	}
 	defer folder.Close() // read-only
-	missing, err := packager.Complete(folder, r.cfg.Rules)
+	missing, err := packager.FindMissingFiles(folder, r.cfg.Rules)
 	if _, refused := errors.AsType[*packager.Refusal](err); refused {
-		return watch.ErrUntold // it may be half written; if it stays so, packing it says what is wrong
+		return watch.ErrNoFileList // it may be half written; if it stays so, packing it says what is wrong
 	}
 	if err != nil || len(missing) == 0 {
 		return err

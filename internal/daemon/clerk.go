@@ -173,10 +173,10 @@ func (c *clerk) inform() {
 		return // the ledger has failed, and the process is about to end for it
 	}
 	body := p.body()
-	if body == c.body && now.Sub(c.written) < statusAtLeast-statusLook || f.Check() != nil {
+	if body == c.body && now.Sub(c.written) < statusAtLeast-statusLook || f.CheckStillOurs() != nil {
 		return
 	}
-	err = f.WriteStatus(p.head() + body)
+	err = f.WriteStatusFile(p.head() + body)
 	if text := fmt.Sprint(err); err != nil && text != c.failed {
 		c.r.d.cfg.Log.Error("status for people not written", "drop", c.r.cfg.Name, "err", err)
 	}
@@ -260,9 +260,9 @@ func (c *clerk) tell(s watch.Snapshot) {
 		default:
 			continue
 		}
-		for _, n := range w.Names {
+		for _, n := range w.Items {
 			if c.news(n.Name, w.Reason, now) {
-				c.r.d.cfg.Log.Error("folder not taken", "drop", c.r.cfg.Name, "reason", string(w.Reason), "since", n.Since, "err", n.Detail)
+				c.r.d.cfg.Log.Error("folder not taken", "drop", c.r.cfg.Name, "reason", string(w.Reason), "since", n.FirstSeen, "err", n.Detail)
 			}
 		}
 	}
@@ -286,13 +286,13 @@ func (c *clerk) news(name string, r watch.Reason, now time.Time) bool {
 
 // tellFull logs once for all folders that the drop's own disk is full; that vaultd's is
 // was told elsewhere.
-func (c *clerk) tellFull(w watch.Waiting, now time.Time) {
+func (c *clerk) tellFull(w watch.NotTakenGroup, now time.Time) {
 	const all = "\x00" // the name of no folder
-	if !c.r.d.disk.full().IsZero() || len(w.Names) == 0 {
+	if !c.r.d.disk.full().IsZero() || len(w.Items) == 0 {
 		return
 	}
 	if c.news(all, w.Reason, now) {
-		c.r.d.cfg.Log.Error("nothing is taken: the disk of the drop folder is full", "drop", c.r.cfg.Name, "err", w.Names[0].Detail)
+		c.r.d.cfg.Log.Error("nothing is taken: the disk of the drop folder is full", "drop", c.r.cfg.Name, "err", w.Items[0].Detail)
 	}
 }
 
@@ -379,13 +379,13 @@ func (r *room) snapshot() watch.Snapshot {
 		if w.Reason != watch.NoRight {
 			continue
 		}
-		for i, n := range w.Names {
+		for i, n := range w.Items {
 			if strings.HasPrefix(n.Detail, "drop ") {
 				continue // it was claimed, and the claim said so itself
 			}
-			w.Names[i].Detail = f.NoRight(n.Name).Error()
+			w.Items[i].Detail = f.DescribeNoRight(n.Name).Error()
 			if inside, ok := strings.CutPrefix(n.Detail, "look at "); ok && strings.HasPrefix(inside, `"`) {
-				w.Names[i].Detail += " In it: " + strings.TrimSuffix(inside, ": "+fs.ErrPermission.Error()) + "."
+				w.Items[i].Detail += " In it: " + strings.TrimSuffix(inside, ": "+fs.ErrPermission.Error()) + "."
 			}
 		}
 	}

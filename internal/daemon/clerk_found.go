@@ -19,13 +19,13 @@ func (r *room) contents(doc ledger.Document) drop.Disposal {
 // It may have come back from a backup under another one: then its content tells. Where it is in neither place at all,
 // it was placed before a crash and somebody took it away before the next start (or took it out of the claim by hand):
 // that is the end of it, for nothing is left that could be moved, and what is known about the document stays as it is.
-func (r *room) placeFound(ctx context.Context, f *drop.Folder, e ledger.Entry, doc ledger.Document, notes []drop.Note) error {
-	c, err := f.Recognise(ctx, claimed(e), e.Dest, r.contents(doc))
+func (r *room) placeFound(ctx context.Context, f *drop.Folder, e ledger.Entry, doc ledger.Document, notes []drop.NoteFile) error {
+	c, err := f.RecogniseFolder(ctx, claimed(e), e.Dest, r.contents(doc))
 	switch {
 	case err == nil:
 		r.d.cfg.Log.Warn("folder known again by its content: another inode, as after a backup was put back", "drop", r.cfg.Name, "key", e.Key)
-		return f.Place(c, e.Dest, notes...)
-	case errors.Is(err, drop.ErrLost):
+		return f.PlaceFolder(c, e.Dest, notes...)
+	case errors.Is(err, drop.ErrFolderLost):
 		r.d.cfg.Log.Error("folder was placed and taken away, or taken out of its claim by hand; vaultd is done with it", "drop", r.cfg.Name, "key", e.Key, "state", e.State)
 		return nil
 	}

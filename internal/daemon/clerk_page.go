@@ -125,8 +125,8 @@ func standing(e ledger.Entry) string {
 func (p *page) notTaken(s watch.Snapshot, remind time.Duration, full bool) {
 	for _, w := range s.NotTaken {
 		to := p.calm(w.Reason)
-		for _, n := range w.Names {
-			text, act := p.waiting(w.Reason, n, p.Now.Sub(n.Since) >= remind)
+		for _, n := range w.Items {
+			text, act := p.waiting(w.Reason, n, p.Now.Sub(n.FirstSeen) >= remind)
 			switch to = p.calm(w.Reason); {
 			case w.Reason == watch.Held:
 				to = &p.Held
@@ -139,7 +139,7 @@ func (p *page) notTaken(s watch.Snapshot, remind time.Duration, full bool) {
 			}
 			to.add(n.Name, text)
 		}
-		to.count += w.Count - len(w.Names) // those without a name go where the last one went
+		to.count += w.Count - len(w.Items) // those without a name go where the last one went
 	}
 }
 
@@ -153,11 +153,11 @@ func (p *page) calm(r watch.Reason) *heading {
 }
 
 // waiting says why something is not taken, and whether somebody must act.
-func (p *page) waiting(r watch.Reason, n watch.Named, late bool) (text string, act bool) {
-	since := " since " + p.clock(n.Since)
+func (p *page) waiting(r watch.Reason, n watch.NotTakenItem, late bool) (text string, act bool) {
+	since := " since " + p.clock(n.FirstSeen)
 	switch r {
 	case watch.LooseFile:
-		if n.Detail == watch.Link {
+		if n.Detail == watch.LinkDetail {
 			return "a link: copy the folder itself here, delete the link", true
 		}
 		return "loose file" + since + ": put it in a folder", true
@@ -167,7 +167,7 @@ func (p *page) waiting(r watch.Reason, n watch.Named, late bool) (text string, a
 		}
 		return "no " + p.Sidecar + since, late
 	case watch.Copying:
-		return "changed " + p.ago(cmp.Or(n.Changed, n.Since)), false
+		return "changed " + p.ago(cmp.Or(n.LastChanged, n.FirstSeen)), false
 	case watch.Temporary:
 		return "still has " + n.Detail + since + ". Finish copying; close the program, or delete that file", late
 	case watch.Incomplete:
@@ -187,7 +187,7 @@ func (p *page) waiting(r watch.Reason, n watch.Named, late bool) (text string, a
 	case watch.ReadOnly:
 		return "cannot be taken" + since + ": this share is read-only; ask IT", true
 	}
-	if strings.Contains(n.Detail, drop.ErrReserved.Error()) {
+	if strings.Contains(n.Detail, drop.ErrReservedName.Error()) {
 		return "the archive uses this name itself: rename the folder", true
 	}
 	return "cannot be taken" + since + ": ask IT", true

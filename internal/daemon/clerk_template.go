@@ -11,8 +11,8 @@ func (c *clerk) template(f *drop.Folder) {
 		return
 	}
 	c.formIn = f
-	sidecar, help := packager.Template(c.r.cfg.Rules)
-	err := f.WriteTemplate(drop.Note{Name: c.sidecar(), Data: sidecar}, drop.Note{Name: "_HELP.txt", Data: []byte(help)})
+	sidecar, help := packager.MakeTemplate(c.r.cfg.Rules)
+	err := f.WriteTemplate(drop.NoteFile{Name: c.sidecar(), Data: sidecar}, drop.NoteFile{Name: "_HELP.txt", Data: []byte(help)})
 	if err != nil {
 		c.r.d.cfg.Log.Warn("template for people not written", "drop", c.r.cfg.Name, "err", err)
 	}

@@ -29,13 +29,13 @@ func TestPage_WhatAClerkReads(t *testing.T) {
 	}}
 	p.ledger(all)
 	at := func(d time.Duration) time.Time { return now.Add(-d) }
-	p.notTaken(watch.Snapshot{NotTaken: []watch.Waiting{
-		{Reason: watch.LooseFile, Count: 1, Names: []watch.Named{{Name: "scan7.pdf", Since: at(time.Minute)}}},
-		{Reason: watch.NoRight, Count: 1, Names: []watch.Named{{Name: "Alt 1", Since: at(time.Hour), Detail: `drop acme-in: no right to take "Alt 1" (owner alice, 0755). It stays there.`}}},
-		{Reason: watch.NoSidecar, Count: 3, Names: []watch.Named{
-			{Name: "Meier 12", Since: at(52 * time.Minute)}, {Name: "Neu 1", Since: at(time.Minute)},
-			{Name: "Meier 13", Since: at(time.Minute), Detail: "has metadata.json.txt: rename it to metadata.json (Explorer: View > File name extensions)"}}},
-		{Reason: watch.Copying, Count: 1, Names: []watch.Named{{Name: "Wagner 5", Since: at(time.Minute), Changed: at(20 * time.Second)}}},
+	p.notTaken(watch.Snapshot{NotTaken: []watch.NotTakenGroup{
+		{Reason: watch.LooseFile, Count: 1, Items: []watch.NotTakenItem{{Name: "scan7.pdf", FirstSeen: at(time.Minute)}}},
+		{Reason: watch.NoRight, Count: 1, Items: []watch.NotTakenItem{{Name: "Alt 1", FirstSeen: at(time.Hour), Detail: `drop acme-in: no right to take "Alt 1" (owner alice, 0755). It stays there.`}}},
+		{Reason: watch.NoSidecar, Count: 3, Items: []watch.NotTakenItem{
+			{Name: "Meier 12", FirstSeen: at(52 * time.Minute)}, {Name: "Neu 1", FirstSeen: at(time.Minute)},
+			{Name: "Meier 13", FirstSeen: at(time.Minute), Detail: "has metadata.json.txt: rename it to metadata.json (Explorer: View > File name extensions)"}}},
+		{Reason: watch.Copying, Count: 1, Items: []watch.NotTakenItem{{Name: "Wagner 5", FirstSeen: at(time.Minute), LastChanged: at(20 * time.Second)}}},
 	}}, 30*time.Minute, false)
 	p.Today = today{archived: 57, last: "Kunz 301", lastAt: at(5*time.Hour + 28*time.Minute), repeats: 1}
 	p.Duplicates = []line{{"Otto 9", "archived 3 Nov 2026, nothing to do"}}

@@ -58,7 +58,7 @@ func (d *Daemon) Reconcile(ctx context.Context, p Person, accept ...AcceptedInde
 		d.conductor.Wake()
 		for _, r := range d.drops {
 			r.clerk.poke()
-			r.watcher.Rescan()
+			r.watcher.RequestRescan()
 		}
 	}
 	return c, err
@@ -113,7 +113,7 @@ func (d *Daemon) openFolders() (drops []recovery.Drop, done func(), why []string
 	for _, r := range d.drops {
 		f, end, err := r.hold()
 		if err == nil {
-			err = f.Check()
+			err = f.CheckStillOurs()
 			ends = append(ends, end)
 		}
 		if err != nil {

@@ -28,7 +28,7 @@ func correctable(e ledger.Entry) bool {
 // folder it is, else one of its name. Where the returned folder still lies there, a
 // name alone proves nothing, for exports use the same ones again and again: then both
 // must be of the same invoice, or the older one would be forgotten in silence.
-func (r *room) corrects(f *drop.Folder, c drop.Claimed) (*ledger.Entry, error) {
+func (r *room) corrects(f *drop.Folder, c drop.ClaimedFolder) (*ledger.Entry, error) {
 	var best *ledger.Entry
 	bestRank := 0
 	for _, k := range r.clerk.candidates(c.Folder) {
@@ -62,11 +62,11 @@ func (c *clerk) candidates(name string) []archive.Key {
 }
 
 // likeness ranks how surely a claimed folder is e's, put right; 0: it is not.
-func (r *room) likeness(f *drop.Folder, c drop.Claimed, e ledger.Entry) int {
-	if c.Node.Ino == e.Node.Ino {
+func (r *room) likeness(f *drop.Folder, c drop.ClaimedFolder, e ledger.Entry) int {
+	if c.Inode.Ino == e.Node.Ino {
 		return 4 // the same folder, moved back
 	}
-	there, err := f.OpenReturned(e.Dest, drop.Node(e.Node))
+	there, err := f.OpenReturned(e.Dest, drop.Inode(e.Node))
 	if err == nil {
 		defer there.Close() // read-only
 		if r.sameInvoice(f, c, there.Root()) {
@@ -83,7 +83,7 @@ func (r *room) likeness(f *drop.Folder, c drop.Claimed, e ledger.Entry) int {
 // sameInvoice reports whether a claimed folder and a returned one are of the same
 // invoice: they bear the same number, or where one has none that can be read, share a
 // file of the same name and size.
-func (r *room) sameInvoice(f *drop.Folder, c drop.Claimed, returned *os.Root) bool {
+func (r *room) sameInvoice(f *drop.Folder, c drop.ClaimedFolder, returned *os.Root) bool {
 	dir, _, err := f.OpenClaimed(c.Key)
 	if err != nil {
 		return false
@@ -135,7 +135,7 @@ func (r *room) features(root *os.Root) features {
 					x.number = string(m[1])
 				}
 			}
-		case !packager.Junk(name):
+		case !packager.IsJunkName(name):
 			x.files[name] = info.Size()
 		}
 		file.Close() // read-only

@@ -55,7 +55,7 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 	}
 	r.d.spool.making(e.Key)
 	defer r.d.spool.made(e.Key, e.Vault)
-	s, err := packager.BuildIn(ctx, dir.Root(), r.cfg.Rules, r.d.spool.names, packageName(e.Key))
+	s, err := packager.BuildPackageIn(ctx, dir.Root(), r.cfg.Rules, r.d.spool.names, packageName(e.Key))
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return ingest.Packed{}, &ingest.RefusedError{Cause: ledger.Cause{Code: slug(refusal.Faults[0].Brief), Text: refusal.Text()}, AsRead: refusal.AsRead}
 	}
@@ -70,7 +70,7 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, Others: s.Others, Junk: s.Junk}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, AsRead: s.AsRead, Sealed: ledger.Sealed{
-		ID: s.ID, Chosen: s.Chosen, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
+		ID: s.ID, Chosen: s.HasChosenID, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
 		Number: s.Document.NumberDigest(e.Vault), StrangeDate: s.Document.HasStrangeDate(r.d.cfg.Now().Wall.In(r.location())),
 	}}, nil
 }
@@ -105,7 +105,7 @@ func (r *room) rights(f *drop.Folder, e ledger.Entry, err error) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	what := f.Unreadable(e.Key)
+	what := f.FindUnreadable(e.Key)
 	if what == nil {
 		return err // it was something of ours
 	}
@@ -148,7 +148,7 @@ func (r *room) Destination(e ledger.Entry, now time.Time) (string, error) {
 	case ledger.Duplicate:
 		kind = drop.Duplicates
 	}
-	dest, err := f.Destination(kind, e.Folder, now.In(r.location()))
+	dest, err := f.ProposeDestination(kind, e.Folder, now.In(r.location()))
 	return dest, r.mountedAt(e, err)
 }
 
@@ -174,12 +174,12 @@ func (r *room) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) e
 	if err != nil {
 		return err
 	}
-	err = f.Place(claimed(e), e.Dest, notes...)
-	if errors.Is(err, drop.ErrLost) {
+	err = f.PlaceFolder(claimed(e), e.Dest, notes...)
+	if errors.Is(err, drop.ErrFolderLost) {
 		err = r.placeFound(ctx, f, e, doc, notes)
 	}
 	switch {
-	case errors.Is(err, drop.ErrTaken):
+	case errors.Is(err, drop.ErrDestinationTaken):
 		return fmt.Errorf("%w: %w", ingest.ErrTaken, err)
 	case errors.Is(err, durable.ErrSync):
 		r.d.die(fmt.Errorf("drop %s: %w", r.cfg.Name, err))
@@ -190,8 +190,8 @@ func (r *room) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) e
 	return r.mountedAt(e, err)
 }
 
-func claimed(e ledger.Entry) drop.Claimed {
-	return drop.Claimed{Key: e.Key, Folder: e.Folder, Owner: e.Owner, Node: drop.Node(e.Node)}
+func claimed(e ledger.Entry) drop.ClaimedFolder {
+	return drop.ClaimedFolder{Key: e.Key, Folder: e.Folder, Owner: e.Owner, Inode: drop.Inode(e.Node)}
 }
 
 // Dispose implements ingest.Mover.
@@ -201,16 +201,16 @@ func (r *room) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document)
 		return "", err
 	}
 	defer done()
-	to, err := f.Dispose(ctx, claimed(e), e.Dest, r.contents(doc))
+	to, err := f.DisposeFolder(ctx, claimed(e), e.Dest, r.contents(doc))
 	r.distrust(err)
 	// A mount goes before all else that is wrong: the folder may lie in its claim, where nobody finds it, and must be looked at again.
 	if _, mount := errors.AsType[*durable.MountError](err); mount {
 		return "", r.mountedAt(e, err)
 	}
-	if stray, ok := errors.AsType[*drop.StrayError](err); ok {
+	if stray, ok := errors.AsType[*drop.UnexpectedContentError](err); ok {
 		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: ledger.CauseDiffers, Text: stray.Error()}}
 	}
-	if errors.Is(err, drop.ErrLost) {
+	if errors.Is(err, drop.ErrFolderLost) {
 		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-missing", Text: "somebody moved or removed the archived folder before it was due: " + err.Error()}}
 	}
 	return to, err
@@ -225,11 +225,11 @@ func (r *room) distrust(err error) {
 }
 
 // notes returns what people are to read in the folder.
-func (r *room) notes(e ledger.Entry, doc ledger.Document, differs []drop.Difference) ([]drop.Note, error) {
+func (r *room) notes(e ledger.Entry, doc ledger.Document, differs []drop.Difference) ([]drop.NoteFile, error) {
 	switch e.State {
 	case ledger.Duplicate:
 		text, err := r.duplicateReason(e)
-		return []drop.Note{drop.Reason(text)}, err
+		return []drop.NoteFile{drop.ReasonNote(text)}, err
 	case ledger.Rejected:
 		lines, err := r.unusual(e)
 		if err != nil {
@@ -239,7 +239,7 @@ func (r *room) notes(e ledger.Entry, doc ledger.Document, differs []drop.Differe
 		for _, line := range lines {
 			text += "Look at this as well: " + line + ".\n"
 		}
-		return []drop.Note{drop.Reason(text)}, nil
+		return []drop.NoteFile{drop.ReasonNote(text)}, nil
 	}
 	receipt, err := proof.NewReceipt(r.d.cfg.Environment, e, doc, nil)
 	if err != nil {
@@ -248,7 +248,7 @@ func (r *room) notes(e ledger.Entry, doc ledger.Document, differs []drop.Differe
 	for _, d := range differs {
 		receipt.Differs = append(receipt.Differs, proof.ReceiptDifference{Path: d.Path, What: d.What})
 	}
-	return []drop.Note{{Name: "_RECEIPT.json", Data: receipt.Encode()}, drop.Receipt(r.receiptText(e, receipt))}, nil
+	return []drop.NoteFile{{Name: "_RECEIPT.json", Data: receipt.Encode()}, drop.ReceiptNote(r.receiptText(e, receipt))}, nil
 }
 
 // back is how every refusal of a folder ends; the place is told here, where it is known.

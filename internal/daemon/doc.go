@@ -58,8 +58,8 @@ type Config struct {
 	CheckEvery time.Duration // between two full checks of the ledger, the first at once; 0: none is made
 
 	LedgerFault func(op string) error // nil but in tests and measurements
-	FileFault   durable.Fault         // nil, or a count; more in tests only
-	Events      func(path string) (watch.Source, error)
+	FileFault   durable.Hook          // nil, or a count; more in tests only
+	Events      func(path string) (watch.EventSource, error)
 }
 
 // Drop is one drop folder and what is asked of what lies in it.

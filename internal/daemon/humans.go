@@ -61,7 +61,7 @@ func NewHumans(cfg Config, l *boltledger.Ledger) *Humans {
 	return &Humans{ledger: l, now: cfg.Now, log: cfg.Log, heard: func(ledger.Entry) {}, brake: brake, resume: func(string) {}, begin: d.begin, held: d.heldAlone, asks: cfg.Archive, grace: cfg.Grace, drop: func(name string) (*room, func() error, error) {
 		for _, dc := range cfg.Drops {
 			if dc.Name == name {
-				r := &room{d: d, cfg: dc, look: watch.Rules{Sidecar: dc.Rules.Sidecar, Junk: packager.Junk}}
+				r := &room{d: d, cfg: dc, look: watch.Rules{Sidecar: dc.Rules.Sidecar, Junk: packager.IsJunkName}}
 				return r, r.close, r.open()
 			}
 		}
@@ -261,7 +261,7 @@ func (r *room) takeAgain(old ledger.Entry) (ev ledger.ClaimedFolder, key archive
 		return ev, key, fmt.Errorf("nothing is taken: %w", &NoRoomError{left, r.d.spool.minFree})
 	}
 	now := r.d.cfg.Now().Wall
-	c, err := f.Reclaim(old.Dest, now)
+	c, err := f.ClaimReturned(old.Dest, now)
 	if errors.Is(err, durable.ErrSync) {
 		r.d.die(fmt.Errorf("drop %s: %w", r.cfg.Name, err))
 	}
@@ -273,7 +273,7 @@ func (r *room) takeAgain(old ledger.Entry) (ev ledger.ClaimedFolder, key archive
 		r.d.cfg.Log.Warn("claimed folder cannot be looked at yet", "key", c.Key, "err", err)
 	}
 	return ledger.ClaimedFolder{
-		Route: ledger.Vault, Vault: r.cfg.Vault, Drop: r.cfg.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Node),
+		Route: ledger.Vault, Vault: r.cfg.Vault, Drop: r.cfg.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Inode),
 		Look: look, NotBefore: now.Add(r.cfg.Settle), Supersedes: old.Key,
 	}, c.Key, nil
 }

@@ -135,7 +135,7 @@ func TestRetry_I11_CommitFailsAfterTheClaim(t *testing.T) {
 	}
 	defer f.Close()
 	n := 0
-	for c, err := range f.Claims() {
+	for c, err := range f.AllClaims() {
 		if n++; err != nil || c.Folder != "Huber 88" {
 			t.Errorf("%+v %v", c, err)
 		}

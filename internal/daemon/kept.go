@@ -14,7 +14,7 @@ func (r *room) compareKept(ctx context.Context, f *drop.Folder, e ledger.Entry, 
 	if e.Source != ledger.Keeping || len(doc.Files) == 0 { // found in the archive's index: nothing is known to compare with
 		return nil, nil
 	}
-	return f.Differences(ctx, claimed(e), e.Dest, r.contents(doc))
+	return f.FindDifferences(ctx, claimed(e), e.Dest, r.contents(doc))
 }
 
 const namedDifferences = 5

@@ -120,7 +120,7 @@ func TestKeep_I17_I25_ToldAfterACrash(t *testing.T) {
 	inHouse(t, func(d *Drop) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *house) {
 		var armed atomic.Bool
 		var cut atomic.Int32
-		f := durable.Fault(func(op, name string, do func() error) error {
+		f := durable.Hook(func(op, name string, do func() error) error {
 			err := do()
 			if op == "rename" && name == "Otto 19" && armed.Load() && err == nil {
 				cut.Add(1)

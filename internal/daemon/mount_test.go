@@ -21,7 +21,7 @@ import (
 
 // mounts plays a mount on every folder of that name, as long as on is true. also is asked about each other operation.
 func (h *house) mounts(name string, on *atomic.Bool, also func(op, name string)) {
-	f := durable.Fault(func(op, n string, do func() error) error {
+	f := durable.Hook(func(op, n string, do func() error) error {
 		if op == "mount" && n == name && on.Load() {
 			return &durable.MountError{Path: n}
 		}
@@ -76,7 +76,7 @@ func TestMount_I19_NotTaken(t *testing.T) {
 			t.Errorf("it lies in %s", at)
 		}
 		not := h.d.State().Drops[0].Watch.NotTaken
-		if len(not) != 1 || not[0].Reason != watch.OtherDevice || not[0].Names[0].Name != "Huber 88" || !strings.Contains(not[0].Names[0].Detail, "Anlagen") {
+		if len(not) != 1 || not[0].Reason != watch.OtherDevice || not[0].Items[0].Name != "Huber 88" || !strings.Contains(not[0].Items[0].Detail, "Anlagen") {
 			t.Errorf("%+v", not)
 		}
 		if text := h.status(); !strings.Contains(text, "Huber 88") || !strings.Contains(text, "mount") {
@@ -208,7 +208,7 @@ func TestMount_I18_StrayGoesBackOnceNothingIsMounted(t *testing.T) {
 		e := h.want("Huber 88 archived")[0]
 		h.must(os.WriteFile(filepath.Join(h.path, e.Dest, "neu.pdf"), []byte("%PDF new"), 0o660))
 		looks := 0
-		f := durable.Fault(func(op, n string, do func() error) error {
+		f := durable.Hook(func(op, n string, do func() error) error {
 			if op == "mount" && n == "Huber 88" {
 				if looks++; looks == 3 { // before it goes into its claim, in it, and before it goes back
 					on.Store(true)
@@ -244,7 +244,7 @@ func TestMount_I18_StrayGoesBackOnceNothingIsMounted(t *testing.T) {
 func TestMount_I18_I26_OnThePlaceOfAllKeptFolders(t *testing.T) {
 	inHouse(t, nil, func(h *house) {
 		var fault atomic.Pointer[error]
-		f := durable.Fault(func(op, name string, do func() error) error {
+		f := durable.Hook(func(op, name string, do func() error) error {
 			if err := fault.Load(); op == "mount" && name == "_archived" && err != nil {
 				return *err
 			}

@@ -59,7 +59,7 @@ func (d *Daemon) through(wait bool) (bool, error) {
 		if r.standing().Paused != "" {
 			continue
 		}
-		if s.Listed.IsZero() {
+		if s.LastRescan.IsZero() {
 			return false, nil
 		}
 		for _, w := range s.NotTaken {

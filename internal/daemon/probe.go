@@ -48,7 +48,7 @@ func (r *room) newProbe() *probe {
 			if w.Reason != watch.NoRight {
 				continue
 			}
-			for _, n := range w.Names {
+			for _, n := range w.Items {
 				f.rights[n.Name] = n.Detail
 			}
 		}
@@ -130,9 +130,9 @@ func (r *room) standing() DropState {
 		s.Paused, s.Do = readOnly.Error(), readOnly.Advice()
 	}
 	for _, w := range s.Watch.NotTaken {
-		for i, n := range w.Names {
+		for i, n := range w.Items {
 			if words := f.rights[n.Name]; words != "" && w.Reason == watch.NoRight {
-				w.Names[i].Detail = words
+				w.Items[i].Detail = words
 			}
 		}
 	}

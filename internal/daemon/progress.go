@@ -58,7 +58,7 @@ func (d *Daemon) Progress() Progress {
 			continue
 		}
 		p.Drops++
-		since := later(snap.Listed, d.since)
+		since := later(snap.LastRescan, d.since)
 		if time.Since(since) > dropPatience+3*r.cfg.Rescan && !r.waits() {
 			p.Stalls = append(p.Stalls, Stall{What: "drop " + r.cfg.Name, Since: since, Drop: true})
 		}

@@ -25,7 +25,7 @@ func TestReopen_I1_WhileAFolderIsTakenAgain(t *testing.T) {
 
 		renamed, goOn := make(chan struct{}), make(chan struct{})
 		var met atomic.Bool
-		var slow durable.Fault = func(op, name string, do func() error) error {
+		var slow durable.Hook = func(op, name string, do func() error) error {
 			err := do()
 			if op == "rename" && name == "Huber 1" && met.CompareAndSwap(false, true) {
 				close(renamed)

@@ -50,7 +50,7 @@ func TestDisk_I24_DropDiskFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var broken atomic.Bool
 			broken.Store(true)
-			faulty := durable.Fault(func(op, name string, do func() error) error {
+			faulty := durable.Hook(func(op, name string, do func() error) error {
 				if broken.Load() && (op == "mkdir" || op == "rename") && !strings.HasPrefix(name, "_") && name != ".vaultd" && name != "claimed" && name != "drop.json" {
 					return fmt.Errorf("%s %s: %w", op, name, row.err)
 				}

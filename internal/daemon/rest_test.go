@@ -18,8 +18,8 @@ import (
 
 // G10: where nothing is left to do, nothing is written and nothing synced, whatever lies about in the drop folder.
 func TestRest_G10_NothingIsWritten(t *testing.T) {
-	var tally durable.Tally
-	inHouseWith(t, func(c *Config) { c.FileFault = tally.Count }, func(h *house) {
+	var tally durable.SyncCounter
+	inHouseWith(t, func(c *Config) { c.FileFault = tally.CountSync }, func(h *house) {
 		h.drop("Huber 88", "88", "one", false)
 		h.drop("Huber 89", "89", "two", true)
 		h.must(os.Mkdir(filepath.Join(h.path, "no sidecar yet"), 0o770))
@@ -32,7 +32,7 @@ func TestRest_G10_NothingIsWritten(t *testing.T) {
 		all := func() (w written) {
 			w.commits, w.changes = h.d.ledger.Commits()
 			w.syncs = h.d.ledger.Syncs()
-			w.files, w.dirs = tally.Syncs()
+			w.files, w.dirs = tally.FileAndDirSyncs()
 			return w
 		}
 		before := all()
@@ -51,7 +51,7 @@ func TestRest_G10_NothingIsWritten(t *testing.T) {
 func TestSpool_I4_DamagedOnDisk(t *testing.T) {
 	inHouse(t, nil, func(h *house) {
 		var damaged atomic.Int32
-		spoil := durable.Fault(func(op, name string, do func() error) error {
+		spoil := durable.Hook(func(op, name string, do func() error) error {
 			err := do()
 			if op == "rename" && strings.HasSuffix(name, ".zip") && damaged.Add(1) == 1 {
 				path := filepath.Join(h.cfg.StateDir, "spool", name)
@@ -80,7 +80,7 @@ func TestSpool_I4_DamagedOnDisk(t *testing.T) {
 func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
 	inHouse(t, nil, func(h *house) {
 		var names, early int
-		watch := durable.Fault(func(op, name string, do func() error) error {
+		watch := durable.Hook(func(op, name string, do func() error) error {
 			if op == "syncdir" && strings.HasSuffix(name, "spool") {
 				_, all := h.entries()
 				sent := 0
@@ -106,7 +106,7 @@ func TestSpool_I5_OnDiskBeforeItIsSent(t *testing.T) {
 		}
 	})
 	inHouse(t, nil, func(h *house) {
-		broken := durable.Fault(func(op, name string, do func() error) error {
+		broken := durable.Hook(func(op, name string, do func() error) error {
 			if op == "syncdir" && strings.HasSuffix(name, "spool") {
 				return syscall.EIO
 			}

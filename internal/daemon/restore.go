@@ -88,7 +88,7 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p Pers
 			break
 		}
 		ours.Epoch = epoch
-		if err := drop.TakeOver(d.Path, ours); errors.Is(err, drop.ErrAway) {
+		if err := drop.TakeOverFolder(d.Path, ours); errors.Is(err, drop.ErrUnavailable) {
 			continue
 		} else if err != nil {
 			return out, err
@@ -120,7 +120,7 @@ func (cfg Config) marks(ours drop.Mark) (last latest, away []string, err error) 
 	for _, d := range cfg.Drops {
 		m, ok, err := drop.ReadMark(d.Path)
 		switch {
-		case errors.Is(err, drop.ErrAway):
+		case errors.Is(err, drop.ErrUnavailable):
 			away = append(away, d.Name)
 			continue
 		case err != nil:
@@ -250,7 +250,7 @@ func OpenDrops(cfg Config, l *boltledger.Ledger) (drops []recovery.Drop, done fu
 	}
 	for _, dc := range cfg.Drops {
 		dc.Rules.Vault = dc.Vault
-		r := &room{d: d, cfg: dc, why: errNotOpened, look: watch.Rules{Sidecar: dc.Rules.Sidecar, Junk: packager.Junk}}
+		r := &room{d: d, cfg: dc, why: errNotOpened, look: watch.Rules{Sidecar: dc.Rules.Sidecar, Junk: packager.IsJunkName}}
 		rooms = append(rooms, r)
 		if err := r.open(); err != nil {
 			return nil, nil, errors.Join(err, done())

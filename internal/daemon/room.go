@@ -41,11 +41,11 @@ type room struct {
 var errNotOpened = errors.New("the drop folder is not open yet; if that lasts, its file server does not answer")
 
 func (d *Daemon) newRoom(cfg Drop) (*room, error) {
-	r := &room{d: d, cfg: cfg, why: errNotOpened, look: watch.Rules{Sidecar: cfg.Rules.Sidecar, Junk: packager.Junk}}
+	r := &room{d: d, cfg: cfg, why: errNotOpened, look: watch.Rules{Sidecar: cfg.Rules.Sidecar, Junk: packager.IsJunkName}}
 	r.clerk = newClerk(r)
 	r.probe = r.newProbe()
 	r.cfg.Rules.Vault = cfg.Vault
-	r.cfg.Rules.Fault = d.cfg.FileFault
+	r.cfg.Rules.Hook = d.cfg.FileFault
 	r.cfg.Rules.Patience, r.cfg.Rules.Now = 10*cfg.Settle, func() time.Time { return d.cfg.Now().Wall }
 	if faults := r.cfg.Rules.Check(); len(faults) > 0 {
 		return nil, fmt.Errorf("drop %s: %s %s", cfg.Name, faults[0].Field, faults[0].Text)
@@ -53,8 +53,8 @@ func (d *Daemon) newRoom(cfg Drop) (*room, error) {
 	var err error
 	r.watcher, err = watch.New(watch.Config{
 		Path: cfg.Path, Settle: cfg.Settle, Rescan: cfg.Rescan, Mode: cfg.Mode,
-		Complete: watch.Complete(r.cfg.Rules.Complete), Rules: r.look, Reserved: drop.Own,
-		IsComplete: r.isComplete, Check: r.check, Changed: r.clerk.poke, Events: d.cfg.Events, Seen: d.scans.seen(cfg),
+		Complete: watch.Completeness(r.cfg.Rules.Complete), Rules: r.look, Reserved: drop.IsOwnName,
+		IsComplete: r.isComplete, Check: r.check, OnChange: r.clerk.poke, OpenEvents: d.cfg.Events, FirstSeen: d.scans.seen(cfg),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("drop %s: %w", cfg.Name, err)
@@ -125,7 +125,7 @@ func (r *room) openFolder() (*drop.Folder, error) {
 		return nil, fmt.Errorf("open drop %s: %w", r.cfg.Name, err)
 	}
 	folder, err := drop.Open(drop.Config{Path: r.cfg.Path, Name: r.cfg.Name, Group: r.cfg.Group,
-		LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch, Bound: known, Fault: r.d.cfg.FileFault})
+		LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch, HasWorkedHere: known, Hook: r.d.cfg.FileFault})
 	r.d.takenOver(err)
 	if err != nil {
 		return nil, err
@@ -207,12 +207,12 @@ func (r *room) check() error {
 	if err != nil {
 		return r.reopen(err)
 	}
-	err = f.Check()
+	err = f.CheckStillOurs()
 	done()
 	if _, foreign := errors.AsType[*drop.ForeignError](err); foreign {
 		return r.yield(err)
 	}
-	if errors.Is(err, drop.ErrAway) {
+	if errors.Is(err, drop.ErrUnavailable) {
 		return r.reopen(err)
 	}
 	return err

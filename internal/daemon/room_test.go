@@ -40,7 +40,7 @@ type house struct {
 	cfg   Config
 	stop  context.CancelFunc
 	ended chan error
-	files atomic.Pointer[durable.Fault] // what befalls the disk
+	files atomic.Pointer[durable.Hook] // what befalls the disk
 
 	client *vaultapi.Client
 	emu    *emulator.Server
@@ -291,7 +291,7 @@ func TestRoom_I24_DropTurnsReadOnly(t *testing.T) {
 	inHouse(t, nil, func(h *house) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
-		readOnly := durable.Fault(func(op, _ string, do func() error) error {
+		readOnly := durable.Hook(func(op, _ string, do func() error) error {
 			if op == "statfs" {
 				return syscall.EROFS
 			}
@@ -358,8 +358,8 @@ func TestRoom_CompleteByListAndMarker(t *testing.T) {
 		if s := h.status(); !strings.Contains(s, "PLEASE FIX (1)\n  Wagner 5              waits for rechnung.pdf") {
 			t.Errorf("%s", s)
 		}
-		if w := h.d.State().Drops[0].Watch; w.Mode != watch.Poll || w.Why != "configured" {
-			t.Errorf("mode %q, %q", w.Mode, w.Why)
+		if w := h.d.State().Drops[0].Watch; w.Mode != watch.Poll || w.ModeReason != "configured" {
+			t.Errorf("mode %q, %q", w.Mode, w.ModeReason)
 		}
 		h.must(os.Remove(filepath.Join(dir, "~$brief.docx")))
 		h.must(os.WriteFile(filepath.Join(dir, "rechnung.pdf"), []byte("x"), 0o660))

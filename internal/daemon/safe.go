@@ -86,7 +86,7 @@ func hopeless(errs []error) error {
 	for _, err := range errs {
 		_, locked := errors.AsType[*drop.LockedError](err)
 		_, foreign := errors.AsType[*drop.ForeignError](err)
-		if locked || foreign || errors.Is(err, drop.ErrGroup) {
+		if locked || foreign || errors.Is(err, drop.ErrGroupUnusable) {
 			return err
 		}
 	}

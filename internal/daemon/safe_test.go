@@ -271,7 +271,7 @@ func TestOpen_I23_HangingDropDelaysNobody(t *testing.T) {
 		second.Name, second.Path = "beta-in", other
 		c.Drops = append(c.Drops, second)
 		inner := c.FileFault
-		c.FileFault = durable.Fault(func(op, name string, do func() error) error {
+		c.FileFault = durable.Hook(func(op, name string, do func() error) error {
 			if hung.CompareAndSwap(false, true) {
 				<-release
 			}

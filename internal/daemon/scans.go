@@ -81,7 +81,7 @@ const noteEvery = 10 * time.Minute
 func (d *Daemon) noteLooks() {
 	for _, r := range d.drops {
 		stored, known := d.scans.of(r.cfg)
-		looked := inStored(r.watcher.Snapshot().Listed)
+		looked := inStored(r.watcher.Snapshot().LastRescan)
 		if !known || stored.Fault != "" || looked.Sub(d.scans.noted[r.cfg.Name]) < noteEvery || looked.After(d.cfg.Now().Wall) {
 			continue
 		}
@@ -163,7 +163,7 @@ func sameScan(a, b ledger.Scan) bool {
 func (r *room) scan(now DropState) ledger.Scan {
 	before, _ := r.d.scans.of(r.cfg)
 	at := inStored(r.d.cfg.Now().Wall)
-	s := ledger.Scan{Drop: r.cfg.Name, Path: r.cfg.Path, Vault: r.cfg.Vault, Limit: r.remind(), Looked: earlier(inStored(now.Watch.Listed), at), Fault: now.Paused}
+	s := ledger.Scan{Drop: r.cfg.Name, Path: r.cfg.Path, Vault: r.cfg.Vault, Limit: r.remind(), Looked: earlier(inStored(now.Watch.LastRescan), at), Fault: now.Paused}
 	if s.Fault == "" && now.Watch.Paused != nil {
 		s.Fault = now.Watch.Paused.Error()
 	}
@@ -178,14 +178,14 @@ func (r *room) scan(now DropState) ledger.Scan {
 		return s
 	}
 	for _, w := range now.Watch.NotTaken {
-		for _, n := range w.Names {
-			p := ledger.PendingItem{Name: n.Name, Reason: string(w.Reason), Detail: n.Detail, Since: inStored(n.Since), Person: needsHand(w.Reason)}
+		for _, n := range w.Items {
+			p := ledger.PendingItem{Name: n.Name, Reason: string(w.Reason), Detail: n.Detail, Since: inStored(n.FirstSeen), Person: needsHand(w.Reason)}
 			if p.Detail == "" && w.Reason == watch.NoSidecar {
 				p.Detail = "no " + r.cfg.Rules.Sidecar
 			}
 			s.Pending = append(s.Pending, p)
 		}
-		s.More += uint64(w.Count - len(w.Names))
+		s.More += uint64(w.Count - len(w.Items))
 	}
 	firstSightings(&s, before, at)
 	slices.SortFunc(s.Pending, func(a, b ledger.PendingItem) int {

@@ -74,7 +74,7 @@ func (s *spool) path(k archive.Key) string { return filepath.Join(s.dir, package
 
 // size returns the bytes of the package of k; 0: there is none.
 func (s *spool) size(k archive.Key) int64 {
-	info, err := s.names.Look(packageName(k))
+	info, err := s.names.Lstat(packageName(k))
 	if err != nil {
 		return 0
 	}
@@ -178,7 +178,7 @@ func (s *spool) spooled(k archive.Key, recorded archive.Package) (archive.Packag
 	if err := s.inPlace(); err != nil { // first: what is not to be found now must not count as missing, or it would be made again and again
 		return archive.Package{}, err
 	}
-	info, err := s.names.Look(packageName(k))
+	info, err := s.names.Lstat(packageName(k))
 	if err != nil {
 		return archive.Package{}, fmt.Errorf("find package: %w", err)
 	}
@@ -317,7 +317,7 @@ func (s *spool) list(ctx context.Context) (keys []archive.Key, err error) {
 	for ctx.Err() == nil {
 		names, err := f.Readdirnames(1024)
 		for _, name := range names {
-			info, lookErr := s.names.Look(name)
+			info, lookErr := s.names.Lstat(name)
 			k, isPackage := packageOf(name)
 			switch {
 			case errors.Is(lookErr, fs.ErrNotExist): // gone meanwhile
@@ -365,7 +365,7 @@ func isHalfMade(name string) bool {
 	}
 	stem := strings.TrimSuffix(strings.TrimPrefix(name, "."), ".tmp")
 	_, isPackage := packageOf(stem)
-	return isPackage && durable.Temporary(stem) == name
+	return isPackage && durable.TemporaryName(stem) == name
 }
 
 // mostForeign bounds how many foreign files are named.

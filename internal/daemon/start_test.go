@@ -72,7 +72,7 @@ func TestSpool_I21_CountedBesideTheWork(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(s.dir, durable.Temporary(packageName(keys[0]))), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.dir, durable.TemporaryName(packageName(keys[0]))), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.room("V"); err == nil {

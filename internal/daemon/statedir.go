@@ -64,19 +64,19 @@ func CheckStateDir(stateDir string) error {
 
 // openOwn opens a folder of vaultd's own in stateDir, and makes it where it is missing. The way to stateDir may lead through links, and
 // stateDir may be one: an administrator wrote that path. What lies in it is opened without following any. The folder may be a mount.
-func openOwn(stateDir, name string, fault durable.Fault) (*durable.Dir, error) {
+func openOwn(stateDir, name string, fault durable.Hook) (*durable.Dir, error) {
 	state, err := durable.Open(stateDir, fault)
 	if err != nil {
 		return nil, err
 	}
 	defer state.Close() // nothing in it is changed
-	dir, err := state.SubOrMount(name)
+	dir, err := state.OpenDirOrMount(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		// After a crash behind this the folder is there and empty, and the next start opens it.
 		if err := makeOwn(stateDir, name); err != nil {
 			return nil, err
 		}
-		dir, err = state.SubOrMount(name)
+		dir, err = state.OpenDirOrMount(name)
 	}
 	if errors.Is(err, syscall.ENOTDIR) {
 		return nil, errors.Join(CheckStateDir(stateDir), err)
@@ -99,7 +99,7 @@ func makeOwn(stateDir, name string) error {
 
 // OpenSpool opens the folder for packages in stateDir, and makes it where it is missing. The error is an [*OwnFolderError] where a link
 // or something else lies there.
-func OpenSpool(stateDir string, fault durable.Fault) (*durable.Dir, error) {
+func OpenSpool(stateDir string, fault durable.Hook) (*durable.Dir, error) {
 	dir, err := openOwn(stateDir, spoolDir, fault)
 	if err != nil {
 		return nil, fmt.Errorf("open spool: %w", err)

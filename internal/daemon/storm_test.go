@@ -20,7 +20,7 @@ import (
 )
 
 // inStorm is a house whose events are what the test says.
-func inStorm(t *testing.T, events func(path string) (watch.Source, error), before func(path string), test func(h *house)) {
+func inStorm(t *testing.T, events func(path string) (watch.EventSource, error), before func(path string), test func(h *house)) {
 	t.Helper()
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		t.Setenv("TMPDIR", "/dev/shm") // thousands of syncs
@@ -34,8 +34,8 @@ func inStorm(t *testing.T, events func(path string) (watch.Source, error), befor
 	}, test)
 }
 
-func silent(string) (watch.Source, error) {
-	return watch.Source{C: make(chan watch.Event), Stop: func() {}}, nil
+func silent(string) (watch.EventSource, error) {
+	return watch.EventSource{C: make(chan watch.Event), Stop: func() {}}, nil
 }
 
 // onTime is I22: taken within two rescans of being whole, and settling.
@@ -70,12 +70,12 @@ func (h *house) kept(folder string) map[string]int64 {
 // Whatever becomes of the events, every whole folder is taken within two rescans, and the mode is told.
 func TestStorm_I22_Events(t *testing.T) {
 	var flood chan watch.Event // made in the bubble
-	flooded := func(string) (watch.Source, error) {
+	flooded := func(string) (watch.EventSource, error) {
 		flood = make(chan watch.Event, 4096)
-		return watch.Source{C: flood, Stop: func() {}}, nil
+		return watch.EventSource{C: flood, Stop: func() {}}, nil
 	}
 	for name, row := range map[string]struct {
-		events func(string) (watch.Source, error)
+		events func(string) (watch.EventSource, error)
 		during func(h *house)
 		mode   watch.Mode
 		why    string
@@ -86,8 +86,8 @@ func TestStorm_I22_Events(t *testing.T) {
 				time.Sleep(time.Minute)
 			}
 		}},
-		"WatchLimitReached": {events: func(string) (watch.Source, error) {
-			return watch.Source{}, fmt.Errorf("the limit fs.inotify.max_user_watches is reached: %w", syscall.ENOSPC)
+		"WatchLimitReached": {events: func(string) (watch.EventSource, error) {
+			return watch.EventSource{}, fmt.Errorf("the limit fs.inotify.max_user_watches is reached: %w", syscall.ENOSPC)
 		}, mode: watch.Poll, why: "max_user_watches"},
 		"OverflowAgainAndAgain": {events: flooded, mode: watch.Poll, why: "do not arrive",
 			during: func(h *house) {
@@ -101,10 +101,10 @@ func TestStorm_I22_Events(t *testing.T) {
 					flood <- watch.Event{Name: []string{"../../etc", "", ".", "..", "weg", ".vaultd", "_STATUS.txt", "a/b", "\x00"}[i%9]}
 				}
 			}},
-		"Dead": {events: func(string) (watch.Source, error) {
+		"Dead": {events: func(string) (watch.EventSource, error) {
 			c := make(chan watch.Event, 1)
 			c <- watch.Event{Dead: errors.New("the kernel ended the watch")}
-			return watch.Source{C: c, Stop: func() {}}, nil
+			return watch.EventSource{C: c, Stop: func() {}}, nil
 		}, mode: watch.Poll, why: "ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,8 +123,8 @@ func TestStorm_I22_Events(t *testing.T) {
 					t.Errorf("%q", got)
 				}
 				h.onTime(whole)
-				if w := h.d.State().Drops[0].Watch; w.Mode != row.mode || !strings.Contains(w.Why, row.why) {
-					t.Errorf("mode %s, %q", w.Mode, w.Why)
+				if w := h.d.State().Drops[0].Watch; w.Mode != row.mode || !strings.Contains(w.ModeReason, row.why) {
+					t.Errorf("mode %s, %q", w.Mode, w.ModeReason)
 				}
 			})
 		})

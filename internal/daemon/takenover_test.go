@@ -25,7 +25,7 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 		file := h.backup()
 		later := h.d.mark()
 		later.Epoch += 6
-		h.must(drop.TakeOver(h.path, later))
+		h.must(drop.TakeOverFolder(h.path, later))
 		h.pass()
 		h.lost.Store(false)
 		silent := func(when string) {
@@ -57,7 +57,7 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 		_, err := Restore(h.t.Context(), h.cfg, file, true, Person{})
 		h.must(err)
 		h.must(os.Rename(away, h.path))
-		h.must(drop.TakeOver(h.path, later))
+		h.must(drop.TakeOverFolder(h.path, later))
 		h.again()
 		if e := h.d.Ledger().Info().Epoch; e != 8 || h.d.TakenOver() != 0 {
 			t.Errorf("after taking over in turn: epoch %d, taken over by %d", e, h.d.TakenOver())
@@ -207,7 +207,7 @@ func TestTake_I15_HeldIsNoFault(t *testing.T) {
 		h.log.Reset()
 		time.Sleep(3 * time.Hour)
 		waiting := h.d.State().Drops[0].Watch.NotTaken
-		if len(waiting) != 1 || waiting[0].Reason != watch.Held || !strings.Contains(waiting[0].Names[0].Detail, "safe mode") {
+		if len(waiting) != 1 || waiting[0].Reason != watch.Held || !strings.Contains(waiting[0].Items[0].Detail, "safe mode") {
 			t.Errorf("not taken: %+v", waiting)
 		}
 		if s := h.status(); strings.Contains(s, "PLEASE FIX") || !strings.Contains(s, "WAITING FOR IT'S CHECK WITH THE ARCHIVE (1)") {
@@ -226,8 +226,8 @@ func TestTake_I15_HeldIsNoFault(t *testing.T) {
 // A link is no loose file: what to do about it is something else.
 func TestStatus_LinkHasItsOwnWords(t *testing.T) {
 	p := page{Now: time.Now()}
-	for detail, words := range map[string]string{watch.Link: "a link: copy the folder itself here, delete the link", "": "put it in a folder"} {
-		if text, act := p.waiting(watch.LooseFile, watch.Named{Name: "x", Since: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
+	for detail, words := range map[string]string{watch.LinkDetail: "a link: copy the folder itself here, delete the link", "": "put it in a folder"} {
+		if text, act := p.waiting(watch.LooseFile, watch.NotTakenItem{Name: "x", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
 			t.Errorf("%q: %q", detail, text)
 		}
 	}

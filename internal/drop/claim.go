@@ -14,22 +14,22 @@ import (
 	"vaultd/internal/durable"
 )
 
-// Claimed is a folder that lies in .vaultd/claimed/<Key>/<Folder>.
-type Claimed struct {
+// ClaimedFolder is a folder that lies in .vaultd/claimed/<Key>/<Folder>.
+type ClaimedFolder struct {
 	Key    archive.Key
 	Folder string // its name, byte for byte
 	Owner  uint32 // uid
-	Node   Node
+	Inode  Inode
 }
 
 // ErrNotFolder says that a name is a link, a file or something else, but not a folder.
 var ErrNotFolder = errors.New("not a folder")
 
-// ErrReserved says that a name is one that vaultd uses itself, but for capital letters.
-var ErrReserved = errors.New("a name that vaultd uses itself")
+// ErrReservedName says that a name is one that vaultd uses itself, but for capital letters.
+var ErrReservedName = errors.New("a name that vaultd uses itself")
 
-// ErrStrange says that something in .vaultd/claimed, or where folders that have ended lie, is not as vaultd leaves it.
-var ErrStrange = errors.New("not as vaultd left it")
+// ErrUnexpectedItem says that something in .vaultd/claimed, or where folders that have ended lie, is not as vaultd leaves it.
+var ErrUnexpectedItem = errors.New("not as vaultd left it")
 
 // ClaimError says why a folder was not taken, in words for an administrator. It stays where it was. Ask with errors.Is:
 // fs.ErrPermission, fs.ErrNotExist (gone), [ErrNotFolder], syscall.EBUSY and ETXTBSY (not yet), EXDEV (a mount as well), EROFS.
@@ -68,24 +68,24 @@ func (e *ClaimError) Error() string {
 
 func (e *ClaimError) Unwrap() error { return e.Err }
 
-// Claim takes the folder name out of the drop folder, under a new key made from now. When it returns without an error the claim
+// ClaimFolder takes the folder name out of the drop folder, under a new key made from now. When it returns without an error the claim
 // is durable. The error is a [*ClaimError]; one that wraps durable.ErrSync leaves the folder claimed.
-func (f *Folder) Claim(name string, now time.Time) (Claimed, error) {
-	if Reserved(name) {
-		return Claimed{}, f.refused(name, nil, ErrReserved)
+func (f *Folder) ClaimFolder(name string, now time.Time) (ClaimedFolder, error) {
+	if IsReservedName(name) {
+		return ClaimedFolder{}, f.refused(name, nil, ErrReservedName)
 	}
 	return f.claim(f.root, name, now)
 }
 
-// Reclaim takes back a folder that was returned to rel (as in "_rejected/Huber 88"), as a new claim. Errors are Claim's.
-func (f *Folder) Reclaim(rel string, now time.Time) (Claimed, error) {
+// ClaimReturned takes back a folder that was returned to rel (as in "_rejected/Huber 88"), as a new claim. Errors are Claim's.
+func (f *Folder) ClaimReturned(rel string, now time.Time) (ClaimedFolder, error) {
 	p, err := parsePlace(rel)
 	if err != nil || p.kind == Archived {
-		return Claimed{}, f.refused(rel, nil, errors.New("not the place of a returned folder"))
+		return ClaimedFolder{}, f.refused(rel, nil, errors.New("not the place of a returned folder"))
 	}
-	dir, err := f.root.Sub(string(p.kind))
+	dir, err := f.root.OpenDir(string(p.kind))
 	if err != nil {
-		return Claimed{}, f.refused(rel, nil, err)
+		return ClaimedFolder{}, f.refused(rel, nil, err)
 	}
 	defer dir.Close()
 	return f.claim(dir, p.name, now)
@@ -99,37 +99,37 @@ func (f *Folder) refused(name string, info fs.FileInfo, err error) error {
 	return e
 }
 
-func (f *Folder) claim(from *durable.Dir, name string, now time.Time) (Claimed, error) {
+func (f *Folder) claim(from *durable.Dir, name string, now time.Time) (ClaimedFolder, error) {
 	f.claiming.RLock()
 	defer f.claiming.RUnlock()
 	if path.Base(name) != name || name == ".." || name == "." {
-		return Claimed{}, f.refused(name, nil, ErrNotFolder)
+		return ClaimedFolder{}, f.refused(name, nil, ErrNotFolder)
 	}
 	info, err := from.Root().Lstat(name)
 	if err != nil {
-		return Claimed{}, f.refused(name, nil, err)
+		return ClaimedFolder{}, f.refused(name, nil, err)
 	}
 	if !info.IsDir() {
-		return Claimed{}, f.refused(name, info, ErrNotFolder)
+		return ClaimedFolder{}, f.refused(name, info, ErrNotFolder)
 	}
 	// Before the folder is moved: a mount in it would move with it, and what lies there is not ours. A mount that comes after this
 	// look is found when the folder is packed.
 	if err := withoutMounts(from, name); err != nil {
-		return Claimed{}, f.refused(name, info, err)
+		return ClaimedFolder{}, f.refused(name, info, err)
 	}
 	key := archive.NewKey(now)
 	if err := f.claimed.Mkdir(key.String(), 0o700, -1); err != nil {
-		return Claimed{}, f.refused(name, nil, fmt.Errorf("make %s/%s/%s: %w", vaultdDir, claimedDir, key, hideRights(err)))
+		return ClaimedFolder{}, f.refused(name, nil, fmt.Errorf("make %s/%s/%s: %w", vaultdDir, claimedDir, key, hideRights(err)))
 	}
 	dir, err := f.keyDir(key)
 	if err != nil {
-		return Claimed{}, f.refused(name, nil, fmt.Errorf("open %s/%s/%s: %w", vaultdDir, claimedDir, key, hideRights(err)))
+		return ClaimedFolder{}, f.refused(name, nil, fmt.Errorf("open %s/%s/%s: %w", vaultdDir, claimedDir, key, hideRights(err)))
 	}
 	defer dir.Close()
 	if err := moved(from, name, dir, name); err != nil {
 		// Only an empty claim goes, not one whose folder is in it but not surely on disk.
 		_ = f.claimed.Rmdir(key.String())
-		return Claimed{}, f.refused(name, info, err)
+		return ClaimedFolder{}, f.refused(name, info, err)
 	}
 	return f.secured(from, dir, key, name)
 }
@@ -163,53 +163,53 @@ func moved(from *durable.Dir, name string, to *durable.Dir, newname string) erro
 }
 
 // secured looks at what was really taken: between look and rename somebody may have put a link or a file in its place.
-func (f *Folder) secured(from, dir *durable.Dir, key archive.Key, name string) (Claimed, error) {
+func (f *Folder) secured(from, dir *durable.Dir, key archive.Key, name string) (ClaimedFolder, error) {
 	c, err := f.describe(dir, key, name)
 	if err == nil {
 		return c, nil
 	}
 	if !errors.Is(err, ErrNotFolder) {
-		return Claimed{}, f.refused(name, nil, err)
+		return ClaimedFolder{}, f.refused(name, nil, err)
 	}
 	if back := dir.Rename(name, from, name); back != nil {
-		return Claimed{}, f.refused(name, nil, errors.Join(err, back))
+		return ClaimedFolder{}, f.refused(name, nil, errors.Join(err, back))
 	}
 	_ = f.claimed.Rmdir(key.String()) // empty; what stays is cleared at the next start
-	return Claimed{}, f.refused(name, nil, err)
+	return ClaimedFolder{}, f.refused(name, nil, err)
 }
 
-func (f *Folder) describe(dir *durable.Dir, key archive.Key, name string) (Claimed, error) {
+func (f *Folder) describe(dir *durable.Dir, key archive.Key, name string) (ClaimedFolder, error) {
 	info, err := dir.Root().Lstat(name)
 	if err != nil {
-		return Claimed{}, err
+		return ClaimedFolder{}, err
 	}
 	if !info.IsDir() {
-		return Claimed{}, ErrNotFolder
+		return ClaimedFolder{}, ErrNotFolder
 	}
 	st := stat(info)
-	return Claimed{Key: key, Folder: name, Owner: st.Uid, Node: Node{Dev: uint64(st.Dev), Ino: st.Ino}}, nil
+	return ClaimedFolder{Key: key, Folder: name, Owner: st.Uid, Inode: Inode{Dev: uint64(st.Dev), Ino: st.Ino}}, nil
 }
 
 // OpenClaimed opens the claimed folder of key. Its Root confines whoever reads it; the caller closes the Dir.
 // The error wraps fs.ErrNotExist when there is none; it is a [*durable.MountError] when something is mounted on the folder.
-func (f *Folder) OpenClaimed(key archive.Key) (*durable.Dir, Claimed, error) {
+func (f *Folder) OpenClaimed(key archive.Key) (*durable.Dir, ClaimedFolder, error) {
 	dir, err := f.keyDir(key)
 	if err != nil {
-		return nil, Claimed{}, err
+		return nil, ClaimedFolder{}, err
 	}
 	defer dir.Close()
 	c, err := f.content(dir, key)
 	if err != nil {
-		return nil, Claimed{}, err
+		return nil, ClaimedFolder{}, err
 	}
-	folder, err := dir.Sub(c.Folder)
+	folder, err := dir.OpenDir(c.Folder)
 	return folder, c, below(path.Dir(claimPath(c)), err)
 }
 
 // OpenReturned opens the folder that lies at rel (as in "_rejected/Huber 88") if it still is the one that was returned there.
 // The error wraps fs.ErrNotExist when it is gone or another lies there; it is a [*durable.MountError] when something is mounted on it.
 // Any other error says that nobody can tell.
-func (f *Folder) OpenReturned(rel string, node Node) (*durable.Dir, error) {
+func (f *Folder) OpenReturned(rel string, node Inode) (*durable.Dir, error) {
 	p, err := parsePlace(rel)
 	if err != nil {
 		return nil, err
@@ -219,7 +219,7 @@ func (f *Folder) OpenReturned(rel string, node Node) (*durable.Dir, error) {
 		return nil, err
 	}
 	defer to.Close()
-	folder, err := to.Sub(p.name)
+	folder, err := to.OpenDir(p.name)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return nil, fmt.Errorf("open %q: %w", rel, fs.ErrNotExist)
 	}
@@ -237,41 +237,41 @@ func (f *Folder) OpenReturned(rel string, node Node) (*durable.Dir, error) {
 }
 
 // content finds the one folder in a claim. fs.ErrNotExist: the claim is empty.
-func (f *Folder) content(dir *durable.Dir, key archive.Key) (Claimed, error) {
+func (f *Folder) content(dir *durable.Dir, key archive.Key) (ClaimedFolder, error) {
 	list, err := dir.Root().Open(".")
 	if err != nil {
-		return Claimed{}, err
+		return ClaimedFolder{}, err
 	}
 	defer list.Close()
 	names, err := list.Readdirnames(2)
 	where := vaultdDir + "/" + claimedDir + "/" + key.String()
 	switch {
 	case errors.Is(err, io.EOF) || err == nil && len(names) == 0:
-		return Claimed{}, &fs.PathError{Op: "find claimed folder", Path: where, Err: fs.ErrNotExist}
+		return ClaimedFolder{}, &fs.PathError{Op: "find claimed folder", Path: where, Err: fs.ErrNotExist}
 	case err != nil:
-		return Claimed{}, err
+		return ClaimedFolder{}, err
 	case len(names) > 1:
-		return Claimed{}, fmt.Errorf("%s holds more than one folder: %w", where, ErrStrange)
+		return ClaimedFolder{}, fmt.Errorf("%s holds more than one folder: %w", where, ErrUnexpectedItem)
 	}
 	c, err := f.describe(dir, key, names[0])
 	if errors.Is(err, ErrNotFolder) {
-		return c, fmt.Errorf("%s/%q is no folder: %w", where, names[0], ErrStrange)
+		return c, fmt.Errorf("%s/%q is no folder: %w", where, names[0], ErrUnexpectedItem)
 	}
 	return c, err
 }
 
-// Claims gives every claimed folder, in no order, for those that the ledger does not know. Claims that a crash left empty are cleared
-// on the way. What is not a claim comes as an error that wraps [ErrStrange] and stays untouched; any other error ends the iteration.
-func (f *Folder) Claims() iter.Seq2[Claimed, error] {
-	return f.ClaimsBut(func(archive.Key) bool { return false })
+// AllClaims gives every claimed folder, in no order, for those that the ledger does not know. Claims that a crash left empty are cleared
+// on the way. What is not a claim comes as an error that wraps [ErrUnexpectedItem] and stays untouched; any other error ends the iteration.
+func (f *Folder) AllClaims() iter.Seq2[ClaimedFolder, error] {
+	return f.UnknownClaims(func(archive.Key) bool { return false })
 }
 
-// ClaimsBut does what Claims does, but opens no claim that is known: there may be half a million.
-func (f *Folder) ClaimsBut(known func(archive.Key) bool) iter.Seq2[Claimed, error] {
-	return func(yield func(Claimed, error) bool) {
+// UnknownClaims does what Claims does, but opens no claim that is known: there may be half a million.
+func (f *Folder) UnknownClaims(known func(archive.Key) bool) iter.Seq2[ClaimedFolder, error] {
+	return func(yield func(ClaimedFolder, error) bool) {
 		list, err := f.claimed.Root().Open(".")
 		if err != nil {
-			yield(Claimed{}, err)
+			yield(ClaimedFolder{}, err)
 			return
 		}
 		defer list.Close()
@@ -285,7 +285,7 @@ func (f *Folder) ClaimsBut(known func(archive.Key) bool) iter.Seq2[Claimed, erro
 				if errors.Is(err, fs.ErrNotExist) {
 					continue
 				}
-				if !yield(c, err) || err != nil && !errors.Is(err, ErrStrange) {
+				if !yield(c, err) || err != nil && !errors.Is(err, ErrUnexpectedItem) {
 					return
 				}
 			}
@@ -293,16 +293,16 @@ func (f *Folder) ClaimsBut(known func(archive.Key) bool) iter.Seq2[Claimed, erro
 				return
 			}
 			if err != nil {
-				yield(Claimed{}, err)
+				yield(ClaimedFolder{}, err)
 				return
 			}
 		}
 	}
 }
 
-// Secure makes a claim durable that was found: who made it may have died before its syncs, and an entry must not be
+// SyncClaim makes a claim durable that was found: who made it may have died before its syncs, and an entry must not be
 // written for a folder that a power cut would still put back. An error wraps durable.ErrSync as those of Claim do.
-func (f *Folder) Secure(c Claimed) error {
+func (f *Folder) SyncClaim(c ClaimedFolder) error {
 	dir, err := f.keyDir(c.Key)
 	if err != nil {
 		return err
@@ -311,19 +311,19 @@ func (f *Folder) Secure(c Claimed) error {
 	return errors.Join(dir.Sync(), f.claimed.Sync(), f.root.Sync())
 }
 
-func (f *Folder) found(name string) (Claimed, error) {
+func (f *Folder) found(name string) (ClaimedFolder, error) {
 	key, err := archive.ParseKey(name)
 	if err != nil || key.String() != name {
-		return Claimed{}, fmt.Errorf("%s/%s/%q: %w", vaultdDir, claimedDir, name, ErrStrange)
+		return ClaimedFolder{}, fmt.Errorf("%s/%s/%q: %w", vaultdDir, claimedDir, name, ErrUnexpectedItem)
 	}
 	f.claiming.Lock() // no claim of ours is between its mkdir and its rename
 	defer f.claiming.Unlock()
 	dir, err := f.keyDir(key)
 	if _, mount := errors.AsType[*durable.MountError](err); mount || errors.Is(err, syscall.ENOTDIR) {
-		return Claimed{}, fmt.Errorf("%s/%s/%s: %w", vaultdDir, claimedDir, name, ErrStrange)
+		return ClaimedFolder{}, fmt.Errorf("%s/%s/%s: %w", vaultdDir, claimedDir, name, ErrUnexpectedItem)
 	}
 	if err != nil {
-		return Claimed{}, err
+		return ClaimedFolder{}, err
 	}
 	defer dir.Close()
 	c, err := f.content(dir, key)

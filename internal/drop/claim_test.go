@@ -27,7 +27,7 @@ func TestClaim_I1_TakesTheFolderWhole(t *testing.T) {
 	if got := tree(t, path); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
-	if !c.Key.Time().Equal(now) || c.Owner != uint32(os.Getuid()) || c.Node.Ino == 0 {
+	if !c.Key.Time().Equal(now) || c.Owner != uint32(os.Getuid()) || c.Inode.Ino == 0 {
 		t.Errorf("%+v", c)
 	}
 	dir, again, err := f.OpenClaimed(c.Key)
@@ -51,7 +51,7 @@ func TestClaim_I19_HostileNames(t *testing.T) {
 	syscall.Mkfifo(path+"/fifo", 0o600)
 	t.Chdir(path)
 	for _, name := range []string{"link", "dangling", "file", "fifo", "", ".", "..", "../in", "/etc", ".vaultd", ".VAULTD", "_Archived", "_rejected", "a/b", "a\x00b"} {
-		if c, err := f.Claim(name, now); err == nil {
+		if c, err := f.ClaimFolder(name, now); err == nil {
 			t.Errorf("%q claimed: %+v", name, c)
 		}
 	}
@@ -60,24 +60,24 @@ func TestClaim_I19_HostileNames(t *testing.T) {
 		put(t, path, name+"/metadata.json")
 	}
 	for _, name := range good {
-		c, err := f.Claim(name, now)
+		c, err := f.ClaimFolder(name, now)
 		if err != nil || c.Folder != name {
 			t.Errorf("%q: %v", name, err)
 			continue
 		}
-		rel, err := f.Destination(Rejected, name, now)
+		rel, err := f.ProposeDestination(Rejected, name, now)
 		if err != nil {
 			t.Errorf("%q: %v", name, err)
 			continue
 		}
-		if err := f.Place(c, rel, Reason("NOT ARCHIVED.")); err != nil {
+		if err := f.PlaceFolder(c, rel, ReasonNote("NOT ARCHIVED.")); err != nil {
 			t.Errorf("%q to %q: %v", name, rel, err)
 		}
 	}
 	if _, err := os.Lstat(path + "/_rejected/HUBER (2)"); err != nil {
 		t.Error("case twin not numbered:", err)
 	}
-	for c, err := range f.Claims() {
+	for c, err := range f.AllClaims() {
 		t.Errorf("left claimed: %+v, %v", c, err)
 	}
 	if got := tree(t, outside); !slices.Equal(got, []string{"precious/", "precious/x"}) {
@@ -93,7 +93,7 @@ func TestClaim_FaultsSayWhatToDo(t *testing.T) {
 		t.Run(errno.Error(), func(t *testing.T) {
 			path := share(t)
 			cfg := config(path)
-			cfg.Fault = func(op, name string, do func() error) error {
+			cfg.Hook = func(op, name string, do func() error) error {
 				if op == "rename" && name == "Huber 88" {
 					return &os.LinkError{Op: "rename", Err: errno}
 				}
@@ -101,7 +101,7 @@ func TestClaim_FaultsSayWhatToDo(t *testing.T) {
 			}
 			f := open(t, cfg)
 			put(t, path, "Huber 88/metadata.json")
-			_, err := f.Claim("Huber 88", now)
+			_, err := f.ClaimFolder("Huber 88", now)
 			var refused *ClaimError
 			if !errors.As(err, &refused) || !errors.Is(err, errno) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%v", err)
@@ -136,7 +136,7 @@ func TestClaim_NoRight(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		_, err = f.Claim("Huber 88", now)
+		_, err = f.ClaimFolder("Huber 88", now)
 		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), `no right to take "Huber 88" (owner`) || !strings.Contains(err.Error(), "0555") {
 			t.Errorf("%v", err)
 		}
@@ -175,11 +175,11 @@ func TestClaim_FolderOfAnotherUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		c, err := f.Claim("Huber 88", now)
+		c, err := f.ClaimFolder("Huber 88", now)
 		if err != nil || c.Owner != alice {
 			t.Fatalf("%+v, %v", c, err)
 		}
-		if err := f.Place(c, "_rejected/Huber 88", Reason("x")); err != nil {
+		if err := f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("x")); err != nil {
 			t.Error(err)
 		}
 	})
@@ -195,7 +195,7 @@ func TestMove_FailedButDone(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EIO, syscall.ENOENT, syscall.EEXIST} {
 		path := share(t)
 		cfg := config(path)
-		cfg.Fault = func(op, name string, do func() error) error {
+		cfg.Hook = func(op, name string, do func() error) error {
 			if op == "rename" && name == "f" {
 				do()
 				return errno
@@ -204,11 +204,11 @@ func TestMove_FailedButDone(t *testing.T) {
 		}
 		f := open(t, cfg)
 		put(t, path, "f/x")
-		c, err := f.Claim("f", now)
+		c, err := f.ClaimFolder("f", now)
 		if err != nil {
 			t.Fatalf("%v: %v", errno, err)
 		}
-		if err := f.Place(c, "_rejected/f"); err != nil {
+		if err := f.PlaceFolder(c, "_rejected/f"); err != nil {
 			t.Errorf("%v: %v", errno, err)
 		}
 	}
@@ -218,7 +218,7 @@ func TestMove_FailedButDone(t *testing.T) {
 func TestClaim_SwappedByALink(t *testing.T) {
 	path, outside := share(t), t.TempDir()
 	cfg := config(path)
-	cfg.Fault = func(op, name string, do func() error) error {
+	cfg.Hook = func(op, name string, do func() error) error {
 		if op == "rename" && name == "f" {
 			if err := os.Rename(path+"/f", path+"/g"); err == nil {
 				os.Symlink(outside, path+"/f")
@@ -228,13 +228,13 @@ func TestClaim_SwappedByALink(t *testing.T) {
 	}
 	f := open(t, cfg)
 	put(t, path, "f/metadata.json")
-	if _, err := f.Claim("f", now); !errors.Is(err, ErrNotFolder) {
+	if _, err := f.ClaimFolder("f", now); !errors.Is(err, ErrNotFolder) {
 		t.Errorf("%v", err)
 	}
 	if target, err := os.Readlink(path + "/f"); target != outside {
 		t.Errorf("link not put back: %v", err)
 	}
-	for c, err := range f.Claims() {
+	for c, err := range f.AllClaims() {
 		t.Errorf("left claimed: %+v, %v", c, err)
 	}
 }
@@ -244,7 +244,7 @@ func BenchmarkClaim(b *testing.B) {
 	path := b.TempDir()
 	var syncs atomic.Int64
 	cfg := config(path)
-	cfg.Fault = func(op, _ string, do func() error) error {
+	cfg.Hook = func(op, _ string, do func() error) error {
 		if op == "syncdir" {
 			syncs.Add(1)
 		}
@@ -264,7 +264,7 @@ func BenchmarkClaim(b *testing.B) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := f.Claim(fmt.Sprintf("f%d", next.Add(1)-1), now); err != nil {
+			if _, err := f.ClaimFolder(fmt.Sprintf("f%d", next.Add(1)-1), now); err != nil {
 				b.Error(err)
 			}
 		}
@@ -280,10 +280,10 @@ func TestClaims_ForeignThingsStayAndAreNamed(t *testing.T) {
 	put(t, path, ".vaultd/claimed/strange/", ".vaultd/claimed/"+b.Key.String()+"/second/", ".vaultd/claimed/file")
 	empty := strings.Repeat("0", 25) + "4"
 	put(t, path, ".vaultd/claimed/"+empty+"/")
-	var found []Claimed
+	var found []ClaimedFolder
 	strange := 0
-	for c, err := range f.Claims() {
-		if errors.Is(err, ErrStrange) {
+	for c, err := range f.AllClaims() {
+		if errors.Is(err, ErrUnexpectedItem) {
 			strange++
 			continue
 		}
@@ -292,7 +292,7 @@ func TestClaims_ForeignThingsStayAndAreNamed(t *testing.T) {
 		}
 		found = append(found, c)
 	}
-	if !slices.Equal(found, []Claimed{a}) || strange != 3 {
+	if !slices.Equal(found, []ClaimedFolder{a}) || strange != 3 {
 		t.Errorf("found %+v, strange %d", found, strange)
 	}
 	if _, err := os.Lstat(path + "/.vaultd/claimed/" + empty); !errors.Is(err, fs.ErrNotExist) {
@@ -305,10 +305,10 @@ func TestClaims_ForeignThingsStayAndAreNamed(t *testing.T) {
 
 func TestClaim_I1_CrashAnywhereLosesNothing(t *testing.T) {
 	crash(t, 4, func(path string) { put(t, path, "f/metadata.json") },
-		func(f *Folder) error { _, err := f.Claim("f", now); return err },
+		func(f *Folder) error { _, err := f.ClaimFolder("f", now); return err },
 		func(at string, f *Folder) {
 			places := 0
-			for c, err := range f.Claims() {
+			for c, err := range f.AllClaims() {
 				if err != nil || c.Folder != "f" {
 					t.Errorf("%s: %+v, %v", at, c, err)
 				}
@@ -330,7 +330,7 @@ func TestClaim_I1_SyncFailureIsLoudAndFindable(t *testing.T) {
 	path := share(t)
 	cfg := config(path)
 	broken := false
-	cfg.Fault = func(op, name string, do func() error) error {
+	cfg.Hook = func(op, name string, do func() error) error {
 		if op == "rename" && name == "f" {
 			broken = true
 		}
@@ -341,11 +341,11 @@ func TestClaim_I1_SyncFailureIsLoudAndFindable(t *testing.T) {
 	}
 	f := open(t, cfg)
 	put(t, path, "f/x")
-	if _, err := f.Claim("f", now); !errors.Is(err, durable.ErrSync) {
+	if _, err := f.ClaimFolder("f", now); !errors.Is(err, durable.ErrSync) {
 		t.Errorf("%v", err)
 	}
 	n := 0
-	for range f.Claims() {
+	for range f.AllClaims() {
 		n++
 	}
 	if n != 1 {
@@ -361,16 +361,16 @@ func TestSecure_I5_SyncsWhatWasFound(t *testing.T) {
 	put(t, filepath.Join(path, ".vaultd/claimed", key.String()), "Huber 88/scan.pdf")
 	synced := map[string]bool{}
 	cfg := config(path)
-	cfg.Fault = func(op, name string, do func() error) error {
+	cfg.Hook = func(op, name string, do func() error) error {
 		if op == "syncdir" {
 			synced[filepath.Base(name)] = true
 		}
 		return do()
 	}
 	f := open(t, cfg)
-	for c, err := range f.Claims() {
+	for c, err := range f.AllClaims() {
 		clear(synced)
-		if err = errors.Join(err, f.Secure(c)); err != nil {
+		if err = errors.Join(err, f.SyncClaim(c)); err != nil {
 			t.Fatal(err)
 		}
 	}

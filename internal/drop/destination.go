@@ -17,10 +17,10 @@ import (
 	"vaultd/internal/durable"
 )
 
-// Destination proposes a free place for the folder name, relative to the drop folder: "_rejected/Huber 88",
+// ProposeDestination proposes a free place for the folder name, relative to the drop folder: "_rejected/Huber 88",
 // "_archived/2026-11/Müller 4711 (2)". Months are those of at in its own location. Names that differ only in case or in how
-// accents are stored count as taken. Nothing is made or reserved: [Folder.Place] says [ErrTaken] if somebody was faster.
-func (f *Folder) Destination(kind Kind, name string, at time.Time) (rel string, err error) {
+// accents are stored count as taken. Nothing is made or reserved: [Folder.PlaceFolder] says [ErrDestinationTaken] if somebody was faster.
+func (f *Folder) ProposeDestination(kind Kind, name string, at time.Time) (rel string, err error) {
 	p := place{kind: kind, name: name}
 	if kind == Archived {
 		p.month = at.Format("2006-01")

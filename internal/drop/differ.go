@@ -17,13 +17,13 @@ type Difference struct {
 	What string // what is the matter, in words
 }
 
-// Differences compares the folder of c with d once more: in its claim or, moved there before, at rel. It gives each file that differs from
+// FindDifferences compares the folder of c with d once more: in its claim or, moved there before, at rel. It gives each file that differs from
 // what was archived, may not be read any more, or was not there then; a file that is missing is none. It changes nothing. A folder that
-// lies in neither place, or has another inode, gives none: [Folder.Place] tells.
+// lies in neither place, or has another inode, gives none: [Folder.PlaceFolder] tells.
 //
 // A program that has mapped a file into its memory changes it without a new time, and can do so after the file was packed: only its digest
 // tells.
-func (f *Folder) Differences(ctx context.Context, c Claimed, rel string, d Disposal) ([]Difference, error) {
+func (f *Folder) FindDifferences(ctx context.Context, c ClaimedFolder, rel string, d Disposal) ([]Difference, error) {
 	p, err := parsePlace(rel)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (f *Folder) Differences(ctx context.Context, c Claimed, rel string, d Dispo
 	if err == nil {
 		defer claim.Close() // read-only
 		in := newInspection(ctx, claimPath(c), d)
-		if found, err := f.differences(in, claim, c.Folder, c.Node); !errors.Is(err, fs.ErrNotExist) {
+		if found, err := f.differences(in, claim, c.Folder, c.Inode); !errors.Is(err, fs.ErrNotExist) {
 			return found, err
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -46,19 +46,19 @@ func (f *Folder) Differences(ctx context.Context, c Claimed, rel string, d Dispo
 		return nil, err
 	}
 	defer to.Close() // read-only
-	found, err := f.differences(newInspection(ctx, rel, d), to, p.name, c.Node)
+	found, err := f.differences(newInspection(ctx, rel, d), to, p.name, c.Inode)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	return found, err
 }
 
-func (f *Folder) differences(in *inspection, parent *durable.Dir, name string, node Node) ([]Difference, error) {
+func (f *Folder) differences(in *inspection, parent *durable.Dir, name string, node Inode) ([]Difference, error) {
 	info, err := parent.Root().Lstat(name)
 	if err != nil || !f.is(info, node) {
 		return nil, err
 	}
-	dir, err := parent.Sub(name)
+	dir, err := parent.OpenDir(name)
 	if err != nil {
 		return nil, below(in.rel, within(".", err))
 	}

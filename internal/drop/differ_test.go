@@ -34,7 +34,7 @@ func TestDifferences_I17_InTheClaimAndKept(t *testing.T) {
 			defer os.Chmod(at+"/sub/deep", 0o770)
 			look := func(where string) {
 				t.Helper()
-				found, err := f.Differences(t.Context(), c, rel, d)
+				found, err := f.FindDifferences(t.Context(), c, rel, d)
 				var words []string
 				for _, d := range found {
 					words = append(words, d.Path+" "+d.What)
@@ -59,7 +59,7 @@ func TestDifferences_I17_InTheClaimAndKept(t *testing.T) {
 			if err := os.Rename(claim, path+".away"); err != nil {
 				t.Fatal(err)
 			}
-			if found, err := f.Differences(t.Context(), c, rel, d); len(found) > 0 || err != nil {
+			if found, err := f.FindDifferences(t.Context(), c, rel, d); len(found) > 0 || err != nil {
 				t.Errorf("in neither place: %v %v", found, err)
 			}
 			defer os.Chmod(path+".away/"+c.Folder+"/sub/deep", 0o770)

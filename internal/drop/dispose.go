@@ -12,14 +12,14 @@ import (
 	"vaultd/internal/durable"
 )
 
-// StrayError says that a folder holds something that was not archived, or not so: nothing more of it is removed.
-type StrayError struct {
+// UnexpectedContentError says that a folder holds something that was not archived, or not so: nothing more of it is removed.
+type UnexpectedContentError struct {
 	Folder string // relative to the drop folder
 	Path   string // inside it
 	What   string // what is the matter, in words
 }
 
-func (e *StrayError) Error() string {
+func (e *UnexpectedContentError) Error() string {
 	return fmt.Sprintf("%q is not removed: %q in it %s", e.Folder, e.Path, e.What)
 }
 
@@ -30,21 +30,21 @@ type Disposal struct {
 	To    string         // folder that it is moved into, an absolute path; empty: it is deleted
 }
 
-// Dispose removes the kept folder at rel (as in "_archived/2026-11/Müller 4711"), or moves it to d.To and gives the path
+// DisposeFolder removes the kept folder at rel (as in "_archived/2026-11/Müller 4711"), or moves it to d.To and gives the path
 // where it lies then. The ledger has committed the intent.
 //
 // First the folder goes back into its claim, where nobody can exchange anything in it by its path any more. There everything in
-// it is compared with d: a file that is not listed, or whose size or digest differs, stops it as a [*StrayError] before anything
+// it is compared with d: a file that is not listed, or whose size or digest differs, stops it as a [*UnexpectedContentError] before anything
 // is touched, and the folder goes back to rel. Files that are missing already are fine, but not where the folder has another
 // inode than the one that was claimed (a drop folder that was put back from a backup): that one must hold all of them.
 //
 // A mount in the folder is a [*durable.MountError], its path relative to the drop folder: then nothing more of it is moved or removed. One that was there before stays where it
 // is kept; one that came later stays in its claim, where nobody reaches the mount. The next call looks again. Such an error may come
-// together with a [*StrayError]: what is strange in the folder is known then, and the folder is in its claim.
+// together with a [*UnexpectedContentError]: what is strange in the folder is known then, and the folder is in its claim.
 //
 // Called again after a crash it goes on in the claim. A folder that is gone counts as deleted; one that should have been moved
-// and is not found at its destination is [ErrLost].
-func (f *Folder) Dispose(ctx context.Context, c Claimed, rel string, d Disposal) (movedTo string, err error) {
+// and is not found at its destination is [ErrFolderLost].
+func (f *Folder) DisposeFolder(ctx context.Context, c ClaimedFolder, rel string, d Disposal) (movedTo string, err error) {
 	p, err := parsePlace(rel)
 	if err != nil {
 		return "", err
@@ -52,7 +52,7 @@ func (f *Folder) Dispose(ctx context.Context, c Claimed, rel string, d Disposal)
 	if p.kind != Archived {
 		return "", fmt.Errorf("%q was not archived: only archived folders are disposed of", rel)
 	}
-	if err := f.Check(); err != nil {
+	if err := f.CheckStillOurs(); err != nil {
 		return "", err
 	}
 	claim, info, err := f.takeBack(c, p)
@@ -65,7 +65,7 @@ func (f *Folder) Dispose(ctx context.Context, c Claimed, rel string, d Disposal)
 	}
 	defer claim.Close()
 	in := newInspection(ctx, rel, d)
-	in.all = !f.is(info, c.Node)
+	in.all = !f.is(info, c.Inode)
 	if movedTo, err = f.dispose(in, claim, c, p, d.To); err != nil {
 		return "", f.giveBack(claim, c, p, below(claimPath(c), err))
 	}
@@ -75,7 +75,7 @@ func (f *Folder) Dispose(ctx context.Context, c Claimed, rel string, d Disposal)
 
 // takeBack brings the kept folder into its claim, unless it is there since a crash. The error wraps fs.ErrNotExist when it is
 // in neither place.
-func (f *Folder) takeBack(c Claimed, p place) (*durable.Dir, fs.FileInfo, error) {
+func (f *Folder) takeBack(c ClaimedFolder, p place) (*durable.Dir, fs.FileInfo, error) {
 	f.claiming.RLock() // empty claims stay until it is in
 	defer f.claiming.RUnlock()
 	if err := f.claimed.Mkdir(c.Key.String(), 0o700, -1); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -90,7 +90,7 @@ func (f *Folder) takeBack(c Claimed, p place) (*durable.Dir, fs.FileInfo, error)
 		info, err = f.fetch(claim, c, p)
 	}
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s/%s/%s: %w", vaultdDir, claimedDir, c.Key, ErrStrange)
+		err = fmt.Errorf("%s/%s/%s: %w", vaultdDir, claimedDir, c.Key, ErrUnexpectedItem)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, claim.Close())
@@ -99,7 +99,7 @@ func (f *Folder) takeBack(c Claimed, p place) (*durable.Dir, fs.FileInfo, error)
 }
 
 // fetch moves the folder from where it is kept into its claim, and says what was really moved.
-func (f *Folder) fetch(claim *durable.Dir, c Claimed, p place) (fs.FileInfo, error) {
+func (f *Folder) fetch(claim *durable.Dir, c ClaimedFolder, p place) (fs.FileInfo, error) {
 	parent, err := f.walk(p.dir(), false)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (f *Folder) fetch(claim *durable.Dir, c Claimed, p place) (fs.FileInfo, err
 	if err != nil {
 		return nil, err
 	}
-	other := &StrayError{Folder: p.rel(), Path: ".", What: "is another folder than the one that was archived"}
+	other := &UnexpectedContentError{Folder: p.rel(), Path: ".", What: "is another folder than the one that was archived"}
 	if !seen.IsDir() {
 		return nil, other
 	}
@@ -130,8 +130,8 @@ func (f *Folder) fetch(claim *durable.Dir, c Claimed, p place) (fs.FileInfo, err
 }
 
 // dispose does it with the folder in its claim.
-func (f *Folder) dispose(in *inspection, claim *durable.Dir, c Claimed, p place, target string) (string, error) {
-	dir, err := claim.Sub(c.Folder)
+func (f *Folder) dispose(in *inspection, claim *durable.Dir, c ClaimedFolder, p place, target string) (string, error) {
+	dir, err := claim.OpenDir(c.Folder)
 	if _, is := errors.AsType[*durable.MountError](err); is {
 		return "", &durable.MountError{Path: "."}
 	}
@@ -153,7 +153,7 @@ func (f *Folder) dispose(in *inspection, claim *durable.Dir, c Claimed, p place,
 
 // giveBack puts a folder that cannot be disposed of back to where it was kept, or beside it when its name was taken meanwhile.
 // Where that does not work it stays in its claim, where the next try finds it.
-func (f *Folder) giveBack(claim *durable.Dir, c Claimed, p place, cause error) error {
+func (f *Folder) giveBack(claim *durable.Dir, c ClaimedFolder, p place, cause error) error {
 	if errors.Is(cause, durable.ErrSync) {
 		return cause
 	}
@@ -170,7 +170,7 @@ func (f *Folder) giveBack(claim *durable.Dir, c Claimed, p place, cause error) e
 	}
 	defer parent.Close()
 	names := outNames(c, p)
-	stray, final := errors.AsType[*StrayError](cause)
+	stray, final := errors.AsType[*UnexpectedContentError](cause)
 	if !final {
 		names = names[:1] // it is tried again: what lies elsewhere would not be found
 	}
@@ -196,30 +196,30 @@ func (f *Folder) giveBack(claim *durable.Dir, c Claimed, p place, cause error) e
 }
 
 // disposed answers for a folder that does not lie where it was kept.
-func (f *Folder) disposed(c Claimed, p place, d Disposal) (string, error) {
+func (f *Folder) disposed(c ClaimedFolder, p place, d Disposal) (string, error) {
 	if d.To == "" {
 		return "", nil
 	}
-	to, err := durable.Open(d.To, f.cfg.Fault)
+	to, err := durable.Open(d.To, f.cfg.Hook)
 	if err != nil {
 		return "", fmt.Errorf("open %q: %w", d.To, err)
 	}
 	defer to.Close()
 	for _, name := range outNames(c, p) {
-		if info, err := to.Root().Lstat(name); err == nil && f.is(info, c.Node) {
+		if info, err := to.Root().Lstat(name); err == nil && f.is(info, c.Inode) {
 			return path.Join(d.To, name), to.Sync()
 		}
 	}
-	return "", fmt.Errorf("move %q to %q: %w", p.name, d.To, ErrLost)
+	return "", fmt.Errorf("move %q to %q: %w", p.name, d.To, ErrFolderLost)
 }
 
 // outNames are the names a folder may get where it is moved to; the second is unique, so that there is no need to record which.
-func outNames(c Claimed, p place) []string {
+func outNames(c ClaimedFolder, p place) []string {
 	return []string{p.name, suffixed(p.name, " ("+c.Key.String()+")")}
 }
 
-func (f *Folder) moveOut(claim *durable.Dir, c Claimed, p place, target string) (string, error) {
-	to, err := durable.Open(target, f.cfg.Fault)
+func (f *Folder) moveOut(claim *durable.Dir, c ClaimedFolder, p place, target string) (string, error) {
+	to, err := durable.Open(target, f.cfg.Hook)
 	if err != nil {
 		return "", fmt.Errorf("open %q: %w", target, err)
 	}

@@ -48,7 +48,7 @@ func TestDispose_I18_ExchangedBetweenLookAndRemoval(t *testing.T) {
 				}
 				cfg, count, armed := config(path), 0, false
 				struck := errors.New("not yet")
-				cfg.Fault = func(op, on string, do func() error) error {
+				cfg.Hook = func(op, on string, do func() error) error {
 					if count++; count == n && armed {
 						struck = exchange(filepath.Join(path, rel))
 					}
@@ -56,7 +56,7 @@ func TestDispose_I18_ExchangedBetweenLookAndRemoval(t *testing.T) {
 				}
 				f := open(t, cfg)
 				count, armed = 0, true
-				_, err := f.Dispose(t.Context(), c, rel, d)
+				_, err := f.DisposeFolder(t.Context(), c, rel, d)
 				if count < n {
 					break
 				}
@@ -99,7 +99,7 @@ func TestDispose_EnvironmentFaultsPutItBack(t *testing.T) {
 	before := tree(t, path)
 	cfg := config(path)
 	faulty := true
-	cfg.Fault = func(op, on string, do func() error) error {
+	cfg.Hook = func(op, on string, do func() error) error {
 		if faulty && (op == "unlink" || op == "rename" && strings.Contains(on, "out")) {
 			return &os.PathError{Op: op, Path: on, Err: syscall.EIO}
 		}
@@ -107,7 +107,7 @@ func TestDispose_EnvironmentFaultsPutItBack(t *testing.T) {
 	}
 	f := open(t, cfg)
 	for range 3 {
-		if _, err := f.Dispose(t.Context(), c, rel, d); !errors.Is(err, syscall.EIO) {
+		if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, syscall.EIO) {
 			t.Errorf("%v", err)
 		}
 		if got := tree(t, path); !slices.Equal(got, before) {
@@ -116,7 +116,7 @@ func TestDispose_EnvironmentFaultsPutItBack(t *testing.T) {
 	}
 	faulty = false
 	d.To = path + "/nowhere"
-	if _, err := f.Dispose(t.Context(), c, rel, d); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "nowhere") {
+	if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("the place to move to vanished: %v", err)
 	}
 	if got := tree(t, path); !slices.Equal(got, before) {
@@ -144,23 +144,23 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := restore(t, path)
-		if err := f.Place(c, rel, Receipt("ok")); !errors.Is(err, ErrLost) {
+		if err := f.PlaceFolder(c, rel, ReceiptNote("ok")); !errors.Is(err, ErrFolderLost) {
 			t.Errorf("a receipt for something unknown: %v", err)
 		}
-		again, err := f.Recognise(t.Context(), c, rel, d)
-		if err != nil || again.Node.Ino == c.Node.Ino {
+		again, err := f.RecogniseFolder(t.Context(), c, rel, d)
+		if err != nil || again.Inode.Ino == c.Inode.Ino {
 			t.Fatalf("%+v, %v", again, err)
 		}
-		if err := f.Place(again, rel, Receipt("ok")); err != nil {
+		if err := f.PlaceFolder(again, rel, ReceiptNote("ok")); err != nil {
 			t.Error(err)
 		}
-		if again, err = f.Recognise(t.Context(), c, rel, d); err != nil { // we died before the commit
+		if again, err = f.RecogniseFolder(t.Context(), c, rel, d); err != nil { // we died before the commit
 			t.Errorf("%+v, %v", again, err)
 		}
-		if _, err := f.Dispose(t.Context(), c, rel, d); err != nil { // the ledger has the old inode
+		if _, err := f.DisposeFolder(t.Context(), c, rel, d); err != nil { // the ledger has the old inode
 			t.Error(err)
 		}
-		if _, err := f.Recognise(t.Context(), c, rel, d); !errors.Is(err, ErrLost) {
+		if _, err := f.RecogniseFolder(t.Context(), c, rel, d); !errors.Is(err, ErrFolderLost) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -169,15 +169,15 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 		c, rel, d := kept(t, path)
 		put(t, path+"/"+rel, "rechnung.pdf.neu")
 		f := restore(t, path)
-		_, err := f.Dispose(t.Context(), c, rel, d)
-		if stray, ok := errors.AsType[*StrayError](err); !ok || stray.Path != "rechnung.pdf.neu" {
+		_, err := f.DisposeFolder(t.Context(), c, rel, d)
+		if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || stray.Path != "rechnung.pdf.neu" {
 			t.Errorf("%v", err)
 		}
 		if err := errors.Join(os.Remove(path+"/"+rel+"/rechnung.pdf.neu"), os.Remove(path+"/"+rel+"/metadata.json")); err != nil {
 			t.Fatal(err)
 		}
-		_, err = f.Dispose(t.Context(), c, rel, d)
-		if stray, ok := errors.AsType[*StrayError](err); !ok || !strings.Contains(stray.Error(), "metadata.json is missing") {
+		_, err = f.DisposeFolder(t.Context(), c, rel, d)
+		if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || !strings.Contains(stray.Error(), "metadata.json is missing") {
 			t.Errorf("%v", err)
 		}
 		if _, err := os.Lstat(path + "/" + rel + "/rechnung.pdf"); err != nil {
@@ -193,11 +193,11 @@ func TestRecognise_I18_AnotherInodeSameContent(t *testing.T) {
 			t.Fatal(err)
 		}
 		f = restore(t, path)
-		c, err := f.Recognise(t.Context(), c, "_rejected/Huber 88", Disposal{})
+		c, err := f.RecogniseFolder(t.Context(), c, "_rejected/Huber 88", Disposal{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Place(c, "_rejected/Huber 88", Reason("NOT ARCHIVED.")); err != nil {
+		if err := f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("NOT ARCHIVED.")); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Lstat(path + "/_rejected/Huber 88/_REASON.txt"); err != nil {
@@ -214,11 +214,11 @@ func TestClaimed_I19_TamperedWith(t *testing.T) {
 	}{
 		"ReplacedByALink": {func(c, d string) error {
 			return errors.Join(os.Rename(d, c+"/../../aside"), os.Symlink("../../aside", d))
-		}, ErrStrange},
+		}, ErrUnexpectedItem},
 		"ReplacedByAFile": {func(c, d string) error {
 			return errors.Join(os.Rename(d, c+"/../../aside"), os.WriteFile(d, nil, 0o600))
-		}, ErrStrange},
-		"AnotherBeside":    {func(c, _ string) error { return os.Mkdir(c+"/zweiter", 0o700) }, ErrStrange},
+		}, ErrUnexpectedItem},
+		"AnotherBeside":    {func(c, _ string) error { return os.Mkdir(c+"/zweiter", 0o700) }, ErrUnexpectedItem},
 		"MovedOut":         {func(c, d string) error { return os.Rename(d, c+"/../../aside") }, fs.ErrNotExist},
 		"ClaimIsALink":     {func(c, _ string) error { return errors.Join(os.Rename(c, c+"/../../aside"), os.Symlink("../aside", c)) }, syscall.ENOTDIR},
 		"ClaimIsGone":      {func(c, _ string) error { return os.Rename(c, c+"/../../aside") }, fs.ErrNotExist},
@@ -240,15 +240,15 @@ func TestClaimed_I19_TamperedWith(t *testing.T) {
 			if !errors.Is(err, row.want) {
 				t.Errorf("opened: %v", err)
 			}
-			if err := f.Place(c, "_archived/2026-11/Huber 88", Receipt("ok")); name != "AnotherBeside" && err == nil {
+			if err := f.PlaceFolder(c, "_archived/2026-11/Huber 88", ReceiptNote("ok")); name != "AnotherBeside" && err == nil {
 				t.Error("placed")
 			}
-			for _, err := range f.Claims() {
-				if err != nil && !errors.Is(err, ErrStrange) {
+			for _, err := range f.AllClaims() {
+				if err != nil && !errors.Is(err, ErrUnexpectedItem) {
 					t.Errorf("one stops them all: %v", err)
 				}
 			}
-			if _, err := f.Claim("Otto 19", now); err != nil {
+			if _, err := f.ClaimFolder("Otto 19", now); err != nil {
 				t.Errorf("a good neighbour: %v", err)
 			}
 			if found, err := exec.Command("find", path, "-name", "metadata.json").Output(); err != nil || strings.Count(string(found), "metadata.json") != 2 {
@@ -264,7 +264,7 @@ func TestDispose_I18_StrayAndMountAreBothTold(t *testing.T) {
 	c, rel, d := kept(t, path)
 	put(t, path+"/"+rel, "rechnung.pdf.neu")
 	cfg, looks := config(path), 0
-	cfg.Fault = func(op, name string, do func() error) error {
+	cfg.Hook = func(op, name string, do func() error) error {
 		if op == "mount" && name == c.Folder {
 			if looks++; looks == 3 { // before it goes into its claim, in it, and before it goes back
 				return &durable.MountError{Path: name}
@@ -273,8 +273,8 @@ func TestDispose_I18_StrayAndMountAreBothTold(t *testing.T) {
 		return do()
 	}
 	f := open(t, cfg)
-	_, err := f.Dispose(t.Context(), c, rel, d)
-	if stray, ok := errors.AsType[*StrayError](err); !ok || stray.Path != "rechnung.pdf.neu" {
+	_, err := f.DisposeFolder(t.Context(), c, rel, d)
+	if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || stray.Path != "rechnung.pdf.neu" {
 		t.Errorf("the stray file is not told: %v", err)
 	}
 	if mount, ok := errors.AsType[*durable.MountError](err); !ok || mount.Path != claimPath(c) {
@@ -283,8 +283,8 @@ func TestDispose_I18_StrayAndMountAreBothTold(t *testing.T) {
 	if _, err := os.Lstat(path + "/" + claimPath(c) + "/rechnung.pdf.neu"); err != nil {
 		t.Errorf("it left its claim with a mount in it: %v", err)
 	}
-	_, err = f.Dispose(t.Context(), c, rel, d) // nothing is mounted any more
-	if stray, ok := errors.AsType[*StrayError](err); !ok || stray.Folder != rel {
+	_, err = f.DisposeFolder(t.Context(), c, rel, d) // nothing is mounted any more
+	if stray, ok := errors.AsType[*UnexpectedContentError](err); !ok || stray.Folder != rel {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Lstat(path + "/" + rel + "/rechnung.pdf.neu"); err != nil {

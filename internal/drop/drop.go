@@ -7,7 +7,7 @@
 // destination before anything moves.
 //
 // After a crash at any point, the same call with the same arguments finishes what was begun: a folder lies in its old place
-// or in its new one, and is recognised by its inode. A claimed folder without a ledger entry is found by [Folder.Claims]. A rename that may
+// or in its new one, and is recognised by its inode. A claimed folder without a ledger entry is found by [Folder.AllClaims]. A rename that may
 // not have reached the disk is reported as durable.ErrSync, and the process should stop.
 package drop
 
@@ -48,12 +48,12 @@ type Config struct {
 	Name  string // the drop's name in messages
 	Group string // of what vaultd makes for people, a name or a number; empty: the drop folder's own
 
-	LedgerID    string // another ledger's drop folder is refused
-	Environment string // test or production: the other one's is refused
-	Epoch       uint64 // of the ledger; a folder that a later epoch worked on is refused
-	Bound       bool   // this ledger worked here before, so a folder without its mark is the wrong one
+	LedgerID      string // another ledger's drop folder is refused
+	Environment   string // test or production: the other one's is refused
+	Epoch         uint64 // of the ledger; a folder that a later epoch worked on is refused
+	HasWorkedHere bool   // this ledger worked here before, so a folder without its mark is the wrong one
 
-	Fault durable.Fault // nil, or a count; more in tests only
+	Hook durable.Hook // nil, or a count; more in tests only
 }
 
 // Folder is an open drop folder. One process at a time has it. Its methods may be called from several goroutines, but not
@@ -73,19 +73,19 @@ type Folder struct {
 	taken map[string]*takenNames // guarded by mu: by destination directory
 }
 
-// ErrAway says that the drop folder is not where it was: vanished, replaced by another, or not mounted. What was in it is
+// ErrUnavailable says that the drop folder is not where it was: vanished, replaced by another, or not mounted. What was in it is
 // not gone; nothing must be concluded from what lies there now.
-var ErrAway = errors.New("the drop folder is not there")
+var ErrUnavailable = errors.New("the drop folder is not there")
 
-// ErrGroup says that the configured group cannot be given to what vaultd makes.
-var ErrGroup = errors.New("group")
+// ErrGroupUnusable says that the configured group cannot be given to what vaultd makes.
+var ErrGroupUnusable = errors.New("group")
 
-// Node is a folder's identity on its file system. Device numbers change with reboots, so folders are compared by Ino on
+// Inode is a folder's identity on its file system. Device numbers change with reboots, so folders are compared by Ino on
 // the device that the drop folder has now; Dev is for people.
-type Node struct{ Dev, Ino uint64 }
+type Inode struct{ Dev, Ino uint64 }
 
 // Open opens the drop folder, marks it as ours when it is new, and locks it. Errors: [*LockedError], [*ForeignError], [*ReadOnlyError],
-// those that wrap [ErrAway], and faults of rights and configuration in words.
+// those that wrap [ErrUnavailable], and faults of rights and configuration in words.
 func Open(cfg Config) (*Folder, error) {
 	f := &Folder{cfg: cfg, taken: map[string]*takenNames{}}
 	err := f.open()
@@ -96,8 +96,8 @@ func Open(cfg Config) (*Folder, error) {
 }
 
 func (f *Folder) open() (err error) {
-	if f.root, err = durable.Open(f.cfg.Path, f.cfg.Fault); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", ErrAway, err)
+	if f.root, err = durable.Open(f.cfg.Path, f.cfg.Hook); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	} else if err != nil {
 		return err
 	}
@@ -113,8 +113,8 @@ func (f *Folder) open() (err error) {
 	if f.gid, err = f.group(); err != nil {
 		return err
 	}
-	if _, err := f.root.Root().Lstat(vaultdDir); f.cfg.Bound && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %q has no %s any more; is its file system mounted?", ErrAway, f.cfg.Path, vaultdDir)
+	if _, err := f.root.Root().Lstat(vaultdDir); f.cfg.HasWorkedHere && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %q has no %s any more; is its file system mounted?", ErrUnavailable, f.cfg.Path, vaultdDir)
 	}
 	if f.vaultd, err = f.private(f.root, vaultdDir); err != nil {
 		return err
@@ -142,26 +142,26 @@ func (f *Folder) Close() error {
 	return errors.Join(errs...)
 }
 
-// Check tells whether the path still leads to the folder that was opened, still bears our mark, and can be written to. The error
-// wraps ErrAway, or is a *ForeignError or a *ReadOnlyError.
-func (f *Folder) Check() error {
+// CheckStillOurs tells whether the path still leads to the folder that was opened, still bears our mark, and can be written to. The error
+// wraps ErrUnavailable, or is a *ForeignError or a *ReadOnlyError.
+func (f *Folder) CheckStillOurs() error {
 	now, err := os.Stat(f.cfg.Path)
 	if err != nil {
-		return fmt.Errorf("drop %s: %w: %w", f.cfg.Name, ErrAway, err)
+		return fmt.Errorf("drop %s: %w: %w", f.cfg.Name, ErrUnavailable, err)
 	}
 	if !os.SameFile(now, f.self) {
-		return fmt.Errorf("drop %s: %w: another folder lies at %q", f.cfg.Name, ErrAway, f.cfg.Path)
+		return fmt.Errorf("drop %s: %w: another folder lies at %q", f.cfg.Name, ErrUnavailable, f.cfg.Path)
 	}
 	held, err := f.vaultd.Stat()
 	if err != nil {
-		return fmt.Errorf("drop %s: %w: %w", f.cfg.Name, ErrAway, err)
+		return fmt.Errorf("drop %s: %w: %w", f.cfg.Name, ErrUnavailable, err)
 	}
 	if there, err := f.root.Root().Lstat(vaultdDir); err != nil || !os.SameFile(there, held) {
-		return fmt.Errorf("drop %s: %w: %s in %q was moved or replaced", f.cfg.Name, ErrAway, vaultdDir, f.cfg.Path)
+		return fmt.Errorf("drop %s: %w: %s in %q was moved or replaced", f.cfg.Name, ErrUnavailable, vaultdDir, f.cfg.Path)
 	}
 	g, err := f.readGuard()
 	if err != nil {
-		return fmt.Errorf("drop %s: %w: %w", f.cfg.Name, ErrAway, err)
+		return fmt.Errorf("drop %s: %w: %w", f.cfg.Name, ErrUnavailable, err)
 	}
 	if err := f.compare(g); err != nil {
 		return err
@@ -170,20 +170,20 @@ func (f *Folder) Check() error {
 }
 
 // own are the names directly in a drop folder that are vaultd's.
-var own = []string{vaultdDir, string(Archived), string(Rejected), string(Duplicates), templateDir, statusFile, durable.Temporary(statusFile)}
+var own = []string{vaultdDir, string(Archived), string(Rejected), string(Duplicates), templateDir, statusFile, durable.TemporaryName(statusFile)}
 
-// Own tells the names directly in a drop folder that vaultd made itself.
-func Own(name string) bool { return slices.Contains(own, name) }
+// IsOwnName tells the names directly in a drop folder that vaultd made itself.
+func IsOwnName(name string) bool { return slices.Contains(own, name) }
 
-// Reserved tells the names directly in a drop folder that nobody else may use: vaultd's own, compared without case. A
+// IsReservedName tells the names directly in a drop folder that nobody else may use: vaultd's own, compared without case. A
 // folder of such a name is not taken.
-func Reserved(name string) bool {
+func IsReservedName(name string) bool {
 	return slices.ContainsFunc(own, func(r string) bool { return strings.EqualFold(r, name) })
 }
 
-// WriteStatus replaces _STATUS.txt. It is made anew all the time, so it is not synced.
-func (f *Folder) WriteStatus(text string) error {
-	root, temp := f.root.Root(), durable.Temporary(statusFile)
+// WriteStatusFile replaces _STATUS.txt. It is made anew all the time, so it is not synced.
+func (f *Folder) WriteStatusFile(text string) error {
+	root, temp := f.root.Root(), durable.TemporaryName(statusFile)
 	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -192,7 +192,7 @@ func (f *Folder) WriteStatus(text string) error {
 		return err
 	}
 	_, err = file.Write(forNotepad(text))
-	err = errors.Join(err, durable.Give(file, f.gid), file.Chmod(0o660), file.Close())
+	err = errors.Join(err, durable.SetGroup(file, f.gid), file.Chmod(0o660), file.Close())
 	if err == nil {
 		err = root.Rename(temp, statusFile)
 	}
@@ -211,7 +211,7 @@ func (f *Folder) group() (int, error) {
 		if err != nil {
 			g, err := user.LookupGroup(f.cfg.Group)
 			if err != nil {
-				return 0, fmt.Errorf("%w: %q is not known on this machine", ErrGroup, f.cfg.Group)
+				return 0, fmt.Errorf("%w: %q is not known on this machine", ErrGroupUnusable, f.cfg.Group)
 			}
 			n, _ = strconv.Atoi(g.Gid) // on Linux always a number
 		}
@@ -222,7 +222,7 @@ func (f *Folder) group() (int, error) {
 		return 0, err
 	}
 	if os.Geteuid() != 0 && gid != os.Getegid() && !slices.Contains(mine, gid) {
-		return 0, fmt.Errorf("%w: user %s is not a member of group %s of %s, so people could not use what it makes for them", ErrGroup,
+		return 0, fmt.Errorf("%w: user %s is not a member of group %s of %s, so people could not use what it makes for them", ErrGroupUnusable,
 			userName(uint32(os.Geteuid())), groupName(gid), f.cfg.Path)
 	}
 	return gid, nil
@@ -231,12 +231,12 @@ func (f *Folder) group() (int, error) {
 // private opens a folder that is nobody's business but ours, making it if need be. One that somebody else made is refused:
 // its owner could exchange what we claimed.
 func (f *Folder) private(parent *durable.Dir, name string) (*durable.Dir, error) {
-	d, err := parent.Sub(name)
+	d, err := parent.OpenDir(name)
 	if errors.Is(err, fs.ErrNotExist) { // one that is there opens on a full disk as well
 		if err := parent.Mkdir(name, 0o700, -1); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		d, err = parent.Sub(name)
+		d, err = parent.OpenDir(name)
 	}
 	if err != nil {
 		return nil, err
@@ -269,7 +269,7 @@ func (f *Folder) sameDevice(d *durable.Dir, name string) error {
 // withoutMounts tells whether nothing is mounted on the folder name in parent or anywhere in it. The error is a [*durable.MountError]
 // where something is, with its path inside the folder.
 func withoutMounts(parent *durable.Dir, name string) error {
-	dir, err := parent.Sub(name)
+	dir, err := parent.OpenDir(name)
 	if _, is := errors.AsType[*durable.MountError](err); is {
 		return &durable.MountError{Path: "."}
 	}
@@ -288,10 +288,12 @@ func below(at string, err error) error {
 }
 
 // claimPath is where a claimed folder lies, relative to the drop folder.
-func claimPath(c Claimed) string { return path.Join(vaultdDir, claimedDir, c.Key.String(), c.Folder) }
+func claimPath(c ClaimedFolder) string {
+	return path.Join(vaultdDir, claimedDir, c.Key.String(), c.Folder)
+}
 
 // is tells whether info describes the folder that was claimed as node.
-func (f *Folder) is(info fs.FileInfo, node Node) bool {
+func (f *Folder) is(info fs.FileInfo, node Inode) bool {
 	st := stat(info)
 	return info.IsDir() && st.Ino == node.Ino && st.Dev == stat(f.self).Dev
 }
@@ -317,6 +319,6 @@ func userName(uid uint32) string {
 
 // keyDir opens .vaultd/claimed/<key>, which holds the claimed folder.
 func (f *Folder) keyDir(key archive.Key) (*durable.Dir, error) {
-	dir, err := f.claimed.Sub(key.String())
+	dir, err := f.claimed.OpenDir(key.String())
 	return dir, below(path.Join(vaultdDir, claimedDir), err)
 }

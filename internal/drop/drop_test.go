@@ -81,9 +81,9 @@ func tree(t *testing.T, base string) []string {
 	return all
 }
 
-func claim(t *testing.T, f *Folder, name string) Claimed {
+func claim(t *testing.T, f *Folder, name string) ClaimedFolder {
 	t.Helper()
-	c, err := f.Claim(name, now)
+	c, err := f.ClaimFolder(name, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,15 +175,15 @@ func TestOpen_I19_ForeignFolderIsNotTouched(t *testing.T) {
 
 func TestOpen_UnmountedIsNotNew(t *testing.T) {
 	cfg := config(share(t))
-	cfg.Bound = true
-	if _, err := Open(cfg); !errors.Is(err, ErrAway) {
+	cfg.HasWorkedHere = true
+	if _, err := Open(cfg); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("empty folder: %v", err)
 	}
 	if got := tree(t, cfg.Path); len(got) != 0 {
 		t.Errorf("made %q in it", got)
 	}
 	cfg.Path += "-missing"
-	if _, err := Open(cfg); !errors.Is(err, ErrAway) {
+	if _, err := Open(cfg); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("missing folder: %v", err)
 	}
 }
@@ -213,29 +213,29 @@ func TestOpen_RefusesVaultdFolderOfOthers(t *testing.T) {
 func TestCheck_VanishedReplacedForeign(t *testing.T) {
 	path := share(t)
 	f := open(t, config(path))
-	if err := f.Check(); err != nil {
+	if err := f.CheckStillOurs(); err != nil {
 		t.Fatal(err)
 	}
 	os.Rename(path, path+".aside")
-	if err := f.Check(); !errors.Is(err, ErrAway) {
+	if err := f.CheckStillOurs(); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("vanished: %v", err)
 	}
 	os.Mkdir(path, 0o770)
-	if err := f.Check(); !errors.Is(err, ErrAway) {
+	if err := f.CheckStillOurs(); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("replaced: %v", err)
 	}
 	os.Remove(path)
 	os.Rename(path+".aside", path)
-	if err := f.Check(); err != nil {
+	if err := f.CheckStillOurs(); err != nil {
 		t.Errorf("back again: %v", err)
 	}
 	os.WriteFile(path+"/.vaultd/drop.json", []byte(`{"ledger":"L2","environment":"test"}`), 0o600)
 	var foreign *ForeignError
-	if err := f.Check(); !errors.As(err, &foreign) {
+	if err := f.CheckStillOurs(); !errors.As(err, &foreign) {
 		t.Errorf("foreign mark: %v", err)
 	}
 	os.Rename(path+"/.vaultd", path+"/elsewhere")
-	if err := f.Check(); !errors.Is(err, ErrAway) {
+	if err := f.CheckStillOurs(); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("mark moved away: %v", err)
 	}
 }
@@ -256,7 +256,7 @@ func crash(t *testing.T, least int, prepare func(path string), do func(f *Folder
 			count, died := 0, ""
 			cfg := config(path)
 			armed := false
-			cfg.Fault = func(op, name string, run func() error) error {
+			cfg.Hook = func(op, name string, run func() error) error {
 				if !armed {
 					return run()
 				}

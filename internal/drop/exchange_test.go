@@ -15,7 +15,7 @@ func TestDispose_I18_OneFileIsExchangedWhileAnotherGoes(t *testing.T) {
 	c, rel, d := kept(t, path)
 	exchanged := ""
 	cfg := config(path)
-	cfg.Fault = func(op, on string, do func() error) error {
+	cfg.Hook = func(op, on string, do func() error) error {
 		if err := do(); err != nil || op != "unlink" || exchanged != "" {
 			return err
 		}
@@ -28,7 +28,7 @@ func TestDispose_I18_OneFileIsExchangedWhileAnotherGoes(t *testing.T) {
 		})
 	}
 	f := open(t, cfg)
-	_, err := f.Dispose(t.Context(), c, rel, d)
+	_, err := f.DisposeFolder(t.Context(), c, rel, d)
 	if exchanged == "" {
 		t.Fatal("nothing was exchanged: vacuous")
 	}

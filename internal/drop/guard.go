@@ -42,8 +42,8 @@ func (e *ForeignError) Error() string {
 
 const laterState = "a later state of this ledger, which may be an old copy"
 
-// Later reports whether it belongs to a later epoch of this very ledger: most likely another vaultd has taken it over.
-func (e *ForeignError) Later() bool { return e.What == laterState }
+// IsLaterEpoch reports whether it belongs to a later epoch of this very ledger: most likely another vaultd has taken it over.
+func (e *ForeignError) IsLaterEpoch() bool { return e.What == laterState }
 
 // ReadOnlyError says that nothing can be written in the drop folder: its file system is mounted read-only for this process.
 type ReadOnlyError struct{ Path string }
@@ -118,8 +118,8 @@ func (f *Folder) takeLock() (err error) {
 func (f *Folder) claimGuard() error {
 	g, err := f.readGuard()
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && f.cfg.Bound:
-		return fmt.Errorf("%w: %q has no %s/%s any more", ErrAway, f.cfg.Path, vaultdDir, guardFile)
+	case errors.Is(err, fs.ErrNotExist) && f.cfg.HasWorkedHere:
+		return fmt.Errorf("%w: %q has no %s/%s any more", ErrUnavailable, f.cfg.Path, vaultdDir, guardFile)
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err

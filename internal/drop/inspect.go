@@ -65,7 +65,7 @@ func (in *inspection) stray(name, what string) error {
 		in.differs = append(in.differs, Difference{name, what})
 		return nil
 	}
-	return &StrayError{Folder: in.rel, Path: name, What: what}
+	return &UnexpectedContentError{Folder: in.rel, Path: name, What: what}
 }
 
 // within names a mount by its path inside the folder; other errors stay what they are.
@@ -107,7 +107,7 @@ func (in *inspection) folder(dir *durable.Dir, at string) error {
 	defer func() { in.depth-- }()
 	return each(dir, func(name string) error {
 		full := path.Join(at, name)
-		info, err := dir.Look(name)
+		info, err := dir.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
@@ -115,7 +115,7 @@ func (in *inspection) folder(dir *durable.Dir, at string) error {
 			return within(full, err)
 		}
 		if info.IsDir() {
-			sub, err := dir.Sub(name)
+			sub, err := dir.OpenDir(name)
 			if in.collect && errors.Is(err, fs.ErrPermission) {
 				return in.stray(full, unreadable)
 			}
@@ -224,7 +224,7 @@ func (in *inspection) empty(dir *durable.Dir, at string) error {
 	var files, folders []string // no more than were found right: the first other one ends it
 	err := each(dir, func(name string) error {
 		full := path.Join(at, name)
-		info, err := dir.Look(name)
+		info, err := dir.Lstat(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
@@ -244,7 +244,7 @@ func (in *inspection) empty(dir *durable.Dir, at string) error {
 		return err
 	}
 	for _, name := range files {
-		info, err := dir.Look(name)
+		info, err := dir.Lstat(name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return within(path.Join(at, name), err)
 		}
@@ -264,7 +264,7 @@ func (in *inspection) empty(dir *durable.Dir, at string) error {
 }
 
 func (in *inspection) prune(parent *durable.Dir, name, full string) error {
-	sub, err := parent.Sub(name)
+	sub, err := parent.OpenDir(name)
 	if err != nil {
 		return within(full, err)
 	}

@@ -12,27 +12,27 @@ import (
 	"vaultd/internal/durable"
 )
 
-// Lying is a folder that lies where vaultd puts those that have ended.
-type Lying struct {
+// PlacedFolder is a folder that lies where vaultd puts those that have ended.
+type PlacedFolder struct {
 	Rel   string // as in "_archived/2026-11/Müller 4711"
 	Owner uint32 // uid
-	Node  Node
+	Inode Inode
 }
 
 // errStopped ends a walk whose caller has seen enough.
 var errStopped = errors.New("stopped")
 
-// Lying gives the folders of one kind, in no order. Files among them are passed over, and so are folders in
-// _archived that are no month. A link is not followed: it comes as an error that wraps [ErrStrange], for what lies behind
+// PlacedFolders gives the folders of one kind, in no order. Files among them are passed over, and so are folders in
+// _archived that are no month. A link is not followed: it comes as an error that wraps [ErrUnexpectedItem], for what lies behind
 // it was not looked at. Any other error ends the iteration.
-func (f *Folder) Lying(kind Kind) iter.Seq2[Lying, error] {
-	return func(yield func(Lying, error) bool) {
+func (f *Folder) PlacedFolders(kind Kind) iter.Seq2[PlacedFolder, error] {
+	return func(yield func(PlacedFolder, error) bool) {
 		top, err := f.walk([]string{string(kind)}, false)
 		if errors.Is(err, fs.ErrNotExist) {
 			return
 		}
 		if err != nil {
-			yield(Lying{}, err)
+			yield(PlacedFolder{}, err)
 			return
 		}
 		defer top.Close() // read-only
@@ -42,16 +42,16 @@ func (f *Folder) Lying(kind Kind) iter.Seq2[Lying, error] {
 			err = f.lying(top, string(kind), yield)
 		}
 		if err != nil && !errors.Is(err, errStopped) {
-			yield(Lying{}, err)
+			yield(PlacedFolder{}, err)
 		}
 	}
 }
 
-func (f *Folder) month(top *durable.Dir, name string, yield func(Lying, error) bool) error {
+func (f *Folder) month(top *durable.Dir, name string, yield func(PlacedFolder, error) bool) error {
 	if _, err := time.Parse("2006-01", name); err != nil {
 		return nil //nolint:nilerr // not ours
 	}
-	dir, err := top.Sub(name)
+	dir, err := top.OpenDir(name)
 	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) || errors.Is(err, fs.ErrNotExist) {
 		info, err := top.Root().Lstat(name)
 		if err == nil && info.Mode()&fs.ModeSymlink != 0 && !yield(linked(path.Join(string(Archived), name))) {
@@ -67,7 +67,7 @@ func (f *Folder) month(top *durable.Dir, name string, yield func(Lying, error) b
 }
 
 // lying yields the folders in dir.
-func (f *Folder) lying(dir *durable.Dir, rel string, yield func(Lying, error) bool) error {
+func (f *Folder) lying(dir *durable.Dir, rel string, yield func(PlacedFolder, error) bool) error {
 	return each(dir, func(name string) error {
 		info, err := dir.Root().Lstat(name)
 		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -83,7 +83,7 @@ func (f *Folder) lying(dir *durable.Dir, rel string, yield func(Lying, error) bo
 			return err
 		}
 		st := stat(info)
-		if !yield(Lying{Rel: rel + "/" + name, Owner: st.Uid, Node: Node{Dev: uint64(st.Dev), Ino: st.Ino}}, nil) {
+		if !yield(PlacedFolder{Rel: rel + "/" + name, Owner: st.Uid, Inode: Inode{Dev: uint64(st.Dev), Ino: st.Ino}}, nil) {
 			return errStopped
 		}
 		return nil
@@ -91,12 +91,12 @@ func (f *Folder) lying(dir *durable.Dir, rel string, yield func(Lying, error) bo
 }
 
 // linked tells of a link that lies where a folder belongs.
-func linked(rel string) (Lying, error) {
-	return Lying{Rel: rel}, fmt.Errorf("%q is a link; what lies behind it was not looked at: %w", rel, ErrStrange)
+func linked(rel string) (PlacedFolder, error) {
+	return PlacedFolder{Rel: rel}, fmt.Errorf("%q is a link; what lies behind it was not looked at: %w", rel, ErrUnexpectedItem)
 }
 
-// OpenLying opens the folder that [Folder.Lying] told of. The error wraps fs.ErrNotExist where it is gone or another lies there.
-func (f *Folder) OpenLying(l Lying) (*durable.Dir, error) {
+// OpenPlaced opens the folder that [Folder.PlacedFolders] told of. The error wraps fs.ErrNotExist where it is gone or another lies there.
+func (f *Folder) OpenPlaced(l PlacedFolder) (*durable.Dir, error) {
 	p, err := parsePlace(l.Rel)
 	if err != nil {
 		return nil, err
@@ -106,11 +106,11 @@ func (f *Folder) OpenLying(l Lying) (*durable.Dir, error) {
 		return nil, err
 	}
 	defer parent.Close() // read-only
-	dir, err := parent.Sub(p.name)
+	dir, err := parent.OpenDir(p.name)
 	if err != nil {
 		return nil, err
 	}
-	if info, err := dir.Stat(); err != nil || !f.is(info, l.Node) {
+	if info, err := dir.Stat(); err != nil || !f.is(info, l.Inode) {
 		return nil, errors.Join(&fs.PathError{Op: "open", Path: l.Rel, Err: fs.ErrNotExist}, dir.Close())
 	}
 	return dir, nil

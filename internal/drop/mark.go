@@ -17,7 +17,7 @@ type Mark struct {
 }
 
 // ReadMark reads the mark of the drop folder at path. It takes no lock and changes nothing. ok is false where the folder is
-// there and bears no mark; the error wraps [ErrAway] where there is no folder.
+// there and bears no mark; the error wraps [ErrUnavailable] where there is no folder.
 func ReadMark(path string) (m Mark, ok bool, err error) {
 	f, err := openMark(path)
 	if f == nil {
@@ -45,10 +45,10 @@ func CheckMark(path string, ours Mark) error {
 	return f.compare(guard(m))
 }
 
-// TakeOver writes the mark of a drop folder that is ours with a later epoch, without waiting for whoever works in it: that one
+// TakeOverFolder writes the mark of a drop folder that is ours with a later epoch, without waiting for whoever works in it: that one
 // sees it at its next step, and stops. The error is a [*ForeignError] where the folder is another ledger's or a later epoch's.
 // A folder without a mark gets it when it is opened.
-func TakeOver(path string, m Mark) error {
+func TakeOverFolder(path string, m Mark) error {
 	f, err := openMark(path)
 	if f == nil {
 		return err
@@ -79,13 +79,13 @@ func TakeOver(path string, m Mark) error {
 func openMark(path string) (*Folder, error) {
 	root, err := durable.Open(path, nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: %w", ErrAway, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	f := &Folder{cfg: Config{Path: path, Epoch: math.MaxUint64}, root: root}
-	if f.vaultd, err = root.Sub(vaultdDir); errors.Is(err, fs.ErrNotExist) {
+	if f.vaultd, err = root.OpenDir(vaultdDir); errors.Is(err, fs.ErrNotExist) {
 		return nil, f.Close()
 	}
 	if err != nil {

@@ -143,11 +143,11 @@ func TestMount_I18_I19_SameFileSystem(t *testing.T) {
 			rules := packager.Rules{Vault: "V"}
 
 			done := y.bind("Huber 88", file)
-			look, err := watch.Rules{Sidecar: "metadata.json"}.Take(y.f.root.Root(), "Huber 88")
+			look, err := watch.Rules{Sidecar: "metadata.json"}.ScanFolder(y.f.root.Root(), "Huber 88")
 			if err != nil || !errors.Is(look.Problem, syscall.EXDEV) {
 				t.Errorf("looked at before the claim: %v, %v", look.Problem, err)
 			}
-			_, err = y.f.Claim("Huber 88", time.Now())
+			_, err = y.f.ClaimFolder("Huber 88", time.Now())
 			y.found("claim", err)
 			if !strings.Contains(err.Error(), "is a mount") {
 				t.Error(err)
@@ -155,36 +155,36 @@ func TestMount_I18_I19_SameFileSystem(t *testing.T) {
 			y.lies("Huber 88")
 			done()
 
-			c, err := y.f.Claim("Huber 88", time.Now())
+			c, err := y.f.ClaimFolder("Huber 88", time.Now())
 			y.must(err)
 			in := filepath.Join(".vaultd/claimed", c.Key.String(), "Huber 88")
 			dir, _, err := y.f.OpenClaimed(c.Key)
 			y.must(err)
 			done = y.bind(in, file)
 			y.found("find", dir.FindMount())
-			_, err = packager.Validate(t.Context(), dir.Root(), rules)
+			_, err = packager.ValidateFolder(t.Context(), dir.Root(), rules)
 			y.found("pack", err)
-			y.found("return", y.f.Place(c, "_rejected/Huber 88", Reason("no")))
-			y.found("keep", y.f.Place(c, "_archived/2026-11/Huber 88", Receipt("yes")))
+			y.found("return", y.f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("no")))
+			y.found("keep", y.f.PlaceFolder(c, "_archived/2026-11/Huber 88", ReceiptNote("yes")))
 			y.lies(in)
 			if _, err := os.Lstat(filepath.Join(y.path, in, "_REASON.txt")); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("a note was written: %v", err)
 			}
 			done()
 
-			sealed, err := packager.Validate(t.Context(), dir.Root(), rules)
+			sealed, err := packager.ValidateFolder(t.Context(), dir.Root(), rules)
 			y.must(err)
 			y.must(dir.Close())
 			const rel = "_archived/2026-11/Huber 88"
-			y.must(y.f.Place(c, rel, Receipt("yes")))
+			y.must(y.f.PlaceFolder(c, rel, ReceiptNote("yes")))
 			done = y.bind(rel, file)
 			for _, to := range []string{"", t.TempDir()} {
-				_, err = y.f.Dispose(t.Context(), c, rel, Disposal{Files: append(sealed.Files, sealed.Others...), To: to})
+				_, err = y.f.DisposeFolder(t.Context(), c, rel, Disposal{Files: append(sealed.Files, sealed.Others...), To: to})
 				y.found("dispose", err)
 			}
 			y.lies(rel)
 			done()
-			_, err = y.f.Dispose(t.Context(), c, rel, Disposal{Files: append(sealed.Files, sealed.Others...)})
+			_, err = y.f.DisposeFolder(t.Context(), c, rel, Disposal{Files: append(sealed.Files, sealed.Others...)})
 			y.must(err)
 		})
 	}
@@ -198,10 +198,10 @@ func TestMount_I18_WhileItIsRemoved(t *testing.T) {
 	for name, file := range map[string]bool{"OnAFolder": false, "OnAFile": true} {
 		t.Run(name, func(t *testing.T) {
 			y := newYard(t)
-			c, err := y.f.Claim("Huber 88", time.Now())
+			c, err := y.f.ClaimFolder("Huber 88", time.Now())
 			y.must(err)
 			const rel = "_archived/2026-11/Huber 88"
-			y.must(y.f.Place(c, rel))
+			y.must(y.f.PlaceFolder(c, rel))
 			in := filepath.Join(".vaultd/claimed", c.Key.String(), "Huber 88")
 			body := []byte("%PDF the same bytes")
 			d := Disposal{Junk: []string{"metadata.json"}}
@@ -210,7 +210,7 @@ func TestMount_I18_WhileItIsRemoved(t *testing.T) {
 			}
 			y.must(y.f.Close())
 			mounted := false
-			y.f, err = Open(Config{Path: y.path, Name: "acme", LedgerID: "L", Environment: "test", Fault: func(op, name string, do func() error) error {
+			y.f, err = Open(Config{Path: y.path, Name: "acme", LedgerID: "L", Environment: "test", Hook: func(op, name string, do func() error) error {
 				err := do()
 				if op == "rename" && name == "Huber 88" && !mounted { // into its claim
 					mounted = true
@@ -219,7 +219,7 @@ func TestMount_I18_WhileItIsRemoved(t *testing.T) {
 				return err
 			}})
 			y.must(err)
-			_, err = y.f.Dispose(t.Context(), c, rel, d)
+			_, err = y.f.DisposeFolder(t.Context(), c, rel, d)
 			y.found("dispose", err)
 			y.lies(in + "/rechnung.pdf")
 			if !mounted {
@@ -242,9 +242,9 @@ func TestMount_I19_TheDropFolderItself(t *testing.T) {
 	var err error
 	y.f, err = Open(Config{Path: at, Name: "acme", LedgerID: "L", Environment: "test"})
 	y.must(err)
-	c, err := y.f.Claim("Huber 88", time.Now())
+	c, err := y.f.ClaimFolder("Huber 88", time.Now())
 	y.must(err)
-	y.must(y.f.Place(c, "_rejected/Huber 88", Reason("no")))
+	y.must(y.f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("no")))
 	if _, err := os.Lstat(filepath.Join(y.path, "_rejected/Huber 88/_REASON.txt")); err != nil {
 		t.Error(err)
 	}

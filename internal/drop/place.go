@@ -25,23 +25,23 @@ const (
 	Duplicates Kind = "_duplicates"
 )
 
-// ErrTaken says that something else lies at the destination: choose and record another.
-var ErrTaken = errors.New("something else lies at the destination")
+// ErrDestinationTaken says that something else lies at the destination: choose and record another.
+var ErrDestinationTaken = errors.New("something else lies at the destination")
 
-// ErrLost says that a folder is neither where it was nor where it was to go. Somebody moved or removed it by hand.
-var ErrLost = errors.New("the folder is in neither place")
+// ErrFolderLost says that a folder is neither where it was nor where it was to go. Somebody moved or removed it by hand.
+var ErrFolderLost = errors.New("the folder is in neither place")
 
-// Note is a file that vaultd writes into a folder: _REASON.txt, _RECEIPT.txt or _RECEIPT.json.
-type Note struct {
+// NoteFile is a file that vaultd writes into a folder: _REASON.txt, _RECEIPT.txt or _RECEIPT.json.
+type NoteFile struct {
 	Name string
 	Data []byte
 }
 
-// Reason makes the note that tells people why they got their folder back: UTF-8 with a byte order mark and CRLF.
-func Reason(text string) Note { return Note{Name: reasonFile, Data: forNotepad(text)} }
+// ReasonNote makes the note that tells people why they got their folder back: UTF-8 with a byte order mark and CRLF.
+func ReasonNote(text string) NoteFile { return NoteFile{Name: reasonFile, Data: forNotepad(text)} }
 
-// Receipt makes the note that stands for people beside what was archived, in the form of Reason.
-func Receipt(text string) Note { return Note{Name: "_RECEIPT.txt", Data: forNotepad(text)} }
+// ReceiptNote makes the note that stands for people beside what was archived, in the form of Reason.
+func ReceiptNote(text string) NoteFile { return NoteFile{Name: "_RECEIPT.txt", Data: forNotepad(text)} }
 
 const reasonFile = "_REASON.txt"
 
@@ -50,7 +50,7 @@ var notes = []string{reasonFile, "_RECEIPT.txt", "_RECEIPT.json"}
 // isNote tells the names of notes, and those they have while they are written.
 func isNote(name string) bool {
 	return slices.ContainsFunc(notes, func(n string) bool {
-		return strings.EqualFold(n, name) || name == durable.Temporary(n)
+		return strings.EqualFold(n, name) || name == durable.TemporaryName(n)
 	})
 }
 
@@ -112,7 +112,7 @@ func (f *Folder) walk(elements []string, make bool) (*durable.Dir, error) {
 }
 
 func (f *Folder) step(dir *durable.Dir, name string, make bool) (*durable.Dir, error) {
-	next, err := dir.Sub(name)
+	next, err := dir.OpenDir(name)
 	if !make {
 		return next, err
 	}
@@ -120,7 +120,7 @@ func (f *Folder) step(dir *durable.Dir, name string, make bool) (*durable.Dir, e
 		if err := dir.Mkdir(name, forPeople, f.gid); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		return dir.Sub(name)
+		return dir.OpenDir(name)
 	}
 	if err != nil {
 		return nil, err
@@ -128,20 +128,20 @@ func (f *Folder) step(dir *durable.Dir, name string, make bool) (*durable.Dir, e
 	// A crash between mkdir and chmod leaves 0700, or what a usual umask makes of 0770.
 	info, err := next.Stat()
 	if err == nil && (info.Mode().Perm() == 0o700 || info.Mode().Perm() == 0o750) && int(stat(info).Uid) == os.Geteuid() {
-		if err := dir.Grant(name, forPeople, f.gid); err != nil {
+		if err := dir.SetModeAndGroup(name, forPeople, f.gid); err != nil {
 			return nil, errors.Join(err, next.Close())
 		}
 	}
 	return next, nil
 }
 
-// Place writes the notes into the claimed folder and moves it to rel, which the ledger has committed. Done before, it does
-// nothing. Errors: [ErrTaken]: choose another rel; [ErrLost]; a [*durable.MountError], its path relative to the drop folder:
+// PlaceFolder writes the notes into the claimed folder and moves it to rel, which the ledger has committed. Done before, it does
+// nothing. Errors: [ErrDestinationTaken]: choose another rel; [ErrFolderLost]; a [*durable.MountError], its path relative to the drop folder:
 // something is mounted in the folder, which stays as it is until that is gone; else try again later.
 //
 // A returned folder in which a note cannot be written (no right, a folder of that name) is moved all the same and the error
 // tells so once; an archived one is not moved without its receipt.
-func (f *Folder) Place(c Claimed, rel string, notes ...Note) error {
+func (f *Folder) PlaceFolder(c ClaimedFolder, rel string, notes ...NoteFile) error {
 	p, err := parsePlace(rel)
 	if err != nil {
 		return err
@@ -168,8 +168,8 @@ func (f *Folder) Place(c Claimed, rel string, notes ...Note) error {
 		return f.placed(to, p, c)
 	case err != nil:
 		return err
-	case !f.is(info, c.Node):
-		return fmt.Errorf("place %q: the claimed folder is another one: %w", c.Folder, ErrLost)
+	case !f.is(info, c.Inode):
+		return fmt.Errorf("place %q: the claimed folder is another one: %w", c.Folder, ErrFolderLost)
 	}
 	// Before anything is written into the folder or it is moved: people could delete, through a mount in it, what lies elsewhere.
 	if err := withoutMounts(from, c.Folder); err != nil {
@@ -180,7 +180,7 @@ func (f *Folder) Place(c Claimed, rel string, notes ...Note) error {
 		return noteErr
 	}
 	if err := moved(from, c.Folder, to, p.name); errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("place %q at %q: %w", c.Folder, rel, ErrTaken)
+		return fmt.Errorf("place %q at %q: %w", c.Folder, rel, ErrDestinationTaken)
 	} else if err != nil {
 		return fmt.Errorf("place %q at %q: %w", c.Folder, rel, err)
 	}
@@ -189,17 +189,17 @@ func (f *Folder) Place(c Claimed, rel string, notes ...Note) error {
 	return noteErr
 }
 
-// Recognise finds the folder of c by its content where it has another inode, as after the drop folder was put back from a
+// RecogniseFolder finds the folder of c by its content where it has another inode, as after the drop folder was put back from a
 // backup: in its claim or, moved there before, at rel. It must hold all of d.Files as they were archived, and nothing that is
 // not in d; but what only goes back to people is whatever folder lies in its claim. It returns c with the inode of now.
 //
-// Errors: [ErrLost]: it lies in neither place; [*StrayError], [ErrStrange]: what lies in the claim is something else.
-func (f *Folder) Recognise(ctx context.Context, c Claimed, rel string, d Disposal) (Claimed, error) {
+// Errors: [ErrFolderLost]: it lies in neither place; [*UnexpectedContentError], [ErrUnexpectedItem]: what lies in the claim is something else.
+func (f *Folder) RecogniseFolder(ctx context.Context, c ClaimedFolder, rel string, d Disposal) (ClaimedFolder, error) {
 	p, err := parsePlace(rel)
 	if err != nil {
 		return c, err
 	}
-	if err := f.Check(); err != nil {
+	if err := f.CheckStillOurs(); err != nil {
 		return c, err // nothing must be concluded from what lies here
 	}
 	claim, err := f.keyDir(c.Key)
@@ -207,7 +207,7 @@ func (f *Folder) Recognise(ctx context.Context, c Claimed, rel string, d Disposa
 		defer claim.Close()
 		in := newInspection(ctx, claimPath(c), d)
 		in.any = p.kind != Archived
-		c.Node, err = f.recognise(in, claim, c.Folder)
+		c.Inode, err = f.recognise(in, claim, c.Folder)
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return c, err
@@ -215,46 +215,46 @@ func (f *Folder) Recognise(ctx context.Context, c Claimed, rel string, d Disposa
 	to, err := f.walk(p.dir(), false)
 	if err == nil {
 		defer to.Close()
-		c.Node, err = f.recognise(newInspection(ctx, rel, d), to, p.name)
+		c.Inode, err = f.recognise(newInspection(ctx, rel, d), to, p.name)
 	}
-	if _, another := errors.AsType[*StrayError](err); another || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrStrange) {
-		return c, fmt.Errorf("find %q in its claim or at %q: %w", c.Folder, rel, ErrLost)
+	if _, another := errors.AsType[*UnexpectedContentError](err); another || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUnexpectedItem) {
+		return c, fmt.Errorf("find %q in its claim or at %q: %w", c.Folder, rel, ErrFolderLost)
 	}
 	return c, err
 }
 
-func (f *Folder) recognise(in *inspection, parent *durable.Dir, name string) (Node, error) {
-	dir, err := parent.Sub(name)
+func (f *Folder) recognise(in *inspection, parent *durable.Dir, name string) (Inode, error) {
+	dir, err := parent.OpenDir(name)
 	if errors.Is(err, syscall.ENOTDIR) {
-		return Node{}, fmt.Errorf("%q is no folder: %w", in.rel, ErrStrange)
+		return Inode{}, fmt.Errorf("%q is no folder: %w", in.rel, ErrUnexpectedItem)
 	}
 	if err != nil {
-		return Node{}, below(path.Dir(in.rel), err)
+		return Inode{}, below(path.Dir(in.rel), err)
 	}
 	defer dir.Close()
 	info, err := dir.Stat()
 	if err != nil {
-		return Node{}, err
+		return Inode{}, err
 	}
-	node := Node{Dev: uint64(stat(info).Dev), Ino: stat(info).Ino}
+	node := Inode{Dev: uint64(stat(info).Dev), Ino: stat(info).Ino}
 	if in.any {
 		return node, nil
 	}
 	in.all = true
 	if err := in.folder(dir, ""); err != nil {
-		return Node{}, below(in.rel, err)
+		return Inode{}, below(in.rel, err)
 	}
 	return node, in.whole()
 }
 
 // placed answers for a folder that is not claimed any more: it must be at its destination, moved there before a crash.
-func (f *Folder) placed(to *durable.Dir, p place, c Claimed) error {
+func (f *Folder) placed(to *durable.Dir, p place, c ClaimedFolder) error {
 	info, err := to.Root().Lstat(p.name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err != nil || !f.is(info, c.Node) {
-		return fmt.Errorf("place %q at %q: %w", c.Folder, p.rel(), ErrLost)
+	if err != nil || !f.is(info, c.Inode) {
+		return fmt.Errorf("place %q at %q: %w", c.Folder, p.rel(), ErrFolderLost)
 	}
 	if err := to.Sync(); err != nil {
 		return err
@@ -264,7 +264,7 @@ func (f *Folder) placed(to *durable.Dir, p place, c Claimed) error {
 }
 
 // clear removes the empty claim. One that stays means nothing and is cleared at the next start.
-func (f *Folder) clear(c Claimed) { _ = f.claimed.Rmdir(c.Key.String()) }
+func (f *Folder) clear(c ClaimedFolder) { _ = f.claimed.Rmdir(c.Key.String()) }
 
 // unwritable tells faults that lie in the folder and will not pass by themselves.
 func unwritable(err error) bool {
@@ -274,11 +274,11 @@ func unwritable(err error) bool {
 
 // annotate writes the notes into the folder, replacing older ones. What once told why the folder came back goes from one that
 // is archived now: it would not be true any more.
-func (f *Folder) annotate(parent *durable.Dir, folder string, kind Kind, notes []Note) error {
+func (f *Folder) annotate(parent *durable.Dir, folder string, kind Kind, notes []NoteFile) error {
 	if len(notes) == 0 {
 		return nil
 	}
-	dir, err := parent.Sub(folder)
+	dir, err := parent.OpenDir(folder)
 	if err != nil {
 		return fmt.Errorf("write into %q: %w", folder, err)
 	}
@@ -299,17 +299,17 @@ func (f *Folder) annotate(parent *durable.Dir, folder string, kind Kind, notes [
 	return dir.Sync()
 }
 
-func (f *Folder) write(dir *durable.Dir, n Note) error {
+func (f *Folder) write(dir *durable.Dir, n NoteFile) error {
 	p, err := dir.Create(n.Name, 0o660)
 	if err != nil {
 		return err
 	}
 	defer p.Discard()
-	if err := durable.Give(p.File, f.gid); err != nil {
+	if err := durable.SetGroup(p.File, f.gid); err != nil {
 		return err
 	}
 	if _, err := p.Write(n.Data); err != nil {
 		return err
 	}
-	return p.Publish()
+	return p.CommitWithoutDirSync()
 }

@@ -17,9 +17,9 @@ import (
 
 func TestPlace_I1_CrashAnywhereFinishes(t *testing.T) {
 	const rel = "_archived/2026-11/Müller 4711"
-	var c Claimed
+	var c ClaimedFolder
 	place := func(f *Folder) error {
-		return f.Place(c, rel, Receipt("ARCHIVED.\n"), Note{Name: "_RECEIPT.json", Data: []byte("{}")})
+		return f.PlaceFolder(c, rel, ReceiptNote("ARCHIVED.\n"), NoteFile{Name: "_RECEIPT.json", Data: []byte("{}")})
 	}
 	crash(t, 12,
 		func(path string) {
@@ -63,7 +63,7 @@ func TestPlace_NoteIsForPeople(t *testing.T) {
 	put(t, path, "Huber 88/metadata.json")
 	os.Symlink("/etc/hostname", path+"/Huber 88/_REASON.txt") // replaced, not followed
 	c := claim(t, f, "Huber 88")
-	if err := f.Place(c, "_rejected/Huber 88", Reason("NOT ARCHIVED.\nWrite 2026-10-31.\r\n")); err != nil {
+	if err := f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("NOT ARCHIVED.\nWrite 2026-10-31.\r\n")); err != nil {
 		t.Fatal(err)
 	}
 	note := path + "/_rejected/Huber 88/_REASON.txt"
@@ -78,7 +78,7 @@ func TestPlace_NoteIsForPeople(t *testing.T) {
 	if os.Getuid() == 0 && (stat(info).Gid != 12345 || stat(folder).Gid != 12345) {
 		t.Errorf("groups %d, %d", stat(info).Gid, stat(folder).Gid)
 	}
-	if err := f.WriteStatus("INVOICE ARCHIVE\n"); err != nil {
+	if err := f.WriteStatusFile("INVOICE ARCHIVE\n"); err != nil {
 		t.Error(err)
 	}
 	if got, _ := os.ReadFile(path + "/_STATUS.txt"); string(got) != "\xef\xbb\xbfINVOICE ARCHIVE\r\n" {
@@ -91,33 +91,33 @@ func TestPlace_TakenLostAndForeign(t *testing.T) {
 	f := open(t, config(path))
 	put(t, path, "a/x", "_rejected/a/theirs", "_rejected/b/theirs", "b/x")
 	a, b := claim(t, f, "a"), claim(t, f, "b")
-	if err := f.Place(a, "_rejected/a", Reason("x")); !errors.Is(err, ErrTaken) {
+	if err := f.PlaceFolder(a, "_rejected/a", ReasonNote("x")); !errors.Is(err, ErrDestinationTaken) {
 		t.Errorf("taken: %v", err)
 	}
-	rel, err := f.Destination(Rejected, "a", now)
+	rel, err := f.ProposeDestination(Rejected, "a", now)
 	if err != nil || rel != "_rejected/a (2)" {
 		t.Errorf("%q, %v", rel, err)
 	}
-	if err := f.Place(a, rel, Reason("x")); err != nil {
+	if err := f.PlaceFolder(a, rel, ReasonNote("x")); err != nil {
 		t.Error(err)
 	}
-	if err := f.Place(a, "_rejected/a", Reason("x")); !errors.Is(err, ErrLost) {
+	if err := f.PlaceFolder(a, "_rejected/a", ReasonNote("x")); !errors.Is(err, ErrFolderLost) {
 		t.Errorf("at another place than asked: %v", err)
 	}
 	where := path + "/.vaultd/claimed/" + b.Key.String()
 	os.Rename(where+"/b", t.TempDir()+"/b")
-	if err := f.Place(b, "_rejected/b"); !errors.Is(err, ErrLost) {
+	if err := f.PlaceFolder(b, "_rejected/b"); !errors.Is(err, ErrFolderLost) {
 		t.Errorf("lost, a foreign folder at the destination: %v", err)
 	}
 	put(t, where, "b/other")
-	if err := f.Place(b, "_rejected/new"); !errors.Is(err, ErrLost) {
+	if err := f.PlaceFolder(b, "_rejected/new"); !errors.Is(err, ErrFolderLost) {
 		t.Errorf("another folder in its claim: %v", err)
 	}
 	for _, rel := range []string{"", "x", "_rejected", "_rejected/", "_rejected/../x", "_rejected/a/b", "_archived/x", "_archived/../../x", "_archived/2026-13/x", "/_rejected/x", ".vaultd/x", "_rejected/.."} {
-		if err := f.Place(b, rel); err == nil || errors.Is(err, ErrLost) {
+		if err := f.PlaceFolder(b, rel); err == nil || errors.Is(err, ErrFolderLost) {
 			t.Errorf("place %q accepted: %v", rel, err)
 		}
-		if _, err := f.Dispose(t.Context(), b, rel, Disposal{}); err == nil {
+		if _, err := f.DisposeFolder(t.Context(), b, rel, Disposal{}); err == nil {
 			t.Errorf("dispose %q accepted", rel)
 		}
 	}
@@ -129,13 +129,13 @@ func TestPlace_UnwritableFolder(t *testing.T) {
 	f := open(t, config(path))
 	put(t, path, "a/_REASON.txt/x", "b/_RECEIPT.txt/x")
 	a, b := claim(t, f, "a"), claim(t, f, "b")
-	if err := f.Place(a, "_rejected/a", Reason("x")); err == nil {
+	if err := f.PlaceFolder(a, "_rejected/a", ReasonNote("x")); err == nil {
 		t.Error("nobody was told that the note is missing")
 	}
-	if err := f.Place(a, "_rejected/a", Reason("x")); err != nil {
+	if err := f.PlaceFolder(a, "_rejected/a", ReasonNote("x")); err != nil {
 		t.Errorf("again: %v", err)
 	}
-	if err := f.Place(b, "_archived/2026-11/b", Receipt("x")); err == nil {
+	if err := f.PlaceFolder(b, "_archived/2026-11/b", ReceiptNote("x")); err == nil {
 		t.Error("kept without a receipt")
 	}
 	if _, _, err := f.OpenClaimed(b.Key); err != nil {
@@ -149,7 +149,7 @@ func TestPlace_LinkInTheWayOfOurFolders(t *testing.T) {
 	put(t, path, "a/x")
 	os.Symlink(outside, path+"/_rejected")
 	a := claim(t, f, "a")
-	if err := f.Place(a, "_rejected/a"); !errors.Is(err, syscall.ENOTDIR) {
+	if err := f.PlaceFolder(a, "_rejected/a"); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("%v", err)
 	}
 	if got := tree(t, outside); len(got) != 0 {
@@ -166,28 +166,28 @@ func TestDestination_NumbersWithoutCase(t *testing.T) {
 		"MÜLLER": "MÜLLER (2)", "Mu\u0308ller": "Mu\u0308ller (2)", "Strasse": "Strasse (3)", "Otto": "Otto",
 		long: strings.Repeat("ü", 125) + " (2)",
 	} {
-		rel, err := f.Destination(Rejected, name, now)
+		rel, err := f.ProposeDestination(Rejected, name, now)
 		if err != nil || rel != "_rejected/"+want {
 			t.Errorf("%q: %q, %v", name, rel, err)
 		}
 	}
-	if rel, err := f.Destination(Archived, "x", now.In(time.FixedZone("", 14*3600)).AddDate(0, 0, 10)); err != nil || rel != "_archived/2026-12/x" {
+	if rel, err := f.ProposeDestination(Archived, "x", now.In(time.FixedZone("", 14*3600)).AddDate(0, 0, 10)); err != nil || rel != "_archived/2026-12/x" {
 		t.Errorf("month: %q, %v", rel, err)
 	}
 	// What we place ourselves is known at once, what others make as soon as the folder's mtime tells.
 	put(t, path, "Neu/x")
-	if err := f.Place(claim(t, f, "Neu"), "_rejected/Neu"); err != nil {
+	if err := f.PlaceFolder(claim(t, f, "Neu"), "_rejected/Neu"); err != nil {
 		t.Fatal(err)
 	}
-	if rel, _ := f.Destination(Rejected, "NEU", now); rel != "_rejected/NEU (2)" {
+	if rel, _ := f.ProposeDestination(Rejected, "NEU", now); rel != "_rejected/NEU (2)" {
 		t.Errorf("own: %q", rel)
 	}
 	put(t, path, "_rejected/Fremd/")
-	if rel, _ := f.Destination(Rejected, "FREMD", now); rel != "_rejected/FREMD (2)" {
+	if rel, _ := f.ProposeDestination(Rejected, "FREMD", now); rel != "_rejected/FREMD (2)" {
 		t.Errorf("theirs: %q", rel)
 	}
 	for _, bad := range []string{"", "..", "a/b", "."} {
-		if rel, err := f.Destination(Rejected, bad, now); err == nil {
+		if rel, err := f.ProposeDestination(Rejected, bad, now); err == nil {
 			t.Errorf("%q: %q", bad, rel)
 		}
 	}
@@ -198,22 +198,22 @@ func TestReclaim_ReturnedFolderIsTakenAgain(t *testing.T) {
 	f := open(t, config(path))
 	put(t, path, "a/x")
 	a := claim(t, f, "a")
-	if err := f.Place(a, "_rejected/a", Reason("x")); err != nil {
+	if err := f.PlaceFolder(a, "_rejected/a", ReasonNote("x")); err != nil {
 		t.Fatal(err)
 	}
-	again, err := f.Reclaim("_rejected/a", now)
-	if err != nil || again.Key == a.Key || again.Node != a.Node {
+	again, err := f.ClaimReturned("_rejected/a", now)
+	if err != nil || again.Key == a.Key || again.Inode != a.Inode {
 		t.Errorf("%+v, %v", again, err)
 	}
 	for _, rel := range []string{"_rejected/a", "_rejected/../.vaultd", "_archived/2026-11/a", "a"} {
-		if _, err := f.Reclaim(rel, now); err == nil {
+		if _, err := f.ClaimReturned(rel, now); err == nil {
 			t.Errorf("%q claimed", rel)
 		}
 	}
 }
 
 // kept makes an archived folder and what may be removed with it.
-func kept(t *testing.T, path string) (Claimed, string, Disposal) {
+func kept(t *testing.T, path string) (ClaimedFolder, string, Disposal) {
 	t.Helper()
 	f, err := Open(config(path))
 	if err != nil {
@@ -226,7 +226,7 @@ func kept(t *testing.T, path string) (Claimed, string, Disposal) {
 		put(t, path+"/Mu\u0308ller", name)
 	}
 	c := claim(t, f, "Mu\u0308ller")
-	if err := f.Place(c, rel, Receipt("ok"), Note{"_RECEIPT.json", []byte("{}")}); err != nil {
+	if err := f.PlaceFolder(c, rel, ReceiptNote("ok"), NoteFile{"_RECEIPT.json", []byte("{}")}); err != nil {
 		t.Fatal(err)
 	}
 	d := Disposal{Junk: []string{"Thumbs.db", "sub/@eaDir/x"}}
@@ -238,10 +238,10 @@ func kept(t *testing.T, path string) (Claimed, string, Disposal) {
 }
 
 func TestDispose_I18_CrashAnywhereFinishes(t *testing.T) {
-	var c Claimed
+	var c ClaimedFolder
 	var rel string
 	var d Disposal
-	dispose := func(f *Folder) error { _, err := f.Dispose(context.Background(), c, rel, d); return err }
+	dispose := func(f *Folder) error { _, err := f.DisposeFolder(context.Background(), c, rel, d); return err }
 	crash(t, 10, func(path string) { c, rel, d = kept(t, path) }, dispose, func(at string, f *Folder) {
 		for range 2 {
 			if err := dispose(f); err != nil {
@@ -255,10 +255,10 @@ func TestDispose_I18_CrashAnywhereFinishes(t *testing.T) {
 }
 
 func TestDispose_MoveCrashAnywhereFinishes(t *testing.T) {
-	var c Claimed
+	var c ClaimedFolder
 	var rel string
 	var d Disposal
-	move := func(f *Folder) (string, error) { return f.Dispose(context.Background(), c, rel, d) }
+	move := func(f *Folder) (string, error) { return f.DisposeFolder(context.Background(), c, rel, d) }
 	crash(t, 2, func(path string) {
 		c, rel, d = kept(t, path)
 		d.To = path + ".out"
@@ -309,8 +309,8 @@ func TestDispose_I18_AnythingElseStopsIt(t *testing.T) {
 			f := open(t, config(path))
 			for _, to := range []string{"", t.TempDir()} {
 				d.To = to
-				_, err := f.Dispose(t.Context(), c, rel, d)
-				var stray *StrayError
+				_, err := f.DisposeFolder(t.Context(), c, rel, d)
+				var stray *UnexpectedContentError
 				if !errors.As(err, &stray) || stray.Path != row.path || stray.Folder != rel {
 					t.Errorf("to %q: %v", to, err)
 				}
@@ -328,7 +328,7 @@ func TestDispose_I18_ChangeWhileRemoving(t *testing.T) {
 	c, rel, d := kept(t, path)
 	cfg := config(path)
 	once := false
-	cfg.Fault = func(op, name string, do func() error) error {
+	cfg.Hook = func(op, name string, do func() error) error {
 		if op == "unlink" && !once { // by a handle on the folder: no path of people's leads there any more
 			once = true
 			put(t, path+"/.vaultd/claimed/"+c.Key.String()+"/"+c.Folder, "sub/late.pdf")
@@ -336,8 +336,8 @@ func TestDispose_I18_ChangeWhileRemoving(t *testing.T) {
 		return do()
 	}
 	f := open(t, cfg)
-	_, err := f.Dispose(t.Context(), c, rel, d)
-	var stray *StrayError
+	_, err := f.DisposeFolder(t.Context(), c, rel, d)
+	var stray *UnexpectedContentError
 	if !errors.As(err, &stray) || stray.Path != "sub/late.pdf" {
 		t.Errorf("%v", err)
 	}
@@ -350,25 +350,25 @@ func TestDispose_NeverWithoutTheRightFolder(t *testing.T) {
 	path := share(t)
 	c, rel, d := kept(t, path)
 	f := open(t, config(path))
-	if _, err := f.Dispose(t.Context(), c, "_rejected/x", d); err == nil {
+	if _, err := f.DisposeFolder(t.Context(), c, "_rejected/x", d); err == nil {
 		t.Error("a returned folder was disposed of")
 	}
 	os.Rename(path, path+".aside")
 	os.Mkdir(path, 0o770)
-	if _, err := f.Dispose(t.Context(), c, rel, d); !errors.Is(err, ErrAway) {
+	if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, ErrUnavailable) {
 		t.Errorf("drop folder replaced: %v", err)
 	}
 	os.Remove(path)
 	os.Rename(path+".aside", path)
 	d.To = t.TempDir()
 	os.Rename(path+"/"+rel, path+"/gone")
-	if _, err := f.Dispose(t.Context(), c, rel, d); !errors.Is(err, ErrLost) {
+	if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, ErrFolderLost) {
 		t.Errorf("moved away by hand: %v", err)
 	}
 	os.Rename(path+"/gone", path+"/"+rel)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := f.Dispose(ctx, c, rel, d); !errors.Is(err, context.Canceled) {
+	if _, err := f.DisposeFolder(ctx, c, rel, d); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -388,7 +388,7 @@ func TestDispose_OtherFileSystemIsRefusedInWords(t *testing.T) {
 	c, rel, d := kept(t, path)
 	d.To = other
 	f := open(t, config(path))
-	if _, err := f.Dispose(t.Context(), c, rel, d); !errors.Is(err, syscall.EXDEV) || !strings.Contains(err.Error(), "another file system") {
+	if _, err := f.DisposeFolder(t.Context(), c, rel, d); !errors.Is(err, syscall.EXDEV) || !strings.Contains(err.Error(), "another file system") {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Lstat(path + "/" + rel + "/rechnung.pdf"); err != nil {

@@ -12,8 +12,8 @@ import (
 	"vaultd/internal/archive"
 )
 
-// NoRight names what keeps us from looking at the folder name, or at something in it, in the words of a refused claim.
-func (f *Folder) NoRight(name string) error {
+// DescribeNoRight names what keeps us from looking at the folder name, or at something in it, in the words of a refused claim.
+func (f *Folder) DescribeNoRight(name string) error {
 	info, err := f.root.Root().Lstat(name)
 	if err != nil {
 		return f.refused(name, nil, fs.ErrPermission)
@@ -21,8 +21,8 @@ func (f *Folder) NoRight(name string) error {
 	return f.refused(name, info, fs.ErrPermission)
 }
 
-// Unreadable finds the first file or folder in a claimed folder that we have no right to read; nil: there is none.
-func (f *Folder) Unreadable(key archive.Key) error {
+// FindUnreadable finds the first file or folder in a claimed folder that we have no right to read; nil: there is none.
+func (f *Folder) FindUnreadable(key archive.Key) error {
 	dir, _, err := f.OpenClaimed(key)
 	if err != nil {
 		return f.unreadable(key, err)

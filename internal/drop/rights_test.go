@@ -21,13 +21,13 @@ func TestUnreadable_NamesTheFile(t *testing.T) {
 	}()
 	put(t, path, "Huber 88/metadata.json", "Huber 88/sub/b.pdf", "Huber 88/sub/c.pdf")
 	c := claim(t, f, "Huber 88")
-	if err := f.Unreadable(c.Key); err != nil {
+	if err := f.FindUnreadable(c.Key); err != nil {
 		t.Errorf("all can be read: %v", err)
 	}
 	inside := path + "/.vaultd/claimed/" + c.Key.String() + "/Huber 88/"
 	os.Chmod(inside+"sub/b.pdf", 0)
 	if os.Getuid() != 0 {
-		if err := f.Unreadable(c.Key); err == nil || !strings.Contains(err.Error(), `"sub/b.pdf" (owner `) || !strings.Contains(err.Error(), "0000)") {
+		if err := f.FindUnreadable(c.Key); err == nil || !strings.Contains(err.Error(), `"sub/b.pdf" (owner `) || !strings.Contains(err.Error(), "0000)") {
 			t.Errorf("%v", err)
 		}
 		return
@@ -36,11 +36,11 @@ func TestUnreadable_NamesTheFile(t *testing.T) {
 	os.Chown(inside+"sub/b.pdf", 0, 0)
 	os.Chmod(inside+"sub/b.pdf", 0o600)
 	asNobody(t, func() {
-		if err := f.Unreadable(c.Key); err == nil || err.Error() != `cannot be read: "sub/b.pdf" (owner root, 0600)` {
+		if err := f.FindUnreadable(c.Key); err == nil || err.Error() != `cannot be read: "sub/b.pdf" (owner root, 0600)` {
 			t.Errorf("%v", err)
 		}
 		os.Chmod(inside, 0) // ours, but even so
-		if err := f.Unreadable(c.Key); err == nil || !strings.Contains(err.Error(), `"Huber 88" (owner nobody, 0000)`) {
+		if err := f.FindUnreadable(c.Key); err == nil || !strings.Contains(err.Error(), `"Huber 88" (owner nobody, 0000)`) {
 			t.Errorf("%v", err)
 		}
 		os.Chmod(inside, 0o770)
@@ -53,7 +53,7 @@ func TestNoRight_SaysWhose(t *testing.T) {
 	put(t, path, "Huber 88/metadata.json")
 	os.Chmod(path+"/Huber 88", 0o755)
 	var claim *ClaimError
-	err := f.NoRight("Huber 88")
+	err := f.DescribeNoRight("Huber 88")
 	if !errors.As(err, &claim) || !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), `no right to take "Huber 88" (owner `) || !strings.Contains(err.Error(), "0755)") {
 		t.Errorf("%v", err)
 	}
@@ -65,28 +65,28 @@ func TestOpenReturned_OnlyTheSame(t *testing.T) {
 	f := open(t, config(path))
 	put(t, path, "Huber 88/metadata.json")
 	c := claim(t, f, "Huber 88")
-	if err := f.Place(c, "_rejected/Huber 88", Reason("x")); err != nil {
+	if err := f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("x")); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := f.OpenReturned("_rejected/Huber 88", c.Node)
+	dir, err := f.OpenReturned("_rejected/Huber 88", c.Inode)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir.Close()
 	os.Rename(path+"/_rejected/Huber 88", path+"/Huber 88")
-	if _, err := f.OpenReturned("_rejected/Huber 88", c.Node); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := f.OpenReturned("_rejected/Huber 88", c.Inode); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("gone: %v", err)
 	}
 	put(t, path, "_rejected/Huber 88/")
-	if _, err := f.OpenReturned("_rejected/Huber 88", c.Node); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := f.OpenReturned("_rejected/Huber 88", c.Inode); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("another: %v", err)
 	}
 	os.Remove(path + "/_rejected/Huber 88")
 	os.Symlink(path+"/Huber 88", path+"/_rejected/Huber 88")
-	if _, err := f.OpenReturned("_rejected/Huber 88", c.Node); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := f.OpenReturned("_rejected/Huber 88", c.Inode); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a link: %v", err)
 	}
-	if _, err := f.OpenReturned("../Huber 88", c.Node); err == nil {
+	if _, err := f.OpenReturned("../Huber 88", c.Inode); err == nil {
 		t.Error("left the drop folder")
 	}
 }
@@ -98,7 +98,7 @@ func TestPlace_OldReasonGoesWhenArchived(t *testing.T) {
 	put(t, path, "Huber 88/metadata.json", "Huber 88/_REASON.txt", "Kern 6/_REASON.txt/x")
 	for name, left := range map[string]bool{"Huber 88": false, "Kern 6": true} {
 		c := claim(t, f, name)
-		if err := f.Place(c, "_archived/2026-11/"+name, Receipt("ARCHIVED.")); err != nil {
+		if err := f.PlaceFolder(c, "_archived/2026-11/"+name, ReceiptNote("ARCHIVED.")); err != nil {
 			t.Fatal(err)
 		}
 		_, err := os.Lstat(path + "/_archived/2026-11/" + name + "/_REASON.txt")

@@ -98,11 +98,11 @@ func TestStatx_I19_I24_Refused(t *testing.T) {
 			}
 			want, err := look()
 			y.must(err)
-			wantTaken, err := invoices.Take(y.f.root.Root(), "Huber 88")
+			wantTaken, err := invoices.ScanFolder(y.f.root.Root(), "Huber 88")
 			y.must(err)
 			refusingStatx(t, errno, func() error {
 				got, err := look()
-				taken, takeErr := invoices.Take(y.f.root.Root(), "Huber 88")
+				taken, takeErr := invoices.ScanFolder(y.f.root.Root(), "Huber 88")
 				if errno == syscall.EIO {
 					if !errors.Is(err, errno) || !errors.Is(takeErr, errno) {
 						t.Errorf("an error of the disk: %v, %v", err, takeErr)
@@ -123,7 +123,7 @@ func TestStatx_I19_I24_Refused(t *testing.T) {
 				if err := y.reopen(); err != nil {
 					return err
 				}
-				_, err = y.f.Claim("Huber 88", time.Now())
+				_, err = y.f.ClaimFolder("Huber 88", time.Now())
 				return err
 			})
 		})
@@ -153,18 +153,18 @@ func TestStatx_I19_RefusedWithAMount(t *testing.T) {
 					if err := y.reopen(); err != nil {
 						return err
 					}
-					look, err := invoices.Take(y.f.root.Root(), "Huber 88")
+					look, err := invoices.ScanFolder(y.f.root.Root(), "Huber 88")
 					if told := errors.Is(look.Problem, syscall.EXDEV); err != nil || told != (name == "OtherFileSystem") {
 						t.Errorf("looked at: %v, %v", look.Problem, err)
 					}
-					_, err = y.f.Claim("Huber 88", time.Now())
+					_, err = y.f.ClaimFolder("Huber 88", time.Now())
 					y.found("claim", err)
 					return nil
 				})
 				y.lies("Huber 88")
 				done()
 				refusingStatx(t, errno, func() error {
-					_, err := y.f.Claim("Huber 88", time.Now())
+					_, err := y.f.ClaimFolder("Huber 88", time.Now())
 					return err
 				})
 			})

@@ -17,7 +17,7 @@ const templateRecord = "template.json"
 
 // WriteTemplate keeps _template: each file is made where it is missing, and made anew where it still is as vaultd wrote it.
 // What people changed is theirs and stays. After a crash in between a file counts as theirs at worst.
-func (f *Folder) WriteTemplate(files ...Note) error {
+func (f *Folder) WriteTemplate(files ...NoteFile) error {
 	dir, err := f.step(f.root, templateDir, true)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", templateDir, err)

@@ -12,7 +12,7 @@ func TestTemplate_RefreshedOnlyWhenOurs(t *testing.T) {
 	form, help := path+"/_template/metadata.json", path+"/_template/_HELP.txt"
 	write := func(text string) {
 		t.Helper()
-		if err := f.WriteTemplate(Note{"metadata.json", []byte(text)}, Note{"_HELP.txt", []byte("help " + text + "\n")}); err != nil {
+		if err := f.WriteTemplate(NoteFile{"metadata.json", []byte(text)}, NoteFile{"_HELP.txt", []byte("help " + text + "\n")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestTemplate_RefreshedOnlyWhenOurs(t *testing.T) {
 	if info, err := os.Stat(path + "/_template"); err != nil || info.Mode().Perm() != 0o770 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if !Own("_template") || Own("_Template") || !Reserved("_Template") {
+	if !IsOwnName("_template") || IsOwnName("_Template") || !IsReservedName("_Template") {
 		t.Error("its name is not kept")
 	}
 }

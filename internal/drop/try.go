@@ -19,24 +19,24 @@ const (
 	tryOld    = time.Hour // after it a file of such a name was left by a death, and not by a test under way
 )
 
-// ErrNotWorkedIn says that no vaultd has worked in a drop folder yet.
-var ErrNotWorkedIn = errors.New("no vaultd has worked in this drop folder yet")
+// ErrNeverUsed says that no vaultd has worked in a drop folder yet.
+var ErrNeverUsed = errors.New("no vaultd has worked in this drop folder yet")
 
 // TryWrite writes a file into .vaultd of the drop folder at path, syncs it, reads it back and removes it: what this process
-// could not do there, it could not do with a document. Where there is no .vaultd yet it does nothing and returns ErrNotWorkedIn:
+// could not do there, it could not do with a document. Where there is no .vaultd yet it does nothing and returns ErrNeverUsed:
 // a .vaultd that another user made would keep vaultd from working there. After a death in between, a file stays until the next test.
 func TryWrite(path string) (err error) {
 	root, err := durable.Open(path, nil)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", ErrAway, err)
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
-	dir, err := root.Sub(vaultdDir)
+	dir, err := root.OpenDir(vaultdDir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return ErrNotWorkedIn
+		return ErrNeverUsed
 	}
 	if err != nil {
 		return err

@@ -1,6 +1,6 @@
 // Package durable changes directories so that the change survives power loss: files are written whole or not at all,
 // renames never replace anything, and every change is followed by a sync of each directory it touched; but for removals and
-// [Pending.Publish], which come in numbers and leave it to the caller.
+// [TempFile.CommitWithoutDirSync], which come in numbers and leave it to the caller.
 //
 // It never removes a tree, never follows a link, and never syncs a file or a directory a second time after a sync failed:
 // the kernel reports a lost write once, so a later "success" would be a lie. A file whose sync failed is thrown away.
@@ -29,25 +29,25 @@ import (
 // operation; the caller must not record the change as done, and a daemon should stop.
 var ErrSync = errors.New("cannot tell whether the change reached the disk")
 
-// Fault stands between this package and the file system. In production it just does, as nil and [Tally.Count] do; in tests
+// Hook stands between this package and the file system. In production it just does, as nil and [SyncCounter.CountSync] do; in tests
 // it may fail an operation without doing it, do it and fail all the same, or panic to play a crash. op is one of create,
 // write, sync, rename, mkdir, chown, chmod, unlink, rmdir, syncdir, and mount: it compares the mounts of an entry and its
 // directory, and changes nothing; a test that returns a [*MountError] there plays a mount. statfs: it looks whether a
 // directory is read-only, and changes nothing; EROFS says that it is.
-type Fault func(op, name string, do func() error) error
+type Hook func(op, name string, do func() error) error
 
-func (f Fault) run(op, name string, do func() error) error {
+func (f Hook) run(op, name string, do func() error) error {
 	if f == nil {
 		return do()
 	}
 	return f(op, name, do)
 }
 
-// Tally counts syncs. The zero value is ready, and may be used from several goroutines.
-type Tally struct{ files, dirs atomic.Uint64 }
+// SyncCounter counts syncs. The zero value is ready, and may be used from several goroutines.
+type SyncCounter struct{ files, dirs atomic.Uint64 }
 
-// Count is a [Fault] that does what it is asked to, and counts what was synced.
-func (t *Tally) Count(op, _ string, do func() error) error {
+// CountSync is a [Hook] that does what it is asked to, and counts what was synced.
+func (t *SyncCounter) CountSync(op, _ string, do func() error) error {
 	switch op {
 	case "sync":
 		t.files.Add(1)
@@ -57,16 +57,16 @@ func (t *Tally) Count(op, _ string, do func() error) error {
 	return do()
 }
 
-// Syncs returns how often a file was synced, and a directory.
-func (t *Tally) Syncs() (files, dirs uint64) { return t.files.Load(), t.dirs.Load() }
+// FileAndDirSyncs returns how often a file was synced, and a directory.
+func (t *SyncCounter) FileAndDirSyncs() (files, dirs uint64) { return t.files.Load(), t.dirs.Load() }
 
 // Dir is an open directory. It keeps pointing at the same directory when that is renamed. Its methods may be called from
 // several goroutines; syncs that are asked for while one is running share the next one.
 type Dir struct {
 	root  *os.Root
 	file  *os.File
-	fault Fault
-	seen  *Seen // when it was opened
+	fault Hook
+	seen  *FileStat // when it was opened
 
 	turn sync.Mutex // held by the one sync that is running
 
@@ -81,7 +81,7 @@ type batch struct {
 }
 
 // Open opens the directory at path, following links in path (the administrator wrote it).
-func Open(path string, fault Fault) (*Dir, error) {
+func Open(path string, fault Hook) (*Dir, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func Open(path string, fault Fault) (*Dir, error) {
 // be four calls more for something that knows no difference.
 const readDir = os.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK
 
-func newDir(root *os.Root, fault Fault) (*Dir, error) {
+func newDir(root *os.Root, fault Hook) (*Dir, error) {
 	file, err := root.OpenFile(".", readDir, 0)
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
@@ -128,10 +128,10 @@ func (d *Dir) ReadOnly() bool {
 	return errors.Is(err, unix.EROFS)
 }
 
-// Sub opens the directory name inside d. A link, even one that stays inside, is refused with an error that wraps ENOTDIR, and a
+// OpenDir opens the directory name inside d. A link, even one that stays inside, is refused with an error that wraps ENOTDIR, and a
 // mount with a [*MountError].
-func (d *Dir) Sub(name string) (*Dir, error) {
-	sub, err := d.SubOrMount(name)
+func (d *Dir) OpenDir(name string) (*Dir, error) {
+	sub, err := d.OpenDirOrMount(name)
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +142,8 @@ func (d *Dir) Sub(name string) (*Dir, error) {
 	return sub, nil
 }
 
-// SubOrMount is Sub for a directory that an administrator may put on another disk by a mount.
-func (d *Dir) SubOrMount(name string) (*Dir, error) {
+// OpenDirOrMount is Sub for a directory that an administrator may put on another disk by a mount.
+func (d *Dir) OpenDirOrMount(name string) (*Dir, error) {
 	if err := single("open", name); err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (d *Dir) SubOrMount(name string) (*Dir, error) {
 		return nil, err
 	}
 	// OpenRoot follows links, so what was opened must be what was seen.
-	if !sub.seen.Same(entry) {
+	if !sub.seen.IsSameFile(entry) {
 		return nil, errors.Join(notDir, sub.Close())
 	}
 	return sub, nil
@@ -209,7 +209,7 @@ func (d *Dir) syncNow() error {
 // Mkdir makes the directory name with exactly the mode perm (setgid included, umask not applied) and, unless gid is -1,
 // that group, and syncs d. It fails with an error that wraps fs.ErrExist when name is taken by anything.
 //
-// It begins with mode 0700, so a crash in between leaves a directory that nobody else can enter; [Dir.Grant] finishes it.
+// It begins with mode 0700, so a crash in between leaves a directory that nobody else can enter; [Dir.SetModeAndGroup] finishes it.
 // Only where d hands down the group and setgid anyway it begins with what it is to be.
 func (d *Dir) Mkdir(name string, perm os.FileMode, gid int) error {
 	if err := single("mkdir", name); err != nil {
@@ -222,7 +222,7 @@ func (d *Dir) Mkdir(name string, perm os.FileMode, gid int) error {
 	if err := d.fault.run("mkdir", name, func() error { return d.root.Mkdir(name, begin) }); err != nil {
 		return err
 	}
-	if err := d.Grant(name, perm, gid); err != nil {
+	if err := d.SetModeAndGroup(name, perm, gid); err != nil {
 		return err
 	}
 	return d.Sync()
@@ -257,8 +257,8 @@ func groupOf(info fs.FileInfo) int {
 	return -1
 }
 
-// Give gives an open file to a group, unless it has it already: a sandbox may forbid the call.
-func Give(f *os.File, gid int) error {
+// SetGroup gives an open file to a group, unless it has it already: a sandbox may forbid the call.
+func SetGroup(f *os.File, gid int) error {
 	info, err := f.Stat()
 	if err != nil || groupOf(info) == gid {
 		return err
@@ -266,12 +266,12 @@ func Give(f *os.File, gid int) error {
 	return f.Chown(-1, gid)
 }
 
-// Grant gives the directory name its mode and, unless gid is -1, its group, without following a link. It does not sync.
+// SetModeAndGroup gives the directory name its mode and, unless gid is -1, its group, without following a link. It does not sync.
 //
 // A sandbox may forbid every call that sets setgid (systemd's RestrictSUIDSGID), or that gives things away. What has the
 // right mode and group by inheritance is therefore left alone, and where setgid is refused the directory gets the rest of
 // its mode: its group can work in it.
-func (d *Dir) Grant(name string, perm os.FileMode, gid int) error {
+func (d *Dir) SetModeAndGroup(name string, perm os.FileMode, gid int) error {
 	if err := single("chmod", name); err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (d *Dir) Grant(name string, perm os.FileMode, gid int) error {
 	if perm == 0o700 {
 		return nil
 	}
-	sub, err := d.Sub(name)
+	sub, err := d.OpenDir(name)
 	if err != nil {
 		return err
 	}

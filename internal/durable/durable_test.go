@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-func open(t *testing.T, path string, f Fault) *Dir {
+func open(t *testing.T, path string, f Hook) *Dir {
 	t.Helper()
 	d, err := Open(path, f)
 	if err != nil {
@@ -96,12 +96,12 @@ func TestOrder_I5_SyncBeforeRenameBeforeDirectory(t *testing.T) {
 		}
 		return do()
 	})
-	from, err := d.Sub("from")
+	from, err := d.OpenDir("from")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	to, err := d.Sub("to")
+	to, err := d.OpenDir("to")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestRename_ByLookMovesDirectories(t *testing.T) {
 	os.MkdirAll(filepath.Join(base, "from", "x", "deep"), 0o700)
 	os.WriteFile(filepath.Join(base, "from", "file"), nil, 0o600)
 	d := open(t, base, nil)
-	from, err := d.Sub("from")
+	from, err := d.OpenDir("from")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestSync_SharedButNeverTooEarly(t *testing.T) {
 func TestNames_I19_OnlySingleElements(t *testing.T) {
 	d := open(t, t.TempDir(), nil)
 	for _, name := range []string{"", ".", "..", "a/b", "../x", "/etc", "a\x00b"} {
-		_, sub := d.Sub(name)
+		_, sub := d.OpenDir(name)
 		for what, err := range map[string]error{
 			"write": d.WriteFile(name, nil, 0o600), "mkdir": d.Mkdir(name, 0o700, -1), "unlink": d.Unlink(name),
 			"rmdir": d.Rmdir(name), "rename from": d.Rename(name, d, "x"), "rename to": d.Rename("x", d, name), "sub": sub,
@@ -292,7 +292,7 @@ func TestSub_I19_RefusesLinks(t *testing.T) {
 	os.WriteFile(filepath.Join(base, "file"), nil, 0o600)
 	d := open(t, base, nil)
 	for _, name := range []string{"inside", "outside", "file"} {
-		if _, err := d.Sub(name); !errors.Is(err, syscall.ENOTDIR) {
+		if _, err := d.OpenDir(name); !errors.Is(err, syscall.ENOTDIR) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -357,15 +357,15 @@ func TestPending_DiscardLeavesNothing(t *testing.T) {
 
 // A tally changes nothing and tells what was synced; a sync of a directory that serves several counts once.
 func TestTally_CountsSyncs(t *testing.T) {
-	var tally Tally
-	d := open(t, t.TempDir(), tally.Count)
+	var tally SyncCounter
+	d := open(t, t.TempDir(), tally.CountSync)
 	if err := errors.Join(d.WriteFile("a", []byte("x"), 0o600), d.Mkdir("b", 0o700, -1)); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(d.Unlink("a"), d.Rmdir("b")); err != nil { // neither syncs
 		t.Fatal(err)
 	}
-	if files, dirs := tally.Syncs(); files != 1 || dirs != 2 {
+	if files, dirs := tally.FileAndDirSyncs(); files != 1 || dirs != 2 {
 		t.Errorf("%d syncs of files and %d of directories, wanted 1 and 2", files, dirs)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pending is a file that does not have its name yet. Write to it, then [Pending.Commit], or [Pending.Discard] at any time.
+// TempFile is a file that does not have its name yet. Write to it, then [TempFile.Commit], or [TempFile.Discard] at any time.
 // One writer per name at a time.
-type Pending struct {
+type TempFile struct {
 	*os.File
 	dir  *Dir
 	name string
@@ -24,11 +24,11 @@ type Pending struct {
 }
 
 // Create begins the file name with exactly the mode perm, under a temporary name beside it.
-func (d *Dir) Create(name string, perm os.FileMode) (*Pending, error) {
+func (d *Dir) Create(name string, perm os.FileMode) (*TempFile, error) {
 	if err := single("create", name); err != nil {
 		return nil, err
 	}
-	p := &Pending{dir: d, name: name}
+	p := &TempFile{dir: d, name: name}
 	if err := d.Unlink(p.temp()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func (d *Dir) Create(name string, perm os.FileMode) (*Pending, error) {
 	return p, nil
 }
 
-// Temporary gives the name under which the file name is written before it has its own.
-func Temporary(name string) string {
+// TemporaryName gives the name under which the file name is written before it has its own.
+func TemporaryName(name string) string {
 	const longest = 255 - len("..tmp")
 	if len(name) > longest {
 		name = name[:longest]
@@ -58,10 +58,10 @@ func Temporary(name string) string {
 	return "." + name + ".tmp"
 }
 
-func (p *Pending) temp() string { return Temporary(p.name) }
+func (p *TempFile) temp() string { return TemporaryName(p.name) }
 
 // Write hides the embedded file's, so that tests can fail it.
-func (p *Pending) Write(b []byte) (n int, err error) {
+func (p *TempFile) Write(b []byte) (n int, err error) {
 	err = p.dir.fault.run("write", p.name, func() (err error) {
 		n, err = p.File.Write(b)
 		return err
@@ -71,16 +71,16 @@ func (p *Pending) Write(b []byte) (n int, err error) {
 
 // Commit syncs the file, closes it, gives it its name (replacing a file of that name) and syncs the directory. On failure
 // before the rename the file is thrown away; it is never synced twice.
-func (p *Pending) Commit() error {
-	if err := p.Publish(); err != nil {
+func (p *TempFile) Commit() error {
+	if err := p.CommitWithoutDirSync(); err != nil {
 		return err
 	}
 	return p.dir.Sync()
 }
 
-// Publish is Commit without the sync of the directory, which can serve several files: until then a crash may leave the name
+// CommitWithoutDirSync is Commit without the sync of the directory, which can serve several files: until then a crash may leave the name
 // with its old file, or with none. What the name leads to is whole at any time.
-func (p *Pending) Publish() error {
+func (p *TempFile) CommitWithoutDirSync() error {
 	if p.done {
 		return fmt.Errorf("commit %q: %w", p.name, fs.ErrClosed)
 	}
@@ -101,7 +101,7 @@ func (p *Pending) Publish() error {
 }
 
 // Discard throws the file away. After Commit or Publish it does nothing, so it can be deferred.
-func (p *Pending) Discard() {
+func (p *TempFile) Discard() {
 	if p.done {
 		return
 	}
@@ -194,9 +194,9 @@ func OpenLock(root *os.Root, name string) (*os.File, error) {
 	return file, nil
 }
 
-// OpenDir opens the directory name in parent without following it when it is a link, and says what was opened: that may be a mount.
+// OpenDirAt opens the directory name in parent without following it when it is a link, and says what was opened: that may be a mount.
 // The error wraps fs.ErrInvalid when it is no directory.
-func OpenDir(parent *os.File, name string) (*os.File, *Seen, error) {
+func OpenDirAt(parent *os.File, name string) (*os.File, *FileStat, error) {
 	fd, err := openat(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
 		return nil, nil, &os.PathError{Op: "open", Path: name, Err: fmt.Errorf("%q is not a directory: %w", name, fs.ErrInvalid)}
@@ -213,13 +213,13 @@ func OpenDir(parent *os.File, name string) (*os.File, *Seen, error) {
 	return dir, seen, nil
 }
 
-// openDirAt is OpenDir for a directory that must not be a mount: at describes parent. rel is what errors name.
-func openDirAt(parent *os.File, at *Seen, name, rel string) (*os.File, *Seen, error) {
-	dir, inside, err := OpenDir(parent, name)
+// openDirAt is OpenDirAt for a directory that must not be a mount: at describes parent. rel is what errors name.
+func openDirAt(parent *os.File, at *FileStat, name, rel string) (*os.File, *FileStat, error) {
+	dir, inside, err := OpenDirAt(parent, name)
 	if err != nil {
 		return nil, nil, pathIs(rel, err)
 	}
-	if inside.Crosses(at) {
+	if inside.IsOnOtherMount(at) {
 		dir.Close()
 		return nil, nil, &MountError{Path: rel}
 	}
@@ -234,13 +234,13 @@ func pathIs(rel string, err error) error {
 	return err
 }
 
-func openFileAt(dir *os.File, at *Seen, name, rel string) (*os.File, fs.FileInfo, error) {
+func openFileAt(dir *os.File, at *FileStat, name, rel string) (*os.File, fs.FileInfo, error) {
 	notRegular := &os.PathError{Op: "open", Path: rel, Err: fmt.Errorf("not a regular file: %w", fs.ErrInvalid)}
 	seen, err := Lstat(dir, name)
 	switch {
 	case err != nil:
 		return nil, nil, pathIs(rel, err)
-	case seen.Crosses(at):
+	case seen.IsOnOtherMount(at):
 		return nil, nil, &MountError{Path: rel}
 	case seen.stat.Mode&unix.S_IFMT != unix.S_IFREG:
 		return nil, nil, notRegular // opening a device can already do something

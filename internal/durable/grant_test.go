@@ -47,10 +47,10 @@ func TestMkdir_I27_SetgidForbidden(t *testing.T) {
 			if err != nil || info.Mode()&^fs.ModeDir != row.want {
 				t.Errorf("%v %v, want %v", info.Mode(), err, row.want)
 			}
-			if err := d.Grant("_archived", row.want, os.Getgid()); err != nil { // again, as after a crash
+			if err := d.SetModeAndGroup("_archived", row.want, os.Getgid()); err != nil { // again, as after a crash
 				t.Error(err)
 			}
-			if err := d.Grant("missing", row.want, -1); !errors.Is(err, fs.ErrNotExist) {
+			if err := d.SetModeAndGroup("missing", row.want, -1); !errors.Is(err, fs.ErrNotExist) {
 				t.Error(err)
 			}
 		})

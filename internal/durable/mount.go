@@ -31,24 +31,24 @@ func (e *MountError) Error() string {
 // Unwrap lets callers ask with errors.Is.
 func (e *MountError) Unwrap() []error { return []error{unix.EXDEV, fs.ErrInvalid} }
 
-// Seen is what one look at a file saw, and the mount through which the look went. It is an [fs.FileInfo] whose Sys is a
+// FileStat is what one look at a file saw, and the mount through which the look went. It is an [fs.FileInfo] whose Sys is a
 // *syscall.Stat_t; os.SameFile does not know it.
-type Seen struct {
+type FileStat struct {
 	name  string
 	stat  syscall.Stat_t
 	mount uint64 // 0: this kernel does not tell
 }
 
 // Lstat looks at the file name in dir, without following it when it is a link.
-func Lstat(dir *os.File, name string) (*Seen, error) {
+func Lstat(dir *os.File, name string) (*FileStat, error) {
 	return statAt(dir, name, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // Fstat looks at an open file.
-func Fstat(file *os.File) (*Seen, error) { return statAt(file, "", unix.AT_EMPTY_PATH) }
+func Fstat(file *os.File) (*FileStat, error) { return statAt(file, "", unix.AT_EMPTY_PATH) }
 
 // statAt is one call. Kernels before 5.8 do not tell the mount, and those before 4.11 have no statx at all.
-func statAt(dir *os.File, name string, flags int) (*Seen, error) {
+func statAt(dir *os.File, name string, flags int) (*FileStat, error) {
 	raw, err := dir.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -82,9 +82,9 @@ func withoutStatx(fd int, name string, flags int, to *unix.Statx_t) error {
 	return nil
 }
 
-func seenOf(name string, st *unix.Statx_t) *Seen {
+func seenOf(name string, st *unix.Statx_t) *FileStat {
 	moment := func(t unix.StatxTimestamp) syscall.Timespec { return syscall.Timespec{Sec: t.Sec, Nsec: int64(t.Nsec)} }
-	s := &Seen{name: name}
+	s := &FileStat{name: name}
 	s.stat.Dev, s.stat.Rdev = unix.Mkdev(st.Dev_major, st.Dev_minor), unix.Mkdev(st.Rdev_major, st.Rdev_minor)
 	s.stat.Ino, s.stat.Mode, s.stat.Uid, s.stat.Gid = st.Ino, uint32(st.Mode), st.Uid, st.Gid
 	setNlink(&s.stat, st.Nlink)
@@ -104,22 +104,22 @@ func convert[T number](to *T, n uint32) { *to = T(n) }
 func setNlink(st *syscall.Stat_t, n uint32) { convert(&st.Nlink, n) }
 
 // Name implements [fs.FileInfo].
-func (s *Seen) Name() string { return s.name }
+func (s *FileStat) Name() string { return s.name }
 
 // Size implements [fs.FileInfo].
-func (s *Seen) Size() int64 { return s.stat.Size }
+func (s *FileStat) Size() int64 { return s.stat.Size }
 
 // ModTime implements [fs.FileInfo].
-func (s *Seen) ModTime() time.Time { return time.Unix(s.stat.Mtim.Unix()) }
+func (s *FileStat) ModTime() time.Time { return time.Unix(s.stat.Mtim.Unix()) }
 
 // IsDir implements [fs.FileInfo].
-func (s *Seen) IsDir() bool { return s.stat.Mode&unix.S_IFMT == unix.S_IFDIR }
+func (s *FileStat) IsDir() bool { return s.stat.Mode&unix.S_IFMT == unix.S_IFDIR }
 
 // Sys implements [fs.FileInfo]: a *syscall.Stat_t.
-func (s *Seen) Sys() any { return &s.stat }
+func (s *FileStat) Sys() any { return &s.stat }
 
 // Mode implements [fs.FileInfo], as those of package os do.
-func (s *Seen) Mode() fs.FileMode {
+func (s *FileStat) Mode() fs.FileMode {
 	mode := fs.FileMode(s.stat.Mode & 0o777)
 	switch s.stat.Mode & unix.S_IFMT {
 	case unix.S_IFBLK:
@@ -147,30 +147,32 @@ func (s *Seen) Mode() fs.FileMode {
 	return mode
 }
 
-// Same reports whether both looks saw the same file.
-func (s *Seen) Same(t *Seen) bool { return s.stat.Dev == t.stat.Dev && s.stat.Ino == t.stat.Ino }
+// IsSameFile reports whether both looks saw the same file.
+func (s *FileStat) IsSameFile(t *FileStat) bool {
+	return s.stat.Dev == t.stat.Dev && s.stat.Ino == t.stat.Ino
+}
 
-// Crosses reports whether s, an entry of the directory that parent saw, lies on another mount. Where the kernel does not tell
+// IsOnOtherMount reports whether s, an entry of the directory that parent saw, lies on another mount. Where the kernel does not tell
 // mounts apart only another device is seen, and of directories alone: a file of an overlay can have another one than its directory.
-func (s *Seen) Crosses(parent *Seen) bool {
+func (s *FileStat) IsOnOtherMount(parent *FileStat) bool {
 	return s.mount != parent.mount || s.IsDir() && s.stat.Dev != parent.stat.Dev
 }
 
 // crossed is Crosses as an error.
-func (f Fault) crossed(name string, parent, entry *Seen) error {
-	if f == nil && !entry.Crosses(parent) { // no closure for each file of a folder
+func (f Hook) crossed(name string, parent, entry *FileStat) error {
+	if f == nil && !entry.IsOnOtherMount(parent) { // no closure for each file of a folder
 		return nil
 	}
 	return f.run("mount", name, func() error {
-		if entry.Crosses(parent) {
+		if entry.IsOnOtherMount(parent) {
 			return &MountError{Path: name}
 		}
 		return nil
 	})
 }
 
-// Look describes the entry name of d, without following it when it is a link. What is a mount of its own is a [*MountError].
-func (d *Dir) Look(name string) (*Seen, error) {
+// Lstat describes the entry name of d, without following it when it is a link. What is a mount of its own is a [*MountError].
+func (d *Dir) Lstat(name string) (*FileStat, error) {
 	if err := single("look at", name); err != nil {
 		return nil, err
 	}
@@ -212,11 +214,11 @@ func (d *Dir) FindMount() error {
 }
 
 type mountWalk struct {
-	fault Fault
+	fault Hook
 	left  int // entries
 }
 
-func (w *mountWalk) folder(dir *os.File, at *Seen, rel string, depth int) error {
+func (w *mountWalk) folder(dir *os.File, at *FileStat, rel string, depth int) error {
 	if depth > deepestWalk {
 		return errNotWalked
 	}
@@ -239,7 +241,7 @@ func (w *mountWalk) folder(dir *os.File, at *Seen, rel string, depth int) error 
 	}
 }
 
-func (w *mountWalk) entry(dir *os.File, at *Seen, name, rel string, depth int) error {
+func (w *mountWalk) entry(dir *os.File, at *FileStat, name, rel string, depth int) error {
 	seen, err := Lstat(dir, name)
 	if err != nil {
 		return err

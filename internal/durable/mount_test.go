@@ -131,13 +131,13 @@ func TestSub_I19_RefusesMounts(t *testing.T) {
 	}
 	base, _ := mounted(t)
 	d := open(t, filepath.Join(base, "below/x"), nil)
-	if _, err := d.Sub("y"); !errors.Is(err, syscall.EXDEV) {
+	if _, err := d.OpenDir("y"); !errors.Is(err, syscall.EXDEV) {
 		t.Errorf("a mount was opened: %v", err)
 	}
-	if _, err := d.Look("y"); !errors.Is(err, syscall.EXDEV) {
+	if _, err := d.Lstat("y"); !errors.Is(err, syscall.EXDEV) {
 		t.Errorf("a mount was looked at: %v", err)
 	}
-	sub, err := d.SubOrMount("y")
+	sub, err := d.OpenDirOrMount("y")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestSub_I19_RefusesMounts(t *testing.T) {
 	if err := sub.FindMount(); err != nil {
 		t.Errorf("the top of a mount is no mount inside: %v", err)
 	}
-	if _, err := open(t, filepath.Join(base, "file"), nil).Look("f"); !errors.Is(err, syscall.EXDEV) {
+	if _, err := open(t, filepath.Join(base, "file"), nil).Lstat("f"); !errors.Is(err, syscall.EXDEV) {
 		t.Errorf("a mount on a file was looked at: %v", err)
 	}
 }
@@ -187,20 +187,20 @@ func TestMount_I19_Played(t *testing.T) {
 	if found, is := errors.AsType[*MountError](d.FindMount()); !is || found.Path != "a/b/c" {
 		t.Errorf("%v", found)
 	}
-	a, err := d.Sub("a")
+	a, err := d.OpenDir("a")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	b, err := a.Sub("b")
+	b, err := a.OpenDir("b")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if _, err := b.Sub("c"); !errors.Is(err, syscall.EXDEV) {
+	if _, err := b.OpenDir("c"); !errors.Is(err, syscall.EXDEV) {
 		t.Errorf("opened: %v", err)
 	}
-	if _, err := b.Look("c"); !errors.Is(err, syscall.EXDEV) {
+	if _, err := b.Lstat("c"); !errors.Is(err, syscall.EXDEV) {
 		t.Errorf("looked at: %v", err)
 	}
 }
@@ -222,7 +222,7 @@ func TestMountBelow_ReadsTheTable(t *testing.T) {
 	}
 }
 
-// Seen says of a file what package os does.
+// FileStat says of a file what package os does.
 func TestSeen_AsPackageOS(t *testing.T) {
 	base := t.TempDir()
 	if err := errors.Join(os.WriteFile(filepath.Join(base, "f"), []byte("12345"), 0o640), os.Symlink("f", filepath.Join(base, "link")),
@@ -235,9 +235,9 @@ func TestSeen_AsPackageOS(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for way, got := range map[string]func() (*Seen, error){
-			"statx": func() (*Seen, error) { return d.Look(name) },
-			"stat": func() (*Seen, error) {
+		for way, got := range map[string]func() (*FileStat, error){
+			"statx": func() (*FileStat, error) { return d.Lstat(name) },
+			"stat": func() (*FileStat, error) {
 				var st unix.Statx_t
 				err := withoutStatx(int(d.file.Fd()), name, unix.AT_SYMLINK_NOFOLLOW, &st)
 				return seenOf(name, &st), err

@@ -19,10 +19,10 @@ type Position struct {
 	Below  string // clean, and begins with "/"; "/" is the folder itself
 }
 
-// Positions gives the positions of an absolute path, which need not exist: one for each folder on the way to it, and one in its file
+// FindPositions gives the positions of an absolute path, which need not exist: one for each folder on the way to it, and one in its file
 // system. Two places with the same Folder whose Below is the same, or lies in the other, are the same or lie in one another, whatever
 // links and mounts lead there.
-func Positions(path string) ([]Position, error) {
+func FindPositions(path string) ([]Position, error) {
 	real, below, err := resolve(path)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func resolve(path string) (real, below string, err error) {
 }
 
 // lookAt looks at a file by its path, without the right to read it.
-func lookAt(path string) (*Seen, error) {
+func lookAt(path string) (*FileStat, error) {
 	file, err := os.OpenFile(path, unix.O_PATH, 0)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ func meet(t *testing.T, a, b string) bool {
 	var at [2][]Position
 	for i, path := range []string{a, b} {
 		var err error
-		if at[i], err = Positions(path); err != nil {
+		if at[i], err = FindPositions(path); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,7 +55,7 @@ func TestPositions_I19_LinksAndMounts(t *testing.T) {
 			t.Errorf("%s and %s: %v", row.a, row.b, got)
 		}
 	}
-	if _, err := Positions(in("round/x")); err == nil || errors.Is(err, unix.ENOENT) {
+	if _, err := FindPositions(in("round/x")); err == nil || errors.Is(err, unix.ENOENT) {
 		t.Errorf("a link to itself: %v", err)
 	}
 }

@@ -16,7 +16,7 @@ var outside = []mutant{
 	},
 	{
 		name: "SinceForgottenAtRestart", promise: "I32", file: "internal/daemon/room.go",
-		old: "Seen: d.scans.seen(cfg),", new: "Seen: nil,", tests: []string{"-run Scans vaultd/internal/daemon"},
+		old: "FirstSeen: d.scans.seen(cfg),", new: "FirstSeen: nil,", tests: []string{"-run Scans vaultd/internal/daemon"},
 	},
 	{
 		name: "ScanBeforeTheFirstLook", promise: "I32", file: "internal/daemon/scans.go",

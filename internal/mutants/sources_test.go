@@ -4,7 +4,7 @@ package mutants
 var sources = []mutant{
 	{
 		name: "ReceiptWithoutSecondLook", promise: "I17", file: "internal/daemon/kept.go",
-		old: "return f.Differences(ctx, claimed(e), e.Dest, r.contents(doc))", new: "return nil, nil", tests: []string{"-run Keep vaultd/internal/daemon"},
+		old: "return f.FindDifferences(ctx, claimed(e), e.Dest, r.contents(doc))", new: "return nil, nil", tests: []string{"-run Keep vaultd/internal/daemon"},
 	},
 	{
 		name: "DisposedWithoutSuccess", promise: "I3", file: "internal/ledger/transition.go",
@@ -45,7 +45,7 @@ var sources = []mutant{
 	},
 	{
 		name: "UnmountedMeansNew", promise: "I15", file: "internal/drop/drop.go",
-		old: "f.cfg.Bound && errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"%w: %q has no %s any more;", new: "false && errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"%w: %q has no %s any more;",
+		old: "f.cfg.HasWorkedHere && errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"%w: %q has no %s any more;", new: "false && errors.Is(err, fs.ErrNotExist) {\n\t\treturn fmt.Errorf(\"%w: %q has no %s any more;",
 		tests: []string{folders},
 	},
 	{
@@ -95,7 +95,7 @@ var sources = []mutant{
 	},
 	{
 		name: "PackageNotReadBack", promise: "I4", file: "internal/packager/packager.go",
-		old: "\tsum, err := b.readBack(ctx, part, w, s.Files)\n\tif err != nil {\n\t\treturn Sealed{}, err\n\t}\n", new: "\tsum, _ := b.readWhole(ctx, part, w)\n", tests: []string{packing},
+		old: "\tsum, err := b.readBack(ctx, part, w, s.Files)\n\tif err != nil {\n\t\treturn SealedFolder{}, err\n\t}\n", new: "\tsum, _ := b.readWhole(ctx, part, w)\n", tests: []string{packing},
 	},
 	{
 		name: "EntriesNotReadBack", promise: "I4", file: "internal/packager/readback.go",
@@ -161,7 +161,7 @@ var sources = []mutant{
 	},
 	{
 		name: "SpoolFollowsALink", promise: "I19", file: "internal/daemon/statedir.go",
-		old: "\tdir, err := state.SubOrMount(name)\n\tif errors.Is(err, fs.ErrNotExist) {", new: "\tdir, err := durable.Open(filepath.Join(stateDir, name), fault)\n\tif errors.Is(err, fs.ErrNotExist) {",
+		old: "\tdir, err := state.OpenDirOrMount(name)\n\tif errors.Is(err, fs.ErrNotExist) {", new: "\tdir, err := durable.Open(filepath.Join(stateDir, name), fault)\n\tif errors.Is(err, fs.ErrNotExist) {",
 		tests: []string{"-run TestOpen_I19 vaultd/internal/daemon"},
 	},
 	{

@@ -30,7 +30,7 @@ func TestRefusal_KeepsWhatCanBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, root := drop(t, tree{"metadata.json": row.sidecar, "rechnung.pdf": "%PDF"})
-			_, err := Validate(t.Context(), root, Rules{Vault: "V", Defaults: map[string]any{"recipientName": "By default"}})
+			_, err := ValidateFolder(t.Context(), root, Rules{Vault: "V", Defaults: map[string]any{"recipientName": "By default"}})
 			refusal, is := errors.AsType[*Refusal](err)
 			if !is || refusal.AsRead != row.want {
 				t.Errorf("%v: %+v, want %+v", err, refusal, row.want)
@@ -62,7 +62,7 @@ func TestAsRead_OfEveryFolderWithASidecar(t *testing.T) {
 				}
 			}
 			row.rules.Vault = "V"
-			s, err := Validate(t.Context(), root, row.rules)
+			s, err := ValidateFolder(t.Context(), root, row.rules)
 			got := s.AsRead
 			if refusal, is := errors.AsType[*Refusal](err); is {
 				got = refusal.AsRead

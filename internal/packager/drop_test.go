@@ -54,10 +54,10 @@ func write(t testing.TB, path, content string) {
 var rules = Rules{Vault: "VAULT-1"}
 
 // build seals root into a fresh spool and checks that a failed Build leaves nothing there.
-func build(t *testing.T, root *os.Root, r Rules) (Sealed, error) {
+func build(t *testing.T, root *os.Root, r Rules) (SealedFolder, error) {
 	t.Helper()
 	spool := t.TempDir()
-	s, err := Build(context.Background(), root, r, filepath.Join(spool, "a.zip"))
+	s, err := BuildPackage(context.Background(), root, r, filepath.Join(spool, "a.zip"))
 	left, _ := os.ReadDir(spool)
 	switch {
 	case err == nil && (len(left) != 1 || left[0].Name() != "a.zip"):
@@ -69,7 +69,7 @@ func build(t *testing.T, root *os.Root, r Rules) (Sealed, error) {
 }
 
 // mustBuild seals a good folder.
-func mustBuild(t *testing.T, root *os.Root, r Rules) Sealed {
+func mustBuild(t *testing.T, root *os.Root, r Rules) SealedFolder {
 	t.Helper()
 	s, err := build(t, root, r)
 	if err != nil {
@@ -95,7 +95,7 @@ func refusalOf(t *testing.T, root *os.Root, r Rules, words ...string) *Refusal {
 			t.Errorf("text lacks %q:\n%s", w, said)
 		}
 	}
-	if _, err := Validate(context.Background(), root, r); err == nil || err.Error() != refused.Error() {
+	if _, err := ValidateFolder(context.Background(), root, r); err == nil || err.Error() != refused.Error() {
 		t.Errorf("Validate says %v, Build %v", err, refused)
 	}
 	for _, f := range refused.Faults {

@@ -256,11 +256,11 @@ func (d *folder) verdict() error {
 	return refuse(d.faults, d.form.asRead)
 }
 
-// Complete returns what a folder still waits for under list or marker: the names
+// FindMissingFiles returns what a folder still waits for under list or marker: the names
 // that the sidecar or the manifest has and the folder has not. It looks at names
 // only. A *Refusal says that the lists cannot be understood, so that waiting for
 // them is in vain; other errors are as Build's.
-func Complete(root *os.Root, rules Rules) (missing []string, err error) {
+func FindMissingFiles(root *os.Root, rules Rules) (missing []string, err error) {
 	if rules, err = rules.checked(); err != nil || rules.Complete == "quiet" {
 		return nil, err
 	}

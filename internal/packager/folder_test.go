@@ -128,7 +128,7 @@ func TestFolder_JunkOthersAndNames(t *testing.T) {
 	if got, want := paths(s.Others), []string{"metadata.json", "manifest-sha256.txt", ".DONE"}; !slices.Equal(got, want) {
 		t.Errorf("others %q", got)
 	}
-	if s.Others[0].SHA256 != archive.Sum([]byte(sidecar)) || s.Content != archive.ContentDigest(s.Files) || s.Chosen {
+	if s.Others[0].SHA256 != archive.Sum([]byte(sidecar)) || s.Content != archive.ContentDigest(s.Files) || s.HasChosenID {
 		t.Errorf("digests of %+v", s)
 	}
 	if s.ID != archive.DeriveID("VAULT-1", s.Content, archive.Sum(s.Metadata)) {
@@ -209,7 +209,7 @@ func TestComplete(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, root := drop(t, row.files)
-			missing, err := Complete(root, Rules{Vault: "V", Complete: row.complete})
+			missing, err := FindMissingFiles(root, Rules{Vault: "V", Complete: row.complete})
 			if err != nil || strings.Join(missing, " ") != row.missing {
 				t.Errorf("missing %q, %v", missing, err)
 			}
@@ -217,7 +217,7 @@ func TestComplete(t *testing.T) {
 	}
 	for _, src := range []string{`{"files": `, `{"files": [1]}`, ""} {
 		_, root := drop(t, tree{"metadata.json": src})
-		if _, err := Complete(root, Rules{Vault: "V", Complete: "list"}); !isRefusal(err) {
+		if _, err := FindMissingFiles(root, Rules{Vault: "V", Complete: "list"}); !isRefusal(err) {
 			t.Errorf("sidecar %q: %v", src, err)
 		}
 	}
@@ -320,7 +320,7 @@ func TestBuild_I24_EnvironmentIsNoRefusal(t *testing.T) {
 			}}
 		}, fs.ErrPermission, `open "metadata.json": permission denied`},
 		{"DiskFull", func(string) Rules {
-			return Rules{Vault: "V", Fault: func(op, name string, do func() error) error {
+			return Rules{Vault: "V", Hook: func(op, name string, do func() error) error {
 				if op == "write" {
 					return syscall.ENOSPC
 				}
@@ -328,7 +328,7 @@ func TestBuild_I24_EnvironmentIsNoRefusal(t *testing.T) {
 			}}
 		}, syscall.ENOSPC, "no space left"},
 		{"SyncFails", func(string) Rules {
-			return Rules{Vault: "V", Fault: func(op, name string, do func() error) error {
+			return Rules{Vault: "V", Hook: func(op, name string, do func() error) error {
 				if op == "sync" {
 					return syscall.EIO
 				}
@@ -383,7 +383,7 @@ func TestBuild_Canceled(t *testing.T) {
 	_, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Build(ctx, root, rules, filepath.Join(t.TempDir(), "a.zip")); !errors.Is(err, context.Canceled) {
+	if _, err := BuildPackage(ctx, root, rules, filepath.Join(t.TempDir(), "a.zip")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

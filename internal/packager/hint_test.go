@@ -39,15 +39,15 @@ func TestHint_CutOffWaitsAndIsThenTaken(t *testing.T) {
 			}
 			defer root.Close()
 			rules := Rules{Vault: "V", Patience: 5 * time.Minute, Now: time.Now}
-			if _, err := Validate(t.Context(), root, rules); errors.Is(err, ErrChanged) != row.waits || err != nil && !row.waits {
+			if _, err := ValidateFolder(t.Context(), root, rules); errors.Is(err, ErrChanged) != row.waits || err != nil && !row.waits {
 				t.Errorf("%v", err)
 			}
 			rules.Now = func() time.Time { return time.Now().Add(6 * time.Minute) }
-			if _, err := Validate(t.Context(), root, rules); err != nil {
+			if _, err := ValidateFolder(t.Context(), root, rules); err != nil {
 				t.Errorf("for ever: %v", err)
 			}
 			rules.Now = func() time.Time { return time.Now().Add(-time.Hour) } // the file server's clock is ahead
-			if _, err := Validate(t.Context(), root, rules); err != nil {
+			if _, err := ValidateFolder(t.Context(), root, rules); err != nil {
 				t.Errorf("clock behind: %v", err)
 			}
 		})

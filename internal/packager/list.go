@@ -123,7 +123,7 @@ func (l *listing) readTop() error {
 
 // folder reads one open directory, in pieces, and what lies below it. What is reached through another mount than the directory ends
 // the reading: it belongs to another place, and no fault of the folder is told beside it.
-func (l *listing) folder(d *os.File, at *durable.Seen, dir string, depth int, junk bool) error {
+func (l *listing) folder(d *os.File, at *durable.FileStat, dir string, depth int, junk bool) error {
 	names, err := l.names(d, dir)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (l *listing) folder(d *os.File, at *durable.Seen, dir string, depth int, ju
 			return changed(disk)
 		case err != nil:
 			return fmt.Errorf("look at %q: %w", disk, cause(err))
-		case info.Crosses(at):
+		case info.IsOnOtherMount(at):
 			return &durable.MountError{Path: disk}
 		}
 		// File servers make folders of one name only; whatever lies in another is the invoice's.
@@ -159,11 +159,11 @@ func (l *listing) folder(d *os.File, at *durable.Seen, dir string, depth int, ju
 }
 
 // below reads the directory name in parent, which entry describes.
-func (l *listing) below(parent *os.File, entry *durable.Seen, name, dir string, depth int, junk bool) error {
+func (l *listing) below(parent *os.File, entry *durable.FileStat, name, dir string, depth int, junk bool) error {
 	if l.full {
 		return nil
 	}
-	d, at, err := durable.OpenDir(parent, name)
+	d, at, err := durable.OpenDirAt(parent, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
 		return changed(dir)
@@ -171,10 +171,10 @@ func (l *listing) below(parent *os.File, entry *durable.Seen, name, dir string, 
 		return fmt.Errorf("open folder %q: %w", dir, cause(err))
 	}
 	defer func() { d.Close() }() // read-only: its close has nothing to tell
-	if !at.Same(entry) {
+	if !at.IsSameFile(entry) {
 		return changed(dir)
 	}
-	if at.Crosses(entry) { // it was mounted while it was opened
+	if at.IsOnOtherMount(entry) { // it was mounted while it was opened
 		return &durable.MountError{Path: dir}
 	}
 	return l.folder(d, at, dir, depth, junk)

@@ -13,21 +13,21 @@ import (
 	"vaultd/internal/durable"
 )
 
-// Sealed is a folder that was understood and packed.
-type Sealed struct {
-	ID       archive.ID
-	Chosen   bool // the sidecar named the clientUUID itself
-	Document archive.Document
-	Metadata []byte          // canonical: Document.Metadata()
-	AsRead   archive.AsRead  // the sidecar as it is written
-	Files    []archive.File  // what the ZIP holds, sorted by path
-	Junk     []string        // files that were ignored and go with the folder; paths as on disk
-	Others   []archive.File  // sidecar, manifest and marker, when they are not in the ZIP
-	Content  archive.Digest  // ContentDigest(Files)
-	Package  archive.Package // zero from Validate
+// SealedFolder is a folder that was understood and packed.
+type SealedFolder struct {
+	ID          archive.ID
+	HasChosenID bool // the sidecar named the clientUUID itself
+	Document    archive.Document
+	Metadata    []byte          // canonical: Document.Metadata()
+	AsRead      archive.AsRead  // the sidecar as it is written
+	Files       []archive.File  // what the ZIP holds, sorted by path
+	Junk        []string        // files that were ignored and go with the folder; paths as on disk
+	Others      []archive.File  // sidecar, manifest and marker, when they are not in the ZIP
+	Content     archive.Digest  // ContentDigest(Files)
+	Package     archive.Package // zero from Validate
 }
 
-// Build checks the folder at root and seals its files as a ZIP at zipPath, mode
+// BuildPackage checks the folder at root and seals its files as a ZIP at zipPath, mode
 // 0600, replacing what is there. The ZIP is synced and was read back when Build
 // returns without an error; that it bears its name survives a power cut once its
 // directory was synced too, which is left to the caller: one sync serves many.
@@ -36,61 +36,61 @@ type Sealed struct {
 // The error is a *Refusal for what is wrong with the folder itself, wraps
 // ErrChanged when somebody is still writing, is a *durable.MountError for what is
 // mounted in the folder, and is the environment's otherwise.
-func Build(ctx context.Context, root *os.Root, rules Rules, zipPath string) (Sealed, error) {
-	dir, err := durable.Open(filepath.Dir(zipPath), rules.Fault)
+func BuildPackage(ctx context.Context, root *os.Root, rules Rules, zipPath string) (SealedFolder, error) {
+	dir, err := durable.Open(filepath.Dir(zipPath), rules.Hook)
 	if err != nil {
-		return Sealed{}, fmt.Errorf("open spool: %w", err)
+		return SealedFolder{}, fmt.Errorf("open spool: %w", err)
 	}
 	defer func() { dir.Close() }() // the sync that counts is the caller's
-	s, err := BuildIn(ctx, root, rules, dir, filepath.Base(zipPath))
+	s, err := BuildPackageIn(ctx, root, rules, dir, filepath.Base(zipPath))
 	if err == nil {
 		s.Package.Path = zipPath
 	}
 	return s, err
 }
 
-// BuildIn is Build for a ZIP of that name in a directory that is open already. The
+// BuildPackageIn is Build for a ZIP of that name in a directory that is open already. The
 // path of the package is its name.
-func BuildIn(ctx context.Context, root *os.Root, rules Rules, spool *durable.Dir, name string) (Sealed, error) {
+func BuildPackageIn(ctx context.Context, root *os.Root, rules Rules, spool *durable.Dir, name string) (SealedFolder, error) {
 	d, err := prepare(ctx, root, rules)
 	if err != nil {
-		return Sealed{}, err
+		return SealedFolder{}, err
 	}
 	part, err := spool.Create(name, 0o600)
 	if err != nil {
-		return Sealed{}, fmt.Errorf("create ZIP: %w", err)
+		return SealedFolder{}, fmt.Errorf("create ZIP: %w", err)
 	}
 	defer part.Discard()
 	b, err := takeBench(levels[d.rules.Compression])
 	if err != nil {
-		return Sealed{}, err
+		return SealedFolder{}, err
 	}
 	defer b.giveBack()
 	s, w, err := d.seal(ctx, b, part)
 	if err != nil {
-		return Sealed{}, err
+		return SealedFolder{}, err
 	}
 	sum, err := b.readBack(ctx, part, w, s.Files)
 	if err != nil {
-		return Sealed{}, err
+		return SealedFolder{}, err
 	}
-	if err := part.Publish(); err != nil {
-		return Sealed{}, fmt.Errorf("finish ZIP: %w", err)
+	if err := part.CommitWithoutDirSync(); err != nil {
+		return SealedFolder{}, fmt.Errorf("finish ZIP: %w", err)
 	}
 	s.Package = archive.Package{Path: name, Size: w.size, SHA256: sum, MD5: w.md5}
 	return s, nil
 }
 
-// Validate checks a folder as Build would, to the size of the ZIP, and writes
+// ValidateFolder checks a folder as Build would, to the size of the ZIP, and writes
 // nothing. Its errors are Build's.
-func Validate(ctx context.Context, root *os.Root, rules Rules) (Sealed, error) {
+func ValidateFolder(ctx context.Context, root *os.Root, rules Rules) (SealedFolder, error) {
 	d, err := prepare(ctx, root, rules)
 	if err != nil {
-		return Sealed{}, err
+		return SealedFolder{}, err
 	}
 	b, err := takeBench(levels[d.rules.Compression])
 	if err != nil {
-		return Sealed{}, err
+		return SealedFolder{}, err
 	}
 	defer b.giveBack()
 	s, _, err := d.seal(ctx, b, io.Discard)
@@ -115,24 +115,24 @@ func prepare(ctx context.Context, root *os.Root, rules Rules) (*folder, error) {
 
 // seal packs the folder's files into to and derives everything but the Package
 // from what was read.
-func (d *folder) seal(ctx context.Context, b *bench, to io.Writer) (Sealed, written, error) {
+func (d *folder) seal(ctx context.Context, b *bench, to io.Writer) (SealedFolder, written, error) {
 	files, w, err := b.pack(ctx, d.listing, to)
 	if errors.Is(err, errFull) {
 		d.faults = append(d.faults, d.tooLarge("Packed, the folder is more than "+megabytes(d.rules.MaxSize)))
-		return Sealed{}, w, d.verdict()
+		return SealedFolder{}, w, d.verdict()
 	}
 	if err != nil {
-		return Sealed{}, w, err
+		return SealedFolder{}, w, err
 	}
 	for _, f := range slices.Concat(files, d.others) {
 		d.faults = append(d.faults, d.lists.differs(f)...)
 	}
 	if err := d.verdict(); err != nil {
-		return Sealed{}, w, err
+		return SealedFolder{}, w, err
 	}
-	s := Sealed{ID: d.form.id, Chosen: !d.form.id.IsZero(), Document: d.form.doc, Metadata: d.form.doc.Metadata(),
+	s := SealedFolder{ID: d.form.id, HasChosenID: !d.form.id.IsZero(), Document: d.form.doc, Metadata: d.form.doc.Metadata(),
 		AsRead: d.form.asRead, Files: files, Junk: d.junk, Others: d.others, Content: archive.ContentDigest(files)}
-	if !s.Chosen {
+	if !s.HasChosenID {
 		s.ID = archive.DeriveID(d.rules.Vault, s.Content, archive.Sum(s.Metadata))
 	}
 	return s, w, nil

@@ -16,7 +16,7 @@ var ErrChanged = errors.New("changed while it was read")
 // maxFaults bounds what one Refusal lists; the rest is counted by a last Fault.
 const maxFaults = 100
 
-// Fault is one thing wrong with the folder, in words for the person who dropped
+// Hook is one thing wrong with the folder, in words for the person who dropped
 // it. Brief and the place hold no value of the sidecar; Text, Advice and Excerpt do.
 type Fault struct {
 	File      string // where: the sidecar, the manifest or the file itself; empty: the folder

@@ -38,8 +38,8 @@ type Rules struct {
 	Patience time.Duration
 	Now      func() time.Time
 
-	// Fault stands between the ZIP and its directory: nil, or a count; more in tests only.
-	Fault durable.Fault
+	// Hook stands between the ZIP and its directory: nil, or a count; more in tests only.
+	Hook durable.Hook
 }
 
 // Check returns what is wrong with the rules themselves, for a configuration's

@@ -175,8 +175,8 @@ func TestSidecar_Understood(t *testing.T) {
 	if string(s.Metadata) != want {
 		t.Errorf("got  %s\nwant %s", s.Metadata, want)
 	}
-	if !s.Chosen || s.ID.String() != "0b6f3c1e-5f1d-4a53-9f0e-2f6a3c1d9b77" {
-		t.Errorf("identity %s, chosen %v", s.ID, s.Chosen)
+	if !s.HasChosenID || s.ID.String() != "0b6f3c1e-5f1d-4a53-9f0e-2f6a3c1d9b77" {
+		t.Errorf("identity %s, chosen %v", s.ID, s.HasChosenID)
 	}
 }
 

@@ -12,10 +12,10 @@ import (
 // listFields are the fields of a sidecar that hold lists.
 var listFields = []string{"senderIds", "recipientIds", "additionalParameters", "files"}
 
-// Template gives an empty sidecar to be copied and filled in, with what the rules' defaults fill, and a page of help that
+// MakeTemplate gives an empty sidecar to be copied and filled in, with what the rules' defaults fill, and a page of help that
 // explains it and shows a whole one. The sidecar is valid as soon as its number and date are written into it (and its files,
 // where Complete is list). Both are plain text with LF; nothing in them changes but with the rules.
-func Template(r Rules) (sidecar []byte, help string) {
+func MakeTemplate(r Rules) (sidecar []byte, help string) {
 	r = r.filled()
 	fields := map[string]any{"documentType": "Invoice"}
 	for _, key := range known {

@@ -18,7 +18,7 @@ func TestTemplate_FilledInIsTaken(t *testing.T) {
 		"Defaults": {Vault: "V", Defaults: map[string]any{"recipientName": "Acme <GmbH>", "recipientIds": []any{"DE1"}, "documentType": "CreditNote", "amount": json.Number("1.10")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			form, help := Template(rules)
+			form, help := MakeTemplate(rules)
 			_, example, found := strings.Cut(help, "A whole one:\n\n")
 			if !found || strings.Contains(help, "\r") {
 				t.Fatal(help)
@@ -34,14 +34,14 @@ func TestTemplate_FilledInIsTaken(t *testing.T) {
 			if !ok || !strings.Contains(refusal.Text(), `"documentId" is missing`) || !strings.Contains(refusal.Text(), `"documentDate" is missing`) {
 				t.Errorf("as it is: %v", err)
 			}
-			if again, _ := Template(rules); string(again) != string(form) {
+			if again, _ := MakeTemplate(rules); string(again) != string(form) {
 				t.Error("not the same twice")
 			}
 		})
 	}
 }
 
-func validate(t *testing.T, rules Rules, sidecar string) (Sealed, error) {
+func validate(t *testing.T, rules Rules, sidecar string) (SealedFolder, error) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range map[string]string{rules.filled().Sidecar: sidecar, "rechnung.pdf": "x"} {
@@ -59,5 +59,5 @@ func validate(t *testing.T, rules Rules, sidecar string) (Sealed, error) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	return Validate(t.Context(), root, rules)
+	return ValidateFolder(t.Context(), root, rules)
 }

@@ -95,7 +95,7 @@ func TestBuild_I4_WhatIsSealedIsWhatWasDropped(t *testing.T) {
 			write(t, filepath.Join(filepath.Dir(path), ".a.zip.tmp"), "left by a crash")
 			r := rules
 			r.Compression = compression
-			s, err := Build(t.Context(), root, r, path)
+			s, err := BuildPackage(t.Context(), root, r, path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +132,7 @@ func TestBuild_SameInputSameBytes(t *testing.T) {
 			r := rules
 			r.Compression = compression
 			files := mixed()
-			var first Sealed
+			var first SealedFolder
 			for i := range 4 {
 				if i == 2 { // other work in between must not show through the tables that are used again
 					_, other := drop(t, tree{"metadata.json": sidecar, "a.xml": strings.Repeat("<other/>", 400_000)})
@@ -151,7 +151,7 @@ func TestBuild_SameInputSameBytes(t *testing.T) {
 				}
 			}
 			_, root := drop(t, files)
-			v, err := Validate(t.Context(), root, r)
+			v, err := ValidateFolder(t.Context(), root, r)
 			if first.Package = (archive.Package{}); err != nil || fmt.Sprintf("%+v", v) != fmt.Sprintf("%+v", first) {
 				t.Errorf("Validate differs: %v", err)
 			}
@@ -164,7 +164,7 @@ func TestBuild_OtherProgramsUnpackIt(t *testing.T) {
 	_, root := drop(t, files)
 	delete(files, "metadata.json")
 	path := filepath.Join(t.TempDir(), "a.zip")
-	if _, err := Build(t.Context(), root, rules, path); err != nil {
+	if _, err := BuildPackage(t.Context(), root, rules, path); err != nil {
 		t.Fatal(err)
 	}
 	for _, tool := range [][]string{{"unzip", "-q", path, "-d"}, {"python3", "-m", "zipfile", "-e", path}, {"bsdtar", "-xf", path, "-C"}} {
@@ -255,7 +255,7 @@ func TestBuild_I21_LargeFileNeverInMemory(t *testing.T) {
 func TestReadBack_I4_FindsDamage(t *testing.T) {
 	_, root := drop(t, mixed())
 	path := filepath.Join(t.TempDir(), "a.zip")
-	s, err := Build(t.Context(), root, rules, path)
+	s, err := BuildPackage(t.Context(), root, rules, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,10 +303,10 @@ func TestBuild_I4_DiskThatLies(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.zip")
 	write(t, path, "an older one")
 	r := rules
-	r.Fault = func(op, name string, do func() error) error {
+	r.Hook = func(op, name string, do func() error) error {
 		err := do()
 		if op == "write" {
-			part, openErr := os.OpenFile(filepath.Join(filepath.Dir(path), durable.Temporary(name)), os.O_WRONLY, 0)
+			part, openErr := os.OpenFile(filepath.Join(filepath.Dir(path), durable.TemporaryName(name)), os.O_WRONLY, 0)
 			if openErr != nil {
 				t.Fatal(openErr)
 			}
@@ -317,7 +317,7 @@ func TestBuild_I4_DiskThatLies(t *testing.T) {
 		}
 		return err
 	}
-	if _, err := Build(t.Context(), root, r, path); err == nil || isRefusal(err) || !strings.Contains(err.Error(), "read back") {
+	if _, err := BuildPackage(t.Context(), root, r, path); err == nil || isRefusal(err) || !strings.Contains(err.Error(), "read back") {
 		t.Errorf("got %v", err)
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "an older one" {
@@ -340,7 +340,7 @@ func TestBuild_RealInvoices(t *testing.T) {
 		files := tree{e.Name(): string(b)}
 		_, root := drop(t, tree{"metadata.json": sidecar, e.Name(): string(b)})
 		to := filepath.Join(t.TempDir(), "a.zip")
-		s, err := Build(t.Context(), root, rules, to)
+		s, err := BuildPackage(t.Context(), root, rules, to)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}

@@ -22,8 +22,8 @@ func (p *pass) folders(ctx context.Context) error {
 		if d.Folder == nil {
 			continue
 		}
-		for l, err := range d.Folder.Lying(drop.Archived) {
-			if errors.Is(err, drop.ErrStrange) {
+		for l, err := range d.Folder.PlacedFolders(drop.Archived) {
+			if errors.Is(err, drop.ErrUnexpectedItem) {
 				p.report.Folders.Strange.add(Finding{Text: d.Name + ": " + err.Error()})
 				continue
 			}
@@ -51,8 +51,8 @@ func (p *pass) claims(ctx context.Context, d Drop) error {
 	if !p.Adopt {
 		return nil
 	}
-	for c, err := range d.Folder.Claims() {
-		if errors.Is(err, drop.ErrStrange) {
+	for c, err := range d.Folder.AllClaims() {
+		if errors.Is(err, drop.ErrUnexpectedItem) {
 			p.report.Folders.Strange.add(Finding{Text: d.Name + ": " + err.Error()})
 			continue
 		}
@@ -72,7 +72,7 @@ func (p *pass) claims(ctx context.Context, d Drop) error {
 		}
 		p.report.Folders.Claimed.add(Finding{Key: c.Key, Text: d.Name + "/" + c.Folder})
 		err = p.change(ctx, ledger.Change{Key: c.Key, Events: append([]ledger.Event{ledger.ClaimedFolder{
-			Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Node), NotBefore: p.Now().Wall,
+			Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Inode), NotBefore: p.Now().Wall,
 		}, ledger.Doubted{}}, remains...)})
 		if err != nil {
 			return err
@@ -82,7 +82,7 @@ func (p *pass) claims(ctx context.Context, d Drop) error {
 }
 
 // receipt takes in one archived folder.
-func (p *pass) receipt(ctx context.Context, d Drop, l drop.Lying) error {
+func (p *pass) receipt(ctx context.Context, d Drop, l drop.PlacedFolder) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (p *pass) receipt(ctx context.Context, d Drop, l drop.Lying) error {
 }
 
 // recover opens an entry for an archived folder that the ledger does not know.
-func (p *pass) recover(ctx context.Context, d Drop, l drop.Lying, ev evidence) error {
+func (p *pass) recover(ctx context.Context, d Drop, l drop.PlacedFolder, ev evidence) error {
 	by, taken, err := p.Book.ByRemote(ev.receipt.BumID)
 	if err == nil && !taken {
 		by, taken, err = p.Book.ByID(ev.sealed.ID)

@@ -51,8 +51,8 @@ func (p *pass) lying() (known standing, err error) {
 
 // of finds the entry in doubt whose folder this is: by its name too, for the number of a folder that was removed is soon
 // another one's.
-func (s standing) of(d Drop, l drop.Lying) (archive.Key, bool) {
-	for _, c := range s.claim[place{drop: d.Name, node: ledger.Node(l.Node)}] {
+func (s standing) of(d Drop, l drop.PlacedFolder) (archive.Key, bool) {
+	for _, c := range s.claim[place{drop: d.Name, node: ledger.Node(l.Inode)}] {
 		if strings.HasPrefix(path.Base(l.Rel), c.folder) {
 			return c.key, true
 		}
@@ -64,8 +64,8 @@ func (s standing) of(d Drop, l drop.Lying) (archive.Key, bool) {
 // givenBack looks at the folders of a kind that went back to people. Those that no entry stands for are told of, or get
 // an entry, where nobody gives folders back at this moment.
 func (p *pass) givenBack(ctx context.Context, d Drop, kind drop.Kind, known standing) error {
-	for l, err := range d.Folder.Lying(kind) {
-		if errors.Is(err, drop.ErrStrange) {
+	for l, err := range d.Folder.PlacedFolders(kind) {
+		if errors.Is(err, drop.ErrUnexpectedItem) {
 			p.report.Folders.Strange.add(Finding{Text: d.Name + ": " + err.Error()})
 			continue
 		}

@@ -20,9 +20,9 @@ func (s *shed) claimed(folder, number string, evs ...ledger.Event) ledger.Entry 
 	must(s.t, os.Mkdir(dir, 0o770))
 	must(s.t, os.WriteFile(filepath.Join(dir, "a.pdf"), []byte(number), 0o660))
 	must(s.t, os.WriteFile(filepath.Join(dir, "metadata.json"), fmt.Appendf(nil, `{"documentType": "Invoice", "documentId": %q, "documentDate": "2026-10-31"}`, number), 0o660))
-	c, err := s.drop.Folder.Claim(folder, now)
+	c, err := s.drop.Folder.ClaimFolder(folder, now)
 	must(s.t, err)
-	all := append([]ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: folder, Node: ledger.Node(c.Node)}}, evs...)
+	all := append([]ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: folder, Node: ledger.Node(c.Inode)}}, evs...)
 	return s.told(c.Key, 0, all...)
 }
 
@@ -46,7 +46,7 @@ func (s *shed) packs(e ledger.Entry) (ledger.Sealed, ledger.Document) {
 	root, err := os.OpenRoot(s.claim(e))
 	must(s.t, err)
 	defer root.Close()
-	got, err := packager.Validate(s.t.Context(), root, s.drop.Rules)
+	got, err := packager.ValidateFolder(s.t.Context(), root, s.drop.Rules)
 	must(s.t, err)
 	doc, pkg := ledger.Document{Metadata: got.Metadata, Files: got.Files}, archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}
 	return ledger.Sealed{ID: got.ID, Content: got.Content, Metadata: archive.Sum(got.Metadata), Package: pkg, Seal: doc.Seal(pkg)}, doc

@@ -42,8 +42,8 @@ func bad(format string, a ...any) error { return &badReceiptError{fmt.Sprintf(fo
 
 // read takes the evidence of an archived folder: its receipt, and what the packager makes of the files beside
 // it. An error that is not of the environment is a *badReceiptError.
-func (d Drop) read(ctx context.Context, l drop.Lying, environment string) (ev evidence, err error) {
-	dir, err := d.Folder.OpenLying(l)
+func (d Drop) read(ctx context.Context, l drop.PlacedFolder, environment string) (ev evidence, err error) {
+	dir, err := d.Folder.OpenPlaced(l)
 	if mount, is := errors.AsType[*durable.MountError](err); is { // what lies there is not what was archived
 		return ev, bad("%v", mount)
 	}
@@ -74,7 +74,7 @@ func (d Drop) readIn(ctx context.Context, dir *durable.Dir, environment string) 
 	if ev.receipt.Vault != d.Vault {
 		return ev, bad("its receipt is of vault %s, the drop sends to %s", ev.receipt.Vault, d.Vault)
 	}
-	s, err := packager.Validate(ctx, dir.Root(), d.Rules)
+	s, err := packager.ValidateFolder(ctx, dir.Root(), d.Rules)
 	if mount, is := errors.AsType[*durable.MountError](err); is {
 		ev.differs = mount.Error()
 		return ev, nil
@@ -114,14 +114,14 @@ func (d Drop) Remains(ctx context.Context, key archive.Key, environment string) 
 }
 
 // take believes the folder where it is what the receipt lists.
-func (ev *evidence) take(s packager.Sealed) {
+func (ev *evidence) take(s packager.SealedFolder) {
 	switch {
 	case s.Content != ev.sealed.Content:
 		ev.differs = "its files are not those that the receipt lists"
 	case s.ID != ev.sealed.ID && s.ID.Generation(1) != ev.sealed.ID && s.ID.Generation(2) != ev.sealed.ID:
 		ev.differs = "its sidecar is not the one that was archived"
 	default:
-		ev.sealed.Chosen, ev.sealed.Metadata = s.Chosen, archive.Sum(s.Metadata)
+		ev.sealed.Chosen, ev.sealed.Metadata = s.HasChosenID, archive.Sum(s.Metadata)
 		taken := ev.at.seen
 		if taken.IsZero() {
 			taken = ev.at.archived
@@ -167,10 +167,10 @@ func parseReceipt(text []byte, environment string) (ev evidence, err error) {
 }
 
 // recovered makes the event that opens an entry for the folder.
-func (ev evidence) recovered(d Drop, l drop.Lying) ledger.Recovered {
+func (ev evidence) recovered(d Drop, l drop.PlacedFolder) ledger.Recovered {
 	r := ev.receipt
 	return ledger.Recovered{
-		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Rel), Owner: l.Owner, Node: ledger.Node(l.Node),
+		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Rel), Owner: l.Owner, Node: ledger.Node(l.Inode),
 		State: ledger.Archived, Source: ledger.Kept, Dest: l.Rel, ID: ev.sealed.ID, Content: ev.sealed.Content, Metadata: ev.sealed.Metadata,
 		Package: ev.sealed.Package, Seal: ev.sealed.Seal, Number: ev.sealed.Number, StrangeDate: ev.sealed.StrangeDate,
 		Remote: r.BumID, Record: []byte(r.Record), Double: r.Double,

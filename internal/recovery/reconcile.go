@@ -187,7 +187,7 @@ func (p *pass) foresee(ctx context.Context, e ledger.Entry) error {
 			return fmt.Errorf("open a claimed folder of drop %s: %w", d.Name, err)
 		}
 		defer dir.Close() // read-only
-		s, err := packager.Validate(ctx, dir.Root(), d.Rules)
+		s, err := packager.ValidateFolder(ctx, dir.Root(), d.Rules)
 		if err == nil {
 			return errors.Join(p.expect(e, s), ctx.Err())
 		}
@@ -202,7 +202,7 @@ func (p *pass) foresee(ctx context.Context, e ledger.Entry) error {
 }
 
 // expect notes the identity that e will get.
-func (p *pass) expect(e ledger.Entry, s packager.Sealed) error {
+func (p *pass) expect(e ledger.Entry, s packager.SealedFolder) error {
 	key, known, err := p.Book.ByID(s.ID)
 	if err == nil && known {
 		var first ledger.Entry

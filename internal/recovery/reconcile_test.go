@@ -44,7 +44,7 @@ func (s *shed) doubtful(now time.Time) ledger.Entry {
 	root, err := os.OpenRoot(dir)
 	must(s.t, err)
 	defer root.Close()
-	sealed, err := packager.Validate(s.t.Context(), root, s.drop.Rules)
+	sealed, err := packager.ValidateFolder(s.t.Context(), root, s.drop.Rules)
 	must(s.t, err)
 	doc := ledger.Document{Metadata: sealed.Metadata, Files: sealed.Files}
 	pkg := archive.Package{Size: 10, SHA256: archive.Sum([]byte("zip"))}

@@ -105,7 +105,7 @@ func (s *shed) archived(folder string, change func(dir string, r *proof.Receipt)
 	root, err := os.OpenRoot(dir)
 	must(s.t, err)
 	defer root.Close()
-	sealed, err := packager.Validate(s.t.Context(), root, s.drop.Rules)
+	sealed, err := packager.ValidateFolder(s.t.Context(), root, s.drop.Rules)
 	must(s.t, err)
 	key := archive.NewKey(time.Now())
 	r := proof.Receipt{Format: "vaultd-receipt-1", Environment: "test", Key: key.String(), ClientUUID: sealed.ID.String(), BumID: archive.RemoteID("bum-" + strings.ReplaceAll(folder, " ", "-")),

@@ -309,7 +309,7 @@ func (w *World) lying() (all []proof.Folder) {
 	for i := range w.cfg.Vaults {
 		add := func(dir string) {
 			for _, name := range names(filepath.Join(w.DropPath(i), dir)) {
-				if dir != "" || !drop.Reserved(name) {
+				if dir != "" || !drop.IsReservedName(name) {
 					all = append(all, proof.Folder{Drop: vaultName(i), Path: path.Join(dir, name)})
 				}
 			}

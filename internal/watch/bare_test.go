@@ -60,10 +60,10 @@ func TestRescan_NothingNewIsNotReadAgain(t *testing.T) {
 		if got := b.waiting(NoSidecar); got.Count != n {
 			t.Errorf("%d of %d told", got.Count, n)
 		}
-		if since := time.Since(b.w.Snapshot().Listed); since > time.Minute {
+		if since := time.Since(b.w.Snapshot().LastRescan); since > time.Minute {
 			t.Errorf("last rescan %v ago", since)
 		}
-		b.w.Rescan()
+		b.w.RequestRescan()
 		b.pass(time.Second)
 		if got := listed.Load(); got != n {
 			t.Errorf("%d names read when it was asked for", got)
@@ -235,7 +235,7 @@ func TestRescan_I22_ReadsAllButForItsOwnChanges(t *testing.T) {
 			if err = os.WriteFile(filepath.Join(path, "own~"), []byte("as things stand"), 0o600); err == nil {
 				err = os.Rename(filepath.Join(path, "own~"), filepath.Join(path, "own"))
 			}
-			for e := (Event{}); err == nil && (e.Name != "own" || e.Else); told(e) {
+			for e := (Event{}); err == nil && (e.Name != "own" || e.IsOther); told(e) {
 				e = <-source.C
 			}
 			if after, _ := s.state(); after != before {

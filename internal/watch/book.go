@@ -30,12 +30,12 @@ const (
 	Held        Reason = "held"           // whoever takes folders takes none before a person acts
 )
 
-// ErrHeld is take's where it takes nothing before a person acts: that is no fault of the folder. [Watcher.Rescan] has
+// ErrHeld is take's where it takes nothing before a person acts: that is no fault of the folder. [Watcher.RequestRescan] has
 // such folders tried again at once.
 var ErrHeld = errors.New("nothing is taken now")
 
-// Link is the Detail of a link among what is loose.
-const Link = "a link"
+// LinkDetail is the Detail of a link among what is loose.
+const LinkDetail = "a link"
 
 func reasonOf(err error) Reason {
 	for _, c := range []struct {
@@ -74,24 +74,24 @@ type book struct {
 	subjects map[string]*subject
 	ready    []*subject // in the order they became so; entries whose ready is false are stale
 	inFlight int
-	tally    tally            // of the last complete listing: what is not under observation
-	seen     map[string]Named // what tally names; before the first listing: what Config.Seen says
-	forgot   bool             // the observation of one ended since the last rescan, which alone tells what it is now
+	tally    tally                   // of the last complete listing: what is not under observation
+	seen     map[string]NotTakenItem // what tally names; before the first listing: what Config.FirstSeen says
+	forgot   bool                    // the observation of one ended since the last rescan, which alone tells what it is now
 }
 
 func newBook(cfg Config) *book {
-	b := &book{cfg: cfg, subjects: map[string]*subject{}, tally: tally{}, seen: map[string]Named{}}
-	for name, since := range cfg.Seen {
-		b.seen[name] = Named{Name: name, Since: since}
+	b := &book{cfg: cfg, subjects: map[string]*subject{}, tally: tally{}, seen: map[string]NotTakenItem{}}
+	for name, since := range cfg.FirstSeen {
+		b.seen[name] = NotTakenItem{Name: name, FirstSeen: since}
 	}
 	return b
 }
 
 // listed replaces what the last complete listing counted.
 func (b *book) listed(t tally) {
-	b.tally, b.seen = t, map[string]Named{}
+	b.tally, b.seen = t, map[string]NotTakenItem{}
 	for _, w := range t {
-		for _, n := range w.Names {
+		for _, n := range w.Items {
 			b.seen[n.Name] = n
 		}
 	}
@@ -105,9 +105,9 @@ func (b *book) admit(name string, now time.Time) bool {
 	if len(b.subjects) >= b.cfg.Max {
 		return false
 	}
-	s := &subject{admitted: now, due: now, reason: Copying, Folder: Folder{Name: name, Since: now}}
+	s := &subject{admitted: now, due: now, reason: Copying, Folder: Folder{Name: name, FirstSeen: now}}
 	if before, ok := b.seen[name]; ok {
-		s.Since = before.Since
+		s.FirstSeen = before.FirstSeen
 	}
 	b.subjects[name] = s
 	return true
@@ -150,11 +150,11 @@ func (b *book) next() (at time.Time, ok bool) {
 
 // saw records a look at s that began and ended at those times (a look can be slow, and only what lies between two looks is
 // known to be quiet). verdict is what IsComplete said; it counts for a new state of the folder only.
-func (b *book) saw(s *subject, l Look, verdict error, began, now time.Time) {
-	if s.stable.IsZero() || l.Fingerprint != s.Look.Fingerprint {
+func (b *book) saw(s *subject, l Scan, verdict error, began, now time.Time) {
+	if s.stable.IsZero() || l.Fingerprint != s.Scan.Fingerprint {
 		s.stable, s.refusals, s.judged = now, 0, false
 	}
-	s.Look, s.looked = l, began
+	s.Scan, s.looked = l, began
 	reason, detail := b.judge(s, verdict, began)
 	if reason != "" || s.refusals == 0 { // else the last refusal stands until the next try is over
 		s.reason, s.detail = reason, detail
@@ -177,12 +177,12 @@ func (b *book) patience(d time.Duration) time.Duration {
 }
 
 func (b *book) judge(s *subject, verdict error, now time.Time) (Reason, error) {
-	l := s.Look
+	l := s.Scan
 	switch {
 	case l.Problem != nil:
 		return reasonOf(l.Problem), l.Problem
 	case l.Sidecar == "":
-		return NoSidecar, nearWords(l.Near, b.cfg.Rules.Sidecar)
+		return NoSidecar, nearWords(l.NearSidecar, b.cfg.Rules.Sidecar)
 	}
 	if err := b.listVerdict(s, verdict); err != nil {
 		return Incomplete, err
@@ -190,9 +190,9 @@ func (b *book) judge(s *subject, verdict error, now time.Time) (Reason, error) {
 	switch {
 	case l.Temporary != "" || temporary(s.Name):
 		return Temporary, nil
-	case b.cfg.Complete == Marker && !l.Marker:
+	case b.cfg.Complete == Marker && !l.HasMarker:
 		return Incomplete, errors.New("no .done file yet")
-	case (b.cfg.Complete == Quiet || errors.Is(s.verdict, ErrUntold)) && now.Sub(s.stable) < b.cfg.Settle:
+	case (b.cfg.Complete == Quiet || errors.Is(s.verdict, ErrNoFileList)) && now.Sub(s.stable) < b.cfg.Settle:
 		return Copying, nil
 	}
 	return "", nil
@@ -206,11 +206,11 @@ func (b *book) listVerdict(s *subject, verdict error) error {
 	if !s.judged {
 		s.judged, s.verdict = true, verdict
 	}
-	if errors.Is(s.verdict, ErrUntold) {
+	if errors.Is(s.verdict, ErrNoFileList) {
 		return nil
 	}
-	if s.verdict != nil && s.Look.Temporary != "" {
-		return fmt.Errorf("%w, and still has %s", s.verdict, s.Look.Temporary)
+	if s.verdict != nil && s.Scan.Temporary != "" {
+		return fmt.Errorf("%w, and still has %s", s.verdict, s.Scan.Temporary)
 	}
 	return s.verdict
 }
@@ -298,8 +298,8 @@ func (b *book) makeRoom(pressed bool, now time.Time) {
 		if s.taking || s.ready || !(idle || pressed && now.Sub(s.admitted) > turn) {
 			continue
 		}
-		b.tally.add(s.reason, name, s.Since, s.detail)
-		b.seen[name] = Named{Name: name, Since: s.Since, Detail: words(s.detail)}
+		b.tally.add(s.reason, name, s.FirstSeen, s.detail)
+		b.seen[name] = NotTakenItem{Name: name, FirstSeen: s.FirstSeen, Detail: words(s.detail)}
 		b.forget(name)
 	}
 }

@@ -101,12 +101,12 @@ func TestBurst_I22_NoneIsLost(t *testing.T) {
 	if os.Getenv("VAULTD_LONG") != "" {
 		n, most = 100_000, 10_000
 	}
-	for _, complete := range []Complete{Marker, Quiet} {
+	for _, complete := range []Completeness{Marker, Quiet} {
 		t.Run(string(complete), func(t *testing.T) {
 			b := newBurst(t, n)
 			var overflows atomic.Int64
 			heed := make(chan struct{})
-			w, end := b.watch(Config{Settle: 200 * time.Millisecond, Rescan: time.Hour, Complete: complete, Max: most, Events: held(heed, &overflows)})
+			w, end := b.watch(Config{Settle: 200 * time.Millisecond, Rescan: time.Hour, Complete: complete, Max: most, OpenEvents: held(heed, &overflows)})
 			began := time.Now()
 			b.move(0, n/2)
 			b.noise(15_000)
@@ -131,11 +131,11 @@ func TestBurst_I22_NoneIsLost(t *testing.T) {
 }
 
 // held gives the kernel's events from when heed is closed on, and counts those that tell of a loss.
-func held(heed <-chan struct{}, overflows *atomic.Int64) func(path string) (Source, error) {
-	return func(path string) (Source, error) {
+func held(heed <-chan struct{}, overflows *atomic.Int64) func(path string) (EventSource, error) {
+	return func(path string) (EventSource, error) {
 		kernel, err := kernelEvents(path)
 		if err != nil {
-			return Source{}, err
+			return EventSource{}, err
 		}
 		c, done := make(chan Event), make(chan struct{})
 		var wg sync.WaitGroup
@@ -161,7 +161,7 @@ func held(heed <-chan struct{}, overflows *atomic.Int64) func(path string) (Sour
 				}
 			}
 		})
-		return Source{C: c, Stop: func() {
+		return EventSource{C: c, Stop: func() {
 			close(done)
 			wg.Wait()
 			kernel.Stop()
@@ -201,7 +201,7 @@ func (b *burst) watch(cfg Config) (w *Watcher, end func()) {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx, b.take) }()
-	for w.Snapshot().Listed.IsZero() {
+	for w.Snapshot().LastRescan.IsZero() {
 		time.Sleep(time.Millisecond)
 	}
 	return w, func() {

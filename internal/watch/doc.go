@@ -10,7 +10,7 @@
 // replaced or unmounted is paused, never seen as empty.
 //
 // Nothing here is kept over a crash: a new watcher looks at everything afresh and settles it once more. Since when a thing lies
-// there it can be told (Config.Seen).
+// there it can be told (Config.FirstSeen).
 //
 // The exported names are more than usual because every reason for not taking a folder is one, for the pages that show them.
 package watch
@@ -33,26 +33,26 @@ const (
 	Poll   Mode = "poll"
 )
 
-// Complete says what tells that a folder is whole, beside its sidecar and the absence of temporary names.
-type Complete string
+// Completeness says what tells that a folder is whole, beside its sidecar and the absence of temporary names.
+type Completeness string
 
-// Quiet asks for two equal looks at least Settle apart. List asks Config.IsComplete, Marker for a ".done" file; both then need no settling, unless nothing tells (ErrUntold).
+// Quiet asks for two equal looks at least Settle apart. List asks Config.IsComplete, Marker for a ".done" file; both then need no settling, unless nothing tells (ErrNoFileList).
 const (
-	Quiet  Complete = "quiet"
-	List   Complete = "list"
-	Marker Complete = "marker"
+	Quiet  Completeness = "quiet"
+	List   Completeness = "list"
+	Marker Completeness = "marker"
 )
 
 // Folder is a folder that can be taken.
 type Folder struct {
-	Name  string    // a direct child of the drop folder, byte for byte as on disk
-	Look  Look      // what the last look saw
-	Since time.Time // when it was first seen
+	Name      string    // a direct child of the drop folder, byte for byte as on disk
+	Scan      Scan      // what the last look saw
+	FirstSeen time.Time // when it was first seen
 }
 
-// ErrUntold is IsComplete's where nothing tells what belongs to the folder: then it settles, as with Quiet, and whoever takes
+// ErrNoFileList is IsComplete's where nothing tells what belongs to the folder: then it settles, as with Quiet, and whoever takes
 // it says what is wrong with it.
-var ErrUntold = errors.New("nothing tells what belongs to the folder")
+var ErrNoFileList = errors.New("nothing tells what belongs to the folder")
 
 // Config is what a watcher of one drop folder needs. Zero values of Mode, Complete, Max and Parallel stand for their defaults.
 type Config struct {
@@ -60,7 +60,7 @@ type Config struct {
 	Settle   time.Duration // at least 1 ms
 	Rescan   time.Duration // at least 1 ms
 	Mode     Mode          // default Auto
-	Complete Complete      // default Quiet
+	Complete Completeness  // default Quiet
 	Rules    Rules
 	Max      int // folders under observation at once; default 10,000
 	Parallel int // folders being taken at once, so that they share syncs of the directories above them; default 32
@@ -69,22 +69,22 @@ type Config struct {
 	Reserved func(name string) bool
 
 	// IsComplete tells for List whether all that belongs to the folder is there; its error says what is missing. Where
-	// nothing tells that (a sidecar that makes no sense, because it is wrong or half written) it is ErrUntold.
+	// nothing tells that (a sidecar that makes no sense, because it is wrong or half written) it is ErrNoFileList.
 	IsComplete func(ctx context.Context, root *os.Root, f Folder) error
 
 	// Check is asked, at least before each rescan, whether this is still the right drop folder. It may accept another
 	// device or inode than the one seen first: a file system that was mounted again. nil: only device and inode count.
 	Check func() error
 
-	// Changed is told after every pass that may have changed the Snapshot; it must not block. nil: nobody listens.
-	Changed func()
+	// OnChange is told after every pass that may have changed the Snapshot; it must not block. nil: nobody listens.
+	OnChange func()
 
-	// Seen says since when what lies in the drop folder was seen by the watcher before this one, by name. It counts until the
+	// FirstSeen says since when what lies in the drop folder was seen by the watcher before this one, by name. It counts until the
 	// first rescan has ended. nil: nothing is known.
-	Seen map[string]time.Time
+	FirstSeen map[string]time.Time
 
-	// Events starts to listen for changes directly in path. nil: the kernel's.
-	Events func(path string) (Source, error)
+	// OpenEvents starts to listen for changes directly in path. nil: the kernel's.
+	OpenEvents func(path string) (EventSource, error)
 }
 
 func (c Config) check() (Config, error) {
@@ -103,11 +103,11 @@ func (c Config) check() (Config, error) {
 	if c.Reserved == nil {
 		c.Reserved = func(string) bool { return false }
 	}
-	if c.Changed == nil {
-		c.Changed = func() {}
+	if c.OnChange == nil {
+		c.OnChange = func() {}
 	}
-	if c.Events == nil {
-		c.Events = kernelEvents
+	if c.OpenEvents == nil {
+		c.OpenEvents = kernelEvents
 	}
 	c.Rules = c.Rules.withDefaults()
 	switch {

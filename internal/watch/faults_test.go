@@ -80,7 +80,7 @@ func TestWatcher_RightFolderUnderAnotherInode(t *testing.T) {
 func TestWatcher_SaysWhatIsMissing(t *testing.T) {
 	var told atomic.Int32
 	for _, mode := range []Mode{Poll, Events} {
-		cfg := Config{Complete: List, Mode: mode, Changed: func() { told.Add(1) },
+		cfg := Config{Complete: List, Mode: mode, OnChange: func() { told.Add(1) },
 			IsComplete: func(context.Context, *os.Root, Folder) error { return errors.New("waits for rechnung.pdf") }}
 		inBubble(t, cfg, func(b *bench) {
 			write(t, b.path, "Meier 12/metadata.json.txt", "Kern 6/Metadata.TXT", "Huber 88/rechnung.pdf", "Wagner 5/metadata.json", "Wagner 5/~$brief.docx", "2026-11/Otto 19/metadata.json")
@@ -88,7 +88,7 @@ func TestWatcher_SaysWhatIsMissing(t *testing.T) {
 			b.pass(time.Minute)
 			got := map[string]string{}
 			for _, r := range []Reason{NoSidecar, Incomplete} {
-				for _, n := range b.waiting(r).Names {
+				for _, n := range b.waiting(r).Items {
 					got[n.Name] = n.Detail
 				}
 			}
@@ -147,10 +147,10 @@ func TestWatcher_MissingAtStartIsAPause(t *testing.T) {
 }
 
 func TestWatcher_ModeSaysWhy(t *testing.T) {
-	limit := func(string) (Source, error) { return Source{}, limitWords(syscall.ENOSPC) }
-	inBubble(t, Config{Events: limit}, func(b *bench) {
+	limit := func(string) (EventSource, error) { return EventSource{}, limitWords(syscall.ENOSPC) }
+	inBubble(t, Config{OpenEvents: limit}, func(b *bench) {
 		b.run()
-		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.Why, "max_user_watches") {
+		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.ModeReason, "max_user_watches") {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -163,7 +163,7 @@ func TestWatcher_ModeSaysWhy(t *testing.T) {
 			write(t, b.path, fmt.Sprintf("stray%d", i))
 			b.pass(time.Minute)
 		}
-		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.Why, "do not arrive") {
+		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.ModeReason, "do not arrive") {
 			t.Errorf("dead events not noticed: %+v", s)
 		}
 	})
@@ -171,7 +171,7 @@ func TestWatcher_ModeSaysWhy(t *testing.T) {
 		b.run()
 		b.events <- Event{Dead: errors.New("unmounted")}
 		synctest.Wait()
-		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.Why, "unmounted") {
+		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.ModeReason, "unmounted") {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -202,7 +202,7 @@ func TestWatcher_MarkerAndListNeedNoSettling(t *testing.T) {
 		write(t, b.path, "f/metadata.json")
 		b.run()
 		b.pass(time.Hour)
-		if got := b.waiting(Incomplete); got.Count != 1 || got.Names[0].Detail != "waits for a.pdf" || asked.Load() != 1 {
+		if got := b.waiting(Incomplete); got.Count != 1 || got.Items[0].Detail != "waits for a.pdf" || asked.Load() != 1 {
 			t.Errorf("asked %d times: %+v", asked.Load(), got)
 		}
 		write(t, b.path, "f/a.pdf")
@@ -218,7 +218,7 @@ func TestWatcher_I17_AListThatMakesNoSenseYet(t *testing.T) {
 	list := func(_ context.Context, root *os.Root, f Folder) error {
 		switch text, err := root.ReadFile(f.Name + "/metadata.json"); {
 		case err != nil || len(text) == 0:
-			return ErrUntold
+			return ErrNoFileList
 		case !strings.Contains(string(text), "none"):
 			return errors.New("waits for a.pdf")
 		}
@@ -346,11 +346,11 @@ func TestWatcher_KernelEvents(t *testing.T) {
 			return nil
 		})
 	}()
-	for w.Snapshot().Listed.IsZero() {
+	for w.Snapshot().LastRescan.IsZero() {
 		time.Sleep(time.Millisecond)
 	}
 	if s := w.Snapshot(); s.Mode != Events {
-		t.Skipf("no events here (%s): only polling could be tested", s.Why)
+		t.Skipf("no events here (%s): only polling could be tested", s.ModeReason)
 	}
 	elsewhere := t.TempDir()
 	write(t, elsewhere, "moved/metadata.json")

@@ -55,7 +55,7 @@ func (s *session) tryEvents(fsName string) (Mode, string) {
 	if fsName != "" && s.cfg.Mode == Auto {
 		return Poll, "no events on network file systems (" + fsName + ")"
 	}
-	source, err := s.cfg.Events(s.cfg.Path)
+	source, err := s.cfg.OpenEvents(s.cfg.Path)
 	if err != nil {
 		return Poll, "events do not start: " + err.Error()
 	}
@@ -95,7 +95,7 @@ func (s *session) heed(e Event) {
 		case e.Overflow:
 			s.listing.soon = true
 			s.listing.lost = true // and so nobody knows what else happened
-		case e.Name != "" && !e.Else:
+		case e.Name != "" && !e.IsOther:
 			s.appeared(e.Name)
 		}
 		if n == eventsPerPass {
@@ -177,7 +177,7 @@ func (s *session) rescan(ctx context.Context, now time.Time, asked bool) error {
 	s.book.listed(r.tally)
 	s.mu.Unlock()
 	s.listedAt(now)
-	s.cfg.Changed()
+	s.cfg.OnChange()
 	return nil
 }
 
@@ -310,7 +310,7 @@ func kind(e os.DirEntry) error {
 	case 0:
 		return nil
 	case fs.ModeSymlink:
-		return errors.New(Link)
+		return errors.New(LinkDetail)
 	}
 	return errors.New("neither file nor folder")
 }
@@ -334,7 +334,7 @@ func (r *round) count(reason Reason, name string, detail error) {
 	if r.tally.keeps(reason) {
 		r.mu.Lock()
 		if before, ok := r.book.seen[name]; ok {
-			since = before.Since
+			since = before.FirstSeen
 		}
 		r.mu.Unlock()
 	}

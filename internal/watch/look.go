@@ -30,38 +30,38 @@ type Rules struct {
 // so that a folder whose rights are just being set, from the top down, is not taken in the middle of that.
 type Fingerprint [32]byte
 
-// Look is what one look at a folder saw.
-type Look struct {
+// Scan is what one look at a folder saw.
+type Scan struct {
 	Fingerprint Fingerprint
 	Sidecar     string    // its name as it is written on disk; empty: none
-	Near        string    // a name at its top that was probably meant to be the sidecar's, as metadata.json.txt, or the sidecar's own that a folder bears; empty: none
-	Marker      bool      // a file ".done" lies at its top
+	NearSidecar string    // a name at its top that was probably meant to be the sidecar's, as metadata.json.txt, or the sidecar's own that a folder bears; empty: none
+	HasMarker   bool      // a file ".done" lies at its top
 	Temporary   string    // path of one temporary name; empty: none
 	Files       int       // everything that is neither folder nor junk
 	Bytes       int64     // of regular files among them
 	Junk        int       // names that Rules call junk
 	Newest      time.Time // latest mtime or ctime, by the file server's clock: for people only
-	Cut         bool      // deeper or more than Rules allow: the rest was not seen
+	IsTruncated bool      // deeper or more than Rules allow: the rest was not seen
 	Problem     error     // the first thing inside that could not be looked at
 }
 
-// Take looks once at the folder name in root ("." for root itself), by lstat alone: no file is opened, no link followed, no mount entered.
+// ScanFolder looks once at the folder name in root ("." for root itself), by lstat alone: no file is opened, no link followed, no mount entered.
 // The error tells that the folder itself cannot be looked at: fs.ErrNotExist, fs.ErrPermission, ENOTDIR (also for a link).
 // Memory does not grow with the number of files.
-func (r Rules) Take(root *os.Root, name string) (Look, error) {
+func (r Rules) ScanFolder(root *os.Root, name string) (Scan, error) {
 	parent, err := root.Open(".")
 	if err != nil {
-		return Look{}, err
+		return Scan{}, err
 	}
 	defer parent.Close() // read-only: its close has nothing to tell
 	dir, err := openFolder(parent, name)
 	if err != nil {
-		return Look{}, err
+		return Scan{}, err
 	}
 	defer dir.Close()
 	st, err := statAt(dir, "", unix.AT_EMPTY_PATH)
 	if err != nil {
-		return Look{}, &os.PathError{Op: "look at", Path: name, Err: err}
+		return Scan{}, &os.PathError{Op: "look at", Path: name, Err: err}
 	}
 	v := viewer{rules: r.withDefaults(), hash: sha256.New(), at: st}
 	if above, err := statAt(parent, "", unix.AT_EMPTY_PATH); err == nil && st.crosses(above) {
@@ -73,7 +73,7 @@ func (r Rules) Take(root *os.Root, name string) (Look, error) {
 	st.Ctim = unix.Timespec{}
 	v.add(".", &st.Stat_t)
 	v.folder(dir, "", 0)
-	if v.look.Cut && v.look.Sidecar == "" && v.rules.exactSidecar(dir, ".") {
+	if v.look.IsTruncated && v.look.Sidecar == "" && v.rules.exactSidecar(dir, ".") {
 		v.look.Sidecar = v.rules.Sidecar
 	}
 	return v.look, nil
@@ -126,7 +126,7 @@ const chunk = 1024
 
 type viewer struct {
 	rules Rules
-	look  Look
+	look  Scan
 	hash  hash.Hash
 	at    stat // the folder
 	seen  int
@@ -137,7 +137,7 @@ func (v *viewer) folder(dir *os.File, rel string, depth int) {
 		names, err := dir.Readdirnames(chunk)
 		for _, name := range names {
 			if v.seen++; v.seen > v.rules.MaxEntries {
-				v.look.Cut = true
+				v.look.IsTruncated = true
 				return
 			}
 			v.entry(dir, path.Join(rel, name), name, depth)
@@ -181,7 +181,7 @@ func (v *viewer) entry(dir *os.File, rel, name string, depth int) {
 		v.look.Temporary = rel
 	}
 	if isDir && depth == 0 && strings.EqualFold(name, v.rules.Sidecar) {
-		v.look.Near = name // wins over what was only misnamed
+		v.look.NearSidecar = name // wins over what was only misnamed
 	}
 	if isDir {
 		v.descend(dir, rel, name, depth+1)
@@ -201,10 +201,10 @@ func (v *viewer) top(name string) {
 		v.look.Sidecar = name
 	}
 	if strings.EqualFold(name, marker) {
-		v.look.Marker = true
+		v.look.HasMarker = true
 	}
-	if v.look.Near == "" && v.rules.near(name) {
-		v.look.Near = name
+	if v.look.NearSidecar == "" && v.rules.near(name) {
+		v.look.NearSidecar = name
 	}
 }
 
@@ -219,7 +219,7 @@ const marker = ".done"
 
 func (v *viewer) descend(dir *os.File, rel, name string, depth int) {
 	if depth > v.rules.MaxDepth {
-		v.look.Cut = true
+		v.look.IsTruncated = true
 		return
 	}
 	fd, err := openat(dir, name)

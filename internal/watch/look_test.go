@@ -35,14 +35,14 @@ func write(t *testing.T, base string, names ...string) {
 	}
 }
 
-func look(t *testing.T, base, name string) Look {
+func look(t *testing.T, base, name string) Scan {
 	t.Helper()
 	root, err := os.OpenRoot(base)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	l, err := rules.Take(root, name)
+	l, err := rules.ScanFolder(root, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestLook_Facts(t *testing.T) {
 	os.Symlink("/etc", base+"/f/link")
 	syscall.Mkfifo(base+"/f/fifo", 0o600)
 	l := look(t, base, "f")
-	if l.Sidecar != "METADATA.json" || !l.Marker || l.Temporary != "sub/x.PART" || l.Junk != 1 || l.Files != 7 || l.Problem != nil || l.Cut {
+	if l.Sidecar != "METADATA.json" || !l.HasMarker || l.Temporary != "sub/x.PART" || l.Junk != 1 || l.Files != 7 || l.Problem != nil || l.IsTruncated {
 		t.Errorf("%+v", l)
 	}
 	write(t, base, "inner/sub/metadata.json", "inner/~$brief.docx")
@@ -113,7 +113,7 @@ func TestLook_Facts(t *testing.T) {
 func TestLook_I21_Bounded(t *testing.T) {
 	base := t.TempDir()
 	write(t, base, "deep/"+strings.Repeat("d/", 40)+"x", "deep/metadata.json")
-	if l := look(t, base, "deep"); !l.Cut || l.Problem != nil || l.Files != 1 {
+	if l := look(t, base, "deep"); !l.IsTruncated || l.Problem != nil || l.Files != 1 {
 		t.Errorf("deep: %+v", l)
 	}
 	write(t, base, "many/")
@@ -124,8 +124,8 @@ func TestLook_I21_Bounded(t *testing.T) {
 	root, _ := os.OpenRoot(base)
 	defer root.Close()
 	few := Rules{Sidecar: "metadata.json", MaxEntries: 10}.withDefaults()
-	l, err := few.Take(root, "many")
-	if err != nil || !l.Cut || l.Files > 10 || l.Sidecar == "" {
+	l, err := few.ScanFolder(root, "many")
+	if err != nil || !l.IsTruncated || l.Files > 10 || l.Sidecar == "" {
 		t.Errorf("many: %+v, %v", l, err)
 	}
 }
@@ -137,7 +137,7 @@ func TestLook_I19_NoFolderNoLook(t *testing.T) {
 	root, _ := os.OpenRoot(base)
 	defer root.Close()
 	for name, want := range map[string]error{"link": syscall.ENOTDIR, "file": syscall.ENOTDIR, "missing": fs.ErrNotExist} {
-		if _, err := rules.Take(root, name); !errors.Is(err, want) {
+		if _, err := rules.ScanFolder(root, name); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		}
 	}
@@ -171,11 +171,11 @@ func TestLook_UnreadableSubfolderIsAProblem(t *testing.T) {
 	root, _ := os.OpenRoot(base)
 	defer root.Close()
 	asNobody(t, func() {
-		l, err := rules.Take(root, "f")
+		l, err := rules.ScanFolder(root, "f")
 		if err != nil || !errors.Is(l.Problem, fs.ErrPermission) || l.Sidecar == "" {
 			t.Errorf("sub-folder: %+v, %v", l, err)
 		}
-		if _, err := rules.Take(root, "closed"); !errors.Is(err, fs.ErrPermission) {
+		if _, err := rules.ScanFolder(root, "closed"); !errors.Is(err, fs.ErrPermission) {
 			t.Errorf("folder: %v", err)
 		}
 	})

@@ -8,12 +8,12 @@ import (
 
 // Snapshot is the state of a watcher for the pages that people read.
 type Snapshot struct {
-	Mode     Mode   // Events or Poll; empty before the first rescan
-	Why      string // why this mode
-	Paused   *Pause // nil: running
-	Listed   time.Time
-	Observed int // folders under observation, those about to be taken included
-	NotTaken []Waiting
+	Mode       Mode   // OpenEvents or Poll; empty before the first rescan
+	ModeReason string // why this mode
+	Paused     *Pause // nil: running
+	LastRescan time.Time
+	Observed   int // folders under observation, those about to be taken included
+	NotTaken   []NotTakenGroup
 }
 
 // Pause says why a drop folder is not looked at, and since when. It is an error so that it can be reported as one.
@@ -38,43 +38,43 @@ func (p *Pause) Error() string {
 }
 func (p *Pause) Unwrap() error { return p.Err }
 
-// Waiting is all that is not taken for one reason.
-type Waiting struct {
+// NotTakenGroup is all that is not taken for one reason.
+type NotTakenGroup struct {
 	Reason Reason
 	Count  int
-	Names  []Named // the longest waiting, at most 1,000
+	Items  []NotTakenItem // the longest waiting, at most 1,000
 }
 
-// Named is one thing that is not taken.
-type Named struct {
-	Name    string
-	Since   time.Time // first seen
-	Changed time.Time // when a look last saw a change; zero: not under observation
-	Detail  string    // more words, may be empty
+// NotTakenItem is one thing that is not taken.
+type NotTakenItem struct {
+	Name        string
+	FirstSeen   time.Time // first seen
+	LastChanged time.Time // when a look last saw a change; zero: not under observation
+	Detail      string    // more words, may be empty
 }
 
 // sampled is how many names are kept for one reason: enough for a page and for the ledger, however many there are.
 const sampled = 1000
 
 // tally counts what is not under observation, by reason.
-type tally map[Reason]*Waiting
+type tally map[Reason]*NotTakenGroup
 
 func (t tally) add(r Reason, name string, since time.Time, detail error) {
 	w := t[r]
 	if w == nil {
-		w = &Waiting{Reason: r}
+		w = &NotTakenGroup{Reason: r}
 		t[r] = w
 	}
 	w.Count++
-	if len(w.Names) < sampled {
-		w.Names = append(w.Names, Named{Name: name, Since: since, Detail: words(detail)})
+	if len(w.Items) < sampled {
+		w.Items = append(w.Items, NotTakenItem{Name: name, FirstSeen: since, Detail: words(detail)})
 	}
 }
 
 // keeps tells whether add would still keep a name.
 func (t tally) keeps(r Reason) bool {
 	w := t[r]
-	return w == nil || len(w.Names) < sampled
+	return w == nil || len(w.Items) < sampled
 }
 
 func words(err error) string {
@@ -85,10 +85,10 @@ func words(err error) string {
 }
 
 // notTaken joins what is under observation with what the last listing counted.
-func (b *book) notTaken() []Waiting {
-	all := map[Reason]*Waiting{}
+func (b *book) notTaken() []NotTakenGroup {
+	all := map[Reason]*NotTakenGroup{}
 	for r, w := range b.tally {
-		all[r] = &Waiting{Reason: r, Count: w.Count, Names: slices.Clone(w.Names)}
+		all[r] = &NotTakenGroup{Reason: r, Count: w.Count, Items: slices.Clone(w.Items)}
 	}
 	for _, s := range b.subjects {
 		if (s.taking || s.ready) && s.refusals == 0 || s.reason == "" {
@@ -96,35 +96,35 @@ func (b *book) notTaken() []Waiting {
 		}
 		w := all[s.reason]
 		if w == nil {
-			w = &Waiting{Reason: s.reason}
+			w = &NotTakenGroup{Reason: s.reason}
 			all[s.reason] = w
 		}
 		w.Count++
 		detail := words(s.detail)
 		if s.reason == Temporary {
-			detail = s.Look.Temporary
+			detail = s.Scan.Temporary
 		}
-		w.Names = append(w.Names, Named{Name: s.Name, Since: s.Since, Changed: s.stable, Detail: detail})
-		if len(w.Names) >= 10*sampled {
+		w.Items = append(w.Items, NotTakenItem{Name: s.Name, FirstSeen: s.FirstSeen, LastChanged: s.stable, Detail: detail})
+		if len(w.Items) >= 10*sampled {
 			w.longest()
 		}
 	}
-	var list []Waiting
+	var list []NotTakenGroup
 	for _, w := range all {
 		w.longest()
 		list = append(list, *w)
 	}
-	slices.SortFunc(list, func(a, b Waiting) int { return cmp.Compare(a.Reason, b.Reason) })
+	slices.SortFunc(list, func(a, b NotTakenGroup) int { return cmp.Compare(a.Reason, b.Reason) })
 	return list
 }
 
 // longest keeps the names that wait longest, in that order.
-func (w *Waiting) longest() {
-	slices.SortFunc(w.Names, func(a, b Named) int {
-		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
+func (w *NotTakenGroup) longest() {
+	slices.SortFunc(w.Items, func(a, b NotTakenItem) int {
+		return cmp.Or(a.FirstSeen.Compare(b.FirstSeen), cmp.Compare(a.Name, b.Name))
 	})
-	if len(w.Names) > sampled {
-		clear(w.Names[sampled:])
-		w.Names = w.Names[:sampled]
+	if len(w.Items) > sampled {
+		clear(w.Items[sampled:])
+		w.Items = w.Items[:sampled]
 	}
 }

@@ -16,31 +16,31 @@ import (
 // will come and why.
 type Event struct {
 	Name     string
-	Else     bool
+	IsOther  bool
 	Overflow bool
 	Dead     error
 }
 
-// Source delivers hints until Stop, which waits for what it started. C need not be closed.
-type Source struct {
+// EventSource delivers hints until Stop, which waits for what it started. C need not be closed.
+type EventSource struct {
 	C    <-chan Event
 	Stop func()
 }
 
 // kernelEvents listens with inotify.
-func kernelEvents(path string) (Source, error) {
+func kernelEvents(path string) (EventSource, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		return Source{}, limitWords(err)
+		return EventSource{}, limitWords(err)
 	}
 	if err := w.Add(path); err != nil {
-		return Source{}, errors.Join(limitWords(err), w.Close())
+		return EventSource{}, errors.Join(limitWords(err), w.Close())
 	}
 	// The buffer lets hints gather while a pass runs, so that a burst is heeded in few passes.
 	c, done := make(chan Event, eventsPerPass), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { forward(w, filepath.Clean(path), c, done) })
-	return Source{C: c, Stop: func() {
+	return EventSource{C: c, Stop: func() {
 		close(done)
 		_ = w.Close() // nothing was written
 		wg.Wait()
@@ -60,7 +60,7 @@ func forward(w *fsnotify.Watcher, path string, c chan<- Event, done <-chan struc
 			case e.Name == path && e.Has(fsnotify.Remove|fsnotify.Rename):
 				out.Dead = errors.New("the watched folder was moved or removed")
 			case e.Name != path:
-				out.Name, out.Else = filepath.Base(e.Name), !e.Has(fsnotify.Create|fsnotify.Chmod)
+				out.Name, out.IsOther = filepath.Base(e.Name), !e.Has(fsnotify.Create|fsnotify.Chmod)
 			}
 		case err, ok := <-w.Errors:
 			switch {

@@ -22,7 +22,7 @@ func TestWatcher_I32_StoppedInTheMiddleOfAListing(t *testing.T) {
 	defer cancel()
 	asked := 0
 	w, err := New(Config{Path: dir, Settle: time.Second, Rescan: time.Hour, Mode: Poll, Complete: Quiet, Rules: Rules{Sidecar: "metadata.json", Junk: func(string) bool { return false }},
-		Changed: func() {}, IsComplete: nil, Reserved: func(string) bool {
+		OnChange: func() {}, IsComplete: nil, Reserved: func(string) bool {
 			if asked++; asked == all+10 { // in the second listing
 				cancel()
 			}
@@ -32,18 +32,18 @@ func TestWatcher_I32_StoppedInTheMiddleOfAListing(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		for w.Snapshot().Listed.IsZero() {
+		for w.Snapshot().LastRescan.IsZero() {
 			time.Sleep(10 * time.Millisecond)
 		}
 		if n := w.Snapshot().NotTaken[0].Count; n != all {
 			t.Errorf("whole: %d", n)
 		}
-		w.Rescan()
+		w.RequestRescan()
 	}()
 	began := time.Now()
 	_ = w.Run(ctx, func(context.Context, Folder) error { return nil })
 	s := w.Snapshot()
 	if len(s.NotTaken) == 0 || s.NotTaken[0].Count != all {
-		t.Errorf("after the end the watcher says that it read the whole drop folder at %s (began %s), and that %+v lie there", s.Listed, began, s.NotTaken[0].Count)
+		t.Errorf("after the end the watcher says that it read the whole drop folder at %s (began %s), and that %+v lie there", s.LastRescan, began, s.NotTaken[0].Count)
 	}
 }

@@ -52,8 +52,8 @@ func (w *Watcher) Run(ctx context.Context, take func(context.Context, Folder) er
 	return context.Cause(ctx)
 }
 
-// Rescan asks for a rescan now.
-func (w *Watcher) Rescan() {
+// RequestRescan asks for a rescan now.
+func (w *Watcher) RequestRescan() {
 	w.mu.Lock()
 	w.asked = true
 	w.mu.Unlock()
@@ -65,7 +65,7 @@ func (w *Watcher) Snapshot() Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return Snapshot{
-		Mode: w.mode, Why: w.why, Paused: w.paused, Listed: w.listed,
+		Mode: w.mode, ModeReason: w.why, Paused: w.paused, LastRescan: w.listed,
 		Observed: len(w.book.subjects), NotTaken: w.book.notTaken(),
 	}
 }
@@ -89,7 +89,7 @@ func (w *Watcher) pause(err error) {
 		p.Since = w.paused.Since
 	}
 	w.paused = p
-	w.cfg.Changed()
+	w.cfg.OnChange()
 }
 
 // session is one stretch of work on the right drop folder. It returns nil when ctx ended, else why it has to pause.
@@ -144,7 +144,7 @@ func (s *session) pass(ctx context.Context) error {
 		}
 	}
 	if s.lookAround(ctx) > 0 {
-		s.cfg.Changed()
+		s.cfg.OnChange()
 	}
 	return nil
 }
@@ -198,11 +198,11 @@ func (s *session) lookAround(ctx context.Context) int {
 // lookAt reads sub without the lock: nobody but Run's goroutine changes a subject that is not being taken.
 func (s *session) lookAt(ctx context.Context, sub *subject) {
 	began := time.Now()
-	look, err := s.cfg.Rules.Take(s.root, sub.Name)
+	look, err := s.cfg.Rules.ScanFolder(s.root, sub.Name)
 	var verdict error
-	changed := !sub.judged || look.Fingerprint != sub.Look.Fingerprint
+	changed := !sub.judged || look.Fingerprint != sub.Scan.Fingerprint
 	if err == nil && s.cfg.Complete == List && look.Sidecar != "" && changed {
-		verdict = s.cfg.IsComplete(ctx, s.root, Folder{Name: sub.Name, Since: sub.Since, Look: look})
+		verdict = s.cfg.IsComplete(ctx, s.root, Folder{Name: sub.Name, FirstSeen: sub.FirstSeen, Scan: look})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +227,7 @@ func (w *Watcher) dispatch(ctx context.Context, takes *sync.WaitGroup, take func
 				w.mu.Lock()
 				w.book.taken(f.Name, err, time.Now())
 				w.mu.Unlock()
-				w.cfg.Changed()
+				w.cfg.OnChange()
 				if ctx.Err() != nil {
 					return
 				}

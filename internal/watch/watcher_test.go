@@ -46,8 +46,8 @@ func inBubble(t *testing.T, cfg Config, test func(b *bench)) {
 			cfg.Rescan = time.Minute
 		}
 		cfg.Rules = rules
-		if cfg.Events == nil {
-			cfg.Events = func(string) (Source, error) { return Source{C: b.events, Stop: func() {}}, nil }
+		if cfg.OpenEvents == nil {
+			cfg.OpenEvents = func(string) (EventSource, error) { return EventSource{C: b.events, Stop: func() {}}, nil }
 		}
 		var err error
 		if b.w, err = New(cfg); err != nil {
@@ -123,13 +123,13 @@ func (b *bench) count() int {
 	return len(b.taken)
 }
 
-func (b *bench) waiting(r Reason) Waiting {
+func (b *bench) waiting(r Reason) NotTakenGroup {
 	for _, w := range b.w.Snapshot().NotTaken {
 		if w.Reason == r {
 			return w
 		}
 	}
-	return Waiting{}
+	return NotTakenGroup{}
 }
 
 func TestWatcher_I22_EveryEventLost(t *testing.T) {
@@ -187,7 +187,7 @@ func TestWatcher_WriterAppendsForAnHour(t *testing.T) {
 			if _, ok := b.takenAt("f"); ok {
 				t.Fatal("taken while it grows")
 			}
-			if got := b.waiting(Copying); got.Count != 1 || got.Names[0].Name != "f" {
+			if got := b.waiting(Copying); got.Count != 1 || got.Items[0].Name != "f" {
 				t.Fatalf("status does not say still copying: %+v", b.w.Snapshot())
 			}
 		}
@@ -206,7 +206,7 @@ func TestWatcher_SidecarLastAndTemporaryNames(t *testing.T) {
 		os.Symlink("/etc", b.path+"/link")
 		b.events <- Event{Name: "f"}
 		b.pass(3 * time.Minute)
-		if got := b.waiting(NoSidecar); got.Count != 1 || got.Names[0].Name != "f" || time.Since(got.Names[0].Since) < 2*time.Minute {
+		if got := b.waiting(NoSidecar); got.Count != 1 || got.Items[0].Name != "f" || time.Since(got.Items[0].FirstSeen) < 2*time.Minute {
 			t.Errorf("no sidecar: %+v", got)
 		}
 		if got := b.waiting(LooseFile); got.Count != 3 {
@@ -214,7 +214,7 @@ func TestWatcher_SidecarLastAndTemporaryNames(t *testing.T) {
 		}
 		write(t, b.path, "f/Metadata.JSON")
 		b.pass(5 * time.Minute)
-		if got := b.waiting(Temporary); got.Count != 1 || got.Names[0].Detail != "b.pdf.crdownload" {
+		if got := b.waiting(Temporary); got.Count != 1 || got.Items[0].Detail != "b.pdf.crdownload" {
 			t.Errorf("temporary: %+v", b.w.Snapshot())
 		}
 		os.Rename(b.path+"/f/b.pdf.crdownload", b.path+"/f/b.pdf")
@@ -244,9 +244,9 @@ func TestWatcher_OverflowRescansAtOnce(t *testing.T) {
 func TestWatcher_I22_EveryHintIsHeeded(t *testing.T) {
 	const n = 2*eventsPerPass + 2
 	var hints chan Event // made in the bubble
-	cfg := Config{Rescan: 24 * time.Hour, Complete: Marker, Events: func(string) (Source, error) {
+	cfg := Config{Rescan: 24 * time.Hour, Complete: Marker, OpenEvents: func(string) (EventSource, error) {
 		hints = make(chan Event, n)
-		return Source{C: hints, Stop: func() {}}, nil
+		return EventSource{C: hints, Stop: func() {}}, nil
 	}}
 	inBubble(t, cfg, func(b *bench) {
 		b.run()
@@ -282,7 +282,7 @@ func TestWatcher_I23_RefusedFolderDelaysNobody(t *testing.T) {
 					t.Errorf("%d of 2 good ones taken", n)
 				}
 				b.pass(time.Hour)
-				if got := b.waiting(want); got.Count != 1 || got.Names[0].Name != "bad" {
+				if got := b.waiting(want); got.Count != 1 || got.Items[0].Name != "bad" {
 					t.Errorf("status: %+v", b.w.Snapshot().NotTaken)
 				}
 				if n := b.tries["bad"]; n < 30 || n > 70 {
@@ -392,8 +392,8 @@ func TestWatcher_I21_MoreThanFit(t *testing.T) {
 			write(t, b.path, fmt.Sprintf("f%d/metadata.json", i))
 		}
 		b.run()
-		if got := b.waiting(Queued); got.Count != 480 || len(got.Names) != 480 {
-			t.Errorf("queued %d, %d named", got.Count, len(got.Names))
+		if got := b.waiting(Queued); got.Count != 480 || len(got.Items) != 480 {
+			t.Errorf("queued %d, %d named", got.Count, len(got.Items))
 		}
 		b.pass(25 * 40 * time.Second)
 		if n := b.count(); n != 500 {
