@@ -2,13 +2,14 @@
 
 GO    ?= go
 TOOLS := $(GO) tool -modfile=tools/go.mod
+BENCH_TOOLS := $(GO) tool -modfile=../tools/go.mod
 
 # The race detector needs cgo, and go switches that off where there is no C compiler.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
 # What reckons much runs in full without the race detector, which makes it many times slower, and in short with it.
 # Their worlds open files so often that what go would note of them, to know when a result may be used again, takes minutes and gigabytes: -count=1.
-HEAVY := vaultd/internal/simtest vaultd/internal/packager vaultd/cmd/vaultbench
+HEAVY := vaultd/internal/test/simulation vaultd/internal/packager
 
 .DEFAULT_GOAL := help
 # How much of the long forms: make simulate SEEDS=100, make campaign KILLS=20, make mutants MUTANTS=Grace, make fuzz FUZZTIME=10s
@@ -56,6 +57,7 @@ ifeq ($(RACE),)
 	@echo "no C compiler: the tests run without the race detector"
 endif
 	$(GO) vet ./...
+	$(GO) -C bench vet ./...
 	@set -e; all=$$($(GO) list ./...); \
 	light=$$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(HEAVY))); \
 	heavy=$$(printf '%s\n' "$$all" | grep -xF $(addprefix -e ,$(HEAVY)) || true); \
@@ -67,18 +69,23 @@ endif
 		echo "$(GO) test $$heavy"; \
 		$(GO) test -count=1 -timeout 25m $$heavy; \
 	fi
+	$(GO) -C bench test $(RACE) -short -count=1 -timeout 25m ./...
+	$(GO) -C bench test -count=1 -timeout 25m ./...
 
 check: ## formatting, vet, linters and the arrows between the rooms
-	@bad=$$(gofmt -l cmd internal); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
+	@bad=$$(gofmt -l cmd internal bench); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 	$(GO) vet ./...
 	$(TOOLS) staticcheck ./...
 	$(TOOLS) golangci-lint run ./...
+	$(GO) -C bench vet ./...
+	cd bench && $(BENCH_TOOLS) staticcheck ./...
+	cd bench && $(BENCH_TOOLS) golangci-lint run ./...
 
 simulate: ## simulated years with faults, from SEEDS seeds
-	SEEDS=$(SEEDS) $(LONG) -run '^TestSimulation$$' ./internal/simtest
+	SEEDS=$(SEEDS) $(LONG) -run '^TestSimulation$$' ./internal/test/simulation
 
 campaign: ## the real program, killed KILLS times under load
-	KILLS=$(KILLS) $(LONG) -run '^TestCampaign$$' ./internal/campaign
+	KILLS=$(KILLS) $(LONG) -run '^TestCampaign$$' ./internal/test/campaign
 
 long: ## storms, bursts and hostile folders in their full numbers: up to a million files
 	VAULTD_LONG=1 $(LONG) -run '^(TestAsk_RequestsPerDocument|TestAsk_I25_OpenForADay)$$' ./internal/ingest
@@ -93,10 +100,10 @@ model: ## every order of events, to the end of a larger world (minutes, and memo
 	VAULTD_MODEL=2 VAULTD_MODEL_STATES=1500000 $(LONG) -run '^TestModel_Promises$$' ./internal/ledger
 
 mutants: ## known mistakes, planted one by one: a test must find each
-	MUTANTS='$(MUTANTS)' $(LONG) -run '^TestMutants$$' ./internal/mutants
+	MUTANTS='$(MUTANTS)' $(LONG) -run '^TestMutants$$' ./internal/test/mutants
 
 canary: ## all tests, and a search for secrets in whatever they wrote
-	VAULTD_CANARY=1 $(LONG) -run '^TestSuite_I7' ./internal/canary
+	VAULTD_CANARY=1 $(LONG) -run '^TestSuite_I7' ./internal/test/canary
 
 fuzz: ## every fuzz target for FUZZTIME
 	@set -e; for dir in $$(grep -l '^func Fuzz' -r cmd internal --include='*_test.go' | xargs -n1 dirname | sort -u); do \
@@ -106,14 +113,14 @@ fuzz: ## every fuzz target for FUZZTIME
 		done; \
 	done
 
-bench: ## speed, syncs and memory against limits and peers, in full (docs/performance.md)
-	$(GO) run ./cmd/vaultbench all
+bench: ## speed, syncs and memory against limits and peers, in full (bench/README.md)
+	$(GO) -C bench run . all
 
 bench-quick: ## the same with a tenth of the data
-	$(GO) run ./cmd/vaultbench all -quick -pairs 3
+	$(GO) -C bench run . all -quick -pairs 3
 
 fmt: ## format all Go files
-	gofmt -w cmd internal
+	gofmt -w cmd internal bench
 
 docs: ## make anew what is generated
 	$(GO) generate ./...

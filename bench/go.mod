@@ -1,0 +1,22 @@
+module vaultd/bench
+
+go 1.26.5
+
+require vaultd v0.0.0
+
+replace vaultd => ../
+
+require (
+	github.com/google/uuid v1.6.0
+	github.com/klauspost/compress v1.20.3
+	golang.org/x/sync v0.24.0
+	golang.org/x/sys v0.49.0
+)
+
+require (
+	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
+	github.com/hashicorp/go-retryablehttp v0.7.8 // indirect
+	go.etcd.io/bbolt v1.5.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
+)

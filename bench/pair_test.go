@@ -1,0 +1,211 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// walls is a side whose runs take what is given, one after the other.
+func walls(order *strings.Builder, name string, seconds ...float64) side {
+	return side{name, func(_ context.Context, dir string) (sample, error) {
+		entries, err := os.ReadDir(dir)
+		if err != nil || len(entries) > 0 {
+			return sample{}, errors.Join(errors.New("the directory is not fresh"), err)
+		}
+		order.WriteString(name)
+		s := sample{Wall: time.Duration(seconds[0] * float64(time.Second)), Docs: 10, Syncs: uint64(seconds[0])}
+		seconds = seconds[1:]
+		return s, os.WriteFile(dir+"/left", nil, 0o600)
+	}}
+}
+
+func TestMeasure_MedianOfTheRatiosOfThePairs(t *testing.T) {
+	var order strings.Builder
+	var log bytes.Buffer
+	b := quickBench(t)
+	b.pairs = 3
+	r := row{ID: "x", Goal: "G0", Warmup: 1,
+		A: walls(&order, "a", 100, 2, 4, 6), B: walls(&order, "b", 1, 2, 5, 5), // ratios 1, 0.8, 1.2; of the medians it would be 0.8
+		Ratios: []ratio{{"wall", wallRatio, "<= 1", atMost(1)}, {"wall again", wallRatio, "<= 0.9", atMost(0.9)}},
+		Counts: []count{{"syncs", func(s sample) float64 { return float64(s.Syncs) }, "<= 5", atMost(5)}, {"documents", func(s sample) float64 { return float64(s.Docs) }, "told", nil}}}
+	res := b.measure(t.Context(), r, &log)
+	if res.err != nil || order.String() != "abababab" || len(res.pairs) != 3 {
+		t.Fatalf("%v: ran %s, %d pairs", res.err, &order, len(res.pairs))
+	}
+	want := []figure{{"wall", "<= 1", 1, 0.8, 1.2, reached}, {"wall again", "<= 0.9", 1, 0.8, 1.2, missed}}
+	for i, f := range res.Ratios {
+		if f != want[i] {
+			t.Errorf("ratio %+v instead of %+v", f, want[i])
+		}
+	}
+	if f := res.Counts[0]; f != (figure{"syncs", "<= 5", 4, 2, 6, missed}) { // one run of three breaks it
+		t.Errorf("count %+v", f)
+	}
+	if f := res.Counts[1]; f.Verdict != "" {
+		t.Errorf("a count that is only told has the verdict %q", f.Verdict)
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	var last line
+	must(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last))
+	if len(lines) != 8 || last.Side != "B" || last.Pair != 3 || last.Wall != 5*time.Second {
+		t.Errorf("%d lines, the last %+v", len(lines), last)
+	}
+	left, err := os.ReadDir(b.work)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+func TestMeasure_NoisyHasNoVerdict(t *testing.T) {
+	var order strings.Builder
+	b := quickBench(t)
+	b.pairs = 2
+	r := row{ID: "x", A: walls(&order, "a", 1, 1.6), B: walls(&order, "b", 1, 1), Ratios: []ratio{{"wall", wallRatio, "<= 9", atMost(9)}},
+		Counts: []count{{"documents", func(s sample) float64 { return float64(s.Docs) }, "10", atMost(10)}}}
+	res := b.measure(t.Context(), r, &bytes.Buffer{})
+	if res.Ratios[0].Verdict != unsure || res.Counts[0].Verdict != reached {
+		t.Errorf("ratio %q, count %q", res.Ratios[0].Verdict, res.Counts[0].Verdict)
+	}
+}
+
+// Where nothing was counted nothing holds.
+func TestMeasure_AMissingFigureReachesNothing(t *testing.T) {
+	var order strings.Builder
+	r := row{ID: "x", A: walls(&order, "a", 1), B: walls(&order, "b", 0), Ratios: []ratio{{"wall", wallRatio, "<= 9", atMost(9)}, {"wall", wallRatio, ">= 0", atLeast(0)}},
+		Counts: []count{{"nothing", more("nothing"), "<= 9", atMost(9)}, {"nothing", more("nothing"), ">= 0", atLeast(0)}}}
+	res := quickBench(t).measure(t.Context(), r, &bytes.Buffer{})
+	for _, f := range append(res.Ratios, res.Counts...) {
+		if f.Verdict != missed || digits(f.Median) != "–" {
+			t.Errorf("%+v", f)
+		}
+	}
+	s := sample{}
+	s.note("nothing", quotient(1, 0))
+	if _, err := json.Marshal(s); err != nil {
+		t.Error(err)
+	}
+}
+
+// A ratio that does not depend on the machine is never noisy.
+func TestMeasure_ExactRatios(t *testing.T) {
+	var order strings.Builder
+	b := quickBench(t)
+	b.pairs = 2
+	r := row{ID: "x", Exact: true, A: walls(&order, "a", 1, 2), B: walls(&order, "b", 1, 1), Ratios: []ratio{{"wall", wallRatio, "<= 1", atMost(1)}}}
+	if res := b.measure(t.Context(), r, &bytes.Buffer{}); res.Ratios[0].Verdict != missed {
+		t.Errorf("%+v", res.Ratios[0])
+	}
+}
+
+// A row that takes too long is a line of the table, and the others are run.
+func TestRunAll_ARowHasItsLimit(t *testing.T) {
+	hangs := side{"a", func(ctx context.Context, _ string) (sample, error) {
+		<-ctx.Done()
+		return sample{}, context.Cause(ctx)
+	}}
+	var order strings.Builder
+	r := &report{}
+	rows := []row{{ID: "hangs", A: hangs, Limit: time.Millisecond}, {ID: "next", A: walls(&order, "a", 1)}}
+	if err := quickBench(t).runAll(t.Context(), rows, &bytes.Buffer{}, r); err == nil || len(r.results) != 2 || r.results[1].err != nil {
+		t.Errorf("%v: %d results", err, len(r.results))
+	}
+	if text := r.markdown(); !strings.Contains(text, "broken off: a: not done within 1ms") {
+		t.Error(text)
+	}
+}
+
+func TestReport_SaysWhatWasNotRun(t *testing.T) {
+	b := quickBench(t)
+	fails := side{"a", func(context.Context, string) (sample, error) { return sample{}, errors.New("no | such\nthing") }}
+	r := &report{}
+	rows := []row{{ID: "peer", Title: "against a peer", Missing: "zip is not installed"}, {ID: "broken", Title: "broken", A: fails}}
+	if err := b.runAll(t.Context(), rows, &bytes.Buffer{}, r); err == nil {
+		t.Error("a row that broke off is no error")
+	}
+	text := r.markdown()
+	for _, want := range []string{"| peer |  | against a peer | | | | not run: zip is not installed |", `broken off: a: no \| such thing |`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in:\n%s", want, text)
+		}
+	}
+	if !r.failed() {
+		t.Error("the report does not count a row that broke off")
+	}
+}
+
+func TestReport_ReplacesTheTableAndNothingElse(t *testing.T) {
+	path := t.TempDir() + "/doc.md"
+	must(t, os.WriteFile(path, []byte("before\n"+tableBegin+"\nold\n"+tableEnd+"\nafter\n"), 0o600))
+	for _, table := range []string{"one\n", "two\n"} {
+		must(t, replaceTable(path, table))
+		got, err := os.ReadFile(path)
+		if want := "before\n" + tableBegin + "\n" + table + tableEnd + "\nafter\n"; err != nil || string(got) != want {
+			t.Errorf("%v: %q instead of %q", err, got, want)
+		}
+	}
+	must(t, os.WriteFile(path, []byte("no place"), 0o600))
+	if err := replaceTable(path, "x"); err == nil {
+		t.Error("a document without a place for it was changed")
+	}
+}
+
+func TestRows_NamesAreTheirOwn(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range quickBench(t).rows() {
+		if seen[r.ID] || r.ID == "" || r.Goal == "" || r.Title == "" || r.A.Run == nil && r.Missing == "" {
+			t.Errorf("row %q: goal %q, title %q, or its name is another's", r.ID, r.Goal, r.Title)
+		}
+		seen[r.ID] = true
+	}
+	if _, err := chosen(quickBench(t).rows(), "G99"); err == nil {
+		t.Error("a goal that does not exist was found")
+	}
+}
+
+// What is judged has as many pairs as were asked for, but for what would take longer than a row may.
+func TestRows_JudgedOnesHaveAllPairs(t *testing.T) {
+	b := &bench{pairs: 5}
+	for _, r := range b.rows() {
+		judged := func(r ratio) bool { return r.Holds != nil }
+		if slices.ContainsFunc(r.Ratios, judged) && r.Pairs != 0 && r.Pairs < b.pairs && !strings.HasPrefix(r.ID, "flat-") && !strings.HasPrefix(r.ID, "index-1M") {
+			t.Errorf("%s: %d pairs", r.ID, r.Pairs)
+		}
+	}
+}
+
+// Few of the others' pairs are enough to leave a few milliseconds noisy.
+func TestRows_RestartsHaveFivePairs(t *testing.T) {
+	for _, row := range []struct {
+		bench
+		want int
+	}{{bench{pairs: 3}, 5}, {bench{pairs: 7}, 7}, {bench{pairs: 3, quick: true}, 3}} {
+		for _, r := range row.restartRows() {
+			if r.Pairs != row.want {
+				t.Errorf("%s: %d pairs instead of %d", r.ID, r.Pairs, row.want)
+			}
+		}
+	}
+}
+
+func TestDocs_HaveAPlaceForTheTableAndARowForEachGoal(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	must(t, err)
+	if !bytes.Contains(text, []byte(tableBegin)) || !bytes.Contains(text, []byte(tableEnd)) {
+		t.Error("no place for the table")
+	}
+	for _, goal := range []string{"G1", "G2", "G3", "G4", "G5", "G6", "G7", "G8", "G9", "G10", "G11", "G12", "G13"} {
+		if !bytes.Contains(text, []byte("| **"+goal+"** |")) {
+			t.Errorf("no row for %s", goal)
+		}
+		if _, err := chosen(quickBench(t).rows(), goal); err != nil {
+			t.Errorf("%s is not measured: %v", goal, err)
+		}
+	}
+}

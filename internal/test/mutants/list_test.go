@@ -1,0 +1,20 @@
+package mutants
+
+import "slices"
+
+// Tests that several mutants are held against, from the quickest on.
+const (
+	pure      = "vaultd/internal/ledger"
+	onDisk    = "vaultd/internal/ledger/boltledger"
+	conductor = "vaultd/internal/ingest"
+	calls     = "vaultd/internal/apicall"
+	speech    = "vaultd/internal/vaultapi"
+	readings  = "vaultd/internal/test/readings"
+	worlds    = "-short vaultd/internal/test/simulation"
+	folders   = "vaultd/internal/drop"
+	packing   = "vaultd/internal/packager"
+	watching  = "vaultd/internal/watch"
+)
+
+// list holds the mutants, by what they break.
+var list = slices.Concat(protocol, remote, kept, sources, outside)

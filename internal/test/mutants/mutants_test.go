@@ -1,0 +1,162 @@
+package mutants
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mutant is one mistake and the tests that must find it.
+type mutant struct {
+	name    string
+	promise string
+	file    string // from the root of the module
+	old     string // stands there exactly once
+	new     string
+	tests   []string // arguments of "go test", one run each; the first that fails has killed it
+}
+
+const root = "../../.."
+
+// TestMutants_EachFitsItsPlace keeps the list from growing stale.
+func TestMutants_EachFitsItsPlace(t *testing.T) {
+	var seen []string
+	for _, m := range list {
+		if slices.Contains(seen, m.name) {
+			t.Errorf("%s: the name stands twice", m.name)
+		}
+		seen = append(seen, m.name)
+		text, err := os.ReadFile(filepath.Join(root, m.file))
+		if err != nil {
+			t.Errorf("%s: %v", m.name, err)
+			continue
+		}
+		if n := strings.Count(string(text), m.old); n != 1 || m.old == m.new || len(m.tests) == 0 {
+			t.Errorf("%s: %q stands %d times in %s, once it must; the change must be one, and have tests", m.name, m.old, n, m.file)
+		}
+	}
+}
+
+// TestMutants plants each mutant and runs its tests: MUTANTS=all, or a regular expression on their names.
+func TestMutants(t *testing.T) {
+	which := os.Getenv("MUTANTS")
+	if which == "" {
+		t.Skip("MUTANTS is not set: \"make mutants\" plants them all")
+	}
+	wanted := regexp.MustCompile(strings.Replace(which, "all", ".", 1))
+	free := make(chan string, 2) // copies of the tree; two mutants live at a time
+	for range cap(free) {
+		free <- copyTree(t)
+	}
+	t.Run("mutant", func(t *testing.T) {
+		for _, m := range list {
+			if !wanted.MatchString(m.name) {
+				continue
+			}
+			t.Run(m.name, func(t *testing.T) {
+				t.Parallel()
+				dir := <-free
+				defer func() { free <- dir }()
+				plant(t, dir, m)
+			})
+		}
+	})
+}
+
+// plant puts m into the copy in dir, runs its tests, and takes it out again.
+func plant(t *testing.T, dir string, m mutant) {
+	path := filepath.Join(dir, m.file)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(b []byte) {
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(bytes.Replace(whole, []byte(m.old), []byte(m.new), 1))
+	defer write(whole)
+	if out, err := goTool(t, dir, "build", "./..."); err != nil {
+		t.Fatalf("%s does not compile, so it shows nothing:\n%s", m.name, out)
+	}
+	began := time.Now()
+	for _, args := range m.tests {
+		out, err := goTool(t, dir, append([]string{"test", "-count=1", "-timeout=4m"}, strings.Fields(args)...)...)
+		if err == nil {
+			continue
+		}
+		if bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")) {
+			t.Fatalf("%s: its tests do not compile, so they show nothing:\n%s", m.name, out)
+		}
+		t.Logf("%s (%s) was killed after %v by %s", m.name, m.promise, time.Since(began).Round(time.Second/10), killer(out, args))
+		return
+	}
+	t.Errorf("%s LIVES: no test of %q notices that %s is broken", m.name, m.tests, m.promise)
+}
+
+var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+
+// killer names the innermost test that failed.
+func killer(out []byte, args string) string {
+	if all := failed.FindAllSubmatch(out, -1); len(all) > 0 {
+		return string(all[len(all)-1][1])
+	}
+	return args
+}
+
+func goTool(t *testing.T, dir string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MUTANTS=") }), "GOFLAGS=-buildvcs=false")
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		t.Fatalf("go %v: %v", args, err)
+	}
+	return out, err
+}
+
+// copyTree copies what the module is made of.
+func copyTree(t *testing.T) string {
+	dir := t.TempDir()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(dir, rel)
+		switch {
+		case d.IsDir() && rel == ".git":
+			return fs.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(to, 0o755)
+		case !d.Type().IsRegular():
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("copy %s: %w", rel, err)
+		}
+		return os.WriteFile(to, b, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -1,0 +1,259 @@
+package readings
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
+)
+
+// An answer to a registration that leaves something out, or holds more than was asked for, under every form of URL.
+func TestReading_I8_IncompleteAnswers(t *testing.T) {
+	for name, row := range map[string]struct {
+		kind emulator.Kind
+		says string
+	}{
+		"MissingAnswer": {emulator.MissingAnswer, "the service's answer does not name this document; it is registered again"},
+		"MissingURL":    {emulator.MissingURL, "it is registered again"},
+		"ExtraAnswer":   {emulator.ExtraAnswer, "holds records nobody asked for; they are ignored"},
+	} {
+		for _, form := range []string{"object", "string"} {
+			t.Run(name+"/"+form, func(t *testing.T) {
+				t.Parallel()
+				s := setup{readings: emulator.Readings{URLForm: form}, faults: first(4, "register", emulator.Fault{Kind: row.kind})}
+				virtual(t, s, func(t *testing.T, w *world) {
+					w.archives(hour)
+					w.says(row.says)
+				})
+			})
+		}
+	}
+}
+
+// A registration whose answer was lost, under each of the three behaviours toward a clientUUID that is known: the
+// document is archived once, and only where the service refuses it does it go on under a new identity.
+func TestReading_I2_RepeatAfterLostAnswer(t *testing.T) {
+	for _, repeat := range []string{"new", "refuse", "same"} {
+		for name, f := range map[string]emulator.Fault{
+			"Aborted": {Kind: emulator.Abort, Done: true},
+			"500":     {Kind: emulator.Status, Status: 500, Done: true},
+			"504":     {Kind: emulator.Status, Status: 504, Done: true},
+			"HTML":    {Kind: emulator.HTML, Done: true},
+			"Cut":     {Kind: emulator.Cut},
+			"Garbled": {Kind: emulator.Garble},
+			"Empty":   {Kind: emulator.Empty},
+		} {
+			t.Run(repeat+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				virtual(t, setup{readings: emulator.Readings{Repeat: repeat}, faults: first(2, "register", f)}, func(t *testing.T, w *world) {
+					w.archives(3 * hour)
+					again := slices.ContainsFunc(w.entries(), func(e ledger.Entry) bool { return e.Generation > 0 })
+					if again != (repeat == "refuse") {
+						t.Errorf("a new identity was taken: %v", again)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A proxy's page with 200 is no answer, whatever it was put in front of.
+func TestReading_I12_ProxyPageIsNoAnswer(t *testing.T) {
+	page := map[string]string{"token": "the token answer is an HTML page (a proxy's?): Gateway"}
+	for op, calls := range map[string]int{"register": 6, "upload": 6, "status": 8, "status-list": 8, "token": 8} {
+		for _, done := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/done=%v", op, done), func(t *testing.T) {
+				t.Parallel()
+				s := setup{faults: first(calls, op, emulator.Fault{Kind: emulator.HTML, Done: done})}
+				if op == "token" {
+					s.service, s.client = tokensOnly, withTokens
+				}
+				if op == "status" {
+					s.folders = 1 // too few for the list to be asked
+				}
+				if op == "status-list" {
+					s.folders = 8
+				}
+				virtual(t, s, func(t *testing.T, w *world) {
+					w.archives(6 * hour)
+					w.says(cmp.Or(page[op], "answered with a web page, as a proxy does"))
+				})
+			})
+		}
+	}
+}
+
+// A word never seen is as good as "in progress", is shown, and is reported once; another one again.
+func TestReading_I12_UnknownWordIsNoSuccess(t *testing.T) {
+	for _, words := range [][2]string{{"Verifying", "ArchivingPaused"}, {"archived", "SUCCESS"}} {
+		t.Run(words[0], func(t *testing.T) {
+			t.Parallel()
+			s := setup{readings: emulator.Readings{InProgressWord: words[0]},
+				service: func(c *emulator.Config) { c.ArchiveMin, c.ArchiveMax = 3*hour, 4*hour }}
+			virtual(t, s, func(t *testing.T, w *world) {
+				alarms := func() int { return strings.Count(w.said(), "a status word that vaultd does not know") }
+				w.pass(hour, time.Second, never)
+				for _, e := range w.entries() {
+					if e.State != ledger.Uploaded {
+						t.Errorf("%q is %s", e.Folder, e.State)
+					}
+				}
+				if alarms() != 1 {
+					t.Errorf("%d alarms for one word", alarms())
+				}
+				w.must(w.service.SetReadings(emulator.Readings{InProgressWord: words[1]}))
+				w.pass(6*hour, time.Minute, w.allArchived)
+				w.archives(hour)
+				w.says("a status word that vaultd does not know", words[0], words[1])
+				if alarms() != 2 {
+					t.Errorf("%d alarms for two words", alarms())
+				}
+			})
+		})
+	}
+}
+
+// Every form of an error answer reaches a person in words: in the folder that came back, and in the pause of a route.
+func TestReading_ErrorBodiesInWords(t *testing.T) {
+	for form, words := range map[string][2]string{
+		"message": {"bad request", "forbidden"}, "Message": {"bad request", "forbidden"},
+		"detail": {"bad request", "forbidden"}, "detail-list": {"body.0: bad request", "body.0: forbidden"},
+		"error": {"bad request", "forbidden"}, "oauth": {"bad request; ServiceFault", "forbidden; ServiceFault"},
+		"service": {"ServiceFault: bad request", "ServiceFault: forbidden"}, "network": {"ServiceFault: bad request", "ServiceFault: forbidden"},
+		"wrapped": {"ServiceFault: bad request", "ServiceFault: forbidden"}, "xml": {"ServiceFault: bad request", "ServiceFault: forbidden"},
+		"empty": {"no explanation given", "no explanation given"}, "html": {"an HTML page (a proxy's?)", "an HTML page (a proxy's?)"},
+	} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			s := setup{readings: emulator.Readings{ErrorBody: form}, daemon: func(c *daemon.Config) { c.BatchSize = 1 }}
+			s.faults = func(op string, n int) emulator.Fault {
+				if op != "register" || n > 2 {
+					return emulator.Fault{}
+				}
+				return emulator.Fault{Kind: emulator.Status, Status: []int{400, 403}[n-1]}
+			}
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.pass(hour, time.Second, func() bool { return w.count(ledger.Archived) == len(w.dropped)-1 && w.count(ledger.Rejected) == 1 })
+				if a, r := w.count(ledger.Archived), w.count(ledger.Rejected); a != len(w.dropped)-1 || r != 1 {
+					t.Fatalf("%d archived, %d rejected", a, r)
+				}
+				w.pass(time.Minute, time.Second, never) // for the folders to be put where they belong
+				if reason := w.reason(); !strings.Contains(reason, "NOT ARCHIVED. ") || !strings.Contains(reason, "400 Bad Request: "+words[0]) {
+					t.Errorf("the folder that came back says %q", reason)
+				}
+				w.says("403 Forbidden: " + words[1])
+				w.proven()
+			})
+		})
+	}
+}
+
+func (w *world) count(s ledger.State) (n int) {
+	w.t.Helper()
+	for _, e := range w.entries() {
+		if e.State == s {
+			n++
+		}
+	}
+	return n
+}
+
+// reason is what the one rejected folder says to a person.
+func (w *world) reason() string {
+	w.t.Helper()
+	found, err := filepath.Glob(filepath.Join(w.dir, "drop-*", "_rejected", "*", "_REASON.txt"))
+	w.must(err)
+	if len(found) != 1 {
+		w.t.Fatalf("found %q", found)
+	}
+	b, err := os.ReadFile(found[0])
+	w.must(err)
+	return string(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")))
+}
+
+// Downloads come as bytes, behind a redirect to a pre-signed address, or as JSON that names one; before the end, 404.
+func TestReading_I4_DownloadsInThreeForms(t *testing.T) {
+	for _, form := range []string{"bytes", "redirect", "json"} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, setup{readings: emulator.Readings{Download: form}}, func(t *testing.T, w *world) {
+				w.archives(hour)
+				w.service.GrantDownloads(len(w.entries()))
+				for _, e := range w.entries() {
+					var got bytes.Buffer
+					n, sum, err := w.client.Download(t.Context(), e.Vault, e.Archived, &got)
+					if err != nil || n != e.Package.Size || sum != e.Package.SHA256 || archive.Sum(got.Bytes()) != sum {
+						t.Errorf("%q: %d bytes, %s: %v", e.Folder, n, sum, err)
+					}
+				}
+				gets := 0
+				for _, c := range w.sentTo(storeHost) {
+					if c.method == "GET" {
+						gets++
+					}
+				}
+				if want := map[string]int{"redirect": len(w.dropped), "json": len(w.dropped)}[form]; gets != want {
+					t.Errorf("%d came from the store, want %d", gets, want)
+				}
+				w.proven() // no credentials went along
+			})
+		})
+	}
+}
+
+// The list of vaults in its three forms, and an index whose numbers are of either type.
+func TestReading_ListsOfEachForm(t *testing.T) {
+	for name, row := range map[string]struct {
+		readings emulator.Readings
+		name     string
+	}{
+		"Objects": {emulator.Readings{VaultList: "objects"}, "Acme GmbH"}, "IDs": {emulator.Readings{VaultList: "ids"}, ""},
+		"Wrapped": {emulator.Readings{VaultList: "wrapped", NumbersAsStrings: true}, "Acme GmbH"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			virtual(t, setup{readings: row.readings}, func(t *testing.T, w *world) {
+				w.archives(hour)
+				vaults, err := w.client.Vaults(t.Context(), "ACME")
+				if err != nil || len(vaults) != 2 || vaults[0].ID != "ACME" || vaults[0].Name != row.name || vaults[1].ID != "BETA" {
+					t.Errorf("vaults %+v: %v", vaults, err)
+				}
+				page, err := w.client.Index(t.Context(), "ACME", vaultapi.FirstPage, 100, "archiveDate asc")
+				if err != nil || len(page.Records) != 3 || page.Found != 3 {
+					t.Fatalf("page %+v: %v", page, err)
+				}
+				for _, r := range page.Records {
+					if r.Remote == "" || strings.TrimRight(strings.TrimRight(string(r.Document.Amount), "0"), ".") != "119" {
+						t.Errorf("record %s", r.Raw)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Answers about one document that are far larger than a record is are not read to their end: the document is asked about
+// again and archived, and while they come it stays as it is.
+func TestReading_I21_HugeStatusAnswers(t *testing.T) {
+	for _, chunked := range []bool{false, true} {
+		t.Run(fmt.Sprintf("chunked=%v", chunked), func(t *testing.T) {
+			t.Parallel()
+			s := setup{folders: 1, faults: first(4, "status", emulator.Fault{Kind: emulator.Huge, Size: 1 << 20, Chunked: chunked})} // too few for the list to be asked
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.archives(6 * hour)
+				w.says("the answer is larger than its limit")
+			})
+		})
+	}
+}

@@ -1,0 +1,165 @@
+package readings
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/vaultapi"
+)
+
+// A mistyped vault is named together with what the archive lists, at the start and after a day; the other vault's folders
+// are archived all the same, and only the mistyped one's own calls pause it.
+func TestReading_AMistypedVaultIsNamed(t *testing.T) {
+	const want = `The archive lists ACME, BETA, not "ACNE". Compare drops[1].vault letter by letter.`
+	for _, form := range []string{"objects", "ids", "wrapped"} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			s := setup{vaults: []string{"BETA", "ACNE", "ACNE"}, readings: emulator.Readings{VaultList: form}, daemon: seldomRescan}
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.pass(hour, time.Minute, never)
+				if got := w.daemon.State().Advice; !slices.Equal(got, []daemon.UnlistedVault{{Vault: "ACNE", Text: want}}) {
+					t.Errorf("advice %q", got)
+				}
+				w.says("letter by letter")
+				for _, e := range w.entries() {
+					if (e.Vault == "BETA") != (e.State == ledger.Archived) {
+						t.Errorf("%q of vault %s is %s", e.Folder, e.Vault, e.State)
+					}
+				}
+				w.pass(24*hour, 10*time.Minute, never)
+				if n := w.service.Calls("vaults"); n != 2 {
+					t.Errorf("the list was asked for %d times in a day and an hour, want 2", n)
+				}
+			})
+		})
+	}
+}
+
+// An archive that forbids the list, does not have it or does not answer changes nothing: no advice, no pause, no call more
+// than once a day where it said no, and no token beside the first.
+func TestReading_I24_AnArchiveWithoutAListOfVaults(t *testing.T) {
+	for name, row := range map[string]struct {
+		fault emulator.Fault
+		asked int // in a day and an hour
+	}{
+		"Unauthorized": {emulator.Fault{Kind: emulator.Status, Status: http.StatusUnauthorized}, 2},
+		"Forbidden":    {emulator.Fault{Kind: emulator.Status, Status: http.StatusForbidden}, 2},
+		"NotFound":     {emulator.Fault{Kind: emulator.Status, Status: http.StatusNotFound}, 2},
+		"BadGateway":   {emulator.Fault{Kind: emulator.Status, Status: http.StatusBadGateway}, 2},
+		"Overloaded":   {emulator.Fault{Kind: emulator.Status, Status: http.StatusTooManyRequests, RetryAfter: hour}, 26},
+		"NoAnswer":     {emulator.Fault{Kind: emulator.Abort}, 26},
+		"WebPage":      {emulator.Fault{Kind: emulator.HTML}, 26},
+		"EmptyList":    {emulator.Fault{}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup{client: withTokens, daemon: seldomRescan,
+				service: func(c *emulator.Config) {
+					tokensOnly(c)
+					c.TokenLife = 24 * hour
+				},
+				faults: func(op string, _ int) emulator.Fault {
+					if op == "vaults" {
+						return row.fault
+					}
+					return emulator.Fault{}
+				}}
+			if name == "EmptyList" {
+				s.between = withoutVaults
+			}
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.archives(hour)
+				w.pass(25*hour, 10*time.Minute, never)
+				state := w.daemon.State()
+				if len(state.Advice)+len(state.Pauses) > 0 {
+					t.Errorf("advice %q, pauses %+v", state.Advice, state.Pauses)
+				}
+				if n := w.service.Calls("vaults"); n != row.asked {
+					t.Errorf("the list was asked for %d times, want %d", n, row.asked)
+				}
+				if n := w.service.Calls("token"); n != 2 { // the second when four fifths of the first one's life are over
+					t.Errorf("%d token requests", n)
+				}
+			})
+		})
+	}
+}
+
+// Two vaults with accounts of their own, one of passwords and one of tokens: everything is archived, each account is told of
+// its own vault alone, and the wrong secret of one stops no other. The right one counts while vaultd runs.
+func TestReading_I24_AnAccountForEachVault(t *testing.T) {
+	for name, tokens := range map[string]bool{"Passwords": false, "Tokens": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var secret atomic.Value
+			secret.Store("S3cr3t of last year, canary")
+			s := setup{daemon: func(c *daemon.Config) { c.Drops[1].Account = "beta" },
+				service: func(c *emulator.Config) {
+					c.ClientID, c.ClientSecret = user, password
+					c.Vaults[1].Account = emulator.Account{Name: "beta-user", Secret: "S3cr3t of beta, canary"}
+				},
+				vaultapi: func(c *vaultapi.Config) {
+					auth := apicall.Auth{Method: apicall.Basic, Username: "beta-user", Secret: func() (string, error) { return secret.Load().(string), nil }}
+					if tokens {
+						auth.Method = apicall.OAuth2
+					}
+					beta, err := c.API.As(auth)
+					if err != nil {
+						t.Fatal(err)
+					}
+					c.Accounts = map[archive.VaultID]*apicall.API{"BETA": beta}
+				}}
+			if tokens {
+				s.client = withTokens
+			}
+			virtual(t, s, func(t *testing.T, w *world) {
+				w.pass(hour, 10*time.Second, never)
+				for _, e := range w.entries() {
+					if (e.Vault == "ACME") != (e.State == ledger.Archived) {
+						t.Errorf("%q of vault %s is %s", e.Folder, e.Vault, e.State)
+					}
+				}
+				for _, p := range w.daemon.State().Pauses {
+					if p.Route != "vault BETA" {
+						t.Errorf("paused: %+v", p)
+					}
+				}
+				secret.Store("S3cr3t of beta, canary")
+				w.archives(hour)
+				w.pass(25*hour, hour, never)
+				if got := w.daemon.State().Advice; len(got) > 0 {
+					t.Errorf("advice %q", got)
+				}
+			})
+		})
+	}
+}
+
+// seldomRescan makes long virtual times cheap.
+func seldomRescan(c *daemon.Config) {
+	for i := range c.Drops {
+		c.Drops[i].Rescan = 5 * time.Minute
+	}
+}
+
+// withoutVaults empties the list of vaults.
+func withoutVaults(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+	resp, err := next.RoundTrip(r)
+	if err != nil || r.URL.Path != "/v1/vaults" {
+		return resp, err
+	}
+	resp.Body.Close()
+	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader("[]")), 2
+	resp.Header.Del("Content-Length")
+	return resp, nil
+}

@@ -1,0 +1,53 @@
+package simulation
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// packageSealed lets the plan damage a package that was just sealed, at once or after the delay of the strike.
+// The daemon does not hear of it: the disk, or somebody, changes the file behind its back.
+func (w *World) packageSealed(op, name string) {
+	if op != "rename" || !strings.HasSuffix(name, ".zip") {
+		return
+	}
+	s := w.fate.ask(Packages, "sealed", name)
+	harm := map[Blow]func(string) error{Fail: changeByte, FailDone: cutByte}[s.Blow]
+	if harm == nil {
+		return
+	}
+	path := filepath.Join(w.state(), "spool", name)
+	if s.Call.Delay == 0 {
+		w.must(harm(path))
+		return
+	}
+	time.AfterFunc(s.Call.Delay, func() { _ = harm(path) }) // it may be gone by then
+}
+
+// changeByte changes one byte of a ZIP, in a time that no checksum of the format covers: only the digest of the whole tells.
+func changeByte(path string) error {
+	const modified = 10 // offset of the first file's time
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	b := make([]byte, 1)
+	if _, err := f.ReadAt(b, modified); err != nil {
+		return err
+	}
+	b[0] ^= 0xff
+	_, err = f.WriteAt(b, modified)
+	return err
+}
+
+// cutByte takes the last byte off.
+func cutByte(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	return os.Truncate(path, info.Size()-1)
+}

@@ -1,0 +1,397 @@
+package simulation
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+)
+
+// respond makes an answer for Between.
+func respond(r *http.Request, status int, body string) *http.Response {
+	return &http.Response{Status: http.StatusText(status), StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)),
+		ContentLength: int64(len(body)), Request: r}
+}
+
+// misspell is for Between: a registration that holds a documentId with that beginning
+// gets a field that the service does not know, and must be refused.
+func misspell(beginning string) func(*http.Request, http.RoundTripper) (*http.Response, error) {
+	return func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+		if r.Method != http.MethodPost || r.Body == nil || !strings.HasSuffix(r.URL.Path, "/documents") {
+			return next.RoundTrip(r)
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.ReplaceAll(body, []byte(`"documentId":"`+beginning), []byte(`"documentNo":"`+beginning))
+		r = r.Clone(r.Context())
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		return next.RoundTrip(r)
+	}
+}
+
+// forUntil strikes every call of an operation until some time into the run.
+func forUntil(w *World, name string, until time.Duration, f emulator.Fault) Plan {
+	return func(op Op) Strike {
+		if op.Seam != Calls || op.Name != name || w.Virtual() > until {
+			return Strike{}
+		}
+		return Strike{Call: f}
+	}
+}
+
+// states returns the states that an entry passed through, in order.
+func (w *World) states(k archive.Key) (all []string) {
+	l, done := w.openLedger()
+	defer done()
+	w.must(l.Lines(1, func(_ uint64, line []byte) error {
+		m, err := ledger.ParseLine(line)
+		if err == nil && m.Key == k.String() && (len(all) == 0 || all[len(all)-1] != m.State) {
+			all = append(all, m.State)
+		}
+		return nil
+	}))
+	return all
+}
+
+// TestUnclear_I2 leaves PUTs without an answer until the window is over.
+func TestUnclear_I2(t *testing.T) {
+	const late = 5 * time.Hour
+	for name, row := range map[string]struct {
+		fault         emulator.Fault
+		registrations int
+		unclear       bool
+	}{
+		"FailedAndNotStored": {emulator.Fault{Kind: emulator.Abort}, 2, true},
+		"FailedButStored":    {emulator.Fault{Kind: emulator.Abort, Done: true}, 1, true},
+		"CutInTheMiddle":     {emulator.Fault{Kind: emulator.CutRequest}, 2, true},
+		"LandsLate":          {emulator.Fault{Kind: emulator.Abort, Done: true, Lag: late}, 1, true},
+		"AnsweredLandsLate":  {emulator.Fault{Lag: late}, 1, false},
+		"AnsweredAndLost":    {emulator.Fault{Kind: emulator.Vanish}, 2, true},
+		"NeverConnected":     {emulator.Fault{Kind: emulator.Refuse}, 2, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t, Config{Seed: 3})
+				w.Plan(forUntil(w, "upload", 30*time.Minute, row.fault))
+				w.Start()
+				w.Drop(0, Make(3, 0, Good))
+				w.Advance(40 * time.Minute)
+				w.Calm(72 * time.Hour)
+				o := w.Check(true)
+				e := o.Entries[0]
+				passed := w.states(e.Key)
+				unclear := slices.Contains(passed, ledger.Unclear.String())
+				if e.State != ledger.Archived || e.Double || len(e.Registrations) < row.registrations || unclear != row.unclear {
+					t.Errorf("%s after %d registrations, double %v, by %q", e.State, len(e.Registrations), e.Double, passed)
+				}
+				if row.registrations == 1 && len(e.Registrations) != 1 {
+					t.Errorf("registered %d times", len(e.Registrations))
+				}
+			})
+		})
+	}
+}
+
+// TestSameNumber_I25 meets a service that registers a document again under the number
+// that it failed: nobody can tell what it would say of the second package.
+func TestSameNumber_I25(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, Config{Seed: 12, Emulator: func(c *emulator.Config) { c.Readings.Repeat = "same" }})
+		w.Start()
+		for i := range 10 {
+			w.Drop(0, Make(12, i, Good))
+		}
+		w.Drop(0, Make(12, 10, FailsOnce))
+		w.Calm(72 * time.Hour)
+		if o := w.Check(false); len(o.In(ledger.Archived)) != 10 || len(o.In(ledger.Unclear)) != 1 {
+			t.Error(o)
+		}
+	})
+}
+
+// TestCrossWired_I8 gives one number to two documents, twice: the first time they alone
+// are stopped, the second time their route is, until vaultd is started again.
+func TestCrossWired_I8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		// A minute to fill a batch: the two documents must be in one.
+		w := New(t, Config{Seed: 4, Vaults: 2, Daemon: func(c *daemon.Config) { c.BatchWait = time.Minute }})
+		w.Start()
+		w.Advance(10 * time.Second) // what is dropped in the instant of a rescan may be found in parts
+		twice := func(op Op) Strike {
+			if op.Name == "register" {
+				return Strike{Call: emulator.Fault{Kind: emulator.DoubleBumID}}
+			}
+			return Strike{}
+		}
+		w.Plan(twice)
+		w.Drop(0, Make(4, 0, Good), Make(4, 1, Good))
+		w.Advance(5 * time.Minute)
+		w.Plan(nil)
+		w.Drop(0, Make(4, 2, Good))
+		w.Advance(6 * time.Hour)
+		w.Plan(twice)
+		w.Drop(0, Make(4, 3, Good), Make(4, 4, Good))
+		w.Advance(5 * time.Minute)
+		w.Plan(nil)
+		for i := range 12 {
+			w.Drop(i%2, Make(4, 10+i, Good))
+		}
+		w.Advance(24 * time.Hour)
+		if p := w.d.State().Pauses; len(p) != 1 || p[0].Route != "vault VAULT-1" || p[0].Cause.Code != "cross-wired" {
+			t.Errorf("pauses %+v", p)
+		}
+		b := w.d.Ledger().Balance()
+		if b.States[ledger.Quarantined] != 4 || b.States[ledger.Archived] != 7 || b.States[ledger.Packaged] != 6 {
+			t.Errorf("before the restart: %v", b)
+		}
+		w.Restart(Graceful)
+		w.Calm(24 * time.Hour)
+		if o := w.Check(true); len(o.In(ledger.Archived)) != 13 {
+			t.Error(o)
+		}
+	})
+}
+
+// TestSharedAddress_I8 gives the upload address of an archived document to another one in a later answer: signed
+// anew, in the same bytes while both are open, and with the object's name in the query. Nothing is uploaded to
+// it by the second document, which alone is stopped; when it happens again, the route is.
+func TestSharedAddress_I8(t *testing.T) {
+	for name, row := range map[string]struct {
+		kind    emulator.Kind
+		inQuery bool
+	}{
+		"SignedAnew":             {emulator.SharedAddress, false},
+		"SignedAnewKeyInQuery":   {emulator.SharedAddress, true},
+		"SameBytes":              {emulator.RepeatedAddress, false},
+		"SameBytesAndKeyInQuery": {emulator.RepeatedAddress, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t, Config{Seed: 6, Emulator: func(c *emulator.Config) { c.Readings.KeyInQuery = row.inQuery }})
+				w.Start()
+				w.Drop(0, Make(6, 0, Good))
+				w.Advance(5 * time.Minute) // stored; its address still works
+				for n := 1; n <= 2; n++ {
+					w.Plan(func(op Op) Strike {
+						if op.Name == "register" {
+							return Strike{Call: emulator.Fault{Kind: row.kind}}
+						}
+						return Strike{}
+					})
+					w.Drop(0, Make(6, n, Good))
+					w.Advance(5 * time.Minute)
+					w.Plan(nil)
+					if b := w.d.Ledger().Balance(); b.States[ledger.Quarantined] != uint64(n) {
+						t.Errorf("after %d shared addresses: %v", n, b)
+					}
+					if p := w.d.State().Pauses; len(p) != n-1 {
+						t.Errorf("after %d shared addresses: pauses %+v", n, p)
+					}
+				}
+				w.Restart(Graceful)
+				w.Drop(0, Make(6, 3, Good))
+				w.Calm(24 * time.Hour)
+				o := w.Check(false)
+				if len(o.In(ledger.Archived)) != 2 {
+					t.Error(o)
+				}
+				for _, e := range o.In(ledger.Quarantined) {
+					if e.Cause.Code != "address-taken" || len(e.Registrations) != 0 {
+						t.Errorf("%q: %+v, %d registrations", e.Folder, e.Cause, len(e.Registrations))
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestRedirectAway_I8 has the store send an upload on to the object of another document.
+func TestRedirectAway_I8(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, Config{Seed: 7})
+		w.Start()
+		w.Drop(0, Make(7, 0, Good))
+		w.Advance(6 * time.Hour)
+		once := false
+		w.Plan(func(op Op) Strike {
+			if op.Name != "upload" || once {
+				return Strike{}
+			}
+			once = true // where it is sent on to would take it
+			return Strike{Call: emulator.Fault{Kind: emulator.RedirectAway}}
+		})
+		w.Drop(0, Make(7, 1, Good))
+		w.Advance(time.Hour)
+		w.Calm(72 * time.Hour)
+		if o := w.Check(true); len(o.In(ledger.Archived)) != 2 {
+			t.Error(o)
+		}
+	})
+}
+
+// TestBatchRefused_I23 has the service refuse one document of fifty.
+func TestBatchRefused_I23(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, Config{Seed: 5})
+		w.Between(misspell("FAULT"))
+		for i := range 50 {
+			f := Make(5, i, Good)
+			if i == 31 {
+				f.Files["metadata.json"] = []byte(strings.Replace(string(f.Files["metadata.json"]), `"documentId":"`, `"documentId":"FAULT `, 1))
+			}
+			w.Drop(0, f)
+		}
+		w.Start()
+		w.Advance(4 * time.Hour)
+		o := w.Check(false)
+		if len(o.In(ledger.Archived)) != 49 || len(o.In(ledger.Rejected)) != 1 {
+			t.Errorf("%v", o)
+		}
+	})
+}
+
+// TestEnvironment_I24 takes the rights, the credentials or the path of one vault away for
+// six hours: nothing is rejected, the other vault goes on, and it resumes by itself.
+func TestEnvironment_I24(t *testing.T) {
+	ours := func(r *http.Request) bool { return strings.Contains(r.URL.Path, "VAULT-1") }
+	for name, fault := range map[string]func(r *http.Request) (*http.Response, error){
+		"401": func(r *http.Request) (*http.Response, error) {
+			return respond(r, 401, `{"message":"Unauthorized"}`), nil
+		},
+		"403": func(r *http.Request) (*http.Response, error) { return respond(r, 403, `{"message":"no access"}`), nil },
+		"404": func(r *http.Request) (*http.Response, error) { return respond(r, 404, ``), nil },
+		"502": func(r *http.Request) (*http.Response, error) { return respond(r, 502, `<html>`), nil },
+		"DNS": func(*http.Request) (*http.Response, error) {
+			return nil, &os.SyscallError{Syscall: "connect", Err: os.ErrDeadlineExceeded}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t, Config{Seed: 6, Vaults: 2})
+				w.Start()
+				w.Drop(0, Make(6, 0, Good)) // on its way when the fault begins
+				w.Advance(2 * time.Minute)
+				w.Between(func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+					if r.Host != "store.example" && ours(r) && !strings.Contains(r.URL.Host, "store") {
+						return fault(r)
+					}
+					return next.RoundTrip(r)
+				})
+				for i := range 10 {
+					w.Drop(i%2, Make(6, 1+i, Good))
+				}
+				w.Advance(6 * time.Hour)
+				p := w.d.State().Pauses
+				if len(p) != 1 || p[0].Route != "vault VAULT-1" {
+					t.Errorf("pauses %+v", p)
+				}
+				b := w.d.Ledger().Balance()
+				if b.States[ledger.Archived] != 5 || b.States[ledger.Rejected]+b.States[ledger.Quarantined] != 0 {
+					t.Errorf("meanwhile: %v", b)
+				}
+				w.Between(nil)
+				w.Advance(4 * time.Hour)
+				if p := w.d.State().Pauses; len(p) != 0 {
+					t.Errorf("still paused: %+v", p)
+				}
+				if o := w.Check(false); len(o.In(ledger.Archived)) != 11 {
+					t.Error(o)
+				}
+			})
+		})
+	}
+}
+
+// TestUnknownWord_I12 meets a service with a word of its own that sounds like success.
+func TestUnknownWord_I12(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, Config{Seed: 7, Emulator: func(c *emulator.Config) {
+			c.Readings.InProgressWord, c.ArchiveMin, c.ArchiveMax = "ArchivingSuccessfulSoon", 60*time.Hour, 60*time.Hour
+		}})
+		w.Start()
+		w.Drop(0, Make(7, 0, Good))
+		w.Advance(59 * time.Hour)
+		if b := w.d.Ledger().Balance(); b.States[ledger.Uploaded] != 1 {
+			t.Errorf("not uploaded: %v", b)
+		}
+		if n := strings.Count(w.log.String(), "does not know"); n > 1 {
+			t.Errorf("alarmed %d times", n)
+		}
+		w.Calm(4 * time.Hour)
+		if o := w.Check(false); len(o.In(ledger.Archived)) != 1 {
+			t.Error(o)
+		}
+	})
+}
+
+// TestDropAway takes the drop folder away in the middle of everything, once leaving
+// nothing and once an empty folder, as an unmounted share does.
+func TestDropAway(t *testing.T) {
+	for name, empty := range map[string]bool{"Vanished": false, "Unmounted": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t, Config{Seed: 8, Vaults: 2})
+				w.Start()
+				path := w.DropPath(0)
+				for i := range 4 {
+					w.Drop(0, Make(8, i, Good))
+				}
+				w.Advance(3 * time.Minute) // uploaded, not archived
+				for i := range 4 {
+					w.Drop(0, Make(8, 10+i, Good))
+				}
+				w.Advance(75 * time.Second) // claimed, not settled once more, or not even claimed
+				w.must(os.Rename(path, path+" away"))
+				if empty {
+					w.must(os.Mkdir(path, 0o770))
+				}
+				w.Drop(1, Make(8, 20, Good))
+				w.Advance(3 * time.Hour)
+				before := w.d.Ledger().Head().N
+				w.Advance(3 * time.Hour)
+				if n := w.d.Ledger().Head().N - before; n > 150 {
+					t.Errorf("%d journal lines in three hours about a folder that is not there", n)
+				}
+				if s := w.d.State().Drops; s[0].Paused == "" || s[1].Paused != "" {
+					t.Errorf("paused: %q, %q", s[0].Paused, s[1].Paused)
+				}
+				if b := w.d.Ledger().Balance(); b.States[ledger.Rejected]+b.States[ledger.Quarantined]+b.States[ledger.Duplicate] > 0 || b.States[ledger.Archived] < 5 {
+					t.Errorf("meanwhile: %v", b)
+				}
+				w.Restart(Death) // a start without the folder changes nothing
+				w.Advance(time.Hour)
+				if empty {
+					if made := names(path); len(made) > 0 {
+						t.Errorf("made in an empty folder that is not ours: %q", made)
+					}
+					w.must(os.Remove(path))
+				}
+				w.must(os.Rename(path+" away", path))
+				w.Calm(24 * time.Hour)
+				if o := w.Check(false); len(o.In(ledger.Archived)) != 9 {
+					t.Error(o)
+				}
+				if _, err := os.Stat(filepath.Join(path, "_archived")); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

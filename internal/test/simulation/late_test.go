@@ -1,0 +1,152 @@
+package simulation
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+)
+
+// firstUploads strikes the first n uploads.
+func firstUploads(n int, f emulator.Fault) Plan {
+	return func(op Op) Strike {
+		if op.Seam != Calls || op.Name != "upload" || op.N > n {
+			return Strike{}
+		}
+		return Strike{Call: f}
+	}
+}
+
+// lately drops two folders, strikes the first uploads, and waits until everything is through.
+func lately(t *testing.T, n int, f emulator.Fault) (o Outcome, statuses int) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, Config{Seed: 1})
+		w.Plan(firstUploads(n, f))
+		w.Start()
+		w.Drop(0, Make(1, 0, Good), Make(1, 1, Good))
+		w.Advance(24 * time.Hour)
+		w.Calm(40 * 24 * time.Hour)
+		o, statuses = w.Check(true), w.Emulator().Calls("status")
+	})
+	return o, statuses
+}
+
+// The service says that it failed a package, and archives it hours later: both copies are in the archive, and the entry
+// says so.
+func TestLate_I2_FailedAndThenArchivedIsFlagged(t *testing.T) {
+	o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Rerun, Again: 4 * time.Hour})
+	if twice := doubles(o); twice != 1 || len(o.In(ledger.Archived)) != 2 {
+		t.Errorf("%d entries say that they are archived twice: %v", twice, o)
+	}
+}
+
+// A job that runs again by itself mostly does so soon: the document is not sent once more.
+func TestLate_I2_FailedAndSoonArchivedIsNotSentAgain(t *testing.T) {
+	for _, again := range []time.Duration{2 * time.Minute, 55 * time.Minute} {
+		t.Run(again.String(), func(t *testing.T) {
+			o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Rerun, Again: again})
+			for _, e := range o.In(ledger.Archived) {
+				if e.Double || e.Posts != 1 {
+					t.Errorf("%q: double %t, %d POSTs", e.Folder, e.Double, e.Posts)
+				}
+			}
+		})
+	}
+}
+
+// All three registrations that the service failed are archived later: the person who is asked about it learns it.
+func TestLate_I2_EveryFailedOneIsArchivedLater(t *testing.T) {
+	o, _ := lately(t, 6, emulator.Fault{Kind: emulator.Rerun, Again: 5 * time.Hour})
+	for _, e := range o.Entries {
+		if e.State != ledger.Quarantined && e.State != ledger.Archived || !e.ArchivedTwice() || !e.Double || !e.NeedsPerson() {
+			t.Errorf("%q: %s, double %t, %+v", e.Folder, e.State, e.Double, e.Registrations)
+		}
+	}
+}
+
+// A store that keeps what it calls refused.
+func TestLate_I2_StoredThoughRefusedIsFlagged(t *testing.T) {
+	for _, status := range []int{400, 403, 409, 412} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Status, Status: status, Done: true})
+			if twice := doubles(o); twice != 1 || len(o.In(ledger.Archived)) != 2 {
+				t.Errorf("%d entries say that they are archived twice: %v", twice, o)
+			}
+		})
+	}
+}
+
+// A list that was fetched for other documents tells of it too, before anybody asks.
+func TestLate_I2_AListForOthersTellsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, Config{Seed: 1, Emulator: func(c *emulator.Config) { c.ArchiveMin, c.ArchiveMax = 3*time.Minute, 3*time.Minute }})
+		w.Plan(firstUploads(1, emulator.Fault{Kind: emulator.Status, Status: 412, Done: true}))
+		w.Start()
+		w.Drop(0, Make(1, 0, Good))
+		w.Advance(30 * time.Minute)
+		if e := w.only(); e.State != ledger.Archived || e.Double {
+			t.Fatalf("%s, double %t", e.State, e.Double)
+		}
+		asked := w.Emulator().Calls("status")
+		for i := range 5 {
+			w.Drop(0, Make(1, 1+i, Good))
+		}
+		w.Advance(15 * time.Minute)
+		var first ledger.Entry
+		w.must(w.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error {
+			if first.Key.IsZero() {
+				first = e
+			}
+			return nil
+		}))
+		if !first.ArchivedTwice() || !first.Double || w.Emulator().Calls("status-list") == 0 {
+			t.Errorf("%s, double %t, after %d questions and %d lists", first.State, first.Double, w.Emulator().Calls("status")-asked, w.Emulator().Calls("status-list"))
+		}
+		w.Calm(24 * time.Hour)
+		w.Check(true)
+	})
+}
+
+func doubles(o Outcome) (n int) {
+	for _, e := range o.Entries {
+		if e.ArchivedTwice() && e.Double && e.NeedsPerson() {
+			n++
+		}
+	}
+	return n
+}
+
+// A status list that is some minutes old still says "in progress" of what a question was told has failed. That is no
+// second job: the document is registered again once, and no person is called.
+func TestLate_I24_AnOldListTakesNoFailureBack(t *testing.T) {
+	for _, age := range []time.Duration{5 * time.Minute, 20 * time.Minute, 40 * time.Minute} {
+		t.Run(age.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t, Config{Seed: 1, Emulator: func(c *emulator.Config) {
+					c.Readings.ListAge = age
+					c.FailDocument = func(_ string, nth int) string {
+						if nth > 1 {
+							return ""
+						}
+						return "an error of the first job"
+					}
+				}})
+				w.Start()
+				for i := range 60 { // so many that the list is worth asking for again and again
+					w.Drop(0, Make(1, i, Good))
+					w.Advance(2 * time.Minute)
+				}
+				w.Calm(10 * 24 * time.Hour)
+				for _, e := range w.Check(false).Entries {
+					if e.State != ledger.Archived || e.Posts > 2 {
+						t.Errorf("%q: %s, %d POSTs, %+v", e.Folder, e.State, e.Posts, e.Registrations)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,104 @@
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/emulator"
+)
+
+// The runs sync thousands of times; on a disk in memory that costs nothing.
+func TestMain(m *testing.M) {
+	const memory = "/dev/shm"
+	var st unix.Statfs_t
+	if unix.Statfs(memory, &st) == nil && st.Bavail*uint64(st.Bsize) > 2e9 && unix.Access(memory, unix.W_OK) == nil {
+		os.Setenv("TMPDIR", memory)
+	}
+	debug.SetGCPercent(400) // the worlds are small, and short-lived
+	os.Exit(m.Run())
+}
+
+// soon is a world in which everything happens within two hours.
+func soon(seed uint64) Config {
+	return Config{Seed: seed,
+		Drop: func(_ int, d *daemon.Drop, _ string) {
+			d.Disposes, d.Grace, d.Settle, d.Rescan = true, time.Hour, time.Second, time.Minute
+		},
+		Emulator: func(c *emulator.Config) { c.ArchiveMin, c.ArchiveMax = time.Minute, 5*time.Minute },
+	}
+}
+
+func isCall(name string) func() func(Op) bool {
+	return func() func(Op) bool {
+		return func(op Op) bool { return op.Seam == Calls && op.Name == name }
+	}
+}
+
+// nthRename picks the n-th rename of each folder: claim, place, move out.
+func nthRename(n int) func() func(Op) bool {
+	return func() func(Op) bool {
+		seen := map[string]int{}
+		return func(op Op) bool {
+			if op.Seam != Files || op.Name != "rename" || !strings.HasPrefix(op.On, "Müller") {
+				return false
+			}
+			seen[op.On]++
+			return seen[op.On] == n
+		}
+	}
+}
+
+func TestCrashMatrix(t *testing.T) {
+	steps := map[string]func() func(Op) bool{
+		"Register": isCall("register"),
+		"Upload":   isCall("upload"),
+		"Ask":      func() func(Op) bool { return func(op Op) bool { return strings.HasPrefix(op.Name, "status") } },
+		"Commit":   func() func(Op) bool { return func(op Op) bool { return op.Seam == Commits } },
+		"Claim":    nthRename(1),
+		"Place":    nthRename(2),
+		"MoveOut":  nthRename(3),
+		"Dispose":  func() func(Op) bool { return func(op Op) bool { return op.Name == "unlink" } },
+	}
+	for _, name := range slices.Sorted(maps.Keys(steps)) {
+		for b := Fail; b <= DieDone; b++ {
+			for _, n := range []int{1, 3} {
+				if underRace && n > 1 {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%v/%d", name, b, n), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						cfg := soon(uint64(n))
+						cfg.Daemon = func(c *daemon.Config) { c.BatchSize = 1 }
+						if name == "MoveOut" {
+							keep := cfg.Drop
+							cfg.Drop = func(i int, d *daemon.Drop, moved string) {
+								keep(i, d, moved)
+								d.DisposeTo = moved
+							}
+						}
+						w := New(t, cfg)
+						w.Plan(At(n, b, steps[name]()))
+						w.Start()
+						for i := range 4 {
+							w.Drop(0, Make(1, i, Good))
+						}
+						w.Advance(2 * time.Hour)
+						w.Calm(72 * time.Hour)
+						w.Check(true)
+					})
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package simulation
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/ledger"
+)
+
+// Something is mounted on a folder at one moment of its life after the other. Nothing of it is moved or removed while that is seen,
+// and once it is gone everything ends.
+func TestMount_I18_AtEveryMoment(t *testing.T) {
+	quarantined, waited := 0, 0
+	for n := range 36 {
+		at := time.Duration(n) * 6 * time.Second // dropped, claimed, packed
+		if n >= 20 {
+			at = time.Duration(n-19) * 10 * time.Minute // sent, archived, kept, removed
+		}
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t, Config{Seed: uint64(n), Drop: func(_ int, d *daemon.Drop, _ string) {
+				d.Disposes, d.Grace = true, time.Hour
+			}})
+			w.Start()
+			f := Make(uint64(n), 0, Good)
+			w.Drop(0, f)
+			w.Advance(at)
+			w.Mount(f.Name, 5*time.Hour)
+			w.Advance(4 * time.Hour)
+			if w.mounts.met() > 0 {
+				waited++
+			}
+			w.Calm(48 * time.Hour)
+			o := w.Check(false)
+			if o.Entries[0].State == ledger.Quarantined {
+				quarantined++
+			}
+		})
+	}
+	if quarantined == 0 || waited < 20 {
+		t.Errorf("vacuous: %d quarantined, %d met the mount", quarantined, waited)
+	}
+}

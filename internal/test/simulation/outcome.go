@@ -1,0 +1,397 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/proof"
+)
+
+// Outcome is what a run came to.
+type Outcome struct {
+	Entries  []ledger.Entry
+	Report   proof.Report
+	Problems []string       // broken promises; none is well
+	Fired    map[string]int // strikes by seam, operation and kind
+	Finished int            // folders whose document is final, or waits for a person
+	Deaths   int
+	Restarts int // graceful ones
+	Virtual  time.Duration
+}
+
+// String says it on one line.
+func (o Outcome) String() string {
+	return fmt.Sprintf("%v; %d faults, %d deaths, %d restarts, %v virtual", o.Report.Balance, sum(o.Fired), o.Deaths, o.Restarts, o.Virtual.Round(time.Minute))
+}
+
+// In returns the entries in a state.
+func (o Outcome) In(s ledger.State) (in []ledger.Entry) {
+	for _, e := range o.Entries {
+		if e.State == s {
+			in = append(in, e)
+		}
+	}
+	return in
+}
+
+// By returns the entry of the folder with that name; nil: there is none.
+func (o Outcome) By(folder string) *ledger.Entry {
+	for i := range o.Entries {
+		if o.Entries[i].Folder == folder {
+			return &o.Entries[i]
+		}
+	}
+	return nil
+}
+
+// Calm ends all faults and waits until every folder is through: entries final and their
+// sources where they belong. What is not so after bound must at least be unclear or
+// quarantined, or the run fails: faults over, everything ends.
+func (w *World) Calm(bound time.Duration) {
+	w.t.Helper()
+	w.fate.set(nil)
+	w.clock.set(0)
+	w.Unmount()
+	if w.life == nil {
+		w.Start()
+	}
+	for vault := range w.cfg.Vaults {
+		w.BringBack(vault)
+	}
+	var left []string
+	look := 5 * time.Minute // ever more seldom: reading everything is dear
+	for end := time.Now().Add(bound); time.Now().Before(end); w.Advance(look) {
+		w.Administer()
+		if left = w.unfinished(true); len(left) == 0 {
+			return
+		}
+		look = min(look+look/3, 3*time.Hour)
+	}
+	if left = w.unfinished(false); len(left) > 0 {
+		w.t.Errorf("I25: %d not through %v after the last fault: %v; pauses: %v",
+			len(left), bound, left[:min(len(left), 20)], w.d.State().Pauses)
+		w.must(w.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error {
+			if len(w.told) < 3 && !through(e, false) {
+				w.tell(w.d.Ledger(), e.Key)
+			}
+			return nil
+		}))
+	}
+}
+
+// unfinished names what is not through; strictly, what is unclear is not.
+func (w *World) unfinished(strict bool) (left []string) {
+	entries := map[string]int{}
+	if safe, is := w.d.Ledger().Safe(); is {
+		left = append(left, "safe mode: "+safe.Word)
+	}
+	w.must(w.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		entries[e.Drop+"/"+e.Folder]++
+		first, _, err := w.d.Ledger().Entry(e.After)
+		w.must(err)
+		waits := e.State == ledger.Discovered && (first.State == ledger.Quarantined || first.State == ledger.Unclear)
+		if !waits && !through(e, strict) {
+			left = append(left, fmt.Sprintf("%q is %s/%s since attempt %d (%s), due %v", e.Folder, e.State, e.Source, e.Attempt, e.Cause.Code, e.NotBefore))
+		}
+		return nil
+	}))
+	for _, d := range w.dropped {
+		if name := vaultName(d.Vault) + "/" + d.Name; entries[name] > 0 {
+			entries[name]--
+		} else if w.setBacks == 0 || !w.has(d) {
+			left = append(left, fmt.Sprintf("%q was not taken", name))
+		}
+	}
+	return left
+}
+
+func through(e ledger.Entry, strict bool) bool {
+	switch {
+	case e.State == ledger.Unclear:
+		return !strict
+	case strict && asksLate(e):
+		return false
+	case e.State == ledger.Quarantined:
+		return true
+	case !e.State.Final() || e.Source == ledger.Claimed || e.Source == ledger.Returning || e.Source == ledger.Keeping || e.Source == ledger.Disposing:
+		return false
+	}
+	return e.DisposeAt.IsZero() || e.Source != ledger.Kept || e.Double || e.Contradicted
+}
+
+// asksLate reports whether the question is still to come that finds what the service archives after it had called it
+// failed or refused.
+func asksLate(e ledger.Entry) bool {
+	return slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool {
+		return r.GivenUp() && slices.Contains(e.QuestionsAt(r.Closed.Add(6*time.Hour)), r.Ticket.Remote)
+	})
+}
+
+// Check ends the daemon and holds the ledger to its promises, against what the service
+// and the disk saw. Every problem fails the test. It fails as vacuous too: when faults
+// were asked for and none fired, or when less than nine tenths were finished.
+func (w *World) Check(faultsAsked bool) Outcome {
+	w.t.Helper()
+	w.Stop()
+	o := Outcome{Fired: w.fate.firedCopy(), Deaths: w.deaths, Restarts: w.restarts, Virtual: w.Virtual()}
+	l, done := w.openLedger()
+	o.Report, o.Entries = w.proof(l, w.seen())
+	problems, err := l.Verify(context.Background())
+	w.must(err)
+	for _, f := range o.Report.Findings {
+		o.Problems = append(o.Problems, f.String())
+		w.tellOf(l, f)
+	}
+	w.must(done())
+	for _, p := range problems {
+		o.Problems = append(o.Problems, "verify: "+p.String())
+	}
+	o.Problems = append(o.Problems, w.violations(o.Entries)...)
+	o.Problems = append(o.Problems, w.mounts.violations()...)
+	if w.setBacks > 0 {
+		o.Problems = append(o.Problems, w.unaccounted(o.Entries)...)
+	}
+	o.Problems = append(o.Problems, unsaid(o.Entries)...)
+	if w.late > 0 {
+		o.Problems = append(o.Problems, fmt.Sprintf("I6: %d uploads were begun after the end of their window", w.late))
+	}
+	for _, p := range o.Problems {
+		w.t.Error(p)
+	}
+	o.Finished = finished(o.Entries)
+	if w.setBacks > 0 { // what was through when it was lost has no entry any more
+		o.Finished = min(len(w.dropped), o.Finished+len(w.dropped)-len(o.Entries))
+	}
+	w.vacuous(o, faultsAsked)
+	return o
+}
+
+func (w *World) vacuous(o Outcome, faultsAsked bool) {
+	w.t.Helper()
+	if faultsAsked && sum(o.Fired)+o.Deaths == 0 {
+		w.t.Error("vacuous: no fault fired")
+	}
+	if len(w.dropped) == 0 || 10*o.Finished < 9*len(w.dropped) {
+		w.t.Errorf("vacuous: %d of %d dropped folders are finished: %v", o.Finished, len(w.dropped), o.Report.Balance)
+	}
+}
+
+// finished counts the entries that are final, or wait for a person's decision.
+func finished(entries []ledger.Entry) (n int) {
+	states := map[archive.Key]ledger.State{}
+	for _, e := range entries {
+		states[e.Key] = e.State
+	}
+	for _, e := range entries {
+		waits := e.State == ledger.Discovered && states[e.After] == ledger.Quarantined
+		if e.State.Final() || e.State == ledger.Quarantined || waits {
+			n++
+		}
+	}
+	return n
+}
+
+// safety is the part of Check that must hold at any instant at which no process runs.
+func (w *World) safety() {
+	w.t.Helper()
+	l, done := w.openLedger()
+	seen := w.seen()
+	w.hideLate(l, &seen)
+	report, _ := w.proof(l, seen)
+	for _, f := range report.Findings {
+		w.t.Errorf("between two lives, %v into the run: %v", w.Virtual(), f)
+		w.tellOf(l, f)
+	}
+	w.must(done())
+}
+
+func (w *World) openLedger() (*boltledger.Ledger, func() error) {
+	w.t.Helper()
+	l, done, err := daemon.OpenLedger(w.state(), time.UTC, nil)
+	w.must(err)
+	return l, done
+}
+
+// hideLate takes out the content that the service first called refused or failed, where the ledger cannot know better
+// yet. In the end it must.
+func (w *World) hideLate(l *boltledger.Ledger, s *proof.Seen) {
+	w.t.Helper()
+	late := map[archive.RemoteID]bool{}
+	for _, r := range w.emulator.Seen() {
+		late[archive.RemoteID(r.BumID)] = r.Late
+	}
+	for i := range s.Registrations {
+		r := &s.Registrations[i]
+		key, _, err := l.ByRemote(r.Remote)
+		w.must(err)
+		e, _, err := l.Entry(key)
+		w.must(err)
+		if late[r.Remote] && e.Hears(archive.Receipt{Remote: r.Remote, Status: archive.InProgress}) {
+			r.Failed, r.Archived = true, false
+		}
+	}
+}
+
+// proof runs the checker.
+func (w *World) proof(l *boltledger.Ledger, seen proof.Seen) (proof.Report, []ledger.Entry) {
+	w.t.Helper()
+	var entries []ledger.Entry
+	w.must(l.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		entries = append(entries, e)
+		return nil
+	}))
+	balance := l.Balance()
+	journal := proof.Journal{Head: l.Head(), Balance: &balance, Lines: func(yield func(uint64, []byte) bool) {
+		err := l.Lines(1, func(n uint64, line []byte) error {
+			if !yield(n, line) {
+				return fs.SkipAll
+			}
+			return nil
+		})
+		if !errors.Is(err, fs.SkipAll) {
+			w.must(err)
+		}
+	}}
+	if _, safe := l.Safe(); safe || slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.NeedsReconcile }) {
+		seen = proof.Seen{} // it says itself that it does not know
+	}
+	return proof.Check(journal, slices.Values(entries), seen), entries
+}
+
+// seen is what was watched from outside.
+func (w *World) seen() proof.Seen {
+	w.t.Helper()
+	disk := proof.Disk{Lying: w.lying()}
+	s := proof.Seen{Disk: &disk}
+	for i := range w.cfg.Vaults {
+		if _, err := os.Stat(filepath.Join(w.DropPath(i), ".vaultd")); err != nil {
+			s.Disk = nil // a drop folder is away: nobody can look
+		}
+	}
+	if w.setBacks > 0 {
+		s.Disk = nil // what was disposed of since the copy is not in the ledger; see accounted
+	}
+	for _, d := range w.dropped {
+		disk.Dropped = append(disk.Dropped, proof.Folder{Drop: vaultName(d.Vault), Path: d.Name})
+	}
+	for _, r := range w.emulator.Seen() {
+		id, err := archive.ParseID(r.ClientUUID)
+		w.must(err)
+		metadata, err := archive.ParseDigest(r.MetadataSHA256)
+		w.must(err)
+		reg := proof.Registration{ID: id, Remote: archive.RemoteID(r.BumID), Metadata: metadata, Stored: r.PUTs > 0, Size: r.Size, Torn: r.Torn, Replaced: r.Replaced,
+			Archived: !r.ArchivedAt.IsZero(), Failed: r.State == "ArchivingFailed" && !r.Archivable}
+		if reg.Stored {
+			reg.SHA256, err = archive.ParseDigest(r.SHA256)
+			w.must(err)
+		}
+		s.Registrations = append(s.Registrations, reg)
+	}
+	return s
+}
+
+// lying finds every folder in the places where one can lie.
+func (w *World) lying() (all []proof.Folder) {
+	w.t.Helper()
+	for i := range w.cfg.Vaults {
+		add := func(dir string) {
+			for _, name := range names(filepath.Join(w.DropPath(i), dir)) {
+				if dir != "" || !drop.IsReservedName(name) {
+					all = append(all, proof.Folder{Drop: vaultName(i), Path: path.Join(dir, name)})
+				}
+			}
+		}
+		add("")
+		add(string(drop.Rejected))
+		add(string(drop.Duplicates))
+		for _, month := range names(filepath.Join(w.DropPath(i), string(drop.Archived))) {
+			add(path.Join(string(drop.Archived), month))
+		}
+		for _, key := range names(filepath.Join(w.DropPath(i), ".vaultd/claimed")) {
+			add(path.Join(".vaultd/claimed", key))
+		}
+		for _, name := range names(filepath.Join(w.dir, "moved")) {
+			all = append(all, proof.Folder{Drop: vaultName(i), Path: filepath.Join(w.dir, "moved", name)})
+		}
+	}
+	return all
+}
+
+func names(dir string) (all []string) {
+	entries, _ := os.ReadDir(dir) // what is not there holds nothing
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return all
+}
+
+// violations are what the service noted, but for two contents of one document where the
+// ledger says so itself: then an operator, or an answer that came too late, is known.
+func (w *World) violations(entries []ledger.Entry) (all []string) {
+	flagged := map[string]bool{}
+	for _, e := range entries {
+		if e.Double {
+			flagged[e.ID.String()], flagged[e.Base.String()] = true, true
+		}
+	}
+	for _, v := range w.emulator.Violations() {
+		rest, double := strings.CutPrefix(v, "double content: clientUUID ")
+		id, _, _ := strings.Cut(rest, " ")
+		if !double || !flagged[id] {
+			all = append(all, "service: "+v)
+		}
+	}
+	return all
+}
+
+// tellOf logs what is known of the entry that a finding is about.
+func (w *World) tellOf(l *boltledger.Ledger, f proof.Finding) {
+	w.t.Helper()
+	if _, rest, named := strings.Cut(f.Text, "clientUUID "); named && f.Key == (archive.Key{}) {
+		word, _, _ := strings.Cut(rest, " ")
+		if id, err := archive.ParseID(word); err == nil {
+			f.Key, _, err = l.ByID(id)
+			w.must(err)
+		}
+	}
+	w.tell(l, f.Key)
+}
+
+// tell logs what is known of an entry: its registrations, on both sides, and its lines.
+func (w *World) tell(l *boltledger.Ledger, k archive.Key) {
+	w.t.Helper()
+	e, ok, err := l.Entry(k)
+	if w.must(err); !ok || w.told[k] {
+		return
+	}
+	w.told[k] = true
+	w.t.Logf("%q: %s/%s, generation %d, %d POSTs, %d answers, double %v, cause %+v", e.Folder, e.State, e.Source, e.Generation, e.Posts, e.Answers, e.Double, e.Cause)
+	for _, r := range e.Registrations {
+		w.t.Logf("  ours   %s of generation %d, sent %v, %d sends, %d clear, fate %d, closed %v, %d times %v, last %v",
+			r.Ticket.Remote, r.Generation, r.Ticket.Sent.Wall, r.Sends, r.Clear, r.Fate, r.Closed, r.Equal, r.Word, r.Last)
+	}
+	for _, s := range w.emulator.Seen() {
+		if s.ClientUUID == e.ID.String() || s.ClientUUID == e.Base.String() {
+			w.t.Logf("  theirs %s at %v until %v, %d PUTs, stored %v, %s (%s)", s.BumID, s.RegisteredAt, s.Deadline, s.PUTs, s.StoredAt, s.State, s.Message)
+		}
+	}
+	w.must(l.Lines(1, func(_ uint64, line []byte) error {
+		if m, err := ledger.ParseLine(line); err == nil && m.Key == k.String() {
+			w.t.Logf("  %s %s %s → %s/%s %s %s", m.At, m.Event, m.Word, m.State, m.Source, m.Remote, m.Cause)
+		}
+		return nil
+	}))
+}

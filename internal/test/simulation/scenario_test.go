@@ -1,0 +1,304 @@
+package simulation
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/emulator"
+)
+
+// scenario is all that a seed decides: the world, what is dropped into it, what goes
+// wrong. It is drawn as a whole before anything runs, so that parts of it can be left out.
+type scenario struct {
+	Seed      uint64
+	OAuth     bool
+	Accounts  bool // each vault but the first has credentials of its own
+	Readings  emulator.Readings
+	Archiving time.Duration // at most
+	Workers   int
+	Batch     int
+	Rescan    time.Duration
+	Poll      time.Duration // between two questions about one document, at first
+	Sleep     time.Duration // between two looks at what is due
+	Settle    time.Duration
+	Disposal  []disposal // of each vault
+	Drops     []dropping // in time's order
+	Mishaps   []mishap   // in time's order
+	Mix       []rated
+}
+
+// disposal is what becomes of the archived sources of a vault.
+type disposal struct {
+	Disposes, Moves bool
+	Grace           time.Duration
+}
+
+// dropping is one folder that somebody drops.
+type dropping struct {
+	At    time.Duration
+	Vault int
+	N     int // of Make
+	Is    Nature
+	Again int // how many times it was dropped before, under other names
+}
+
+// mishap is what happens to the machine.
+type mishap struct {
+	At    time.Duration
+	What  string
+	Vault int
+	For   time.Duration
+}
+
+const (
+	faultHours = 72 * time.Hour
+	dropHours  = 60 * time.Hour
+	mostDrops  = 200
+)
+
+// drawScenario draws the scenario of a seed.
+func drawScenario(seed uint64) scenario {
+	r := rand.New(rand.NewPCG(seed, 0))
+	pick := func(words ...string) string { return words[r.IntN(len(words))] }
+	s := scenario{Seed: seed, OAuth: r.IntN(2) == 0, Readings: emulator.Readings{
+		URLForm: pick("object", "string", "headers", "fields"), InOrder: r.IntN(2) == 0, Repeat: pick("new", "new", "refuse", "same"),
+		LatePackage: pick("archive", "ignore"), BadCredentials: 401 + 2*r.IntN(2), BasicEncoding: pick("raw", "rfc6749"),
+		ErrorBody:        pick("message", "Message", "detail", "detail-list", "error", "oauth", "service", "network", "wrapped", "xml", "empty", "html"),
+		NumbersAsStrings: r.IntN(2) == 0, InProgressWord: pick("", "", "ArchivingQueued"), ETag: pick("md5", "kms", "none"),
+		Download: pick("bytes", "redirect", "json"), VaultList: pick("objects", "ids", "wrapped"), RedirectTo: pick("", "", "same"),
+	}}
+	careless := rand.New(rand.NewPCG(seed, 1)) // its own draws: they change no other
+	s.Readings.ContentMD5 = []string{"check", "ignore"}[careless.IntN(2)]
+	s.Readings.ShortBody = []string{"refuse", "keep"}[careless.IntN(2)]
+	s.Archiving = upTo(r, 5*time.Hour)
+	s.Workers, s.Batch = 1+r.IntN(8), 1+r.IntN(50)
+	s.Settle = time.Duration(math.Exp(r.Float64()*5)) * time.Second
+	s.Poll = time.Minute + upTo(r, 20*time.Minute)
+	s.Rescan, s.Sleep = 5*time.Minute+upTo(r, 55*time.Minute), time.Minute+upTo(r, 14*time.Minute)
+	for range 1 + r.IntN(4)*r.IntN(2) {
+		s.Disposal = append(s.Disposal, disposal{r.IntN(3) > 0, r.IntN(2) == 0, upTo(r, 24*time.Hour)})
+	}
+	unknown := rand.New(rand.NewPCG(seed, 3)) // its own draws: they change no other
+	s.Readings.UnknownBumID = []int{404, 400, 422, 502}[unknown.IntN(4)]
+	index := rand.New(rand.NewPCG(seed, 1)) // what it draws changes nothing else
+	s.Readings.IndexFound = []string{"all", "all", "none", "negative", "left"}[index.IntN(5)]
+	s.Readings.IndexPage = index.IntN(2) * (1 + index.IntN(5))
+	vaults := rand.New(rand.NewPCG(seed, 0x7661756c74)) // what it draws changes nothing else
+	s.Accounts = vaults.IntN(2) == 0
+	s.Readings.StatusList = []string{"registered", "uploaded"}[vaults.IntN(2)]
+	s.Readings.IndexFields = []string{"sent", "filled"}[vaults.IntN(2)]
+	s.Mix = drawMix(r)
+	s.drawDrops(r)
+	s.drawMishaps(r)
+	s.drawMounts(rand.New(rand.NewPCG(seed, 0x6d6f756e74))) // dice of their own: they change nothing else
+	s.Readings.KeyInQuery = r.IntN(3) == 0
+	s.Readings.Twins = r.IntN(2) == 0
+	s.Readings.ListAge = time.Duration(r.IntN(2)) * upTo(r, 40*time.Minute)
+	s.Readings.BumIDCase = pick("small", "capital", "mixed")
+	return s
+}
+
+// drawDrops draws few folders often and many seldom, in bursts or one by one.
+func (s *scenario) drawDrops(r *rand.Rand) {
+	n := int(math.Ceil(math.Pow(mostDrops, math.Pow(r.Float64(), 3))))
+	bursts := 1 + r.IntN(n)
+	var at []time.Duration
+	for range bursts {
+		at = append(at, upTo(r, dropHours))
+	}
+	again := map[int]int{}
+	for i := range n {
+		d := dropping{At: at[r.IntN(bursts)], Vault: r.IntN(len(s.Disposal)), N: i}
+		switch p := r.IntN(100); {
+		case p < 8 && i > 0:
+			first := s.Drops[r.IntN(len(s.Drops))]
+			again[first.N]++
+			d.N, d.Is, d.Vault, d.Again = first.N, first.Is, first.Vault, again[first.N]
+		case p < 14:
+			d.Is = Faulty
+		case p < 18:
+			d.Is = Hostile
+		case p < 24 && s.Readings.Repeat != "same": // there, what failed once fails for ever under its number
+			d.Is = FailsOnce
+		case p < 25 && s.Readings.Repeat != "same":
+			d.Is = Fails
+		}
+		s.Drops = append(s.Drops, d)
+	}
+	slices.SortStableFunc(s.Drops, func(a, b dropping) int { return cmp.Compare(a.At, b.At) })
+}
+
+// drawMishaps draws which kinds of mishap there are, and how often each comes.
+func (s *scenario) drawMishaps(r *rand.Rand) {
+	for _, what := range []string{"restart", "kill", "reboot", "suspend", "clock wrong", "clock right", "vanish", "replace", "set back"} {
+		on, times := r.IntN(2) == 0, int(math.Pow(6, r.Float64()))
+		switch {
+		case what == "kill":
+			on = true
+		case what == "set back" && os.Getenv("SETBACK") == "": // the last one: what it draws changes no other
+			on = on && r.IntN(3) == 0
+		}
+		for range times {
+			m := mishap{At: upTo(r, faultHours), What: what, Vault: r.IntN(len(s.Disposal)), For: upTo(r, 3*time.Hour)}
+			if r.IntN(8) == 0 {
+				m.For *= 24
+			}
+			if r.IntN(2) == 0 && what == "clock wrong" {
+				m.For = -m.For
+			}
+			if on {
+				s.Mishaps = append(s.Mishaps, m)
+			}
+		}
+	}
+	slices.SortStableFunc(s.Mishaps, func(a, b mishap) int { return cmp.Compare(a.At, b.At) })
+}
+
+// drawMounts draws when something is mounted on a folder, in every second scenario.
+func (s *scenario) drawMounts(r *rand.Rand) {
+	if r.IntN(2) == 0 {
+		return
+	}
+	for range 1 + r.IntN(4) {
+		s.Mishaps = append(s.Mishaps, mishap{At: upTo(r, faultHours), What: "mount", Vault: r.IntN(len(s.Disposal)), For: upTo(r, 12*time.Hour)})
+	}
+	slices.SortStableFunc(s.Mishaps, func(a, b mishap) int { return cmp.Compare(a.At, b.At) })
+}
+
+// fingerprint tells one scenario from another: a seed is another one's name once what is
+// drawn from it has changed.
+func (s scenario) fingerprint() string {
+	h := sha256.Sum256(fmt.Appendf(nil, "%+v", s))
+	return fmt.Sprintf("%x", h[:4])
+}
+
+// folder makes what d drops.
+func (s scenario) folder(d dropping) Folder {
+	f := Make(s.Seed, d.N, d.Is)
+	if d.Again > 0 {
+		f.Name += fmt.Sprintf(" (again %d)", d.Again)
+	}
+	return f
+}
+
+// config makes the world.
+func (s scenario) config() Config {
+	return Config{
+		Seed: s.Seed, Vaults: len(s.Disposal), OAuth: s.OAuth, Accounts: s.Accounts,
+		Daemon: func(c *daemon.Config) {
+			c.Workers, c.BatchSize, c.PollMin = s.Workers, s.Batch, s.Poll
+			c.StatusLook, c.LongestSleep = 6*time.Hour, s.Sleep
+		},
+		Drop: func(vault int, d *daemon.Drop, moved string) {
+			it := s.Disposal[vault]
+			d.Disposes, d.Grace, d.Rescan, d.Settle = it.Disposes, it.Grace, s.Rescan, s.Settle
+			if it.Moves {
+				d.DisposeTo = moved
+			}
+		},
+		Emulator: func(c *emulator.Config) {
+			c.Readings, c.ArchiveMin, c.ArchiveMax, c.TokenLife = s.Readings, s.Archiving/10, s.Archiving, 20*time.Minute
+		},
+	}
+}
+
+// plan leaves foreign numbers out where the service gives the same number again: the
+// emulator would hold the second, right answer against whoever believes it. It leaves empty pages out where an
+// index does not tell how many documents it has: an empty page is all that can end it then. It leaves shared
+// addresses out where the ledger is set back: it cannot know the addresses that were given since.
+func (s scenario) plan(hits []int) Plan {
+	p := mixed(s.Seed, s.Mix, hits)
+	setBack := slices.ContainsFunc(s.Mishaps, func(m mishap) bool { return m.What == "set back" })
+	return func(op Op) Strike {
+		strike := p(op)
+		switch strike.Call.Kind {
+		case emulator.ForeignAnswer, emulator.DoubleBumID:
+			if s.Readings.Repeat == "same" {
+				return Strike{}
+			}
+		case emulator.SharedAddress, emulator.RepeatedAddress:
+			if setBack {
+				return Strike{}
+			}
+		}
+		if found := s.Readings.IndexFound; strike.Call.Kind == emulator.EmptyPage && found != "all" && found != "left" {
+			return Strike{}
+		}
+		return strike
+	}
+}
+
+// run lets it happen.
+func (s scenario) run(w *World, hits []int) Outcome {
+	w.t.Helper()
+	w.Plan(s.plan(hits))
+	w.Start()
+	began, drops, mishaps := time.Now(), s.Drops, s.Mishaps
+	until := func(at time.Duration) { w.Advance(max(0, at-time.Since(began))) }
+	for len(drops)+len(mishaps) > 0 {
+		if len(mishaps) == 0 || len(drops) > 0 && drops[0].At <= mishaps[0].At {
+			until(drops[0].At)
+			w.Drop(drops[0].Vault, s.folder(drops[0]))
+			drops = drops[1:]
+			continue
+		}
+		until(mishaps[0].At)
+		w.befall(mishaps[0])
+		mishaps = mishaps[1:]
+	}
+	until(faultHours)
+	w.Plan(nil)
+	w.Restart(Graceful) // a route that was stopped for good goes on only then
+	w.Calm(7 * 24 * time.Hour)
+	return w.Check(true)
+}
+
+// befall makes a mishap happen.
+func (w *World) befall(m mishap) {
+	switch m.What {
+	case "restart":
+		w.Restart(Graceful)
+	case "kill":
+		w.Restart(Death)
+	case "reboot":
+		w.Restart(Reboot)
+	case "suspend":
+		w.clock.sleep(m.For)
+	case "mount":
+		if n := len(w.dropped); n > 0 { // one of the last ones: most of the others are at rest
+			w.Mount(w.dropped[n-1-int(m.At/time.Second)%min(n, 5)].Name, m.For)
+		}
+	case "clock wrong":
+		w.clock.set(m.For)
+	case "clock right":
+		w.clock.set(0)
+	case "vanish", "replace":
+		w.TakeAway(m.Vault, m.What == "replace")
+		w.Advance(min(m.For, 2*time.Hour))
+		w.BringBack(m.Vault)
+	case "set back":
+		w.Snapshot()
+		w.Advance(m.For)
+		w.SetBack(SetBack(m.Vault % 2))
+		w.Advance(time.Hour)
+		w.Administer()
+	}
+}
+
+// String says in one line what the scenario is made of.
+func (s scenario) String() string {
+	var mix []string
+	for _, c := range s.Mix {
+		mix = append(mix, fmt.Sprintf("%d:%.2g", c.Class, c.Rate))
+	}
+	return fmt.Sprintf("%d folders, %d vaults, %d mishaps, repeat %s, late %s, classes %s", len(s.Drops), len(s.Disposal), len(s.Mishaps),
+		s.Readings.Repeat, s.Readings.LatePackage, strings.Join(mix, " "))
+}

@@ -1,0 +1,166 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"vaultd/internal/daemon"
+	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
+)
+
+// administrator does by hand what vaultd leaves to people.
+var administrator = daemon.Person{UID: 1000, Reason: "as the runbook says"}
+
+// Administer lets the administrator look once at what waits for a person: a ledger in
+// safe mode is compared with the archive, a disposal that was stopped is let go. What
+// does not succeed is tried again the next time.
+func (w *World) Administer() {
+	w.t.Helper()
+	if w.life == nil || w.life.dead() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	if _, is := w.d.Ledger().Safe(); is {
+		c, err := w.d.Reconcile(ctx, administrator)
+		w.log.logger().Info("the administrator compared", "left", c.Left, "why", c.Why, "waits", c.Waits, "err", err)
+	}
+	for _, p := range w.d.State().Pauses {
+		if drop, disposal := strings.CutPrefix(p.Route, "disposal of "); disposal {
+			n, err := w.d.Humans().ApproveDisposal(ctx, drop, administrator)
+			w.log.logger().Info("the administrator let disposals go", "drop", drop, "folders", n, "err", err)
+		}
+	}
+}
+
+// SetBack is how a machine is set back.
+type SetBack uint8
+
+// The ways.
+const (
+	LedgerAlone SetBack = iota // the ledger file is an old one; vaultd notices by itself
+	WholeState                 // the whole state directory is; a person restores the ledger from it
+)
+
+// Snapshot takes a copy of the state directory, as it stands on the disk while no process
+// runs: the daemon dies for it and is started anew, as on a machine that freezes.
+func (w *World) Snapshot() {
+	w.t.Helper()
+	w.deaths++
+	w.tearDown()
+	w.copies++
+	w.must(copyTree(w.state(), w.copied()))
+	w.Start()
+}
+
+// SetBack lets the daemon die, puts the last copy in the place of the ledger or of the
+// whole state directory, and starts the daemon again: the drop folders and the service
+// have gone on meanwhile.
+func (w *World) SetBack(how SetBack) {
+	w.t.Helper()
+	w.deaths++
+	w.tearDown()
+	l, done := w.openLedger()
+	lost := l.Head()
+	w.must(done())
+	lostPath := fmt.Sprintf("%s lost %d", w.copied(), w.setBacks)
+	switch how {
+	case LedgerAlone:
+		w.must(os.Rename(filepath.Join(w.state(), "ledger.db"), lostPath))
+		w.must(copyFile(filepath.Join(w.copied(), "ledger.db"), filepath.Join(w.state(), "ledger.db")))
+	case WholeState:
+		w.must(os.Rename(w.state(), lostPath))
+		w.must(copyTree(w.copied(), w.state()))
+		w.life = &life{w: w, death: make(chan struct{})}
+		cfg := w.daemonConfig(w.life)
+		cfg.LedgerFault, cfg.FileFault, w.life = nil, nil, nil
+		_, err := daemon.Restore(context.Background(), cfg, filepath.Join(w.copied(), "ledger.db"), false, administrator)
+		w.must(err)
+	}
+	w.setBacks++
+	w.Start()
+	head := w.d.Ledger().Head()
+	if _, safe := w.d.Ledger().Safe(); !safe && head.N < lost.N && !w.life.dead() {
+		w.t.Errorf("I15: set back from line %d to %d, and not in safe mode", lost.N, head.N)
+	}
+}
+
+func (w *World) copied() string { return filepath.Join(w.dir, fmt.Sprintf("copy %d", w.copies)) }
+
+func copyTree(from, to string) error {
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		one := copyFile
+		if e.IsDir() {
+			one = copyTree
+		}
+		if err := one(filepath.Join(from, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close() // read-only
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+// archives reports whether the service has archived a document of that number.
+func (w *World) archives(number string) bool {
+	for _, s := range w.emulator.Seen() {
+		if s.DocumentID == number && !s.ArchivedAt.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// has reports whether a folder that is in no ledger any more lies where ended ones
+// do, or is archived: it is what holds of the disk although the ledger was set back.
+func (w *World) has(d Dropped) bool {
+	lies := func(f proof.Folder) bool {
+		ended := strings.HasPrefix(f.Path, "_") || path.IsAbs(f.Path)
+		return ended && f.Drop == vaultName(d.Vault) && strings.HasPrefix(path.Base(f.Path), d.Name)
+	}
+	return slices.ContainsFunc(w.lying(), lies) || w.archives(d.Number)
+}
+
+// unaccounted names the folders that nobody has.
+func (w *World) unaccounted(entries []ledger.Entry) (lost []string) {
+	taken := map[string]bool{}
+	for _, e := range entries {
+		taken[e.Drop+"/"+e.Folder] = true
+	}
+	for _, d := range w.dropped {
+		if name := vaultName(d.Vault) + "/" + d.Name; !taken[name] && !w.has(d) {
+			lost = append(lost, fmt.Sprintf("I1: %q is neither in the ledger, nor on the disk, nor archived", name))
+		}
+	}
+	return lost
+}

@@ -1,0 +1,103 @@
+package simulation
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// only returns what is left of s: of its drops, mishaps and classes those whose places
+// are named, as "0.3.4"; an empty list leaves all.
+func (s scenario) only(drops, mishaps, mix string) scenario {
+	s.Drops, s.Mishaps, s.Mix = chosen(s.Drops, drops), chosen(s.Mishaps, mishaps), chosen(s.Mix, mix)
+	return s
+}
+
+func chosen[T any](all []T, places string) (some []T) {
+	if places == "" {
+		return all
+	}
+	for word := range strings.SplitSeq(places, ".") {
+		if i, err := strconv.Atoi(word); err == nil && i >= 0 && i < len(all) {
+			some = append(some, all[i])
+		}
+	}
+	return some
+}
+
+// part is one list of a scenario while it shrinks: the places that are left.
+type part struct {
+	name string
+	left []int
+	step int // how many are left out at once
+}
+
+// shrink leaves out halves, quarters and so on of a failing scenario's folders, mishaps
+// and classes of faults for as long as it still fails, each try in a process of its own.
+func shrink(t *testing.T, seed uint64) {
+	s := drawScenario(seed)
+	parts := []*part{{name: "DROPS"}, {name: "MISHAPS"}, {name: "CLASSES"}}
+	for i, n := range []int{len(s.Drops), len(s.Mishaps), len(s.Mix)} {
+		for place := range n {
+			parts[i].left = append(parts[i].left, place)
+		}
+		parts[i].step = (n + 1) / 2
+	}
+	if !failsWith(t, seed, parts) {
+		t.Fatalf("seed %d does not fail in five runs", seed)
+	}
+	for again := true; again; {
+		again = false
+		for _, p := range parts {
+			again = p.less(func() bool { return failsWith(t, seed, parts) }) || again
+		}
+		t.Logf("still fails: %s", command(seed, parts))
+	}
+}
+
+// less leaves out what can be left out in steps of one size; false: there is nothing
+// more to try.
+func (p *part) less(fails func() bool) bool {
+	if p.step == 0 {
+		return false
+	}
+	for from := 0; from < len(p.left); {
+		was := p.left
+		p.left = slices.Concat(was[:from], was[min(from+p.step, len(was)):])
+		if len(p.left) > 0 && fails() {
+			continue
+		}
+		p.left = was
+		from += p.step
+	}
+	p.step /= 2
+	return p.step > 0
+}
+
+func (p *part) String() string {
+	return p.name + "=" + strings.Trim(strings.ReplaceAll(fmt.Sprint(p.left), " ", "."), "[]")
+}
+
+func command(seed uint64, parts []*part) string {
+	return fmt.Sprintf("REPEAT=%d %v %v %v go test ./internal/test/simulation -run '^TestSimulation$' -count=1 -v", seed, parts[0], parts[1], parts[2])
+}
+
+// failsWith runs what is left up to five times: the order of goroutines differs.
+func failsWith(t *testing.T, seed uint64, parts []*part) bool {
+	t.Helper()
+	for range 5 {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestSimulation$", "-test.timeout", "2m")
+		cmd.Env = append(os.Environ(), fmt.Sprintf("REPEAT=%d", seed), "SHRINK=0")
+		for _, p := range parts {
+			cmd.Env = append(cmd.Env, p.String())
+		}
+		if cmd.Run() != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,347 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/daemon"
+	"vaultd/internal/emulator"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/vaultapi"
+	"vaultd/internal/watch"
+)
+
+const (
+	baseURL     = "https://archive.example"
+	storeURL    = "https://store.example/packages"
+	environment = "test"
+)
+
+// Config is what a world is made of. The zero value is a small calm one: one drop
+// folder, kept sources, archiving within two hours.
+type Config struct {
+	Seed     uint64
+	Vaults   int                                           // each with a drop folder of its own; default 1
+	Daemon   func(*daemon.Config)                          // changes the daemon's configuration; nil: as it is
+	Drop     func(vault int, d *daemon.Drop, moved string) // changes a drop's; moved is a folder for what is moved out
+	Emulator func(*emulator.Config)
+	OAuth    bool // tokens instead of a password
+	Accounts bool // each vault but the first has credentials of its own
+}
+
+// World is everything there is: folders, service, clock, and at most one daemon.
+type World struct {
+	t        testing.TB
+	cfg      Config
+	dir      string
+	clock    *clock
+	fate     *fate
+	emulator *emulator.Server
+	log      *tail
+	began    time.Time
+
+	life  *life // nil: no process runs
+	d     *daemon.Daemon
+	stop  context.CancelFunc
+	ended chan error
+
+	dropped  []Dropped
+	between  func(*http.Request, http.RoundTripper) (*http.Response, error) // guarded by fate.mu
+	late     int                                                            // uploads begun after their window; guarded by fate.mu
+	deaths   int                                                            // of processes, by the plan or by Restart
+	restarts int                                                            // graceful ones
+	told     map[archive.Key]bool
+	away     map[int]bool // vaults whose drop folder is not there
+	later    []Dropped    // what people will drop once it is
+	mounts   *mounts
+	copies   int // of the state directory
+	setBacks int
+}
+
+// Kind is how a process ends.
+type Kind uint8
+
+// The ways.
+const (
+	Graceful Kind = iota // it is asked to
+	Death                // it is killed
+	Reboot               // the machine goes down and comes up again
+)
+
+// New makes a world in the test's bubble. No daemon runs before Start; the end of the
+// test ends whatever runs.
+func New(t testing.TB, cfg Config) *World {
+	t.Helper()
+	cfg.Vaults = max(cfg.Vaults, 1)
+	w := &World{t: t, cfg: cfg, dir: t.TempDir(), clock: newClock(), fate: newFate(), log: &tail{}, began: time.Now(), told: map[archive.Key]bool{}, away: map[int]bool{}, mounts: newMounts()}
+	for _, sub := range []string{"state", "moved"} {
+		w.must(os.Mkdir(filepath.Join(w.dir, sub), 0o700))
+	}
+	for i := range cfg.Vaults {
+		w.must(os.Mkdir(w.DropPath(i), 0o770))
+	}
+	w.must(boltledger.Create(w.state(), ledger.Info{ID: fmt.Sprintf("sim-%d", cfg.Seed), Environment: environment,
+		BaseURL: baseURL, Schema: boltledger.Schema, Created: time.Now()}))
+	ec := emulator.Config{Dir: filepath.Join(w.dir, "emulator"), Clock: w.clock.service, StoreURL: func() string { return storeURL },
+		Username: "vaultd", Secret: "secret", Seed: cfg.Seed, ArchiveMin: 10 * time.Minute, ArchiveMax: 2 * time.Hour}
+	if cfg.OAuth {
+		ec.Username, ec.Secret, ec.ClientID, ec.ClientSecret = "", "", "vaultd", "secret"
+	}
+	for i := range cfg.Vaults {
+		v := emulator.Vault{ID: string(vaultID(i)), Name: vaultName(i)}
+		if cfg.Accounts && i > 0 {
+			v.Account = emulator.Account{Name: vaultName(i), Secret: "secret of " + vaultName(i)}
+		}
+		ec.Vaults = append(ec.Vaults, v)
+	}
+	if cfg.Emulator != nil {
+		cfg.Emulator(&ec)
+	}
+	ec.Faults.Hook = func(op string, n int) emulator.Fault { return w.life.call(op, n) }
+	var err error
+	w.emulator, err = emulator.New(ec)
+	w.must(err)
+	w.emulator.GrantDownloads(0) // it may cost money: vaultd downloads nothing by itself
+	t.Cleanup(w.end)
+	return w
+}
+
+// end is the end of the world.
+func (w *World) end() {
+	w.fate.set(nil)
+	if w.life != nil {
+		w.life.die()
+		w.tearDown()
+	}
+	w.must(w.emulator.Close())
+	if w.t.Failed() {
+		w.t.Logf("the end of the log:\n%s", w.log)
+	}
+}
+
+func (w *World) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func vaultID(i int) archive.VaultID { return archive.VaultID(fmt.Sprintf("VAULT-%d", i+1)) }
+func vaultName(i int) string        { return fmt.Sprintf("vault-%d-in", i+1) }
+
+func (w *World) state() string { return filepath.Join(w.dir, "state") }
+
+// DropPath is the drop folder of the i-th vault.
+func (w *World) DropPath(i int) string { return filepath.Join(w.dir, vaultName(i)) }
+
+// Emulator is the service.
+func (w *World) Emulator() *emulator.Server { return w.emulator }
+
+// Daemon is the daemon that runs.
+func (w *World) Daemon() *daemon.Daemon { return w.d }
+
+// Virtual is how long the world has existed, on its own time.
+func (w *World) Virtual() time.Duration { return w.clock.service().Sub(w.began) }
+
+// Plan makes p decide from now on; nil makes everything calm.
+func (w *World) Plan(p Plan) { w.fate.set(p) }
+
+// Between puts f between the daemon and the service; nil takes it away. It may change
+// a call, pass it on to next, or answer it.
+func (w *World) Between(f func(r *http.Request, next http.RoundTripper) (*http.Response, error)) {
+	w.fate.mu.Lock()
+	defer w.fate.mu.Unlock()
+	w.between = f
+}
+
+func (w *World) tamper(r *http.Request) (*http.Response, error) {
+	w.fate.mu.Lock()
+	f := w.between
+	w.fate.mu.Unlock()
+	if f == nil {
+		return w.emulator.Transport().RoundTrip(r)
+	}
+	return f(r, w.emulator.Transport())
+}
+
+// startsLate notes an upload whose address has expired before its first byte left.
+func (w *World) startsLate(r *http.Request) {
+	q := r.URL.Query()
+	signed, err := time.Parse("20060102T150405Z", q.Get("X-Amz-Date"))
+	life, errLife := time.ParseDuration(q.Get("X-Amz-Expires") + "s")
+	if r.Method != http.MethodPut || err != nil || errLife != nil || !w.clock.lately().After(signed.Add(life)) {
+		return
+	}
+	w.fate.mu.Lock()
+	defer w.fate.mu.Unlock()
+	w.late++
+}
+
+// Start starts a daemon, again and again where a fault keeps it from starting.
+func (w *World) Start() {
+	w.t.Helper()
+	for range 200 {
+		l := &life{w: w, death: make(chan struct{})}
+		w.life = l
+		d, err := daemon.Open(w.daemonConfig(l))
+		if err == nil {
+			w.run(d)
+			return
+		}
+		if !l.dead() && !errors.Is(err, errPlayed) {
+			w.life = nil
+			w.t.Fatalf("the daemon does not start: %v", err)
+		}
+		if l.dead() {
+			w.deaths++
+		}
+		w.life = nil
+		time.Sleep(5 * time.Second)
+	}
+	w.t.Fatal("the daemon did not start in two hundred attempts")
+}
+
+func (w *World) run(d *daemon.Daemon) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	w.d, w.stop, w.ended = d, cancel, ended
+	go func() { ended <- d.Run(ctx) }()
+}
+
+func (w *World) daemonConfig(l *life) daemon.Config {
+	auth := apicall.Auth{Method: apicall.Basic, Username: "vaultd", Secret: func() (string, error) { return "secret", nil }}
+	if w.cfg.OAuth {
+		auth.Method = apicall.OAuth2
+	}
+	api, store, err := apicall.New(apicall.Config{BaseURL: baseURL, Auth: auth, Transport: l,
+		Now: func() time.Time { return w.clock.machine().Wall }})
+	w.must(err)
+	accounts := map[archive.VaultID]*apicall.API{}
+	for i := 1; i < w.cfg.Vaults && w.cfg.Accounts; i++ {
+		own := apicall.Auth{Method: auth.Method, Username: vaultName(i), Secret: func() (string, error) { return "secret of " + vaultName(i), nil }}
+		accounts[vaultID(i)], err = api.As(own)
+		w.must(err)
+	}
+	client := vaultapi.New(vaultapi.Config{API: api, Store: store, Now: l.now, Accounts: accounts})
+	cfg := daemon.Config{
+		StateDir: w.state(), Environment: environment, BaseURL: baseURL, Location: time.UTC,
+		Vault: daemon.Remote(client), Archive: client,
+		Now: l.now, Log: w.log.logger(),
+		SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 8, BatchSize: 50,
+		BatchWait: 2 * time.Second, Window: 15 * time.Minute, PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour,
+		LedgerFault: l.commit, FileFault: l.file,
+	}
+	for i := range w.cfg.Vaults {
+		d := daemon.Drop{Name: vaultName(i), Path: w.DropPath(i), Vault: vaultID(i), Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"},
+			Mode: watch.Poll, Settle: 30 * time.Second, Rescan: time.Minute}
+		if w.cfg.Drop != nil {
+			w.cfg.Drop(i, &d, filepath.Join(w.dir, "moved"))
+		}
+		cfg.Drops = append(cfg.Drops, d)
+	}
+	if w.cfg.Daemon != nil {
+		w.cfg.Daemon(&cfg)
+	}
+	return cfg
+}
+
+// Advance lets d pass. A daemon that dies meanwhile, or ends itself for a played fault,
+// is started anew, as an init system does.
+func (w *World) Advance(d time.Duration) {
+	w.t.Helper()
+	end := time.NewTimer(d)
+	defer end.Stop()
+	for {
+		var death chan struct{}
+		var ended chan error
+		if w.life != nil {
+			death, ended = w.life.death, w.ended
+		}
+		select {
+		case <-end.C:
+			return
+		case <-death:
+			synctest.Wait() // what its last call did at the service is done
+			w.deaths++
+			w.tearDown()
+		case err := <-ended:
+			if !errors.Is(err, errPlayed) && !w.life.dead() {
+				w.t.Fatalf("the daemon ended by itself: %v", err)
+			}
+			w.deaths++
+			w.ended <- err // for tearDown
+			w.tearDown()
+		}
+		w.safety()
+		time.Sleep(2 * time.Second)
+		w.Start()
+	}
+}
+
+// tearDown removes what is left of a process: nothing reaches the world any more.
+func (w *World) tearDown() {
+	w.t.Helper()
+	w.life.die()
+	w.stop()
+	w.await()
+	_ = w.d.Close() // a dead process closes nothing; whatever this reports, its locks are free
+	w.life, w.d = nil, nil
+}
+
+// await waits for the end of Run; longer than the daemon may take is a fault of its own.
+func (w *World) await() error {
+	w.t.Helper()
+	select {
+	case err := <-w.ended:
+		return err
+	case <-time.After(5 * time.Minute):
+		w.t.Fatal("the daemon does not end")
+		return nil
+	}
+}
+
+// Stop ends the daemon gracefully.
+func (w *World) Stop() {
+	w.t.Helper()
+	if w.life == nil {
+		return
+	}
+	w.stop()
+	err := w.await()
+	if errClose := w.d.Close(); errClose != nil && err == nil && !w.life.dead() && !errors.Is(errClose, errPlayed) {
+		w.t.Errorf("the daemon does not close: %v", errClose)
+	}
+	if err != nil && !errors.Is(err, errPlayed) && !w.life.dead() {
+		w.t.Errorf("the daemon ended gracefully with %v", err)
+	}
+	w.life, w.d = nil, nil
+}
+
+// Restart ends the daemon in the given way and starts the next.
+func (w *World) Restart(k Kind) {
+	w.t.Helper()
+	if k == Graceful {
+		w.restarts++
+		w.Stop()
+	} else {
+		w.deaths++
+		w.tearDown()
+	}
+	if k == Reboot {
+		w.clock.reboot()
+	}
+	w.safety()
+	time.Sleep(time.Second)
+	w.Start()
+}
