@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
 )
 
 // act is one thing that a person may decide about an entry.
@@ -276,7 +277,7 @@ func (a *app) tellAct(v view, d actDone) error {
 	if a.json {
 		return writeJSON(a.stdout, actJSON{newListRow(v.clock, e, more), d.act, a.uid, e.Hold, e.Resolved, e.InDoubt, e.Double, known(d.supersedes), d.words})
 	}
-	fmt.Fprintf(a.stdout, "%s (%s)  %s\n", safe(e.Folder), safe(e.Drop), stateWord(e))
+	fmt.Fprintf(a.stdout, "%s (%s)  %s\n", sanitize.Text(e.Folder), sanitize.Text(e.Drop), stateWord(e))
 	fmt.Fprintf(a.stdout, "  %s\n  Key %s, by %s\n", d.words, e.Key, userName(a.uid))
 	if v.state == nil && hasStep(e) {
 		fmt.Fprintln(a.stdout, "  vaultd is not running: it goes on with the next run")
@@ -327,7 +328,7 @@ func (a *app) retry(ctx context.Context, v view, x, reason string) error {
 	var claim *drop.ClaimError
 	switch {
 	case errors.As(err, &claim):
-		return fail(claimCode(err), err, fmt.Sprintf("nothing was changed. It was given back as %s in drop %s; if it lies elsewhere now, move it into the drop folder itself, which resolves this entry too", safe(old.Dest), safe(old.Drop)))
+		return fail(claimCode(err), err, fmt.Sprintf("nothing was changed. It was given back as %s in drop %s; if it lies elsewhere now, move it into the drop folder itself, which resolves this entry too", sanitize.Text(old.Dest), sanitize.Text(old.Drop)))
 	case err != nil:
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/recovery"
 	"vaultd/internal/report"
+	"vaultd/internal/sanitize"
 )
 
 type auditFlags struct {
@@ -102,7 +103,7 @@ func (f *auditFlags) settle(asJSON bool) error {
 	case f.format == "" && end == "htm":
 		f.format = "html"
 	case f.format == "" && end != "":
-		return usageError{fmt.Errorf("the name %q ends in no format that is known (html, csv, json); say which with --format", safe(filepath.Base(f.output)))}
+		return usageError{fmt.Errorf("the name %q ends in no format that is known (html, csv, json); say which with --format", sanitize.Text(filepath.Base(f.output)))}
 	case f.format == "":
 		f.format = "html"
 	}
@@ -138,7 +139,7 @@ func (a *app) audit(c *cobra.Command, args []string, f auditFlags) error {
 		return err
 	}
 	if f.beside, err = filepath.Abs(filepath.Dir(f.output)); err != nil {
-		return fail(exitCreate, fmt.Errorf("find the folder of %s: %w", safe(f.output), err), "name FILE with its whole path")
+		return fail(exitCreate, fmt.Errorf("find the folder of %s: %w", sanitize.Text(f.output), err), "name FILE with its whole path")
 	}
 	return a.auditFile(f, func(w io.Writer) error {
 		return a.reach(c.Context(), cfg, commandLine(c, args, map[string]string{"output": "-", "format": f.format, "beside": f.beside}), w, to(w))

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"vaultd/internal/legible"
+	"vaultd/internal/sanitize"
 )
 
 // receiptLinks gives the links to receipts of a report that is to lie in the folder beside; nil where that is not known.
@@ -46,7 +46,7 @@ func sameOnWindows(p string) bool {
 		return false
 	}
 	for _, part := range strings.Split(p, "/") {
-		if strings.HasSuffix(part, ".") || strings.HasSuffix(part, " ") || legible.Text(part) != part {
+		if strings.HasSuffix(part, ".") || strings.HasSuffix(part, " ") || sanitize.Text(part) != part {
 			return false
 		}
 	}

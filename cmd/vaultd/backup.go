@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/sanitize"
 )
 
 func (a *app) backupCommand() *cobra.Command {
@@ -65,7 +66,7 @@ func (a *app) backup(c *cobra.Command, file string) error {
 	}
 	found, err := boltledger.VerifyFile(c.Context(), file)
 	if err != nil {
-		return fail(exitIO, fmt.Errorf("%s was written and could not be checked: %w", safe(file), err), "make another one, and run vaultd verify")
+		return fail(exitIO, fmt.Errorf("%s was written and could not be checked: %w", sanitize.Text(file), err), "make another one, and run vaultd verify")
 	}
 	return a.tellBackup(copied, found)
 }
@@ -98,15 +99,15 @@ func (a *app) tellBackup(b backedUp, found []boltledger.Problem) error {
 	if b.Whole {
 		return nil
 	}
-	return fail(exitDifferences, fmt.Errorf("the ledger is damaged, and its copy %s is: %s found", safe(b.File), many(len(found), "difference", "differences")),
+	return fail(exitDifferences, fmt.Errorf("the ledger is damaged, and its copy %s is: %s found", sanitize.Text(b.File), many(len(found), "difference", "differences")),
 		"do not restore this copy: "+whenDamaged)
 }
 
 func (b backedUp) print(w io.Writer) {
 	fmt.Fprintf(w, "BACKUP   %s, %s\nLEDGER   %s, %s\nJOURNAL  %s, up to %s\n",
-		safe(b.File), sizeText(b.Size), safe(b.Ledger), b.Environment, many(b.HeadLine, "line", "lines"), b.HeadHash)
+		sanitize.Text(b.File), sizeText(b.Size), sanitize.Text(b.Ledger), b.Environment, many(b.HeadLine, "line", "lines"), b.HeadHash)
 	for _, p := range b.Problems {
-		fmt.Fprintf(w, "DIFFERS  %s\n", safe(p))
+		fmt.Fprintf(w, "DIFFERS  %s\n", sanitize.Text(p))
 	}
 	if b.Whole {
 		fmt.Fprintln(w, "The copy was checked and is whole.")
@@ -118,7 +119,7 @@ func (b backedUp) print(w io.Writer) {
 func newCopy(file string, write func(io.Writer) error) (b backedUp, err error) {
 	dir, name := filepath.Split(file)
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
-		return b, fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was written", safe(file)), err), "name another file")
+		return b, fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was written", sanitize.Text(file)), err), "name another file")
 	}
 	d, err := durable.Open(filepath.Clean(dir), nil)
 	if err != nil {

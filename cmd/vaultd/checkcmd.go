@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
+	"vaultd/internal/sanitize"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -117,14 +118,14 @@ func (a *app) check(ctx context.Context, show, ask bool) error {
 	}
 	t := newTable(a.stdout, "DROP", "PATH", "VAULT", "AFTER ARCHIVING")
 	for _, d := range cfg.Drops {
-		t.AppendRow(row(safe(d.Name), safe(d.Path), safe(d.Vault), afterWords(d.AfterArchive)))
+		t.AppendRow(row(sanitize.Text(d.Name), sanitize.Text(d.Path), sanitize.Text(d.Vault), afterWords(d.AfterArchive)))
 	}
 	t.Render()
 	for _, text := range lookAt(cfg) {
-		fmt.Fprintf(a.stdout, "LOOK AT  %s\n", safe(text))
+		fmt.Fprintf(a.stdout, "LOOK AT  %s\n", sanitize.Text(text))
 	}
 	for _, text := range advice {
-		fmt.Fprintf(a.stdout, "ADVICE   %s\n", safe(text))
+		fmt.Fprintf(a.stdout, "ADVICE   %s\n", sanitize.Text(text))
 	}
 	return nil
 }
@@ -229,7 +230,7 @@ func checkedFaults(wrong *configError) checked {
 func afterWords(a afterArchiveConfig) string {
 	switch a.Action {
 	case "move":
-		return "moved to " + safe(a.To) + " after " + ageText(a.Grace)
+		return "moved to " + sanitize.Text(a.To) + " after " + ageText(a.Grace)
 	case "delete":
 		return "deleted after " + ageText(a.Grace)
 	}

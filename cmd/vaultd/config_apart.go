@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/daemon"
 	"vaultd/internal/durable"
+	"vaultd/internal/sanitize"
 )
 
 // configuredPlace is a folder that the configuration names.
@@ -57,8 +58,8 @@ type alias struct {
 }
 
 func (a alias) problem() string {
-	return fmt.Sprintf("%s %s %s (%s, %s): a link or a mount leads there, and %s and %s must be apart", safe(a.place.path), a.relation,
-		safe(a.other.path), a.other.loc, a.other.what, a.place.what, a.other.what)
+	return fmt.Sprintf("%s %s %s (%s, %s): a link or a mount leads there, and %s and %s must be apart", sanitize.Text(a.place.path), a.relation,
+		sanitize.Text(a.other.path), a.other.loc, a.other.what, a.place.what, a.other.what)
 }
 
 // aliases looks where the places really lie. It gives those that are not apart because a link or a mount leads from one to the other.

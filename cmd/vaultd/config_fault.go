@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"vaultd/internal/sanitize"
 )
 
 // fault is one thing that is wrong with the configuration: where it stands, what is wrong, and what would be right.
@@ -117,8 +119,11 @@ func excerpt(line string, number, col, hideFrom int) string {
 		col = min(col, cut)
 	}
 	for i, r := range text {
-		if text[i] = printable(r); r == '\t' {
+		switch {
+		case r == '\t':
 			text[i] = ' '
+		case !sanitize.IsPrintable(r):
+			text[i] = '?'
 		}
 	}
 	if from := col - excerptWidth/2; len(text) > excerptWidth && from > 0 {

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"vaultd/internal/sanitize"
 )
 
 // location is the way to a value: keys, and positions in lists as decimal numbers.
@@ -22,7 +23,7 @@ type location []string
 func (l location) String() string {
 	var b strings.Builder
 	for i, part := range l {
-		part = strings.Map(printable, part)
+		part = sanitize.Replace(part, '?')
 		switch {
 		case part != "" && part[0] >= '0' && part[0] <= '9':
 			b.WriteString("[" + part + "]")
@@ -33,14 +34,6 @@ func (l location) String() string {
 		}
 	}
 	return b.String()
-}
-
-// printable replaces what could steer a terminal.
-func printable(r rune) rune {
-	if !unicode.IsPrint(r) {
-		return '?'
-	}
-	return r
 }
 
 func (l location) key() string { return strings.Join(l, "\x00") }

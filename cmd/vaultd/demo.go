@@ -18,6 +18,7 @@ import (
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/sanitize"
 )
 
 // demoTime bounds the demo: what has no end by then is shown as it is.
@@ -175,7 +176,7 @@ func demoEntries(d *daemon.Daemon, fn func(ledger.Entry)) error {
 func (a *app) demoReport(d *daemon.Daemon, cfg config, dir string) error {
 	t := newTable(a.stdout, "FOLDER", "DROP", "ENDED AS", "WHY")
 	err := demoEntries(d, func(e ledger.Entry) {
-		t.AppendRow(row(safe(e.Folder), e.Drop, e.State.String(), demoWhy(e)))
+		t.AppendRow(row(sanitize.Text(e.Folder), e.Drop, e.State.String(), demoWhy(e)))
 	})
 	if err != nil {
 		return err
@@ -219,7 +220,7 @@ func calledAs() string {
 			return "vaultd"
 		}
 	}
-	return shellWord(exe)
+	return sanitize.ShellWord(exe)
 }
 
 // demoWhy says in a few words why a folder ended as it did.

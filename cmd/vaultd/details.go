@@ -6,6 +6,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/report"
+	"vaultd/internal/sanitize"
 )
 
 // details are what a row tells of an entry beside the entry itself.
@@ -85,5 +86,5 @@ func (d details) reason(c clock, e ledger.Entry) string {
 	if text := briefReason(e); text != "" || len(d.warnings) == 0 {
 		return text
 	}
-	return brief(d.warnings[0].Text, 100)
+	return sanitize.FirstLine(d.warnings[0].Text, 100)
 }

@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/sanitize"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -163,9 +164,9 @@ func (t tried) line() string {
 	if t.Name != "" {
 		what += " " + t.Name
 	}
-	text := fmt.Sprintf("%-4s  %s: %s\n", t.Result, safe(what), strings.Join(safeLines(t.Text), " "))
+	text := fmt.Sprintf("%-4s  %s: %s\n", t.Result, sanitize.Text(what), strings.Join(sanitize.Lines(t.Text), " "))
 	if t.Do != "" {
-		text += "      do: " + safe(t.Do) + "\n"
+		text += "      do: " + sanitize.Text(t.Do) + "\n"
 	}
 	return text
 }

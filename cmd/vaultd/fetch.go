@@ -19,7 +19,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
-	"vaultd/internal/legible"
+	"vaultd/internal/sanitize"
 	"vaultd/internal/vaultapi"
 )
 
@@ -142,7 +142,7 @@ func (a *app) fetchInto(ctx context.Context, v view, x []string, f fetchFlags, w
 		return err
 	}
 	if f.bumID != "" {
-		fmt.Fprintln(a.stderr, safe(what.against()))
+		fmt.Fprintln(a.stderr, sanitize.Text(what.against()))
 	}
 	return a.download(ctx, v, service, what, w)
 }
@@ -267,7 +267,7 @@ const maxFileName = 200 // bytes; file systems take 255, and it gets longer
 // fileName names a download after the folder, fit for every file system and every shell.
 func fileName(e ledger.Entry) string {
 	name := strings.Map(func(r rune) rune {
-		if !legible.Fit(r) || strings.ContainsRune(`/\:*?"<>|`, r) {
+		if !sanitize.IsPrintable(r) || strings.ContainsRune(`/\:*?"<>|`, r) {
 			return '_'
 		}
 		return r

@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
 )
 
 // wanted is what is to be downloaded, and what the ledger knows of it.
@@ -60,11 +61,11 @@ func fetchArgs(f *fetchFlags) cobra.PositionalArgs {
 		case f.bumID == "" || f.vault == "":
 			return usageError{errors.New("--vault and --bumid belong together; give both, or name what the ledger knows")}
 		case len(args) > 0:
-			return usageError{fmt.Errorf("either X or --vault and --bumid; %q is too much", safe(args[0]))}
+			return usageError{fmt.Errorf("either X or --vault and --bumid; %q is too much", sanitize.Text(args[0]))}
 		case err != nil:
 			return usageError{fmt.Errorf("--bumid: %w", err)}
 		case len(f.vault) > maxVaultID || !vaultIDs.MatchString(f.vault):
-			return usageError{fmt.Errorf("--vault %q is not the id of a vault", brief(f.vault, 60))}
+			return usageError{fmt.Errorf("--vault %q is not the id of a vault", sanitize.FirstLine(f.vault, 60))}
 		case f.force:
 			return usageError{errors.New("--force does not go with --bumid: what the ledger does not know never overwrites a file")}
 		}
@@ -112,5 +113,5 @@ func mayHold(e ledger.Entry) archive.RemoteID {
 
 // fetchNumber is the command that downloads what the archive has under a number.
 func fetchNumber(v archive.VaultID, r archive.RemoteID) string {
-	return "vaultd fetch --vault " + shellWord(string(v)) + " --bumid " + shellWord(string(r))
+	return "vaultd fetch --vault " + sanitize.ShellWord(string(v)) + " --bumid " + sanitize.ShellWord(string(r))
 }

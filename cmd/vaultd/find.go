@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
 )
 
 const foundAtMost = 20 // that are printed unless more are asked for
@@ -141,10 +142,10 @@ func (a *app) tellHit(v view, h hit) error {
 		return writeJSON(a.stdout, newListRow(c, e, d))
 	}
 	p := &page{}
-	fmt.Fprintf(p, "%s (%s)  %s", safe(e.Folder), safe(e.Drop), stateWord(e))
+	fmt.Fprintf(p, "%s (%s)  %s", sanitize.Text(e.Folder), sanitize.Text(e.Drop), stateWord(e))
 	switch {
 	case e.State == ledger.Archived:
-		fmt.Fprintf(p, " %s, bumId %s\n", c.exact(e.ArchivedAt), safe(string(e.Archived)))
+		fmt.Fprintf(p, " %s, bumId %s\n", c.exact(e.ArchivedAt), sanitize.Text(string(e.Archived)))
 	case e.State == ledger.Duplicate:
 		fmt.Fprintf(p, "; %s\n", d.reason(c, e))
 	case e.State == ledger.Rejected || e.State == ledger.Quarantined:
@@ -156,14 +157,14 @@ func (a *app) tellHit(v view, h hit) error {
 		{"number", h.meta.Number}, {"date", strings.TrimSuffix(h.meta.Date, "T00:00:00Z")}, {"from", h.meta.SenderName}, {"to", h.meta.RecipientName},
 	} {
 		if part.value != "" {
-			fmt.Fprintf(p, "  %-10s %s\n", part.name, safe(part.value))
+			fmt.Fprintf(p, "  %-10s %s\n", part.name, sanitize.Text(part.value))
 		}
 	}
 	for i, f := range asReadFields(h.read) {
 		if i == 0 {
 			fmt.Fprintf(p, "  %s:\n", asReadWords(e))
 		}
-		fmt.Fprintf(p, "    %-14s %s\n", f.name, safe(f.value))
+		fmt.Fprintf(p, "    %-14s %s\n", f.name, sanitize.Text(f.value))
 	}
 	if e.Dest != "" {
 		fmt.Fprintf(p, "  %-10s %s\n", "folder", whereabouts(e))

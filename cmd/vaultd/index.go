@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/recovery"
+	"vaultd/internal/sanitize"
 	"vaultd/internal/vaultapi"
 )
 
@@ -91,7 +92,7 @@ func (f *indexFlags) settle(a *app) error {
 		}
 		t, err := time.Parse(time.DateOnly, bound.text)
 		if err != nil {
-			return usageError{fmt.Errorf("%s %q is not a day; write it as 2026-10-31", bound.name, safe(bound.text))}
+			return usageError{fmt.Errorf("%s %q is not a day; write it as 2026-10-31", bound.name, sanitize.Text(bound.text))}
 		}
 		*bound.into = calendarDayOf(t)
 	}
@@ -102,7 +103,7 @@ func (f *indexFlags) settle(a *app) error {
 		case ".json", ".jsonl":
 			a.json = true
 		default:
-			return usageError{fmt.Errorf("say what goes into %s: --csv or --json", safe(filepath.Base(f.output)))}
+			return usageError{fmt.Errorf("say what goes into %s: --csv or --json", sanitize.Text(filepath.Base(f.output)))}
 		}
 	}
 	switch {
@@ -113,7 +114,7 @@ func (f *indexFlags) settle(a *app) error {
 	case f.from != "" && f.to != "" && f.last.before(f.first):
 		return usageError{fmt.Errorf("--to %s is before --from %s", f.to, f.from)}
 	case f.vault != "" && (len(f.vault) > maxVaultID || !vaultIDs.MatchString(f.vault)):
-		return usageError{fmt.Errorf("--vault %q is not the id of a vault", brief(f.vault, 60))}
+		return usageError{fmt.Errorf("--vault %q is not the id of a vault", sanitize.FirstLine(f.vault, 60))}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/report"
+	"vaultd/internal/sanitize"
 	"vaultd/internal/vaultapi"
 )
 
@@ -39,9 +40,9 @@ type indexTold struct {
 }
 
 func (t indexTold) end(i walkedIndex) {
-	fmt.Fprintf(t.w, "VAULT      %s: the index gave %s\n", safe(string(i.vault)), i.gave())
+	fmt.Fprintf(t.w, "VAULT      %s: the index gave %s\n", sanitize.Text(string(i.vault)), i.gave())
 	if !i.Complete {
-		fmt.Fprintf(t.w, "INCOMPLETE %s; the provider's request is %s\n", safe(i.Why), safe(i.Request))
+		fmt.Fprintf(t.w, "INCOMPLETE %s; the provider's request is %s\n", sanitize.Text(i.Why), sanitize.Text(i.Request))
 	}
 	if t.part {
 		fmt.Fprintf(t.w, "SELECTED   %d of them, by the day on which the archive took them", i.selected)
@@ -171,7 +172,7 @@ func (c *indexCounts) end(i walkedIndex) error {
 	slices.SortFunc(rows, func(a, b indexCount) int { return cmp.Or(cmp.Compare(a.month, b.month), cmp.Compare(a.kind, b.kind)) })
 	t := newTable(c.out, "MONTH", "TYPE", "DOCUMENTS")
 	for _, by := range rows {
-		t.AppendRow(row(by.month, brief(cmp.Or(by.kind, "no type"), 60), fmt.Sprint(c.counts[by])))
+		t.AppendRow(row(by.month, sanitize.FirstLine(cmp.Or(by.kind, "no type"), 60), fmt.Sprint(c.counts[by])))
 	}
 	if len(rows) > 0 {
 		t.Render()

@@ -18,7 +18,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
-	"vaultd/internal/legible"
+	"vaultd/internal/sanitize"
 	"vaultd/internal/watch"
 )
 
@@ -73,7 +73,7 @@ func (s *shelf) clean(what, where, out string) {
 	s.t.Helper()
 	for line := range strings.Lines(out) {
 		line = strings.TrimSuffix(line, "\n")
-		if i := strings.IndexFunc(line, func(r rune) bool { return !legible.Fit(r) }); i >= 0 {
+		if i := strings.IndexFunc(line, func(r rune) bool { return !sanitize.IsPrintable(r) }); i >= 0 {
 			s.t.Errorf("%s in %s: %q", what, where, line[max(0, i-30):min(len(line), i+30)])
 			return
 		}
@@ -104,7 +104,7 @@ func TestInjection_I7_EveryTextThroughEveryOutput(t *testing.T) {
 		asks["fetch "+fmt.Sprintf("%q", name)] = func(a *app) error {
 			e, _, err := s.ledger.Entry(key)
 			w := wanted{"V-1", "bum-1", e}
-			fmt.Fprintln(a.stderr, safe(w.against()))
+			fmt.Fprintln(a.stderr, sanitize.Text(w.against()))
 			return errors.Join(err, a.download(ctx, s.view, &store{t: t, zip: []byte("PK")}, w, io.Discard))
 		}
 	}

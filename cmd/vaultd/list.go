@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/report"
+	"vaultd/internal/sanitize"
 )
 
 // zeroKey is where a walk over all entries begins.
@@ -173,7 +174,7 @@ func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 	t, rows := newTable(a.stdout, header...), 0
 	more, err := v.walkList(ctx, f, func(e ledger.Entry, d details) error {
 		rows++
-		t.AppendRow(row(folderCell(e.Folder), stateWord(e), d.numberCell(), safe(e.Drop), v.brief(since(e)), safe(string(remoteOf(e))), d.reason(v.clock, e)))
+		t.AppendRow(row(folderCell(e.Folder), stateWord(e), d.numberCell(), sanitize.Text(e.Drop), v.brief(since(e)), sanitize.Text(string(remoteOf(e))), d.reason(v.clock, e)))
 		if rows%tableRows == 0 { // a part of a long table is aligned by itself, so that it need not be held
 			t.Render()
 			t = newTable(a.stdout)
@@ -203,7 +204,7 @@ func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 // folderCell is a folder's name for a table: not too long, and in quotes where it begins or ends with a blank, which
 // nobody would see.
 func folderCell(name string) string {
-	text := safe(name)
+	text := sanitize.Text(name)
 	if r := []rune(text); len(r) > folderWidth {
 		text = string(r[:folderWidth-1]) + "…"
 	}
@@ -216,9 +217,9 @@ func folderCell(name string) string {
 // numberCell is the invoice number for a table, marked where nobody checked it.
 func (d details) numberCell() string {
 	if d.number != "" && !d.asRead.IsZero() {
-		return safe(d.number) + " (as read)"
+		return sanitize.Text(d.number) + " (as read)"
 	}
-	return safe(d.number)
+	return sanitize.Text(d.number)
 }
 
 // stateWord is the state with a mark for what a person must see.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"vaultd/internal/durable"
+	"vaultd/internal/sanitize"
 )
 
 // newFile is a file that a command writes for whoever asks.
@@ -30,7 +31,7 @@ func (a *app) fillFile(f newFile, write func(io.Writer) error) error {
 			if suffix != "" {
 				hint = "move it away: it is what an earlier command kept"
 			}
-			return fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was %s", safe(f.path+suffix), f.spared), err), hint)
+			return fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was %s", sanitize.Text(f.path+suffix), f.spared), err), hint)
 		}
 	}
 	dir, name := filepath.Split(f.path)
@@ -63,6 +64,6 @@ func (a *app) fillFile(f newFile, write func(io.Writer) error) error {
 	if err != nil {
 		return fail(exitCreate, errors.Join(fmt.Errorf("name the %s: %w", f.what, err), d.Unlink(part)), "")
 	}
-	fmt.Fprintf(a.stderr, "written to %s\n", safe(filepath.Join(dir, name)))
+	fmt.Fprintf(a.stderr, "written to %s\n", sanitize.Text(filepath.Join(dir, name)))
 	return wrong
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
+
+	"vaultd/internal/sanitize"
 )
 
 // notifier tells the service manager how vaultd stands. Without one it does nothing.
@@ -20,11 +22,13 @@ func (n notifier) tell(lines string) {
 	}
 }
 
-func (n notifier) ready(status string) { n.tell(sd.SdNotifyReady + "\nSTATUS=" + oneLine(status)) }
-func (n notifier) status(text string)  { n.tell("STATUS=" + oneLine(text)) }
-func (n notifier) reloading()          { n.tell(sd.SdNotifyReloading + "\n" + sd.SdNotifyMonotonicUsec()) }
-func (n notifier) stopping()           { n.tell(sd.SdNotifyStopping) }
-func (n notifier) alive()              { n.tell(sd.SdNotifyWatchdog) }
+func (n notifier) ready(status string) {
+	n.tell(sd.SdNotifyReady + "\nSTATUS=" + sanitize.Text(status))
+}
+func (n notifier) status(text string) { n.tell("STATUS=" + sanitize.Text(text)) }
+func (n notifier) reloading()         { n.tell(sd.SdNotifyReloading + "\n" + sd.SdNotifyMonotonicUsec()) }
+func (n notifier) stopping()          { n.tell(sd.SdNotifyStopping) }
+func (n notifier) alive()             { n.tell(sd.SdNotifyWatchdog) }
 
 // watchdog returns after which silence the service manager starts vaultd anew; 0: never.
 func (n notifier) watchdog() time.Duration {
@@ -34,6 +38,3 @@ func (n notifier) watchdog() time.Duration {
 	}
 	return after
 }
-
-// oneLine keeps a text from being read as several assignments.
-func oneLine(s string) string { return safe(s) }

@@ -5,6 +5,7 @@ import (
 	"path"
 	"time"
 
+	"vaultd/internal/sanitize"
 	"vaultd/internal/watch"
 )
 
@@ -44,10 +45,10 @@ func (v view) pausedDrops() (text string) {
 	}
 	for _, d := range v.state().Drops {
 		if d.Paused != "" {
-			text += fmt.Sprintf("; what lies in drop %s is not known, for it is paused: %s", safe(d.Name), safe(d.Paused))
+			text += fmt.Sprintf("; what lies in drop %s is not known, for it is paused: %s", sanitize.Text(d.Name), sanitize.Text(d.Paused))
 		}
 		if d.Do != "" {
-			text += ". " + safe(d.Do)
+			text += ". " + sanitize.Text(d.Do)
 		}
 	}
 	return text
@@ -62,19 +63,19 @@ func (a *app) tellPending(v view, found []pendingThing) error {
 			continue
 		}
 		p := &page{}
-		fmt.Fprintf(p, "%s (%s)\n", safe(l.Folder), safe(l.Drop))
+		fmt.Fprintf(p, "%s (%s)\n", sanitize.Text(l.Folder), sanitize.Text(l.Drop))
 		p.line("State", "not taken, seen since %s", v.zoned(l.Since))
 		if v.state == nil && l.Looked != nil {
 			p.below("vaultd does not run. It saw this when it last looked, " + v.zoned(*l.Looked) + ".")
 		}
 		p.below("It is in the drop folder as it was dropped; nothing of it was sent.")
-		p.line("Because", "%s", safe(l.Reason))
+		p.line("Because", "%s", sanitize.Text(l.Reason))
 		if l.Detail != nil {
 			p.below(*l.Detail)
 		}
 		p.head("YOU CAN")
 		fmt.Fprintf(p, "  %s. To see whether it would be taken as it is:\n", l.advice())
-		fmt.Fprintf(p, "      vaultd validate %s\n", shellWord(l.path))
+		fmt.Fprintf(p, "      vaultd validate %s\n", sanitize.ShellWord(l.path))
 		if _, err := a.stdout.Write(p.Bytes()); err != nil {
 			return fail(exitIO, fmt.Errorf("write: %w", err), "")
 		}

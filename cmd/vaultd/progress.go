@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
 )
 
 // progressView shows how entries go: one bar for each on a terminal, one line for
@@ -56,7 +57,7 @@ func (p *progressView) entry(e ledger.Entry) {
 	}
 	p.seen[e.Key] = e.State
 	if p.live == nil {
-		fmt.Fprintf(p.out, "%5.1f s  %-18s %s\n", time.Since(p.began).Seconds(), safe(e.Folder), e.State)
+		fmt.Fprintf(p.out, "%5.1f s  %-18s %s\n", time.Since(p.began).Seconds(), sanitize.Text(e.Folder), e.State)
 		return
 	}
 	t := p.trackers[e.Key]
@@ -65,7 +66,7 @@ func (p *progressView) entry(e ledger.Entry) {
 		p.trackers[e.Key] = t
 		p.live.AppendTracker(t)
 	}
-	t.UpdateMessage(fmt.Sprintf("%-18s %s", safe(e.Folder), e.State))
+	t.UpdateMessage(fmt.Sprintf("%-18s %s", sanitize.Text(e.Folder), e.State))
 	switch {
 	case e.State == ledger.Archived:
 		t.SetValue(6)

@@ -10,6 +10,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/recovery"
+	"vaultd/internal/sanitize"
 )
 
 func (a *app) rebuildCommand() *cobra.Command {
@@ -79,7 +80,7 @@ func (a *app) rebuild(c *cobra.Command, reason string) error {
 	if a.json {
 		return writeJSON(a.stdout, out)
 	}
-	fmt.Fprintf(a.stdout, "REBUILT    %s%s, epoch %d\n", safe(out.Ledger), testMark(out.Environment != "production"), out.Epoch)
+	fmt.Fprintf(a.stdout, "REBUILT    %s%s, epoch %d\n", sanitize.Text(out.Ledger), testMark(out.Environment != "production"), out.Epoch)
 	fmt.Fprintf(a.stdout, "ARCHIVED   %d by their receipts\nTAKEN      %d that go on\nRETURNED   %d\n", f.Receipts.Count, f.Claimed.Count, f.Returned.Count)
 	a.tellFindings("DIFFERS    ", f.Differ)
 	a.tellFindings("NO RECEIPT ", f.Unbelieved)

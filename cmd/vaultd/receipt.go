@@ -9,6 +9,7 @@ import (
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/proof"
+	"vaultd/internal/sanitize"
 )
 
 func (a *app) receiptCommand() *cobra.Command {
@@ -69,23 +70,23 @@ func differing(e ledger.Entry) []proof.ReceiptDifference {
 // receiptPage is the receipt for a person.
 func receiptPage(c clock, e ledger.Entry, r proof.Receipt) []byte {
 	p := &page{}
-	fmt.Fprintf(p, "RECEIPT  %s%s\n", safe(e.Folder), testMark(r.Environment != "production"))
+	fmt.Fprintf(p, "RECEIPT  %s%s\n", sanitize.Text(e.Folder), testMark(r.Environment != "production"))
 	p.head("ARCHIVED " + c.exact(e.ArchivedAt))
 	line := func(title, text string) {
 		if text != "" {
 			fmt.Fprintf(p, "  %-15s %s\n", title, text)
 		}
 	}
-	line("Invoice number", safe(r.DocumentID))
-	line("Archive's no.", safe(string(r.BumID))+" (bumId)")
+	line("Invoice number", sanitize.Text(r.DocumentID))
+	line("Archive's no.", sanitize.Text(string(r.BumID))+" (bumId)")
 	line("Our identity", r.ClientUUID+" (clientUUID)")
-	line("Vault", safe(string(r.Vault)))
+	line("Vault", sanitize.Text(string(r.Vault)))
 	line("Key", r.Key)
 	if r.Double {
 		line("Note", "another registration may hold the same content")
 	}
 	for _, d := range r.Differs {
-		line("KEPT FOLDER", safe(d.What))
+		line("KEPT FOLDER", sanitize.Text(d.What))
 	}
 	p.head("TIMES")
 	line("Taken", c.exact(e.SeenAt))
@@ -96,7 +97,7 @@ func receiptPage(c clock, e ledger.Entry, r proof.Receipt) []byte {
 	line("ZIP", fmt.Sprintf("%s, SHA-256 %s", bytesText(r.ZIP.Size), r.ZIP.SHA256))
 	p.head(fmt.Sprintf("FILES (%d)", len(r.Files)))
 	for _, f := range r.Files {
-		fmt.Fprintf(p, "  %s\n    %s, SHA-256 %s\n", safe(f.Path), bytesText(f.Size), f.SHA256)
+		fmt.Fprintf(p, "  %s\n    %s, SHA-256 %s\n", sanitize.Text(f.Path), bytesText(f.Size), f.SHA256)
 	}
 	p.head("THE ARCHIVE'S OWN WORDS")
 	p.below(r.Record)

@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/daemon"
 	"vaultd/internal/recovery"
+	"vaultd/internal/sanitize"
 )
 
 func (a *app) reconcileCommand() *cobra.Command {
@@ -259,14 +260,14 @@ func (a *app) tellReconciled(c daemon.Compared, v view) {
 		if !w.Until.IsZero() {
 			until = ", until " + v.brief(w.Until)
 		}
-		fmt.Fprintf(a.stdout, "  %s %s: %s%s\n", w.Key, brief(w.Folder, 60), brief(w.Why, 160), until)
+		fmt.Fprintf(a.stdout, "  %s %s: %s%s\n", w.Key, sanitize.FirstLine(w.Folder, 60), sanitize.FirstLine(w.Why, 160), until)
 	}
 	label := "STAYS     "
 	if !c.Safe {
 		label = "NOTE      "
 	}
 	for _, why := range c.Why {
-		fmt.Fprintf(a.stdout, "%s %s\n", label, brief(why, 400))
+		fmt.Fprintf(a.stdout, "%s %s\n", label, sanitize.FirstLine(why, 400))
 	}
 	switch {
 	case c.Left:
@@ -282,7 +283,7 @@ func (a *app) tellReconciled(c daemon.Compared, v view) {
 
 // tellVault tells what was found in one vault.
 func (a *app) tellVault(r recovery.VaultReport) {
-	fmt.Fprintf(a.stdout, "VAULT      %s: %d archived in the index, %d in the status list\n", safe(string(r.Vault)), r.Indexed, r.Listed)
+	fmt.Fprintf(a.stdout, "VAULT      %s: %d archived in the index, %d in the status list\n", sanitize.Text(string(r.Vault)), r.Indexed, r.Listed)
 	switch {
 	case r.Accepted:
 		fmt.Fprintf(a.stdout, "  ACCEPTED   the index gave %s; it counts as complete by your decision\n", r.Gave())
@@ -327,7 +328,7 @@ func (a *app) tellFindings(label string, f recovery.Findings) {
 		if !n.Key.IsZero() {
 			id += " " + n.Key.String()
 		}
-		fmt.Fprintf(a.stdout, "    %s: %s\n", brief(id, 160), brief(n.Text, 240))
+		fmt.Fprintf(a.stdout, "    %s: %s\n", sanitize.FirstLine(id, 160), sanitize.FirstLine(n.Text, 240))
 	}
 	if f.Count > shown {
 		fmt.Fprintf(a.stdout, "    and %d more; see --json\n", f.Count-shown)

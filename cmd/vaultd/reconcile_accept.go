@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
+	"vaultd/internal/sanitize"
 )
 
 // acceptedIndexes reads what --accept-index gives, each as [VAULT=]READ/FOUND. The vault may be left out where drops are
@@ -22,10 +23,10 @@ func acceptedIndexes(c config, texts []string) (all []daemon.AcceptedIndex, err 
 	for _, text := range texts {
 		one, err := acceptedIndex(text, vaults)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("--accept-index %q: %w", safe(text), err)}
+			return nil, usageError{fmt.Errorf("--accept-index %q: %w", sanitize.Text(text), err)}
 		}
 		if slices.ContainsFunc(all, func(a daemon.AcceptedIndex) bool { return a.Vault == one.Vault }) {
-			return nil, usageError{fmt.Errorf("--accept-index %q: vault %s is named twice", safe(text), safe(string(one.Vault)))}
+			return nil, usageError{fmt.Errorf("--accept-index %q: vault %s is named twice", sanitize.Text(text), sanitize.Text(string(one.Vault)))}
 		}
 		all = append(all, one)
 	}
@@ -41,9 +42,9 @@ func acceptedIndex(text string, vaults []string) (a daemon.AcceptedIndex, err er
 	}
 	switch {
 	case vault == "":
-		return a, fmt.Errorf("say of which vault, as in VAULT=898/900; configured are %s", safe(strings.Join(vaults, ", ")))
+		return a, fmt.Errorf("say of which vault, as in VAULT=898/900; configured are %s", sanitize.Text(strings.Join(vaults, ", ")))
 	case !slices.Contains(vaults, vault):
-		return a, fmt.Errorf("no drop is configured for vault %s", safe(vault))
+		return a, fmt.Errorf("no drop is configured for vault %s", sanitize.Text(vault))
 	}
 	read, found, ok := strings.Cut(numbers, "/")
 	a = daemon.AcceptedIndex{Vault: archive.VaultID(vault), Found: daemon.FoundNotTold}

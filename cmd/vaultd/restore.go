@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/sanitize"
 )
 
 func (a *app) restoreCommand() *cobra.Command {
@@ -69,7 +70,7 @@ func (a *app) restore(c *cobra.Command, file string, takeOver bool, reason strin
 		return fail(exitConfig, later, "use the newest backup; if there is none newer, or the old server must stop, restore with --take-over")
 	}
 	if broken, ok := errors.AsType[*boltledger.DamageError](err); ok && r.Info.ID == "" { // what lies in its place is not looked at
-		return fail(exitIO, fmt.Errorf("the backup %s is damaged: %s; nothing was changed", safe(file), safe(broken.What)),
+		return fail(exitIO, fmt.Errorf("the backup %s is damaged: %s; nothing was changed", sanitize.Text(file), sanitize.Text(broken.What)),
 			"use an older backup; without any, vaultd rebuild")
 	}
 	if errors.Is(err, boltledger.ErrOtherLedger) {
@@ -83,12 +84,12 @@ func (a *app) restore(c *cobra.Command, file string, takeOver bool, reason strin
 	if a.json {
 		return writeJSON(a.stdout, out)
 	}
-	fmt.Fprintf(a.stdout, "RESTORED   %s\nLEDGER     %s%s, epoch %d, %d journal lines\n", safe(file), safe(out.Ledger), testMark(out.Environment != "production"), out.Epoch, out.HeadLine)
+	fmt.Fprintf(a.stdout, "RESTORED   %s\nLEDGER     %s%s, epoch %d, %d journal lines\n", sanitize.Text(file), sanitize.Text(out.Ledger), testMark(out.Environment != "production"), out.Epoch, out.HeadLine)
 	fmt.Fprintf(a.stdout, "KNOWN      up to %s; what was done after it is not known\n", r.Safe.From.In(dc.Location).Format("2 Jan 2006 15:04:05 MST"))
 	fmt.Fprintf(a.stdout, "IN DOUBT   %s\n", many(out.Doubted, "entry", "entries"))
 	a.tellKept(out.Kept)
 	for _, name := range out.Away {
-		fmt.Fprintf(a.stdout, "AWAY       drop %s is not there; safe mode lasts until it is\n", safe(name))
+		fmt.Fprintf(a.stdout, "AWAY       drop %s is not there; safe mode lasts until it is\n", sanitize.Text(name))
 	}
 	a.tellSafeMode()
 	return nil
@@ -96,7 +97,7 @@ func (a *app) restore(c *cobra.Command, file string, takeOver bool, reason strin
 
 func (a *app) tellKept(name string) {
 	if name != "" {
-		fmt.Fprintf(a.stdout, "KEPT       what lay there before, as %s\n", safe(name))
+		fmt.Fprintf(a.stdout, "KEPT       what lay there before, as %s\n", sanitize.Text(name))
 	}
 }
 

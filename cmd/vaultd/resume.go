@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/sanitize"
 )
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -51,7 +52,7 @@ type resumedJSON struct {
 func (a *app) resume(ctx context.Context, v view, route, reason string) error {
 	name, disposal := strings.CutPrefix(route, "disposal of ")
 	if !disposal {
-		return usageError{fmt.Errorf("%q is not a pause that waits for a person; the others end by themselves once what caused them is mended: see vaultd status", safe(route))}
+		return usageError{fmt.Errorf("%q is not a pause that waits for a person; the others end by themselves once what caused them is mended: see vaultd status", sanitize.Text(route))}
 	}
 	h, err := a.humans(v)
 	if err != nil {
@@ -67,7 +68,7 @@ func (a *app) resume(ctx context.Context, v view, route, reason string) error {
 	if a.json {
 		return writeJSON(a.stdout, resumedJSON{"disposal-approved", a.uid, name, n})
 	}
-	fmt.Fprintf(a.stdout, "%s of drop %s may be removed now, by %s\n", many(n, "archived folder", "archived folders"), safe(name), userName(a.uid))
+	fmt.Fprintf(a.stdout, "%s of drop %s may be removed now, by %s\n", many(n, "archived folder", "archived folders"), sanitize.Text(name), userName(a.uid))
 	if v.state == nil {
 		fmt.Fprintln(a.stdout, "  vaultd is not running: it goes on with the next run")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
 )
 
 const maxMatches = 20 // that are listed where a name is not unique
@@ -61,7 +62,7 @@ func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	case err != nil:
 		return ledger.Entry{}, err
 	case len(pending) > 0:
-		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("%q lies in a drop folder and was not taken yet", x), "see vaultd why "+shellWord(x))
+		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("%q lies in a drop folder and was not taken yet", x), "see vaultd why "+sanitize.ShellWord(x))
 	case len(es) == 0:
 		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("nothing is known as %q", x), `see "vaultd list --limit 0", or "vaultd find" with words of it; what was not taken yet stands in "vaultd status"`+v.pausedDrops())
 	case len(es) == 1:
@@ -69,7 +70,7 @@ func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	}
 	t := newTable(a.stderr, "KEY", "FOLDER", "STATE", "DROP", "SEEN")
 	for _, e := range es {
-		t.AppendRow(row(e.Key.String(), safe(e.Folder), stateWord(e), safe(e.Drop), v.brief(e.SeenAt)))
+		t.AppendRow(row(e.Key.String(), sanitize.Text(e.Folder), stateWord(e), sanitize.Text(e.Drop), v.brief(e.SeenAt)))
 	}
 	t.Render()
 	count := fmt.Sprint(len(es))

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"vaultd/internal/sanitize"
 )
 
 // setting is one value of the configuration as it counts, and where it comes from. An object of
@@ -127,7 +129,7 @@ func (a *app) showConfig(c config) error {
 	}
 	t := newTable(a.stdout, "KEY", "VALUE", "FROM")
 	for _, s := range all {
-		t.AppendRow(row(s.Key, yamlText(s.Value), safe(s.origin())))
+		t.AppendRow(row(s.Key, yamlText(s.Value), sanitize.Text(s.origin())))
 	}
 	t.Render()
 	return nil
@@ -144,7 +146,7 @@ func yamlText(v any) string {
 	if enc.Encode(v) != nil {
 		return hidden // not a plain value; nothing of it is shown
 	}
-	return safe(strings.TrimSpace(b.String()))
+	return sanitize.Text(strings.TrimSpace(b.String()))
 }
 
 var (

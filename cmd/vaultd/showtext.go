@@ -10,6 +10,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/report"
+	"vaultd/internal/sanitize"
 )
 
 // page writes what "show" tells: titled lines and indented ones below them.
@@ -27,20 +28,17 @@ func (p *page) some(title, text string) {
 
 // below writes a text of any origin, indented.
 func (p *page) below(text string) {
-	for _, line := range safeLines(text) {
+	for _, line := range sanitize.Lines(text) {
 		fmt.Fprintf(p, "  %s\n", line)
 	}
 }
-
-// onOneLine gives a text of any origin and of several lines on one.
-func onOneLine(s string) string { return strings.Join(safeLines(s), " / ") }
 
 func (p *page) head(title string) { fmt.Fprintf(p, "\n%s\n", title) }
 
 // text tells everything in words. No upload address is in it: an entry forgets them, and they do not print.
 func (d dossier) text(c clock) []byte {
 	e, p := d.entry, &page{}
-	fmt.Fprintf(p, "%s\n", safe(e.Folder))
+	fmt.Fprintf(p, "%s\n", sanitize.Text(e.Folder))
 	p.line("State", "%s", stateWord(e))
 	p.below(meaning(e))
 	for _, f := range flagWords(e) {
@@ -50,18 +48,18 @@ func (d dossier) text(c clock) []byte {
 		p.line("Look", "%s", w.Text)
 	}
 	if e.Cause != (ledger.Cause{}) {
-		p.line("Why", "%s", safe(e.Cause.Code))
+		p.line("Why", "%s", sanitize.Text(e.Cause.Code))
 		p.below(e.Cause.Text)
 	}
 	p.some("Next", d.next(c))
 	p.line("Folder", "%s", whereabouts(e))
 	p.line("Dropped by", "%s", userName(e.Owner))
-	p.line("Drop, vault", "%s, %s", safe(e.Drop), safe(string(e.Vault)))
+	p.line("Drop, vault", "%s, %s", sanitize.Text(e.Drop), sanitize.Text(string(e.Vault)))
 	p.line("Key", "%s", e.Key)
 	if !e.ID.IsZero() {
 		p.line("clientUUID", "%s%s", e.ID, generationText(e))
 	}
-	p.some("bumId", safe(string(remoteOf(e))))
+	p.some("bumId", sanitize.Text(string(remoteOf(e))))
 	d.relatives(p, c)
 	d.times(p, c)
 	d.content(p)
@@ -120,7 +118,7 @@ func tellFirst(p *page, c clock, f report.First) {
 		p.line("Duplicate of", "entry %s, which this ledger does not know", f.Key)
 		return
 	}
-	p.line("Duplicate of", `"%s" (drop %s)`, safe(f.Folder), safe(f.Drop))
+	p.line("Duplicate of", `"%s" (drop %s)`, sanitize.Text(f.Folder), sanitize.Text(f.Drop))
 	var archived *string
 	if f.ArchivedAt != nil {
 		archived = known(c.exact(*f.ArchivedAt))
@@ -130,7 +128,7 @@ func tellFirst(p *page, c clock, f report.First) {
 		value *string
 	}{{"archived", archived}, {"invoice", f.DocumentID}, {"bumId", f.BumID}, {"folder", known(f.Place())}, {"entry", &f.Key}} {
 		if part.value != nil {
-			fmt.Fprintf(p, "  %-11s %s\n", part.title, safe(*part.value))
+			fmt.Fprintf(p, "  %-11s %s\n", part.title, sanitize.Text(*part.value))
 		}
 	}
 }
@@ -161,23 +159,23 @@ func (d dossier) content(p *page) {
 	case d.doc.OnlyAsRead():
 		p.head("METADATA " + strings.ToUpper(asReadWords(d.entry)) + " (as written in the sidecar)")
 		for _, f := range asReadFields(d.doc.AsRead) {
-			fmt.Fprintf(p, "  %-18s %s\n", f.name, safe(f.value))
+			fmt.Fprintf(p, "  %-18s %s\n", f.name, sanitize.Text(f.value))
 		}
 		return
 	}
 	p.head(fmt.Sprintf("FILES (%d)", len(d.doc.Files)))
 	for _, f := range d.doc.Files {
-		fmt.Fprintf(p, "  %s  %s, SHA-256 %s\n", safe(f.Path), bytesText(f.Size), f.SHA256)
+		fmt.Fprintf(p, "  %s  %s, SHA-256 %s\n", sanitize.Text(f.Path), bytesText(f.Size), f.SHA256)
 	}
 	for _, f := range d.doc.Others {
-		fmt.Fprintf(p, "  %s  %s, SHA-256 %s, not in the ZIP\n", safe(f.Path), bytesText(f.Size), f.SHA256)
+		fmt.Fprintf(p, "  %s  %s, SHA-256 %s, not in the ZIP\n", sanitize.Text(f.Path), bytesText(f.Size), f.SHA256)
 	}
 	if len(d.doc.Junk) > 0 {
-		fmt.Fprintf(p, "  ignored: %s\n", safe(strings.Join(d.doc.Junk, ", ")))
+		fmt.Fprintf(p, "  ignored: %s\n", sanitize.Text(strings.Join(d.doc.Junk, ", ")))
 	}
 	p.head("METADATA")
 	for _, f := range metadataFields(d.meta) {
-		fmt.Fprintf(p, "  %-18s %s\n", f.name, safe(f.value))
+		fmt.Fprintf(p, "  %-18s %s\n", f.name, sanitize.Text(f.value))
 	}
 }
 
@@ -205,7 +203,7 @@ func metadataFields(m archive.Document) []metadataField {
 	var set []metadataField
 	for _, f := range all {
 		if f.value != "" {
-			set = append(set, metadataField{safe(f.name), f.value})
+			set = append(set, metadataField{sanitize.Text(f.name), f.value})
 		}
 	}
 	return set
@@ -218,7 +216,7 @@ func (d dossier) registrations(p *page, c clock) {
 	}
 	p.head(fmt.Sprintf("REGISTRATIONS (%d asked for, %d answered)", e.Posts, e.Answers))
 	for i, r := range e.Registrations {
-		fmt.Fprintf(p, "  %s  %s", safe(string(r.Ticket.Remote)), fateMeans(r.Fate))
+		fmt.Fprintf(p, "  %s  %s", sanitize.Text(string(r.Ticket.Remote)), fateMeans(r.Fate))
 		if i == len(e.Registrations)-1 {
 			p.WriteString("; current")
 		}
@@ -239,12 +237,12 @@ func (d dossier) journal(p *page, c clock) {
 		if t, err := time.Parse(time.RFC3339, l.At); err == nil {
 			at = c.exact(t)
 		}
-		fmt.Fprintf(p, "  %s  %-19s %s", at, safe(l.Event), safe(l.State+"/"+l.Source))
+		fmt.Fprintf(p, "  %s  %-19s %s", at, sanitize.Text(l.Event), sanitize.Text(l.State+"/"+l.Source))
 		for _, more := range []struct{ name, value string }{
 			{"bumId", l.Remote}, {"archive says", l.Word}, {"cause", l.Cause}, {"entry", l.Other}, {"flags", l.Flags},
 		} {
 			if more.value != "" {
-				fmt.Fprintf(p, ", %s %s", more.name, safe(more.value))
+				fmt.Fprintf(p, ", %s %s", more.name, sanitize.Text(more.value))
 			}
 		}
 		if l.UID != nil {
@@ -252,7 +250,7 @@ func (d dossier) journal(p *page, c clock) {
 		}
 		p.WriteString("\n")
 		if n, ok := d.notes[l.Rev]; ok {
-			fmt.Fprintf(p, "    reason: %s\n", onOneLine(n.Text))
+			fmt.Fprintf(p, "    reason: %s\n", sanitize.JoinLines(n.Text))
 		}
 	}
 }

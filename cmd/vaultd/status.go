@@ -20,6 +20,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/sanitize"
 	"vaultd/internal/watch"
 )
 
@@ -356,7 +357,7 @@ func (s *standing) live(d daemon.State, t *tally) {
 	}
 	for _, p := range d.Pauses {
 		l := pauseLine{Route: p.Route, Since: p.Since.UTC(), Next: inUTC(p.Next), Code: p.Cause.Code, Text: pauseText(t.clock, p),
-			Do: safe(pauseAdvice(p, d.Advice)), Wait: s.Open.Total, person: p.NeedsPerson()}
+			Do: sanitize.Text(pauseAdvice(p, d.Advice)), Wait: s.Open.Total, person: p.NeedsPerson()}
 		for v, n := range t.byVault {
 			if vault := "vault " + string(v); p.Route == vault || strings.HasSuffix(p.Route, " of "+vault) {
 				l.Wait = n

@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/sanitize"
 	"vaultd/internal/watch"
 )
 
@@ -154,7 +155,7 @@ func (s *standing) print(w io.Writer, c clock) error {
 	if s.Safe != nil {
 		fmt.Fprintf(w, "SAFE MODE since %s: nothing is taken, sent, moved or removed before \"vaultd reconcile\"\n", c.brief(s.Safe.Since))
 	}
-	fmt.Fprintf(w, "vaultd %s %s  %s %s  %s\n", s.Version, safe(s.Host), strings.ToUpper(s.Environment), safe(s.Service),
+	fmt.Fprintf(w, "vaultd %s %s  %s %s  %s\n", s.Version, sanitize.Text(s.Host), strings.ToUpper(s.Environment), sanitize.Text(s.Service),
 		s.At.In(c.loc).Format("2 Jan 15:04 MST"))
 	if s.Environment != "production" {
 		fmt.Fprintln(w, "TEST, NO EVIDENCE: what a test environment archives proves nothing")
@@ -164,7 +165,7 @@ func (s *standing) print(w io.Writer, c clock) error {
 	}
 	s.printNeeds(w, c)
 	for _, advice := range s.Advice {
-		fmt.Fprintf(w, "ADVICE   %s\n", safe(advice))
+		fmt.Fprintf(w, "ADVICE   %s\n", sanitize.Text(advice))
 	}
 	s.printBalance(w)
 	s.printNotTaken(w, c)
@@ -196,9 +197,9 @@ func (s *standing) printNeeds(w io.Writer, c clock) {
 	}
 	fmt.Fprintf(w, "%s     %s\n", head, last)
 	for _, n := range s.Needs {
-		fmt.Fprintf(w, "%-8s %s\n", strings.ToUpper(n.When), brief(n.Text, mostText))
+		fmt.Fprintf(w, "%-8s %s\n", strings.ToUpper(n.When), sanitize.FirstLine(n.Text, mostText))
 		for _, name := range n.Names {
-			fmt.Fprintf(w, "           %s\n", brief(name, 160))
+			fmt.Fprintf(w, "           %s\n", sanitize.FirstLine(name, 160))
 		}
 		if n.Count > len(n.Names) && len(n.Names) > 0 {
 			fmt.Fprintf(w, "           and %d more\n", n.Count-len(n.Names))
@@ -209,7 +210,7 @@ func (s *standing) printNeeds(w io.Writer, c clock) {
 		if s.isTold(p) {
 			continue // stands among what needs a person
 		}
-		fmt.Fprintf(w, "PAUSED   %s since %s%s: %s\n", safe(p.Route), c.brief(p.Since), strings.Replace(nextTry(c, p.Next), ";", ",", 1), brief(p.Text, mostText))
+		fmt.Fprintf(w, "PAUSED   %s since %s%s: %s\n", sanitize.Text(p.Route), c.brief(p.Since), strings.Replace(nextTry(c, p.Next), ";", ",", 1), sanitize.FirstLine(p.Text, mostText))
 		fmt.Fprintf(w, "         %s\n", p.Do)
 	}
 }
@@ -241,9 +242,9 @@ func (s *standing) printNotTaken(w io.Writer, c clock) {
 		fmt.Fprintf(w, "NOT TAKEN YET %d, as of %s\n", total, c.brief(s.looked))
 	}
 	for _, n := range s.NotTaken {
-		fmt.Fprintf(w, "  %s: %s %d\n", safe(n.Drop), safe(n.Reason), n.Count)
+		fmt.Fprintf(w, "  %s: %s %d\n", sanitize.Text(n.Drop), sanitize.Text(n.Reason), n.Count)
 		for _, name := range n.Names {
-			fmt.Fprintf(w, "    %s\n", brief(name, 160))
+			fmt.Fprintf(w, "    %s\n", sanitize.FirstLine(name, 160))
 		}
 	}
 }
@@ -289,9 +290,9 @@ func (s *standing) printDrops(w io.Writer, c clock) {
 		case d.Paused != "":
 			note = "PAUSED"
 		case d.Mode == string(watch.Poll) && d.Why != "":
-			note = brief(d.Why, 60)
+			note = sanitize.FirstLine(d.Why, 60)
 		}
-		t.AppendRow(row(safe(d.Name), safe(d.Mode), sizeText(d.Free), fmt.Sprint(d.Today), fmt.Sprint(d.Open), oldest, note))
+		t.AppendRow(row(sanitize.Text(d.Name), sanitize.Text(d.Mode), sizeText(d.Free), fmt.Sprint(d.Today), fmt.Sprint(d.Open), oldest, note))
 	}
 	t.Render()
 }
@@ -321,7 +322,7 @@ func (b billLine) who() string {
 	if b.Vault == "" {
 		return "all vaults"
 	}
-	return "vault " + safe(b.Vault)
+	return "vault " + sanitize.Text(b.Vault)
 }
 
 // forecast says what the bill will be on 31 December, and between what bounds.

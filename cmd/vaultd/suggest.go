@@ -17,6 +17,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/sanitize"
 )
 
 // A person waits at the shell while names are suggested.
@@ -145,7 +146,7 @@ func (v view) suggest(what, typed string, newest func(func(ledger.Entry) error) 
 		if f.isName && s.named[f.text] > 1 && typed == "" { // the name alone would not say which one is meant
 			text = f.entry.Key.String()
 		}
-		lines = append(lines, text+"\t"+safe(f.entry.Folder+", "+stateWord(f.entry)+", "+f.entry.Drop+", "+v.brief(f.entry.SeenAt)))
+		lines = append(lines, text+"\t"+sanitize.Text(f.entry.Folder+", "+stateWord(f.entry)+", "+f.entry.Drop+", "+v.brief(f.entry.SeenAt)))
 	}
 	return unique(lines)
 }
@@ -153,7 +154,7 @@ func (v view) suggest(what, typed string, newest func(func(ledger.Entry) error) 
 func (v view) ofDrops(typed string, of func(dropConfig) (value, words string)) (lines []string) {
 	for _, d := range v.cfg.Drops {
 		if value, words := of(d); strings.HasPrefix(value, typed) && typeable(value) {
-			lines = append(lines, value+"\t"+safe(words))
+			lines = append(lines, value+"\t"+sanitize.Text(words))
 		}
 	}
 	return unique(lines)
@@ -233,6 +234,6 @@ func (s *nameSearch) form(e ledger.Entry) (text string, isName, ok bool) {
 // typeable says whether a text can stand in a command line as it is once the shell has quoted it: nothing in it is
 // invisible or steers the terminal, and it does not look like a flag.
 func typeable(text string) bool {
-	return safe(text) == text && strings.TrimSpace(text) != "" && !strings.HasPrefix(text, "-") &&
+	return sanitize.Text(text) == text && strings.TrimSpace(text) != "" && !strings.HasPrefix(text, "-") &&
 		!strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/packager"
+	"vaultd/internal/sanitize"
 )
 
 func (a *app) validateCommand() *cobra.Command {
@@ -72,14 +73,14 @@ func (a *app) validate(ctx context.Context, path, name string) error {
 	}
 	info, err := os.Stat(abs)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fail(exitFailed, fmt.Errorf("%s does not exist", safe(abs)), "")
+		return fail(exitFailed, fmt.Errorf("%s does not exist", sanitize.Text(abs)), "")
 	}
 	d, err := cfg.dropOf(abs, name)
 	if err != nil {
 		return err
 	}
 	if info != nil && !info.IsDir() {
-		return fail(exitData, fmt.Errorf("%s is a file; an invoice is a folder with its files and %s", safe(path), d.Sidecar), "")
+		return fail(exitData, fmt.Errorf("%s is a file; an invoice is a folder with its files and %s", sanitize.Text(path), d.Sidecar), "")
 	}
 	root, err := os.OpenRoot(abs)
 	if err != nil {
@@ -125,12 +126,12 @@ func (c config) dropOf(folder, name string) (dropConfig, error) {
 	case len(c.Drops) == 1:
 		return c.Drops[0], nil
 	}
-	return best, usageError{fmt.Errorf("%s lies in no drop folder; name the drop with --drop: %s", safe(folder), strings.Join(names, ", "))}
+	return best, usageError{fmt.Errorf("%s lies in no drop folder; name the drop with --drop: %s", sanitize.Text(folder), strings.Join(names, ", "))}
 }
 
 func (a *app) invalid(v validated, r *packager.Refusal) error {
 	if !a.json {
-		for _, line := range safeLines(r.Text()) {
+		for _, line := range sanitize.Lines(r.Text()) {
 			fmt.Fprintln(a.stdout, line)
 		}
 		return quiet(exitData)
@@ -155,7 +156,7 @@ func (a *app) valid(v validated, s packager.SealedFolder) error {
 		return writeJSON(a.stdout, v)
 	}
 	p := &page{}
-	fmt.Fprintf(p, "GOOD  %s would be taken by drop %s for vault %s\n", safe(filepath.Base(v.Path)), safe(v.Drop), safe(v.Vault))
+	fmt.Fprintf(p, "GOOD  %s would be taken by drop %s for vault %s\n", sanitize.Text(filepath.Base(v.Path)), sanitize.Text(v.Drop), sanitize.Text(v.Vault))
 	how := "derived from files and metadata"
 	if s.HasChosenID {
 		how = "given by the sidecar"
@@ -163,18 +164,18 @@ func (a *app) valid(v validated, s packager.SealedFolder) error {
 	p.line("clientUUID", "%s (%s)", s.ID, how)
 	p.head("METADATA")
 	for _, f := range metadataFields(s.Document) {
-		fmt.Fprintf(p, "  %-18s %s\n", f.name, safe(f.value))
+		fmt.Fprintf(p, "  %-18s %s\n", f.name, sanitize.Text(f.value))
 	}
 	p.head(fmt.Sprintf("FILES (%d), %s before they are packed", len(s.Files), sizeText(v.Size)))
 	for _, f := range s.Files {
-		fmt.Fprintf(p, "  %s  %s\n", safe(f.Path), bytesText(f.Size))
+		fmt.Fprintf(p, "  %s  %s\n", sanitize.Text(f.Path), bytesText(f.Size))
 	}
 	if len(s.Junk) > 0 {
-		fmt.Fprintf(p, "  ignored: %s\n", safe(strings.Join(s.Junk, ", ")))
+		fmt.Fprintf(p, "  ignored: %s\n", sanitize.Text(strings.Join(s.Junk, ", ")))
 	}
 	if len(v.Missing) > 0 {
 		p.head("NOT COMPLETE YET")
-		fmt.Fprintf(p, "  it is not taken before these are there: %s\n", safe(strings.Join(v.Missing, ", ")))
+		fmt.Fprintf(p, "  it is not taken before these are there: %s\n", sanitize.Text(strings.Join(v.Missing, ", ")))
 	}
 	if _, err := a.stdout.Write(p.Bytes()); err != nil {
 		return fail(exitIO, fmt.Errorf("write: %w", err), "")

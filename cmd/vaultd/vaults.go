@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
+	"vaultd/internal/sanitize"
 	"vaultd/internal/vaultapi"
 )
 
@@ -124,7 +125,7 @@ func (a *app) vaults(rows []vaultRow) error {
 		case r.Configured:
 			mark = "configured"
 		}
-		t.AppendRow(row(safe(r.ID), safe(r.Name), safe(r.Account), safe(strings.Join(r.Drops, ", ")), mark))
+		t.AppendRow(row(sanitize.Text(r.ID), sanitize.Text(r.Name), sanitize.Text(r.Account), sanitize.Text(strings.Join(r.Drops, ", ")), mark))
 	}
 	if a.json {
 		return nil

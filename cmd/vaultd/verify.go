@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
+	"vaultd/internal/sanitize"
 )
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -192,15 +193,15 @@ func keyTexts(keys []archive.Key) []string {
 func (d *verdict) print(w io.Writer) {
 	fmt.Fprintf(w, "LEDGER    %s%s\n", d.Ledger, testMark(d.Test))
 	if d.SafeMode != "" {
-		fmt.Fprintf(w, "SAFE MODE %s\n", safe(d.SafeMode))
+		fmt.Fprintf(w, "SAFE MODE %s\n", sanitize.Text(d.SafeMode))
 	}
 	fmt.Fprintf(w, "RECORDS   checksums, chain and indexes: %s\n", verdictWord(len(d.Problems)))
 	d.printFolded(w)
 	for _, p := range d.Problems {
-		fmt.Fprintf(w, "DIFFERS   %s: %s\n", safe(p.Where), safe(p.What))
+		fmt.Fprintf(w, "DIFFERS   %s: %s\n", sanitize.Text(p.Where), sanitize.Text(p.What))
 	}
 	for _, f := range d.Findings {
-		fmt.Fprintf(w, "DIFFERS   %s\n", safe(f.Promise+" "+f.Key+": "+f.Text))
+		fmt.Fprintf(w, "DIFFERS   %s\n", sanitize.Text(f.Promise+" "+f.Key+": "+f.Text))
 	}
 	if d.Omitted > 0 {
 		fmt.Fprintf(w, "DIFFERS   and %d more\n", d.Omitted)
@@ -262,7 +263,7 @@ func (d *verdict) printDoubts(w io.Writer) {
 		}
 		fmt.Fprintf(w, "  %s\n", many(x.n, x.one, x.more))
 		for _, who := range x.who[:min(len(x.who), 20)] {
-			fmt.Fprintf(w, "    %s\n", safe(who))
+			fmt.Fprintf(w, "    %s\n", sanitize.Text(who))
 		}
 		if len(x.who) > 20 {
 			fmt.Fprintf(w, "    and %d more; see --json\n", len(x.who)-20)

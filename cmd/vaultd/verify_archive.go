@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/proof"
+	"vaultd/internal/sanitize"
 	"vaultd/internal/vaultapi"
 )
 
@@ -23,7 +24,7 @@ type portion struct {
 }
 
 func parsePortion(text string) (s portion, err error) {
-	wrong := usageError{fmt.Errorf("--archive %q: write how many, such as 60, or a part of all, such as 5%%", safe(text))}
+	wrong := usageError{fmt.Errorf("--archive %q: write how many, such as 60, or a part of all, such as 5%%", sanitize.Text(text))}
 	if part, is := strings.CutSuffix(text, "%"); is {
 		d, err := archive.ParseDecimal(part)
 		if err != nil {
@@ -139,7 +140,7 @@ func (a *app) verifyEach(ctx context.Context, v view, service daemon.Downloader,
 		}
 		found.Documents, found.Used = append(found.Documents, one), got.used
 		if !a.json {
-			fmt.Fprintf(a.stdout, "%-9s %s (%s): %s\n", outcomeWords[one.Outcome], safe(e.Folder), safe(e.Drop), brief(one.Text, 300))
+			fmt.Fprintf(a.stdout, "%-9s %s (%s): %s\n", outcomeWords[one.Outcome], sanitize.Text(e.Folder), sanitize.Text(e.Drop), sanitize.FirstLine(one.Text, 300))
 		}
 	}
 	return nil
@@ -169,7 +170,7 @@ func (f archiveVerdict) print(a *app) {
 	fmt.Fprintf(a.stdout, "NOW       %s downloaded, of %d that were asked for\n", many(len(f.Documents), "document", "documents"), f.Asked)
 	fmt.Fprintf(a.stdout, "BUDGET    %s\n", billingConfig{DownloadsPerMonth: f.Allowed}.usedWords(f.Used))
 	if f.Stopped != "" {
-		fmt.Fprintf(a.stdout, "STOPPED   %s\n", safe(f.Stopped))
+		fmt.Fprintf(a.stdout, "STOPPED   %s\n", sanitize.Text(f.Stopped))
 	}
 	fmt.Fprintf(a.stdout, "RESULT    %s\n", f.Text)
 }

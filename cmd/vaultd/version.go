@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"vaultd/internal/report"
+	"vaultd/internal/sanitize"
 )
 
 // build is what this program is made of.
@@ -90,7 +90,7 @@ func writeJSON(w io.Writer, v any) error {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
 	if err == nil {
-		_, err = w.Write(report.PlainJSON(b.Bytes()))
+		_, err = w.Write(sanitize.JSON(b.Bytes()))
 	}
 	if err != nil {
 		return fail(exitIO, fmt.Errorf("write: %w", err), "")

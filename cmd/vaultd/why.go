@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/report"
+	"vaultd/internal/sanitize"
 )
 
 func (a *app) whyCommand() *cobra.Command {
@@ -229,7 +230,7 @@ func (v view) proves(e ledger.Entry, r ledger.Registration) string {
 // text tells it to a person.
 func (w explanation) text(c clock) []byte {
 	p := &page{}
-	fmt.Fprintf(p, "%s (%s)\n", safe(w.Folder), safe(w.Drop))
+	fmt.Fprintf(p, "%s (%s)\n", sanitize.Text(w.Folder), sanitize.Text(w.Drop))
 	state := w.word
 	if w.Since != nil {
 		state += ", since " + c.zoned(*w.Since)
@@ -243,7 +244,7 @@ func (w explanation) text(c clock) []byte {
 		tellFirst(p, c, *w.First)
 	}
 	if w.Because != nil {
-		p.line("Because", "%s", safe(strings.ReplaceAll(w.Because.Code, "-", " ")))
+		p.line("Because", "%s", sanitize.Text(strings.ReplaceAll(w.Because.Code, "-", " ")))
 		p.below(w.Because.Text)
 	}
 	p.line("Next", "%s", w.next(c))
@@ -257,7 +258,7 @@ func (w explanation) text(c clock) []byte {
 		t.write(p, c)
 	}
 	for _, r := range w.Reasons {
-		p.line("Decided", "%s by %s, %s: %s", safe(r.Act), personOf(r.UID), timeOf(c, r.At), onOneLine(r.Text))
+		p.line("Decided", "%s by %s, %s: %s", sanitize.Text(r.Act), personOf(r.UID), timeOf(c, r.At), sanitize.JoinLines(r.Text))
 	}
 	p.head("YOU CAN")
 	if len(w.Can) == 0 {
@@ -294,11 +295,11 @@ func (w explanation) next(c clock) string {
 }
 
 func (o obstacle) text(c clock) string {
-	s := safe(o.What)
+	s := sanitize.Text(o.What)
 	if o.Since != nil {
 		s += " (since " + c.zoned(*o.Since) + ")"
 	}
-	s += ": " + brief(o.Text, mostText)
+	s += ": " + sanitize.FirstLine(o.Text, mostText)
 	if o.Next != nil {
 		s += "; next try " + c.zoned(*o.Next)
 	}
@@ -307,7 +308,7 @@ func (o obstacle) text(c clock) string {
 
 // write says what the archive's answers prove so far.
 func (t testimony) write(p *page, c clock) {
-	p.line("Evidence", "bumId %s: %s", safe(t.BumID), t.Fate)
+	p.line("Evidence", "bumId %s: %s", sanitize.Text(t.BumID), t.Fate)
 	if t.Said == nil {
 		p.below("The archive has not answered about it yet.")
 		return

@@ -7,6 +7,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
 )
 
 // options says what a person can do about e, the best first.
@@ -37,7 +38,7 @@ func (v view) options(d dossier) []option {
 			add("see what the archive has under its number (may be charged)", fetchNumber(e.Vault, r))
 		}
 	case e.ArchivedTwice() && !e.Resolved:
-		add("ask the provider to remove all but one of "+safe(strings.Join(archivedAs(e), ", "))+"; "+safe(string(e.Archived))+" is the one that is booked", "vaultd receipt "+x)
+		add("ask the provider to remove all but one of "+sanitize.Text(strings.Join(archivedAs(e), ", "))+"; "+sanitize.Text(string(e.Archived))+" is the one that is booked", "vaultd receipt "+x)
 	case e.State == ledger.Rejected && !e.Resolved:
 		v.optionsRejected(e, add, offer)
 	case e.State == ledger.Quarantined || e.State == ledger.Unclear:
@@ -74,13 +75,13 @@ func (v view) optionsStuck(e ledger.Entry, add func(what, command string)) {
 		add("wait: the archive is asked again by itself, and nothing is sent before it is clear", "")
 	}
 	for _, t := range v.evidence(e) {
-		add("ask the provider whether anything arrived under bumId "+safe(t.BumID), "")
+		add("ask the provider whether anything arrived under bumId "+sanitize.Text(t.BumID), "")
 	}
 	if r := mayHold(e); r != "" && e.State == ledger.Quarantined {
 		add("see what the archive has under its number (may be charged)", fetchNumber(e.Vault, r))
 	}
 	if r := lastFailed(e); r != "" {
-		add("ask the provider why it could not be archived; the number to name is bumId "+safe(r), "")
+		add("ask the provider why it could not be archived; the number to name is bumId "+sanitize.Text(r), "")
 	}
 }
 
@@ -133,7 +134,7 @@ func lastFailed(e ledger.Entry) string {
 
 func (v view) optionsRejected(e ledger.Entry, add func(what, command string), offer func(what string, one act)) {
 	if where := v.cfg.placeOf(e); may(e, retryAct) == nil && where != "" {
-		add("correct it as _REASON.txt in the folder says, and see whether it is good now", "vaultd validate "+shellWord(where))
+		add("correct it as _REASON.txt in the folder says, and see whether it is good now", "vaultd validate "+sanitize.ShellWord(where))
 		offer("then take it again (a clerk moves the folder back into the drop folder instead)", retryAct)
 	}
 }

@@ -6,18 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"vaultd/internal/ledger"
-	"vaultd/internal/legible"
 	"vaultd/internal/report"
+	"vaultd/internal/sanitize"
 )
-
-// safe makes a text of unknown origin fit for a terminal, on one line.
-func safe(s string) string { return legible.Text(s) }
-
-// safeLines is safe for a text of several lines: it gives each of them, without the empty ones.
-func safeLines(s string) []string { return legible.Lines(s) }
 
 // stateMeans says in one sentence what is certain in each state.
 var stateMeans = map[ledger.State]string{
@@ -48,10 +41,10 @@ func meaning(e ledger.Entry) string {
 
 // whereabouts says what became of the folder that was dropped.
 func whereabouts(e ledger.Entry) string {
-	dest := "drop " + safe(e.Drop) + ", " + safe(e.Dest)
+	dest := "drop " + sanitize.Text(e.Drop) + ", " + sanitize.Text(e.Dest)
 	switch e.Source {
 	case ledger.Claimed:
-		return "held back while it is worked on: drop " + safe(e.Drop) + ", .vaultd/claimed/" + e.Key.String() + "/" + safe(e.Folder)
+		return "held back while it is worked on: drop " + sanitize.Text(e.Drop) + ", .vaultd/claimed/" + e.Key.String() + "/" + sanitize.Text(e.Folder)
 	case ledger.Returning:
 		return "on its way back to people: " + dest
 	case ledger.Returned:
@@ -63,7 +56,7 @@ func whereabouts(e ledger.Entry) string {
 	case ledger.Disposing:
 		return "being removed after its grace: " + dest
 	case ledger.Moved:
-		return "moved out after its grace: " + safe(e.Dest)
+		return "moved out after its grace: " + sanitize.Text(e.Dest)
 	case ledger.Gone:
 		return "deleted after its grace"
 	}
@@ -99,9 +92,9 @@ func reason(e ledger.Entry) string {
 // refusals is a page for the person who dropped the folder; their code says it in brief.
 func briefCause(c ledger.Cause) string {
 	if c.Text == "" || strings.HasPrefix(c.Text, "NOT ARCHIVED") && c.Code != "" {
-		return brief(strings.ReplaceAll(c.Code, "-", " "), 100)
+		return sanitize.FirstLine(strings.ReplaceAll(c.Code, "-", " "), 100)
 	}
-	return brief(c.Text, 100)
+	return sanitize.FirstLine(c.Text, 100)
 }
 
 // briefReason is reason in a few words, fit for a terminal.
@@ -109,7 +102,7 @@ func briefReason(e ledger.Entry) string {
 	if e.Cause != (ledger.Cause{}) {
 		return briefCause(e.Cause)
 	}
-	return brief(reason(e), 100)
+	return sanitize.FirstLine(reason(e), 100)
 }
 
 // whyInBrief says in a few words why e is where it is; where there is nothing to say, what a person should look at.
@@ -121,20 +114,7 @@ func whyInBrief(s report.Source, e ledger.Entry, loc *time.Location) (string, er
 	if err != nil || len(warnings) == 0 {
 		return "", err
 	}
-	return brief(warnings[0].Text, 100), nil
-}
-
-// brief gives the first line of a text, cut to n characters, fit for a terminal.
-func brief(text string, n int) string {
-	lines := safeLines(text)
-	if len(lines) == 0 {
-		return ""
-	}
-	r := []rune(lines[0])
-	if len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return lines[0]
+	return sanitize.FirstLine(warnings[0].Text, 100), nil
 }
 
 // flagWords lists what is special about e, in words for a person.
@@ -169,7 +149,7 @@ func userName(uid uint32) string {
 	if err != nil || u.Username == "" {
 		return "uid " + id
 	}
-	return safe(u.Username) + " (uid " + id + ")"
+	return sanitize.Text(u.Username) + " (uid " + id + ")"
 }
 
 // sizeText gives bytes in decimal units, as the price list counts them.
@@ -271,14 +251,4 @@ func many[N ~int | ~int64 | ~uint64](n N, one, more string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, more)
-}
-
-// shellWord writes a text as one word of a shell's command line.
-func shellWord(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r == '/' || r == '-' || r == '_' || r == '.' || unicode.IsLetter(r) || unicode.IsDigit(r))
-	}) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(safe(s), "'", `'\''`) + "'"
 }

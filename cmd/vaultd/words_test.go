@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"vaultd/internal/ledger"
-	"vaultd/internal/legible"
+	"vaultd/internal/sanitize"
 )
 
 // Names come from people who may wish to steer an administrator's terminal.
@@ -21,7 +21,7 @@ func TestSafe_NothingSteersATerminal(t *testing.T) {
 		"gpj\u202eexe": `gpj\u{202e}exe`, "\u2066a\u2069": `\u{2066}a\u{2069}`, "a\u200bb\ufeff": `a\u{200b}b\u{feff}`,
 		"a\u2028b": `a\u{2028}b`, "\xff\xfeok": `\xff\xfeok`, "\ufffd": `\u{fffd}`, "\U000e0041": `\u{e0041}`,
 	} {
-		if got := safe(in); got != want {
+		if got := sanitize.Text(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
@@ -30,8 +30,8 @@ func TestSafe_NothingSteersATerminal(t *testing.T) {
 func FuzzSafe(f *testing.F) {
 	f.Add("a\x1b[0m\xff\u202e")
 	f.Fuzz(func(t *testing.T, s string) {
-		got := safe(s)
-		if !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !legible.Fit(r) }) || safe(got) != got {
+		got := sanitize.Text(s)
+		if !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !sanitize.IsPrintable(r) }) || sanitize.Text(got) != got {
 			t.Errorf("%q: %q", s, got)
 		}
 	})

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"vaultd/internal/sanitize"
 )
 
 // wire is what all calls of one client share.
@@ -217,7 +219,7 @@ func (c *call) answer(resp *http.Response) *Answer {
 // requestID is ours toward the service, and the store's own toward the store.
 func (c *call) requestID(resp *http.Response) string {
 	if c.id == "" && resp != nil {
-		return plain(resp.Header.Get("X-Amz-Request-Id"), 80)
+		return sanitize.Message(resp.Header.Get("X-Amz-Request-Id"), 80)
 	}
 	return c.id
 }

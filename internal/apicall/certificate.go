@@ -9,6 +9,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"vaultd/internal/sanitize"
 )
 
 // certificateError says whose certificate was not accepted, and why, in words for a person.
@@ -50,7 +52,7 @@ func explainCertificate(err error, server, host string, now time.Time) error {
 	case isForeign:
 		e.kind, e.text = "certificate-foreign", fmt.Sprintf("the certificate of %s is that of another server", server)
 	default:
-		e.text = fmt.Sprintf("the certificate of %s is not accepted: %s", server, plain(verify.Err.Error(), 200))
+		e.text = fmt.Sprintf("the certificate of %s is not accepted: %s", server, sanitize.Message(verify.Err.Error(), 200))
 	}
 	e.text += fmt.Sprintf(" (it is for %s, issued by %s, valid from %s until %s)", subjectOf(shown), issuerOf(shown), dayOf(shown.NotBefore), dayOf(shown.NotAfter))
 	return e
@@ -79,7 +81,7 @@ func subjectOf(c *x509.Certificate) string {
 	if len(names) > 3 {
 		names = append(names[:3:3], "…")
 	}
-	return plain(cmp.Or(strings.Join(names, ", "), c.Subject.CommonName, c.Subject.String(), "nobody"), 100)
+	return sanitize.Message(cmp.Or(strings.Join(names, ", "), c.Subject.CommonName, c.Subject.String(), "nobody"), 100)
 }
 
 // issuerOf names who has signed a certificate.
@@ -87,5 +89,5 @@ func issuerOf(c *x509.Certificate) string {
 	if c.Issuer.String() == c.Subject.String() {
 		return "itself"
 	}
-	return `"` + plain(cmp.Or(c.Issuer.CommonName, strings.Join(c.Issuer.Organization, ", "), c.Issuer.String()), 100) + `"`
+	return `"` + sanitize.Message(cmp.Or(c.Issuer.CommonName, strings.Join(c.Issuer.Organization, ", "), c.Issuer.String()), 100) + `"`
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"vaultd/internal/sanitize"
 )
 
 // ErrTooLarge says that an answer was longer than its limit; the rest was not read.
@@ -213,9 +215,9 @@ func (c *call) server() string {
 func (c *call) blank() *CallError {
 	e := &CallError{Op: c.op, Method: c.method, RequestID: c.id, Sent: c.sent.Load()}
 	if u := c.last; u != nil {
-		e.Host, e.Path = plain(u.Host, 200), plain(u.EscapedPath(), 200)
+		e.Host, e.Path = sanitize.Message(u.Host, 200), sanitize.Message(u.EscapedPath(), 200)
 	} else if c.url != nil {
-		e.Host, e.Path = plain(c.url.Host, 200), plain(c.url.EscapedPath(), 200)
+		e.Host, e.Path = sanitize.Message(c.url.Host, 200), sanitize.Message(c.url.EscapedPath(), 200)
 	}
 	return e
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"vaultd/internal/sanitize"
 )
 
 // A token is one word, lives a bounded time, and shows in no error.
@@ -38,7 +40,7 @@ func FuzzScrub_I7(f *testing.F) {
 	f.Add("\u200b", "\u202e\x00", "pass word1")
 	f.Add(strings.Repeat("x", 16380), "", "12345678")
 	f.Fuzz(func(t *testing.T, before, behind, secret string) {
-		if len(secret) < 8 || plain(secret, 500) != secret || strings.Contains("[hidden] $1?[hidden]", secret) {
+		if len(secret) < 8 || sanitize.Message(secret, 500) != secret || strings.Contains("[hidden] $1?[hidden]", secret) {
 			return
 		}
 		if got := scrub(before+secret+behind, []string{secret, url.QueryEscape(secret)}, 500); strings.Contains(got, secret) {

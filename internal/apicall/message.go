@@ -9,7 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
+
+	"vaultd/internal/sanitize"
 )
 
 const (
@@ -37,7 +38,7 @@ func explain(contentType string, body []byte, hide []string) (code, message stri
 	if code == "" && message == "" {
 		message = string(body)
 	}
-	return plain(scrub(code, hide, 100), 100), scrub(message, hide, maxWords)
+	return sanitize.Message(scrub(code, hide, 100), 100), scrub(message, hide, maxWords)
 }
 
 // webPage reports whether body, or its beginning, is HTML, whatever its header says.
@@ -217,11 +218,11 @@ func scrub(text string, hide []string, limit int) string {
 	hide = slices.Clone(hide)
 	slices.SortFunc(hide, func(a, b string) int { return len(b) - len(a) })
 	text = hideAll(text, hide)
-	text = hideAll(plain(text[:min(len(text), maxScrubbed)], maxScrubbed), hide)
+	text = hideAll(sanitize.Message(text[:min(len(text), maxScrubbed)], maxScrubbed), hide)
 	text = queryPattern.ReplaceAllString(text, "$1?[hidden]")
 	text = authPattern.ReplaceAllString(text, "$1 [hidden]")
 	text = namedPattern.ReplaceAllString(text, "$1$2[hidden]")
-	return plain(text, limit)
+	return sanitize.Message(text, limit)
 }
 
 func hideAll(text string, hide []string) string {
@@ -229,24 +230,6 @@ func hideAll(text string, hide []string) string {
 		if len(s) >= 4 {
 			text = strings.ReplaceAll(text, s, "[hidden]")
 		}
-	}
-	return text
-}
-
-// plain makes text fit for one line of a log: valid UTF-8, no control or invisible characters, single spaces, cut.
-func plain(text string, limit int) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r), unicode.IsControl(r):
-			return ' '
-		case unicode.Is(unicode.Cf, r), r == unicode.ReplacementChar:
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
-	text = strings.Join(strings.Fields(text), " ")
-	if r := []rune(text); len(r) > limit {
-		return string(r[:limit-1]) + "…"
 	}
 	return text
 }

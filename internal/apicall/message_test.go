@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"vaultd/internal/sanitize"
 )
 
 func TestExplain(t *testing.T) {
@@ -111,7 +113,7 @@ func FuzzExplain(f *testing.F) {
 			}
 		}
 		if len(hide) >= 8 && !strings.Contains("[hidden] no explanation given an HTML page (a proxy's?) that is not text", hide) &&
-			strings.Contains(message, hide) && plain(hide, 500) == hide {
+			strings.Contains(message, hide) && sanitize.Message(hide, 500) == hide {
 			t.Errorf("%q shows in %q", hide, message)
 		}
 	})

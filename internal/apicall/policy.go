@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"vaultd/internal/sanitize"
 )
 
 // PolicyError says that a target was refused by this side's rules: nothing was sent to Host.
@@ -20,7 +22,7 @@ func (e *PolicyError) Error() string {
 	if e.Host == "" {
 		return "address refused: " + e.Reason
 	}
-	return fmt.Sprintf("host %s refused: %s", plain(e.Host, 200), e.Reason)
+	return fmt.Sprintf("host %s refused: %s", sanitize.Message(e.Host, 200), e.Reason)
 }
 
 // Policy is the rule on where connections may go (the service's base host, the allow-list, and, with an empty

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"vaultd/internal/sanitize"
 )
 
 const (
@@ -40,7 +42,7 @@ type ScopeError struct {
 }
 
 func (e *ScopeError) Error() string {
-	return "scope not granted (misspelled, or not given to this client): " + plain(strings.Join(e.Missing, ", "), 300)
+	return "scope not granted (misspelled, or not given to this client): " + sanitize.Message(strings.Join(e.Missing, ", "), 300)
 }
 
 // tokens gets, keeps and renews the access token. A library's token source cannot forget a token that was refused, and
@@ -253,7 +255,7 @@ func (t *tokens) read(body []byte, left time.Time) (token, error) {
 	case a.Value == "" || strings.ContainsFunc(a.Value, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return token{}, errors.New("the token answer holds no usable access_token")
 	case a.Type != "" && !strings.EqualFold(a.Type, "bearer"):
-		return token{}, fmt.Errorf("the token is of type %q, not Bearer", plain(a.Type, 40))
+		return token{}, fmt.Errorf("the token is of type %q, not Bearer", sanitize.Message(a.Type, 40))
 	}
 	if granted, told := scopeList(f["scope"]); told {
 		missing := slices.DeleteFunc(slices.Clone(t.scopes), func(s string) bool { return slices.Contains(granted, s) })

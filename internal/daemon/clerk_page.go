@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
 	"vaultd/internal/watch"
 )
 
@@ -237,7 +238,7 @@ func (p *page) ago(t time.Time) string {
 
 // head is the only part that changes by itself.
 func (p *page) head() string {
-	text := fmt.Sprintf("%-36s %s\n", "INVOICE ARCHIVE "+fit(p.Drop), p.Now.Format("Mon 2 Jan 2006 15:04 MST"))
+	text := fmt.Sprintf("%-36s %s\n", "INVOICE ARCHIVE "+shorten(p.Drop), p.Now.Format("Mon 2 Jan 2006 15:04 MST"))
 	if p.Test {
 		text += "TEST, NO EVIDENCE: nothing dropped here counts as archived.\n"
 	}
@@ -250,7 +251,7 @@ func (p *page) body() string {
 	width := narrowest
 	for _, h := range []heading{p.Rejected, p.Refused, p.Crowded, p.Held, p.Copying, p.Waiting, p.Taken, p.Unusual, {lines: p.Duplicates}} {
 		for _, l := range h.lines {
-			width = min(max(width, utf8.RuneCountInString(fit(l.name))), widest)
+			width = min(max(width, utf8.RuneCountInString(shorten(l.name))), widest)
 		}
 	}
 	if !p.Delayed.IsZero() {
@@ -304,7 +305,7 @@ func (p *page) body() string {
 func (p *page) ended(b *strings.Builder, width int) {
 	fmt.Fprintf(b, "ARCHIVED TODAY (%d)", p.Today.archived)
 	if p.Today.archived > 0 {
-		fmt.Fprintf(b, "     last: %s, %s", fit(p.Today.last), p.clock(p.Today.lastAt))
+		fmt.Fprintf(b, "     last: %s, %s", shorten(p.Today.last), p.clock(p.Today.lastAt))
 	}
 	b.WriteByte('\n')
 	if p.Today.repeats == 0 {
@@ -316,7 +317,7 @@ func (p *page) ended(b *strings.Builder, width int) {
 
 func (h heading) write(b *strings.Builder, width int) {
 	for _, l := range h.lines {
-		fmt.Fprintf(b, "  %-*s %s\n", width, fit(l.name), clean(l.text))
+		fmt.Fprintf(b, "  %-*s %s\n", width, shorten(l.name), replaceUnprintable(l.text))
 	}
 	if more := h.count - len(h.lines); more > 0 {
 		fmt.Fprintf(b, "  ... and %d more\n", more)
@@ -330,21 +331,7 @@ const (
 	widest       = 36
 )
 
-// fit makes a name of unknown origin fit for a line.
-func fit(name string) string {
-	r := []rune(clean(name))
-	if len(r) > longestShown {
-		r = append(r[:longestShown-1], '…')
-	}
-	return string(r)
-}
+// shorten makes a name of unknown origin fit for a line.
+func shorten(name string) string { return sanitize.Truncate(replaceUnprintable(name), longestShown) }
 
-// clean takes out what moves the cursor, turns the writing direction or is no text.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, strings.ToValidUTF8(text, string(unicode.ReplacementChar)))
-}
+func replaceUnprintable(text string) string { return sanitize.Replace(text, unicode.ReplacementChar) }

@@ -6,7 +6,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/legible"
+	"vaultd/internal/sanitize"
 )
 
 // duplicateReason is what a person reads in a folder whose invoice was archived before: which folder that was, where it
@@ -27,7 +27,7 @@ func (r *room) duplicateReason(e ledger.Entry) (string, error) {
 	fmt.Fprintf(&b, "DUPLICATE. These files were archived on %s as %q. Nothing to do.\n\n", first.ArchivedAt.In(r.location()).Format("2 Jan 2006"), first.Folder)
 	line := func(title, value string) {
 		if value != "" {
-			fmt.Fprintf(&b, "%-15s %s\n", title, legible.Text(value))
+			fmt.Fprintf(&b, "%-15s %s\n", title, sanitize.Text(value))
 		}
 	}
 	line("Its folder", r.firstPlace(first))

@@ -13,13 +13,13 @@ func FuzzStatusWords(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, got := range []string{fit(s), clean(s)} {
+		for _, got := range []string{shorten(s), replaceUnprintable(s)} {
 			if !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool { return !unicode.IsPrint(r) && r != unicode.ReplacementChar }) {
 				t.Errorf("%q: %q", s, got)
 			}
 		}
-		if utf8.RuneCountInString(fit(s)) > longestShown {
-			t.Errorf("%q is too long", fit(s))
+		if utf8.RuneCountInString(shorten(s)) > longestShown {
+			t.Errorf("%q is too long", shorten(s))
 		}
 		if code := slug(s); strings.Trim(code, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") != "" {
 			t.Errorf("%q: %q", s, code)

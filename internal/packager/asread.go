@@ -4,9 +4,9 @@ import (
 	"context"
 	"os"
 	"strings"
-	"unicode"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/sanitize"
 )
 
 // ReadSidecar returns what the sidecar of a folder says. It does not look at the folder's other files; where the sidecar
@@ -73,8 +73,7 @@ func plainText(v value) string {
 		s = strings.Join(items, ", ")
 	}
 	s = wideBlanks.Replace(s)
-	unfit := func(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }
-	if len(s) > archive.MaxAsRead || strings.ContainsFunc(s, unfit) {
+	if len(s) > archive.MaxAsRead || strings.ContainsFunc(s, func(r rune) bool { return !sanitize.IsPrintable(r) }) {
 		return ""
 	}
 	return s

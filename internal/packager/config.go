@@ -159,7 +159,7 @@ func (f *form) require(rules map[string]any) {
 		if match || f.faulty[key] {
 			continue
 		}
-		wanted := show(strings.Join(want, " or "))
+		wanted := showName(strings.Join(want, " or "))
 		if len(have) == 0 {
 			f.fault(-1, key, key+" missing", "is missing; this folder is for "+wanted, fmt.Sprintf("Write it, or move the folder to the right company's. This one takes %s", wanted))
 			continue
@@ -173,7 +173,7 @@ func (f *form) require(rules map[string]any) {
 		}
 		// The place is the drop folder, not a line: nothing in the sidecar need be wrong.
 		f.faults = append(f.faults, Fault{Brief: "belongs in another folder",
-			Text:   fmt.Sprintf("%s is %s; this folder is for %s", who, show(strings.Join(have, ", ")), wanted),
+			Text:   fmt.Sprintf("%s is %s; this folder is for %s", who, showName(strings.Join(have, ", ")), wanted),
 			Advice: "Move it to the right company's folder."})
 	}
 }

@@ -169,16 +169,16 @@ func (d *folder) presence() {
 		add("empty folder", "The folder is empty", "Put the invoice and a metadata.json into it")
 		return
 	case len(d.files) == 0 && quiet:
-		add("no invoice", "The folder has no invoice beside "+show(d.all()[0].path), "Add the invoice's files")
+		add("no invoice", "The folder has no invoice beside "+showName(d.all()[0].path), "Add the invoice's files")
 	case len(d.files) > 0 && empty:
-		add("empty files", show(d.files[0].path)+" is empty: it has 0 bytes, and no other file has more", "Copy the invoice again")
+		add("empty files", showName(d.files[0].path)+" is empty: it has 0 bytes, and no other file has more", "Copy the invoice again")
 	}
 	if d.sidecar != nil || slices.ContainsFunc(d.listing.faults, func(f Fault) bool { return strings.EqualFold(f.File, d.rules.Sidecar) }) {
 		return
 	}
 	near := slices.IndexFunc(d.files, func(f found) bool { return nearSidecar(f.path, d.rules.Sidecar) })
 	if near >= 0 {
-		add("no "+d.rules.Sidecar, fmt.Sprintf("The folder has %s in place of %s", show(d.files[near].path), d.rules.Sidecar),
+		add("no "+d.rules.Sidecar, fmt.Sprintf("The folder has %s in place of %s", showName(d.files[near].path), d.rules.Sidecar),
 			fmt.Sprintf("Rename it to %s (Explorer: View > File name extensions)", d.rules.Sidecar))
 		return
 	}
@@ -205,7 +205,7 @@ func (d *folder) complete(manifest []wanted) {
 		if x.Field == "" {
 			x.Field = path.Base(w.path)
 		}
-		x.Brief, x.Text, x.Advice = "a named file is missing", show(w.path)+" is not in the folder", "Add the file, or correct the list"
+		x.Brief, x.Text, x.Advice = "a named file is missing", showName(w.path)+" is not in the folder", "Add the file, or correct the list"
 		d.faults = append(d.faults, x)
 	}
 	switch d.rules.Complete {

@@ -224,7 +224,7 @@ func (s *scanner) failMore(before kind) {
 	switch {
 	case !unicode.IsLetter(first) && !unicode.IsDigit(first):
 	case before == text && closed:
-		s.fail(s.at, "quotation marks inside a value", fmt.Sprintf(`Put a backslash before each of them: \"%s\"`, show(more)))
+		s.fail(s.at, "quotation marks inside a value", fmt.Sprintf(`Put a backslash before each of them: \"%s\"`, showName(more)))
 	case before == number:
 		s.fail(s.at, "a word behind a number", `Write the number alone, like 1234.56; a currency belongs to "currencyCode"`)
 	}
@@ -249,7 +249,7 @@ func (s *scanner) failToken(want string) {
 	case r == ',':
 		s.fail(s.at, "a comma too many", "Delete that comma")
 	}
-	s.fail(s.at, fmt.Sprintf("here %s is expected, not %s", want, show(string(r))), "Look for a missing comma, colon or quote just before it")
+	s.fail(s.at, fmt.Sprintf("here %s is expected, not %s", want, showName(string(r))), "Look for a missing comma, colon or quote just before it")
 }
 
 func (s *scanner) failCurly(at int) {
@@ -270,9 +270,9 @@ func (s *scanner) word() string {
 	case s.peek() == '+' || s.peek() == '.':
 		s.fail(s.at, fmt.Sprintf("a number that begins with %c", s.peek()), "Write it like 1234.56 or 0.56")
 	case lower == "true" || lower == "false" || lower == "null":
-		s.fail(s.at, show(w)+" in capital letters", "Write "+lower)
+		s.fail(s.at, showName(w)+" in capital letters", "Write "+lower)
 	case lower == "nan" || lower == "infinity" || lower == "inf":
-		s.fail(s.at, show(w)+" is not a number", "Write the number, or leave the field out")
+		s.fail(s.at, showName(w)+" is not a number", "Write the number, or leave the field out")
 	case n > 0:
 		s.fail(s.at, "text without quotes", `Put it in straight quotes: "…"`)
 	}

@@ -224,7 +224,7 @@ func (l *listing) checkName(disk, name string, twins map[string]string) bool {
 	}
 	key := fold(strings.TrimRight(name, ". ")) // Windows does not see points and spaces at the end
 	if other, ok := twins[key]; ok {
-		l.add(disk, "two names are the same", fmt.Sprintf("has the same name as %s but for capital letters, the way accents are stored, or points and spaces at its end", show(other)),
+		l.add(disk, "two names are the same", fmt.Sprintf("has the same name as %s but for capital letters, the way accents are stored, or points and spaces at its end", showName(other)),
 			"Rename one of them")
 		return false
 	}
@@ -299,7 +299,7 @@ func (l *listing) largest() (big found, total int64) {
 func (l *listing) tooLarge(what string) Fault {
 	big, _ := l.largest()
 	return Fault{Brief: "too large", Advice: "Save it as a smaller PDF",
-		Text: fmt.Sprintf("%s; the archive takes %s. Largest: %s, %s", what, megabytes(l.rules.MaxSize), show(big.path), megabytes(big.stamp.size))}
+		Text: fmt.Sprintf("%s; the archive takes %s. Largest: %s, %s", what, megabytes(l.rules.MaxSize), showName(big.path), megabytes(big.stamp.size))}
 }
 
 // megabytes writes a size for people, in decimal megabytes.

@@ -46,8 +46,8 @@ func excerptAt(src []byte, at int) string {
 	// A caret counts characters, so escapes of show must not move it.
 	clean := func(rs []rune) string {
 		return strings.Map(func(r rune) rune {
-			shown, n := utf8.DecodeRuneInString(show(string(r)))
-			if n < len(show(string(r))) {
+			shown, n := utf8.DecodeRuneInString(showName(string(r)))
+			if n < len(showName(string(r))) {
 				return '?'
 			}
 			return shown

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/sanitize"
 )
 
 // ErrChanged says that the folder changed while it was read: let it settle and
@@ -40,7 +40,7 @@ func (r *Refusal) Error() string {
 	f := r.Faults[0]
 	s := "folder refused: " + f.Brief
 	if f.Line > 0 {
-		s += fmt.Sprintf(" (%s, line %d, column %d)", show(f.File), f.Line, f.Col)
+		s += fmt.Sprintf(" (%s, line %d, column %d)", showName(f.File), f.Line, f.Col)
 	}
 	if n := len(r.Faults) - 1; n > 0 {
 		s += fmt.Sprintf("; %d more", n)
@@ -92,9 +92,9 @@ func (f Fault) sentence() string {
 	case f.File == "":
 		return f.Text
 	case f.Line > 0 && f.Field == "":
-		return fmt.Sprintf("%s is unreadable at line %d, column %d: %s", show(f.File), f.Line, f.Col, f.Text)
+		return fmt.Sprintf("%s is unreadable at line %d, column %d: %s", showName(f.File), f.Line, f.Col, f.Text)
 	}
-	s := show(f.File)
+	s := showName(f.File)
 	if f.Line > 0 {
 		s += fmt.Sprintf(", line %d", f.Line)
 	}
@@ -110,30 +110,11 @@ func (f Fault) sentence() string {
 // place quotes the name of a field but not what leads further into it.
 func place(field string) string {
 	name := top(field)
-	return `"` + show(name) + `"` + show(field[len(name):])
+	return `"` + showName(name) + `"` + showName(field[len(name):])
 }
 
-// show makes foreign text fit for a line: nothing that moves the cursor, turns
-// the writing direction or is no text at all, and no more than 80 characters.
-func show(s string) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range s {
-		if n++; n > 80 {
-			b.WriteRune('…')
-			break
-		}
-		switch {
-		case r == unicode.ReplacementChar || unicode.Is(unicode.Cf, r):
-			b.WriteRune('�')
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		}
-	}
-	return b.String()
-}
+// showName makes a name or a field of unknown origin fit for a line.
+func showName(s string) string { return sanitize.Name(s, 80) }
 
 // refuse returns the Refusal of faults, or nil when there are none.
 func refuse(faults []Fault, read archive.AsRead) error {

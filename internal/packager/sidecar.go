@@ -200,7 +200,7 @@ func (f *form) text(field string, v value, to *string) bool {
 	if v.kind != text {
 		advice := `Write it in straight quotes: "…"`
 		if v.kind == number {
-			advice = fmt.Sprintf(`Write it in quotes: "%s"`, show(v.text))
+			advice = fmt.Sprintf(`Write it in quotes: "%s"`, showName(v.text))
 		}
 		f.wrongKind(field, v, "text in quotes", advice)
 		return false
@@ -269,7 +269,7 @@ func (f *form) uuid(field string, v value) {
 	}
 	id, err := archive.ParseID(s)
 	if err != nil || id.IsZero() {
-		f.fault(v.at, field, "clientUUID not understood", fmt.Sprintf("%q is not a UUID of 36 characters", show(s)),
+		f.fault(v.at, field, "clientUUID not understood", fmt.Sprintf("%q is not a UUID of 36 characters", showName(s)),
 			"Write it like 0b6f3c1e-5f1d-4a53-9f0e-2f6a3c1d9b77, or leave it out: vaultd then makes one")
 		return
 	}

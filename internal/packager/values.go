@@ -39,11 +39,11 @@ func (f *form) date(field string, v value, to *string) {
 	}
 	t, err := time.Parse(time.RFC3339, full)
 	if err != nil {
-		f.fault(v.at, field, field+" not understood", show(s)+" is not a valid date: there is no such day or time", "Write the date of issue, like 2026-10-31")
+		f.fault(v.at, field, field+" not understood", showName(s)+" is not a valid date: there is no such day or time", "Write the date of issue, like 2026-10-31")
 		return
 	}
 	if t.Year() < 1900 || t.Year() > 2199 {
-		f.fault(v.at, field, field+" not understood", fmt.Sprintf("%s is not a likely date: the year is %d", show(s), t.Year()), "Write the date of issue, like 2026-10-31")
+		f.fault(v.at, field, field+" not understood", fmt.Sprintf("%s is not a likely date: the year is %d", showName(s), t.Year()), "Write the date of issue, like 2026-10-31")
 		return
 	}
 	*to = full
@@ -51,10 +51,10 @@ func (f *form) date(field string, v value, to *string) {
 
 // refuseDate says how the day that was probably meant would be written.
 func (f *form) refuseDate(field string, v value, s string) {
-	said, advice := show(s)+" is not a valid date", "Write the date of issue as year-month-day, like 2026-10-31"
+	said, advice := showName(s)+" is not a valid date", "Write the date of issue as year-month-day, like 2026-10-31"
 	day := ""
 	if trimmed := strings.TrimSpace(s); trimmed != s {
-		said = fmt.Sprintf("%q has a space before or behind the date", show(s))
+		said = fmt.Sprintf("%q has a space before or behind the date", showName(s))
 		s = trimmed
 	}
 	if dateOnly.MatchString(s) {
@@ -67,11 +67,11 @@ func (f *form) refuseDate(field string, v value, s string) {
 		day = m[1]
 		switch {
 		case m[4] == "":
-			said = show(s) + " does not say its time zone"
+			said = showName(s) + " does not say its time zone"
 		case strings.EqualFold(m[4], "Z"):
-			said = show(s) + " is not written as a date and time must be, like 2026-10-31T14:30:00Z"
+			said = showName(s) + " is not written as a date and time must be, like 2026-10-31T14:30:00Z"
 		default:
-			said = show(s) + " is not in UTC, and is not converted because that could change the day"
+			said = showName(s) + " is not in UTC, and is not converted because that could change the day"
 		}
 	}
 	if _, err := time.Parse(time.DateOnly, day); err == nil {
@@ -101,7 +101,7 @@ func (f *form) amount(field string, v value, to *archive.Decimal) {
 	case err == nil:
 		*to = d
 	case strings.ContainsAny(v.text, "eE"):
-		f.fault(v.at, field, "amount not understood", show(v.text)+" has an exponent", "Write all its digits, like 1234.56")
+		f.fault(v.at, field, "amount not understood", showName(v.text)+" has an exponent", "Write all its digits, like 1234.56")
 	default:
 		f.fault(v.at, field, "amount not understood", fmt.Sprintf("has %d characters; an amount has at most %d", len(v.text), archive.MaxAmountDigit), "Write it like 1234.56")
 	}
@@ -142,5 +142,5 @@ func (f *form) quotedAmount(field string, v value, to *archive.Decimal) {
 	case len(currency) == archive.MaxCurrency && currency != s:
 		said, advice = "has more in it than a number", advice+`; the currency belongs to "currencyCode"`
 	}
-	f.fault(v.at, field, "amount not understood", fmt.Sprintf(`"%s" %s`, show(v.text), said), advice)
+	f.fault(v.at, field, "amount not understood", fmt.Sprintf(`"%s" %s`, showName(v.text), said), advice)
 }

@@ -46,7 +46,7 @@ func (f *form) list(field string, v value) {
 			continue
 		}
 		if seen[fold(w.path)] {
-			f.fault(item.at, each, "a file is named twice", show(w.path)+" is named a second time", "Delete one of the two")
+			f.fault(item.at, each, "a file is named twice", showName(w.path)+" is named a second time", "Delete one of the two")
 			continue
 		}
 		seen[fold(w.path)] = true
@@ -107,7 +107,7 @@ func (f *form) fileName(field string, v value, w *wanted) {
 	}
 	p, ok := cleanPath(s)
 	if !ok {
-		f.fault(v.at, field, "files not understood", `"`+show(s)+`" is not the name of a file in this folder`, "Write its name as it stands in the folder, like rechnung.pdf")
+		f.fault(v.at, field, "files not understood", `"`+showName(s)+`" is not the name of a file in this folder`, "Write its name as it stands in the folder, like rechnung.pdf")
 		return
 	}
 	w.path = p
@@ -144,7 +144,7 @@ func readManifest(name string, src []byte) (all []wanted, faults []Fault) {
 			by.Brief, by.Text, by.Advice = "manifest unreadable", "this line is not a SHA-256, two spaces and a file's name", "Write the manifest again with sha256sum"
 			faults = append(faults, by)
 		case seen[fold(w.path)]:
-			by.Brief, by.Text, by.Advice = "a file is named twice", show(w.path)+" is named a second time", "Delete one of the two lines"
+			by.Brief, by.Text, by.Advice = "a file is named twice", showName(w.path)+" is named a second time", "Delete one of the two lines"
 			faults = append(faults, by)
 		default:
 			seen[fold(w.path)] = true
@@ -203,10 +203,10 @@ func (m lists) differs(f archive.File) []Fault {
 		said := ""
 		switch {
 		case w.size >= 0 && w.size != f.Size:
-			said = fmt.Sprintf("the size of %s is %d, not %d", show(f.Path), f.Size, w.size)
+			said = fmt.Sprintf("the size of %s is %d, not %d", showName(f.Path), f.Size, w.size)
 		case !w.sha256.IsZero() && w.sha256 != f.SHA256:
 			said = fmt.Sprintf("%s is not the file that is meant: its SHA-256 begins with %s, not with %s",
-				show(f.Path), f.SHA256.String()[:8], w.sha256.String()[:8])
+				showName(f.Path), f.SHA256.String()[:8], w.sha256.String()[:8])
 		default:
 			continue
 		}
@@ -214,7 +214,7 @@ func (m lists) differs(f archive.File) []Fault {
 		if x.Field == "" {
 			x.Field = path.Base(f.Path)
 		}
-		x.Brief, x.Text, x.Advice = "a file differs from the list", said, "Copy "+show(path.Base(f.Path))+" into the folder again"
+		x.Brief, x.Text, x.Advice = "a file differs from the list", said, "Copy "+showName(path.Base(f.Path))+" into the folder again"
 		faults = append(faults, x)
 	}
 	return faults

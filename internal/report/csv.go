@@ -5,13 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/sanitize"
 )
 
 var csvHeader = []string{
@@ -54,46 +53,21 @@ func (r row) cells(mark string) []string {
 	s := r.Shown()
 	amount := numeric(s.Amount)
 	if s.Mark != "" && s.Amount != "" {
-		amount = cell("as read: " + s.Amount)
+		amount = sanitize.Cell("as read: " + s.Amount)
 	}
 	return []string{
-		cell(mark), cell(r.Folder), cell(s.Number), cell(s.Type), cell(s.Date), cell(s.Sender),
-		amount, cell(s.Currency), cell(r.State), cell(strings.Join(r.Flags, ", ")),
-		stamp(r.SeenAt), stamp(r.ArchivedAt), cell(or(r.BumID)), cell(or(r.ClientUUID)), cell(or(r.SHA256)), size,
-		cell(r.Vault), cell(r.Drop), cell(or(r.Reason)), r.Key,
-		cell(s.Recipient), cell(s.RecipientIDs), cell(s.Mark), cell(or(r.Receipt)),
+		sanitize.Cell(mark), sanitize.Cell(r.Folder), sanitize.Cell(s.Number), sanitize.Cell(s.Type), sanitize.Cell(s.Date), sanitize.Cell(s.Sender),
+		amount, sanitize.Cell(s.Currency), sanitize.Cell(r.State), sanitize.Cell(strings.Join(r.Flags, ", ")),
+		stamp(r.SeenAt), stamp(r.ArchivedAt), sanitize.Cell(or(r.BumID)), sanitize.Cell(or(r.ClientUUID)), sanitize.Cell(or(r.SHA256)), size,
+		sanitize.Cell(r.Vault), sanitize.Cell(r.Drop), sanitize.Cell(or(r.Reason)), r.Key,
+		sanitize.Cell(s.Recipient), sanitize.Cell(s.RecipientIDs), sanitize.Cell(s.Mark), sanitize.Cell(or(r.Receipt)),
 	}
-}
-
-// formula finds where a spreadsheet may begin one: at the beginning of a cell, and behind
-// whatever it may take for a separator, when it reads the file with another one than
-// we wrote it with. Quotes and blanks in between do not help. Wide forms count as well.
-var formula = regexp.MustCompile(`(^|[,;|\t\r\n])(["'\s]*)([=+\-@＝＋－＠])`)
-
-// cell makes a text of any origin fit for a spreadsheet. A control character that a
-// formula could hide behind is kept from that by the apostrophe before it is shown.
-func cell(s string) string {
-	lead := ""
-	if s != "" && strings.ContainsRune("\t\r\n", rune(s[0])) {
-		lead = "'"
-	}
-	if s = safe(s); plain(s) {
-		return lead + s
-	}
-	return lead + formula.ReplaceAllString(s, "$1$2'$3")
-}
-
-// plain reports whether no formula can begin anywhere in s. Nearly all cells are so, and the regular expression took most of
-// the time of a large table.
-func plain(s string) bool {
-	first, _ := utf8.DecodeRuneInString(strings.TrimLeft(s, "\"' \t\n\f\r"))
-	return !strings.ContainsAny(s, ",;|\t\r\n") && !strings.ContainsRune("=+-@＝＋－＠", first)
 }
 
 // numeric writes a number as it is, negative ones too; anything else is a text.
 func numeric(s string) string {
 	if _, err := archive.ParseDecimal(s); err != nil {
-		return cell(s)
+		return sanitize.Cell(s)
 	}
 	return s
 }

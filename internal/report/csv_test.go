@@ -6,6 +6,8 @@ import (
 	"encoding/csv"
 	"strings"
 	"testing"
+
+	"vaultd/internal/sanitize"
 )
 
 // attacks are texts that become a formula in one spreadsheet or another.
@@ -20,7 +22,7 @@ func TestCSV_NoFormula(t *testing.T) {
 		for _, text := range attacks {
 			var b bytes.Buffer
 			out := bufio.NewWriter(&b)
-			if err := writeRecord(out, wrote, []string{cell("first"), cell(text), cell(text + text), cell("last")}); err != nil {
+			if err := writeRecord(out, wrote, []string{sanitize.Cell("first"), sanitize.Cell(text), sanitize.Cell(text + text), sanitize.Cell("last")}); err != nil {
 				t.Fatal(err)
 			}
 			out.Flush() //nolint:errcheck // into memory

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
 )
 
 // First is what people ask about the entry that a duplicate repeats. Where the ledger does not know that entry any more,
@@ -42,10 +43,10 @@ func (f First) Words(loc *time.Location) string {
 	if f.Folder == "" {
 		return "the same as entry " + f.Key + ", which this ledger does not know"
 	}
-	parts := []string{fmt.Sprintf(`the same as "%s"`, safe(f.Folder))}
+	parts := []string{fmt.Sprintf(`the same as "%s"`, sanitize.Text(f.Folder))}
 	add := func(format, value string) {
 		if value != "" {
-			parts = append(parts, fmt.Sprintf(format, safe(value)))
+			parts = append(parts, fmt.Sprintf(format, sanitize.Text(value)))
 		}
 	}
 	if f.ArchivedAt != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"vaultd/internal/sanitize"
 )
 
 // bare is a formula that no apostrophe keeps from being one.
@@ -19,7 +21,7 @@ func FuzzCell(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := cell(s)
+		got := sanitize.Cell(s)
 		if strings.ContainsFunc(got, unicode.IsControl) || bare.MatchString(got) {
 			t.Errorf("%q is written as %q", s, got)
 		}

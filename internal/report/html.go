@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
 )
 
 //go:embed audit.html
@@ -30,7 +31,7 @@ const testCSS = `@page { @top-center { content: "` + TestMark + `"; font: bold 1
 // auditPage is one document without scripts and without anything from elsewhere. The
 // rows are a loop over the ledger itself: what is written is not held.
 var auditPage = template.Must(template.New("audit").Funcs(template.FuncMap{
-	"safe": safe, "number": number, "grouped": grouped, "span": seconds,
+	"safe": sanitize.Text, "number": number, "grouped": grouped, "span": seconds,
 	"upper": strings.ToUpper, "megabytes": megabytes, "many": many,
 }).Parse(auditHTML))
 
@@ -104,7 +105,7 @@ func (p *page) Cell(t *time.Time) string {
 }
 
 // Person names who acted.
-func (p *page) Person(uid uint32) string { return safe(p.audit.c.Person(uid)) }
+func (p *page) Person(uid uint32) string { return sanitize.Text(p.audit.c.Person(uid)) }
 
 // Folder names the folder of an entry, with its drop.
 func (p *page) Folder(key string) (string, error) {
@@ -119,7 +120,7 @@ func (p *page) Folder(key string) (string, error) {
 	if err != nil || !ok {
 		return "", err
 	}
-	return safe(e.Folder) + " (" + safe(e.Drop) + ")", nil
+	return sanitize.Text(e.Folder) + " (" + sanitize.Text(e.Drop) + ")", nil
 }
 
 // Part reports whether something of the ledger is left out.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/sanitize"
 )
 
 // IndexRow is one document as the archive's own index shows it.
@@ -52,9 +53,9 @@ func (t *IndexTable) Write(r IndexRow) error {
 		pairs = append(pairs, p.Key+"="+p.Value)
 	}
 	return writeRecord(t.out, t.separator, []string{
-		cell(t.mark), cell(string(r.Vault)), cell(r.BumID), cell(r.ArchiveID), at, cell(d.Type), cell(d.Number), cell(d.Date), cell(d.SenderName), joined(d.SenderIDs),
-		cell(d.RecipientName), joined(d.RecipientIDs), cell(d.Currency), numeric(string(d.Amount)), cell(d.BuyerReferenceID), cell(d.BuyerReferenceType),
-		cell(d.TradingPartner), cell(d.FlowDirection), joined(pairs),
+		sanitize.Cell(t.mark), sanitize.Cell(string(r.Vault)), sanitize.Cell(r.BumID), sanitize.Cell(r.ArchiveID), at, sanitize.Cell(d.Type), sanitize.Cell(d.Number), sanitize.Cell(d.Date), sanitize.Cell(d.SenderName), joined(d.SenderIDs),
+		sanitize.Cell(d.RecipientName), joined(d.RecipientIDs), sanitize.Cell(d.Currency), numeric(string(d.Amount)), sanitize.Cell(d.BuyerReferenceID), sanitize.Cell(d.BuyerReferenceType),
+		sanitize.Cell(d.TradingPartner), sanitize.Cell(d.FlowDirection), joined(pairs),
 	})
 }
 
@@ -62,4 +63,4 @@ func (t *IndexTable) Write(r IndexRow) error {
 func (t *IndexTable) Flush() error { return flushed(t.out) }
 
 // joined is a cell of several texts.
-func joined(all []string) string { return cell(strings.Join(all, " | ")) }
+func joined(all []string) string { return sanitize.Cell(strings.Join(all, " | ")) }

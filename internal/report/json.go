@@ -7,8 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"unicode"
-	"unicode/utf16"
+
+	"vaultd/internal/sanitize"
 )
 
 // JSON writes the audit as one object: the summary's fields, then "documents", one
@@ -52,28 +52,7 @@ func marshal(v any) ([]byte, error) {
 	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("encode the report: %w", err)
 	}
-	return PlainJSON(bytes.TrimSpace(b.Bytes())), nil
-}
-
-// PlainJSON gives the same JSON with what steers a terminal, or cannot be seen, written as
-// \u: such characters stand in strings only, where it means the same.
-func PlainJSON(data []byte) []byte {
-	hidden := func(r rune) bool { return r != '\n' && unfit(r) }
-	if !bytes.ContainsFunc(data, hidden) {
-		return data
-	}
-	var b bytes.Buffer
-	for _, r := range string(data) {
-		switch high, low := utf16.EncodeRune(r); {
-		case !hidden(r):
-			b.WriteRune(r)
-		case high != unicode.ReplacementChar:
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.Bytes()
+	return sanitize.JSON(bytes.TrimSpace(b.Bytes())), nil
 }
 
 const buffered = 32 << 10

@@ -6,6 +6,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
 )
 
 // Remark is one thing about a document that a person should look at. It keeps nothing from being archived.
@@ -57,7 +58,7 @@ const dayWords = "2 Jan 2006"
 
 // folderWords names a folder, and says what became of it and when.
 func folderWords(e ledger.Entry, loc *time.Location) string {
-	text := fmt.Sprintf("%q (%s), ", safe(e.Folder), safe(e.Drop))
+	text := fmt.Sprintf("%q (%s), ", sanitize.Text(e.Folder), sanitize.Text(e.Drop))
 	if e.State == ledger.Archived && !e.ArchivedAt.IsZero() {
 		return text + "archived " + e.ArchivedAt.In(loc).Format(dayWords)
 	}

@@ -8,24 +8,11 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/legible"
+	"vaultd/internal/sanitize"
 )
 
 // TestMark stands over everything that a test environment reports.
 const TestMark = "TEST, NO EVIDENCE"
-
-// safe makes a text of unknown origin fit for people, on one line.
-func safe(s string) string { return legible.Text(s) }
-
-func unfit(r rune) bool { return !legible.Fit(r) }
-
-// clip cuts a text to n characters.
-func clip(s string, n int) string {
-	if r := []rune(s); len(r) > n {
-		return string(r[:n-1]) + "…"
-	}
-	return s
-}
 
 // briefReason says in one line why e is where it is. The text of our own refusals is a
 // page for the person who dropped the folder; their code says it in brief.
@@ -35,7 +22,7 @@ func briefReason(e ledger.Entry) string {
 		text = strings.ReplaceAll(e.Cause.Code, "-", " ")
 	}
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	return clip(strings.TrimSpace(text), 160)
+	return sanitize.Truncate(strings.TrimSpace(text), 160)
 }
 
 // flagWords lists what is special about e.

@@ -85,7 +85,7 @@ func indexRecord(raw json.RawMessage) (IndexRecord, error) {
 	if err != nil {
 		return IndexRecord{}, err
 	}
-	rec := IndexRecord{ArchiveID: words(text(f["archiveId"])), ArchivedAt: ParseTime(text(f["archiveDate"])), Raw: bytes.Clone(raw)}
+	rec := IndexRecord{ArchiveID: sanitizeMessage(text(f["archiveId"])), ArchivedAt: ParseTime(text(f["archiveDate"])), Raw: bytes.Clone(raw)}
 	if remote, err := archive.ParseRemoteID(text(number)); err == nil {
 		rec.Remote = remote
 	}
@@ -161,8 +161,8 @@ func (c *Client) Vaults(ctx context.Context, v archive.VaultID) ([]Vault, error)
 		if err == nil {
 			given = cmp.Or(text(f["vaultId"]), text(f["id"]))
 		}
-		if id := words(given); id != "" {
-			out = append(out, Vault{ID: archive.VaultID(id), Name: words(text(f["name"]))})
+		if id := sanitizeMessage(given); id != "" {
+			out = append(out, Vault{ID: archive.VaultID(id), Name: sanitizeMessage(text(f["name"]))})
 		}
 	}
 	return out, nil

@@ -146,7 +146,7 @@ func (m *matching) record(raw json.RawMessage) {
 	switch {
 	case !ours || address == "" && urlErr == nil:
 	case remoteErr != nil:
-		m.out.Barred[id] = "its bumId cannot be used: " + words(remoteErr.Error())
+		m.out.Barred[id] = "its bumId cannot be used: " + sanitizeMessage(remoteErr.Error())
 	case urlErr != nil:
 		m.out.Barred[id] = urlErr.Error()
 	default:

@@ -81,8 +81,8 @@ func receipt(raw json.RawMessage) (archive.Receipt, error) {
 	if status == "" {
 		return archive.Receipt{}, errShape
 	}
-	rc := archive.Receipt{Status: archive.ParseServiceStatus(status), Raw: words(status),
-		Updated: ParseTime(text(f["lastUpdated"])), Message: words(text(f["message"]))}
+	rc := archive.Receipt{Status: archive.ParseServiceStatus(status), Raw: sanitizeMessage(status),
+		Updated: ParseTime(text(f["lastUpdated"])), Message: sanitizeMessage(text(f["message"]))}
 	rc.Record = bytes.Clone(raw[:min(len(raw), maxRecord)])
 	if given := text(f["bumId"]); given != "" {
 		remote, err := archive.ParseRemoteID(given)

@@ -137,11 +137,11 @@ func permitted(name, value string) error {
 		ok = strings.Trim(low, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == ""
 	}
 	if !ok {
-		return fmt.Errorf("upload header %q is not one that an answer may set", words(name[:min(len(name), 80)]))
+		return fmt.Errorf("upload header %q is not one that an answer may set", sanitizeMessage(name[:min(len(name), 80)]))
 	}
 	printable := strings.IndexFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 	if !printable || len(value) > maxHeaderValue {
-		return fmt.Errorf("the value of upload header %s cannot be sent", words(name))
+		return fmt.Errorf("the value of upload header %s cannot be sent", sanitizeMessage(name))
 	}
 	return nil
 }

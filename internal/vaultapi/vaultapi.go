@@ -17,12 +17,11 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
-	"unicode"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/sanitize"
 )
 
 // Config is what a Client works with.
@@ -143,17 +142,5 @@ func ParseTime(s string) time.Time {
 	return time.Time{}
 }
 
-// words makes a text of the service fit for reports: one line, no control or invisible characters, at most 500 long.
-func words(s string) string {
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsControl(r), unicode.IsSpace(r):
-			return ' '
-		case unicode.Is(unicode.Cf, r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
-	r := []rune(strings.Join(strings.Fields(s), " "))
-	return string(r[:min(len(r), 500)])
-}
+// sanitizeMessage makes a text of the service fit for reports: one line of at most 498 characters.
+func sanitizeMessage(s string) string { return sanitize.Message(s, 498) }

@@ -12,7 +12,7 @@ var outside = []mutant{
 	},
 	{
 		name: "FormulaInCSV", promise: "I7", file: "internal/report/csv.go",
-		old: "cell(mark), cell(r.Folder),", new: "cell(mark), r.Folder,", tests: []string{"vaultd/internal/report"},
+		old: "sanitize.Cell(mark), sanitize.Cell(r.Folder),", new: "sanitize.Cell(mark), r.Folder,", tests: []string{"vaultd/internal/report"},
 	},
 	{
 		name: "SinceForgottenAtRestart", promise: "I32", file: "internal/daemon/room.go",

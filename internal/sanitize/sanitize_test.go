@@ -1,0 +1,103 @@
+package sanitize
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestText(t *testing.T) {
+	for in, want := range map[string]string{
+		"Müller & Söhne 4711": "Müller & Söhne 4711",
+		"a\nb\r\tc":           `a\x0ab\x0d\x09c`,
+		"\x1b[2J\x07":         `\x1b[2J\x07`,
+		"\xff\xfe":            `\xff\xfe`,
+		"a\u202eb\u200b":      `a\u{202e}b\u{200b}`,
+		"\u0085\u2028":        `\u{85}\u{2028}`,
+		"\ufffd":              `\u{fffd}`,
+		"":                    "",
+	} {
+		if got := Text(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestLines(t *testing.T) {
+	if got := Lines("a\tb\r\n\n \x1b[1m \nc"); !slices.Equal(got, []string{"a  b", ` \x1b[1m`, "c"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("a\x1b\xff\u202e")
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, r := range Text(s) {
+			if !IsPrintable(r) {
+				t.Errorf("%q leaves %U", s, r)
+			}
+		}
+		if again := Text(Text(s)); again != Text(s) {
+			t.Errorf("%q is not stable", s)
+		}
+	})
+}
+
+func TestReplace(t *testing.T) {
+	if got := Replace("a\nb\xff\u202e", '\ufffd'); got != "a\ufffdb\ufffd\ufffd" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestName(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\nb": `a\x0ab`, "a\xffb": "a\ufffdb", "a\u200bb": "a\ufffdb", "abcdef": "abcde…", "abcde": "abcde",
+	} {
+		if got := Name(in, 5); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestMessage(t *testing.T) {
+	for in, want := range map[string]string{
+		"  two\r\n\twords ": "two words", "a\x1b[2Jb": "a [2Jb", "a\u200b\u202eb\xff": "ab", "12345678901": "123456789…",
+	} {
+		if got := Message(in, 10); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestFirstLine(t *testing.T) {
+	if got := FirstLine("\n\x07one two\nthree", 8); got != `\x07one…` {
+		t.Errorf("%q", got)
+	}
+	if got := FirstLine(" \n", 8); got != "" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestShellWord(t *testing.T) {
+	for in, want := range map[string]string{"a/b-c_d.é": "a/b-c_d.é", "a b": "'a b'", "it's": `'it'\''s'`, "a\nb": `'a\x0ab'`} {
+		if got := ShellWord(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// Every way of writing leaves only printable characters, or the replacement for those that are not.
+func FuzzAll(f *testing.F) {
+	f.Add("=cmd\x1b\xff\u202e\n")
+	f.Fuzz(func(t *testing.T, s string) {
+		for name, got := range map[string]string{
+			"Replace": Replace(s, '?'), "Name": Name(s, 20), "Message": Message(s, 20), "Cell": Cell(s), "HTML": HTML(s),
+			"FirstLine": FirstLine(s, 20), "JoinLines": JoinLines(s), "ShellWord": ShellWord(s),
+		} {
+			for _, r := range got {
+				if !IsPrintable(r) && r != '\ufffd' {
+					t.Errorf("%s of %q leaves %U", name, s, r)
+				}
+			}
+		}
+	})
+}
