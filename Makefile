@@ -20,7 +20,7 @@ MUTANTS  ?= all
 FUZZTIME ?= 60s
 LONG     := $(GO) test -count=1 -timeout 0 -v
 
-.PHONY: help build install test check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
+.PHONY: measure help build install test check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ bench: ## speed, syncs and memory against limits and peers, in full (bench/READM
 
 bench-quick: ## the same with a tenth of the data
 	$(GO) -C bench run . all -quick -pairs 3
+
+measure: ## figures of the code itself, by package: lines, names, comments
+	@$(GO) run ./internal/test/measure
 
 fmt: ## format all Go files
 	gofmt -w cmd internal bench

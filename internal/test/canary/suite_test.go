@@ -65,25 +65,14 @@ func TestSuite_I7_LeavesNoSecretAnywhere(t *testing.T) {
 	stop := l.follow()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-v", "-count=1", "-timeout=30m"}, packages(t)...)...)
-	cmd.Dir = "../../.."
-	cmd.Env = append(os.Environ(), "VAULTD_CANARY=", "TMPDIR="+tmp, "GOTMPDIR=")
-	out, err := cmd.StdoutPipe()
-	cmd.Stderr = cmd.Stdout
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	kept, err := os.Create(filepath.Join(tmp, "suite.out"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	lines := l.output(io.TeeReader(out, kept))
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the suite itself: %v", err)
+	lines := 0
+	for _, module := range modules {
+		lines += l.runTests(ctx, module, tmp, kept)
 	}
 	stop()
 	l.rest()
@@ -111,14 +100,46 @@ func folder(t *testing.T) string {
 	return ""
 }
 
-// packages are all but this one, or what VAULTD_CANARY has instead of 1: packages and flags of go test.
-func packages(t *testing.T) []string {
+// modules are the roots of the modules whose tests run, from the folder of this test.
+var modules = []string{"../../..", "../../../bench"}
+
+// runTests runs the tests of one module, looks through their output and keeps it, and returns how many lines it had.
+func (l *look) runTests(ctx context.Context, module, tmp string, kept io.Writer) (lines int) {
+	l.t.Helper()
+	tests := packages(l.t, module)
+	if len(tests) == 0 {
+		return 0
+	}
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-v", "-count=1", "-timeout=30m"}, tests...)...)
+	cmd.Dir = module
+	cmd.Env = append(os.Environ(), "VAULTD_CANARY=", "TMPDIR="+tmp, "GOTMPDIR=")
+	out, err := cmd.StdoutPipe()
+	cmd.Stderr = cmd.Stdout
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	lines = l.output(io.TeeReader(out, kept))
+	if err := cmd.Wait(); err != nil {
+		l.t.Errorf("the suite itself: %v", err)
+	}
+	return lines
+}
+
+// packages are all of the module but this one. Where VAULTD_CANARY is not 1, it names packages and flags of go test, for
+// the first module alone.
+func packages(t *testing.T, module string) []string {
 	t.Helper()
 	if named := os.Getenv("VAULTD_CANARY"); named != "1" {
+		if module != modules[0] {
+			return nil
+		}
 		return strings.Fields(named)
 	}
 	list := exec.Command("go", "list", "./...")
-	list.Dir = "../../.."
+	list.Dir = module
 	out, err := list.Output()
 	if err != nil {
 		t.Fatal(err)
