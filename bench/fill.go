@@ -96,7 +96,7 @@ func (l *lives) next() *life {
 	l.at = l.at.Add(apart)
 	doc := &ledger.Document{Metadata: metadata(l.n), Files: []archive.File{
 		{Path: "invoice.pdf", Size: 301_442, SHA256: l.digest()}, {Path: "invoice.xml", Size: 24_018, SHA256: l.digest()}, {Path: "scan.jpg", Size: 350_127, SHA256: l.digest()},
-	}, Others: []archive.File{{Path: ".done", SHA256: l.digest()}, {Path: "metadata.json", Size: 402, SHA256: l.digest()}}}
+	}, ControlFiles: []archive.File{{Path: ".done", SHA256: l.digest()}, {Path: "metadata.json", Size: 402, SHA256: l.digest()}}}
 	pkg := archive.Package{Path: fmt.Sprintf("%08d.zip", l.n), Size: 640_000 + int64(l.n%10_000), SHA256: l.digest(), MD5: [16]byte(l.uuid())}
 	id := l.uuid()
 	remote := archive.RemoteID(twin(id).String())
@@ -107,7 +107,7 @@ func (l *lives) next() *life {
 		{ledger.ClaimedFolder{Route: ledger.Vault, Vault: benchVault, Drop: "drop-1", Folder: fmt.Sprintf("Rechnung %07d", l.n), Owner: 1000, Node: ledger.Node{Dev: 1, Ino: uint64(l.n)}, Look: l.digest()}},
 		{ledger.Sealed{ID: archive.ID(id), Content: archive.ContentDigest(doc.Files), Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg), Number: archive.NumberDigest(id)}},
 		{ledger.RegisterIntended{}},
-		{ledger.GotTicket{Ticket: ticket}},
+		{ledger.TicketReceived{Ticket: ticket}},
 		{ledger.UploadIntended{}},
 		{ledger.UploadAccepted{NotBefore: l.at.Add(time.Minute), Sent: pkg.SHA256, Seal: doc.Seal(pkg)}},
 		{ledger.StatusSeen{Receipt: receipt, Grace: 24 * time.Hour}},

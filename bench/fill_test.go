@@ -17,12 +17,12 @@ func TestFill_IsALedgerAsProductionHasIt(t *testing.T) {
 	must(t, err)
 	defer l.Close()
 	b := l.Balance()
-	if b.Seen != 700 || b.States[ledger.Archived] != 670 || b.States[ledger.Uploaded] != 30 || !b.Agrees() {
+	if b.Seen != 700 || b.States[ledger.Archived] != 670 || b.States[ledger.Uploaded] != 30 || !b.IsBalanced() {
 		t.Errorf("balance %+v", b)
 	}
 	atRest := 0
 	must(t, l.Entries(archive.Key{}, false, func(e ledger.Entry) error {
-		if e.AtRest() && e.Source == ledger.Kept {
+		if e.IsAtRest() && e.Source == ledger.Kept {
 			atRest++
 		}
 		return nil

@@ -169,7 +169,7 @@ func (in *installation) holdAgainst(ctx context.Context, svc *fake, objects stri
 			return nil
 		}
 		archived++
-		zip, err := os.ReadFile(filepath.Join(objects, string(e.Archived)+".zip"))
+		zip, err := os.ReadFile(filepath.Join(objects, string(e.ArchivedRemote)+".zip"))
 		if err != nil || int64(len(zip)) != e.Package.Size || archive.Sum(zip) != e.Package.SHA256 {
 			differ++
 		}

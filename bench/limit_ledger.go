@@ -80,14 +80,14 @@ func onLedger(dir string, gather, sync time.Duration, work func(*boltledger.Ledg
 	if err := createLedger(dir); err != nil {
 		return s, err
 	}
-	l, err := boltledger.Open(boltledger.Config{Dir: dir, Gather: gather, Fault: slow(sync)})
+	l, err := boltledger.Open(boltledger.Config{Dir: dir, CommitInterval: gather, Fault: slow(sync)})
 	if err != nil {
 		return s, err
 	}
 	s, err = alone(func() error { return work(l) })
 	var changes uint64
-	s.Commits, changes = l.Commits()
-	s.Syncs = l.Syncs()
+	s.Commits, changes = l.CommitCounts()
+	s.Syncs = l.SyncCount()
 	s.note("changes_per_s", quotient(float64(changes), s.Wall.Seconds()))
 	return s, errors.Join(err, l.Close())
 }

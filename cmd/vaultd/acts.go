@@ -63,7 +63,7 @@ itself is shown by show and why.`,
 			switch {
 			case before.State == after.State && after.Contradicted:
 				return "It is resolved: nobody needs to look at it any more. That the archive contradicted it stays flagged for ever."
-			case after.Checked && !before.Checked:
+			case after.Reviewed && !before.Reviewed:
 				return "It counts as looked at: it stays archived as it is, and the audit goes on to name it as a remark."
 			case before.State == after.State:
 				return "It is resolved: nobody needs to look at it any more."
@@ -93,7 +93,7 @@ itself is shown by show and why.`,
 		event:   func(by ledger.Operator) ledger.Event { return ledger.Released{By: by} }, asksArchive: true,
 		done: func(_, after ledger.Entry) string {
 			switch {
-			case after.State == ledger.Archived && after.ArchivedTwice():
+			case after.State == ledger.Archived && after.IsArchivedTwice():
 				return "The archive says that it is archived, and more than once: nothing is sent. Ask the provider to remove what is too many."
 			case after.State == ledger.Archived:
 				return "The archive has said meanwhile that it is archived: nothing is sent."
@@ -101,7 +101,7 @@ itself is shown by show and why.`,
 				return "The archive says that it is working on it: nothing is sent, and it is asked about until it ends."
 			case after.Hold:
 				return "It is registered and sent again once the hold is taken away: vaultd unhold " + after.Key.String()
-			case after.Double:
+			case after.PossibleDouble:
 				return "It is registered and sent again, and flagged as possibly double for ever."
 			}
 			return "It is registered and sent again."
@@ -275,7 +275,7 @@ func (a *app) tellAct(v view, d actDone) error {
 		return err
 	}
 	if a.json {
-		return writeJSON(a.stdout, actJSON{newListRow(v.clock, e, more), d.act, a.uid, e.Hold, e.Resolved, e.InDoubt, e.Double, known(d.supersedes), d.words})
+		return writeJSON(a.stdout, actJSON{newListRow(v.clock, e, more), d.act, a.uid, e.Hold, e.Resolved, e.InDoubt, e.PossibleDouble, known(d.supersedes), d.words})
 	}
 	fmt.Fprintf(a.stdout, "%s (%s)  %s\n", sanitize.Text(e.Folder), sanitize.Text(e.Drop), stateWord(e))
 	fmt.Fprintf(a.stdout, "  %s\n  Key %s, by %s\n", d.words, e.Key, userName(a.uid))

@@ -74,7 +74,7 @@ func (s *shelf) unclear(folder string, n int) ledger.Entry {
 	seal, doc := sealed(folder, 1_000_000)
 	s.tell(folder, at, doc, seal)
 	remote := archive.RemoteID("bum-" + folder)
-	e := s.tell(folder, at, nil, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}},
+	e := s.tell(folder, at, nil, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}},
 		ledger.UploadIntended{}, ledger.UploadUnanswered{Cause: ledger.Cause{Code: "timeout"}}, ledger.WindowClosed{})
 	for i := range n {
 		e = s.tell(folder, at.Add(time.Duration(i+1)*time.Hour), nil, ledger.StatusSeen{Grace: 24 * time.Hour, NotBefore: noon.Add(30 * time.Minute),
@@ -263,8 +263,8 @@ func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
 				{Route: "vault V-1", Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Asked: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-429", Text: "429 Too Many Requests"}},
 				{Route: "vault V-2", Cause: ledger.Cause{Text: "another"}},
 			},
-			Drops: []daemon.DropState{{Name: "acme-in", Scan: ledger.Scan{Drop: "acme-in", Looked: noon, Pending: []ledger.PendingItem{
-				{Name: "Meier\x1b 12", Reason: string(watch.NoSidecar), Since: noon.Add(-time.Hour), Person: true},
+			Drops: []daemon.DropState{{Name: "acme-in", Scan: ledger.Scan{Drop: "acme-in", LastScan: noon, Pending: []ledger.PendingItem{
+				{Name: "Meier\x1b 12", Reason: string(watch.NoSidecar), Since: noon.Add(-time.Hour), NeedsPerson: true},
 			}}}},
 		}
 	}

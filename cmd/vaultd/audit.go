@@ -189,7 +189,7 @@ func (v view) auditConfig(a *app, sel report.Selection) (report.Config, error) {
 	head, balance := v.standing()
 	host, _ := os.Hostname() // for people only
 	unknown := ""
-	if s, is := v.ledger.Safe(); is {
+	if s, is := v.ledger.SafeMode(); is {
 		unknown = v.unknownSince(s)
 	}
 	return report.Config{

@@ -156,7 +156,7 @@ func examined(file string) (b backedUp, err error) {
 		return b, fmt.Errorf("look at the backup: %w", err)
 	}
 	var head ledger.Head
-	about, head, err := boltledger.Examine(file)
+	about, head, err := boltledger.InspectFile(file)
 	if err != nil {
 		return b, fail(exitIO, err, "the copy was thrown away; try again, and run vaultd verify")
 	}

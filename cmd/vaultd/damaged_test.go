@@ -71,8 +71,8 @@ func TestRestore_I15_TheBackupIsDamaged(t *testing.T) {
 // A ledger that does not know everything is not called sound without saying so.
 func TestVerify_I15_SaysSafeModeAndWhatIsInDoubt(t *testing.T) {
 	s := filled(t)
-	s.tell("Otto 19", noon, nil, ledger.Doubted{})
-	if err := s.ledger.Mark(t.Context(), ledger.Mark{Word: ledger.MarkRestored, At: noon}, nil); err != nil {
+	s.tell("Otto 19", noon, nil, ledger.ReconcileRequired{})
+	if err := s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkRestored, At: noon}, nil); err != nil {
 		t.Fatal(err)
 	}
 	out, _, code := say(t, false, func(a *app) error { return a.verify(t.Context(), s.view) })
@@ -89,7 +89,7 @@ func TestVerify_I15_SaysSafeModeAndWhatIsInDoubt(t *testing.T) {
 	if !strings.Contains(page, "SAFE MODE: the ledger was put back from a backup; what was done after 2026-11-20 14:32:00 CET is not known") || !strings.HasPrefix(errs, "TEST, NO EVIDENCE\nSAFE MODE") {
 		t.Errorf("exit %d %s", code, errs)
 	}
-	if err := s.ledger.Mark(t.Context(), ledger.Mark{Word: ledger.MarkReconciled, At: noon}, nil); err != nil {
+	if err := s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkReconciled, At: noon}, nil); err != nil {
 		t.Fatal(err)
 	}
 	out, _, _ = say(t, false, func(a *app) error { return a.verify(t.Context(), s.view) })

@@ -147,7 +147,7 @@ func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error
 		ended := 0
 		err := demoEntries(d, func(e ledger.Entry) {
 			show.entry(e)
-			if e.State == ledger.Quarantined || e.State.Final() && (e.Source == ledger.Kept || e.Source == ledger.Returned) {
+			if e.State == ledger.Quarantined || e.State.IsFinal() && (e.Source == ledger.Kept || e.Source == ledger.Returned) {
 				ended++
 			}
 		})

@@ -23,7 +23,7 @@ func TestStatus_I17_I26_AKeptFolderThatDiffers(t *testing.T) {
 	}
 	s.tell("Kern 6", noon.Add(-4*time.Hour), nil, ledger.PlaceIntended{Dest: "_archived/2026-11/Kern 6"}, ledger.Placed{})
 	s.tell("Otto 19", noon.Add(-4*time.Hour), nil, ledger.PlaceIntended{Dest: "_archived/2026-11/Otto 19"}, ledger.Placed{},
-		ledger.SourceUntouchable{Cause: ledger.Cause{Code: ledger.CauseDiffers, Text: what}})
+		ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: what}})
 	named := func() (need, bool) {
 		st, err := s.collect(t.Context())
 		if err != nil {

@@ -116,7 +116,7 @@ func (a *app) intoFile(f fetchFlags, write func(io.Writer) error) error {
 // archived finds what x names and refuses what is not in the archive.
 func (a *app) archived(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	e, err := a.one(ctx, v, x)
-	if err == nil && (e.State != ledger.Archived || e.Archived == "") {
+	if err == nil && (e.State != ledger.Archived || e.ArchivedRemote == "") {
 		hint := "see vaultd show " + e.Key.String()
 		if r := mayHold(e); r != "" && e.State == ledger.Quarantined {
 			hint = "what the archive has under its number: " + fetchNumber(e.Vault, r)

@@ -21,13 +21,13 @@ type wanted struct {
 }
 
 // wantedOf is the package under which an archived entry is booked.
-func wantedOf(e ledger.Entry) wanted { return wanted{e.Vault, e.Archived, e} }
+func wantedOf(e ledger.Entry) wanted { return wanted{e.Vault, e.ArchivedRemote, e} }
 
 func (w wanted) known() bool { return !w.entry.Key.IsZero() }
 
 // booked reports whether the ledger counts the document as archived under this very number.
 func (w wanted) booked() bool {
-	return w.entry.State == ledger.Archived && w.entry.Archived == w.remote
+	return w.entry.State == ledger.Archived && w.entry.ArchivedRemote == w.remote
 }
 
 // name is what people call it.
@@ -85,7 +85,7 @@ func (v view) byNumber(f fetchFlags) (wanted, error) {
 	if err != nil {
 		return w, err
 	}
-	key, ok, err := v.ledger.ByRemote(remote)
+	key, ok, err := v.ledger.FindByRemote(remote)
 	if err != nil || !ok {
 		return w, err
 	}
@@ -100,11 +100,11 @@ func (v view) byNumber(f fetchFlags) (wanted, error) {
 
 // mayHold is the newest number of an entry under which the archive may have content; empty: there is none.
 func mayHold(e ledger.Entry) archive.RemoteID {
-	if e.Archived != "" {
-		return e.Archived
+	if e.ArchivedRemote != "" {
+		return e.ArchivedRemote
 	}
 	for _, r := range slices.Backward(e.Registrations) {
-		if r.Fate == ledger.Maybe || r.Fate == ledger.Stored || r.Fate == ledger.Succeeded {
+		if r.Fate == ledger.MaybeStored || r.Fate == ledger.Stored || r.Fate == ledger.Succeeded {
 			return r.Ticket.Remote
 		}
 	}

@@ -75,7 +75,7 @@ func TestFetch_ByNumber_QuarantinedAndContradicted(t *testing.T) {
 		says string
 	}{
 		"Quarantined": {func(s *shelf) {
-			s.tell("Otto 19", noon, nil, ledger.GotStuck{Cause: ledger.Cause{Code: "cross-wired", Text: "x"}})
+			s.tell("Otto 19", noon, nil, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "cross-wired", Text: "x"}})
 		}, `a registration of "Otto 19" (acme-in), which is quarantined here and not archived under this number; it is compared with the ZIP of that folder`},
 		"Contradicted": {func(s *shelf) {
 			s.says("Otto 19", noon, "bum-1", archive.Successful)

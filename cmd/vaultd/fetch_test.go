@@ -64,7 +64,7 @@ func stored(t *testing.T, s *shelf, pack []byte, files ...string) ledger.Entry {
 	seal.Seal = doc.Seal(seal.Package)
 	s.tell("Müller 4711", noon, doc, seal)
 	s.tell("Müller 4711", noon, nil, ledger.RegisterIntended{},
-		ledger.GotTicket{Ticket: archive.Ticket{Remote: "bum-1", URL: urlCanary}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
+		ledger.TicketReceived{Ticket: archive.Ticket{Remote: "bum-1", URL: urlCanary}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
 	return s.says("Müller 4711", noon, "bum-1", archive.Successful)
 }
 

@@ -108,7 +108,7 @@ type hit struct {
 func (v view) matches(s search, e ledger.Entry) (*hit, error) {
 	marks := []string{e.Key.String()}
 	if !e.ID.IsZero() {
-		marks = append(marks, e.ID.String(), e.Base.String())
+		marks = append(marks, e.ID.String(), e.FirstID.String())
 	}
 	for _, r := range e.Registrations {
 		marks = append(marks, string(r.Ticket.Remote))
@@ -145,7 +145,7 @@ func (a *app) tellHit(v view, h hit) error {
 	fmt.Fprintf(p, "%s (%s)  %s", sanitize.Text(e.Folder), sanitize.Text(e.Drop), stateWord(e))
 	switch {
 	case e.State == ledger.Archived:
-		fmt.Fprintf(p, " %s, bumId %s\n", c.exact(e.ArchivedAt), sanitize.Text(string(e.Archived)))
+		fmt.Fprintf(p, " %s, bumId %s\n", c.exact(e.ArchivedAt), sanitize.Text(string(e.ArchivedRemote)))
 	case e.State == ledger.Duplicate:
 		fmt.Fprintf(p, "; %s\n", d.reason(c, e))
 	case e.State == ledger.Rejected || e.State == ledger.Quarantined:

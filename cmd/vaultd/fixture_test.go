@@ -31,7 +31,7 @@ func newShelf(t *testing.T) *shelf {
 	}
 	s := &shelf{t: t, keys: map[string]archive.Key{}}
 	s.view = view{clock: clock{noon, cfg.Location}, cfg: cfg, ledger: s.open(cfg)}
-	if err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", Looked: noon}); err != nil {
+	if err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: noon}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -88,7 +88,7 @@ func (s *shelf) send(folder string, at time.Time, remote archive.RemoteID) ledge
 	seal, doc := sealed(folder, 1_000_000)
 	s.tell(folder, at, doc, seal)
 	return s.tell(folder, at.Add(time.Minute), nil, ledger.RegisterIntended{},
-		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
+		ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
 }
 
 func (s *shelf) says(folder string, at time.Time, remote archive.RemoteID, w archive.ServiceStatus) ledger.Entry {
@@ -105,7 +105,7 @@ func filled(t *testing.T) *shelf {
 	s.tell("Huber 88", noon.Add(-3*time.Hour), nil, ledger.Refused{Cause: ledger.Cause{
 		Code: "amount-not-understood", Text: "NOT ARCHIVED. metadata.json, line 9, \"amount\": \"1.234,56\" is ambiguous.\nWrite 1234.56.\n"}})
 	s.tell("Huber 88", noon.Add(-3*time.Hour), nil, ledger.PlaceIntended{Dest: "_rejected/Huber 88"}, ledger.Placed{})
-	s.tell("Kern\x1b[2J 6", noon.Add(-2*time.Hour), nil, ledger.GotStuck{Cause: ledger.Cause{Code: "cross-wired", Text: "the answer named\x1b]0;pwned\a another"}})
+	s.tell("Kern\x1b[2J 6", noon.Add(-2*time.Hour), nil, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "cross-wired", Text: "the answer named\x1b]0;pwned\a another"}})
 	s.send("Otto 19", noon.Add(-time.Hour), "bum-2")
 	return s
 }

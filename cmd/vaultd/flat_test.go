@@ -50,7 +50,7 @@ func TestPulse_I21_ReadsNoEntries(t *testing.T) {
 	if many := testing.AllocsPerRun(3, look); many > few+100 {
 		t.Errorf("%.0f allocations with 10 open entries, %.0f with %d", few, many, n)
 	}
-	if g := p.gather(); g.NeedsPerson["rejected"] != n/10+1 || g.Balance.Open() != n*9/10+9 || g.OldestOpen.IsZero() {
+	if g := p.gather(); g.NeedsPerson["rejected"] != n/10+1 || g.Balance.OpenEntries() != n*9/10+9 || g.OldestOpen.IsZero() {
 		t.Errorf("%v %v %s", g.NeedsPerson, g.Balance, g.OldestOpen)
 	}
 }

@@ -44,7 +44,7 @@ func (s *shelf) every() {
 		content := archive.ContentDigest(doc.Files)
 		p := archive.Package{Path: "x.zip", Size: 1000, SHA256: archive.Sum([]byte(folder))}
 		s.tell(folder, at, doc, ledger.Sealed{ID: archive.DeriveID("V-1", content, archive.Sum(doc.Metadata)), Content: content, Metadata: archive.Sum(doc.Metadata), Package: p, Seal: doc.Seal(p)})
-		s.tell(folder, at, nil, ledger.GotStuck{Cause: ledger.Cause{Code: text, Text: text + "\n" + text}})
+		s.tell(folder, at, nil, ledger.SentToQuarantine{Cause: ledger.Cause{Code: text, Text: text + "\n" + text}})
 		out, _, code := say(s.t, false, func(a *app) error {
 			return a.decide(s.t.Context(), s.view, holdAct(), s.keys[folder].String(), text+"x")
 		})

@@ -116,7 +116,7 @@ func parseStates(text string) (map[ledger.State]bool, error) {
 		switch {
 		case word == "open":
 			for _, s := range ledger.States() {
-				states[s] = s.Open()
+				states[s] = s.IsOpen()
 			}
 		case err != nil || s == ledger.None:
 			return nil, usageError{fmt.Errorf("%q is no state; known are %s, and open", word, strings.Join(stateNames(), " "))}
@@ -228,7 +228,7 @@ func stateWord(e ledger.Entry) string {
 	switch {
 	case e.Contradicted:
 		s += " CONTRADICTED"
-	case e.ArchivedTwice():
+	case e.IsArchivedTwice():
 		s += " TWICE"
 	case e.Hold:
 		s += " on hold"
@@ -252,8 +252,8 @@ func since(e ledger.Entry) time.Time {
 
 // remoteOf is the service's number that matters: of the success, else of the current registration.
 func remoteOf(e ledger.Entry) archive.RemoteID {
-	if e.Archived != "" {
-		return e.Archived
+	if e.ArchivedRemote != "" {
+		return e.ArchivedRemote
 	}
 	if r := e.Current(); r != nil {
 		return r.Ticket.Remote

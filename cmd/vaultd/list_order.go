@@ -137,7 +137,7 @@ func (v view) walkSorted(ctx context.Context, f listFilter, fn func(e ledger.Ent
 // sortedPart gives the first ranks behind one, at most so many, in order.
 func (v view) sortedPart(ctx context.Context, f listFilter, behind *rank, most int) ([]rank, error) {
 	h := &firstRanks{reverse: f.reverse}
-	err := v.ledger.Newest(func(e ledger.Entry) error {
+	err := v.ledger.EntriesNewestFirst(func(e ledger.Entry) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // retryAct has no words of what is so now: "retry" tells them itself.
-var retryAct = act{name: "retry", event: func(by ledger.Operator) ledger.Event { return ledger.Retaken{By: by} }}
+var retryAct = act{name: "retry", event: func(by ledger.Operator) ledger.Event { return ledger.Retried{By: by} }}
 
 // may says why a person may not do one to e; nil: he may. It asks the ledger's own rule,
 // and nothing else decides: neither what a command refuses nor what "why" offers.
@@ -34,7 +34,7 @@ func refusal(e ledger.Entry, one act, err error) error {
 		reason = is.Reason
 	}
 	text := reasonWords(e, reason)
-	if one.name == retryAct.name && reason == ledger.NotInThatState && e.State.Final() {
+	if one.name == retryAct.name && reason == ledger.NotInThatState && e.State.IsFinal() {
 		text = "it has ended as " + e.State.String() + "; only a rejected folder can be taken again"
 	}
 	for _, instead := range insteadOf(one, e.State) {
@@ -66,7 +66,7 @@ func reasonWords(e ledger.Entry, r ledger.IllegalReason) string {
 	case ledger.ContentPossible:
 		return "it is on its way (" + e.State.String() + "), and the archive knows it already, or may"
 	}
-	if e.State.Open() && e.State != ledger.Unclear {
+	if e.State.IsOpen() && e.State != ledger.Unclear {
 		return "it is on its way (" + e.State.String() + ") and goes on by itself"
 	}
 	return "it is " + e.State.String()
@@ -84,7 +84,7 @@ func insteadOf(one act, s ledger.State) []alternative {
 	var all []alternative
 	switch one.name {
 	case "close":
-		if s.Open() {
+		if s.IsOpen() {
 			all = append(all, alternative{"to stop it", holdAct()})
 		}
 	case "release":

@@ -16,14 +16,14 @@ func allActs() []act { return []act{closeAct(), releaseAct(), holdAct(), unholdA
 
 // standings gives every mix of state, source and flags, with and without a registration.
 func standings(yield func(ledger.Entry) bool) {
-	registered := []ledger.Registration{{Ticket: archive.Ticket{Remote: "bum-1"}, Fate: ledger.Maybe}}
+	registered := []ledger.Registration{{Ticket: archive.Ticket{Remote: "bum-1"}, Fate: ledger.MaybeStored}}
 	for _, s := range ledger.States() {
 		for src := ledger.Claimed; src <= ledger.Gone; src++ {
 			for flags := range 1 << 7 {
 				on := func(bit int) bool { return flags&(1<<bit) != 0 }
 				e := ledger.Entry{
 					Key: archive.Key{1}, Rev: 3, State: s, Source: src, Drop: "acme-in", Folder: "Huber 88", Dest: "_rejected/Huber 88",
-					Hold: on(0), InDoubt: on(1), Double: on(2), Contradicted: on(3), Resolved: on(4), NeedsReconcile: on(5),
+					Hold: on(0), InDoubt: on(1), PossibleDouble: on(2), Contradicted: on(3), Resolved: on(4), NeedsReconcile: on(5),
 				}
 				if on(6) {
 					e.Posts, e.Answers, e.Registrations = 1, 1, slices.Clone(registered)
@@ -123,12 +123,14 @@ func lives() map[string]func(s *shelf, folder string) {
 			seal, doc := sealed(f, 1)
 			s.tell(f, noon, doc, seal, ledger.RegisterIntended{}, ledger.RegisterUnanswered{})
 		},
-		"Uploaded":    func(s *shelf, f string) { s.send(f, noon, archive.RemoteID("bum-"+f)) },
-		"Unclear":     func(s *shelf, f string) { s.unclear(f, 1) },
-		"Archived":    archived,
-		"Rejected":    func(s *shelf, f string) { s.tell(f, noon, nil, refused) },
-		"Returned":    func(s *shelf, f string) { s.tell(f, noon, nil, append([]ledger.Event{refused}, back...)...) },
-		"Quarantined": func(s *shelf, f string) { s.tell(f, noon, nil, ledger.GotStuck{Cause: ledger.Cause{Code: "x"}}) },
+		"Uploaded": func(s *shelf, f string) { s.send(f, noon, archive.RemoteID("bum-"+f)) },
+		"Unclear":  func(s *shelf, f string) { s.unclear(f, 1) },
+		"Archived": archived,
+		"Rejected": func(s *shelf, f string) { s.tell(f, noon, nil, refused) },
+		"Returned": func(s *shelf, f string) { s.tell(f, noon, nil, append([]ledger.Event{refused}, back...)...) },
+		"Quarantined": func(s *shelf, f string) {
+			s.tell(f, noon, nil, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "x"}})
+		},
 		"Contradicted": func(s *shelf, f string) {
 			archived(s, f)
 			s.says(f, noon, archive.RemoteID("bum-"+f), archive.Failed)
@@ -140,7 +142,7 @@ func lives() map[string]func(s *shelf, folder string) {
 // The verdict of each command on a real entry is that of the ledger's transition, and what it refuses changes nothing.
 func TestActs_I29_VerdictIsTheLedgers(t *testing.T) {
 	s := newShelf(t)
-	marks := map[string][]ledger.Event{"": nil, "held": {ledger.Held{}}, "doubted": {ledger.Doubted{}}, "both": {ledger.Doubted{}, ledger.Held{}}}
+	marks := map[string][]ledger.Event{"": nil, "held": {ledger.Held{}}, "doubted": {ledger.ReconcileRequired{}}, "both": {ledger.ReconcileRequired{}, ledger.Held{}}}
 	allowed, refused := 0, 0
 	for life, live := range lives() {
 		for mark, evs := range marks {
@@ -204,7 +206,7 @@ func TestClose_I13_I26_ContradictionIsSettled(t *testing.T) {
 	if _, errs, code := say(t, false, func(a *app) error { return a.decide(t.Context(), s.view, closeAct(), "Müller 4711", "again") }); code != exitFailed || !strings.Contains(errs, "resolved already") {
 		t.Errorf("exit %d %s", code, errs)
 	}
-	s.tell("Kern 6", noon, nil, ledger.GotStuck{}, ledger.Doubted{})
+	s.tell("Kern 6", noon, nil, ledger.SentToQuarantine{}, ledger.ReconcileRequired{})
 	if _, errs, _ := say(t, false, func(a *app) error { return a.decide(t.Context(), s.view, closeAct(), "Kern 6", "x") }); strings.Contains(errs, "nothing to close") || !strings.Contains(errs, "vaultd reconcile") {
 		t.Error(errs)
 	}

@@ -31,10 +31,10 @@ func (v view) pendingDrops() ([]report.Drop, error) {
 	}
 	var drops []report.Drop
 	for _, d := range v.cfg.Drops {
-		if s := scans[d.Name]; v.state == nil && s.Fault == "" && !s.Looked.IsZero() {
+		if s := scans[d.Name]; v.state == nil && s.Fault == "" && !s.LastScan.IsZero() {
 			// Looks that found nothing new are noted beside the ledger.
-			if looked := daemon.LastLook(v.cfg.StateDir, d.Path); looked.After(s.Looked) && !looked.After(v.now) {
-				s.Looked = looked.UTC()
+			if looked := daemon.LastLook(v.cfg.StateDir, d.Path); looked.After(s.LastScan) && !looked.After(v.now) {
+				s.LastScan = looked.UTC()
 				scans[d.Name] = s
 			}
 		}
@@ -43,7 +43,7 @@ func (v view) pendingDrops() ([]report.Drop, error) {
 	}
 	for _, s := range stored {
 		if _, left := scans[s.Drop]; left {
-			drops = append(drops, report.Drop{Name: s.Drop, Vault: s.Vault, RemindAfter: s.Limit, Scan: s})
+			drops = append(drops, report.Drop{Name: s.Drop, Vault: s.Vault, RemindAfter: s.RemindAfter, Scan: s})
 		}
 	}
 	return drops, nil
@@ -56,12 +56,12 @@ func (s *standing) pending(drops []report.Drop, c clock) {
 			s.notTaken(d)
 		}
 		if i := slices.IndexFunc(s.Drops, func(l dropLine) bool { return l.Name == d.Name }); i >= 0 {
-			s.Drops[i].Looked = inUTC(d.Scan.Looked)
+			s.Drops[i].Looked = inUTC(d.Scan.LastScan)
 		}
-		if d.Configured && !d.Scan.Looked.IsZero() && (s.looked.IsZero() || d.Scan.Looked.Before(s.looked)) {
-			s.looked = d.Scan.Looked
+		if d.Configured && !d.Scan.LastScan.IsZero() && (s.looked.IsZero() || d.Scan.LastScan.Before(s.looked)) {
+			s.looked = d.Scan.LastScan
 		}
-		named, more := d.Scan.NeedsPerson(c.now, d.RemindAfter)
+		named, more := d.Scan.ItemsForPerson(c.now, d.RemindAfter)
 		named = slices.DeleteFunc(named, func(p ledger.PendingItem) bool { return faulty[p.Reason] }) // told at once, not only when it lasts
 		if len(named) == 0 {
 			continue
@@ -91,8 +91,8 @@ func (s *standing) notTaken(d report.Drop) {
 			l.Names = append(l.Names, pendingName(p))
 		}
 	}
-	if d.Scan.More > 0 {
-		s.NotTaken = append(s.NotTaken, notTaken{Drop: d.Name, Reason: "not named", Count: int(d.Scan.More), Names: []string{}})
+	if d.Scan.Unnamed > 0 {
+		s.NotTaken = append(s.NotTaken, notTaken{Drop: d.Name, Reason: "not named", Count: int(d.Scan.Unnamed), Names: []string{}})
 	}
 }
 

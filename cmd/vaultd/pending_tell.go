@@ -31,7 +31,7 @@ func (v view) findPending(wanted func(name string) bool) ([]pendingThing, error)
 			if !d.Configured || !wanted(p.Name) && !wanted(path.Join(d.Name, p.Name)) {
 				continue
 			}
-			l := pendingThing{p.Name, d.Name, "not-taken", p.Reason, known(p.Detail), p.Since.UTC(), inUTC(d.Scan.Looked), path.Join(v.cfg.Drops[i].Path, p.Name)}
+			l := pendingThing{p.Name, d.Name, "not-taken", p.Reason, known(p.Detail), p.Since.UTC(), inUTC(d.Scan.LastScan), path.Join(v.cfg.Drops[i].Path, p.Name)}
 			all = append(all, l)
 		}
 	}

@@ -15,10 +15,10 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 	s := newShelf(t)
 	put := func(since time.Time) {
 		t.Helper()
-		err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", Looked: noon.Add(-5 * time.Minute), Pending: []ledger.PendingItem{
-			{Name: "scan7.pdf", Reason: string(watch.LooseFile), Since: since, Person: true},
+		err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: noon.Add(-5 * time.Minute), Pending: []ledger.PendingItem{
+			{Name: "scan7.pdf", Reason: string(watch.LooseFile), Since: since, NeedsPerson: true},
 			{Name: "Huber 3", Reason: string(watch.Queued), Since: since},
-		}}, ledger.Scan{Drop: "left", Limit: 30 * time.Minute, Looked: noon, Pending: []ledger.PendingItem{{Name: "old.pdf", Reason: string(watch.LooseFile), Since: since, Person: true}}})
+		}}, ledger.Scan{Drop: "left", RemindAfter: 30 * time.Minute, LastScan: noon, Pending: []ledger.PendingItem{{Name: "old.pdf", Reason: string(watch.LooseFile), Since: since, NeedsPerson: true}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,8 +51,8 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 // The watch's words for faults are those that the needs tell at once.
 func TestPending_FaultsAreNotToldTwice(t *testing.T) {
 	s := newShelf(t)
-	err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", Looked: noon, Pending: []ledger.PendingItem{
-		{Name: "Huber", Reason: string(watch.NoRight), Since: noon.Add(-time.Hour), Person: true},
+	err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: noon, Pending: []ledger.PendingItem{
+		{Name: "Huber", Reason: string(watch.NoRight), Since: noon.Add(-time.Hour), NeedsPerson: true},
 	}})
 	st, again := s.collect(t.Context())
 	if err := errors.Join(err, again); err != nil {

@@ -71,7 +71,7 @@ func (p *progressView) entry(e ledger.Entry) {
 	case e.State == ledger.Archived:
 		t.SetValue(6)
 		t.MarkAsDone()
-	case e.State.Final() || e.State == ledger.Quarantined:
+	case e.State.IsFinal() || e.State == ledger.Quarantined:
 		t.MarkAsErrored()
 	default:
 		t.SetValue(steps[e.State])

@@ -187,9 +187,9 @@ func (p *pulse) gather() gathered {
 	g := gathered{Facts: web.Facts{
 		At: time.Now(), Version: buildVersion(), Go: runtime.Version(), Environment: info.Environment,
 		Balance: l.Balance(), SpoolMax: cfg.Spool.Max, StateFree: diskFree(cfg.StateDir), LedgerSize: fileSize(filepath.Join(cfg.StateDir, "ledger.db")),
-		Lines: head.N, Syncs: l.Syncs(),
+		Lines: head.N, Syncs: l.SyncCount(),
 	}}
-	g.Commits, g.Changes = l.Commits()
+	g.Commits, g.Changes = l.CommitCounts()
 	g.FileSyncs, g.DirectorySyncs = p.h.a.syncs.FileAndDirSyncs()
 	g.Reloaded, g.ReloadGood = p.h.reloaded()
 	v := view{clock: clock{g.At, cfg.Location}, cfg: cfg, ledger: l}
@@ -203,7 +203,7 @@ func (p *pulse) gather() gathered {
 		"contradicted": t.contradicted.count, "archived-twice": t.twice.count, "kept-differs": t.differing.count, "overdue": t.overdue.count,
 		"same-number": t.numbered.count, "strange-date": t.misdated.count}
 	for _, d := range now.d.State().Drops {
-		named, more := d.Scan.NeedsPerson(g.At, d.RemindAfter)
+		named, more := d.Scan.ItemsForPerson(g.At, d.RemindAfter)
 		g.NeedsPerson["not-taken"] += len(named) + int(more)
 	}
 	if err == nil {
@@ -257,7 +257,7 @@ func (g *gathered) unfit(t *tally, alertAfter time.Duration, err error) {
 	if err != nil {
 		add("the ledger cannot be read: %v", err)
 	}
-	if !g.Balance.Agrees() {
+	if !g.Balance.IsBalanced() {
 		add("the balance does not agree")
 	}
 	for _, r := range g.Pauses {

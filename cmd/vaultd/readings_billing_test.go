@@ -18,7 +18,7 @@ func (s *shelf) archives(vault archive.VaultID, folder string, size int64, at ti
 	s.tell(folder, at, nil, ledger.ClaimedFolder{Route: ledger.Vault, Vault: vault, Drop: "acme-in", Folder: folder})
 	s.tell(folder, at, doc, seal)
 	s.tell(folder, at, nil, ledger.RegisterIntended{},
-		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
+		ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
 	s.says(folder, at, remote, archive.Successful)
 }
 
@@ -85,7 +85,7 @@ func TestStatus_BillingOfUnknownSize(t *testing.T) {
 		s.archives("V-1", name, 1_500_000, noon.AddDate(0, -1, 0))
 	}
 	s.keys["found"] = archive.NewKey(noon.Add(-time.Hour))
-	s.tell("found", noon, nil, ledger.Recovered{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "x", ID: archive.ID{15: 9}, Remote: "R9", Record: []byte("{}"),
+	s.tell("found", noon, nil, ledger.Recovered{Route: ledger.Vault, Vault: "V-1", Drop: "acme-in", Folder: "x", ID: archive.ID{15: 9}, Remote: "R9", SuccessRecord: []byte("{}"),
 		State: ledger.Archived, Source: ledger.Gone, SeenAt: noon.Add(-time.Hour), ArchivedAt: noon.Add(-time.Hour)}, ledger.Reconciled{})
 	out, _, _ := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
 	for _, want := range []string{

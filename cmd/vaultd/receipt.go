@@ -61,7 +61,7 @@ func (a *app) receipt(ctx context.Context, v view, x string) error {
 // differing is what the ledger knows of a kept folder that is not what was archived, in the words of then; the receipt in the folder names
 // each file.
 func differing(e ledger.Entry) []proof.ReceiptDifference {
-	if !e.Differs() {
+	if !e.SourceDiffers() {
 		return nil
 	}
 	return []proof.ReceiptDifference{{Path: ".", What: e.Cause.Text}}

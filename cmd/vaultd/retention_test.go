@@ -27,7 +27,7 @@ func TestReconcile_I32_SixteenYearsOn(t *testing.T) {
 	seal, doc := sealed("Otto 19", 1000)
 	rs, err := l.Apply(t.Context(), ledger.Change{Key: archive.NewKey(then), At: archive.Instant{Wall: then}, Document: doc, Events: []ledger.Event{
 		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "ACME", Drop: "acme", Folder: "Otto 19"}, seal, ledger.RegisterIntended{},
-		ledger.GotTicket{Ticket: archive.Ticket{Remote: "bum-1", URL: urlCanary, Sent: archive.Instant{Wall: then}}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal},
+		ledger.TicketReceived{Ticket: archive.Ticket{Remote: "bum-1", URL: urlCanary, Sent: archive.Instant{Wall: then}}}, ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal},
 		ledger.StatusSeen{Receipt: archive.Receipt{Remote: "bum-1", Status: archive.Successful, Updated: then, Record: []byte("{}")}, Grace: time.Hour},
 		ledger.PlaceIntended{Dest: "_archived/x"}, ledger.Placed{}}})
 	if err != nil || rs[0].Err != nil {

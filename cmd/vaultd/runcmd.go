@@ -95,7 +95,7 @@ func (a *app) once(ctx context.Context, d *daemon.Daemon, cfg config, wait bool)
 	}
 	fmt.Fprintf(a.stdout, "seen %d new; archived %d, rejected %d, duplicate %d, quarantined %d, open %d\n", after.Seen-before.Seen,
 		after.States[ledger.Archived]-before.States[ledger.Archived], after.States[ledger.Rejected]-before.States[ledger.Rejected],
-		after.States[ledger.Duplicate]-before.States[ledger.Duplicate], after.States[ledger.Quarantined], after.Open())
+		after.States[ledger.Duplicate]-before.States[ledger.Duplicate], after.States[ledger.Quarantined], after.OpenEntries())
 	needs := after.States[ledger.Rejected] > before.States[ledger.Rejected] || after.States[ledger.Quarantined] > 0 || after.States[ledger.Unclear] > 0
 	if state.Held != "" {
 		needs = true

@@ -53,10 +53,10 @@ func few(texts []string) []string { return texts[:min(len(texts), sampled)] }
 
 // safety adds what makes vaultd unfit before anything else.
 func (g *gathered) safety(l *boltledger.Ledger, s daemon.Checked) {
-	safe, is := l.Safe()
+	safe, is := l.SafeMode()
 	g.SafeMode = is
 	if is {
-		g.Unfit = append(g.Unfit, "safe mode ("+safe.Word+"): nothing is taken, sent or removed before vaultd reconcile")
+		g.Unfit = append(g.Unfit, "safe mode ("+safe.Mark+"): nothing is taken, sent or removed before vaultd reconcile")
 	}
 	g.Checked, g.CheckFindings = s.At, len(s.Ledger)+len(s.Files)
 	if n := len(s.Ledger); n > 0 {

@@ -199,10 +199,10 @@ func (h *share) nothingLeft(s *site, emu *emulator.Server) {
 	h.must(err)
 	defer func() { h.must(closeLedger()) }()
 	b := l.Balance()
-	if !b.Agrees() || b.Seen != 11 || b.States[ledger.Archived] != 8 || b.States[ledger.Rejected] != 2 || b.States[ledger.Duplicate] != 1 {
+	if !b.IsBalanced() || b.Seen != 11 || b.States[ledger.Archived] != 8 || b.States[ledger.Rejected] != 2 || b.States[ledger.Duplicate] != 1 {
 		t.Errorf("balance: %s", b)
 	}
-	h.must(l.Open(func(e ledger.Entry) error {
+	h.must(l.OpenEntries(func(e ledger.Entry) error {
 		t.Errorf("still open: %s %s %s", e.Folder, e.State, e.Source)
 		return nil
 	}))

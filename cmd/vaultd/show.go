@@ -125,7 +125,7 @@ func (v view) numbered(x string) ([]ledger.Entry, error) {
 		keys = append(keys, k)
 	}
 	if id, err := archive.ParseID(x); err == nil {
-		k, ok, err := v.ledger.ByID(id)
+		k, ok, err := v.ledger.FindByID(id)
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (v view) numbered(x string) ([]ledger.Entry, error) {
 		}
 	}
 	if r, err := archive.ParseRemoteID(x); err == nil {
-		k, ok, err := v.ledger.ByRemote(r)
+		k, ok, err := v.ledger.FindByRemote(r)
 		if err != nil {
 			return nil, err
 		}

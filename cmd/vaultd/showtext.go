@@ -70,11 +70,11 @@ func (d dossier) text(c clock) []byte {
 
 func generationText(e ledger.Entry) string {
 	s := " (derived from files and metadata)"
-	if e.Chosen {
+	if e.IDFromSidecar {
 		s = " (given by the sidecar)"
 	}
 	if e.Generation > 0 {
-		s = fmt.Sprintf(" (generation %d of %s)", e.Generation, e.Base)
+		s = fmt.Sprintf(" (generation %d of %s)", e.Generation, e.FirstID)
 	}
 	return s
 }
@@ -86,8 +86,8 @@ func (d dossier) next(c clock) string {
 		return ""
 	}
 	words := stepWords[step]
-	if !d.entry.After.IsZero() {
-		words += ", once entry " + d.entry.After.String() + " has ended"
+	if !d.entry.WaitsFor.IsZero() {
+		words += ", once entry " + d.entry.WaitsFor.String() + " has ended"
 	}
 	if at.After(c.now) {
 		words += ", not before " + c.exact(at)
@@ -156,7 +156,7 @@ func (d dossier) content(p *page) {
 	switch {
 	case !d.has:
 		return
-	case d.doc.OnlyAsRead():
+	case d.doc.IsOnlyAsRead():
 		p.head("METADATA " + strings.ToUpper(asReadWords(d.entry)) + " (as written in the sidecar)")
 		for _, f := range asReadFields(d.doc.AsRead) {
 			fmt.Fprintf(p, "  %-18s %s\n", f.name, sanitize.Text(f.value))
@@ -167,7 +167,7 @@ func (d dossier) content(p *page) {
 	for _, f := range d.doc.Files {
 		fmt.Fprintf(p, "  %s  %s, SHA-256 %s\n", sanitize.Text(f.Path), bytesText(f.Size), f.SHA256)
 	}
-	for _, f := range d.doc.Others {
+	for _, f := range d.doc.ControlFiles {
 		fmt.Fprintf(p, "  %s  %s, SHA-256 %s, not in the ZIP\n", sanitize.Text(f.Path), bytesText(f.Size), f.SHA256)
 	}
 	if len(d.doc.Junk) > 0 {
@@ -220,11 +220,11 @@ func (d dossier) registrations(p *page, c clock) {
 		if i == len(e.Registrations)-1 {
 			p.WriteString("; current")
 		}
-		if r.Sends > 0 {
-			fmt.Fprintf(p, "; sent %s", many(int(r.Sends), "time", "times"))
+		if r.UploadIntents > 0 {
+			fmt.Fprintf(p, "; sent %s", many(int(r.UploadIntents), "time", "times"))
 		}
-		if r.Equal > 0 {
-			fmt.Fprintf(p, "; the archive last said %q at %s", r.Word, c.exact(r.Last))
+		if r.EqualAnswers > 0 {
+			fmt.Fprintf(p, "; the archive last said %q at %s", r.LastStatus, c.exact(r.LastAnswer))
 		}
 		p.WriteString("\n")
 	}
@@ -239,7 +239,7 @@ func (d dossier) journal(p *page, c clock) {
 		}
 		fmt.Fprintf(p, "  %s  %-19s %s", at, sanitize.Text(l.Event), sanitize.Text(l.State+"/"+l.Source))
 		for _, more := range []struct{ name, value string }{
-			{"bumId", l.Remote}, {"archive says", l.Word}, {"cause", l.Cause}, {"entry", l.Other}, {"flags", l.Flags},
+			{"bumId", l.Remote}, {"archive says", l.Status}, {"cause", l.Cause}, {"entry", l.Other}, {"flags", l.Flags},
 		} {
 			if more.value != "" {
 				fmt.Fprintf(p, ", %s %s", more.name, sanitize.Text(more.value))
@@ -312,9 +312,9 @@ func (d dossier) json(c clock) showJSON {
 	e := d.entry
 	s := showJSON{
 		listRow: newListRow(c, e, d.details), Meaning: meaning(e), Flags: flagWords(e), Dest: known(e.Dest), Owner: e.Owner,
-		First: keyOrNil(e.First), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes),
+		First: keyOrNil(e.DuplicateOf), SameContent: keyOrNil(e.SameContent), SameNumber: keyOrNil(e.SameNumber), Supersedes: keyOrNil(e.Supersedes),
 		Registrations: []showRegistration{}, Files: []showFile{}, Reasons: d.reasons(),
-		DisposeAt: inUTC(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: known(string(e.Record)), History: d.history,
+		DisposeAt: inUTC(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: known(string(e.SuccessRecord)), History: d.history,
 	}
 	if e.Cause != (ledger.Cause{}) {
 		s.Cause = &showCause{e.Cause.Code, e.Cause.Text}
@@ -323,9 +323,9 @@ func (d dossier) json(c clock) showJSON {
 		s.Next, s.NotBefore = known(step.String()), inUTC(at)
 	}
 	for _, r := range e.Registrations {
-		one := showRegistration{BumID: string(r.Ticket.Remote), Fate: fateMeans(r.Fate), Sends: r.Sends, Closed: inUTC(r.Closed)}
-		if r.Equal > 0 {
-			one.Word, one.Last = known(r.Word.String()), inUTC(r.Last)
+		one := showRegistration{BumID: string(r.Ticket.Remote), Fate: fateMeans(r.Fate), Sends: r.UploadIntents, Closed: inUTC(r.ClosedAt)}
+		if r.EqualAnswers > 0 {
+			one.Word, one.Last = known(r.LastStatus.String()), inUTC(r.LastAnswer)
 		}
 		s.Registrations = append(s.Registrations, one)
 	}

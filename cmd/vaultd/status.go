@@ -229,8 +229,8 @@ func (v view) collect(ctx context.Context) (standing, error) {
 	if u, err := url.Parse(c.Service.BaseURL); err == nil {
 		s.Service = u.Host
 	}
-	if safe, is := v.ledger.Safe(); is {
-		s.Safe = &safeLine{safe.Word, safe.Since.UTC(), inUTC(safe.From), daemon.SafeWords(safe)}
+	if safe, is := v.ledger.SafeMode(); is {
+		s.Safe = &safeLine{safe.Mark, safe.Since.UTC(), inUTC(safe.KnownUntil), daemon.SafeWords(safe)}
 	}
 	t := newTally(v)
 	for _, count := range []func(*boltledger.Ledger) error{t.count, t.name, t.spread, t.success, func(l *boltledger.Ledger) error { return t.lookBack(ctx, l) }} {
@@ -270,7 +270,7 @@ func (v view) collect(ctx context.Context) (standing, error) {
 	}
 	s.Downloads.Allowed = c.Billing.DownloadsPerMonth
 	if err == nil {
-		s.Downloads.Month, err = v.ledger.Fetches(v.now)
+		s.Downloads.Month, err = v.ledger.CountFetches(v.now)
 		err = s.met(err)
 	}
 	return s, err
@@ -287,7 +287,7 @@ func (s *standing) met(err error) error {
 }
 
 func (s *standing) balance(b ledger.Balance) {
-	s.Balance = balanceLine{Seen: b.Seen, States: map[string]uint64{}, Open: b.Open(), Agrees: b.Agrees(), Text: b.String()}
+	s.Balance = balanceLine{Seen: b.Seen, States: map[string]uint64{}, Open: b.OpenEntries(), Agrees: b.IsBalanced(), Text: b.String()}
 	for _, state := range ledger.States() {
 		s.Balance.States[state.String()] = b.States[state]
 	}

@@ -54,20 +54,20 @@ type told struct {
 }
 
 func (t *tally) classes() []told {
-	overdue, unusual := t.now.Add(-t.alertAfter), t.now.Add(-ledger.UnusualFor)
+	overdue, unusual := t.now.Add(-t.alertAfter), t.now.Add(-ledger.ReviewPeriod)
 	return []told{
-		{class: ledger.Waiting, open: true, before: overdue, count: &t.overdue}, {class: ledger.Barred, open: true, before: overdue, count: &t.overdue},
-		{class: ledger.Undecided, open: true, count: &t.undecided}, {class: ledger.Uncorrected, count: &t.rejected},
-		{class: ledger.Stuck, count: &t.quarantined}, {class: ledger.Disputed, count: &t.contradicted},
-		{class: ledger.Barred, count: &t.unreadable}, {class: ledger.Doubled, count: &t.twice}, {class: ledger.Differing, count: &t.differing},
-		{class: ledger.SameNumbered, since: unusual, count: &t.numbered}, {class: ledger.Misdated, since: unusual, count: &t.misdated},
+		{class: ledger.Waiting, open: true, before: overdue, count: &t.overdue}, {class: ledger.WaitingForRights, open: true, before: overdue, count: &t.overdue},
+		{class: ledger.AwaitingDecision, open: true, count: &t.undecided}, {class: ledger.RejectedUnresolved, count: &t.rejected},
+		{class: ledger.InQuarantine, count: &t.quarantined}, {class: ledger.ContradictedByService, count: &t.contradicted},
+		{class: ledger.WaitingForRights, count: &t.unreadable}, {class: ledger.ArchivedTwice, count: &t.twice}, {class: ledger.SourceChanged, count: &t.differing},
+		{class: ledger.RepeatedNumber, since: unusual, count: &t.numbered}, {class: ledger.StrangeDate, since: unusual, count: &t.misdated},
 	}
 }
 
 // count finds how many entries need a person, and the oldest of those on their way.
 func (t *tally) count(l *boltledger.Ledger) error {
 	for _, c := range t.classes() {
-		crowds, err := l.Crowds(c.class, c.before)
+		crowds, err := l.CountAttention(c.class, c.before)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (t *tally) count(l *boltledger.Ledger) error {
 		if c.since.IsZero() {
 			continue
 		}
-		if crowds, err = l.Crowds(c.class, c.since); err != nil {
+		if crowds, err = l.CountAttention(c.class, c.since); err != nil {
 			return err
 		}
 		for _, of := range crowds {
@@ -93,7 +93,7 @@ func (t *tally) count(l *boltledger.Ledger) error {
 // name names the latest few of those that need a person.
 func (t *tally) name(l *boltledger.Ledger) error {
 	for _, c := range t.classes() {
-		es, err := l.Latest(c.class, c.before, sampled-min(len(c.count.names), sampled))
+		es, err := l.LatestAttention(c.class, c.before, sampled-min(len(c.count.names), sampled))
 		if err != nil {
 			return err
 		}
@@ -114,7 +114,7 @@ func (t *tally) name(l *boltledger.Ledger) error {
 // spread finds where what is open came from, and goes to.
 func (t *tally) spread(l *boltledger.Ledger) error {
 	for s, n := range l.Balance().States {
-		if s := ledger.State(s); s.Open() && n > 0 {
+		if s := ledger.State(s); s.IsOpen() && n > 0 {
 			t.open[s] = int(n)
 		}
 	}
@@ -122,7 +122,7 @@ func (t *tally) spread(l *boltledger.Ledger) error {
 		if !c.open {
 			continue
 		}
-		crowds, err := l.Crowds(c.class, time.Time{})
+		crowds, err := l.CountAttention(c.class, time.Time{})
 		if err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (t *tally) lookAt(ctx context.Context, l *boltledger.Ledger, from, to uint6
 	var ticket string
 	err = l.Lines(from, func(n uint64, line []byte) error {
 		archived := bytes.Contains(line, []byte(`"state":"archived","source":"claimed"`)) || bytes.Contains(line, []byte(`"event":"recovered"`))
-		switch got := bytes.Contains(line, []byte(`"event":"`+(ledger.GotTicket{}).Word()+`"`)); {
+		switch got := bytes.Contains(line, []byte(`"event":"`+(ledger.TicketReceived{}).JournalName()+`"`)); {
 		case n > to:
 			return errEnough
 		case n != from && !archived && !got:
@@ -205,7 +205,7 @@ func (t *tally) lookAt(ctx context.Context, l *boltledger.Ledger, from, to uint6
 				return err
 			}
 		}
-		if x.Event == (ledger.GotTicket{}).Word() {
+		if x.Event == (ledger.TicketReceived{}).JournalName() {
 			ticket = x.Key
 		}
 		if archived {

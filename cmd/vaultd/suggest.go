@@ -33,7 +33,7 @@ var suggestFor = map[string]func(ledger.Entry) bool{
 	"show":    func(ledger.Entry) bool { return true },
 	"why":     func(ledger.Entry) bool { return true },
 	"receipt": isArchived,
-	"fetch":   func(e ledger.Entry) bool { return isArchived(e) && e.Archived != "" },
+	"fetch":   func(e ledger.Entry) bool { return isArchived(e) && e.ArchivedRemote != "" },
 	"retry":   allows(retryAct),
 	"close":   allows(closeAct()),
 	"release": allows(releaseAct()),
@@ -62,7 +62,7 @@ func (a *app) suggestCommand() *cobra.Command {
 			if a.inside == nil {
 				return usageError{errors.New("suggest is a question that completion asks the running vaultd")}
 			}
-			for _, line := range a.insideView().suggest(args[0], args[1], a.inside.Ledger().Newest) {
+			for _, line := range a.insideView().suggest(args[0], args[1], a.inside.Ledger().EntriesNewestFirst) {
 				if _, err := fmt.Fprintln(a.stdout, line); err != nil {
 					return fail(exitIO, fmt.Errorf("write: %w", err), "")
 				}
@@ -114,8 +114,8 @@ func (a *app) askForSuggestions(ctx context.Context, what, typed string) []strin
 		return v.suggest(what, typed, nil)
 	}
 	var lines []string
-	err = daemon.PeekLedger(cfg.StateDir, func(p *boltledger.Peeked) error {
-		lines = v.suggest(what, typed, p.Newest)
+	err = daemon.PeekLedger(cfg.StateDir, func(p *boltledger.StoppedLedger) error {
+		lines = v.suggest(what, typed, p.EntriesNewestFirst)
 		return nil
 	})
 	if err != nil {

@@ -27,7 +27,7 @@ func unusual(t *testing.T) *shelf {
 			seal.StrangeDate = true
 		}
 		s.tell(folder, at, doc, seal)
-		s.tell(folder, at, nil, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}},
+		s.tell(folder, at, nil, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}},
 			ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal})
 		s.says(folder, at, remote, archive.Successful)
 		s.tell(folder, at, nil, ledger.PlaceIntended{Dest: "_archived/2026-11/" + folder}, ledger.Placed{})
@@ -104,7 +104,7 @@ func TestStatus_I26_UnusualUntilLookedAt(t *testing.T) {
 		t.Error("closed twice")
 	}
 	later := s.view
-	later.now = noon.Add(ledger.UnusualFor)
+	later.now = noon.Add(ledger.ReviewPeriod)
 	got, err := later.collect(t.Context())
 	if err != nil || slices.ContainsFunc(got.Needs, func(n need) bool { return n.What == "strange-date" }) {
 		t.Errorf("%v, still named after a month: %+v", err, got.Needs)

@@ -118,7 +118,7 @@ func (a *app) verify(ctx context.Context, v view) error {
 func (v view) verify(ctx context.Context) (verdict, error) {
 	info := v.ledger.Info()
 	found := verdict{Ledger: info.ID, Test: info.Environment != "production", Problems: []verdictProblem{}, Findings: []verdictFinding{}}
-	if s, is := v.ledger.Safe(); is {
+	if s, is := v.ledger.SafeMode(); is {
 		found.SafeMode = v.unknownSince(s)
 	}
 	problems, err := v.ledger.Verify(ctx)
@@ -230,11 +230,11 @@ func (d *verdict) printFolded(w io.Writer) {
 }
 
 // unknownSince says why a ledger is in safe mode, and what it does not know.
-func (v view) unknownSince(s ledger.Safe) string {
-	if s.From.IsZero() {
+func (v view) unknownSince(s ledger.SafeMode) string {
+	if s.KnownUntil.IsZero() {
 		return daemon.SafeWords(s) + "; what it says is not known to be all"
 	}
-	return daemon.SafeWords(s) + "; what was done after " + v.exact(s.From) + " is not known"
+	return daemon.SafeWords(s) + "; what was done after " + v.exact(s.KnownUntil) + " is not known"
 }
 
 // printDoubts says what cannot be guaranteed, so that nobody takes silence for a proof.

@@ -90,7 +90,7 @@ func (a *app) verifyArchive(ctx context.Context, v view, many portion) error {
 
 func (a *app) verifyArchiveAt(ctx context.Context, v view, service daemon.Downloader, many portion) error {
 	d := a.downloads(v, service)
-	used, err := v.ledger.Fetches(time.Now())
+	used, err := v.ledger.CountFetches(time.Now())
 	if err != nil {
 		return err
 	}
@@ -129,14 +129,14 @@ func (a *app) verifyEach(ctx context.Context, v view, service daemon.Downloader,
 			return errors.Join(err, context.Cause(ctx))
 		}
 		got, err := a.verifyOne(ctx, v, service, e)
-		one := verifiedDocument{Key: key.String(), Folder: e.Folder, Drop: e.Drop, BumID: string(e.Archived), Outcome: got.outcome, Bytes: got.size, Text: got.words}
+		one := verifiedDocument{Key: key.String(), Folder: e.Folder, Drop: e.Drop, BumID: string(e.ArchivedRemote), Outcome: got.outcome, Bytes: got.size, Text: got.words}
 		switch {
 		case err != nil && !ofOneDocument(err):
 			return err
 		case err != nil:
 			one.Outcome, one.Text = ledger.FetchFailed, err.Error()
 		default:
-			s.Counts.Replace(s.Past.Compared(e.Vault, e.Archived), got.outcome)
+			s.Counts.Replace(s.Past.Compared(e.Vault, e.ArchivedRemote), got.outcome)
 		}
 		found.Documents, found.Used = append(found.Documents, one), got.used
 		if !a.json {

@@ -127,7 +127,7 @@ func (v view) explain(d dossier) explanation {
 	for _, one := range d.details.warnings {
 		w.Notes = append(w.Notes, one.Text)
 	}
-	if age := v.now.Sub(e.SeenAt); e.State.Open() && v.cfg.Status.AlertAfter > 0 && age > v.cfg.Status.AlertAfter {
+	if age := v.now.Sub(e.SeenAt); e.State.IsOpen() && v.cfg.Status.AlertAfter > 0 && age > v.cfg.Status.AlertAfter {
 		w.Notes = append(w.Notes, "open for "+ageText(age)+", longer than "+ageText(v.cfg.Status.AlertAfter)+": ask the provider about it")
 	}
 	if e.Cause != (ledger.Cause{}) {
@@ -160,8 +160,8 @@ func (d dossier) since() *time.Time {
 // obstacles are other entries and routes that the next step waits for.
 func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
 	all := []obstacle{}
-	if !e.After.IsZero() {
-		all = append(all, obstacle{What: "entry " + e.After.String(), Text: "the same invoice, dropped before, must end first"})
+	if !e.WaitsFor.IsZero() {
+		all = append(all, obstacle{What: "entry " + e.WaitsFor.String(), Text: "the same invoice, dropped before, must end first"})
 	}
 	if v.state == nil {
 		return append(all, obstacle{What: "vaultd", Text: "it is not running; it goes on with the next run"})
@@ -193,12 +193,12 @@ func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
 func (v view) evidence(e ledger.Entry) []testimony {
 	all := []testimony{}
 	for _, r := range e.Registrations {
-		if r.Fate != ledger.Maybe && r.Fate != ledger.Stored && !(r.GivenUp() && !e.State.Final()) {
+		if r.Fate != ledger.MaybeStored && r.Fate != ledger.Stored && !(r.IsGivenUp() && !e.State.IsFinal()) {
 			continue
 		}
 		t := testimony{BumID: string(r.Ticket.Remote), Fate: fateMeans(r.Fate)}
-		if r.Equal > 0 {
-			t.Said, t.At, t.Means = known(r.Word.String()), inUTC(r.Last), v.proves(e, r)
+		if r.EqualAnswers > 0 {
+			t.Said, t.At, t.Means = known(r.LastStatus.String()), inUTC(r.LastAnswer), v.proves(e, r)
 			have, need, from := r.Evidence(v.cfg.Status.UnclearGrace)
 			if t.Have, t.Need = have, need; need > 0 {
 				t.Proven = inUTC(from)
@@ -214,11 +214,11 @@ func (v view) proves(e ledger.Entry, r ledger.Registration) string {
 	grace := v.cfg.Status.UnclearGrace
 	have, need, from := r.Evidence(grace)
 	switch {
-	case r.Word == archive.InProgress:
+	case r.LastStatus == archive.InProgress:
 		return ""
-	case r.GivenUp():
+	case r.IsGivenUp():
 		return "It was given up on that; the archive is asked about it later on, in case it takes that back."
-	case e.State == ledger.Uploaded && (need > 0 || r.Word == archive.Absent):
+	case e.State == ledger.Uploaded && (need > 0 || r.LastStatus == archive.Absent):
 		return fmt.Sprintf("It was sent completely. Should the archive still say so after %s, it counts as unclear.", v.exact(e.UploadedAt.Add(grace)))
 	case need > 0:
 		return fmt.Sprintf("%d of %d equal answers that prove that nothing is there; not believed before %s, for until then something may be under way.",

@@ -25,10 +25,10 @@ func (v view) options(d dossier) []option {
 	if !e.SameContent.IsZero() && e.Hold {
 		add("look at the other one with the same files first", "vaultd show "+e.SameContent.String())
 	}
-	if !e.SameNumber.IsZero() && !e.Checked {
+	if !e.SameNumber.IsZero() && !e.Reviewed {
 		add("compare it with the other one that has this invoice number", "vaultd show "+e.SameNumber.String())
 	}
-	if e.StrangeDate && !e.Checked {
+	if e.StrangeDate && !e.Reviewed {
 		add("compare its document date with the invoice itself; if it is wrong, ask who dropped it", "vaultd show "+x)
 	}
 	switch {
@@ -37,30 +37,30 @@ func (v view) options(d dossier) []option {
 		if r := mayHold(e); r != "" {
 			add("see what the archive has under its number (may be charged)", fetchNumber(e.Vault, r))
 		}
-	case e.ArchivedTwice() && !e.Resolved:
-		add("ask the provider to remove all but one of "+sanitize.Text(strings.Join(archivedAs(e), ", "))+"; "+sanitize.Text(string(e.Archived))+" is the one that is booked", "vaultd receipt "+x)
+	case e.IsArchivedTwice() && !e.Resolved:
+		add("ask the provider to remove all but one of "+sanitize.Text(strings.Join(archivedAs(e), ", "))+"; "+sanitize.Text(string(e.ArchivedRemote))+" is the one that is booked", "vaultd receipt "+x)
 	case e.State == ledger.Rejected && !e.Resolved:
 		v.optionsRejected(e, add, offer)
 	case e.State == ledger.Quarantined || e.State == ledger.Unclear:
 		v.optionsStuck(e, add)
 	case e.State == ledger.Archived:
 		add("see the evidence", "vaultd receipt "+x)
-		if e.Attention() == ledger.Differing {
+		if e.Attention() == ledger.SourceChanged {
 			add("compare the named file with the archived one; if the change belongs to the invoice, drop a corrected invoice", "")
 		}
 		add("download it and compare (may be charged)", "vaultd fetch "+x)
 	case e.State == ledger.Duplicate:
-		add("see the one that is archived", "vaultd show "+e.First.String())
+		add("see the one that is archived", "vaultd show "+e.DuplicateOf.String())
 	}
-	if !e.After.IsZero() {
-		add("see the one that it waits for", "vaultd why "+e.After.String())
+	if !e.WaitsFor.IsZero() {
+		add("see the one that it waits for", "vaultd why "+e.WaitsFor.String())
 	}
 	if e.NeedsReconcile {
 		add("have the archive asked about the part of its life that the old ledger took with it; nobody can decide before", "vaultd reconcile")
 	}
 	offer(releaseMeans(e), releaseAct())
 	offer(closeMeans(e), closeAct())
-	if e.State.Open() {
+	if e.State.IsOpen() {
 		offer("stop it: no further step until unhold", holdAct())
 	}
 	return all
@@ -112,9 +112,9 @@ func closeMeans(e ledger.Entry) string {
 		return "give it up: it ends as rejected, in doubt for ever"
 	case ledger.Archived:
 		switch e.Attention() {
-		case ledger.Differing:
+		case ledger.SourceChanged:
 			return "it is seen to: no alarm any more; the folder stays"
-		case ledger.SameNumbered, ledger.Misdated:
+		case ledger.RepeatedNumber, ledger.StrangeDate:
 			return "it is right as it is: status does not name it any more; the audit does"
 		}
 		return "it is cleared up with the provider: no alarm any more; the flag and what is left of the folder stay"
@@ -125,7 +125,7 @@ func closeMeans(e ledger.Entry) string {
 // lastFailed is the archive's number of the newest registration that it said was not archived; empty: there is none.
 func lastFailed(e ledger.Entry) string {
 	for _, r := range slices.Backward(e.Registrations) {
-		if r.Fate == ledger.Lapsed && r.Word == archive.Failed {
+		if r.Fate == ledger.Lapsed && r.LastStatus == archive.Failed {
 			return string(r.Ticket.Remote)
 		}
 	}

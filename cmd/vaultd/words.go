@@ -126,11 +126,11 @@ func flagWords(e ledger.Entry) []string {
 	}{
 		{e.Hold, "on hold: no further step until somebody lets it go on"},
 		{e.InDoubt, "closed in doubt, though content at the archive is possible"},
-		{e.ArchivedTwice(), "ARCHIVED TWICE: the archive says so of more than one registration"},
-		{e.Double && !e.ArchivedTwice(), "possibly double: more than one registration may hold its content"},
+		{e.IsArchivedTwice(), "ARCHIVED TWICE: the archive says so of more than one registration"},
+		{e.PossibleDouble && !e.IsArchivedTwice(), "possibly double: more than one registration may hold its content"},
 		{e.Contradicted, "CONTRADICTED: the archive says something else than this final state"},
 		{e.Resolved, "resolved: nobody needs to look at it any more"},
-		{e.Checked, "looked at: a person let its number or date stand"},
+		{e.Reviewed, "looked at: a person let its number or date stand"},
 	} {
 		if f.on {
 			all = append(all, f.text)
@@ -141,7 +141,7 @@ func flagWords(e ledger.Entry) []string {
 
 // userName names who acted, as this machine knows him.
 func userName(uid uint32) string {
-	if uid == ledger.Vaultd {
+	if uid == ledger.VaultdUID {
 		return "vaultd itself, by its configuration"
 	}
 	id := strconv.FormatUint(uint64(uid), 10)

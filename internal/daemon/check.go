@@ -65,7 +65,7 @@ func newChecker() *checker { return &checker{wake: make(chan struct{}, 1)} }
 // CheckNow has the whole ledger checked at once: somebody met damage in it. It never
 // blocks, and does nothing where the ledger is known to be damaged.
 func (d *Daemon) CheckNow() {
-	if s, is := d.ledger.Safe(); is && s.Word == ledger.MarkDamaged {
+	if s, is := d.ledger.SafeMode(); is && s.Mark == ledger.MarkDamaged {
 		return
 	}
 	select {
@@ -136,14 +136,14 @@ func (d *Daemon) judge(ctx context.Context, found Checked) {
 	for _, what := range found.Ledger {
 		log.Error("the ledger is damaged", "what", what)
 	}
-	if s, is := d.ledger.Safe(); is && s.Word == ledger.MarkDamaged {
+	if s, is := d.ledger.SafeMode(); is && s.Mark == ledger.MarkDamaged {
 		return
 	}
 	cause := found.Ledger[0]
 	if more := len(found.Ledger) - 1; more > 0 {
 		cause += fmt.Sprintf(", and %d more", more)
 	}
-	err := d.ledger.Mark(ctx, ledger.Mark{Word: ledger.MarkDamaged, By: ledger.Operator{UID: ledger.Vaultd}, Cause: clip(cause, 500), At: d.cfg.Now().Wall}, nil)
+	err := d.ledger.CommitMark(ctx, ledger.Mark{Name: ledger.MarkDamaged, By: ledger.Operator{UID: ledger.VaultdUID}, Cause: clip(cause, 500), At: d.cfg.Now().Wall}, nil)
 	if err != nil {
 		d.die(fmt.Errorf("the ledger is damaged, and does not take that down: %w", err))
 		return
@@ -311,7 +311,7 @@ func (d *Daemon) examineReceipt(e ledger.Entry) (what string, err error) {
 
 func (d *Daemon) compareReceipt(e ledger.Entry, text []byte) (what string, err error) {
 	doc, ok, err := d.ledger.Document(e.Key)
-	if err != nil || !ok || doc.OnlyAsRead() { // found in the archive's index: there is nothing to compare with
+	if err != nil || !ok || doc.IsOnlyAsRead() { // found in the archive's index: there is nothing to compare with
 		return "", err
 	}
 	want, err := proof.NewReceipt(d.cfg.Environment, e, doc, nil)

@@ -57,7 +57,7 @@ func (r *room) adopt(ctx context.Context) error {
 		if err != nil {
 			r.d.cfg.Log.Warn("claimed folder cannot be looked at yet", "key", c.Key, "err", err)
 		}
-		r.enter(ctx, f, c, look, r.d.ledger.Alarmed().After(c.Key.Time()))
+		r.enter(ctx, f, c, look, r.d.ledger.LastAlarm().After(c.Key.Time()))
 	}
 	return nil
 }
@@ -109,14 +109,14 @@ func (r *room) enter(ctx context.Context, f *drop.Folder, c drop.ClaimedFolder, 
 		Route: ledger.Vault, Vault: r.cfg.Vault, Drop: r.cfg.Name, Folder: c.Folder, Owner: c.Owner,
 		Node: ledger.Node(c.Inode), Look: look, NotBefore: r.d.cfg.Now().Wall.Add(r.cfg.Settle),
 	}
-	if _, safe := r.d.ledger.Safe(); safe || doubtful {
+	if _, safe := r.d.ledger.SafeMode(); safe || doubtful {
 		is := recovery.Drop{Name: r.cfg.Name, Vault: r.cfg.Vault, Rules: r.cfg.Rules, Folder: f}
 		remains, err := is.Remains(ctx, c.Key, r.d.ledger.Info().Environment)
 		if err != nil { // the comparison, or the next start, tries again
 			r.d.cfg.Log.Warn("claimed folder got no entry: it cannot be read yet", "key", c.Key, "err", err)
 			return
 		}
-		r.d.doubted(c.Key, append([]ledger.Event{ev, ledger.Doubted{}}, remains...))
+		r.d.doubted(c.Key, append([]ledger.Event{ev, ledger.ReconcileRequired{}}, remains...))
 		return
 	}
 	var resolved []ledger.Change

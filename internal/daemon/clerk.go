@@ -205,7 +205,7 @@ func (c *clerk) page() (page, error) {
 	c.mu.Unlock()
 	full := c.r.d.disk.full()
 	p.Delayed = full
-	if safe, is := c.r.d.ledger.Safe(); is {
+	if safe, is := c.r.d.ledger.SafeMode(); is {
 		p.Delayed, p.Stopped = first(p.Delayed, safe.Since), true
 	}
 	for _, pause := range c.r.d.conductor.Pauses() {
@@ -233,7 +233,7 @@ func (c *clerk) prune(part *part) error {
 		return nil
 	}
 	began, still := c.r.d.cfg.Now().Wall, map[archive.Key]bool{}
-	err := c.r.d.ledger.Heeded(ledger.Uncorrected, time.Time{}, mostReturned, func(e ledger.Entry) { still[e.Key] = true })
+	err := c.r.d.ledger.VisitAttention(ledger.RejectedUnresolved, time.Time{}, mostReturned, func(e ledger.Entry) { still[e.Key] = true })
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	maps.DeleteFunc(c.returned, func(k archive.Key, _ []string) bool {

@@ -11,7 +11,7 @@ import (
 
 // contents is what a folder may hold when it is disposed of, or known again by its content.
 func (r *room) contents(doc ledger.Document) drop.Disposal {
-	return drop.Disposal{Files: slices.Concat(doc.Files, doc.Others), Junk: doc.Junk, To: r.cfg.DisposeTo}
+	return drop.Disposal{Files: slices.Concat(doc.Files, doc.ControlFiles), Junk: doc.Junk, To: r.cfg.DisposeTo}
 }
 
 // placeFound places a folder that lies neither in its claim nor at its destination under the inode that was recorded.

@@ -59,7 +59,7 @@ func (p *page) ledger(part *part) {
 	}
 	for _, e := range slices.Backward(part.newest) {
 		text := "taken " + p.clock(e.SeenAt) + ", " + standing(e)
-		if !e.Hold && e.IsUnusual() {
+		if !e.Hold && e.NeedsReview() {
 			text += unusualWords(e)
 		}
 		p.Taken.add(e.Folder, text)
@@ -100,13 +100,13 @@ func unusualWords(e ledger.Entry) string {
 // standing says in a few words where a taken folder is.
 func standing(e ledger.Entry) string {
 	switch {
-	case e.Attention() == ledger.Undecided:
+	case e.Attention() == ledger.AwaitingDecision:
 		return "stopped" + unusualWords(e) + "; IT must decide"
 	case e.Hold:
 		return "stopped by IT"
 	case e.State == ledger.Quarantined:
 		return "stopped: IT must decide. Do not drop it again"
-	case e.State == ledger.Discovered && !e.After.IsZero():
+	case e.State == ledger.Discovered && !e.WaitsFor.IsZero():
 		return "the same invoice is under way; waits for its end"
 	case e.State == ledger.Discovered && e.Cause.Code == "still-changing":
 		return "still changing"

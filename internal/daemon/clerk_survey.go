@@ -70,10 +70,10 @@ func (s *survey) read(l *boltledger.Ledger) error {
 		}
 		return parts[drop]
 	}
-	for _, class := range []ledger.Attention{ledger.Waiting, ledger.Undecided, ledger.Stuck, ledger.Barred, ledger.Uncorrected} {
-		crowds, err := l.Crowds(class, time.Time{})
+	for _, class := range []ledger.Attention{ledger.Waiting, ledger.AwaitingDecision, ledger.InQuarantine, ledger.WaitingForRights, ledger.RejectedUnresolved} {
+		crowds, err := l.CountAttention(class, time.Time{})
 		if err == nil {
-			err = l.Heeded(class, time.Time{}, listed, func(e ledger.Entry) { of(e.Drop).list(e) })
+			err = l.VisitAttention(class, time.Time{}, listed, func(e ledger.Entry) { of(e.Drop).list(e) })
 		}
 		if err != nil {
 			return err
@@ -82,12 +82,12 @@ func (s *survey) read(l *boltledger.Ledger) error {
 			of(c.Drop).count(class, c.Entries)
 		}
 	}
-	err := l.Heeded(ledger.Disputed, time.Time{}, mostDisputed, func(e ledger.Entry) {
+	err := l.VisitAttention(ledger.ContradictedByService, time.Time{}, mostDisputed, func(e ledger.Entry) {
 		switch {
 		case e.State == ledger.Quarantined:
-			of(e.Drop).count(ledger.Stuck, 1)
+			of(e.Drop).count(ledger.InQuarantine, 1)
 		case e.State != ledger.Archived && e.State != ledger.Delivered:
-			of(e.Drop).count(ledger.Uncorrected, 1)
+			of(e.Drop).count(ledger.RejectedUnresolved, 1)
 		default:
 			return // nothing that who dropped it could do
 		}
@@ -96,7 +96,7 @@ func (s *survey) read(l *boltledger.Ledger) error {
 	if err != nil {
 		return err
 	}
-	if err := s.readUnusual(l, began.Add(-ledger.UnusualFor), of); err != nil {
+	if err := s.readUnusual(l, began.Add(-ledger.ReviewPeriod), of); err != nil {
 		return err
 	}
 	for _, p := range parts {
@@ -108,9 +108,9 @@ func (s *survey) read(l *boltledger.Ledger) error {
 
 // readUnusual takes in what was archived, was taken after a time, and should be looked at by a person.
 func (s *survey) readUnusual(l *boltledger.Ledger, since time.Time, of func(drop string) *part) error {
-	for _, class := range []ledger.Attention{ledger.SameNumbered, ledger.Misdated} {
-		all, err := l.Crowds(class, time.Time{})
-		old, err2 := l.Crowds(class, since)
+	for _, class := range []ledger.Attention{ledger.RepeatedNumber, ledger.StrangeDate} {
+		all, err := l.CountAttention(class, time.Time{})
+		old, err2 := l.CountAttention(class, since)
 		if err := errors.Join(err, err2); err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (s *survey) readUnusual(l *boltledger.Ledger, since time.Time, of func(drop
 		for _, c := range old {
 			of(c.Drop).unusual -= c.Entries
 		}
-		err = l.Heeded(class, time.Time{}, listed, func(e ledger.Entry) {
+		err = l.VisitAttention(class, time.Time{}, listed, func(e ledger.Entry) {
 			if p := of(e.Drop); !e.SeenAt.Before(since) {
 				p.checks = append(p.checks, e)
 			}
@@ -135,7 +135,7 @@ func (s *survey) readUnusual(l *boltledger.Ledger, since time.Time, of func(drop
 // count takes in how many there are of a class.
 func (p *part) count(class ledger.Attention, n int) {
 	switch class {
-	case ledger.Barred, ledger.Uncorrected:
+	case ledger.WaitingForRights, ledger.RejectedUnresolved:
 		p.fix += n
 	default:
 		p.taken += n
@@ -145,7 +145,7 @@ func (p *part) count(class ledger.Attention, n int) {
 // list takes in one that may be shown.
 func (p *part) list(e ledger.Entry) {
 	switch class := e.Attention(); {
-	case class == ledger.Barred, e.State.Final():
+	case class == ledger.WaitingForRights, e.State.IsFinal():
 		p.rejects = append(p.rejects, e)
 	default:
 		p.newest = append(p.newest, e)
@@ -229,7 +229,7 @@ func (t *today) recall(e ledger.Entry, now time.Time) {
 		t.book(e, now)
 	case e.State == ledger.Duplicate && e.SeenAt.In(now.Location()).Format(time.DateOnly) == t.date:
 		if t.repeats++; len(t.doubles) < mostDoubles {
-			t.doubles = slices.Insert(t.doubles, 0, double{e.Folder, e.First})
+			t.doubles = slices.Insert(t.doubles, 0, double{e.Folder, e.DuplicateOf})
 		}
 	}
 	if e.Source == ledger.Claimed && (archived || e.State == ledger.Duplicate) {
@@ -241,7 +241,7 @@ func (t *today) recall(e ledger.Entry, now time.Time) {
 func (t *today) book(e ledger.Entry, now time.Time) {
 	if e.State == ledger.Duplicate {
 		t.repeats++
-		if t.doubles = append(t.doubles, double{e.Folder, e.First}); len(t.doubles) > mostDoubles {
+		if t.doubles = append(t.doubles, double{e.Folder, e.DuplicateOf}); len(t.doubles) > mostDoubles {
 			t.doubles = slices.Delete(t.doubles, 0, 1)
 		}
 		return

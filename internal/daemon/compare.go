@@ -43,7 +43,7 @@ func (d *Daemon) Reconcile(ctx context.Context, p Person, accept ...AcceptedInde
 			c, err = Reconcile(ctx, all, p)
 		}
 	}
-	if err == nil && c.Waits > 0 && p.UID != ledger.Vaultd {
+	if err == nil && c.Waits > 0 && p.UID != ledger.VaultdUID {
 		select {
 		case d.compared <- struct{}{}:
 		default:
@@ -87,7 +87,7 @@ func (d *Daemon) awaitPacking(ctx context.Context) error {
 	defer look.Stop()
 	for {
 		waiting, errFound := false, errors.New("found")
-		err := d.ledger.Open(func(e ledger.Entry) error {
+		err := d.ledger.OpenEntries(func(e ledger.Entry) error {
 			if waiting = e.NeedsReconcile && e.State == ledger.Discovered && (e.Cause.Code == "" || e.Cause.Code == "still-changing"); waiting {
 				return errFound
 			}
@@ -146,10 +146,10 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	if c.Archive == nil {
 		return Compared{}, errors.New("no service to compare with")
 	}
-	safe, is := c.Ledger.Safe()
+	safe, is := c.Ledger.SafeMode()
 	out := Compared{Safe: is, Why: c.Away}
 	doubt, err := lastDoubt(c.Ledger)
-	if err == nil && safe.Word == ledger.MarkDamaged {
+	if err == nil && safe.Mark == ledger.MarkDamaged {
 		var found []boltledger.Problem
 		if found, err = c.Ledger.Verify(ctx); len(found) > 0 { // what it says of its own entries cannot be trusted
 			doubt, out.Why = nil, append(out.Why, fmt.Sprintf("the ledger is damaged (%s: %s): restore a backup, or rebuild it", found[0].Where, found[0].What))
@@ -175,15 +175,15 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 		out.Why = append(out.Why, many(out.Withheld, "document in the archive may be of a folder", "documents in the archive may be of folders")+" that cannot be read now; see why, then compare again")
 	}
 	out.Why = append(out.Why, out.incomplete(c.Accept)...)
-	if now, _ := c.Ledger.Safe(); is && now != safe {
-		out.Why = append(out.Why, "something else was found meanwhile ("+now.Word+"); compare again")
+	if now, _ := c.Ledger.SafeMode(); is && now != safe {
+		out.Why = append(out.Why, "something else was found meanwhile ("+now.Mark+"); compare again")
 	}
 	if !is || len(out.Why) > 0 {
 		return out, nil
 	}
 	by, note := p.signed()
-	err = c.Ledger.Mark(context.WithoutCancel(ctx), ledger.Mark{ // all was read; that is committed
-		Word: ledger.MarkReconciled, By: by, At: c.Now().Wall, Told: out.Told, Cause: "after " + safe.Word,
+	err = c.Ledger.CommitMark(context.WithoutCancel(ctx), ledger.Mark{ // all was read; that is committed
+		Name: ledger.MarkReconciled, By: by, At: c.Now().Wall, ServiceTime: out.Told, Cause: "after " + safe.Mark,
 	}, note)
 	out.Left = err == nil
 	return out, err
@@ -192,14 +192,14 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 // note puts into the journal what a person's comparison came to, one line for each vault. The audit rests on it. What vaultd
 // compares by itself after a restore is told by the end of safe mode.
 func (c Comparison) note(ctx context.Context, r recovery.Report, p Person) error {
-	if p.UID == ledger.Vaultd {
+	if p.UID == ledger.VaultdUID {
 		return nil
 	}
 	for _, v := range r.Vaults {
 		// The reason stands with the acts that need one, not here. What was read was read: the line is not given up half-way.
 		// After a crash between two vaults the audit tells the earlier comparison of the second one; a person compares again.
-		err := c.Ledger.Mark(context.WithoutCancel(ctx), ledger.Mark{
-			Word: ledger.MarkCompared, Vault: v.Vault, By: ledger.Operator{UID: p.UID}, At: c.Now().Wall, Told: r.Told,
+		err := c.Ledger.CommitMark(context.WithoutCancel(ctx), ledger.Mark{
+			Name: ledger.MarkCompared, Vault: v.Vault, By: ledger.Operator{UID: p.UID}, At: c.Now().Wall, ServiceTime: r.Told,
 			Cause: ledger.ComparedCause(v.Outcome(), v.Gave(), v.Differences()),
 		}, nil)
 		if err != nil {
@@ -220,12 +220,12 @@ func InDoubt(l *boltledger.Ledger) (bool, error) {
 // and it is not in safe mode. It reads the journal's marks: what happened once stays
 // true for the entries that are still in doubt, long after safe mode ended.
 func lastDoubt(l *boltledger.Ledger) (*recovery.Doubt, error) {
-	s, safe := l.Safe()
-	if safe && s.From.IsZero() {
+	s, safe := l.SafeMode()
+	if safe && s.KnownUntil.IsZero() {
 		return &recovery.Doubt{Since: s.Since}, nil // nothing is sure, whatever happened before
 	}
 	suspect, errEnough := safe, errors.New("enough")
-	err := l.Open(func(e ledger.Entry) error {
+	err := l.OpenEntries(func(e ledger.Entry) error {
 		if suspect = suspect || e.NeedsReconcile; suspect {
 			return errEnough
 		}
@@ -271,7 +271,7 @@ func (d *doubts) line(line []byte) error {
 				d.last.Told = at // the archive did not say, or nobody listened then
 			}
 		}
-	case (ledger.Mark{Word: x.Event}).Alarming():
+	case (ledger.Mark{Name: x.Event}).EntersSafeMode():
 		from := d.before
 		if x.Event == ledger.MarkRebuilt || x.Event == ledger.MarkDamaged {
 			from = time.Time{} // nothing is sure
@@ -305,7 +305,7 @@ func (d *Daemon) follow(ctx context.Context) {
 			continue
 		case <-timer.C:
 		}
-		switch _, safe := d.ledger.Safe(); {
+		switch _, safe := d.ledger.SafeMode(); {
 		case d.cfg.Archive == nil:
 			return
 		case safe: // a person makes the first one
@@ -322,7 +322,7 @@ func (d *Daemon) followOnce(ctx context.Context) bool {
 	if doubt == nil {
 		return err != nil
 	}
-	c, err := d.Reconcile(ctx, Person{UID: ledger.Vaultd})
+	c, err := d.Reconcile(ctx, Person{UID: ledger.VaultdUID})
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:

@@ -50,7 +50,7 @@ func (c Comparison) accept(p Person) func(context.Context, recovery.VaultReport)
 			by, note := p.signed()
 			// A crash after this commit leaves the mark alone: the next comparison concludes nothing from the index
 			// until it is accepted again.
-			err := c.Ledger.Mark(ctx, ledger.Mark{Word: ledger.MarkIndex, Vault: v.Vault, By: by, At: c.Now().Wall, Cause: v.Gave()}, note)
+			err := c.Ledger.CommitMark(ctx, ledger.Mark{Name: ledger.MarkIndex, Vault: v.Vault, By: by, At: c.Now().Wall, Cause: v.Gave()}, note)
 			return err == nil, err
 		}
 		return false, nil

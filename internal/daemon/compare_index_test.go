@@ -61,7 +61,7 @@ func TestReconcile_I15_I29_I32_AnIncompleteIndexIsAcceptedByAPerson(t *testing.T
 		"Nobody": nil, "AnotherVault": {{"W", 2, 900}}, "MoreWasRead": {{"V", 3, 900}}, "LessWasMissing": {{"V", 2, 899}}, "NotTold": {{"V", 2, FoundNotTold}},
 	} {
 		out := compare(900, accept...)
-		if _, safe := a.Safe(); !safe || out.Left || out.Complete() || len(a.lines()) != before {
+		if _, safe := a.SafeMode(); !safe || out.Left || out.Complete() || len(a.lines()) != before {
 			t.Errorf("%s: safe mode ends: %+v", name, out)
 		}
 		want := "Vault V: the index gave 2 of 900 documents. Nothing is concluded from it; safe mode stays. Run reconcile again; if it lasts, show the provider request 7c1f."
@@ -70,7 +70,7 @@ func TestReconcile_I15_I29_I32_AnIncompleteIndexIsAcceptedByAPerson(t *testing.T
 		}
 	}
 	out := compare(900, AcceptedIndex{"W", 1, 1}, AcceptedIndex{"V", 2, 900})
-	if _, safe := a.Safe(); safe || !out.Left || !out.Complete() || !out.Vaults[0].Accepted || out.Vaults[0].Index.Complete {
+	if _, safe := a.SafeMode(); safe || !out.Left || !out.Complete() || !out.Vaults[0].Accepted || out.Vaults[0].Index.Complete {
 		t.Fatalf("safe mode stays: %+v", out)
 	}
 	told := a.lines()[before:]

@@ -42,7 +42,7 @@ func (a *alarmed) at(hours int) time.Time { return a.began.Add(time.Duration(hou
 
 func (a *alarmed) mark(word string, hours int) {
 	a.t.Helper()
-	a.must(a.Mark(a.t.Context(), ledger.Mark{Word: word, By: ledger.Operator{UID: 1}, At: a.at(hours)}, nil))
+	a.must(a.CommitMark(a.t.Context(), ledger.Mark{Name: word, By: ledger.Operator{UID: 1}, At: a.at(hours)}, nil))
 }
 
 // enter opens an entry, in doubt if there are events.
@@ -72,13 +72,13 @@ func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
 		"RestoredTwice": {func(a *alarmed) {
 			a.enter(1, 2)
 			a.mark(ledger.MarkRestored, 10)
-			a.enter(1, 10, ledger.Doubted{})
+			a.enter(1, 10, ledger.ReconcileRequired{})
 			a.mark(ledger.MarkRestored, 20)
 		}, 2, 20, -1},
 		"InDoubtStillAfterTheFirst": {func(a *alarmed) {
 			a.enter(1, 2)
 			a.mark(ledger.MarkRestored, 10)
-			a.enter(1, 10, ledger.Doubted{})
+			a.enter(1, 10, ledger.ReconcileRequired{})
 			a.mark(ledger.MarkReconciled, 12)
 			a.enter(2, 15)
 			a.mark(ledger.MarkRolledBack, 20)
@@ -86,21 +86,21 @@ func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
 		"AllWasClearBetweenThem": {func(a *alarmed) {
 			a.enter(1, 2)
 			a.mark(ledger.MarkRestored, 10)
-			a.enter(1, 10, ledger.Doubted{})
+			a.enter(1, 10, ledger.ReconcileRequired{})
 			a.enter(1, 11, ledger.Reconciled{})
 			a.mark(ledger.MarkReconciled, 12)
 			a.enter(2, 15)
 			a.mark(ledger.MarkRolledBack, 20)
 		}, 15, 20, -1},
 		"FoundDamaged": {func(a *alarmed) {
-			a.enter(1, 2, ledger.Doubted{})
+			a.enter(1, 2, ledger.ReconcileRequired{})
 			a.mark(ledger.MarkDamaged, 10)
 			a.mark(ledger.MarkReconciled, 12)
 		}, -1, 10, 12},
 		"ComparedByTheArchivesClock": {func(a *alarmed) {
-			a.enter(1, 2, ledger.Doubted{})
+			a.enter(1, 2, ledger.ReconcileRequired{})
 			a.mark(ledger.MarkRestored, 10)
-			a.must(a.Mark(a.t.Context(), ledger.Mark{Word: ledger.MarkReconciled, By: ledger.Operator{UID: 1}, At: a.at(12), Told: a.at(70)}, nil))
+			a.must(a.CommitMark(a.t.Context(), ledger.Mark{Name: ledger.MarkReconciled, By: ledger.Operator{UID: 1}, At: a.at(12), ServiceTime: a.at(70)}, nil))
 		}, 2, 10, 70},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestReconcile_I15_NotAfterSomethingElseWasFoundMeanwhile(t *testing.T) {
 			Now: func() archive.Instant { return archive.Instant{Wall: a.at(50)} },
 		}, Person{UID: 7})
 		a.must(err)
-		if _, safe := a.Safe(); out.Left == found || safe != found || len(out.Why) > 0 != found {
+		if _, safe := a.SafeMode(); out.Left == found || safe != found || len(out.Why) > 0 != found {
 			t.Errorf("found %v: left %v, safe %v, %q", found, out.Left, safe, out.Why)
 		}
 		var last ledger.Line

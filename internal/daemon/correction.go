@@ -21,7 +21,7 @@ import (
 // nobody would ever look at it again.
 func correctable(e ledger.Entry) bool {
 	return e.State == ledger.Rejected && !e.Resolved && !e.InDoubt && !e.Contradicted && !e.Hold &&
-		len(e.Questions()) == 0 && (e.Source == ledger.Returned || e.Source == ledger.Returning)
+		len(e.OpenQuestions()) == 0 && (e.Source == ledger.Returned || e.Source == ledger.Returning)
 }
 
 // corrects finds the rejection that a claimed folder puts right: the one whose returned

@@ -67,10 +67,10 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 		return ingest.Packed{}, r.rights(f, e, r.mounted(e.Key, claimPlace(e), err))
 	}
 	s.Package.Path = r.d.spool.path(e.Key)
-	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, Others: s.Others, Junk: s.Junk}
+	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, ControlFiles: s.Others, Junk: s.Junk}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, AsRead: s.AsRead, Sealed: ledger.Sealed{
-		ID: s.ID, Chosen: s.HasChosenID, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
+		ID: s.ID, IDFromSidecar: s.HasChosenID, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
 		Number: s.Document.NumberDigest(e.Vault), StrangeDate: s.Document.HasStrangeDate(r.d.cfg.Now().Wall.In(r.location())),
 	}}, nil
 }
@@ -208,7 +208,7 @@ func (r *room) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document)
 		return "", r.mountedAt(e, err)
 	}
 	if stray, ok := errors.AsType[*drop.UnexpectedContentError](err); ok {
-		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: ledger.CauseDiffers, Text: stray.Error()}}
+		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: stray.Error()}}
 	}
 	if errors.Is(err, drop.ErrFolderLost) {
 		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-missing", Text: "somebody moved or removed the archived folder before it was due: " + err.Error()}}

@@ -131,15 +131,15 @@ func OpenLedger(stateDir string, loc *time.Location, fault func(string) error) (
 
 // PeekLedger lets fn read the ledger of a state directory while no daemon runs, and changes nothing of it. Where no vaultd
 // ever worked in the directory, it makes no lock there: that would be this user's, and the daemon of another one could not open it.
-func PeekLedger(stateDir string, fn func(*boltledger.Peeked) error) error {
+func PeekLedger(stateDir string, fn func(*boltledger.StoppedLedger) error) error {
 	if _, err := os.Lstat(filepath.Join(stateDir, lockName)); errors.Is(err, os.ErrNotExist) {
-		return boltledger.Peek(stateDir, fn)
+		return boltledger.ReadWhileStopped(stateDir, fn)
 	}
 	lock, err := lock(stateDir, "vaultd") // a daemon that starts meanwhile waits for it, as it does for every command
 	if err != nil {
 		return err
 	}
-	return errors.Join(boltledger.Peek(stateDir, fn), lock.Close())
+	return errors.Join(boltledger.ReadWhileStopped(stateDir, fn), lock.Close())
 }
 
 // gather is the least time between two commits of a busy ledger: at a thousand documents a
@@ -164,8 +164,8 @@ func (d *Daemon) open() (err error) {
 		return err
 	}
 	// One that is older than its outside head is worked with all the same: in safe mode.
-	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, Gather: gather, Fault: cfg.LedgerFault},
-		ledger.Mark{By: ledger.Operator{UID: ledger.Vaultd}, At: cfg.Now().Wall})
+	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, CommitInterval: gather, Fault: cfg.LedgerFault},
+		ledger.Mark{By: ledger.Operator{UID: ledger.VaultdUID}, At: cfg.Now().Wall})
 	if err != nil {
 		return err
 	}

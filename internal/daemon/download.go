@@ -46,13 +46,13 @@ func (d Downloads) Fetch(ctx context.Context, v archive.VaultID, r archive.Remot
 	}
 	var failed error
 	f.Size, f.SHA256, failed = d.Archive.Download(ctx, v, r, w)
-	mark.Word, mark.Bytes, mark.Cause = ledger.MarkFetched, f.Size, ledger.FetchFailed
+	mark.Name, mark.Bytes, mark.Cause = ledger.MarkFetched, f.Size, ledger.FetchFailed
 	if failed == nil {
 		mark.Cause = judge(f)
 	}
 	mark.At = d.Now()
 	// Whoever asked may have gone away meanwhile; what came of it is recorded all the same.
-	return f, errors.Join(failed, d.Ledger.Mark(context.WithoutCancel(ctx), mark, nil))
+	return f, errors.Join(failed, d.Ledger.CommitMark(context.WithoutCancel(ctx), mark, nil))
 }
 
 // Sampled is which archived documents were compared with what was sent, and which come next.
@@ -78,15 +78,15 @@ func (d Downloads) Sample(ctx context.Context, n int) (s Sampled, err error) {
 	}
 	var failed, compared []downloaded // as many as were ever downloaded
 	err = d.Ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
-		if e.State != ledger.Archived || e.Archived == "" {
+		if e.State != ledger.Archived || e.ArchivedRemote == "" {
 			return context.Cause(ctx)
 		}
 		s.Counts.Add(e, &s.Past)
 		if e.Package.IsZero() { // learnt from the archive alone: there is nothing to compare it with
 			return context.Cause(ctx)
 		}
-		switch line := s.Past.Last(e.Vault, e.Archived); {
-		case s.Past.Compared(e.Vault, e.Archived) != "":
+		switch line := s.Past.Last(e.Vault, e.ArchivedRemote); {
+		case s.Past.Compared(e.Vault, e.ArchivedRemote) != "":
 			compared = append(compared, downloaded{e.Key, line})
 		case line > 0:
 			failed = append(failed, downloaded{e.Key, line})

@@ -127,7 +127,7 @@ func archivedIn(t *testing.T, l *boltledger.Ledger, n int, remote archive.Remote
 	seal.Seal = doc.Seal(seal.Package)
 	rs, err := l.Apply(t.Context(), ledger.Change{Key: key, Document: doc, Events: []ledger.Event{
 		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: fmt.Sprint(n)}, seal, ledger.RegisterIntended{},
-		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote)}}, ledger.UploadIntended{},
+		ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: archive.PresignedURL("https://store.example/" + remote)}}, ledger.UploadIntended{},
 		ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal}, ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: archive.Successful}, Grace: time.Hour},
 	}})
 	if err != nil || rs[0].Err != nil || rs[0].Entry.State != ledger.Archived {

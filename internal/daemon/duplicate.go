@@ -12,12 +12,12 @@ import (
 // duplicateReason is what a person reads in a folder whose invoice was archived before: which folder that was, where it
 // lies, and its numbers.
 func (r *room) duplicateReason(e ledger.Entry) (string, error) {
-	first, ok, err := r.d.ledger.Entry(e.First)
+	first, ok, err := r.d.ledger.Entry(e.DuplicateOf)
 	if err != nil {
 		return "", fmt.Errorf("find the first of a duplicate: %w", err)
 	}
 	if !ok {
-		return "", fmt.Errorf("find the first of a duplicate: the ledger has no entry %s", e.First)
+		return "", fmt.Errorf("find the first of a duplicate: the ledger has no entry %s", e.DuplicateOf)
 	}
 	number, err := r.invoiceNumber(first)
 	if err != nil {
@@ -33,7 +33,7 @@ func (r *room) duplicateReason(e ledger.Entry) (string, error) {
 	line("Its folder", r.firstPlace(first))
 	line("Invoice number", number)
 	line("Archived", first.ArchivedAt.In(r.location()).Format("2 Jan 2006 15:04:05 MST"))
-	line("Archive's no.", string(first.Archived)+"   (bumId)")
+	line("Archive's no.", string(first.ArchivedRemote)+"   (bumId)")
 	return b.String(), nil
 }
 

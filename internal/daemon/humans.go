@@ -126,8 +126,8 @@ func (h *Humans) apply(ctx context.Context, c ledger.Change) (ledger.Entry, erro
 
 // committed logs the act and tells who must know.
 func (h *Humans) committed(e ledger.Entry, ev ledger.Event) {
-	by, _ := ledger.Actor(ev)
-	h.log.Info("a person acted", "act", ev.Word(), "uid", by.UID, "key", e.Key, "state", e.State, "drop", e.Drop)
+	by, _ := ledger.ActorOf(ev)
+	h.log.Info("a person acted", "act", ev.JournalName(), "uid", by.UID, "key", e.Key, "state", e.State, "drop", e.Drop)
 	h.heard(e)
 }
 
@@ -142,7 +142,7 @@ func (h *Humans) ApproveDisposal(ctx context.Context, drop string, p Person) (n 
 	}
 	ctx = context.WithoutCancel(ctx) // what is begun is committed, and its asker is told so
 	at := h.now().Wall
-	_, _, err = h.ledger.DueIn(ledger.Dispose, "drop "+drop, at, 1, nil, func(e ledger.Entry) bool {
+	_, _, err = h.ledger.DueInQueue(ledger.Dispose, "drop "+drop, at, 1, nil, func(e ledger.Entry) bool {
 		if e.Source == ledger.Kept {
 			n++
 		}
@@ -155,14 +155,14 @@ func (h *Humans) ApproveDisposal(ctx context.Context, drop string, p Person) (n 
 		return 0, fmt.Errorf("approve disposal of %s: %w", drop, ErrNothingDue)
 	}
 	by, note := p.signed()
-	mark := ledger.Mark{Word: ledger.MarkDisposal, By: by, At: at, Cause: many(n, "folder", "folders") + " of drop " + drop}
-	if err := h.ledger.Mark(ctx, mark, note); err != nil {
+	mark := ledger.Mark{Name: ledger.MarkDisposal, By: by, At: at, Cause: many(n, "folder", "folders") + " of drop " + drop}
+	if err := h.ledger.CommitMark(ctx, mark, note); err != nil {
 		return 0, err
 	}
 	if err := h.brake.approve(drop, n); err != nil {
 		return 0, err
 	}
-	h.log.Info("a person acted", "act", mark.Word, "uid", by.UID, "drop", drop, "folders", n)
+	h.log.Info("a person acted", "act", mark.Name, "uid", by.UID, "drop", drop, "folders", n)
 	h.resume(drop)
 	return n, nil
 }
@@ -172,7 +172,7 @@ var ErrHeld = errors.New("nothing is taken now")
 
 // mayTake refuses to take a folder while that waits for a person.
 func (h *Humans) mayTake() error {
-	if _, safe := h.ledger.Safe(); safe {
+	if _, safe := h.ledger.SafeMode(); safe {
 		return fmt.Errorf("%w: nothing is taken in safe mode: run vaultd reconcile first", ErrHeld)
 	}
 	if why := h.held(); why != "" {
@@ -200,7 +200,7 @@ func (d *Daemon) heldAlone() string {
 // drop folders over; then nothing has changed.
 func (h *Humans) Retry(ctx context.Context, old ledger.Entry, p Person) (next ledger.Entry, err error) {
 	by, note := p.signed()
-	if _, err := ledger.Transition(old, ledger.Retaken{By: by}, h.now()); err != nil {
+	if _, err := ledger.Transition(old, ledger.Retried{By: by}, h.now()); err != nil {
 		return next, err
 	}
 	if err := h.mayTake(); err != nil {
@@ -221,7 +221,7 @@ func (h *Humans) Retry(ctx context.Context, old ledger.Entry, p Person) (next le
 		return next, err
 	}
 	at := h.now()
-	resolved := ledger.Change{Key: old.Key, Rev: old.Rev, At: at, Note: note, Events: []ledger.Event{ledger.Retaken{By: by, As: key}}}
+	resolved := ledger.Change{Key: old.Key, Rev: old.Rev, At: at, Note: note, Events: []ledger.Event{ledger.Retried{By: by, As: key}}}
 	rs, err := h.ledger.Apply(ctx, ledger.Change{Key: key, Events: []ledger.Event{ev}, At: at}, resolved)
 	if err != nil || rs[0].Err != nil {
 		return next, errors.Join(err, errorOf(rs))

@@ -29,5 +29,5 @@ func differCause(differs []drop.Difference) ledger.Cause {
 		}
 		text += fmt.Sprintf(" %q %s;", d.Path, d.What)
 	}
-	return ledger.Cause{Code: ledger.CauseDiffers, Text: text + " the folder stays where it is kept, and is never removed by itself"}
+	return ledger.Cause{Code: ledger.CauseSourceChanged, Text: text + " the folder stays where it is kept, and is never removed by itself"}
 }

@@ -93,7 +93,7 @@ func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
 		if rc, text := h.receipts(kern); len(rc.Differs) > 0 || !strings.HasPrefix(text, "\ufeffARCHIVED. ") {
 			t.Errorf("receipt of the unchanged one: %+v\n%s", rc.Differs, text)
 		}
-		if otto.Attention() != ledger.Differing || kern.Attention() != ledger.Unremarkable {
+		if otto.Attention() != ledger.SourceChanged || kern.Attention() != ledger.NoAttention {
 			t.Errorf("what people are told of: %d, %d", otto.Attention(), kern.Attention())
 		}
 		if !bytes.Contains(h.log.Bytes(), []byte("folder changed after it was packed")) {

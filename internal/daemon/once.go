@@ -97,7 +97,7 @@ func (d *Daemon) left(s ledger.Step, wait bool, stalled []string) (bool, error) 
 		}) {
 			continue
 		}
-		es, _, err := d.ledger.DueIn(s, lane, far, 1, nil, func(e ledger.Entry) bool { return finished(e, wait) })
+		es, _, err := d.ledger.DueInQueue(s, lane, far, 1, nil, func(e ledger.Entry) bool { return finished(e, wait) })
 		if err != nil || len(es) > 0 {
 			return true, err
 		}
@@ -120,14 +120,14 @@ func (d *Daemon) stalled() (routes []string) {
 func finished(e ledger.Entry, wait bool) bool {
 	step, _, _ := ledger.Due(e)
 	switch {
-	case e.State.Final():
+	case e.State.IsFinal():
 		return step == ledger.Ask // an old registration's end is not waited for
 	case e.State == ledger.Quarantined:
 		return true
 	case wait:
 		return false
 	case e.State == ledger.Uploaded || e.State == ledger.Unclear:
-		return e.Current() != nil && e.Current().Equal > 0
+		return e.Current() != nil && e.Current().EqualAnswers > 0
 	}
 	return e.Attempt >= onceTries
 }

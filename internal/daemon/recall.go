@@ -18,7 +18,7 @@ const (
 // recall finds, beside the work, what people should know of before the start: what they
 // may correct, for which the drop folders wait, and then what happened today.
 func (d *Daemon) recall(ctx context.Context) {
-	err := d.ledger.Heeded(ledger.Uncorrected, time.Time{}, mostReturned, func(e ledger.Entry) {
+	err := d.ledger.VisitAttention(ledger.RejectedUnresolved, time.Time{}, mostReturned, func(e ledger.Entry) {
 		d.clerks(e.Drop, func(c *clerk) { c.note(e) })
 	})
 	close(d.recalled)

@@ -30,8 +30,8 @@ func TestRest_G10_NothingIsWritten(t *testing.T) {
 		}
 		type written struct{ commits, changes, syncs, files, dirs uint64 }
 		all := func() (w written) {
-			w.commits, w.changes = h.d.ledger.Commits()
-			w.syncs = h.d.ledger.Syncs()
+			w.commits, w.changes = h.d.ledger.CommitCounts()
+			w.syncs = h.d.ledger.SyncCount()
 			w.files, w.dirs = tally.FileAndDirSyncs()
 			return w
 		}

@@ -34,7 +34,7 @@ func (e *UnmarkedError) Error() string { return e.What }
 
 // Restored is what Restore did.
 type Restored struct {
-	boltledger.Restored
+	boltledger.RestoreResult
 	Away []string // drop folders that could not be marked; their turn comes when they are opened
 }
 
@@ -51,7 +51,7 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p Pers
 		return out, err
 	}
 	defer func() { err = errors.Join(err, held.Close()) }()
-	info, _, err := boltledger.Examine(file)
+	info, _, err := boltledger.InspectFile(file)
 	if err != nil {
 		return out, err
 	}
@@ -75,9 +75,9 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p Pers
 		return out, &LaterError{Drop: last.drop, Folder: last.epoch, Backup: ours.Epoch}
 	}
 	by, note := p.signed()
-	out.Restored, err = boltledger.Restore(ctx, boltledger.ReplaceConfig{
+	out.RestoreResult, err = boltledger.Restore(ctx, boltledger.ReplacementConfig{
 		Dir: cfg.StateDir, Location: cfg.Location, Backup: file, Epoch: epoch,
-		Mark: ledger.Mark{Word: ledger.MarkRestored, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
+		Mark: ledger.Mark{Name: ledger.MarkRestored, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
 	})
 	if err != nil {
 		return out, err
@@ -168,10 +168,10 @@ func Rebuild(ctx context.Context, cfg Config, p Person) (out Rebuilt, err error)
 	}
 	ours.Epoch++
 	by, note := p.signed()
-	r, err := boltledger.Replace(ctx, boltledger.ReplaceConfig{
+	r, err := boltledger.BeginReplacement(ctx, boltledger.ReplacementConfig{
 		Dir: cfg.StateDir, Location: cfg.Location, Epoch: ours.Epoch,
 		Info: ledger.Info{ID: ours.LedgerID, Environment: ours.Environment, BaseURL: cfg.BaseURL, Created: cfg.Now().Wall, Epoch: ours.Epoch},
-		Mark: ledger.Mark{Word: ledger.MarkRebuilt, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
+		Mark: ledger.Mark{Name: ledger.MarkRebuilt, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
 	})
 	if err != nil {
 		return out, err
@@ -203,7 +203,7 @@ func replaceable(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if s, is := l.Safe(); is && s.Word == ledger.MarkDamaged {
+	if s, is := l.SafeMode(); is && s.Mark == ledger.MarkDamaged {
 		return l.Close()
 	}
 	found, err := l.Verify(ctx)

@@ -231,7 +231,7 @@ func TestRoom_WhatOnlyAPersonResolves(t *testing.T) {
 		"Resolved":     func(e *ledger.Entry) { e.Resolved = true },
 		"OnHold":       func(e *ledger.Entry) { e.Hold = true },
 		"QuestionOpen": func(e *ledger.Entry) {
-			e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "b"}, Fate: ledger.Maybe}}
+			e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "b"}, Fate: ledger.MaybeStored}}
 		},
 		"NotReturned": func(e *ledger.Entry) { e.Source = ledger.Claimed },
 		"Quarantined": func(e *ledger.Entry) { e.State = ledger.Quarantined },

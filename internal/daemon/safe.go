@@ -105,22 +105,22 @@ func (d *Daemon) held() string {
 	if epoch := d.TakenOver(); epoch > 0 {
 		return fmt.Sprintf("another vaultd has taken over this ledger's drop folders (epoch %d): leave this one stopped", epoch)
 	}
-	if safe, is := d.ledger.Safe(); is {
+	if safe, is := d.ledger.SafeMode(); is {
 		return "safe mode since " + safe.Since.In(d.location()).Format("2 Jan 15:04 MST") + " (" + SafeWords(safe) + ")"
 	}
 	return ""
 }
 
 // SafeWords says in a few words why a ledger is in safe mode.
-func SafeWords(s ledger.Safe) string {
+func SafeWords(s ledger.SafeMode) string {
 	words := map[string]string{
 		ledger.MarkRestored:   "the ledger was put back from a backup",
 		ledger.MarkRebuilt:    "the ledger was made anew from what lies in the folders",
 		ledger.MarkRolledBack: "the ledger is older than what was written outside it",
 		ledger.MarkDamaged:    "the check found damage in the ledger",
-	}[s.Word]
+	}[s.Mark]
 	if words == "" {
-		words = s.Word
+		words = s.Mark
 	}
 	if s.Cause != "" {
 		words += ": " + strings.TrimSuffix(s.Cause, ".")
@@ -130,9 +130,9 @@ func SafeWords(s ledger.Safe) string {
 
 // tellSafe logs at a start that nothing will be sent.
 func (d *Daemon) tellSafe() {
-	if safe, is := d.ledger.Safe(); is {
+	if safe, is := d.ledger.SafeMode(); is {
 		d.cfg.Log.Error("SAFE MODE: nothing is taken, sent or removed before the archive was asked", "why", SafeWords(safe),
-			"since", safe.Since, "unknown_after", safe.From, "do", "vaultd reconcile")
+			"since", safe.Since, "unknown_after", safe.KnownUntil, "do", "vaultd reconcile")
 	}
 }
 

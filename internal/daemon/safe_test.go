@@ -237,8 +237,8 @@ func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
 		h.must(f.Close())
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		safe, is := h.d.Ledger().Safe()
-		if s := h.d.State(); !is || safe.Word != ledger.MarkDamaged || s.Held == "" || len(s.Check.Ledger) == 0 {
+		safe, is := h.d.Ledger().SafeMode()
+		if s := h.d.State(); !is || safe.Mark != ledger.MarkDamaged || s.Held == "" || len(s.Check.Ledger) == 0 {
 			t.Fatalf("after the damage: %+v %+v", safe, s.Check)
 		}
 		h.drop("Huber 88", "88", "two", false)

@@ -113,7 +113,7 @@ func (d *Daemon) storeScans(ctx context.Context, all bool) error {
 	for _, r := range d.drops {
 		now := r.scan(r.standing())
 		before, known := d.scans.of(r.cfg)
-		if !known || all && now.Looked.After(before.Looked) || !sameScan(now, before) {
+		if !known || all && now.LastScan.After(before.LastScan) || !sameScan(now, before) {
 			fresh = append(fresh, now)
 		}
 	}
@@ -151,7 +151,7 @@ func (s *scans) of(drop Drop) (scan ledger.Scan, known bool) {
 // sameScan reports whether two scans tell the same. When vaultd looked does not count, nor do the words of a failed attempt,
 // which may differ each time.
 func sameScan(a, b ledger.Scan) bool {
-	same := a.Path == b.Path && a.Vault == b.Vault && a.Limit == b.Limit && (a.Fault == "") == (b.Fault == "") && a.More == b.More
+	same := a.Path == b.Path && a.Vault == b.Vault && a.RemindAfter == b.RemindAfter && (a.Fault == "") == (b.Fault == "") && a.Unnamed == b.Unnamed
 	return same && slices.EqualFunc(a.Pending, b.Pending, func(x, y ledger.PendingItem) bool {
 		words := x.Detail == y.Detail || x.Reason == string(watch.Failed) || x.Reason == string(watch.Busy)
 		return x.Name == y.Name && x.Reason == y.Reason && words && x.Since.Equal(y.Since)
@@ -163,41 +163,41 @@ func sameScan(a, b ledger.Scan) bool {
 func (r *room) scan(now DropState) ledger.Scan {
 	before, _ := r.d.scans.of(r.cfg)
 	at := inStored(r.d.cfg.Now().Wall)
-	s := ledger.Scan{Drop: r.cfg.Name, Path: r.cfg.Path, Vault: r.cfg.Vault, Limit: r.remind(), Looked: earlier(inStored(now.Watch.LastRescan), at), Fault: now.Paused}
+	s := ledger.Scan{Drop: r.cfg.Name, Path: r.cfg.Path, Vault: r.cfg.Vault, RemindAfter: r.remind(), LastScan: earlier(inStored(now.Watch.LastRescan), at), Fault: now.Paused}
 	if s.Fault == "" && now.Watch.Paused != nil {
 		s.Fault = now.Watch.Paused.Error()
 	}
 	if s.Fault != "" {
-		s.Failed = at
+		s.FaultSince = at
 		if before.Fault != "" {
-			s.Failed = earlier(before.Failed, at)
+			s.FaultSince = earlier(before.FaultSince, at)
 		}
 	}
-	if s.Looked.IsZero() {
-		s.Looked, s.Pending, s.More, s.Since = before.Looked, before.Pending, before.More, before.Since
+	if s.LastScan.IsZero() {
+		s.LastScan, s.Pending, s.Unnamed, s.UnnamedSince = before.LastScan, before.Pending, before.Unnamed, before.UnnamedSince
 		return s
 	}
 	for _, w := range now.Watch.NotTaken {
 		for _, n := range w.Items {
-			p := ledger.PendingItem{Name: n.Name, Reason: string(w.Reason), Detail: n.Detail, Since: inStored(n.FirstSeen), Person: needsHand(w.Reason)}
+			p := ledger.PendingItem{Name: n.Name, Reason: string(w.Reason), Detail: n.Detail, Since: inStored(n.FirstSeen), NeedsPerson: needsHand(w.Reason)}
 			if p.Detail == "" && w.Reason == watch.NoSidecar {
 				p.Detail = "no " + r.cfg.Rules.Sidecar
 			}
 			s.Pending = append(s.Pending, p)
 		}
-		s.More += uint64(w.Count - len(w.Items))
+		s.Unnamed += uint64(w.Count - len(w.Items))
 	}
 	firstSightings(&s, before, at)
 	slices.SortFunc(s.Pending, func(a, b ledger.PendingItem) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Name, b.Name))
 	})
-	if n := len(s.Pending); n > ledger.MostPending {
-		s.Pending, s.More = slices.Clone(s.Pending[:ledger.MostPending]), s.More+uint64(n-ledger.MostPending)
+	if n := len(s.Pending); n > ledger.MaxPending {
+		s.Pending, s.Unnamed = slices.Clone(s.Pending[:ledger.MaxPending]), s.Unnamed+uint64(n-ledger.MaxPending)
 	}
-	if s.Since = (time.Time{}); s.More > 0 {
-		s.Since = at
-		if before.More > 0 {
-			s.Since = earlier(before.Since, at)
+	if s.UnnamedSince = (time.Time{}); s.Unnamed > 0 {
+		s.UnnamedSince = at
+		if before.Unnamed > 0 {
+			s.UnnamedSince = earlier(before.UnnamedSince, at)
 		}
 	}
 	return s
@@ -215,8 +215,8 @@ func firstSightings(now *ledger.Scan, before ledger.Scan, at time.Time) {
 		p.Since = earlier(p.Since, at)
 		if since, ok := known[p.Name]; ok {
 			p.Since = earlier(p.Since, since)
-		} else if before.More > 0 {
-			p.Since = earlier(p.Since, before.Since)
+		} else if before.Unnamed > 0 {
+			p.Since = earlier(p.Since, before.UnnamedSince)
 		}
 	}
 }
@@ -252,7 +252,7 @@ func needsHand(r watch.Reason) bool {
 func (d *Daemon) warnPending() {
 	now, still := d.cfg.Now().Wall, map[string]bool{}
 	for _, r := range d.drops {
-		named, more := r.scan(r.standing()).NeedsPerson(now, r.remind())
+		named, more := r.scan(r.standing()).ItemsForPerson(now, r.remind())
 		fresh := map[string]int{}
 		for _, p := range named {
 			id := r.cfg.Name + "/" + p.Name

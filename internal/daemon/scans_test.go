@@ -244,17 +244,17 @@ func TestScans_I32_ThingsNeverTaken(t *testing.T) {
 // More things than are named are counted; the ledger keeps a thousand names.
 func TestScans_I32_MoreThanAreNamed(t *testing.T) {
 	inHouse(t, nil, func(h *house) {
-		for i := range ledger.MostPending + 500 {
+		for i := range ledger.MaxPending + 500 {
 			h.must(os.WriteFile(filepath.Join(h.path, fmt.Sprintf("%d.pdf", i)), nil, 0o660))
 		}
 		time.Sleep(45 * time.Minute)
 		synctest.Wait()
 		scans, err := h.d.Ledger().Scans()
 		h.must(err)
-		if len(scans) != 1 || len(scans[0].Pending) != ledger.MostPending || scans[0].More != 500 {
+		if len(scans) != 1 || len(scans[0].Pending) != ledger.MaxPending || scans[0].Unnamed != 500 {
 			t.Fatalf("stored: %d scans", len(scans))
 		}
-		if s := h.audit(true); s.NotTaken.Overdue != ledger.MostPending+500 || !strings.HasPrefix(s.Result.Text, "1,500 things") {
+		if s := h.audit(true); s.NotTaken.Overdue != ledger.MaxPending+500 || !strings.HasPrefix(s.Result.Text, "1,500 things") {
 			t.Errorf("%d overdue: %+v", s.NotTaken.Overdue, s.Result)
 		}
 	})
@@ -274,7 +274,7 @@ func TestScans_I7_NamesAreErasable(t *testing.T) {
 		}))
 		h.must(os.Remove(filepath.Join(h.path, "Frau Schmidt")))
 		h.pass()
-		if scans, err := h.d.Ledger().Scans(); err != nil || len(scans) != 1 || scans[0].Count() != 0 {
+		if scans, err := h.d.Ledger().Scans(); err != nil || len(scans) != 1 || scans[0].CountPending() != 0 {
 			t.Errorf("it is gone, and the ledger has %+v (%v)", scans, err)
 		}
 		if found, err := h.d.Ledger().Verify(h.t.Context()); err != nil || len(found) > 0 {
@@ -303,7 +303,7 @@ func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
 // Of 1,500 loose files a clerk takes the thousand away that are named: the others are as old as they were.
 func TestScans_I32_TheRestOfManyIsNotYoung(t *testing.T) {
 	inHouse(t, nil, func(h *house) {
-		for i := range ledger.MostPending + 500 {
+		for i := range ledger.MaxPending + 500 {
 			h.must(os.WriteFile(filepath.Join(h.path, fmt.Sprintf("%d.pdf", i)), nil, 0o660))
 		}
 		time.Sleep(2 * time.Hour)
@@ -332,7 +332,7 @@ func TestScans_I32_RenamedDrop(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
 		scan := h.d.State().Drops[0].Scan
-		if named, _ := scan.Overdue(time.Now(), h.d.drops[0].remind()); len(named) == 0 {
+		if named, _ := scan.OverdueItems(time.Now(), h.d.drops[0].remind()); len(named) == 0 {
 			t.Error("renamed, the drop forgets since when the thing is there")
 		}
 		if scans, err := h.d.Ledger().Scans(); err != nil || len(scans) != 1 || scans[0].Drop != "acme-invoices" {
@@ -370,7 +370,7 @@ func TestScans_I32_ClockWasAhead(t *testing.T) {
 		h.d, err = Open(h.cfg)
 		h.must(err)
 		future := time.Now().AddDate(10, 0, 0).UTC()
-		h.must(h.d.Ledger().PutScans(h.t.Context(), ledger.Scan{Drop: "acme-in", Looked: future, Pending: []ledger.PendingItem{{Name: "scan7.pdf", Reason: "loose file", Since: future, Person: true}}}))
+		h.must(h.d.Ledger().PutScans(h.t.Context(), ledger.Scan{Drop: "acme-in", LastScan: future, Pending: []ledger.PendingItem{{Name: "scan7.pdf", Reason: "loose file", Since: future, NeedsPerson: true}}}))
 		h.must(h.d.Close())
 		h.again()
 		time.Sleep(2 * time.Hour)

@@ -252,7 +252,7 @@ func (d *Daemon) sweep(ctx context.Context) {
 	for {
 		err := d.spool.sweep(ctx, func(k archive.Key) (archive.VaultID, bool, error) {
 			e, ok, err := d.ledger.Entry(k)
-			return e.Vault, ok && (!e.State.Final() || e.Source == ledger.Claimed), err
+			return e.Vault, ok && (!e.State.IsFinal() || e.Source == ledger.Claimed), err
 		})
 		if ctx.Err() != nil {
 			return

@@ -135,12 +135,12 @@ func TestCheckNow_I15_SafeModeAtOnce(t *testing.T) {
 				h.pass()
 				h.damage("Otto 19")
 				h.pass()
-				if _, is := h.d.Ledger().Safe(); is {
+				if _, is := h.d.Ledger().SafeMode(); is {
 					t.Fatal("vacuous: found already")
 				}
 				h.d.CheckNow()
 				time.Sleep(time.Minute)
-				if safe, _ := h.d.Ledger().Safe(); safe.Word != ledger.MarkDamaged || h.d.State().Held == "" {
+				if safe, _ := h.d.Ledger().SafeMode(); safe.Mark != ledger.MarkDamaged || h.d.State().Held == "" {
 					t.Errorf("a minute later: %+v", safe)
 				}
 			})

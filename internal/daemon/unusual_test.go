@@ -68,7 +68,7 @@ func TestSurvey_I26_UnusualForAMonth(t *testing.T) {
 		for n := byte(1); n <= 2; n++ {
 			at := archive.Instant{Wall: time.Now()}
 			rs, err := l.Apply(t.Context(), ledger.Change{Key: archive.NewKey(at.Wall), At: at, Events: []ledger.Event{ledger.Recovered{Vault: "V", Drop: "acme-in",
-				State: ledger.Archived, Source: ledger.Gone, Remote: archive.RemoteID([]byte{'b', n}), Record: []byte("{}"), ArchivedAt: at.Wall, StrangeDate: true}, ledger.Reconciled{}}})
+				State: ledger.Archived, Source: ledger.Gone, Remote: archive.RemoteID([]byte{'b', n}), SuccessRecord: []byte("{}"), ArchivedAt: at.Wall, StrangeDate: true}, ledger.Reconciled{}}})
 			if err != nil || rs[0].Err != nil {
 				t.Fatal(err, rs)
 			}
@@ -78,7 +78,7 @@ func TestSurvey_I26_UnusualForAMonth(t *testing.T) {
 		for _, row := range []struct {
 			later time.Duration
 			want  int
-		}{{0, 2}, {ledger.UnusualFor - 36*time.Hour, 1}, {24 * time.Hour, 0}} {
+		}{{0, 2}, {ledger.ReviewPeriod - 36*time.Hour, 1}, {24 * time.Hour, 0}} {
 			time.Sleep(row.later)
 			p, err := s.of(l, "acme-in")
 			if err != nil || p.unusual != row.want || len(p.checks) != row.want {
@@ -113,7 +113,7 @@ func TestClerk_SameNumberHeldAndGivenBack(t *testing.T) {
 		h.pass()
 		h.pass()
 		for _, e := range h.want("Huber 88 archived", "Huber 89 rejected resolved", "Huber 89 archived") {
-			if e.State == ledger.Archived && e.IsUnusual() {
+			if e.State == ledger.Archived && e.NeedsReview() {
 				t.Errorf("%s still counts as unusual", e.Folder)
 			}
 		}

@@ -88,11 +88,11 @@ func (c *Engine) listed(ctx context.Context, vault archive.VaultID, es []ledger.
 		said, fresh = l.heard, true
 	}
 	for _, e := range es {
-		asked := e.QuestionsAt(now)
+		asked := e.DueQuestions(now)
 		for _, r := range e.Registrations {
 			rc, is := l.heard[r.Ticket.Remote]
 			wanted := slices.Contains(asked, r.Ticket.Remote) && (fresh || l.answers(e))
-			if is && (wanted || fresh && e.Hears(rc)) {
+			if is && (wanted || fresh && e.IsNews(rc)) {
 				heard[r.Ticket.Remote] = rc
 			}
 		}
@@ -149,12 +149,12 @@ func (c *Engine) news(said map[archive.RemoteID]archive.Receipt, es []ledger.Ent
 		if rc.Status != archive.Successful && rc.Status != archive.InProgress {
 			continue
 		}
-		key, ok, err := c.cfg.Index.ByRemote(r)
+		key, ok, err := c.cfg.Index.FindByRemote(r)
 		if err != nil || !ok || asked[key] {
 			continue // an index that cannot be read is told of where its steps are
 		}
 		e, ok, err := c.cfg.Ledger.Entry(key)
-		if err == nil && ok && e.Hears(rc) {
+		if err == nil && ok && e.IsNews(rc) {
 			told[key], entries[key] = append(told[key], c.hearing(e, rc)...), e
 		}
 	}
@@ -221,7 +221,7 @@ func (c *Engine) askSingly(ctx context.Context, vault archive.VaultID, es []ledg
 	g.SetLimit(askSingles)
 	now := c.cfg.Now().Wall
 	for _, e := range es {
-		for _, r := range e.QuestionsAt(now) {
+		for _, r := range e.DueQuestions(now) {
 			g.Go(func() error {
 				if ctx.Err() != nil || !q.wants(r) || e.Attempt >= askedOften && c.asking.wait(ctx) != nil {
 					return nil
@@ -280,18 +280,18 @@ func (c *Engine) hearing(e ledger.Entry, rc archive.Receipt) (evs []ledger.Event
 		if rc.ID.IsZero() {
 			return nil // whose it is now, nobody says
 		}
-		evs = append(evs, ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID, Told: rc.Date})
+		evs = append(evs, ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID, ServiceTime: rc.Date})
 	}
 	return append(evs, ledger.StatusSeen{Receipt: rc, Grace: c.cfg.Grace, NotBefore: c.pollAt(e)})
 }
 
 // ours reports whether an identity in an answer is one the entry ever had.
 func ours(e ledger.Entry, id archive.ID) bool {
-	if id == e.ID || id == e.Base {
+	if id == e.ID || id == e.FirstID {
 		return true
 	}
 	for n := 1; n < int(e.Generation); n++ {
-		if id == e.Base.Generation(n) {
+		if id == e.FirstID.Generation(n) {
 			return true
 		}
 	}

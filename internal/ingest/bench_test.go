@@ -63,7 +63,7 @@ func benchConductor(b *testing.B, takes time.Duration) {
 		if err := boltledger.Create(dir, ledger.Info{ID: "bench", Environment: "test", BaseURL: "https://x", Schema: boltledger.Schema, Created: time.Now()}); err != nil {
 			b.Fatal(err)
 		}
-		l, err := boltledger.Open(boltledger.Config{Dir: dir, Gather: benchGather})
+		l, err := boltledger.Open(boltledger.Config{Dir: dir, CommitInterval: benchGather})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -84,10 +84,10 @@ func benchConductor(b *testing.B, takes time.Duration) {
 			time.Sleep(time.Millisecond)
 		}
 		b.StopTimer()
-		commits, _ := l.Commits()
+		commits, _ := l.CommitCounts()
 		b.ReportMetric(float64((processor(b)-before).Microseconds())/many, "cpu-us/doc")
 		b.ReportMetric(float64(commits)/many, "commits/doc")
-		b.ReportMetric(float64(l.Syncs())/many, "syncs/doc")
+		b.ReportMetric(float64(l.SyncCount())/many, "syncs/doc")
 		b.ReportMetric(many*float64(b.N)/b.Elapsed().Seconds(), "docs/s")
 		stop()
 		if err := <-ended; err != nil {

@@ -62,7 +62,7 @@ func (c *Engine) passes(name, lane string, now archive.Instant) (bool, error) {
 	if c.pass[name] == 0 {
 		return false, nil
 	}
-	due, _, err := c.cfg.Index.DueIn(ledger.Dispose, lane, now.Wall, 1, nil, func(e ledger.Entry) bool { return e.Source != ledger.Kept })
+	due, _, err := c.cfg.Index.DueInQueue(ledger.Dispose, lane, now.Wall, 1, nil, func(e ledger.Entry) bool { return e.Source != ledger.Kept })
 	if err == nil && len(due) == 0 {
 		delete(c.pass, name)
 	}
@@ -71,7 +71,7 @@ func (c *Engine) passes(name, lane string, now archive.Instant) (bool, error) {
 
 // dueForDisposal counts the kept sources of a drop whose time is over.
 func (c *Engine) dueForDisposal(lane string, now archive.Instant) (n int, err error) {
-	_, _, err = c.cfg.Index.DueIn(ledger.Dispose, lane, now.Wall, 1, nil, func(e ledger.Entry) bool {
+	_, _, err = c.cfg.Index.DueInQueue(ledger.Dispose, lane, now.Wall, 1, nil, func(e ledger.Entry) bool {
 		if e.Source == ledger.Kept {
 			n++
 		}
@@ -119,7 +119,7 @@ func (c *Engine) dispose(ctx context.Context, e ledger.Entry) []ledger.Change {
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		c.sourceMoved(e) // nothing is mounted in it, and it stays for another reason
 		c.cfg.Log.Error("source is not what was archived; it stays", "key", e.Key, "cause", refused.Cause.Code)
-		return []ledger.Change{c.change(e, ledger.SourceUntouchable{Cause: refused.Cause})}
+		return []ledger.Change{c.change(e, ledger.DisposalStopped{Cause: refused.Cause})}
 	}
 	if err != nil {
 		if ctx.Err() != nil {

@@ -37,9 +37,9 @@ func TestTrustworthy_I4_AnETagOfOtherBytes(t *testing.T) {
 func standing(s ledger.State) ledger.Entry {
 	content := archive.Sum([]byte("a folder"))
 	return ledger.Entry{Key: archive.Key{1}, Rev: 5, State: s, Source: ledger.Claimed, Vault: "V", Drop: "V", Folder: "a folder",
-		ID: archive.ID{1}, Base: archive.ID{1}, Content: content, Metadata: archive.Sum([]byte(`{"documentId":"a folder"}`)),
+		ID: archive.ID{1}, FirstID: archive.ID{1}, Content: content, Metadata: archive.Sum([]byte(`{"documentId":"a folder"}`)),
 		Package:       archive.Package{Size: 20_000, SHA256: content, MD5: [16]byte{1}},
-		Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "b1"}, Sends: 1, Fate: ledger.Maybe}}}
+		Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: "b1"}, UploadIntents: 1, Fate: ledger.MaybeStored}}}
 }
 
 // TestAnswers_I8_ThatNameAnotherDocument: a word about somebody else is no word about us,
@@ -66,7 +66,7 @@ func TestCollision_I8_NumberOfAnotherEntry(t *testing.T) {
 		defer r.ledger.Close()
 		e := standing(ledger.Registering)
 		change, ok := r.collision([]ledger.Entry{e}, nil, ledger.Result{Key: e.Key, Err: &ledger.TakenError{What: "bumId", By: archive.Key{2}}})
-		if _, crossed := change.Events[0].(ledger.CrossWired); !ok || !crossed {
+		if _, crossed := change.Events[0].(ledger.AnswerMixedUp); !ok || !crossed {
 			t.Errorf("%v %+v", ok, change.Events)
 		}
 	})
@@ -89,12 +89,12 @@ func TestReseal_I4_OnlyTheIdenticalPackage(t *testing.T) {
 			"SentAndTheSameBytes":      {2, false, false},
 		} {
 			e := e
-			e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "b1"}, Sends: row.sends, Fate: ledger.Maybe}}
+			e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "b1"}, UploadIntents: row.sends, Fate: ledger.MaybeStored}}
 			if row.other {
 				e.Package.SHA256 = archive.Digest{7}
 			}
 			evs := r.reseal(context.Background(), r.drops["V"], e)[0].Events
-			if _, stuck := evs[len(evs)-1].(ledger.GotStuck); stuck != row.stuck {
+			if _, stuck := evs[len(evs)-1].(ledger.SentToQuarantine); stuck != row.stuck {
 				t.Errorf("%s: %+v", name, evs)
 			}
 		}
@@ -109,7 +109,7 @@ func TestIdentify_I2_ALaterGenerationAlone(t *testing.T) {
 		content, metadata := archive.Sum([]byte("V 0")), archive.Sum([]byte(`{"documentId":"V 0"}`))
 		rs, err := r.ledger.Apply(t.Context(), ledger.Change{Key: archive.Key{1}, At: now(), Events: []ledger.Event{
 			ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "V 0", State: ledger.Archived, Source: ledger.Gone,
-				ID: archive.DeriveID("V", content, metadata).Generation(1), Remote: "b1", Record: []byte("{}"), ArchivedAt: now().Wall},
+				ID: archive.DeriveID("V", content, metadata).Generation(1), Remote: "b1", SuccessRecord: []byte("{}"), ArchivedAt: now().Wall},
 			ledger.Reconciled{}}})
 		if err != nil || rs[0].Err != nil {
 			t.Fatal(err, rs)
@@ -125,7 +125,7 @@ func TestIdentify_I2_ALaterGenerationAlone(t *testing.T) {
 		// It was never sealed, so this is all that is known of its metadata.
 		err = r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
 			doc, _, err := r.ledger.Document(e.Key)
-			if e.State == ledger.Duplicate && (doc.AsRead.Number != "V 0" || !doc.OnlyAsRead()) {
+			if e.State == ledger.Duplicate && (doc.AsRead.Number != "V 0" || !doc.IsOnlyAsRead()) {
 				t.Errorf("the duplicate keeps %+v", doc)
 			}
 			return err

@@ -206,7 +206,7 @@ func TestSeal_I25_AFaultyFolderInDoubtCallsAPerson(t *testing.T) {
 			r.drops["V"] = d
 			evs := []ledger.Event{ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: "f", Look: archive.Digest{1}, NotBefore: time.Now().Add(time.Second)}}
 			if doubted {
-				evs = append(evs, ledger.Doubted{})
+				evs = append(evs, ledger.ReconcileRequired{})
 			}
 			if rs, err := r.ledger.Apply(t.Context(), ledger.Change{Key: archive.NewKey(time.Now()), At: now(), Events: evs}); err != nil || rs[0].Err != nil {
 				t.Fatal(err, rs)

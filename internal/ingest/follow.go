@@ -24,7 +24,7 @@ func (c *Engine) sendAtOnce(acts []ledger.Entry, outcome []ledger.Change) ([]led
 	}
 	with, places := slices.Clone(outcome), map[archive.Key]*piece{}
 	for i, change := range with {
-		got, ok := change.Events[0].(ledger.GotTicket)
+		got, ok := change.Events[0].(ledger.TicketReceived)
 		if !ok || up.room(lane) == 0 || !c.cfg.Planner.MayStart(got.Ticket, sizes[change.Key], nil, now) {
 			continue
 		}

@@ -98,8 +98,8 @@ type counting struct {
 	seen map[string]int // by step and lane; guarded by mu
 }
 
-func (c *counting) DueIn(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error) {
-	return c.Index.DueIn(s, lane, now, limit, busy, func(e ledger.Entry) bool {
+func (c *counting) DueInQueue(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error) {
+	return c.Index.DueInQueue(s, lane, now, limit, busy, func(e ledger.Entry) bool {
 		c.mu.Lock()
 		c.seen[s.String()+" "+lane]++
 		c.mu.Unlock()

@@ -53,7 +53,7 @@ func (c *Engine) place(ctx context.Context, e ledger.Entry) []ledger.Change {
 	}
 	// Both in one commit: between them the folder would have a time to be disposed of.
 	c.cfg.Log.Error("folder changed after it was packed; the archive has what was packed, and the folder stays", "key", e.Key, "drop", e.Drop, "err", differs.Cause.Text)
-	return []ledger.Change{c.change(e, ledger.Placed{}, ledger.SourceUntouchable{Cause: differs.Cause})}
+	return []ledger.Change{c.change(e, ledger.Placed{}, ledger.DisposalStopped{Cause: differs.Cause})}
 }
 
 // chooseDestination says where the source is to go; the next piece of work takes it there.

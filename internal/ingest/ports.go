@@ -23,14 +23,14 @@ type Index interface {
 	// Queues returns the lanes that hold anything for a step, be it due or not yet:
 	// "drop NAME" or "vault ID", see [ledger.Lane].
 	Queues(ledger.Step) ([]string, error)
-	// DueIn returns entries of a lane whose step is due, but for those that busy or skip
+	// DueInQueue returns entries of a lane whose step is due, but for those that busy or skip
 	// names (nil: none), and when the next one will be. One that is busy is not even read.
-	DueIn(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error)
-	ByID(archive.ID) (archive.Key, bool, error)
-	ByContent(archive.Digest) (archive.Key, bool, error)
-	// SameNumber returns the entry whose invoice number another one, as it would be sealed, repeats.
-	SameNumber(ledger.Entry) (archive.Key, bool, error)
-	ByRemote(archive.RemoteID) (archive.Key, bool, error)
+	DueInQueue(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error)
+	FindByID(archive.ID) (archive.Key, bool, error)
+	FindByContent(archive.Digest) (archive.Key, bool, error)
+	// FindSameNumber returns the entry whose invoice number another one, as it would be sealed, repeats.
+	FindSameNumber(ledger.Entry) (archive.Key, bool, error)
+	FindByRemote(archive.RemoteID) (archive.Key, bool, error)
 }
 
 // Vault speaks to the archive service. Its errors are *RemoteError.
@@ -136,7 +136,7 @@ func (e *DisposalLimitError) Error() string {
 }
 
 // Unreadable is the code of the cause of an entry that waits for rights on its files.
-const Unreadable = ledger.CauseBarred
+const Unreadable = ledger.CauseCannotBeRead
 
 // UnreadableError says that something in a claimed folder may not be read. A person
 // must give the right to it; until then it is tried again, for no document is to blame.

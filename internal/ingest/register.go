@@ -19,8 +19,8 @@ func (c *Engine) registerStep() step {
 		name: ledger.Register, width: vaultCalls, batch: c.cfg.BatchSize, linger: c.cfg.BatchWait, risky: true,
 		before: c.recallAsked,
 		way: func(e ledger.Entry, _ archive.Instant) way {
-			if e.Part > 0 {
-				return way{route: vaultRoute(e.Vault), most: min(int(e.Part), c.cfg.BatchSize)}
+			if e.BatchLimit > 0 {
+				return way{route: vaultRoute(e.Vault), most: min(int(e.BatchLimit), c.cfg.BatchSize)}
 			}
 			return way{route: vaultRoute(e.Vault), most: c.cfg.BatchSize}
 		},
@@ -117,13 +117,13 @@ func (c *Engine) tickets(vault archive.VaultID, asked []ledger.Entry, a Answer) 
 	}
 	return c.each(asked, func(e ledger.Entry) ledger.Event {
 		if why, crossed := a.Crossed[e.ID]; crossed {
-			return ledger.CrossWired{Cause: ledger.Cause{Code: "cross-wired", Text: why}}
+			return ledger.AnswerMixedUp{Cause: ledger.Cause{Code: "cross-wired", Text: why}}
 		}
 		if why, barred := a.Barred[e.ID]; barred {
 			return ledger.RegisterUnanswered{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "upload-address-refused", Text: why}}
 		}
 		if t, ok := a.Tickets[e.ID]; ok {
-			return ledger.GotTicket{Ticket: t}
+			return ledger.TicketReceived{Ticket: t}
 		}
 		return ledger.RegisterUnanswered{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "not-in-the-answer",
 			Text: "the service's answer does not name this document; it is registered again"}}

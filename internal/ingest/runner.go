@@ -235,7 +235,7 @@ func (r *runner) look(lane string, now archive.Instant, limit int, next *earlies
 		}
 		admitted = admit
 	}
-	ready, at, err := r.c.cfg.Index.DueIn(r.name, lane, now.Wall, limit, r.isBusy, func(e ledger.Entry) bool {
+	ready, at, err := r.c.cfg.Index.DueInQueue(r.name, lane, now.Wall, limit, r.isBusy, func(e ledger.Entry) bool {
 		way := r.wayOf(lane, e, now)
 		if now.Wall.Before(way.from) {
 			next.add(way.from)

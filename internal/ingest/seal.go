@@ -72,7 +72,7 @@ func (c *Engine) roomToPack(v archive.VaultID) bool {
 // waiting walks over all entries that wait for a step, due or not.
 func (c *Engine) waiting(s ledger.Step, lane string, fn func(ledger.Entry)) error {
 	far := c.cfg.Now().Wall.AddDate(100, 0, 0)
-	_, _, err := c.cfg.Index.DueIn(s, lane, far, 1, nil, func(e ledger.Entry) bool { fn(e); return true })
+	_, _, err := c.cfg.Index.DueInQueue(s, lane, far, 1, nil, func(e ledger.Entry) bool { fn(e); return true })
 	return err
 }
 
@@ -114,7 +114,7 @@ func (c *Engine) sealFault(d Drop, e ledger.Entry, err error) []ledger.Change {
 		return c.endUnsealed(e, ledger.Refused{Cause: refused.Cause}, refused.AsRead)
 	}
 	if mounted, ok := errors.AsType[*MountedError](err); ok {
-		return []ledger.Change{c.change(e, ledger.GotStuck{Cause: mounted.cause()})}
+		return []ledger.Change{c.change(e, ledger.SentToQuarantine{Cause: mounted.cause()})}
 	}
 	if errors.Is(err, ErrChanged) {
 		return []ledger.Change{c.change(e, ledger.StillChanging{NotBefore: c.cfg.Now().Wall.Add(patience(d.Settle, e.Attempt))})}
@@ -148,7 +148,7 @@ func (c *Engine) identify(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 	if !known {
 		return c.admitUnlessSucceeded(d, e, p)
 	}
-	verdict := ledger.Identify(first, p.Sealed, string(d.Vault))
+	verdict := ledger.CompareIdentity(first, p.Sealed, string(d.Vault))
 	if verdict == ledger.Proceed {
 		return c.admit(d, e, p, &first)
 	}
@@ -182,11 +182,11 @@ func (c *Engine) admitUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger
 			return c.sealFault(d, e, err)
 		}
 		switch {
-		case p.Sealed.Chosen: // the sidecar's word alone does not make it the same invoice
+		case p.Sealed.IDFromSidecar: // the sidecar's word alone does not make it the same invoice
 			return c.endUnsealed(e, ledger.Refused{Cause: conflict(later, p.Sealed)}, p.AsRead)
 		case later.State == ledger.Archived:
 			return c.endUnsealed(e, ledger.FoundDuplicate{First: later.Key}, p.AsRead)
-		case !later.State.Final():
+		case !later.State.IsFinal():
 			return c.wait(e, later)
 		}
 		return c.endUnsealed(e, ledger.Refused{Cause: conflict(later, p.Sealed)}, p.AsRead)
@@ -198,7 +198,7 @@ func (c *Engine) admitUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger
 // the folder is packed and judged again.
 func (c *Engine) endUnsealed(e ledger.Entry, end ledger.Event, read archive.AsRead) []ledger.Change {
 	change := c.change(e, end)
-	if !read.IsZero() && !e.Sealed() {
+	if !read.IsZero() && !e.WasSealed() {
 		change.Document = &ledger.Document{AsRead: read}
 	}
 	return []ledger.Change{change}
@@ -206,18 +206,18 @@ func (c *Engine) endUnsealed(e ledger.Entry, end ledger.Event, read archive.AsRe
 
 // wait lets e wait for the end of another entry of the same invoice.
 func (c *Engine) wait(e, first ledger.Entry) []ledger.Change {
-	return []ledger.Change{c.change(e, ledger.Postponed{NotBefore: c.waitFor(e), After: first.Key, Cause: ledger.Cause{Code: "same-invoice-under-way",
+	return []ledger.Change{c.change(e, ledger.Postponed{NotBefore: c.waitFor(e), WaitsFor: first.Key, Cause: ledger.Cause{Code: "same-invoice-under-way",
 		Text: fmt.Sprintf("the same invoice is on its way as %q (%s); this folder waits for its end", first.Folder, first.State)}})}
 }
 
 // stillWaits reports whether the entry that e was found to wait for has not ended yet.
 // Nothing in e's folder has changed since, so there is no need to pack it again to see.
 func (c *Engine) stillWaits(e ledger.Entry) (first ledger.Entry, waits bool, err error) {
-	if e.After.IsZero() {
+	if e.WaitsFor.IsZero() {
 		return first, false, nil
 	}
-	first, known, err := c.cfg.Ledger.Entry(e.After)
-	return first, known && !first.State.Final(), err
+	first, known, err := c.cfg.Ledger.Entry(e.WaitsFor)
+	return first, known && !first.State.IsFinal(), err
 }
 
 // waitFor spaces the looks at an entry that another one waits for.
@@ -252,7 +252,7 @@ func (c *Engine) admit(d Drop, e ledger.Entry, p Packed, first *ledger.Entry) []
 	if hold != "" {
 		note = &ledger.Note{Text: hold}
 		rand.Read(note.Salt[:]) // never fails: the runtime stops the process instead
-		evs = append(evs, ledger.Held{By: ledger.Operator{UID: ledger.Vaultd, Reason: note.Digest()}})
+		evs = append(evs, ledger.Held{By: ledger.Operator{UID: ledger.VaultdUID, Reason: note.Digest()}})
 	}
 	sealed := c.change(e, evs...)
 	sealed.Document, sealed.Note = &p.Document, note
@@ -261,7 +261,7 @@ func (c *Engine) admit(d Drop, e ledger.Entry, p Packed, first *ledger.Entry) []
 
 // holder returns the entry that an identity belongs to, if it is another than k.
 func (c *Engine) holder(id archive.ID, k archive.Key) (ledger.Entry, bool, error) {
-	key, ok, err := c.cfg.Index.ByID(id)
+	key, ok, err := c.cfg.Index.FindByID(id)
 	if err != nil || !ok || key == k {
 		return ledger.Entry{}, false, err
 	}

@@ -36,13 +36,13 @@ func (s *shared) has(e ledger.Entry) bool {
 }
 
 // ticketShared is the end of an entry whose ticket was given to another document too.
-func ticketShared() ledger.GotStuck {
-	return ledger.GotStuck{Cause: ledger.Cause{Code: "ticket-shared",
+func ticketShared() ledger.SentToQuarantine {
+	return ledger.SentToQuarantine{Cause: ledger.Cause{Code: "ticket-shared",
 		Text: "the service gave this document's number or upload address to another document too, before anything was uploaded; nothing is. Ask the provider which of them it belongs to"}}
 }
 
 // crossedBy returns what becomes of an entry whose ticket belongs to another entry, or to another generation of it.
-func (c *Engine) crossedBy(e ledger.Entry, taken *ledger.TakenError) ledger.CrossWired {
+func (c *Engine) crossedBy(e ledger.Entry, taken *ledger.TakenError) ledger.AnswerMixedUp {
 	c.crossWired(e.Vault)
 	if taken.By != e.Key {
 		c.shared.book(taken.By, c.cfg.Now())
@@ -52,5 +52,5 @@ func (c *Engine) crossedBy(e ledger.Entry, taken *ledger.TakenError) ledger.Cros
 		cause = ledger.Cause{Code: "address-taken", Text: "the service gave this document an upload address that belongs to entry " + taken.By.String() +
 			"; nothing was uploaded to it. Ask the provider what is archived under both"}
 	}
-	return ledger.CrossWired{Cause: cause}
+	return ledger.AnswerMixedUp{Cause: cause}
 }

@@ -65,7 +65,7 @@ func TestTicketShared_I8_WithADocumentOnItsWay(t *testing.T) {
 					r.pass(10 * time.Minute)
 
 					owner := r.byNumber(first)
-					stopped := owner.State == ledger.Quarantined && owner.Cause.Code == "ticket-shared" && len(owner.Questions()) == 0
+					stopped := owner.State == ledger.Quarantined && owner.Cause.Code == "ticket-shared" && len(owner.OpenQuestions()) == 0
 					if stopped == begun || begun && owner.State != ledger.Archived || sent[first] > 0 != begun {
 						t.Errorf("the first is %s, %+v, %d uploads", owner.State, owner.Cause, sent[first])
 					}
@@ -128,7 +128,7 @@ func TestCollision_I8_AddressOfAnotherEntry(t *testing.T) {
 		e := standing(ledger.Registering)
 		for n := 1; n <= 2; n++ {
 			change, ok := r.collision([]ledger.Entry{e}, nil, ledger.Result{Key: e.Key, Err: &ledger.TakenError{What: ledger.TakenObject, By: archive.Key{2}}})
-			crossed, is := change.Events[0].(ledger.CrossWired)
+			crossed, is := change.Events[0].(ledger.AnswerMixedUp)
 			if !ok || !is || crossed.Cause.Code != "address-taken" {
 				t.Errorf("%v %+v", ok, change.Events)
 			}

@@ -63,5 +63,5 @@ func (c *Engine) expired(e ledger.Entry, err *RemoteError) []ledger.Event {
 // sentBefore reports whether an attempt before the one under way may have left something.
 func sentBefore(e ledger.Entry) bool {
 	r := e.Current()
-	return r.Sends-r.Clear > 1
+	return r.UploadIntents-r.WithoutEffect > 1
 }

@@ -47,7 +47,7 @@ func registered(t *testing.T, r *running, n int, sent archive.Instant) *asked {
 		done := make(chan []ledger.Result, 1)
 		r.ledger.Submit([]ledger.Change{{Key: e.Key, At: now(), Document: &p.Document, Events: []ledger.Event{
 			ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "V", Folder: e.Folder, Look: archive.Digest{1}},
-			p.Sealed, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: ticket}}}}, func(rs []ledger.Result) { done <- rs })
+			p.Sealed, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: ticket}}}}, func(rs []ledger.Result) { done <- rs })
 		if rs := <-done; rs[0].Err != nil {
 			t.Fatal(rs[0].Err)
 		}
@@ -311,8 +311,8 @@ type lagging struct {
 	times int
 }
 
-func (l *lagging) DueIn(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error) {
-	es, at, err := l.Index.DueIn(s, lane, now, limit, busy, skip)
+func (l *lagging) DueInQueue(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error) {
+	es, at, err := l.Index.DueInQueue(s, lane, now, limit, busy, skip)
 	if s != ledger.Seal {
 		return es, at, err
 	}

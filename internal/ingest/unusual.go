@@ -22,7 +22,7 @@ func (c *Engine) compare(d Drop, e ledger.Entry, s *ledger.Sealed) (hold string,
 	if err != nil {
 		return "", err
 	}
-	if s.SameNumber, _, err = c.cfg.Index.SameNumber(after); err != nil {
+	if s.SameNumber, _, err = c.cfg.Index.FindSameNumber(after); err != nil {
 		return "", err
 	}
 	var why []string
@@ -54,7 +54,7 @@ func (c *Engine) compare(d Drop, e ledger.Entry, s *ledger.Sealed) (hold string,
 
 // sameContent returns another entry with the same files that was not rejected; with the zero key: there is none.
 func (c *Engine) sameContent(s ledger.Sealed, k archive.Key) (ledger.Entry, error) {
-	key, ok, err := c.cfg.Index.ByContent(s.Content)
+	key, ok, err := c.cfg.Index.FindByContent(s.Content)
 	if err != nil || !ok || key == k {
 		return ledger.Entry{}, err
 	}

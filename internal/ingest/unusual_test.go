@@ -84,7 +84,7 @@ func TestSeal_HoldsWhatIsUnusual(t *testing.T) {
 				r.dropNamed("V", "second", 1)
 				r.pass(2 * time.Hour)
 				es := r.entries()
-				if es[0].State != ledger.Archived || es[1].State != ledger.Packaged || !es[1].Hold || es[1].Attention() != ledger.Undecided {
+				if es[0].State != ledger.Archived || es[1].State != ledger.Packaged || !es[1].Hold || es[1].Attention() != ledger.AwaitingDecision {
 					t.Fatalf("%s, then %s, held: %t", es[0].State, es[1].State, es[1].Hold)
 				}
 				notes, err := r.ledger.Notes(es[1].Key)
@@ -94,8 +94,8 @@ func TestSeal_HoldsWhatIsUnusual(t *testing.T) {
 				r.ledger.Submit([]ledger.Change{r.change(es[1], ledger.Unheld{})}, func(rs []ledger.Result) { r.note(rs[0]) })
 				r.pass(2 * time.Hour)
 				e := r.entries()[1]
-				if e.State != ledger.Archived || e.Attention() != ledger.Unremarkable || e.Checked != e.IsUnusual() {
-					t.Errorf("let go on: %s, class %d, checked: %t", e.State, e.Attention(), e.Checked)
+				if e.State != ledger.Archived || e.Attention() != ledger.NoAttention || e.Reviewed != e.NeedsReview() {
+					t.Errorf("let go on: %s, class %d, checked: %t", e.State, e.Attention(), e.Reviewed)
 				}
 			})
 		})

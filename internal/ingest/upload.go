@@ -238,7 +238,7 @@ const maxApart = 30 * time.Minute
 // apart puts off when to register an entry again whose package the store refused, longer each
 // time: it may be the only one, and then no route rests because of it.
 func (c *Engine) apart(e ledger.Entry, again time.Time) time.Time {
-	n := uint64(len(e.Registrations)) + e.Folded.Total()
+	n := uint64(len(e.Registrations)) + e.Pruned.Total()
 	if at := c.cfg.Now().Wall.Add(min(firstRetry<<min(n-1, 20), maxApart)); at.After(again) {
 		return at
 	}
@@ -273,9 +273,9 @@ func (c *Engine) reseal(ctx context.Context, d Drop, e ledger.Entry) []ledger.Ch
 	mounted, isMounted := errors.AsType[*MountedError](err)
 	switch refused, isRefused := errors.AsType[*RefusedError](err); {
 	case isRefused:
-		return []ledger.Change{c.change(e, notSent, ledger.GotStuck{Cause: refused.Cause})}
+		return []ledger.Change{c.change(e, notSent, ledger.SentToQuarantine{Cause: refused.Cause})}
 	case isMounted:
-		return []ledger.Change{c.change(e, notSent, ledger.GotStuck{Cause: mounted.cause()})}
+		return []ledger.Change{c.change(e, notSent, ledger.SentToQuarantine{Cause: mounted.cause()})}
 	case err != nil:
 		notSent.NotBefore, notSent.Cause = c.retryInWindow(e, c.retryAt(e)), localFault(err)
 		return []ledger.Change{c.change(e, notSent)}
@@ -287,7 +287,7 @@ func (c *Engine) reseal(ctx context.Context, d Drop, e ledger.Entry) []ledger.Ch
 	identical := packed.Sealed.Package.SHA256 == e.Package.SHA256
 	sameInvoice := packed.Sealed.Content == e.Content && packed.Sealed.Metadata == e.Metadata
 	if !sameInvoice || sent && !identical {
-		return []ledger.Change{c.change(e, notSent, ledger.GotStuck{Cause: ledger.Cause{Code: "package-lost",
+		return []ledger.Change{c.change(e, notSent, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "package-lost",
 			Text: fmt.Sprintf("the spooled ZIP is gone and cannot be made again as it was: now %s, recorded %s", packed.Sealed.Package.SHA256, e.Package.SHA256)}})}
 	}
 	doc, ok, err := c.cfg.Ledger.Document(e.Key)

@@ -19,10 +19,10 @@ type Arrow struct {
 // Arrows returns every arrow there is, in the order of an entry's life. A test
 // holds the list against Transition in both directions.
 func Arrows() []Arrow {
-	as := []Arrow{{Event: ClaimedFolder{}.Word(), From: None, To: Discovered, Source: NoSource, Then: Claimed}}
+	as := []Arrow{{Event: ClaimedFolder{}.JournalName(), From: None, To: Discovered, Source: NoSource, Then: Claimed}}
 	to := func(ev Event, next State, from ...State) {
 		for _, s := range from {
-			as = append(as, Arrow{Event: ev.Word(), From: s, To: next})
+			as = append(as, Arrow{Event: ev.JournalName(), From: s, To: next})
 		}
 	}
 	stay := func(ev Event, in ...State) {
@@ -43,8 +43,8 @@ func Arrows() []Arrow {
 	to(RegisterRefused{}, Packaged, Registering)
 	to(RegisterRefused{}, Rejected, Registering)
 	to(RegisterRefused{}, Quarantined, Registering)
-	to(CrossWired{}, Quarantined, Registering)
-	to(GotTicket{}, Registered, Registering)
+	to(AnswerMixedUp{}, Quarantined, Registering)
+	to(TicketReceived{}, Registered, Registering)
 	to(UploadIntended{}, Sending, Registered, Sending)
 	to(UploadNotSent{}, Registered, Sending)
 	to(UploadNotSent{}, Sending, Sending)
@@ -55,7 +55,7 @@ func Arrows() []Arrow {
 	to(WindowClosed{}, Packaged, Registered)
 	to(WindowClosed{}, Unclear, Sending)
 	as = append(as, answers()...)
-	to(GotStuck{}, Quarantined, slices.DeleteFunc(States(), func(s State) bool { return !s.Open() })...)
+	to(SentToQuarantine{}, Quarantined, slices.DeleteFunc(States(), func(s State) bool { return !s.IsOpen() })...)
 	stay(Postponed{}, States()...)
 	stay(Held{}, States()...)
 	stay(Unheld{}, States()...)
@@ -66,10 +66,10 @@ func Arrows() []Arrow {
 	to(Released{}, Uploaded, Unclear, Quarantined)
 	stay(Closed{}, Archived)
 	stay(Superseded{}, Rejected)
-	stay(Retaken{}, Rejected)
-	stay(Doubted{}, slices.DeleteFunc(States(), func(s State) bool { return s >= Registering && s <= Sending })...)
-	to(Doubted{}, Packaged, Registering)
-	to(Doubted{}, Unclear, Registered, Sending)
+	stay(Retried{}, Rejected)
+	stay(ReconcileRequired{}, slices.DeleteFunc(States(), func(s State) bool { return s >= Registering && s <= Sending })...)
+	to(ReconcileRequired{}, Packaged, Registering)
+	to(ReconcileRequired{}, Unclear, Registered, Sending)
 	stay(RegistrationFound{}, Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Rejected, Quarantined)
 	to(RegistrationFound{}, Unclear, Packaged, Uploaded)
 	stay(Reconciled{}, States()...)
@@ -82,12 +82,12 @@ func answers() []Arrow {
 	heard := []State{Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Rejected, Quarantined}
 	to := func(w archive.ServiceStatus, next State, from ...State) {
 		for _, s := range from {
-			as = append(as, Arrow{Event: StatusSeen{}.Word(), Word: w, From: s, To: next})
+			as = append(as, Arrow{Event: StatusSeen{}.JournalName(), Word: w, From: s, To: next})
 		}
 	}
 	for w := archive.Unfamiliar; w <= archive.Absent; w++ {
 		for _, s := range heard {
-			moves := w == archive.Successful && s.Open() ||
+			moves := w == archive.Successful && s.IsOpen() ||
 				w == archive.InProgress && (s == Registered || s == Sending || s == Unclear)
 			if !moves {
 				to(w, s, s)
@@ -116,7 +116,7 @@ func ofSource() []Arrow {
 	var as []Arrow
 	move := func(ev Event, next Source, from Source, in ...State) {
 		for _, s := range in {
-			as = append(as, Arrow{Event: ev.Word(), From: s, To: s, Source: from, Then: next})
+			as = append(as, Arrow{Event: ev.JournalName(), From: s, To: s, Source: from, Then: next})
 		}
 	}
 	for _, from := range []Source{Claimed, Returning} {
@@ -134,7 +134,7 @@ func ofSource() []Arrow {
 		move(Disposed{}, next, Disposing, Archived)
 	}
 	for _, from := range []Source{Kept, Disposing} {
-		move(SourceUntouchable{}, Kept, from, Archived, Delivered)
+		move(DisposalStopped{}, Kept, from, Archived, Delivered)
 	}
 	move(Closed{}, Kept, Disposing, Archived)
 	for _, next := range []Source{Kept, Moved, Gone} {
@@ -142,7 +142,7 @@ func ofSource() []Arrow {
 			move(SourceFound{}, next, from, Archived)
 		}
 		if next != Moved {
-			as = append(as, Arrow{Event: Recovered{}.Word(), From: None, To: Archived, Source: NoSource, Then: next})
+			as = append(as, Arrow{Event: Recovered{}.JournalName(), From: None, To: Archived, Source: NoSource, Then: next})
 		}
 		move(SourceFound{}, next, Claimed, Quarantined)
 	}
@@ -152,8 +152,8 @@ func ofSource() []Arrow {
 		}
 	}
 	move(SourceFound{}, Returned, Claimed, Quarantined)
-	as = append(as, Arrow{Event: Recovered{}.Word(), From: None, To: Uploaded, Source: NoSource, Then: Gone})
-	as = append(as, Arrow{Event: Recovered{}.Word(), From: None, To: Rejected, Source: NoSource, Then: Returned})
-	as = slices.DeleteFunc(as, func(a Arrow) bool { return a.Event == (SourceFound{}).Word() && a.Source == a.Then })
+	as = append(as, Arrow{Event: Recovered{}.JournalName(), From: None, To: Uploaded, Source: NoSource, Then: Gone})
+	as = append(as, Arrow{Event: Recovered{}.JournalName(), From: None, To: Rejected, Source: NoSource, Then: Returned})
+	as = slices.DeleteFunc(as, func(a Arrow) bool { return a.Event == (SourceFound{}).JournalName() && a.Source == a.Then })
 	return slices.DeleteFunc(as, func(a Arrow) bool { return a.Source == Disposing && a.From == Delivered })
 }

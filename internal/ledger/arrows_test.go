@@ -26,7 +26,7 @@ func TestArrows_AgreeWithTransition(t *testing.T) {
 		if err != nil {
 			return
 		}
-		a := Arrow{Event: ev.Word(), From: e.State, To: next.State, Source: e.Source, Then: next.Source}
+		a := Arrow{Event: ev.JournalName(), From: e.State, To: next.State, Source: e.Source, Then: next.Source}
 		if seen, ok := ev.(StatusSeen); ok {
 			a.Word = seen.Receipt.Status
 		}

@@ -20,8 +20,8 @@ type StatusSeen struct {
 	NotBefore time.Time     // when to ask again, should there be need
 }
 
-// Word implements Event.
-func (StatusSeen) Word() string { return "status-seen" }
+// JournalName implements Event.
+func (StatusSeen) JournalName() string { return "status-seen" }
 
 func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 	r := e.registration(ev.Receipt.Remote)
@@ -29,10 +29,10 @@ func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 		return ErrIllegal
 	}
 	contradicted, successes := e.Contradicted, e.successes()
-	worked := r.Equal > 0 && (r.Word == archive.InProgress || r.Word == archive.Unfamiliar)
+	worked := r.EqualAnswers > 0 && (r.LastStatus == archive.InProgress || r.LastStatus == archive.Unfamiliar)
 	r.hear(ev.Receipt.Status, at.Wall, ev.Grace)
 	if e.isWatched(r) {
-		r.Last = at.Wall // the next late question comes after this answer, counted or not
+		r.LastAnswer = at.Wall // the next late question comes after this answer, counted or not
 	}
 	switch ev.Receipt.Status {
 	case archive.Successful:
@@ -49,7 +49,7 @@ func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 	case archive.WaitingForPackage, archive.Absent:
 		e.missing(r, ev, at)
 	}
-	if e.Contradicted && (!contradicted || e.successes() > successes) || e.ArchivedTwice() && e.successes() > successes {
+	if e.Contradicted && (!contradicted || e.successes() > successes) || e.IsArchivedTwice() && e.successes() > successes {
 		e.Resolved = false // whoever resolved something before did not know this
 	}
 	open := e.State == Uploaded || e.State == Unclear
@@ -84,17 +84,17 @@ func (r *Registration) mayBeUnused(t time.Time) bool {
 // hear counts equal answers that lie far enough apart.
 func (r *Registration) hear(w archive.ServiceStatus, at time.Time, grace time.Duration) {
 	switch {
-	case w != r.Word || r.Equal == 0:
-		r.Word, r.Equal, r.Last = w, 1, at
-	case at.Sub(r.Last) >= grace/spacing && r.Equal < 255:
-		r.Equal, r.Last = r.Equal+1, at
+	case w != r.LastStatus || r.EqualAnswers == 0:
+		r.LastStatus, r.EqualAnswers, r.LastAnswer = w, 1, at
+	case at.Sub(r.LastAnswer) >= grace/spacing && r.EqualAnswers < 255:
+		r.EqualAnswers, r.LastAnswer = r.EqualAnswers+1, at
 	}
 }
 
 // proven reports whether the absence of content may be believed: nothing can be in
 // flight any more, and the service said the same often enough.
 func (r *Registration) proven(at archive.Instant, ev StatusSeen) bool {
-	return r.Equal >= evidence && r.unusedFor(at.Wall, ev.Receipt.Date) >= ev.Grace
+	return r.EqualAnswers >= evidence && r.unusedFor(at.Wall, ev.Receipt.Date) >= ev.Grace
 }
 
 // unusedFor returns for how long nothing can have left for the registration's address, by
@@ -115,36 +115,36 @@ func (r *Registration) unusedFor(at, date time.Time) time.Duration {
 
 // lastUse is the last moment at which a byte may have left for the registration's address.
 func (r *Registration) lastUse() time.Time {
-	if r.Closed.IsZero() {
+	if r.ClosedAt.IsZero() {
 		return r.Ticket.Sent.Wall
 	}
-	return r.Closed
+	return r.ClosedAt
 }
 
 func (e *Entry) isCurrent(r *Registration) bool { return r == e.Current() }
 
 func (e *Entry) succeed(r *Registration, rc archive.Receipt, at archive.Instant) {
-	if !e.State.Open() && r.Fate != Succeeded && r.Ticket.Remote != e.Archived { // it counts beside the success that the entry has, or in spite of its end
+	if !e.State.IsOpen() && r.Fate != Succeeded && r.Ticket.Remote != e.ArchivedRemote { // it counts beside the success that the entry has, or in spite of its end
 		if r.SucceededAt = rc.Updated; r.SucceededAt.IsZero() {
 			r.SucceededAt = at.Wall
 		}
 	}
 	r.Fate = Succeeded
 	switch {
-	case e.State.Open():
+	case e.State.IsOpen():
 		e.close(at.Wall)
 		e.enter(Archived)
-		e.Archived, e.Record = rc.Remote, rc.Record
+		e.ArchivedRemote, e.SuccessRecord = rc.Remote, rc.Record
 		e.ArchivedAt = rc.Updated
 		if e.ArchivedAt.IsZero() {
 			e.ArchivedAt = at.Wall
 		}
-		e.Double = e.Double || e.holders() > 1
+		e.PossibleDouble = e.PossibleDouble || e.holders() > 1
 	case e.State == Archived:
-		e.Double = e.Double || rc.Remote != e.Archived
+		e.PossibleDouble = e.PossibleDouble || rc.Remote != e.ArchivedRemote
 	default: // rejected, duplicate, quarantined: the service holds what we say it does not
-		e.Contradicted, e.Record, e.ArchivedAt = true, rc.Record, rc.Updated
-		e.Double = e.Double || e.ArchivedTwice()
+		e.Contradicted, e.SuccessRecord, e.ArchivedAt = true, rc.Record, rc.Updated
+		e.PossibleDouble = e.PossibleDouble || e.IsArchivedTwice()
 	}
 }
 
@@ -152,8 +152,8 @@ func (e *Entry) succeed(r *Registration, rc archive.Receipt, at archive.Instant)
 // more and no other package is under way, the document goes on with r instead of being
 // sent again.
 func (e *Entry) progress(r *Registration, at archive.Instant) {
-	unawaited, failed := r.Fate == Unsent || r.GivenUp(), r.Fate == Lapsed
-	if unawaited || r.Fate == Maybe {
+	unawaited, failed := r.Fate == Unsent || r.IsGivenUp(), r.Fate == Lapsed
+	if unawaited || r.Fate == MaybeStored {
 		r.Fate = Stored
 	}
 	switch current := e.isCurrent(r); {
@@ -167,7 +167,7 @@ func (e *Entry) progress(r *Registration, at archive.Instant) {
 		e.makeCurrent(slices.IndexFunc(e.Registrations, func(o Registration) bool { return o.Ticket.Remote == r.Ticket.Remote && o.Fate == Stored }))
 		e.toUploaded(at)
 	}
-	e.Double = e.Double || unawaited && e.holders() > 1
+	e.PossibleDouble = e.PossibleDouble || unawaited && e.holders() > 1
 	e.Contradicted = e.Contradicted || (e.State == Rejected && !e.InDoubt)
 }
 
@@ -208,14 +208,14 @@ func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
 		e.Contradicted = e.Contradicted || ev.Receipt.Status != archive.Absent // retention may end
 	case current && e.State == Uploaded:
 		if at.Wall.Sub(e.UploadedAt) >= ev.Grace { // that alone sends nothing
-			r.Fate, r.Equal = Maybe, 0
+			r.Fate, r.EqualAnswers = MaybeStored, 0
 			e.Failures++
 			e.enter(Unclear)
 			e.Cause = Cause{Code: "package-missing-at-service"}
 		}
 	case current && e.State == Sending: // the window decides first
 	case ev.Receipt.Status == archive.Absent || !r.proven(at, ev):
-	case r.Fate == Maybe || r.Fate == Stored:
+	case r.Fate == MaybeStored || r.Fate == Stored:
 		e.lapse(r, at)
 		if current && e.State == Unclear {
 			e.again(Cause{Code: "proven-absent"})
@@ -229,8 +229,8 @@ func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
 // decided or a receipt tells, of a registration that may not be listed here, no evidence
 // ends. The service may take its word back, so r is asked about for a while yet.
 func (e *Entry) lapse(r *Registration, at archive.Instant) {
-	r.Fate, r.Closed = Lapsed, at.Wall
-	e.Double = e.Double && (e.DuplicateConfirmed || e.holders() > 1)
+	r.Fate, r.ClosedAt = Lapsed, at.Wall
+	e.PossibleDouble = e.PossibleDouble && (e.DuplicateConfirmed || e.holders() > 1)
 }
 
 // again sends the document back to be registered once more, unless the service has
@@ -242,7 +242,7 @@ func (e *Entry) again(c Cause) {
 		return
 	}
 	next := Packaged
-	if !e.Double && len(e.Questions()) > 0 {
+	if !e.PossibleDouble && len(e.OpenQuestions()) > 0 {
 		next = e.turn()
 	}
 	e.enter(next)
@@ -253,7 +253,7 @@ func (e *Entry) again(c Cause) {
 // the state that its fate is.
 func (e *Entry) turn() State {
 	i := len(e.Registrations) - 1
-	for i > 0 && (e.Registrations[i].Fate != Maybe && e.Registrations[i].Fate != Stored || !e.latest(i)) {
+	for i > 0 && (e.Registrations[i].Fate != MaybeStored && e.Registrations[i].Fate != Stored || !e.latest(i)) {
 		i--
 	}
 	if e.makeCurrent(i); e.Current().Fate == Stored {
@@ -269,4 +269,4 @@ func (e *Entry) makeCurrent(i int) {
 }
 
 // underWay reports whether the service is archiving the registration, by its last word.
-func (r Registration) underWay() bool { return r.Fate == Stored && r.Word == archive.InProgress }
+func (r Registration) underWay() bool { return r.Fate == Stored && r.LastStatus == archive.InProgress }

@@ -9,7 +9,7 @@ import (
 // TestAttention_I26_NothingThatNeedsAPersonCountsAsWaiting: what people are told of an
 // entry follows from what stands in it; a contradiction is told before everything else.
 func TestAttention_I26_NothingThatNeedsAPersonCountsAsWaiting(t *testing.T) {
-	want := map[State]Attention{Quarantined: Stuck, Rejected: Uncorrected, Archived: Unremarkable, Delivered: Unremarkable, Duplicate: Unremarkable}
+	want := map[State]Attention{Quarantined: InQuarantine, Rejected: RejectedUnresolved, Archived: NoAttention, Delivered: NoAttention, Duplicate: NoAttention}
 	for _, s := range States() {
 		e := usual(s)
 		is, ended := want[s]
@@ -20,23 +20,23 @@ func TestAttention_I26_NothingThatNeedsAPersonCountsAsWaiting(t *testing.T) {
 			t.Errorf("%s: %d, not %d", s, got, is)
 		}
 		barred := e
-		barred.Cause.Code = CauseBarred
-		if got := barred.Attention(); (got == Barred) != (s == Discovered) {
+		barred.Cause.Code = CauseCannotBeRead
+		if got := barred.Attention(); (got == WaitingForRights) != (s == Discovered) {
 			t.Errorf("%s without rights: %d", s, got)
 		}
 		e.Hold, e.SameContent = true, archive.Key{1}
-		if got := e.Attention(); s.Open() && got != Undecided || !s.Open() && got != is {
+		if got := e.Attention(); s.IsOpen() && got != AwaitingDecision || !s.IsOpen() && got != is {
 			t.Errorf("%s on hold for its content: %d", s, got)
 		}
 		e.Contradicted = true
-		if got := e.Attention(); got != Disputed {
-			t.Errorf("%s, contradicted: %d, not %d", s, got, Disputed)
+		if got := e.Attention(); got != ContradictedByService {
+			t.Errorf("%s, contradicted: %d, not %d", s, got, ContradictedByService)
 		}
 		e.Resolved = true
-		if got := e.Attention(); got == Disputed || got == Uncorrected {
+		if got := e.Attention(); got == ContradictedByService || got == RejectedUnresolved {
 			t.Errorf("%s, closed by a person: still %d", s, got)
 		}
-		if e.Attention() != Unremarkable && e.AtRest() {
+		if e.Attention() != NoAttention && e.IsAtRest() {
 			t.Errorf("%s needs attention, and counts as at rest", s)
 		}
 	}

@@ -9,8 +9,8 @@ type Balance struct {
 	States [Quarantined + 1]uint64
 }
 
-// Count books the change of one entry from one state to another; None means it is new.
-func (b *Balance) Count(from, to State) {
+// CountChange books the change of one entry from one state to another; None means it is new.
+func (b *Balance) CountChange(from, to State) {
 	if from == None {
 		b.Seen++
 	} else {
@@ -19,8 +19,8 @@ func (b *Balance) Count(from, to State) {
 	b.States[to]++
 }
 
-// Open counts the entries on their way, unclear ones included.
-func (b Balance) Open() uint64 {
+// OpenEntries counts the entries on their way, unclear ones included.
+func (b Balance) OpenEntries() uint64 {
 	var n uint64
 	for s := Discovered; s <= Unclear; s++ {
 		n += b.States[s]
@@ -28,18 +28,18 @@ func (b Balance) Open() uint64 {
 	return n
 }
 
-// Agrees reports whether seen = archived + delivered + rejected + quarantined +
+// IsBalanced reports whether seen = archived + delivered + rejected + quarantined +
 // duplicate + open.
-func (b Balance) Agrees() bool {
-	return b.Seen == b.States[Archived]+b.States[Delivered]+b.States[Rejected]+b.States[Quarantined]+b.States[Duplicate]+b.Open()
+func (b Balance) IsBalanced() bool {
+	return b.Seen == b.States[Archived]+b.States[Delivered]+b.States[Rejected]+b.States[Quarantined]+b.States[Duplicate]+b.OpenEntries()
 }
 
 // String returns the balance as people read it.
 func (b Balance) String() string {
 	verdict := "agrees"
-	if !b.Agrees() {
+	if !b.IsBalanced() {
 		verdict = "DOES NOT AGREE"
 	}
 	return fmt.Sprintf("seen %d = archived %d + delivered %d + rejected %d + quarantined %d + duplicate %d + open %d  %s",
-		b.Seen, b.States[Archived], b.States[Delivered], b.States[Rejected], b.States[Quarantined], b.States[Duplicate], b.Open(), verdict)
+		b.Seen, b.States[Archived], b.States[Delivered], b.States[Rejected], b.States[Quarantined], b.States[Duplicate], b.OpenEntries(), verdict)
 }

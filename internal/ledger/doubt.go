@@ -6,31 +6,31 @@ import (
 	"vaultd/internal/archive"
 )
 
-// Doubted says that the ledger was put back from a copy, or that the folder was found
+// ReconcileRequired says that the ledger was put back from a copy, or that the folder was found
 // without an entry: what happened to it since is not known. Nothing of it is sent,
 // moved or removed until the service was asked. An address that the copy still holds
 // is gone, and what it was given for may hold content. What was heard of another one is
 // no evidence any more.
-type Doubted struct{}
+type ReconcileRequired struct{}
 
-// Word implements Event.
-func (Doubted) Word() string { return "doubted" }
+// JournalName implements Event.
+func (ReconcileRequired) JournalName() string { return "doubted" }
 
-func (Doubted) apply(e *Entry, at archive.Instant) error {
+func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 	if e.State == None || e.NeedsReconcile {
 		return ErrIllegal
 	}
 	switch e.State {
 	case Registered, Sending:
-		e.Current().Fate = Maybe
+		e.Current().Fate = MaybeStored
 		e.close(at.Wall)
 		e.enter(Unclear)
 	case Registering: // the POST stays without an answer
 		e.enter(Packaged)
 	}
 	for i := range e.Registrations { // the same number may have been given out and used again since
-		if r := &e.Registrations[i]; r.Fate == Maybe || r.Fate == Stored {
-			r.Closed, r.Equal = at.Wall, 0
+		if r := &e.Registrations[i]; r.Fate == MaybeStored || r.Fate == Stored {
+			r.ClosedAt, r.EqualAnswers = at.Wall, 0
 		}
 	}
 	e.NeedsReconcile = true
@@ -42,14 +42,14 @@ func (Doubted) apply(e *Entry, at archive.Instant) error {
 // about it decide. Of any other one it is the trace of a POST whose answer was lost:
 // nobody ever had an address for it.
 type RegistrationFound struct {
-	Remote archive.RemoteID
-	ID     archive.ID // the clientUUID that the service tells: of any generation of the entry
-	Date   time.Time  // the service's own, of the registration; zero where it does not tell
-	Told   time.Time  // its clock when it told; zero where it does not say
+	Remote      archive.RemoteID
+	ID          archive.ID // the clientUUID that the service tells: of any generation of the entry
+	Date        time.Time  // the service's own, of the registration; zero where it does not tell
+	ServiceTime time.Time  // its clock when it told; zero where it does not say
 }
 
-// Word implements Event.
-func (RegistrationFound) Word() string { return "registration-found" }
+// JournalName implements Event.
+func (RegistrationFound) JournalName() string { return "registration-found" }
 
 // maxGeneration bounds how many successors of an identity are recognised.
 const maxGeneration = 32
@@ -57,14 +57,14 @@ const maxGeneration = 32
 // GenerationOf returns which generation of the entry's identity id is. It knows some
 // that come after the entry's own: the lost part of a life may have reached them.
 func (e Entry) GenerationOf(id archive.ID) (n uint8, ok bool) {
-	if e.Base.IsZero() {
+	if e.FirstID.IsZero() {
 		return 0, false
 	}
-	if id == e.Base {
+	if id == e.FirstID {
 		return 0, true
 	}
 	for n = 1; n <= max(e.Generation, maxGeneration); n++ {
-		if id == e.Base.Generation(int(n)) {
+		if id == e.FirstID.Generation(int(n)) {
 			return n, true
 		}
 	}
@@ -83,23 +83,23 @@ func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
 		return ErrIllegal // no suspect entry stands there
 	}
 	found := Registration{
-		Ticket: archive.Ticket{Remote: ev.Remote, Sent: archive.Instant{Wall: at.Wall}, Date: ev.Date}, Generation: n, Closed: at.Wall,
+		Ticket: archive.Ticket{Remote: ev.Remote, Sent: archive.Instant{Wall: at.Wall}, Date: ev.Date}, Generation: n, ClosedAt: at.Wall,
 	}
-	if ev.Told.After(found.Closed) { // our clock may be behind, and be set later
-		found.Closed = ev.Told
+	if ev.ServiceTime.After(found.ClosedAt) { // our clock may be behind, and be set later
+		found.ClosedAt = ev.ServiceTime
 	}
 	if n > e.Generation {
-		e.Generation, e.ID, e.Lost = n, ev.ID, e.Posts-e.Answers
+		e.Generation, e.ID, e.LostAnswers = n, ev.ID, e.Posts-e.Answers
 	}
 	if !e.NeedsReconcile {
 		e.note(found)
 		return nil
 	}
-	found.Fate = Maybe
+	found.Fate = MaybeStored
 	e.Registrations = append(e.Registrations, found)
 	e.fold()
-	e.Double = e.Double || e.holders() > 1
-	if e.State.Open() {
+	e.PossibleDouble = e.PossibleDouble || e.holders() > 1
+	if e.State.IsOpen() {
 		e.enter(Unclear)
 		e.Cause = Cause{Code: "registration-found"}
 	}
@@ -119,8 +119,8 @@ func (e *Entry) note(r Registration) {
 // every registration made since.
 type Reconciled struct{}
 
-// Word implements Event.
-func (Reconciled) Word() string { return "reconciled" }
+// JournalName implements Event.
+func (Reconciled) JournalName() string { return "reconciled" }
 
 func (Reconciled) apply(e *Entry, _ archive.Instant) error {
 	if !e.NeedsReconcile {
@@ -138,8 +138,8 @@ type SourceFound struct {
 	Dest   string // where; empty with Gone
 }
 
-// Word implements Event.
-func (SourceFound) Word() string { return "source-found" }
+// JournalName implements Event.
+func (SourceFound) JournalName() string { return "source-found" }
 
 func (ev SourceFound) apply(e *Entry, _ archive.Instant) error {
 	if !e.NeedsReconcile || e.Source == ev.Source || e.Source == Returned || e.Source > Disposing || (ev.Dest == "") != (ev.Source == Gone) {
@@ -164,34 +164,34 @@ func (ev SourceFound) apply(e *Entry, _ archive.Instant) error {
 // Recovered opens an entry from evidence, where the ledger is gone: a receipt, the
 // archive's index or its list, or a folder that was returned. It is born suspect.
 type Recovered struct {
-	Route       Route
-	Vault       archive.VaultID
-	Drop        string
-	Folder      string
-	Owner       uint32
-	Node        Node
-	State       State                // Archived, Uploaded or Rejected
-	Source      Source               // Kept or Gone; Gone; Returned
-	Dest        string               // where the source lies
-	ID          archive.ID           // zero where nothing tells it
-	Content     archive.Digest       // not zero: the change brings a Document
-	Metadata    archive.Digest       //
-	Package     archive.Package      //
-	Seal        archive.Digest       // Document.Seal of the package, with a Document
-	Number      archive.NumberDigest // zero: not all of the metadata is known
-	SameNumber  archive.Key          // set by the ledger itself
-	StrangeDate bool
-	Remote      archive.RemoteID // of the registration that succeeded, or is being archived
-	Record      []byte           // the service's own word of success, as it is kept
-	Double      bool             // the receipt says so
-	Cause       Cause
+	Route          Route
+	Vault          archive.VaultID
+	Drop           string
+	Folder         string
+	Owner          uint32
+	Node           Node
+	State          State                // ArchivedRemote, Uploaded or Rejected
+	Source         Source               // Kept or Gone; Gone; Returned
+	Dest           string               // where the source lies
+	ID             archive.ID           // zero where nothing tells it
+	Content        archive.Digest       // not zero: the change brings a Document
+	Metadata       archive.Digest       //
+	Package        archive.Package      //
+	Seal           archive.Digest       // Document.Seal of the package, with a Document
+	Number         archive.NumberDigest // zero: not all of the metadata is known
+	SameNumber     archive.Key          // set by the ledger itself
+	StrangeDate    bool
+	Remote         archive.RemoteID // of the registration that succeeded, or is being archived
+	SuccessRecord  []byte           // the service's own word of success, as it is kept
+	PossibleDouble bool             // the receipt says so
+	Cause          Cause
 
 	SeenAt, RegisteredAt, UploadedAt time.Time
 	ArchivedAt                       time.Time // the service's own time of success
 }
 
-// Word implements Event.
-func (Recovered) Word() string { return "recovered" }
+// JournalName implements Event.
+func (Recovered) JournalName() string { return "recovered" }
 
 func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	if e.State != None || e.Key.IsZero() || !ev.whole() {
@@ -199,22 +199,22 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	}
 	e.State, e.Source, e.Dest, e.NeedsReconcile = ev.State, ev.Source, ev.Dest, true
 	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
-	e.ID, e.Base, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Content, ev.Metadata, ev.Package
+	e.ID, e.FirstID, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Content, ev.Metadata, ev.Package
 	e.Number, e.SameNumber, e.StrangeDate = ev.Number, ev.SameNumber, ev.StrangeDate
-	e.Double, e.DuplicateConfirmed, e.Cause = ev.Double, ev.Double, ev.Cause
+	e.PossibleDouble, e.DuplicateConfirmed, e.Cause = ev.PossibleDouble, ev.PossibleDouble, ev.Cause
 	e.SeenAt, e.RegisteredAt, e.UploadedAt, e.ArchivedAt = ev.SeenAt, ev.RegisteredAt, ev.UploadedAt, ev.ArchivedAt
 	if e.SeenAt.IsZero() {
 		e.SeenAt = at.Wall
 	}
 	switch ev.State {
 	case Archived:
-		e.Archived, e.Record = ev.Remote, ev.Record
-		e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: ev.Remote}, Fate: Succeeded, Closed: at.Wall}}
+		e.ArchivedRemote, e.SuccessRecord = ev.Remote, ev.SuccessRecord
+		e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: ev.Remote}, Fate: Succeeded, ClosedAt: at.Wall}}
 	case Uploaded:
 		if e.UploadedAt.IsZero() {
 			e.UploadedAt = at.Wall
 		}
-		e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: ev.Remote}, Fate: Stored, Closed: at.Wall}}
+		e.Registrations = []Registration{{Ticket: archive.Ticket{Remote: ev.Remote}, Fate: Stored, ClosedAt: at.Wall}}
 	}
 	return nil
 }
@@ -226,9 +226,9 @@ func (ev Recovered) whole() bool {
 		return false
 	case ev.State == Archived:
 		kept, gone := ev.Source == Kept && ev.Dest != "", ev.Source == Gone && ev.Dest == ""
-		return (kept || gone) && ev.Remote != "" && len(ev.Record) > 0 && !ev.ArchivedAt.IsZero()
+		return (kept || gone) && ev.Remote != "" && len(ev.SuccessRecord) > 0 && !ev.ArchivedAt.IsZero()
 	case ev.State == Uploaded: // the archive has it; the folder it came from is not here
-		return ev.Source == Gone && ev.Dest == "" && ev.Remote != "" && !ev.ID.IsZero() && len(ev.Record) == 0 && ev.ArchivedAt.IsZero()
+		return ev.Source == Gone && ev.Dest == "" && ev.Remote != "" && !ev.ID.IsZero() && len(ev.SuccessRecord) == 0 && ev.ArchivedAt.IsZero()
 	}
 	return ev.State == Rejected && ev.Source == Returned && ev.Dest != "" && ev.Remote == ""
 }

@@ -29,47 +29,47 @@ type Entry struct {
 	Owner  uint32 // uid of the folder's owner at the claim
 	Node   Node   // the folder's identity on disk at the claim
 
-	Fingerprint archive.Digest // fingerprint at the last look while discovered
-	ID          archive.ID     // toward the service; of the current generation
-	Base        archive.ID     // of the first generation
-	Generation  uint8
-	Chosen      bool           // the sidecar named the identity
-	Content     archive.Digest // of the list of files
-	Metadata    archive.Digest // of the canonical metadata
-	Number      archive.NumberDigest
-	Package     archive.Package
+	Fingerprint   archive.Digest // fingerprint at the last look while discovered
+	ID            archive.ID     // toward the service; of the current generation
+	FirstID       archive.ID     // of the first generation
+	Generation    uint8
+	IDFromSidecar bool           // the sidecar named the identity
+	Content       archive.Digest // of the list of files
+	Metadata      archive.Digest // of the canonical metadata
+	Number        archive.NumberDigest
+	Package       archive.Package
 
 	Registrations []Registration      // the last is current, the others are orphans
-	Folded        RegistrationsPruned // earlier ones that are no longer listed
+	Pruned        RegistrationsPruned // earlier ones that are no longer listed
 	Posts         uint16              // intents to register
 	Answers       uint16              // of them with a known outcome
-	Lost          uint16              // unanswered ones of earlier generations
+	LostAnswers   uint16              // unanswered ones of earlier generations
 	Failures      uint8               // packages that the store took and the service failed or lost
-	Part          uint16              // documents it may be registered with, after a refused batch; 0: any number
+	BatchLimit    uint16              // documents it may be registered with, after a refused batch; 0: any number
 
 	Attempt   uint16 // postponements of the step that is due
 	NotBefore time.Time
-	After     archive.Key // wait for this entry's end
+	WaitsFor  archive.Key // wait for this entry's end
 	Cause     Cause       // of the state, or of the last postponement
 
 	Hold               bool // no further step, no disposal
 	InDoubt            bool // closed by an operator though content is possible
-	Double             bool // more than one registration may hold archivable content
-	DuplicateConfirmed bool // Double stays whatever is heard: a person released it, or a receipt says so
+	PossibleDouble     bool // more than one registration may hold archivable content
+	DuplicateConfirmed bool // PossibleDouble stays whatever is heard: a person released it, or a receipt says so
 	Contradicted       bool // the service contradicted a final state
 	Resolved           bool // a rejection or a contradiction that nobody needs to look at any more
 	NeedsReconcile     bool // the ledger was put back or made anew: what happened to it meanwhile is not known
 	StrangeDate        bool // it can hardly be of its date, see [archive.Document.HasStrangeDate]
-	Checked            bool // a person has looked at its date, or at the other one with its number
+	Reviewed           bool // a person has looked at its date, or at the other one with its number
 
-	First       archive.Key // duplicate of
+	DuplicateOf archive.Key // duplicate of
 	SameContent archive.Key // same files, other metadata
 	SameNumber  archive.Key // same invoice number, see [archive.NumberDigest]; zero as well where that one is SameContent
 	Supersedes  archive.Key // the rejected entry that this one repeats
 
-	Archived archive.RemoteID // the registration that succeeded
-	Record   []byte           // the service's success as it came
-	Dest     string           // where the source goes or lies, relative to the drop; absolute once moved out
+	ArchivedRemote archive.RemoteID // the registration that succeeded
+	SuccessRecord  []byte           // the service's success as it came
+	Dest           string           // where the source goes or lies, relative to the drop; absolute once moved out
 
 	SeenAt       time.Time
 	RegisteredAt time.Time // of the current registration
@@ -93,27 +93,27 @@ type Fate uint8
 
 // The fates. Their numbers are stored and never change.
 const (
-	Unsent    Fate = iota // no byte was ever sent to it
-	Maybe                 // bytes may be at the store
-	Stored                // the store or the service said so
-	Succeeded             // archived
-	Lapsed                // the service failed it, or never got a package
-	Declined              // the store refused every attempt; it may have kept the bytes all the same
+	Unsent      Fate = iota // no byte was ever sent to it
+	MaybeStored             // bytes may be at the store
+	Stored                  // the store or the service said so
+	Succeeded               // archived
+	Lapsed                  // the service failed it, or never got a package
+	Declined                // the store refused every attempt; it may have kept the bytes all the same
 )
 
 // Registration is one ticket and what became of it.
 type Registration struct {
-	Ticket     archive.Ticket // its URL is wiped when it is spent
-	Generation uint8
-	Sends      uint16 // intents to upload
-	Clear      uint16 // of them certainly without effect
-	Fate       Fate
-	Sent       archive.Digest // of the bytes that left in the upload that the store accepted; zero: none was
-	Closed     time.Time      // when it stopped being uploadable, or was found; once it was given up: when; zero: not yet
+	Ticket        archive.Ticket // its URL is wiped when it is spent
+	Generation    uint8
+	UploadIntents uint16 // intents to upload
+	WithoutEffect uint16 // of them certainly without effect
+	Fate          Fate
+	Sent          archive.Digest // of the bytes that left in the upload that the store accepted; zero: none was
+	ClosedAt      time.Time      // when it stopped being uploadable, or was found; once it was given up: when; zero: not yet
 
-	Word  archive.ServiceStatus // the service's last word about it
-	Equal uint8                 // equal answers, each a twenty-fourth of the grace after the one before
-	Last  time.Time             // of the last counted answer; once it was given up: of the last answer
+	LastStatus   archive.ServiceStatus // the service's last word about it
+	EqualAnswers uint8                 // equal answers, each a twenty-fourth of the grace after the one before
+	LastAnswer   time.Time             // of the last counted answer; once it was given up: of the last answer
 
 	SucceededAt time.Time // the service's own time of its success; zero: it has none, or it is Entry.ArchivedAt
 }
@@ -128,12 +128,12 @@ func (f RegistrationsPruned) Total() uint64 { return uint64(f.Unsent) + uint64(f
 // Document is the erasable part of an entry, written once: when it is sealed, or when it ends before that. Then it has
 // nothing but AsRead.
 type Document struct {
-	Salt     [16]byte       // joins the package's digest in journal lines
-	Metadata []byte         // canonical, as frozen
-	Files    []archive.File // what the ZIP holds
-	Others   []archive.File // sidecar, manifest, marker: ours to remove with the folder
-	Junk     []string       // ignored, listed at the claim
-	AsRead   archive.AsRead // the sidecar of a folder that was never sealed, for people; nothing is decided by it
+	Salt         [16]byte       // joins the package's digest in journal lines
+	Metadata     []byte         // canonical, as frozen
+	Files        []archive.File // what the ZIP holds
+	ControlFiles []archive.File // sidecar, manifest, marker: ours to remove with the folder
+	Junk         []string       // ignored, listed at the claim
+	AsRead       archive.AsRead // the sidecar of a folder that was never sealed, for people; nothing is decided by it
 }
 
 // Seal returns the digest that stands for the package in the journal.
@@ -141,13 +141,13 @@ func (d Document) Seal(p archive.Package) archive.Digest {
 	return archive.Sum(slices.Concat(d.Salt[:], p.SHA256[:]))
 }
 
-// OnlyAsRead reports whether the document is none of a sealed folder.
-func (d Document) OnlyAsRead() bool {
-	return d.Salt == [16]byte{} && len(d.Metadata) == 0 && len(d.Files) == 0 && len(d.Others) == 0 && len(d.Junk) == 0
+// IsOnlyAsRead reports whether the document is none of a sealed folder.
+func (d Document) IsOnlyAsRead() bool {
+	return d.Salt == [16]byte{} && len(d.Metadata) == 0 && len(d.Files) == 0 && len(d.ControlFiles) == 0 && len(d.Junk) == 0
 }
 
-// Sealed reports whether the entry was ever sealed, so that its document is that of its package.
-func (e Entry) Sealed() bool { return !e.Content.IsZero() || !e.Base.IsZero() }
+// WasSealed reports whether the entry was ever sealed, so that its document is that of its package.
+func (e Entry) WasSealed() bool { return !e.Content.IsZero() || !e.FirstID.IsZero() }
 
 // Current returns the registration that is to be uploaded or asked about.
 func (e *Entry) Current() *Registration {
@@ -167,12 +167,12 @@ func (e *Entry) registration(r archive.RemoteID) *Registration {
 	return nil
 }
 
-// Questions returns the registrations whose end is not known yet and matters:
+// OpenQuestions returns the registrations whose end is not known yet and matters:
 // those that content may have reached.
-func (e Entry) Questions() []archive.RemoteID {
+func (e Entry) OpenQuestions() []archive.RemoteID {
 	var open []archive.RemoteID
 	for i, r := range e.Registrations {
-		if (r.Fate == Maybe || r.Fate == Stored) && e.latest(i) {
+		if (r.Fate == MaybeStored || r.Fate == Stored) && e.latest(i) {
 			open = append(open, r.Ticket.Remote)
 		}
 	}
@@ -182,7 +182,7 @@ func (e Entry) Questions() []archive.RemoteID {
 // ServiceAhead tells by how much the service's clock was ahead of ours when the registration that succeeded was made, to a second;
 // known is false where the service did not tell its time then.
 func (e Entry) ServiceAhead() (ahead time.Duration, known bool) {
-	r := e.registration(e.Archived)
+	r := e.registration(e.ArchivedRemote)
 	if r == nil || r.Ticket.Date.IsZero() || r.Ticket.Sent.Wall.IsZero() {
 		return 0, false
 	}
@@ -199,7 +199,7 @@ func (e *Entry) latest(i int) bool {
 func (e *Entry) holders() int {
 	var held []archive.RemoteID
 	for _, r := range e.Registrations {
-		if r.Fate != Unsent && !r.GivenUp() {
+		if r.Fate != Unsent && !r.IsGivenUp() {
 			held = appendNew(held, r.Ticket.Remote)
 		}
 	}
@@ -230,38 +230,38 @@ func (e Entry) Orphans() []archive.RemoteID {
 	return none
 }
 
-// AtRest reports whether nothing is left to do, for vaultd or for a person: the entry
+// IsAtRest reports whether nothing is left to do, for vaultd or for a person: the entry
 // moves to the archive of entries and is rewritten only by a human act, a
 // contradiction or an erasure.
-func (e Entry) AtRest() bool {
+func (e Entry) IsAtRest() bool {
 	_, _, due := Due(e)
-	return e.State.Final() && !due && !e.Hold && !e.NeedsReconcile && !e.NeedsPerson()
+	return e.State.IsFinal() && !due && !e.Hold && !e.NeedsReconcile && !e.NeedsPerson()
 }
 
-// IsUnusual reports whether a person should look whether the document is right: it bears the invoice number of
+// NeedsReview reports whether a person should look whether the document is right: it bears the invoice number of
 // another one, or can hardly be of its date.
-func (e Entry) IsUnusual() bool { return !e.SameNumber.IsZero() || e.StrangeDate }
+func (e Entry) NeedsReview() bool { return !e.SameNumber.IsZero() || e.StrangeDate }
 
 // IsCertainlyRejected reports whether the entry has ended without any content at the service.
 func (e Entry) IsCertainlyRejected() bool {
 	return e.State == Rejected && !e.InDoubt && !e.Contradicted
 }
 
-// NothingLeft reports whether certainly nothing of the entry was ever taken by the
+// HasNothingAtService reports whether certainly nothing of the entry was ever taken by the
 // service: it is claimed or packed, and every POST of it was turned away.
-func (e Entry) NothingLeft() bool {
+func (e Entry) HasNothingAtService() bool {
 	return !e.NeedsReconcile && (e.State == Discovered || e.State == Packaged) && e.Posts == e.Answers && len(e.Registrations) == 0
 }
 
-// NeedsPerson reports whether somebody should look at the entry: it was refused and
+// ItemsForPerson reports whether somebody should look at the entry: it was refused and
 // not corrected since, it cannot go on by itself, the service contradicts it or has
 // archived it twice, or its disposal was stopped halfway.
 func (e Entry) NeedsPerson() bool {
-	return e.State == Quarantined || (e.State == Rejected || e.Contradicted || e.ArchivedTwice()) && !e.Resolved || e.halfway()
+	return e.State == Quarantined || (e.State == Rejected || e.Contradicted || e.IsArchivedTwice()) && !e.Resolved || e.halfway()
 }
 
 // halfway reports whether something came up against a disposal that had begun.
-func (e *Entry) halfway() bool { return e.Source == Disposing && (e.Double || e.Contradicted) }
+func (e *Entry) halfway() bool { return e.Source == Disposing && (e.PossibleDouble || e.Contradicted) }
 
 // wait postpones the step that is due.
 func (e *Entry) wait(until time.Time, c Cause) {
@@ -282,7 +282,7 @@ func (e *Entry) tried() {
 // enter changes the state and starts its step afresh.
 func (e *Entry) enter(s State) {
 	e.State = s
-	e.Attempt, e.NotBefore, e.After, e.Cause = 0, time.Time{}, archive.Key{}, Cause{}
+	e.Attempt, e.NotBefore, e.WaitsFor, e.Cause = 0, time.Time{}, archive.Key{}, Cause{}
 	if r := e.Current(); r != nil && s != Registered && s != Sending {
 		r.spend()
 	}

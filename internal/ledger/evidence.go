@@ -11,8 +11,8 @@ import (
 // on our clock they are not believed, because something may be in flight; the service's
 // clock must say so too. need is 0 where no answer of this kind proves it.
 func (r Registration) Evidence(grace time.Duration) (have, need int, from time.Time) {
-	if r.Word == archive.WaitingForPackage || r.Word == archive.Failed {
-		have, need = int(r.Equal), evidence
+	if r.LastStatus == archive.WaitingForPackage || r.LastStatus == archive.Failed {
+		have, need = int(r.EqualAnswers), evidence
 	}
 	return have, need, r.lastUse().Add(grace)
 }

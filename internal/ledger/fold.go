@@ -34,9 +34,9 @@ func (e *Entry) fold() {
 			kept = append(kept, r)
 			continue
 		case r.Fate == Lapsed:
-			e.Folded.Lapsed++
+			e.Pruned.Lapsed++
 		default:
-			e.Folded.Unsent++
+			e.Pruned.Unsent++
 		}
 		*spare(i)--
 	}
@@ -47,10 +47,10 @@ func (e *Entry) fold() {
 // of a number speaks for those before it, and stays as long as one of them was sent.
 func (e *Entry) spent(i int) bool {
 	r := e.Registrations[i]
-	if i == len(e.Registrations)-1 || r.Fate != Unsent && !r.GivenUp() {
+	if i == len(e.Registrations)-1 || r.Fate != Unsent && !r.IsGivenUp() {
 		return false
 	}
 	return !e.latest(i) || !slices.ContainsFunc(e.Registrations, func(o Registration) bool {
-		return o.Ticket.Remote == r.Ticket.Remote && o.Fate != Unsent && !o.GivenUp()
+		return o.Ticket.Remote == r.Ticket.Remote && o.Fate != Unsent && !o.IsGivenUp()
 	})
 }

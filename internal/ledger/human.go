@@ -13,9 +13,9 @@ type Operator struct {
 	Reason archive.Digest // Note.Digest of what was said; zero: no reason was given
 }
 
-// Vaultd is the uid that stands for vaultd itself, where a rule of the configuration
+// VaultdUID is the uid that stands for vaultd itself, where a rule of the configuration
 // acts in a person's place.
-const Vaultd uint32 = 1<<32 - 1
+const VaultdUID uint32 = 1<<32 - 1
 
 // Note is what a person gave as the reason of an act. It is kept beside the document,
 // where it can be erased while the journal still verifies.
@@ -29,8 +29,8 @@ func (n Note) Digest() archive.Digest {
 	return archive.Sum(slices.Concat(n.Salt[:], []byte(n.Text)))
 }
 
-// Actor returns who did ev; ok is false where no person did.
-func Actor(ev Event) (by Operator, ok bool) {
+// ActorOf returns who did ev; ok is false where no person did.
+func ActorOf(ev Event) (by Operator, ok bool) {
 	switch ev := ev.(type) {
 	case Held:
 		return ev.By, true
@@ -40,7 +40,7 @@ func Actor(ev Event) (by Operator, ok bool) {
 		return ev.By, true
 	case Released:
 		return ev.By, true
-	case Retaken:
+	case Retried:
 		return ev.By, true
 	}
 	return Operator{}, false
@@ -49,8 +49,8 @@ func Actor(ev Event) (by Operator, ok bool) {
 // Held stops every further step and the disposal.
 type Held struct{ By Operator }
 
-// Word implements Event.
-func (Held) Word() string { return "held" }
+// JournalName implements Event.
+func (Held) JournalName() string { return "held" }
 
 func (ev Held) apply(e *Entry, _ archive.Instant) error {
 	switch {
@@ -66,26 +66,26 @@ func (ev Held) apply(e *Entry, _ archive.Instant) error {
 // Unheld lets the entry go on. What is unusual about it counts as looked at.
 type Unheld struct{ By Operator }
 
-// Word implements Event.
-func (Unheld) Word() string { return "unheld" }
+// JournalName implements Event.
+func (Unheld) JournalName() string { return "unheld" }
 
 func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 	if !e.Hold {
 		return illegal(NotHeld)
 	}
 	e.Hold = false
-	e.Checked = e.Checked || e.IsUnusual() // whoever lets it go on has looked at it
+	e.Reviewed = e.Reviewed || e.NeedsReview() // whoever lets it go on has looked at it
 	return nil
 }
 
-// Closed resolves a rejection, or what came up against an archived entry or its kept folder, or tells that
+// ClosedAt resolves a rejection, or what came up against an archived entry or its kept folder, or tells that
 // somebody has looked at an unusual one: the flag stays, and a disposal that was stopped halfway ends there, its rest kept for good. It
 // ends an entry of which certainly nothing left as rejected, on hold or not; or one in doubt as
 // rejected, flagged so for ever. A suspect one must be reconciled before.
 type Closed struct{ By Operator }
 
-// Word implements Event.
-func (Closed) Word() string { return "closed" }
+// JournalName implements Event.
+func (Closed) JournalName() string { return "closed" }
 
 func (ev Closed) apply(e *Entry, at archive.Instant) error {
 	if err := e.mayClose(); err != nil {
@@ -96,8 +96,8 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 		switch a := e.Attention(); {
 		case e.halfway():
 			e.Source, e.DisposeAt = Kept, time.Time{}
-		case a == SameNumbered || a == Misdated:
-			e.Checked = true
+		case a == RepeatedNumber || a == StrangeDate:
+			e.Reviewed = true
 			return nil // not resolved: what comes up against it later needs a person all the same
 		}
 	case Discovered, Packaged:
@@ -124,9 +124,9 @@ func (e *Entry) mayClose() error {
 		return nil
 	case Archived:
 		switch {
-		case e.NeedsPerson() || e.Attention() != Unremarkable:
+		case e.NeedsPerson() || e.Attention() != NoAttention:
 			return nil
-		case e.Contradicted || e.ArchivedTwice() || e.Differs() || e.IsUnusual():
+		case e.Contradicted || e.IsArchivedTwice() || e.SourceDiffers() || e.NeedsReview():
 			return illegal(AlreadyResolved)
 		}
 		return illegal(NothingToResolve)
@@ -136,7 +136,7 @@ func (e *Entry) mayClose() error {
 		if e.NeedsReconcile {
 			return illegal(NeedsReconcile) // nobody can decide about a life of which a part is lost
 		}
-		if e.State.Open() && e.State != Unclear && !e.NothingLeft() {
+		if e.State.IsOpen() && e.State != Unclear && !e.HasNothingAtService() {
 			return illegal(ContentPossible)
 		}
 		return nil
@@ -150,8 +150,8 @@ func (e *Entry) mayClose() error {
 // more cannot be sent again.
 type Released struct{ By Operator }
 
-// Word implements Event.
-func (Released) Word() string { return "released" }
+// JournalName implements Event.
+func (Released) JournalName() string { return "released" }
 
 func (ev Released) apply(e *Entry, at archive.Instant) error {
 	if err := e.in(Quarantined, Unclear); err != nil {
@@ -163,9 +163,9 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 	e.close(at.Wall)
 	for _, r := range e.Registrations {
 		if r.Fate == Succeeded {
-			e.Double = e.Double || e.holders() > 1
+			e.PossibleDouble = e.PossibleDouble || e.holders() > 1
 			e.enter(Archived)
-			e.Archived, e.Contradicted = r.Ticket.Remote, false
+			e.ArchivedRemote, e.Contradicted = r.Ticket.Remote, false
 			if e.ArchivedAt.IsZero() {
 				e.ArchivedAt = at.Wall
 			}
@@ -173,7 +173,7 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 		}
 	}
 	if i := slices.IndexFunc(e.Registrations, Registration.underWay); i >= 0 {
-		e.Double = e.Double || e.holders() > 1
+		e.PossibleDouble = e.PossibleDouble || e.holders() > 1
 		e.makeCurrent(i)
 		e.toUploaded(at)
 		return nil
@@ -181,8 +181,8 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 	if e.Source != Claimed {
 		return illegal(SourceGone)
 	}
-	e.Double = e.Double || e.holders() > 0
-	e.DuplicateConfirmed = e.Double
+	e.PossibleDouble = e.PossibleDouble || e.holders() > 0
+	e.DuplicateConfirmed = e.PossibleDouble
 	if e.Package.IsZero() {
 		e.enter(Discovered)
 		return nil
@@ -195,8 +195,8 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 // Superseded says that a rejection was dropped again and is resolved by that.
 type Superseded struct{ By archive.Key }
 
-// Word implements Event.
-func (Superseded) Word() string { return "superseded" }
+// JournalName implements Event.
+func (Superseded) JournalName() string { return "superseded" }
 
 func (ev Superseded) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Rejected); err != nil {
@@ -206,17 +206,17 @@ func (ev Superseded) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Retaken says that a person has the returned folder of a rejection taken again, as a
+// Retried says that a person has the returned folder of a rejection taken again, as a
 // new entry, and that the rejection is resolved by that.
-type Retaken struct {
+type Retried struct {
 	By Operator
 	As archive.Key // the new entry
 }
 
-// Word implements Event.
-func (Retaken) Word() string { return "retaken" }
+// JournalName implements Event.
+func (Retried) JournalName() string { return "retaken" }
 
-func (ev Retaken) apply(e *Entry, _ archive.Instant) error {
+func (ev Retried) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Rejected); err != nil {
 		return err
 	}

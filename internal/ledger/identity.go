@@ -10,9 +10,9 @@ const (
 	Conflict                // the identity stands for something else, or for something closed in doubt
 )
 
-// Identify compares a packed folder, as its Sealed event and vault would have it,
+// CompareIdentity compares a packed folder, as its Sealed event and vault would have it,
 // with the entry that holds its identity.
-func Identify(first Entry, ev Sealed, vault string) Verdict {
+func CompareIdentity(first Entry, ev Sealed, vault string) Verdict {
 	if string(first.Vault) != vault || first.Content != ev.Content || first.Metadata != ev.Metadata {
 		if first.State == Rejected && !first.InDoubt && !first.Contradicted && first.Posts == first.Answers && len(first.Registrations) == 0 {
 			return Proceed

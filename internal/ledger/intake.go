@@ -19,8 +19,8 @@ type ClaimedFolder struct {
 	Supersedes archive.Key
 }
 
-// Word implements Event.
-func (ClaimedFolder) Word() string { return "claimed" }
+// JournalName implements Event.
+func (ClaimedFolder) JournalName() string { return "claimed" }
 
 func (ev ClaimedFolder) apply(e *Entry, at archive.Instant) error {
 	if e.State != None || e.Key.IsZero() {
@@ -39,14 +39,14 @@ type StillChanging struct {
 	NotBefore   time.Time
 }
 
-// Word implements Event.
-func (StillChanging) Word() string { return "still-changing" }
+// JournalName implements Event.
+func (StillChanging) JournalName() string { return "still-changing" }
 
 func (ev StillChanging) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Discovered); err != nil {
 		return err
 	}
-	e.Fingerprint, e.After = ev.Fingerprint, archive.Key{} // it may be another invoice now
+	e.Fingerprint, e.WaitsFor = ev.Fingerprint, archive.Key{} // it may be another invoice now
 	e.wait(ev.NotBefore, Cause{Code: "still-changing"})
 	return nil
 }
@@ -56,46 +56,46 @@ func (ev StillChanging) apply(e *Entry, _ archive.Instant) error {
 type Postponed struct {
 	NotBefore time.Time
 	Cause     Cause
-	After     archive.Key // where it waits for another entry's end
+	WaitsFor  archive.Key // where it waits for another entry's end
 }
 
-// Word implements Event.
-func (Postponed) Word() string { return "postponed" }
+// JournalName implements Event.
+func (Postponed) JournalName() string { return "postponed" }
 
 func (ev Postponed) apply(e *Entry, at archive.Instant) error {
 	step, _, due := Due(*e)
 	if !due {
 		return ErrIllegal
 	}
-	if step == Ask && !e.State.Open() {
+	if step == Ask && !e.State.IsOpen() {
 		ev.Cause = Cause{} // why it ended, or stopped, stays: a question that waits says nothing about that
 	}
-	if step == Ask && len(e.Questions()) == 0 {
+	if step == Ask && len(e.OpenQuestions()) == 0 {
 		ev.NotBefore = later(ev.NotBefore, e.unanswered(at.Wall))
 	}
 	e.wait(ev.NotBefore, ev.Cause)
-	e.After = ev.After
+	e.WaitsFor = ev.WaitsFor
 	return nil
 }
 
-// Sealed says that the ZIP exists, was read back, and that the request is frozen.
+// WasSealed says that the ZIP exists, was read back, and that the request is frozen.
 // Its [Document] is committed with it.
 type Sealed struct {
-	ID          archive.ID
-	Chosen      bool
-	Content     archive.Digest
-	Metadata    archive.Digest
-	Package     archive.Package
-	Seal        archive.Digest // Document.Seal of the package
-	Number      archive.NumberDigest
-	SameContent archive.Key
-	SameNumber  archive.Key // must be what the ledger finds in the transaction that seals
-	StrangeDate bool
-	Supersedes  archive.Key // the entry whose identity this one takes over
+	ID            archive.ID
+	IDFromSidecar bool
+	Content       archive.Digest
+	Metadata      archive.Digest
+	Package       archive.Package
+	Seal          archive.Digest // Document.Seal of the package
+	Number        archive.NumberDigest
+	SameContent   archive.Key
+	SameNumber    archive.Key // must be what the ledger finds in the transaction that seals
+	StrangeDate   bool
+	Supersedes    archive.Key // the entry whose identity this one takes over
 }
 
-// Word implements Event.
-func (Sealed) Word() string { return "sealed" }
+// JournalName implements Event.
+func (Sealed) JournalName() string { return "sealed" }
 
 func (ev Sealed) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Discovered); err != nil || ev.ID.IsZero() || ev.Package.IsZero() {
@@ -103,7 +103,7 @@ func (ev Sealed) apply(e *Entry, _ archive.Instant) error {
 	}
 	e.enter(Packaged)
 	e.Fingerprint = archive.Digest{} // it served to see whether the folder was still changing
-	e.ID, e.Base, e.Chosen, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Chosen, ev.Content, ev.Metadata, ev.Package
+	e.ID, e.FirstID, e.IDFromSidecar, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.IDFromSidecar, ev.Content, ev.Metadata, ev.Package
 	e.Number, e.SameContent, e.SameNumber, e.StrangeDate = ev.Number, ev.SameContent, ev.SameNumber, ev.StrangeDate
 	if !ev.Supersedes.IsZero() {
 		e.Supersedes = ev.Supersedes
@@ -118,15 +118,15 @@ type Resealed struct {
 	Seal    archive.Digest
 }
 
-// Word implements Event.
-func (Resealed) Word() string { return "resealed" }
+// JournalName implements Event.
+func (Resealed) JournalName() string { return "resealed" }
 
 func (ev Resealed) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Packaged, Registering, Registered, Sending); err != nil {
 		return err
 	}
 	for _, r := range e.Registrations {
-		if (r.Fate != Unsent || e.Folded.Lapsed > 0) && ev.Package.SHA256 != e.Package.SHA256 {
+		if (r.Fate != Unsent || e.Pruned.Lapsed > 0) && ev.Package.SHA256 != e.Package.SHA256 {
 			return ErrIllegal
 		}
 	}
@@ -138,15 +138,15 @@ func (ev Resealed) apply(e *Entry, _ archive.Instant) error {
 // entry that is not known, and a person must look.
 type Refused struct{ Cause Cause }
 
-// Word implements Event.
-func (Refused) Word() string { return "refused" }
+// JournalName implements Event.
+func (Refused) JournalName() string { return "refused" }
 
 func (ev Refused) apply(e *Entry, _ archive.Instant) error {
 	if e.NeedsReconcile && e.State == Discovered {
 		e.quarantine(ev.Cause)
 		return nil
 	}
-	if !e.NothingLeft() {
+	if !e.HasNothingAtService() {
 		return ErrIllegal
 	}
 	e.enter(Rejected)
@@ -157,26 +157,26 @@ func (ev Refused) apply(e *Entry, _ archive.Instant) error {
 // FoundDuplicate says that the same identity is archived already.
 type FoundDuplicate struct{ First archive.Key }
 
-// Word implements Event.
-func (FoundDuplicate) Word() string { return "duplicate" }
+// JournalName implements Event.
+func (FoundDuplicate) JournalName() string { return "duplicate" }
 
 func (ev FoundDuplicate) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Discovered); err != nil || ev.First.IsZero() {
 		return ErrIllegal
 	}
 	e.enter(Duplicate)
-	e.First = ev.First
+	e.DuplicateOf = ev.First
 	return nil
 }
 
-// GotStuck says that the entry cannot go on and that content or a mix-up is possible.
-type GotStuck struct{ Cause Cause }
+// SentToQuarantine says that the entry cannot go on and that content or a mix-up is possible.
+type SentToQuarantine struct{ Cause Cause }
 
-// Word implements Event.
-func (GotStuck) Word() string { return "stuck" }
+// JournalName implements Event.
+func (SentToQuarantine) JournalName() string { return "stuck" }
 
-func (ev GotStuck) apply(e *Entry, _ archive.Instant) error {
-	if !e.State.Open() {
+func (ev SentToQuarantine) apply(e *Entry, _ archive.Instant) error {
+	if !e.State.IsOpen() {
 		return ErrIllegal
 	}
 	e.quarantine(ev.Cause)

@@ -17,9 +17,9 @@ var lateQuestions = [...]time.Duration{
 	time.Hour, 6 * time.Hour, 24 * time.Hour, 3 * 24 * time.Hour, 10 * 24 * time.Hour, 30 * 24 * time.Hour,
 }
 
-// GivenUp reports whether nothing waits for the registration any more although bytes
+// IsGivenUp reports whether nothing waits for the registration any more although bytes
 // were sent to it: the service failed it, or the store refused it.
-func (r Registration) GivenUp() bool { return r.Fate == Lapsed || r.Fate == Declined }
+func (r Registration) IsGivenUp() bool { return r.Fate == Lapsed || r.Fate == Declined }
 
 // watched returns the registration that answers for the i-th one, to which bytes were
 // sent and for which nothing waits any more: the last with its number, which was given
@@ -31,7 +31,7 @@ func (e *Entry) watched(i int) *Registration {
 		return nil
 	}
 	last := e.registration(r.Ticket.Remote)
-	if last.Fate != Unsent && !last.GivenUp() {
+	if last.Fate != Unsent && !last.IsGivenUp() {
 		return nil
 	}
 	return last
@@ -45,7 +45,7 @@ func (e *Entry) lateQuestionOf(i int) (at time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	for _, after := range lateQuestions {
-		if at = e.Registrations[i].Closed.Add(after); at.After(last.Last) {
+		if at = e.Registrations[i].ClosedAt.Add(after); at.After(last.LastAnswer) {
 			return at, true
 		}
 	}
@@ -75,7 +75,7 @@ func (e *Entry) isWatched(r *Registration) bool {
 // waitsForProgress reports whether the service is archiving an earlier registration, by its
 // last word: what becomes of that is asked first, and nothing is registered beside it.
 func (e *Entry) waitsForProgress() bool {
-	if e.State != Packaged || e.Double {
+	if e.State != Packaged || e.PossibleDouble {
 		return false
 	}
 	for i, r := range e.Registrations {
@@ -91,10 +91,10 @@ func (e *Entry) waitsForProgress() bool {
 // not asked where it said so again, or said it as often as proves it.
 func (e *Entry) looksAgain() bool {
 	r := e.Current()
-	if e.State != Packaged || r == nil || r.Fate != Lapsed || r.Equal >= evidence {
+	if e.State != Packaged || r == nil || r.Fate != Lapsed || r.EqualAnswers >= evidence {
 		return false
 	}
-	return !r.Last.After(r.Closed) || r.Word == archive.Unfamiliar // a word that is not known may be progress
+	return !r.LastAnswer.After(r.ClosedAt) || r.LastStatus == archive.Unfamiliar // a word that is not known may be progress
 }
 
 // longestSilence bounds how long a question about a failure is repeated that is never answered, before the document is
@@ -105,8 +105,8 @@ const longestSilence = 24 * time.Hour
 // as the question is overdue, at most a day. One that is still not answered when its month is over counts as answered,
 // and a failure is not asked about again after a day: else an archive that cannot tell would be asked for ever.
 func (e *Entry) unanswered(now time.Time) (next time.Time) {
-	if r := e.Current(); e.looksAgain() && now.Sub(r.Closed) >= longestSilence {
-		r.Last, r.Equal = now, evidence
+	if r := e.Current(); e.looksAgain() && now.Sub(r.ClosedAt) >= longestSilence {
+		r.LastAnswer, r.EqualAnswers = now, evidence
 		return next
 	}
 	for i := range e.Registrations {
@@ -115,20 +115,20 @@ func (e *Entry) unanswered(now time.Time) (next time.Time) {
 			continue
 		}
 		next = later(next, now.Add(min(now.Sub(at), longestSilence)))
-		if closed := e.Registrations[i].Closed; now.Sub(closed) >= lateQuestions[len(lateQuestions)-1] {
-			e.watched(i).Last = now
+		if closed := e.Registrations[i].ClosedAt; now.Sub(closed) >= lateQuestions[len(lateQuestions)-1] {
+			e.watched(i).LastAnswer = now
 		}
 	}
-	if e.State.Open() {
+	if e.State.IsOpen() {
 		return time.Time{}
 	}
 	return next
 }
 
-// QuestionsAt returns the registrations to ask about at that time: those whose end is
+// DueQuestions returns the registrations to ask about at that time: those whose end is
 // not known yet, and those that were given up and whose late question is due.
-func (e Entry) QuestionsAt(now time.Time) []archive.RemoteID {
-	all := e.Questions()
+func (e Entry) DueQuestions(now time.Time) []archive.RemoteID {
+	all := e.OpenQuestions()
 	for i := range e.Registrations {
 		at, ok := e.lateQuestionOf(i)
 		if e.looksAgain() && e.isCurrent(e.watched(i)) {
@@ -141,15 +141,15 @@ func (e Entry) QuestionsAt(now time.Time) []archive.RemoteID {
 	return all
 }
 
-// Hears reports whether the service's word about one of its registrations is news to
+// IsNews reports whether the service's word about one of its registrations is news to
 // the entry although nothing waits for it: it has content that the entry does not count.
 // A number that is not listed any more is one of those.
-func (e Entry) Hears(rc archive.Receipt) bool {
-	if rc.Status != archive.Successful && rc.Status != archive.InProgress || rc.Remote == e.Archived {
+func (e Entry) IsNews(rc archive.Receipt) bool {
+	if rc.Status != archive.Successful && rc.Status != archive.InProgress || rc.Remote == e.ArchivedRemote {
 		return false
 	}
 	r := e.registration(rc.Remote)
-	return r == nil || r.Fate == Unsent || r.GivenUp() || rc.Status == archive.Successful && r.Fate != Succeeded
+	return r == nil || r.Fate == Unsent || r.IsGivenUp() || rc.Status == archive.Successful && r.Fate != Succeeded
 }
 
 // successes counts the service's numbers under which the document is archived.
@@ -163,6 +163,6 @@ func (e *Entry) successes() int {
 	return len(all)
 }
 
-// ArchivedTwice reports whether the service has archived the document under more than
+// IsArchivedTwice reports whether the service has archived the document under more than
 // one number: that is certain, not only possible.
-func (e Entry) ArchivedTwice() bool { return e.successes() > 1 }
+func (e Entry) IsArchivedTwice() bool { return e.successes() > 1 }

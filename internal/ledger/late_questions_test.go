@@ -25,14 +25,14 @@ func TestLateQuestions_I2_GoOnForAMonth(t *testing.T) {
 			e := given(fate)
 			var asked []time.Duration
 			for step, when, due := Due(e); due; step, when, due = Due(e) {
-				if step != Ask || len(e.QuestionsAt(when)) != 1 || len(e.QuestionsAt(when.Add(-time.Second))) != 0 || e.AtRest() {
-					t.Fatalf("%s at %v about %v, at rest %t", step, when, e.QuestionsAt(when), e.AtRest())
+				if step != Ask || len(e.DueQuestions(when)) != 1 || len(e.DueQuestions(when.Add(-time.Second))) != 0 || e.IsAtRest() {
+					t.Fatalf("%s at %v about %v, at rest %t", step, when, e.DueQuestions(when), e.IsAtRest())
 				}
 				asked = append(asked, when.Sub(epoch))
 				e = must(t, e, when.Sub(epoch), StatusSeen{Receipt: archive.Receipt{Remote: "old", Status: word}, Grace: grace})
 			}
-			if !slices.Equal(asked, want) || !e.AtRest() {
-				t.Errorf("fate %d, %s: asked after %v, at rest %t", fate, word, asked, e.AtRest())
+			if !slices.Equal(asked, want) || !e.IsAtRest() {
+				t.Errorf("fate %d, %s: asked after %v, at rest %t", fate, word, asked, e.IsAtRest())
 			}
 		}
 	}
@@ -48,8 +48,8 @@ func TestLateQuestions_I2_WhatWasMissedIsAskedOnce(t *testing.T) {
 
 // A document that never lost a registration is never asked about late.
 func TestLateQuestions_I2_NobodyElseIsAsked(t *testing.T) {
-	if e := given(Unsent); len(e.QuestionsAt(epoch.Add(10000*time.Hour))) != 0 || !e.AtRest() {
-		t.Errorf("asks about %v", e.QuestionsAt(epoch.Add(10000*time.Hour)))
+	if e := given(Unsent); len(e.DueQuestions(epoch.Add(10000*time.Hour))) != 0 || !e.IsAtRest() {
+		t.Errorf("asks about %v", e.DueQuestions(epoch.Add(10000*time.Hour)))
 	}
 }
 
@@ -87,10 +87,10 @@ func TestLateQuestions_I26_PostponedTheyKeepTheCause(t *testing.T) {
 func TestLateQuestions_I21_AreBounded(t *testing.T) {
 	e := usual(Packaged)
 	for n := range 100 {
-		e = must(t, e, time.Duration(n)*time.Minute, RegisterIntended{}, GotTicket{ticket(archive.RemoteID(fmt.Sprint(n)))}, UploadIntended{}, UploadRefused{})
+		e = must(t, e, time.Duration(n)*time.Minute, RegisterIntended{}, TicketReceived{ticket(archive.RemoteID(fmt.Sprint(n)))}, UploadIntended{}, UploadRefused{})
 	}
-	if n := len(e.QuestionsAt(epoch.Add(10000 * time.Hour))); n != late+1 || e.Folded.Total() != uint64(100-n) || e.Registrations[0].Ticket.Remote != "67" {
-		t.Errorf("asks about %d, %+v folded, the first is %s", n, e.Folded, e.Registrations[0].Ticket.Remote)
+	if n := len(e.DueQuestions(epoch.Add(10000 * time.Hour))); n != late+1 || e.Pruned.Total() != uint64(100-n) || e.Registrations[0].Ticket.Remote != "67" {
+		t.Errorf("asks about %d, %+v folded, the first is %s", n, e.Pruned, e.Registrations[0].Ticket.Remote)
 	}
 }
 
@@ -100,16 +100,16 @@ func TestLateSuccess_I2_IsFlaggedAtOnce(t *testing.T) {
 	for _, fate := range []Fate{Lapsed, Declined} {
 		e := given(fate)
 		e = must(t, e, time.Hour, answer(archive.Successful, "old"))
-		if !e.Double || !e.ArchivedTwice() || !e.NeedsPerson() || e.AtRest() || e.Attention() != Doubled {
-			t.Fatalf("fate %d: double %t, twice %t, attention %d", fate, e.Double, e.ArchivedTwice(), e.Attention())
+		if !e.PossibleDouble || !e.IsArchivedTwice() || !e.NeedsPerson() || e.IsAtRest() || e.Attention() != ArchivedTwice {
+			t.Fatalf("fate %d: double %t, twice %t, attention %d", fate, e.PossibleDouble, e.IsArchivedTwice(), e.Attention())
 		}
 		before := e.Rev
 		e = must(t, e, 2*time.Hour, Closed{byPerson})
-		if e.NeedsPerson() || !e.Double || e.Attention() != Unremarkable || e.Rev == before {
-			t.Errorf("closed, and double %t, needs a person %t", e.Double, e.NeedsPerson())
+		if e.NeedsPerson() || !e.PossibleDouble || e.Attention() != NoAttention || e.Rev == before {
+			t.Errorf("closed, and double %t, needs a person %t", e.PossibleDouble, e.NeedsPerson())
 		}
 		third := e
-		third.Registrations = append([]Registration{{Ticket: bare("third"), Fate: Lapsed, Closed: epoch}}, e.Registrations...)
+		third.Registrations = append([]Registration{{Ticket: bare("third"), Fate: Lapsed, ClosedAt: epoch}}, e.Registrations...)
 		if third = must(t, third, 3*time.Hour, answer(archive.Successful, "third")); !third.NeedsPerson() {
 			t.Error("a third copy calls nobody")
 		}
@@ -117,7 +117,7 @@ func TestLateSuccess_I2_IsFlaggedAtOnce(t *testing.T) {
 			for h := range 100 {
 				e = must(t, e, 48*time.Hour+time.Duration(h)*time.Hour, answer(w, "old"))
 			}
-			if !e.Double || !e.ArchivedTwice() {
+			if !e.PossibleDouble || !e.IsArchivedTwice() {
 				t.Errorf("%s took the flag back", w)
 			}
 		}
@@ -130,34 +130,34 @@ func TestLateSuccess_I2_OfAQuarantinedEntry(t *testing.T) {
 	e := usual(Quarantined)
 	e.Registrations[0].Fate = Lapsed
 	orphan(Lapsed)(&e)
-	if e = must(t, e, time.Hour, answer(archive.Successful, "old")); !e.Contradicted || e.Double {
-		t.Errorf("one success: contradicted %t, double %t", e.Contradicted, e.Double)
+	if e = must(t, e, time.Hour, answer(archive.Successful, "old")); !e.Contradicted || e.PossibleDouble {
+		t.Errorf("one success: contradicted %t, double %t", e.Contradicted, e.PossibleDouble)
 	}
-	if e = must(t, e, time.Hour, answer(archive.Successful, "now")); !e.Double || !e.ArchivedTwice() {
-		t.Errorf("two successes: double %t", e.Double)
+	if e = must(t, e, time.Hour, answer(archive.Successful, "now")); !e.PossibleDouble || !e.IsArchivedTwice() {
+		t.Errorf("two successes: double %t", e.PossibleDouble)
 	}
-	if e = must(t, e, time.Hour, Released{byPerson}); e.State != Archived || !e.Double || !e.NeedsPerson() {
-		t.Errorf("released: %s, double %t", e.State, e.Double)
+	if e = must(t, e, time.Hour, Released{byPerson}); e.State != Archived || !e.PossibleDouble || !e.NeedsPerson() {
+		t.Errorf("released: %s, double %t", e.State, e.PossibleDouble)
 	}
 }
 
 // What the service works on again is waited for, and not sent once more.
 func TestLateProgress_I2_IsWaitedFor(t *testing.T) {
 	e := usual(Packaged)
-	e.Registrations = []Registration{{Ticket: bare("first"), Fate: Lapsed, Closed: epoch}, {Ticket: bare("second"), Fate: Declined, Closed: epoch}}
+	e.Registrations = []Registration{{Ticket: bare("first"), Fate: Lapsed, ClosedAt: epoch}, {Ticket: bare("second"), Fate: Declined, ClosedAt: epoch}}
 	e = must(t, e, time.Hour, answer(archive.InProgress, "first"))
-	if e.State != Uploaded || e.Current().Ticket.Remote != "first" || e.Double {
-		t.Errorf("%s with %s, double %t", e.State, e.Current().Ticket.Remote, e.Double)
+	if e.State != Uploaded || e.Current().Ticket.Remote != "first" || e.PossibleDouble {
+		t.Errorf("%s with %s, double %t", e.State, e.Current().Ticket.Remote, e.PossibleDouble)
 	}
 	sending := usual(Sending)
 	orphan(Lapsed)(&sending)
-	if sending = must(t, sending, 0, answer(archive.InProgress, "old")); !sending.Double || sending.State != Sending {
-		t.Errorf("a second content under way: %s, double %t", sending.State, sending.Double)
+	if sending = must(t, sending, 0, answer(archive.InProgress, "old")); !sending.PossibleDouble || sending.State != Sending {
+		t.Errorf("a second content under way: %s, double %t", sending.State, sending.PossibleDouble)
 	}
 	racing := usual(Registering)
 	orphan(Lapsed)(&racing)
-	racing = must(t, racing, 0, answer(archive.InProgress, "old"), GotTicket{ticket("new")}, UploadIntended{})
-	if !racing.Double {
+	racing = must(t, racing, 0, answer(archive.InProgress, "old"), TicketReceived{ticket("new")}, UploadIntended{})
+	if !racing.PossibleDouble {
 		t.Error("sent beside one that is being archived, and not flagged")
 	}
 }
@@ -192,7 +192,7 @@ func TestLateProgress_I23_OneFailureToldManyTimesIsOne(t *testing.T) {
 func TestSecondLook_I2_BeforeItIsRegisteredAgain(t *testing.T) {
 	failed := func() Entry {
 		e, began := uploaded()
-		e.Registrations[0].Word, e.Registrations[0].Equal = archive.InProgress, 1
+		e.Registrations[0].LastStatus, e.Registrations[0].EqualAnswers = archive.InProgress, 1
 		e, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.Failed, Updated: began.Add(time.Hour)}},
 			archive.Instant{Wall: epoch})
 		if err != nil || e.State != Packaged {
@@ -201,8 +201,8 @@ func TestSecondLook_I2_BeforeItIsRegisteredAgain(t *testing.T) {
 		return e
 	}
 	e := failed()
-	if step, when, _ := Due(e); step != Ask || !when.Equal(epoch.Add(grace/spacing)) || !slices.Equal(e.QuestionsAt(when), []archive.RemoteID{"b1"}) {
-		t.Fatalf("%s at %v about %v", step, when, e.QuestionsAt(when))
+	if step, when, _ := Due(e); step != Ask || !when.Equal(epoch.Add(grace/spacing)) || !slices.Equal(e.DueQuestions(when), []archive.RemoteID{"b1"}) {
+		t.Fatalf("%s at %v about %v", step, when, e.DueQuestions(when))
 	}
 	for word, want := range map[archive.ServiceStatus]string{
 		archive.Failed: "packaged register", archive.Absent: "packaged register", archive.WaitingForPackage: "packaged register",
@@ -210,11 +210,11 @@ func TestSecondLook_I2_BeforeItIsRegisteredAgain(t *testing.T) {
 	} {
 		next := must(t, e, grace/spacing, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: word}})
 		step, _, _ := Due(next)
-		if got := fmt.Sprint(next.State, " ", step); got != want || next.Double {
+		if got := fmt.Sprint(next.State, " ", step); got != want || next.PossibleDouble {
 			t.Errorf("%s: %s, want %s", word, got, want)
 		}
 	}
-	e.Registrations[0].Equal = evidence
+	e.Registrations[0].EqualAnswers = evidence
 	if step, _, _ := Due(e); step != Register {
 		t.Errorf("%s, though it was said often enough", step)
 	}
@@ -241,7 +241,7 @@ func TestLateQuestions_I25_EndWithoutAnAnswer(t *testing.T) {
 // A failure that cannot be asked about again is believed after a day: nobody could do anything about the document before.
 func TestSecondLook_I25_EndsWithoutAnAnswer(t *testing.T) {
 	e, began := uploaded()
-	e.Registrations[0].Word, e.Registrations[0].Equal = archive.InProgress, 1
+	e.Registrations[0].LastStatus, e.Registrations[0].EqualAnswers = archive.InProgress, 1
 	e = must(t, e, 0, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.Failed, Updated: began.Add(time.Hour)}})
 	for n := 0; n < 1000; n++ {
 		step, when, _ := Due(e)
@@ -260,9 +260,9 @@ func TestSecondLook_I25_EndsWithoutAnAnswer(t *testing.T) {
 func TestLateProgress_I12_IsOfTheOneThatWasTold(t *testing.T) {
 	e := usual(Packaged)
 	e.Registrations = []Registration{
-		{Ticket: bare("first"), Fate: Lapsed, Closed: epoch}, {Ticket: bare("maybe"), Fate: Maybe, Closed: epoch}, {Ticket: bare("unsent"), Fate: Unsent, Closed: epoch},
+		{Ticket: bare("first"), Fate: Lapsed, ClosedAt: epoch}, {Ticket: bare("maybe"), Fate: MaybeStored, ClosedAt: epoch}, {Ticket: bare("unsent"), Fate: Unsent, ClosedAt: epoch},
 	}
-	e.Double, e.DuplicateConfirmed = true, true
+	e.PossibleDouble, e.DuplicateConfirmed = true, true
 	e = must(t, e, time.Hour, answer(archive.InProgress, "first"))
 	if e.State != Uploaded || e.Current().Ticket.Remote != "first" || e.Current().Fate != Stored {
 		t.Errorf("%s with %s, fate %d", e.State, e.Current().Ticket.Remote, e.Current().Fate)
@@ -274,8 +274,8 @@ func TestLateProgress_I2_WhileItIsRegistered(t *testing.T) {
 	e := usual(Registering)
 	orphan(Lapsed)(&e)
 	e = must(t, e, 0, answer(archive.InProgress, "old"), RegisterUnanswered{})
-	if step, _, _ := Due(e); step != Ask || !slices.Contains(e.Questions(), "old") {
-		t.Errorf("%s, questions %v", step, e.Questions())
+	if step, _, _ := Due(e); step != Ask || !slices.Contains(e.OpenQuestions(), "old") {
+		t.Errorf("%s, questions %v", step, e.OpenQuestions())
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 // when the window began.
 func uploaded() (Entry, time.Time) {
 	began := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
-	return Entry{Key: archive.Key{1}, State: Uploaded, Source: Claimed, ID: archive.ID{1}, Base: archive.ID{1}, Posts: 1, Answers: 1,
+	return Entry{Key: archive.Key{1}, State: Uploaded, Source: Claimed, ID: archive.ID{1}, FirstID: archive.ID{1}, Posts: 1, Answers: 1,
 		UploadedAt: began.Add(time.Minute),
-		Registrations: []Registration{{Sends: 1, Fate: Stored, Closed: began.Add(time.Minute),
+		Registrations: []Registration{{UploadIntents: 1, Fate: Stored, ClosedAt: began.Add(time.Minute),
 			Ticket: archive.Ticket{Remote: "b1", Date: began, SignedAt: began, Validity: 15 * time.Minute}}}}, began
 }
 
@@ -36,7 +36,7 @@ func TestFailed_I2_AtTheWindowsEndIsNoFailureOfTheDocument(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, began := uploaded()
-			e.Registrations[0].Word, e.Registrations[0].Equal = row.before, 1
+			e.Registrations[0].LastStatus, e.Registrations[0].EqualAnswers = row.before, 1
 			e, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.Failed, Updated: began.Add(row.dated)}},
 				archive.Instant{Wall: began.Add(row.heard)})
 			if err != nil || e.State != row.want {
@@ -52,7 +52,7 @@ func TestMissing_I25_LostThreeTimesCallsAPerson(t *testing.T) {
 	e, at := uploaded()
 	for range maxFailures {
 		e.State, e.UploadedAt = Uploaded, at
-		e.Registrations[0].Fate, e.Registrations[0].Closed = Stored, at
+		e.Registrations[0].Fate, e.Registrations[0].ClosedAt = Stored, at
 		for range 3 * spacing {
 			at = at.Add(grace / spacing)
 			next, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.WaitingForPackage, Date: at}}, archive.Instant{Wall: at})

@@ -26,7 +26,7 @@ type Line struct {
 	Remote string `json:"bumId,omitempty"`
 	Seal   string `json:"seal,omitempty"` // SHA-256 of the document's salt and the ZIP's SHA-256; of uploaded, of what left
 	Size   int64  `json:"size,omitempty"` // bytes of the ZIP; of fetched, those that came
-	Word   string `json:"word,omitempty"` // the service's, as we know it
+	Status string `json:"word,omitempty"` // the service's, as we know it
 	Time   string `json:"time,omitempty"` // the service's own; of a mark, its clock when it was asked
 	Cause  string `json:"cause,omitempty"`
 	Other  string `json:"other,omitempty"`  // another entry's key: first, superseded, same content or same number
@@ -46,7 +46,7 @@ func FirstLine(ledger, environment string, at time.Time) Line {
 // NewLine returns the line that tells of ev, which made after.
 func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 	l := Line{
-		N: n, At: stamp(at.Wall), Event: ev.Word(), Key: after.Key.String(), Rev: after.Rev,
+		N: n, At: stamp(at.Wall), Event: ev.JournalName(), Key: after.Key.String(), Rev: after.Rev,
 		State: after.State.String(), Source: after.Source.String(), Cause: after.Cause.Code, Flags: after.flags(),
 	}
 	if !after.ID.IsZero() {
@@ -70,10 +70,10 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		l.Other = keyText(ev.First)
 	case Superseded:
 		l.Other = keyText(ev.By)
-	case Retaken:
+	case Retried:
 		l.Other = keyText(ev.As)
 		l.human(ev)
-	case GotTicket:
+	case TicketReceived:
 		l.Remote = string(ev.Ticket.Remote)
 	case UploadIntended, UploadAccepted, UploadNotSent, UploadRefused, UploadUnanswered, WindowClosed:
 		if r := after.Current(); r != nil {
@@ -83,7 +83,7 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 			l.Seal = accepted.Seal.String()
 		}
 	case StatusSeen:
-		l.Remote, l.Word = string(ev.Receipt.Remote), ev.Receipt.Status.String()
+		l.Remote, l.Status = string(ev.Receipt.Remote), ev.Receipt.Status.String()
 		if !ev.Receipt.Updated.IsZero() {
 			l.Time = stamp(ev.Receipt.Updated)
 		}
@@ -98,7 +98,7 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 }
 
 func (l *Line) human(ev Event) {
-	by, ok := Actor(ev)
+	by, ok := ActorOf(ev)
 	if !ok {
 		return
 	}
@@ -114,8 +114,8 @@ func (e Entry) flags() string {
 		on   bool
 		word string
 	}{
-		{e.Hold, "hold"}, {e.InDoubt, "in-doubt"}, {e.Double, "double"}, {e.Contradicted, "contradicted"}, {e.Resolved, "resolved"}, {e.NeedsReconcile, "suspect"},
-		{!e.SameNumber.IsZero(), "same-number"}, {e.StrangeDate, "strange-date"}, {e.Checked, "checked"},
+		{e.Hold, "hold"}, {e.InDoubt, "in-doubt"}, {e.PossibleDouble, "double"}, {e.Contradicted, "contradicted"}, {e.Resolved, "resolved"}, {e.NeedsReconcile, "suspect"},
+		{!e.SameNumber.IsZero(), "same-number"}, {e.StrangeDate, "strange-date"}, {e.Reviewed, "checked"},
 	} {
 		if f.on && s != "" {
 			s += " "

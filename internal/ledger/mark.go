@@ -12,12 +12,12 @@ import (
 // Mark is something that happened to the ledger as a whole, told by a journal line
 // that belongs to no entry.
 type Mark struct {
-	Word  string          // one of the words below
-	Vault archive.VaultID // that it is about; empty: all of them
-	By    Operator
-	Cause string // what a reader of the journal should know; names nobody
-	At    time.Time
-	Told  time.Time // the service's clock, where it was asked; zero: it was not, or did not say
+	Name        string          // one of the words below
+	Vault       archive.VaultID // that it is about; empty: all of them
+	By          Operator
+	Cause       string // what a reader of the journal should know; names nobody
+	At          time.Time
+	ServiceTime time.Time // the service's clock, where it was asked; zero: it was not, or did not say
 
 	Remote archive.RemoteID // of a download: what is downloaded
 	Bytes  int64            // of MarkFetched: how many came
@@ -78,34 +78,34 @@ func ParseComparedCause(cause string) (outcome, words string, ok bool) {
 	return outcome, words, ok && slices.Contains(CompareOutcomes(), outcome)
 }
 
-// Marks lists the words of marks.
-func Marks() []string {
+// MarkNames lists the words of marks.
+func MarkNames() []string {
 	return []string{MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged, MarkReconciled, MarkMigrated, MarkDisposal, MarkIndex, MarkCompared, MarkFetchIntended, MarkFetched}
 }
 
-// Alarming reports whether the mark enters safe mode.
-func (m Mark) Alarming() bool {
-	switch m.Word {
+// EntersSafeMode reports whether the mark enters safe mode.
+func (m Mark) EntersSafeMode() bool {
+	switch m.Name {
 	case MarkRestored, MarkRebuilt, MarkRolledBack, MarkDamaged:
 		return true
 	}
 	return false
 }
 
-// Safe is why a ledger is in safe mode: it may not know everything that was done, so
+// SafeMode is why a ledger is in safe mode: it may not know everything that was done, so
 // nothing is sent or disposed of until the service was asked.
-type Safe struct {
-	Word  string // of the mark that entered it
-	Cause string
-	Since time.Time
-	From  time.Time // of the last thing the ledger is sure of: what happened after it is unknown; zero: nothing is sure
+type SafeMode struct {
+	Mark       string // of the mark that entered it
+	Cause      string
+	Since      time.Time
+	KnownUntil time.Time // of the last thing the ledger is sure of: what happened after it is unknown; zero: nothing is sure
 }
 
 // MarkLine returns the line that tells of the ordinal-th mark of a ledger.
 func MarkLine(n uint64, ordinal uint32, m Mark) Line {
-	l := Line{N: n, At: stamp(m.At), Event: m.Word, Rev: ordinal, Vault: string(m.Vault), Remote: string(m.Remote), Size: m.Bytes, Cause: m.Cause, UID: uid(m.By.UID)}
-	if !m.Told.IsZero() {
-		l.Time = stamp(m.Told)
+	l := Line{N: n, At: stamp(m.At), Event: m.Name, Rev: ordinal, Vault: string(m.Vault), Remote: string(m.Remote), Size: m.Bytes, Cause: m.Cause, UID: uid(m.By.UID)}
+	if !m.ServiceTime.IsZero() {
+		l.Time = stamp(m.ServiceTime)
 	}
 	if !m.By.Reason.IsZero() {
 		l.Reason = m.By.Reason.String()

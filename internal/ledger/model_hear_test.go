@@ -31,7 +31,7 @@ func (o setup) listen(w *world, add adder) {
 		if settled {
 			add("hears late "+word.String(), false, func(x *world) { o.hear(x, rc, grace) })
 		}
-		if r := w.e.registration(rc.Remote); r.GivenUp() {
+		if r := w.e.registration(rc.Remote); r.IsGivenUp() {
 			add("hears again "+word.String(), false, func(x *world) { o.hear(x, rc, grace/spacing) })
 		}
 		if w.left.odd > 0 && s.verdict == pending {
@@ -88,10 +88,10 @@ func (o setup) human(w *world, add adder) {
 	add("a person closes", true, func(x *world) { x.left.human--; x.commit(Closed{}, 0) })
 	add("a person releases", true, func(x *world) {
 		x.left.human--
-		double := x.e.Double
+		double := x.e.PossibleDouble
 		x.commit(Released{}, 0)
 		if o.mistake == "ReleaseUnflagged" {
-			x.e.Double = double
+			x.e.PossibleDouble = double
 		}
 	})
 }

@@ -18,8 +18,8 @@ func (o setup) putBack(w *world, add adder) {
 			x.giveUp()
 			x.e, x.copy, x.copied, x.restored, x.fresh = x.copy, Entry{}, false, true, true
 			x.e.Registrations = slices.Clone(x.e.Registrations)
-			if !x.e.AtRest() && o.mistake != "RestoredWithoutDoubt" {
-				x.commit(Doubted{}, 0)
+			if !x.e.IsAtRest() && o.mistake != "RestoredWithoutDoubt" {
+				x.commit(ReconcileRequired{}, 0)
 			}
 		})
 	}
@@ -35,7 +35,7 @@ func (o setup) reconcile(x *world) {
 		if x.listed(uint8(i)) || o.mistake == "ReconciledWithoutAsking" {
 			continue
 		}
-		id := x.e.Base
+		id := x.e.FirstID
 		if s.gen > 0 {
 			id = id.Generation(int(s.gen))
 		}
@@ -56,8 +56,8 @@ func (o setup) reconcile(x *world) {
 		lies = SourceFound{Returned, "there"}
 	}
 	if x.disk != inClaimed && o.mistake != "SourceNotLookedFor" {
-		if x.e.State.Open() { // it was given back by a decision that is lost
-			x.commit(GotStuck{}, 0)
+		if x.e.State.IsOpen() { // it was given back by a decision that is lost
+			x.commit(SentToQuarantine{}, 0)
 		}
 		x.commit(lies, 0)
 	}

@@ -263,12 +263,12 @@ func (o setup) posting(w *world, add adder) {
 					o.ticket(x, foreign)
 					return
 				}
-				x.commit(CrossWired{}, 0)
+				x.commit(AnswerMixedUp{}, 0)
 			})
 		case postRefused:
 			add("refusal", false, func(x *world) {
 				x.giveUp()
-				if x.e.Part == 1 {
+				if x.e.BatchLimit == 1 {
 					x.commit(RegisterRefused{}, 0)
 					return
 				}
@@ -286,7 +286,7 @@ func (o setup) ticket(x *world, bum uint8) {
 	if o.mistake == "NoIntentBeforePost" {
 		x.commit(RegisterIntended{}, 0)
 	}
-	x.commit(GotTicket{archive.Ticket{Remote: bumName(bum), URL: "u", Sent: at(0), Date: date}}, 0)
+	x.commit(TicketReceived{archive.Ticket{Remote: bumName(bum), URL: "u", Sent: at(0), Date: date}}, 0)
 }
 
 // putting acts on an intent to upload and commits its outcome.
@@ -324,7 +324,7 @@ func (o setup) putting(w *world, add adder) {
 				late(x)
 				if o.mistake == "RefusalHidesEarlierAttempt" {
 					x.e.Registrations = slices.Clone(x.e.Registrations)
-					x.e.Current().Clear = x.e.Current().Sends - 1
+					x.e.Current().WithoutEffect = x.e.Current().UploadIntents - 1
 				}
 				x.commit(UploadRefused{}, 0)
 				if o.mistake == "RefusalForgotten" && x.e.State == Packaged {

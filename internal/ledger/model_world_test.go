@@ -176,16 +176,16 @@ func (w *world) commit(ev Event, d time.Duration) (ok bool) {
 		return false
 	}
 	switch {
-	case before.State.Final() && next.State != before.State:
-		w.undue = "I13 a final state changed by " + ev.Word()
-	case ev.Word() == DisposeIntended{}.Word() && before.Hold:
+	case before.State.IsFinal() && next.State != before.State:
+		w.undue = "I13 a final state changed by " + ev.JournalName()
+	case ev.JournalName() == DisposeIntended{}.JournalName() && before.Hold:
 		w.undue = "I3 disposal of what a person holds"
-	case ev.Word() == DisposeIntended{}.Word() && (before.Contradicted || before.Double):
+	case ev.JournalName() == DisposeIntended{}.JournalName() && (before.Contradicted || before.PossibleDouble):
 		w.undue = "I13 disposal in spite of a contradiction"
-	case before.DuplicateConfirmed && !(next.DuplicateConfirmed && next.Double):
-		w.undue = "I2 what a person swore was taken back by " + ev.Word()
-	case before.Double && !next.Double && !(ev.Word() == StatusSeen{}.Word() && next.holders() <= 1) || before.InDoubt && !next.InDoubt:
-		w.undue = "I2 a flag was taken back by " + ev.Word()
+	case before.DuplicateConfirmed && !(next.DuplicateConfirmed && next.PossibleDouble):
+		w.undue = "I2 what a person swore was taken back by " + ev.JournalName()
+	case before.PossibleDouble && !next.PossibleDouble && !(ev.JournalName() == StatusSeen{}.JournalName() && next.holders() <= 1) || before.InDoubt && !next.InDoubt:
+		w.undue = "I2 a flag was taken back by " + ev.JournalName()
 	}
 	w.e, w.fresh = next, true
 	return true
@@ -213,7 +213,7 @@ func (w *world) inFlight(bum uint8) bool {
 // normalise drops what cannot matter: wall times, revisions, counters that only grow.
 func (w *world) normalise() {
 	e := &w.e
-	e.Rev, e.Attempt, e.NotBefore, e.Cause, e.Record = 1, 0, time.Time{}, Cause{}, nil
+	e.Rev, e.Attempt, e.NotBefore, e.Cause, e.SuccessRecord = 1, 0, time.Time{}, Cause{}, nil
 	e.SeenAt, e.RegisteredAt, e.UploadedAt = epoch, epoch, epoch
 	if !e.ArchivedAt.IsZero() {
 		e.ArchivedAt = epoch
@@ -223,16 +223,16 @@ func (w *world) normalise() {
 			break // nothing was committed: they are as they were
 		}
 		r := &e.Registrations[i]
-		looked := r.GivenUp() && !(e.isCurrent(r) && r.Fate == Lapsed && r.Equal < evidence && (!r.Last.After(r.Closed) || r.Word == archive.Unfamiliar)) // else nothing hangs on it
-		r.Sends, r.Clear, r.Equal, r.Last = min(r.Sends-r.Clear, 2), 0, 0, epoch
-		if r.Word != archive.InProgress {
-			r.Word = archive.Unfamiliar
+		looked := r.IsGivenUp() && !(e.isCurrent(r) && r.Fate == Lapsed && r.EqualAnswers < evidence && (!r.LastAnswer.After(r.ClosedAt) || r.LastStatus == archive.Unfamiliar)) // else nothing hangs on it
+		r.UploadIntents, r.WithoutEffect, r.EqualAnswers, r.LastAnswer = min(r.UploadIntents-r.WithoutEffect, 2), 0, 0, epoch
+		if r.LastStatus != archive.InProgress {
+			r.LastStatus = archive.Unfamiliar
 		}
 		if looked {
-			r.Last, r.Word = epoch.Add(time.Hour), archive.Failed
+			r.LastAnswer, r.LastStatus = epoch.Add(time.Hour), archive.Failed
 		}
-		if !r.Closed.IsZero() {
-			r.Closed = epoch
+		if !r.ClosedAt.IsZero() {
+			r.ClosedAt = epoch
 		}
 	}
 	w.net = slices.DeleteFunc(w.net, func(m message) bool {
@@ -256,7 +256,7 @@ func (w *world) forgotten(bum uint8) bool {
 		return false
 	}
 	return !slices.ContainsFunc(w.e.Registrations, func(r Registration) bool {
-		return bumNumber(r.Ticket.Remote) == bum && (r.Closed.IsZero() || r.Fate != Unsent && r.Fate != Lapsed)
+		return bumNumber(r.Ticket.Remote) == bum && (r.ClosedAt.IsZero() || r.Fate != Unsent && r.Fate != Lapsed)
 	})
 }
 
@@ -285,17 +285,17 @@ func (w *world) appendKey(b []byte) []byte {
 }
 
 func (e *Entry) appendKey(b []byte) []byte {
-	b = append(b, byte(e.State), byte(e.Source), byte(e.Posts), byte(e.Answers), byte(e.Lost), e.Failures, byte(e.Part), e.Generation,
-		bit(e.Hold)|bit(e.InDoubt)<<1|bit(e.Double)<<2|bit(e.Contradicted)<<3|bit(e.Resolved)<<4|bit(!e.DisposeAt.IsZero())<<5|bit(e.Dest != "")<<6|bit(e.NeedsReconcile)<<7)
+	b = append(b, byte(e.State), byte(e.Source), byte(e.Posts), byte(e.Answers), byte(e.LostAnswers), e.Failures, byte(e.BatchLimit), e.Generation,
+		bit(e.Hold)|bit(e.InDoubt)<<1|bit(e.PossibleDouble)<<2|bit(e.Contradicted)<<3|bit(e.Resolved)<<4|bit(!e.DisposeAt.IsZero())<<5|bit(e.Dest != "")<<6|bit(e.NeedsReconcile)<<7)
 	b = append(b, bit(e.DuplicateConfirmed))
 	archived := byte(255)
-	if e.Archived != "" {
-		archived = bumNumber(e.Archived)
+	if e.ArchivedRemote != "" {
+		archived = bumNumber(e.ArchivedRemote)
 	}
 	b = append(b, archived, byte(len(e.Registrations)))
 	for _, r := range e.Registrations {
-		b = append(b, bumNumber(r.Ticket.Remote), r.Generation, byte(r.Sends), byte(r.Fate), byte(r.Word),
-			bit(r.Closed.IsZero())|bit(r.Ticket.URL == "")<<1|bit(r.Last.After(epoch))<<2, byte(r.Ticket.Date.Sub(epoch)/time.Hour))
+		b = append(b, bumNumber(r.Ticket.Remote), r.Generation, byte(r.UploadIntents), byte(r.Fate), byte(r.LastStatus),
+			bit(r.ClosedAt.IsZero())|bit(r.Ticket.URL == "")<<1|bit(r.LastAnswer.After(epoch))<<2, byte(r.Ticket.Date.Sub(epoch)/time.Hour))
 	}
 	return b
 }
@@ -320,14 +320,14 @@ func (w *world) broken() string {
 		return ""
 	case w.disk == nowhere && !gone && w.e.Source != Disposing:
 		return "I1 the source vanished while it is " + w.e.Source.String()
-	case w.disk == nowhere && !(w.e.State == Archived && w.is(w.e.Archived, succeeded)):
+	case w.disk == nowhere && !(w.e.State == Archived && w.is(w.e.ArchivedRemote, succeeded)):
 		return "I3 the source is gone and nothing is archived"
 	case w.disk == atDest && w.e.Source == Claimed, w.disk == inClaimed && w.e.Source > Returning && w.e.Source != Keeping:
 		return "I1 the source does not lie where the entry says"
 	}
 	_, _, due := Due(w.e)
 	switch {
-	case live > 1 && !w.e.Double:
+	case live > 1 && !w.e.PossibleDouble:
 		return "I2 two archivable contents and the entry does not say so"
 	case w.forgets():
 		return "I2 nobody asks any more about a registration that got content"
@@ -337,11 +337,11 @@ func (w *world) broken() string {
 		return "I9 more unknown registrations than POSTs without an answer"
 	case w.e.State == Uploaded && !w.holds(w.e.Current().Ticket.Remote):
 		return "I12 uploaded, but the service has no content"
-	case w.e.State == Archived && !w.is(w.e.Archived, succeeded):
+	case w.e.State == Archived && !w.is(w.e.ArchivedRemote, succeeded):
 		return "I12 archived, but the service never said so"
 	case w.e.State == Rejected && !w.e.InDoubt && !w.e.Contradicted && (live > 0 || w.anyPut()):
 		return "I12 rejected as certainly absent, but content is possible"
-	case w.e.State.Open() && !due && !w.e.Hold:
+	case w.e.State.IsOpen() && !due && !w.e.Hold:
 		return "I25 an open entry with nothing due"
 	}
 	return w.e.misfit()
@@ -355,14 +355,14 @@ func (w *world) listed(bum uint8) bool {
 // entry has not heard yet that it took this back.
 func (w *world) isHidden(bum uint8) bool {
 	r := w.e.registration(bumName(bum))
-	return w.srv[bum].hidden && (r == nil || r.Fate == Unsent || r.GivenUp())
+	return w.srv[bum].hidden && (r == nil || r.Fate == Unsent || r.IsGivenUp())
 }
 
 // forgets reports whether some content would never be heard of.
 func (w *world) forgets() bool {
 	_, _, due := Due(w.e)
 	for i := range w.srv {
-		if w.isHidden(uint8(i)) && (!due && !w.e.Hold || !slices.Contains(w.e.QuestionsAt(epoch.Add(365*24*time.Hour)), bumName(uint8(i)))) {
+		if w.isHidden(uint8(i)) && (!due && !w.e.Hold || !slices.Contains(w.e.DueQuestions(epoch.Add(365*24*time.Hour)), bumName(uint8(i)))) {
 			return true
 		}
 	}
@@ -375,7 +375,7 @@ func (w *world) overdue() bool {
 	for _, s := range w.srv {
 		n += int(bit(s.verdict == succeeded))
 	}
-	return n > 1 && !w.e.Double || n > 0 && w.e.State != Archived && !w.e.Contradicted && w.e.State != Unclear
+	return n > 1 && !w.e.PossibleDouble || n > 0 && w.e.State != Archived && !w.e.Contradicted && w.e.State != Unclear
 }
 
 // unknown counts the registrations that the entry does not list. Of those that a
@@ -392,7 +392,7 @@ func (w *world) unknown() (n int) {
 // misfit says where the state and what is known of its registration differ.
 func (e *Entry) misfit() string {
 	r := e.Current()
-	want := map[State]Fate{Registered: Unsent, Sending: Maybe, Uploaded: Stored, Unclear: Maybe}
+	want := map[State]Fate{Registered: Unsent, Sending: MaybeStored, Uploaded: Stored, Unclear: MaybeStored}
 	if fate, ok := want[e.State]; ok && (r == nil || r.Fate != fate) {
 		return fmt.Sprintf("I25 %s, but its registration stands as fate %d, so that nobody asks the right question", e.State, r.Fate)
 	}
@@ -423,11 +423,11 @@ func (w *world) anyPut() bool {
 // question open for ever; then it is enough that the source is placed.
 func (w *world) settled(o setup) bool {
 	step, _, due := Due(w.e)
-	if w.e.State.Final() && w.overdue() {
+	if w.e.State.IsFinal() && w.overdue() {
 		return false
 	}
-	waits := w.e.State.Final() && due && step == Ask && (o.ambiguous || len(w.e.Questions()) == 0) // late questions alone change nothing
-	rest := w.e.AtRest() || w.e.State.Final() && w.e.NeedsPerson() && !due || waits
+	waits := w.e.State.IsFinal() && due && step == Ask && (o.ambiguous || len(w.e.OpenQuestions()) == 0) // late questions alone change nothing
+	rest := w.e.IsAtRest() || w.e.State.IsFinal() && w.e.NeedsPerson() && !due || waits
 	return rest && w.vol.doing == idle || w.e.State == Unclear || w.e.State == Quarantined ||
 		step == Register && w.e.Posts >= o.posts
 }

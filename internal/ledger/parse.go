@@ -93,7 +93,7 @@ func (l *Line) text(name string) *string {
 	case "seal":
 		return &l.Seal
 	case "word":
-		return &l.Word
+		return &l.Status
 	case "time":
 		return &l.Time
 	case "cause":

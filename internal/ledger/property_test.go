@@ -51,15 +51,15 @@ func TestTransition_CountsRevisionsAndKeepsItsArgument(t *testing.T) {
 		copied.Registrations = slices.Clone(before.Registrations)
 		Transition(before, ev, archive.Instant{Wall: epoch.Add(1000 * grace)})
 		if !reflect.DeepEqual(before, copied) {
-			t.Fatalf("%s changed its argument\n%+v\n%+v", ev.Word(), copied, before)
+			t.Fatalf("%s changed its argument\n%+v\n%+v", ev.JournalName(), copied, before)
 		}
 		switch {
 		case err != nil && !reflect.DeepEqual(after, before):
-			t.Fatalf("%s was refused and changed the entry all the same", ev.Word())
+			t.Fatalf("%s was refused and changed the entry all the same", ev.JournalName())
 		case err == nil && after.Rev != before.Rev && after.Rev != before.Rev+1:
-			t.Fatalf("%s made revision %d of %d", ev.Word(), after.Rev, before.Rev)
+			t.Fatalf("%s made revision %d of %d", ev.JournalName(), after.Rev, before.Rev)
 		case err == nil && after.Rev == before.Rev && differs(before, after):
-			t.Fatalf("%s changed what the journal tells of, and made no revision", ev.Word())
+			t.Fatalf("%s changed what the journal tells of, and made no revision", ev.JournalName())
 		}
 	})
 }
@@ -72,7 +72,7 @@ func differs(a, b Entry) bool {
 		return true
 	}
 	for i, r := range a.Registrations {
-		if o := b.Registrations[i]; r.Fate != o.Fate || r.Sends != o.Sends || r.Clear != o.Clear || r.Word != o.Word {
+		if o := b.Registrations[i]; r.Fate != o.Fate || r.UploadIntents != o.UploadIntents || r.WithoutEffect != o.WithoutEffect || r.LastStatus != o.LastStatus {
 			return true
 		}
 	}
@@ -81,7 +81,7 @@ func differs(a, b Entry) bool {
 
 // What is asked for hours leaves one line for each new word, not one for each answer.
 func TestTransition_RepeatedAnswersAreQuiet(t *testing.T) {
-	e := Entry{Key: archive.Key{1}, Rev: 5, State: Uploaded, Source: Claimed, Registrations: []Registration{{Ticket: archive.Ticket{Remote: "b"}, Sends: 1, Fate: Stored}}}
+	e := Entry{Key: archive.Key{1}, Rev: 5, State: Uploaded, Source: Claimed, Registrations: []Registration{{Ticket: archive.Ticket{Remote: "b"}, UploadIntents: 1, Fate: Stored}}}
 	revs := map[archive.ServiceStatus]uint32{}
 	for _, w := range []archive.ServiceStatus{archive.InProgress, archive.InProgress, archive.InProgress, archive.Unfamiliar, archive.InProgress} {
 		for h := range 50 {
@@ -103,10 +103,10 @@ func TestDue_I25_RestsOrGoesOn(t *testing.T) {
 		step, _, due := Due(e)
 		switch {
 		case err != nil:
-		case e.AtRest() && due:
+		case e.IsAtRest() && due:
 			t.Fatalf("at rest, and %s is due: %+v", step, e)
-		case e.State.Open() && !e.Hold && !due && !(e.NeedsReconcile && e.State == Packaged): // which waits to be reconciled
-			t.Fatalf("%s after %s has nothing due and is open", e.State, ev.Word())
+		case e.State.IsOpen() && !e.Hold && !due && !(e.NeedsReconcile && e.State == Packaged): // which waits to be reconciled
+			t.Fatalf("%s after %s has nothing due and is open", e.State, ev.JournalName())
 		case e.Hold && due:
 			t.Fatalf("held, and %s is due", step)
 		}
@@ -115,14 +115,14 @@ func TestDue_I25_RestsOrGoesOn(t *testing.T) {
 
 func TestTransition_I13_FinalStatesAndFlagsStay(t *testing.T) {
 	walks(t, func(before Entry, ev Event, after Entry, err error) {
-		if before.State.Final() && after.State != before.State {
-			t.Fatalf("%s became %s by %s", before.State, after.State, ev.Word())
+		if before.State.IsFinal() && after.State != before.State {
+			t.Fatalf("%s became %s by %s", before.State, after.State, ev.JournalName())
 		}
-		if before.DuplicateConfirmed && !(after.DuplicateConfirmed && after.Double) {
-			t.Fatalf("%s took back what a person or a receipt said", ev.Word())
+		if before.DuplicateConfirmed && !(after.DuplicateConfirmed && after.PossibleDouble) {
+			t.Fatalf("%s took back what a person or a receipt said", ev.JournalName())
 		}
-		if before.InDoubt && !after.InDoubt || before.Double && !after.Double && (lapsed(after) <= lapsed(before) || after.holders() > 1) {
-			t.Fatalf("%s took back a flag", ev.Word())
+		if before.InDoubt && !after.InDoubt || before.PossibleDouble && !after.PossibleDouble && (lapsed(after) <= lapsed(before) || after.holders() > 1) {
+			t.Fatalf("%s took back a flag", ev.JournalName())
 		}
 	})
 }
@@ -148,7 +148,7 @@ func TestFold_I21_ListsOnlyWhatMatters(t *testing.T) {
 		for n := range 60 {
 			number := archive.RemoteID(rune('a' + r.IntN(26)))
 			given[number] = true
-			e = must(t, e, 0, RegisterIntended{}, GotTicket{ticket(number)})
+			e = must(t, e, 0, RegisterIntended{}, TicketReceived{ticket(number)})
 			before, spare := e, 0
 			for i := range e.Registrations {
 				if _, asked := e.lateQuestionOf(i); e.spent(i) && !asked {
@@ -157,24 +157,24 @@ func TestFold_I21_ListsOnlyWhatMatters(t *testing.T) {
 			}
 			switch e.State = Packaged; r.IntN(20) {
 			case 0:
-				e.Current().Fate = []Fate{Maybe, Stored}[n%2]
+				e.Current().Fate = []Fate{MaybeStored, Stored}[n%2]
 			case 1, 2, 3:
 				e.Current().Fate = Lapsed
 			}
 			all, _ := Transition(before, WindowClosed{}, at(0))
-			if spare > listed || uint64(n+1) != uint64(len(e.Registrations))+e.Folded.Total() || all.Folded != before.Folded {
-				t.Fatalf("%d spent ones are listed, %d and %d folded after %d", spare, len(e.Registrations), e.Folded, n+1)
+			if spare > listed || uint64(n+1) != uint64(len(e.Registrations))+e.Pruned.Total() || all.Pruned != before.Pruned {
+				t.Fatalf("%d spent ones are listed, %d and %d folded after %d", spare, len(e.Registrations), e.Pruned, n+1)
 			}
 			whole := e
 			whole.Registrations = append(slices.Clone(e.Registrations), Registration{Ticket: bare("next")})
 			thin := whole
 			thin.Registrations = slices.Clone(whole.Registrations)
 			thin.fold()
-			if !reflect.DeepEqual(thin.Questions(), whole.Questions()) || thin.holders() != whole.holders() || !reflect.DeepEqual(thin.Current(), whole.Current()) {
-				t.Fatalf("folding lost a question: %v of %v", thin.Questions(), whole.Questions())
+			if !reflect.DeepEqual(thin.OpenQuestions(), whole.OpenQuestions()) || thin.holders() != whole.holders() || !reflect.DeepEqual(thin.Current(), whole.Current()) {
+				t.Fatalf("folding lost a question: %v of %v", thin.OpenQuestions(), whole.OpenQuestions())
 			}
 		}
-		folded += e.Folded.Total()
+		folded += e.Pruned.Total()
 	}
 	if folded < 1000 {
 		t.Errorf("only %d were folded", folded)
@@ -185,14 +185,14 @@ func TestBalance_I1_AgreesAtEveryInstant(t *testing.T) {
 	var b Balance
 	walks(t, func(before Entry, _ Event, after Entry, err error) {
 		if err == nil {
-			b.Count(before.State, after.State)
+			b.CountChange(before.State, after.State)
 		}
-		if !b.Agrees() {
+		if !b.IsBalanced() {
 			t.Fatal(b)
 		}
 	})
 	b.Seen++
-	if b.Agrees() {
+	if b.IsBalanced() {
 		t.Error("the balance agrees with one entry too few")
 	}
 }
@@ -224,7 +224,7 @@ func TestLine_FirstLineAndFieldOrder(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	e := usual(Unclear)
-	e.Double, e.Cause = true, Cause{Code: "c"}
+	e.PossibleDouble, e.Cause = true, Cause{Code: "c"}
 	want = `{"n":2,"at":"2026-11-20T12:00:00.000Z","event":"released","key":"04000000000000000000000000","rev":9,"state":"unclear","source":"claimed",` +
 		`"clientUUID":"01000000-0000-0000-0000-000000000000","cause":"c","flags":"double","uid":7,"reason":"0900000000000000000000000000000000000000000000000000000000000000"}`
 	if got := string(NewLine(2, e, Released{byPerson}, at(0)).Encode()); got != want {
@@ -280,7 +280,7 @@ func TestLine_I7_HoldsNoNameNoAddressNoReason(t *testing.T) {
 			canary(reflect.ValueOf(&e).Elem())
 			line := NewLine(2, e, told.Interface().(Event), at(0)).Encode()
 			if strings.Contains(strings.ToLower(string(line)), "canary") {
-				t.Errorf("%s in %s: %s", ev.Word(), s, line)
+				t.Errorf("%s in %s: %s", ev.JournalName(), s, line)
 			}
 		}
 	}

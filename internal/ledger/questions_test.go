@@ -12,11 +12,11 @@ import (
 // content stays a question while a later one is on its way and after it was archived:
 // the only way to learn of a double.
 func TestQuestions_I13_OldRegistrationsAreAskedAboutForEver(t *testing.T) {
-	for _, old := range []Fate{Maybe, Stored} {
+	for _, old := range []Fate{MaybeStored, Stored} {
 		for _, s := range []State{Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Quarantined, Rejected} {
 			e := usual(s)
 			orphan(old)(&e)
-			if !slices.Contains(e.Questions(), archive.RemoteID("old")) {
+			if !slices.Contains(e.OpenQuestions(), archive.RemoteID("old")) {
 				t.Errorf("%s: nobody asks any more about an old registration of fate %d", s, old)
 			}
 		}
@@ -26,12 +26,12 @@ func TestQuestions_I13_OldRegistrationsAreAskedAboutForEver(t *testing.T) {
 // TestSucceeded_I2_TheSecondOneIsFlagged: two successes are two documents in the archive.
 func TestSucceeded_I2_TheSecondOneIsFlagged(t *testing.T) {
 	e := usual(Archived)
-	orphan(Maybe)(&e)
-	e.Double = false
-	if again := must(t, e, 0, answer(archive.Successful, e.Archived)); again.Double {
+	orphan(MaybeStored)(&e)
+	e.PossibleDouble = false
+	if again := must(t, e, 0, answer(archive.Successful, e.ArchivedRemote)); again.PossibleDouble {
 		t.Error("the same success twice is called a double")
 	}
-	if second := must(t, e, 0, answer(archive.Successful, "old")); !second.Double {
+	if second := must(t, e, 0, answer(archive.Successful, "old")); !second.PossibleDouble {
 		t.Error("a second registration was archived, and nothing says so")
 	}
 }
@@ -50,13 +50,13 @@ func TestRecovered_I2_WhatAReceiptCallsDoubleStaysSo(t *testing.T) {
 		e = next
 	}
 	step(Recovered{State: Archived, Source: Kept, Dest: "_archived/2026-11/x", ID: archive.ID{1}, Content: archive.Digest{1},
-		Package: archive.Package{Size: 1, SHA256: archive.Digest{2}}, Remote: "R1", Record: []byte("x"), Double: true, ArchivedAt: epoch})
+		Package: archive.Package{Size: 1, SHA256: archive.Digest{2}}, Remote: "R1", SuccessRecord: []byte("x"), PossibleDouble: true, ArchivedAt: epoch})
 	step(RegistrationFound{Remote: "R9", ID: archive.ID{1}})
 	for range 5 {
 		at.Wall = at.Wall.Add(13 * time.Hour)
 		step(StatusSeen{Receipt: archive.Receipt{Remote: "R9", Status: archive.WaitingForPackage}, Grace: grace})
 	}
-	if e.registration("R9").Fate != Lapsed || !e.Double {
-		t.Errorf("double %v, %+v", e.Double, e.Registrations)
+	if e.registration("R9").Fate != Lapsed || !e.PossibleDouble {
+		t.Errorf("double %v, %+v", e.PossibleDouble, e.Registrations)
 	}
 }

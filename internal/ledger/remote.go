@@ -10,8 +10,8 @@ import (
 // follow an intent whose outcome a crash has hidden: then that one stays unanswered.
 type RegisterIntended struct{}
 
-// Word implements Event.
-func (RegisterIntended) Word() string { return "register-intended" }
+// JournalName implements Event.
+func (RegisterIntended) JournalName() string { return "register-intended" }
 
 func (RegisterIntended) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Packaged, Registering); err != nil || e.NeedsReconcile {
@@ -29,8 +29,8 @@ type RegisterUnanswered struct {
 	Cause     Cause
 }
 
-// Word implements Event.
-func (RegisterUnanswered) Word() string { return "register-unanswered" }
+// JournalName implements Event.
+func (RegisterUnanswered) JournalName() string { return "register-unanswered" }
 
 func (ev RegisterUnanswered) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Registering); err != nil {
@@ -48,8 +48,8 @@ type RegisterNotTaken struct {
 	Cause     Cause
 }
 
-// Word implements Event.
-func (RegisterNotTaken) Word() string { return "register-not-taken" }
+// JournalName implements Event.
+func (RegisterNotTaken) JournalName() string { return "register-not-taken" }
 
 func (ev RegisterNotTaken) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Registering); err != nil {
@@ -65,8 +65,8 @@ func (ev RegisterNotTaken) apply(e *Entry, _ archive.Instant) error {
 // which of its documents it meant is found by asking again in smaller parts.
 type BatchRefused struct{ Part uint16 } // documents that may share the next POST
 
-// Word implements Event.
-func (BatchRefused) Word() string { return "batch-refused" }
+// JournalName implements Event.
+func (BatchRefused) JournalName() string { return "batch-refused" }
 
 func (ev BatchRefused) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Registering); err != nil || ev.Part == 0 {
@@ -74,7 +74,7 @@ func (ev BatchRefused) apply(e *Entry, _ archive.Instant) error {
 	}
 	e.State = Packaged
 	e.Answers++
-	e.Part = ev.Part
+	e.BatchLimit = ev.Part
 	return nil
 }
 
@@ -83,8 +83,8 @@ func (ev BatchRefused) apply(e *Entry, _ archive.Instant) error {
 // may be about the repetition, and the document goes on as its next generation.
 type RegisterRefused struct{ Cause Cause }
 
-// Word implements Event.
-func (RegisterRefused) Word() string { return "register-refused" }
+// JournalName implements Event.
+func (RegisterRefused) JournalName() string { return "register-refused" }
 
 func (ev RegisterRefused) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Registering); err != nil {
@@ -95,15 +95,15 @@ func (ev RegisterRefused) apply(e *Entry, _ archive.Instant) error {
 	for _, r := range e.Registrations {
 		taken = taken || r.Generation == e.Generation
 	}
-	if taken || e.Posts-e.Answers > e.Lost {
+	if taken || e.Posts-e.Answers > e.LostAnswers {
 		e.enter(Packaged)
 		e.Generation++
-		e.ID = e.Base.Generation(int(e.Generation))
-		e.Lost = e.Posts - e.Answers
+		e.ID = e.FirstID.Generation(int(e.Generation))
+		e.LostAnswers = e.Posts - e.Answers
 		e.Cause = ev.Cause
 		return nil
 	}
-	if len(e.Questions()) > 0 {
+	if len(e.OpenQuestions()) > 0 {
 		e.quarantine(ev.Cause) // an earlier generation may have content: nothing is certain
 		return nil
 	}
@@ -112,34 +112,34 @@ func (ev RegisterRefused) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// GotTicket says that the service registered the document under the ticket's number.
-type GotTicket struct{ Ticket archive.Ticket }
+// TicketReceived says that the service registered the document under the ticket's number.
+type TicketReceived struct{ Ticket archive.Ticket }
 
-// Word implements Event.
-func (GotTicket) Word() string { return "registered" }
+// JournalName implements Event.
+func (TicketReceived) JournalName() string { return "registered" }
 
-func (ev GotTicket) apply(e *Entry, at archive.Instant) error {
+func (ev TicketReceived) apply(e *Entry, at archive.Instant) error {
 	if err := e.in(Registering); err != nil || ev.Ticket.Remote == "" || ev.Ticket.URL == "" {
 		return ErrIllegal
 	}
 	e.close(at.Wall)
 	e.enter(Registered)
 	e.Answers++
-	e.Part = 0
+	e.BatchLimit = 0
 	e.Registrations = append(e.Registrations, Registration{Ticket: ev.Ticket, Generation: e.Generation})
 	e.fold()
 	e.RegisteredAt = at.Wall
 	return nil
 }
 
-// CrossWired says that an answer bound this entry, or one like it, to a number that
+// AnswerMixedUp says that an answer bound this entry, or one like it, to a number that
 // belongs elsewhere. Nothing is ever uploaded on such an answer.
-type CrossWired struct{ Cause Cause }
+type AnswerMixedUp struct{ Cause Cause }
 
-// Word implements Event.
-func (CrossWired) Word() string { return "cross-wired" }
+// JournalName implements Event.
+func (AnswerMixedUp) JournalName() string { return "cross-wired" }
 
-func (ev CrossWired) apply(e *Entry, _ archive.Instant) error {
+func (ev AnswerMixedUp) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Registering); err != nil {
 		return err
 	}
@@ -151,8 +151,8 @@ func (ev CrossWired) apply(e *Entry, _ archive.Instant) error {
 // bytes may be at the store.
 type UploadIntended struct{}
 
-// Word implements Event.
-func (UploadIntended) Word() string { return "upload-intended" }
+// JournalName implements Event.
+func (UploadIntended) JournalName() string { return "upload-intended" }
 
 func (UploadIntended) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Registered, Sending); err != nil || e.NeedsReconcile || e.Current().Ticket.URL == "" {
@@ -160,9 +160,9 @@ func (UploadIntended) apply(e *Entry, _ archive.Instant) error {
 	}
 	e.State = Sending
 	r := e.Current()
-	r.Sends++
-	r.Fate = Maybe
-	e.Double = e.Double || e.holders() > 1 // an earlier one turned out to be archived while this one was registered
+	r.UploadIntents++
+	r.Fate = MaybeStored
+	e.PossibleDouble = e.PossibleDouble || e.holders() > 1 // an earlier one turned out to be archived while this one was registered
 	return nil
 }
 
@@ -172,8 +172,8 @@ type UploadNotSent struct {
 	Cause     Cause
 }
 
-// Word implements Event.
-func (UploadNotSent) Word() string { return "upload-not-sent" }
+// JournalName implements Event.
+func (UploadNotSent) JournalName() string { return "upload-not-sent" }
 
 func (ev UploadNotSent) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Sending); err != nil {
@@ -194,8 +194,8 @@ type UploadUnanswered struct {
 	Cause     Cause
 }
 
-// Word implements Event.
-func (UploadUnanswered) Word() string { return "upload-unanswered" }
+// JournalName implements Event.
+func (UploadUnanswered) JournalName() string { return "upload-unanswered" }
 
 func (ev UploadUnanswered) apply(e *Entry, _ archive.Instant) error {
 	if err := e.in(Sending); err != nil {
@@ -212,8 +212,8 @@ type UploadRefused struct {
 	Cause     Cause
 }
 
-// Word implements Event.
-func (UploadRefused) Word() string { return "upload-refused" }
+// JournalName implements Event.
+func (UploadRefused) JournalName() string { return "upload-refused" }
 
 func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {
 	if err := e.in(Sending); err != nil {
@@ -236,8 +236,8 @@ type UploadAccepted struct {
 	Seal      archive.Digest // stands for Sent in the journal; see Document.Seal
 }
 
-// Word implements Event.
-func (UploadAccepted) Word() string { return "uploaded" }
+// JournalName implements Event.
+func (UploadAccepted) JournalName() string { return "uploaded" }
 
 func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
 	if err := e.in(Sending); err != nil || ev.Sent != e.Package.SHA256 {
@@ -255,8 +255,8 @@ func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
 // WindowClosed says that no upload can start on the current ticket any more.
 type WindowClosed struct{ NotBefore time.Time }
 
-// Word implements Event.
-func (WindowClosed) Word() string { return "window-closed" }
+// JournalName implements Event.
+func (WindowClosed) JournalName() string { return "window-closed" }
 
 func (ev WindowClosed) apply(e *Entry, at archive.Instant) error {
 	if err := e.in(Registered, Sending); err != nil {
@@ -274,14 +274,14 @@ func (ev WindowClosed) apply(e *Entry, at archive.Instant) error {
 
 // clear books the last attempt as without effect and reports whether all are.
 func (r *Registration) clear() bool {
-	r.Clear++
-	return r.Clear == r.Sends
+	r.WithoutEffect++
+	return r.WithoutEffect == r.UploadIntents
 }
 
 // close ends the current registration's time as an upload target.
 func (e *Entry) close(at time.Time) {
-	if r := e.Current(); r != nil && r.Closed.IsZero() {
-		r.Closed = at
+	if r := e.Current(); r != nil && r.ClosedAt.IsZero() {
+		r.ClosedAt = at
 		r.spend()
 	}
 }

@@ -89,8 +89,8 @@ func TestStatusSeen_I2_AClockThatWasSetProvesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := usual(Unclear)
 			r := e.Current()
-			r.Ticket.Sent.Wall, r.Closed, r.Ticket.Date = epoch.Add(row.sent), epoch, time.Time{}
-			r.Word, r.Equal, r.Last = archive.WaitingForPackage, evidence, epoch.Add(-100*hour)
+			r.Ticket.Sent.Wall, r.ClosedAt, r.Ticket.Date = epoch.Add(row.sent), epoch, time.Time{}
+			r.LastStatus, r.EqualAnswers, r.LastAnswer = archive.WaitingForPackage, evidence, epoch.Add(-100*hour)
 			ev := answer(archive.WaitingForPackage, "now")
 			if row.ticket != 0 {
 				r.Ticket.Date = epoch.Add(row.ticket)
@@ -110,8 +110,8 @@ func TestStatusSeen_I2_AClockThatWasSetProvesNothing(t *testing.T) {
 func TestDoubted_I2_EvidenceBeginsAnew(t *testing.T) {
 	e := usual(Unclear)
 	r := e.Current()
-	r.Closed, r.Word, r.Equal, r.Last = epoch.Add(-99*time.Hour), archive.WaitingForPackage, evidence, epoch.Add(-2*time.Hour)
-	e = must(t, e, 0, Doubted{})
+	r.ClosedAt, r.LastStatus, r.EqualAnswers, r.LastAnswer = epoch.Add(-99*time.Hour), archive.WaitingForPackage, evidence, epoch.Add(-2*time.Hour)
+	e = must(t, e, 0, ReconcileRequired{})
 	for hours := range 24 {
 		if e = must(t, e, time.Duration(hours)*time.Hour, answer(archive.WaitingForPackage, "now")); e.State != Unclear {
 			t.Fatalf("%s after %d hours", e.State, hours)
@@ -128,9 +128,9 @@ func TestStatusSeen_I2_AFoundRegistrationIsAsOldAsItsFinding(t *testing.T) {
 	for age, want := range map[time.Duration]State{time.Hour: Unclear, 24*time.Hour - time.Second: Unclear, 24 * time.Hour: Packaged} {
 		e := usual(Packaged)
 		e.NeedsReconcile = true
-		e = must(t, e, -30*time.Hour, RegistrationFound{Remote: "now", ID: e.ID, Told: epoch})
+		e = must(t, e, -30*time.Hour, RegistrationFound{Remote: "now", ID: e.ID, ServiceTime: epoch})
 		r := e.Current()
-		r.Word, r.Equal, r.Last, e.NeedsReconcile = archive.WaitingForPackage, evidence, epoch.Add(-100*time.Hour), false
+		r.LastStatus, r.EqualAnswers, r.LastAnswer, e.NeedsReconcile = archive.WaitingForPackage, evidence, epoch.Add(-100*time.Hour), false
 		ev := answer(archive.WaitingForPackage, "now")
 		ev.Receipt.Date = epoch.Add(age)
 		if e = must(t, e, age, ev); e.State != want {
@@ -143,7 +143,7 @@ func TestStatusSeen_I2_AFoundRegistrationIsAsOldAsItsFinding(t *testing.T) {
 // or an upload would miss its window for a question about an old registration.
 func TestStatusSeen_ClosesNoWindow(t *testing.T) {
 	e := usual(Registered)
-	orphan(Maybe)(&e)
+	orphan(MaybeStored)(&e)
 	ev := answer(archive.WaitingForPackage, "old")
 	ev.NotBefore = epoch.Add(time.Hour)
 	e = must(t, e, 0, ev)
@@ -161,7 +161,7 @@ func TestStatusSeen_ClosesNoWindow(t *testing.T) {
 // TestDue_PostponedDisposalWaits: a disposal that could not be done is not due again
 // at once, whatever questions are open.
 func TestDue_PostponedDisposalWaits(t *testing.T) {
-	for _, fate := range []Fate{Lapsed, Maybe} {
+	for _, fate := range []Fate{Lapsed, MaybeStored} {
 		e := usual(Archived)
 		orphan(fate)(&e)
 		e.Source = Kept
@@ -176,14 +176,14 @@ func TestDue_PostponedDisposalWaits(t *testing.T) {
 // TestSameNumberAgain: a service that gives the same number again gives one
 // registration, not an orphan beside another.
 func TestSameNumberAgain(t *testing.T) {
-	e := must(t, usual(Packaged), 0, RegisterIntended{}, GotTicket{ticket("b")}, WindowClosed{},
-		RegisterIntended{}, GotTicket{ticket("b")}, UploadIntended{}, UploadUnanswered{}, WindowClosed{})
+	e := must(t, usual(Packaged), 0, RegisterIntended{}, TicketReceived{ticket("b")}, WindowClosed{},
+		RegisterIntended{}, TicketReceived{ticket("b")}, UploadIntended{}, UploadUnanswered{}, WindowClosed{})
 	if o := e.Orphans(); len(o) != 0 {
 		t.Errorf("orphans %v, though content may be there", o)
 	}
-	e = must(t, e, 0, Released{byPerson}, RegisterIntended{}, GotTicket{ticket("b")}, UploadIntended{}, accepted,
+	e = must(t, e, 0, Released{byPerson}, RegisterIntended{}, TicketReceived{ticket("b")}, UploadIntended{}, accepted,
 		answer(archive.Successful, "b"), PlaceIntended{"there"}, Placed{})
-	if q := e.Questions(); len(q) != 0 || !e.AtRest() {
+	if q := e.OpenQuestions(); len(q) != 0 || !e.IsAtRest() {
 		t.Errorf("archived, and still asks about %v", q)
 	}
 }
@@ -195,13 +195,13 @@ func TestSucceeded_I2_SaysWhatElseMayHoldContent(t *testing.T) {
 		e := usual(s)
 		orphan(Lapsed)(&e)
 		e = must(t, e, 0, answer(archive.Successful, "old"))
-		if e.State != Archived || !e.Double || !slices.Contains(e.Questions(), "now") {
-			t.Errorf("from %s: %s, double %t, asks about %v", s, e.State, e.Double, e.Questions())
+		if e.State != Archived || !e.PossibleDouble || !slices.Contains(e.OpenQuestions(), "now") {
+			t.Errorf("from %s: %s, double %t, asks about %v", s, e.State, e.PossibleDouble, e.OpenQuestions())
 		}
 	}
 	e := usual(Quarantined)
 	orphan(Succeeded)(&e)
-	if e = must(t, e, 0, Released{byPerson}); !e.Double {
+	if e = must(t, e, 0, Released{byPerson}); !e.PossibleDouble {
 		t.Error("released to archived while another registration may hold content, and not flagged")
 	}
 }
@@ -249,7 +249,7 @@ func TestIdentify_Verdicts(t *testing.T) {
 			if row.with != nil {
 				row.with(&e)
 			}
-			if got := Identify(e, row.ev, row.vault); got != row.want {
+			if got := CompareIdentity(e, row.ev, row.vault); got != row.want {
 				t.Errorf("verdict %d, want %d", got, row.want)
 			}
 		})

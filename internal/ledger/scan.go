@@ -6,55 +6,55 @@ import (
 	"vaultd/internal/archive"
 )
 
-// MostPending is how many things of one drop folder a [Scan] names.
-const MostPending = 1000
+// MaxPending is how many things of one drop folder a [Scan] names.
+const MaxPending = 1000
 
 // Scan is what vaultd last saw in one drop folder of the things that it has not taken. It is a light record: it replaces
 // the one before, no journal line tells of it, and a name is gone from the ledger once vaultd sees that the thing is gone from the
 // drop folder. What it keeps over a restart is since when each thing is there, and when vaultd last looked. Path, vault and limit
 // are those of the last configuration that had the drop: of a drop that was left out of it nobody else knows them.
 type Scan struct {
-	Drop   string
-	Path   string // of the drop folder; a drop of another name with the same path is the same one
-	Vault  archive.VaultID
-	Limit  time.Duration // remind_after
-	Looked time.Time     // when the drop folder was last read as a whole; zero: never
-	Fault  string        // why it cannot be read now; empty: it can
-	Failed time.Time     // since when; zero: it can be read
+	Drop        string
+	Path        string // of the drop folder; a drop of another name with the same path is the same one
+	Vault       archive.VaultID
+	RemindAfter time.Duration // remind_after
+	LastScan    time.Time     // when the drop folder was last read as a whole; zero: never
+	Fault       string        // why it cannot be read now; empty: it can
+	FaultSince  time.Time     // since when; zero: it can be read
 
-	Pending []PendingItem // the longest waiting, at most MostPending
-	More    uint64        // those that are not named
-	Since   time.Time     // when there were first more than are named; zero: there are none
+	Pending      []PendingItem // the longest waiting, at most MaxPending
+	Unnamed      uint64        // those that are not named
+	UnnamedSince time.Time     // when there were first more than are named; zero: there are none
 }
 
 // PendingItem is one thing in a drop folder that no entry stands for.
 type PendingItem struct {
-	Name   string
-	Reason string    // the watcher's word for why it is not taken
-	Detail string    // more words; may be empty
-	Since  time.Time // when it was first seen
-	Person bool      // a person must act before it can be taken
+	Name        string
+	Reason      string    // the watcher's word for why it is not taken
+	Detail      string    // more words; may be empty
+	Since       time.Time // when it was first seen
+	NeedsPerson bool      // a person must act before it can be taken
 }
 
-// Count returns how many things are not taken.
-func (s Scan) Count() uint64 { return uint64(len(s.Pending)) + s.More }
+// CountPending returns how many things are not taken.
+func (s Scan) CountPending() uint64 { return uint64(len(s.Pending)) + s.Unnamed }
 
-// Overdue returns what has not been taken for longer than limit at now, and how many things are not named beside it.
-func (s Scan) Overdue(now time.Time, limit time.Duration) (named []PendingItem, more uint64) {
+// OverdueItems returns what has not been taken for longer than limit at now, and how many things are not named beside it.
+func (s Scan) OverdueItems(now time.Time, limit time.Duration) (named []PendingItem, more uint64) {
 	for _, p := range s.Pending {
-		if Overdue(p.Since, now, limit) {
+		if IsOverdue(p.Since, now, limit) {
 			named = append(named, p)
 		}
 	}
-	if s.More > 0 && Overdue(s.Since, now, limit) {
-		more = s.More
+	if s.Unnamed > 0 && IsOverdue(s.UnnamedSince, now, limit) {
+		more = s.Unnamed
 	}
 	return named, more
 }
 
-// Overdue reports whether what was first seen at since lies there for longer than limit. A time in the future tells that a
+// IsOverdue reports whether what was first seen at since lies there for longer than limit. A time in the future tells that a
 // clock was set back meanwhile: nobody knows then how long it lies there, and it counts as overdue.
-func Overdue(since, now time.Time, limit time.Duration) bool {
+func IsOverdue(since, now time.Time, limit time.Duration) bool {
 	age := now.Sub(since)
 	return age > limit || age < -clocksDiffer
 }
@@ -62,12 +62,12 @@ func Overdue(since, now time.Time, limit time.Duration) bool {
 // clocksDiffer is by how much two readings of one clock may differ without its having been set.
 const clocksDiffer = time.Minute
 
-// NeedsPerson returns what of the overdue things waits for a person, and how many are not named beside it. Of those that
+// ItemsForPerson returns what of the overdue things waits for a person, and how many are not named beside it. Of those that
 // have no name nobody knows what they wait for: they count where any named one needs a person.
-func (s Scan) NeedsPerson(now time.Time, limit time.Duration) (named []PendingItem, more uint64) {
-	overdue, more := s.Overdue(now, limit)
+func (s Scan) ItemsForPerson(now time.Time, limit time.Duration) (named []PendingItem, more uint64) {
+	overdue, more := s.OverdueItems(now, limit)
 	for _, p := range overdue {
-		if p.Person {
+		if p.NeedsPerson {
 			named = append(named, p)
 		}
 	}

@@ -10,11 +10,11 @@ import (
 // when it was rejected or a duplicate, to the kept ones when it is archived.
 type PlaceIntended struct{ Dest string }
 
-// Word implements Event.
-func (PlaceIntended) Word() string { return "place-intended" }
+// JournalName implements Event.
+func (PlaceIntended) JournalName() string { return "place-intended" }
 
 func (ev PlaceIntended) apply(e *Entry, _ archive.Instant) error {
-	if !e.State.Final() || e.NeedsReconcile || ev.Dest == "" {
+	if !e.State.IsFinal() || e.NeedsReconcile || ev.Dest == "" {
 		return ErrIllegal
 	}
 	switch {
@@ -32,8 +32,8 @@ func (ev PlaceIntended) apply(e *Entry, _ archive.Instant) error {
 // Placed says that the source lies at the intended place, with its receipt or reason.
 type Placed struct{ DisposeAt time.Time } // zero: it stays
 
-// Word implements Event.
-func (Placed) Word() string { return "placed" }
+// JournalName implements Event.
+func (Placed) JournalName() string { return "placed" }
 
 func (ev Placed) apply(e *Entry, _ archive.Instant) error {
 	switch e.Source {
@@ -52,8 +52,8 @@ func (ev Placed) apply(e *Entry, _ archive.Instant) error {
 // or moved. It needs the service's success, an elapsed grace and no contradiction.
 type DisposeIntended struct{}
 
-// Word implements Event.
-func (DisposeIntended) Word() string { return "dispose-intended" }
+// JournalName implements Event.
+func (DisposeIntended) JournalName() string { return "dispose-intended" }
 
 func (ev DisposeIntended) apply(e *Entry, at archive.Instant) error {
 	if e.Source != Kept && e.Source != Disposing || !e.mayDispose() || at.Wall.Before(e.DisposeAt) {
@@ -66,8 +66,8 @@ func (ev DisposeIntended) apply(e *Entry, at archive.Instant) error {
 // Disposed says that the source is gone from the drop folder.
 type Disposed struct{ Dest string } // where it went; empty: nowhere
 
-// Word implements Event.
-func (Disposed) Word() string { return "disposed" }
+// JournalName implements Event.
+func (Disposed) JournalName() string { return "disposed" }
 
 func (ev Disposed) apply(e *Entry, _ archive.Instant) error {
 	if e.Source != Disposing {
@@ -81,19 +81,19 @@ func (ev Disposed) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// SourceUntouchable says that the disposal found something it must not remove: the
+// DisposalStopped says that the disposal found something it must not remove: the
 // source stays where it is, for a person to look at.
-type SourceUntouchable struct{ Cause Cause }
+type DisposalStopped struct{ Cause Cause }
 
-// Word implements Event.
-func (SourceUntouchable) Word() string { return "source-untouchable" }
+// JournalName implements Event.
+func (DisposalStopped) JournalName() string { return "source-untouchable" }
 
-func (ev SourceUntouchable) apply(e *Entry, _ archive.Instant) error {
+func (ev DisposalStopped) apply(e *Entry, _ archive.Instant) error {
 	if e.Source != Disposing && e.Source != Kept {
 		return ErrIllegal
 	}
 	e.Source, e.DisposeAt, e.Cause = Kept, time.Time{}, ev.Cause
-	if e.Differs() && !e.Contradicted && !e.ArchivedTwice() {
+	if e.SourceDiffers() && !e.Contradicted && !e.IsArchivedTwice() {
 		e.Resolved = false // what a person closed before was something else
 	}
 	return nil

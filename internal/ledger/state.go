@@ -92,10 +92,10 @@ func States() []State {
 	return all
 }
 
-// Final reports whether no event but a human act may change the state.
-func (s State) Final() bool {
+// IsFinal reports whether no event but a human act may change the state.
+func (s State) IsFinal() bool {
 	return s == Archived || s == Delivered || s == Duplicate || s == Rejected
 }
 
-// Open reports whether the invoice still counts as open in the balance.
-func (s State) Open() bool { return s >= Discovered && s <= Unclear }
+// IsOpen reports whether the invoice still counts as open in the balance.
+func (s State) IsOpen() bool { return s >= Discovered && s <= Unclear }

@@ -57,10 +57,10 @@ so a restart that finds one standing knows that the act may have happened, and g
 
 `)
 	b.WriteString("```mermaid\nstateDiagram-v2\n")
-	begun := func(a Arrow) bool { return a.Event == (Recovered{}).Word() } // told in words
+	begun := func(a Arrow) bool { return a.Event == (Recovered{}).JournalName() } // told in words
 	draw(&b, slices.DeleteFunc(slices.Clone(drawn), begun), func(a Arrow) (string, string) { return a.From.String(), a.To.String() })
 	for _, s := range States() {
-		if s.Final() {
+		if s.IsFinal() {
 			fmt.Fprintf(&b, "    %s --> [*]\n", s)
 		}
 	}
@@ -93,7 +93,9 @@ have shown every registration, the suspicion ends: reconciled.
 
 `, word(stateEvents, 0), word(stateEvents, 1), word(stateEvents, 2), word(stateEvents, 3), word(stateEvents, 4))
 	b.WriteString("```mermaid\nstateDiagram-v2\n    [*] --> claimed: claimed\n")
-	lost := func(a Arrow) bool { return a.Event == (SourceFound{}).Word() || a.Event == (Recovered{}).Word() } // told in words
+	lost := func(a Arrow) bool {
+		return a.Event == (SourceFound{}).JournalName() || a.Event == (Recovered{}).JournalName()
+	} // told in words
 	draw(&b, slices.DeleteFunc(slices.Clone(source), lost), func(a Arrow) (string, string) { return a.Source.String(), a.Then.String() })
 	b.WriteString("```\n\n| source | where it lies | in state | next step |\n|---|---|---|---|\n")
 	for src := Claimed; src <= Gone; src++ {
@@ -102,11 +104,11 @@ have shown every registration, the suspicion ends: reconciled.
 	return b.Bytes()
 }
 
-var stateEvents = []string{Postponed{}.Word(), Held{}.Word(), Unheld{}.Word(), Doubted{}.Word(), Reconciled{}.Word()}
+var stateEvents = []string{Postponed{}.JournalName(), Held{}.JournalName(), Unheld{}.JournalName(), ReconcileRequired{}.JournalName(), Reconciled{}.JournalName()}
 
 // label is how an arrow is written: the event and, where it is an answer, the word.
 func label(a Arrow) string {
-	if a.Event == (StatusSeen{}).Word() {
+	if a.Event == (StatusSeen{}).JournalName() {
 		return "service says " + a.Word.String()
 	}
 	return a.Event
@@ -198,7 +200,7 @@ func staying(as []Arrow, s State) string {
 	for _, a := range as {
 		switch {
 		case a.From != s || a.To != s || slices.Contains(stateEvents, a.Event):
-		case a.Event == (StatusSeen{}).Word():
+		case a.Event == (StatusSeen{}).JournalName():
 			words = append(words, a.Word.String())
 		default:
 			out = append(out, a.Event)

@@ -35,10 +35,10 @@ func answer(w archive.ServiceStatus, r archive.RemoteID) StatusSeen {
 func proven(w archive.ServiceStatus) func(*Entry) {
 	return func(e *Entry) {
 		if r := e.Current(); r != nil {
-			r.Word, r.Equal, r.Last = w, evidence-1, epoch.Add(-time.Hour)
+			r.LastStatus, r.EqualAnswers, r.LastAnswer = w, evidence-1, epoch.Add(-time.Hour)
 			r.Ticket.Sent.Wall, e.UploadedAt = epoch.Add(-grace), epoch.Add(-grace)
-			if !r.Closed.IsZero() {
-				r.Closed = epoch.Add(-grace)
+			if !r.ClosedAt.IsZero() {
+				r.ClosedAt = epoch.Add(-grace)
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func orphan(f Fate) func(*Entry) {
 		if slices.Contains([]State{None, Discovered, Delivered, Duplicate}, e.State) {
 			return // never registered with the archive
 		}
-		old := Registration{Ticket: archive.Ticket{Remote: "old", Date: epoch}, Fate: f, Closed: epoch}
+		old := Registration{Ticket: archive.Ticket{Remote: "old", Date: epoch}, Fate: f, ClosedAt: epoch}
 		e.Registrations = append([]Registration{old}, e.Registrations...)
 	}
 }
@@ -74,14 +74,14 @@ func beside(f Fate, w archive.ServiceStatus) func(*Entry) {
 func twice(e *Entry) {
 	if e.State == Archived {
 		orphan(Succeeded)(e)
-		e.Double = true
+		e.PossibleDouble = true
 	}
 }
 
 // unused is an older registration that may hold content, and one after it that was never used.
 func unused(e *Entry) {
-	if orphan(Maybe)(e); e.State == Packaged {
-		e.Registrations = append(e.Registrations, Registration{Ticket: bare("unused"), Closed: epoch})
+	if orphan(MaybeStored)(e); e.State == Packaged {
+		e.Registrations = append(e.Registrations, Registration{Ticket: bare("unused"), ClosedAt: epoch})
 	}
 }
 
@@ -93,8 +93,8 @@ var (
 	foundListed   = RegistrationFound{Remote: "now", ID: archive.ID{1}}
 
 	recoveredKept = Recovered{State: Archived, Source: Kept, Dest: "_archived/x", ID: archive.ID{1}, Content: archive.Digest{1}, Metadata: archive.Digest{2},
-		Package: zip(3), Remote: "b", Record: []byte("{}"), ArchivedAt: epoch}
-	recoveredGone     = Recovered{State: Archived, Source: Gone, Remote: "b", Record: []byte("{}"), ArchivedAt: epoch}
+		Package: zip(3), Remote: "b", SuccessRecord: []byte("{}"), ArchivedAt: epoch}
+	recoveredGone     = Recovered{State: Archived, Source: Gone, Remote: "b", SuccessRecord: []byte("{}"), ArchivedAt: epoch}
 	recoveredSent     = Recovered{State: Uploaded, Source: Gone, Remote: "b", ID: archive.ID{1}}
 	recoveredReturned = Recovered{State: Rejected, Source: Returned, Dest: "_rejected/x"}
 )
@@ -119,7 +119,7 @@ var stateTable = []row{
 	{"refused after a ticket", Refused{}, "                  -  re -  -  -  -  -  -  -  -  -  -  - ", orphan(Unsent)},
 	{"duplicate", FoundDuplicate{archive.Key{2}}, "          -  du -  -  -  -  -  -  -  -  -  -  - ", nil},
 	{"duplicate of nothing", FoundDuplicate{}, "             -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
-	{"stuck", GotStuck{}, "                                  -  qu qu qu qu qu qu qu -  -  -  -  - ", nil},
+	{"stuck", SentToQuarantine{}, "                                  -  qu qu qu qu qu qu qu -  -  -  -  - ", nil},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
 	{"register-intended", RegisterIntended{}, "              -  -  ri =  -  -  -  -  -  -  -  -  - ", nil},
@@ -130,11 +130,11 @@ var stateTable = []row{
 	{"register-refused, first", RegisterRefused{}, "         -  -  -  re -  -  -  -  -  -  -  -  - ", nil},
 	{"register-refused, taken", RegisterRefused{}, "         -  -  -  pa -  -  -  -  -  -  -  -  - ", orphan(Unsent)},
 	{"register-refused, unanswered", RegisterRefused{}, "    -  -  -  pa -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Posts++ }},
-	{"register-refused, in doubt", RegisterRefused{}, "      -  -  -  qu -  -  -  -  -  -  -  -  - ", func(e *Entry) { orphan(Maybe)(e); e.Generation = 1 }},
-	{"registered", GotTicket{ticket("new")}, "               -  -  -  rd -  -  -  -  -  -  -  -  - ", nil},
-	{"registered without a URL", GotTicket{bare("new")}, "   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
-	{"registered without a number", GotTicket{ticket("")}, " -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
-	{"cross-wired", CrossWired{}, "                          -  -  -  qu -  -  -  -  -  -  -  -  - ", nil},
+	{"register-refused, in doubt", RegisterRefused{}, "      -  -  -  qu -  -  -  -  -  -  -  -  - ", func(e *Entry) { orphan(MaybeStored)(e); e.Generation = 1 }},
+	{"registered", TicketReceived{ticket("new")}, "               -  -  -  rd -  -  -  -  -  -  -  -  - ", nil},
+	{"registered without a URL", TicketReceived{bare("new")}, "   -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"registered without a number", TicketReceived{ticket("")}, " -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"cross-wired", AnswerMixedUp{}, "                          -  -  -  qu -  -  -  -  -  -  -  -  - ", nil},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
 	{"upload-intended", UploadIntended{}, "                  -  -  -  -  se =  -  -  -  -  -  -  - ", nil},
@@ -153,7 +153,7 @@ var stateTable = []row{
 	{"seen successful", answer(3, "now"), "                  -  -  -  -  ar ar ar ar =  -  -  =  = ", nil},
 	{"seen successful, old", answer(3, "old"), "             -  -  ar ar ar ar ar ar =  -  -  =  = ", orphan(Lapsed)},
 	{"seen in-progress", answer(2, "now"), "                 -  -  -  -  up up =  up =  -  -  =  = ", nil},
-	{"seen in-progress, old", answer(2, "old"), "            -  -  up =  =  =  =  =  =  -  -  =  = ", orphan(Maybe)},
+	{"seen in-progress, old", answer(2, "old"), "            -  -  up =  =  =  =  =  =  -  -  =  = ", orphan(MaybeStored)},
 	{"seen in-progress, released before", answer(2, "old"), "-  -  =  =  =  =  =  =  =  -  -  =  = ", unused},
 	{"seen in-progress, given up", answer(2, "old"), "       -  -  up =  up =  =  =  =  -  -  =  = ", orphan(Lapsed)},
 	{"seen in-progress, refused", answer(2, "old"), "        -  -  up =  up =  =  =  =  -  -  =  = ", orphan(Declined)},
@@ -169,13 +169,13 @@ var stateTable = []row{
 	{"seen unfamiliar, ever so often", answer(0, "now"), "   -  -  -  -  =  =  =  =  =  -  -  =  = ", proven(archive.Unfamiliar)},
 
 	{"seen waiting, proven, another stored", answer(1, "now"), "-  -  -  -  =  =  uc up =  -  -  =  = ", beside(Stored, archive.WaitingForPackage)},
-	{"seen waiting, proven, another maybe", answer(1, "now"), "-  -  -  -  =  =  uc =  =  -  -  =  = ", beside(Maybe, archive.WaitingForPackage)},
+	{"seen waiting, proven, another maybe", answer(1, "now"), "-  -  -  -  =  =  uc =  =  -  -  =  = ", beside(MaybeStored, archive.WaitingForPackage)},
 	{"seen failed, proven, another stored", answer(4, "now"), "-  -  -  -  =  =  =  up =  -  -  =  = ", beside(Stored, archive.Failed)},
-	{"seen failed, proven, another maybe", answer(4, "now"), " -  -  -  -  =  =  uc =  =  -  -  =  = ", beside(Maybe, archive.Failed)},
+	{"seen failed, proven, another maybe", answer(4, "now"), " -  -  -  -  =  =  uc =  =  -  -  =  = ", beside(MaybeStored, archive.Failed)},
 
 	//                                                       no di pa ri rd se up uc ar de du re qu
-	{"doubted", Doubted{}, "                                 -  =  =  pa uc uc =  =  =  =  =  =  = ", nil},
-	{"doubted again", Doubted{}, "                           -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
+	{"doubted", ReconcileRequired{}, "                                 -  =  =  pa uc uc =  =  =  =  =  =  = ", nil},
+	{"doubted again", ReconcileRequired{}, "                           -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
 	{"registration-found", found, "                          -  -  =  =  =  =  =  =  =  -  -  =  = ", nil},
 	{"registration-found, suspect", found, "                 -  -  uc -  -  -  uc =  =  -  -  =  = ", suspect},
 	{"registration-found of a stranger", foundStranger, "    -  -  -  -  -  -  -  -  -  -  -  -  - ", suspect},
@@ -209,12 +209,12 @@ var stateTable = []row{
 	{"released, being archived meanwhile", Released{byPerson}, " - - -  -  -  -  -  up -  -  -  -  up", func(e *Entry) {
 		orphan(Stored)(e)
 		if len(e.Registrations) > 0 {
-			e.Registrations[0].Word = archive.InProgress
+			e.Registrations[0].LastStatus = archive.InProgress
 		}
 	}},
-	{"closed again", Closed{byPerson}, "                     -  re re -  -  -  -  re -  -  -  -  re", func(e *Entry) { e.Resolved = e.State.Final() }},
+	{"closed again", Closed{byPerson}, "                     -  re re -  -  -  -  re -  -  -  -  re", func(e *Entry) { e.Resolved = e.State.IsFinal() }},
 	{"superseded", Superseded{archive.Key{2}}, "             -  -  -  -  -  -  -  -  -  -  -  =  - ", nil},
-	{"retaken before it was given back", Retaken{byPerson, archive.Key{2}}, " -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
+	{"retaken before it was given back", Retried{byPerson, archive.Key{2}}, " -  -  -  -  -  -  -  -  -  -  -  -  - ", nil},
 }
 
 var (
@@ -245,7 +245,7 @@ func wiped(e *Entry) {
 
 func sentTwice(e *Entry) {
 	if r := e.Current(); r != nil {
-		r.Sends = 2
+		r.UploadIntents = 2
 	}
 }
 
@@ -256,24 +256,24 @@ func usual(s State) Entry {
 		return Entry{Key: archive.Key{1}}
 	}
 	if s != Discovered {
-		e.ID, e.Base, e.Package = archive.ID{1}, archive.ID{1}, zip(3)
+		e.ID, e.FirstID, e.Package = archive.ID{1}, archive.ID{1}, zip(3)
 	}
 	if s >= Registering {
 		e.Posts = 1
 	}
-	fates := map[State]Fate{Registered: Unsent, Sending: Maybe, Uploaded: Stored, Unclear: Maybe, Archived: Succeeded, Rejected: Maybe, Quarantined: Maybe}
+	fates := map[State]Fate{Registered: Unsent, Sending: MaybeStored, Uploaded: Stored, Unclear: MaybeStored, Archived: Succeeded, Rejected: MaybeStored, Quarantined: MaybeStored}
 	if f, ok := fates[s]; ok {
 		e.Answers = 1
-		e.Registrations = []Registration{{Ticket: ticket("now"), Sends: 1, Fate: f, Closed: epoch}}
+		e.Registrations = []Registration{{Ticket: ticket("now"), UploadIntents: 1, Fate: f, ClosedAt: epoch}}
 	}
 	r := e.Current()
 	switch s {
 	case Registered:
-		r.Sends, r.Closed = 0, time.Time{}
+		r.UploadIntents, r.ClosedAt = 0, time.Time{}
 	case Sending:
-		r.Closed = time.Time{}
+		r.ClosedAt = time.Time{}
 	case Archived:
-		e.Archived = "now"
+		e.ArchivedRemote = "now"
 	}
 	if r != nil && s != Registered && s != Sending {
 		r.Ticket.URL = ""
@@ -340,16 +340,16 @@ var sourceTable = []struct {
 	{"dispose-intended, to be kept", DisposeIntended{}, allStates, "                    -  -  -  -  -  -  -  -  - ", nil},
 	{"dispose-intended, too early", DisposeIntended{}, allStates, "                     -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.DisposeAt = epoch.Add(1) })},
 	{"dispose-intended, held", DisposeIntended{}, allStates, "                          -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Hold = true })},
-	{"dispose-intended, double", DisposeIntended{}, allStates, "                        -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Double = true })},
+	{"dispose-intended, double", DisposeIntended{}, allStates, "                        -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.PossibleDouble = true })},
 	{"dispose-intended, contradicted", DisposeIntended{}, allStates, "                  -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Contradicted = true })},
-	{"dispose-intended, no number", DisposeIntended{}, allStates, "                     -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.Archived = "" })},
+	{"dispose-intended, no number", DisposeIntended{}, allStates, "                     -  -  -  -  -  -  -  -  - ", but(func(e *Entry) { e.ArchivedRemote = "" })},
 	{"dispose-intended, suspect", DisposeIntended{}, allStates, "                       -  -  -  -  -  -  -  -  - ", but(suspect)},
 	{"place-intended, suspect", PlaceIntended{"there"}, finals, "                       -  -  -  -  -  -  -  -  - ", suspect},
 	{"closed, contradicted", Closed{byPerson}, []State{Archived}, "                     =  =  =  =  =  =  kp =  = ", but(func(e *Entry) { e.Contradicted = true })},
-	{"closed, double halfway", Closed{byPerson}, []State{Archived}, "                   -  -  -  -  -  -  kp -  - ", but(func(e *Entry) { e.Double = true })},
-	{"retaken", Retaken{byPerson, archive.Key{2}}, []State{Rejected}, "                 -  -  -  =  -  -  -  -  - ", nil},
-	{"retaken again", Retaken{byPerson, archive.Key{2}}, []State{Rejected}, "           -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Resolved = true }},
-	{"retaken, not rejected", Retaken{byPerson, archive.Key{2}}, except(Rejected), "    -  -  -  -  -  -  -  -  - ", nil},
+	{"closed, double halfway", Closed{byPerson}, []State{Archived}, "                   -  -  -  -  -  -  kp -  - ", but(func(e *Entry) { e.PossibleDouble = true })},
+	{"retaken", Retried{byPerson, archive.Key{2}}, []State{Rejected}, "                 -  -  -  =  -  -  -  -  - ", nil},
+	{"retaken again", Retried{byPerson, archive.Key{2}}, []State{Rejected}, "           -  -  -  -  -  -  -  -  - ", func(e *Entry) { e.Resolved = true }},
+	{"retaken, not rejected", Retried{byPerson, archive.Key{2}}, except(Rejected), "    -  -  -  -  -  -  -  -  - ", nil},
 	{"source-found kept", SourceFound{Kept, "there"}, []State{Archived}, "              kp kp kp -  kp -  kp -  - ", suspect},
 	{"source-found moved", SourceFound{Moved, "/there"}, []State{Archived}, "           mv mv mv -  mv mv mv -  - ", suspect},
 	{"source-found gone", SourceFound{Gone, ""}, []State{Archived}, "                   gn gn gn -  gn gn gn -  - ", suspect},
@@ -363,7 +363,7 @@ var sourceTable = []struct {
 	{"source-found nowhere", SourceFound{Kept, ""}, allStates, "                        -  -  -  -  -  -  -  -  - ", suspect},
 	{"disposed", Disposed{}, allStates, "                                               -  -  -  -  -  -  gn -  - ", nil},
 	{"disposed elsewhere", Disposed{"/there"}, allStates, "                             -  -  -  -  -  -  mv -  - ", nil},
-	{"source-untouchable", SourceUntouchable{}, allStates, "                            -  -  -  -  -  =  kp -  - ", nil},
+	{"source-untouchable", DisposalStopped{}, allStates, "                            -  -  -  -  -  =  kp -  - ", nil},
 }
 
 var allStates, finals = States(), except(except(Archived, Delivered, Duplicate, Rejected)...)
@@ -372,7 +372,7 @@ func except(some ...State) []State {
 	return slices.DeleteFunc(States(), func(s State) bool { return slices.Contains(some, s) })
 }
 
-func ripe(e *Entry) { e.DisposeAt, e.Archived = epoch, "now" }
+func ripe(e *Entry) { e.DisposeAt, e.ArchivedRemote = epoch, "now" }
 
 func but(f func(*Entry)) func(*Entry) { return func(e *Entry) { ripe(e); f(e) } }
 

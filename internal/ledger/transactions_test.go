@@ -52,7 +52,7 @@ func TestTransactions_EachSuccessIsOne(t *testing.T) {
 // An entry that was made from the archive's index counts one document, of which nobody knows the size: it has no 0 bytes.
 func TestTransactions_TheSizeOfARecoveredOneIsNotKnown(t *testing.T) {
 	at := time.Date(2026, 12, 31, 23, 30, 0, 0, time.UTC)
-	e, err := Transition(Entry{Key: archive.Key{1}}, Recovered{State: Archived, Source: Gone, Vault: "V", ID: archive.ID{1}, Remote: "R1", Record: []byte("x"), ArchivedAt: at}, archive.Instant{Wall: epoch})
+	e, err := Transition(Entry{Key: archive.Key{1}}, Recovered{State: Archived, Source: Gone, Vault: "V", ID: archive.ID{1}, Remote: "R1", SuccessRecord: []byte("x"), ArchivedAt: at}, archive.Instant{Wall: epoch})
 	if err != nil {
 		t.Fatal(err)
 	}

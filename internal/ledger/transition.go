@@ -13,8 +13,8 @@ import (
 type Event interface {
 	// apply changes e or says why it must not.
 	apply(e *Entry, at archive.Instant) error
-	// Word is the event's name in journal lines.
-	Word() string
+	// JournalName is the event's name in journal lines.
+	JournalName() string
 }
 
 // Transition is the one door: it returns the entry that ev makes of e at the given
@@ -29,7 +29,7 @@ func Transition(e Entry, ev Event, at archive.Instant) (Entry, error) {
 	next := e
 	next.Registrations = slices.Clone(e.Registrations)
 	if err := ev.apply(&next, at); err != nil {
-		return e, fmt.Errorf("%s %s in %s/%s: %w", ev.Word(), e.Key, e.State, e.Source, err)
+		return e, fmt.Errorf("%s %s in %s/%s: %w", ev.JournalName(), e.Key, e.State, e.Source, err)
 	}
 	if !quiet(e, next, ev) {
 		next.Rev++
@@ -44,12 +44,12 @@ func quiet(before, after Entry, ev Event) bool {
 	case StillChanging:
 		return true
 	case Postponed:
-		return before.Cause.Code == after.Cause.Code && before.After == after.After
+		return before.Cause.Code == after.Cause.Code && before.WaitsFor == after.WaitsFor
 	case StatusSeen:
 		r, was := after.registration(ev.Receipt.Remote), before.registration(ev.Receipt.Remote)
-		proof := (r.Word == archive.WaitingForPackage || r.Word == archive.Failed) && r.Equal > was.Equal
+		proof := (r.LastStatus == archive.WaitingForPackage || r.LastStatus == archive.Failed) && r.EqualAnswers > was.EqualAnswers
 		return !proof && before.State == after.State && before.Source == after.Source && before.flags() == after.flags() &&
-			r.Fate == was.Fate && r.Word == was.Word
+			r.Fate == was.Fate && r.LastStatus == was.LastStatus
 	}
 	return false
 }
@@ -105,7 +105,7 @@ func dueInDoubt(e Entry) (Step, time.Time, bool) {
 	switch {
 	case e.State == Discovered:
 		return Seal, e.NotBefore, true
-	case len(e.Questions()) > 0 && e.State != None:
+	case len(e.OpenQuestions()) > 0 && e.State != None:
 		return Ask, e.NotBefore, true
 	}
 	return dueLate(e)
@@ -123,13 +123,13 @@ func dueLate(e Entry) (Step, time.Time, bool) {
 // placed first, then open questions and the disposal go by their times. A disposal waits
 // for a late question that is due before it, and not for those that come after.
 func dueAfterEnd(e Entry) (Step, time.Time, bool) {
-	ended := e.State.Final()
+	ended := e.State.IsFinal()
 	switch {
 	case ended && (e.Source == Claimed || e.Source == Returning || e.Source == Keeping):
 		return Place, e.NotBefore, true
 	case e.Source == Disposing && e.mayDispose():
 		return Dispose, e.NotBefore, true
-	case len(e.Questions()) > 0 && e.State != None: // a disposal waits for the answer
+	case len(e.OpenQuestions()) > 0 && e.State != None: // a disposal waits for the answer
 		return Ask, e.NotBefore, true
 	case e.Source == Kept && e.mayDispose():
 		at := later(e.DisposeAt, e.NotBefore)
@@ -157,7 +157,7 @@ func QueueOf(e Entry) string {
 
 // mayDispose reports whether nothing but time stands against a disposal.
 func (e *Entry) mayDispose() bool {
-	return !e.NeedsReconcile && e.State == Archived && e.Archived != "" && !e.DisposeAt.IsZero() && !e.Hold && !e.Double && !e.Contradicted
+	return !e.NeedsReconcile && e.State == Archived && e.ArchivedRemote != "" && !e.DisposeAt.IsZero() && !e.Hold && !e.PossibleDouble && !e.Contradicted
 }
 
 func later(a, b time.Time) time.Time {

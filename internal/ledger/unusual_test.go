@@ -17,24 +17,24 @@ func TestUnusual_ToldUntilAPersonLooked(t *testing.T) {
 		class  Attention
 		flag   string
 	}{
-		"SameNumber":  {func(e *Entry) { e.SameNumber = archive.Key{7} }, SameNumbered, "same-number"},
-		"StrangeDate": {func(e *Entry) { e.StrangeDate = true }, Misdated, "strange-date"},
+		"SameNumber":  {func(e *Entry) { e.SameNumber = archive.Key{7} }, RepeatedNumber, "same-number"},
+		"StrangeDate": {func(e *Entry) { e.StrangeDate = true }, StrangeDate, "strange-date"},
 	} {
 		archived := usual(Archived)
 		archived.Source, archived.Dest = Kept, "_archived/x"
 		row.change(&archived)
-		if archived.Attention() != row.class || archived.flags() != row.flag || archived.NeedsPerson() || !archived.AtRest() {
+		if archived.Attention() != row.class || archived.flags() != row.flag || archived.NeedsPerson() || !archived.IsAtRest() {
 			t.Errorf("%s: archived, class %d, flags %q, needs a person: %t", name, archived.Attention(), archived.flags(), archived.NeedsPerson())
 		}
 		looked, err := Transition(archived, Closed{}, at)
-		if err != nil || looked.Attention() != Unremarkable || looked.Resolved || !strings.HasSuffix(looked.flags(), "checked") {
+		if err != nil || looked.Attention() != NoAttention || looked.Resolved || !strings.HasSuffix(looked.flags(), "checked") {
 			t.Errorf("%s: closed: %v, class %d, flags %q", name, err, looked.Attention(), looked.flags())
 		}
 		_, err = Transition(looked, Closed{}, at)
 		if why, ok := errors.AsType[*IllegalError](err); !ok || why.Reason != AlreadyResolved {
 			t.Errorf("%s: closed twice: %v", name, err)
 		}
-		if looked.Contradicted = true; looked.Attention() != Disputed {
+		if looked.Contradicted = true; looked.Attention() != ContradictedByService {
 			t.Errorf("%s: a contradiction that came later is not told of: %d", name, looked.Attention())
 		}
 		held := usual(Packaged)
@@ -42,17 +42,17 @@ func TestUnusual_ToldUntilAPersonLooked(t *testing.T) {
 		if held.Attention() != Waiting {
 			t.Errorf("%s: on its way, class %d", name, held.Attention())
 		}
-		if held.Hold = true; held.Attention() != Undecided {
+		if held.Hold = true; held.Attention() != AwaitingDecision {
 			t.Errorf("%s: held, class %d", name, held.Attention())
 		}
 		on, err := Transition(held, Unheld{}, at)
-		if err != nil || !on.Checked || on.Attention() != Waiting {
-			t.Errorf("%s: let go on: %v, checked: %t", name, err, on.Checked)
+		if err != nil || !on.Reviewed || on.Attention() != Waiting {
+			t.Errorf("%s: let go on: %v, checked: %t", name, err, on.Reviewed)
 		}
 	}
 	plain := usual(Archived)
 	plain.Hold = true
-	if on, err := Transition(plain, Unheld{}, at); err != nil || on.Checked {
+	if on, err := Transition(plain, Unheld{}, at); err != nil || on.Reviewed {
 		t.Error("looked at, though nothing was unusual", err)
 	}
 }

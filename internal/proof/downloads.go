@@ -77,7 +77,7 @@ func (s *Sample) Add(e ledger.Entry, d *Downloads) {
 		return
 	}
 	s.Archived++
-	switch d.Compared(e.Vault, e.Archived) {
+	switch d.Compared(e.Vault, e.ArchivedRemote) {
 	case "":
 		return
 	case ledger.FetchDiffers:

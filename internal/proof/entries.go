@@ -61,7 +61,7 @@ func (f *fold) entry(e ledger.Entry) {
 	if e.ID != it.id {
 		f.find("I12", e.Key, "the entry's clientUUID is not that of its last line")
 	}
-	if it.flags != (flags{e.InDoubt, e.Double, e.NeedsReconcile, !e.SameNumber.IsZero(), e.StrangeDate, e.Checked}) {
+	if it.flags != (flags{e.InDoubt, e.PossibleDouble, e.NeedsReconcile, !e.SameNumber.IsZero(), e.StrangeDate, e.Reviewed}) {
 		f.find("I12", e.Key, "the entry's flags are not those of its last line")
 	}
 	if e.Posts != it.posts || e.Answers != it.answers {
@@ -79,9 +79,9 @@ func (f *fold) crossed(e ledger.Entry) {
 		if !ok || b.to(e.Key) {
 			continue
 		}
-		id := e.Base
+		id := e.FirstID
 		if r.Generation > 0 {
-			id = e.Base.Generation(int(r.Generation))
+			id = e.FirstID.Generation(int(r.Generation))
 		}
 		if by, ok := f.stored(b.last); ok && !bears(by, id) {
 			f.find("I8", e.Key, "it lists registration %s, which was given to %s as clientUUID %s", r.Ticket.Remote, b.last, b.id)
@@ -121,12 +121,12 @@ func (it item) lingers() bool {
 		return true
 	}
 	resting := it.source == ledger.Returned || it.source == ledger.Kept || it.source == ledger.Moved || it.source == ledger.Gone
-	return it.state.Final() && resting
+	return it.state.IsFinal() && resting
 }
 
 // numbers compares the entry's registrations with those its lines bound to it.
 func (f *fold) numbers(e ledger.Entry, it item) {
-	if all := uint64(len(e.Registrations)) + e.Folded.Total(); all != uint64(it.tickets) {
+	if all := uint64(len(e.Registrations)) + e.Pruned.Total(); all != uint64(it.tickets) {
 		f.find("I8", e.Key, "registrations: the entry counts %d, its lines %d", all, it.tickets)
 	}
 	for _, r := range e.Registrations {
@@ -134,15 +134,15 @@ func (f *fold) numbers(e ledger.Entry, it item) {
 			f.find("I8", e.Key, "no line gave registration %s to it", r.Ticket.Remote)
 		}
 	}
-	if e.State == ledger.Archived && (e.Archived == "" || short(e.Archived) != it.success) {
-		f.find("I12", e.Key, "archived as %q, which no line calls successful first", e.Archived)
+	if e.State == ledger.Archived && (e.ArchivedRemote == "" || short(e.ArchivedRemote) != it.success) {
+		f.find("I12", e.Key, "archived as %q, which no line calls successful first", e.ArchivedRemote)
 	}
 }
 
 // digest compares the recorded digest with the one that left for the registration that was archived.
 func (f *fold) digest(e ledger.Entry) {
 	for _, r := range e.Registrations {
-		if e.State == ledger.Archived && r.Ticket.Remote == e.Archived && !r.Sent.IsZero() && r.Sent != e.Package.SHA256 {
+		if e.State == ledger.Archived && r.Ticket.Remote == e.ArchivedRemote && !r.Sent.IsZero() && r.Sent != e.Package.SHA256 {
 			f.find("I4", e.Key, "other bytes left for registration %s than are recorded", r.Ticket.Remote)
 		}
 	}
@@ -159,10 +159,10 @@ func (f *fold) list(e ledger.Entry) {
 		}
 	}
 	note(e.State == ledger.Unclear, &f.Unclear)
-	note(e.Double, &f.Double)
+	note(e.PossibleDouble, &f.Double)
 	note(e.InDoubt, &f.InDoubt)
 	note(e.NeedsReconcile, &f.Suspect)
-	f.Folded += uint64(e.Folded.Unsent)
+	f.Folded += uint64(e.Pruned.Unsent)
 }
 
 // bears reports whether id is an identity that e may have had, or comes to have.

@@ -88,7 +88,7 @@ func newFold() *fold {
 	}
 	for _, a := range ledger.Arrows() {
 		word := ""
-		if a.Event == (ledger.StatusSeen{}).Word() {
+		if a.Event == (ledger.StatusSeen{}).JournalName() {
 			word = a.Word.String()
 		}
 		f.arrows[step{a.Event, word, a.From, a.To, a.Source, a.Then}] = true
@@ -112,7 +112,7 @@ func check(j Journal, entries iter.Seq[ledger.Entry], seen Seen, most int) Repor
 	if j.Balance != nil && *j.Balance != f.Balance {
 		f.find("I12", archive.Key{}, "the ledger's balance differs from a recount of the journal: %v", f.Balance)
 	}
-	if !f.Balance.Agrees() {
+	if !f.Balance.IsBalanced() {
 		f.find("I1", archive.Key{}, "the balance does not agree: %v", f.Balance)
 	}
 	for _, it := range f.items {
@@ -169,9 +169,9 @@ func (f *fold) journal(j Journal) bool {
 // mark folds a line about the ledger as a whole.
 func (f *fold) mark(l ledger.Line) {
 	f.Marks++
-	m := ledger.Mark{Word: l.Event}
+	m := ledger.Mark{Name: l.Event}
 	switch {
-	case !slices.Contains(ledger.Marks(), l.Event) || l.State != "" || l.UID == nil:
+	case !slices.Contains(ledger.MarkNames(), l.Event) || l.State != "" || l.UID == nil:
 		f.once("I14", archive.Key{}, "line %d tells of %q, which is no event of a ledger", l.N, l.Event)
 	case uint64(l.Rev) != f.Marks:
 		f.once("I5", archive.Key{}, "line %d is the mark number %d, it calls itself %d", l.N, f.Marks, l.Rev)
@@ -184,9 +184,9 @@ func (f *fold) mark(l ledger.Line) {
 	if wrong := f.Downloads.Line(l); wrong != "" {
 		f.once("I11", archive.Key{}, "line %d tells of a download, and %s", l.N, wrong)
 	}
-	f.Safe = f.Safe && l.Event != ledger.MarkReconciled || m.Alarming()
+	f.Safe = f.Safe && l.Event != ledger.MarkReconciled || m.EntersSafeMode()
 	f.blind = f.blind && f.Safe
-	if m.Alarming() && l.Event != ledger.MarkDamaged { // what is under way when damage is found may end
+	if m.EntersSafeMode() && l.Event != ledger.MarkDamaged { // what is under way when damage is found may end
 		f.PutBack++
 		f.blind = true
 	}
@@ -223,7 +223,7 @@ func (f *fold) line(l ledger.Line) {
 	f.status(key, &it, l, to)
 	f.sent(key, &it, l)
 	it.flag(f, key, l)
-	f.Balance.Count(it.state, to)
+	f.Balance.CountChange(it.state, to)
 	it.state, it.source = to, then
 	f.items[key] = it
 	f.settle(key, it)
@@ -231,7 +231,7 @@ func (f *fold) line(l ledger.Line) {
 
 // leads reports whether an arrow goes from where the item is to where the line says.
 func (f *fold) leads(it item, l ledger.Line, to ledger.State, then ledger.Source) bool {
-	s := step{event: l.Event, word: l.Word, from: it.state, to: to}
+	s := step{event: l.Event, word: l.Status, from: it.state, to: to}
 	if it.source == then && f.arrows[s] {
 		return true
 	}
@@ -242,9 +242,9 @@ func (f *fold) leads(it item, l ledger.Line, to ledger.State, then ledger.Source
 // blame names the promise that a missing arrow breaks.
 func blame(event string, from, to ledger.State) string {
 	switch {
-	case from.Final() && to != from:
+	case from.IsFinal() && to != from:
 		return "I13"
-	case strings.HasPrefix(event, "dispose") || event == (ledger.Disposed{}).Word():
+	case strings.HasPrefix(event, "dispose") || event == (ledger.Disposed{}).JournalName():
 		return "I3"
 	case outcomes[event]:
 		return "I11"
@@ -255,24 +255,24 @@ func blame(event string, from, to ledger.State) string {
 }
 
 func said(l ledger.Line) string {
-	if l.Word == "" {
+	if l.Status == "" {
 		return l.Event
 	}
-	return l.Event + " " + l.Word
+	return l.Event + " " + l.Status
 }
 
 // outcomes end an announced act; without the announcement nobody may have acted.
 var outcomes = map[string]bool{
-	ledger.RegisterUnanswered{}.Word(): true, ledger.RegisterNotTaken{}.Word(): true, ledger.BatchRefused{}.Word(): true,
-	ledger.RegisterRefused{}.Word(): true, ledger.CrossWired{}.Word(): true, ledger.GotTicket{}.Word(): true,
-	ledger.UploadNotSent{}.Word(): true, ledger.UploadUnanswered{}.Word(): true, ledger.UploadRefused{}.Word(): true,
-	ledger.UploadAccepted{}.Word(): true, ledger.Placed{}.Word(): true, ledger.Disposed{}.Word(): true,
+	ledger.RegisterUnanswered{}.JournalName(): true, ledger.RegisterNotTaken{}.JournalName(): true, ledger.BatchRefused{}.JournalName(): true,
+	ledger.RegisterRefused{}.JournalName(): true, ledger.AnswerMixedUp{}.JournalName(): true, ledger.TicketReceived{}.JournalName(): true,
+	ledger.UploadNotSent{}.JournalName(): true, ledger.UploadUnanswered{}.JournalName(): true, ledger.UploadRefused{}.JournalName(): true,
+	ledger.UploadAccepted{}.JournalName(): true, ledger.Placed{}.JournalName(): true, ledger.Disposed{}.JournalName(): true,
 }
 
 // intents announce an act.
 var intents = map[string]bool{
-	ledger.RegisterIntended{}.Word(): true, ledger.UploadIntended{}.Word(): true,
-	ledger.PlaceIntended{}.Word(): true, ledger.DisposeIntended{}.Word(): true,
+	ledger.RegisterIntended{}.JournalName(): true, ledger.UploadIntended{}.JournalName(): true,
+	ledger.PlaceIntended{}.JournalName(): true, ledger.DisposeIntended{}.JournalName(): true,
 }
 
 // remote follows the acts toward the service: intents, outcomes, numbers.
@@ -289,21 +289,21 @@ func (f *fold) remote(key archive.Key, it *item, l ledger.Line, was archive.ID) 
 		it.intent = false
 	}
 	switch l.Event {
-	case ledger.RegisterIntended{}.Word():
+	case ledger.RegisterIntended{}.JournalName():
 		it.posts++
 		f.lost[it.id]++
-	case ledger.RegisterNotTaken{}.Word(), ledger.BatchRefused{}.Word(), ledger.RegisterRefused{}.Word(), ledger.GotTicket{}.Word():
+	case ledger.RegisterNotTaken{}.JournalName(), ledger.BatchRefused{}.JournalName(), ledger.RegisterRefused{}.JournalName(), ledger.TicketReceived{}.JournalName():
 		it.answers++
 		if f.lost[was]--; f.lost[was] == 0 {
 			delete(f.lost, was)
 		}
 	}
 	switch l.Event {
-	case ledger.Doubted{}.Word():
-		it.intent = it.intent && it.state.Final() // whoever announced it is gone
+	case ledger.ReconcileRequired{}.JournalName():
+		it.intent = it.intent && it.state.IsFinal() // whoever announced it is gone
 		return
-	case ledger.GotTicket{}.Word(), ledger.RegistrationFound{}.Word():
-	case ledger.Recovered{}.Word():
+	case ledger.TicketReceived{}.JournalName(), ledger.RegistrationFound{}.JournalName():
+	case ledger.Recovered{}.JournalName():
 		if l.Remote == "" {
 			return
 		}
@@ -315,8 +315,8 @@ func (f *fold) remote(key archive.Key, it *item, l ledger.Line, was archive.ID) 
 	b, ok := f.bums[n]
 	switch {
 	case !ok:
-		b = bound{first: key, id: it.id, found: l.Event == (ledger.RegistrationFound{}).Word()}
-	case b.id != it.id && !(b.to(key) && (b.found || l.Event != (ledger.GotTicket{}).Word())):
+		b = bound{first: key, id: it.id, found: l.Event == (ledger.RegistrationFound{}).JournalName()}
+	case b.id != it.id && !(b.to(key) && (b.found || l.Event != (ledger.TicketReceived{}).JournalName())):
 		f.find("I8", key, "line %d binds registration %s, which belongs to %s as clientUUID %s", l.N, l.Remote, b.last, b.id)
 		return
 	}
@@ -331,8 +331,8 @@ func (f *fold) status(key archive.Key, it *item, l ledger.Line, to ledger.State)
 			f.find("I8", key, "line %d is about registration %s, which was never given to it", l.N, l.Remote)
 		}
 	}
-	heard := l.Event == (ledger.StatusSeen{}).Word() && l.Word == archive.Successful.String()
-	if (heard || l.Event == (ledger.Recovered{}).Word() && to == ledger.Archived) && it.success == (number{}) {
+	heard := l.Event == (ledger.StatusSeen{}).JournalName() && l.Status == archive.Successful.String()
+	if (heard || l.Event == (ledger.Recovered{}).JournalName() && to == ledger.Archived) && it.success == (number{}) {
 		it.success = short(archive.RemoteID(l.Remote))
 	}
 	if first := it.success; heard && first != unheard && first != short(archive.RemoteID(l.Remote)) && !parseFlags(l.Flags).double {
@@ -347,7 +347,7 @@ func (f *fold) status(key archive.Key, it *item, l ledger.Line, to ledger.State)
 // sent follows the seals: what left in the upload that the store accepted is the package as it was sealed last.
 func (f *fold) sent(key archive.Key, it *item, l ledger.Line) {
 	is := parseSeal(l.Seal)
-	if l.Event == (ledger.UploadAccepted{}).Word() {
+	if l.Event == (ledger.UploadAccepted{}).JournalName() {
 		if it.seal != (sealStart{}) && is != it.seal {
 			f.find("I4", key, "line %d: the bytes that left are not the package as it was sealed", l.N)
 		}
@@ -381,7 +381,7 @@ func (it *item) flag(f *fold, key archive.Key, l ledger.Line) {
 // believed reports whether the line may be the evidence that a registration holds
 // nothing: only that makes an entry that was double single again.
 func believed(l ledger.Line) bool {
-	return l.Event == (ledger.StatusSeen{}).Word() && (l.Word == archive.Failed.String() || l.Word == archive.WaitingForPackage.String())
+	return l.Event == (ledger.StatusSeen{}).JournalName() && (l.Status == archive.Failed.String() || l.Status == archive.WaitingForPackage.String())
 }
 
 func parseFlags(s string) flags {

@@ -49,7 +49,7 @@ func (b *book) do(key byte, evs ...ledger.Event) {
 		if err != nil {
 			b.t.Fatal(err)
 		}
-		b.balance.Count(e.State, next.State)
+		b.balance.CountChange(e.State, next.State)
 		told := next.Rev != e.Rev
 		if e = next; !told {
 			continue
@@ -84,8 +84,8 @@ func seal(key byte) ledger.Sealed {
 	return ledger.Sealed{ID: archive.ID{key}, Package: archive.Package{Size: int64(key) * 1000, SHA256: archive.Digest{key}}, Seal: archive.Digest{key}}
 }
 
-func got(r archive.RemoteID) ledger.GotTicket {
-	return ledger.GotTicket{Ticket: archive.Ticket{Remote: r, URL: "https://store.example/x"}}
+func got(r archive.RemoteID) ledger.TicketReceived {
+	return ledger.TicketReceived{Ticket: archive.Ticket{Remote: r, URL: "https://store.example/x"}}
 }
 
 func says(r archive.RemoteID, w archive.ServiceStatus) ledger.StatusSeen {
@@ -269,9 +269,9 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 		}},
 		{"EntryAheadOfJournal", "I5", 4, func(b *book, _ *Journal, _ *Seen) { b.change(4, func(e *ledger.Entry) { e.Rev++ }) }},
 		{"EntrySaysArchived", "I12", 4, func(b *book, _ *Journal, _ *Seen) {
-			b.change(4, func(e *ledger.Entry) { e.State, e.Archived = ledger.Archived, "b6" })
+			b.change(4, func(e *ledger.Entry) { e.State, e.ArchivedRemote = ledger.Archived, "b6" })
 		}},
-		{"FlagWiped", "I12 I2", 4, func(b *book, _ *Journal, _ *Seen) { b.change(4, func(e *ledger.Entry) { e.Double = false }) }},
+		{"FlagWiped", "I12 I2", 4, func(b *book, _ *Journal, _ *Seen) { b.change(4, func(e *ledger.Entry) { e.PossibleDouble = false }) }},
 		{"FlagTakenBackByLine", "I13", 4, func(b *book, j *Journal, _ *Seen) {
 			b.edit(b.line(4, "released")+2, func(l *ledger.Line) { l.Flags = "" })
 			*j = b.journal()
@@ -297,7 +297,7 @@ func TestCheck_FindsWhatIsBroken(t *testing.T) {
 			*j = b.journal()
 		}},
 		{"ArchivedByAnUnknownWord", "I12", 3, func(b *book, j *Journal, _ *Seen) {
-			b.edit(b.line(3, "status-seen"), func(l *ledger.Line) { l.Word = "unfamiliar" })
+			b.edit(b.line(3, "status-seen"), func(l *ledger.Line) { l.Status = "unfamiliar" })
 			*j = b.journal()
 		}},
 		{"ArchivedByThePut", "I12 I11", 3, func(b *book, j *Journal, _ *Seen) {
@@ -433,7 +433,7 @@ func TestCheck_I2_ASecondSuccessMustBeFlagged(t *testing.T) {
 		t.Fatalf("%v, %d double", r.Findings, len(r.Double))
 	}
 	b.edit(len(b.lines), func(l *ledger.Line) { l.Flags = "" })
-	b.change(1, func(e *ledger.Entry) { e.Double = false })
+	b.change(1, func(e *ledger.Entry) { e.PossibleDouble = false })
 	r := Check(b.journal(), maps.Values(b.entries), Seen{})
 	if len(r.Findings) != 1 || r.Findings[0].Promise != "I2" {
 		t.Errorf("%v", r.Findings)

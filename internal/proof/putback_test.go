@@ -17,7 +17,7 @@ func (b *book) mark(word string) {
 			n++
 		}
 	}
-	b.append(ledger.MarkLine(uint64(len(b.lines))+1, n, ledger.Mark{Word: word, By: ledger.Operator{UID: 7}, At: b.now}))
+	b.append(ledger.MarkLine(uint64(len(b.lines))+1, n, ledger.Mark{Name: word, By: ledger.Operator{UID: 7}, At: b.now}))
 }
 
 func (b *book) check(seen Seen) Report {
@@ -34,7 +34,7 @@ func TestCheck_I15_OfALedgerThatWasPutBack(t *testing.T) {
 	b, seen := everyday(t)
 	b.mark(ledger.MarkRestored)
 	for key := byte(3); key <= 5; key++ {
-		b.do(key, ledger.Doubted{})
+		b.do(key, ledger.ReconcileRequired{})
 	}
 	b.do(5, ledger.RegistrationFound{Remote: "b8", ID: archive.ID{5}}, says("b8", archive.InProgress), says("b8", archive.Successful))
 	next := archive.ID{4}.Generation(1)
@@ -96,7 +96,7 @@ func TestCheck_I15_FindsWhatWasDoneBlindly(t *testing.T) {
 			rewrite(b, "held", "hold double", "hold")
 		}, "I13"},
 		"SuspectForgotten": {func(b *book) {
-			b.do(6, ledger.Doubted{})
+			b.do(6, ledger.ReconcileRequired{})
 			e := b.entries[archive.Key{6}]
 			e.NeedsReconcile = false
 			b.entries[archive.Key{6}] = e
@@ -108,7 +108,7 @@ func TestCheck_I15_FindsWhatWasDoneBlindly(t *testing.T) {
 			b.entries[archive.Key{6}] = e
 		}, "I8"},
 		"FoundAndGivenToAnother": {func(b *book) {
-			b.do(6, ledger.Doubted{}, ledger.RegistrationFound{Remote: "b20", ID: archive.ID{6}})
+			b.do(6, ledger.ReconcileRequired{}, ledger.RegistrationFound{Remote: "b20", ID: archive.ID{6}})
 			b.claim(7)
 			b.do(7, ledger.RegisterIntended{}, got("b20"))
 		}, "I8"},
@@ -133,7 +133,7 @@ func TestCheck_I2_DoubleEndsByEvidence(t *testing.T) {
 		first []ledger.Event
 		ends  bool
 	}{
-		"Found":    {[]ledger.Event{ledger.Doubted{}, ledger.RegistrationFound{Remote: "b2", ID: archive.ID{1}}, ledger.Reconciled{}}, true},
+		"Found":    {[]ledger.Event{ledger.ReconcileRequired{}, ledger.RegistrationFound{Remote: "b2", ID: archive.ID{1}}, ledger.Reconciled{}}, true},
 		"Released": {[]ledger.Event{ledger.Released{}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,14 +144,14 @@ func TestCheck_I2_DoubleEndsByEvidence(t *testing.T) {
 			if !row.ends {
 				b.upload(1, "b2")
 			}
-			if !b.entries[archive.Key{1}].Double {
+			if !b.entries[archive.Key{1}].PossibleDouble {
 				t.Fatal("it is not double")
 			}
 			for range 3 {
 				b.now = b.now.Add(25 * time.Hour)
 				b.do(1, says("b1", archive.WaitingForPackage))
 			}
-			if b.entries[archive.Key{1}].Double == row.ends {
+			if b.entries[archive.Key{1}].PossibleDouble == row.ends {
 				t.Fatalf("double: %v", !row.ends)
 			}
 			b.archive(1, "b2")

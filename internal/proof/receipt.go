@@ -70,7 +70,7 @@ type ReceiptLine struct {
 // NewReceipt returns the receipt of an archived entry and its document; head may be
 // nil. Its error wraps ErrNotArchived where the service's success is missing.
 func NewReceipt(environment string, e ledger.Entry, d ledger.Document, head *ledger.Head) (Receipt, error) {
-	if e.State != ledger.Archived || e.Archived == "" {
+	if e.State != ledger.Archived || e.ArchivedRemote == "" {
 		return Receipt{}, fmt.Errorf("make receipt of %s: %w", e.Key, ErrNotArchived)
 	}
 	var meta struct {
@@ -81,10 +81,10 @@ func NewReceipt(environment string, e ledger.Entry, d ledger.Document, head *led
 	}
 	r := Receipt{
 		Format: receiptFormat, Environment: environment,
-		Key: e.Key.String(), ClientUUID: identity(e).String(), BumID: e.Archived, Vault: e.Vault, DocumentID: meta.Number,
+		Key: e.Key.String(), ClientUUID: identity(e).String(), BumID: e.ArchivedRemote, Vault: e.Vault, DocumentID: meta.Number,
 		Files: []ReceiptFile{}, ZIP: ReceiptZIP{e.Package.Size, e.Package.SHA256.String()},
 		Seen: utc(e.SeenAt), Registered: utc(e.RegisteredAt), Uploaded: utc(e.UploadedAt), Archived: utc(e.ArchivedAt),
-		Record: text(e.Record), Double: e.Double,
+		Record: text(e.SuccessRecord), Double: e.PossibleDouble,
 	}
 	for _, f := range d.Files {
 		r.Files = append(r.Files, ReceiptFile{f.Path, f.Size, f.SHA256.String()})
@@ -99,11 +99,11 @@ func NewReceipt(environment string, e ledger.Entry, d ledger.Document, head *led
 // made: an earlier generation's where that one came through late.
 func identity(e ledger.Entry) archive.ID {
 	for _, r := range e.Registrations {
-		if r.Ticket.Remote == e.Archived && r.Generation < e.Generation {
+		if r.Ticket.Remote == e.ArchivedRemote && r.Generation < e.Generation {
 			if r.Generation == 0 {
-				return e.Base
+				return e.FirstID
 			}
-			return e.Base.Generation(int(r.Generation))
+			return e.FirstID.Generation(int(r.Generation))
 		}
 	}
 	return e.ID

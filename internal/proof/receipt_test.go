@@ -62,7 +62,7 @@ func TestReceipt_FixedFields(t *testing.T) {
 
 func TestReceipt_NamesTheGenerationThatSucceeded(t *testing.T) {
 	base := archive.ID{9}
-	e := ledger.Entry{State: ledger.Archived, Archived: "b2", Generation: 2, Base: base, ID: base.Generation(2), Registrations: []ledger.Registration{
+	e := ledger.Entry{State: ledger.Archived, ArchivedRemote: "b2", Generation: 2, FirstID: base, ID: base.Generation(2), Registrations: []ledger.Registration{
 		{Ticket: archive.Ticket{Remote: "b1"}}, {Ticket: archive.Ticket{Remote: "b2"}, Generation: 1}, {Ticket: archive.Ticket{Remote: "b3"}, Generation: 2}}}
 	r, err := NewReceipt("test", e, ledger.Document{Metadata: []byte(`{}`)}, nil)
 	if err != nil || r.ClientUUID != base.Generation(1).String() {

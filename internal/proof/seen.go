@@ -78,15 +78,15 @@ func (s service) entry(e ledger.Entry, f *fold) {
 	for g := 0; g <= int(e.Generation) && !e.ID.IsZero(); g++ {
 		id := e.ID
 		if g < int(e.Generation) {
-			id = e.Base
+			id = e.FirstID
 			if g > 0 {
-				id = e.Base.Generation(g)
+				id = e.FirstID.Generation(g)
 			}
 		}
 		if len(s.byID[id]) > 0 {
 			s.known[id] = true
 		}
-		if e.Double {
+		if e.PossibleDouble {
 			delete(s.multi, id)
 		}
 		for _, r := range s.byID[id] {
@@ -95,7 +95,7 @@ func (s service) entry(e ledger.Entry, f *fold) {
 			}
 		}
 	}
-	if contents(mine) > 1 && !e.Double {
+	if contents(mine) > 1 && !e.PossibleDouble {
 		f.find("I2", e.Key, "%d registrations hold archivable content and the entry does not say so", contents(mine))
 		for _, r := range mine {
 			delete(s.multi, r.ID) // said once
@@ -116,13 +116,13 @@ func (s service) content(e ledger.Entry, mine []Registration, f *fold) {
 		if r.Replaced {
 			f.find("I8", e.Key, "what was stored under registration %s was replaced by other bytes", r.Remote)
 		}
-		if r.Archived && e.State == ledger.Rejected && !e.InDoubt && !e.Contradicted && e.AtRest() {
+		if r.Archived && e.State == ledger.Rejected && !e.InDoubt && !e.Contradicted && e.IsAtRest() {
 			f.find("I12", e.Key, "rejected as certainly absent, but registration %s is archived", r.Remote)
 		}
-		success = success || r.Archived && r.Remote == e.Archived
+		success = success || r.Archived && r.Remote == e.ArchivedRemote
 	}
 	if !success {
-		f.find("I12", e.Key, "archived, but the service has no success for registration %s", e.Archived)
+		f.find("I12", e.Key, "archived, but the service has no success for registration %s", e.ArchivedRemote)
 	}
 }
 

@@ -19,7 +19,7 @@ func TestCheck_I13_UnusualDocumentsStayFlagged(t *testing.T) {
 		"FlagTakenBack":   {"I13", func(b *book) { b.edit(b.line(2, "uploaded"), func(l *ledger.Line) { l.Flags = "same-number" }) }},
 		"NumberForgotten": {"I12", func(b *book) { b.change(2, func(e *ledger.Entry) { e.SameNumber = archive.Key{} }) }},
 		"DateForgotten":   {"I12", func(b *book) { b.change(2, func(e *ledger.Entry) { e.StrangeDate = false }) }},
-		"NobodyLooked":    {"I12", func(b *book) { b.change(2, func(e *ledger.Entry) { e.Checked = false }) }},
+		"NobodyLooked":    {"I12", func(b *book) { b.change(2, func(e *ledger.Entry) { e.Reviewed = false }) }},
 	} {
 		b := newBook(t)
 		b.claim(1)

@@ -19,11 +19,11 @@ import (
 func attempts(r, old archive.RemoteID) []ledger.Event {
 	evs := []ledger.Event{
 		ledger.StillChanging{}, ledger.Postponed{}, ledger.Resealed{Package: seal(1).Package, Seal: seal(1).Seal}, ledger.Refused{}, ledger.FoundDuplicate{First: archive.Key{250}},
-		ledger.GotStuck{}, ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterNotTaken{}, ledger.BatchRefused{Part: 1},
-		ledger.RegisterRefused{}, ledger.CrossWired{}, got(r), got(old), ledger.UploadIntended{}, ledger.UploadNotSent{}, ledger.UploadUnanswered{},
+		ledger.SentToQuarantine{}, ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterNotTaken{}, ledger.BatchRefused{Part: 1},
+		ledger.RegisterRefused{}, ledger.AnswerMixedUp{}, got(r), got(old), ledger.UploadIntended{}, ledger.UploadNotSent{}, ledger.UploadUnanswered{},
 		ledger.UploadRefused{}, accepted(1), ledger.WindowClosed{}, ledger.Held{}, ledger.Unheld{}, ledger.Closed{}, ledger.Released{},
-		ledger.Superseded{By: archive.Key{250}}, ledger.Retaken{As: archive.Key{250}}, ledger.PlaceIntended{Dest: "there"}, ledger.Placed{DisposeAt: noon}, ledger.DisposeIntended{},
-		ledger.Disposed{}, ledger.Disposed{Dest: "/there"}, ledger.SourceUntouchable{},
+		ledger.Superseded{By: archive.Key{250}}, ledger.Retried{As: archive.Key{250}}, ledger.PlaceIntended{Dest: "there"}, ledger.Placed{DisposeAt: noon}, ledger.DisposeIntended{},
+		ledger.Disposed{}, ledger.Disposed{Dest: "/there"}, ledger.DisposalStopped{},
 	}
 	for w := archive.Unfamiliar; w <= archive.Absent; w++ {
 		evs = append(evs, says(old, w), says(old, w))
@@ -83,21 +83,21 @@ func wander(b *book, rnd *rand.Rand, key byte) {
 		evs := attempts(fresh, old)
 		ev := evs[rnd.IntN(len(evs))]
 		switch ev.(type) {
-		case ledger.Refused, ledger.FoundDuplicate, ledger.GotStuck, ledger.RegisterRefused, ledger.Closed, ledger.CrossWired:
+		case ledger.Refused, ledger.FoundDuplicate, ledger.SentToQuarantine, ledger.RegisterRefused, ledger.Closed, ledger.AnswerMixedUp:
 			if rnd.IntN(20) > 0 {
 				continue // else every walk ends early
 			}
 		}
-		if _, err := ledger.Transition(e, ev, archive.Instant{Wall: b.now}); err != nil || outcomes[ev.Word()] && !intent {
+		if _, err := ledger.Transition(e, ev, archive.Instant{Wall: b.now}); err != nil || outcomes[ev.JournalName()] && !intent {
 			continue
 		}
 		b.do(key, ev)
 		b.now = b.now.Add(time.Hour)
 		numbers++
 		switch {
-		case intents[ev.Word()]:
+		case intents[ev.JournalName()]:
 			intent = true
-		case outcomes[ev.Word()]:
+		case outcomes[ev.JournalName()]:
 			intent = false
 		}
 	}
@@ -124,7 +124,7 @@ func TestCheck_I21_ForgetsWhatRests(t *testing.T) {
 		"Posts":   func(e *ledger.Entry) { e.Posts++ },
 		"State":   func(e *ledger.Entry) { e.State = ledger.Delivered },
 		"Rev":     func(e *ledger.Entry) { e.Rev++ },
-		"Success": func(e *ledger.Entry) { e.Archived = "bum-7" },
+		"Success": func(e *ledger.Entry) { e.ArchivedRemote = "bum-7" },
 	} {
 		whole := b.entries[archive.Key{50}]
 		broken := whole
@@ -257,7 +257,7 @@ func TestCheck_I8_NumberOfARegistrationNoLongerListed(t *testing.T) {
 		}
 		b.upload(key, "own")
 		b.archive(key, "own")
-		if b.entries[archive.Key{key}].Folded.Total() == 0 {
+		if b.entries[archive.Key{key}].Pruned.Total() == 0 {
 			b.t.Fatal("nothing is folded")
 		}
 	}

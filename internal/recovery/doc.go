@@ -32,9 +32,9 @@ type Service interface {
 type Book interface {
 	Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error
 	Entry(archive.Key) (ledger.Entry, bool, error)
-	ByID(archive.ID) (archive.Key, bool, error)
-	ByRemote(archive.RemoteID) (archive.Key, bool, error)
-	EntriesByRemote([]archive.RemoteID) ([]ledger.Entry, error)
+	FindByID(archive.ID) (archive.Key, bool, error)
+	FindByRemote(archive.RemoteID) (archive.Key, bool, error)
+	FindEntriesByRemote([]archive.RemoteID) ([]ledger.Entry, error)
 }
 
 // Committer is where changes are made. *boltledger.Ledger is one.

@@ -73,7 +73,7 @@ func (p *pass) claims(ctx context.Context, d Drop) error {
 		p.report.Folders.Claimed.add(Finding{Key: c.Key, Text: d.Name + "/" + c.Folder})
 		err = p.change(ctx, ledger.Change{Key: c.Key, Events: append([]ledger.Event{ledger.ClaimedFolder{
 			Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Inode), NotBefore: p.Now().Wall,
-		}, ledger.Doubted{}}, remains...)})
+		}, ledger.ReconcileRequired{}}, remains...)})
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (p *pass) receipt(ctx context.Context, d Drop, l drop.PlacedFolder) error {
 	if e.State != ledger.Discovered || d.claimed(e.Key) {
 		return nil
 	}
-	if _, taken, err := p.Book.ByID(ev.sealed.ID); err != nil || taken {
+	if _, taken, err := p.Book.FindByID(ev.sealed.ID); err != nil || taken {
 		return err
 	}
 	p.report.Folders.Receipts.add(Finding{Key: e.Key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Rel})
@@ -121,9 +121,9 @@ func (p *pass) receipt(ctx context.Context, d Drop, l drop.PlacedFolder) error {
 
 // recover opens an entry for an archived folder that the ledger does not know.
 func (p *pass) recover(ctx context.Context, d Drop, l drop.PlacedFolder, ev evidence) error {
-	by, taken, err := p.Book.ByRemote(ev.receipt.BumID)
+	by, taken, err := p.Book.FindByRemote(ev.receipt.BumID)
 	if err == nil && !taken {
-		by, taken, err = p.Book.ByID(ev.sealed.ID)
+		by, taken, err = p.Book.FindByID(ev.sealed.ID)
 	}
 	if err != nil {
 		return err

@@ -122,13 +122,13 @@ func (p *pass) source(e ledger.Entry) []ledger.Event {
 // stuck is what comes first where an entry without a folder has not ended: what ended it is in the lost part of its
 // life, nothing of it can be sent, and a person must look.
 func (p *pass) stuck(e ledger.Entry) []ledger.Event {
-	if !e.State.Open() {
+	if !e.State.IsOpen() {
 		return nil
 	}
 	text := "Its folder is not here any more"
 	if kept, back := p.places[e.Key], p.back[e.Key]; kept != "" || back != "" {
 		text = "Its folder lies in " + kept + back + " now"
 	}
-	return []ledger.Event{ledger.GotStuck{Cause: ledger.Cause{Code: "ended-before", Text: text +
+	return []ledger.Event{ledger.SentToQuarantine{Cause: ledger.Cause{Code: "ended-before", Text: text +
 		": what became of it is in the time that the ledger lost. Look whether the invoice is archived, then close this entry; where it is not, drop it again."}}}
 }

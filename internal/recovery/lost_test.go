@@ -99,7 +99,7 @@ func TestReconcile_I1_I25_TheFolderWentAwayMeanwhile(t *testing.T) {
 			if row.packed {
 				e = s.packed(e)
 			}
-			e = s.told(e.Key, e.Rev, ledger.Doubted{})
+			e = s.told(e.Key, e.Rev, ledger.ReconcileRequired{})
 			switch row.to {
 			case "":
 				must(t, os.RemoveAll(s.claim(e)))
@@ -117,7 +117,7 @@ func TestReconcile_I1_I25_TheFolderWentAwayMeanwhile(t *testing.T) {
 				return
 			}
 			e = s.told(e.Key, e.Rev, ledger.Closed{})
-			if _, _, due := ledger.Due(e); e.State != ledger.Rejected || due || !e.AtRest() {
+			if _, _, due := ledger.Due(e); e.State != ledger.Rejected || due || !e.IsAtRest() {
 				t.Errorf("closed: %s/%s, due %v", e.State, e.Source, due)
 			}
 		})
@@ -128,11 +128,11 @@ func TestReconcile_I1_I25_TheFolderWentAwayMeanwhile(t *testing.T) {
 func TestReconcile_I2_TheFolderOfWhatWasSentWentAway(t *testing.T) {
 	s, now := newShed(t), time.Now()
 	e := s.claimed("f", "N1")
-	e = s.packed(e, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: "R1", URL: "https://x"}},
+	e = s.packed(e, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: "R1", URL: "https://x"}},
 		ledger.UploadIntended{})
 	doc, _, err := s.book.Document(e.Key)
 	must(t, err)
-	e = s.told(e.Key, e.Rev, ledger.UploadAccepted{Sent: e.Package.SHA256, Seal: doc.Seal(e.Package)}, ledger.Doubted{})
+	e = s.told(e.Key, e.Rev, ledger.UploadAccepted{Sent: e.Package.SHA256, Seal: doc.Seal(e.Package)}, ledger.ReconcileRequired{})
 	must(t, os.RemoveAll(s.claim(e)))
 	doubt := Doubt{From: now.Add(-time.Hour), Since: now}
 	service := spoken{list: []archive.Receipt{{Remote: "R1", ID: e.ID, Status: archive.InProgress, Updated: now}}}
@@ -152,8 +152,8 @@ func TestReconcile_I2_TheFolderOfWhatMayBeSentWentAway(t *testing.T) {
 	for passed, decides := range map[time.Duration]bool{24*time.Hour - time.Second: true, 24 * time.Hour: false} {
 		s, now := newShed(t), time.Now()
 		e := s.claimed("f", "N1")
-		e = s.packed(e, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: "R1", URL: "https://x"}},
-			ledger.UploadIntended{}, ledger.UploadUnanswered{}, ledger.WindowClosed{}, ledger.Doubted{})
+		e = s.packed(e, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: "R1", URL: "https://x"}},
+			ledger.UploadIntended{}, ledger.UploadUnanswered{}, ledger.WindowClosed{}, ledger.ReconcileRequired{})
 		must(t, os.RemoveAll(s.claim(e)))
 		r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: spoken{date: now.Add(passed)}, Drops: []Drop{s.drop}, Grace: 24 * time.Hour, Environment: "test",
 			Now: func() archive.Instant { return archive.Instant{Wall: now.Add(passed)} }, Doubt: &Doubt{From: now.Add(-time.Hour), Since: now, Told: now}})
@@ -175,7 +175,7 @@ func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
 			t.Fatalf("%d differ, %d wait", r.Differences(), r.Waits)
 		}
 	}
-	key, ok, err := s.book.ByRemote("R1")
+	key, ok, err := s.book.FindByRemote("R1")
 	must(t, err)
 	e := s.entry(key)
 	step, _, due := ledger.Due(e)
@@ -186,14 +186,14 @@ func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
 		done := archive.Receipt{Remote: "R1", ID: id, Status: archive.Successful, Updated: now, Record: []byte("a")}
 		s.told(key, e.Rev, ledger.StatusSeen{Receipt: done, Grace: time.Hour})
 		s.compared(spoken{list: []archive.Receipt{done}, index: []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}}, doubt)
-		if e := s.entry(key); e.NeedsReconcile || e.State != ledger.Archived || !e.AtRest() {
+		if e := s.entry(key); e.NeedsReconcile || e.State != ledger.Archived || !e.IsAtRest() {
 			t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.NeedsReconcile)
 		}
 	})
 	t.Run("Failed", func(t *testing.T) {
 		s := newShed(t)
 		s.compared(spoken{list: []archive.Receipt{under}}, doubt)
-		key, _, err := s.book.ByRemote("R1")
+		key, _, err := s.book.FindByRemote("R1")
 		must(t, err)
 		failed := archive.Receipt{Remote: "R1", ID: id, Status: archive.Failed, Updated: now}
 		for h := 25; s.entry(key).State != ledger.Packaged && h < 100; h++ {
@@ -212,9 +212,9 @@ func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
 func TestReconcile_I25_ASecondFolderOfTheSameInvoice(t *testing.T) {
 	s, now := newShed(t), time.Now()
 	first := s.claimed("f", "N1")
-	first = s.packed(first, ledger.GotStuck{Cause: ledger.Cause{Code: "x"}})
-	second := s.claimed("f again", "N1", ledger.Postponed{Cause: ledger.Cause{Code: "same-invoice-under-way"}, After: first.Key}, ledger.Doubted{})
-	other := s.claimed("g", "N2", ledger.Doubted{})
+	first = s.packed(first, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "x"}})
+	second := s.claimed("f again", "N1", ledger.Postponed{Cause: ledger.Cause{Code: "same-invoice-under-way"}, WaitsFor: first.Key}, ledger.ReconcileRequired{})
+	other := s.claimed("g", "N2", ledger.ReconcileRequired{})
 	r := s.compared(spoken{}, Doubt{From: now.Add(-time.Hour), Since: now})
 	if r.Unpacked != 1 || r.Waits != 2 {
 		t.Errorf("%d not packed, %d wait", r.Unpacked, r.Waits)
@@ -229,7 +229,7 @@ func TestReconcile_I25_ASecondFolderOfTheSameInvoice(t *testing.T) {
 // I2: what the archive has of a folder that is not packed yet is that folder's, whatever generation it went by.
 func TestReconcile_I2_NotPackedYetAndArchivedByALaterGeneration(t *testing.T) {
 	s, now := newShed(t), time.Now()
-	e := s.claimed("f", "N1", ledger.Doubted{})
+	e := s.claimed("f", "N1", ledger.ReconcileRequired{})
 	sealed, _ := s.packs(e)
 	id := sealed.ID.Generation(3)
 	rc := archive.Receipt{Remote: "R1", ID: id, Status: archive.Successful, Updated: now, Record: []byte("a")}
@@ -240,7 +240,7 @@ func TestReconcile_I2_NotPackedYetAndArchivedByALaterGeneration(t *testing.T) {
 	}
 	s.packed(s.entry(e.Key))
 	s.compared(service, doubt)
-	if e = s.entry(e.Key); e.State != ledger.Archived || e.Archived != "R1" {
-		t.Errorf("%s as %q", e.State, e.Archived)
+	if e = s.entry(e.Key); e.State != ledger.Archived || e.ArchivedRemote != "R1" {
+		t.Errorf("%s as %q", e.State, e.ArchivedRemote)
 	}
 }

@@ -24,7 +24,7 @@ func (s *shed) entryOf(d archive.Document, at time.Time, numbers ...archive.Remo
 		ledger.Sealed{ID: archive.ID{15: 7}, Content: archive.Digest{1}, Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
 	}
 	for i, r := range numbers {
-		evs = append(evs, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: r, URL: "u", Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
+		evs = append(evs, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: r, URL: "u", Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
 		if i == len(numbers)-1 {
 			evs = append(evs, ledger.UploadAccepted{Sent: pkg.SHA256, Seal: doc.Seal(pkg)})
 			break
@@ -127,7 +127,7 @@ func TestReconcile_I4_MetadataThatIsNotHere(t *testing.T) {
 	s := newShed(t)
 	s.entryOf(invoice, now.Add(-time.Hour), "A")
 	s.change(ledger.Change{Key: archive.NewKey(now), At: archive.Instant{Wall: now}, Events: []ledger.Event{
-		ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "f", ID: archive.ID{15: 8}, Remote: "B", Record: []byte("{}"),
+		ledger.Recovered{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "f", ID: archive.ID{15: 8}, Remote: "B", SuccessRecord: []byte("{}"),
 			State: ledger.Archived, Source: ledger.Gone, SeenAt: now, ArchivedAt: now},
 		ledger.Reconciled{}}})
 	other := invoice

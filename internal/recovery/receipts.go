@@ -108,7 +108,7 @@ func (d Drop) Remains(ctx context.Context, key archive.Key, environment string) 
 	case err != nil || ev.key != key || ev.differs == "":
 		return nil, err
 	}
-	return []ledger.Event{ledger.GotStuck{Cause: ledger.Cause{Code: "archived-before", Text: fmt.Sprintf(
+	return []ledger.Event{ledger.SentToQuarantine{Cause: ledger.Cause{Code: "archived-before", Text: fmt.Sprintf(
 		"It is archived as %s, by its %s; here lies what its removal left when it was interrupted. Nothing of it is to be sent: close it, and take the rest away.",
 		ev.receipt.BumID, receiptName)}}}, nil
 }
@@ -121,13 +121,13 @@ func (ev *evidence) take(s packager.SealedFolder) {
 	case s.ID != ev.sealed.ID && s.ID.Generation(1) != ev.sealed.ID && s.ID.Generation(2) != ev.sealed.ID:
 		ev.differs = "its sidecar is not the one that was archived"
 	default:
-		ev.sealed.Chosen, ev.sealed.Metadata = s.HasChosenID, archive.Sum(s.Metadata)
+		ev.sealed.IDFromSidecar, ev.sealed.Metadata = s.HasChosenID, archive.Sum(s.Metadata)
 		taken := ev.at.seen
 		if taken.IsZero() {
 			taken = ev.at.archived
 		}
 		ev.sealed.Number, ev.sealed.StrangeDate = s.Document.NumberDigest(ev.receipt.Vault), s.Document.HasStrangeDate(taken)
-		ev.doc.Metadata, ev.doc.Files, ev.doc.Others, ev.doc.Junk = s.Metadata, s.Files, s.Others, s.Junk
+		ev.doc.Metadata, ev.doc.Files, ev.doc.ControlFiles, ev.doc.Junk = s.Metadata, s.Files, s.Others, s.Junk
 	}
 }
 
@@ -173,7 +173,7 @@ func (ev evidence) recovered(d Drop, l drop.PlacedFolder) ledger.Recovered {
 		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Rel), Owner: l.Owner, Node: ledger.Node(l.Inode),
 		State: ledger.Archived, Source: ledger.Kept, Dest: l.Rel, ID: ev.sealed.ID, Content: ev.sealed.Content, Metadata: ev.sealed.Metadata,
 		Package: ev.sealed.Package, Seal: ev.sealed.Seal, Number: ev.sealed.Number, StrangeDate: ev.sealed.StrangeDate,
-		Remote: r.BumID, Record: []byte(r.Record), Double: r.Double,
+		Remote: r.BumID, SuccessRecord: []byte(r.Record), PossibleDouble: r.Double,
 		SeenAt: ev.at.seen, RegisteredAt: ev.at.registered, UploadedAt: ev.at.uploaded, ArchivedAt: ev.at.archived,
 	}
 }

@@ -154,11 +154,11 @@ func (p *pass) survey(ctx context.Context) error {
 			return p.foresee(ctx, e)
 		}
 		ahead := generations
-		if !e.State.Open() {
+		if !e.State.IsOpen() {
 			ahead = 2
 		}
-		for g := int(e.Generation) + 1; g <= int(e.Generation)+ahead && !e.Base.IsZero(); g++ {
-			p.next[e.Base.Generation(g)] = e.Key
+		for g := int(e.Generation) + 1; g <= int(e.Generation)+ahead && !e.FirstID.IsZero(); g++ {
+			p.next[e.FirstID.Generation(g)] = e.Key
 		}
 		return nil
 	})
@@ -203,11 +203,11 @@ func (p *pass) foresee(ctx context.Context, e ledger.Entry) error {
 
 // expect notes the identity that e will get.
 func (p *pass) expect(e ledger.Entry, s packager.SealedFolder) error {
-	key, known, err := p.Book.ByID(s.ID)
+	key, known, err := p.Book.FindByID(s.ID)
 	if err == nil && known {
 		var first ledger.Entry
 		first, known, err = p.Book.Entry(key)
-		known = known && ledger.Identify(first, ledger.Sealed{ID: s.ID, Content: s.Content, Metadata: archive.Sum(s.Metadata)}, string(e.Vault)) != ledger.Proceed
+		known = known && ledger.CompareIdentity(first, ledger.Sealed{ID: s.ID, Content: s.Content, Metadata: archive.Sum(s.Metadata)}, string(e.Vault)) != ledger.Proceed
 	}
 	if err != nil || known {
 		return err
@@ -226,7 +226,7 @@ func (p *pass) before(t time.Time) bool {
 
 // owner finds the entry that a clientUUID belongs to.
 func (p *pass) owner(id archive.ID) (e ledger.Entry, ok bool, err error) {
-	key, ok, err := p.Book.ByID(id)
+	key, ok, err := p.Book.FindByID(id)
 	if err == nil && !ok {
 		key, ok = p.next[id]
 	}

@@ -51,7 +51,7 @@ func (s *shed) doubtful(now time.Time) ledger.Entry {
 	rs, err := s.book.Apply(s.t.Context(), ledger.Change{Key: archive.NewKey(now), At: archive.Instant{Wall: now}, Document: &doc, Events: []ledger.Event{
 		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "V", Drop: "acme", Folder: "f"},
 		ledger.Sealed{ID: sealed.ID, Content: sealed.Content, Metadata: archive.Sum(sealed.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
-		ledger.Doubted{},
+		ledger.ReconcileRequired{},
 	}})
 	must(s.t, err)
 	must(s.t, rs[0].Err)
@@ -97,10 +97,10 @@ func TestReconcile_I2_I15_TwoRegistrationsOfOneEntry(t *testing.T) {
 			r := s.compared(service, Doubt{From: now.Add(-time.Hour), Since: now})
 			got, _, err := s.book.Entry(e.Key)
 			must(t, err)
-			key, known, err := s.book.ByRemote("R2")
+			key, known, err := s.book.FindByRemote("R2")
 			must(t, err)
-			if !known || key != e.Key || got.State != row.state || got.Double != row.double || r.Waits != 0 && !got.NeedsReconcile {
-				t.Errorf("R2 known %v, %s, double %v, suspect %v, %d wait", known, got.State, got.Double, got.NeedsReconcile, r.Waits)
+			if !known || key != e.Key || got.State != row.state || got.PossibleDouble != row.double || r.Waits != 0 && !got.NeedsReconcile {
+				t.Errorf("R2 known %v, %s, double %v, suspect %v, %d wait", known, got.State, got.PossibleDouble, got.NeedsReconcile, r.Waits)
 			}
 		})
 	}
@@ -109,13 +109,13 @@ func TestReconcile_I2_I15_TwoRegistrationsOfOneEntry(t *testing.T) {
 		id := archive.ID{15: 7}
 		r1, r2 := says(id, "R1", archive.Successful), says(id, "R2", archive.Successful)
 		r := s.compared(spoken{index: two, single: map[archive.RemoteID]archive.Receipt{"R1": r1, "R2": r2}}, Doubt{Since: now})
-		key, _, err := s.book.ByRemote("R1")
+		key, _, err := s.book.FindByRemote("R1")
 		must(t, err)
-		other, _, err := s.book.ByRemote("R2")
+		other, _, err := s.book.FindByRemote("R2")
 		must(t, err)
 		e, _, err := s.book.Entry(key)
-		if must(t, err); key != other || !e.Double || r.Vaults[0].TakenIn.Count != 1 {
-			t.Errorf("%s and %s, double %v, %d taken in", key, other, e.Double, r.Vaults[0].TakenIn.Count)
+		if must(t, err); key != other || !e.PossibleDouble || r.Vaults[0].TakenIn.Count != 1 {
+			t.Errorf("%s and %s, double %v, %d taken in", key, other, e.PossibleDouble, r.Vaults[0].TakenIn.Count)
 		}
 	})
 }
@@ -169,7 +169,7 @@ func TestReconcile_I2_AFoundRegistrationBearsTheArchivesTime(t *testing.T) {
 	s.compared(spoken{date: told, list: []archive.Receipt{{Remote: "R1", ID: e.ID, Status: archive.WaitingForPackage, Date: told}}}, Doubt{From: now.Add(-time.Hour), Since: now})
 	e, _, err := s.book.Entry(e.Key)
 	must(t, err)
-	if r := e.Current(); r == nil || !r.Closed.Equal(told) {
+	if r := e.Current(); r == nil || !r.ClosedAt.Equal(told) {
 		t.Errorf("%+v, want closed at %v", r, told)
 	}
 }
@@ -179,7 +179,7 @@ func TestSurvey_I15_HowFarOurClockWasAhead(t *testing.T) {
 	for name, row := range map[string]struct{ date, ahead time.Duration }{"Ahead": {-2 * time.Hour, 2 * time.Hour}, "Behind": {time.Hour, 0}} {
 		t.Run(name, func(t *testing.T) {
 			s, now := newShed(t), time.Now().UTC()
-			s.packed(s.claimed("f", "N1"), ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: "R1", URL: "https://x",
+			s.packed(s.claimed("f", "N1"), ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: "R1", URL: "https://x",
 				Sent: archive.Instant{Wall: now}, Date: now.Add(row.date)}})
 			p := &pass{Config: Config{Book: s.book, Doubt: &Doubt{From: now.Add(time.Minute), Since: now}}, newest: map[archive.VaultID]newest{}}
 			must(t, p.survey(t.Context()))

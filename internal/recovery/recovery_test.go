@@ -160,7 +160,7 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	}
 	var one ledger.Entry
 	for _, e := range entries {
-		if e.Archived == "bum-good" {
+		if e.ArchivedRemote == "bum-good" {
 			if one.Key != (archive.Key{}) {
 				t.Error("two entries have the same bumId")
 			}

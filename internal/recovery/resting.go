@@ -56,10 +56,10 @@ func (p *pass) rest() error {
 	err := p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
 		switch {
 		case !slices.ContainsFunc(p.Drops, func(d Drop) bool { return d.Vault == e.Vault }):
-		case e.State != ledger.Archived, e.Archived == "", e.Metadata.IsZero(), e.ArchivedTwice(), e.NeedsReconcile, p.fresh(e), p.ended(e):
+		case e.State != ledger.Archived, e.ArchivedRemote == "", e.Metadata.IsZero(), e.IsArchivedTwice(), e.NeedsReconcile, p.fresh(e), p.ended(e):
 			p.restless = append(p.restless, e.Key)
 		default:
-			p.resting.add(pairOf(e.Archived, e.Metadata))
+			p.resting.add(pairOf(e.ArchivedRemote, e.Metadata))
 		}
 		return nil
 	})

@@ -21,9 +21,9 @@ func (l *looks) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) er
 	return l.Book.Entries(from, reverse, fn)
 }
 
-func (l *looks) EntriesByRemote(rs []archive.RemoteID) ([]ledger.Entry, error) {
+func (l *looks) FindEntriesByRemote(rs []archive.RemoteID) ([]ledger.Entry, error) {
 	l.records += len(rs)
-	return l.Book.EntriesByRemote(rs)
+	return l.Book.FindEntriesByRemote(rs)
 }
 
 // rested puts an entry into the book that was archived long ago under the last of the numbers; the store had refused the
@@ -38,7 +38,7 @@ func (s *shed) rested(n byte, at time.Time, numbers ...archive.RemoteID) ledger.
 		ledger.Sealed{ID: archive.ID{15: n}, Content: archive.Digest{n}, Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
 	}
 	for i, r := range numbers {
-		evs = append(evs, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: r, URL: archive.PresignedURL("u" + r), Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
+		evs = append(evs, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: r, URL: archive.PresignedURL("u" + r), Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
 		if i < len(numbers)-1 {
 			evs = append(evs, ledger.UploadRefused{})
 		}
@@ -93,7 +93,7 @@ func TestReconcile_I2_I4_I32_EntriesAtRest(t *testing.T) {
 				}
 				d := invoice
 				d.Number = fmt.Sprint("N", i+1)
-				recs = append(recs, vaultapi.IndexRecord{Remote: e.Archived, ArchivedAt: long, Document: d, Raw: []byte("{}")})
+				recs = append(recs, vaultapi.IndexRecord{Remote: e.ArchivedRemote, ArchivedAt: long, Document: d, Raw: []byte("{}")})
 			}
 			if row.change != nil {
 				recs = row.change(recs)

@@ -54,7 +54,7 @@ func TestReconcile_I32_RetentionThatIsOver(t *testing.T) {
 				t.Errorf("%d ended, %d missing", v.Ended, v.Missing.Count)
 			}
 			// One that is in doubt is cleared, although the archive cannot speak for it any more.
-			s.told(e.Key, e.Rev, ledger.Doubted{})
+			s.told(e.Key, e.Rev, ledger.ReconcileRequired{})
 			compared(&Doubt{Since: row.at})
 			if got := s.entry(e.Key); got.NeedsReconcile == row.ended {
 				t.Errorf("in doubt: %t", got.NeedsReconcile)

@@ -22,11 +22,11 @@ func (p *pass) settle(ctx context.Context) error {
 	return p.eachOpen(func(e ledger.Entry) error {
 		i, ok := asked[e.Vault]
 		conclusive := ok && p.report.Vaults[i].Conclusive()
-		if e.State == ledger.Archived && conclusive && !p.shows(e.Archived) && !p.fresh(e) {
+		if e.State == ledger.Archived && conclusive && !p.shows(e.ArchivedRemote) && !p.fresh(e) {
 			if v := &p.report.Vaults[i]; p.ended(e) {
 				v.Ended++
 			} else {
-				v.Missing.add(Finding{Key: e.Key, Remote: e.Archived, Text: "archived here, not in the archive's index"})
+				v.Missing.add(Finding{Key: e.Key, Remote: e.ArchivedRemote, Text: "archived here, not in the archive's index"})
 			}
 		}
 		if ok {
@@ -90,7 +90,7 @@ func RetentionOf(drops []Drop, e ledger.Entry) (longest archive.Retention) {
 func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) {
 	since := p.Now().Wall.Add(-p.passed[e.Vault])
 	over, shown := since.Add(p.Grace), since.Add(lag(p.Grace))
-	lost := e.State.Open() && p.missing(e)
+	lost := e.State.IsOpen() && p.missing(e)
 	switch u := p.anonymous[e.Vault]; {
 	case p.unsettled[e.Key]:
 		return until, "what the archive told of it could not be booked; the next comparison decides"
@@ -100,11 +100,11 @@ func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) 
 		return until, "it is not packed yet, so that its identity is not known"
 	case e.State == ledger.Discovered: // nothing of it can be sent
 		return until, ""
-	case lost && len(e.Questions()) > 0 && (e.State == ledger.Uploaded || p.passed[e.Vault] < p.Grace):
+	case lost && len(e.OpenQuestions()) > 0 && (e.State == ledger.Uploaded || p.passed[e.Vault] < p.Grace):
 		return until, "its folder is not here any more; what the archive says of it decides"
-	case e.State == ledger.Archived && p.foreign[short(e.Archived)]:
+	case e.State == ledger.Archived && p.foreign[short(e.ArchivedRemote)]:
 		return until, "the archive contradicts it"
-	case e.State == ledger.Archived && !p.shows(e.Archived) && !p.ended(e):
+	case e.State == ledger.Archived && !p.shows(e.ArchivedRemote) && !p.ended(e):
 		return until, "the archive does not show it as archived"
 	case e.State == ledger.Archived, p.reaches[e.Vault]:
 		return until, ""

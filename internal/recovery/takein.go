@@ -22,7 +22,7 @@ func (p *pass) takeIn(ctx context.Context, v Drop, rc archive.Receipt, rec vault
 	return p.change(ctx, ledger.Change{Key: key, Events: []ledger.Event{
 		ledger.Recovered{
 			Route: ledger.Vault, Vault: v.Vault, Drop: v.Name, Folder: cmp.Or(rec.Document.Number, string(rc.Remote)),
-			ID: rc.ID, Remote: rc.Remote, Record: rc.Record,
+			ID: rc.ID, Remote: rc.Remote, SuccessRecord: rc.Record,
 			State: ledger.Archived, Source: ledger.Gone, SeenAt: rec.ArchivedAt, ArchivedAt: rec.ArchivedAt,
 			Cause: ledger.Cause{Code: "found-in-archive", Text: "The ledger was lost or older when this was archived. It was found in the archive's index; its folder is not here."},
 		},

@@ -13,20 +13,20 @@ import (
 // registration was given up, or nobody asked since. It is committed with what else is pending; where that does not
 // come about, the next comparison finds the same. Whose the number is, the ledger knows.
 func (p *pass) tell(e ledger.Entry, rc archive.Receipt) {
-	if !e.Hears(rc) || p.heardOf[short(rc.Remote)] {
+	if !e.IsNews(rc) || p.heardOf[short(rc.Remote)] {
 		return
 	}
 	p.heardOf[short(rc.Remote)] = true
 	p.restless = append(p.restless, e.Key)
 	p.report.Heard++
 	i := slices.IndexFunc(e.Registrations, func(r ledger.Registration) bool { return r.Ticket.Remote == rc.Remote })
-	awaited := i >= 0 && (e.Registrations[i].Fate == ledger.Maybe || e.Registrations[i].Fate == ledger.Stored)
+	awaited := i >= 0 && (e.Registrations[i].Fate == ledger.MaybeStored || e.Registrations[i].Fate == ledger.Stored)
 	if !awaited {
 		p.uncounted[e.Key] = Finding{Key: e.Key, Remote: rc.Remote, Text: fmt.Sprintf("the archive says %s; the ledger had given this bumId up, and its entry was %s", rc.Status, e.State)}
 	}
 	var evs []ledger.Event
 	if i < 0 {
-		evs = append(evs, ledger.RegistrationFound{Remote: rc.Remote, Told: rc.Date})
+		evs = append(evs, ledger.RegistrationFound{Remote: rc.Remote, ServiceTime: rc.Date})
 	}
 	evs = append(evs, ledger.StatusSeen{Receipt: rc, Grace: p.Grace, NotBefore: p.Now().Wall})
 	for n := range p.pending { // decided on the same revision: they must be one change
@@ -43,14 +43,14 @@ func (p *pass) tell(e ledger.Entry, rc archive.Receipt) {
 func (r *VaultReport) name(e ledger.Entry, uncounted map[archive.Key]Finding) {
 	found, told := uncounted[e.Key]
 	switch {
-	case e.ArchivedTwice() && !e.Resolved:
+	case e.IsArchivedTwice() && !e.Resolved:
 		var all []string
 		for _, one := range e.Registrations {
 			if n := string(one.Ticket.Remote); one.Fate == ledger.Succeeded && !slices.Contains(all, n) {
 				all = append(all, n)
 			}
 		}
-		r.Double.add(Finding{Key: e.Key, Remote: e.Archived, Text: fmt.Sprintf("archived %d times: %s", len(all), strings.Join(all, ", "))})
+		r.Double.add(Finding{Key: e.Key, Remote: e.ArchivedRemote, Text: fmt.Sprintf("archived %d times: %s", len(all), strings.Join(all, ", "))})
 	case told:
 		r.Uncounted.add(found)
 	}

@@ -21,7 +21,7 @@ func (s *shed) sent(at time.Time, numbers ...archive.RemoteID) ledger.Entry {
 		ledger.Sealed{ID: archive.ID{15: 7}, Content: archive.Digest{1}, Metadata: archive.Sum(doc.Metadata), Package: pkg, Seal: doc.Seal(pkg)},
 	}
 	for i, r := range numbers {
-		evs = append(evs, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: r, URL: "u", Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
+		evs = append(evs, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: r, URL: "u", Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
 		if i == len(numbers)-1 {
 			evs = append(evs, ledger.UploadAccepted{Sent: pkg.SHA256, Seal: doc.Seal(pkg)})
 			break
@@ -90,8 +90,8 @@ func TestReconcile_I2_ComparesEveryRegistration(t *testing.T) {
 					times++
 				}
 			}
-			if got.State != row.state || got.Double != row.double || times != row.times || [2]int{v.Double.Count, v.Uncounted.Count} != row.named || v.Strange.Count != 0 {
-				t.Errorf("%s, double %t, %d times, %+v", got.State, got.Double, times, v)
+			if got.State != row.state || got.PossibleDouble != row.double || times != row.times || [2]int{v.Double.Count, v.Uncounted.Count} != row.named || v.Strange.Count != 0 {
+				t.Errorf("%s, double %t, %d times, %+v", got.State, got.PossibleDouble, times, v)
 			}
 			if want := row.named[0] + row.named[1]; r.Differences() != want {
 				t.Errorf("%d differences, want %d", r.Differences(), want)
@@ -132,7 +132,7 @@ func TestReconcile_I2_ANumberOfALaterGeneration(t *testing.T) {
 	}
 	const numbers = 60
 	for i := range numbers {
-		evs = append(evs, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{
+		evs = append(evs, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{
 			Remote: archive.RemoteID(fmt.Sprint("R", i)), URL: archive.PresignedURL(fmt.Sprint("u", i)), Sent: archive.Instant{Wall: at}, Date: at}}, ledger.UploadIntended{})
 		if i < numbers-1 {
 			evs = append(evs, ledger.UploadRefused{})
@@ -140,11 +140,11 @@ func TestReconcile_I2_ANumberOfALaterGeneration(t *testing.T) {
 	}
 	evs = append(evs, ledger.UploadAccepted{Sent: pkg.SHA256, Seal: doc.Seal(pkg)})
 	e := s.change(ledger.Change{Key: archive.NewKey(at), At: archive.Instant{Wall: at}, Document: &doc, Events: evs})
-	if e.Generation != 1 || e.Folded.Total() == 0 {
-		t.Fatalf("generation %d, %+v: vacuous", e.Generation, e.Folded)
+	if e.Generation != 1 || e.Pruned.Total() == 0 {
+		t.Fatalf("generation %d, %+v: vacuous", e.Generation, e.Pruned)
 	}
 	s.whole(spoken{index: indexed(now, "R3", "R59")}, now)
-	if got := s.entry(e.Key); got.State != ledger.Archived || !got.ArchivedTwice() {
-		t.Errorf("%s, archived twice %t", got.State, got.ArchivedTwice())
+	if got := s.entry(e.Key); got.State != ledger.Archived || !got.IsArchivedTwice() {
+		t.Errorf("%s, archived twice %t", got.State, got.IsArchivedTwice())
 	}
 }

@@ -85,12 +85,12 @@ func (p *pass) cover(v archive.VaultID, list []archive.Receipt, whole bool) bool
 
 // kept reports whether the number is that of an archived folder, from before the doubt began.
 func (p *pass) kept(r archive.RemoteID) bool {
-	key, ok, err := p.Book.ByRemote(r)
+	key, ok, err := p.Book.FindByRemote(r)
 	if err != nil || !ok {
 		return false
 	}
 	e, ok, err := p.Book.Entry(key)
-	return err == nil && ok && e.Archived == r && e.Dest != "" && e.ArchivedAt.Before(p.Doubt.Since)
+	return err == nil && ok && e.ArchivedRemote == r && e.Dest != "" && e.ArchivedAt.Before(p.Doubt.Since)
 }
 
 // index holds the ledger against the index.
@@ -121,7 +121,7 @@ func (p *pass) sift(recs []vaultapi.IndexRecord, r *VaultReport) (unknown []vaul
 	for i, rec := range recs {
 		numbers[i] = rec.Remote
 	}
-	es, err := p.Book.EntriesByRemote(numbers)
+	es, err := p.Book.FindEntriesByRemote(numbers)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ const longBefore = 7 * 24 * time.Hour
 
 // known reports whether an entry bears the record's number.
 func (p *pass) known(rec vaultapi.IndexRecord) bool {
-	_, ok, err := p.Book.ByRemote(rec.Remote)
+	_, ok, err := p.Book.FindByRemote(rec.Remote)
 	return ok && err == nil
 }
 
@@ -217,7 +217,7 @@ func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vault
 	if rc.Status == archive.Successful {
 		p.successes[short(rc.Remote)] = true
 	}
-	if key, ok, err := p.Book.ByRemote(rc.Remote); err != nil || ok {
+	if key, ok, err := p.Book.FindByRemote(rc.Remote); err != nil || ok {
 		return errors.Join(err, p.compare(key, rc, r))
 	}
 	if key, ok := p.unpacked[rc.ID]; ok { // it stays in doubt until it is packed, and is told then
@@ -246,7 +246,7 @@ func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vault
 			}
 		}
 		return p.change(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{
-			ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID, Told: rc.Date}, ledger.StatusSeen{Receipt: rc, Grace: p.Grace, NotBefore: p.Now().Wall},
+			ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID, ServiceTime: rc.Date}, ledger.StatusSeen{Receipt: rc, Grace: p.Grace, NotBefore: p.Now().Wall},
 		}})
 	case !content: // an orphan: nobody ever had an address for it, or it got nothing
 		return nil
@@ -271,8 +271,8 @@ func (p *pass) compare(key archive.Key, rc archive.Receipt, r *VaultReport) erro
 	_, ours := e.GenerationOf(rc.ID)
 	foreign := !rc.ID.IsZero() && !e.ID.IsZero() && !ours
 	switch {
-	case e.State != ledger.Archived || e.Archived != rc.Remote:
-		if foreign && e.Hears(rc) {
+	case e.State != ledger.Archived || e.ArchivedRemote != rc.Remote:
+		if foreign && e.IsNews(rc) {
 			p.strange(r, vaultapi.IndexRecord{Remote: rc.Remote}, "given to entry "+e.Key.String()+"; the archive says that it is of another clientUUID, and holds content of it")
 		} else if !foreign {
 			p.tell(e, rc)

@@ -15,7 +15,7 @@ func TestAudit_I32_TellsTheLastComparison(t *testing.T) {
 	s.archived("A", noon.Add(-3*time.Hour), time.Hour, 1000, "r")
 	compare := func(cause string, at time.Time) Summary {
 		t.Helper()
-		if err := s.ledger.Mark(t.Context(), ledger.Mark{Word: ledger.MarkCompared, Vault: "ACME", By: ledger.Operator{UID: 1001}, Cause: cause, At: at}, nil); err != nil {
+		if err := s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkCompared, Vault: "ACME", By: ledger.Operator{UID: 1001}, Cause: cause, At: at}, nil); err != nil {
 			t.Fatal(err)
 		}
 		return examine(t, s.config()).Summary
@@ -40,14 +40,14 @@ func TestAudit_I32_TellsTheLastComparison(t *testing.T) {
 		t.Errorf("a try that was cut off: %+v, %+v, %+v", sum.Result, sum.Needs, d)
 	}
 	c := s.config()
-	c.Select.Drop, c.Drops = "other-in", []Drop{{Name: "other-in", Vault: "BETA", Configured: true, RemindAfter: time.Hour, Rescan: time.Minute, Scan: ledger.Scan{Looked: noon}}}
+	c.Select.Drop, c.Drops = "other-in", []Drop{{Name: "other-in", Vault: "BETA", Configured: true, RemindAfter: time.Hour, Rescan: time.Minute, Scan: ledger.Scan{LastScan: noon}}}
 	if sum := examine(t, c).Summary; len(sum.Needs) != 0 || len(sum.Compared) != 0 {
 		t.Errorf("a drop of another vault: %+v", sum.Needs)
 	}
 	for _, m := range []ledger.Mark{
-		{Word: ledger.MarkCompared, Vault: "ACME", Cause: "fine: all"}, {Word: ledger.MarkCompared, Cause: ledger.ComparedCause(ledger.CompareSame, "1 of 1", 0)},
+		{Name: ledger.MarkCompared, Vault: "ACME", Cause: "fine: all"}, {Name: ledger.MarkCompared, Cause: ledger.ComparedCause(ledger.CompareSame, "1 of 1", 0)},
 	} {
-		if err := s.ledger.Mark(t.Context(), m, nil); err == nil {
+		if err := s.ledger.CommitMark(t.Context(), m, nil); err == nil {
 			t.Errorf("%+v was taken", m)
 		}
 	}
@@ -66,7 +66,7 @@ func TestOnTime_I12_OfTwoClocks(t *testing.T) {
 		"BehindNotTold": {26 * time.Hour, false, onTime{0, 0, 0, "", 1, 0}},
 	} {
 		taken := noon.Add(-3 * time.Hour)
-		e := ledger.Entry{Folder: "A", State: ledger.Archived, SeenAt: taken, ArchivedAt: taken.Add(time.Hour - row.behind), Archived: "r"}
+		e := ledger.Entry{Folder: "A", State: ledger.Archived, SeenAt: taken, ArchivedAt: taken.Add(time.Hour - row.behind), ArchivedRemote: "r"}
 		ticket := archive.Ticket{Remote: "r", Sent: archive.Instant{Wall: taken.Add(time.Minute)}}
 		if row.told {
 			ticket.Date = taken.Add(time.Minute - row.behind)

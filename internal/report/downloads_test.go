@@ -23,10 +23,10 @@ func TestSummary_I4_DownloadedAndCompared(t *testing.T) {
 		if _, err := s.ledger.IntendFetch(t.Context(), m, 99); err != nil {
 			t.Fatal(err)
 		}
-		if m.Word, m.Cause = ledger.MarkFetched, outcome; outcome == "" {
+		if m.Name, m.Cause = ledger.MarkFetched, outcome; outcome == "" {
 			return
 		}
-		if err := s.ledger.Mark(t.Context(), m, nil); err != nil {
+		if err := s.ledger.CommitMark(t.Context(), m, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -27,13 +27,13 @@ func FirstOf(s Source, e ledger.Entry) (*First, error) {
 	if e.State != ledger.Duplicate {
 		return nil, nil
 	}
-	first, ok, err := s.Entry(e.First)
+	first, ok, err := s.Entry(e.DuplicateOf)
 	if err != nil || !ok {
-		return &First{Key: e.First.String()}, err
+		return &First{Key: e.DuplicateOf.String()}, err
 	}
 	m, _, err := document(s, first)
 	return &First{
-		Key: first.Key.String(), Drop: first.Drop, Folder: first.Folder, DocumentID: known(m.Number), BumID: known(string(first.Archived)),
+		Key: first.Key.String(), Drop: first.Drop, Folder: first.Folder, DocumentID: known(m.Number), BumID: known(string(first.ArchivedRemote)),
 		ArchivedAt: utc(first.ArchivedAt), Source: first.Source.String(), Dest: known(first.Dest),
 	}, err
 }

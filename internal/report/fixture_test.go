@@ -110,7 +110,7 @@ func (s *shelf) send(folder string, at time.Time, size int64, remote archive.Rem
 	}
 	s.tell(folder, at, doc, seal)
 	s.tell(folder, at.Add(time.Minute), nil, ledger.RegisterIntended{},
-		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{})
+		ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: urlCanary + "&key=" + archive.PresignedURL(remote), Sent: archive.Instant{Wall: at}}}, ledger.UploadIntended{})
 }
 
 // archived takes a folder to its end: it is archived after took.
@@ -138,7 +138,7 @@ func filled(t *testing.T, environment string) *shelf {
 	s.tell("Huber 88", noon.Add(-18*time.Hour), nil, ledger.Refused{Cause: ledger.Cause{Code: "amount-not-understood", Text: "NOT ARCHIVED. line 9\n"}})
 	s.send(nasty, noon.Add(-17*time.Hour), 1000, "bum-3")
 	s.tell(nasty, noon.Add(-16*time.Hour), nil, ledger.WindowClosed{NotBefore: noon})
-	s.tell("Kern\u202e 6", noon.Add(-15*time.Hour), nil, ledger.GotStuck{Cause: ledger.Cause{Code: "cross-wired", Text: "the answer named another"}})
+	s.tell("Kern\u202e 6", noon.Add(-15*time.Hour), nil, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "cross-wired", Text: "the answer named another"}})
 	s.tell("Kern\u202e 6", noon.Add(-14*time.Hour), nil, ledger.Held{By: ledger.Operator{UID: 1001, Reason: archive.Sum([]byte("ask first"))}})
 	s.tell("Wagner 5", noon.Add(-13*time.Hour), nil)
 	return s

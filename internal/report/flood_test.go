@@ -25,7 +25,7 @@ func (f flood) life(i int, line func(ledger.Line)) ledger.Entry {
 	seal, _ := sealed(fmt.Sprintf("Folder %d", i), "DE", 1_000_000, f.meta(i))
 	evs := []ledger.Event{
 		ledger.ClaimedFolder{Route: ledger.Vault, Vault: "DE", Drop: "acme-in", Folder: fmt.Sprintf("Folder %d", i)},
-		seal, ledger.RegisterIntended{}, ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: urlCanary}},
+		seal, ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: urlCanary}},
 		ledger.UploadIntended{}, ledger.UploadAccepted{Sent: seal.Package.SHA256, Seal: seal.Seal},
 		ledger.StatusSeen{Receipt: archive.Receipt{Remote: remote, Status: archive.Successful, Updated: at.Add(time.Hour)}, Grace: time.Hour},
 	}

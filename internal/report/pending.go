@@ -73,15 +73,15 @@ func (s Selection) end(loc *time.Location) time.Time {
 func (a *Audit) pending() pending {
 	p := pending{Running: a.c.Running, Drops: []pendingDrop{}}
 	for _, d := range a.c.Drops {
-		if !a.c.Select.selects(d) || !d.Configured && d.Scan.Count() == 0 && d.Scan.Fault == "" {
+		if !a.c.Select.selects(d) || !d.Configured && d.Scan.CountPending() == 0 && d.Scan.Fault == "" {
 			continue
 		}
 		one := a.pendingDrop(d)
 		p.Drops = append(p.Drops, one)
 		p.Count, p.Overdue = p.Count+one.Count, p.Overdue+one.Overdue
 		p.unknown = append(p.unknown, a.notLookedAt(d)...)
-		fresh := a.c.Running && a.c.Made.Sub(d.Scan.Looked) <= 2*d.Rescan+slowLook
-		if looked := d.Scan.Looked; d.Configured && !fresh && !looked.IsZero() && (p.asOf.IsZero() || looked.Before(p.asOf)) {
+		fresh := a.c.Running && a.c.Made.Sub(d.Scan.LastScan) <= 2*d.Rescan+slowLook
+		if looked := d.Scan.LastScan; d.Configured && !fresh && !looked.IsZero() && (p.asOf.IsZero() || looked.Before(p.asOf)) {
 			p.asOf = looked
 		}
 	}
@@ -94,17 +94,17 @@ const slowLook = time.Minute
 func (a *Audit) pendingDrop(d Drop) pendingDrop {
 	s, end := d.Scan, a.c.Select.end(a.c.Location)
 	one := pendingDrop{
-		Drop: d.Name, Configured: d.Configured, Looked: utc(s.Looked), Fault: s.Fault, Failed: utc(s.Failed),
-		Count: s.Count(), Unnamed: s.More, Items: []pendingItem{},
+		Drop: d.Name, Configured: d.Configured, Looked: utc(s.LastScan), Fault: s.Fault, Failed: utc(s.FaultSince),
+		Count: s.CountPending(), Unnamed: s.Unnamed, Items: []pendingItem{},
 	}
 	later := func(since time.Time) bool { return !end.IsZero() && !since.Before(end) }
-	_, more := s.Overdue(a.c.Made, d.RemindAfter)
-	if !later(s.Since) {
+	_, more := s.OverdueItems(a.c.Made, d.RemindAfter)
+	if !later(s.UnnamedSince) {
 		one.Overdue = more
 	}
 	for _, i := range s.Pending {
 		item := pendingItem{Name: i.Name, Reason: i.Reason, Detail: i.Detail, Since: i.Since.UTC(),
-			Overdue: ledger.Overdue(i.Since, a.c.Made, d.RemindAfter), Later: later(i.Since), person: i.Person}
+			Overdue: ledger.IsOverdue(i.Since, a.c.Made, d.RemindAfter), Later: later(i.Since), person: i.NeedsPerson}
 		if item.Overdue && !item.Later {
 			one.Overdue++
 		}
@@ -120,14 +120,14 @@ func (a *Audit) notLookedAt(d Drop) []string {
 	s, end := d.Scan, a.c.Select.end(a.c.Location)
 	over := !end.IsZero() && a.c.Made.After(end)
 	switch {
-	case over && (s.Looked.IsZero() || !s.Looked.Before(end)):
+	case over && (s.LastScan.IsZero() || !s.LastScan.Before(end)):
 		return nil
-	case s.Looked.IsZero():
+	case s.LastScan.IsZero():
 		return []string{fmt.Sprintf("drop %s was never looked into", d.Name)}
-	case s.Fault != "" && ledger.Overdue(s.Failed, a.c.Made, d.RemindAfter):
-		return []string{fmt.Sprintf("drop %s cannot be looked into since %s: %s", d.Name, a.when(s.Failed), s.Fault)}
-	case a.c.Running && d.Configured && ledger.Overdue(s.Looked, a.c.Made, d.RemindAfter+2*d.Rescan+slowLook):
-		return []string{fmt.Sprintf("drop %s was last looked into on %s", d.Name, a.when(s.Looked))}
+	case s.Fault != "" && ledger.IsOverdue(s.FaultSince, a.c.Made, d.RemindAfter):
+		return []string{fmt.Sprintf("drop %s cannot be looked into since %s: %s", d.Name, a.when(s.FaultSince), s.Fault)}
+	case a.c.Running && d.Configured && ledger.IsOverdue(s.LastScan, a.c.Made, d.RemindAfter+2*d.Rescan+slowLook):
+		return []string{fmt.Sprintf("drop %s was last looked into on %s", d.Name, a.when(s.LastScan))}
 	}
 	return nil
 }

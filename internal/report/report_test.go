@@ -310,7 +310,7 @@ func TestSummary_BillingSaysWhatItDoesNotKnow(t *testing.T) {
 	s.archived("Otto 19", noon.AddDate(0, -1, 0), time.Hour, 600_000, "bum-1")
 	e, _ := s.told("Otto 19")
 	rs, err := s.ledger.Apply(t.Context(), ledger.Change{Key: keyAt(noon, 77), At: archive.Instant{Wall: noon}, Events: []ledger.Event{
-		ledger.Recovered{Route: ledger.Vault, Vault: e.Vault, Drop: "acme-in", Folder: "x", ID: archive.ID{15: 9}, Remote: "R9", Record: []byte("{}"),
+		ledger.Recovered{Route: ledger.Vault, Vault: e.Vault, Drop: "acme-in", Folder: "x", ID: archive.ID{15: 9}, Remote: "R9", SuccessRecord: []byte("{}"),
 			State: ledger.Archived, Source: ledger.Gone, SeenAt: noon, ArchivedAt: noon}, ledger.Reconciled{}}})
 	if err != nil || rs[0].Err != nil {
 		t.Fatal(err, rs)

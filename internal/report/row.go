@@ -89,8 +89,8 @@ func (r row) Shown() shown {
 
 // remoteOf is the service's number that matters: of the success, else of the current registration.
 func remoteOf(e ledger.Entry) archive.RemoteID {
-	if e.Archived != "" {
-		return e.Archived
+	if e.ArchivedRemote != "" {
+		return e.ArchivedRemote
 	}
 	if r := e.Current(); r != nil {
 		return r.Ticket.Remote
@@ -101,14 +101,16 @@ func remoteOf(e ledger.Entry) archive.RemoteID {
 // identity returns the clientUUID that belongs to that number: an earlier generation's
 // where that one came through late.
 func identity(e ledger.Entry) archive.ID {
-	i := slices.IndexFunc(e.Registrations, func(r ledger.Registration) bool { return r.Ticket.Remote == e.Archived && r.Generation < e.Generation })
+	i := slices.IndexFunc(e.Registrations, func(r ledger.Registration) bool {
+		return r.Ticket.Remote == e.ArchivedRemote && r.Generation < e.Generation
+	})
 	switch {
 	case i < 0:
 		return e.ID
 	case e.Registrations[i].Generation == 0:
-		return e.Base
+		return e.FirstID
 	}
-	return e.Base.Generation(int(e.Registrations[i].Generation))
+	return e.FirstID.Generation(int(e.Registrations[i].Generation))
 }
 
 // known gives nil for what is empty.
@@ -142,7 +144,7 @@ func (a *Audit) rows(ctx context.Context, fn func(row) error) (Closing, error) {
 		if err != nil || !a.c.Select.inYear(e, m, a.c.Location) {
 			return err
 		}
-		counts.Count(ledger.None, e.State)
+		counts.CountChange(ledger.None, e.State)
 		r := newRow(e, m, read)
 		if r.First, err = FirstOf(a.c.Ledger, e); err != nil {
 			return err

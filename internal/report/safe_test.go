@@ -11,12 +11,12 @@ import (
 
 func (s *shelf) mark(word, reason string, at time.Time) {
 	s.t.Helper()
-	m, note := ledger.Mark{Word: word, By: ledger.Operator{UID: 1001}, At: at}, (*ledger.Note)(nil)
+	m, note := ledger.Mark{Name: word, By: ledger.Operator{UID: 1001}, At: at}, (*ledger.Note)(nil)
 	if reason != "" {
 		note = &ledger.Note{Text: reason}
 		m.By.Reason = note.Digest()
 	}
-	if err := s.ledger.Mark(s.t.Context(), m, note); err != nil {
+	if err := s.ledger.CommitMark(s.t.Context(), m, note); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -60,7 +60,7 @@ func TestResult_I15_StillInDoubtAfterReconcile(t *testing.T) {
 	if d := doubtOf(examine(t, s.config()).Summary, "index"); d.Text != "The archive's own index was not compared with this ledger." {
 		t.Errorf("%+v", d)
 	}
-	s.tell("A", noon.Add(-2*time.Hour), nil, ledger.Doubted{})
+	s.tell("A", noon.Add(-2*time.Hour), nil, ledger.ReconcileRequired{})
 	s.mark(ledger.MarkRestored, "", noon.Add(-2*time.Hour))
 	s.mark(ledger.MarkReconciled, "", noon.Add(-time.Hour))
 	sum := examine(t, s.config()).Summary
@@ -82,7 +82,7 @@ func TestResult_I29_I32_AcceptedIndexIsNotProven(t *testing.T) {
 	note := &ledger.Note{Text: "ticket 4711"}
 	accept := func(at time.Time) {
 		t.Helper()
-		err := s.ledger.Mark(t.Context(), ledger.Mark{Word: ledger.MarkIndex, Vault: "ACME", Cause: "1 of 900 documents", By: ledger.Operator{UID: 1001, Reason: note.Digest()}, At: at}, note)
+		err := s.ledger.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkIndex, Vault: "ACME", Cause: "1 of 900 documents", By: ledger.Operator{UID: 1001, Reason: note.Digest()}, At: at}, note)
 		if err != nil {
 			t.Fatal(err)
 		}

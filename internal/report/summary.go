@@ -97,7 +97,7 @@ type balance struct {
 }
 
 func newBalance(b ledger.Balance) balance {
-	all := balance{Seen: b.Seen, States: map[string]uint64{}, Open: b.Open(), Agrees: b.Agrees()}
+	all := balance{Seen: b.Seen, States: map[string]uint64{}, Open: b.OpenEntries(), Agrees: b.IsBalanced()}
 	for _, s := range ledger.States() {
 		all.States[s.String()] = b.States[s]
 	}

@@ -69,7 +69,7 @@ func newTally(c Config) *tally {
 // line notes what people did: the lines that name one, but for those that name the
 // owner of a folder. The others need not be parsed.
 func (t *tally) line(stored []byte) {
-	if !bytes.Contains(stored, []byte(`"uid":`)) || bytes.Contains(stored, []byte(`"event":"`+ledger.ClaimedFolder{}.Word()+`"`)) {
+	if !bytes.Contains(stored, []byte(`"uid":`)) || bytes.Contains(stored, []byte(`"event":"`+ledger.ClaimedFolder{}.JournalName()+`"`)) {
 		return
 	}
 	l, err := ledger.ParseLine(stored)
@@ -93,7 +93,7 @@ func (t *tally) line(stored []byte) {
 
 // entry counts one entry, and its document where it is selected.
 func (t *tally) entry(e ledger.Entry) error {
-	t.whole.Count(ledger.None, e.State)
+	t.whole.CountChange(ledger.None, e.State)
 	if !e.Package.IsZero() {
 		t.packed++
 	}
@@ -127,7 +127,7 @@ func (t *tally) entry(e ledger.Entry) error {
 
 // pick counts a selected entry.
 func (t *tally) pick(e ledger.Entry, m archive.Document) {
-	t.selected.Count(ledger.None, e.State)
+	t.selected.CountChange(ledger.None, e.State)
 	t.want(e)
 	t.sample.Add(e, &t.fetches)
 	if e.NeedsReconcile {
@@ -205,9 +205,9 @@ func (t *tally) want(e ledger.Entry) {
 	switch {
 	case e.Contradicted && !e.Resolved:
 		book("contradicted")
-	case e.State == ledger.Archived && t.fetches.Compared(e.Vault, e.Archived) == ledger.FetchDiffers:
+	case e.State == ledger.Archived && t.fetches.Compared(e.Vault, e.ArchivedRemote) == ledger.FetchDiffers:
 		book("download-differs")
-	case e.ArchivedTwice() && !e.Resolved:
+	case e.IsArchivedTwice() && !e.Resolved:
 		book("archived-twice")
 	case e.State == ledger.Quarantined:
 		book("quarantined")
@@ -215,9 +215,9 @@ func (t *tally) want(e ledger.Entry) {
 		book("rejected")
 	case e.Hold:
 		book("held")
-	case e.Attention() == ledger.Differing:
+	case e.Attention() == ledger.SourceChanged:
 		book("kept-differs")
-	case e.State.Open() && t.c.AlertAfter > 0 && t.c.Made.Sub(e.SeenAt) > t.c.AlertAfter:
+	case e.State.IsOpen() && t.c.AlertAfter > 0 && t.c.Made.Sub(e.SeenAt) > t.c.AlertAfter:
 		book("overdue")
 	}
 }

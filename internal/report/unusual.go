@@ -67,7 +67,7 @@ func folderWords(e ledger.Entry, loc *time.Location) string {
 
 // remark books what the audit tells of a selected entry beside its state.
 func (t *tally) remark(e ledger.Entry) error {
-	if e.SameContent.IsZero() && !e.IsUnusual() {
+	if e.SameContent.IsZero() && !e.NeedsReview() {
 		return nil
 	}
 	all, err := Remarks(t.c.Ledger, e, t.c.Location)

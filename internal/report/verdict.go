@@ -117,7 +117,7 @@ func (a *Audit) shortfall(t *tally, missing uint64) string {
 			parts = append(parts, number(n)+" "+words)
 		}
 	}
-	add(b.Open(), "on the way")
+	add(b.OpenEntries(), "on the way")
 	add(b.States[ledger.Rejected]-t.resolved, "rejected")
 	add(b.States[ledger.Quarantined], "quarantined")
 	text := fmt.Sprintf("Of %s, %s archived", many(b.Seen, "folder", "folders"), many(b.States[ledger.Archived]+b.States[ledger.Delivered], "is", "are"))

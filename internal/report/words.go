@@ -32,9 +32,9 @@ func flagWords(e ledger.Entry) []string {
 		on   bool
 		word string
 	}{
-		{e.Contradicted, "CONTRADICTED"}, {e.ArchivedTwice(), "ARCHIVED TWICE"}, {e.Double && !e.ArchivedTwice(), "possibly double"}, {e.InDoubt, "closed in doubt"},
+		{e.Contradicted, "CONTRADICTED"}, {e.IsArchivedTwice(), "ARCHIVED TWICE"}, {e.PossibleDouble && !e.IsArchivedTwice(), "possibly double"}, {e.InDoubt, "closed in doubt"},
 		{e.Hold, "on hold"}, {e.Resolved, "resolved"}, {!e.SameNumber.IsZero(), "same invoice number as another"},
-		{!e.SameContent.IsZero(), "same files as another"}, {e.StrangeDate, "date can hardly be right"}, {e.Checked, "looked at by a person"},
+		{!e.SameContent.IsZero(), "same files as another"}, {e.StrangeDate, "date can hardly be right"}, {e.Reviewed, "looked at by a person"},
 	} {
 		if f.on {
 			words = append(words, f.word)

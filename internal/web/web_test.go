@@ -33,8 +33,8 @@ func sample() Facts {
 		Bills: []Bill{{"", 0.71}}, SpoolUsed: 5, SpoolMax: 20e9, StateFree: 40e9, LedgerSize: 1e6, Lines: 7, Commits: 3, Changes: 4, Syncs: 6, FileSyncs: 8, DirectorySyncs: 9,
 		Reloaded: at, ReloadGood: true,
 	}
-	f.Balance.Count(ledger.None, ledger.Archived)
-	f.Balance.Count(ledger.None, ledger.Uploaded)
+	f.Balance.CountChange(ledger.None, ledger.Archived)
+	f.Balance.CountChange(ledger.None, ledger.Uploaded)
 	return f
 }
 

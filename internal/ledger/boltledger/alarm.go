@@ -6,10 +6,10 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Alarmed returns the latest time at which the ledger was put back, made anew or found
+// LastAlarm returns the latest time at which the ledger was put back, made anew or found
 // damaged, by its marks; zero: it never was. It is as committed, and cheap to ask: of a clock
 // that was wrong for a while no order of the journal's times may be expected.
-func (l *Ledger) Alarmed() time.Time {
+func (l *Ledger) LastAlarm() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.alarmed
@@ -25,7 +25,7 @@ func later(a, b time.Time) time.Time {
 
 // alarmOf returns when a line tells of an alarm; zero: it tells of none.
 func alarmOf(l ledger.Line) (time.Time, error) {
-	if l.Key != "" || !(ledger.Mark{Word: l.Event}).Alarming() {
+	if l.Key != "" || !(ledger.Mark{Name: l.Event}).EntersSafeMode() {
 		return time.Time{}, nil
 	}
 	at, err := time.Parse(time.RFC3339Nano, l.At)

@@ -22,8 +22,8 @@ import (
 // heeded is where the classes begin: no step has such a number.
 const heeded = 0x80
 
-// Crowd is the entries of one class that came from one drop folder and go to one vault.
-type Crowd struct {
+// AttentionCount is the entries of one class that came from one drop folder and go to one vault.
+type AttentionCount struct {
 	Drop    string
 	Vault   archive.VaultID
 	Entries int       // as many as were asked for
@@ -33,16 +33,16 @@ type Crowd struct {
 // attentionKey returns the entry's place in the second part; nil: it has none.
 func attentionKey(e ledger.Entry) []byte {
 	class := e.Attention()
-	if class == ledger.Unremarkable {
+	if class == ledger.NoAttention {
 		return nil
 	}
 	lane := e.Drop + "\x00" + string(e.Vault)
 	return append(duePrefix(heeded|ledger.Step(class), lane[:min(len(lane), 255)], e.SeenAt), e.Key[:]...)
 }
 
-// Crowds counts the entries of a class that were taken before a time; zero: all of them.
+// CountAttention counts the entries of a class that were taken before a time; zero: all of them.
 // It reads the index alone, and with a time no further than that.
-func (l *Ledger) Crowds(class ledger.Attention, before time.Time) (crowds []Crowd, err error) {
+func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (crowds []AttentionCount, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		lanes, err := lanesOf(tx, heeded|ledger.Step(class))
 		if err != nil {
@@ -66,7 +66,7 @@ func (l *Ledger) Crowds(class ledger.Attention, before time.Time) (crowds []Crow
 	return crowds, nil
 }
 
-func crowd(cur *bbolt.Cursor, prefix []byte, before time.Time) (c Crowd, err error) {
+func crowd(cur *bbolt.Cursor, prefix []byte, before time.Time) (c AttentionCount, err error) {
 	k, _ := cur.Seek(prefix)
 	if _, c.Oldest, _, err = openDue(k); err != nil {
 		return c, err
@@ -87,18 +87,18 @@ func behind(prefix []byte, before time.Time) []byte {
 	return binary.BigEndian.AppendUint64(bytes.Clone(prefix), uint64(max(nanos(before), 0)))
 }
 
-// Latest returns the last few entries of a class that were taken before a time (zero:
+// LatestAttention returns the last few entries of a class that were taken before a time (zero:
 // at any), the latest first.
-func (l *Ledger) Latest(class ledger.Attention, before time.Time, limit int) (es []ledger.Entry, err error) {
-	err = l.Heeded(class, before, limit, func(e ledger.Entry) { es = append(es, e) })
+func (l *Ledger) LatestAttention(class ledger.Attention, before time.Time, limit int) (es []ledger.Entry, err error) {
+	err = l.VisitAttention(class, before, limit, func(e ledger.Entry) { es = append(es, e) })
 	slices.SortStableFunc(es, func(a, b ledger.Entry) int { return bytes.Compare(b.Key[:], a.Key[:]) })
 	return es[:min(len(es), limit)], err
 }
 
-// Heeded calls fn with entries of a class that were taken before a time (zero: at any),
+// VisitAttention calls fn with entries of a class that were taken before a time (zero: at any),
 // of each drop folder and vault the latest first and no more than limit. It is one read
 // transaction: fn must be quick.
-func (l *Ledger) Heeded(class ledger.Attention, before time.Time, limit int, fn func(ledger.Entry)) error {
+func (l *Ledger) VisitAttention(class ledger.Attention, before time.Time, limit int, fn func(ledger.Entry)) error {
 	err := l.view(func(tx *bbolt.Tx) error {
 		lanes, err := lanesOf(tx, heeded|ledger.Step(class))
 		for _, lane := range lanes {

@@ -24,25 +24,25 @@ func TestCrowds_I26_FollowTheEntries(t *testing.T) {
 	all[0].do(ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}})
 	all[3].do(ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}})
 	newDoc(t, l, 9).archived()
-	check := func(class ledger.Attention, before time.Time, want ...Crowd) {
+	check := func(class ledger.Attention, before time.Time, want ...AttentionCount) {
 		t.Helper()
-		got, err := l.Crowds(class, before)
+		got, err := l.CountAttention(class, before)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("class %d: %+v %v, want %+v", class, got, err, want)
 		}
 	}
 	at := func(n int) time.Time { return all[n].e.SeenAt }
-	check(ledger.Waiting, time.Time{}, Crowd{"acme", "V1", 4, at(2)}, Crowd{"beta", "V1", 3, at(1)})
-	check(ledger.Waiting, at(4), Crowd{"acme", "V1", 1, at(2)}, Crowd{"beta", "V1", 1, at(1)})
-	check(ledger.Waiting, at(1), Crowd{"acme", "V1", 0, at(2)}, Crowd{"beta", "V1", 0, at(1)})
-	check(ledger.Uncorrected, time.Time{}, Crowd{"acme", "V1", 1, at(0)}, Crowd{"beta", "V1", 1, at(3)})
-	check(ledger.Stuck, time.Time{})
+	check(ledger.Waiting, time.Time{}, AttentionCount{"acme", "V1", 4, at(2)}, AttentionCount{"beta", "V1", 3, at(1)})
+	check(ledger.Waiting, at(4), AttentionCount{"acme", "V1", 1, at(2)}, AttentionCount{"beta", "V1", 1, at(1)})
+	check(ledger.Waiting, at(1), AttentionCount{"acme", "V1", 0, at(2)}, AttentionCount{"beta", "V1", 0, at(1)})
+	check(ledger.RejectedUnresolved, time.Time{}, AttentionCount{"acme", "V1", 1, at(0)}, AttentionCount{"beta", "V1", 1, at(3)})
+	check(ledger.InQuarantine, time.Time{})
 	for before, want := range map[time.Time][]archive.Key{
 		{}:    {all[8].e.Key, all[7].e.Key, all[6].e.Key},
 		at(5): {all[4].e.Key, all[2].e.Key, all[1].e.Key},
 		at(1): nil,
 	} {
-		es, err := l.Latest(ledger.Waiting, before, 3)
+		es, err := l.LatestAttention(ledger.Waiting, before, 3)
 		var keys []archive.Key
 		for _, e := range es {
 			keys = append(keys, e.Key)

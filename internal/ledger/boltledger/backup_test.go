@@ -133,7 +133,7 @@ func TestSnapshot_I12_IsOneMoment(t *testing.T) {
 			var b ledger.Balance
 			keys := map[archive.Key]bool{}
 			for e := range s.Entries() {
-				b.Count(ledger.None, e.State)
+				b.CountChange(ledger.None, e.State)
 				keys[e.Key] = true
 			}
 			if h != s.Head || b != s.Balance || len(keys) != int(b.Seen) || s.Err() != nil {

@@ -34,10 +34,10 @@ type Config struct {
 	Dir      string         // the state directory; holds ledger.db and ledger.head
 	Location *time.Location // in which a year of the totals begins; nil: UTC
 
-	// Gather is the least time from the beginning of one commit to that of the next,
+	// CommitInterval is the least time from the beginning of one commit to that of the next,
 	// so that a busy ledger commits much at a time; 0: as soon as the disk is done. A
 	// ledger at rest commits the first change at once.
-	Gather time.Duration
+	CommitInterval time.Duration
 
 	// Fault is nil in production. In tests it is called with "commit" before and
 	// with "committed" after each commit: an error plays one that failed and was not
@@ -164,13 +164,13 @@ func (l *Ledger) Balance() ledger.Balance {
 	return l.balance
 }
 
-// Commits returns how many transactions the committer committed since Open, and how
+// CommitCounts returns how many transactions the committer committed since Open, and how
 // many changes were in them.
-func (l *Ledger) Commits() (commits, changes uint64) { return l.commits.Load(), l.changes.Load() }
+func (l *Ledger) CommitCounts() (commits, changes uint64) { return l.commits.Load(), l.changes.Load() }
 
-// Syncs returns how often the committer synced a file since Open: twice a commit, and
+// SyncCount returns how often the committer synced a file since Open: twice a commit, and
 // the outside head. The syncs of a growing file, one in 16 MB, are not counted.
-func (l *Ledger) Syncs() uint64 { return 2*l.commits.Load() + l.head.syncs.Load() }
+func (l *Ledger) SyncCount() uint64 { return 2*l.commits.Load() + l.head.syncs.Load() }
 
 // Failed is closed when a commit failed. Nobody knows then what is on disk, so
 // nothing more is accepted: the process must stop and start again.

@@ -99,8 +99,8 @@ func (d *doc) sealed() ledger.Sealed {
 	}
 }
 
-func (d *doc) ticket() ledger.GotTicket {
-	return ledger.GotTicket{Ticket: archive.Ticket{
+func (d *doc) ticket() ledger.TicketReceived {
+	return ledger.TicketReceived{Ticket: archive.Ticket{
 		Remote: archive.RemoteID(fmt.Sprintf("bum-%d-%d", d.n, d.e.Posts)), URL: archive.PresignedURL(fmt.Sprintf("https://store.example/%d-%d?sig=SECRET", d.n, d.e.Posts)),
 		Sent: archive.Instant{Wall: d.at, Boot: time.Hour, BootID: "boot"}, Date: d.at,
 	}}
@@ -154,7 +154,7 @@ func sound(t testing.TB, l *Ledger) {
 	for _, p := range ps {
 		t.Error(p)
 	}
-	if err != nil || !l.Balance().Agrees() {
+	if err != nil || !l.Balance().IsBalanced() {
 		t.Errorf("verify: %v; %s", err, l.Balance())
 	}
 }
@@ -172,9 +172,9 @@ func TestLedger_I1_FromClaimToDone(t *testing.T) {
 			t.Errorf("entry %v %v:\n%+v, handed on was\n%+v", ok, err, e, d.e)
 		}
 		for name, find := range map[string]func() (archive.Key, bool, error){
-			"ByID":      func() (archive.Key, bool, error) { return l.ByID(d.e.ID) },
-			"ByRemote":  func() (archive.Key, bool, error) { return l.ByRemote("bum-1-1") },
-			"ByContent": func() (archive.Key, bool, error) { return l.ByContent(d.e.Content) },
+			"ByID":      func() (archive.Key, bool, error) { return l.FindByID(d.e.ID) },
+			"ByRemote":  func() (archive.Key, bool, error) { return l.FindByRemote("bum-1-1") },
+			"ByContent": func() (archive.Key, bool, error) { return l.FindByContent(d.e.Content) },
 		} {
 			if k, ok, err := find(); k != d.e.Key || !ok || err != nil {
 				t.Errorf("%s: %v %v %v", name, k, ok, err)
@@ -221,7 +221,7 @@ func TestCommit_ManyChangesOneCommit(t *testing.T) {
 	if err != nil || len(rs) != 300 || rs[299].Err != nil || rs[299].Key != cs[299].Key {
 		t.Fatal(len(rs), err)
 	}
-	if commits, changes := l.Commits(); commits != 1 || changes != 300 {
+	if commits, changes := l.CommitCounts(); commits != 1 || changes != 300 {
 		t.Errorf("%d commits for %d changes", commits, changes)
 	}
 	sound(t, l)
@@ -272,7 +272,7 @@ func TestChange_I5_RefusedAlone(t *testing.T) {
 	if err := c.try(again); !errors.Is(err, ledger.ErrIllegal) {
 		t.Errorf("a seal with another salt: %v", err)
 	}
-	if _, ok, _ := l.ByID(b.sealed().ID); ok {
+	if _, ok, _ := l.FindByID(b.sealed().ID); ok {
 		t.Error("the refused identity is bound")
 	}
 	if _, ok, _ := l.Document(b.e.Key); ok {

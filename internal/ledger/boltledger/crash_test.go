@@ -111,7 +111,7 @@ func TestClose_CommitsWhatIsQueuedThenRefuses(t *testing.T) {
 	if err := l.Close(); err != nil || done != 2000 {
 		t.Errorf("%d of 2000 done, %v", done, err)
 	}
-	if commits, _ := l.Commits(); commits > 200 {
+	if commits, _ := l.CommitCounts(); commits > 200 {
 		t.Errorf("%d commits for 2000 queued changes", commits)
 	}
 	var late error
@@ -125,7 +125,7 @@ func TestClose_CommitsWhatIsQueuedThenRefuses(t *testing.T) {
 // change at once, and a full gather at once.
 func TestGather_OneCommitAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := open(t, Config{Dir: newLedger(t), Gather: 10 * time.Millisecond})
+		l := open(t, Config{Dir: newLedger(t), CommitInterval: 10 * time.Millisecond})
 		time.Sleep(time.Second)
 		start := time.Now()
 		newDoc(t, l, 0).do(ledger.ClaimedFolder{Vault: "V1"})
@@ -138,7 +138,7 @@ func TestGather_OneCommitAWindow(t *testing.T) {
 			time.Sleep(100 * time.Microsecond)
 		}
 		synctest.Wait()
-		if commits, changes := l.Commits(); commits < 10 || commits > 12 || changes < 900 {
+		if commits, changes := l.CommitCounts(); commits < 10 || commits > 12 || changes < 900 {
 			t.Errorf("%d commits for %d changes in ten windows", commits, changes)
 		}
 		start = time.Now()
@@ -178,8 +178,8 @@ func TestHead_SyncedOnceASecondNeverAtRest(t *testing.T) {
 		l := open(t, Config{Dir: newLedger(t)})
 		heads := func() uint64 {
 			synctest.Wait()
-			commits, _ := l.Commits()
-			return l.Syncs() - 2*commits
+			commits, _ := l.CommitCounts()
+			return l.SyncCount() - 2*commits
 		}
 		time.Sleep(time.Minute)
 		d := newDoc(t, l, 1)

@@ -80,8 +80,8 @@ func TestDocs_FieldsOfALine(t *testing.T) {
 func TestDocs_EventsOfALine(t *testing.T) {
 	text := page(t)
 	for _, ev := range proposals() {
-		if !strings.Contains(text, "`"+ev.Word()+"`") {
-			t.Errorf("event %s is not described", ev.Word())
+		if !strings.Contains(text, "`"+ev.JournalName()+"`") {
+			t.Errorf("event %s is not described", ev.JournalName())
 		}
 	}
 }

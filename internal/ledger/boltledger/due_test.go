@@ -11,7 +11,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Due is DueIn for all lanes together: the whole index, as the tests look at it.
+// Due is DueInQueue for all lanes together: the whole index, as the tests look at it.
 func (l *Ledger) Due(s ledger.Step, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		lanes, err := lanesOf(tx, s)

@@ -11,11 +11,11 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Examine looks at a ledger file that lies anywhere, a backup most likely, as Open
+// InspectFile looks at a ledger file that lies anywhere, a backup most likely, as Open
 // would before it trusted it: its pages, its records of itself and the journal's last
 // block. It returns what the ledger says of itself and the end of its journal, and
 // changes nothing but rights that are too wide.
-func Examine(name string) (info ledger.Info, head ledger.Head, err error) {
+func InspectFile(name string) (info ledger.Info, head ledger.Head, err error) {
 	err = guard(func() error {
 		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examined(0)})
 		if err != nil {

@@ -26,7 +26,7 @@ func (l *Ledger) IntendFetch(ctx context.Context, m ledger.Mark, budget uint64) 
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	m.Word = ledger.MarkFetchIntended
+	m.Name = ledger.MarkFetchIntended
 	// A download that is announced is not given up here: the caller must learn whether it is counted.
 	err = l.ask(context.WithoutCancel(ctx), func(g *gather) (refused, err error) {
 		refused, err = marking{mark: m, budget: budget}.do(g)
@@ -40,8 +40,8 @@ func (l *Ledger) IntendFetch(ctx context.Context, m ledger.Mark, budget uint64) 
 	return used, err
 }
 
-// Fetches returns how many downloads were announced in the month of a time.
-func (l *Ledger) Fetches(at time.Time) (n uint64, err error) {
+// CountFetches returns how many downloads were announced in the month of a time.
+func (l *Ledger) CountFetches(at time.Time) (n uint64, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		f, err := openFetches(tx)
 		n = f.in(monthOf(at, l.loc))
@@ -53,11 +53,11 @@ func (l *Ledger) Fetches(at time.Time) (n uint64, err error) {
 // countFetch counts an announced download, or refuses it.
 func (g *gather) countFetch(m marking) (refused, err error) {
 	switch {
-	case m.mark.Word != ledger.MarkFetchIntended && m.mark.Word != ledger.MarkFetched:
+	case m.mark.Name != ledger.MarkFetchIntended && m.mark.Name != ledger.MarkFetched:
 		return nil, nil
-	case m.mark.Vault == "" || m.mark.Remote == "" || m.mark.Word == ledger.MarkFetched && !slices.Contains(ledger.FetchOutcomes(), m.mark.Cause):
-		return fmt.Errorf("mark the ledger as %s: it needs a vault, a bumId and an outcome: %w", m.mark.Word, ledger.ErrIllegal), nil
-	case m.mark.Word == ledger.MarkFetched:
+	case m.mark.Vault == "" || m.mark.Remote == "" || m.mark.Name == ledger.MarkFetched && !slices.Contains(ledger.FetchOutcomes(), m.mark.Cause):
+		return fmt.Errorf("mark the ledger as %s: it needs a vault, a bumId and an outcome: %w", m.mark.Name, ledger.ErrIllegal), nil
+	case m.mark.Name == ledger.MarkFetched:
 		return nil, nil
 	}
 	f, err := openFetches(g.tx)

@@ -85,7 +85,7 @@ func TestIntendFetch_MonthsOfTheTimeZone(t *testing.T) {
 	}
 	l = open(t, Config{Dir: dir, Location: berlin})
 	spend(november, 2, 3)
-	if n, err := l.Fetches(december); n != 1 || err != nil {
+	if n, err := l.CountFetches(december); n != 1 || err != nil {
 		t.Errorf("%d in December, %v", n, err)
 	}
 	if err := l.Close(); err != nil {
@@ -93,7 +93,7 @@ func TestIntendFetch_MonthsOfTheTimeZone(t *testing.T) {
 	}
 	l = open(t, Config{Dir: dir}) // UTC: November is an hour longer
 	spend(november, 3, 4)
-	if n, err := l.Fetches(december); n != 3 || err != nil {
+	if n, err := l.CountFetches(december); n != 3 || err != nil {
 		t.Errorf("%d in November of UTC, %v", n, err)
 	}
 	sound(t, l)
@@ -105,8 +105,8 @@ func TestIntendFetch_NoWayAround(t *testing.T) {
 	l := open(t, Config{Dir: dir})
 	mark := func(word, outcome string) error {
 		m := fetchOf(began)
-		m.Word, m.Cause = word, outcome
-		return l.Mark(t.Context(), m, nil)
+		m.Name, m.Cause = word, outcome
+		return l.CommitMark(t.Context(), m, nil)
 	}
 	if _, over := errors.AsType[*BudgetError](mark(ledger.MarkFetchIntended, "")); !over {
 		t.Error("a download was announced beside the budget")
@@ -146,7 +146,7 @@ func TestIntendFetch_NoWayAround(t *testing.T) {
 
 // Every mark is described in docs/ledger.md.
 func TestDocs_MarksOfALine(t *testing.T) {
-	for _, word := range append(ledger.Marks(), ledger.FetchOutcomes()...) {
+	for _, word := range append(ledger.MarkNames(), ledger.FetchOutcomes()...) {
 		if !strings.Contains(page(t), "`"+word+"`") {
 			t.Errorf("mark or outcome %s is not described", word)
 		}

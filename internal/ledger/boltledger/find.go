@@ -101,7 +101,7 @@ func bears(e ledger.Entry, name []byte) (generation uint8, ok bool) {
 		}
 		return 0, false
 	}
-	for n := 0; n <= int(e.Generation) && !e.Base.IsZero(); n++ {
+	for n := 0; n <= int(e.Generation) && !e.FirstID.IsZero(); n++ {
 		if id := identity(e, uint8(n)); bytes.Equal(id[:], name[1:]) {
 			return uint8(n), true
 		}
@@ -195,7 +195,7 @@ func names(e ledger.Entry) [][]byte {
 	if !e.Number.IsZero() {
 		all = append(all, numberName(e.Number))
 	}
-	for n := 0; n <= int(e.Generation) && !e.Base.IsZero(); n++ {
+	for n := 0; n <= int(e.Generation) && !e.FirstID.IsZero(); n++ {
 		all = append(all, idName(identity(e, uint8(n))))
 	}
 	for _, r := range e.Registrations {
@@ -207,7 +207,7 @@ func names(e ledger.Entry) [][]byte {
 // identity returns the clientUUID of one generation of e.
 func identity(e ledger.Entry, generation uint8) archive.ID {
 	if generation == 0 {
-		return e.Base
+		return e.FirstID
 	}
-	return e.Base.Generation(int(generation))
+	return e.FirstID.Generation(int(generation))
 }

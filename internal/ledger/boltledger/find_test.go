@@ -33,7 +33,7 @@ func TestIdentity_I2_TakenInOneGather(t *testing.T) {
 	if rs[0].Err != nil || rs[1].Err != nil {
 		t.Fatal(rs)
 	}
-	if k, _, _ := l.ByID(same.ID); k != b.e.Key {
+	if k, _, _ := l.FindByID(same.ID); k != b.e.Key {
 		t.Error("the identity was not handed over")
 	}
 	sound(t, l)
@@ -70,7 +70,7 @@ func TestRemote_I8_BelongsToOneIdentityForEver(t *testing.T) {
 		t.Errorf("the number of the first generation for the second: %v", err)
 	}
 	for n := range 2 {
-		if k, ok, _ := l.ByID(identity(a.e, uint8(n))); !ok || k != a.e.Key {
+		if k, ok, _ := l.FindByID(identity(a.e, uint8(n))); !ok || k != a.e.Key {
 			t.Errorf("generation %d is not bound", n)
 		}
 	}
@@ -87,7 +87,7 @@ func TestObject_I8_BelongsToOneIdentityForEver(t *testing.T) {
 		d.do(d.claim())
 		d.do(d.sealed(), ledger.RegisterIntended{})
 	}
-	at := func(d *doc, url string) ledger.GotTicket {
+	at := func(d *doc, url string) ledger.TicketReceived {
 		g := d.ticket()
 		g.Ticket.URL = archive.PresignedURL(url)
 		return g
@@ -135,7 +135,7 @@ func TestObject_I8_StaysWhenItsRegistrationIsNotListed(t *testing.T) {
 		a.do(a.ticket())
 		a.do(ledger.WindowClosed{})
 	}
-	if a.e.Folded.Unsent == 0 {
+	if a.e.Pruned.Unsent == 0 {
 		t.Fatal("vacuous: it lists all of them")
 	}
 	b.do(b.claim())
@@ -187,11 +187,11 @@ func TestIdentity_I2_SuccessorTakesGenerationsOver(t *testing.T) {
 			if d.e.Generation != 1 {
 				t.Fatal("no new generation")
 			}
-			if k, _, _ := l.ByID(d.e.ID); k != d.e.Key {
+			if k, _, _ := l.FindByID(d.e.ID); k != d.e.Key {
 				t.Errorf("round %d: generation 1 leads elsewhere", n)
 			}
 		}
-		d.do(ledger.GotStuck{}, ledger.Closed{})
+		d.do(ledger.SentToQuarantine{}, ledger.Closed{})
 		before = d
 		sound(t, l)
 	}
@@ -211,11 +211,11 @@ func TestContent_FirstUntilRejectedWithoutDoubt(t *testing.T) {
 			s.SameContent = doubted.e.Key
 		}
 		d.do(s)
-		if k, ok, err := l.ByContent(s.Content); !ok || err != nil || k != doubted.e.Key {
+		if k, ok, err := l.FindByContent(s.Content); !ok || err != nil || k != doubted.e.Key {
 			t.Errorf("document %d: content leads to %s, want %s", n, k, doubted.e.Key)
 		}
 		if n == 2 {
-			doubted.do(ledger.GotStuck{}, ledger.Closed{}) // rejected, but in doubt
+			doubted.do(ledger.SentToQuarantine{}, ledger.Closed{}) // rejected, but in doubt
 		}
 	}
 	first, second := newDoc(t, l, 10), newDoc(t, l, 11)
@@ -224,7 +224,7 @@ func TestContent_FirstUntilRejectedWithoutDoubt(t *testing.T) {
 		s := d.sealed()
 		s.Content = sum("others")
 		d.do(s, ledger.Refused{})
-		if k, _, _ := l.ByContent(s.Content); k != d.e.Key {
+		if k, _, _ := l.FindByContent(s.Content); k != d.e.Key {
 			t.Error("a rejection without doubt still stands for the content")
 		}
 	}
@@ -242,7 +242,7 @@ func TestVerify_I8_OneNumberOfTwoDocuments(t *testing.T) {
 		"Listed":  {func(d *draft, r archive.RemoteID, _ archive.ObjectDigest) { d.entry.Registrations[0].Ticket.Remote = r }, true},
 		"Object":  {func(d *draft, _ archive.RemoteID, o archive.ObjectDigest) { d.entry.Registrations[0].Ticket.Object = o }, true},
 		"Folded": {func(d *draft, _ archive.RemoteID, _ archive.ObjectDigest) {
-			d.entry.Registrations, d.entry.Folded = nil, ledger.RegistrationsPruned{Unsent: 1}
+			d.entry.Registrations, d.entry.Pruned = nil, ledger.RegistrationsPruned{Unsent: 1}
 		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -141,10 +141,10 @@ func archivedEntry(n int) ledger.Entry {
 	e.Key = archive.Key{}
 	binary.BigEndian.PutUint64(e.Key[:8], uint64(n))
 	e.Content = sum(fmt.Sprint("content", n))
-	e.Base = archive.DeriveID("V1", e.Content, e.Metadata)
-	e.ID = e.Base
-	e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: archive.RemoteID(e.Base.String() + "-bum"), Object: archive.ObjectDigest(e.Base)}, Fate: ledger.Succeeded}}
-	e.DisposeAt, e.Folded, e.NotBefore = time.Time{}, ledger.RegistrationsPruned{}, time.Time{}
+	e.FirstID = archive.DeriveID("V1", e.Content, e.Metadata)
+	e.ID = e.FirstID
+	e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: archive.RemoteID(e.FirstID.String() + "-bum"), Object: archive.ObjectDigest(e.FirstID)}, Fate: ledger.Succeeded}}
+	e.DisposeAt, e.Pruned, e.NotBefore = time.Time{}, ledger.RegistrationsPruned{}, time.Time{}
 	return e
 }
 

@@ -87,7 +87,7 @@ func (g *gather) draft(c ledger.Change) (draft, error) {
 			d.lines = append(d.lines, line)
 		}
 		d.entry = after
-		if by, ok := ledger.Actor(ev); ok && c.Note != nil && by.Reason == c.Note.Digest() {
+		if by, ok := ledger.ActorOf(ev); ok && c.Note != nil && by.Reason == c.Note.Digest() {
 			d.note, d.noted = c.Note, after.Rev
 		}
 	}
@@ -199,7 +199,7 @@ func (g *gather) store(w work) (ledger.Entry, error) {
 			return e, err
 		}
 	}
-	g.balance.Count(w.stored.State, e.State)
+	g.balance.CountChange(w.stored.State, e.State)
 	return e, g.ledger.addTotals(g.tx, w.stored, e)
 }
 
@@ -226,7 +226,7 @@ func (g *gather) storeDue(keyOf func(ledger.Entry) []byte, before, after ledger.
 
 // bucketOf returns where an entry lies.
 func bucketOf(e ledger.Entry) []byte {
-	if e.AtRest() {
+	if e.IsAtRest() {
 		return doneBucket
 	}
 	return openBucket

@@ -12,11 +12,11 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// DueIn returns up to limit entries of one lane whose step s is due at now, as
+// DueInQueue returns up to limit entries of one lane whose step s is due at now, as
 // [ledger.Lane] names it, in the order of their due times, leaving out those that busy
 // or skip names (nil: none); an entry that is busy is not even read. next is when the earliest of those that are not yet ready becomes
 // due; zero: there is none.
-func (l *Ledger) DueIn(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
+func (l *Ledger) DueInQueue(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
 	err = l.view(func(tx *bbolt.Tx) (err error) {
 		ready, next, err = dueIn(tx, s, lane, now, limit, busy, skip)
 		return err

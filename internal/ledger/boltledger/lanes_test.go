@@ -31,7 +31,7 @@ func TestDueIn_I23_LaneByLane(t *testing.T) {
 	now := began.Add(time.Minute + 20*time.Second) // documents 0 to 20 are due
 	seen := 0
 	for i, lane := range []string{"drop a", "drop acme", "drop b"} {
-		ready, next, err := l.DueIn(ledger.Seal, lane, now, 100, nil, nil)
+		ready, next, err := l.DueInQueue(ledger.Seal, lane, now, 100, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestDueIn_I23_LaneByLane(t *testing.T) {
 	if !slices.IsSortedFunc(ready, func(a, b ledger.Entry) int { return a.NotBefore.Compare(b.NotBefore) }) {
 		t.Error("all lanes together are out of order")
 	}
-	few, _, _ := l.DueIn(ledger.Seal, "drop a", now, 2, nil, func(e ledger.Entry) bool { return e.Key == all[0].e.Key })
+	few, _, _ := l.DueInQueue(ledger.Seal, "drop a", now, 2, nil, func(e ledger.Entry) bool { return e.Key == all[0].e.Key })
 	if len(few) != 2 || few[0].Key != all[3].e.Key {
 		t.Errorf("%d of the lane, without its first", len(few))
 	}
@@ -69,7 +69,7 @@ func TestLanes_ALongNameIsALaneToo(t *testing.T) {
 	if err != nil || len(lanes) != 1 || lanes[0] != ledger.QueueOf(d.e) {
 		t.Fatalf("%q %v", lanes, err)
 	}
-	if ready, _, err := l.DueIn(ledger.Seal, lanes[0], began.Add(time.Hour), 1, nil, nil); err != nil || len(ready) != 1 {
+	if ready, _, err := l.DueInQueue(ledger.Seal, lanes[0], began.Add(time.Hour), 1, nil, nil); err != nil || len(ready) != 1 {
 		t.Errorf("%d %v", len(ready), err)
 	}
 	sound(t, l)

@@ -32,7 +32,7 @@ func (l *Ledger) migrate(dir string, copied bool) error {
 			}
 		}
 		g = l.begin(tx)
-		m := marking{mark: ledger.Mark{Word: ledger.MarkMigrated, By: ledger.Operator{UID: ledger.Vaultd}, At: now,
+		m := marking{mark: ledger.Mark{Name: ledger.MarkMigrated, By: ledger.Operator{UID: ledger.VaultdUID}, At: now,
 			Cause: fmt.Sprintf("from schema %d to schema %d", from, info.Schema)}}
 		refused, err := m.do(g)
 		if err = errors.Join(refused, err); err != nil {

@@ -86,7 +86,7 @@ func TestMigrate_I28_OpensALedgerOfAnOlderSchema(t *testing.T) {
 	if len(kept) != 1 {
 		t.Fatalf("copies: %q", kept)
 	}
-	if i, h, err := Examine(kept[0]); err != nil || i.Schema != Schema || h.N != lines {
+	if i, h, err := InspectFile(kept[0]); err != nil || i.Schema != Schema || h.N != lines {
 		t.Errorf("the copy: %+v %d %v", i, h.N, err)
 	}
 	l = open(t, Config{Dir: dir, form: next})

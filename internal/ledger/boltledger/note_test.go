@@ -94,13 +94,13 @@ func TestExamine_ABackup(t *testing.T) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if i, head, err := Examine(name); err != nil || head != l.Head() || i.ID != info.ID {
+	if i, head, err := InspectFile(name); err != nil || head != l.Head() || i.ID != info.ID {
 		t.Errorf("%+v %+v %v", i, head, err)
 	}
 	if err := os.Truncate(name, size/2); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Examine(name); err == nil {
+	if _, _, err := InspectFile(name); err == nil {
 		t.Error("half a copy passed")
 	}
 }

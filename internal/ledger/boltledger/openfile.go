@@ -19,7 +19,7 @@ type opening struct {
 	copied bool         // the file is a copy already: a migration makes no other one
 }
 
-// Open opens the ledger in c.Dir and starts its committer. It looks at the file
+// OpenEntries opens the ledger in c.Dir and starts its committer. It looks at the file
 // before bbolt maps it, compares it with the outside head, and refuses with
 // [ErrMissing], [ErrLocked], [ErrRolledBack], [ErrNewerSchema], [ErrDevelopment] or a
 // [DamageError]. A ledger of an older released schema it copies, and brings to this one.
@@ -30,13 +30,13 @@ func Open(c Config) (*Ledger, error) { return c.open(opening{}) }
 // suspect. By and At of m stand in the line that tells of it. After a crash in between,
 // opening it in either way goes on with that.
 func OpenRolledBack(c Config, m ledger.Mark) (*Ledger, error) {
-	m.Word = ledger.MarkRolledBack
+	m.Name = ledger.MarkRolledBack
 	return c.open(opening{behind: &m})
 }
 
 func (c Config) open(o opening) (*Ledger, error) {
 	l := &Ledger{
-		loc: c.Location, fault: c.Fault, gather: c.Gather, form: currentForm(),
+		loc: c.Location, fault: c.Fault, gather: c.CommitInterval, form: currentForm(),
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}),
 	}
 	if c.form != nil {

@@ -13,21 +13,21 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Peeked is a ledger that is open for reading alone.
-type Peeked struct {
+// StoppedLedger is a ledger that is open for reading alone.
+type StoppedLedger struct {
 	db   *bbolt.DB
 	info ledger.Info
 }
 
-// Peek lets fn read the ledger in dir while nobody works with it, and changes nothing: no file is made, brought to another
+// ReadWhileStopped lets fn read the ledger in dir while nobody works with it, and changes nothing: no file is made, brought to another
 // schema or given other rights. It refuses with [ErrMissing], [ErrLocked], [ErrNewerSchema], [ErrDevelopment] or a
 // [DamageError], and does not hold the ledger against its outside head. The caller holds the state directory's lock.
-func Peek(dir string, fn func(*Peeked) error) (err error) {
+func ReadWhileStopped(dir string, fn func(*StoppedLedger) error) (err error) {
 	name := path(dir, fileName)
 	if _, err := os.Lstat(name); os.IsNotExist(err) {
 		return fmt.Errorf("look at ledger %q: %w", name, ErrMissing)
 	}
-	p := &Peeked{}
+	p := &StoppedLedger{}
 	err = guard(func() (err error) {
 		p.db, err = bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: openForReading})
 		return err
@@ -66,13 +66,13 @@ func openForReading(name string, _ int, _ os.FileMode) (*os.File, error) {
 }
 
 // Info is what the ledger says of itself.
-func (p *Peeked) Info() ledger.Info { return p.info }
+func (p *StoppedLedger) Info() ledger.Info { return p.info }
 
-// Newest calls fn with every entry, the newest first, and returns what fn returns first.
-func (p *Peeked) Newest(fn func(ledger.Entry) error) error {
+// EntriesNewestFirst calls fn with every entry, the newest first, and returns what fn returns first.
+func (p *StoppedLedger) EntriesNewestFirst(fn func(ledger.Entry) error) error {
 	return walkEntries(p.view, archive.Key{}, true, fn, openBucket, doneBucket)
 }
 
-func (p *Peeked) view(fn func(*bbolt.Tx) error) error {
+func (p *StoppedLedger) view(fn func(*bbolt.Tx) error) error {
 	return guard(func() error { return p.db.View(fn) })
 }

@@ -89,17 +89,17 @@ func (l *Ledger) Notes(key archive.Key) (notes map[uint32]ledger.Note, err error
 // isNote tells the keys of notes from those of documents.
 func isNote(k []byte) bool { return len(k) == len(archive.Key{})+4 }
 
-// ByID returns the entry that last took the clientUUID, of any generation.
-func (l *Ledger) ByID(id archive.ID) (archive.Key, bool, error) { return l.lookup(idName(id)) }
+// FindByID returns the entry that last took the clientUUID, of any generation.
+func (l *Ledger) FindByID(id archive.ID) (archive.Key, bool, error) { return l.lookup(idName(id)) }
 
-// ByRemote returns the entry that was given the service's number.
-func (l *Ledger) ByRemote(r archive.RemoteID) (archive.Key, bool, error) {
+// FindByRemote returns the entry that was given the service's number.
+func (l *Ledger) FindByRemote(r archive.RemoteID) (archive.Key, bool, error) {
 	return l.lookup(remoteName(r))
 }
 
-// EntriesByRemote returns, for each of the service's numbers, the entry that was given it; one without a key where there is
+// FindEntriesByRemote returns, for each of the service's numbers, the entry that was given it; one without a key where there is
 // none. All are as they stood at one moment, and all are in memory, so numbers come by the page.
-func (l *Ledger) EntriesByRemote(numbers []archive.RemoteID) (es []ledger.Entry, err error) {
+func (l *Ledger) FindEntriesByRemote(numbers []archive.RemoteID) (es []ledger.Entry, err error) {
 	es = make([]ledger.Entry, len(numbers))
 	err = l.view(func(tx *bbolt.Tx) error {
 		x, err := openIndex(tx)
@@ -131,9 +131,9 @@ func (l *Ledger) EntriesByRemote(numbers []archive.RemoteID) (es []ledger.Entry,
 	return es, err
 }
 
-// ByContent returns the first entry that was sealed with these files and not
+// FindByContent returns the first entry that was sealed with these files and not
 // rejected without doubt before another one came.
-func (l *Ledger) ByContent(d archive.Digest) (archive.Key, bool, error) {
+func (l *Ledger) FindByContent(d archive.Digest) (archive.Key, bool, error) {
 	return l.lookup(contentName(d))
 }
 
@@ -158,14 +158,14 @@ func (l *Ledger) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) e
 	return l.entries(from, reverse, fn, openBucket, doneBucket)
 }
 
-// Newest calls fn with every entry, the newest first. It does so as Entries does.
-func (l *Ledger) Newest(fn func(ledger.Entry) error) error {
+// EntriesNewestFirst calls fn with every entry, the newest first. It does so as Entries does.
+func (l *Ledger) EntriesNewestFirst(fn func(ledger.Entry) error) error {
 	return l.entries(archive.Key{}, true, fn, openBucket, doneBucket)
 }
 
-// Open calls fn with every entry that is not at rest: those on their way and those
+// OpenEntries calls fn with every entry that is not at rest: those on their way and those
 // that need a person. It does so as Entries does, and does not look at the others.
-func (l *Ledger) Open(fn func(ledger.Entry) error) error {
+func (l *Ledger) OpenEntries(fn func(ledger.Entry) error) error {
 	return l.entries(archive.Key{}, false, fn, openBucket)
 }
 

@@ -188,7 +188,7 @@ func TestVerify_BesideTheCommitter(t *testing.T) {
 	}()
 	for rounds := 0; ; rounds++ {
 		sound(t, l)
-		if commits, _ := l.Commits(); commits > 100 && rounds > 3 {
+		if commits, _ := l.CommitCounts(); commits > 100 && rounds > 3 {
 			break
 		}
 	}

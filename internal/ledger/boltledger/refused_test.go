@@ -32,7 +32,7 @@ func TestDocument_I5_OfAnEntryThatEndsUnsealed(t *testing.T) {
 	sound(t, l)
 	for n := range 2 {
 		got, ok, err := l.Document(newDoc(t, l, n+2).e.Key)
-		if err != nil || !ok || got.AsRead != read.AsRead || !got.OnlyAsRead() {
+		if err != nil || !ok || got.AsRead != read.AsRead || !got.IsOnlyAsRead() {
 			t.Errorf("%+v, %v, %v", got, ok, err)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// ReplaceConfig says what stands in for a ledger that is missing, damaged or unwanted.
-type ReplaceConfig struct {
+// ReplacementConfig says what stands in for a ledger that is missing, damaged or unwanted.
+type ReplacementConfig struct {
 	Dir      string         // the state directory
 	Location *time.Location // as in Config
 
@@ -37,16 +37,16 @@ type ReplaceConfig struct {
 type Replacement struct {
 	Ledger *Ledger // open, to be filled
 
-	c      ReplaceConfig
+	c      ReplacementConfig
 	dir    string   // where it lies; empty: it is in its place, or removed
 	locked *os.File // the ledger that it replaces; nil: there is none
 }
 
-// Replace begins a replacement. It locks the ledger that is there, if one is, and
+// BeginReplacement begins a replacement. It locks the ledger that is there, if one is, and
 // changes nothing about it. A backup is checked as a whole first: what is wrong with it
 // is a [DamageError]. One of an older schema is brought to this one; its own file stays
 // as it is.
-func Replace(ctx context.Context, c ReplaceConfig) (r *Replacement, err error) {
+func BeginReplacement(ctx context.Context, c ReplacementConfig) (r *Replacement, err error) {
 	if c.Fault == nil {
 		c.Fault = func(string) error { return nil }
 	}
@@ -166,7 +166,7 @@ func (r *Replacement) keep(name string) (kept string, err error) {
 	if _, err := os.Lstat(path(r.c.Dir, name)); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	word := map[string]string{ledger.MarkRestored: "restore", ledger.MarkRebuilt: "rebuild"}[r.c.Mark.Word]
+	word := map[string]string{ledger.MarkRestored: "restore", ledger.MarkRebuilt: "rebuild"}[r.c.Mark.Name]
 	to := path(r.c.Dir, fmt.Sprintf("%s.before-%s-%s", name, word, stamped(r.c.Mark.At)))
 	err = r.naming(func() (err error) { to, err = linkFree(path(r.c.Dir, name), to); return err })
 	return filepath.Base(to), err
@@ -303,26 +303,26 @@ func copyFile(to, from string) (err error) {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// Restored is what a restore did.
-type Restored struct {
-	Info    ledger.Info
-	Safe    ledger.Safe
-	Head    ledger.Head // of the result
-	Doubted int         // entries of which it is not known what happened meanwhile
-	Kept    string      // name of the file that lay there before; empty: none did
+// RestoreResult is what a restore did.
+type RestoreResult struct {
+	Info         ledger.Info
+	Safe         ledger.SafeMode
+	Head         ledger.Head // of the result
+	Unreconciled int         // entries of which it is not known what happened meanwhile
+	Kept         string      // name of the file that lay there before; empty: none did
 }
 
 // Restore puts a backup in the place of the ledger in c.Dir: checked, marked, in safe
 // mode, every entry that is not at rest suspect. A crash leaves the old ledger or the
 // new one.
-func Restore(ctx context.Context, c ReplaceConfig) (done Restored, err error) {
-	c.Mark.Word = ledger.MarkRestored
-	r, err := Replace(ctx, c)
+func Restore(ctx context.Context, c ReplacementConfig) (done RestoreResult, err error) {
+	c.Mark.Name = ledger.MarkRestored
+	r, err := BeginReplacement(ctx, c)
 	if err != nil {
 		return done, err
 	}
 	defer func() { err = errors.Join(err, r.Discard()) }()
-	done.Doubted, err = r.Ledger.doubt(func(q request) ([]ledger.Result, error) {
+	done.Unreconciled, err = r.Ledger.doubt(func(q request) ([]ledger.Result, error) {
 		if q.do != nil {
 			return nil, r.Ledger.ask(ctx, q.do)
 		}
@@ -332,7 +332,7 @@ func Restore(ctx context.Context, c ReplaceConfig) (done Restored, err error) {
 		return done, fmt.Errorf("doubt the entries of the backup: %w", err)
 	}
 	done.Info, done.Head = r.Ledger.Info(), r.Ledger.Head()
-	done.Safe, _ = r.Ledger.Safe()
+	done.Safe, _ = r.Ledger.SafeMode()
 	done.Kept, err = r.Commit()
 	return done, err
 }

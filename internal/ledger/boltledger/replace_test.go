@@ -91,15 +91,15 @@ func lived(t *testing.T) (dir, backup string) {
 // at rest suspect.
 func inDoubt(t *testing.T, l *Ledger, word string) {
 	t.Helper()
-	s, ok := l.Safe()
-	if !ok || s.Word != word {
+	s, ok := l.SafeMode()
+	if !ok || s.Mark != word {
 		t.Fatalf("safe mode: %v %+v", ok, s)
 	}
 	n := 0
 	for _, e := range entriesOf(t, l) {
 		if e.NeedsReconcile {
 			n++
-		} else if !e.AtRest() {
+		} else if !e.IsAtRest() {
 			t.Errorf("%s is %s/%s and nobody doubts it", e.Folder, e.State, e.Source)
 		}
 		if step, _, due := ledger.Due(e); due && step != ledger.Seal && step != ledger.Ask {
@@ -134,11 +134,11 @@ func TestRestore_I15_InThePlaceOfWhateverIsThere(t *testing.T) {
 			if err := row.do(dir); err != nil {
 				t.Fatal(err)
 			}
-			done, err := Restore(t.Context(), ReplaceConfig{Dir: dir, Backup: backup, Epoch: 3, Mark: restoring, Note: &whyNote})
+			done, err := Restore(t.Context(), ReplacementConfig{Dir: dir, Backup: backup, Epoch: 3, Mark: restoring, Note: &whyNote})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if (done.Kept != "") != row.kept || done.Doubted != 10 || done.Info.Epoch != 3 {
+			if (done.Kept != "") != row.kept || done.Unreconciled != 10 || done.Info.Epoch != 3 {
 				t.Errorf("%+v", done)
 			}
 			for _, kept := range copies(t, dir, fileName+".before-*") {
@@ -149,8 +149,8 @@ func TestRestore_I15_InThePlaceOfWhateverIsThere(t *testing.T) {
 			for range 2 { // and after a restart
 				l := open(t, Config{Dir: dir})
 				inDoubt(t, l, ledger.MarkRestored)
-				s, _ := l.Safe()
-				if l.Info().Epoch != 3 || l.Head() != done.Head || s != done.Safe || !s.Since.Equal(laterOn) || !s.From.Equal(began.Add(12*time.Second)) {
+				s, _ := l.SafeMode()
+				if l.Info().Epoch != 3 || l.Head() != done.Head || s != done.Safe || !s.Since.Equal(laterOn) || !s.KnownUntil.Equal(began.Add(12*time.Second)) {
 					t.Errorf("%+v %+v", l.Info(), s)
 				}
 				if ns, err := l.Notes(archive.Key{}); err != nil || ns[1].Text != whyNote.Text {
@@ -184,18 +184,18 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 	}
 	os.WriteFile(damaged, []byte(spoilt), 0o600)
 	rows := map[string]struct {
-		c    ReplaceConfig
+		c    ReplacementConfig
 		want string
 	}{
-		"Foreign":            {ReplaceConfig{Backup: path(other, fileName)}, `belongs to "ledger-1"`},
-		"NotTheOneExpected":  {ReplaceConfig{Backup: backup, Info: ledger.Info{ID: "ledger-9"}}, "ledger-9"},
-		"OtherEnvironment":   {ReplaceConfig{Backup: backup, Info: ledger.Info{Environment: "production"}}, "environment"},
-		"LowerEpoch":         {ReplaceConfig{Backup: backup, Epoch: 0}, ""},
-		"Damaged":            {ReplaceConfig{Backup: damaged}, "damaged"},
-		"NoLedger":           {ReplaceConfig{Backup: path(source, headName)}, "damaged"},
-		"Missing":            {ReplaceConfig{Backup: path(source, "none")}, "no such file"},
-		"Directory":          {ReplaceConfig{Backup: source}, "regular"},
-		"NoteIsNotTheReason": {ReplaceConfig{Backup: backup, Note: &ledger.Note{Text: "other"}}, "reason"},
+		"Foreign":            {ReplacementConfig{Backup: path(other, fileName)}, `belongs to "ledger-1"`},
+		"NotTheOneExpected":  {ReplacementConfig{Backup: backup, Info: ledger.Info{ID: "ledger-9"}}, "ledger-9"},
+		"OtherEnvironment":   {ReplacementConfig{Backup: backup, Info: ledger.Info{Environment: "production"}}, "environment"},
+		"LowerEpoch":         {ReplacementConfig{Backup: backup, Epoch: 0}, ""},
+		"Damaged":            {ReplacementConfig{Backup: damaged}, "damaged"},
+		"NoLedger":           {ReplacementConfig{Backup: path(source, headName)}, "damaged"},
+		"Missing":            {ReplacementConfig{Backup: path(source, "none")}, "no such file"},
+		"Directory":          {ReplacementConfig{Backup: source}, "regular"},
+		"NoteIsNotTheReason": {ReplacementConfig{Backup: backup, Note: &ledger.Note{Text: "other"}}, "reason"},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 				t.Errorf("left behind %q", left)
 			}
 			l := open(t, Config{Dir: dir}) // untouched, and unlocked
-			if _, safe := l.Safe(); safe {
+			if _, safe := l.SafeMode(); safe {
 				t.Error("it is in safe mode")
 			}
 			sound(t, l)
@@ -224,7 +224,7 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 	}
 	l := open(t, Config{Dir: source})
 	defer l.Close()
-	if _, err := Restore(t.Context(), ReplaceConfig{Dir: source, Backup: backup, Mark: restoring, Note: &whyNote}); !errors.Is(err, ErrLocked) {
+	if _, err := Restore(t.Context(), ReplacementConfig{Dir: source, Backup: backup, Mark: restoring, Note: &whyNote}); !errors.Is(err, ErrLocked) {
 		t.Errorf("over a ledger in use: %v", err)
 	}
 }
@@ -248,7 +248,7 @@ func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 			}
 			var crashed []string
 			fault := func(string) error { crashed = append(crashed, copyAll(t, dir)); return nil }
-			if _, err := Restore(t.Context(), ReplaceConfig{Dir: dir, Backup: backup, Mark: restoring, Note: &whyNote, Fault: fault}); err != nil {
+			if _, err := Restore(t.Context(), ReplacementConfig{Dir: dir, Backup: backup, Mark: restoring, Note: &whyNote, Fault: fault}); err != nil {
 				t.Fatal(err)
 			}
 			befores, afters := 0, 0
@@ -261,7 +261,7 @@ func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 				case err != nil:
 					t.Errorf("copy %d: %v", i, err)
 				default:
-					if _, safe := l.Safe(); safe {
+					if _, safe := l.SafeMode(); safe {
 						afters++
 						inDoubt(t, l, ledger.MarkRestored)
 					} else {
@@ -274,7 +274,7 @@ func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 					}
 				}
 				if err != nil { // the same command again goes through
-					if _, err := Restore(t.Context(), ReplaceConfig{Dir: crash, Backup: backup, Mark: restoring, Note: &whyNote}); err != nil {
+					if _, err := Restore(t.Context(), ReplacementConfig{Dir: crash, Backup: backup, Mark: restoring, Note: &whyNote}); err != nil {
 						t.Errorf("copy %d: again: %v", i, err)
 					}
 				}
@@ -300,7 +300,7 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 	if _, err := Open(Config{Dir: source}); !errors.Is(err, ErrRolledBack) {
 		t.Fatal(err)
 	}
-	mark := ledger.Mark{By: ledger.Operator{UID: ledger.Vaultd}, At: laterOn}
+	mark := ledger.Mark{By: ledger.Operator{UID: ledger.VaultdUID}, At: laterOn}
 	dir := copyAll(t, source)
 	var crashed []string
 	fault := func(string) error { crashed = append(crashed, copyAll(t, dir)); return nil }
@@ -309,7 +309,7 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	inDoubt(t, l, ledger.MarkRolledBack)
-	if s, _ := l.Safe(); !strings.Contains(s.Cause, "the outside head was at line") || !s.From.Equal(began.Add(12*time.Second)) {
+	if s, _ := l.SafeMode(); !strings.Contains(s.Cause, "the outside head was at line") || !s.KnownUntil.Equal(began.Add(12*time.Second)) {
 		t.Errorf("%+v", s)
 	}
 	d := newDoc(t, l, 200)
@@ -353,19 +353,19 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	os.Truncate(path(source, fileName), 3000)
 	fresh := info
 	fresh.Epoch = 2
-	c := ReplaceConfig{Dir: source, Info: fresh, Mark: ledger.Mark{Word: ledger.MarkRebuilt, By: byAdmin, At: laterOn}, Note: &whyNote}
-	r, err := Replace(t.Context(), c)
+	c := ReplacementConfig{Dir: source, Info: fresh, Mark: ledger.Mark{Name: ledger.MarkRebuilt, By: byAdmin, At: laterOn}, Note: &whyNote}
+	r, err := BeginReplacement(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, ok := r.Ledger.Safe(); !ok || s.Word != ledger.MarkRebuilt || !s.From.IsZero() || r.Ledger.Info().Epoch != 2 {
+	if s, ok := r.Ledger.SafeMode(); !ok || s.Mark != ledger.MarkRebuilt || !s.KnownUntil.IsZero() || r.Ledger.Info().Epoch != 2 {
 		t.Errorf("%+v %v", s, ok)
 	}
 	d := newDoc(t, r.Ledger, 7)
 	seal := d.sealed()
 	recovered := ledger.Recovered{
 		Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: "Müller 7", State: ledger.Archived, Source: ledger.Kept, Dest: "_archived/x",
-		ID: seal.ID, Content: seal.Content, Metadata: seal.Metadata, Package: seal.Package, Seal: seal.Seal, Remote: "bum-7", Record: []byte("{}"), ArchivedAt: began,
+		ID: seal.ID, Content: seal.Content, Metadata: seal.Metadata, Package: seal.Package, Seal: seal.Seal, Remote: "bum-7", SuccessRecord: []byte("{}"), ArchivedAt: began,
 	}
 	change := d.change(recovered)
 	if rs, err := r.Ledger.Apply(t.Context(), change); err != nil || !errors.Is(rs[0].Err, ledger.ErrIllegal) {
@@ -376,7 +376,7 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 		t.Fatal(rs, err)
 	}
 	twice, gone := newDoc(t, r.Ledger, 8), newDoc(t, r.Ledger, 9)
-	recovered = ledger.Recovered{Vault: "V1", State: ledger.Archived, Source: ledger.Gone, Remote: "bum-7", Record: []byte("{}"), ArchivedAt: began}
+	recovered = ledger.Recovered{Vault: "V1", State: ledger.Archived, Source: ledger.Gone, Remote: "bum-7", SuccessRecord: []byte("{}"), ArchivedAt: began}
 	var taken *ledger.TakenError
 	if err := twice.try(recovered); !errors.As(err, &taken) || taken.By != d.e.Key {
 		t.Errorf("a number twice: %v", err)
@@ -384,7 +384,7 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	recovered.Remote = "bum-9"
 	gone.do(recovered)
 	adopted := newDoc(t, r.Ledger, 10)
-	adopted.do(adopted.claim(), ledger.Doubted{})
+	adopted.do(adopted.claim(), ledger.ReconcileRequired{})
 	sound(t, r.Ledger)
 	kept, err := r.Commit()
 	if err != nil || kept == "" || r.Discard() != nil {
@@ -392,7 +392,7 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	}
 	l := open(t, Config{Dir: source})
 	sound(t, l)
-	if _, ok := l.Safe(); !ok || len(entriesOf(t, l)) != 3 || l.Balance().States[ledger.Archived] != 2 {
+	if _, ok := l.SafeMode(); !ok || len(entriesOf(t, l)) != 3 || l.Balance().States[ledger.Archived] != 2 {
 		t.Errorf("%s", l.Balance())
 	}
 	if ts, err := l.Totals(); err != nil || len(ts) != 1 || ts[0].Documents != 2 || ts[0].Bytes != 1007 {
@@ -400,7 +400,7 @@ func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	}
 
 	c.Dir = t.TempDir()
-	r, err = Replace(t.Context(), c)
+	r, err = BeginReplacement(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,20 +416,20 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, Config{Dir: dir})
 	mark := func(word string, note *ledger.Note, at time.Time) error {
-		m := ledger.Mark{Word: word, By: ledger.Operator{UID: 7}, At: at, Cause: "because"}
+		m := ledger.Mark{Name: word, By: ledger.Operator{UID: 7}, At: at, Cause: "because"}
 		if note != nil {
 			m.By.Reason = note.Digest()
 		}
-		return l.Mark(t.Context(), m, note)
+		return l.CommitMark(t.Context(), m, note)
 	}
 	for name, err := range map[string]error{
 		"unknown":    mark("created", nil, began),
 		"not in it":  mark(ledger.MarkReconciled, nil, began),
-		"other note": l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkDamaged, By: byAdmin, At: began}, &ledger.Note{Text: "x"}),
-		"no vault":   l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkIndex, By: ledger.Operator{UID: 7, Reason: ledger.Note{Text: "x"}.Digest()}, At: began}, &ledger.Note{Text: "x"}),
-		"no reason":  l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkIndex, Vault: "V", By: ledger.Operator{UID: 7}, At: began}, nil),
-		"no note":    l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkDamaged, By: byAdmin, At: began}, nil),
-		"novel":      l.Mark(t.Context(), ledger.Mark{Word: ledger.MarkDamaged, Cause: strings.Repeat("x", 2000)}, nil),
+		"other note": l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, By: byAdmin, At: began}, &ledger.Note{Text: "x"}),
+		"no vault":   l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkIndex, By: ledger.Operator{UID: 7, Reason: ledger.Note{Text: "x"}.Digest()}, At: began}, &ledger.Note{Text: "x"}),
+		"no reason":  l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkIndex, Vault: "V", By: ledger.Operator{UID: 7}, At: began}, nil),
+		"no note":    l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, By: byAdmin, At: began}, nil),
+		"novel":      l.CommitMark(t.Context(), ledger.Mark{Name: ledger.MarkDamaged, Cause: strings.Repeat("x", 2000)}, nil),
 	} {
 		if !errors.Is(err, ledger.ErrIllegal) {
 			t.Errorf("%s: %v", name, err)
@@ -449,12 +449,12 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 		if err := mark(s.word, &whyNote, began.Add(time.Duration(i)*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		if is, ok := l.Safe(); ok != (s.safe != "") || is.Word != s.safe {
+		if is, ok := l.SafeMode(); ok != (s.safe != "") || is.Mark != s.safe {
 			t.Errorf("after %s: %+v", s.word, is)
 		}
 	}
-	is, _ := l.Safe()
-	if want := (ledger.Safe{Word: ledger.MarkRestored, Cause: "because", Since: began.Add(5 * time.Hour), From: began.Add(4 * time.Hour)}); is != want {
+	is, _ := l.SafeMode()
+	if want := (ledger.SafeMode{Mark: ledger.MarkRestored, Cause: "because", Since: began.Add(5 * time.Hour), KnownUntil: began.Add(4 * time.Hour)}); is != want {
 		t.Errorf("%+v, want %+v", is, want)
 	}
 	d := newDoc(t, l, 1)
@@ -463,7 +463,7 @@ func TestMark_I29_EntersAndLeavesSafeMode(t *testing.T) {
 	l.Close()
 	l = open(t, Config{Dir: dir})
 	sound(t, l)
-	if again, ok := l.Safe(); !ok || again != is {
+	if again, ok := l.SafeMode(); !ok || again != is {
 		t.Errorf("after a restart: %+v", again)
 	}
 	if ns, err := l.Notes(archive.Key{}); err != nil || len(ns) != 6 {

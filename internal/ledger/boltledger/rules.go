@@ -27,7 +27,7 @@ func (g *gather) rules(d *draft, after ledger.Entry, ev ledger.Event, doc *ledge
 		if after.ID != d.entry.ID {
 			return g.takeGeneration(d, after, after.ID)
 		}
-	case ledger.GotTicket:
+	case ledger.TicketReceived:
 		if err := g.takeRemote(d, after, ev.Ticket.Remote, after.Generation); err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func takeAsRead(d *draft, after ledger.Entry, doc *ledger.Document) error {
 	if doc == nil || d.doc == doc { // the change seals it before
 		return nil
 	}
-	if after.Sealed() || !doc.OnlyAsRead() {
+	if after.WasSealed() || !doc.IsOnlyAsRead() {
 		return fmt.Errorf("refuse %s: its document is that of a sealed folder: %w", after.Key, ledger.ErrIllegal)
 	}
 	d.doc = doc
@@ -192,7 +192,7 @@ func (g *gather) takeGeneration(d *draft, e ledger.Entry, id archive.ID) error {
 
 // nameObject adds to a ticket the digest of the object that its address leads to. Only the ledger has the key.
 func (l *Ledger) nameObject(ev ledger.Event) ledger.Event {
-	if got, ok := ev.(ledger.GotTicket); ok {
+	if got, ok := ev.(ledger.TicketReceived); ok {
 		got.Ticket.Object = got.Ticket.URL.ObjectDigest(l.secret.key[:])
 		return got
 	}

@@ -179,10 +179,10 @@ func TestFind_I8_NamesOfOneWordAreToldApart(t *testing.T) {
 	if err := c.try(same); !errors.As(err, &taken) || taken.By != a.e.Key {
 		t.Errorf("the identity was given away: %v", err)
 	}
-	if _, ok, err := l.ByRemote("bum-none"); ok || err != nil {
+	if _, ok, err := l.FindByRemote("bum-none"); ok || err != nil {
 		t.Errorf("a number that nobody has is found: %v", err)
 	}
-	es, err := l.EntriesByRemote([]archive.RemoteID{b.e.Archived, "bum-none", a.e.Archived, "", b.e.Archived})
+	es, err := l.FindEntriesByRemote([]archive.RemoteID{b.e.ArchivedRemote, "bum-none", a.e.ArchivedRemote, "", b.e.ArchivedRemote})
 	if err != nil || !reflect.DeepEqual(es, []ledger.Entry{b.e, {}, a.e, {}, b.e}) {
 		t.Errorf("%+v: %v", es, err)
 	}
@@ -196,7 +196,7 @@ func TestFind_I8_NumbersThatAreListedNoMore(t *testing.T) {
 	d.do(d.claim(), d.sealed())
 	var all []archive.RemoteID
 	for n := range 14 {
-		ticket := func() ledger.GotTicket {
+		ticket := func() ledger.TicketReceived {
 			g := d.ticket()
 			g.Ticket.Remote = archive.RemoteID(fmt.Sprintf("bum-%d", len(all)))
 			all = append(all, g.Ticket.Remote)
@@ -218,15 +218,15 @@ func TestFind_I8_NumbersThatAreListedNoMore(t *testing.T) {
 		d.do(g, ledger.WindowClosed{})
 	}
 	for range 2 {
-		if d.e.Folded.Total() < 10 {
+		if d.e.Pruned.Total() < 10 {
 			t.Fatal("vacuous")
 		}
-		es, err := l.EntriesByRemote(all)
+		es, err := l.FindEntriesByRemote(all)
 		if err != nil || slices.ContainsFunc(es, func(e ledger.Entry) bool { return e.Key != d.e.Key || e.Rev != d.e.Rev }) {
 			t.Errorf("%+v: %v", es, err)
 		}
 		for _, r := range all {
-			if k, ok, err := l.ByRemote(r); k != d.e.Key || !ok || err != nil {
+			if k, ok, err := l.FindByRemote(r); k != d.e.Key || !ok || err != nil {
 				t.Errorf("%s: %v %v %v", r, k, ok, err)
 			}
 		}

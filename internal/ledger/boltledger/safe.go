@@ -13,22 +13,22 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Safe says why the ledger is in safe mode; ok is false where it is not. It is as
+// SafeMode says why the ledger is in safe mode; ok is false where it is not. It is as
 // committed, and cheap to ask.
-func (l *Ledger) Safe() (s ledger.Safe, ok bool) {
+func (l *Ledger) SafeMode() (s ledger.SafeMode, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.safe == nil {
 		return s, false
 	}
-	return l.safe.Safe, true
+	return l.safe.SafeMode, true
 }
 
-// Mark commits a journal line about the ledger as a whole. An alarming one enters safe
+// CommitMark commits a journal line about the ledger as a whole. An alarming one enters safe
 // mode in the same transaction, [ledger.MarkReconciled] leaves it; where the ledger is
 // in safe mode already, the new cause joins the old one. note is the reason that a person gave,
 // or nil. The error wraps [ledger.ErrIllegal] where the mark makes no sense.
-func (l *Ledger) Mark(ctx context.Context, m ledger.Mark, note *ledger.Note) error {
+func (l *Ledger) CommitMark(ctx context.Context, m ledger.Mark, note *ledger.Note) error {
 	return l.ask(ctx, marking{mark: m, note: note}.do)
 }
 
@@ -65,17 +65,17 @@ type marking struct {
 
 func (m marking) do(g *gather) (refused, err error) {
 	switch {
-	case !slices.Contains(ledger.Marks(), m.mark.Word) || len(m.mark.Cause) > maxCause:
-		return fmt.Errorf("mark the ledger as %q: %w", m.mark.Word, ledger.ErrIllegal), nil
+	case !slices.Contains(ledger.MarkNames(), m.mark.Name) || len(m.mark.Cause) > maxCause:
+		return fmt.Errorf("mark the ledger as %q: %w", m.mark.Name, ledger.ErrIllegal), nil
 	case (m.note == nil) != m.mark.By.Reason.IsZero() || m.note != nil && m.note.Digest() != m.mark.By.Reason:
-		return fmt.Errorf("mark the ledger as %s: the note is not the reason: %w", m.mark.Word, ledger.ErrIllegal), nil
-	case m.mark.Word == ledger.MarkReconciled && g.safe == nil:
-		return fmt.Errorf("mark the ledger as %s: it is not in safe mode: %w", m.mark.Word, ledger.ErrIllegal), nil
-	case m.mark.Word == ledger.MarkIndex && (m.mark.Vault == "" || m.mark.By.Reason.IsZero()):
-		return fmt.Errorf("mark the ledger as %s: it needs a vault and a reason: %w", m.mark.Word, ledger.ErrIllegal), nil
-	case m.mark.Word == ledger.MarkCompared:
+		return fmt.Errorf("mark the ledger as %s: the note is not the reason: %w", m.mark.Name, ledger.ErrIllegal), nil
+	case m.mark.Name == ledger.MarkReconciled && g.safe == nil:
+		return fmt.Errorf("mark the ledger as %s: it is not in safe mode: %w", m.mark.Name, ledger.ErrIllegal), nil
+	case m.mark.Name == ledger.MarkIndex && (m.mark.Vault == "" || m.mark.By.Reason.IsZero()):
+		return fmt.Errorf("mark the ledger as %s: it needs a vault and a reason: %w", m.mark.Name, ledger.ErrIllegal), nil
+	case m.mark.Name == ledger.MarkCompared:
 		if _, _, ok := ledger.ParseComparedCause(m.mark.Cause); m.mark.Vault == "" || !ok {
-			return fmt.Errorf("mark the ledger as %s: it needs a vault and an outcome: %w", m.mark.Word, ledger.ErrIllegal), nil
+			return fmt.Errorf("mark the ledger as %s: it needs a vault and an outcome: %w", m.mark.Name, ledger.ErrIllegal), nil
 		}
 	}
 	if refused, err := g.countFetch(m); refused != nil || err != nil {
@@ -100,16 +100,16 @@ func (m marking) do(g *gather) (refused, err error) {
 func (m marking) meta(g *gather, last time.Time) error {
 	meta := g.tx.Bucket(metaBucket)
 	switch {
-	case m.mark.Word == ledger.MarkReconciled:
+	case m.mark.Name == ledger.MarkReconciled:
 		g.safe = nil
 		if err := meta.Delete(safeKey); err != nil {
 			return err
 		}
-	case m.mark.Alarming():
-		if m.mark.Word == ledger.MarkRebuilt || m.mark.Word == ledger.MarkDamaged {
+	case m.mark.EntersSafeMode():
+		if m.mark.Name == ledger.MarkRebuilt || m.mark.Name == ledger.MarkDamaged {
 			last = time.Time{} // nothing is sure
 		}
-		s := safeMode{Safe: ledger.Safe{Word: m.mark.Word, Cause: m.mark.Cause, Since: m.mark.At, From: last}}
+		s := safeMode{SafeMode: ledger.SafeMode{Mark: m.mark.Name, Cause: m.mark.Cause, Since: m.mark.At, KnownUntil: last}}
 		if g.safe != nil {
 			s = s.after(*g.safe)
 		}
@@ -138,11 +138,11 @@ func (m marking) meta(g *gather, last time.Time) error {
 // known, and until the new one things may have been under way. Damage outlasts the others,
 // for it alone is looked for again before safe mode ends.
 func (s safeMode) after(old safeMode) safeMode {
-	if old.From.Before(s.From) {
-		s.From = old.From
+	if old.KnownUntil.Before(s.KnownUntil) {
+		s.KnownUntil = old.KnownUntil
 	}
-	if old.Word == ledger.MarkDamaged {
-		s.Word, s.Cause = old.Word, old.Cause
+	if old.Mark == ledger.MarkDamaged {
+		s.Mark, s.Cause = old.Mark, old.Cause
 	}
 	s.doubting = old.doubting
 	return s
@@ -197,7 +197,7 @@ func (l *Ledger) doubt(apply func(request) ([]ledger.Result, error)) (n int, err
 			page, more, err = entryPage(tx, &from, false, [][]byte{openBucket})
 			for _, e := range page {
 				if !e.NeedsReconcile {
-					cs = append(cs, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.Doubted{}}, At: at})
+					cs = append(cs, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.ReconcileRequired{}}, At: at})
 				}
 			}
 			return err

@@ -16,23 +16,23 @@ import (
 // since the latest.
 func TestSafe_I15_ASecondAlarmJoinsTheFirst(t *testing.T) {
 	l := open(t, Config{Dir: newLedger(t)})
-	mark := func(word string, after time.Duration) ledger.Safe {
+	mark := func(word string, after time.Duration) ledger.SafeMode {
 		t.Helper()
-		if err := l.Mark(t.Context(), ledger.Mark{Word: word, By: ledger.Operator{UID: 1}, At: began.Add(after), Cause: word}, nil); err != nil {
+		if err := l.CommitMark(t.Context(), ledger.Mark{Name: word, By: ledger.Operator{UID: 1}, At: began.Add(after), Cause: word}, nil); err != nil {
 			t.Fatal(err)
 		}
-		s, _ := l.Safe()
+		s, _ := l.SafeMode()
 		return s
 	}
 	first := mark(ledger.MarkRestored, time.Hour)
 	second := mark(ledger.MarkRolledBack, 72*time.Hour)
-	if !second.Since.Equal(began.Add(72*time.Hour)) || !second.From.Equal(first.From) || second.Word != ledger.MarkRolledBack {
+	if !second.Since.Equal(began.Add(72*time.Hour)) || !second.KnownUntil.Equal(first.KnownUntil) || second.Mark != ledger.MarkRolledBack {
 		t.Errorf("after a second one: %+v", second)
 	}
-	if s := mark(ledger.MarkDamaged, 73*time.Hour); s.Word != ledger.MarkDamaged || !s.From.IsZero() {
+	if s := mark(ledger.MarkDamaged, 73*time.Hour); s.Mark != ledger.MarkDamaged || !s.KnownUntil.IsZero() {
 		t.Errorf("found damaged: %+v", s)
 	}
-	if s := mark(ledger.MarkRestored, 74*time.Hour); s.Word != ledger.MarkDamaged || !s.From.IsZero() || !s.Since.Equal(began.Add(74*time.Hour)) {
+	if s := mark(ledger.MarkRestored, 74*time.Hour); s.Mark != ledger.MarkDamaged || !s.KnownUntil.IsZero() || !s.Since.Equal(began.Add(74*time.Hour)) {
 		t.Errorf("and once more: %+v", s)
 	}
 }
@@ -44,19 +44,19 @@ func TestAlarmed_I15_RememberedWhateverTheClockSaid(t *testing.T) {
 	l := open(t, Config{Dir: dir})
 	mark := func(word string, at time.Time) {
 		t.Helper()
-		if err := l.Mark(t.Context(), ledger.Mark{Word: word, By: ledger.Operator{UID: 1}, At: at}, nil); err != nil {
+		if err := l.CommitMark(t.Context(), ledger.Mark{Name: word, By: ledger.Operator{UID: 1}, At: at}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if !l.Alarmed().IsZero() {
-		t.Errorf("an alarm at %v before any", l.Alarmed())
+	if !l.LastAlarm().IsZero() {
+		t.Errorf("an alarm at %v before any", l.LastAlarm())
 	}
 	mark(ledger.MarkRestored, began.Add(time.Hour))
 	mark(ledger.MarkReconciled, began.Add(2*time.Hour))
 	mark(ledger.MarkRolledBack, began.AddDate(-50, 0, 0)) // a dead clock
 	for range 2 {
-		if !l.Alarmed().Equal(began.Add(time.Hour)) {
-			t.Errorf("the latest alarm was at %v", l.Alarmed())
+		if !l.LastAlarm().Equal(began.Add(time.Hour)) {
+			t.Errorf("the latest alarm was at %v", l.LastAlarm())
 		}
 		sound(t, l)
 		if err := l.Close(); err != nil {

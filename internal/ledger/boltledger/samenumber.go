@@ -7,10 +7,10 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// SameNumber returns the entry whose invoice number e repeats, where e is as it would be sealed: the first with that
+// FindSameNumber returns the entry whose invoice number e repeats, where e is as it would be sealed: the first with that
 // number in its vault. Neither one that was certainly rejected counts, nor the one that e repeats by decision, nor the
 // one that is named already for having the same files.
-func (l *Ledger) SameNumber(e ledger.Entry) (key archive.Key, ok bool, err error) {
+func (l *Ledger) FindSameNumber(e ledger.Entry) (key archive.Key, ok bool, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		x, err := openIndex(tx)
 		if err != nil {
@@ -24,7 +24,7 @@ func (l *Ledger) SameNumber(e ledger.Entry) (key archive.Key, ok bool, err error
 	return key, !key.IsZero(), err
 }
 
-// sameNumber is SameNumber of the ledger as this gather left it.
+// sameNumber is FindSameNumber of the ledger as this gather left it.
 func (g *gather) sameNumber(e ledger.Entry) (archive.Key, error) {
 	name := numberName(e.Number)
 	return firstWithNumber(e, func(fn func(archive.Key) (bool, error)) error {

@@ -25,7 +25,7 @@ func sealNumber(d *doc, s ledger.Sealed) archive.Key {
 	d.t.Helper()
 	after, err := ledger.Transition(d.e, s, archive.Instant{Wall: d.at})
 	if err == nil {
-		s.SameNumber, _, err = d.l.SameNumber(after)
+		s.SameNumber, _, err = d.l.FindSameNumber(after)
 	}
 	if err != nil {
 		d.t.Fatal(err)
@@ -81,7 +81,7 @@ func TestSameNumber_CertainlyRejectedDoesNotCount(t *testing.T) {
 		t.Errorf("the third one names %s, not the second", got)
 	}
 	second.do(ledger.Refused{})
-	third.do(ledger.GotStuck{}, ledger.Closed{}) // it may be in the archive
+	third.do(ledger.SentToQuarantine{}, ledger.Closed{}) // it may be in the archive
 	fourth := newDoc(t, l, 4)
 	if got := sealNumber(fourth, numbered(fourth, 1)); got != third.e.Key {
 		t.Errorf("the fourth one names %s, not the one in doubt", got)
@@ -92,7 +92,7 @@ func TestSameNumber_CertainlyRejectedDoesNotCount(t *testing.T) {
 	s.Supersedes = third.e.Key
 	if after, err := ledger.Transition(fifth.e, s, archive.Instant{}); err != nil {
 		t.Fatal(err)
-	} else if _, ok, err := l.SameNumber(after); ok || err != nil {
+	} else if _, ok, err := l.FindSameNumber(after); ok || err != nil {
 		t.Error("what is dropped again names the one that it repeats", err)
 	}
 	sound(t, l)
@@ -126,7 +126,7 @@ func TestSameNumber_AfterARebuild(t *testing.T) {
 		d := newDoc(t, l, n)
 		s := d.sealed()
 		c := d.change(ledger.Recovered{Vault: "V1", State: ledger.Archived, Source: ledger.Gone, ID: s.ID, Content: s.Content, Metadata: s.Metadata, Package: s.Package,
-			Seal: s.Seal, Number: archive.NumberDigest{1}, Remote: archive.RemoteID(fmt.Sprint("bum-", n)), Record: []byte("{}"), ArchivedAt: began})
+			Seal: s.Seal, Number: archive.NumberDigest{1}, Remote: archive.RemoteID(fmt.Sprint("bum-", n)), SuccessRecord: []byte("{}"), ArchivedAt: began})
 		c.Document = &d.own
 		rs, err := l.Apply(t.Context(), c)
 		if err != nil || rs[0].Err != nil {

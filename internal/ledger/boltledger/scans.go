@@ -18,20 +18,20 @@ var pendingForm = &message[ledger.PendingItem]{"PendingItem", []field[ledger.Pen
 	text(2, "reason", func(p *ledger.PendingItem) *string { return &p.Reason }),
 	text(3, "detail", func(p *ledger.PendingItem) *string { return &p.Detail }),
 	instant(4, "since", func(p *ledger.PendingItem) *time.Time { return &p.Since }),
-	flag(5, "person", func(p *ledger.PendingItem) *bool { return &p.Person }),
+	flag(5, "person", func(p *ledger.PendingItem) *bool { return &p.NeedsPerson }),
 }}
 
 var scanForm = &message[ledger.Scan]{"Scan", []field[ledger.Scan]{
 	text(1, "drop", func(s *ledger.Scan) *string { return &s.Drop }),
-	instant(2, "looked", func(s *ledger.Scan) *time.Time { return &s.Looked }),
+	instant(2, "looked", func(s *ledger.Scan) *time.Time { return &s.LastScan }),
 	text(3, "fault", func(s *ledger.Scan) *string { return &s.Fault }),
-	instant(4, "failed", func(s *ledger.Scan) *time.Time { return &s.Failed }),
+	instant(4, "failed", func(s *ledger.Scan) *time.Time { return &s.FaultSince }),
 	list(5, "pending", pendingForm, func(s *ledger.Scan) *[]ledger.PendingItem { return &s.Pending }),
-	number(6, "more", func(s *ledger.Scan) *uint64 { return &s.More }),
-	instant(7, "since", func(s *ledger.Scan) *time.Time { return &s.Since }),
+	number(6, "more", func(s *ledger.Scan) *uint64 { return &s.Unnamed }),
+	instant(7, "since", func(s *ledger.Scan) *time.Time { return &s.UnnamedSince }),
 	text(8, "path", func(s *ledger.Scan) *string { return &s.Path }),
 	text(9, "vault", func(s *ledger.Scan) *archive.VaultID { return &s.Vault }),
-	signed(10, "limit", func(s *ledger.Scan) *time.Duration { return &s.Limit }),
+	signed(10, "limit", func(s *ledger.Scan) *time.Duration { return &s.RemindAfter }),
 }}
 
 // PutScans stores what was last seen in some drop folders, in place of what was known of them. No journal line tells of it.
@@ -39,7 +39,7 @@ var scanForm = &message[ledger.Scan]{"Scan", []field[ledger.Scan]{
 func (l *Ledger) PutScans(ctx context.Context, scans ...ledger.Scan) error {
 	return l.ask(ctx, func(g *gather) (refused, err error) {
 		for _, s := range scans {
-			if s.Drop == "" || len(s.Pending) > ledger.MostPending {
+			if s.Drop == "" || len(s.Pending) > ledger.MaxPending {
 				return fmt.Errorf("store the scan of drop %q with %d names: %w", s.Drop, len(s.Pending), ledger.ErrIllegal), nil
 			}
 		}
@@ -89,7 +89,7 @@ func openScan(k, v []byte) (ledger.Scan, error) {
 	switch {
 	case err != nil:
 		return s, damage("scan of drop %q: %v", k, err)
-	case s.Drop != string(k) || len(s.Pending) > ledger.MostPending:
+	case s.Drop != string(k) || len(s.Pending) > ledger.MaxPending:
 		return s, damage("the scan of drop %q says it is of %q and names %d", k, s.Drop, len(s.Pending))
 	}
 	return s, nil

@@ -60,13 +60,13 @@ var ticketForm = &message[archive.Ticket]{"Ticket", []field[archive.Ticket]{
 var registrationForm = &message[ledger.Registration]{"Registration", []field[ledger.Registration]{
 	part(1, "ticket", ticketForm, func(r *ledger.Registration) *archive.Ticket { return &r.Ticket }),
 	number(2, "generation", func(r *ledger.Registration) *uint8 { return &r.Generation }),
-	number(3, "sends", func(r *ledger.Registration) *uint16 { return &r.Sends }),
-	number(4, "clear", func(r *ledger.Registration) *uint16 { return &r.Clear }),
+	number(3, "sends", func(r *ledger.Registration) *uint16 { return &r.UploadIntents }),
+	number(4, "clear", func(r *ledger.Registration) *uint16 { return &r.WithoutEffect }),
 	number(5, "fate", func(r *ledger.Registration) *ledger.Fate { return &r.Fate }),
-	instant(6, "closed", func(r *ledger.Registration) *time.Time { return &r.Closed }),
-	number(7, "word", func(r *ledger.Registration) *archive.ServiceStatus { return &r.Word }),
-	number(8, "equal", func(r *ledger.Registration) *uint8 { return &r.Equal }),
-	instant(9, "last", func(r *ledger.Registration) *time.Time { return &r.Last }),
+	instant(6, "closed", func(r *ledger.Registration) *time.Time { return &r.ClosedAt }),
+	number(7, "word", func(r *ledger.Registration) *archive.ServiceStatus { return &r.LastStatus }),
+	number(8, "equal", func(r *ledger.Registration) *uint8 { return &r.EqualAnswers }),
+	instant(9, "last", func(r *ledger.Registration) *time.Time { return &r.LastAnswer }),
 	fixed(10, "sent", func(r *ledger.Registration) []byte { return r.Sent[:] }),
 	instant(11, "succeeded_at", func(r *ledger.Registration) *time.Time { return &r.SucceededAt }),
 }}
@@ -89,32 +89,32 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	part(10, "node", nodeForm, func(e *ledger.Entry) *ledger.Node { return &e.Node }),
 	fixed(11, "look", func(e *ledger.Entry) []byte { return e.Fingerprint[:] }),
 	fixed(12, "id", func(e *ledger.Entry) []byte { return e.ID[:] }),
-	fixed(13, "base", func(e *ledger.Entry) []byte { return e.Base[:] }),
+	fixed(13, "base", func(e *ledger.Entry) []byte { return e.FirstID[:] }),
 	number(14, "generation", func(e *ledger.Entry) *uint8 { return &e.Generation }),
-	flag(15, "chosen", func(e *ledger.Entry) *bool { return &e.Chosen }),
+	flag(15, "chosen", func(e *ledger.Entry) *bool { return &e.IDFromSidecar }),
 	fixed(16, "content", func(e *ledger.Entry) []byte { return e.Content[:] }),
 	fixed(17, "metadata", func(e *ledger.Entry) []byte { return e.Metadata[:] }),
 	part(18, "package", packageForm, func(e *ledger.Entry) *archive.Package { return &e.Package }),
 	list(19, "registrations", registrationForm, func(e *ledger.Entry) *[]ledger.Registration { return &e.Registrations }),
 	number(20, "posts", func(e *ledger.Entry) *uint16 { return &e.Posts }),
 	number(21, "answers", func(e *ledger.Entry) *uint16 { return &e.Answers }),
-	number(22, "lost", func(e *ledger.Entry) *uint16 { return &e.Lost }),
+	number(22, "lost", func(e *ledger.Entry) *uint16 { return &e.LostAnswers }),
 	number(23, "failures", func(e *ledger.Entry) *uint8 { return &e.Failures }),
-	number(24, "part", func(e *ledger.Entry) *uint16 { return &e.Part }),
+	number(24, "part", func(e *ledger.Entry) *uint16 { return &e.BatchLimit }),
 	number(25, "attempt", func(e *ledger.Entry) *uint16 { return &e.Attempt }),
 	instant(26, "not_before", func(e *ledger.Entry) *time.Time { return &e.NotBefore }),
-	fixed(27, "after", func(e *ledger.Entry) []byte { return e.After[:] }),
+	fixed(27, "after", func(e *ledger.Entry) []byte { return e.WaitsFor[:] }),
 	part(28, "cause", causeForm, func(e *ledger.Entry) *ledger.Cause { return &e.Cause }),
 	flag(29, "hold", func(e *ledger.Entry) *bool { return &e.Hold }),
 	flag(30, "in_doubt", func(e *ledger.Entry) *bool { return &e.InDoubt }),
-	flag(31, "double", func(e *ledger.Entry) *bool { return &e.Double }),
+	flag(31, "double", func(e *ledger.Entry) *bool { return &e.PossibleDouble }),
 	flag(32, "contradicted", func(e *ledger.Entry) *bool { return &e.Contradicted }),
 	flag(33, "resolved", func(e *ledger.Entry) *bool { return &e.Resolved }),
-	fixed(34, "first", func(e *ledger.Entry) []byte { return e.First[:] }),
+	fixed(34, "first", func(e *ledger.Entry) []byte { return e.DuplicateOf[:] }),
 	fixed(35, "same_content", func(e *ledger.Entry) []byte { return e.SameContent[:] }),
 	fixed(36, "supersedes", func(e *ledger.Entry) []byte { return e.Supersedes[:] }),
-	text(37, "archived", func(e *ledger.Entry) *archive.RemoteID { return &e.Archived }),
-	raw(38, "record", func(e *ledger.Entry) *[]byte { return &e.Record }),
+	text(37, "archived", func(e *ledger.Entry) *archive.RemoteID { return &e.ArchivedRemote }),
+	raw(38, "record", func(e *ledger.Entry) *[]byte { return &e.SuccessRecord }),
 	text(39, "dest", func(e *ledger.Entry) *string { return &e.Dest }),
 	instant(40, "seen_at", func(e *ledger.Entry) *time.Time { return &e.SeenAt }),
 	instant(41, "registered_at", func(e *ledger.Entry) *time.Time { return &e.RegisteredAt }),
@@ -122,12 +122,12 @@ var entryForm = &message[ledger.Entry]{"Entry", []field[ledger.Entry]{
 	instant(43, "archived_at", func(e *ledger.Entry) *time.Time { return &e.ArchivedAt }),
 	instant(44, "dispose_at", func(e *ledger.Entry) *time.Time { return &e.DisposeAt }),
 	flag(45, "suspect", func(e *ledger.Entry) *bool { return &e.NeedsReconcile }),
-	part(46, "folded", foldedForm, func(e *ledger.Entry) *ledger.RegistrationsPruned { return &e.Folded }),
+	part(46, "folded", foldedForm, func(e *ledger.Entry) *ledger.RegistrationsPruned { return &e.Pruned }),
 	flag(47, "sworn", func(e *ledger.Entry) *bool { return &e.DuplicateConfirmed }),
 	fixed(48, "number", func(e *ledger.Entry) []byte { return e.Number[:] }),
 	fixed(49, "same_number", func(e *ledger.Entry) []byte { return e.SameNumber[:] }),
 	flag(50, "strange_date", func(e *ledger.Entry) *bool { return &e.StrangeDate }),
-	flag(51, "checked", func(e *ledger.Entry) *bool { return &e.Checked }),
+	flag(51, "checked", func(e *ledger.Entry) *bool { return &e.Reviewed }),
 }}
 
 var fileForm = &message[archive.File]{"File", []field[archive.File]{
@@ -152,7 +152,7 @@ var documentForm = &message[ledger.Document]{"Document", []field[ledger.Document
 	fixed(1, "salt", func(d *ledger.Document) []byte { return d.Salt[:] }),
 	raw(2, "metadata", func(d *ledger.Document) *[]byte { return &d.Metadata }),
 	list(3, "files", fileForm, func(d *ledger.Document) *[]archive.File { return &d.Files }),
-	list(4, "others", fileForm, func(d *ledger.Document) *[]archive.File { return &d.Others }),
+	list(4, "others", fileForm, func(d *ledger.Document) *[]archive.File { return &d.ControlFiles }),
 	items(5, "junk", "string", func(d *ledger.Document) *[]string { return &d.Junk }),
 	part(6, "as_read", asReadForm, func(d *ledger.Document) *archive.AsRead { return &d.AsRead }),
 }}
@@ -290,15 +290,15 @@ var totalForm = &message[ledger.Total]{"Total", []field[ledger.Total]{
 // safeMode is why the ledger is in safe mode, and whether the entries that this is
 // about are still to be doubted: whoever opens the ledger goes on with that first.
 type safeMode struct {
-	ledger.Safe
+	ledger.SafeMode
 	doubting bool
 }
 
 var safeForm = &message[safeMode]{"Safe", []field[safeMode]{
-	text(1, "word", func(s *safeMode) *string { return &s.Word }),
+	text(1, "word", func(s *safeMode) *string { return &s.Mark }),
 	text(2, "cause", func(s *safeMode) *string { return &s.Cause }),
 	instant(3, "since", func(s *safeMode) *time.Time { return &s.Since }),
-	instant(4, "from", func(s *safeMode) *time.Time { return &s.From }),
+	instant(4, "from", func(s *safeMode) *time.Time { return &s.KnownUntil }),
 	flag(5, "doubting", func(s *safeMode) *bool { return &s.doubting }),
 }}
 
@@ -352,7 +352,7 @@ func openEntry(record []byte) (ledger.Entry, error) {
 	if err == nil && (e.State == ledger.None || e.State > ledger.Quarantined || e.Source > ledger.Gone) {
 		err = fmt.Errorf("read Entry: state %d, source %d", e.State, e.Source)
 	}
-	if e.ID.IsZero() && !e.Base.IsZero() {
+	if e.ID.IsZero() && !e.FirstID.IsZero() {
 		e.ID = identity(e, e.Generation)
 	}
 	return e, err

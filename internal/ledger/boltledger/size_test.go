@@ -98,12 +98,12 @@ func usualDocument(n int) ledger.Document {
 		Salt: [16]byte{1, byte(n), byte(n >> 8)},
 		Metadata: fmt.Appendf(nil, `{"documentType":"Invoice","documentId":"RE-2026-%06d","documentDate":"2026-11-20T00:00:00Z","senderName":"Müller Maschinenbau GmbH",`+
 			`"senderIds":["DE123456789"],"recipientName":"Acme Germany GmbH","recipientIds":["DE987654321"],"currencyCode":"EUR","amount":1234.56,"flowDirection":"receiving"}`, n),
-		Files:  []archive.File{{Path: "rechnung.pdf", Size: 480_000, SHA256: sum(fmt.Sprint(n))}, {Path: "factur-x.xml", Size: 17_000, SHA256: sum(fmt.Sprint("x", n))}},
-		Others: []archive.File{{Path: "metadata.json", Size: 512, SHA256: sum(fmt.Sprint("m", n))}},
+		Files:        []archive.File{{Path: "rechnung.pdf", Size: 480_000, SHA256: sum(fmt.Sprint(n))}, {Path: "factur-x.xml", Size: 17_000, SHA256: sum(fmt.Sprint("x", n))}},
+		ControlFiles: []archive.File{{Path: "metadata.json", Size: 512, SHA256: sum(fmt.Sprint("m", n))}},
 	}
 }
 
-func (d *doc) usualTicket() ledger.GotTicket {
+func (d *doc) usualTicket() ledger.TicketReceived {
 	g := d.ticket()
 	g.Ticket.Remote = archive.RemoteID(archive.DeriveID("V1", sum(fmt.Sprint(d.n)), archive.Digest{}).String())
 	g.Ticket.URL = archive.PresignedURL(fmt.Sprintf("https://store.example/%d/%s", d.n, strings.Repeat("x", 400)))

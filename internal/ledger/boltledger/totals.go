@@ -79,7 +79,7 @@ type recount struct {
 }
 
 func (r *recount) add(l *Ledger, e ledger.Entry) {
-	r.balance.Count(ledger.None, e.State)
+	r.balance.CountChange(ledger.None, e.State)
 	r.revs += uint64(e.Rev)
 	for _, t := range e.Transactions() {
 		one := l.total(e, t)

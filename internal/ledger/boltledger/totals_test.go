@@ -27,12 +27,12 @@ func TestTotals_SuccessesByMonthAndWhatHasNoSize(t *testing.T) {
 	d.do(d.accepted())
 	d.do(d.success())
 	d.do(ledger.StatusSeen{Receipt: archive.Receipt{Remote: refused, Status: archive.Successful, Updated: time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC), Record: []byte("{}")}, Grace: time.Hour})
-	if !d.e.ArchivedTwice() {
+	if !d.e.IsArchivedTwice() {
 		t.Fatalf("%+v: vacuous", d.e.Registrations)
 	}
 	found := newDoc(t, l, 2)
 	at := time.Date(2026, 11, 3, 0, 0, 0, 0, time.UTC)
-	found.do(ledger.Recovered{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: "x", ID: archive.ID{15: 9}, Remote: "R9", Record: []byte("{}"),
+	found.do(ledger.Recovered{Route: ledger.Vault, Vault: "V1", Drop: "acme", Folder: "x", ID: archive.ID{15: 9}, Remote: "R9", SuccessRecord: []byte("{}"),
 		State: ledger.Archived, Source: ledger.Gone, SeenAt: at, ArchivedAt: at}, ledger.Reconciled{})
 	last, late := d.e.ArchivedAt, time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC)
 	for zone, want := range map[*time.Location][]ledger.Total{

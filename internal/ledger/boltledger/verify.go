@@ -236,7 +236,7 @@ func (c *check) entry(bucket, other []byte) func(tx *bbolt.Tx, k, v []byte) erro
 				wrong = append(wrong, "is not in the due index")
 			}
 		}
-		if !e.Base.IsZero() && !e.Content.IsZero() && tx.Bucket(docBucket).Get(k) == nil {
+		if !e.FirstID.IsZero() && !e.Content.IsZero() && tx.Bucket(docBucket).Get(k) == nil {
 			wrong = append(wrong, "has lost its document")
 		}
 		wrong = append(wrong, unfound(tx, e)...)

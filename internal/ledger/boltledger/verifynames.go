@@ -89,7 +89,7 @@ func (c *check) name(tx *bbolt.Tx, k, v []byte) error {
 	if err != nil {
 		return nil // reported where it lies
 	}
-	if _, listed := bears(e, k); !ok || listed || e.Folded.Total() == 0 || h.generation > e.Generation {
+	if _, listed := bears(e, k); !ok || listed || e.Pruned.Total() == 0 || h.generation > e.Generation {
 		return c.report(findBucket, "a name (%q) leads to entry %s, which does not bear it", k[:1], h.key)
 	}
 	return nil
@@ -129,7 +129,7 @@ func answers(e ledger.Entry, word uint64) bool {
 			return true
 		}
 	}
-	return fromService(kindOf(word)) && e.Folded.Total() > 0
+	return fromService(kindOf(word)) && e.Pruned.Total() > 0
 }
 
 // runs holds the list of runs against what is there of them.

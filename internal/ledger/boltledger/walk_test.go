@@ -32,26 +32,26 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 	seal := d.sealed()
 	seal.ID = archive.DeriveID("V1", sum(fmt.Sprint(r.IntN(30))), archive.Digest{})
 	seal.Content = sum(fmt.Sprint(r.IntN(30)))
-	if k, ok, err := d.l.ByID(seal.ID); err == nil && ok && r.IntN(2) == 0 {
+	if k, ok, err := d.l.FindByID(seal.ID); err == nil && ok && r.IntN(2) == 0 {
 		seal.Supersedes = k
 	}
 	seal.Number, seal.StrangeDate = archive.NumberDigest{1, byte(r.IntN(10))}, r.IntN(5) == 0
-	seal.SameContent, _, _ = d.l.ByContent(seal.Content)
+	seal.SameContent, _, _ = d.l.FindByContent(seal.Content)
 	if after, err := ledger.Transition(d.e, seal, archive.Instant{Wall: d.at}); err == nil {
-		seal.SameNumber, _, _ = d.l.SameNumber(after) // by now another one of the same gather may have it
+		seal.SameNumber, _, _ = d.l.FindSameNumber(after) // by now another one of the same gather may have it
 	}
 	all := []ledger.Event{
 		d.claim(), ledger.Resealed{Package: seal.Package, Seal: seal.Seal}, ledger.StillChanging{NotBefore: later}, ledger.Postponed{NotBefore: later, Cause: cause}, seal, seal, ledger.Refused{Cause: cause},
-		ledger.FoundDuplicate{First: archive.Key{1}}, ledger.GotStuck{Cause: cause}, ledger.RegisterIntended{}, ledger.RegisterIntended{},
+		ledger.FoundDuplicate{First: archive.Key{1}}, ledger.SentToQuarantine{Cause: cause}, ledger.RegisterIntended{}, ledger.RegisterIntended{},
 		ledger.RegisterUnanswered{NotBefore: later}, ledger.RegisterNotTaken{NotBefore: later}, ledger.BatchRefused{Part: 2}, ledger.RegisterRefused{Cause: cause},
-		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: address, Date: d.at}},
-		ledger.GotTicket{Ticket: archive.Ticket{Remote: remote, URL: address, Date: d.at}},
-		ledger.CrossWired{Cause: cause}, ledger.UploadIntended{}, ledger.UploadNotSent{NotBefore: later}, ledger.UploadUnanswered{NotBefore: later},
+		ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: address, Date: d.at}},
+		ledger.TicketReceived{Ticket: archive.Ticket{Remote: remote, URL: address, Date: d.at}},
+		ledger.AnswerMixedUp{Cause: cause}, ledger.UploadIntended{}, ledger.UploadNotSent{NotBefore: later}, ledger.UploadUnanswered{NotBefore: later},
 		ledger.UploadRefused{NotBefore: later}, d.accepted(), ledger.WindowClosed{NotBefore: later}, ledger.WindowClosed{NotBefore: later},
 		ledger.StatusSeen{Receipt: archive.Receipt{Remote: heard, Status: words[r.IntN(len(words))], Updated: later, Record: []byte("{}")}, Grace: time.Hour, NotBefore: later},
 		ledger.StatusSeen{Receipt: archive.Receipt{Remote: heard, Status: words[r.IntN(len(words))], Updated: later, Record: []byte("{}")}, Grace: time.Hour, NotBefore: later},
-		ledger.PlaceIntended{Dest: "_there/x"}, ledger.Placed{DisposeAt: later}, ledger.DisposeIntended{}, ledger.Disposed{Dest: "/moved"}, ledger.SourceUntouchable{Cause: cause},
-		ledger.Held{By: human}, ledger.Unheld{By: human}, ledger.Closed{By: human}, ledger.Released{By: human}, ledger.Superseded{By: archive.Key{1}}, ledger.Retaken{By: human, As: archive.Key{1}},
+		ledger.PlaceIntended{Dest: "_there/x"}, ledger.Placed{DisposeAt: later}, ledger.DisposeIntended{}, ledger.Disposed{Dest: "/moved"}, ledger.DisposalStopped{Cause: cause},
+		ledger.Held{By: human}, ledger.Unheld{By: human}, ledger.Closed{By: human}, ledger.Released{By: human}, ledger.Superseded{By: archive.Key{1}}, ledger.Retried{By: human, As: archive.Key{1}},
 	}
 	if d.e.State == ledger.Registered && r.IntN(3) == 0 {
 		return ledger.UploadIntended{} // else hardly any walk came far
@@ -64,14 +64,14 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 	}
 	if r.IntN(8) == 0 { // the ledger is put back, and what comes of it
 		all = []ledger.Event{
-			ledger.Doubted{}, ledger.Reconciled{}, ledger.Reconciled{}, ledger.RegistrationFound{Remote: remote, ID: d.e.ID},
-			ledger.RegistrationFound{Remote: remote, ID: d.e.Base.Generation(r.IntN(3))}, ledger.SourceFound{Source: ledger.Kept, Dest: "_archived/y"},
+			ledger.ReconcileRequired{}, ledger.Reconciled{}, ledger.Reconciled{}, ledger.RegistrationFound{Remote: remote, ID: d.e.ID},
+			ledger.RegistrationFound{Remote: remote, ID: d.e.FirstID.Generation(r.IntN(3))}, ledger.SourceFound{Source: ledger.Kept, Dest: "_archived/y"},
 			ledger.SourceFound{Source: ledger.Returned, Dest: "_rejected/y"},
-			ledger.Recovered{Vault: "V1", State: ledger.Archived, Source: ledger.Gone, ID: seal.ID, Remote: remote, Record: []byte("{}"), ArchivedAt: d.at},
+			ledger.Recovered{Vault: "V1", State: ledger.Archived, Source: ledger.Gone, ID: seal.ID, Remote: remote, SuccessRecord: []byte("{}"), ArchivedAt: d.at},
 		}
 	}
 	ev := all[r.IntN(len(all))]
-	if _, gives := ev.(ledger.Closed); gives && d.e.NothingLeft() && r.IntN(10) != 0 {
+	if _, gives := ev.(ledger.Closed); gives && d.e.HasNothingAtService() && r.IntN(10) != 0 {
 		return ledger.RegisterIntended{} // else hardly any walk came far
 	}
 	return ev
@@ -80,12 +80,12 @@ func (d *doc) chance(r *rand.Rand) ledger.Event {
 // proposals is one event of every kind.
 func proposals() []ledger.Event {
 	return []ledger.Event{
-		ledger.ClaimedFolder{}, ledger.StillChanging{}, ledger.Postponed{}, ledger.Sealed{}, ledger.Resealed{}, ledger.Refused{}, ledger.FoundDuplicate{}, ledger.GotStuck{},
-		ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterNotTaken{}, ledger.BatchRefused{}, ledger.RegisterRefused{}, ledger.GotTicket{},
-		ledger.CrossWired{}, ledger.UploadIntended{}, ledger.UploadNotSent{}, ledger.UploadUnanswered{}, ledger.UploadRefused{}, ledger.UploadAccepted{},
-		ledger.WindowClosed{}, ledger.StatusSeen{}, ledger.PlaceIntended{}, ledger.Placed{}, ledger.DisposeIntended{}, ledger.Disposed{}, ledger.SourceUntouchable{},
-		ledger.Held{}, ledger.Unheld{}, ledger.Closed{}, ledger.Released{}, ledger.Superseded{}, ledger.Retaken{},
-		ledger.Doubted{}, ledger.RegistrationFound{}, ledger.Reconciled{}, ledger.SourceFound{}, ledger.Recovered{},
+		ledger.ClaimedFolder{}, ledger.StillChanging{}, ledger.Postponed{}, ledger.Sealed{}, ledger.Resealed{}, ledger.Refused{}, ledger.FoundDuplicate{}, ledger.SentToQuarantine{},
+		ledger.RegisterIntended{}, ledger.RegisterUnanswered{}, ledger.RegisterNotTaken{}, ledger.BatchRefused{}, ledger.RegisterRefused{}, ledger.TicketReceived{},
+		ledger.AnswerMixedUp{}, ledger.UploadIntended{}, ledger.UploadNotSent{}, ledger.UploadUnanswered{}, ledger.UploadRefused{}, ledger.UploadAccepted{},
+		ledger.WindowClosed{}, ledger.StatusSeen{}, ledger.PlaceIntended{}, ledger.Placed{}, ledger.DisposeIntended{}, ledger.Disposed{}, ledger.DisposalStopped{},
+		ledger.Held{}, ledger.Unheld{}, ledger.Closed{}, ledger.Released{}, ledger.Superseded{}, ledger.Retried{},
+		ledger.ReconcileRequired{}, ledger.RegistrationFound{}, ledger.Reconciled{}, ledger.SourceFound{}, ledger.Recovered{},
 	}
 }
 
@@ -173,8 +173,8 @@ func checkWalk(t *testing.T, l *Ledger, ds []*doc) {
 		}
 	}
 	told := map[ledger.Attention]int{}
-	for c := ledger.Waiting; c <= ledger.Misdated; c++ {
-		crowds, err := l.Crowds(c, time.Time{})
+	for c := ledger.Waiting; c <= ledger.StrangeDate; c++ {
+		crowds, err := l.CountAttention(c, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +183,7 @@ func checkWalk(t *testing.T, l *Ledger, ds []*doc) {
 		}
 	}
 	for _, d := range ds {
-		if d.e.State != ledger.None && d.e.Attention() != ledger.Unremarkable {
+		if d.e.State != ledger.None && d.e.Attention() != ledger.NoAttention {
 			told[d.e.Attention()]--
 		}
 		e, _, err := l.Entry(d.e.Key)
@@ -218,9 +218,9 @@ func BenchmarkSubmit(b *testing.B) {
 }
 
 func benchmarkSubmit(b *testing.B, width int, gather time.Duration) {
-	l := open(b, Config{Dir: newLedger(b), Gather: gather})
+	l := open(b, Config{Dir: newLedger(b), CommitInterval: gather})
 	under := make(chan struct{}, width)
-	start, startChanges := l.Commits()
+	start, startChanges := l.CommitCounts()
 	for n := range b.N {
 		under <- struct{}{}
 		d := newDoc(b, l, n)
@@ -245,7 +245,7 @@ func benchmarkSubmit(b *testing.B, width int, gather time.Duration) {
 		under <- struct{}{}
 	}
 	b.StopTimer()
-	commits, changes := l.Commits()
+	commits, changes := l.CommitCounts()
 	b.ReportMetric(float64(commits-start)/float64(b.N), "commits/doc")
 	b.ReportMetric(float64(changes-startChanges)/float64(b.N), "changes/doc")
 	if n, err := l.Backup(io.Discard); err == nil {

@@ -30,21 +30,21 @@ func goldenEntry() ledger.Entry {
 	return ledger.Entry{
 		Key: archive.Key{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, Rev: 300, State: ledger.Quarantined, Source: ledger.Gone,
 		Route: ledger.Vault, Vault: "VAULT-1", Drop: "acme-in", Folder: "Müller 4711", Owner: 1000, Node: ledger.Node{Dev: 64769, Ino: 1 << 40},
-		Fingerprint: sum("look"), ID: base.Generation(1), Base: base, Generation: 1, Chosen: true, Content: sum("content"), Metadata: sum("metadata"),
+		Fingerprint: sum("look"), ID: base.Generation(1), FirstID: base, Generation: 1, IDFromSidecar: true, Content: sum("content"), Metadata: sum("metadata"),
 		Package: archive.Package{Path: "spool/x.zip", Size: 100_000_000, SHA256: sum("zip"), MD5: [16]byte{15: 9}},
 		Registrations: []ledger.Registration{
-			{Ticket: archive.Ticket{Remote: "bum-1", Sent: archive.Instant{Wall: goldenTime(1)}}, Sends: 2, Clear: 1, Fate: ledger.Lapsed, Sent: sum("zip"), Closed: goldenTime(2), Word: archive.Absent, Equal: 3, Last: goldenTime(3), SucceededAt: goldenTime(14)},
-			{Generation: 1, Fate: ledger.Maybe, Ticket: archive.Ticket{
+			{Ticket: archive.Ticket{Remote: "bum-1", Sent: archive.Instant{Wall: goldenTime(1)}}, UploadIntents: 2, WithoutEffect: 1, Fate: ledger.Lapsed, Sent: sum("zip"), ClosedAt: goldenTime(2), LastStatus: archive.Absent, EqualAnswers: 3, LastAnswer: goldenTime(3), SucceededAt: goldenTime(14)},
+			{Generation: 1, Fate: ledger.MaybeStored, Ticket: archive.Ticket{
 				Remote: "bum-2", URL: "https://store.example/p?X-Sig=abc", Headers: []archive.Header{{Name: "X-One", Value: "1"}, {Name: "X-Empty"}},
 				Sent: archive.Instant{Wall: goldenTime(4), Boot: time.Hour, BootID: "boot-1"}, Date: goldenTime(5), SignedAt: time.Unix(0, 0).UTC(), Validity: 15 * time.Minute, Object: archive.ObjectDigest{1, 15: 2},
 			}},
 		},
-		Posts: 3, Answers: 2, Lost: 1, Failures: 2, Part: 25, Attempt: 65535, NotBefore: goldenTime(6), After: archive.Key{2},
-		Cause: ledger.Cause{Code: "archiving-failed", Text: "für Menschen"}, Hold: true, InDoubt: true, Double: true, Contradicted: true, Resolved: true,
-		First: archive.Key{3}, SameContent: archive.Key{4}, Supersedes: archive.Key{5}, Archived: "bum-2", Record: []byte(`{"status":"ArchivingSuccessful"}`),
+		Posts: 3, Answers: 2, LostAnswers: 1, Failures: 2, BatchLimit: 25, Attempt: 65535, NotBefore: goldenTime(6), WaitsFor: archive.Key{2},
+		Cause: ledger.Cause{Code: "archiving-failed", Text: "für Menschen"}, Hold: true, InDoubt: true, PossibleDouble: true, Contradicted: true, Resolved: true,
+		DuplicateOf: archive.Key{3}, SameContent: archive.Key{4}, Supersedes: archive.Key{5}, ArchivedRemote: "bum-2", SuccessRecord: []byte(`{"status":"ArchivingSuccessful"}`),
 		Dest: "_archived/2026-11/Müller 4711", SeenAt: goldenTime(7), RegisteredAt: goldenTime(8), UploadedAt: goldenTime(9),
-		ArchivedAt: time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC), DisposeAt: goldenTime(11), NeedsReconcile: true, Folded: ledger.RegistrationsPruned{Unsent: 300, Lapsed: 2}, DuplicateConfirmed: true,
-		Number: archive.NumberDigest{1, 15: 3}, SameNumber: archive.Key{6}, StrangeDate: true, Checked: true,
+		ArchivedAt: time.Date(1965, 1, 1, 0, 0, 0, 0, time.UTC), DisposeAt: goldenTime(11), NeedsReconcile: true, Pruned: ledger.RegistrationsPruned{Unsent: 300, Lapsed: 2}, DuplicateConfirmed: true,
+		Number: archive.NumberDigest{1, 15: 3}, SameNumber: archive.Key{6}, StrangeDate: true, Reviewed: true,
 	}
 }
 
@@ -73,13 +73,13 @@ func goldenStanding() standing {
 func goldenDocument() ledger.Document {
 	return ledger.Document{
 		Salt: [16]byte{1, 2, 3}, Metadata: []byte(`{"documentId":"4711"}`), Files: []archive.File{{Path: "a/rechnung.pdf", Size: 12345, SHA256: sum("a")}, {Path: "b.xml"}},
-		Others: []archive.File{{Path: "metadata.json", Size: 99, SHA256: sum("m")}}, Junk: []string{"Thumbs.db", ""},
+		ControlFiles: []archive.File{{Path: "metadata.json", Size: 99, SHA256: sum("m")}}, Junk: []string{"Thumbs.db", ""},
 	}
 }
 
 func goldenScan() ledger.Scan {
-	return ledger.Scan{Drop: "acme-in", Path: "/srv/in", Vault: "V", Limit: 30 * time.Minute, Looked: goldenTime(14), Fault: "drop folder paused (vanished)", Failed: goldenTime(15), More: 2, Since: goldenTime(16),
-		Pending: []ledger.PendingItem{{Name: "scan7.pdf", Reason: "loose file", Detail: "a link", Since: goldenTime(17), Person: true}, {Name: "Müller"}}}
+	return ledger.Scan{Drop: "acme-in", Path: "/srv/in", Vault: "V", RemindAfter: 30 * time.Minute, LastScan: goldenTime(14), Fault: "drop folder paused (vanished)", FaultSince: goldenTime(15), Unnamed: 2, UnnamedSince: goldenTime(16),
+		Pending: []ledger.PendingItem{{Name: "scan7.pdf", Reason: "loose file", Detail: "a link", Since: goldenTime(17), NeedsPerson: true}, {Name: "Müller"}}}
 }
 
 // goldenRefused is the document of a folder that was refused.

@@ -174,7 +174,7 @@ func through(e ledger.Entry) bool {
 	switch {
 	case e.State == ledger.Quarantined:
 		return true
-	case !e.State.Final() || e.Source == ledger.Claimed || e.Source == ledger.Returning || e.Source == ledger.Keeping || e.Source == ledger.Disposing:
+	case !e.State.IsFinal() || e.Source == ledger.Claimed || e.Source == ledger.Returning || e.Source == ledger.Keeping || e.Source == ledger.Disposing:
 		return false
 	}
 	return e.DisposeAt.IsZero() || e.Source != ledger.Kept
@@ -283,7 +283,7 @@ func noted(at string, e ledger.Entry) error {
 	}
 	text, err := os.ReadFile(filepath.Join(at, "_RECEIPT.json"))
 	var receipt proof.Receipt
-	if err = cmp.Or(err, json.Unmarshal(text, &receipt)); err == nil && receipt.BumID != e.Archived {
+	if err = cmp.Or(err, json.Unmarshal(text, &receipt)); err == nil && receipt.BumID != e.ArchivedRemote {
 		err = fmt.Errorf("the receipt is about registration %s", receipt.BumID)
 	}
 	return err

@@ -67,7 +67,7 @@ var kept = []mutant{
 	},
 	{
 		name: "BalanceMiscounted", promise: "I1", file: "internal/ledger/boltledger/gather.go",
-		old: "g.balance.Count(w.stored.State, e.State)", new: "g.balance.Count(ledger.None, e.State)", tests: []string{onDisk},
+		old: "g.balance.CountChange(w.stored.State, e.State)", new: "g.balance.CountChange(ledger.None, e.State)", tests: []string{onDisk},
 	},
 	{
 		name: "StaleRevisionAccepted", promise: "I13", file: "internal/ledger/boltledger/gather.go",
@@ -132,11 +132,11 @@ var kept = []mutant{
 	},
 	{
 		name: "ArchivesTimeNotKept", promise: "I15", file: "internal/daemon/compare.go",
-		old: "Told: out.Told, ", new: "", tests: []string{"-run Reconcile vaultd/internal/daemon"},
+		old: "ServiceTime: out.Told, ", new: "", tests: []string{"-run Reconcile vaultd/internal/daemon"},
 	},
 	{
 		name: "SuspectsAreSent", promise: "I15", file: "internal/ledger/transition.go",
-		old: "\tcase e.NeedsReconcile:\n", new: "\tcase e.NeedsReconcile && e.State.Final():\n", tests: []string{"-run Due|Transition|Arrows|Suspect " + pure, onDisk},
+		old: "\tcase e.NeedsReconcile:\n", new: "\tcase e.NeedsReconcile && e.State.IsFinal():\n", tests: []string{"-run Due|Transition|Arrows|Suspect " + pure, onDisk},
 	},
 	{
 		name: "DoubtForgetsTheTicket", promise: "I15", file: "internal/ledger/boltledger/safe.go",

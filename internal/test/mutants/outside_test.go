@@ -20,7 +20,7 @@ var outside = []mutant{
 	},
 	{
 		name: "ScanBeforeTheFirstLook", promise: "I32", file: "internal/daemon/scans.go",
-		old: "s.Looked, s.Pending, s.More, s.Since = before.Looked, before.Pending, before.More, before.Since", new: "", tests: []string{"-run Scans vaultd/internal/daemon"},
+		old: "s.LastScan, s.Pending, s.Unnamed, s.UnnamedSince = before.LastScan, before.Pending, before.Unnamed, before.UnnamedSince", new: "", tests: []string{"-run Scans vaultd/internal/daemon"},
 	},
 	{
 		name: "GreenWhileThingsLie", promise: "I32", file: "internal/report/verdict.go",
@@ -28,7 +28,7 @@ var outside = []mutant{
 	},
 	{
 		name: "GreenWhileNobodyLooks", promise: "I32", file: "internal/report/pending.go",
-		old: "case s.Fault != \"\" && ledger.Overdue(s.Failed, a.c.Made, d.RemindAfter):", new: "case s.Fault == \"none\":", tests: []string{"-run Pending vaultd/internal/report"},
+		old: "case s.Fault != \"\" && ledger.IsOverdue(s.FaultSince, a.c.Made, d.RemindAfter):", new: "case s.Fault == \"none\":", tests: []string{"-run Pending vaultd/internal/report"},
 	},
 	{
 		name: "AnybodyMayCommand", promise: "I27", file: "cmd/vaultd/control_lane.go",

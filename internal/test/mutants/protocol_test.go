@@ -8,7 +8,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "NoGrace", promise: "I2", file: "internal/ledger/ask.go",
-		old: "return r.Equal >= evidence && r.unusedFor(at.Wall, ev.Receipt.Date) >= ev.Grace", new: "return r.Equal >= evidence",
+		old: "return r.EqualAnswers >= evidence && r.unusedFor(at.Wall, ev.Receipt.Date) >= ev.Grace", new: "return r.EqualAnswers >= evidence",
 		tests: []string{pure, worlds},
 	},
 	{
@@ -21,7 +21,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "DoubtKeepsTheEvidence", promise: "I2", file: "internal/ledger/doubt.go",
-		old: "r.Closed, r.Equal = at.Wall, 0", new: "_ = r", tests: []string{pure},
+		old: "r.ClosedAt, r.EqualAnswers = at.Wall, 0", new: "_ = r", tests: []string{pure},
 	},
 	{
 		name: "OneAnswerIsProof", promise: "I2", file: "internal/ledger/ask.go",
@@ -68,7 +68,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "SecondSuccessUnflagged", promise: "I2", file: "internal/ledger/ask.go",
-		old: "e.Double = e.Double || rc.Remote != e.Archived", new: "_ = rc", tests: []string{pure, worlds},
+		old: "e.PossibleDouble = e.PossibleDouble || rc.Remote != e.ArchivedRemote", new: "_ = rc", tests: []string{pure, worlds},
 	},
 	{
 		name: "LapsedNeverAskedAgain", promise: "I2", file: "internal/ledger/late.go",
@@ -91,7 +91,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "FailureBelievedOnOneWord", promise: "I2", file: "internal/ledger/late.go",
-		old: "return !r.Last.After(r.Closed) || r.Word == archive.Unfamiliar", new: "return false", tests: []string{pure, worlds},
+		old: "return !r.LastAnswer.After(r.ClosedAt) || r.LastStatus == archive.Unfamiliar", new: "return false", tests: []string{pure, worlds},
 	},
 	{
 		name: "ProgressOfAGivenUpOneNotWaitedFor", promise: "I2", file: "internal/ledger/ask.go",
@@ -105,7 +105,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "RefusalOfARepeatedRegistrationRejects", promise: "I24", file: "internal/ledger/remote.go",
-		old: "if taken || e.Posts-e.Answers > e.Lost {", new: "if false && taken {", tests: []string{pure, readings},
+		old: "if taken || e.Posts-e.Answers > e.LostAnswers {", new: "if false && taken {", tests: []string{pure, readings},
 	},
 	{
 		name: "UnansweredPostCountsAsAnswered", promise: "I9", file: "internal/ledger/remote.go",
@@ -128,7 +128,7 @@ var protocol = []mutant{
 	{
 		name: "GenerationBeforeAnyDoubt", promise: "I10", file: "internal/ledger/remote.go",
 		old:   "\te.State = Registering\n\te.Posts++\n",
-		new:   "\te.State = Registering\n\tif e.Posts++; e.Posts > 1 {\n\t\te.Generation++\n\t\te.ID = e.Base.Generation(int(e.Generation))\n\t}\n",
+		new:   "\te.State = Registering\n\tif e.Posts++; e.Posts > 1 {\n\t\te.Generation++\n\t\te.ID = e.FirstID.Generation(int(e.Generation))\n\t}\n",
 		tests: []string{pure, worlds},
 	},
 }

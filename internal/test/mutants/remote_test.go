@@ -9,16 +9,16 @@ var remote = []mutant{
 	},
 	{
 		name: "BudgetCheckedBesideTheCommit", promise: "I29", file: "internal/ledger/boltledger/fetches.go",
-		old: "if used := f.in(month); used >= m.budget {", new: "used, err := g.ledger.Fetches(m.mark.At)\n\tif err != nil || used >= m.budget {",
+		old: "if used := f.in(month); used >= m.budget {", new: "used, err := g.ledger.CountFetches(m.mark.At)\n\tif err != nil || used >= m.budget {",
 		tests: []string{"-run IntendFetch " + onDisk},
 	},
 	{
 		name: "KnownNumberNotCompared", promise: "I4", file: "cmd/vaultd/fetch_bumid.go",
-		old: "key, ok, err := v.ledger.ByRemote(remote)", new: `key, ok, err := v.ledger.ByRemote(remote + "x")`, tests: []string{"-run TestFetch_ByNumber_Quarantined vaultd/cmd/vaultd"},
+		old: "key, ok, err := v.ledger.FindByRemote(remote)", new: "key, ok, err := v.ledger.FindByRemote(remote + \"x\")", tests: []string{"-run TestFetch_ByNumber_Quarantined vaultd/cmd/vaultd"},
 	},
 	{
 		name: "ComparedDocumentDownloadedAgain", promise: "I4", file: "internal/daemon/download.go",
-		old: `case s.Past.Compared(e.Vault, e.Archived) != "":`, new: "case false:", tests: []string{"-run Sample vaultd/internal/daemon"},
+		old: "case s.Past.Compared(e.Vault, e.ArchivedRemote) != \"\":", new: "case false:", tests: []string{"-run Sample vaultd/internal/daemon"},
 	},
 	{
 		name: "NoIntentBeforeRegistering", promise: "I11", file: "internal/ingest/runner.go",
@@ -319,7 +319,7 @@ var remote = []mutant{
 	},
 	{
 		name: "ShortWalkMissesDocuments", promise: "I32", file: "internal/recovery/settle.go",
-		old: "e.State == ledger.Archived && conclusive &&", new: "e.State == ledger.Archived && ok &&", tests: []string{"vaultd/internal/recovery"},
+		old: "e.State == ledger.Archived && conclusive &&", new: "e.State == ledger.ArchivedRemote && ok &&", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
 		name: "SafeModeEndsAfterAShortWalk", promise: "I15", file: "internal/daemon/compare.go",
@@ -331,7 +331,7 @@ var remote = []mutant{
 	},
 	{
 		name: "AcceptedIndexNotJournaled", promise: "I29", file: "internal/daemon/compare_index.go",
-		old: "err := c.Ledger.Mark(ctx, ", new: "err := func(context.Context, ledger.Mark, *ledger.Note) error { return nil }(ctx, ", tests: []string{"-run Reconcile vaultd/internal/daemon"},
+		old: "err := c.Ledger.CommitMark(ctx, ", new: "err := func(context.Context, ledger.CommitMark, *ledger.Note) error { return nil }(ctx, ", tests: []string{"-run Reconcile vaultd/internal/daemon"},
 	},
 	{
 		name: "AcceptedIndexNotInTheAudit", promise: "I32", file: "internal/report/verdict.go",
@@ -357,7 +357,7 @@ var remote = []mutant{
 	},
 	{
 		name: "NeverAskedAgainAboutOldRegistrations", promise: "I13", file: "internal/ledger/entry.go",
-		old: "if (r.Fate == Maybe || r.Fate == Stored) && e.latest(i) {", new: "if (r.Fate == Maybe || r.Fate == Stored) && e.latest(i) && i == len(e.Registrations)-1 {",
+		old: "if (r.Fate == MaybeStored || r.Fate == Stored) && e.latest(i) {", new: "if (r.Fate == MaybeStored || r.Fate == Stored) && e.latest(i) && i == len(e.Registrations)-1 {",
 		tests: []string{pure, worlds},
 	},
 	{

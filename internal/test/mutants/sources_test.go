@@ -8,7 +8,7 @@ var sources = []mutant{
 	},
 	{
 		name: "DisposedWithoutSuccess", promise: "I3", file: "internal/ledger/transition.go",
-		old: "return !e.NeedsReconcile && e.State == Archived && e.Archived != \"\" && !e.DisposeAt.IsZero()", new: "return !e.NeedsReconcile && e.State.Final() && !e.DisposeAt.IsZero()", tests: []string{pure},
+		old: "return !e.NeedsReconcile && e.State == Archived && e.ArchivedRemote != \"\" && !e.DisposeAt.IsZero()", new: "return !e.NeedsReconcile && e.State.IsFinal() && !e.DisposeAt.IsZero()", tests: []string{pure},
 	},
 	{
 		name: "DisposedBeforeItsGrace", promise: "I3", file: "internal/ledger/source.go",
@@ -16,7 +16,7 @@ var sources = []mutant{
 	},
 	{
 		name: "DisposedThoughContradicted", promise: "I13", file: "internal/ledger/transition.go",
-		old: " && !e.Double && !e.Contradicted\n", new: " && !e.Double\n", tests: []string{pure},
+		old: " && !e.PossibleDouble && !e.Contradicted\n", new: " && !e.PossibleDouble\n", tests: []string{pure},
 	},
 	{
 		name: "DisposedWithoutComparing", promise: "I18", file: "internal/drop/inspect.go",

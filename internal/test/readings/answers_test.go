@@ -192,7 +192,7 @@ func TestReading_I4_DownloadsInThreeForms(t *testing.T) {
 				w.service.GrantDownloads(len(w.entries()))
 				for _, e := range w.entries() {
 					var got bytes.Buffer
-					n, sum, err := w.client.Download(t.Context(), e.Vault, e.Archived, &got)
+					n, sum, err := w.client.Download(t.Context(), e.Vault, e.ArchivedRemote, &got)
 					if err != nil || n != e.Package.Size || sum != e.Package.SHA256 || archive.Sum(got.Bytes()) != sum {
 						t.Errorf("%q: %d bytes, %s: %v", e.Folder, n, sum, err)
 					}

@@ -174,7 +174,7 @@ func TestReading_I23_WrongVaultDelaysNobodyElse(t *testing.T) {
 			switch {
 			case e.Vault == "ACME" && e.ArchivedAt.IsZero():
 				t.Errorf("%q is delayed: %s", e.Folder, e.State)
-			case e.Vault == "WRONG" && (!e.State.Open() || e.NeedsPerson()):
+			case e.Vault == "WRONG" && (!e.State.IsOpen() || e.NeedsPerson()):
 				t.Errorf("%q is %s", e.Folder, e.State)
 			case e.Vault == "ACME":
 				archived++

@@ -133,7 +133,7 @@ func (w *world) waits() {
 		w.t.Errorf("%d entries for %d folders", len(es), len(w.dropped))
 	}
 	for _, e := range es {
-		if !e.State.Open() || e.NeedsPerson() {
+		if !e.State.IsOpen() || e.NeedsPerson() {
 			w.t.Errorf("I24: %q is %s while the route should rest: %+v", e.Folder, e.State, e.Cause)
 		}
 	}

@@ -54,8 +54,8 @@ func TestReading_I32_RetentionThatIsOverIsNoAlarm(t *testing.T) {
 					t.Errorf("%d ended, %d missing, %d differences", ended, missing, c.Differences())
 				}
 				for _, e := range w.entries() {
-					if e.Contradicted || e.NeedsReconcile || !e.AtRest() {
-						t.Errorf("%q: contradicted %t, in doubt %t, at rest %t", e.Folder, e.Contradicted, e.NeedsReconcile, e.AtRest())
+					if e.Contradicted || e.NeedsReconcile || !e.IsAtRest() {
+						t.Errorf("%q: contradicted %t, in doubt %t, at rest %t", e.Folder, e.Contradicted, e.NeedsReconcile, e.IsAtRest())
 					}
 				}
 				for _, one := range w.sentTo(apiHost)[calls:] {

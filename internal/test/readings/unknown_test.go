@@ -146,7 +146,7 @@ func TestReading_I23_AStatusListOfUploadedDocuments(t *testing.T) {
 				w.pass(4*hour, 10*time.Second, func() bool {
 					for _, e := range w.entries() {
 						for _, r := range e.Registrations {
-							if r.Word == archive.Absent {
+							if r.LastStatus == archive.Absent {
 								absent++
 							}
 						}

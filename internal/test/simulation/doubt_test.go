@@ -96,8 +96,8 @@ func TestUnclear_I2(t *testing.T) {
 				e := o.Entries[0]
 				passed := w.states(e.Key)
 				unclear := slices.Contains(passed, ledger.Unclear.String())
-				if e.State != ledger.Archived || e.Double || len(e.Registrations) < row.registrations || unclear != row.unclear {
-					t.Errorf("%s after %d registrations, double %v, by %q", e.State, len(e.Registrations), e.Double, passed)
+				if e.State != ledger.Archived || e.PossibleDouble || len(e.Registrations) < row.registrations || unclear != row.unclear {
+					t.Errorf("%s after %d registrations, double %v, by %q", e.State, len(e.Registrations), e.PossibleDouble, passed)
 				}
 				if row.registrations == 1 && len(e.Registrations) != 1 {
 					t.Errorf("registered %d times", len(e.Registrations))

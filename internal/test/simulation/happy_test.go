@@ -131,7 +131,7 @@ func (w *World) holds(e ledger.Entry, f Folder) {
 		at = filepath.Join(w.DropPath(0), e.Dest)
 	}
 	receipt, err := os.ReadFile(filepath.Join(at, "_RECEIPT.json"))
-	if err != nil || !slices.ContainsFunc([]string{string(e.Archived)}, func(s string) bool { return bytes.Contains(receipt, []byte(s)) }) ||
+	if err != nil || !slices.ContainsFunc([]string{string(e.ArchivedRemote)}, func(s string) bool { return bytes.Contains(receipt, []byte(s)) }) ||
 		!bytes.Contains(receipt, []byte(e.Package.SHA256.String())) {
 		w.t.Errorf("%q: its receipt: %v\n%s", f.Name, err, receipt)
 	}

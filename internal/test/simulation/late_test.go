@@ -50,8 +50,8 @@ func TestLate_I2_FailedAndSoonArchivedIsNotSentAgain(t *testing.T) {
 		t.Run(again.String(), func(t *testing.T) {
 			o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Rerun, Again: again})
 			for _, e := range o.In(ledger.Archived) {
-				if e.Double || e.Posts != 1 {
-					t.Errorf("%q: double %t, %d POSTs", e.Folder, e.Double, e.Posts)
+				if e.PossibleDouble || e.Posts != 1 {
+					t.Errorf("%q: double %t, %d POSTs", e.Folder, e.PossibleDouble, e.Posts)
 				}
 			}
 		})
@@ -62,8 +62,8 @@ func TestLate_I2_FailedAndSoonArchivedIsNotSentAgain(t *testing.T) {
 func TestLate_I2_EveryFailedOneIsArchivedLater(t *testing.T) {
 	o, _ := lately(t, 6, emulator.Fault{Kind: emulator.Rerun, Again: 5 * time.Hour})
 	for _, e := range o.Entries {
-		if e.State != ledger.Quarantined && e.State != ledger.Archived || !e.ArchivedTwice() || !e.Double || !e.NeedsPerson() {
-			t.Errorf("%q: %s, double %t, %+v", e.Folder, e.State, e.Double, e.Registrations)
+		if e.State != ledger.Quarantined && e.State != ledger.Archived || !e.IsArchivedTwice() || !e.PossibleDouble || !e.NeedsPerson() {
+			t.Errorf("%q: %s, double %t, %+v", e.Folder, e.State, e.PossibleDouble, e.Registrations)
 		}
 	}
 }
@@ -88,8 +88,8 @@ func TestLate_I2_AListForOthersTellsIt(t *testing.T) {
 		w.Start()
 		w.Drop(0, Make(1, 0, Good))
 		w.Advance(30 * time.Minute)
-		if e := w.only(); e.State != ledger.Archived || e.Double {
-			t.Fatalf("%s, double %t", e.State, e.Double)
+		if e := w.only(); e.State != ledger.Archived || e.PossibleDouble {
+			t.Fatalf("%s, double %t", e.State, e.PossibleDouble)
 		}
 		asked := w.Emulator().Calls("status")
 		for i := range 5 {
@@ -103,8 +103,8 @@ func TestLate_I2_AListForOthersTellsIt(t *testing.T) {
 			}
 			return nil
 		}))
-		if !first.ArchivedTwice() || !first.Double || w.Emulator().Calls("status-list") == 0 {
-			t.Errorf("%s, double %t, after %d questions and %d lists", first.State, first.Double, w.Emulator().Calls("status")-asked, w.Emulator().Calls("status-list"))
+		if !first.IsArchivedTwice() || !first.PossibleDouble || w.Emulator().Calls("status-list") == 0 {
+			t.Errorf("%s, double %t, after %d questions and %d lists", first.State, first.PossibleDouble, w.Emulator().Calls("status")-asked, w.Emulator().Calls("status-list"))
 		}
 		w.Calm(24 * time.Hour)
 		w.Check(true)
@@ -113,7 +113,7 @@ func TestLate_I2_AListForOthersTellsIt(t *testing.T) {
 
 func doubles(o Outcome) (n int) {
 	for _, e := range o.Entries {
-		if e.ArchivedTwice() && e.Double && e.NeedsPerson() {
+		if e.IsArchivedTwice() && e.PossibleDouble && e.NeedsPerson() {
 			n++
 		}
 	}

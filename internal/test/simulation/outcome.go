@@ -95,12 +95,12 @@ func (w *World) Calm(bound time.Duration) {
 // unfinished names what is not through; strictly, what is unclear is not.
 func (w *World) unfinished(strict bool) (left []string) {
 	entries := map[string]int{}
-	if safe, is := w.d.Ledger().Safe(); is {
-		left = append(left, "safe mode: "+safe.Word)
+	if safe, is := w.d.Ledger().SafeMode(); is {
+		left = append(left, "safe mode: "+safe.Mark)
 	}
 	w.must(w.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error {
 		entries[e.Drop+"/"+e.Folder]++
-		first, _, err := w.d.Ledger().Entry(e.After)
+		first, _, err := w.d.Ledger().Entry(e.WaitsFor)
 		w.must(err)
 		waits := e.State == ledger.Discovered && (first.State == ledger.Quarantined || first.State == ledger.Unclear)
 		if !waits && !through(e, strict) {
@@ -126,17 +126,17 @@ func through(e ledger.Entry, strict bool) bool {
 		return false
 	case e.State == ledger.Quarantined:
 		return true
-	case !e.State.Final() || e.Source == ledger.Claimed || e.Source == ledger.Returning || e.Source == ledger.Keeping || e.Source == ledger.Disposing:
+	case !e.State.IsFinal() || e.Source == ledger.Claimed || e.Source == ledger.Returning || e.Source == ledger.Keeping || e.Source == ledger.Disposing:
 		return false
 	}
-	return e.DisposeAt.IsZero() || e.Source != ledger.Kept || e.Double || e.Contradicted
+	return e.DisposeAt.IsZero() || e.Source != ledger.Kept || e.PossibleDouble || e.Contradicted
 }
 
 // asksLate reports whether the question is still to come that finds what the service archives after it had called it
 // failed or refused.
 func asksLate(e ledger.Entry) bool {
 	return slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool {
-		return r.GivenUp() && slices.Contains(e.QuestionsAt(r.Closed.Add(6*time.Hour)), r.Ticket.Remote)
+		return r.IsGivenUp() && slices.Contains(e.DueQuestions(r.ClosedAt.Add(6*time.Hour)), r.Ticket.Remote)
 	})
 }
 
@@ -196,8 +196,8 @@ func finished(entries []ledger.Entry) (n int) {
 		states[e.Key] = e.State
 	}
 	for _, e := range entries {
-		waits := e.State == ledger.Discovered && states[e.After] == ledger.Quarantined
-		if e.State.Final() || e.State == ledger.Quarantined || waits {
+		waits := e.State == ledger.Discovered && states[e.WaitsFor] == ledger.Quarantined
+		if e.State.IsFinal() || e.State == ledger.Quarantined || waits {
 			n++
 		}
 	}
@@ -235,11 +235,11 @@ func (w *World) hideLate(l *boltledger.Ledger, s *proof.Seen) {
 	}
 	for i := range s.Registrations {
 		r := &s.Registrations[i]
-		key, _, err := l.ByRemote(r.Remote)
+		key, _, err := l.FindByRemote(r.Remote)
 		w.must(err)
 		e, _, err := l.Entry(key)
 		w.must(err)
-		if late[r.Remote] && e.Hears(archive.Receipt{Remote: r.Remote, Status: archive.InProgress}) {
+		if late[r.Remote] && e.IsNews(archive.Receipt{Remote: r.Remote, Status: archive.InProgress}) {
 			r.Failed, r.Archived = true, false
 		}
 	}
@@ -265,7 +265,7 @@ func (w *World) proof(l *boltledger.Ledger, seen proof.Seen) (proof.Report, []le
 			w.must(err)
 		}
 	}}
-	if _, safe := l.Safe(); safe || slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.NeedsReconcile }) {
+	if _, safe := l.SafeMode(); safe || slices.ContainsFunc(entries, func(e ledger.Entry) bool { return e.NeedsReconcile }) {
 		seen = proof.Seen{} // it says itself that it does not know
 	}
 	return proof.Check(journal, slices.Values(entries), seen), entries
@@ -343,8 +343,8 @@ func names(dir string) (all []string) {
 func (w *World) violations(entries []ledger.Entry) (all []string) {
 	flagged := map[string]bool{}
 	for _, e := range entries {
-		if e.Double {
-			flagged[e.ID.String()], flagged[e.Base.String()] = true, true
+		if e.PossibleDouble {
+			flagged[e.ID.String()], flagged[e.FirstID.String()] = true, true
 		}
 	}
 	for _, v := range w.emulator.Violations() {
@@ -363,7 +363,7 @@ func (w *World) tellOf(l *boltledger.Ledger, f proof.Finding) {
 	if _, rest, named := strings.Cut(f.Text, "clientUUID "); named && f.Key == (archive.Key{}) {
 		word, _, _ := strings.Cut(rest, " ")
 		if id, err := archive.ParseID(word); err == nil {
-			f.Key, _, err = l.ByID(id)
+			f.Key, _, err = l.FindByID(id)
 			w.must(err)
 		}
 	}
@@ -378,19 +378,19 @@ func (w *World) tell(l *boltledger.Ledger, k archive.Key) {
 		return
 	}
 	w.told[k] = true
-	w.t.Logf("%q: %s/%s, generation %d, %d POSTs, %d answers, double %v, cause %+v", e.Folder, e.State, e.Source, e.Generation, e.Posts, e.Answers, e.Double, e.Cause)
+	w.t.Logf("%q: %s/%s, generation %d, %d POSTs, %d answers, double %v, cause %+v", e.Folder, e.State, e.Source, e.Generation, e.Posts, e.Answers, e.PossibleDouble, e.Cause)
 	for _, r := range e.Registrations {
 		w.t.Logf("  ours   %s of generation %d, sent %v, %d sends, %d clear, fate %d, closed %v, %d times %v, last %v",
-			r.Ticket.Remote, r.Generation, r.Ticket.Sent.Wall, r.Sends, r.Clear, r.Fate, r.Closed, r.Equal, r.Word, r.Last)
+			r.Ticket.Remote, r.Generation, r.Ticket.Sent.Wall, r.UploadIntents, r.WithoutEffect, r.Fate, r.ClosedAt, r.EqualAnswers, r.LastStatus, r.LastAnswer)
 	}
 	for _, s := range w.emulator.Seen() {
-		if s.ClientUUID == e.ID.String() || s.ClientUUID == e.Base.String() {
+		if s.ClientUUID == e.ID.String() || s.ClientUUID == e.FirstID.String() {
 			w.t.Logf("  theirs %s at %v until %v, %d PUTs, stored %v, %s (%s)", s.BumID, s.RegisteredAt, s.Deadline, s.PUTs, s.StoredAt, s.State, s.Message)
 		}
 	}
 	w.must(l.Lines(1, func(_ uint64, line []byte) error {
 		if m, err := ledger.ParseLine(line); err == nil && m.Key == k.String() {
-			w.t.Logf("  %s %s %s → %s/%s %s %s", m.At, m.Event, m.Word, m.State, m.Source, m.Remote, m.Cause)
+			w.t.Logf("  %s %s %s → %s/%s %s %s", m.At, m.Event, m.Status, m.State, m.Source, m.Remote, m.Cause)
 		}
 		return nil
 	}))

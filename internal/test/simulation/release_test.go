@@ -49,8 +49,8 @@ func TestRelease_I2_AsksAboutEveryRegistrationFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := failedThrice(t)
 		after, err := w.d.Humans().Release(context.Background(), e, daemon.Person{UID: 7, Reason: "asked the provider"})
-		if err != nil || after.State != ledger.Archived || !after.Double || !after.ArchivedTwice() {
-			t.Errorf("%v: %s, double %t", err, after.State, after.Double)
+		if err != nil || after.State != ledger.Archived || !after.PossibleDouble || !after.IsArchivedTwice() {
+			t.Errorf("%v: %s, double %t", err, after.State, after.PossibleDouble)
 		}
 		w.Advance(6 * 24 * time.Hour) // with the questions of the third day
 		w.Calm(24 * time.Hour)

@@ -29,7 +29,7 @@ func (w *World) Administer() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
-	if _, is := w.d.Ledger().Safe(); is {
+	if _, is := w.d.Ledger().SafeMode(); is {
 		c, err := w.d.Reconcile(ctx, administrator)
 		w.log.logger().Info("the administrator compared", "left", c.Left, "why", c.Why, "waits", c.Waits, "err", err)
 	}
@@ -88,7 +88,7 @@ func (w *World) SetBack(how SetBack) {
 	w.setBacks++
 	w.Start()
 	head := w.d.Ledger().Head()
-	if _, safe := w.d.Ledger().Safe(); !safe && head.N < lost.N && !w.life.dead() {
+	if _, safe := w.d.Ledger().SafeMode(); !safe && head.N < lost.N && !w.life.dead() {
 		w.t.Errorf("I15: set back from line %d to %d, and not in safe mode", lost.N, head.N)
 	}
 }

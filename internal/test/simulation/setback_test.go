@@ -115,7 +115,7 @@ func TestSetBack_I2_I32_IndexThatEndsEarly(t *testing.T) {
 					w.Administer()
 					w.Advance(12 * time.Hour)
 				}
-				if _, safe := w.d.Ledger().Safe(); !safe || w.emulator.Calls("register") != posts {
+				if _, safe := w.d.Ledger().SafeMode(); !safe || w.emulator.Calls("register") != posts {
 					t.Errorf("safe mode: %v, %d registrations", safe, w.emulator.Calls("register")-posts)
 				}
 				w.Plan(nil)

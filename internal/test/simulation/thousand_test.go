@@ -57,8 +57,8 @@ func TestThousand(t *testing.T) {
 			}
 		}
 		for _, e := range o.Entries {
-			if e.State != ledger.Archived || e.Double || once[e.ID.String()] != 1 {
-				t.Errorf("%q is %s, double %v, %d contents", e.Folder, e.State, e.Double, once[e.ID.String()])
+			if e.State != ledger.Archived || e.PossibleDouble || once[e.ID.String()] != 1 {
+				t.Errorf("%q is %s, double %v, %d contents", e.Folder, e.State, e.PossibleDouble, once[e.ID.String()])
 			}
 		}
 		if len(once) != n {

@@ -121,8 +121,8 @@ var unknowns = map[string]unknown{
 	"POST413Alone": {between: answers(isPost, 413), rejected: [2]int{1, 1}},
 	"POST422Alone": {between: answers(isPost, 422), rejected: [2]int{1, 1}},
 	"POST400AfterAnUnansweredOne": {between: answers(isPost, -1, 400, 0), more: func(t *testing.T, _ *World, o Outcome) {
-		if e := o.Entries[0]; e.Generation == 0 || e.ID == e.Base || e.Base.Generation(int(e.Generation)) != e.ID {
-			t.Errorf("not the next generation of its identity: %d, %v of %v", e.Generation, e.ID, e.Base)
+		if e := o.Entries[0]; e.Generation == 0 || e.ID == e.FirstID || e.FirstID.Generation(int(e.Generation)) != e.ID {
+			t.Errorf("not the next generation of its identity: %d, %v of %v", e.Generation, e.ID, e.FirstID)
 		}
 	}},
 	"POST400ForEverybody": {folders: 60, between: answers(isPost, 400), paused: "vault VAULT-1", rejected: [2]int{3, 35}},
@@ -191,9 +191,9 @@ func (u unknown) play(t *testing.T) {
 	}
 	for _, e := range o.In(ledger.Archived) {
 		passed := w.states(e.Key)
-		if unclear := slices.Contains(passed, ledger.Unclear.String()); unclear != u.unclear || e.Double ||
+		if unclear := slices.Contains(passed, ledger.Unclear.String()); unclear != u.unclear || e.PossibleDouble ||
 			u.registrations > 0 && len(e.Registrations) != u.registrations {
-			t.Errorf("%q: %d registrations, double %v, by %q", e.Folder, len(e.Registrations), e.Double, passed)
+			t.Errorf("%q: %d registrations, double %v, by %q", e.Folder, len(e.Registrations), e.PossibleDouble, passed)
 		}
 	}
 	if u.more != nil {
