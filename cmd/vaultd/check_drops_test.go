@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"vaultd/internal/ingest"
+	"vaultd/internal/apicall"
 )
 
 func TestCheck_TroubleAtDrops(t *testing.T) {
@@ -67,8 +67,8 @@ func TestUsage_NamesTheCommandsOwnHelp(t *testing.T) {
 }
 
 func TestExit_DeniedBeforeAnythingLeft(t *testing.T) {
-	for _, o := range []ingest.Outcome{ingest.NotSent, ingest.TurnedAway} {
-		if code := remoteCode(&ingest.RemoteError{Outcome: o, Denied: true}); code != exitRights {
+	for _, o := range []apicall.Outcome{apicall.NotSent, apicall.NotProcessed} {
+		if code := remoteCode(&apicall.Error{Outcome: o, Denied: true}); code != exitRights {
 			t.Errorf("%v: exit %d; want %d", o, code, exitRights)
 		}
 	}

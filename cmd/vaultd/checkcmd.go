@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
 	"vaultd/internal/sanitize"
@@ -178,7 +179,7 @@ func (a *app) vaultAdvice(ctx context.Context, cfg config) []string {
 // noListWords says what may be wrong with the configuration where the archive gave no list of its vaults; "" where the archive is only
 // away, or has too much to do.
 func noListWords(err error) string {
-	r, ok := errors.AsType[*ingest.RemoteError](daemon.RemoteError(err))
+	r, ok := errors.AsType[*apicall.Error](err)
 	if !ok {
 		return ""
 	}

@@ -12,7 +12,6 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
-	"vaultd/internal/ingest"
 	"vaultd/internal/vaultapi"
 )
 
@@ -88,7 +87,7 @@ func (a *app) tryAccount(ctx context.Context, cfg config, account string) []trie
 	}
 	drops := slices.DeleteFunc(wireDrops(cfg), func(d daemon.Drop) bool { return d.Account != account })
 	listed, err := service.Vaults(ctx, drops[0].Vault)
-	if refused, isRemote := errors.AsType[*ingest.RemoteError](daemon.RemoteError(err)); isRemote {
+	if refused, isRemote := errors.AsType[*apicall.Error](err); isRemote {
 		return []tried{tryRefusal(name, refused)}
 	}
 	if err != nil {
@@ -97,13 +96,13 @@ func (a *app) tryAccount(ctx context.Context, cfg config, account string) []trie
 	return append([]tried{ok("credentials", name, "accepted")}, tryVaults(drops, listed)...)
 }
 
-func tryRefusal(name string, r *ingest.RemoteError) tried {
+func tryRefusal(name string, r *apicall.Error) tried {
 	switch {
 	case r.Denied:
 		t := failed("credentials", name, r.Error(), "write the right secret into its file, and look at username and scopes; if they are right, ask the provider about rights")
 		t.code = exitRights
 		return t
-	case !r.Overload && (r.Outcome == ingest.TurnedAway || r.MayBeAbsent):
+	case !r.Overloaded() && (r.Outcome == apicall.NotProcessed || r.MayBeAbsent()):
 		return warn("credentials", name, "the service has no list of vaults to sign in for, so that they are proven by the first document alone: "+r.Error(), "")
 	}
 	t := failed("service", "", r.Error(), "wait; if it lasts, look at network and service")

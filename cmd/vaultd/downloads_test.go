@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/vaultapi"
@@ -118,10 +119,10 @@ func TestVerifyArchive_WhatIsWrong(t *testing.T) {
 		outcome string
 	}{
 		"Differs": {store{zip: zipOf(t, 0, "rechnung.pdf", "other")}, exitDifferences, []string{"DIFFERS   Müller 4711", "1 of 1 downloaded and compared, 1 differ", "1 document is not what was sent"}, ledger.FetchDiffers},
-		"Missing": {store{err: &vaultapi.Error{Outcome: vaultapi.TurnedAway, Missing: true, Text: "404"}}, exitFailed, []string{"FAILED    Müller 4711", "0 of 1 downloaded and compared", "1 document could not be downloaded"}, ledger.FetchFailed},
+		"Missing": {store{err: &apicall.Error{Outcome: apicall.NotProcessed, Status: 404, Text: "404"}}, exitFailed, []string{"FAILED    Müller 4711", "0 of 1 downloaded and compared", "1 document could not be downloaded"}, ledger.FetchFailed},
 		"NoZIP":   {store{err: vaultapi.ErrNotZIP}, exitFailed, []string{"FAILED    Müller 4711"}, ledger.FetchFailed},
-		"Denied":  {store{err: &vaultapi.Error{Outcome: vaultapi.TurnedAway, Denied: true, Text: "403"}}, exitRights, []string{"403"}, ledger.FetchFailed},
-		"Away":    {store{err: &vaultapi.Error{Outcome: vaultapi.NotSent, Text: "dial"}}, exitUnavailable, []string{"dial"}, ledger.FetchFailed},
+		"Denied":  {store{err: &apicall.Error{Outcome: apicall.NotProcessed, Denied: true, Text: "403"}}, exitRights, []string{"403"}, ledger.FetchFailed},
+		"Away":    {store{err: &apicall.Error{Outcome: apicall.NotSent, Text: "dial"}}, exitUnavailable, []string{"dial"}, ledger.FetchFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShelf(t)

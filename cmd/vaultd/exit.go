@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ingest"
@@ -119,7 +120,7 @@ func judge(err error) (code int, hint string) {
 	} else if ok {
 		return exitConfig, "this drop folder belongs to another ledger: check path and state_dir; " + clearAway
 	}
-	if r, ok := errors.AsType[*ingest.RemoteError](err); ok {
+	if r, ok := errors.AsType[*apicall.Error](err); ok {
 		return remoteCode(r), ingest.AdviceOn(r.Code)
 	}
 	return judgeLocal(err)
@@ -130,13 +131,13 @@ func takenOverWords(epoch uint64) string {
 	return fmt.Sprintf("another vaultd has taken over this ledger's drop folders (epoch %d): leave this one stopped (docs/recovery.md)", epoch)
 }
 
-func remoteCode(r *ingest.RemoteError) int {
+func remoteCode(r *apicall.Error) int {
 	switch {
-	case r.Overload:
+	case r.Overloaded():
 		return exitTemporary
 	case r.Denied: // also when the token was refused, or the secret could not be read, so that the call never left
 		return exitRights
-	case r.Outcome == ingest.TurnedAway || r.Outcome == ingest.Refused:
+	case r.Outcome == apicall.NotProcessed || r.Outcome == apicall.Refused:
 		return exitFailed
 	}
 	return exitUnavailable

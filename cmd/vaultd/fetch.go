@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,12 +16,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/sanitize"
-	"vaultd/internal/vaultapi"
 )
 
 type fetchFlags struct {
@@ -246,17 +247,17 @@ func downloadError(what wanted, err error) error {
 	if b, ok := errors.AsType[*boltledger.BudgetError](err); ok {
 		return overBudget(b)
 	}
-	r, ok := errors.AsType[*vaultapi.Error](err)
+	r, ok := errors.AsType[*apicall.Error](err)
 	switch {
 	case !ok:
 		return fmt.Errorf("download bumId %s: %w", what.remote, err)
-	case r.Missing:
+	case r.Status == http.StatusNotFound:
 		return fail(exitFailed, err, "the archive has no such document; its retention may have ended")
 	case r.Denied:
 		return fail(exitRights, err, "renew the secret file; if it is right, ask the provider about rights on this vault")
-	case r.Overload:
+	case r.Overloaded():
 		return fail(exitTemporary, err, "")
-	case r.Outcome == vaultapi.TurnedAway || r.Outcome == vaultapi.Refused:
+	case r.Outcome == apicall.NotProcessed || r.Outcome == apicall.Refused:
 		return fail(exitFailed, err, "")
 	}
 	return fail(exitUnavailable, err, "")

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/vaultapi"
 )
 
 // zipOf packs files given as path and content in turn.
@@ -128,11 +128,11 @@ func TestDownload_FailuresByCause(t *testing.T) {
 		err  error
 		code int
 	}{
-		"NotThere":    {&vaultapi.Error{Outcome: vaultapi.TurnedAway, Missing: true, Text: "404"}, exitFailed},
-		"Refused":     {&vaultapi.Error{Outcome: vaultapi.TurnedAway, Denied: true, Text: "403"}, exitRights},
-		"Busy":        {&vaultapi.Error{Outcome: vaultapi.TurnedAway, Overload: true, Text: "503"}, exitTemporary},
-		"Unreachable": {&vaultapi.Error{Outcome: vaultapi.NotSent, Text: "dial"}, exitUnavailable},
-		"BrokenOff":   {&vaultapi.Error{Outcome: vaultapi.Unanswered, Text: "reset"}, exitUnavailable},
+		"NotThere":    {&apicall.Error{Outcome: apicall.NotProcessed, Status: 404, Text: "404"}, exitFailed},
+		"Refused":     {&apicall.Error{Outcome: apicall.NotProcessed, Denied: true, Text: "403"}, exitRights},
+		"Busy":        {&apicall.Error{Outcome: apicall.NotProcessed, Status: 503, Text: "503"}, exitTemporary},
+		"Unreachable": {&apicall.Error{Outcome: apicall.NotSent, Text: "dial"}, exitUnavailable},
+		"BrokenOff":   {&apicall.Error{Outcome: apicall.OutcomeUnknown, Text: "reset"}, exitUnavailable},
 		"Stopped":     {context.Canceled, exitTemporary},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/daemon"
 	"vaultd/internal/recovery"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/vaultapi"
@@ -181,7 +180,7 @@ func (a *app) readIndexes(ctx context.Context, service indexer, cfg config, f in
 	for _, v := range vaults {
 		walked, err := f.walk(ctx, service, cfg.Location, v, out)
 		if err != nil {
-			return errors.Join(daemon.RemoteError(err), out.flush())
+			return errors.Join(err, out.flush())
 		}
 		if err := out.end(walked); err != nil {
 			return err

@@ -65,9 +65,9 @@ func (a *app) askVaults(ctx context.Context, cfg config) error {
 		case err == nil:
 			rows = append(rows, vaultRows(of, listed)...)
 		case account == "":
-			failed = append(failed, daemon.RemoteError(err))
+			failed = append(failed, err)
 		default:
-			failed = append(failed, fmt.Errorf("account %s: %w", account, daemon.RemoteError(err)))
+			failed = append(failed, fmt.Errorf("account %s: %w", account, err))
 		}
 	}
 	if len(rows) > 0 {

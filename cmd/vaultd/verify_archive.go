@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
@@ -162,8 +164,8 @@ var outcomeWords = map[string]string{
 
 // ofOneDocument reports whether a download failed for what the archive has of this document, so that others may come.
 func ofOneDocument(err error) bool {
-	r, ok := errors.AsType[*vaultapi.Error](err)
-	return errors.Is(err, vaultapi.ErrNotZIP) || ok && !r.Denied && !r.Overload && (r.Missing || r.Outcome == vaultapi.TurnedAway || r.Outcome == vaultapi.Refused)
+	r, ok := errors.AsType[*apicall.Error](err)
+	return errors.Is(err, vaultapi.ErrNotZIP) || ok && !r.Denied && !r.Overloaded() && (r.Status == http.StatusNotFound || r.Outcome == apicall.NotProcessed || r.Outcome == apicall.Refused)
 }
 
 func (f archiveVerdict) print(a *app) {

@@ -11,7 +11,7 @@
 // same attempt.)
 //
 // The package keeps nothing on disk, so a crash leaves nothing to clean up: what is certain about a call that died is
-// what its caller committed before it. For a call that came back, CallError.Outcome tells whether provably nothing was
+// what its caller committed before it. For a call that came back, Error.Outcome tells whether provably nothing was
 // sent, the service refused, or nobody knows.
 package apicall
 
@@ -146,7 +146,7 @@ func (a *API) As(auth Auth) (*API, error) {
 
 // Do makes the call and reads its whole answer. The answers of all calls share a bounded memory, so the caller releases
 // this one when he has read it. A GET is repeated on faults that pass, within the call's time; any other method is exactly
-// one attempt. Every error is a *CallError.
+// one attempt. Every error is a *Error.
 func (a *API) Do(ctx context.Context, r Request) (*Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.timeout, errSlow)
 	defer cancel()
@@ -167,7 +167,7 @@ func (a *API) Do(ctx context.Context, r Request) (*Answer, error) {
 
 // Stream makes the call and hands the answer's body to into, which must read it before it returns. Faults before the
 // body are treated as in Do; once into was called nothing is repeated. The time limit of a call ends where the body
-// begins: from there the transfer may take as long as it moves. An error of into comes back inside the *CallError.
+// begins: from there the transfer may take as long as it moves. An error of into comes back inside the *Error.
 func (a *API) Stream(ctx context.Context, r Request, into func(*Answer, io.Reader) error) (*Answer, error) {
 	ctx, w := watch(ctx, a.timeout, errSlow)
 	defer w.stop()

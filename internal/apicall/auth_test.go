@@ -152,8 +152,8 @@ func TestOAuth_MissingScopeIsNamed(t *testing.T) {
 	if !errors.As(err, &se) || !slices.Equal(se.Missing, []string{"wriet"}) || !strings.Contains(err.Error(), "wriet") {
 		t.Errorf("got %v, want the scope wriet named", err)
 	}
-	if ts.calls != 0 || ce.Outcome() != NotSent || !ce.Credentials() {
-		t.Errorf("%d calls, outcome %v, credentials %v", ts.calls, ce.Outcome(), ce.Credentials())
+	if ts.calls != 0 || ce.Outcome != NotSent || !ce.Denied {
+		t.Errorf("%d calls, outcome %v, credentials %v", ts.calls, ce.Outcome, ce.Denied)
 	}
 }
 
@@ -183,8 +183,8 @@ func TestOAuth_SpentTokenIsRenewedOnce(t *testing.T) {
 	})
 	api, _ = clients(t, Config{BaseURL: refusing.URL, Auth: oauth()})
 	_, err := do(t, api, post("register", "[]"))
-	if ce := failure(t, err); ce.Outcome() != Refused || !ce.Credentials() || always.calls != 2 || always.granted != 2 {
-		t.Errorf("%v, %d calls, %d tokens: %v", ce.Outcome(), always.calls, always.granted, ce)
+	if ce := failure(t, err); ce.Outcome != NotProcessed || !ce.Denied || always.calls != 2 || always.granted != 2 {
+		t.Errorf("%v, %d calls, %d tokens: %v", ce.Outcome, always.calls, always.granted, ce)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestOAuth_TokenEndpointDown(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				_, err := api.Do(context.Background(), get("ask"))
-				if ce := failure(t, err); !ce.Credentials() || !strings.Contains(ce.Error(), "invalid_request") {
+				if ce := failure(t, err); !ce.Denied || !strings.Contains(ce.Error(), "invalid_request") {
 					t.Errorf("got %v", err)
 				}
 			})
@@ -330,8 +330,8 @@ func TestOAuth_WaitForTokenHonoursContext(t *testing.T) {
 		defer cancel()
 		begun := time.Now()
 		_, err := api.Do(ctx, post("register", "[]"))
-		if ce := failure(t, err); ce.Outcome() != NotSent || time.Since(begun) != 3*time.Second {
-			t.Errorf("after %v: %v %v", time.Since(begun), ce.Outcome(), ce)
+		if ce := failure(t, err); ce.Outcome != NotSent || time.Since(begun) != 3*time.Second {
+			t.Errorf("after %v: %v %v", time.Since(begun), ce.Outcome, ce)
 		}
 		wg.Wait()
 	})

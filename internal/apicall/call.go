@@ -81,7 +81,7 @@ func (c *call) take(ctx context.Context, resp *http.Response, take taker) (*Answ
 		return nil, c.refusal(resp)
 	}
 	ans, err := take(c, resp)
-	if done, ok := errors.AsType[*CallError](err); ok && done.Op == c.op {
+	if done, ok := errors.AsType[*Error](err); ok && done.Op == c.op {
 		return nil, done
 	}
 	if err != nil {

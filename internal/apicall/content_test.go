@@ -70,8 +70,8 @@ func TestPut_I4_OtherBytesNeverLeaveWhole(t *testing.T) {
 				_, err := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k?X-Amz-Signature=" + signatureCanary,
 					Size: int64(size), SHA256: sum(string(good)), Open: func() (io.ReadCloser, error) { return io.NopCloser(from), nil }})
 				ce := failure(t, err)
-				if _, is := errors.AsType[*ContentError](err); !is || ce.Outcome() != Unknown {
-					t.Errorf("%v: %v", ce.Outcome(), ce)
+				if _, is := errors.AsType[*ContentError](err); !is || ce.Outcome != OutcomeUnknown {
+					t.Errorf("%v: %v", ce.Outcome, ce)
 				}
 				srv.Close()
 				if n := c.most(); n >= size {
@@ -216,8 +216,8 @@ func TestPut_I12_AYesBeforeTheContentHasLeft(t *testing.T) {
 					}
 					return
 				}
-				if ce := failure(t, err); ce.Outcome() != Unknown || !errors.Is(err, ErrAnsweredEarly) {
-					t.Errorf("%v: %v", ce.Outcome(), ce)
+				if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, ErrAnsweredEarly) {
+					t.Errorf("%v: %v", ce.Outcome, ce)
 				}
 			})
 		}
@@ -282,8 +282,8 @@ func TestPut_I12_WhatAYesSays(t *testing.T) {
 			}
 			continue
 		}
-		if ce := failure(t, err); ce.Outcome() != Unknown || ce.Status != 200 || ce.Code != "InternalError" {
-			t.Errorf("%s: %v, %q: %v", name, ce.Outcome(), ce.Code, ce)
+		if ce := failure(t, err); ce.Outcome != OutcomeUnknown || ce.Status != 200 || ce.ServiceCode != "InternalError" {
+			t.Errorf("%s: %v, %q: %v", name, ce.Outcome, ce.ServiceCode, ce)
 		}
 	}
 }
@@ -321,8 +321,8 @@ func TestPut_I12_AWebPageIsNoYes(t *testing.T) {
 				}
 				return
 			}
-			if ce := failure(t, err); ce.Outcome() != Unknown || !errors.Is(err, ErrWebPage) {
-				t.Errorf("%v: %v", ce.Outcome(), ce)
+			if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, ErrWebPage) {
+				t.Errorf("%v: %v", ce.Outcome, ce)
 			}
 		})
 	}

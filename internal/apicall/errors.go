@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,37 +30,83 @@ var (
 // Outcome is what is certain about the effect of a call that failed.
 type Outcome uint8
 
+// The outcomes.
 const (
-	// Unknown: the request may have left, and nothing trustworthy came back. The other side may have done it.
-	Unknown Outcome = iota
+	// OutcomeUnknown: the request may have left, and nothing trustworthy came back. It may have been done.
+	OutcomeUnknown Outcome = iota
 	// NotSent: no byte of the request left this machine.
 	NotSent
-	// Refused: the other side said no, and did nothing.
+	// NotProcessed: answered and certainly not done, and the request itself is not to blame: credentials, rights, a path.
+	NotProcessed
+	// Refused: answered and certainly not done, because of the request itself. Only a client of one interface knows which
+	// answers say this (see [BlameRequest]).
 	Refused
 )
 
 func (o Outcome) String() string {
-	return [...]string{"unknown", "not sent", "refused"}[min(o, Refused)]
+	return [...]string{"unknown", "not sent", "not processed", "refused"}[min(o, Refused)]
 }
 
-// CallError is how every failed call comes back. No field holds a query, a credential or a token; texts of the other
-// side are stripped of control characters and cut.
-type CallError struct {
-	Op         string // what was tried, in words
-	Method     string
-	Host, Path string // of the last hop; Path without the query
-	Status     int    // of the last answer; 0: none
-	RequestID  string
-	Sent       bool          // bytes of the request may have left
-	RetryAfter time.Duration // what the other side asked for: at most an hour with 429, 15 minutes with 503; 0: nothing
-	Date       time.Time     // the other side's clock; zero: not given
-	Code       string        // the other side's code for the fault: "SlowDown", "invalid_client"
-	Message    string        // its words, at most 500 characters
-	Err        error         // the cause on this side, if any: *PolicyError, *ScopeError, a network error
+// Error is how every call to a service or an object store fails. No field holds a query, a credential or a token; texts of
+// the other side are stripped of control characters and cut.
+type Error struct {
+	Outcome Outcome
+	Code    string // stable, for machines: "http-403", "timeout"; see [Error.codeOf] for all of them
+	Text    string // for a person, in place of the text that is made of the fields below; with the request's id
+	Denied  bool   // credentials or rights are missing: 401, 403, or a token that was refused or lacks a scope
+	Expired bool   // the store refused an upload because its ticket is over
+	Damaged bool   // the package is not what was sealed, or cannot be read: its end was not sent
+
+	Op          string // what was tried, in words
+	Method      string
+	Host, Path  string // of the last hop; Path without the query
+	Status      int    // of the last answer; 0: none
+	RequestID   string
+	Sent        bool          // bytes of the request may have left
+	RetryAfter  time.Duration // what the other side asked for: at most an hour with 429, 15 minutes with 503; 0: nothing
+	Date        time.Time     // the other side's clock; zero: not given
+	ServiceCode string        // the other side's code for the fault: "SlowDown", "invalid_client"
+	Message     string        // its words, at most 500 characters
+	Err         error         // the cause on this side, if any: *PolicyError, *ScopeError, a network error
+}
+
+// AsError returns err as an *Error. An error of any other type counts as an unknown outcome.
+func AsError(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	return &Error{Code: "unforeseen", Text: fmt.Sprint(err), Err: err}
+}
+
+// BlameRequest marks a failed call as Refused where it was not processed and its status is one of those with which an
+// interface rejects the request itself. It returns err.
+func BlameRequest(err error, statuses ...int) error {
+	if e, ok := errors.AsType[*Error](err); ok && e.Outcome == NotProcessed && slices.Contains(statuses, e.Status) {
+		e.Outcome = Refused
+	}
+	return err
+}
+
+// Overloaded reports whether the other side asks for fewer calls: 429, 503.
+func (e *Error) Overloaded() bool {
+	return e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable
+}
+
+// MayBeAbsent reports whether the answer is one with which services say that they do not know a number that was asked
+// about: 400, 404, 422, 502. Each of them may also be about the path of every call, so alone it proves nothing.
+func (e *Error) MayBeAbsent() bool {
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusBadGateway:
+		return true
+	}
+	return false
 }
 
 // Error names the step, the target, the answer in words and, if the request may have left, its id.
-func (e *CallError) Error() string {
+func (e *Error) Error() string {
+	if e.Text != "" {
+		return e.Text
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s %s%s", e.Op, e.Method, e.Host, e.Path)
 	if e.Status != 0 {
@@ -68,8 +115,8 @@ func (e *CallError) Error() string {
 			b.WriteString(" " + text)
 		}
 	}
-	if e.Code != "" && !strings.Contains(e.Message, e.Code) {
-		b.WriteString(": " + e.Code)
+	if e.ServiceCode != "" && !strings.Contains(e.Message, e.ServiceCode) {
+		b.WriteString(": " + e.ServiceCode)
 	}
 	if e.Message != "" {
 		b.WriteString(": " + e.Message)
@@ -85,9 +132,9 @@ func (e *CallError) Error() string {
 }
 
 // hint says what to look at where the fault's own words do not.
-func (e *CallError) hint() string {
+func (e *Error) hint() string {
 	var (
-		inner  *CallError
+		inner  *Error
 		record tls.RecordHeaderError
 	)
 	switch {
@@ -100,36 +147,43 @@ func (e *CallError) hint() string {
 	return ""
 }
 
-func (e *CallError) Unwrap() error { return e.Err }
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
 
-// Outcome tells what is certain. Only a 4xx that speaks of this request is a refusal: 408, 425, 429, the object store's
-// RequestTimeout and every 5xx leave open what was done, and so does a redirect that asks for another method.
-func (e *CallError) Outcome() Outcome {
+// classify sets Outcome, Denied and Code by the other fields, which are complete.
+func (e *Error) classify() *Error {
+	e.Outcome = e.outcomeOf()
+	e.Denied = e.isDenied()
+	e.Code = e.codeOf()
+	return e
+}
+
+// outcomeOf tells what is certain. Only a 4xx that speaks of this request proves that nothing was done: 408, 425, 429, the
+// object store's RequestTimeout and every 5xx leave it open, and so does a redirect that asks for another method.
+func (e *Error) outcomeOf() Outcome {
 	switch {
 	case !e.Sent:
 		return NotSent
 	case e.Status == http.StatusTemporaryRedirect, e.Status == http.StatusPermanentRedirect:
-		return Refused
-	case e.Status/100 != 4, passingStatus(e.Status), passingCode(e.Code):
-		return Unknown
+		return NotProcessed
+	case e.Status/100 != 4, passingStatus(e.Status), passingCode(e.ServiceCode):
+		return OutcomeUnknown
 	}
-	return Refused
+	return NotProcessed
 }
 
-// Credentials reports whether the call failed because credentials or rights are missing: 401, 403, or a token that was
-// refused or lacks a scope.
-func (e *CallError) Credentials() bool {
+func (e *Error) isDenied() bool {
 	var (
-		inner *CallError
+		inner *Error
 		scope *ScopeError
 	)
 	switch {
 	case errors.As(e.Err, &scope), errors.Is(e.Err, errSecret):
 		return true
 	case errors.As(e.Err, &inner):
-		return inner.Credentials()
+		return inner.Denied
 	case e.Op == opToken:
-		return e.Outcome() == Refused && e.Status/100 == 4
+		return e.Outcome == NotProcessed && e.Status/100 == 4
 	default:
 		return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 	}
@@ -154,10 +208,10 @@ type redirectError struct {
 func (e *redirectError) Error() string { return e.err.Error() }
 func (e *redirectError) Unwrap() error { return e.err }
 
-// fail turns any error into a CallError. An error of another call (the token's) is kept as the cause, with what it
+// fail turns any error into an Error. An error of another call (the token's) is kept as the cause, with what it
 // knows about waiting.
-func (c *call) fail(err error) *CallError {
-	var done *CallError
+func (c *call) fail(err error) *Error {
+	var done *Error
 	if errors.As(err, &done) && done.Op == c.op && done.RequestID == c.id && c.id != "" {
 		return done
 	}
@@ -176,29 +230,29 @@ func (c *call) fail(err error) *CallError {
 		e.RetryAfter, e.Date = done.RetryAfter, done.Date
 	}
 	e.Err = c.safe(explainCertificate(err, c.server(), e.Host, c.now()))
-	return e
+	return e.classify()
 }
 
 // broken is a 2xx whose content could not be read.
-func (c *call) broken(resp *http.Response, err error) *CallError {
+func (c *call) broken(resp *http.Response, err error) *Error {
 	e := c.fail(err)
 	e.Status, e.Date, e.RequestID = resp.StatusCode, serverDate(resp.Header), c.requestID(resp)
-	return e
+	return e.classify()
 }
 
 // refusal is an answer other than 2xx, with its body in words.
-func (c *call) refusal(resp *http.Response) *CallError {
+func (c *call) refusal(resp *http.Response) *Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorAnswer)) // what could be read is what there is to say
 	return c.refusalOf(resp, body)
 }
 
 // refusalOf is an answer that is no success, with its body in words.
-func (c *call) refusalOf(resp *http.Response, body []byte) *CallError {
+func (c *call) refusalOf(resp *http.Response, body []byte) *Error {
 	e := c.blank()
 	e.Status, e.Date, e.RequestID = resp.StatusCode, serverDate(resp.Header), c.requestID(resp)
 	e.RetryAfter = retryAfter(resp.StatusCode, resp.Header, c.now())
-	e.Code, e.Message = explain(resp.Header.Get("Content-Type"), body, c.secrets())
-	return e
+	e.ServiceCode, e.Message = explain(resp.Header.Get("Content-Type"), body, c.secrets())
+	return e.classify()
 }
 
 // server says in words whom the call is for.
@@ -212,8 +266,8 @@ func (c *call) server() string {
 	return "the service"
 }
 
-func (c *call) blank() *CallError {
-	e := &CallError{Op: c.op, Method: c.method, RequestID: c.id, Sent: c.sent.Load()}
+func (c *call) blank() *Error {
+	e := &Error{Op: c.op, Method: c.method, RequestID: c.id, Sent: c.sent.Load()}
 	if u := c.last; u != nil {
 		e.Host, e.Path = sanitize.Message(u.Host, 200), sanitize.Message(u.EscapedPath(), 200)
 	} else if c.url != nil {
@@ -241,7 +295,7 @@ func (c *call) secrets() []string {
 
 // safe keeps err as it is where its text is harmless, and otherwise hides its text but not what it is.
 func (c *call) safe(err error) error {
-	var own *CallError
+	var own *Error
 	if err == nil || errors.As(err, &own) {
 		return err
 	}
@@ -261,27 +315,28 @@ func (e *hushed) Error() string        { return e.text }
 func (e *hushed) Is(target error) bool { return errors.Is(e.err, target) }
 func (e *hushed) As(target any) bool   { return errors.As(e.err, target) }
 
-// Kind is a stable word for what went wrong, for machines: "http-403" for an answer, else one of policy, scope,
-// credentials, unreadable, dns, certificate-expired, certificate-early, certificate-unknown, certificate-foreign, tls, no-connection, timeout, cancelled, connection.
-func (e *CallError) Kind() string {
+// codeOf is a stable word for what went wrong: "http-403" for an answer, else one of policy, scope, credentials,
+// unreadable, dns, certificate-expired, certificate-early, certificate-unknown, certificate-foreign, tls, no-connection,
+// timeout, cancelled, connection. Clients add local, not-the-store, answered-early, error-document, package-damaged, request.
+func (e *Error) codeOf() string {
 	var (
 		policy *PolicyError
 		scope  *ScopeError
 		name   *net.DNSError
 		op     *net.OpError
 		cert   *certificateError
-		inner  *CallError
+		inner  *Error
 	)
 	switch {
-	case e.Status == 0 && errors.As(e.Err, &inner) && !e.Credentials():
-		return inner.Kind() // the call for a token failed, and this one never left
+	case e.Status == 0 && errors.As(e.Err, &inner) && !e.Denied:
+		return inner.Code // the call for a token failed, and this one never left
 	case errors.As(e.Err, &cert):
 		return cert.kind
 	case errors.As(e.Err, &policy):
 		return "policy"
 	case errors.As(e.Err, &scope):
 		return "scope"
-	case e.Credentials() && e.Status == 0:
+	case e.Denied && e.Status == 0:
 		return "credentials"
 	case e.Err != nil && e.Status != 0:
 		return "unreadable"
@@ -301,4 +356,16 @@ func (e *CallError) Kind() string {
 		return "tls" // how crypto/tls dresses its alerts
 	}
 	return "connection"
+}
+
+// errWebPage is a 2xx of the API that is HTML.
+var errWebPage = errors.New("answered with a web page, as a proxy does that wants a sign-in, and not by the service; look at the proxy and at base_url")
+
+// Unreadable returns the error of a call whose 2xx answer makes no sense. What was asked for may have been done.
+func (a *Answer) Unreadable(op string, err error) *Error {
+	if webPage(a.Body) {
+		err = errWebPage
+	}
+	return &Error{Outcome: OutcomeUnknown, Code: "unreadable", Op: op, Status: a.Status, RequestID: a.RequestID, Sent: true, Err: err,
+		Text: op + ": " + err.Error() + " (request id " + a.RequestID + ")"}
 }

@@ -140,7 +140,7 @@ func TestDo_I21_WaitsForRoomWithinItsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := do(t, api, post("register", "[]"))
-	if ce := failure(t, err); ce.Outcome() != Unknown || held.Load() != 0 {
+	if ce := failure(t, err); ce.Outcome != OutcomeUnknown || held.Load() != 0 {
 		t.Errorf("%d bytes were read: %v", held.Load(), ce)
 	}
 	api.memory.free.Release(allAnswers)

@@ -107,33 +107,33 @@ func TestNetwork_I24_FaultsOfTheLine(t *testing.T) {
 		words string
 		put   bool // the PUT succeeds: it looks at the beginning of the body alone
 	}{
-		{"ResetInTheRequest", func(c net.Conn) { c.Read(make([]byte, 10)); reset(c) }, Unknown, "connection", "", false},
-		{"ResetAfterTheRequest", func(c net.Conn) { heard(c, "BODY"); reset(c) }, Unknown, "connection", "connection reset by peer", false},
-		{"ResetInTheHead", func(c net.Conn) { says(okHead + "Content-Le")(c); reset(c) }, Unknown, "connection", "", false},
+		{"ResetInTheRequest", func(c net.Conn) { c.Read(make([]byte, 10)); reset(c) }, OutcomeUnknown, "connection", "", false},
+		{"ResetAfterTheRequest", func(c net.Conn) { heard(c, "BODY"); reset(c) }, OutcomeUnknown, "connection", "connection reset by peer", false},
+		{"ResetInTheHead", func(c net.Conn) { says(okHead + "Content-Le")(c); reset(c) }, OutcomeUnknown, "connection", "", false},
 		{"ResetInTheBody", func(c net.Conn) {
 			says(okHead + "Content-Length: 100\r\n\r\n[{")(c)
 			time.Sleep(20 * time.Millisecond) // a reset overtakes what was sent just before
 			reset(c)
-		}, Unknown, "unreadable", "connection reset by peer", false},
-		{"Silence", func(c net.Conn) { io.Copy(io.Discard, c) }, Unknown, "timeout", "", false},
-		{"SlowHead", drips(okHead, "X: y\r\n", 20*time.Millisecond), Unknown, "timeout", "", false},
-		{"SlowBody", drips(okHead+"Content-Length: 100000\r\n\r\n", " ", 20*time.Millisecond), Unknown, "unreadable", "no answer in time", false},
-		{"EndlessHead", drips(okHead, "X: "+strings.Repeat("y", 4000)+"\r\n", 0), Unknown, "connection", "exceeded", false},
-		{"EndlessHints", drips("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 0), Unknown, "connection", "exceeded", false},
-		{"EndlessBody", drips(okHead+"Transfer-Encoding: chunked\r\n\r\n", "1000\r\n"+strings.Repeat("z", 4096)+"\r\n", 0), Unknown, "unreadable", "larger than its limit", true},
-		{"BodyCut", says(okHead + "Content-Length: 100\r\n\r\n[{"), Unknown, "unreadable", "unexpected EOF", false},
-		{"TwoLengths", says(okHead + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n[]x"), Unknown, "connection", "Content-Length", false},
-		{"NegativeLength", says(okHead + "Content-Length: -2\r\n\r\n[]"), Unknown, "connection", "Content-Length", false},
-		{"NotHTTP", says("SSH-2.0-OpenSSH_9.2\r\n"), Unknown, "connection", "", false},
-		{"NoStatus", says("HTTP/1.1 OK\r\n\r\n"), Unknown, "connection", "", false},
-		{"StatusOf7", says("HTTP/1.1 7 OK\r\n\r\n"), Unknown, "connection", "", false},
-		{"StatusOf999", says("HTTP/1.1 999 Request Denied\r\nContent-Length: 0\r\n\r\n"), Unknown, "http-999", "", false},
-		{"SwitchingProtocols", says("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"), Unknown, "http-101", "", false},
-		{"GzipBomb", says(bomb(okHead, 300<<20)), Unknown, "unreadable", "larger than its limit", true},
-		{"GzipOfARefusal", says(bomb("HTTP/1.1 400 Bad Request\r\n", 64<<20)), Refused, "http-400", "not text", false},
-		{"NoGzip", says(okHead + "Content-Encoding: gzip\r\nContent-Length: 20\r\n\r\n[                  ]"), Unknown, "unreadable", "gzip", false},
-		{"ColoursInTheReason", says("HTTP/1.1 400 \x1b[2Jpwned\r\nContent-Length: 13\r\n\r\n\x1b[31mred\r\nX:y"), Refused, "http-400", "red X:y", false},
-		{"ColoursInAHeader", says("HTTP/1.1 503 No\r\nX-Amz-Request-Id: \x1b[2Ja\r\nDate: \x1b]0;x\a\r\nRetry-After: \x1b[1m\r\nContent-Length: 0\r\n\r\n"), Unknown, "", "", false},
+		}, OutcomeUnknown, "unreadable", "connection reset by peer", false},
+		{"Silence", func(c net.Conn) { io.Copy(io.Discard, c) }, OutcomeUnknown, "timeout", "", false},
+		{"SlowHead", drips(okHead, "X: y\r\n", 20*time.Millisecond), OutcomeUnknown, "timeout", "", false},
+		{"SlowBody", drips(okHead+"Content-Length: 100000\r\n\r\n", " ", 20*time.Millisecond), OutcomeUnknown, "unreadable", "no answer in time", false},
+		{"EndlessHead", drips(okHead, "X: "+strings.Repeat("y", 4000)+"\r\n", 0), OutcomeUnknown, "connection", "exceeded", false},
+		{"EndlessHints", drips("", "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 0), OutcomeUnknown, "connection", "exceeded", false},
+		{"EndlessBody", drips(okHead+"Transfer-Encoding: chunked\r\n\r\n", "1000\r\n"+strings.Repeat("z", 4096)+"\r\n", 0), OutcomeUnknown, "unreadable", "larger than its limit", true},
+		{"BodyCut", says(okHead + "Content-Length: 100\r\n\r\n[{"), OutcomeUnknown, "unreadable", "unexpected EOF", false},
+		{"TwoLengths", says(okHead + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n[]x"), OutcomeUnknown, "connection", "Content-Length", false},
+		{"NegativeLength", says(okHead + "Content-Length: -2\r\n\r\n[]"), OutcomeUnknown, "connection", "Content-Length", false},
+		{"NotHTTP", says("SSH-2.0-OpenSSH_9.2\r\n"), OutcomeUnknown, "connection", "", false},
+		{"NoStatus", says("HTTP/1.1 OK\r\n\r\n"), OutcomeUnknown, "connection", "", false},
+		{"StatusOf7", says("HTTP/1.1 7 OK\r\n\r\n"), OutcomeUnknown, "connection", "", false},
+		{"StatusOf999", says("HTTP/1.1 999 Request Denied\r\nContent-Length: 0\r\n\r\n"), OutcomeUnknown, "http-999", "", false},
+		{"SwitchingProtocols", says("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"), OutcomeUnknown, "http-101", "", false},
+		{"GzipBomb", says(bomb(okHead, 300<<20)), OutcomeUnknown, "unreadable", "larger than its limit", true},
+		{"GzipOfARefusal", says(bomb("HTTP/1.1 400 Bad Request\r\n", 64<<20)), NotProcessed, "http-400", "not text", false},
+		{"NoGzip", says(okHead + "Content-Encoding: gzip\r\nContent-Length: 20\r\n\r\n[                  ]"), OutcomeUnknown, "unreadable", "gzip", false},
+		{"ColoursInTheReason", says("HTTP/1.1 400 \x1b[2Jpwned\r\nContent-Length: 13\r\n\r\n\x1b[31mred\r\nX:y"), NotProcessed, "http-400", "red X:y", false},
+		{"ColoursInAHeader", says("HTTP/1.1 503 No\r\nX-Amz-Request-Id: \x1b[2Ja\r\nDate: \x1b]0;x\a\r\nRetry-After: \x1b[1m\r\nContent-Length: 0\r\n\r\n"), OutcomeUnknown, "", "", false},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -143,10 +143,10 @@ func TestNetwork_I24_FaultsOfTheLine(t *testing.T) {
 			_, err := do(t, api, Request{Op: "register", Method: "POST", Path: []string{"v1"}, Body: []byte("BODY"), Limit: 1 << 20})
 			ce := failure(t, err)
 			if r.kind == "" {
-				r.kind = ce.Kind()
+				r.kind = ce.Code
 			}
-			if ce.Outcome() != r.want || ce.Kind() != r.kind || !strings.Contains(ce.Error(), r.words) {
-				t.Errorf("POST: %v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+			if ce.Outcome != r.want || ce.Code != r.kind || !strings.Contains(ce.Error(), r.words) {
+				t.Errorf("POST: %v, %s: %v", ce.Outcome, ce.Code, ce)
 			}
 			if strings.ContainsFunc(ce.Error(), unicode.IsControl) {
 				t.Errorf("not fit for a log: %q", ce)
@@ -155,8 +155,8 @@ func TestNetwork_I24_FaultsOfTheLine(t *testing.T) {
 			if r.put && err == nil {
 				return
 			}
-			if ce := failure(t, err); ce.Outcome() != r.want || strings.ContainsFunc(ce.Error(), unicode.IsControl) {
-				t.Errorf("PUT: %v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+			if ce := failure(t, err); ce.Outcome != r.want || strings.ContainsFunc(ce.Error(), unicode.IsControl) {
+				t.Errorf("PUT: %v, %s: %v", ce.Outcome, ce.Code, ce)
 			}
 		})
 	}
@@ -322,12 +322,12 @@ func TestNetwork_I20_FaultsOfTLS(t *testing.T) {
 			api, store := clients(t, cfg)
 			_, err := do(t, api, post("register", "[]"))
 			ce := failure(t, err)
-			if ce.Outcome() != NotSent || r.kind != "" && ce.Kind() != r.kind || !strings.Contains(ce.Error(), strings.ReplaceAll(r.words, "HOST", host)) {
-				t.Errorf("%v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+			if ce.Outcome != NotSent || r.kind != "" && ce.Code != r.kind || !strings.Contains(ce.Error(), strings.ReplaceAll(r.words, "HOST", host)) {
+				t.Errorf("%v, %s: %v", ce.Outcome, ce.Code, ce)
 			}
 			_, err = store.Put(context.Background(), Upload{Op: "upload", URL: cfg.BaseURL + "/k", Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY"), Stall: 500 * time.Millisecond})
-			if ce := failure(t, err); ce.Outcome() != NotSent || strings.HasPrefix(r.kind, "certificate-") && !strings.Contains(ce.Error(), "the certificate of the object store ("+host+") ") {
-				t.Errorf("PUT: %v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+			if ce := failure(t, err); ce.Outcome != NotSent || strings.HasPrefix(r.kind, "certificate-") && !strings.Contains(ce.Error(), "the certificate of the object store ("+host+") ") {
+				t.Errorf("PUT: %v, %s: %v", ce.Outcome, ce.Code, ce)
 			}
 		})
 	}
@@ -350,8 +350,8 @@ func TestNetwork_I20_WhoseCertificateBehindAProxy(t *testing.T) {
 	} {
 		api, _ := clients(t, Config{BaseURL: "https://archive.example", Proxy: proxy})
 		_, err := do(t, api, post("register", "[]"))
-		if ce := failure(t, err); ce.Outcome() != NotSent || ce.Kind() != "certificate-unknown" || !strings.Contains(ce.Error(), words) {
-			t.Errorf("%v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+		if ce := failure(t, err); ce.Outcome != NotSent || ce.Code != "certificate-unknown" || !strings.Contains(ce.Error(), words) {
+			t.Errorf("%v, %s: %v", ce.Outcome, ce.Code, ce)
 		}
 	}
 }
@@ -409,17 +409,17 @@ func TestNetwork_I20_NameThatChangesItsAddress(t *testing.T) {
 	_, port, _ := net.SplitHostPort(addr)
 	names(t, [4]byte{192, 0, 2, 1}, [4]byte{127, 0, 0, 1}) // the first is reserved for examples: nobody answers
 	_, store := clients(t, Config{BaseURL: "https://archive.example"})
-	put := func() *CallError {
+	put := func() *Error {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		_, err := store.Put(ctx, Upload{Op: "upload", URL: "https://bucket.example:" + port + "/k?X-Amz-Signature=" + signatureCanary, Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
 		return failure(t, err)
 	}
-	if ce := put(); ce.Outcome() != NotSent || ce.Kind() == "policy" {
-		t.Errorf("a public address: %v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+	if ce := put(); ce.Outcome != NotSent || ce.Code == "policy" {
+		t.Errorf("a public address: %v, %s: %v", ce.Outcome, ce.Code, ce)
 	}
-	if ce := put(); ce.Outcome() != NotSent || ce.Kind() != "policy" || !strings.Contains(ce.Error(), "host bucket.example refused: its address is not a public one") {
-		t.Errorf("the local network: %v, %s: %v", ce.Outcome(), ce.Kind(), ce)
+	if ce := put(); ce.Outcome != NotSent || ce.Code != "policy" || !strings.Contains(ce.Error(), "host bucket.example refused: its address is not a public one") {
+		t.Errorf("the local network: %v, %s: %v", ce.Outcome, ce.Code, ce)
 	}
 	if reached.Load() != 0 {
 		t.Error("the local network was reached")
@@ -434,8 +434,8 @@ func TestNetwork_I20_OtherPortOfAConfiguredHost(t *testing.T) {
 	_, port, _ := net.SplitHostPort(addr)
 	_, store := clients(t, Config{BaseURL: "https://archive.example"})
 	_, err := store.Put(t.Context(), Upload{Op: "upload", URL: "https://archive.example:" + port + "/k", Size: 4, SHA256: sum("BODY"), Open: bodyOf("BODY")})
-	if ce := failure(t, err); ce.Kind() != "policy" || reached.Load() != 0 {
-		t.Errorf("%s: %v", ce.Kind(), ce)
+	if ce := failure(t, err); ce.Code != "policy" || reached.Load() != 0 {
+		t.Errorf("%s: %v", ce.Code, ce)
 	}
 }
 
@@ -582,8 +582,8 @@ func TestPut_I12_AnEarlyYesThroughAProxy(t *testing.T) {
 					}
 					return
 				}
-				if ce := failure(t, err); ce.Outcome() != Unknown || !errors.Is(err, r.want) {
-					t.Errorf("%v: %v", ce.Outcome(), ce)
+				if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, r.want) {
+					t.Errorf("%v: %v", ce.Outcome, ce)
 				}
 			})
 		}

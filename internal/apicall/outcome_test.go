@@ -44,21 +44,21 @@ func TestOutcome_PostAndPut(t *testing.T) {
 		status int
 		words  string
 	}{
-		{"ClosedBeforeHeaders", hangUp(""), Unknown, 0, ""},
-		{"GarbledHeaders", hangUp("SSH-2.0-OpenSSH\r\n\r\n"), Unknown, 0, ""},
-		{"HeadersCut", hangUp("HTTP/1.1 200 OK\r\nContent-Le"), Unknown, 0, ""},
-		{"InternalError", answer(500, `{"message":"boom"}`), Unknown, 500, "boom"},
-		{"BadGateway", answer(502, "<html><title>Bad</title>"), Unknown, 502, "base address"},
-		{"TooMany", answer(429, ""), Unknown, 429, "no explanation"},
-		{"RequestTimeout", answer(408, ""), Unknown, 408, ""},
-		{"StoreRequestTimeout", answer(400, "<Error><Code>RequestTimeout</Code><Message>Your socket idled</Message></Error>"), Unknown, 400, "socket idled"},
-		{"StoreSlowDown", answer(503, "<Error><Code>SlowDown</Code></Error>"), Unknown, 503, "SlowDown"},
-		{"BadRequest", answer(400, `{"detail":"schema"}`), Refused, 400, "schema"},
-		{"EndlessWords", answer(400, "no "+strings.Repeat("x", 2<<20)), Refused, 400, "no xxx"},
-		{"Conflict", answer(409, ""), Refused, 409, ""},
-		{"TooLarge", answer(413, ""), Refused, 413, ""},
-		{"Unprocessable", answer(422, `{"detail":[{"loc":["body"],"msg":"m"}]}`), Refused, 422, "body: m"},
-		{"Forbidden", answer(403, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"), Refused, 403, "Request has expired"},
+		{"ClosedBeforeHeaders", hangUp(""), OutcomeUnknown, 0, ""},
+		{"GarbledHeaders", hangUp("SSH-2.0-OpenSSH\r\n\r\n"), OutcomeUnknown, 0, ""},
+		{"HeadersCut", hangUp("HTTP/1.1 200 OK\r\nContent-Le"), OutcomeUnknown, 0, ""},
+		{"InternalError", answer(500, `{"message":"boom"}`), OutcomeUnknown, 500, "boom"},
+		{"BadGateway", answer(502, "<html><title>Bad</title>"), OutcomeUnknown, 502, "base address"},
+		{"TooMany", answer(429, ""), OutcomeUnknown, 429, "no explanation"},
+		{"RequestTimeout", answer(408, ""), OutcomeUnknown, 408, ""},
+		{"StoreRequestTimeout", answer(400, "<Error><Code>RequestTimeout</Code><Message>Your socket idled</Message></Error>"), OutcomeUnknown, 400, "socket idled"},
+		{"StoreSlowDown", answer(503, "<Error><Code>SlowDown</Code></Error>"), OutcomeUnknown, 503, "SlowDown"},
+		{"BadRequest", answer(400, `{"detail":"schema"}`), NotProcessed, 400, "schema"},
+		{"EndlessWords", answer(400, "no "+strings.Repeat("x", 2<<20)), NotProcessed, 400, "no xxx"},
+		{"Conflict", answer(409, ""), NotProcessed, 409, ""},
+		{"TooLarge", answer(413, ""), NotProcessed, 413, ""},
+		{"Unprocessable", answer(422, `{"detail":[{"loc":["body"],"msg":"m"}]}`), NotProcessed, 422, "body: m"},
+		{"Forbidden", answer(403, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"), NotProcessed, 403, "Request has expired"},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -69,8 +69,8 @@ func TestOutcome_PostAndPut(t *testing.T) {
 			_, putErr := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k?X-Amz-Signature=" + signatureCanary, Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
 			for _, err := range []error{postErr, putErr} {
 				ce := failure(t, err)
-				if ce.Outcome() != r.want || ce.Status != r.status || !ce.Sent || !strings.Contains(ce.Error(), r.words) {
-					t.Errorf("got outcome %v, status %d, %v; want %v, %d, %q", ce.Outcome(), ce.Status, ce, r.want, r.status, r.words)
+				if ce.Outcome != r.want || ce.Status != r.status || !ce.Sent || !strings.Contains(ce.Error(), r.words) {
+					t.Errorf("got outcome %v, status %d, %v; want %v, %d, %q", ce.Outcome, ce.Status, ce, r.want, r.status, r.words)
 				}
 			}
 			if n := hits.Load(); n != 2 {
@@ -94,8 +94,8 @@ func TestOutcome_UnreadableAnswer(t *testing.T) {
 			r.Limit = 1000
 			_, err := do(t, api, r)
 			ce := failure(t, err)
-			if ce.Outcome() != Unknown || ce.Status != 200 {
-				t.Errorf("got %v, status %d: %v", ce.Outcome(), ce.Status, ce)
+			if ce.Outcome != OutcomeUnknown || ce.Status != 200 {
+				t.Errorf("got %v, status %d: %v", ce.Outcome, ce.Status, ce)
 			}
 			if name == "Huge" && !errors.Is(err, ErrTooLarge) {
 				t.Errorf("got %v, want ErrTooLarge", err)
@@ -143,17 +143,17 @@ func TestOutcome_NotSent(t *testing.T) {
 			defer cancel()
 			_, err := api.Do(ctx, post("register", "[]"))
 			ce := failure(t, err)
-			if ce.Outcome() != NotSent || ce.Op != "register" {
-				t.Errorf("got %v: %v", ce.Outcome(), ce)
+			if ce.Outcome != NotSent || ce.Op != "register" {
+				t.Errorf("got %v: %v", ce.Outcome, ce)
 			}
-			if want, ok := kinds[name]; ok && ce.Kind() != want {
-				t.Errorf("kind %s, want %s: %v", ce.Kind(), want, ce)
+			if want, ok := kinds[name]; ok && ce.Code != want {
+				t.Errorf("kind %s, want %s: %v", ce.Code, want, ce)
 			}
 			if !strings.Contains(ce.Error(), words[name]) {
 				t.Errorf("%q is not said: %v", words[name], ce)
 			}
-			if want := name == "SecretUnreadable" || name == "TokenRefused"; ce.Credentials() != want {
-				t.Errorf("Credentials() = %v: %v", ce.Credentials(), ce)
+			if want := name == "SecretUnreadable" || name == "TokenRefused"; ce.Denied != want {
+				t.Errorf("Denied = %v: %v", ce.Denied, ce)
 			}
 		})
 	}
@@ -167,8 +167,8 @@ func TestOutcome_PolicyIsNotSent(t *testing.T) {
 	_, err2 := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/x?X-Amz-Signature=" + signatureCanary, Size: 1, SHA256: sum("z"), Open: bodyOf("z")})
 	_, err3 := api.Do(context.Background(), Request{Op: "climb", Path: []string{"v1", "..", "x"}})
 	for _, e := range []error{err, err2, err3} {
-		if ce := failure(t, e); ce.Outcome() != NotSent {
-			t.Errorf("got %v: %v", ce.Outcome(), ce)
+		if ce := failure(t, e); ce.Outcome != NotSent {
+			t.Errorf("got %v: %v", ce.Outcome, ce)
 		}
 	}
 	var pe *PolicyError
@@ -207,16 +207,16 @@ func TestOnce_KeptConnectionDies(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = do(t, api, post("register", "[]"))
-			if ce := failure(t, err); ce.Outcome() != Unknown {
-				t.Errorf("POST: got %v: %v", ce.Outcome(), ce)
+			if ce := failure(t, err); ce.Outcome != OutcomeUnknown {
+				t.Errorf("POST: got %v: %v", ce.Outcome, ce)
 			}
 			put := Upload{Op: "upload", URL: base + "/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")}
 			if _, err := store.Put(context.Background(), put); err != nil {
 				t.Fatal(err)
 			}
 			_, err = store.Put(context.Background(), put)
-			if ce := failure(t, err); ce.Outcome() != Unknown {
-				t.Errorf("PUT: got %v: %v", ce.Outcome(), ce)
+			if ce := failure(t, err); ce.Outcome != OutcomeUnknown {
+				t.Errorf("PUT: got %v: %v", ce.Outcome, ce)
 			}
 			if reads && requests.Load() != 4 || dialled.Load() != 2 {
 				t.Errorf("4 calls made %d requests on %d connections", requests.Load(), dialled.Load())
@@ -286,8 +286,8 @@ func TestProxy(t *testing.T) {
 	_, err := do(t, api, post("register", "[]"))
 	_, err2 := store.Put(context.Background(), Upload{Op: "upload", URL: "https://bucket.example/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
 	for _, err := range []error{err, err2} {
-		if ce := failure(t, err); ce.Outcome() != NotSent {
-			t.Errorf("%v: %v", ce.Outcome(), ce)
+		if ce := failure(t, err); ce.Outcome != NotSent {
+			t.Errorf("%v: %v", ce.Outcome, ce)
 		}
 	}
 	if fmt.Sprint(asked) != "[CONNECT archive.example:443 CONNECT bucket.example:443]" {

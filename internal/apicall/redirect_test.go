@@ -97,12 +97,12 @@ func TestRedirect_API(t *testing.T) {
 }
 
 func TestRedirect_OutcomeOfRefusal(t *testing.T) {
-	for status, want := range map[int]Outcome{302: Unknown, 303: Unknown, 307: Refused} {
+	for status, want := range map[int]Outcome{302: OutcomeUnknown, 303: OutcomeUnknown, 307: NotProcessed} {
 		net := &network{hosts: map[string]http.HandlerFunc{"https://archive.example": to(status, "https://evil.example/")}}
 		api, _ := clients(t, Config{BaseURL: "https://archive.example", Transport: net})
 		_, err := do(t, api, post("register", "[]"))
-		if ce := failure(t, err); ce.Outcome() != want || ce.Status != status {
-			t.Errorf("%d: got %v, status %d", status, ce.Outcome(), ce.Status)
+		if ce := failure(t, err); ce.Outcome != want || ce.Status != status {
+			t.Errorf("%d: got %v, status %d", status, ce.Outcome, ce.Status)
 		}
 	}
 }
@@ -171,12 +171,12 @@ func TestRedirect_NeverDownWhereLoopbackIsAllowed(t *testing.T) {
 	net := &network{hosts: map[string]http.HandlerFunc{"https://bucket.example": to(307, "http://127.0.0.1:9/k")}}
 	_, store := clients(t, Config{BaseURL: "http://127.0.0.1:8", Transport: net})
 	_, err := store.Put(context.Background(), Upload{Op: "upload", URL: "https://bucket.example/k", Size: 3, SHA256: sum("zip"), Open: bodyOf("zip")})
-	if ce := failure(t, err); len(net.log) != 1 || ce.Kind() != "policy" {
+	if ce := failure(t, err); len(net.log) != 1 || ce.Code != "policy" {
 		t.Errorf("%d requests: %v", len(net.log), err)
 	}
 }
 
-func ExampleCallError() {
+func ExampleError() {
 	net := &network{hosts: map[string]http.HandlerFunc{"https://bucket.example": func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		fmt.Fprint(w, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>")

@@ -79,7 +79,7 @@ func (r *repeater) consume(resp *http.Response) error {
 }
 
 func (r *repeater) check(ctx context.Context, resp *http.Response, err error) (bool, error) {
-	var inner *CallError
+	var inner *Error
 	if !passing(ctx, resp, err) || r.call.op != opToken && errors.As(err, &inner) && inner.Op == opToken {
 		return false, nil // (a token request had repeats of its own)
 	}

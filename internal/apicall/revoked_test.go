@@ -132,8 +132,8 @@ func TestOAuth_I23_ForbiddenIsNoStormOfTokenRequests(t *testing.T) {
 			wg.Go(func() {
 				for range 60 {
 					_, err := api.Do(context.Background(), closed("register"))
-					if ce := failure(t, err); ce.Outcome() != Refused || ce.Status != http.StatusForbidden || !ce.Credentials() {
-						t.Errorf("%v: %v", ce.Outcome(), ce)
+					if ce := failure(t, err); ce.Outcome != NotProcessed || ce.Status != http.StatusForbidden || !ce.Denied {
+						t.Errorf("%v: %v", ce.Outcome, ce)
 					}
 				}
 			})
@@ -173,8 +173,8 @@ func TestOAuth_I23_ForbiddenWhileTheTokenEndpointIsDown(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				_, err := api.Do(context.Background(), closed("register"))
-				if ce := failure(t, err); ce.Status != http.StatusForbidden || ce.Outcome() != Refused {
-					t.Errorf("%v: %v", ce.Outcome(), ce)
+				if ce := failure(t, err); ce.Status != http.StatusForbidden || ce.Outcome != NotProcessed {
+					t.Errorf("%v: %v", ce.Outcome, ce)
 				}
 			})
 		}
@@ -237,8 +237,8 @@ func TestBasic_ForbiddenIsNotRepeated(t *testing.T) {
 		srv := serve(t, func(w http.ResponseWriter, _ *http.Request) { calls++; w.WriteHeader(status) })
 		api, _ := clients(t, Config{BaseURL: srv.URL})
 		_, err := do(t, api, post("register", "[]"))
-		if ce := failure(t, err); ce.Outcome() != Refused || calls != 1 {
-			t.Errorf("%d: %v after %d calls", status, ce.Outcome(), calls)
+		if ce := failure(t, err); ce.Outcome != NotProcessed || calls != 1 {
+			t.Errorf("%d: %v after %d calls", status, ce.Outcome, calls)
 		}
 	}
 }

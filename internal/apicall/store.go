@@ -36,7 +36,7 @@ type Upload struct {
 // never chunked; ctx ends the upload at any point. Content of another length or digest than announced never leaves whole:
 // the error wraps a *ContentError then. A 2xx counts only if it came after the whole content had left (else the error is
 // ErrAnsweredEarly), if its own content can be read, and if that is neither a web page (ErrWebPage) nor an error document
-// as object stores write them. The answer holds the digest that left, and no content. Every error is a *CallError.
+// as object stores write them. The answer holds the digest that left, and no content. Every error is a *Error.
 func (s *Store) Put(ctx context.Context, up Upload) (*Answer, error) {
 	stall := up.Stall
 	if stall <= 0 {

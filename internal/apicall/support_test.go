@@ -80,12 +80,12 @@ func bodyOf(text string) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }
 }
 
-// failure demands a *CallError and that neither it nor anything it wraps shows a canary.
-func failure(t *testing.T, err error) *CallError {
+// failure demands a *Error and that neither it nor anything it wraps shows a canary.
+func failure(t *testing.T, err error) *Error {
 	t.Helper()
-	var ce *CallError
+	var ce *Error
 	if !errors.As(err, &ce) {
-		t.Fatalf("got error %v (%T), want a *CallError", err, err)
+		t.Fatalf("got error %v (%T), want a *Error", err, err)
 	}
 	mute(t, err)
 	return ce

@@ -56,7 +56,7 @@ func TestPut_DeadURLBeforeContent(t *testing.T) {
 		Open: func() (io.ReadCloser, error) {
 			return io.NopCloser(readFunc(func(p []byte) (int, error) { read += len(p); return len(p), nil })), nil
 		}})
-	if ce := failure(t, err); ce.Status != 403 || ce.Outcome() != Refused || read != 0 {
+	if ce := failure(t, err); ce.Status != 403 || ce.Outcome != NotProcessed || read != 0 {
 		t.Errorf("%v after %d bytes", err, read)
 	}
 }
@@ -69,15 +69,15 @@ func TestPut_LocalFaults(t *testing.T) {
 	srv := serve(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
 	_, store := clients(t, Config{BaseURL: srv.URL})
 	gone := errors.New("file vanished")
-	put := func(open func() (io.ReadCloser, error)) *CallError {
+	put := func(open func() (io.ReadCloser, error)) *Error {
 		_, err := store.Put(context.Background(), Upload{Op: "upload", URL: srv.URL + "/k", Size: 10, Open: open})
 		return failure(t, err)
 	}
-	if ce := put(func() (io.ReadCloser, error) { return nil, gone }); ce.Outcome() != NotSent || !errors.Is(ce, gone) {
-		t.Errorf("open fails: %v %v", ce.Outcome(), ce)
+	if ce := put(func() (io.ReadCloser, error) { return nil, gone }); ce.Outcome != NotSent || !errors.Is(ce, gone) {
+		t.Errorf("open fails: %v %v", ce.Outcome, ce)
 	}
-	if ce := put(bodyOf("short")); ce.Outcome() != Unknown {
-		t.Errorf("file shorter than told: %v %v", ce.Outcome(), ce)
+	if ce := put(bodyOf("short")); ce.Outcome != OutcomeUnknown {
+		t.Errorf("file shorter than told: %v %v", ce.Outcome, ce)
 	}
 }
 
@@ -101,8 +101,8 @@ func TestPut_StalledPeerIsLeft(t *testing.T) {
 		begun := time.Now()
 		_, err := store.Put(context.Background(), Upload{Op: "upload", URL: "https://bucket.example/k", Size: 1000, SHA256: sum(strings.Repeat("z", 1000)), Open: bodyOf(strings.Repeat("z", 1000))})
 		ce := failure(t, err)
-		if ce.Outcome() != Unknown || !strings.Contains(ce.Error(), "stands still") || time.Since(begun) != 510*time.Second {
-			t.Errorf("after %v: %v %v", time.Since(begun), ce.Outcome(), ce)
+		if ce.Outcome != OutcomeUnknown || !strings.Contains(ce.Error(), "stands still") || time.Since(begun) != 510*time.Second {
+			t.Errorf("after %v: %v %v", time.Since(begun), ce.Outcome, ce)
 		}
 	})
 }
@@ -116,8 +116,8 @@ func TestPut_BlackHole(t *testing.T) {
 		Header: http.Header{}, Open: func() (io.ReadCloser, error) {
 			return io.NopCloser(readFunc(func(p []byte) (int, error) { return len(p), nil })), nil
 		}})
-	if ce := failure(t, err); ce.Outcome() != Unknown || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v: %v", ce.Outcome(), ce)
+	if ce := failure(t, err); ce.Outcome != OutcomeUnknown || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v: %v", ce.Outcome, ce)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestDo_WholeCallHasALimit(t *testing.T) {
 		})})
 		begun := time.Now()
 		_, err := do(t, api, post("register", "[]"))
-		if ce := failure(t, err); ce.Outcome() != Unknown || time.Since(begun) != time.Minute || !strings.Contains(err.Error(), "no answer in time") {
+		if ce := failure(t, err); ce.Outcome != OutcomeUnknown || time.Since(begun) != time.Minute || !strings.Contains(err.Error(), "no answer in time") {
 			t.Errorf("after %v: %v", time.Since(begun), ce)
 		}
 	})

@@ -163,7 +163,7 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 		Environment: c.Ledger.Info().Environment, Doubt: doubt, Adopt: is && doubt != nil, Accept: c.accept(p),
 	})
 	if err != nil {
-		return out, fmt.Errorf("compare with the archive: %w", RemoteError(err))
+		return out, fmt.Errorf("compare with the archive: %w", err)
 	}
 	if err := c.note(ctx, out.Report, p); err != nil {
 		return out, err

@@ -18,7 +18,7 @@ var ErrNotAsked = errors.New("nothing was changed, for the archive must be asked
 // about every registration that the entry lists. What it says is committed before the decision, and may make that
 // needless: then the entry is returned as it stands, archived or on its way by itself, and nothing was decided.
 //
-// The error wraps [ErrNotAsked], and what kept an answer away (see [RemoteError]), where not all were answered; it wraps
+// The error wraps [ErrNotAsked], and what kept an answer away (see [apicall.Error]), where not all were answered; it wraps
 // [ledger.ErrIllegal] where e cannot be released. Then nothing has changed.
 func (h *Humans) Release(ctx context.Context, e ledger.Entry, p Person) (ledger.Entry, error) {
 	by, _ := p.signed()
@@ -56,7 +56,7 @@ func (h *Humans) askAll(ctx context.Context, e ledger.Entry) (evs []ledger.Event
 	}
 	told, err := recovery.AskEach(ctx, h.asks, e.Vault, numbers)
 	if err != nil {
-		return nil, RemoteError(err)
+		return nil, err
 	}
 	for i, number := range numbers {
 		rc := told[i]

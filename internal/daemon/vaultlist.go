@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/vaultapi"
 )
@@ -162,10 +163,10 @@ func (v *vaultList) ask(ctx context.Context, d *Daemon, account string) time.Dur
 		return wait
 	}
 	advice, err := VaultAdvice(ctx, d.cfg.Lister, d.cfg.Drops, account)
-	switch refusal, answered := errors.AsType[*vaultapi.Error](err); {
+	switch refusal, answered := errors.AsType[*apicall.Error](err); {
 	case ctx.Err() != nil:
 		return listEvery
-	case err != nil && answered && !refusal.Overload && (refusal.Outcome == vaultapi.TurnedAway || refusal.MayBeAbsent):
+	case err != nil && answered && !refusal.Overloaded() && (refusal.Outcome == apicall.NotProcessed || refusal.MayBeAbsent()):
 		d.cfg.Log.Info("the archive does not list its vaults, and nothing follows from that", "err", err)
 		return listEvery
 	case err != nil:

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -115,7 +116,7 @@ func (c *Engine) readList(ctx context.Context, vault archive.VaultID, l *list) e
 func (c *Engine) ask(ctx context.Context, es []ledger.Entry) (cs []ledger.Change, said map[archive.RemoteID]archive.Receipt) {
 	vault := es[0].Vault
 	heard, said := c.listed(ctx, vault, es)
-	q := questions{heard: heard, answered: len(said) > 0 && len(heard) > 0, suspects: map[archive.RemoteID]*RemoteError{}}
+	q := questions{heard: heard, answered: len(said) > 0 && len(heard) > 0, suspects: map[archive.RemoteID]*apicall.Error{}}
 	c.askSingly(ctx, vault, es, &q)
 	if again := c.settleSuspects(ctx, vault, es, &q); again != nil {
 		said = again
@@ -129,7 +130,7 @@ func (c *Engine) ask(ctx context.Context, es []ledger.Entry) (cs []ledger.Change
 			cs = append(cs, c.change(e, evs...))
 		case ctx.Err() != nil: // it was not asked about, and stays due
 		case q.fault != nil:
-			cs = append(cs, c.change(e, ledger.Postponed{NotBefore: c.retryAt(e), Cause: q.fault.cause()}))
+			cs = append(cs, c.change(e, ledger.Postponed{NotBefore: c.retryAt(e), Cause: causeOf(q.fault)}))
 		default:
 			cs = append(cs, c.change(e, ledger.Postponed{NotBefore: c.pollAt(e), Cause: ledger.Cause{Code: "no-answer"}}))
 		}
@@ -173,20 +174,20 @@ func (c *Engine) news(said map[archive.RemoteID]archive.Receipt, es []ledger.Ent
 type questions struct {
 	mu    sync.Mutex
 	heard map[archive.RemoteID]archive.Receipt // guarded by mu
-	fault *RemoteError                         // the last one; guarded by mu
+	fault *apicall.Error                       // the last one; guarded by mu
 	row   int                                  // failed since the last answer; guarded by mu
 
 	answered bool // the service said something, beside what is known from a list of before; guarded by mu
 
-	suspects     map[archive.RemoteID]*RemoteError // that failed as unknown numbers do; guarded by mu
-	vaultAnswers bool                              // it did so after they had failed; guarded by mu
+	suspects     map[archive.RemoteID]*apicall.Error // that failed as unknown numbers do; guarded by mu
+	vaultAnswers bool                                // it did so after they had failed; guarded by mu
 }
 
 func (q *questions) over() bool { return q.row >= tolerated || q.turnedAway() }
 
 // turnedAway reports whether the last fault is certainly the route's.
 func (q *questions) turnedAway() bool {
-	return q.fault != nil && (q.fault.Outcome != Unanswered || q.fault.Overload)
+	return q.fault != nil && (q.fault.Outcome != apicall.OutcomeUnknown || q.fault.Overloaded())
 }
 
 // wants reports whether r is still to be asked about.
@@ -200,13 +201,13 @@ func (q *questions) wants(r archive.RemoteID) bool {
 func (q *questions) book(r archive.RemoteID, rc archive.Receipt, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	fault := asRemote(err)
+	fault := apicall.AsError(err)
 	switch {
 	case err == nil:
 		q.heard[r], q.row, q.answered = rc, 0, true
-	case fault.MayBeAbsent && q.vaultAnswers:
+	case fault.MayBeAbsent() && q.vaultAnswers:
 		q.heard[r], q.row = archive.Receipt{Remote: r, Status: archive.Absent}, 0
-	case fault.MayBeAbsent:
+	case fault.MayBeAbsent():
 		q.suspects[r] = fault
 		q.row++
 	default:
@@ -240,12 +241,12 @@ func (c *Engine) askSingly(ctx context.Context, vault archive.VaultID, es []ledg
 // judgeAsking opens the route, or pauses it where its faults are not of one document.
 func (c *Engine) judgeAsking(vault archive.VaultID, q *questions) {
 	switch {
-	case q.fault != nil && (q.fault.Outcome != Unanswered || q.fault.Overload):
-		c.pause(askRoute(vault), q.fault.cause(), q.fault.RetryAfter)
+	case q.fault != nil && (q.fault.Outcome != apicall.OutcomeUnknown || q.fault.Overloaded()):
+		c.pause(askRoute(vault), causeOf(q.fault), q.fault.RetryAfter)
 	case q.answered:
 		c.open(askRoute(vault))
 	case q.fault != nil && c.routes.doubt(askRoute(vault)):
-		c.pause(askRoute(vault), q.fault.cause(), q.fault.RetryAfter)
+		c.pause(askRoute(vault), causeOf(q.fault), q.fault.RetryAfter)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -50,7 +51,7 @@ func (d *desk) Status(_ context.Context, _ archive.VaultID, r archive.RemoteID) 
 	d.alone[r]++
 	d.second[time.Now().Unix()]++
 	if d.away != nil && d.away(time.Now()) {
-		return archive.Receipt{}, fault(Unanswered, "timeout")
+		return archive.Receipt{}, fault(apicall.OutcomeUnknown, "timeout")
 	}
 	return d.receipt(r), nil
 }
@@ -61,7 +62,7 @@ func (d *desk) StatusList(context.Context, archive.VaultID) (said []archive.Rece
 	defer d.counting.Unlock()
 	d.lists++
 	if d.away != nil && d.away(time.Now()) {
-		return nil, fault(Unanswered, "timeout")
+		return nil, fault(apicall.OutcomeUnknown, "timeout")
 	}
 	for _, r := range d.uploads[max(0, len(d.uploads)-500):] {
 		said = append(said, d.receipt(r))

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -92,7 +93,7 @@ func (s *service) Upload(ctx context.Context, t archive.Ticket, p archive.Packag
 		}
 	}
 	if s.damaged != nil && s.damaged() {
-		return archive.Digest{}, "", &RemoteError{Outcome: Unanswered, Code: "package-damaged", Text: "it changed", Damaged: true}
+		return archive.Digest{}, "", &apicall.Error{Outcome: apicall.OutcomeUnknown, Code: "package-damaged", Text: "it changed", Damaged: true}
 	}
 	if s.upload != nil {
 		if err := s.upload(t.Remote); err != nil {
@@ -304,4 +305,6 @@ func (s *service) counts() (posts, granted int) {
 	return s.posts, s.granted
 }
 
-func fault(o Outcome, code string) error { return &RemoteError{Outcome: o, Code: code, Text: code} }
+func fault(o apicall.Outcome, code string) error {
+	return &apicall.Error{Outcome: o, Code: code, Text: code}
+}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -28,7 +29,7 @@ func TestAsk_I23_OneQuestionThatAlwaysFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := run(t, &service{status: func(id archive.RemoteID) error {
 			if id == "bum-3" {
-				return fault(Unanswered, "http-500")
+				return fault(apicall.OutcomeUnknown, "http-500")
 			}
 			return nil
 		}})
@@ -48,7 +49,7 @@ func TestAsk_I23_OneQuestionThatAlwaysFails(t *testing.T) {
 // The list is only a shortcut: without it each document is asked about alone.
 func TestAsk_ListIsForbidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, &service{list: func() error { return fault(TurnedAway, "http-403") }})
+		r := run(t, &service{list: func() error { return fault(apicall.NotProcessed, "http-403") }})
 		r.drop("V", 50)
 		r.pass(15 * time.Minute)
 		if n := r.states(); n[ledger.Archived] != 50 {
@@ -101,7 +102,7 @@ func TestRegister_I9_TicketsThatAreOver(t *testing.T) {
 // A service that refuses whatever it gets must not be fed all documents.
 func TestRegister_I24_EverythingIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, &service{register: func(archive.Request) (*archive.Ticket, error) { return nil, fault(Refused, "http-400") }})
+		r := run(t, &service{register: func(archive.Request) (*archive.Ticket, error) { return nil, fault(apicall.Refused, "http-400") }})
 		r.drop("V", 500)
 		r.pass(time.Hour)
 		if n := r.states()[ledger.Rejected]; n < 3 || n > 80 { // the waits have a random part: some 20 to 45 are usual
@@ -116,7 +117,7 @@ func TestRegister_ForbiddenWhileAskingIsNot(t *testing.T) {
 		var closed atomic.Bool
 		s := &service{slow: true, register: func(archive.Request) (*archive.Ticket, error) {
 			if closed.Load() {
-				return nil, fault(TurnedAway, "http-403")
+				return nil, fault(apicall.NotProcessed, "http-403")
 			}
 			return nil, nil
 		}}
@@ -139,7 +140,7 @@ func TestStore_I9_AwayForHours(t *testing.T) {
 		var away atomic.Bool
 		s := &service{upload: func(archive.RemoteID) error {
 			if away.Load() {
-				return fault(NotSent, "no-connection")
+				return fault(apicall.NotSent, "no-connection")
 			}
 			return nil
 		}}
@@ -167,7 +168,7 @@ func TestStore_FailsEveryUpload(t *testing.T) {
 		var broken atomic.Bool
 		r := run(t, &service{upload: func(archive.RemoteID) error {
 			if broken.Load() {
-				return fault(Unanswered, "http-500")
+				return fault(apicall.OutcomeUnknown, "http-500")
 			}
 			return nil
 		}})
@@ -221,15 +222,15 @@ func TestSeal_I25_AFaultyFolderInDoubtCallsAPerson(t *testing.T) {
 }
 
 // unknown is an answer that may be about one number, or about the path to all.
-func unknown(o Outcome, code string) error {
-	return &RemoteError{Outcome: o, Code: code, Text: code, MayBeAbsent: true}
+func unknown(o apicall.Outcome, code string) error {
+	return &apicall.Error{Outcome: o, Code: code, Text: code, Status: 404}
 }
 
 // Numbers that the service does not know, more of them than faults in a row are suffered, keep nobody else from being
 // heard, end with a person, and pause nothing.
 func TestAsk_I23_ManyUnknownNumbers(t *testing.T) {
 	for name, forbidden := range map[string]bool{"WithList": false, "ListIsForbidden": true} {
-		for _, how := range []error{unknown(TurnedAway, "http-400"), unknown(Unanswered, "http-502")} {
+		for _, how := range []error{unknown(apicall.NotProcessed, "http-400"), unknown(apicall.OutcomeUnknown, "http-502")} {
 			t.Run(name+"/"+how.Error(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := &service{status: func(id archive.RemoteID) error {
@@ -239,7 +240,7 @@ func TestAsk_I23_ManyUnknownNumbers(t *testing.T) {
 						return nil
 					}}
 					if forbidden {
-						s.list = func() error { return fault(TurnedAway, "http-403") }
+						s.list = func() error { return fault(apicall.NotProcessed, "http-403") }
 					}
 					r := run(t, s)
 					r.drop("V", 50)
@@ -267,7 +268,7 @@ func TestAsk_I23_ManyUnknownNumbers(t *testing.T) {
 // either.
 func TestAsk_I24_NobodyIsBlamedForAPathThatIsWrong(t *testing.T) {
 	for _, documents := range []int{1, 2, 20} {
-		for _, how := range []error{unknown(TurnedAway, "http-404"), unknown(Unanswered, "http-502")} {
+		for _, how := range []error{unknown(apicall.NotProcessed, "http-404"), unknown(apicall.OutcomeUnknown, "http-502")} {
 			t.Run(fmt.Sprint(documents, how), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var broken atomic.Bool
@@ -304,7 +305,7 @@ func TestAsk_I24_AFaultThatHasPassedBlamesNobody(t *testing.T) {
 		var away atomic.Bool
 		s := &service{slow: true, status: func(archive.RemoteID) error {
 			if away.Swap(false) {
-				return unknown(Unanswered, "http-502")
+				return unknown(apicall.OutcomeUnknown, "http-502")
 			}
 			return nil
 		}}

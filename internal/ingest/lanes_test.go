@@ -10,13 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
 // I23: a vault whose bucket takes nothing costs another vault's uploads nothing.
 func TestStore_I23_ABucketThatRefusesHoldsUpNoOther(t *testing.T) {
-	for name, o := range map[string]Outcome{"NotSent": NotSent, "Refused": Refused, "Unanswered": Unanswered} {
+	for name, o := range map[string]apicall.Outcome{"NotSent": apicall.NotSent, "Refused": apicall.Refused, "Unanswered": apicall.OutcomeUnknown} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &service{}
@@ -49,7 +50,7 @@ func TestStore_I23_ABucketThatHangsHoldsUpNoOther(t *testing.T) {
 		s.hangs = func(ctx context.Context, r archive.RemoteID) error {
 			if s.of(r) == "HANGS" {
 				<-ctx.Done()
-				return fault(Unanswered, "timeout")
+				return fault(apicall.OutcomeUnknown, "timeout")
 			}
 			return nil
 		}
@@ -220,7 +221,7 @@ func TestUpload_I6_SuspendedWhileSending(t *testing.T) {
 			begun, used = append(begun, now().Boot), append(used, r)
 			<-ctx.Done()
 			ended = append(ended, now().Boot)
-			return fault(Unanswered, "timeout")
+			return fault(apicall.OutcomeUnknown, "timeout")
 		}
 		r := run(t, s)
 		r.drop("V", 1)

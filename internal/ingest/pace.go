@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/ledger"
 	"vaultd/internal/window"
 )
@@ -55,15 +56,15 @@ func (p *paces) strained(route string, n uint64) bool {
 
 // strains reports whether a fault says that there is too much to do, and not that
 // something is broken.
-func (e *RemoteError) strains() bool {
-	return e.Overload || e.Outcome == Unanswered && e.Code == "timeout"
+func strains(e *apicall.Error) bool {
+	return e.Overloaded() || e.Outcome == apicall.OutcomeUnknown && e.Code == "timeout"
 }
 
 // strain slows a route down and pauses it where even one call at a time is too much, or
 // where the other side said for how long it wants to be left alone.
-func (c *Engine) strain(route string, call uint64, err *RemoteError) {
+func (c *Engine) strain(route string, call uint64, err *apicall.Error) {
 	if c.paces.strained(route, call) || err.RetryAfter > 0 || c.routes.isPaused(route) {
-		c.pause(route, err.cause(), err.RetryAfter)
+		c.pause(route, causeOf(err), err.RetryAfter)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -33,7 +34,7 @@ type Index interface {
 	FindByRemote(archive.RemoteID) (archive.Key, bool, error)
 }
 
-// Vault speaks to the archive service. Its errors are *RemoteError.
+// Vault speaks to the archive service. Its errors are *apicall.Error.
 type Vault interface {
 	Register(ctx context.Context, v archive.VaultID, frozen []archive.Request) (Answer, error)
 	// Upload sends the package once. It returns the digest of the bytes that left, and the store's ETag where it is an
@@ -158,43 +159,5 @@ func (e *MountedError) Error() string { return e.Text }
 // CauseMounted is the code of the cause of an entry, and of a pause, for a mount in its folder.
 const CauseMounted = "foreign-mount"
 
-// Outcome says what a failed call may have done.
-type Outcome uint8
-
-// The outcomes.
-const (
-	Unanswered Outcome = iota // it may have been done
-	NotSent                   // provably no byte of it arrived
-	TurnedAway                // answered, certainly not done, and not the document's fault
-	Refused                   // answered, certainly not done: the request itself
-)
-
-// RemoteError is a call to the service or the store that did not succeed.
-type RemoteError struct {
-	Outcome     Outcome
-	Code        string        // stable, for machines: "http-403", "timeout", "dns"
-	Text        string        // for a person, with the request's id; no secret
-	RetryAfter  time.Duration // asked for by the other side, capped, for every call on that route; zero: none
-	Overload    bool          // 429, 503: slow down
-	MayBeAbsent bool          // 400, 404, 422, 502: a number that was asked about may be unknown, or the path is wrong
-	Denied      bool          // 401, 403: credentials or rights
-	Expired     bool          // the store says that the ticket is over
-	Damaged     bool          // the package is not what was sealed, or cannot be read: its end was not sent
-	Err         error
-}
-
-// Error implements error.
-func (e *RemoteError) Error() string { return e.Text }
-
-// Unwrap returns the cause.
-func (e *RemoteError) Unwrap() error { return e.Err }
-
-// asRemote makes sure that an unforeseen error counts as the least certain outcome.
-func asRemote(err error) *RemoteError {
-	if r, ok := errors.AsType[*RemoteError](err); ok {
-		return r
-	}
-	return &RemoteError{Outcome: Unanswered, Code: "unforeseen", Text: fmt.Sprint(err), Err: err}
-}
-
-func (e *RemoteError) cause() ledger.Cause { return ledger.Cause{Code: e.Code, Text: e.Text} }
+// causeOf returns a failed call as the cause that an entry keeps.
+func causeOf(e *apicall.Error) ledger.Cause { return ledger.Cause{Code: e.Code, Text: e.Error()} }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -98,7 +99,7 @@ func (c *Engine) register(ctx context.Context, es []ledger.Entry) []ledger.Chang
 	call := c.paces.began(vaultRoute(vault), vaultCalls)
 	answer, err := c.cfg.Vault.Register(ctx, vault, frozen)
 	if err != nil {
-		return append(changes, c.registerFault(vault, asked, call, asRemote(err))...)
+		return append(changes, c.registerFault(vault, asked, call, apicall.AsError(err))...)
 	}
 	c.paces.went(vaultRoute(vault), vaultCalls)
 	return append(changes, c.tickets(vault, asked, answer)...)
@@ -156,31 +157,31 @@ func (c *Engine) open(route string) {
 	}
 }
 
-func (c *Engine) registerFault(vault archive.VaultID, asked []ledger.Entry, call uint64, err *RemoteError) []ledger.Change {
+func (c *Engine) registerFault(vault archive.VaultID, asked []ledger.Entry, call uint64, err *apicall.Error) []ledger.Change {
 	switch err.Outcome {
-	case Refused:
+	case apicall.Refused:
 		return c.refused(vault, asked, err)
-	case NotSent, TurnedAway:
-		c.pause(vaultRoute(vault), err.cause(), err.RetryAfter)
+	case apicall.NotSent, apicall.NotProcessed:
+		c.pause(vaultRoute(vault), causeOf(err), err.RetryAfter)
 		return c.each(asked, func(e ledger.Entry) ledger.Event {
-			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: err.cause()}
+			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: causeOf(err)}
 		})
 	}
 	again := c.retryAt
 	switch {
-	case err.Overload:
+	case err.Overloaded():
 		c.strain(vaultRoute(vault), call, err)
 		again = c.quickly
 	case c.routes.doubt(vaultRoute(vault)):
-		c.pause(vaultRoute(vault), err.cause(), err.RetryAfter)
+		c.pause(vaultRoute(vault), causeOf(err), err.RetryAfter)
 	}
 	return c.each(asked, func(e ledger.Entry) ledger.Event {
-		return ledger.RegisterUnanswered{NotBefore: again(e), Cause: err.cause()}
+		return ledger.RegisterUnanswered{NotBefore: again(e), Cause: causeOf(err)}
 	})
 }
 
 // refused splits a refused batch until the document that is at fault stands alone.
-func (c *Engine) refused(vault archive.VaultID, asked []ledger.Entry, err *RemoteError) []ledger.Change {
+func (c *Engine) refused(vault archive.VaultID, asked []ledger.Entry, err *apicall.Error) []ledger.Change {
 	if n := len(asked); n > 1 {
 		c.answered(vault)
 		return c.each(asked, func(ledger.Entry) ledger.Event { return ledger.BatchRefused{Part: uint16((n + 1) / 2)} })
@@ -191,7 +192,7 @@ func (c *Engine) refused(vault archive.VaultID, asked []ledger.Entry, err *Remot
 	} else {
 		c.open(vaultRoute(vault))
 	}
-	return c.each(asked, func(ledger.Entry) ledger.Event { return ledger.RegisterRefused{Cause: err.cause()} })
+	return c.each(asked, func(ledger.Entry) ledger.Event { return ledger.RegisterRefused{Cause: causeOf(err)} })
 }
 
 // answered books that the service is there, unless it refuses whatever it gets.

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -60,7 +61,7 @@ func TestStore_I24_AskedWaitHoldsForTheWholeRoute(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if began = append(began, time.Now()); len(began) == 1 {
-				return &RemoteError{Outcome: Unanswered, Code: "http-429", Text: "429", Overload: true, RetryAfter: 4 * time.Minute}
+				return &apicall.Error{Outcome: apicall.OutcomeUnknown, Code: "http-429", Text: "429", Status: 429, RetryAfter: 4 * time.Minute}
 			}
 			return nil
 		}

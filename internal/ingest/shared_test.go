@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -27,7 +28,7 @@ func TestTicketShared_I8_WithADocumentOnItsWay(t *testing.T) {
 						case <-release:
 							return nil
 						case <-ctx.Done():
-							return fault(Unanswered, "timeout")
+							return fault(apicall.OutcomeUnknown, "timeout")
 						}
 					}
 					hangs := s.hangs

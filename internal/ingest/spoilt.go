@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -48,12 +49,12 @@ func (s *spoilt) has(e ledger.Entry) bool {
 // expired books a ticket that the store calls over. That says nothing about the store, only
 // about the call that brought the ticket, which counts once. Where all tickets of three calls
 // in a row were over, more of them would only be lost as well.
-func (c *Engine) expired(e ledger.Entry, err *RemoteError) []ledger.Event {
+func (c *Engine) expired(e ledger.Entry, err *apicall.Error) []ledger.Event {
 	first := c.spoilt.book(e, c.cfg.Planner.Window, c.cfg.Now())
 	if route := storeRoute(e.Vault); first && c.routes.doubt(route) {
-		c.pause(route, err.cause(), err.RetryAfter)
+		c.pause(route, causeOf(err), err.RetryAfter)
 	}
-	refused := ledger.UploadRefused{NotBefore: c.anew(e), Cause: err.cause()}
+	refused := ledger.UploadRefused{NotBefore: c.anew(e), Cause: causeOf(err)}
 	if sentBefore(e) { // and nobody knows what became of that
 		return []ledger.Event{refused, ledger.WindowClosed{NotBefore: c.pollAt(e)}}
 	}

@@ -9,11 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
-var expired = &RemoteError{Outcome: Refused, Code: "http-403", Text: "Request has expired", Expired: true}
+var expired = &apicall.Error{Outcome: apicall.Refused, Code: "http-403", Text: "Request has expired", Expired: true}
 
 // spoiler is a store for which the tickets of some registrations are over before their time.
 type spoiler struct {
@@ -154,7 +155,7 @@ func TestStore_I9_EveryTicketIsOver(t *testing.T) {
 // I24: a store that refuses and does not say that it is the ticket's time is in doubt itself.
 func TestStore_I24_RefusalsAreDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &service{upload: func(archive.RemoteID) error { return fault(Refused, "http-403") }}
+		s := &service{upload: func(archive.RemoteID) error { return fault(apicall.Refused, "http-403") }}
 		r := run(t, s)
 		r.drop("V", 200)
 		r.pass(time.Hour)
@@ -172,7 +173,7 @@ func TestStore_I24_IsTriedAlsoWhenNothingHoldsATicket(t *testing.T) {
 			var refused atomic.Int32
 			r := run(t, &service{slow: true, upload: func(archive.RemoteID) error {
 				if refused.Add(1) <= 4 {
-					return fault(Refused, "http-403")
+					return fault(apicall.Refused, "http-403")
 				}
 				return nil
 			}})
@@ -195,7 +196,7 @@ func TestStore_I2_OverAfterAnUnansweredUpload(t *testing.T) {
 		calls := 0
 		s := &service{upload: func(archive.RemoteID) error {
 			if calls++; calls == 1 {
-				return fault(Unanswered, "timeout")
+				return fault(apicall.OutcomeUnknown, "timeout")
 			}
 			return expired
 		}}
@@ -222,7 +223,7 @@ func TestStore_I25_OneThatIsAlwaysRefused(t *testing.T) {
 			defer s.mu.Unlock()
 			if s.names[r] == alwaysRefused {
 				bad.Add(1)
-				return fault(Refused, "http-400")
+				return fault(apicall.Refused, "http-400")
 			}
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
@@ -49,10 +50,10 @@ func TestStore_G13_AFewFaults(t *testing.T) {
 		switch f := r.Float64(); {
 		case f < 0.05:
 			faults++
-			return &RemoteError{Outcome: Unanswered, Code: "http-503", Text: "503", Overload: true}
+			return &apicall.Error{Outcome: apicall.OutcomeUnknown, Code: "http-503", Text: "503", Status: 503}
 		case f < 0.06:
 			faults++
-			return fault(Unanswered, "connection")
+			return fault(apicall.OutcomeUnknown, "connection")
 		}
 		return nil
 	}
@@ -76,7 +77,7 @@ func TestStore_I24_Only503Rests(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			calls++
-			return &RemoteError{Outcome: Unanswered, Code: "http-503", Text: "503", Overload: true}
+			return &apicall.Error{Outcome: apicall.OutcomeUnknown, Code: "http-503", Text: "503", Status: 503}
 		}})
 		r.drop("V", 200)
 		r.pass(time.Hour)

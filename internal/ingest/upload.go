@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/window"
@@ -145,7 +146,7 @@ func (c *Engine) upload(ctx context.Context, e ledger.Entry) []ledger.Change {
 		if ctx.Err() != nil {
 			return nil // we are ending: the intent stands, and the next start goes on from it
 		}
-		fault := asRemote(err)
+		fault := apicall.AsError(err)
 		if fault.Damaged {
 			return []ledger.Change{c.change(e, c.damaged(d, e, fault))}
 		}
@@ -201,35 +202,35 @@ func (c *Engine) trustworthy(etag string, p archive.Package) bool {
 	return len(etag) != 32 || !c.md5ETags.Load()
 }
 
-func (c *Engine) uploadFault(e ledger.Entry, call uint64, err *RemoteError) []ledger.Event {
-	if err.Expired && err.Outcome == Refused {
+func (c *Engine) uploadFault(e ledger.Entry, call uint64, err *apicall.Error) []ledger.Event {
+	if err.Expired && err.Outcome == apicall.Refused {
 		return c.expired(e, err)
 	}
 	route, again := storeRoute(e.Vault), c.retryAt(e)
 	switch {
-	case err.strains():
+	case strains(err):
 		c.strain(route, call, err)
 		if err.RetryAfter == 0 {
 			again = c.quickly(e)
 		}
 	case c.routes.doubt(route): // else each document with a ticket would end in doubt as well
-		c.pause(route, err.cause(), err.RetryAfter)
-	case err.Outcome == Unanswered:
+		c.pause(route, causeOf(err), err.RetryAfter)
+	case err.Outcome == apicall.OutcomeUnknown:
 		again = c.quickly(e)
 	}
 	switch {
-	case err.Outcome == NotSent, err.Outcome == Unanswered, sentBefore(e): // it goes on with its ticket
+	case err.Outcome == apicall.NotSent, err.Outcome == apicall.OutcomeUnknown, sentBefore(e): // it goes on with its ticket
 		again = c.retryInWindow(e, again)
-	case err.Outcome == Refused:
+	case err.Outcome == apicall.Refused:
 		again = c.apart(e, again)
 	}
 	switch err.Outcome {
-	case NotSent:
-		return []ledger.Event{ledger.UploadNotSent{NotBefore: again, Cause: err.cause()}}
-	case Refused, TurnedAway:
-		return []ledger.Event{ledger.UploadRefused{NotBefore: again, Cause: err.cause()}}
+	case apicall.NotSent:
+		return []ledger.Event{ledger.UploadNotSent{NotBefore: again, Cause: causeOf(err)}}
+	case apicall.Refused, apicall.NotProcessed:
+		return []ledger.Event{ledger.UploadRefused{NotBefore: again, Cause: causeOf(err)}}
 	}
-	return []ledger.Event{ledger.UploadUnanswered{NotBefore: again, Cause: err.cause()}}
+	return []ledger.Event{ledger.UploadUnanswered{NotBefore: again, Cause: causeOf(err)}}
 }
 
 // maxApart is how long a document whose package the store refuses waits at most for its next registration.
@@ -248,14 +249,14 @@ func (c *Engine) apart(e ledger.Entry, again time.Time) time.Time {
 // damaged removes a package that turned out to be no longer what was sealed while it was sent: reseal makes it again
 // before it is next sent. Its end was withheld, but some stores keep what they got of a body and call that a success, so
 // nobody knows what the address holds now. Neither store nor route is at fault.
-func (c *Engine) damaged(d Drop, e ledger.Entry, fault *RemoteError) ledger.Event {
+func (c *Engine) damaged(d Drop, e ledger.Entry, fault *apicall.Error) ledger.Event {
 	c.cfg.Log.Error("a package in the spool is no longer what was sealed; it is made again. Look at the disk of state_dir", "key", e.Key, "err", fault)
 	// If we die before or after this, or if it fails, the intent stands: the next attempt finds the package missing, or
 	// finds the damage again.
 	if err := d.Packer.Drop(e); err != nil {
 		c.cfg.Log.Warn("a damaged package was not removed; the next upload finds it again", "key", e.Key, "err", err)
 	}
-	return ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.quickly(e)), Cause: fault.cause()}
+	return ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.quickly(e)), Cause: causeOf(fault)}
 }
 
 // reseal makes a package again that is missing from the spool. Where bytes of it may

@@ -16,7 +16,7 @@ import (
 // AskEach asks about each number of a vault alone, several at once, and returns one receipt for each. A number that the
 // archive does not know comes back as [archive.Absent].
 //
-// An answer that may say so (see [vaultapi.Error]) may also mean that the path is wrong. So the archive is asked something
+// An answer that may say so (see [absence]) may also mean that the path is wrong. So the archive is asked something
 // else about the vault after it: its list, or else its index. Where neither is answered, the first such error is returned
 // and nothing is concluded. Where one is, the number is looked up in the list, or asked about once more: a fault that has
 // passed meanwhile makes nothing absent.
@@ -56,6 +56,13 @@ func AskEach(ctx context.Context, s Service, v archive.VaultID, numbers []archiv
 	return told, err
 }
 
+// absence is an error of a question. MayBeAbsent reports whether it is one of those with which the archive says that it does
+// not know the number.
+type absence interface {
+	error
+	MayBeAbsent() bool
+}
+
 // askOnce asks about each number. unknown holds, by their places, the faults of those that the archive may not know; any
 // other fault is its error.
 func askOnce(ctx context.Context, s Service, v archive.VaultID, numbers []archive.RemoteID) (told []archive.Receipt, unknown map[int]error, err error) {
@@ -68,7 +75,7 @@ func askOnce(ctx context.Context, s Service, v archive.VaultID, numbers []archiv
 			rc, err := s.Status(ctx, v, r)
 			mu.Lock()
 			defer mu.Unlock()
-			if fault, is := errors.AsType[*vaultapi.Error](err); is && fault.MayBeAbsent {
+			if fault, is := errors.AsType[absence](err); is && fault.MayBeAbsent() {
 				unknown[i] = err
 				return nil
 			}

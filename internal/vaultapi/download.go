@@ -39,13 +39,13 @@ func (c *Client) Download(ctx context.Context, v archive.VaultID, r archive.Remo
 	}
 	switch {
 	case err != nil:
-		e := fault(err, byQuestion)
+		e := apicall.AsError(err)
 		if out.err != nil {
 			e.Code = "local"
 		}
 		return out.n, archive.Digest{}, e
 	case out.n == 0:
-		return 0, archive.Digest{}, unreadable(op, ans, ErrNotZIP)
+		return 0, archive.Digest{}, ans.Unreadable(op, ErrNotZIP)
 	}
 	return out.n, archive.Digest(out.hash.Sum(nil)), nil
 }

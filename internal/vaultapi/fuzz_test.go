@@ -36,8 +36,8 @@ func fitForLog(t *testing.T, err error) {
 	if err == nil {
 		return
 	}
-	if e := failed(t, err); strings.ContainsFunc(e.Text+e.Code, unicode.IsControl) || len(e.Text) > 4000 {
-		t.Errorf("not fit for a log: %q", e.Text)
+	if e := failed(t, err); strings.ContainsFunc(e.Error()+e.Code, unicode.IsControl) || len(e.Error()) > 4000 {
+		t.Errorf("not fit for a log: %q", e.Error())
 	}
 }
 
@@ -105,7 +105,7 @@ func FuzzRefusals(f *testing.F) {
 		fitForLog(t, err)
 		e := failed(t, err)
 		blames := status == 400 || status == 409 || status == 413 || status == 422
-		if e.Outcome == Refused && !blames || e.Outcome == TurnedAway && status >= 500 {
+		if e.Outcome == apicall.Refused && !blames || e.Outcome == apicall.NotProcessed && status >= 500 {
 			t.Errorf("%d: %v", status, e.Outcome)
 		}
 	})

@@ -44,28 +44,28 @@ func (c *Client) Index(ctx context.Context, v archive.VaultID, cursor string, si
 	ans, err := c.as(v).Do(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "index"}, Limit: answerOf(size),
 		Query: url.Values{"cursor": {cursor}, "size": {strconv.Itoa(size)}, "sort": {sort}}})
 	if err != nil {
-		return Page{}, fault(err, byQuestion)
+		return Page{}, err
 	}
 	defer ans.Release()
 	body, err := apicall.ReadFields(ans.Body, "cursor", "documents", "found")
 	if err != nil {
-		return Page{}, unreadable(op, ans, shape(err))
+		return Page{}, ans.Unreadable(op, shape(err))
 	}
 	var documents []json.RawMessage
 	if raw := body["documents"]; raw != nil && json.Unmarshal(raw, &documents) != nil {
-		return Page{}, unreadable(op, ans, errShape)
+		return Page{}, ans.Unreadable(op, errShape)
 	}
 	p := Page{Cursor: text(body["cursor"]), Found: -1, Request: ans.RequestID}
 	if found, err := strconv.Atoi(strings.TrimSpace(text(body["found"]))); err == nil && found >= 0 {
 		p.Found = found
 	}
 	if documents == nil && p.Found < 0 {
-		return Page{}, unreadable(op, ans, errShape) // it is no page at all, so it is no empty one
+		return Page{}, ans.Unreadable(op, errShape) // it is no page at all, so it is no empty one
 	}
 	for _, raw := range documents {
 		rec, err := indexRecord(raw)
 		if err != nil {
-			return Page{}, unreadable(op, ans, err) // a page with a hole would count as missing documents
+			return Page{}, ans.Unreadable(op, err) // a page with a hole would count as missing documents
 		}
 		p.Records = append(p.Records, rec)
 	}
@@ -144,18 +144,18 @@ func (c *Client) Vaults(ctx context.Context, v archive.VaultID) ([]Vault, error)
 	ans, err := c.as(v).Do(ctx, apicall.Request{Op: "list the vaults", Path: []string{"v1", "vaults"}, Limit: vaultsAnswer, Single: true,
 		Header: http.Header{"Accept": {"application/json"}}})
 	if err != nil {
-		return nil, fault(err, byQuestion)
+		return nil, err
 	}
 	defer ans.Release()
 	elements, err := records(ans.Body, "vaults")
 	if err != nil {
-		return nil, unreadable("list the vaults", ans, err)
+		return nil, ans.Unreadable("list the vaults", err)
 	}
 	var out []Vault
 	for _, raw := range elements {
 		f, err := apicall.ReadFields(raw, "vaultId", "id", "name")
 		if errors.Is(err, apicall.ErrTwice) {
-			return nil, unreadable("list the vaults", ans, err)
+			return nil, ans.Unreadable("list the vaults", err)
 		}
 		given := text(raw) // the id alone, where the element is no object
 		if err == nil {

@@ -49,7 +49,7 @@ func TestStatus(t *testing.T) {
 			c, _ := client(t, func(w http.ResponseWriter, req *http.Request) { uri = req.RequestURI; io.WriteString(w, r.body) })
 			rc, err := c.Status(context.Background(), "V", "r1")
 			if !r.ok {
-				if e := failed(t, err); e.Outcome != Unanswered || e.Code != "unreadable" {
+				if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" {
 					t.Errorf("%+v", e)
 				}
 				return
@@ -64,7 +64,7 @@ func TestStatus(t *testing.T) {
 	}
 	c, _ := client(t, says(404, `{"message":"unknown"}`))
 	_, err := c.Status(context.Background(), "V", "r1")
-	if e := failed(t, err); !e.Missing || e.Outcome != TurnedAway {
+	if e := failed(t, err); e.Status != 404 || e.Outcome != apicall.NotProcessed {
 		t.Errorf("%+v", e)
 	}
 }
@@ -460,7 +460,7 @@ func TestAnswers_I8_NamesMatchExactly(t *testing.T) {
 		t.Errorf("%+v", ticket)
 	}
 	c, _ = client(t, says(200, `[{"bumId":"r1","bumId":"r2","clientUUID":"`+idA.String()+`","archiveFileURL":"`+url+`"}]`))
-	if r, err := c.Register(ctx, "V", []archive.Request{{ID: idA, Body: []byte("{}")}}); !errors.Is(err, apicall.ErrTwice) || failed(t, err).Outcome != Unanswered {
+	if r, err := c.Register(ctx, "V", []archive.Request{{ID: idA, Body: []byte("{}")}}); !errors.Is(err, apicall.ErrTwice) || failed(t, err).Outcome != apicall.OutcomeUnknown {
 		t.Errorf("%+v %v", r, err)
 	}
 }

@@ -22,6 +22,10 @@ type Registration struct {
 	Foreign int                   // records that name no clientUUID that was asked for
 }
 
+// documentsRefused are the answers to a registration that speak of its documents. All others speak of credentials, rights
+// or the path.
+var documentsRefused = []int{http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}
+
 // grant is one record of the answer.
 type grant struct {
 	remote, id string
@@ -38,28 +42,28 @@ func readGrant(raw json.RawMessage) (grant, error) {
 }
 
 // Register registers documents in one POST of their frozen bytes, which leaves this machine at most once. Its error is
-// an *Error: Refused where one of the documents is not accepted (nobody says which), TurnedAway where none was looked
-// at.
+// an *apicall.Error: Refused where one of the documents is not accepted (nobody says which), NotProcessed where none was
+// looked at.
 func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archive.Request) (Registration, error) {
 	body, asked, err := join(frozen)
 	if err != nil {
-		return Registration{}, &Error{Outcome: NotSent, Code: "request", Text: "register: " + err.Error(), Err: err}
+		return Registration{}, &apicall.Error{Outcome: apicall.NotSent, Code: "request", Text: "register: " + err.Error(), Err: err}
 	}
 	before := c.now()
 	ans, err := c.as(v).Do(ctx, apicall.Request{Op: "register", Method: http.MethodPost,
 		Path: []string{"v1", "vaults", string(v), "documents"}, Body: body, Limit: answerOf(len(frozen)),
 		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}})
 	if err != nil {
-		return Registration{}, fault(err, byRegistration)
+		return Registration{}, apicall.BlameRequest(err, documentsRefused...)
 	}
 	defer ans.Release()
 	list, err := records(ans.Body, "documents")
 	if err != nil {
-		return Registration{}, unreadable("register", ans, err)
+		return Registration{}, ans.Unreadable("register", err)
 	}
 	for _, raw := range list {
 		if _, err := readGrant(raw); errors.Is(err, apicall.ErrTwice) {
-			return Registration{}, unreadable("register", ans, err) // whose a number is, this answer does not say
+			return Registration{}, ans.Unreadable("register", err) // whose a number is, this answer does not say
 		}
 	}
 	m := matching{asked: asked, store: c.store, base: archive.Ticket{Sent: before, Date: ans.Date()}}

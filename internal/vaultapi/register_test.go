@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 )
 
@@ -196,26 +197,26 @@ func TestRegister_Outcomes(t *testing.T) {
 		name     string
 		status   int
 		body     string
-		want     Outcome
+		want     apicall.Outcome
 		code     string
 		overload bool
 		denied   bool
 	}{
-		{"Schema", 400, `{"detail":[{"loc":["body",0,"amount"],"msg":"no number"}]}`, Refused, "http-400", false, false},
-		{"Conflict", 409, "", Refused, "http-409", false, false},
-		{"TooLarge", 413, "", Refused, "http-413", false, false},
-		{"Unprocessable", 422, "", Refused, "http-422", false, false},
-		{"Unauthorized", 401, "", TurnedAway, "http-401", false, true},
-		{"Forbidden", 403, "", TurnedAway, "http-403", false, true},
-		{"NoSuchVault", 404, "", TurnedAway, "http-404", false, false},
-		{"TooMany", 429, "", Unanswered, "http-429", true, false},
-		{"Unavailable", 503, "<html>", Unanswered, "http-503", true, false},
-		{"BadGateway", 502, "", Unanswered, "http-502", false, false},
-		{"Garbled", 200, "<html>welcome to the proxy</html>", Unanswered, "unreadable", false, false},
-		{"Nothing", 200, "", Unanswered, "unreadable", false, false},
-		{"Cut", 200, "[" + record("r", idA)[:40], Unanswered, "unreadable", false, false},
-		{"TwoAnswers", 200, "[][]", Unanswered, "unreadable", false, false},
-		{"Null", 200, "null", Unanswered, "unreadable", false, false},
+		{"Schema", 400, `{"detail":[{"loc":["body",0,"amount"],"msg":"no number"}]}`, apicall.Refused, "http-400", false, false},
+		{"Conflict", 409, "", apicall.Refused, "http-409", false, false},
+		{"TooLarge", 413, "", apicall.Refused, "http-413", false, false},
+		{"Unprocessable", 422, "", apicall.Refused, "http-422", false, false},
+		{"Unauthorized", 401, "", apicall.NotProcessed, "http-401", false, true},
+		{"Forbidden", 403, "", apicall.NotProcessed, "http-403", false, true},
+		{"NoSuchVault", 404, "", apicall.NotProcessed, "http-404", false, false},
+		{"TooMany", 429, "", apicall.OutcomeUnknown, "http-429", true, false},
+		{"Unavailable", 503, "<html>", apicall.OutcomeUnknown, "http-503", true, false},
+		{"BadGateway", 502, "", apicall.OutcomeUnknown, "http-502", false, false},
+		{"Garbled", 200, "<html>welcome to the proxy</html>", apicall.OutcomeUnknown, "unreadable", false, false},
+		{"Nothing", 200, "", apicall.OutcomeUnknown, "unreadable", false, false},
+		{"Cut", 200, "[" + record("r", idA)[:40], apicall.OutcomeUnknown, "unreadable", false, false},
+		{"TwoAnswers", 200, "[][]", apicall.OutcomeUnknown, "unreadable", false, false},
+		{"Null", 200, "null", apicall.OutcomeUnknown, "unreadable", false, false},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -227,10 +228,10 @@ func TestRegister_Outcomes(t *testing.T) {
 			})
 			_, err := c.Register(context.Background(), "V", requests(idA))
 			e := failed(t, err)
-			if e.Outcome != r.want || e.Code != r.code || e.Overload != r.overload || e.Denied != r.denied || n != 1 {
+			if e.Outcome != r.want || e.Code != r.code || e.Overloaded() != r.overload || e.Denied != r.denied || n != 1 {
 				t.Errorf("after %d requests: %v %s %+v", n, e.Outcome, e.Code, e)
 			}
-			if (e.RetryAfter == 7*time.Second) != (r.status == 429 || r.status == 503) || e.Missing != (r.status == 404) {
+			if (e.RetryAfter == 7*time.Second) != (r.status == 429 || r.status == 503) {
 				t.Errorf("%+v", e)
 			}
 		})
@@ -246,7 +247,7 @@ func TestUnreadable_WebPageIsNamed(t *testing.T) {
 		_, list := c.StatusList(context.Background(), "V")
 		_, index := c.Index(context.Background(), "V", FirstPage, 10, "archiveDate asc")
 		for _, err := range []error{register, one, list, index} {
-			if e := failed(t, err); e.Outcome != Unanswered || e.Code != "unreadable" || !strings.Contains(e.Text, "web page") || strings.Contains(e.Text, "sign in<") {
+			if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "unreadable" || !strings.Contains(e.Error(), "web page") || strings.Contains(e.Error(), "sign in<") {
 				t.Errorf("%s: %v", name, e)
 			}
 		}
@@ -257,13 +258,13 @@ func TestRegister_NotSent(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	_, err := clientFor(t, gone.URL).Register(context.Background(), "V", requests(idA))
-	if e := failed(t, err); e.Outcome != NotSent || e.Code != "no-connection" {
+	if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "no-connection" {
 		t.Errorf("%v %s", e.Outcome, e.Code)
 	}
 	c, _ := client(t, says(500, ""))
 	for _, bad := range [][]archive.Request{nil, requests(idA, idA)} {
 		_, err := c.Register(context.Background(), "V", bad)
-		if e := failed(t, err); e.Outcome != NotSent {
+		if e := failed(t, err); e.Outcome != apicall.NotSent {
 			t.Errorf("%v", e)
 		}
 	}

@@ -12,11 +12,11 @@ import (
 
 const maxRecord = 4096
 
-// Status asks about one registration. An *Error with MayBeAbsent says that the service may not know it.
+// Status asks about one registration. An *apicall.Error with MayBeAbsent says that the service may not know it.
 func (c *Client) Status(ctx context.Context, v archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
 	ans, err := c.get(ctx, v, "ask for the status", recordAnswer, "documents", string(r), "status")
 	if err != nil {
-		return archive.Receipt{}, fault(err, byQuestion)
+		return archive.Receipt{}, err
 	}
 	defer ans.Release()
 	list, err := records(ans.Body)
@@ -24,16 +24,16 @@ func (c *Client) Status(ctx context.Context, v archive.VaultID, r archive.Remote
 		err = errShape
 	}
 	if err != nil {
-		return archive.Receipt{}, unreadable("ask for the status", ans, err)
+		return archive.Receipt{}, ans.Unreadable("ask for the status", err)
 	}
 	rc, err := receipt(list[0])
 	switch {
 	case err != nil:
-		return archive.Receipt{}, unreadable("ask for the status", ans, err)
+		return archive.Receipt{}, ans.Unreadable("ask for the status", err)
 	case rc.Remote == "":
 		rc.Remote = r // the question names it
 	case rc.Remote != r:
-		return archive.Receipt{}, unreadable("ask for the status", ans, errors.New("the answer speaks of another bumId"))
+		return archive.Receipt{}, ans.Unreadable("ask for the status", errors.New("the answer speaks of another bumId"))
 	}
 	rc.Date = ans.Date()
 	return rc, nil

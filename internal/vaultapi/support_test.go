@@ -61,12 +61,12 @@ func says(status int, body string) http.HandlerFunc {
 	}
 }
 
-// failed demands an *Error in which no secret shows.
-func failed(t *testing.T, err error) *Error {
+// failed demands an *apicall.Error in which no secret shows.
+func failed(t *testing.T, err error) *apicall.Error {
 	t.Helper()
-	var e *Error
+	var e *apicall.Error
 	if !errors.As(err, &e) {
-		t.Fatalf("got %v (%T), want an *Error", err, err)
+		t.Fatalf("got %v (%T), want an *apicall.Error", err, err)
 	}
 	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
 		for _, text := range []string{cause.Error(), fmt.Sprintf("%+v", cause), fmt.Sprintf("%#v", cause)} {

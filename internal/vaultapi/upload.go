@@ -16,21 +16,21 @@ import (
 // Upload sends a package to its ticket's address in one PUT. open yields the package's bytes from the start, each time
 // anew; its length and its MD5 are told to the store, which refuses anything else. ctx ends with the ticket: the caller
 // knows its deadline. Upload returns the SHA-256 of the bytes that left, and the store's ETag where it is the MD5 of what
-// was stored (32 hexadecimal digits). Its error is an *Error; Refused means that this attempt stored nothing. Where open
+// was stored (32 hexadecimal digits). Its error is an *apicall.Error; Refused means that this attempt stored nothing. Where open
 // yields other bytes than the package's, their end does not leave: then Damaged is set, and what left before may be stored.
 func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package, open func() (io.ReadCloser, error)) (sent archive.Digest, etag string, err error) {
 	h := http.Header{}
 	h.Set("Content-Type", c.contentType) // a ticket's own replaces it
 	for _, extra := range t.Headers {
 		if err := permitted(extra.Name, extra.Value); err != nil {
-			return sent, "", &Error{Outcome: NotSent, Code: "policy", Text: "upload: " + err.Error(), Err: err}
+			return sent, "", &apicall.Error{Outcome: apicall.NotSent, Code: "policy", Text: "upload: " + err.Error(), Err: err}
 		}
 		h.Set(extra.Name, extra.Value)
 	}
 	h.Set("Content-MD5", base64.StdEncoding.EncodeToString(p.MD5[:]))
 	if p.IsZero() || p.MD5 == [16]byte{} {
 		err := errors.New("the package is not sealed")
-		return sent, "", &Error{Outcome: NotSent, Code: "request", Text: "upload: " + err.Error(), Err: err}
+		return sent, "", &apicall.Error{Outcome: apicall.NotSent, Code: "request", Text: "upload: " + err.Error(), Err: err}
 	}
 	ans, err := c.store.Put(ctx, apicall.Upload{Op: "upload", URL: string(t.URL), Header: h, Size: p.Size, SHA256: p.SHA256, Open: open,
 		LeadsOn: func(to string) bool { return t.URL.LeadsOn(archive.PresignedURL(to)) }})
@@ -41,12 +41,14 @@ func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package
 }
 
 // uploadFault translates a failed upload.
-func uploadFault(err error) *Error {
-	e := fault(err, byStore)
+func uploadFault(err error) *apicall.Error {
+	e := apicall.AsError(err)
+	if e.Outcome == apicall.NotProcessed && e.Status/100 == 4 {
+		e.Outcome = apicall.Refused // a 4xx of the store speaks of this upload; a redirect that was not followed does not
+	}
 	e.Denied = false // the address was refused, not our credentials
-	e.Expired = e.Outcome == Refused && expired(err)
+	e.Expired = e.Outcome == apicall.Refused && saysExpired(e)
 	content, damaged := errors.AsType[*apicall.ContentError](err)
-	ce, _ := errors.AsType[*apicall.CallError](err)
 	switch {
 	case damaged:
 		e.Damaged, e.Code, e.Text = true, "package-damaged", "upload: the package in the spool is no longer what was sealed: "+content.Error()
@@ -54,27 +56,23 @@ func uploadFault(err error) *Error {
 		e.Code = "not-the-store"
 	case errors.Is(err, apicall.ErrAnsweredEarly):
 		e.Code = "answered-early"
-	case ce != nil && ce.Status/100 == 2 && ce.Err == nil:
+	case e.Status/100 == 2 && e.Err == nil:
 		e.Code = "error-document"
 	}
 	return e
 }
 
-// expired reports whether the store refused an address because its time is over. Stores say so in different words: a
+// saysExpired reports whether the store refused an address because its time is over. Stores say so in different words: a
 // 403 that speaks of what has expired, or a 400 that speaks of the time that lies between the two clocks. That access is
 // denied for any other reason does not count.
-func expired(err error) bool {
-	var ce *apicall.CallError
-	if !errors.As(err, &ce) {
-		return false
-	}
-	words := strings.ToLower(ce.Message)
-	switch ce.Code {
+func saysExpired(e *apicall.Error) bool {
+	words := strings.ToLower(e.Message)
+	switch e.ServiceCode {
 	case "ExpiredToken":
 		return true
 	case "AccessDenied":
-		return ce.Status == http.StatusForbidden && strings.Contains(words, "expired") ||
-			ce.Status == http.StatusBadRequest && strings.Contains(words, "request time")
+		return e.Status == http.StatusForbidden && strings.Contains(words, "expired") ||
+			e.Status == http.StatusBadRequest && strings.Contains(words, "request time")
 	}
 	return false
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 )
 
@@ -97,7 +98,7 @@ func TestUpload_I12_ProxyPageIsNoSuccess(t *testing.T) {
 			io.WriteString(w, row.body)
 		})
 		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, sealed([]byte("PK")), opens([]byte("PK")))
-		if e := failed(t, err); e.Outcome != Unanswered || e.Code != "not-the-store" {
+		if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "not-the-store" {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
@@ -115,7 +116,7 @@ func TestUpload_I4_ADamagedPackage(t *testing.T) {
 			got <- len(body)
 		})
 		sent, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, sealed(content), opens(have))
-		if e := failed(t, err); e.Outcome != Unanswered || e.Code != "package-damaged" || !e.Damaged || !sent.IsZero() {
+		if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "package-damaged" || !e.Damaged || !sent.IsZero() {
 			t.Errorf("%s: %+v, sent %s", name, e, sent)
 		}
 		if n := <-got; n >= len(content) {
@@ -138,7 +139,7 @@ func TestUpload_I12_NoAcceptance(t *testing.T) {
 	} {
 		c, srv := client(t, answer)
 		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed(content), opens(content))
-		if e := failed(t, err); e.Outcome != Unanswered || e.Code != code || e.Damaged {
+		if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != code || e.Damaged {
 			t.Errorf("%s: %+v", code, e)
 		}
 	}
@@ -157,7 +158,7 @@ func TestUpload_TicketHeaders(t *testing.T) {
 	ticket.Headers = []archive.Header{{Name: "Authorization", Value: "Basic x"}}
 	got = nil
 	_, _, err := c.Upload(context.Background(), ticket, sealed([]byte("PK")), opens([]byte("PK")))
-	if e := failed(t, err); e.Outcome != NotSent || e.Code != "policy" || got != nil {
+	if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "policy" || got != nil {
 		t.Errorf("%+v, sent %v", e, got)
 	}
 }
@@ -166,24 +167,24 @@ func TestUpload_Outcomes(t *testing.T) {
 	rows := []struct {
 		name, body string
 		status     int
-		want       Outcome
+		want       apicall.Outcome
 		words      string
 	}{
-		{"Expired", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>", 403, Refused, "Request has expired"},
-		{"ExpiredToken", "<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>", 400, Refused, "ExpiredToken"},
-		{"ExpiredWithDot", "<Error><Code>AccessDenied</Code><Message>Request has expired.</Message><Expires>2026-11-20T06:47:47Z</Expires></Error>", 403, Refused, "Request has expired"},
-		{"ExpiredByDifference", "<Error><Code>AccessDenied</Code><Message>The difference between the request time and the server's time is too large.</Message></Error>", 400, Refused, "AccessDenied"},
-		{"Denied", "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>", 403, Refused, "Access Denied"},
-		{"Signature", "<Error><Code>SignatureDoesNotMatch</Code><Message>no match</Message><StringToSign>" + signatureCanary + "</StringToSign></Error>", 403, Refused, "SignatureDoesNotMatch"},
-		{"BadDigest", "<Error><Code>BadDigest</Code></Error>", 400, Refused, "BadDigest"},
-		{"NoSuchBucket", "<Error><Code>NoSuchBucket</Code></Error>", 404, Refused, "NoSuchBucket"},
-		{"RequestTimeout", "<Error><Code>RequestTimeout</Code></Error>", 400, Unanswered, "RequestTimeout"},
-		{"SlowDown", "<Error><Code>SlowDown</Code></Error>", 503, Unanswered, "SlowDown"},
-		{"Internal", "", 500, Unanswered, ""},
-		{"Timeout408", "", 408, Unanswered, ""},
-		{"TooMany", "", 429, Unanswered, ""},
-		{"WrongRegionWithoutPlace", "<Error><Code>PermanentRedirect</Code></Error>", 301, Unanswered, "PermanentRedirect"},
-		{"EchoesURL", "no access to /k?X-Amz-Signature=" + signatureCanary, 403, Refused, "no access"},
+		{"Expired", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>", 403, apicall.Refused, "Request has expired"},
+		{"ExpiredToken", "<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>", 400, apicall.Refused, "ExpiredToken"},
+		{"ExpiredWithDot", "<Error><Code>AccessDenied</Code><Message>Request has expired.</Message><Expires>2026-11-20T06:47:47Z</Expires></Error>", 403, apicall.Refused, "Request has expired"},
+		{"ExpiredByDifference", "<Error><Code>AccessDenied</Code><Message>The difference between the request time and the server's time is too large.</Message></Error>", 400, apicall.Refused, "AccessDenied"},
+		{"Denied", "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>", 403, apicall.Refused, "Access Denied"},
+		{"Signature", "<Error><Code>SignatureDoesNotMatch</Code><Message>no match</Message><StringToSign>" + signatureCanary + "</StringToSign></Error>", 403, apicall.Refused, "SignatureDoesNotMatch"},
+		{"BadDigest", "<Error><Code>BadDigest</Code></Error>", 400, apicall.Refused, "BadDigest"},
+		{"NoSuchBucket", "<Error><Code>NoSuchBucket</Code></Error>", 404, apicall.Refused, "NoSuchBucket"},
+		{"RequestTimeout", "<Error><Code>RequestTimeout</Code></Error>", 400, apicall.OutcomeUnknown, "RequestTimeout"},
+		{"SlowDown", "<Error><Code>SlowDown</Code></Error>", 503, apicall.OutcomeUnknown, "SlowDown"},
+		{"Internal", "", 500, apicall.OutcomeUnknown, ""},
+		{"Timeout408", "", 408, apicall.OutcomeUnknown, ""},
+		{"TooMany", "", 429, apicall.OutcomeUnknown, ""},
+		{"WrongRegionWithoutPlace", "<Error><Code>PermanentRedirect</Code></Error>", 301, apicall.OutcomeUnknown, "PermanentRedirect"},
+		{"EchoesURL", "no access to /k?X-Amz-Signature=" + signatureCanary, 403, apicall.Refused, "no access"},
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
@@ -194,7 +195,7 @@ func TestUpload_Outcomes(t *testing.T) {
 			if over := strings.HasPrefix(r.name, "Expired"); e.Expired != over {
 				t.Errorf("expired: %v", e.Expired)
 			}
-			if e.Outcome != r.want || !strings.Contains(e.Text, r.words) || e.Denied || n != 1 {
+			if e.Outcome != r.want || !strings.Contains(e.Error(), r.words) || e.Denied || n != 1 {
 				t.Errorf("after %d requests: %v, denied %v: %v", n, e.Outcome, e.Denied, e)
 			}
 		})
@@ -232,7 +233,7 @@ func TestUpload_NotSent(t *testing.T) {
 			return err
 		},
 	} {
-		if e := failed(t, try()); e.Outcome != NotSent {
+		if e := failed(t, try()); e.Outcome != apicall.NotSent {
 			t.Errorf("%s: %v %v", name, e.Outcome, e)
 		}
 	}

@@ -7,7 +7,7 @@
 // content to another's place comes back as a finding, without a ticket.
 //
 // It keeps no state and repeats neither a registration nor an upload, so a crash leaves nothing here; what the caller
-// committed before the call says what may have been done, and the Outcome of an Error says what is certain afterwards.
+// committed before the call says what may have been done, and the Outcome of an [apicall.Error] says what is certain afterwards.
 package vaultapi
 
 import (
@@ -102,6 +102,8 @@ func (s *scalar) UnmarshalJSON(b []byte) error {
 	}
 	return nil
 }
+
+var errShape = errors.New("the answer is not of a form that is known")
 
 // shape says what is wrong with an object that could not be read.
 func shape(err error) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 )
 
@@ -133,8 +134,8 @@ func (w *IndexWalk) Add(p Page) (added []IndexRecord) {
 // EndsWith reports whether the walk ends with a call that failed: `found` was reached, and the service answers with an
 // error where a page behind the last one was asked for. Faults that pass by themselves, and credentials, end no walk.
 func (w *IndexWalk) EndsWith(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	refused := ok && strings.HasPrefix(e.Code, "http-") && e.Code != "http-504" && !e.Denied && !e.Overload
+	e, ok := errors.AsType[*apicall.Error](err)
+	refused := ok && strings.HasPrefix(e.Code, "http-") && e.Code != "http-504" && !e.Denied && !e.Overloaded()
 	if !refused || !w.ahead && !strings.HasPrefix(e.Code, "http-4") || w.ended || w.result.Read != w.result.Found {
 		return false
 	}

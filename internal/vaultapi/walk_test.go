@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 )
 
@@ -116,7 +117,7 @@ func TestIndexWalk_I32_EachDocumentOnce(t *testing.T) {
 
 // A service may refuse the page behind its last one. That ends a walk only where nothing is missing.
 func TestIndexWalk_I32_RefusedBehindTheLastPage(t *testing.T) {
-	gone := &Error{Outcome: TurnedAway, Code: "http-404", Missing: true}
+	gone := &apicall.Error{Outcome: apicall.NotProcessed, Code: "http-404", Status: 404}
 	for name, row := range map[string]struct {
 		found int
 		err   error
@@ -125,13 +126,13 @@ func TestIndexWalk_I32_RefusedBehindTheLastPage(t *testing.T) {
 		"NotFound":              {3, gone, true},
 		"NotFound_Short":        {4, gone, false},
 		"NotFound_FoundNotTold": {-1, gone, false},
-		"NoSuchPath":            {3, &Error{Outcome: Unanswered, Code: "http-502"}, false}, // found may be what was read so far
-		"ServerError":           {3, &Error{Outcome: Unanswered, Code: "http-500"}, false},
-		"GatewayTimeout":        {3, &Error{Outcome: Unanswered, Code: "http-504"}, false},
-		"Unreadable":            {3, &Error{Outcome: Unanswered, Code: "unreadable"}, false},
-		"Unanswered":            {3, &Error{Outcome: Unanswered, Code: "timeout"}, false},
-		"Overload":              {3, &Error{Outcome: TurnedAway, Code: "http-429", Overload: true}, false},
-		"Denied":                {3, &Error{Outcome: TurnedAway, Code: "http-403", Denied: true}, false},
+		"NoSuchPath":            {3, &apicall.Error{Outcome: apicall.OutcomeUnknown, Code: "http-502"}, false}, // found may be what was read so far
+		"ServerError":           {3, &apicall.Error{Outcome: apicall.OutcomeUnknown, Code: "http-500"}, false},
+		"GatewayTimeout":        {3, &apicall.Error{Outcome: apicall.OutcomeUnknown, Code: "http-504"}, false},
+		"Unreadable":            {3, &apicall.Error{Outcome: apicall.OutcomeUnknown, Code: "unreadable"}, false},
+		"Unanswered":            {3, &apicall.Error{Outcome: apicall.OutcomeUnknown, Code: "timeout"}, false},
+		"Overload":              {3, &apicall.Error{Outcome: apicall.NotProcessed, Code: "http-429", Status: 429}, false},
+		"Denied":                {3, &apicall.Error{Outcome: apicall.NotProcessed, Code: "http-403", Denied: true}, false},
 		"AnythingElse":          {3, errors.New("x"), false},
 	} {
 		w := NewIndexWalk()
@@ -151,13 +152,13 @@ func TestIndexWalk_I32_AFaultBehindTheLastPage(t *testing.T) {
 		w := NewIndexWalk()
 		w.Add(indexPage(0, 3, 6, "a"))
 		w.Add(indexPage(3, 6, 6, "b"))
-		if !w.EndsWith(&Error{Outcome: Unanswered, Code: code}) || !w.Result().Complete {
+		if !w.EndsWith(&apicall.Error{Outcome: apicall.OutcomeUnknown, Code: code}) || !w.Result().Complete {
 			t.Errorf("%s behind all that was told of: %+v", code, w.Result())
 		}
 		w = NewIndexWalk()
 		w.Add(indexPage(0, 3, 3, "a"))
 		w.Add(indexPage(3, 6, 6, "b"))
-		if w.EndsWith(&Error{Outcome: Unanswered, Code: code}) || w.Result().Complete {
+		if w.EndsWith(&apicall.Error{Outcome: apicall.OutcomeUnknown, Code: code}) || w.Result().Complete {
 			t.Errorf("%s in the middle: %+v", code, w.Result())
 		}
 	}

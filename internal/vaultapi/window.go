@@ -23,16 +23,16 @@ type Window struct {
 func (c *Client) StatusWindow(ctx context.Context, v archive.VaultID) (Window, error) {
 	ans, err := c.get(ctx, v, "ask for the status list", answerOf(listed), "documents", "status")
 	if err != nil {
-		return Window{}, fault(err, byQuestion)
+		return Window{}, err
 	}
 	defer ans.Release()
 	raw, err := records(ans.Body, "documents")
 	if err != nil {
-		return Window{}, unreadable("ask for the status list", ans, err)
+		return Window{}, ans.Unreadable("ask for the status list", err)
 	}
 	w := Window{Receipts: unanimous(raw), Date: ans.Date()}
 	if len(raw) > 0 && len(w.Receipts) == 0 {
-		return Window{}, unreadable("ask for the status list", ans, errShape)
+		return Window{}, ans.Unreadable("ask for the status list", errShape)
 	}
 	for i := range w.Receipts {
 		w.Receipts[i].Date = w.Date

@@ -117,7 +117,7 @@ var remote = []mutant{
 	},
 	{
 		name: "RetryAfterStoredInTheDocument", promise: "I24", file: "internal/ingest/register.go",
-		old: "ledger.RegisterUnanswered{NotBefore: again(e), Cause: err.cause()}", new: "ledger.RegisterUnanswered{NotBefore: again(e).Add(err.RetryAfter), Cause: err.cause()}",
+		old: "ledger.RegisterUnanswered{NotBefore: again(e), Cause: causeOf(err)}", new: "ledger.RegisterUnanswered{NotBefore: again(e).Add(err.RetryAfter), Cause: causeOf(err)}",
 		tests: []string{readings},
 	},
 	{
@@ -132,7 +132,7 @@ var remote = []mutant{
 	},
 	{
 		name: "OneBadNumberPausesTheVault", promise: "I23", file: "internal/ingest/ask.go",
-		old: "\tcase fault.MayBeAbsent:\n\t\tq.suspects[r] = fault\n\t\tq.row++\n", new: "", tests: []string{conductor, readings},
+		old: "\tcase fault.MayBeAbsent():\n\t\tq.suspects[r] = fault\n\t\tq.row++\n", new: "", tests: []string{conductor, readings},
 	},
 	{
 		name: "WrongPathBlamesTheDocuments", promise: "I24", file: "internal/ingest/absent.go",
@@ -154,8 +154,8 @@ var remote = []mutant{
 	},
 	{
 		name: "ForbiddenRejects", promise: "I24", file: "internal/ingest/register.go",
-		old:   "\tswitch err.Outcome {\n\tcase Refused:\n\t\treturn c.refused(vault, asked, err)\n\tcase NotSent, TurnedAway:",
-		new:   "\tswitch err.Outcome {\n\tcase Refused, TurnedAway:\n\t\treturn c.refused(vault, asked, err)\n\tcase NotSent:",
+		old:   "\tswitch err.Outcome {\n\tcase apicall.Refused:\n\t\treturn c.refused(vault, asked, err)\n\tcase apicall.NotSent, apicall.NotProcessed:",
+		new:   "\tswitch err.Outcome {\n\tcase apicall.Refused, apicall.NotProcessed:\n\t\treturn c.refused(vault, asked, err)\n\tcase apicall.NotSent:",
 		tests: []string{conductor, readings, worlds},
 	},
 	{

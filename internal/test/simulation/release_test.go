@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
-	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 )
 
@@ -73,8 +73,8 @@ func TestRelease_I2_ChangesNothingUnasked(t *testing.T) {
 			return next.RoundTrip(r)
 		})
 		_, err := w.d.Humans().Release(context.Background(), e, daemon.Person{UID: 7, Reason: "x"})
-		fault, is := errors.AsType[*ingest.RemoteError](err)
-		if !errors.Is(err, daemon.ErrNotAsked) || !is || fault.Outcome == ingest.Refused || fault.Outcome == ingest.TurnedAway || fault.Denied {
+		fault, is := errors.AsType[*apicall.Error](err)
+		if !errors.Is(err, daemon.ErrNotAsked) || !is || fault.Outcome == apicall.Refused || fault.Outcome == apicall.NotProcessed || fault.Denied {
 			t.Errorf("%v", err)
 		}
 		if now := w.only(); now.Rev != e.Rev || now.State != ledger.Quarantined {
