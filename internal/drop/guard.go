@@ -72,7 +72,7 @@ func unitPath(path string) string {
 
 // writable reports as a [*ReadOnlyError] that the drop folder can only be read.
 func (f *Folder) writable() error {
-	if f.root.ReadOnly() {
+	if f.root.IsReadOnly() {
 		return &ReadOnlyError{Path: f.cfg.Path}
 	}
 	return nil

@@ -1,20 +1,25 @@
-// Package durable changes directories so that the change survives power loss: files are written whole or not at all,
-// renames never replace anything, and every change is followed by a sync of each directory it touched; but for removals and
-// [TempFile.CommitWithoutDirSync], which come in numbers and leave it to the caller.
+// Package durable changes directories so that the change survives power loss. A file is written whole or not at all. A
+// directory entry is renamed without replacing another one. After each change the touched directories are synced. Three
+// methods leave that sync to the caller, because one sync can serve many calls: [Dir.Unlink], [Dir.Rmdir] and
+// [TempFile.CommitWithoutDirSync]. [TempFile.CommitWithoutSync] syncs nothing; it is for files that are written again all
+// the time.
 //
-// It never removes a tree, never follows a link, and never syncs a file or a directory a second time after a sync failed:
-// the kernel reports a lost write once, so a later "success" would be a lie. A file whose sync failed is thrown away.
+// The package never removes a tree and never follows a link below the directory that the caller opened. It never syncs a
+// file or a directory again after a sync failed: the kernel reports a lost write once, so a later success proves nothing. A
+// file whose sync failed is removed.
 //
-// After a crash a name holds either the old content or the new one, and a directory entry is in the old place or in the
-// new one. At most one temporary file per name (".<name>.tmp") stays behind; the next writer of that name removes it.
+// After a crash a name holds either the old content or the new one, and a renamed entry is in the old place or in the new
+// one. A power loss between the two syncs of a rename may leave it in both. At most one temporary file per name
+// (".<name>.tmp") stays behind; the next writer of that name removes it.
 //
-// Names are single path elements, resolved against an open directory: whatever people put beside or above it, nothing
-// outside that directory is touched.
+// Names are single path elements. They are resolved against an open directory, so nothing outside it is touched, whatever
+// lies beside or above it.
 package durable
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -29,24 +34,26 @@ import (
 // operation; the caller must not record the change as done, and a daemon should stop.
 var ErrSync = errors.New("cannot tell whether the change reached the disk")
 
-// Hook stands between this package and the file system. In production it just does, as nil and [SyncCounter.CountSync] do; in tests
-// it may fail an operation without doing it, do it and fail all the same, or panic to play a crash. op is one of create,
-// write, sync, rename, mkdir, chown, chmod, unlink, rmdir, syncdir, and mount: it compares the mounts of an entry and its
-// directory, and changes nothing; a test that returns a [*MountError] there plays a mount. statfs: it looks whether a
-// directory is read-only, and changes nothing; EROFS says that it is.
+// Hook is called in place of each operation on the file system and calls do to perform it. Production code uses nil or
+// [SyncCounter.CountSync], which always call do. A test may fail without calling do, call do and fail all the same, or panic
+// to play a crash.
+//
+// op is one of create, write, sync, rename, mkdir, chown, chmod, unlink, rmdir and syncdir. Two more change nothing: mount
+// compares the mount of an entry with that of its directory (a test returns a [*MountError] to play a mount), and statfs
+// asks whether a directory is read-only (EROFS: it is).
 type Hook func(op, name string, do func() error) error
 
-func (f Hook) run(op, name string, do func() error) error {
-	if f == nil {
+func (h Hook) runOp(op, name string, do func() error) error {
+	if h == nil {
 		return do()
 	}
-	return f(op, name, do)
+	return h(op, name, do)
 }
 
 // SyncCounter counts syncs. The zero value is ready, and may be used from several goroutines.
 type SyncCounter struct{ files, dirs atomic.Uint64 }
 
-// CountSync is a [Hook] that does what it is asked to, and counts what was synced.
+// CountSync is a [Hook] that performs each operation and counts the syncs.
 func (t *SyncCounter) CountSync(op, _ string, do func() error) error {
 	switch op {
 	case "sync":
@@ -57,52 +64,53 @@ func (t *SyncCounter) CountSync(op, _ string, do func() error) error {
 	return do()
 }
 
-// FileAndDirSyncs returns how often a file was synced, and a directory.
+// FileAndDirSyncs returns how many syncs of files and of directories were counted.
 func (t *SyncCounter) FileAndDirSyncs() (files, dirs uint64) { return t.files.Load(), t.dirs.Load() }
 
 // Dir is an open directory. It keeps pointing at the same directory when that is renamed. Its methods may be called from
-// several goroutines; syncs that are asked for while one is running share the next one.
+// several goroutines. Calls of [Dir.Sync] that arrive while a sync runs share the next one.
 type Dir struct {
-	root  *os.Root
-	file  *os.File
-	fault Hook
-	seen  *FileStat // when it was opened
+	root     *os.Root
+	file     *os.File
+	hook     Hook
+	openedAs *FileStat // the directory itself, when it was opened
 
-	turn sync.Mutex // held by the one sync that is running
+	syncing sync.Mutex // held while a sync runs
 
-	mu     sync.Mutex
-	next   *batch // guarded by mu: the sync that is not yet running; who joins it is covered by it
-	broken error  // guarded by mu: the first failed sync
+	mu      sync.Mutex
+	waiting *sharedSync // guarded by mu: the sync that has not begun; it covers whoever joins it
+	syncErr error       // guarded by mu: the first failed sync
 }
 
-type batch struct {
+// sharedSync is one sync that several callers wait for.
+type sharedSync struct {
 	once sync.Once
 	err  error
 }
 
-// Open opens the directory at path, following links in path (the administrator wrote it).
-func Open(path string, fault Hook) (*Dir, error) {
+// Open opens the directory at path. Links in path are followed, because the administrator wrote it.
+func Open(path string, hook Hook) (*Dir, error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
 	}
-	return newDir(root, fault)
+	return newDir(root, hook)
 }
 
-// readDir opens a directory. What is opened as non-blocking is not made so first, and then blocking again, which would
-// be four calls more for something that knows no difference.
-const readDir = os.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK
+// openDirFlags are the flags for opening a directory. With O_NONBLOCK package os skips four system calls that set and clear
+// it; a directory never blocks.
+const openDirFlags = os.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK
 
-func newDir(root *os.Root, fault Hook) (*Dir, error) {
-	file, err := root.OpenFile(".", readDir, 0)
+func newDir(root *os.Root, hook Hook) (*Dir, error) {
+	file, err := root.OpenFile(".", openDirFlags, 0)
 	if err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
-	seen, err := Fstat(file)
+	stat, err := Fstat(file)
 	if err != nil {
 		return nil, errors.Join(err, file.Close(), root.Close())
 	}
-	return &Dir{root: root, file: file, fault: fault, seen: seen}, nil
+	return &Dir{root: root, file: file, hook: hook, openedAs: stat}, nil
 }
 
 // Close releases the directory. It does not sync.
@@ -110,41 +118,71 @@ func (d *Dir) Close() error {
 	return errors.Join(d.file.Close(), d.root.Close())
 }
 
-// Root gives the directory as the confinement for opening what lies deeper. It belongs to d and is closed with it.
+// Root returns the directory as an [os.Root], which confines whoever opens what lies deeper. It is closed with d.
 func (d *Dir) Root() *os.Root { return d.root }
 
 // Stat describes the directory itself.
 func (d *Dir) Stat() (os.FileInfo, error) { return d.file.Stat() }
 
-// ReadOnly reports whether the directory's file system is mounted read-only for this process; false where that cannot be told.
-func (d *Dir) ReadOnly() bool {
-	err := d.fault.run("statfs", ".", func() error {
+// EachName calls do with the name of each entry of d, in no order.
+func (d *Dir) EachName(do func(name string) error) error {
+	// A new open file: the reading position belongs to this call alone.
+	list, err := d.root.OpenFile(".", openDirFlags, 0)
+	if err != nil {
+		return err
+	}
+	defer list.Close() // read-only
+	return EachName(list, do)
+}
+
+// EachName calls do with the name of each entry of the open directory dir, in no order. It reads the names in chunks, so
+// memory does not grow with the directory. The first error of do ends it.
+func EachName(dir *os.File, do func(name string) error) error {
+	for {
+		names, err := dir.Readdirnames(256)
+		for _, name := range names {
+			if err := do(name); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) || err == nil && len(names) == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// IsReadOnly reports whether the file system of d is mounted read-only for this process. It is false where that is unknown.
+func (d *Dir) IsReadOnly() bool {
+	err := d.hook.runOp("statfs", ".", func() error {
 		var st unix.Statfs_t
-		if err := d.control(func(fd int) error { return unix.Fstatfs(fd, &st) }); err != nil || st.Flags&unix.ST_RDONLY == 0 {
-			return nil // or it cannot be told: whoever writes there meets it
+		if err := d.withDescriptor(func(fd int) error { return unix.Fstatfs(fd, &st) }); err != nil || st.Flags&unix.ST_RDONLY == 0 {
+			return nil // unknown counts as writable: the next write fails if it is not
 		}
 		return unix.EROFS
 	})
 	return errors.Is(err, unix.EROFS)
 }
 
-// OpenDir opens the directory name inside d. A link, even one that stays inside, is refused with an error that wraps ENOTDIR, and a
-// mount with a [*MountError].
+// OpenDir opens the directory name inside d. It refuses a link, even one that stays inside, with an error that wraps
+// ENOTDIR, and a mount with a [*MountError].
 func (d *Dir) OpenDir(name string) (*Dir, error) {
 	sub, err := d.OpenDirOrMount(name)
 	if err != nil {
 		return nil, err
 	}
-	// What was opened is compared, not the entry: a mount may have come in between, and some come by being opened.
-	if err := d.fault.crossed(name, d.seen, sub.seen); err != nil {
+	// Compare the open directory, not the entry: a mount may appear between the two, and an automount appears on opening.
+	if err := d.hook.checkSameMount(name, d.openedAs, sub.openedAs); err != nil {
 		return nil, errors.Join(err, sub.Close())
 	}
 	return sub, nil
 }
 
-// OpenDirOrMount is Sub for a directory that an administrator may put on another disk by a mount.
+// OpenDirOrMount is [Dir.OpenDir] for a directory that an administrator may put on another disk by a mount.
 func (d *Dir) OpenDirOrMount(name string) (*Dir, error) {
-	if err := single("open", name); err != nil {
+	if err := checkSingleName("open", name); err != nil {
 		return nil, err
 	}
 	entry, err := Lstat(d.file, name)
@@ -159,97 +197,90 @@ func (d *Dir) OpenDirOrMount(name string) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	sub, err := newDir(root, d.fault)
+	sub, err := newDir(root, d.hook)
 	if err != nil {
 		return nil, err
 	}
-	// OpenRoot follows links, so what was opened must be what was seen.
-	if !sub.seen.IsSameFile(entry) {
+	// OpenRoot follows links, so the open directory must be the entry that was checked.
+	if !sub.openedAs.IsSameFile(entry) {
 		return nil, errors.Join(notDir, sub.Close())
 	}
 	return sub, nil
 }
 
-// Sync makes the entries of d durable. One sync serves all who asked before it began. A failure is an [ErrSync] and stays:
-// every later Sync of this Dir fails as well.
+// Sync makes the entries of d durable. One sync serves all who asked before it began. A failure is an [ErrSync], and every
+// later Sync of this Dir fails as well.
 func (d *Dir) Sync() error {
+	// Join the sync that has not begun. The one that is running may have begun before the caller's change.
 	d.mu.Lock()
-	if d.next == nil {
-		d.next = new(batch)
+	if d.waiting == nil {
+		d.waiting = new(sharedSync)
 	}
-	b := d.next
+	b := d.waiting
 	d.mu.Unlock()
 
-	b.once.Do(func() { b.err = d.syncNow() })
+	b.once.Do(func() { b.err = d.runSync() })
 	return b.err
 }
 
-func (d *Dir) syncNow() error {
-	d.turn.Lock()
-	defer d.turn.Unlock()
+func (d *Dir) runSync() error {
+	d.syncing.Lock()
+	defer d.syncing.Unlock()
 
 	d.mu.Lock()
-	d.next = nil // who comes from here on may have changed something after the sync began
-	broken := d.broken
+	d.waiting = nil // later callers may have changed something after this sync began: they need another one
+	failed := d.syncErr
 	d.mu.Unlock()
-	if broken != nil {
-		return broken
+	if failed != nil {
+		return failed
 	}
-	err := d.fault.run("syncdir", d.root.Name(), d.file.Sync)
+	err := d.hook.runOp("syncdir", d.root.Name(), d.file.Sync)
 	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
-		return nil // some file systems have no sync for directories: their renames are as durable as they get
+		return nil // some file systems cannot sync a directory: nothing more can be done for its entries there
 	}
+	// Remember the failure: the kernel reports a lost write once, so the next sync could succeed and prove nothing.
 	err = fmt.Errorf("sync directory %q: %w: %w", d.root.Name(), ErrSync, err)
 	d.mu.Lock()
-	d.broken = err
+	d.syncErr = err
 	d.mu.Unlock()
 	return err
 }
 
 // Mkdir makes the directory name with exactly the mode perm (setgid included, umask not applied) and, unless gid is -1,
-// that group, and syncs d. It fails with an error that wraps fs.ErrExist when name is taken by anything.
-//
-// It begins with mode 0700, so a crash in between leaves a directory that nobody else can enter; [Dir.SetModeAndGroup] finishes it.
-// Only where d hands down the group and setgid anyway it begins with what it is to be.
+// that group, and syncs d. It fails with an error that wraps fs.ErrExist when the name is taken by anything.
 func (d *Dir) Mkdir(name string, perm os.FileMode, gid int) error {
-	if err := single("mkdir", name); err != nil {
+	if err := checkSingleName("mkdir", name); err != nil {
 		return err
 	}
-	begin, err := d.beginMode(perm, gid)
-	if err != nil {
+	// A new directory begins with mode 0700: a crash before its group is set leaves a directory that nobody else can enter.
+	// Where d passes on the group and setgid by itself it begins with perm: a sandbox may forbid the chmod that follows.
+	begin := os.FileMode(0o700)
+	if perm&fs.ModeSetgid != 0 {
+		info, err := d.Stat()
+		if err != nil {
+			return err
+		}
+		if hasModeAndGroup(info, info.Mode().Perm()|fs.ModeSetgid, gid) {
+			begin = perm.Perm()
+		}
+	}
+	if err := d.hook.runOp("mkdir", name, func() error { return d.root.Mkdir(name, begin) }); err != nil {
 		return err
 	}
-	if err := d.fault.run("mkdir", name, func() error { return d.root.Mkdir(name, begin) }); err != nil {
-		return err
-	}
+	// A crash here leaves the directory with its first mode. The caller sees fs.ErrExist next time and calls SetModeAndGroup.
 	if err := d.SetModeAndGroup(name, perm, gid); err != nil {
 		return err
 	}
 	return d.Sync()
 }
 
-// beginMode is the mode that a new directory is made with.
-func (d *Dir) beginMode(perm os.FileMode, gid int) (os.FileMode, error) {
-	if perm&fs.ModeSetgid == 0 {
-		return 0o700, nil
-	}
-	info, err := d.Stat()
-	if err != nil {
-		return 0, err
-	}
-	if hasGrant(info, info.Mode().Perm()|fs.ModeSetgid, gid) {
-		return perm.Perm(), nil
-	}
-	return 0o700, nil
-}
-
-// hasGrant reports whether a directory has the mode and, unless gid is -1, the group.
-func hasGrant(info fs.FileInfo, perm os.FileMode, gid int) bool {
+// hasModeAndGroup reports whether a directory has the mode and, unless gid is -1, the group.
+func hasModeAndGroup(info fs.FileInfo, perm os.FileMode, gid int) bool {
 	const bits = fs.ModePerm | fs.ModeSetgid | fs.ModeSetuid
 	return info.Mode()&bits == perm&bits && (gid == -1 || groupOf(info) == gid)
 }
 
-// groupOf is the group of a file, or -1 where that cannot be told.
+// groupOf returns the group of a file, or -1 where it is unknown.
 func groupOf(info fs.FileInfo) int {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Gid)
@@ -257,7 +288,7 @@ func groupOf(info fs.FileInfo) int {
 	return -1
 }
 
-// SetGroup gives an open file to a group, unless it has it already: a sandbox may forbid the call.
+// SetGroup sets the group of an open file. A file that has the group already is left alone: a sandbox may forbid the call.
 func SetGroup(f *os.File, gid int) error {
 	info, err := f.Stat()
 	if err != nil || groupOf(info) == gid {
@@ -266,21 +297,22 @@ func SetGroup(f *os.File, gid int) error {
 	return f.Chown(-1, gid)
 }
 
-// SetModeAndGroup gives the directory name its mode and, unless gid is -1, its group, without following a link. It does not sync.
+// SetModeAndGroup sets the mode of the directory name and, unless gid is -1, its group, without following a link. It does
+// not sync.
 //
-// A sandbox may forbid every call that sets setgid (systemd's RestrictSUIDSGID), or that gives things away. What has the
-// right mode and group by inheritance is therefore left alone, and where setgid is refused the directory gets the rest of
-// its mode: its group can work in it.
+// A sandbox may forbid every call that sets setgid (systemd's RestrictSUIDSGID) or changes an owner. A directory that
+// inherited the right mode and group is therefore left alone, and where setgid is refused the directory gets the rest of its
+// mode, so that its group can work in it.
 func (d *Dir) SetModeAndGroup(name string, perm os.FileMode, gid int) error {
-	if err := single("chmod", name); err != nil {
+	if err := checkSingleName("chmod", name); err != nil {
 		return err
 	}
 	info, err := d.root.Lstat(name)
-	if err == nil && info.IsDir() && hasGrant(info, perm, gid) {
+	if err == nil && info.IsDir() && hasModeAndGroup(info, perm, gid) {
 		return nil
 	}
 	if gid != -1 && (err != nil || groupOf(info) != gid) {
-		if err := d.fault.run("chown", name, func() error { return d.root.Lchown(name, -1, gid) }); err != nil {
+		if err := d.hook.runOp("chown", name, func() error { return d.root.Lchown(name, -1, gid) }); err != nil {
 			return err
 		}
 	}
@@ -292,34 +324,34 @@ func (d *Dir) SetModeAndGroup(name string, perm os.FileMode, gid int) error {
 		return err
 	}
 	defer sub.Close()
-	// After chown, which clears setgid for those without privileges.
-	err = d.fault.run("chmod", name, func() error { return sub.file.Chmod(perm) })
+	// The chmod comes after the chown, which clears setgid for unprivileged users.
+	err = d.hook.runOp("chmod", name, func() error { return sub.file.Chmod(perm) })
 	if perm&fs.ModeSetgid != 0 && errors.Is(err, unix.EPERM) {
-		err = d.fault.run("chmod", name, func() error { return sub.file.Chmod(perm.Perm()) })
+		err = d.hook.runOp("chmod", name, func() error { return sub.file.Chmod(perm.Perm()) })
 	}
 	return err
 }
 
-// Unlink removes the name of anything but a directory, and Rmdir that of an empty directory. Neither syncs: removals come
-// in numbers, and one [Dir.Sync] after the last is enough.
-func (d *Dir) Unlink(name string) error { return d.remove("unlink", name, 0) }
+// Unlink removes the entry name, which must not be a directory. It does not sync: one [Dir.Sync] after the last of many
+// removals is enough. Until then a power loss may bring the entry back.
+func (d *Dir) Unlink(name string) error { return d.removeEntry("unlink", name, 0) }
 
-// Rmdir removes the empty directory name; ENOTEMPTY tells that it is not empty. It does not sync.
-func (d *Dir) Rmdir(name string) error { return d.remove("rmdir", name, unix.AT_REMOVEDIR) }
+// Rmdir removes the directory name. It fails with ENOTEMPTY when the directory is not empty. It does not sync, as Unlink.
+func (d *Dir) Rmdir(name string) error { return d.removeEntry("rmdir", name, unix.AT_REMOVEDIR) }
 
-func (d *Dir) remove(op, name string, flags int) error {
-	if err := single(op, name); err != nil {
+func (d *Dir) removeEntry(op, name string, flags int) error {
+	if err := checkSingleName(op, name); err != nil {
 		return err
 	}
-	return d.fault.run(op, name, func() error {
-		return d.control(func(fd int) error {
+	return d.hook.runOp(op, name, func() error {
+		return d.withDescriptor(func(fd int) error {
 			return pathError(op, name, unix.Unlinkat(fd, name, flags))
 		})
 	})
 }
 
-// control lends the descriptor for one call, safe against a concurrent Close.
-func (d *Dir) control(do func(fd int) error) error {
+// withDescriptor calls do with the descriptor of d, which stays open until do returns.
+func (d *Dir) withDescriptor(do func(fd int) error) error {
 	raw, err := d.file.SyscallConn()
 	if err != nil {
 		return err
@@ -331,8 +363,8 @@ func (d *Dir) control(do func(fd int) error) error {
 	return result
 }
 
-// single refuses names that are paths: a second element could be a link that someone swaps in.
-func single(op, name string) error {
+// checkSingleName refuses a name that is a path: one of its elements could be replaced by a link.
+func checkSingleName(op, name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return &os.PathError{Op: op, Path: name, Err: errors.New("not a single name")}
 	}

@@ -158,7 +158,7 @@ func TestRename_NeverReplaces(t *testing.T) {
 				from, to := open(t, filepath.Join(base, "from"), nil), open(t, filepath.Join(base, "to"), nil)
 				var err error
 				if way == "ByLook" {
-					err = renameByLook(int(from.file.Fd()), "x", int(to.file.Fd()), "x")
+					err = renameAfterCheck(int(from.file.Fd()), "x", int(to.file.Fd()), "x")
 				} else {
 					err = from.Rename("x", to, "x")
 				}
@@ -183,10 +183,10 @@ func TestRename_ByLookMovesDirectories(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer from.Close()
-	if err := renameByLook(int(from.file.Fd()), "x", int(d.file.Fd()), "x"); err != nil {
+	if err := renameAfterCheck(int(from.file.Fd()), "x", int(d.file.Fd()), "x"); err != nil {
 		t.Error(err)
 	}
-	if err := renameByLook(int(from.file.Fd()), "file", int(d.file.Fd()), "file"); !errors.Is(err, syscall.ENOTSUP) {
+	if err := renameAfterCheck(int(from.file.Fd()), "file", int(d.file.Fd()), "file"); !errors.Is(err, syscall.ENOTSUP) {
 		t.Errorf("file: %v, want refused", err)
 	}
 	if got := names(t, filepath.Join(base, "x")); !slices.Equal(got, []string{"deep"}) {

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MountError says that something lies on another mount, or on another device, than the directory it was reached through: what is
-// in it belongs to another place. It wraps EXDEV and fs.ErrInvalid.
+// MountError says that something lies on another mount, or on another device, than the directory through which it was
+// reached: it belongs to another place. It wraps EXDEV and fs.ErrInvalid.
 type MountError struct {
 	Path string // as the caller asked for it; "." is the directory itself
 }
@@ -31,23 +31,32 @@ func (e *MountError) Error() string {
 // Unwrap lets callers ask with errors.Is.
 func (e *MountError) Unwrap() []error { return []error{unix.EXDEV, fs.ErrInvalid} }
 
-// FileStat is what one look at a file saw, and the mount through which the look went. It is an [fs.FileInfo] whose Sys is a
-// *syscall.Stat_t; os.SameFile does not know it.
+// PrefixMountPath puts dir before the path of a [*MountError]. Other errors, and nil, are returned as they are.
+func PrefixMountPath(dir string, err error) error {
+	if mount, is := errors.AsType[*MountError](err); is {
+		return &MountError{Path: path.Join(dir, mount.Path)}
+	}
+	return err
+}
+
+// FileStat describes a file and the mount through which it was reached. It is an [fs.FileInfo] whose Sys is a
+// *syscall.Stat_t; os.SameFile does not accept it.
 type FileStat struct {
 	name  string
 	stat  syscall.Stat_t
-	mount uint64 // 0: this kernel does not tell
+	mount uint64 // 0: the kernel does not tell
 }
 
-// Lstat looks at the file name in dir, without following it when it is a link.
+// Lstat describes the file name in dir, without following a link.
 func Lstat(dir *os.File, name string) (*FileStat, error) {
 	return statAt(dir, name, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// Fstat looks at an open file.
+// Fstat describes an open file.
 func Fstat(file *os.File) (*FileStat, error) { return statAt(file, "", unix.AT_EMPTY_PATH) }
 
-// statAt is one call. Kernels before 5.8 do not tell the mount, and those before 4.11 have no statx at all.
+// statAt makes one system call, statx. Kernels before 5.8 do not tell the mount. Kernels before 4.11 have no statx, and some
+// sandboxes forbid it: then fstatat is used, and the mount is unknown.
 func statAt(dir *os.File, name string, flags int) (*FileStat, error) {
 	raw, err := dir.SyscallConn()
 	if err != nil {
@@ -59,16 +68,16 @@ func statAt(dir *os.File, name string, flags int) (*FileStat, error) {
 			err = unix.Statx(int(fd), name, flags|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS|unix.STATX_MNT_ID, &st)
 		}
 		if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
-			err = withoutStatx(int(fd), name, flags, &st)
+			err = statWithoutStatx(int(fd), name, flags, &st)
 		}
 	})
 	if err := cmp.Or(ctlErr, err); err != nil {
 		return nil, pathError("stat", name, err)
 	}
-	return seenOf(name, &st), nil
+	return fileStatOf(name, &st), nil
 }
 
-func withoutStatx(fd int, name string, flags int, to *unix.Statx_t) error {
+func statWithoutStatx(fd int, name string, flags int, to *unix.Statx_t) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(fd, name, &st, flags); err != nil {
 		return err
@@ -82,12 +91,12 @@ func withoutStatx(fd int, name string, flags int, to *unix.Statx_t) error {
 	return nil
 }
 
-func seenOf(name string, st *unix.Statx_t) *FileStat {
+func fileStatOf(name string, st *unix.Statx_t) *FileStat {
 	moment := func(t unix.StatxTimestamp) syscall.Timespec { return syscall.Timespec{Sec: t.Sec, Nsec: int64(t.Nsec)} }
 	s := &FileStat{name: name}
 	s.stat.Dev, s.stat.Rdev = unix.Mkdev(st.Dev_major, st.Dev_minor), unix.Mkdev(st.Rdev_major, st.Rdev_minor)
 	s.stat.Ino, s.stat.Mode, s.stat.Uid, s.stat.Gid = st.Ino, uint32(st.Mode), st.Uid, st.Gid
-	setNlink(&s.stat, st.Nlink)
+	setCount(&s.stat.Nlink, st.Nlink)
 	s.stat.Size, s.stat.Blocks = int64(st.Size), int64(st.Blocks)
 	s.stat.Atim, s.stat.Mtim, s.stat.Ctim = moment(st.Atime), moment(st.Mtime), moment(st.Ctime)
 	if st.Mask&unix.STATX_MNT_ID != 0 {
@@ -96,12 +105,8 @@ func seenOf(name string, st *unix.Statx_t) *FileStat {
 	return s
 }
 
-// number is any type of a count: that of links differs between machines.
-type number interface{ ~uint32 | ~uint64 }
-
-func convert[T number](to *T, n uint32) { *to = T(n) }
-
-func setNlink(st *syscall.Stat_t, n uint32) { convert(&st.Nlink, n) }
+// setCount assigns n to a field whose type differs between machines, as that of a file's link count.
+func setCount[T ~uint32 | ~uint64](to *T, n uint32) { *to = T(n) }
 
 // Name implements [fs.FileInfo].
 func (s *FileStat) Name() string { return s.name }
@@ -147,23 +152,24 @@ func (s *FileStat) Mode() fs.FileMode {
 	return mode
 }
 
-// IsSameFile reports whether both looks saw the same file.
+// IsSameFile reports whether s and t describe the same file.
 func (s *FileStat) IsSameFile(t *FileStat) bool {
 	return s.stat.Dev == t.stat.Dev && s.stat.Ino == t.stat.Ino
 }
 
-// IsOnOtherMount reports whether s, an entry of the directory that parent saw, lies on another mount. Where the kernel does not tell
-// mounts apart only another device is seen, and of directories alone: a file of an overlay can have another one than its directory.
+// IsOnOtherMount reports whether s, an entry of the directory parent, lies on another mount than parent. Where the kernel
+// does not tell mounts apart, directories are compared by device. Files are not: a file of an overlay file system can have
+// another device than its directory.
 func (s *FileStat) IsOnOtherMount(parent *FileStat) bool {
 	return s.mount != parent.mount || s.IsDir() && s.stat.Dev != parent.stat.Dev
 }
 
-// crossed is Crosses as an error.
-func (f Hook) crossed(name string, parent, entry *FileStat) error {
-	if f == nil && !entry.IsOnOtherMount(parent) { // no closure for each file of a folder
+// checkSameMount returns a [*MountError] when entry lies on another mount than the directory parent.
+func (h Hook) checkSameMount(name string, parent, entry *FileStat) error {
+	if h == nil && !entry.IsOnOtherMount(parent) { // saves a closure for each file of a folder
 		return nil
 	}
-	return f.run("mount", name, func() error {
+	return h.runOp("mount", name, func() error {
 		if entry.IsOnOtherMount(parent) {
 			return &MountError{Path: name}
 		}
@@ -171,130 +177,120 @@ func (f Hook) crossed(name string, parent, entry *FileStat) error {
 	})
 }
 
-// Lstat describes the entry name of d, without following it when it is a link. What is a mount of its own is a [*MountError].
+// Lstat describes the entry name of d, without following a link. The error is a [*MountError] when the entry is a mount.
 func (d *Dir) Lstat(name string) (*FileStat, error) {
-	if err := single("look at", name); err != nil {
+	if err := checkSingleName("look at", name); err != nil {
 		return nil, err
 	}
-	seen, err := Lstat(d.file, name)
+	entry, err := Lstat(d.file, name)
 	if err != nil {
 		return nil, err
 	}
-	return seen, d.fault.crossed(name, d.seen, seen)
+	return entry, d.hook.checkSameMount(name, d.openedAs, entry)
 }
 
-// Bounds of the walk that looks for mounts. What is deeper or larger is answered by the kernel's table of mounts, whose cost
-// does not depend on the folder.
+// Bounds of the walk that looks for mounts. For a folder that is deeper or larger the kernel's table of mounts is read, whose
+// cost does not depend on the folder.
 const (
-	deepestWalk = 16
-	mostWalked  = 20_000
+	maxWalkDepth   = 16
+	maxWalkEntries = 20_000
 )
 
-var errNotWalked = errors.New("too deep or too large to be walked through")
+var errWalkTooLarge = errors.New("too deep or too large to be walked through")
 
-// FindMount looks for a mount in d or anywhere below it. The error is a [*MountError] that names the first one relative to d; nil:
-// there is none. Any other error says that nobody can tell.
+// FindMount looks for a mount at d or anywhere below it. It returns nil when there is none, and a [*MountError] that names
+// the first one relative to d. After any other error it is unknown whether there is one.
 //
-// A mount is told by its number, which statx gives for each file. Where the kernel does not give it (before 5.8), where not everything
-// may be read, and where the folder is very deep or large, /proc/self/mountinfo is asked instead.
+// Each file is compared with its directory by the mount number from statx. /proc/self/mountinfo is read instead where the
+// kernel gives no such number (before 5.8), where something may not be read, and where the folder is very deep or large.
 func (d *Dir) FindMount() error {
-	if d.seen.mount == 0 {
-		return d.findInTable()
+	if d.openedAs.mount == 0 {
+		return d.findMountInTable()
 	}
-	top, err := d.root.OpenFile(".", readDir, 0)
+	top, err := d.root.OpenFile(".", openDirFlags, 0)
 	if err != nil {
-		return d.findInTable()
+		return d.findMountInTable()
 	}
-	w := mountWalk{fault: d.fault, left: mostWalked}
-	err = errors.Join(w.folder(top, d.seen, "", 0), top.Close())
+	w := mountWalk{hook: d.hook, entriesLeft: maxWalkEntries}
+	err = errors.Join(w.walkDir(top, d.openedAs, "", 0), top.Close())
 	if _, found := errors.AsType[*MountError](err); found || err == nil {
 		return err
 	}
-	return d.findInTable()
+	return d.findMountInTable()
 }
 
+// mountWalk is one walk through a folder that looks for mounts.
 type mountWalk struct {
-	fault Hook
-	left  int // entries
+	hook        Hook
+	entriesLeft int
 }
 
-func (w *mountWalk) folder(dir *os.File, at *FileStat, rel string, depth int) error {
-	if depth > deepestWalk {
-		return errNotWalked
+// walkDir looks at all that lies in dir, which at describes and whose path inside the folder is rel.
+func (w *mountWalk) walkDir(dir *os.File, at *FileStat, rel string, depth int) error {
+	if depth > maxWalkDepth {
+		return errWalkTooLarge
 	}
-	for {
-		names, err := dir.Readdirnames(256)
-		for _, name := range names {
-			if w.left--; w.left < 0 {
-				return errNotWalked
-			}
-			if err := w.entry(dir, at, name, path.Join(rel, name), depth); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+	return EachName(dir, func(name string) error {
+		if w.entriesLeft--; w.entriesLeft < 0 {
+			return errWalkTooLarge
 		}
-		if errors.Is(err, io.EOF) || err == nil && len(names) == 0 {
-			return nil
+		err := w.checkEntry(dir, at, name, path.Join(rel, name), depth)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it is gone, so nothing is mounted there
 		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func (w *mountWalk) entry(dir *os.File, at *FileStat, name, rel string, depth int) error {
-	seen, err := Lstat(dir, name)
-	if err != nil {
-		return err
-	}
-	if err := w.fault.crossed(name, at, seen); err != nil {
-		return within(rel, err)
-	}
-	if !seen.IsDir() {
-		return nil
-	}
-	sub, inside, err := openDirAt(dir, at, name, rel)
-	if err != nil {
-		return err
-	}
-	return errors.Join(w.folder(sub, inside, rel, depth+1), sub.Close())
-}
-
-// within names what a [*MountError] is about by its longer path.
-func within(rel string, err error) error {
-	if _, is := errors.AsType[*MountError](err); is {
-		return &MountError{Path: rel}
-	}
-	return err
-}
-
-// findInTable asks the kernel's table of mounts.
-func (d *Dir) findInTable() error {
-	const untold = "cannot tell whether anything is mounted in %q: %w"
-	var here string
-	err := d.control(func(fd int) (err error) {
-		here, err = os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 		return err
 	})
+}
+
+func (w *mountWalk) checkEntry(dir *os.File, at *FileStat, name, rel string, depth int) error {
+	entry, err := Lstat(dir, name)
 	if err != nil {
-		return fmt.Errorf(untold, d.root.Name(), err)
+		return err
 	}
-	table, err := os.Open("/proc/self/mountinfo")
+	if err := w.hook.checkSameMount(name, at, entry); err != nil {
+		return PrefixMountPath(path.Dir(rel), err)
+	}
+	if !entry.IsDir() {
+		return nil
+	}
+	sub, inside, err := openDirSameMount(dir, at, name, rel)
 	if err != nil {
-		return fmt.Errorf(untold, d.root.Name(), err)
+		return err
 	}
-	defer table.Close() // read-only
-	rel, found, err := mountBelow(table, here)
+	return errors.Join(w.walkDir(sub, inside, rel, depth+1), sub.Close())
+}
+
+// findMountInTable looks for a mount at d or below it in the kernel's table of mounts.
+func (d *Dir) findMountInTable() error {
+	rel, found, err := d.searchMountTable()
 	switch {
 	case err != nil:
-		return fmt.Errorf(untold, d.root.Name(), err)
+		return fmt.Errorf("cannot tell whether anything is mounted in %q: %w", d.root.Name(), err)
 	case found:
 		return &MountError{Path: rel}
 	}
 	return nil
 }
 
-// mountBelow finds the first mount at the directory here or below it in a table as /proc/self/mountinfo has it.
-func mountBelow(table io.Reader, here string) (rel string, found bool, err error) {
+func (d *Dir) searchMountTable() (rel string, found bool, err error) {
+	var here string
+	err = d.withDescriptor(func(fd int) (err error) {
+		here, err = os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+		return err
+	})
+	if err != nil {
+		return "", false, err
+	}
+	table, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return "", false, err
+	}
+	defer table.Close() // read-only
+	return findMountBelow(table, here)
+}
+
+// findMountBelow finds the first mount at the directory here or below it. table has the format of /proc/self/mountinfo.
+func findMountBelow(table io.Reader, here string) (rel string, found bool, err error) {
 	lines := bufio.NewScanner(table)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -302,7 +298,7 @@ func mountBelow(table io.Reader, here string) (rel string, found bool, err error
 		if len(fields) < 5 {
 			return "", false, fmt.Errorf("%q is not a line of a table of mounts", lines.Text())
 		}
-		switch point := unescaped(fields[4]); {
+		switch point := unescapeOctal(fields[4]); {
 		case point == here:
 			return ".", true, nil
 		case strings.HasPrefix(point, strings.TrimSuffix(here, "/")+"/"):
@@ -312,8 +308,8 @@ func mountBelow(table io.Reader, here string) (rel string, found bool, err error
 	return "", false, lines.Err()
 }
 
-// unescaped gives a path as it is, where the table has blanks, tabs, line breaks and backslashes as three octal digits.
-func unescaped(field string) string {
+// unescapeOctal decodes a path of the table, which has blanks, tabs, line breaks and backslashes as three octal digits.
+func unescapeOctal(field string) string {
 	var b strings.Builder
 	for i := 0; i < len(field); i++ {
 		if field[i] == '\\' && i+3 < len(field) {

@@ -88,7 +88,7 @@ func TestFindMount_I19(t *testing.T) {
 		for _, way := range []string{"ByNumber", "ByTable"} {
 			d := open(t, filepath.Join(base, name), nil)
 			if way == "ByTable" {
-				d.seen.mount = 0 // as on a kernel that does not tell
+				d.openedAs.mount = 0 // as on a kernel that does not tell
 			}
 			err := d.FindMount()
 			found, is := errors.AsType[*MountError](err)
@@ -111,7 +111,7 @@ func TestFindMount_I19_VeryDeepOrLarge(t *testing.T) {
 		return
 	}
 	base := t.TempDir()
-	deep := filepath.Join(base, strings.Repeat("x/", deepestWalk+5))
+	deep := filepath.Join(base, strings.Repeat("x/", maxWalkDepth+5))
 	if err := os.MkdirAll(deep, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -212,12 +212,12 @@ func TestMountBelow_ReadsTheTable(t *testing.T) {
 		"/srv/drop/.vaultd/claimed/K/Huber 88": `An\lage`, `/srv/drop/.vaultd/claimed/K/Huber 88/An\lage`: ".", "/": `srv/drop/.vaultd/claimed/K/Huber 88/An\lage`,
 		"/srv/dro": "", "/srv/dropped": ".", "/srv/drop/x": "",
 	} {
-		rel, found, err := mountBelow(strings.NewReader(table), here)
+		rel, found, err := findMountBelow(strings.NewReader(table), here)
 		if err != nil || rel != want || found != (want != "") {
 			t.Errorf("%q: %q %v %v, want %q", here, rel, found, err, want)
 		}
 	}
-	if _, _, err := mountBelow(strings.NewReader("nonsense\n"), "/x"); err == nil {
+	if _, _, err := findMountBelow(strings.NewReader("nonsense\n"), "/x"); err == nil {
 		t.Error("a table that makes no sense tells that nothing is mounted")
 	}
 }
@@ -239,8 +239,8 @@ func TestSeen_AsPackageOS(t *testing.T) {
 			"statx": func() (*FileStat, error) { return d.Lstat(name) },
 			"stat": func() (*FileStat, error) {
 				var st unix.Statx_t
-				err := withoutStatx(int(d.file.Fd()), name, unix.AT_SYMLINK_NOFOLLOW, &st)
-				return seenOf(name, &st), err
+				err := statWithoutStatx(int(d.file.Fd()), name, unix.AT_SYMLINK_NOFOLLOW, &st)
+				return fileStatOf(name, &st), err
 			},
 		} {
 			s, err := got()

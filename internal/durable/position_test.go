@@ -69,12 +69,12 @@ func TestPositionIn(t *testing.T) {
 		{20, "/srv/x", "/y", "/srv/x/y"}, {31, "/srv/a b", "/", "/exports/all files"}, {31, "/srv/a b/c", "/d", "/exports/all files/c/d"},
 		{31, "/srv/other", "/", ""}, {32, "/srv/a b", "/", ""},
 	} {
-		p, ok := positionIn(strings.NewReader(table), row.mount, row.real, row.below)
+		p, ok := parsePositionInTable(strings.NewReader(table), row.mount, row.real, row.below)
 		if ok != (row.want != "") || ok && p != (Position{"file system 8:1", row.want}) {
 			t.Errorf("%+v: %+v %v", row, p, ok)
 		}
 	}
-	if _, ok := positionIn(strings.NewReader("20\n"), 20, "/", "/"); ok {
+	if _, ok := parsePositionInTable(strings.NewReader("20\n"), 20, "/", "/"); ok {
 		t.Error("a broken line is read")
 	}
 }

@@ -7,17 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rename moves the entry name of d to newname in to and syncs both directories. It never replaces: when newname is taken the
-// error wraps fs.ErrExist and nothing has changed. Other causes keep their errno (EXDEV, EACCES, EBUSY, EROFS …).
+// Rename moves the entry name of d to newname in to and syncs both directories. It never replaces an entry: when newname is
+// taken the error wraps fs.ErrExist and nothing has changed. Other errors keep their errno (EXDEV, EACCES, EBUSY, EROFS …).
 //
-// An error that wraps [ErrSync], or any error on a network file system, leaves open whether the entry was moved: look at both ends.
+// After an error that wraps [ErrSync], or any error on a network file system, it is unknown whether the entry was moved: the
+// caller must look in both directories.
 func (d *Dir) Rename(name string, to *Dir, newname string) error {
-	if err := errors.Join(single("rename", name), single("rename", newname)); err != nil {
+	if err := errors.Join(checkSingleName("rename", name), checkSingleName("rename", newname)); err != nil {
 		return err
 	}
-	err := d.fault.run("rename", newname, func() error {
-		return d.control(func(from int) error {
-			return to.control(func(dest int) error {
+	err := d.hook.runOp("rename", newname, func() error {
+		return d.withDescriptor(func(from int) error {
+			return to.withDescriptor(func(dest int) error {
 				return linkError(name, newname, renameNoReplace(from, name, dest, newname))
 			})
 		})
@@ -25,7 +26,8 @@ func (d *Dir) Rename(name string, to *Dir, newname string) error {
 	if err != nil {
 		return err
 	}
-	// The new entry first: a power cut between the two may show the folder twice, never nowhere.
+	// A crash here: after a power loss the entry is in the old place or in the new one, so the caller looks in both.
+	// The new place is synced first: a power loss between the two syncs may show the entry twice, never nowhere.
 	if err := to.Sync(); err != nil {
 		return err
 	}
@@ -38,15 +40,15 @@ func (d *Dir) Rename(name string, to *Dir, newname string) error {
 func renameNoReplace(from int, name string, to int, newname string) error {
 	err := unix.Renameat2(from, name, to, newname, unix.RENAME_NOREPLACE)
 	if err == unix.EINVAL || err == unix.ENOSYS || err == unix.ENOTSUP {
-		return renameByLook(from, name, to, newname)
+		return renameAfterCheck(from, name, to, newname)
 	}
 	return err
 }
 
-// renameByLook is for file systems without RENAME_NOREPLACE (NFS, some FUSE). A plain rename replaces an empty directory by
-// a directory and a file by a file; so only directories are moved this way, after a look: what can slip in between and be
-// replaced is an empty directory, which holds nothing.
-func renameByLook(from int, name string, to int, newname string) error {
+// renameAfterCheck is for file systems without RENAME_NOREPLACE (NFS, some FUSE). It checks first that newname is free, then
+// renames. Another process can create newname between the two calls, and a plain rename replaces a file by a file and an
+// empty directory by a directory. So only directories are moved this way: at worst an empty directory is replaced.
+func renameAfterCheck(from int, name string, to int, newname string) error {
 	var st unix.Stat_t
 	if err := unix.Fstatat(from, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err

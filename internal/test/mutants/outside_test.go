@@ -41,6 +41,6 @@ var outside = []mutant{
 	},
 	{
 		name: "AliasNotResolved", promise: "I19", file: "internal/durable/position.go",
-		old: "real, below, err := resolve(path)", new: "real, below, err := \"/\", filepath.Clean(path), error(nil)", tests: []string{"-run Position vaultd/internal/durable", "-run I16_I19 vaultd/cmd/vaultd"},
+		old: "real, below, err := resolvePath(path)", new: "real, below, err := \"/\", filepath.Clean(path), error(nil)", tests: []string{"-run Position vaultd/internal/durable", "-run I16_I19 vaultd/cmd/vaultd"},
 	},
 }

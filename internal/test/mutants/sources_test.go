@@ -58,7 +58,7 @@ var sources = []mutant{
 	},
 	{
 		name: "FileNotSynced", promise: "I5", file: "internal/durable/file.go",
-		old: "if err := p.dir.fault.run(\"sync\", p.name, p.File.Sync); err != nil {", new: "if err := error(nil); err != nil {", tests: []string{"vaultd/internal/durable"},
+		old: "if err := p.dir.hook.runOp(\"sync\", p.name, p.File.Sync); err != nil {", new: "if err := error(nil); err != nil {", tests: []string{"vaultd/internal/durable"},
 	},
 	{
 		name: "DirectoryNotSynced", promise: "I5", file: "internal/durable/file.go",
@@ -212,7 +212,7 @@ var sources = []mutant{
 	},
 	{
 		name: "TableOfMountsNotAsked", promise: "I19", file: "internal/durable/mount.go",
-		old: "if d.seen.mount == 0 {", new: "if d.seen.mount == 0 && false {", tests: []string{"-run TestStatx " + folders},
+		old: "if d.openedAs.mount == 0 {", new: "if d.openedAs.mount == 0 && false {", tests: []string{"-run TestStatx " + folders},
 	},
 	{
 		name: "MountIgnoredAtDisposal", promise: "I18", file: "internal/drop/dispose.go",
