@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 )
 
@@ -38,7 +39,7 @@ const lockPatience = 3 * time.Second
 func (a *app) withLedger(cmd *cobra.Command, args []string, do func(context.Context, view) error) error {
 	if a.inside != nil {
 		err := do(cmd.Context(), a.insideView())
-		if _, damaged := errors.AsType[*boltledger.DamageError](err); damaged {
+		if _, damaged := errors.AsType[*ledger.DamageError](err); damaged {
 			a.inside.CheckNow()
 		}
 		return err

@@ -84,7 +84,7 @@ type backedUp struct {
 	Problems []string `json:"problems"` // the first few
 }
 
-func (a *app) tellBackup(b backedUp, found []boltledger.Problem) error {
+func (a *app) tellBackup(b backedUp, found []ledger.Problem) error {
 	b.Whole, b.Problems = len(found) == 0, []string{}
 	for _, p := range found[:min(len(found), sampled)] {
 		b.Problems = append(b.Problems, p.String())

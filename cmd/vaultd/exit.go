@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"strings"
 	"syscall"
+	"vaultd/internal/ledger"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,6 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ingest"
-	"vaultd/internal/ledger/boltledger"
 )
 
 // Exit codes by cause; scripts must take an unknown one for a failure.
@@ -145,18 +145,18 @@ func remoteCode(r *apicall.Error) int {
 
 func judgeLocal(err error) (code int, hint string) {
 	switch {
-	case errors.Is(err, boltledger.ErrMissing):
+	case errors.Is(err, ledger.ErrMissing):
 		if strings.Contains(err.Error(), "ledger.head") {
 			return exitConfig, `it was there before: "vaultd restore FILE" puts a backup in its place; without any, "vaultd rebuild"; see docs/recovery.md`
 		}
 		return exitConfig, `for a new installation run "vaultd init"; if there was one, check state_dir, then "vaultd restore FILE" or "vaultd rebuild" (docs/recovery.md)`
-	case errors.Is(err, boltledger.ErrLocked):
+	case errors.Is(err, ledger.ErrLocked):
 		return exitTemporary, "another process has the ledger open"
-	case errors.Is(err, boltledger.ErrRolledBack):
+	case errors.Is(err, ledger.ErrRolledBack):
 		return exitIO, "an older copy of the ledger lies in state_dir, most likely because the machine was set back. Put the newest one back if there is one; else start vaultd, which works in safe mode, then vaultd reconcile"
-	case errors.Is(err, boltledger.ErrNewerSchema):
+	case errors.Is(err, ledger.ErrNewerSchema):
 		return exitConfig, "install the newer vaultd again, or restore the copy that was made before the upgrade"
-	case errors.Is(err, boltledger.ErrDevelopment):
+	case errors.Is(err, ledger.ErrDevelopment):
 		return exitConfig, "use the version that made it; or move ledger.db and ledger.head out of state_dir and keep them, then vaultd rebuild makes a new ledger of the drop folders and the archive (docs/recovery.md)"
 	case errors.Is(err, context.Canceled):
 		return exitTemporary, ""
@@ -167,7 +167,7 @@ func judgeLocal(err error) (code int, hint string) {
 	case errors.Is(err, syscall.EIO):
 		return exitIO, ""
 	}
-	if _, ok := errors.AsType[*boltledger.DamageError](err); ok {
+	if _, ok := errors.AsType[*ledger.DamageError](err); ok {
 		return exitIO, "nothing is sent before this is clear. Keep the file: vaultd restore FILE puts a backup in its place; without any, vaultd rebuild (docs/recovery.md)"
 	}
 	return exitFailed, ""

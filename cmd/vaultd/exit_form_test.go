@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/ledger"
 )
 
 // A ledger whose form is not known ends every command with 78 and the next step to take.
 func TestExit_I28_AFormThatIsNotKnown(t *testing.T) {
 	for err, hint := range map[error]string{
-		boltledger.ErrNewerSchema: "install the newer vaultd",
-		boltledger.ErrDevelopment: "vaultd rebuild",
+		ledger.ErrNewerSchema: "install the newer vaultd",
+		ledger.ErrDevelopment: "vaultd rebuild",
 	} {
 		code, got := judge(fmt.Errorf("open ledger: %w", err))
 		if code != exitConfig || !strings.Contains(got, hint) {

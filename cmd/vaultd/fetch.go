@@ -20,7 +20,6 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/sanitize"
 )
 
@@ -230,7 +229,7 @@ func (b billingConfig) usedWords(used uint64) string {
 }
 
 // overBudget says that the month has no download left.
-func overBudget(b *boltledger.BudgetError) error {
+func overBudget(b *ledger.BudgetError) error {
 	const stays = "Nothing was downloaded."
 	used := fmt.Sprintf("%s this month", many(int(b.Used), "download", "downloads"))
 	words := fmt.Sprintf("%s, all that billing.downloads_per_month allows. %s", used, stays)
@@ -244,7 +243,7 @@ func overBudget(b *boltledger.BudgetError) error {
 }
 
 func downloadError(what wanted, err error) error {
-	if b, ok := errors.AsType[*boltledger.BudgetError](err); ok {
+	if b, ok := errors.AsType[*ledger.BudgetError](err); ok {
 		return overBudget(b)
 	}
 	r, ok := errors.AsType[*apicall.Error](err)

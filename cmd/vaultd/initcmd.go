@@ -77,10 +77,10 @@ func (a *app) create(cfg config, made *initialised) error {
 	if _, err := os.Lstat(filepath.Join(cfg.StateDir, "ledger.db")); err == nil {
 		id, rebound, err := rebindEmpty(cfg)
 		switch {
-		case err != nil && !errors.Is(err, boltledger.ErrMissing):
+		case err != nil && !errors.Is(err, ledger.ErrMissing):
 			return err
 		case !rebound:
-			return fail(exitCreate, fmt.Errorf("create ledger %q: %w", filepath.Join(cfg.StateDir, "ledger.db"), boltledger.ErrExists), yours)
+			return fail(exitCreate, fmt.Errorf("create ledger %q: %w", filepath.Join(cfg.StateDir, "ledger.db"), ledger.ErrExists), yours)
 		}
 		info.ID, made.LedgerID = id, id
 	} else {
@@ -93,7 +93,7 @@ func (a *app) create(cfg config, made *initialised) error {
 		}
 	}
 	err := boltledger.Create(cfg.StateDir, info)
-	if errors.Is(err, boltledger.ErrExists) { // its head is there, or another init was faster
+	if errors.Is(err, ledger.ErrExists) { // its head is there, or another init was faster
 		return fail(exitCreate, err, yours)
 	}
 	return err

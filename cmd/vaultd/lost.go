@@ -11,7 +11,6 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 )
 
 // What to do where a ledger is lost, and where an empty one was made in its place.
@@ -59,7 +58,7 @@ func lostWords(cfg config) string {
 
 // missingLedger says of a ledger that is not there what to do next, where that was lost.
 func missingLedger(cfg config, err error) error {
-	if !errors.Is(err, boltledger.ErrMissing) {
+	if !errors.Is(err, ledger.ErrMissing) {
 		return err
 	}
 	if words := lostWords(cfg); words != "" {
@@ -101,7 +100,7 @@ func ledgerTrouble(cfg config) string {
 		return ""
 	}
 	l, closeLedger, err := daemon.OpenLedger(cfg.StateDir, cfg.Location, nil)
-	if words := lostWords(cfg); errors.Is(err, boltledger.ErrMissing) && words != "" {
+	if words := lostWords(cfg); errors.Is(err, ledger.ErrMissing) && words != "" {
 		return "the ledger is missing, and " + words + ". " + putBack
 	}
 	if err != nil { // it was never made, a daemon has it, or it is not ours to open: they say it themselves

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"vaultd/internal/ledger"
 
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/daemon"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/recovery"
 	"vaultd/internal/sanitize"
 )
@@ -65,7 +65,7 @@ func (a *app) rebuild(c *cobra.Command, reason string) error {
 		return err
 	}
 	r, err := daemon.Rebuild(c.Context(), dc, daemon.Person{UID: a.uid, Reason: reason})
-	if errors.Is(err, boltledger.ErrExists) {
+	if errors.Is(err, ledger.ErrExists) {
 		return fail(exitCreate, err, `nothing was changed; "vaultd verify" checks it, "vaultd reconcile" holds it against the archive; `+clearAway)
 	}
 	if unmarked, ok := errors.AsType[*daemon.UnmarkedError](err); ok {

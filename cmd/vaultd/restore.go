@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+	"vaultd/internal/ledger"
 
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/daemon"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/sanitize"
 )
 
@@ -69,11 +69,11 @@ func (a *app) restore(c *cobra.Command, file string, takeOver bool, reason strin
 	if later, ok := errors.AsType[*daemon.LaterError](err); ok {
 		return fail(exitConfig, later, "use the newest backup; if there is none newer, or the old server must stop, restore with --take-over")
 	}
-	if broken, ok := errors.AsType[*boltledger.DamageError](err); ok && r.Info.ID == "" { // what lies in its place is not looked at
+	if broken, ok := errors.AsType[*ledger.DamageError](err); ok && r.Info.ID == "" { // what lies in its place is not looked at
 		return fail(exitIO, fmt.Errorf("the backup %s is damaged: %s; nothing was changed", sanitize.Text(file), sanitize.Text(broken.What)),
 			"use an older backup; without any, vaultd rebuild")
 	}
-	if errors.Is(err, boltledger.ErrOtherLedger) {
+	if errors.Is(err, ledger.ErrOtherLedger) {
 		return fail(exitConfig, err, clearAway)
 	}
 	if err != nil {

@@ -278,7 +278,7 @@ func (v view) collect(ctx context.Context) (standing, error) {
 
 // met takes damage in the ledger down, the first that is met, and returns any other error.
 func (s *standing) met(err error) error {
-	broken, ok := errors.AsType[*boltledger.DamageError](err)
+	broken, ok := errors.AsType[*ledger.DamageError](err)
 	if !ok {
 		return err
 	}

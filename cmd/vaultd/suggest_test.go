@@ -133,7 +133,7 @@ func TestSuggest_WithoutDaemon(t *testing.T) {
 	if _, err := os.Stat(name); !errors.Is(err, os.ErrNotExist) {
 		t.Error("a ledger was made:", err)
 	}
-	if err := boltledger.ReadWhileStopped(s.cfg.StateDir, func(*boltledger.StoppedLedger) error { return nil }); !errors.Is(err, boltledger.ErrMissing) {
+	if err := boltledger.ReadWhileStopped(s.cfg.StateDir, func(*boltledger.StoppedLedger) error { return nil }); !errors.Is(err, ledger.ErrMissing) {
 		t.Error(err)
 	}
 }

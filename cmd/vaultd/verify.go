@@ -11,7 +11,6 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
 	"vaultd/internal/sanitize"
 )
@@ -129,7 +128,7 @@ func (v view) verify(ctx context.Context) (verdict, error) {
 		found.Problems = append(found.Problems, verdictProblem{p.Where, p.What})
 	}
 	report, moved, err := v.prove(ctx)
-	if broken, ok := errors.AsType[*boltledger.DamageError](err); ok {
+	if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
 		found.Problems = append(found.Problems, verdictProblem{"promises", "could not be checked: " + broken.What})
 		return found, nil
 	}

@@ -15,7 +15,6 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
 )
 
@@ -176,7 +175,7 @@ func (d *Daemon) examine(ctx context.Context) (c Checked) {
 	}
 	if len(c.Ledger) == 0 {
 		err := d.examineFiles(ctx, &c)
-		if broken, ok := errors.AsType[*boltledger.DamageError](err); ok {
+		if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
 			c.Ledger = append(c.Ledger, broken.What)
 		} else if err != nil {
 			c.Failed = err.Error()
@@ -201,7 +200,7 @@ func (d *Daemon) examineLedger(ctx context.Context) (found []string, err error) 
 		add(p.Where + ": " + p.What)
 	}
 	report, moved, err := Prove(ctx, d.ledger)
-	if broken, ok := errors.AsType[*boltledger.DamageError](err); ok {
+	if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
 		add(broken.What)
 		return found, nil
 	}

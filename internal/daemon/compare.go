@@ -150,7 +150,7 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 	out := Compared{Safe: is, Why: c.Away}
 	doubt, err := lastDoubt(c.Ledger)
 	if err == nil && safe.Mark == ledger.MarkDamaged {
-		var found []boltledger.Problem
+		var found []ledger.Problem
 		if found, err = c.Ledger.Verify(ctx); len(found) > 0 { // what it says of its own entries cannot be trusted
 			doubt, out.Why = nil, append(out.Why, fmt.Sprintf("the ledger is damaged (%s: %s): restore a backup, or rebuild it", found[0].Where, found[0].What))
 		}

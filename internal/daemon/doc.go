@@ -117,7 +117,7 @@ type Daemon struct {
 func OpenLedger(stateDir string, loc *time.Location, fault func(string) error) (*boltledger.Ledger, func() error, error) {
 	lock, err := lock(stateDir, "vaultd")
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, fmt.Errorf("open %s: %w", stateDir, boltledger.ErrMissing)
+		return nil, nil, fmt.Errorf("open %s: %w", stateDir, ledger.ErrMissing)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -159,7 +159,7 @@ func Open(cfg Config) (*Daemon, error) {
 func (d *Daemon) open() (err error) {
 	cfg := d.cfg
 	if d.lock, err = patientLock(cfg.StateDir); errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("open %s: %w", cfg.StateDir, boltledger.ErrMissing)
+		return fmt.Errorf("open %s: %w", cfg.StateDir, ledger.ErrMissing)
 	} else if err != nil {
 		return err
 	}

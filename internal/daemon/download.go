@@ -36,7 +36,7 @@ type Fetched struct {
 }
 
 // Fetch downloads the package of a registration into w. judge says what it is by holding it against what was sent: one of
-// the ledger's outcomes. The error is a [*boltledger.BudgetError] where the month has no download left; then nothing was
+// the ledger's outcomes. The error is a [*ledger.BudgetError] where the month has no download left; then nothing was
 // asked of the archive. Where the download itself failed, the error is the client's.
 func (d Downloads) Fetch(ctx context.Context, v archive.VaultID, r archive.RemoteID, uid uint32, w io.Writer, judge func(Fetched) (outcome string)) (f Fetched, err error) {
 	mark := ledger.Mark{Vault: v, Remote: r, By: ledger.Operator{UID: uid}, At: d.Now()}

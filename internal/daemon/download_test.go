@@ -102,7 +102,7 @@ func TestFetch_BudgetBeforeTheCall(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	_, err := d.get(t.Context(), "b1", ledger.FetchSame)
-	if spent, over := errors.AsType[*boltledger.BudgetError](err); !over || spent.Used != 2 || from.asks != 1 {
+	if spent, over := errors.AsType[*ledger.BudgetError](err); !over || spent.Used != 2 || from.asks != 1 {
 		t.Errorf("%v, the archive was asked %d times", err, from.asks)
 	}
 	month := d.Now().AddDate(0, 1, 0)

@@ -7,7 +7,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 )
 
 const (
@@ -27,7 +26,7 @@ func (d *Daemon) recall(ctx context.Context) {
 		return
 	}
 	d.cfg.Log.Error("_STATUS.txt does not tell of all that happened before the start", "err", err)
-	if _, damaged := errors.AsType[*boltledger.DamageError](err); damaged {
+	if _, damaged := errors.AsType[*ledger.DamageError](err); damaged {
 		d.CheckNow()
 	}
 }

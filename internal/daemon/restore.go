@@ -148,7 +148,7 @@ type Rebuilt struct {
 
 // Rebuild makes a new ledger of what lies in the drop folders, which name the old one:
 // every one of them must be there. The result is of a later epoch and in safe mode. A
-// ledger that is there and whole is not replaced: boltledger.ErrExists. Of cfg it needs
+// ledger that is there and whole is not replaced: ledger.ErrExists. Of cfg it needs
 // what Restore does, and SpoolMinFree.
 //
 // After a crash the same call does it again from the beginning; the new ledger gets its
@@ -197,7 +197,7 @@ func Rebuild(ctx context.Context, cfg Config, p Person) (out Rebuilt, err error)
 // replaceable refuses to make a ledger anew where one is there that can be worked with.
 func replaceable(ctx context.Context, cfg Config) error {
 	l, err := boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location})
-	if _, damaged := errors.AsType[*boltledger.DamageError](err); damaged || errors.Is(err, boltledger.ErrMissing) {
+	if _, damaged := errors.AsType[*ledger.DamageError](err); damaged || errors.Is(err, ledger.ErrMissing) {
 		return nil
 	}
 	if err != nil {
@@ -208,7 +208,7 @@ func replaceable(ctx context.Context, cfg Config) error {
 	}
 	found, err := l.Verify(ctx)
 	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("%w, and it is whole", boltledger.ErrExists)
+		err = fmt.Errorf("%w, and it is whole", ledger.ErrExists)
 	}
 	return errors.Join(err, l.Close())
 }

@@ -1,6 +1,10 @@
 package ledger
 
-import "time"
+import (
+	"time"
+
+	"vaultd/internal/archive"
+)
 
 // Attention says what people are told of an entry when they ask how vaultd stands.
 // Each entry counts once.
@@ -62,4 +66,12 @@ func (e Entry) Attention() Attention {
 		return StrangeDate
 	}
 	return NoAttention
+}
+
+// AttentionCount counts the entries of one class that came from one drop folder and go to one vault.
+type AttentionCount struct {
+	Drop    string
+	Vault   archive.VaultID
+	Entries int       // as many as were asked for
+	Oldest  time.Time // when the first of them all was taken
 }

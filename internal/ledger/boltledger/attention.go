@@ -22,14 +22,6 @@ import (
 // heeded is where the classes begin: no step has such a number.
 const heeded = 0x80
 
-// AttentionCount is the entries of one class that came from one drop folder and go to one vault.
-type AttentionCount struct {
-	Drop    string
-	Vault   archive.VaultID
-	Entries int       // as many as were asked for
-	Oldest  time.Time // when the first of them all was taken
-}
-
 // attentionKey returns the entry's place in the second part; nil: it has none.
 func attentionKey(e ledger.Entry) []byte {
 	class := e.Attention()
@@ -42,7 +34,7 @@ func attentionKey(e ledger.Entry) []byte {
 
 // CountAttention counts the entries of a class that were taken before a time; zero: all of them.
 // It reads the index alone, and with a time no further than that.
-func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (crowds []AttentionCount, err error) {
+func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (crowds []ledger.AttentionCount, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		lanes, err := lanesOf(tx, heeded|ledger.Step(class))
 		if err != nil {
@@ -66,7 +58,7 @@ func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (crowd
 	return crowds, nil
 }
 
-func crowd(cur *bbolt.Cursor, prefix []byte, before time.Time) (c AttentionCount, err error) {
+func crowd(cur *bbolt.Cursor, prefix []byte, before time.Time) (c ledger.AttentionCount, err error) {
 	k, _ := cur.Seek(prefix)
 	if _, c.Oldest, _, err = openDue(k); err != nil {
 		return c, err

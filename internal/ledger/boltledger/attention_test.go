@@ -24,7 +24,7 @@ func TestCrowds_I26_FollowTheEntries(t *testing.T) {
 	all[0].do(ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}})
 	all[3].do(ledger.Refused{Cause: ledger.Cause{Code: "no-sidecar"}})
 	newDoc(t, l, 9).archived()
-	check := func(class ledger.Attention, before time.Time, want ...AttentionCount) {
+	check := func(class ledger.Attention, before time.Time, want ...ledger.AttentionCount) {
 		t.Helper()
 		got, err := l.CountAttention(class, before)
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -32,10 +32,10 @@ func TestCrowds_I26_FollowTheEntries(t *testing.T) {
 		}
 	}
 	at := func(n int) time.Time { return all[n].e.SeenAt }
-	check(ledger.Waiting, time.Time{}, AttentionCount{"acme", "V1", 4, at(2)}, AttentionCount{"beta", "V1", 3, at(1)})
-	check(ledger.Waiting, at(4), AttentionCount{"acme", "V1", 1, at(2)}, AttentionCount{"beta", "V1", 1, at(1)})
-	check(ledger.Waiting, at(1), AttentionCount{"acme", "V1", 0, at(2)}, AttentionCount{"beta", "V1", 0, at(1)})
-	check(ledger.RejectedUnresolved, time.Time{}, AttentionCount{"acme", "V1", 1, at(0)}, AttentionCount{"beta", "V1", 1, at(3)})
+	check(ledger.Waiting, time.Time{}, ledger.AttentionCount{Drop: "acme", Vault: "V1", Entries: 4, Oldest: at(2)}, ledger.AttentionCount{Drop: "beta", Vault: "V1", Entries: 3, Oldest: at(1)})
+	check(ledger.Waiting, at(4), ledger.AttentionCount{Drop: "acme", Vault: "V1", Entries: 1, Oldest: at(2)}, ledger.AttentionCount{Drop: "beta", Vault: "V1", Entries: 1, Oldest: at(1)})
+	check(ledger.Waiting, at(1), ledger.AttentionCount{Drop: "acme", Vault: "V1", Entries: 0, Oldest: at(2)}, ledger.AttentionCount{Drop: "beta", Vault: "V1", Entries: 0, Oldest: at(1)})
+	check(ledger.RejectedUnresolved, time.Time{}, ledger.AttentionCount{Drop: "acme", Vault: "V1", Entries: 1, Oldest: at(0)}, ledger.AttentionCount{Drop: "beta", Vault: "V1", Entries: 1, Oldest: at(3)})
 	check(ledger.InQuarantine, time.Time{})
 	for before, want := range map[time.Time][]archive.Key{
 		{}:    {all[8].e.Key, all[7].e.Key, all[6].e.Key},

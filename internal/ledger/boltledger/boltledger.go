@@ -52,33 +52,10 @@ const (
 	headName = "ledger.head"
 )
 
-var (
-	// ErrMissing says that there is no ledger where one should be.
-	ErrMissing = errors.New("the ledger is missing")
-	// ErrExists says that a ledger is there, or was: none is made over it.
-	ErrExists = errors.New("a ledger exists already")
-	// ErrOtherLedger is returned where a ledger is to be put back and another one is, or was, in its place.
-	ErrOtherLedger = errors.New("another ledger is in its place")
-	// ErrLocked says that another process has the ledger open.
-	ErrLocked = errors.New("the ledger is in use by another process")
-	// ErrRolledBack says that the ledger is older than its outside head: somebody put
-	// an old copy back, or the disk lost what it had acknowledged.
-	ErrRolledBack = errors.New("the ledger is older than its outside head")
-	// ErrNewerSchema says that a later vaultd wrote the ledger.
-	ErrNewerSchema = errors.New("the ledger was written by a newer vaultd")
-	// ErrDevelopment says that the ledger has a form that was never released.
-	ErrDevelopment = errors.New("the ledger was made by a development version of vaultd, and this version does not read its form")
-	// ErrClosed is the result of a change that came after Close.
-	ErrClosed = errors.New("the ledger is closed")
-)
-
-// DamageError says that the ledger cannot be what was written.
-type DamageError struct{ What string }
-
-// Error implements error.
-func (e *DamageError) Error() string { return "the ledger is damaged: " + e.What }
-
-func damage(format string, a ...any) error { return &DamageError{fmt.Sprintf(format, a...)} }
+// damage returns a [ledger.DamageError].
+func damage(format string, a ...any) error {
+	return &ledger.DamageError{What: fmt.Sprintf(format, a...)}
+}
 
 // The buckets. docs/ledger.md tells what is in them.
 var (
@@ -142,7 +119,7 @@ type Ledger struct {
 }
 
 // view runs fn in a read transaction. What bbolt throws over a damaged page comes
-// back as a [DamageError].
+// back as a [ledger.DamageError].
 func (l *Ledger) view(fn func(*bbolt.Tx) error) error {
 	return guard(func() error { return l.db.View(fn) })
 }

@@ -30,7 +30,7 @@ type request struct {
 // then, unless nil, runs after the durable commit on the committer's goroutine, with
 // one result per change; it must not block and must not call Close. After a failed
 // commit every result holds that failure. After Close it runs at once, on the
-// caller's goroutine, with [ErrClosed].
+// caller's goroutine, with [ledger.ErrClosed].
 func (l *Ledger) Submit(cs []ledger.Change, then func([]ledger.Result)) {
 	l.submit(request{changes: cs, then: func(rs []ledger.Result, _ error) {
 		if then != nil {
@@ -47,7 +47,7 @@ func (l *Ledger) submit(r request) {
 	}
 	l.mu.Unlock()
 	if closed {
-		r.refuse(ErrClosed)
+		r.refuse(ledger.ErrClosed)
 		return
 	}
 	l.rouse()

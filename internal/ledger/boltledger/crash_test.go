@@ -116,7 +116,7 @@ func TestClose_CommitsWhatIsQueuedThenRefuses(t *testing.T) {
 	}
 	var late error
 	l.Submit([]ledger.Change{{}}, func(rs []ledger.Result) { late = rs[0].Err })
-	if !errors.Is(late, ErrClosed) || l.Close() != nil {
+	if !errors.Is(late, ledger.ErrClosed) || l.Close() != nil {
 		t.Error(late)
 	}
 }

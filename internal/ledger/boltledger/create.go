@@ -12,7 +12,7 @@ import (
 )
 
 // Create makes a new ledger in dir: written beside its place, synced, and only then
-// named. It refuses with [ErrExists] where a ledger is or was. After a crash there
+// named. It refuses with [ledger.ErrExists] where a ledger is or was. After a crash there
 // is either no ledger, perhaps with a temporary file beside it, or a whole one.
 func Create(dir string, info ledger.Info) error {
 	if err := create(dir, info); err != nil {
@@ -27,7 +27,7 @@ func create(dir string, info ledger.Info) (err error) {
 	}
 	for _, name := range []string{fileName, headName} {
 		if _, err := os.Lstat(path(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(fmt.Errorf("%w: %s is there", ErrExists, name), err)
+			return errors.Join(fmt.Errorf("%w: %s is there", ledger.ErrExists, name), err)
 		}
 	}
 	tmp, err := os.CreateTemp(dir, "."+fileName+"-*.tmp") // 0600

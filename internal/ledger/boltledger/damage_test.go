@@ -167,7 +167,7 @@ func TestVerify_I14_FindsDamage(t *testing.T) {
 			dir := copyLedger(t, source, fileName, headName)
 			edit(t, dir, row)
 			l, err := Open(Config{Dir: dir})
-			var d *DamageError
+			var d *ledger.DamageError
 			if errors.As(err, &d) {
 				t.Log(err)
 				return

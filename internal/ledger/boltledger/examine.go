@@ -38,7 +38,7 @@ func InspectFile(name string) (info ledger.Info, head ledger.Head, err error) {
 
 // VerifyFile checks a ledger file that lies anywhere, of this schema, as Verify checks
 // an open one. It changes nothing but rights that are too wide.
-func VerifyFile(ctx context.Context, name string) (found []Problem, err error) {
+func VerifyFile(ctx context.Context, name string) (found []ledger.Problem, err error) {
 	err = guard(func() (err error) {
 		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examined(0)})
 		if err != nil {

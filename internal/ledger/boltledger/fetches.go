@@ -11,16 +11,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// BudgetError says that the month has no download left.
-type BudgetError struct{ Used, Allowed uint64 }
-
-// Error implements error.
-func (e *BudgetError) Error() string {
-	return fmt.Sprintf("%d of %d downloads of this month are used", e.Used, e.Allowed)
-}
-
 // IntendFetch commits the line that announces a download and counts it against the budget of its month, or refuses with a
-// [*BudgetError]. It returns how many downloads the month has with this one. The budget is looked at in the transaction
+// [*ledger.BudgetError]. It returns how many downloads the month has with this one. The budget is looked at in the transaction
 // that commits the line, so two commands at once cannot overspend it.
 func (l *Ledger) IntendFetch(ctx context.Context, m ledger.Mark, budget uint64) (used uint64, err error) {
 	if err := ctx.Err(); err != nil {
@@ -66,7 +58,7 @@ func (g *gather) countFetch(m marking) (refused, err error) {
 	}
 	month := monthOf(m.mark.At, g.ledger.loc)
 	if used := f.in(month); used >= m.budget {
-		return &BudgetError{used, m.budget}, nil
+		return &ledger.BudgetError{Used: used, Allowed: m.budget}, nil
 	}
 	f.add(month)
 	return nil, put(g.tx, metaBucket, fetchesKey, fetchesForm.seal(&f))

@@ -26,7 +26,7 @@ func TestIntendFetch_I29_ManyAtOnceDoNotOverspend(t *testing.T) {
 	for range askers {
 		all.Go(func() {
 			used, err := l.IntendFetch(t.Context(), fetchOf(began), budget)
-			spent, over := errors.AsType[*BudgetError](err)
+			spent, over := errors.AsType[*ledger.BudgetError](err)
 			switch {
 			case err == nil && used > 0 && used <= budget:
 				allowed.Add(1)
@@ -63,7 +63,7 @@ func TestIntendFetch_MonthsOfTheTimeZone(t *testing.T) {
 	spend := func(at time.Time, budget, used uint64) {
 		t.Helper()
 		got, err := l.IntendFetch(t.Context(), fetchOf(at), budget)
-		if spent, over := errors.AsType[*BudgetError](err); over {
+		if spent, over := errors.AsType[*ledger.BudgetError](err); over {
 			got = spent.Used + 1
 		} else if err != nil {
 			t.Fatal(err)
@@ -108,7 +108,7 @@ func TestIntendFetch_NoWayAround(t *testing.T) {
 		m.Name, m.Cause = word, outcome
 		return l.CommitMark(t.Context(), m, nil)
 	}
-	if _, over := errors.AsType[*BudgetError](mark(ledger.MarkFetchIntended, "")); !over {
+	if _, over := errors.AsType[*ledger.BudgetError](mark(ledger.MarkFetchIntended, "")); !over {
 		t.Error("a download was announced beside the budget")
 	}
 	if _, err := l.IntendFetch(t.Context(), ledger.Mark{Vault: "V", At: began}, 9); !errors.Is(err, ledger.ErrIllegal) {

@@ -52,11 +52,11 @@ func (f form) check(meta *bbolt.Bucket) (schema int, err error) {
 	case err != nil || schema < 1:
 		return 0, damage("its schema number is %q", meta.Get(schemaKey))
 	case digest == "": // written before forms had digests
-		return 0, fmt.Errorf("%w (schema %d, without a digest of its form)", ErrDevelopment, schema)
+		return 0, fmt.Errorf("%w (schema %d, without a digest of its form)", ledger.ErrDevelopment, schema)
 	case schema > f.schema:
-		return 0, fmt.Errorf("%w: schema %d, this one knows up to %d", ErrNewerSchema, schema, f.schema)
+		return 0, fmt.Errorf("%w: schema %d, this one knows up to %d", ledger.ErrNewerSchema, schema, f.schema)
 	case digest != f.expects(schema):
-		return 0, fmt.Errorf("%w (schema %d, form %s, expected %s)", ErrDevelopment, schema, digest, f.expects(schema))
+		return 0, fmt.Errorf("%w (schema %d, form %s, expected %s)", ledger.ErrDevelopment, schema, digest, f.expects(schema))
 	}
 	return schema, nil
 }

@@ -99,7 +99,7 @@ func TestMigrate_I28_OpensALedgerOfAnOlderSchema(t *testing.T) {
 	if got := upgraded(t, dir); got != "once" {
 		t.Errorf("the upgrade left %q", got)
 	}
-	if _, err := Open(Config{Dir: dir}); !errors.Is(err, ErrNewerSchema) {
+	if _, err := Open(Config{Dir: dir}); !errors.Is(err, ledger.ErrNewerSchema) {
 		t.Errorf("the program of schema %d opens the ledger of the next one: %v", Schema, err)
 	}
 }
@@ -167,7 +167,7 @@ func TestOpen_I28_RefusesADevelopmentVersion(t *testing.T) {
 			} else {
 				edit(t, dir, change)
 			}
-			if _, err := Open(c); !errors.Is(err, ErrDevelopment) {
+			if _, err := Open(c); !errors.Is(err, ledger.ErrDevelopment) {
 				t.Fatalf("open: %v", err)
 			}
 			if len(copies(t, dir, fileName+".schema*")) != 0 {

@@ -39,10 +39,10 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 			return err
 		}
 	}
-	damaged := new(DamageError)
+	damaged := new(ledger.DamageError)
 	rows := map[string]struct {
 		do   func(t *testing.T, dir string) error
-		want error // nil: a DamageError
+		want error // nil: a ledger.DamageError
 		text string
 	}{
 		"Empty":         {cut(0), nil, "meta page"},
@@ -50,9 +50,9 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 		"TwoPages":      {cut(8192), nil, "cut off"},
 		"HalfAPage":     {cut(70), nil, "meta page"},
 		"LastPageGone":  {func(t *testing.T, dir string) error { return cut(usedBytes(t, dir)-1)(t, dir) }, nil, "cut off"},
-		"OlderCopy":     {copyInto(older, fileName), ErrRolledBack, "58"},
-		"Missing":       {remove(fileName, headName), ErrMissing, "the ledger is missing"},
-		"Lost":          {remove(fileName), ErrMissing, "do not run"},
+		"OlderCopy":     {copyInto(older, fileName), ledger.ErrRolledBack, "58"},
+		"Missing":       {remove(fileName, headName), ledger.ErrMissing, "the ledger is missing"},
+		"Lost":          {remove(fileName), ledger.ErrMissing, "do not run"},
 		"HeadGone":      {remove(headName), nil, headName},
 		"HeadOfAnother": {func(t *testing.T, dir string) error { return copyInto(otherLedger(t), headName)(t, dir) }, nil, "belongs to"},
 		"LedgerSwapped": {func(t *testing.T, dir string) error { return copyInto(otherLedger(t), fileName)(t, dir) }, nil, "belongs to"},
@@ -66,7 +66,7 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 			n := newest(t, dir).size * 4 // a disk that lost all but the beginning
 			return errors.Join(cut(int64(n))(t, dir), cut(usedBytes(t, source))(t, dir))
 		}, nil, "page"},
-		"HeadNewer": {copyInto(aheadOf(t, source), headName), ErrRolledBack, "the head outside knows 59"},
+		"HeadNewer": {copyInto(aheadOf(t, source), headName), ledger.ErrRolledBack, "the head outside knows 59"},
 		"OtherEnvironment": {func(t *testing.T, dir string) error { // the production ledger's file in the test system's place
 			to := t.TempDir()
 			return errors.Join(Create(to, ledger.Info{ID: "ledger-p", Environment: "production"}), copyInto(to, fileName)(t, dir))
@@ -92,7 +92,7 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 		"NewestMetaTorn": {func(t *testing.T, dir string) error {
 			p := newest(t, dir)
 			return overwrite(dir, int64(p.txid%2*p.size)+pageHeader+56, 0) // its checksum: bbolt falls back to the commit before
-		}, ErrRolledBack, "57"},
+		}, ledger.ErrRolledBack, "57"},
 		"BothMetasTorn": {func(t *testing.T, dir string) error {
 			p := newest(t, dir)
 			return errors.Join(overwrite(dir, pageHeader+56, 0), overwrite(dir, int64(p.size)+pageHeader+56, 0))
@@ -100,7 +100,7 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 		"NewerSchema": {func(t *testing.T, dir string) error {
 			edit(t, dir, func(tx *bbolt.Tx) error { return put(tx, metaBucket, schemaKey, []byte("4")) })
 			return nil
-		}, ErrNewerSchema, "schema 4"},
+		}, ledger.ErrNewerSchema, "schema 4"},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -231,16 +231,16 @@ func foreignBolt(t *testing.T) string {
 func TestOpen_I16_OneAtATime(t *testing.T) {
 	dir := newLedger(t)
 	l := open(t, Config{Dir: dir})
-	if _, err := Open(Config{Dir: dir}); !errors.Is(err, ErrLocked) {
+	if _, err := Open(Config{Dir: dir}); !errors.Is(err, ledger.ErrLocked) {
 		t.Error(err)
 	}
-	if err := adopt(dir); !errors.Is(err, ErrLocked) {
+	if err := adopt(dir); !errors.Is(err, ledger.ErrLocked) {
 		t.Error(err)
 	}
 	if _, err := l.Backup(io.Discard); err != nil { // opens nothing that would drop the lock
 		t.Error(err)
 	}
-	if _, err := Open(Config{Dir: dir}); !errors.Is(err, ErrLocked) {
+	if _, err := Open(Config{Dir: dir}); !errors.Is(err, ledger.ErrLocked) {
 		t.Error(err)
 	}
 }
@@ -259,11 +259,11 @@ func TestOpen_I27_TakesTooOpenRightsAway(t *testing.T) {
 
 func TestCreate_I15_NeverOverALedgerThatIsOrWas(t *testing.T) {
 	dir := newLedger(t)
-	if err := Create(dir, info); !errors.Is(err, ErrExists) {
+	if err := Create(dir, info); !errors.Is(err, ledger.ErrExists) {
 		t.Error(err)
 	}
 	os.Remove(filepath.Join(dir, fileName))
-	if err := Create(dir, info); !errors.Is(err, ErrExists) {
+	if err := Create(dir, info); !errors.Is(err, ledger.ErrExists) {
 		t.Errorf("over a lost one: %v", err)
 	}
 	if names, _ := filepath.Glob(filepath.Join(dir, ".*")); len(names) != 0 {

@@ -21,12 +21,12 @@ type opening struct {
 
 // OpenEntries opens the ledger in c.Dir and starts its committer. It looks at the file
 // before bbolt maps it, compares it with the outside head, and refuses with
-// [ErrMissing], [ErrLocked], [ErrRolledBack], [ErrNewerSchema], [ErrDevelopment] or a
-// [DamageError]. A ledger of an older released schema it copies, and brings to this one.
+// [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrRolledBack], [ledger.ErrNewerSchema], [ledger.ErrDevelopment] or a
+// [ledger.DamageError]. A ledger of an older released schema it copies, and brings to this one.
 func Open(c Config) (*Ledger, error) { return c.open(opening{}) }
 
 // OpenRolledBack opens a ledger as Open does; one that Open refuses with
-// [ErrRolledBack] it first brings into safe mode, every entry that is not at rest
+// [ledger.ErrRolledBack] it first brings into safe mode, every entry that is not at rest
 // suspect. By and At of m stand in the line that tells of it. After a crash in between,
 // opening it in either way goes on with that.
 func OpenRolledBack(c Config, m ledger.Mark) (*Ledger, error) {
@@ -117,7 +117,7 @@ func (l *Ledger) compare(outside *headRecord, o opening) (anew bool, zone string
 		err = checkOutside(tx, info.ID, s.head, outside)
 		switch {
 		case err == nil:
-		case rep.was(outside), o.behind != nil && errors.Is(err, ErrRolledBack):
+		case rep.was(outside), o.behind != nil && errors.Is(err, ledger.ErrRolledBack):
 			anew, err = true, nil
 		}
 		return err

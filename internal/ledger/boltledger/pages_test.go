@@ -133,7 +133,7 @@ func TestPages_I15_ThatLeadAstray(t *testing.T) {
 			tr, pg := rootOf(t, dir, row.bucket)
 			turn(t, dir, tr, pg, row.child(pg), row.to(tr, pg))
 			l, err := Open(Config{Dir: dir})
-			var d *DamageError
+			var d *ledger.DamageError
 			if (err == nil) != row.opens || err != nil && (!errors.As(err, &d) || !strings.Contains(err.Error(), row.want)) {
 				t.Fatal(err)
 			}

@@ -20,12 +20,12 @@ type StoppedLedger struct {
 }
 
 // ReadWhileStopped lets fn read the ledger in dir while nobody works with it, and changes nothing: no file is made, brought to another
-// schema or given other rights. It refuses with [ErrMissing], [ErrLocked], [ErrNewerSchema], [ErrDevelopment] or a
-// [DamageError], and does not hold the ledger against its outside head. The caller holds the state directory's lock.
+// schema or given other rights. It refuses with [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrNewerSchema], [ledger.ErrDevelopment] or a
+// [ledger.DamageError], and does not hold the ledger against its outside head. The caller holds the state directory's lock.
 func ReadWhileStopped(dir string, fn func(*StoppedLedger) error) (err error) {
 	name := path(dir, fileName)
 	if _, err := os.Lstat(name); os.IsNotExist(err) {
-		return fmt.Errorf("look at ledger %q: %w", name, ErrMissing)
+		return fmt.Errorf("look at ledger %q: %w", name, ledger.ErrMissing)
 	}
 	p := &StoppedLedger{}
 	err = guard(func() (err error) {
@@ -54,7 +54,7 @@ func openForReading(name string, _ int, _ os.FileMode) (*os.File, error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = ErrLocked
+		err = ledger.ErrLocked
 	}
 	if err == nil {
 		err = checkPages(f, 0)

@@ -31,9 +31,9 @@ func openFile(dir string, outside *headRecord) (*bbolt.DB, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && outside != nil:
 		return nil, fmt.Errorf("%w, though %s beside it knows %d journal lines: put the ledger back or restore a backup; do not run \"vaultd init\"",
-			ErrMissing, headName, outside.N)
+			ledger.ErrMissing, headName, outside.N)
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, ErrMissing
+		return nil, ledger.ErrMissing
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
@@ -67,7 +67,7 @@ func openExamined(name string, mode int, line uint64) (*os.File, error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = ErrLocked
+		err = ledger.ErrLocked
 	}
 	if err == nil {
 		err = tighten(f)
@@ -90,7 +90,7 @@ func tighten(f *os.File) error {
 	return f.Chmod(0o600)
 }
 
-// guard turns what bbolt throws over a damaged page into a [DamageError]: a failed
+// guard turns what bbolt throws over a damaged page into a [ledger.DamageError]: a failed
 // assertion, an index out of range, or the fault of reading beyond the file's end.
 func guard(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -267,7 +267,7 @@ func checkOutside(tx *bbolt.Tx, id string, end ledger.Head, outside *headRecord)
 	case outside.Ledger != id:
 		return damage("%s belongs to the ledger %q, this one is %q", headName, outside.Ledger, id)
 	case outside.N > end.N:
-		return fmt.Errorf("%w: it has %d journal lines, the head outside knows %d", ErrRolledBack, end.N, outside.N)
+		return fmt.Errorf("%w: it has %d journal lines, the head outside knows %d", ledger.ErrRolledBack, end.N, outside.N)
 	}
 	h, err := headAt(tx, outside.N)
 	if err == nil && !outside.agrees(h) {

@@ -44,7 +44,7 @@ type Replacement struct {
 
 // BeginReplacement begins a replacement. It locks the ledger that is there, if one is, and
 // changes nothing about it. A backup is checked as a whole first: what is wrong with it
-// is a [DamageError]. One of an older schema is brought to this one; its own file stays
+// is a [ledger.DamageError]. One of an older schema is brought to this one; its own file stays
 // as it is.
 func BeginReplacement(ctx context.Context, c ReplacementConfig) (r *Replacement, err error) {
 	if c.Fault == nil {
@@ -64,7 +64,7 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	}
 	sweep(r.c.Dir)
 	outside, err := readHead(r.c.Dir)
-	var broken *DamageError
+	var broken *ledger.DamageError
 	if err != nil && !errors.As(err, &broken) { // one that cannot be read tells nothing
 		return err
 	}
@@ -77,9 +77,9 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	info := r.Ledger.Info()
 	switch {
 	case outside != nil && outside.Ledger != info.ID:
-		return fmt.Errorf("%w: the head outside belongs to %q, this one would be %q", ErrOtherLedger, outside.Ledger, info.ID)
+		return fmt.Errorf("%w: the head outside belongs to %q, this one would be %q", ledger.ErrOtherLedger, outside.Ledger, info.ID)
 	case r.c.Info.ID != "" && r.c.Info.ID != info.ID:
-		return fmt.Errorf("%w: it is %q, not %q", ErrOtherLedger, info.ID, r.c.Info.ID)
+		return fmt.Errorf("%w: it is %q, not %q", ledger.ErrOtherLedger, info.ID, r.c.Info.ID)
 	case r.c.Info.Environment != "" && r.c.Info.Environment != info.Environment:
 		return fmt.Errorf("it is a ledger of the %s environment, not of %s", info.Environment, r.c.Info.Environment)
 	case r.c.Epoch != 0 && r.c.Epoch < info.Epoch:
@@ -277,7 +277,7 @@ func lockOld(dir string) (*os.File, error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = ErrLocked
+		err = ledger.ErrLocked
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

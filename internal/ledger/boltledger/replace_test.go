@@ -224,7 +224,7 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 	}
 	l := open(t, Config{Dir: source})
 	defer l.Close()
-	if _, err := Restore(t.Context(), ReplacementConfig{Dir: source, Backup: backup, Mark: restoring, Note: &whyNote}); !errors.Is(err, ErrLocked) {
+	if _, err := Restore(t.Context(), ReplacementConfig{Dir: source, Backup: backup, Mark: restoring, Note: &whyNote}); !errors.Is(err, ledger.ErrLocked) {
 		t.Errorf("over a ledger in use: %v", err)
 	}
 }
@@ -238,8 +238,8 @@ func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 		old error // of opening what was there; nil: it opens
 	}{
 		"OverANewerOne":  {func(string) error { return nil }, nil},
-		"OverNone":       {func(dir string) error { return os.Remove(path(dir, fileName)) }, ErrMissing},
-		"HeadUnreadable": {func(dir string) error { return os.WriteFile(path(dir, headName), nil, 0o600) }, &DamageError{}},
+		"OverNone":       {func(dir string) error { return os.Remove(path(dir, fileName)) }, ledger.ErrMissing},
+		"HeadUnreadable": {func(dir string) error { return os.WriteFile(path(dir, headName), nil, 0o600) }, &ledger.DamageError{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := copyAll(t, source)
@@ -254,7 +254,7 @@ func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 			befores, afters := 0, 0
 			for i, crash := range crashed {
 				l, err := Open(Config{Dir: crash})
-				var d *DamageError
+				var d *ledger.DamageError
 				switch {
 				case err != nil && (errors.Is(err, row.old) && row.old != nil || errors.As(row.old, &d) && errors.As(err, &d)):
 					befores++
@@ -297,7 +297,7 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(Config{Dir: source}); !errors.Is(err, ErrRolledBack) {
+	if _, err := Open(Config{Dir: source}); !errors.Is(err, ledger.ErrRolledBack) {
 		t.Fatal(err)
 	}
 	mark := ledger.Mark{By: ledger.Operator{UID: ledger.VaultdUID}, At: laterOn}
@@ -319,7 +319,7 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 	for i, crash := range crashed {
 		for again := range 2 { // a second crash in what the first one left
 			l, err := Open(Config{Dir: crash})
-			if errors.Is(err, ErrRolledBack) && again == 0 {
+			if errors.Is(err, ledger.ErrRolledBack) && again == 0 {
 				befores++
 				if l, err = OpenRolledBack(Config{Dir: crash}, mark); err == nil {
 					inDoubt(t, l, ledger.MarkRolledBack)

@@ -88,7 +88,7 @@ func found(t *testing.T, l *Ledger, words string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.ContainsFunc(ps, func(p Problem) bool { return strings.Contains(p.What, words) })
+	return slices.ContainsFunc(ps, func(p ledger.Problem) bool { return strings.Contains(p.What, words) })
 }
 
 // lastAlarm looks through the whole journal for what Alarmed remembers.

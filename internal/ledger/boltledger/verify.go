@@ -20,15 +20,6 @@ const maxProblems = 1000
 
 var errEnough = errors.New("enough problems")
 
-// Problem is one thing that is wrong with a ledger.
-type Problem struct {
-	Where string // the bucket
-	What  string
-}
-
-// String returns the problem as one line.
-func (p Problem) String() string { return p.Where + ": " + p.What }
-
 // Verify checks everything that can be checked without the service: each record's
 // checksum, the chain from the first line on, the due index and the names against
 // the entries that they are derived from, balance and totals against a recount, and
@@ -42,11 +33,11 @@ func (p Problem) String() string { return p.Where + ": " + p.What }
 // stands when its turn comes; one that moves behind the check's back from the entries
 // at rest to the open ones, when those are gone through a second time. The error is the
 // context's.
-func (l *Ledger) Verify(ctx context.Context) ([]Problem, error) { return l.VerifySlowly(ctx, 0) }
+func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) { return l.VerifySlowly(ctx, 0) }
 
 // VerifySlowly is Verify with a rest after every few hundred records, for the check
 // that runs beside the work.
-func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]Problem, error) {
+func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]ledger.Problem, error) {
 	c := &check{ledger: l, ctx: ctx, rest: rest}
 	open := func() error { return c.each(openBucket, c.entry(openBucket, doneBucket)) }
 	passes := []struct {
@@ -67,17 +58,17 @@ func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]Proble
 	}
 	for i, p := range passes {
 		err := p.run()
-		var broken *DamageError
+		var broken *ledger.DamageError
 		switch {
 		case errors.As(err, &broken): // bbolt could not go on in this bucket
-			c.found = append(c.found, Problem{string(p.bucket), broken.What})
+			c.found = append(c.found, ledger.Problem{Where: string(p.bucket), What: broken.What})
 		case errors.Is(err, errEnough):
-			return append(c.found, Problem{string(p.bucket), "and more; the check stopped here"}), nil
+			return append(c.found, ledger.Problem{Where: string(p.bucket), What: "and more; the check stopped here"}), nil
 		case err != nil:
 			return c.found, fmt.Errorf("verify ledger: %w", err)
 		}
 		if i == 0 && len(c.found) > 0 {
-			return append(c.found, Problem{string(p.bucket), "what lies on them was not read"}), nil
+			return append(c.found, ledger.Problem{Where: string(p.bucket), What: "what lies on them was not read"}), nil
 		}
 	}
 	return c.found, nil
@@ -88,7 +79,7 @@ type check struct {
 	ctx    context.Context
 	rest   time.Duration // between two short transactions
 	again  bool          // a second pass: what the first one found is not told twice
-	found  []Problem
+	found  []ledger.Problem
 
 	alarmed time.Time // the latest alarm that the journal tells of
 	fetches fetches   // the downloads that the journal tells of
@@ -96,7 +87,7 @@ type check struct {
 
 // report notes a problem and says whether to go on.
 func (c *check) report(bucket []byte, format string, a ...any) error {
-	p := Problem{string(bucket), fmt.Sprintf(format, a...)}
+	p := ledger.Problem{Where: string(bucket), What: fmt.Sprintf(format, a...)}
 	if c.again && slices.Contains(c.found, p) {
 		return context.Cause(c.ctx)
 	}
@@ -109,7 +100,7 @@ func (c *check) report(bucket []byte, format string, a ...any) error {
 
 // unless reports err, if it is one.
 func (c *check) unless(bucket []byte, err error) error {
-	var d *DamageError
+	var d *ledger.DamageError
 	switch {
 	case err == nil:
 		return nil

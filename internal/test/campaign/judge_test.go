@@ -75,7 +75,7 @@ func (c *campaign) between(b blow, what string) {
 		return
 	}
 	report, entries := c.proof(l)
-	var problems []boltledger.Problem
+	var problems []ledger.Problem
 	if c.lives%5 == 0 { // it takes its time
 		problems, err = l.Verify(c.t.Context())
 	}
