@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -79,7 +78,7 @@ func rawClient(_, ca string) (func(context.Context, granted) error, error) {
 func ownClient(url, ca string) (func(context.Context, granted) error, error) {
 	client, err := bareClient(url, ca)
 	return func(ctx context.Context, grant granted) error {
-		_, _, err := client.Upload(ctx, grant.ticket, grant.zip, func() (io.ReadCloser, error) { return os.Open(grant.zip.Path) })
+		_, _, err := client.Upload(ctx, grant.ticket, grant.zip)
 		return err
 	}, err
 }

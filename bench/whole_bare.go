@@ -178,7 +178,7 @@ func (w *bare) path(ctx context.Context) error {
 	for range bareWorkers {
 		g.Go(func() error {
 			for grant := range sent {
-				if _, _, err := w.client.Upload(ctx, grant.ticket, grant.zip, func() (io.ReadCloser, error) { return os.Open(grant.zip.Path) }); err != nil {
+				if _, _, err := w.client.Upload(ctx, grant.ticket, grant.zip); err != nil {
 					return err
 				}
 			}

@@ -18,7 +18,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
-	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 )
@@ -28,8 +27,8 @@ type away struct{}
 
 var errAway = errors.New("nobody is there")
 
-func (away) Register(context.Context, archive.VaultID, []archive.Request) (ingest.Answer, error) {
-	return ingest.Answer{}, errAway
+func (away) Register(context.Context, archive.VaultID, []archive.Request) (archive.RegisterResult, error) {
+	return archive.RegisterResult{}, errAway
 }
 
 func (away) Upload(context.Context, archive.Ticket, archive.Package) (archive.Digest, string, error) {

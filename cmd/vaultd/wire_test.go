@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/md5"
 	"io"
 	"net/http"
@@ -34,9 +33,11 @@ func TestService_ContentType(t *testing.T) {
 			t.Fatal(err)
 		}
 		content := []byte("PK")
-		p := archive.Package{Size: 2, SHA256: archive.Sum(content), MD5: md5.Sum(content)}
-		open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
-		if _, _, err := client.Upload(t.Context(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, p, open); err != nil {
+		p := archive.Package{Path: filepath.Join(t.TempDir(), "p.zip"), Size: 2, SHA256: archive.Sum(content), MD5: md5.Sum(content)}
+		if err := os.WriteFile(p.Path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := client.Upload(t.Context(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, p); err != nil {
 			t.Fatal(err)
 		}
 		if got != want {

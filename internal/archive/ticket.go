@@ -92,6 +92,15 @@ type Ticket struct {
 	Validity time.Duration // from the URL; zero: not given
 }
 
+// RegisterResult is what the answer to a registration says of the documents that were registered, matched by identity
+// alone. A document that stands in none of the three maps got no usable record.
+type RegisterResult struct {
+	Tickets map[ID]Ticket
+	Barred  map[ID]string // registered, but its ticket is against policy: why
+	Crossed map[ID]string // named twice, or sharing a bumId or an address with another: why
+	Foreign int           // records that name no identity that was asked for
+}
+
 // ServiceStatus is the service's word about one registration, as far as we know it.
 type ServiceStatus uint8
 

@@ -82,7 +82,7 @@ func inHouseWith(t *testing.T, change func(*Config), test func(h *house)) {
 		drop := Drop{Name: "acme-in", Path: h.path, Vault: "V", Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"},
 			Mode: watch.Poll, Settle: 30 * time.Second, Rescan: time.Minute}
 		h.cfg = Config{StateDir: filepath.Join(dir, "state"), Environment: "test", BaseURL: service, Location: time.UTC,
-			Vault: Remote(h.client), Archive: h.client, Now: now, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
+			Vault: h.client, Archive: h.client, Now: now, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 			SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 8, BatchSize: 50, BatchWait: time.Second, Window: 15 * time.Minute,
 			PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 24 * time.Hour, Drops: []Drop{drop}, FileFault: h.file}
 		change(&h.cfg)

@@ -22,8 +22,8 @@ type discard struct {
 	takes    time.Duration // of one upload
 }
 
-func (d *discard) Register(_ context.Context, _ archive.VaultID, frozen []archive.Request) (Answer, error) {
-	a := Answer{Tickets: make(map[archive.ID]archive.Ticket, len(frozen))}
+func (d *discard) Register(_ context.Context, _ archive.VaultID, frozen []archive.Request) (archive.RegisterResult, error) {
+	a := archive.RegisterResult{Tickets: make(map[archive.ID]archive.Ticket, len(frozen))}
 	for _, f := range frozen {
 		n := int(d.serial.Add(1))
 		a.Tickets[f.ID] = archive.Ticket{Remote: numbered(n), URL: addressed(n), Sent: now()}

@@ -55,15 +55,15 @@ func addressed(n int) archive.PresignedURL {
 
 func numbered(n int) archive.RemoteID { return archive.RemoteID(fmt.Sprintf("bum-%d", n)) }
 
-func (s *service) Register(_ context.Context, v archive.VaultID, frozen []archive.Request) (Answer, error) {
+func (s *service) Register(_ context.Context, v archive.VaultID, frozen []archive.Request) (archive.RegisterResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.posts++
-	a := Answer{Tickets: map[archive.ID]archive.Ticket{}, Barred: map[archive.ID]string{}, Crossed: map[archive.ID]string{}}
+	a := archive.RegisterResult{Tickets: map[archive.ID]archive.Ticket{}, Barred: map[archive.ID]string{}, Crossed: map[archive.ID]string{}}
 	for _, f := range frozen {
 		if s.register != nil {
 			if t, err := s.register(f); err != nil {
-				return Answer{}, err
+				return archive.RegisterResult{}, err
 			} else if t != nil {
 				a.Tickets[f.ID] = *t
 				continue

@@ -36,20 +36,12 @@ type Index interface {
 
 // Vault speaks to the archive service. Its errors are *apicall.Error.
 type Vault interface {
-	Register(ctx context.Context, v archive.VaultID, frozen []archive.Request) (Answer, error)
+	Register(ctx context.Context, v archive.VaultID, frozen []archive.Request) (archive.RegisterResult, error)
 	// Upload sends the package once. It returns the digest of the bytes that left, and the store's ETag where it is an
 	// MD5. Other bytes than the package's never leave whole: its error is Damaged then.
 	Upload(ctx context.Context, t archive.Ticket, p archive.Package) (sent archive.Digest, etag string, err error)
 	Status(ctx context.Context, v archive.VaultID, r archive.RemoteID) (archive.Receipt, error)
 	StatusList(ctx context.Context, v archive.VaultID) ([]archive.Receipt, error)
-}
-
-// Answer is what a registration brought, matched by identity alone.
-type Answer struct {
-	Tickets map[archive.ID]archive.Ticket
-	Barred  map[archive.ID]string // registered, but the ticket is against policy: why
-	Crossed map[archive.ID]string // given twice, or sharing a number with another: why
-	Foreign int                   // records for identities that were not asked for
 }
 
 // Packer turns a claimed folder into a sealed ZIP.

@@ -107,7 +107,7 @@ func (c *Engine) register(ctx context.Context, es []ledger.Entry) []ledger.Chang
 
 // tickets books an answer: what it gives a document exactly once is that
 // document's; whatever it says about others is not believed.
-func (c *Engine) tickets(vault archive.VaultID, asked []ledger.Entry, a Answer) []ledger.Change {
+func (c *Engine) tickets(vault archive.VaultID, asked []ledger.Entry, a archive.RegisterResult) []ledger.Change {
 	c.refusals.none(vault)
 	c.judge(vault, a)
 	if a.Foreign > 0 {
@@ -133,7 +133,7 @@ func (c *Engine) tickets(vault archive.VaultID, asked []ledger.Entry, a Answer) 
 
 // judge opens the route or pauses it, by whether an answer brought tickets that work.
 // Where none does, asking again at once would only leave registrations behind.
-func (c *Engine) judge(vault archive.VaultID, a Answer) {
+func (c *Engine) judge(vault archive.VaultID, a archive.RegisterResult) {
 	for _, why := range a.Barred {
 		c.pause(vaultRoute(vault), ledger.Cause{Code: "upload-address-refused", Text: why}, 0)
 		return

@@ -12,16 +12,6 @@ import (
 	"vaultd/internal/archive"
 )
 
-// Registration is what a registration's answer brought. Each ID that was asked for is in exactly one of Tickets,
-// Missing, Barred and Crossed.
-type Registration struct {
-	Tickets map[archive.ID]archive.Ticket
-	Missing []archive.ID          // the answer gives no bumId or no URL for it
-	Barred  map[archive.ID]string // registered, but its ticket is against policy: why
-	Crossed map[archive.ID]string // named twice, or sharing a bumId or an address with another: why
-	Foreign int                   // records that name no clientUUID that was asked for
-}
-
 // documentsRefused are the answers to a registration that speak of its documents. All others speak of credentials, rights
 // or the path.
 var documentsRefused = []int{http.StatusBadRequest, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}
@@ -44,30 +34,30 @@ func readGrant(raw json.RawMessage) (grant, error) {
 // Register registers documents in one POST of their frozen bytes, which leaves this machine at most once. Its error is
 // an *apicall.Error: Refused where one of the documents is not accepted (nobody says which), NotProcessed where none was
 // looked at.
-func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archive.Request) (Registration, error) {
+func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archive.Request) (archive.RegisterResult, error) {
 	body, asked, err := join(frozen)
 	if err != nil {
-		return Registration{}, &apicall.Error{Outcome: apicall.NotSent, Code: "request", Text: "register: " + err.Error(), Err: err}
+		return archive.RegisterResult{}, &apicall.Error{Outcome: apicall.NotSent, Code: "request", Text: "register: " + err.Error(), Err: err}
 	}
 	before := c.now()
 	ans, err := c.as(v).Do(ctx, apicall.Request{Op: "register", Method: http.MethodPost,
 		Path: []string{"v1", "vaults", string(v), "documents"}, Body: body, Limit: answerOf(len(frozen)),
 		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}})
 	if err != nil {
-		return Registration{}, apicall.BlameRequest(err, documentsRefused...)
+		return archive.RegisterResult{}, apicall.BlameRequest(err, documentsRefused...)
 	}
 	defer ans.Release()
 	list, err := records(ans.Body, "documents")
 	if err != nil {
-		return Registration{}, ans.Unreadable("register", err)
+		return archive.RegisterResult{}, ans.Unreadable("register", err)
 	}
 	for _, raw := range list {
 		if _, err := readGrant(raw); errors.Is(err, apicall.ErrTwice) {
-			return Registration{}, ans.Unreadable("register", err) // whose a number is, this answer does not say
+			return archive.RegisterResult{}, ans.Unreadable("register", err) // whose a number is, this answer does not say
 		}
 	}
 	m := matching{asked: asked, store: c.store, base: archive.Ticket{Sent: before, Date: ans.Date()}}
-	return m.match(list, frozen), nil
+	return m.match(list), nil
 }
 
 // join makes the array that is sent. The elements' bytes are not touched.
@@ -96,7 +86,7 @@ type matching struct {
 	times   map[archive.ID]int // how often the answer names an ID
 	remotes map[archive.RemoteID]archive.ID
 	objects map[string]archive.ID // that the upload addresses lead to
-	out     Registration
+	out     archive.RegisterResult
 }
 
 const (
@@ -105,10 +95,10 @@ const (
 	crossTwice  = "the answer names it more than once"
 )
 
-func (m *matching) match(list []json.RawMessage, frozen []archive.Request) Registration {
+func (m *matching) match(list []json.RawMessage) archive.RegisterResult {
 	m.times = map[archive.ID]int{}
 	m.remotes, m.objects = map[archive.RemoteID]archive.ID{}, map[string]archive.ID{}
-	m.out = Registration{Tickets: map[archive.ID]archive.Ticket{}, Barred: map[archive.ID]string{}, Crossed: map[archive.ID]string{}}
+	m.out = archive.RegisterResult{Tickets: map[archive.ID]archive.Ticket{}, Barred: map[archive.ID]string{}, Crossed: map[archive.ID]string{}}
 	for _, raw := range list {
 		m.record(raw)
 	}
@@ -117,14 +107,6 @@ func (m *matching) match(list []json.RawMessage, frozen []archive.Request) Regis
 		delete(m.out.Barred, id)
 		if !m.asked[id] {
 			delete(m.out.Crossed, id)
-		}
-	}
-	for _, r := range frozen {
-		_, ticket := m.out.Tickets[r.ID]
-		_, barred := m.out.Barred[r.ID]
-		_, crossed := m.out.Crossed[r.ID]
-		if !ticket && !barred && !crossed {
-			m.out.Missing = append(m.out.Missing, r.ID)
 		}
 	}
 	return m.out

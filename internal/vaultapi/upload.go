@@ -7,18 +7,18 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 )
 
-// Upload sends a package to its ticket's address in one PUT. open yields the package's bytes from the start, each time
-// anew; its length and its MD5 are told to the store, which refuses anything else. ctx ends with the ticket: the caller
-// knows its deadline. Upload returns the SHA-256 of the bytes that left, and the store's ETag where it is the MD5 of what
-// was stored (32 hexadecimal digits). Its error is an *apicall.Error; Refused means that this attempt stored nothing. Where open
-// yields other bytes than the package's, their end does not leave: then Damaged is set, and what left before may be stored.
-func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package, open func() (io.ReadCloser, error)) (sent archive.Digest, etag string, err error) {
+// Upload sends a package to its ticket's address in one PUT, from the file at its Path. Its length and its MD5 are told to
+// the store, which refuses anything else. ctx ends with the ticket: the caller knows its deadline. Upload returns the SHA-256 of the bytes that left, and the store's ETag where it is the MD5 of what
+// was stored (32 hexadecimal digits). Its error is an *apicall.Error; Refused means that this attempt stored nothing. Where the
+// file holds other bytes than the package's, their end does not leave: then Damaged is set, and what left before may be stored.
+func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package) (sent archive.Digest, etag string, err error) {
 	h := http.Header{}
 	h.Set("Content-Type", c.contentType) // a ticket's own replaces it
 	for _, extra := range t.Headers {
@@ -32,7 +32,7 @@ func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package
 		err := errors.New("the package is not sealed")
 		return sent, "", &apicall.Error{Outcome: apicall.NotSent, Code: "request", Text: "upload: " + err.Error(), Err: err}
 	}
-	ans, err := c.store.Put(ctx, apicall.Upload{Op: "upload", URL: string(t.URL), Header: h, Size: p.Size, SHA256: p.SHA256, Open: open,
+	ans, err := c.store.Put(ctx, apicall.Upload{Op: "upload", URL: string(t.URL), Header: h, Size: p.Size, SHA256: p.SHA256, Open: func() (io.ReadCloser, error) { return os.Open(p.Path) },
 		LeadsOn: func(to string) bool { return t.URL.LeadsOn(archive.PresignedURL(to)) }})
 	if err != nil {
 		return sent, "", uploadFault(err)

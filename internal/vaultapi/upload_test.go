@@ -8,7 +8,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,18 +20,20 @@ import (
 	"vaultd/internal/archive"
 )
 
-func sealed(content []byte) archive.Package {
-	return archive.Package{Size: int64(len(content)), SHA256: archive.Sum(content), MD5: md5.Sum(content)}
-}
-
-func opens(content []byte) func() (io.ReadCloser, error) {
-	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+// sealed returns a package of this content, in a file.
+func sealed(t *testing.T, content []byte) archive.Package {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "p.zip")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return archive.Package{Path: path, Size: int64(len(content)), SHA256: archive.Sum(content), MD5: md5.Sum(content)}
 }
 
 func TestUpload_I4_BytesLengthAndDigest(t *testing.T) {
 	for _, size := range []int{30, 1_000_001} {
 		content := bytes.Repeat([]byte("PK"), size)
-		p := sealed(content)
+		p := sealed(t, content)
 		var got *http.Request
 		var body []byte
 		c, srv := client(t, func(w http.ResponseWriter, r *http.Request) {
@@ -37,7 +42,7 @@ func TestUpload_I4_BytesLengthAndDigest(t *testing.T) {
 			w.Header().Set("ETag", `"`+hex.EncodeToString(p.MD5[:])+`"`)
 		})
 		uri := "/k/a%2Bb.zip?X-Amz-Date=20260303T121201Z&x=%2f%20+&X-Amz-Signature=" + signatureCanary
-		sent, etag, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + uri)}, p, opens(content))
+		sent, etag, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + uri)}, p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +79,7 @@ func TestUpload_I4_ContentType(t *testing.T) {
 			})
 			c = New(Config{API: c.api, Store: c.store, Now: c.now, ContentType: row.configured})
 			ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k"), Headers: row.ticket}
-			if _, _, err := c.Upload(t.Context(), ticket, sealed([]byte("PK")), opens([]byte("PK"))); err != nil {
+			if _, _, err := c.Upload(t.Context(), ticket, sealed(t, []byte("PK"))); err != nil {
 				t.Fatal(err)
 			}
 			if !slices.Equal(got, []string{row.want}) {
@@ -97,7 +102,7 @@ func TestUpload_I12_ProxyPageIsNoSuccess(t *testing.T) {
 			}
 			io.WriteString(w, row.body)
 		})
-		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, sealed([]byte("PK")), opens([]byte("PK")))
+		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, sealed(t, []byte("PK")))
 		if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "not-the-store" {
 			t.Errorf("%s: %+v", name, e)
 		}
@@ -115,7 +120,11 @@ func TestUpload_I4_ADamagedPackage(t *testing.T) {
 			body, _ := io.ReadAll(r.Body) // it keeps what came, and says 200
 			got <- len(body)
 		})
-		sent, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, sealed(content), opens(have))
+		p := sealed(t, content)
+		if err := os.WriteFile(p.Path, have, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sent, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k")}, p)
 		if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != "package-damaged" || !e.Damaged || !sent.IsZero() {
 			t.Errorf("%s: %+v, sent %s", name, e, sent)
 		}
@@ -138,7 +147,7 @@ func TestUpload_I12_NoAcceptance(t *testing.T) {
 		},
 	} {
 		c, srv := client(t, answer)
-		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed(content), opens(content))
+		_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed(t, content))
 		if e := failed(t, err); e.Outcome != apicall.OutcomeUnknown || e.Code != code || e.Damaged {
 			t.Errorf("%s: %+v", code, e)
 		}
@@ -149,7 +158,7 @@ func TestUpload_TicketHeaders(t *testing.T) {
 	var got http.Header
 	c, srv := client(t, func(_ http.ResponseWriter, r *http.Request) { got = r.Header })
 	ticket := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k"), Headers: []archive.Header{{Name: "Content-Type", Value: "application/zip"}, {Name: "X-Amz-Meta-N", Value: "7"}}}
-	if _, _, err := c.Upload(context.Background(), ticket, sealed([]byte("PK")), opens([]byte("PK"))); err != nil {
+	if _, _, err := c.Upload(context.Background(), ticket, sealed(t, []byte("PK"))); err != nil {
 		t.Fatal(err)
 	}
 	if got.Get("Content-Type") != "application/zip" || got.Get("X-Amz-Meta-N") != "7" {
@@ -157,7 +166,7 @@ func TestUpload_TicketHeaders(t *testing.T) {
 	}
 	ticket.Headers = []archive.Header{{Name: "Authorization", Value: "Basic x"}}
 	got = nil
-	_, _, err := c.Upload(context.Background(), ticket, sealed([]byte("PK")), opens([]byte("PK")))
+	_, _, err := c.Upload(context.Background(), ticket, sealed(t, []byte("PK")))
 	if e := failed(t, err); e.Outcome != apicall.NotSent || e.Code != "policy" || got != nil {
 		t.Errorf("%+v, sent %v", e, got)
 	}
@@ -190,7 +199,7 @@ func TestUpload_Outcomes(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			n := 0
 			c, srv := client(t, func(w http.ResponseWriter, req *http.Request) { n++; says(r.status, r.body)(w, req) })
-			_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed([]byte("PK")), opens([]byte("PK")))
+			_, _, err := c.Upload(context.Background(), archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}, sealed(t, []byte("PK")))
 			e := failed(t, err)
 			if over := strings.HasPrefix(r.name, "Expired"); e.Expired != over {
 				t.Errorf("expired: %v", e.Expired)
@@ -204,32 +213,33 @@ func TestUpload_Outcomes(t *testing.T) {
 
 func TestUpload_NotSent(t *testing.T) {
 	c, srv := client(t, says(200, ""))
-	vanished := errors.New("the file vanished")
 	good := archive.Ticket{URL: archive.PresignedURL(srv.URL + "/k?X-Amz-Signature=" + signatureCanary)}
 	for name, try := range map[string]func() error{
 		"FileGone": func() error {
-			_, _, err := c.Upload(context.Background(), good, sealed([]byte("PK")), func() (io.ReadCloser, error) { return nil, vanished })
-			if !errors.Is(err, vanished) {
+			p := sealed(t, []byte("PK"))
+			p.Path += ".gone"
+			_, _, err := c.Upload(context.Background(), good, p)
+			if !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("got %v", err)
 			}
 			return err
 		},
 		"Policy": func() error {
-			_, _, err := c.Upload(context.Background(), archive.Ticket{URL: "http://bucket.example/k?X-Amz-Signature=" + signatureCanary}, sealed([]byte("PK")), opens([]byte("PK")))
+			_, _, err := c.Upload(context.Background(), archive.Ticket{URL: "http://bucket.example/k?X-Amz-Signature=" + signatureCanary}, sealed(t, []byte("PK")))
 			return err
 		},
 		"NotSealed": func() error {
-			_, _, err := c.Upload(context.Background(), good, archive.Package{}, opens(nil))
+			_, _, err := c.Upload(context.Background(), good, archive.Package{})
 			return err
 		},
 		"DeadlineOver": func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), 0)
 			defer cancel()
-			_, _, err := c.Upload(ctx, good, sealed([]byte("PK")), opens([]byte("PK")))
+			_, _, err := c.Upload(ctx, good, sealed(t, []byte("PK")))
 			return err
 		},
 		"Wiped": func() error {
-			_, _, err := c.Upload(context.Background(), archive.Ticket{}, sealed([]byte("PK")), opens([]byte("PK")))
+			_, _, err := c.Upload(context.Background(), archive.Ticket{}, sealed(t, []byte("PK")))
 			return err
 		},
 	} {

@@ -236,7 +236,7 @@ func (w *World) daemonConfig(l *life) daemon.Config {
 	client := vaultapi.New(vaultapi.Config{API: api, Store: store, Now: l.now, Accounts: accounts})
 	cfg := daemon.Config{
 		StateDir: w.state(), Environment: environment, BaseURL: baseURL, Location: time.UTC,
-		Vault: daemon.Remote(client), Archive: client,
+		Vault: client, Archive: client,
 		Now: l.now, Log: w.log.logger(),
 		SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 8, BatchSize: 50,
 		BatchWait: 2 * time.Second, Window: 15 * time.Minute, PollMin: time.Minute, PollMax: 30 * time.Minute, Grace: 24 * time.Hour,
