@@ -16,24 +16,24 @@ import (
 	"vaultd/internal/archive"
 )
 
-var update = flag.Bool("update", false, "write docs/states.md anew")
+var update = flag.Bool("update", false, "write docs/states.md and internal/proof/edges.txt anew")
 
-const statesPage = "../../docs/states.md"
-
-// TestStatesPage holds docs/states.md against the code: go test -run StatesPage -update.
+// TestStatesPage holds the picture for people and the list for package proof against what Transition does, in both
+// directions: an edge that Transition gained or lost is a difference. With -update it writes both files anew.
 func TestStatesPage(t *testing.T) {
-	want := renderStates(t)
-	if *update {
-		if err := os.WriteFile(statesPage, want, 0o644); err != nil {
+	for name, want := range map[string][]byte{"../../docs/states.md": renderStates(t), "../proof/edges.txt": edgesText()} {
+		if *update {
+			if err := os.WriteFile(name, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		have, err := os.ReadFile(name)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	have, err := os.ReadFile(statesPage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(have, want) {
-		t.Errorf("%s is not what the code says; run: go test ./internal/ledger -run StatesPage -update", statesPage)
+		if !bytes.Equal(have, want) {
+			t.Errorf("%s is not what the code says; run: go test ./internal/ledger -run StatesPage -update", name)
+		}
 	}
 }
 
@@ -43,7 +43,7 @@ const crowd = 6
 
 func renderStates(t *testing.T) []byte {
 	said := comments(t)
-	states, source := split(Arrows())
+	states, source := split(exploreEdges())
 	drawn, told := uncrowd(states)
 	var b bytes.Buffer
 	fmt.Fprint(&b, `# States of an invoice
@@ -57,8 +57,8 @@ so a restart that finds one standing knows that the act may have happened, and g
 
 `)
 	b.WriteString("```mermaid\nstateDiagram-v2\n")
-	begun := func(a Arrow) bool { return a.Event == (Recovered{}).JournalName() } // told in words
-	draw(&b, slices.DeleteFunc(slices.Clone(drawn), begun), func(a Arrow) (string, string) { return a.From.String(), a.To.String() })
+	begun := func(a edge) bool { return a.event == (Recovered{}).JournalName() } // told in words
+	draw(&b, slices.DeleteFunc(slices.Clone(drawn), begun), func(a edge) (string, string) { return a.from.String(), a.to.String() })
 	for _, s := range States() {
 		if s.IsFinal() {
 			fmt.Fprintf(&b, "    %s --> [*]\n", s)
@@ -93,10 +93,10 @@ have shown every registration, the suspicion ends: reconciled.
 
 `, word(stateEvents, 0), word(stateEvents, 1), word(stateEvents, 2), word(stateEvents, 3), word(stateEvents, 4))
 	b.WriteString("```mermaid\nstateDiagram-v2\n    [*] --> claimed: claimed\n")
-	lost := func(a Arrow) bool {
-		return a.Event == (SourceFound{}).JournalName() || a.Event == (Recovered{}).JournalName()
+	lost := func(a edge) bool {
+		return a.event == (SourceFound{}).JournalName() || a.event == (Recovered{}).JournalName()
 	} // told in words
-	draw(&b, slices.DeleteFunc(slices.Clone(source), lost), func(a Arrow) (string, string) { return a.Source.String(), a.Then.String() })
+	draw(&b, slices.DeleteFunc(slices.Clone(source), lost), func(a edge) (string, string) { return a.source.String(), a.then.String() })
 	b.WriteString("```\n\n| source | where it lies | in state | next step |\n|---|---|---|---|\n")
 	for src := Claimed; src <= Gone; src++ {
 		fmt.Fprintf(&b, "| **%s** | %s | %s | %s |\n", src, said[identifier(src.String())], homes(src), placing(src, said))
@@ -107,17 +107,17 @@ have shown every registration, the suspicion ends: reconciled.
 var stateEvents = []string{Postponed{}.JournalName(), Held{}.JournalName(), Unheld{}.JournalName(), ReconcileRequired{}.JournalName(), Reconciled{}.JournalName()}
 
 // label is how an arrow is written: the event and, where it is an answer, the word.
-func label(a Arrow) string {
-	if a.Event == (StatusSeen{}).JournalName() {
-		return "service says " + a.Word.String()
+func label(a edge) string {
+	if a.event == (StatusSeen{}).JournalName() {
+		return "service says " + a.status.String()
 	}
-	return a.Event
+	return a.event
 }
 
 // split parts the arrows of states from those of sources.
-func split(all []Arrow) (states, source []Arrow) {
+func split(all []edge) (states, source []edge) {
 	for _, a := range all {
-		if a.Source == NoSource {
+		if a.source == NoSource {
 			states = append(states, a)
 			continue
 		}
@@ -127,24 +127,24 @@ func split(all []Arrow) (states, source []Arrow) {
 }
 
 // uncrowd takes out loops, and the events that lead from a crowd to one place.
-func uncrowd(states []Arrow) (drawn []Arrow, told []string) {
+func uncrowd(states []edge) (drawn []edge, told []string) {
 	type goal struct {
 		label string
 		to    State
 	}
 	from := map[goal][]string{}
 	for _, a := range states {
-		if a.From != a.To {
-			from[goal{label(a), a.To}] = append(from[goal{label(a), a.To}], a.From.String())
+		if a.from != a.to {
+			from[goal{label(a), a.to}] = append(from[goal{label(a), a.to}], a.from.String())
 		}
 	}
 	for _, a := range states {
-		g := goal{label(a), a.To}
+		g := goal{label(a), a.to}
 		switch {
-		case a.From == a.To:
+		case a.from == a.to:
 		case len(from[g]) < crowd:
 			drawn = append(drawn, a)
-		case from[g][0] == a.From.String():
+		case from[g][0] == a.from.String():
 			told = append(told, fmt.Sprintf("- %s → **%s**, from %s\n", g.label, g.to, strings.Join(from[g], ", ")))
 		}
 	}
@@ -152,7 +152,7 @@ func uncrowd(states []Arrow) (drawn []Arrow, told []string) {
 }
 
 // draw writes one line for each pair of places, with all events between them.
-func draw(b *bytes.Buffer, as []Arrow, ends func(Arrow) (string, string)) {
+func draw(b *bytes.Buffer, as []edge, ends func(edge) (string, string)) {
 	var order []string
 	events := map[string][]string{}
 	for _, a := range as {
@@ -176,17 +176,17 @@ func draw(b *bytes.Buffer, as []Arrow, ends func(Arrow) (string, string)) {
 	}
 }
 
-func leaving(as []Arrow, s State) string {
+func leaving(as []edge, s State) string {
 	var order []State
 	by := map[State][]string{}
 	for _, a := range as {
-		if a.From != s || a.To == s {
+		if a.from != s || a.to == s {
 			continue
 		}
-		if by[a.To] == nil {
-			order = append(order, a.To)
+		if by[a.to] == nil {
+			order = append(order, a.to)
 		}
-		by[a.To] = append(by[a.To], label(a))
+		by[a.to] = append(by[a.to], label(a))
 	}
 	var out []string
 	for _, to := range order {
@@ -195,15 +195,15 @@ func leaving(as []Arrow, s State) string {
 	return orDash(strings.Join(out, "; "))
 }
 
-func staying(as []Arrow, s State) string {
+func staying(as []edge, s State) string {
 	var out, words []string
 	for _, a := range as {
 		switch {
-		case a.From != s || a.To != s || slices.Contains(stateEvents, a.Event):
-		case a.Event == (StatusSeen{}).JournalName():
-			words = append(words, a.Word.String())
+		case a.from != s || a.to != s || slices.Contains(stateEvents, a.event):
+		case a.event == (StatusSeen{}).JournalName():
+			words = append(words, a.status.String())
 		default:
-			out = append(out, a.Event)
+			out = append(out, a.event)
 		}
 	}
 	switch all := int(archive.Absent) + 1; {

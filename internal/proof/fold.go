@@ -68,12 +68,12 @@ type step struct {
 // fold is the state of one check.
 type fold struct {
 	Report
-	arrows map[step]bool
-	words  map[string]bool // events that lead anywhere
-	items  map[archive.Key]item
-	bums   map[number]bound
-	lost   map[archive.ID]int64 // POSTs without an answer
-	blind  bool                 // put back, and not reconciled since
+	edges map[step]bool
+	words map[string]bool // events that lead anywhere
+	items map[archive.Key]item
+	bums  map[number]bound
+	lost  map[archive.ID]int64 // POSTs without an answer
+	blind bool                 // put back, and not reconciled since
 
 	stored func(archive.Key) (ledger.Entry, bool) // nil: every key is remembered to the end
 	turn   turn                                   // whose lines this walk folds
@@ -83,16 +83,12 @@ type fold struct {
 
 func newFold() *fold {
 	f := &fold{
-		arrows: map[step]bool{}, words: map[string]bool{}, items: map[archive.Key]item{},
+		edges: map[step]bool{}, words: map[string]bool{}, items: map[archive.Key]item{},
 		bums: map[number]bound{}, lost: map[archive.ID]int64{},
 	}
-	for _, a := range ledger.Arrows() {
-		word := ""
-		if a.Event == (ledger.StatusSeen{}).JournalName() {
-			word = a.Word.String()
-		}
-		f.arrows[step{a.Event, word, a.From, a.To, a.Source, a.Then}] = true
-		f.words[a.Event] = true
+	for s := range edges() {
+		f.edges[s] = true
+		f.words[s.event] = true
 	}
 	return f
 }
@@ -229,17 +225,17 @@ func (f *fold) line(l ledger.Line) {
 	f.settle(key, it)
 }
 
-// leads reports whether an arrow goes from where the item is to where the line says.
+// leads reports whether an edge of the state machine goes from where the item is to where the line says.
 func (f *fold) leads(it item, l ledger.Line, to ledger.State, then ledger.Source) bool {
 	s := step{event: l.Event, word: l.Status, from: it.state, to: to}
-	if it.source == then && f.arrows[s] {
+	if it.source == then && f.edges[s] {
 		return true
 	}
 	s.source, s.then = it.source, then
-	return f.arrows[s]
+	return f.edges[s]
 }
 
-// blame names the promise that a missing arrow breaks.
+// blame names the promise that a missing edge breaks.
 func blame(event string, from, to ledger.State) string {
 	switch {
 	case from.IsFinal() && to != from:

@@ -136,7 +136,7 @@ var kept = []mutant{
 	},
 	{
 		name: "SuspectsAreSent", promise: "I15", file: "internal/ledger/transition.go",
-		old: "\tcase e.NeedsReconcile:\n", new: "\tcase e.NeedsReconcile && e.State.IsFinal():\n", tests: []string{"-run Due|Transition|Arrows|Suspect " + pure, onDisk},
+		old: "\tcase e.NeedsReconcile:\n", new: "\tcase e.NeedsReconcile && e.State.IsFinal():\n", tests: []string{"-run Due|Transition|StatesPage|Suspect " + pure, onDisk},
 	},
 	{
 		name: "DoubtForgetsTheTicket", promise: "I15", file: "internal/ledger/boltledger/safe.go",

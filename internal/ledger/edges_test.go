@@ -1,0 +1,127 @@
+package ledger
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"vaultd/internal/archive"
+)
+
+// edge is one way an event leads: from a state and source to the next.
+type edge struct {
+	event        string                // as in journal lines
+	status       archive.ServiceStatus // of the service, where event is status-seen
+	from, to     State
+	source, then Source // NoSource for both: the source is not touched, wherever it lies
+}
+
+// exploreEdges applies every event of the tables to every entry of the tables, and returns the edges that
+// Transition made, in the order of the events in the tables.
+func exploreEdges() []edge {
+	seen := map[edge]bool{}
+	apply := func(e Entry, ev Event) {
+		if e.State == Unclear && (e.Package.IsZero() || slices.ContainsFunc(e.Registrations, func(r Registration) bool { return r.Fate == Succeeded })) {
+			return // no entry in doubt looks like this
+		}
+		next, err := Transition(e, ev, at(0))
+		if err != nil {
+			return
+		}
+		m := edge{event: ev.JournalName(), from: e.State, to: next.State, source: e.Source, then: next.Source}
+		if answer, ok := ev.(StatusSeen); ok {
+			m.status = answer.Receipt.Status
+		}
+		seen[m] = true
+	}
+	for s := None; s <= Quarantined; s++ {
+		for _, r := range stateTable {
+			e := usual(s)
+			if r.with != nil {
+				r.with(&e)
+			}
+			apply(e, r.ev)
+			if s == None {
+				continue
+			}
+			orphan(Lapsed)(&e) // any history may stand behind it, heard of in any word
+			apply(e, r.ev)
+			for w := archive.Unfamiliar; w <= archive.Absent; w++ {
+				apply(e, answer(w, "old"))
+			}
+		}
+		for _, src := range lies(s) {
+			for _, r := range sourceTable {
+				e := usual(s)
+				ripe(&e)
+				e.Source = src
+				apply(e, r.ev)
+				doubted, halfway := e, e
+				doubted.NeedsReconcile, halfway.Contradicted = true, s == Archived
+				apply(doubted, r.ev)
+				apply(halfway, r.ev)
+			}
+		}
+	}
+	return inOrder(seen)
+}
+
+// inOrder drops the source of a edge that leaves it where it lies, unless the event is about the source, and sorts.
+func inOrder(seen map[edge]bool) []edge {
+	aboutSource := map[string]bool{}
+	for m := range seen {
+		if m.source != m.then && m.event != (Closed{}).JournalName() { // closed ends a disposal, and else leaves the source alone
+			aboutSource[m.event] = true
+		}
+	}
+	var all []edge
+	for m := range seen {
+		if m.source == m.then && !aboutSource[m.event] {
+			m.source, m.then = NoSource, NoSource
+		}
+		if !slices.Contains(all, m) {
+			all = append(all, m)
+		}
+	}
+	var events []string
+	for _, ev := range samples() {
+		events = append(events, ev.JournalName())
+	}
+	slices.SortFunc(all, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.source, NoSource), cmp.Compare(slices.Index(events, a.event), slices.Index(events, b.event)),
+			cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.status, b.status), cmp.Compare(a.source, b.source), cmp.Compare(a.then, b.then))
+	})
+	return all
+}
+
+// edgesText is the file that package proof holds journals against.
+func edgesText() []byte {
+	var b strings.Builder
+	b.WriteString("# Where each event of the journal may lead: event, the service's status, state, next state, source, next source.\n" +
+		"# \"none none\" at the end: the source stays where it is, wherever that is.\n" +
+		"# Generated from internal/ledger: go test ./internal/ledger -run StatesPage -update\n")
+	for _, m := range exploreEdges() {
+		status := "-"
+		if m.event == (StatusSeen{}).JournalName() {
+			status = m.status.String()
+		}
+		fmt.Fprintln(&b, m.event, status, m.from, m.to, m.source, m.then)
+	}
+	return []byte(b.String())
+}
+
+// lies returns where the source may be in a state.
+func lies(s State) []Source {
+	switch s {
+	case None:
+		return nil
+	case Archived:
+		return []Source{Claimed, Keeping, Kept, Disposing, Moved, Gone}
+	case Delivered:
+		return []Source{Claimed, Keeping, Kept}
+	case Rejected, Duplicate:
+		return []Source{Claimed, Returning, Returned}
+	}
+	return []Source{Claimed}
+}
