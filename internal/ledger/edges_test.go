@@ -89,7 +89,7 @@ func inOrder(seen map[edge]bool) []edge {
 		events = append(events, ev.JournalName())
 	}
 	slices.SortFunc(all, func(a, b edge) int {
-		return cmp.Or(cmp.Compare(a.source, NoSource), cmp.Compare(slices.Index(events, a.event), slices.Index(events, b.event)),
+		return cmp.Or(cmp.Compare(min(a.source, 1), min(b.source, 1)), cmp.Compare(slices.Index(events, a.event), slices.Index(events, b.event)),
 			cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to), cmp.Compare(a.status, b.status), cmp.Compare(a.source, b.source), cmp.Compare(a.then, b.then))
 	})
 	return all
