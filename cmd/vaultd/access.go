@@ -17,6 +17,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/statedir"
 )
 
 // view is one vaultd as a command sees it, inside the daemon or beside none.
@@ -68,7 +69,7 @@ func (a *app) reach(ctx context.Context, cfg config, request []string, stdout io
 			return outcome(code, err)
 		}
 		err = locally(ctx, cfg, do)
-		if _, held := errors.AsType[*daemon.HeldError](err); !held {
+		if _, held := errors.AsType[*statedir.InUseError](err); !held {
 			return err
 		}
 		select { // another command has it for a moment, or a daemon starts
@@ -122,7 +123,7 @@ const defaultStateDir = "/var/lib/vaultd"
 
 // locally opens the ledger in this process.
 func locally(ctx context.Context, cfg config, do func(context.Context, view) error) error {
-	l, closeLedger, err := daemon.OpenLedger(cfg.StateDir, cfg.Location, nil)
+	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
 	if err != nil {
 		return missingLedger(cfg, err)
 	}

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"vaultd/internal/daemon"
 	"vaultd/internal/durable"
 	"vaultd/internal/sanitize"
+	"vaultd/internal/statedir"
 )
 
 // configuredPlace is a folder that the configuration names.
@@ -77,7 +77,7 @@ func (c *config) aliases() (found []alias) {
 			continue
 		}
 		// What lies in state_dir by its path was found above; these may be mounts.
-		for _, own := range daemon.OwnFolders(other.path) {
+		for _, own := range statedir.OwnFolders(other.path) {
 			add(p, configuredPlace{"a folder of vaultd's own", own, other.loc, ""})
 		}
 	}
@@ -88,7 +88,7 @@ func (c *config) pathsToLookAt() (paths []string) {
 	for p, other := range c.mustBeApart() {
 		paths = append(paths, p.path, other.path)
 	}
-	return append(paths, daemon.OwnFolders(c.StateDir)...)
+	return append(paths, statedir.OwnFolders(c.StateDir)...)
 }
 
 // lookPatience is how long the shares together may take to tell where the folders lie. A share that hangs must not keep vaultd from

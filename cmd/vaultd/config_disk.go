@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"vaultd/internal/daemon"
+	"vaultd/internal/statedir"
 )
 
 // checkDisk holds the configuration against this machine: the state directory on a local disk and no link in it, no folder of
@@ -34,7 +34,7 @@ func (c *config) checkDisk(env func(string) (string, bool)) error {
 		if problem != "" {
 			refuse(location{"state_dir"}, problem, "write a path on a local disk, such as /var/lib/vaultd", err)
 		}
-		if own, ok := errors.AsType[*daemon.OwnFolderError](daemon.CheckStateDir(c.StateDir)); ok {
+		if own, ok := errors.AsType[*statedir.OwnFolderError](statedir.CheckFolders(c.StateDir)); ok {
 			refuse(location{"state_dir"}, own.Error(), own.Advice(), own)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"vaultd/internal/daemon"
+	"vaultd/internal/statedir"
 )
 
 // The socket's protocol: the client sends one line of JSON, a controlRequest; the
@@ -85,7 +85,7 @@ func listenControl(path string, groups []uint32) (*net.UnixListener, error) {
 	conn, err := net.DialUnix("unix", nil, addr)
 	switch {
 	case err == nil:
-		return nil, errors.Join(&daemon.HeldError{Path: path}, conn.Close())
+		return nil, errors.Join(&statedir.InUseError{Path: path}, conn.Close())
 	case errors.Is(err, syscall.ECONNREFUSED):
 		if err := removeStale(path); err != nil {
 			return nil, err

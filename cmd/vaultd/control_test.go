@@ -20,6 +20,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/statedir"
 )
 
 // away is a service that nobody reaches.
@@ -476,7 +477,7 @@ func TestControl_I27_RightsOfTheSocket(t *testing.T) {
 func TestReach_WaitsForAnotherCommand(t *testing.T) {
 	cfg, path, stop := startDaemon(t)
 	stop()
-	_, closeLedger, err := daemon.OpenLedger(cfg.StateDir, cfg.Location, nil)
+	_, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

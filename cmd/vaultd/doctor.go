@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/sanitize"
+	"vaultd/internal/statedir"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -227,7 +228,7 @@ func (a *app) tryLedger(cfg config) []tried {
 	var info ledger.Info
 	if a.inside != nil {
 		info = a.inside.Ledger().Info()
-	} else if err := daemon.PeekLedger(cfg.StateDir, func(p *boltledger.StoppedLedger) error { info = p.Info(); return nil }); err != nil {
+	} else if err := statedir.PeekLedger(cfg.StateDir, func(p *boltledger.StoppedLedger) error { info = p.Info(); return nil }); err != nil {
 		if errors.Is(err, os.ErrPermission) {
 			return []tried{failed("ledger", "", err.Error(), "ask as vaultd: runuser -u vaultd -- vaultd doctor")}
 		}

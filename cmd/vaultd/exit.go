@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"strings"
 	"syscall"
-	"vaultd/internal/ledger"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +15,8 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/statedir"
 )
 
 // Exit codes by cause; scripts must take an unknown one for a failure.
@@ -103,7 +104,7 @@ func judge(err error) (code int, hint string) {
 	if _, ok := errors.AsType[*configError](err); ok {
 		return exitConfig, ""
 	}
-	if _, ok := errors.AsType[*daemon.HeldError](err); ok {
+	if _, ok := errors.AsType[*statedir.InUseError](err); ok {
 		return exitTemporary, "stop the other one first; commands like status and list work beside it"
 	}
 	if _, ok := errors.AsType[*drop.LockedError](err); ok {

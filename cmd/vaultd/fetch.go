@@ -21,6 +21,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/sanitize"
+	"vaultd/internal/spool"
 )
 
 type fetchFlags struct {
@@ -149,7 +150,7 @@ func (a *app) fetchInto(ctx context.Context, v view, x []string, f fetchFlags, w
 
 // download keeps the bytes in a file without a name meanwhile: no crash leaves them behind.
 func (a *app) download(ctx context.Context, v view, service daemon.Downloader, what wanted, w io.Writer) (err error) {
-	tmp, err := daemon.NamelessFile(v.cfg.StateDir)
+	tmp, err := spool.NamelessFile(v.cfg.StateDir)
 	if err != nil {
 		return err
 	}

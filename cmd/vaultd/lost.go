@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
+	"vaultd/internal/statedir"
 )
 
 // What to do where a ledger is lost, and where an empty one was made in its place.
@@ -70,7 +71,7 @@ func missingLedger(cfg config, err error) error {
 // rebindEmpty takes an empty ledger, which is bound to something else than the configuration says, out of the way, and returns
 // its identity for the one that is made in its place: drop folders may bear it already. ok is false where the ledger is not empty, or is bound as it should be.
 func rebindEmpty(cfg config) (id string, ok bool, err error) {
-	l, closeLedger, err := daemon.OpenLedger(cfg.StateDir, cfg.Location, nil)
+	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
 	if err != nil {
 		return "", false, err
 	}
@@ -99,7 +100,7 @@ func ledgerTrouble(cfg config) string {
 	if info, err := os.Stat(cfg.StateDir); err == nil && !ownedByUs(info) {
 		return ""
 	}
-	l, closeLedger, err := daemon.OpenLedger(cfg.StateDir, cfg.Location, nil)
+	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
 	if words := lostWords(cfg); errors.Is(err, ledger.ErrMissing) && words != "" {
 		return "the ledger is missing, and " + words + ". " + putBack
 	}

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/statedir"
 )
 
 // A clerk's day over a real share, from the first folder to the last, in two vaults.
@@ -195,7 +195,7 @@ func (h *share) nothingLeft(s *site, emu *emulator.Server) {
 	t := h.t
 	t.Helper()
 	exactlyOnce(t, emu, 8)
-	l, closeLedger, err := daemon.OpenLedger(filepath.Join(s.dir, "state"), nil, nil)
+	l, closeLedger, err := statedir.OpenLedger(filepath.Join(s.dir, "state"), nil, nil)
 	h.must(err)
 	defer func() { h.must(closeLedger()) }()
 	b := l.Balance()

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/sanitize"
+	"vaultd/internal/statedir"
 )
 
 // A person waits at the shell while names are suggested.
@@ -114,7 +114,7 @@ func (a *app) askForSuggestions(ctx context.Context, what, typed string) []strin
 		return v.suggest(what, typed, nil)
 	}
 	var lines []string
-	err = daemon.PeekLedger(cfg.StateDir, func(p *boltledger.StoppedLedger) error {
+	err = statedir.PeekLedger(cfg.StateDir, func(p *boltledger.StoppedLedger) error {
 		lines = v.suggest(what, typed, p.EntriesNewestFirst)
 		return nil
 	})

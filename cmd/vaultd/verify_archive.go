@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/proof"
 	"vaultd/internal/sanitize"
+	"vaultd/internal/spool"
 	"vaultd/internal/vaultapi"
 )
 
@@ -150,7 +151,7 @@ func (a *app) verifyEach(ctx context.Context, v view, service daemon.Downloader,
 
 // verifyOne downloads one document into a file without a name, and compares it.
 func (a *app) verifyOne(ctx context.Context, v view, service daemon.Downloader, e ledger.Entry) (c comparedFile, err error) {
-	tmp, err := daemon.NamelessFile(v.cfg.StateDir)
+	tmp, err := spool.NamelessFile(v.cfg.StateDir)
 	if err != nil {
 		return c, err
 	}

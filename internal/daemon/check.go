@@ -253,7 +253,7 @@ func (d *Daemon) examineFile(ctx context.Context, e ledger.Entry) (what string, 
 
 // examinePackage holds a package in the spool against its digest.
 func (d *Daemon) examinePackage(ctx context.Context, e ledger.Entry) (what string, err error) {
-	intact, err := d.spool.intact(ctx, e.Key, e.Package, func(took time.Duration) error { return rest(ctx, 2*took) })
+	intact, err := d.spool.HasDigest(ctx, e.Key, e.Package, func(took time.Duration) error { return rest(ctx, 2*took) })
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // it is made anew when it is needed
 		return "", nil

@@ -68,7 +68,7 @@ func (r *room) take(ctx context.Context, w watch.Folder) error {
 	if why := r.d.held(); why != "" {
 		return fmt.Errorf("%w: %s", watch.ErrHeld, why)
 	}
-	if err := r.d.disk.room(); err != nil {
+	if err := r.d.disk.CheckSpace(); err != nil {
 		return err
 	}
 	err := r.claim(ctx, w)

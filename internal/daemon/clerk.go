@@ -74,7 +74,7 @@ func (a attentive) Submit(cs []ledger.Change, then func([]ledger.Result)) {
 				a.d.heard(res.Entry)
 			}
 		}
-		a.d.disk.committed(len(rs))
+		a.d.disk.LedgerGrew(len(rs))
 		then(rs)
 	})
 }
@@ -203,7 +203,7 @@ func (c *clerk) page() (page, error) {
 	c.mu.Lock()
 	p.Today = c.day.on(now)
 	c.mu.Unlock()
-	full := c.r.d.disk.full()
+	full := c.r.d.disk.FullSince()
 	p.Delayed = full
 	if safe, is := c.r.d.ledger.SafeMode(); is {
 		p.Delayed, p.Stopped = first(p.Delayed, safe.Since), true
@@ -288,7 +288,7 @@ func (c *clerk) news(name string, r watch.Reason, now time.Time) bool {
 // was told elsewhere.
 func (c *clerk) tellFull(w watch.NotTakenGroup, now time.Time) {
 	const all = "\x00" // the name of no folder
-	if !c.r.d.disk.full().IsZero() || len(w.Items) == 0 {
+	if !c.r.d.disk.FullSince().IsZero() || len(w.Items) == 0 {
 		return
 	}
 	if c.news(all, w.Reason, now) {

@@ -18,6 +18,7 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
 	"vaultd/internal/proof"
+	"vaultd/internal/spool"
 )
 
 // A room is the conductor's packer and mover for its drop folder.
@@ -53,9 +54,9 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 	if err := dir.FindMount(); err != nil {
 		return ingest.Packed{}, r.mounted(e.Key, claimPlace(e), err)
 	}
-	r.d.spool.making(e.Key)
-	defer r.d.spool.made(e.Key, e.Vault)
-	s, err := packager.BuildPackageIn(ctx, dir.Root(), r.cfg.Rules, r.d.spool.names, packageName(e.Key))
+	r.d.spool.BeginPackage(e.Key)
+	defer r.d.spool.EndPackage(e.Key, e.Vault)
+	s, err := packager.BuildPackageIn(ctx, dir.Root(), r.cfg.Rules, r.d.spool.Dir(), spool.PackageName(e.Key))
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return ingest.Packed{}, &ingest.RefusedError{Cause: ledger.Cause{Code: slug(refusal.Faults[0].Brief), Text: refusal.Text()}, AsRead: refusal.AsRead}
 	}
@@ -66,7 +67,7 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 		r.distrust(err)
 		return ingest.Packed{}, r.rights(f, e, r.mounted(e.Key, claimPlace(e), err))
 	}
-	s.Package.Path = r.d.spool.path(e.Key)
+	s.Package.Path = r.d.spool.PackagePath(e.Key)
 	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, ControlFiles: s.Others, Junk: s.Junk}
 	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
 	return ingest.Packed{Document: doc, AsRead: s.AsRead, Sealed: ledger.Sealed{
@@ -128,11 +129,11 @@ func slug(words string) string {
 
 // Spooled implements ingest.Packer.
 func (r *room) Spooled(e ledger.Entry) (archive.Package, error) {
-	return r.d.spool.spooled(e.Key, e.Package)
+	return r.d.spool.FindPackage(e.Key, e.Package)
 }
 
 // Drop implements ingest.Packer.
-func (r *room) Drop(e ledger.Entry) error { return r.d.spool.drop(e.Key, e.Vault) }
+func (r *room) Drop(e ledger.Entry) error { return r.d.spool.RemovePackage(e.Key, e.Vault) }
 
 // Destination implements ingest.Mover.
 func (r *room) Destination(e ledger.Entry, now time.Time) (string, error) {

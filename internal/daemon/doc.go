@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -30,6 +29,8 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
 	"vaultd/internal/recovery"
+	"vaultd/internal/spool"
+	"vaultd/internal/statedir"
 	"vaultd/internal/watch"
 	"vaultd/internal/window"
 )
@@ -93,8 +94,8 @@ type Daemon struct {
 	lock      *os.File
 	ledger    *boltledger.Ledger
 	given     bool // lock and ledger went over to another daemon
-	spool     *spool
-	disk      *disk
+	spool     *spool.Spool
+	disk      *spool.Disk
 	brake     *brake
 	survey    survey
 	scans     scans
@@ -110,36 +111,6 @@ type Daemon struct {
 
 	fatalOnce sync.Once
 	fatal     chan error // size 1: why the process must end
-}
-
-// OpenLedger takes the lock of a state directory and opens its ledger, for commands
-// that work while no daemon runs. Close gives both back.
-func OpenLedger(stateDir string, loc *time.Location, fault func(string) error) (*boltledger.Ledger, func() error, error) {
-	lock, err := lock(stateDir, "vaultd")
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, fmt.Errorf("open %s: %w", stateDir, ledger.ErrMissing)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	l, err := boltledger.Open(boltledger.Config{Dir: stateDir, Location: loc, Fault: fault})
-	if err != nil {
-		return nil, nil, errors.Join(err, lock.Close())
-	}
-	return l, func() error { return errors.Join(l.Close(), lock.Close()) }, nil
-}
-
-// PeekLedger lets fn read the ledger of a state directory while no daemon runs, and changes nothing of it. Where no vaultd
-// ever worked in the directory, it makes no lock there: that would be this user's, and the daemon of another one could not open it.
-func PeekLedger(stateDir string, fn func(*boltledger.StoppedLedger) error) error {
-	if _, err := os.Lstat(filepath.Join(stateDir, lockName)); errors.Is(err, os.ErrNotExist) {
-		return boltledger.ReadWhileStopped(stateDir, fn)
-	}
-	lock, err := lock(stateDir, "vaultd") // a daemon that starts meanwhile waits for it, as it does for every command
-	if err != nil {
-		return err
-	}
-	return errors.Join(boltledger.ReadWhileStopped(stateDir, fn), lock.Close())
 }
 
 // gather is the least time between two commits of a busy ledger: at a thousand documents a
@@ -158,7 +129,7 @@ func Open(cfg Config) (*Daemon, error) {
 
 func (d *Daemon) open() (err error) {
 	cfg := d.cfg
-	if d.lock, err = patientLock(cfg.StateDir); errors.Is(err, os.ErrNotExist) {
+	if d.lock, err = statedir.LockForDaemon(cfg.StateDir); errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("open %s: %w", cfg.StateDir, ledger.ErrMissing)
 	} else if err != nil {
 		return err
@@ -203,25 +174,57 @@ func (d *Daemon) openSpool() error {
 		vaults[dc.Vault] = true
 	}
 	// Before anything is made or removed in one of them.
-	if err := CheckStateDir(d.cfg.StateDir); err != nil {
+	if err := statedir.CheckFolders(d.cfg.StateDir); err != nil {
 		return err
 	}
-	d.spool = newSpool(filepath.Join(d.cfg.StateDir, spoolDir), d.cfg.SpoolMax, d.cfg.SpoolMinFree, len(vaults))
-	d.spool.log = d.cfg.Log
-	d.disk = newDisk(d)
-	d.brake = newBrake(d.cfg.StateDir, func() time.Time { return d.cfg.Now().Wall }, d.cfg.Log)
+	now := func() time.Time { return d.cfg.Now().Wall }
+	d.disk = spool.NewDisk(d.cfg.StateDir, d.cfg.SpoolMinFree, d.ledger, now, d.cfg.Log)
+	d.brake = newBrake(d.cfg.StateDir, now, d.cfg.Log)
 	var err error
-	d.spool.names, err = OpenSpool(d.cfg.StateDir, d.cfg.FileFault)
+	d.spool, err = spool.Open(spool.Config{StateDir: d.cfg.StateDir, Max: d.cfg.SpoolMax, Vaults: len(vaults), Log: d.cfg.Log, Fault: d.cfg.FileFault})
 	return err
 }
 
 // settleSpool makes the packages durable that were made before. Where that cannot be told the process ends.
 func (d *Daemon) settleSpool() error {
-	err := d.spool.settle()
+	err := d.spool.Settle()
 	if err != nil {
 		d.die(fmt.Errorf("spool: %w", err))
 	}
 	return err
+}
+
+// checkSpace says why nothing of a vault may be packed now; nil: it may.
+func (d *Daemon) checkSpace(v archive.VaultID) error {
+	if err := d.disk.CheckSpace(); err != nil {
+		return err
+	}
+	return d.spool.CheckSpace(v)
+}
+
+// countRetry is the wait after a count of the spool that failed.
+const countRetry = time.Minute
+
+// countSpool counts what lies in the spool, beside the work, and again until it is complete. It keeps the packages of entries that
+// have not ended, or whose folders are not placed yet.
+func (d *Daemon) countSpool(ctx context.Context) {
+	for {
+		err := d.spool.CountAll(ctx, func(k archive.Key) (archive.VaultID, bool, error) {
+			e, ok, err := d.ledger.Entry(k)
+			return e.Vault, ok && (!e.State.IsFinal() || e.Source == ledger.Claimed), err
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		d.conductor.Wake()
+		if err == nil {
+			return
+		}
+		d.cfg.Log.Error("nothing is packed: the spool cannot be looked through", "err", err)
+		if rest(ctx, countRetry) != nil {
+			return
+		}
+	}
 }
 
 func (d *Daemon) conductorConfig() ingest.Config {
@@ -232,7 +235,7 @@ func (d *Daemon) conductorConfig() ingest.Config {
 		Now:     cfg.Now, Log: cfg.Log,
 		Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait,
 		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,
-		DisposalLimit: d.brake.take, SpoolSpace: d.roomToPack, Settle: d.settleSpool, Safe: func() bool { return d.held() != "" }, Paused: d.paused,
+		DisposalLimit: d.brake.take, SpoolSpace: d.checkSpace, Settle: d.settleSpool, Safe: func() bool { return d.held() != "" }, Paused: d.paused,
 	}
 	for _, r := range d.drops {
 		ic.Drops = append(ic.Drops, ingest.Drop{
@@ -250,7 +253,7 @@ func (d *Daemon) Ledger() *boltledger.Ledger { return d.ledger }
 // cannot commit or the disk cannot be trusted: the process must end, and the next
 // start goes on from what was committed.
 func (d *Daemon) Run(ctx context.Context) error {
-	if !d.disk.await(ctx) {
+	if !d.disk.AwaitReserve(ctx) {
 		return nil
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -260,7 +263,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		g.Go(func() error { r.probe.run(ctx); return nil })
 	}
 	g.Go(func() error { return d.conductor.Run(ctx) })
-	g.Go(func() error { d.sweep(ctx); return nil })
+	g.Go(func() error { d.countSpool(ctx); return nil })
 	g.Go(func() error { d.recall(ctx); return nil })
 	g.Go(func() error { d.check.run(ctx, d); return nil })
 	for _, account := range Accounts(d.cfg.Drops) {
@@ -268,7 +271,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { d.follow(ctx); return nil })
 	g.Go(func() error { d.keepScans(ctx); return nil })
-	g.Go(func() error { d.disk.keep(ctx); return nil })
+	g.Go(func() error { d.disk.KeepReserve(ctx); return nil })
 	g.Go(func() error {
 		select {
 		case <-ctx.Done():
@@ -293,8 +296,8 @@ func (d *Daemon) Close() error {
 	for _, r := range d.drops {
 		errs = append(errs, r.close())
 	}
-	if d.spool != nil && d.spool.names != nil {
-		errs = append(errs, d.spool.names.Close())
+	if d.spool != nil {
+		errs = append(errs, d.spool.Close())
 	}
 	if d.ledger != nil && !d.given {
 		errs = append(errs, d.ledger.Close())

@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
 	"vaultd/internal/recovery"
+	"vaultd/internal/spool"
 	"vaultd/internal/watch"
 )
 
@@ -56,7 +57,7 @@ func (d *Daemon) Humans() *Humans {
 // decided. Of cfg it needs StateDir, Now, Log, SpoolMinFree and Drops; for a release Archive
 // and Grace too. A drop folder is opened, and so locked, only while something is done in it.
 func NewHumans(cfg Config, l *boltledger.Ledger) *Humans {
-	d := &Daemon{cfg: cfg, ledger: l, spool: &spool{dir: cfg.StateDir, minFree: cfg.SpoolMinFree}, fatal: make(chan error, 1)}
+	d := &Daemon{cfg: cfg, ledger: l, fatal: make(chan error, 1)}
 	brake := newBrake(cfg.StateDir, func() time.Time { return cfg.Now().Wall }, cfg.Log)
 	return &Humans{ledger: l, now: cfg.Now, log: cfg.Log, heard: func(ledger.Entry) {}, brake: brake, resume: func(string) {}, begin: d.begin, held: d.heldAlone, asks: cfg.Archive, grace: cfg.Grace, drop: func(name string) (*room, func() error, error) {
 		for _, dc := range cfg.Drops {
@@ -257,8 +258,8 @@ func (r *room) takeAgain(old ledger.Entry) (ev ledger.ClaimedFolder, key archive
 		return ev, key, err
 	}
 	defer letGo()
-	if left := free(r.d.spool.dir); left >= 0 && left < r.d.spool.minFree {
-		return ev, key, fmt.Errorf("nothing is taken: %w", &NoRoomError{left, r.d.spool.minFree})
+	if err := spool.CheckMinFree(r.d.cfg.StateDir, r.d.cfg.SpoolMinFree); err != nil {
+		return ev, key, fmt.Errorf("nothing is taken: %w", err)
 	}
 	now := r.d.cfg.Now().Wall
 	c, err := f.ClaimReturned(old.Dest, now)

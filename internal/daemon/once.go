@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/spool"
 	"vaultd/internal/watch"
 )
 
@@ -23,8 +24,8 @@ const (
 // reason not to be, was sent, and was asked about once; with wait, until everything
 // is final or needs a person. It returns earlier when ctx ends.
 func (d *Daemon) Once(ctx context.Context, wait bool) error {
-	if !d.disk.begin() {
-		return fmt.Errorf("nothing was begun: %w", &NoRoomError{free(d.spool.dir), d.cfg.SpoolMinFree})
+	if !d.disk.CanBegin() {
+		return fmt.Errorf("nothing was begun: %w", &spool.NoSpaceError{Free: d.disk.Free(), MinFree: d.disk.MinFree()})
 	}
 	run, stop := context.WithCancel(ctx)
 	defer stop()

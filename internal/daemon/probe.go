@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/drop"
+	"vaultd/internal/durable"
 	"vaultd/internal/watch"
 )
 
@@ -40,7 +41,7 @@ type found struct {
 
 func (r *room) newProbe() *probe {
 	return &probe{now: time.Now, zone: r.location(), every: cmp.Or(r.d.cfg.StatusLook, probeEvery), look: func() found {
-		f := found{err: r.check(), free: free(r.cfg.Path), rights: map[string]string{}}
+		f := found{err: r.check(), free: durable.FreeBytes(r.cfg.Path), rights: map[string]string{}}
 		if !errors.Is(f.err, errNotOpened) && !errors.Is(f.err, errReopening) {
 			r.tellPause(f.err)
 		}

@@ -42,7 +42,7 @@ func (p Progress) Hangs() bool {
 // Progress looks at the stamps of the loops. It touches no disk and never waits for one.
 func (d *Daemon) Progress() Progress {
 	var p Progress
-	if d.disk.idle() { // it says so itself
+	if d.disk.IsBlocked() { // it says so itself
 		return p
 	}
 	turned := d.conductor.Turned()

@@ -1,6 +1,8 @@
 package daemon
 
-import "errors"
+import (
+	"errors"
+)
 
 var errReopening = errors.New("the configuration is being reloaded; try again in a moment")
 

@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
 	"vaultd/internal/recovery"
+	"vaultd/internal/statedir"
 	"vaultd/internal/watch"
 )
 
@@ -42,11 +43,11 @@ type Restored struct {
 // takeOver the result is of a later epoch than any drop folder bears, and they are marked
 // so: whoever else works there stops. Of cfg it needs StateDir, Environment, BaseURL,
 // Location, Drops and Now. It refuses with *BindingError, *drop.ForeignError, *LaterError
-// and *HeldError, and then nothing has changed.
+// and *statedir.InUseError, and then nothing has changed.
 //
 // After a crash the old ledger is there or the new one; the same call does it again.
 func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p Person) (out Restored, err error) {
-	held, err := lock(cfg.StateDir, "vaultd restore")
+	held, err := statedir.Lock(cfg.StateDir, "vaultd restore")
 	if err != nil {
 		return out, err
 	}
@@ -154,7 +155,7 @@ type Rebuilt struct {
 // After a crash the same call does it again from the beginning; the new ledger gets its
 // place only when it is whole.
 func Rebuild(ctx context.Context, cfg Config, p Person) (out Rebuilt, err error) {
-	held, err := lock(cfg.StateDir, "vaultd rebuild")
+	held, err := statedir.Lock(cfg.StateDir, "vaultd rebuild")
 	if err != nil {
 		return out, err
 	}
@@ -239,7 +240,7 @@ func (cfg Config) whose() (ours drop.Mark, err error) {
 
 // OpenDrops opens every drop folder for a command that works while no daemon does.
 func OpenDrops(cfg Config, l *boltledger.Ledger) (drops []recovery.Drop, done func() error, err error) {
-	d := &Daemon{cfg: cfg, ledger: l, spool: &spool{dir: cfg.StateDir, minFree: cfg.SpoolMinFree}, fatal: make(chan error, 1)}
+	d := &Daemon{cfg: cfg, ledger: l, fatal: make(chan error, 1)}
 	var rooms []*room
 	done = func() error {
 		var errs []error

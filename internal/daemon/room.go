@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/durable"
 	"vaultd/internal/packager"
+	"vaultd/internal/statedir"
 	"vaultd/internal/watch"
 )
 
@@ -139,7 +140,7 @@ func (r *room) openFolder() (*drop.Folder, error) {
 func (r *room) marker() string { return markerOf(r.d.cfg.StateDir, r.cfg.Path) }
 
 func markerOf(stateDir, path string) string {
-	return filepath.Join(stateDir, dropsDir, archive.Sum([]byte(path)).String()[:16])
+	return filepath.Join(stateDir, statedir.DropsFolder, archive.Sum([]byte(path)).String()[:16])
 }
 
 // known reports whether this ledger worked in this drop folder before.
@@ -157,7 +158,7 @@ func (r *room) remember() error {
 	if there, err := os.ReadFile(r.marker()); err == nil && string(there) == r.cfg.Path+"\n" {
 		return nil
 	}
-	dir, err := openOwn(r.d.cfg.StateDir, dropsDir, nil)
+	dir, err := statedir.OpenFolder(r.d.cfg.StateDir, statedir.DropsFolder, nil)
 	if err != nil {
 		return fmt.Errorf("remember drop folder: %w", err)
 	}

@@ -67,7 +67,7 @@ func (d *Daemon) keepScans(ctx context.Context) {
 		case <-tick.C:
 		}
 		d.warnPending()
-		if d.storeScans(ctx, false) == nil && !d.disk.idle() { // a ledger that failed says so itself
+		if d.storeScans(ctx, false) == nil && !d.disk.IsBlocked() { // a ledger that failed says so itself
 			d.noteLooks()
 		}
 	}
@@ -106,7 +106,7 @@ func LastLook(stateDir, path string) time.Time {
 // storeScans stores what the drop folders hold that was not taken, where it is not what the ledger has; with all, also how
 // recently that was seen. It waits for the commit. Where the disk is kept for what is under way it stores nothing.
 func (d *Daemon) storeScans(ctx context.Context, all bool) error {
-	if d.disk.idle() {
+	if d.disk.IsBlocked() {
 		return nil
 	}
 	var fresh []ledger.Scan

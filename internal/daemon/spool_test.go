@@ -1,103 +1,44 @@
 package daemon
 
 import (
-	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"vaultd/internal/archive"
-	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/spool"
 )
 
 // replaced puts a folder into the place of the spool in which a file of each name lies with that content, and returns a check that they all stay as
 // they are. The spool itself is at away then; an empty away says that it is gone.
-func replaced(t *testing.T, spool, away, content string, names ...string) (stays func()) {
+func replaced(t *testing.T, dir, away, content string, names ...string) (stays func()) {
 	t.Helper()
 	gone := os.RemoveAll
 	if away != "" {
 		gone = func(dir string) error { return os.Rename(dir, away) }
 	}
-	if err := errors.Join(gone(spool), os.Mkdir(spool, 0o700)); err != nil {
+	if err := errors.Join(gone(dir), os.Mkdir(dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		if err := os.WriteFile(filepath.Join(spool, name), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return func() {
 		t.Helper()
-		left, err := os.ReadDir(spool)
+		left, err := os.ReadDir(dir)
 		if err != nil || len(left) != len(names) {
 			t.Errorf("left in the other folder: %v %v, want %q", left, err, names)
 		}
 		for _, name := range names {
-			if text, err := os.ReadFile(filepath.Join(spool, name)); err != nil || string(text) != content {
+			if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != content {
 				t.Errorf("%s in the other folder: %q, %v", name, text, err)
 			}
 		}
-	}
-}
-
-// Where another folder lies in the place of the spool, none of its files is taken for a package, and none is removed. What is missing
-// there is not made again.
-func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
-	const theirs = "theirs"
-	base := t.TempDir()
-	dir, away := filepath.Join(base, "spool"), filepath.Join(base, "away")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	s := spoolAt(t, dir)
-	keys := make([]archive.Key, 4)
-	for i := range keys {
-		if keys[i] = archive.NewKey(time.UnixMilli(int64(i + 1))); i < 3 { // the last one is missing
-			lies(t, s, keys[i], len(theirs))
-		}
-	}
-	sweep := func(kept archive.Key) {
-		t.Helper()
-		if err := s.sweep(context.Background(), func(k archive.Key) (archive.VaultID, bool, error) { return "V", k == kept || kept.IsZero(), nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sweep(archive.Key{})
-	recorded := archive.Package{Size: int64(len(theirs))}
-	stays := replaced(t, dir, away, theirs, packageName(keys[0]), packageName(keys[1]), packageName(keys[2]), packageName(keys[3]), "."+packageName(keys[1])+".tmp", downloadName(7))
-	for _, k := range keys {
-		if p, err := s.spooled(k, recorded); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "restart vaultd") {
-			t.Errorf("%s: %+v, %v", k, p, err)
-		}
-	}
-	if err := s.room("V"); err == nil || errors.Is(err, ingest.ErrFull) {
-		t.Errorf("room: %v", err)
-	}
-	recorded.SHA256 = archive.Sum(make([]byte, recorded.Size))
-	if is, err := s.intact(t.Context(), keys[2], recorded, func(time.Duration) error { return nil }); !is || err != nil {
-		t.Errorf("what lies in its place was examined: %v, %v", is, err)
-	}
-	if err := s.drop(keys[0], "V"); err != nil {
-		t.Fatal(err)
-	}
-	sweep(keys[2])
-	stays()
-	if left, err := os.ReadDir(away); err != nil || len(left) != 1 || left[0].Name() != packageName(keys[2]) {
-		t.Errorf("left in the spool: %v %v", left, err)
-	}
-	if err := errors.Join(os.Rename(dir, filepath.Join(base, "theirs")), os.Rename(away, dir)); err != nil {
-		t.Fatal(err)
-	}
-	if p, err := s.spooled(keys[2], recorded); err != nil || p.Path != s.path(keys[2]) {
-		t.Errorf("in its place again: %+v, %v", p, err)
-	}
-	if _, err := s.spooled(keys[3], recorded); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing: %v", err)
 	}
 }
 
@@ -111,11 +52,11 @@ func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 				h.drop("Huber 88", "88", "one", false)
 				h.pass()
 				e := h.want("Huber 88 packaged")[0]
-				dir, away := h.d.spool.dir, h.d.spool.dir+".away"
+				dir, away := filepath.Join(h.cfg.StateDir, "spool"), filepath.Join(h.cfg.StateDir, "spool.away")
 				if row == "Removed" {
 					away = ""
 				}
-				stays := replaced(t, dir, away, strings.Repeat("z", int(e.Package.Size)), packageName(e.Key))
+				stays := replaced(t, dir, away, strings.Repeat("z", int(e.Package.Size)), spool.PackageName(e.Key))
 				h.lost.Store(false)
 				h.drop("Otto 19", "19", "two", false)
 				const what = "restart vaultd"
@@ -143,7 +84,7 @@ func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 					h.must(errors.Join(os.RemoveAll(dir), os.Rename(away, dir)))
 				} else {
 					h.halt()
-					h.must(os.Remove(filepath.Join(dir, packageName(e.Key))))
+					h.must(os.Remove(filepath.Join(dir, spool.PackageName(e.Key))))
 					h.again()
 				}
 				time.Sleep(6 * time.Hour)

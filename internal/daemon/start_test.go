@@ -1,15 +1,12 @@
 package daemon
 
 import (
-	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 )
@@ -57,138 +54,6 @@ func TestOpen_I21_DoesNotReadTheBacklog(t *testing.T) {
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// What lies in the spool is counted beside the work, once: a package that leaves meanwhile
-// counts neither twice nor for ever, and nothing is packed before all are counted.
-func TestSpool_I21_CountedBesideTheWork(t *testing.T) {
-	s := spoolAt(t, t.TempDir())
-	var keys []archive.Key
-	for i := range 4 {
-		k := archive.NewKey(time.UnixMilli(int64(i + 1)))
-		keys = append(keys, k)
-		if err := os.WriteFile(s.path(k), make([]byte, 100+i), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(s.dir, durable.TemporaryName(packageName(keys[0]))), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.room("V"); err == nil {
-		t.Error("there is room before anything was counted")
-	}
-	err := s.sweep(context.Background(), func(k archive.Key) (archive.VaultID, bool, error) {
-		if k == keys[1] {
-			for _, gone := range []archive.Key{keys[0], keys[2]} { // one that is counted, and one that is not
-				if err := s.drop(gone, "V"); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		return "V", k != keys[3], nil
-	})
-	left, readErr := os.ReadDir(s.dir)
-	if err != nil || readErr != nil || s.of("V") != 101 || len(left) != 1 || s.room("V") != nil {
-		t.Errorf("%d bytes, %v left, %v %v %v", s.of("V"), left, s.room("V"), err, readErr)
-	}
-	s.making(keys[1])
-	lies(t, s, keys[1], 150)
-	if s.made(keys[1], "V"); s.all() != 150 {
-		t.Errorf("packed anew: %d bytes", s.all())
-	}
-}
-
-// spoolAt is the spool in a folder.
-func spoolAt(t *testing.T, dir string) *spool {
-	t.Helper()
-	s := newSpool(dir, 1e9, 0, 1)
-	var err error
-	if s.names, err = durable.Open(dir, nil); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.names.Close() })
-	return s
-}
-
-// lies puts a package of so many bytes into the spool.
-func lies(t *testing.T, s *spool, k archive.Key, bytes int) {
-	t.Helper()
-	if err := os.WriteFile(s.path(k), make([]byte, bytes), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// What is packed while the spool is being counted is booked once, whichever comes first: the count, its begin or its end;
-// and the file that is being written for it stays. So it is where the count must begin anew.
-func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
-	s := spoolAt(t, t.TempDir())
-	var keys []archive.Key
-	for i := range 6 {
-		keys = append(keys, archive.NewKey(time.UnixMilli(int64(i+1))))
-	}
-	half := func(k archive.Key) string { return filepath.Join(s.dir, "."+k.String()+".zip.tmp") }
-	for _, k := range []archive.Key{keys[0], keys[2], keys[3], keys[4]} {
-		lies(t, s, k, 100)
-	}
-	for _, name := range []string{half(keys[5]), half(keys[4])} {
-		if err := os.WriteFile(name, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pack := func(k archive.Key, bytes int) {
-		s.making(k)
-		lies(t, s, k, bytes)
-		s.made(k, "V")
-	}
-	s.making(keys[4]) // before it begins
-	errAnew := errors.New("anew")
-	for round, end := range []error{errAnew, nil} {
-		err := s.sweep(context.Background(), func(k archive.Key) (archive.VaultID, bool, error) {
-			switch k {
-			case keys[2]:
-				if round == 0 {
-					s.making(keys[0]) // counted, and not made before the count begins anew
-				}
-				pack(keys[1], 10)  // new, and behind the count
-				pack(keys[3], 200) // ahead of it
-				pack(keys[5], 20)  // new, and ahead of it
-				pack(keys[5], 30)
-				s.making(keys[2]) // at this moment
-			case keys[3]:
-				lies(t, s, keys[2], 300)
-				s.made(keys[2], "V")
-			case keys[4]:
-				if round == 0 {
-					return "", false, errAnew
-				}
-			}
-			return "V", true, nil
-		})
-		if !errors.Is(err, end) {
-			t.Fatal(err)
-		}
-	}
-	for k, bytes := range map[archive.Key]int{keys[0]: 150, keys[4]: 400} {
-		lies(t, s, k, bytes)
-		s.made(k, "V")
-	}
-	if want := int64(150 + 10 + 300 + 200 + 400 + 30); s.all() != want || len(s.begun)+len(s.ahead) != 0 {
-		t.Errorf("%d bytes are booked of %d; %d and %d are remembered", s.all(), want, len(s.begun), len(s.ahead))
-	}
-	if _, err := os.Stat(half(keys[4])); err != nil {
-		t.Error("a file that was being written is gone")
-	}
-	if _, err := os.Stat(half(keys[5])); err == nil {
-		t.Error("what was left half made is still there")
-	}
-	for _, k := range keys {
-		if err := s.drop(k, "V"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s.all() != 0 {
-		t.Errorf("%d bytes are booked of nothing", s.all())
 	}
 }
 

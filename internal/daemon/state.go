@@ -1,10 +1,7 @@
 package daemon
 
 import (
-	"fmt"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
@@ -53,11 +50,9 @@ type SpoolState struct {
 // State returns the present state. It touches no drop folder: what it tells of one was
 // found by the folder's own probe, at most a minute ago.
 func (d *Daemon) State() State {
-	s := State{Since: d.since, Pauses: d.conductor.Pauses(), Idle: d.conductor.Idle(), Spool: d.spool.state()}
+	s := State{Since: d.since, Pauses: d.conductor.Pauses(), Idle: d.conductor.Idle(), Spool: d.spoolState()}
 	s.Held, s.Check, s.Taken = d.held(), d.check.found(), d.TakenOver()
 	s.Advice = d.listed.last(d.cfg.Drops)
-	s.Spool.Reserve, s.Spool.ReserveWanted = d.disk.state()
-	s.Spool.Full, s.Spool.Stands = d.disk.full(), d.disk.idle()
 	for _, r := range d.drops {
 		now := r.standing()
 		now.Scan, now.RemindAfter = r.scan(now), r.remind()
@@ -66,13 +61,8 @@ func (d *Daemon) State() State {
 	return s
 }
 
-// free returns the bytes that an ordinary process may still write at path; -1: unknown.
-func free(path string) int64 {
-	var st unix.Statfs_t
-	if unix.Statfs(path, &st) != nil {
-		return -1
-	}
-	return int64(st.Bavail) * st.Bsize
+func (d *Daemon) spoolState() SpoolState {
+	s := SpoolState{Used: d.spool.Used(), Max: d.spool.Max(), Free: d.disk.Free(), MinFree: d.disk.MinFree(), Full: d.disk.FullSince(), Stands: d.disk.IsBlocked()}
+	s.Reserve, s.ReserveWanted = d.disk.Reserved()
+	return s
 }
-
-func megabytes(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/archive.MB) }

@@ -3,7 +3,6 @@ package daemon
 import (
 	"bytes"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,13 +12,13 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
-
-	"golang.org/x/sys/unix"
+	"vaultd/internal/spool"
+	"vaultd/internal/statedir"
 )
 
 // A link in the place of one of vaultd's own folders is a fault in words, and what it leads to stays as it is.
 func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
-	for _, name := range []string{spoolDir, dropsDir} {
+	for _, name := range []string{statedir.SpoolFolder, statedir.DropsFolder} {
 		t.Run(name, func(t *testing.T) {
 			foreign := t.TempDir()
 			key := archive.NewKey(time.Now()).String()
@@ -38,7 +37,7 @@ func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
 				h.must(os.Rename(place, place+".away"))
 				h.must(os.Symlink(foreign, place))
 				d, err := Open(h.cfg)
-				own, is := errors.AsType[*OwnFolderError](err)
+				own, is := errors.AsType[*statedir.OwnFolderError](err)
 				if !is || !own.Link || own.Path != place || !strings.Contains(own.Error(), "is a link") ||
 					!strings.Contains(own.Advice(), "mount --bind") || !strings.Contains(own.Advice(), "state_dir") {
 					t.Errorf("%v", err)
@@ -46,10 +45,10 @@ func TestOpen_I19_AFolderOfItsOwnIsALink(t *testing.T) {
 				if err == nil {
 					h.must(d.Close())
 				}
-				if _, err := openOwn(h.cfg.StateDir, name, nil); err == nil {
+				if _, err := statedir.OpenFolder(h.cfg.StateDir, name, nil); err == nil {
 					t.Error("opened by who does not ask before")
 				}
-				if _, err := NamelessFile(h.cfg.StateDir); name == spoolDir && err == nil {
+				if _, err := spool.NamelessFile(h.cfg.StateDir); name == statedir.SpoolFolder && err == nil {
 					t.Error("a download was written through the link")
 				}
 				h.must(os.Remove(place))
@@ -98,23 +97,23 @@ func TestSpool_I19_ForeignFilesStay(t *testing.T) {
 	ours := []string{k + ".zip", "." + k + ".zip.tmp", "fetch-12.tmp"}
 	var log bytes.Buffer
 	inHouseWith(t, func(c *Config) {
-		spool := filepath.Join(c.StateDir, spoolDir)
-		if err := os.Mkdir(spool, 0o700); err != nil {
+		dir := filepath.Join(c.StateDir, statedir.SpoolFolder)
+		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range slices.Concat(foreign, ours) {
-			if err := os.WriteFile(filepath.Join(spool, name), []byte("theirs"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("theirs"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for _, name := range []string{"folder", archive.NewKey(time.UnixMilli(2)).String() + ".zip"} {
-			if err := os.Mkdir(filepath.Join(spool, name), 0o700); err != nil {
+			if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			foreign = append(foreign, name)
 		}
 		link := archive.NewKey(time.UnixMilli(3)).String() + ".zip"
-		if err := os.Symlink("photo.jpg", filepath.Join(spool, link)); err != nil {
+		if err := os.Symlink("photo.jpg", filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
 		foreign = append(foreign, link)
@@ -122,7 +121,7 @@ func TestSpool_I19_ForeignFilesStay(t *testing.T) {
 		h.drop("Huber 88", "88", "one", false)
 		h.pass()
 		h.want("Huber 88 archived")
-		left, err := os.ReadDir(h.d.spool.dir)
+		left, err := os.ReadDir(filepath.Join(h.cfg.StateDir, statedir.SpoolFolder))
 		h.must(err)
 		var names []string
 		for _, e := range left {
@@ -136,46 +135,5 @@ func TestSpool_I19_ForeignFilesStay(t *testing.T) {
 	})
 	if n := strings.Count(log.String(), "files that are not vaultd's"); n != 1 || !strings.Contains(log.String(), ".photo.zip.tmp") || !strings.Contains(log.String(), "count=17") {
 		t.Errorf("told %d times: %s", n, &log)
-	}
-}
-
-// What a sweep meets while a fault keeps it from its end is not told of again and again.
-func TestSpool_I19_ForeignFilesToldOnce(t *testing.T) {
-	s := spoolAt(t, t.TempDir())
-	if err := os.WriteFile(filepath.Join(s.dir, "photo.jpg"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	s.log = slog.New(slog.NewTextHandler(&log, nil))
-	for range 3 {
-		if err := s.sweep(t.Context(), func(archive.Key) (archive.VaultID, bool, error) { return "V", true, nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := strings.Count(log.String(), "photo.jpg"); n != 1 {
-		t.Errorf("told %d times: %s", n, &log)
-	}
-}
-
-// A planted lock file in the state directory is not opened: what has that content elsewhere is neither written nor cut.
-func TestLock_I19_APlantedLockFile(t *testing.T) {
-	for name, plant := range map[string]func(precious, lock string) error{"Link": os.Symlink, "HardLink": os.Link, "FIFO": func(_, lock string) error { return unix.Mkfifo(lock, 0o600) }} {
-		t.Run(name, func(t *testing.T) {
-			dir, other := t.TempDir(), t.TempDir()
-			const words = "what is precious to somebody else"
-			if err := errors.Join(os.WriteFile(other+"/precious", []byte(words), 0o600), plant(other+"/precious", dir+"/vaultd.lock")); err != nil {
-				t.Fatal(err)
-			}
-			f, err := lock(dir, "vaultd run")
-			if err == nil {
-				f.Close()
-			}
-			if err == nil || !strings.Contains(err.Error(), dir+"/vaultd.lock") || !strings.Contains(err.Error(), "remove it") {
-				t.Errorf("%v", err)
-			}
-			if now, err := os.ReadFile(other + "/precious"); err != nil || string(now) != words {
-				t.Errorf("written through the link: %q, %v", now, err)
-			}
-		})
 	}
 }

@@ -20,11 +20,11 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
+	"vaultd/internal/statedir"
 )
 
 // run runs a command to its end, which must be with code, and returns what it printed.
@@ -69,7 +69,7 @@ func (c *campaign) between(b blow, what string) {
 			must(c.t, os.WriteFile(filepath.Join(copied, name), data, 0o600))
 		}
 	}
-	l, done, err := daemon.OpenLedger(copied, time.UTC, nil)
+	l, done, err := statedir.OpenLedger(copied, time.UTC, nil)
 	if err != nil {
 		c.t.Errorf("life %d (%s): the ledger does not open: %v", c.lives, what, err)
 		return
@@ -189,7 +189,7 @@ func (c *campaign) judge() {
 	}
 	c.run(code, "run", "--once", "--wait")
 	c.run(0, "verify")
-	l, done, err := daemon.OpenLedger(c.path("state"), time.UTC, nil)
+	l, done, err := statedir.OpenLedger(c.path("state"), time.UTC, nil)
 	must(c.t, err)
 	report, entries := c.proof(l)
 	must(c.t, done())

@@ -109,7 +109,7 @@ var kept = []mutant{
 		old: "\treturn f.Chmod(0o600)\n", new: "\treturn nil\n", tests: []string{onDisk},
 	},
 	{
-		name: "TwoActors", promise: "I16", file: "internal/daemon/lock.go",
+		name: "TwoActors", promise: "I16", file: "internal/statedir/lock.go",
 		old: "if errors.Is(err, unix.EWOULDBLOCK) {", new: "if err = nil; errors.Is(err, unix.EWOULDBLOCK) {", tests: []string{"vaultd/internal/daemon", "-run Run_I16 vaultd/cmd/vaultd"},
 	},
 	{

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/proof"
+	"vaultd/internal/statedir"
 )
 
 // Outcome is what a run came to.
@@ -220,7 +220,7 @@ func (w *World) safety() {
 
 func (w *World) openLedger() (*boltledger.Ledger, func() error) {
 	w.t.Helper()
-	l, done, err := daemon.OpenLedger(w.state(), time.UTC, nil)
+	l, done, err := statedir.OpenLedger(w.state(), time.UTC, nil)
 	w.must(err)
 	return l, done
 }

@@ -1,4 +1,4 @@
-package daemon
+package statedir
 
 import (
 	"errors"
@@ -14,14 +14,14 @@ import (
 	"vaultd/internal/durable"
 )
 
-// HeldError says that another vaultd works on the same state.
-type HeldError struct {
+// InUseError says that another vaultd works on the same state.
+type InUseError struct {
 	Path string
 	By   string // as the holder wrote it; empty: unknown
 }
 
 // Error implements error.
-func (e *HeldError) Error() string {
+func (e *InUseError) Error() string {
 	by := e.By
 	if by == "" {
 		by = "another process"
@@ -29,9 +29,9 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s is in use by %s", e.Path, by)
 }
 
-// lock takes the state directory for this process until the file is closed. The
+// Lock takes the state directory for this process until the file is closed. The
 // kernel gives it back when the process dies, however it dies.
-func lock(stateDir, role string) (*os.File, error) {
+func Lock(stateDir, role string) (*os.File, error) {
 	path := filepath.Join(stateDir, lockName)
 	root, err := os.OpenRoot(stateDir)
 	if err != nil {
@@ -45,13 +45,13 @@ func lock(stateDir, role string) (*os.File, error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		by, _ := io.ReadAll(io.LimitReader(f, 200))
-		return nil, errors.Join(&HeldError{Path: stateDir, By: strings.TrimSpace(string(by))}, f.Close())
+		return nil, errors.Join(&InUseError{Path: stateDir, By: strings.TrimSpace(string(by))}, f.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
-	// Who holds it is for people only: on a full disk the lock holds without. What is
-	// there is overwritten before it is cut, so that it needs no new room.
+	// Who holds the lock is for people only: on a full disk the lock holds without that text. The old text is overwritten before the
+	// file is cut, so that it needs no new space.
 	host, _ := os.Hostname()
 	n, err := f.WriteAt(fmt.Appendf(nil, "%s, process %d on %s since %s\n", role, os.Getpid(), host, time.Now().Format(time.RFC3339)), 0)
 	if err == nil {
@@ -64,25 +64,25 @@ const lockName = "vaultd.lock"
 
 const (
 	commandPatience = 3 * time.Second // for a command that has the ledger open for a moment
-	commandLook     = 20 * time.Millisecond
+	retryInterval   = 20 * time.Millisecond
 )
 
-// patientLock takes the state directory for a daemon. It waits a little for a command
-// that looks at the ledger just now, and never for another daemon.
-func patientLock(stateDir string) (*os.File, error) {
+// LockForDaemon takes the state directory for a daemon. It waits a little for a command
+// that reads the ledger just now, and never for another daemon.
+func LockForDaemon(stateDir string) (*os.File, error) {
 	giveUp := time.NewTimer(commandPatience)
 	defer giveUp.Stop()
-	look := time.NewTicker(commandLook)
-	defer look.Stop()
+	retry := time.NewTicker(retryInterval)
+	defer retry.Stop()
 	for {
-		f, err := lock(stateDir, daemonRole)
-		if held, ok := errors.AsType[*HeldError](err); !ok || strings.HasPrefix(held.By, daemonRole) {
+		f, err := Lock(stateDir, daemonRole)
+		if inUse, ok := errors.AsType[*InUseError](err); !ok || strings.HasPrefix(inUse.By, daemonRole) {
 			return f, err
 		}
 		select {
 		case <-giveUp.C:
 			return f, err
-		case <-look.C:
+		case <-retry.C:
 		}
 	}
 }

@@ -1,0 +1,175 @@
+package spool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+)
+
+// CountAll counts what lies in the spool, and removes half-made files and the packages that keep does not need any more. keep returns the
+// vault of a package. Packages are made, sent and removed meanwhile. After an error CountAll may be called again: it counts anew.
+//
+// It takes the packages in the order of their keys, so that RemovePackage can tell whether one is counted already.
+func (s *Spool) CountAll(ctx context.Context, keep func(archive.Key) (archive.VaultID, bool, error)) (err error) {
+	s.resetCount()
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.complete, s.countErr = err == nil, err; s.complete {
+			clear(s.early)
+		}
+	}()
+	keys, err := s.listPackages(ctx)
+	for _, k := range keys {
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err == nil {
+			err = s.countPackage(k, keep)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// resetCount begins the count: nothing is booked, not even of what is being made.
+func (s *Spool) resetCount() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used, s.counted, s.complete = map[archive.VaultID]int64{}, archive.Key{}, false
+	clear(s.early)
+	for k := range s.making {
+		s.making[k] = 0
+	}
+}
+
+// listPackages returns the keys of all packages in their order. It removes half-made files, unless they are being made; any other
+// file is not vaultd's, and stays.
+func (s *Spool) listPackages(ctx context.Context) (keys []archive.Key, err error) {
+	f, err := s.names.Root().Open(".")
+	if err != nil {
+		return nil, fmt.Errorf("open spool: %w", err)
+	}
+	defer f.Close() // read-only
+	var foreign []string
+	for ctx.Err() == nil {
+		names, err := f.Readdirnames(1024)
+		for _, name := range names {
+			info, lookErr := s.names.Lstat(name)
+			k, isPackage := parsePackageName(name)
+			switch {
+			case errors.Is(lookErr, fs.ErrNotExist): // gone meanwhile
+			case lookErr != nil || !info.Mode().IsRegular():
+				foreign = append(foreign, name)
+			case isPackage:
+				keys = append(keys, k)
+			case isHalfMade(name):
+				if err := s.removeHalfMade(name); err != nil {
+					return nil, err
+				}
+			default:
+				foreign = append(foreign, name)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			s.logForeign(foreign)
+			slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
+			return keys, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read spool: %w", err)
+		}
+	}
+	return nil, context.Cause(ctx)
+}
+
+// parsePackageName returns the key of a package by its name; ok is false for any other file.
+func parsePackageName(name string) (k archive.Key, ok bool) {
+	stem, ends := strings.CutSuffix(name, packageSuffix)
+	k, err := archive.ParseKey(stem)
+	return k, ends && err == nil && PackageName(k) == name
+}
+
+// downloadName is the name that a download has in the spool before the name is removed.
+func downloadName(n uint64) string {
+	return downloadPrefix + strconv.FormatUint(n, 10) + downloadSuffix
+}
+
+const downloadPrefix, downloadSuffix = "fetch-", ".tmp"
+
+// isHalfMade reports whether vaultd gives such a name to what is not whole yet: a package that is being packed, or a download.
+func isHalfMade(name string) bool {
+	if number, begins := strings.CutPrefix(name, downloadPrefix); begins {
+		n, err := strconv.ParseUint(strings.TrimSuffix(number, downloadSuffix), 10, 64)
+		return err == nil && downloadName(n) == name
+	}
+	stem := strings.TrimSuffix(strings.TrimPrefix(name, "."), ".tmp")
+	_, isPackage := parsePackageName(stem)
+	return isPackage && durable.TemporaryName(stem) == name
+}
+
+// mostForeign bounds how many foreign files are named in the log.
+const mostForeign = 10
+
+// logForeign logs once in a run which files in the spool are not vaultd's.
+func (s *Spool) logForeign(names []string) {
+	if len(names) == 0 || s.foreignLogged || s.log == nil {
+		return
+	}
+	s.foreignLogged = true
+	slices.Sort(names)
+	s.log.Warn("the spool holds files that are not vaultd's; they stay, and take room from the packages: move them elsewhere",
+		"spool", s.dir, "count", len(names), "names", names[:min(len(names), mostForeign)])
+}
+
+// removeHalfMade removes a half-made file. The temporary file of a package is named after it.
+func (s *Spool) removeHalfMade(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for k := range s.making {
+		if strings.Contains(name, k.String()) {
+			return nil
+		}
+	}
+	// After a crash here the next start finds the file again, and removes it.
+	if err := s.names.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clear spool: %w", err)
+	}
+	return nil
+}
+
+// countPackage books one package, or removes it. A package that is being made, or was made since the count
+// began, is booked by who makes it.
+func (s *Spool) countPackage(k archive.Key, keep func(archive.Key) (archive.VaultID, bool, error)) error {
+	vault, needed, err := keep(k)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, isBeingMade := s.making[k]
+	bookedByMaker := isBeingMade || s.early[k]
+	switch s.counted = k; {
+	case bookedByMaker:
+		return nil
+	case needed:
+		s.used[vault] += s.size(k)
+		return nil
+	}
+	// After a crash here the next start finds the package again and no entry that needs it, or the package is gone.
+	if err := s.names.Unlink(PackageName(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clear spool: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package spool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/ledger"
+)
+
+func TestReserveFor(t *testing.T) {
+	for name, row := range map[string]struct {
+		running uint64
+		minFree int64
+		want    int64
+	}{
+		"NothingOnItsWay":   {0, 2_000_000_000, basicReserve},
+		"ThousandOnTheir":   {1000, 2_000_000_000, basicReserve + 1000*documentReserve},
+		"NeverMoreThanHalf": {10_000_000, 2_000_000_000, 1_000_000_000},
+		"SmallDisk":         {10, 4 << 20, leastReserve + 10*documentReserve},
+		"NoLimit":           {10, 1, leastReserve},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := ledger.Balance{}
+			b.States[ledger.Sending], b.States[ledger.Discovered] = row.running, 1_000_000
+			if got := reserveFor(b, row.minFree); got != row.want {
+				t.Errorf("%d, want %d", got, row.want)
+			}
+		})
+	}
+}
+
+// The lack of room is one kind of fault, wherever it is found.
+func TestNoSpaceError(t *testing.T) {
+	err := fmt.Errorf("not taken: %w", &NoSpaceError{Free: 1_900_000_000, MinFree: 2_000_000_000})
+	if !errors.Is(err, syscall.ENOSPC) || err.Error() != "not taken: the disk of state_dir has 1900.0 MB left, min_free is 2000.0 MB; it goes on by itself at 2100.0 MB" {
+		t.Error(err)
+	}
+}
+
+// One line for each change, however often it is asked, and a little more room than was missing before it goes on.
+func TestDisk_OneLineForEachChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		k := NewDisk(t.TempDir(), 1<<60, nil, time.Now, slog.New(slog.NewTextHandler(&log, nil)))
+		if err := os.Mkdir(k.path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			if k.CheckSpace() == nil || k.FullSince().IsZero() {
+				t.Fatal("there is room")
+			}
+			time.Sleep(3 * time.Second)
+		}
+		k.minFree = 1
+		for range 100 {
+			if err := k.CheckSpace(); err != nil || !k.FullSince().IsZero() {
+				t.Fatal(err)
+			}
+		}
+		for words, want := range map[string]int{"nothing new is taken or packed": 1, "has room again": 1} {
+			if n := strings.Count(log.String(), words); n != want {
+				t.Errorf("%q was logged %d times", words, n)
+			}
+		}
+	})
+}

@@ -1,0 +1,287 @@
+package spool
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+	"vaultd/internal/ingest"
+	"vaultd/internal/statedir"
+)
+
+// Config is what a spool is made of.
+type Config struct {
+	StateDir string
+	Max      int64        // bytes of all packages
+	Vaults   int          // that share them
+	Log      *slog.Logger // nil: foreign files are not logged
+	Fault    durable.Hook // nil but in tests and measurements
+}
+
+// Spool is the folder where sealed packages wait for their upload, and stay until
+// they are archived. Each lies under its entry's key, so that each file names its
+// document. Each vault has an equal share of the space: a vault that takes nothing
+// fills only its own share.
+//
+// What lies there is counted once, beside the work, and booked from then on: nothing new is
+// packed before the count is complete. A package that is made during the count is booked by who makes it,
+// and the count leaves it out.
+type Spool struct {
+	dir    string
+	names  *durable.Dir // the folder itself
+	max    int64
+	vaults int
+	log    *slog.Logger
+
+	mu       sync.Mutex
+	used     map[archive.VaultID]int64 // bytes; guarded by mu
+	counted  archive.Key               // the last one that is among them, while they are counted; guarded by mu
+	complete bool                      // all are counted; guarded by mu
+	countErr error                     // why they could not be counted; guarded by mu
+	making   map[archive.Key]int64     // packages that are being made, with the bytes that are booked for them; guarded by mu
+	early    map[archive.Key]bool      // packages that were made, and booked, before the count came to them; guarded by mu
+	unsynced bool                      // packages were made, here or before a crash, since the last Settle; guarded by mu
+
+	settling sync.Mutex // held while names is synced: who comes meanwhile waits for that
+
+	foreignLogged bool // foreign files were logged; of CountAll alone
+}
+
+// errUncounted says that nothing can be packed yet.
+var errUncounted = fmt.Errorf("%w: what lies in the spool is still being counted", ingest.ErrFull)
+
+// Open opens the spool of a state directory, and makes its folder where it is missing. The error is a
+// [*statedir.OwnFolderError] where a link or something else lies there.
+func Open(cfg Config) (*Spool, error) {
+	names, err := openFolder(cfg.StateDir, cfg.Fault)
+	if err != nil {
+		return nil, err
+	}
+	return &Spool{
+		dir: filepath.Join(cfg.StateDir, statedir.SpoolFolder), names: names, max: cfg.Max, vaults: cfg.Vaults, log: cfg.Log, unsynced: true,
+		used: map[archive.VaultID]int64{}, making: map[archive.Key]int64{}, early: map[archive.Key]bool{},
+	}, nil
+}
+
+func openFolder(stateDir string, fault durable.Hook) (*durable.Dir, error) {
+	dir, err := statedir.OpenFolder(stateDir, statedir.SpoolFolder, fault)
+	if err != nil {
+		return nil, fmt.Errorf("open spool: %w", err)
+	}
+	return dir, nil
+}
+
+// Close closes the folder. What lies in it stays.
+func (s *Spool) Close() error { return s.names.Close() }
+
+// Dir is the folder that packages are made in.
+func (s *Spool) Dir() *durable.Dir { return s.names }
+
+// PackageName is the name of the package of k in the spool.
+func PackageName(k archive.Key) string { return k.String() + packageSuffix }
+
+const packageSuffix = ".zip"
+
+// PackagePath is the path of the package of k.
+func (s *Spool) PackagePath(k archive.Key) string { return filepath.Join(s.dir, PackageName(k)) }
+
+// size returns the bytes of the package of k; 0: there is none.
+func (s *Spool) size(k archive.Key) int64 {
+	info, err := s.names.Lstat(PackageName(k))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// BeginPackage says that the package of k is about to be made. EndPackage must follow, whatever becomes of it.
+func (s *Spool) BeginPackage(k archive.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.making[k] = 0
+	if s.isBooked(k) {
+		s.making[k] = s.size(k)
+	}
+}
+
+// EndPackage books the package of k as it lies there now, in the place of what was booked before.
+func (s *Spool) EndPackage(k archive.Key, v archive.VaultID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used[v] += s.size(k) - s.making[k]
+	s.unsynced = true
+	delete(s.making, k)
+	if !s.isBooked(k) {
+		s.early[k] = true
+	}
+}
+
+// Settle makes the names of all packages durable that were made before it was called. After a failure the next call tries again.
+func (s *Spool) Settle() error {
+	s.settling.Lock()
+	defer s.settling.Unlock()
+	s.mu.Lock()
+	unsynced := s.unsynced
+	s.unsynced = false // before the sync: a package that is made during it needs the next one
+	s.mu.Unlock()
+	if !unsynced {
+		return nil
+	}
+	// A crash before this sync ends may lose the name of a package. Nothing of it was sent, and the next start makes it again.
+	err := s.names.Sync()
+	if err != nil {
+		s.mu.Lock()
+		s.unsynced = true
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// isBooked reports whether the package of k is among what is used. The caller holds mu.
+func (s *Spool) isBooked(k archive.Key) bool {
+	return s.complete || s.early[k] || bytes.Compare(k[:], s.counted[:]) <= 0
+}
+
+// UsedBy returns the bytes of a vault's packages.
+func (s *Spool) UsedBy(v archive.VaultID) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used[v]
+}
+
+// Used returns the bytes of all packages.
+func (s *Spool) Used() (sum int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, bytes := range s.used {
+		sum += bytes
+	}
+	return sum
+}
+
+// Max returns how many bytes all packages may have.
+func (s *Spool) Max() int64 { return s.max }
+
+// CheckSpace says why no package of a vault may be made now: the vault's share is used, or what lies there is not counted yet. Nil: one may.
+func (s *Spool) CheckSpace(v archive.VaultID) error {
+	s.mu.Lock()
+	complete, countErr := s.complete, s.countErr
+	s.mu.Unlock()
+	switch {
+	case countErr != nil:
+		return countErr
+	case !complete:
+		return errUncounted
+	}
+	if err := s.checkInPlace(); err != nil {
+		return err
+	}
+	if used, share := s.UsedBy(v), s.max/int64(max(s.vaults, 1)); used > 0 && used+archive.MaxPackage > share {
+		return fmt.Errorf("%w: packages of vault %s take %s of its %s", ingest.ErrFull, v, megabytes(used), megabytes(share))
+	}
+	return nil
+}
+
+// FindPackage returns the package of k as it lies on disk. Its size must be the recorded
+// one. Its digest was read back when it was sealed and is taken again while it is sent.
+func (s *Spool) FindPackage(k archive.Key, recorded archive.Package) (archive.Package, error) {
+	// This comes first: a package that is not in another folder must not count as missing, or it would be made again and again.
+	if err := s.checkInPlace(); err != nil { // first
+		return archive.Package{}, err
+	}
+	info, err := s.names.Lstat(PackageName(k))
+	if err != nil {
+		return archive.Package{}, fmt.Errorf("find package: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() != recorded.Size {
+		return archive.Package{}, fmt.Errorf("find package: %s has %d bytes, recorded are %d: %w", s.PackagePath(k), info.Size(), recorded.Size, fs.ErrNotExist)
+	}
+	recorded.Path = s.PackagePath(k)
+	return recorded, nil
+}
+
+// checkInPlace returns an error where the path of the spool leads to another folder than the one that was opened at the start:
+// packages are made in the opened folder, and sent by their path.
+func (s *Spool) checkInPlace() error {
+	dir, err := os.Lstat(s.dir)
+	if err == nil && s.isOpened(dir) {
+		return nil
+	}
+	return fmt.Errorf("another folder lies at %s since vaultd started: restart vaultd", s.dir)
+}
+
+// isOpened reports whether info describes the folder that was opened.
+func (s *Spool) isOpened(info fs.FileInfo) bool {
+	opened, err := s.names.Stat()
+	return err == nil && os.SameFile(opened, info)
+}
+
+// HasDigest reads the package of k and reports whether it has the recorded digest. pace is called with how long each piece
+// took, and may end it.
+func (s *Spool) HasDigest(ctx context.Context, k archive.Key, recorded archive.Package, pace func(took time.Duration) error) (bool, error) {
+	f, _, err := durable.OpenRegular(s.names.Root(), PackageName(k))
+	if err != nil {
+		return false, fmt.Errorf("read package: %w", err)
+	}
+	defer f.Close() // read-only
+	h := sha256.New()
+	for {
+		began := time.Now()
+		n, err := io.CopyN(h, f, 1<<20)
+		if errors.Is(err, io.EOF) {
+			return archive.Digest(h.Sum(nil)) == recorded.SHA256, nil
+		}
+		if err = errors.Join(err, context.Cause(ctx)); err == nil {
+			err = pace(time.Since(began))
+		}
+		if err != nil {
+			return false, fmt.Errorf("read package after %d bytes: %w", n, err)
+		}
+	}
+}
+
+// RemovePackage removes the package of k, if any.
+func (s *Spool) RemovePackage(k archive.Key, v archive.VaultID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	size := s.size(k)
+	// After a crash here the package may still be there: its entry has ended, so the count of the next start removes it.
+	if err := s.names.Unlink(PackageName(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove package: %w", err)
+	}
+	if s.isBooked(k) {
+		s.used[v] -= size
+	}
+	return nil
+}
+
+// NamelessFile makes a file in the spool of stateDir, the only place for contents, and removes its name: the file is gone when it is closed.
+func NamelessFile(stateDir string) (*os.File, error) {
+	dir, err := openFolder(stateDir, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() // nothing in it is to last
+	name := downloadName(rand.Uint64())
+	f, err := dir.Root().OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("make a file for the download: %w", err)
+	}
+	// After a crash here the next start of the daemon removes it; a daemon that starts just now may be faster.
+	if err := dir.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(fmt.Errorf("make a file for the download: %w", err), f.Close())
+	}
+	return f, nil
+}

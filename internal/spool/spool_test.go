@@ -1,0 +1,250 @@
+package spool
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/durable"
+	"vaultd/internal/ingest"
+)
+
+// What lies in the spool is counted beside the work, once: a package that leaves meanwhile
+// counts neither twice nor for ever, and nothing is packed before all are counted.
+func TestSpool_I21_CountedBesideTheWork(t *testing.T) {
+	s := openSpool(t, t.TempDir())
+	var keys []archive.Key
+	for i := range 4 {
+		k := archive.NewKey(time.UnixMilli(int64(i + 1)))
+		keys = append(keys, k)
+		if err := os.WriteFile(s.PackagePath(k), make([]byte, 100+i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, durable.TemporaryName(PackageName(keys[0]))), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CheckSpace("V"); err == nil {
+		t.Error("there is room before anything was counted")
+	}
+	err := s.CountAll(context.Background(), func(k archive.Key) (archive.VaultID, bool, error) {
+		if k == keys[1] {
+			for _, gone := range []archive.Key{keys[0], keys[2]} { // one that is counted, and one that is not
+				if err := s.RemovePackage(gone, "V"); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		return "V", k != keys[3], nil
+	})
+	left, readErr := os.ReadDir(s.dir)
+	if err != nil || readErr != nil || s.UsedBy("V") != 101 || len(left) != 1 || s.CheckSpace("V") != nil {
+		t.Errorf("%d bytes, %v left, %v %v %v", s.UsedBy("V"), left, s.CheckSpace("V"), err, readErr)
+	}
+	s.BeginPackage(keys[1])
+	putPackage(t, s, keys[1], 150)
+	if s.EndPackage(keys[1], "V"); s.Used() != 150 {
+		t.Errorf("packed anew: %d bytes", s.Used())
+	}
+}
+
+// openSpool opens the spool of a state directory.
+func openSpool(t *testing.T, stateDir string) *Spool {
+	t.Helper()
+	s, err := Open(Config{StateDir: stateDir, Max: 1e9, Vaults: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// putPackage puts a package of so many bytes into the spool.
+func putPackage(t *testing.T, s *Spool, k archive.Key, bytes int) {
+	t.Helper()
+	if err := os.WriteFile(s.PackagePath(k), make([]byte, bytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is packed while the spool is being counted is booked once, whichever comes first: the count, its begin or its end;
+// and the file that is being written for it stays. So it is where the count must begin anew.
+func TestSpool_I21_PackedWhileItIsCounted(t *testing.T) {
+	s := openSpool(t, t.TempDir())
+	var keys []archive.Key
+	for i := range 6 {
+		keys = append(keys, archive.NewKey(time.UnixMilli(int64(i+1))))
+	}
+	half := func(k archive.Key) string { return filepath.Join(s.dir, "."+k.String()+".zip.tmp") }
+	for _, k := range []archive.Key{keys[0], keys[2], keys[3], keys[4]} {
+		putPackage(t, s, k, 100)
+	}
+	for _, name := range []string{half(keys[5]), half(keys[4])} {
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pack := func(k archive.Key, bytes int) {
+		s.BeginPackage(k)
+		putPackage(t, s, k, bytes)
+		s.EndPackage(k, "V")
+	}
+	s.BeginPackage(keys[4]) // before it begins
+	errAnew := errors.New("anew")
+	for round, end := range []error{errAnew, nil} {
+		err := s.CountAll(context.Background(), func(k archive.Key) (archive.VaultID, bool, error) {
+			switch k {
+			case keys[2]:
+				if round == 0 {
+					s.BeginPackage(keys[0]) // counted, and not made before the count begins anew
+				}
+				pack(keys[1], 10)  // new, and behind the count
+				pack(keys[3], 200) // ahead of it
+				pack(keys[5], 20)  // new, and ahead of it
+				pack(keys[5], 30)
+				s.BeginPackage(keys[2]) // at this moment
+			case keys[3]:
+				putPackage(t, s, keys[2], 300)
+				s.EndPackage(keys[2], "V")
+			case keys[4]:
+				if round == 0 {
+					return "", false, errAnew
+				}
+			}
+			return "V", true, nil
+		})
+		if !errors.Is(err, end) {
+			t.Fatal(err)
+		}
+	}
+	for k, bytes := range map[archive.Key]int{keys[0]: 150, keys[4]: 400} {
+		putPackage(t, s, k, bytes)
+		s.EndPackage(k, "V")
+	}
+	if want := int64(150 + 10 + 300 + 200 + 400 + 30); s.Used() != want || len(s.making)+len(s.early) != 0 {
+		t.Errorf("%d bytes are booked of %d; %d and %d are remembered", s.Used(), want, len(s.making), len(s.early))
+	}
+	if _, err := os.Stat(half(keys[4])); err != nil {
+		t.Error("a file that was being written is gone")
+	}
+	if _, err := os.Stat(half(keys[5])); err == nil {
+		t.Error("what was left half made is still there")
+	}
+	for _, k := range keys {
+		if err := s.RemovePackage(k, "V"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Used() != 0 {
+		t.Errorf("%d bytes are booked of nothing", s.Used())
+	}
+}
+
+// replaced puts a folder into the place of the spool in which a file of each name lies with that content, and returns a check that they all stay as
+// they are. The spool itself is at away then; an empty away says that it is gone.
+func replaced(t *testing.T, dir, away, content string, names ...string) (stays func()) {
+	t.Helper()
+	gone := os.RemoveAll
+	if away != "" {
+		gone = func(dir string) error { return os.Rename(dir, away) }
+	}
+	if err := errors.Join(gone(dir), os.Mkdir(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		t.Helper()
+		left, err := os.ReadDir(dir)
+		if err != nil || len(left) != len(names) {
+			t.Errorf("left in the other folder: %v %v, want %q", left, err, names)
+		}
+		for _, name := range names {
+			if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(text) != content {
+				t.Errorf("%s in the other folder: %q, %v", name, text, err)
+			}
+		}
+	}
+}
+
+// Where another folder lies in the place of the spool, none of its files is taken for a package, and none is removed. What is missing
+// there is not made again.
+func TestSpool_I3_I19_AnotherFolderInItsPlace(t *testing.T) {
+	const theirs = "theirs"
+	base := t.TempDir()
+	dir, away := filepath.Join(base, "spool"), filepath.Join(base, "away")
+	s := openSpool(t, base)
+	keys := make([]archive.Key, 4)
+	for i := range keys {
+		if keys[i] = archive.NewKey(time.UnixMilli(int64(i + 1))); i < 3 { // the last one is missing
+			putPackage(t, s, keys[i], len(theirs))
+		}
+	}
+	sweep := func(kept archive.Key) {
+		t.Helper()
+		if err := s.CountAll(context.Background(), func(k archive.Key) (archive.VaultID, bool, error) { return "V", k == kept || kept.IsZero(), nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep(archive.Key{})
+	recorded := archive.Package{Size: int64(len(theirs))}
+	stays := replaced(t, dir, away, theirs, PackageName(keys[0]), PackageName(keys[1]), PackageName(keys[2]), PackageName(keys[3]), "."+PackageName(keys[1])+".tmp", downloadName(7))
+	for _, k := range keys {
+		if p, err := s.FindPackage(k, recorded); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "restart vaultd") {
+			t.Errorf("%s: %+v, %v", k, p, err)
+		}
+	}
+	if err := s.CheckSpace("V"); err == nil || errors.Is(err, ingest.ErrFull) {
+		t.Errorf("room: %v", err)
+	}
+	recorded.SHA256 = archive.Sum(make([]byte, recorded.Size))
+	if is, err := s.HasDigest(t.Context(), keys[2], recorded, func(time.Duration) error { return nil }); !is || err != nil {
+		t.Errorf("what lies in its place was examined: %v, %v", is, err)
+	}
+	if err := s.RemovePackage(keys[0], "V"); err != nil {
+		t.Fatal(err)
+	}
+	sweep(keys[2])
+	stays()
+	if left, err := os.ReadDir(away); err != nil || len(left) != 1 || left[0].Name() != PackageName(keys[2]) {
+		t.Errorf("left in the spool: %v %v", left, err)
+	}
+	if err := errors.Join(os.Rename(dir, filepath.Join(base, "theirs")), os.Rename(away, dir)); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.FindPackage(keys[2], recorded); err != nil || p.Path != s.PackagePath(keys[2]) {
+		t.Errorf("in its place again: %+v, %v", p, err)
+	}
+	if _, err := s.FindPackage(keys[3], recorded); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+}
+
+// What a sweep meets while a fault keeps it from its end is not told of again and again.
+func TestSpool_I19_ForeignFilesToldOnce(t *testing.T) {
+	s := openSpool(t, t.TempDir())
+	if err := os.WriteFile(filepath.Join(s.dir, "photo.jpg"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s.log = slog.New(slog.NewTextHandler(&log, nil))
+	for range 3 {
+		if err := s.CountAll(t.Context(), func(archive.Key) (archive.VaultID, bool, error) { return "V", true, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(log.String(), "photo.jpg"); n != 1 {
+		t.Errorf("told %d times: %s", n, &log)
+	}
+}

@@ -1,0 +1,44 @@
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+const commandRole = "vaultd"
+
+// OpenLedger takes the lock of a state directory and opens its ledger, for commands
+// that work while no daemon runs. The returned function gives both back.
+func OpenLedger(stateDir string, loc *time.Location, fault func(string) error) (*boltledger.Ledger, func() error, error) {
+	lock, err := Lock(stateDir, commandRole)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, fmt.Errorf("open %s: %w", stateDir, ledger.ErrMissing)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := boltledger.Open(boltledger.Config{Dir: stateDir, Location: loc, Fault: fault})
+	if err != nil {
+		return nil, nil, errors.Join(err, lock.Close())
+	}
+	return l, func() error { return errors.Join(l.Close(), lock.Close()) }, nil
+}
+
+// PeekLedger lets fn read the ledger of a state directory while no daemon runs, and changes nothing of it. Where no vaultd
+// ever worked in the directory, it makes no lock there: that would be this user's, and the daemon of another one could not open it.
+func PeekLedger(stateDir string, fn func(*boltledger.StoppedLedger) error) error {
+	if _, err := os.Lstat(filepath.Join(stateDir, lockName)); errors.Is(err, os.ErrNotExist) {
+		return boltledger.ReadWhileStopped(stateDir, fn)
+	}
+	lock, err := Lock(stateDir, commandRole) // a daemon that starts meanwhile waits for it, as it does for every command
+	if err != nil {
+		return err
+	}
+	return errors.Join(boltledger.ReadWhileStopped(stateDir, fn), lock.Close())
+}
