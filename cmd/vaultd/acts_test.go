@@ -260,8 +260,8 @@ func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
 	s.view.state = func() daemon.State {
 		return daemon.State{
 			Pauses: []ingest.Pause{
-				{Route: "vault V-1", Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Asked: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-429", Text: "429 Too Many Requests"}},
-				{Route: "vault V-2", Cause: ledger.Cause{Text: "another"}},
+				{Target: ingest.RegisterTarget("V-1"), Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Asked: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-429", Text: "429 Too Many Requests"}},
+				{Target: ingest.RegisterTarget("V-2"), Cause: ledger.Cause{Text: "another"}},
 			},
 			Drops: []daemon.DropState{{Name: "acme-in", Scan: ledger.Scan{Drop: "acme-in", LastScan: noon, Pending: []ledger.PendingItem{
 				{Name: "Meier\x1b 12", Reason: string(watch.NoSidecar), Since: noon.Add(-time.Hour), NeedsPerson: true},

@@ -59,7 +59,7 @@ func (s *shelf) every() {
 func liveHostile() daemon.State {
 	st := daemon.State{Since: noon}
 	for name, text := range hostileTexts {
-		st.Pauses = append(st.Pauses, ingest.Pause{Route: "vault " + text, Since: noon.Add(-time.Hour), Cause: ledger.Cause{Code: text, Text: text}})
+		st.Pauses = append(st.Pauses, ingest.Pause{Target: ingest.RegisterTarget(archive.VaultID(text)), Since: noon.Add(-time.Hour), Cause: ledger.Cause{Code: text, Text: text}})
 		d := daemon.DropState{Name: "acme-in"}
 		d.Paused = text
 		d.Watch.NotTaken = []watch.NotTakenGroup{{Reason: watch.NoRight, Count: 1, Items: []watch.NotTakenItem{{Name: text + name, Detail: text, FirstSeen: noon}}}}

@@ -236,7 +236,7 @@ func (g *gathered) live(now generation) {
 		g.Unfit = append(g.Unfit, "the disk of state_dir has less than min_free: nothing new is taken")
 	}
 	for _, r := range s.Pauses {
-		g.Pauses = append(g.Pauses, web.Pause{Route: r.Route, Code: r.Cause.Code, Since: r.Since})
+		g.Pauses = append(g.Pauses, web.Pause{Route: r.Target.String(), Code: r.Cause.Code, Since: r.Since})
 	}
 	for _, d := range s.Drops {
 		g.Drops = append(g.Drops, web.Drop{Name: d.Name, Paused: !now.calm() && (d.Paused != "" || d.Watch.Paused != nil), Listed: d.Watch.LastRescan, Free: d.Free})
@@ -261,7 +261,8 @@ func (g *gathered) unfit(t *tally, alertAfter time.Duration, err error) {
 		add("the balance does not agree")
 	}
 	for _, r := range g.Pauses {
-		person := ingest.Pause{Route: r.Route, Cause: ledger.Cause{Code: r.Code}}.NeedsPerson()
+		target, _ := ingest.ParseTarget(r.Route) // these are the words of a target
+		person := ingest.Pause{Target: target, Cause: ledger.Cause{Code: r.Code}}.NeedsPerson()
 		if person || g.At.Sub(r.Since) >= pausePatience {
 			add("%s paused since %s (%s)", r.Route, t.brief(r.Since), r.Code)
 		}

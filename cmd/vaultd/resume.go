@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/ingest"
 	"vaultd/internal/sanitize"
 )
 
@@ -49,16 +50,16 @@ type resumedJSON struct {
 	Folders int    `json:"folders"` // that are due now, and go
 }
 
-func (a *app) resume(ctx context.Context, v view, route, reason string) error {
-	name, disposal := strings.CutPrefix(route, "disposal of ")
-	if !disposal {
-		return usageError{fmt.Errorf("%q is not a pause that waits for a person; the others end by themselves once what caused them is mended: see vaultd status", sanitize.Text(route))}
+func (a *app) resume(ctx context.Context, v view, what, reason string) error {
+	target, err := ingest.ParseTarget(what)
+	if err != nil || target.Purpose != ingest.ToDispose {
+		return usageError{fmt.Errorf("%q is not a pause that waits for a person; the others end by themselves once what caused them is mended: see vaultd status", sanitize.Text(what))}
 	}
 	h, err := a.humans(v)
 	if err != nil {
 		return err
 	}
-	n, err := h.ApproveDisposal(ctx, name, daemon.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
+	n, err := h.ApproveDisposal(ctx, target.Drop, daemon.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
 	if errors.Is(err, daemon.ErrNothingDue) {
 		return fail(exitFailed, err, "nothing was changed; see vaultd status for the names of drops")
 	}
@@ -66,9 +67,9 @@ func (a *app) resume(ctx context.Context, v view, route, reason string) error {
 		return err
 	}
 	if a.json {
-		return writeJSON(a.stdout, resumedJSON{"disposal-approved", a.uid, name, n})
+		return writeJSON(a.stdout, resumedJSON{"disposal-approved", a.uid, target.Drop, n})
 	}
-	fmt.Fprintf(a.stdout, "%s of drop %s may be removed now, by %s\n", many(n, "archived folder", "archived folders"), sanitize.Text(name), userName(a.uid))
+	fmt.Fprintf(a.stdout, "%s of drop %s may be removed now, by %s\n", many(n, "archived folder", "archived folders"), sanitize.Text(target.Drop), userName(a.uid))
 	if v.state == nil {
 		fmt.Fprintln(a.stdout, "  vaultd is not running: it goes on with the next run")
 	}

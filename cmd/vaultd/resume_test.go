@@ -47,7 +47,7 @@ func TestResume_I29(t *testing.T) {
 		t.Errorf("%d journal lines, %v", lines, err)
 	}
 	s.state = func() daemon.State {
-		return daemon.State{Since: noon.Add(-time.Hour), Pauses: []ingest.Pause{{Route: "disposal of acme-in", Since: noon.Add(-time.Hour),
+		return daemon.State{Since: noon.Add(-time.Hour), Pauses: []ingest.Pause{{Target: ingest.DisposalTarget("acme-in"), Since: noon.Add(-time.Hour),
 			Cause: ledger.Cause{Code: "unusually-many", Text: "3000 archived folders are due"}}}}
 	}
 	out, _, _ := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })

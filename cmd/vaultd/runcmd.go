@@ -103,7 +103,7 @@ func (a *app) once(ctx context.Context, d *daemon.Daemon, cfg config, wait bool)
 	}
 	for _, p := range state.Pauses {
 		needs = true
-		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Route, c.exact(p.Since), pauseText(c, p))
+		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Target.String(), c.exact(p.Since), pauseText(c, p))
 		fmt.Fprintf(a.stdout, "  %s\n", sanitize.Text(pauseAdvice(p, state.Advice)+nextTry(c, inUTC(p.Next))))
 	}
 	for _, dr := range state.Drops {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +17,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/billing"
 	"vaultd/internal/daemon"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/sanitize"
@@ -356,21 +356,21 @@ func (s *standing) live(d daemon.State, t *tally) {
 		s.Check = &checkLine{c.At.UTC(), c.OK(), append([]string{}, c.Ledger...), append([]string{}, c.Files...), append([]string{}, c.Unread...), c.Failed}
 	}
 	for _, p := range d.Pauses {
-		l := pauseLine{Route: p.Route, Since: p.Since.UTC(), Next: inUTC(p.Next), Code: p.Cause.Code, Text: pauseText(t.clock, p),
+		l := pauseLine{Route: p.Target.String(), Since: p.Since.UTC(), Next: inUTC(p.Next), Code: p.Cause.Code, Text: pauseText(t.clock, p),
 			Do: sanitize.Text(pauseAdvice(p, d.Advice)), Wait: s.Open.Total, person: p.NeedsPerson()}
 		for v, n := range t.byVault {
-			if vault := "vault " + string(v); p.Route == vault || strings.HasSuffix(p.Route, " of "+vault) {
+			if p.Target.Vault == v {
 				l.Wait = n
 			}
 		}
 		for name, n := range t.drops {
-			if p.Route == "drop "+name {
+			if p.Target == ingest.DropTarget(name) {
 				l.Wait = n.open
-			} else if strings.HasSuffix(p.Route, " of drop "+name) { // those behind it are at their end, and are not counted one by one
+			} else if p.Target.Place != "" && p.Target.Drop == name { // those behind it are at their end, and are not counted one by one
 				l.Wait = max(n.open, 1)
 			}
 		}
-		if strings.HasPrefix(p.Route, "folder ") { // one entry alone
+		if !p.Target.Entry.IsZero() { // one entry alone
 			l.Wait = 1
 		}
 		s.Pauses = append(s.Pauses, l)

@@ -144,7 +144,7 @@ func pauseText(c clock, p ingest.Pause) string {
 // pauseAdvice says what to do about a pause. Where the archive does not list the vault, that goes first: it is the likeliest cause.
 func pauseAdvice(p ingest.Pause, unlisted []daemon.UnlistedVault) string {
 	for _, u := range unlisted {
-		if p.Route == "vault "+string(u.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
+		if p.Target == ingest.RegisterTarget(u.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
 			return u.Text + " Correct it, then systemctl reload vaultd"
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/report"
 	"vaultd/internal/sanitize"
@@ -157,7 +158,7 @@ func (d dossier) since() *time.Time {
 	return began
 }
 
-// obstacles are other entries and routes that the next step waits for.
+// obstacles are other entries and targets that the next step waits for.
 func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
 	all := []obstacle{}
 	if !e.WaitsFor.IsZero() {
@@ -166,23 +167,18 @@ func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
 	if v.state == nil {
 		return append(all, obstacle{What: "vaultd", Text: "it is not running; it goes on with the next run"})
 	}
-	routes := map[ledger.Step][]string{
-		ledger.Seal: {"drop " + e.Drop, "spool"}, ledger.Register: {"vault " + string(e.Vault)}, ledger.Upload: {"store of vault " + string(e.Vault)},
-		ledger.Ask: {"vault " + string(e.Vault), "status of vault " + string(e.Vault)}, ledger.Place: {"drop " + e.Drop, "folder " + e.Key.String()},
-		ledger.Dispose: {"drop " + e.Drop, "disposal of " + e.Drop, "folder " + e.Key.String()},
-	}[step]
 	s := v.state()
-	for _, r := range routes {
+	for _, target := range ingest.TargetsOf(e, step) {
 		for _, p := range s.Pauses {
-			if p.Route == r {
-				all = append(all, obstacle{What: r, Since: inUTC(p.Since), Next: inUTC(p.Next), Text: "paused: " + pauseText(v.clock, p),
+			if p.Target == target {
+				all = append(all, obstacle{What: target.String(), Since: inUTC(p.Since), Next: inUTC(p.Next), Text: "paused: " + pauseText(v.clock, p),
 					Do: pauseAdvice(p, s.Advice)})
 			}
 		}
 		for _, d := range s.Drops {
-			known := slices.ContainsFunc(all, func(o obstacle) bool { return o.What == r })
-			if "drop "+d.Name == r && d.Paused != "" && !known {
-				all = append(all, obstacle{What: r, Text: "paused: " + d.Paused, Do: d.Do})
+			known := slices.ContainsFunc(all, func(o obstacle) bool { return o.What == target.String() })
+			if target == ingest.DropTarget(d.Name) && d.Paused != "" && !known {
+				all = append(all, obstacle{What: target.String(), Text: "paused: " + d.Paused, Do: d.Do})
 			}
 		}
 	}

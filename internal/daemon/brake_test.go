@@ -82,7 +82,7 @@ func TestApproveDisposal_I29(t *testing.T) {
 		time.Sleep(25 * time.Hour)
 		synctest.Wait()
 		p := h.d.State().Pauses
-		if len(p) != 1 || p[0].Route != "disposal of acme-in" || !p[0].Next.IsZero() || h.sources()[ledger.Kept] < 2 {
+		if len(p) != 1 || p[0].Target.String() != "disposal of acme-in" || !p[0].Next.IsZero() || h.sources()[ledger.Kept] < 2 {
 			t.Fatalf("%+v, %v", p, h.sources())
 		}
 		stopped := h.sources()[ledger.Kept] // the first may have been due alone, and gone

@@ -82,10 +82,10 @@ func (a attentive) Submit(cs []ledger.Change, then func([]ledger.Result)) {
 // paused tells the clerks of a pause, and asks for the list of vaults where the service refuses one of them.
 func (d *Daemon) paused(p ingest.Pause) {
 	for _, r := range d.drops {
-		if r.concerns(p.Route) {
+		if r.concerns(p.Target) {
 			r.clerk.poke()
 		}
-		if p.Route == "vault "+string(r.cfg.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
+		if p.Target == ingest.RegisterTarget(r.cfg.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
 			d.listed.hurry(r.cfg.Account)
 		}
 	}
@@ -209,7 +209,7 @@ func (c *clerk) page() (page, error) {
 		p.Delayed, p.Stopped = first(p.Delayed, safe.Since), true
 	}
 	for _, pause := range c.r.d.conductor.Pauses() {
-		if c.r.concerns(pause.Route) && (pause.NeedsPerson() || now.Sub(pause.Since) >= delayedAfter) {
+		if c.r.concerns(pause.Target) && (pause.NeedsPerson() || now.Sub(pause.Since) >= delayedAfter) {
 			p.Delayed = first(p.Delayed, pause.Since)
 		}
 	}
@@ -355,9 +355,13 @@ func first(a, b time.Time) time.Time {
 	return a
 }
 
-// concerns reports whether the folders of this drop wait while route rests.
-func (r *room) concerns(route string) bool {
-	return route == "vault "+string(r.cfg.Vault) || route == "store of vault "+string(r.cfg.Vault) || route == "spool" || route == "drop "+r.cfg.Name
+// concerns reports whether the folders of this drop wait while the circuit breaker of t is open.
+func (r *room) concerns(t ingest.Target) bool {
+	switch t {
+	case ingest.RegisterTarget(r.cfg.Vault), ingest.UploadTarget(r.cfg.Vault), ingest.SpoolTarget(), ingest.DropTarget(r.cfg.Name):
+		return true
+	}
+	return false
 }
 
 func (r *room) remind() time.Duration {

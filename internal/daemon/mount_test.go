@@ -57,7 +57,7 @@ func (h *house) lies(folder string) string {
 
 func (h *house) pauses() (all []string) {
 	for _, p := range h.d.State().Pauses {
-		all = append(all, p.Route+" "+p.Cause.Code)
+		all = append(all, p.Target.String()+" "+p.Cause.Code)
 	}
 	return all
 }

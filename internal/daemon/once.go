@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/spool"
 	"vaultd/internal/watch"
@@ -85,16 +85,16 @@ func (d *Daemon) through(wait bool) (bool, error) {
 }
 
 // left reports whether a single pass has something left to do for a step, beside what
-// waits for a route that is stalled.
-func (d *Daemon) left(s ledger.Step, wait bool, stalled []string) (bool, error) {
+// waits for a target that is stalled.
+func (d *Daemon) left(s ledger.Step, wait bool, stalled []ingest.Target) (bool, error) {
 	far := d.cfg.Now().Wall.AddDate(100, 0, 0)
 	lanes, err := d.ledger.Queues(s)
 	if err != nil {
 		return false, err
 	}
 	for _, lane := range lanes {
-		if slices.ContainsFunc(stalled, func(route string) bool {
-			return route == lane || strings.HasSuffix(route, " of "+lane) || route == "spool" && s == ledger.Seal
+		if slices.ContainsFunc(stalled, func(t ingest.Target) bool {
+			return t.Queue() == lane && t.Purpose != ingest.ToDispose || t == ingest.SpoolTarget() && s == ledger.Seal
 		}) {
 			continue
 		}
@@ -106,15 +106,14 @@ func (d *Daemon) left(s ledger.Step, wait bool, stalled []string) (bool, error) 
 	return false, nil
 }
 
-// stalled returns the routes that have been resting for so long that waiting for them is
-// not what a single pass is for.
-func (d *Daemon) stalled() (routes []string) {
+// stalled returns what has been paused for so long that waiting for it is not what a single pass is for.
+func (d *Daemon) stalled() (targets []ingest.Target) {
 	for _, p := range d.conductor.Pauses() {
 		if d.cfg.Now().Wall.Sub(p.Since) > onceStall {
-			routes = append(routes, p.Route)
+			targets = append(targets, p.Target)
 		}
 	}
-	return routes
+	return targets
 }
 
 // finished reports whether a single pass is through with e.

@@ -64,7 +64,7 @@ func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 					_, all := h.entries()
 					p := h.d.State().Pauses
 					return len(all) == 2 && all[0].State == ledger.Registered && strings.Contains(all[0].Cause.Text, what) &&
-						all[1].State == ledger.Discovered && all[1].Cause.Code == "" && len(p) == 1 && p[0].Route == "spool" && strings.Contains(p[0].Cause.Text, what)
+						all[1].State == ledger.Discovered && all[1].Cause.Code == "" && len(p) == 1 && p[0].Target.String() == "spool" && strings.Contains(p[0].Cause.Text, what)
 				}
 				for range 60 { // the service is asked again at a time that nobody knows
 					if time.Sleep(time.Minute); told() {

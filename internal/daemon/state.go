@@ -12,7 +12,7 @@ import (
 // State is what a running vaultd knows beside its ledger; a restart forgets it.
 type State struct {
 	Since  time.Time
-	Pauses []ingest.Pause // routes that rest, and why
+	Pauses []ingest.Pause // circuit breakers that are not closed, and why
 	Drops  []DropState
 	Spool  SpoolState
 	Idle   bool   // no piece of work is under way

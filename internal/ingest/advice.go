@@ -5,7 +5,7 @@ import "strings"
 // NeedsPerson reports whether the first answer already shows that no waiting helps: the service refuses the credentials or a
 // right, or the secret cannot be read. Other pauses may end by themselves, so that a person is told only after a while.
 func (p Pause) NeedsPerson() bool {
-	if strings.HasPrefix(p.Route, storePrefix) {
+	if p.Target.Purpose == ToUpload {
 		return false // an upload address is refused, and the next registration brings another one
 	}
 	switch p.Cause.Code {
@@ -18,7 +18,7 @@ func (p Pause) NeedsPerson() bool {
 // Meaning says in a few words what the answer of the other side means; empty: the text of the cause says it.
 func (p Pause) Meaning() string {
 	who := "the service"
-	if strings.HasPrefix(p.Route, storePrefix) {
+	if p.Target.Purpose == ToUpload {
 		who = "the object store"
 	}
 	switch code := p.Cause.Code; {
@@ -39,17 +39,17 @@ func (p Pause) Meaning() string {
 // Advice says what a person should do about the pause.
 func (p Pause) Advice() string {
 	switch {
-	case strings.HasPrefix(p.Route, disposalPrefix) && p.Cause.Code == "unusually-many":
-		return "look at this machine's date and at after_archive; if they are right: vaultd resume \"" + p.Route + "\" --reason TEXT"
-	case p.Cause.Code == CauseMounted && strings.HasPrefix(p.Route, folderPrefix):
-		return "unmount it; it goes on by itself then. See vaultd why " + strings.TrimPrefix(p.Route, folderPrefix)
+	case p.Target.Purpose == ToDispose && p.Cause.Code == "unusually-many":
+		return "look at this machine's date and at after_archive; if they are right: vaultd resume \"" + p.Target.String() + "\" --reason TEXT"
+	case p.Cause.Code == CauseMounted && !p.Target.Entry.IsZero():
+		return "unmount it; it goes on by itself then. See vaultd why " + p.Target.Entry.String()
 	case p.Cause.Code == CauseMounted:
 		return "unmount it; all of them go on by themselves then"
-	case strings.HasPrefix(p.Route, dropPrefix), p.Route == spoolRoute, strings.HasPrefix(p.Route, disposalPrefix):
+	case p.Target.Purpose == ToReach, p.Target.Purpose == ToStore, p.Target.Purpose == ToDispose:
 		return "it goes on by itself once this is mended"
-	case strings.HasPrefix(p.Route, storePrefix) && strings.HasPrefix(p.Cause.Code, "http-") && !isTheirs(p.Cause.Code):
+	case p.Target.Purpose == ToUpload && strings.HasPrefix(p.Cause.Code, "http-") && !isTheirs(p.Cause.Code):
 		return "it is tried again by itself, with new upload addresses. If it lasts, ask the provider and name the request id"
-	case strings.HasPrefix(p.Route, vaultPrefix) && p.Cause.Code == "http-403":
+	case p.Target.Purpose == ToRegister && p.Cause.Code == "http-403":
 		return "renew the secret file, which is read again by itself; compare the vault's id with vaultd vaults; if both are right, ask the provider about rights on this vault"
 	}
 	advice := AdviceOn(p.Cause.Code)

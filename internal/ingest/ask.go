@@ -31,7 +31,7 @@ const (
 func (c *Engine) askStep() step {
 	return step{
 		name: ledger.Ask, width: 2, batch: askBatch,
-		route:  func(lane string) string { return askPrefix + lane },
+		target: func(lane string) Target { return AskTarget(vaultOf(lane)) },
 		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
 			cs, said := c.ask(ctx, es)
@@ -242,11 +242,11 @@ func (c *Engine) askSingly(ctx context.Context, vault archive.VaultID, es []ledg
 func (c *Engine) judgeAsking(vault archive.VaultID, q *questions) {
 	switch {
 	case q.fault != nil && (q.fault.Outcome != apicall.OutcomeUnknown || q.fault.Overloaded()):
-		c.pause(askRoute(vault), causeOf(q.fault), q.fault.RetryAfter)
+		c.openBreaker(AskTarget(vault), causeOf(q.fault), q.fault.RetryAfter)
 	case q.answered:
-		c.open(askRoute(vault))
-	case q.fault != nil && c.routes.doubt(askRoute(vault)):
-		c.pause(askRoute(vault), causeOf(q.fault), q.fault.RetryAfter)
+		c.closeBreaker(AskTarget(vault))
+	case q.fault != nil && c.breakers.countFault(AskTarget(vault)):
+		c.openBreaker(AskTarget(vault), causeOf(q.fault), q.fault.RetryAfter)
 	}
 }
 

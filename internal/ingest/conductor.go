@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,12 +53,12 @@ type Config struct {
 
 // Engine runs the steps of every entry.
 type Engine struct {
-	cfg     Config
-	drops   map[string]Drop
-	routes  *routes
-	paces   paces
-	runners map[ledger.Step]*runner
-	wg      sync.WaitGroup // pieces of work under way
+	cfg      Config
+	drops    map[string]Drop
+	breakers *breakers
+	paces    paces
+	runners  map[ledger.Step]*runner
+	wg       sync.WaitGroup // pieces of work under way
 
 	md5ETags atomic.Bool // the store was seen to answer with MD5 ETags
 	refusals refusals
@@ -77,9 +76,9 @@ type Engine struct {
 
 // New returns a conductor; it does nothing before Run.
 func New(cfg Config) *Engine {
-	c := &Engine{cfg: cfg, drops: map[string]Drop{}, routes: newRoutes(), runners: map[ledger.Step]*runner{}, pass: map[string]int{}}
+	c := &Engine{cfg: cfg, drops: map[string]Drop{}, breakers: newBreakers(), runners: map[ledger.Step]*runner{}, pass: map[string]int{}}
 	c.backlog.clear()
-	c.paces.by = map[string]*window.Pace{}
+	c.paces.by = map[Target]*window.Pace{}
 	c.refusals.by = map[archive.VaultID]map[archive.Key]bool{}
 	c.lists.of, c.lists.last = map[archive.VaultID]*list{}, map[archive.VaultID]archive.RemoteID{}
 	c.spoilt.posts = map[post]bool{}
@@ -117,41 +116,26 @@ func (c *Engine) Run(ctx context.Context) error {
 	return err
 }
 
-// Pauses lists the routes that rest, with why and until when. One that nothing waits for
-// any more is over: nobody would ever find out that it works again.
+// Pauses lists the circuit breakers that are not closed. One that nothing waits for is closed: nobody would ever find out
+// that its target works again.
 func (c *Engine) Pauses() []Pause {
 	now := c.cfg.Now().Wall
-	for _, p := range c.routes.list() {
-		if !p.Next.IsZero() && p.Next.Before(now) && !c.awaited(p.Route) {
-			c.routes.forget(p.Route)
+	for _, p := range c.breakers.list() {
+		if !p.Next.IsZero() && p.Next.Before(now) && !c.isAwaited(p.Target) {
+			c.breakers.forget(p.Target)
 		}
 	}
-	return c.routes.list()
+	return c.breakers.list()
 }
 
-// awaited reports whether something waits for a route.
-func (c *Engine) awaited(route string) bool {
-	lane, steps := route, []ledger.Step{ledger.Register}
-	if key, is := strings.CutPrefix(route, folderPrefix); is {
-		return c.folderWaits(key)
+// isAwaited reports whether something waits for a target.
+func (c *Engine) isAwaited(t Target) bool {
+	if !t.Entry.IsZero() {
+		return c.folderWaits(t.Entry)
 	}
-	switch kind, of, _ := strings.Cut(route, " of "); {
-	case route == spoolRoute:
-		lane, steps = "", []ledger.Step{ledger.Seal}
-	case strings.HasPrefix(route, dropPrefix):
-		steps = []ledger.Step{ledger.Seal, ledger.Place, ledger.Dispose}
-	case strings.HasPrefix(route, disposalPrefix):
-		lane, steps = dropPrefix+of, []ledger.Step{ledger.Dispose}
-	case strings.HasPrefix(route, storePrefix):
-		lane, steps = of, []ledger.Step{ledger.Register, ledger.Upload}
-	case strings.HasPrefix(of, dropPrefix):
-		lane, steps = of, []ledger.Step{ledger.Place, ledger.Dispose}
-	case kind+" of " == askPrefix:
-		lane, steps = of, []ledger.Step{ledger.Ask}
-	}
-	for _, s := range steps {
-		lanes, err := c.cfg.Index.Queues(s)
-		if err != nil || slices.Contains(lanes, lane) || lane == "" && len(lanes) > 0 {
+	for _, s := range t.steps() {
+		queues, err := c.cfg.Index.Queues(s)
+		if err != nil || slices.Contains(queues, t.Queue()) || t.Queue() == "" && len(queues) > 0 {
 			return true
 		}
 	}
@@ -320,34 +304,10 @@ func (c *Engine) drop(e ledger.Entry) (Drop, error) {
 	if err := d.Unavailable(); err != nil {
 		return d, err
 	}
-	if c.routes.opens(dropPrefix+e.Drop, c.cfg.Now().Wall) {
+	if c.breakers.close(DropTarget(e.Drop), c.cfg.Now().Wall) {
 		c.cfg.Log.Info("drop works again", "drop", e.Drop)
 	}
 	return d, nil
 }
 
 func (c *Engine) safe() bool { return c.cfg.Safe != nil && c.cfg.Safe() }
-
-// The names of routes. Those of a drop and of a vault are the lanes' as well.
-const (
-	dropPrefix  = "drop "
-	vaultPrefix = "vault "
-	// An answered question does not prove that the service takes registrations, nor the
-	// other way round.
-	askPrefix = "status of "
-	// The object store behind the tickets' addresses: a vault's bucket may refuse while
-	// another one takes everything.
-	storePrefix = "store of "
-	spoolRoute  = "spool" // where packages wait
-	// The folder of one ended entry, which nothing but that entry waits for.
-	folderPrefix = "folder "
-	// A place in a drop folder where folders of many ended entries lie, as in "_archived of drop NAME".
-	placePrefix = " of " + dropPrefix
-	noRoute     = "" // work that needs nothing but the ledger; it never rests
-)
-
-func vaultRoute(v archive.VaultID) string { return vaultPrefix + string(v) }
-
-func askRoute(v archive.VaultID) string { return askPrefix + vaultRoute(v) }
-
-func storeRoute(v archive.VaultID) string { return storePrefix + vaultRoute(v) }

@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -19,16 +18,14 @@ func (c *Engine) disposeStep() step {
 	}
 }
 
-const disposalPrefix = "disposal of "
-
 // admitToDispose asks the brake before a drop's first source goes: a clock that was set
 // years ahead, or a changed configuration, makes all of them due at once. What the brake
 // let go is disposed of before it is asked again.
 func (c *Engine) admitToDispose(lane string, now archive.Instant) (func(ledger.Entry) bool, bool) {
 	all := func(ledger.Entry) bool { return true }
-	name := strings.TrimPrefix(lane, dropPrefix)
-	route := disposalPrefix + name
-	if _, rests := c.routes.rests(route, now.Wall); rests {
+	name := dropOf(lane)
+	target := DisposalTarget(name)
+	if _, rests := c.breakers.isOpen(target, now.Wall); rests {
 		return nil, false
 	}
 	if d, known := c.drops[name]; c.cfg.DisposalLimit == nil || !known || !d.Disposes {
@@ -42,16 +39,16 @@ func (c *Engine) admitToDispose(lane string, now archive.Instant) (func(ledger.E
 		err = c.cfg.DisposalLimit(name, due)
 	}
 	if stopped, ok := errors.AsType[*DisposalLimitError](err); ok {
-		if c.routes.lock(route, ledger.Cause{Code: "unusually-many", Text: stopped.Error()}, now.Wall) {
+		if c.breakers.lockOpen(target, ledger.Cause{Code: "unusually-many", Text: stopped.Error()}, now.Wall) {
 			c.cfg.Log.Error("disposal stopped", "drop", name, "due", due, "err", err)
 		}
 		return nil, false
 	}
 	if err != nil {
-		c.pause(route, localFault(err), 0)
+		c.openBreaker(target, localFault(err), 0)
 		return nil, false
 	}
-	c.open(route)
+	c.closeBreaker(target)
 	c.pass[name] = due
 	return all, true
 }
@@ -83,7 +80,7 @@ func (c *Engine) dueForDisposal(lane string, now archive.Instant) (n int, err er
 // Released lets the disposals of a drop go on that the brake has stopped; the brake must
 // have been told before.
 func (c *Engine) Released(drop string) {
-	c.routes.unlock(disposalPrefix + drop)
+	c.breakers.unlock(DisposalTarget(drop))
 	c.runners[ledger.Dispose].nudge()
 }
 

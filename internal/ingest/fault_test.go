@@ -285,7 +285,7 @@ func TestAsk_I24_NobodyIsBlamedForAPathThatIsWrong(t *testing.T) {
 					if n := r.states(); n[ledger.Uploaded] != documents {
 						t.Error(n)
 					}
-					if p := r.Pauses(); len(p) != 1 || p[0].Route != "status of vault V" {
+					if p := r.Pauses(); len(p) != 1 || p[0].Target.String() != "status of vault V" {
 						t.Error(p)
 					}
 					broken.Store(false)

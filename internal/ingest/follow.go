@@ -15,7 +15,7 @@ func (c *Engine) sendAtOnce(acts []ledger.Entry, outcome []ledger.Change) ([]led
 	up := c.runners[ledger.Upload]
 	lane := ledger.QueueOf(acts[0])
 	now := c.cfg.Now()
-	if _, rests := c.routes.rests(storePrefix+lane, now.Wall); rests || c.routes.isPaused(storePrefix+lane) || c.safe() {
+	if _, rests := c.breakers.isOpen(UploadTarget(vaultOf(lane)), now.Wall); rests || !c.breakers.isClosed(UploadTarget(vaultOf(lane))) || c.safe() {
 		return outcome, nil
 	}
 	sizes := map[archive.Key]int64{}
@@ -28,7 +28,7 @@ func (c *Engine) sendAtOnce(acts []ledger.Entry, outcome []ledger.Change) ([]led
 		if !ok || up.room(lane) == 0 || !c.cfg.Planner.MayStart(got.Ticket, sizes[change.Key], nil, now) {
 			continue
 		}
-		p := &piece{lane: lane, route: storePrefix + lane, es: []ledger.Entry{{Key: change.Key}}}
+		p := &piece{lane: lane, target: UploadTarget(vaultOf(lane)), es: []ledger.Entry{{Key: change.Key}}}
 		if !up.gate.take(p) {
 			continue
 		}

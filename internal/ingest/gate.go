@@ -12,11 +12,12 @@ import (
 // piece is work that is done together: what was taken for it, and of that what may be
 // done now that the intent is committed.
 type piece struct {
-	lane, route string
-	es, acts    []ledger.Entry
-	probe       bool      // it finds out whether a resting route works again
-	late        bool      // it is too late for it: that is committed, and nothing done
-	began       time.Time // set when its turn comes
+	lane     string
+	target   Target
+	es, acts []ledger.Entry
+	probe    bool      // it finds out whether a resting route works again
+	late     bool      // it is too late for it: that is committed, and nothing done
+	began    time.Time // set when its turn comes
 }
 
 // gate holds the places of one step. A piece of work has a place from the moment its

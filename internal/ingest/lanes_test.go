@@ -35,7 +35,7 @@ func TestStore_I23_ABucketThatRefusesHoldsUpNoOther(t *testing.T) {
 				if n := r.stateOf("B", ledger.Archived); n != 100 {
 					t.Errorf("%d of 100 of the other vault are archived", n)
 				}
-				if p := r.Pauses(); len(p) != 1 || p[0].Route != "store of vault AWAY" {
+				if p := r.Pauses(); len(p) != 1 || p[0].Target.String() != "store of vault AWAY" {
 					t.Error(p)
 				}
 			})
@@ -115,7 +115,7 @@ func TestLanes_I23_WhatRestsIsNotScanned(t *testing.T) {
 		away := &counting{Index: r.cfg.Index, seen: map[string]int{}}
 		r.cfg.Index = away
 		r.start()
-		r.routes.lock("vault AWAY", ledger.Cause{Code: "test"}, time.Now())
+		r.breakers.lockOpen(RegisterTarget("AWAY"), ledger.Cause{Code: "test"}, time.Now())
 		r.drop("AWAY", 300)
 		r.pass(10 * time.Minute)
 		if n := r.stateOf("AWAY", ledger.Packaged); n != 300 {
@@ -204,7 +204,7 @@ func TestCrossWired_I8_OneVaultsMixUpsStopNoOther(t *testing.T) {
 		}
 		r.dropNamed("B", "late", 2)
 		r.pass(10 * time.Minute)
-		if p := r.Pauses(); len(p) != 1 || p[0].Route != "vault B" {
+		if p := r.Pauses(); len(p) != 1 || p[0].Target.String() != "vault B" {
 			t.Error(p)
 		}
 	})
@@ -305,7 +305,7 @@ func TestDispose_I3_Brake(t *testing.T) {
 				if src := r.sources(); src[ledger.Gone] != row.gone || src[ledger.Kept] != 30-row.gone {
 					t.Error(src)
 				}
-				if p := r.Pauses(); row.stops && (len(p) != 1 || p[0].Route != "disposal of V") || !row.stops && len(p) != 0 {
+				if p := r.Pauses(); row.stops && (len(p) != 1 || p[0].Target.String() != "disposal of V") || !row.stops && len(p) != 0 {
 					t.Error(p)
 				}
 				if !row.stops {

@@ -3,19 +3,12 @@ package ingest
 import (
 	"errors"
 	"path"
-	"strings"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
 func (e *MountedError) cause() ledger.Cause { return ledger.Cause{Code: CauseMounted, Text: e.Text} }
-
-// folderRoute names the pause of one ended entry whose folder cannot be moved or removed.
-func folderRoute(k archive.Key) string { return folderPrefix + k.String() }
-
-// placeRoute names the pause of all folders of a drop that lie in one place, or are to be moved there.
-func placeRoute(place, drop string) string { return place + placePrefix + drop }
 
 // sourceFault postpones what was to be done with the source of an ended entry.
 //
@@ -32,12 +25,12 @@ func (c *Engine) sourceFault(e ledger.Entry, err error) []ledger.Change {
 	now := c.cfg.Now().Wall
 	switch {
 	case mounted.Place == "":
-		if c.routes.trip(folderRoute(e.Key), mounted.cause(), 0, now) {
+		if c.breakers.open(FolderTarget(e.Key), mounted.cause(), 0, now) {
 			c.cfg.Log.Error("something is mounted in a folder; it stays where it is until that is gone", "key", e.Key, "drop", e.Drop, "err", mounted)
 		}
 	default:
-		c.routes.opens(folderRoute(e.Key), now)
-		if c.routes.trip(placeRoute(mounted.Place, e.Drop), mounted.cause(), 0, now) {
+		c.breakers.close(FolderTarget(e.Key), now)
+		if c.breakers.open(PlaceTarget(mounted.Place, e.Drop), mounted.cause(), 0, now) {
 			c.cfg.Log.Error("something is mounted where folders are kept; they stay where they are until that is gone", "drop", e.Drop, "place", mounted.Place, "err", mounted)
 		}
 	}
@@ -47,20 +40,16 @@ func (c *Engine) sourceFault(e ledger.Entry, err error) []ledger.Change {
 // otherFault ends the pauses for a mount that an entry waited for and met another fault instead: what they say is not known to be true any more.
 func (c *Engine) otherFault(e ledger.Entry) {
 	now := c.cfg.Now().Wall
-	c.routes.opens(folderRoute(e.Key), now)
-	for _, p := range c.routes.list() {
-		if strings.HasSuffix(p.Route, placePrefix+e.Drop) {
-			c.routes.opens(p.Route, now)
+	c.breakers.close(FolderTarget(e.Key), now)
+	for _, p := range c.breakers.list() {
+		if p.Target.Purpose == ToMove && p.Target.Drop == e.Drop {
+			c.breakers.close(p.Target, now)
 		}
 	}
 }
 
 // folderWaits reports whether the folder of an entry is still to be moved or removed.
-func (c *Engine) folderWaits(key string) bool {
-	k, err := archive.ParseKey(key)
-	if err != nil {
-		return false
-	}
+func (c *Engine) folderWaits(k archive.Key) bool {
 	e, known, err := c.cfg.Ledger.Entry(k)
 	step, _, due := ledger.Due(e)
 	return err != nil || known && due && (step == ledger.Place || step == ledger.Dispose)
@@ -68,11 +57,11 @@ func (c *Engine) folderWaits(key string) bool {
 
 // sourceMoved ends the pause of an entry whose folder could be moved or removed after all.
 func (c *Engine) sourceMoved(e ledger.Entry) {
-	if c.routes.opens(folderRoute(e.Key), c.cfg.Now().Wall) {
+	if c.breakers.close(FolderTarget(e.Key), c.cfg.Now().Wall) {
 		c.cfg.Log.Info("nothing is mounted in the folder any more", "key", e.Key, "drop", e.Drop)
 	}
 	for place := path.Dir(e.Dest); place != "." && place != "/"; place = path.Dir(place) {
-		if c.routes.opens(placeRoute(place, e.Drop), c.cfg.Now().Wall) {
+		if c.breakers.close(PlaceTarget(place, e.Drop), c.cfg.Now().Wall) {
 			c.cfg.Log.Info("nothing is mounted where folders are kept any more", "drop", e.Drop, "place", place)
 		}
 	}

@@ -9,48 +9,48 @@ import (
 	"vaultd/internal/window"
 )
 
-// paces hold how many calls may go at once over each route that was used. After a
+// paces hold how many calls may go at once over each target that was used. After a
 // restart they are found anew.
 type paces struct {
 	mu sync.Mutex
-	by map[string]*window.Pace // by route; guarded by mu
+	by map[Target]*window.Pace // guarded by mu
 }
 
-// of returns the pace of a route that takes most calls at once; the caller holds mu.
-func (p *paces) of(route string, most int) *window.Pace {
-	if p.by[route] == nil {
-		p.by[route] = window.NewPace(most)
+// of returns the pace of a target that takes most calls at once; the caller holds mu.
+func (p *paces) of(t Target, most int) *window.Pace {
+	if p.by[t] == nil {
+		p.by[t] = window.NewPace(most)
 	}
-	return p.by[route]
+	return p.by[t]
 }
 
-func (p *paces) limit(route string, most int) int {
+func (p *paces) limit(t Target, most int) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.of(route, most).Limit()
+	return p.of(t, most).Limit()
 }
 
-func (p *paces) began(route string, most int) uint64 {
+func (p *paces) began(t Target, most int) uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.of(route, most).Began()
+	return p.of(t, most).Began()
 }
 
 // went books a call that went well while that many were under way.
-func (p *paces) went(route string, under int) {
+func (p *paces) went(t Target, under int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if pace := p.by[route]; pace != nil {
+	if pace := p.by[t]; pace != nil {
 		pace.Went(under >= pace.Limit())
 	}
 }
 
 // strained books that call n met 429, 503 or no answer in time, and reports whether the
 // route must rest.
-func (p *paces) strained(route string, n uint64) bool {
+func (p *paces) strained(t Target, n uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pace := p.by[route]
+	pace := p.by[t]
 	return pace == nil || pace.Strained(n)
 }
 
@@ -62,9 +62,9 @@ func strains(e *apicall.Error) bool {
 
 // strain slows a route down and pauses it where even one call at a time is too much, or
 // where the other side said for how long it wants to be left alone.
-func (c *Engine) strain(route string, call uint64, err *apicall.Error) {
-	if c.paces.strained(route, call) || err.RetryAfter > 0 || c.routes.isPaused(route) {
-		c.pause(route, causeOf(err), err.RetryAfter)
+func (c *Engine) strain(t Target, call uint64, err *apicall.Error) {
+	if c.paces.strained(t, call) || err.RetryAfter > 0 || !c.breakers.isClosed(t) {
+		c.openBreaker(t, causeOf(err), err.RetryAfter)
 	}
 }
 

@@ -125,7 +125,7 @@ type DisposalLimitError struct {
 // Error implements error.
 func (e *DisposalLimitError) Error() string {
 	return fmt.Sprintf("%d archived folders are due for removal at once, far more than usual (up to %d a day): a clock that is wrong, or a changed grace? Nothing is removed before a person approves: vaultd resume %q --reason TEXT",
-		e.Due, e.Usual, disposalPrefix+e.Drop)
+		e.Due, e.Usual, DisposalTarget(e.Drop))
 }
 
 // Unreadable is the code of the cause of an entry that waits for rights on its files.

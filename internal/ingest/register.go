@@ -21,12 +21,12 @@ func (c *Engine) registerStep() step {
 		before: c.recallAsked,
 		way: func(e ledger.Entry, _ archive.Instant) way {
 			if e.BatchLimit > 0 {
-				return way{route: vaultRoute(e.Vault), most: min(int(e.BatchLimit), c.cfg.BatchSize)}
+				return way{target: RegisterTarget(e.Vault), most: min(int(e.BatchLimit), c.cfg.BatchSize)}
 			}
-			return way{route: vaultRoute(e.Vault), most: c.cfg.BatchSize}
+			return way{target: RegisterTarget(e.Vault), most: c.cfg.BatchSize}
 		},
 		limit: c.affordable,
-		pace:  func(lane string) int { return c.paces.limit(lane, vaultCalls) },
+		pace:  func(lane string) int { return c.paces.limit(RegisterTarget(vaultOf(lane)), vaultCalls) },
 		intend: func(e ledger.Entry, _ archive.Instant) ([]ledger.Event, bool, error) {
 			if _, err := c.configured(e); err != nil {
 				return nil, false, err // it could not be uploaded
@@ -47,12 +47,12 @@ func (c *Engine) registerStep() step {
 // now count against the line: those of a vault whose store is away leave it free. A vault
 // that holds none may always have one.
 func (c *Engine) affordable(ready []ledger.Entry) (n int, again time.Time) {
-	store := storeRoute(ready[0].Vault)
-	if again, rests := c.routes.rests(store, c.cfg.Now().Wall); rests {
+	store := UploadTarget(ready[0].Vault)
+	if again, rests := c.breakers.isOpen(store, c.cfg.Now().Wall); rests {
 		return 0, again // a ticket would only run out
 	}
-	own, granted := c.backlog.granted(ready[0].Vault, func(v archive.VaultID) bool { return !c.routes.isPaused(storeRoute(v)) })
-	if c.routes.isPaused(store) { // what holds a ticket probes; without any, one more is needed for that
+	own, granted := c.backlog.granted(ready[0].Vault, func(v archive.VaultID) bool { return c.breakers.isClosed(UploadTarget(v)) })
+	if !c.breakers.isClosed(store) { // what holds a ticket probes; without any, one more is needed for that
 		return max(0, 1-own), time.Time{}
 	}
 	var waiting []int64
@@ -96,12 +96,12 @@ func (c *Engine) register(ctx context.Context, es []ledger.Entry) []ledger.Chang
 		})...)
 	}
 	vault := asked[0].Vault
-	call := c.paces.began(vaultRoute(vault), vaultCalls)
+	call := c.paces.began(RegisterTarget(vault), vaultCalls)
 	answer, err := c.cfg.Vault.Register(ctx, vault, frozen)
 	if err != nil {
 		return append(changes, c.registerFault(vault, asked, call, apicall.AsError(err))...)
 	}
-	c.paces.went(vaultRoute(vault), vaultCalls)
+	c.paces.went(RegisterTarget(vault), vaultCalls)
 	return append(changes, c.tickets(vault, asked, answer)...)
 }
 
@@ -135,25 +135,25 @@ func (c *Engine) tickets(vault archive.VaultID, asked []ledger.Entry, a archive.
 // Where none does, asking again at once would only leave registrations behind.
 func (c *Engine) judge(vault archive.VaultID, a archive.RegisterResult) {
 	for _, why := range a.Barred {
-		c.pause(vaultRoute(vault), ledger.Cause{Code: "upload-address-refused", Text: why}, 0)
+		c.openBreaker(RegisterTarget(vault), ledger.Cause{Code: "upload-address-refused", Text: why}, 0)
 		return
 	}
 	for _, t := range a.Tickets {
 		c.cfg.Planner.Saw(t)
 		if c.cfg.Planner.MayStart(t, 0, nil, t.Sent) {
-			c.open(vaultRoute(vault))
+			c.closeBreaker(RegisterTarget(vault))
 			return
 		}
 	}
-	if c.routes.doubt(vaultRoute(vault)) {
-		c.pause(vaultRoute(vault), ledger.Cause{Code: "no-usable-ticket",
+	if c.breakers.countFault(RegisterTarget(vault)) {
+		c.openBreaker(RegisterTarget(vault), ledger.Cause{Code: "no-usable-ticket",
 			Text: "the service's answers bring no upload address, or only such as are over when they arrive"}, 0)
 	}
 }
 
-func (c *Engine) open(route string) {
-	if c.routes.opens(route, c.cfg.Now().Wall) {
-		c.cfg.Log.Info("route open again", "route", route)
+func (c *Engine) closeBreaker(t Target) {
+	if c.breakers.close(t, c.cfg.Now().Wall) {
+		c.cfg.Log.Info("route open again", "route", t.String())
 	}
 }
 
@@ -162,7 +162,7 @@ func (c *Engine) registerFault(vault archive.VaultID, asked []ledger.Entry, call
 	case apicall.Refused:
 		return c.refused(vault, asked, err)
 	case apicall.NotSent, apicall.NotProcessed:
-		c.pause(vaultRoute(vault), causeOf(err), err.RetryAfter)
+		c.openBreaker(RegisterTarget(vault), causeOf(err), err.RetryAfter)
 		return c.each(asked, func(e ledger.Entry) ledger.Event {
 			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: causeOf(err)}
 		})
@@ -170,10 +170,10 @@ func (c *Engine) registerFault(vault archive.VaultID, asked []ledger.Entry, call
 	again := c.retryAt
 	switch {
 	case err.Overloaded():
-		c.strain(vaultRoute(vault), call, err)
+		c.strain(RegisterTarget(vault), call, err)
 		again = c.quickly
-	case c.routes.doubt(vaultRoute(vault)):
-		c.pause(vaultRoute(vault), causeOf(err), err.RetryAfter)
+	case c.breakers.countFault(RegisterTarget(vault)):
+		c.openBreaker(RegisterTarget(vault), causeOf(err), err.RetryAfter)
 	}
 	return c.each(asked, func(e ledger.Entry) ledger.Event {
 		return ledger.RegisterUnanswered{NotBefore: again(e), Cause: causeOf(err)}
@@ -187,10 +187,10 @@ func (c *Engine) refused(vault archive.VaultID, asked []ledger.Entry, err *apica
 		return c.each(asked, func(ledger.Entry) ledger.Event { return ledger.BatchRefused{Part: uint16((n + 1) / 2)} })
 	}
 	if c.refusals.another(vault, asked[0].Key) {
-		c.pause(vaultRoute(vault), ledger.Cause{Code: "refused-in-a-row",
+		c.openBreaker(RegisterTarget(vault), ledger.Cause{Code: "refused-in-a-row",
 			Text: "the service refused three different documents in a row and took none since: " + err.Text}, 0)
 	} else {
-		c.open(vaultRoute(vault))
+		c.closeBreaker(RegisterTarget(vault))
 	}
 	return c.each(asked, func(ledger.Entry) ledger.Event { return ledger.RegisterRefused{Cause: causeOf(err)} })
 }
@@ -198,7 +198,7 @@ func (c *Engine) refused(vault archive.VaultID, asked []ledger.Entry, err *apica
 // answered books that the service is there, unless it refuses whatever it gets.
 func (c *Engine) answered(vault archive.VaultID) {
 	if !c.refusals.tooMany(vault) {
-		c.open(vaultRoute(vault))
+		c.closeBreaker(RegisterTarget(vault))
 	}
 }
 
@@ -207,7 +207,7 @@ func (c *Engine) answered(vault archive.VaultID) {
 func (c *Engine) crossWired(vault archive.VaultID) {
 	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "vault", vault)
 	if c.crossed.again(vault) > 1 {
-		c.routes.lock(vaultRoute(vault), ledger.Cause{Code: "cross-wired",
+		c.breakers.lockOpen(RegisterTarget(vault), ledger.Cause{Code: "cross-wired",
 			Text: "the service mixed up documents twice; nothing is registered until vaultd is restarted. Ask the provider."}, c.cfg.Now().Wall)
 	}
 }
@@ -226,12 +226,12 @@ func (x *crossings) again(v archive.VaultID) int {
 	return x.n[v]
 }
 
-func (c *Engine) pause(route string, cause ledger.Cause, retryAfter time.Duration) {
-	if !c.routes.trip(route, cause, retryAfter, c.cfg.Now().Wall) {
+func (c *Engine) openBreaker(t Target, cause ledger.Cause, retryAfter time.Duration) {
+	if !c.breakers.open(t, cause, retryAfter, c.cfg.Now().Wall) {
 		return
 	}
-	p := Pause{Route: route, Cause: cause}
-	c.cfg.Log.Error("route paused", "route", route, "cause", cause.Code, "err", cause.Text, "do", p.Advice())
+	p := Pause{Target: t, Cause: cause}
+	c.cfg.Log.Error("route paused", "route", t.String(), "cause", cause.Code, "err", cause.Text, "do", p.Advice())
 	if c.cfg.Paused != nil {
 		c.cfg.Paused(p)
 	}

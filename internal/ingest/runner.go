@@ -21,8 +21,8 @@ type step struct {
 	linger time.Duration
 	risky  bool // it sends, moves or removes something: not in safe mode
 
-	// route names the route that a lane's work goes over; nil: called as the lane.
-	route func(lane string) string
+	// target returns what the work of a lane needs; nil: the drop of the lane, or the registration of its vault.
+	target func(lane string) Target
 	// way returns how an entry is gone about; nil: over the lane's route, batch at once.
 	way func(ledger.Entry, archive.Instant) way
 	// admit returns what lets an entry of a lane in, and whether anything of it may go;
@@ -57,10 +57,10 @@ type step struct {
 // way is how an entry is gone about. It is decided once for each piece of work: clocks and
 // speeds that are asked twice may answer twice.
 type way struct {
-	route string    // that it goes over
-	most  int       // entries, at most, that are done with it
-	late  bool      // nothing can be done any more
-	from  time.Time // it waits until then; zero: it need not
+	target Target    // that it needs
+	most   int       // entries, at most, that are done with it
+	late   bool      // nothing can be done any more
+	from   time.Time // it waits until then; zero: it need not
 }
 
 // runner runs one step. It holds which entries are under way, and nothing else that
@@ -82,8 +82,8 @@ type runner struct {
 }
 
 func (c *Engine) runner(s step) *runner {
-	if s.route == nil {
-		s.route = func(lane string) string { return lane }
+	if s.target == nil {
+		s.target = targetOf
 	}
 	return &runner{step: s, gate: newGate(s), c: c, wake: make(chan struct{}, 1), since: map[string]time.Time{}}
 }
@@ -184,7 +184,7 @@ func (r *runner) serve(work context.Context, lane string, now archive.Instant, f
 	if room == 0 {
 		return false, nil // the end of a piece of work wakes us
 	}
-	if until, rests := r.c.routes.rests(r.route(lane), now.Wall); rests {
+	if until, rests := r.c.breakers.isOpen(r.target(lane), now.Wall); rests {
 		next.add(until)
 		return false, nil
 	}
@@ -207,8 +207,8 @@ func (r *runner) serve(work context.Context, lane string, now archive.Instant, f
 		ready = ready[:min(n, len(ready))]
 	}
 	way := r.wayOf(lane, ready[0], now)
-	probe, rests := r.c.routes.enter(way.route, now.Wall)
-	if rests { // since this was found
+	probe, allowed := r.c.breakers.allow(way.target, now.Wall)
+	if !allowed { // it opened since this was found
 		delete(found, lane)
 		next.add(now.Wall) // the lane may hold what goes over another route
 		return false, nil
@@ -221,7 +221,7 @@ func (r *runner) serve(work context.Context, lane string, now archive.Instant, f
 	if r.limit == nil {
 		found[lane] = rest
 	}
-	r.start(work, &piece{lane: lane, route: way.route, es: es, probe: probe, late: way.late}, now)
+	r.start(work, &piece{lane: lane, target: way.target, es: es, probe: probe, late: way.late}, now)
 	return true, nil
 }
 
@@ -241,7 +241,7 @@ func (r *runner) look(lane string, now archive.Instant, limit int, next *earlies
 			next.add(way.from)
 			return true
 		}
-		if until, rests := r.c.routes.rests(way.route, now.Wall); rests {
+		if until, rests := r.c.breakers.isOpen(way.target, now.Wall); rests {
 			next.add(until)
 			return true
 		}
@@ -255,7 +255,7 @@ func (r *runner) wayOf(lane string, e ledger.Entry, now archive.Instant) way {
 	if r.way != nil {
 		return r.way(e, now)
 	}
-	return way{route: r.route(lane), most: r.batch}
+	return way{target: r.target(lane), most: r.batch}
 }
 
 // fills returns until when a lane's piece of n entries waits for more; zero: it need not.
@@ -289,7 +289,7 @@ func (r *runner) split(lane string, first way, ready []ledger.Entry, now archive
 func (r *runner) start(work context.Context, p *piece, now archive.Instant) {
 	if !r.gate.take(p) {
 		if p.probe {
-			r.c.routes.settle(p.route, now.Wall)
+			r.c.breakers.endProbe(p.target, now.Wall)
 		}
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
-	"strings"
 	"time"
 
 	"vaultd/internal/archive"
@@ -36,7 +35,7 @@ const maxWaiting = 2000
 // not keep the packages of the others from being made. What is not let through waits
 // as it is, and is looked at again when a package leaves.
 func (c *Engine) admitToPack(lane string, _ archive.Instant) (func(ledger.Entry) bool, bool) {
-	d, known := c.drops[strings.TrimPrefix(lane, dropPrefix)]
+	d, known := c.drops[dropOf(lane)]
 	if known && !c.roomToPack(d.Vault) {
 		return nil, false
 	}
@@ -61,9 +60,9 @@ func (c *Engine) roomToPack(v archive.VaultID) bool {
 	case errors.Is(err, ErrFull):
 		return false
 	case err != nil:
-		c.pause(spoolRoute, ledger.Cause{Code: "no-room", Text: err.Error()}, 0)
+		c.openBreaker(SpoolTarget(), ledger.Cause{Code: "no-room", Text: err.Error()}, 0)
 		return false
-	case c.routes.opens(spoolRoute, c.cfg.Now().Wall):
+	case c.breakers.close(SpoolTarget(), c.cfg.Now().Wall):
 		c.cfg.Log.Info("packing goes on")
 	}
 	return true
@@ -133,7 +132,7 @@ func (c *Engine) dropFault(e ledger.Entry, err error) []ledger.Change {
 
 func (c *Engine) pauseDrop(e ledger.Entry, err error) ledger.Cause {
 	cause := ledger.Cause{Code: "drop-unavailable", Text: err.Error()}
-	if c.routes.trip(dropPrefix+e.Drop, cause, 0, c.cfg.Now().Wall) {
+	if c.breakers.open(DropTarget(e.Drop), cause, 0, c.cfg.Now().Wall) {
 		c.cfg.Log.Error("drop paused", "drop", e.Drop, "err", err)
 	}
 	return cause

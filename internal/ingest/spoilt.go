@@ -51,8 +51,8 @@ func (s *spoilt) has(e ledger.Entry) bool {
 // in a row were over, more of them would only be lost as well.
 func (c *Engine) expired(e ledger.Entry, err *apicall.Error) []ledger.Event {
 	first := c.spoilt.book(e, c.cfg.Planner.Window, c.cfg.Now())
-	if route := storeRoute(e.Vault); first && c.routes.doubt(route) {
-		c.pause(route, causeOf(err), err.RetryAfter)
+	if target := UploadTarget(e.Vault); first && c.breakers.countFault(target) {
+		c.openBreaker(target, causeOf(err), err.RetryAfter)
 	}
 	refused := ledger.UploadRefused{NotBefore: c.anew(e), Cause: causeOf(err)}
 	if sentBefore(e) { // and nobody knows what became of that

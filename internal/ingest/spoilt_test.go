@@ -139,7 +139,7 @@ func TestStore_I9_EveryTicketIsOver(t *testing.T) {
 		if n := p.refused(); n > 6*30 {
 			t.Errorf("%d uploads refused in six hours", n)
 		}
-		if n := r.Pauses(); len(n) != 1 || n[0].Route != "store of vault V" {
+		if n := r.Pauses(); len(n) != 1 || n[0].Target.String() != "store of vault V" {
 			t.Error(n)
 		}
 		p.mu.Lock()
@@ -159,7 +159,7 @@ func TestStore_I24_RefusalsAreDoubt(t *testing.T) {
 		r := run(t, s)
 		r.drop("V", 200)
 		r.pass(time.Hour)
-		if p := r.Pauses(); len(p) != 1 || p[0].Route != "store of vault V" {
+		if p := r.Pauses(); len(p) != 1 || p[0].Target.String() != "store of vault V" {
 			t.Error(p)
 		}
 	})

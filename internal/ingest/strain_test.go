@@ -81,7 +81,7 @@ func TestStore_I24_Only503Rests(t *testing.T) {
 		}})
 		r.drop("V", 200)
 		r.pass(time.Hour)
-		if p := r.Pauses(); len(p) != 1 || p[0].Route != "store of vault V" {
+		if p := r.Pauses(); len(p) != 1 || p[0].Target.String() != "store of vault V" {
 			t.Error(p)
 		}
 		if calls > 200 { // those in doubt are sent again until their window ends
@@ -97,8 +97,8 @@ func TestRegister_G13_OneCallForAnExpiredBatch(t *testing.T) {
 		r := run(t, s)
 		r.drop("V", 100) // speeds are learned
 		r.pass(time.Minute)
-		r.routes.lock("store of vault V", ledger.Cause{Code: "test"}, time.Now())
-		r.routes.unlock("store of vault V")
+		r.breakers.lockOpen(UploadTarget("V"), ledger.Cause{Code: "test"}, time.Now())
+		r.breakers.unlock(UploadTarget("V"))
 		posts, _ := s.counts()
 		var once sync.Once
 		for _, d := range r.drops {

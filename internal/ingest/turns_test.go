@@ -94,7 +94,7 @@ func TestRunner_I24_APauseInTheMiddleOfARound(t *testing.T) {
 		if !serve() || len(found["vault V"]) != 9 {
 			t.Fatalf("vacuous: %d found", len(found["vault V"]))
 		}
-		r.pause("store of vault V", ledger.Cause{Code: "test"}, time.Hour)
+		r.openBreaker(UploadTarget("V"), ledger.Cause{Code: "test"}, time.Hour)
 		for n := 0; serve(); n++ {
 			if n > 10 {
 				t.Fatal("it goes on and on")
@@ -242,7 +242,7 @@ func TestUpload_I11_OverIsOverForAll(t *testing.T) {
 		if len(es) != 20 || !r.mayStart(es[0], nil, at) {
 			t.Fatal("vacuous", len(es))
 		}
-		up.start(t.Context(), &piece{lane: "vault V", route: way.route, es: es, late: way.late}, at)
+		up.start(t.Context(), &piece{lane: "vault V", target: way.target, es: es, late: way.late}, at)
 		synctest.Wait()
 		if n := r.states(); n[ledger.Packaged] != 20 {
 			t.Error(n)
@@ -408,7 +408,7 @@ func TestReseal_WaitsForRoom(t *testing.T) {
 func TestAsk_AnOldListOpensNothing(t *testing.T) {
 	r := build(t, &service{})
 	defer r.ledger.Close()
-	r.pause(askRoute("V"), ledger.Cause{Code: "test"}, 0)
+	r.openBreaker(AskTarget("V"), ledger.Cause{Code: "test"}, 0)
 	known := func() map[archive.RemoteID]archive.Receipt {
 		return map[archive.RemoteID]archive.Receipt{"old": {Remote: "old"}}
 	}
@@ -416,12 +416,12 @@ func TestAsk_AnOldListOpensNothing(t *testing.T) {
 	failed := &questions{heard: known()}
 	failed.book("new", archive.Receipt{}, errors.New("no answer"))
 	r.judgeAsking("V", failed)
-	if !r.routes.isPaused(askRoute("V")) {
+	if r.breakers.isClosed(AskTarget("V")) {
 		t.Error("opened by what was heard before")
 	}
 	failed.book("newer", archive.Receipt{Remote: "newer"}, nil)
 	r.judgeAsking("V", failed)
-	if r.routes.isPaused(askRoute("V")) {
+	if !r.breakers.isClosed(AskTarget("V")) {
 		t.Error("an answer does not open it")
 	}
 }

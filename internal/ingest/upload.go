@@ -22,16 +22,16 @@ func (c *Engine) uploadStep() step {
 		way: func(e ledger.Entry, now archive.Instant) way {
 			switch {
 			case !c.mayStart(e, nil, now):
-				return way{route: noRoute, most: overAtOnce, late: true}
+				return way{target: Target{}, most: overAtOnce, late: true}
 			case e.State == ledger.Sending: // bytes may be there: the window decides, not the route
-				return way{route: noRoute, most: 1, from: c.leftAlone(e, now)}
+				return way{target: Target{}, most: 1, from: c.leftAlone(e, now)}
 			}
-			return way{route: storeRoute(e.Vault), most: 1}
+			return way{target: UploadTarget(e.Vault), most: 1}
 		},
-		pace:  func(lane string) int { return c.paces.limit(storePrefix+lane, c.cfg.Workers) },
-		joins: func(e ledger.Entry) bool { return c.cfg.Planner.Joins(e.Package.Size, c.cfg.Now()) },
-		turn:  c.turn,
-		route: func(string) string { return noRoute },
+		pace:   func(lane string) int { return c.paces.limit(UploadTarget(vaultOf(lane)), c.cfg.Workers) },
+		joins:  func(e ledger.Entry) bool { return c.cfg.Planner.Joins(e.Package.Size, c.cfg.Now()) },
+		turn:   c.turn,
+		target: func(string) Target { return Target{} },
 		intend: func(e ledger.Entry, _ archive.Instant) ([]ledger.Event, bool, error) {
 			if e.State == ledger.Registered && c.shared.has(e) {
 				return []ledger.Event{ticketShared()}, false, nil
@@ -63,7 +63,7 @@ func (c *Engine) mayStart(e ledger.Entry, booked *window.Upload, now archive.Ins
 // leftAlone returns until when an upload of which bytes may be at the store waits because the store asked for that; zero:
 // it need not. It never waits beyond its ticket: after the wait there must be room for as many like it as may go at once.
 func (c *Engine) leftAlone(e ledger.Entry, now archive.Instant) time.Time {
-	until := c.routes.asked(storeRoute(e.Vault))
+	until := c.breakers.askedUntil(UploadTarget(e.Vault))
 	wait := until.Sub(now.Wall)
 	if wait <= 0 || !c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size*int64(c.cfg.Workers), nil, instantIn(now, wait)) {
 		return time.Time{}
@@ -139,7 +139,7 @@ func (c *Engine) upload(ctx context.Context, e ledger.Entry) []ledger.Change {
 	ticket := e.Current().Ticket
 	sending, cancel := c.whileUsable(ctx, ticket)
 	defer cancel()
-	call := c.paces.began(storeRoute(e.Vault), c.cfg.Workers)
+	call := c.paces.began(UploadTarget(e.Vault), c.cfg.Workers)
 	sent, etag, err := c.cfg.Vault.Upload(sending, ticket, pkg)
 	c.turnOver(e.Key, err == nil)
 	if err != nil {
@@ -152,8 +152,8 @@ func (c *Engine) upload(ctx context.Context, e ledger.Entry) []ledger.Change {
 		}
 		return []ledger.Change{c.change(e, c.uploadFault(e, call, fault)...)}
 	}
-	c.paces.went(storeRoute(e.Vault), c.runners[ledger.Upload].under(ledger.QueueOf(e)))
-	c.open(storeRoute(e.Vault))
+	c.paces.went(UploadTarget(e.Vault), c.runners[ledger.Upload].under(ledger.QueueOf(e)))
+	c.closeBreaker(UploadTarget(e.Vault))
 	if !c.trustworthy(etag, pkg) {
 		return []ledger.Change{c.change(e, ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "etag-differs",
 			Text: "the store answered with the MD5 of other bytes; the same bytes are sent again"}})}
@@ -206,15 +206,15 @@ func (c *Engine) uploadFault(e ledger.Entry, call uint64, err *apicall.Error) []
 	if err.Expired && err.Outcome == apicall.Refused {
 		return c.expired(e, err)
 	}
-	route, again := storeRoute(e.Vault), c.retryAt(e)
+	target, again := UploadTarget(e.Vault), c.retryAt(e)
 	switch {
 	case strains(err):
-		c.strain(route, call, err)
+		c.strain(target, call, err)
 		if err.RetryAfter == 0 {
 			again = c.quickly(e)
 		}
-	case c.routes.doubt(route): // else each document with a ticket would end in doubt as well
-		c.pause(route, causeOf(err), err.RetryAfter)
+	case c.breakers.countFault(target): // else each document with a ticket would end in doubt as well
+		c.openBreaker(target, causeOf(err), err.RetryAfter)
 	case err.Outcome == apicall.OutcomeUnknown:
 		again = c.quickly(e)
 	}

@@ -16,7 +16,7 @@ func (r *runner) enter(work context.Context, p *piece) {
 	}
 	defer r.c.wg.Done()
 	if p.probe {
-		r.c.routes.settle(p.route, r.c.cfg.Now().Wall)
+		r.c.breakers.endProbe(p.target, r.c.cfg.Now().Wall)
 	}
 	r.done(p, false)
 	r.finish(p)
@@ -43,7 +43,7 @@ func (r *runner) work(ctx context.Context, p *piece) {
 		outcome, acted = r.do(ctx, p.acts), true
 	}
 	if p.probe {
-		r.c.routes.settle(p.route, r.c.cfg.Now().Wall)
+		r.c.breakers.endProbe(p.target, r.c.cfg.Now().Wall)
 	}
 	r.done(p, acted)
 	r.begin(ctx)
@@ -63,7 +63,7 @@ func (r *runner) work(ctx context.Context, p *piece) {
 
 // restsNow reports whether the route of a piece was paused while that waited for its turn.
 func (r *runner) restsNow(p *piece) bool {
-	_, rests := r.c.routes.rests(p.route, r.c.cfg.Now().Wall)
+	_, rests := r.c.breakers.isOpen(p.target, r.c.cfg.Now().Wall)
 	return rests && !p.probe
 }
 

@@ -127,8 +127,8 @@ var remote = []mutant{
 		tests: []string{readings},
 	},
 	{
-		name: "SuccessEndsAnAskedWait", promise: "I24", file: "internal/ingest/route.go",
-		old: "if was && (p.locked || now.Before(p.Asked)) {", new: "if was && p.locked {", tests: []string{conductor},
+		name: "SuccessEndsAnAskedWait", promise: "I24", file: "internal/ingest/breaker.go",
+		old: "if known && (br.locked || now.Before(br.Asked)) {", new: "if known && br.locked {", tests: []string{conductor},
 	},
 	{
 		name: "OneBadNumberPausesTheVault", promise: "I23", file: "internal/ingest/ask.go",
@@ -430,7 +430,7 @@ var remote = []mutant{
 	},
 	{
 		name: "PauseNotHeardInMidRound", promise: "I24", file: "internal/ingest/runner.go",
-		old: "if rests { // since this was found", new: "if false && rests {", tests: []string{conductor},
+		old: "if !allowed { // it opened since this was found", new: "if false && !allowed {", tests: []string{conductor},
 	},
 	{
 		name: "PauseNotHeardWhileWaiting", promise: "I24", file: "internal/ingest/work.go",

@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/vaultapi"
 )
@@ -130,7 +131,7 @@ func TestReading_I24_AnAccountForEachVault(t *testing.T) {
 					}
 				}
 				for _, p := range w.daemon.State().Pauses {
-					if p.Route != "vault BETA" {
+					if p.Target != ingest.RegisterTarget("BETA") {
 						t.Errorf("paused: %+v", p)
 					}
 				}

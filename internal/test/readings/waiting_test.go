@@ -91,7 +91,7 @@ func TestReading_I24_RetryAfterIsTheRoutesAndCapped(t *testing.T) {
 						return false
 					})
 					w.waits()
-					if p := w.daemon.State().Pauses; len(p) != 1 || p[0].Route != "vault ACME" || p[0].Asked != p[0].Next || p[0].Asked.Sub(p[0].Since).Round(time.Minute) != most {
+					if p := w.daemon.State().Pauses; len(p) != 1 || p[0].Target.String() != "vault ACME" || p[0].Asked != p[0].Next || p[0].Asked.Sub(p[0].Since).Round(time.Minute) != most {
 						t.Errorf("paused: %+v", p)
 					}
 					if stored {

@@ -288,7 +288,7 @@ func (w *world) listen() {
 		w.heard[e.Cause.Text] = true
 	}
 	for _, p := range w.daemon.State().Pauses {
-		w.heard[p.Route+": "+p.Cause.Text] = true
+		w.heard[p.Target.String()+": "+p.Cause.Text] = true
 	}
 }
 

@@ -152,7 +152,7 @@ func TestCrossWired_I8(t *testing.T) {
 			w.Drop(i%2, Make(4, 10+i, Good))
 		}
 		w.Advance(24 * time.Hour)
-		if p := w.d.State().Pauses; len(p) != 1 || p[0].Route != "vault VAULT-1" || p[0].Cause.Code != "cross-wired" {
+		if p := w.d.State().Pauses; len(p) != 1 || p[0].Target.String() != "vault VAULT-1" || p[0].Cause.Code != "cross-wired" {
 			t.Errorf("pauses %+v", p)
 		}
 		b := w.d.Ledger().Balance()
@@ -298,7 +298,7 @@ func TestEnvironment_I24(t *testing.T) {
 				}
 				w.Advance(6 * time.Hour)
 				p := w.d.State().Pauses
-				if len(p) != 1 || p[0].Route != "vault VAULT-1" {
+				if len(p) != 1 || p[0].Target.String() != "vault VAULT-1" {
 					t.Errorf("pauses %+v", p)
 				}
 				b := w.d.Ledger().Balance()

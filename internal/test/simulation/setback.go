@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/proof"
 )
@@ -34,9 +35,9 @@ func (w *World) Administer() {
 		w.log.logger().Info("the administrator compared", "left", c.Left, "why", c.Why, "waits", c.Waits, "err", err)
 	}
 	for _, p := range w.d.State().Pauses {
-		if drop, disposal := strings.CutPrefix(p.Route, "disposal of "); disposal {
-			n, err := w.d.Humans().ApproveDisposal(ctx, drop, administrator)
-			w.log.logger().Info("the administrator let disposals go", "drop", drop, "folders", n, "err", err)
+		if p.Target.Purpose == ingest.ToDispose {
+			n, err := w.d.Humans().ApproveDisposal(ctx, p.Target.Drop, administrator)
+			w.log.logger().Info("the administrator let disposals go", "drop", p.Target.Drop, "folders", n, "err", err)
 		}
 	}
 }

@@ -174,7 +174,7 @@ func (u unknown) play(t *testing.T) {
 	w.Advance(2*time.Minute + d)
 	var routes []string
 	for _, p := range w.d.State().Pauses {
-		routes = append(routes, p.Route)
+		routes = append(routes, p.Target.String())
 	}
 	if u.paused != "" && !slices.Equal(routes, []string{u.paused}) || u.paused == "" && len(routes) > 0 {
 		t.Errorf("paused %q, want %q", routes, u.paused)

@@ -13,39 +13,39 @@ import (
 )
 
 // What was under way when a route was stopped for good does not open it again.
-func TestRoutes_I8_LockedStaysLocked(t *testing.T) {
-	r, now := newRoutes(), time.Unix(1, 0)
-	r.lock("vault V", ledger.Cause{Code: "cross-wired"}, now)
-	r.opens("vault V", now)
-	r.trip("vault V", ledger.Cause{Code: "http-403"}, 0, now)
-	r.settle("vault V", now)
-	if _, rests := r.rests("vault V", now.Add(365*24*time.Hour)); !rests || r.list()[0].Cause.Code != "cross-wired" {
+func TestBreakers_I8_LockedStaysOpen(t *testing.T) {
+	r, now := newBreakers(), time.Unix(1, 0)
+	r.lockOpen(RegisterTarget("V"), ledger.Cause{Code: "cross-wired"}, now)
+	r.close(RegisterTarget("V"), now)
+	r.open(RegisterTarget("V"), ledger.Cause{Code: "http-403"}, 0, now)
+	r.endProbe(RegisterTarget("V"), now)
+	if _, rests := r.isOpen(RegisterTarget("V"), now.Add(365*24*time.Hour)); !rests || r.list()[0].Cause.Code != "cross-wired" {
 		t.Error(r.list())
 	}
 }
 
 // What was under way when the other side asked to be left alone ends well, and opens nothing before that time; a fault
 // of it does not shorten the wait either.
-func TestRoutes_I24_AskedWaitIsKept(t *testing.T) {
-	r, now := newRoutes(), time.Unix(1, 0)
-	r.trip("vault V", ledger.Cause{Code: "http-429"}, time.Hour, now)
-	if r.opens("vault V", now.Add(time.Second)) {
+func TestBreakers_I24_AskedWaitIsKept(t *testing.T) {
+	r, now := newBreakers(), time.Unix(1, 0)
+	r.open(RegisterTarget("V"), ledger.Cause{Code: "http-429"}, time.Hour, now)
+	if r.close(RegisterTarget("V"), now.Add(time.Second)) {
 		t.Error("a success opened it")
 	}
-	r.trip("vault V", ledger.Cause{Code: "http-500"}, 0, now.Add(2*time.Second))
-	r.trip("vault V", ledger.Cause{Code: "http-503"}, time.Minute, now.Add(3*time.Second))
+	r.open(RegisterTarget("V"), ledger.Cause{Code: "http-500"}, 0, now.Add(2*time.Second))
+	r.open(RegisterTarget("V"), ledger.Cause{Code: "http-503"}, time.Minute, now.Add(3*time.Second))
 	p := r.list()
-	if until, rests := r.rests("vault V", now.Add(59*time.Minute)); !rests || !until.Equal(now.Add(time.Hour)) || !p[0].Asked.Equal(until) {
+	if until, rests := r.isOpen(RegisterTarget("V"), now.Add(59*time.Minute)); !rests || !until.Equal(now.Add(time.Hour)) || !p[0].Asked.Equal(until) {
 		t.Errorf("%v until %v: %+v", rests, until, p)
 	}
-	if _, rests := r.rests("vault V", now.Add(time.Hour)); rests {
+	if _, rests := r.isOpen(RegisterTarget("V"), now.Add(time.Hour)); rests {
 		t.Error("it rests for longer than it was asked to")
 	}
-	r.trip("vault V", ledger.Cause{Code: "http-500"}, 0, now.Add(time.Hour)) // the probe
+	r.open(RegisterTarget("V"), ledger.Cause{Code: "http-500"}, 0, now.Add(time.Hour)) // the probe
 	if p := r.list(); p[0].Cause.Code != "http-500" || !p[0].Next.Before(now.Add(time.Hour+maxPause)) {
 		t.Errorf("%+v", p)
 	}
-	if !r.opens("vault V", now.Add(2*time.Hour)) {
+	if !r.close(RegisterTarget("V"), now.Add(2*time.Hour)) {
 		t.Error("a success after the wait does not open it")
 	}
 }
@@ -74,7 +74,7 @@ func TestStore_I24_AskedWaitHoldsForTheWholeRoute(t *testing.T) {
 		if early > 4 {
 			t.Errorf("%d uploads although the store asked to be left alone", early)
 		}
-		if p := r.Pauses(); len(p) != 1 || p[0].Route != "store of vault V" || p[0].Asked.IsZero() {
+		if p := r.Pauses(); len(p) != 1 || p[0].Target.String() != "store of vault V" || p[0].Asked.IsZero() {
 			t.Error(p)
 		}
 		r.pass(time.Hour)
