@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	maxFailures = 3  // packages that the service failed or lost before a person is called
-	evidence    = 3  // equal answers that count as proof of absence
-	spacing     = 24 // parts of the grace between two counted answers, and before a failure is asked about again
+	maxFailures   = 3  // packages that the service failed or lost before a person is called
+	neededAnswers = 3  // equal answers that count as proof of absence
+	graceParts    = 24 // parts of the grace between two counted answers, and before a failure is asked about again
 )
 
 // StatusSeen is the service's word about one registration of the entry.
@@ -24,37 +24,37 @@ type StatusSeen struct {
 func (StatusSeen) JournalName() string { return "status-seen" }
 
 func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
-	r := e.registration(ev.Receipt.Remote)
+	r := e.findRegistration(ev.Receipt.Remote)
 	if r == nil {
 		return ErrIllegal
 	}
-	contradicted, successes := e.Contradicted, e.successes()
+	contradicted, successes := e.Contradicted, e.countSuccesses()
 	worked := r.EqualAnswers > 0 && (r.LastStatus == archive.InProgress || r.LastStatus == archive.Unfamiliar)
-	r.hear(ev.Receipt.Status, at.Wall, ev.Grace)
+	r.countAnswer(ev.Receipt.Status, at.Wall, ev.Grace)
 	if e.isWatched(r) {
 		r.LastAnswer = at.Wall // the next late question comes after this answer, counted or not
 	}
 	switch ev.Receipt.Status {
 	case archive.Successful:
-		e.succeed(r, ev.Receipt, at)
+		e.recordSuccess(r, ev.Receipt, at)
 	case archive.InProgress:
-		e.progress(r, at)
+		e.recordProgress(r, at)
 	case archive.Failed:
 		switch {
 		case r.olderThan(ev.Receipt.Updated) && (worked || !r.mayBeUnused(ev.Receipt.Updated)):
-			e.fail(r, ev, at)
+			e.recordFailure(r, ev, at)
 		case e.isCurrent(r) && e.State == Uploaded || r.olderThan(ev.Receipt.Updated):
-			e.missing(r, ev, at)
+			e.recordMissing(r, ev, at)
 		}
 	case archive.WaitingForPackage, archive.Absent:
-		e.missing(r, ev, at)
+		e.recordMissing(r, ev, at)
 	}
-	if e.Contradicted && (!contradicted || e.successes() > successes) || e.IsArchivedTwice() && e.successes() > successes {
+	if e.Contradicted && (!contradicted || e.countSuccesses() > successes) || e.IsArchivedTwice() && e.countSuccesses() > successes {
 		e.Resolved = false // whoever resolved something before did not know this
 	}
 	open := e.State == Uploaded || e.State == Unclear
 	if step, when, _ := Due(*e); step == Ask && (open || !when.After(at.Wall)) { // heard beside another step, or before a late question, it must not delay that
-		e.tried()
+		e.countAttempt()
 		e.NotBefore = ev.NotBefore
 	}
 	return nil // an unfamiliar word changes nothing but the time of the next question
@@ -81,20 +81,20 @@ func (r *Registration) mayBeUnused(t time.Time) bool {
 	return t.IsZero() || r.Ticket.Date.IsZero() || !t.Before(end.Add(-time.Minute))
 }
 
-// hear counts equal answers that lie far enough apart.
-func (r *Registration) hear(w archive.ServiceStatus, at time.Time, grace time.Duration) {
+// countAnswer counts equal answers that lie far enough apart.
+func (r *Registration) countAnswer(w archive.ServiceStatus, at time.Time, grace time.Duration) {
 	switch {
 	case w != r.LastStatus || r.EqualAnswers == 0:
 		r.LastStatus, r.EqualAnswers, r.LastAnswer = w, 1, at
-	case at.Sub(r.LastAnswer) >= grace/spacing && r.EqualAnswers < 255:
+	case at.Sub(r.LastAnswer) >= grace/graceParts && r.EqualAnswers < 255:
 		r.EqualAnswers, r.LastAnswer = r.EqualAnswers+1, at
 	}
 }
 
-// proven reports whether the absence of content may be believed: nothing can be in
+// isProvenAbsent reports whether the absence of content may be believed: nothing can be in
 // flight any more, and the service said the same often enough.
-func (r *Registration) proven(at archive.Instant, ev StatusSeen) bool {
-	return r.EqualAnswers >= evidence && r.unusedFor(at.Wall, ev.Receipt.Date) >= ev.Grace
+func (r *Registration) isProvenAbsent(at archive.Instant, ev StatusSeen) bool {
+	return r.EqualAnswers >= neededAnswers && r.unusedFor(at.Wall, ev.Receipt.Date) >= ev.Grace
 }
 
 // unusedFor returns for how long nothing can have left for the registration's address, by
@@ -123,7 +123,7 @@ func (r *Registration) lastUse() time.Time {
 
 func (e *Entry) isCurrent(r *Registration) bool { return r == e.Current() }
 
-func (e *Entry) succeed(r *Registration, rc archive.Receipt, at archive.Instant) {
+func (e *Entry) recordSuccess(r *Registration, rc archive.Receipt, at archive.Instant) {
 	if !e.State.IsOpen() && r.Fate != Succeeded && r.Ticket.Remote != e.ArchivedRemote { // it counts beside the success that the entry has, or in spite of its end
 		if r.SucceededAt = rc.Updated; r.SucceededAt.IsZero() {
 			r.SucceededAt = at.Wall
@@ -132,14 +132,14 @@ func (e *Entry) succeed(r *Registration, rc archive.Receipt, at archive.Instant)
 	r.Fate = Succeeded
 	switch {
 	case e.State.IsOpen():
-		e.close(at.Wall)
-		e.enter(Archived)
+		e.closeTicket(at.Wall)
+		e.enterState(Archived)
 		e.ArchivedRemote, e.SuccessRecord = rc.Remote, rc.Record
 		e.ArchivedAt = rc.Updated
 		if e.ArchivedAt.IsZero() {
 			e.ArchivedAt = at.Wall
 		}
-		e.PossibleDouble = e.PossibleDouble || e.holders() > 1
+		e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1
 	case e.State == Archived:
 		e.PossibleDouble = e.PossibleDouble || rc.Remote != e.ArchivedRemote
 	default: // rejected, duplicate, quarantined: the service holds what we say it does not
@@ -148,10 +148,10 @@ func (e *Entry) succeed(r *Registration, rc archive.Receipt, at archive.Instant)
 	}
 }
 
-// progress books that the service has content for r. Where nothing waited for r any
+// recordProgress books that the service has content for r. Where nothing waited for r any
 // more and no other package is under way, the document goes on with r instead of being
 // sent again.
-func (e *Entry) progress(r *Registration, at archive.Instant) {
+func (e *Entry) recordProgress(r *Registration, at archive.Instant) {
 	unawaited, failed := r.Fate == Unsent || r.IsGivenUp(), r.Fate == Lapsed
 	if unawaited || r.Fate == MaybeStored {
 		r.Fate = Stored
@@ -161,24 +161,24 @@ func (e *Entry) progress(r *Registration, at archive.Instant) {
 		if failed && e.Failures > 0 {
 			e.Failures-- // the service takes it back: one package that it calls failed again and again has failed once
 		}
-		e.toUploaded(at)
+		e.enterUploaded(at)
 	case unawaited && (e.State == Packaged || e.State == Registered):
-		e.close(at.Wall) // a ticket that is not used is an orphan
+		e.closeTicket(at.Wall) // a ticket that is not used is an orphan
 		e.makeCurrent(slices.IndexFunc(e.Registrations, func(o Registration) bool { return o.Ticket.Remote == r.Ticket.Remote && o.Fate == Stored }))
-		e.toUploaded(at)
+		e.enterUploaded(at)
 	}
-	e.PossibleDouble = e.PossibleDouble || unawaited && e.holders() > 1
+	e.PossibleDouble = e.PossibleDouble || unawaited && e.countHolders() > 1
 	e.Contradicted = e.Contradicted || (e.State == Rejected && !e.InDoubt)
 }
 
-func (e *Entry) toUploaded(at archive.Instant) {
-	e.close(at.Wall)
-	e.enter(Uploaded)
+func (e *Entry) enterUploaded(at archive.Instant) {
+	e.closeTicket(at.Wall)
+	e.enterState(Uploaded)
 	e.UploadedAt = at.Wall
 }
 
-// fail books the service's failure of r. A failed attempt is not a failed document.
-func (e *Entry) fail(r *Registration, ev StatusSeen, at archive.Instant) {
+// recordFailure books the service's failure of r. A failed attempt is not a failed document.
+func (e *Entry) recordFailure(r *Registration, ev StatusSeen, at archive.Instant) {
 	if r.Fate == Succeeded {
 		e.Contradicted = true
 		return
@@ -186,22 +186,22 @@ func (e *Entry) fail(r *Registration, ev StatusSeen, at archive.Instant) {
 	current := e.isCurrent(r)
 	switch {
 	case current && e.State == Uploaded:
-		e.lapse(r, at)
+		e.markLapsed(r, at)
 		e.Failures++
-		e.again(Cause{Code: "archiving-failed", Text: ev.Receipt.Message})
-		if e.looksAgain() {
-			e.NotBefore = at.Wall.Add(ev.Grace / spacing)
+		e.registerAgain(Cause{Code: "archiving-failed", Text: ev.Receipt.Message})
+		if e.asksAgain() {
+			e.NotBefore = at.Wall.Add(ev.Grace / graceParts)
 		}
 	case r.Fate == Stored && !current:
-		e.lapse(r, at)
+		e.markLapsed(r, at)
 	default:
-		e.missing(r, ev, at)
+		e.recordMissing(r, ev, at)
 	}
 }
 
-// missing books the service's word that it has no package for r. It is believed
+// recordMissing books the service's word that it has no package for r. It is believed
 // only as evidence, repeated and late; a 404 never is.
-func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
+func (e *Entry) recordMissing(r *Registration, ev StatusSeen, at archive.Instant) {
 	current := e.isCurrent(r)
 	switch {
 	case r.Fate == Succeeded:
@@ -210,50 +210,50 @@ func (e *Entry) missing(r *Registration, ev StatusSeen, at archive.Instant) {
 		if at.Wall.Sub(e.UploadedAt) >= ev.Grace { // that alone sends nothing
 			r.Fate, r.EqualAnswers = MaybeStored, 0
 			e.Failures++
-			e.enter(Unclear)
+			e.enterState(Unclear)
 			e.Cause = Cause{Code: "package-missing-at-service"}
 		}
 	case current && e.State == Sending: // the window decides first
-	case ev.Receipt.Status == archive.Absent || !r.proven(at, ev):
+	case ev.Receipt.Status == archive.Absent || !r.isProvenAbsent(at, ev):
 	case r.Fate == MaybeStored || r.Fate == Stored:
-		e.lapse(r, at)
+		e.markLapsed(r, at)
 		if current && e.State == Unclear {
-			e.again(Cause{Code: "proven-absent"})
+			e.registerAgain(Cause{Code: "proven-absent"})
 		}
 	}
 }
 
-// lapse books that r holds nothing that will be archived, by the service's own word. Where
+// markLapsed books that r holds nothing that will be archived, by the service's own word. Where
 // no more than one registration is left that may, the entry is not double any more: the
 // evidence is the one on which it would be registered again without that flag. What a person
 // decided or a receipt tells, of a registration that may not be listed here, no evidence
 // ends. The service may take its word back, so r is asked about for a while yet.
-func (e *Entry) lapse(r *Registration, at archive.Instant) {
+func (e *Entry) markLapsed(r *Registration, at archive.Instant) {
 	r.Fate, r.ClosedAt = Lapsed, at.Wall
-	e.PossibleDouble = e.PossibleDouble && (e.DuplicateConfirmed || e.holders() > 1)
+	e.PossibleDouble = e.PossibleDouble && (e.DuplicateConfirmed || e.countHolders() > 1)
 }
 
-// again sends the document back to be registered once more, unless the service has
+// registerAgain sends the document back to be registered once more, unless the service has
 // failed or lost it so often that a person must look, or another registration of it
 // may hold content: then that one is asked about first.
-func (e *Entry) again(c Cause) {
+func (e *Entry) registerAgain(c Cause) {
 	if e.Failures >= maxFailures {
-		e.quarantine(c)
+		e.enterQuarantine(c)
 		return
 	}
 	next := Packaged
 	if !e.PossibleDouble && len(e.OpenQuestions()) > 0 {
-		next = e.turn()
+		next = e.makeOpenQuestionCurrent()
 	}
-	e.enter(next)
+	e.enterState(next)
 	e.Cause = c
 }
 
-// turn makes the last registration with an open question the current one, and returns
+// makeOpenQuestionCurrent makes the last registration with an open question the current one, and returns
 // the state that its fate is.
-func (e *Entry) turn() State {
+func (e *Entry) makeOpenQuestionCurrent() State {
 	i := len(e.Registrations) - 1
-	for i > 0 && (e.Registrations[i].Fate != MaybeStored && e.Registrations[i].Fate != Stored || !e.latest(i)) {
+	for i > 0 && (e.Registrations[i].Fate != MaybeStored && e.Registrations[i].Fate != Stored || !e.isLatest(i)) {
 		i--
 	}
 	if e.makeCurrent(i); e.Current().Fate == Stored {
@@ -268,5 +268,7 @@ func (e *Entry) makeCurrent(i int) {
 	e.Registrations = append(slices.Delete(e.Registrations, i, i+1), r)
 }
 
-// underWay reports whether the service is archiving the registration, by its last word.
-func (r Registration) underWay() bool { return r.Fate == Stored && r.LastStatus == archive.InProgress }
+// isUnderWay reports whether the service is archiving the registration, by its last word.
+func (r Registration) isUnderWay() bool {
+	return r.Fate == Stored && r.LastStatus == archive.InProgress
+}

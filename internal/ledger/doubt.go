@@ -23,10 +23,10 @@ func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 	switch e.State {
 	case Registered, Sending:
 		e.Current().Fate = MaybeStored
-		e.close(at.Wall)
-		e.enter(Unclear)
+		e.closeTicket(at.Wall)
+		e.enterState(Unclear)
 	case Registering: // the POST stays without an answer
-		e.enter(Packaged)
+		e.enterState(Packaged)
 	}
 	for i := range e.Registrations { // the same number may have been given out and used again since
 		if r := &e.Registrations[i]; r.Fate == MaybeStored || r.Fate == Stored {
@@ -73,10 +73,10 @@ func (e Entry) GenerationOf(id archive.ID) (n uint8, ok bool) {
 
 func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
 	n, ours := e.GenerationOf(ev.ID)
-	if !ours || ev.Remote == "" || e.registration(ev.Remote) != nil {
+	if !ours || ev.Remote == "" || e.findRegistration(ev.Remote) != nil {
 		return ErrIllegal
 	}
-	if err := e.in(Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Rejected, Quarantined); err != nil {
+	if err := e.requireState(Packaged, Registering, Registered, Sending, Uploaded, Unclear, Archived, Rejected, Quarantined); err != nil {
 		return err
 	}
 	if e.NeedsReconcile && (e.State == Registering || e.State == Registered || e.State == Sending) {
@@ -92,27 +92,27 @@ func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
 		e.Generation, e.ID, e.LostAnswers = n, ev.ID, e.Posts-e.Answers
 	}
 	if !e.NeedsReconcile {
-		e.note(found)
+		e.listBeforeCurrent(found)
 		return nil
 	}
 	found.Fate = MaybeStored
 	e.Registrations = append(e.Registrations, found)
-	e.fold()
-	e.PossibleDouble = e.PossibleDouble || e.holders() > 1
+	e.pruneRegistrations()
+	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1
 	if e.State.IsOpen() {
-		e.enter(Unclear)
+		e.enterState(Unclear)
 		e.Cause = Cause{Code: "registration-found"}
 	}
 	return nil
 }
 
-// note lists a registration that nothing goes to, before the current one.
-func (e *Entry) note(r Registration) {
+// listBeforeCurrent lists a registration that nothing goes to, before the current one.
+func (e *Entry) listBeforeCurrent(r Registration) {
 	e.Registrations = append(e.Registrations, r)
 	if last := len(e.Registrations) - 1; last > 0 {
 		e.Registrations[last], e.Registrations[last-1] = e.Registrations[last-1], e.Registrations[last]
 	}
-	e.fold()
+	e.pruneRegistrations()
 }
 
 // Reconciled ends the suspicion: the service was asked in a way that would have shown
@@ -154,7 +154,7 @@ func (ev SourceFound) apply(e *Entry, _ archive.Instant) error {
 	case Returned:
 		in = []State{Quarantined, Rejected, Duplicate}
 	}
-	if err := e.in(in...); err != nil {
+	if err := e.requireState(in...); err != nil {
 		return err
 	}
 	e.Source, e.Dest, e.DisposeAt = ev.Source, ev.Dest, time.Time{}
@@ -194,7 +194,7 @@ type Recovered struct {
 func (Recovered) JournalName() string { return "recovered" }
 
 func (ev Recovered) apply(e *Entry, at archive.Instant) error {
-	if e.State != None || e.Key.IsZero() || !ev.whole() {
+	if e.State != None || e.Key.IsZero() || !ev.isComplete() {
 		return ErrIllegal
 	}
 	e.State, e.Source, e.Dest, e.NeedsReconcile = ev.State, ev.Source, ev.Dest, true
@@ -219,8 +219,8 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
-// whole reports whether the evidence says what it must.
-func (ev Recovered) whole() bool {
+// isComplete reports whether the evidence says what it must.
+func (ev Recovered) isComplete() bool {
 	switch {
 	case !ev.Content.IsZero() && (ev.ID.IsZero() || ev.Package.IsZero()):
 		return false
@@ -233,12 +233,12 @@ func (ev Recovered) whole() bool {
 	return ev.State == Rejected && ev.Source == Returned && ev.Dest != "" && ev.Remote == ""
 }
 
-func (l *Line) recovered(ev Recovered) {
-	l.Vault, l.Remote, l.Size, l.UID = string(ev.Vault), string(ev.Remote), ev.Package.Size, uid(ev.Owner)
+func (l *Line) setRecovered(ev Recovered) {
+	l.Vault, l.Remote, l.Size, l.UID = string(ev.Vault), string(ev.Remote), ev.Package.Size, uidPointer(ev.Owner)
 	if !ev.Seal.IsZero() {
 		l.Seal = ev.Seal.String()
 	}
 	if !ev.ArchivedAt.IsZero() {
-		l.Time = stamp(ev.ArchivedAt)
+		l.Time = formatTime(ev.ArchivedAt)
 	}
 }

@@ -157,8 +157,8 @@ func (e *Entry) Current() *Registration {
 	return &e.Registrations[len(e.Registrations)-1]
 }
 
-// registration returns the latest one with the service's number r.
-func (e *Entry) registration(r archive.RemoteID) *Registration {
+// findRegistration returns the latest one with the service's number r.
+func (e *Entry) findRegistration(r archive.RemoteID) *Registration {
 	for i := len(e.Registrations) - 1; i >= 0; i-- {
 		if e.Registrations[i].Ticket.Remote == r {
 			return &e.Registrations[i]
@@ -172,7 +172,7 @@ func (e *Entry) registration(r archive.RemoteID) *Registration {
 func (e Entry) OpenQuestions() []archive.RemoteID {
 	var open []archive.RemoteID
 	for i, r := range e.Registrations {
-		if (r.Fate == MaybeStored || r.Fate == Stored) && e.latest(i) {
+		if (r.Fate == MaybeStored || r.Fate == Stored) && e.isLatest(i) {
 			open = append(open, r.Ticket.Remote)
 		}
 	}
@@ -182,32 +182,32 @@ func (e Entry) OpenQuestions() []archive.RemoteID {
 // ServiceAhead tells by how much the service's clock was ahead of ours when the registration that succeeded was made, to a second;
 // known is false where the service did not tell its time then.
 func (e Entry) ServiceAhead() (ahead time.Duration, known bool) {
-	r := e.registration(e.ArchivedRemote)
+	r := e.findRegistration(e.ArchivedRemote)
 	if r == nil || r.Ticket.Date.IsZero() || r.Ticket.Sent.Wall.IsZero() {
 		return 0, false
 	}
 	return r.Ticket.Date.Sub(r.Ticket.Sent.Wall), true
 }
 
-// latest reports whether the i-th registration is the last with its number: a
+// isLatest reports whether the i-th registration is the last with its number: a
 // service may give the same one again, and its word is then about the last.
-func (e *Entry) latest(i int) bool {
-	return e.registration(e.Registrations[i].Ticket.Remote) == &e.Registrations[i]
+func (e *Entry) isLatest(i int) bool {
+	return e.findRegistration(e.Registrations[i].Ticket.Remote) == &e.Registrations[i]
 }
 
-// holders counts the service's numbers that hold content, or may.
-func (e *Entry) holders() int {
+// countHolders counts the service's numbers that hold content, or may.
+func (e *Entry) countHolders() int {
 	var held []archive.RemoteID
 	for _, r := range e.Registrations {
 		if r.Fate != Unsent && !r.IsGivenUp() {
-			held = appendNew(held, r.Ticket.Remote)
+			held = appendIfNew(held, r.Ticket.Remote)
 		}
 	}
 	return len(held)
 }
 
-// appendNew appends a number that is not in the list yet.
-func appendNew(all []archive.RemoteID, r archive.RemoteID) []archive.RemoteID {
+// appendIfNew appends a number that is not in the list yet.
+func appendIfNew(all []archive.RemoteID, r archive.RemoteID) []archive.RemoteID {
 	if slices.Contains(all, r) {
 		return all
 	}
@@ -223,7 +223,7 @@ func (e Entry) Orphans() []archive.RemoteID {
 		sent := slices.ContainsFunc(e.Registrations, func(o Registration) bool {
 			return o.Ticket.Remote == r.Ticket.Remote && o.Fate != Unsent && o.Fate != Declined
 		})
-		if e.latest(i) && !current && !sent {
+		if e.isLatest(i) && !current && !sent {
 			none = append(none, r.Ticket.Remote)
 		}
 	}
@@ -257,33 +257,35 @@ func (e Entry) HasNothingAtService() bool {
 // not corrected since, it cannot go on by itself, the service contradicts it or has
 // archived it twice, or its disposal was stopped halfway.
 func (e Entry) NeedsPerson() bool {
-	return e.State == Quarantined || (e.State == Rejected || e.Contradicted || e.IsArchivedTwice()) && !e.Resolved || e.halfway()
+	return e.State == Quarantined || (e.State == Rejected || e.Contradicted || e.IsArchivedTwice()) && !e.Resolved || e.isHalfwayDisposed()
 }
 
-// halfway reports whether something came up against a disposal that had begun.
-func (e *Entry) halfway() bool { return e.Source == Disposing && (e.PossibleDouble || e.Contradicted) }
+// isHalfwayDisposed reports whether something came up against a disposal that had begun.
+func (e *Entry) isHalfwayDisposed() bool {
+	return e.Source == Disposing && (e.PossibleDouble || e.Contradicted)
+}
 
-// wait postpones the step that is due.
-func (e *Entry) wait(until time.Time, c Cause) {
-	e.tried()
+// postpone postpones the step that is due.
+func (e *Entry) postpone(until time.Time, c Cause) {
+	e.countAttempt()
 	e.NotBefore = until
 	if c.Code != "" {
 		e.Cause = c
 	}
 }
 
-// tried counts one more attempt, as far as the counter goes.
-func (e *Entry) tried() {
+// countAttempt counts one more attempt, as far as the counter goes.
+func (e *Entry) countAttempt() {
 	if e.Attempt < math.MaxUint16 {
 		e.Attempt++
 	}
 }
 
-// enter changes the state and starts its step afresh.
-func (e *Entry) enter(s State) {
+// enterState changes the state and starts its step afresh.
+func (e *Entry) enterState(s State) {
 	e.State = s
 	e.Attempt, e.NotBefore, e.WaitsFor, e.Cause = 0, time.Time{}, archive.Key{}, Cause{}
 	if r := e.Current(); r != nil && s != Registered && s != Sending {
-		r.spend()
+		r.wipeTicket()
 	}
 }

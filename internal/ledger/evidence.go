@@ -12,7 +12,7 @@ import (
 // clock must say so too. need is 0 where no answer of this kind proves it.
 func (r Registration) Evidence(grace time.Duration) (have, need int, from time.Time) {
 	if r.LastStatus == archive.WaitingForPackage || r.LastStatus == archive.Failed {
-		have, need = int(r.EqualAnswers), evidence
+		have, need = int(r.EqualAnswers), neededAnswers
 	}
 	return have, need, r.lastUse().Add(grace)
 }

@@ -3,24 +3,24 @@ package ledger
 import "slices"
 
 const (
-	listed = 8  // registrations without content that an entry lists at the most
-	late   = 32 // of them, beside those, that are still asked about
+	maxListed     = 8  // registrations without content that an entry lists at the most
+	maxLateListed = 32 // of them, beside those, that are still asked about
 )
 
-// fold takes the oldest registrations without content off the list, so that an entry
+// pruneRegistrations takes the oldest registrations without content off the list, so that an entry
 // stays small however often it is registered. One that may hold content, that
 // succeeded, or that is current, always stays. Of one that is not listed any more the
 // service's word is still heard, from its list and its index.
-func (e *Entry) fold() {
-	idle, asked := -listed, -late
+func (e *Entry) pruneRegistrations() {
+	idle, asked := -maxListed, -maxLateListed
 	spare := func(i int) *int {
-		if _, is := e.lateQuestionOf(i); is {
+		if _, is := e.nextLateQuestionOf(i); is {
 			return &asked
 		}
 		return &idle
 	}
 	for i := range e.Registrations {
-		if e.spent(i) {
+		if e.isPrunable(i) {
 			*spare(i)++
 		}
 	}
@@ -30,7 +30,7 @@ func (e *Entry) fold() {
 	kept := make([]Registration, 0, len(e.Registrations))
 	for i, r := range e.Registrations {
 		switch {
-		case *spare(i) <= 0 || !e.spent(i):
+		case *spare(i) <= 0 || !e.isPrunable(i):
 			kept = append(kept, r)
 			continue
 		case r.Fate == Lapsed:
@@ -43,14 +43,14 @@ func (e *Entry) fold() {
 	e.Registrations = kept
 }
 
-// spent reports whether nothing hangs on the i-th registration any more. The last one
+// isPrunable reports whether nothing hangs on the i-th registration any more. The last one
 // of a number speaks for those before it, and stays as long as one of them was sent.
-func (e *Entry) spent(i int) bool {
+func (e *Entry) isPrunable(i int) bool {
 	r := e.Registrations[i]
 	if i == len(e.Registrations)-1 || r.Fate != Unsent && !r.IsGivenUp() {
 		return false
 	}
-	return !e.latest(i) || !slices.ContainsFunc(e.Registrations, func(o Registration) bool {
+	return !e.isLatest(i) || !slices.ContainsFunc(e.Registrations, func(o Registration) bool {
 		return o.Ticket.Remote == r.Ticket.Remote && o.Fate != Unsent && !o.IsGivenUp()
 	})
 }

@@ -55,9 +55,9 @@ func (Held) JournalName() string { return "held" }
 func (ev Held) apply(e *Entry, _ archive.Instant) error {
 	switch {
 	case e.State == None:
-		return illegal(NotInThatState)
+		return illegalBecause(NotInThatState)
 	case e.Hold:
-		return illegal(AlreadyHeld)
+		return illegalBecause(AlreadyHeld)
 	}
 	e.Hold = true
 	return nil
@@ -71,7 +71,7 @@ func (Unheld) JournalName() string { return "unheld" }
 
 func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 	if !e.Hold {
-		return illegal(NotHeld)
+		return illegalBecause(NotHeld)
 	}
 	e.Hold = false
 	e.Reviewed = e.Reviewed || e.NeedsReview() // whoever lets it go on has looked at it
@@ -88,38 +88,38 @@ type Closed struct{ By Operator }
 func (Closed) JournalName() string { return "closed" }
 
 func (ev Closed) apply(e *Entry, at archive.Instant) error {
-	if err := e.mayClose(); err != nil {
+	if err := e.checkMayClose(); err != nil {
 		return err
 	}
 	switch e.State {
 	case Archived:
 		switch a := e.Attention(); {
-		case e.halfway():
+		case e.isHalfwayDisposed():
 			e.Source, e.DisposeAt = Kept, time.Time{}
 		case a == RepeatedNumber || a == StrangeDate:
 			e.Reviewed = true
 			return nil // not resolved: what comes up against it later needs a person all the same
 		}
 	case Discovered, Packaged:
-		e.enter(Rejected)
+		e.enterState(Rejected)
 		e.Hold = false // it waited for this decision, and its folder must come back
 		e.Cause = Cause{Code: "given-back", Text: "It was given back before anything was sent. Ask IT why, and drop it again where it belongs."}
 	case Quarantined, Unclear:
 		c := e.Cause
-		e.close(at.Wall)
-		e.enter(Rejected)
+		e.closeTicket(at.Wall)
+		e.enterState(Rejected)
 		e.InDoubt, e.Cause = true, c
 	}
 	e.Resolved = true
 	return nil
 }
 
-// mayClose says why e may not be closed; nil: it may.
-func (e *Entry) mayClose() error {
+// checkMayClose says why e may not be closed; nil: it may.
+func (e *Entry) checkMayClose() error {
 	switch e.State {
 	case Rejected:
 		if e.Resolved {
-			return illegal(AlreadyResolved)
+			return illegalBecause(AlreadyResolved)
 		}
 		return nil
 	case Archived:
@@ -127,21 +127,21 @@ func (e *Entry) mayClose() error {
 		case e.NeedsPerson() || e.Attention() != NoAttention:
 			return nil
 		case e.Contradicted || e.IsArchivedTwice() || e.SourceDiffers() || e.NeedsReview():
-			return illegal(AlreadyResolved)
+			return illegalBecause(AlreadyResolved)
 		}
-		return illegal(NothingToResolve)
+		return illegalBecause(NothingToResolve)
 	case Delivered, Duplicate:
-		return illegal(NothingToResolve)
+		return illegalBecause(NothingToResolve)
 	case Discovered, Packaged, Quarantined, Unclear:
 		if e.NeedsReconcile {
-			return illegal(NeedsReconcile) // nobody can decide about a life of which a part is lost
+			return illegalBecause(NeedsReconcile) // nobody can decide about a life of which a part is lost
 		}
 		if e.State.IsOpen() && e.State != Unclear && !e.HasNothingAtService() {
-			return illegal(ContentPossible)
+			return illegalBecause(ContentPossible)
 		}
 		return nil
 	}
-	return illegal(NotInThatState)
+	return illegalBecause(NotInThatState)
 }
 
 // Released sends an entry in doubt to be registered again by decision; it is
@@ -154,17 +154,17 @@ type Released struct{ By Operator }
 func (Released) JournalName() string { return "released" }
 
 func (ev Released) apply(e *Entry, at archive.Instant) error {
-	if err := e.in(Quarantined, Unclear); err != nil {
+	if err := e.requireState(Quarantined, Unclear); err != nil {
 		return err
 	}
 	if e.NeedsReconcile {
-		return illegal(NeedsReconcile)
+		return illegalBecause(NeedsReconcile)
 	}
-	e.close(at.Wall)
+	e.closeTicket(at.Wall)
 	for _, r := range e.Registrations {
 		if r.Fate == Succeeded {
-			e.PossibleDouble = e.PossibleDouble || e.holders() > 1
-			e.enter(Archived)
+			e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1
+			e.enterState(Archived)
 			e.ArchivedRemote, e.Contradicted = r.Ticket.Remote, false
 			if e.ArchivedAt.IsZero() {
 				e.ArchivedAt = at.Wall
@@ -172,22 +172,22 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 			return nil
 		}
 	}
-	if i := slices.IndexFunc(e.Registrations, Registration.underWay); i >= 0 {
-		e.PossibleDouble = e.PossibleDouble || e.holders() > 1
+	if i := slices.IndexFunc(e.Registrations, Registration.isUnderWay); i >= 0 {
+		e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1
 		e.makeCurrent(i)
-		e.toUploaded(at)
+		e.enterUploaded(at)
 		return nil
 	}
 	if e.Source != Claimed {
-		return illegal(SourceGone)
+		return illegalBecause(SourceGone)
 	}
-	e.PossibleDouble = e.PossibleDouble || e.holders() > 0
+	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 0
 	e.DuplicateConfirmed = e.PossibleDouble
 	if e.Package.IsZero() {
-		e.enter(Discovered)
+		e.enterState(Discovered)
 		return nil
 	}
-	e.enter(Packaged)
+	e.enterState(Packaged)
 	e.Failures = 0
 	return nil
 }
@@ -199,7 +199,7 @@ type Superseded struct{ By archive.Key }
 func (Superseded) JournalName() string { return "superseded" }
 
 func (ev Superseded) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Rejected); err != nil {
+	if err := e.requireState(Rejected); err != nil {
 		return err
 	}
 	e.Resolved = true
@@ -217,16 +217,16 @@ type Retried struct {
 func (Retried) JournalName() string { return "retaken" }
 
 func (ev Retried) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Rejected); err != nil {
+	if err := e.requireState(Rejected); err != nil {
 		return err
 	}
 	switch {
 	case e.Resolved:
-		return illegal(AlreadyResolved)
+		return illegalBecause(AlreadyResolved)
 	case e.Source == Gone:
-		return illegal(SourceGone)
+		return illegalBecause(SourceGone)
 	case e.Source != Returned:
-		return illegal(SourceNotReturned)
+		return illegalBecause(SourceNotReturned)
 	}
 	e.Resolved = true
 	return nil

@@ -31,7 +31,7 @@ var illegalWords = []string{
 }
 
 // String returns the reason in words for a log.
-func (r IllegalReason) String() string { return word(illegalWords, int(r)) }
+func (r IllegalReason) String() string { return wordOf(illegalWords, int(r)) }
 
 // IllegalReasons lists every reason.
 func IllegalReasons() []IllegalReason {
@@ -51,13 +51,13 @@ func (e *IllegalError) Error() string { return ErrIllegal.Error() + ": " + e.Rea
 // Unwrap gives ErrIllegal.
 func (*IllegalError) Unwrap() error { return ErrIllegal }
 
-// illegal refuses an event for reason r.
-func illegal(r IllegalReason) error { return &IllegalError{r} }
+// illegalBecause refuses an event for reason r.
+func illegalBecause(r IllegalReason) error { return &IllegalError{r} }
 
-// in refuses every state but those given.
-func (e *Entry) in(states ...State) error {
+// requireState refuses every state but those given.
+func (e *Entry) requireState(states ...State) error {
 	if slices.Contains(states, e.State) {
 		return nil
 	}
-	return illegal(NotInThatState)
+	return illegalBecause(NotInThatState)
 }

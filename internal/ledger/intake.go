@@ -43,11 +43,11 @@ type StillChanging struct {
 func (StillChanging) JournalName() string { return "still-changing" }
 
 func (ev StillChanging) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Discovered); err != nil {
+	if err := e.requireState(Discovered); err != nil {
 		return err
 	}
 	e.Fingerprint, e.WaitsFor = ev.Fingerprint, archive.Key{} // it may be another invoice now
-	e.wait(ev.NotBefore, Cause{Code: "still-changing"})
+	e.postpone(ev.NotBefore, Cause{Code: "still-changing"})
 	return nil
 }
 
@@ -71,9 +71,9 @@ func (ev Postponed) apply(e *Entry, at archive.Instant) error {
 		ev.Cause = Cause{} // why it ended, or stopped, stays: a question that waits says nothing about that
 	}
 	if step == Ask && len(e.OpenQuestions()) == 0 {
-		ev.NotBefore = later(ev.NotBefore, e.unanswered(at.Wall))
+		ev.NotBefore = laterOf(ev.NotBefore, e.recordSilence(at.Wall))
 	}
-	e.wait(ev.NotBefore, ev.Cause)
+	e.postpone(ev.NotBefore, ev.Cause)
 	e.WaitsFor = ev.WaitsFor
 	return nil
 }
@@ -98,10 +98,10 @@ type Sealed struct {
 func (Sealed) JournalName() string { return "sealed" }
 
 func (ev Sealed) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Discovered); err != nil || ev.ID.IsZero() || ev.Package.IsZero() {
+	if err := e.requireState(Discovered); err != nil || ev.ID.IsZero() || ev.Package.IsZero() {
 		return ErrIllegal
 	}
-	e.enter(Packaged)
+	e.enterState(Packaged)
 	e.Fingerprint = archive.Digest{} // it served to see whether the folder was still changing
 	e.ID, e.FirstID, e.IDFromSidecar, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.IDFromSidecar, ev.Content, ev.Metadata, ev.Package
 	e.Number, e.SameContent, e.SameNumber, e.StrangeDate = ev.Number, ev.SameContent, ev.SameNumber, ev.StrangeDate
@@ -122,7 +122,7 @@ type Resealed struct {
 func (Resealed) JournalName() string { return "resealed" }
 
 func (ev Resealed) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Packaged, Registering, Registered, Sending); err != nil {
+	if err := e.requireState(Packaged, Registering, Registered, Sending); err != nil {
 		return err
 	}
 	for _, r := range e.Registrations {
@@ -143,13 +143,13 @@ func (Refused) JournalName() string { return "refused" }
 
 func (ev Refused) apply(e *Entry, _ archive.Instant) error {
 	if e.NeedsReconcile && e.State == Discovered {
-		e.quarantine(ev.Cause)
+		e.enterQuarantine(ev.Cause)
 		return nil
 	}
 	if !e.HasNothingAtService() {
 		return ErrIllegal
 	}
-	e.enter(Rejected)
+	e.enterState(Rejected)
 	e.Cause = ev.Cause
 	return nil
 }
@@ -161,10 +161,10 @@ type FoundDuplicate struct{ First archive.Key }
 func (FoundDuplicate) JournalName() string { return "duplicate" }
 
 func (ev FoundDuplicate) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Discovered); err != nil || ev.First.IsZero() {
+	if err := e.requireState(Discovered); err != nil || ev.First.IsZero() {
 		return ErrIllegal
 	}
-	e.enter(Duplicate)
+	e.enterState(Duplicate)
 	e.DuplicateOf = ev.First
 	return nil
 }
@@ -179,12 +179,12 @@ func (ev SentToQuarantine) apply(e *Entry, _ archive.Instant) error {
 	if !e.State.IsOpen() {
 		return ErrIllegal
 	}
-	e.quarantine(ev.Cause)
+	e.enterQuarantine(ev.Cause)
 	return nil
 }
 
-func (e *Entry) quarantine(c Cause) {
-	e.close(time.Time{})
-	e.enter(Quarantined)
+func (e *Entry) enterQuarantine(c Cause) {
+	e.closeTicket(time.Time{})
+	e.enterState(Quarantined)
 	e.Cause = c
 }

@@ -21,26 +21,26 @@ var lateQuestions = [...]time.Duration{
 // were sent to it: the service failed it, or the store refused it.
 func (r Registration) IsGivenUp() bool { return r.Fate == Lapsed || r.Fate == Declined }
 
-// watched returns the registration that answers for the i-th one, to which bytes were
+// watchedRegistration returns the registration that answers for the i-th one, to which bytes were
 // sent and for which nothing waits any more: the last with its number, which was given
 // up too or never used. It is nil where nothing was sent, or where the number is asked
 // about for another reason or has succeeded.
-func (e *Entry) watched(i int) *Registration {
+func (e *Entry) watchedRegistration(i int) *Registration {
 	r := &e.Registrations[i]
 	if r.Fate == Unsent || r.Fate == Succeeded {
 		return nil
 	}
-	last := e.registration(r.Ticket.Remote)
+	last := e.findRegistration(r.Ticket.Remote)
 	if last.Fate != Unsent && !last.IsGivenUp() {
 		return nil
 	}
 	return last
 }
 
-// lateQuestionOf returns when the next late question about the i-th registration is
+// nextLateQuestionOf returns when the next late question about the i-th registration is
 // due: the first one after the last answer. ok is false where none is left.
-func (e *Entry) lateQuestionOf(i int) (at time.Time, ok bool) {
-	last := e.watched(i)
+func (e *Entry) nextLateQuestionOf(i int) (at time.Time, ok bool) {
+	last := e.watchedRegistration(i)
 	if last == nil {
 		return time.Time{}, false
 	}
@@ -52,10 +52,10 @@ func (e *Entry) lateQuestionOf(i int) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// lateQuestion returns when the next late question about any registration is due.
-func (e *Entry) lateQuestion() (at time.Time, ok bool) {
+// nextLateQuestion returns when the next late question about any registration is due.
+func (e *Entry) nextLateQuestion() (at time.Time, ok bool) {
 	for i := range e.Registrations {
-		if next, is := e.lateQuestionOf(i); is && (!ok || next.Before(at)) {
+		if next, is := e.nextLateQuestionOf(i); is && (!ok || next.Before(at)) {
 			at, ok = next, true
 		}
 	}
@@ -65,7 +65,7 @@ func (e *Entry) lateQuestion() (at time.Time, ok bool) {
 // isWatched reports whether late questions are asked about r.
 func (e *Entry) isWatched(r *Registration) bool {
 	for i := range e.Registrations {
-		if e.watched(i) == r {
+		if e.watchedRegistration(i) == r {
 			return true
 		}
 	}
@@ -79,19 +79,19 @@ func (e *Entry) waitsForProgress() bool {
 		return false
 	}
 	for i, r := range e.Registrations {
-		if r.underWay() && e.latest(i) { // the word is about the last registration of a number
+		if r.isUnderWay() && e.isLatest(i) { // the word is about the last registration of a number
 			return true
 		}
 	}
 	return false
 }
 
-// looksAgain reports whether the service is asked once more about the package that it
+// asksAgain reports whether the service is asked once more about the package that it
 // failed, before the document is registered again: a job may run again by itself. It is
 // not asked where it said so again, or said it as often as proves it.
-func (e *Entry) looksAgain() bool {
+func (e *Entry) asksAgain() bool {
 	r := e.Current()
-	if e.State != Packaged || r == nil || r.Fate != Lapsed || r.EqualAnswers >= evidence {
+	if e.State != Packaged || r == nil || r.Fate != Lapsed || r.EqualAnswers >= neededAnswers {
 		return false
 	}
 	return !r.LastAnswer.After(r.ClosedAt) || r.LastStatus == archive.Unfamiliar // a word that is not known may be progress
@@ -101,22 +101,22 @@ func (e *Entry) looksAgain() bool {
 // registered again, and how far two late questions are apart that are not answered.
 const longestSilence = 24 * time.Hour
 
-// unanswered books that nothing was heard about what was given up, and returns before when it is not asked again: as long
+// recordSilence books that nothing was heard about what was given up, and returns before when it is not asked again: as long
 // as the question is overdue, at most a day. One that is still not answered when its month is over counts as answered,
 // and a failure is not asked about again after a day: else an archive that cannot tell would be asked for ever.
-func (e *Entry) unanswered(now time.Time) (next time.Time) {
-	if r := e.Current(); e.looksAgain() && now.Sub(r.ClosedAt) >= longestSilence {
-		r.LastAnswer, r.EqualAnswers = now, evidence
+func (e *Entry) recordSilence(now time.Time) (next time.Time) {
+	if r := e.Current(); e.asksAgain() && now.Sub(r.ClosedAt) >= longestSilence {
+		r.LastAnswer, r.EqualAnswers = now, neededAnswers
 		return next
 	}
 	for i := range e.Registrations {
-		at, ok := e.lateQuestionOf(i)
+		at, ok := e.nextLateQuestionOf(i)
 		if !ok || at.After(now) {
 			continue
 		}
-		next = later(next, now.Add(min(now.Sub(at), longestSilence)))
+		next = laterOf(next, now.Add(min(now.Sub(at), longestSilence)))
 		if closed := e.Registrations[i].ClosedAt; now.Sub(closed) >= lateQuestions[len(lateQuestions)-1] {
-			e.watched(i).LastAnswer = now
+			e.watchedRegistration(i).LastAnswer = now
 		}
 	}
 	if e.State.IsOpen() {
@@ -130,12 +130,12 @@ func (e *Entry) unanswered(now time.Time) (next time.Time) {
 func (e Entry) DueQuestions(now time.Time) []archive.RemoteID {
 	all := e.OpenQuestions()
 	for i := range e.Registrations {
-		at, ok := e.lateQuestionOf(i)
-		if e.looksAgain() && e.isCurrent(e.watched(i)) {
+		at, ok := e.nextLateQuestionOf(i)
+		if e.asksAgain() && e.isCurrent(e.watchedRegistration(i)) {
 			at, ok = e.NotBefore, true
 		}
 		if ok && !at.After(now) {
-			all = appendNew(all, e.Registrations[i].Ticket.Remote)
+			all = appendIfNew(all, e.Registrations[i].Ticket.Remote)
 		}
 	}
 	return all
@@ -148,16 +148,16 @@ func (e Entry) IsNews(rc archive.Receipt) bool {
 	if rc.Status != archive.Successful && rc.Status != archive.InProgress || rc.Remote == e.ArchivedRemote {
 		return false
 	}
-	r := e.registration(rc.Remote)
+	r := e.findRegistration(rc.Remote)
 	return r == nil || r.Fate == Unsent || r.IsGivenUp() || rc.Status == archive.Successful && r.Fate != Succeeded
 }
 
-// successes counts the service's numbers under which the document is archived.
-func (e *Entry) successes() int {
+// countSuccesses counts the service's numbers under which the document is archived.
+func (e *Entry) countSuccesses() int {
 	var all []archive.RemoteID
 	for _, r := range e.Registrations {
 		if r.Fate == Succeeded {
-			all = appendNew(all, r.Ticket.Remote)
+			all = appendIfNew(all, r.Ticket.Remote)
 		}
 	}
 	return len(all)
@@ -165,4 +165,4 @@ func (e *Entry) successes() int {
 
 // IsArchivedTwice reports whether the service has archived the document under more than
 // one number: that is certain, not only possible.
-func (e Entry) IsArchivedTwice() bool { return e.successes() > 1 }
+func (e Entry) IsArchivedTwice() bool { return e.countSuccesses() > 1 }

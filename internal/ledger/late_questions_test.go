@@ -89,7 +89,7 @@ func TestLateQuestions_I21_AreBounded(t *testing.T) {
 	for n := range 100 {
 		e = must(t, e, time.Duration(n)*time.Minute, RegisterIntended{}, TicketReceived{ticket(archive.RemoteID(fmt.Sprint(n)))}, UploadIntended{}, UploadRefused{})
 	}
-	if n := len(e.DueQuestions(epoch.Add(10000 * time.Hour))); n != late+1 || e.Pruned.Total() != uint64(100-n) || e.Registrations[0].Ticket.Remote != "67" {
+	if n := len(e.DueQuestions(epoch.Add(10000 * time.Hour))); n != maxLateListed+1 || e.Pruned.Total() != uint64(100-n) || e.Registrations[0].Ticket.Remote != "67" {
 		t.Errorf("asks about %d, %+v folded, the first is %s", n, e.Pruned, e.Registrations[0].Ticket.Remote)
 	}
 }
@@ -201,20 +201,20 @@ func TestSecondLook_I2_BeforeItIsRegisteredAgain(t *testing.T) {
 		return e
 	}
 	e := failed()
-	if step, when, _ := Due(e); step != Ask || !when.Equal(epoch.Add(grace/spacing)) || !slices.Equal(e.DueQuestions(when), []archive.RemoteID{"b1"}) {
+	if step, when, _ := Due(e); step != Ask || !when.Equal(epoch.Add(grace/graceParts)) || !slices.Equal(e.DueQuestions(when), []archive.RemoteID{"b1"}) {
 		t.Fatalf("%s at %v about %v", step, when, e.DueQuestions(when))
 	}
 	for word, want := range map[archive.ServiceStatus]string{
 		archive.Failed: "packaged register", archive.Absent: "packaged register", archive.WaitingForPackage: "packaged register",
 		archive.InProgress: "uploaded ask", archive.Successful: "archived place", archive.Unfamiliar: "packaged ask",
 	} {
-		next := must(t, e, grace/spacing, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: word}})
+		next := must(t, e, grace/graceParts, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: word}})
 		step, _, _ := Due(next)
 		if got := fmt.Sprint(next.State, " ", step); got != want || next.PossibleDouble {
 			t.Errorf("%s: %s, want %s", word, got, want)
 		}
 	}
-	e.Registrations[0].EqualAnswers = evidence
+	e.Registrations[0].EqualAnswers = neededAnswers
 	if step, _, _ := Due(e); step != Register {
 		t.Errorf("%s, though it was said often enough", step)
 	}

@@ -53,8 +53,8 @@ func TestMissing_I25_LostThreeTimesCallsAPerson(t *testing.T) {
 	for range maxFailures {
 		e.State, e.UploadedAt = Uploaded, at
 		e.Registrations[0].Fate, e.Registrations[0].ClosedAt = Stored, at
-		for range 3 * spacing {
-			at = at.Add(grace / spacing)
+		for range 3 * graceParts {
+			at = at.Add(grace / graceParts)
 			next, err := Transition(e, StatusSeen{Grace: grace, Receipt: archive.Receipt{Remote: "b1", Status: archive.WaitingForPackage, Date: at}}, archive.Instant{Wall: at})
 			if err != nil {
 				t.Fatal(err)

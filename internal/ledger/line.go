@@ -40,14 +40,14 @@ type Line struct {
 
 // FirstLine returns the line that opens a journal.
 func FirstLine(ledger, environment string, at time.Time) Line {
-	return Line{N: 1, At: stamp(at), Event: "created", Ledger: ledger, Environment: environment}
+	return Line{N: 1, At: formatTime(at), Event: "created", Ledger: ledger, Environment: environment}
 }
 
 // NewLine returns the line that tells of ev, which made after.
 func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 	l := Line{
-		N: n, At: stamp(at.Wall), Event: ev.JournalName(), Key: after.Key.String(), Rev: after.Rev,
-		State: after.State.String(), Source: after.Source.String(), Cause: after.Cause.Code, Flags: after.flags(),
+		N: n, At: formatTime(at.Wall), Event: ev.JournalName(), Key: after.Key.String(), Rev: after.Rev,
+		State: after.State.String(), Source: after.Source.String(), Cause: after.Cause.Code, Flags: after.flagWords(),
 	}
 	if !after.ID.IsZero() {
 		l.ID = after.ID.String()
@@ -55,7 +55,7 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 	switch ev := ev.(type) {
 	case ClaimedFolder:
 		l.Vault, l.Other = string(ev.Vault), keyText(ev.Supersedes)
-		l.UID = uid(ev.Owner)
+		l.UID = uidPointer(ev.Owner)
 	case Sealed:
 		l.Seal, l.Size, l.Other = ev.Seal.String(), ev.Package.Size, keyText(after.Supersedes)
 		if l.Other == "" {
@@ -72,7 +72,7 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 		l.Other = keyText(ev.By)
 	case Retried:
 		l.Other = keyText(ev.As)
-		l.human(ev)
+		l.setOperator(ev)
 	case TicketReceived:
 		l.Remote = string(ev.Ticket.Remote)
 	case UploadIntended, UploadAccepted, UploadNotSent, UploadRefused, UploadUnanswered, WindowClosed:
@@ -85,30 +85,30 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 	case StatusSeen:
 		l.Remote, l.Status = string(ev.Receipt.Remote), ev.Receipt.Status.String()
 		if !ev.Receipt.Updated.IsZero() {
-			l.Time = stamp(ev.Receipt.Updated)
+			l.Time = formatTime(ev.Receipt.Updated)
 		}
 	case RegistrationFound:
 		l.Remote = string(ev.Remote)
 	case Recovered:
-		l.recovered(ev)
+		l.setRecovered(ev)
 	default:
-		l.human(ev)
+		l.setOperator(ev)
 	}
 	return l
 }
 
-func (l *Line) human(ev Event) {
+func (l *Line) setOperator(ev Event) {
 	by, ok := ActorOf(ev)
 	if !ok {
 		return
 	}
-	l.UID = uid(by.UID)
+	l.UID = uidPointer(by.UID)
 	if !by.Reason.IsZero() {
 		l.Reason = by.Reason.String()
 	}
 }
 
-func (e Entry) flags() string {
+func (e Entry) flagWords() string {
 	s := ""
 	for _, f := range []struct {
 		on   bool
@@ -152,7 +152,7 @@ func (h Head) Next(line []byte) Head {
 	return Head{N: h.N + 1, Hash: archive.Digest(s.Sum(nil))}
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func keyText(k archive.Key) string {
 	if k.IsZero() {
@@ -161,7 +161,7 @@ func keyText(k archive.Key) string {
 	return k.String()
 }
 
-func uid(u uint32) *int64 {
+func uidPointer(u uint32) *int64 {
 	v := int64(u)
 	return &v
 }

@@ -103,9 +103,9 @@ type SafeMode struct {
 
 // MarkLine returns the line that tells of the ordinal-th mark of a ledger.
 func MarkLine(n uint64, ordinal uint32, m Mark) Line {
-	l := Line{N: n, At: stamp(m.At), Event: m.Name, Rev: ordinal, Vault: string(m.Vault), Remote: string(m.Remote), Size: m.Bytes, Cause: m.Cause, UID: uid(m.By.UID)}
+	l := Line{N: n, At: formatTime(m.At), Event: m.Name, Rev: ordinal, Vault: string(m.Vault), Remote: string(m.Remote), Size: m.Bytes, Cause: m.Cause, UID: uidPointer(m.By.UID)}
 	if !m.ServiceTime.IsZero() {
-		l.Time = stamp(m.ServiceTime)
+		l.Time = formatTime(m.ServiceTime)
 	}
 	if !m.By.Reason.IsZero() {
 		l.Reason = m.By.Reason.String()

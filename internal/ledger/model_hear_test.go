@@ -31,12 +31,12 @@ func (o setup) listen(w *world, add adder) {
 		if settled {
 			add("hears late "+word.String(), false, func(x *world) { o.hear(x, rc, grace) })
 		}
-		if r := w.e.registration(rc.Remote); r.IsGivenUp() {
-			add("hears again "+word.String(), false, func(x *world) { o.hear(x, rc, grace/spacing) })
+		if r := w.e.findRegistration(rc.Remote); r.IsGivenUp() {
+			add("hears again "+word.String(), false, func(x *world) { o.hear(x, rc, grace/graceParts) })
 		}
 		if w.left.odd > 0 && s.verdict == pending {
 			absent := archive.Receipt{Remote: rc.Remote, Status: archive.Absent}
-			add("hears 404", true, func(x *world) { x.left.odd--; o.hear(x, absent, grace/spacing) })
+			add("hears 404", true, func(x *world) { x.left.odd--; o.hear(x, absent, grace/graceParts) })
 			if settled {
 				add("hears 404 late", true, func(x *world) {
 					o.hear(x, absent, grace)
@@ -63,15 +63,15 @@ func (o setup) hear(x *world, rc archive.Receipt, d time.Duration) {
 	case o.mistake == "FailureBelievedAtOnce" && rc.Status == archive.Failed && x.e.State == Unclear && rc.Remote == x.e.Current().Ticket.Remote:
 		x.e.Registrations = slices.Clone(x.e.Registrations)
 		x.e.Current().Fate = Lapsed
-		x.e.enter(Packaged)
+		x.e.enterState(Packaged)
 		return
 	}
 	times := 1
 	if d >= grace || ev.Grace == 0 {
-		times = evidence
+		times = neededAnswers
 	}
 	for i := range times {
-		x.commit(ev, d+time.Duration(i)*grace/spacing)
+		x.commit(ev, d+time.Duration(i)*grace/graceParts)
 	}
 }
 

@@ -216,7 +216,7 @@ func (o setup) next(w *world, add adder) {
 			x.commit(WindowClosed{}, 0)
 			if o.mistake == "BlindReregistration" && x.e.State == Unclear {
 				x.e.Registrations[len(x.e.Registrations)-1].Fate = Lapsed
-				x.e.enter(Packaged)
+				x.e.enterState(Packaged)
 			}
 		})
 	case Place:

@@ -184,7 +184,7 @@ func (w *world) commit(ev Event, d time.Duration) (ok bool) {
 		w.undue = "I13 disposal in spite of a contradiction"
 	case before.DuplicateConfirmed && !(next.DuplicateConfirmed && next.PossibleDouble):
 		w.undue = "I2 what a person swore was taken back by " + ev.JournalName()
-	case before.PossibleDouble && !next.PossibleDouble && !(ev.JournalName() == StatusSeen{}.JournalName() && next.holders() <= 1) || before.InDoubt && !next.InDoubt:
+	case before.PossibleDouble && !next.PossibleDouble && !(ev.JournalName() == StatusSeen{}.JournalName() && next.countHolders() <= 1) || before.InDoubt && !next.InDoubt:
 		w.undue = "I2 a flag was taken back by " + ev.JournalName()
 	}
 	w.e, w.fresh = next, true
@@ -223,7 +223,7 @@ func (w *world) normalise() {
 			break // nothing was committed: they are as they were
 		}
 		r := &e.Registrations[i]
-		looked := r.IsGivenUp() && !(e.isCurrent(r) && r.Fate == Lapsed && r.EqualAnswers < evidence && (!r.LastAnswer.After(r.ClosedAt) || r.LastStatus == archive.Unfamiliar)) // else nothing hangs on it
+		looked := r.IsGivenUp() && !(e.isCurrent(r) && r.Fate == Lapsed && r.EqualAnswers < neededAnswers && (!r.LastAnswer.After(r.ClosedAt) || r.LastStatus == archive.Unfamiliar)) // else nothing hangs on it
 		r.UploadIntents, r.WithoutEffect, r.EqualAnswers, r.LastAnswer = min(r.UploadIntents-r.WithoutEffect, 2), 0, 0, epoch
 		if r.LastStatus != archive.InProgress {
 			r.LastStatus = archive.Unfamiliar
@@ -354,7 +354,7 @@ func (w *world) listed(bum uint8) bool {
 // isHidden reports whether the service said of a registration that there is nothing, and the
 // entry has not heard yet that it took this back.
 func (w *world) isHidden(bum uint8) bool {
-	r := w.e.registration(bumName(bum))
+	r := w.e.findRegistration(bumName(bum))
 	return w.srv[bum].hidden && (r == nil || r.Fate == Unsent || r.IsGivenUp())
 }
 

@@ -26,17 +26,17 @@ func parsePlain(s string) (l Line, ok bool) {
 	rest, ok := strings.CutPrefix(s, "{")
 	for more := ok; more; {
 		var name, value string
-		if name, rest, ok = quoted(rest); !ok {
+		if name, rest, ok = cutQuoted(rest); !ok {
 			return l, false
 		}
 		if rest, ok = strings.CutPrefix(rest, ":"); !ok {
 			return l, false
 		}
-		if text := l.text(name); text != nil {
-			*text, rest, ok = quoted(rest)
+		if text := l.textField(name); text != nil {
+			*text, rest, ok = cutQuoted(rest)
 		} else {
-			value, rest = digits(rest)
-			ok = l.number(name, value)
+			value, rest = cutDigits(rest)
+			ok = l.setNumber(name, value)
 		}
 		if !ok {
 			return l, false
@@ -46,8 +46,8 @@ func parsePlain(s string) (l Line, ok bool) {
 	return l, ok && rest == "}"
 }
 
-// quoted cuts a string without escapes off.
-func quoted(s string) (text, rest string, ok bool) {
+// cutQuoted cuts a string without escapes off.
+func cutQuoted(s string) (text, rest string, ok bool) {
 	if s == "" || s[0] != '"' {
 		return "", s, false
 	}
@@ -62,8 +62,8 @@ func quoted(s string) (text, rest string, ok bool) {
 	return "", s, false
 }
 
-// digits cuts the figures of a whole number off.
-func digits(s string) (number, rest string) {
+// cutDigits cuts the figures of a whole number off.
+func cutDigits(s string) (number, rest string) {
 	n := 0
 	for n < len(s) && '0' <= s[n] && s[n] <= '9' {
 		n++
@@ -71,8 +71,8 @@ func digits(s string) (number, rest string) {
 	return s[:n], s[n:]
 }
 
-// text is the field of that name, which holds text; nil: none does.
-func (l *Line) text(name string) *string {
+// textField is the field of that name, which holds text; nil: none does.
+func (l *Line) textField(name string) *string {
 	switch name {
 	case "at":
 		return &l.At
@@ -112,8 +112,8 @@ func (l *Line) text(name string) *string {
 	return nil
 }
 
-// number sets the field of that name, which holds a number.
-func (l *Line) number(name, value string) bool {
+// setNumber sets the field of that name, which holds a number.
+func (l *Line) setNumber(name, value string) bool {
 	if len(value) > 1 && value[0] == '0' {
 		return false
 	}

@@ -22,7 +22,7 @@ func walk(r *rand.Rand, steps int, show func(before Entry, ev Event, after Entry
 	now := epoch
 	for range steps {
 		ev := evs[r.IntN(len(evs))]
-		now = now.Add([]time.Duration{0, time.Second, grace / spacing, grace}[r.IntN(4)])
+		now = now.Add([]time.Duration{0, time.Second, grace / graceParts, grace}[r.IntN(4)])
 		after, err := Transition(e, ev, archive.Instant{Wall: now, BootID: "b"})
 		show(e, ev, after, err)
 		e = after
@@ -121,7 +121,7 @@ func TestTransition_I13_FinalStatesAndFlagsStay(t *testing.T) {
 		if before.DuplicateConfirmed && !(after.DuplicateConfirmed && after.PossibleDouble) {
 			t.Fatalf("%s took back what a person or a receipt said", ev.JournalName())
 		}
-		if before.InDoubt && !after.InDoubt || before.PossibleDouble && !after.PossibleDouble && (lapsed(after) <= lapsed(before) || after.holders() > 1) {
+		if before.InDoubt && !after.InDoubt || before.PossibleDouble && !after.PossibleDouble && (lapsed(after) <= lapsed(before) || after.countHolders() > 1) {
 			t.Fatalf("%s took back a flag", ev.JournalName())
 		}
 	})
@@ -151,7 +151,7 @@ func TestFold_I21_ListsOnlyWhatMatters(t *testing.T) {
 			e = must(t, e, 0, RegisterIntended{}, TicketReceived{ticket(number)})
 			before, spare := e, 0
 			for i := range e.Registrations {
-				if _, asked := e.lateQuestionOf(i); e.spent(i) && !asked {
+				if _, asked := e.nextLateQuestionOf(i); e.isPrunable(i) && !asked {
 					spare++
 				}
 			}
@@ -162,15 +162,15 @@ func TestFold_I21_ListsOnlyWhatMatters(t *testing.T) {
 				e.Current().Fate = Lapsed
 			}
 			all, _ := Transition(before, WindowClosed{}, at(0))
-			if spare > listed || uint64(n+1) != uint64(len(e.Registrations))+e.Pruned.Total() || all.Pruned != before.Pruned {
+			if spare > maxListed || uint64(n+1) != uint64(len(e.Registrations))+e.Pruned.Total() || all.Pruned != before.Pruned {
 				t.Fatalf("%d spent ones are listed, %d and %d folded after %d", spare, len(e.Registrations), e.Pruned, n+1)
 			}
 			whole := e
 			whole.Registrations = append(slices.Clone(e.Registrations), Registration{Ticket: bare("next")})
 			thin := whole
 			thin.Registrations = slices.Clone(whole.Registrations)
-			thin.fold()
-			if !reflect.DeepEqual(thin.OpenQuestions(), whole.OpenQuestions()) || thin.holders() != whole.holders() || !reflect.DeepEqual(thin.Current(), whole.Current()) {
+			thin.pruneRegistrations()
+			if !reflect.DeepEqual(thin.OpenQuestions(), whole.OpenQuestions()) || thin.countHolders() != whole.countHolders() || !reflect.DeepEqual(thin.Current(), whole.Current()) {
 				t.Fatalf("folding lost a question: %v of %v", thin.OpenQuestions(), whole.OpenQuestions())
 			}
 		}

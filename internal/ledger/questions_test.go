@@ -56,7 +56,7 @@ func TestRecovered_I2_WhatAReceiptCallsDoubleStaysSo(t *testing.T) {
 		at.Wall = at.Wall.Add(13 * time.Hour)
 		step(StatusSeen{Receipt: archive.Receipt{Remote: "R9", Status: archive.WaitingForPackage}, Grace: grace})
 	}
-	if e.registration("R9").Fate != Lapsed || !e.PossibleDouble {
+	if e.findRegistration("R9").Fate != Lapsed || !e.PossibleDouble {
 		t.Errorf("double %v, %+v", e.PossibleDouble, e.Registrations)
 	}
 }

@@ -14,7 +14,7 @@ type RegisterIntended struct{}
 func (RegisterIntended) JournalName() string { return "register-intended" }
 
 func (RegisterIntended) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Packaged, Registering); err != nil || e.NeedsReconcile {
+	if err := e.requireState(Packaged, Registering); err != nil || e.NeedsReconcile {
 		return ErrIllegal
 	}
 	e.State = Registering
@@ -33,11 +33,11 @@ type RegisterUnanswered struct {
 func (RegisterUnanswered) JournalName() string { return "register-unanswered" }
 
 func (ev RegisterUnanswered) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Registering); err != nil {
+	if err := e.requireState(Registering); err != nil {
 		return err
 	}
 	e.State = Packaged
-	e.wait(ev.NotBefore, ev.Cause)
+	e.postpone(ev.NotBefore, ev.Cause)
 	return nil
 }
 
@@ -52,12 +52,12 @@ type RegisterNotTaken struct {
 func (RegisterNotTaken) JournalName() string { return "register-not-taken" }
 
 func (ev RegisterNotTaken) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Registering); err != nil {
+	if err := e.requireState(Registering); err != nil {
 		return err
 	}
 	e.State = Packaged
 	e.Answers++
-	e.wait(ev.NotBefore, ev.Cause)
+	e.postpone(ev.NotBefore, ev.Cause)
 	return nil
 }
 
@@ -69,7 +69,7 @@ type BatchRefused struct{ Part uint16 } // documents that may share the next POS
 func (BatchRefused) JournalName() string { return "batch-refused" }
 
 func (ev BatchRefused) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Registering); err != nil || ev.Part == 0 {
+	if err := e.requireState(Registering); err != nil || ev.Part == 0 {
 		return ErrIllegal
 	}
 	e.State = Packaged
@@ -87,7 +87,7 @@ type RegisterRefused struct{ Cause Cause }
 func (RegisterRefused) JournalName() string { return "register-refused" }
 
 func (ev RegisterRefused) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Registering); err != nil {
+	if err := e.requireState(Registering); err != nil {
 		return err
 	}
 	e.Answers++
@@ -96,7 +96,7 @@ func (ev RegisterRefused) apply(e *Entry, _ archive.Instant) error {
 		taken = taken || r.Generation == e.Generation
 	}
 	if taken || e.Posts-e.Answers > e.LostAnswers {
-		e.enter(Packaged)
+		e.enterState(Packaged)
 		e.Generation++
 		e.ID = e.FirstID.Generation(int(e.Generation))
 		e.LostAnswers = e.Posts - e.Answers
@@ -104,10 +104,10 @@ func (ev RegisterRefused) apply(e *Entry, _ archive.Instant) error {
 		return nil
 	}
 	if len(e.OpenQuestions()) > 0 {
-		e.quarantine(ev.Cause) // an earlier generation may have content: nothing is certain
+		e.enterQuarantine(ev.Cause) // an earlier generation may have content: nothing is certain
 		return nil
 	}
-	e.enter(Rejected)
+	e.enterState(Rejected)
 	e.Cause = ev.Cause
 	return nil
 }
@@ -119,15 +119,15 @@ type TicketReceived struct{ Ticket archive.Ticket }
 func (TicketReceived) JournalName() string { return "registered" }
 
 func (ev TicketReceived) apply(e *Entry, at archive.Instant) error {
-	if err := e.in(Registering); err != nil || ev.Ticket.Remote == "" || ev.Ticket.URL == "" {
+	if err := e.requireState(Registering); err != nil || ev.Ticket.Remote == "" || ev.Ticket.URL == "" {
 		return ErrIllegal
 	}
-	e.close(at.Wall)
-	e.enter(Registered)
+	e.closeTicket(at.Wall)
+	e.enterState(Registered)
 	e.Answers++
 	e.BatchLimit = 0
 	e.Registrations = append(e.Registrations, Registration{Ticket: ev.Ticket, Generation: e.Generation})
-	e.fold()
+	e.pruneRegistrations()
 	e.RegisteredAt = at.Wall
 	return nil
 }
@@ -140,10 +140,10 @@ type AnswerMixedUp struct{ Cause Cause }
 func (AnswerMixedUp) JournalName() string { return "cross-wired" }
 
 func (ev AnswerMixedUp) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Registering); err != nil {
+	if err := e.requireState(Registering); err != nil {
 		return err
 	}
-	e.quarantine(ev.Cause) // no answer: what the service registered stays unknown
+	e.enterQuarantine(ev.Cause) // no answer: what the service registered stays unknown
 	return nil
 }
 
@@ -155,14 +155,14 @@ type UploadIntended struct{}
 func (UploadIntended) JournalName() string { return "upload-intended" }
 
 func (UploadIntended) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Registered, Sending); err != nil || e.NeedsReconcile || e.Current().Ticket.URL == "" {
+	if err := e.requireState(Registered, Sending); err != nil || e.NeedsReconcile || e.Current().Ticket.URL == "" {
 		return ErrIllegal
 	}
 	e.State = Sending
 	r := e.Current()
 	r.UploadIntents++
 	r.Fate = MaybeStored
-	e.PossibleDouble = e.PossibleDouble || e.holders() > 1 // an earlier one turned out to be archived while this one was registered
+	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1 // an earlier one turned out to be archived while this one was registered
 	return nil
 }
 
@@ -176,14 +176,14 @@ type UploadNotSent struct {
 func (UploadNotSent) JournalName() string { return "upload-not-sent" }
 
 func (ev UploadNotSent) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Sending); err != nil {
+	if err := e.requireState(Sending); err != nil {
 		return err
 	}
-	if r := e.Current(); r.clear() {
+	if r := e.Current(); r.countWithoutEffect() {
 		r.Fate = Unsent
 		e.State = Registered
 	}
-	e.wait(ev.NotBefore, ev.Cause)
+	e.postpone(ev.NotBefore, ev.Cause)
 	return nil
 }
 
@@ -198,10 +198,10 @@ type UploadUnanswered struct {
 func (UploadUnanswered) JournalName() string { return "upload-unanswered" }
 
 func (ev UploadUnanswered) apply(e *Entry, _ archive.Instant) error {
-	if err := e.in(Sending); err != nil {
+	if err := e.requireState(Sending); err != nil {
 		return err
 	}
-	e.wait(ev.NotBefore, ev.Cause)
+	e.postpone(ev.NotBefore, ev.Cause)
 	return nil
 }
 
@@ -216,15 +216,15 @@ type UploadRefused struct {
 func (UploadRefused) JournalName() string { return "upload-refused" }
 
 func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {
-	if err := e.in(Sending); err != nil {
+	if err := e.requireState(Sending); err != nil {
 		return err
 	}
-	if r := e.Current(); r.clear() {
+	if r := e.Current(); r.countWithoutEffect() {
 		r.Fate = Declined // that it kept the bytes all the same, only the service could tell
-		e.close(at.Wall)
-		e.enter(Packaged)
+		e.closeTicket(at.Wall)
+		e.enterState(Packaged)
 	}
-	e.wait(ev.NotBefore, ev.Cause)
+	e.postpone(ev.NotBefore, ev.Cause)
 	return nil
 }
 
@@ -240,13 +240,13 @@ type UploadAccepted struct {
 func (UploadAccepted) JournalName() string { return "uploaded" }
 
 func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
-	if err := e.in(Sending); err != nil || ev.Sent != e.Package.SHA256 {
+	if err := e.requireState(Sending); err != nil || ev.Sent != e.Package.SHA256 {
 		return ErrIllegal
 	}
 	r := e.Current()
 	r.Fate, r.Sent = Stored, ev.Sent
-	e.close(at.Wall)
-	e.enter(Uploaded)
+	e.closeTicket(at.Wall)
+	e.enterState(Uploaded)
 	e.UploadedAt = at.Wall
 	e.NotBefore = ev.NotBefore
 	return nil
@@ -259,36 +259,36 @@ type WindowClosed struct{ NotBefore time.Time }
 func (WindowClosed) JournalName() string { return "window-closed" }
 
 func (ev WindowClosed) apply(e *Entry, at archive.Instant) error {
-	if err := e.in(Registered, Sending); err != nil {
+	if err := e.requireState(Registered, Sending); err != nil {
 		return err
 	}
-	e.close(at.Wall)
+	e.closeTicket(at.Wall)
 	next := Unclear
 	if e.State == Registered {
 		next = Packaged
 	}
-	e.enter(next)
+	e.enterState(next)
 	e.NotBefore = ev.NotBefore
 	return nil
 }
 
-// clear books the last attempt as without effect and reports whether all are.
-func (r *Registration) clear() bool {
+// countWithoutEffect books the last attempt as without effect and reports whether all are.
+func (r *Registration) countWithoutEffect() bool {
 	r.WithoutEffect++
 	return r.WithoutEffect == r.UploadIntents
 }
 
-// close ends the current registration's time as an upload target.
-func (e *Entry) close(at time.Time) {
+// closeTicket ends the current registration's time as an upload target.
+func (e *Entry) closeTicket(at time.Time) {
 	if r := e.Current(); r != nil && r.ClosedAt.IsZero() {
 		r.ClosedAt = at
-		r.spend()
+		r.wipeTicket()
 	}
 }
 
-// spend wipes what the ticket was good for: the secret, and the clock that its end was
+// wipeTicket wipes what the ticket was good for: the secret, and the clock that its end was
 // reckoned by. When it was asked for stays.
-func (r *Registration) spend() {
+func (r *Registration) wipeTicket() {
 	r.Ticket.URL, r.Ticket.Headers = "", nil
 	r.Ticket.Sent = archive.Instant{Wall: r.Ticket.Sent.Wall}
 }

@@ -90,7 +90,7 @@ func TestStatusSeen_I2_AClockThatWasSetProvesNothing(t *testing.T) {
 			e := usual(Unclear)
 			r := e.Current()
 			r.Ticket.Sent.Wall, r.ClosedAt, r.Ticket.Date = epoch.Add(row.sent), epoch, time.Time{}
-			r.LastStatus, r.EqualAnswers, r.LastAnswer = archive.WaitingForPackage, evidence, epoch.Add(-100*hour)
+			r.LastStatus, r.EqualAnswers, r.LastAnswer = archive.WaitingForPackage, neededAnswers, epoch.Add(-100*hour)
 			ev := answer(archive.WaitingForPackage, "now")
 			if row.ticket != 0 {
 				r.Ticket.Date = epoch.Add(row.ticket)
@@ -110,7 +110,7 @@ func TestStatusSeen_I2_AClockThatWasSetProvesNothing(t *testing.T) {
 func TestDoubted_I2_EvidenceBeginsAnew(t *testing.T) {
 	e := usual(Unclear)
 	r := e.Current()
-	r.ClosedAt, r.LastStatus, r.EqualAnswers, r.LastAnswer = epoch.Add(-99*time.Hour), archive.WaitingForPackage, evidence, epoch.Add(-2*time.Hour)
+	r.ClosedAt, r.LastStatus, r.EqualAnswers, r.LastAnswer = epoch.Add(-99*time.Hour), archive.WaitingForPackage, neededAnswers, epoch.Add(-2*time.Hour)
 	e = must(t, e, 0, ReconcileRequired{})
 	for hours := range 24 {
 		if e = must(t, e, time.Duration(hours)*time.Hour, answer(archive.WaitingForPackage, "now")); e.State != Unclear {
@@ -130,7 +130,7 @@ func TestStatusSeen_I2_AFoundRegistrationIsAsOldAsItsFinding(t *testing.T) {
 		e.NeedsReconcile = true
 		e = must(t, e, -30*time.Hour, RegistrationFound{Remote: "now", ID: e.ID, ServiceTime: epoch})
 		r := e.Current()
-		r.LastStatus, r.EqualAnswers, r.LastAnswer, e.NeedsReconcile = archive.WaitingForPackage, evidence, epoch.Add(-100*time.Hour), false
+		r.LastStatus, r.EqualAnswers, r.LastAnswer, e.NeedsReconcile = archive.WaitingForPackage, neededAnswers, epoch.Add(-100*time.Hour), false
 		ev := answer(archive.WaitingForPackage, "now")
 		ev.Receipt.Date = epoch.Add(age)
 		if e = must(t, e, age, ev); e.State != want {

@@ -44,10 +44,10 @@ var stateWords = []string{"none", "discovered", "packaged", "registering", "regi
 var sourceWords = []string{"none", "claimed", "returning", "returned", "keeping", "kept", "disposing", "moved", "gone"}
 
 // String returns the word that journal lines and people see.
-func (s State) String() string { return word(stateWords, int(s)) }
+func (s State) String() string { return wordOf(stateWords, int(s)) }
 
 // String returns the word that journal lines and people see.
-func (s Source) String() string { return word(sourceWords, int(s)) }
+func (s Source) String() string { return wordOf(sourceWords, int(s)) }
 
 // MarshalText writes the word, into JSON and logs alike.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -55,7 +55,7 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // MarshalText writes the word, into JSON and logs alike.
 func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-func word(words []string, i int) string {
+func wordOf(words []string, i int) string {
 	if i < len(words) {
 		return words[i]
 	}

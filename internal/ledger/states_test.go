@@ -91,7 +91,7 @@ have shown every registration, the suspicion ends: reconciled.
 
 ## What happens to the folder
 
-`, word(stateEvents, 0), word(stateEvents, 1), word(stateEvents, 2), word(stateEvents, 3), word(stateEvents, 4))
+`, wordOf(stateEvents, 0), wordOf(stateEvents, 1), wordOf(stateEvents, 2), wordOf(stateEvents, 3), wordOf(stateEvents, 4))
 	b.WriteString("```mermaid\nstateDiagram-v2\n    [*] --> claimed: claimed\n")
 	lost := func(a edge) bool {
 		return a.event == (SourceFound{}).JournalName() || a.event == (Recovered{}).JournalName()

@@ -35,7 +35,7 @@ func answer(w archive.ServiceStatus, r archive.RemoteID) StatusSeen {
 func proven(w archive.ServiceStatus) func(*Entry) {
 	return func(e *Entry) {
 		if r := e.Current(); r != nil {
-			r.LastStatus, r.EqualAnswers, r.LastAnswer = w, evidence-1, epoch.Add(-time.Hour)
+			r.LastStatus, r.EqualAnswers, r.LastAnswer = w, neededAnswers-1, epoch.Add(-time.Hour)
 			r.Ticket.Sent.Wall, e.UploadedAt = epoch.Add(-grace), epoch.Add(-grace)
 			if !r.ClosedAt.IsZero() {
 				r.ClosedAt = epoch.Add(-grace)

@@ -31,24 +31,24 @@ func Transition(e Entry, ev Event, at archive.Instant) (Entry, error) {
 	if err := ev.apply(&next, at); err != nil {
 		return e, fmt.Errorf("%s %s in %s/%s: %w", ev.JournalName(), e.Key, e.State, e.Source, err)
 	}
-	if !quiet(e, next, ev) {
+	if !tellsNothingNew(e, next, ev) {
 		next.Rev++
 	}
 	return next, nil
 }
 
-// quiet reports whether ev told nothing that was not known. A document is asked about
+// tellsNothingNew reports whether ev told nothing that was not known. A document is asked about
 // for hours; a journal line for each answer "still in progress" would prove nothing.
-func quiet(before, after Entry, ev Event) bool {
+func tellsNothingNew(before, after Entry, ev Event) bool {
 	switch ev := ev.(type) {
 	case StillChanging:
 		return true
 	case Postponed:
 		return before.Cause.Code == after.Cause.Code && before.WaitsFor == after.WaitsFor
 	case StatusSeen:
-		r, was := after.registration(ev.Receipt.Remote), before.registration(ev.Receipt.Remote)
+		r, was := after.findRegistration(ev.Receipt.Remote), before.findRegistration(ev.Receipt.Remote)
 		proof := (r.LastStatus == archive.WaitingForPackage || r.LastStatus == archive.Failed) && r.EqualAnswers > was.EqualAnswers
-		return !proof && before.State == after.State && before.Source == after.Source && before.flags() == after.flags() &&
+		return !proof && before.State == after.State && before.Source == after.Source && before.flagWords() == after.flagWords() &&
 			r.Fate == was.Fate && r.LastStatus == was.LastStatus
 	}
 	return false
@@ -71,7 +71,7 @@ const (
 var stepWords = []string{"none", "seal", "register", "upload", "ask", "place", "dispose"}
 
 // String returns the step's word.
-func (s Step) String() string { return word(stepWords, int(s)) }
+func (s Step) String() string { return wordOf(stepWords, int(s)) }
 
 // Due says which step e needs next and from when on; ok is false when nothing is
 // left to do without a person. Recovery is this function: after a restart the same
@@ -81,13 +81,13 @@ func Due(e Entry) (step Step, at time.Time, ok bool) {
 	case e.Hold:
 		return NoStep, time.Time{}, false
 	case e.NeedsReconcile:
-		return dueInDoubt(e)
+		return dueUnreconciled(e)
 	}
 	switch e.State {
 	case Discovered:
 		return Seal, e.NotBefore, true
 	case Packaged, Registering:
-		if e.looksAgain() || e.waitsForProgress() {
+		if e.asksAgain() || e.waitsForProgress() {
 			return Ask, e.NotBefore, true
 		}
 		return Register, e.NotBefore, true
@@ -99,9 +99,9 @@ func Due(e Entry) (step Step, at time.Time, ok bool) {
 	return dueAfterEnd(e)
 }
 
-// dueInDoubt is Due for a suspect entry: it is sealed, so that the service can be
+// dueUnreconciled is Due for a suspect entry: it is sealed, so that the service can be
 // asked for its identity, and asked about. Nothing of it is sent, moved or removed.
-func dueInDoubt(e Entry) (Step, time.Time, bool) {
+func dueUnreconciled(e Entry) (Step, time.Time, bool) {
 	switch {
 	case e.State == Discovered:
 		return Seal, e.NotBefore, true
@@ -113,8 +113,8 @@ func dueInDoubt(e Entry) (Step, time.Time, bool) {
 
 // dueLate is Due for an entry of which nothing is open but what was given up.
 func dueLate(e Entry) (Step, time.Time, bool) {
-	if at, ok := e.lateQuestion(); ok {
-		return Ask, later(at, e.NotBefore), true
+	if at, ok := e.nextLateQuestion(); ok {
+		return Ask, laterOf(at, e.NotBefore), true
 	}
 	return NoStep, time.Time{}, false
 }
@@ -132,8 +132,8 @@ func dueAfterEnd(e Entry) (Step, time.Time, bool) {
 	case len(e.OpenQuestions()) > 0 && e.State != None: // a disposal waits for the answer
 		return Ask, e.NotBefore, true
 	case e.Source == Kept && e.mayDispose():
-		at := later(e.DisposeAt, e.NotBefore)
-		if asked, ok := e.lateQuestion(); ok && asked.Before(at) {
+		at := laterOf(e.DisposeAt, e.NotBefore)
+		if asked, ok := e.nextLateQuestion(); ok && asked.Before(at) {
 			return dueLate(e)
 		}
 		return Dispose, at, true
@@ -160,7 +160,7 @@ func (e *Entry) mayDispose() bool {
 	return !e.NeedsReconcile && e.State == Archived && e.ArchivedRemote != "" && !e.DisposeAt.IsZero() && !e.Hold && !e.PossibleDouble && !e.Contradicted
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}

@@ -23,12 +23,12 @@ func TestUnusual_ToldUntilAPersonLooked(t *testing.T) {
 		archived := usual(Archived)
 		archived.Source, archived.Dest = Kept, "_archived/x"
 		row.change(&archived)
-		if archived.Attention() != row.class || archived.flags() != row.flag || archived.NeedsPerson() || !archived.IsAtRest() {
-			t.Errorf("%s: archived, class %d, flags %q, needs a person: %t", name, archived.Attention(), archived.flags(), archived.NeedsPerson())
+		if archived.Attention() != row.class || archived.flagWords() != row.flag || archived.NeedsPerson() || !archived.IsAtRest() {
+			t.Errorf("%s: archived, class %d, flags %q, needs a person: %t", name, archived.Attention(), archived.flagWords(), archived.NeedsPerson())
 		}
 		looked, err := Transition(archived, Closed{}, at)
-		if err != nil || looked.Attention() != NoAttention || looked.Resolved || !strings.HasSuffix(looked.flags(), "checked") {
-			t.Errorf("%s: closed: %v, class %d, flags %q", name, err, looked.Attention(), looked.flags())
+		if err != nil || looked.Attention() != NoAttention || looked.Resolved || !strings.HasSuffix(looked.flagWords(), "checked") {
+			t.Errorf("%s: closed: %v, class %d, flags %q", name, err, looked.Attention(), looked.flagWords())
 		}
 		_, err = Transition(looked, Closed{}, at)
 		if why, ok := errors.AsType[*IllegalError](err); !ok || why.Reason != AlreadyResolved {

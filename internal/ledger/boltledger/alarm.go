@@ -15,8 +15,8 @@ func (l *Ledger) LastAlarm() time.Time {
 	return l.alarmed
 }
 
-// later returns the later of two times.
-func later(a, b time.Time) time.Time {
+// laterOf returns the later of two times.
+func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}

@@ -20,7 +20,7 @@ import (
 // them is the oldest.
 
 // heeded is where the classes begin: no step has such a number.
-const heeded = 0x80
+const classBit = 0x80
 
 // attentionKey returns the entry's place in the second part; nil: it has none.
 func attentionKey(e ledger.Entry) []byte {
@@ -29,20 +29,20 @@ func attentionKey(e ledger.Entry) []byte {
 		return nil
 	}
 	lane := e.Drop + "\x00" + string(e.Vault)
-	return append(duePrefix(heeded|ledger.Step(class), lane[:min(len(lane), 255)], e.SeenAt), e.Key[:]...)
+	return append(dueKeyPrefix(classBit|ledger.Step(class), lane[:min(len(lane), 255)], e.SeenAt), e.Key[:]...)
 }
 
 // CountAttention counts the entries of a class that were taken before a time; zero: all of them.
 // It reads the index alone, and with a time no further than that.
 func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (crowds []ledger.AttentionCount, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		lanes, err := lanesOf(tx, heeded|ledger.Step(class))
+		lanes, err := queuesOf(tx, classBit|ledger.Step(class))
 		if err != nil {
 			return err
 		}
 		cur := tx.Bucket(dueBucket).Cursor()
 		for _, lane := range lanes {
-			c, err := crowd(cur, lanePrefix(heeded|ledger.Step(class), lane), before)
+			c, err := countClass(cur, queuePrefix(classBit|ledger.Step(class), lane), before)
 			if err != nil {
 				return err
 			}
@@ -58,25 +58,25 @@ func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (crowd
 	return crowds, nil
 }
 
-func crowd(cur *bbolt.Cursor, prefix []byte, before time.Time) (c ledger.AttentionCount, err error) {
+func countClass(cur *bbolt.Cursor, prefix []byte, before time.Time) (c ledger.AttentionCount, err error) {
 	k, _ := cur.Seek(prefix)
-	if _, c.Oldest, _, err = openDue(k); err != nil {
+	if _, c.Oldest, _, err = decodeDueKey(k); err != nil {
 		return c, err
 	}
-	end := behind(prefix, before)
+	end := endOfCount(prefix, before)
 	for ; k != nil && bytes.Compare(k, end) < 0; k, _ = cur.Next() {
 		c.Entries++
 	}
 	return c, nil
 }
 
-// behind is the first key of a lane that does not count: the one at that time, or with
+// endOfCount is the first key of a lane that does not count: the one at that time, or with
 // the zero time the one after the lane.
-func behind(prefix []byte, before time.Time) []byte {
+func endOfCount(prefix []byte, before time.Time) []byte {
 	if before.IsZero() {
 		return append(bytes.Clone(prefix), bytes.Repeat([]byte{0xff}, 8)...)
 	}
-	return binary.BigEndian.AppendUint64(bytes.Clone(prefix), uint64(max(nanos(before), 0)))
+	return binary.BigEndian.AppendUint64(bytes.Clone(prefix), uint64(max(nanosOf(before), 0)))
 }
 
 // LatestAttention returns the last few entries of a class that were taken before a time (zero:
@@ -92,10 +92,10 @@ func (l *Ledger) LatestAttention(class ledger.Attention, before time.Time, limit
 // transaction: fn must be quick.
 func (l *Ledger) VisitAttention(class ledger.Attention, before time.Time, limit int, fn func(ledger.Entry)) error {
 	err := l.view(func(tx *bbolt.Tx) error {
-		lanes, err := lanesOf(tx, heeded|ledger.Step(class))
+		lanes, err := queuesOf(tx, classBit|ledger.Step(class))
 		for _, lane := range lanes {
 			if err == nil {
-				err = heed(tx, lanePrefix(heeded|ledger.Step(class), lane), before, limit, fn)
+				err = visitClass(tx, queuePrefix(classBit|ledger.Step(class), lane), before, limit, fn)
 			}
 		}
 		return err
@@ -106,16 +106,16 @@ func (l *Ledger) VisitAttention(class ledger.Attention, before time.Time, limit 
 	return nil
 }
 
-func heed(tx *bbolt.Tx, prefix []byte, before time.Time, limit int, fn func(ledger.Entry)) error {
+func visitClass(tx *bbolt.Tx, prefix []byte, before time.Time, limit int, fn func(ledger.Entry)) error {
 	cur := tx.Bucket(dueBucket).Cursor()
-	k, _ := cur.Seek(behind(prefix, before))
+	k, _ := cur.Seek(endOfCount(prefix, before))
 	if k == nil {
 		k, _ = cur.Last()
 	} else {
 		k, _ = cur.Prev()
 	}
 	for n := 0; n < limit && bytes.HasPrefix(k, prefix); n++ {
-		_, _, key, err := openDue(k)
+		_, _, key, err := decodeDueKey(k)
 		if err != nil {
 			return err
 		}

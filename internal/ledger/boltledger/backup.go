@@ -46,7 +46,7 @@ func (l *Ledger) compact(name string) (size int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := l.pages(nil); err != nil {
+	if err := l.checkAllPages(nil); err != nil {
 		return 0, errors.Join(err, to.Close())
 	}
 	err = l.view(func(tx *bbolt.Tx) error {

@@ -34,7 +34,7 @@ func TestBackup_I7_CarriesNothingThatWasWiped(t *testing.T) {
 		}
 	}
 	secret := []byte("sig=SECRET")
-	whole, err := os.ReadFile(path(dir, fileName))
+	whole, err := os.ReadFile(pathIn(dir, fileName))
 	if err != nil || !bytes.Contains(whole, secret) {
 		t.Fatalf("the ledger's own free pages hold none: vacuous (%v)", err)
 	}
@@ -46,8 +46,8 @@ func TestBackup_I7_CarriesNothingThatWasWiped(t *testing.T) {
 		t.Error("a wiped address is in the backup")
 	}
 	to := t.TempDir()
-	os.WriteFile(path(to, fileName), b.Bytes(), 0o600)
-	if err := adopt(to); err != nil {
+	os.WriteFile(pathIn(to, fileName), b.Bytes(), 0o600)
+	if err := writeHeadOfCopy(to); err != nil {
 		t.Fatal(err)
 	}
 	if dump(t, to) != dumped(t, l) {

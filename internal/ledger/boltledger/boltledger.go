@@ -44,7 +44,7 @@ type Config struct {
 	// done, or that was done and failed all the same.
 	Fault func(op string) error
 
-	form *form // nil: this program's; another one in tests of the migration
+	form *storedForm // nil: this program's; another one in tests of the migration
 }
 
 const (
@@ -77,7 +77,7 @@ var (
 	schemaKey   = []byte("schema") // the number in decimal, in every schema to come
 	formKey     = []byte("form")   // form.digest, in every schema to come
 	infoKey     = []byte("info")
-	standingKey = []byte("standing")
+	summaryKey  = []byte("standing")
 	secretKey   = []byte("secret")
 	runsKey     = []byte("runs")     // none before the first name
 	safeKey     = []byte("safe")     // only in safe mode
@@ -89,16 +89,16 @@ var (
 type Ledger struct {
 	db    *bbolt.DB
 	info  ledger.Info
-	form  form // of this program; the file has it once it is open
+	form  storedForm // of this program; the file has it once it is open
 	loc   *time.Location
 	fault func(op string) error
 
-	gather time.Duration
-	began  time.Time   // of the last commit; used by the committer alone
-	head   *headFile   // used by the committer alone
-	names  index       // as committed; used by the committer alone
-	newest archive.Key // no entry has a later one; used by the committer alone
-	secret secret      // fixed when the ledger was made
+	commitInterval  time.Duration
+	lastCommitBegan time.Time   // of the last commit; used by the committer alone
+	head            *headFile   // used by the committer alone
+	names           nameIndex   // as committed; used by the committer alone
+	newest          archive.Key // no entry has a later one; used by the committer alone
+	secret          secret      // fixed when the ledger was made
 
 	mu      sync.Mutex
 	queue   []request      // guarded by mu: what is not yet committed, in order
@@ -121,7 +121,7 @@ type Ledger struct {
 // view runs fn in a read transaction. What bbolt throws over a damaged page comes
 // back as a [ledger.DamageError].
 func (l *Ledger) view(fn func(*bbolt.Tx) error) error {
-	return guard(func() error { return l.db.View(fn) })
+	return recoverDamage(func() error { return l.db.View(fn) })
 }
 
 // Info returns what the ledger says of itself.
@@ -164,44 +164,44 @@ func (l *Ledger) Err() error {
 // callbacks have run when it returns.
 func (l *Ledger) Close() error { return l.close() }
 
-func (l *Ledger) shut() error {
+func (l *Ledger) stopAndClose() error {
 	l.mu.Lock()
 	l.closing = true
 	l.mu.Unlock()
-	l.rouse()
+	l.wakeCommitter()
 	<-l.stopped
-	return errors.Join(l.head.close(), l.db.Close())
+	return errors.Join(l.head.closeFile(), l.db.Close())
 }
 
 // balance gives the tallies the shape in which they are counted.
-func (s standing) balance() ledger.Balance {
+func (s summary) balance() ledger.Balance {
 	b := ledger.Balance{Seen: s.seen}
-	for _, t := range s.tallies {
+	for _, t := range s.counts {
 		b.States[t.state] = t.entries
 	}
 	return b
 }
 
-func tallies(b ledger.Balance) []tally {
-	var all []tally
+func stateCounts(b ledger.Balance) []stateCount {
+	var all []stateCount
 	for s, n := range b.States {
 		if n != 0 {
-			all = append(all, tally{ledger.State(s), n})
+			all = append(all, stateCount{ledger.State(s), n})
 		}
 	}
 	return all
 }
 
-// newStanding is the record of where the ledger stands.
-func newStanding(h ledger.Head, b ledger.Balance, marks uint64, alarmed time.Time, loc *time.Location) standing {
-	return standing{head: h, seen: b.Seen, tallies: tallies(b), zone: loc.String(), marks: marks, alarmed: alarmed}
+// newSummary is the record of where the ledger stands.
+func newSummary(h ledger.Head, b ledger.Balance, marks uint64, alarmed time.Time, loc *time.Location) summary {
+	return summary{head: h, seen: b.Seen, counts: stateCounts(b), zone: loc.String(), marks: marks, alarmed: alarmed}
 }
 
-// total is what a success counts, and in which month. Its time goes through the stored form, so that a rebuild finds the
+// totalOf is what a success counts, and in which month. Its time goes through the stored form, so that a rebuild finds the
 // same.
-func (l *Ledger) total(e ledger.Entry, t ledger.Transaction) ledger.Total {
-	t.At = time.Unix(0, nanos(t.At)).UTC()
+func (l *Ledger) totalOf(e ledger.Entry, t ledger.Transaction) ledger.Total {
+	t.At = time.Unix(0, nanosOf(t.At)).UTC()
 	return t.Total(e.Vault, l.loc)
 }
 
-func path(dir, name string) string { return filepath.Join(dir, name) }
+func pathIn(dir, name string) string { return filepath.Join(dir, name) }

@@ -11,15 +11,15 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// maxGather bounds the changes of one commit, and with them the pages that it holds
+// maxChangesPerCommit bounds the changes of one commit, and with them the pages that it holds
 // in memory. What is queued beyond it goes into the next commit.
-const maxGather = 512
+const maxChangesPerCommit = 512
 
 // request is one Submit.
 type request struct {
 	changes []ledger.Change
-	do      func(*gather) (refused, err error) // about the ledger as a whole; nil: nothing
-	then    func([]ledger.Result, error)       // the error is the ledger's own
+	do      func(*groupCommit) (refused, err error) // about the ledger as a whole; nil: nothing
+	then    func([]ledger.Result, error)            // the error is the ledger's own
 }
 
 // Submit queues changes and returns at once: it never waits for the disk, nor for
@@ -32,14 +32,14 @@ type request struct {
 // commit every result holds that failure. After Close it runs at once, on the
 // caller's goroutine, with [ledger.ErrClosed].
 func (l *Ledger) Submit(cs []ledger.Change, then func([]ledger.Result)) {
-	l.submit(request{changes: cs, then: func(rs []ledger.Result, _ error) {
+	l.enqueue(request{changes: cs, then: func(rs []ledger.Result, _ error) {
 		if then != nil {
 			then(rs)
 		}
 	}})
 }
 
-func (l *Ledger) submit(r request) {
+func (l *Ledger) enqueue(r request) {
 	l.mu.Lock()
 	closed := l.closing
 	if !closed {
@@ -47,10 +47,10 @@ func (l *Ledger) submit(r request) {
 	}
 	l.mu.Unlock()
 	if closed {
-		r.refuse(ledger.ErrClosed)
+		r.answerError(ledger.ErrClosed)
 		return
 	}
-	l.rouse()
+	l.wakeCommitter()
 }
 
 // Apply submits changes and waits for them. The error is the context's or the
@@ -62,7 +62,7 @@ func (l *Ledger) Apply(ctx context.Context, cs ...ledger.Change) ([]ledger.Resul
 		err     error
 	}
 	answer := make(chan outcome, 1)
-	l.submit(request{changes: cs, then: func(rs []ledger.Result, err error) { answer <- outcome{rs, err} }})
+	l.enqueue(request{changes: cs, then: func(rs []ledger.Result, err error) { answer <- outcome{rs, err} }})
 	select {
 	case o := <-answer:
 		return o.results, o.err
@@ -71,7 +71,7 @@ func (l *Ledger) Apply(ctx context.Context, cs ...ledger.Change) ([]ledger.Resul
 	}
 }
 
-func (r request) refuse(err error) {
+func (r request) answerError(err error) {
 	rs := make([]ledger.Result, len(r.changes))
 	for i, c := range r.changes {
 		rs[i] = ledger.Result{Key: c.Key, Err: err}
@@ -79,34 +79,34 @@ func (r request) refuse(err error) {
 	r.then(rs, err)
 }
 
-func (l *Ledger) rouse() {
+func (l *Ledger) wakeCommitter() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-// run is the committer. It ends after Close, once the queue is empty.
-func (l *Ledger) run() {
+// runCommitter is the committer. It ends after Close, once the queue is empty.
+func (l *Ledger) runCommitter() {
 	defer close(l.stopped)
 	for {
-		rs, early, closing := l.take()
+		rs, early, closing := l.takeFromQueue()
 		switch {
 		case len(rs) > 0:
-			l.began = time.Now()
-			l.serve(rs)
+			l.lastCommitBegan = time.Now()
+			l.commitAndAnswer(rs)
 		case early > 0:
-			l.pause(early)
+			l.waitForMore(early)
 		case closing:
 			return
 		default:
-			l.idle()
+			l.waitForWork()
 		}
 	}
 }
 
-// pause lets the gather grow; more work wakes it, to see whether it is full.
-func (l *Ledger) pause(d time.Duration) (over bool) {
+// waitForMore lets the gather grow; more work wakes it, to see whether it is full.
+func (l *Ledger) waitForMore(d time.Duration) (over bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -117,34 +117,34 @@ func (l *Ledger) pause(d time.Duration) (over bool) {
 	}
 }
 
-// idle waits for work. An outside head that is not yet synced is synced once, a
+// waitForWork waits for work. An outside head that is not yet synced is synced once, a
 // second after the last time; then nothing more happens until there is work.
-func (l *Ledger) idle() {
-	left, dirty := l.head.left()
+func (l *Ledger) waitForWork() {
+	left, dirty := l.head.untilSync()
 	if !dirty {
 		<-l.wake
 		return
 	}
-	if !l.pause(left) {
+	if !l.waitForMore(left) {
 		return
 	}
-	if err := l.head.sync(); err != nil {
-		_ = l.fail(fmt.Errorf("sync outside head: %w", err))
+	if err := l.head.syncFile(); err != nil {
+		_ = l.stopWith(fmt.Errorf("sync outside head: %w", err))
 	}
 }
 
-// take removes from the queue what the next commit holds. It takes nothing while it
+// takeFromQueue removes from the queue what the next commit holds. It takes nothing while it
 // is too early for one, unless the commit would be full or is the last.
-func (l *Ledger) take() (rs []request, early time.Duration, closing bool) {
+func (l *Ledger) takeFromQueue() (rs []request, early time.Duration, closing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, changes := 0, 0
-	for n < len(l.queue) && (n == 0 || changes+len(l.queue[n].changes) <= maxGather) {
+	for n < len(l.queue) && (n == 0 || changes+len(l.queue[n].changes) <= maxChangesPerCommit) {
 		changes += len(l.queue[n].changes)
 		n++
 	}
-	full := n < len(l.queue) || changes >= maxGather
-	if early = l.gather - time.Since(l.began); n > 0 && early > 0 && !full && !l.closing {
+	full := n < len(l.queue) || changes >= maxChangesPerCommit
+	if early = l.commitInterval - time.Since(l.lastCommitBegan); n > 0 && early > 0 && !full && !l.closing {
 		return nil, early, false
 	}
 	rs = l.queue[:n:n]
@@ -155,38 +155,38 @@ func (l *Ledger) take() (rs []request, early time.Duration, closing bool) {
 	return rs, 0, l.closing
 }
 
-// serve commits what was taken, notes the journal's end outside, and answers. Once
+// commitAndAnswer commits what was taken, notes the journal's end outside, and answers. Once
 // the ledger failed, it only refuses.
-func (l *Ledger) serve(rs []request) {
+func (l *Ledger) commitAndAnswer(rs []request) {
 	err := l.Err()
 	var all [][]ledger.Result
 	if err == nil {
-		if all, err = l.commit(rs); err != nil {
-			err = l.fail(err)
+		if all, err = l.commitRequests(rs); err != nil {
+			err = l.stopWith(err)
 		}
 	}
 	if err != nil {
 		for _, r := range rs {
-			r.refuse(err)
+			r.answerError(err)
 		}
 		return
 	}
 	// The commit stands whatever becomes of its head; but a disk that refuses this
 	// must not be trusted with the next.
-	unnoted := l.head.write(l.end)
+	unnoted := l.head.writeRecord(l.end)
 	for i, r := range rs {
 		r.then(all[i], nil)
 	}
-	if left, dirty := l.head.left(); unnoted == nil && dirty && left <= 0 {
-		unnoted = l.head.sync()
+	if left, dirty := l.head.untilSync(); unnoted == nil && dirty && left <= 0 {
+		unnoted = l.head.syncFile()
 	}
 	if unnoted != nil {
-		_ = l.fail(fmt.Errorf("write outside head: %w", unnoted))
+		_ = l.stopWith(fmt.Errorf("write outside head: %w", unnoted))
 	}
 }
 
-// fail stops the ledger for good and returns why it stopped.
-func (l *Ledger) fail(err error) error {
+// stopWith stops the ledger for good and returns why it stopped.
+func (l *Ledger) stopWith(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err == nil {
@@ -196,24 +196,24 @@ func (l *Ledger) fail(err error) error {
 	return l.err
 }
 
-// commit makes the changes of all requests in one transaction. An error means that
+// commitRequests makes the changes of all requests in one transaction. An error means that
 // nobody knows whether they are on disk.
-func (l *Ledger) commit(rs []request) ([][]ledger.Result, error) {
+func (l *Ledger) commitRequests(rs []request) ([][]ledger.Result, error) {
 	tx, err := l.db.Begin(true)
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
-	g := l.begin(tx)
-	all, made, err := g.changes(rs)
+	g := l.beginGroup(tx)
+	all, made, err := g.applyRequests(rs)
 	if err != nil || made == 0 && !g.touched {
 		return all, err
 	}
-	committed, err := g.finish()
+	committed, err := g.writeAll()
 	if err != nil {
 		return nil, err
 	}
-	if err := l.seal(tx); err != nil {
+	if err := l.commitDurably(tx); err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -232,16 +232,16 @@ func (l *Ledger) commit(rs []request) ([][]ledger.Result, error) {
 	return all, nil
 }
 
-// begin returns an empty gather on what is committed.
-func (l *Ledger) begin(tx *bbolt.Tx) *gather {
-	return &gather{
+// beginGroup returns an empty gather on what is committed.
+func (l *Ledger) beginGroup(tx *bbolt.Tx) *groupCommit {
+	return &groupCommit{
 		tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, marks: l.marks, alarmed: l.alarmed, safe: l.safe,
-		entries: map[archive.Key]*work{}, names: l.names.clone(), bound: map[string]holder{}, newest: l.newest,
+		entries: map[archive.Key]*changedEntry{}, names: l.names.clone(), bound: map[string]holder{}, newest: l.newest,
 	}
 }
 
-// seal is the durable commit.
-func (l *Ledger) seal(tx *bbolt.Tx) error {
+// commitDurably is the durable commit.
+func (l *Ledger) commitDurably(tx *bbolt.Tx) error {
 	if err := l.fault("commit"); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
@@ -254,8 +254,8 @@ func (l *Ledger) seal(tx *bbolt.Tx) error {
 	return nil
 }
 
-// changes makes the changes in order and says what became of each.
-func (g *gather) changes(rs []request) (all [][]ledger.Result, made uint64, err error) {
+// applyRequests makes the changes in order and says what became of each.
+func (g *groupCommit) applyRequests(rs []request) (all [][]ledger.Result, made uint64, err error) {
 	all = make([][]ledger.Result, len(rs))
 	for i, r := range rs {
 		if r.do != nil {
@@ -268,13 +268,13 @@ func (g *gather) changes(rs []request) (all [][]ledger.Result, made uint64, err 
 		}
 		all[i] = make([]ledger.Result, len(r.changes))
 		for j, c := range r.changes {
-			d, why := g.draft(c)
+			d, why := g.draftChange(c)
 			all[i][j] = ledger.Result{Key: c.Key, Entry: d.entry, Err: why}
 			if why != nil {
 				all[i][j].Entry = ledger.Entry{}
 				continue
 			}
-			if err := g.accept(d); err != nil {
+			if err := g.acceptDraft(d); err != nil {
 				return nil, 0, err
 			}
 			made++

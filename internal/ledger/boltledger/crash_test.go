@@ -143,7 +143,7 @@ func TestGather_OneCommitAWindow(t *testing.T) {
 		}
 		start = time.Now()
 		var cs []ledger.Change
-		for n := range maxGather {
+		for n := range maxChangesPerCommit {
 			d := newDoc(t, l, n+2000)
 			cs = append(cs, d.change(d.claim()))
 		}

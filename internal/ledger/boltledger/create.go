@@ -16,7 +16,7 @@ import (
 // is either no ledger, perhaps with a temporary file beside it, or a whole one.
 func Create(dir string, info ledger.Info) error {
 	if err := create(dir, info); err != nil {
-		return fmt.Errorf("create ledger %q: %w", path(dir, fileName), err)
+		return fmt.Errorf("create ledger %q: %w", pathIn(dir, fileName), err)
 	}
 	return nil
 }
@@ -26,7 +26,7 @@ func create(dir string, info ledger.Info) (err error) {
 		return errors.New("it needs an id of at most 64 characters and an environment")
 	}
 	for _, name := range []string{fileName, headName} {
-		if _, err := os.Lstat(path(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(pathIn(dir, name)); !errors.Is(err, fs.ErrNotExist) {
 			return errors.Join(fmt.Errorf("%w: %s is there", ledger.ErrExists, name), err)
 		}
 	}
@@ -38,12 +38,12 @@ func create(dir string, info ledger.Info) (err error) {
 	if err := tmp.Close(); err != nil {
 		return err
 	}
-	head, err := fill(tmp.Name(), info)
+	head, err := writeEmptyLedger(tmp.Name(), info)
 	if err != nil {
 		return err
 	}
 	// A link, unlike a rename, never replaces a ledger that another init just made.
-	if err := os.Link(tmp.Name(), path(dir, fileName)); err != nil {
+	if err := os.Link(tmp.Name(), pathIn(dir, fileName)); err != nil {
 		return err
 	}
 	if err := syncDir(dir); err != nil {
@@ -53,11 +53,11 @@ func create(dir string, info ledger.Info) (err error) {
 	if err != nil {
 		return err
 	}
-	return h.close()
+	return h.closeFile()
 }
 
-// fill writes an empty ledger into the file name; bbolt syncs it.
-func fill(name string, info ledger.Info) (ledger.Head, error) {
+// writeEmptyLedger writes an empty ledger into the file name; bbolt syncs it.
+func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
 	info.Epoch = max(info.Epoch, 1)
 	line := ledger.FirstLine(info.ID, info.Environment, info.Created).Encode()
 	head := ledger.Head{}.Next(line)
@@ -71,39 +71,39 @@ func fill(name string, info ledger.Info) (ledger.Head, error) {
 				return err
 			}
 		}
-		s, own := standing{head: head}, newSecret()
+		s, own := summary{head: head}, newSecret()
 		b := block{count: 1, lines: [][]byte{line}}
 		meta := tx.Bucket(metaBucket)
 		return errors.Join(
-			currentForm().write(meta),
-			meta.Put(infoKey, infoForm.seal(&info)),
-			meta.Put(secretKey, secretForm.seal(&own)),
-			meta.Put(standingKey, standingForm.seal(&s)),
-			tx.Bucket(journalBucket).Put(lineKey(1), blockForm.seal(&b)),
+			currentForm().writeTo(meta),
+			meta.Put(infoKey, infoForm.encode(&info)),
+			meta.Put(secretKey, secretForm.encode(&own)),
+			meta.Put(summaryKey, summaryForm.encode(&s)),
+			tx.Bucket(journalBucket).Put(lineKey(1), blockForm.encode(&b)),
 		)
 	})
 	return head, errors.Join(err, db.Close())
 }
 
-// adopt writes the outside head for a copy of a ledger that nobody works on.
-func adopt(dir string) error {
+// writeHeadOfCopy writes the outside head for a copy of a ledger that nobody works on.
+func writeHeadOfCopy(dir string) error {
 	db, err := openFile(dir, nil)
 	if err != nil {
 		return err
 	}
-	h := &headFile{db: path(dir, fileName)}
-	err = guard(func() error {
+	h := &headFile{db: pathIn(dir, fileName)}
+	err = recoverDamage(func() error {
 		return db.View(func(tx *bbolt.Tx) error {
-			info, s, err := examine(tx, currentForm())
+			info, s, err := readSelf(tx, currentForm())
 			if err != nil {
 				return err
 			}
 			h.ledger = info.ID
-			return h.create(dir, s.head)
+			return h.createFile(dir, s.head)
 		})
 	})
 	if err == nil {
-		err = h.close()
+		err = h.closeFile()
 	}
 	return errors.Join(err, db.Close())
 }

@@ -73,9 +73,9 @@ func TestVerify_I14_FindsDamage(t *testing.T) {
 	rewrite := func(bucket []byte, change func(e *ledger.Entry)) func(*bbolt.Tx) error {
 		return func(tx *bbolt.Tx) error {
 			k, v := tx.Bucket(bucket).Cursor().First()
-			e, err := openEntry(v)
+			e, err := decodeEntry(v)
 			change(&e)
-			return errors.Join(err, tx.Bucket(bucket).Put(bytes.Clone(k), entryForm.seal(&e)))
+			return errors.Join(err, tx.Bucket(bucket).Put(bytes.Clone(k), entryForm.encode(&e)))
 		}
 	}
 	rows := map[string]func(*bbolt.Tx) error{
@@ -84,26 +84,26 @@ func TestVerify_I14_FindsDamage(t *testing.T) {
 		"OpenLost": dropFirst(openBucket), "DoneLost": dropFirst(doneBucket), "DocLost": dropFirst(docBucket), "DueLost": dropFirst(dueBucket),
 		"JournalLost": dropFirst(journalBucket), "TotalsLost": dropFirst(totalsBucket), "FindLost": dropFirst(findBucket),
 		"Info": func(tx *bbolt.Tx) error {
-			return put(tx, metaBucket, infoKey, flipped(tx.Bucket(metaBucket).Get(infoKey)))
+			return putValue(tx, metaBucket, infoKey, flipped(tx.Bucket(metaBucket).Get(infoKey)))
 		},
 		"Secret": func(tx *bbolt.Tx) error {
-			return put(tx, metaBucket, secretKey, flipped(tx.Bucket(metaBucket).Get(secretKey)))
+			return putValue(tx, metaBucket, secretKey, flipped(tx.Bucket(metaBucket).Get(secretKey)))
 		},
 		"SecretLost": func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(secretKey) },
 		"SecretEmpty": func(tx *bbolt.Tx) error {
-			return put(tx, metaBucket, secretKey, secretForm.seal(&secret{}))
+			return putValue(tx, metaBucket, secretKey, secretForm.encode(&secret{}))
 		},
 		"ObjectOfAnother": rewrite(doneBucket, func(e *ledger.Entry) { e.Registrations[0].Ticket.Object[0]++ }),
-		"Schema":          func(tx *bbolt.Tx) error { return put(tx, metaBucket, schemaKey, []byte("one")) },
+		"Schema":          func(tx *bbolt.Tx) error { return putValue(tx, metaBucket, schemaKey, []byte("one")) },
 		"Balance": func(tx *bbolt.Tx) error {
-			s, _ := standingForm.open(tx.Bucket(metaBucket).Get(standingKey))
-			s.seen, s.tallies[0].entries = s.seen+1, s.tallies[0].entries+1
-			return put(tx, metaBucket, standingKey, standingForm.seal(&s))
+			s, _ := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
+			s.seen, s.counts[0].entries = s.seen+1, s.counts[0].entries+1
+			return putValue(tx, metaBucket, summaryKey, summaryForm.encode(&s))
 		},
 		"Head": func(tx *bbolt.Tx) error {
-			s, _ := standingForm.open(tx.Bucket(metaBucket).Get(standingKey))
+			s, _ := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
 			s.head.Hash[0]++
-			return put(tx, metaBucket, standingKey, standingForm.seal(&s))
+			return putValue(tx, metaBucket, summaryKey, summaryForm.encode(&s))
 		},
 		"WellFormedState":    rewrite(openBucket, func(e *ledger.Entry) { e.State = ledger.Quarantined }),
 		"WellFormedAmount":   rewrite(doneBucket, func(e *ledger.Entry) { e.Package.Size++ }),
@@ -112,52 +112,52 @@ func TestVerify_I14_FindsDamage(t *testing.T) {
 		"WellFormedBumId":    rewrite(doneBucket, func(e *ledger.Entry) { e.Registrations[0].Ticket.Remote += "x" }),
 		"WellFormedOtherKey": rewrite(openBucket, func(e *ledger.Entry) { e.Key[15]++ }),
 		"DueInvented": func(tx *bbolt.Tx) error {
-			return put(tx, dueBucket, append(duePrefix(ledger.Seal, "drop acme", began), make([]byte, 16)...), nil)
+			return putValue(tx, dueBucket, append(dueKeyPrefix(ledger.Seal, "drop acme", began), make([]byte, 16)...), nil)
 		},
 		"DueWithValue": func(tx *bbolt.Tx) error {
 			k, _ := tx.Bucket(dueBucket).Cursor().First()
-			return put(tx, dueBucket, bytes.Clone(k), []byte{0})
+			return putValue(tx, dueBucket, bytes.Clone(k), []byte{0})
 		},
-		"FindInvented": func(tx *bbolt.Tx) error { return put(tx, findBucket, remoteName("bum-x"), make([]byte, 17)) },
+		"FindInvented": func(tx *bbolt.Tx) error { return putValue(tx, findBucket, remoteName("bum-x"), make([]byte, 17)) },
 		"NumberLeadsAstray": func(tx *bbolt.Tx) error {
 			k, _ := tx.Bucket(doneBucket).Cursor().First()
-			return put(tx, findBucket, remoteName("bum-x"), append(bytes.Clone(k), 0))
+			return putValue(tx, findBucket, remoteName("bum-x"), append(bytes.Clone(k), 0))
 		},
 		"RunsLost": func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(runsKey) },
 		"RunLost": func(tx *bbolt.Tx) error {
-			x, err := openIndex(tx)
+			x, err := readNameIndex(tx)
 			x.runs = x.runs[1:]
-			return errors.Join(err, put(tx, metaBucket, runsKey, indexForm.seal(&x)))
+			return errors.Join(err, putValue(tx, metaBucket, runsKey, indexForm.encode(&x)))
 		},
 		"RunMiscounted": func(tx *bbolt.Tx) error {
-			x, err := openIndex(tx)
+			x, err := readNameIndex(tx)
 			x.runs[0].pairs++
-			return errors.Join(err, put(tx, metaBucket, runsKey, indexForm.seal(&x)))
+			return errors.Join(err, putValue(tx, metaBucket, runsKey, indexForm.encode(&x)))
 		},
 		"PairLeadsAstray": func(tx *bbolt.Tx) error {
 			k, v := tx.Bucket(findBucket).Cursor().First()
 			v = bytes.Clone(v)
 			v[8+15]++
-			return put(tx, findBucket, bytes.Clone(k), v)
+			return putValue(tx, findBucket, bytes.Clone(k), v)
 		},
 		"PairAdded": func(tx *bbolt.Tx) error {
 			k, v := tx.Bucket(findBucket).Cursor().First()
-			return put(tx, findBucket, bytes.Clone(k), append(bytes.Clone(v), v[len(v)-pairSize:]...))
+			return putValue(tx, findBucket, bytes.Clone(k), append(bytes.Clone(v), v[len(v)-pairSize:]...))
 		},
 		"DocInvented": func(tx *bbolt.Tx) error {
 			d := goldenDocument()
-			return put(tx, docBucket, make([]byte, 16), documentForm.seal(&d))
+			return putValue(tx, docBucket, make([]byte, 16), documentForm.encode(&d))
 		},
 		"InBothBuckets": func(tx *bbolt.Tx) error {
 			k, v := tx.Bucket(doneBucket).Cursor().First()
-			return put(tx, openBucket, bytes.Clone(k), bytes.Clone(v))
+			return putValue(tx, openBucket, bytes.Clone(k), bytes.Clone(v))
 		},
 		"LineRewritten": func(tx *bbolt.Tx) error {
 			k, _ := tx.Bucket(journalBucket).Cursor().First()
 			k, v := tx.Bucket(journalBucket).Cursor().Seek(append(k[:7:7], k[7]+1))
-			b, err := blockForm.open(v)
+			b, err := blockForm.decode(v)
 			b.lines[0] = bytes.Replace(b.lines[0], []byte("discovered"), []byte("rejected"), 1)
-			return errors.Join(err, put(tx, journalBucket, bytes.Clone(k), blockForm.seal(&b)))
+			return errors.Join(err, putValue(tx, journalBucket, bytes.Clone(k), blockForm.encode(&b)))
 		},
 		"BucketGone": func(tx *bbolt.Tx) error { return tx.DeleteBucket(findBucket) },
 	}

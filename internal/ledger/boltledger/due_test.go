@@ -14,12 +14,12 @@ import (
 // Due is DueInQueue for all lanes together: the whole index, as the tests look at it.
 func (l *Ledger) Due(s ledger.Step, now time.Time, limit int, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		lanes, err := lanesOf(tx, s)
+		lanes, err := queuesOf(tx, s)
 		if err != nil {
 			return err
 		}
 		for _, lane := range lanes {
-			some, at, err := dueIn(tx, s, lane, now, limit, nil, skip)
+			some, at, err := readDue(tx, s, lane, now, limit, nil, skip)
 			if err != nil {
 				return err
 			}

@@ -16,15 +16,15 @@ import (
 // block. It returns what the ledger says of itself and the end of its journal, and
 // changes nothing but rights that are too wide.
 func InspectFile(name string) (info ledger.Info, head ledger.Head, err error) {
-	err = guard(func() error {
-		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examined(0)})
+	err = recoverDamage(func() error {
+		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examinedOpener(0)})
 		if err != nil {
 			return err
 		}
 		err = db.View(func(tx *bbolt.Tx) error {
-			var s standing
+			var s summary
 			var err error
-			info, s, err = examine(tx, currentForm())
+			info, s, err = readSelf(tx, currentForm())
 			head = s.head
 			return err
 		})
@@ -39,15 +39,15 @@ func InspectFile(name string) (info ledger.Info, head ledger.Head, err error) {
 // VerifyFile checks a ledger file that lies anywhere, of this schema, as Verify checks
 // an open one. It changes nothing but rights that are too wide.
 func VerifyFile(ctx context.Context, name string) (found []ledger.Problem, err error) {
-	err = guard(func() (err error) {
-		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examined(0)})
+	err = recoverDamage(func() (err error) {
+		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examinedOpener(0)})
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, db.Close()) }()
 		l := &Ledger{db: db, form: currentForm()}
 		err = db.View(func(tx *bbolt.Tx) error {
-			_, s, err := examine(tx, currentForm())
+			_, s, err := readSelf(tx, currentForm())
 			if err == nil {
 				l.loc, err = time.LoadLocation(s.zone) // the years of its totals
 			}

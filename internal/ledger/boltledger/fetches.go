@@ -20,13 +20,13 @@ func (l *Ledger) IntendFetch(ctx context.Context, m ledger.Mark, budget uint64) 
 	}
 	m.Name = ledger.MarkFetchIntended
 	// A download that is announced is not given up here: the caller must learn whether it is counted.
-	err = l.ask(context.WithoutCancel(ctx), func(g *gather) (refused, err error) {
-		refused, err = marking{mark: m, budget: budget}.do(g)
+	err = l.askCommitter(context.WithoutCancel(ctx), func(g *groupCommit) (refused, err error) {
+		refused, err = markRequest{mark: m, budget: budget}.apply(g)
 		if refused != nil || err != nil {
 			return refused, err
 		}
-		f, err := openFetches(g.tx)
-		used = f.in(monthOf(m.At, g.ledger.loc))
+		f, err := readFetches(g.tx)
+		used = f.countIn(monthOf(m.At, g.ledger.loc))
 		return nil, err
 	})
 	return used, err
@@ -35,15 +35,15 @@ func (l *Ledger) IntendFetch(ctx context.Context, m ledger.Mark, budget uint64) 
 // CountFetches returns how many downloads were announced in the month of a time.
 func (l *Ledger) CountFetches(at time.Time) (n uint64, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		f, err := openFetches(tx)
-		n = f.in(monthOf(at, l.loc))
+		f, err := readFetches(tx)
+		n = f.countIn(monthOf(at, l.loc))
 		return err
 	})
 	return n, err
 }
 
 // countFetch counts an announced download, or refuses it.
-func (g *gather) countFetch(m marking) (refused, err error) {
+func (g *groupCommit) countFetch(m markRequest) (refused, err error) {
 	switch {
 	case m.mark.Name != ledger.MarkFetchIntended && m.mark.Name != ledger.MarkFetched:
 		return nil, nil
@@ -52,16 +52,16 @@ func (g *gather) countFetch(m marking) (refused, err error) {
 	case m.mark.Name == ledger.MarkFetched:
 		return nil, nil
 	}
-	f, err := openFetches(g.tx)
+	f, err := readFetches(g.tx)
 	if err != nil {
 		return nil, err
 	}
 	month := monthOf(m.mark.At, g.ledger.loc)
-	if used := f.in(month); used >= m.budget {
+	if used := f.countIn(month); used >= m.budget {
 		return &ledger.BudgetError{Used: used, Allowed: m.budget}, nil
 	}
-	f.add(month)
-	return nil, put(g.tx, metaBucket, fetchesKey, fetchesForm.seal(&f))
+	f.countOne(month)
+	return nil, putValue(g.tx, metaBucket, fetchesKey, fetchesForm.encode(&f))
 }
 
 // fetches are the downloads that were announced, by month.
@@ -71,12 +71,12 @@ type fetches struct{ months []month }
 type month struct{ number, fetches uint64 }
 
 var monthForm = &message[month]{"Month", []field[month]{
-	number(1, "number", func(m *month) *uint64 { return &m.number }),
-	number(2, "fetches", func(m *month) *uint64 { return &m.fetches }),
+	numberField(1, "number", func(m *month) *uint64 { return &m.number }),
+	numberField(2, "fetches", func(m *month) *uint64 { return &m.fetches }),
 }}
 
 var fetchesForm = &message[fetches]{"Fetches", []field[fetches]{
-	list(1, "months", monthForm, func(f *fetches) *[]month { return &f.months }),
+	listField(1, "months", monthForm, func(f *fetches) *[]month { return &f.months }),
 }}
 
 // monthOf returns the number of the month. The journal keeps milliseconds: the month is that of the line.
@@ -85,18 +85,18 @@ func monthOf(at time.Time, loc *time.Location) uint64 {
 	return uint64(max(12*at.Year()+int(at.Month())-1, 0))
 }
 
-func openFetches(tx *bbolt.Tx) (f fetches, err error) {
+func readFetches(tx *bbolt.Tx) (f fetches, err error) {
 	record := tx.Bucket(metaBucket).Get(fetchesKey)
 	if record == nil {
 		return f, nil
 	}
-	if f, err = fetchesForm.open(record); err != nil {
+	if f, err = fetchesForm.decode(record); err != nil {
 		return f, damage("%v", err)
 	}
 	return f, nil
 }
 
-func (f fetches) in(number uint64) uint64 {
+func (f fetches) countIn(number uint64) uint64 {
 	for _, m := range f.months {
 		if m.number == number {
 			return m.fetches
@@ -105,7 +105,7 @@ func (f fetches) in(number uint64) uint64 {
 	return 0
 }
 
-func (f *fetches) add(number uint64) {
+func (f *fetches) countOne(number uint64) {
 	for i := range f.months {
 		if f.months[i].number == number {
 			f.months[i].fetches++
@@ -115,8 +115,8 @@ func (f *fetches) add(number uint64) {
 	f.months = append(f.months, month{number, 1})
 }
 
-// line counts a line of the journal where it announces a download.
-func (f *fetches) line(l ledger.Line, loc *time.Location) error {
+// countLine counts a line of the journal where it announces a download.
+func (f *fetches) countLine(l ledger.Line, loc *time.Location) error {
 	if l.Key != "" || l.Event != ledger.MarkFetchIntended {
 		return nil
 	}
@@ -124,15 +124,15 @@ func (f *fetches) line(l ledger.Line, loc *time.Location) error {
 	if err != nil {
 		return damage("journal line %d: %v", l.N, err)
 	}
-	f.add(monthOf(at, loc))
+	f.countOne(monthOf(at, loc))
 	return nil
 }
 
-// less names a month of which the ledger remembers fewer downloads than the journal tells of; empty: there is none. A ledger
+// missingFrom names a month of which the ledger remembers fewer downloads than the journal tells of; empty: there is none. A ledger
 // at work may have more.
-func (f fetches) less(journal fetches) string {
+func (f fetches) missingFrom(journal fetches) string {
 	for _, m := range journal.months {
-		if kept := f.in(m.number); kept < m.fetches {
+		if kept := f.countIn(m.number); kept < m.fetches {
 			return fmt.Sprintf("the journal tells of %d downloads in %d-%02d, the ledger remembers %d", m.fetches, m.number/12, m.number%12+1, kept)
 		}
 	}
@@ -144,7 +144,7 @@ func (l *Ledger) recountFetches(tx *bbolt.Tx) error {
 	var f fetches
 	c := tx.Bucket(journalBucket).Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
-		_, b, err := openBlock(k, v)
+		_, b, err := decodeBlock(k, v)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func (l *Ledger) recountFetches(tx *bbolt.Tx) error {
 			if err != nil {
 				return damage("%v", err)
 			}
-			if err := f.line(line, l.loc); err != nil {
+			if err := f.countLine(line, l.loc); err != nil {
 				return err
 			}
 		}
@@ -161,5 +161,5 @@ func (l *Ledger) recountFetches(tx *bbolt.Tx) error {
 	if f.months == nil {
 		return tx.Bucket(metaBucket).Delete(fetchesKey)
 	}
-	return put(tx, metaBucket, fetchesKey, fetchesForm.seal(&f))
+	return putValue(tx, metaBucket, fetchesKey, fetchesForm.encode(&f))
 }

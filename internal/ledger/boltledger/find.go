@@ -22,8 +22,8 @@ const (
 // fromService reports whether the service gave names of a kind: then an entry may list one no more, and has it all the same.
 func fromService(kind byte) bool { return kind == byRemote || kind == byObject }
 
-// bind is one name that a change gives to an entry.
-type bind struct {
+// nameBinding is one name that a change gives to an entry.
+type nameBinding struct {
 	name []byte
 	to   holder
 }
@@ -43,40 +43,40 @@ func numberName(d archive.NumberDigest) []byte { return append([]byte{byNumber},
 
 func objectName(o archive.ObjectDigest) []byte { return append([]byte{byObject}, o[:]...) }
 
-// find returns who has a name. The runs lead to the entries that took it, the entry itself
+// findHolder returns who has a name. The runs lead to the entries that took it, the entry itself
 // says whether it did. What the service gave and no entry lists any more stands in the find
 // bucket by itself.
-func (x *index) find(tx *bbolt.Tx, name []byte, read func(archive.Key) (ledger.Entry, bool, error)) (h holder, ok bool, err error) {
+func (x *nameIndex) findHolder(tx *bbolt.Tx, name []byte, read func(archive.Key) (ledger.Entry, bool, error)) (h holder, ok bool, err error) {
 	b := tx.Bucket(findBucket)
 	if fromService(name[0]) {
 		if v := b.Get(name); v != nil {
-			h, err = openHolder(v)
+			h, err = decodeHolder(v)
 			return h, err == nil, err
 		}
 	}
-	err = x.lead(b, wordOf(name), func(key archive.Key) (bool, error) {
+	err = x.visitKeys(b, hashOf(name), func(key archive.Key) (bool, error) {
 		e, known, err := read(key)
 		if err != nil || !known {
 			return false, err
 		}
 		h.key = key
-		h.generation, ok = bears(e, name)
+		h.generation, ok = bearsName(e, name)
 		return ok, nil
 	})
 	return h, ok && err == nil, err
 }
 
-// find returns who has a name as this gather left it.
-func (g *gather) find(name []byte) (h holder, ok bool, err error) {
+// findHolder returns who has a name as this gather left it.
+func (g *groupCommit) findHolder(name []byte) (h holder, ok bool, err error) {
 	if h, ok := g.bound[string(name)]; ok {
 		return h, true, nil
 	}
-	return g.names.find(g.tx, name, func(key archive.Key) (ledger.Entry, bool, error) { return readEntry(g.tx, key) })
+	return g.names.findHolder(g.tx, name, func(key archive.Key) (ledger.Entry, bool, error) { return readEntry(g.tx, key) })
 }
 
-func (h holder) seal() []byte { return append(h.key[:], h.generation) }
+func (h holder) encode() []byte { return append(h.key[:], h.generation) }
 
-func openHolder(v []byte) (h holder, err error) {
+func decodeHolder(v []byte) (h holder, err error) {
 	if len(v) != len(h.key)+1 {
 		return h, damage("find a number leads to %d bytes", len(v))
 	}
@@ -85,9 +85,9 @@ func openHolder(v []byte) (h holder, err error) {
 	return h, nil
 }
 
-// bears reports whether e has taken the name, so far as it can tell: of the registrations that
+// bearsName reports whether e has taken the name, so far as it can tell: of the registrations that
 // it lists no more it cannot. What the service gave was given to one generation.
-func bears(e ledger.Entry, name []byte) (generation uint8, ok bool) {
+func bearsName(e ledger.Entry, name []byte) (generation uint8, ok bool) {
 	switch name[0] {
 	case byContent:
 		return 0, !e.Content.IsZero() && bytes.Equal(e.Content[:], name[1:])
@@ -95,41 +95,41 @@ func bears(e ledger.Entry, name []byte) (generation uint8, ok bool) {
 		return 0, !e.Number.IsZero() && bytes.Equal(e.Number[:], name[1:])
 	case byRemote, byObject:
 		for _, r := range slices.Backward(e.Registrations) {
-			if bore(r, name) {
+			if registrationBears(r, name) {
 				return r.Generation, true
 			}
 		}
 		return 0, false
 	}
 	for n := 0; n <= int(e.Generation) && !e.FirstID.IsZero(); n++ {
-		if id := identity(e, uint8(n)); bytes.Equal(id[:], name[1:]) {
+		if id := identityOf(e, uint8(n)); bytes.Equal(id[:], name[1:]) {
 			return uint8(n), true
 		}
 	}
 	return 0, false
 }
 
-// bore reports whether a registration brought a name.
-func bore(r ledger.Registration, name []byte) bool {
+// registrationBears reports whether a registration brought a name.
+func registrationBears(r ledger.Registration, name []byte) bool {
 	if name[0] == byObject {
 		return string(r.Ticket.Object[:]) == string(name[1:])
 	}
 	return string(r.Ticket.Remote) == string(name[1:])
 }
 
-// given returns the names that a registration brought. One that the service told of later has no address.
-func given(r ledger.Registration) [][]byte {
+// registrationNames returns the names that a registration brought. One that the service told of later has no address.
+func registrationNames(r ledger.Registration) [][]byte {
 	if r.Ticket.Object.IsZero() {
 		return [][]byte{remoteName(r.Ticket.Remote)}
 	}
 	return [][]byte{remoteName(r.Ticket.Remote), objectName(r.Ticket.Object)}
 }
 
-// bindNames lays the names that this gather bound down as one run. It comes before the
+// writeNames lays the names that this gather bound down as one run. It comes before the
 // entries are stored: who had a name is asked of them as they were.
-func (g *gather) bindNames(keys []archive.Key) error {
+func (g *groupCommit) writeNames(keys []archive.Key) error {
 	for _, k := range keys {
-		if err := g.letGo(*g.entries[k]); err != nil {
+		if err := g.keepPrunedNames(*g.entries[k]); err != nil {
 			return err
 		}
 	}
@@ -140,13 +140,13 @@ func (g *gather) bindNames(keys []archive.Key) error {
 	ps := make([]pair, 0, len(g.bound))
 	for name, h := range g.bound {
 		name := []byte(name)
-		_, listed := bears(g.entries[h.key].now, name)
+		_, listed := bearsName(g.entries[h.key].now, name)
 		var err error
 		switch {
 		case !listed && !fromService(name[0]):
 			err = damage("find: entry %s does not bear a name (%q) that it took", h.key, name[:1])
 		case !listed: // given and taken off the list by one gather
-			err = b.Put(name, h.seal())
+			err = b.Put(name, h.encode())
 		case fromService(name[0]):
 			err = b.Delete(name)
 		}
@@ -154,28 +154,28 @@ func (g *gather) bindNames(keys []archive.Key) error {
 			return err
 		}
 		if listed {
-			ps = append(ps, pair{wordOf(name), h.key})
+			ps = append(ps, pair{hashOf(name), h.key})
 		}
 	}
-	if err := g.names.add(b, 0, ps); err != nil {
+	if err := g.names.addRun(b, 0, ps); err != nil {
 		return err
 	}
-	if err := g.names.tidy(b, len(ps)); err != nil {
+	if err := g.names.mergeSome(b, len(ps)); err != nil {
 		return err
 	}
-	return put(g.tx, metaBucket, runsKey, indexForm.seal(&g.names))
+	return putValue(g.tx, metaBucket, runsKey, indexForm.encode(&g.names))
 }
 
-// letGo writes the names down by themselves that came with registrations which an entry lists no more.
-func (g *gather) letGo(w work) error {
+// keepPrunedNames writes the names down by themselves that came with registrations which an entry lists no more.
+func (g *groupCommit) keepPrunedNames(w changedEntry) error {
 	for _, r := range w.stored.Registrations {
-		for _, name := range given(r) {
-			if _, listed := bears(w.now, name); listed {
+		for _, name := range registrationNames(r) {
+			if _, listed := bearsName(w.now, name); listed {
 				continue
 			}
-			h, ok, err := g.find(name)
+			h, ok, err := g.findHolder(name)
 			if err == nil && ok && h.key == w.now.Key {
-				err = put(g.tx, findBucket, name, h.seal())
+				err = putValue(g.tx, findBucket, name, h.encode())
 			}
 			if err != nil {
 				return err
@@ -185,9 +185,9 @@ func (g *gather) letGo(w work) error {
 	return nil
 }
 
-// names returns every name that e ever took, but for what came with registrations that
+// entryNames returns every name that e ever took, but for what came with registrations that
 // it lists no more.
-func names(e ledger.Entry) [][]byte {
+func entryNames(e ledger.Entry) [][]byte {
 	var all [][]byte
 	if !e.Content.IsZero() {
 		all = append(all, contentName(e.Content))
@@ -196,16 +196,16 @@ func names(e ledger.Entry) [][]byte {
 		all = append(all, numberName(e.Number))
 	}
 	for n := 0; n <= int(e.Generation) && !e.FirstID.IsZero(); n++ {
-		all = append(all, idName(identity(e, uint8(n))))
+		all = append(all, idName(identityOf(e, uint8(n))))
 	}
 	for _, r := range e.Registrations {
-		all = append(all, given(r)...)
+		all = append(all, registrationNames(r)...)
 	}
 	return all
 }
 
-// identity returns the clientUUID of one generation of e.
-func identity(e ledger.Entry, generation uint8) archive.ID {
+// identityOf returns the clientUUID of one generation of e.
+func identityOf(e ledger.Entry, generation uint8) archive.ID {
 	if generation == 0 {
 		return e.FirstID
 	}

@@ -70,7 +70,7 @@ func TestRemote_I8_BelongsToOneIdentityForEver(t *testing.T) {
 		t.Errorf("the number of the first generation for the second: %v", err)
 	}
 	for n := range 2 {
-		if k, ok, _ := l.FindByID(identity(a.e, uint8(n))); !ok || k != a.e.Key {
+		if k, ok, _ := l.FindByID(identityOf(a.e, uint8(n))); !ok || k != a.e.Key {
 			t.Errorf("generation %d is not bound", n)
 		}
 	}
@@ -252,25 +252,25 @@ func TestVerify_I8_OneNumberOfTwoDocuments(t *testing.T) {
 			number, object := a.e.Registrations[0].Ticket.Remote, a.e.Registrations[0].Ticket.Object
 			b.do(b.claim())
 			b.do(b.sealed(), ledger.RegisterIntended{})
-			err := l.update(func(tx *bbolt.Tx) error { // as if nobody had looked whose it is
-				g := l.begin(tx)
-				d, err := g.draft(b.change(b.ticket()))
+			err := l.updateOnce(func(tx *bbolt.Tx) error { // as if nobody had looked whose it is
+				g := l.beginGroup(tx)
+				d, err := g.draftChange(b.change(b.ticket()))
 				if err != nil {
 					return err
 				}
 				row.spoil(&d, number, object)
 				if len(d.entry.Registrations) == 0 {
-					d.binds = []bind{{remoteName(number), holder{key: b.e.Key}}}
+					d.bindings = []nameBinding{{remoteName(number), holder{key: b.e.Key}}}
 				} else {
-					d.binds = nil
-					for _, name := range given(d.entry.Registrations[0]) {
-						d.binds = append(d.binds, bind{name, holder{key: b.e.Key}})
+					d.bindings = nil
+					for _, name := range registrationNames(d.entry.Registrations[0]) {
+						d.bindings = append(d.bindings, nameBinding{name, holder{key: b.e.Key}})
 					}
 				}
-				if err := g.accept(d); err != nil {
+				if err := g.acceptDraft(d); err != nil {
 					return err
 				}
-				_, err = g.finish()
+				_, err = g.writeAll()
 				return err
 			})
 			if err = errors.Join(err, l.Close()); err != nil {

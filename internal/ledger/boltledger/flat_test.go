@@ -110,7 +110,7 @@ func hundred(b testing.TB, l *Ledger, round int) time.Duration {
 // fillDone puts n archived entries into a ledger with their names, and nothing else: what
 // else there is of them grows at its end alone.
 func fillDone(b testing.TB, dir string, n int) {
-	db, err := bbolt.Open(path(dir, fileName), 0o600, &bbolt.Options{NoSync: true, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize})
+	db, err := bbolt.Open(pathIn(dir, fileName), 0o600, &bbolt.Options{NoSync: true, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func fillDone(b testing.TB, dir string, n int) {
 			for i := at; i < at+1000; i++ {
 				e := archivedEntry(i)
 				es = append(es, e)
-				if err := put(tx, doneBucket, e.Key[:], sealEntry(e, doneBucket)); err != nil {
+				if err := putValue(tx, doneBucket, e.Key[:], encodeEntry(e, doneBucket)); err != nil {
 					return err
 				}
 			}
@@ -151,24 +151,24 @@ func archivedEntry(n int) ledger.Entry {
 // fillNames lays down the names of entries as their commits would have, a hundred
 // entries to each.
 func fillNames(tx *bbolt.Tx, es []ledger.Entry) error {
-	x, err := openIndex(tx)
+	x, err := readNameIndex(tx)
 	if err != nil {
 		return err
 	}
 	for some := range slices.Chunk(es, 100) {
 		var ps []pair
 		for _, e := range some {
-			for _, name := range names(e) {
-				ps = append(ps, pair{wordOf(name), e.Key})
+			for _, name := range entryNames(e) {
+				ps = append(ps, pair{hashOf(name), e.Key})
 			}
 		}
 		n := len(ps)
-		if err := x.add(tx.Bucket(findBucket), 0, ps); err != nil {
+		if err := x.addRun(tx.Bucket(findBucket), 0, ps); err != nil {
 			return err
 		}
-		if err := x.tidy(tx.Bucket(findBucket), n); err != nil {
+		if err := x.mergeSome(tx.Bucket(findBucket), n); err != nil {
 			return err
 		}
 	}
-	return put(tx, metaBucket, runsKey, indexForm.seal(&x))
+	return putValue(tx, metaBucket, runsKey, indexForm.encode(&x))
 }

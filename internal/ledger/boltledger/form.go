@@ -20,8 +20,8 @@ const Schema = 1
 // of them until the schema is released.
 const layout = 5
 
-// form is the stored form that a program reads and writes.
-type form struct {
+// storedForm is the stored form that a program reads and writes.
+type storedForm struct {
 	schema   int
 	digest   string    // tells the form from others that had its number before it was released
 	upgrades []upgrade // the i-th leads from schema i+1 to schema i+2
@@ -34,18 +34,18 @@ type upgrade struct {
 }
 
 // currentForm returns this program's form. No schema was released before it.
-func currentForm() form { return form{schema: Schema, digest: digestOfTables()} }
+func currentForm() storedForm { return storedForm{schema: Schema, digest: digestOfTables()} }
 
-// expects returns the digest that a ledger of the given schema must have.
-func (f form) expects(schema int) string {
+// expectedDigest returns the digest that a ledger of the given schema must have.
+func (f storedForm) expectedDigest(schema int) string {
 	if schema == f.schema {
 		return f.digest
 	}
 	return f.upgrades[schema-1].from
 }
 
-// check returns the schema of the ledger, or why its form cannot be read.
-func (f form) check(meta *bbolt.Bucket) (schema int, err error) {
+// checkSchema returns the schema of the ledger, or why its form cannot be read.
+func (f storedForm) checkSchema(meta *bbolt.Bucket) (schema int, err error) {
 	schema, err = strconv.Atoi(string(meta.Get(schemaKey)))
 	digest := string(meta.Get(formKey))
 	switch {
@@ -55,14 +55,14 @@ func (f form) check(meta *bbolt.Bucket) (schema int, err error) {
 		return 0, fmt.Errorf("%w (schema %d, without a digest of its form)", ledger.ErrDevelopment, schema)
 	case schema > f.schema:
 		return 0, fmt.Errorf("%w: schema %d, this one knows up to %d", ledger.ErrNewerSchema, schema, f.schema)
-	case digest != f.expects(schema):
-		return 0, fmt.Errorf("%w (schema %d, form %s, expected %s)", ledger.ErrDevelopment, schema, digest, f.expects(schema))
+	case digest != f.expectedDigest(schema):
+		return 0, fmt.Errorf("%w (schema %d, form %s, expected %s)", ledger.ErrDevelopment, schema, digest, f.expectedDigest(schema))
 	}
 	return schema, nil
 }
 
-// write notes the form in the ledger.
-func (f form) write(meta *bbolt.Bucket) error {
+// writeTo notes the form in the ledger.
+func (f storedForm) writeTo(meta *bbolt.Bucket) error {
 	if err := meta.Put(schemaKey, []byte(strconv.Itoa(f.schema))); err != nil {
 		return err
 	}
@@ -93,8 +93,8 @@ type table struct {
 func tables() []table {
 	return []table{
 		tableOf(entryForm), tableOf(nodeForm), tableOf(packageForm), tableOf(causeForm), tableOf(registrationForm), tableOf(ticketForm),
-		tableOf(headerForm), tableOf(instantForm), tableOf(foldedForm), tableOf(documentForm), tableOf(asReadForm), tableOf(noteForm), tableOf(fileForm),
-		tableOf(blockForm), tableOf(infoForm), tableOf(standingForm), tableOf(tallyForm), tableOf(totalForm), tableOf(indexForm),
+		tableOf(headerForm), tableOf(instantForm), tableOf(prunedForm), tableOf(documentForm), tableOf(asReadForm), tableOf(noteForm), tableOf(fileForm),
+		tableOf(blockForm), tableOf(infoForm), tableOf(summaryForm), tableOf(stateCountForm), tableOf(totalForm), tableOf(indexForm),
 		tableOf(runForm), tableOf(safeForm), tableOf(replacedForm), tableOf(secretForm), tableOf(fetchesForm), tableOf(monthForm),
 		tableOf(pendingForm), tableOf(scanForm),
 	}

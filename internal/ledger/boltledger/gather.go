@@ -14,17 +14,17 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// gather is the work of one commit: the entries it touches, as they were stored and
+// groupCommit is the work of one commit: the entries it touches, as they were stored and
 // as they are now, and the lines that tell of it. Names are bound at once, so that two
 // entries of one gather cannot take the same one; everything is written at the end.
-type gather struct {
+type groupCommit struct {
 	tx      *bbolt.Tx
 	ledger  *Ledger
 	first   ledger.Head // before this commit
 	head    ledger.Head
 	lines   [][]byte
-	entries map[archive.Key]*work
-	names   index             // as committed before
+	entries map[archive.Key]*changedEntry
+	names   nameIndex         // as committed before
 	bound   map[string]holder // names bound since
 	newest  archive.Key       // no entry has a later one
 	balance ledger.Balance
@@ -34,27 +34,27 @@ type gather struct {
 	touched bool      // meta was written beside entries and lines
 }
 
-// work is one entry of a gather. The state None means: not stored yet.
-type work struct {
+// changedEntry is one entry of a gather. The state None means: not stored yet.
+type changedEntry struct {
 	stored, now ledger.Entry
 }
 
 // draft is what a change would make. It is dropped whole when one event is refused.
 type draft struct {
-	stored ledger.Entry // before it
-	entry  ledger.Entry
-	head   ledger.Head
-	lines  [][]byte
-	binds  []bind
-	doc    *ledger.Document
-	note   *ledger.Note
-	noted  uint32 // the revision that the note is about
+	stored   ledger.Entry // before it
+	entry    ledger.Entry
+	head     ledger.Head
+	lines    [][]byte
+	bindings []nameBinding
+	doc      *ledger.Document
+	note     *ledger.Note
+	noted    uint32 // the revision that the note is about
 }
 
-// draft makes of a change what it would do. An error stands against this change
+// draftChange makes of a change what it would do. An error stands against this change
 // alone, and nothing was written.
-func (g *gather) draft(c ledger.Change) (draft, error) {
-	stored, err := g.load(c.Key)
+func (g *groupCommit) draftChange(c ledger.Change) (draft, error) {
+	stored, err := g.loadEntry(c.Key)
 	d := draft{stored: stored, entry: stored, head: g.head}
 	switch {
 	case err != nil:
@@ -67,16 +67,16 @@ func (g *gather) draft(c ledger.Change) (draft, error) {
 	at := c.At
 	at.Wall = at.Wall.Round(0).UTC() // as it will be read again: no monotonic part
 	for _, ev := range c.Events {
-		ev, err := g.nameIdentity(d.entry, g.ledger.nameObject(ev))
+		ev, err := g.addFoundIdentity(d.entry, g.ledger.addObjectDigest(ev))
 		if err == nil {
-			ev, err = g.nameNumber(d.entry, ev)
+			ev, err = g.addSameNumber(d.entry, ev)
 		}
 		if err != nil {
 			return d, err
 		}
 		after, err := ledger.Transition(d.entry, ev, at)
 		if err == nil {
-			err = g.rules(&d, after, ev, c.Document)
+			err = g.checkSharedNames(&d, after, ev, c.Document)
 		}
 		if err != nil {
 			return d, err
@@ -100,28 +100,28 @@ func (g *gather) draft(c ledger.Change) (draft, error) {
 	return d, nil
 }
 
-// accept makes the draft part of this commit. An error is the ledger's own.
-func (g *gather) accept(d draft) error {
+// acceptDraft makes the draft part of this commit. An error is the ledger's own.
+func (g *groupCommit) acceptDraft(d draft) error {
 	w, ok := g.entries[d.entry.Key]
 	if !ok {
-		w = &work{stored: d.stored}
+		w = &changedEntry{stored: d.stored}
 		g.entries[d.entry.Key] = w
 	}
 	w.now = d.entry
 	g.head = d.head
 	g.lines = append(g.lines, d.lines...)
-	for _, b := range d.binds {
+	for _, b := range d.bindings {
 		g.bound[string(b.name)] = b.to
 	}
 	if d.note != nil {
-		if err := put(g.tx, docBucket, noteKey(d.entry.Key, d.noted), noteForm.seal(d.note)); err != nil {
+		if err := putValue(g.tx, docBucket, noteKey(d.entry.Key, d.noted), noteForm.encode(d.note)); err != nil {
 			return err
 		}
 	}
 	if d.doc == nil {
 		return nil
 	}
-	return put(g.tx, docBucket, d.entry.Key[:], documentForm.seal(d.doc))
+	return putValue(g.tx, docBucket, d.entry.Key[:], documentForm.encode(d.doc))
 }
 
 // noteKey is the place of the note about an entry's revision, behind its document.
@@ -129,9 +129,9 @@ func noteKey(key archive.Key, rev uint32) []byte {
 	return binary.BigEndian.AppendUint32(key[:], rev)
 }
 
-// load returns the entry as this gather left it, or as it is stored; a new one has
+// loadEntry returns the entry as this gather left it, or as it is stored; a new one has
 // nothing but its key.
-func (g *gather) load(key archive.Key) (ledger.Entry, error) {
+func (g *groupCommit) loadEntry(key archive.Key) (ledger.Entry, error) {
 	if w, ok := g.entries[key]; ok {
 		return w.now, nil
 	}
@@ -143,19 +143,19 @@ func (g *gather) load(key archive.Key) (ledger.Entry, error) {
 	return e, err
 }
 
-// finish writes everything and returns the entries as a later read will find them.
-func (g *gather) finish() (map[archive.Key]ledger.Entry, error) {
+// writeAll writes everything and returns the entries as a later read will find them.
+func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 	committed := make(map[archive.Key]ledger.Entry, len(g.entries))
 	keys := make([]archive.Key, 0, len(g.entries))
 	for k := range g.entries {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
-	if err := g.bindNames(keys); err != nil {
+	if err := g.writeNames(keys); err != nil {
 		return nil, err
 	}
 	for _, k := range keys {
-		e, err := g.store(*g.entries[k])
+		e, err := g.storeEntry(*g.entries[k])
 		if err != nil {
 			return nil, err
 		}
@@ -168,20 +168,20 @@ func (g *gather) finish() (map[archive.Key]ledger.Entry, error) {
 		return committed, nil
 	}
 	b := block{prev: g.first.Hash, count: uint64(len(g.lines)), lines: g.lines}
-	s := newStanding(g.head, g.balance, g.marks, g.alarmed, g.ledger.loc)
+	s := newSummary(g.head, g.balance, g.marks, g.alarmed, g.ledger.loc)
 	return committed, errors.Join(
-		put(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.sealIn(b.room(), &b)),
-		put(g.tx, metaBucket, standingKey, standingForm.seal(&s)),
+		putValue(g.tx, journalBucket, lineKey(g.first.N+1), blockForm.encodeSized(b.room(), &b)),
+		putValue(g.tx, metaBucket, summaryKey, summaryForm.encode(&s)),
 	)
 }
 
-// store writes one entry, moves it between the open and the done ones, and brings
+// storeEntry writes one entry, moves it between the open and the done ones, and brings
 // everything that is derived from it up to date. The record is read back at once:
 // what is handed on is what a restart would find.
-func (g *gather) store(w work) (ledger.Entry, error) {
+func (g *groupCommit) storeEntry(w changedEntry) (ledger.Entry, error) {
 	home := bucketOf(w.now)
-	record := sealEntry(w.now, home)
-	e, err := openEntry(record)
+	record := encodeEntry(w.now, home)
+	e, err := decodeEntry(record)
 	if err != nil {
 		return e, err
 	}
@@ -191,11 +191,11 @@ func (g *gather) store(w work) (ledger.Entry, error) {
 			return e, err
 		}
 	}
-	if err := put(g.tx, home, e.Key[:], record); err != nil {
+	if err := putValue(g.tx, home, e.Key[:], record); err != nil {
 		return e, err
 	}
 	for _, keyOf := range []func(ledger.Entry) []byte{dueKey, attentionKey} {
-		if err := g.storeDue(keyOf, w.stored, e, isNew); err != nil {
+		if err := g.updateDueIndex(keyOf, w.stored, e, isNew); err != nil {
 			return e, err
 		}
 	}
@@ -203,8 +203,8 @@ func (g *gather) store(w work) (ledger.Entry, error) {
 	return e, g.ledger.addTotals(g.tx, w.stored, e)
 }
 
-// storeDue brings one part of the due index up to date.
-func (g *gather) storeDue(keyOf func(ledger.Entry) []byte, before, after ledger.Entry, isNew bool) error {
+// updateDueIndex brings one part of the due index up to date.
+func (g *groupCommit) updateDueIndex(keyOf func(ledger.Entry) []byte, before, after ledger.Entry, isNew bool) error {
 	var was, is []byte
 	if !isNew {
 		was = keyOf(before)
@@ -238,27 +238,27 @@ func dueKey(e ledger.Entry) []byte {
 	if !ok {
 		return nil
 	}
-	return append(duePrefix(step, ledger.QueueOf(e), at), e.Key[:]...)
+	return append(dueKeyPrefix(step, ledger.QueueOf(e), at), e.Key[:]...)
 }
 
-// duePrefix is the step, the lane, and the time from which on it is due; 0 is at once.
-func duePrefix(s ledger.Step, lane string, at time.Time) []byte {
+// dueKeyPrefix is the step, the lane, and the time from which on it is due; 0 is at once.
+func dueKeyPrefix(s ledger.Step, lane string, at time.Time) []byte {
 	var n uint64
 	if !at.IsZero() {
-		n = uint64(max(nanos(at), 0))
+		n = uint64(max(nanosOf(at), 0))
 	}
-	return binary.BigEndian.AppendUint64(lanePrefix(s, lane), n)
+	return binary.BigEndian.AppendUint64(queuePrefix(s, lane), n)
 }
 
-func lanePrefix(s ledger.Step, lane string) []byte {
+func queuePrefix(s ledger.Step, lane string) []byte {
 	prefix := make([]byte, 0, 2+len(lane)+8+len(archive.Key{})) // room for the rest of a key
 	return append(append(prefix, byte(s), byte(len(lane))), lane...)
 }
 
 func lineKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// put writes into a bucket. Those that only grow at their end get full pages.
-func put(tx *bbolt.Tx, bucket, key, value []byte) error {
+// putValue writes into a bucket. Those that only grow at their end get full pages.
+func putValue(tx *bbolt.Tx, bucket, key, value []byte) error {
 	b := tx.Bucket(bucket)
 	switch &bucket[0] {
 	case &journalBucket[0], &docBucket[0], &doneBucket[0]:

@@ -31,7 +31,7 @@ type headRecord struct {
 	Sum    string `json:"sum"`  // CRC-32C of the other four, as sum computes it
 }
 
-func (r headRecord) sum() string {
+func (r headRecord) checksum() string {
 	s := fmt.Sprintf("%d %s %s %d", r.N, r.Hash, r.Ledger, r.Size)
 	return fmt.Sprintf("%08x", crc32.Checksum([]byte(s), castagnoli))
 }
@@ -51,7 +51,7 @@ type headFile struct {
 
 // readHead returns the newest record of the outside head; nil where there is none.
 func readHead(dir string) (*headRecord, error) {
-	f, err := os.OpenFile(path(dir, headName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(pathIn(dir, headName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -76,7 +76,7 @@ func newestSlot(f *os.File) (newest *headRecord, slot int64, err error) {
 	for i := range 2 {
 		var r headRecord
 		text := bytes.TrimSpace(b[i*slotSize : (i+1)*slotSize])
-		if json.Unmarshal(text, &r) != nil || r.Sum != r.sum() {
+		if json.Unmarshal(text, &r) != nil || r.Sum != r.checksum() {
 			continue
 		}
 		if newest == nil || r.N > newest.N {
@@ -89,12 +89,12 @@ func newestSlot(f *os.File) (newest *headRecord, slot int64, err error) {
 // openHead opens the outside head for writing, makes it where it is missing, and
 // brings it up to end. anew replaces it whatever it says.
 func openHead(dir, id string, end ledger.Head, anew bool) (*headFile, error) {
-	h := &headFile{db: path(dir, fileName), ledger: id}
+	h := &headFile{db: pathIn(dir, fileName), ledger: id}
 	var err error
 	if anew {
-		err = h.create(dir, end)
+		err = h.createFile(dir, end)
 	} else {
-		err = h.open(dir, end)
+		err = h.openFile(dir, end)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write outside head: %w", err)
@@ -102,11 +102,11 @@ func openHead(dir, id string, end ledger.Head, anew bool) (*headFile, error) {
 	return h, nil
 }
 
-func (h *headFile) open(dir string, end ledger.Head) (err error) {
-	name := path(dir, headName)
+func (h *headFile) openFile(dir string, end ledger.Head) (err error) {
+	name := pathIn(dir, headName)
 	h.file, err = os.OpenFile(name, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return h.create(dir, end)
+		return h.createFile(dir, end)
 	}
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (h *headFile) open(dir string, end ledger.Head) (err error) {
 		h.n, h.slot = newest.N, 1-slot
 	}
 	if err == nil && (newest == nil || newest.N != end.N) {
-		err = errors.Join(h.write(end), h.sync())
+		err = errors.Join(h.writeRecord(end), h.syncFile())
 	}
 	if err != nil {
 		err = errors.Join(err, h.file.Close())
@@ -124,15 +124,15 @@ func (h *headFile) open(dir string, end ledger.Head) (err error) {
 	return err
 }
 
-// create makes the file beside its place, so that it never exists without a record.
-func (h *headFile) create(dir string, end ledger.Head) (err error) {
+// createFile makes the file beside its place, so that it never exists without a record.
+func (h *headFile) createFile(dir string, end ledger.Head) (err error) {
 	h.file, err = os.CreateTemp(dir, "."+headName+"-*.tmp") // 0600
 	if err != nil {
 		return err
 	}
-	err = errors.Join(h.file.Truncate(2*slotSize), h.write(end), h.sync())
+	err = errors.Join(h.file.Truncate(2*slotSize), h.writeRecord(end), h.syncFile())
 	if err == nil {
-		err = os.Rename(h.file.Name(), path(dir, headName))
+		err = os.Rename(h.file.Name(), pathIn(dir, headName))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(h.file.Name()), h.file.Close())
@@ -140,8 +140,8 @@ func (h *headFile) create(dir string, end ledger.Head) (err error) {
 	return syncDir(dir)
 }
 
-// write records that the journal ends at end, unless that was the last it wrote.
-func (h *headFile) write(end ledger.Head) error {
+// writeRecord records that the journal ends at end, unless that was the last it wrote.
+func (h *headFile) writeRecord(end ledger.Head) error {
 	if end.N == h.n {
 		return nil
 	}
@@ -149,7 +149,7 @@ func (h *headFile) write(end ledger.Head) error {
 	if info, err := os.Stat(h.db); err == nil {
 		r.Size = info.Size()
 	}
-	r.Sum = r.sum()
+	r.Sum = r.checksum()
 	text, err := json.Marshal(r)
 	if err != nil || len(text) >= slotSize {
 		return fmt.Errorf("encode outside head: %d bytes: %w", len(text), err)
@@ -162,7 +162,7 @@ func (h *headFile) write(end ledger.Head) error {
 	return nil
 }
 
-func (h *headFile) sync() error {
+func (h *headFile) syncFile() error {
 	if !h.dirty {
 		return nil
 	}
@@ -171,15 +171,15 @@ func (h *headFile) sync() error {
 	return h.file.Sync()
 }
 
-// left returns how long the next sync can wait; ok is false when none is needed.
-func (h *headFile) left() (d time.Duration, ok bool) {
+// untilSync returns how long the next sync can wait; ok is false when none is needed.
+func (h *headFile) untilSync() (d time.Duration, ok bool) {
 	return syncEvery - time.Since(h.synced), h.dirty
 }
 
-func (h *headFile) close() error { return errors.Join(h.sync(), h.file.Close()) }
+func (h *headFile) closeFile() error { return errors.Join(h.syncFile(), h.file.Close()) }
 
-// agrees reports whether the record speaks of the same journal end.
-func (r headRecord) agrees(h ledger.Head) bool {
+// agreesWith reports whether the record speaks of the same journal end.
+func (r headRecord) agreesWith(h ledger.Head) bool {
 	d, err := archive.ParseDigest(r.Hash)
 	return err == nil && r.N == h.N && d == h.Hash
 }

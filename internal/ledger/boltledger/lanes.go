@@ -18,7 +18,7 @@ import (
 // due; zero: there is none.
 func (l *Ledger) DueInQueue(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
 	err = l.view(func(tx *bbolt.Tx) (err error) {
-		ready, next, err = dueIn(tx, s, lane, now, limit, busy, skip)
+		ready, next, err = readDue(tx, s, lane, now, limit, busy, skip)
 		return err
 	})
 	if err != nil {
@@ -27,12 +27,12 @@ func (l *Ledger) DueInQueue(s ledger.Step, lane string, now time.Time, limit int
 	return ready, next, nil
 }
 
-func dueIn(tx *bbolt.Tx, s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
+func readDue(tx *bbolt.Tx, s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
 	c := tx.Bucket(dueBucket).Cursor()
-	prefix := lanePrefix(s, lane)
-	late := duePrefix(s, lane, now.Add(1)) // the first that is not ready
+	prefix := queuePrefix(s, lane)
+	late := dueKeyPrefix(s, lane, now.Add(1)) // the first that is not ready
 	for k, _ := c.Seek(prefix); len(ready) < limit && k != nil && bytes.Compare(k, late) < 0; k, _ = c.Next() {
-		_, _, key, err := openDue(k)
+		_, _, key, err := decodeDueKey(k)
 		if err != nil {
 			return nil, next, err
 		}
@@ -51,7 +51,7 @@ func dueIn(tx *bbolt.Tx, s ledger.Step, lane string, now time.Time, limit int, b
 		}
 	}
 	if k, _ := c.Seek(late); bytes.HasPrefix(k, prefix) {
-		_, at, _, err := openDue(k)
+		_, at, _, err := decodeDueKey(k)
 		if err != nil {
 			return nil, next, err
 		}
@@ -60,9 +60,9 @@ func dueIn(tx *bbolt.Tx, s ledger.Step, lane string, now time.Time, limit int, b
 	return ready, next, nil
 }
 
-// openDue reads a key of the due index: its lane with the step and the length before
+// decodeDueKey reads a key of the due index: its lane with the step and the length before
 // it, the time, and the entry.
-func openDue(k []byte) (lane []byte, at time.Time, key archive.Key, err error) {
+func decodeDueKey(k []byte) (lane []byte, at time.Time, key archive.Key, err error) {
 	if len(k) < 2 || len(k) != 2+int(k[1])+8+len(key) {
 		return nil, at, key, damage("due a key of %d bytes", len(k))
 	}
@@ -73,17 +73,17 @@ func openDue(k []byte) (lane []byte, at time.Time, key archive.Key, err error) {
 // Queues returns the lanes in which step s waits for some entry, now or later. It reads
 // one key of each.
 func (l *Ledger) Queues(s ledger.Step) (lanes []string, err error) {
-	err = l.view(func(tx *bbolt.Tx) (err error) { lanes, err = lanesOf(tx, s); return err })
+	err = l.view(func(tx *bbolt.Tx) (err error) { lanes, err = queuesOf(tx, s); return err })
 	if err != nil {
 		return nil, fmt.Errorf("read the lanes of %s: %w", s, err)
 	}
 	return lanes, nil
 }
 
-func lanesOf(tx *bbolt.Tx, s ledger.Step) (lanes []string, err error) {
+func queuesOf(tx *bbolt.Tx, s ledger.Step) (lanes []string, err error) {
 	c := tx.Bucket(dueBucket).Cursor()
 	for k, _ := c.Seek([]byte{byte(s)}); k != nil && k[0] == byte(s); {
-		lane, _, _, err := openDue(k)
+		lane, _, _, err := decodeDueKey(k)
 		if err != nil {
 			return nil, err
 		}

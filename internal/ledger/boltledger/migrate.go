@@ -18,31 +18,31 @@ import (
 func (l *Ledger) migrate(dir string, copied bool) error {
 	now, from := time.Now(), l.info.Schema
 	if !copied {
-		if err := l.copyTo(dir, fmt.Sprintf("%s.schema%d-%s", fileName, from, stamped(now))); err != nil {
+		if err := l.copyTo(dir, fmt.Sprintf("%s.schema%d-%s", fileName, from, timeInName(now))); err != nil {
 			return fmt.Errorf("copy the ledger before its migration: %w", err)
 		}
 	}
 	info := l.info
 	info.Schema = l.form.schema
-	var g *gather
-	err := l.update(func(tx *bbolt.Tx) error {
+	var g *groupCommit
+	err := l.updateOnce(func(tx *bbolt.Tx) error {
 		for _, u := range l.form.upgrades[from-1:] {
 			if err := u.apply(tx); err != nil {
 				return err
 			}
 		}
-		g = l.begin(tx)
-		m := marking{mark: ledger.Mark{Name: ledger.MarkMigrated, By: ledger.Operator{UID: ledger.VaultdUID}, At: now,
+		g = l.beginGroup(tx)
+		m := markRequest{mark: ledger.Mark{Name: ledger.MarkMigrated, By: ledger.Operator{UID: ledger.VaultdUID}, At: now,
 			Cause: fmt.Sprintf("from schema %d to schema %d", from, info.Schema)}}
-		refused, err := m.do(g)
+		refused, err := m.apply(g)
 		if err = errors.Join(refused, err); err != nil {
 			return err
 		}
-		if _, err = g.finish(); err != nil {
+		if _, err = g.writeAll(); err != nil {
 			return err
 		}
 		meta := tx.Bucket(metaBucket)
-		return errors.Join(l.form.write(meta), meta.Put(infoKey, infoForm.seal(&info)))
+		return errors.Join(l.form.writeTo(meta), meta.Put(infoKey, infoForm.encode(&info)))
 	})
 	if err != nil {
 		return fmt.Errorf("migrate the ledger to schema %d: %w", info.Schema, err)
@@ -51,8 +51,8 @@ func (l *Ledger) migrate(dir string, copied bool) error {
 	return nil
 }
 
-// stamped is a time as it stands in file names.
-func stamped(t time.Time) string { return t.UTC().Format("20060102T150405Z") }
+// timeInName is a time as it stands in file names.
+func timeInName(t time.Time) string { return t.UTC().Format("20060102T150405Z") }
 
 // copyTo writes the ledger as it stands beside itself, under a name that is free.
 func (l *Ledger) copyTo(dir, name string) (err error) {
@@ -65,15 +65,15 @@ func (l *Ledger) copyTo(dir, name string) (err error) {
 	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
-	if _, err := linkFree(tmp.Name(), path(dir, name)); err != nil {
+	if _, err := linkUnderFreeName(tmp.Name(), pathIn(dir, name)); err != nil {
 		return err
 	}
 	return syncDir(dir)
 }
 
-// linkFree gives the file a second name, with a number behind it where that is taken,
+// linkUnderFreeName gives the file a second name, with a number behind it where that is taken,
 // and returns it.
-func linkFree(name, second string) (string, error) {
+func linkUnderFreeName(name, second string) (string, error) {
 	for n := 1; ; n++ {
 		to := second
 		if n > 1 {

@@ -15,10 +15,10 @@ import (
 
 // nextForm is a form that could follow this program's: its upgrade leaves a mark of its
 // own in the ledger.
-func nextForm() *form {
+func nextForm() *storedForm {
 	f := currentForm()
-	return &form{schema: f.schema + 1, digest: "the next form", upgrades: []upgrade{{from: f.digest, apply: func(tx *bbolt.Tx) error {
-		return put(tx, metaBucket, []byte("upgraded"), []byte("once"))
+	return &storedForm{schema: f.schema + 1, digest: "the next form", upgrades: []upgrade{{from: f.digest, apply: func(tx *bbolt.Tx) error {
+		return putValue(tx, metaBucket, []byte("upgraded"), []byte("once"))
 	}}}}
 }
 
@@ -149,7 +149,7 @@ func TestMigrate_I28_SurvivesACrash(t *testing.T) {
 // A form that was never released is refused, whatever its number, and nothing is changed.
 func TestOpen_I28_RefusesADevelopmentVersion(t *testing.T) {
 	set := func(key, value []byte) func(*bbolt.Tx) error {
-		return func(tx *bbolt.Tx) error { return put(tx, metaBucket, key, value) }
+		return func(tx *bbolt.Tx) error { return putValue(tx, metaBucket, key, value) }
 	}
 	remove := func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(formKey) }
 	for name, change := range map[string]func(*bbolt.Tx) error{
@@ -189,7 +189,7 @@ func TestForm_I28_DigestFollowsTheTables(t *testing.T) {
 	before := digestOfTables()
 	rows := causeForm.fields
 	defer func() { causeForm.fields = rows }()
-	causeForm.fields = append(rows[:1:1], text(3, "text", func(c *ledger.Cause) *string { return &c.Text }))
+	causeForm.fields = append(rows[:1:1], textField(3, "text", func(c *ledger.Cause) *string { return &c.Text }))
 	if digestOfTables() == before {
 		t.Error("a field has another number, and the digest is the same")
 	}

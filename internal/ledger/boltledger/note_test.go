@@ -73,7 +73,7 @@ func TestNote_I29_TextBesideTheJournal(t *testing.T) {
 		}
 	}
 	other := ledger.Note{Salt: note.Salt, Text: "nobody asked"}
-	change(func(doc *bbolt.Bucket) error { return doc.Put(noteKey(e.Key, e.Rev-1), noteForm.seal(&other)) })
+	change(func(doc *bbolt.Bucket) error { return doc.Put(noteKey(e.Key, e.Rev-1), noteForm.encode(&other)) })
 	verifies("exchanged", false)
 	change(func(doc *bbolt.Bucket) error { return doc.Delete(noteKey(e.Key, e.Rev-1)) })
 	verifies("lost", false)

@@ -60,7 +60,7 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 			return os.WriteFile(filepath.Join(dir, headName), make([]byte, 1024), 0o600)
 		}, nil, "no readable"},
 		"AllZero": {func(t *testing.T, dir string) error {
-			return os.WriteFile(path(dir, fileName), make([]byte, usedBytes(t, dir)), 0o600)
+			return os.WriteFile(pathIn(dir, fileName), make([]byte, usedBytes(t, dir)), 0o600)
 		}, nil, "meta page"},
 		"TailIsZero": {func(t *testing.T, dir string) error {
 			n := newest(t, dir).size * 4 // a disk that lost all but the beginning
@@ -98,7 +98,7 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 			return errors.Join(overwrite(dir, pageHeader+56, 0), overwrite(dir, int64(p.size)+pageHeader+56, 0))
 		}, nil, "meta page"},
 		"NewerSchema": {func(t *testing.T, dir string) error {
-			edit(t, dir, func(tx *bbolt.Tx) error { return put(tx, metaBucket, schemaKey, []byte("4")) })
+			edit(t, dir, func(tx *bbolt.Tx) error { return putValue(tx, metaBucket, schemaKey, []byte("4")) })
 			return nil
 		}, ledger.ErrNewerSchema, "schema 4"},
 	}
@@ -124,7 +124,7 @@ func TestOpen_I15_RefusesWhatIsNotTheLatest(t *testing.T) {
 	}
 }
 
-func newest(t *testing.T, dir string) pages {
+func newest(t *testing.T, dir string) metaPage {
 	f, err := os.Open(filepath.Join(dir, fileName))
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func headThatLies(t *testing.T, dir string) error {
 		return err
 	}
 	h := &headFile{db: filepath.Join(dir, fileName), ledger: info.ID}
-	return errors.Join(h.create(dir, ledger.Head{N: 3, Hash: sum("another journal")}), h.close())
+	return errors.Join(h.createFile(dir, ledger.Head{N: 3, Hash: sum("another journal")}), h.closeFile())
 }
 
 // Behind by some commits is what a crash leaves; a torn slot too.
@@ -234,7 +234,7 @@ func TestOpen_I16_OneAtATime(t *testing.T) {
 	if _, err := Open(Config{Dir: dir}); !errors.Is(err, ledger.ErrLocked) {
 		t.Error(err)
 	}
-	if err := adopt(dir); !errors.Is(err, ledger.ErrLocked) {
+	if err := writeHeadOfCopy(dir); !errors.Is(err, ledger.ErrLocked) {
 		t.Error(err)
 	}
 	if _, err := l.Backup(io.Discard); err != nil { // opens nothing that would drop the lock
@@ -302,6 +302,6 @@ func FuzzPreflight(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		checkPages(file, 7)
+		checkBeforeMapping(file, 7)
 	})
 }

@@ -36,13 +36,13 @@ func OpenRolledBack(c Config, m ledger.Mark) (*Ledger, error) {
 
 func (c Config) open(o opening) (*Ledger, error) {
 	l := &Ledger{
-		loc: c.Location, fault: c.Fault, gather: c.CommitInterval, form: currentForm(),
+		loc: c.Location, fault: c.Fault, commitInterval: c.CommitInterval, form: currentForm(),
 		wake: make(chan struct{}, 1), stopped: make(chan struct{}), failed: make(chan struct{}),
 	}
 	if c.form != nil {
 		l.form = *c.form
 	}
-	l.close = sync.OnceValue(l.shut)
+	l.close = sync.OnceValue(l.stopAndClose)
 	if l.loc == nil {
 		l.loc = time.UTC
 	}
@@ -52,7 +52,7 @@ func (c Config) open(o opening) (*Ledger, error) {
 	if err := l.open(c.Dir, o); err != nil {
 		return nil, fmt.Errorf("open ledger %q: %w", filepath.Join(c.Dir, fileName), err)
 	}
-	go l.run()
+	go l.runCommitter()
 	return l, nil
 }
 
@@ -69,14 +69,14 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 			err = errors.Join(err, l.db.Close())
 		}
 	}()
-	sweep(dir)
-	anew, zone, err := l.compare(outside, o)
+	sweepLeftovers(dir)
+	anew, zone, err := l.compareWithHead(outside, o)
 	if err != nil {
 		return err
 	}
-	doubting := anew && o.behind != nil || l.safe != nil && l.safe.doubting
+	doubting := anew && o.behind != nil || l.safe != nil && l.safe.marking
 	if l.info.Schema < l.form.schema || zone != l.loc.String() || doubting { // then everything is read
-		if err := l.pages(nil); err != nil {
+		if err := l.checkAllPages(nil); err != nil {
 			return err
 		}
 	}
@@ -86,7 +86,7 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 		}
 	}
 	if zone != l.loc.String() {
-		if err := guard(func() error { return l.db.Update(l.rebuildTotals) }); err != nil {
+		if err := recoverDamage(func() error { return l.db.Update(l.rebuildTotals) }); err != nil {
 			return err
 		}
 	}
@@ -95,29 +95,29 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 			return err
 		}
 	}
-	return l.settle(dir, anew)
+	return l.finishOpening(dir, anew)
 }
 
-// compare reads what the ledger says of itself and holds it against the outside head.
+// compareWithHead reads what the ledger says of itself and holds it against the outside head.
 // anew says that the head outside is to be written anew, whatever it says.
-func (l *Ledger) compare(outside *headRecord, o opening) (anew bool, zone string, err error) {
+func (l *Ledger) compareWithHead(outside *headRecord, o opening) (anew bool, zone string, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		info, s, err := examine(tx, l.form)
+		info, s, err := readSelf(tx, l.form)
 		if err != nil {
 			return err
 		}
 		l.info, l.end, l.balance, l.marks, l.alarmed, zone = info, s.head, s.balance(), s.marks, s.alarmed, s.zone
-		if err := l.recall(tx); err != nil {
+		if err := l.loadCommitterState(tx); err != nil {
 			return err
 		}
-		rep, err := l.standsFor(tx)
+		rep, err := l.readSafeModeAndReplaced(tx)
 		if err != nil {
 			return err
 		}
-		err = checkOutside(tx, info.ID, s.head, outside)
+		err = checkOutsideHead(tx, info.ID, s.head, outside)
 		switch {
 		case err == nil:
-		case rep.was(outside), o.behind != nil && errors.Is(err, ledger.ErrRolledBack):
+		case rep.matches(outside), o.behind != nil && errors.Is(err, ledger.ErrRolledBack):
 			anew, err = true, nil
 		}
 		return err
@@ -125,12 +125,12 @@ func (l *Ledger) compare(outside *headRecord, o opening) (anew bool, zone string
 	return anew, zone, err
 }
 
-// recall reads what the committer keeps in mind: the runs of names, the key of digests, and the newest entry.
-func (l *Ledger) recall(tx *bbolt.Tx) (err error) {
-	if l.secret, err = openSecret(tx.Bucket(metaBucket)); err != nil {
+// loadCommitterState reads what the committer keeps in mind: the runs of names, the key of digests, and the newest entry.
+func (l *Ledger) loadCommitterState(tx *bbolt.Tx) (err error) {
+	if l.secret, err = readSecret(tx.Bucket(metaBucket)); err != nil {
 		return err
 	}
-	if l.names, err = openIndex(tx); err != nil {
+	if l.names, err = readNameIndex(tx); err != nil {
 		return err
 	}
 	for _, bucket := range [][]byte{openBucket, doneBucket} {
@@ -141,18 +141,18 @@ func (l *Ledger) recall(tx *bbolt.Tx) (err error) {
 	return nil
 }
 
-// standsFor reads why the ledger is in safe mode, and whose place it took.
-func (l *Ledger) standsFor(tx *bbolt.Tx) (rep *replaced, err error) {
+// readSafeModeAndReplaced reads why the ledger is in safe mode, and whose place it took.
+func (l *Ledger) readSafeModeAndReplaced(tx *bbolt.Tx) (rep *replacedHead, err error) {
 	meta := tx.Bucket(metaBucket)
 	if record := meta.Get(safeKey); record != nil {
-		s, err := safeForm.open(record)
+		s, err := safeForm.decode(record)
 		if err != nil {
 			return nil, damage("%v", err)
 		}
 		l.safe = &s
 	}
 	if record := meta.Get(replacedKey); record != nil {
-		r, err := replacedForm.open(record)
+		r, err := replacedForm.decode(record)
 		if err != nil {
 			return nil, damage("%v", err)
 		}
@@ -161,15 +161,15 @@ func (l *Ledger) standsFor(tx *bbolt.Tx) (rep *replaced, err error) {
 	return rep, nil
 }
 
-// settle brings the outside head up to date, forgets the one that it replaced, and
+// finishOpening brings the outside head up to date, forgets the one that it replaced, and
 // doubts what is still to be doubted.
-func (l *Ledger) settle(dir string, anew bool) (err error) {
+func (l *Ledger) finishOpening(dir string, anew bool) (err error) {
 	if l.head, err = openHead(dir, l.info.ID, l.end, anew); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, l.head.close())
+			err = errors.Join(err, l.head.closeFile())
 		}
 	}()
 	stands := false
@@ -177,27 +177,27 @@ func (l *Ledger) settle(dir string, anew bool) (err error) {
 		return err
 	}
 	if stands {
-		err := l.update(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(replacedKey) })
+		err := l.updateOnce(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(replacedKey) })
 		if err != nil {
 			return err
 		}
 	}
-	if l.safe == nil || !l.safe.doubting {
+	if l.safe == nil || !l.safe.marking {
 		return nil
 	}
-	_, err = l.doubt(func(r request) ([]ledger.Result, error) {
-		all, err := l.commit([]request{r})
+	_, err = l.requireReconcile(func(r request) ([]ledger.Result, error) {
+		all, err := l.commitRequests([]request{r})
 		if err != nil {
 			return nil, err
 		}
-		return all[0], l.head.write(l.end)
+		return all[0], l.head.writeRecord(l.end)
 	})
 	return err
 }
 
-// update is a transaction before the committer runs, with the same faults.
-func (l *Ledger) update(fn func(*bbolt.Tx) error) error {
-	return guard(func() error {
+// updateOnce is a transaction before the committer runs, with the same faults.
+func (l *Ledger) updateOnce(fn func(*bbolt.Tx) error) error {
+	return recoverDamage(func() error {
 		tx, err := l.db.Begin(true)
 		if err != nil {
 			return err
@@ -206,6 +206,6 @@ func (l *Ledger) update(fn func(*bbolt.Tx) error) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
-		return l.seal(tx)
+		return l.commitDurably(tx)
 	})
 }

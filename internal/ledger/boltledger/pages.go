@@ -26,10 +26,10 @@ const (
 	maxDepth    = 40   // no tree is deeper
 )
 
-// tree reads the pages of one moment of the file.
-type tree struct {
+// pageTree reads the pages of one moment of the file.
+type pageTree struct {
 	f    io.ReaderAt
-	p    pages
+	p    metaPage
 	seen []uint64     // a bit for each page that was met; nil: not counted
 	stop func() error // asked at each page; nil: goes on
 
@@ -37,10 +37,10 @@ type tree struct {
 	leaf []byte // of the leaf that was read last
 }
 
-func (t *tree) count() { t.seen = make([]uint64, t.p.count/64+1) }
+func (t *pageTree) countPages() { t.seen = make([]uint64, t.p.count/64+1) }
 
-// sheet is one page with its overflow, as far as its elements are sound.
-type sheet struct {
+// dbPage is one page with its overflow, as far as its elements are sound.
+type dbPage struct {
 	id   uint64
 	leaf bool
 	data []byte
@@ -48,7 +48,7 @@ type sheet struct {
 }
 
 // read returns a page whose elements lie within it, in order. What a leaf holds is there until the next one is read.
-func (t *tree) read(id uint64) (pg sheet, err error) {
+func (t *pageTree) read(id uint64) (pg dbPage, err error) {
 	if id < 2 || id >= t.p.count {
 		return pg, damage("a page points to page %d of %d", id, t.p.count)
 	}
@@ -64,10 +64,10 @@ func (t *tree) read(id uint64) (pg sheet, err error) {
 	case overflow >= t.p.count-id:
 		return pg, damage("page %d reaches beyond the file", id)
 	}
-	if err := t.meet(id, overflow); err != nil {
+	if err := t.markReached(id, overflow); err != nil {
 		return pg, err
 	}
-	pg = sheet{id: id, leaf: flags == flagLeaf, n: int(n.Uint16(head[10:]))}
+	pg = dbPage{id: id, leaf: flags == flagLeaf, n: int(n.Uint16(head[10:]))}
 	if size := int((overflow + 1) * t.p.size); pg.leaf {
 		t.leaf = slices.Grow(t.leaf[:0], size)[:size]
 		pg.data = t.leaf
@@ -77,11 +77,11 @@ func (t *tree) read(id uint64) (pg sheet, err error) {
 	if _, err := t.f.ReadAt(pg.data, int64(id*t.p.size)); err != nil {
 		return pg, fmt.Errorf("read page %d: %w", id, err)
 	}
-	return pg, pg.sound(t.p.count)
+	return pg, pg.checkElements(t.p.count)
 }
 
-// meet notes that a page was reached, which must happen once.
-func (t *tree) meet(id, overflow uint64) error {
+// markReached notes that a page was reached, which must happen once.
+func (t *pageTree) markReached(id, overflow uint64) error {
 	for n := id; t.seen != nil && n <= id+overflow; n++ {
 		if t.seen[n/64]&(1<<(n%64)) != 0 {
 			return damage("page %d is reached twice", n)
@@ -91,8 +91,8 @@ func (t *tree) meet(id, overflow uint64) error {
 	return nil
 }
 
-// sound checks the elements of a page.
-func (pg sheet) sound(count uint64) error {
+// checkElements checks the elements of a page.
+func (pg dbPage) checkElements(count uint64) error {
 	if len(pg.data) < pageHeader+pg.n*elementSize || !pg.leaf && pg.n == 0 {
 		return damage("page %d has %d elements", pg.id, pg.n)
 	}
@@ -115,7 +115,7 @@ func (pg sheet) sound(count uint64) error {
 }
 
 // element returns key and value of the i-th element; of a branch the key alone.
-func (pg sheet) element(i int) (key, value []byte, ok bool) {
+func (pg dbPage) element(i int) (key, value []byte, ok bool) {
 	at := uint64(pageHeader + i*elementSize)
 	n := binary.NativeEndian
 	e := pg.data[at:]
@@ -129,16 +129,16 @@ func (pg sheet) element(i int) (key, value []byte, ok bool) {
 	return pg.data[pos : pos+ksize], pg.data[pos+ksize : pos+ksize+vsize], true
 }
 
-func (pg sheet) child(i int) uint64 {
+func (pg dbPage) child(i int) uint64 {
 	return binary.NativeEndian.Uint64(pg.data[pageHeader+i*elementSize+8:])
 }
 
-func (pg sheet) flags(i int) uint32 {
+func (pg dbPage) flags(i int) uint32 {
 	return binary.NativeEndian.Uint32(pg.data[pageHeader+i*elementSize:])
 }
 
-// seek returns the last element of a branch that is not behind key.
-func (pg sheet) seek(key []byte) (i int) {
+// childFor returns the last element of a branch that is not behind key.
+func (pg dbPage) childFor(key []byte) (i int) {
 	for i+1 < pg.n {
 		if k, _, _ := pg.element(i + 1); bytes.Compare(k, key) > 0 {
 			break
@@ -148,9 +148,9 @@ func (pg sheet) seek(key []byte) (i int) {
 	return i
 }
 
-// whole calls fn with each leaf below a page, having checked everything on the way. The
+// walkSubtree calls fn with each leaf below a page, having checked everything on the way. The
 // keys lie in [from, to); nil: no bound.
-func (t *tree) whole(id uint64, from, to []byte, depth int, fn func(sheet) error) error {
+func (t *pageTree) walkSubtree(id uint64, from, to []byte, depth int, fn func(dbPage) error) error {
 	if depth > maxDepth {
 		return damage("its pages go in a circle")
 	}
@@ -179,15 +179,15 @@ func (t *tree) whole(id uint64, from, to []byte, depth int, fn func(sheet) error
 		if i+1 < pg.n {
 			high, _, _ = pg.element(i + 1)
 		}
-		if err := t.whole(pg.child(i), low, high, depth+1, fn); err != nil {
+		if err := t.walkSubtree(pg.child(i), low, high, depth+1, fn); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// path checks the pages on the way down that choose takes.
-func (t *tree) path(id uint64, choose func(sheet) int) error {
+// followPath checks the pages on the way down that choose takes.
+func (t *pageTree) followPath(id uint64, choose func(dbPage) int) error {
 	for range maxDepth {
 		pg, err := t.read(id)
 		if err != nil || pg.leaf {
@@ -198,10 +198,10 @@ func (t *tree) path(id uint64, choose func(sheet) int) error {
 	return damage("its pages go in a circle")
 }
 
-// buckets returns where the buckets begin: 0 where one lies within the root's own leaf.
-func (t *tree) buckets() (map[string]uint64, error) {
+// readBucketRoots returns where the buckets begin: 0 where one lies within the root's own leaf.
+func (t *pageTree) readBucketRoots() (map[string]uint64, error) {
 	roots := map[string]uint64{}
-	err := t.whole(t.p.root, nil, nil, 0, func(pg sheet) error {
+	err := t.walkSubtree(t.p.root, nil, nil, 0, func(pg dbPage) error {
 		for i := range pg.n {
 			name, value, _ := pg.element(i)
 			if pg.flags(i) != flagBucket {
@@ -209,7 +209,7 @@ func (t *tree) buckets() (map[string]uint64, error) {
 			}
 			root := binary.NativeEndian.Uint64(value)
 			if root == 0 {
-				if err := inline(value[pageHeader:]); err != nil {
+				if err := checkInlineBucket(value[pageHeader:]); err != nil {
 					return err
 				}
 			}
@@ -220,39 +220,39 @@ func (t *tree) buckets() (map[string]uint64, error) {
 	return roots, err
 }
 
-// inline checks a bucket that is small enough to lie in its parent's leaf.
-func inline(data []byte) error {
+// checkInlineBucket checks a bucket that is small enough to lie in its parent's leaf.
+func checkInlineBucket(data []byte) error {
 	if len(data) < pageHeader {
 		return damage("a bucket of %d bytes", len(data))
 	}
-	pg := sheet{leaf: true, data: data, n: int(binary.NativeEndian.Uint16(data[10:]))}
+	pg := dbPage{leaf: true, data: data, n: int(binary.NativeEndian.Uint16(data[10:]))}
 	if binary.NativeEndian.Uint16(data[8:]) != flagLeaf {
 		return damage("a bucket that is no leaf")
 	}
-	return pg.sound(0)
+	return pg.checkElements(0)
 }
 
-// checkPaths looks at the pages that opening a ledger reads: the buckets, the meta
+// checkOpeningPaths looks at the pages that opening a ledger reads: the buckets, the meta
 // bucket, and the ways to both ends of the others and to one journal line.
-func checkPaths(f io.ReaderAt, p pages, line uint64) error {
-	t := &tree{f: f, p: p}
-	t.count()
-	roots, err := t.buckets()
+func checkOpeningPaths(f io.ReaderAt, p metaPage, line uint64) error {
+	t := &pageTree{f: f, p: p}
+	t.countPages()
+	roots, err := t.readBucketRoots()
 	if err != nil {
 		return err
 	}
 	t.seen = nil // the ways share pages
-	ways := []func(sheet) int{
-		func(sheet) int { return 0 },
-		func(pg sheet) int { return pg.n - 1 },
-		func(pg sheet) int { return pg.seek(lineKey(line)) },
+	ways := []func(dbPage) int{
+		func(dbPage) int { return 0 },
+		func(pg dbPage) int { return pg.n - 1 },
+		func(pg dbPage) int { return pg.childFor(lineKey(line)) },
 	}
 	for name, root := range roots {
 		for i, way := range ways {
 			if root == 0 || i == 2 && name != string(journalBucket) {
 				continue
 			}
-			if err := t.path(root, way); err != nil {
+			if err := t.followPath(root, way); err != nil {
 				return err
 			}
 		}
@@ -260,19 +260,19 @@ func checkPaths(f io.ReaderAt, p pages, line uint64) error {
 	return nil
 }
 
-// pages looks at every page of the ledger as it stands.
-func (l *Ledger) pages(stop func() error) error {
+// checkAllPages looks at every page of the ledger as it stands.
+func (l *Ledger) checkAllPages(stop func() error) error {
 	for {
-		err := l.view(func(tx *bbolt.Tx) error { return l.checkAll(tx, stop) })
+		err := l.view(func(tx *bbolt.Tx) error { return l.checkPagesOf(tx, stop) })
 		if !errors.Is(err, errOvertaken) {
 			return err
 		}
 	}
 }
 
-// checkAll looks at every page that tx can reach: each once, none of them free. It asks
+// checkPagesOf looks at every page that tx can reach: each once, none of them free. It asks
 // stop at each, unless nil.
-func (l *Ledger) checkAll(tx *bbolt.Tx, stop func() error) error {
+func (l *Ledger) checkPagesOf(tx *bbolt.Tx, stop func() error) error {
 	f, err := os.OpenFile(l.db.Path(), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -282,20 +282,20 @@ func (l *Ledger) checkAll(tx *bbolt.Tx, stop func() error) error {
 	if err != nil {
 		return err
 	}
-	t := &tree{f: f, p: p, stop: stop}
-	t.count()
+	t := &pageTree{f: f, p: p, stop: stop}
+	t.countPages()
 	if p.freelist != noFreelist {
 		free, err := readFreelist(f, p)
 		if err != nil {
 			return err
 		}
 		for _, id := range free {
-			if err := t.meet(id, 0); err != nil {
+			if err := t.markReached(id, 0); err != nil {
 				return err
 			}
 		}
 	}
-	roots, err := t.buckets()
+	roots, err := t.readBucketRoots()
 	if err != nil {
 		return err
 	}
@@ -303,7 +303,7 @@ func (l *Ledger) checkAll(tx *bbolt.Tx, stop func() error) error {
 		if root == 0 {
 			continue
 		}
-		err := t.whole(root, nil, nil, 0, func(pg sheet) error {
+		err := t.walkSubtree(root, nil, nil, 0, func(pg dbPage) error {
 			for i := range pg.n {
 				if pg.flags(i) != 0 {
 					return damage("page %d holds a bucket within a bucket", pg.id)
@@ -322,11 +322,11 @@ func (l *Ledger) checkAll(tx *bbolt.Tx, stop func() error) error {
 var errOvertaken = errors.New("two commits overtook the reader")
 
 // metaOf returns the meta page of a transaction.
-func metaOf(f io.ReaderAt, txid, size uint64) (pages, error) {
+func metaOf(f io.ReaderAt, txid, size uint64) (metaPage, error) {
 	for _, at := range []uint64{0, size} {
 		if p, ok := readMeta(f, int64(at)); ok && p.txid == txid {
 			return p, nil
 		}
 	}
-	return pages{}, errOvertaken
+	return metaPage{}, errOvertaken
 }

@@ -35,9 +35,9 @@ func grown(t *testing.T) string {
 }
 
 // rootOf returns the page on which a bucket begins, which is a branch.
-func rootOf(t *testing.T, dir string, bucket []byte) (tr *tree, root sheet) {
+func rootOf(t *testing.T, dir string, bucket []byte) (tr *pageTree, root dbPage) {
 	t.Helper()
-	f, err := os.Open(path(dir, fileName))
+	f, err := os.Open(pathIn(dir, fileName))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +50,8 @@ func rootOf(t *testing.T, dir string, bucket []byte) (tr *tree, root sheet) {
 	if !ok {
 		t.Fatal("no meta page")
 	}
-	tr = &tree{f: f, p: p}
-	roots, err := tr.buckets()
+	tr = &pageTree{f: f, p: p}
+	roots, err := tr.readBucketRoots()
 	if err == nil {
 		root, err = tr.read(roots[string(bucket)])
 	}
@@ -73,7 +73,7 @@ func TestPages_I21_OneLeafAtATime(t *testing.T) {
 	l := open(t, Config{Dir: dir})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := l.pages(func() error { return nil }); err != nil {
+	if err := l.checkAllPages(func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
@@ -85,9 +85,9 @@ func TestPages_I21_OneLeafAtATime(t *testing.T) {
 }
 
 // turn makes the i-th child of a branch another page.
-func turn(t *testing.T, dir string, tr *tree, pg sheet, i int, to uint64) {
+func turn(t *testing.T, dir string, tr *pageTree, pg dbPage, i int, to uint64) {
 	t.Helper()
-	f, err := os.OpenFile(path(dir, fileName), os.O_WRONLY, 0)
+	f, err := os.OpenFile(pathIn(dir, fileName), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,26 +104,26 @@ func TestPages_I15_ThatLeadAstray(t *testing.T) {
 	source := grown(t)
 	rows := map[string]struct {
 		bucket []byte
-		child  func(pg sheet) int
-		to     func(tr *tree, pg sheet) uint64
+		child  func(pg dbPage) int
+		to     func(tr *pageTree, pg dbPage) uint64
 		opens  bool
 		want   string
 	}{
-		"JournalEndsInACircle": {journalBucket, func(pg sheet) int { return pg.n - 1 }, func(_ *tree, pg sheet) uint64 { return pg.id }, false, "circle"},
-		"OpenBeginsInACircle":  {openBucket, func(sheet) int { return 0 }, func(_ *tree, pg sheet) uint64 { return pg.id }, false, "circle"},
-		"CircleInTheMiddle":    {openBucket, func(pg sheet) int { return pg.n / 2 }, func(_ *tree, pg sheet) uint64 { return pg.id }, true, "reached twice"},
-		"ChildTwice":           {docBucket, func(pg sheet) int { return pg.n / 2 }, func(_ *tree, pg sheet) uint64 { return pg.child(0) }, true, "reached twice"},
-		"Beyond":               {docBucket, func(pg sheet) int { return pg.n / 2 }, func(tr *tree, _ sheet) uint64 { return tr.p.count }, false, "points to page"},
-		"MetaPage":             {docBucket, func(pg sheet) int { return pg.n / 2 }, func(*tree, sheet) uint64 { return 1 }, false, "points to page"},
-		"FreePage": {docBucket, func(pg sheet) int { return pg.n / 2 }, func(tr *tree, _ sheet) uint64 {
+		"JournalEndsInACircle": {journalBucket, func(pg dbPage) int { return pg.n - 1 }, func(_ *pageTree, pg dbPage) uint64 { return pg.id }, false, "circle"},
+		"OpenBeginsInACircle":  {openBucket, func(dbPage) int { return 0 }, func(_ *pageTree, pg dbPage) uint64 { return pg.id }, false, "circle"},
+		"CircleInTheMiddle":    {openBucket, func(pg dbPage) int { return pg.n / 2 }, func(_ *pageTree, pg dbPage) uint64 { return pg.id }, true, "reached twice"},
+		"ChildTwice":           {docBucket, func(pg dbPage) int { return pg.n / 2 }, func(_ *pageTree, pg dbPage) uint64 { return pg.child(0) }, true, "reached twice"},
+		"Beyond":               {docBucket, func(pg dbPage) int { return pg.n / 2 }, func(tr *pageTree, _ dbPage) uint64 { return tr.p.count }, false, "points to page"},
+		"MetaPage":             {docBucket, func(pg dbPage) int { return pg.n / 2 }, func(*pageTree, dbPage) uint64 { return 1 }, false, "points to page"},
+		"FreePage": {docBucket, func(pg dbPage) int { return pg.n / 2 }, func(tr *pageTree, _ dbPage) uint64 {
 			free, err := readFreelist(tr.f, tr.p)
 			if err != nil || len(free) == 0 {
 				t.Fatal("nothing is free", err)
 			}
 			return free[0]
 		}, true, "page"},
-		"AnotherTree": {dueBucket, func(pg sheet) int { return pg.n / 2 }, func(tr *tree, _ sheet) uint64 {
-			roots, _ := tr.buckets()
+		"AnotherTree": {dueBucket, func(pg dbPage) int { return pg.n / 2 }, func(tr *pageTree, _ dbPage) uint64 {
+			roots, _ := tr.readBucketRoots()
 			return roots[string(docBucket)]
 		}, true, "page"},
 	}
@@ -158,12 +158,12 @@ func TestPages_OfASoundLedgerAreAllMet(t *testing.T) {
 	dir := grown(t)
 	l := open(t, Config{Dir: dir})
 	sound(t, l)
-	if err := l.pages(nil); err != nil {
+	if err := l.checkAllPages(nil); err != nil {
 		t.Error(err)
 	}
 	broken := errors.New("enough")
 	asked := 0
-	if err := l.pages(func() error { asked++; return broken }); !errors.Is(err, broken) || asked != 1 {
+	if err := l.checkAllPages(func() error { asked++; return broken }); !errors.Is(err, broken) || asked != 1 {
 		t.Errorf("%v after %d", err, asked)
 	}
 }

@@ -23,12 +23,12 @@ type StoppedLedger struct {
 // schema or given other rights. It refuses with [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrNewerSchema], [ledger.ErrDevelopment] or a
 // [ledger.DamageError], and does not hold the ledger against its outside head. The caller holds the state directory's lock.
 func ReadWhileStopped(dir string, fn func(*StoppedLedger) error) (err error) {
-	name := path(dir, fileName)
+	name := pathIn(dir, fileName)
 	if _, err := os.Lstat(name); os.IsNotExist(err) {
 		return fmt.Errorf("look at ledger %q: %w", name, ledger.ErrMissing)
 	}
 	p := &StoppedLedger{}
-	err = guard(func() (err error) {
+	err = recoverDamage(func() (err error) {
 		p.db, err = bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: openForReading})
 		return err
 	})
@@ -36,7 +36,7 @@ func ReadWhileStopped(dir string, fn func(*StoppedLedger) error) (err error) {
 		return fmt.Errorf("look at ledger %q: %w", name, err)
 	}
 	defer func() { err = errors.Join(err, p.db.Close()) }()
-	err = p.view(func(tx *bbolt.Tx) (err error) { p.info, _, err = examine(tx, currentForm()); return err })
+	err = p.view(func(tx *bbolt.Tx) (err error) { p.info, _, err = readSelf(tx, currentForm()); return err })
 	if err == nil && p.info.Schema < currentForm().schema {
 		err = fmt.Errorf("it has the older schema %d", p.info.Schema)
 	}
@@ -57,7 +57,7 @@ func openForReading(name string, _ int, _ os.FileMode) (*os.File, error) {
 		err = ledger.ErrLocked
 	}
 	if err == nil {
-		err = checkPages(f, 0)
+		err = checkBeforeMapping(f, 0)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -74,5 +74,5 @@ func (p *StoppedLedger) EntriesNewestFirst(fn func(ledger.Entry) error) error {
 }
 
 func (p *StoppedLedger) view(fn func(*bbolt.Tx) error) error {
-	return guard(func() error { return p.db.View(fn) })
+	return recoverDamage(func() error { return p.db.View(fn) })
 }

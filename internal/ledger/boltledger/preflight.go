@@ -26,7 +26,7 @@ const mapSize = 1 << (28 + 8*(^uint(0)>>63)) // 64 GiB, or 256 MiB on 32 bits
 // openFile opens ledger.db, having locked and examined the file on the very
 // descriptor that bbolt then maps.
 func openFile(dir string, outside *headRecord) (*bbolt.DB, error) {
-	name := path(dir, fileName)
+	name := pathIn(dir, fileName)
 	info, err := os.Lstat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && outside != nil:
@@ -44,23 +44,23 @@ func openFile(dir string, outside *headRecord) (*bbolt.DB, error) {
 		line = outside.N
 	}
 	var db *bbolt.DB
-	err = guard(func() (err error) {
+	err = recoverDamage(func() (err error) {
 		db, err = bbolt.Open(name, 0o600, &bbolt.Options{
-			Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize, OpenFile: examined(line),
+			Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize, OpenFile: examinedOpener(line),
 		})
 		return err
 	})
 	return db, err
 }
 
-// examined opens an existing file, locks it and looks at its pages, those that lead to a
+// examinedOpener opens an existing file, locks it and looks at its pages, those that lead to a
 // journal line among them. bbolt asks it
 // for the file, and then finds the lock already its own.
-func examined(line uint64) func(name string, mode int, _ os.FileMode) (*os.File, error) {
-	return func(name string, mode int, _ os.FileMode) (*os.File, error) { return openExamined(name, mode, line) }
+func examinedOpener(line uint64) func(name string, mode int, _ os.FileMode) (*os.File, error) {
+	return func(name string, mode int, _ os.FileMode) (*os.File, error) { return openAndExamine(name, mode, line) }
 }
 
-func openExamined(name string, mode int, line uint64) (*os.File, error) {
+func openAndExamine(name string, mode int, line uint64) (*os.File, error) {
 	f, err := os.OpenFile(name, mode&^os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -70,10 +70,10 @@ func openExamined(name string, mode int, line uint64) (*os.File, error) {
 		err = ledger.ErrLocked
 	}
 	if err == nil {
-		err = tighten(f)
+		err = restrictRights(f)
 	}
 	if err == nil {
-		err = checkPages(f, line)
+		err = checkBeforeMapping(f, line)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -81,8 +81,8 @@ func openExamined(name string, mode int, line uint64) (*os.File, error) {
 	return f, nil
 }
 
-// tighten takes the ledger away from everybody but its owner.
-func tighten(f *os.File) error {
+// restrictRights takes the ledger away from everybody but its owner.
+func restrictRights(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil || info.Mode().Perm()&0o077 == 0 {
 		return err
@@ -90,9 +90,9 @@ func tighten(f *os.File) error {
 	return f.Chmod(0o600)
 }
 
-// guard turns what bbolt throws over a damaged page into a [ledger.DamageError]: a failed
+// recoverDamage turns what bbolt throws over a damaged page into a [ledger.DamageError]: a failed
 // assertion, an index out of range, or the fault of reading beyond the file's end.
-func guard(fn func() error) (err error) {
+func recoverDamage(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -113,16 +113,16 @@ const (
 	noFreelist   = ^uint64(0)
 )
 
-// pages is what a valid meta page says.
-type pages struct {
+// metaPage is what a valid meta page says.
+type metaPage struct {
 	size                        uint64 // of one page, in bytes
 	root, freelist, count, txid uint64
 }
 
-// checkPages refuses a file that bbolt would die on or misread: too short, without
+// checkBeforeMapping refuses a file that bbolt would die on or misread: too short, without
 // a valid meta page, with a freelist that is none, or with pages that lead astray on
 // the way to what opening reads, the given journal line among it.
-func checkPages(f *os.File, line uint64) error {
+func checkBeforeMapping(f *os.File, line uint64) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -142,12 +142,12 @@ func checkPages(f *os.File, line uint64) error {
 			return err
 		}
 	}
-	return checkPaths(f, p, line)
+	return checkOpeningPaths(f, p, line)
 }
 
 // newestMeta returns the valid meta page with the highest transaction. The second
 // one lies one page on, whose size only the first one tells.
-func newestMeta(f io.ReaderAt, size int64) (newest pages, ok bool) {
+func newestMeta(f io.ReaderAt, size int64) (newest metaPage, ok bool) {
 	try := func(offset int64) bool {
 		p, valid := readMeta(f, offset)
 		if valid && (!ok || p.txid > newest.txid) {
@@ -165,10 +165,10 @@ func newestMeta(f io.ReaderAt, size int64) (newest pages, ok bool) {
 		}
 		ok = false
 	}
-	return pages{}, false
+	return metaPage{}, false
 }
 
-func readMeta(f io.ReaderAt, offset int64) (p pages, ok bool) {
+func readMeta(f io.ReaderAt, offset int64) (p metaPage, ok bool) {
 	b := make([]byte, metaSize)
 	if _, err := f.ReadAt(b, offset+pageHeader); err != nil {
 		return p, false
@@ -176,7 +176,7 @@ func readMeta(f io.ReaderAt, offset int64) (p pages, ok bool) {
 	n := binary.NativeEndian
 	h := fnv.New64a()
 	h.Write(b[:56])
-	p = pages{
+	p = metaPage{
 		size: uint64(n.Uint32(b[8:])), root: n.Uint64(b[16:]), freelist: n.Uint64(b[32:]),
 		count: n.Uint64(b[40:]), txid: n.Uint64(b[48:]),
 	}
@@ -186,7 +186,7 @@ func readMeta(f io.ReaderAt, offset int64) (p pages, ok bool) {
 
 // readFreelist reads the list of free pages, which has no checksum: a wrong one
 // would make bbolt write over pages that are in use.
-func readFreelist(f io.ReaderAt, p pages) (free []uint64, err error) {
+func readFreelist(f io.ReaderAt, p metaPage) (free []uint64, err error) {
 	n := binary.NativeEndian
 	head := make([]byte, pageHeader+8)
 	at := int64(p.freelist * p.size)
@@ -218,38 +218,38 @@ func readFreelist(f io.ReaderAt, p pages) (free []uint64, err error) {
 	return free, nil
 }
 
-// examine reads what the ledger says of itself and holds the last block against it.
-func examine(tx *bbolt.Tx, f form) (info ledger.Info, s standing, err error) {
+// readSelf reads what the ledger says of itself and holds the last block against it.
+func readSelf(tx *bbolt.Tx, f storedForm) (info ledger.Info, s summary, err error) {
 	for _, name := range buckets {
 		if tx.Bucket(name) == nil {
 			return info, s, damage("the bucket %s is missing", name)
 		}
 	}
 	meta := tx.Bucket(metaBucket)
-	schema, err := f.check(meta) // first: what follows can only be read in a form that is known
+	schema, err := f.checkSchema(meta) // first: what follows can only be read in a form that is known
 	if err != nil {
 		return info, s, err
 	}
-	if info, err = infoForm.open(meta.Get(infoKey)); err != nil {
+	if info, err = infoForm.decode(meta.Get(infoKey)); err != nil {
 		return info, s, damage("%v", err)
 	}
 	info.Schema = schema
-	if _, err := openSecret(meta); err != nil {
+	if _, err := readSecret(meta); err != nil {
 		return info, s, err
 	}
-	if s, err = standingForm.open(meta.Get(standingKey)); err != nil {
+	if s, err = summaryForm.decode(meta.Get(summaryKey)); err != nil {
 		return info, s, damage("%v", err)
 	}
-	for _, t := range s.tallies {
+	for _, t := range s.counts {
 		if t.state > ledger.Quarantined {
 			return info, s, damage("the balance counts state %d", t.state)
 		}
 	}
-	return info, s, checkEnd(tx, s.head)
+	return info, s, checkJournalEnd(tx, s.head)
 }
 
-// checkEnd holds the last block against the head.
-func checkEnd(tx *bbolt.Tx, end ledger.Head) error {
+// checkJournalEnd holds the last block against the head.
+func checkJournalEnd(tx *bbolt.Tx, end ledger.Head) error {
 	last, err := headAt(tx, math.MaxUint64)
 	if err == nil && last != end {
 		err = damage("the journal ends at line %d, the head is at line %d", last.N, end.N)
@@ -257,8 +257,8 @@ func checkEnd(tx *bbolt.Tx, end ledger.Head) error {
 	return err
 }
 
-// checkOutside holds the journal against the head that is kept outside.
-func checkOutside(tx *bbolt.Tx, id string, end ledger.Head, outside *headRecord) error {
+// checkOutsideHead holds the journal against the head that is kept outside.
+func checkOutsideHead(tx *bbolt.Tx, id string, end ledger.Head, outside *headRecord) error {
 	switch {
 	case outside == nil && end.N == 1:
 		return nil // a crash between making the ledger and its head
@@ -270,7 +270,7 @@ func checkOutside(tx *bbolt.Tx, id string, end ledger.Head, outside *headRecord)
 		return fmt.Errorf("%w: it has %d journal lines, the head outside knows %d", ledger.ErrRolledBack, end.N, outside.N)
 	}
 	h, err := headAt(tx, outside.N)
-	if err == nil && !outside.agrees(h) {
+	if err == nil && !outside.agreesWith(h) {
 		err = damage("journal line %d is not the one that %s knows", outside.N, headName)
 	}
 	return err

@@ -12,12 +12,12 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// pageEntries and pageBytes bound what one read transaction collects. A reader that
+// chunkEntries and chunkBytes bound what one read transaction collects. A reader that
 // takes its time between pages holds nothing: an open read transaction would keep
 // every page that is replaced meanwhile from being used again.
 const (
-	pageEntries = 256
-	pageBytes   = 256 << 10
+	chunkEntries = 256
+	chunkBytes   = 256 << 10
 )
 
 // Entry returns one entry; ok is false where there is none.
@@ -29,16 +29,16 @@ func (l *Ledger) Entry(key archive.Key) (e ledger.Entry, ok bool, err error) {
 func readEntry(tx *bbolt.Tx, key archive.Key) (e ledger.Entry, ok bool, err error) {
 	for _, bucket := range [][]byte{openBucket, doneBucket} {
 		if record := tx.Bucket(bucket).Get(key[:]); record != nil {
-			e, err = entryAt(bucket, key[:], record)
+			e, err = decodeEntryAt(bucket, key[:], record)
 			return e, err == nil, err
 		}
 	}
 	return e, false, nil
 }
 
-// entryAt reads a record that lies under key.
-func entryAt(bucket, key, record []byte) (ledger.Entry, error) {
-	e, err := openEntry(record)
+// decodeEntryAt reads a record that lies under key.
+func decodeEntryAt(bucket, key, record []byte) (ledger.Entry, error) {
+	e, err := decodeEntry(record)
 	if err == nil && !bytes.Equal(e.Key[:], key) {
 		err = fmt.Errorf("holds the entry %s", e.Key)
 	}
@@ -62,7 +62,7 @@ func readDocument(tx *bbolt.Tx, key archive.Key) (d ledger.Document, ok bool, er
 	if record == nil {
 		return d, false, nil
 	}
-	if d, err = documentForm.open(record); err != nil {
+	if d, err = documentForm.decode(record); err != nil {
 		return d, false, damage("doc %s: %v", key, err)
 	}
 	return d, true, nil
@@ -75,7 +75,7 @@ func (l *Ledger) Notes(key archive.Key) (notes map[uint32]ledger.Note, err error
 	err = l.view(func(tx *bbolt.Tx) error {
 		c := tx.Bucket(docBucket).Cursor()
 		for k, v := c.Seek(noteKey(key, 0)); isNote(k) && bytes.HasPrefix(k, key[:]); k, v = c.Next() {
-			n, err := noteForm.open(v)
+			n, err := noteForm.decode(v)
 			if err != nil {
 				return damage("doc %s: %v", key, err)
 			}
@@ -90,11 +90,11 @@ func (l *Ledger) Notes(key archive.Key) (notes map[uint32]ledger.Note, err error
 func isNote(k []byte) bool { return len(k) == len(archive.Key{})+4 }
 
 // FindByID returns the entry that last took the clientUUID, of any generation.
-func (l *Ledger) FindByID(id archive.ID) (archive.Key, bool, error) { return l.lookup(idName(id)) }
+func (l *Ledger) FindByID(id archive.ID) (archive.Key, bool, error) { return l.lookUpName(idName(id)) }
 
 // FindByRemote returns the entry that was given the service's number.
 func (l *Ledger) FindByRemote(r archive.RemoteID) (archive.Key, bool, error) {
-	return l.lookup(remoteName(r))
+	return l.lookUpName(remoteName(r))
 }
 
 // FindEntriesByRemote returns, for each of the service's numbers, the entry that was given it; one without a key where there is
@@ -102,7 +102,7 @@ func (l *Ledger) FindByRemote(r archive.RemoteID) (archive.Key, bool, error) {
 func (l *Ledger) FindEntriesByRemote(numbers []archive.RemoteID) (es []ledger.Entry, err error) {
 	es = make([]ledger.Entry, len(numbers))
 	err = l.view(func(tx *bbolt.Tx) error {
-		x, err := openIndex(tx)
+		x, err := readNameIndex(tx)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (l *Ledger) FindEntriesByRemote(numbers []archive.RemoteID) (es []ledger.En
 				continue
 			}
 			var read ledger.Entry // the last one that was looked at
-			h, ok, err := x.find(tx, remoteName(r), func(k archive.Key) (e ledger.Entry, known bool, err error) {
+			h, ok, err := x.findHolder(tx, remoteName(r), func(k archive.Key) (e ledger.Entry, known bool, err error) {
 				e, known, err = readEntry(tx, k)
 				read = e
 				return e, known, err
@@ -134,17 +134,17 @@ func (l *Ledger) FindEntriesByRemote(numbers []archive.RemoteID) (es []ledger.En
 // FindByContent returns the first entry that was sealed with these files and not
 // rejected without doubt before another one came.
 func (l *Ledger) FindByContent(d archive.Digest) (archive.Key, bool, error) {
-	return l.lookup(contentName(d))
+	return l.lookUpName(contentName(d))
 }
 
-func (l *Ledger) lookup(name []byte) (key archive.Key, ok bool, err error) {
+func (l *Ledger) lookUpName(name []byte) (key archive.Key, ok bool, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		x, err := openIndex(tx)
+		x, err := readNameIndex(tx)
 		if err != nil {
 			return err
 		}
 		var h holder
-		h, ok, err = x.find(tx, name, func(k archive.Key) (ledger.Entry, bool, error) { return readEntry(tx, k) })
+		h, ok, err = x.findHolder(tx, name, func(k archive.Key) (ledger.Entry, bool, error) { return readEntry(tx, k) })
 		key = h.key
 		return err
 	})
@@ -183,7 +183,7 @@ func walkEntries(view func(func(*bbolt.Tx) error) error, from archive.Key, rever
 	for {
 		var page []ledger.Entry
 		more := false
-		err := view(func(tx *bbolt.Tx) (err error) { page, more, err = entryPage(tx, &from, reverse, buckets); return err })
+		err := view(func(tx *bbolt.Tx) (err error) { page, more, err = readEntries(tx, &from, reverse, buckets); return err })
 		if err != nil {
 			return fmt.Errorf("read entries: %w", err)
 		}
@@ -198,21 +198,21 @@ func walkEntries(view func(func(*bbolt.Tx) error) error, from archive.Key, rever
 	}
 }
 
-// entryPage merges the entries of the buckets and moves from behind the page.
-func entryPage(tx *bbolt.Tx, from *archive.Key, reverse bool, buckets [][]byte) (page []ledger.Entry, more bool, err error) {
-	var walks []*walk
+// readEntries merges the entries of the buckets and moves from behind the page.
+func readEntries(tx *bbolt.Tx, from *archive.Key, reverse bool, buckets [][]byte) (page []ledger.Entry, more bool, err error) {
+	var walks []*bucketWalk
 	for _, b := range buckets {
-		walks = append(walks, newWalk(tx, b, *from, reverse))
+		walks = append(walks, newBucketWalk(tx, b, *from, reverse))
 	}
 	for {
-		w := first(walks, reverse)
+		w := nextWalk(walks, reverse)
 		if w.key == nil {
 			return page, false, nil
 		}
-		if len(page) == pageEntries {
+		if len(page) == chunkEntries {
 			return page, true, copyKey(from, w.key)
 		}
-		e, err := entryAt(w.bucket, w.key, w.value)
+		e, err := decodeEntryAt(w.bucket, w.key, w.value)
 		if err != nil {
 			return nil, false, err
 		}
@@ -228,15 +228,15 @@ func copyKey(to *archive.Key, from []byte) error {
 	return nil
 }
 
-// walk goes through one bucket in either direction.
-type walk struct {
+// bucketWalk goes through one bucket in either direction.
+type bucketWalk struct {
 	bucket, key, value []byte
 	step               func() (k, v []byte)
 }
 
-func newWalk(tx *bbolt.Tx, bucket []byte, from archive.Key, reverse bool) *walk {
+func newBucketWalk(tx *bbolt.Tx, bucket []byte, from archive.Key, reverse bool) *bucketWalk {
 	c := tx.Bucket(bucket).Cursor()
-	w := &walk{bucket: bucket, step: c.Next}
+	w := &bucketWalk{bucket: bucket, step: c.Next}
 	w.key, w.value = c.Seek(from[:])
 	if !reverse {
 		return w
@@ -251,9 +251,9 @@ func newWalk(tx *bbolt.Tx, bucket []byte, from archive.Key, reverse bool) *walk 
 	return w
 }
 
-// first returns the walk that stands at the next entry.
-func first(walks []*walk, reverse bool) *walk {
-	return slices.MinFunc(walks, func(a, b *walk) int {
+// nextWalk returns the walk that stands at the next entry.
+func nextWalk(walks []*bucketWalk, reverse bool) *bucketWalk {
+	return slices.MinFunc(walks, func(a, b *bucketWalk) int {
 		switch {
 		case a.key == nil || b.key == nil:
 			return len(b.key) - len(a.key) // the one that is at its end comes last
@@ -270,7 +270,7 @@ func (l *Ledger) Lines(from uint64, fn func(n uint64, line []byte) error) error 
 	from = max(from, 1)
 	for {
 		var lines [][]byte
-		err := l.view(func(tx *bbolt.Tx) (err error) { lines, err = linePage(tx, from); return err })
+		err := l.view(func(tx *bbolt.Tx) (err error) { lines, err = readLines(tx, from); return err })
 		if err != nil {
 			return fmt.Errorf("read journal: %w", err)
 		}
@@ -286,12 +286,12 @@ func (l *Ledger) Lines(from uint64, fn func(n uint64, line []byte) error) error 
 	}
 }
 
-// linePage returns lines from number from on; none where the journal ends before it.
-func linePage(tx *bbolt.Tx, from uint64) (lines [][]byte, err error) {
+// readLines returns lines from number from on; none where the journal ends before it.
+func readLines(tx *bbolt.Tx, from uint64) (lines [][]byte, err error) {
 	c := tx.Bucket(journalBucket).Cursor()
 	size := 0
-	for k, v := seekBlock(c, from); k != nil && size < pageBytes; k, v = c.Next() {
-		start, b, err := openBlock(k, v)
+	for k, v := seekBlock(c, from); k != nil && size < chunkBytes; k, v = c.Next() {
+		start, b, err := decodeBlock(k, v)
 		if err != nil {
 			return nil, err
 		}
@@ -319,12 +319,12 @@ func seekBlock(c *bbolt.Cursor, n uint64) (k, v []byte) {
 	return k, v
 }
 
-func openBlock(k, v []byte) (start uint64, b block, err error) {
+func decodeBlock(k, v []byte) (start uint64, b block, err error) {
 	if len(k) != 8 {
 		return 0, b, damage("journal a key of %d bytes", len(k))
 	}
 	start = binary.BigEndian.Uint64(k)
-	if b, err = blockForm.open(v); err != nil {
+	if b, err = blockForm.decode(v); err != nil {
 		return start, b, damage("journal block at line %d: %v", start, err)
 	}
 	if b.count != uint64(len(b.lines)) || b.count == 0 {
@@ -340,7 +340,7 @@ func headAt(tx *bbolt.Tx, n uint64) (h ledger.Head, err error) {
 	if k == nil {
 		return h, damage("journal line %d is missing", n)
 	}
-	start, b, err := openBlock(k, v)
+	start, b, err := decodeBlock(k, v)
 	if err != nil {
 		return h, err
 	}

@@ -58,7 +58,7 @@ func TestDue_InOrderOfTimeWithTheNextOne(t *testing.T) {
 func TestEntries_MergedInOrderPageByPage(t *testing.T) {
 	l := open(t, Config{Dir: newLedger(t)})
 	var keys []archive.Key
-	for n := range 3*pageEntries + 7 {
+	for n := range 3*chunkEntries + 7 {
 		d := newDoc(t, l, n)
 		c := d.change(d.claim())
 		if n%3 == 0 {
@@ -95,7 +95,7 @@ func TestEntries_MergedInOrderPageByPage(t *testing.T) {
 		"BackwardsFromOne":    {collect(keys[300], true, 0), backwards[len(keys)-301:]},
 		"BetweenTwo":          {collect(between, false, 0), keys[101:]},
 		"BackwardsBetweenTwo": {collect(between, true, 0), backwards[len(keys)-101:]},
-		"Stopped":             {collect(archive.Key{}, false, pageEntries+1), keys[:pageEntries+1]},
+		"Stopped":             {collect(archive.Key{}, false, chunkEntries+1), keys[:chunkEntries+1]},
 	} {
 		if !slices.Equal(row.got, row.want) {
 			t.Errorf("%s: %d entries, want %d, or in another order", name, len(row.got), len(row.want))
@@ -158,7 +158,7 @@ func TestBackup_I15_WhileWriting(t *testing.T) {
 		if _, err := Open(Config{Dir: dir}); err == nil {
 			t.Error("a ledger without its head was opened")
 		}
-		if err := adopt(dir); err != nil {
+		if err := writeHeadOfCopy(dir); err != nil {
 			t.Fatal(err)
 		}
 		b := open(t, Config{Dir: dir})

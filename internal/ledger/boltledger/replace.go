@@ -52,7 +52,7 @@ func BeginReplacement(ctx context.Context, c ReplacementConfig) (r *Replacement,
 	}
 	r = &Replacement{c: c}
 	if err = r.begin(ctx); err != nil {
-		err = errors.Join(fmt.Errorf("replace ledger %q: %w", path(c.Dir, fileName), err), r.Discard())
+		err = errors.Join(fmt.Errorf("replace ledger %q: %w", pathIn(c.Dir, fileName), err), r.Discard())
 		return nil, err
 	}
 	return r, nil
@@ -62,7 +62,7 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	if r.locked, err = lockOld(r.c.Dir); err != nil {
 		return err
 	}
-	sweep(r.c.Dir)
+	sweepLeftovers(r.c.Dir)
 	outside, err := readHead(r.c.Dir)
 	var broken *ledger.DamageError
 	if err != nil && !errors.As(err, &broken) { // one that cannot be read tells nothing
@@ -71,7 +71,7 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	if r.dir, err = os.MkdirTemp(r.c.Dir, replacementDir+"*"); err != nil {
 		return err
 	}
-	if err := r.found(ctx); err != nil {
+	if err := r.openBase(ctx); err != nil {
 		return err
 	}
 	info := r.Ledger.Info()
@@ -89,13 +89,13 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	if outside != nil && m.Cause == "" {
 		m.Cause = fmt.Sprintf("the outside head was at line %d", outside.N)
 	}
-	return r.Ledger.ask(ctx, marking{
-		mark: m, note: r.c.Note, doubting: r.c.Backup != "", epoch: r.c.Epoch, replaced: outside, over: true,
-	}.do)
+	return r.Ledger.askCommitter(ctx, markRequest{
+		mark: m, note: r.c.Note, doubting: r.c.Backup != "", epoch: r.c.Epoch, replaced: outside, replacesHead: true,
+	}.apply)
 }
 
-// found makes the file that the replacement begins with, and opens it.
-func (r *Replacement) found(ctx context.Context) (err error) {
+// openBase makes the file that the replacement begins with, and opens it.
+func (r *Replacement) openBase(ctx context.Context) (err error) {
 	if r.c.Backup == "" {
 		if err := create(r.dir, r.c.Info); err != nil {
 			return err
@@ -103,10 +103,10 @@ func (r *Replacement) found(ctx context.Context) (err error) {
 		r.Ledger, err = r.config().open(opening{copied: true})
 		return err
 	}
-	if err := copyFile(path(r.dir, fileName), r.c.Backup); err != nil {
+	if err := copyFile(pathIn(r.dir, fileName), r.c.Backup); err != nil {
 		return err
 	}
-	if err := adopt(r.dir); err != nil {
+	if err := writeHeadOfCopy(r.dir); err != nil {
 		return err
 	}
 	if r.Ledger, err = r.config().open(opening{copied: true}); err != nil {
@@ -128,7 +128,7 @@ func (r *Replacement) config() Config {
 // ledger is there or the new one, never none and never half of one.
 func (r *Replacement) Commit() (kept string, err error) {
 	if kept, err = r.commit(); err != nil {
-		err = fmt.Errorf("replace ledger %q: %w", path(r.c.Dir, fileName), err)
+		err = fmt.Errorf("replace ledger %q: %w", pathIn(r.c.Dir, fileName), err)
 	}
 	return kept, err
 }
@@ -140,18 +140,18 @@ func (r *Replacement) commit() (kept string, err error) {
 	if err := r.Ledger.Err(); err != nil {
 		return "", err
 	}
-	place := path(r.c.Dir, fileName)
-	if kept, err = r.keep(fileName); err != nil {
+	place := pathIn(r.c.Dir, fileName)
+	if kept, err = r.keepOld(fileName); err != nil {
 		return "", err
 	}
-	if _, err := r.keep(headName); err != nil {
+	if _, err := r.keepOld(headName); err != nil {
 		return kept, err
 	}
 	if err := r.dropUnreadableHead(); err != nil {
 		return kept, err
 	}
 	// From here on the new ledger is there. It knows whose head lies outside.
-	if err := r.naming(func() error { return os.Rename(path(r.dir, fileName), place) }); err != nil {
+	if err := r.changeNameDurably(func() error { return os.Rename(pathIn(r.dir, fileName), place) }); err != nil {
 		return kept, err
 	}
 	l, err := Config{Dir: r.c.Dir, Location: r.c.Location, Fault: r.c.Fault}.open(opening{})
@@ -161,14 +161,14 @@ func (r *Replacement) commit() (kept string, err error) {
 	return kept, errors.Join(err, r.Discard())
 }
 
-// keep gives what lies in the ledger's place a second name.
-func (r *Replacement) keep(name string) (kept string, err error) {
-	if _, err := os.Lstat(path(r.c.Dir, name)); errors.Is(err, fs.ErrNotExist) {
+// keepOld gives what lies in the ledger's place a second name.
+func (r *Replacement) keepOld(name string) (kept string, err error) {
+	if _, err := os.Lstat(pathIn(r.c.Dir, name)); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	word := map[string]string{ledger.MarkRestored: "restore", ledger.MarkRebuilt: "rebuild"}[r.c.Mark.Name]
-	to := path(r.c.Dir, fmt.Sprintf("%s.before-%s-%s", name, word, stamped(r.c.Mark.At)))
-	err = r.naming(func() (err error) { to, err = linkFree(path(r.c.Dir, name), to); return err })
+	to := pathIn(r.c.Dir, fmt.Sprintf("%s.before-%s-%s", name, word, timeInName(r.c.Mark.At)))
+	err = r.changeNameDurably(func() (err error) { to, err = linkUnderFreeName(pathIn(r.c.Dir, name), to); return err })
 	return filepath.Base(to), err
 }
 
@@ -178,11 +178,11 @@ func (r *Replacement) dropUnreadableHead() error {
 	if _, err := readHead(r.c.Dir); err == nil {
 		return nil
 	}
-	return r.naming(func() error { return os.Remove(path(r.c.Dir, headName)) })
+	return r.changeNameDurably(func() error { return os.Remove(pathIn(r.c.Dir, headName)) })
 }
 
-// naming changes a name and makes that durable.
-func (r *Replacement) naming(fn func() error) error {
+// changeNameDurably changes a name and makes that durable.
+func (r *Replacement) changeNameDurably(fn func() error) error {
 	if err := r.c.Fault("rename"); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (r *Replacement) Discard() error {
 		errs = append(errs, r.Ledger.Close())
 	}
 	if r.dir != "" {
-		errs = append(errs, remove(r.dir))
+		errs = append(errs, removeReplacement(r.dir))
 		r.dir = ""
 	}
 	if r.locked != nil {
@@ -215,18 +215,18 @@ func (r *Replacement) Discard() error {
 // replacementDir is how the directory of a replacement begins.
 const replacementDir = ".replacement-"
 
-// remove takes a replacement's directory away: what can be in it, and nothing else. What
+// removeReplacement takes a replacement's directory away: what can be in it, and nothing else. What
 // is gone already is fine.
-func remove(dir string) error {
+func removeReplacement(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	errs := []error{err}
-	names := []string{path(dir, fileName), path(dir, headName)}
+	names := []string{pathIn(dir, fileName), pathIn(dir, headName)}
 	for _, e := range entries {
 		if isCopy(e) {
-			names = append(names, path(dir, e.Name()))
+			names = append(names, pathIn(dir, e.Name()))
 		}
 	}
 	for _, name := range append(names, dir) {
@@ -237,18 +237,18 @@ func remove(dir string) error {
 	return errors.Join(errs...)
 }
 
-// sweep takes away what a crash left of copies and replacements. The caller holds the
+// sweepLeftovers takes away what a crash left of copies and replacements. The caller holds the
 // lock. What cannot be removed is tried again next time. Only what bears a name that this
 // package gives is looked at, and no link is followed: a link of such a name can lead to
 // another ledger.
-func sweep(dir string) {
+func sweepLeftovers(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
 		switch {
 		case isCopy(e):
-			_ = os.Remove(path(dir, e.Name()))
+			_ = os.Remove(pathIn(dir, e.Name()))
 		case e.IsDir() && isNumbered(e.Name(), replacementDir, ""):
-			_ = remove(path(dir, e.Name()))
+			_ = removeReplacement(pathIn(dir, e.Name()))
 		}
 	}
 }
@@ -268,7 +268,7 @@ func isNumbered(name, begin, end string) bool {
 // lockOld locks the ledger that is there, so that nobody works on it meanwhile; nil
 // where there is none.
 func lockOld(dir string) (*os.File, error) {
-	f, err := os.OpenFile(path(dir, fileName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, err := os.OpenFile(pathIn(dir, fileName), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -322,9 +322,9 @@ func Restore(ctx context.Context, c ReplacementConfig) (done RestoreResult, err 
 		return done, err
 	}
 	defer func() { err = errors.Join(err, r.Discard()) }()
-	done.Unreconciled, err = r.Ledger.doubt(func(q request) ([]ledger.Result, error) {
+	done.Unreconciled, err = r.Ledger.requireReconcile(func(q request) ([]ledger.Result, error) {
 		if q.do != nil {
-			return nil, r.Ledger.ask(ctx, q.do)
+			return nil, r.Ledger.askCommitter(ctx, q.do)
 		}
 		return r.Ledger.Apply(ctx, q.changes...)
 	})

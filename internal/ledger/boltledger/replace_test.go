@@ -121,12 +121,12 @@ func TestRestore_I15_InThePlaceOfWhateverIsThere(t *testing.T) {
 		"Newer":   {func(string) error { return nil }, true},
 		"Missing": {func(dir string) error { return os.Remove(filepath.Join(dir, fileName)) }, false},
 		"NothingAtAll": {func(dir string) error {
-			return errors.Join(os.Remove(path(dir, fileName)), os.Remove(path(dir, headName)))
+			return errors.Join(os.Remove(pathIn(dir, fileName)), os.Remove(pathIn(dir, headName)))
 		}, false},
-		"Truncated":      {func(dir string) error { return os.Truncate(path(dir, fileName), 5000) }, true},
-		"Empty":          {func(dir string) error { return os.Truncate(path(dir, fileName), 0) }, true},
-		"HeadMissing":    {func(dir string) error { return os.Remove(path(dir, headName)) }, true},
-		"HeadUnreadable": {func(dir string) error { return os.WriteFile(path(dir, headName), make([]byte, 1024), 0o600) }, true},
+		"Truncated":      {func(dir string) error { return os.Truncate(pathIn(dir, fileName), 5000) }, true},
+		"Empty":          {func(dir string) error { return os.Truncate(pathIn(dir, fileName), 0) }, true},
+		"HeadMissing":    {func(dir string) error { return os.Remove(pathIn(dir, headName)) }, true},
+		"HeadUnreadable": {func(dir string) error { return os.WriteFile(pathIn(dir, headName), make([]byte, 1024), 0o600) }, true},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
@@ -187,13 +187,13 @@ func TestRestore_I15_RefusesWhatCannotStandIn(t *testing.T) {
 		c    ReplacementConfig
 		want string
 	}{
-		"Foreign":            {ReplacementConfig{Backup: path(other, fileName)}, `belongs to "ledger-1"`},
+		"Foreign":            {ReplacementConfig{Backup: pathIn(other, fileName)}, `belongs to "ledger-1"`},
 		"NotTheOneExpected":  {ReplacementConfig{Backup: backup, Info: ledger.Info{ID: "ledger-9"}}, "ledger-9"},
 		"OtherEnvironment":   {ReplacementConfig{Backup: backup, Info: ledger.Info{Environment: "production"}}, "environment"},
 		"LowerEpoch":         {ReplacementConfig{Backup: backup, Epoch: 0}, ""},
 		"Damaged":            {ReplacementConfig{Backup: damaged}, "damaged"},
-		"NoLedger":           {ReplacementConfig{Backup: path(source, headName)}, "damaged"},
-		"Missing":            {ReplacementConfig{Backup: path(source, "none")}, "no such file"},
+		"NoLedger":           {ReplacementConfig{Backup: pathIn(source, headName)}, "damaged"},
+		"Missing":            {ReplacementConfig{Backup: pathIn(source, "none")}, "no such file"},
 		"Directory":          {ReplacementConfig{Backup: source}, "regular"},
 		"NoteIsNotTheReason": {ReplacementConfig{Backup: backup, Note: &ledger.Note{Text: "other"}}, "reason"},
 	}
@@ -238,8 +238,8 @@ func TestRestore_I15_ACrashLeavesTheOldOrTheNew(t *testing.T) {
 		old error // of opening what was there; nil: it opens
 	}{
 		"OverANewerOne":  {func(string) error { return nil }, nil},
-		"OverNone":       {func(dir string) error { return os.Remove(path(dir, fileName)) }, ledger.ErrMissing},
-		"HeadUnreadable": {func(dir string) error { return os.WriteFile(path(dir, headName), nil, 0o600) }, &ledger.DamageError{}},
+		"OverNone":       {func(dir string) error { return os.Remove(pathIn(dir, fileName)) }, ledger.ErrMissing},
+		"HeadUnreadable": {func(dir string) error { return os.WriteFile(pathIn(dir, headName), nil, 0o600) }, &ledger.DamageError{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := copyAll(t, source)
@@ -292,7 +292,7 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 	source, backup := lived(t)
 	b, err := os.ReadFile(backup)
 	if err == nil {
-		err = os.WriteFile(path(source, fileName), b, 0o600)
+		err = os.WriteFile(pathIn(source, fileName), b, 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -350,7 +350,7 @@ func TestOpenRolledBack_I15_EntersSafeModeWhollyOrNotAtAll(t *testing.T) {
 // A rebuild fills a new ledger beside the old one.
 func TestReplace_I15_RebuiltFromNothing(t *testing.T) {
 	source, _ := lived(t)
-	os.Truncate(path(source, fileName), 3000)
+	os.Truncate(pathIn(source, fileName), 3000)
 	fresh := info
 	fresh.Epoch = 2
 	c := ReplacementConfig{Dir: source, Info: fresh, Mark: ledger.Mark{Name: ledger.MarkRebuilt, By: byAdmin, At: laterOn}, Note: &whyNote}

@@ -37,11 +37,11 @@ func (l *Ledger) Reserve(room int64) (held int64, err error) {
 		if held < leastReserve && held < room {
 			return 0, nil
 		}
-		err := setAside(f, used, held)
+		err := allocateBlocks(f, used, held)
 		if err == nil {
 			return held, nil
 		}
-		if !noRoom(err) {
+		if !isDiskFull(err) {
 			return 0, fmt.Errorf("reserve room for the ledger: %w", err)
 		}
 	}
@@ -51,12 +51,12 @@ func (l *Ledger) Reserve(room int64) (held int64, err error) {
 // leastReserve is the least room worth asking for.
 const leastReserve = 64 << 10
 
-func noRoom(err error) bool {
+func isDiskFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
 }
 
-// setAside allocates blocks; the file's size, which bbolt keeps, stays what it is.
-func setAside(f *os.File, from, length int64) error {
+// allocateBlocks allocates blocks; the file's size, which bbolt keeps, stays what it is.
+func allocateBlocks(f *os.File, from, length int64) error {
 	for {
 		err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_KEEP_SIZE, from, length)
 		if err != unix.EINTR {

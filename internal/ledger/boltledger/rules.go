@@ -7,42 +7,42 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// rules holds what no entry can know alone: whose an identity, a number or an object at
+// checkSharedNames holds what no entry can know alone: whose an identity, a number or an object at
 // the store is. It also takes the document that comes with a seal.
-func (g *gather) rules(d *draft, after ledger.Entry, ev ledger.Event, doc *ledger.Document) error {
+func (g *groupCommit) checkSharedNames(d *draft, after ledger.Entry, ev ledger.Event, doc *ledger.Document) error {
 	switch ev := ev.(type) {
 	case ledger.Refused, ledger.FoundDuplicate:
-		return takeAsRead(d, after, doc)
+		return acceptAsRead(d, after, doc)
 	case ledger.Sealed:
 		if doc == nil || ev.Seal != doc.Seal(ev.Package) {
 			return fmt.Errorf("seal %s: the document is missing or its seal is another: %w", after.Key, ledger.ErrIllegal)
 		}
 		d.doc = doc
-		return g.takeSealed(d, after, ev)
+		return g.bindSealed(d, after, ev)
 	case ledger.Resealed:
-		return g.sameSalt(d, after.Key, ev.Package, ev.Seal)
+		return g.checkSeal(d, after.Key, ev.Package, ev.Seal)
 	case ledger.UploadAccepted:
-		return g.sameSalt(d, after.Key, archive.Package{SHA256: ev.Sent}, ev.Seal)
+		return g.checkSeal(d, after.Key, archive.Package{SHA256: ev.Sent}, ev.Seal)
 	case ledger.RegisterRefused:
 		if after.ID != d.entry.ID {
-			return g.takeGeneration(d, after, after.ID)
+			return g.bindGeneration(d, after, after.ID)
 		}
 	case ledger.TicketReceived:
-		if err := g.takeRemote(d, after, ev.Ticket.Remote, after.Generation); err != nil {
+		if err := g.bindRemote(d, after, ev.Ticket.Remote, after.Generation); err != nil {
 			return err
 		}
-		return g.takeObject(d, after, ev.Ticket.Object, after.Generation)
+		return g.bindObject(d, after, ev.Ticket.Object, after.Generation)
 	case ledger.RegistrationFound:
-		return g.takeFound(d, after, ev)
+		return g.bindFound(d, after, ev)
 	case ledger.Recovered:
-		return g.takeRecovered(d, after, ev, doc)
+		return g.bindRecovered(d, after, ev, doc)
 	}
 	return nil
 }
 
-// takeAsRead takes what could be read of the sidecar of a folder that ends unsealed. It must not stand in for the document
+// acceptAsRead takes what could be read of the sidecar of a folder that ends unsealed. It must not stand in for the document
 // of a sealed one, by whose salt and metadata the entry goes on.
-func takeAsRead(d *draft, after ledger.Entry, doc *ledger.Document) error {
+func acceptAsRead(d *draft, after ledger.Entry, doc *ledger.Document) error {
 	if doc == nil || d.doc == doc { // the change seals it before
 		return nil
 	}
@@ -53,22 +53,22 @@ func takeAsRead(d *draft, after ledger.Entry, doc *ledger.Document) error {
 	return nil
 }
 
-// takeFound binds a registration that the service knew, and the generations of the
+// bindFound binds a registration that the service knew, and the generations of the
 // identity that the ledger did not.
-func (g *gather) takeFound(d *draft, after ledger.Entry, ev ledger.RegistrationFound) error {
+func (g *groupCommit) bindFound(d *draft, after ledger.Entry, ev ledger.RegistrationFound) error {
 	for n := int(d.entry.Generation) + 1; n <= int(after.Generation); n++ {
-		if err := g.takeGeneration(d, after, identity(after, uint8(n))); err != nil {
+		if err := g.bindGeneration(d, after, identityOf(after, uint8(n))); err != nil {
 			return err
 		}
 	}
 	n, _ := after.GenerationOf(ev.ID)
-	return g.takeRemote(d, after, ev.Remote, n)
+	return g.bindRemote(d, after, ev.Remote, n)
 }
 
-// takeRecovered binds what the evidence tells of an entry.
-func (g *gather) takeRecovered(d *draft, after ledger.Entry, ev ledger.Recovered, doc *ledger.Document) error {
+// bindRecovered binds what the evidence tells of an entry.
+func (g *groupCommit) bindRecovered(d *draft, after ledger.Entry, ev ledger.Recovered, doc *ledger.Document) error {
 	if ev.Content.IsZero() {
-		if err := takeAsRead(d, after, doc); err != nil {
+		if err := acceptAsRead(d, after, doc); err != nil {
 			return err
 		}
 	} else {
@@ -78,21 +78,21 @@ func (g *gather) takeRecovered(d *draft, after ledger.Entry, ev ledger.Recovered
 		d.doc = doc
 	}
 	if !ev.ID.IsZero() {
-		if err := g.takeIdentity(d, after, ev.ID, archive.Key{}); err != nil {
+		if err := g.bindIdentity(d, after, ev.ID, archive.Key{}); err != nil {
 			return err
 		}
-		if _, err := g.takeContent(d, after); err != nil {
+		if _, err := g.bindContent(d, after); err != nil {
 			return err
 		}
 	}
-	if err := g.takeNumber(d, after); err != nil || ev.Remote == "" {
+	if err := g.bindNumber(d, after); err != nil || ev.Remote == "" {
 		return err
 	}
-	return g.takeRemote(d, after, ev.Remote, 0)
+	return g.bindRemote(d, after, ev.Remote, 0)
 }
 
-// sameSalt holds a seal that comes later against the document, whose salt it must be made with.
-func (g *gather) sameSalt(d *draft, key archive.Key, p archive.Package, seal archive.Digest) error {
+// checkSeal holds a seal that comes later against the document, whose salt it must be made with.
+func (g *groupCommit) checkSeal(d *draft, key archive.Key, p archive.Package, seal archive.Digest) error {
 	doc := d.doc
 	if doc == nil {
 		stored, _, err := readDocument(g.tx, key)
@@ -107,72 +107,72 @@ func (g *gather) sameSalt(d *draft, key archive.Key, p archive.Package, seal arc
 	return nil
 }
 
-// takeSealed binds the names of a sealed entry. Where they are not its alone, the entry must say so: what was looked up
+// bindSealed binds the names of a sealed entry. Where they are not its alone, the entry must say so: what was looked up
 // before this transaction may have missed one that was sealed meanwhile.
-func (g *gather) takeSealed(d *draft, e ledger.Entry, ev ledger.Sealed) error {
-	if err := g.takeIdentity(d, e, ev.ID, ev.Supersedes); err != nil {
+func (g *groupCommit) bindSealed(d *draft, e ledger.Entry, ev ledger.Sealed) error {
+	if err := g.bindIdentity(d, e, ev.ID, ev.Supersedes); err != nil {
 		return err
 	}
-	has, err := g.takeContent(d, e)
+	has, err := g.bindContent(d, e)
 	switch {
 	case err != nil:
 		return err
 	case has.State != ledger.None && has.State != ledger.Rejected && has.ID != e.ID && e.SameContent.IsZero():
 		return &ledger.TakenError{What: ledger.TakenFiles, By: has.Key}
 	}
-	return g.takeNumber(d, e)
+	return g.bindNumber(d, e)
 }
 
-// takeIdentity binds the identity, which may be that of an entry that e supersedes.
-func (g *gather) takeIdentity(d *draft, e ledger.Entry, id archive.ID, supersedes archive.Key) error {
-	first, taken, err := g.find(idName(id))
+// bindIdentity binds the identity, which may be that of an entry that e supersedes.
+func (g *groupCommit) bindIdentity(d *draft, e ledger.Entry, id archive.ID, supersedes archive.Key) error {
+	first, taken, err := g.findHolder(idName(id))
 	if err != nil {
 		return err
 	}
 	if taken && first.key != supersedes {
 		return &ledger.TakenError{What: ledger.TakenID, By: first.key}
 	}
-	d.binds = append(d.binds, bind{idName(id), holder{key: e.Key}})
+	d.bindings = append(d.bindings, nameBinding{idName(id), holder{key: e.Key}})
 	return nil
 }
 
-// takeContent binds the list of files where e is the first that has it, and returns which entry had it before; of none
+// bindContent binds the list of files where e is the first that has it, and returns which entry had it before; of none
 // the state is None.
-func (g *gather) takeContent(d *draft, e ledger.Entry) (has ledger.Entry, err error) {
+func (g *groupCommit) bindContent(d *draft, e ledger.Entry) (has ledger.Entry, err error) {
 	if e.Content.IsZero() {
 		return has, nil
 	}
 	name := contentName(e.Content)
-	first, taken, err := g.find(name)
+	first, taken, err := g.findHolder(name)
 	if taken && err == nil {
-		has, err = g.load(first.key)
+		has, err = g.loadEntry(first.key)
 	}
 	if err == nil && (!taken || has.IsCertainlyRejected()) {
-		d.binds = append(d.binds, bind{name, holder{key: e.Key}})
+		d.bindings = append(d.bindings, nameBinding{name, holder{key: e.Key}})
 	}
 	return has, err
 }
 
-// takeNumber binds the invoice number. Many entries may have the same one; each of them names the first.
-func (g *gather) takeNumber(d *draft, after ledger.Entry) error {
+// bindNumber binds the invoice number. Many entries may have the same one; each of them names the first.
+func (g *groupCommit) bindNumber(d *draft, after ledger.Entry) error {
 	if after.Number.IsZero() {
 		return nil
 	}
-	first, err := g.sameNumber(after)
+	first, err := g.findSameNumber(after)
 	if err != nil {
 		return err
 	}
 	if first != after.SameNumber {
 		return &ledger.TakenError{What: ledger.TakenNumber, By: first}
 	}
-	d.binds = append(d.binds, bind{numberName(after.Number), holder{key: after.Key}})
+	d.bindings = append(d.bindings, nameBinding{numberName(after.Number), holder{key: after.Key}})
 	return nil
 }
 
-// takeGeneration binds the successor of an identity. It may stand for an entry that
+// bindGeneration binds the successor of an identity. It may stand for an entry that
 // this one supersedes, at any remove: that one went the same way before.
-func (g *gather) takeGeneration(d *draft, e ledger.Entry, id archive.ID) error {
-	has, taken, err := g.find(idName(id))
+func (g *groupCommit) bindGeneration(d *draft, e ledger.Entry, id archive.ID) error {
+	has, taken, err := g.findHolder(idName(id))
 	if err != nil {
 		return err
 	}
@@ -180,18 +180,18 @@ func (g *gather) takeGeneration(d *draft, e ledger.Entry, id archive.ID) error {
 		if k.IsZero() {
 			return &ledger.TakenError{What: ledger.TakenID, By: has.key}
 		}
-		before, err := g.load(k)
+		before, err := g.loadEntry(k)
 		if err != nil {
 			return err
 		}
 		k = before.Supersedes
 	}
-	d.binds = append(d.binds, bind{idName(id), holder{key: e.Key}})
+	d.bindings = append(d.bindings, nameBinding{idName(id), holder{key: e.Key}})
 	return nil
 }
 
-// nameObject adds to a ticket the digest of the object that its address leads to. Only the ledger has the key.
-func (l *Ledger) nameObject(ev ledger.Event) ledger.Event {
+// addObjectDigest adds to a ticket the digest of the object that its address leads to. Only the ledger has the key.
+func (l *Ledger) addObjectDigest(ev ledger.Event) ledger.Event {
 	if got, ok := ev.(ledger.TicketReceived); ok {
 		got.Ticket.Object = got.Ticket.URL.ObjectDigest(l.secret.key[:])
 		return got
@@ -199,67 +199,67 @@ func (l *Ledger) nameObject(ev ledger.Event) ledger.Event {
 	return ev
 }
 
-// nameNumber adds to an entry that is opened from evidence whose invoice number it repeats.
-func (g *gather) nameNumber(e ledger.Entry, ev ledger.Event) (ledger.Event, error) {
+// addSameNumber adds to an entry that is opened from evidence whose invoice number it repeats.
+func (g *groupCommit) addSameNumber(e ledger.Entry, ev ledger.Event) (ledger.Event, error) {
 	recovered, ok := ev.(ledger.Recovered)
 	if !ok {
 		return ev, nil
 	}
 	var err error
-	recovered.SameNumber, err = g.sameNumber(ledger.Entry{Key: e.Key, Number: recovered.Number})
+	recovered.SameNumber, err = g.findSameNumber(ledger.Entry{Key: e.Key, Number: recovered.Number})
 	return recovered, err
 }
 
-// nameIdentity adds to a registration that was found the clientUUID to which its number was given, where nobody told it:
+// addFoundIdentity adds to a registration that was found the clientUUID to which its number was given, where nobody told it:
 // an entry may not list the number any more, and then only the find bucket knows the generation.
-func (g *gather) nameIdentity(e ledger.Entry, ev ledger.Event) (ledger.Event, error) {
+func (g *groupCommit) addFoundIdentity(e ledger.Entry, ev ledger.Event) (ledger.Event, error) {
 	found, ok := ev.(ledger.RegistrationFound)
 	if !ok || !found.ID.IsZero() {
 		return ev, nil
 	}
-	h, taken, err := g.find(remoteName(found.Remote))
+	h, taken, err := g.findHolder(remoteName(found.Remote))
 	if err == nil && taken && h.key == e.Key {
-		found.ID = identity(e, h.generation)
+		found.ID = identityOf(e, h.generation)
 	}
 	return found, err
 }
 
-// takeRemote binds the service's number. It belongs to one clientUUID for ever:
+// bindRemote binds the service's number. It belongs to one clientUUID for ever:
 // getting it again for the same one is fine, for any other it is a mix-up.
-func (g *gather) takeRemote(d *draft, e ledger.Entry, r archive.RemoteID, generation uint8) error {
-	return g.takeFromService(d, e, remoteName(r), generation, ledger.TakenRemote)
+func (g *groupCommit) bindRemote(d *draft, e ledger.Entry, r archive.RemoteID, generation uint8) error {
+	return g.bindServiceName(d, e, remoteName(r), generation, ledger.TakenRemote)
 }
 
-// takeObject binds the object that an upload address leads to, by the same rule. It is never free again: the service can
+// bindObject binds the object that an upload address leads to, by the same rule. It is never free again: the service can
 // sign an address of it at any time, and what is stored there then replaces what was archived. The next generation of
 // an entry is another clientUUID: the service does not know that it is the same document, and has mixed up two.
-func (g *gather) takeObject(d *draft, e ledger.Entry, o archive.ObjectDigest, generation uint8) error {
-	return g.takeFromService(d, e, objectName(o), generation, ledger.TakenObject)
+func (g *groupCommit) bindObject(d *draft, e ledger.Entry, o archive.ObjectDigest, generation uint8) error {
+	return g.bindServiceName(d, e, objectName(o), generation, ledger.TakenObject)
 }
 
-// takeFromService binds a name that the service gave to one generation of e. what says in words what the name is of.
-func (g *gather) takeFromService(d *draft, e ledger.Entry, name []byte, generation uint8, what string) error {
-	first, taken, err := g.find(name)
+// bindServiceName binds a name that the service gave to one generation of e. what says in words what the name is of.
+func (g *groupCommit) bindServiceName(d *draft, e ledger.Entry, name []byte, generation uint8, what string) error {
+	first, taken, err := g.findHolder(name)
 	if err != nil {
 		return err
 	}
-	id := identity(e, generation)
+	id := identityOf(e, generation)
 	if taken {
 		had := e // its identities are those that it will have
 		if first.key != e.Key {
-			if had, err = g.load(first.key); err != nil {
+			if had, err = g.loadEntry(first.key); err != nil {
 				return err
 			}
 		}
-		if identity(had, first.generation) != id {
+		if identityOf(had, first.generation) != id {
 			return &ledger.TakenError{What: what, By: first.key}
 		}
 	}
 	for _, reg := range d.entry.Registrations { // what this very change was given is not yet in find
-		if bore(reg, name) && identity(d.entry, reg.Generation) != id {
+		if registrationBears(reg, name) && identityOf(d.entry, reg.Generation) != id {
 			return &ledger.TakenError{What: what, By: e.Key}
 		}
 	}
-	d.binds = append(d.binds, bind{name, holder{e.Key, generation}})
+	d.bindings = append(d.bindings, nameBinding{name, holder{e.Key, generation}})
 	return nil
 }

@@ -54,25 +54,25 @@ func runKey(number, chunk uint64) []byte {
 	return binary.BigEndian.AppendUint32(k, uint32(chunk))
 }
 
-// openRunKey reads what runKey wrote.
-func openRunKey(k []byte) (number, chunk uint64, ok bool) {
+// decodeRunKey reads what runKey wrote.
+func decodeRunKey(k []byte) (number, chunk uint64, ok bool) {
 	if len(k) != 13 || k[0] != inRun {
 		return 0, 0, false
 	}
 	return binary.BigEndian.Uint64(k[1:]), uint64(binary.BigEndian.Uint32(k[9:])), true
 }
 
-// index says which runs there are, those with the latest names first.
-type index struct {
+// nameIndex says which runs there are, those with the latest names first.
+type nameIndex struct {
 	next uint64 // number of the next run
 	runs []run
 }
 
-func (x *index) clone() index { return index{x.next, slices.Clone(x.runs)} }
+func (x *nameIndex) clone() nameIndex { return nameIndex{x.next, slices.Clone(x.runs)} }
 
-// wordOf is how a name stands in a run: the beginning of its SHA-256, its kind in the last three
+// hashOf is how a name stands in a run: the beginning of its SHA-256, its kind in the last three
 // bits. Words of two names may be the same; the entry tells which of them it bears.
-func wordOf(name []byte) uint64 {
+func hashOf(name []byte) uint64 {
 	d := sha256.Sum256(name)
 	return binary.BigEndian.Uint64(d[:])&^kindBits | uint64(slices.Index(kinds, name[0]))
 }
@@ -93,56 +93,56 @@ func kindOf(word uint64) byte {
 
 // pair leads from a name to the entry that took it.
 type pair struct {
-	word uint64
+	hash uint64
 	key  archive.Key
 }
 
-// sealPairs writes pairs as a chunk does.
-func sealPairs(ps []pair) []byte {
+// encodePairs writes pairs as a chunk does.
+func encodePairs(ps []pair) []byte {
 	b := make([]byte, 0, len(ps)*pairSize)
 	for _, p := range ps {
-		b = binary.BigEndian.AppendUint64(b, p.word)
+		b = binary.BigEndian.AppendUint64(b, p.hash)
 		b = append(b, p.key[:]...)
 	}
 	return b
 }
 
-func wordAt(chunk []byte, i int) uint64     { return binary.BigEndian.Uint64(chunk[i*pairSize:]) }
+func hashAt(chunk []byte, i int) uint64     { return binary.BigEndian.Uint64(chunk[i*pairSize:]) }
 func keyAt(chunk []byte, i int) archive.Key { return archive.Key(chunk[i*pairSize+8 : (i+1)*pairSize]) }
 
 // firstAt returns where in a chunk the pairs begin whose words are not before word.
 func firstAt(chunk []byte, word uint64) int {
-	return sort.Search(len(chunk)/pairSize, func(i int) bool { return wordAt(chunk, i) >= word })
+	return sort.Search(len(chunk)/pairSize, func(i int) bool { return hashAt(chunk, i) >= word })
 }
 
-// asked reports whether the i-th run is to be asked for a word: of a run that is being
+// mustAsk reports whether the i-th run is to be asked for a word: of a run that is being
 // merged, and of the one that is made of it, each has a part.
-func (x *index) asked(i int, word uint64) bool {
+func (x *nameIndex) mustAsk(i int, word uint64) bool {
 	r := x.runs[i]
 	switch {
 	case r.making:
 		return r.chunkOf(word) < r.done
 	case r.into != 0:
-		to := x.runs[x.at(r.into)]
+		to := x.runs[x.placeOf(r.into)]
 		return to.chunkOf(word) >= to.done
 	}
 	return true
 }
 
-// at returns the place of the run of a number; -1: there is none.
-func (x *index) at(number uint64) int {
+// placeOf returns the place of the run of a number; -1: there is none.
+func (x *nameIndex) placeOf(number uint64) int {
 	return slices.IndexFunc(x.runs, func(r run) bool { return r.number == number })
 }
 
-// lead calls fn with each entry that a word leads to, from the one that took it last on,
+// visitKeys calls fn with each entry that a word leads to, from the one that took it last on,
 // until fn knows enough.
-func (x *index) lead(b *bbolt.Bucket, word uint64, fn func(archive.Key) (enough bool, err error)) error {
+func (x *nameIndex) visitKeys(b *bbolt.Bucket, word uint64, fn func(archive.Key) (enough bool, err error)) error {
 	for i, r := range x.runs {
-		if !x.asked(i, word) {
+		if !x.mustAsk(i, word) {
 			continue
 		}
 		chunk := b.Get(r.chunkKey(r.chunkOf(word)))
-		for at := firstAt(chunk, word); (at+1)*pairSize <= len(chunk) && wordAt(chunk, at) == word; at++ {
+		for at := firstAt(chunk, word); (at+1)*pairSize <= len(chunk) && hashAt(chunk, at) == word; at++ {
 			if enough, err := fn(keyAt(chunk, at)); enough || err != nil {
 				return err
 			}
@@ -151,10 +151,10 @@ func (x *index) lead(b *bbolt.Bucket, word uint64, fn func(archive.Key) (enough 
 	return nil
 }
 
-// add lays down pairs as a run of their own, the latest.
-func (x *index) add(b *bbolt.Bucket, level uint8, ps []pair) error {
+// addRun lays down pairs as a run of their own, the latest.
+func (x *nameIndex) addRun(b *bbolt.Bucket, level uint8, ps []pair) error {
 	slices.SortFunc(ps, func(p, q pair) int {
-		return cmp.Or(cmp.Compare(p.word, q.word), bytes.Compare(p.key[:], q.key[:]))
+		return cmp.Or(cmp.Compare(p.hash, q.hash), bytes.Compare(p.key[:], q.key[:]))
 	})
 	ps = slices.Compact(ps)
 	if len(ps) == 0 {
@@ -164,11 +164,11 @@ func (x *index) add(b *bbolt.Bucket, level uint8, ps []pair) error {
 	r := run{number: x.next, level: level, pairs: uint64(len(ps))}
 	x.runs = slices.Insert(x.runs, 0, r)
 	for chunk := uint64(0); len(ps) > 0; chunk++ {
-		n := sort.Search(len(ps), func(i int) bool { return r.chunkOf(ps[i].word) > chunk })
+		n := sort.Search(len(ps), func(i int) bool { return r.chunkOf(ps[i].hash) > chunk })
 		if n == 0 {
 			continue
 		}
-		if err := b.Put(r.chunkKey(chunk), sealPairs(ps[:n])); err != nil {
+		if err := b.Put(r.chunkKey(chunk), encodePairs(ps[:n])); err != nil {
 			return err
 		}
 		ps = ps[n:]
@@ -176,20 +176,20 @@ func (x *index) add(b *bbolt.Bucket, level uint8, ps []pair) error {
 	return nil
 }
 
-// tidy merges runs, after n names were bound: a little more than what is needed to keep
+// mergeSome merges runs, after n names were bound: a little more than what is needed to keep
 // up with them, and hardly ever a whole run. The lowest levels go first; they are quick.
-func (x *index) tidy(b *bbolt.Bucket, n int) error {
+func (x *nameIndex) mergeSome(b *bbolt.Bucket, n int) error {
 	levels := uint8(0)
 	for _, r := range x.runs {
 		levels = max(levels, r.level)
 	}
 	for moves := (int(levels)+3)*n + chunkPairs/4; moves > 0; {
-		x.plan()
-		to := x.making()
+		x.planMerges()
+		to := x.nextMerge()
 		if to < 0 {
 			return nil
 		}
-		moved, err := x.merge(b, to)
+		moved, err := x.mergeChunk(b, to)
 		if err != nil {
 			return err
 		}
@@ -198,8 +198,8 @@ func (x *index) tidy(b *bbolt.Bucket, n int) error {
 	return nil
 }
 
-// plan begins to merge the oldest runs of each level that has enough of them.
-func (x *index) plan() {
+// planMerges begins to merge the oldest runs of each level that has enough of them.
+func (x *nameIndex) planMerges() {
 	for i := len(x.runs); i >= fanIn; i-- {
 		from := x.runs[i-fanIn : i]
 		if slices.ContainsFunc(from, func(r run) bool { return r.level != from[0].level || r.into != 0 || r.making }) {
@@ -215,9 +215,9 @@ func (x *index) plan() {
 	}
 }
 
-// making returns the place of the run that is to be made next; -1: there is none. Of two
+// nextMerge returns the place of the run that is to be made next; -1: there is none. Of two
 // of one level the older one comes first, so that runs stay in their order.
-func (x *index) making() int {
+func (x *nameIndex) nextMerge() int {
 	next := -1
 	for i, r := range x.runs {
 		if r.making && (next < 0 || r.level <= x.runs[next].level) {
@@ -227,8 +227,8 @@ func (x *index) making() int {
 	return next
 }
 
-// merge makes the next chunk of a run and returns how many pairs are in it.
-func (x *index) merge(b *bbolt.Bucket, at int) (int, error) {
+// mergeChunk makes the next chunk of a run and returns how many pairs are in it.
+func (x *nameIndex) mergeChunk(b *bbolt.Bucket, at int) (int, error) {
 	to := &x.runs[at]
 	first, end := to.firstOf(to.done), to.firstOf(to.done+1)
 	var parts [][]byte // the latest first
@@ -289,17 +289,17 @@ func mergePairs(parts [][]byte) []byte {
 	return merged
 }
 
-// sound reports whether the index can be one: every number that is used to find its way
+// isSound reports whether the index can be one: every number that is used to find its way
 // in a run is within its bounds.
-func (x *index) sound() bool {
+func (x *nameIndex) isSound() bool {
 	for i, r := range x.runs {
-		if r.pairs == 0 || r.splits() > maxSplits || r.number == 0 || r.number > x.next || x.at(r.number) != i {
+		if r.pairs == 0 || r.splits() > maxSplits || r.number == 0 || r.number > x.next || x.placeOf(r.number) != i {
 			return false
 		}
 		if r.making && (r.done >= r.chunks() || r.into != 0) || !r.making && r.done != 0 {
 			return false
 		}
-		if to := x.at(r.into); r.into != 0 && (to <= i || !x.runs[to].making || x.runs[to].splits() < r.splits()) {
+		if to := x.placeOf(r.into); r.into != 0 && (to <= i || !x.runs[to].making || x.runs[to].splits() < r.splits()) {
 			return false
 		}
 	}

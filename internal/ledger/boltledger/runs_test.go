@@ -27,7 +27,7 @@ func TestRuns_LeadAsAListWould(t *testing.T) {
 	defer db.Close()
 	r := rand.New(rand.NewPCG(1, 2))
 	took := map[uint64][]archive.Key{} // the latest last
-	var x index
+	var x nameIndex
 	n, most, merging := uint64(0), 0, 0
 	err = db.Update(func(tx *bbolt.Tx) error { _, err := tx.CreateBucket(findBucket); return err })
 	for round := 0; round < 600 && err == nil; round++ {
@@ -35,10 +35,10 @@ func TestRuns_LeadAsAListWould(t *testing.T) {
 			b := tx.Bucket(findBucket)
 			ps := someNames(r, took, &n)
 			before := pairsIn(&x)
-			if err := errors.Join(x.add(b, 0, slices.Clone(ps)), x.tidy(b, len(ps))); err != nil {
+			if err := errors.Join(x.addRun(b, 0, slices.Clone(ps)), x.mergeSome(b, len(ps))); err != nil {
 				return err
 			}
-			if after := pairsIn(&x); after != before+uint64(len(ps)) || !x.sound() {
+			if after := pairsIn(&x); after != before+uint64(len(ps)) || !x.isSound() {
 				t.Fatalf("round %d: %d pairs after %d and %d, %+v", round, after, before, len(ps), x)
 			}
 			most = max(most, len(x.runs))
@@ -63,11 +63,11 @@ func TestRuns_LeadAsAListWould(t *testing.T) {
 func someNames(r *rand.Rand, took map[uint64][]archive.Key, n *uint64) (ps []pair) {
 	for range 1 + r.IntN(200)*r.IntN(2) {
 		*n++
-		word := wordOf(binary.BigEndian.AppendUint64([]byte{byID}, *n))
+		word := hashOf(binary.BigEndian.AppendUint64([]byte{byID}, *n))
 		if r.IntN(10) == 0 { // bound before, most likely
-			word = wordOf(binary.BigEndian.AppendUint64([]byte{byID}, r.Uint64N(*n)))
+			word = hashOf(binary.BigEndian.AppendUint64([]byte{byID}, r.Uint64N(*n)))
 		}
-		if slices.ContainsFunc(ps, func(p pair) bool { return p.word == word }) {
+		if slices.ContainsFunc(ps, func(p pair) bool { return p.hash == word }) {
 			continue
 		}
 		var key archive.Key
@@ -77,7 +77,7 @@ func someNames(r *rand.Rand, took map[uint64][]archive.Key, n *uint64) (ps []pai
 	return ps
 }
 
-func pairsIn(x *index) (n uint64) {
+func pairsIn(x *nameIndex) (n uint64) {
 	for _, r := range x.runs {
 		if !r.making {
 			n += r.pairs
@@ -87,11 +87,11 @@ func pairsIn(x *index) (n uint64) {
 }
 
 // leads holds one word, chosen by the map, against what the runs say of it.
-func leads(t *testing.T, x *index, b *bbolt.Bucket, took map[uint64][]archive.Key) {
+func leads(t *testing.T, x *nameIndex, b *bbolt.Bucket, took map[uint64][]archive.Key) {
 	t.Helper()
 	for word, want := range took {
 		var got []archive.Key
-		if err := x.lead(b, word, func(k archive.Key) (bool, error) { got = append(got, k); return false, nil }); err != nil {
+		if err := x.visitKeys(b, word, func(k archive.Key) (bool, error) { got = append(got, k); return false, nil }); err != nil {
 			t.Fatal(err)
 		}
 		slices.Reverse(got)
@@ -114,28 +114,28 @@ func TestRuns_G7_MergesAFewChunksAtATime(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		var x index
+		var x nameIndex
 		n := uint64(0)
 		for range fanIn { // four large ones at once
 			var ps []pair
 			for range 100_000 {
 				n++
-				ps = append(ps, pair{word: wordOf(binary.BigEndian.AppendUint64([]byte{byID}, n))})
+				ps = append(ps, pair{hash: hashOf(binary.BigEndian.AppendUint64([]byte{byID}, n))})
 			}
-			if err := x.add(b, 5, ps); err != nil {
+			if err := x.addRun(b, 5, ps); err != nil {
 				return err
 			}
 		}
 		gathers := 0
 		for ; len(x.runs) > 1; gathers++ {
 			made := uint64(0)
-			if at := x.making(); at >= 0 {
+			if at := x.nextMerge(); at >= 0 {
 				made = x.runs[at].done
 			}
-			if err := x.tidy(b, 100); err != nil {
+			if err := x.mergeSome(b, 100); err != nil {
 				return err
 			}
-			if at := x.making(); at >= 0 && x.runs[at].done > made+3 {
+			if at := x.nextMerge(); at >= 0 && x.runs[at].done > made+3 {
 				t.Fatalf("%d chunks in one gather", x.runs[at].done-made)
 			}
 		}
@@ -156,17 +156,17 @@ func TestFind_I8_NamesOfOneWordAreToldApart(t *testing.T) {
 	a, b := newDoc(t, l, 1).archived(), newDoc(t, l, 2).archived()
 	l.Close()
 	edit(t, dir, func(tx *bbolt.Tx) error { // as if names of b had the words of those of a, and were bound later
-		x, err := openIndex(tx)
+		x, err := readNameIndex(tx)
 		var ps []pair
-		for _, name := range names(a.e) {
-			ps = append(ps, pair{wordOf(name), b.e.Key}, pair{wordOf(name), archive.Key{9}})
+		for _, name := range entryNames(a.e) {
+			ps = append(ps, pair{hashOf(name), b.e.Key}, pair{hashOf(name), archive.Key{9}})
 		}
-		return errors.Join(err, x.add(tx.Bucket(findBucket), 0, ps), put(tx, metaBucket, runsKey, indexForm.seal(&x)))
+		return errors.Join(err, x.addRun(tx.Bucket(findBucket), 0, ps), putValue(tx, metaBucket, runsKey, indexForm.encode(&x)))
 	})
 	l = open(t, Config{Dir: dir})
 	for _, d := range []*doc{a, b} {
-		for _, name := range names(d.e) {
-			if k, ok, err := l.lookup(name); k != d.e.Key || !ok || err != nil {
+		for _, name := range entryNames(d.e) {
+			if k, ok, err := l.lookUpName(name); k != d.e.Key || !ok || err != nil {
 				t.Errorf("%q leads to %v %v %v", name, k, ok, err)
 			}
 		}

@@ -29,13 +29,13 @@ func (l *Ledger) SafeMode() (s ledger.SafeMode, ok bool) {
 // in safe mode already, the new cause joins the old one. note is the reason that a person gave,
 // or nil. The error wraps [ledger.ErrIllegal] where the mark makes no sense.
 func (l *Ledger) CommitMark(ctx context.Context, m ledger.Mark, note *ledger.Note) error {
-	return l.ask(ctx, marking{mark: m, note: note}.do)
+	return l.askCommitter(ctx, markRequest{mark: m, note: note}.apply)
 }
 
-// ask has the committer do something about the ledger as a whole, and waits for it.
-func (l *Ledger) ask(ctx context.Context, do func(*gather) (refused, err error)) error {
+// askCommitter has the committer do something about the ledger as a whole, and waits for it.
+func (l *Ledger) askCommitter(ctx context.Context, do func(*groupCommit) (refused, err error)) error {
 	answer := make(chan error, 1)
-	l.submit(request{do: do, then: func(rs []ledger.Result, err error) {
+	l.enqueue(request{do: do, then: func(rs []ledger.Result, err error) {
 		if err == nil && len(rs) == 1 {
 			err = rs[0].Err
 		}
@@ -52,18 +52,18 @@ func (l *Ledger) ask(ctx context.Context, do func(*gather) (refused, err error))
 // maxCause bounds what a mark may put into the journal, in bytes.
 const maxCause = 1000
 
-// marking is a mark and what goes with it in one transaction.
-type marking struct {
-	mark     ledger.Mark
-	note     *ledger.Note
-	doubting bool        // what is not at rest is to be doubted
-	epoch    uint64      // raises the ledger's; 0: leaves it
-	replaced *headRecord // the outside head that the ledger is put in place of
-	over     bool        // replaced counts, even where it is nil
-	budget   uint64      // downloads that the month may have; of a download alone
+// markRequest is a mark and what goes with it in one transaction.
+type markRequest struct {
+	mark         ledger.Mark
+	note         *ledger.Note
+	doubting     bool        // what is not at rest is to be doubted
+	epoch        uint64      // raises the ledger's; 0: leaves it
+	replaced     *headRecord // the outside head that the ledger is put in place of
+	replacesHead bool        // replaced counts, even where it is nil
+	budget       uint64      // downloads that the month may have; of a download alone
 }
 
-func (m marking) do(g *gather) (refused, err error) {
+func (m markRequest) apply(g *groupCommit) (refused, err error) {
 	switch {
 	case !slices.Contains(ledger.MarkNames(), m.mark.Name) || len(m.mark.Cause) > maxCause:
 		return fmt.Errorf("mark the ledger as %q: %w", m.mark.Name, ledger.ErrIllegal), nil
@@ -82,7 +82,7 @@ func (m marking) do(g *gather) (refused, err error) {
 		return refused, err
 	}
 	at := m.mark.At.Round(0).UTC()
-	last, err := g.lastTime()
+	last, err := g.lastLineTime()
 	if err != nil {
 		return nil, err
 	}
@@ -91,13 +91,13 @@ func (m marking) do(g *gather) (refused, err error) {
 	line := ledger.MarkLine(g.head.N+1, uint32(g.marks), m.mark).Encode()
 	g.head, g.lines, g.touched = g.head.Next(line), append(g.lines, line), true
 	if m.note != nil {
-		err = put(g.tx, docBucket, noteKey(archive.Key{}, uint32(g.marks)), noteForm.seal(m.note))
+		err = putValue(g.tx, docBucket, noteKey(archive.Key{}, uint32(g.marks)), noteForm.encode(m.note))
 	}
-	return nil, errors.Join(err, m.meta(g, last))
+	return nil, errors.Join(err, m.writeMeta(g, last))
 }
 
-// meta writes what the mark means beside its line.
-func (m marking) meta(g *gather, last time.Time) error {
+// writeMeta writes what the mark means beside its line.
+func (m markRequest) writeMeta(g *groupCommit, last time.Time) error {
 	meta := g.tx.Bucket(metaBucket)
 	switch {
 	case m.mark.Name == ledger.MarkReconciled:
@@ -111,17 +111,17 @@ func (m marking) meta(g *gather, last time.Time) error {
 		}
 		s := safeMode{SafeMode: ledger.SafeMode{Mark: m.mark.Name, Cause: m.mark.Cause, Since: m.mark.At, KnownUntil: last}}
 		if g.safe != nil {
-			s = s.after(*g.safe)
+			s = s.joinedWith(*g.safe)
 		}
-		s.doubting = s.doubting || m.doubting
-		g.safe, g.alarmed = &s, later(g.alarmed, m.mark.At)
-		if err := meta.Put(safeKey, safeForm.seal(&s)); err != nil {
+		s.marking = s.marking || m.doubting
+		g.safe, g.alarmed = &s, laterOf(g.alarmed, m.mark.At)
+		if err := meta.Put(safeKey, safeForm.encode(&s)); err != nil {
 			return err
 		}
 	}
-	if m.over {
-		r := replacing(m.replaced)
-		if err := meta.Put(replacedKey, replacedForm.seal(&r)); err != nil {
+	if m.replacesHead {
+		r := newReplacedHead(m.replaced)
+		if err := meta.Put(replacedKey, replacedForm.encode(&r)); err != nil {
 			return err
 		}
 	}
@@ -131,28 +131,28 @@ func (m marking) meta(g *gather, last time.Time) error {
 	info := g.ledger.info
 	info.Epoch = m.epoch
 	g.ledger.info = info // nobody else has the ledger yet
-	return meta.Put(infoKey, infoForm.seal(&info))
+	return meta.Put(infoKey, infoForm.encode(&info))
 }
 
-// after joins a new cause with the one that stood: from the earlier time on nothing is
+// joinedWith joins a new cause with the one that stood: from the earlier time on nothing is
 // known, and until the new one things may have been under way. Damage outlasts the others,
 // for it alone is looked for again before safe mode ends.
-func (s safeMode) after(old safeMode) safeMode {
+func (s safeMode) joinedWith(old safeMode) safeMode {
 	if old.KnownUntil.Before(s.KnownUntil) {
 		s.KnownUntil = old.KnownUntil
 	}
 	if old.Mark == ledger.MarkDamaged {
 		s.Mark, s.Cause = old.Mark, old.Cause
 	}
-	s.doubting = old.doubting
+	s.marking = old.marking
 	return s
 }
 
-// lastTime returns the time of the journal's last line.
-func (g *gather) lastTime() (time.Time, error) {
+// lastLineTime returns the time of the journal's last line.
+func (g *groupCommit) lastLineTime() (time.Time, error) {
 	lines := g.lines
 	if len(lines) == 0 {
-		start, b, err := openBlock(g.tx.Bucket(journalBucket).Cursor().Last())
+		start, b, err := decodeBlock(g.tx.Bucket(journalBucket).Cursor().Last())
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -173,20 +173,20 @@ func (g *gather) lastTime() (time.Time, error) {
 
 // enterRolledBack marks a ledger that is behind its outside head.
 func (l *Ledger) enterRolledBack(m ledger.Mark, outside *headRecord) error {
-	if l.safe != nil && l.safe.doubting {
+	if l.safe != nil && l.safe.marking {
 		return nil // a crash interrupted it, or the restore that it came from
 	}
 	m.Cause = fmt.Sprintf("the outside head was at line %d, this ledger at line %d", outside.N, l.end.N)
-	all, err := l.commit([]request{{do: marking{mark: m, doubting: true, replaced: outside, over: true}.do}})
+	all, err := l.commitRequests([]request{{do: markRequest{mark: m, doubting: true, replaced: outside, replacesHead: true}.apply}})
 	if err != nil {
 		return err
 	}
 	return all[0][0].Err
 }
 
-// doubt makes every entry that is not at rest suspect, in commits of bounded size, and
+// requireReconcile makes every entry that is not at rest suspect, in commits of bounded size, and
 // then notes that this is done. It returns how many it doubted.
-func (l *Ledger) doubt(apply func(request) ([]ledger.Result, error)) (n int, err error) {
+func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) (n int, err error) {
 	at := archive.Instant{Wall: l.safe.Since}
 	var from archive.Key
 	for more := true; more; {
@@ -194,7 +194,7 @@ func (l *Ledger) doubt(apply func(request) ([]ledger.Result, error)) (n int, err
 		err := l.view(func(tx *bbolt.Tx) error {
 			var page []ledger.Entry
 			var err error
-			page, more, err = entryPage(tx, &from, false, [][]byte{openBucket})
+			page, more, err = readEntries(tx, &from, false, [][]byte{openBucket})
 			for _, e := range page {
 				if !e.NeedsReconcile {
 					cs = append(cs, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.ReconcileRequired{}}, At: at})
@@ -219,17 +219,17 @@ func (l *Ledger) doubt(apply func(request) ([]ledger.Result, error)) (n int, err
 		}
 		n += len(cs)
 	}
-	_, err = apply(request{do: doubted})
+	_, err = apply(request{do: endRequireReconcile})
 	return n, err
 }
 
-// doubted notes that nothing is left to be doubted.
-func doubted(g *gather) (refused, err error) {
-	if g.safe == nil || !g.safe.doubting {
+// endRequireReconcile notes that nothing is left to be doubted.
+func endRequireReconcile(g *groupCommit) (refused, err error) {
+	if g.safe == nil || !g.safe.marking {
 		return nil, nil
 	}
 	s := *g.safe
-	s.doubting = false
+	s.marking = false
 	g.safe, g.touched = &s, true
-	return nil, g.tx.Bucket(metaBucket).Put(safeKey, safeForm.seal(&s))
+	return nil, g.tx.Bucket(metaBucket).Put(safeKey, safeForm.encode(&s))
 }

@@ -72,9 +72,9 @@ func TestAlarmed_I15_RememberedWhateverTheClockSaid(t *testing.T) {
 		if !kept.Equal(began.Add(time.Hour)) {
 			t.Errorf("by the journal it was at %v", kept)
 		}
-		s, openErr := standingForm.open(tx.Bucket(metaBucket).Get(standingKey))
+		s, openErr := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
 		s.alarmed = began.AddDate(-50, 0, 0)
-		return errors.Join(err, openErr, put(tx, metaBucket, standingKey, standingForm.seal(&s)))
+		return errors.Join(err, openErr, putValue(tx, metaBucket, summaryKey, summaryForm.encode(&s)))
 	})
 	if l = open(t, Config{Dir: dir}); !found(t, l, "remembers") {
 		t.Error("the check did not miss the alarm")
@@ -95,7 +95,7 @@ func found(t *testing.T, l *Ledger, words string) bool {
 func lastAlarm(tx *bbolt.Tx) (last time.Time, err error) {
 	c := tx.Bucket(journalBucket).Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {
-		_, b, err := openBlock(k, v)
+		_, b, err := decodeBlock(k, v)
 		if err != nil {
 			return last, err
 		}
@@ -108,7 +108,7 @@ func lastAlarm(tx *bbolt.Tx) (last time.Time, err error) {
 			if err != nil {
 				return last, err
 			}
-			last = later(last, at)
+			last = laterOf(last, at)
 		}
 	}
 	return last, nil

@@ -12,20 +12,20 @@ import (
 // one that is named already for having the same files.
 func (l *Ledger) FindSameNumber(e ledger.Entry) (key archive.Key, ok bool, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		x, err := openIndex(tx)
+		x, err := readNameIndex(tx)
 		if err != nil {
 			return err
 		}
 		key, err = firstWithNumber(e, func(fn func(archive.Key) (bool, error)) error {
-			return x.lead(tx.Bucket(findBucket), wordOf(numberName(e.Number)), fn)
+			return x.visitKeys(tx.Bucket(findBucket), hashOf(numberName(e.Number)), fn)
 		}, func(k archive.Key) (ledger.Entry, bool, error) { return readEntry(tx, k) })
 		return err
 	})
 	return key, !key.IsZero(), err
 }
 
-// sameNumber is FindSameNumber of the ledger as this gather left it.
-func (g *gather) sameNumber(e ledger.Entry) (archive.Key, error) {
+// findSameNumber is FindSameNumber of the ledger as this gather left it.
+func (g *groupCommit) findSameNumber(e ledger.Entry) (archive.Key, error) {
 	name := numberName(e.Number)
 	return firstWithNumber(e, func(fn func(archive.Key) (bool, error)) error {
 		if h, ok := g.bound[string(name)]; ok {
@@ -33,9 +33,9 @@ func (g *gather) sameNumber(e ledger.Entry) (archive.Key, error) {
 				return err
 			}
 		}
-		return g.names.lead(g.tx.Bucket(findBucket), wordOf(name), fn)
+		return g.names.visitKeys(g.tx.Bucket(findBucket), hashOf(name), fn)
 	}, func(k archive.Key) (ledger.Entry, bool, error) {
-		has, err := g.load(k)
+		has, err := g.loadEntry(k)
 		return has, has.State != ledger.None, err
 	})
 }

@@ -156,7 +156,7 @@ func TestVerify_I14_InvoiceNumbers(t *testing.T) {
 			err := l.db.Update(func(tx *bbolt.Tx) error {
 				e := second.e
 				spoil(&e)
-				return put(tx, openBucket, e.Key[:], sealEntry(e, openBucket))
+				return putValue(tx, openBucket, e.Key[:], encodeEntry(e, openBucket))
 			})
 			if err != nil {
 				t.Fatal(err)

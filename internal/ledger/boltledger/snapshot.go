@@ -25,7 +25,7 @@ type Snapshot struct {
 // minute or so, and must never wait for a network or a person.
 func (l *Ledger) Snapshot(fn func(*Snapshot) error) error {
 	return l.view(func(tx *bbolt.Tx) error {
-		_, s, err := examine(tx, l.form)
+		_, s, err := readSelf(tx, l.form)
 		if err != nil {
 			return fmt.Errorf("read ledger: %w", err)
 		}
@@ -38,7 +38,7 @@ func (l *Ledger) Snapshot(fn func(*Snapshot) error) error {
 func (s *Snapshot) Lines(from uint64) iter.Seq2[uint64, []byte] {
 	return func(yield func(uint64, []byte) bool) {
 		for next := max(from, 1); ; {
-			lines, err := linePage(s.tx, next)
+			lines, err := readLines(s.tx, next)
 			if err != nil {
 				s.err = fmt.Errorf("read journal: %w", err)
 			}
@@ -62,7 +62,7 @@ func (s *Snapshot) Entries() iter.Seq[ledger.Entry] {
 		for more := true; more; {
 			var page []ledger.Entry
 			var err error
-			if page, more, err = entryPage(s.tx, &from, false, [][]byte{openBucket, doneBucket}); err != nil {
+			if page, more, err = readEntries(s.tx, &from, false, [][]byte{openBucket, doneBucket}); err != nil {
 				s.err = fmt.Errorf("read entries: %w", err)
 				return
 			}

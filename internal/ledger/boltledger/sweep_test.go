@@ -35,7 +35,7 @@ func TestSweep_I19_OnlyItsOwn(t *testing.T) {
 		}
 		theirs = append(theirs, link)
 	}
-	sweep(dir)
+	sweepLeftovers(dir)
 	for _, name := range ours {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 			t.Errorf("%s stays", name)

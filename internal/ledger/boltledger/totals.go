@@ -17,8 +17,8 @@ func totalKey(t ledger.Total) []byte {
 	return append(binary.BigEndian.AppendUint32(append([]byte(t.Vault), 0), uint32(t.Year)), byte(t.Month))
 }
 
-func openTotal(k, v []byte) (ledger.Total, error) {
-	t, err := totalForm.open(v)
+func decodeTotal(k, v []byte) (ledger.Total, error) {
+	t, err := totalForm.decode(v)
 	if err == nil && string(totalKey(t)) != string(k) {
 		err = errors.New("it lies under the key of another one")
 	}
@@ -35,7 +35,7 @@ func (l *Ledger) addTotals(tx *bbolt.Tx, before, after ledger.Entry) error {
 		if slices.ContainsFunc(had, func(o ledger.Transaction) bool { return o.Remote == t.Remote }) {
 			continue
 		}
-		if err := addTotal(tx, l.total(after, t)); err != nil {
+		if err := addTotal(tx, l.totalOf(after, t)); err != nil {
 			return err
 		}
 	}
@@ -48,19 +48,19 @@ func addTotal(tx *bbolt.Tx, more ledger.Total) error {
 	t := ledger.Total{Vault: more.Vault, Year: more.Year, Month: more.Month}
 	if v := tx.Bucket(totalsBucket).Get(k); v != nil {
 		var err error
-		if t, err = openTotal(k, v); err != nil {
+		if t, err = decodeTotal(k, v); err != nil {
 			return err
 		}
 	}
 	t = t.Plus(more)
-	return put(tx, totalsBucket, k, totalForm.seal(&t))
+	return putValue(tx, totalsBucket, k, totalForm.encode(&t))
 }
 
 // Totals returns what each vault archived in each month, by vault and month.
 func (l *Ledger) Totals() (ts []ledger.Total, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		return tx.Bucket(totalsBucket).ForEach(func(k, v []byte) error {
-			t, err := openTotal(k, v)
+			t, err := decodeTotal(k, v)
 			ts = append(ts, t)
 			return err
 		})
@@ -78,11 +78,11 @@ type recount struct {
 	totals  map[string]ledger.Total
 }
 
-func (r *recount) add(l *Ledger, e ledger.Entry) {
+func (r *recount) addEntry(l *Ledger, e ledger.Entry) {
 	r.balance.CountChange(ledger.None, e.State)
 	r.revs += uint64(e.Rev)
 	for _, t := range e.Transactions() {
-		one := l.total(e, t)
+		one := l.totalOf(e, t)
 		k := string(totalKey(one))
 		if had, ok := r.totals[k]; ok {
 			one = had.Plus(one)
@@ -91,16 +91,16 @@ func (r *recount) add(l *Ledger, e ledger.Entry) {
 	}
 }
 
-// count goes through all entries of one transaction. After each of them next is told
+// recountEntries goes through all entries of one transaction. After each of them next is told
 // how reading it went, and says whether to go on.
-func (l *Ledger) count(tx *bbolt.Tx, next func(error) error) (*recount, error) {
+func (l *Ledger) recountEntries(tx *bbolt.Tx, next func(error) error) (*recount, error) {
 	r := &recount{totals: map[string]ledger.Total{}}
 	for _, bucket := range [][]byte{openBucket, doneBucket} {
 		c := tx.Bucket(bucket).Cursor()
 		for k, v := c.First(); k != nil; k, v = c.Next() {
-			e, err := entryAt(bucket, k, v)
+			e, err := decodeEntryAt(bucket, k, v)
 			if err == nil {
-				r.add(l, e)
+				r.addEntry(l, e)
 			}
 			if err := next(err); err != nil {
 				return nil, err
@@ -112,7 +112,7 @@ func (l *Ledger) count(tx *bbolt.Tx, next func(error) error) (*recount, error) {
 
 // rebuildTotals reckons the totals, and the downloads of each month, anew: years and months begin elsewhere than before.
 func (l *Ledger) rebuildTotals(tx *bbolt.Tx) error {
-	r, err := l.count(tx, func(err error) error { return err })
+	r, err := l.recountEntries(tx, func(err error) error { return err })
 	if err != nil {
 		return err
 	}
@@ -123,13 +123,13 @@ func (l *Ledger) rebuildTotals(tx *bbolt.Tx) error {
 		return err
 	}
 	for _, t := range r.totals {
-		if err := put(tx, totalsBucket, totalKey(t), totalForm.seal(&t)); err != nil {
+		if err := putValue(tx, totalsBucket, totalKey(t), totalForm.encode(&t)); err != nil {
 			return err
 		}
 	}
 	if err := l.recountFetches(tx); err != nil {
 		return err
 	}
-	s := newStanding(l.end, l.balance, l.marks, l.alarmed, l.loc)
-	return put(tx, metaBucket, standingKey, standingForm.seal(&s))
+	s := newSummary(l.end, l.balance, l.marks, l.alarmed, l.loc)
+	return putValue(tx, metaBucket, summaryKey, summaryForm.encode(&s))
 }

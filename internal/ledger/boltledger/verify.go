@@ -38,23 +38,23 @@ func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) { return 
 // VerifySlowly is Verify with a rest after every few hundred records, for the check
 // that runs beside the work.
 func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]ledger.Problem, error) {
-	c := &check{ledger: l, ctx: ctx, rest: rest}
-	open := func() error { return c.each(openBucket, c.entry(openBucket, doneBucket)) }
+	c := &checker{ledger: l, ctx: ctx, rest: rest}
+	open := func() error { return c.eachRecord(openBucket, c.checkEntry(openBucket, doneBucket)) }
 	passes := []struct {
 		bucket []byte
 		run    func() error
 	}{
-		{[]byte("pages"), func() error { return l.pages(func() error { return context.Cause(ctx) }) }},
-		{metaBucket, c.recount},
+		{[]byte("pages"), func() error { return l.checkAllPages(func() error { return context.Cause(ctx) }) }},
+		{metaBucket, c.compareRecount},
 		{openBucket, open},
-		{doneBucket, func() error { return c.each(doneBucket, c.entry(doneBucket, openBucket)) }},
+		{doneBucket, func() error { return c.eachRecord(doneBucket, c.checkEntry(doneBucket, openBucket)) }},
 		{openBucket, func() error { c.again = true; return open() }}, // those that came back from the done ones meanwhile
-		{docBucket, func() error { return c.each(docBucket, c.document) }},
-		{dueBucket, func() error { return c.each(dueBucket, c.due) }},
-		{findBucket, func() error { return c.each(findBucket, c.name) }},
-		{findBucket, c.runs},
-		{scanBucket, func() error { return c.each(scanBucket, c.scan) }},
-		{journalBucket, c.chain},
+		{docBucket, func() error { return c.eachRecord(docBucket, c.checkDocument) }},
+		{dueBucket, func() error { return c.eachRecord(dueBucket, c.checkDue) }},
+		{findBucket, func() error { return c.eachRecord(findBucket, c.checkName) }},
+		{findBucket, c.checkRuns},
+		{scanBucket, func() error { return c.eachRecord(scanBucket, c.checkScan) }},
+		{journalBucket, c.checkChain},
 	}
 	for i, p := range passes {
 		err := p.run()
@@ -74,7 +74,7 @@ func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]ledger
 	return c.found, nil
 }
 
-type check struct {
+type checker struct {
 	ledger *Ledger
 	ctx    context.Context
 	rest   time.Duration // between two short transactions
@@ -85,8 +85,8 @@ type check struct {
 	fetches fetches   // the downloads that the journal tells of
 }
 
-// report notes a problem and says whether to go on.
-func (c *check) report(bucket []byte, format string, a ...any) error {
+// reportProblem notes a problem and says whether to go on.
+func (c *checker) reportProblem(bucket []byte, format string, a ...any) error {
 	p := ledger.Problem{Where: string(bucket), What: fmt.Sprintf(format, a...)}
 	if c.again && slices.Contains(c.found, p) {
 		return context.Cause(c.ctx)
@@ -98,20 +98,20 @@ func (c *check) report(bucket []byte, format string, a ...any) error {
 	return context.Cause(c.ctx)
 }
 
-// unless reports err, if it is one.
-func (c *check) unless(bucket []byte, err error) error {
+// reportError reports err, if it is one.
+func (c *checker) reportError(bucket []byte, err error) error {
 	var d *ledger.DamageError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &d):
-		return c.report(bucket, "%s", strings.TrimPrefix(d.What, string(bucket)+" "))
+		return c.reportProblem(bucket, "%s", strings.TrimPrefix(d.What, string(bucket)+" "))
 	}
-	return c.report(bucket, "%v", err)
+	return c.reportProblem(bucket, "%v", err)
 }
 
-// each calls fn with every pair of a bucket, in many short transactions.
-func (c *check) each(bucket []byte, fn func(tx *bbolt.Tx, k, v []byte) error) error {
+// eachRecord calls fn with every pair of a bucket, in many short transactions.
+func (c *checker) eachRecord(bucket []byte, fn func(tx *bbolt.Tx, k, v []byte) error) error {
 	var last []byte
 	for more := true; more; {
 		if err := context.Cause(c.ctx); err != nil {
@@ -123,7 +123,7 @@ func (c *check) each(bucket []byte, fn func(tx *bbolt.Tx, k, v []byte) error) er
 			if last != nil && bytes.Equal(k, last) {
 				k, v = cur.Next()
 			}
-			for n := 0; k != nil && n < pageEntries; n += records(bucket, v) {
+			for n := 0; k != nil && n < chunkEntries; n += recordsToCheck(bucket, v) {
 				if err := fn(tx, k, v); err != nil {
 					return err
 				}
@@ -134,7 +134,7 @@ func (c *check) each(bucket []byte, fn func(tx *bbolt.Tx, k, v []byte) error) er
 			return nil
 		})
 		if err == nil && more {
-			err = c.pause()
+			err = c.restBetween()
 		}
 		if err != nil {
 			return err
@@ -143,15 +143,15 @@ func (c *check) each(bucket []byte, fn func(tx *bbolt.Tx, k, v []byte) error) er
 	return nil
 }
 
-// records is how many records it takes to check a value: each pair of names leads to one.
-func records(bucket, v []byte) int {
+// recordsToCheck is how many records it takes to check a value: each pair of names leads to one.
+func recordsToCheck(bucket, v []byte) int {
 	if bytes.Equal(bucket, findBucket) {
 		return 1 + len(v)/pairSize
 	}
 	return 1
 }
 
-func (c *check) pause() error {
+func (c *checker) restBetween() error {
 	if c.rest <= 0 {
 		return nil
 	}
@@ -165,58 +165,58 @@ func (c *check) pause() error {
 	}
 }
 
-// recount holds balance, totals and the number of lines against all entries.
-func (c *check) recount() error {
+// compareRecount holds balance, totals and the number of lines against all entries.
+func (c *checker) compareRecount() error {
 	return c.ledger.view(func(tx *bbolt.Tx) error {
-		s, err := standingForm.open(tx.Bucket(metaBucket).Get(standingKey))
+		s, err := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
 		if err != nil {
-			return c.unless(metaBucket, err)
+			return c.reportError(metaBucket, err)
 		}
-		r, err := c.ledger.count(tx, func(error) error { return context.Cause(c.ctx) }) // damage is reported by the pass over entries
+		r, err := c.ledger.recountEntries(tx, func(error) error { return context.Cause(c.ctx) }) // damage is reported by the pass over entries
 		if err != nil {
 			return err
 		}
 		if b := s.balance(); b != r.balance {
-			if err := c.report(metaBucket, "the balance is kept as %q, the entries add up to %q", b, r.balance); err != nil {
+			if err := c.reportProblem(metaBucket, "the balance is kept as %q, the entries add up to %q", b, r.balance); err != nil {
 				return err
 			}
 		}
 		if r.revs+s.marks+1 != s.head.N {
-			if err := c.report(metaBucket, "the entries and marks tell of %d events, the journal of %d", r.revs+s.marks, s.head.N-1); err != nil {
+			if err := c.reportProblem(metaBucket, "the entries and marks tell of %d events, the journal of %d", r.revs+s.marks, s.head.N-1); err != nil {
 				return err
 			}
 		}
-		return c.totals(tx, r.totals)
+		return c.compareTotals(tx, r.totals)
 	})
 }
 
-// totals compares the stored totals with the recounted ones, and uses those up.
-func (c *check) totals(tx *bbolt.Tx, want map[string]ledger.Total) error {
+// compareTotals compares the stored totals with the recounted ones, and uses those up.
+func (c *checker) compareTotals(tx *bbolt.Tx, want map[string]ledger.Total) error {
 	cur := tx.Bucket(totalsBucket).Cursor()
 	for k, v := cur.First(); k != nil; k, v = cur.Next() {
-		t, err := openTotal(k, v)
+		t, err := decodeTotal(k, v)
 		if err == nil && t != want[string(k)] {
 			err = fmt.Errorf("kept as %+v, the entries add up to %+v", t, want[string(k)])
 		}
 		delete(want, string(k))
-		if err := c.unless(totalsBucket, err); err != nil {
+		if err := c.reportError(totalsBucket, err); err != nil {
 			return err
 		}
 	}
 	for _, t := range want {
-		if err := c.report(totalsBucket, "%s %d-%02d is missing", t.Vault, t.Year, t.Month); err != nil {
+		if err := c.reportProblem(totalsBucket, "%s %d-%02d is missing", t.Vault, t.Year, t.Month); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// entry checks one entry, and that everything derived from it is there.
-func (c *check) entry(bucket, other []byte) func(tx *bbolt.Tx, k, v []byte) error {
+// checkEntry checks one entry, and that everything derived from it is there.
+func (c *checker) checkEntry(bucket, other []byte) func(tx *bbolt.Tx, k, v []byte) error {
 	return func(tx *bbolt.Tx, k, v []byte) error {
-		e, err := entryAt(bucket, k, v)
+		e, err := decodeEntryAt(bucket, k, v)
 		if err != nil {
-			return c.unless(bucket, err)
+			return c.reportError(bucket, err)
 		}
 		var wrong []string
 		if !bytes.Equal(bucketOf(e), bucket) || tx.Bucket(other).Get(k) != nil {
@@ -230,9 +230,9 @@ func (c *check) entry(bucket, other []byte) func(tx *bbolt.Tx, k, v []byte) erro
 		if !e.FirstID.IsZero() && !e.Content.IsZero() && tx.Bucket(docBucket).Get(k) == nil {
 			wrong = append(wrong, "has lost its document")
 		}
-		wrong = append(wrong, unfound(tx, e)...)
+		wrong = append(wrong, unfoundNames(tx, e)...)
 		for _, w := range wrong {
-			if err := c.report(bucket, "%s %s", e.Key, w); err != nil {
+			if err := c.reportProblem(bucket, "%s %s", e.Key, w); err != nil {
 				return err
 			}
 		}
@@ -240,17 +240,17 @@ func (c *check) entry(bucket, other []byte) func(tx *bbolt.Tx, k, v []byte) erro
 	}
 }
 
-func (c *check) document(tx *bbolt.Tx, k, v []byte) error {
+func (c *checker) checkDocument(tx *bbolt.Tx, k, v []byte) error {
 	var key archive.Key
 	err := copyKey(&key, k)
 	switch {
 	case err != nil:
 	case isNote(k):
-		_, err = noteForm.open(v)
+		_, err = noteForm.decode(v)
 	case len(k) != len(key):
 		err = damage("a key of %d bytes", len(k))
 	default:
-		_, err = documentForm.open(v)
+		_, err = documentForm.decode(v)
 	}
 	if err == nil {
 		if _, ok, readErr := readEntry(tx, key); readErr == nil && !ok && !(isNote(k) && key.IsZero()) { // a mark's
@@ -258,37 +258,37 @@ func (c *check) document(tx *bbolt.Tx, k, v []byte) error {
 		}
 	}
 	if err != nil {
-		return c.report(docBucket, "%s: %v", key, err)
+		return c.reportProblem(docBucket, "%s: %v", key, err)
 	}
 	return nil
 }
 
-func (c *check) due(tx *bbolt.Tx, k, v []byte) error {
-	_, _, key, err := openDue(k)
+func (c *checker) checkDue(tx *bbolt.Tx, k, v []byte) error {
+	_, _, key, err := decodeDueKey(k)
 	if err == nil && len(v) != 0 {
 		err = fmt.Errorf("entry %s has a value of %d bytes, which is none of ours", key, len(v))
 	}
 	if err != nil {
-		return c.unless(dueBucket, err)
+		return c.reportError(dueBucket, err)
 	}
 	e, ok, err := readEntry(tx, key)
 	if err == nil && (!ok || !bytes.Equal(dueKey(e), k) && !bytes.Equal(attentionKey(e), k)) {
-		return c.report(dueBucket, "entry %s is not due so", key)
+		return c.reportProblem(dueBucket, "entry %s is not due so", key)
 	}
 	return nil // an entry that cannot be read is reported where it lies
 }
 
-// chain refolds the journal from its first line.
-func (c *check) chain() error {
+// checkChain refolds the journal from its first line.
+func (c *checker) checkChain() error {
 	var h ledger.Head
-	err := c.each(journalBucket, func(tx *bbolt.Tx, k, v []byte) error {
-		start, b, err := openBlock(k, v)
+	err := c.eachRecord(journalBucket, func(tx *bbolt.Tx, k, v []byte) error {
+		start, b, err := decodeBlock(k, v)
 		if err == nil && (start != h.N+1 || b.prev != h.Hash) {
 			err = damage("block %d does not follow line %d", start, h.N)
 		}
 		if err != nil {
 			h = ledger.Head{N: start - 1, Hash: b.prev} // go on behind the break
-			if err := c.unless(journalBucket, err); err != nil {
+			if err := c.reportError(journalBucket, err); err != nil {
 				return err
 			}
 		}
@@ -296,18 +296,18 @@ func (c *check) chain() error {
 			h = h.Next(line)
 			l, err := ledger.ParseLine(line)
 			if err != nil || l.N != h.N {
-				return c.report(journalBucket, "line %d is not a line of that number", h.N)
+				return c.reportProblem(journalBucket, "line %d is not a line of that number", h.N)
 			}
-			if err := c.reason(tx, l); err != nil {
+			if err := c.checkReason(tx, l); err != nil {
 				return err
 			}
 			at, err := alarmOf(l)
 			if err != nil {
-				return c.unless(journalBucket, err)
+				return c.reportError(journalBucket, err)
 			}
-			c.alarmed = later(c.alarmed, at)
-			if err := c.fetches.line(l, c.ledger.loc); err != nil {
-				return c.unless(journalBucket, err)
+			c.alarmed = laterOf(c.alarmed, at)
+			if err := c.fetches.countLine(l, c.ledger.loc); err != nil {
+				return c.reportError(journalBucket, err)
 			}
 		}
 		return nil
@@ -315,35 +315,35 @@ func (c *check) chain() error {
 	if err != nil {
 		return err
 	}
-	return c.end(h)
+	return c.checkChainEnd(h)
 }
 
-// reason holds the text of a reason against its digest in the journal.
-func (c *check) reason(tx *bbolt.Tx, l ledger.Line) error {
+// checkReason holds the text of a reason against its digest in the journal.
+func (c *checker) checkReason(tx *bbolt.Tx, l ledger.Line) error {
 	key, err := archive.ParseKey(l.Key)
 	if l.Reason == "" || err != nil && l.Key != "" {
 		return nil
 	}
 	record := tx.Bucket(docBucket).Get(noteKey(key, l.Rev))
 	if record == nil {
-		return c.report(docBucket, "%s: the reason of its revision %d, which journal line %d tells of, is missing", key, l.Rev, l.N)
+		return c.reportProblem(docBucket, "%s: the reason of its revision %d, which journal line %d tells of, is missing", key, l.Rev, l.N)
 	}
-	n, err := noteForm.open(record)
+	n, err := noteForm.decode(record)
 	if err == nil && n.Digest().String() != l.Reason { // one that cannot be read is reported where it lies
-		return c.report(docBucket, "%s: the reason of its revision %d is not the one that journal line %d tells of", key, l.Rev, l.N)
+		return c.reportProblem(docBucket, "%s: the reason of its revision %d is not the one that journal line %d tells of", key, l.Rev, l.N)
 	}
 	return nil
 }
 
-// end holds the refolded chain against the journal as it went on meanwhile.
-func (c *check) end(h ledger.Head) error {
+// checkChainEnd holds the refolded chain against the journal as it went on meanwhile.
+func (c *checker) checkChainEnd(h ledger.Head) error {
 	return c.ledger.view(func(tx *bbolt.Tx) error {
 		kept, err := headAt(tx, h.N)
 		if err == nil && kept != h {
 			err = damage("the chain does not lead to the head")
 		}
 		if err == nil {
-			s, sErr := standingForm.open(tx.Bucket(metaBucket).Get(standingKey))
+			s, sErr := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
 			last, lastErr := headAt(tx, ^uint64(0))
 			err = errors.Join(sErr, lastErr)
 			if err == nil && s.head != last {
@@ -355,10 +355,10 @@ func (c *check) end(h ledger.Head) error {
 		}
 		if err == nil {
 			var f fetches
-			if f, err = openFetches(tx); err == nil && f.less(c.fetches) != "" {
-				err = damage("%s", f.less(c.fetches))
+			if f, err = readFetches(tx); err == nil && f.missingFrom(c.fetches) != "" {
+				err = damage("%s", f.missingFrom(c.fetches))
 			}
 		}
-		return c.unless(journalBucket, err)
+		return c.reportError(journalBucket, err)
 	})
 }

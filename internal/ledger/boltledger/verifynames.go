@@ -11,10 +11,10 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// unfound says by which of its names an entry is not found, and which of its numbers and
+// unfoundNames says by which of its names an entry is not found, and which of its numbers and
 // upload addresses belong to another clientUUID (I8).
-func unfound(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
-	x, err := openIndex(tx)
+func unfoundNames(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
+	x, err := readNameIndex(tx)
 	if err != nil {
 		return nil // reported with the runs
 	}
@@ -29,16 +29,16 @@ func unfound(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
 			wrong = append(wrong, "names another entry for its invoice number, which does not bear it")
 		}
 	}
-	for _, name := range names(e) {
-		h, ok, err := x.find(tx, name, read)
+	for _, name := range entryNames(e) {
+		h, ok, err := x.findHolder(tx, name, read)
 		if ok && err == nil && name[0] == byID {
-			ok, err = tookOver(tx, h.key, e.Key)
+			ok, err = wasTakenOver(tx, h.key, e.Key)
 		}
 		switch {
 		case err != nil || !ok:
 			wrong = append(wrong, fmt.Sprintf("is not found by one of its names (%q)", name[:1]))
 		case fromService(name[0]):
-			if has, known, err := read(h.key); err == nil && known && crossed(e, has, h.generation, name) {
+			if has, known, err := read(h.key); err == nil && known && belongsElsewhere(e, has, h.generation, name) {
 				what := map[byte]string{byRemote: "a bumId", byObject: "an upload address"}[name[0]]
 				wrong = append(wrong, fmt.Sprintf("lists %s that entry %s has under another clientUUID (I8)", what, h.key))
 			}
@@ -47,9 +47,9 @@ func unfound(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
 	return wrong
 }
 
-// tookOver reports whether an identity of one entry may lead to has: an identity is taken
+// wasTakenOver reports whether an identity of one entry may lead to has: an identity is taken
 // over only from the entry that is superseded.
-func tookOver(tx *bbolt.Tx, has, from archive.Key) (bool, error) {
+func wasTakenOver(tx *bbolt.Tx, has, from archive.Key) (bool, error) {
 	for steps := 0; steps < maxProblems && !has.IsZero(); steps++ {
 		if has == from {
 			return true, nil
@@ -63,57 +63,57 @@ func tookOver(tx *bbolt.Tx, has, from archive.Key) (bool, error) {
 	return false, nil
 }
 
-// crossed reports whether a name that e lists was given to another clientUUID: to that of a
+// belongsElsewhere reports whether a name that e lists was given to another clientUUID: to that of a
 // generation of has. Where two entries list one name, it leads to one of
 // them, so that the other one tells of both.
-func crossed(e, has ledger.Entry, generation uint8, name []byte) bool {
+func belongsElsewhere(e, has ledger.Entry, generation uint8, name []byte) bool {
 	return slices.ContainsFunc(e.Registrations, func(r ledger.Registration) bool {
-		return bore(r, name) && identity(e, r.Generation) != identity(has, generation)
+		return registrationBears(r, name) && identityOf(e, r.Generation) != identityOf(has, generation)
 	})
 }
 
-// name checks what lies under one key of the find bucket: a chunk of a run, or what the
+// checkName checks what lies under one key of the find bucket: a chunk of a run, or what the
 // service gave and no entry lists.
-func (c *check) name(tx *bbolt.Tx, k, v []byte) error {
-	if number, chunk, ok := openRunKey(k); ok {
-		return c.chunk(tx, number, chunk, v)
+func (c *checker) checkName(tx *bbolt.Tx, k, v []byte) error {
+	if number, chunk, ok := decodeRunKey(k); ok {
+		return c.checkChunk(tx, number, chunk, v)
 	}
 	if !fromService(k[0]) {
-		return c.report(findBucket, "a key of %d bytes", len(k))
+		return c.reportProblem(findBucket, "a key of %d bytes", len(k))
 	}
-	h, err := openHolder(v)
+	h, err := decodeHolder(v)
 	if err != nil {
-		return c.unless(findBucket, err)
+		return c.reportError(findBucket, err)
 	}
 	e, ok, err := readEntry(tx, h.key)
 	if err != nil {
 		return nil // reported where it lies
 	}
-	if _, listed := bears(e, k); !ok || listed || e.Pruned.Total() == 0 || h.generation > e.Generation {
-		return c.report(findBucket, "a name (%q) leads to entry %s, which does not bear it", k[:1], h.key)
+	if _, listed := bearsName(e, k); !ok || listed || e.Pruned.Total() == 0 || h.generation > e.Generation {
+		return c.reportProblem(findBucket, "a name (%q) leads to entry %s, which does not bear it", k[:1], h.key)
 	}
 	return nil
 }
 
-// chunk checks a part of a run: in order, within its bounds, and each pair of an entry
+// checkChunk checks a part of a run: in order, within its bounds, and each pair of an entry
 // that bears such a name, or may have.
-func (c *check) chunk(tx *bbolt.Tx, number, chunk uint64, v []byte) error {
-	x, err := openIndex(tx)
+func (c *checker) checkChunk(tx *bbolt.Tx, number, chunk uint64, v []byte) error {
+	x, err := readNameIndex(tx)
 	if err != nil {
 		return nil // reported with the runs
 	}
-	at := x.at(number)
+	at := x.placeOf(number)
 	if at < 0 || chunk >= x.runs[at].chunks() || len(v) == 0 || len(v)%pairSize != 0 {
-		return c.report(findBucket, "chunk %d of run %d, of %d bytes, is none", chunk, number, len(v))
+		return c.reportProblem(findBucket, "chunk %d of run %d, of %d bytes, is none", chunk, number, len(v))
 	}
 	for i := range len(v) / pairSize {
-		word, key := wordAt(v, i), keyAt(v, i)
-		if x.runs[at].chunkOf(word) != chunk || i > 0 && wordAt(v, i-1) > word {
-			return c.report(findBucket, "chunk %d of run %d is out of order", chunk, number)
+		word, key := hashAt(v, i), keyAt(v, i)
+		if x.runs[at].chunkOf(word) != chunk || i > 0 && hashAt(v, i-1) > word {
+			return c.reportProblem(findBucket, "chunk %d of run %d is out of order", chunk, number)
 		}
 		e, ok, err := readEntry(tx, key)
-		if err == nil && (!ok || !answers(e, word)) {
-			if err := c.report(findBucket, "a name leads to entry %s, which does not bear it", key); err != nil {
+		if err == nil && (!ok || !mayBearHash(e, word)) {
+			if err := c.reportProblem(findBucket, "a name leads to entry %s, which does not bear it", key); err != nil {
 				return err
 			}
 		}
@@ -121,34 +121,34 @@ func (c *check) chunk(tx *bbolt.Tx, number, chunk uint64, v []byte) error {
 	return nil
 }
 
-// answers reports whether e bears a name of that word, or may have: of a registration that
+// mayBearHash reports whether e bears a name of that word, or may have: of a registration that
 // it lists no more only the journal tells.
-func answers(e ledger.Entry, word uint64) bool {
-	for _, name := range names(e) {
-		if wordOf(name) == word {
+func mayBearHash(e ledger.Entry, word uint64) bool {
+	for _, name := range entryNames(e) {
+		if hashOf(name) == word {
 			return true
 		}
 	}
 	return fromService(kindOf(word)) && e.Pruned.Total() > 0
 }
 
-// runs holds the list of runs against what is there of them.
-func (c *check) runs() error {
+// checkRuns holds the list of runs against what is there of them.
+func (c *checker) checkRuns() error {
 	return c.ledger.view(func(tx *bbolt.Tx) error {
-		x, err := openIndex(tx)
+		x, err := readNameIndex(tx)
 		if err != nil {
-			return c.unless(findBucket, err)
+			return c.reportError(findBucket, err)
 		}
 		have := map[uint64]uint64{}
 		cur := tx.Bucket(findBucket).Cursor()
 		for k, v := cur.Seek([]byte{inRun}); k != nil; k, v = cur.Next() {
-			if number, _, ok := openRunKey(k); ok {
+			if number, _, ok := decodeRunKey(k); ok {
 				have[number] += uint64(len(v) / pairSize)
 			}
 		}
 		for _, r := range x.runs {
 			if !r.making && r.into == 0 && have[r.number] != r.pairs {
-				err = errors.Join(err, c.report(findBucket, "run %d has %d pairs, it says %d", r.number, have[r.number], r.pairs))
+				err = errors.Join(err, c.reportProblem(findBucket, "run %d has %d pairs, it says %d", r.number, have[r.number], r.pairs))
 			}
 		}
 		return err

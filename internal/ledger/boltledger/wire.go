@@ -41,17 +41,17 @@ type field[T any] struct {
 // usualRecord is the room that hardly any record outgrows while it is written.
 const usualRecord = 1 << 10
 
-// seal returns v as a record: codec, payload, checksum over both.
-func (m *message[T]) seal(v *T) []byte { return m.sealIn(usualRecord, v) }
+// encode returns v as a record: codec, payload, checksum over both.
+func (m *message[T]) encode(v *T) []byte { return m.encodeSized(usualRecord, v) }
 
-// sealIn is seal for a record of which it is known how much room it takes.
-func (m *message[T]) sealIn(room int, v *T) []byte {
-	b := m.append(append(make([]byte, 0, room), codecPlain), v)
+// encodeSized is seal for a record of which it is known how much room it takes.
+func (m *message[T]) encodeSized(room int, v *T) []byte {
+	b := m.appendFields(append(make([]byte, 0, room), codecPlain), v)
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// open reads a record. Nothing of what it returns points into the record.
-func (m *message[T]) open(record []byte) (T, error) {
+// decode reads a record. Nothing of what it returns points into the record.
+func (m *message[T]) decode(record []byte) (T, error) {
 	var v T
 	n := len(record) - 4
 	if n < 1 {
@@ -63,19 +63,19 @@ func (m *message[T]) open(record []byte) (T, error) {
 	if record[0] != codecPlain {
 		return v, fmt.Errorf("read %s: unknown codec %d", m.name, record[0])
 	}
-	return v, m.parse(&v, record[1:n])
+	return v, m.parseFields(&v, record[1:n])
 }
 
-func (m *message[T]) append(b []byte, v *T) []byte {
+func (m *message[T]) appendFields(b []byte, v *T) []byte {
 	for i := range m.fields {
 		b = m.fields[i].put(b, v)
 	}
 	return b
 }
 
-// parse reads fields in ascending order. A field that is not in the table is an
+// parseFields reads fields in ascending order. A field that is not in the table is an
 // error: a record that holds more than we know must never be written back without it.
-func (m *message[T]) parse(v *T, b []byte) error {
+func (m *message[T]) parseFields(v *T, b []byte) error {
 	next := 0
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
@@ -132,7 +132,7 @@ func appendBytes(b []byte, num protowire.Number, s []byte) []byte {
 func appendMessage[M any](b []byte, num protowire.Number, m *message[M], v *M) []byte {
 	b = protowire.AppendTag(b, num, protowire.BytesType)
 	at := len(b)
-	b = m.append(append(b, 0), v)
+	b = m.appendFields(append(b, 0), v)
 	n := len(b) - at - 1
 	if more := protowire.SizeVarint(uint64(n)) - 1; more > 0 { // the length needs more room than the one byte
 		b = slices.Grow(b, more)[:len(b)+more]
@@ -142,8 +142,8 @@ func appendMessage[M any](b []byte, num protowire.Number, m *message[M], v *M) [
 	return b
 }
 
-// number is a row for an unsigned number of any width.
-func number[T any, V ~uint8 | ~uint16 | ~uint32 | ~uint64](num protowire.Number, name string, at func(*T) *V) field[T] {
+// numberField is a row for an unsigned number of any width.
+func numberField[T any, V ~uint8 | ~uint16 | ~uint32 | ~uint64](num protowire.Number, name string, at func(*T) *V) field[T] {
 	kind, limit := "uint32", uint64(^V(0))
 	if limit > math.MaxUint32 {
 		kind = "uint64"
@@ -165,8 +165,8 @@ func number[T any, V ~uint8 | ~uint16 | ~uint32 | ~uint64](num protowire.Number,
 		}}
 }
 
-// signed is a row for a number that may be negative.
-func signed[T any, V ~int | ~int64](num protowire.Number, name string, at func(*T) *V) field[T] {
+// signedField is a row for a number that may be negative.
+func signedField[T any, V ~int | ~int64](num protowire.Number, name string, at func(*T) *V) field[T] {
 	return field[T]{num, name, "int64",
 		func(b []byte, v *T) []byte {
 			if i := *at(v); i != 0 {
@@ -181,7 +181,7 @@ func signed[T any, V ~int | ~int64](num protowire.Number, name string, at func(*
 		}}
 }
 
-func flag[T any](num protowire.Number, name string, at func(*T) *bool) field[T] {
+func flagField[T any](num protowire.Number, name string, at func(*T) *bool) field[T] {
 	return field[T]{num, name, "bool",
 		func(b []byte, v *T) []byte {
 			if *at(v) {
@@ -199,13 +199,13 @@ func flag[T any](num protowire.Number, name string, at func(*T) *bool) field[T] 
 		}}
 }
 
-// instant is a row for a time: nanoseconds since 1970 in UTC. The zero time is not
+// instantField is a row for a time: nanoseconds since 1970 in UTC. The zero time is not
 // written; the year 1970 is.
-func instant[T any](num protowire.Number, name string, at func(*T) *time.Time) field[T] {
+func instantField[T any](num protowire.Number, name string, at func(*T) *time.Time) field[T] {
 	return field[T]{num, name, "optional int64",
 		func(b []byte, v *T) []byte {
 			if t := *at(v); !t.IsZero() {
-				b = appendVarint(b, num, uint64(nanos(t)))
+				b = appendVarint(b, num, uint64(nanosOf(t)))
 			}
 			return b
 		},
@@ -216,9 +216,9 @@ func instant[T any](num protowire.Number, name string, at func(*T) *time.Time) f
 		}}
 }
 
-// nanos returns t in nanoseconds since 1970, or the nearest that fits: whatever the
+// nanosOf returns t in nanoseconds since 1970, or the nearest that fits: whatever the
 // service sends as a time has a place in a record.
-func nanos(t time.Time) int64 {
+func nanosOf(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, math.MinInt64)):
 		return math.MinInt64
@@ -228,7 +228,7 @@ func nanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-func text[T any, V ~string](num protowire.Number, name string, at func(*T) *V) field[T] {
+func textField[T any, V ~string](num protowire.Number, name string, at func(*T) *V) field[T] {
 	return field[T]{num, name, "string",
 		func(b []byte, v *T) []byte {
 			if s := *at(v); s != "" {
@@ -243,7 +243,7 @@ func text[T any, V ~string](num protowire.Number, name string, at func(*T) *V) f
 		}}
 }
 
-func raw[T any](num protowire.Number, name string, at func(*T) *[]byte) field[T] {
+func rawField[T any](num protowire.Number, name string, at func(*T) *[]byte) field[T] {
 	return field[T]{num, name, "bytes",
 		func(b []byte, v *T) []byte {
 			if s := *at(v); len(s) > 0 {
@@ -258,8 +258,8 @@ func raw[T any](num protowire.Number, name string, at func(*T) *[]byte) field[T]
 		}}
 }
 
-// fixed is a row for an array of bytes, given as a slice over it; all zero is none.
-func fixed[T any](num protowire.Number, name string, at func(*T) []byte) field[T] {
+// fixedField is a row for an array of bytes, given as a slice over it; all zero is none.
+func fixedField[T any](num protowire.Number, name string, at func(*T) []byte) field[T] {
 	return field[T]{num, name, "bytes",
 		func(b []byte, v *T) []byte {
 			s := at(v)
@@ -278,8 +278,8 @@ func fixed[T any](num protowire.Number, name string, at func(*T) []byte) field[T
 		}}
 }
 
-// part is a row for a message within a message; one that is all zero is not written.
-func part[T, M any](num protowire.Number, name string, m *message[M], at func(*T) *M) field[T] {
+// partField is a row for a message within a message; one that is all zero is not written.
+func partField[T, M any](num protowire.Number, name string, m *message[M], at func(*T) *M) field[T] {
 	return field[T]{num, name, m.name,
 		func(b []byte, v *T) []byte {
 			if more := appendMessage(b, num, m, at(v)); len(more) > len(b)+protowire.SizeTag(num)+1 {
@@ -290,14 +290,14 @@ func part[T, M any](num protowire.Number, name string, m *message[M], at func(*T
 		func(v *T, typ protowire.Type, b []byte) (int, error) {
 			s, n, err := consumeBytes(typ, b)
 			if err == nil {
-				err = m.parse(at(v), s)
+				err = m.parseFields(at(v), s)
 			}
 			return n, err
 		}}
 }
 
-// list is a row for any number of messages.
-func list[T, M any](num protowire.Number, name string, m *message[M], at func(*T) *[]M) field[T] {
+// listField is a row for any number of messages.
+func listField[T, M any](num protowire.Number, name string, m *message[M], at func(*T) *[]M) field[T] {
 	return field[T]{num, name, "repeated " + m.name,
 		func(b []byte, v *T) []byte {
 			all := *at(v)
@@ -312,14 +312,14 @@ func list[T, M any](num protowire.Number, name string, m *message[M], at func(*T
 				return n, err
 			}
 			var one M
-			err = m.parse(&one, s)
+			err = m.parseFields(&one, s)
 			*at(v) = append(*at(v), one)
 			return n, err
 		}}
 }
 
-// items is a row for any number of strings or byte strings.
-func items[T any, V ~string | ~[]byte](num protowire.Number, name, kind string, at func(*T) *[]V) field[T] {
+// itemsField is a row for any number of strings or byte strings.
+func itemsField[T any, V ~string | ~[]byte](num protowire.Number, name, kind string, at func(*T) *[]V) field[T] {
 	return field[T]{num, name, "repeated " + kind,
 		func(b []byte, v *T) []byte {
 			for _, s := range *at(v) {

@@ -59,15 +59,15 @@ func goldenTotal() ledger.Total {
 	return ledger.Total{Vault: "VAULT-1", Year: 2026, Month: 11, Documents: 3, Unsized: 1, Bytes: 1 << 40, Last: goldenTime(12)}
 }
 
-func goldenIndex() index {
-	return index{9, []run{
+func goldenIndex() nameIndex {
+	return nameIndex{9, []run{
 		{number: 9, pairs: 300}, {number: 5, level: 1, pairs: 1100, into: 8}, {number: 4, level: 1, pairs: 1200, into: 8},
 		{number: 8, level: 2, pairs: 2300, making: true, done: 2}, {number: 3, level: 3, pairs: 70_000},
 	}}
 }
 
-func goldenStanding() standing {
-	return standing{head: ledger.Head{N: 300, Hash: sum("head")}, seen: 9, tallies: []tally{{ledger.Archived, 7}, {ledger.Uploaded, 2}}, zone: "Europe/Vienna", marks: 3, alarmed: goldenTime(13)}
+func goldenStanding() summary {
+	return summary{head: ledger.Head{N: 300, Hash: sum("head")}, seen: 9, counts: []stateCount{{ledger.Archived, 7}, {ledger.Uploaded, 2}}, zone: "Europe/Vienna", marks: 3, alarmed: goldenTime(13)}
 }
 
 func goldenDocument() ledger.Document {
@@ -102,7 +102,7 @@ func golden[T any](t *testing.T, name string, m *message[T], value T) {
 	t.Helper()
 	path := filepath.Join("testdata", fmt.Sprintf("schema%d", Schema), name+".hex")
 	if update {
-		text := regexp.MustCompile(`.{1,100}`).ReplaceAllString(hex.EncodeToString(m.seal(&value)), "$0\n")
+		text := regexp.MustCompile(`.{1,100}`).ReplaceAllString(hex.EncodeToString(m.encode(&value)), "$0\n")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -115,10 +115,10 @@ func golden[T any](t *testing.T, name string, m *message[T], value T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := m.seal(&value); !bytes.Equal(got, record) {
+	if got := m.encode(&value); !bytes.Equal(got, record) {
 		t.Errorf("%s is written as\n%x, golden is\n%x", name, got, record)
 	}
-	got, err := m.open(record)
+	got, err := m.decode(record)
 	if err != nil || !reflect.DeepEqual(got, value) {
 		t.Errorf("%s is read as\n%#v (%v), want\n%#v", name, got, err, value)
 	}
@@ -132,27 +132,27 @@ func TestRecord_I28_Golden(t *testing.T) {
 	golden(t, "block", blockForm, goldenBlock())
 	golden(t, "total", totalForm, goldenTotal())
 	golden(t, "runs", indexForm, goldenIndex())
-	golden(t, "standing", standingForm, goldenStanding())
+	golden(t, "standing", summaryForm, goldenStanding())
 	golden(t, "scan", scanForm, goldenScan())
 }
 
 // What is left out of an entry is there again when it is read, or nobody needs it any more.
 func TestRecord_LeavesOutWhatCanBeTold(t *testing.T) {
 	e := goldenEntry()
-	record := sealEntry(e, openBucket)
+	record := encodeEntry(e, openBucket)
 	want := goldenStored()
-	if !bytes.Equal(record, entryForm.seal(&want)) {
+	if !bytes.Equal(record, entryForm.encode(&want)) {
 		t.Error("it is not written without what the rest of it tells")
 	}
 	want.ID = e.ID
-	if got, err := openEntry(record); err != nil || !reflect.DeepEqual(got, want) {
+	if got, err := decodeEntry(record); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("read is\n%+v (%v), want\n%+v", got, err, want)
 	}
 	e.ID = archive.ID{1} // of no generation: it is written
-	if got, err := openEntry(sealEntry(e, openBucket)); err != nil || got.ID != e.ID {
+	if got, err := decodeEntry(encodeEntry(e, openBucket)); err != nil || got.ID != e.ID {
 		t.Errorf("an identity of its own is read as %s (%v)", got.ID, err)
 	}
-	if got, err := openEntry(sealEntry(e, doneBucket)); err != nil || got.Package.MD5 != [16]byte{} || got.Package.SHA256 != e.Package.SHA256 {
+	if got, err := decodeEntry(encodeEntry(e, doneBucket)); err != nil || got.Package.MD5 != [16]byte{} || got.Package.SHA256 != e.Package.SHA256 {
 		t.Errorf("at rest its package is %+v (%v)", got.Package, err)
 	}
 }
@@ -178,7 +178,7 @@ func roundTrip[T any](m *message[T]) func() (in, out any, err error) {
 		var v T
 		n := 0
 		populate(reflect.ValueOf(&v).Elem(), &n)
-		out, err := m.open(m.seal(&v))
+		out, err := m.decode(m.encode(&v))
 		return v, out, err
 	}
 }
@@ -243,16 +243,16 @@ func TestRecord_AsDescribed(t *testing.T) {
 
 func TestRecord_I14_EveryFlippedBitIsSeen(t *testing.T) {
 	e := goldenEntry()
-	record := entryForm.seal(&e)
+	record := entryForm.encode(&e)
 	for i := range len(record) * 8 {
 		bad := bytes.Clone(record)
 		bad[i/8] ^= 1 << (i % 8)
-		if _, err := entryForm.open(bad); err == nil {
+		if _, err := entryForm.decode(bad); err == nil {
 			t.Fatalf("bit %d flipped, and nobody noticed", i)
 		}
 	}
 	for n := range len(record) {
-		if _, err := entryForm.open(record[:n]); err == nil {
+		if _, err := entryForm.decode(record[:n]); err == nil {
 			t.Fatalf("cut to %d bytes, and nobody noticed", n)
 		}
 	}
@@ -264,16 +264,16 @@ func TestRecord_I28_UnknownIsRefusedNotDropped(t *testing.T) {
 		extra string
 	}
 	newer := &message[more]{"Cause", []field[more]{
-		text(1, "code", func(m *more) *string { return &m.Code }),
-		text(3, "extra", func(m *more) *string { return &m.extra }),
+		textField(1, "code", func(m *more) *string { return &m.Code }),
+		textField(3, "extra", func(m *more) *string { return &m.extra }),
 	}}
 	v := more{Cause: ledger.Cause{Code: "x"}, extra: "y"}
-	if c, err := causeForm.open(newer.seal(&v)); err == nil {
+	if c, err := causeForm.decode(newer.encode(&v)); err == nil {
 		t.Errorf("read %+v and dropped a field", c)
 	}
 	for name, record := range map[string][]byte{"State": sealWith(func(e *ledger.Entry) { e.State = 13 }), "NoState": sealWith(func(e *ledger.Entry) { e.State = 0 }),
 		"Source": sealWith(func(e *ledger.Entry) { e.Source = 9 })} {
-		if _, err := openEntry(record); err == nil {
+		if _, err := decodeEntry(record); err == nil {
 			t.Errorf("%s: an unknown number passed", name)
 		}
 	}
@@ -282,14 +282,14 @@ func TestRecord_I28_UnknownIsRefusedNotDropped(t *testing.T) {
 func sealWith(change func(*ledger.Entry)) []byte {
 	e := goldenEntry()
 	change(&e)
-	return entryForm.seal(&e)
+	return entryForm.encode(&e)
 }
 
 func TestRecord_TimesBeyondTheirRangeStay(t *testing.T) {
 	for _, year := range []int{1, 1600, 9999} {
 		in := goldenEntry()
 		in.ArchivedAt = time.Date(year, 6, 1, 0, 0, 0, 0, time.UTC)
-		out, err := entryForm.open(entryForm.seal(&in))
+		out, err := entryForm.decode(entryForm.encode(&in))
 		if err != nil || out.ArchivedAt.IsZero() {
 			t.Errorf("year %d is read as %v (%v)", year, out.ArchivedAt, err)
 		}
@@ -298,11 +298,11 @@ func TestRecord_TimesBeyondTheirRangeStay(t *testing.T) {
 
 func FuzzRecord(f *testing.F) {
 	e, d, b := goldenEntry(), goldenDocument(), goldenBlock()
-	f.Add(entryForm.append(nil, &e))
-	f.Add(documentForm.append(nil, &d))
-	f.Add(blockForm.append(nil, &b))
+	f.Add(entryForm.appendFields(nil, &e))
+	f.Add(documentForm.appendFields(nil, &d))
+	f.Add(blockForm.appendFields(nil, &b))
 	n := goldenNote()
-	f.Add(noteForm.append(nil, &n))
+	f.Add(noteForm.appendFields(nil, &n))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		fuzzOne(t, entryForm, payload)
 		fuzzOne(t, documentForm, payload)
@@ -314,11 +314,11 @@ func FuzzRecord(f *testing.F) {
 // fuzzOne holds that what can be read is written back without loss.
 func fuzzOne[T any](t *testing.T, m *message[T], payload []byte) {
 	var v T
-	if m.parse(&v, payload) != nil {
+	if m.parseFields(&v, payload) != nil {
 		return
 	}
-	again, err := m.open(m.seal(&v))
-	if err != nil || !reflect.DeepEqual(m.append(nil, &again), m.append(nil, &v)) {
+	again, err := m.decode(m.encode(&v))
+	if err != nil || !reflect.DeepEqual(m.appendFields(nil, &again), m.appendFields(nil, &v)) {
 		t.Errorf("%s: read %#v, written and read again %#v (%v)", m.name, v, again, err)
 	}
 }

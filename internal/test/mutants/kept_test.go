@@ -9,7 +9,7 @@ var kept = []mutant{
 	},
 	{
 		name: "AnsweredBeforeTheCommit", promise: "I5", file: "internal/ledger/boltledger/committer.go",
-		old: "\tif err := l.fault(\"commit\"); err != nil {\n\t\treturn fmt.Errorf(\"commit: %w\", err)\n\t}\n", new: "\tif err := l.fault(\"commit\"); err != nil {\n\t\treturn nil\n\t}\n",
+		old: "\tif err := l.fault(\"commit\"); err != nil {\n\t\treturn fmt.Errorf(\"commit: %w\", err)\n\t}\n", new: "\tif err := l.fault(\"commitRequests\"); err != nil {\n\t\treturn nil\n\t}\n",
 		tests: []string{onDisk, worlds},
 	},
 	{
@@ -51,7 +51,7 @@ var kept = []mutant{
 	},
 	{
 		name: "HeadNotKeptOutside", promise: "I14", file: "internal/ledger/boltledger/committer.go",
-		old: "unnoted := l.head.write(l.end)\n", new: "var unnoted error\n", tests: []string{onDisk},
+		old: "unnoted := l.head.writeRecord(l.end)\n", new: "var unnoted error\n", tests: []string{onDisk},
 	},
 	{
 		name: "RolledBackLedgerAccepted", promise: "I15", file: "internal/ledger/boltledger/preflight.go",
@@ -59,7 +59,7 @@ var kept = []mutant{
 	},
 	{
 		name: "DevelopmentFormAccepted", promise: "I28", file: "internal/ledger/boltledger/form.go",
-		old: "case digest != f.expects(schema):", new: "case digest != f.expects(schema) && schema > 1<<30:", tests: []string{onDisk},
+		old: "case digest != f.expectedDigest(schema):", new: "case digest != f.expectedDigest(schema) && schema > 1<<30:", tests: []string{onDisk},
 	},
 	{
 		name: "NewLedgerWhereOneWas", promise: "I15", file: "internal/ledger/boltledger/create.go",
@@ -75,20 +75,20 @@ var kept = []mutant{
 	},
 	{
 		name: "NameBelievedWithoutItsEntry", promise: "I8", file: "internal/ledger/boltledger/find.go",
-		old: "h.generation, ok = bears(e, name)", new: "h.generation, ok = e.Generation, true", tests: []string{onDisk},
+		old: "h.generation, ok = bearsName(e, name)", new: "h.generation, ok = e.Generation, true", tests: []string{onDisk},
 	},
 	{
 		name: "NumberForgottenWithItsRegistration", promise: "I8", file: "internal/ledger/boltledger/find.go",
-		old: "if err := g.letGo(*g.entries[k]); err != nil {", new: "if g.entries[k] == nil {\n\t\t\tvar err error", tests: []string{onDisk},
+		old: "if err := g.keepPrunedNames(*g.entries[k]); err != nil {", new: "if g.entries[k] == nil {\n\t\t\tvar err error", tests: []string{onDisk},
 	},
 	{
 		name: "AddressComparedWithinOneAnswerOnly", promise: "I8", file: "internal/ledger/boltledger/rules.go",
-		old: "if identity(had, first.generation) != id {", new: "if identity(had, first.generation) != id && what != ledger.TakenObject {",
+		old: "if identityOf(had, first.generation) != id {", new: "if identityOf(had, first.generation) != id && what != ledger.TakenObject {",
 		tests: []string{onDisk, worlds},
 	},
 	{
 		name: "AddressForgottenWithItsRegistration", promise: "I8", file: "internal/ledger/boltledger/find.go",
-		old: "\t\tfor _, name := range given(r) {\n\t\t\tif _, listed", new: "\t\tfor _, name := range given(r)[:1] {\n\t\t\tif _, listed",
+		old: "\t\tfor _, name := range registrationNames(r) {\n\t\t\tif _, listed", new: "\t\tfor _, name := range registrationNames(r)[:1] {\n\t\t\tif _, listed",
 		tests: []string{onDisk},
 	},
 	{
@@ -140,7 +140,7 @@ var kept = []mutant{
 	},
 	{
 		name: "DoubtForgetsTheTicket", promise: "I15", file: "internal/ledger/boltledger/safe.go",
-		old: "s.doubting = s.doubting || m.doubting", new: "s.doubting = false", tests: []string{onDisk},
+		old: "s.marking = s.marking || m.doubting", new: "s.marking = false", tests: []string{onDisk},
 	},
 	{
 		name: "SafeModeSends", promise: "I15", file: "internal/ingest/conductor.go",

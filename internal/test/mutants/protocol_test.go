@@ -8,7 +8,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "NoGrace", promise: "I2", file: "internal/ledger/ask.go",
-		old: "return r.EqualAnswers >= evidence && r.unusedFor(at.Wall, ev.Receipt.Date) >= ev.Grace", new: "return r.EqualAnswers >= evidence",
+		old: "return r.EqualAnswers >= neededAnswers && r.unusedFor(at.Wall, ev.Receipt.Date) >= ev.Grace", new: "return r.EqualAnswers >= neededAnswers",
 		tests: []string{pure, worlds},
 	},
 	{
@@ -25,11 +25,11 @@ var protocol = []mutant{
 	},
 	{
 		name: "OneAnswerIsProof", promise: "I2", file: "internal/ledger/ask.go",
-		old: "evidence    = 3", new: "evidence    = 1", tests: []string{pure},
+		old: "neededAnswers = 3", new: "neededAnswers = 1", tests: []string{pure},
 	},
 	{
 		name: "SilenceIsProof", promise: "I2", file: "internal/ledger/ask.go",
-		old: "case ev.Receipt.Status == archive.Absent || !r.proven(at, ev):", new: "case !r.proven(at, ev):",
+		old: "case ev.Receipt.Status == archive.Absent || !r.isProvenAbsent(at, ev):", new: "case !r.isProvenAbsent(at, ev):",
 		tests: []string{pure},
 	},
 	{
@@ -39,8 +39,8 @@ var protocol = []mutant{
 	},
 	{
 		name: "AcceptedMeansArchived", promise: "I12", file: "internal/ledger/remote.go",
-		old:   "\te.enter(Uploaded)\n\te.UploadedAt = at.Wall\n\te.NotBefore = ev.NotBefore\n",
-		new:   "\te.enter(Archived)\n\te.UploadedAt, e.ArchivedAt, e.Archived = at.Wall, at.Wall, e.Current().Ticket.Remote\n",
+		old:   "\te.enterState(Uploaded)\n\te.UploadedAt = at.Wall\n\te.NotBefore = ev.NotBefore\n",
+		new:   "\te.enterState(Archived)\n\te.UploadedAt, e.ArchivedAt, e.Archived = at.Wall, at.Wall, e.Current().Ticket.Remote\n",
 		tests: []string{pure, worlds},
 	},
 	{
@@ -63,7 +63,7 @@ var protocol = []mutant{
 	{
 		name: "FailureAfterSuccessRegistersAgain", promise: "I13", file: "internal/ledger/ask.go",
 		old:   "\tif r.Fate == Succeeded {\n\t\te.Contradicted = true\n\t\treturn\n\t}",
-		new:   "\tif r.Fate == Succeeded {\n\t\tr.Fate = Lapsed\n\t\te.again(Cause{Code: \"archiving-failed\"})\n\t\treturn\n\t}",
+		new:   "\tif r.Fate == Succeeded {\n\t\tr.Fate = Lapsed\n\t\te.registerAgain(Cause{Code: \"archiving-failed\"})\n\t\treturn\n\t}",
 		tests: []string{pure},
 	},
 	{
@@ -72,8 +72,8 @@ var protocol = []mutant{
 	},
 	{
 		name: "LapsedNeverAskedAgain", promise: "I2", file: "internal/ledger/late.go",
-		old:   "\tlast := e.watched(i)\n\tif last == nil {\n",
-		new:   "\tlast := e.watched(i)\n\tif last == nil || e.Registrations[i].Fate == Lapsed {\n",
+		old:   "\tlast := e.watchedRegistration(i)\n\tif last == nil {\n",
+		new:   "\tlast := e.watchedRegistration(i)\n\tif last == nil || e.Registrations[i].Fate == Lapsed {\n",
 		tests: []string{pure, worlds},
 	},
 	{
@@ -82,7 +82,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "SecondSuccessNotFlagged", promise: "I2", file: "internal/ledger/late.go",
-		old: "return e.successes() > 1 }", new: "return e.successes() > 1 && e.Suspect }", tests: []string{pure, worlds},
+		old: "return e.countSuccesses() > 1 }", new: "return e.countSuccesses() > 1 && e.Suspect }", tests: []string{pure, worlds},
 	},
 	{
 		name: "UnflaggedSecondSuccessPassesTheCheck", promise: "I2", file: "internal/proof/fold.go",
@@ -99,8 +99,8 @@ var protocol = []mutant{
 	},
 	{
 		name: "RefusalAfterUnansweredPutIsCertain", promise: "I2", file: "internal/ledger/remote.go",
-		old:   "func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {\n\tif err := e.in(Sending); err != nil {\n\t\treturn err\n\t}\n\tif r := e.Current(); r.clear() {",
-		new:   "func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {\n\tif err := e.in(Sending); err != nil {\n\t\treturn err\n\t}\n\tif r := e.Current(); r.clear() || true {",
+		old:   "func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {\n\tif err := e.requireState(Sending); err != nil {\n\t\treturn err\n\t}\n\tif r := e.Current(); r.countWithoutEffect() {",
+		new:   "func (ev UploadRefused) apply(e *Entry, at archive.Instant) error {\n\tif err := e.requireState(Sending); err != nil {\n\t\treturn err\n\t}\n\tif r := e.Current(); r.countWithoutEffect() || true {",
 		tests: []string{pure, worlds},
 	},
 	{
@@ -109,8 +109,8 @@ var protocol = []mutant{
 	},
 	{
 		name: "UnansweredPostCountsAsAnswered", promise: "I9", file: "internal/ledger/remote.go",
-		old:   "func (ev RegisterUnanswered) apply(e *Entry, _ archive.Instant) error {\n\tif err := e.in(Registering); err != nil {\n\t\treturn err\n\t}\n",
-		new:   "func (ev RegisterUnanswered) apply(e *Entry, _ archive.Instant) error {\n\tif err := e.in(Registering); err != nil {\n\t\treturn err\n\t}\n\te.Answers++\n",
+		old:   "func (ev RegisterUnanswered) apply(e *Entry, _ archive.Instant) error {\n\tif err := e.requireState(Registering); err != nil {\n\t\treturn err\n\t}\n",
+		new:   "func (ev RegisterUnanswered) apply(e *Entry, _ archive.Instant) error {\n\tif err := e.requireState(Registering); err != nil {\n\t\treturn err\n\t}\n\te.Answers++\n",
 		tests: []string{pure, worlds},
 	},
 	{
@@ -123,7 +123,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "HumanActWithoutName", promise: "I29", file: "internal/ledger/line.go",
-		old: "\tl.UID = uid(by.UID)\n", new: "", tests: []string{pure, onDisk},
+		old: "\tl.UID = uidPointer(by.UID)\n", new: "", tests: []string{pure, onDisk},
 	},
 	{
 		name: "GenerationBeforeAnyDoubt", promise: "I10", file: "internal/ledger/remote.go",

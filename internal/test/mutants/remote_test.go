@@ -9,7 +9,7 @@ var remote = []mutant{
 	},
 	{
 		name: "BudgetCheckedBesideTheCommit", promise: "I29", file: "internal/ledger/boltledger/fetches.go",
-		old: "if used := f.in(month); used >= m.budget {", new: "used, err := g.ledger.CountFetches(m.mark.At)\n\tif err != nil || used >= m.budget {",
+		old: "if used := f.countIn(month); used >= m.budget {", new: "used, err := g.ledger.CountFetches(m.mark.At)\n\tif err != nil || used >= m.budget {",
 		tests: []string{"-run IntendFetch " + onDisk},
 	},
 	{
@@ -357,7 +357,7 @@ var remote = []mutant{
 	},
 	{
 		name: "NeverAskedAgainAboutOldRegistrations", promise: "I13", file: "internal/ledger/entry.go",
-		old: "if (r.Fate == MaybeStored || r.Fate == Stored) && e.latest(i) {", new: "if (r.Fate == MaybeStored || r.Fate == Stored) && e.latest(i) && i == len(e.Registrations)-1 {",
+		old: "if (r.Fate == MaybeStored || r.Fate == Stored) && e.isLatest(i) {", new: "if (r.Fate == MaybeStored || r.Fate == Stored) && e.isLatest(i) && i == len(e.Registrations)-1 {",
 		tests: []string{pure, worlds},
 	},
 	{
