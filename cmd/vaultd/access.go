@@ -17,12 +17,13 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 	"vaultd/internal/statedir"
 )
 
 // view is one vaultd as a command sees it, inside the daemon or beside none.
 type view struct {
-	clock
+	present.Clock
 	cfg    config
 	ledger *boltledger.Ledger
 	state  func() daemon.State // nil: no daemon runs
@@ -130,12 +131,12 @@ func locally(ctx context.Context, cfg config, do func(context.Context, view) err
 	if info := l.Info(); info.Environment != cfg.Service.Environment { // what is printed must not pass for the other one's
 		return errors.Join(&daemon.BindingError{What: "environment", Ledger: info.Environment, Config: cfg.Service.Environment}, closeLedger())
 	}
-	err = do(ctx, view{clock: clock{time.Now(), cfg.Location}, cfg: cfg, ledger: l})
+	err = do(ctx, view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg, ledger: l})
 	return errors.Join(err, closeLedger())
 }
 
 func (a *app) insideView() view {
-	return view{clock{time.Now(), a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault}
+	return view{present.Clock{Now: time.Now(), Location: a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault}
 }
 
 func socketPath(cfg config) string { return filepath.Join(cfg.StateDir, "vaultd.sock") }

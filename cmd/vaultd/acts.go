@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -140,7 +141,7 @@ another one (same_number: hold), or because its date can hardly be right
 			if !due {
 				return "It is not on hold any more; nothing else is to be done."
 			}
-			return "It is not on hold any more. Next: " + stepWords[step] + "."
+			return "It is not on hold any more. Next: " + present.ExplainStep[step] + "."
 		},
 	}
 }
@@ -257,7 +258,7 @@ type actDone struct {
 
 // actJSON is the object that the acts print with --json: the keys of a list's row, and more.
 type actJSON struct {
-	listRow
+	present.ListRow
 	Act        string  `json:"act"`
 	UID        uint32  `json:"uid"` // who acted
 	Hold       bool    `json:"hold"`
@@ -270,15 +271,15 @@ type actJSON struct {
 
 func (a *app) tellAct(v view, d actDone) error {
 	e := d.entry
-	more, err := v.detailsOf(e)
+	more, err := present.ReadDetails(v.ledger, e, v.Location)
 	if err != nil {
 		return err
 	}
 	if a.json {
-		return writeJSON(a.stdout, actJSON{newListRow(v.clock, e, more), d.act, a.uid, e.Hold, e.Resolved, e.InDoubt, e.PossibleDouble, known(d.supersedes), d.words})
+		return writeJSON(a.stdout, actJSON{present.NewListRow(v.Clock, e, more), d.act, a.uid, e.Hold, e.Resolved, e.InDoubt, e.PossibleDouble, present.TextOrNil(d.supersedes), d.words})
 	}
-	fmt.Fprintf(a.stdout, "%s (%s)  %s\n", sanitize.Text(e.Folder), sanitize.Text(e.Drop), stateWord(e))
-	fmt.Fprintf(a.stdout, "  %s\n  Key %s, by %s\n", d.words, e.Key, userName(a.uid))
+	fmt.Fprintf(a.stdout, "%s (%s)  %s\n", sanitize.Text(e.Folder), sanitize.Text(e.Drop), present.StateText(e))
+	fmt.Fprintf(a.stdout, "  %s\n  Key %s, by %s\n", d.words, e.Key, present.UserName(a.uid))
 	if v.state == nil && hasStep(e) {
 		fmt.Fprintln(a.stdout, "  vaultd is not running: it goes on with the next run")
 	}
@@ -364,11 +365,6 @@ func (a *app) returned(ctx context.Context, v view, x string) (ledger.Entry, err
 		return e, refusal(e, retryAct, err)
 	}
 	return e, nil
-}
-
-var stepWords = map[ledger.Step]string{
-	ledger.Seal: "pack it", ledger.Register: "register it with the archive", ledger.Upload: "send it",
-	ledger.Ask: "ask the archive", ledger.Place: "move the folder to its place", ledger.Dispose: "remove the kept folder",
 }
 
 // placeOf is where a returned folder lies on this machine; empty where the drop is not configured.

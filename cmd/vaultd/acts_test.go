@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/watch"
 )
 
@@ -54,14 +55,14 @@ func TestActs_I29_InsideAndBeside(t *testing.T) {
 	both(true)
 	stop()
 	both(false)
-	var shown showJSON
+	var shown present.ShowJSON
 	if err := json.Unmarshal([]byte(do(0, "show", otto, "--json")), &shown); err != nil {
 		t.Fatal(err)
 	}
 	if len(shown.Reasons) != 2 || *shown.Reasons[0].UID != int64(os.Getuid()) || shown.Reasons[0].Text != "because (true)" || shown.Reasons[0].Act != "held" {
 		t.Errorf("%+v", shown.Reasons)
 	}
-	if n := strings.Count(do(0, "show", otto), "by "+userName(uint32(os.Getuid()))); n < 4 {
+	if n := strings.Count(do(0, "show", otto), "by "+present.UserName(uint32(os.Getuid()))); n < 4 {
 		t.Errorf("who acted is named %d times", n)
 	}
 	do(0, "verify")

@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/billing"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/recovery"
 	"vaultd/internal/report"
 	"vaultd/internal/sanitize"
@@ -178,7 +179,7 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 		fmt.Fprintln(a.stderr, end)
 	}
 	if n := len(s.Check.Findings) + int(s.Check.Omitted); n > 0 {
-		return fail(exitDifferences, fmt.Errorf("%s found; the report begins with them", many(n, "difference", "differences")),
+		return fail(exitDifferences, fmt.Errorf("%s found; the report begins with them", present.FormatCount(n, "difference", "differences")),
 			whenDamaged)
 	}
 	return nil
@@ -195,11 +196,11 @@ func (v view) auditConfig(a *app, sel report.Selection) (report.Config, error) {
 	return report.Config{
 		Safe: unknown, Drops: drops, Running: v.state != nil,
 		Ledger: v.ledger, Info: v.ledger.Info(), Head: head, Balance: balance, Select: sel,
-		Made: v.now, Location: v.loc, Program: "vaultd " + buildVersion(), Host: host, By: userName(a.uid),
+		Made: v.Now, Location: v.Location, Program: "vaultd " + buildVersion(), Host: host, By: present.UserName(a.uid),
 		Rule: billing.Rule{
 			Included: v.cfg.Billing.Included, Price: archive.Decimal(v.cfg.Billing.PricePerTransaction), Currency: v.cfg.Billing.Currency,
 		},
-		Price: archive.Decimal(v.cfg.Billing.DownloadPrice), AlertAfter: v.cfg.Status.AlertAfter, Person: userName, Reason: v.reasonOf, Ended: v.retentionEnded(),
+		Price: archive.Decimal(v.cfg.Billing.DownloadPrice), AlertAfter: v.cfg.Status.AlertAfter, Person: present.UserName, Reason: v.reasonOf, Ended: v.retentionEnded(),
 	}, err
 }
 
@@ -209,7 +210,7 @@ func (v view) retentionEnded() func(ledger.Entry) bool {
 	for _, d := range v.cfg.Drops {
 		drops = append(drops, recovery.Drop{Name: d.Name, Vault: archive.VaultID(d.Vault), Retention: d.Retention})
 	}
-	return func(e ledger.Entry) bool { return recovery.RetentionOf(drops, e).Ended(e.ArchivedAt, v.now) }
+	return func(e ledger.Entry) bool { return recovery.RetentionOf(drops, e).Ended(e.ArchivedAt, v.Now) }
 }
 
 // reasonOf gives what somebody said when his act made a revision of an entry.

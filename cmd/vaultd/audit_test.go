@@ -12,6 +12,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 func (s *shelf) audit(t *testing.T, f auditFlags) (stdout, stderr string, code int) {
@@ -62,7 +63,7 @@ func TestAudit_I29_HumanActs(t *testing.T) {
 		t.Errorf("%v %+v", err, all)
 	}
 	page, _, _ := s.audit(t, auditFlags{format: "html", separator: ","})
-	if !strings.Contains(page, userName(0)) {
+	if !strings.Contains(page, present.UserName(0)) {
 		t.Error("nobody is named")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -99,13 +100,13 @@ func (a *app) tellBackup(b backedUp, found []ledger.Problem) error {
 	if b.Whole {
 		return nil
 	}
-	return fail(exitDifferences, fmt.Errorf("the ledger is damaged, and its copy %s is: %s found", sanitize.Text(b.File), many(len(found), "difference", "differences")),
+	return fail(exitDifferences, fmt.Errorf("the ledger is damaged, and its copy %s is: %s found", sanitize.Text(b.File), present.FormatCount(len(found), "difference", "differences")),
 		"do not restore this copy: "+whenDamaged)
 }
 
 func (b backedUp) print(w io.Writer) {
 	fmt.Fprintf(w, "BACKUP   %s, %s\nLEDGER   %s, %s\nJOURNAL  %s, up to %s\n",
-		sanitize.Text(b.File), sizeText(b.Size), sanitize.Text(b.Ledger), b.Environment, many(b.HeadLine, "line", "lines"), b.HeadHash)
+		sanitize.Text(b.File), present.FormatSize(b.Size), sanitize.Text(b.Ledger), b.Environment, present.FormatCount(b.HeadLine, "line", "lines"), b.HeadHash)
 	for _, p := range b.Problems {
 		fmt.Fprintf(w, "DIFFERS  %s\n", sanitize.Text(p))
 	}

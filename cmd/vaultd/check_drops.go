@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vaultd/internal/drop"
+	"vaultd/internal/present"
 )
 
 // troubleAt says why the user who asks could not work in a drop folder as it lies there now; "" when nothing speaks
@@ -31,12 +32,12 @@ func troubleAt(path string) string {
 		return readOnly.Error() + ". " + readOnly.Advice()
 	}
 	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK|unix.W_OK|unix.X_OK, unix.AT_EACCESS); err != nil {
-		return fmt.Sprintf("%s cannot work in %s, which belongs to %s with rights %04o (%v); see docs/samba.md", userName(uint32(os.Geteuid())),
-			path, userName(owner), info.Mode().Perm(), err)
+		return fmt.Sprintf("%s cannot work in %s, which belongs to %s with rights %04o (%v); see docs/samba.md", present.UserName(uint32(os.Geteuid())),
+			path, present.UserName(owner), info.Mode().Perm(), err)
 	}
 	if uid := os.Geteuid(); info.Mode()&fs.ModeSticky != 0 && uid != 0 && uint32(uid) != owner {
 		return fmt.Sprintf("%s has the sticky bit and belongs to %s, so that nothing can be taken out of it; give it to %s", path,
-			userName(owner), userName(uint32(uid)))
+			present.UserName(owner), present.UserName(uint32(uid)))
 	}
 	return ""
 }

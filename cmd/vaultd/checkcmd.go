@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -113,13 +114,13 @@ func (a *app) check(ctx context.Context, show, ask bool) error {
 		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), LookAt: lookAt(cfg), Advice: advice, Faults: []checkedFault{}})
 	}
 	fmt.Fprintf(a.stdout, "configuration is good: %s, %s environment, service %s\n",
-		many(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment, cfg.Service.BaseURL)
+		present.FormatCount(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment, cfg.Service.BaseURL)
 	if cfg.Service.Environment != "production" {
 		fmt.Fprintln(a.stdout, "TEST, NO EVIDENCE: what a test environment archives proves nothing")
 	}
-	t := newTable(a.stdout, "DROP", "PATH", "VAULT", "AFTER ARCHIVING")
+	t := present.NewTable(a.stdout, "DROP", "PATH", "VAULT", "AFTER ARCHIVING")
 	for _, d := range cfg.Drops {
-		t.AppendRow(row(sanitize.Text(d.Name), sanitize.Text(d.Path), sanitize.Text(d.Vault), afterWords(d.AfterArchive)))
+		t.AppendRow(present.TableRow(sanitize.Text(d.Name), sanitize.Text(d.Path), sanitize.Text(d.Vault), afterWords(d.AfterArchive)))
 	}
 	t.Render()
 	for _, text := range lookAt(cfg) {
@@ -231,9 +232,9 @@ func checkedFaults(wrong *configError) checked {
 func afterWords(a afterArchiveConfig) string {
 	switch a.Action {
 	case "move":
-		return "moved to " + sanitize.Text(a.To) + " after " + ageText(a.Grace)
+		return "moved to " + sanitize.Text(a.To) + " after " + present.FormatAge(a.Grace)
 	case "delete":
-		return "deleted after " + ageText(a.Grace)
+		return "deleted after " + present.FormatAge(a.Grace)
 	}
 	return "kept"
 }

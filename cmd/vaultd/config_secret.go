@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"vaultd/internal/present"
 )
 
 // secret is a password or client secret. However it is printed, logged or encoded, it says "[secret]"; string(s)
@@ -92,7 +94,7 @@ func readPrivate(ref string, env func(string) (string, bool), limit int64) ([]by
 	case info.Mode().Perm()&^secretRights != 0:
 		return nil, &secretRightsError{Path: path, Mode: info.Mode()}
 	case !ours(info):
-		return nil, &secretRightsError{Path: path, Mode: info.Mode(), Why: fmt.Sprintf("it belongs to %s; it must be root's or this user's", userName(ownerOf(info).Uid))}
+		return nil, &secretRightsError{Path: path, Mode: info.Mode(), Why: fmt.Sprintf("it belongs to %s; it must be root's or this user's", present.UserName(ownerOf(info).Uid))}
 	}
 	if err := placedSafely(path); err != nil {
 		return nil, err
@@ -151,7 +153,7 @@ func exchangeable(dir fs.FileInfo) string {
 	st := ownerOf(dir)
 	switch mode := dir.Mode(); {
 	case !ours(dir):
-		return "belongs to " + userName(st.Uid)
+		return "belongs to " + present.UserName(st.Uid)
 	case mode&fs.ModeSticky != 0:
 		return ""
 	case mode.Perm()&0o002 != 0, mode.Perm()&0o020 != 0 && st.Gid != 0 && int(st.Gid) != os.Getegid():

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"vaultd/internal/present"
 )
 
 const (
@@ -46,7 +48,7 @@ const tooMany = "too many commands at once; try again in a moment"
 // admit lets in who may ask, while there is room for him.
 func (s *control) admit(ctx context.Context, conn *net.UnixConn, p peer) {
 	if !s.allowed(p) {
-		end(conn, exitRights, fmt.Sprintf("%s may not give commands to this vaultd; root, its own user and members of access.groups may", userName(p.uid)))
+		end(conn, exitRights, fmt.Sprintf("%s may not give commands to this vaultd; root, its own user and members of access.groups may", present.UserName(p.uid)))
 		return
 	}
 	lane := s.members

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 // onABadDisk is a ledger of which one record was changed on the disk, with the configuration that leads to it.
@@ -116,7 +117,7 @@ func TestList_NamesThatAreLongOrEndInABlank(t *testing.T) {
 		strings.Repeat("ä", 40):  strings.Repeat("ä", 40),
 		strings.Repeat("ä", 255): strings.Repeat("ä", 39) + "…",
 	} {
-		if got := folderCell(name); got != want {
+		if got := present.FolderCell(name); got != want {
 			t.Errorf("%q: %s", name, got)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -174,9 +175,9 @@ func demoEntries(d *daemon.Daemon, fn func(ledger.Entry)) error {
 
 // demoReport says what became of each folder, what it would cost, and where all lies.
 func (a *app) demoReport(d *daemon.Daemon, cfg config, dir string) error {
-	t := newTable(a.stdout, "FOLDER", "DROP", "ENDED AS", "WHY")
+	t := present.NewTable(a.stdout, "FOLDER", "DROP", "ENDED AS", "WHY")
 	err := demoEntries(d, func(e ledger.Entry) {
-		t.AppendRow(row(sanitize.Text(e.Folder), e.Drop, e.State.String(), demoWhy(e)))
+		t.AppendRow(present.TableRow(sanitize.Text(e.Folder), e.Drop, e.State.String(), demoWhy(e)))
 	})
 	if err != nil {
 		return err
@@ -227,13 +228,13 @@ func calledAs() string {
 func demoWhy(e ledger.Entry) string {
 	switch e.State {
 	case ledger.Archived:
-		return "the service said so at " + e.ArchivedAt.Local().Format("15:04:05 MST") + "; " + sizeText(e.Package.Size)
+		return "the service said so at " + e.ArchivedAt.Local().Format("15:04:05 MST") + "; " + present.FormatSize(e.Package.Size)
 	case ledger.Duplicate:
 		return "the same invoice is archived already; moved to _duplicates"
 	case ledger.Rejected:
-		return "see " + filepath.Join(e.Dest, "_REASON.txt") + ": " + briefCause(e.Cause)
+		return "see " + filepath.Join(e.Dest, "_REASON.txt") + ": " + present.SummarizeCause(e.Cause)
 	case ledger.Quarantined:
-		return strings.TrimSuffix(briefCause(e.Cause), ".") + "; a person must decide"
+		return strings.TrimSuffix(present.SummarizeCause(e.Cause), ".") + "; a person must decide"
 	}
 	return "still on its way"
 }

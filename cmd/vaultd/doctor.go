@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/statedir"
 )
@@ -102,7 +103,7 @@ const tryPatience = 10 * time.Second
 
 // doctor tries everything as this process and its user could do it.
 func (a *app) doctor(ctx context.Context, cfg config) error {
-	d := diagnosis{Running: a.inside != nil, User: userName(uint32(os.Geteuid())), Tries: []tried{}}
+	d := diagnosis{Running: a.inside != nil, User: present.UserName(uint32(os.Geteuid())), Tries: []tried{}}
 	tell := func(what, name string, do func(context.Context) []tried) {
 		for _, t := range patiently(ctx, what, name, do) {
 			d.Tries = append(d.Tries, t)
@@ -198,7 +199,7 @@ func (a *app) tryConfig(cfg config) []tried {
 	wrong, isFaults := errors.AsType[*configError](err)
 	switch {
 	case err == nil:
-		all = append(all, ok("configuration", "", fmt.Sprintf("%s, %s environment", many(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment)))
+		all = append(all, ok("configuration", "", fmt.Sprintf("%s, %s environment", present.FormatCount(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment)))
 	case !isFaults:
 		all = append(all, failed("configuration", "", err.Error(), "vaultd check"))
 	default:
@@ -245,10 +246,10 @@ func (a *app) tryLedger(cfg config) []tried {
 func tryDisk(cfg config) tried {
 	switch free := diskFree(cfg.StateDir); {
 	case free < 0:
-		return warn("disk", "", "how much is free in "+cfg.StateDir+" cannot be told", "look whether it is there, and whether "+userName(uint32(os.Geteuid()))+" may enter it")
+		return warn("disk", "", "how much is free in "+cfg.StateDir+" cannot be told", "look whether it is there, and whether "+present.UserName(uint32(os.Geteuid()))+" may enter it")
 	case free < cfg.Spool.MinFree:
-		return failed("disk", "", fmt.Sprintf("%s free in %s; below spool.min_free (%s) nothing new is taken", sizeText(free), cfg.StateDir, sizeText(cfg.Spool.MinFree)), "free space")
+		return failed("disk", "", fmt.Sprintf("%s free in %s; below spool.min_free (%s) nothing new is taken", present.FormatSize(free), cfg.StateDir, present.FormatSize(cfg.Spool.MinFree)), "free space")
 	default:
-		return ok("disk", "", sizeText(free)+" free in "+cfg.StateDir)
+		return ok("disk", "", present.FormatSize(free)+" free in "+cfg.StateDir)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
+	"vaultd/internal/present"
 	"vaultd/internal/vaultapi"
 )
 
@@ -25,7 +26,7 @@ func (a *app) tryService(ctx context.Context, cfg config) (all []tried) {
 	met, err := apicall.Inspect(ctx, callConfig(cfg, a.env))
 	now := time.Now()
 	for _, c := range met.Certificates {
-		all = append(all, tryCertificate(c, clock{now, cfg.Location}))
+		all = append(all, tryCertificate(c, present.Clock{Now: now, Location: cfg.Location}))
 	}
 	if err != nil {
 		t := failed("service", "", err.Error(), "look at the network, the proxy and base_url; see docs/troubleshooting.md")
@@ -36,23 +37,23 @@ func (a *app) tryService(ctx context.Context, cfg config) (all []tried) {
 	return append(all, tryClock(met))
 }
 
-func tryCertificate(c apicall.Certificate, at clock) tried {
+func tryCertificate(c apicall.Certificate, at present.Clock) tried {
 	what := "certificate"
 	if c.Proxy {
 		what = "proxy-certificate"
 	}
-	until := at.exact(c.NotAfter)
-	switch left := c.NotAfter.Sub(at.now); {
+	until := at.Exact(c.NotAfter)
+	switch left := c.NotAfter.Sub(at.Now); {
 	case left <= 0:
 		t := failed(what, c.Host, "it ended "+until, "whoever runs "+c.Host+" must renew it; if that is done, look at this machine's clock")
 		t.code = exitUnavailable
 		return t
-	case at.now.Before(c.NotBefore):
-		t := failed(what, c.Host, "it begins "+at.exact(c.NotBefore), "look at this machine's clock: timedatectl")
+	case at.Now.Before(c.NotBefore):
+		t := failed(what, c.Host, "it begins "+at.Exact(c.NotBefore), "look at this machine's clock: timedatectl")
 		t.code = exitUnavailable
 		return t
 	case left < certificateSoon:
-		return warn(what, c.Host, "it ends "+until+", in "+ageText(left), "ask whoever runs "+c.Host+" to renew it")
+		return warn(what, c.Host, "it ends "+until+", in "+present.FormatAge(left), "ask whoever runs "+c.Host+" to renew it")
 	}
 	return ok(what, c.Host, "valid until "+until)
 }
@@ -68,11 +69,11 @@ func tryClock(met apicall.Met) tried {
 	}
 	switch {
 	case off > clockTolerance:
-		return warn("clock", "", "this machine is "+ageText(off)+" behind the service", "set it: timedatectl set-ntp true")
+		return warn("clock", "", "this machine is "+present.FormatAge(off)+" behind the service", "set it: timedatectl set-ntp true")
 	case off < -clockTolerance:
-		return warn("clock", "", "this machine is "+ageText(-off)+" ahead of the service", "set it: timedatectl set-ntp true")
+		return warn("clock", "", "this machine is "+present.FormatAge(-off)+" ahead of the service", "set it: timedatectl set-ntp true")
 	}
-	return ok("clock", "", "it agrees with the service's to "+ageText(clockTolerance))
+	return ok("clock", "", "it agrees with the service's to "+present.FormatAge(clockTolerance))
 }
 
 func accountWord(account string) string { return cmp.Or(account, "service.auth") }
@@ -153,9 +154,9 @@ func (a *app) tryDrop(cfg config, d dropConfig) []tried {
 	}
 	all := []tried{ok("drop", d.Name, "a test file was written, read back and removed in "+d.Path)}
 	if free := diskFree(d.Path); free >= 0 && free < leastDropFree {
-		all = append(all, warn("drop", d.Name, sizeText(free)+" free in "+d.Path, "free space: people cannot drop what has no room"))
+		all = append(all, warn("drop", d.Name, present.FormatSize(free)+" free in "+d.Path, "free space: people cannot drop what has no room"))
 	} else {
-		all[0].Text += "; " + sizeText(free) + " free"
+		all[0].Text += "; " + present.FormatSize(free) + " free"
 	}
 	if to := d.AfterArchive.To; to != "" {
 		if trouble := troubleAt(to); trouble != "" {

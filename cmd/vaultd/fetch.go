@@ -20,6 +20,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/spool"
 )
@@ -226,13 +227,13 @@ func (b billingConfig) mayCharge() string {
 
 // usedWords says how many downloads this month has.
 func (b billingConfig) usedWords(used uint64) string {
-	return fmt.Sprintf("%s this month; billing.downloads_per_month allows %d", many(used, "download", "downloads"), b.DownloadsPerMonth)
+	return fmt.Sprintf("%s this month; billing.downloads_per_month allows %d", present.FormatCount(used, "download", "downloads"), b.DownloadsPerMonth)
 }
 
 // overBudget says that the month has no download left.
 func overBudget(b *ledger.BudgetError) error {
 	const stays = "Nothing was downloaded."
-	used := fmt.Sprintf("%s this month", many(int(b.Used), "download", "downloads"))
+	used := fmt.Sprintf("%s this month", present.FormatCount(int(b.Used), "download", "downloads"))
 	words := fmt.Sprintf("%s, all that billing.downloads_per_month allows. %s", used, stays)
 	switch {
 	case b.Allowed == 0:

@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -46,9 +47,9 @@ func (w wanted) against() string {
 	case w.entry.Package.IsZero():
 		return fmt.Sprintf("bumId %s is one of %q (%s), %s; the ledger knows nothing of its ZIP: there is nothing to compare it with", w.remote, w.entry.Folder, w.entry.Drop, w.entry.State)
 	case w.booked():
-		return fmt.Sprintf("bumId %s is %q (%s), %s; it is compared with what was sent", w.remote, w.entry.Folder, w.entry.Drop, stateWord(w.entry))
+		return fmt.Sprintf("bumId %s is %q (%s), %s; it is compared with what was sent", w.remote, w.entry.Folder, w.entry.Drop, present.StateText(w.entry))
 	}
-	return fmt.Sprintf("bumId %s is a registration of %q (%s), which is %s here and not archived under this number; it is compared with the ZIP of that folder", w.remote, w.entry.Folder, w.entry.Drop, stateWord(w.entry))
+	return fmt.Sprintf("bumId %s is a registration of %q (%s), which is %s here and not archived under this number; it is compared with the ZIP of that folder", w.remote, w.entry.Folder, w.entry.Drop, present.StateText(w.entry))
 }
 
 // fetchArgs wants X, or a vault and a bumId.

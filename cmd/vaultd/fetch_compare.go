@@ -12,17 +12,18 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 // compare holds a download against the ledger and says in words what it found, and which of the ledger's outcomes that is.
 func compare(zipped io.ReaderAt, size int64, sum archive.Digest, e ledger.Entry, doc ledger.Document) (words, outcome string) {
 	if e.Package.IsZero() {
-		return fmt.Sprintf("not compared, for the ledger does not know what was sent: %s, SHA-256 %s", bytesText(size), sum), ledger.FetchNotCompared
+		return fmt.Sprintf("not compared, for the ledger does not know what was sent: %s, SHA-256 %s", present.FormatBytes(size), sum), ledger.FetchNotCompared
 	}
 	if size == e.Package.Size && sum == e.Package.SHA256 {
-		return fmt.Sprintf("identical with what was sent: %s, SHA-256 %s", bytesText(size), sum), ledger.FetchSame
+		return fmt.Sprintf("identical with what was sent: %s, SHA-256 %s", present.FormatBytes(size), sum), ledger.FetchSame
 	}
-	differs := fmt.Sprintf("the ZIP differs: %s, SHA-256 %s; sent: %s, SHA-256 %s", bytesText(size), sum, bytesText(e.Package.Size), e.Package.SHA256)
+	differs := fmt.Sprintf("the ZIP differs: %s, SHA-256 %s; sent: %s, SHA-256 %s", present.FormatBytes(size), sum, present.FormatBytes(e.Package.Size), e.Package.SHA256)
 	if len(doc.Files) == 0 {
 		return differs + "; the list of its files is erased, so they cannot be compared", ledger.FetchDiffers
 	}
@@ -30,7 +31,7 @@ func compare(zipped io.ReaderAt, size int64, sum archive.Digest, e ledger.Entry,
 		return differs + "; inside, " + err.Error(), ledger.FetchDiffers
 	}
 	return fmt.Sprintf("the container differs, it was packed anew (%s, SHA-256 %s); all %s inside have the recorded content",
-		bytesText(size), sum, many(len(doc.Files), "file", "files")), ledger.FetchRepacked
+		present.FormatBytes(size), sum, present.FormatCount(len(doc.Files), "file", "files")), ledger.FetchRepacked
 }
 
 // compareFiles wants exactly the recorded files, each with its recorded bytes.

@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -119,7 +120,7 @@ func (v view) matches(s search, e ledger.Entry) (*hit, error) {
 		return nil, err
 	}
 	h := &hit{entry: e, read: doc.AsRead}
-	if h.meta, err = parseMetadata(e, doc); err != nil {
+	if h.meta, err = present.ParseMetadata(e, doc); err != nil {
 		return nil, err
 	}
 	m, r := h.meta, h.read
@@ -133,25 +134,25 @@ func (v view) matches(s search, e ledger.Entry) (*hit, error) {
 
 // tellHit answers the question that was asked in its first line.
 func (a *app) tellHit(v view, h hit) error {
-	e, c := h.entry, v.clock
-	d, err := v.detailsWith(e, h.meta, h.read)
+	e, c := h.entry, v.Clock
+	d, err := present.CompleteDetails(v.ledger, e, h.meta, h.read, v.Location)
 	if err != nil {
 		return err
 	}
 	if a.json {
-		return writeJSON(a.stdout, newListRow(c, e, d))
+		return writeJSON(a.stdout, present.NewListRow(c, e, d))
 	}
-	p := &page{}
-	fmt.Fprintf(p, "%s (%s)  %s", sanitize.Text(e.Folder), sanitize.Text(e.Drop), stateWord(e))
+	p := &present.Page{}
+	fmt.Fprintf(p, "%s (%s)  %s", sanitize.Text(e.Folder), sanitize.Text(e.Drop), present.StateText(e))
 	switch {
 	case e.State == ledger.Archived:
-		fmt.Fprintf(p, " %s, bumId %s\n", c.exact(e.ArchivedAt), sanitize.Text(string(e.ArchivedRemote)))
+		fmt.Fprintf(p, " %s, bumId %s\n", c.Exact(e.ArchivedAt), sanitize.Text(string(e.ArchivedRemote)))
 	case e.State == ledger.Duplicate:
-		fmt.Fprintf(p, "; %s\n", d.reason(c, e))
+		fmt.Fprintf(p, "; %s\n", d.DescribeReason(c, e))
 	case e.State == ledger.Rejected || e.State == ledger.Quarantined:
-		fmt.Fprintf(p, "; taken %s: %s\n", c.brief(e.SeenAt), briefReason(e))
+		fmt.Fprintf(p, "; taken %s: %s\n", c.Brief(e.SeenAt), present.SummarizeReason(e))
 	default:
-		fmt.Fprintf(p, "; taken %s, not archived yet\n", c.brief(e.SeenAt))
+		fmt.Fprintf(p, "; taken %s, not archived yet\n", c.Brief(e.SeenAt))
 	}
 	for _, part := range []struct{ name, value string }{
 		{"number", h.meta.Number}, {"date", strings.TrimSuffix(h.meta.Date, "T00:00:00Z")}, {"from", h.meta.SenderName}, {"to", h.meta.RecipientName},
@@ -160,14 +161,14 @@ func (a *app) tellHit(v view, h hit) error {
 			fmt.Fprintf(p, "  %-10s %s\n", part.name, sanitize.Text(part.value))
 		}
 	}
-	for i, f := range asReadFields(h.read) {
+	for i, f := range present.AsReadFields(h.read) {
 		if i == 0 {
-			fmt.Fprintf(p, "  %s:\n", asReadWords(e))
+			fmt.Fprintf(p, "  %s:\n", present.AsReadMark(e))
 		}
-		fmt.Fprintf(p, "    %-14s %s\n", f.name, sanitize.Text(f.value))
+		fmt.Fprintf(p, "    %-14s %s\n", f.Name, sanitize.Text(f.Value))
 	}
 	if e.Dest != "" {
-		fmt.Fprintf(p, "  %-10s %s\n", "folder", whereabouts(e))
+		fmt.Fprintf(p, "  %-10s %s\n", "folder", present.DescribePlace(e))
 	}
 	fmt.Fprintf(p, "  %-10s %s\n", "key", e.Key)
 	if _, err := a.stdout.Write(p.Bytes()); err != nil {

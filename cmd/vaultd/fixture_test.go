@@ -10,6 +10,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 )
 
 // shelf is a real ledger with entries in several states, and the view that commands have of it.
@@ -30,7 +31,7 @@ func newShelf(t *testing.T) *shelf {
 		t.Fatal(err)
 	}
 	s := &shelf{t: t, keys: map[string]archive.Key{}}
-	s.view = view{clock: clock{noon, cfg.Location}, cfg: cfg, ledger: s.open(cfg)}
+	s.view = view{Clock: present.Clock{Now: noon, Location: cfg.Location}, cfg: cfg, ledger: s.open(cfg)}
 	if err := s.ledger.PutScans(t.Context(), ledger.Scan{Drop: "acme-in", LastScan: noon}); err != nil {
 		t.Fatal(err)
 	}

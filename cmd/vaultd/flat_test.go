@@ -8,6 +8,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 )
 
 // pile gives a ledger so many folders that wait, one in ten of them rejected.
@@ -61,7 +62,7 @@ func TestStatus_I21_ReadsWhatItNames(t *testing.T) {
 	h := resting(t, &log)
 	defer h.current().d.Close()
 	l := h.current().d.Ledger()
-	v := view{clock: clock{time.Now(), time.UTC}, cfg: h.current().cfg, ledger: l}
+	v := view{Clock: present.Clock{Now: time.Now(), Location: time.UTC}, cfg: h.current().cfg, ledger: l}
 	count := func() {
 		tally := newTally(v)
 		for _, fn := range []func(*boltledger.Ledger) error{tally.count, tally.name, tally.spread, tally.success} {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/present"
 	"vaultd/internal/web"
 )
 
@@ -211,7 +212,7 @@ func (h *host) statusLine(f gathered) string {
 	h.mu.Lock()
 	fault, cfg := h.fault, h.now.cfg
 	h.mu.Unlock()
-	c := clock{f.At, cfg.Location}
+	c := present.Clock{Now: f.At, Location: cfg.Location}
 	var parts []string
 	if cfg.Service.Environment != "production" {
 		parts = append(parts, "TEST, NO EVIDENCE")
@@ -223,7 +224,7 @@ func (h *host) statusLine(f gathered) string {
 	parts = append(parts, f.Unfit...)
 	parts = append(parts, f.counts())
 	if !f.LastSuccess.IsZero() {
-		parts = append(parts, "last archived "+c.brief(f.LastSuccess))
+		parts = append(parts, "last archived "+c.Brief(f.LastSuccess))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -248,7 +249,7 @@ func (g gathered) counts() string {
 		need += n
 	}
 	if need > 0 {
-		parts = append(parts, many(need, "needs", "need")+" attention")
+		parts = append(parts, present.FormatCount(need, "needs", "need")+" attention")
 	}
 	return strings.Join(parts, ", ")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/present"
 	"vaultd/internal/report"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/vaultapi"
@@ -109,7 +110,7 @@ type indexLines struct {
 func (l *indexLines) record(v archive.VaultID, rec vaultapi.IndexRecord) error {
 	d := rec.Document
 	return writeJSON(l.w, indexLine{
-		Vault: string(v), BumID: string(rec.Remote), ArchiveID: rec.ArchiveID, ArchivedAt: inUTC(rec.ArchivedAt), Type: d.Type, Number: d.Number, Date: d.Date,
+		Vault: string(v), BumID: string(rec.Remote), ArchiveID: rec.ArchiveID, ArchivedAt: present.TimeOrNil(rec.ArchivedAt), Type: d.Type, Number: d.Number, Date: d.Date,
 		SenderName: d.SenderName, SenderIDs: append([]string{}, d.SenderIDs...), RecipientName: d.RecipientName, RecipientIDs: append([]string{}, d.RecipientIDs...),
 		Currency: d.Currency, Amount: string(d.Amount), BuyerReferenceID: d.BuyerReferenceID, BuyerReferenceType: d.BuyerReferenceType,
 		TradingPartner: d.TradingPartner, FlowDirection: d.FlowDirection, Parameters: append([]archive.Parameter{}, d.Parameters...),
@@ -170,9 +171,9 @@ func (c *indexCounts) end(i walkedIndex) error {
 		rows = append(rows, by)
 	}
 	slices.SortFunc(rows, func(a, b indexCount) int { return cmp.Or(cmp.Compare(a.month, b.month), cmp.Compare(a.kind, b.kind)) })
-	t := newTable(c.out, "MONTH", "TYPE", "DOCUMENTS")
+	t := present.NewTable(c.out, "MONTH", "TYPE", "DOCUMENTS")
 	for _, by := range rows {
-		t.AppendRow(row(by.month, sanitize.FirstLine(cmp.Or(by.kind, "no type"), 60), fmt.Sprint(c.counts[by])))
+		t.AppendRow(present.TableRow(by.month, sanitize.FirstLine(cmp.Or(by.kind, "no type"), 60), fmt.Sprint(c.counts[by])))
 	}
 	if len(rows) > 0 {
 		t.Render()

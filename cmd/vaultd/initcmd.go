@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 )
 
 func (a *app) initCommand() *cobra.Command {
@@ -123,7 +124,7 @@ func makeStateDir(dir string) (tightened bool, err error) {
 	case !info.IsDir():
 		return false, fail(exitConfig, fmt.Errorf("state_dir %s is not a directory", dir), "")
 	case ok && int(st.Uid) != os.Geteuid():
-		return false, fail(exitRights, fmt.Errorf("state_dir %s belongs to %s, and you are %s", dir, userName(st.Uid), userName(uint32(os.Geteuid()))),
+		return false, fail(exitRights, fmt.Errorf("state_dir %s belongs to %s, and you are %s", dir, present.UserName(st.Uid), present.UserName(uint32(os.Geteuid()))),
 			fmt.Sprintf(`run "vaultd init" as its owner: sudo -u '#%d' vaultd init`, st.Uid))
 	case info.Mode().Perm()&^0o710 != 0: // x for a group lets its members reach the socket
 		if err := os.Chmod(dir, 0o700); err != nil {

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/report"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -21,9 +19,8 @@ import (
 var zeroKey archive.Key
 
 const (
-	listed      = 100 // rows of a table unless more are asked for
-	tableRows   = 500 // that are held to align their columns
-	folderWidth = 40  // characters of a folder's name in a table
+	listed    = 100 // rows of a table unless more are asked for
+	tableRows = 500 // that are held to align their columns
 )
 
 var errEnough = errors.New("enough")
@@ -83,7 +80,7 @@ and open for all that are on their way.`,
 				f.limit = 0
 			}
 			return a.withLedger(c, args, func(ctx context.Context, v view) error {
-				if err := f.between(v.clock, since, until); err != nil {
+				if err := f.between(v.Clock, since, until); err != nil {
 					return err
 				}
 				return a.list(ctx, v, f)
@@ -134,7 +131,7 @@ func (f listFilter) wants(e ledger.Entry) bool {
 
 // walkList calls fn with what f wants, in its order, with what is known beside the entry. It reads page by
 // page: who reads slowly blocks nobody. more says that the limit left some out.
-func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry, d details) error) (more bool, err error) {
+func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry, d present.Details) error) (more bool, err error) {
 	if f.by != bySeen {
 		return v.walkSorted(ctx, f, fn)
 	}
@@ -149,7 +146,7 @@ func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry
 			return errEnough
 		}
 		n++
-		d, err := v.detailsOf(e)
+		d, err := present.ReadDetails(v.ledger, e, v.Location)
 		if err != nil {
 			return err
 		}
@@ -163,7 +160,9 @@ func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry
 
 func (a *app) list(ctx context.Context, v view, f listFilter) error {
 	if a.json {
-		_, err := v.walkList(ctx, f, func(e ledger.Entry, d details) error { return writeJSON(a.stdout, newListRow(v.clock, e, d)) })
+		_, err := v.walkList(ctx, f, func(e ledger.Entry, d present.Details) error {
+			return writeJSON(a.stdout, present.NewListRow(v.Clock, e, d))
+		})
 		return err
 	}
 	return a.listTable(ctx, v, f)
@@ -171,13 +170,13 @@ func (a *app) list(ctx context.Context, v view, f listFilter) error {
 
 func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 	header := []string{"FOLDER", "STATE", "DOCUMENTID", "DROP", "SINCE", "BUMID", "REASON"}
-	t, rows := newTable(a.stdout, header...), 0
-	more, err := v.walkList(ctx, f, func(e ledger.Entry, d details) error {
+	t, rows := present.NewTable(a.stdout, header...), 0
+	more, err := v.walkList(ctx, f, func(e ledger.Entry, d present.Details) error {
 		rows++
-		t.AppendRow(row(folderCell(e.Folder), stateWord(e), d.numberCell(), sanitize.Text(e.Drop), v.brief(since(e)), sanitize.Text(string(remoteOf(e))), d.reason(v.clock, e)))
+		t.AppendRow(present.TableRow(present.FolderCell(e.Folder), present.StateText(e), d.NumberCell(), sanitize.Text(e.Drop), v.Brief(present.LastProgress(e)), sanitize.Text(string(present.RemoteNumber(e))), d.DescribeReason(v.Clock, e)))
 		if rows%tableRows == 0 { // a part of a long table is aligned by itself, so that it need not be held
 			t.Render()
-			t = newTable(a.stdout)
+			t = present.NewTable(a.stdout)
 		}
 		return nil
 	})
@@ -199,151 +198,4 @@ func (a *app) listTable(ctx context.Context, v view, f listFilter) error {
 		fmt.Fprintf(a.stderr, "the %s %d; --limit 0 lists all\n", which, f.limit)
 	}
 	return nil
-}
-
-// folderCell is a folder's name for a table: not too long, and in quotes where it begins or ends with a blank, which
-// nobody would see.
-func folderCell(name string) string {
-	text := sanitize.Text(name)
-	if r := []rune(text); len(r) > folderWidth {
-		text = string(r[:folderWidth-1]) + "…"
-	}
-	if strings.TrimSpace(name) != name {
-		return `"` + text + `"`
-	}
-	return text
-}
-
-// numberCell is the invoice number for a table, marked where nobody checked it.
-func (d details) numberCell() string {
-	if d.number != "" && !d.asRead.IsZero() {
-		return sanitize.Text(d.number) + " (as read)"
-	}
-	return sanitize.Text(d.number)
-}
-
-// stateWord is the state with a mark for what a person must see.
-func stateWord(e ledger.Entry) string {
-	s := e.State.String()
-	switch {
-	case e.Contradicted:
-		s += " CONTRADICTED"
-	case e.IsArchivedTwice():
-		s += " TWICE"
-	case e.Hold:
-		s += " on hold"
-	case e.InDoubt:
-		s += " in doubt"
-	case e.State == ledger.Rejected && e.Resolved:
-		s += " resolved"
-	}
-	return s
-}
-
-// since is the time that the table shows: of the end where it is known, else of the last progress.
-func since(e ledger.Entry) time.Time {
-	for _, t := range []time.Time{e.ArchivedAt, e.UploadedAt, e.RegisteredAt} {
-		if !t.IsZero() {
-			return t
-		}
-	}
-	return e.SeenAt
-}
-
-// remoteOf is the service's number that matters: of the success, else of the current registration.
-func remoteOf(e ledger.Entry) archive.RemoteID {
-	if e.ArchivedRemote != "" {
-		return e.ArchivedRemote
-	}
-	if r := e.Current(); r != nil {
-		return r.Ticket.Remote
-	}
-	return ""
-}
-
-// listRow is one object of "list --json"; its keys and their order never change.
-type listRow struct {
-	Key          string     `json:"key"`
-	ClientUUID   *string    `json:"clientUUID"`
-	BumID        *string    `json:"bumId"`
-	Vault        string     `json:"vault"`
-	Drop         string     `json:"drop"`
-	Folder       string     `json:"folder"`
-	DocumentID   *string    `json:"documentId"`
-	State        string     `json:"state"`
-	Source       string     `json:"source"`
-	SHA256       *string    `json:"sha256"`
-	Size         *int64     `json:"size"`
-	SeenAt       *time.Time `json:"seenAt"`
-	RegisteredAt *time.Time `json:"registeredAt"`
-	UploadedAt   *time.Time `json:"uploadedAt"`
-	ArchivedAt   *time.Time `json:"archivedAt"`
-	Reason       *string    `json:"reason"`
-
-	AsRead   *archive.AsRead `json:"asRead"`   // null: what is told of the document was checked
-	First    *report.First   `json:"first"`    // that a duplicate repeats
-	Warnings []report.Remark `json:"warnings"` // what a person should look at
-}
-
-func newListRow(c clock, e ledger.Entry, d details) listRow {
-	r := listRow{
-		Key: e.Key.String(), BumID: known(string(remoteOf(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
-		DocumentID: known(d.number), State: e.State.String(), Source: e.Source.String(),
-		SeenAt: inUTC(e.SeenAt), RegisteredAt: inUTC(e.RegisteredAt), UploadedAt: inUTC(e.UploadedAt), ArchivedAt: inUTC(e.ArchivedAt),
-		Reason: known(reason(e)), First: d.first, Warnings: d.warnings,
-	}
-	if !d.asRead.IsZero() {
-		r.AsRead = &d.asRead
-	}
-	if d.first != nil {
-		r.Reason = known(d.first.Words(c.loc))
-	}
-	if !e.ID.IsZero() {
-		r.ClientUUID = known(e.ID.String())
-	}
-	if !e.Package.IsZero() {
-		r.SHA256, r.Size = known(e.Package.SHA256.String()), &e.Package.Size
-	}
-	return r
-}
-
-// known gives nil for what is empty.
-func known(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-// inUTC gives nil for no time, and others to the millisecond.
-func inUTC(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC().Truncate(time.Millisecond)
-	return &t
-}
-
-// newTable returns a table without lines, that looks the same in a terminal, a pipe and a mail.
-func newTable(out io.Writer, header ...string) table.Writer {
-	t := table.NewWriter()
-	t.SetOutputMirror(out)
-	style := table.StyleDefault
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
-	t.SetStyle(style)
-	t.SuppressTrailingSpaces()
-	if len(header) > 0 {
-		t.AppendHeader(row(header...))
-	}
-	return t
-}
-
-// row is a row of cells, which are fit for a terminal already.
-func row(cells ...string) table.Row {
-	r := make(table.Row, len(cells))
-	for i, c := range cells {
-		r[i] = c
-	}
-	return r
 }

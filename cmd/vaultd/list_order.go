@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 // order is what a list is sorted by.
@@ -107,7 +108,7 @@ func (h *firstRanks) add(p rank, most int) {
 // walkSorted is walkList in another order than that of the ledger. It goes through the ledger once for each part of at most
 // sortedAtOnce lines, so that memory stays bounded. An entry that moves on meanwhile is told as it is when its line is
 // written; between two parts of a very long list it may be told twice or not at all.
-func (v view) walkSorted(ctx context.Context, f listFilter, fn func(e ledger.Entry, d details) error) (more bool, err error) {
+func (v view) walkSorted(ctx context.Context, f listFilter, fn func(e ledger.Entry, d present.Details) error) (more bool, err error) {
 	var behind *rank // where the part before ended
 	for n := 0; ; {
 		most := sortedAtOnce
@@ -150,12 +151,12 @@ func (v view) sortedPart(ctx context.Context, f listFilter, behind *rank, most i
 	return h.all, err
 }
 
-func (v view) tellRanked(key archive.Key, fn func(e ledger.Entry, d details) error) error {
+func (v view) tellRanked(key archive.Key, fn func(e ledger.Entry, d present.Details) error) error {
 	e, ok, err := v.ledger.Entry(key)
 	if err != nil || !ok {
 		return err
 	}
-	d, err := v.detailsOf(e)
+	d, err := present.ReadDetails(v.ledger, e, v.Location)
 	if err != nil {
 		return err
 	}
@@ -163,11 +164,11 @@ func (v view) tellRanked(key archive.Key, fn func(e ledger.Entry, d details) err
 }
 
 // between sets the bounds of time from what a person wrote.
-func (f *listFilter) between(c clock, since, until string) (err error) {
-	if f.since, err = c.parseTime(since, false); err != nil {
+func (f *listFilter) between(c present.Clock, since, until string) (err error) {
+	if f.since, err = parseTime(c, since, false); err != nil {
 		return usageError{fmt.Errorf("--since: %w", err)}
 	}
-	if f.until, err = c.parseTime(until, true); err != nil {
+	if f.until, err = parseTime(c, until, true); err != nil {
 		return usageError{fmt.Errorf("--until: %w", err)}
 	}
 	return nil
@@ -175,21 +176,21 @@ func (f *listFilter) between(c clock, since, until string) (err error) {
 
 // parseTime reads a day, a day with a time, RFC 3339, or how long ago; an empty text is no time. endOfDay gives the end of
 // a day instead of its beginning.
-func (c clock) parseTime(text string, endOfDay bool) (time.Time, error) {
+func parseTime(c present.Clock, text string, endOfDay bool) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	if ago, err := parseDuration(text); err == nil {
-		return c.now.Add(-ago), nil
+		return c.Now.Add(-ago), nil
 	}
-	if t, err := time.ParseInLocation(time.DateOnly, text, c.loc); err == nil {
+	if t, err := time.ParseInLocation(time.DateOnly, text, c.Location); err == nil {
 		if endOfDay {
 			t = t.AddDate(0, 0, 1)
 		}
 		return t, nil
 	}
 	for _, layout := range []string{time.RFC3339, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
-		if t, err := time.ParseInLocation(layout, text, c.loc); err == nil {
+		if t, err := time.ParseInLocation(layout, text, c.Location); err == nil {
 			return t, nil
 		}
 	}

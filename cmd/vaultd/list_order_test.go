@@ -9,12 +9,13 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 // foldersOf lists the folders that f wants, in its order.
 func (s *shelf) foldersOf(t *testing.T, f listFilter) (names []string, more bool) {
 	t.Helper()
-	more, err := s.walkList(t.Context(), f, func(e ledger.Entry, _ details) error {
+	more, err := s.walkList(t.Context(), f, func(e ledger.Entry, _ present.Details) error {
 		names = append(names, e.Folder)
 		return nil
 	})
@@ -102,7 +103,7 @@ func TestList_SortedInParts(t *testing.T) {
 // Times are a day in the operator's zone, a time, RFC 3339, or how long ago; the day of --until counts whole.
 func TestList_SinceUntil(t *testing.T) {
 	s := newShelf(t)
-	berlin := s.loc
+	berlin := s.Location
 	s.tell("eve", time.Date(2026, 11, 17, 23, 59, 59, 0, berlin), nil)
 	s.tell("morning", time.Date(2026, 11, 18, 0, 0, 0, 0, berlin), nil)
 	s.tell("night", time.Date(2026, 11, 18, 23, 59, 59, 0, berlin), nil)
@@ -118,7 +119,7 @@ func TestList_SinceUntil(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f listFilter
-			if err := f.between(s.clock, row.since, row.until); err != nil {
+			if err := f.between(s.Clock, row.since, row.until); err != nil {
 				t.Fatal(err)
 			}
 			if got, _ := s.foldersOf(t, f); strings.Join(got, " ") != row.want {
@@ -128,7 +129,7 @@ func TestList_SinceUntil(t *testing.T) {
 	}
 	for _, wrong := range []string{"yesterday", "2026-13-01", "7", "20.11.2026"} {
 		var f listFilter
-		err := f.between(s.clock, wrong, "")
+		err := f.between(s.Clock, wrong, "")
 		if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), "--since: ") {
 			t.Errorf("%q: %v", wrong, err)
 		}

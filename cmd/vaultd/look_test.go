@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/watch"
 )
 
@@ -112,7 +113,7 @@ func TestList_Filters(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			more, err := s.walkList(t.Context(), f, func(e ledger.Entry, _ details) error {
+			more, err := s.walkList(t.Context(), f, func(e ledger.Entry, _ present.Details) error {
 				got = append(got, e.Folder)
 				return nil
 			})
@@ -166,7 +167,7 @@ func TestShow_ByClientUUIDAndJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, _, code := say(t, true, func(a *app) error { return a.show(t.Context(), s.view, strings.ToUpper(e.ID.String())) })
-	var got showJSON
+	var got present.ShowJSON
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
 		t.Fatal(err, code)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 // allActs are the acts of people on one entry.
@@ -57,9 +58,9 @@ func TestWhy_I13_OffersWhatTheLedgerAllows(t *testing.T) {
 	n := 0
 	for e := range standings {
 		n++
-		where := fmt.Sprintf("%s/%s %s", e.State, e.Source, strings.Join(flagWords(e), ", "))
+		where := fmt.Sprintf("%s/%s %s", e.State, e.Source, strings.Join(present.ExplainFlags(e), ", "))
 		var offered []act
-		for _, o := range v.options(dossier{entry: e}) {
+		for _, o := range v.options(present.Dossier{Entry: e}) {
 			offered = append(offered, commandsIn(o.Command, e)...)
 		}
 		for _, one := range offered {

@@ -8,6 +8,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/report"
 )
 
@@ -33,7 +34,7 @@ func (v view) pendingDrops() ([]report.Drop, error) {
 	for _, d := range v.cfg.Drops {
 		if s := scans[d.Name]; v.state == nil && s.Fault == "" && !s.LastScan.IsZero() {
 			// Looks that found nothing new are noted beside the ledger.
-			if looked := daemon.LastLook(v.cfg.StateDir, d.Path); looked.After(s.LastScan) && !looked.After(v.now) {
+			if looked := daemon.LastLook(v.cfg.StateDir, d.Path); looked.After(s.LastScan) && !looked.After(v.Now) {
 				s.LastScan = looked.UTC()
 				scans[d.Name] = s
 			}
@@ -50,18 +51,18 @@ func (v view) pendingDrops() ([]report.Drop, error) {
 }
 
 // pending counts what was not taken, for status.
-func (s *standing) pending(drops []report.Drop, c clock) {
+func (s *standing) pending(drops []report.Drop, c present.Clock) {
 	for _, d := range drops {
 		if !s.Running || !d.Configured { // a running daemon's watchers know more
 			s.notTaken(d)
 		}
 		if i := slices.IndexFunc(s.Drops, func(l dropLine) bool { return l.Name == d.Name }); i >= 0 {
-			s.Drops[i].Looked = inUTC(d.Scan.LastScan)
+			s.Drops[i].Looked = present.TimeOrNil(d.Scan.LastScan)
 		}
 		if d.Configured && !d.Scan.LastScan.IsZero() && (s.looked.IsZero() || d.Scan.LastScan.Before(s.looked)) {
 			s.looked = d.Scan.LastScan
 		}
-		named, more := d.Scan.ItemsForPerson(c.now, d.RemindAfter)
+		named, more := d.Scan.ItemsForPerson(c.Now, d.RemindAfter)
 		named = slices.DeleteFunc(named, func(p ledger.PendingItem) bool { return faulty[p.Reason] }) // told at once, not only when it lasts
 		if len(named) == 0 {
 			continue
@@ -71,7 +72,7 @@ func (s *standing) pending(drops []report.Drop, c clock) {
 			do = "the drop is not configured any more: put it back into the configuration until vaultd has seen that it is empty"
 		}
 		s.overdue = append(s.overdue, need{When: "soon", What: "not-taken", Count: n, Names: pendingNames(named, c),
-			Text: fmt.Sprintf("drop %s: %s not taken for longer than %s", d.Name, many(n, "thing", "things"), ageText(d.RemindAfter)),
+			Text: fmt.Sprintf("drop %s: %s not taken for longer than %s", d.Name, present.FormatCount(n, "thing", "things"), present.FormatAge(d.RemindAfter)),
 			Do:   do})
 	}
 }
@@ -104,10 +105,10 @@ func pendingName(p ledger.PendingItem) string {
 }
 
 // pendingNames names the longest waiting, and since when each lies there.
-func pendingNames(all []ledger.PendingItem, c clock) []string {
+func pendingNames(all []ledger.PendingItem, c present.Clock) []string {
 	var names []string
 	for _, p := range all[:min(len(all), sampled)] {
-		names = append(names, fmt.Sprintf("%s: %s, since %s", p.Name, cmp.Or(p.Detail, p.Reason), c.brief(p.Since)))
+		names = append(names, fmt.Sprintf("%s: %s, since %s", p.Name, cmp.Or(p.Detail, p.Reason), c.Brief(p.Since)))
 	}
 	return names
 }

@@ -5,6 +5,7 @@ import (
 	"path"
 	"time"
 
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/watch"
 )
@@ -31,7 +32,7 @@ func (v view) findPending(wanted func(name string) bool) ([]pendingThing, error)
 			if !d.Configured || !wanted(p.Name) && !wanted(path.Join(d.Name, p.Name)) {
 				continue
 			}
-			l := pendingThing{p.Name, d.Name, "not-taken", p.Reason, known(p.Detail), p.Since.UTC(), inUTC(d.Scan.LastScan), path.Join(v.cfg.Drops[i].Path, p.Name)}
+			l := pendingThing{p.Name, d.Name, "not-taken", p.Reason, present.TextOrNil(p.Detail), p.Since.UTC(), present.TimeOrNil(d.Scan.LastScan), path.Join(v.cfg.Drops[i].Path, p.Name)}
 			all = append(all, l)
 		}
 	}
@@ -62,18 +63,18 @@ func (a *app) tellPending(v view, found []pendingThing) error {
 			}
 			continue
 		}
-		p := &page{}
+		p := &present.Page{}
 		fmt.Fprintf(p, "%s (%s)\n", sanitize.Text(l.Folder), sanitize.Text(l.Drop))
-		p.line("State", "not taken, seen since %s", v.zoned(l.Since))
+		p.AddLine("State", "not taken, seen since %s", v.Zoned(l.Since))
 		if v.state == nil && l.Looked != nil {
-			p.below("vaultd does not run. It saw this when it last looked, " + v.zoned(*l.Looked) + ".")
+			p.AddText("vaultd does not run. It saw this when it last looked, " + v.Zoned(*l.Looked) + ".")
 		}
-		p.below("It is in the drop folder as it was dropped; nothing of it was sent.")
-		p.line("Because", "%s", sanitize.Text(l.Reason))
+		p.AddText("It is in the drop folder as it was dropped; nothing of it was sent.")
+		p.AddLine("Because", "%s", sanitize.Text(l.Reason))
 		if l.Detail != nil {
-			p.below(*l.Detail)
+			p.AddText(*l.Detail)
 		}
-		p.head("YOU CAN")
+		p.AddHeading("YOU CAN")
 		fmt.Fprintf(p, "  %s. To see whether it would be taken as it is:\n", l.advice())
 		fmt.Fprintf(p, "      vaultd validate %s\n", sanitize.ShellWord(l.path))
 		if _, err := a.stdout.Write(p.Bytes()); err != nil {

@@ -17,6 +17,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 	"vaultd/internal/watch"
 	"vaultd/internal/web"
 )
@@ -133,7 +134,7 @@ func (p *pulse) look(ctx context.Context) gathered {
 	if at.IsZero() {
 		f.Unfit = append(f.Unfit, "how it stands is not known yet")
 	} else if old := time.Since(at); old > factsLimit {
-		f.Unfit = append(f.Unfit, "this is how it stood "+ageText(old)+" ago: something hangs, perhaps a drop folder's file server")
+		f.Unfit = append(f.Unfit, "this is how it stood "+present.FormatAge(old)+" ago: something hangs, perhaps a drop folder's file server")
 	}
 	return f
 }
@@ -150,20 +151,20 @@ func (p *pulse) dead(ctx context.Context) []string {
 	err, at := p.vital.get(ctx, vitalPatience)
 	switch {
 	case !at.IsZero() && time.Since(at) > vitalLimit:
-		why = append(why, "the ledger has not answered for "+ageText(time.Since(at)))
+		why = append(why, "the ledger has not answered for "+present.FormatAge(time.Since(at)))
 	case err != nil:
 		why = append(why, "the ledger cannot be read: "+err.Error())
 	}
 	now := p.h.current()
 	if !now.reopening.IsZero() {
 		if took := time.Since(now.reopening); took > reopenPatience {
-			why = append(why, "the reload has stood still for "+ageText(took))
+			why = append(why, "the reload has stood still for "+present.FormatAge(took))
 		}
 		return why
 	}
 	if progress := now.d.Progress(); progress.Hangs() {
 		for _, s := range progress.Stalls {
-			why = append(why, s.What+" has stood still for "+ageText(time.Since(s.Since)))
+			why = append(why, s.What+" has stood still for "+present.FormatAge(time.Since(s.Since)))
 		}
 	}
 	return why
@@ -192,7 +193,7 @@ func (p *pulse) gather() gathered {
 	g.Commits, g.Changes = l.CommitCounts()
 	g.FileSyncs, g.DirectorySyncs = p.h.a.syncs.FileAndDirSyncs()
 	g.Reloaded, g.ReloadGood = p.h.reloaded()
-	v := view{clock: clock{g.At, cfg.Location}, cfg: cfg, ledger: l}
+	v := view{Clock: present.Clock{Now: g.At, Location: cfg.Location}, cfg: cfg, ledger: l}
 	t := newTally(v)
 	err := t.count(l)
 	if err == nil {
@@ -246,7 +247,7 @@ func (g *gathered) live(now generation) {
 	}
 	for _, stall := range now.d.Progress().Stalls {
 		if stall.Drop && !now.calm() {
-			g.Unfit = append(g.Unfit, stall.What+" has not been looked through for "+ageText(g.At.Sub(stall.Since)))
+			g.Unfit = append(g.Unfit, stall.What+" has not been looked through for "+present.FormatAge(g.At.Sub(stall.Since)))
 		}
 	}
 }
@@ -264,7 +265,7 @@ func (g *gathered) unfit(t *tally, alertAfter time.Duration, err error) {
 		target, _ := ingest.ParseTarget(r.Route) // these are the words of a target
 		person := ingest.Pause{Target: target, Cause: ledger.Cause{Code: r.Code}}.NeedsPerson()
 		if person || g.At.Sub(r.Since) >= pausePatience {
-			add("%s paused since %s (%s)", r.Route, t.brief(r.Since), r.Code)
+			add("%s paused since %s (%s)", r.Route, t.Brief(r.Since), r.Code)
 		}
 	}
 	for _, d := range g.Drops {
@@ -279,19 +280,19 @@ func (g *gathered) unfit(t *tally, alertAfter time.Duration, err error) {
 		}
 	}
 	if n := t.overdue.count; n > 0 {
-		add("%s open for longer than %s", many(n, "folder", "folders"), ageText(alertAfter))
+		add("%s open for longer than %s", present.FormatCount(n, "folder", "folders"), present.FormatAge(alertAfter))
 	}
 	if n := t.contradicted.count; n > 0 {
-		add("%s contradicted by the archive", many(n, "folder", "folders"))
+		add("%s contradicted by the archive", present.FormatCount(n, "folder", "folders"))
 	}
 }
 
 // yearBills are the bills of this year.
 func yearBills(v view) ([]billLine, error) {
-	all, err := bills(v.ledger, v.cfg, v.now)
+	all, err := bills(v.ledger, v.cfg, v.Now)
 	var lines []billLine
 	for _, b := range all {
-		if b.Year == v.now.In(v.loc).Year() {
+		if b.Year == v.Now.In(v.Location).Year() {
 			lines = append(lines, newBillLine(b))
 		}
 	}

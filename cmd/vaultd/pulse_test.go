@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 	"vaultd/internal/web"
 )
 
@@ -148,7 +149,7 @@ func TestFacts_I26_WhatIsUnfit(t *testing.T) {
 		"Disagreement": {func(g *gathered, _ *tally) { g.Balance.Seen = 1 }, "the balance does not agree"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, count := fresh(), &tally{clock: clock{now, time.UTC}}
+			g, count := fresh(), &tally{Clock: present.Clock{Now: now, Location: time.UTC}}
 			row.spoil(g, count)
 			g.unfit(count, 48*time.Hour, nil)
 			if got := strings.Join(g.Unfit, "; "); got != row.want {

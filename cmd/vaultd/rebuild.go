@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"vaultd/internal/ledger"
 
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/ledger"
 	"vaultd/internal/recovery"
 	"vaultd/internal/sanitize"
 )

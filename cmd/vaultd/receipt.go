@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/proof"
 	"vaultd/internal/sanitize"
 )
@@ -50,7 +51,7 @@ func (a *app) receipt(ctx context.Context, v view, x string) error {
 	r.Differs = differing(e)
 	out := r.Encode()
 	if !a.json {
-		out = receiptPage(v.clock, e, r)
+		out = receiptPage(v.Clock, e, r)
 	}
 	if _, err := a.stdout.Write(out); err != nil {
 		return fail(exitIO, fmt.Errorf("write: %w", err), "")
@@ -68,10 +69,10 @@ func differing(e ledger.Entry) []proof.ReceiptDifference {
 }
 
 // receiptPage is the receipt for a person.
-func receiptPage(c clock, e ledger.Entry, r proof.Receipt) []byte {
-	p := &page{}
+func receiptPage(c present.Clock, e ledger.Entry, r proof.Receipt) []byte {
+	p := &present.Page{}
 	fmt.Fprintf(p, "RECEIPT  %s%s\n", sanitize.Text(e.Folder), testMark(r.Environment != "production"))
-	p.head("ARCHIVED " + c.exact(e.ArchivedAt))
+	p.AddHeading("ARCHIVED " + c.Exact(e.ArchivedAt))
 	line := func(title, text string) {
 		if text != "" {
 			fmt.Fprintf(p, "  %-15s %s\n", title, text)
@@ -88,18 +89,18 @@ func receiptPage(c clock, e ledger.Entry, r proof.Receipt) []byte {
 	for _, d := range r.Differs {
 		line("KEPT FOLDER", sanitize.Text(d.What))
 	}
-	p.head("TIMES")
-	line("Taken", c.exact(e.SeenAt))
-	line("Registered", c.exact(e.RegisteredAt))
-	line("Uploaded", c.exact(e.UploadedAt))
-	line("Archived", c.exact(e.ArchivedAt)+", the archive's own time")
-	p.head("SENT")
-	line("ZIP", fmt.Sprintf("%s, SHA-256 %s", bytesText(r.ZIP.Size), r.ZIP.SHA256))
-	p.head(fmt.Sprintf("FILES (%d)", len(r.Files)))
+	p.AddHeading("TIMES")
+	line("Taken", c.Exact(e.SeenAt))
+	line("Registered", c.Exact(e.RegisteredAt))
+	line("Uploaded", c.Exact(e.UploadedAt))
+	line("Archived", c.Exact(e.ArchivedAt)+", the archive's own time")
+	p.AddHeading("SENT")
+	line("ZIP", fmt.Sprintf("%s, SHA-256 %s", present.FormatBytes(r.ZIP.Size), r.ZIP.SHA256))
+	p.AddHeading(fmt.Sprintf("FILES (%d)", len(r.Files)))
 	for _, f := range r.Files {
-		fmt.Fprintf(p, "  %s\n    %s, SHA-256 %s\n", sanitize.Text(f.Path), bytesText(f.Size), f.SHA256)
+		fmt.Fprintf(p, "  %s\n    %s, SHA-256 %s\n", sanitize.Text(f.Path), present.FormatBytes(f.Size), f.SHA256)
 	}
-	p.head("THE ARCHIVE'S OWN WORDS")
-	p.below(r.Record)
+	p.AddHeading("THE ARCHIVE'S OWN WORDS")
+	p.AddText(r.Record)
 	return p.Bytes()
 }

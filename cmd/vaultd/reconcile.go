@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/present"
 	"vaultd/internal/recovery"
 	"vaultd/internal/sanitize"
 )
@@ -87,7 +88,7 @@ func (a *app) reconcile(ctx context.Context, v view, p daemon.Person, accepted [
 		return fail(exitPerson, errors.New("an index was not read to its end: nothing is concluded from it"),
 			"run it again; if it lasts, show the provider the request that is named above (docs/recovery.md#an-index-that-is-not-complete)")
 	case n > 0:
-		return fail(exitDifferences, fmt.Errorf("%s found", many(n, "difference", "differences")), "see each of them above; the archive's provider can tell more about a bumId")
+		return fail(exitDifferences, fmt.Errorf("%s found", present.FormatCount(n, "difference", "differences")), "see each of them above; the archive's provider can tell more about a bumId")
 	case len(found.Why) > 0 && found.Safe:
 		return fail(exitPerson, errors.New("safe mode stays"), "mend what is named above and run it again")
 	}
@@ -228,7 +229,7 @@ func asReconciled(c daemon.Compared) reconciled {
 	out := reconciled{Safe: c.Safe && !c.Left, Left: c.Left, Why: append([]string{}, c.Why...), Cleared: c.Cleared, Doubted: c.Waits, Waiting: []waitingJSON{},
 		Folders: foldersJSON{asFindings(f.Receipts), asFindings(f.Claimed), asFindings(f.Differ), asFindings(f.Unbelieved), asFindings(f.Returned), asFindings(f.Strange)}, Vaults: []reconciledJSON{}}
 	for _, w := range c.Waiting {
-		out.Waiting = append(out.Waiting, waitingJSON{w.Key.String(), w.Drop, w.Folder, w.State.String(), w.Why, inUTC(w.Until)})
+		out.Waiting = append(out.Waiting, waitingJSON{w.Key.String(), w.Drop, w.Folder, w.State.String(), w.Why, present.TimeOrNil(w.Until)})
 	}
 	for _, r := range c.Vaults {
 		added := r.Added
@@ -258,7 +259,7 @@ func (a *app) tellReconciled(c daemon.Compared, v view) {
 	for _, w := range c.Waiting[:min(len(c.Waiting), shown)] {
 		until := ""
 		if !w.Until.IsZero() {
-			until = ", until " + v.brief(w.Until)
+			until = ", until " + v.Brief(w.Until)
 		}
 		fmt.Fprintf(a.stdout, "  %s %s: %s%s\n", w.Key, sanitize.FirstLine(w.Folder, 60), sanitize.FirstLine(w.Why, 160), until)
 	}
@@ -295,7 +296,7 @@ func (a *app) tellVault(r recovery.VaultReport) {
 	a.tellFindings("  UNKNOWN    ", r.Strange)
 	a.tellFindings("  MISSING    ", r.Missing)
 	if r.Ended > 0 {
-		fmt.Fprintf(a.stdout, "  ended      %s: not in the index any more, and the retention is over\n", many(r.Ended, "document", "documents"))
+		fmt.Fprintf(a.stdout, "  ended      %s: not in the index any more, and the retention is over\n", present.FormatCount(r.Ended, "document", "documents"))
 	}
 	a.tellFindings("  TWICE      ", r.Double)
 	a.tellFindings("  GIVEN UP   ", r.Uncounted)
@@ -308,7 +309,7 @@ func (a *app) tellVault(r recovery.VaultReport) {
 		fmt.Fprintf(a.stdout, "  added      %s documents: the index gives what was not sent, which is no difference\n", strings.Join(fields, ", "))
 	}
 	if r.NotCompared > 0 {
-		fmt.Fprintf(a.stdout, "  not compared %s: the metadata that was sent is not in this ledger\n", many(r.NotCompared, "document", "documents"))
+		fmt.Fprintf(a.stdout, "  not compared %s: the metadata that was sent is not in this ledger\n", present.FormatCount(r.NotCompared, "document", "documents"))
 	}
 }
 

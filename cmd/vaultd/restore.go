@@ -6,11 +6,12 @@ import (
 	"log/slog"
 	"strings"
 	"time"
-	"vaultd/internal/ledger"
 
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -80,13 +81,13 @@ func (a *app) restore(c *cobra.Command, file string, takeOver bool, reason strin
 		return err
 	}
 	out := restored{Ledger: r.Info.ID, Environment: r.Info.Environment, HeadLine: r.Head.N, Epoch: r.Info.Epoch,
-		KnownUntil: inUTC(r.Safe.KnownUntil), Doubted: r.Unreconciled, Kept: r.Kept, Away: append([]string{}, r.Away...)}
+		KnownUntil: present.TimeOrNil(r.Safe.KnownUntil), Doubted: r.Unreconciled, Kept: r.Kept, Away: append([]string{}, r.Away...)}
 	if a.json {
 		return writeJSON(a.stdout, out)
 	}
 	fmt.Fprintf(a.stdout, "RESTORED   %s\nLEDGER     %s%s, epoch %d, %d journal lines\n", sanitize.Text(file), sanitize.Text(out.Ledger), testMark(out.Environment != "production"), out.Epoch, out.HeadLine)
 	fmt.Fprintf(a.stdout, "KNOWN      up to %s; what was done after it is not known\n", r.Safe.KnownUntil.In(dc.Location).Format("2 Jan 2006 15:04:05 MST"))
-	fmt.Fprintf(a.stdout, "IN DOUBT   %s\n", many(out.Doubted, "entry", "entries"))
+	fmt.Fprintf(a.stdout, "IN DOUBT   %s\n", present.FormatCount(out.Doubted, "entry", "entries"))
 	a.tellKept(out.Kept)
 	for _, name := range out.Away {
 		fmt.Fprintf(a.stdout, "AWAY       drop %s is not there; safe mode lasts until it is\n", sanitize.Text(name))

@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -69,7 +70,7 @@ func (a *app) resume(ctx context.Context, v view, what, reason string) error {
 	if a.json {
 		return writeJSON(a.stdout, resumedJSON{"disposal-approved", a.uid, target.Drop, n})
 	}
-	fmt.Fprintf(a.stdout, "%s of drop %s may be removed now, by %s\n", many(n, "archived folder", "archived folders"), sanitize.Text(target.Drop), userName(a.uid))
+	fmt.Fprintf(a.stdout, "%s of drop %s may be removed now, by %s\n", present.FormatCount(n, "archived folder", "archived folders"), sanitize.Text(target.Drop), present.UserName(a.uid))
 	if v.state == nil {
 		fmt.Fprintln(a.stdout, "  vaultd is not running: it goes on with the next run")
 	}

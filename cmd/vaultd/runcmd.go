@@ -18,6 +18,7 @@ import (
 
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -89,7 +90,7 @@ func (a *app) once(ctx context.Context, d *daemon.Daemon, cfg config, wait bool)
 	if ctx.Err() != nil {
 		return fail(exitTemporary, errors.New("stopped before the pass was through; nothing is lost"), "")
 	}
-	after, state, c := d.Ledger().Balance(), d.State(), clock{time.Now(), cfg.Location}
+	after, state, c := d.Ledger().Balance(), d.State(), present.Clock{Now: time.Now(), Location: cfg.Location}
 	if env := d.Ledger().Info().Environment; env != "production" {
 		fmt.Fprintln(a.stdout, "TEST, NO EVIDENCE: what a test environment archives proves nothing")
 	}
@@ -103,8 +104,8 @@ func (a *app) once(ctx context.Context, d *daemon.Daemon, cfg config, wait bool)
 	}
 	for _, p := range state.Pauses {
 		needs = true
-		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Target.String(), c.exact(p.Since), pauseText(c, p))
-		fmt.Fprintf(a.stdout, "  %s\n", sanitize.Text(pauseAdvice(p, state.Advice)+nextTry(c, inUTC(p.Next))))
+		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Target.String(), c.Exact(p.Since), pauseText(c, p))
+		fmt.Fprintf(a.stdout, "  %s\n", sanitize.Text(pauseAdvice(p, state.Advice)+nextTry(c, present.TimeOrNil(p.Next))))
 	}
 	for _, dr := range state.Drops {
 		if dr.Paused != "" {

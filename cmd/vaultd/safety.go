@@ -5,6 +5,7 @@ import (
 
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 )
 
 // wantsSafety says what a person must see to before anything else: what makes the ledger or the configuration unsafe.
@@ -17,7 +18,7 @@ func (s *standing) wantsSafety(t *tally, add func(when, what string, n int, text
 		if !s.Running {
 			do = "start vaultd, then vaultd reconcile (docs/recovery.md)"
 		}
-		add("now", "safe-mode", 1, fmt.Sprintf("SAFE MODE since %s: %s", t.brief(m.Since), m.Text), do, nil)
+		add("now", "safe-mode", 1, fmt.Sprintf("SAFE MODE since %s: %s", t.Brief(m.Since), m.Text), do, nil)
 	}
 	s.wantsCheck(t, add)
 	if s.damage != "" && (s.Check == nil || len(s.Check.Ledger) == 0) {
@@ -38,11 +39,11 @@ func (s *standing) wantsCheck(t *tally, add func(when, what string, n int, text,
 	if k == nil {
 		return
 	}
-	add("now", "damaged", len(k.Ledger), many(len(k.Ledger), "difference", "differences")+" in the ledger itself, found "+t.brief(k.At),
+	add("now", "damaged", len(k.Ledger), present.FormatCount(len(k.Ledger), "difference", "differences")+" in the ledger itself, found "+t.Brief(k.At),
 		"keep the file; restore the newest backup, or rebuild the ledger (docs/recovery.md)", few(k.Ledger))
-	add("now", "files", len(k.Files), many(len(k.Files), "file is", "files are")+" not what the ledger says, found "+t.brief(k.At),
+	add("now", "files", len(k.Files), present.FormatCount(len(k.Files), "file is", "files are")+" not what the ledger says, found "+t.Brief(k.At),
 		"look at the disk; a package is made anew from its folder, a receipt with vaultd receipt", few(k.Files))
-	add("soon", "check", len(k.Unread), many(len(k.Unread), "receipt", "receipts")+" in kept folders could not be read, so nothing is known of them, found "+t.brief(k.At),
+	add("soon", "check", len(k.Unread), present.FormatCount(len(k.Unread), "receipt", "receipts")+" in kept folders could not be read, so nothing is known of them, found "+t.Brief(k.At),
 		"give the user vaultd runs as the right to read the drop folder (docs/samba.md), or mend the share; it is looked at again by itself", few(k.Unread))
 	if k.Failed != "" {
 		add("soon", "check", 1, "the ledger could not be checked: "+firstLine(k.Failed), "it is tried again in an hour; see the log", nil)
@@ -60,9 +61,9 @@ func (g *gathered) safety(l *boltledger.Ledger, s daemon.Checked) {
 	}
 	g.Checked, g.CheckFindings = s.At, len(s.Ledger)+len(s.Files)
 	if n := len(s.Ledger); n > 0 {
-		g.Unfit = append(g.Unfit, "the check found "+many(n, "difference", "differences")+" in the ledger")
+		g.Unfit = append(g.Unfit, "the check found "+present.FormatCount(n, "difference", "differences")+" in the ledger")
 	}
 	if n := len(s.Files); n > 0 {
-		g.Unfit = append(g.Unfit, "the check found "+many(n, "file that is", "files that are")+" not what the ledger says")
+		g.Unfit = append(g.Unfit, "the check found "+present.FormatCount(n, "file that is", "files that are")+" not what the ledger says")
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -39,14 +39,14 @@ func (a *app) show(ctx context.Context, v view, x string) error {
 	if err != nil {
 		return err
 	}
-	d, err := v.dossier(ctx, e)
+	d, err := present.ReadDossier(ctx, v.ledger, e, v.Location)
 	if err != nil {
 		return err
 	}
 	if a.json {
-		return writeJSON(a.stdout, d.json(v.clock))
+		return writeJSON(a.stdout, d.JSON(v.Clock))
 	}
-	_, err = a.stdout.Write(d.text(v.clock))
+	_, err = a.stdout.Write(d.Text(v.Clock))
 	return err
 }
 
@@ -68,9 +68,9 @@ func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	case len(es) == 1:
 		return es[0], nil
 	}
-	t := newTable(a.stderr, "KEY", "FOLDER", "STATE", "DROP", "SEEN")
+	t := present.NewTable(a.stderr, "KEY", "FOLDER", "STATE", "DROP", "SEEN")
 	for _, e := range es {
-		t.AppendRow(row(e.Key.String(), sanitize.Text(e.Folder), stateWord(e), sanitize.Text(e.Drop), v.brief(e.SeenAt)))
+		t.AppendRow(present.TableRow(e.Key.String(), sanitize.Text(e.Folder), present.StateText(e), sanitize.Text(e.Drop), v.Brief(e.SeenAt)))
 	}
 	t.Render()
 	count := fmt.Sprint(len(es))
@@ -153,57 +153,4 @@ func (v view) numbered(x string) ([]ledger.Entry, error) {
 		}
 	}
 	return es, nil
-}
-
-// dossier is everything that is known about one entry.
-type dossier struct {
-	entry   ledger.Entry
-	doc     ledger.Document
-	has     bool // there is a document
-	meta    archive.Document
-	details details
-	history []ledger.Line
-	notes   map[uint32]ledger.Note // what people gave as reasons, by the revision of their act
-}
-
-func (v view) dossier(ctx context.Context, e ledger.Entry) (dossier, error) {
-	d := dossier{entry: e}
-	var err error
-	if d.doc, d.has, err = v.ledger.Document(e.Key); err != nil {
-		return d, err
-	}
-	if d.meta, err = parseMetadata(e, d.doc); err != nil {
-		return d, err
-	}
-	if d.details, err = v.detailsWith(e, d.meta, d.doc.AsRead); err != nil {
-		return d, err
-	}
-	if d.notes, err = v.ledger.Notes(e.Key); err != nil {
-		return d, err
-	}
-	d.history, err = v.history(ctx, e.Key)
-	return d, err
-}
-
-// history collects the journal's lines that speak of a key, also of other entries' that name it.
-func (v view) history(ctx context.Context, key archive.Key) ([]ledger.Line, error) {
-	var lines []ledger.Line
-	text := []byte(key.String())
-	err := v.ledger.Lines(1, func(_ uint64, stored []byte) error {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if !bytes.Contains(stored, text) {
-			return nil
-		}
-		l, err := ledger.ParseLine(stored)
-		if err != nil {
-			return err
-		}
-		if l.Key == key.String() {
-			lines = append(lines, l)
-		}
-		return nil
-	})
-	return lines, err
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -127,9 +128,9 @@ func (a *app) showConfig(c config) error {
 			Settings []setting `json:"settings"`
 		}{all})
 	}
-	t := newTable(a.stdout, "KEY", "VALUE", "FROM")
+	t := present.NewTable(a.stdout, "KEY", "VALUE", "FROM")
 	for _, s := range all {
-		t.AppendRow(row(s.Key, yamlText(s.Value), sanitize.Text(s.origin())))
+		t.AppendRow(present.TableRow(s.Key, yamlText(s.Value), sanitize.Text(s.origin())))
 	}
 	t.Render()
 	return nil

@@ -20,6 +20,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/watch"
 )
@@ -65,7 +66,7 @@ func (a *app) status(ctx context.Context, v view) error {
 	if a.json {
 		err = writeJSON(a.stdout, s)
 	} else {
-		err = s.print(a.stdout, v.clock)
+		err = s.print(a.stdout, v.Clock)
 	}
 	if err == nil && len(s.Needs) > 0 {
 		err = quiet(exitPerson)
@@ -221,7 +222,7 @@ type billLine struct {
 func (v view) collect(ctx context.Context) (standing, error) {
 	c := v.cfg
 	s := standing{
-		Version: buildVersion(), Environment: c.Service.Environment, At: v.now.UTC().Truncate(time.Second), Running: v.state != nil,
+		Version: buildVersion(), Environment: c.Service.Environment, At: v.Now.UTC().Truncate(time.Second), Running: v.state != nil,
 		Needs: []need{}, Pauses: []pauseLine{}, NotTaken: []notTaken{}, Advice: []string{}, Service: c.Service.BaseURL,
 		ReloadFault: v.reloadFault,
 	}
@@ -230,7 +231,7 @@ func (v view) collect(ctx context.Context) (standing, error) {
 		s.Service = u.Host
 	}
 	if safe, is := v.ledger.SafeMode(); is {
-		s.Safe = &safeLine{safe.Mark, safe.Since.UTC(), inUTC(safe.KnownUntil), daemon.SafeWords(safe)}
+		s.Safe = &safeLine{safe.Mark, safe.Since.UTC(), present.TimeOrNil(safe.KnownUntil), daemon.SafeWords(safe)}
 	}
 	t := newTally(v)
 	for _, count := range []func(*boltledger.Ledger) error{t.count, t.name, t.spread, t.success, func(l *boltledger.Ledger) error { return t.lookBack(ctx, l) }} {
@@ -238,7 +239,7 @@ func (v view) collect(ctx context.Context) (standing, error) {
 			return s, err
 		}
 	}
-	s.Open, s.LastSuccess = t.openLine(), inUTC(t.lastSuccess)
+	s.Open, s.LastSuccess = t.openLine(), present.TimeOrNil(t.lastSuccess)
 	if !t.told.IsZero() {
 		ahead := t.ahead.Seconds()
 		s.ClockAhead = &ahead
@@ -253,24 +254,24 @@ func (v view) collect(ctx context.Context) (standing, error) {
 	if err := s.met(err); err != nil {
 		return s, err
 	}
-	s.pending(pending, v.clock)
+	s.pending(pending, v.Clock)
 	if n, waits := s.stopped(c); waits {
 		s.Needs = append(s.Needs, n)
 	}
 	if text, do := bindingTrouble(v.ledger.Info(), c); v.state == nil && text != "" {
 		s.Needs = append(s.Needs, need{"now", "binding", 1, text, do, []string{}})
 	}
-	bills, err := bills(v.ledger, c, v.now)
+	bills, err := bills(v.ledger, c, v.Now)
 	err = s.met(err)
 	s.wants(t)
 	for _, b := range bills {
-		if b.Year == v.now.In(v.loc).Year() {
+		if b.Year == v.Now.In(v.Location).Year() {
 			s.Billing = append(s.Billing, newBillLine(b))
 		}
 	}
 	s.Downloads.Allowed = c.Billing.DownloadsPerMonth
 	if err == nil {
-		s.Downloads.Month, err = v.ledger.CountFetches(v.now)
+		s.Downloads.Month, err = v.ledger.CountFetches(v.Now)
 		err = s.met(err)
 	}
 	return s, err
@@ -326,7 +327,7 @@ func (s *standing) drops(v view, t *tally) {
 	c := v.cfg
 	line := func(name string) dropLine {
 		d := t.drops[name]
-		return dropLine{Name: name, Today: d.today, Open: d.open, Oldest: inUTC(d.oldest), Free: -1}
+		return dropLine{Name: name, Today: d.today, Open: d.open, Oldest: present.TimeOrNil(d.oldest), Free: -1}
 	}
 	configured := map[string]bool{}
 	for _, d := range c.Drops {
@@ -348,7 +349,7 @@ func (s *standing) drops(v view, t *tally) {
 
 // live adds what only a running daemon knows.
 func (s *standing) live(d daemon.State, t *tally) {
-	s.Since, s.taken = inUTC(d.Since), d.Taken
+	s.Since, s.taken = present.TimeOrNil(d.Since), d.Taken
 	for _, u := range d.Advice {
 		s.Advice = append(s.Advice, u.Text)
 	}
@@ -356,7 +357,7 @@ func (s *standing) live(d daemon.State, t *tally) {
 		s.Check = &checkLine{c.At.UTC(), c.OK(), append([]string{}, c.Ledger...), append([]string{}, c.Files...), append([]string{}, c.Unread...), c.Failed}
 	}
 	for _, p := range d.Pauses {
-		l := pauseLine{Route: p.Target.String(), Since: p.Since.UTC(), Next: inUTC(p.Next), Code: p.Cause.Code, Text: pauseText(t.clock, p),
+		l := pauseLine{Route: p.Target.String(), Since: p.Since.UTC(), Next: present.TimeOrNil(p.Next), Code: p.Cause.Code, Text: pauseText(t.Clock, p),
 			Do: sanitize.Text(pauseAdvice(p, d.Advice)), Wait: s.Open.Total, person: p.NeedsPerson()}
 		for v, n := range t.byVault {
 			if p.Target.Vault == v {

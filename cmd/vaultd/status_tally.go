@@ -9,13 +9,14 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 )
 
 // tally counts entries for people; every number is the ledger's, so that none forgets at a
 // restart. It comes from the ledger's indexes and the end of the journal: what is asked
 // again and again must cost the same with ten entries and with a million.
 type tally struct {
-	clock
+	present.Clock
 	alertAfter  time.Duration
 	open        map[ledger.State]int
 	byVault     map[archive.VaultID]int // open
@@ -35,7 +36,7 @@ type dropTally struct {
 
 func newTally(v view) *tally {
 	t := &tally{
-		clock: v.clock, alertAfter: v.cfg.Status.AlertAfter, open: map[ledger.State]int{},
+		Clock: v.Clock, alertAfter: v.cfg.Status.AlertAfter, open: map[ledger.State]int{},
 		byVault: map[archive.VaultID]int{}, drops: map[string]*dropTally{},
 	}
 	for _, d := range v.cfg.Drops {
@@ -54,7 +55,7 @@ type told struct {
 }
 
 func (t *tally) classes() []told {
-	overdue, unusual := t.now.Add(-t.alertAfter), t.now.Add(-ledger.ReviewPeriod)
+	overdue, unusual := t.Now.Add(-t.alertAfter), t.Now.Add(-ledger.ReviewPeriod)
 	return []told{
 		{class: ledger.Waiting, open: true, before: overdue, count: &t.overdue}, {class: ledger.WaitingForRights, open: true, before: overdue, count: &t.overdue},
 		{class: ledger.AwaitingDecision, open: true, count: &t.undecided}, {class: ledger.RejectedUnresolved, count: &t.rejected},
@@ -101,7 +102,7 @@ func (t *tally) name(l *boltledger.Ledger) error {
 			if e.SeenAt.Before(c.since) {
 				continue
 			}
-			why, err := whyInBrief(l, e, t.loc)
+			why, err := present.SummarizeEntry(l, e, t.Location)
 			if err != nil {
 				return err
 			}
@@ -154,8 +155,8 @@ func (t *tally) success(l *boltledger.Ledger) error {
 			t.lastSuccess = x.Last
 		}
 	}
-	if t.lastSuccess.After(t.now) {
-		t.lastSuccess = t.now
+	if t.lastSuccess.After(t.Now) {
+		t.lastSuccess = t.Now
 	}
 	return err
 }
@@ -201,7 +202,7 @@ func (t *tally) lookAt(ctx context.Context, l *boltledger.Ledger, from, to uint6
 		}
 		if n == from {
 			at, err := time.Parse(time.RFC3339, x.At)
-			if today = t.today(at); err != nil {
+			if today = t.IsToday(at); err != nil {
 				return err
 			}
 		}
@@ -226,7 +227,7 @@ func (t *tally) archived(l *boltledger.Ledger, x ledger.Line) error {
 		return err
 	}
 	e, _, err := l.Entry(key)
-	if err == nil && e.State == ledger.Archived && t.today(e.ArchivedAt) {
+	if err == nil && e.State == ledger.Archived && t.IsToday(e.ArchivedAt) {
 		t.drop(e.Drop).today++
 	}
 	return err
@@ -252,7 +253,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 func (t *tally) openLine() openLine {
-	o := openLine{States: map[string]int{}, Oldest: inUTC(t.oldest), Limit: t.alertAfter.Seconds(), Overdue: t.overdue.count}
+	o := openLine{States: map[string]int{}, Oldest: present.TimeOrNil(t.oldest), Limit: t.alertAfter.Seconds(), Overdue: t.overdue.count}
 	for s, n := range t.open {
 		o.States[s.String()] = n
 		o.Total += n

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"vaultd/internal/present"
 )
 
 const (
@@ -102,7 +104,7 @@ func redraw(page string, height int) string {
 	lines := strings.Split(strings.TrimRight(page, "\n"), "\n")
 	if height > 1 && len(lines) >= height {
 		more := len(lines) - (height - 2)
-		lines = append(lines[:height-2:height-2], "... "+many(more, "more line: make the window larger, or vaultd status", "more lines: make the window larger, or vaultd status"))
+		lines = append(lines[:height-2:height-2], "... "+present.FormatCount(more, "more line: make the window larger, or vaultd status", "more lines: make the window larger, or vaultd status"))
 	}
 	var b strings.Builder
 	b.WriteString("\x1b[H")

@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/watch"
 )
@@ -36,14 +37,14 @@ func (s *standing) wants(t *tally) {
 		}
 	}
 	s.wantsSafety(t, add)
-	add("now", "contradicted", t.contradicted.count, many(t.contradicted.count, "document", "documents")+" contradicted by the archive",
+	add("now", "contradicted", t.contradicted.count, present.FormatCount(t.contradicted.count, "document", "documents")+" contradicted by the archive",
 		"see vaultd why X; ask the provider", t.contradicted.names)
-	add("now", "archived-twice", t.twice.count, many(t.twice.count, "document", "documents")+" archived more than once",
+	add("now", "archived-twice", t.twice.count, present.FormatCount(t.twice.count, "document", "documents")+" archived more than once",
 		"see vaultd why X; ask the provider to remove what is too many, then vaultd close X", t.twice.names)
 	for _, p := range s.Pauses {
 		if s.isTold(p) {
-			add("now", "paused", 1, fmt.Sprintf("%s paused since %s: %s; %d wait, none lost", p.Route, t.brief(p.Since), p.Text, p.Wait),
-				p.Do+nextTry(t.clock, p.Next), nil)
+			add("now", "paused", 1, fmt.Sprintf("%s paused since %s: %s; %d wait, none lost", p.Route, t.Brief(p.Since), p.Text, p.Wait),
+				p.Do+nextTry(t.Clock, p.Next), nil)
 		}
 	}
 	s.wantsDrops(add)
@@ -52,7 +53,7 @@ func (s *standing) wants(t *tally) {
 		if off < 0 {
 			way, off = "behind", -off
 		}
-		add("soon", "clock", 1, "the clock of this machine was "+ageText(off)+" "+way+" the archive service's at the last registration",
+		add("soon", "clock", 1, "the clock of this machine was "+present.FormatAge(off)+" "+way+" the archive service's at the last registration",
 			"set the time (timedatectl; chronyc makestep); uploads are reckoned by the service's clock meanwhile, but the times in reports are wrong", nil)
 	}
 	full := s.wantsDisk(add)
@@ -62,11 +63,11 @@ func (s *standing) wants(t *tally) {
 				pendingAdvice(n.Reason), n.Names)
 		}
 	}
-	add("now", "unreadable", t.unreadable.count, many(t.unreadable.count, "taken folder", "taken folders")+" cannot be read",
+	add("now", "unreadable", t.unreadable.count, present.FormatCount(t.unreadable.count, "taken folder", "taken folders")+" cannot be read",
 		"give the share's group the right to read what is named (docs/samba.md); it is tried again by itself", t.unreadable.names)
-	add("now", "overdue", t.overdue.count, many(t.overdue.count, "document", "documents")+" open for longer than "+ageText(t.alertAfter),
+	add("now", "overdue", t.overdue.count, present.FormatCount(t.overdue.count, "document", "documents")+" open for longer than "+present.FormatAge(t.alertAfter),
 		"see vaultd why X; ask the provider about them", t.overdue.names)
-	add("soon", "kept-differs", t.differing.count, many(t.differing.count, "kept folder is", "kept folders are")+" not what was archived",
+	add("soon", "kept-differs", t.differing.count, present.FormatCount(t.differing.count, "kept folder is", "kept folders are")+" not what was archived",
 		"see vaultd why X; compare it with vaultd fetch X; drop a corrected invoice or tidy it away, then vaultd close X", t.differing.names)
 	add("soon", "rejected", t.rejected.count, fmt.Sprintf("%d rejected", t.rejected.count),
 		"put them right as _REASON.txt says and drop them again", t.rejected.names)
@@ -75,9 +76,9 @@ func (s *standing) wants(t *tally) {
 		"see vaultd why X, then decide", t.quarantined.names)
 	add("soon", "undecided", t.undecided.count, fmt.Sprintf("%d held: same files or same number as another, or a date that can hardly be right", t.undecided.count),
 		"see vaultd why X, then decide", t.undecided.names)
-	add("soon", "same-number", t.numbered.count, many(t.numbered.count, "document has", "documents have")+" the invoice number of another one",
+	add("soon", "same-number", t.numbered.count, present.FormatCount(t.numbered.count, "document has", "documents have")+" the invoice number of another one",
 		"see vaultd why X and compare the two; if both are right: vaultd close X", t.numbered.names)
-	add("soon", "strange-date", t.misdated.count, many(t.misdated.count, "document has", "documents have")+" a date that can hardly be right",
+	add("soon", "strange-date", t.misdated.count, present.FormatCount(t.misdated.count, "document has", "documents have")+" a date that can hardly be right",
 		"see vaultd why X and look into the invoice; if it is to stay: vaultd close X", t.misdated.names)
 }
 
@@ -91,10 +92,10 @@ func (s *standing) wantsDisk(add func(when, what string, n int, text, do string,
 		case d.stands:
 			what = "not even the ledger has room, so that nothing is taken, sent or asked"
 		case d.Reserve < d.Wanted:
-			what += fmt.Sprintf("; for their outcomes %s of %s are set aside", sizeText(d.Reserve), sizeText(d.Wanted))
+			what += fmt.Sprintf("; for their outcomes %s of %s are set aside", present.FormatSize(d.Reserve), present.FormatSize(d.Wanted))
 		}
 		add("now", "disk", 1, fmt.Sprintf("the disk of state_dir has %s left, below spool.min_free (%s): %s",
-			sizeText(d.LedgerFree), sizeText(d.MinFree), what), "free space there; it goes on by itself", nil)
+			present.FormatSize(d.LedgerFree), present.FormatSize(d.MinFree), what), "free space there; it goes on by itself", nil)
 	}
 	return full
 }
@@ -118,11 +119,11 @@ func (s *standing) wantsDrops(add func(when, what string, n int, text, do string
 }
 
 // nextTry says when a pause is tried again, where it ends by itself.
-func nextTry(c clock, next *time.Time) string {
+func nextTry(c present.Clock, next *time.Time) string {
 	if next == nil {
 		return ""
 	}
-	return "; next try " + c.zoned(*next)
+	return "; next try " + c.Zoned(*next)
 }
 
 // isTold reports whether a pause stands among what needs a person: because it lasts, or because no waiting ends it.
@@ -131,10 +132,10 @@ func (s *standing) isTold(p pauseLine) bool {
 }
 
 // pauseText says why a route is paused: first how long the service asks to wait, or what its answer means, then what was wrong.
-func pauseText(c clock, p ingest.Pause) string {
+func pauseText(c present.Clock, p ingest.Pause) string {
 	switch meaning := p.Meaning(); {
-	case c.now.Before(p.Asked):
-		return "the service asks us to slow down until " + c.brief(p.Asked) + ": " + p.Cause.Text
+	case c.Now.Before(p.Asked):
+		return "the service asks us to slow down until " + c.Brief(p.Asked) + ": " + p.Cause.Text
 	case meaning != "":
 		return meaning + ": " + p.Cause.Text
 	}
@@ -151,12 +152,12 @@ func pauseAdvice(p ingest.Pause, unlisted []daemon.UnlistedVault) string {
 	return p.Advice()
 }
 
-func (s *standing) print(w io.Writer, c clock) error {
+func (s *standing) print(w io.Writer, c present.Clock) error {
 	if s.Safe != nil {
-		fmt.Fprintf(w, "SAFE MODE since %s: nothing is taken, sent, moved or removed before \"vaultd reconcile\"\n", c.brief(s.Safe.Since))
+		fmt.Fprintf(w, "SAFE MODE since %s: nothing is taken, sent, moved or removed before \"vaultd reconcile\"\n", c.Brief(s.Safe.Since))
 	}
 	fmt.Fprintf(w, "vaultd %s %s  %s %s  %s\n", s.Version, sanitize.Text(s.Host), strings.ToUpper(s.Environment), sanitize.Text(s.Service),
-		s.At.In(c.loc).Format("2 Jan 15:04 MST"))
+		s.At.In(c.Location).Format("2 Jan 15:04 MST"))
 	if s.Environment != "production" {
 		fmt.Fprintln(w, "TEST, NO EVIDENCE: what a test environment archives proves nothing")
 	}
@@ -171,9 +172,9 @@ func (s *standing) print(w io.Writer, c clock) error {
 	s.printNotTaken(w, c)
 	s.printOpen(w, c)
 	s.printDrops(w, c)
-	fmt.Fprintf(w, "DISK     ledger %s free; spool %s of %s\n", sizeText(s.Disk.LedgerFree), sizeText(s.Disk.SpoolUsed), sizeText(s.Disk.SpoolMax))
+	fmt.Fprintf(w, "DISK     ledger %s free; spool %s of %s\n", present.FormatSize(s.Disk.LedgerFree), present.FormatSize(s.Disk.SpoolUsed), present.FormatSize(s.Disk.SpoolMax))
 	if k := s.Check; k != nil && k.OK {
-		fmt.Fprintf(w, "CHECK    %s: the whole ledger, nothing differs\n", c.brief(k.At))
+		fmt.Fprintf(w, "CHECK    %s: the whole ledger, nothing differs\n", c.Brief(k.At))
 	}
 	if s.ClockAhead != nil {
 		fmt.Fprintf(w, "CLOCK    %.1f s off service\n", math.Abs(*s.ClockAhead))
@@ -182,7 +183,7 @@ func (s *standing) print(w io.Writer, c clock) error {
 	return nil
 }
 
-func (s *standing) printNeeds(w io.Writer, c clock) {
+func (s *standing) printNeeds(w io.Writer, c present.Clock) {
 	counts := map[string]int{}
 	for _, n := range s.Needs {
 		counts[n.When] += n.Count
@@ -193,7 +194,7 @@ func (s *standing) printNeeds(w io.Writer, c clock) {
 	}
 	last := "no success yet"
 	if s.LastSuccess != nil {
-		last = "last success " + c.brief(*s.LastSuccess) + ", " + c.ago(*s.LastSuccess) + " ago"
+		last = "last success " + c.Brief(*s.LastSuccess) + ", " + c.Ago(*s.LastSuccess) + " ago"
 	}
 	fmt.Fprintf(w, "%s     %s\n", head, last)
 	for _, n := range s.Needs {
@@ -210,7 +211,7 @@ func (s *standing) printNeeds(w io.Writer, c clock) {
 		if s.isTold(p) {
 			continue // stands among what needs a person
 		}
-		fmt.Fprintf(w, "PAUSED   %s since %s%s: %s\n", sanitize.Text(p.Route), c.brief(p.Since), strings.Replace(nextTry(c, p.Next), ";", ",", 1), sanitize.FirstLine(p.Text, mostText))
+		fmt.Fprintf(w, "PAUSED   %s since %s%s: %s\n", sanitize.Text(p.Route), c.Brief(p.Since), strings.Replace(nextTry(c, p.Next), ";", ",", 1), sanitize.FirstLine(p.Text, mostText))
 		fmt.Fprintf(w, "         %s\n", p.Do)
 	}
 }
@@ -228,7 +229,7 @@ func (s *standing) printBalance(w io.Writer) {
 	fmt.Fprintf(w, "%s + open %d  %s\n", strings.Join(parts, ""), s.Balance.Open, verdict)
 }
 
-func (s *standing) printNotTaken(w io.Writer, c clock) {
+func (s *standing) printNotTaken(w io.Writer, c present.Clock) {
 	total := 0
 	for _, n := range s.NotTaken {
 		total += n.Count
@@ -239,7 +240,7 @@ func (s *standing) printNotTaken(w io.Writer, c clock) {
 	case s.looked.IsZero():
 		fmt.Fprintln(w, "NOT TAKEN YET not known: vaultd has not looked into the drops yet")
 	default:
-		fmt.Fprintf(w, "NOT TAKEN YET %d, as of %s\n", total, c.brief(s.looked))
+		fmt.Fprintf(w, "NOT TAKEN YET %d, as of %s\n", total, c.Brief(s.looked))
 	}
 	for _, n := range s.NotTaken {
 		fmt.Fprintf(w, "  %s: %s %d\n", sanitize.Text(n.Drop), sanitize.Text(n.Reason), n.Count)
@@ -260,7 +261,7 @@ var openKinds = []struct {
 	{"being clarified", []ledger.State{ledger.Unclear}},
 }
 
-func (s *standing) printOpen(w io.Writer, c clock) {
+func (s *standing) printOpen(w io.Writer, c present.Clock) {
 	fmt.Fprintf(w, "OPEN %d", s.Open.Total)
 	between := "  "
 	for _, k := range openKinds {
@@ -274,17 +275,17 @@ func (s *standing) printOpen(w io.Writer, c clock) {
 		}
 	}
 	if s.Open.Oldest != nil {
-		fmt.Fprintf(w, "; oldest %s (limit %s)", c.ago(*s.Open.Oldest), ageText(time.Duration(s.Open.Limit)*time.Second))
+		fmt.Fprintf(w, "; oldest %s (limit %s)", c.Ago(*s.Open.Oldest), present.FormatAge(time.Duration(s.Open.Limit)*time.Second))
 	}
 	fmt.Fprintln(w)
 }
 
-func (s *standing) printDrops(w io.Writer, c clock) {
-	t := newTable(w, "DROP", "MODE", "FREE", "TODAY", "OPEN", "OLDEST", "")
+func (s *standing) printDrops(w io.Writer, c present.Clock) {
+	t := present.NewTable(w, "DROP", "MODE", "FREE", "TODAY", "OPEN", "OLDEST", "")
 	for _, d := range s.Drops {
 		oldest, note := "-", ""
 		if d.Oldest != nil {
-			oldest = c.ago(*d.Oldest)
+			oldest = c.Ago(*d.Oldest)
 		}
 		switch {
 		case d.Paused != "":
@@ -292,7 +293,7 @@ func (s *standing) printDrops(w io.Writer, c clock) {
 		case d.Mode == string(watch.Poll) && d.Why != "":
 			note = sanitize.FirstLine(d.Why, 60)
 		}
-		t.AppendRow(row(sanitize.Text(d.Name), sanitize.Text(d.Mode), sizeText(d.Free), fmt.Sprint(d.Today), fmt.Sprint(d.Open), oldest, note))
+		t.AppendRow(present.TableRow(sanitize.Text(d.Name), sanitize.Text(d.Mode), present.FormatSize(d.Free), fmt.Sprint(d.Today), fmt.Sprint(d.Open), oldest, note))
 	}
 	t.Render()
 }
@@ -305,7 +306,7 @@ func (s *standing) printBills(w io.Writer) {
 		b.print(w)
 	}
 	if d := s.Downloads; d.Month > 0 {
-		fmt.Fprintf(w, "BILLING  %s this month; billing.downloads_per_month allows %d\n", many(int(d.Month), "download", "downloads"), d.Allowed)
+		fmt.Fprintf(w, "BILLING  %s this month; billing.downloads_per_month allows %d\n", present.FormatCount(int(d.Month), "download", "downloads"), d.Allowed)
 	}
 }
 
@@ -333,14 +334,14 @@ func (b billLine) forecast() string {
 	case f.Most == 0:
 		return text + "; nothing beyond what is included"
 	case f.Money != "":
-		return text + fmt.Sprintf("; %s beyond what is included (%d to %d), %s %s (%s to %s)", many(f.Whole, "transaction", "transactions"), f.Least, f.Most, b.Currency, f.Money, f.LeastMoney, f.MostMoney)
+		return text + fmt.Sprintf("; %s beyond what is included (%d to %d), %s %s (%s to %s)", present.FormatCount(f.Whole, "transaction", "transactions"), f.Least, f.Most, b.Currency, f.Money, f.LeastMoney, f.MostMoney)
 	}
-	return text + fmt.Sprintf("; %s beyond what is included (%d to %d)", many(f.Whole, "transaction", "transactions"), f.Least, f.Most)
+	return text + fmt.Sprintf("; %s beyond what is included (%d to %d)", present.FormatCount(f.Whole, "transaction", "transactions"), f.Least, f.Most)
 }
 
 // String returns the bill as people read it: the average first, then how near the limit is.
 func (b billLine) String() string {
-	text := fmt.Sprintf("%d %s: %s", b.Year, b.who(), many(b.Documents, "document", "documents"))
+	text := fmt.Sprintf("%d %s: %s", b.Year, b.who(), present.FormatCount(b.Documents, "document", "documents"))
 	if b.Unsized > 0 {
 		text += fmt.Sprintf(" (%d of unknown size, left out of what follows)", b.Unsized)
 	}
@@ -357,7 +358,7 @@ func (b billLine) String() string {
 		text += "; LIMIT REACHED"
 	}
 	if b.Transactions == "0" {
-		return text + fmt.Sprintf("; %s left", sizeText(int64(min(b.Headroom, 1<<62))))
+		return text + fmt.Sprintf("; %s left", present.FormatSize(int64(min(b.Headroom, 1<<62))))
 	}
 	unit := "transactions" // of which there may be parts: 1.5
 	if b.Transactions == "1" {

@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 	"strings"
+
+	"vaultd/internal/present"
 )
 
 // lookAtMost bounds what a command reads of a drop folder to say how much waits in it.
@@ -21,7 +23,7 @@ func (s *standing) stopped(c config) (n need, waits bool) {
 	}
 	return need{
 		When: "now", What: "not-running", Count: total,
-		Text: "vaultd is not running, and " + many(total, "folder waits", "folders wait") + " (" + many(dropped, "lies", "lie") + " in drop folders, " + many(s.Open.Total, "is", "are") + " half-way)",
+		Text: "vaultd is not running, and " + present.FormatCount(total, "folder waits", "folders wait") + " (" + present.FormatCount(dropped, "lies", "lie") + " in drop folders, " + present.FormatCount(s.Open.Total, "is", "are") + " half-way)",
 		Do:   "systemctl start vaultd; if it does not stay: journalctl -u vaultd",
 	}, true
 }

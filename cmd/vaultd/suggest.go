@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/statedir"
 )
@@ -109,7 +110,7 @@ func (a *app) askForSuggestions(ctx context.Context, what, typed string) []strin
 	case !errors.Is(err, errNoDaemon) || cfg.unusable != nil:
 		return nil
 	}
-	v := view{clock: clock{time.Now(), cfg.Location}, cfg: cfg}
+	v := view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg}
 	if suggestFor[what] == nil {
 		return v.suggest(what, typed, nil)
 	}
@@ -146,7 +147,7 @@ func (v view) suggest(what, typed string, newest func(func(ledger.Entry) error) 
 		if f.isName && s.named[f.text] > 1 && typed == "" { // the name alone would not say which one is meant
 			text = f.entry.Key.String()
 		}
-		lines = append(lines, text+"\t"+sanitize.Text(f.entry.Folder+", "+stateWord(f.entry)+", "+f.entry.Drop+", "+v.brief(f.entry.SeenAt)))
+		lines = append(lines, text+"\t"+sanitize.Text(f.entry.Folder+", "+present.StateText(f.entry)+", "+f.entry.Drop+", "+v.Brief(f.entry.SeenAt)))
 	}
 	return unique(lines)
 }
@@ -219,7 +220,7 @@ func (s *nameSearch) form(e ledger.Entry) (text string, isName, ok bool) {
 	if len(s.typed) < leastNumber {
 		return "", false, false
 	}
-	numbers := []string{e.Key.String(), string(remoteOf(e))}
+	numbers := []string{e.Key.String(), string(present.RemoteNumber(e))}
 	if !e.ID.IsZero() {
 		numbers = append(numbers, e.ID.String())
 	}

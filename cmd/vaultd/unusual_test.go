@@ -9,6 +9,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 // unusual has two archived invoices with one number, and an archived one with a date that cannot be.
@@ -51,9 +52,9 @@ func TestShow_I26_SameNumberNamesBothFolders(t *testing.T) {
 		}
 	}
 	out, _, _ := say(t, true, func(a *app) error { return a.list(t.Context(), s.view, listFilter{}) })
-	var rows []listRow
+	var rows []present.ListRow
 	for line := range strings.Lines(out) {
-		var r listRow
+		var r present.ListRow
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +105,7 @@ func TestStatus_I26_UnusualUntilLookedAt(t *testing.T) {
 		t.Error("closed twice")
 	}
 	later := s.view
-	later.now = noon.Add(ledger.ReviewPeriod)
+	later.Now = noon.Add(ledger.ReviewPeriod)
 	got, err := later.collect(t.Context())
 	if err != nil || slices.ContainsFunc(got.Needs, func(n need) bool { return n.What == "strange-date" }) {
 		t.Errorf("%v, still named after a month: %+v", err, got.Needs)

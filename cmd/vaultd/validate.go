@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/packager"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -46,7 +47,7 @@ type validated struct {
 	ClientUUID *string         `json:"clientUUID"`
 	Chosen     bool            `json:"clientUUIDFromSidecar"`
 	DocumentID *string         `json:"documentId"`
-	Files      []showFile      `json:"files"`
+	Files      []present.File  `json:"files"`
 	Size       int64           `json:"bytes"` // of the files, before they are packed
 	Ignored    []string        `json:"ignored"`
 	Missing    []string        `json:"waitsFor"` // what must come before it is taken
@@ -88,7 +89,7 @@ func (a *app) validate(ctx context.Context, path, name string) error {
 	}
 	defer root.Close() // read-only
 	rules := wireDrop(d, cfg.Package).Rules
-	v := validated{Path: abs, Drop: d.Name, Vault: d.Vault, Files: []showFile{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
+	v := validated{Path: abs, Drop: d.Name, Vault: d.Vault, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
 	s, err := packager.ValidateFolder(ctx, root, rules)
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return a.invalid(v, refusal)
@@ -146,35 +147,35 @@ func (a *app) invalid(v validated, r *packager.Refusal) error {
 }
 
 func (a *app) valid(v validated, s packager.SealedFolder) error {
-	v.Good, v.ClientUUID, v.Chosen, v.DocumentID = true, known(s.ID.String()), s.HasChosenID, known(s.Document.Number)
+	v.Good, v.ClientUUID, v.Chosen, v.DocumentID = true, present.TextOrNil(s.ID.String()), s.HasChosenID, present.TextOrNil(s.Document.Number)
 	v.Ignored = append(v.Ignored, s.Junk...)
 	for _, f := range s.Files {
-		v.Files = append(v.Files, showFile{f.Path, f.Size, f.SHA256.String()})
+		v.Files = append(v.Files, present.File{Path: f.Path, Size: f.Size, SHA256: f.SHA256.String()})
 		v.Size += f.Size
 	}
 	if a.json {
 		return writeJSON(a.stdout, v)
 	}
-	p := &page{}
+	p := &present.Page{}
 	fmt.Fprintf(p, "GOOD  %s would be taken by drop %s for vault %s\n", sanitize.Text(filepath.Base(v.Path)), sanitize.Text(v.Drop), sanitize.Text(v.Vault))
 	how := "derived from files and metadata"
 	if s.HasChosenID {
 		how = "given by the sidecar"
 	}
-	p.line("clientUUID", "%s (%s)", s.ID, how)
-	p.head("METADATA")
-	for _, f := range metadataFields(s.Document) {
-		fmt.Fprintf(p, "  %-18s %s\n", f.name, sanitize.Text(f.value))
+	p.AddLine("clientUUID", "%s (%s)", s.ID, how)
+	p.AddHeading("METADATA")
+	for _, f := range present.MetadataFields(s.Document) {
+		fmt.Fprintf(p, "  %-18s %s\n", f.Name, sanitize.Text(f.Value))
 	}
-	p.head(fmt.Sprintf("FILES (%d), %s before they are packed", len(s.Files), sizeText(v.Size)))
+	p.AddHeading(fmt.Sprintf("FILES (%d), %s before they are packed", len(s.Files), present.FormatSize(v.Size)))
 	for _, f := range s.Files {
-		fmt.Fprintf(p, "  %s  %s\n", sanitize.Text(f.Path), bytesText(f.Size))
+		fmt.Fprintf(p, "  %s  %s\n", sanitize.Text(f.Path), present.FormatBytes(f.Size))
 	}
 	if len(s.Junk) > 0 {
 		fmt.Fprintf(p, "  ignored: %s\n", sanitize.Text(strings.Join(s.Junk, ", ")))
 	}
 	if len(v.Missing) > 0 {
-		p.head("NOT COMPLETE YET")
+		p.AddHeading("NOT COMPLETE YET")
 		fmt.Fprintf(p, "  it is not taken before these are there: %s\n", sanitize.Text(strings.Join(v.Missing, ", ")))
 	}
 	if _, err := a.stdout.Write(p.Bytes()); err != nil {

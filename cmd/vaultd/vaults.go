@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/vaultapi"
 )
@@ -109,7 +110,7 @@ func vaultRows(c config, listed []vaultapi.Vault) []vaultRow {
 
 func (a *app) vaults(rows []vaultRow) error {
 	missing := []string{}
-	t := newTable(a.stdout, "VAULT", "NAME", "ACCOUNT", "DROPS", "")
+	t := present.NewTable(a.stdout, "VAULT", "NAME", "ACCOUNT", "DROPS", "")
 	for _, r := range rows {
 		if a.json {
 			if err := writeJSON(a.stdout, r); err != nil {
@@ -125,7 +126,7 @@ func (a *app) vaults(rows []vaultRow) error {
 		case r.Configured:
 			mark = "configured"
 		}
-		t.AppendRow(row(sanitize.Text(r.ID), sanitize.Text(r.Name), sanitize.Text(r.Account), sanitize.Text(strings.Join(r.Drops, ", ")), mark))
+		t.AppendRow(present.TableRow(sanitize.Text(r.ID), sanitize.Text(r.Name), sanitize.Text(r.Account), sanitize.Text(strings.Join(r.Drops, ", ")), mark))
 	}
 	if a.json {
 		return nil

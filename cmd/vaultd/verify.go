@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/proof"
 	"vaultd/internal/sanitize"
 )
@@ -108,7 +109,7 @@ func (a *app) verify(ctx context.Context, v view) error {
 	case err != nil:
 		return err
 	case n > 0:
-		return fail(exitDifferences, fmt.Errorf("%s found", many(n, "difference", "differences")),
+		return fail(exitDifferences, fmt.Errorf("%s found", present.FormatCount(n, "difference", "differences")),
 			whenDamaged)
 	}
 	return nil
@@ -220,10 +221,10 @@ func (d *verdict) printFolded(w io.Writer) {
 		fmt.Fprintln(w, "PROMISES  could not be checked")
 		return
 	}
-	fmt.Fprintf(w, "JOURNAL   %s folded anew, up to %s\n", many(d.Lines, "line", "lines"), d.HeadHash)
-	fmt.Fprintf(w, "PROMISES  %s held against the journal: %s\n", many(d.Entries, "entry", "entries"), verdictWord(len(d.Findings)+int(d.Omitted)))
+	fmt.Fprintf(w, "JOURNAL   %s folded anew, up to %s\n", present.FormatCount(d.Lines, "line", "lines"), d.HeadHash)
+	fmt.Fprintf(w, "PROMISES  %s held against the journal: %s\n", present.FormatCount(d.Entries, "entry", "entries"), verdictWord(len(d.Findings)+int(d.Omitted)))
 	if d.Moved > 0 {
-		fmt.Fprintf(w, "          %s changed meanwhile and stood aside; run it again for them\n", many(d.Moved, "entry", "entries"))
+		fmt.Fprintf(w, "          %s changed meanwhile and stood aside; run it again for them\n", present.FormatCount(d.Moved, "entry", "entries"))
 	}
 	fmt.Fprintf(w, "BALANCE   %s\n", d.Balance)
 }
@@ -233,7 +234,7 @@ func (v view) unknownSince(s ledger.SafeMode) string {
 	if s.KnownUntil.IsZero() {
 		return daemon.SafeWords(s) + "; what it says is not known to be all"
 	}
-	return daemon.SafeWords(s) + "; what was done after " + v.exact(s.KnownUntil) + " is not known"
+	return daemon.SafeWords(s) + "; what was done after " + v.Exact(s.KnownUntil) + " is not known"
 }
 
 // printDoubts says what cannot be guaranteed, so that nobody takes silence for a proof.
@@ -260,7 +261,7 @@ func (d *verdict) printDoubts(w io.Writer) {
 		if x.n == 0 {
 			continue
 		}
-		fmt.Fprintf(w, "  %s\n", many(x.n, x.one, x.more))
+		fmt.Fprintf(w, "  %s\n", present.FormatCount(x.n, x.one, x.more))
 		for _, who := range x.who[:min(len(x.who), 20)] {
 			fmt.Fprintf(w, "    %s\n", sanitize.Text(who))
 		}
@@ -274,7 +275,7 @@ func verdictWord(n int) string {
 	if n == 0 {
 		return "nothing differs"
 	}
-	return many(n, "DIFFERENCE", "DIFFERENCES")
+	return present.FormatCount(n, "DIFFERENCE", "DIFFERENCES")
 }
 
 func testMark(test bool) string {

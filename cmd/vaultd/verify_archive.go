@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/proof"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/spool"
@@ -170,7 +171,7 @@ func ofOneDocument(err error) bool {
 }
 
 func (f archiveVerdict) print(a *app) {
-	fmt.Fprintf(a.stdout, "NOW       %s downloaded, of %d that were asked for\n", many(len(f.Documents), "document", "documents"), f.Asked)
+	fmt.Fprintf(a.stdout, "NOW       %s downloaded, of %d that were asked for\n", present.FormatCount(len(f.Documents), "document", "documents"), f.Asked)
 	fmt.Fprintf(a.stdout, "BUDGET    %s\n", billingConfig{DownloadsPerMonth: f.Allowed}.usedWords(f.Used))
 	if f.Stopped != "" {
 		fmt.Fprintf(a.stdout, "STOPPED   %s\n", sanitize.Text(f.Stopped))
@@ -191,12 +192,12 @@ func (f archiveVerdict) err(stopped error) error {
 	}
 	switch {
 	case differ > 0:
-		return fail(exitDifferences, fmt.Errorf("%s what was sent", many(differ, "document is not", "documents are not")),
+		return fail(exitDifferences, fmt.Errorf("%s what was sent", present.FormatCount(differ, "document is not", "documents are not")),
 			"vaultd fetch X downloads one again and keeps it; show it to the provider")
 	case stopped != nil:
 		return stopped
 	case failed > 0:
-		return fail(exitFailed, fmt.Errorf("%s not be downloaded", many(failed, "document could", "documents could")), "ask the provider about each bumId; its retention may have ended")
+		return fail(exitFailed, fmt.Errorf("%s not be downloaded", present.FormatCount(failed, "document could", "documents could")), "ask the provider about each bumId; its retention may have ended")
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
-	"vaultd/internal/report"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -47,7 +47,7 @@ func (a *app) why(ctx context.Context, v view, x string) error {
 	if a.json {
 		return writeJSON(a.stdout, w)
 	}
-	_, err = a.stdout.Write(w.text(v.clock))
+	_, err = a.stdout.Write(w.text(v.Clock))
 	return err
 }
 
@@ -63,7 +63,7 @@ func (a *app) explain(ctx context.Context, v view, x string) (w explanation, ok 
 	if err != nil {
 		return w, false, err
 	}
-	d, err := v.dossier(ctx, e)
+	d, err := present.ReadDossier(ctx, v.ledger, e, v.Location)
 	if err != nil {
 		return w, false, err
 	}
@@ -72,22 +72,22 @@ func (a *app) explain(ctx context.Context, v view, x string) (w explanation, ok 
 
 // explanation is what "why" says, and the object of "why --json".
 type explanation struct {
-	Key       string        `json:"key"`
-	Folder    string        `json:"folder"`
-	Drop      string        `json:"drop"`
-	State     string        `json:"state"`
-	Since     *time.Time    `json:"since"` // in this state; not known where the journal does not tell
-	Certain   string        `json:"certain"`
-	Notes     []string      `json:"notes"`
-	First     *report.First `json:"first"` // that a duplicate repeats
-	Because   *showCause    `json:"because"`
-	Next      *string       `json:"next"` // in words; null: nothing without a person
-	NotBefore *time.Time    `json:"notBefore"`
-	Attempts  uint16        `json:"attempts"` // times that the next step was postponed, or the archive was asked
-	Waits     []obstacle    `json:"waitsFor"`
-	Evidence  []testimony   `json:"evidence"`
-	Reasons   []showReason  `json:"reasons"`
-	Can       []option      `json:"can"`
+	Key       string             `json:"key"`
+	Folder    string             `json:"folder"`
+	Drop      string             `json:"drop"`
+	State     string             `json:"state"`
+	Since     *time.Time         `json:"since"` // in this state; not known where the journal does not tell
+	Certain   string             `json:"certain"`
+	Notes     []string           `json:"notes"`
+	First     *present.Original  `json:"first"` // that a duplicate repeats
+	Because   *present.Cause     `json:"because"`
+	Next      *string            `json:"next"` // in words; null: nothing without a person
+	NotBefore *time.Time         `json:"notBefore"`
+	Attempts  uint16             `json:"attempts"` // times that the next step was postponed, or the archive was asked
+	Waits     []obstacle         `json:"waitsFor"`
+	Evidence  []testimony        `json:"evidence"`
+	Reasons   []present.Decision `json:"reasons"`
+	Can       []option           `json:"can"`
 
 	word string // the state with its marks
 }
@@ -119,43 +119,27 @@ type option struct {
 	Command string `json:"command,omitempty"`
 }
 
-func (v view) explain(d dossier) explanation {
-	e := d.entry
+func (v view) explain(d present.Dossier) explanation {
+	e := d.Entry
 	w := explanation{
-		Key: e.Key.String(), Folder: e.Folder, Drop: e.Drop, State: e.State.String(), word: stateWord(e), Since: d.since(), Certain: meaning(e),
-		Notes: flagWords(e), First: d.details.first, Attempts: e.Attempt, Waits: []obstacle{}, Evidence: v.evidence(e), Reasons: d.reasons(), Can: v.options(d),
+		Key: e.Key.String(), Folder: e.Folder, Drop: e.Drop, State: e.State.String(), word: present.StateText(e), Since: d.StateSince(), Certain: present.ExplainState(e),
+		Notes: present.ExplainFlags(e), First: d.Details.Original, Attempts: e.Attempt, Waits: []obstacle{}, Evidence: v.evidence(e), Reasons: d.Decisions(), Can: v.options(d),
 	}
-	for _, one := range d.details.warnings {
+	for _, one := range d.Details.Remarks {
 		w.Notes = append(w.Notes, one.Text)
 	}
-	if age := v.now.Sub(e.SeenAt); e.State.IsOpen() && v.cfg.Status.AlertAfter > 0 && age > v.cfg.Status.AlertAfter {
-		w.Notes = append(w.Notes, "open for "+ageText(age)+", longer than "+ageText(v.cfg.Status.AlertAfter)+": ask the provider about it")
+	if age := v.Now.Sub(e.SeenAt); e.State.IsOpen() && v.cfg.Status.AlertAfter > 0 && age > v.cfg.Status.AlertAfter {
+		w.Notes = append(w.Notes, "open for "+present.FormatAge(age)+", longer than "+present.FormatAge(v.cfg.Status.AlertAfter)+": ask the provider about it")
 	}
 	if e.Cause != (ledger.Cause{}) {
-		w.Because = &showCause{e.Cause.Code, e.Cause.Text}
+		w.Because = &present.Cause{Code: e.Cause.Code, Text: e.Cause.Text}
 	}
 	if step, at, due := ledger.Due(e); due {
-		w.Next = known(stepWords[step])
-		w.NotBefore = inUTC(at)
+		w.Next = present.TextOrNil(present.ExplainStep[step])
+		w.NotBefore = present.TimeOrNil(at)
 		w.Waits = v.obstacles(e, step)
 	}
 	return w
-}
-
-// since says when the present state began, as the journal tells.
-func (d dossier) since() *time.Time {
-	var began *time.Time
-	state := ""
-	for _, l := range d.history {
-		if l.State == state {
-			continue
-		}
-		state, began = l.State, nil
-		if t, err := time.Parse(time.RFC3339, l.At); err == nil {
-			began = inUTC(t)
-		}
-	}
-	return began
 }
 
 // obstacles are other entries and targets that the next step waits for.
@@ -171,7 +155,7 @@ func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
 	for _, target := range ingest.TargetsOf(e, step) {
 		for _, p := range s.Pauses {
 			if p.Target == target {
-				all = append(all, obstacle{What: target.String(), Since: inUTC(p.Since), Next: inUTC(p.Next), Text: "paused: " + pauseText(v.clock, p),
+				all = append(all, obstacle{What: target.String(), Since: present.TimeOrNil(p.Since), Next: present.TimeOrNil(p.Next), Text: "paused: " + pauseText(v.Clock, p),
 					Do: pauseAdvice(p, s.Advice)})
 			}
 		}
@@ -192,12 +176,12 @@ func (v view) evidence(e ledger.Entry) []testimony {
 		if r.Fate != ledger.MaybeStored && r.Fate != ledger.Stored && !(r.IsGivenUp() && !e.State.IsFinal()) {
 			continue
 		}
-		t := testimony{BumID: string(r.Ticket.Remote), Fate: fateMeans(r.Fate)}
+		t := testimony{BumID: string(r.Ticket.Remote), Fate: present.ExplainFate(r.Fate)}
 		if r.EqualAnswers > 0 {
-			t.Said, t.At, t.Means = known(r.LastStatus.String()), inUTC(r.LastAnswer), v.proves(e, r)
+			t.Said, t.At, t.Means = present.TextOrNil(r.LastStatus.String()), present.TimeOrNil(r.LastAnswer), v.proves(e, r)
 			have, need, from := r.Evidence(v.cfg.Status.UnclearGrace)
 			if t.Have, t.Need = have, need; need > 0 {
-				t.Proven = inUTC(from)
+				t.Proven = present.TimeOrNil(from)
 			}
 		}
 		all = append(all, t)
@@ -215,48 +199,48 @@ func (v view) proves(e ledger.Entry, r ledger.Registration) string {
 	case r.IsGivenUp():
 		return "It was given up on that; the archive is asked about it later on, in case it takes that back."
 	case e.State == ledger.Uploaded && (need > 0 || r.LastStatus == archive.Absent):
-		return fmt.Sprintf("It was sent completely. Should the archive still say so after %s, it counts as unclear.", v.exact(e.UploadedAt.Add(grace)))
+		return fmt.Sprintf("It was sent completely. Should the archive still say so after %s, it counts as unclear.", v.Exact(e.UploadedAt.Add(grace)))
 	case need > 0:
 		return fmt.Sprintf("%d of %d equal answers that prove that nothing is there; not believed before %s, for until then something may be under way.",
-			min(have, need), need, v.exact(from))
+			min(have, need), need, v.Exact(from))
 	}
 	return "That proves nothing about where the content is, and nothing is sent again on it."
 }
 
 // text tells it to a person.
-func (w explanation) text(c clock) []byte {
-	p := &page{}
+func (w explanation) text(c present.Clock) []byte {
+	p := &present.Page{}
 	fmt.Fprintf(p, "%s (%s)\n", sanitize.Text(w.Folder), sanitize.Text(w.Drop))
 	state := w.word
 	if w.Since != nil {
-		state += ", since " + c.zoned(*w.Since)
+		state += ", since " + c.Zoned(*w.Since)
 	}
-	p.line("State", "%s", state)
-	p.below(w.Certain)
+	p.AddLine("State", "%s", state)
+	p.AddText(w.Certain)
 	for _, n := range w.Notes {
-		p.line("Note", "%s", n)
+		p.AddLine("Note", "%s", n)
 	}
 	if w.First != nil {
-		tellFirst(p, c, *w.First)
+		p.AddOriginal(c, *w.First)
 	}
 	if w.Because != nil {
-		p.line("Because", "%s", sanitize.Text(strings.ReplaceAll(w.Because.Code, "-", " ")))
-		p.below(w.Because.Text)
+		p.AddLine("Because", "%s", sanitize.Text(strings.ReplaceAll(w.Because.Code, "-", " ")))
+		p.AddText(w.Because.Text)
 	}
-	p.line("Next", "%s", w.next(c))
+	p.AddLine("Next", "%s", w.next(c))
 	for _, o := range w.Waits {
-		p.line("Waits for", "%s", o.text(c))
+		p.AddLine("Waits for", "%s", o.text(c))
 		if o.Do != "" {
-			p.below(o.Do)
+			p.AddText(o.Do)
 		}
 	}
 	for _, t := range w.Evidence {
 		t.write(p, c)
 	}
 	for _, r := range w.Reasons {
-		p.line("Decided", "%s by %s, %s: %s", sanitize.Text(r.Act), personOf(r.UID), timeOf(c, r.At), sanitize.JoinLines(r.Text))
+		p.AddLine("Decided", "%s by %s, %s: %s", sanitize.Text(r.Act), personOf(r.UID), timeOf(c, r.At), sanitize.JoinLines(r.Text))
 	}
-	p.head("YOU CAN")
+	p.AddHeading("YOU CAN")
 	if len(w.Can) == 0 {
 		p.WriteString("  do nothing, and need not\n")
 	}
@@ -270,43 +254,43 @@ func (w explanation) text(c clock) []byte {
 }
 
 // next says what vaultd does by itself, and when.
-func (w explanation) next(c clock) string {
+func (w explanation) next(c present.Clock) string {
 	if w.Next == nil {
 		return "nothing by itself"
 	}
 	words := *w.Next
-	if w.NotBefore != nil && w.NotBefore.Sub(c.now) >= time.Second {
-		words += fmt.Sprintf(", not before %s (in %s)", c.zoned(*w.NotBefore), ageText(w.NotBefore.Sub(c.now)))
+	if w.NotBefore != nil && w.NotBefore.Sub(c.Now) >= time.Second {
+		words += fmt.Sprintf(", not before %s (in %s)", c.Zoned(*w.NotBefore), present.FormatAge(w.NotBefore.Sub(c.Now)))
 	} else if len(w.Waits) == 0 {
 		words += ", at once"
 	}
 	if w.Attempts > 0 {
 		verb := "postponed"
-		if *w.Next == stepWords[ledger.Ask] {
+		if *w.Next == present.ExplainStep[ledger.Ask] {
 			verb = "asked"
 		}
-		words += fmt.Sprintf("; %s %s so far", verb, many(int(w.Attempts), "time", "times"))
+		words += fmt.Sprintf("; %s %s so far", verb, present.FormatCount(int(w.Attempts), "time", "times"))
 	}
 	return words
 }
 
-func (o obstacle) text(c clock) string {
+func (o obstacle) text(c present.Clock) string {
 	s := sanitize.Text(o.What)
 	if o.Since != nil {
-		s += " (since " + c.zoned(*o.Since) + ")"
+		s += " (since " + c.Zoned(*o.Since) + ")"
 	}
 	s += ": " + sanitize.FirstLine(o.Text, mostText)
 	if o.Next != nil {
-		s += "; next try " + c.zoned(*o.Next)
+		s += "; next try " + c.Zoned(*o.Next)
 	}
 	return s
 }
 
 // write says what the archive's answers prove so far.
-func (t testimony) write(p *page, c clock) {
-	p.line("Evidence", "bumId %s: %s", sanitize.Text(t.BumID), t.Fate)
+func (t testimony) write(p *present.Page, c present.Clock) {
+	p.AddLine("Evidence", "bumId %s: %s", sanitize.Text(t.BumID), t.Fate)
 	if t.Said == nil {
-		p.below("The archive has not answered about it yet.")
+		p.AddText("The archive has not answered about it yet.")
 		return
 	}
 	said := map[string]string{
@@ -318,20 +302,20 @@ func (t testimony) write(p *page, c clock) {
 	if said == "" {
 		said = "something that vaultd does not know"
 	}
-	p.below(fmt.Sprintf("The archive said last, at %s, %s.", c.exact(*t.At), said))
-	p.below(t.Means)
+	p.AddText(fmt.Sprintf("The archive said last, at %s, %s.", c.Exact(*t.At), said))
+	p.AddText(t.Means)
 }
 
 func personOf(uid *int64) string {
 	if uid == nil {
 		return "somebody"
 	}
-	return userName(uint32(*uid))
+	return present.UserName(uint32(*uid))
 }
 
-func timeOf(c clock, t *time.Time) string {
+func timeOf(c present.Clock, t *time.Time) string {
 	if t == nil {
 		return "-"
 	}
-	return c.exact(*t)
+	return c.Exact(*t)
 }

@@ -7,12 +7,13 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
 // options says what a person can do about e, the best first.
-func (v view) options(d dossier) []option {
-	e := d.entry
+func (v view) options(d present.Dossier) []option {
+	e := d.Entry
 	x := e.Key.String()
 	all := []option{}
 	add := func(what, command string) { all = append(all, option{what, command}) }

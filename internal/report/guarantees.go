@@ -1,8 +1,6 @@
 package report
 
-import (
-	"vaultd/internal/proof"
-)
+import "vaultd/internal/proof"
 
 // guarantee is one thing that vaultd promises. docs/guarantees.md is made of these, and
 // every audit prints them with what it found.

@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -143,10 +144,7 @@ type balanceLine struct {
 	Count uint64
 }
 
-func seconds(s float64) string { return span(time.Duration(s * float64(time.Second))) }
-
-// day is a date without the midnight that a date alone was given.
-func day(date string) string { return strings.TrimSuffix(date, "T00:00:00Z") }
+func seconds(s float64) string { return present.FormatAge(time.Duration(s * float64(time.Second))) }
 
 // stateClass groups states for the colour that goes with their word.
 func stateClass(r row) string {

@@ -8,6 +8,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 // Drop is one drop folder, and what is in it that was not taken.
@@ -94,7 +95,7 @@ const slowLook = time.Minute
 func (a *Audit) pendingDrop(d Drop) pendingDrop {
 	s, end := d.Scan, a.c.Select.end(a.c.Location)
 	one := pendingDrop{
-		Drop: d.Name, Configured: d.Configured, Looked: utc(s.LastScan), Fault: s.Fault, Failed: utc(s.FaultSince),
+		Drop: d.Name, Configured: d.Configured, Looked: present.TimeOrNil(s.LastScan), Fault: s.Fault, Failed: present.TimeOrNil(s.FaultSince),
 		Count: s.CountPending(), Unnamed: s.Unnamed, Items: []pendingItem{},
 	}
 	later := func(since time.Time) bool { return !end.IsZero() && !since.Before(end) }
@@ -212,7 +213,7 @@ func one(n uint64, single, more string) string {
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// Words says why a thing was not taken, and since when it is there.
+// Describe says why a thing was not taken, and since when it is there.
 func (i pendingItem) Words(loc *time.Location) string {
 	return fmt.Sprintf("%s; in the drop folder since %s", cmp.Or(i.Detail, i.Reason), i.Since.In(loc).Format("2 Jan 2006 15:04 MST"))
 }

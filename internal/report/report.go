@@ -188,20 +188,6 @@ func (a *Audit) changedSince(ctx context.Context, n uint64) (map[archive.Key]boo
 	return moved, err
 }
 
-// document reads the metadata of an entry; all of it is empty before it is sealed, or
-// once it is erased. Of an entry that was never sealed, read is what its sidecar says: it is
-// for people to see, and nothing of it may be counted.
-func document(s Source, e ledger.Entry) (m archive.Document, read archive.AsRead, err error) {
-	d, ok, err := s.Document(e.Key)
-	if err != nil || !ok || len(d.Metadata) == 0 {
-		return m, d.AsRead, err
-	}
-	if m, err = archive.ParseMetadata(d.Metadata); err != nil {
-		err = fmt.Errorf("entry %s: %w", e.Key, err)
-	}
-	return m, archive.AsRead{}, err
-}
-
 // wants reports whether e is selected, as far as e itself can tell: the year is asked
 // of its document.
 func (s Selection) wants(e ledger.Entry) bool {

@@ -9,6 +9,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 // row is one folder as the table has it, and one object of the JSON's documents.
@@ -35,11 +36,11 @@ type row struct {
 	ArchivedAt *time.Time `json:"archivedAt"`
 	Reason     *string    `json:"reason"`
 
-	Recipient    *string         `json:"recipientName"`
-	RecipientIDs *string         `json:"recipientIds"` // joined by ", "
-	AsRead       *archive.AsRead `json:"asRead"`       // what an unchecked sidecar says; the number alone stands above, too
-	First        *First          `json:"first"`        // that a duplicate repeats
-	Receipt      *string         `json:"receipt"`      // where it lies beside the kept folder, relative to the drop folder
+	Recipient    *string           `json:"recipientName"`
+	RecipientIDs *string           `json:"recipientIds"` // joined by ", "
+	AsRead       *archive.AsRead   `json:"asRead"`       // what an unchecked sidecar says; the number alone stands above, too
+	First        *present.Original `json:"first"`        // that a duplicate repeats
+	Receipt      *string           `json:"receipt"`      // where it lies beside the kept folder, relative to the drop folder
 
 	link string // to the receipt, from where the report will lie; empty: none would work
 }
@@ -47,23 +48,23 @@ type row struct {
 // newRow makes the row of an entry; read is what its sidecar says, where nobody checked it.
 func newRow(e ledger.Entry, m archive.Document, read archive.AsRead) row {
 	r := row{
-		Key: e.Key.String(), BumID: known(string(remoteOf(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
-		DocumentID: known(m.Number), Type: known(m.Type), Date: known(m.Date), Sender: known(m.SenderName),
-		Amount: known(string(m.Amount)), Currency: known(m.Currency), State: e.State.String(), Flags: flagWords(e),
-		Source: e.Source.String(), SeenAt: utc(e.SeenAt), ArchivedAt: utc(e.ArchivedAt), Reason: known(briefReason(e)),
-		Recipient: known(m.RecipientName), RecipientIDs: known(strings.Join(m.RecipientIDs, ", ")),
+		Key: e.Key.String(), BumID: present.TextOrNil(string(present.RemoteNumber(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
+		DocumentID: present.TextOrNil(m.Number), Type: present.TextOrNil(m.Type), Date: present.TextOrNil(m.Date), Sender: present.TextOrNil(m.SenderName),
+		Amount: present.TextOrNil(string(m.Amount)), Currency: present.TextOrNil(m.Currency), State: e.State.String(), Flags: flagWords(e),
+		Source: e.Source.String(), SeenAt: present.TimeOrNil(e.SeenAt), ArchivedAt: present.TimeOrNil(e.ArchivedAt), Reason: present.TextOrNil(briefReason(e)),
+		Recipient: present.TextOrNil(m.RecipientName), RecipientIDs: present.TextOrNil(strings.Join(m.RecipientIDs, ", ")),
 	}
 	if !read.IsZero() {
-		r.AsRead, r.DocumentID = &read, known(read.Number)
+		r.AsRead, r.DocumentID = &read, present.TextOrNil(read.Number)
 	}
 	if e.State == ledger.Archived && e.Source == ledger.Kept && e.Dest != "" { // the ledger decides: no row looks at the disk
-		r.Receipt = known(e.Dest + "/" + receiptName)
+		r.Receipt = present.TextOrNil(e.Dest + "/" + receiptName)
 	}
 	if !e.ID.IsZero() {
-		r.ClientUUID = known(identity(e).String())
+		r.ClientUUID = present.TextOrNil(identity(e).String())
 	}
 	if !e.Package.IsZero() {
-		r.SHA256, r.Size = known(e.Package.SHA256.String()), &e.Package.Size
+		r.SHA256, r.Size = present.TextOrNil(e.Package.SHA256.String()), &e.Package.Size
 	}
 	return r
 }
@@ -87,17 +88,6 @@ func (r row) Shown() shown {
 	return shown{read.Number, read.Type, read.Date, read.SenderName, read.RecipientName, read.RecipientIDs, read.Amount, read.Currency, mark}
 }
 
-// remoteOf is the service's number that matters: of the success, else of the current registration.
-func remoteOf(e ledger.Entry) archive.RemoteID {
-	if e.ArchivedRemote != "" {
-		return e.ArchivedRemote
-	}
-	if r := e.Current(); r != nil {
-		return r.Ticket.Remote
-	}
-	return ""
-}
-
 // identity returns the clientUUID that belongs to that number: an earlier generation's
 // where that one came through late.
 func identity(e ledger.Entry) archive.ID {
@@ -111,14 +101,6 @@ func identity(e ledger.Entry) archive.ID {
 		return e.FirstID
 	}
 	return e.FirstID.Generation(int(e.Registrations[i].Generation))
-}
-
-// known gives nil for what is empty.
-func known(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
 }
 
 // Closing is what the end of a report says of its table.
@@ -140,17 +122,17 @@ func (a *Audit) rows(ctx context.Context, fn func(row) error) (Closing, error) {
 		if !a.c.Select.wants(e) {
 			return nil
 		}
-		m, read, err := document(a.c.Ledger, e)
+		m, read, err := present.ReadMetadata(a.c.Ledger, e)
 		if err != nil || !a.c.Select.inYear(e, m, a.c.Location) {
 			return err
 		}
 		counts.CountChange(ledger.None, e.State)
 		r := newRow(e, m, read)
-		if r.First, err = FirstOf(a.c.Ledger, e); err != nil {
+		if r.First, err = present.FindOriginal(a.c.Ledger, e); err != nil {
 			return err
 		}
 		if r.First != nil {
-			r.Reason = known(r.First.Words(a.c.Location))
+			r.Reason = present.TextOrNil(r.First.Describe(a.c.Location))
 		}
 		if r.Receipt != nil && a.c.ReceiptLink != nil {
 			r.link = a.c.ReceiptLink(e.Drop, *r.Receipt)

@@ -4,6 +4,7 @@ import (
 	"html/template"
 	"strings"
 
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
@@ -43,7 +44,7 @@ func (p *page) Row(r row) template.HTML {
 	w.WriteString(next)
 	w.text(s.Type)
 	w.WriteString(next)
-	w.text(day(s.Date))
+	w.text(present.FormatDay(s.Date))
 	w.WriteString(next)
 	w.isolated(s.Sender)
 	w.WriteString(next)

@@ -10,6 +10,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/billing"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/proof"
 )
 
@@ -290,7 +291,7 @@ func (t *tally) needLines(limit time.Duration) []need {
 		}
 		n.Text, n.Do = many(n.Count, w.one, w.more), w.do
 		if w.what == "overdue" {
-			n.Text += " (longer than " + span(limit) + ")"
+			n.Text += " (longer than " + present.FormatAge(limit) + ")"
 		}
 		lines = append(lines, *n)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/proof"
 )
 
@@ -111,7 +112,7 @@ func (t *tally) entry(e ledger.Entry) error {
 	var m archive.Document
 	if t.c.Select.Year != 0 || e.State == ledger.Archived { // else nothing of it is counted
 		var err error
-		if m, _, err = document(t.c.Ledger, e); err != nil {
+		if m, _, err = present.ReadMetadata(t.c.Ledger, e); err != nil {
 			return err
 		}
 		if !t.c.Select.inYear(e, m, t.c.Location) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
@@ -71,30 +70,6 @@ func many(n uint64, one, more string) string {
 		return "1 " + one
 	}
 	return number(n) + " " + more
-}
-
-// span gives a time in its largest units: "20 s", "41 min", "5 h 28 min", "3 days".
-func span(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 10*time.Hour && d%time.Hour >= time.Minute:
-		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
-	case d < 72*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Hours()))
-	}
-	return fmt.Sprintf("%d days", int(d.Hours()/24))
-}
-
-// utc gives nil for no time, and others to the millisecond.
-func utc(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC().Truncate(time.Millisecond)
-	return &t
 }
 
 // decimalThousandths writes a count of thousandths as a decimal.

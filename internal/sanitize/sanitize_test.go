@@ -2,7 +2,9 @@ package sanitize
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestText(t *testing.T) {
@@ -31,10 +33,8 @@ func TestLines(t *testing.T) {
 func FuzzText(f *testing.F) {
 	f.Add("a\x1b\xff\u202e")
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, r := range Text(s) {
-			if !IsPrintable(r) {
-				t.Errorf("%q leaves %U", s, r)
-			}
+		if !utf8.ValidString(Text(s)) || strings.ContainsFunc(Text(s), isUnprintable) {
+			t.Errorf("%q: %q", s, Text(s))
 		}
 		if again := Text(Text(s)); again != Text(s) {
 			t.Errorf("%q is not stable", s)
@@ -100,4 +100,18 @@ func FuzzAll(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Names come from people who may wish to steer an administrator's terminal.
+func TestText_NothingControlsATerminal(t *testing.T) {
+	for in, want := range map[string]string{
+		"Müller 4711 €": "Müller 4711 €", "日本 e\u0301": "日本 e\u0301", `\\files\acme`: `\\files\acme`,
+		"a\x1b[2Jb": `a\x1b[2Jb`, "a\nb\tc\r": `a\x0ab\x09c\x0d`, "\x7f\u0080\u009b": `\x7f\u{80}\u{9b}`,
+		"gpj\u202eexe": `gpj\u{202e}exe`, "\u2066a\u2069": `\u{2066}a\u{2069}`, "a\u200bb\ufeff": `a\u{200b}b\u{feff}`,
+		"a\u2028b": `a\u{2028}b`, "\xff\xfeok": `\xff\xfeok`, "\ufffd": `\u{fffd}`, "\U000e0041": `\u{e0041}`,
+	} {
+		if got := Text(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package report
+package present
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// First is what people ask about the entry that a duplicate repeats. Where the ledger does not know that entry any more,
-// only Key is set.
-type First struct {
+// Original is the entry that a duplicate repeats, as far as people ask for it. Only Key is set when the ledger does not
+// know that entry any more.
+type Original struct {
 	Key        string     `json:"key"`
 	Drop       string     `json:"drop"`
 	Folder     string     `json:"folder"`
@@ -22,24 +22,24 @@ type First struct {
 	Dest       *string    `json:"dest"` // where the folder lies, relative to its drop folder; absolute once it was moved out
 }
 
-// FirstOf returns the entry that e repeats; nil where e is no duplicate. The error is the ledger's.
-func FirstOf(s Source, e ledger.Entry) (*First, error) {
+// FindOriginal returns the entry that e repeats; nil when e is no duplicate. The error is the ledger's.
+func FindOriginal(s Entries, e ledger.Entry) (*Original, error) {
 	if e.State != ledger.Duplicate {
 		return nil, nil
 	}
 	first, ok, err := s.Entry(e.DuplicateOf)
 	if err != nil || !ok {
-		return &First{Key: e.DuplicateOf.String()}, err
+		return &Original{Key: e.DuplicateOf.String()}, err
 	}
-	m, _, err := document(s, first)
-	return &First{
-		Key: first.Key.String(), Drop: first.Drop, Folder: first.Folder, DocumentID: known(m.Number), BumID: known(string(first.ArchivedRemote)),
-		ArchivedAt: utc(first.ArchivedAt), Source: first.Source.String(), Dest: known(first.Dest),
+	m, _, err := ReadMetadata(s, first)
+	return &Original{
+		Key: first.Key.String(), Drop: first.Drop, Folder: first.Folder, DocumentID: TextOrNil(m.Number), BumID: TextOrNil(string(first.ArchivedRemote)),
+		ArchivedAt: TimeOrNil(first.ArchivedAt), Source: first.Source.String(), Dest: TextOrNil(first.Dest),
 	}, err
 }
 
-// Words names the first entry on one line that is fit for a terminal. Its day is one in loc.
-func (f First) Words(loc *time.Location) string {
+// Describe names the original on one line that is safe for a terminal. loc is the zone of its day.
+func (f Original) Describe(loc *time.Location) string {
 	if f.Folder == "" {
 		return "the same as entry " + f.Key + ", which this ledger does not know"
 	}
@@ -52,15 +52,15 @@ func (f First) Words(loc *time.Location) string {
 	if f.ArchivedAt != nil {
 		add("archived %s", f.ArchivedAt.In(loc).Format("2 Jan 2006"))
 	}
-	add("invoice %s", or(f.DocumentID))
-	add("bumId %s", or(f.BumID))
+	add("invoice %s", textOf(f.DocumentID))
+	add("bumId %s", textOf(f.BumID))
 	add("folder %s", f.Place())
 	return strings.Join(parts, ", ")
 }
 
-// Place says where the folder of the first entry is now. It is not yet fit for a terminal.
-func (f First) Place() string {
-	switch dest := or(f.Dest); {
+// Place says where the folder of the original is now. It is not sanitized.
+func (f Original) Place() string {
+	switch dest := textOf(f.Dest); {
 	case f.Source == ledger.Gone.String():
 		return "was deleted after its grace"
 	case f.Source == ledger.Moved.String():
@@ -69,4 +69,11 @@ func (f First) Place() string {
 		return fmt.Sprintf("%s (drop %s)", dest, f.Drop)
 	}
 	return ""
+}
+
+func textOf(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }

@@ -1,0 +1,9 @@
+// Package present renders what the program knows for people and for scripts: the texts and JSON objects of status, list,
+// show, why and find, and the forms of sizes, ages, times and states that all of them share.
+//
+// It decides nothing, changes nothing and asks nobody but the ledger. Every text of unknown origin goes through package
+// sanitize before it is shown; a JSON object keeps such a text as it is, and the encoder escapes it. Field names of JSON
+// objects and their order never change: scripts depend on them.
+//
+// It keeps no state, so a crash means nothing here.
+package present

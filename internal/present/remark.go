@@ -1,0 +1,66 @@
+package present
+
+import (
+	"fmt"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
+)
+
+// Remark is one thing about a document that a person should look at. It keeps nothing from being archived.
+type Remark struct {
+	What  string  `json:"what"` // same-number, same-content or strange-date
+	Text  string  `json:"text"`
+	Entry *string `json:"entry"` // key of the other document; null: there is none
+}
+
+// FindRemarks says what is unusual about e, the other document named with its folder and when it was archived. Days are told
+// in loc. The error is the ledger's.
+func FindRemarks(s Entries, e ledger.Entry, loc *time.Location) ([]Remark, error) {
+	all := []Remark{}
+	for _, pair := range []struct {
+		what, words string
+		key         archive.Key
+	}{
+		{"same-number", "same invoice number, sender and date as ", e.SameNumber},
+		{"same-content", "same files, with other metadata, as ", e.SameContent},
+	} {
+		if pair.key.IsZero() {
+			continue
+		}
+		other, ok, err := s.Entry(pair.key)
+		if err != nil {
+			return nil, err
+		}
+		text := "an entry that is not there any more"
+		if ok {
+			text = describeFolder(other, loc)
+		}
+		all = append(all, Remark{pair.what, pair.words + text, TextOrNil(pair.key.String())})
+	}
+	if !e.StrangeDate {
+		return all, nil
+	}
+	m, _, err := ReadMetadata(s, e)
+	if err != nil {
+		return nil, err
+	}
+	text := "its document date"
+	if m.Date != "" {
+		text = "document date " + FormatDay(m.Date)
+	}
+	return append(all, Remark{What: "strange-date", Text: text + " can hardly be right: it was taken on " + e.SeenAt.In(loc).Format(dayLayout)}), nil
+}
+
+const dayLayout = "2 Jan 2006"
+
+// describeFolder names a folder and says what became of it, and when.
+func describeFolder(e ledger.Entry, loc *time.Location) string {
+	text := fmt.Sprintf("%q (%s), ", sanitize.Text(e.Folder), sanitize.Text(e.Drop))
+	if e.State == ledger.Archived && !e.ArchivedAt.IsZero() {
+		return text + "archived " + e.ArchivedAt.In(loc).Format(dayLayout)
+	}
+	return text + "taken " + e.SeenAt.In(loc).Format(dayLayout) + ", " + e.State.String()
+}

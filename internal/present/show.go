@@ -1,0 +1,277 @@
+package present
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/sanitize"
+)
+
+// Text tells everything in words. No upload address is in it: an entry forgets them, and they do not print.
+func (d Dossier) Text(c Clock) []byte {
+	e, p := d.Entry, &Page{}
+	fmt.Fprintf(p, "%s\n", sanitize.Text(e.Folder))
+	p.AddLine("State", "%s", StateText(e))
+	p.AddText(ExplainState(e))
+	for _, f := range ExplainFlags(e) {
+		p.AddLine("Note", "%s", f)
+	}
+	for _, w := range d.Details.Remarks {
+		p.AddLine("Look", "%s", w.Text)
+	}
+	if e.Cause != (ledger.Cause{}) {
+		p.AddLine("Why", "%s", sanitize.Text(e.Cause.Code))
+		p.AddText(e.Cause.Text)
+	}
+	p.AddOptional("Next", d.describeNext(c))
+	p.AddLine("Folder", "%s", DescribePlace(e))
+	p.AddLine("Dropped by", "%s", UserName(e.Owner))
+	p.AddLine("Drop, vault", "%s, %s", sanitize.Text(e.Drop), sanitize.Text(string(e.Vault)))
+	p.AddLine("Key", "%s", e.Key)
+	if !e.ID.IsZero() {
+		p.AddLine("clientUUID", "%s%s", e.ID, generationText(e))
+	}
+	p.AddOptional("bumId", sanitize.Text(string(RemoteNumber(e))))
+	d.addRelatives(p, c)
+	d.addTimes(p, c)
+	d.addContent(p)
+	d.addRegistrations(p, c)
+	d.addHistory(p, c)
+	return p.Bytes()
+}
+
+func generationText(e ledger.Entry) string {
+	s := " (derived from files and metadata)"
+	if e.IDFromSidecar {
+		s = " (given by the sidecar)"
+	}
+	if e.Generation > 0 {
+		s = fmt.Sprintf(" (generation %d of %s)", e.Generation, e.FirstID)
+	}
+	return s
+}
+
+// describeNext says what vaultd will do, and from when on.
+func (d Dossier) describeNext(c Clock) string {
+	step, at, due := ledger.Due(d.Entry)
+	if !due {
+		return ""
+	}
+	words := ExplainStep[step]
+	if !d.Entry.WaitsFor.IsZero() {
+		words += ", once entry " + d.Entry.WaitsFor.String() + " has ended"
+	}
+	if at.After(c.Now) {
+		words += ", not before " + c.Exact(at)
+	}
+	if n := d.Entry.Attempt; n > 0 {
+		words += fmt.Sprintf(" (postponed %s)", FormatCount(int(n), "time", "times"))
+	}
+	return words
+}
+
+func (d Dossier) addRelatives(p *Page, c Clock) {
+	if d.Details.Original != nil {
+		p.AddOriginal(c, *d.Details.Original)
+	}
+	for _, r := range []struct {
+		title string
+		key   archive.Key
+	}{{"Same files", d.Entry.SameContent}, {"Same number", d.Entry.SameNumber}, {"Repeats", d.Entry.Supersedes}} {
+		if !r.key.IsZero() {
+			p.AddLine(r.title, "entry %s", r.key)
+		}
+	}
+}
+
+// AddOriginal names the archived entry that a duplicate repeats.
+func (p *Page) AddOriginal(c Clock, f Original) {
+	if f.Folder == "" {
+		p.AddLine("Duplicate of", "entry %s, which this ledger does not know", f.Key)
+		return
+	}
+	p.AddLine("Duplicate of", `"%s" (drop %s)`, sanitize.Text(f.Folder), sanitize.Text(f.Drop))
+	var archived *string
+	if f.ArchivedAt != nil {
+		archived = TextOrNil(c.Exact(*f.ArchivedAt))
+	}
+	for _, part := range []struct {
+		title string
+		value *string
+	}{{"archived", archived}, {"invoice", f.DocumentID}, {"bumId", f.BumID}, {"folder", TextOrNil(f.Place())}, {"entry", &f.Key}} {
+		if part.value != nil {
+			fmt.Fprintf(p, "  %-11s %s\n", part.title, sanitize.Text(*part.value))
+		}
+	}
+}
+
+func (d Dossier) addTimes(p *Page, c Clock) {
+	p.AddHeading("TIMES")
+	for _, t := range []struct {
+		title string
+		at    time.Time
+	}{
+		{"  taken", d.Entry.SeenAt}, {"  registered", d.Entry.RegisteredAt}, {"  uploaded", d.Entry.UploadedAt},
+		{"  archived", d.Entry.ArchivedAt}, {"  removal", d.Entry.DisposeAt},
+	} {
+		if !t.at.IsZero() {
+			p.AddLine(t.title, "%s", c.Exact(t.at))
+		}
+	}
+}
+
+func (d Dossier) addContent(p *Page) {
+	if !d.Entry.Package.IsZero() {
+		p.AddHeading("ZIP")
+		fmt.Fprintf(p, "  %s (%s), SHA-256 %s\n", FormatBytes(d.Entry.Package.Size), FormatSize(d.Entry.Package.Size), d.Entry.Package.SHA256)
+	}
+	switch {
+	case !d.HasDocument:
+		return
+	case d.Document.IsOnlyAsRead():
+		p.AddHeading("METADATA " + strings.ToUpper(AsReadMark(d.Entry)) + " (as written in the sidecar)")
+		for _, f := range AsReadFields(d.Document.AsRead) {
+			fmt.Fprintf(p, "  %-18s %s\n", f.Name, sanitize.Text(f.Value))
+		}
+		return
+	}
+	p.AddHeading(fmt.Sprintf("FILES (%d)", len(d.Document.Files)))
+	for _, f := range d.Document.Files {
+		fmt.Fprintf(p, "  %s  %s, SHA-256 %s\n", sanitize.Text(f.Path), FormatBytes(f.Size), f.SHA256)
+	}
+	for _, f := range d.Document.ControlFiles {
+		fmt.Fprintf(p, "  %s  %s, SHA-256 %s, not in the ZIP\n", sanitize.Text(f.Path), FormatBytes(f.Size), f.SHA256)
+	}
+	if len(d.Document.Junk) > 0 {
+		fmt.Fprintf(p, "  ignored: %s\n", sanitize.Text(strings.Join(d.Document.Junk, ", ")))
+	}
+	p.AddHeading("METADATA")
+	for _, f := range MetadataFields(d.Metadata) {
+		fmt.Fprintf(p, "  %-18s %s\n", f.Name, sanitize.Text(f.Value))
+	}
+}
+
+func (d Dossier) addRegistrations(p *Page, c Clock) {
+	e := d.Entry
+	if e.Posts == 0 {
+		return
+	}
+	p.AddHeading(fmt.Sprintf("REGISTRATIONS (%d asked for, %d answered)", e.Posts, e.Answers))
+	for i, r := range e.Registrations {
+		fmt.Fprintf(p, "  %s  %s", sanitize.Text(string(r.Ticket.Remote)), ExplainFate(r.Fate))
+		if i == len(e.Registrations)-1 {
+			p.WriteString("; current")
+		}
+		if r.UploadIntents > 0 {
+			fmt.Fprintf(p, "; sent %s", FormatCount(int(r.UploadIntents), "time", "times"))
+		}
+		if r.EqualAnswers > 0 {
+			fmt.Fprintf(p, "; the archive last said %q at %s", r.LastStatus, c.Exact(r.LastAnswer))
+		}
+		p.WriteString("\n")
+	}
+}
+
+func (d Dossier) addHistory(p *Page, c Clock) {
+	p.AddHeading(fmt.Sprintf("HISTORY (%d)", len(d.History)))
+	for _, l := range d.History {
+		at := l.At
+		if t, err := time.Parse(time.RFC3339, l.At); err == nil {
+			at = c.Exact(t)
+		}
+		fmt.Fprintf(p, "  %s  %-19s %s", at, sanitize.Text(l.Event), sanitize.Text(l.State+"/"+l.Source))
+		for _, more := range []struct{ name, value string }{
+			{"bumId", l.Remote}, {"archive says", l.Status}, {"cause", l.Cause}, {"entry", l.Other}, {"flags", l.Flags},
+		} {
+			if more.value != "" {
+				fmt.Fprintf(p, ", %s %s", more.name, sanitize.Text(more.value))
+			}
+		}
+		if l.UID != nil {
+			fmt.Fprintf(p, ", by %s", UserName(uint32(*l.UID)))
+		}
+		p.WriteString("\n")
+		if n, ok := d.Notes[l.Rev]; ok {
+			fmt.Fprintf(p, "    reason: %s\n", sanitize.JoinLines(n.Text))
+		}
+	}
+}
+
+// ShowJSON is the object of "show --json": the keys of a list's row, and more.
+type ShowJSON struct {
+	ListRow
+	Meaning       string          `json:"meaning"`
+	Cause         *Cause          `json:"cause"`
+	Flags         []string        `json:"flags"`
+	Dest          *string         `json:"dest"`
+	Owner         uint32          `json:"owner"`
+	First         *string         `json:"duplicateOf"`
+	SameContent   *string         `json:"sameContent"`
+	SameNumber    *string         `json:"sameNumber"`
+	Supersedes    *string         `json:"supersedes"`
+	DisposeAt     *time.Time      `json:"disposeAt"`
+	Next          *string         `json:"next"`
+	NotBefore     *time.Time      `json:"notBefore"`
+	Posts         uint16          `json:"posts"`
+	Answers       uint16          `json:"answers"`
+	Registrations []Registration  `json:"registrations"`
+	Files         []File          `json:"files"`
+	Metadata      json.RawMessage `json:"metadata"`
+	Record        *string         `json:"record"` // the archive's success as it came
+	History       []ledger.Line   `json:"history"`
+	Reasons       []Decision      `json:"reasons"` // that people gave for their acts
+}
+
+type Cause struct {
+	Code string `json:"code"`
+	Text string `json:"text"`
+}
+
+type Registration struct {
+	BumID  string     `json:"bumId"`
+	Fate   string     `json:"fate"`
+	Sends  uint16     `json:"sends"`
+	Closed *time.Time `json:"closedAt"`
+	Word   *string    `json:"archiveSays"`
+	Last   *time.Time `json:"saidAt"`
+}
+
+type File struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+func (d Dossier) JSON(c Clock) ShowJSON {
+	e := d.Entry
+	s := ShowJSON{
+		ListRow: NewListRow(c, e, d.Details), Meaning: ExplainState(e), Flags: ExplainFlags(e), Dest: TextOrNil(e.Dest), Owner: e.Owner,
+		First: KeyOrNil(e.DuplicateOf), SameContent: KeyOrNil(e.SameContent), SameNumber: KeyOrNil(e.SameNumber), Supersedes: KeyOrNil(e.Supersedes),
+		Registrations: []Registration{}, Files: []File{}, Reasons: d.Decisions(),
+		DisposeAt: TimeOrNil(e.DisposeAt), Posts: e.Posts, Answers: e.Answers, Record: TextOrNil(string(e.SuccessRecord)), History: d.History,
+	}
+	if e.Cause != (ledger.Cause{}) {
+		s.Cause = &Cause{e.Cause.Code, e.Cause.Text}
+	}
+	if step, at, due := ledger.Due(e); due {
+		s.Next, s.NotBefore = TextOrNil(step.String()), TimeOrNil(at)
+	}
+	for _, r := range e.Registrations {
+		one := Registration{BumID: string(r.Ticket.Remote), Fate: ExplainFate(r.Fate), Sends: r.UploadIntents, Closed: TimeOrNil(r.ClosedAt)}
+		if r.EqualAnswers > 0 {
+			one.Word, one.Last = TextOrNil(r.LastStatus.String()), TimeOrNil(r.LastAnswer)
+		}
+		s.Registrations = append(s.Registrations, one)
+	}
+	for _, f := range d.Document.Files {
+		s.Files = append(s.Files, File{f.Path, f.Size, f.SHA256.String()})
+	}
+	if len(d.Document.Metadata) > 0 {
+		s.Metadata = d.Document.Metadata
+	}
+	return s
+}
