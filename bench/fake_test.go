@@ -20,7 +20,6 @@ import (
 	"github.com/google/uuid"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/vaultapi"
 )
 
 // standIn starts the stand-in in a process of its own.
@@ -211,7 +210,7 @@ func TestFake_CountsDuplicates(t *testing.T) {
 	f := standIn(t, fakeOptions{Verify: true})
 	client, err := bareClient(f.URL, f.CA)
 	must(t, err)
-	frozen := []archive.Request{archive.Freeze(archive.ID{1}, metadata(1))}
+	frozen := []archive.RegisterRequest{archive.RegisterRequest{ID: archive.ID{1}, Metadata: metadata(1)}}
 	for _, body := range []string{"one", "one", "other"} {
 		r, err := client.Register(t.Context(), benchVault, frozen)
 		must(t, err)
@@ -290,8 +289,8 @@ func TestFake_IndexOfAFilledLedger(t *testing.T) {
 	client, err := bareClient(f.URL, f.CA)
 	must(t, err)
 	for range 2 { // a second reader begins anew
-		walk, lives, last := vaultapi.NewIndexWalk(), newLives(indexBegin), time.Time{}
-		err := walk.Read(t.Context(), client, benchVault, func(recs []vaultapi.IndexRecord) error {
+		lives, last := newLives(indexBegin), time.Time{}
+		whole, _, err := client.ReadIndex(t.Context(), benchVault, func(recs []archive.IndexRecord) error {
 			for _, rec := range recs {
 				l := lives.next()
 				if rec.Remote != l.remote || !bytes.Equal(rec.Document.Metadata(), l.document.Metadata) || !rec.ArchivedAt.After(last) {
@@ -301,7 +300,7 @@ func TestFake_IndexOfAFilledLedger(t *testing.T) {
 			}
 			return nil
 		})
-		if whole := walk.Result(); err != nil || !whole.Complete || whole.Read != 2500 {
+		if err != nil || !whole.Complete || whole.Read != 2500 {
 			t.Errorf("%+v: %v", whole, err)
 		}
 	}

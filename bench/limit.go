@@ -103,9 +103,9 @@ func (f *fake) grant(ctx context.Context, zips []archive.Package) ([]granted, er
 	const batch = 500
 	for done := 0; done < len(zips); done += batch {
 		some := zips[done:min(done+batch, len(zips))]
-		frozen := make([]archive.Request, len(some))
+		frozen := make([]archive.RegisterRequest, len(some))
 		for i := range some {
-			frozen[i] = archive.Freeze(archive.ID(uuid.New()), metadata(done+i))
+			frozen[i] = archive.RegisterRequest{ID: archive.ID(uuid.New()), Metadata: metadata(done + i)}
 		}
 		answer, err := client.Register(ctx, benchVault, frozen)
 		if err != nil {

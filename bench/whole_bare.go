@@ -145,9 +145,9 @@ type granted struct {
 }
 
 func (w *bare) register(ctx context.Context, packed []packager.SealedFolder) ([]granted, error) {
-	var frozen []archive.Request
+	var frozen []archive.RegisterRequest
 	for _, s := range packed {
-		frozen = append(frozen, archive.Freeze(s.ID, s.Metadata))
+		frozen = append(frozen, archive.RegisterRequest{ID: s.ID, Metadata: s.Metadata})
 	}
 	answer, err := w.client.Register(ctx, benchVault, frozen)
 	if err != nil {

@@ -28,7 +28,7 @@ type away struct{}
 
 var errAway = errors.New("nobody is there")
 
-func (away) Register(context.Context, archive.VaultID, []archive.Request) (archive.RegisterResult, error) {
+func (away) Register(context.Context, archive.VaultID, []archive.RegisterRequest) (archive.RegisterResult, error) {
 	return archive.RegisterResult{}, errAway
 }
 

@@ -15,7 +15,6 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/recovery"
 	"vaultd/internal/sanitize"
-	"vaultd/internal/vaultapi"
 )
 
 type indexFlags struct {
@@ -155,7 +154,7 @@ func (a *app) index(c *cobra.Command, f indexFlags) error {
 
 // indexer is the part of the service that reads an index.
 type indexer interface {
-	Index(ctx context.Context, v archive.VaultID, cursor string, size int, sort string) (vaultapi.Page, error)
+	ReadIndex(ctx context.Context, v archive.VaultID, each func([]archive.IndexRecord) error) (archive.IndexResult, archive.RemoteSet, error)
 }
 
 func (a *app) readIndex(ctx context.Context, cfg config, f indexFlags, w io.Writer) error {
@@ -206,7 +205,7 @@ func vaultsOf(cfg config) (all []archive.VaultID) {
 
 // walkedIndex is how far the walk through the index of a vault came.
 type walkedIndex struct {
-	vaultapi.IndexResult
+	archive.IndexResult
 	vault    archive.VaultID
 	selected int // documents that the flags ask for
 	undated  int // documents without a time of archiving, which no day selects
@@ -219,8 +218,7 @@ func (i walkedIndex) gave() string {
 // walk reads the index of one vault. It keeps no record.
 func (f indexFlags) walk(ctx context.Context, service indexer, loc *time.Location, v archive.VaultID, out indexForm) (i walkedIndex, err error) {
 	i.vault = v
-	walk := vaultapi.NewIndexWalk()
-	err = walk.Read(ctx, service, v, func(recs []vaultapi.IndexRecord) error {
+	i.IndexResult, _, err = service.ReadIndex(ctx, v, func(recs []archive.IndexRecord) error {
 		for _, rec := range recs {
 			if rec.ArchivedAt.IsZero() {
 				i.undated++
@@ -235,7 +233,6 @@ func (f indexFlags) walk(ctx context.Context, service indexer, loc *time.Locatio
 		}
 		return nil
 	})
-	i.IndexResult = walk.Result()
 	return i, err
 }
 

@@ -12,12 +12,11 @@ import (
 	"vaultd/internal/present"
 	"vaultd/internal/report"
 	"vaultd/internal/sanitize"
-	"vaultd/internal/vaultapi"
 )
 
 // indexForm is how the records of an index are told.
 type indexForm interface {
-	record(v archive.VaultID, rec vaultapi.IndexRecord) error
+	record(v archive.VaultID, rec archive.IndexRecord) error
 	end(i walkedIndex) error // of one vault
 	flush() error
 }
@@ -59,7 +58,7 @@ type indexTable struct {
 	told indexTold
 }
 
-func (t *indexTable) record(v archive.VaultID, rec vaultapi.IndexRecord) error {
+func (t *indexTable) record(v archive.VaultID, rec archive.IndexRecord) error {
 	return t.t.Write(report.IndexRow{Vault: v, BumID: string(rec.Remote), ArchiveID: rec.ArchiveID, ArchivedAt: rec.ArchivedAt, Document: rec.Document})
 }
 
@@ -107,7 +106,7 @@ type indexLines struct {
 	told indexTold
 }
 
-func (l *indexLines) record(v archive.VaultID, rec vaultapi.IndexRecord) error {
+func (l *indexLines) record(v archive.VaultID, rec archive.IndexRecord) error {
 	d := rec.Document
 	return writeJSON(l.w, indexLine{
 		Vault: string(v), BumID: string(rec.Remote), ArchiveID: rec.ArchiveID, ArchivedAt: present.TimeOrNil(rec.ArchivedAt), Type: d.Type, Number: d.Number, Date: d.Date,
@@ -149,7 +148,7 @@ type indexCounts struct {
 	told   indexTold
 }
 
-func (c *indexCounts) record(_ archive.VaultID, rec vaultapi.IndexRecord) error {
+func (c *indexCounts) record(_ archive.VaultID, rec archive.IndexRecord) error {
 	by := indexCount{"no date", rec.Document.Type}
 	if !rec.ArchivedAt.IsZero() {
 		by.month = rec.ArchivedAt.In(c.loc).Format("2006-01")

@@ -37,7 +37,7 @@ func (x shelfIndex) Index(_ context.Context, _ archive.VaultID, cursor string, s
 		if i%4 == 3 {
 			kind = "CreditNote"
 		}
-		rec := vaultapi.IndexRecord{Remote: archive.RemoteID(fmt.Sprintf("bum-%d", i)), ArchiveID: fmt.Sprint(i), ArchivedAt: indexBegins.Add(time.Duration(i) * 12 * time.Hour),
+		rec := archive.IndexRecord{Remote: archive.RemoteID(fmt.Sprintf("bum-%d", i)), ArchiveID: fmt.Sprint(i), ArchivedAt: indexBegins.Add(time.Duration(i) * 12 * time.Hour),
 			Document: archive.Document{Type: kind, Number: "=cmd()", SenderIDs: []string{"DE1", "@x"}, Amount: "-1.50"}}
 		if i == 5 {
 			rec.ArchivedAt = time.Time{}
@@ -51,6 +51,10 @@ func (x shelfIndex) Index(_ context.Context, _ archive.VaultID, cursor string, s
 		x.last()
 	}
 	return p, nil
+}
+
+func (s shelfIndex) ReadIndex(ctx context.Context, v archive.VaultID, each func([]archive.IndexRecord) error) (archive.IndexResult, archive.RemoteSet, error) {
+	return vaultapi.WalkIndex(ctx, s, v, each)
 }
 
 // indexBegins is the last hour of October in Berlin, and of UTC's day before.
@@ -228,11 +232,15 @@ type hostileIndex struct{}
 func (hostileIndex) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {
 	p := vaultapi.Page{Found: len(hostileTexts) + 1, Request: "x"}
 	for name, text := range hostileTexts {
-		p.Records = append(p.Records, vaultapi.IndexRecord{Remote: archive.RemoteID(name), ArchiveID: text, Document: archive.Document{Type: text, Number: text, Date: text,
+		p.Records = append(p.Records, archive.IndexRecord{Remote: archive.RemoteID(name), ArchiveID: text, Document: archive.Document{Type: text, Number: text, Date: text,
 			SenderName: text, SenderIDs: []string{text, text}, RecipientName: text, RecipientIDs: []string{text}, Currency: text, Amount: archive.Decimal(text), BuyerReferenceID: text,
 			BuyerReferenceType: text, TradingPartner: text, FlowDirection: text, Parameters: []archive.Parameter{{Key: text, Value: text}}}})
 	}
 	return p, nil
+}
+
+func (s hostileIndex) ReadIndex(ctx context.Context, v archive.VaultID, each func([]archive.IndexRecord) error) (archive.IndexResult, archive.RemoteSet, error) {
+	return vaultapi.WalkIndex(ctx, s, v, each)
 }
 
 // No text of an index steers a terminal, forges a line, or becomes a formula.

@@ -22,7 +22,7 @@ const (
 // explain puts the body of an error answer into words, whatever form it has: the JSON shapes of the service's
 // interfaces, the object store's XML, a page of some gateway, plain text, nothing.
 func explain(contentType string, body []byte, hide []string) (code, message string) {
-	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))
+	body = bytes.TrimSpace(trimBOM(body))
 	switch {
 	case len(body) == 0:
 		return "", "no explanation given"
@@ -50,7 +50,7 @@ func webPage(body []byte) bool {
 // errorDocument reports whether body, or its beginning, is an error as object stores write them: XML whose outermost
 // element is Error. Other content proves nothing: some gateways answer an upload in words of their own.
 func errorDocument(body []byte) bool {
-	dec := xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))))
+	dec := xml.NewDecoder(bytes.NewReader(trimBOM(body)))
 	dec.Strict = false
 	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	for {

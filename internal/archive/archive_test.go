@@ -72,17 +72,6 @@ func TestMetadata_I10_FixedOrderExactNumbers(t *testing.T) {
 	if got := string(d.Metadata()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	id, err := ParseID("46AA4CAF-b373-11ed-bbfc-cfd535abf178")
-	if err != nil {
-		t.Fatal(err)
-	}
-	body := Freeze(id, d.Metadata()).Body
-	if !json.Valid(body) || !strings.HasPrefix(string(body), `{"clientUUID":"46aa4caf-b373-11ed-bbfc-cfd535abf178","documentType"`) {
-		t.Errorf("frozen %s", body)
-	}
-	if b := Freeze(id, []byte("{}")).Body; !json.Valid(b) {
-		t.Errorf("frozen without metadata: %s", b)
-	}
 	back, err := ParseMetadata(d.Metadata())
 	if err != nil || string(back.Metadata()) != want {
 		t.Errorf("read back %+v, %v", back, err)

@@ -181,23 +181,11 @@ func isPlain(s string) bool {
 	return true
 }
 
-// Request is what one document contributes to a registration: its frozen bytes.
-type Request struct {
-	ID   ID
-	Body []byte // one JSON object with clientUUID first
-}
-
-// Freeze joins an identity and canonical metadata into the bytes that every
-// registration of that identity sends.
-func Freeze(id ID, metadata []byte) Request {
-	body := fmt.Appendf(nil, `{"clientUUID":"%s"`, id)
-	if len(metadata) > 2 {
-		body = append(body, ',')
-		body = append(body, metadata[1:]...)
-	} else {
-		body = append(body, '}')
-	}
-	return Request{ID: id, Body: body}
+// RegisterRequest is what one document contributes to a registration. The client of the service puts the two into the bytes
+// that it sends; the same two always give the same bytes.
+type RegisterRequest struct {
+	ID       ID
+	Metadata []byte // canonical, as [Document.Metadata] wrote it before the first registration
 }
 
 // File is one file of an invoice: its path in the ZIP (slashes, NFC), its size in

@@ -115,16 +115,6 @@ const (
 	Absent
 )
 
-var words = map[string]ServiceStatus{
-	"WaitingForPackageUpload": WaitingForPackage,
-	"ArchivingInProgress":     InProgress,
-	"ArchivingSuccessful":     Successful,
-	"ArchivingFailed":         Failed,
-}
-
-// ParseServiceStatus maps the service's word; anything else is Unfamiliar.
-func ParseServiceStatus(raw string) ServiceStatus { return words[raw] }
-
 // String returns the word for reports and journal lines.
 func (w ServiceStatus) String() string {
 	return [...]string{"unfamiliar", "waiting", "in-progress", "successful", "failed", "absent"}[min(w, Absent)]

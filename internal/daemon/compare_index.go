@@ -7,7 +7,6 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/recovery"
-	"vaultd/internal/vaultapi"
 )
 
 // FoundNotTold stands for the number of documents in an index that does not tell it.
@@ -33,7 +32,7 @@ func (a AcceptedIndex) covers(v recovery.VaultReport) bool {
 
 // walk is the walk that the person saw.
 func (a AcceptedIndex) walk() recovery.VaultReport {
-	return recovery.VaultReport{Vault: a.Vault, Index: vaultapi.IndexResult{Read: a.Read, Found: a.Found}}
+	return recovery.VaultReport{Vault: a.Vault, Index: archive.IndexResult{Read: a.Read, Found: a.Found}}
 }
 
 // accept returns the function that lets an incomplete index count as complete where the person decided so. It journals the

@@ -24,9 +24,13 @@ type shortIndex struct {
 func (s shortIndex) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {
 	p := vaultapi.Page{Found: s.found, Cursor: vaultapi.FirstPage, Request: "7c1f"}
 	for n := range s.read {
-		p.Records = append(p.Records, vaultapi.IndexRecord{Remote: archive.RemoteID(fmt.Sprint("other-", n)), ArchivedAt: s.a.at(-1000)})
+		p.Records = append(p.Records, archive.IndexRecord{Remote: archive.RemoteID(fmt.Sprint("other-", n)), ArchivedAt: s.a.at(-1000)})
 	}
 	return p, nil
+}
+
+func (s shortIndex) ReadIndex(ctx context.Context, v archive.VaultID, each func([]archive.IndexRecord) error) (archive.IndexResult, archive.RemoteSet, error) {
+	return vaultapi.WalkIndex(ctx, s, v, each)
 }
 
 // lines are those of the journal, as they are stored, but for those that tell of a comparison.
@@ -107,7 +111,7 @@ func TestAcceptedIndex_I32_Covers(t *testing.T) {
 		{[2]int{5, 3}, [2]int{5, 4}, false},
 	} {
 		a := AcceptedIndex{"V", row.accepted[0], row.accepted[1]}
-		v := recovery.VaultReport{Vault: "V", Index: vaultapi.IndexResult{Read: row.walk[0], Found: row.walk[1]}}
+		v := recovery.VaultReport{Vault: "V", Index: archive.IndexResult{Read: row.walk[0], Found: row.walk[1]}}
 		if got := a.covers(v); got != row.want {
 			t.Errorf("%v accepts %v: %v", row.accepted, row.walk, got)
 		}

@@ -132,16 +132,22 @@ func (s alarming) Status(context.Context, archive.VaultID, archive.RemoteID) (ar
 	return archive.Receipt{}, nil
 }
 
-func (s alarming) StatusWindow(context.Context, archive.VaultID) (vaultapi.Window, error) {
+func (s alarming) ReadStatusList(context.Context, archive.VaultID) (archive.StatusList, error) {
 	if s.found {
 		s.a.mark(ledger.MarkRolledBack, 20)
 	}
-	return vaultapi.Window{Whole: true, Date: s.a.at(70)}, nil
+	return archive.StatusList{Whole: true, Date: s.a.at(70)}, nil
 }
 
 func (s alarming) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {
 	return vaultapi.Page{}, nil
 }
+
+func (s alarming) ReadIndex(ctx context.Context, v archive.VaultID, each func([]archive.IndexRecord) error) (archive.IndexResult, archive.RemoteSet, error) {
+	return vaultapi.WalkIndex(ctx, s, v, each)
+}
+
+func (alarming) CheckIndex(context.Context, archive.VaultID) error { return nil }
 
 // I15: a comparison that began before something else was found does not end safe mode.
 func TestReconcile_I15_NotAfterSomethingElseWasFoundMeanwhile(t *testing.T) {

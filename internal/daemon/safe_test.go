@@ -81,11 +81,11 @@ func (h *house) onceEach(numbers ...string) {
 // registered makes n registrations that are none of ours.
 func (h *house) registered(n int) {
 	h.t.Helper()
-	var batch []archive.Request
+	var batch []archive.RegisterRequest
 	for i := range n {
 		doc := archive.Document{Type: "Invoice", Number: fmt.Sprint("foreign ", i), Date: "2026-10-31T00:00:00Z"}
 		id := archive.DeriveID("V", archive.Sum([]byte(doc.Number)), archive.Digest{})
-		if batch = append(batch, archive.Freeze(id, doc.Metadata())); len(batch) == 50 || i == n-1 {
+		if batch = append(batch, archive.RegisterRequest{ID: id, Metadata: doc.Metadata()}); len(batch) == 50 || i == n-1 {
 			_, err := h.client.Register(h.t.Context(), "V", batch)
 			h.must(err)
 			batch = nil

@@ -22,7 +22,7 @@ type discard struct {
 	takes    time.Duration // of one upload
 }
 
-func (d *discard) Register(_ context.Context, _ archive.VaultID, frozen []archive.Request) (archive.RegisterResult, error) {
+func (d *discard) Register(_ context.Context, _ archive.VaultID, frozen []archive.RegisterRequest) (archive.RegisterResult, error) {
 	a := archive.RegisterResult{Tickets: make(map[archive.ID]archive.Ticket, len(frozen))}
 	for _, f := range frozen {
 		n := int(d.serial.Add(1))

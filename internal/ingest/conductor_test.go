@@ -21,7 +21,7 @@ import (
 // service is a remote side that keeps tickets and hears uploads. A nil answer of one
 // of its functions is the good one.
 type service struct {
-	register func(archive.Request) (*archive.Ticket, error)
+	register func(archive.RegisterRequest) (*archive.Ticket, error)
 	upload   func(archive.RemoteID) error
 	status   func(archive.RemoteID) error
 	list     func() error
@@ -55,7 +55,7 @@ func addressed(n int) archive.PresignedURL {
 
 func numbered(n int) archive.RemoteID { return archive.RemoteID(fmt.Sprintf("bum-%d", n)) }
 
-func (s *service) Register(_ context.Context, v archive.VaultID, frozen []archive.Request) (archive.RegisterResult, error) {
+func (s *service) Register(_ context.Context, v archive.VaultID, frozen []archive.RegisterRequest) (archive.RegisterResult, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.posts++

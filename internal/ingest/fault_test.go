@@ -82,7 +82,7 @@ func TestRegister_I9_TicketsThatAreOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{}
 		serial := 0
-		s.register = func(archive.Request) (*archive.Ticket, error) {
+		s.register = func(archive.RegisterRequest) (*archive.Ticket, error) {
 			serial++
 			return &archive.Ticket{Remote: archive.RemoteID(fmt.Sprintf("old-%d", serial)), URL: addressed(1_000_000 + serial), Sent: now(),
 				Date: time.Now(), SignedAt: time.Now().Add(-time.Hour), Validity: 15 * time.Minute}, nil
@@ -102,7 +102,7 @@ func TestRegister_I9_TicketsThatAreOver(t *testing.T) {
 // A service that refuses whatever it gets must not be fed all documents.
 func TestRegister_I24_EverythingIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := run(t, &service{register: func(archive.Request) (*archive.Ticket, error) { return nil, fault(apicall.Refused, "http-400") }})
+		r := run(t, &service{register: func(archive.RegisterRequest) (*archive.Ticket, error) { return nil, fault(apicall.Refused, "http-400") }})
 		r.drop("V", 500)
 		r.pass(time.Hour)
 		if n := r.states()[ledger.Rejected]; n < 3 || n > 80 { // the waits have a random part: some 20 to 45 are usual
@@ -115,7 +115,7 @@ func TestRegister_I24_EverythingIsRefused(t *testing.T) {
 func TestRegister_ForbiddenWhileAskingIsNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var closed atomic.Bool
-		s := &service{slow: true, register: func(archive.Request) (*archive.Ticket, error) {
+		s := &service{slow: true, register: func(archive.RegisterRequest) (*archive.Ticket, error) {
 			if closed.Load() {
 				return nil, fault(apicall.NotProcessed, "http-403")
 			}

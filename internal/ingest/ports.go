@@ -36,7 +36,7 @@ type Index interface {
 
 // Vault speaks to the archive service. Its errors are *apicall.Error.
 type Vault interface {
-	Register(ctx context.Context, v archive.VaultID, frozen []archive.Request) (archive.RegisterResult, error)
+	Register(ctx context.Context, v archive.VaultID, frozen []archive.RegisterRequest) (archive.RegisterResult, error)
 	// Upload sends the package once. It returns the digest of the bytes that left, and the store's ETag where it is an
 	// MD5. Other bytes than the package's never leave whole: its error is Damaged then.
 	Upload(ctx context.Context, t archive.Ticket, p archive.Package) (sent archive.Digest, etag string, err error)

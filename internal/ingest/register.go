@@ -10,7 +10,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// maxBody bounds the bytes of one registration.
+// maxBody bounds the bytes of metadata in one registration.
 const maxBody = 4_000_000
 
 // registerStep asks for tickets, many documents at once, and only for as many as
@@ -67,7 +67,7 @@ func (c *Engine) affordable(ready []ledger.Entry) (n int, again time.Time) {
 }
 
 func (c *Engine) register(ctx context.Context, es []ledger.Entry) []ledger.Change {
-	var frozen []archive.Request
+	var frozen []archive.RegisterRequest
 	var asked, rest []ledger.Entry
 	size := 0
 	for _, e := range es {
@@ -77,8 +77,8 @@ func (c *Engine) register(ctx context.Context, es []ledger.Entry) []ledger.Chang
 			rest = append(rest, e)
 			continue
 		}
-		req := archive.Freeze(e.ID, doc.Metadata)
-		if size += len(req.Body); size > maxBody && len(frozen) > 0 {
+		req := archive.RegisterRequest{ID: e.ID, Metadata: doc.Metadata}
+		if size += len(req.Metadata); size > maxBody && len(frozen) > 0 {
 			rest = append(rest, e)
 			continue
 		}

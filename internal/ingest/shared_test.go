@@ -48,7 +48,7 @@ func TestTicketShared_I8_WithADocumentOnItsWay(t *testing.T) {
 					if first == "" {
 						t.Fatalf("vacuous: %v sent, %v", sent, r.states())
 					}
-					s.register = func(archive.Request) (*archive.Ticket, error) {
+					s.register = func(archive.RegisterRequest) (*archive.Ticket, error) {
 						own := archive.Ticket{Remote: "second", URL: addressed(33), Sent: now()}
 						if what == ledger.TakenRemote {
 							own.Remote = first

@@ -32,7 +32,7 @@ func spoils(over func(post int) bool) *spoiler {
 	p := &spoiler{over: over, of: map[archive.RemoteID]int{}}
 	p.s = &service{slow: true, upload: p.upload}
 	p.s.hangs = func(context.Context, archive.RemoteID) error { time.Sleep(100 * time.Millisecond); return nil }
-	p.s.register = func(f archive.Request) (*archive.Ticket, error) {
+	p.s.register = func(f archive.RegisterRequest) (*archive.Ticket, error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.s.serial++

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/vaultapi"
 )
 
 // AskEach asks about each number of a vault alone, several at once, and returns one receipt for each. A number that the
@@ -25,9 +24,9 @@ func AskEach(ctx context.Context, s Service, v archive.VaultID, numbers []archiv
 	if err != nil || len(unknown) == 0 {
 		return told, err
 	}
-	w, err := s.StatusWindow(ctx, v)
+	w, err := s.ReadStatusList(ctx, v)
 	if err != nil {
-		if _, errIndex := s.Index(ctx, v, vaultapi.FirstPage, 1, "archiveDate asc"); errIndex != nil {
+		if s.CheckIndex(ctx, v) != nil {
 			return nil, unknown[slices.Min(slices.Collect(maps.Keys(unknown)))]
 		}
 	}

@@ -26,8 +26,8 @@ func asked(t *testing.T, n int, r emulator.Readings) (*emulator.Server, *vaultap
 	var numbers []archive.RemoteID
 	for i := range n {
 		id := archive.ID{6: 0x40, 8: 0x80, 15: byte(i + 1)}
-		a, err := c.Register(t.Context(), "V", []archive.Request{archive.Freeze(id, fmt.Appendf(nil,
-			`{"documentId":"N%d","documentDate":"2026-10-31T00:00:00Z","documentType":"Invoice"}`, i))})
+		a, err := c.Register(t.Context(), "V", []archive.RegisterRequest{archive.RegisterRequest{ID: id, Metadata: fmt.Appendf(nil,
+			`{"documentId":"N%d","documentDate":"2026-10-31T00:00:00Z","documentType":"Invoice"}`, i)}})
 		must(t, err)
 		numbers = append(numbers, a.Tickets[id].Remote)
 	}

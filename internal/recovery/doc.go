@@ -18,14 +18,16 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
-	"vaultd/internal/vaultapi"
 )
 
 // Service is the archive, as far as it is asked here. *vaultapi.Client is one.
 type Service interface {
 	Status(ctx context.Context, v archive.VaultID, r archive.RemoteID) (archive.Receipt, error)
-	StatusWindow(ctx context.Context, v archive.VaultID) (vaultapi.Window, error)
-	Index(ctx context.Context, v archive.VaultID, cursor string, size int, sort string) (vaultapi.Page, error)
+	ReadStatusList(ctx context.Context, v archive.VaultID) (archive.StatusList, error)
+	// ReadIndex calls each with every document of the index once, page by page. shown are their bumIds.
+	ReadIndex(ctx context.Context, v archive.VaultID, each func([]archive.IndexRecord) error) (result archive.IndexResult, shown archive.RemoteSet, err error)
+	// CheckIndex reports whether the vault answers a question about its index.
+	CheckIndex(ctx context.Context, v archive.VaultID) error
 }
 
 // Book is where entries are looked up. *boltledger.Ledger is one.

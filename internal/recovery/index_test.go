@@ -23,6 +23,10 @@ func (s partial) Index(context.Context, archive.VaultID, string, int, string) (v
 	return vaultapi.Page{Records: s.index, Found: s.found, Cursor: vaultapi.FirstPage, Request: "7c1f"}, nil
 }
 
+func (s partial) ReadIndex(ctx context.Context, v archive.VaultID, each func([]archive.IndexRecord) error) (archive.IndexResult, archive.RemoteSet, error) {
+	return vaultapi.WalkIndex(ctx, s, v, each)
+}
+
 // I2, I15, I32: what an index that was not read to its end leaves out clears no doubt and misses nothing. What it shows is
 // used. A person may let it count as complete.
 func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
@@ -54,7 +58,7 @@ func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
 			}
 			other := archive.Receipt{Remote: "R7", ID: archive.ID{15: 7}, Status: archive.Successful, Updated: now, Record: []byte("a")}
 			service := partial{spoken{date: now.Add(2 * day), list: make([]archive.Receipt, 0), single: map[archive.RemoteID]archive.Receipt{"R7": other},
-				index: []vaultapi.IndexRecord{{Remote: "R7", ArchivedAt: now, Raw: []byte("a")}}}, row.found}
+				index: []archive.IndexRecord{{Remote: "R7", ArchivedAt: now, Raw: []byte("a")}}}, row.found}
 			r, err := Reconcile(t.Context(), Config{Book: s.book, Committer: s.book, Service: service, Drops: []Drop{s.drop}, Grace: day, Environment: "test",
 				Now: func() archive.Instant { return archive.Instant{Wall: now.Add(2 * day)} }, Doubt: &Doubt{Since: now, Told: now}, Adopt: true, Accept: row.accept})
 			must(t, err)
@@ -68,7 +72,7 @@ func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
 
 // What people read about an index that was not read to its end.
 func TestVaultReport_I32_SaysReadAndFound(t *testing.T) {
-	for want, i := range map[string]vaultapi.IndexResult{
+	for want, i := range map[string]archive.IndexResult{
 		"1 of 900 documents": {Read: 1, Found: 900},
 		"0 of 1 document":    {Read: 0, Found: 1},
 		"1 document, and does not say how many there are": {Read: 1, Found: -1},

@@ -10,7 +10,6 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
-	"vaultd/internal/vaultapi"
 )
 
 // claimed lets a folder be dropped and taken, and then happen to its entry what evs say.
@@ -141,7 +140,7 @@ func TestReconcile_I2_TheFolderOfWhatWasSentWentAway(t *testing.T) {
 	}
 	done := archive.Receipt{Remote: "R1", ID: e.ID, Status: archive.Successful, Updated: now, Record: []byte("a")}
 	s.told(e.Key, s.entry(e.Key).Rev, ledger.StatusSeen{Receipt: done, Grace: time.Hour})
-	s.compared(spoken{list: []archive.Receipt{done}, index: []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}}, doubt)
+	s.compared(spoken{list: []archive.Receipt{done}, index: []archive.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}}, doubt)
 	if e = s.entry(e.Key); e.NeedsReconcile || e.State != ledger.Archived || e.Source != ledger.Gone {
 		t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.NeedsReconcile)
 	}
@@ -185,7 +184,7 @@ func TestReconcile_I9_OnItsWayAndNoFolder(t *testing.T) {
 	t.Run("Archived", func(t *testing.T) {
 		done := archive.Receipt{Remote: "R1", ID: id, Status: archive.Successful, Updated: now, Record: []byte("a")}
 		s.told(key, e.Rev, ledger.StatusSeen{Receipt: done, Grace: time.Hour})
-		s.compared(spoken{list: []archive.Receipt{done}, index: []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}}, doubt)
+		s.compared(spoken{list: []archive.Receipt{done}, index: []archive.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}}, doubt)
 		if e := s.entry(key); e.NeedsReconcile || e.State != ledger.Archived || !e.IsAtRest() {
 			t.Errorf("%s/%s, suspect %v", e.State, e.Source, e.NeedsReconcile)
 		}
@@ -233,7 +232,7 @@ func TestReconcile_I2_NotPackedYetAndArchivedByALaterGeneration(t *testing.T) {
 	sealed, _ := s.packs(e)
 	id := sealed.ID.Generation(3)
 	rc := archive.Receipt{Remote: "R1", ID: id, Status: archive.Successful, Updated: now, Record: []byte("a")}
-	service := spoken{list: []archive.Receipt{rc}, index: []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}, single: map[archive.RemoteID]archive.Receipt{"R1": rc}}
+	service := spoken{list: []archive.Receipt{rc}, index: []archive.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}}, single: map[archive.RemoteID]archive.Receipt{"R1": rc}}
 	doubt := Doubt{From: now.Add(-time.Hour), Since: now}
 	if r := s.compared(service, doubt); r.Vaults[0].TakenIn.Count != 0 || r.Unpacked != 1 {
 		t.Fatalf("%d taken in, %d not packed", r.Vaults[0].TakenIn.Count, r.Unpacked)

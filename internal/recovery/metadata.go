@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/vaultapi"
 )
 
 // fieldLeftOutDiffers says whether a field differs that was sent and that the index does not give. What a record of the
@@ -24,7 +24,7 @@ const fieldAddedDiffers = false
 // compareMetadata holds what the index gives of an archived document against what was frozen for its entry, and names
 // each field that differs. All registrations of an entry were sent with the same metadata, so each of its bumIds is
 // compared with that.
-func (p *pass) compareMetadata(e ledger.Entry, rec vaultapi.IndexRecord, r *VaultReport) error {
+func (p *pass) compareMetadata(e ledger.Entry, rec archive.IndexRecord, r *VaultReport) error {
 	if archive.Sum(rec.Document.Metadata()) == e.Metadata { // byte for byte, and known even where it was erased here
 		r.Compared++
 		return nil
@@ -110,7 +110,7 @@ func valueOf(d archive.Decimal) *big.Rat {
 
 // sameInstant compares as points in time; texts that are no dates must be the same letter by letter.
 func sameInstant(a, b string) bool {
-	x, y := vaultapi.ParseTime(a), vaultapi.ParseTime(b)
+	x, y := apicall.ParseTime(a), apicall.ParseTime(b)
 	return a == b || !x.IsZero() && x.Equal(y)
 }
 

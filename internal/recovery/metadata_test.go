@@ -7,7 +7,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/vaultapi"
 )
 
 // invoice is what was sent of the entries of these tests.
@@ -172,7 +171,7 @@ func TestReconcile_I4_MetadataOfWhatIsInDoubt(t *testing.T) {
 	now := time.Now()
 	s := newShed(t)
 	e := s.doubtful(now)
-	recs := []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a"), Document: archive.Document{Number: "N2"}}}
+	recs := []archive.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a"), Document: archive.Document{Number: "N2"}}}
 	single := map[archive.RemoteID]archive.Receipt{"R1": {Remote: "R1", ID: e.ID, Status: archive.Successful, Updated: now, Record: []byte("a")}}
 	for _, when := range []string{"the first time", "again"} {
 		r := s.compared(spoken{index: recs, single: single}, Doubt{From: now.Add(-time.Hour), Since: now})

@@ -2,7 +2,6 @@ package recovery
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +12,6 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/packager"
-	"vaultd/internal/vaultapi"
 )
 
 // Config is what is compared, and what is known of the ledger's past.
@@ -57,12 +55,12 @@ type pass struct {
 	reaches   map[archive.VaultID]bool          // the status list shows everything since
 	covers    map[archive.VaultID]bool          // it does, unless it lags behind
 	passed    map[archive.VaultID]time.Duration // for how long the archive could show it, when it was asked
-	successes map[mark]bool                     // what status lists and single answers show as archived
-	walks     []*vaultapi.IndexWalk             // through the index of each vault, which know what it shows
+	successes archive.RemoteSet                 // what status lists and single answers show as archived
+	shown     []archive.RemoteSet               // what the index of each vault shows
 	anonymous map[archive.VaultID]unexplained   // what nobody can tell the identity of
-	foreign   map[mark]bool                     // registrations whose clientUUID is not that of the entry here
-	told      map[mark]bool                     // that the archive has a document which the ledger does not know
-	heardOf   map[mark]bool                     // that its entry was told of
+	foreign   archive.RemoteSet                 // registrations whose clientUUID is not that of the entry here
+	told      archive.RemoteSet                 // that the archive has a document which the ledger does not know
+	heardOf   archive.RemoteSet                 // that its entry was told of
 	uncounted map[archive.Key]Finding           // by entry: what the archive holds of it and it did not count
 	places    map[archive.Key]string            // where the folders of entries in doubt lie, by their receipts
 	back      map[archive.Key]string            // where they lie that were given back
@@ -84,15 +82,6 @@ type unexplained struct {
 	any     bool            // one has not even a number
 }
 
-// mark is a shortened bumId, so that a million fit in memory.
-type mark [12]byte
-
-func short(r archive.RemoteID) (m mark) {
-	h := sha256.Sum256([]byte(r))
-	copy(m[:], h[:])
-	return m
-}
-
 // Reconcile holds the ledger against the archive: every number that this shows is compared with all the
 // registrations of the ledger, and an entry is told of content that it does not count. With a doubt it also tells the entries of registrations
 // that they did not know of, makes an entry for each archived document that has none, and clears the
@@ -101,8 +90,8 @@ func short(r archive.RemoteID) (m mark) {
 func Reconcile(ctx context.Context, c Config) (Report, error) {
 	p := &pass{
 		Config: c, newest: map[archive.VaultID]newest{}, unpacked: map[archive.ID]archive.Key{}, blind: map[archive.VaultID]bool{}, next: map[archive.ID]archive.Key{},
-		reaches: map[archive.VaultID]bool{}, passed: map[archive.VaultID]time.Duration{}, covers: map[archive.VaultID]bool{}, successes: map[mark]bool{}, anonymous: map[archive.VaultID]unexplained{},
-		foreign: map[mark]bool{}, told: map[mark]bool{}, heardOf: map[mark]bool{}, uncounted: map[archive.Key]Finding{}, places: map[archive.Key]string{}, back: map[archive.Key]string{}, unsettled: map[archive.Key]bool{},
+		reaches: map[archive.VaultID]bool{}, passed: map[archive.VaultID]time.Duration{}, covers: map[archive.VaultID]bool{}, successes: archive.RemoteSet{}, anonymous: map[archive.VaultID]unexplained{},
+		foreign: archive.RemoteSet{}, told: archive.RemoteSet{}, heardOf: archive.RemoteSet{}, uncounted: map[archive.Key]Finding{}, places: map[archive.Key]string{}, back: map[archive.Key]string{}, unsettled: map[archive.Key]bool{},
 	}
 	if c.Doubt != nil { // what lies in the folders is known before the archive is asked whose its documents are
 		if err := p.folders(ctx); err != nil {

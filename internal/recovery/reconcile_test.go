@@ -19,7 +19,7 @@ import (
 type spoken struct {
 	date   time.Time // of its answers
 	list   []archive.Receipt
-	index  []vaultapi.IndexRecord
+	index  []archive.IndexRecord
 	single map[archive.RemoteID]archive.Receipt
 }
 
@@ -27,13 +27,19 @@ func (s spoken) Status(_ context.Context, _ archive.VaultID, r archive.RemoteID)
 	return s.single[r], nil
 }
 
-func (s spoken) StatusWindow(context.Context, archive.VaultID) (vaultapi.Window, error) {
-	return vaultapi.Window{Receipts: s.list, Whole: true, Date: s.date}, nil
+func (s spoken) ReadStatusList(context.Context, archive.VaultID) (archive.StatusList, error) {
+	return archive.StatusList{Receipts: s.list, Whole: true, Date: s.date}, nil
 }
 
 func (s spoken) Index(context.Context, archive.VaultID, string, int, string) (vaultapi.Page, error) {
 	return vaultapi.Page{Records: s.index, Found: len(s.index)}, nil
 }
+
+func (s spoken) ReadIndex(ctx context.Context, v archive.VaultID, each func([]archive.IndexRecord) error) (archive.IndexResult, archive.RemoteSet, error) {
+	return vaultapi.WalkIndex(ctx, s, v, each)
+}
+
+func (spoken) CheckIndex(context.Context, archive.VaultID) error { return nil }
 
 // doubtful puts an entry into the book that is packed and in doubt.
 func (s *shed) doubtful(now time.Time) ledger.Entry {
@@ -74,7 +80,7 @@ func TestReconcile_I2_I15_TwoRegistrationsOfOneEntry(t *testing.T) {
 	says := func(id archive.ID, r archive.RemoteID, w archive.ServiceStatus) archive.Receipt {
 		return archive.Receipt{Remote: r, ID: id, Status: w, Updated: now, Record: []byte("a")}
 	}
-	two := []vaultapi.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}, {Remote: "R2", ArchivedAt: now, Raw: []byte("a")}}
+	two := []archive.IndexRecord{{Remote: "R1", ArchivedAt: now, Raw: []byte("a")}, {Remote: "R2", ArchivedAt: now, Raw: []byte("a")}}
 	for name, row := range map[string]struct {
 		first  archive.ServiceStatus
 		second archive.ServiceStatus

@@ -6,7 +6,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/vaultapi"
 )
 
 // Report is what a comparison found and did.
@@ -41,8 +40,8 @@ type VaultReport struct {
 	Reaches bool // that list shows every registration since the ledger's last line, and long enough after it to be believed
 	Indexed int  // documents that the index gave, each counted once
 
-	Index    vaultapi.IndexResult // how far the walk through the index came
-	Accepted bool                 // it is not complete, and a person lets it count as complete
+	Index    archive.IndexResult // how far the walk through the index came
+	Accepted bool                // it is not complete, and a person lets it count as complete
 
 	Found   Findings // registrations that the ledger did not know, of entries that it knows
 	TakenIn Findings // archived documents that the ledger did not know: it has an entry for each now

@@ -7,7 +7,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/vaultapi"
 )
 
 // resting are the archived entries of which nothing is open: nearly all of a large ledger. Each is a mark made of its bumId and
@@ -17,6 +16,9 @@ type resting struct {
 	marks [256][]mark // by their first byte, in order once all are in
 	shown [256][]bool // beside each mark: the index showed it
 }
+
+// mark is a part of a digest, so that a million fit in memory.
+type mark [12]byte
 
 // pairOf is the mark of a bumId with the digest of the metadata under it.
 func pairOf(r archive.RemoteID, metadata archive.Digest) (m mark) {
@@ -68,7 +70,7 @@ func (p *pass) rest() error {
 }
 
 // atRest reports whether the record says of an entry that rests what was sent of it.
-func (p *pass) atRest(rec vaultapi.IndexRecord) bool {
+func (p *pass) atRest(rec archive.IndexRecord) bool {
 	return p.Doubt == nil && rec.Remote != "" && p.resting.show(pairOf(rec.Remote, archive.Sum(rec.Document.Metadata())))
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/vaultapi"
 )
 
 // looks counts what is asked of a book.
@@ -55,29 +54,29 @@ func TestReconcile_I2_I4_I32_EntriesAtRest(t *testing.T) {
 	now := time.Now().UTC()
 	long := now.AddDate(0, -1, 0)
 	for name, row := range map[string]struct {
-		change                                      func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord
+		change                                      func(recs []archive.IndexRecord) []archive.IndexRecord
 		compared, differ, missing, strange, doubled int
 		passes, records                             int
 	}{
 		"AllAsSent": {compared: 3, passes: 1},
-		"OneMissing": {change: func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord { return recs[:2] },
+		"OneMissing": {change: func(recs []archive.IndexRecord) []archive.IndexRecord { return recs[:2] },
 			compared: 2, missing: 1, passes: 2},
-		"OneAltered": {change: func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord {
+		"OneAltered": {change: func(recs []archive.IndexRecord) []archive.IndexRecord {
 			recs[1].Document.Amount = "1.00"
 			return recs
 		}, compared: 3, differ: 1, passes: 2, records: 1},
-		"OneRewritten": {change: func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord {
+		"OneRewritten": {change: func(recs []archive.IndexRecord) []archive.IndexRecord {
 			recs[1].Document.Amount = "119.0"
 			return recs
 		}, compared: 3, passes: 2, records: 1},
-		"TwoMixedUp": {change: func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord {
+		"TwoMixedUp": {change: func(recs []archive.IndexRecord) []archive.IndexRecord {
 			recs[0].Remote, recs[1].Remote = recs[1].Remote, recs[0].Remote
 			return recs
 		}, compared: 3, differ: 2, passes: 2, records: 2},
-		"OneOfSomebodyElse": {change: func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord {
-			return append(recs, vaultapi.IndexRecord{Remote: "X", ArchivedAt: now, Raw: []byte("{}")})
+		"OneOfSomebodyElse": {change: func(recs []archive.IndexRecord) []archive.IndexRecord {
+			return append(recs, archive.IndexRecord{Remote: "X", ArchivedAt: now, Raw: []byte("{}")})
 		}, compared: 3, strange: 1, passes: 1, records: 1},
-		"GivenUpAndArchived": {change: func(recs []vaultapi.IndexRecord) []vaultapi.IndexRecord {
+		"GivenUpAndArchived": {change: func(recs []archive.IndexRecord) []archive.IndexRecord {
 			recs = append(recs, recs[2])
 			recs[3].Remote = "C0"
 			return recs
@@ -85,7 +84,7 @@ func TestReconcile_I2_I4_I32_EntriesAtRest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShed(t)
-			var recs []vaultapi.IndexRecord
+			var recs []archive.IndexRecord
 			for i, numbers := range [][]archive.RemoteID{{"A"}, {"B"}, {"C0", "C"}} {
 				e := s.rested(byte(i+1), long, numbers...)
 				if e.State != ledger.Archived {
@@ -93,7 +92,7 @@ func TestReconcile_I2_I4_I32_EntriesAtRest(t *testing.T) {
 				}
 				d := invoice
 				d.Number = fmt.Sprint("N", i+1)
-				recs = append(recs, vaultapi.IndexRecord{Remote: e.ArchivedRemote, ArchivedAt: long, Document: d, Raw: []byte("{}")})
+				recs = append(recs, archive.IndexRecord{Remote: e.ArchivedRemote, ArchivedAt: long, Document: d, Raw: []byte("{}")})
 			}
 			if row.change != nil {
 				recs = row.change(recs)

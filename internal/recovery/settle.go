@@ -8,7 +8,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/vaultapi"
 )
 
 // settle looks at all entries once more, with what the archive said: those in doubt are cleared where it spoke
@@ -50,7 +49,7 @@ func (p *pass) settle(ctx context.Context) error {
 
 // shows reports whether the archive shows the bumId as archived, in a list or in an index.
 func (p *pass) shows(r archive.RemoteID) bool {
-	return p.successes[short(r)] || slices.ContainsFunc(p.walks, func(w *vaultapi.IndexWalk) bool { return w.Has(r) })
+	return p.successes.Has(r) || slices.ContainsFunc(p.shown, func(s archive.RemoteSet) bool { return s.Has(r) })
 }
 
 // fresh reports whether something may be archived for so short a time that the index need not show it.
@@ -102,7 +101,7 @@ func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) 
 		return until, ""
 	case lost && len(e.OpenQuestions()) > 0 && (e.State == ledger.Uploaded || p.passed[e.Vault] < p.Grace):
 		return until, "its folder is not here any more; what the archive says of it decides"
-	case e.State == ledger.Archived && p.foreign[short(e.ArchivedRemote)]:
+	case e.State == ledger.Archived && p.foreign.Has(e.ArchivedRemote):
 		return until, "the archive contradicts it"
 	case e.State == ledger.Archived && !p.shows(e.ArchivedRemote) && !p.ended(e):
 		return until, "the archive does not show it as archived"

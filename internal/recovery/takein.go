@@ -6,12 +6,11 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/vaultapi"
 )
 
 // takeIn makes an entry for a document that is archived and has none: whoever drops the same invoice again must
 // not have it archived twice.
-func (p *pass) takeIn(ctx context.Context, v Drop, rc archive.Receipt, rec vaultapi.IndexRecord, r *VaultReport) error {
+func (p *pass) takeIn(ctx context.Context, v Drop, rc archive.Receipt, rec archive.IndexRecord, r *VaultReport) error {
 	if p.blind[v.Vault] {
 		p.report.Withheld++
 		p.strange(r, rec, "in the archive, not in this ledger; it may be of a folder that cannot be looked at now")
@@ -35,11 +34,11 @@ func (p *pass) takeIn(ctx context.Context, v Drop, rc archive.Receipt, rec vault
 func (p *pass) follow(ctx context.Context, v Drop, rc archive.Receipt, r *VaultReport) error {
 	switch {
 	case p.Doubt == nil || rc.ID.IsZero():
-		p.strange(r, vaultapi.IndexRecord{Remote: rc.Remote}, "being archived, and no entry is known that it could be of")
+		p.strange(r, archive.IndexRecord{Remote: rc.Remote}, "being archived, and no entry is known that it could be of")
 		return nil
 	case p.blind[v.Vault]:
 		p.report.Withheld++
-		p.strange(r, vaultapi.IndexRecord{Remote: rc.Remote}, "being archived, and not in this ledger; it may be of a folder that cannot be looked at now")
+		p.strange(r, archive.IndexRecord{Remote: rc.Remote}, "being archived, and not in this ledger; it may be of a folder that cannot be looked at now")
 		return nil
 	}
 	key := archive.NewKey(p.Now().Wall)

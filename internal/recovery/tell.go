@@ -13,10 +13,9 @@ import (
 // registration was given up, or nobody asked since. It is committed with what else is pending; where that does not
 // come about, the next comparison finds the same. Whose the number is, the ledger knows.
 func (p *pass) tell(e ledger.Entry, rc archive.Receipt) {
-	if !e.IsNews(rc) || p.heardOf[short(rc.Remote)] {
+	if !e.IsNews(rc) || !p.heardOf.Add(rc.Remote) {
 		return
 	}
-	p.heardOf[short(rc.Remote)] = true
 	p.restless = append(p.restless, e.Key)
 	p.report.Heard++
 	i := slices.IndexFunc(e.Registrations, func(r ledger.Registration) bool { return r.Ticket.Remote == rc.Remote })

@@ -7,7 +7,6 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/vaultapi"
 )
 
 // sent puts an entry into the book that was registered under each of the numbers: the store refused all packages but the
@@ -40,9 +39,9 @@ func (s *shed) whole(service spoken, at time.Time) Report {
 	return r
 }
 
-func indexed(at time.Time, numbers ...archive.RemoteID) (recs []vaultapi.IndexRecord) {
+func indexed(at time.Time, numbers ...archive.RemoteID) (recs []archive.IndexRecord) {
 	for _, r := range numbers {
-		recs = append(recs, vaultapi.IndexRecord{Remote: r, ArchivedAt: at, Raw: []byte("{}")})
+		recs = append(recs, archive.IndexRecord{Remote: r, ArchivedAt: at, Raw: []byte("{}")})
 	}
 	return recs
 }

@@ -9,13 +9,12 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
-	"vaultd/internal/vaultapi"
 )
 
 // vault asks one vault: first its list, which knows identities, then its index, which knows everything.
 func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
 	r := VaultReport{Vault: v.Vault}
-	w, err := p.Service.StatusWindow(ctx, v.Vault)
+	w, err := p.Service.ReadStatusList(ctx, v.Vault)
 	if err != nil {
 		return r, err
 	}
@@ -95,24 +94,23 @@ func (p *pass) kept(r archive.RemoteID) bool {
 
 // index holds the ledger against the index.
 func (p *pass) index(ctx context.Context, v Drop, r *VaultReport) error {
-	walk := vaultapi.NewIndexWalk()
-	p.walks = append(p.walks, walk)
-	err := walk.Read(ctx, p.Service, v.Vault, func(recs []vaultapi.IndexRecord) error {
+	result, shown, err := p.Service.ReadIndex(ctx, v.Vault, func(recs []archive.IndexRecord) error {
 		unknown, err := p.sift(recs, r)
 		if err != nil {
 			return err
 		}
 		return p.strangers(ctx, v, unknown, r)
 	})
-	if err == nil {
-		r.Index = walk.Result()
+	if err != nil {
+		return err
 	}
-	return err
+	r.Index, p.shown = result, append(p.shown, shown)
+	return nil
 }
 
 // sift leaves those records of which something must be asked: no entry bears their number, or one that is in
 // doubt does. An entry that bears the number and does not count it as archived is told.
-func (p *pass) sift(recs []vaultapi.IndexRecord, r *VaultReport) (unknown []vaultapi.IndexRecord, err error) {
+func (p *pass) sift(recs []archive.IndexRecord, r *VaultReport) (unknown []archive.IndexRecord, err error) {
 	all := len(recs)
 	recs = slices.DeleteFunc(recs, p.atRest)
 	r.Indexed += all
@@ -145,8 +143,8 @@ func (p *pass) sift(recs []vaultapi.IndexRecord, r *VaultReport) (unknown []vaul
 
 // strangers finds out whose the records are that no entry bears the number of. Those from long before the
 // doubt began were never ours: the ledger knew everything then.
-func (p *pass) strangers(ctx context.Context, v Drop, recs []vaultapi.IndexRecord, r *VaultReport) error {
-	var ask []vaultapi.IndexRecord
+func (p *pass) strangers(ctx context.Context, v Drop, recs []archive.IndexRecord, r *VaultReport) error {
+	var ask []archive.IndexRecord
 	var numbers []archive.RemoteID
 	for _, rec := range recs {
 		switch {
@@ -186,21 +184,20 @@ func (p *pass) strangers(ctx context.Context, v Drop, recs []vaultapi.IndexRecor
 const longBefore = 7 * 24 * time.Hour
 
 // known reports whether an entry bears the record's number.
-func (p *pass) known(rec vaultapi.IndexRecord) bool {
+func (p *pass) known(rec archive.IndexRecord) bool {
 	_, ok, err := p.Book.FindByRemote(rec.Remote)
 	return ok && err == nil
 }
 
 // strange names a document that the ledger does not know, once.
-func (p *pass) strange(r *VaultReport, rec vaultapi.IndexRecord, text string) {
-	if m := short(rec.Remote); rec.Remote == "" || !p.told[m] {
-		p.told[m] = true
+func (p *pass) strange(r *VaultReport, rec archive.IndexRecord, text string) {
+	if isNew := p.told.Add(rec.Remote); isNew || rec.Remote == "" {
 		r.Strange.add(Finding{Remote: rec.Remote, Number: rec.Document.Number, Text: text})
 	}
 }
 
 // unnamed notes a document that may be anybody's.
-func (p *pass) unnamed(v archive.VaultID, rec vaultapi.IndexRecord, r *VaultReport, why string) {
+func (p *pass) unnamed(v archive.VaultID, rec archive.IndexRecord, r *VaultReport, why string) {
 	u := p.anonymous[v]
 	if u.numbers == nil {
 		u.numbers = map[string]bool{}
@@ -213,16 +210,15 @@ func (p *pass) unnamed(v archive.VaultID, rec vaultapi.IndexRecord, r *VaultRepo
 
 // heard takes in one registration that the archive told of; rec is its record in the index, if that is where
 // it was found.
-func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vaultapi.IndexRecord, r *VaultReport) error {
+func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *archive.IndexRecord, r *VaultReport) error {
 	if rc.Status == archive.Successful {
-		p.successes[short(rc.Remote)] = true
+		p.successes.Add(rc.Remote)
 	}
 	if key, ok, err := p.Book.FindByRemote(rc.Remote); err != nil || ok {
 		return errors.Join(err, p.compare(key, rc, r))
 	}
 	if key, ok := p.unpacked[rc.ID]; ok { // it stays in doubt until it is packed, and is told then
-		if m := short(rc.Remote); !p.told[m] {
-			p.told[m] = true
+		if p.told.Add(rc.Remote) {
 			r.Found.add(Finding{Key: key, Remote: rc.Remote, Text: "registered while the ledger was not there; its folder is told once it is packed"})
 		}
 		return nil
@@ -251,7 +247,7 @@ func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *vault
 	case !content: // an orphan: nobody ever had an address for it, or it got nothing
 		return nil
 	case ok:
-		p.strange(r, vaultapi.IndexRecord{Remote: rc.Remote}, "a registration of entry "+e.Key.String()+" holds content, and the ledger does not know it")
+		p.strange(r, archive.IndexRecord{Remote: rc.Remote}, "a registration of entry "+e.Key.String()+" holds content, and the ledger does not know it")
 		return nil
 	case rc.Status == archive.InProgress:
 		return p.follow(ctx, v, rc, r)
@@ -273,15 +269,15 @@ func (p *pass) compare(key archive.Key, rc archive.Receipt, r *VaultReport) erro
 	switch {
 	case e.State != ledger.Archived || e.ArchivedRemote != rc.Remote:
 		if foreign && e.IsNews(rc) {
-			p.strange(r, vaultapi.IndexRecord{Remote: rc.Remote}, "given to entry "+e.Key.String()+"; the archive says that it is of another clientUUID, and holds content of it")
+			p.strange(r, archive.IndexRecord{Remote: rc.Remote}, "given to entry "+e.Key.String()+"; the archive says that it is of another clientUUID, and holds content of it")
 		} else if !foreign {
 			p.tell(e, rc)
 		}
 	case foreign:
-		p.foreign[short(rc.Remote)] = true
+		p.foreign.Add(rc.Remote)
 		r.Missing.add(Finding{Key: e.Key, Remote: rc.Remote, Text: "archived here; the archive says that this bumId is of another clientUUID"})
 	case (rc.Status == archive.Failed || rc.Status == archive.WaitingForPackage) && !p.ended(e):
-		p.foreign[short(rc.Remote)] = true
+		p.foreign.Add(rc.Remote)
 		r.Missing.add(Finding{Key: e.Key, Remote: rc.Remote, Text: fmt.Sprintf("archived here; the archive says %s now", rc.Status)})
 	}
 	return nil

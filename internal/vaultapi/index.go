@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
-	"time"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
@@ -21,19 +19,10 @@ const FirstPage = "initial"
 
 // Page is one page of a vault's index. [IndexWalk] decides whether it is the last one.
 type Page struct {
-	Records []IndexRecord
+	Records []archive.IndexRecord
 	Cursor  string // of the next page; empty: the page names none
 	Found   int    // documents in the index, as the page tells it; -1: it does not
 	Request string // id of the call, for the provider
-}
-
-// IndexRecord is one archived document as the index shows it: no clientUUID and no size.
-type IndexRecord struct {
-	ArchiveID  string
-	Remote     archive.RemoteID // empty where it cannot be used
-	ArchivedAt time.Time        // zero: not told
-	Document   archive.Document // as far as the index repeats it
-	Raw        []byte           // the record as it came
 }
 
 // Index reads one page of the index: FirstPage or the cursor of the page before, at most 1000 records, sorted by
@@ -49,18 +38,15 @@ func (c *Client) Index(ctx context.Context, v archive.VaultID, cursor string, si
 	defer ans.Release()
 	body, err := apicall.ReadFields(ans.Body, "cursor", "documents", "found")
 	if err != nil {
-		return Page{}, ans.Unreadable(op, shape(err))
+		return Page{}, ans.Unreadable(op, err)
 	}
 	var documents []json.RawMessage
 	if raw := body["documents"]; raw != nil && json.Unmarshal(raw, &documents) != nil {
-		return Page{}, ans.Unreadable(op, errShape)
+		return Page{}, ans.Unreadable(op, apicall.ErrUnknownForm)
 	}
-	p := Page{Cursor: text(body["cursor"]), Found: -1, Request: ans.RequestID}
-	if found, err := strconv.Atoi(strings.TrimSpace(text(body["found"]))); err == nil && found >= 0 {
-		p.Found = found
-	}
+	p := Page{Cursor: body.Text("cursor"), Found: body.Count("found"), Request: ans.RequestID}
 	if documents == nil && p.Found < 0 {
-		return Page{}, ans.Unreadable(op, errShape) // it is no page at all, so it is no empty one
+		return Page{}, ans.Unreadable(op, apicall.ErrUnknownForm) // it is no page at all, so it is no empty one
 	}
 	for _, raw := range documents {
 		rec, err := indexRecord(raw)
@@ -76,23 +62,23 @@ func (c *Client) Index(ctx context.Context, v archive.VaultID, cursor string, si
 var indexFields = []string{"archiveId", "bumid", "bumId", "archiveDate", "documentType", "documentId", "documentDate", "senderName", "recipientName",
 	"senderIds", "recipientIds", "currencyCode", "buyerReferenceId", "buyerReferenceType", "amount", "tradingPartner", "flowDirection", "additionalParameters"}
 
-func indexRecord(raw json.RawMessage) (IndexRecord, error) {
+func indexRecord(raw json.RawMessage) (archive.IndexRecord, error) {
 	f, err := apicall.ReadFields(raw, indexFields...)
 	if err != nil {
-		return IndexRecord{}, shape(err)
+		return archive.IndexRecord{}, err
 	}
 	number, err := f.Either("bumid", "bumId")
 	if err != nil {
-		return IndexRecord{}, err
+		return archive.IndexRecord{}, err
 	}
-	rec := IndexRecord{ArchiveID: sanitizeMessage(text(f["archiveId"])), ArchivedAt: ParseTime(text(f["archiveDate"])), Raw: bytes.Clone(raw)}
-	if remote, err := archive.ParseRemoteID(text(number)); err == nil {
+	rec := archive.IndexRecord{ArchiveID: sanitizeMessage(f.Text("archiveId")), ArchivedAt: f.Time("archiveDate"), Raw: bytes.Clone(raw)}
+	if remote, err := archive.ParseRemoteID(apicall.ReadText(number)); err == nil {
 		rec.Remote = remote
 	}
-	rec.Document = archive.Document{Type: text(f["documentType"]), Number: text(f["documentId"]), Date: text(f["documentDate"]),
-		SenderName: text(f["senderName"]), SenderIDs: texts(f["senderIds"]), RecipientName: text(f["recipientName"]), RecipientIDs: texts(f["recipientIds"]),
-		Currency: text(f["currencyCode"]), BuyerReferenceID: text(f["buyerReferenceId"]), BuyerReferenceType: text(f["buyerReferenceType"]),
-		Amount: archive.Decimal(text(f["amount"])), TradingPartner: text(f["tradingPartner"]), FlowDirection: text(f["flowDirection"])}
+	rec.Document = archive.Document{Type: f.Text("documentType"), Number: f.Text("documentId"), Date: f.Text("documentDate"),
+		SenderName: f.Text("senderName"), SenderIDs: apicall.ReadTexts(f["senderIds"]), RecipientName: f.Text("recipientName"), RecipientIDs: apicall.ReadTexts(f["recipientIds"]),
+		Currency: f.Text("currencyCode"), BuyerReferenceID: f.Text("buyerReferenceId"), BuyerReferenceType: f.Text("buyerReferenceType"),
+		Amount: archive.Decimal(f.Text("amount")), TradingPartner: f.Text("tradingPartner"), FlowDirection: f.Text("flowDirection")}
 	rec.Document.Parameters, err = parameters(f["additionalParameters"])
 	return rec, err
 }
@@ -104,32 +90,17 @@ func parameters(raw json.RawMessage) ([]archive.Parameter, error) {
 	}
 	var pairs []json.RawMessage
 	if json.Unmarshal(raw, &pairs) != nil {
-		return nil, errShape
+		return nil, apicall.ErrUnknownForm
 	}
 	var all []archive.Parameter
 	for _, pair := range pairs {
 		f, err := apicall.ReadFields(pair, "key", "value")
 		if err != nil {
-			return nil, shape(err)
+			return nil, err
 		}
-		all = append(all, archive.Parameter{Key: text(f["key"]), Value: text(f["value"])})
+		all = append(all, archive.Parameter{Key: f.Text("key"), Value: f.Text("value")})
 	}
 	return all, nil
-}
-
-// texts reads an array of strings that may hold numbers, or one value alone.
-func texts(raw json.RawMessage) (all []string) {
-	var many []scalar
-	if raw == nil || json.Unmarshal(raw, &many) != nil {
-		many = nil
-		if one := text(raw); one != "" {
-			many = []scalar{scalar(one)}
-		}
-	}
-	for _, s := range many {
-		all = append(all, string(s))
-	}
-	return all
 }
 
 // Vault is one vault that the credentials reach.
@@ -147,7 +118,7 @@ func (c *Client) Vaults(ctx context.Context, v archive.VaultID) ([]Vault, error)
 		return nil, err
 	}
 	defer ans.Release()
-	elements, err := records(ans.Body, "vaults")
+	elements, err := apicall.ReadRecords(ans.Body, "vaults")
 	if err != nil {
 		return nil, ans.Unreadable("list the vaults", err)
 	}
@@ -157,12 +128,12 @@ func (c *Client) Vaults(ctx context.Context, v archive.VaultID) ([]Vault, error)
 		if errors.Is(err, apicall.ErrTwice) {
 			return nil, ans.Unreadable("list the vaults", err)
 		}
-		given := text(raw) // the id alone, where the element is no object
+		given := apicall.ReadText(raw) // the id alone, where the element is no object
 		if err == nil {
-			given = cmp.Or(text(f["vaultId"]), text(f["id"]))
+			given = cmp.Or(f.Text("vaultId"), f.Text("id"))
 		}
 		if id := sanitizeMessage(given); id != "" {
-			out = append(out, Vault{ID: archive.VaultID(id), Name: sanitizeMessage(text(f["name"]))})
+			out = append(out, Vault{ID: archive.VaultID(id), Name: sanitizeMessage(f.Text("name"))})
 		}
 	}
 	return out, nil

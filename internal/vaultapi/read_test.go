@@ -147,7 +147,7 @@ func TestStatus_I2_BearsTheServicesTime(t *testing.T) {
 		if err != nil || !rc.Date.Equal(want) {
 			t.Errorf("%s: alone %v, %v", header, rc.Date, err)
 		}
-		w, err := ask("["+record+"]").StatusWindow(t.Context(), "V")
+		w, err := ask("["+record+"]").ReadStatusList(t.Context(), "V")
 		if err != nil || !w.Whole || !w.Date.Equal(want) || !w.Receipts[0].Date.Equal(want) {
 			t.Errorf("%s: in the list %+v, %v", header, w, err)
 		}
@@ -155,7 +155,7 @@ func TestStatus_I2_BearsTheServicesTime(t *testing.T) {
 }
 
 // A status list that tells of records which it does not hold proves nothing by what it leaves out.
-func TestStatusWindow_I32_ThatTellsOfMore(t *testing.T) {
+func TestStatusList_I32_ThatTellsOfMore(t *testing.T) {
 	const one = `{"bumId":"r1","status":"ArchivingSuccessful"}`
 	for body, whole := range map[string]bool{
 		`[` + one + `]`:                         true,
@@ -170,7 +170,7 @@ func TestStatusWindow_I32_ThatTellsOfMore(t *testing.T) {
 		`{"documents":[` + one + `],"found":1,"found":2}`:        false,
 	} {
 		c, _ := client(t, says(200, body))
-		w, err := c.StatusWindow(t.Context(), "V")
+		w, err := c.ReadStatusList(t.Context(), "V")
 		if err != nil || w.Whole != whole {
 			t.Errorf("%s: whole %v, %v", body, w.Whole, err)
 		}
@@ -188,16 +188,16 @@ func TestIndex_WalksToTheEnd(t *testing.T) {
 		}
 		io.WriteString(w, pages[r.URL.Query().Get("cursor")])
 	})
-	var all []IndexRecord
-	walk := NewIndexWalk()
-	for cursor, more := walk.Next(); more; cursor, more = walk.Next() {
+	var all []archive.IndexRecord
+	walk := newIndexWalk()
+	for cursor, more := walk.nextCursor(); more; cursor, more = walk.nextCursor() {
 		p, err := c.Index(context.Background(), "V", cursor, 1000, "archiveDate asc")
 		if err != nil {
 			t.Fatal(err)
 		}
-		all = append(all, walk.Add(p)...)
+		all = append(all, walk.addPage(p)...)
 	}
-	if r := walk.Result(); !r.Complete || r.Read != 3 || r.Found != 3 || r.Request == "" {
+	if r := walk.result; !r.Complete || r.Read != 3 || r.Found != 3 || r.Request == "" {
 		t.Errorf("%+v", r)
 	}
 	if len(all) != 3 || all[0].Remote != "a" || all[1].Remote != "b" || all[2].Remote != "c" {
@@ -254,11 +254,11 @@ func TestClient_EachVaultWithItsAccount(t *testing.T) {
 	for vault, want := range map[archive.VaultID]string{"BETA": "beta-user", "ACME": "u"} {
 		for call, do := range map[string]func() error{
 			"register": func() error {
-				_, err := c.Register(t.Context(), vault, []archive.Request{{ID: idA, Body: []byte("{}")}})
+				_, err := c.Register(t.Context(), vault, []archive.RegisterRequest{{ID: idA, Metadata: []byte("{}")}})
 				return err
 			},
 			"status":   func() error { _, err := c.Status(t.Context(), vault, "r"); return err },
-			"list":     func() error { _, err := c.StatusWindow(t.Context(), vault); return err },
+			"list":     func() error { _, err := c.ReadStatusList(t.Context(), vault); return err },
 			"index":    func() error { _, err := c.Index(t.Context(), vault, FirstPage, 1, "archiveDate asc"); return err },
 			"download": func() error { _, _, err := c.Download(t.Context(), vault, "r", io.Discard); return err },
 			"vaults":   func() error { _, err := c.Vaults(t.Context(), vault); return err },
@@ -389,8 +389,8 @@ func TestAnswers_I21_BoundedByWhatIsAsked(t *testing.T) {
 	}{
 		"Record":     {strings.Repeat(" ", recordAnswer-len(record)) + record, func(c *Client) error { _, err := c.Status(ctx, "V", "r1"); return err }, true},
 		"HugeRecord": {strings.Repeat(" ", recordAnswer) + record, func(c *Client) error { _, err := c.Status(ctx, "V", "r1"); return err }, false},
-		"List":       {list, func(c *Client) error { _, err := c.StatusWindow(ctx, "V"); return err }, true},
-		"HugeList":   {strings.Repeat(" ", int(answerOf(listed))) + list, func(c *Client) error { _, err := c.StatusWindow(ctx, "V"); return err }, false},
+		"List":       {list, func(c *Client) error { _, err := c.ReadStatusList(ctx, "V"); return err }, true},
+		"HugeList":   {strings.Repeat(" ", int(answerOf(listed))) + list, func(c *Client) error { _, err := c.ReadStatusList(ctx, "V"); return err }, false},
 		"Vaults":     {`["V"]`, func(c *Client) error { _, err := c.Vaults(ctx, "V"); return err }, true},
 		"HugeVaults": {strings.Repeat(" ", vaultsAnswer) + `["V"]`, func(c *Client) error { _, err := c.Vaults(ctx, "V"); return err }, false},
 		"Index":      {`{"documents":[],"cursor":"x"}`, func(c *Client) error { _, err := c.Index(ctx, "V", FirstPage, 1, "archiveDate asc"); return err }, true},
@@ -399,7 +399,7 @@ func TestAnswers_I21_BoundedByWhatIsAsked(t *testing.T) {
 			return err
 		}, false},
 		"HugeGrants": {strings.Repeat(" ", int(answerOf(1))) + "[]", func(c *Client) error {
-			_, err := c.Register(ctx, "V", []archive.Request{{ID: idA, Body: []byte("{}")}})
+			_, err := c.Register(ctx, "V", []archive.RegisterRequest{{ID: idA, Metadata: []byte("{}")}})
 			return err
 		}, false},
 	} {
@@ -419,10 +419,10 @@ func TestAnswers_I21_MemoryIsGivenBack(t *testing.T) {
 	c := answering(t, 200, "application/json", []byte(`{"bumId":"r1","status":"ArchivingInProgress","documents":[]}`)) // tells no length
 	for range 1000 {
 		_, err := c.Status(ctx, "V", "r1")
-		_, err2 := c.StatusWindow(ctx, "V")
+		_, err2 := c.ReadStatusList(ctx, "V")
 		_, err3 := c.Vaults(ctx, "V")
 		_, err4 := c.Index(ctx, "V", FirstPage, 1000, "archiveDate asc")
-		_, err5 := c.Register(ctx, "V", []archive.Request{{ID: idA, Body: []byte("{}")}})
+		_, err5 := c.Register(ctx, "V", []archive.RegisterRequest{{ID: idA, Metadata: []byte("{}")}})
 		if err := errors.Join(err, err2, err3, err4, err5); err != nil {
 			t.Fatal(err)
 		}
@@ -460,7 +460,7 @@ func TestAnswers_I8_NamesMatchExactly(t *testing.T) {
 		t.Errorf("%+v", ticket)
 	}
 	c, _ = client(t, says(200, `[{"bumId":"r1","bumId":"r2","clientUUID":"`+idA.String()+`","archiveFileURL":"`+url+`"}]`))
-	if r, err := c.Register(ctx, "V", []archive.Request{{ID: idA, Body: []byte("{}")}}); !errors.Is(err, apicall.ErrTwice) || failed(t, err).Outcome != apicall.OutcomeUnknown {
+	if r, err := c.Register(ctx, "V", []archive.RegisterRequest{{ID: idA, Metadata: []byte("{}")}}); !errors.Is(err, apicall.ErrTwice) || failed(t, err).Outcome != apicall.OutcomeUnknown {
 		t.Errorf("%+v %v", r, err)
 	}
 }

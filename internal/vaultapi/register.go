@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"vaultd/internal/apicall"
@@ -28,13 +29,13 @@ func readGrant(raw json.RawMessage) (grant, error) {
 	if err != nil {
 		return grant{}, err
 	}
-	return grant{text(f["bumId"]), text(f["clientUUID"]), f["archiveFileURL"], accompanying{f["headers"], f["fields"]}}, nil
+	return grant{f.Text("bumId"), f.Text("clientUUID"), f["archiveFileURL"], accompanying{f["headers"], f["fields"]}}, nil
 }
 
 // Register registers documents in one POST of their frozen bytes, which leaves this machine at most once. Its error is
 // an *apicall.Error: Refused where one of the documents is not accepted (nobody says which), NotProcessed where none was
 // looked at.
-func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archive.Request) (archive.RegisterResult, error) {
+func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archive.RegisterRequest) (archive.RegisterResult, error) {
 	body, asked, err := join(frozen)
 	if err != nil {
 		return archive.RegisterResult{}, &apicall.Error{Outcome: apicall.NotSent, Code: "request", Text: "register: " + err.Error(), Err: err}
@@ -47,7 +48,7 @@ func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archi
 		return archive.RegisterResult{}, apicall.BlameRequest(err, documentsRefused...)
 	}
 	defer ans.Release()
-	list, err := records(ans.Body, "documents")
+	list, err := apicall.ReadRecords(ans.Body, "documents")
 	if err != nil {
 		return archive.RegisterResult{}, ans.Unreadable("register", err)
 	}
@@ -61,7 +62,7 @@ func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archi
 }
 
 // join makes the array that is sent. The elements' bytes are not touched.
-func join(frozen []archive.Request) ([]byte, map[archive.ID]bool, error) {
+func join(frozen []archive.RegisterRequest) ([]byte, map[archive.ID]bool, error) {
 	if len(frozen) == 0 {
 		return nil, nil, errors.New("there is no document")
 	}
@@ -71,10 +72,21 @@ func join(frozen []archive.Request) ([]byte, map[archive.ID]bool, error) {
 		if asked[r.ID] {
 			return nil, nil, errors.New("one clientUUID stands for two documents of a batch")
 		}
-		asked[r.ID], parts[i] = true, r.Body
+		asked[r.ID], parts[i] = true, freeze(r)
 	}
 	body := append([]byte{'['}, bytes.Join(parts, []byte{','})...)
 	return append(body, ']'), asked, nil
+}
+
+// freeze makes the JSON object of one document. All registrations of an identity send the same bytes: clientUUID first, then
+// its canonical metadata as it is stored.
+func freeze(r archive.RegisterRequest) []byte {
+	body := fmt.Appendf(nil, `{"clientUUID":"%s"`, r.ID)
+	if len(r.Metadata) > 2 {
+		body = append(body, ',')
+		return append(body, r.Metadata[1:]...)
+	}
+	return append(body, '}')
 }
 
 // matching sorts the records of one answer.

@@ -2,6 +2,7 @@ package vaultapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -63,6 +64,21 @@ func disjoint(t *testing.T, reg archive.RegisterResult) int {
 	return len(all)
 }
 
+func TestFreeze_I10_IdentityBeforeTheMetadata(t *testing.T) {
+	id, err := archive.ParseID("46AA4CAF-b373-11ed-bbfc-cfd535abf178")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata := archive.Document{Type: "Invoice", Amount: "9007199254740993.10"}.Metadata()
+	body := freeze(archive.RegisterRequest{ID: id, Metadata: metadata})
+	if want := `{"clientUUID":"46aa4caf-b373-11ed-bbfc-cfd535abf178",` + string(metadata[1:]); string(body) != want || !json.Valid(body) {
+		t.Errorf("frozen %s", body)
+	}
+	if b := freeze(archive.RegisterRequest{ID: id, Metadata: []byte("{}")}); !json.Valid(b) {
+		t.Errorf("frozen without metadata: %s", b)
+	}
+}
+
 func TestRegister_I10_SendsFrozenBytesOnce(t *testing.T) {
 	var got *http.Request
 	var body []byte
@@ -79,7 +95,7 @@ func TestRegister_I10_SendsFrozenBytesOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	frozen := requests(idA, idB)
-	if want := "[" + string(frozen[0].Body) + "," + string(frozen[1].Body) + "]"; string(body) != want || got.ContentLength != int64(len(want)) {
+	if want := "[" + string(freeze(frozen[0])) + "," + string(freeze(frozen[1])) + "]"; string(body) != want || got.ContentLength != int64(len(want)) {
 		t.Errorf("sent %s\nwant %s", body, want)
 	}
 	if n != 1 || got.RequestURI != "/v1/vaults/V%201%2F2/documents" || got.Header.Get("Content-Type") != "application/json" {
@@ -282,7 +298,7 @@ func TestRegister_NotSent(t *testing.T) {
 		t.Errorf("%v %s", e.Outcome, e.Code)
 	}
 	c, _ := client(t, says(500, ""))
-	for _, bad := range [][]archive.Request{nil, requests(idA, idA)} {
+	for _, bad := range [][]archive.RegisterRequest{nil, requests(idA, idA)} {
 		_, err := c.Register(context.Background(), "V", bad)
 		if e := failed(t, err); e.Outcome != apicall.NotSent {
 			t.Errorf("%v", e)
@@ -321,7 +337,7 @@ func FuzzRegisterAnswer(f *testing.F) {
 	srv := httptest.NewServer(nil)
 	srv.Close()
 	f.Fuzz(func(t *testing.T, answer string) {
-		list, err := records([]byte(answer), "documents")
+		list, err := apicall.ReadRecords([]byte(answer), "documents")
 		if err != nil {
 			return
 		}

@@ -19,9 +19,9 @@ func (c *Client) Status(ctx context.Context, v archive.VaultID, r archive.Remote
 		return archive.Receipt{}, err
 	}
 	defer ans.Release()
-	list, err := records(ans.Body)
+	list, err := apicall.ReadRecords(ans.Body)
 	if err == nil && len(list) != 1 {
-		err = errShape
+		err = apicall.ErrUnknownForm
 	}
 	if err != nil {
 		return archive.Receipt{}, ans.Unreadable("ask for the status", err)
@@ -39,9 +39,9 @@ func (c *Client) Status(ctx context.Context, v archive.VaultID, r archive.Remote
 	return rc, nil
 }
 
-// StatusList returns the receipts of StatusWindow.
+// StatusList returns the receipts of ReadStatusList.
 func (c *Client) StatusList(ctx context.Context, v archive.VaultID) ([]archive.Receipt, error) {
-	w, err := c.StatusWindow(ctx, v)
+	w, err := c.ReadStatusList(ctx, v)
 	return w.Receipts, err
 }
 
@@ -71,27 +71,37 @@ func unanimous(list []json.RawMessage) []archive.Receipt {
 	return out
 }
 
+var statusWords = map[string]archive.ServiceStatus{
+	"WaitingForPackageUpload": archive.WaitingForPackage,
+	"ArchivingInProgress":     archive.InProgress,
+	"ArchivingSuccessful":     archive.Successful,
+	"ArchivingFailed":         archive.Failed,
+}
+
+// parseStatus maps the service's word for a status; any other word is Unfamiliar.
+func parseStatus(word string) archive.ServiceStatus { return statusWords[word] }
+
 // receipt reads one record. A record without a status is none.
 func receipt(raw json.RawMessage) (archive.Receipt, error) {
 	f, err := apicall.ReadFields(raw, "bumId", "clientUUID", "lastUpdated", "status", "message")
 	if err != nil {
-		return archive.Receipt{}, shape(err)
+		return archive.Receipt{}, err
 	}
-	status := text(f["status"])
+	status := f.Text("status")
 	if status == "" {
-		return archive.Receipt{}, errShape
+		return archive.Receipt{}, apicall.ErrUnknownForm
 	}
-	rc := archive.Receipt{Status: archive.ParseServiceStatus(status), Raw: sanitizeMessage(status),
-		Updated: ParseTime(text(f["lastUpdated"])), Message: sanitizeMessage(text(f["message"]))}
+	rc := archive.Receipt{Status: parseStatus(status), Raw: sanitizeMessage(status),
+		Updated: f.Time("lastUpdated"), Message: sanitizeMessage(f.Text("message"))}
 	rc.Record = bytes.Clone(raw[:min(len(raw), maxRecord)])
-	if given := text(f["bumId"]); given != "" {
+	if given := f.Text("bumId"); given != "" {
 		remote, err := archive.ParseRemoteID(given)
 		if err != nil {
 			return archive.Receipt{}, err
 		}
 		rc.Remote = remote
 	}
-	if id, err := archive.ParseID(text(f["clientUUID"])); err == nil {
+	if id, err := archive.ParseID(f.Text("clientUUID")); err == nil {
 		rc.ID = id
 	}
 	return rc, nil

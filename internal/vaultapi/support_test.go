@@ -78,10 +78,10 @@ func failed(t *testing.T, err error) *apicall.Error {
 	return e
 }
 
-func requests(ids ...archive.ID) []archive.Request {
-	var out []archive.Request
+func requests(ids ...archive.ID) []archive.RegisterRequest {
+	var out []archive.RegisterRequest
 	for _, id := range ids {
-		out = append(out, archive.Freeze(id, []byte(`{"documentType":"Invoice","amount":9007199254740993.10,"senderName":"<&>  ü"}`)))
+		out = append(out, archive.RegisterRequest{ID: id, Metadata: []byte(`{"documentType":"Invoice","amount":9007199254740993.10,"senderName":"<&>  ü"}`)})
 	}
 	return out
 }

@@ -21,14 +21,8 @@ type accompanying struct {
 	headers, fields json.RawMessage
 }
 
-// headerMember is one header as it stands in the answer.
-type headerMember struct {
-	name  string
-	value scalar
-}
-
 // all returns the headers of both names, also those that stand twice; an empty array is none.
-func (a accompanying) all() (out []headerMember, err error) {
+func (a accompanying) all() (out []archive.Header, err error) {
 	for _, raw := range []json.RawMessage{a.headers, a.fields} {
 		if s := strings.Join(strings.Fields(string(raw)), ""); s == "" || s == "null" || s == "[]" {
 			continue
@@ -43,22 +37,22 @@ func (a accompanying) all() (out []headerMember, err error) {
 }
 
 // members reads an object member by member: a map would let the last of two with one name win.
-func members(object json.RawMessage) (all []headerMember, err error) {
+func members(object json.RawMessage) (all []archive.Header, err error) {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
-		return nil, errShape
+		return nil, apicall.ErrUnknownForm
 	}
 	for dec.More() {
 		tok, err := dec.Token()
 		if err != nil {
 			return nil, err
 		}
-		h := headerMember{}
-		h.name, _ = tok.(string) // between the braces of an object a token is a name
-		if err := dec.Decode(&h.value); err != nil {
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
 			return nil, err
 		}
-		all = append(all, h)
+		name, _ := tok.(string) // between the braces of an object a token is a name
+		all = append(all, archive.Header{Name: name, Value: apicall.ReadText(value)})
 	}
 	return all, nil
 }
@@ -87,11 +81,11 @@ func (g *grant) address() (string, []archive.Header, error) {
 	}
 	var headers []archive.Header
 	for _, h := range append(beside, inside...) {
-		if err := permitted(h.name, string(h.value)); err != nil {
+		if err := permitted(h.Name, h.Value); err != nil {
 			return address, nil, err
 		}
-		if !ourOwn(h.name) {
-			headers = append(headers, archive.Header{Name: textproto.CanonicalMIMEHeaderKey(h.name), Value: string(h.value)})
+		if !ourOwn(h.Name) {
+			headers = append(headers, archive.Header{Name: textproto.CanonicalMIMEHeaderKey(h.Name), Value: h.Value})
 		}
 	}
 	slices.SortFunc(headers, func(a, b archive.Header) int { return strings.Compare(a.Name+"\x00"+a.Value, b.Name+"\x00"+b.Value) })

@@ -11,13 +11,9 @@
 package vaultapi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"net/http"
-	"time"
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
@@ -73,75 +69,6 @@ func (c *Client) as(v archive.VaultID) *apicall.API {
 func (c *Client) get(ctx context.Context, v archive.VaultID, op string, limit int64, path ...string) (*apicall.Answer, error) {
 	return c.as(v).Do(ctx, apicall.Request{Op: op, Path: append([]string{"v1", "vaults", string(v)}, path...), Limit: limit,
 		Header: http.Header{"Accept": {"application/json"}}})
-}
-
-// read reads a field that may be missing.
-func (s *scalar) read(raw json.RawMessage) {
-	if raw != nil {
-		s.UnmarshalJSON(raw) //nolint:errcheck // a scalar takes anything
-	}
-}
-
-// text reads a field that may be missing as text.
-func text(raw json.RawMessage) string {
-	var s scalar
-	s.read(raw)
-	return string(s)
-}
-
-// scalar is a JSON value that should be a string and may come as a number or a boolean; null and anything else is empty.
-type scalar string
-
-func (s *scalar) UnmarshalJSON(b []byte) error {
-	var text string
-	switch {
-	case json.Unmarshal(b, &text) == nil:
-		*s = scalar(text)
-	case b[0] != '{' && b[0] != '[':
-		*s = scalar(b)
-	}
-	return nil
-}
-
-var errShape = errors.New("the answer is not of a form that is known")
-
-// shape says what is wrong with an object that could not be read.
-func shape(err error) error {
-	if errors.Is(err, apicall.ErrTwice) {
-		return err
-	}
-	return errShape
-}
-
-// records splits an answer into its elements: a bare array, an array in one of the named fields of an object, or, with
-// neither, the object alone.
-func records(body []byte, fields ...string) ([]json.RawMessage, error) {
-	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
-	var list []json.RawMessage
-	if err := json.Unmarshal(body, &list); err == nil && list != nil {
-		return list, nil
-	}
-	object, err := apicall.ReadFields(body, fields...)
-	if err != nil {
-		return nil, shape(err)
-	}
-	for _, f := range fields {
-		if json.Unmarshal(object[f], &list) == nil && list != nil {
-			return list, nil
-		}
-	}
-	return []json.RawMessage{body}, nil
-}
-
-// ParseTime reads the service's times: RFC 3339, or the same without a zone, which is then UTC. Zero where it is
-// neither.
-func ParseTime(s string) time.Time {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC()
-		}
-	}
-	return time.Time{}
 }
 
 // sanitizeMessage makes a text of the service fit for reports: one line of at most 498 characters.

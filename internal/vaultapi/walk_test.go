@@ -15,7 +15,7 @@ import (
 func indexPage(from, to, found int, cursor string) Page {
 	p := Page{Found: found, Cursor: cursor, Request: "7c1f"}
 	for n := from; n < to; n++ {
-		p.Records = append(p.Records, IndexRecord{Remote: archive.RemoteID(fmt.Sprint("bum-", n))})
+		p.Records = append(p.Records, archive.IndexRecord{Remote: archive.RemoteID(fmt.Sprint("bum-", n))})
 	}
 	return p
 }
@@ -61,15 +61,15 @@ func TestIndexWalk_I32_EndsAndIsComplete(t *testing.T) {
 		"TwiceOnOnePage":                    {[]Page{{Records: slices.Repeat(indexPage(0, 1, 0, "").Records, 3), Found: 3, Request: "7c1f"}}, 1, 3, false, "no next page"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := NewIndexWalk()
+			w := newIndexWalk()
 			for i, p := range row.pages {
-				if _, more := w.Next(); !more {
-					t.Fatalf("it ends before page %d: %+v", i+1, w.Result())
+				if _, more := w.nextCursor(); !more {
+					t.Fatalf("it ends before page %d: %+v", i+1, w.result)
 				}
-				w.Add(p)
+				w.addPage(p)
 			}
-			r := w.Result()
-			if cursor, more := w.Next(); more {
+			r := w.result
+			if cursor, more := w.nextCursor(); more {
 				t.Fatalf("it asks for page %q", cursor)
 			}
 			if r.Read != row.read || r.Found != row.found || r.Complete != row.complete || row.complete != (r.Why == "") || !strings.Contains(r.Why, row.why) || r.Request != "7c1f" {
@@ -93,12 +93,12 @@ func TestIndexWalk_I32_NeverEndingPages(t *testing.T) {
 		"AlwaysNew_OneDocumentEach": {func(n int) Page { return indexPage(n, n+1, -1, fmt.Sprint(n)) }, mostPages, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, n := NewIndexWalk(), 0
-			for _, more := w.Next(); more && n <= mostPages; _, more = w.Next() {
-				w.Add(row.page(n))
+			w, n := newIndexWalk(), 0
+			for _, more := w.nextCursor(); more && n <= mostPages; _, more = w.nextCursor() {
+				w.addPage(row.page(n))
 				n++
 			}
-			if r := w.Result(); n > mostPages || r.Read != row.read || r.Complete != row.complete {
+			if r := w.result; n > mostPages || r.Read != row.read || r.Complete != row.complete {
 				t.Errorf("%d pages, %+v", n, r)
 			}
 		})
@@ -107,10 +107,10 @@ func TestIndexWalk_I32_NeverEndingPages(t *testing.T) {
 
 // What identifies a document: its bumId, else its archiveId, else the whole record.
 func TestIndexWalk_I32_EachDocumentOnce(t *testing.T) {
-	w := NewIndexWalk()
-	added := w.Add(Page{Found: -1, Cursor: "a", Records: []IndexRecord{
+	w := newIndexWalk()
+	added := w.addPage(Page{Found: -1, Cursor: "a", Records: []archive.IndexRecord{
 		{Remote: "r", ArchiveID: "1"}, {Remote: "r", ArchiveID: "2"}, {ArchiveID: "r"}, {ArchiveID: "r"}, {Raw: []byte("r")}, {Raw: []byte("r")}, {Raw: []byte("s")}}})
-	if len(added) != 4 || w.Result().Read != 4 {
+	if len(added) != 4 || w.result.Read != 4 {
 		t.Errorf("%+v", added)
 	}
 }
@@ -135,13 +135,13 @@ func TestIndexWalk_I32_RefusedBehindTheLastPage(t *testing.T) {
 		"Denied":                {3, &apicall.Error{Outcome: apicall.NotProcessed, Code: "http-403", Denied: true}, false},
 		"AnythingElse":          {3, errors.New("x"), false},
 	} {
-		w := NewIndexWalk()
-		if w.EndsWith(gone) {
+		w := newIndexWalk()
+		if w.endsWith(gone) {
 			t.Errorf("%s: it ends before it began", name)
 		}
-		w.Add(indexPage(0, 3, row.found, "a"))
-		if got := w.EndsWith(row.err); got != row.ends || w.Result().Complete != row.ends {
-			t.Errorf("%s: ends %v, %+v", name, got, w.Result())
+		w.addPage(indexPage(0, 3, row.found, "a"))
+		if got := w.endsWith(row.err); got != row.ends || w.result.Complete != row.ends {
+			t.Errorf("%s: ends %v, %+v", name, got, w.result)
 		}
 	}
 }
@@ -149,17 +149,17 @@ func TestIndexWalk_I32_RefusedBehindTheLastPage(t *testing.T) {
 // A gateway's fault ends a walk only where an earlier page told of more than was read then: else it may strike in the middle.
 func TestIndexWalk_I32_AFaultBehindTheLastPage(t *testing.T) {
 	for _, code := range []string{"http-500", "http-502"} {
-		w := NewIndexWalk()
-		w.Add(indexPage(0, 3, 6, "a"))
-		w.Add(indexPage(3, 6, 6, "b"))
-		if !w.EndsWith(&apicall.Error{Outcome: apicall.OutcomeUnknown, Code: code}) || !w.Result().Complete {
-			t.Errorf("%s behind all that was told of: %+v", code, w.Result())
+		w := newIndexWalk()
+		w.addPage(indexPage(0, 3, 6, "a"))
+		w.addPage(indexPage(3, 6, 6, "b"))
+		if !w.endsWith(&apicall.Error{Outcome: apicall.OutcomeUnknown, Code: code}) || !w.result.Complete {
+			t.Errorf("%s behind all that was told of: %+v", code, w.result)
 		}
-		w = NewIndexWalk()
-		w.Add(indexPage(0, 3, 3, "a"))
-		w.Add(indexPage(3, 6, 6, "b"))
-		if w.EndsWith(&apicall.Error{Outcome: apicall.OutcomeUnknown, Code: code}) || w.Result().Complete {
-			t.Errorf("%s in the middle: %+v", code, w.Result())
+		w = newIndexWalk()
+		w.addPage(indexPage(0, 3, 3, "a"))
+		w.addPage(indexPage(3, 6, 6, "b"))
+		if w.endsWith(&apicall.Error{Outcome: apicall.OutcomeUnknown, Code: code}) || w.result.Complete {
+			t.Errorf("%s in the middle: %+v", code, w.result)
 		}
 	}
 }

@@ -44,15 +44,15 @@ var protocol = []mutant{
 		tests: []string{pure, worlds},
 	},
 	{
-		name: "InProgressMeansArchived", promise: "I12", file: "internal/archive/ticket.go",
-		old: `"ArchivingInProgress":     InProgress,`, new: `"ArchivingInProgress":     Successful,`,
-		tests: []string{"vaultd/internal/archive", speech, worlds},
+		name: "InProgressMeansArchived", promise: "I12", file: "internal/vaultapi/status.go",
+		old: `"ArchivingInProgress":     archive.InProgress,`, new: `"ArchivingInProgress":     archive.Successful,`,
+		tests: []string{speech, worlds},
 	},
 	{
-		name: "UnknownWordMeansArchived", promise: "I12", file: "internal/archive/ticket.go",
-		old:   "func ParseServiceStatus(raw string) ServiceStatus { return words[raw] }",
-		new:   "func ParseServiceStatus(raw string) ServiceStatus {\n\tif w, ok := words[raw]; ok {\n\t\treturn w\n\t}\n\treturn Successful\n}",
-		tests: []string{"vaultd/internal/archive", speech, readings},
+		name: "UnknownWordMeansArchived", promise: "I12", file: "internal/vaultapi/status.go",
+		old:   "func parseStatus(word string) archive.ServiceStatus { return statusWords[word] }",
+		new:   "func parseStatus(word string) archive.ServiceStatus {\n\tif w, ok := statusWords[word]; ok {\n\t\treturn w\n\t}\n\treturn archive.Successful\n}",
+		tests: []string{speech, readings},
 	},
 	{
 		name: "ContradictionForgotten", promise: "I13", file: "internal/ledger/ask.go",

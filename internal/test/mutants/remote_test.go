@@ -146,7 +146,7 @@ var remote = []mutant{
 	},
 	{
 		name: "WrongPathIsAbsenceInTheIndex", promise: "I32", file: "internal/recovery/absent.go",
-		old: `"archiveDate asc"); errIndex != nil {`, new: `"archiveDate asc"); errIndex == nil {`, tests: []string{"vaultd/internal/recovery"},
+		old: "s.CheckIndex(ctx, v) != nil {", new: "s.CheckIndex(ctx, v) == nil {", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
 		name: "RefusedBatchRejectsAll", promise: "I23", file: "internal/ingest/register.go",
@@ -291,7 +291,7 @@ var remote = []mutant{
 	},
 	{
 		name: "OnlyTheCursorBeforeIsKnown", promise: "I32", file: "internal/vaultapi/walk.go",
-		old: "w.cursors[digest(p.Cursor)]", new: "p.Cursor == w.next", tests: []string{speech},
+		old: "w.cursors.Has(archive.RemoteID(p.Cursor))", new: "p.Cursor == w.next", tests: []string{speech},
 	},
 	{
 		name: "FoundIgnored", promise: "I32", file: "internal/vaultapi/walk.go",
@@ -338,7 +338,7 @@ var remote = []mutant{
 		old: "range a.proof.Indexes {", new: "range a.proof.Indexes[:0] {", tests: []string{"-run Result vaultd/internal/report"},
 	},
 	{
-		name: "ListThatTellsOfMoreIsWhole", promise: "I32", file: "internal/vaultapi/window.go",
+		name: "ListThatTellsOfMoreIsWhole", promise: "I32", file: "internal/vaultapi/status_list.go",
 		old: " && !tellsOfMore(ans.Body, len(raw))", new: "", tests: []string{speech},
 	},
 	{
@@ -449,17 +449,17 @@ var remote = []mutant{
 		old: "size = min(size, allAnswers)\n", new: "size = 0\n", tests: []string{calls},
 	},
 	{
-		name: "AnswerMemoryKept", promise: "I21", file: "internal/vaultapi/window.go",
+		name: "AnswerMemoryKept", promise: "I21", file: "internal/vaultapi/status_list.go",
 		old: "\tdefer ans.Release()\n", new: "", tests: []string{speech},
 	},
 	{
-		name: "AnswerKeysFolded", promise: "I12", file: "internal/apicall/fields.go",
+		name: "AnswerKeysFolded", promise: "I12", file: "internal/apicall/lenient.go",
 		old:   "\t\tif !slices.Contains(names, name) {\n",
 		new:   "\t\tif i := slices.IndexFunc(names, func(n string) bool { return bytes.EqualFold([]byte(n), []byte(name)) }); i >= 0 {\n\t\t\tname = names[i]\n\t\t} else {\n",
 		tests: []string{calls, speech, readings},
 	},
 	{
-		name: "SecondValueOfAFieldCounts", promise: "I12", file: "internal/apicall/fields.go",
+		name: "SecondValueOfAFieldCounts", promise: "I12", file: "internal/apicall/lenient.go",
 		old: "twice && !bytes.Equal(had, value) {", new: "twice && !bytes.Equal(had, value) && false {", tests: []string{calls, speech},
 	},
 	{
