@@ -25,7 +25,7 @@ const (
 // dropMark is the mark of a drop folder.
 type dropMark struct {
 	drop string
-	drop.Mark
+	drop.OwnershipMark
 }
 
 func (m dropMark) String() string {

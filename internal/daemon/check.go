@@ -279,7 +279,7 @@ func (d *Daemon) examineReceipt(e ledger.Entry) (what string, err error) {
 			return "", nil //nolint:nilerr // the drop is away, and says so itself
 		}
 		defer done()
-		dir, err := f.OpenReturned(e.Dest, drop.Inode(e.Node))
+		dir, err := f.OpenPlaced(e.Dest, drop.Inode(e.Node))
 		if errors.Is(err, fs.ErrNotExist) {
 			return "", nil // taken away by people
 		}

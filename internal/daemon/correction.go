@@ -66,7 +66,7 @@ func (r *room) likeness(f *drop.Folder, c drop.ClaimedFolder, e ledger.Entry) in
 	if c.Inode.Ino == e.Node.Ino {
 		return 4 // the same folder, moved back
 	}
-	there, err := f.OpenReturned(e.Dest, drop.Inode(e.Node))
+	there, err := f.OpenPlaced(e.Dest, drop.Inode(e.Node))
 	if err == nil {
 		defer there.Close() // read-only
 		if r.sameInvoice(f, c, there.Root()) {

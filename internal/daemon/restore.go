@@ -59,7 +59,7 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p Pers
 	if err := Bound(info, cfg.Environment, cfg.BaseURL); err != nil {
 		return out, err
 	}
-	ours := drop.Mark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
+	ours := drop.OwnershipMark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
 	last, away, err := cfg.marks(ours)
 	if err != nil {
 		return out, err
@@ -117,7 +117,7 @@ type latest struct {
 
 // marks looks at whose the drop folders are. One of another ledger or environment is
 // refused; away are those that are not there.
-func (cfg Config) marks(ours drop.Mark) (last latest, away []string, err error) {
+func (cfg Config) marks(ours drop.OwnershipMark) (last latest, away []string, err error) {
 	for _, d := range cfg.Drops {
 		m, ok, err := drop.ReadMark(d.Path)
 		switch {
@@ -129,7 +129,7 @@ func (cfg Config) marks(ours drop.Mark) (last latest, away []string, err error) 
 		case !ok:
 			continue
 		}
-		foreign := drop.Mark{LedgerID: ours.LedgerID, Environment: ours.Environment, Epoch: m.Epoch}
+		foreign := drop.OwnershipMark{LedgerID: ours.LedgerID, Environment: ours.Environment, Epoch: m.Epoch}
 		if err := drop.CheckMark(d.Path, foreign); err != nil {
 			return last, nil, fmt.Errorf("drop %s: %w", d.Name, err)
 		}
@@ -215,7 +215,7 @@ func replaceable(ctx context.Context, cfg Config) error {
 }
 
 // whose finds which ledger the drop folders belong to.
-func (cfg Config) whose() (ours drop.Mark, err error) {
+func (cfg Config) whose() (ours drop.OwnershipMark, err error) {
 	from := ""
 	for _, d := range cfg.Drops {
 		m, ok, err := drop.ReadMark(d.Path)

@@ -94,9 +94,9 @@ func hopeless(errs []error) error {
 }
 
 // mark is what our drop folders bear.
-func (d *Daemon) mark() drop.Mark {
+func (d *Daemon) mark() drop.OwnershipMark {
 	info := d.ledger.Info()
-	return drop.Mark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
+	return drop.OwnershipMark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
 }
 
 // held says why nothing may be taken, sent, moved or removed now; empty: it may. What is

@@ -25,14 +25,16 @@ type ClaimedFolder struct {
 // ErrNotFolder says that a name is a link, a file or something else, but not a folder.
 var ErrNotFolder = errors.New("not a folder")
 
-// ErrReservedName says that a name is one that vaultd uses itself, but for capital letters.
+// ErrReservedName says that a name differs from one of vaultd's own in case alone.
 var ErrReservedName = errors.New("a name that vaultd uses itself")
 
-// ErrUnexpectedItem says that something in .vaultd/claimed, or where folders that have ended lie, is not as vaultd leaves it.
+// ErrUnexpectedItem says that something in .vaultd/claimed, or where vaultd puts folders whose entry has ended, was not made
+// by vaultd.
 var ErrUnexpectedItem = errors.New("not as vaultd left it")
 
-// ClaimError says why a folder was not taken, in words for an administrator. It stays where it was. Ask with errors.Is:
-// fs.ErrPermission, fs.ErrNotExist (gone), [ErrNotFolder], syscall.EBUSY and ETXTBSY (not yet), EXDEV (a mount as well), EROFS.
+// ClaimError says in words for an administrator why a folder was not taken. The folder stays where it was. Callers ask with
+// errors.Is: fs.ErrPermission, fs.ErrNotExist (gone), [ErrNotFolder], syscall.EBUSY and ETXTBSY (try again), EXDEV (also for a
+// mount), EROFS.
 type ClaimError struct {
 	Drop, Folder string
 	Owner        string      // of the folder; empty: not known
@@ -68,83 +70,98 @@ func (e *ClaimError) Error() string {
 
 func (e *ClaimError) Unwrap() error { return e.Err }
 
-// ClaimFolder takes the folder name out of the drop folder, under a new key made from now. When it returns without an error the claim
-// is durable. The error is a [*ClaimError]; one that wraps durable.ErrSync leaves the folder claimed.
+// ClaimFolder takes the folder name out of the drop folder, under a new key made from now. When it returns without an error
+// the claim is durable. The error is a [*ClaimError]. One that wraps [durable.ErrSync] leaves the folder claimed.
 func (f *Folder) ClaimFolder(name string, now time.Time) (ClaimedFolder, error) {
 	if IsReservedName(name) {
-		return ClaimedFolder{}, f.refused(name, nil, ErrReservedName)
+		return ClaimedFolder{}, f.newClaimError(name, nil, ErrReservedName)
 	}
-	return f.claim(f.root, name, now)
+	return f.claimFrom(f.root, name, now)
 }
 
-// ClaimReturned takes back a folder that was returned to rel (as in "_rejected/Huber 88"), as a new claim. Errors are Claim's.
+// ClaimReturned takes back a folder that was returned to rel (as in "_rejected/Huber 88"), as a new claim. Its errors are
+// those of [Folder.ClaimFolder].
 func (f *Folder) ClaimReturned(rel string, now time.Time) (ClaimedFolder, error) {
 	p, err := parsePlace(rel)
 	if err != nil || p.kind == Archived {
-		return ClaimedFolder{}, f.refused(rel, nil, errors.New("not the place of a returned folder"))
+		return ClaimedFolder{}, f.newClaimError(rel, nil, errors.New("not the place of a returned folder"))
 	}
 	dir, err := f.root.OpenDir(string(p.kind))
 	if err != nil {
-		return ClaimedFolder{}, f.refused(rel, nil, err)
+		return ClaimedFolder{}, f.newClaimError(rel, nil, err)
 	}
 	defer dir.Close()
-	return f.claim(dir, p.name, now)
+	return f.claimFrom(dir, p.name, now)
 }
 
-func (f *Folder) refused(name string, info fs.FileInfo, err error) error {
+func (f *Folder) newClaimError(name string, info fs.FileInfo, err error) error {
 	e := &ClaimError{Drop: f.cfg.Name, Folder: name, Err: err}
 	if info != nil {
-		e.Owner, e.Mode = userName(stat(info).Uid), info.Mode()
+		e.Owner, e.Mode = userName(sysStat(info).Uid), info.Mode()
 	}
 	return e
 }
 
-func (f *Folder) claim(from *durable.Dir, name string, now time.Time) (ClaimedFolder, error) {
-	f.claiming.RLock()
+// claimFrom moves the folder name from a directory into a new claim: mkdir, rename, sync.
+func (f *Folder) claimFrom(from *durable.Dir, name string, now time.Time) (ClaimedFolder, error) {
+	f.claiming.RLock() // keeps the new claim, which is empty at first, from being removed
 	defer f.claiming.RUnlock()
 	if path.Base(name) != name || name == ".." || name == "." {
-		return ClaimedFolder{}, f.refused(name, nil, ErrNotFolder)
+		return ClaimedFolder{}, f.newClaimError(name, nil, ErrNotFolder)
 	}
 	info, err := from.Root().Lstat(name)
 	if err != nil {
-		return ClaimedFolder{}, f.refused(name, nil, err)
+		return ClaimedFolder{}, f.newClaimError(name, nil, err)
 	}
 	if !info.IsDir() {
-		return ClaimedFolder{}, f.refused(name, info, ErrNotFolder)
+		return ClaimedFolder{}, f.newClaimError(name, info, ErrNotFolder)
 	}
-	// Before the folder is moved: a mount in it would move with it, and what lies there is not ours. A mount that comes after this
-	// look is found when the folder is packed.
-	if err := withoutMounts(from, name); err != nil {
-		return ClaimedFolder{}, f.refused(name, info, err)
+	// Mounts are looked for before the rename: a mount would move with the folder, and what lies in it belongs to another
+	// place. A mount that appears after this look is found when the folder is packed.
+	if err := checkNoMounts(from, name); err != nil {
+		return ClaimedFolder{}, f.newClaimError(name, info, err)
 	}
 	key := archive.NewKey(now)
+	// A crash after this mkdir leaves an empty claim. The next start removes it, and the folder is still in its place.
 	if err := f.claimed.Mkdir(key.String(), 0o700, -1); err != nil {
-		return ClaimedFolder{}, f.refused(name, nil, fmt.Errorf("make %s/%s/%s: %w", vaultdDir, claimedDir, key, hideRights(err)))
+		return ClaimedFolder{}, f.newClaimError(name, nil, fmt.Errorf("make %s/%s/%s: %w", vaultdDir, claimedDir, key, maskPermission(err)))
 	}
-	dir, err := f.keyDir(key)
+	dir, err := f.openClaimDir(key)
 	if err != nil {
-		return ClaimedFolder{}, f.refused(name, nil, fmt.Errorf("open %s/%s/%s: %w", vaultdDir, claimedDir, key, hideRights(err)))
+		return ClaimedFolder{}, f.newClaimError(name, nil, fmt.Errorf("open %s/%s/%s: %w", vaultdDir, claimedDir, key, maskPermission(err)))
 	}
 	defer dir.Close()
-	if err := moved(from, name, dir, name); err != nil {
-		// Only an empty claim goes, not one whose folder is in it but not surely on disk.
-		_ = f.claimed.Rmdir(key.String())
-		return ClaimedFolder{}, f.refused(name, info, err)
+	// A crash after this rename leaves a claimed folder without a ledger entry. The next start finds it and adopts it under its key.
+	if err := moveEntry(from, name, dir, name); err != nil {
+		// rmdir removes an empty claim alone, not one whose folder may have arrived without being synced.
+		f.removeEmptyClaim(key)
+		return ClaimedFolder{}, f.newClaimError(name, info, err)
 	}
-	return f.secured(from, dir, key, name)
+	// Describe what was really moved: somebody may have put a link or a file in its place since the look.
+	c, err := describeClaimed(dir, key, name)
+	if err == nil {
+		return c, nil
+	}
+	if errors.Is(err, ErrNotFolder) {
+		if back := dir.Rename(name, from, name); back != nil {
+			return ClaimedFolder{}, f.newClaimError(name, nil, errors.Join(err, back))
+		}
+		f.removeEmptyClaim(key)
+	}
+	return ClaimedFolder{}, f.newClaimError(name, nil, err)
 }
 
-// hideRights keeps a lack of rights on our own folders from being told as one on people's.
-func hideRights(err error) error {
+// maskPermission hides that an error is one of rights. It is for our own folders: [ClaimError] would tell people to mend theirs.
+func maskPermission(err error) error {
 	if errors.Is(err, fs.ErrPermission) {
 		return errors.New(err.Error())
 	}
 	return err
 }
 
-// moved renames without replacing, and where the rename fails looks at the other end: a network file system can report a
-// failure, or that the name is taken, for what it has done itself.
-func moved(from *durable.Dir, name string, to *durable.Dir, newname string) error {
+// moveEntry renames without replacing. When the rename fails it looks whether the entry arrived all the same: a network file
+// system can report a failure, or that the name is taken, for a rename that it has done.
+func moveEntry(from *durable.Dir, name string, to *durable.Dir, newname string) error {
 	before, err := from.Root().Lstat(name)
 	if err != nil {
 		return err
@@ -153,32 +170,18 @@ func moved(from *durable.Dir, name string, to *durable.Dir, newname string) erro
 	if err == nil || errors.Is(err, durable.ErrSync) {
 		return err
 	}
-	if after, lookErr := to.Root().Lstat(newname); lookErr != nil || stat(after).Ino != stat(before).Ino {
+	if after, lookErr := to.Root().Lstat(newname); lookErr != nil || sysStat(after).Ino != sysStat(before).Ino {
 		return err
 	}
+	// Rename failed before its syncs. The new place is synced first, as there.
 	if err := to.Sync(); err != nil {
 		return err
 	}
 	return from.Sync()
 }
 
-// secured looks at what was really taken: between look and rename somebody may have put a link or a file in its place.
-func (f *Folder) secured(from, dir *durable.Dir, key archive.Key, name string) (ClaimedFolder, error) {
-	c, err := f.describe(dir, key, name)
-	if err == nil {
-		return c, nil
-	}
-	if !errors.Is(err, ErrNotFolder) {
-		return ClaimedFolder{}, f.refused(name, nil, err)
-	}
-	if back := dir.Rename(name, from, name); back != nil {
-		return ClaimedFolder{}, f.refused(name, nil, errors.Join(err, back))
-	}
-	_ = f.claimed.Rmdir(key.String()) // empty; what stays is cleared at the next start
-	return ClaimedFolder{}, f.refused(name, nil, err)
-}
-
-func (f *Folder) describe(dir *durable.Dir, key archive.Key, name string) (ClaimedFolder, error) {
+// describeClaimed describes the folder name in the claim dir.
+func describeClaimed(dir *durable.Dir, key archive.Key, name string) (ClaimedFolder, error) {
 	info, err := dir.Root().Lstat(name)
 	if err != nil {
 		return ClaimedFolder{}, err
@@ -186,63 +189,32 @@ func (f *Folder) describe(dir *durable.Dir, key archive.Key, name string) (Claim
 	if !info.IsDir() {
 		return ClaimedFolder{}, ErrNotFolder
 	}
-	st := stat(info)
-	return ClaimedFolder{Key: key, Folder: name, Owner: st.Uid, Inode: Inode{Dev: uint64(st.Dev), Ino: st.Ino}}, nil
+	return ClaimedFolder{Key: key, Folder: name, Owner: sysStat(info).Uid, Inode: inodeOf(info)}, nil
 }
 
-// OpenClaimed opens the claimed folder of key. Its Root confines whoever reads it; the caller closes the Dir.
-// The error wraps fs.ErrNotExist when there is none; it is a [*durable.MountError] when something is mounted on the folder.
+// OpenClaimed opens the claimed folder of key. Its Root confines whoever reads it. The caller closes the Dir. The error wraps
+// fs.ErrNotExist when there is none, and is a [*durable.MountError] when something is mounted on the folder.
 func (f *Folder) OpenClaimed(key archive.Key) (*durable.Dir, ClaimedFolder, error) {
-	dir, err := f.keyDir(key)
+	dir, err := f.openClaimDir(key)
 	if err != nil {
 		return nil, ClaimedFolder{}, err
 	}
 	defer dir.Close()
-	c, err := f.content(dir, key)
+	c, err := findClaimedFolder(dir, key)
 	if err != nil {
 		return nil, ClaimedFolder{}, err
 	}
 	folder, err := dir.OpenDir(c.Folder)
-	return folder, c, below(path.Dir(claimPath(c)), err)
+	return folder, c, durable.PrefixMountPath(path.Dir(claimPath(c)), err)
 }
 
-// OpenReturned opens the folder that lies at rel (as in "_rejected/Huber 88") if it still is the one that was returned there.
-// The error wraps fs.ErrNotExist when it is gone or another lies there; it is a [*durable.MountError] when something is mounted on it.
-// Any other error says that nobody can tell.
-func (f *Folder) OpenReturned(rel string, node Inode) (*durable.Dir, error) {
-	p, err := parsePlace(rel)
-	if err != nil {
-		return nil, err
-	}
-	to, err := f.walk(p.dir(), false)
-	if err != nil {
-		return nil, err
-	}
-	defer to.Close()
-	folder, err := to.OpenDir(p.name)
-	if errors.Is(err, syscall.ENOTDIR) {
-		return nil, fmt.Errorf("open %q: %w", rel, fs.ErrNotExist)
-	}
-	if err != nil {
-		return nil, err
-	}
-	info, err := folder.Stat()
-	if err != nil {
-		return nil, errors.Join(err, folder.Close())
-	}
-	if !f.is(info, node) {
-		return nil, errors.Join(fmt.Errorf("open %q: another folder lies there: %w", rel, fs.ErrNotExist), folder.Close())
-	}
-	return folder, nil
-}
-
-// content finds the one folder in a claim. fs.ErrNotExist: the claim is empty.
-func (f *Folder) content(dir *durable.Dir, key archive.Key) (ClaimedFolder, error) {
+// findClaimedFolder finds the one folder in a claim. The error wraps fs.ErrNotExist when the claim is empty.
+func findClaimedFolder(dir *durable.Dir, key archive.Key) (ClaimedFolder, error) {
 	list, err := dir.Root().Open(".")
 	if err != nil {
 		return ClaimedFolder{}, err
 	}
-	defer list.Close()
+	defer list.Close() // read-only
 	names, err := list.Readdirnames(2)
 	where := vaultdDir + "/" + claimedDir + "/" + key.String()
 	switch {
@@ -253,57 +225,55 @@ func (f *Folder) content(dir *durable.Dir, key archive.Key) (ClaimedFolder, erro
 	case len(names) > 1:
 		return ClaimedFolder{}, fmt.Errorf("%s holds more than one folder: %w", where, ErrUnexpectedItem)
 	}
-	c, err := f.describe(dir, key, names[0])
+	c, err := describeClaimed(dir, key, names[0])
 	if errors.Is(err, ErrNotFolder) {
 		return c, fmt.Errorf("%s/%q is no folder: %w", where, names[0], ErrUnexpectedItem)
 	}
 	return c, err
 }
 
-// AllClaims gives every claimed folder, in no order, for those that the ledger does not know. Claims that a crash left empty are cleared
-// on the way. What is not a claim comes as an error that wraps [ErrUnexpectedItem] and stays untouched; any other error ends the iteration.
+// AllClaims returns every claimed folder, in no order. It removes the empty claims that a crash left. Something that is no
+// claim comes as an error that wraps [ErrUnexpectedItem] and stays untouched. Any other error ends the iteration.
 func (f *Folder) AllClaims() iter.Seq2[ClaimedFolder, error] {
 	return f.UnknownClaims(func(archive.Key) bool { return false })
 }
 
-// UnknownClaims does what Claims does, but opens no claim that is known: there may be half a million.
-func (f *Folder) UnknownClaims(known func(archive.Key) bool) iter.Seq2[ClaimedFolder, error] {
+// UnknownClaims is AllClaims without the claims that the caller knows. It does not open those: there may be half a million.
+func (f *Folder) UnknownClaims(isKnown func(archive.Key) bool) iter.Seq2[ClaimedFolder, error] {
 	return func(yield func(ClaimedFolder, error) bool) {
-		list, err := f.claimed.Root().Open(".")
-		if err != nil {
+		err := f.claimed.EachName(func(name string) error {
+			key, err := archive.ParseKey(name)
+			isKey := err == nil && key.String() == name
+			if isKey && isKnown(key) {
+				return nil
+			}
+			var c ClaimedFolder
+			if isKey {
+				c, err = f.readClaim(key)
+			} else {
+				err = fmt.Errorf("%s/%s/%q: %w", vaultdDir, claimedDir, name, ErrUnexpectedItem)
+			}
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return nil
+			case err != nil && !errors.Is(err, ErrUnexpectedItem):
+				return err
+			case !yield(c, err):
+				return errStopped
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStopped) {
 			yield(ClaimedFolder{}, err)
-			return
-		}
-		defer list.Close()
-		for {
-			names, err := list.Readdirnames(256)
-			for _, name := range names {
-				if key, err := archive.ParseKey(name); err == nil && key.String() == name && known(key) {
-					continue
-				}
-				c, err := f.found(name)
-				if errors.Is(err, fs.ErrNotExist) {
-					continue
-				}
-				if !yield(c, err) || err != nil && !errors.Is(err, ErrUnexpectedItem) {
-					return
-				}
-			}
-			if errors.Is(err, io.EOF) || err == nil && len(names) == 0 {
-				return
-			}
-			if err != nil {
-				yield(ClaimedFolder{}, err)
-				return
-			}
 		}
 	}
 }
 
-// SyncClaim makes a claim durable that was found: who made it may have died before its syncs, and an entry must not be
-// written for a folder that a power cut would still put back. An error wraps durable.ErrSync as those of Claim do.
+// SyncClaim makes a claim durable that [Folder.UnknownClaims] returned. Whoever made it may have died before its syncs, and the
+// ledger must not record a folder that a power loss would put back. An error wraps [durable.ErrSync] as those of
+// [Folder.ClaimFolder] do.
 func (f *Folder) SyncClaim(c ClaimedFolder) error {
-	dir, err := f.keyDir(c.Key)
+	dir, err := f.openClaimDir(c.Key)
 	if err != nil {
 		return err
 	}
@@ -311,26 +281,24 @@ func (f *Folder) SyncClaim(c ClaimedFolder) error {
 	return errors.Join(dir.Sync(), f.claimed.Sync(), f.root.Sync())
 }
 
-func (f *Folder) found(name string) (ClaimedFolder, error) {
-	key, err := archive.ParseKey(name)
-	if err != nil || key.String() != name {
-		return ClaimedFolder{}, fmt.Errorf("%s/%s/%q: %w", vaultdDir, claimedDir, name, ErrUnexpectedItem)
-	}
+// readClaim describes the folder in the claim of key, and removes the claim when it is empty.
+func (f *Folder) readClaim(key archive.Key) (ClaimedFolder, error) {
 	f.claiming.Lock() // no claim of ours is between its mkdir and its rename
 	defer f.claiming.Unlock()
-	dir, err := f.keyDir(key)
+	dir, err := f.openClaimDir(key)
 	if _, mount := errors.AsType[*durable.MountError](err); mount || errors.Is(err, syscall.ENOTDIR) {
-		return ClaimedFolder{}, fmt.Errorf("%s/%s/%s: %w", vaultdDir, claimedDir, name, ErrUnexpectedItem)
+		return ClaimedFolder{}, fmt.Errorf("%s/%s/%s: %w", vaultdDir, claimedDir, key, ErrUnexpectedItem)
 	}
 	if err != nil {
 		return ClaimedFolder{}, err
 	}
 	defer dir.Close()
-	c, err := f.content(dir, key)
+	c, err := findClaimedFolder(dir, key)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return c, err
 	}
-	if rmErr := f.claimed.Rmdir(name); rmErr != nil && !errors.Is(rmErr, fs.ErrNotExist) {
+	// The claim is empty: a crash came between its mkdir and its rename, or after its folder left it. Nothing is lost with it.
+	if rmErr := f.claimed.Rmdir(key.String()); rmErr != nil && !errors.Is(rmErr, fs.ErrNotExist) {
 		return c, rmErr
 	}
 	return c, err

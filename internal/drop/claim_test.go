@@ -160,12 +160,12 @@ func TestClaim_FolderOfAnotherUser(t *testing.T) {
 	filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
 		mode := fs.FileMode(0o660)
 		if e.IsDir() {
-			mode = forPeople
+			mode = sharedDirMode
 		}
 		return errors.Join(err, os.Chown(p, alice, group), os.Chmod(p, mode))
 	})
 	os.Chown(path, vaultd, group)
-	os.Chmod(path, forPeople|fs.ModeSticky)
+	os.Chmod(path, sharedDirMode|fs.ModeSticky)
 	asNobody(t, func() {
 		put(t, path, ".vaultd/claimed/") // Open asks for the real user, which stays root here
 		os.Chmod(path+"/.vaultd", 0o700)
@@ -183,8 +183,8 @@ func TestClaim_FolderOfAnotherUser(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for name, want := range map[string]fs.FileMode{"_rejected": fs.ModeDir | forPeople, "_rejected/Huber 88/_REASON.txt": 0o660} {
-		if info, err := os.Lstat(path + "/" + name); err != nil || info.Mode() != want || stat(info).Gid != group || stat(info).Uid != vaultd {
+	for name, want := range map[string]fs.FileMode{"_rejected": fs.ModeDir | sharedDirMode, "_rejected/Huber 88/_REASON.txt": 0o660} {
+		if info, err := os.Lstat(path + "/" + name); err != nil || info.Mode() != want || sysStat(info).Gid != group || sysStat(info).Uid != vaultd {
 			t.Errorf("%s: %+v, %v", name, info, err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"io"
 	"io/fs"
 	"path"
 	"strings"
@@ -17,142 +16,135 @@ import (
 	"vaultd/internal/durable"
 )
 
-// ProposeDestination proposes a free place for the folder name, relative to the drop folder: "_rejected/Huber 88",
-// "_archived/2026-11/Müller 4711 (2)". Months are those of at in its own location. Names that differ only in case or in how
-// accents are stored count as taken. Nothing is made or reserved: [Folder.PlaceFolder] says [ErrDestinationTaken] if somebody was faster.
+// ProposeDestination returns a free place for the folder name, relative to the drop folder: "_rejected/Huber 88" or
+// "_archived/2026-11/Müller 4711 (2)". The month is that of at in its own location. Names that differ only in case or in how
+// accents are stored count as taken. It makes and reserves nothing: [Folder.PlaceFolder] returns [ErrDestinationTaken] when
+// somebody else took the place meanwhile.
 func (f *Folder) ProposeDestination(kind Kind, name string, at time.Time) (rel string, err error) {
 	p := place{kind: kind, name: name}
 	if kind == Archived {
 		p.month = at.Format("2006-01")
 	}
-	if _, err := parsePlace(path.Join(p.dir()...) + "/" + name); err != nil {
+	if _, err := parsePlace(path.Join(p.parents()...) + "/" + name); err != nil {
 		return "", err
 	}
-	dir, err := f.walk(p.dir(), false)
+	dir, err := f.openPath(p.parents())
 	if errors.Is(err, fs.ErrNotExist) {
-		return path.Join(append(p.dir(), name)...), nil
+		return p.rel(), nil
 	}
 	if err != nil {
 		return "", err
 	}
-	defer dir.Close()
+	defer dir.Close() // read-only
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	names, err := f.names(dir, p)
+	used, err := f.readUsedNames(dir, p)
 	if err != nil {
 		return "", err
 	}
 	for n := 1; ; n++ {
-		p.name = numbered(name, n)
-		if names.has(p.name) {
+		p.name = withNumber(name, n)
+		if used.has(p.name) {
 			continue
 		}
+		// Ask the file system too: the memory is bounded, and people put folders there.
 		switch _, err := dir.Root().Lstat(p.name); {
 		case errors.Is(err, fs.ErrNotExist):
-			return path.Join(append(p.dir(), p.name)...), nil
+			return p.rel(), nil
 		case err != nil:
 			return "", err
 		}
 	}
 }
 
-// longestName is what Linux file systems take, in bytes.
-const longestName = 255
+// maxNameLength is the longest name that Linux file systems take, in bytes.
+const maxNameLength = 255
 
-func numbered(name string, n int) string {
+// withNumber returns the n-th name to try: the name itself, then "name (2)" and so on.
+func withNumber(name string, n int) string {
 	if n == 1 {
 		return name
 	}
-	return suffixed(name, fmt.Sprintf(" (%d)", n))
+	return appendSuffix(name, fmt.Sprintf(" (%d)", n))
 }
 
-// suffixed appends suffix, shortening name by whole characters where both do not fit.
-func suffixed(name, suffix string) string {
-	for len(name)+len(suffix) > longestName {
+// appendSuffix appends suffix. Where both do not fit it shortens name by whole characters.
+func appendSuffix(name, suffix string) string {
+	for len(name)+len(suffix) > maxNameLength {
 		_, size := utf8.DecodeLastRuneInString(name)
 		name = name[:len(name)-size]
 	}
 	return name + suffix
 }
 
-// takenNames remembers, as hashes, which names a destination holds, so that finding a free one does not read the directory
-// each time. It is only an aid: the rename never replaces, whatever this says.
-type takenNames struct {
+// usedNames remembers as hashes which names a directory holds, so that the search for a free one need not read the directory
+// each time. It only saves work: the rename never replaces anything.
+type usedNames struct {
 	seed   maphash.Seed
-	mtime  time.Time // of the directory when the names were read, or when we last added one
+	mtime  time.Time // of the directory when its names were read, or when we last added one
 	hashes map[uint64]struct{}
 }
 
-// Beyond mostNames only names that are equal byte for byte count as taken; few directories are ever so full. mostPlaces bounds for
-// how many directories names are kept: returned, duplicate, and the month that is running.
+// With more than maxUsedNames only names that are equal byte for byte count as taken; few directories are so full. maxUsedDirs
+// bounds for how many directories names are remembered: returned, duplicates, and the present month.
 const (
-	mostNames  = 100_000
-	mostPlaces = 4
+	maxUsedNames = 100_000
+	maxUsedDirs  = 4
 )
 
-func (t *takenNames) hash(name string) uint64 {
+func (t *usedNames) hash(name string) uint64 {
 	return maphash.String(t.seed, cases.Fold().String(norm.NFC.String(name)))
 }
 
-func (t *takenNames) has(name string) bool {
+func (t *usedNames) has(name string) bool {
 	_, ok := t.hashes[t.hash(name)]
 	return ok
 }
 
-func (t *takenNames) add(name string) {
-	if len(t.hashes) < mostNames {
-		t.hashes[t.hash(name)] = struct{}{}
-	}
-}
-
-// names gives the names in dir; f.mu is held.
-func (f *Folder) names(dir *durable.Dir, p place) (*takenNames, error) {
+// readUsedNames returns the names in dir, and reads them where they changed. The caller holds f.mu.
+func (f *Folder) readUsedNames(dir *durable.Dir, p place) (*usedNames, error) {
 	info, err := dir.Stat()
 	if err != nil {
 		return nil, err
 	}
-	key := strings.Join(p.dir(), "/")
-	if t := f.taken[key]; t != nil && t.mtime.Equal(info.ModTime()) {
+	key := strings.Join(p.parents(), "/")
+	if t := f.usedNames[key]; t != nil && t.mtime.Equal(info.ModTime()) {
 		return t, nil
 	}
-	if len(f.taken) >= mostPlaces {
-		clear(f.taken)
+	if len(f.usedNames) >= maxUsedDirs {
+		clear(f.usedNames)
 	}
-	t := &takenNames{seed: maphash.MakeSeed(), mtime: info.ModTime(), hashes: map[uint64]struct{}{}}
-	list, err := dir.Root().Open(".")
-	if err != nil {
+	t := &usedNames{seed: maphash.MakeSeed(), mtime: info.ModTime(), hashes: map[uint64]struct{}{}}
+	err = dir.EachName(func(name string) error {
+		if len(t.hashes) >= maxUsedNames {
+			return errStopped
+		}
+		t.hashes[t.hash(name)] = struct{}{}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errStopped) {
 		return nil, err
 	}
-	defer list.Close()
-	for len(t.hashes) < mostNames {
-		some, err := list.Readdirnames(512)
-		for _, name := range some {
-			t.add(name)
-		}
-		if errors.Is(err, io.EOF) || err == nil && len(some) == 0 {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	f.taken[key] = t
+	f.usedNames[key] = t
 	return t, nil
 }
 
-// noteTaken keeps the names current after a move of ours.
-func (f *Folder) noteTaken(dir *durable.Dir, p place) {
+// rememberName adds the name of a folder that we moved to its place.
+func (f *Folder) rememberName(dir *durable.Dir, p place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := f.taken[strings.Join(p.dir(), "/")]
+	key := strings.Join(p.parents(), "/")
+	t := f.usedNames[key]
 	if t == nil {
 		return
 	}
 	info, err := dir.Stat()
 	if err != nil {
-		delete(f.taken, strings.Join(p.dir(), "/")) // read anew next time
+		delete(f.usedNames, key) // read again next time
 		return
 	}
-	t.add(p.name)
+	if len(t.hashes) < maxUsedNames {
+		t.hashes[t.hash(p.name)] = struct{}{}
+	}
 	t.mtime = info.ModTime()
 }

@@ -12,7 +12,8 @@ import (
 	"vaultd/internal/durable"
 )
 
-// UnexpectedContentError says that a folder holds something that was not archived, or not so: nothing more of it is removed.
+// UnexpectedContentError says that a folder holds something that was not archived, or not in this form. Nothing more of the
+// folder is removed.
 type UnexpectedContentError struct {
 	Folder string // relative to the drop folder
 	Path   string // inside it
@@ -23,27 +24,27 @@ func (e *UnexpectedContentError) Error() string {
 	return fmt.Sprintf("%q is not removed: %q in it %s", e.Folder, e.Path, e.What)
 }
 
-// Disposal says what a kept folder may hold and what becomes of it.
+// Disposal says what a kept folder may hold and what happens to it.
 type Disposal struct {
-	Files []archive.File // all that was archived, and the sidecar and the like that were not; Path in NFC
+	Files []archive.File // all that was archived, and the sidecar and the like, which were not; Path in NFC
 	Junk  []string       // listed when the folder was packed; paths as on disk
-	To    string         // folder that it is moved into, an absolute path; empty: it is deleted
+	To    string         // the folder that it is moved into, an absolute path; empty: it is deleted
 }
 
-// DisposeFolder removes the kept folder at rel (as in "_archived/2026-11/Müller 4711"), or moves it to d.To and gives the path
-// where it lies then. The ledger has committed the intent.
+// DisposeFolder deletes the kept folder at rel (as in "_archived/2026-11/Müller 4711"), or moves it to d.To and returns its
+// new path. The ledger has committed the intent before.
 //
-// First the folder goes back into its claim, where nobody can exchange anything in it by its path any more. There everything in
-// it is compared with d: a file that is not listed, or whose size or digest differs, stops it as a [*UnexpectedContentError] before anything
-// is touched, and the folder goes back to rel. Files that are missing already are fine, but not where the folder has another
-// inode than the one that was claimed (a drop folder that was put back from a backup): that one must hold all of them.
+// First the folder goes back into its claim, where people cannot reach it by its path. There all that lies in it is compared
+// with d. A file that is not listed, or has another size or digest, ends the disposal with an [*UnexpectedContentError] before
+// anything is touched, and the folder goes back to rel. A file that is missing is no fault. But a folder with another inode
+// than the one that was claimed (the drop folder was put back from a backup) must hold all of d.Files.
 //
-// A mount in the folder is a [*durable.MountError], its path relative to the drop folder: then nothing more of it is moved or removed. One that was there before stays where it
-// is kept; one that came later stays in its claim, where nobody reaches the mount. The next call looks again. Such an error may come
-// together with a [*UnexpectedContentError]: what is strange in the folder is known then, and the folder is in its claim.
+// A mount in the folder is a [*durable.MountError] with a path relative to the drop folder: nothing more of the folder is moved
+// or removed. When the mount was there before, the folder stays where it is kept. When it came later, the folder stays in its
+// claim, where people cannot reach the mount. The next call looks again. The error may also hold an [*UnexpectedContentError].
 //
-// Called again after a crash it goes on in the claim. A folder that is gone counts as deleted; one that should have been moved
-// and is not found at its destination is [ErrFolderLost].
+// After a crash the same call goes on in the claim. A folder that is gone counts as deleted. A folder that should have been
+// moved and is not found at its destination is [ErrFolderLost].
 func (f *Folder) DisposeFolder(ctx context.Context, c ClaimedFolder, rel string, d Disposal) (movedTo string, err error) {
 	p, err := parsePlace(rel)
 	if err != nil {
@@ -55,39 +56,38 @@ func (f *Folder) DisposeFolder(ctx context.Context, c ClaimedFolder, rel string,
 	if err := f.CheckStillOurs(); err != nil {
 		return "", err
 	}
-	claim, info, err := f.takeBack(c, p)
+	claim, info, err := f.moveIntoClaim(c, p)
 	if errors.Is(err, fs.ErrNotExist) {
-		f.clear(c)
-		return f.disposed(c, p, d)
+		f.removeEmptyClaim(c.Key)
+		return f.confirmDisposed(c, p, d)
 	}
 	if err != nil {
 		return "", err
 	}
 	defer claim.Close()
-	in := newInspection(ctx, rel, d)
-	in.all = !f.is(info, c.Inode)
-	if movedTo, err = f.dispose(in, claim, c, p, d.To); err != nil {
-		return "", f.giveBack(claim, c, p, below(claimPath(c), err))
+	if movedTo, err = f.disposeInClaim(newInspection(ctx, rel, d), claim, info, c, p, d.To); err != nil {
+		return "", f.returnToKept(claim, c, p, durable.PrefixMountPath(claimPath(c), err))
 	}
-	f.clear(c)
+	f.removeEmptyClaim(c.Key)
 	return movedTo, nil
 }
 
-// takeBack brings the kept folder into its claim, unless it is there since a crash. The error wraps fs.ErrNotExist when it is
-// in neither place.
-func (f *Folder) takeBack(c ClaimedFolder, p place) (*durable.Dir, fs.FileInfo, error) {
-	f.claiming.RLock() // empty claims stay until it is in
+// moveIntoClaim moves the kept folder into its claim, unless it is there since a crash, and describes what lies in the claim
+// then. The error wraps fs.ErrNotExist when the folder is in neither place.
+func (f *Folder) moveIntoClaim(c ClaimedFolder, p place) (*durable.Dir, fs.FileInfo, error) {
+	f.claiming.RLock() // keeps empty claims from being removed until the folder is in
 	defer f.claiming.RUnlock()
+	// A crash after this mkdir leaves an empty claim, which the next start removes.
 	if err := f.claimed.Mkdir(c.Key.String(), 0o700, -1); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, nil, err
 	}
-	claim, err := f.keyDir(c.Key)
+	claim, err := f.openClaimDir(c.Key)
 	if err != nil {
 		return nil, nil, err
 	}
 	info, err := claim.Root().Lstat(c.Folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		info, err = f.fetch(claim, c, p)
+		info, err = f.fetchKept(claim, c, p)
 	}
 	if err == nil && !info.IsDir() {
 		err = fmt.Errorf("%s/%s/%s: %w", vaultdDir, claimedDir, c.Key, ErrUnexpectedItem)
@@ -98,39 +98,42 @@ func (f *Folder) takeBack(c ClaimedFolder, p place) (*durable.Dir, fs.FileInfo, 
 	return claim, info, nil
 }
 
-// fetch moves the folder from where it is kept into its claim, and says what was really moved.
-func (f *Folder) fetch(claim *durable.Dir, c ClaimedFolder, p place) (fs.FileInfo, error) {
-	parent, err := f.walk(p.dir(), false)
+// fetchKept moves the folder from where it is kept into its claim, and describes what was moved.
+func (f *Folder) fetchKept(claim *durable.Dir, c ClaimedFolder, p place) (fs.FileInfo, error) {
+	parent, err := f.openPath(p.parents())
 	if err != nil {
 		return nil, err
 	}
 	defer parent.Close()
-	seen, err := parent.Root().Lstat(p.name)
+	entry, err := parent.Root().Lstat(p.name)
 	if errors.Is(err, fs.ErrNotExist) {
+		// It was disposed of before a crash. Sync: that may not have reached the disk, and the caller records it now.
 		return nil, errors.Join(err, parent.Sync())
 	}
 	if err != nil {
 		return nil, err
 	}
 	other := &UnexpectedContentError{Folder: p.rel(), Path: ".", What: "is another folder than the one that was archived"}
-	if !seen.IsDir() {
+	if !entry.IsDir() {
 		return nil, other
 	}
-	if err := withoutMounts(parent, p.name); err != nil {
-		return nil, below(p.rel(), err)
+	if err := checkNoMounts(parent, p.name); err != nil {
+		return nil, durable.PrefixMountPath(p.rel(), err)
 	}
-	if err := moved(parent, p.name, claim, c.Folder); err != nil {
+	// A crash after this rename leaves the folder in its claim, where the next call goes on.
+	if err := moveEntry(parent, p.name, claim, c.Folder); err != nil {
 		return nil, err
 	}
 	info, err := claim.Root().Lstat(c.Folder)
-	if err == nil && !info.IsDir() { // exchanged between look and rename
+	if err == nil && !info.IsDir() {
+		// Somebody exchanged the folder between the look and the rename: what was moved goes back.
 		return nil, errors.Join(other, claim.Rename(c.Folder, parent, p.name))
 	}
 	return info, err
 }
 
-// dispose does it with the folder in its claim.
-func (f *Folder) dispose(in *inspection, claim *durable.Dir, c ClaimedFolder, p place, target string) (string, error) {
+// disposeInClaim compares the folder in its claim with what was archived, then moves or removes it. info describes the folder.
+func (f *Folder) disposeInClaim(in *inspection, claim *durable.Dir, info fs.FileInfo, c ClaimedFolder, p place, target string) (string, error) {
 	dir, err := claim.OpenDir(c.Folder)
 	if _, is := errors.AsType[*durable.MountError](err); is {
 		return "", &durable.MountError{Path: "."}
@@ -139,64 +142,65 @@ func (f *Folder) dispose(in *inspection, claim *durable.Dir, c ClaimedFolder, p 
 		return "", err
 	}
 	defer dir.Close()
-	if err := in.folder(dir, ""); err != nil {
+	if err := in.inspectDir(dir, ""); err != nil {
 		return "", err
 	}
-	if err := in.whole(); err != nil {
-		return "", err
+	if !f.isFolder(info, c.Inode) {
+		if err := in.checkComplete(); err != nil {
+			return "", err
+		}
 	}
 	if target != "" {
-		return f.moveOut(claim, c, p, target)
+		return f.moveToTarget(claim, c, p, target)
 	}
-	return "", in.remove(claim, dir, c.Folder)
+	return "", in.removeFolder(claim, dir, c.Folder)
 }
 
-// giveBack puts a folder that cannot be disposed of back to where it was kept, or beside it when its name was taken meanwhile.
-// Where that does not work it stays in its claim, where the next try finds it.
-func (f *Folder) giveBack(claim *durable.Dir, c ClaimedFolder, p place, cause error) error {
+// returnToKept puts a folder that cannot be disposed of back to where it was kept, or beside it when another folder took its
+// name. When that fails the folder stays in its claim, where the next call finds it. It returns cause and its own errors.
+func (f *Folder) returnToKept(claim *durable.Dir, c ClaimedFolder, p place, cause error) error {
 	if errors.Is(cause, durable.ErrSync) {
-		return cause
+		return cause // the process stops: nothing more is moved
 	}
-	// With a mount in it the folder stays in its claim: people could delete, through the mount, what lies elsewhere.
-	if err := withoutMounts(claim, c.Folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// A folder with a mount stays in its claim: through the mount people could delete what lies elsewhere.
+	if err := checkNoMounts(claim, c.Folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		if _, known := errors.AsType[*durable.MountError](cause); known {
 			return cause
 		}
-		return errors.Join(cause, below(claimPath(c), err))
+		return errors.Join(cause, durable.PrefixMountPath(claimPath(c), err))
 	}
-	parent, err := f.walk(p.dir(), true)
+	parent, err := f.makePath(p.parents())
 	if err != nil {
 		return errors.Join(cause, err)
 	}
 	defer parent.Close()
-	names := outNames(c, p)
-	stray, final := errors.AsType[*UnexpectedContentError](cause)
-	if !final {
-		names = names[:1] // it is tried again: what lies elsewhere would not be found
+	names := destinationNames(c, p)
+	unexpected, isFinal := errors.AsType[*UnexpectedContentError](cause)
+	if !isFinal {
+		names = names[:1] // the disposal is tried again, and looks under the first name alone
 	}
 	for _, name := range names {
-		err = moved(claim, c.Folder, parent, name)
-		if err == nil && final {
-			stray.Folder = place{p.kind, p.month, name}.rel()
+		// A crash after this rename leaves the folder where it was kept. The next call begins anew.
+		err = moveEntry(claim, c.Folder, parent, name)
+		if err == nil && isFinal {
+			unexpected.Folder = place{p.kind, p.month, name}.rel()
 		}
 		if !errors.Is(err, fs.ErrExist) {
 			break
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) { // it is out already
-		err = nil
-	}
-	if err == nil {
-		f.clear(c)
-	}
-	if errors.Is(err, fs.ErrExist) {
-		err = nil // it stays in its claim
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return cause // the folder stays in its claim
+	case err == nil, errors.Is(err, fs.ErrNotExist): // moved now, or it was out already
+		f.removeEmptyClaim(c.Key)
+		return cause
 	}
 	return errors.Join(cause, err)
 }
 
-// disposed answers for a folder that does not lie where it was kept.
-func (f *Folder) disposed(c ClaimedFolder, p place, d Disposal) (string, error) {
+// confirmDisposed is for a folder that lies neither where it was kept nor in its claim: it was disposed of before a crash.
+func (f *Folder) confirmDisposed(c ClaimedFolder, p place, d Disposal) (string, error) {
 	if d.To == "" {
 		return "", nil
 	}
@@ -205,27 +209,31 @@ func (f *Folder) disposed(c ClaimedFolder, p place, d Disposal) (string, error) 
 		return "", fmt.Errorf("open %q: %w", d.To, err)
 	}
 	defer to.Close()
-	for _, name := range outNames(c, p) {
-		if info, err := to.Root().Lstat(name); err == nil && f.is(info, c.Inode) {
+	for _, name := range destinationNames(c, p) {
+		if info, err := to.Root().Lstat(name); err == nil && f.isFolder(info, c.Inode) {
+			// The rename may not have reached the disk before the crash. It must be durable before the caller records it.
 			return path.Join(d.To, name), to.Sync()
 		}
 	}
 	return "", fmt.Errorf("move %q to %q: %w", p.name, d.To, ErrFolderLost)
 }
 
-// outNames are the names a folder may get where it is moved to; the second is unique, so that there is no need to record which.
-func outNames(c ClaimedFolder, p place) []string {
-	return []string{p.name, suffixed(p.name, " ("+c.Key.String()+")")}
+// destinationNames are the names that a folder may get where it is moved to. The second one is unique, so after a crash the
+// folder is found without a record of its name.
+func destinationNames(c ClaimedFolder, p place) []string {
+	return []string{p.name, appendSuffix(p.name, " ("+c.Key.String()+")")}
 }
 
-func (f *Folder) moveOut(claim *durable.Dir, c ClaimedFolder, p place, target string) (string, error) {
+// moveToTarget moves the folder out of the drop folder, into target.
+func (f *Folder) moveToTarget(claim *durable.Dir, c ClaimedFolder, p place, target string) (string, error) {
 	to, err := durable.Open(target, f.cfg.Hook)
 	if err != nil {
 		return "", fmt.Errorf("open %q: %w", target, err)
 	}
 	defer to.Close()
-	for _, name := range outNames(c, p) {
-		err = moved(claim, c.Folder, to, name)
+	for _, name := range destinationNames(c, p) {
+		// A crash after this rename: the next call finds the claim empty and the folder under one of these names.
+		err = moveEntry(claim, c.Folder, to, name)
 		if err == nil {
 			return path.Join(target, name), nil
 		}

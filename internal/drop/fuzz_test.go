@@ -36,8 +36,8 @@ func FuzzNumbered(f *testing.F) {
 		if name == "" || len(name) > 255 || strings.ContainsAny(name, "/\x00") {
 			return
 		}
-		got := numbered(name, int(n)+2)
-		if len(got) > 255 || got == "" || got == name || strings.ContainsAny(got, "/\x00") || utf8.ValidString(name) && !utf8.ValidString(got) || got == numbered(name, int(n)+3) {
+		got := withNumber(name, int(n)+2)
+		if len(got) > 255 || got == "" || got == name || strings.ContainsAny(got, "/\x00") || utf8.ValidString(name) && !utf8.ValidString(got) || got == withNumber(name, int(n)+3) {
 			t.Errorf("%q: %q", name, got)
 		}
 	})

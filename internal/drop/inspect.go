@@ -17,27 +17,25 @@ import (
 	"vaultd/internal/durable"
 )
 
-// deepest bounds how far an inspection descends; nothing that was archived lies so deep.
-const deepest = 32
+// maxInspectDepth bounds how deep an inspection descends. Nothing that was archived lies so deep.
+const maxInspectDepth = 32
 
-// inspection compares a folder with what was archived, and remembers the files it found right.
+// inspection compares a folder with what was archived, and remembers the files that matched.
 type inspection struct {
-	ctx   context.Context
-	rel   string
-	files map[string]archive.File
-	junk  map[string]bool
-	right map[string]identity // by path on disk
-	all   bool                // every file must be there
-	any   bool                // whatever is there will do
-	depth int
+	ctx     context.Context
+	rel     string                  // path of the folder in errors
+	files   map[string]archive.File // by path in NFC
+	junk    map[string]bool
+	matched map[string]identity // by path on disk
+	depth   int
 
-	collect bool // all that is not what was archived goes to differs; else the first ends the inspection
-	differs []Difference
+	collectsAll bool // every difference goes to differences; else the first one ends the inspection
+	differences []Difference
 }
 
 const unreadable = "may not be read any more"
 
-// identity tells one state of a file from any other. ctime cannot be set back.
+// identity distinguishes the states of a file. Nobody can set a ctime back.
 type identity struct {
 	dev, ino     uint64
 	size         int64
@@ -45,12 +43,12 @@ type identity struct {
 }
 
 func identityOf(info fs.FileInfo) identity {
-	st := stat(info)
+	st := sysStat(info)
 	return identity{uint64(st.Dev), st.Ino, st.Size, st.Mtim, st.Ctim}
 }
 
 func newInspection(ctx context.Context, rel string, d Disposal) *inspection {
-	in := &inspection{ctx: ctx, rel: rel, files: map[string]archive.File{}, junk: map[string]bool{}, right: map[string]identity{}}
+	in := &inspection{ctx: ctx, rel: rel, files: map[string]archive.File{}, junk: map[string]bool{}, matched: map[string]identity{}}
 	for _, file := range d.Files {
 		in.files[file.Path] = file
 	}
@@ -60,137 +58,108 @@ func newInspection(ctx context.Context, rel string, d Disposal) *inspection {
 	return in
 }
 
-func (in *inspection) stray(name, what string) error {
-	if in.collect {
-		in.differs = append(in.differs, Difference{name, what})
+// reportUnexpected records a difference. It returns nil when all differences are collected, else the error that ends the
+// inspection.
+func (in *inspection) reportUnexpected(name, what string) error {
+	if in.collectsAll {
+		in.differences = append(in.differences, Difference{name, what})
 		return nil
 	}
 	return &UnexpectedContentError{Folder: in.rel, Path: name, What: what}
 }
 
-// within names a mount by its path inside the folder; other errors stay what they are.
-func within(full string, err error) error {
-	if _, is := errors.AsType[*durable.MountError](err); is {
-		return &durable.MountError{Path: full}
-	}
-	return err
-}
-
-// each calls do for every name in dir, reading them in chunks.
-func each(dir *durable.Dir, do func(name string) error) error {
-	list, err := dir.Root().Open(".")
-	if err != nil {
-		return err
-	}
-	defer list.Close() // read-only: its close has nothing to tell
-	for {
-		names, err := list.Readdirnames(256)
-		for _, name := range names {
-			if err := do(name); err != nil {
-				return err
-			}
-		}
-		if errors.Is(err, io.EOF) || err == nil && len(names) == 0 {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// folder inspects all in dir, whose path inside the folder is at.
-func (in *inspection) folder(dir *durable.Dir, at string) error {
-	if in.depth++; in.depth > deepest {
-		return in.stray(at, "is nested too deeply")
+// inspectDir compares all that lies in dir, whose path inside the folder is at.
+func (in *inspection) inspectDir(dir *durable.Dir, at string) error {
+	if in.depth++; in.depth > maxInspectDepth {
+		return in.reportUnexpected(at, "is nested too deeply")
 	}
 	defer func() { in.depth-- }()
-	return each(dir, func(name string) error {
+	return dir.EachName(func(name string) error {
 		full := path.Join(at, name)
 		info, err := dir.Lstat(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err != nil {
-			return within(full, err)
+			return durable.PrefixMountPath(at, err)
 		}
-		if info.IsDir() {
-			sub, err := dir.OpenDir(name)
-			if in.collect && errors.Is(err, fs.ErrPermission) {
-				return in.stray(full, unreadable)
-			}
-			if err != nil {
-				return within(full, err)
-			}
-			defer sub.Close()
-			return in.folder(sub, full)
+		if !info.IsDir() {
+			return in.inspectFile(dir, name, full, info)
 		}
-		return in.file(dir, name, full, info)
+		sub, err := dir.OpenDir(name)
+		if in.collectsAll && errors.Is(err, fs.ErrPermission) {
+			return in.reportUnexpected(full, unreadable)
+		}
+		if err != nil {
+			return durable.PrefixMountPath(at, err)
+		}
+		defer sub.Close() // read-only
+		return in.inspectDir(sub, full)
 	})
 }
 
-// whole refuses a folder that is not the one that was claimed and does not hold all that was archived.
-func (in *inspection) whole() error {
-	if !in.all {
-		return nil
-	}
+// checkComplete refuses a folder that does not hold every file that was archived. It is for a folder that is recognised by its
+// content alone: the folder that was claimed may have lost files since.
+func (in *inspection) checkComplete() error {
 	there := map[string]bool{}
-	for name := range in.right {
+	for name := range in.matched {
 		there[norm.NFC.String(name)] = true
 	}
 	for name := range in.files {
 		if !there[name] {
-			return in.stray(".", "is another folder than the one that was archived: "+name+" is missing")
+			return in.reportUnexpected(".", "is another folder than the one that was archived: "+name+" is missing")
 		}
 	}
 	return nil
 }
 
-func (in *inspection) file(dir *durable.Dir, name, full string, info fs.FileInfo) error {
+func (in *inspection) inspectFile(dir *durable.Dir, name, full string, info fs.FileInfo) error {
 	if err := in.ctx.Err(); err != nil {
 		return err
 	}
 	want, archived := in.files[norm.NFC.String(full)]
 	switch {
 	case !info.Mode().IsRegular():
-		return in.stray(full, "is a link or another thing that was not archived")
+		return in.reportUnexpected(full, "is a link or another thing that was not archived")
 	case archived:
-		return in.compare(dir, name, full, want)
+		return in.compareFile(dir, name, full, want)
 	case in.junk[full], full == name && isNote(name):
-		in.right[full] = identityOf(info)
+		in.matched[full] = identityOf(info)
 		return nil
 	}
-	return in.stray(full, "was not archived")
+	return in.reportUnexpected(full, "was not archived")
 }
 
-func (in *inspection) compare(dir *durable.Dir, name, full string, want archive.File) error {
+// compareFile compares size and digest of a file with what was archived.
+func (in *inspection) compareFile(dir *durable.Dir, name, full string, want archive.File) error {
 	file, info, err := durable.OpenRegular(dir.Root(), name)
-	if in.collect && errors.Is(err, fs.ErrPermission) {
-		return in.stray(full, unreadable)
+	if in.collectsAll && errors.Is(err, fs.ErrPermission) {
+		return in.reportUnexpected(full, unreadable)
 	}
 	if err != nil {
-		return within(full, err)
+		return durable.PrefixMountPath(path.Dir(full), err)
 	}
-	defer file.Close() // read-only: its close has nothing to tell
+	defer file.Close() // read-only
 	if info.Size() != want.Size {
-		return in.stray(full, "has another size than when it was archived")
+		return in.reportUnexpected(full, "has another size than when it was archived")
 	}
-	sum, err := digest(in.ctx, file)
+	sum, err := digestFile(in.ctx, file)
 	if err != nil {
 		return fmt.Errorf("read %q: %w", full, err)
 	}
+	// The identity is read again: a file that changed while it was read has a digest that proves nothing.
 	after, err := file.Stat()
 	if err != nil {
 		return err
 	}
 	if sum != want.SHA256 || identityOf(after) != identityOf(info) {
-		return in.stray(full, "has another content than when it was archived")
+		return in.reportUnexpected(full, "has another content than when it was archived")
 	}
-	in.right[full] = identityOf(info)
+	in.matched[full] = identityOf(info)
 	return nil
 }
 
-func digest(ctx context.Context, file *os.File) (archive.Digest, error) {
+func digestFile(ctx context.Context, file *os.File) (archive.Digest, error) {
 	h := sha256.New()
 	buf := make([]byte, 128<<10)
 	for {
@@ -208,34 +177,36 @@ func digest(ctx context.Context, file *os.File) (archive.Digest, error) {
 	}
 }
 
-// remove takes away what was found right, then the folder name in parent, which dir holds open.
-func (in *inspection) remove(parent, dir *durable.Dir, name string) error {
-	if err := in.empty(dir, ""); err != nil {
+// removeFolder removes all that matched, then the folder name in parent. dir is that folder, open.
+func (in *inspection) removeFolder(parent, dir *durable.Dir, name string) error {
+	if err := in.removeContents(dir, ""); err != nil {
 		return err
 	}
-	if err := in.rmdir(parent, name, "."); err != nil {
+	if err := in.removeDir(parent, name, "."); err != nil {
 		return err
 	}
+	// One sync for all removals. A power loss before it may bring the folder back into its claim; the next call removes it again.
 	return parent.Sync()
 }
 
-// empty removes the files of dir if they are all still as they were found, then its folders from the bottom up.
-func (in *inspection) empty(dir *durable.Dir, at string) error {
-	var files, folders []string // no more than were found right: the first other one ends it
-	err := each(dir, func(name string) error {
+// removeContents removes the files of dir, then its folders from the bottom up. Before the first removal it checks that every
+// file is still as it was inspected.
+func (in *inspection) removeContents(dir *durable.Dir, at string) error {
+	var files, folders []string // no more than were inspected: the first unknown one ends it
+	err := dir.EachName(func(name string) error {
 		full := path.Join(at, name)
 		info, err := dir.Lstat(name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
-			return within(full, err)
+			return durable.PrefixMountPath(at, err)
 		case info.IsDir():
 			folders = append(folders, name)
 			return nil
 		}
-		if found, ok := in.right[full]; !ok || found != identityOf(info) {
-			return in.stray(full, "changed while the folder was being removed")
+		if found, ok := in.matched[full]; !ok || found != identityOf(info) {
+			return in.reportUnexpected(full, "changed while the folder was being removed")
 		}
 		files = append(files, name)
 		return nil
@@ -244,43 +215,47 @@ func (in *inspection) empty(dir *durable.Dir, at string) error {
 		return err
 	}
 	for _, name := range files {
+		// Look once more just before the unlink: the loop over many files takes time.
 		info, err := dir.Lstat(name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return within(path.Join(at, name), err)
+			return durable.PrefixMountPath(at, err)
 		}
-		if err == nil && identityOf(info) != in.right[path.Join(at, name)] {
-			return in.stray(path.Join(at, name), "changed while the folder was being removed")
+		if err == nil && identityOf(info) != in.matched[path.Join(at, name)] {
+			return in.reportUnexpected(path.Join(at, name), "changed while the folder was being removed")
 		}
+		// A crash between two unlinks leaves a part of the folder in its claim. The next call inspects what is left and goes on:
+		// missing files are no difference for the folder that was claimed.
 		if err := dir.Unlink(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	for _, name := range folders {
-		if err := in.prune(dir, name, path.Join(at, name)); err != nil {
+		if err := in.removeSubfolder(dir, name, path.Join(at, name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (in *inspection) prune(parent *durable.Dir, name, full string) error {
+func (in *inspection) removeSubfolder(parent *durable.Dir, name, full string) error {
 	sub, err := parent.OpenDir(name)
 	if err != nil {
-		return within(full, err)
+		return durable.PrefixMountPath(path.Dir(full), err)
 	}
-	if err := errors.Join(in.empty(sub, full), sub.Close()); err != nil {
+	if err := errors.Join(in.removeContents(sub, full), sub.Close()); err != nil {
 		return err
 	}
-	return in.rmdir(parent, name, full)
+	return in.removeDir(parent, name, full)
 }
 
-func (in *inspection) rmdir(parent *durable.Dir, name, full string) error {
+// removeDir removes an empty folder. rmdir itself is the check that nothing new lies in it.
+func (in *inspection) removeDir(parent *durable.Dir, name, full string) error {
 	err := parent.Rmdir(name)
 	if errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, fs.ErrExist) {
-		return in.stray(full, "holds something that came while the folder was being removed")
+		return in.reportUnexpected(full, "holds something that came while the folder was being removed")
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil // removed before a crash
 	}
 	return err
 }

@@ -4,79 +4,79 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"math"
+	"os"
+	"strings"
+	"syscall"
+	"time"
 
 	"vaultd/internal/durable"
 )
 
-// Mark says whose a drop folder is, as its drop.json does.
-type Mark struct {
-	LedgerID, Environment string
-	Epoch                 uint64
+// OwnershipMark says which ledger a drop folder belongs to. It is the content of .vaultd/drop.json.
+type OwnershipMark struct {
+	LedgerID    string `json:"ledger"`
+	Environment string `json:"environment"`
+	Epoch       uint64 `json:"epoch"`
 }
 
 // ReadMark reads the mark of the drop folder at path. It takes no lock and changes nothing. ok is false where the folder is
-// there and bears no mark; the error wraps [ErrUnavailable] where there is no folder.
-func ReadMark(path string) (m Mark, ok bool, err error) {
-	f, err := openMark(path)
-	if f == nil {
+// there without a mark. The error wraps [ErrUnavailable] where there is no folder.
+func ReadMark(path string) (m OwnershipMark, ok bool, err error) {
+	vaultd, err := openVaultdDir(path)
+	if vaultd == nil {
 		return m, false, err
 	}
-	defer f.Close()
-	g, err := f.readGuard()
+	defer vaultd.Close() // read-only
+	m, err = readMark(vaultd)
 	if errors.Is(err, fs.ErrNotExist) {
 		return m, false, nil
 	}
 	if err != nil {
 		return m, false, fmt.Errorf("read the mark of %q: %w", path, err)
 	}
-	return Mark(g), true, nil
+	return m, true, nil
 }
 
-// CheckMark compares the mark of the drop folder at path with ours, without a lock. The error is a [*ForeignError] where it is
-// another's; a folder without a mark is nobody's.
-func CheckMark(path string, ours Mark) error {
+// CheckMark compares the mark of the drop folder at path with ours, without a lock. The error is a [*ForeignError] when the
+// mark is another's. A folder without a mark belongs to nobody and passes.
+func CheckMark(path string, ours OwnershipMark) error {
 	m, ok, err := ReadMark(path)
 	if err != nil || !ok {
 		return err
 	}
-	f := &Folder{cfg: Config{Path: path, LedgerID: ours.LedgerID, Environment: ours.Environment, Epoch: ours.Epoch}}
-	return f.compare(guard(m))
+	return compareMarks(path, m, ours)
 }
 
-// TakeOverFolder writes the mark of a drop folder that is ours with a later epoch, without waiting for whoever works in it: that one
-// sees it at its next step, and stops. The error is a [*ForeignError] where the folder is another ledger's or a later epoch's.
-// A folder without a mark gets it when it is opened.
-func TakeOverFolder(path string, m Mark) error {
-	f, err := openMark(path)
-	if f == nil {
+// TakeOverFolder writes a mark with a later epoch into a drop folder that is ours, without waiting for a process that works in
+// it: that process sees the mark at its next step and stops. The error is a [*ForeignError] when the folder belongs to another
+// ledger or to a later epoch. A folder without a mark gets it when it is opened.
+func TakeOverFolder(path string, m OwnershipMark) error {
+	vaultd, err := openVaultdDir(path)
+	if vaultd == nil {
 		return err
 	}
-	defer f.Close()
-	f.cfg = Config{Path: path, LedgerID: m.LedgerID, Environment: m.Environment, Epoch: m.Epoch}
-	g, err := f.readGuard()
+	defer vaultd.Close() // what was written is synced
+	found, err := readMark(vaultd)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return fmt.Errorf("read the mark of %q: %w", path, err)
 	}
-	if err := f.compare(g); err != nil || Mark(g) == m {
+	if err := compareMarks(path, found, m); err != nil || found == m {
 		return err
 	}
-	data, err := json.Marshal(guard(m))
-	if err == nil {
-		err = f.vaultd.WriteFile(guardFile, append(data, '\n'), 0o600)
-	}
-	if err != nil {
+	// A crash here leaves the old mark or the new one. The same call finishes the work: both pass the comparison.
+	if err := writeMark(vaultd, m); err != nil {
 		return fmt.Errorf("write the mark of %q: %w", path, err)
 	}
 	return nil
 }
 
-// openMark opens no more of a drop folder than its mark needs; nil where it has no place for one.
-func openMark(path string) (*Folder, error) {
+// openVaultdDir opens .vaultd in the drop folder at path, and nothing else of it. It returns nil where there is none.
+func openVaultdDir(path string) (*durable.Dir, error) {
 	root, err := durable.Open(path, nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -84,12 +84,103 @@ func openMark(path string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{cfg: Config{Path: path, Epoch: math.MaxUint64}, root: root}
-	if f.vaultd, err = root.OpenDir(vaultdDir); errors.Is(err, fs.ErrNotExist) {
-		return nil, f.Close()
+	defer root.Close() // read-only
+	vaultd, err := root.OpenDir(vaultdDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
+	return vaultd, err
+}
+
+// lockAndCheckMark locks the drop folder, then makes sure that it is ours. It reads the mark before it writes anything.
+func (f *Folder) lockAndCheckMark() (err error) {
+	f.lock, err = durable.OpenLock(f.vaultd.Root(), lockFile)
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return err
 	}
-	return f, nil
+	// The kernel releases the lock when the process dies, so a crash leaves nothing that keeps the next start out.
+	switch err := syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		holder, _ := io.ReadAll(io.LimitReader(f.lock, 200)) // for the message only
+		return &LockedError{Path: f.cfg.Path, Holder: strings.ToValidUTF8(strings.TrimSpace(string(holder)), "?")}
+	case err != nil:
+		return fmt.Errorf("lock %s/%s: %w", vaultdDir, lockFile, err)
+	}
+	if err := f.checkOrWriteMark(); err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "this machine"
+	}
+	holder := fmt.Sprintf("process %d on %s since %s\n", os.Getpid(), host, time.Now().UTC().Format(time.RFC3339))
+	// The holder's name is for people only, so on a full disk the lock holds without it. The old text is overwritten before the
+	// file is cut, so that the write needs no new space.
+	if n, err := f.lock.WriteAt([]byte(holder), 0); err == nil {
+		_ = f.lock.Truncate(int64(n))
+	}
+	return nil
+}
+
+// checkOrWriteMark compares the mark with our ledger, and writes it where the folder is new or the ledger has a later epoch.
+func (f *Folder) checkOrWriteMark() error {
+	ours := f.ourMark()
+	found, err := readMark(f.vaultd)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && f.cfg.HasWorkedHere:
+		return fmt.Errorf("%w: %q has no %s/%s any more", ErrUnavailable, f.cfg.Path, vaultdDir, markFile)
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	default:
+		if err := compareMarks(f.cfg.Path, found, ours); err != nil || found == ours {
+			return err
+		}
+	}
+	// A crash here leaves the old mark, or none where there was none. The next start writes it: we hold the lock.
+	return writeMark(f.vaultd, ours)
+}
+
+func (f *Folder) ourMark() OwnershipMark {
+	return OwnershipMark{f.cfg.LedgerID, f.cfg.Environment, f.cfg.Epoch}
+}
+
+// compareMarks returns a [*ForeignError] when a drop folder with the mark found is not ours.
+func compareMarks(path string, found, ours OwnershipMark) error {
+	foreign := &ForeignError{Path: path, LedgerID: found.LedgerID, Environment: found.Environment, Epoch: found.Epoch}
+	switch {
+	case found.LedgerID != ours.LedgerID:
+		foreign.What = "another ledger"
+	case found.Environment != ours.Environment:
+		foreign.What = "another environment"
+	case found.Epoch > ours.Epoch:
+		foreign.What = laterEpoch
+	default:
+		return nil
+	}
+	return foreign
+}
+
+func readMark(vaultd *durable.Dir) (m OwnershipMark, err error) {
+	file, _, err := durable.OpenRegular(vaultd.Root(), markFile)
+	if err != nil {
+		return m, err
+	}
+	defer file.Close() // read-only
+	data, err := io.ReadAll(io.LimitReader(file, 4096))
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(data, &m); err != nil || m.LedgerID == "" {
+		return m, fmt.Errorf("%s/%s is not readable; whose folder this is cannot be told", vaultdDir, markFile)
+	}
+	return m, nil
+}
+
+func writeMark(vaultd *durable.Dir, m OwnershipMark) error {
+	data, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return vaultd.WriteFile(markFile, append(data, '\n'), 0o600)
 }

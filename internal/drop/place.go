@@ -12,10 +12,11 @@ import (
 	"syscall"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 )
 
-// Kind is where a folder goes when its entry has ended.
+// Kind says where a folder goes when its entry has ended.
 type Kind string
 
 // The kinds, by the names of their folders.
@@ -25,10 +26,10 @@ const (
 	Duplicates Kind = "_duplicates"
 )
 
-// ErrDestinationTaken says that something else lies at the destination: choose and record another.
+// ErrDestinationTaken says that another folder lies at the destination: the caller chooses and records another one.
 var ErrDestinationTaken = errors.New("something else lies at the destination")
 
-// ErrFolderLost says that a folder is neither where it was nor where it was to go. Somebody moved or removed it by hand.
+// ErrFolderLost says that a folder lies neither in its old place nor in its new one: a person moved or removed it.
 var ErrFolderLost = errors.New("the folder is in neither place")
 
 // NoteFile is a file that vaultd writes into a folder: _REASON.txt, _RECEIPT.txt or _RECEIPT.json.
@@ -37,24 +38,28 @@ type NoteFile struct {
 	Data []byte
 }
 
-// ReasonNote makes the note that tells people why they got their folder back: UTF-8 with a byte order mark and CRLF.
-func ReasonNote(text string) NoteFile { return NoteFile{Name: reasonFile, Data: forNotepad(text)} }
+// ReasonNote makes the note that tells people why their folder came back: UTF-8 with a byte order mark and CRLF.
+func ReasonNote(text string) NoteFile {
+	return NoteFile{Name: reasonFile, Data: encodeForNotepad(text)}
+}
 
-// ReceiptNote makes the note that stands for people beside what was archived, in the form of Reason.
-func ReceiptNote(text string) NoteFile { return NoteFile{Name: "_RECEIPT.txt", Data: forNotepad(text)} }
+// ReceiptNote makes the receipt for people, in the form of [ReasonNote].
+func ReceiptNote(text string) NoteFile {
+	return NoteFile{Name: "_RECEIPT.txt", Data: encodeForNotepad(text)}
+}
 
 const reasonFile = "_REASON.txt"
 
 var notes = []string{reasonFile, "_RECEIPT.txt", "_RECEIPT.json"}
 
-// isNote tells the names of notes, and those they have while they are written.
+// isNote reports whether name is that of a note, or the temporary name of one that is being written.
 func isNote(name string) bool {
 	return slices.ContainsFunc(notes, func(n string) bool {
 		return strings.EqualFold(n, name) || name == durable.TemporaryName(n)
 	})
 }
 
-func forNotepad(text string) []byte {
+func encodeForNotepad(text string) []byte {
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
 	return append([]byte("\xef\xbb\xbf"), strings.ToValidUTF8(text, "\ufffd")...)
 }
@@ -83,77 +88,86 @@ func parsePlace(rel string) (place, error) {
 	return place{}, fmt.Errorf("%q is not a place in a drop folder", rel)
 }
 
-func (p place) dir() []string {
+// parents returns the names of the folders that lead to the place.
+func (p place) parents() []string {
 	if p.month == "" {
 		return []string{string(p.kind)}
 	}
 	return []string{string(p.kind), p.month}
 }
 
-// rel is the place relative to the drop folder.
-func (p place) rel() string { return path.Join(append(p.dir(), p.name)...) }
+// rel returns the path of the place relative to the drop folder.
+func (p place) rel() string { return path.Join(append(p.parents(), p.name)...) }
 
-// walk opens the folder below the drop folder that the elements lead to; with make it makes what is missing, for people.
-func (f *Folder) walk(elements []string, make bool) (*durable.Dir, error) {
-	dir, err := f.root, error(nil)
+// openPath opens the folder that the elements lead to, from the drop folder on.
+func (f *Folder) openPath(elements []string) (*durable.Dir, error) {
+	return f.walkPath(elements, (*durable.Dir).OpenDir)
+}
+
+// makePath is openPath, and makes the folders that are missing, for people.
+func (f *Folder) makePath(elements []string) (*durable.Dir, error) {
+	return f.walkPath(elements, f.openOrMakeShared)
+}
+
+func (f *Folder) walkPath(elements []string, open func(parent *durable.Dir, name string) (*durable.Dir, error)) (*durable.Dir, error) {
+	dir := f.root
 	for i, name := range elements {
-		var next *durable.Dir
-		next, err = f.step(dir, name, make)
-		err = below(path.Join(elements[:i]...), err)
+		next, err := open(dir, name)
 		if i > 0 {
-			dir.Close()
+			dir.Close() // only opened on the way
 		}
 		if err != nil {
-			return nil, err
+			return nil, durable.PrefixMountPath(path.Join(elements[:i]...), err)
 		}
 		dir = next
 	}
 	return dir, nil
 }
 
-func (f *Folder) step(dir *durable.Dir, name string, make bool) (*durable.Dir, error) {
-	next, err := dir.OpenDir(name)
-	if !make {
-		return next, err
-	}
+// openOrMakeShared opens the folder name in parent, and makes it for people where it is missing.
+func (f *Folder) openOrMakeShared(parent *durable.Dir, name string) (*durable.Dir, error) {
+	dir, err := parent.OpenDir(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := dir.Mkdir(name, forPeople, f.gid); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := parent.Mkdir(name, sharedDirMode, f.gid); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		return dir.OpenDir(name)
+		return parent.OpenDir(name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	// A crash between mkdir and chmod leaves 0700, or what a usual umask makes of 0770.
-	info, err := next.Stat()
-	if err == nil && (info.Mode().Perm() == 0o700 || info.Mode().Perm() == 0o750) && int(stat(info).Uid) == os.Geteuid() {
-		if err := dir.SetModeAndGroup(name, forPeople, f.gid); err != nil {
-			return nil, errors.Join(err, next.Close())
+	// A crash between mkdir and chmod left the folder with mode 0700, or with 0770 less a usual umask. It is finished here.
+	info, err := dir.Stat()
+	if err == nil && (info.Mode().Perm() == 0o700 || info.Mode().Perm() == 0o750) && int(sysStat(info).Uid) == os.Geteuid() {
+		if err := parent.SetModeAndGroup(name, sharedDirMode, f.gid); err != nil {
+			return nil, errors.Join(err, dir.Close())
 		}
 	}
-	return next, nil
+	return dir, nil
 }
 
-// PlaceFolder writes the notes into the claimed folder and moves it to rel, which the ledger has committed. Done before, it does
-// nothing. Errors: [ErrDestinationTaken]: choose another rel; [ErrFolderLost]; a [*durable.MountError], its path relative to the drop folder:
-// something is mounted in the folder, which stays as it is until that is gone; else try again later.
+// PlaceFolder writes the notes into the claimed folder and moves it to rel, which the ledger has committed. A folder that lies
+// there already is left alone, so the call can be repeated.
 //
-// A returned folder in which a note cannot be written (no right, a folder of that name) is moved all the same and the error
-// tells so once; an archived one is not moved without its receipt.
+// The error is or wraps [ErrDestinationTaken] (choose another rel), [ErrFolderLost], or a [*durable.MountError] with a path
+// relative to the drop folder: something is mounted in the folder, which stays where it is until the mount is gone. After any
+// other error the caller tries again later.
+//
+// A returned folder is moved even when a note cannot be written into it (no right, a folder of that name); the error tells so
+// once. An archived folder is not moved without its receipt.
 func (f *Folder) PlaceFolder(c ClaimedFolder, rel string, notes ...NoteFile) error {
 	p, err := parsePlace(rel)
 	if err != nil {
 		return err
 	}
-	to, err := f.walk(p.dir(), true)
+	to, err := f.makePath(p.parents())
 	if err != nil {
 		return fmt.Errorf("open %q: %w", path.Dir(rel), err)
 	}
 	defer to.Close()
-	from, err := f.keyDir(c.Key)
+	from, err := f.openClaimDir(c.Key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return f.placed(to, p, c)
+		return f.confirmPlaced(to, p, c)
 	}
 	if err != nil {
 		return err
@@ -162,38 +176,45 @@ func (f *Folder) PlaceFolder(c ClaimedFolder, rel string, notes ...NoteFile) err
 	info, err := from.Root().Lstat(c.Folder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		// The folder left its claim before a crash. Sync first: that rename may not have reached the disk.
 		if err := from.Sync(); err != nil {
 			return err
 		}
-		return f.placed(to, p, c)
+		return f.confirmPlaced(to, p, c)
 	case err != nil:
 		return err
-	case !f.is(info, c.Inode):
+	case !f.isFolder(info, c.Inode):
 		return fmt.Errorf("place %q: the claimed folder is another one: %w", c.Folder, ErrFolderLost)
 	}
-	// Before anything is written into the folder or it is moved: people could delete, through a mount in it, what lies elsewhere.
-	if err := withoutMounts(from, c.Folder); err != nil {
-		return fmt.Errorf("place %q: %w", c.Folder, below(claimPath(c), err))
+	// Mounts are looked for before the folder is moved to people: through a mount in it they could delete what lies elsewhere.
+	if err := checkNoMounts(from, c.Folder); err != nil {
+		return fmt.Errorf("place %q: %w", c.Folder, durable.PrefixMountPath(claimPath(c), err))
 	}
-	noteErr := f.annotate(from, c.Folder, p.kind, notes)
-	if noteErr != nil && !(p.kind != Archived && unwritable(noteErr)) {
+	// The notes come before the rename: people never see the folder without them. A crash in between leaves the folder in its
+	// claim; the next call writes the notes again.
+	noteErr := f.writeNotes(from, c.Folder, p.kind, notes)
+	if noteErr != nil && !(p.kind != Archived && isLastingFault(noteErr)) {
 		return noteErr
 	}
-	if err := moved(from, c.Folder, to, p.name); errors.Is(err, fs.ErrExist) {
+	// A crash after this rename: the next call finds the claim empty and the folder at its destination.
+	if err := moveEntry(from, c.Folder, to, p.name); errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("place %q at %q: %w", c.Folder, rel, ErrDestinationTaken)
 	} else if err != nil {
 		return fmt.Errorf("place %q at %q: %w", c.Folder, rel, err)
 	}
-	f.noteTaken(to, p)
-	f.clear(c)
+	f.rememberName(to, p)
+	f.removeEmptyClaim(c.Key)
 	return noteErr
 }
 
-// RecogniseFolder finds the folder of c by its content where it has another inode, as after the drop folder was put back from a
-// backup: in its claim or, moved there before, at rel. It must hold all of d.Files as they were archived, and nothing that is
-// not in d; but what only goes back to people is whatever folder lies in its claim. It returns c with the inode of now.
+// RecogniseFolder finds the folder of c by its content where its inode has changed, as after the drop folder was put back from
+// a backup. It looks in the claim, then at rel. It returns c with the present inode.
 //
-// Errors: [ErrFolderLost]: it lies in neither place; [*UnexpectedContentError], [ErrUnexpectedItem]: what lies in the claim is something else.
+// The folder must hold all of d.Files as they were archived and nothing that is not in d. A folder that only goes back to
+// people is recognised by its place alone: whatever folder lies in the claim is the one.
+//
+// The error wraps [ErrFolderLost] when the folder lies in neither place. It is an [*UnexpectedContentError] or wraps
+// [ErrUnexpectedItem] when something else lies in the claim.
 func (f *Folder) RecogniseFolder(ctx context.Context, c ClaimedFolder, rel string, d Disposal) (ClaimedFolder, error) {
 	p, err := parsePlace(rel)
 	if err != nil {
@@ -202,20 +223,22 @@ func (f *Folder) RecogniseFolder(ctx context.Context, c ClaimedFolder, rel strin
 	if err := f.CheckStillOurs(); err != nil {
 		return c, err // nothing must be concluded from what lies here
 	}
-	claim, err := f.keyDir(c.Key)
+	claim, err := f.openClaimDir(c.Key)
 	if err == nil {
 		defer claim.Close()
-		in := newInspection(ctx, claimPath(c), d)
-		in.any = p.kind != Archived
-		c.Inode, err = f.recognise(in, claim, c.Folder)
+		if p.kind == Archived {
+			c.Inode, err = recogniseByContent(newInspection(ctx, claimPath(c), d), claim, c.Folder)
+		} else {
+			c.Inode, err = recogniseByPlace(claim, c.Folder, claimPath(c))
+		}
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return c, err
 	}
-	to, err := f.walk(p.dir(), false)
+	to, err := f.openPath(p.parents())
 	if err == nil {
 		defer to.Close()
-		c.Inode, err = f.recognise(newInspection(ctx, rel, d), to, p.name)
+		c.Inode, err = recogniseByContent(newInspection(ctx, rel, d), to, p.name)
 	}
 	if _, another := errors.AsType[*UnexpectedContentError](err); another || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUnexpectedItem) {
 		return c, fmt.Errorf("find %q in its claim or at %q: %w", c.Folder, rel, ErrFolderLost)
@@ -223,58 +246,79 @@ func (f *Folder) RecogniseFolder(ctx context.Context, c ClaimedFolder, rel strin
 	return c, err
 }
 
-func (f *Folder) recognise(in *inspection, parent *durable.Dir, name string) (Inode, error) {
-	dir, err := parent.OpenDir(name)
-	if errors.Is(err, syscall.ENOTDIR) {
-		return Inode{}, fmt.Errorf("%q is no folder: %w", in.rel, ErrUnexpectedItem)
-	}
-	if err != nil {
-		return Inode{}, below(path.Dir(in.rel), err)
-	}
-	defer dir.Close()
-	info, err := dir.Stat()
+// recogniseByPlace returns the inode of the folder name in parent, whatever it holds. Errors name rel.
+func recogniseByPlace(parent *durable.Dir, name, rel string) (Inode, error) {
+	dir, inode, err := openWithInode(parent, name, rel)
 	if err != nil {
 		return Inode{}, err
 	}
-	node := Inode{Dev: uint64(stat(info).Dev), Ino: stat(info).Ino}
-	if in.any {
-		return node, nil
-	}
-	in.all = true
-	if err := in.folder(dir, ""); err != nil {
-		return Inode{}, below(in.rel, err)
-	}
-	return node, in.whole()
+	return inode, dir.Close()
 }
 
-// placed answers for a folder that is not claimed any more: it must be at its destination, moved there before a crash.
-func (f *Folder) placed(to *durable.Dir, p place, c ClaimedFolder) error {
+// recogniseByContent returns the inode of the folder name in parent if it holds all that was archived and nothing else.
+func recogniseByContent(in *inspection, parent *durable.Dir, name string) (Inode, error) {
+	dir, inode, err := openWithInode(parent, name, in.rel)
+	if err != nil {
+		return Inode{}, err
+	}
+	defer dir.Close() // read-only
+	if err := in.inspectDir(dir, ""); err != nil {
+		return Inode{}, durable.PrefixMountPath(in.rel, err)
+	}
+	return inode, in.checkComplete()
+}
+
+func openWithInode(parent *durable.Dir, name, rel string) (*durable.Dir, Inode, error) {
+	dir, err := parent.OpenDir(name)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, Inode{}, fmt.Errorf("%q is no folder: %w", rel, ErrUnexpectedItem)
+	}
+	if err != nil {
+		return nil, Inode{}, durable.PrefixMountPath(path.Dir(rel), err)
+	}
+	info, err := dir.Stat()
+	if err != nil {
+		return nil, Inode{}, errors.Join(err, dir.Close())
+	}
+	return dir, inodeOf(info), nil
+}
+
+// inodeOf returns the identity of a folder.
+func inodeOf(info fs.FileInfo) Inode {
+	st := sysStat(info)
+	return Inode{Dev: uint64(st.Dev), Ino: st.Ino}
+}
+
+// confirmPlaced is for a folder that left its claim before a crash: it must lie at its destination.
+func (f *Folder) confirmPlaced(to *durable.Dir, p place, c ClaimedFolder) error {
 	info, err := to.Root().Lstat(p.name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err != nil || !f.is(info, c.Inode) {
+	if err != nil || !f.isFolder(info, c.Inode) {
 		return fmt.Errorf("place %q at %q: %w", c.Folder, p.rel(), ErrFolderLost)
 	}
+	// The rename was made before a crash and perhaps never synced. Its new place must be durable before the caller records it.
 	if err := to.Sync(); err != nil {
 		return err
 	}
-	f.clear(c)
+	f.removeEmptyClaim(c.Key)
 	return nil
 }
 
-// clear removes the empty claim. One that stays means nothing and is cleared at the next start.
-func (f *Folder) clear(c ClaimedFolder) { _ = f.claimed.Rmdir(c.Key.String()) }
+// removeEmptyClaim removes the folder of a claim whose folder has left it. Its errors do not matter, and a crash before it does
+// no harm: the next start removes empty claims.
+func (f *Folder) removeEmptyClaim(key archive.Key) { _ = f.claimed.Rmdir(key.String()) }
 
-// unwritable tells faults that lie in the folder and will not pass by themselves.
-func unwritable(err error) bool {
+// isLastingFault reports whether an error has its cause in the folder itself and does not pass by itself.
+func isLastingFault(err error) bool {
 	return slices.ContainsFunc([]error{fs.ErrPermission, syscall.EISDIR, syscall.ENOTDIR, syscall.ENOTEMPTY, fs.ErrExist},
 		func(e error) bool { return errors.Is(err, e) })
 }
 
-// annotate writes the notes into the folder, replacing older ones. What once told why the folder came back goes from one that
-// is archived now: it would not be true any more.
-func (f *Folder) annotate(parent *durable.Dir, folder string, kind Kind, notes []NoteFile) error {
+// writeNotes writes the notes into the folder and replaces older ones. From a folder that is archived now it removes the note
+// that told why it came back before: it is no longer true.
+func (f *Folder) writeNotes(parent *durable.Dir, folder string, kind Kind, notes []NoteFile) error {
 	if len(notes) == 0 {
 		return nil
 	}
@@ -287,29 +331,25 @@ func (f *Folder) annotate(parent *durable.Dir, folder string, kind Kind, notes [
 		if !isNote(n.Name) {
 			return fmt.Errorf("write into %q: %q is not a name for a note", folder, n.Name)
 		}
-		if err := f.write(dir, n); err != nil {
+		if err := f.writeSharedFile(dir, n); err != nil {
 			return fmt.Errorf("write %s into %q: %w", n.Name, folder, err)
 		}
 	}
 	if kind == Archived {
-		if err := dir.Unlink(reasonFile); err != nil && !errors.Is(err, fs.ErrNotExist) && !unwritable(err) {
+		// The receipt is written first: a crash before this unlink leaves both notes, and the next call removes this one.
+		if err := dir.Unlink(reasonFile); err != nil && !errors.Is(err, fs.ErrNotExist) && !isLastingFault(err) {
 			return fmt.Errorf("remove the old %s from %q: %w", reasonFile, folder, err)
 		}
 	}
+	// One sync for all notes and the removal. It comes before the rename that shows the folder to people.
 	return dir.Sync()
 }
 
-func (f *Folder) write(dir *durable.Dir, n NoteFile) error {
-	p, err := dir.Create(n.Name, 0o660)
+// writeSharedFile writes a file for people into dir. It does not sync dir.
+func (f *Folder) writeSharedFile(dir *durable.Dir, n NoteFile) error {
+	file, err := f.createShared(dir, n.Name, n.Data)
 	if err != nil {
 		return err
 	}
-	defer p.Discard()
-	if err := durable.SetGroup(p.File, f.gid); err != nil {
-		return err
-	}
-	if _, err := p.Write(n.Data); err != nil {
-		return err
-	}
-	return p.CommitWithoutDirSync()
+	return file.CommitWithoutDirSync()
 }

@@ -44,7 +44,7 @@ func TestPlace_I1_CrashAnywhereFinishes(t *testing.T) {
 				t.Errorf("%s: %q", at, got)
 			}
 			for _, name := range []string{"_archived", "_archived/2026-11"} {
-				if info, _ := os.Lstat(f.cfg.Path + "/" + name); info.Mode() != fs.ModeDir|forPeople {
+				if info, _ := os.Lstat(f.cfg.Path + "/" + name); info.Mode() != fs.ModeDir|sharedDirMode {
 					t.Errorf("%s: %s has mode %v", at, name, info.Mode())
 				}
 			}
@@ -75,8 +75,8 @@ func TestPlace_NoteIsForPeople(t *testing.T) {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
 	folder, _ := os.Lstat(path + "/_rejected")
-	if os.Getuid() == 0 && (stat(info).Gid != 12345 || stat(folder).Gid != 12345) {
-		t.Errorf("groups %d, %d", stat(info).Gid, stat(folder).Gid)
+	if os.Getuid() == 0 && (sysStat(info).Gid != 12345 || sysStat(folder).Gid != 12345) {
+		t.Errorf("groups %d, %d", sysStat(info).Gid, sysStat(folder).Gid)
 	}
 	if err := f.WriteStatusFile("INVOICE ARCHIVE\n"); err != nil {
 		t.Error(err)
@@ -382,7 +382,7 @@ func TestDispose_OtherFileSystemIsRefusedInWords(t *testing.T) {
 	path := share(t)
 	here, _ := os.Stat(path)
 	there, _ := os.Stat(other)
-	if stat(here).Dev == stat(there).Dev {
+	if sysStat(here).Dev == sysStat(there).Dev {
 		t.Skip("no second file system to move to")
 	}
 	c, rel, d := kept(t, path)

@@ -12,37 +12,38 @@ import (
 	"vaultd/internal/archive"
 )
 
-// DescribeNoRight names what keeps us from looking at the folder name, or at something in it, in the words of a refused claim.
+// DescribeNoRight returns a [*ClaimError] that says that vaultd has no right to look at the folder name or at something in it.
 func (f *Folder) DescribeNoRight(name string) error {
 	info, err := f.root.Root().Lstat(name)
 	if err != nil {
-		return f.refused(name, nil, fs.ErrPermission)
+		return f.newClaimError(name, nil, fs.ErrPermission)
 	}
-	return f.refused(name, info, fs.ErrPermission)
+	return f.newClaimError(name, info, fs.ErrPermission)
 }
 
-// FindUnreadable finds the first file or folder in a claimed folder that we have no right to read; nil: there is none.
+// FindUnreadable returns an error that names the first file or folder in a claimed folder that vaultd has no right to read. It
+// returns nil when there is none.
 func (f *Folder) FindUnreadable(key archive.Key) error {
 	dir, _, err := f.OpenClaimed(key)
 	if err != nil {
-		return f.unreadable(key, err)
+		return f.describeUnreadable(key, err)
 	}
-	defer dir.Close()
-	left := mostLooked
-	return firstUnreadable(dir.Root(), ".", &left)
+	defer dir.Close() // read-only
+	left := maxSearched
+	return findFirstUnreadable(dir.Root(), ".", &left)
 }
 
-// mostLooked bounds the search for what cannot be read.
-const mostLooked = 20_000
+// maxSearched bounds how many names FindUnreadable looks at.
+const maxSearched = 20_000
 
-// unreadable names a claimed folder that cannot even be opened.
-func (f *Folder) unreadable(key archive.Key, err error) error {
-	dir, keyErr := f.keyDir(key)
+// describeUnreadable names a claimed folder that cannot be opened because of its rights. It returns nil for other errors.
+func (f *Folder) describeUnreadable(key archive.Key, err error) error {
+	dir, keyErr := f.openClaimDir(key)
 	if keyErr != nil || !errors.Is(err, fs.ErrPermission) {
-		return nil // it is not the folder that keeps us out
+		return nil // the cause is not the folder
 	}
-	defer dir.Close()
-	c, err := f.content(dir, key)
+	defer dir.Close() // read-only
+	c, err := findClaimedFolder(dir, key)
 	if err != nil {
 		return nil
 	}
@@ -54,22 +55,23 @@ func (f *Folder) unreadable(key archive.Key, err error) error {
 }
 
 func unreadableError(name string, info fs.FileInfo) error {
-	return fmt.Errorf("cannot be read: %q (owner %s, %04o)", name, userName(stat(info).Uid), info.Mode().Perm())
+	return fmt.Errorf("cannot be read: %q (owner %s, %04o)", name, userName(sysStat(info).Uid), info.Mode().Perm())
 }
 
-func firstUnreadable(root *os.Root, rel string, left *int) error {
+// findFirstUnreadable tries to open rel and all below it. left counts down the names that it may still look at.
+func findFirstUnreadable(root *os.Root, rel string, left *int) error {
 	list, err := root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if err != nil {
-		info, look := root.Lstat(rel)
-		if look != nil || !errors.Is(err, fs.ErrPermission) {
+		info, statErr := root.Lstat(rel)
+		if statErr != nil || !errors.Is(err, fs.ErrPermission) {
 			return nil
 		}
 		return unreadableError(rel, info)
 	}
 	names, err := list.Readdirnames(*left)
-	list.Close()    // read-only
-	if err != nil { // a file, most often
-		return nil
+	list.Close() // read-only
+	if err != nil {
+		return nil // it is a file, most often
 	}
 	slices.Sort(names)
 	for _, name := range names {
@@ -78,9 +80,9 @@ func firstUnreadable(root *os.Root, rel string, left *int) error {
 		}
 		below := path.Join(rel, name)
 		if info, err := root.Lstat(below); err != nil || !info.IsDir() && !info.Mode().IsRegular() {
-			continue
+			continue // opening a device or a FIFO could do something
 		}
-		if err := firstUnreadable(root, below, left); err != nil {
+		if err := findFirstUnreadable(root, below, left); err != nil {
 			return err
 		}
 	}

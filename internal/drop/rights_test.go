@@ -68,25 +68,25 @@ func TestOpenReturned_OnlyTheSame(t *testing.T) {
 	if err := f.PlaceFolder(c, "_rejected/Huber 88", ReasonNote("x")); err != nil {
 		t.Fatal(err)
 	}
-	dir, err := f.OpenReturned("_rejected/Huber 88", c.Inode)
+	dir, err := f.OpenPlaced("_rejected/Huber 88", c.Inode)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir.Close()
 	os.Rename(path+"/_rejected/Huber 88", path+"/Huber 88")
-	if _, err := f.OpenReturned("_rejected/Huber 88", c.Inode); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := f.OpenPlaced("_rejected/Huber 88", c.Inode); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("gone: %v", err)
 	}
 	put(t, path, "_rejected/Huber 88/")
-	if _, err := f.OpenReturned("_rejected/Huber 88", c.Inode); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := f.OpenPlaced("_rejected/Huber 88", c.Inode); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("another: %v", err)
 	}
 	os.Remove(path + "/_rejected/Huber 88")
 	os.Symlink(path+"/Huber 88", path+"/_rejected/Huber 88")
-	if _, err := f.OpenReturned("_rejected/Huber 88", c.Inode); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := f.OpenPlaced("_rejected/Huber 88", c.Inode); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a link: %v", err)
 	}
-	if _, err := f.OpenReturned("../Huber 88", c.Inode); err == nil {
+	if _, err := f.OpenPlaced("../Huber 88", c.Inode); err == nil {
 		t.Error("left the drop folder")
 	}
 }

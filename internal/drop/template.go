@@ -12,35 +12,37 @@ import (
 	"vaultd/internal/durable"
 )
 
-// templateRecord, in .vaultd, tells which of the template's files are as vaultd wrote them: their digests by name.
+// templateRecord is a file in .vaultd. It holds the digests, by name, of the template files as vaultd wrote them.
 const templateRecord = "template.json"
 
-// WriteTemplate keeps _template: each file is made where it is missing, and made anew where it still is as vaultd wrote it.
-// What people changed is theirs and stays. After a crash in between a file counts as theirs at worst.
+// WriteTemplate keeps the files in _template. It makes a file that is missing, and makes a file anew that still is as vaultd
+// wrote it. A file that people changed is theirs and stays.
 func (f *Folder) WriteTemplate(files ...NoteFile) error {
-	dir, err := f.step(f.root, templateDir, true)
+	dir, err := f.openOrMakeShared(f.root, templateDir)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", templateDir, err)
 	}
 	defer dir.Close()
-	wrote := f.templateRecord()
+	written := f.readTemplateRecord()
 	for _, n := range files {
 		if strings.HasSuffix(n.Name, ".txt") {
-			n.Data = forNotepad(string(n.Data))
+			n.Data = encodeForNotepad(string(n.Data))
 		}
 		sum := archive.Sum(n.Data).String()
-		has, there := digestOf(dir, n.Name)
-		if there && (has == sum || has != wrote[n.Name]) {
+		present, exists := readDigest(dir, n.Name)
+		if exists && (present == sum || present != written[n.Name]) {
 			continue
 		}
-		if err := f.write(dir, n); err != nil {
+		// The file is synced before the record names it. A crash in between leaves a file that the record does not know: from then
+		// on it counts as people's own and is not written again.
+		if err := f.writeSharedFile(dir, n); err != nil {
 			return fmt.Errorf("write %s/%s: %w", templateDir, n.Name, err)
 		}
-		if err := dir.Sync(); err != nil { // before the record says so
+		if err := dir.Sync(); err != nil {
 			return fmt.Errorf("write %s/%s: %w", templateDir, n.Name, err)
 		}
-		wrote[n.Name] = sum
-		data, err := json.Marshal(wrote)
+		written[n.Name] = sum
+		data, err := json.Marshal(written)
 		if err == nil {
 			err = f.vaultd.WriteFile(templateRecord, append(data, '\n'), 0o600)
 		}
@@ -51,23 +53,23 @@ func (f *Folder) WriteTemplate(files ...NoteFile) error {
 	return nil
 }
 
-// templateRecord reads what was written; empty where that cannot be told.
-func (f *Folder) templateRecord() map[string]string {
-	wrote := map[string]string{}
+// readTemplateRecord reads the record. It is empty where the record is missing or unreadable.
+func (f *Folder) readTemplateRecord() map[string]string {
+	written := map[string]string{}
 	file, _, err := durable.OpenRegular(f.vaultd.Root(), templateRecord)
 	if err != nil {
-		return wrote
+		return written
 	}
 	defer file.Close() // read-only
 	data, err := io.ReadAll(io.LimitReader(file, 64<<10))
-	if err != nil || json.Unmarshal(data, &wrote) != nil || wrote == nil {
+	if err != nil || json.Unmarshal(data, &written) != nil || written == nil {
 		return map[string]string{}
 	}
-	return wrote
+	return written
 }
 
-// digestOf tells whether anything bears a name, and its digest: empty for what is large or no regular file.
-func digestOf(dir *durable.Dir, name string) (sum string, there bool) {
+// readDigest reports whether anything has that name, and returns its digest: empty for a large file or something else.
+func readDigest(dir *durable.Dir, name string) (sum string, exists bool) {
 	file, info, err := durable.OpenRegular(dir.Root(), name)
 	if err != nil {
 		return "", !errors.Is(err, fs.ErrNotExist)

@@ -93,11 +93,11 @@ func (p *pass) receipt(ctx context.Context, d Drop, l drop.PlacedFolder) error {
 	case err != nil && !isBad(err):
 		return err
 	case err != nil:
-		p.report.Folders.Unbelieved.add(Finding{Text: d.Name + "/" + l.Rel + ": " + err.Error()})
+		p.report.Folders.Unbelieved.add(Finding{Text: d.Name + "/" + l.Path + ": " + err.Error()})
 		return nil
 	}
 	if ev.differs != "" {
-		p.report.Folders.Differ.add(Finding{Key: ev.key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Rel + ": " + ev.differs})
+		p.report.Folders.Differ.add(Finding{Key: ev.key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Path + ": " + ev.differs})
 	}
 	e, ok, err := p.Book.Entry(ev.key)
 	switch {
@@ -108,14 +108,14 @@ func (p *pass) receipt(ctx context.Context, d Drop, l drop.PlacedFolder) error {
 	case !e.NeedsReconcile:
 		return nil
 	}
-	p.places[e.Key] = l.Rel
+	p.places[e.Key] = l.Path
 	if e.State != ledger.Discovered || d.claimed(e.Key) {
 		return nil
 	}
 	if _, taken, err := p.Book.FindByID(ev.sealed.ID); err != nil || taken {
 		return err
 	}
-	p.report.Folders.Receipts.add(Finding{Key: e.Key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Rel})
+	p.report.Folders.Receipts.add(Finding{Key: e.Key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Path})
 	return p.change(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: &ev.doc, Events: []ledger.Event{ev.sealed}})
 }
 
@@ -129,10 +129,10 @@ func (p *pass) recover(ctx context.Context, d Drop, l drop.PlacedFolder, ev evid
 		return err
 	}
 	if taken {
-		p.report.Folders.Unbelieved.add(Finding{Key: by, Remote: ev.receipt.BumID, Text: d.Name + "/" + l.Rel + ": what its receipt names belongs to another entry"})
+		p.report.Folders.Unbelieved.add(Finding{Key: by, Remote: ev.receipt.BumID, Text: d.Name + "/" + l.Path + ": what its receipt names belongs to another entry"})
 		return nil
 	}
-	p.report.Folders.Receipts.add(Finding{Key: ev.key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Rel})
+	p.report.Folders.Receipts.add(Finding{Key: ev.key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Path})
 	return p.change(ctx, ledger.Change{Key: ev.key, Document: &ev.doc, Events: []ledger.Event{ev.recovered(d, l)}})
 }
 

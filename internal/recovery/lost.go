@@ -53,11 +53,11 @@ func (p *pass) lying() (known standing, err error) {
 // another one's.
 func (s standing) of(d Drop, l drop.PlacedFolder) (archive.Key, bool) {
 	for _, c := range s.claim[place{drop: d.Name, node: ledger.Node(l.Inode)}] {
-		if strings.HasPrefix(path.Base(l.Rel), c.folder) {
+		if strings.HasPrefix(path.Base(l.Path), c.folder) {
 			return c.key, true
 		}
 	}
-	key, ok := s.going[place{drop: d.Name, dest: l.Rel}]
+	key, ok := s.going[place{drop: d.Name, dest: l.Path}]
 	return key, ok
 }
 
@@ -75,10 +75,10 @@ func (p *pass) givenBack(ctx context.Context, d Drop, kind drop.Kind, known stan
 		key, ok := known.of(d, l)
 		switch {
 		case ok:
-			p.back[key] = l.Rel
-		case !p.Adopt || known.dest[place{drop: d.Name, dest: l.Rel}]:
+			p.back[key] = l.Path
+		case !p.Adopt || known.dest[place{drop: d.Name, dest: l.Path}]:
 		case kind == drop.Duplicates:
-			p.report.Folders.Strange.add(Finding{Text: d.Name + "/" + l.Rel + ": what it repeats is not known; it has no entry"})
+			p.report.Folders.Strange.add(Finding{Text: d.Name + "/" + l.Path + ": what it repeats is not known; it has no entry"})
 		default:
 			if err := p.returned(ctx, d, l); err != nil {
 				return err

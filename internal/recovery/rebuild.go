@@ -43,17 +43,17 @@ func (p *pass) returned(ctx context.Context, d Drop, l drop.PlacedFolder) error 
 		return err
 	}
 	key := archive.NewKey(p.Now().Wall)
-	p.report.Folders.Returned.add(Finding{Key: key, Text: d.Name + "/" + l.Rel})
+	p.report.Folders.Returned.add(Finding{Key: key, Text: d.Name + "/" + l.Path})
 	return p.change(ctx, ledger.Change{Key: key, Document: d.asRead(ctx, l), Events: []ledger.Event{ledger.Recovered{
-		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Rel), Owner: l.Owner, Node: ledger.Node(l.Inode),
-		State: ledger.Rejected, Source: ledger.Returned, Dest: l.Rel, Cause: ledger.Cause{Code: "returned-before", Text: text},
+		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Path), Owner: l.Owner, Node: ledger.Node(l.Inode),
+		State: ledger.Rejected, Source: ledger.Returned, Dest: l.Path, Cause: ledger.Cause{Code: "returned-before", Text: text},
 	}}})
 }
 
 // asRead is what the sidecar of a returned folder says, so that the folder is found by it. Nil: nothing of it can be read
 // now. The folder is taken in all the same.
 func (d Drop) asRead(ctx context.Context, l drop.PlacedFolder) *ledger.Document {
-	dir, err := d.Folder.OpenPlaced(l)
+	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if err != nil {
 		return nil
 	}
@@ -72,7 +72,7 @@ const (
 
 // reason is what stands in a returned folder for people.
 func (d Drop) reason(l drop.PlacedFolder) (string, error) {
-	dir, err := d.Folder.OpenPlaced(l)
+	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	_, mount := errors.AsType[*durable.MountError](err) // what lies there is not what was returned
 	if mount || errors.Is(err, fs.ErrNotExist) {
 		return "", nil

@@ -43,7 +43,7 @@ func bad(format string, a ...any) error { return &badReceiptError{fmt.Sprintf(fo
 // read takes the evidence of an archived folder: its receipt, and what the packager makes of the files beside
 // it. An error that is not of the environment is a *badReceiptError.
 func (d Drop) read(ctx context.Context, l drop.PlacedFolder, environment string) (ev evidence, err error) {
-	dir, err := d.Folder.OpenPlaced(l)
+	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if mount, is := errors.AsType[*durable.MountError](err); is { // what lies there is not what was archived
 		return ev, bad("%v", mount)
 	}
@@ -170,8 +170,8 @@ func parseReceipt(text []byte, environment string) (ev evidence, err error) {
 func (ev evidence) recovered(d Drop, l drop.PlacedFolder) ledger.Recovered {
 	r := ev.receipt
 	return ledger.Recovered{
-		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Rel), Owner: l.Owner, Node: ledger.Node(l.Inode),
-		State: ledger.Archived, Source: ledger.Kept, Dest: l.Rel, ID: ev.sealed.ID, Content: ev.sealed.Content, Metadata: ev.sealed.Metadata,
+		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Path), Owner: l.Owner, Node: ledger.Node(l.Inode),
+		State: ledger.Archived, Source: ledger.Kept, Dest: l.Path, ID: ev.sealed.ID, Content: ev.sealed.Content, Metadata: ev.sealed.Metadata,
 		Package: ev.sealed.Package, Seal: ev.sealed.Seal, Number: ev.sealed.Number, StrangeDate: ev.sealed.StrangeDate,
 		Remote: r.BumID, SuccessRecord: []byte(r.Record), PossibleDouble: r.Double,
 		SeenAt: ev.at.seen, RegisteredAt: ev.at.registered, UploadedAt: ev.at.uploaded, ArchivedAt: ev.at.archived,

@@ -342,8 +342,8 @@ var remote = []mutant{
 		old: " && !tellsOfMore(ans.Body, len(raw))", new: "", tests: []string{speech},
 	},
 	{
-		name: "LinkAmongEndedFoldersPassedOver", promise: "I32", file: "internal/drop/lying.go",
-		old: "!yield(linked(path.Join(string(Archived), name)))", new: "top == nil", tests: []string{"vaultd/internal/recovery"},
+		name: "LinkAmongEndedFoldersPassedOver", promise: "I32", file: "internal/drop/placed.go",
+		old: "!yield(linkError(path.Join(string(Archived), name)))", new: "top == nil", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
 		name: "SignatureInErrors", promise: "I7", file: "internal/archive/ticket.go",

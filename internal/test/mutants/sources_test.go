@@ -24,24 +24,24 @@ var sources = []mutant{
 	},
 	{
 		name: "DisposedThoughItChanged", promise: "I18", file: "internal/drop/inspect.go",
-		old: "if err == nil && identityOf(info) != in.right[path.Join(at, name)] {", new: "if err == nil && identityOf(info) == (identity{}) {",
+		old: "if err == nil && identityOf(info) != in.matched[path.Join(at, name)] {", new: "if err == nil && identityOf(info) == (identity{}) {",
 		tests: []string{folders},
 	},
 	{
 		name: "ForeignFilesGoToo", promise: "I18", file: "internal/drop/inspect.go",
-		old: "\treturn in.stray(full, \"was not archived\")\n", new: "\tin.right[full] = identityOf(info)\n\treturn nil\n", tests: []string{folders},
+		old: "\treturn in.reportUnexpected(full, \"was not archived\")\n", new: "\tin.matched[full] = identityOf(info)\n\treturn nil\n", tests: []string{folders},
 	},
 	{
 		name: "LinksFollowed", promise: "I19", file: "internal/durable/file.go",
 		old: "unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC", new: "unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC", tests: []string{"vaultd/internal/durable", folders, packing},
 	},
 	{
-		name: "EveryDropFolderIsOurs", promise: "I16", file: "internal/drop/guard.go",
-		old: "case g.LedgerID != f.cfg.LedgerID:", new: "case g.LedgerID == \"\":", tests: []string{folders},
+		name: "EveryDropFolderIsOurs", promise: "I16", file: "internal/drop/mark.go",
+		old: "case found.LedgerID != ours.LedgerID:", new: "case found.LedgerID == \"\":", tests: []string{folders},
 	},
 	{
-		name: "LaterEpochIgnored", promise: "I16", file: "internal/drop/guard.go",
-		old: "case g.Epoch > f.cfg.Epoch:", new: "case g.Epoch > f.cfg.Epoch+1<<40:", tests: []string{folders},
+		name: "LaterEpochIgnored", promise: "I16", file: "internal/drop/mark.go",
+		old: "case found.Epoch > ours.Epoch:", new: "case found.Epoch > ours.Epoch+1<<40:", tests: []string{folders},
 	},
 	{
 		name: "UnmountedMeansNew", promise: "I15", file: "internal/drop/drop.go",
@@ -50,7 +50,7 @@ var sources = []mutant{
 	},
 	{
 		name: "ReplacedFolderIsTheSame", promise: "I19", file: "internal/drop/drop.go",
-		old: "if !os.SameFile(now, f.self) {", new: "if !now.IsDir() {", tests: []string{folders},
+		old: "if !os.SameFile(now, f.openedAs) {", new: "if !now.IsDir() {", tests: []string{folders},
 	},
 	{
 		name: "RenameReplaces", promise: "I1", file: "internal/durable/rename.go",
@@ -216,7 +216,7 @@ var sources = []mutant{
 	},
 	{
 		name: "MountIgnoredAtDisposal", promise: "I18", file: "internal/drop/dispose.go",
-		old: "\tif err := withoutMounts(parent, p.name); err != nil {\n\t\treturn nil, below(p.rel(), err)\n\t}\n", new: "",
+		old: "\tif err := checkNoMounts(parent, p.name); err != nil {\n\t\treturn nil, durable.PrefixMountPath(p.rel(), err)\n\t}\n", new: "",
 		tests: []string{"-run TestMount_I18 vaultd/internal/daemon", "-run TestMount " + folders},
 	},
 	{
@@ -226,7 +226,7 @@ var sources = []mutant{
 	},
 	{
 		name: "ReturnedWithAMountInIt", promise: "I18", file: "internal/drop/place.go",
-		old: "\tif err := withoutMounts(from, c.Folder); err != nil {", new: "\tif err := error(nil); err != nil {",
+		old: "\tif err := checkNoMounts(from, c.Folder); err != nil {", new: "\tif err := error(nil); err != nil {",
 		tests: []string{"-run TestMount_I18 vaultd/internal/daemon", "-run TestMount " + folders},
 	},
 }
