@@ -97,6 +97,17 @@ func (r *Registration) isProvenAbsent(at archive.Instant, ev StatusSeen) bool {
 	return r.EqualAnswers >= neededAnswers && r.unusedFor(at.Wall, ev.Receipt.Date) >= ev.Grace
 }
 
+// Evidence says how far it is proven that no content is at the service under this
+// registration: how many equal answers were counted, how many it needs, and before when
+// on our clock they are not believed, because something may be in flight; the service's
+// clock must say so too. need is 0 where no answer of this kind proves it.
+func (r Registration) Evidence(grace time.Duration) (have, need int, from time.Time) {
+	if r.LastStatus == archive.WaitingForPackage || r.LastStatus == archive.Failed {
+		have, need = int(r.EqualAnswers), neededAnswers
+	}
+	return have, need, r.lastUse().Add(grace)
+}
+
 // unusedFor returns for how long nothing can have left for the registration's address, by
 // our clock and by the service's, which read date when it answered. Where it told the time
 // with the ticket, an answer without it proves nothing; where it never does, ours counts.

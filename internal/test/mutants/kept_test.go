@@ -13,7 +13,7 @@ var kept = []mutant{
 		tests: []string{onDisk, worlds},
 	},
 	{
-		name: "NoSyncOfCommits", promise: "I5", file: "internal/ledger/boltledger/preflight.go",
+		name: "NoSyncOfCommits", promise: "I5", file: "internal/ledger/boltledger/file.go",
 		old: "Timeout: time.Second,", new: "Timeout: time.Second, NoSync: true,", tests: []string{onDisk},
 	},
 	{
@@ -25,11 +25,11 @@ var kept = []mutant{
 		old: "open = append(open, b, a)\n", new: "open = append(open, b, a)[:len(open)+1]\n", tests: []string{"vaultd/internal/proof"},
 	},
 	{
-		name: "SameNumberMissedAtOnce", promise: "I12", file: "internal/ledger/boltledger/rules.go",
+		name: "SameNumberMissedAtOnce", promise: "I12", file: "internal/ledger/boltledger/sharednames.go",
 		old: "\tif first != after.SameNumber {\n", new: "\tif false {\n", tests: []string{onDisk, "vaultd/internal/ingest"},
 	},
 	{
-		name: "RejectedCountsAsTheFirst", promise: "I12", file: "internal/ledger/boltledger/samenumber.go",
+		name: "RejectedCountsAsTheFirst", promise: "I12", file: "internal/ledger/boltledger/find.go",
 		old: "has.Number == e.Number && !has.IsCertainlyRejected()", new: "has.Number == e.Number", tests: []string{onDisk},
 	},
 	{
@@ -37,7 +37,7 @@ var kept = []mutant{
 		old: "\t\t\treturn t.remarkElsewhere(e)\n", new: "\t\t\treturn nil\n", tests: []string{"vaultd/internal/report"},
 	},
 	{
-		name: "UnusualNumberLookedAtSettlesAll", promise: "I13", file: "internal/ledger/human.go",
+		name: "UnusualNumberLookedAtSettlesAll", promise: "I13", file: "internal/ledger/operator.go",
 		old: "\t\t\treturn nil // not resolved: what comes", new: "\t\t\t// not resolved: what comes", tests: []string{pure},
 	},
 	{
@@ -54,7 +54,7 @@ var kept = []mutant{
 		old: "unnoted := l.head.writeRecord(l.end)\n", new: "var unnoted error\n", tests: []string{onDisk},
 	},
 	{
-		name: "RolledBackLedgerAccepted", promise: "I15", file: "internal/ledger/boltledger/preflight.go",
+		name: "RolledBackLedgerAccepted", promise: "I15", file: "internal/ledger/boltledger/inspect.go",
 		old: "case outside.N > end.N:", new: "case outside.N > end.N+1<<40:", tests: []string{onDisk},
 	},
 	{
@@ -66,11 +66,11 @@ var kept = []mutant{
 		old: "for _, name := range []string{fileName, headName} {", new: "for _, name := range []string{fileName} {", tests: []string{onDisk},
 	},
 	{
-		name: "BalanceMiscounted", promise: "I1", file: "internal/ledger/boltledger/gather.go",
+		name: "BalanceMiscounted", promise: "I1", file: "internal/ledger/boltledger/groupcommit.go",
 		old: "g.balance.CountChange(w.stored.State, e.State)", new: "g.balance.CountChange(ledger.None, e.State)", tests: []string{onDisk},
 	},
 	{
-		name: "StaleRevisionAccepted", promise: "I13", file: "internal/ledger/boltledger/gather.go",
+		name: "StaleRevisionAccepted", promise: "I13", file: "internal/ledger/boltledger/groupcommit.go",
 		old: "case c.Rev != stored.Rev:", new: "case c.Rev > stored.Rev:", tests: []string{onDisk, worlds},
 	},
 	{
@@ -82,7 +82,7 @@ var kept = []mutant{
 		old: "if err := g.keepPrunedNames(*g.entries[k]); err != nil {", new: "if g.entries[k] == nil {\n\t\t\tvar err error", tests: []string{onDisk},
 	},
 	{
-		name: "AddressComparedWithinOneAnswerOnly", promise: "I8", file: "internal/ledger/boltledger/rules.go",
+		name: "AddressComparedWithinOneAnswerOnly", promise: "I8", file: "internal/ledger/boltledger/sharednames.go",
 		old: "if identityOf(had, first.generation) != id {", new: "if identityOf(had, first.generation) != id && what != ledger.TakenObject {",
 		tests: []string{onDisk, worlds},
 	},
@@ -105,7 +105,7 @@ var kept = []mutant{
 		old: "bytes.Compare(parts[i][:8], parts[least][:8]) < 0", new: "bytes.Compare(parts[i][:8], parts[least][:8]) <= 0", tests: []string{onDisk},
 	},
 	{
-		name: "LedgerReadableByOthers", promise: "I27", file: "internal/ledger/boltledger/preflight.go",
+		name: "LedgerReadableByOthers", promise: "I27", file: "internal/ledger/boltledger/file.go",
 		old: "\treturn f.Chmod(0o600)\n", new: "\treturn nil\n", tests: []string{onDisk},
 	},
 	{
@@ -139,7 +139,7 @@ var kept = []mutant{
 		old: "\tcase e.NeedsReconcile:\n", new: "\tcase e.NeedsReconcile && e.State.IsFinal():\n", tests: []string{"-run Due|Transition|StatesPage|Suspect " + pure, onDisk},
 	},
 	{
-		name: "DoubtForgetsTheTicket", promise: "I15", file: "internal/ledger/boltledger/safe.go",
+		name: "DoubtForgetsTheTicket", promise: "I15", file: "internal/ledger/boltledger/safemode.go",
 		old: "s.marking = s.marking || m.doubting", new: "s.marking = false", tests: []string{onDisk},
 	},
 	{

@@ -20,7 +20,7 @@ var protocol = []mutant{
 		old: "return archive.Passed(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))", new: "return date.Sub(r.Ticket.Date.Add(ticketLife))", tests: []string{pure},
 	},
 	{
-		name: "DoubtKeepsTheEvidence", promise: "I2", file: "internal/ledger/doubt.go",
+		name: "DoubtKeepsTheEvidence", promise: "I2", file: "internal/ledger/reconcile.go",
 		old: "r.ClosedAt, r.EqualAnswers = at.Wall, 0", new: "_ = r", tests: []string{pure},
 	},
 	{

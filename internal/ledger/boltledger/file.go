@@ -1,0 +1,99 @@
+package boltledger
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/ledger"
+)
+
+// mapSize is how much address space the file gets at once: a file that outgrows its
+// mapping makes the writer wait until every reader, a backup too, is done. It costs
+// no memory; pages that are read count as RssFile.
+const mapSize = 1 << (28 + 8*(^uint(0)>>63)) // 64 GiB, or 256 MiB on 32 bits
+
+// openFile opens ledger.db, having locked and examined the file on the very
+// descriptor that bbolt then maps.
+func openFile(dir string, outside *headRecord) (*bbolt.DB, error) {
+	name := pathIn(dir, fileName)
+	info, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && outside != nil:
+		return nil, fmt.Errorf("%w, though %s beside it knows %d journal lines: put the ledger back or restore a backup; do not run \"vaultd init\"",
+			ledger.ErrMissing, headName, outside.N)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, ledger.ErrMissing
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, damage("%s is not a regular file", fileName)
+	}
+	line := uint64(0)
+	if outside != nil {
+		line = outside.N
+	}
+	var db *bbolt.DB
+	err = recoverDamage(func() (err error) {
+		db, err = bbolt.Open(name, 0o600, &bbolt.Options{
+			Timeout: time.Second, FreelistType: bbolt.FreelistMapType, InitialMmapSize: mapSize, OpenFile: examinedOpener(line),
+		})
+		return err
+	})
+	return db, err
+}
+
+// examinedOpener opens an existing file, locks it and looks at its pages, those that lead to a
+// journal line among them. bbolt asks it
+// for the file, and then finds the lock already its own.
+func examinedOpener(line uint64) func(name string, mode int, _ os.FileMode) (*os.File, error) {
+	return func(name string, mode int, _ os.FileMode) (*os.File, error) { return openAndExamine(name, mode, line) }
+}
+
+func openAndExamine(name string, mode int, line uint64) (*os.File, error) {
+	f, err := os.OpenFile(name, mode&^os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = ledger.ErrLocked
+	}
+	if err == nil {
+		err = restrictRights(f)
+	}
+	if err == nil {
+		err = checkBeforeMapping(f, line)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// restrictRights takes the ledger away from everybody but its owner.
+func restrictRights(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	return f.Chmod(0o600)
+}
+
+// recoverDamage turns what bbolt throws over a damaged page into a [ledger.DamageError]: a failed
+// assertion, an index out of range, or the fault of reading beyond the file's end.
+func recoverDamage(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = damage("reading it failed: %v", r)
+		}
+	}()
+	return fn()
+}

@@ -1,0 +1,124 @@
+package boltledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"vaultd/internal/ledger"
+)
+
+// InspectFile looks at a ledger file that lies anywhere, a backup most likely, as Open
+// would before it trusted it: its pages, its records of itself and the journal's last
+// block. It returns what the ledger says of itself and the end of its journal, and
+// changes nothing but rights that are too wide.
+func InspectFile(name string) (info ledger.Info, head ledger.Head, err error) {
+	err = recoverDamage(func() error {
+		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examinedOpener(0)})
+		if err != nil {
+			return err
+		}
+		err = db.View(func(tx *bbolt.Tx) error {
+			var s summary
+			var err error
+			info, s, err = readSelf(tx, currentForm())
+			head = s.head
+			return err
+		})
+		return errors.Join(err, db.Close())
+	})
+	if err != nil {
+		err = fmt.Errorf("examine ledger %q: %w", name, err)
+	}
+	return info, head, err
+}
+
+// VerifyFile checks a ledger file that lies anywhere, of this schema, as Verify checks
+// an open one. It changes nothing but rights that are too wide.
+func VerifyFile(ctx context.Context, name string) (found []ledger.Problem, err error) {
+	err = recoverDamage(func() (err error) {
+		db, err := bbolt.Open(name, 0o600, &bbolt.Options{ReadOnly: true, Timeout: time.Second, OpenFile: examinedOpener(0)})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		l := &Ledger{db: db, form: currentForm()}
+		err = db.View(func(tx *bbolt.Tx) error {
+			_, s, err := readSelf(tx, currentForm())
+			if err == nil {
+				l.loc, err = time.LoadLocation(s.zone) // the years of its totals
+			}
+			return err
+		})
+		if err == nil {
+			found, err = l.Verify(ctx)
+		}
+		return err
+	})
+	if err != nil {
+		err = fmt.Errorf("verify ledger %q: %w", name, err)
+	}
+	return found, err
+}
+
+// readSelf reads what the ledger says of itself and holds the last block against it.
+func readSelf(tx *bbolt.Tx, f storedForm) (info ledger.Info, s summary, err error) {
+	for _, name := range buckets {
+		if tx.Bucket(name) == nil {
+			return info, s, damage("the bucket %s is missing", name)
+		}
+	}
+	meta := tx.Bucket(metaBucket)
+	schema, err := f.checkSchema(meta) // first: what follows can only be read in a form that is known
+	if err != nil {
+		return info, s, err
+	}
+	if info, err = infoForm.decode(meta.Get(infoKey)); err != nil {
+		return info, s, damage("%v", err)
+	}
+	info.Schema = schema
+	if _, err := readSecret(meta); err != nil {
+		return info, s, err
+	}
+	if s, err = summaryForm.decode(meta.Get(summaryKey)); err != nil {
+		return info, s, damage("%v", err)
+	}
+	for _, t := range s.counts {
+		if t.state > ledger.Quarantined {
+			return info, s, damage("the balance counts state %d", t.state)
+		}
+	}
+	return info, s, checkJournalEnd(tx, s.head)
+}
+
+// checkJournalEnd holds the last block against the head.
+func checkJournalEnd(tx *bbolt.Tx, end ledger.Head) error {
+	last, err := headAt(tx, math.MaxUint64)
+	if err == nil && last != end {
+		err = damage("the journal ends at line %d, the head is at line %d", last.N, end.N)
+	}
+	return err
+}
+
+// checkOutsideHead holds the journal against the head that is kept outside.
+func checkOutsideHead(tx *bbolt.Tx, id string, end ledger.Head, outside *headRecord) error {
+	switch {
+	case outside == nil && end.N == 1:
+		return nil // a crash between making the ledger and its head
+	case outside == nil:
+		return damage("%s is missing, so that nobody can tell whether the ledger is the latest", headName)
+	case outside.Ledger != id:
+		return damage("%s belongs to the ledger %q, this one is %q", headName, outside.Ledger, id)
+	case outside.N > end.N:
+		return fmt.Errorf("%w: it has %d journal lines, the head outside knows %d", ledger.ErrRolledBack, end.N, outside.N)
+	}
+	h, err := headAt(tx, outside.N)
+	if err == nil && !outside.agreesWith(h) {
+		err = damage("journal line %d is not the one that %s knows", outside.N, headName)
+	}
+	return err
+}
