@@ -69,7 +69,7 @@ var sources = []mutant{
 		old: "if look != e.Fingerprint {", new: "if look.IsZero() {", tests: []string{conductor, "vaultd/internal/daemon", worlds},
 	},
 	{
-		name: "RightsOfAFolderOutsideTheLook", promise: "I23", file: "internal/watch/look.go",
+		name: "RightsOfAFolderOutsideTheLook", promise: "I23", file: "internal/watch/scan.go",
 		old: "uint64(st.Mode), uint64(st.Uid)<<32 | uint64(st.Gid), ", new: "uint64(st.Mode & unix.S_IFMT), ", tests: []string{watching},
 	},
 	{
@@ -77,20 +77,20 @@ var sources = []mutant{
 		old: "if (s.taking || s.ready) && s.refusals == 0 ||", new: "if s.taking || s.ready ||", tests: []string{watching},
 	},
 	{
-		name: "OverflowIgnored", promise: "I22", file: "internal/watch/listing.go",
+		name: "OverflowIgnored", promise: "I22", file: "internal/watch/rescan.go",
 		old: "\t\tcase e.Overflow:\n\t\t\ts.listing.soon = true\n", new: "\t\tcase e.Overflow:\n", tests: []string{watching},
 	},
 	{
-		name: "EventsAloneAreTheTruth", promise: "I22", file: "internal/watch/listing.go",
+		name: "EventsAloneAreTheTruth", promise: "I22", file: "internal/watch/rescan.go",
 		old: "\tr := round{session: s, tally: tally{}, now: now, left: -1}\n\tif err := r.read(ctx); err != nil {", new: "\tr := round{session: s, tally: tally{}, now: now, left: -1}\n\tif err := ctx.Err(); err != nil {",
 		tests: []string{watching},
 	},
 	{
-		name: "AnybodysChangeTakenForOurs", promise: "I22", file: "internal/watch/listing.go",
+		name: "AnybodysChangeTakenForOurs", promise: "I22", file: "internal/watch/rescan.go",
 		old: "if e.Name != \"\" && s.cfg.Reserved(e.Name) {", new: "if e.Name != \"\" {", tests: []string{watching},
 	},
 	{
-		name: "NeverReadAgain", promise: "I22", file: "internal/watch/listing.go",
+		name: "NeverReadAgain", promise: "I22", file: "internal/watch/rescan.go",
 		old: "l.own > 0 && now.Sub(l.bare.whole) < wholeAtLeast", new: "l.own > 0", tests: []string{watching},
 	},
 	{
