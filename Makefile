@@ -129,7 +129,8 @@ docs: ## make anew what is generated
 	$(GO) generate ./...
 	$(GO) test ./internal/web -run Metrics -update
 	$(GO) test ./internal/report -run Guarantees -update-guarantees
-	$(GO) test ./cmd/vaultd -run 'ConfigDocs|MessageIDs' -update-docs
+	$(GO) test ./internal/config -run ConfigDocs -update-docs
+	$(GO) test ./cmd/vaultd -run MessageIDs -update-docs
 
 demo: ## try it: service, drop folders and daemon on this machine alone
 	$(GO) run ./cmd/vaultd demo

@@ -7,13 +7,13 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -24,7 +24,7 @@ import (
 // view is one vaultd as a command sees it, inside the daemon or beside none.
 type view struct {
 	present.Clock
-	cfg    config
+	cfg    config.Config
 	ledger *boltledger.Ledger
 	state  func() daemon.State // nil: no daemon runs
 
@@ -55,7 +55,7 @@ func (a *app) withLedger(cmd *cobra.Command, args []string, do func(context.Cont
 
 // reach runs a command inside the daemon, or, where none runs, do in this process.
 // What the command writes inside the daemon goes to stdout.
-func (a *app) reach(ctx context.Context, cfg config, request []string, stdout io.Writer, do func(context.Context, view) error) error {
+func (a *app) reach(ctx context.Context, cfg config.Config, request []string, stdout io.Writer, do func(context.Context, view) error) error {
 	patience, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	retry := time.NewTicker(50 * time.Millisecond)
@@ -63,8 +63,8 @@ func (a *app) reach(ctx context.Context, cfg config, request []string, stdout io
 	for {
 		code, err := callControl(ctx, socketPath(cfg), request, stdout, a.stderr)
 		switch {
-		case errors.Is(err, errNoDaemon) && cfg.unusable != nil:
-			return cfg.unusable
+		case errors.Is(err, errNoDaemon) && cfg.Unusable != nil:
+			return cfg.Unusable
 		case !errors.Is(err, errNoDaemon):
 			a.tellFault(cfg)
 			return outcome(code, err)
@@ -84,46 +84,27 @@ func (a *app) reach(ctx context.Context, cfg config, request []string, stdout io
 // asking returns the configuration for a command about the ledger. A daemon at work answers with the configuration it
 // works with, whatever was written to the file since: then where its socket lies is all there is to know, and a file
 // with faults, or one that the person who asks may not read, still tells that or leaves it at its default.
-func (a *app) asking() (config, error) {
+func (a *app) asking() (config.Config, error) {
 	cfg, err := a.loadConfig()
-	wrong, isFaults := errors.AsType[*configError](err)
+	wrong, isFaults := errors.AsType[*config.Error](err)
 	if !isFaults || errors.Is(wrong, fs.ErrNotExist) { // a file that is not there says nothing of where to ask
 		return cfg, err
 	}
-	return config{StateDir: stateDirIn(a.configPath, a.env), unusable: err}, nil
+	return config.WithoutFile(a.configPath, a.env, err), nil
 }
 
 // tellFault says that the answer came in spite of the configuration on the disk.
-func (a *app) tellFault(cfg config) {
+func (a *app) tellFault(cfg config.Config) {
 	switch {
-	case cfg.unusable == nil:
-	case errors.Is(cfg.unusable, fs.ErrPermission):
+	case cfg.Unusable == nil:
+	case errors.Is(cfg.Unusable, fs.ErrPermission):
 	default:
 		fmt.Fprintln(a.stderr, `vaultd: the configuration on the disk has faults (see "vaultd check"); the running vaultd answered with the one it works with`)
 	}
 }
 
-var stateDirLine = regexp.MustCompile(`(?m)^state_dir:[ \t]*["']?(/[^"'#\n]*?)["']?[ \t]*(?:#.*)?$`)
-
-// stateDirIn finds where a configuration that cannot be used as a whole puts the state directory.
-func stateDirIn(path string, env func(string) (string, bool)) string {
-	dir := defaultStateDir
-	if src, err := readConfigFile(path); err == nil {
-		if m := stateDirLine.FindSubmatch(src); m != nil {
-			dir = string(m[1])
-		}
-	}
-	if other, set := env("VAULTD_STATE_DIR"); set && filepath.IsAbs(other) {
-		dir = other
-	}
-	return filepath.Clean(dir)
-}
-
-// defaultStateDir is the schema's.
-const defaultStateDir = "/var/lib/vaultd"
-
 // locally opens the ledger in this process.
-func locally(ctx context.Context, cfg config, do func(context.Context, view) error) error {
+func locally(ctx context.Context, cfg config.Config, do func(context.Context, view) error) error {
 	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
 	if err != nil {
 		return missingLedger(cfg, err)
@@ -139,7 +120,7 @@ func (a *app) insideView() view {
 	return view{present.Clock{Now: time.Now(), Location: a.cfg.Location}, *a.cfg, a.inside.Ledger(), a.inside.State, a.reloadFault}
 }
 
-func socketPath(cfg config) string { return filepath.Join(cfg.StateDir, "vaultd.sock") }
+func socketPath(cfg config.Config) string { return filepath.Join(cfg.StateDir, "vaultd.sock") }
 
 // outcome is the result of a command that ran inside the daemon.
 func outcome(code int, err error) error {

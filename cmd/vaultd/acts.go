@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
@@ -243,7 +244,7 @@ func (a *app) humans(v view) (*daemon.Humans, error) {
 	}
 	dc := daemon.Config{StateDir: v.cfg.StateDir, Now: now, Location: v.cfg.Location, Log: slog.New(slog.DiscardHandler), SpoolMinFree: v.cfg.Spool.MinFree}
 	for _, d := range v.cfg.Drops {
-		dc.Drops = append(dc.Drops, wireDrop(d, v.cfg.Package))
+		dc.Drops = append(dc.Drops, wireDrop(v.cfg, d))
 	}
 	return daemon.NewHumans(dc, v.ledger), nil
 }
@@ -367,8 +368,8 @@ func (a *app) returned(ctx context.Context, v view, x string) (ledger.Entry, err
 	return e, nil
 }
 
-// placeOf is where a returned folder lies on this machine; empty where the drop is not configured.
-func (c config) placeOf(e ledger.Entry) string {
+// returnedFolderPath is where a returned folder lies on this machine; empty where the drop is not configured.
+func returnedFolderPath(c config.Config, e ledger.Entry) string {
 	for _, d := range c.Drops {
 		if d.Name == e.Drop && e.Dest != "" {
 			return path.Join(d.Path, e.Dest)

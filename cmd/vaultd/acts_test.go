@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
@@ -159,18 +160,18 @@ func TestFolded(t *testing.T) {
 }
 
 func TestValidate_WhichDrop(t *testing.T) {
-	c := config{Drops: []dropConfig{{Name: "a", Path: "/srv/a"}, {Name: "ab", Path: "/srv/a/b"}, {Name: "c", Path: "/srv/c"}}}
+	c := config.Config{Drops: []config.Drop{{Name: "a", Path: "/srv/a"}, {Name: "ab", Path: "/srv/a/b"}, {Name: "c", Path: "/srv/c"}}}
 	for _, row := range []struct{ folder, name, want string }{
 		{"/srv/a/Huber 88", "", "a"}, {"/srv/a/b/Huber 88", "", "ab"}, {"/srv/a/_rejected/Huber 88", "", "a"}, {"/srv/abc/x", "", ""},
 		{"/tmp/x", "", ""}, {"/tmp/x", "c", "c"}, {"/srv/a/x", "c", "c"}, {"/srv/a/x", "d", ""},
 	} {
-		d, err := c.dropOf(row.folder, row.name)
+		d, err := dropForFolder(c, row.folder, row.name)
 		if err == nil != (row.want != "") || err == nil && d.Name != row.want {
 			t.Errorf("%+v: %s %v", row, d.Name, err)
 		}
 	}
 	c.Drops = c.Drops[:1]
-	if d, err := c.dropOf("/tmp/x", ""); err != nil || d.Name != "a" {
+	if d, err := dropForFolder(c, "/tmp/x", ""); err != nil || d.Name != "a" {
 		t.Errorf("the only drop: %s %v", d.Name, err)
 	}
 }

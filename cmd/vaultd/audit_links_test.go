@@ -1,11 +1,15 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"vaultd/internal/config"
+)
 
 // A page links to a receipt only where whoever opens the page there sees the receipt, too, on this machine and over a share.
 func TestAudit_LinksThatWork(t *testing.T) {
 	v := view{}
-	v.cfg.Drops = []dropConfig{{Name: "acme-in", Path: "/srv/invoices/acme-in"}, {Name: "beta-in", Path: "/srv/other/beta-in"}}
+	v.cfg.Drops = []config.Drop{{Name: "acme-in", Path: "/srv/invoices/acme-in"}, {Name: "beta-in", Path: "/srv/other/beta-in"}}
 	const receipt = "_archived/2026-11/Müller 4711/_RECEIPT.txt"
 	for _, row := range []struct{ beside, drop, receipt, want string }{
 		{"/srv/invoices/acme-in", "acme-in", receipt, "./_archived/2026-11/M%C3%BCller%204711/_RECEIPT.txt"},

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"vaultd/internal/config"
 	"vaultd/internal/drop"
 	"vaultd/internal/present"
 )
@@ -49,7 +50,7 @@ const saneSettle = 10 * time.Second
 const noRetention = "retention is not known: what the archive removes at its end will be called MISSING by reconcile. Write retention: 10y, or what your contract says"
 
 // hasteOf warns of a drop that may take a folder whose writer only pauses; "" when it waits long enough or knows better.
-func hasteOf(d dropConfig) string {
+func hasteOf(d config.Drop) string {
 	if d.Complete != "quiet" || d.Settle >= saneSettle {
 		return ""
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vaultd/internal/apicall"
+	"vaultd/internal/config"
 )
 
 func TestCheck_TroubleAtDrops(t *testing.T) {
@@ -30,7 +31,7 @@ func TestCheck_TroubleAtDrops(t *testing.T) {
 }
 
 func TestCheck_HastySettle(t *testing.T) {
-	for d, warned := range map[*dropConfig]bool{
+	for d, warned := range map[*config.Drop]bool{
 		{Complete: "quiet", Settle: 2 * time.Second}:  true,
 		{Complete: "quiet", Settle: 30 * time.Second}: false,
 		{Complete: "list", Settle: time.Second}:       false,

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/apicall"
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
 	"vaultd/internal/present"
@@ -61,7 +62,7 @@ that of the metadata.json in each folder; editors complete and check with them.`
 }
 
 func (a *app) printSchema(args []string) error {
-	schema := configSchema
+	schema := config.Schema
 	switch {
 	case len(args) == 1 && args[0] == "sidecar":
 		schema = sidecarSchema
@@ -93,8 +94,8 @@ type checkedFault struct {
 
 // check says what is wrong; with ask, also which vaults the archive does not list.
 func (a *app) check(ctx context.Context, show, ask bool) error {
-	cfg, err := a.everyFault()
-	wrong, isFaults := errors.AsType[*configError](err)
+	cfg, err := config.Check(a.configPath, a.env)
+	wrong, isFaults := errors.AsType[*config.Error](err)
 	switch {
 	case a.json && isFaults:
 		if err := writeJSON(a.stdout, checkedFaults(wrong)); err != nil {
@@ -132,8 +133,27 @@ func (a *app) check(ctx context.Context, show, ask bool) error {
 	return nil
 }
 
+// showConfig writes the settings, one in a line, each with its origin.
+func (a *app) showConfig(c config.Config) error {
+	all, err := c.Settings()
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return writeJSON(a.stdout, struct {
+			Settings []config.Setting `json:"settings"`
+		}{all})
+	}
+	t := present.NewTable(a.stdout, "KEY", "VALUE", "FROM")
+	for _, s := range all {
+		t.AppendRow(present.TableRow(s.Key, s.Text(), sanitize.Text(s.From())))
+	}
+	t.Render()
+	return nil
+}
+
 // lookAt says what a person should look at, of the ledger and drop by drop, although the configuration is good.
-func lookAt(cfg config) []string {
+func lookAt(cfg config.Config) []string {
 	all := []string{}
 	if trouble := ledgerTrouble(cfg); trouble != "" {
 		all = append(all, "state_dir: "+trouble)
@@ -156,7 +176,7 @@ func lookAt(cfg config) []string {
 const listPatience = 5 * time.Second
 
 // vaultAdvice asks the archive which vaults it lists. It has nothing to say where that does not answer.
-func (a *app) vaultAdvice(ctx context.Context, cfg config) []string {
+func (a *app) vaultAdvice(ctx context.Context, cfg config.Config) []string {
 	service, err := a.service(cfg)
 	if err != nil {
 		return nil // the start tells it
@@ -202,26 +222,7 @@ func noListWords(err error) string {
 	return fmt.Sprintf("%s: %s. What to do: %s", may, r.Text, ingest.AdviceOn(r.Code))
 }
 
-// everyFault reads the configuration and names what is wrong with the file and with this machine in one go.
-func (a *app) everyFault() (config, error) {
-	cfg, err := readConfig(a.configPath, a.env)
-	if err != nil {
-		return config{}, err
-	}
-	var all []fault
-	for _, err := range []error{cfg.doc.err(), cfg.checkDisk(a.env)} {
-		wrong, ok := errors.AsType[*configError](err)
-		if err != nil && !ok {
-			return config{}, err
-		}
-		if ok {
-			all = append(all, wrong.Faults...)
-		}
-	}
-	return cfg, newConfigError(all)
-}
-
-func checkedFaults(wrong *configError) checked {
+func checkedFaults(wrong *config.Error) checked {
 	c := checked{LookAt: []string{}, Advice: []string{}}
 	for _, f := range wrong.Faults {
 		c.Faults = append(c.Faults, checkedFault{f.File, f.Line, f.Col, f.Key, f.Problem, f.Hint})
@@ -229,7 +230,7 @@ func checkedFaults(wrong *configError) checked {
 	return c
 }
 
-func afterWords(a afterArchiveConfig) string {
+func afterWords(a config.AfterArchive) string {
 	switch a.Action {
 	case "move":
 		return "moved to " + sanitize.Text(a.To) + " after " + present.FormatAge(a.Grace)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -60,14 +61,14 @@ func shortDir(t *testing.T) string {
 }
 
 // startDaemon opens a real daemon without drops and answers on its socket until stop, or the end of the test.
-func startDaemon(t *testing.T) (cfg config, configPath string, stop func()) {
+func startDaemon(t *testing.T) (cfg config.Config, configPath string, stop func()) {
 	t.Helper()
 	dir := shortDir(t)
 	configPath = filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(configPath, []byte(smallConfig+"state_dir: "+dir+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := loadConfig(configPath, noEnv)
+	cfg, err := config.Load(configPath, noEnv)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
@@ -99,7 +100,7 @@ func demoFolder(dir string) (string, error) {
 
 // demoConfig writes the configuration, the secret and the drop folders, makes the
 // ledger, and returns what was written as it is read back.
-func (a *app) demoConfig(dir, serviceURL string) (config, error) {
+func (a *app) demoConfig(dir, serviceURL string) (config.Config, error) {
 	text := fmt.Sprintf(`# Made by "vaultd demo". config.example.yaml explains every key.
 service:
   environment: test
@@ -123,11 +124,11 @@ http: {listen: ""}
 		os.Mkdir(filepath.Join(dir, "beta-in"), 0o770),
 		os.Mkdir(filepath.Join(dir, "state"), 0o700),
 	); err != nil {
-		return config{}, fail(exitCreate, err, "")
+		return config.Config{}, fail(exitCreate, err, "")
 	}
-	cfg, err := loadConfig(path, func(string) (string, bool) { return "", false })
+	cfg, err := config.Load(path, func(string) (string, bool) { return "", false })
 	if err != nil {
-		return config{}, err
+		return config.Config{}, err
 	}
 	return cfg, boltledger.Create(cfg.StateDir, ledger.Info{
 		ID: uuid.NewString(), Environment: cfg.Service.Environment, BaseURL: cfg.Service.BaseURL, Created: time.Now(),
@@ -174,7 +175,7 @@ func demoEntries(d *daemon.Daemon, fn func(ledger.Entry)) error {
 }
 
 // demoReport says what became of each folder, what it would cost, and where all lies.
-func (a *app) demoReport(d *daemon.Daemon, cfg config, dir string) error {
+func (a *app) demoReport(d *daemon.Daemon, cfg config.Config, dir string) error {
 	t := present.NewTable(a.stdout, "FOLDER", "DROP", "ENDED AS", "WHY")
 	err := demoEntries(d, func(e ledger.Entry) {
 		t.AppendRow(present.TableRow(sanitize.Text(e.Folder), e.Drop, e.State.String(), demoWhy(e)))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -52,8 +53,8 @@ reached; 77 where only credentials were refused; 1 for all else.`,
 			case !errors.Is(err, errNoDaemon):
 				a.tellFault(cfg)
 				return outcome(code, err)
-			case cfg.unusable != nil:
-				return cfg.unusable
+			case cfg.Unusable != nil:
+				return cfg.Unusable
 			}
 			return a.doctor(c.Context(), cfg)
 		},
@@ -102,7 +103,7 @@ type diagnosis struct {
 const tryPatience = 10 * time.Second
 
 // doctor tries everything as this process and its user could do it.
-func (a *app) doctor(ctx context.Context, cfg config) error {
+func (a *app) doctor(ctx context.Context, cfg config.Config) error {
 	d := diagnosis{Running: a.inside != nil, User: present.UserName(uint32(os.Geteuid())), Tries: []tried{}}
 	tell := func(what, name string, do func(context.Context) []tried) {
 		for _, t := range patiently(ctx, what, name, do) {
@@ -193,10 +194,10 @@ func (d diagnosis) exitCode() int {
 }
 
 // tryConfig holds the configuration against this machine.
-func (a *app) tryConfig(cfg config) []tried {
+func (a *app) tryConfig(cfg config.Config) []tried {
 	var all []tried
-	err := cfg.checkDisk(a.env)
-	wrong, isFaults := errors.AsType[*configError](err)
+	err := cfg.CheckMachine(a.env)
+	wrong, isFaults := errors.AsType[*config.Error](err)
 	switch {
 	case err == nil:
 		all = append(all, ok("configuration", "", fmt.Sprintf("%s, %s environment", present.FormatCount(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment)))
@@ -225,7 +226,7 @@ func (a *app) tryDaemon(user string) tried {
 }
 
 // tryLedger looks whether the ledger is there and made for this service.
-func (a *app) tryLedger(cfg config) []tried {
+func (a *app) tryLedger(cfg config.Config) []tried {
 	var info ledger.Info
 	if a.inside != nil {
 		info = a.inside.Ledger().Info()
@@ -243,7 +244,7 @@ func (a *app) tryLedger(cfg config) []tried {
 	return append(all, ok("binding", "", fmt.Sprintf("%s environment, %s", info.Environment, info.BaseURL)))
 }
 
-func tryDisk(cfg config) tried {
+func tryDisk(cfg config.Config) tried {
 	switch free := diskFree(cfg.StateDir); {
 	case free < 0:
 		return warn("disk", "", "how much is free in "+cfg.StateDir+" cannot be told", "look whether it is there, and whether "+present.UserName(uint32(os.Geteuid()))+" may enter it")

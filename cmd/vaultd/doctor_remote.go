@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/present"
@@ -17,12 +18,12 @@ import (
 )
 
 const (
-	certificateSoon = 30 * day
+	certificateSoon = 30 * 24 * time.Hour
 	leastDropFree   = 1_000_000_000 // bytes; some ten of the largest invoices
 )
 
 // tryService looks at the service without credentials: whether it answers, its certificate, and its clock.
-func (a *app) tryService(ctx context.Context, cfg config) (all []tried) {
+func (a *app) tryService(ctx context.Context, cfg config.Config) (all []tried) {
 	met, err := apicall.Inspect(ctx, callConfig(cfg, a.env))
 	now := time.Now()
 	for _, c := range met.Certificates {
@@ -80,7 +81,7 @@ func accountWord(account string) string { return cmp.Or(account, "service.auth")
 
 // tryAccount signs in with the credentials of one account, and holds the vaults of its drops against those that the archive
 // lists to it. The list is advice: no vault on it, or no list at all, is no failure.
-func (a *app) tryAccount(ctx context.Context, cfg config, account string) []tried {
+func (a *app) tryAccount(ctx context.Context, cfg config.Config, account string) []tried {
 	name := accountWord(account)
 	service, err := a.service(cfg)
 	if err != nil {
@@ -132,7 +133,7 @@ func tryVaults(drops []daemon.Drop, listed []vaultapi.Vault) (all []tried) {
 }
 
 // tryDrop looks whether this process can work in a drop folder.
-func (a *app) tryDrop(cfg config, d dropConfig) []tried {
+func (a *app) tryDrop(cfg config.Config, d config.Drop) []tried {
 	if a.inside != nil {
 		for _, s := range a.inside.State().Drops { // a share that is known to hang is not touched
 			if s.Name == d.Name && s.Paused != "" {

@@ -185,8 +185,8 @@ func TestDoctor_Certificates(t *testing.T) {
 		want string
 	}{
 		"Ended": {-time.Hour, exitUnavailable, "FAIL it ended "},
-		"Soon":  {20 * day, exitDone, "WARN it ends "},
-		"Good":  {300 * day, exitDone, "OK valid until "},
+		"Soon":  {20 * 24 * time.Hour, exitDone, "WARN it ends "},
+		"Good":  {300 * 24 * time.Hour, exitDone, "OK valid until "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			emu, err := emulator.New(emulator.Config{Dir: t.TempDir(), Username: "demo", Secret: "demo", Vaults: []emulator.Vault{{ID: "ACME"}, {ID: "BETA"}}})
@@ -212,7 +212,7 @@ func serveTLS(t *testing.T, h http.Handler, ends time.Time) (address, caFile str
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: ends.Add(-400 * day), NotAfter: ends, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: ends.Add(-400 * 24 * time.Hour), NotAfter: ends, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/apicall"
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ingest"
@@ -101,7 +102,7 @@ func judge(err error) (code int, hint string) {
 	if _, ok := errors.AsType[usageError](err); ok || strings.HasPrefix(err.Error(), "unknown command") {
 		return exitUsage, `see "vaultd help"`
 	}
-	if _, ok := errors.AsType[*configError](err); ok {
+	if _, ok := errors.AsType[*config.Error](err); ok {
 		return exitConfig, ""
 	}
 	if _, ok := errors.AsType[*statedir.InUseError](err); ok {

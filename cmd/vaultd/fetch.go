@@ -18,6 +18,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
@@ -157,7 +158,7 @@ func (a *app) download(ctx context.Context, v view, service daemon.Downloader, w
 	}
 	defer func() { err = errors.Join(err, tmp.Close()) }()
 	got, err := a.downloadTo(ctx, v, announced{service, func() {
-		fmt.Fprintf(a.stderr, "downloading %q; %s\n", what.name(), v.cfg.Billing.mayCharge())
+		fmt.Fprintf(a.stderr, "downloading %q; %s\n", what.name(), downloadPriceText(v.cfg.Billing))
 	}}, what, tmp)
 	if err != nil {
 		return err
@@ -171,7 +172,7 @@ func (a *app) download(ctx context.Context, v view, service daemon.Downloader, w
 	if got.outcome == ledger.FetchDiffers {
 		return fail(exitDifferences, errors.New(got.words), "keep the download; show it to the provider")
 	}
-	fmt.Fprintf(a.stderr, "%s\n%s\n", got.words, v.cfg.Billing.usedWords(got.used))
+	fmt.Fprintf(a.stderr, "%s\n%s\n", got.words, downloadBudgetText(got.used, v.cfg.Billing.DownloadsPerMonth))
 	return nil
 }
 
@@ -217,17 +218,17 @@ func (a *app) downloads(v view, service daemon.Downloader) daemon.Downloads {
 	return daemon.Downloads{Ledger: v.ledger, Archive: service, Budget: v.cfg.Billing.DownloadsPerMonth, Now: time.Now}
 }
 
-// mayCharge says what a download may cost.
-func (b billingConfig) mayCharge() string {
+// downloadPriceText says what a download may cost.
+func downloadPriceText(b config.Billing) string {
 	if price := archive.Decimal(b.DownloadPrice).Rat(); price != nil && price.Sign() > 0 {
 		return fmt.Sprintf("the provider may charge %s %s for it", b.Currency, b.DownloadPrice)
 	}
 	return "the provider may charge for downloads"
 }
 
-// usedWords says how many downloads this month has.
-func (b billingConfig) usedWords(used uint64) string {
-	return fmt.Sprintf("%s this month; billing.downloads_per_month allows %d", present.FormatCount(used, "download", "downloads"), b.DownloadsPerMonth)
+// downloadBudgetText says how many downloads this month has.
+func downloadBudgetText(used, allowed uint64) string {
+	return fmt.Sprintf("%s this month; billing.downloads_per_month allows %d", present.FormatCount(used, "download", "downloads"), allowed)
 }
 
 // overBudget says that the month has no download left.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/config"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
@@ -38,7 +39,7 @@ func newShelf(t *testing.T) *shelf {
 	return s
 }
 
-func (s *shelf) open(cfg config) *boltledger.Ledger {
+func (s *shelf) open(cfg config.Config) *boltledger.Ledger {
 	l, err := boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location})
 	if err != nil {
 		s.t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/present"
 	"vaultd/internal/web"
@@ -24,9 +25,9 @@ type host struct {
 	a      *app
 	log    *slog.Logger
 	notify notifier
-	reread func() (config, error) // the configuration as it is written now
-	hup    <-chan os.Signal       // nil: never
-	gate   *web.Gate              // before the pages; nil where there are none
+	reread func() (config.Config, error) // the configuration as it is written now
+	hup    <-chan os.Signal              // nil: never
+	gate   *web.Gate                     // before the pages; nil where there are none
 
 	mu    sync.Mutex
 	now   generation // guarded by mu
@@ -37,11 +38,11 @@ type host struct {
 // generation is the daemon that works, and what it works with.
 type generation struct {
 	d         *daemon.Daemon
-	cfg       config
+	cfg       config.Config
 	reopening time.Time // since when between two configurations: nothing is taken or sent for a moment; zero: not
 }
 
-func (a *app) newHost(d *daemon.Daemon, cfg config, log *slog.Logger) *host {
+func (a *app) newHost(d *daemon.Daemon, cfg config.Config, log *slog.Logger) *host {
 	return &host{a: a, log: log, notify: notifier{log}, now: generation{d: d, cfg: cfg}, read: time.Now()}
 }
 
@@ -135,7 +136,7 @@ func (h *host) work(ctx context.Context) error {
 }
 
 // wait returns a good configuration to go on with, or nil when the daemon has ended.
-func (h *host) wait(ctx context.Context, ended <-chan error) (*config, error) {
+func (h *host) wait(ctx context.Context, ended <-chan error) (*config.Config, error) {
 	for {
 		select {
 		case err := <-ended:
@@ -164,7 +165,7 @@ func lost(err error) error {
 
 // exchange goes on with another configuration; where it turns out that it cannot be worked
 // with, with the one before.
-func (h *host) exchange(cfg config) error {
+func (h *host) exchange(cfg config.Config) error {
 	old := h.current()
 	next, err := h.reopen(old.d, cfg)
 	if err == nil {
@@ -185,7 +186,7 @@ func (h *host) exchange(cfg config) error {
 	return nil
 }
 
-func (h *host) reopen(d *daemon.Daemon, cfg config) (*daemon.Daemon, error) {
+func (h *host) reopen(d *daemon.Daemon, cfg config.Config) (*daemon.Daemon, error) {
 	dc, err := h.a.daemonConfig(cfg, h.log)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/config"
 	"vaultd/internal/recovery"
 	"vaultd/internal/sanitize"
 )
@@ -141,8 +142,8 @@ func (a *app) index(c *cobra.Command, f indexFlags) error {
 		case !errors.Is(err, errNoDaemon):
 			a.tellFault(cfg)
 			return outcome(code, err)
-		case cfg.unusable != nil:
-			return cfg.unusable
+		case cfg.Unusable != nil:
+			return cfg.Unusable
 		}
 		return a.readIndex(c.Context(), cfg, f, w) // no ledger is needed, so it need not be free
 	}
@@ -157,7 +158,7 @@ type indexer interface {
 	ReadIndex(ctx context.Context, v archive.VaultID, each func([]archive.IndexRecord) error) (archive.IndexResult, archive.RemoteSet, error)
 }
 
-func (a *app) readIndex(ctx context.Context, cfg config, f indexFlags, w io.Writer) error {
+func (a *app) readIndex(ctx context.Context, cfg config.Config, f indexFlags, w io.Writer) error {
 	service, err := a.service(cfg)
 	if err != nil {
 		return err
@@ -166,7 +167,7 @@ func (a *app) readIndex(ctx context.Context, cfg config, f indexFlags, w io.Writ
 }
 
 // readIndexes reads the index of each vault that is asked for, one after the other.
-func (a *app) readIndexes(ctx context.Context, service indexer, cfg config, f indexFlags, w io.Writer) error {
+func (a *app) readIndexes(ctx context.Context, service indexer, cfg config.Config, f indexFlags, w io.Writer) error {
 	out, err := a.indexForm(cfg, f, w)
 	if err != nil {
 		return err
@@ -194,7 +195,7 @@ func (a *app) readIndexes(ctx context.Context, service indexer, cfg config, f in
 }
 
 // vaultsOf lists the vaults that drops are configured for.
-func vaultsOf(cfg config) (all []archive.VaultID) {
+func vaultsOf(cfg config.Config) (all []archive.VaultID) {
 	for _, d := range cfg.Drops {
 		if v := archive.VaultID(d.Vault); !slices.Contains(all, v) {
 			all = append(all, v)

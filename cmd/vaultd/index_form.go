@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/config"
 	"vaultd/internal/present"
 	"vaultd/internal/report"
 	"vaultd/internal/sanitize"
@@ -21,7 +22,7 @@ type indexForm interface {
 	flush() error
 }
 
-func (a *app) indexForm(cfg config, f indexFlags, w io.Writer) (indexForm, error) {
+func (a *app) indexForm(cfg config.Config, f indexFlags, w io.Writer) (indexForm, error) {
 	told := indexTold{a.stderr, f.from != "" || f.to != ""}
 	switch {
 	case f.csv:

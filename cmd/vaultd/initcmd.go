@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/config"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
@@ -47,7 +48,7 @@ func (a *app) initialise() error {
 	if err != nil {
 		return err
 	}
-	problem, err := notForLedger(cfg.StateDir, cfg.Service.Environment == "production")
+	problem, err := config.UnfitForLedger(cfg.StateDir, cfg.Service.Environment == "production")
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (a *app) initialise() error {
 }
 
 // create makes the ledger. An empty one that is bound to something else makes room for it and leaves it its identity.
-func (a *app) create(cfg config, made *initialised) error {
+func (a *app) create(cfg config.Config, made *initialised) error {
 	info := ledger.Info{ID: made.LedgerID, Environment: made.Environment, BaseURL: made.BaseURL, Created: time.Now()}
 	if _, err := os.Lstat(filepath.Join(cfg.StateDir, "ledger.db")); err == nil {
 		id, rebound, err := rebindEmpty(cfg)

@@ -13,6 +13,8 @@ import (
 	"testing/slogtest"
 
 	"github.com/coreos/go-systemd/v22/journal"
+
+	"vaultd/internal/config"
 )
 
 // The handler keeps the rules of log/slog; single capitals stand for groups there.
@@ -64,7 +66,7 @@ func TestJournalHandler_FieldsPriorityAndMessageID(t *testing.T) {
 	log := slog.New(h)
 	log.Debug("entry", "state", "sealed")
 	log.Warn("entry", "key", "06gz", "state", "rejected", "drop", "acme-in", "bumId", "b-1", "cause", "date not understood")
-	log.Error("route paused", "route", "vault ACME", "err", secret("hunter2"))
+	log.Error("route paused", "route", "vault ACME", "err", config.Secret("hunter2"))
 	if len(got) != 2 {
 		t.Fatalf("%d records", len(got))
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/config"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 )
@@ -180,7 +181,7 @@ func parseTime(c present.Clock, text string, endOfDay bool) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	if ago, err := parseDuration(text); err == nil {
+	if ago, err := config.ParseDuration(text); err == nil {
 		return c.Now.Add(-ago), nil
 	}
 	if t, err := time.ParseInLocation(time.DateOnly, text, c.Location); err == nil {

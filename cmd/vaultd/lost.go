@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
@@ -33,7 +34,7 @@ func (m dropMark) String() string {
 }
 
 // marks reads whose the drop folders are. Those that are not there, or nobody's, are left out.
-func marks(cfg config) (all []dropMark, err error) {
+func marks(cfg config.Config) (all []dropMark, err error) {
 	for _, d := range cfg.Drops {
 		m, ok, err := drop.ReadMark(d.Path)
 		if errors.Is(err, drop.ErrUnavailable) {
@@ -50,7 +51,7 @@ func marks(cfg config) (all []dropMark, err error) {
 }
 
 // lostWords says that a drop folder belongs to a ledger, for where none is here; empty: no drop folder tells of one.
-func lostWords(cfg config) string {
+func lostWords(cfg config.Config) string {
 	if all, err := marks(cfg); err == nil && len(all) > 0 {
 		return all[0].String() + ": it was lost"
 	}
@@ -58,7 +59,7 @@ func lostWords(cfg config) string {
 }
 
 // missingLedger says of a ledger that is not there what to do next, where that was lost.
-func missingLedger(cfg config, err error) error {
+func missingLedger(cfg config.Config, err error) error {
 	if !errors.Is(err, ledger.ErrMissing) {
 		return err
 	}
@@ -70,7 +71,7 @@ func missingLedger(cfg config, err error) error {
 
 // rebindEmpty takes an empty ledger, which is bound to something else than the configuration says, out of the way, and returns
 // its identity for the one that is made in its place: drop folders may bear it already. ok is false where the ledger is not empty, or is bound as it should be.
-func rebindEmpty(cfg config) (id string, ok bool, err error) {
+func rebindEmpty(cfg config.Config) (id string, ok bool, err error) {
 	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
 	if err != nil {
 		return "", false, err
@@ -95,7 +96,7 @@ func rebindEmpty(cfg config) (id string, ok bool, err error) {
 }
 
 // ledgerTrouble says what about the ledger keeps "run" from working, as far as that can be seen while no daemon has it.
-func ledgerTrouble(cfg config) string {
+func ledgerTrouble(cfg config.Config) string {
 	// Opening takes a lock, whose file would be this user's: the daemon of another one could not open it any more.
 	if info, err := os.Stat(cfg.StateDir); err == nil && !ownedByUs(info) {
 		return ""
@@ -120,7 +121,7 @@ func ownedByUs(info os.FileInfo) bool {
 }
 
 // bindingTrouble says why a ledger is not the one of this configuration and of its drop folders, and what to do; empty: it is.
-func bindingTrouble(info ledger.Info, cfg config) (text, do string) {
+func bindingTrouble(info ledger.Info, cfg config.Config) (text, do string) {
 	if err := daemon.Bound(info, cfg.Service.Environment, cfg.Service.BaseURL); err != nil {
 		return err.Error(), "write the ledger's own value again, or use another state_dir. " + boundToWrong
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/durable"
 )
@@ -50,7 +51,7 @@ type app struct {
 	json       bool
 
 	inside *daemon.Daemon // set when the command runs inside the daemon
-	cfg    *config        // the daemon's, when inside
+	cfg    *config.Config // the daemon's, when inside
 
 	syncs durable.SyncCounter // of files and directories, since the process began
 
@@ -98,10 +99,10 @@ Try it without any set-up:  vaultd demo`,
 	return root
 }
 
-// loadConfig reads the configuration, or returns the daemon's when inside it.
-func (a *app) loadConfig() (config, error) {
+// Load reads the configuration, or returns the daemon's when inside it.
+func (a *app) loadConfig() (config.Config, error) {
 	if a.cfg != nil {
 		return *a.cfg, nil
 	}
-	return loadConfig(a.configPath, a.env)
+	return config.Load(a.configPath, a.env)
 }

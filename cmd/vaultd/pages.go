@@ -5,17 +5,18 @@ import (
 	"errors"
 	"net"
 
+	"vaultd/internal/config"
 	"vaultd/internal/web"
 )
 
 // listenPages opens the port of the pages with the gate before it; without an address there is none.
-func (h *host) listenPages(ctx context.Context, c httpConfig) (net.Listener, error) {
+func (h *host) listenPages(ctx context.Context, c config.HTTP) (net.Listener, error) {
 	if c.Listen == "" {
 		return nil, nil
 	}
-	access, faults := c.access(h.a.env)
+	access, faults := readPageAccess(c, h.a.env)
 	if len(faults) > 0 { // checked before, so it has just changed
-		return nil, fail(exitConfig, faults[0].err, "see http."+faults[0].key+" in the configuration")
+		return nil, fail(exitConfig, faults[0].Err, "see http."+faults[0].Key+" in the configuration")
 	}
 	l, err := web.Listen(ctx, c.Listen, access)
 	switch {
@@ -31,14 +32,22 @@ func (h *host) listenPages(ctx context.Context, c httpConfig) (net.Listener, err
 
 // renewAccess lets the certificate and the password count as they are now. Where they cannot be read the ones before
 // go on: the reload has just found them good.
-func (h *host) renewAccess(c httpConfig) {
+func (h *host) renewAccess(c config.HTTP) {
 	if h.gate == nil {
 		return
 	}
-	access, faults := c.access(h.a.env)
+	access, faults := readPageAccess(c, h.a.env)
 	if len(faults) > 0 {
-		h.log.Error("certificate and password of the pages not renewed", "key", faults[0].key, "err", faults[0].err)
+		h.log.Error("certificate and password of the pages not renewed", "key", faults[0].Key, "err", faults[0].Err)
 		return
 	}
 	h.gate.Set(access)
+}
+
+func readPageAccess(c config.HTTP, env config.Env) (web.Access, []config.HTTPFault) {
+	access, faults := c.ReadAccess(env)
+	if len(faults) > 0 {
+		return web.Access{}, faults
+	}
+	return web.NewAccess(access.Certificate, string(access.Password)), nil
 }

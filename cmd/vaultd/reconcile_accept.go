@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/sanitize"
 )
 
 // acceptedIndexes reads what --accept-index gives, each as [VAULT=]READ/FOUND. The vault may be left out where drops are
 // configured for one alone.
-func acceptedIndexes(c config, texts []string) (all []daemon.AcceptedIndex, err error) {
+func acceptedIndexes(c config.Config, texts []string) (all []daemon.AcceptedIndex, err error) {
 	var vaults []string
 	for _, d := range c.Drops {
 		if !slices.Contains(vaults, d.Vault) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
@@ -115,7 +116,7 @@ func (a *app) recoveryConfig() (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	problem, err := notForLedger(cfg.StateDir, cfg.Service.Environment == "production")
+	problem, err := config.UnfitForLedger(cfg.StateDir, cfg.Service.Environment == "production")
 	if err != nil {
 		return daemon.Config{}, err
 	}

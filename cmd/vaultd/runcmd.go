@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
@@ -71,18 +72,20 @@ func (a *app) run(ctx context.Context, once, wait, verbose bool) (err error) {
 	}
 	h := a.newHost(d, cfg, log)
 	h.hup = hup
-	h.reread = func() (config, error) { return a.rereadConfig(h.current().cfg) }
+	h.reread = func() (config.Config, error) {
+		return config.Reload(a.configPath, a.env, h.current().cfg)
+	}
 	err = h.serve(ctx)
 	return errors.Join(err, h.current().d.Close())
 }
 
 // serve runs a daemon, which the caller closes, and answers commands until ctx ends.
-func (a *app) serve(ctx context.Context, d *daemon.Daemon, cfg config, log *slog.Logger) error {
+func (a *app) serve(ctx context.Context, d *daemon.Daemon, cfg config.Config, log *slog.Logger) error {
 	return a.newHost(d, cfg, log).serve(ctx)
 }
 
 // once makes one pass and says what became of it.
-func (a *app) once(ctx context.Context, d *daemon.Daemon, cfg config, wait bool) error {
+func (a *app) once(ctx context.Context, d *daemon.Daemon, cfg config.Config, wait bool) error {
 	before := d.Ledger().Balance()
 	if err := d.Once(ctx, wait); err != nil {
 		return fail(exitIO, err, "")

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"vaultd/internal/config"
 )
 
 // check --show tells of every value what it is and where it comes from, and not who signs in.
@@ -52,7 +54,7 @@ drops:
 			t.Errorf("no line %q in\n%s", want, lines)
 		}
 	}
-	var all struct{ Settings []setting }
+	var all struct{ Settings []config.Setting }
 	if err := json.Unmarshal([]byte(show("--json")), &all); err != nil {
 		t.Fatal(err)
 	}

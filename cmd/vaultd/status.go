@@ -16,6 +16,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/billing"
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
@@ -294,7 +295,7 @@ func (s *standing) balance(b ledger.Balance) {
 	}
 }
 
-func (s *standing) disk(c config) {
+func (s *standing) disk(c config.Config) {
 	s.Disk = diskLine{LedgerFree: diskFree(c.StateDir), SpoolUsed: spoolUsed(filepath.Join(c.StateDir, "spool")), SpoolMax: c.Spool.Max, MinFree: c.Spool.MinFree}
 }
 
@@ -404,7 +405,7 @@ func waitingNames(w watch.NotTakenGroup) []string {
 }
 
 // bills applies the price rule to what each vault archived in each year, as it stands at now.
-func bills(l *boltledger.Ledger, c config, now time.Time) ([]billing.Bill, error) {
+func bills(l *boltledger.Ledger, c config.Config, now time.Time) ([]billing.Bill, error) {
 	totals, err := l.Totals()
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"vaultd/internal/billing"
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
@@ -372,7 +373,7 @@ func (b billLine) String() string {
 }
 
 // billingLines writes the bills of every year.
-func (a *app) billingLines(l *boltledger.Ledger, c config) error {
+func (a *app) billingLines(l *boltledger.Ledger, c config.Config) error {
 	all, err := bills(l, c, time.Now())
 	for _, b := range all {
 		newBillLine(b).print(a.stdout)

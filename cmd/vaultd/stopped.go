@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 
+	"vaultd/internal/config"
 	"vaultd/internal/present"
 )
 
@@ -12,7 +13,7 @@ const lookAtMost = 10_000
 
 // stopped says that documents wait while nobody works: in the drop folders, or half-way. Where nothing waits it is no
 // need, so that a machine on which "run --once" works by a timer is not called sick between two runs.
-func (s *standing) stopped(c config) (n need, waits bool) {
+func (s *standing) stopped(c config.Config) (n need, waits bool) {
 	dropped := 0
 	for _, d := range c.Drops {
 		dropped += foldersIn(d.Path)

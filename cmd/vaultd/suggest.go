@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/config"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
@@ -107,7 +108,7 @@ func (a *app) askForSuggestions(ctx context.Context, what, typed string) []strin
 	switch {
 	case err == nil && code == exitDone:
 		return strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
-	case !errors.Is(err, errNoDaemon) || cfg.unusable != nil:
+	case !errors.Is(err, errNoDaemon) || cfg.Unusable != nil:
 		return nil
 	}
 	v := view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg}
@@ -129,9 +130,9 @@ func (a *app) askForSuggestions(ctx context.Context, what, typed string) []strin
 func (v view) suggest(what, typed string, newest func(func(ledger.Entry) error) error) []string {
 	switch what {
 	case suggestDrops:
-		return v.ofDrops(typed, func(d dropConfig) (string, string) { return d.Name, d.Path })
+		return v.ofDrops(typed, func(d config.Drop) (string, string) { return d.Name, d.Path })
 	case suggestVaults:
-		return v.ofDrops(typed, func(d dropConfig) (string, string) { return d.Vault, "drop " + d.Name })
+		return v.ofDrops(typed, func(d config.Drop) (string, string) { return d.Vault, "drop " + d.Name })
 	}
 	fits := suggestFor[what]
 	if fits == nil {
@@ -152,7 +153,7 @@ func (v view) suggest(what, typed string, newest func(func(ledger.Entry) error) 
 	return unique(lines)
 }
 
-func (v view) ofDrops(typed string, of func(dropConfig) (value, words string)) (lines []string) {
+func (v view) ofDrops(typed string, of func(config.Drop) (value, words string)) (lines []string) {
 	for _, d := range v.cfg.Drops {
 		if value, words := of(d); strings.HasPrefix(value, typed) && typeable(value) {
 			lines = append(lines, value+"\t"+sanitize.Text(words))

@@ -119,11 +119,7 @@ func TestUnit_FitsTheProgram(t *testing.T) {
 			unit[name] = append(unit[name], value)
 		}
 	}
-	schema, err := readSchema()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if def := defaultText(schema.Properties["state_dir"]); def != "/var/lib/"+strings.Join(unit["StateDirectory"], "") {
+	if def := mustLoad(t, smallConfig).StateDir; def != "/var/lib/"+strings.Join(unit["StateDirectory"], "") {
 		t.Error("state_dir is by default", def)
 	}
 	for name, want := range map[string]string{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"vaultd/internal/config"
 	"vaultd/internal/packager"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
@@ -76,7 +77,7 @@ func (a *app) validate(ctx context.Context, path, name string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fail(exitFailed, fmt.Errorf("%s does not exist", sanitize.Text(abs)), "")
 	}
-	d, err := cfg.dropOf(abs, name)
+	d, err := dropForFolder(cfg, abs, name)
 	if err != nil {
 		return err
 	}
@@ -88,7 +89,7 @@ func (a *app) validate(ctx context.Context, path, name string) error {
 		return fmt.Errorf("open the folder: %w", err)
 	}
 	defer root.Close() // read-only
-	rules := wireDrop(d, cfg.Package).Rules
+	rules := cfg.PackingRules(d)
 	v := validated{Path: abs, Drop: d.Name, Vault: d.Vault, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
 	s, err := packager.ValidateFolder(ctx, root, rules)
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
@@ -106,10 +107,10 @@ func (a *app) validate(ctx context.Context, path, name string) error {
 	return a.valid(v, s)
 }
 
-// dropOf finds the drop whose rules hold for a folder: the one that is named, the one that it lies in, or the only one.
-func (c config) dropOf(folder, name string) (dropConfig, error) {
+// dropForFolder finds the drop whose rules hold for a folder: the one that is named, the one that it lies in, or the only one.
+func dropForFolder(c config.Config, folder, name string) (config.Drop, error) {
 	var names []string
-	best, found := dropConfig{}, false
+	best, found := config.Drop{}, false
 	for _, d := range c.Drops {
 		names = append(names, d.Name)
 		if name == d.Name {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
@@ -42,8 +43,8 @@ With --json each line is an object. It sends nothing.`,
 			case !errors.Is(err, errNoDaemon):
 				a.tellFault(cfg)
 				return outcome(code, err)
-			case cfg.unusable != nil:
-				return cfg.unusable
+			case cfg.Unusable != nil:
+				return cfg.Unusable
 			}
 			return a.askVaults(c.Context(), cfg) // before the first start there is no ledger, and none is needed
 		},
@@ -51,7 +52,7 @@ With --json each line is an object. It sends nothing.`,
 }
 
 // askVaults asks with the credentials of each account that a drop names. What one account does not get, the others do.
-func (a *app) askVaults(ctx context.Context, cfg config) error {
+func (a *app) askVaults(ctx context.Context, cfg config.Config) error {
 	service, err := a.service(cfg)
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func (a *app) askVaults(ctx context.Context, cfg config) error {
 	var failed []error
 	for _, account := range daemon.Accounts(wireDrops(cfg)) {
 		of := cfg
-		of.Drops = slices.DeleteFunc(slices.Clone(cfg.Drops), func(d dropConfig) bool { return d.Account != account })
+		of.Drops = slices.DeleteFunc(slices.Clone(cfg.Drops), func(d config.Drop) bool { return d.Account != account })
 		listed, err := service.Vaults(ctx, archive.VaultID(of.Drops[0].Vault))
 		switch {
 		case err == nil:
@@ -88,7 +89,7 @@ type vaultRow struct {
 }
 
 // vaultRows joins what the archive lists to one account with that account's drops, in the archive's order.
-func vaultRows(c config, listed []vaultapi.Vault) []vaultRow {
+func vaultRows(c config.Config, listed []vaultapi.Vault) []vaultRow {
 	rows := []vaultRow{}
 	find := func(id string) *vaultRow {
 		i := slices.IndexFunc(rows, func(r vaultRow) bool { return r.ID == id })

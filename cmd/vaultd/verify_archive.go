@@ -172,7 +172,7 @@ func ofOneDocument(err error) bool {
 
 func (f archiveVerdict) print(a *app) {
 	fmt.Fprintf(a.stdout, "NOW       %s downloaded, of %d that were asked for\n", present.FormatCount(len(f.Documents), "document", "documents"), f.Asked)
-	fmt.Fprintf(a.stdout, "BUDGET    %s\n", billingConfig{DownloadsPerMonth: f.Allowed}.usedWords(f.Used))
+	fmt.Fprintf(a.stdout, "BUDGET    %s\n", downloadBudgetText(f.Used, f.Allowed))
 	if f.Stopped != "" {
 		fmt.Fprintf(a.stdout, "STOPPED   %s\n", sanitize.Text(f.Stopped))
 	}

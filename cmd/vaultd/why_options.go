@@ -134,7 +134,7 @@ func lastFailed(e ledger.Entry) string {
 }
 
 func (v view) optionsRejected(e ledger.Entry, add func(what, command string), offer func(what string, one act)) {
-	if where := v.cfg.placeOf(e); may(e, retryAct) == nil && where != "" {
+	if where := returnedFolderPath(v.cfg, e); may(e, retryAct) == nil && where != "" {
 		add("correct it as _REASON.txt in the folder says, and see whether it is good now", "vaultd validate "+sanitize.ShellWord(where))
 		offer("then take it again (a clerk moves the folder back into the drop folder instead)", retryAct)
 	}

@@ -7,16 +7,16 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
-	"vaultd/internal/packager"
 	"vaultd/internal/vaultapi"
 	"vaultd/internal/watch"
 )
 
 // service makes the client of the archive service. The secret of an account is read anew
 // whenever it is needed, so that it can be renewed while vaultd runs.
-func (a *app) service(cfg config) (*vaultapi.Client, error) {
+func (a *app) service(cfg config.Config) (*vaultapi.Client, error) {
 	now, err := daemon.Clock()
 	if err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func (a *app) service(cfg config) (*vaultapi.Client, error) {
 	return newService(cfg, a.env, now)
 }
 
-func newService(cfg config, env func(string) (string, bool), now func() archive.Instant) (*vaultapi.Client, error) {
+func newService(cfg config.Config, env config.Env, now func() archive.Instant) (*vaultapi.Client, error) {
 	api, store, err := apicall.New(callConfig(cfg, env))
 	if err != nil {
 		return nil, fail(exitConfig, err, "see service in the configuration")
@@ -37,23 +37,23 @@ func newService(cfg config, env func(string) (string, bool), now func() archive.
 }
 
 // callConfig says where the service is and how to reach it.
-func callConfig(cfg config, env func(string) (string, bool)) apicall.Config {
+func callConfig(cfg config.Config, env config.Env) apicall.Config {
 	s := cfg.Service
 	return apicall.Config{
 		BaseURL: s.BaseURL, RequestIDHeader: s.RequestIDHeader, AllowedHosts: s.AllowedHosts,
-		CAFile: s.CAFile, Proxy: s.Proxy, UserAgent: "vaultd/" + buildVersion(), Auth: s.Auth.wire(env),
+		CAFile: s.CAFile, Proxy: s.Proxy, UserAgent: "vaultd/" + buildVersion(), Auth: wireAuth(s.Auth, env),
 	}
 }
 
 // wireAccounts makes one client for each account that a drop names, and says which vaults are called through it.
-func wireAccounts(cfg config, api *apicall.API, env func(string) (string, bool)) (map[archive.VaultID]*apicall.API, error) {
+func wireAccounts(cfg config.Config, api *apicall.API, env config.Env) (map[archive.VaultID]*apicall.API, error) {
 	byName, byVault := map[string]*apicall.API{}, map[archive.VaultID]*apicall.API{}
 	for _, d := range cfg.Drops {
 		if d.Account == "" {
 			continue
 		}
 		if byName[d.Account] == nil {
-			account, err := api.As(cfg.Service.Accounts[d.Account].wire(env))
+			account, err := api.As(wireAuth(cfg.Service.Accounts[d.Account], env))
 			if err != nil {
 				return nil, fail(exitConfig, fmt.Errorf("account %s: %w", d.Account, err), "see service.accounts in the configuration")
 			}
@@ -64,19 +64,19 @@ func wireAccounts(cfg config, api *apicall.API, env func(string) (string, bool))
 	return byVault, nil
 }
 
-func (a authConfig) wire(env func(string) (string, bool)) apicall.Auth {
+func wireAuth(a config.Auth, env config.Env) apicall.Auth {
 	return apicall.Auth{
 		Method: a.Method, Username: a.Username, Scopes: a.Scopes, TokenURL: a.TokenURL, Encoding: a.BasicEncoding,
 		Secret: func() (string, error) {
-			sec, err := readSecret(a.SecretFile, env)
+			sec, err := config.ReadSecret(a.SecretFile, env)
 			return string(sec), err
 		},
 	}
 }
 
 // openDaemon wires a daemon from the configuration.
-func (a *app) openDaemon(cfg config, log *slog.Logger) (*daemon.Daemon, error) {
-	if err := cfg.checkDisk(a.env); err != nil {
+func (a *app) openDaemon(cfg config.Config, log *slog.Logger) (*daemon.Daemon, error) {
+	if err := cfg.CheckMachine(a.env); err != nil {
 		return nil, err
 	}
 	dc, err := a.daemonConfig(cfg, log)
@@ -88,7 +88,7 @@ func (a *app) openDaemon(cfg config, log *slog.Logger) (*daemon.Daemon, error) {
 }
 
 // daemonConfig is what a daemon is made of, from the configuration.
-func (a *app) daemonConfig(cfg config, log *slog.Logger) (daemon.Config, error) {
+func (a *app) daemonConfig(cfg config.Config, log *slog.Logger) (daemon.Config, error) {
 	now, err := daemon.Clock()
 	if err != nil {
 		return daemon.Config{}, err
@@ -112,22 +112,19 @@ func (a *app) daemonConfig(cfg config, log *slog.Logger) (daemon.Config, error) 
 // checkEvery is how often the whole ledger is checked while vaultd works.
 const checkEvery = 24 * time.Hour
 
-func wireDrops(cfg config) (drops []daemon.Drop) {
+func wireDrops(cfg config.Config) (drops []daemon.Drop) {
 	for _, d := range cfg.Drops {
-		drops = append(drops, wireDrop(d, cfg.Package))
+		drops = append(drops, wireDrop(cfg, d))
 	}
 	return drops
 }
 
-func wireDrop(d dropConfig, p packageConfig) daemon.Drop {
+func wireDrop(cfg config.Config, d config.Drop) daemon.Drop {
 	out := daemon.Drop{
 		Name: d.Name, Path: d.Path, Group: d.Group, Vault: archive.VaultID(d.Vault), Account: d.Account,
 		Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, RemindAfter: d.RemindAfter, Retention: d.Retention,
 		Holds: ingest.Holds{SameContent: d.SameContent == "hold", SameNumber: d.SameNumber == "hold", StrangeDate: d.StrangeDates == "hold"},
-		Rules: packager.Rules{
-			Vault: archive.VaultID(d.Vault), Sidecar: d.Sidecar, Complete: d.Complete, Defaults: d.Defaults, Require: d.Require,
-			IncludeSidecar: p.IncludeSidecar, MaxSize: p.MaxSize, Compression: p.Compression,
-		},
+		Rules: cfg.PackingRules(d),
 	}
 	if after := d.AfterArchive; after.Action != "keep" {
 		out.Disposes, out.DisposeTo, out.Grace = true, after.To, after.Grace

@@ -3,12 +3,12 @@ package mutants
 // outside are mistakes in what people and other programs see.
 var outside = []mutant{
 	{
-		name: "OpenSecretFileAccepted", promise: "I27", file: "cmd/vaultd/config_secret.go",
-		old: "case info.Mode().Perm()&^secretRights != 0:", new: "case info.Mode().Perm() == 0:", tests: []string{"-run Secret vaultd/cmd/vaultd"},
+		name: "OpenSecretFileAccepted", promise: "I27", file: "internal/config/secret.go",
+		old: "case info.Mode().Perm()&^secretRights != 0:", new: "case info.Mode().Perm() == 0:", tests: []string{"-run Secret vaultd/internal/config"},
 	},
 	{
-		name: "SecretPrintsItself", promise: "I7", file: "cmd/vaultd/config_secret.go",
-		old: "func (secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, secretShown) }", new: "func (s secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, string(s)) }", tests: []string{"-run Secret|Config vaultd/cmd/vaultd"},
+		name: "SecretPrintsItself", promise: "I7", file: "internal/config/secret.go",
+		old: "func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, secretShown) }", new: "func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, string(s)) }", tests: []string{"-run Secret|Config vaultd/internal/config"},
 	},
 	{
 		name: "FormulaInCSV", promise: "I7", file: "internal/report/csv.go",

@@ -487,12 +487,12 @@ var remote = []mutant{
 		tests: []string{"-run Account " + readings},
 	},
 	{
-		name: "TwoAccountsOfOneVault", promise: "I7", file: "cmd/vaultd/config_accounts.go",
-		old: "d.Account != earlier.Account &&", new: `d.Account == "" &&`, tests: []string{"-run AccountFaults vaultd/cmd/vaultd"},
+		name: "TwoAccountsOfOneVault", promise: "I7", file: "internal/config/accounts.go",
+		old: "d.Account != earlier.Account &&", new: `d.Account == "" &&`, tests: []string{"-run AccountFaults vaultd/internal/config"},
 	},
 	{
-		name: "PlainTextOfAnAccountShown", promise: "I7", file: "cmd/vaultd/config_yaml.go",
-		old: "|| at(1) == \"accounts\" || at(2) == \"accounts\"", new: "", tests: []string{"-run Account vaultd/cmd/vaultd"},
+		name: "PlainTextOfAnAccountShown", promise: "I7", file: "internal/config/yaml.go",
+		old: "|| at(1) == \"accounts\" || at(2) == \"accounts\"", new: "", tests: []string{"-run Account vaultd/internal/config vaultd/cmd/vaultd"},
 	},
 	{
 		name: "ListOfVaultsRenewsTheToken", promise: "I24", file: "internal/apicall/apicall.go",

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"crypto/x509"
@@ -13,10 +13,10 @@ import (
 	"vaultd/internal/statedir"
 )
 
-// checkDisk holds the configuration against this machine: the state directory on a local disk and no link in it, no folder of
-// the configuration reached by two ways, and the secret and the certificates readable with the rights they need. It changes nothing. Faults come as a *configError with their
-// places in the file; rights that are too wide carry a *secretRightsError.
-func (c *config) checkDisk(env func(string) (string, bool)) error {
+// CheckMachine holds the configuration against this machine: the state directory on a local disk and no link in it, no folder of
+// the configuration reached by two ways, and the secret and the certificates readable with the rights they need. It changes nothing. Faults come as a *Error with their
+// places in the file; rights that are too wide carry a *SecretRightsError.
+func (c *Config) CheckMachine(env Env) error {
 	d := &document{name: "configuration", wrong: map[string]bool{}}
 	if c.doc != nil { // nil: made by the program itself, for a trial
 		d.name, d.lines, d.values, d.hide = c.doc.name, c.doc.lines, c.doc.values, c.doc.hide
@@ -27,7 +27,7 @@ func (c *config) checkDisk(env func(string) (string, bool)) error {
 		d.faults[len(d.faults)-1].Err = cause
 	}
 	if look(c.StateDir, "state_dir") {
-		problem, err := notForLedger(c.StateDir, c.Service.Environment == "production")
+		problem, err := UnfitForLedger(c.StateDir, c.Service.Environment == "production")
 		if err != nil {
 			problem = "cannot be looked at: " + err.Error()
 		}
@@ -50,16 +50,16 @@ func (c *config) checkDisk(env func(string) (string, bool)) error {
 	}
 	for loc, auth := range c.Service.credentials() {
 		loc = loc.child("secret_file")
-		if _, err := readSecret(auth.SecretFile, env); err != nil && look(auth.SecretFile, loc...) {
+		if _, err := ReadSecret(auth.SecretFile, env); err != nil && look(auth.SecretFile, loc...) {
 			refuse(loc, err.Error(), secretHint(err), err)
 		}
 	}
-	if _, faults := c.HTTP.access(env); len(faults) > 0 {
+	if _, faults := c.HTTP.ReadAccess(env); len(faults) > 0 {
 		for _, f := range faults {
-			if !look(f.key, "http", f.key) {
+			if !look(f.Key, "http", f.Key) {
 				continue
 			}
-			refuse(location{"http", f.key}, f.err.Error(), secretHint(f.err), f.err)
+			refuse(location{"http", f.Key}, f.Err.Error(), secretHint(f.Err), f.Err)
 		}
 	}
 	if look(c.Service.CAFile, "service", "ca_file") {
@@ -75,7 +75,7 @@ func (c *config) checkDisk(env func(string) (string, bool)) error {
 }
 
 func secretHint(err error) string {
-	var rights *secretRightsError
+	var rights *SecretRightsError
 	switch {
 	case errors.As(err, &rights) && rights.Why != "":
 		return "keep it where root alone may write, such as /etc/vaultd: owner root:vaultd, rights 0640"
@@ -110,9 +110,9 @@ var remoteFileSystems = map[int64]string{
 	0x786f4256:            "a VirtualBox share",
 }
 
-// notForLedger says why a directory, which need not exist yet, must not hold the ledger; "" when it may. Memory is
+// UnfitForLedger says why a directory, which need not exist yet, must not hold the ledger; "" when it may. Memory is
 // fit for trials, never for production.
-func notForLedger(dir string, production bool) (string, error) {
+func UnfitForLedger(dir string, production bool) (string, error) {
 	for {
 		var st unix.Statfs_t
 		err := unix.Statfs(dir, &st)

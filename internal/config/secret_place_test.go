@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"crypto/ecdsa"
@@ -15,8 +15,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"vaultd/internal/daemon"
 )
 
 // I27: a secret counts as private only where nobody else can read it, own it, or put another file in its place.
@@ -110,7 +108,7 @@ func TestReadSecret_I27_PlaceAndOwner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := row.make(t, t.TempDir())
-			got, err := readSecret(path, noEnv)
+			got, err := ReadSecret(path, noEnv)
 			if row.says == "" && (err != nil || string(got) != canary) || row.says != "" && (err == nil || !strings.Contains(err.Error(), row.says)) {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
@@ -169,12 +167,12 @@ func TestConfigHTTP_I20_OthersNeedTLSAndPassword(t *testing.T) {
 		"KeyIsMissing":  {"cert_file: " + cert + ", key_file: /nowhere/key", "http.key_file: open secret file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "config.yaml")
+			path := filepath.Join(t.TempDir(), "yaml")
 			text := strings.Replace(smallConfig, "/etc/vaultd/secret", secret, 1) + "state_dir: " + dir + "/state\nhttp: {" + row.http + "}\n"
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := (&app{configPath: path, env: noEnv}).everyFault()
+			_, err := Check(path, noEnv)
 			if row.says == "" && err != nil || row.says != "" && (err == nil || !strings.Contains(err.Error(), row.says)) {
 				t.Error(err)
 			}
@@ -182,95 +180,5 @@ func TestConfigHTTP_I20_OthersNeedTLSAndPassword(t *testing.T) {
 				t.Error("a secret in", err)
 			}
 		})
-	}
-}
-
-// Check names what is wrong with the file and with this machine at once.
-func TestCheck_NamesMissingSecretBesideOtherFaults(t *testing.T) {
-	_, errs, code := runHere("check", "--config", writeConfig(t, strings.Replace(smallConfig, "method: basic", "method: oauth2", 1)))
-	if code != exitConfig || !strings.Contains(errs, "scopes") || !strings.Contains(errs, "open secret file") || !strings.Contains(errs, "2 faults") {
-		t.Errorf("exit %d\n%s", code, errs)
-	}
-}
-
-func TestCheck_I27_ConfigurationThatEverybodyWrites(t *testing.T) {
-	path := writeConfig(t, strings.Replace(smallConfig, "/etc/vaultd/secret", secretFile(t, canary, 0o600), 1))
-	if err := os.Chmod(path, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if _, errs, code := runHere("check", "--config", path); code != exitConfig || !strings.Contains(errs, "can be changed by everybody") {
-		t.Errorf("exit %d\n%s", code, errs)
-	}
-}
-
-func writeConfig(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// While a daemon answers, what was written to the configuration since does not keep anybody from asking it.
-func TestCommands_AskTheDaemonThoughTheConfigurationIsWrong(t *testing.T) {
-	cfg, path, stop := startDaemon(t)
-	for _, text := range []string{
-		smallConfig + "state_dir: " + cfg.StateDir + "\nnonsense: 1\n",
-		"service: {\nstate_dir: \"" + cfg.StateDir + "\" # here\n  x: [",
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		out, errs, code := runHere("--config", path, "list", "--json")
-		if code != exitDone || !strings.Contains(out, "Otto") || !strings.Contains(errs, "the configuration on the disk has faults") {
-			t.Errorf("%s: exit %d\n%s%s", text, code, out, errs)
-		}
-	}
-	stop()
-	if _, errs, code := runHere("--config", path, "list"); code != exitConfig || !strings.Contains(errs, "cannot be read as YAML") {
-		t.Errorf("without a daemon: exit %d\n%s", code, errs)
-	}
-	if _, errs, code := runHere("--config", path+".typo", "list"); code != exitConfig || !strings.Contains(errs, "does not exist") {
-		t.Errorf("another file: exit %d\n%s", code, errs)
-	}
-}
-
-// Without a daemon, status is no success while folders wait; where nothing waits it is.
-func TestStatus_I26_StoppedWhileFoldersWait(t *testing.T) {
-	s := newShelf(t)
-	drop := t.TempDir()
-	s.cfg.Drops[0].Path = drop
-	ask := func() (string, int) {
-		out, _, code := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
-		return out, code
-	}
-	if out, code := ask(); code != exitDone {
-		t.Errorf("nothing waits: exit %d\n%s", code, out)
-	}
-	for _, name := range []string{"_archived", ".vaultd", "Huber 1"} {
-		if err := os.Mkdir(filepath.Join(drop, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if out, code := ask(); code != exitPerson || !strings.Contains(out, "vaultd is not running, and 1 folder waits") {
-		t.Errorf("one lies in the drop: exit %d\n%s", code, out)
-	}
-	s.view.state = func() daemon.State { return daemon.State{Since: noon} }
-	if out, code := ask(); code != exitDone {
-		t.Errorf("it runs: exit %d\n%s", code, out)
-	}
-}
-
-func TestAudit_AnUnknownEndingIsRefused(t *testing.T) {
-	for name, ok := range map[string]bool{"x.txt": false, "x.xlsx": false, "x.pdf": false, "x.htm": true, "x": true, "x.JSON": true, "-": true} {
-		f := auditFlags{output: name, separator: ","}
-		if err := f.settle(false); (err == nil) != ok {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	f := auditFlags{output: "x.txt", format: "csv", separator: ","}
-	if err := f.settle(false); err != nil {
-		t.Error(err)
 	}
 }

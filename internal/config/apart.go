@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ type configuredPlace struct {
 }
 
 // roots gives the state directory and the drop folders.
-func (c *config) roots() []configuredPlace {
+func (c *Config) roots() []configuredPlace {
 	const hint = "write a path that neither lies in the other nor holds it"
 	roots := []configuredPlace{{"state_dir", c.StateDir, location{"state_dir"}, hint}}
 	for i, d := range c.Drops {
@@ -29,7 +29,7 @@ func (c *config) roots() []configuredPlace {
 }
 
 // mustBeApart gives each two places of which none may be the other, lie in it or hold it. A fault stands at the first one.
-func (c *config) mustBeApart() iter.Seq2[configuredPlace, configuredPlace] {
+func (c *Config) mustBeApart() iter.Seq2[configuredPlace, configuredPlace] {
 	const hint = "write a path outside of it: what is moved there must not be taken again"
 	roots := c.roots()
 	return func(yield func(p, other configuredPlace) bool) {
@@ -64,7 +64,7 @@ func (a alias) problem() string {
 
 // aliases looks where the places really lie. It gives those that are not apart because a link or a mount leads from one to the other.
 // The spool counts as a place of its own: it may be a mount. A place that cannot be looked at, or does not answer, is left out.
-func (c *config) aliases() (found []alias) {
+func (c *Config) aliases() (found []alias) {
 	position := lookAtPositions(c.pathsToLookAt())
 	add := func(p, other configuredPlace) {
 		if relation := relationOf(position[p.path], position[other.path]); relation != "" && !overlap(p.path, other.path) {
@@ -84,7 +84,7 @@ func (c *config) aliases() (found []alias) {
 	return found
 }
 
-func (c *config) pathsToLookAt() (paths []string) {
+func (c *Config) pathsToLookAt() (paths []string) {
 	for p, other := range c.mustBeApart() {
 		paths = append(paths, p.path, other.path)
 	}

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // a minimal machine has no zone files, and reports need the zone for fifteen years
+
+	"vaultd/internal/archive"
+	"vaultd/internal/packager"
 )
 
 const (
@@ -19,7 +22,7 @@ const (
 
 // checkRules holds the values against what a schema cannot say, and normalises paths and addresses. Its faults go to
 // the document. A rule about two values is silent while one of them is wrong by itself.
-func (c *config) checkRules() {
+func (c *Config) checkRules() {
 	c.checkService()
 	c.checkAccounts()
 	c.checkPlaces()
@@ -36,18 +39,18 @@ func (c *config) checkRules() {
 }
 
 // fault records a problem of the value at a location, unless that has one already.
-func (c *config) fault(problem, hint string, loc ...string) {
+func (c *Config) fault(problem, hint string, loc ...string) {
 	if c.doc.sound(location(loc)) {
 		c.doc.addAt(loc, problem, hint)
 	}
 }
 
 // written says whether a value is there and has no fault of its own.
-func (c *config) written(value string, loc ...string) bool {
+func (c *Config) written(value string, loc ...string) bool {
 	return value != "" && c.doc.sound(location(loc))
 }
 
-func (c *config) checkService() {
+func (c *Config) checkService() {
 	s := &c.Service
 	if c.written(s.BaseURL, "service", "base_url") {
 		s.BaseURL = strings.TrimRight(s.BaseURL, "/")
@@ -67,7 +70,7 @@ func (c *config) checkService() {
 }
 
 // checkAddress wants https, or plain http to this machine itself.
-func (c *config) checkAddress(address string, loc ...string) {
+func (c *Config) checkAddress(address string, loc ...string) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Opaque != "" || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https"):
@@ -89,7 +92,7 @@ const (
 )
 
 // checkBase looks at what is wrong with a base_url alone.
-func (c *config) checkBase(address string) {
+func (c *Config) checkBase(address string) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return // told already
@@ -109,13 +112,13 @@ func isLoopback(host string) bool {
 }
 
 // local says whether the service runs on this machine, as in trials and tests; production rules about time relax.
-func (c *config) local() bool {
+func (c *Config) local() bool {
 	u, err := url.Parse(c.Service.BaseURL)
 	return err == nil && isLoopback(u.Hostname())
 }
 
 // checkAuth looks at the credentials that stand at loc.
-func (c *config) checkAuth(a *authConfig, loc location) {
+func (c *Config) checkAuth(a *Auth, loc location) {
 	at := func(key string) []string { return loc.child(key) }
 	c.cleanSecretRef(&a.SecretFile)
 	if c.written(a.TokenURL, at("token_url")...) {
@@ -141,20 +144,20 @@ func (c *config) checkAuth(a *authConfig, loc location) {
 	}
 }
 
-func (c *config) cleanSecretRef(ref *string) {
+func (c *Config) cleanSecretRef(ref *string) {
 	if strings.HasPrefix(*ref, "/") {
 		*ref = filepath.Clean(*ref)
 	}
 }
 
-func (c *config) cleanPath(path *string, loc ...string) {
+func (c *Config) cleanPath(path *string, loc ...string) {
 	if c.written(*path, loc...) {
 		*path = filepath.Clean(*path)
 	}
 }
 
 // checkPlaces keeps the roots apart: what is inside of two of them would be taken twice, or taken for a document.
-func (c *config) checkPlaces() {
+func (c *Config) checkPlaces() {
 	c.cleanPath(&c.StateDir, "state_dir")
 	for i := range c.Drops {
 		d, loc := &c.Drops[i], dropAt(i)
@@ -183,7 +186,7 @@ func overlap(a, b string) bool {
 	return in(a, b) || in(b, a)
 }
 
-func (c *config) checkDrop(i int) {
+func (c *Config) checkDrop(i int) {
 	d, loc := c.Drops[i], dropAt(i)
 	for j, earlier := range c.Drops[:i] {
 		if c.written(d.Name, loc.child("name")...) && strings.EqualFold(d.Name, earlier.Name) {
@@ -213,10 +216,18 @@ func (c *config) checkDrop(i int) {
 	c.checkPacking(i)
 }
 
+// PackingRules says how the packager takes the folders of a drop.
+func (c *Config) PackingRules(d Drop) packager.Rules {
+	return packager.Rules{
+		Vault: archive.VaultID(d.Vault), Sidecar: d.Sidecar, Complete: d.Complete, Defaults: d.Defaults, Require: d.Require,
+		IncludeSidecar: c.Package.IncludeSidecar, MaxSize: c.Package.MaxSize, Compression: c.Package.Compression,
+	}
+}
+
 // checkPacking asks the packager what it thinks of the drop's defaults and demands: it reads
 // them as it would a sidecar. Its other rules are the schema's, which was asked before.
-func (c *config) checkPacking(i int) {
-	for _, f := range wireDrop(c.Drops[i], c.Package).Rules.Check() {
+func (c *Config) checkPacking(i int) {
+	for _, f := range c.PackingRules(c.Drops[i]).Check() {
 		section, rest, _ := strings.Cut(f.Field, ".")
 		field, _, _ := strings.Cut(rest, "[")
 		loc := dropAt(i).child(section).child(field)
@@ -231,13 +242,13 @@ func (c *config) checkPacking(i int) {
 	}
 }
 
-func (c *config) positive(d time.Duration, loc ...string) {
+func (c *Config) positive(d time.Duration, loc ...string) {
 	if d <= 0 {
 		c.fault("is zero", "write a duration such as 30s", loc...)
 	}
 }
 
-func (c *config) checkSizes() {
+func (c *Config) checkSizes() {
 	for _, s := range []struct {
 		bytes int64
 		loc   location
@@ -258,7 +269,7 @@ func (c *config) checkSizes() {
 	}
 }
 
-func (c *config) checkTimes() {
+func (c *Config) checkTimes() {
 	u, s := c.Upload, c.Status
 	switch {
 	case u.Window <= 0:

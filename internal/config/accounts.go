@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ var accountName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 func accountAt(name string) location { return location{"service", "accounts", name} }
 
 // credentials gives the credentials of each account and where they stand, the main ones first.
-func (s *serviceConfig) credentials() iter.Seq2[location, authConfig] {
-	return func(yield func(location, authConfig) bool) {
+func (s *Service) credentials() iter.Seq2[location, Auth] {
+	return func(yield func(location, Auth) bool) {
 		if !yield(location{"service", "auth"}, s.Auth) {
 			return
 		}
@@ -28,7 +28,7 @@ func (s *serviceConfig) credentials() iter.Seq2[location, authConfig] {
 }
 
 // checkAccounts looks at the credentials of all accounts.
-func (c *config) checkAccounts() {
+func (c *Config) checkAccounts() {
 	c.checkAuth(&c.Service.Auth, location{"service", "auth"})
 	for _, name := range slices.Sorted(maps.Keys(c.Service.Accounts)) {
 		if !accountName.MatchString(name) {
@@ -42,7 +42,7 @@ func (c *config) checkAccounts() {
 
 // checkAccountOf looks at the account of a drop: there is one of that name, and no other drop calls the same vault with
 // another one.
-func (c *config) checkAccountOf(i int) {
+func (c *Config) checkAccountOf(i int) {
 	d, loc := c.Drops[i], dropAt(i).child("account")
 	if _, known := c.Service.Accounts[d.Account]; d.Account != "" && !known {
 		names := slices.Sorted(maps.Keys(c.Service.Accounts))

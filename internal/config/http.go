@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"crypto/tls"
@@ -8,8 +8,6 @@ import (
 	"os"
 	"strconv"
 	"unicode/utf8"
-
-	"vaultd/internal/web"
 )
 
 const (
@@ -17,8 +15,8 @@ const (
 	maxPEM      = 256 << 10 // of a certificate with its chain, or a key
 )
 
-// checkListen holds the port against what other machines could do on it. Whether the files are good is checkDisk's.
-func (c *config) checkListen() {
+// checkListen holds the port against what other machines could do on it. Whether the files are good is CheckMachine's.
+func (c *Config) checkListen() {
 	h := &c.HTTP
 	at := func(key string) location { return location{"http", key} }
 	c.cleanPath(&h.CertFile, at("cert_file")...)
@@ -39,18 +37,18 @@ func (c *config) checkListen() {
 	switch {
 	case err != nil || portErr != nil || strconv.FormatUint(n, 10) != port:
 		c.fault("is not an address with a port", "write it as 127.0.0.1:8970, or empty for none", at("listen")...)
-	case !web.Loopback(host) && !h.guarded() && c.doc.sound(at("cert_file"), at("key_file"), at("password_file")):
+	case !isLoopback(host) && !h.guarded() && c.doc.sound(at("cert_file"), at("key_file"), at("password_file")):
 		c.fault("can be reached from other machines, and needs "+h.unguarded(),
 			"set cert_file, key_file and password_file, or write 127.0.0.1:"+port, at("listen")...)
 	}
 }
 
-func (h httpConfig) guarded() bool {
+func (h HTTP) guarded() bool {
 	return h.CertFile != "" && h.KeyFile != "" && h.PasswordFile != ""
 }
 
 // unguarded says what is missing before other machines may reach the port.
-func (h httpConfig) unguarded() string {
+func (h HTTP) unguarded() string {
 	switch {
 	case h.PasswordFile != "":
 		return "TLS too"
@@ -60,26 +58,29 @@ func (h httpConfig) unguarded() string {
 	return "TLS and a password"
 }
 
-// httpFault is what is wrong with one of the files of the port.
-type httpFault struct {
-	key string // of the section http
-	err error
+// PortSecrets is what the port needs to let other machines in.
+type PortSecrets struct {
+	Certificate *tls.Certificate // nil: no TLS
+	Password    Secret           // empty: none is asked
 }
 
-// access reads the certificate, its key and the password, as they are now.
-func (h httpConfig) access(env func(string) (string, bool)) (web.Access, []httpFault) {
-	var faults []httpFault
-	refuse := func(key string, err error) { faults = append(faults, httpFault{key, err}) }
-	var password secret
+// HTTPFault is what is wrong with one of the files of the port.
+type HTTPFault struct {
+	Key string // of the section http
+	Err error
+}
+
+// ReadAccess reads the certificate, its key and the password, as they are now.
+func (h HTTP) ReadAccess(env Env) (access PortSecrets, faults []HTTPFault) {
+	refuse := func(key string, err error) { faults = append(faults, HTTPFault{key, err}) }
 	if h.PasswordFile != "" {
 		var err error
-		if password, err = readSecret(h.PasswordFile, env); err != nil {
+		if access.Password, err = ReadSecret(h.PasswordFile, env); err != nil {
 			refuse("password_file", err)
-		} else if n := utf8.RuneCountInString(string(password)); n < minPassword {
+		} else if n := utf8.RuneCountInString(string(access.Password)); n < minPassword {
 			refuse("password_file", fmt.Errorf("the password has %d characters; at least %d are needed", n, minPassword))
 		}
 	}
-	var pair *tls.Certificate
 	if h.CertFile != "" && h.KeyFile != "" {
 		chain, err := readPEM(h.CertFile)
 		if err != nil {
@@ -90,17 +91,14 @@ func (h httpConfig) access(env func(string) (string, bool)) (web.Access, []httpF
 			refuse("key_file", keyErr)
 		}
 		if err == nil && keyErr == nil {
-			one, err := tls.X509KeyPair(chain, key)
+			pair, err := tls.X509KeyPair(chain, key)
 			if err != nil {
 				refuse("cert_file", fmt.Errorf("certificate and key are no pair: %w", err))
 			}
-			pair = &one
+			access.Certificate = &pair
 		}
 	}
-	if len(faults) > 0 {
-		return web.Access{}, faults
-	}
-	return web.NewAccess(pair, string(password)), nil
+	return access, faults
 }
 
 // readPEM reads a file that is no secret.

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -30,15 +30,15 @@ func secretFile(t *testing.T, content string, mode fs.FileMode) string {
 }
 
 func TestSecret_I7_NeverPrintsItself(t *testing.T) {
-	s := secret(canary)
+	s := Secret(canary)
 	var log bytes.Buffer
-	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "s", s, "group", struct{ S secret }{s})
-	slog.New(slog.NewTextHandler(&log, nil)).Info("m", "s", s, "group", struct{ S secret }{s})
-	encoded, err := json.Marshal(map[string]any{"s": s, "list": []secret{s}})
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "s", s, "group", struct{ S Secret }{s})
+	slog.New(slog.NewTextHandler(&log, nil)).Info("m", "s", s, "group", struct{ S Secret }{s})
+	encoded, err := json.Marshal(map[string]any{"s": s, "list": []Secret{s}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := fmt.Sprintf("%s %v %q %x %d %#v %+v %v", s, s, s, s, s, s, struct{ S secret }{s}, &s) + log.String() + string(encoded)
+	shown := fmt.Sprintf("%s %v %q %x %d %#v %+v %v", s, s, s, s, s, s, struct{ S Secret }{s}, &s) + log.String() + string(encoded)
 	if strings.Contains(shown, canary) || strings.Contains(shown, fmt.Sprintf("%x", canary)) {
 		t.Error(shown)
 	}
@@ -60,7 +60,7 @@ func TestReadSecret(t *testing.T) {
 		"NotASecretFile": {strings.Repeat(canary, 2000), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := readSecret(secretFile(t, row.content, 0o640), noEnv)
+			got, err := ReadSecret(secretFile(t, row.content, 0o640), noEnv)
 			if string(got) != row.want || (err == nil) != (row.want != "") {
 				t.Errorf("%d bytes, %v", len(got), err)
 			}
@@ -76,8 +76,8 @@ func TestReadSecret_I27_TooOpenIsRefused(t *testing.T) {
 		0o400: true, 0o600: true, 0o440: true, 0o640: true,
 		0o644: false, 0o660: false, 0o604: false, 0o666: false, 0o641: false,
 	} {
-		_, err := readSecret(secretFile(t, canary, mode), noEnv)
-		var rights *secretRightsError
+		_, err := ReadSecret(secretFile(t, canary, mode), noEnv)
+		var rights *SecretRightsError
 		if ok != (err == nil) || (!ok && (!errors.As(err, &rights) || rights.Mode.Perm() != mode)) {
 			if ok && os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) {
 				continue // a file of mode 0 bits for us: not the question here
@@ -90,16 +90,16 @@ func TestReadSecret_I27_TooOpenIsRefused(t *testing.T) {
 func TestReadSecret_Credential(t *testing.T) {
 	path := secretFile(t, canary, 0o400)
 	dir := envOf(map[string]string{"CREDENTIALS_DIRECTORY": filepath.Dir(path)})
-	if got, err := readSecret("credential:secret", dir); string(got) != canary || err != nil {
+	if got, err := ReadSecret("credential:secret", dir); string(got) != canary || err != nil {
 		t.Error(err)
 	}
-	if _, err := readSecret("credential:secret", noEnv); !errors.Is(err, errNoCredentials) {
+	if _, err := ReadSecret("credential:secret", noEnv); !errors.Is(err, errNoCredentials) {
 		t.Error(err)
 	}
-	if _, err := readSecret("credential:other", dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ReadSecret("credential:other", dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	if _, err := readSecret("credential:../"+filepath.Base(filepath.Dir(path))+"/secret", dir); err == nil {
+	if _, err := ReadSecret("credential:../"+filepath.Base(filepath.Dir(path))+"/secret", dir); err == nil {
 		t.Error("left the directory of credentials")
 	}
 }
@@ -110,7 +110,7 @@ func TestReadSecret_NotAFile(t *testing.T) {
 		t.Skip("no FIFO can be made here:", err)
 	}
 	for _, path := range []string{fifo, filepath.Dir(fifo)} {
-		if _, err := readSecret(path, noEnv); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		if _, err := ReadSecret(path, noEnv); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestConfigFaults_I7_HideWhatMayBeSecret(t *testing.T) {
 			if len(faults) == 0 {
 				t.Fatal("no fault")
 			}
-			if shown := (&configError{Faults: faults}).Error(); strings.Contains(shown, canary) {
+			if shown := (&Error{Faults: faults}).Error(); strings.Contains(shown, canary) {
 				t.Error(shown)
 			}
 		})
@@ -158,25 +158,25 @@ func TestCheckDisk(t *testing.T) {
 		text := strings.Replace(smallConfig, "/etc/vaultd/secret", secretPath, 1)
 		text = strings.Replace(text, "  auth", more+"  auth", 1)
 		cfg := mustLoad(t, text+"state_dir: "+state+"\n")
-		return cfg.checkDisk(noEnv)
+		return cfg.CheckMachine(noEnv)
 	}
 	if err := check(t, secretFile(t, canary, 0o600), ""); err != nil {
 		t.Errorf("all is right, but %v", err)
 	}
-	var rights *secretRightsError
+	var rights *SecretRightsError
 	open := secretFile(t, canary, 0o644)
 	err := check(t, open, "")
 	if !errors.As(err, &rights) || rights.Path != open {
 		t.Errorf("too open: %v", err)
 	}
-	var wrong *configError
+	var wrong *Error
 	if !errors.As(err, &wrong) || wrong.Faults[0].Line != 3 || wrong.Faults[0].Key != "service.auth.secret_file" {
 		t.Errorf("no place: %v", err)
 	}
 	noPEM := secretFile(t, "no certificate", 0o600)
 	err = check(t, "credential:none", "  ca_file: "+noPEM+"\n")
-	made := config{StateDir: state, Service: serviceConfig{Auth: authConfig{SecretFile: open}}}
-	if err := made.checkDisk(noEnv); !errors.As(err, &rights) {
+	made := Config{StateDir: state, Service: Service{Auth: Auth{SecretFile: open}}}
+	if err := made.CheckMachine(noEnv); !errors.As(err, &rights) {
 		t.Errorf("without a file: %v", err)
 	}
 	if !errors.Is(err, errNoCredentials) || !errors.As(err, &wrong) || len(wrong.Faults) != 2 {

@@ -1,24 +1,24 @@
-package main
+package config
 
 import "slices"
 
-// rereadConfig reads the configuration again and holds it against the disk and against the one
-// that is in use. Its error is a *configError where something in the file is wrong.
-func (a *app) rereadConfig(old config) (config, error) {
-	next, err := loadConfig(a.configPath, a.env)
+// Reload reads the configuration again and holds it against this machine and against the one that is in use. Its error is an
+// [*Error] where something in the file is wrong.
+func Reload(path string, env Env, old Config) (Config, error) {
+	next, err := Load(path, env)
 	if err != nil {
-		return config{}, err
+		return Config{}, err
 	}
 	next.keepFixed(old)
 	if err := next.doc.err(); err != nil {
-		return config{}, err
+		return Config{}, err
 	}
-	return next, next.checkDisk(a.env)
+	return next, next.CheckMachine(env)
 }
 
 // keepFixed refuses what cannot change while vaultd runs: the ledger is open and bound to one
 // service, and port and socket are in use.
-func (c *config) keepFixed(old config) {
+func (c *Config) keepFixed(old Config) {
 	const restart = "put it back, or restart vaultd instead: systemctl restart vaultd"
 	const bound = "put it back; a ledger is bound to one environment and one service, and another one needs a state_dir and a vaultd of its own"
 	for _, f := range []struct {

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -8,36 +8,38 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
-	"vaultd/internal/present"
+	"vaultd/internal/sanitize"
 )
 
-// secret is a password or client secret. However it is printed, logged or encoded, it says "[secret]"; string(s)
+// Secret is a password or client secret. However it is printed, logged or encoded, it says "[secret]"; string(s)
 // alone gives it, and belongs where it is put into a request.
-type secret string
+type Secret string
 
 const secretShown = "[secret]"
 
-func (secret) String() string               { return secretShown }
-func (secret) GoString() string             { return secretShown }
-func (secret) LogValue() slog.Value         { return slog.StringValue(secretShown) }
-func (secret) MarshalText() ([]byte, error) { return []byte(secretShown), nil }
+func (Secret) String() string               { return secretShown }
+func (Secret) GoString() string             { return secretShown }
+func (Secret) LogValue() slog.Value         { return slog.StringValue(secretShown) }
+func (Secret) MarshalText() ([]byte, error) { return []byte(secretShown), nil }
 
 // Format covers the verbs that would show the bytes, such as %x.
-func (secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, secretShown) }
+func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, secretShown) }
 
-// secretRightsError says that others may read a secret file, or put another one in its place: the secret counts as
+// SecretRightsError says that others may read a secret file, or put another one in its place: the secret counts as
 // known until it is changed.
-type secretRightsError struct {
+type SecretRightsError struct {
 	Path string
 	Mode fs.FileMode
 	Why  string // empty: the rights of the file itself are too wide
 }
 
-func (e *secretRightsError) Error() string {
+func (e *SecretRightsError) Error() string {
 	if e.Why != "" {
 		return fmt.Sprintf("secret file %s: %s", e.Path, e.Why)
 	}
@@ -58,10 +60,10 @@ func isSecretRef(s string) bool {
 	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, credentialPrefix)
 }
 
-// readSecret reads what secret_file refers to: a file, or credential:NAME in $CREDENTIALS_DIRECTORY. It must be as
+// ReadSecret reads what secret_file refers to: a file, or credential:NAME in $CREDENTIALS_DIRECTORY. It must be as
 // private as readPrivate wants it and hold one line of text; its final line break is not part of the secret. It is read
 // again at each call, so that a renewed secret counts after a reload, and at the next sign-in even without one.
-func readSecret(ref string, env func(string) (string, bool)) (secret, error) {
+func ReadSecret(ref string, env Env) (Secret, error) {
 	raw, err := readPrivate(ref, env, maxSecretSize)
 	if err != nil {
 		return "", err
@@ -71,8 +73,8 @@ func readSecret(ref string, env func(string) (string, bool)) (secret, error) {
 
 // readPrivate reads a file of at most limit bytes that is nobody else's business: a regular one and no link, with
 // rights 0640 or stricter, owned by root or this user, in a folder where nobody else could put another one in its place
-// (else *secretRightsError).
-func readPrivate(ref string, env func(string) (string, bool), limit int64) ([]byte, error) {
+// (else *SecretRightsError).
+func readPrivate(ref string, env Env, limit int64) ([]byte, error) {
 	path, err := secretPath(ref, env)
 	if err != nil {
 		return nil, err
@@ -92,9 +94,9 @@ func readPrivate(ref string, env func(string) (string, bool), limit int64) ([]by
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("secret file %s is not a regular file", path)
 	case info.Mode().Perm()&^secretRights != 0:
-		return nil, &secretRightsError{Path: path, Mode: info.Mode()}
+		return nil, &SecretRightsError{Path: path, Mode: info.Mode()}
 	case !ours(info):
-		return nil, &secretRightsError{Path: path, Mode: info.Mode(), Why: fmt.Sprintf("it belongs to %s; it must be root's or this user's", present.UserName(ownerOf(info).Uid))}
+		return nil, &SecretRightsError{Path: path, Mode: info.Mode(), Why: fmt.Sprintf("it belongs to %s; it must be root's or this user's", userName(ownerOf(info).Uid))}
 	}
 	if err := placedSafely(path); err != nil {
 		return nil, err
@@ -137,7 +139,7 @@ func placedSafely(path string) error {
 				return fmt.Errorf("look at the folder of secret file %s: %w", path, err)
 			}
 			if why := exchangeable(info); why != "" {
-				return &secretRightsError{Path: path, Mode: info.Mode(), Why: fmt.Sprintf("others could put another file in its place, because the folder %s %s", dir, why)}
+				return &SecretRightsError{Path: path, Mode: info.Mode(), Why: fmt.Sprintf("others could put another file in its place, because the folder %s %s", dir, why)}
 			}
 			if dir == "/" || dir == "." {
 				break
@@ -153,7 +155,7 @@ func exchangeable(dir fs.FileInfo) string {
 	st := ownerOf(dir)
 	switch mode := dir.Mode(); {
 	case !ours(dir):
-		return "belongs to " + present.UserName(st.Uid)
+		return "belongs to " + userName(st.Uid)
 	case mode&fs.ModeSticky != 0:
 		return ""
 	case mode.Perm()&0o002 != 0, mode.Perm()&0o020 != 0 && st.Gid != 0 && int(st.Gid) != os.Getegid():
@@ -162,7 +164,7 @@ func exchangeable(dir fs.FileInfo) string {
 	return ""
 }
 
-func secretPath(ref string, env func(string) (string, bool)) (string, error) {
+func secretPath(ref string, env Env) (string, error) {
 	name, isCredential := strings.CutPrefix(ref, credentialPrefix)
 	if !isCredential {
 		return ref, nil
@@ -177,7 +179,7 @@ func secretPath(ref string, env func(string) (string, bool)) (string, error) {
 	return filepath.Join(dir, name), nil
 }
 
-func trimSecret(path string, raw []byte) (secret, error) {
+func trimSecret(path string, raw []byte) (Secret, error) {
 	line := bytes.TrimSuffix(bytes.TrimSuffix(raw, []byte("\n")), []byte("\r"))
 	switch {
 	case len(line) == 0:
@@ -187,5 +189,15 @@ func trimSecret(path string, raw []byte) (secret, error) {
 	case bytes.ContainsFunc(line, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return "", fmt.Errorf("secret file %s holds more than one line of text", path)
 	}
-	return secret(line), nil
+	return Secret(line), nil
+}
+
+// userName names a user of this machine.
+func userName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	u, err := user.LookupId(id)
+	if err != nil || u.Username == "" {
+		return "uid " + id
+	}
+	return sanitize.Text(u.Username) + " (uid " + id + ")"
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -34,24 +34,24 @@ drops:
   - {name: acme-in, path: /srv/invoices/acme-in, vault: V-1}
 `
 
-func load(t *testing.T, text string, vars map[string]string) (config, []fault) {
+func load(t *testing.T, text string, vars map[string]string) (Config, []Fault) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := loadConfig(path, envOf(vars))
+	cfg, err := Load(path, envOf(vars))
 	if err == nil {
 		return cfg, nil
 	}
-	var wrong *configError
+	var wrong *Error
 	if !errors.As(err, &wrong) {
 		t.Fatalf("not a configError: %v", err)
 	}
 	return cfg, wrong.Faults
 }
 
-func mustLoad(t *testing.T, text string) config {
+func mustLoad(t *testing.T, text string) Config {
 	t.Helper()
 	cfg, faults := load(t, text, nil)
 	for _, f := range faults {
@@ -63,39 +63,39 @@ func mustLoad(t *testing.T, text string) config {
 	return cfg
 }
 
-func defaultConfig() config {
-	return config{
-		Service: serviceConfig{
+func defaultConfig() Config {
+	return Config{
+		Service: Service{
 			Environment: "test", BaseURL: "https://vault.example", RequestIDHeader: "X-SVC-REQUEST-ID",
 			AllowedHosts: []string{},
-			Auth: authConfig{
+			Auth: Auth{
 				Method: "basic", Username: "u", SecretFile: "/etc/vaultd/secret",
 				Scopes: []string{}, BasicEncoding: "raw",
 			},
-			Accounts: map[string]authConfig{},
+			Accounts: map[string]Auth{},
 		},
 		StateDir: "/var/lib/vaultd",
-		Spool:    spoolConfig{Max: 20_000_000_000, MinFree: 2_000_000_000},
+		Spool:    Spool{Max: 20_000_000_000, MinFree: 2_000_000_000},
 		TimeZone: "Europe/Berlin",
-		Drops: []dropConfig{{
+		Drops: []Drop{{
 			Name: "acme-in", Path: "/srv/invoices/acme-in", Vault: "V-1",
 			Mode: "auto", Sidecar: "metadata.json", Complete: "quiet",
 			Settle: 30 * time.Second, Rescan: time.Minute, RemindAfter: 30 * time.Minute,
 			Defaults: map[string]any{}, Require: map[string]any{}, SameContent: "warn", SameNumber: "warn", StrangeDates: "warn",
-			AfterArchive: afterArchiveConfig{Action: "keep", Grace: 720 * time.Hour},
+			AfterArchive: AfterArchive{Action: "keep", Grace: 720 * time.Hour},
 		}},
-		Package: packageConfig{Compression: "default", MaxSize: 100_000_000},
-		Upload:  uploadConfig{Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second, Window: 15 * time.Minute, ContentType: "application/octet-stream"},
-		Status: statusConfig{
+		Package: Package{Compression: "default", MaxSize: 100_000_000},
+		Upload:  Upload{Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second, Window: 15 * time.Minute, ContentType: "application/octet-stream"},
+		Status: Status{
 			PollMin: time.Minute, PollMax: 30 * time.Minute, AlertAfter: 48 * time.Hour, UnclearGrace: 24 * time.Hour,
 		},
-		Billing: billingConfig{Included: 1_000_000, PricePerTransaction: "0", Currency: "EUR", DownloadsPerMonth: 100, DownloadPrice: "0"},
-		HTTP:    httpConfig{Listen: "127.0.0.1:8970"},
-		Access:  accessConfig{Groups: []string{}},
+		Billing: Billing{Included: 1_000_000, PricePerTransaction: "0", Currency: "EUR", DownloadsPerMonth: 100, DownloadPrice: "0"},
+		HTTP:    HTTP{Listen: "127.0.0.1:8970"},
+		Access:  Access{Groups: []string{}},
 	}
 }
 
-var ignoreDerived = cmp.Options{cmpopts.IgnoreFields(config{}, "Location", "doc", "unusable")}
+var ignoreDerived = cmp.Options{cmpopts.IgnoreFields(Config{}, "Location", "doc", "Unusable")}
 
 func TestConfigDefaults(t *testing.T) {
 	got := mustLoad(t, smallConfig)
@@ -115,8 +115,8 @@ func TestConfigExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = loadConfig(path, noEnv)
-	wrong, ok := errors.AsType[*configError](err)
+	_, err = Load(path, noEnv)
+	wrong, ok := errors.AsType[*Error](err)
 	if !ok || len(wrong.Faults) != 2 || wrong.Faults[0].Key != "service.base_url" || wrong.Faults[1].Key != "drops[0].vault" {
 		t.Errorf("as it is: %v", err)
 	}
@@ -185,7 +185,7 @@ func TestConfigSchemaNamesEveryField(t *testing.T) {
 			walk(typ.Field(i).Type, child, loc.child(name))
 		}
 	}
-	walk(reflect.TypeFor[config](), schema, nil)
+	walk(reflect.TypeFor[Config](), schema, nil)
 }
 
 func TestConfigTwelveFaultsAtOnce(t *testing.T) {
@@ -224,7 +224,7 @@ drops:
 	}
 }
 
-func lines(faults []fault) []string {
+func lines(faults []Fault) []string {
 	var all []string
 	for _, f := range faults {
 		all = append(all, fmt.Sprintf("%d:%d %s: %s; %s", f.Line, f.Col, f.Key, f.Problem, f.Hint))
@@ -239,7 +239,7 @@ func TestConfigFaultForAPerson(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := loadConfig(path, noEnv)
+	_, err := Load(path, noEnv)
 	want := path + `:5:62: drops[0].setle: is not a known key
   5 |   - {name: acme-in, path: /srv/invoices/acme-in, vault: V-1, setle: 30s}
     |                                                              ^
@@ -357,7 +357,7 @@ func TestConfigFaults(t *testing.T) {
 }
 
 // wantFaults compares the lines of faults with those wanted; one that ends with * stands for whatever follows.
-func wantFaults(t *testing.T, faults []fault, wanted []string) {
+func wantFaults(t *testing.T, faults []Fault, wanted []string) {
 	t.Helper()
 	got := lines(faults)
 	if len(got) != len(wanted) {
@@ -433,18 +433,18 @@ func TestConfigEnvironment(t *testing.T) {
 
 func TestConfigFileItself(t *testing.T) {
 	dir := t.TempDir()
-	_, err := loadConfig(filepath.Join(dir, "none.yaml"), noEnv)
+	_, err := Load(filepath.Join(dir, "none.yaml"), noEnv)
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "none.yaml: does not exist\n  hint: ") {
 		t.Errorf("missing: %v", err)
 	}
-	if _, err = loadConfig(dir, noEnv); err == nil || !strings.Contains(err.Error(), "is not a file") {
+	if _, err = Load(dir, noEnv); err == nil || !strings.Contains(err.Error(), "is not a file") {
 		t.Errorf("directory: %v", err)
 	}
 	big := filepath.Join(dir, "big.yaml")
 	if err := os.WriteFile(big, make([]byte, maxConfigSize+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = loadConfig(big, noEnv); err == nil || !strings.Contains(err.Error(), "is larger than") {
+	if _, err = Load(big, noEnv); err == nil || !strings.Contains(err.Error(), "is larger than") {
 		t.Errorf("big: %v", err)
 	}
 }
@@ -454,7 +454,7 @@ func TestParseDuration(t *testing.T) {
 		"30s": 30 * time.Second, "1h30m": 90 * time.Minute, "7d": 7 * day, "1d12h": 36 * time.Hour,
 		"1.5h": 90 * time.Minute, "250ms": 250 * time.Millisecond, "0s": 0, "720h": 30 * day,
 	} {
-		if got, err := parseDuration(text); got != want || err != nil {
+		if got, err := ParseDuration(text); got != want || err != nil {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
@@ -463,7 +463,7 @@ func TestParseDuration(t *testing.T) {
 		"30": errNoUnit, "1.5": errNoUnit, "106752d": errTooLarge, "106751d24h": errTooLarge, "9999999h": errTooLarge,
 		"99999999999999999999d": errTooLarge,
 	} {
-		if _, err := parseDuration(text); !errors.Is(err, want) {
+		if _, err := ParseDuration(text); !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", text, err, want)
 		}
 	}
@@ -514,8 +514,8 @@ func FuzzConfig(f *testing.F) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := loadConfig(path, noEnv)
-		var wrong *configError
+		_, err := Load(path, noEnv)
+		var wrong *Error
 		switch {
 		case err == nil:
 		case !errors.As(err, &wrong):

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -10,13 +10,12 @@ import (
 	"strconv"
 	"strings"
 
-	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
-// setting is one value of the configuration as it counts, and where it comes from. An object of
+// Setting is one value of the configuration as it counts, and where it comes from. An object of
 // "check --show --json".
-type setting struct {
+type Setting struct {
 	Key      string `json:"key"`      // such as drops[0].settle
 	Value    any    `json:"value"`    // as it was written; "[hidden]" for what is nobody's business
 	Origin   string `json:"origin"`   // file, environment or default
@@ -25,19 +24,19 @@ type setting struct {
 	Variable string `json:"variable"` // of origin environment
 }
 
-// settings lists every value that counts, those of drops and lists included, in the order of
+// Settings lists every value that counts, those of drops and lists included, in the order of
 // the schema's names; what the file leaves out stands there with its default.
-func (c *config) settings() ([]setting, error) {
+func (c *Config) Settings() ([]Setting, error) {
 	schema, err := readSchema()
 	if err != nil {
 		return nil, err
 	}
-	var all []setting
+	var all []Setting
 	err = c.doc.settings(schema, nil, c.doc.root, true, &all)
 	return all, err
 }
 
-func (d *document) settings(n *schemaNode, loc location, v any, written bool, all *[]setting) error {
+func (d *document) settings(n *schemaNode, loc location, v any, written bool, all *[]Setting) error {
 	named, _ := v.(map[string]any)
 	switch {
 	case n.Entries.node != nil && len(named) > 0:
@@ -79,8 +78,8 @@ func (d *document) settings(n *schemaNode, loc location, v any, written bool, al
 // isLeaf says whether a section is shown as one value: defaults and require are.
 func (n *schemaNode) isLeaf() bool { return string(n.Default) == "{}" }
 
-func (d *document) setting(loc location, v any, written bool) setting {
-	s := setting{Key: loc.String(), Value: redacted(loc, v), Origin: "default"}
+func (d *document) setting(loc location, v any, written bool) Setting {
+	s := Setting{Key: loc.String(), Value: redacted(loc, v), Origin: "default"}
 	at, marked := d.values[loc.key()]
 	switch {
 	case !written && !marked:
@@ -106,8 +105,8 @@ func redacted(loc location, v any) any {
 	return v
 }
 
-// origin says in a few words where the value comes from.
-func (s setting) origin() string {
+// From says in a few words where the value comes from.
+func (s Setting) From() string {
 	switch s.Origin {
 	case "file":
 		return fmt.Sprintf("%s:%d", s.File, s.Line)
@@ -117,34 +116,15 @@ func (s setting) origin() string {
 	return "default"
 }
 
-// showConfig writes the settings, one in a line, each with its origin.
-func (a *app) showConfig(c config) error {
-	all, err := c.settings()
-	if err != nil {
-		return err
-	}
-	if a.json {
-		return writeJSON(a.stdout, struct {
-			Settings []setting `json:"settings"`
-		}{all})
-	}
-	t := present.NewTable(a.stdout, "KEY", "VALUE", "FROM")
-	for _, s := range all {
-		t.AppendRow(present.TableRow(s.Key, yamlText(s.Value), sanitize.Text(s.origin())))
-	}
-	t.Render()
-	return nil
-}
-
-// yamlText writes a value so that it could be put into a configuration again.
-func yamlText(v any) string {
-	if text, ok := v.(string); ok && (plainText(text) || text == hidden) {
+// Text gives the value so that it could be written into a configuration again.
+func (s Setting) Text() string {
+	if text, ok := s.Value.(string); ok && (plainText(text) || text == hidden) {
 		return text
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
+	if enc.Encode(s.Value) != nil {
 		return hidden // not a plain value; nothing of it is shown
 	}
 	return sanitize.Text(strings.TrimSpace(b.String()))

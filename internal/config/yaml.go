@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"encoding/json"
@@ -57,7 +57,7 @@ type document struct {
 	keys   map[string]mark
 	hide   map[int]int     // by line: the column from which it must not be shown
 	wrong  map[string]bool // locations that have a fault already
-	faults []fault
+	faults []Fault
 }
 
 // parseDocument reads YAML into plain values. Anchors, merge keys, tags, doubled keys and numbers that YAML versions
@@ -106,7 +106,7 @@ func firstUnreadable(lines []string) mark {
 
 // add records a fault at a place. The line is shown later, when all is known that must not be seen of it.
 func (d *document) add(at mark, loc location, problem, hint string) {
-	f := fault{File: d.name, Line: at.line, Col: at.col, Key: loc.String(), Problem: problem, Hint: hint}
+	f := Fault{File: d.name, Line: at.line, Col: at.col, Key: loc.String(), Problem: problem, Hint: hint}
 	if at.variable != "" {
 		f.File, f.Line, f.Col = at.variable, 0, 0
 	}
@@ -121,14 +121,14 @@ func (d *document) addAt(loc location, problem, hint string) {
 	d.add(d.place(loc), loc, problem, hint)
 }
 
-// err gives the faults as a *configError, each with its line, or nil.
+// err gives the faults as a *Error, each with its line, or nil.
 func (d *document) err() error {
 	for i, f := range d.faults {
 		if f.Line >= 1 && f.Line <= len(d.lines) {
 			d.faults[i].Excerpt = excerpt(d.lines[f.Line-1], f.Line, f.Col, d.hide[f.Line])
 		}
 	}
-	return newConfigError(d.faults)
+	return newError(d.faults)
 }
 
 func (d *document) place(loc location) mark {

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -28,8 +28,8 @@ var (
 	errTooLarge = errors.New("is too large")
 )
 
-// parseDuration reads Go's durations of hours and less, with whole days of 24 hours in front: 30s, 1h30m, 7d, 1d12h.
-func parseDuration(s string) (time.Duration, error) {
+// ParseDuration reads Go's durations of hours and less, with whole days of 24 hours in front: 30s, 1h30m, 7d, 1d12h.
+func ParseDuration(s string) (time.Duration, error) {
 	m := durationShape.FindStringSubmatch(s)
 	switch {
 	case bareNumber.MatchString(s):

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -18,11 +18,11 @@ import (
 	"golang.org/x/text/message"
 )
 
-// configSchema is what editors read too: every key with its meaning, its default and what may be written. The
+// Schema is what editors read too: every key with its meaning, its default and what may be written. The
 // defaults stand there alone.
 //
 //go:embed config.schema.json
-var configSchema []byte
+var Schema []byte
 
 const (
 	formatDuration = "vaultd-duration"
@@ -69,7 +69,7 @@ var (
 
 func parseSchema() (*schemaNode, error) {
 	root := new(schemaNode)
-	if err := json.Unmarshal(configSchema, root); err != nil {
+	if err := json.Unmarshal(Schema, root); err != nil {
 		return nil, fmt.Errorf("read the embedded schema: %w", err)
 	}
 	root.resolve(root.Defs)
@@ -153,7 +153,7 @@ func (n *schemaNode) complete(v any) (any, error) {
 	case v == nil:
 		return nil, nil
 	case n.Format == formatDuration:
-		return parseDuration(fmt.Sprint(v))
+		return ParseDuration(fmt.Sprint(v))
 	case n.Format == formatSize:
 		return parseSize(fmt.Sprint(v))
 	case n.Format == formatYears:
@@ -224,14 +224,14 @@ func (d *document) validate(schema *schemaNode) error {
 }
 
 func compileSchema() (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(configSchema))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema))
 	if err != nil {
 		return nil, fmt.Errorf("read the embedded schema: %w", err)
 	}
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
 	c.RegisterFormat(&jsonschema.Format{Name: formatDuration, Validate: func(v any) error {
-		return checkText(v, parseDuration)
+		return checkText(v, ParseDuration)
 	}})
 	c.RegisterFormat(&jsonschema.Format{Name: formatSize, Validate: func(v any) error {
 		return checkText(v, parseSize)

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 // override puts environment variables over the values of the file: VAULTD_ and the way to the key in capitals, such
 // as VAULTD_STATE_DIR, VAULTD_UPLOAD_WORKERS or VAULTD_SERVICE_AUTH_USERNAME. Lists and drops have none. A variable
 // that is set and empty counts: it is the empty text.
-func (d *document) override(schema *schemaNode, env func(string) (string, bool)) {
+func (d *document) override(schema *schemaNode, env Env) {
 	schema.scalars(nil, func(loc location, node *schemaNode) {
 		name := "VAULTD_" + strings.ToUpper(strings.Join(loc, "_"))
 		text, set := env(name)

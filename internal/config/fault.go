@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// fault is one thing that is wrong with the configuration: where it stands, what is wrong, and what would be right.
-type fault struct {
+// Fault is one thing that is wrong with the configuration: where it stands, what is wrong, and what would be right.
+type Fault struct {
 	File    string // the file's path, or the name of the environment variable that is wrong
 	Line    int    // from 1; 0 when the fault has no line (the file is missing, or it is a variable)
 	Col     int    // from 1, counted in characters
@@ -24,7 +24,7 @@ type fault struct {
 }
 
 // String gives "file:line:col: key: problem", the excerpt and the hint, without a final newline.
-func (f fault) String() string {
+func (f Fault) String() string {
 	var b strings.Builder
 	b.WriteString(f.File)
 	if f.Line > 0 {
@@ -43,13 +43,13 @@ func (f fault) String() string {
 	return b.String()
 }
 
-// configError says everything that is wrong with a configuration at once: the file's faults in the order of its
+// Error says everything that is wrong with a configuration at once: the file's faults in the order of its
 // lines, then those of environment variables. No secret is in it, wherever a person may have written one.
-type configError struct {
-	Faults []fault
+type Error struct {
+	Faults []Fault
 }
 
-func (e *configError) Error() string {
+func (e *Error) Error() string {
 	parts := make([]string, 0, len(e.Faults)+1)
 	for _, f := range e.Faults {
 		parts = append(parts, f.String())
@@ -61,7 +61,7 @@ func (e *configError) Error() string {
 }
 
 // Unwrap gives the typed causes, so that callers can tell missing rights from wrong words.
-func (e *configError) Unwrap() []error {
+func (e *Error) Unwrap() []error {
 	var causes []error
 	for _, f := range e.Faults {
 		if f.Err != nil {
@@ -71,13 +71,13 @@ func (e *configError) Unwrap() []error {
 	return causes
 }
 
-// newConfigError sorts faults and keeps the first of those that stand at one place under one key: a value that is
+// newError sorts faults and keeps the first of those that stand at one place under one key: a value that is
 // wrong in two ways is mended once. It gives nil when there is none.
-func newConfigError(faults []fault) error {
+func newError(faults []Fault) error {
 	if len(faults) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(faults, func(a, b fault) int {
+	slices.SortStableFunc(faults, func(a, b Fault) int {
 		return cmp.Or(noLineLast(a)-noLineLast(b), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.Key, b.Key))
 	})
 	type place struct {
@@ -85,16 +85,16 @@ func newConfigError(faults []fault) error {
 		line, col int
 	}
 	seen := make(map[place]bool, len(faults))
-	faults = slices.DeleteFunc(faults, func(f fault) bool {
+	faults = slices.DeleteFunc(faults, func(f Fault) bool {
 		p := place{f.File, f.Key, f.Line, f.Col}
 		double := seen[p]
 		seen[p] = true
 		return double
 	})
-	return &configError{Faults: faults}
+	return &Error{Faults: faults}
 }
 
-func noLineLast(f fault) int {
+func noLineLast(f Fault) int {
 	if f.Line == 0 {
 		return 1
 	}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"vaultd/internal/config"
+)
+
+func noEnv(string) (string, bool) { return "", false }
+
+func envOf(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		v, ok := vars[name]
+		return v, ok
+	}
+}
+
+// smallConfig is the least that a person must write.
+const smallConfig = `service:
+  base_url: https://vault.example
+  auth: {method: basic, username: u, secret_file: /etc/vaultd/secret}
+drops:
+  - {name: acme-in, path: /srv/invoices/acme-in, vault: V-1}
+`
+
+const canary = "hunter2"
+
+func secretFile(t *testing.T, content string, mode fs.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func mustLoad(t *testing.T, text string) config.Config {
+	t.Helper()
+	cfg, err := config.Load(writeConfig(t, text), noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func writeConfig(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

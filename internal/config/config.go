@@ -1,0 +1,290 @@
+// Package config reads, checks and shows the configuration of one vaultd. What is wrong comes all at once, each fault with its file, line,
+// column, excerpt and what would be right; defaults and the shape of the file stand in the embedded JSON schema alone.
+//
+// Only the program itself imports this package: the others are given the few fields that they need. It writes nothing and holds no
+// secret; secrets are read anew from their files whenever they are used, and no fault and no text of this package shows one. There is
+// nothing to recover after a crash.
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"vaultd/internal/archive"
+)
+
+// Config is the configuration of one daemon, complete with its defaults and checked. Durations and sizes (bytes) are
+// plain numbers; paths are absolute and clean. It holds no secret: secret_file says where one lies.
+type Config struct {
+	Service  Service `json:"service"`
+	StateDir string  `json:"state_dir"`
+	Spool    Spool   `json:"spool"`
+	TimeZone string  `json:"time_zone"`
+	Drops    []Drop  `json:"drops"`
+	Package  Package `json:"package"`
+	Upload   Upload  `json:"upload"`
+	Status   Status  `json:"status"`
+	Billing  Billing `json:"billing"`
+	HTTP     HTTP    `json:"http"`
+	Access   Access  `json:"access"`
+
+	Location *time.Location `json:"-"` // what TimeZone names
+	doc      *document      // where each value stands, for the faults of CheckMachine
+	Unusable error          // why nothing but StateDir is known; see WithoutFile
+}
+
+type Service struct {
+	Environment     string   `json:"environment"` // test or production
+	BaseURL         string   `json:"base_url"`    // without a final slash
+	RequestIDHeader string   `json:"request_id_header"`
+	AllowedHosts    []string `json:"allowed_hosts"`
+	CAFile          string   `json:"ca_file"`
+	Proxy           string   `json:"proxy"`
+	Auth            Auth     `json:"auth"`
+
+	Accounts map[string]Auth `json:"accounts"` // by name, of vaults with credentials of their own
+}
+
+type Auth struct {
+	Method        string   `json:"method"` // basic or oauth2
+	Username      string   `json:"username"`
+	SecretFile    string   `json:"secret_file"` // for ReadSecret
+	Scopes        []string `json:"scopes"`
+	TokenURL      string   `json:"token_url"`      // empty: base_url/v1/tokens
+	BasicEncoding string   `json:"basic_encoding"` // raw or rfc6749
+}
+
+type Spool struct {
+	Max     int64 `json:"max"`
+	MinFree int64 `json:"min_free"`
+}
+
+type Drop struct {
+	Name         string            `json:"name"`
+	Path         string            `json:"path"`
+	Vault        string            `json:"vault"`
+	Account      string            `json:"account"` // of service.accounts; empty: service.auth
+	Group        string            `json:"group"`   // empty: vaultd's own
+	Mode         string            `json:"mode"`    // auto, events or poll
+	Sidecar      string            `json:"sidecar"`
+	Complete     string            `json:"complete"` // quiet, list or marker
+	Settle       time.Duration     `json:"settle"`
+	Rescan       time.Duration     `json:"rescan"`
+	RemindAfter  time.Duration     `json:"remind_after"`
+	Defaults     map[string]any    `json:"defaults"` // sidecar fields: text or lists of texts
+	Require      map[string]any    `json:"require"`
+	SameContent  string            `json:"same_content"`  // warn or hold
+	SameNumber   string            `json:"same_number"`   // warn or hold
+	StrangeDates string            `json:"strange_dates"` // warn or hold
+	Retention    archive.Retention `json:"retention"`     // years; zero: not known
+	AfterArchive AfterArchive      `json:"after_archive"`
+}
+
+type AfterArchive struct {
+	Action string        `json:"action"` // keep, move or delete
+	To     string        `json:"to"`     // set with move only
+	Grace  time.Duration `json:"grace"`
+}
+
+type Package struct {
+	Compression    string `json:"compression"` // fast, default or max
+	IncludeSidecar bool   `json:"include_sidecar"`
+	MaxSize        int64  `json:"max_size"`
+}
+
+type Upload struct {
+	Workers   int           `json:"workers"`
+	BatchSize int           `json:"batch_size"`
+	BatchWait time.Duration `json:"batch_wait"`
+	Window    time.Duration `json:"window"`
+
+	ContentType string `json:"content_type"` // application/octet-stream or application/zip
+}
+
+type Status struct {
+	PollMin      time.Duration `json:"poll_min"`
+	PollMax      time.Duration `json:"poll_max"`
+	AlertAfter   time.Duration `json:"alert_after"`
+	UnclearGrace time.Duration `json:"unclear_grace"`
+}
+
+type Billing struct {
+	Included            int64       `json:"included"`
+	PricePerTransaction json.Number `json:"price_per_transaction"` // decimal text
+	Currency            string      `json:"currency"`
+	DownloadsPerMonth   uint64      `json:"downloads_per_month"` // 0: none
+	DownloadPrice       json.Number `json:"download_price"`      // decimal text
+}
+
+type HTTP struct {
+	Listen       string `json:"listen"`        // empty: off
+	CertFile     string `json:"cert_file"`     // empty: no TLS
+	KeyFile      string `json:"key_file"`      // for readPrivate
+	PasswordFile string `json:"password_file"` // for ReadSecret; empty: none is asked
+}
+
+type Access struct {
+	Groups []string `json:"groups"`
+}
+
+// Env looks up an environment variable, as [os.LookupEnv] does.
+type Env func(name string) (value string, set bool)
+
+// maxConfigSize bounds what is read: a configuration is a few pages, whatever the path leads to.
+const maxConfigSize = 256 << 10
+
+// Load reads the file, puts the variables VAULTD_<SECTION>_<KEY> over it, fills in the defaults and holds the
+// result against the schema and the rules of checkRules. It looks at nothing on the disk but the file itself. What is
+// wrong with the configuration comes as a *Error that names all of it; its cause is fs.ErrNotExist where there
+// is no file.
+func Load(path string, env Env) (Config, error) {
+	cfg, err := readConfig(path, env)
+	if err == nil {
+		err = cfg.doc.err()
+	}
+	if err != nil {
+		return Config{}, err
+	}
+	return cfg, nil
+}
+
+// Check reads the configuration and names what is wrong with the file and with this machine in one go.
+func Check(path string, env Env) (Config, error) {
+	cfg, err := readConfig(path, env)
+	if err != nil {
+		return Config{}, err
+	}
+	var all []Fault
+	for _, err := range []error{cfg.doc.err(), cfg.CheckMachine(env)} {
+		wrong, ok := errors.AsType[*Error](err)
+		if err != nil && !ok {
+			return Config{}, err
+		}
+		if ok {
+			all = append(all, wrong.Faults...)
+		}
+	}
+	return cfg, newError(all)
+}
+
+var stateDirLine = regexp.MustCompile(`(?m)^state_dir:[ \t]*["']?(/[^"'#\n]*?)["']?[ \t]*(?:#.*)?$`)
+
+// WithoutFile gives the configuration for asking a running daemon where the file cannot be used, for the reason given. It knows
+// nothing but StateDir, as far as the file tells that, and has the reason in Unusable.
+func WithoutFile(path string, env Env, reason error) Config {
+	dir := defaultStateDir
+	if src, err := readConfigFile(path); err == nil {
+		if m := stateDirLine.FindSubmatch(src); m != nil {
+			dir = string(m[1])
+		}
+	}
+	if other, set := env("VAULTD_STATE_DIR"); set && filepath.IsAbs(other) {
+		dir = other
+	}
+	return Config{StateDir: filepath.Clean(dir), Unusable: reason}
+}
+
+// defaultStateDir is the schema's.
+const defaultStateDir = "/var/lib/vaultd"
+
+// readConfig is Load that gives what can be used of a faulty file too: its faults stand in doc, and what is
+// wrong has its default.
+func readConfig(path string, env Env) (Config, error) {
+	src, err := readConfigFile(path)
+	if err != nil {
+		return Config{}, err
+	}
+	schema, err := readSchema()
+	if err != nil {
+		return Config{}, err
+	}
+	doc := parseDocument(path, src)
+	if doc.root == nil { // broken syntax: what follows would be guesses
+		return Config{}, doc.err()
+	}
+	doc.root = schema.fillSections(doc.root)
+	doc.override(schema, env)
+	if err := doc.validate(schema); err != nil {
+		return Config{}, err
+	}
+	cfg, err := doc.decode(schema)
+	if err != nil {
+		return Config{}, err
+	}
+	cfg.checkRules()
+	return cfg, nil
+}
+
+func readConfigFile(path string) ([]byte, error) {
+	refuse := func(problem, hint string, cause error) error {
+		return newError([]Fault{{File: path, Problem: problem, Hint: hint, Err: cause}})
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, refuse("does not exist", "name another with --config, or start from config.example.yaml", err)
+	case err == nil && !info.Mode().IsRegular():
+		return nil, refuse("is not a file", "name the file itself with --config", nil)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, refuse("cannot be opened", "run as root or as the daemon's user", err)
+	}
+	defer f.Close()
+	src, err := io.ReadAll(io.LimitReader(f, maxConfigSize+1))
+	switch {
+	case err != nil:
+		return nil, refuse("cannot be read", "", err)
+	case len(src) > maxConfigSize:
+		return nil, refuse("is larger than 256 KiB", "is it the right file?", nil)
+	}
+	return src, nil
+}
+
+// decode turns the document, whose wrong values are taken out already, into a config. An error is a mistake in this
+// program: the schema allowed what the types do not hold.
+func (d *document) decode(schema *schemaNode) (Config, error) {
+	whole, err := schema.complete(cloned(d.root)) // what was written stays as it was, to be shown
+	if err != nil {
+		return Config{}, err
+	}
+	raw, err := json.Marshal(whole)
+	if err != nil {
+		return Config{}, fmt.Errorf("encode the configuration: %w", err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	dec.DisallowUnknownFields()
+	cfg := Config{doc: d}
+	if err := dec.Decode(&cfg); err != nil {
+		return Config{}, fmt.Errorf("decode the configuration: %w", err)
+	}
+	return cfg, nil
+}
+
+// cloned copies plain JSON values.
+func cloned(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for name, below := range v {
+			m[name] = cloned(below)
+		}
+		return m
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = cloned(item)
+		}
+		return list
+	}
+	return v
+}
