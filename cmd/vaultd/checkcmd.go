@@ -219,7 +219,7 @@ func noListWords(err error) string {
 	default:
 		return ""
 	}
-	return fmt.Sprintf("%s: %s. What to do: %s", may, r.Text, ingest.AdviceOn(r.Code))
+	return fmt.Sprintf("%s: %s. What to do: %s", may, r.Error(), ingest.AdviceOn(r.Code))
 }
 
 func checkedFaults(wrong *config.Error) checked {
