@@ -87,7 +87,7 @@ type Config struct {
 	OpenEvents func(path string) (EventSource, error)
 }
 
-func (c Config) check() (Config, error) {
+func (c Config) withDefaults() (Config, error) {
 	if c.Mode == "" {
 		c.Mode = Auto
 	}
@@ -121,7 +121,7 @@ func (c Config) check() (Config, error) {
 	return c, nil
 }
 
-// step is how often a folder that is changing is looked at: what it adds to Settle in the worst case.
-func (c Config) step() time.Duration {
+// scanInterval is how often a folder that is changing is looked at: what it adds to Settle in the worst case.
+func (c Config) scanInterval() time.Duration {
 	return min(max(c.Settle/2, 10*time.Millisecond), 5*time.Second, c.Settle)
 }

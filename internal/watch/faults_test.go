@@ -147,7 +147,7 @@ func TestWatcher_MissingAtStartIsAPause(t *testing.T) {
 }
 
 func TestWatcher_ModeSaysWhy(t *testing.T) {
-	limit := func(string) (EventSource, error) { return EventSource{}, limitWords(syscall.ENOSPC) }
+	limit := func(string) (EventSource, error) { return EventSource{}, explainLimit(syscall.ENOSPC) }
 	inBubble(t, Config{OpenEvents: limit}, func(b *bench) {
 		b.run()
 		if s := b.w.Snapshot(); s.Mode != Poll || !strings.Contains(s.ModeReason, "max_user_watches") {

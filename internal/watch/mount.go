@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errMount says that a folder, or something in it, is a mount of its own: it cannot be taken, and what lies in it is not looked at.
-var errMount = fmt.Errorf("is a mount of its own: %w", syscall.EXDEV)
+// errIsMount says that a folder, or something in it, is a mount of its own: it cannot be taken, and what lies in it is not looked at.
+var errIsMount = fmt.Errorf("is a mount of its own: %w", syscall.EXDEV)
 
-// stat is what one look at a file saw, and the mount through which the look went.
-type stat struct {
+// fileStat is what one look at a file saw, and the mount through which the look went.
+type fileStat struct {
 	unix.Stat_t
 	mount uint64 // 0: this kernel does not tell
 }
 
-// crosses reports whether s, something in the directory that parent saw, lies on another mount. A kernel before 5.8 does not
+// isOnOtherMount reports whether s, something in the directory that parent saw, lies on another mount. A kernel before 5.8 does not
 // tell mounts apart: then only another device is seen, and of directories alone. Whoever claims the folder looks by other means.
-func (s stat) crosses(parent stat) bool {
+func (s fileStat) isOnOtherMount(parent fileStat) bool {
 	return s.mount != parent.mount || s.Mode&unix.S_IFMT == unix.S_IFDIR && s.Dev != parent.Dev
 }
 
 // statAt looks at the file name in dir, or with AT_EMPTY_PATH at dir itself. It is one call.
-func statAt(dir *os.File, name string, flags int) (s stat, err error) {
+func statAt(dir *os.File, name string, flags int) (s fileStat, err error) {
 	raw, err := dir.SyscallConn()
 	if err != nil {
 		return s, err

@@ -125,7 +125,7 @@ func TestRescan_I22_TurnsOnlyWhileAllIsHeard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, Config{Mode: c.mode}, func(b *bench) {
 				const n, whole = 400, 100 // the rest are more than the samples, which are opened whenever the drop folder is read
-				b.w.many = n / 2
+				b.w.roundSize = n / 2
 				for i := range n {
 					write(t, b.path, fmt.Sprintf("bare %d/a.pdf", i))
 				}
@@ -157,19 +157,19 @@ func TestRescan_I22_TurnsOnlyWhileAllIsHeard(t *testing.T) {
 // A folder that is looked at once more keeps its turn, whatever else came and went: each has one in as many rounds as it takes.
 func TestBare_EachHasItsTurn(t *testing.T) {
 	const n, many = 1000, 250
-	b := newBare(many)
-	old := state{ino: 2, ctime: time.Now().Add(-time.Hour)}
+	b := newNoSidecarCache(many)
+	old := dirState{ino: 2, ctime: time.Now().Add(-time.Hour)}
 	for range 3 {
-		b.next(true)
+		b.beginRound(true)
 		for i := range n {
-			b.note(fmt.Sprint("bare ", i), old)
+			b.noteNoSidecar(fmt.Sprint("bare ", i), old)
 		}
 		looked := map[int]int{}
 		for round := range n / many {
-			b.next(true)
+			b.beginRound(true)
 			before := len(looked)
 			for i := range n {
-				if !b.skips(b.key(fmt.Sprint("bare ", i))) {
+				if !b.isSkipped(b.hashName(fmt.Sprint("bare ", i))) {
 					looked[i]++
 				}
 			}
@@ -208,7 +208,7 @@ func TestRescan_I22_ReadsAllButForItsOwnChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer source.Stop()
-	s := &session{Watcher: w, root: root, events: make(chan Event), stop: func() {}, local: true, listing: listing{bare: newBare(w.many)}}
+	s := &session{Watcher: w, root: root, events: make(chan Event), stop: func() {}, isLocal: true, rescans: rescanState{noSidecar: newNoSidecarCache(w.roundSize)}}
 	now := time.Now().Add(time.Minute)
 	readsAll := func() bool {
 		t.Helper()
@@ -216,21 +216,21 @@ func TestRescan_I22_ReadsAllButForItsOwnChanges(t *testing.T) {
 		if err := s.rescan(t.Context(), now, false); err != nil {
 			t.Fatal(err)
 		}
-		bare := &s.listing.bare
+		bare := &s.rescans.noSidecar
 		for _, name := range []string{"bare 1", "bare 2"} { // as if they had been there for longer
 			info, err := root.Lstat(name)
 			if err != nil {
 				t.Fatal(err)
 			}
-			at := stateOf(info)
-			bare.put(bare.key(name), name, bare.hash(at.ino, at.ctime.UnixNano()))
+			at := dirStateOf(info)
+			bare.remember(bare.hashName(name), name, bare.hashState(at.ino, at.ctime.UnixNano()))
 		}
-		bare.owed = false
-		return bare.whole.Equal(now)
+		bare.needsFullRead = false
+		return bare.lastFullRead.Equal(now)
 	}
 	change := func(told func(Event)) {
 		t.Helper()
-		before, err := s.state()
+		before, err := s.dropState()
 		for err == nil {
 			if err = os.WriteFile(filepath.Join(path, "own~"), []byte("as things stand"), 0o600); err == nil {
 				err = os.Rename(filepath.Join(path, "own~"), filepath.Join(path, "own"))
@@ -238,7 +238,7 @@ func TestRescan_I22_ReadsAllButForItsOwnChanges(t *testing.T) {
 			for e := (Event{}); err == nil && (e.Name != "own" || e.IsOther); told(e) {
 				e = <-source.C
 			}
-			if after, _ := s.state(); after != before {
+			if after, _ := s.dropState(); after != before {
 				break
 			}
 		}
@@ -250,29 +250,29 @@ func TestRescan_I22_ReadsAllButForItsOwnChanges(t *testing.T) {
 		t.Fatal("the first rescan reads all, and the second nothing")
 	}
 	for range 3 {
-		if change(s.heed); readsAll() {
+		if change(s.handleEvents); readsAll() {
 			t.Error("all was read for what vaultd wrote itself")
 		}
 	}
-	change(s.heed)
+	change(s.handleEvents)
 	now = time.Now().Add(-time.Minute) // so shortly after the change that another one might look the same
 	if readsAll() {
 		t.Error("all was read for what vaultd wrote itself a moment ago")
 	}
 	now = time.Now().Add(10 * time.Minute)
-	if readsAll() || s.listing.own != 0 {
+	if readsAll() || s.rescans.ownEvents != 0 {
 		t.Error("all was read for what vaultd had written itself shortly before a rescan")
 	}
 	change(func(Event) {})
 	if !readsAll() {
 		t.Error("nothing was read after a change that nobody told of")
 	}
-	change(s.heed)
-	if s.heed(Event{Name: "somebody's"}); !readsAll() {
+	change(s.handleEvents)
+	if s.handleEvents(Event{Name: "somebody's"}); !readsAll() {
 		t.Error("nothing was read after a change of somebody else's")
 	}
-	change(s.heed)
-	if now = now.Add(wholeAtLeast); !readsAll() {
+	change(s.handleEvents)
+	if now = now.Add(maxFullReadAge); !readsAll() {
 		t.Error("nothing was read for longer than allowed")
 	}
 }
@@ -287,18 +287,18 @@ func TestBare_I21_Bounded(t *testing.T) {
 	}
 	for _, long := range []int{20, 250} {
 		before := live()
-		b := newBare(manyBare)
-		b.next(true)
-		b.begin()
-		old := state{ctime: time.Now().Add(-time.Hour)}
-		for i := range mostBare + 1000 {
-			b.note(fmt.Sprintf("%0*d", long, i), old)
+		b := newNoSidecarCache(maxCheckedPerRound)
+		b.beginRound(true)
+		b.beginFullRead()
+		old := dirState{ctime: time.Now().Add(-time.Hour)}
+		for i := range maxRememberedFolders + 1000 {
+			b.noteNoSidecar(fmt.Sprintf("%0*d", long, i), old)
 		}
-		b.read(old, time.Now(), true)
+		b.endFullRead(old, time.Now(), true)
 		used := live() - before
-		t.Logf("names of %d bytes: %d folders, %d bytes", long, len(b.folders), used)
-		if len(b.folders) != mostBare || used > 9<<20 || b.complete != (long == 20) {
-			t.Errorf("%d folders in %d bytes, complete: %v", len(b.folders), used, b.complete)
+		t.Logf("names of %d bytes: %d folders, %d bytes", long, len(b.states), used)
+		if len(b.states) != maxRememberedFolders || used > 9<<20 || b.isComplete != (long == 20) {
+			t.Errorf("%d folders in %d bytes, complete: %v", len(b.states), used, b.isComplete)
 		}
 		runtime.KeepAlive(&b)
 	}
@@ -312,7 +312,7 @@ func TestNetwork_I22_Unknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &session{Watcher: w}
-	if s.listen(); s.local {
+	if s.startEvents(); s.isLocal {
 		t.Error("a drop folder that cannot be asked is taken for a local one")
 	}
 }
@@ -326,7 +326,7 @@ func BenchmarkRescanAtRest(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	time.Sleep(coarse + time.Second)
+	time.Sleep(maxCtimeGrain + time.Second)
 	w, err := New(Config{Path: path, Settle: time.Second, Rescan: time.Hour, Rules: rules})
 	if err != nil {
 		b.Fatal(err)
@@ -336,8 +336,8 @@ func BenchmarkRescanAtRest(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer root.Close()
-	s := &session{Watcher: w, root: root, stop: func() {}, listing: listing{bare: newBare(w.many)}}
-	s.listen()
+	s := &session{Watcher: w, root: root, stop: func() {}, rescans: rescanState{noSidecar: newNoSidecarCache(w.roundSize)}}
+	s.startEvents()
 	defer s.stop()
 	for range 2 {
 		if err := s.rescan(context.Background(), time.Now(), false); err != nil {

@@ -10,48 +10,48 @@ import (
 	"time"
 )
 
-// listing is what a session remembers of its rescans.
-type listing struct {
-	last    time.Time // when the last one began
-	took    time.Duration
-	soon    bool      // do not wait for the next regular one
-	refill  bool      // half the places are free again, and folders wait for one
-	cursor  int       // position in the directory from where folders are admitted while not all fit
-	left    int       // folders that found no place
-	changed time.Time // mtime of the drop folder at the last one
-	events  int       // since the last one
-	own     int       // of them about what vaultd has made itself
-	strikes int       // rescans in a row that found changes no event told of
-	lost    bool      // hints were lost since the last one that read everything
-	bare    bare
+// rescanState is what a session remembers of its rescans.
+type rescanState struct {
+	last        time.Time // when the last one began
+	took        time.Duration
+	isSoon      bool      // do not wait for the next regular one
+	isRefill    bool      // half the places are free again, and folders wait for one
+	cursor      int       // position in the directory from where folders are admitted while not all fit
+	queued      int       // folders that found no place
+	lastMtime   time.Time // mtime of the drop folder at the last one
+	events      int       // since the last one
+	ownEvents   int       // of them about what vaultd has made itself
+	unannounced int       // rescans in a row that found changes no event told of
+	eventsLost  bool      // hints were lost since the last one that read everything
+	noSidecar   noSidecarCache
 }
 
 // gap keeps a storm of overflows from becoming a storm of rescans, which take at most a fifth of the time then. One that
 // fills half the places again need not wait: so many folders are taken for each.
-const gap = time.Second
+const minRescanGap = time.Second
 
-func (l *listing) due(rescan time.Duration) time.Time {
+func (l *rescanState) dueAt(rescan time.Duration) time.Time {
 	switch {
-	case l.last.IsZero() || l.refill:
+	case l.last.IsZero() || l.isRefill:
 		return l.last
-	case l.soon:
-		return l.last.Add(min(max(gap, 5*l.took), rescan))
+	case l.isSoon:
+		return l.last.Add(min(max(minRescanGap, 5*l.took), rescan))
 	}
 	return l.last.Add(rescan)
 }
 
-// listen starts events, or says why not.
-func (s *session) listen() {
-	fsName, err := network(s.cfg.Path)
-	s.local = err == nil && fsName == ""
+// startEvents starts events, or says why not.
+func (s *session) startEvents() {
+	fsName, err := networkFileSystem(s.cfg.Path)
+	s.isLocal = err == nil && fsName == ""
 	mode, why := Poll, "configured"
 	if s.cfg.Mode != Poll {
-		mode, why = s.tryEvents(fsName)
+		mode, why = s.openEventSource(fsName)
 	}
 	s.setMode(mode, why)
 }
 
-func (s *session) tryEvents(fsName string) (Mode, string) {
+func (s *session) openEventSource(fsName string) (Mode, string) {
 	if fsName != "" && s.cfg.Mode == Auto {
 		return Poll, "no events on network file systems (" + fsName + ")"
 	}
@@ -65,40 +65,40 @@ func (s *session) tryEvents(fsName string) (Mode, string) {
 
 func (s *session) setMode(mode Mode, why string) {
 	s.mu.Lock()
-	s.mode, s.why = mode, why
+	s.mode, s.modeReason = mode, why
 	s.mu.Unlock()
 }
 
-// deaf ends listening; from here on rescans alone find what is new.
-func (s *session) deaf(why string) {
+// stopEvents ends listening; from here on rescans alone find what is new.
+func (s *session) stopEvents(why string) {
 	s.stop()
 	s.stop, s.events = func() {}, nil
-	s.listing.soon = true
+	s.rescans.isSoon = true
 	s.setMode(Poll, why)
 }
 
-// eventsPerPass bounds how many hints are heeded before looks and takes go on.
-const eventsPerPass = 4096
+// maxEventsPerPass bounds how many hints are heeded before looks and takes go on.
+const maxEventsPerPass = 4096
 
-// heed acts on a hint and on those that wait behind it.
-func (s *session) heed(e Event) {
+// handleEvents acts on a hint and on those that wait behind it.
+func (s *session) handleEvents(e Event) {
 	for n := 1; ; n++ {
-		s.listing.events++
+		s.rescans.events++
 		if e.Name != "" && s.cfg.Reserved(e.Name) {
-			s.listing.own++
+			s.rescans.ownEvents++
 		}
 		switch {
 		case e.Dead != nil:
-			s.deaf("events ended: " + e.Dead.Error())
+			s.stopEvents("events ended: " + e.Dead.Error())
 			s.verified = time.Time{}
 			return
 		case e.Overflow:
-			s.listing.soon = true
-			s.listing.lost = true // and so nobody knows what else happened
+			s.rescans.isSoon = true
+			s.rescans.eventsLost = true // and so nobody knows what else happened
 		case e.Name != "" && !e.IsOther:
-			s.appeared(e.Name)
+			s.observeNew(e.Name)
 		}
-		if n == eventsPerPass {
+		if n == maxEventsPerPass {
 			return
 		}
 		select {
@@ -112,9 +112,9 @@ func (s *session) heed(e Event) {
 	}
 }
 
-// appeared puts a folder that just came, or whose rights changed, under observation even without a sidecar: the sidecar
+// observeNew puts a folder that just came, or whose rights changed, under observation even without a sidecar: the sidecar
 // is often the last file to be copied.
-func (s *session) appeared(name string) {
+func (s *session) observeNew(name string) {
 	if s.cfg.Reserved(name) || s.cfg.Rules.Junk(name) { // a folder of such a name is found by a rescan
 		return
 	}
@@ -122,108 +122,108 @@ func (s *session) appeared(name string) {
 	if err != nil || !info.IsDir() {
 		return
 	}
-	s.listing.bare.doubt(name)
+	s.rescans.noSidecar.forgetFolder(name)
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.book.admit(name, now) {
-		s.listing.left++ // a rescan finds it when there is room
+	if !s.sched.observe(name, now) {
+		s.rescans.queued++ // a rescan finds it when there is room
 		return
 	}
-	s.book.hint(name, now)
+	s.sched.scanSoon(name, now)
 }
 
 // rescan finds out the truth about what is in the drop folder: it reads all of it, but for the parts that are surely as they were.
 func (s *session) rescan(ctx context.Context, now time.Time, asked bool) error {
-	if err := s.verify(now); err != nil {
+	if err := s.verifyDropFolder(now); err != nil {
 		return err
 	}
-	l := &s.listing
-	before, err := s.state()
+	l := &s.rescans
+	before, err := s.dropState()
 	if err != nil {
 		return &Pause{Kind: Vanished, Err: err}
 	}
 	s.checkEvents(before)
 	s.mu.Lock()
-	s.book.makeRoom(l.left > 0, now)
-	known := l.bare.at == before || l.own > 0 && now.Sub(l.bare.whole) < wholeAtLeast
-	same := !asked && l.events == l.own && l.left == 0 && !s.book.forgot && s.events != nil && s.local && l.bare.complete && known
-	own := l.own
-	l.events, l.own, s.book.forgot = 0, 0, false
+	s.sched.removeIdle(l.queued > 0, now)
+	known := l.noSidecar.dropState == before || l.ownEvents > 0 && now.Sub(l.noSidecar.lastFullRead) < maxFullReadAge
+	same := !asked && l.events == l.ownEvents && l.queued == 0 && !s.sched.removedAny && s.events != nil && s.isLocal && l.noSidecar.isComplete && known
+	own := l.ownEvents
+	l.events, l.ownEvents, s.sched.removedAny = 0, 0, false
 	s.mu.Unlock()
-	l.last, l.soon, l.refill = now, false, false
-	l.bare.next(!asked && s.events != nil && s.local && !l.lost && l.strikes == 0)
-	if same && l.bare.same(s.root) {
-		if !l.bare.ours(before, now) {
-			l.events, l.own = own, own
+	l.last, l.isSoon, l.isRefill = now, false, false
+	l.noSidecar.beginRound(!asked && s.events != nil && s.isLocal && !l.eventsLost && l.unannounced == 0)
+	if same && l.noSidecar.allUnchanged(s.root) {
+		if !l.noSidecar.acceptOwnChange(before, now) {
+			l.events, l.ownEvents = own, own
 		}
-		s.listedAt(now)
+		s.recordRescan(now)
 		return nil
 	}
-	l.bare.begin()
-	r := round{session: s, tally: tally{}, now: now, left: -1}
-	if err := r.read(ctx); err != nil {
+	l.noSidecar.beginFullRead()
+	r := rescanPass{session: s, counts: notTakenCounts{}, now: now, firstQueued: -1}
+	if err := r.readAll(ctx); err != nil {
 		return err
 	}
 	if ctx.Err() != nil { // the reading was cut off: a part of the drop folder is not the drop folder
 		return nil
 	}
-	l.refill = l.cursor > 0 && r.left < 0 // there was a place for all behind the cursor: now for those before it
-	l.cursor, l.left = max(r.left, 0), r.tally.count(Queued)
-	l.refill = l.refill && l.left > 0
-	l.lost = false
-	l.bare.read(before, now, !r.unsure)
+	l.isRefill = l.cursor > 0 && r.firstQueued < 0 // there was a place for all behind the cursor: now for those before it
+	l.cursor, l.queued = max(r.firstQueued, 0), r.counts.count(Queued)
+	l.isRefill = l.isRefill && l.queued > 0
+	l.eventsLost = false
+	l.noSidecar.endFullRead(before, now, !r.isIncomplete)
 	s.mu.Lock()
-	s.book.listed(r.tally)
+	s.sched.setCounts(r.counts)
 	s.mu.Unlock()
-	s.listedAt(now)
+	s.recordRescan(now)
 	s.cfg.OnChange()
 	return nil
 }
 
-// state is the drop folder's own.
-func (s *session) state() (state, error) {
+// dropState is the drop folder's own.
+func (s *session) dropState() (dirState, error) {
 	info, err := s.root.Stat(".")
 	if err != nil {
-		return state{}, err
+		return dirState{}, err
 	}
-	return stateOf(info), nil
+	return dirStateOf(info), nil
 }
 
-func (s *session) listedAt(began time.Time) {
+func (s *session) recordRescan(began time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listed, s.listing.took = began, time.Since(began)
+	s.lastRescan, s.rescans.took = began, time.Since(began)
 }
 
 // checkEvents finds out that events do not arrive: the drop folder's own mtime moves with every entry that comes or goes, so a
 // change without any event, twice in a row, means that nobody tells us.
-func (s *session) checkEvents(now state) {
-	l := &s.listing
-	if !l.last.IsZero() && l.events == 0 && !now.mtime.Equal(l.changed) {
-		l.strikes++
+func (s *session) checkEvents(now dirState) {
+	l := &s.rescans
+	if !l.last.IsZero() && l.events == 0 && !now.mtime.Equal(l.lastMtime) {
+		l.unannounced++
 	} else {
-		l.strikes = 0
+		l.unannounced = 0
 	}
-	l.changed = now.mtime
-	if l.strikes >= 2 && s.events != nil {
-		s.deaf("events do not arrive: rescans found changes that none told of")
+	l.lastMtime = now.mtime
+	if l.unannounced >= 2 && s.events != nil {
+		s.stopEvents("events do not arrive: rescans found changes that none told of")
 	}
 }
 
-// round is one rescan under way.
-type round struct {
+// rescanPass is one rescan under way.
+type rescanPass struct {
 	*session
-	tally tally
-	now   time.Time
-	dir   *os.File
-	at    int // position in the directory
-	left  int // position of the first folder at or after the cursor that found no place; -1: none
+	counts      notTakenCounts
+	now         time.Time
+	dir         *os.File
+	position    int // position in the directory
+	firstQueued int // position of the first folder at or after the cursor that found no place; -1: none
 
-	unsure bool // something could not be looked at: the next rescan tries again
+	isIncomplete bool // something could not be looked at: the next rescan tries again
 }
 
-func (r *round) read(ctx context.Context) error {
+func (r *rescanPass) readAll(ctx context.Context) error {
 	dir, err := r.root.Open(".")
 	if err != nil {
 		return &Pause{Kind: Vanished, Err: err}
@@ -231,10 +231,10 @@ func (r *round) read(ctx context.Context) error {
 	defer dir.Close()
 	r.dir = dir
 	for ctx.Err() == nil {
-		entries, err := dir.ReadDir(chunk)
+		entries, err := dir.ReadDir(namesPerRead)
 		for _, e := range entries {
-			r.entry(e)
-			r.at++
+			r.handleEntry(e)
+			r.position++
 		}
 		if err == io.EOF || (err == nil && len(entries) == 0) {
 			return nil
@@ -246,66 +246,66 @@ func (r *round) read(ctx context.Context) error {
 	return nil
 }
 
-func (r *round) entry(e os.DirEntry) {
+func (r *rescanPass) handleEntry(e os.DirEntry) {
 	name := e.Name()
 	if r.cfg.Reserved(name) || !e.IsDir() && r.cfg.Rules.Junk(name) {
 		return
 	}
 	if !e.IsDir() {
-		r.count(LooseFile, name, kind(e))
+		r.countNotTaken(LooseFile, name, describeLoose(e))
 		return
 	}
 	r.mu.Lock()
-	_, observed := r.book.subjects[name]
+	_, observed := r.sched.candidates[name]
 	r.mu.Unlock()
 	if observed {
 		return
 	}
-	if r.local && r.listing.bare.has(r.dir, name) {
-		if known, near := r.near(name); known {
-			r.without(name, near)
+	if r.isLocal && r.rescans.noSidecar.stillHasNone(r.dir, name) {
+		if known, near := r.knownNear(name); known {
+			r.countNoSidecar(name, near)
 			return
 		}
 	}
-	switch has, near, at, err := r.cfg.Rules.sidecarIn(r.dir, name); {
+	switch has, near, at, err := r.cfg.Rules.findSidecar(r.dir, name); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR): // gone since
 	case err != nil:
-		r.unsure = true
-		r.count(reasonOf(err), name, err)
+		r.isIncomplete = true
+		r.countNotTaken(reasonFor(err), name, err)
 	case !has:
-		r.unsure = !r.listing.bare.note(name, at) || r.unsure
-		r.without(name, nearWords(near, r.cfg.Rules.Sidecar))
+		r.isIncomplete = !r.rescans.noSidecar.noteNoSidecar(name, at) || r.isIncomplete
+		r.countNoSidecar(name, describeNear(near, r.cfg.Rules.Sidecar))
 	default:
-		r.admit(name)
+		r.observe(name)
 	}
 }
 
-// near reports whether it is known what is in the folder name, which has no sidecar and is as it was, and what was probably meant
+// knownNear reports whether it is known what is in the folder name, which has no sidecar and is as it was, and what was probably meant
 // to be one. The first of them are looked into at each rescan all the same: a sidecar in a folder inside changes nothing out here.
-func (r *round) near(name string) (known bool, near error) {
-	if !r.tally.keeps(NoSidecar) {
+func (r *rescanPass) knownNear(name string) (known bool, near error) {
+	if !r.counts.hasRoom(NoSidecar) {
 		return true, nil
 	}
 	r.mu.Lock()
-	before, ok := r.book.seen[name]
+	before, ok := r.sched.known[name]
 	r.mu.Unlock()
 	if before.Detail != "" {
 		near = errors.New(before.Detail)
 	}
-	return ok && r.tally.count(NoSidecar) >= lookedInto, near
+	return ok && r.counts.count(NoSidecar) >= alwaysScanned, near
 }
 
-// lookedInto is how many folders without a sidecar are looked into at each rescan though they are as they were.
-const lookedInto = 100
+// alwaysScanned is how many folders without a sidecar are looked into at each rescan though they are as they were.
+const alwaysScanned = 100
 
-// without counts a folder that has no sidecar, unless it is one of those that file servers make.
-func (r *round) without(name string, near error) {
+// countNoSidecar counts a folder that has no sidecar, unless it is one of those that file servers make.
+func (r *rescanPass) countNoSidecar(name string, near error) {
 	if !r.cfg.Rules.Junk(name) {
-		r.count(NoSidecar, name, near)
+		r.countNotTaken(NoSidecar, name, near)
 	}
 }
 
-func kind(e os.DirEntry) error {
+func describeLoose(e os.DirEntry) error {
 	switch e.Type() {
 	case 0:
 		return nil
@@ -315,33 +315,33 @@ func kind(e os.DirEntry) error {
 	return errors.New("neither file nor folder")
 }
 
-// admit puts a folder with a sidecar under observation. While not all fit, each rescan goes on where the one before found no place.
-func (r *round) admit(name string) {
+// observe puts a folder with a sidecar under observation. While not all fit, each rescan goes on where the one before found no place.
+func (r *rescanPass) observe(name string) {
 	r.mu.Lock()
-	ok := r.at >= r.listing.cursor && r.book.admit(name, r.now)
+	ok := r.position >= r.rescans.cursor && r.sched.observe(name, r.now)
 	r.mu.Unlock()
 	if ok {
 		return
 	}
-	if r.at >= r.listing.cursor && r.left < 0 {
-		r.left = r.at
+	if r.position >= r.rescans.cursor && r.firstQueued < 0 {
+		r.firstQueued = r.position
 	}
-	r.count(Queued, name, nil)
+	r.countNotTaken(Queued, name, nil)
 }
 
-func (r *round) count(reason Reason, name string, detail error) {
+func (r *rescanPass) countNotTaken(reason Reason, name string, detail error) {
 	since := r.now
-	if r.tally.keeps(reason) {
+	if r.counts.hasRoom(reason) {
 		r.mu.Lock()
-		if before, ok := r.book.seen[name]; ok {
+		if before, ok := r.sched.known[name]; ok {
 			since = before.FirstSeen
 		}
 		r.mu.Unlock()
 	}
-	r.tally.add(reason, name, since, detail)
+	r.counts.add(reason, name, since, detail)
 }
 
-func (t tally) count(r Reason) int {
+func (t notTakenCounts) count(r Reason) int {
 	if w := t[r]; w != nil {
 		return w.Count
 	}

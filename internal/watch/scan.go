@@ -63,24 +63,24 @@ func (r Rules) ScanFolder(root *os.Root, name string) (Scan, error) {
 	if err != nil {
 		return Scan{}, &os.PathError{Op: "look at", Path: name, Err: err}
 	}
-	v := viewer{rules: r.withDefaults(), hash: sha256.New(), at: st}
-	if above, err := statAt(parent, "", unix.AT_EMPTY_PATH); err == nil && st.crosses(above) {
-		v.problem(".", errMount)
-		return v.look, nil
+	v := folderScanner{rules: r.withDefaults(), hash: sha256.New(), at: st}
+	if above, err := statAt(parent, "", unix.AT_EMPTY_PATH); err == nil && st.isOnOtherMount(above) {
+		v.recordProblem(".", errIsMount)
+		return v.scan, nil
 	}
 	mtime := time.Unix(st.Mtim.Unix())
-	v.look.Newest = mtime
+	v.scan.Newest = mtime
 	st.Ctim = unix.Timespec{}
-	v.add(".", &st.Stat_t)
-	v.folder(dir, "", 0)
-	if v.look.IsTruncated && v.look.Sidecar == "" && v.rules.exactSidecar(dir, ".") {
-		v.look.Sidecar = v.rules.Sidecar
+	v.addToFingerprint(".", &st.Stat_t)
+	v.scanDir(dir, "", 0)
+	if v.scan.IsTruncated && v.scan.Sidecar == "" && v.rules.hasExactSidecar(dir, ".") {
+		v.scan.Sidecar = v.rules.Sidecar
 	}
-	return v.look, nil
+	return v.scan, nil
 }
 
-// exactSidecar asks for the sidecar by the very name of the rules: one call, however many names the folder has.
-func (r Rules) exactSidecar(parent *os.File, name string) bool {
+// hasExactSidecar asks for the sidecar by the very name of the rules: one call, however many names the folder has.
+func (r Rules) hasExactSidecar(parent *os.File, name string) bool {
 	var st unix.Stat_t
 	defer runtime.KeepAlive(parent)
 	return unix.Fstatat(int(parent.Fd()), name+"/"+r.Sidecar, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
@@ -94,21 +94,21 @@ func (r Rules) withDefaults() Rules {
 		r.MaxEntries = 20_000
 	}
 	if r.Junk == nil {
-		r.Junk = junk
+		r.Junk = isJunk
 	}
 	return r
 }
 
 // openFolder opens name in parent without following it when it is a link.
 func openFolder(parent *os.File, name string) (*os.File, error) {
-	fd, err := openat(parent, name)
+	fd, err := openDirAt(parent, name)
 	if err != nil {
 		return nil, &os.PathError{Op: "look at", Path: name, Err: err}
 	}
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-func openat(parent *os.File, name string) (int, error) {
+func openDirAt(parent *os.File, name string) (int, error) {
 	for {
 		fd, err := unix.Openat(int(parent.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		runtime.KeepAlive(parent)
@@ -122,119 +122,119 @@ func openat(parent *os.File, name string) (int, error) {
 }
 
 // chunk is how many names are read from a directory at a time.
-const chunk = 1024
+const namesPerRead = 1024
 
-type viewer struct {
+type folderScanner struct {
 	rules Rules
-	look  Scan
+	scan  Scan
 	hash  hash.Hash
-	at    stat // the folder
-	seen  int
+	at    fileStat // the folder
+	names int
 }
 
-func (v *viewer) folder(dir *os.File, rel string, depth int) {
+func (v *folderScanner) scanDir(dir *os.File, rel string, depth int) {
 	for {
-		names, err := dir.Readdirnames(chunk)
+		names, err := dir.Readdirnames(namesPerRead)
 		for _, name := range names {
-			if v.seen++; v.seen > v.rules.MaxEntries {
-				v.look.IsTruncated = true
+			if v.names++; v.names > v.rules.MaxEntries {
+				v.scan.IsTruncated = true
 				return
 			}
-			v.entry(dir, path.Join(rel, name), name, depth)
+			v.scanEntry(dir, path.Join(rel, name), name, depth)
 		}
 		if err == io.EOF || (err == nil && len(names) == 0) {
 			return
 		}
 		if err != nil {
-			v.problem(rel, err)
+			v.recordProblem(rel, err)
 			return
 		}
 	}
 }
 
-func (v *viewer) entry(dir *os.File, rel, name string, depth int) {
+func (v *folderScanner) scanEntry(dir *os.File, rel, name string, depth int) {
 	st, err := statAt(dir, name, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, fs.ErrNotExist) {
-		v.add(rel+"\x00gone", &unix.Stat_t{}) // it is changing: no later look may equal this one
+		v.addToFingerprint(rel+"\x00gone", &unix.Stat_t{}) // it is changing: no later look may equal this one
 		return
 	}
 	if err != nil {
-		v.problem(rel, err)
+		v.recordProblem(rel, err)
 		return
 	}
-	v.add(rel, &st.Stat_t)
-	if st.crosses(v.at) { // junk as well: it goes with the folder
-		v.problem(rel, errMount)
+	v.addToFingerprint(rel, &st.Stat_t)
+	if st.isOnOtherMount(v.at) { // junk as well: it goes with the folder
+		v.recordProblem(rel, errIsMount)
 		return
 	}
 	for _, t := range []unix.Timespec{st.Mtim, st.Ctim} {
-		if at := time.Unix(t.Unix()); at.After(v.look.Newest) {
-			v.look.Newest = at
+		if at := time.Unix(t.Unix()); at.After(v.scan.Newest) {
+			v.scan.Newest = at
 		}
 	}
 	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
 	switch {
 	case v.rules.Junk(name):
-		v.look.Junk++
+		v.scan.Junk++
 		return
-	case temporary(name) && v.look.Temporary == "":
-		v.look.Temporary = rel
+	case isTemporary(name) && v.scan.Temporary == "":
+		v.scan.Temporary = rel
 	}
 	if isDir && depth == 0 && strings.EqualFold(name, v.rules.Sidecar) {
-		v.look.NearSidecar = name // wins over what was only misnamed
+		v.scan.NearSidecar = name // wins over what was only misnamed
 	}
 	if isDir {
-		v.descend(dir, rel, name, depth+1)
+		v.scanSubdir(dir, rel, name, depth+1)
 		return
 	}
-	v.look.Files++
+	v.scan.Files++
 	if st.Mode&unix.S_IFMT == unix.S_IFREG {
-		v.look.Bytes += st.Size
+		v.scan.Bytes += st.Size
 	}
 	if depth == 0 {
-		v.top(name)
+		v.noteTopName(name)
 	}
 }
 
-func (v *viewer) top(name string) {
-	if strings.EqualFold(name, v.rules.Sidecar) && (v.look.Sidecar == "" || name < v.look.Sidecar) {
-		v.look.Sidecar = name
+func (v *folderScanner) noteTopName(name string) {
+	if strings.EqualFold(name, v.rules.Sidecar) && (v.scan.Sidecar == "" || name < v.scan.Sidecar) {
+		v.scan.Sidecar = name
 	}
-	if strings.EqualFold(name, marker) {
-		v.look.HasMarker = true
+	if strings.EqualFold(name, markerName) {
+		v.scan.HasMarker = true
 	}
-	if v.look.NearSidecar == "" && v.rules.near(name) {
-		v.look.NearSidecar = name
+	if v.scan.NearSidecar == "" && v.rules.isNearSidecar(name) {
+		v.scan.NearSidecar = name
 	}
 }
 
-// near tells names that file managers make of the sidecar's when they hide what stands behind the dot.
-func (r Rules) near(name string) bool {
+// isNearSidecar tells names that file managers make of the sidecar's when they hide what stands behind the dot.
+func (r Rules) isNearSidecar(name string) bool {
 	name, sidecar := strings.ToLower(name), strings.ToLower(r.Sidecar)
 	stem := strings.TrimSuffix(sidecar, path.Ext(sidecar))
-	return name != sidecar && (strings.HasPrefix(name, sidecar+".") && !temporary(name) || name == stem || name == stem+".txt")
+	return name != sidecar && (strings.HasPrefix(name, sidecar+".") && !isTemporary(name) || name == stem || name == stem+".txt")
 }
 
-const marker = ".done"
+const markerName = ".done"
 
-func (v *viewer) descend(dir *os.File, rel, name string, depth int) {
+func (v *folderScanner) scanSubdir(dir *os.File, rel, name string, depth int) {
 	if depth > v.rules.MaxDepth {
-		v.look.IsTruncated = true
+		v.scan.IsTruncated = true
 		return
 	}
-	fd, err := openat(dir, name)
+	fd, err := openDirAt(dir, name)
 	if err != nil {
-		v.problem(rel, err)
+		v.recordProblem(rel, err)
 		return
 	}
 	sub := os.NewFile(uintptr(fd), rel)
 	defer sub.Close()
-	v.folder(sub, rel, depth)
+	v.scanDir(sub, rel, depth)
 }
 
-// add takes one entry into the fingerprint. Sums do not depend on the order in which a file system lists names, and so
+// addToFingerprint takes one entry into the fingerprint. Sums do not depend on the order in which a file system lists names, and so
 // nothing has to be kept and sorted; paths are unique, so no two terms cancel out.
-func (v *viewer) add(rel string, st *unix.Stat_t) {
+func (v *folderScanner) addToFingerprint(rel string, st *unix.Stat_t) {
 	record := make([]byte, 0, 72+len(rel))
 	for _, n := range []uint64{
 		uint64(st.Mode), uint64(st.Uid)<<32 | uint64(st.Gid), uint64(st.Size), uint64(st.Dev), st.Ino,
@@ -247,20 +247,20 @@ func (v *viewer) add(rel string, st *unix.Stat_t) {
 	v.hash.Write(record)
 	sum := v.hash.Sum(record[:0])
 	for i := 0; i < len(sum); i += 8 {
-		lane := v.look.Fingerprint[i : i+8]
+		lane := v.scan.Fingerprint[i : i+8]
 		binary.BigEndian.PutUint64(lane, binary.BigEndian.Uint64(lane)+binary.BigEndian.Uint64(sum[i:]))
 	}
 }
 
-func (v *viewer) problem(rel string, err error) {
-	v.add(rel+"\x00problem", &unix.Stat_t{})
-	if v.look.Problem == nil {
-		v.look.Problem = fmt.Errorf("look at %q: %w", rel, err)
+func (v *folderScanner) recordProblem(rel string, err error) {
+	v.addToFingerprint(rel+"\x00problem", &unix.Stat_t{})
+	if v.scan.Problem == nil {
+		v.scan.Problem = fmt.Errorf("look at %q: %w", rel, err)
 	}
 }
 
-// junk tells names that systems, or vaultd when it returned the folder, leave behind by themselves.
-func junk(name string) bool {
+// isJunk tells names that systems, or vaultd when it returned the folder, leave behind by themselves.
+func isJunk(name string) bool {
 	switch strings.ToLower(name) {
 	case "thumbs.db", ".ds_store", "desktop.ini", "@eadir", "_reason.txt", "_receipt.txt", "_receipt.json":
 		return true
@@ -268,8 +268,8 @@ func junk(name string) bool {
 	return strings.HasPrefix(name, "._")
 }
 
-// temporary tells names that programs give to files they are still writing.
-func temporary(name string) bool {
+// isTemporary tells names that programs give to files they are still writing.
+func isTemporary(name string) bool {
 	for _, prefix := range []string{"~$", ".nfs", ".smbdelete"} { // the last two are files removed while still open
 		if strings.HasPrefix(name, prefix) {
 			return true

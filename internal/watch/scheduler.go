@@ -37,7 +37,7 @@ var ErrHeld = errors.New("nothing is taken now")
 // LinkDetail is the Detail of a link among what is loose.
 const LinkDetail = "a link"
 
-func reasonOf(err error) Reason {
+func reasonFor(err error) Reason {
 	for _, c := range []struct {
 		is     error
 		reason Reason
@@ -52,171 +52,171 @@ func reasonOf(err error) Reason {
 	return Failed
 }
 
-// subject is one folder under observation.
-type subject struct {
+// candidate is one folder under observation.
+type candidate struct {
 	Folder
-	admitted time.Time
-	stable   time.Time // the first of the looks that saw what the last one saw; zero: not looked at yet
-	looked   time.Time // the last look
-	due      time.Time // the next look
-	reason   Reason
-	detail   error
-	refusals int // of taking it in a row
-	ready    bool
-	taking   bool
-	judged   bool  // verdict belongs to the present fingerprint
-	verdict  error // of IsComplete
+	observedSince  time.Time
+	unchangedSince time.Time // the first of the looks that saw what the last one saw; zero: not looked at yet
+	lastScan       time.Time // the last look
+	nextScan       time.Time // the next look
+	reason         Reason
+	detail         error
+	refusals       int // of taking it in a row
+	isReady        bool
+	isBeingTaken   bool
+	hasListErr     bool  // verdict belongs to the present fingerprint
+	listErr        error // of IsComplete
 }
 
-// book holds what is under observation and decides, given the time, what to look at and what to take. It does no I/O.
-type book struct {
-	cfg      Config
-	subjects map[string]*subject
-	ready    []*subject // in the order they became so; entries whose ready is false are stale
-	inFlight int
-	tally    tally                   // of the last complete listing: what is not under observation
-	seen     map[string]NotTakenItem // what tally names; before the first listing: what Config.FirstSeen says
-	forgot   bool                    // the observation of one ended since the last rescan, which alone tells what it is now
+// scheduler holds what is under observation and decides, given the time, what to look at and what to take. It does no I/O.
+type scheduler struct {
+	cfg        Config
+	candidates map[string]*candidate
+	ready      []*candidate // in the order they became so; entries whose ready is false are stale
+	taking     int
+	counts     notTakenCounts          // of the last complete listing: what is not under observation
+	known      map[string]NotTakenItem // what tally names; before the first listing: what Config.FirstSeen says
+	removedAny bool                    // the observation of one ended since the last rescan, which alone tells what it is now
 }
 
-func newBook(cfg Config) *book {
-	b := &book{cfg: cfg, subjects: map[string]*subject{}, tally: tally{}, seen: map[string]NotTakenItem{}}
+func newScheduler(cfg Config) *scheduler {
+	b := &scheduler{cfg: cfg, candidates: map[string]*candidate{}, counts: notTakenCounts{}, known: map[string]NotTakenItem{}}
 	for name, since := range cfg.FirstSeen {
-		b.seen[name] = NotTakenItem{Name: name, FirstSeen: since}
+		b.known[name] = NotTakenItem{Name: name, FirstSeen: since}
 	}
 	return b
 }
 
-// listed replaces what the last complete listing counted.
-func (b *book) listed(t tally) {
-	b.tally, b.seen = t, map[string]NotTakenItem{}
+// setCounts replaces what the last complete listing counted.
+func (b *scheduler) setCounts(t notTakenCounts) {
+	b.counts, b.known = t, map[string]NotTakenItem{}
 	for _, w := range t {
 		for _, n := range w.Items {
-			b.seen[n.Name] = n
+			b.known[n.Name] = n
 		}
 	}
 }
 
-// admit puts name under observation unless it is or there is no room. It reports whether it is under observation now.
-func (b *book) admit(name string, now time.Time) bool {
-	if s := b.subjects[name]; s != nil {
+// observe puts name under observation unless it is or there is no room. It reports whether it is under observation now.
+func (b *scheduler) observe(name string, now time.Time) bool {
+	if s := b.candidates[name]; s != nil {
 		return true
 	}
-	if len(b.subjects) >= b.cfg.Max {
+	if len(b.candidates) >= b.cfg.Max {
 		return false
 	}
-	s := &subject{admitted: now, due: now, reason: Copying, Folder: Folder{Name: name, FirstSeen: now}}
-	if before, ok := b.seen[name]; ok {
+	s := &candidate{observedSince: now, nextScan: now, reason: Copying, Folder: Folder{Name: name, FirstSeen: now}}
+	if before, ok := b.known[name]; ok {
 		s.FirstSeen = before.FirstSeen
 	}
-	b.subjects[name] = s
+	b.candidates[name] = s
 	return true
 }
 
-// hint makes the next look at name happen now, or one step after the last: hints can come faster than looks.
-func (b *book) hint(name string, now time.Time) {
-	s := b.subjects[name]
-	if s == nil || s.taking || s.ready {
+// scanSoon makes the next look at name happen now, or one step after the last: hints can come faster than looks.
+func (b *scheduler) scanSoon(name string, now time.Time) {
+	s := b.candidates[name]
+	if s == nil || s.isBeingTaken || s.isReady {
 		return
 	}
 	at := now
-	if again := s.looked.Add(b.cfg.step()); again.After(now) {
+	if again := s.lastScan.Add(b.cfg.scanInterval()); again.After(now) {
 		at = again
 	}
-	s.due = earlier(s.due, at)
+	s.nextScan = earlierOf(s.nextScan, at)
 }
 
 // due gives up to limit subjects to look at, the longest overdue first.
-func (b *book) due(now time.Time, limit int) []*subject {
-	var due []*subject
-	for _, s := range b.subjects {
-		if !s.taking && !s.ready && !s.due.After(now) {
+func (b *scheduler) due(now time.Time, limit int) []*candidate {
+	var due []*candidate
+	for _, s := range b.candidates {
+		if !s.isBeingTaken && !s.isReady && !s.nextScan.After(now) {
 			due = append(due, s)
 		}
 	}
-	slices.SortFunc(due, func(a, b *subject) int { return a.due.Compare(b.due) })
+	slices.SortFunc(due, func(a, b *candidate) int { return a.nextScan.Compare(b.nextScan) })
 	return due[:min(len(due), limit)]
 }
 
 // next tells when the next look is due.
-func (b *book) next() (at time.Time, ok bool) {
-	for _, s := range b.subjects {
-		if !s.taking && !s.ready && (!ok || s.due.Before(at)) {
-			at, ok = s.due, true
+func (b *scheduler) next() (at time.Time, ok bool) {
+	for _, s := range b.candidates {
+		if !s.isBeingTaken && !s.isReady && (!ok || s.nextScan.Before(at)) {
+			at, ok = s.nextScan, true
 		}
 	}
 	return at, ok
 }
 
-// saw records a look at s that began and ended at those times (a look can be slow, and only what lies between two looks is
+// recordScan records a look at s that began and ended at those times (a look can be slow, and only what lies between two looks is
 // known to be quiet). verdict is what IsComplete said; it counts for a new state of the folder only.
-func (b *book) saw(s *subject, l Scan, verdict error, began, now time.Time) {
-	if s.stable.IsZero() || l.Fingerprint != s.Scan.Fingerprint {
-		s.stable, s.refusals, s.judged = now, 0, false
+func (b *scheduler) recordScan(s *candidate, l Scan, verdict error, began, now time.Time) {
+	if s.unchangedSince.IsZero() || l.Fingerprint != s.Scan.Fingerprint {
+		s.unchangedSince, s.refusals, s.hasListErr = now, 0, false
 	}
-	s.Scan, s.looked = l, began
-	reason, detail := b.judge(s, verdict, began)
+	s.Scan, s.lastScan = l, began
+	reason, detail := b.decideReason(s, verdict, began)
 	if reason != "" || s.refusals == 0 { // else the last refusal stands until the next try is over
 		s.reason, s.detail = reason, detail
 	}
 	switch reason {
 	case "":
-		s.ready = true
+		s.isReady = true
 		b.ready = append(b.ready, s)
 	case Copying:
-		s.due = earlier(now.Add(b.cfg.step()), s.stable.Add(b.cfg.Settle))
+		s.nextScan = earlierOf(now.Add(b.cfg.scanInterval()), s.unchangedSince.Add(b.cfg.Settle))
 	default:
 		// What has been quiet for long is looked at seldom, what changes is looked at often.
-		s.due = now.Add(b.patience(now.Sub(s.stable)))
+		s.nextScan = now.Add(b.clampWait(now.Sub(s.unchangedSince)))
 	}
 }
 
-// patience keeps a wait between one step and one rescan.
-func (b *book) patience(d time.Duration) time.Duration {
-	return min(max(d, b.cfg.step()), b.cfg.Rescan)
+// clampWait keeps a wait between one step and one rescan.
+func (b *scheduler) clampWait(d time.Duration) time.Duration {
+	return min(max(d, b.cfg.scanInterval()), b.cfg.Rescan)
 }
 
-func (b *book) judge(s *subject, verdict error, now time.Time) (Reason, error) {
+func (b *scheduler) decideReason(s *candidate, verdict error, now time.Time) (Reason, error) {
 	l := s.Scan
 	switch {
 	case l.Problem != nil:
-		return reasonOf(l.Problem), l.Problem
+		return reasonFor(l.Problem), l.Problem
 	case l.Sidecar == "":
-		return NoSidecar, nearWords(l.NearSidecar, b.cfg.Rules.Sidecar)
+		return NoSidecar, describeNear(l.NearSidecar, b.cfg.Rules.Sidecar)
 	}
-	if err := b.listVerdict(s, verdict); err != nil {
+	if err := b.checkList(s, verdict); err != nil {
 		return Incomplete, err
 	}
 	switch {
-	case l.Temporary != "" || temporary(s.Name):
+	case l.Temporary != "" || isTemporary(s.Name):
 		return Temporary, nil
 	case b.cfg.Complete == Marker && !l.HasMarker:
 		return Incomplete, errors.New("no .done file yet")
-	case (b.cfg.Complete == Quiet || errors.Is(s.verdict, ErrNoFileList)) && now.Sub(s.stable) < b.cfg.Settle:
+	case (b.cfg.Complete == Quiet || errors.Is(s.listErr, ErrNoFileList)) && now.Sub(s.unchangedSince) < b.cfg.Settle:
 		return Copying, nil
 	}
 	return "", nil
 }
 
-// listVerdict says for List what is missing; verdict is of this look, and counts for a new state of the folder only.
-func (b *book) listVerdict(s *subject, verdict error) error {
+// checkList says for List what is missing; verdict is of this look, and counts for a new state of the folder only.
+func (b *scheduler) checkList(s *candidate, verdict error) error {
 	if b.cfg.Complete != List {
 		return nil
 	}
-	if !s.judged {
-		s.judged, s.verdict = true, verdict
+	if !s.hasListErr {
+		s.hasListErr, s.listErr = true, verdict
 	}
-	if errors.Is(s.verdict, ErrNoFileList) {
+	if errors.Is(s.listErr, ErrNoFileList) {
 		return nil
 	}
-	if s.verdict != nil && s.Scan.Temporary != "" {
-		return fmt.Errorf("%w, and still has %s", s.verdict, s.Scan.Temporary)
+	if s.listErr != nil && s.Scan.Temporary != "" {
+		return fmt.Errorf("%w, and still has %s", s.listErr, s.Scan.Temporary)
 	}
-	return s.verdict
+	return s.listErr
 }
 
-// nearWords says what to do about a file that was probably meant to be the sidecar, or about a folder of invoice folders.
-func nearWords(near, sidecar string) error {
+// describeNear says what to do about a file that was probably meant to be the sidecar, or about a folder of invoice folders.
+func describeNear(near, sidecar string) error {
 	folder, _, inside := strings.Cut(near, "/")
 	switch {
 	case near == "":
@@ -229,88 +229,88 @@ func nearWords(near, sidecar string) error {
 	return fmt.Errorf("has %s: rename it to %s (Explorer: View > File name extensions)", near, sidecar)
 }
 
-// unseen records that the look itself failed.
-func (b *book) unseen(s *subject, err error, now time.Time) {
+// recordScanError records that the look itself failed.
+func (b *scheduler) recordScanError(s *candidate, err error, now time.Time) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		b.forget(s.Name) // gone, taken by someone, or a file now: the next listing counts it
+		b.removeCandidate(s.Name) // gone, taken by someone, or a file now: the next listing counts it
 		return
 	}
-	if s.stable.IsZero() {
-		s.stable = now
+	if s.unchangedSince.IsZero() {
+		s.unchangedSince = now
 	}
-	s.looked = now
-	s.reason, s.detail = reasonOf(err), err
-	s.due = now.Add(b.patience(now.Sub(s.admitted)))
+	s.lastScan = now
+	s.reason, s.detail = reasonFor(err), err
+	s.nextScan = now.Add(b.clampWait(now.Sub(s.observedSince)))
 }
 
 // nextToTake gives the next settled folder, when one may be taken. A look that is too old by now is repeated first.
-func (b *book) nextToTake(now time.Time) (Folder, bool) {
-	for len(b.ready) > 0 && b.inFlight < b.cfg.Parallel {
+func (b *scheduler) nextToTake(now time.Time) (Folder, bool) {
+	for len(b.ready) > 0 && b.taking < b.cfg.Parallel {
 		s := b.ready[0]
 		b.ready = b.ready[1:]
-		if !s.ready || b.subjects[s.Name] != s {
+		if !s.isReady || b.candidates[s.Name] != s {
 			continue
 		}
-		s.ready = false
-		if now.Sub(s.looked) > max(b.cfg.Settle, b.cfg.Rescan) {
-			s.due = now
+		s.isReady = false
+		if now.Sub(s.lastScan) > max(b.cfg.Settle, b.cfg.Rescan) {
+			s.nextScan = now
 			continue
 		}
-		s.taking = true
-		b.inFlight++
+		s.isBeingTaken = true
+		b.taking++
 		return s.Folder, true
 	}
 	return Folder{}, false
 }
 
-// taken records what came of taking name. A refusal backs off; the folder is looked at again before the next try.
-func (b *book) taken(name string, err error, now time.Time) {
-	b.inFlight--
-	s := b.subjects[name]
+// recordTaken records what came of taking name. A refusal backs off; the folder is looked at again before the next try.
+func (b *scheduler) recordTaken(name string, err error, now time.Time) {
+	b.taking--
+	s := b.candidates[name]
 	if s == nil {
 		return
 	}
-	s.taking = false
+	s.isBeingTaken = false
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		b.forget(name)
+		b.removeCandidate(name)
 		return
 	}
-	s.reason, s.detail = reasonOf(err), err
-	s.due = now.Add(b.patience(b.cfg.step() << min(s.refusals, 16)))
+	s.reason, s.detail = reasonFor(err), err
+	s.nextScan = now.Add(b.clampWait(b.cfg.scanInterval() << min(s.refusals, 16)))
 	s.refusals++
 }
 
-// release makes what was held be looked at now, and so be tried again.
-func (b *book) release(now time.Time) {
-	for _, s := range b.subjects {
+// retryHeld makes what was held be looked at now, and so be tried again.
+func (b *scheduler) retryHeld(now time.Time) {
+	for _, s := range b.candidates {
 		if s.reason == Held {
-			s.due, s.refusals = earlier(s.due, now), 0
+			s.nextScan, s.refusals = earlierOf(s.nextScan, now), 0
 		}
 	}
 }
 
-// makeRoom ends the observation of folders that had their turn and are not about to be taken. Those without a sidecar go
+// removeIdle ends the observation of folders that had their turn and are not about to be taken. Those without a sidecar go
 // once they are quiet: a listing finds out cheaply when one appears. Others go only when more folders wait for a place.
-func (b *book) makeRoom(pressed bool, now time.Time) {
+func (b *scheduler) removeIdle(pressed bool, now time.Time) {
 	turn := 2*b.cfg.Rescan + 4*b.cfg.Settle
-	for name, s := range b.subjects {
-		idle := s.reason == NoSidecar && now.Sub(s.stable) > b.cfg.Rescan
-		if s.taking || s.ready || !(idle || pressed && now.Sub(s.admitted) > turn) {
+	for name, s := range b.candidates {
+		idle := s.reason == NoSidecar && now.Sub(s.unchangedSince) > b.cfg.Rescan
+		if s.isBeingTaken || s.isReady || !(idle || pressed && now.Sub(s.observedSince) > turn) {
 			continue
 		}
-		b.tally.add(s.reason, name, s.FirstSeen, s.detail)
-		b.seen[name] = NotTakenItem{Name: name, FirstSeen: s.FirstSeen, Detail: words(s.detail)}
-		b.forget(name)
+		b.counts.add(s.reason, name, s.FirstSeen, s.detail)
+		b.known[name] = NotTakenItem{Name: name, FirstSeen: s.FirstSeen, Detail: errorText(s.detail)}
+		b.removeCandidate(name)
 	}
 }
 
-// forget ends the observation of name.
-func (b *book) forget(name string) {
-	delete(b.subjects, name)
-	b.forgot = true
+// removeCandidate ends the observation of name.
+func (b *scheduler) removeCandidate(name string) {
+	delete(b.candidates, name)
+	b.removedAny = true
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierOf(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}

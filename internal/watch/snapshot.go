@@ -54,30 +54,30 @@ type NotTakenItem struct {
 }
 
 // sampled is how many names are kept for one reason: enough for a page and for the ledger, however many there are.
-const sampled = 1000
+const maxItems = 1000
 
-// tally counts what is not under observation, by reason.
-type tally map[Reason]*NotTakenGroup
+// notTakenCounts counts what is not under observation, by reason.
+type notTakenCounts map[Reason]*NotTakenGroup
 
-func (t tally) add(r Reason, name string, since time.Time, detail error) {
+func (t notTakenCounts) add(r Reason, name string, since time.Time, detail error) {
 	w := t[r]
 	if w == nil {
 		w = &NotTakenGroup{Reason: r}
 		t[r] = w
 	}
 	w.Count++
-	if len(w.Items) < sampled {
-		w.Items = append(w.Items, NotTakenItem{Name: name, FirstSeen: since, Detail: words(detail)})
+	if len(w.Items) < maxItems {
+		w.Items = append(w.Items, NotTakenItem{Name: name, FirstSeen: since, Detail: errorText(detail)})
 	}
 }
 
-// keeps tells whether add would still keep a name.
-func (t tally) keeps(r Reason) bool {
+// hasRoom tells whether add would still keep a name.
+func (t notTakenCounts) hasRoom(r Reason) bool {
 	w := t[r]
-	return w == nil || len(w.Items) < sampled
+	return w == nil || len(w.Items) < maxItems
 }
 
-func words(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -85,13 +85,13 @@ func words(err error) string {
 }
 
 // notTaken joins what is under observation with what the last listing counted.
-func (b *book) notTaken() []NotTakenGroup {
+func (b *scheduler) notTaken() []NotTakenGroup {
 	all := map[Reason]*NotTakenGroup{}
-	for r, w := range b.tally {
+	for r, w := range b.counts {
 		all[r] = &NotTakenGroup{Reason: r, Count: w.Count, Items: slices.Clone(w.Items)}
 	}
-	for _, s := range b.subjects {
-		if (s.taking || s.ready) && s.refusals == 0 || s.reason == "" {
+	for _, s := range b.candidates {
+		if (s.isBeingTaken || s.isReady) && s.refusals == 0 || s.reason == "" {
 			continue
 		}
 		w := all[s.reason]
@@ -100,31 +100,31 @@ func (b *book) notTaken() []NotTakenGroup {
 			all[s.reason] = w
 		}
 		w.Count++
-		detail := words(s.detail)
+		detail := errorText(s.detail)
 		if s.reason == Temporary {
 			detail = s.Scan.Temporary
 		}
-		w.Items = append(w.Items, NotTakenItem{Name: s.Name, FirstSeen: s.FirstSeen, LastChanged: s.stable, Detail: detail})
-		if len(w.Items) >= 10*sampled {
-			w.longest()
+		w.Items = append(w.Items, NotTakenItem{Name: s.Name, FirstSeen: s.FirstSeen, LastChanged: s.unchangedSince, Detail: detail})
+		if len(w.Items) >= 10*maxItems {
+			w.keepLongest()
 		}
 	}
 	var list []NotTakenGroup
 	for _, w := range all {
-		w.longest()
+		w.keepLongest()
 		list = append(list, *w)
 	}
 	slices.SortFunc(list, func(a, b NotTakenGroup) int { return cmp.Compare(a.Reason, b.Reason) })
 	return list
 }
 
-// longest keeps the names that wait longest, in that order.
-func (w *NotTakenGroup) longest() {
+// keepLongest keeps the names that wait longest, in that order.
+func (w *NotTakenGroup) keepLongest() {
 	slices.SortFunc(w.Items, func(a, b NotTakenItem) int {
 		return cmp.Or(a.FirstSeen.Compare(b.FirstSeen), cmp.Compare(a.Name, b.Name))
 	})
-	if len(w.Items) > sampled {
-		clear(w.Items[sampled:])
-		w.Items = w.Items[:sampled]
+	if len(w.Items) > maxItems {
+		clear(w.Items[maxItems:])
+		w.Items = w.Items[:maxItems]
 	}
 }

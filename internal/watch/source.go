@@ -31,15 +31,15 @@ type EventSource struct {
 func kernelEvents(path string) (EventSource, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		return EventSource{}, limitWords(err)
+		return EventSource{}, explainLimit(err)
 	}
 	if err := w.Add(path); err != nil {
-		return EventSource{}, errors.Join(limitWords(err), w.Close())
+		return EventSource{}, errors.Join(explainLimit(err), w.Close())
 	}
 	// The buffer lets hints gather while a pass runs, so that a burst is heeded in few passes.
-	c, done := make(chan Event, eventsPerPass), make(chan struct{})
+	c, done := make(chan Event, maxEventsPerPass), make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Go(func() { forward(w, filepath.Clean(path), c, done) })
+	wg.Go(func() { forwardEvents(w, filepath.Clean(path), c, done) })
 	return EventSource{C: c, Stop: func() {
 		close(done)
 		_ = w.Close() // nothing was written
@@ -47,7 +47,7 @@ func kernelEvents(path string) (EventSource, error) {
 	}}, nil
 }
 
-func forward(w *fsnotify.Watcher, path string, c chan<- Event, done <-chan struct{}) {
+func forwardEvents(w *fsnotify.Watcher, path string, c chan<- Event, done <-chan struct{}) {
 	for {
 		var out Event
 		select {
@@ -82,7 +82,7 @@ func forward(w *fsnotify.Watcher, path string, c chan<- Event, done <-chan struc
 	}
 }
 
-func limitWords(err error) error {
+func explainLimit(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
 		return fmt.Errorf("the limit fs.inotify.max_user_watches is reached: %w", err)
@@ -93,18 +93,18 @@ func limitWords(err error) error {
 }
 
 // remote names the file systems where other machines change things without local events, or events are not to be relied on.
-var remote = map[uint32]string{
+var networkFileSystems = map[uint32]string{
 	unix.NFS_SUPER_MAGIC: "nfs", unix.CIFS_SUPER_MAGIC: "cifs", unix.SMB2_SUPER_MAGIC: "smb", unix.SMB_SUPER_MAGIC: "smb",
 	unix.FUSE_SUPER_MAGIC: "fuse", unix.V9FS_MAGIC: "9p", unix.CEPH_SUPER_MAGIC: "ceph", unix.AFS_SUPER_MAGIC: "afs",
 	unix.AFS_FS_MAGIC: "afs", unix.CODA_SUPER_MAGIC: "coda", unix.NCP_SUPER_MAGIC: "ncp", unix.OCFS2_SUPER_MAGIC: "ocfs2",
 	0x47504653: "gpfs", 0x01161970: "gfs2", 0x0BD00BD0: "lustre", 0x19830326: "beegfs", 0x786f4256: "vboxsf", 0xBACBACBC: "vmhgfs",
 }
 
-// network names the network file system that path lies on; empty: a local one.
-func network(path string) (string, error) {
+// networkFileSystem names the network file system that path lies on; empty: a local one.
+func networkFileSystem(path string) (string, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
 		return "", err
 	}
-	return remote[uint32(st.Type)], nil
+	return networkFileSystems[uint32(st.Type)], nil
 }

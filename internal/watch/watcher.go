@@ -12,27 +12,27 @@ import (
 
 // Watcher observes one drop folder.
 type Watcher struct {
-	cfg  Config
-	many int           // manyBare, but for tests
-	wake chan struct{} // size 1: something to do before the timer
+	cfg       Config
+	roundSize int           // maxCheckedPerRound, but for tests
+	wake      chan struct{} // size 1: something to do before the timer
 
-	mu     sync.Mutex
-	book   *book       // guarded by mu
-	asked  bool        // guarded by mu: somebody wants a rescan
-	mode   Mode        // guarded by mu
-	why    string      // guarded by mu
-	paused *Pause      // guarded by mu
-	listed time.Time   // guarded by mu
-	self   fs.FileInfo // the drop folder as first seen; used by Run alone
+	mu              sync.Mutex
+	sched           *scheduler  // guarded by mu
+	rescanRequested bool        // guarded by mu: somebody wants a rescan
+	mode            Mode        // guarded by mu
+	modeReason      string      // guarded by mu
+	paused          *Pause      // guarded by mu
+	lastRescan      time.Time   // guarded by mu
+	openedAs        fs.FileInfo // the drop folder as first seen; used by Run alone
 }
 
 // New checks the configuration. It does not touch the drop folder.
 func New(cfg Config) (*Watcher, error) {
-	cfg, err := cfg.check()
+	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	return &Watcher{cfg: cfg, many: manyBare, wake: make(chan struct{}, 1), book: newBook(cfg)}, nil
+	return &Watcher{cfg: cfg, roundSize: maxCheckedPerRound, wake: make(chan struct{}, 1), sched: newScheduler(cfg)}, nil
 }
 
 // Run observes until ctx ends, then waits for the takes under way and returns ctx's cause. It is called once.
@@ -44,10 +44,10 @@ func (w *Watcher) Run(ctx context.Context, take func(context.Context, Folder) er
 	var takes sync.WaitGroup
 	defer takes.Wait()
 	for ctx.Err() == nil {
-		if err := w.session(ctx, &takes, take); err != nil {
-			w.pause(err)
+		if err := w.runSession(ctx, &takes, take); err != nil {
+			w.setPaused(err)
 		}
-		w.wait(ctx, nil, min(w.cfg.Rescan, 15*time.Second))
+		w.waitForWork(ctx, nil, min(w.cfg.Rescan, 15*time.Second))
 	}
 	return context.Cause(ctx)
 }
@@ -55,9 +55,9 @@ func (w *Watcher) Run(ctx context.Context, take func(context.Context, Folder) er
 // RequestRescan asks for a rescan now.
 func (w *Watcher) RequestRescan() {
 	w.mu.Lock()
-	w.asked = true
+	w.rescanRequested = true
 	w.mu.Unlock()
-	w.poke()
+	w.wakeUp()
 }
 
 // Snapshot tells the present state. It does not touch the drop folder.
@@ -65,19 +65,19 @@ func (w *Watcher) Snapshot() Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return Snapshot{
-		Mode: w.mode, ModeReason: w.why, Paused: w.paused, LastRescan: w.listed,
-		Observed: len(w.book.subjects), NotTaken: w.book.notTaken(),
+		Mode: w.mode, ModeReason: w.modeReason, Paused: w.paused, LastRescan: w.lastRescan,
+		Observed: len(w.sched.candidates), NotTaken: w.sched.notTaken(),
 	}
 }
 
-func (w *Watcher) poke() {
+func (w *Watcher) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (w *Watcher) pause(err error) {
+func (w *Watcher) setPaused(err error) {
 	var p *Pause
 	if !errors.As(err, &p) {
 		p = &Pause{Kind: Vanished, Err: err}
@@ -98,124 +98,124 @@ type session struct {
 	root     *os.Root
 	events   <-chan Event // nil: polling
 	stop     func()
-	local    bool      // nobody changes the drop folder from another machine, so what the kernel says of it is so
+	isLocal  bool      // nobody changes the drop folder from another machine, so what the kernel says of it is so
 	verified time.Time // when the drop folder was last found to be the right one
-	listing  listing
+	rescans  rescanState
 }
 
-func (w *Watcher) session(ctx context.Context, takes *sync.WaitGroup, take func(context.Context, Folder) error) error {
+func (w *Watcher) runSession(ctx context.Context, takes *sync.WaitGroup, take func(context.Context, Folder) error) error {
 	root, err := os.OpenRoot(w.cfg.Path)
 	if err != nil {
 		return &Pause{Kind: Vanished, Err: err}
 	}
 	defer root.Close()
-	s := &session{Watcher: w, root: root, stop: func() {}, listing: listing{bare: newBare(w.many)}}
-	if err := s.verify(time.Now()); err != nil {
+	s := &session{Watcher: w, root: root, stop: func() {}, rescans: rescanState{noSidecar: newNoSidecarCache(w.roundSize)}}
+	if err := s.verifyDropFolder(time.Now()); err != nil {
 		return err
 	}
-	s.listen()
+	s.startEvents()
 	defer func() { s.stop() }()
 	w.mu.Lock()
 	w.paused = nil
 	w.mu.Unlock()
 	for ctx.Err() == nil {
-		if err := s.pass(ctx); err != nil {
+		if err := s.doDueWork(ctx); err != nil {
 			return err
 		}
-		w.dispatch(ctx, takes, take)
-		if e, ok := w.wait(ctx, s.events, time.Until(s.next())); ok {
-			s.heed(e)
+		w.startTakers(ctx, takes, take)
+		if e, ok := w.waitForWork(ctx, s.events, time.Until(s.nextWorkAt())); ok {
+			s.handleEvents(e)
 		}
 	}
 	return nil
 }
 
-// pass does what is due.
-func (s *session) pass(ctx context.Context) error {
+// doDueWork does what is due.
+func (s *session) doDueWork(ctx context.Context) error {
 	now := time.Now()
 	if now.Sub(s.verified) >= time.Second {
-		if err := s.verify(now); err != nil {
+		if err := s.verifyDropFolder(now); err != nil {
 			return err
 		}
 	}
-	if asked := s.takeAsked(); asked || !s.listing.due(s.cfg.Rescan).After(now) {
+	if asked := s.takeRescanRequest(); asked || !s.rescans.dueAt(s.cfg.Rescan).After(now) {
 		if err := s.rescan(ctx, now, asked); err != nil {
 			return err
 		}
 	}
-	if s.lookAround(ctx) > 0 {
+	if s.scanDueFolders(ctx) > 0 {
 		s.cfg.OnChange()
 	}
 	return nil
 }
 
-// next tells when there is something to do again, if nobody wakes us.
-func (s *session) next() time.Time {
+// nextWorkAt tells when there is something to do again, if nobody wakes us.
+func (s *session) nextWorkAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.listing.left > 0 && len(s.book.subjects) <= s.cfg.Max/2 {
-		s.listing.refill = true // there is room for those that found none
+	if s.rescans.queued > 0 && len(s.sched.candidates) <= s.cfg.Max/2 {
+		s.rescans.isRefill = true // there is room for those that found none
 	}
-	next := s.listing.due(s.cfg.Rescan)
-	if at, ok := s.book.next(); ok {
-		next = earlier(next, at)
+	next := s.rescans.dueAt(s.cfg.Rescan)
+	if at, ok := s.sched.next(); ok {
+		next = earlierOf(next, at)
 	}
 	return next
 }
 
-func (w *Watcher) takeAsked() bool {
+func (w *Watcher) takeRescanRequest() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	asked := w.asked
-	w.asked = false
+	asked := w.rescanRequested
+	w.rescanRequested = false
 	if asked {
-		w.book.release(time.Now())
+		w.sched.retryHeld(time.Now())
 	}
 	return asked
 }
 
 // These bound how long events, takes and the rescan wait for looks.
 const (
-	looksPerPass = 1024
-	looksAtMost  = 20 * time.Millisecond
+	maxScansPerPass = 1024
+	maxScanTime     = 20 * time.Millisecond
 )
 
-// lookAround makes the looks that are due and tells how many were.
-func (s *session) lookAround(ctx context.Context) int {
+// scanDueFolders makes the looks that are due and tells how many were.
+func (s *session) scanDueFolders(ctx context.Context) int {
 	began := time.Now()
 	s.mu.Lock()
-	due := s.book.due(began, looksPerPass)
+	due := s.sched.due(began, maxScansPerPass)
 	s.mu.Unlock()
 	for _, sub := range due {
-		if ctx.Err() != nil || time.Since(began) > looksAtMost {
+		if ctx.Err() != nil || time.Since(began) > maxScanTime {
 			break
 		}
-		s.lookAt(ctx, sub)
+		s.scanCandidate(ctx, sub)
 	}
 	return len(due)
 }
 
-// lookAt reads sub without the lock: nobody but Run's goroutine changes a subject that is not being taken.
-func (s *session) lookAt(ctx context.Context, sub *subject) {
+// scanCandidate reads sub without the lock: nobody but Run's goroutine changes a subject that is not being taken.
+func (s *session) scanCandidate(ctx context.Context, sub *candidate) {
 	began := time.Now()
 	look, err := s.cfg.Rules.ScanFolder(s.root, sub.Name)
 	var verdict error
-	changed := !sub.judged || look.Fingerprint != sub.Scan.Fingerprint
+	changed := !sub.hasListErr || look.Fingerprint != sub.Scan.Fingerprint
 	if err == nil && s.cfg.Complete == List && look.Sidecar != "" && changed {
 		verdict = s.cfg.IsComplete(ctx, s.root, Folder{Name: sub.Name, FirstSeen: sub.FirstSeen, Scan: look})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		s.book.unseen(sub, err, time.Now())
+		s.sched.recordScanError(sub, err, time.Now())
 		return
 	}
-	s.book.saw(sub, look, verdict, began, time.Now())
+	s.sched.recordScan(sub, look, verdict, began, time.Now())
 }
 
-// dispatch starts takers, as far as there is something to take and room. Each goes on by itself until nothing is ready, so
+// startTakers starts takers, as far as there is something to take and room. Each goes on by itself until nothing is ready, so
 // that a long rescan does not hold up what has settled.
-func (w *Watcher) dispatch(ctx context.Context, takes *sync.WaitGroup, take func(context.Context, Folder) error) {
+func (w *Watcher) startTakers(ctx context.Context, takes *sync.WaitGroup, take func(context.Context, Folder) error) {
 	for ctx.Err() == nil {
 		f, ok := w.nextToTake()
 		if !ok {
@@ -225,14 +225,14 @@ func (w *Watcher) dispatch(ctx context.Context, takes *sync.WaitGroup, take func
 			for ; ok; f, ok = w.nextToTake() {
 				err := take(ctx, f)
 				w.mu.Lock()
-				w.book.taken(f.Name, err, time.Now())
+				w.sched.recordTaken(f.Name, err, time.Now())
 				w.mu.Unlock()
 				w.cfg.OnChange()
 				if ctx.Err() != nil {
 					return
 				}
 			}
-			w.poke()
+			w.wakeUp()
 		})
 	}
 }
@@ -243,11 +243,11 @@ func (w *Watcher) nextToTake() (Folder, bool) {
 	if w.paused != nil {
 		return Folder{}, false
 	}
-	return w.book.nextToTake(time.Now())
+	return w.sched.nextToTake(time.Now())
 }
 
-// wait ends at a hint, a wake-up, the end of ctx or after d.
-func (w *Watcher) wait(ctx context.Context, events <-chan Event, d time.Duration) (Event, bool) {
+// waitForWork ends at a hint, a wake-up, the end of ctx or after d.
+func (w *Watcher) waitForWork(ctx context.Context, events <-chan Event, d time.Duration) (Event, bool) {
 	timer := time.NewTimer(max(d, 0))
 	defer timer.Stop()
 	select {
@@ -263,8 +263,8 @@ func (w *Watcher) wait(ctx context.Context, events <-chan Event, d time.Duration
 	return Event{}, false
 }
 
-// verify finds out whether path still leads to the folder that root holds open, and whether it is the right one.
-func (s *session) verify(now time.Time) error {
+// verifyDropFolder finds out whether path still leads to the folder that root holds open, and whether it is the right one.
+func (s *session) verifyDropFolder(now time.Time) error {
 	there, err := os.Stat(s.cfg.Path)
 	if err != nil {
 		return &Pause{Kind: Vanished, Err: err}
@@ -273,7 +273,7 @@ func (s *session) verify(now time.Time) error {
 	if err != nil {
 		return &Pause{Kind: Vanished, Err: err}
 	}
-	another := s.self != nil && !os.SameFile(s.self, there)
+	another := s.openedAs != nil && !os.SameFile(s.openedAs, there)
 	if !os.SameFile(here, there) || another && s.cfg.Check == nil {
 		return &Pause{Kind: Replaced, Err: fmt.Errorf("%q is another folder than the one seen first", s.cfg.Path)}
 	}
@@ -284,6 +284,6 @@ func (s *session) verify(now time.Time) error {
 			return &Pause{Kind: Refused, Err: err}
 		}
 	}
-	s.self, s.verified = there, now
+	s.openedAs, s.verified = there, now
 	return nil
 }

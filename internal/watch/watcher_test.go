@@ -242,7 +242,7 @@ func TestWatcher_OverflowRescansAtOnce(t *testing.T) {
 
 // No hint is lost between two passes, however many wait: the last one that a pass has time for may be the one that matters.
 func TestWatcher_I22_EveryHintIsHeeded(t *testing.T) {
-	const n = 2*eventsPerPass + 2
+	const n = 2*maxEventsPerPass + 2
 	var hints chan Event // made in the bubble
 	cfg := Config{Rescan: 24 * time.Hour, Complete: Marker, OpenEvents: func(string) (EventSource, error) {
 		hints = make(chan Event, n)
@@ -250,7 +250,7 @@ func TestWatcher_I22_EveryHintIsHeeded(t *testing.T) {
 	}}
 	inBubble(t, cfg, func(b *bench) {
 		b.run()
-		for _, i := range []int{eventsPerPass, eventsPerPass + 1, n - 1} {
+		for _, i := range []int{maxEventsPerPass, maxEventsPerPass + 1, n - 1} {
 			write(t, b.path, fmt.Sprintf("f%d/metadata.json", i), fmt.Sprintf("f%d/.done", i))
 		}
 		for i := range n {

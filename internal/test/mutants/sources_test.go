@@ -74,15 +74,15 @@ var sources = []mutant{
 	},
 	{
 		name: "RefusedFolderHiddenWhileTried", promise: "I23", file: "internal/watch/snapshot.go",
-		old: "if (s.taking || s.ready) && s.refusals == 0 ||", new: "if s.taking || s.ready ||", tests: []string{watching},
+		old: "if (s.isBeingTaken || s.isReady) && s.refusals == 0 ||", new: "if s.isBeingTaken || s.isReady ||", tests: []string{watching},
 	},
 	{
 		name: "OverflowIgnored", promise: "I22", file: "internal/watch/rescan.go",
-		old: "\t\tcase e.Overflow:\n\t\t\ts.listing.soon = true\n", new: "\t\tcase e.Overflow:\n", tests: []string{watching},
+		old: "\t\tcase e.Overflow:\n\t\t\ts.rescans.isSoon = true\n", new: "\t\tcase e.Overflow:\n", tests: []string{watching},
 	},
 	{
 		name: "EventsAloneAreTheTruth", promise: "I22", file: "internal/watch/rescan.go",
-		old: "\tr := round{session: s, tally: tally{}, now: now, left: -1}\n\tif err := r.read(ctx); err != nil {", new: "\tr := round{session: s, tally: tally{}, now: now, left: -1}\n\tif err := ctx.Err(); err != nil {",
+		old: "\tr := rescanPass{session: s, counts: notTakenCounts{}, now: now, firstQueued: -1}\n\tif err := r.readAll(ctx); err != nil {", new: "\tr := rescanPass{session: s, notTakenCounts: notTakenCounts{}, now: now, firstQueued: -1}\n\tif err := ctx.Err(); err != nil {",
 		tests: []string{watching},
 	},
 	{
@@ -91,7 +91,7 @@ var sources = []mutant{
 	},
 	{
 		name: "NeverReadAgain", promise: "I22", file: "internal/watch/rescan.go",
-		old: "l.own > 0 && now.Sub(l.bare.whole) < wholeAtLeast", new: "l.own > 0", tests: []string{watching},
+		old: "l.ownEvents > 0 && now.Sub(l.noSidecar.lastFullRead) < maxFullReadAge", new: "l.ownEvents > 0", tests: []string{watching},
 	},
 	{
 		name: "PackageNotReadBack", promise: "I4", file: "internal/packager/packager.go",
