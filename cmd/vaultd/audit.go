@@ -186,7 +186,7 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 }
 
 func (v view) auditConfig(a *app, sel report.Selection) (report.Config, error) {
-	drops, err := v.pendingDrops()
+	drops, err := v.readScans()
 	head, balance := v.standing()
 	host, _ := os.Hostname() // for people only
 	unknown := ""

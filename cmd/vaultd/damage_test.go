@@ -33,7 +33,7 @@ func TestVerify_I15_DamageStopsTheDaemonAtOnce(t *testing.T) {
 				t.Errorf("exit %d, want %d:\n%s", code, want, out)
 			}
 			waitFor(t, "safe mode", func() bool {
-				var got standing
+				var got StatusSummary
 				out, code = s.vaultd("status", "--json")
 				return code == exitPerson && json.Unmarshal([]byte(out), &got) == nil && got.Safe != nil && got.Safe.Word == ledger.MarkDamaged
 			})

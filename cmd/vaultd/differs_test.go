@@ -24,14 +24,14 @@ func TestStatus_I17_I26_AKeptFolderThatDiffers(t *testing.T) {
 	s.tell("Kern 6", noon.Add(-4*time.Hour), nil, ledger.PlaceIntended{Dest: "_archived/2026-11/Kern 6"}, ledger.Placed{})
 	s.tell("Otto 19", noon.Add(-4*time.Hour), nil, ledger.PlaceIntended{Dest: "_archived/2026-11/Otto 19"}, ledger.Placed{},
 		ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: what}})
-	named := func() (need, bool) {
-		st, err := s.collect(t.Context())
+	named := func() (Need, bool) {
+		st, err := s.collectStatus(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(st.Needs, func(n need) bool { return n.What == "kept-differs" })
+		i := slices.IndexFunc(st.Needs, func(n Need) bool { return n.What == "kept-differs" })
 		if i < 0 {
-			return need{}, false
+			return Need{}, false
 		}
 		return st.Needs[i], true
 	}

@@ -141,7 +141,7 @@ func (s *site) onSmallState(options string) {
 }
 
 // status is what a running daemon says of itself.
-func (s *site) status() (st standing) {
+func (s *site) status() (st StatusSummary) {
 	s.t.Helper()
 	out, _ := s.vaultd("status", "--json")
 	if err := json.Unmarshal([]byte(out), &st); err != nil {

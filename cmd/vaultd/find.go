@@ -88,8 +88,8 @@ func (a *app) find(ctx context.Context, v view, words []string, limit int) error
 
 // foundNothing looks at what still lies in the drop folders before it gives up.
 func (a *app) foundNothing(v view, s search, words []string) error {
-	pending, err := v.findPending(func(name string) bool { return s.left(name) == nil })
-	if err := errors.Join(err, a.tellPending(v, pending)); err != nil {
+	pending, err := v.findNotTaken(func(name string) bool { return s.left(name) == nil })
+	if err := errors.Join(err, a.printNotTaken(v, pending)); err != nil {
 		return err
 	}
 	if len(pending) > 0 {

@@ -34,12 +34,12 @@ func pile(t *testing.T, l *boltledger.Ledger, n int) {
 
 // What is told every few seconds is counted from the ledger's indexes: ten thousand open
 // entries make it read none of them. Whoever reads an entry must allocate for it.
-func TestPulse_I21_ReadsNoEntries(t *testing.T) {
+func TestHealthMonitor_I21_ReadsNoEntries(t *testing.T) {
 	var log bytes.Buffer
 	h := resting(t, &log)
 	defer h.current().d.Close()
-	p := newPulse(h)
-	look := func() { p.gather() }
+	p := newHealthMonitor(h)
+	look := func() { p.gatherFacts() }
 	look()
 	l := h.current().d.Ledger()
 	pile(t, l, 10)
@@ -51,7 +51,7 @@ func TestPulse_I21_ReadsNoEntries(t *testing.T) {
 	if many := testing.AllocsPerRun(3, look); many > few+100 {
 		t.Errorf("%.0f allocations with 10 open entries, %.0f with %d", few, many, n)
 	}
-	if g := p.gather(); g.NeedsPerson["rejected"] != n/10+1 || g.Balance.OpenEntries() != n*9/10+9 || g.OldestOpen.IsZero() {
+	if g := p.gatherFacts(); g.NeedsPerson["rejected"] != n/10+1 || g.Balance.OpenEntries() != n*9/10+9 || g.OldestOpen.IsZero() {
 		t.Errorf("%v %v %s", g.NeedsPerson, g.Balance, g.OldestOpen)
 	}
 }
@@ -64,13 +64,13 @@ func TestStatus_I21_ReadsWhatItNames(t *testing.T) {
 	l := h.current().d.Ledger()
 	v := view{Clock: present.Clock{Now: time.Now(), Location: time.UTC}, cfg: h.current().cfg, ledger: l}
 	count := func() {
-		tally := newTally(v)
-		for _, fn := range []func(*boltledger.Ledger) error{tally.count, tally.name, tally.spread, tally.success} {
+		tally := newEntryCounts(v)
+		for _, fn := range []func(*boltledger.Ledger) error{tally.countAttention, tally.nameLatest, tally.countOpen, tally.findLastSuccess} {
 			if err := fn(l); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if d := tally.drops["acme"]; len(tally.rejected.names) != min(sampled, tally.rejected.count) || d.open != tally.byVault["V-1"] || d.open != 9*tally.rejected.count {
+		if d := tally.drops["acme"]; len(tally.rejected.names) != min(namedAtMost, tally.rejected.count) || d.open != tally.byVault["V-1"] || d.open != 9*tally.rejected.count {
 			t.Errorf("%+v %+v %v", tally.rejected, d, tally.byVault)
 		}
 	}

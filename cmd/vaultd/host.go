@@ -83,12 +83,12 @@ func (h *host) serve(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, commands.Close())
 	}
-	p := newPulse(h)
+	p := newHealthMonitor(h)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return h.work(ctx) })
 	g.Go(func() error { return serveControl(ctx, commands, h.enter, groups) })
 	if pages != nil {
-		g.Go(func() error { return web.Serve(ctx, pages, h.gate, p.page(ctx), h.log) })
+		g.Go(func() error { return web.Serve(ctx, pages, h.gate, p.factsForPages(ctx), h.log) })
 	}
 	h.notify.ready("started")
 	g.Go(func() error { return p.run(ctx) })
@@ -209,7 +209,7 @@ func firstLine(s string) string {
 }
 
 // statusLine is what the service manager shows beside the service's name.
-func (h *host) statusLine(f gathered) string {
+func (h *host) statusLine(f healthFacts) string {
 	h.mu.Lock()
 	fault, cfg := h.fault, h.now.cfg
 	h.mu.Unlock()
@@ -231,7 +231,7 @@ func (h *host) statusLine(f gathered) string {
 }
 
 // counts says in a few words what is on its way and what needs a person.
-func (g gathered) counts() string {
+func (g healthFacts) counts() string {
 	var parts []string
 	for _, k := range openKinds {
 		var n uint64

@@ -241,7 +241,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 		}
 	}
 	out, _, code = say(t, true, func(a *app) error { return a.status(t.Context(), s.view) })
-	var got standing
+	var got StatusSummary
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitPerson || len(got.Needs) != 5 || got.Open.Total != 1 || !got.Running {
 		t.Errorf("%v, exit %d\n%s", err, code, out)
 	}
@@ -272,7 +272,7 @@ func TestStatus_I26_Loud(t *testing.T) {
 			s.send("Müller 4711", noon.Add(-5*time.Hour), "bum-1")
 			s.says("Müller 4711", noon.Add(-4*time.Hour), "bum-1", archive.Successful)
 			row.more(s)
-			got, err := s.collect(t.Context())
+			got, err := s.collectStatus(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,10 +8,10 @@ type namedCount struct {
 	names []string
 }
 
-const sampled = 5
+const namedAtMost = 5
 
-// name notes the name of one of them, and why it is one.
-func (s *namedCount) name(e ledger.Entry, why string) {
+// add notes the name of one of them, and why it is one.
+func (s *namedCount) add(e ledger.Entry, why string) {
 	name := e.Folder + " (" + e.Drop + ")"
 	if why != "" {
 		name += ": " + why

@@ -181,7 +181,7 @@ func TestNetwork_I24_LineOutOfOrder(t *testing.T) {
 		total += 2
 		if row.words != "" {
 			waitFor(t, row.name+" to be told", func() bool {
-				return slices.ContainsFunc(s.status().Pauses, func(p pauseLine) bool { return strings.Contains(p.Text, row.words) })
+				return slices.ContainsFunc(s.status().Pauses, func(p PausedTarget) bool { return strings.Contains(p.Text, row.words) })
 			})
 			if row.name == "Refused" {
 				l.listen()

@@ -12,9 +12,9 @@ import (
 	"vaultd/internal/report"
 )
 
-// pendingDrops tells of each drop folder what lies in it and was not taken: as a running daemon sees it, else as the ledger
+// readScans tells of each drop folder what lies in it and was not taken: as a running daemon sees it, else as the ledger
 // has it from the last one. Drops that are not configured any more come last.
-func (v view) pendingDrops() ([]report.Drop, error) {
+func (v view) readScans() ([]report.Drop, error) {
 	scans := map[string]ledger.Scan{}
 	stored, err := v.ledger.Scans()
 	if err != nil {
@@ -50,20 +50,20 @@ func (v view) pendingDrops() ([]report.Drop, error) {
 	return drops, nil
 }
 
-// pending counts what was not taken, for status.
-func (s *standing) pending(drops []report.Drop, c present.Clock) {
+// addPending counts what was not taken, for status.
+func (s *StatusSummary) addPending(drops []report.Drop, c present.Clock) {
 	for _, d := range drops {
 		if !s.Running || !d.Configured { // a running daemon's watchers know more
-			s.notTaken(d)
+			s.addNotTaken(d)
 		}
-		if i := slices.IndexFunc(s.Drops, func(l dropLine) bool { return l.Name == d.Name }); i >= 0 {
+		if i := slices.IndexFunc(s.Drops, func(l DropStatus) bool { return l.Name == d.Name }); i >= 0 {
 			s.Drops[i].Looked = present.TimeOrNil(d.Scan.LastScan)
 		}
-		if d.Configured && !d.Scan.LastScan.IsZero() && (s.looked.IsZero() || d.Scan.LastScan.Before(s.looked)) {
-			s.looked = d.Scan.LastScan
+		if d.Configured && !d.Scan.LastScan.IsZero() && (s.LastScan.IsZero() || d.Scan.LastScan.Before(s.LastScan)) {
+			s.LastScan = d.Scan.LastScan
 		}
 		named, more := d.Scan.ItemsForPerson(c.Now, d.RemindAfter)
-		named = slices.DeleteFunc(named, func(p ledger.PendingItem) bool { return faulty[p.Reason] }) // told at once, not only when it lasts
+		named = slices.DeleteFunc(named, func(p ledger.PendingItem) bool { return needsMending[p.Reason] }) // told at once, not only when it lasts
 		if len(named) == 0 {
 			continue
 		}
@@ -71,43 +71,43 @@ func (s *standing) pending(drops []report.Drop, c present.Clock) {
 		if !d.Configured {
 			do = "the drop is not configured any more: put it back into the configuration until vaultd has seen that it is empty"
 		}
-		s.overdue = append(s.overdue, need{When: "soon", What: "not-taken", Count: n, Names: pendingNames(named, c),
+		s.longNotTaken = append(s.longNotTaken, Need{When: "soon", What: "not-taken", Count: n, Names: describeLongPending(named, c),
 			Text: fmt.Sprintf("drop %s: %s not taken for longer than %s", d.Name, present.FormatCount(n, "thing", "things"), present.FormatAge(d.RemindAfter)),
 			Do:   do})
 	}
 }
 
-// notTaken lists by reason what lies in one drop folder.
-func (s *standing) notTaken(d report.Drop) {
+// addNotTaken lists by reason what lies in one drop folder.
+func (s *StatusSummary) addNotTaken(d report.Drop) {
 	at := map[string]int{} // of the lines of this drop, by reason
 	for _, p := range d.Scan.Pending {
 		i, ok := at[p.Reason]
 		if !ok {
 			i = len(s.NotTaken)
 			at[p.Reason] = i
-			s.NotTaken = append(s.NotTaken, notTaken{Drop: d.Name, Reason: p.Reason})
+			s.NotTaken = append(s.NotTaken, NotTaken{Drop: d.Name, Reason: p.Reason})
 		}
 		l := &s.NotTaken[i]
-		if l.Count++; len(l.Names) < sampled {
-			l.Names = append(l.Names, pendingName(p))
+		if l.Count++; len(l.Names) < namedAtMost {
+			l.Names = append(l.Names, describePending(p))
 		}
 	}
 	if d.Scan.Unnamed > 0 {
-		s.NotTaken = append(s.NotTaken, notTaken{Drop: d.Name, Reason: "not named", Count: int(d.Scan.Unnamed), Names: []string{}})
+		s.NotTaken = append(s.NotTaken, NotTaken{Drop: d.Name, Reason: "not named", Count: int(d.Scan.Unnamed), Names: []string{}})
 	}
 }
 
-func pendingName(p ledger.PendingItem) string {
+func describePending(p ledger.PendingItem) string {
 	if p.Detail == "" {
 		return p.Name
 	}
 	return p.Name + ": " + p.Detail
 }
 
-// pendingNames names the longest waiting, and since when each lies there.
-func pendingNames(all []ledger.PendingItem, c present.Clock) []string {
+// describeLongPending names the longest waiting, and since when each lies there.
+func describeLongPending(all []ledger.PendingItem, c present.Clock) []string {
 	var names []string
-	for _, p := range all[:min(len(all), sampled)] {
+	for _, p := range all[:min(len(all), namedAtMost)] {
 		names = append(names, fmt.Sprintf("%s: %s, since %s", p.Name, cmp.Or(p.Detail, p.Reason), c.Brief(p.Since)))
 	}
 	return names

@@ -10,8 +10,8 @@ import (
 	"vaultd/internal/watch"
 )
 
-// pendingThing is something that lies in a drop folder and was not taken.
-type pendingThing struct {
+// NotTakenItem is something that lies in a drop folder and was not taken.
+type NotTakenItem struct {
 	Folder string     `json:"folder"`
 	Drop   string     `json:"drop"`
 	State  string     `json:"state"` // always "not-taken"
@@ -23,24 +23,24 @@ type pendingThing struct {
 	path string
 }
 
-// findPending finds what was not taken, as far as its names are kept: as a running daemon sees it, else as it was seen last.
-func (v view) findPending(wanted func(name string) bool) ([]pendingThing, error) {
-	drops, err := v.pendingDrops()
-	var all []pendingThing
+// findNotTaken finds what was not taken, as far as its names are kept: as a running daemon sees it, else as it was seen last.
+func (v view) findNotTaken(wanted func(name string) bool) ([]NotTakenItem, error) {
+	drops, err := v.readScans()
+	var all []NotTakenItem
 	for i, d := range drops {
 		for _, p := range d.Scan.Pending {
 			if !d.Configured || !wanted(p.Name) && !wanted(path.Join(d.Name, p.Name)) {
 				continue
 			}
-			l := pendingThing{p.Name, d.Name, "not-taken", p.Reason, present.TextOrNil(p.Detail), p.Since.UTC(), present.TimeOrNil(d.Scan.LastScan), path.Join(v.cfg.Drops[i].Path, p.Name)}
+			l := NotTakenItem{p.Name, d.Name, "not-taken", p.Reason, present.TextOrNil(p.Detail), p.Since.UTC(), present.TimeOrNil(d.Scan.LastScan), path.Join(v.cfg.Drops[i].Path, p.Name)}
 			all = append(all, l)
 		}
 	}
 	return all, err
 }
 
-// pausedDrops names the drops in which a thing may lie that is not known because nobody can look there; "" when there is none.
-func (v view) pausedDrops() (text string) {
+// describePausedDrops names the drops in which a thing may lie that is not known because nobody can look there; "" when there is none.
+func (v view) describePausedDrops() (text string) {
 	if v.state == nil {
 		return ""
 	}
@@ -55,7 +55,7 @@ func (v view) pausedDrops() (text string) {
 	return text
 }
 
-func (a *app) tellPending(v view, found []pendingThing) error {
+func (a *app) printNotTaken(v view, found []NotTakenItem) error {
 	for _, l := range found {
 		if a.json {
 			if err := writeJSON(a.stdout, l); err != nil {
@@ -75,7 +75,7 @@ func (a *app) tellPending(v view, found []pendingThing) error {
 			p.AddText(*l.Detail)
 		}
 		p.AddHeading("YOU CAN")
-		fmt.Fprintf(p, "  %s. To see whether it would be taken as it is:\n", l.advice())
+		fmt.Fprintf(p, "  %s. To see whether it would be taken as it is:\n", l.adviseOnItem())
 		fmt.Fprintf(p, "      vaultd validate %s\n", sanitize.ShellWord(l.path))
 		if _, err := a.stdout.Write(p.Bytes()); err != nil {
 			return fail(exitIO, fmt.Errorf("write: %w", err), "")
@@ -84,16 +84,16 @@ func (a *app) tellPending(v view, found []pendingThing) error {
 	return nil
 }
 
-// advice is pendingAdvice, with what more is known of the thing.
-func (l pendingThing) advice() string {
+// adviseOnItem is adviseOnReason, with what more is known of the thing.
+func (l NotTakenItem) adviseOnItem() string {
 	if l.Detail != nil && *l.Detail == watch.LinkDetail {
 		return "copy the folder itself into the drop folder and delete the link; a link is never followed"
 	}
-	return pendingAdvice(l.Reason)
+	return adviseOnReason(l.Reason)
 }
 
-// pendingAdvice says what to do about something that is not taken for that reason.
-func pendingAdvice(reason string) string {
+// adviseOnReason says what to do about something that is not taken for that reason.
+func adviseOnReason(reason string) string {
 	switch watch.Reason(reason) {
 	case watch.LooseFile:
 		return "put it into a folder of its own, together with the file that describes the invoice; it is taken by itself then"

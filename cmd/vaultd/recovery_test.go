@@ -87,7 +87,7 @@ func (s *site) calm(seen int) {
 		}
 	}()
 	waitFor(s.t, fmt.Sprintf("%d entries to end", seen), func() bool {
-		var got standing
+		var got StatusSummary
 		last, _ = s.vaultd("status", "--json")
 		return json.Unmarshal([]byte(last), &got) == nil && got.Balance.Seen == uint64(seen) && got.Balance.Open == 0 && got.Balance.Agrees
 	})

@@ -54,9 +54,9 @@ func (a *app) show(ctx context.Context, v view, x string) error {
 func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	es, err := v.named(ctx, x)
 	es = latest(es)
-	var pending []pendingThing
+	var pending []NotTakenItem
 	if err == nil && len(es) == 0 {
-		pending, err = v.findPending(func(name string) bool { return name == x })
+		pending, err = v.findNotTaken(func(name string) bool { return name == x })
 	}
 	switch {
 	case err != nil:
@@ -64,7 +64,7 @@ func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	case len(pending) > 0:
 		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("%q lies in a drop folder and was not taken yet", x), "see vaultd why "+sanitize.ShellWord(x))
 	case len(es) == 0:
-		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("nothing is known as %q", x), `see "vaultd list --limit 0", or "vaultd find" with words of it; what was not taken yet stands in "vaultd status"`+v.pausedDrops())
+		return ledger.Entry{}, fail(exitFailed, fmt.Errorf("nothing is known as %q", x), `see "vaultd list --limit 0", or "vaultd find" with words of it; what was not taken yet stands in "vaultd status"`+v.describePausedDrops())
 	case len(es) == 1:
 		return es[0], nil
 	}

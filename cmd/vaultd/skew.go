@@ -9,12 +9,12 @@ import (
 // clockTolerance is how far a clock may be off before somebody should set it.
 const clockTolerance = time.Minute
 
-// compare notes how far this machine's clock is from the service's. An answer's Date has a
+// compareClock notes how far this machine's clock is from the service's. An answer's Date has a
 // resolution of a second, and comes after the moment it is compared with.
-func (t *tally) compare(e ledger.Entry) {
+func (t *entryCounts) compareClock(e ledger.Entry) {
 	r := e.Current()
-	if r == nil || r.Ticket.Date.IsZero() || !r.Ticket.Sent.Wall.After(t.told) {
+	if r == nil || r.Ticket.Date.IsZero() || !r.Ticket.Sent.Wall.After(t.clockComparedAt) {
 		return
 	}
-	t.told, t.ahead = r.Ticket.Sent.Wall, r.Ticket.Sent.Wall.Sub(r.Ticket.Date)
+	t.clockComparedAt, t.clockAhead = r.Ticket.Sent.Wall, r.Ticket.Sent.Wall.Sub(r.Ticket.Date)
 }

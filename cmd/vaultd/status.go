@@ -57,17 +57,17 @@ before; elsewhere it follows it, after an empty line, and with --json each is on
 }
 
 func (a *app) status(ctx context.Context, v view) error {
-	s, err := v.collect(ctx)
+	s, err := v.collectStatus(ctx)
 	if err != nil {
 		return err
 	}
-	if s.damage != "" && a.inside != nil {
+	if s.Damage != "" && a.inside != nil {
 		a.inside.CheckNow()
 	}
 	if a.json {
 		err = writeJSON(a.stdout, s)
 	} else {
-		err = s.print(a.stdout, v.Clock)
+		err = s.writeText(a.stdout, v.Clock)
 	}
 	if err == nil && len(s.Needs) > 0 {
 		err = quiet(exitPerson)
@@ -75,54 +75,54 @@ func (a *app) status(ctx context.Context, v view) error {
 	return err
 }
 
-// standing is what "status" shows, and the object of "status --json". Sizes are bytes; -1 is unknown.
-type standing struct {
-	Version     string      `json:"version"`
-	Host        string      `json:"host"`
-	Environment string      `json:"environment"`
-	Service     string      `json:"service"` // its host
-	At          time.Time   `json:"at"`
-	Running     bool        `json:"running"` // a daemon works
-	Since       *time.Time  `json:"since"`
-	LastSuccess *time.Time  `json:"lastSuccess"`
-	Safe        *safeLine   `json:"safeMode"` // null: it is not in safe mode
-	Needs       []need      `json:"needs"`
-	Pauses      []pauseLine `json:"pauses"`
-	Balance     balanceLine `json:"balance"`
-	NotTaken    []notTaken  `json:"notTaken"` // as vaultd saw it last
-	Open        openLine    `json:"open"`
-	Drops       []dropLine  `json:"drops"`
-	Disk        diskLine    `json:"disk"`
-	ClockAhead  *float64    `json:"clockAhead"`  // seconds that this clock was ahead of the service's at the newest registration
-	Billing     []billLine  `json:"billing"`     // of this calendar year
-	Downloads   fetchLine   `json:"downloads"`   // of archived documents, for which the provider may charge
-	ReloadFault string      `json:"reloadFault"` // why a running daemon goes on with an older configuration
-	Check       *checkLine  `json:"check"`       // of the whole ledger; null: none ended since vaultd was started
-	Advice      []string    `json:"advice"`      // which vaults the archive does not list; known to a running daemon only
+// StatusSummary is what "status" shows, and the object of "status --json". Sizes are bytes; -1 is unknown.
+type StatusSummary struct {
+	Version     string         `json:"version"`
+	Host        string         `json:"host"`
+	Environment string         `json:"environment"`
+	Service     string         `json:"service"` // its host
+	At          time.Time      `json:"at"`
+	Running     bool           `json:"running"` // a daemon works
+	Since       *time.Time     `json:"since"`
+	LastSuccess *time.Time     `json:"lastSuccess"`
+	Safe        *SafeMode      `json:"safeMode"` // null: it is not in safe mode
+	Needs       []Need         `json:"needs"`
+	Pauses      []PausedTarget `json:"pauses"`
+	Balance     Balance        `json:"balance"`
+	NotTaken    []NotTaken     `json:"notTaken"` // as vaultd saw it last
+	Open        OpenCounts     `json:"open"`
+	Drops       []DropStatus   `json:"drops"`
+	Disk        DiskStatus     `json:"disk"`
+	ClockAhead  *float64       `json:"clockAhead"`  // seconds that this clock was ahead of the service's at the newest registration
+	Billing     []Bill         `json:"billing"`     // of this calendar year
+	Downloads   DownloadCounts `json:"downloads"`   // of archived documents, for which the provider may charge
+	ReloadFault string         `json:"reloadFault"` // why a running daemon goes on with an older configuration
+	Check       *LedgerCheck   `json:"check"`       // of the whole ledger; null: none ended since vaultd was started
+	Advice      []string       `json:"advice"`      // which vaults the archive does not list; known to a running daemon only
 
-	looked  time.Time // the earliest of the last looks into the drops; zero: none was looked into
-	overdue []need    // what was not taken for too long
+	LastScan     time.Time `json:"-"` // the earliest of the last looks into the drops; zero: none was looked into
+	longNotTaken []Need    // what was not taken for too long
 
-	taken  uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
-	damage string // what was met of it while the ledger was read; what is shown is not all then
+	TakenOverEpoch uint64 `json:"-"` // epoch of the vaultd that has taken over the drop folders; zero: none has
+	Damage         string `json:"-"` // what was met of it while the ledger was read; what is shown is not all then
 }
 
-// fetchLine is how many downloads were asked for in a month, and how many it may have.
-type fetchLine struct {
+// DownloadCounts is how many downloads were asked for in a month, and how many it may have.
+type DownloadCounts struct {
 	Month   uint64 `json:"thisMonth"` // one that was never answered counts
 	Allowed uint64 `json:"allowed"`   // billing.downloads_per_month
 }
 
-// safeLine says why nothing is taken, sent, moved or removed.
-type safeLine struct {
+// SafeMode says why nothing is taken, sent, moved or removed.
+type SafeMode struct {
 	Word  string     `json:"word"`
 	Since time.Time  `json:"since"`
 	From  *time.Time `json:"knownUntil"` // what was done after it is not known; null: nothing is sure
 	Text  string     `json:"text"`
 }
 
-// checkLine is what the last full check in the background found.
-type checkLine struct {
+// LedgerCheck is what the last full check in the background found.
+type LedgerCheck struct {
 	At     time.Time `json:"at"`
 	OK     bool      `json:"ok"`
 	Ledger []string  `json:"ledger"` // what is wrong with it
@@ -131,8 +131,8 @@ type checkLine struct {
 	Failed string    `json:"failed"` // why it could not be made
 }
 
-// need is one kind of thing that a person must see to.
-type need struct {
+// Need is one kind of thing that a person must see to.
+type Need struct {
 	When  string   `json:"when"` // now or soon
 	What  string   `json:"what"` // a stable word
 	Count int      `json:"count"`
@@ -141,7 +141,7 @@ type need struct {
 	Names []string `json:"names"` // the newest few
 }
 
-type pauseLine struct {
+type PausedTarget struct {
 	Route string     `json:"route"`
 	Since time.Time  `json:"since"`
 	Next  *time.Time `json:"next"` // null: not before a person acts
@@ -150,10 +150,10 @@ type pauseLine struct {
 	Do    string     `json:"do"`
 	Wait  int        `json:"waiting"` // documents behind it
 
-	person bool // no waiting ends it
+	NeedsPerson bool `json:"-"` // no waiting ends it
 }
 
-type balanceLine struct {
+type Balance struct {
 	Seen   uint64            `json:"seen"`
 	States map[string]uint64 `json:"states"`
 	Open   uint64            `json:"open"`
@@ -161,14 +161,14 @@ type balanceLine struct {
 	Text   string            `json:"text"`
 }
 
-type notTaken struct {
+type NotTaken struct {
 	Drop   string   `json:"drop"`
 	Reason string   `json:"reason"`
 	Count  int      `json:"count"`
 	Names  []string `json:"names"` // the longest waiting
 }
 
-type openLine struct {
+type OpenCounts struct {
 	Total   int            `json:"total"`
 	States  map[string]int `json:"states"`
 	Oldest  *time.Time     `json:"oldest"`
@@ -176,7 +176,7 @@ type openLine struct {
 	Overdue int            `json:"overdue"`
 }
 
-type dropLine struct {
+type DropStatus struct {
 	Name   string     `json:"name"`
 	Vault  string     `json:"vault"`
 	Mode   string     `json:"mode"`
@@ -188,10 +188,10 @@ type dropLine struct {
 	Oldest *time.Time `json:"oldest"`
 	Looked *time.Time `json:"lookedAt"` // when vaultd last read the whole drop folder; null: never
 
-	do string // about the pause, where more is known than that it must be mended
+	Do string `json:"-"` // about the pause, where more is known than that it must be mended
 }
 
-type diskLine struct {
+type DiskStatus struct {
 	LedgerFree int64 `json:"ledgerFree"`
 	SpoolUsed  int64 `json:"spoolUsed"`
 	SpoolMax   int64 `json:"spoolMax"`
@@ -199,11 +199,11 @@ type diskLine struct {
 	Reserve    int64 `json:"reserve"`       // set aside for the ledger; known to a running daemon only
 	Wanted     int64 `json:"reserveWanted"` // what should be
 
-	full   bool // nothing new is taken
-	stands bool // nothing is begun at all
+	NothingNew  bool `json:"-"` // nothing new is taken
+	StandsStill bool `json:"-"` // nothing is begun at all
 }
 
-type billLine struct {
+type Bill struct {
 	Year         int    `json:"year"`
 	Vault        string `json:"vault"` // empty: all vaults of the customer
 	Documents    uint64 `json:"documents"`
@@ -219,12 +219,12 @@ type billLine struct {
 	Forecast *billing.Forecast `json:"forecast"` // to 31 December; null: too early to say
 }
 
-// collect gathers everything.
-func (v view) collect(ctx context.Context) (standing, error) {
+// collectStatus gathers everything.
+func (v view) collectStatus(ctx context.Context) (StatusSummary, error) {
 	c := v.cfg
-	s := standing{
+	s := StatusSummary{
 		Version: buildVersion(), Environment: c.Service.Environment, At: v.Now.UTC().Truncate(time.Second), Running: v.state != nil,
-		Needs: []need{}, Pauses: []pauseLine{}, NotTaken: []notTaken{}, Advice: []string{}, Service: c.Service.BaseURL,
+		Needs: []Need{}, Pauses: []PausedTarget{}, NotTaken: []NotTaken{}, Advice: []string{}, Service: c.Service.BaseURL,
 		ReloadFault: v.reloadFault,
 	}
 	s.Host, _ = os.Hostname() // for people only
@@ -232,71 +232,71 @@ func (v view) collect(ctx context.Context) (standing, error) {
 		s.Service = u.Host
 	}
 	if safe, is := v.ledger.SafeMode(); is {
-		s.Safe = &safeLine{safe.Mark, safe.Since.UTC(), present.TimeOrNil(safe.KnownUntil), daemon.SafeWords(safe)}
+		s.Safe = &SafeMode{safe.Mark, safe.Since.UTC(), present.TimeOrNil(safe.KnownUntil), daemon.SafeWords(safe)}
 	}
-	t := newTally(v)
-	for _, count := range []func(*boltledger.Ledger) error{t.count, t.name, t.spread, t.success, func(l *boltledger.Ledger) error { return t.lookBack(ctx, l) }} {
-		if err := s.met(count(v.ledger)); err != nil {
+	t := newEntryCounts(v)
+	for _, count := range []func(*boltledger.Ledger) error{t.countAttention, t.nameLatest, t.countOpen, t.findLastSuccess, func(l *boltledger.Ledger) error { return t.readRecentJournal(ctx, l) }} {
+		if err := s.noteDamage(count(v.ledger)); err != nil {
 			return s, err
 		}
 	}
-	s.Open, s.LastSuccess = t.openLine(), present.TimeOrNil(t.lastSuccess)
-	if !t.told.IsZero() {
-		ahead := t.ahead.Seconds()
+	s.Open, s.LastSuccess = t.summarizeOpen(), present.TimeOrNil(t.lastSuccess)
+	if !t.clockComparedAt.IsZero() {
+		ahead := t.clockAhead.Seconds()
 		s.ClockAhead = &ahead
 	}
-	s.balance(v.ledger.Balance())
-	s.disk(c)
-	s.drops(v, t)
+	s.setBalance(v.ledger.Balance())
+	s.setDisk(c)
+	s.addDrops(v, t)
 	if v.state != nil {
-		s.live(v.state(), t)
+		s.addLiveState(v.state(), t)
 	}
-	pending, err := v.pendingDrops()
-	if err := s.met(err); err != nil {
+	pending, err := v.readScans()
+	if err := s.noteDamage(err); err != nil {
 		return s, err
 	}
-	s.pending(pending, v.Clock)
-	if n, waits := s.stopped(c); waits {
+	s.addPending(pending, v.Clock)
+	if n, waits := s.needToStart(c); waits {
 		s.Needs = append(s.Needs, n)
 	}
 	if text, do := bindingTrouble(v.ledger.Info(), c); v.state == nil && text != "" {
-		s.Needs = append(s.Needs, need{"now", "binding", 1, text, do, []string{}})
+		s.Needs = append(s.Needs, Need{"now", "binding", 1, text, do, []string{}})
 	}
-	bills, err := bills(v.ledger, c, v.Now)
-	err = s.met(err)
-	s.wants(t)
+	bills, err := calculateBills(v.ledger, c, v.Now)
+	err = s.noteDamage(err)
+	s.addNeeds(t)
 	for _, b := range bills {
 		if b.Year == v.Now.In(v.Location).Year() {
-			s.Billing = append(s.Billing, newBillLine(b))
+			s.Billing = append(s.Billing, NewBill(b))
 		}
 	}
 	s.Downloads.Allowed = c.Billing.DownloadsPerMonth
 	if err == nil {
 		s.Downloads.Month, err = v.ledger.CountFetches(v.Now)
-		err = s.met(err)
+		err = s.noteDamage(err)
 	}
 	return s, err
 }
 
-// met takes damage in the ledger down, the first that is met, and returns any other error.
-func (s *standing) met(err error) error {
+// noteDamage takes damage in the ledger down, the first that is met, and returns any other error.
+func (s *StatusSummary) noteDamage(err error) error {
 	broken, ok := errors.AsType[*ledger.DamageError](err)
 	if !ok {
 		return err
 	}
-	s.damage = cmp.Or(s.damage, broken.Error())
+	s.Damage = cmp.Or(s.Damage, broken.Error())
 	return nil
 }
 
-func (s *standing) balance(b ledger.Balance) {
-	s.Balance = balanceLine{Seen: b.Seen, States: map[string]uint64{}, Open: b.OpenEntries(), Agrees: b.IsBalanced(), Text: b.String()}
+func (s *StatusSummary) setBalance(b ledger.Balance) {
+	s.Balance = Balance{Seen: b.Seen, States: map[string]uint64{}, Open: b.OpenEntries(), Agrees: b.IsBalanced(), Text: b.String()}
 	for _, state := range ledger.States() {
 		s.Balance.States[state.String()] = b.States[state]
 	}
 }
 
-func (s *standing) disk(c config.Config) {
-	s.Disk = diskLine{LedgerFree: diskFree(c.StateDir), SpoolUsed: spoolUsed(filepath.Join(c.StateDir, "spool")), SpoolMax: c.Spool.Max, MinFree: c.Spool.MinFree}
+func (s *StatusSummary) setDisk(c config.Config) {
+	s.Disk = DiskStatus{LedgerFree: diskFree(c.StateDir), SpoolUsed: spoolUsed(filepath.Join(c.StateDir, "spool")), SpoolMax: c.Spool.Max, MinFree: c.Spool.MinFree}
 }
 
 // diskFree returns what may still be written at path; -1 where that cannot be told.
@@ -323,12 +323,12 @@ func spoolUsed(dir string) int64 {
 	return sum
 }
 
-// drops lists the configured ones, and after them those that only the ledger knows.
-func (s *standing) drops(v view, t *tally) {
+// addDrops lists the configured ones, and after them those that only the ledger knows.
+func (s *StatusSummary) addDrops(v view, t *entryCounts) {
 	c := v.cfg
-	line := func(name string) dropLine {
+	line := func(name string) DropStatus {
 		d := t.drops[name]
-		return dropLine{Name: name, Today: d.today, Open: d.open, Oldest: present.TimeOrNil(d.oldest), Free: -1}
+		return DropStatus{Name: name, Today: d.today, Open: d.open, Oldest: present.TimeOrNil(d.oldest), Free: -1}
 	}
 	configured := map[string]bool{}
 	for _, d := range c.Drops {
@@ -345,21 +345,21 @@ func (s *standing) drops(v view, t *tally) {
 			s.Drops = append(s.Drops, l)
 		}
 	}
-	slices.SortStableFunc(s.Drops[len(c.Drops):], func(a, b dropLine) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(s.Drops[len(c.Drops):], func(a, b DropStatus) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// live adds what only a running daemon knows.
-func (s *standing) live(d daemon.State, t *tally) {
-	s.Since, s.taken = present.TimeOrNil(d.Since), d.Taken
+// addLiveState adds what only a running daemon knows.
+func (s *StatusSummary) addLiveState(d daemon.State, t *entryCounts) {
+	s.Since, s.TakenOverEpoch = present.TimeOrNil(d.Since), d.Taken
 	for _, u := range d.Advice {
 		s.Advice = append(s.Advice, u.Text)
 	}
 	if c := d.Check; !c.At.IsZero() {
-		s.Check = &checkLine{c.At.UTC(), c.OK(), append([]string{}, c.Ledger...), append([]string{}, c.Files...), append([]string{}, c.Unread...), c.Failed}
+		s.Check = &LedgerCheck{c.At.UTC(), c.OK(), append([]string{}, c.Ledger...), append([]string{}, c.Files...), append([]string{}, c.Unread...), c.Failed}
 	}
 	for _, p := range d.Pauses {
-		l := pauseLine{Route: p.Target.String(), Since: p.Since.UTC(), Next: present.TimeOrNil(p.Next), Code: p.Cause.Code, Text: pauseText(t.Clock, p),
-			Do: sanitize.Text(pauseAdvice(p, d.Advice)), Wait: s.Open.Total, person: p.NeedsPerson()}
+		l := PausedTarget{Route: p.Target.String(), Since: p.Since.UTC(), Next: present.TimeOrNil(p.Next), Code: p.Cause.Code, Text: describePause(t.Clock, p),
+			Do: sanitize.Text(adviseOnPause(p, d.Advice)), Wait: s.Open.Total, NeedsPerson: p.NeedsPerson()}
 		for v, n := range t.byVault {
 			if p.Target.Vault == v {
 				l.Wait = n
@@ -378,23 +378,23 @@ func (s *standing) live(d daemon.State, t *tally) {
 		s.Pauses = append(s.Pauses, l)
 	}
 	s.Disk.Reserve, s.Disk.Wanted = d.Spool.Reserve, d.Spool.ReserveWanted
-	s.Disk.full, s.Disk.stands = !d.Spool.Full.IsZero(), d.Spool.Stands
+	s.Disk.NothingNew, s.Disk.StandsStill = !d.Spool.Full.IsZero(), d.Spool.Stands
 	for _, ds := range d.Drops {
-		i := slices.IndexFunc(s.Drops, func(l dropLine) bool { return l.Name == ds.Name })
+		i := slices.IndexFunc(s.Drops, func(l DropStatus) bool { return l.Name == ds.Name })
 		if i < 0 {
 			continue
 		}
 		l := &s.Drops[i]
-		l.Mode, l.Why, l.Free, l.Paused, l.do = cmp.Or(string(ds.Watch.Mode), l.Mode), ds.Watch.ModeReason, ds.Free, ds.Paused, ds.Do
+		l.Mode, l.Why, l.Free, l.Paused, l.Do = cmp.Or(string(ds.Watch.Mode), l.Mode), ds.Watch.ModeReason, ds.Free, ds.Paused, ds.Do
 		for _, w := range ds.Watch.NotTaken {
-			s.NotTaken = append(s.NotTaken, notTaken{ds.Name, string(w.Reason), w.Count, waitingNames(w)})
+			s.NotTaken = append(s.NotTaken, NotTaken{ds.Name, string(w.Reason), w.Count, describeWaiting(w)})
 		}
 	}
 }
 
-func waitingNames(w watch.NotTakenGroup) []string {
+func describeWaiting(w watch.NotTakenGroup) []string {
 	var names []string
-	for _, n := range w.Items[:min(len(w.Items), sampled)] {
+	for _, n := range w.Items[:min(len(w.Items), namedAtMost)] {
 		name := n.Name
 		if n.Detail != "" {
 			name += ": " + n.Detail
@@ -404,8 +404,8 @@ func waitingNames(w watch.NotTakenGroup) []string {
 	return names
 }
 
-// bills applies the price rule to what each vault archived in each year, as it stands at now.
-func bills(l *boltledger.Ledger, c config.Config, now time.Time) ([]billing.Bill, error) {
+// calculateBills applies the price rule to what each vault archived in each year, as it stands at now.
+func calculateBills(l *boltledger.Ledger, c config.Config, now time.Time) ([]billing.Bill, error) {
 	totals, err := l.Totals()
 	if err != nil {
 		return nil, err

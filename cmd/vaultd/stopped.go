@@ -8,35 +8,35 @@ import (
 	"vaultd/internal/present"
 )
 
-// lookAtMost bounds what a command reads of a drop folder to say how much waits in it.
-const lookAtMost = 10_000
+// scanAtMost bounds what a command reads of a drop folder to say how much waits in it.
+const scanAtMost = 10_000
 
-// stopped says that documents wait while nobody works: in the drop folders, or half-way. Where nothing waits it is no
+// needToStart says that documents wait while nobody works: in the drop folders, or half-way. Where nothing waits it is no
 // need, so that a machine on which "run --once" works by a timer is not called sick between two runs.
-func (s *standing) stopped(c config.Config) (n need, waits bool) {
+func (s *StatusSummary) needToStart(c config.Config) (n Need, waits bool) {
 	dropped := 0
 	for _, d := range c.Drops {
-		dropped += foldersIn(d.Path)
+		dropped += countFolders(d.Path)
 	}
 	total := dropped + s.Open.Total
 	if s.Running || total == 0 {
-		return need{}, false
+		return Need{}, false
 	}
-	return need{
+	return Need{
 		When: "now", What: "not-running", Count: total,
 		Text: "vaultd is not running, and " + present.FormatCount(total, "folder waits", "folders wait") + " (" + present.FormatCount(dropped, "lies", "lie") + " in drop folders, " + present.FormatCount(s.Open.Total, "is", "are") + " half-way)",
 		Do:   "systemctl start vaultd; if it does not stay: journalctl -u vaultd",
 	}, true
 }
 
-// foldersIn counts the folders in a drop that people put there; none where it cannot be read, which check says.
-func foldersIn(path string) (n int) {
+// countFolders counts the folders in a drop that people put there; none where it cannot be read, which check says.
+func countFolders(path string) (n int) {
 	d, err := os.Open(path)
 	if err != nil {
 		return 0
 	}
 	defer d.Close()
-	for seen := 0; seen < lookAtMost; {
+	for seen := 0; seen < scanAtMost; {
 		entries, err := d.ReadDir(500)
 		for _, e := range entries {
 			if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(e.Name(), "_") {

@@ -52,11 +52,11 @@ func (a *app) why(ctx context.Context, v view, x string) error {
 }
 
 // explain explains what x names: an entry, or else what still lies in a drop folder, which is told at once.
-func (a *app) explain(ctx context.Context, v view, x string) (w explanation, ok bool, err error) {
+func (a *app) explain(ctx context.Context, v view, x string) (w Explanation, ok bool, err error) {
 	if es, err := v.named(ctx, x); err == nil && len(es) == 0 {
-		found, err := v.findPending(func(name string) bool { return name == x })
+		found, err := v.findNotTaken(func(name string) bool { return name == x })
 		if err != nil || len(found) > 0 {
-			return w, false, errors.Join(err, a.tellPending(v, found))
+			return w, false, errors.Join(err, a.printNotTaken(v, found))
 		}
 	}
 	e, err := a.one(ctx, v, x)
@@ -70,8 +70,8 @@ func (a *app) explain(ctx context.Context, v view, x string) (w explanation, ok 
 	return v.explain(d), true, nil
 }
 
-// explanation is what "why" says, and the object of "why --json".
-type explanation struct {
+// Explanation is what "why" says, and the object of "why --json".
+type Explanation struct {
 	Key       string             `json:"key"`
 	Folder    string             `json:"folder"`
 	Drop      string             `json:"drop"`
@@ -84,16 +84,16 @@ type explanation struct {
 	Next      *string            `json:"next"` // in words; null: nothing without a person
 	NotBefore *time.Time         `json:"notBefore"`
 	Attempts  uint16             `json:"attempts"` // times that the next step was postponed, or the archive was asked
-	Waits     []obstacle         `json:"waitsFor"`
-	Evidence  []testimony        `json:"evidence"`
+	Waits     []Obstacle         `json:"waitsFor"`
+	Evidence  []Evidence         `json:"evidence"`
 	Reasons   []present.Decision `json:"reasons"`
-	Can       []option           `json:"can"`
+	Can       []Option           `json:"can"`
 
 	word string // the state with its marks
 }
 
-// obstacle is something beside time that the next step waits for.
-type obstacle struct {
+// Obstacle is something beside time that the next step waits for.
+type Obstacle struct {
 	What  string     `json:"what"`
 	Since *time.Time `json:"since"`
 	Next  *time.Time `json:"nextTry"`
@@ -101,8 +101,8 @@ type obstacle struct {
 	Do    string     `json:"do,omitempty"`
 }
 
-// testimony is what the archive said about one registration that content may have reached.
-type testimony struct {
+// Evidence is what the archive said about one registration that content may have reached.
+type Evidence struct {
 	BumID  string     `json:"bumId"`
 	Fate   string     `json:"fate"`
 	Said   *string    `json:"archiveSays"`
@@ -113,17 +113,17 @@ type testimony struct {
 	Means  string     `json:"means"` // in words; may be empty
 }
 
-// option is something that a person can do.
-type option struct {
+// Option is something that a person can do.
+type Option struct {
 	What    string `json:"what"`
 	Command string `json:"command,omitempty"`
 }
 
-func (v view) explain(d present.Dossier) explanation {
+func (v view) explain(d present.Dossier) Explanation {
 	e := d.Entry
-	w := explanation{
+	w := Explanation{
 		Key: e.Key.String(), Folder: e.Folder, Drop: e.Drop, State: e.State.String(), word: present.StateText(e), Since: d.StateSince(), Certain: present.ExplainState(e),
-		Notes: present.ExplainFlags(e), First: d.Details.Original, Attempts: e.Attempt, Waits: []obstacle{}, Evidence: v.evidence(e), Reasons: d.Decisions(), Can: v.options(d),
+		Notes: present.ExplainFlags(e), First: d.Details.Original, Attempts: e.Attempt, Waits: []Obstacle{}, Evidence: v.evidence(e), Reasons: d.Decisions(), Can: v.options(d),
 	}
 	for _, one := range d.Details.Remarks {
 		w.Notes = append(w.Notes, one.Text)
@@ -143,26 +143,26 @@ func (v view) explain(d present.Dossier) explanation {
 }
 
 // obstacles are other entries and targets that the next step waits for.
-func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
-	all := []obstacle{}
+func (v view) obstacles(e ledger.Entry, step ledger.Step) []Obstacle {
+	all := []Obstacle{}
 	if !e.WaitsFor.IsZero() {
-		all = append(all, obstacle{What: "entry " + e.WaitsFor.String(), Text: "the same invoice, dropped before, must end first"})
+		all = append(all, Obstacle{What: "entry " + e.WaitsFor.String(), Text: "the same invoice, dropped before, must end first"})
 	}
 	if v.state == nil {
-		return append(all, obstacle{What: "vaultd", Text: "it is not running; it goes on with the next run"})
+		return append(all, Obstacle{What: "vaultd", Text: "it is not running; it goes on with the next run"})
 	}
 	s := v.state()
 	for _, target := range ingest.TargetsOf(e, step) {
 		for _, p := range s.Pauses {
 			if p.Target == target {
-				all = append(all, obstacle{What: target.String(), Since: present.TimeOrNil(p.Since), Next: present.TimeOrNil(p.Next), Text: "paused: " + pauseText(v.Clock, p),
-					Do: pauseAdvice(p, s.Advice)})
+				all = append(all, Obstacle{What: target.String(), Since: present.TimeOrNil(p.Since), Next: present.TimeOrNil(p.Next), Text: "paused: " + describePause(v.Clock, p),
+					Do: adviseOnPause(p, s.Advice)})
 			}
 		}
 		for _, d := range s.Drops {
-			known := slices.ContainsFunc(all, func(o obstacle) bool { return o.What == target.String() })
+			known := slices.ContainsFunc(all, func(o Obstacle) bool { return o.What == target.String() })
 			if target == ingest.DropTarget(d.Name) && d.Paused != "" && !known {
-				all = append(all, obstacle{What: target.String(), Text: "paused: " + d.Paused, Do: d.Do})
+				all = append(all, Obstacle{What: target.String(), Text: "paused: " + d.Paused, Do: d.Do})
 			}
 		}
 	}
@@ -170,13 +170,13 @@ func (v view) obstacles(e ledger.Entry, step ledger.Step) []obstacle {
 }
 
 // evidence is what the archive said about the registrations whose end is open.
-func (v view) evidence(e ledger.Entry) []testimony {
-	all := []testimony{}
+func (v view) evidence(e ledger.Entry) []Evidence {
+	all := []Evidence{}
 	for _, r := range e.Registrations {
 		if r.Fate != ledger.MaybeStored && r.Fate != ledger.Stored && !(r.IsGivenUp() && !e.State.IsFinal()) {
 			continue
 		}
-		t := testimony{BumID: string(r.Ticket.Remote), Fate: present.ExplainFate(r.Fate)}
+		t := Evidence{BumID: string(r.Ticket.Remote), Fate: present.ExplainFate(r.Fate)}
 		if r.EqualAnswers > 0 {
 			t.Said, t.At, t.Means = present.TextOrNil(r.LastStatus.String()), present.TimeOrNil(r.LastAnswer), v.proves(e, r)
 			have, need, from := r.Evidence(v.cfg.Status.UnclearGrace)
@@ -208,7 +208,7 @@ func (v view) proves(e ledger.Entry, r ledger.Registration) string {
 }
 
 // text tells it to a person.
-func (w explanation) text(c present.Clock) []byte {
+func (w Explanation) text(c present.Clock) []byte {
 	p := &present.Page{}
 	fmt.Fprintf(p, "%s (%s)\n", sanitize.Text(w.Folder), sanitize.Text(w.Drop))
 	state := w.word
@@ -254,7 +254,7 @@ func (w explanation) text(c present.Clock) []byte {
 }
 
 // next says what vaultd does by itself, and when.
-func (w explanation) next(c present.Clock) string {
+func (w Explanation) next(c present.Clock) string {
 	if w.Next == nil {
 		return "nothing by itself"
 	}
@@ -274,12 +274,12 @@ func (w explanation) next(c present.Clock) string {
 	return words
 }
 
-func (o obstacle) text(c present.Clock) string {
+func (o Obstacle) text(c present.Clock) string {
 	s := sanitize.Text(o.What)
 	if o.Since != nil {
 		s += " (since " + c.Zoned(*o.Since) + ")"
 	}
-	s += ": " + sanitize.FirstLine(o.Text, mostText)
+	s += ": " + sanitize.FirstLine(o.Text, longestText)
 	if o.Next != nil {
 		s += "; next try " + c.Zoned(*o.Next)
 	}
@@ -287,7 +287,7 @@ func (o obstacle) text(c present.Clock) string {
 }
 
 // write says what the archive's answers prove so far.
-func (t testimony) write(p *present.Page, c present.Clock) {
+func (t Evidence) write(p *present.Page, c present.Clock) {
 	p.AddLine("Evidence", "bumId %s: %s", sanitize.Text(t.BumID), t.Fate)
 	if t.Said == nil {
 		p.AddText("The archive has not answered about it yet.")

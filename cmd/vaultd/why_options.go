@@ -12,11 +12,11 @@ import (
 )
 
 // options says what a person can do about e, the best first.
-func (v view) options(d present.Dossier) []option {
+func (v view) options(d present.Dossier) []Option {
 	e := d.Entry
 	x := e.Key.String()
-	all := []option{}
-	add := func(what, command string) { all = append(all, option{what, command}) }
+	all := []Option{}
+	add := func(what, command string) { all = append(all, Option{what, command}) }
 	offer := func(what string, one act) { // only what the ledger allows now
 		if may(e, one) == nil {
 			add(what, one.command(e))

@@ -47,28 +47,28 @@ drops:
 
 // I26: the watchdog is fed by the loops, not by the timer that writes to it: when they stand still it gets nothing more, and
 // health, status line and log say so.
-func TestPulse_I26_NoProgressNoPing(t *testing.T) {
+func TestHealthMonitor_I26_NoProgressNoPing(t *testing.T) {
 	m := newManager(t)
 	t.Setenv("NOTIFY_SOCKET", m.path)
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		h := resting(t, &log)
-		p := newPulse(h)
+		p := newHealthMonitor(h)
 		p.beat(t.Context(), true)
-		if f := p.look(t.Context()); len(f.Dead) > 0 {
+		if f := p.latestFacts(t.Context()); len(f.Dead) > 0 {
 			t.Fatal(f.Dead)
 		}
 		time.Sleep(10 * time.Minute)
 		p.beat(t.Context(), true)
 		p.beat(t.Context(), true)
-		if f := p.look(t.Context()); len(f.Dead) == 0 || !strings.Contains(h.statusLine(f), "stood still") {
+		if f := p.latestFacts(t.Context()); len(f.Dead) == 0 || !strings.Contains(h.statusLine(f), "stood still") {
 			t.Error(f.Dead, h.statusLine(f))
 		}
 		if n := strings.Count(log.String(), "no progress"); n != 1 {
 			t.Errorf("said %d times:\n%s", n, log.String())
 		}
 		p.facts.wait()
-		p.vital.wait()
+		p.ledgerProbe.wait()
 		if err := h.current().d.Close(); err != nil {
 			t.Error(err)
 		}
@@ -80,11 +80,11 @@ func TestPulse_I26_NoProgressNoPing(t *testing.T) {
 }
 
 // Each step nearer to the limit is said once.
-func TestPulse_WarnsOncePerStep(t *testing.T) {
+func TestHealthMonitor_WarnsOncePerStep(t *testing.T) {
 	var log bytes.Buffer
-	p := newPulse(&host{log: slog.New(slog.NewTextHandler(&log, nil))})
+	p := newHealthMonitor(&host{log: slog.New(slog.NewTextHandler(&log, nil))})
 	for _, level := range []int{0, 0, 80, 80, 90, 80, 90, 100, 100} {
-		p.warnOfBills([]billLine{{Year: 2026, Vault: "V", Level: level}, {Year: 2026, Level: 0}})
+		p.warnOfBills([]Bill{{Year: 2026, Vault: "V", Level: level}, {Year: 2026, Level: 0}})
 	}
 	if n := strings.Count(log.String(), "\n"); n != 3 || strings.Count(log.String(), "used up") != 1 {
 		t.Errorf("%d lines:\n%s", n, log.String())
@@ -128,30 +128,30 @@ func TestFlight_I21_HangsAlone(t *testing.T) {
 // minute; what ends by itself in a moment is not.
 func TestFacts_I26_WhatIsUnfit(t *testing.T) {
 	now := time.Date(2026, 11, 20, 14, 32, 0, 0, time.UTC)
-	fresh := func() *gathered { g := &gathered{}; g.At = now; return g }
+	fresh := func() *healthFacts { g := &healthFacts{}; g.At = now; return g }
 	for name, row := range map[string]struct {
-		spoil func(*gathered, *tally)
+		spoil func(*healthFacts, *entryCounts)
 		want  string
 	}{
-		"Calm": {func(*gathered, *tally) {}, ""},
-		"PauseBegins": {func(g *gathered, _ *tally) {
+		"Calm": {func(*healthFacts, *entryCounts) {}, ""},
+		"PauseBegins": {func(g *healthFacts, _ *entryCounts) {
 			g.Pauses = []web.Pause{{Route: "vault ACME", Since: now.Add(-29 * time.Second)}}
 		}, ""},
-		"PauseLasts": {func(g *gathered, _ *tally) {
+		"PauseLasts": {func(g *healthFacts, _ *entryCounts) {
 			g.Pauses = []web.Pause{{Route: "vault ACME", Code: "http-403", Since: now.Add(-time.Minute)}}
 		}, "vault ACME paused since 14:31 (http-403)"},
-		"CredentialsRefused": {func(g *gathered, _ *tally) {
+		"CredentialsRefused": {func(g *healthFacts, _ *entryCounts) {
 			g.Pauses = []web.Pause{{Route: "vault ACME", Code: "http-401", Since: now}}
 		}, "vault ACME paused since 14:32 (http-401)"},
-		"DropAway":     {func(g *gathered, _ *tally) { g.Drops = []web.Drop{{Name: "acme-in", Paused: true}} }, "drop acme-in paused"},
-		"Overdue":      {func(_ *gathered, t *tally) { t.overdue.count = 2 }, "2 folders open for longer than 48 h"},
-		"Contradicted": {func(_ *gathered, t *tally) { t.contradicted.count = 1 }, "1 folder contradicted by the archive"},
-		"Disagreement": {func(g *gathered, _ *tally) { g.Balance.Seen = 1 }, "the balance does not agree"},
+		"DropAway":     {func(g *healthFacts, _ *entryCounts) { g.Drops = []web.Drop{{Name: "acme-in", Paused: true}} }, "drop acme-in paused"},
+		"Overdue":      {func(_ *healthFacts, t *entryCounts) { t.overdue.count = 2 }, "2 folders open for longer than 48 h"},
+		"Contradicted": {func(_ *healthFacts, t *entryCounts) { t.contradicted.count = 1 }, "1 folder contradicted by the archive"},
+		"Disagreement": {func(g *healthFacts, _ *entryCounts) { g.Balance.Seen = 1 }, "the balance does not agree"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g, count := fresh(), &tally{Clock: present.Clock{Now: now, Location: time.UTC}}
+			g, count := fresh(), &entryCounts{Clock: present.Clock{Now: now, Location: time.UTC}}
 			row.spoil(g, count)
-			g.unfit(count, 48*time.Hour, nil)
+			g.addUnfitReasons(count, 48*time.Hour, nil)
 			if got := strings.Join(g.Unfit, "; "); got != row.want {
 				t.Errorf("%q, want %q", got, row.want)
 			}

@@ -12,41 +12,41 @@ import (
 	"vaultd/internal/present"
 )
 
-// tally counts entries for people; every number is the ledger's, so that none forgets at a
+// entryCounts counts entries for people; every number is the ledger's, so that none forgets at a
 // restart. It comes from the ledger's indexes and the end of the journal: what is asked
 // again and again must cost the same with ten entries and with a million.
-type tally struct {
+type entryCounts struct {
 	present.Clock
-	alertAfter  time.Duration
-	open        map[ledger.State]int
-	byVault     map[archive.VaultID]int // open
-	drops       map[string]*dropTally
-	oldest      time.Time
-	lastSuccess time.Time
-	told        time.Time     // when the newest answer that gave the service's time was asked for
-	ahead       time.Duration // by how much this clock was ahead of the service's then
+	alertAfter      time.Duration
+	open            map[ledger.State]int
+	byVault         map[archive.VaultID]int // open
+	drops           map[string]*dropCounts
+	oldest          time.Time
+	lastSuccess     time.Time
+	clockComparedAt time.Time     // when the newest answer that gave the service's time was asked for
+	clockAhead      time.Duration // by how much this clock was ahead of the service's then
 
-	contradicted, twice, differing, overdue, quarantined, rejected, undecided, numbered, misdated, unreadable namedCount
+	contradicted, archivedTwice, keptDiffers, overdue, quarantined, rejected, undecided, sameNumber, strangeDate, unreadable namedCount
 }
 
-type dropTally struct {
+type dropCounts struct {
 	open, today int
 	oldest      time.Time
 }
 
-func newTally(v view) *tally {
-	t := &tally{
+func newEntryCounts(v view) *entryCounts {
+	t := &entryCounts{
 		Clock: v.Clock, alertAfter: v.cfg.Status.AlertAfter, open: map[ledger.State]int{},
-		byVault: map[archive.VaultID]int{}, drops: map[string]*dropTally{},
+		byVault: map[archive.VaultID]int{}, drops: map[string]*dropCounts{},
 	}
 	for _, d := range v.cfg.Drops {
-		t.drops[d.Name] = &dropTally{}
+		t.drops[d.Name] = &dropCounts{}
 	}
 	return t
 }
 
-// told is a class of entries that people are told of.
-type told struct {
+// attentionClass is a class of entries that people are told of.
+type attentionClass struct {
 	class  ledger.Attention
 	open   bool      // they are on their way
 	before time.Time // later ones need nobody yet
@@ -54,20 +54,20 @@ type told struct {
 	count  *namedCount
 }
 
-func (t *tally) classes() []told {
+func (t *entryCounts) attentionClasses() []attentionClass {
 	overdue, unusual := t.Now.Add(-t.alertAfter), t.Now.Add(-ledger.ReviewPeriod)
-	return []told{
+	return []attentionClass{
 		{class: ledger.Waiting, open: true, before: overdue, count: &t.overdue}, {class: ledger.WaitingForRights, open: true, before: overdue, count: &t.overdue},
 		{class: ledger.AwaitingDecision, open: true, count: &t.undecided}, {class: ledger.RejectedUnresolved, count: &t.rejected},
 		{class: ledger.InQuarantine, count: &t.quarantined}, {class: ledger.ContradictedByService, count: &t.contradicted},
-		{class: ledger.WaitingForRights, count: &t.unreadable}, {class: ledger.ArchivedTwice, count: &t.twice}, {class: ledger.SourceChanged, count: &t.differing},
-		{class: ledger.RepeatedNumber, since: unusual, count: &t.numbered}, {class: ledger.StrangeDate, since: unusual, count: &t.misdated},
+		{class: ledger.WaitingForRights, count: &t.unreadable}, {class: ledger.ArchivedTwice, count: &t.archivedTwice}, {class: ledger.SourceChanged, count: &t.keptDiffers},
+		{class: ledger.RepeatedNumber, since: unusual, count: &t.sameNumber}, {class: ledger.StrangeDate, since: unusual, count: &t.strangeDate},
 	}
 }
 
-// count finds how many entries need a person, and the oldest of those on their way.
-func (t *tally) count(l *boltledger.Ledger) error {
-	for _, c := range t.classes() {
+// countAttention finds how many entries need a person, and the oldest of those on their way.
+func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
+	for _, c := range t.attentionClasses() {
 		crowds, err := l.CountAttention(c.class, c.before)
 		if err != nil {
 			return err
@@ -91,10 +91,10 @@ func (t *tally) count(l *boltledger.Ledger) error {
 	return nil
 }
 
-// name names the latest few of those that need a person.
-func (t *tally) name(l *boltledger.Ledger) error {
-	for _, c := range t.classes() {
-		es, err := l.LatestAttention(c.class, c.before, sampled-min(len(c.count.names), sampled))
+// nameLatest names the latest few of those that need a person.
+func (t *entryCounts) nameLatest(l *boltledger.Ledger) error {
+	for _, c := range t.attentionClasses() {
+		es, err := l.LatestAttention(c.class, c.before, namedAtMost-min(len(c.count.names), namedAtMost))
 		if err != nil {
 			return err
 		}
@@ -106,20 +106,20 @@ func (t *tally) name(l *boltledger.Ledger) error {
 			if err != nil {
 				return err
 			}
-			c.count.name(e, why)
+			c.count.add(e, why)
 		}
 	}
 	return nil
 }
 
-// spread finds where what is open came from, and goes to.
-func (t *tally) spread(l *boltledger.Ledger) error {
+// countOpen finds where what is open came from, and goes to.
+func (t *entryCounts) countOpen(l *boltledger.Ledger) error {
 	for s, n := range l.Balance().States {
 		if s := ledger.State(s); s.IsOpen() && n > 0 {
 			t.open[s] = int(n)
 		}
 	}
-	for _, c := range t.classes() {
+	for _, c := range t.attentionClasses() {
 		if !c.open {
 			continue
 		}
@@ -128,7 +128,7 @@ func (t *tally) spread(l *boltledger.Ledger) error {
 			return err
 		}
 		for _, of := range crowds {
-			d := t.drop(of.Drop)
+			d := t.countsOfDrop(of.Drop)
 			d.open += of.Entries
 			d.oldest = earlier(d.oldest, of.Oldest)
 			t.byVault[of.Vault] += of.Entries
@@ -137,18 +137,18 @@ func (t *tally) spread(l *boltledger.Ledger) error {
 	return nil
 }
 
-// drop returns the tally of a drop, which may have been taken out of the configuration.
-func (t *tally) drop(name string) *dropTally {
+// countsOfDrop returns the tally of a drop, which may have been taken out of the configuration.
+func (t *entryCounts) countsOfDrop(name string) *dropCounts {
 	d := t.drops[name]
 	if d == nil {
-		d = &dropTally{}
+		d = &dropCounts{}
 		t.drops[name] = d
 	}
 	return d
 }
 
-// success finds when the archive last took something. No clock of its may tell of the future.
-func (t *tally) success(l *boltledger.Ledger) error {
+// findLastSuccess finds when the archive last took something. No clock of its may tell of the future.
+func (t *entryCounts) findLastSuccess(l *boltledger.Ledger) error {
 	totals, err := l.Totals()
 	for _, x := range totals {
 		if x.Last.After(t.lastSuccess) {
@@ -162,21 +162,21 @@ func (t *tally) success(l *boltledger.Ledger) error {
 }
 
 const (
-	lookSpan = 1000   // journal lines that are looked through at once
-	lookMost = 20_000 // of them, for the newest registration
+	journalSpan = 1000   // journal lines that are looked through at once
+	journalMost = 20_000 // of them, for the newest registration
 )
 
-// lookBack goes through the end of the journal: what was archived today, and how far the
+// readRecentJournal goes through the end of the journal: what was archived today, and how far the
 // clocks were apart at the newest registration.
-func (t *tally) lookBack(ctx context.Context, l *boltledger.Ledger) error {
+func (t *entryCounts) readRecentJournal(ctx context.Context, l *boltledger.Ledger) error {
 	head := l.Head().N
 	for upper := head; upper > 0; {
-		from := upper - min(upper, lookSpan) + 1
-		today, err := t.lookAt(ctx, l, from, upper)
+		from := upper - min(upper, journalSpan) + 1
+		today, err := t.readJournalRange(ctx, l, from, upper)
 		if err != nil {
 			return err
 		}
-		if !today && (!t.told.IsZero() || head-from > lookMost) {
+		if !today && (!t.clockComparedAt.IsZero() || head-from > journalMost) {
 			return nil
 		}
 		upper = from - 1
@@ -184,9 +184,9 @@ func (t *tally) lookBack(ctx context.Context, l *boltledger.Ledger) error {
 	return nil
 }
 
-// lookAt goes through the journal's lines in a range, and reports whether the first of
+// readJournalRange goes through the journal's lines in a range, and reports whether the first of
 // them is of today.
-func (t *tally) lookAt(ctx context.Context, l *boltledger.Ledger, from, to uint64) (today bool, err error) {
+func (t *entryCounts) readJournalRange(ctx context.Context, l *boltledger.Ledger, from, to uint64) (today bool, err error) {
 	var ticket string
 	err = l.Lines(from, func(n uint64, line []byte) error {
 		archived := bytes.Contains(line, []byte(`"state":"archived","source":"claimed"`)) || bytes.Contains(line, []byte(`"event":"recovered"`))
@@ -210,37 +210,37 @@ func (t *tally) lookAt(ctx context.Context, l *boltledger.Ledger, from, to uint6
 			ticket = x.Key
 		}
 		if archived {
-			err = t.archived(l, x)
+			err = t.countArchivedToday(l, x)
 		}
 		return errors.Join(err, context.Cause(ctx))
 	})
 	if err == nil || errors.Is(err, errEnough) {
-		err = t.registered(l, ticket)
+		err = t.compareClockOf(l, ticket)
 	}
 	return today, err
 }
 
-// archived counts the entry of a line by which it became archived.
-func (t *tally) archived(l *boltledger.Ledger, x ledger.Line) error {
+// countArchivedToday counts the entry of a line by which it became archived.
+func (t *entryCounts) countArchivedToday(l *boltledger.Ledger, x ledger.Line) error {
 	key, err := archive.ParseKey(x.Key)
 	if err != nil {
 		return err
 	}
 	e, _, err := l.Entry(key)
 	if err == nil && e.State == ledger.Archived && t.IsToday(e.ArchivedAt) {
-		t.drop(e.Drop).today++
+		t.countsOfDrop(e.Drop).today++
 	}
 	return err
 }
 
-// registered compares the clocks by the entry that the newest line of a ticket is about.
-func (t *tally) registered(l *boltledger.Ledger, key string) error {
+// compareClockOf compares the clocks by the entry that the newest line of a ticket is about.
+func (t *entryCounts) compareClockOf(l *boltledger.Ledger, key string) error {
 	k, err := archive.ParseKey(key)
-	if err != nil || !t.told.IsZero() {
+	if err != nil || !t.clockComparedAt.IsZero() {
 		return nil //nolint:nilerr // there is none
 	}
 	e, _, err := l.Entry(k)
-	t.compare(e)
+	t.compareClock(e)
 	return err
 }
 
@@ -252,8 +252,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func (t *tally) openLine() openLine {
-	o := openLine{States: map[string]int{}, Oldest: present.TimeOrNil(t.oldest), Limit: t.alertAfter.Seconds(), Overdue: t.overdue.count}
+func (t *entryCounts) summarizeOpen() OpenCounts {
+	o := OpenCounts{States: map[string]int{}, Oldest: present.TimeOrNil(t.oldest), Limit: t.alertAfter.Seconds(), Overdue: t.overdue.count}
 	for s, n := range t.open {
 		o.States[s.String()] = n
 		o.Total += n

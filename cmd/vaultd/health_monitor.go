@@ -23,44 +23,44 @@ import (
 )
 
 const (
-	beat          = 5 * time.Second  // between two looks at how things stand
-	factsPatience = 3 * time.Second  // for the facts; then the last ones are told
-	vitalPatience = 2 * time.Second  // for one read of the ledger
-	vitalLimit    = 30 * time.Second // without one the ledger counts as dead
-	factsLimit    = 30 * time.Second // after which old facts are themselves a fault
-	pausePatience = 30 * time.Second // of a pause before it makes vaultd unfit: most end by themselves
+	monitorInterval = 5 * time.Second  // between two looks at how things stand
+	factsPatience   = 3 * time.Second  // for the facts; then the last ones are told
+	probePatience   = 2 * time.Second  // for one read of the ledger
+	probeLimit      = 30 * time.Second // without one the ledger counts as dead
+	factsLimit      = 30 * time.Second // after which old facts are themselves a fault
+	pausePatience   = 30 * time.Second // of a pause before it makes vaultd unfit: most end by themselves
 )
 
-// pulse watches how the daemon stands, and tells it: to the service manager, to the pages, and
+// healthMonitor watches how the daemon stands, and tells it: to the service manager, to the pages, and
 // once to the log where something began or ended.
-type pulse struct {
-	h     *host
-	facts flight[gathered]
-	vital flight[error] // reads the ledger
+type healthMonitor struct {
+	h           *host
+	facts       flight[healthFacts]
+	ledgerProbe flight[error] // reads the ledger
 
-	ended  lastSuccess    // used in facts alone
-	dull   bool           // no progress was logged; used in run alone
-	warned map[string]int // used in run alone: by vault, the billing level that was logged
-	said   string         // the last status line; used in run alone
+	lastSuccess    lastSuccess    // used in facts alone
+	stalled        bool           // no progress was logged; used in run alone
+	warnedLevel    map[string]int // used in run alone: by vault, the billing level that was logged
+	lastStatusLine string         // the last status line; used in run alone
 }
 
-// gathered is what one look found.
-type gathered struct {
+// healthFacts is what one look found.
+type healthFacts struct {
 	web.Facts
-	bills []billLine // of this year, as status shows them
+	bills []Bill // of this year, as status shows them
 }
 
-func newPulse(h *host) *pulse {
-	p := &pulse{h: h, warned: map[string]int{}}
-	p.facts.do, p.vital.do = p.gather, p.read
+func newHealthMonitor(h *host) *healthMonitor {
+	p := &healthMonitor{h: h, warnedLevel: map[string]int{}}
+	p.facts.do, p.ledgerProbe.do = p.gatherFacts, p.probeLedger
 	return p
 }
 
 // run looks again and again until ctx ends, and then waits for what it began.
-func (p *pulse) run(ctx context.Context) error {
+func (p *healthMonitor) run(ctx context.Context) error {
 	defer p.facts.wait()
-	defer p.vital.wait()
-	every := beat
+	defer p.ledgerProbe.wait()
+	every := monitorInterval
 	watchdog := p.h.notify.watchdog()
 	if watchdog > 0 {
 		every = min(every, watchdog/3)
@@ -77,14 +77,14 @@ func (p *pulse) run(ctx context.Context) error {
 	return nil
 }
 
-func (p *pulse) beat(ctx context.Context, watchdog bool) {
-	f := p.look(ctx)
+func (p *healthMonitor) beat(ctx context.Context, watchdog bool) {
+	f := p.latestFacts(ctx)
 	if ctx.Err() != nil {
 		return
 	}
 	dead := len(f.Dead) > 0
-	if dead != p.dull {
-		p.dull = dead
+	if dead != p.stalled {
+		p.stalled = dead
 		if dead {
 			p.h.log.Error("no progress", "why", strings.Join(f.Dead, "; "))
 		} else {
@@ -95,20 +95,20 @@ func (p *pulse) beat(ctx context.Context, watchdog bool) {
 		p.h.notify.alive()
 	}
 	p.warnOfBills(f.bills)
-	if line := p.h.statusLine(f); line != p.said {
-		p.said = line
+	if line := p.h.statusLine(f); line != p.lastStatusLine {
+		p.lastStatusLine = line
 		p.h.notify.status(line)
 	}
 }
 
 // warnOfBills logs each step that an average has come nearer to its limit, once.
-func (p *pulse) warnOfBills(bills []billLine) {
+func (p *healthMonitor) warnOfBills(bills []Bill) {
 	for _, b := range bills {
 		id := strconv.Itoa(b.Year) + " " + b.Vault
-		if b.Level <= p.warned[id] {
+		if b.Level <= p.warnedLevel[id] {
 			continue
 		}
-		p.warned[id] = b.Level
+		p.warnedLevel[id] = b.Level
 		what := "included storage is nearly used"
 		if b.Level >= 100 {
 			what = "included storage is used up"
@@ -121,15 +121,15 @@ func (p *pulse) warnOfBills(bills []billLine) {
 // as standing still.
 const reopenPatience = 30 * time.Second
 
-// calm reports whether drops rest because the configuration is just being changed.
-func (g generation) calm() bool {
+// isReopening reports whether drops rest because the configuration is just being changed.
+func (g generation) isReopening() bool {
 	return !g.reopening.IsZero() && time.Since(g.reopening) <= reopenPatience
 }
 
-// look returns the newest facts that can be had without hanging.
-func (p *pulse) look(ctx context.Context) gathered {
+// latestFacts returns the newest facts that can be had without hanging.
+func (p *healthMonitor) latestFacts(ctx context.Context) healthFacts {
 	f, at := p.facts.get(ctx, factsPatience)
-	f.Dead = p.dead(ctx)
+	f.Dead = p.findStalls(ctx)
 	f.Unfit = append([]string(nil), f.Unfit...)
 	if at.IsZero() {
 		f.Unfit = append(f.Unfit, "how it stands is not known yet")
@@ -139,18 +139,18 @@ func (p *pulse) look(ctx context.Context) gathered {
 	return f
 }
 
-// page is look for the pages.
-func (p *pulse) page(ctx context.Context) func() web.Facts {
-	return func() web.Facts { return p.look(ctx).Facts }
+// factsForPages is look for the pages.
+func (p *healthMonitor) factsForPages(ctx context.Context) func() web.Facts {
+	return func() web.Facts { return p.latestFacts(ctx).Facts }
 }
 
-// dead says why the daemon makes no progress. It is fed by the loops themselves and by a read
+// findStalls says why the daemon makes no progress. It is fed by the loops themselves and by a read
 // of the ledger, never by this timer alone.
-func (p *pulse) dead(ctx context.Context) []string {
+func (p *healthMonitor) findStalls(ctx context.Context) []string {
 	var why []string
-	err, at := p.vital.get(ctx, vitalPatience)
+	err, at := p.ledgerProbe.get(ctx, probePatience)
 	switch {
-	case !at.IsZero() && time.Since(at) > vitalLimit:
+	case !at.IsZero() && time.Since(at) > probeLimit:
 		why = append(why, "the ledger has not answered for "+present.FormatAge(time.Since(at)))
 	case err != nil:
 		why = append(why, "the ledger cannot be read: "+err.Error())
@@ -170,8 +170,8 @@ func (p *pulse) dead(ctx context.Context) []string {
 	return why
 }
 
-// read is the smallest read that goes all the way into the ledger.
-func (p *pulse) read() error {
+// probeLedger is the smallest read that goes all the way into the ledger.
+func (p *healthMonitor) probeLedger() error {
 	l := p.h.current().d.Ledger()
 	if err := l.Err(); err != nil {
 		return err
@@ -180,12 +180,12 @@ func (p *pulse) read() error {
 	return err
 }
 
-// gather asks the ledger and the daemon. Nothing is counted here that a restart would forget.
-func (p *pulse) gather() gathered {
+// gatherFacts asks the ledger and the daemon. Nothing is counted here that a restart would forget.
+func (p *healthMonitor) gatherFacts() healthFacts {
 	now := p.h.current()
 	l, cfg := now.d.Ledger(), now.cfg
 	info, head := l.Info(), l.Head()
-	g := gathered{Facts: web.Facts{
+	g := healthFacts{Facts: web.Facts{
 		At: time.Now(), Version: buildVersion(), Go: runtime.Version(), Environment: info.Environment,
 		Balance: l.Balance(), SpoolMax: cfg.Spool.Max, StateFree: diskFree(cfg.StateDir), LedgerSize: fileSize(filepath.Join(cfg.StateDir, "ledger.db")),
 		Lines: head.N, Syncs: l.SyncCount(),
@@ -194,21 +194,21 @@ func (p *pulse) gather() gathered {
 	g.FileSyncs, g.DirectorySyncs = p.h.a.syncs.FileAndDirSyncs()
 	g.Reloaded, g.ReloadGood = p.h.reloaded()
 	v := view{Clock: present.Clock{Now: g.At, Location: cfg.Location}, cfg: cfg, ledger: l}
-	t := newTally(v)
-	err := t.count(l)
+	t := newEntryCounts(v)
+	err := t.countAttention(l)
 	if err == nil {
-		g.LastSuccess, err = p.ended.find(l, t, head.N)
+		g.LastSuccess, err = p.lastSuccess.find(l, t, head.N)
 	}
 	g.OldestOpen = t.oldest
 	g.NeedsPerson = map[string]int{"rejected": t.rejected.count, "quarantined": t.quarantined.count, "undecided": t.undecided.count, "unreadable": t.unreadable.count,
-		"contradicted": t.contradicted.count, "archived-twice": t.twice.count, "kept-differs": t.differing.count, "overdue": t.overdue.count,
-		"same-number": t.numbered.count, "strange-date": t.misdated.count}
+		"contradicted": t.contradicted.count, "archived-twice": t.archivedTwice.count, "kept-differs": t.keptDiffers.count, "overdue": t.overdue.count,
+		"same-number": t.sameNumber.count, "strange-date": t.strangeDate.count}
 	for _, d := range now.d.State().Drops {
 		named, more := d.Scan.ItemsForPerson(g.At, d.RemindAfter)
 		g.NeedsPerson["not-taken"] += len(named) + int(more)
 	}
 	if err == nil {
-		g.bills, err = yearBills(v)
+		g.bills, err = billsOfThisYear(v)
 	}
 	for _, b := range g.bills {
 		if b.Percent == "" { // no size is known
@@ -217,15 +217,15 @@ func (p *pulse) gather() gathered {
 		percent, _ := strconv.ParseFloat(b.Percent, 64) // billing writes decimals
 		g.Bills = append(g.Bills, web.Bill{Vault: b.Vault, Used: percent / 100})
 	}
-	g.live(now)
-	g.unfit(t, cfg.Status.AlertAfter, err)
+	g.addLiveState(now)
+	g.addUnfitReasons(t, cfg.Status.AlertAfter, err)
 	return g
 }
 
-// live adds what only a running daemon knows.
-func (g *gathered) live(now generation) {
+// addLiveState adds what only a running daemon knows.
+func (g *healthFacts) addLiveState(now generation) {
 	s := now.d.State()
-	g.safety(now.d.Ledger(), s.Check)
+	g.addSafety(now.d.Ledger(), s.Check)
 	g.SpoolUsed = s.Spool.Used
 	if s.Taken > 0 {
 		g.Unfit = append(g.Unfit, takenOverWords(s.Taken))
@@ -240,20 +240,20 @@ func (g *gathered) live(now generation) {
 		g.Pauses = append(g.Pauses, web.Pause{Route: r.Target.String(), Code: r.Cause.Code, Since: r.Since})
 	}
 	for _, d := range s.Drops {
-		g.Drops = append(g.Drops, web.Drop{Name: d.Name, Paused: !now.calm() && (d.Paused != "" || d.Watch.Paused != nil), Listed: d.Watch.LastRescan, Free: d.Free})
+		g.Drops = append(g.Drops, web.Drop{Name: d.Name, Paused: !now.isReopening() && (d.Paused != "" || d.Watch.Paused != nil), Listed: d.Watch.LastRescan, Free: d.Free})
 		for _, n := range d.Watch.NotTaken {
 			g.NotTaken = append(g.NotTaken, web.NotTaken{Drop: d.Name, Reason: string(n.Reason), Count: n.Count})
 		}
 	}
 	for _, stall := range now.d.Progress().Stalls {
-		if stall.Drop && !now.calm() {
+		if stall.Drop && !now.isReopening() {
 			g.Unfit = append(g.Unfit, stall.What+" has not been looked through for "+present.FormatAge(g.At.Sub(stall.Since)))
 		}
 	}
 }
 
-// unfit says what keeps folders from being archived.
-func (g *gathered) unfit(t *tally, alertAfter time.Duration, err error) {
+// addUnfitReasons says what keeps folders from being archived.
+func (g *healthFacts) addUnfitReasons(t *entryCounts, alertAfter time.Duration, err error) {
 	add := func(format string, a ...any) { g.Unfit = append(g.Unfit, fmt.Sprintf(format, a...)) }
 	if err != nil {
 		add("the ledger cannot be read: %v", err)
@@ -287,13 +287,13 @@ func (g *gathered) unfit(t *tally, alertAfter time.Duration, err error) {
 	}
 }
 
-// yearBills are the bills of this year.
-func yearBills(v view) ([]billLine, error) {
-	all, err := bills(v.ledger, v.cfg, v.Now)
-	var lines []billLine
+// billsOfThisYear are the bills of this year.
+func billsOfThisYear(v view) ([]Bill, error) {
+	all, err := calculateBills(v.ledger, v.cfg, v.Now)
+	var lines []Bill
 	for _, b := range all {
 		if b.Year == v.Now.In(v.Location).Year() {
-			lines = append(lines, newBillLine(b))
+			lines = append(lines, NewBill(b))
 		}
 	}
 	return lines, err
@@ -316,11 +316,11 @@ type lastSuccess struct {
 }
 
 // find looks at the lines up to head.
-func (s *lastSuccess) find(l *boltledger.Ledger, t *tally, head uint64) (time.Time, error) {
+func (s *lastSuccess) find(l *boltledger.Ledger, t *entryCounts, head uint64) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.upTo == 0 {
-		if err := t.success(l); err != nil {
+		if err := t.findLastSuccess(l); err != nil {
 			return s.at, err
 		}
 		s.at, s.upTo = t.lastSuccess, head
