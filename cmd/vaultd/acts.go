@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
@@ -202,7 +203,7 @@ func (a *app) decide(ctx context.Context, v view, one act, x, reason string) err
 	if err := may(before, one); err != nil {
 		return refusal(before, one, err)
 	}
-	after, err := a.act(ctx, v, one, before, daemon.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
+	after, err := a.act(ctx, v, one, before, operator.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
 	if errors.Is(err, ledger.ErrIllegal) { // it moved on since we looked
 		if now, ok, readErr := v.ledger.Entry(before.Key); readErr == nil && ok {
 			return refusal(now, one, err)
@@ -215,7 +216,7 @@ func (a *app) decide(ctx context.Context, v view, one act, x, reason string) err
 }
 
 // act commits what a person decided; a release asks the archive before.
-func (a *app) act(ctx context.Context, v view, one act, e ledger.Entry, p daemon.Person) (ledger.Entry, error) {
+func (a *app) act(ctx context.Context, v view, one act, e ledger.Entry, p operator.Person) (ledger.Entry, error) {
 	if !one.asksArchive {
 		h, err := a.humans(v)
 		if err != nil {
@@ -224,19 +225,19 @@ func (a *app) act(ctx context.Context, v view, one act, e ledger.Entry, p daemon
 		return h.Act(ctx, e, p, one.event)
 	}
 	if a.inside != nil {
-		return a.inside.Humans().Release(ctx, e, p)
+		return a.inside.Actions().Release(ctx, e, p)
 	}
 	dc, err := a.daemonConfig(v.cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return e, err
 	}
-	return daemon.NewHumans(dc, v.ledger).Release(ctx, e, p)
+	return daemon.NewActions(dc, v.ledger).Release(ctx, e, p)
 }
 
 // humans lets people act, inside the daemon or beside none.
-func (a *app) humans(v view) (*daemon.Humans, error) {
+func (a *app) humans(v view) (*operator.Actions, error) {
 	if a.inside != nil {
-		return a.inside.Humans(), nil
+		return a.inside.Actions(), nil
 	}
 	now, err := daemon.Clock()
 	if err != nil {
@@ -246,7 +247,7 @@ func (a *app) humans(v view) (*daemon.Humans, error) {
 	for _, d := range v.cfg.Drops {
 		dc.Drops = append(dc.Drops, wireDrop(v.cfg, d))
 	}
-	return daemon.NewHumans(dc, v.ledger), nil
+	return daemon.NewActions(dc, v.ledger), nil
 }
 
 // actDone is what became of a person's decision.
@@ -326,7 +327,7 @@ func (a *app) retry(ctx context.Context, v view, x, reason string) error {
 	if err != nil {
 		return err
 	}
-	next, err := h.Retry(ctx, old, daemon.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
+	next, err := h.Retry(ctx, old, operator.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
 	var claim *drop.ClaimError
 	switch {
 	case errors.As(err, &claim):

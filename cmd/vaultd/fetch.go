@@ -19,8 +19,8 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/config"
-	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/spool"
@@ -151,7 +151,7 @@ func (a *app) fetchInto(ctx context.Context, v view, x []string, f fetchFlags, w
 }
 
 // download keeps the bytes in a file without a name meanwhile: no crash leaves them behind.
-func (a *app) download(ctx context.Context, v view, service daemon.Downloader, what wanted, w io.Writer) (err error) {
+func (a *app) download(ctx context.Context, v view, service operator.Downloader, what wanted, w io.Writer) (err error) {
 	tmp, err := spool.NamelessFile(v.cfg.StateDir)
 	if err != nil {
 		return err
@@ -178,7 +178,7 @@ func (a *app) download(ctx context.Context, v view, service daemon.Downloader, w
 
 // announced says that a download begins, once the month's budget allowed it.
 type announced struct {
-	from daemon.Downloader
+	from operator.Downloader
 	say  func()
 }
 
@@ -195,14 +195,14 @@ type comparedFile struct {
 }
 
 // downloadTo downloads a package into an empty file, and compares it.
-func (a *app) downloadTo(ctx context.Context, v view, service daemon.Downloader, what wanted, tmp *os.File) (c comparedFile, err error) {
+func (a *app) downloadTo(ctx context.Context, v view, service operator.Downloader, what wanted, tmp *os.File) (c comparedFile, err error) {
 	var doc ledger.Document
 	if what.known() { // before anything may be charged
 		if doc, _, err = v.ledger.Document(what.entry.Key); err != nil {
 			return c, err
 		}
 	}
-	got, err := a.downloads(v, service).Fetch(ctx, what.vault, what.remote, a.uid, tmp, func(f daemon.Fetched) string {
+	got, err := a.downloads(v, service).Fetch(ctx, what.vault, what.remote, a.uid, tmp, func(f operator.Fetched) string {
 		c.words, c.outcome = compare(tmp, f.Size, f.SHA256, what.entry, doc)
 		return c.outcome
 	})
@@ -214,8 +214,8 @@ func (a *app) downloadTo(ctx context.Context, v view, service daemon.Downloader,
 }
 
 // downloads is the one way to the archive's packages.
-func (a *app) downloads(v view, service daemon.Downloader) daemon.Downloads {
-	return daemon.Downloads{Ledger: v.ledger, Archive: service, Budget: v.cfg.Billing.DownloadsPerMonth, Now: time.Now}
+func (a *app) downloads(v view, service operator.Downloader) operator.Downloads {
+	return operator.Downloads{Ledger: v.ledger, Archive: service, Budget: v.cfg.Billing.DownloadsPerMonth, Now: time.Now}
 }
 
 // downloadPriceText says what a download may cost.

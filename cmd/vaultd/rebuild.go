@@ -9,6 +9,7 @@ import (
 
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 	"vaultd/internal/recovery"
 	"vaultd/internal/sanitize"
 )
@@ -64,7 +65,7 @@ func (a *app) rebuild(c *cobra.Command, reason string) error {
 	if err != nil {
 		return err
 	}
-	r, err := daemon.Rebuild(c.Context(), dc, daemon.Person{UID: a.uid, Reason: reason})
+	r, err := daemon.Rebuild(c.Context(), dc, operator.Person{UID: a.uid, Reason: reason})
 	if errors.Is(err, ledger.ErrExists) {
 		return fail(exitCreate, err, `nothing was changed; "vaultd verify" checks it, "vaultd reconcile" holds it against the archive; `+clearAway)
 	}

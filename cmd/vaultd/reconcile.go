@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/operator"
 	"vaultd/internal/present"
 	"vaultd/internal/recovery"
 	"vaultd/internal/sanitize"
@@ -62,13 +63,13 @@ differences, 69 that the archive cannot be reached.`,
 			if err != nil {
 				return err
 			}
-			return a.reconcile(ctx, v, daemon.Person{UID: a.uid, Reason: strings.TrimSpace(*reason)}, accepted)
+			return a.reconcile(ctx, v, operator.Person{UID: a.uid, Reason: strings.TrimSpace(*reason)}, accepted)
 		})
 	}
 	return c
 }
 
-func (a *app) reconcile(ctx context.Context, v view, p daemon.Person, accepted []daemon.AcceptedIndex) error {
+func (a *app) reconcile(ctx context.Context, v view, p operator.Person, accepted []operator.AcceptedIndex) error {
 	found, err := a.compare(ctx, v, p, accepted)
 	if errors.Is(err, daemon.ErrComparing) {
 		return fail(exitTemporary, err, "try again in a moment")
@@ -96,7 +97,7 @@ func (a *app) reconcile(ctx context.Context, v view, p daemon.Person, accepted [
 }
 
 // compare holds the ledger against the archive, inside the daemon or beside none.
-func (a *app) compare(ctx context.Context, v view, p daemon.Person, accepted []daemon.AcceptedIndex) (found daemon.Compared, err error) {
+func (a *app) compare(ctx context.Context, v view, p operator.Person, accepted []operator.AcceptedIndex) (found operator.Compared, err error) {
 	if a.inside != nil {
 		return a.inside.Reconcile(ctx, p, accepted...)
 	}
@@ -104,24 +105,24 @@ func (a *app) compare(ctx context.Context, v view, p daemon.Person, accepted []d
 	if err != nil {
 		return found, err
 	}
-	c := daemon.Comparison{Ledger: v.ledger, Archive: dc.Archive, Accept: accepted, Grace: dc.Grace, Now: dc.Now}
-	doubt, err := daemon.InDoubt(v.ledger)
+	c := operator.Comparison{Ledger: v.ledger, Archive: dc.Archive, Accept: accepted, Grace: dc.Grace, Now: dc.Now}
+	doubt, err := operator.LastDoubt(v.ledger)
 	if err != nil {
 		return found, err
 	}
-	if doubt { // only then the folders matter
+	if doubt != nil { // only then the folders matter
 		drops, done, err := daemon.OpenDrops(dc, v.ledger)
 		if err != nil {
 			return found, err
 		}
 		c.Drops = drops
-		found, err = daemon.Reconcile(ctx, c, p)
+		found, err = operator.Reconcile(ctx, c, p)
 		return found, errors.Join(err, done())
 	}
 	for _, d := range dc.Drops {
 		c.Drops = append(c.Drops, recovery.Drop{Name: d.Name, Vault: d.Vault, Rules: d.Rules, Retention: d.Retention})
 	}
-	return daemon.Reconcile(ctx, c, p)
+	return operator.Reconcile(ctx, c, p)
 }
 
 // reconciled is the object of "reconcile --json".
@@ -187,7 +188,7 @@ type indexJSON struct {
 
 func asIndex(r recovery.VaultReport) indexJSON {
 	i := indexJSON{r.Index.Read, nil, r.Index.Complete, r.Accepted, r.Index.Why, r.Index.Request}
-	if r.Index.Found != daemon.FoundNotTold {
+	if r.Index.Found != operator.FoundNotTold {
 		i.Found = &r.Index.Found
 	}
 	return i
@@ -224,7 +225,7 @@ func asFindings(f recovery.Findings) findingsJSON {
 	return out
 }
 
-func asReconciled(c daemon.Compared) reconciled {
+func asReconciled(c operator.Compared) reconciled {
 	f := c.Folders
 	out := reconciled{Safe: c.Safe && !c.Left, Left: c.Left, Why: append([]string{}, c.Why...), Cleared: c.Cleared, Doubted: c.Waits, Waiting: []waitingJSON{},
 		Folders: foldersJSON{asFindings(f.Receipts), asFindings(f.Claimed), asFindings(f.Differ), asFindings(f.Unbelieved), asFindings(f.Returned), asFindings(f.Strange)}, Vaults: []reconciledJSON{}}
@@ -243,7 +244,7 @@ func asReconciled(c daemon.Compared) reconciled {
 	return out
 }
 
-func (a *app) tellReconciled(c daemon.Compared, v view) {
+func (a *app) tellReconciled(c operator.Compared, v view) {
 	a.tellFindings("RECEIPT    ", c.Folders.Receipts)
 	a.tellFindings("TAKEN      ", c.Folders.Claimed)
 	a.tellFindings("DIFFERS    ", c.Folders.Differ)

@@ -8,13 +8,13 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/config"
-	"vaultd/internal/daemon"
+	"vaultd/internal/operator"
 	"vaultd/internal/sanitize"
 )
 
 // acceptedIndexes reads what --accept-index gives, each as [VAULT=]READ/FOUND. The vault may be left out where drops are
 // configured for one alone.
-func acceptedIndexes(c config.Config, texts []string) (all []daemon.AcceptedIndex, err error) {
+func acceptedIndexes(c config.Config, texts []string) (all []operator.AcceptedIndex, err error) {
 	var vaults []string
 	for _, d := range c.Drops {
 		if !slices.Contains(vaults, d.Vault) {
@@ -26,7 +26,7 @@ func acceptedIndexes(c config.Config, texts []string) (all []daemon.AcceptedInde
 		if err != nil {
 			return nil, usageError{fmt.Errorf("--accept-index %q: %w", sanitize.Text(text), err)}
 		}
-		if slices.ContainsFunc(all, func(a daemon.AcceptedIndex) bool { return a.Vault == one.Vault }) {
+		if slices.ContainsFunc(all, func(a operator.AcceptedIndex) bool { return a.Vault == one.Vault }) {
 			return nil, usageError{fmt.Errorf("--accept-index %q: vault %s is named twice", sanitize.Text(text), sanitize.Text(string(one.Vault)))}
 		}
 		all = append(all, one)
@@ -34,7 +34,7 @@ func acceptedIndexes(c config.Config, texts []string) (all []daemon.AcceptedInde
 	return all, nil
 }
 
-func acceptedIndex(text string, vaults []string) (a daemon.AcceptedIndex, err error) {
+func acceptedIndex(text string, vaults []string) (a operator.AcceptedIndex, err error) {
 	numbers, vault := text, ""
 	if i := strings.LastIndexByte(text, '='); i >= 0 {
 		vault, numbers = text[:i], text[i+1:]
@@ -48,7 +48,7 @@ func acceptedIndex(text string, vaults []string) (a daemon.AcceptedIndex, err er
 		return a, fmt.Errorf("no drop is configured for vault %s", sanitize.Text(vault))
 	}
 	read, found, ok := strings.Cut(numbers, "/")
-	a = daemon.AcceptedIndex{Vault: archive.VaultID(vault), Found: daemon.FoundNotTold}
+	a = operator.AcceptedIndex{Vault: archive.VaultID(vault), Found: operator.FoundNotTold}
 	a.Read, err = strconv.Atoi(read)
 	if err == nil && found != "unknown" {
 		a.Found, err = strconv.Atoi(found)

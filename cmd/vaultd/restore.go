@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
@@ -67,7 +68,7 @@ func (a *app) restore(c *cobra.Command, file string, takeOver bool, reason strin
 	if err != nil {
 		return err
 	}
-	r, err := daemon.Restore(c.Context(), dc, file, takeOver, daemon.Person{UID: a.uid, Reason: reason})
+	r, err := daemon.Restore(c.Context(), dc, file, takeOver, operator.Person{UID: a.uid, Reason: reason})
 	if later, ok := errors.AsType[*daemon.LaterError](err); ok {
 		return fail(exitConfig, later, "use the newest backup; if there is none newer, or the old server must stop, restore with --take-over")
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
+	"vaultd/internal/operator"
 	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
@@ -60,8 +60,8 @@ func (a *app) resume(ctx context.Context, v view, what, reason string) error {
 	if err != nil {
 		return err
 	}
-	n, err := h.ApproveDisposal(ctx, target.Drop, daemon.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
-	if errors.Is(err, daemon.ErrNothingDue) {
+	n, err := h.ApproveDisposal(ctx, target.Drop, operator.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
+	if errors.Is(err, operator.ErrNothingDue) {
 		return fail(exitFailed, err, "nothing was changed; see vaultd status for the names of drops")
 	}
 	if err != nil {

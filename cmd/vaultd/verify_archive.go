@@ -12,8 +12,8 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
-	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 	"vaultd/internal/present"
 	"vaultd/internal/proof"
 	"vaultd/internal/sanitize"
@@ -92,7 +92,7 @@ func (a *app) verifyArchive(ctx context.Context, v view, many portion) error {
 	return a.verifyArchiveAt(ctx, v, service, many)
 }
 
-func (a *app) verifyArchiveAt(ctx context.Context, v view, service daemon.Downloader, many portion) error {
+func (a *app) verifyArchiveAt(ctx context.Context, v view, service operator.Downloader, many portion) error {
 	d := a.downloads(v, service)
 	used, err := v.ledger.CountFetches(time.Now())
 	if err != nil {
@@ -126,7 +126,7 @@ func (a *app) verifyArchiveAt(ctx context.Context, v view, service daemon.Downlo
 
 // verifyEach downloads the chosen documents one after the other. Its error is why it stopped before the last one; what is wrong
 // with one document alone does not stop it.
-func (a *app) verifyEach(ctx context.Context, v view, service daemon.Downloader, s *daemon.Sampled, found *archiveVerdict) error {
+func (a *app) verifyEach(ctx context.Context, v view, service operator.Downloader, s *operator.Sampled, found *archiveVerdict) error {
 	for _, key := range s.Next {
 		e, ok, err := v.ledger.Entry(key)
 		if err != nil || !ok {
@@ -151,7 +151,7 @@ func (a *app) verifyEach(ctx context.Context, v view, service daemon.Downloader,
 }
 
 // verifyOne downloads one document into a file without a name, and compares it.
-func (a *app) verifyOne(ctx context.Context, v view, service daemon.Downloader, e ledger.Entry) (c comparedFile, err error) {
+func (a *app) verifyOne(ctx context.Context, v view, service operator.Downloader, e ledger.Entry) (c comparedFile, err error) {
 	tmp, err := spool.NamelessFile(v.cfg.StateDir)
 	if err != nil {
 		return c, err

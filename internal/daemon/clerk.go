@@ -60,23 +60,17 @@ func (c *clerk) poke() {
 	}
 }
 
-// attentive is the ledger as the conductor uses it; the clerks hear of what it commits.
-type attentive struct {
-	ingest.Ledger
-	d *Daemon
-}
-
-// Submit implements ingest.Ledger.
-func (a attentive) Submit(cs []ledger.Change, then func([]ledger.Result)) {
-	a.Ledger.Submit(cs, func(rs []ledger.Result) {
-		for _, res := range rs {
-			if res.Err == nil {
-				a.d.heard(res.Entry)
-			}
+// listenToCommits tells everybody who must know of what the ledger commits, until stop is called. A new reader of commits is one line here.
+func (d *Daemon) listenToCommits() (stop func()) {
+	stops := []func(){
+		d.ledger.Listen(func(rs []ledger.Result) { d.disk.LedgerGrew(len(rs)) }),
+		d.ledger.Listen(d.updateStatusFiles),
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
 		}
-		a.d.disk.LedgerGrew(len(rs))
-		then(rs)
-	})
+	}
 }
 
 // paused tells the clerks of a pause, and asks for the list of vaults where the service refuses one of them.
@@ -91,10 +85,15 @@ func (d *Daemon) paused(p ingest.Pause) {
 	}
 }
 
-func (d *Daemon) heard(e ledger.Entry) {
-	for _, r := range d.drops {
-		if r.cfg.Name == e.Drop {
-			r.clerk.hear(e, d.cfg.Now().Wall)
+func (d *Daemon) updateStatusFiles(rs []ledger.Result) {
+	for _, res := range rs {
+		if res.Err != nil {
+			continue
+		}
+		for _, r := range d.drops {
+			if r.cfg.Name == res.Entry.Drop {
+				r.clerk.hear(res.Entry, d.cfg.Now().Wall)
+			}
 		}
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/operator"
 	"vaultd/internal/packager"
 	"vaultd/internal/recovery"
 	"vaultd/internal/spool"
@@ -89,25 +90,26 @@ func (e *BindingError) Error() string {
 
 // Daemon is one open vaultd.
 type Daemon struct {
-	cfg       Config
-	since     time.Time
-	lock      *os.File
-	ledger    *boltledger.Ledger
-	given     bool // lock and ledger went over to another daemon
-	spool     *spool.Spool
-	disk      *spool.Disk
-	brake     *brake
-	survey    survey
-	scans     scans
-	drops     []*room
-	conductor *ingest.Engine
-	acts      sync.RWMutex // read: a person takes a folder again; write: the drop folders are closed for a reload
-	check     *checker
-	listed    vaultList
-	comparing sync.Mutex    // held while the ledger is held against the archive
-	compared  chan struct{} // size 1: a person compared, and entries are still in doubt
-	recalled  chan struct{} // closed once it is known what people may correct
-	successor successor     // who has taken the drop folders over
+	cfg           Config
+	since         time.Time
+	lock          *os.File
+	ledger        *boltledger.Ledger
+	given         bool // lock and ledger went over to another daemon
+	spool         *spool.Spool
+	disk          *spool.Disk
+	limit         *operator.DisposalLimit
+	survey        survey
+	scans         scans
+	drops         []*room
+	conductor     *ingest.Engine
+	stopListening func()       // removes the commit listeners; nil: there are none
+	acts          sync.RWMutex // read: a person takes a folder again; write: the drop folders are closed for a reload
+	check         *checker
+	listed        vaultList
+	comparing     sync.Mutex    // held while the ledger is held against the archive
+	compared      chan struct{} // size 1: a person compared, and entries are still in doubt
+	recalled      chan struct{} // closed once it is known what people may correct
+	successor     successor     // who has taken the drop folders over
 
 	fatalOnce sync.Once
 	fatal     chan error // size 1: why the process must end
@@ -163,6 +165,7 @@ func (d *Daemon) prepare() error {
 	if err := d.openDrops(); err != nil {
 		return err
 	}
+	d.stopListening = d.listenToCommits()
 	d.tellSafe()
 	d.conductor = ingest.New(d.conductorConfig())
 	return nil
@@ -179,7 +182,7 @@ func (d *Daemon) openSpool() error {
 	}
 	now := func() time.Time { return d.cfg.Now().Wall }
 	d.disk = spool.NewDisk(d.cfg.StateDir, d.cfg.SpoolMinFree, d.ledger, now, d.cfg.Log)
-	d.brake = newBrake(d.cfg.StateDir, now, d.cfg.Log)
+	d.limit = operator.NewDisposalLimit(d.cfg.StateDir, now, d.cfg.Log)
 	var err error
 	d.spool, err = spool.Open(spool.Config{StateDir: d.cfg.StateDir, Max: d.cfg.SpoolMax, Vaults: len(vaults), Log: d.cfg.Log, Fault: d.cfg.FileFault})
 	return err
@@ -230,12 +233,12 @@ func (d *Daemon) countSpool(ctx context.Context) {
 func (d *Daemon) conductorConfig() ingest.Config {
 	cfg := d.cfg
 	ic := ingest.Config{
-		Ledger: attentive{d.ledger, d}, Index: d.ledger, Vault: cfg.Vault,
+		Ledger: d.ledger, Index: d.ledger, Vault: cfg.Vault,
 		Planner: &window.Planner{Window: cfg.Window, Workers: cfg.Workers},
 		Now:     cfg.Now, Log: cfg.Log,
 		Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait,
 		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,
-		DisposalLimit: d.brake.take, SpoolSpace: d.checkSpace, Settle: d.settleSpool, Safe: func() bool { return d.held() != "" }, Paused: d.paused,
+		DisposalLimit: d.limit.Book, SpoolSpace: d.checkSpace, Settle: d.settleSpool, Safe: func() bool { return d.held() != "" }, Paused: d.paused,
 	}
 	for _, r := range d.drops {
 		ic.Drops = append(ic.Drops, ingest.Drop{
@@ -293,6 +296,9 @@ func (d *Daemon) die(err error) {
 // Close gives everything back. Run must have returned.
 func (d *Daemon) Close() error {
 	var errs []error
+	if d.stopListening != nil {
+		d.stopListening()
+	}
 	for _, r := range d.drops {
 		errs = append(errs, r.close())
 	}

@@ -16,6 +16,7 @@ import (
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 	"vaultd/internal/watch"
 )
 
@@ -107,7 +108,7 @@ func TestMount_I18_QuarantinedAfterTheClaim(t *testing.T) {
 			if at := h.lies("Huber 88"); at != ".vaultd" {
 				t.Errorf("it lies in %s", at)
 			}
-			if _, err := h.d.Humans().Act(t.Context(), e, Person{UID: 7}, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} }); err != nil {
+			if _, err := h.d.Actions().Act(t.Context(), e, operator.Person{UID: 7}, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} }); err != nil {
 				t.Fatal(err)
 			}
 			h.pass()

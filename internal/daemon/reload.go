@@ -27,11 +27,15 @@ func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	d.stopListening()
 	next := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1), recalled: make(chan struct{}), check: newChecker(), ledger: d.ledger}
 	next.successor.epoch = d.successor.met() // the file may not have been written
 	if err := next.prepare(); err != nil {
 		for _, r := range next.drops {
 			errs = append(errs, r.close())
+		}
+		if next.stopListening != nil {
+			next.stopListening()
 		}
 		return nil, errors.Join(append(errs, err)...)
 	}

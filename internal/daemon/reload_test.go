@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 )
 
 // I1: a person takes a folder again at the very moment of a reload. What was claimed has
@@ -41,7 +42,7 @@ func TestReopen_I1_WhileAFolderIsTakenAgain(t *testing.T) {
 		again, reopened := make(chan retried, 1), make(chan error, 1)
 		d := h.d
 		go func() {
-			e, err := d.Humans().Retry(t.Context(), old, Person{UID: 1000})
+			e, err := d.Actions().Retry(t.Context(), old, operator.Person{UID: 1000})
 			again <- retried{e, err}
 		}()
 		<-renamed

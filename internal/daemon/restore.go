@@ -9,6 +9,7 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/operator"
 	"vaultd/internal/packager"
 	"vaultd/internal/recovery"
 	"vaultd/internal/statedir"
@@ -46,7 +47,7 @@ type Restored struct {
 // and *statedir.InUseError, and then nothing has changed.
 //
 // After a crash the old ledger is there or the new one; the same call does it again.
-func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p Person) (out Restored, err error) {
+func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p operator.Person) (out Restored, err error) {
 	held, err := statedir.Lock(cfg.StateDir, "vaultd restore")
 	if err != nil {
 		return out, err
@@ -75,7 +76,7 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p Pers
 	case last.epoch > ours.Epoch:
 		return out, &LaterError{Drop: last.drop, Folder: last.epoch, Backup: ours.Epoch}
 	}
-	by, note := p.signed()
+	by, note := p.Sign()
 	out.RestoreResult, err = boltledger.Restore(ctx, boltledger.ReplacementConfig{
 		Dir: cfg.StateDir, Location: cfg.Location, Backup: file, Epoch: epoch,
 		Mark: ledger.Mark{Name: ledger.MarkRestored, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
@@ -154,7 +155,7 @@ type Rebuilt struct {
 //
 // After a crash the same call does it again from the beginning; the new ledger gets its
 // place only when it is whole.
-func Rebuild(ctx context.Context, cfg Config, p Person) (out Rebuilt, err error) {
+func Rebuild(ctx context.Context, cfg Config, p operator.Person) (out Rebuilt, err error) {
 	held, err := statedir.Lock(cfg.StateDir, "vaultd rebuild")
 	if err != nil {
 		return out, err
@@ -168,7 +169,7 @@ func Rebuild(ctx context.Context, cfg Config, p Person) (out Rebuilt, err error)
 		return out, err
 	}
 	ours.Epoch++
-	by, note := p.signed()
+	by, note := p.Sign()
 	r, err := boltledger.BeginReplacement(ctx, boltledger.ReplacementConfig{
 		Dir: cfg.StateDir, Location: cfg.Location, Epoch: ours.Epoch,
 		Info: ledger.Info{ID: ours.LedgerID, Environment: ours.Environment, BaseURL: cfg.BaseURL, Created: cfg.Now().Wall, Epoch: ours.Epoch},

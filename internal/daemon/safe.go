@@ -152,7 +152,6 @@ func (d *Daemon) doubted(k archive.Key, evs []ledger.Event) {
 			d.cfg.Log.Error("claimed folder got no entry", "key", k, "err", rs[0].Err)
 			return
 		}
-		d.heard(rs[0].Entry)
 		d.conductor.Wake()
 		select {
 		case d.compared <- struct{}{}: // outside safe mode it is compared without a person

@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 )
 
 // backup copies the ledger as it stands.
@@ -34,7 +35,7 @@ func (h *house) restored(file string) {
 	h.halt()
 	h.must(os.Rename(h.cfg.StateDir, h.cfg.StateDir+".lost"))
 	h.must(os.Mkdir(h.cfg.StateDir, 0o700))
-	_, err := Restore(h.t.Context(), h.cfg, file, false, Person{})
+	_, err := Restore(h.t.Context(), h.cfg, file, false, operator.Person{})
 	h.must(err)
 	h.again()
 }
@@ -93,9 +94,9 @@ func (h *house) registered(n int) {
 	}
 }
 
-func (h *house) reconcile() Compared {
+func (h *house) reconcile() operator.Compared {
 	h.t.Helper()
-	c, err := h.d.Reconcile(h.t.Context(), Person{UID: 7, Reason: "test"})
+	c, err := h.d.Reconcile(h.t.Context(), operator.Person{UID: 7, Reason: "test"})
 	h.must(err)
 	return c
 }
@@ -120,7 +121,7 @@ func TestReconcile_I15_I2_NotBeforeWhatWasTakenIsPacked(t *testing.T) {
 		h.must(os.Remove(filepath.Join(place, "Otto 19", "_RECEIPT.json")))
 		h.must(os.Rename(h.cfg.StateDir, h.cfg.StateDir+".lost"))
 		h.must(os.Mkdir(h.cfg.StateDir, 0o700))
-		_, err = Restore(h.t.Context(), h.cfg, file, false, Person{})
+		_, err = Restore(h.t.Context(), h.cfg, file, false, operator.Person{})
 		h.must(err)
 		h.again()
 		c := h.reconcile() // at once: the folder settles once more first
@@ -149,7 +150,7 @@ func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
 		_, all := h.entries()
 		for _, e := range all { // only Otto goes on before the end
 			if e.Folder == "Huber 88" {
-				_, err := h.d.Humans().Act(h.t.Context(), e, Person{}, func(by ledger.Operator) ledger.Event { return ledger.Held{By: by} })
+				_, err := h.d.Actions().Act(h.t.Context(), e, operator.Person{}, func(by ledger.Operator) ledger.Event { return ledger.Held{By: by} })
 				h.must(err)
 			}
 		}
@@ -249,7 +250,7 @@ func TestCheck_I15_DamageFoundWhileRunning(t *testing.T) {
 		if s := h.status(); !strings.Contains(s, "DELAYED") || !strings.Contains(s, "no folder is taken") {
 			t.Errorf("the clerk reads:\n%s", s)
 		}
-		c, err := h.d.Reconcile(h.t.Context(), Person{})
+		c, err := h.d.Reconcile(h.t.Context(), operator.Person{})
 		if err == nil && (c.Left || len(c.Why) == 0) {
 			t.Errorf("safe mode ended: %+v", c)
 		}

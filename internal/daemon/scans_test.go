@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 	"vaultd/internal/report"
 )
 
@@ -291,7 +292,7 @@ func TestReconcile_I32_OutcomeIsALine(t *testing.T) {
 		if s := h.audit(true); len(s.Compared) != 0 {
 			t.Errorf("before: %+v", s.Compared)
 		}
-		_, err := h.d.Reconcile(h.t.Context(), Person{UID: 1000})
+		_, err := h.d.Reconcile(h.t.Context(), operator.Person{UID: 1000})
 		h.must(err)
 		s := h.audit(true)
 		if len(s.Compared) != 1 || s.Compared[0].Vault != "V" || s.Compared[0].Outcome != ledger.CompareSame || !s.Check.Agrees {

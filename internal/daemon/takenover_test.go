@@ -12,6 +12,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 	"vaultd/internal/watch"
 )
 
@@ -54,7 +55,7 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 
 		h.halt()
 		h.must(os.Rename(h.path, away)) // nobody can read the mark: what was met tells the epoch
-		_, err := Restore(h.t.Context(), h.cfg, file, true, Person{})
+		_, err := Restore(h.t.Context(), h.cfg, file, true, operator.Person{})
 		h.must(err)
 		h.must(os.Rename(away, h.path))
 		h.must(drop.TakeOverFolder(h.path, later))
@@ -89,18 +90,18 @@ func TestRetry_I15_NotInSafeMode(t *testing.T) {
 		h.restored(h.backup())
 		_, all := h.entries()
 		head := h.d.Ledger().Head()
-		_, err := h.d.Humans().Retry(h.t.Context(), all[0], Person{})
-		if !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "run vaultd reconcile first") {
+		_, err := h.d.Actions().Retry(h.t.Context(), all[0], operator.Person{})
+		if !errors.Is(err, operator.ErrNothingTaken) || !strings.Contains(err.Error(), "run vaultd reconcile first") {
 			t.Errorf("inside: %v", err)
 		}
 		if h.d.Ledger().Head() != head {
 			t.Error("the journal went on")
 		}
 		h.reconcile()
-		_, err = h.d.Humans().Retry(h.t.Context(), all[0], Person{})
+		_, err = h.d.Actions().Retry(h.t.Context(), all[0], operator.Person{})
 		h.must(err)
 		h.must(saveTaken(h.cfg.StateDir, 9))
-		if _, err := NewHumans(h.cfg, h.d.Ledger()).Retry(h.t.Context(), all[0], Person{}); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "epoch 9") {
+		if _, err := NewActions(h.cfg, h.d.Ledger()).Retry(h.t.Context(), all[0], operator.Person{}); !errors.Is(err, operator.ErrNothingTaken) || !strings.Contains(err.Error(), "epoch 9") {
 			t.Errorf("taken over, beside no daemon: %v", err)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/operator"
 )
 
 // dropDated makes a folder whose invoice has a date of its own.
@@ -43,7 +44,7 @@ func TestClerk_I26_UnusualDocuments(t *testing.T) {
 			t.Errorf("the clerk reads:\n%s", s)
 		}
 		e := h.byFolder()["Huber 88 neu"]
-		if _, err := h.d.Humans().Act(t.Context(), e, Person{UID: 7, Reason: "both are right"}, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} }); err != nil {
+		if _, err := h.d.Actions().Act(t.Context(), e, operator.Person{UID: 7, Reason: "both are right"}, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} }); err != nil {
 			t.Fatal(err)
 		}
 		h.pass()
@@ -100,7 +101,7 @@ func TestClerk_SameNumberHeldAndGivenBack(t *testing.T) {
 		if s := h.status(); !strings.Contains(s, "stopped; same invoice number as another folder; IT must decide\n") {
 			t.Errorf("the clerk reads:\n%s", s)
 		}
-		_, err := h.d.Humans().Act(t.Context(), h.byFolder()["Huber 89"], Person{UID: 7, Reason: "the number is wrong"}, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} })
+		_, err := h.d.Actions().Act(t.Context(), h.byFolder()["Huber 89"], operator.Person{UID: 7, Reason: "the number is wrong"}, func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} })
 		h.must(err)
 		h.pass()
 		text, err := os.ReadFile(filepath.Join(h.path, "_rejected/Huber 89/_REASON.txt"))

@@ -100,15 +100,16 @@ type Ledger struct {
 	newest          archive.Key // no entry has a later one; used by the committer alone
 	secret          secret      // fixed when the ledger was made
 
-	mu      sync.Mutex
-	queue   []request      // guarded by mu: what is not yet committed, in order
-	closing bool           // guarded by mu
-	end     ledger.Head    // guarded by mu: as committed
-	balance ledger.Balance // guarded by mu: as committed
-	marks   uint64         // guarded by mu: as committed
-	alarmed time.Time      // guarded by mu: as committed
-	safe    *safeMode      // guarded by mu: as committed; nil: not in safe mode
-	err     error          // guarded by mu: why the ledger stopped
+	mu        sync.Mutex
+	listeners []*func([]ledger.Result) // guarded by mu: called after each durable commit
+	queue     []request                // guarded by mu: what is not yet committed, in order
+	closing   bool                     // guarded by mu
+	end       ledger.Head              // guarded by mu: as committed
+	balance   ledger.Balance           // guarded by mu: as committed
+	marks     uint64                   // guarded by mu: as committed
+	alarmed   time.Time                // guarded by mu: as committed
+	safe      *safeMode                // guarded by mu: as committed; nil: not in safe mode
+	err       error                    // guarded by mu: why the ledger stopped
 
 	wake    chan struct{} // holds one token when the queue may have grown
 	stopped chan struct{} // closed once the committer is gone

@@ -3,6 +3,7 @@ package boltledger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -37,6 +38,20 @@ func (l *Ledger) Submit(cs []ledger.Change, then func([]ledger.Result)) {
 			then(rs)
 		}
 	}})
+}
+
+// Listen adds a commit listener: fn gets the results of each durable commit, whoever submitted the changes, on the committer's goroutine. It
+// must not block and must not call Close. What was committed before a crash and not heard is not told again: a listener that needs
+// it reads the entries at its start. No call begins after remove returned, but one may still be running.
+func (l *Ledger) Listen(fn func([]ledger.Result)) (remove func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listeners = append(slices.Clip(l.listeners), &fn) // a copy: the committer may be reading the old list
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.listeners = slices.DeleteFunc(slices.Clone(l.listeners), func(other *func([]ledger.Result)) bool { return other == &fn })
+	}
 }
 
 func (l *Ledger) enqueue(r request) {
@@ -174,6 +189,15 @@ func (l *Ledger) commitAndAnswer(rs []request) {
 	// The commit stands whatever becomes of its head; but a disk that refuses this
 	// must not be trusted with the next.
 	unnoted := l.head.writeRecord(l.end)
+	l.mu.Lock()
+	listeners := l.listeners
+	l.mu.Unlock()
+	// The listeners come before the callers: whoever waited for a commit finds that they have heard of it.
+	for _, listen := range listeners {
+		for _, results := range all {
+			(*listen)(results)
+		}
+	}
 	for i, r := range rs {
 		r.then(all[i], nil)
 	}

@@ -131,8 +131,8 @@ var kept = []mutant{
 		tests: []string{"vaultd/internal/recovery"},
 	},
 	{
-		name: "ArchivesTimeNotKept", promise: "I15", file: "internal/daemon/compare.go",
-		old: "ServiceTime: out.Told, ", new: "", tests: []string{"-run Reconcile vaultd/internal/daemon"},
+		name: "ArchivesTimeNotKept", promise: "I15", file: "internal/operator/reconcile.go",
+		old: "ServiceTime: out.Told, ", new: "", tests: []string{"-run Reconcile vaultd/internal/operator", "-run Reconcile vaultd/internal/daemon"},
 	},
 	{
 		name: "SuspectsAreSent", promise: "I15", file: "internal/ledger/transition.go",

@@ -3,9 +3,9 @@ package mutants
 // remote are mistakes in what is said to the service and the store, and in what is made of their answers.
 var remote = []mutant{
 	{
-		name: "BudgetCheckedAfterTheDownload", promise: "I29", file: "internal/daemon/download.go",
+		name: "BudgetCheckedAfterTheDownload", promise: "I29", file: "internal/operator/download.go",
 		old: "\tif f.Used, err = d.Ledger.IntendFetch(", new: "\t_, _, _ = d.Archive.Download(ctx, v, r, w)\n\tif f.Used, err = d.Ledger.IntendFetch(",
-		tests: []string{"-run Fetch vaultd/internal/daemon"},
+		tests: []string{"-run Fetch vaultd/internal/operator"},
 	},
 	{
 		name: "BudgetCheckedBesideTheCommit", promise: "I29", file: "internal/ledger/boltledger/fetches.go",
@@ -17,8 +17,8 @@ var remote = []mutant{
 		old: "key, ok, err := v.ledger.FindByRemote(remote)", new: "key, ok, err := v.ledger.FindByRemote(remote + \"x\")", tests: []string{"-run TestFetch_ByNumber_Quarantined vaultd/cmd/vaultd"},
 	},
 	{
-		name: "ComparedDocumentDownloadedAgain", promise: "I4", file: "internal/daemon/download.go",
-		old: "case s.Past.Compared(e.Vault, e.ArchivedRemote) != \"\":", new: "case false:", tests: []string{"-run Sample vaultd/internal/daemon"},
+		name: "ComparedDocumentDownloadedAgain", promise: "I4", file: "internal/operator/download.go",
+		old: "case s.Past.Compared(e.Vault, e.ArchivedRemote) != \"\":", new: "case false:", tests: []string{"-run Sample vaultd/internal/operator"},
 	},
 	{
 		name: "NoIntentBeforeRegistering", promise: "I11", file: "internal/ingest/runner.go",
@@ -322,16 +322,16 @@ var remote = []mutant{
 		old: "e.State == ledger.Archived && conclusive &&", new: "e.State == ledger.ArchivedRemote && ok &&", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
-		name: "SafeModeEndsAfterAShortWalk", promise: "I15", file: "internal/daemon/compare.go",
-		old: "out.Why = append(out.Why, out.incomplete(c.Accept)...)\n", new: "", tests: []string{"-run Reconcile vaultd/internal/daemon"},
+		name: "SafeModeEndsAfterAShortWalk", promise: "I15", file: "internal/operator/reconcile.go",
+		old: "out.Why = append(out.Why, out.Incomplete(c.Accept)...)\n", new: "", tests: []string{"-run Reconcile vaultd/internal/operator", "-run Reconcile vaultd/internal/daemon"},
 	},
 	{
-		name: "AcceptedWhateverTheNumbers", promise: "I32", file: "internal/daemon/compare_index.go",
-		old: "return a.Vault == v.Vault && read >= a.Read && found-read <= a.Found-a.Read", new: "return a.Vault == v.Vault", tests: []string{"-run Reconcile|AcceptedIndex vaultd/internal/daemon"},
+		name: "AcceptedWhateverTheNumbers", promise: "I32", file: "internal/operator/accept.go",
+		old: "return a.Vault == v.Vault && read >= a.Read && found-read <= a.Found-a.Read", new: "return a.Vault == v.Vault", tests: []string{"-run Reconcile|AcceptedIndex vaultd/internal/operator", "-run Reconcile|AcceptedIndex vaultd/internal/daemon"},
 	},
 	{
-		name: "AcceptedIndexNotJournaled", promise: "I29", file: "internal/daemon/compare_index.go",
-		old: "err := c.Ledger.CommitMark(ctx, ", new: "err := func(context.Context, ledger.CommitMark, *ledger.Note) error { return nil }(ctx, ", tests: []string{"-run Reconcile vaultd/internal/daemon"},
+		name: "AcceptedIndexNotJournaled", promise: "I29", file: "internal/operator/accept.go",
+		old: "err := c.Ledger.CommitMark(ctx, ", new: "err := func(context.Context, ledger.Mark, *ledger.Note) error { return nil }(ctx, ", tests: []string{"-run Reconcile vaultd/internal/operator", "-run Reconcile vaultd/internal/daemon"},
 	},
 	{
 		name: "AcceptedIndexNotInTheAudit", promise: "I32", file: "internal/report/verdict.go",
@@ -411,11 +411,11 @@ var remote = []mutant{
 		old: "!told.IsZero() && told.Before(now)", new: "false && told.Before(now)", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
-		name: "ReleaseWithoutAsking", promise: "I2", file: "internal/daemon/release.go",
-		old: "evs, err := h.askAll(ctx, e)\n", new: "evs, err := []ledger.Event(nil), error(nil)\n", tests: []string{worlds},
+		name: "ReleaseWithoutAsking", promise: "I2", file: "internal/operator/release.go",
+		old: "evs, err := a.askAboutAll(ctx, e)\n", new: "evs, err := []ledger.Event(nil), error(nil)\n", tests: []string{worlds},
 	},
 	{
-		name: "ReleaseAfterSomeAnswers", promise: "I2", file: "internal/daemon/release.go",
+		name: "ReleaseAfterSomeAnswers", promise: "I2", file: "internal/operator/release.go",
 		old:   "\tif err != nil {\n\t\treturn ledger.Entry{}, fmt.Errorf(\"%w: %w\", ErrNotAsked, err)\n\t}\n",
 		new:   "\tif err != nil {\n\t\tevs = nil\n\t}\n",
 		tests: []string{worlds},

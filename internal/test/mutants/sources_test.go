@@ -156,8 +156,8 @@ var sources = []mutant{
 		tests: []string{conductor, worlds},
 	},
 	{
-		name: "NoBrake", promise: "I3", file: "internal/daemon/brake.go",
-		old: "case p.Done+due > usual:", new: "case usual < 0:", tests: []string{"-run Brake vaultd/internal/daemon"},
+		name: "NoBrake", promise: "I3", file: "internal/operator/disposal.go",
+		old: "case p.Done+due > usual:", new: "case usual < 0:", tests: []string{"-run DisposalLimit vaultd/internal/operator"},
 	},
 	{
 		name: "SpoolFollowsALink", promise: "I19", file: "internal/statedir/statedir.go",

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
+	"vaultd/internal/operator"
 )
 
 // mostCalls is more calls for index pages than any walk of this test needs.
@@ -77,7 +77,7 @@ func TestReading_I32_AnIndexThatMayHaveEndedEarlyProvesNothing(t *testing.T) {
 			virtual(t, setup{readings: emulator.Readings{IndexFound: row.found, IndexPage: row.page}, faults: faults, between: hideStatusList, folders: 6}, func(t *testing.T, w *world) {
 				w.archives(time.Hour)
 				time.Sleep(time.Hour) // the index must show by now what is archived
-				c, err := w.daemon.Reconcile(t.Context(), daemon.Person{UID: 7})
+				c, err := w.daemon.Reconcile(t.Context(), operator.Person{UID: 7})
 				w.must(err)
 				if c.Differences() != 0 {
 					t.Errorf("%d differences, of documents that are all there", c.Differences())

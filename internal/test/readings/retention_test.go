@@ -8,6 +8,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
+	"vaultd/internal/operator"
 )
 
 // What the archive removes once its retention is over is no difference, sixteen years on, where the contract's years are
@@ -41,7 +42,7 @@ func TestReading_I32_RetentionThatIsOverIsNoAlarm(t *testing.T) {
 				w.halt() // nobody looks for folders for so long
 				calls := len(w.sentTo(apiHost))
 				time.Sleep(row.after - time.Since(began))
-				c, err := w.daemon.Reconcile(t.Context(), daemon.Person{UID: 7})
+				c, err := w.daemon.Reconcile(t.Context(), operator.Person{UID: 7})
 				w.must(err)
 				ended, missing := 0, 0
 				for _, v := range c.Vaults {

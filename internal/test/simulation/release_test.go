@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 )
 
 // seldom is a small world that looks for folders once an hour.
@@ -48,7 +49,7 @@ func (w *World) only() (e ledger.Entry) {
 func TestRelease_I2_AsksAboutEveryRegistrationFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := failedThrice(t)
-		after, err := w.d.Humans().Release(context.Background(), e, daemon.Person{UID: 7, Reason: "asked the provider"})
+		after, err := w.d.Actions().Release(context.Background(), e, operator.Person{UID: 7, Reason: "asked the provider"})
 		if err != nil || after.State != ledger.Archived || !after.PossibleDouble || !after.IsArchivedTwice() {
 			t.Errorf("%v: %s, double %t", err, after.State, after.PossibleDouble)
 		}
@@ -72,9 +73,9 @@ func TestRelease_I2_ChangesNothingUnasked(t *testing.T) {
 			}
 			return next.RoundTrip(r)
 		})
-		_, err := w.d.Humans().Release(context.Background(), e, daemon.Person{UID: 7, Reason: "x"})
+		_, err := w.d.Actions().Release(context.Background(), e, operator.Person{UID: 7, Reason: "x"})
 		fault, is := errors.AsType[*apicall.Error](err)
-		if !errors.Is(err, daemon.ErrNotAsked) || !is || fault.Outcome == apicall.Refused || fault.Outcome == apicall.NotProcessed || fault.Denied {
+		if !errors.Is(err, operator.ErrNotAsked) || !is || fault.Outcome == apicall.Refused || fault.Outcome == apicall.NotProcessed || fault.Denied {
 			t.Errorf("%v", err)
 		}
 		if now := w.only(); now.Rev != e.Rev || now.State != ledger.Quarantined {
@@ -103,7 +104,7 @@ func TestRelease_I2_WaitsForWhatIsUnderWay(t *testing.T) {
 			w.Advance(time.Minute)
 		}
 		e = w.only()
-		after, err := w.d.Humans().Release(context.Background(), e, daemon.Person{UID: 7, Reason: "x"})
+		after, err := w.d.Actions().Release(context.Background(), e, operator.Person{UID: 7, Reason: "x"})
 		if err != nil || after.State != ledger.Uploaded || after.Current().Ticket.Remote != e.Registrations[0].Ticket.Remote {
 			t.Errorf("%v: %s of %+v", err, after.State, after.Registrations)
 		}

@@ -14,11 +14,12 @@ import (
 	"vaultd/internal/daemon"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
 	"vaultd/internal/proof"
 )
 
 // administrator does by hand what vaultd leaves to people.
-var administrator = daemon.Person{UID: 1000, Reason: "as the runbook says"}
+var administrator = operator.Person{UID: 1000, Reason: "as the runbook says"}
 
 // Administer lets the administrator look once at what waits for a person: a ledger in
 // safe mode is compared with the archive, a disposal that was stopped is let go. What
@@ -36,7 +37,7 @@ func (w *World) Administer() {
 	}
 	for _, p := range w.d.State().Pauses {
 		if p.Target.Purpose == ingest.ToDispose {
-			n, err := w.d.Humans().ApproveDisposal(ctx, p.Target.Drop, administrator)
+			n, err := w.d.Actions().ApproveDisposal(ctx, p.Target.Drop, administrator)
 			w.log.logger().Info("the administrator let disposals go", "drop", p.Target.Drop, "folders", n, "err", err)
 		}
 	}

@@ -1,4 +1,4 @@
-package daemon
+package operator
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func (c Comparison) accept(p Person) func(context.Context, recovery.VaultReport)
 			if !a.covers(v) {
 				continue
 			}
-			by, note := p.signed()
+			by, note := p.Sign()
 			// A crash after this commit leaves the mark alone: the next comparison concludes nothing from the index
 			// until it is accepted again.
 			err := c.Ledger.CommitMark(ctx, ledger.Mark{Name: ledger.MarkIndex, Vault: v.Vault, By: by, At: c.Now().Wall, Cause: v.Gave()}, note)
@@ -66,8 +66,8 @@ func (c Compared) Complete() bool {
 	return true
 }
 
-// incomplete says of each index that was not read to its end how far the walk came, and what to do.
-func (c Compared) incomplete(accept []AcceptedIndex) (why []string) {
+// Incomplete says of each index that was not read to its end how far the walk came, and what to do.
+func (c Compared) Incomplete(accept []AcceptedIndex) (why []string) {
 	stays := ""
 	if c.Safe {
 		stays = "; safe mode stays"

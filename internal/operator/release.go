@@ -1,4 +1,4 @@
-package daemon
+package operator
 
 import (
 	"context"
@@ -20,41 +20,41 @@ var ErrNotAsked = errors.New("nothing was changed, for the archive must be asked
 //
 // The error wraps [ErrNotAsked], and what kept an answer away (see [apicall.Error]), where not all were answered; it wraps
 // [ledger.ErrIllegal] where e cannot be released. Then nothing has changed.
-func (h *Humans) Release(ctx context.Context, e ledger.Entry, p Person) (ledger.Entry, error) {
-	by, _ := p.signed()
-	if _, err := ledger.Transition(e, ledger.Released{By: by}, h.now()); err != nil {
+func (a *Actions) Release(ctx context.Context, e ledger.Entry, p Person) (ledger.Entry, error) {
+	by, _ := p.Sign()
+	if _, err := ledger.Transition(e, ledger.Released{By: by}, a.cfg.Now()); err != nil {
 		return ledger.Entry{}, err
 	}
-	evs, err := h.askAll(ctx, e)
+	evs, err := a.askAboutAll(ctx, e)
 	if err != nil {
 		return ledger.Entry{}, fmt.Errorf("%w: %w", ErrNotAsked, err)
 	}
 	if len(evs) > 0 {
 		// A crash after this commit leaves an entry that knows more and was not released: the command is given again.
-		heard, err := h.apply(context.WithoutCancel(ctx), ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: h.now()})
+		heard, err := a.applyChange(context.WithoutCancel(ctx), ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: a.cfg.Now()})
 		if err != nil {
 			return heard, err
 		}
-		h.heard(heard)
+		a.cfg.Committed()
 		if e = heard; e.State != ledger.Unclear && e.State != ledger.Quarantined {
 			return e, nil
 		}
 	}
-	return h.Act(ctx, e, p, func(by ledger.Operator) ledger.Event { return ledger.Released{By: by} })
+	return a.Act(ctx, e, p, func(by ledger.Operator) ledger.Event { return ledger.Released{By: by} })
 }
 
-// askAll asks about each registration of e, and returns what the archive says of them all.
-func (h *Humans) askAll(ctx context.Context, e ledger.Entry) (evs []ledger.Event, err error) {
+// askAboutAll asks about each registration of e, and returns what the archive says of them all.
+func (a *Actions) askAboutAll(ctx context.Context, e ledger.Entry) (evs []ledger.Event, err error) {
 	var numbers []archive.RemoteID
 	for _, r := range e.Registrations {
 		if !slices.Contains(numbers, r.Ticket.Remote) {
 			numbers = append(numbers, r.Ticket.Remote)
 		}
 	}
-	if len(numbers) > 0 && h.asks == nil {
+	if len(numbers) > 0 && a.cfg.Service == nil {
 		return nil, errors.New("no archive is configured")
 	}
-	told, err := recovery.AskEach(ctx, h.asks, e.Vault, numbers)
+	told, err := recovery.AskEach(ctx, a.cfg.Service, e.Vault, numbers)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (h *Humans) askAll(ctx context.Context, e ledger.Entry) (evs []ledger.Event
 		if _, ours := e.GenerationOf(rc.ID); rc.Remote != number || !rc.ID.IsZero() && !ours {
 			return nil, fmt.Errorf("ask about bumId %s: the archive answers about another document; ask its provider", number)
 		}
-		evs = append(evs, ledger.StatusSeen{Receipt: rc, Grace: h.grace, NotBefore: h.now().Wall})
+		evs = append(evs, ledger.StatusSeen{Receipt: rc, Grace: a.cfg.Grace, NotBefore: a.cfg.Now().Wall})
 	}
 	return evs, nil
 }

@@ -1,4 +1,4 @@
-package daemon
+package operator
 
 import (
 	"context"
@@ -114,7 +114,7 @@ func TestLastDoubt_I15_FromTheEarliestSinceTheLatest(t *testing.T) {
 			if row.told >= 0 {
 				told = a.at(row.told)
 			}
-			d, err := lastDoubt(a.Ledger)
+			d, err := LastDoubt(a.Ledger)
 			if a.must(err); d == nil || !d.From.Equal(from) || !d.Since.Equal(a.at(row.since)) || !d.Told.Equal(told) {
 				t.Errorf("%+v, want from %v since %v told %v", d, from, a.at(row.since), told)
 			}

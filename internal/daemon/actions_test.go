@@ -13,10 +13,11 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/operator"
 )
 
 // returned makes a ledger in which one folder was rejected and given back, and the people's side of it.
-func returned(t *testing.T) (*Humans, *boltledger.Ledger, ledger.Entry, string) {
+func returned(t *testing.T) (*operator.Actions, *boltledger.Ledger, ledger.Entry, string) {
 	t.Helper()
 	now, err := Clock()
 	if err != nil {
@@ -42,17 +43,17 @@ func returned(t *testing.T) (*Humans, *boltledger.Ledger, ledger.Entry, string) 
 	if err != nil || rs[0].Err != nil {
 		t.Fatal(err, rs)
 	}
-	return NewHumans(cfg, l), l, rs[0].Entry, cfg.Drops[0].Path
+	return NewActions(cfg, l), l, rs[0].Entry, cfg.Drops[0].Path
 }
 
 // The old entry moves on between the look and the act: both are committed all the same, with who acted and why.
 func TestRetry_I29_OldEntryMovedOn(t *testing.T) {
 	h, l, old, path := returned(t)
-	held, err := h.Act(t.Context(), old, Person{UID: 7}, func(by ledger.Operator) ledger.Event { return ledger.Held{By: by} })
+	held, err := h.Act(t.Context(), old, operator.Person{UID: 7}, func(by ledger.Operator) ledger.Event { return ledger.Held{By: by} })
 	if err != nil || !held.Hold {
 		t.Fatal(held, err)
 	}
-	next, err := h.Retry(t.Context(), old, Person{UID: 8, Reason: "corrected"}) // as it was before
+	next, err := h.Retry(t.Context(), old, operator.Person{UID: 8, Reason: "corrected"}) // as it was before
 	if err != nil || next.State != ledger.Discovered || next.Supersedes != old.Key || next.Folder != "Huber 88" || next.Fingerprint.IsZero() {
 		t.Fatalf("%+v %v", next, err)
 	}
@@ -82,18 +83,20 @@ func TestRetry_I29_OldEntryMovedOn(t *testing.T) {
 
 // Where the folder cannot be taken, nothing has changed.
 func TestRetry_FolderCannotBeTaken(t *testing.T) {
-	for name, spoil := range map[string]func(h *Humans, dir string, old *ledger.Entry) error{
-		"Gone": func(_ *Humans, dir string, _ *ledger.Entry) error { return os.Rename(dir, dir+" moved") },
-		"AFileNow": func(_ *Humans, dir string, _ *ledger.Entry) error {
+	for name, spoil := range map[string]func(h *operator.Actions, dir string, old *ledger.Entry) error{
+		"Gone": func(_ *operator.Actions, dir string, _ *ledger.Entry) error { return os.Rename(dir, dir+" moved") },
+		"AFileNow": func(_ *operator.Actions, dir string, _ *ledger.Entry) error {
 			return errors.Join(os.Rename(dir, dir+" moved"), os.WriteFile(dir, nil, 0o600))
 		},
-		"ALinkNow": func(_ *Humans, dir string, _ *ledger.Entry) error {
+		"ALinkNow": func(_ *operator.Actions, dir string, _ *ledger.Entry) error {
 			return errors.Join(os.Rename(dir, dir+" moved"), os.Symlink(dir+" moved", dir))
 		},
-		"NotAPlace":     func(_ *Humans, _ string, old *ledger.Entry) error { old.Dest = "../elsewhere"; return nil },
-		"StillClaimed":  func(_ *Humans, _ string, old *ledger.Entry) error { old.Source = ledger.Claimed; return nil },
-		"NoSuchDrop":    func(_ *Humans, _ string, old *ledger.Entry) error { old.Drop = "beta"; return nil },
-		"AnotherLedger": func(h *Humans, dir string, _ *ledger.Entry) error { return foreign(filepath.Dir(filepath.Dir(dir))) },
+		"NotAPlace":    func(_ *operator.Actions, _ string, old *ledger.Entry) error { old.Dest = "../elsewhere"; return nil },
+		"StillClaimed": func(_ *operator.Actions, _ string, old *ledger.Entry) error { old.Source = ledger.Claimed; return nil },
+		"NoSuchDrop":   func(_ *operator.Actions, _ string, old *ledger.Entry) error { old.Drop = "beta"; return nil },
+		"AnotherLedger": func(h *operator.Actions, dir string, _ *ledger.Entry) error {
+			return foreign(filepath.Dir(filepath.Dir(dir)))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, l, old, path := returned(t)
@@ -101,7 +104,7 @@ func TestRetry_FolderCannotBeTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := l.Head()
-			if next, err := h.Retry(t.Context(), old, Person{}); err == nil {
+			if next, err := h.Retry(t.Context(), old, operator.Person{}); err == nil {
 				t.Errorf("taken as %+v", next)
 			}
 			if after := l.Head(); after != before || l.Balance().Seen != 1 {
@@ -126,7 +129,7 @@ func TestRetry_I11_CommitFailsAfterTheClaim(t *testing.T) {
 	if err := l.Close(); err != nil { // every later change is refused
 		t.Fatal(err)
 	}
-	if next, err := h.Retry(t.Context(), old, Person{}); err == nil {
+	if next, err := h.Retry(t.Context(), old, operator.Person{}); err == nil {
 		t.Fatalf("committed as %+v", next)
 	}
 	f, err := drop.Open(drop.Config{Path: path, Name: "acme", LedgerID: "L-1", Environment: "test", Epoch: 1})

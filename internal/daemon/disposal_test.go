@@ -1,0 +1,59 @@
+package daemon
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
+)
+
+// I3, I29: what the disposal limit stopped goes on by a person's decision, which is journaled.
+func TestApproveDisposal_I29(t *testing.T) {
+	inHouse(t, func(d *Drop) { d.Disposes, d.Grace = true, 24*time.Hour }, func(h *house) {
+		h.d.limit.AlwaysUsual = 1
+		for _, n := range []string{"1", "2", "3"} {
+			h.drop("Huber "+n, "INV-"+n, "content "+n, false)
+		}
+		h.pass()
+		if _, err := h.d.Actions().ApproveDisposal(t.Context(), "acme-in", operator.Person{UID: 1000, Reason: "too early"}); !errors.Is(err, operator.ErrNothingDue) {
+			t.Errorf("nothing is due yet: %v", err)
+		}
+		time.Sleep(25 * time.Hour)
+		synctest.Wait()
+		p := h.d.State().Pauses
+		if len(p) != 1 || p[0].Target.String() != "disposal of acme-in" || !p[0].Next.IsZero() || h.sources()[ledger.Kept] < 2 {
+			t.Fatalf("%+v, %v", p, h.sources())
+		}
+		stopped := h.sources()[ledger.Kept] // the first may have been due alone, and gone
+		n, err := h.d.Actions().ApproveDisposal(t.Context(), "acme-in", operator.Person{UID: 1000, Reason: "it is right"})
+		if err != nil || n != stopped {
+			t.Fatal(n, err)
+		}
+		h.pass()
+		if len(h.d.State().Pauses) != 0 || h.sources()[ledger.Gone] != 3 {
+			t.Errorf("%v, %v", h.d.State().Pauses, h.sources())
+		}
+		journaled := 0
+		h.must(h.d.Ledger().Lines(1, func(_ uint64, line []byte) error {
+			if s := string(line); strings.Contains(s, ledger.MarkDisposal) && strings.Contains(s, `"uid":1000`) && !strings.Contains(s, "it is right") {
+				journaled++
+			}
+			return nil
+		}))
+		if journaled != 1 {
+			t.Errorf("%d journal lines about the approval", journaled)
+		}
+	})
+}
+
+func (h *house) sources() map[ledger.Source]int {
+	h.t.Helper()
+	n := map[ledger.Source]int{}
+	h.must(h.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error { n[e.Source]++; return nil }))
+	return n
+}

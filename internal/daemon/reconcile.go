@@ -1,0 +1,169 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/operator"
+	"vaultd/internal/recovery"
+)
+
+// ErrComparing says that another comparison is under way.
+var ErrComparing = errors.New("the ledger is just being compared with the archive")
+
+// Reconcile holds the ledger against the archive. In safe mode it first gives an entry to
+// every claimed folder that has none, waits a while for those to be packed, and it ends safe mode once everything was read and
+// every drop folder was there. Its error is the first that kept something from being
+// read; then safe mode stays. accept names the incomplete indexes that p lets count as complete.
+func (d *Daemon) Reconcile(ctx context.Context, p operator.Person, accept ...operator.AcceptedIndex) (operator.Compared, error) {
+	if !d.comparing.TryLock() {
+		return operator.Compared{}, ErrComparing
+	}
+	defer d.comparing.Unlock()
+	drops, done, why := d.openFolders()
+	defer done()
+	all := operator.Comparison{Ledger: d.ledger, Archive: d.cfg.Archive, Drops: drops, Away: why, Accept: accept, Grace: d.cfg.Grace, Now: d.cfg.Now}
+	c, err := operator.Reconcile(ctx, all, p)
+	if err == nil && c.Unpacked > 0 && c.Safe && !c.Left {
+		if err = d.awaitPacking(ctx); err == nil {
+			c, err = operator.Reconcile(ctx, all, p)
+		}
+	}
+	if err == nil && c.Waits > 0 && p.UID != ledger.VaultdUID {
+		select {
+		case d.compared <- struct{}{}:
+		default:
+		}
+	}
+	if c.Heard > 0 {
+		d.cfg.Log.Warn("the archive has content that the ledger did not count; its entries were told", "registrations", c.Heard)
+		d.conductor.Wake()
+	}
+	if c.Left {
+		d.cfg.Log.Info("safe mode ends", "uid", p.UID, "cleared", c.Cleared, "waiting", c.Waits)
+		d.conductor.Wake()
+		for _, r := range d.drops {
+			r.clerk.poke()
+			r.watcher.RequestRescan()
+		}
+	}
+	return c, err
+}
+
+// packPatience is how long a comparison in safe mode waits, at least, for the folders that
+// had been taken: they settle once more before they are packed.
+const packPatience = 90 * time.Second
+
+// packPatience allows for a folder that was seen to change once more meanwhile: then it must
+// be quiet for twice as long.
+func (d *Daemon) packPatience() time.Duration {
+	wait := packPatience
+	for _, r := range d.drops {
+		wait = max(wait, 4*r.cfg.Settle+30*time.Second)
+	}
+	return wait
+}
+
+// awaitPacking gives the folders in doubt the time to get their identities, without which
+// the archive cannot speak for them. It does not wait for those that cannot be packed.
+func (d *Daemon) awaitPacking(ctx context.Context) error {
+	over := time.NewTimer(d.packPatience())
+	defer over.Stop()
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		waiting, errFound := false, errors.New("found")
+		err := d.ledger.OpenEntries(func(e ledger.Entry) error {
+			if waiting = e.NeedsReconcile && e.State == ledger.Discovered && (e.Cause.Code == "" || e.Cause.Code == "still-changing"); waiting {
+				return errFound
+			}
+			return nil
+		})
+		if !waiting || err != nil && !errors.Is(err, errFound) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-over.C:
+			return nil
+		case <-look.C:
+		}
+	}
+}
+
+// openFolders lends the drop folders that are open, and says of the others why they are
+// not.
+func (d *Daemon) openFolders() (drops []recovery.Drop, done func(), why []string) {
+	var ends []func()
+	for _, r := range d.drops {
+		f, end, err := r.hold()
+		if err == nil {
+			err = f.CheckStillOurs()
+			ends = append(ends, end)
+		}
+		if err != nil {
+			why = append(why, "drop "+r.cfg.Name+" cannot be looked through: "+err.Error())
+			f = nil
+		}
+		drops = append(drops, recovery.Drop{Name: r.cfg.Name, Vault: r.cfg.Vault, Rules: r.cfg.Rules, Folder: f, Retention: r.cfg.Retention})
+	}
+	return drops, func() {
+		for _, end := range ends {
+			end()
+		}
+	}, why
+}
+
+const (
+	firstFollow = 2 * time.Second // after a comparison that left entries in doubt: folders are being packed
+	lastFollow  = time.Hour
+)
+
+// follow compares again and again while entries are in doubt that an earlier comparison
+// could not speak for. A person makes the first one: it ends safe mode.
+func (d *Daemon) follow(ctx context.Context) {
+	wait, look := 15*firstFollow, true
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-d.compared:
+			wait, look = firstFollow, true
+			continue
+		case <-timer.C:
+		}
+		switch _, safe := d.ledger.SafeMode(); {
+		case d.cfg.Archive == nil:
+			return
+		case safe: // a person makes the first one
+		case look:
+			look = d.followOnce(ctx)
+		}
+		wait = min(2*wait, lastFollow)
+	}
+}
+
+// followOnce compares if an entry is in doubt. It returns whether one still is.
+func (d *Daemon) followOnce(ctx context.Context) bool {
+	doubt, err := operator.LastDoubt(d.ledger)
+	if doubt == nil {
+		return err != nil
+	}
+	c, err := d.Reconcile(ctx, operator.Person{UID: ledger.VaultdUID})
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		d.cfg.Log.Warn("entries in doubt stay so", "err", err)
+	case !c.Complete():
+		d.cfg.Log.Warn("entries in doubt stay so", "why", c.Incomplete(nil))
+	case c.Cleared > 0:
+		d.cfg.Log.Info("compared with the archive", "cleared", c.Cleared, "still_in_doubt", c.Waits)
+		d.conductor.Wake()
+	}
+	return true
+}

@@ -1,0 +1,65 @@
+package operator
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"vaultd/internal/ingest"
+)
+
+// I3: what is far more than the busiest days had waits for a person.
+func TestDisposalLimit_I3(t *testing.T) {
+	const day = 24 * time.Hour
+	type pass struct {
+		after time.Duration // since the pass before
+		due   int
+		stops bool
+	}
+	for name, passes := range map[string][]pass{
+		"NothingWasEverDisposedOf": {{0, 200, false}, {0, 1, true}},
+		"WrongClock":               {{0, 100, false}, {day, 100, false}, {day, 100, false}, {3650 * day, 3000, true}},
+		"KeepBecameDelete":         {{0, 20_000, true}},
+		"ManySmallPassesOfADay":    {{0, 150, false}, {time.Hour, 50, false}, {time.Hour, 10, true}},
+		"MonthEnds":                {{0, 200, false}, {day, 500, false}, {30 * day, 900, false}, {31 * day, 1000, false}, {31 * day, 10_000, true}},
+		"TheMemoryFades":           {{0, 200, false}, {day, 590, false}, {400 * day, 590, true}},
+		"ClockSetBack":             {{0, 150, false}, {-400 * day, 150, false}, {0, 500, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, now := t.TempDir(), time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+			for i, p := range passes {
+				now = now.Add(p.after)
+				// Each pass is another process: what counts outlives it.
+				b := NewDisposalLimit(dir, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+				err := b.Book("acme-in", p.due)
+				if stopped, ok := errors.AsType[*ingest.DisposalLimitError](err); ok != p.stops || err != nil && !ok {
+					t.Errorf("pass %d: %v", i, err)
+				} else if ok && stopped.Due != p.due {
+					t.Errorf("pass %d: %+v", i, stopped)
+				}
+				if err := b.Book("another", 200); err != nil && i == 0 {
+					t.Errorf("another drop: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func TestDisposalLimit_I3_DamagedMemoryStopsEarlier(t *testing.T) {
+	dir := t.TempDir()
+	for _, text := range []string{"", "{", `{"acme-in": null}`, `[1]`, `{"acme-in": {"busiest": "x"}}`} {
+		if err := os.WriteFile(filepath.Join(dir, disposalsFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b := NewDisposalLimit(dir, time.Now, slog.New(slog.DiscardHandler))
+		if err := b.Book("acme-in", 201); err == nil {
+			t.Errorf("%q let all go", text)
+		}
+		if err := b.Book("acme-in", 200); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
