@@ -28,12 +28,15 @@ func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 	if r == nil {
 		return ErrIllegal
 	}
+	// What was known before is kept: the answer changes the counters below, and the decision needs both.
 	contradicted, successes := e.Contradicted, e.countSuccesses()
 	worked := r.EqualAnswers > 0 && (r.LastStatus == archive.InProgress || r.LastStatus == archive.Unfamiliar)
+	// Counted before it is judged, because the evidence of absence includes this answer.
 	r.countAnswer(ev.Receipt.Status, at.Wall, ev.Grace)
 	if e.isWatched(r) {
 		r.LastAnswer = at.Wall // the next late question comes after this answer, counted or not
 	}
+	// A word that is not known is in none of these cases: it never counts as success, failure or absence.
 	switch ev.Receipt.Status {
 	case archive.Successful:
 		e.recordSuccess(r, ev.Receipt, at)
@@ -86,6 +89,7 @@ func (r *Registration) countAnswer(w archive.ServiceStatus, at time.Time, grace 
 	switch {
 	case w != r.LastStatus || r.EqualAnswers == 0:
 		r.LastStatus, r.EqualAnswers, r.LastAnswer = w, 1, at
+	// Answers that come right after one another may be one stale copy at the service: they count once.
 	case at.Sub(r.LastAnswer) >= grace/graceParts && r.EqualAnswers < 255:
 		r.EqualAnswers, r.LastAnswer = r.EqualAnswers+1, at
 	}
@@ -112,6 +116,7 @@ func (r Registration) Evidence(grace time.Duration) (have, need int, from time.T
 // our clock and by the service's, which read date when it answered. Where it told the time
 // with the ticket, an answer without it proves nothing; where it never does, ours counts.
 func (r *Registration) unusedFor(at, date time.Time) time.Duration {
+	// Both clocks must say that the time is over: one of them may have been set meanwhile.
 	ours, granted := at.Sub(r.lastUse()), !r.Ticket.Date.IsZero()
 	switch {
 	case granted && date.IsZero():
@@ -140,6 +145,7 @@ func (e *Entry) recordSuccess(r *Registration, rc archive.Receipt, at archive.In
 			r.SucceededAt = at.Wall
 		}
 	}
+	// The only place where an entry becomes archived by an answer, and only by the service's own success.
 	r.Fate = Succeeded
 	switch {
 	case e.State.IsOpen():
@@ -151,6 +157,7 @@ func (e *Entry) recordSuccess(r *Registration, rc archive.Receipt, at archive.In
 			e.ArchivedAt = at.Wall
 		}
 		e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1
+	// The document is archived already under another number. Final states never change; a person is told of the second copy.
 	case e.State == Archived:
 		e.PossibleDouble = e.PossibleDouble || rc.Remote != e.ArchivedRemote
 	default: // rejected, duplicate, quarantined: the service holds what we say it does not
@@ -167,6 +174,7 @@ func (e *Entry) recordProgress(r *Registration, at archive.Instant) {
 	if unawaited || r.Fate == MaybeStored {
 		r.Fate = Stored
 	}
+	// Progress means that the service holds the bytes. Sending them again would make a second document, so the entry waits.
 	switch current := e.isCurrent(r); {
 	case current && (e.State == Unclear || e.State == Sending || e.State == Registered || e.State == Packaged):
 		if failed && e.Failures > 0 {
@@ -195,6 +203,7 @@ func (e *Entry) recordFailure(r *Registration, ev StatusSeen, at archive.Instant
 		return
 	}
 	current := e.isCurrent(r)
+	// A failure ends one attempt. The document is registered again, unless a person must look first.
 	switch {
 	case current && e.State == Uploaded:
 		e.markLapsed(r, at)
@@ -215,9 +224,11 @@ func (e *Entry) recordFailure(r *Registration, ev StatusSeen, at archive.Instant
 func (e *Entry) recordMissing(r *Registration, ev StatusSeen, at archive.Instant) {
 	current := e.isCurrent(r)
 	switch {
+	// The service denies what it confirmed. The entry stays archived and is flagged; its folder is not disposed of.
 	case r.Fate == Succeeded:
 		e.Contradicted = e.Contradicted || ev.Receipt.Status != archive.Absent // retention may end
 	case current && e.State == Uploaded:
+		// The service's list may be behind the store. After the grace the package counts as doubtful, and evidence is collected.
 		if at.Wall.Sub(e.UploadedAt) >= ev.Grace { // that alone sends nothing
 			r.Fate, r.EqualAnswers = MaybeStored, 0
 			e.Failures++
@@ -226,6 +237,7 @@ func (e *Entry) recordMissing(r *Registration, ev StatusSeen, at archive.Instant
 		}
 	case current && e.State == Sending: // the window decides first
 	case ev.Receipt.Status == archive.Absent || !r.isProvenAbsent(at, ev):
+	// Proven absent: this is the only way from unclear to a new registration without a person.
 	case r.Fate == MaybeStored || r.Fate == Stored:
 		e.markLapsed(r, at)
 		if current && e.State == Unclear {
@@ -248,11 +260,13 @@ func (e *Entry) markLapsed(r *Registration, at archive.Instant) {
 // failed or lost it so often that a person must look, or another registration of it
 // may hold content: then that one is asked about first.
 func (e *Entry) registerAgain(c Cause) {
+	// The same package failed again and again. Another attempt would cost money and fail too.
 	if e.Failures >= maxFailures {
 		e.enterQuarantine(c)
 		return
 	}
 	next := Packaged
+	// Another registration of this document may hold content: its fate is asked first, or there could be two copies.
 	if !e.PossibleDouble && len(e.OpenQuestions()) > 0 {
 		next = e.makeOpenQuestionCurrent()
 	}

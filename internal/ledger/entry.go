@@ -219,6 +219,7 @@ func appendIfNew(all []archive.RemoteID, r archive.RemoteID) []archive.RemoteID 
 func (e Entry) Orphans() []archive.RemoteID {
 	var none []archive.RemoteID
 	for i, r := range e.Registrations {
+		// The current ticket is about to be used; it becomes an orphan only when its window closes unused.
 		current := i == len(e.Registrations)-1 && (e.State == Registered || e.State == Sending)
 		sent := slices.ContainsFunc(e.Registrations, func(o Registration) bool {
 			return o.Ticket.Remote == r.Ticket.Remote && o.Fate != Unsent && o.Fate != Declined
@@ -234,6 +235,7 @@ func (e Entry) Orphans() []archive.RemoteID {
 // moves to the archive of entries and is rewritten only by a human act, a
 // contradiction or an erasure.
 func (e Entry) IsAtRest() bool {
+	// An entry with a due step must stay among the open ones: the due index and the start look there alone.
 	_, _, due := Due(e)
 	return e.State.IsFinal() && !due && !e.Hold && !e.NeedsReconcile && !e.NeedsPerson()
 }
@@ -284,7 +286,9 @@ func (e *Entry) countAttempt() {
 // enterState changes the state and starts its step afresh.
 func (e *Entry) enterState(s State) {
 	e.State = s
+	// Waits and causes belong to the state that is left: a new state starts its own retries.
 	e.Attempt, e.NotBefore, e.WaitsFor, e.Cause = 0, time.Time{}, archive.Key{}, Cause{}
+	// No other state may upload, so the secret address is wiped in the same commit.
 	if r := e.Current(); r != nil && s != Registered && s != Sending {
 		r.wipeTicket()
 	}

@@ -13,6 +13,7 @@ const (
 // CompareIdentity compares a packed folder, as its Sealed event and vault would have it,
 // with the entry that holds its identity.
 func CompareIdentity(first Entry, ev Sealed, vault string) Verdict {
+	// The same identity with other content: free only where nothing of the first was ever accepted.
 	if string(first.Vault) != vault || first.Content != ev.Content || first.Metadata != ev.Metadata {
 		if first.State == Rejected && !first.InDoubt && !first.Contradicted && first.Posts == first.Answers && len(first.Registrations) == 0 {
 			return Proceed

@@ -26,6 +26,8 @@ func (ev ClaimedFolder) apply(e *Entry, at archive.Instant) error {
 	if e.State != None || e.Key.IsZero() {
 		return ErrIllegal
 	}
+	// The folder was renamed and synced before this event. A crash between the two leaves a claimed folder without an entry,
+	// which the next start adopts under the key in its path.
 	e.State, e.Source = Discovered, Claimed
 	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
 	e.Fingerprint, e.NotBefore, e.Supersedes = ev.Look, ev.NotBefore, ev.Supersedes
@@ -46,6 +48,7 @@ func (ev StillChanging) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Discovered); err != nil {
 		return err
 	}
+	// Packing starts only after two scans with one fingerprint; a crash in between costs one more wait.
 	e.Fingerprint, e.WaitsFor = ev.Fingerprint, archive.Key{} // it may be another invoice now
 	e.postpone(ev.NotBefore, Cause{Code: "still-changing"})
 	return nil
@@ -73,6 +76,7 @@ func (ev Postponed) apply(e *Entry, at archive.Instant) error {
 	if step == Ask && len(e.OpenQuestions()) == 0 {
 		ev.NotBefore = laterOf(ev.NotBefore, e.recordSilence(at.Wall))
 	}
+	// The time is stored, so a restart does not retry everything at once.
 	e.postpone(ev.NotBefore, ev.Cause)
 	e.WaitsFor = ev.WaitsFor
 	return nil
@@ -101,6 +105,8 @@ func (ev Sealed) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Discovered); err != nil || ev.ID.IsZero() || ev.Package.IsZero() {
 		return ErrIllegal
 	}
+	// The ZIP lay synced in the spool before this event. A crash before the commit leaves a ZIP that no entry names; the next
+	// start seals again, and the same input gives the same bytes.
 	e.enterState(Packaged)
 	e.Fingerprint = archive.Digest{} // it served to see whether the folder was still changing
 	e.ID, e.FirstID, e.IDFromSidecar, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.IDFromSidecar, ev.Content, ev.Metadata, ev.Package
@@ -125,6 +131,7 @@ func (ev Resealed) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Packaged, Registering, Registered, Sending); err != nil {
 		return err
 	}
+	// Bytes may have reached the store for one of them. Other bytes would be a second document under the same identity.
 	for _, r := range e.Registrations {
 		if (r.Fate != Unsent || e.Pruned.Lapsed > 0) && ev.Package.SHA256 != e.Package.SHA256 {
 			return ErrIllegal
@@ -146,6 +153,7 @@ func (ev Refused) apply(e *Entry, _ archive.Instant) error {
 		e.enterQuarantine(ev.Cause)
 		return nil
 	}
+	// Rejected promises that nothing is at the service. Where that is not certain, the entry goes to quarantine by another event.
 	if !e.HasNothingAtService() {
 		return ErrIllegal
 	}
@@ -164,6 +172,7 @@ func (ev FoundDuplicate) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Discovered); err != nil || ev.First.IsZero() {
 		return ErrIllegal
 	}
+	// Final at once: nothing was registered for this entry, so nothing has to be undone after a crash.
 	e.enterState(Duplicate)
 	e.DuplicateOf = ev.First
 	return nil

@@ -30,6 +30,7 @@ func (e *Entry) watchedRegistration(i int) *Registration {
 	if r.Fate == Unsent || r.Fate == Succeeded {
 		return nil
 	}
+	// The service may give one number twice; its answer is about the last registration with it.
 	last := e.findRegistration(r.Ticket.Remote)
 	if last.Fate != Unsent && !last.IsGivenUp() {
 		return nil
@@ -94,6 +95,7 @@ func (e *Entry) asksAgain() bool {
 	if e.State != Packaged || r == nil || r.Fate != Lapsed || r.EqualAnswers >= neededAnswers {
 		return false
 	}
+	// One more answer after the failure decides. A crash in between changes nothing: both times are stored.
 	return !r.LastAnswer.After(r.ClosedAt) || r.LastStatus == archive.Unfamiliar // a word that is not known may be progress
 }
 
@@ -105,6 +107,8 @@ const longestSilence = 24 * time.Hour
 // as the question is overdue, at most a day. One that is still not answered when its month is over counts as answered,
 // and a failure is not asked about again after a day: else an archive that cannot tell would be asked for ever.
 func (e *Entry) recordSilence(now time.Time) (next time.Time) {
+	// The document must not wait for ever for an archive that does not answer: it is registered again, and a late success
+	// of the first package is still noticed by the later questions.
 	if r := e.Current(); e.asksAgain() && now.Sub(r.ClosedAt) >= longestSilence {
 		r.LastAnswer, r.EqualAnswers = now, neededAnswers
 		return next
@@ -119,6 +123,7 @@ func (e *Entry) recordSilence(now time.Time) (next time.Time) {
 			e.watchedRegistration(i).LastAnswer = now
 		}
 	}
+	// An entry on its way has its own retries: the late questions must not delay them.
 	if e.State.IsOpen() {
 		return time.Time{}
 	}

@@ -52,6 +52,7 @@ func NewLine(n uint64, after Entry, ev Event, at archive.Instant) Line {
 	if !after.ID.IsZero() {
 		l.ID = after.ID.String()
 	}
+	// Only keys, numbers, digests and words: what names people must stay erasable while the chain verifies.
 	switch ev := ev.(type) {
 	case ClaimedFolder:
 		l.Vault, l.Other = string(ev.Vault), keyText(ev.Supersedes)
@@ -146,6 +147,7 @@ type Head struct {
 // Next returns the head after one more line: the hash is the SHA-256 of the hash
 // before and the line's bytes as stored.
 func (h Head) Next(line []byte) Head {
+	// The bytes are hashed as they are stored. Encoding a line anew could give other bytes in a later version.
 	s := sha256.New()
 	s.Write(h.Hash[:])
 	s.Write(line)

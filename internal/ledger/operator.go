@@ -93,8 +93,10 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 	}
 	switch e.State {
 	case Archived:
+		// The first reason that people are told of is the one that this act resolves.
 		switch a := e.Attention(); {
 		case e.isHalfwayDisposed():
+			// The disposal ends halfway for good. What is left of the folder stays; the next start removes nothing more.
 			e.Source, e.DisposeAt = Kept, time.Time{}
 		case a == RepeatedNumber || a == StrangeDate:
 			e.Reviewed = true
@@ -105,6 +107,7 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 		e.Hold = false // it waited for this decision, and its folder must come back
 		e.Cause = Cause{Code: "given-back", Text: "It was given back before anything was sent. Ask IT why, and drop it again where it belongs."}
 	case Quarantined, Unclear:
+		// The cause must outlive the change of state: it tells why the entry is in doubt.
 		c := e.Cause
 		e.closeTicket(at.Wall)
 		e.enterState(Rejected)
@@ -161,6 +164,7 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 		return illegalBecause(NeedsReconcile)
 	}
 	e.closeTicket(at.Wall)
+	// The answer of the service wins over the decision: what is archived must not be sent again.
 	for _, r := range e.Registrations {
 		if r.Fate == Succeeded {
 			e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1
@@ -172,6 +176,7 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 			return nil
 		}
 	}
+	// The service is working on a copy. Waiting for it costs nothing; a new registration would be a second copy.
 	if i := slices.IndexFunc(e.Registrations, Registration.isUnderWay); i >= 0 {
 		e.PossibleDouble = e.PossibleDouble || e.countHolders() > 1
 		e.makeCurrent(i)
@@ -181,6 +186,7 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 	if e.Source != Claimed {
 		return illegalBecause(SourceGone)
 	}
+	// The flag is committed before anything is sent again: after a crash the audit still names the possible second copy.
 	e.PossibleDouble = e.PossibleDouble || e.countHolders() > 0
 	e.DuplicateConfirmed = e.PossibleDouble
 	if e.Package.IsZero() {
@@ -228,6 +234,8 @@ func (ev Retried) apply(e *Entry, _ archive.Instant) error {
 	case e.Source != Returned:
 		return illegalBecause(SourceNotReturned)
 	}
+	// Committed with the new entry where nothing changed meanwhile. After a crash the rejection may be open still; the new
+	// entry names it.
 	e.Resolved = true
 	return nil
 }

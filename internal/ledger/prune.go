@@ -12,6 +12,7 @@ const (
 // succeeded, or that is current, always stays. Of one that is not listed any more the
 // service's word is still heard, from its list and its index.
 func (e *Entry) pruneRegistrations() {
+	// Each counter reaches zero when its share of the list is full; what is above zero goes, the oldest first.
 	idle, asked := -maxListed, -maxLateListed
 	spare := func(i int) *int {
 		if _, is := e.nextLateQuestionOf(i); is {
@@ -27,6 +28,7 @@ func (e *Entry) pruneRegistrations() {
 	if idle <= 0 && asked <= 0 {
 		return
 	}
+	// A new slice: the entry that Transition was given still uses the old one.
 	kept := make([]Registration, 0, len(e.Registrations))
 	for i, r := range e.Registrations {
 		switch {

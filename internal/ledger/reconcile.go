@@ -20,8 +20,10 @@ func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 	if e.State == None || e.NeedsReconcile {
 		return ErrIllegal
 	}
+	// The copy tells how things stood when it was made. Each intent in it may have been carried out since.
 	switch e.State {
 	case Registered, Sending:
+		// The lost part of its life may have uploaded to this address.
 		e.Current().Fate = MaybeStored
 		e.closeTicket(at.Wall)
 		e.enterState(Unclear)
@@ -86,15 +88,18 @@ func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
 		Ticket: archive.Ticket{Remote: ev.Remote, Sent: archive.Instant{Wall: at.Wall}, Date: ev.Date}, Generation: n, ClosedAt: at.Wall,
 	}
 	if ev.ServiceTime.After(found.ClosedAt) { // our clock may be behind, and be set later
+		// The grace counts from the later of both clocks, so that a wrong one can only make it longer.
 		found.ClosedAt = ev.ServiceTime
 	}
 	if n > e.Generation {
 		e.Generation, e.ID, e.LostAnswers = n, ev.ID, e.Posts-e.Answers
 	}
+	// The ledger is complete, so it would list any registration with an address: this one was never used.
 	if !e.NeedsReconcile {
 		e.listBeforeCurrent(found)
 		return nil
 	}
+	// Its address may have been used in the lost part. It counts as holding content until the service says otherwise.
 	found.Fate = MaybeStored
 	e.Registrations = append(e.Registrations, found)
 	e.pruneRegistrations()
@@ -126,6 +131,7 @@ func (Reconciled) apply(e *Entry, _ archive.Instant) error {
 	if !e.NeedsReconcile {
 		return ErrIllegal
 	}
+	// From this commit on the usual steps go on. A crash before it repeats the questions, which change nothing at the service.
 	e.NeedsReconcile = false
 	return nil
 }
@@ -157,6 +163,7 @@ func (ev SourceFound) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(in...); err != nil {
 		return err
 	}
+	// No time to dispose: what happened to the folder is not known, so nothing removes it by itself.
 	e.Source, e.Dest, e.DisposeAt = ev.Source, ev.Dest, time.Time{}
 	return nil
 }
@@ -197,6 +204,7 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	if e.State != None || e.Key.IsZero() || !ev.isComplete() {
 		return ErrIllegal
 	}
+	// It needs to be reconciled like any restored entry: the evidence may be older than the end of its life.
 	e.State, e.Source, e.Dest, e.NeedsReconcile = ev.State, ev.Source, ev.Dest, true
 	e.Route, e.Vault, e.Drop, e.Folder, e.Owner, e.Node = ev.Route, ev.Vault, ev.Drop, ev.Folder, ev.Owner, ev.Node
 	e.ID, e.FirstID, e.Content, e.Metadata, e.Package = ev.ID, ev.ID, ev.Content, ev.Metadata, ev.Package

@@ -17,6 +17,7 @@ func (RegisterIntended) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Packaged, Registering); err != nil || e.NeedsReconcile {
 		return ErrIllegal
 	}
+	// From this commit on the service may know the document, whatever happens to the process.
 	e.State = Registering
 	e.Posts++
 	return nil
@@ -36,6 +37,7 @@ func (ev RegisterUnanswered) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Registering); err != nil {
 		return err
 	}
+	// Posts stays ahead of Answers: a later refusal can then be about this lost POST, and is not taken as a rejection.
 	e.State = Packaged
 	e.postpone(ev.NotBefore, ev.Cause)
 	return nil
@@ -91,6 +93,7 @@ func (ev RegisterRefused) apply(e *Entry, _ archive.Instant) error {
 		return err
 	}
 	e.Answers++
+	// The service refuses a clientUUID that it has already. Only a refusal of an identity that it never saw rejects the document.
 	taken := false
 	for _, r := range e.Registrations {
 		taken = taken || r.Generation == e.Generation
@@ -99,6 +102,7 @@ func (ev RegisterRefused) apply(e *Entry, _ archive.Instant) error {
 		e.enterState(Packaged)
 		e.Generation++
 		e.ID = e.FirstID.Generation(int(e.Generation))
+		// The unanswered POSTs belong to the old identity: they say nothing about the new one.
 		e.LostAnswers = e.Posts - e.Answers
 		e.Cause = ev.Cause
 		return nil
@@ -122,11 +126,13 @@ func (ev TicketReceived) apply(e *Entry, at archive.Instant) error {
 	if err := e.requireState(Registering); err != nil || ev.Ticket.Remote == "" || ev.Ticket.URL == "" {
 		return ErrIllegal
 	}
+	// An address that is not used any more is wiped with the commit that brings the new one: it is a secret.
 	e.closeTicket(at.Wall)
 	e.enterState(Registered)
 	e.Answers++
 	e.BatchLimit = 0
 	e.Registrations = append(e.Registrations, Registration{Ticket: ev.Ticket, Generation: e.Generation})
+	// The list is cut after the new one was added, so that the current registration is never the one that goes.
 	e.pruneRegistrations()
 	e.RegisteredAt = at.Wall
 	return nil
@@ -158,6 +164,7 @@ func (UploadIntended) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Registered, Sending); err != nil || e.NeedsReconcile || e.Current().Ticket.URL == "" {
 		return ErrIllegal
 	}
+	// After a crash bytes of this attempt may be at the store, so it counts as one that may hold content until proven otherwise.
 	e.State = Sending
 	r := e.Current()
 	r.UploadIntents++
@@ -179,6 +186,7 @@ func (ev UploadNotSent) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Sending); err != nil {
 		return err
 	}
+	// An earlier attempt that a crash or a lost answer left open may still have stored bytes: then the entry stays in sending.
 	if r := e.Current(); r.countWithoutEffect() {
 		r.Fate = Unsent
 		e.State = Registered
@@ -201,6 +209,7 @@ func (ev UploadUnanswered) apply(e *Entry, _ archive.Instant) error {
 	if err := e.requireState(Sending); err != nil {
 		return err
 	}
+	// The state stays sending: the same bytes to the same address cannot make a second document.
 	e.postpone(ev.NotBefore, ev.Cause)
 	return nil
 }
@@ -243,6 +252,7 @@ func (ev UploadAccepted) apply(e *Entry, at archive.Instant) error {
 	if err := e.requireState(Sending); err != nil || ev.Sent != e.Package.SHA256 {
 		return ErrIllegal
 	}
+	// A crash before this commit leaves sending, and the next start sends the same bytes once more.
 	r := e.Current()
 	r.Fate, r.Sent = Stored, ev.Sent
 	e.closeTicket(at.Wall)
@@ -263,6 +273,7 @@ func (ev WindowClosed) apply(e *Entry, at archive.Instant) error {
 		return err
 	}
 	e.closeTicket(at.Wall)
+	// After sending, bytes may be at the store: only evidence from the service leads back to packaged.
 	next := Unclear
 	if e.State == Registered {
 		next = Packaged

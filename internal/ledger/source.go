@@ -17,6 +17,7 @@ func (ev PlaceIntended) apply(e *Entry, _ archive.Instant) error {
 	if !e.State.IsFinal() || e.NeedsReconcile || ev.Dest == "" {
 		return ErrIllegal
 	}
+	// The intent may be repeated with another destination: a name that was free before a crash may be taken after it.
 	switch {
 	case (e.Source == Claimed || e.Source == Returning) && (e.State == Rejected || e.State == Duplicate):
 		e.Source = Returning
@@ -44,6 +45,7 @@ func (ev Placed) apply(e *Entry, _ archive.Instant) error {
 	default:
 		return ErrIllegal
 	}
+	// The disposal begins its own retries.
 	e.Attempt, e.NotBefore = 0, time.Time{}
 	return nil
 }
@@ -59,6 +61,7 @@ func (ev DisposeIntended) apply(e *Entry, at archive.Instant) error {
 	if e.Source != Kept && e.Source != Disposing || !e.mayDispose() || at.Wall.Before(e.DisposeAt) {
 		return ErrIllegal // going on after a crash asks the same
 	}
+	// The first unlink follows this commit. A crash after it leaves part of the folder, and the next start removes the rest.
 	e.Source = Disposing
 	return nil
 }
@@ -73,6 +76,7 @@ func (ev Disposed) apply(e *Entry, _ archive.Instant) error {
 	if e.Source != Disposing {
 		return ErrIllegal
 	}
+	// A crash before this commit leaves disposing; the next start finds nothing left to remove and commits this.
 	e.Source, e.Dest = Gone, ""
 	if ev.Dest != "" {
 		e.Source, e.Dest = Moved, ev.Dest
@@ -92,6 +96,7 @@ func (ev DisposalStopped) apply(e *Entry, _ archive.Instant) error {
 	if e.Source != Disposing && e.Source != Kept {
 		return ErrIllegal
 	}
+	// Without a time the disposal never starts again by itself: only a person can decide about a file that is not ours.
 	e.Source, e.DisposeAt, e.Cause = Kept, time.Time{}, ev.Cause
 	if e.SourceDiffers() && !e.Contradicted && !e.IsArchivedTwice() {
 		e.Resolved = false // what a person closed before was something else

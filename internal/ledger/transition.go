@@ -26,11 +26,13 @@ type Event interface {
 // A new revision is one that the journal tells of. An event that only says when to
 // look again, for a reason that is known already, leaves the revision as it is.
 func Transition(e Entry, ev Event, at archive.Instant) (Entry, error) {
+	// The slice is copied because an event changes registrations in place: e must stay as it is stored.
 	next := e
 	next.Registrations = slices.Clone(e.Registrations)
 	if err := ev.apply(&next, at); err != nil {
 		return e, fmt.Errorf("%s %s in %s/%s: %w", ev.JournalName(), e.Key, e.State, e.Source, err)
 	}
+	// Each revision has one journal line. A crash before the commit loses both; the next start decides again from the stored entry.
 	if !tellsNothingNew(e, next, ev) {
 		next.Rev++
 	}
@@ -46,6 +48,7 @@ func tellsNothingNew(before, after Entry, ev Event) bool {
 	case Postponed:
 		return before.Cause.Code == after.Cause.Code && before.WaitsFor == after.WaitsFor
 	case StatusSeen:
+		// An answer that counts as evidence of absence is journaled: a later POST rests on it.
 		r, was := after.findRegistration(ev.Receipt.Remote), before.findRegistration(ev.Receipt.Remote)
 		proof := (r.LastStatus == archive.WaitingForPackage || r.LastStatus == archive.Failed) && r.EqualAnswers > was.EqualAnswers
 		return !proof && before.State == after.State && before.Source == after.Source && before.flagWords() == after.flagWords() &&
@@ -80,19 +83,25 @@ func Due(e Entry) (step Step, at time.Time, ok bool) {
 	switch {
 	case e.Hold:
 		return NoStep, time.Time{}, false
+	// Until the service was asked, the usual steps could send a document again whose first copy the ledger lost.
 	case e.NeedsReconcile:
 		return dueUnreconciled(e)
 	}
 	switch e.State {
 	case Discovered:
 		return Seal, e.NotBefore, true
+	// A crash after the intent leaves registering. The POST may have been taken; its ticket is lost, so nothing can have been
+	// uploaded with it, and registering again is safe. The other registration shows up as an orphan.
 	case Packaged, Registering:
 		if e.asksAgain() || e.waitsForProgress() {
 			return Ask, e.NotBefore, true
 		}
 		return Register, e.NotBefore, true
+	// A crash during the PUT leaves sending. The upload step sends the same bytes to the same address while the window is open,
+	// and else commits that it closed.
 	case Registered, Sending:
 		return Upload, e.NotBefore, true
+	// Only the service knows what it has. Nothing is registered again before it answered.
 	case Uploaded, Unclear:
 		return Ask, e.NotBefore, true
 	}
@@ -105,6 +114,7 @@ func dueUnreconciled(e Entry) (Step, time.Time, bool) {
 	switch {
 	case e.State == Discovered:
 		return Seal, e.NotBefore, true
+	// Placing and disposing wait too: where the folder lies may have changed in the lost part of its life.
 	case len(e.OpenQuestions()) > 0 && e.State != None:
 		return Ask, e.NotBefore, true
 	}
@@ -125,8 +135,10 @@ func dueLate(e Entry) (Step, time.Time, bool) {
 func dueAfterEnd(e Entry) (Step, time.Time, bool) {
 	ended := e.State.IsFinal()
 	switch {
+	// Returning and keeping are intents: a crash during the move leaves one, and the same step finds the folder at either end.
 	case ended && (e.Source == Claimed || e.Source == Returning || e.Source == Keeping):
 		return Place, e.NotBefore, true
+	// A crash left the disposal half done. It goes on before any question: half a folder is of no use to people.
 	case e.Source == Disposing && e.mayDispose():
 		return Dispose, e.NotBefore, true
 	case len(e.OpenQuestions()) > 0 && e.State != None: // a disposal waits for the answer
@@ -152,6 +164,7 @@ func QueueOf(e Entry) string {
 	case step == Register || step == Upload || step == Ask:
 		lane = "vault " + string(e.Vault)
 	}
+	// Two long names with the same beginning share a queue: one can then delay the other, and nothing else follows.
 	return lane[:min(len(lane), 255)] // its length is one byte in the due index
 }
 
