@@ -60,7 +60,7 @@ func tryCertificate(c apicall.Certificate, at present.Clock) tried {
 }
 
 // tryClock compares this machine's clock with the service's, whose answer is good to a second.
-func tryClock(met apicall.Met) tried {
+func tryClock(met apicall.Inspection) tried {
 	if met.Date.IsZero() {
 		return warn("clock", "", "the service's answer has no date, so there is nothing to compare with", "")
 	}

@@ -213,7 +213,7 @@ type walkedIndex struct {
 }
 
 func (i walkedIndex) gave() string {
-	return recovery.VaultReport{Vault: i.vault, Index: i.IndexResult}.Gave()
+	return recovery.VaultReport{Vault: i.vault, Index: i.IndexResult}.DescribeIndex()
 }
 
 // walk reads the index of one vault. It keeps no record.

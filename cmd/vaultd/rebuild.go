@@ -77,7 +77,7 @@ func (a *app) rebuild(c *cobra.Command, reason string) error {
 	}
 	f := r.Folders
 	out := rebuilt{r.Info.ID, r.Info.Environment, max(r.Info.Epoch, 1), r.Kept, asFindings(f.Receipts), asFindings(f.Claimed), asFindings(f.Returned),
-		asFindings(f.Differ), asFindings(f.Unbelieved), asFindings(f.Strange), recovery.Unknowable()}
+		asFindings(f.Differ), asFindings(f.Unbelieved), asFindings(f.Strange), recovery.ListUnrecoverable()}
 	if a.json {
 		return writeJSON(a.stdout, out)
 	}

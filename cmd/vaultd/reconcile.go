@@ -288,9 +288,9 @@ func (a *app) tellVault(r recovery.VaultReport) {
 	fmt.Fprintf(a.stdout, "VAULT      %s: %d archived in the index, %d in the status list\n", sanitize.Text(string(r.Vault)), r.Indexed, r.Listed)
 	switch {
 	case r.Accepted:
-		fmt.Fprintf(a.stdout, "  ACCEPTED   the index gave %s; it counts as complete by your decision\n", r.Gave())
+		fmt.Fprintf(a.stdout, "  ACCEPTED   the index gave %s; it counts as complete by your decision\n", r.DescribeIndex())
 	case !r.Index.Complete:
-		fmt.Fprintf(a.stdout, "  INCOMPLETE the index gave %s; %s\n", r.Gave(), r.Index.Why)
+		fmt.Fprintf(a.stdout, "  INCOMPLETE the index gave %s; %s\n", r.DescribeIndex(), r.Index.Why)
 	}
 	a.tellFindings("  found      ", r.Found)
 	a.tellFindings("  taken in   ", r.TakenIn)

@@ -140,7 +140,7 @@ func (a *app) verifyEach(ctx context.Context, v view, service operator.Downloade
 		case err != nil:
 			one.Outcome, one.Text = ledger.FetchFailed, err.Error()
 		default:
-			s.Counts.Replace(s.Past.Compared(e.Vault, e.ArchivedRemote), got.outcome)
+			s.Counts.Replace(s.Past.LastComparison(e.Vault, e.ArchivedRemote), got.outcome)
 		}
 		found.Documents, found.Used = append(found.Documents, one), got.used
 		if !a.json {

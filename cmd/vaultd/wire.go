@@ -53,7 +53,7 @@ func wireAccounts(cfg config.Config, api *apicall.API, env config.Env) (map[arch
 			continue
 		}
 		if byName[d.Account] == nil {
-			account, err := api.As(wireAuth(cfg.Service.Accounts[d.Account], env))
+			account, err := api.WithAuth(wireAuth(cfg.Service.Accounts[d.Account], env))
 			if err != nil {
 				return nil, fail(exitConfig, fmt.Errorf("account %s: %w", d.Account, err), "see service.accounts in the configuration")
 			}

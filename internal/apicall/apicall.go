@@ -111,7 +111,7 @@ func New(cfg Config) (*API, *Store, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	apiNet, storeNet, err := transports(cfg, policy)
+	apiNet, storeNet, err := newTransports(cfg, policy)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -135,9 +135,9 @@ func New(cfg Config) (*API, *Store, error) {
 	return api, store, nil
 }
 
-// As returns a client of the same service with other credentials: it has tokens of its own, and shares all else with a. It
+// WithAuth returns a client of the same service with other credentials: it has tokens of its own, and shares all else with a. It
 // is to be asked for before the first call.
-func (a *API) As(auth Auth) (*API, error) {
+func (a *API) WithAuth(auth Auth) (*API, error) {
 	other := &API{base: a.base, wire: a.wire, memory: a.memory, timeout: a.timeout}
 	var err error
 	other.auth, err = newAuthorizer(auth, other.base, &other.wire)
@@ -154,12 +154,12 @@ func (a *API) Do(ctx context.Context, r Request) (*Answer, error) {
 	if limit <= 0 {
 		limit = defaultAnswer
 	}
-	return a.run(ctx, r, func(c *call, resp *http.Response) (*Answer, error) {
-		body, release, err := a.memory.read(ctx, resp, limit)
+	return a.runCall(ctx, r, func(c *call, resp *http.Response) (*Answer, error) {
+		body, release, err := a.memory.readBody(ctx, resp, limit)
 		if err != nil {
 			return nil, err
 		}
-		ans := c.answer(resp)
+		ans := c.newAnswer(resp)
 		ans.Body, ans.release = body, release
 		return ans, nil
 	})
@@ -169,35 +169,35 @@ func (a *API) Do(ctx context.Context, r Request) (*Answer, error) {
 // body are treated as in Do; once into was called nothing is repeated. The time limit of a call ends where the body
 // begins: from there the transfer may take as long as it moves. An error of into comes back inside the *Error.
 func (a *API) Stream(ctx context.Context, r Request, into func(*Answer, io.Reader) error) (*Answer, error) {
-	ctx, w := watch(ctx, a.timeout, errSlow)
+	ctx, w := startWatchdog(ctx, a.timeout, errSlow)
 	defer w.stop()
-	return a.run(ctx, r, func(c *call, resp *http.Response) (*Answer, error) {
-		w.expect(defaultStall, errStalled)
-		ans := c.answer(resp)
-		if err := into(ans, w.reader(resp.Body)); err != nil {
+	return a.runCall(ctx, r, func(c *call, resp *http.Response) (*Answer, error) {
+		w.setLimit(defaultStall, errStalled)
+		ans := c.newAnswer(resp)
+		if err := into(ans, w.watchReader(resp.Body)); err != nil {
 			return nil, &finalError{err}
 		}
 		return ans, nil
 	})
 }
 
-func (a *API) run(ctx context.Context, r Request, take taker) (*Answer, error) {
+func (a *API) runCall(ctx context.Context, r Request, take readAnswerFunc) (*Answer, error) {
 	c, err := a.newCall(r)
 	if err != nil {
 		return nil, err
 	}
 	if c.method == http.MethodGet && !r.Single {
-		return c.repeat(ctx, take)
+		return c.callWithRetries(ctx, take)
 	}
-	return c.once(ctx, take)
+	return c.callOnce(ctx, take)
 }
 
 func (a *API) newCall(r Request) (*call, error) {
-	c := &call{wire: &a.wire, credential: a.auth.header, tokens: a.auth.tokens, op: r.Op, method: r.Method, id: uuid.NewString(), header: r.Header.Clone()}
+	c := &call{wire: &a.wire, credential: a.auth.makeHeader, tokens: a.auth.tokens, op: r.Op, method: r.Method, id: uuid.NewString(), header: r.Header.Clone()}
 	if r.Single {
 		c.tokens = nil
 	}
-	c.rule = func(u *url.URL) (bool, error) { return a.wire.policy.target(c.method, u) }
+	c.rule = func(u *url.URL) (bool, error) { return a.wire.policy.checkTarget(c.method, u) }
 	if c.method == "" {
 		c.method = http.MethodGet
 	}
@@ -209,27 +209,27 @@ func (a *API) newCall(r Request) (*call, error) {
 		c.body, c.size = inMemory(r.Body), int64(len(r.Body))
 	}
 	var err error
-	if c.url, err = a.resolve(r); err != nil {
-		return nil, c.fail(err)
+	if c.url, err = a.resolveURL(r); err != nil {
+		return nil, c.errorFrom(err)
 	}
 	return c, nil
 }
 
-// resolve builds the address of r.
-func (a *API) resolve(r Request) (*url.URL, error) {
+// resolveURL builds the address of r.
+func (a *API) resolveURL(r Request) (*url.URL, error) {
 	if r.URL != "" {
 		return parseLink(r.URL)
 	}
-	u, err := below(a.base, r.Path...)
+	u, err := joinURL(a.base, r.Path...)
 	if err == nil {
 		u.RawQuery = r.Query.Encode()
 	}
 	return u, err
 }
 
-// below adds segments to a base. They may come from outside (a vault's name, an id of theirs), so they are escaped and
+// joinURL adds segments to a base. They may come from outside (a vault's name, an id of theirs), so they are escaped and
 // must not walk up the tree.
-func below(base *url.URL, segments ...string) (*url.URL, error) {
+func joinURL(base *url.URL, segments ...string) (*url.URL, error) {
 	u := *base
 	escaped := u.EscapedPath()
 	for _, s := range segments {
@@ -251,7 +251,7 @@ func parseBase(raw string) (*url.URL, error) {
 		return nil, err
 	case u.RawQuery != "" || u.ForceQuery:
 		return nil, &PolicyError{Host: u.Host, Reason: "a base address has no query"}
-	case u.Scheme == "http" && !loopbackHost(u.Hostname()):
+	case u.Scheme == "http" && !isLoopbackHost(u.Hostname()):
 		return nil, &PolicyError{Host: u.Host, Reason: "plain http is allowed to loopback only"}
 	}
 	u.Opaque = ""

@@ -61,11 +61,11 @@ func newAuthorizer(a Auth, base *url.URL, w *wire) (*authorizer, error) {
 	return auth, err
 }
 
-// header returns the credential for a call that is about to leave. With OAuth2 it may wait for a token, no longer than
+// makeHeader returns the credential for a call that is about to leave. With OAuth2 it may wait for a token, no longer than
 // ctx allows.
-func (a *authorizer) header(ctx context.Context) (credential, error) {
+func (a *authorizer) makeHeader(ctx context.Context) (credential, error) {
 	if a.tokens != nil {
-		t, err := a.tokens.get(ctx)
+		t, err := a.tokens.getToken(ctx)
 		return credential{header: "Bearer " + t, token: t, hidden: []string{t}}, err
 	}
 	secret, err := readSecret(a.secret)

@@ -280,7 +280,7 @@ func TestToken_Answers(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			got, err := (&tokens{scopes: []string{"read", "write"}}).read([]byte(r.body), now)
+			got, err := (&tokens{scopes: []string{"read", "write"}}).parseAnswer([]byte(r.body), now)
 			if (err == nil) != (r.life > 0) || err == nil && (got.expiry.Sub(now) != r.life || !got.renew.Before(got.expiry)) {
 				t.Errorf("got %+v, %v", got, err)
 			}

@@ -26,8 +26,8 @@ type wire struct {
 	now       func() time.Time
 }
 
-// traced reports whether the transport tells us when a connection is handed to a request.
-func (w *wire) traced() bool {
+// tracesConnections reports whether the transport tells us when a connection is handed to a request.
+func (w *wire) tracesConnections() bool {
 	_, ok := w.transport.(*http.Transport)
 	return ok
 }
@@ -35,20 +35,20 @@ func (w *wire) traced() bool {
 // call is one logical call: what is asked, and what its errors may tell about it.
 type call struct {
 	*wire
-	rule       func(*url.URL) (credentials bool, err error) // asked before each hop
-	credential func(context.Context) (credential, error)    // asked where rule wants credentials
-	tokens     *tokens                                      // where a refused token is replaced; nil: there are none
-	op         string
-	method     string
-	id         string
-	url        *url.URL
-	header     http.Header                   // read only; each hop sends a copy
-	body       func() (io.ReadCloser, error) // nil: none; a fresh reader for each hop
-	size       int64
-	content    *content             // of an upload: what the present hop sends; nil: no upload
-	turn       *turn                // of the present hop on its connection; nil: the connection is not ours
-	leadsOn    func(to string) bool // asked before a redirect is followed; nil: wherever the rule allows
-	grant      bool                 // the URL itself is the authority, so its query is a secret
+	rule        func(*url.URL) (credentials bool, err error) // asked before each hop
+	credential  func(context.Context) (credential, error)    // asked where rule wants credentials
+	tokens      *tokens                                      // where a refused token is replaced; nil: there are none
+	op          string
+	method      string
+	id          string
+	url         *url.URL
+	header      http.Header                   // read only; each hop sends a copy
+	body        func() (io.ReadCloser, error) // nil: none; a fresh reader for each hop
+	size        int64
+	content     *content             // of an upload: what the present hop sends; nil: no upload
+	use         *connUse             // of the present hop on its connection; nil: the connection is not ours
+	mayRedirect func(to string) bool // asked before a redirect is followed; nil: wherever the rule allows
+	grant       bool                 // the URL itself is the authority, so its query is a secret
 
 	last    *url.URL    // the hop that was tried last
 	sent    atomic.Bool // a connection was handed to a request: bytes may have left
@@ -57,60 +57,60 @@ type call struct {
 	hidden  []string    // texts that no error may hold
 }
 
-// taker reads an answer of status 2xx.
-type taker func(*call, *http.Response) (*Answer, error)
+// readAnswerFunc reads an answer of status 2xx.
+type readAnswerFunc func(*call, *http.Response) (*Answer, error)
 
 // finalError marks an error after which no repeat may happen, because part of the answer was handed out.
 type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
 
-// once makes exactly one attempt.
-func (c *call) once(ctx context.Context, take taker) (*Answer, error) {
-	resp, err := c.exchange(ctx)
+// callOnce makes exactly one attempt.
+func (c *call) callOnce(ctx context.Context, take readAnswerFunc) (*Answer, error) {
+	resp, err := c.followRedirects(ctx)
 	if err != nil {
-		return nil, c.fail(cause(ctx, err))
+		return nil, c.errorFrom(contextCause(ctx, err))
 	}
-	return c.take(ctx, resp, take)
+	return c.takeAnswer(ctx, resp, take)
 }
 
-// take turns a response into an answer or an error and closes it.
-func (c *call) take(ctx context.Context, resp *http.Response, take taker) (*Answer, error) {
+// takeAnswer turns a response into an answer or an error and closes it.
+func (c *call) takeAnswer(ctx context.Context, resp *http.Response, take readAnswerFunc) (*Answer, error) {
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
-		return nil, c.refusal(resp)
+		return nil, c.readRefusal(resp)
 	}
 	ans, err := take(c, resp)
 	if done, ok := errors.AsType[*Error](err); ok && done.Op == c.op {
 		return nil, done
 	}
 	if err != nil {
-		return nil, c.broken(resp, cause(ctx, err))
+		return nil, c.unreadableError(resp, contextCause(ctx, err))
 	}
 	return ans, nil
 }
 
-// exchange sends the request and goes along redirects until an answer is not one.
-func (c *call) exchange(ctx context.Context) (*http.Response, error) {
+// followRedirects sends the request and goes along redirects until an answer is not one.
+func (c *call) followRedirects(ctx context.Context) (*http.Response, error) {
 	at := c.url
 	for hop := 0; ; {
-		resp, err := c.send(ctx, at)
+		resp, err := c.sendRequest(ctx, at)
 		if err != nil {
 			return nil, err
 		}
 		if c.renewToken(ctx, resp.StatusCode) {
-			discard(resp) // the service did nothing: the same request goes out once more, with the fresh token
+			discardBody(resp) // the service did nothing: the same request goes out once more, with the fresh token
 			continue
 		}
-		next, err := c.redirect(at, resp, hop)
+		next, err := c.redirectTarget(at, resp, hop)
 		if err != nil {
-			discard(resp)
+			discardBody(resp)
 			return nil, &redirectError{status: resp.StatusCode, date: serverDate(resp.Header), err: err}
 		}
 		if next == nil {
 			return resp, nil
 		}
-		discard(resp)
+		discardBody(resp)
 		at = next
 		hop++
 	}
@@ -126,40 +126,40 @@ func (c *call) renewToken(ctx context.Context, status int) bool {
 		return false
 	case c.renewed:
 		if !refused && status < 500 {
-			c.tokens.helped(c.used)
+			c.tokens.confirmReplacement(c.used)
 		}
 		return false
 	case !refused:
 		return false
 	}
 	c.renewed = true
-	return c.tokens.replace(ctx, c.used)
+	return c.tokens.replaceRefused(ctx, c.used)
 }
 
-// send makes one exchange with one host.
-func (c *call) send(ctx context.Context, u *url.URL) (*http.Response, error) {
+// sendRequest makes one exchange with one host.
+func (c *call) sendRequest(ctx context.Context, u *url.URL) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	c.last = u
-	req, err := c.request(ctx, u)
+	req, err := c.newRequest(ctx, u)
 	if err != nil {
 		return nil, err
 	}
-	c.turn = nil
+	c.use = nil
 	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		c.sent.Store(true)
-		c.turn = turnOn(got.Conn, c.content)
+		c.use = beginUse(got.Conn, c.content)
 	}}
 	resp, err := c.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
-	if err == nil || !c.traced() && !beforeConnection(err) {
+	if err == nil || !c.tracesConnections() && !isBeforeConnection(err) {
 		c.sent.Store(true)
 	}
-	if err == nil && !c.turn.answered() {
+	if err == nil && !c.use.closeUnlessAnswered() {
 		resp.Body.Close()
 		return nil, errUnasked
 	}
-	if fault := c.content.refused(); fault != nil { // whatever came of the round trip, it is not about the whole content
+	if fault := c.content.contentError(); fault != nil { // whatever came of the round trip, it is not about the whole content
 		if err == nil {
 			resp.Body.Close()
 		}
@@ -168,8 +168,8 @@ func (c *call) send(ctx context.Context, u *url.URL) (*http.Response, error) {
 	return resp, err
 }
 
-// request builds the request for one hop. GetBody stays nil: net/http would use it to send a body again by itself.
-func (c *call) request(ctx context.Context, u *url.URL) (*http.Request, error) {
+// newRequest builds the request for one hop. GetBody stays nil: net/http would use it to send a body again by itself.
+func (c *call) newRequest(ctx context.Context, u *url.URL) (*http.Request, error) {
 	req := &http.Request{Method: c.method, URL: u, Host: u.Host, Header: http.Header{},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	maps.Copy(req.Header, c.header) // whoever changes one of them here sets it anew
@@ -178,7 +178,7 @@ func (c *call) request(ctx context.Context, u *url.URL) (*http.Request, error) {
 		req.Header.Set("Expect", "100-continue")
 	}
 	c.used = ""
-	if err := c.authorize(ctx, u, req.Header); err != nil {
+	if err := c.addCredentials(ctx, u, req.Header); err != nil {
 		return nil, err
 	}
 	if c.body == nil {
@@ -196,8 +196,8 @@ func (c *call) request(ctx context.Context, u *url.URL) (*http.Request, error) {
 	return req, nil
 }
 
-// authorize asks the rule about u and adds the credentials where they belong.
-func (c *call) authorize(ctx context.Context, u *url.URL, h http.Header) error {
+// addCredentials asks the rule about u and adds the credentials where they belong.
+func (c *call) addCredentials(ctx context.Context, u *url.URL, h http.Header) error {
 	h.Del("Authorization")
 	wanted, err := c.rule(u)
 	if err != nil || !wanted {
@@ -212,7 +212,7 @@ func (c *call) authorize(ctx context.Context, u *url.URL, h http.Header) error {
 	return nil
 }
 
-func (c *call) answer(resp *http.Response) *Answer {
+func (c *call) newAnswer(resp *http.Response) *Answer {
 	return &Answer{Status: resp.StatusCode, Header: resp.Header, RequestID: c.requestID(resp)}
 }
 
@@ -237,8 +237,8 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// discard frees the connection for the next request, if what is left is short.
-func discard(resp *http.Response) {
+// discardBody frees the connection for the next request, if what is left is short.
+func discardBody(resp *http.Response) {
 	if resp.Body == http.NoBody {
 		return
 	}
@@ -246,8 +246,8 @@ func discard(resp *http.Response) {
 	resp.Body.Close()
 }
 
-// cause replaces the context's bare "cancelled" by why it ended.
-func cause(ctx context.Context, err error) error {
+// contextCause replaces the context's bare "cancelled" by why it ended.
+func contextCause(ctx context.Context, err error) error {
 	var final *finalError
 	if ctx.Err() != nil && !errors.As(err, &final) {
 		if why := context.Cause(ctx); why != nil {

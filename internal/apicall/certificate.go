@@ -43,7 +43,7 @@ func explainCertificate(err error, server, host string, now time.Time) error {
 	_, isForeign := errors.AsType[x509.HostnameError](verify.Err)
 	switch {
 	case isInvalid && invalid.Reason == x509.Expired && invalid.Cert != nil:
-		e.kind, e.text = overdue(invalid.Cert, shown, server, now)
+		e.kind, e.text = explainValidity(invalid.Cert, shown, server, now)
 	case isAuthority:
 		if authority.Cert != nil {
 			shown = authority.Cert
@@ -58,8 +58,8 @@ func explainCertificate(err error, server, host string, now time.Time) error {
 	return e
 }
 
-// overdue says that a certificate, or one above it, is not valid at this time.
-func overdue(c, shown *x509.Certificate, server string, now time.Time) (kind, text string) {
+// explainValidity says that a certificate, or one above it, is not valid at this time.
+func explainValidity(c, shown *x509.Certificate, server string, now time.Time) (kind, text string) {
 	whose := "the certificate of " + server
 	if !c.Equal(shown) {
 		whose = fmt.Sprintf("the certificate of the authority %s, on which that of %s depends,", subjectOf(c), server)

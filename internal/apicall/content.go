@@ -52,7 +52,7 @@ func newContent(from io.ReadCloser, size int64, want [sha256.Size]byte) (*conten
 	if size > 0 {
 		return c, nil
 	}
-	if err := c.judge(); err != nil {
+	if err := c.checkWhole(); err != nil {
 		return nil, errors.Join(&ContentError{err}, from.Close())
 	}
 	c.whole.Store(true)
@@ -72,12 +72,12 @@ func (c *content) Read(p []byte) (int, error) {
 	c.read += int64(n)
 	switch {
 	case c.read == c.size:
-		err = c.judge()
+		err = c.checkWhole()
 	case errors.Is(err, io.EOF):
 		err = fmt.Errorf("it has %d bytes, announced are %d", c.read, c.size)
 	}
 	if err != nil {
-		return 0, c.withhold(err)
+		return 0, c.withholdEnd(err)
 	}
 	if c.read == c.size {
 		c.whole.Store(true) // before the piece leaves: a store can answer as soon as it has it
@@ -85,8 +85,8 @@ func (c *content) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// judge reports what is wrong with the content once all its bytes were read.
-func (c *content) judge() error {
+// checkWhole reports what is wrong with the content once all its bytes were read.
+func (c *content) checkWhole() error {
 	switch n, err := io.ReadFull(c.from, make([]byte, 1)); {
 	case n > 0:
 		return fmt.Errorf("it has more than the announced %d bytes", c.size)
@@ -99,8 +99,8 @@ func (c *content) judge() error {
 	return nil
 }
 
-// withhold ends the content before its end. A content that the transport has closed is not at fault.
-func (c *content) withhold(err error) error {
+// withholdEnd ends the content before its end. A content that the transport has closed is not at fault.
+func (c *content) withholdEnd(err error) error {
 	c.err = err
 	if !errors.Is(err, fs.ErrClosed) {
 		fault := &ContentError{err}
@@ -113,11 +113,11 @@ func (c *content) withhold(err error) error {
 // Close implements io.Closer.
 func (c *content) Close() error { return c.from.Close() }
 
-// handedOut reports whether the transport has the whole content. There is nothing to hand out where c is nil.
-func (c *content) handedOut() bool { return c == nil || c.whole.Load() }
+// isHandedOut reports whether the transport has the whole content. There is nothing to hand out where c is nil.
+func (c *content) isHandedOut() bool { return c == nil || c.whole.Load() }
 
-// refused returns why the content was not handed out to its end; nil: it was, or is not at fault.
-func (c *content) refused() error {
+// contentError returns why the content was not handed out to its end; nil: it was, or is not at fault.
+func (c *content) contentError() error {
 	if c == nil || c.fault.Load() == nil {
 		return nil
 	}

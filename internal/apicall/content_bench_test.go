@@ -61,7 +61,7 @@ func BenchmarkPut(b *testing.B) {
 					}
 					resp, err := plainly.RoundTrip(req)
 					if err == nil {
-						discard(resp)
+						discardBody(resp)
 					}
 					return err
 				})

@@ -347,12 +347,12 @@ func TestLine_I12_WhatCameBeforeTheContentIsNoAnswerToIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := net.Pipe()
 			defer theirs.Close()
-			l := &line{Conn: ours}
+			l := &trackedConn{Conn: ours}
 			body, err := newContent(io.NopCloser(strings.NewReader("BODY")), 4, sum("BODY"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			turn := turnOn(l, body)
+			turn := beginUse(l, body)
 			for _, act := range r.acts {
 				switch act {
 				case 'w':
@@ -372,7 +372,7 @@ func TestLine_I12_WhatCameBeforeTheContentIsNoAnswerToIt(t *testing.T) {
 				t.Errorf("it answers the content: %v", got)
 			}
 			if !r.want {
-				turn.giveUp()
+				turn.closeIfCurrent()
 			}
 			go func() { _, _ = l.Read(make([]byte, 1)) }()
 			if _, err := theirs.Write(nil); errors.Is(err, io.ErrClosedPipe) == r.want { // it hears of a close at the other end

@@ -166,7 +166,7 @@ func (e *Error) outcomeOf() Outcome {
 		return NotSent
 	case e.Status == http.StatusTemporaryRedirect, e.Status == http.StatusPermanentRedirect:
 		return NotProcessed
-	case e.Status/100 != 4, passingStatus(e.Status), passingCode(e.ServiceCode):
+	case e.Status/100 != 4, isTransientStatus(e.Status), isTransientCode(e.ServiceCode):
 		return OutcomeUnknown
 	}
 	return NotProcessed
@@ -189,8 +189,8 @@ func (e *Error) isDenied() bool {
 	}
 }
 
-// passingCode knows the object store's codes that mean "again", whatever status they come with.
-func passingCode(code string) bool {
+// isTransientCode knows the object store's codes that mean "again", whatever status they come with.
+func isTransientCode(code string) bool {
 	switch code {
 	case "RequestTimeout", "SlowDown", "ServiceUnavailable", "InternalError", "OperationAborted", "ThrottlingException":
 		return true
@@ -208,14 +208,14 @@ type redirectError struct {
 func (e *redirectError) Error() string { return e.err.Error() }
 func (e *redirectError) Unwrap() error { return e.err }
 
-// fail turns any error into an Error. An error of another call (the token's) is kept as the cause, with what it
+// errorFrom turns any error into an Error. An error of another call (the token's) is kept as the cause, with what it
 // knows about waiting.
-func (c *call) fail(err error) *Error {
+func (c *call) errorFrom(err error) *Error {
 	var done *Error
 	if errors.As(err, &done) && done.Op == c.op && done.RequestID == c.id && c.id != "" {
 		return done
 	}
-	e := c.blank()
+	e := c.newError()
 	var (
 		link *url.Error
 		turn *redirectError
@@ -229,34 +229,34 @@ func (c *call) fail(err error) *Error {
 	if done != nil {
 		e.RetryAfter, e.Date = done.RetryAfter, done.Date
 	}
-	e.Err = c.safe(explainCertificate(err, c.server(), e.Host, c.now()))
+	e.Err = c.withoutSecrets(explainCertificate(err, c.serverName(), e.Host, c.now()))
 	return e.classify()
 }
 
-// broken is a 2xx whose content could not be read.
-func (c *call) broken(resp *http.Response, err error) *Error {
-	e := c.fail(err)
+// unreadableError is a 2xx whose content could not be read.
+func (c *call) unreadableError(resp *http.Response, err error) *Error {
+	e := c.errorFrom(err)
 	e.Status, e.Date, e.RequestID = resp.StatusCode, serverDate(resp.Header), c.requestID(resp)
 	return e.classify()
 }
 
-// refusal is an answer other than 2xx, with its body in words.
-func (c *call) refusal(resp *http.Response) *Error {
+// readRefusal is an answer other than 2xx, with its body in words.
+func (c *call) readRefusal(resp *http.Response) *Error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorAnswer)) // what could be read is what there is to say
-	return c.refusalOf(resp, body)
+	return c.refusalError(resp, body)
 }
 
-// refusalOf is an answer that is no success, with its body in words.
-func (c *call) refusalOf(resp *http.Response, body []byte) *Error {
-	e := c.blank()
+// refusalError is an answer that is no success, with its body in words.
+func (c *call) refusalError(resp *http.Response, body []byte) *Error {
+	e := c.newError()
 	e.Status, e.Date, e.RequestID = resp.StatusCode, serverDate(resp.Header), c.requestID(resp)
 	e.RetryAfter = retryAfter(resp.StatusCode, resp.Header, c.now())
-	e.ServiceCode, e.Message = explain(resp.Header.Get("Content-Type"), body, c.secrets())
+	e.ServiceCode, e.Message = explainAnswer(resp.Header.Get("Content-Type"), body, c.secretTexts())
 	return e.classify()
 }
 
-// server says in words whom the call is for.
-func (c *call) server() string {
+// serverName says in words whom the call is for.
+func (c *call) serverName() string {
 	switch {
 	case c.grant:
 		return "the object store"
@@ -266,7 +266,7 @@ func (c *call) server() string {
 	return "the service"
 }
 
-func (c *call) blank() *Error {
+func (c *call) newError() *Error {
 	e := &Error{Op: c.op, Method: c.method, RequestID: c.id, Sent: c.sent.Load()}
 	if u := c.last; u != nil {
 		e.Host, e.Path = sanitize.Message(u.Host, 200), sanitize.Message(u.EscapedPath(), 200)
@@ -276,8 +276,8 @@ func (c *call) blank() *Error {
 	return e
 }
 
-// secrets are the texts that must not show: the credentials in use and the parts of the query.
-func (c *call) secrets() []string {
+// secretTexts are the texts that must not show: the credentials in use and the parts of the query.
+func (c *call) secretTexts() []string {
 	out := append([]string(nil), c.hidden...)
 	for _, u := range []*url.URL{c.url, c.last} {
 		if u == nil || u.RawQuery == "" || !c.grant && !isPresigned(u) {
@@ -293,27 +293,27 @@ func (c *call) secrets() []string {
 	return out
 }
 
-// safe keeps err as it is where its text is harmless, and otherwise hides its text but not what it is.
-func (c *call) safe(err error) error {
+// withoutSecrets keeps err as it is where its text is harmless, and otherwise hides its text but not what it is.
+func (c *call) withoutSecrets(err error) error {
 	var own *Error
 	if err == nil || errors.As(err, &own) {
 		return err
 	}
-	if text := scrub(err.Error(), c.secrets(), 500); text != err.Error() {
-		return &hushed{text: text, err: err}
+	if text := hideSecrets(err.Error(), c.secretTexts(), 500); text != err.Error() {
+		return &hiddenTextError{text: text, err: err}
 	}
 	return err
 }
 
-// hushed is an error whose own text must not be seen. It has no Unwrap: whoever unwraps and prints would see it.
-type hushed struct {
+// hiddenTextError is an error whose own text must not be seen. It has no Unwrap: whoever unwraps and prints would see it.
+type hiddenTextError struct {
 	text string
 	err  error
 }
 
-func (e *hushed) Error() string        { return e.text }
-func (e *hushed) Is(target error) bool { return errors.Is(e.err, target) }
-func (e *hushed) As(target any) bool   { return errors.As(e.err, target) }
+func (e *hiddenTextError) Error() string        { return e.text }
+func (e *hiddenTextError) Is(target error) bool { return errors.Is(e.err, target) }
+func (e *hiddenTextError) As(target any) bool   { return errors.As(e.err, target) }
 
 // codeOf is a stable word for what went wrong: "http-403" for an answer, else one of policy, scope, credentials,
 // unreadable, dns, certificate-expired, certificate-early, certificate-unknown, certificate-foreign, tls, no-connection,
@@ -342,7 +342,7 @@ func (e *Error) codeOf() string {
 		return "unreadable"
 	case e.Status != 0:
 		return "http-" + strconv.Itoa(e.Status)
-	case certificateFault(e.Err):
+	case isCertificateFault(e.Err):
 		return "tls"
 	case errors.As(e.Err, &name):
 		return "dns"
@@ -363,7 +363,7 @@ var errWebPage = errors.New("answered with a web page, as a proxy does that want
 
 // Unreadable returns the error of a call whose 2xx answer makes no sense. What was asked for may have been done.
 func (a *Answer) Unreadable(op string, err error) *Error {
-	if webPage(a.Body) {
+	if isWebPage(a.Body) {
 		err = errWebPage
 	}
 	return &Error{Outcome: OutcomeUnknown, Code: "unreadable", Op: op, Status: a.Status, RequestID: a.RequestID, Sent: true, Err: err,

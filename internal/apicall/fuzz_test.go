@@ -22,7 +22,7 @@ func FuzzToken(f *testing.F) {
 	}
 	left := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		tok, err := (&tokens{scopes: []string{"a"}}).read(body, left)
+		tok, err := (&tokens{scopes: []string{"a"}}).parseAnswer(body, left)
 		if err != nil {
 			mute(t, err)
 			return
@@ -43,7 +43,7 @@ func FuzzScrub_I7(f *testing.F) {
 		if len(secret) < 8 || sanitize.Message(secret, 500) != secret || strings.Contains("[hidden] $1?[hidden]", secret) {
 			return
 		}
-		if got := scrub(before+secret+behind, []string{secret, url.QueryEscape(secret)}, 500); strings.Contains(got, secret) {
+		if got := hideSecrets(before+secret+behind, []string{secret, url.QueryEscape(secret)}, 500); strings.Contains(got, secret) {
 			t.Errorf("%q shows in %q", secret, got)
 		}
 	})
@@ -81,14 +81,17 @@ func FuzzRedirect_I20(f *testing.F) {
 	f.Fuzz(func(t *testing.T, location string) {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			var credentials bool
-			c := &call{method: method, rule: func(u *url.URL) (ok bool, err error) { credentials, err = p.target(method, u); return credentials, err }}
-			next, err := c.redirect(from, &http.Response{StatusCode: 307, Header: http.Header{"Location": {location}}}, 0)
+			c := &call{method: method, rule: func(u *url.URL) (ok bool, err error) {
+				credentials, err = p.checkTarget(method, u)
+				return credentials, err
+			}}
+			next, err := c.redirectTarget(from, &http.Response{StatusCode: 307, Header: http.Header{"Location": {location}}}, 0)
 			var pe *PolicyError
 			switch {
 			case err != nil && (!errors.As(err, &pe) || strings.Contains(err.Error(), "Signature=")):
 				t.Errorf("%q: %v", location, err)
 			case err != nil || next == nil:
-			case next.Scheme != "https" || next.User != nil || loopbackHost(next.Hostname()):
+			case next.Scheme != "https" || next.User != nil || isLoopbackHost(next.Hostname()):
 				t.Errorf("%q leads to %s", location, next.Host)
 			case bareHost(next) != "archive.example" && (credentials || method == http.MethodPost):
 				t.Errorf("%s: %q leads to %s, credentials %v", method, location, next.Host, credentials)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Met is what one look at the service found.
-type Met struct {
+// Inspection is what one look at the service found.
+type Inspection struct {
 	Status       int       // of the answer; any is good, for nothing was asked for
 	Date         time.Time // the service's clock; zero: it does not tell
 	Asked, Told  time.Time // this machine's clock before the question left, and after the answer came
@@ -29,27 +29,27 @@ type Certificate struct {
 
 // Inspect asks for the base address once, without credentials, and looks at the certificates of the service and of a proxy
 // that speaks TLS. It follows no redirect. Where a certificate was refused, Met tells of it beside the error.
-func Inspect(ctx context.Context, cfg Config) (Met, error) {
+func Inspect(ctx context.Context, cfg Config) (Inspection, error) {
 	base, err := parseBase(cfg.BaseURL)
 	if err != nil {
-		return Met{}, err
+		return Inspection{}, err
 	}
 	policy, err := NewPolicy(cfg.BaseURL, cfg.AllowedHosts)
 	if err != nil {
-		return Met{}, err
+		return Inspection{}, err
 	}
-	calls, _, err := transports(cfg, policy)
+	calls, _, err := newTransports(cfg, policy)
 	if err != nil {
-		return Met{}, err
+		return Inspection{}, err
 	}
-	var m Met
+	var m Inspection
 	if err := m.inspectProxy(ctx, cfg); err != nil {
 		return m, fmt.Errorf("reach the proxy: %w", err)
 	}
 	return m, m.inspectService(ctx, calls, base, cfg.UserAgent)
 }
 
-func (m *Met) inspectService(ctx context.Context, calls http.RoundTripper, base *url.URL, agent string) error {
+func (m *Inspection) inspectService(ctx context.Context, calls http.RoundTripper, base *url.URL, agent string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base.String()+"/", http.NoBody)
 	if err != nil {
 		return err
@@ -59,42 +59,42 @@ func (m *Met) inspectService(ctx context.Context, calls http.RoundTripper, base 
 	resp, err := calls.RoundTrip(req)
 	m.Told = time.Now()
 	if err != nil {
-		m.note(base.Hostname(), false, refusedCertificate(err))
-		return fmt.Errorf("reach %s: %w", base.Host, cause(ctx, err))
+		m.addCertificate(base.Hostname(), false, refusedCertificate(err))
+		return fmt.Errorf("reach %s: %w", base.Host, contextCause(ctx, err))
 	}
-	discard(resp)
+	discardBody(resp)
 	if t, ok := calls.(*http.Transport); ok {
 		t.CloseIdleConnections()
 	}
 	m.Status, m.Date = resp.StatusCode, serverDate(resp.Header)
 	if resp.TLS != nil {
-		m.note(base.Hostname(), false, resp.TLS.PeerCertificates)
+		m.addCertificate(base.Hostname(), false, resp.TLS.PeerCertificates)
 	}
 	return nil
 }
 
 // inspectProxy shakes hands with a proxy that speaks TLS, and says nothing more to it.
-func (m *Met) inspectProxy(ctx context.Context, cfg Config) error {
+func (m *Inspection) inspectProxy(ctx context.Context, cfg Config) error {
 	proxy, err := url.Parse(cfg.Proxy)
 	if err != nil || proxy.Scheme != "https" {
 		return err
 	}
-	roots, err := trusted(cfg.CAFile)
+	roots, err := loadRoots(cfg.CAFile)
 	if err != nil {
 		return err
 	}
 	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: dialLimit}, Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(proxy.Hostname(), proxyPort(proxy)))
 	if err != nil {
-		m.note(proxy.Hostname(), true, refusedCertificate(err))
+		m.addCertificate(proxy.Hostname(), true, refusedCertificate(err))
 		return err
 	}
-	m.note(proxy.Hostname(), true, conn.(*tls.Conn).ConnectionState().PeerCertificates) //nolint:forcetypeassert // a tls.Dialer makes no other
+	m.addCertificate(proxy.Hostname(), true, conn.(*tls.Conn).ConnectionState().PeerCertificates) //nolint:forcetypeassert // a tls.Dialer makes no other
 	return conn.Close()
 }
 
-// note keeps the first certificate of a chain, which is the host's own.
-func (m *Met) note(host string, proxy bool, chain []*x509.Certificate) {
+// addCertificate keeps the first certificate of a chain, which is the host's own.
+func (m *Inspection) addCertificate(host string, proxy bool, chain []*x509.Certificate) {
 	if len(chain) > 0 {
 		m.Certificates = append(m.Certificates, Certificate{host, chain[0].NotBefore, chain[0].NotAfter, proxy})
 	}

@@ -16,9 +16,9 @@ type answerMemory struct{ free *semaphore.Weighted }
 
 func newAnswerMemory() answerMemory { return answerMemory{semaphore.NewWeighted(allAnswers)} }
 
-// read reads a body of at most limit bytes; more is ErrTooLarge. The body counts until release is called. An answer that
+// readBody reads a body of at most limit bytes; more is ErrTooLarge. The body counts until release is called. An answer that
 // tells its length counts with that, any other one with its limit.
-func (m answerMemory) read(ctx context.Context, resp *http.Response, limit int64) (body []byte, release func(), err error) {
+func (m answerMemory) readBody(ctx context.Context, resp *http.Response, limit int64) (body []byte, release func(), err error) {
 	size := limit
 	if told := resp.ContentLength; told >= 0 {
 		size = told

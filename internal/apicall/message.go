@@ -19,15 +19,15 @@ const (
 	maxScrubbed = 16 << 10 // of a text is looked at closely; what is shown comes from its beginning
 )
 
-// explain puts the body of an error answer into words, whatever form it has: the JSON shapes of the service's
+// explainAnswer puts the body of an error answer into words, whatever form it has: the JSON shapes of the service's
 // interfaces, the object store's XML, a page of some gateway, plain text, nothing.
-func explain(contentType string, body []byte, hide []string) (code, message string) {
+func explainAnswer(contentType string, body []byte, hide []string) (code, message string) {
 	body = bytes.TrimSpace(trimBOM(body))
 	switch {
 	case len(body) == 0:
 		return "", "no explanation given"
-	case webPage(body):
-		return "", scrub(strings.TrimSuffix(pageWords+": "+title(body), ": "), hide, maxWords)
+	case isWebPage(body):
+		return "", hideSecrets(strings.TrimSuffix(pageWords+": "+pageTitle(body), ": "), hide, maxWords)
 	case body[0] == '<':
 		code, message = xmlWords(body)
 	case body[0] == '{' || body[0] == '[' || body[0] == '"':
@@ -38,18 +38,18 @@ func explain(contentType string, body []byte, hide []string) (code, message stri
 	if code == "" && message == "" {
 		message = string(body)
 	}
-	return sanitize.Message(scrub(code, hide, 100), 100), scrub(message, hide, maxWords)
+	return sanitize.Message(hideSecrets(code, hide, 100), 100), hideSecrets(message, hide, maxWords)
 }
 
-// webPage reports whether body, or its beginning, is HTML, whatever its header says.
-func webPage(body []byte) bool {
+// isWebPage reports whether body, or its beginning, is HTML, whatever its header says.
+func isWebPage(body []byte) bool {
 	head := bytes.ToLower(body[:min(len(body), 512)])
 	return bytes.Contains(head, []byte("<!doctype html")) || bytes.Contains(head, []byte("<html"))
 }
 
-// errorDocument reports whether body, or its beginning, is an error as object stores write them: XML whose outermost
+// isErrorDocument reports whether body, or its beginning, is an error as object stores write them: XML whose outermost
 // element is Error. Other content proves nothing: some gateways answer an upload in words of their own.
-func errorDocument(body []byte) bool {
+func isErrorDocument(body []byte) bool {
 	dec := xml.NewDecoder(bytes.NewReader(trimBOM(body)))
 	dec.Strict = false
 	dec.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
@@ -66,7 +66,7 @@ func errorDocument(body []byte) bool {
 
 var titlePattern = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 
-func title(body []byte) string {
+func pageTitle(body []byte) string {
 	if m := titlePattern.FindSubmatch(body[:min(len(body), maxScrubbed)]); m != nil {
 		return string(m[1])
 	}
@@ -112,7 +112,7 @@ func jsonWords(body []byte) (code, message string) {
 		return "", ""
 	}
 	var w jsonPhrases
-	w.collect(v, 0)
+	w.collectPhrases(v, 0)
 	return w.code, strings.Join(w.said, "; ")
 }
 
@@ -127,23 +127,23 @@ var (
 	aboutKeys = []string{"fieldid", "loc"}
 )
 
-func (w *jsonPhrases) collect(v any, depth int) {
+func (w *jsonPhrases) collectPhrases(v any, depth int) {
 	if depth > 6 || len(w.said) >= 8 {
 		return
 	}
 	switch v := v.(type) {
 	case string:
-		w.say("", v)
+		w.addPhrase("", v)
 	case []any:
 		for _, e := range v {
-			w.collect(e, depth+1)
+			w.collectPhrases(e, depth+1)
 		}
 	case map[string]any:
-		w.object(v, depth)
+		w.collectObject(v, depth)
 	}
 }
 
-func (w *jsonPhrases) object(m map[string]any, depth int) {
+func (w *jsonPhrases) collectObject(m map[string]any, depth int) {
 	low := make(map[string]any, len(m))
 	for _, k := range slices.Sorted(maps.Keys(m)) { // services write message and Message; of both, the small one comes last and counts
 		low[strings.ToLower(k)] = m[k]
@@ -153,14 +153,14 @@ func (w *jsonPhrases) object(m map[string]any, depth int) {
 	}
 	about := ""
 	for _, k := range aboutKeys {
-		about += path(low[k])
+		about += joinFieldPath(low[k])
 	}
 	for _, k := range wordKeys {
 		switch v := low[k].(type) {
 		case string:
-			w.say(about, v)
+			w.addPhrase(about, v)
 		case []any, map[string]any:
-			w.collect(v, depth+1)
+			w.collectPhrases(v, depth+1)
 		}
 	}
 }
@@ -178,7 +178,7 @@ func codeOf(m map[string]any) string {
 	return ""
 }
 
-func (w *jsonPhrases) say(about, text string) {
+func (w *jsonPhrases) addPhrase(about, text string) {
 	text = strings.TrimSpace(text)
 	if about != "" {
 		text = about + ": " + text
@@ -188,8 +188,8 @@ func (w *jsonPhrases) say(about, text string) {
 	}
 }
 
-// path writes a field's name, which may be a list of steps, as one word.
-func path(v any) string {
+// joinFieldPath writes a field's name, which may be a list of steps, as one word.
+func joinFieldPath(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
@@ -198,7 +198,7 @@ func path(v any) string {
 	case []any:
 		var steps []string
 		for _, e := range v {
-			steps = append(steps, path(e))
+			steps = append(steps, joinFieldPath(e))
 		}
 		return strings.Join(steps, ".")
 	}
@@ -212,9 +212,9 @@ var (
 	namedPattern = regexp.MustCompile(`(?i)(x-amz-signature|x-amz-credential|x-amz-security-token|signature|access_token|client_secret|password|secret)(["']?\s*[=:]\s*["']?)[^\s&"'<>,;]+`)
 )
 
-// scrub hides what is, or looks like, a secret and makes the rest plain text of at most limit characters. Known secrets
+// hideSecrets hides what is, or looks like, a secret and makes the rest plain text of at most limit characters. Known secrets
 // are looked for before and after the text is made plain: a character that vanishes on the way might have split one.
-func scrub(text string, hide []string, limit int) string {
+func hideSecrets(text string, hide []string, limit int) string {
 	hide = slices.Clone(hide)
 	slices.SortFunc(hide, func(a, b string) int { return len(b) - len(a) })
 	text = hideAll(text, hide)

@@ -35,7 +35,7 @@ func TestExplain(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			code, got := explain("", []byte(r.body), nil)
+			code, got := explainAnswer("", []byte(r.body), nil)
 			if got != r.want || r.code != "" && code != r.code {
 				t.Errorf("got %q %q, want %q %q", code, got, r.code, r.want)
 			}
@@ -53,11 +53,11 @@ func TestScrub_I7(t *testing.T) {
 		"known " + signatureCanary,
 		"known " + signatureCanary[:9] + "\u200b" + signatureCanary[9:],
 	} {
-		if got := scrub(text, []string{"known", signatureCanary}, 500); strings.Contains(got, signatureCanary) {
+		if got := hideSecrets(text, []string{"known", signatureCanary}, 500); strings.Contains(got, signatureCanary) {
 			t.Errorf("%q -> %q", text, got)
 		}
 	}
-	if got := scrub("The request signature we calculated does not match the signature you provided.", nil, 500); strings.Contains(got, "hidden") {
+	if got := hideSecrets("The request signature we calculated does not match the signature you provided.", nil, 500); strings.Contains(got, "hidden") {
 		t.Errorf("plain words were hidden: %q", got)
 	}
 }
@@ -106,7 +106,7 @@ func FuzzExplain(f *testing.F) {
 	f.Add([]byte(`<Error><Code>x</Code>`), "x")
 	f.Add([]byte("\xff\x00<html"), "")
 	f.Fuzz(func(t *testing.T, body []byte, hide string) {
-		code, message := explain("", body, []string{hide})
+		code, message := explainAnswer("", body, []string{hide})
 		for _, s := range []string{code, message} {
 			if !utf8.ValidString(s) || utf8.RuneCountInString(s) > maxWords || strings.ContainsFunc(s, unicode.IsControl) {
 				t.Errorf("not fit for a log: %q", s)

@@ -206,16 +206,16 @@ func TestLine_I8_WhatWasThereBeforeIsNoAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := net.Pipe()
 			defer theirs.Close()
-			l, got := &line{Conn: ours}, ""
-			var now, before *turn
-			look := func(turn *turn) {
-				got += map[bool]string{true: "y", false: "n"}[turn.answered()]
+			l, got := &trackedConn{Conn: ours}, ""
+			var now, before *connUse
+			look := func(turn *connUse) {
+				got += map[bool]string{true: "y", false: "n"}[turn.closeUnlessAnswered()]
 			}
 			for _, act := range c.acts {
 				var err error
 				switch act {
 				case 'a':
-					before, now = now, turnOn(l, nil)
+					before, now = now, beginUse(l, nil)
 				case 'w':
 					go func() { _, _ = theirs.Read(make([]byte, 1)) }()
 					_, err = l.Write([]byte("q"))
@@ -240,13 +240,13 @@ func TestLine_I8_WhatWasThereBeforeIsNoAnswer(t *testing.T) {
 	t.Run("NothingLeavesBehindADoubtfulAnswer", func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
-		l := &line{Conn: ours}
-		turnOn(l, nil)
+		l := &trackedConn{Conn: ours}
+		beginUse(l, nil)
 		go func() { _, _ = theirs.Read(make([]byte, 1)) }()
 		if _, err := l.Write([]byte("q")); err != nil {
 			t.Fatal(err)
 		}
-		turnOn(l, nil)
+		beginUse(l, nil)
 		if _, err := l.Write([]byte("q")); !errors.Is(err, errUnasked) {
 			t.Errorf("written: %v", err)
 		}

@@ -41,7 +41,7 @@ func NewPolicy(baseURL string, allowed []string) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Policy{base: base, listed: map[string]bool{}, loopback: loopbackHost(base.Hostname())}
+	p := &Policy{base: base, listed: map[string]bool{}, loopback: isLoopbackHost(base.Hostname())}
 	for _, entry := range allowed {
 		u, err := url.Parse("https://" + entry)
 		if err != nil || u.Host == "" || u.Host != entry || strings.ContainsAny(entry, "*@ ") {
@@ -52,87 +52,87 @@ func NewPolicy(baseURL string, allowed []string) (*Policy, error) {
 	return p, nil
 }
 
-// Presigned reports whether content may be sent to, or fetched from, the pre-signed URL raw: a *PolicyError, or nil.
+// CheckPresigned reports whether content may be sent to, or fetched from, the pre-signed URL raw: a *PolicyError, or nil.
 // The error never holds the URL. The URL need not carry a known signature; the grant is whoever signed it.
-func (p *Policy) Presigned(raw string) error {
+func (p *Policy) CheckPresigned(raw string) error {
 	u, err := parseLink(raw)
 	if err != nil {
 		return err
 	}
-	return p.presigned(u)
+	return p.checkPresigned(u)
 }
 
-func (p *Policy) presigned(u *url.URL) error {
-	if err := p.shape(u); err != nil {
+func (p *Policy) checkPresigned(u *url.URL) error {
+	if err := p.checkScheme(u); err != nil {
 		return err
 	}
-	if p.own(u) || p.allows(u) {
+	if p.isServiceHost(u) || p.isListed(u) {
 		return nil
 	}
-	if len(p.listed) > 0 && !(p.loopback && loopbackHost(u.Hostname())) {
+	if len(p.listed) > 0 && !(p.loopback && isLoopbackHost(u.Hostname())) {
 		return &PolicyError{Host: u.Host, Reason: "it is not in allowed_hosts"}
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return p.address(u.Host, ip)
+		return p.checkAddress(u.Host, ip)
 	}
-	if loopbackHost(u.Hostname()) && !p.loopback {
+	if isLoopbackHost(u.Hostname()) && !p.loopback {
 		return &PolicyError{Host: u.Host, Reason: "it is this machine"}
 	}
 	return nil
 }
 
-// target is the rule for calls of the API that leave the base address (a link or a redirect). It also says whether the
+// checkTarget is the rule for calls of the API that leave the base address (a link or a redirect). It also says whether the
 // credentials go along: to the base host and to listed hosts, and never with a URL that is signed itself, because an
 // object store refuses two ways of authentication. A signed URL elsewhere is something to fetch; a body goes to the
 // hosts that an operator named, and nowhere else.
-func (p *Policy) target(method string, u *url.URL) (credentials bool, err error) {
+func (p *Policy) checkTarget(method string, u *url.URL) (credentials bool, err error) {
 	switch signed := isPresigned(u); {
-	case p.own(u):
-		return !signed, p.shape(u)
-	case signed && (method == http.MethodGet || p.allows(u)):
-		return false, p.presigned(u)
-	case p.allows(u):
-		return true, p.shape(u)
+	case p.isServiceHost(u):
+		return !signed, p.checkScheme(u)
+	case signed && (method == http.MethodGet || p.isListed(u)):
+		return false, p.checkPresigned(u)
+	case p.isListed(u):
+		return true, p.checkScheme(u)
 	default:
 		return false, &PolicyError{Host: u.Host, Reason: "it is neither the service's host nor in allowed_hosts"}
 	}
 }
 
-func (p *Policy) shape(u *url.URL) error {
+func (p *Policy) checkScheme(u *url.URL) error {
 	if u.Scheme == "https" {
 		return nil
 	}
-	if p.base.Scheme == "http" && p.loopback && loopbackHost(u.Hostname()) {
+	if p.base.Scheme == "http" && p.loopback && isLoopbackHost(u.Hostname()) {
 		return nil
 	}
 	return &PolicyError{Host: u.Host, Reason: "plain http is not allowed"}
 }
 
-func (p *Policy) own(u *url.URL) bool { return sameHost(p.base, u) }
+func (p *Policy) isServiceHost(u *url.URL) bool { return sameHost(p.base, u) }
 
-func (p *Policy) allows(u *url.URL) bool {
+func (p *Policy) isListed(u *url.URL) bool {
 	name := bareHost(u)
-	return p.listed[name] || p.listed[net.JoinHostPort(name, port(u))] || p.listed[strings.ToLower(u.Host)]
+	return p.listed[name] || p.listed[net.JoinHostPort(name, portOf(u))] || p.listed[strings.ToLower(u.Host)]
 }
 
-// address is the rule on the address that a name stands for, asked when dialling: a public name that points into the
+// checkAddress is the rule on the address that a name stands for, asked when dialling: a public name that points into the
 // local network would let whoever answers us reach machines that only we can reach.
-func (p *Policy) address(host string, ip netip.Addr) error {
+func (p *Policy) checkAddress(host string, ip netip.Addr) error {
 	ip = ip.Unmap().WithZone("")
 	if ip.IsLoopback() && p.loopback {
 		return nil
 	}
-	if ip.IsLoopback() || ip.IsPrivate() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || reserved(ip) {
+	if ip.IsLoopback() || ip.IsPrivate() || ip.IsUnspecified() || ip.IsMulticast() || ip.IsLinkLocalUnicast() || isReserved(ip) {
 		return &PolicyError{Host: host, Reason: "its address is not a public one (if that is right, list the host in allowed_hosts)"}
 	}
 	return nil
 }
 
-// configured reports whether an operator named this host and port: then their address is their business.
-func (p *Policy) configured(host, port string) bool {
+// isConfigured reports whether an operator named this host and port: then their address is their business.
+func (p *Policy) isConfigured(host, port string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
 	at := net.JoinHostPort(host, port)
-	return at == place(p.base) || slices.Contains(p.tokens, at) || p.listed[host] || p.listed[at]
+	return at == hostAndPort(p.base) || slices.Contains(p.tokens, at) || p.listed[host] || p.listed[at]
 }
 
 var reservedNets = []netip.Prefix{
@@ -142,7 +142,7 @@ var reservedNets = []netip.Prefix{
 	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("2001::/32"),
 }
 
-func reserved(ip netip.Addr) bool {
+func isReserved(ip netip.Addr) bool {
 	for _, n := range reservedNets {
 		if n.Contains(ip) {
 			return true
@@ -196,7 +196,7 @@ func isPresigned(u *url.URL) bool {
 	return q.Has("X-Amz-Signature") || q.Has("Signature")
 }
 
-func loopbackHost(name string) bool {
+func isLoopbackHost(name string) bool {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
 		return true
@@ -205,14 +205,14 @@ func loopbackHost(name string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-func sameHost(a, b *url.URL) bool { return bareHost(a) == bareHost(b) && port(a) == port(b) }
+func sameHost(a, b *url.URL) bool { return bareHost(a) == bareHost(b) && portOf(a) == portOf(b) }
 
-// place is host:port of a URL, comparable.
-func place(u *url.URL) string { return net.JoinHostPort(bareHost(u), port(u)) }
+// hostAndPort is host:port of a URL, comparable.
+func hostAndPort(u *url.URL) string { return net.JoinHostPort(bareHost(u), portOf(u)) }
 
 func bareHost(u *url.URL) string { return strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")) }
 
-func port(u *url.URL) string {
+func portOf(u *url.URL) string {
 	switch {
 	case u.Port() != "":
 		return u.Port()

@@ -58,7 +58,7 @@ func TestPolicy_I20_Presigned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = p.Presigned(r.url)
+			err = p.CheckPresigned(r.url)
 			var pe *PolicyError
 			if r.ok != (err == nil) || err != nil && !errors.As(err, &pe) {
 				t.Errorf("%s: got %v, want ok=%v", r.url, err, r.ok)
@@ -90,12 +90,12 @@ func TestDialer_I20_ChecksResolvedAddress(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	public, _ := NewPolicy("https://archive.example", nil)
 	listed, _ := NewPolicy("https://archive.example", []string{"localhost"})
-	_, err = dialer(public, nil)(context.Background(), "tcp", "localhost:"+port)
+	_, err = newDialer(public, nil)(context.Background(), "tcp", "localhost:"+port)
 	var pe *PolicyError
-	if !errors.As(err, &pe) || !beforeConnection(err) {
+	if !errors.As(err, &pe) || !isBeforeConnection(err) {
 		t.Errorf("dial through a name to loopback: got %v, want a *PolicyError", err)
 	}
-	conn, err := dialer(listed, nil)(context.Background(), "tcp", "localhost:"+port)
+	conn, err := newDialer(listed, nil)(context.Background(), "tcp", "localhost:"+port)
 	if err != nil {
 		t.Fatalf("a listed host may lie anywhere: %v", err)
 	}
@@ -106,12 +106,12 @@ func TestPolicy_Addresses(t *testing.T) {
 	p, _ := NewPolicy("https://archive.example", nil)
 	for _, a := range []string{"127.0.0.1", "::1", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "169.254.1.1",
 		"224.0.0.1", "255.255.255.255", "fe80::1", "fc00::1", "fec0::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "::127.0.0.1"} {
-		if p.address("h", netip.MustParseAddr(a)) == nil {
+		if p.checkAddress("h", netip.MustParseAddr(a)) == nil {
 			t.Errorf("%s counts as public", a)
 		}
 	}
 	for _, a := range []string{"8.8.8.8", "2606:4700::1111", "52.218.0.1"} {
-		if err := p.address("h", netip.MustParseAddr(a)); err != nil {
+		if err := p.checkAddress("h", netip.MustParseAddr(a)); err != nil {
 			t.Errorf("%s: %v", a, err)
 		}
 	}
@@ -148,11 +148,11 @@ func FuzzPolicy(f *testing.F) {
 	f.Add("http://[::1]//x\\y@z")
 	p, _ := NewPolicy("https://archive.example", nil)
 	f.Fuzz(func(t *testing.T, raw string) {
-		if p.Presigned(raw) != nil {
+		if p.CheckPresigned(raw) != nil {
 			return
 		}
 		u, err := url.Parse(raw)
-		if err != nil || u.Scheme != "https" || u.User != nil || loopbackHost(u.Hostname()) {
+		if err != nil || u.Scheme != "https" || u.User != nil || isLoopbackHost(u.Hostname()) {
 			t.Errorf("allowed: %q", raw)
 		}
 	})

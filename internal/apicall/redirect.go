@@ -7,8 +7,8 @@ import (
 
 const maxHops = 10
 
-// redirect returns where resp sends us, nil if nowhere, or why we do not go.
-func (c *call) redirect(from *url.URL, resp *http.Response, hop int) (*url.URL, error) {
+// redirectTarget returns where resp sends us, nil if nowhere, or why we do not go.
+func (c *call) redirectTarget(from *url.URL, resp *http.Response, hop int) (*url.URL, error) {
 	location := resp.Header.Get("Location")
 	switch resp.StatusCode {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
@@ -25,7 +25,7 @@ func (c *call) redirect(from *url.URL, resp *http.Response, hop int) (*url.URL, 
 	}
 	kept := resp.StatusCode == http.StatusTemporaryRedirect || resp.StatusCode == http.StatusPermanentRedirect
 	switch {
-	case hop >= c.hops():
+	case hop >= c.maxRedirects():
 		return nil, &PolicyError{Host: to.Host, Reason: "too many redirects"}
 	case !kept && c.method != http.MethodGet:
 		// Clients by habit repeat these as a GET without the body, whose 200 would look like success.
@@ -38,14 +38,14 @@ func (c *call) redirect(from *url.URL, resp *http.Response, hop int) (*url.URL, 
 	}
 	named := *to
 	named.Opaque = "" // String would leave the host out
-	if c.leadsOn != nil && !c.leadsOn(named.String()) {
+	if c.mayRedirect != nil && !c.mayRedirect(named.String()) {
 		return nil, &PolicyError{Host: to.Host, Reason: "the redirect leads to another object than the upload address"}
 	}
 	return to, nil
 }
 
-// hops is how many redirects this call follows: a PUT one, which is the object store's "other region" answer.
-func (c *call) hops() int {
+// maxRedirects is how many redirects this call follows: a PUT one, which is the object store's "other region" answer.
+func (c *call) maxRedirects() int {
 	if c.method == http.MethodPut {
 		return 1
 	}

@@ -140,7 +140,7 @@ func TestRedirect_Upload(t *testing.T) {
 			opened := 0
 			up := Upload{Op: "upload", URL: start, Size: 3, SHA256: sum("zip"), Header: http.Header{"Authorization": {"Basic " + secretCanary}}}
 			up.Open = func() (io.ReadCloser, error) { opened++; return bodyOf("zip")() }
-			up.LeadsOn = func(to string) bool {
+			up.MayRedirect = func(to string) bool {
 				u, err := url.Parse(to)
 				if err != nil || u.Host == "" {
 					t.Errorf("asked about %q: %v", to, err)

@@ -26,7 +26,7 @@ const (
 type repeater struct {
 	call  *call
 	ctx   context.Context
-	take  taker
+	take  readAnswerFunc
 	tries int
 	wait  time.Duration // before the next attempt
 
@@ -35,42 +35,42 @@ type repeater struct {
 	err   error
 }
 
-// repeat makes the call until it is answered, refused or out of time.
-func (c *call) repeat(ctx context.Context, take taker) (*Answer, error) {
+// callWithRetries makes the call until it is answered, refused or out of time.
+func (c *call) callWithRetries(ctx context.Context, take readAnswerFunc) (*Answer, error) {
 	r := &repeater{call: c, ctx: ctx, take: take}
 	client := &retryablehttp.Client{
 		HTTPClient:   &http.Client{Transport: r},
 		RetryMax:     repeats,
-		CheckRetry:   r.check,
+		CheckRetry:   r.shouldRetry,
 		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return r.wait },
 		ErrorHandler: func(resp *http.Response, err error, _ int) (*http.Response, error) { return resp, err },
 	}
 	req, err := retryablehttp.NewRequestWithContext(ctx, http.MethodGet, "http://call.invalid", nil)
 	if err != nil {
-		return nil, c.fail(err)
+		return nil, c.errorFrom(err)
 	}
-	req.SetResponseHandler(r.consume)
+	req.SetResponseHandler(r.consumeAnswer)
 	resp, err := client.Do(req)
 	switch {
 	case r.taken:
 		return r.ans, r.err
 	case err != nil:
-		return nil, c.fail(cause(ctx, err))
+		return nil, c.errorFrom(contextCause(ctx, err))
 	default: // the repeats are used up, and the last answer is still unread
-		return c.take(ctx, resp, take)
+		return c.takeAnswer(ctx, resp, take)
 	}
 }
 
 // RoundTrip is one attempt with all its hops.
 func (r *repeater) RoundTrip(*http.Request) (*http.Response, error) {
 	r.taken, r.ans, r.err = false, nil, nil
-	return r.call.exchange(r.ctx)
+	return r.call.followRedirects(r.ctx)
 }
 
-// consume reads an answer that will not be asked for again. A 2xx that broke off is the exception: its error goes back
+// consumeAnswer reads an answer that will not be asked for again. A 2xx that broke off is the exception: its error goes back
 // to check.
-func (r *repeater) consume(resp *http.Response) error {
-	r.ans, r.err = r.call.take(r.ctx, resp, r.take)
+func (r *repeater) consumeAnswer(resp *http.Response) error {
+	r.ans, r.err = r.call.takeAnswer(r.ctx, resp, r.take)
 	r.taken = true
 	if resp.StatusCode/100 == 2 {
 		return r.err
@@ -78,9 +78,9 @@ func (r *repeater) consume(resp *http.Response) error {
 	return nil
 }
 
-func (r *repeater) check(ctx context.Context, resp *http.Response, err error) (bool, error) {
+func (r *repeater) shouldRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
 	var inner *Error
-	if !passing(ctx, resp, err) || r.call.op != opToken && errors.As(err, &inner) && inner.Op == opToken {
+	if !isTransient(ctx, resp, err) || r.call.op != opToken && errors.As(err, &inner) && inner.Op == opToken {
 		return false, nil // (a token request had repeats of its own)
 	}
 	r.wait = rand.N(firstWait << r.tries)
@@ -92,13 +92,13 @@ func (r *repeater) check(ctx context.Context, resp *http.Response, err error) (b
 	return r.wait <= longestWait && (!limited || r.wait < time.Until(deadline)), nil
 }
 
-// passing reports whether a fault is of the kind that goes away by itself within seconds.
-func passing(ctx context.Context, resp *http.Response, err error) bool {
+// isTransient reports whether a fault is of the kind that goes away by itself within seconds.
+func isTransient(ctx context.Context, resp *http.Response, err error) bool {
 	if ctx.Err() != nil {
 		return false
 	}
 	if err == nil {
-		return passingStatus(resp.StatusCode)
+		return isTransientStatus(resp.StatusCode)
 	}
 	var (
 		final  *finalError
@@ -109,13 +109,13 @@ func passing(ctx context.Context, resp *http.Response, err error) bool {
 	switch {
 	case errors.As(err, &final), errors.As(err, &policy), errors.As(err, &scope), errors.As(err, &turn):
 		return false
-	case errors.Is(err, ErrTooLarge), errors.Is(err, errSecret), certificateFault(err):
+	case errors.Is(err, ErrTooLarge), errors.Is(err, errSecret), isCertificateFault(err):
 		return false
 	}
 	return true
 }
 
-func passingStatus(status int) bool {
+func isTransientStatus(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return true
@@ -126,18 +126,18 @@ func passingStatus(status int) bool {
 	}
 }
 
-// beforeConnection recognises, without the help of a trace, errors that come before any byte of a request.
-func beforeConnection(err error) bool {
+// isBeforeConnection recognises, without the help of a trace, errors that come before any byte of a request.
+func isBeforeConnection(err error) bool {
 	var (
 		op     *net.OpError
 		name   *net.DNSError
 		policy *PolicyError
 	)
 	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect") ||
-		errors.As(err, &name) || errors.As(err, &policy) || certificateFault(err)
+		errors.As(err, &name) || errors.As(err, &policy) || isCertificateFault(err)
 }
 
-func certificateFault(err error) bool {
+func isCertificateFault(err error) bool {
 	var (
 		verify    *tls.CertificateVerificationError
 		authority x509.UnknownAuthorityError

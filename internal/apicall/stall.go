@@ -14,14 +14,14 @@ type watchdog struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	mu    sync.Mutex
-	timer *time.Timer   // guarded by mu
-	limit time.Duration // without progress; guarded by mu
-	last  time.Time     // when progress was made, or the terms were set; guarded by mu
-	why   error         // guarded by mu
-	off   bool          // guarded by mu
-	began time.Time     // of the present stretch of a transfer; zero: none began; guarded by mu
-	moved int           // bytes in it; guarded by mu
+	mu      sync.Mutex
+	timer   *time.Timer   // guarded by mu
+	limit   time.Duration // without progress; guarded by mu
+	last    time.Time     // when progress was made, or the terms were set; guarded by mu
+	why     error         // guarded by mu
+	stopped bool          // guarded by mu
+	began   time.Time     // of the present stretch of a transfer; zero: none began; guarded by mu
+	moved   int           // bytes in it; guarded by mu
 }
 
 // A transfer that moves so little in so long would not end: it is left like one that stands still.
@@ -30,20 +30,20 @@ const (
 	leastMoved = 64 << 10
 )
 
-// watch returns a context that ends with why after limit, unless progress is made or expect changes the terms.
-func watch(parent context.Context, limit time.Duration, why error) (context.Context, *watchdog) {
+// startWatchdog returns a context that ends with why after limit, unless progress is made or expect changes the terms.
+func startWatchdog(parent context.Context, limit time.Duration, why error) (context.Context, *watchdog) {
 	ctx, cancel := context.WithCancelCause(parent)
 	w := &watchdog{ctx: ctx, cancel: cancel, limit: limit, why: why, last: time.Now()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(limit, w.bite)
+	w.timer = time.AfterFunc(limit, w.cancelIfStalled)
 	return ctx, w
 }
 
-// bite ends the transfer, unless there was progress: nobody winds up the timer for each bit of that.
-func (w *watchdog) bite() {
+// cancelIfStalled ends the transfer, unless there was progress: nobody winds up the timer for each bit of that.
+func (w *watchdog) cancelIfStalled() {
 	w.mu.Lock()
-	why, off := w.why, w.off
+	why, off := w.why, w.stopped
 	left := w.limit - time.Since(w.last)
 	if !off && left > 0 {
 		w.timer.Reset(left)
@@ -54,17 +54,17 @@ func (w *watchdog) bite() {
 	}
 }
 
-// expect sets new terms from now on.
-func (w *watchdog) expect(limit time.Duration, why error) {
+// setLimit sets new terms from now on.
+func (w *watchdog) setLimit(limit time.Duration, why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.limit, w.why, w.last = limit, why, time.Now()
-	if !w.off {
+	if !w.stopped {
 		w.timer.Reset(limit) // it may be less than before
 	}
 }
 
-func (w *watchdog) progress(n int) {
+func (w *watchdog) addProgress(n int) {
 	now := time.Now()
 	w.mu.Lock()
 	w.last = now
@@ -73,7 +73,7 @@ func (w *watchdog) progress(n int) {
 	}
 	w.moved += n
 	over := now.Sub(w.began) >= stretch
-	crawls := over && w.moved < leastMoved && !w.off
+	crawls := over && w.moved < leastMoved && !w.stopped
 	if over {
 		w.began, w.moved = now, 0
 	}
@@ -85,14 +85,14 @@ func (w *watchdog) progress(n int) {
 
 func (w *watchdog) stop() {
 	w.mu.Lock()
-	w.off = true
+	w.stopped = true
 	w.timer.Stop()
 	w.mu.Unlock()
 	w.cancel(nil)
 }
 
-// reader counts every byte read from r as progress and says why it was cut off.
-func (w *watchdog) reader(r io.Reader) io.Reader { return &watched{r, w} }
+// watchReader counts every byte read from r as progress and says why it was cut off.
+func (w *watchdog) watchReader(r io.Reader) io.Reader { return &watched{r, w} }
 
 type watched struct {
 	r io.Reader
@@ -102,10 +102,10 @@ type watched struct {
 func (r *watched) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
 	if n > 0 {
-		r.w.progress(n)
+		r.w.addProgress(n)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = cause(r.w.ctx, err)
+		err = contextCause(r.w.ctx, err)
 	}
 	return n, err
 }

@@ -10,11 +10,11 @@ import (
 // I24: a transfer ends so long after its last progress, neither before nor later, and by the terms that hold then.
 func TestWatchdog_I24_CountsFromTheLastProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, w := watch(t.Context(), time.Minute, errStalled)
+		ctx, w := startWatchdog(t.Context(), time.Minute, errStalled)
 		defer w.stop()
 		for range 9 {
 			time.Sleep(59 * time.Second)
-			w.progress(leastMoved)
+			w.addProgress(leastMoved)
 		}
 		time.Sleep(time.Minute - time.Millisecond)
 		if ctx.Err() != nil {
@@ -27,11 +27,11 @@ func TestWatchdog_I24_CountsFromTheLastProgress(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
-		ctx, w := watch(t.Context(), time.Minute, errSlow)
+		ctx, w := startWatchdog(t.Context(), time.Minute, errSlow)
 		time.Sleep(50 * time.Second)
-		w.expect(5*time.Second, errStalled)
+		w.setLimit(5*time.Second, errStalled)
 		time.Sleep(4 * time.Second)
-		w.progress(1)
+		w.addProgress(1)
 		time.Sleep(4 * time.Second)
 		if ctx.Err() != nil {
 			t.Fatalf("ended 4 s after progress: %v", context.Cause(ctx))
@@ -44,9 +44,9 @@ func TestWatchdog_I24_CountsFromTheLastProgress(t *testing.T) {
 		w.stop()
 	})
 	synctest.Test(t, func(t *testing.T) {
-		ctx, w := watch(t.Context(), time.Minute, errStalled)
+		ctx, w := startWatchdog(t.Context(), time.Minute, errStalled)
 		time.Sleep(30 * time.Second)
-		w.progress(1)
+		w.addProgress(1)
 		w.stop()
 		time.Sleep(time.Hour)
 		if context.Cause(ctx) != context.Canceled {

@@ -28,11 +28,11 @@ type Upload struct {
 	Open   func() (io.ReadCloser, error) // called once per hop; each reader is its own
 	Stall  time.Duration                 // longest time without progress; default 60 s
 
-	// LeadsOn reports whether a redirect to a URL leads to what URL names; one that does not is not followed. nil: all do.
-	LeadsOn func(to string) bool
+	// MayRedirect reports whether a redirect to a URL leads to what URL names; one that does not is not followed. nil: all do.
+	MayRedirect func(to string) bool
 }
 
-// Put makes exactly one attempt. It follows one 307 or 308 that the policy and LeadsOn allow. The body's length is always told,
+// Put makes exactly one attempt. It follows one 307 or 308 that the policy and MayRedirect allow. The body's length is always told,
 // never chunked; ctx ends the upload at any point. Content of another length or digest than announced never leaves whole:
 // the error wraps a *ContentError then. A 2xx counts only if it came after the whole content had left (else the error is
 // ErrAnsweredEarly), if its own content can be read, and if that is neither a web page (ErrWebPage) nor an error document
@@ -42,10 +42,10 @@ func (s *Store) Put(ctx context.Context, up Upload) (*Answer, error) {
 	if stall <= 0 {
 		stall = defaultStall
 	}
-	ctx, w := watch(ctx, stall, errStalled)
+	ctx, w := startWatchdog(ctx, stall, errStalled)
 	defer w.stop()
 	c := s.newCall(up.Op, http.MethodPut)
-	c.header, c.size, c.leadsOn = up.Header, up.Size, up.LeadsOn
+	c.header, c.size, c.mayRedirect = up.Header, up.Size, up.MayRedirect
 	c.body = func() (io.ReadCloser, error) {
 		body, err := up.Open()
 		if err != nil {
@@ -54,39 +54,39 @@ func (s *Store) Put(ctx context.Context, up Upload) (*Answer, error) {
 		if c.content, err = newContent(body, up.Size, up.SHA256); err != nil {
 			return nil, err
 		}
-		return &sending{Reader: w.reader(c.content), Closer: c.content}, nil
+		return &sending{Reader: w.watchReader(c.content), Closer: c.content}, nil
 	}
 	var err error
 	if c.url, err = parseLink(up.URL); err != nil {
-		return nil, c.fail(err)
+		return nil, c.errorFrom(err)
 	}
-	return c.once(ctx, func(c *call, resp *http.Response) (*Answer, error) {
-		if err := c.acceptance(resp); err != nil {
+	return c.callOnce(ctx, func(c *call, resp *http.Response) (*Answer, error) {
+		if err := c.checkAcceptance(resp); err != nil {
 			return nil, err
 		}
-		discard(resp)
-		ans := c.answer(resp)
+		discardBody(resp)
+		ans := c.newAnswer(resp)
 		ans.Sent = c.content.sent
 		return ans, nil
 	})
 }
 
-// acceptance reports why a 2xx is no acceptance of the content.
-func (c *call) acceptance(resp *http.Response) error {
+// checkAcceptance reports why a 2xx is no acceptance of the content.
+func (c *call) checkAcceptance(resp *http.Response) error {
 	// This comes first. The transport may still be sending: net/http hands an answer out as soon as it has one. What is
 	// read of the answer from now on says nothing about when the answer began.
-	early := !c.turn.answersContent(c.content)
+	early := !c.use.answersContent(c.content)
 	if early {
-		defer c.turn.giveUp()
+		defer c.use.closeIfCurrent()
 		// Its content only serves to say what answered. It may never end: the peer may wait for ours.
 		defer time.AfterFunc(earlyWords, func() { resp.Body.Close() }).Stop()
 	}
 	switch start, err := readStart(resp.Body); {
 	case err != nil && !early:
 		return err
-	case errorDocument(start):
-		return c.refusalOf(resp, start)
-	case len(start) > 0 && strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "text/html"), webPage(start):
+	case isErrorDocument(start):
+		return c.refusalError(resp, start)
+	case len(start) > 0 && strings.HasPrefix(strings.ToLower(resp.Header.Get("Content-Type")), "text/html"), isWebPage(start):
 		return ErrWebPage
 	case early:
 		return ErrAnsweredEarly
@@ -105,18 +105,18 @@ func readStart(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r
 
 // Fetch streams the content behind a pre-signed URL into into, as API.Stream does.
 func (s *Store) Fetch(ctx context.Context, op, rawURL string, into func(*Answer, io.Reader) error) (*Answer, error) {
-	ctx, w := watch(ctx, defaultTimeout, errSlow)
+	ctx, w := startWatchdog(ctx, defaultTimeout, errSlow)
 	defer w.stop()
 	c := s.newCall(op, http.MethodGet)
 	c.header = http.Header{"Accept-Encoding": {"identity"}} // the content's own bytes, as they were stored
 	var err error
 	if c.url, err = parseLink(rawURL); err != nil {
-		return nil, c.fail(err)
+		return nil, c.errorFrom(err)
 	}
-	return c.repeat(ctx, func(c *call, resp *http.Response) (*Answer, error) {
-		w.expect(defaultStall, errStalled)
-		ans := c.answer(resp)
-		if err := into(ans, w.reader(resp.Body)); err != nil {
+	return c.callWithRetries(ctx, func(c *call, resp *http.Response) (*Answer, error) {
+		w.setLimit(defaultStall, errStalled)
+		ans := c.newAnswer(resp)
+		if err := into(ans, w.watchReader(resp.Body)); err != nil {
 			return nil, &finalError{err}
 		}
 		return ans, nil
@@ -124,12 +124,12 @@ func (s *Store) Fetch(ctx context.Context, op, rawURL string, into func(*Answer,
 }
 
 func (s *Store) newCall(op, method string) *call {
-	rule := func(u *url.URL) (bool, error) { return false, s.wire.policy.presigned(u) }
+	rule := func(u *url.URL) (bool, error) { return false, s.wire.policy.checkPresigned(u) }
 	return &call{wire: &s.wire, rule: rule, op: op, method: method, grant: true}
 }
 
-// Allowed reports whether the policy lets this client use the pre-signed URL raw: nil or a *PolicyError.
-func (s *Store) Allowed(raw string) error { return s.wire.policy.Presigned(raw) }
+// CheckURL reports whether the policy lets this client use the pre-signed URL raw: nil or a *PolicyError.
+func (s *Store) CheckURL(raw string) error { return s.wire.policy.CheckPresigned(raw) }
 
 // sending is an upload's body under watch.
 type sending struct {

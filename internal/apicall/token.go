@@ -55,7 +55,7 @@ type tokens struct {
 	scopes   []string
 	escape   bool
 
-	turn chan struct{} // holds one element: whoever takes it may ask for a token
+	slot chan struct{} // holds one element: whoever takes it may ask for a token
 
 	mu      sync.Mutex
 	current token // guarded by mu
@@ -72,11 +72,11 @@ type token struct {
 
 func newTokens(a Auth, base *url.URL, w *wire) (*tokens, error) {
 	t := &tokens{wire: w, id: a.Username, secret: a.Secret, scopes: a.Scopes, escape: a.Encoding == "rfc6749"}
-	t.turn = make(chan struct{}, 1)
-	t.turn <- struct{}{}
+	t.slot = make(chan struct{}, 1)
+	t.slot <- struct{}{}
 	var err error
 	if a.TokenURL == "" {
-		t.endpoint, err = below(base, "v1", "tokens")
+		t.endpoint, err = joinURL(base, "v1", "tokens")
 		return t, err
 	}
 	u, err := parseLink(a.TokenURL)
@@ -84,20 +84,20 @@ func newTokens(a Auth, base *url.URL, w *wire) (*tokens, error) {
 		return nil, fmt.Errorf("token_url: %w", err)
 	}
 	t.endpoint = u
-	w.policy.tokens = append(w.policy.tokens, place(u))
-	return t, w.policy.shape(u)
+	w.policy.tokens = append(w.policy.tokens, hostAndPort(u))
+	return t, w.policy.checkScheme(u)
 }
 
-// get returns a token that is good for now. Past most of its life one caller renews it while the others go on with it.
-func (t *tokens) get(ctx context.Context) (string, error) {
-	have, failures := t.peek()
+// getToken returns a token that is good for now. Past most of its life one caller renews it while the others go on with it.
+func (t *tokens) getToken(ctx context.Context) (string, error) {
+	have, failures := t.currentToken()
 	now := t.wire.now()
 	if have.value != "" && now.Before(have.renew) {
 		return have.value, nil
 	}
 	if have.value != "" && now.Before(have.expiry) {
 		select {
-		case <-t.turn:
+		case <-t.slot:
 		default:
 			return have.value, nil
 		}
@@ -106,17 +106,17 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 		defer cancel()
 	} else {
 		select {
-		case <-t.turn:
+		case <-t.slot:
 		case <-ctx.Done():
 			return "", fmt.Errorf("wait for a token: %w", context.Cause(ctx))
 		}
 	}
-	defer func() { t.turn <- struct{}{} }()
-	return t.renewed(ctx, have, failures)
+	defer func() { t.slot <- struct{}{} }()
+	return t.renewToken(ctx, have, failures)
 }
 
-// renewed asks for a token, unless somebody did while we waited for our turn. It holds the turn.
-func (t *tokens) renewed(ctx context.Context, had token, failures int) (string, error) {
+// renewToken asks for a token, unless somebody did while we waited for our turn. It holds the turn.
+func (t *tokens) renewToken(ctx context.Context, had token, failures int) (string, error) {
 	t.mu.Lock()
 	current, failed, n := t.current, t.failed, t.failedN
 	t.mu.Unlock()
@@ -126,7 +126,7 @@ func (t *tokens) renewed(ctx context.Context, had token, failures int) (string, 
 	if n != failures && failed != nil {
 		return "", failed // all who waited share the one refusal
 	}
-	fresh, err := t.fetch(ctx)
+	fresh, err := t.requestToken(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil {
@@ -144,34 +144,34 @@ func (t *tokens) renewed(ctx context.Context, had token, failures int) (string, 
 	return "", err
 }
 
-func (t *tokens) peek() (token, int) {
+func (t *tokens) currentToken() (token, int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.current, t.failedN
 }
 
-// replace gets a token in place of one that the service refused with 401 or 403, and reports whether there is another one
+// replaceRefused gets a token in place of one that the service refused with 401 or 403, and reports whether there is another one
 // now. A refusal does not tell whether the token is dead or a right is missing. So a token is replaced once, however many
 // calls were refused with it, and its successor is kept for a while. The refused token stays where no other is to be had:
 // other calls may still be allowed with it.
-func (t *tokens) replace(ctx context.Context, refused string) bool {
-	_, failures := t.peek()
+func (t *tokens) replaceRefused(ctx context.Context, refused string) bool {
+	_, failures := t.currentToken()
 	limited, cancel := context.WithTimeout(ctx, replaceLimit)
 	defer cancel()
 	select {
-	case <-t.turn:
+	case <-t.slot:
 	case <-limited.Done():
 		return false
 	}
-	defer func() { t.turn <- struct{}{} }()
-	have, n := t.peek()
+	defer func() { t.slot <- struct{}{} }()
+	have, n := t.currentToken()
 	switch {
 	case have.value != refused:
 		return have.value != "" // somebody replaced or renewed it while we waited for our turn
 	case n != failures, t.wire.now().Before(have.keep):
 		return false
 	}
-	fresh, err := t.fetch(limited)
+	fresh, err := t.requestToken(limited)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
@@ -187,8 +187,8 @@ func (t *tokens) replace(ctx context.Context, refused string) bool {
 	return true
 }
 
-// helped notes that the service accepted a token in a call that it had refused with the one before: that one was dead.
-func (t *tokens) helped(value string) {
+// confirmReplacement notes that the service accepted a token in a call that it had refused with the one before: that one was dead.
+func (t *tokens) confirmReplacement(value string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.current.value == value {
@@ -196,8 +196,8 @@ func (t *tokens) helped(value string) {
 	}
 }
 
-// fetch makes the token request. Its life counts from before the request left.
-func (t *tokens) fetch(ctx context.Context) (token, error) {
+// requestToken makes the token request. Its life counts from before the request left.
+func (t *tokens) requestToken(ctx context.Context) (token, error) {
 	secret, err := readSecret(t.secret)
 	if err != nil {
 		return token{}, err
@@ -206,7 +206,7 @@ func (t *tokens) fetch(ctx context.Context) (token, error) {
 	if len(t.scopes) > 0 {
 		form.Set("scope", strings.Join(t.scopes, " "))
 	}
-	c := &call{wire: t.wire, rule: t.own, op: opToken, method: http.MethodPost, id: uuid.NewString(), url: t.endpoint}
+	c := &call{wire: t.wire, rule: t.checkTarget, op: opToken, method: http.MethodPost, id: uuid.NewString(), url: t.endpoint}
 	c.credential = func(context.Context) (credential, error) { return basicHeader(t.id, secret, t.escape), nil }
 	c.header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Accept": {"application/json"}}
 	c.header.Set(t.wire.idHeader, c.id)
@@ -214,30 +214,30 @@ func (t *tokens) fetch(ctx context.Context) (token, error) {
 	c.body, c.size = inMemory(encoded), int64(len(encoded))
 
 	left := t.wire.now()
-	ans, err := c.repeat(ctx, func(c *call, resp *http.Response) (*Answer, error) {
+	ans, err := c.callWithRetries(ctx, func(c *call, resp *http.Response) (*Answer, error) {
 		body, err := readAll(resp.Body, tokenAnswer)
 		return &Answer{Body: body}, err
 	})
 	if err != nil {
 		return token{}, err
 	}
-	fresh, err := t.read(ans.Body, left)
+	fresh, err := t.parseAnswer(ans.Body, left)
 	if err != nil {
-		return token{}, c.fail(err)
+		return token{}, c.errorFrom(err)
 	}
 	return fresh, nil
 }
 
-// own is the rule for token requests: the secret goes to the token endpoint's host and nowhere else.
-func (t *tokens) own(u *url.URL) (bool, error) {
+// checkTarget is the rule for token requests: the secret goes to the token endpoint's host and nowhere else.
+func (t *tokens) checkTarget(u *url.URL) (bool, error) {
 	if !sameHost(u, t.endpoint) {
 		return false, &PolicyError{Host: u.Host, Reason: "a token request does not leave its host"}
 	}
-	return true, t.wire.policy.shape(u)
+	return true, t.wire.policy.checkScheme(u)
 }
 
-// read checks a token answer. Numbers may come as strings, and the scopes as a list.
-func (t *tokens) read(body []byte, left time.Time) (token, error) {
+// parseAnswer checks a token answer. Numbers may come as strings, and the scopes as a list.
+func (t *tokens) parseAnswer(body []byte, left time.Time) (token, error) {
 	var a struct {
 		Value, Type string
 	}
@@ -247,7 +247,7 @@ func (t *tokens) read(body []byte, left time.Time) (token, error) {
 	}
 	switch {
 	case err != nil:
-		_, words := explain("", body, nil)
+		_, words := explainAnswer("", body, nil)
 		if !strings.HasPrefix(words, pageWords) {
 			words = "not the JSON that was expected" // which may hold a token
 		}

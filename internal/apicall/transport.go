@@ -27,12 +27,12 @@ const (
 	maxIdle = 64
 )
 
-// transports returns one transport for the API and one for the store, or what the configuration puts in their place.
-func transports(cfg Config, p *Policy) (api, store http.RoundTripper, err error) {
+// newTransports returns one transport for the API and one for the store, or what the configuration puts in their place.
+func newTransports(cfg Config, p *Policy) (api, store http.RoundTripper, err error) {
 	if cfg.Transport != nil {
 		return cfg.Transport, cfg.Transport, nil
 	}
-	roots, err := trusted(cfg.CAFile)
+	roots, err := loadRoots(cfg.CAFile)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,16 +43,16 @@ func transports(cfg Config, p *Policy) (api, store http.RoundTripper, err error)
 			return nil, nil, errors.New(`proxy: want a URL like "http://proxy.example:3128"`)
 		}
 	}
-	calls := transport(p, roots, proxy)
+	calls := newTransport(p, roots, proxy)
 	calls.ResponseHeaderTimeout = headerLimit // the store's are watched from their first byte to their last
-	return calls, transport(p, roots, proxy), nil
+	return calls, newTransport(p, roots, proxy), nil
 }
 
-// transport speaks HTTP/1.1: one request has one connection, so "a connection was handed over" and "bytes may have
+// newTransport speaks HTTP/1.1: one request has one connection, so "a connection was handed over" and "bytes may have
 // left" are the same thing, and no request dies of its neighbour's connection.
-func transport(p *Policy, roots *x509.CertPool, proxy *url.URL) *http.Transport {
+func newTransport(p *Policy, roots *x509.CertPool, proxy *url.URL) *http.Transport {
 	t := &http.Transport{
-		DialContext:            dialer(p, proxy),
+		DialContext:            newDialer(p, proxy),
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(0)},
 		TLSHandshakeTimeout:    handshakeLimit,
 		ExpectContinueTimeout:  continueWait,
@@ -65,7 +65,7 @@ func transport(p *Policy, roots *x509.CertPool, proxy *url.URL) *http.Transport 
 	t.Protocols.SetHTTP1(true)
 	if proxy != nil {
 		t.Proxy = func(r *http.Request) (*url.URL, error) {
-			if loopbackHost(r.URL.Hostname()) {
+			if isLoopbackHost(r.URL.Hostname()) {
 				return nil, nil
 			}
 			return proxy, nil
@@ -74,9 +74,9 @@ func transport(p *Policy, roots *x509.CertPool, proxy *url.URL) *http.Transport 
 	return t
 }
 
-// dialer checks the address that a name resolved to, at the moment of connecting, so no second look-up can differ.
+// newDialer checks the address that a name resolved to, at the moment of connecting, so no second look-up can differ.
 // Hosts that an operator configured may lie anywhere, and so may the proxy; what lies behind a proxy is for it to check.
-func dialer(p *Policy, proxy *url.URL) func(context.Context, string, string) (net.Conn, error) {
+func newDialer(p *Policy, proxy *url.URL) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		d := &net.Dialer{Timeout: dialLimit, KeepAlive: 30 * time.Second}
 		host, portName, err := net.SplitHostPort(addr)
@@ -84,20 +84,20 @@ func dialer(p *Policy, proxy *url.URL) func(context.Context, string, string) (ne
 			return nil, err
 		}
 		viaProxy := proxy != nil && addr == net.JoinHostPort(proxy.Hostname(), proxyPort(proxy))
-		if !viaProxy && !p.configured(host, portName) {
+		if !viaProxy && !p.isConfigured(host, portName) {
 			d.Control = func(_, resolved string, _ syscall.RawConn) error {
 				ap, err := netip.ParseAddrPort(resolved)
 				if err != nil {
 					return err
 				}
-				return p.address(host, ap.Addr())
+				return p.checkAddress(host, ap.Addr())
 			}
 		}
 		c, err := d.DialContext(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		return &line{Conn: c}, nil
+		return &trackedConn{Conn: c}, nil
 	}
 }
 
@@ -106,11 +106,11 @@ func proxyPort(proxy *url.URL) string {
 	if proxy.Port() == "" && proxy.Scheme == "socks5" {
 		return "1080"
 	}
-	return port(proxy)
+	return portOf(proxy)
 }
 
-// trusted is the system's pool with the certificates of file added; nil, the system's own, without one.
-func trusted(file string) (*x509.CertPool, error) {
+// loadRoots is the system's pool with the certificates of file added; nil, the system's own, without one.
+func loadRoots(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
 	}

@@ -34,7 +34,7 @@ type Decimal string
 func ParseDecimal(s string) (Decimal, error) {
 	digits := strings.Count(s, "") - 1
 	if !json.Valid([]byte(s)) || s == "" || strings.Trim(s, "-0123456789.") != "" || digits > MaxAmountDigit {
-		return "", fmt.Errorf("%q is not a plain decimal number", clip(s, 40))
+		return "", fmt.Errorf("%q is not a plain decimal number", shorten(s, 40))
 	}
 	return Decimal(s), nil
 }
@@ -92,7 +92,7 @@ func (d Document) Faults() []Fault {
 	case d.Type == "":
 		add("documentType", "is missing; write one of %s", strings.Join(DocumentTypes, ", "))
 	case !slices.Contains(DocumentTypes, d.Type):
-		add("documentType", "%q is not known; write one of %s", clip(d.Type, 40), strings.Join(DocumentTypes, ", "))
+		add("documentType", "%q is not known; write one of %s", shorten(d.Type, 40), strings.Join(DocumentTypes, ", "))
 	}
 	if strings.TrimSpace(d.Number) == "" {
 		add("documentId", "is missing; write the invoice number")
@@ -102,14 +102,14 @@ func (d Document) Faults() []Fault {
 	case d.Date == "":
 		add("documentDate", "is missing; write the date of issue, like 2026-10-31")
 	case err != nil || t.Location() != time.UTC:
-		add("documentDate", "%q is not a date in UTC; write it like 2026-10-31", clip(d.Date, 40))
+		add("documentDate", "%q is not a date in UTC; write it like 2026-10-31", shorten(d.Date, 40))
 	}
 	long("senderName", d.SenderName, MaxName)
 	long("recipientName", d.RecipientName, MaxName)
 	long("senderIds", strings.Join(d.SenderIDs, ","), MaxIDs)
 	long("recipientIds", strings.Join(d.RecipientIDs, ","), MaxIDs)
 	if d.Currency != "" && !isCurrency(d.Currency) {
-		add("currencyCode", "%q is not an ISO 4217 code; write three capital letters, like EUR", clip(d.Currency, 20))
+		add("currencyCode", "%q is not an ISO 4217 code; write three capital letters, like EUR", shorten(d.Currency, 20))
 	}
 	long("buyerReferenceId", d.BuyerReferenceID, MaxReference)
 	long("buyerReferenceType", d.BuyerReferenceType, MaxReference)
@@ -120,7 +120,7 @@ func (d Document) Faults() []Fault {
 	}
 	long("tradingPartner", d.TradingPartner, MaxName)
 	if d.FlowDirection != "" && d.FlowDirection != "sending" && d.FlowDirection != "receiving" {
-		add("flowDirection", "%q is not known; write sending or receiving", clip(d.FlowDirection, 40))
+		add("flowDirection", "%q is not known; write sending or receiving", shorten(d.FlowDirection, 40))
 	}
 	return fs
 }

@@ -31,7 +31,7 @@ var namespace = uuid.MustParse("5c0d9f0e-6a0b-5e6e-9a52-0c5b0f6f2d11")
 func ParseID(s string) (ID, error) {
 	u, err := uuid.Parse(s)
 	if err != nil || len(s) != 36 {
-		return ID{}, fmt.Errorf("%q is not a UUID of 36 characters (8-4-4-4-12 hexadecimal digits)", clip(s, 60))
+		return ID{}, fmt.Errorf("%q is not a UUID of 36 characters (8-4-4-4-12 hexadecimal digits)", shorten(s, 60))
 	}
 	return ID(u), nil
 }
@@ -70,7 +70,7 @@ func ParseRemoteID(s string) (RemoteID, error) {
 	ok := len(s) >= 1 && len(s) <= 200 && s != "." && s != ".." &&
 		strings.IndexFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune(`/\?#%`, r) }) < 0
 	if !ok {
-		return "", fmt.Errorf("%w: %q", ErrRemoteID, clip(s, 60))
+		return "", fmt.Errorf("%w: %q", ErrRemoteID, shorten(s, 60))
 	}
 	if id, err := ParseID(s); err == nil {
 		return RemoteID(id.String()), nil
@@ -85,7 +85,7 @@ func Sum(b []byte) Digest { return sha256.Sum256(b) }
 func ParseDigest(s string) (Digest, error) {
 	var d Digest
 	if b, err := hex.DecodeString(s); err != nil || copy(d[:], b) != len(d) || len(b) != len(d) {
-		return Digest{}, fmt.Errorf("%q is not a SHA-256 of 64 hexadecimal digits", clip(s, 80))
+		return Digest{}, fmt.Errorf("%q is not a SHA-256 of 64 hexadecimal digits", shorten(s, 80))
 	}
 	return d, nil
 }
@@ -99,7 +99,7 @@ func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 // IsZero reports whether nothing was digested.
 func (d Digest) IsZero() bool { return d == Digest{} }
 
-func clip(s string, n int) string {
+func shorten(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

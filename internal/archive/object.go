@@ -41,9 +41,9 @@ func (u PresignedURL) Object() string {
 	return host + key
 }
 
-// LeadsOn reports whether a store that answers to the address u with the address to names the same object there, as it
+// LeadsToSameObject reports whether a store that answers to the address u with the address to names the same object there, as it
 // does when the bucket lies in another region: the hosts may differ, and a bucket may stand before the path or not.
-func (u PresignedURL) LeadsOn(to PresignedURL) bool {
+func (u PresignedURL) LeadsToSameObject(to PresignedURL) bool {
 	_, from, ok := u.parts()
 	_, there, ok2 := to.parts()
 	return ok && ok2 && (from == there || behindBucket(from) == there || from == behindBucket(there))
@@ -76,7 +76,7 @@ func (u PresignedURL) parts() (host, key string, ok bool) {
 			key = "/" + bucket + key
 		}
 	}
-	return host, key + "?" + strings.Join(named(p.RawQuery), "&"), true
+	return host, key + "?" + strings.Join(objectParameters(p.RawQuery), "&"), true
 }
 
 // knownStore splits the host of a store of which it is public how it names a bucket: before the host, or first in the
@@ -104,8 +104,8 @@ type param struct {
 	written string // with its name and value, without escapes where it can be read
 }
 
-// params returns the parameters of a query.
-func params(query string) (all []param) {
+// parseParameters returns the parameters of a query.
+func parseParameters(query string) (all []param) {
 	for written := range strings.SplitSeq(query, "&") {
 		if written == "" {
 			continue
@@ -119,9 +119,9 @@ func params(query string) (all []param) {
 	return all
 }
 
-// named returns the parameters of a query that may name an object, in order.
-func named(query string) (names []string) {
-	all := params(query)
+// objectParameters returns the parameters of a query that may name an object, in order.
+func objectParameters(query string) (names []string) {
+	all := parseParameters(query)
 	for _, p := range all {
 		if !isGrant(p.name, all) {
 			names = append(names, p.written)

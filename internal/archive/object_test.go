@@ -72,11 +72,11 @@ func TestLeadsOn_I8_SameObjectElsewhere(t *testing.T) {
 		"https://b.eu.example/":                          false,
 		"https://b.eu.example/%zz":                       false,
 	} {
-		if got := PresignedURL("https://b.example/dir/k.zip?" + signedOnce).LeadsOn(PresignedURL(to)); got != same {
+		if got := PresignedURL("https://b.example/dir/k.zip?" + signedOnce).LeadsToSameObject(PresignedURL(to)); got != same {
 			t.Errorf("%s: %v", to, got)
 		}
 	}
-	if PresignedURL("https://b.example/k.zip").LeadsOn("https://b.example/") {
+	if PresignedURL("https://b.example/k.zip").LeadsToSameObject("https://b.example/") {
 		t.Error("the root is no object behind a bucket")
 	}
 }

@@ -12,11 +12,11 @@ func TestPassed_I2(t *testing.T) {
 		{day, day, day}, {day, time.Hour, time.Hour}, {time.Hour, day, time.Hour}, {-day, time.Hour, time.Hour}, {time.Hour, -day, time.Hour},
 		{-time.Minute, day, -time.Minute}, {day, -5 * time.Minute, -5 * time.Minute}, {day, -5*time.Minute - 1, day},
 	} {
-		if got := Passed(row.ours, row.theirs); got != row.want {
+		if got := ReliableElapsed(row.ours, row.theirs); got != row.want {
 			t.Errorf("%v and %v: %v, want %v", row.ours, row.theirs, got, row.want)
 		}
 	}
-	if got := Passed(-day, -2*day); got >= 0 {
+	if got := ReliableElapsed(-day, -2*day); got >= 0 {
 		t.Errorf("both were set back: %v", got)
 	}
 }

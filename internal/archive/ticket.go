@@ -25,23 +25,23 @@ func (i Instant) Since(earlier Instant) (d time.Duration, ok bool) {
 
 // sleepless is how far Slept may differ between two readings without a suspend: its two
 // clocks are not read at one moment.
-const sleepless = time.Second
+const suspendTolerance = time.Second
 
 // SleptSince reports whether the machine was suspended between earlier and i, which are
 // of the same boot.
-func (i Instant) SleptSince(earlier Instant) bool { return i.Slept-earlier.Slept > sleepless }
+func (i Instant) SleptSince(earlier Instant) bool { return i.Slept-earlier.Slept > suspendTolerance }
 
 // settable is how far two readings of a clock that nobody set may lie the wrong way round: the clocks of several
 // machines of one service differ by so much.
-const settable = 5 * time.Minute
+const clockTolerance = 5 * time.Minute
 
-// Passed returns the time that may be relied on to have passed, of what two clocks say: the lesser. One that went back
+// ReliableElapsed returns the time that may be relied on to have passed, of what two clocks say: the lesser. One that went back
 // meanwhile was set, and is of no account.
-func Passed(ours, theirs time.Duration) time.Duration {
+func ReliableElapsed(ours, theirs time.Duration) time.Duration {
 	switch {
-	case ours < -settable:
+	case ours < -clockTolerance:
 		return theirs
-	case theirs < -settable:
+	case theirs < -clockTolerance:
 		return ours
 	}
 	return min(ours, theirs)

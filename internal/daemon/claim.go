@@ -111,7 +111,7 @@ func (r *room) enter(ctx context.Context, f *drop.Folder, c drop.ClaimedFolder, 
 	}
 	if _, safe := r.d.ledger.SafeMode(); safe || doubtful {
 		is := recovery.Drop{Name: r.cfg.Name, Vault: r.cfg.Vault, Rules: r.cfg.Rules, Folder: f}
-		remains, err := is.Remains(ctx, c.Key, r.d.ledger.Info().Environment)
+		remains, err := is.CheckInterruptedDisposal(ctx, c.Key, r.d.ledger.Info().Environment)
 		if err != nil { // the comparison, or the next start, tries again
 			r.d.cfg.Log.Warn("claimed folder got no entry: it cannot be read yet", "key", c.Key, "err", err)
 			return

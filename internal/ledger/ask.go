@@ -122,11 +122,11 @@ func (r *Registration) unusedFor(at, date time.Time) time.Duration {
 	case granted && date.IsZero():
 		return 0
 	case granted:
-		return archive.Passed(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))
+		return archive.ReliableElapsed(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))
 	case date.IsZero():
 		return ours
 	}
-	return archive.Passed(ours, date.Sub(r.lastUse())) // found, not granted: as old as its finding
+	return archive.ReliableElapsed(ours, date.Sub(r.lastUse())) // found, not granted: as old as its finding
 }
 
 // lastUse is the last moment at which a byte may have left for the registration's address.

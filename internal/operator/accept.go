@@ -49,7 +49,7 @@ func (c Comparison) accept(p Person) func(context.Context, recovery.VaultReport)
 			by, note := p.Sign()
 			// A crash after this commit leaves the mark alone: the next comparison concludes nothing from the index
 			// until it is accepted again.
-			err := c.Ledger.CommitMark(ctx, ledger.Mark{Name: ledger.MarkIndex, Vault: v.Vault, By: by, At: c.Now().Wall, Cause: v.Gave()}, note)
+			err := c.Ledger.CommitMark(ctx, ledger.Mark{Name: ledger.MarkIndex, Vault: v.Vault, By: by, At: c.Now().Wall, Cause: v.DescribeIndex()}, note)
 			return err == nil, err
 		}
 		return false, nil
@@ -59,7 +59,7 @@ func (c Comparison) accept(p Person) func(context.Context, recovery.VaultReport)
 // Complete reports whether every index was read to its end, or a person let it count as complete.
 func (c Compared) Complete() bool {
 	for _, v := range c.Vaults {
-		if !v.Conclusive() {
+		if !v.IsConclusive() {
 			return false
 		}
 	}
@@ -73,14 +73,14 @@ func (c Compared) Incomplete(accept []AcceptedIndex) (why []string) {
 		stays = "; safe mode stays"
 	}
 	for _, v := range c.Vaults {
-		if v.Conclusive() {
+		if v.IsConclusive() {
 			continue
 		}
 		text := fmt.Sprintf("Vault %s: the index gave %s. Nothing is concluded from it%s. Run reconcile again; if it lasts, show the provider request %s.",
-			v.Vault, v.Gave(), stays, v.Index.Request)
+			v.Vault, v.DescribeIndex(), stays, v.Index.Request)
 		for _, a := range accept {
 			if a.Vault == v.Vault {
-				text += fmt.Sprintf(" It is not accepted: --accept-index names %s.", a.walk().Gave())
+				text += fmt.Sprintf(" It is not accepted: --accept-index names %s.", a.walk().DescribeIndex())
 			}
 		}
 		why = append(why, text)

@@ -69,7 +69,7 @@ func (d Downloads) Sample(ctx context.Context, n int) (s Sampled, err error) {
 	err = d.Ledger.Lines(1, func(_ uint64, stored []byte) error {
 		l, err := ledger.ParseLine(stored)
 		if err == nil {
-			s.Past.Line(l) // what is wrong with it is for the check of the ledger to say
+			s.Past.AddLine(l) // what is wrong with it is for the check of the ledger to say
 		}
 		return errors.Join(err, context.Cause(ctx))
 	})
@@ -85,8 +85,8 @@ func (d Downloads) Sample(ctx context.Context, n int) (s Sampled, err error) {
 		if e.Package.IsZero() { // learnt from the archive alone: there is nothing to compare it with
 			return context.Cause(ctx)
 		}
-		switch line := s.Past.Last(e.Vault, e.ArchivedRemote); {
-		case s.Past.Compared(e.Vault, e.ArchivedRemote) != "":
+		switch line := s.Past.LastLine(e.Vault, e.ArchivedRemote); {
+		case s.Past.LastComparison(e.Vault, e.ArchivedRemote) != "":
 			compared = append(compared, downloaded{e.Key, line})
 		case line > 0:
 			failed = append(failed, downloaded{e.Key, line})

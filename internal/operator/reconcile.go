@@ -96,7 +96,7 @@ func (c Comparison) note(ctx context.Context, r recovery.Report, p Person) error
 		// After a crash between two vaults the audit tells the earlier comparison of the second one; a person compares again.
 		err := c.Ledger.CommitMark(context.WithoutCancel(ctx), ledger.Mark{
 			Name: ledger.MarkCompared, Vault: v.Vault, By: ledger.Operator{UID: p.UID}, At: c.Now().Wall, ServiceTime: r.Told,
-			Cause: ledger.ComparedCause(v.Outcome(), v.Gave(), v.Differences()),
+			Cause: ledger.ComparedCause(v.Outcome(), v.DescribeIndex(), v.Differences()),
 		}, nil)
 		if err != nil {
 			return err

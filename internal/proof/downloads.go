@@ -19,8 +19,8 @@ type download struct {
 	line     uint64 // of the last line about it
 }
 
-// Line takes in a line of the journal. The error says what is wrong with it, in words; any line but those of downloads is right.
-func (d *Downloads) Line(l ledger.Line) (wrong string) {
+// AddLine takes in a line of the journal. The error says what is wrong with it, in words; any line but those of downloads is right.
+func (d *Downloads) AddLine(l ledger.Line) (wrong string) {
 	if l.Key != "" || l.Event != ledger.MarkFetchIntended && l.Event != ledger.MarkFetched {
 		return ""
 	}
@@ -53,19 +53,19 @@ func (d *Downloads) Line(l ledger.Line) (wrong string) {
 	return wrong
 }
 
-// Compared returns what the last comparison of a document with what was sent came to; empty: it was never compared.
-func (d *Downloads) Compared(v archive.VaultID, r archive.RemoteID) (outcome string) {
+// LastComparison returns what the last comparison of a document with what was sent came to; empty: it was never compared.
+func (d *Downloads) LastComparison(v archive.VaultID, r archive.RemoteID) (outcome string) {
 	return d.last[numberIn(v, r)].compared
 }
 
-// Last returns the number of the last line about the document; 0: nobody ever downloaded it.
-func (d *Downloads) Last(v archive.VaultID, r archive.RemoteID) uint64 {
+// LastLine returns the number of the last line about the document; 0: nobody ever downloaded it.
+func (d *Downloads) LastLine(v archive.VaultID, r archive.RemoteID) uint64 {
 	return d.last[numberIn(v, r)].line
 }
 
 // numberIn is what stands for a registration of a vault.
 func numberIn(v archive.VaultID, r archive.RemoteID) number {
-	return short(archive.RemoteID(string(v) + "\x00" + string(r)))
+	return shortNumber(archive.RemoteID(string(v) + "\x00" + string(r)))
 }
 
 // Sample counts archived documents, and those of them that were downloaded and compared with what was sent.
@@ -77,7 +77,7 @@ func (s *Sample) Add(e ledger.Entry, d *Downloads) {
 		return
 	}
 	s.Archived++
-	switch d.Compared(e.Vault, e.ArchivedRemote) {
+	switch d.LastComparison(e.Vault, e.ArchivedRemote) {
 	case "":
 		return
 	case ledger.FetchDiffers:

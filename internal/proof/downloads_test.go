@@ -39,7 +39,7 @@ func TestCheck_I4_DownloadsAreCounted(t *testing.T) {
 	if want := (Sample{Archived: 2, Compared: 1}); r.Sample != want || r.Downloads.Announced != 5 {
 		t.Errorf("%+v of %d downloads, want %+v", r.Sample, r.Downloads.Announced, want)
 	}
-	if r.Downloads.Compared("V", "b4") != "" || r.Downloads.Last("V", "b4") == 0 || r.Downloads.Last("V", "b6") != 0 || r.Downloads.Last("W", "b1") != 0 {
+	if r.Downloads.LastComparison("V", "b4") != "" || r.Downloads.LastLine("V", "b4") == 0 || r.Downloads.LastLine("V", "b6") != 0 || r.Downloads.LastLine("W", "b1") != 0 {
 		t.Errorf("%+v", r.Downloads)
 	}
 	b.fetch(ledger.MarkFetchIntended, "b4", "")

@@ -7,8 +7,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// entries holds the stored entries against the folded lines and what was seen.
-func (f *fold) entries(entries iter.Seq[ledger.Entry], seen Seen) {
+// checkEntries holds the stored entries against the folded lines and what was seen.
+func (f *replay) checkEntries(entries iter.Seq[ledger.Entry], seen Seen) {
 	svc := newService(seen.Registrations)
 	var dsk *disk
 	if seen.Disk != nil {
@@ -18,104 +18,104 @@ func (f *fold) entries(entries iter.Seq[ledger.Entry], seen Seen) {
 	for e := range entries {
 		f.Entries++
 		f.Sample.Add(e, &f.Downloads)
-		f.entry(e)
-		f.digest(e)
-		f.list(e)
-		svc.entry(e, f)
+		f.checkEntry(e)
+		f.checkSentDigest(e)
+		f.noteUncertain(e)
+		svc.checkEntry(e, f)
 		if dsk != nil {
-			dsk.entry(e, f)
+			dsk.checkSource(e, f)
 		}
 	}
 	for key, it := range f.items {
 		if !it.stored {
-			f.find("I1", key, "the journal knows it as %s, but there is no entry", it.state)
+			f.addFinding("I1", key, "the journal knows it as %s, but there is no entry", it.state)
 		}
 	}
-	svc.finish(seen.Registrations, f)
+	svc.checkAll(seen.Registrations, f)
 	if dsk != nil {
-		dsk.finish(f)
+		dsk.checkDropped(f)
 	}
 }
 
-// entry compares one entry with its folded lines.
-func (f *fold) entry(e ledger.Entry) {
+// checkEntry compares one entry with its folded lines.
+func (f *replay) checkEntry(e ledger.Entry) {
 	it, ok := f.items[e.Key]
 	switch {
 	case !ok && f.stored != nil: // settled
-		f.crossed(e)
+		f.checkSharedNumbers(e)
 		return
 	case !ok:
-		f.find("I1", e.Key, "there is an entry, but no line of the journal")
+		f.addFinding("I1", e.Key, "there is an entry, but no line of the journal")
 		return
 	case it.stored:
-		f.find("I1", e.Key, "there is more than one entry")
+		f.addFinding("I1", e.Key, "there is more than one entry")
 	}
 	it.stored = true
 	f.items[e.Key] = it
 	if e.Rev != it.rev {
-		f.find("I5", e.Key, "the entry is at revision %d, its last line at %d", e.Rev, it.rev)
+		f.addFinding("I5", e.Key, "the entry is at revision %d, its last line at %d", e.Rev, it.rev)
 	}
 	if e.State != it.state || e.Source != it.source {
-		f.find("I12", e.Key, "the entry is %s/%s, its last line says %s/%s", e.State, e.Source, it.state, it.source)
+		f.addFinding("I12", e.Key, "the entry is %s/%s, its last line says %s/%s", e.State, e.Source, it.state, it.source)
 	}
 	if e.ID != it.id {
-		f.find("I12", e.Key, "the entry's clientUUID is not that of its last line")
+		f.addFinding("I12", e.Key, "the entry's clientUUID is not that of its last line")
 	}
 	if it.flags != (flags{e.InDoubt, e.PossibleDouble, e.NeedsReconcile, !e.SameNumber.IsZero(), e.StrangeDate, e.Reviewed}) {
-		f.find("I12", e.Key, "the entry's flags are not those of its last line")
+		f.addFinding("I12", e.Key, "the entry's flags are not those of its last line")
 	}
 	if e.Posts != it.posts || e.Answers != it.answers {
-		f.find("I9", e.Key, "the entry counts %d POSTs and %d answers, its lines %d and %d", e.Posts, e.Answers, it.posts, it.answers)
+		f.addFinding("I9", e.Key, "the entry counts %d POSTs and %d answers, its lines %d and %d", e.Posts, e.Answers, it.posts, it.answers)
 	}
-	f.numbers(e, it)
+	f.checkRegistrations(e, it)
 }
 
-// crossed holds the numbers that a settled entry lists against those that are remembered:
+// checkSharedNumbers holds the numbers that a settled entry lists against those that are remembered:
 // of entries that are not settled, and those that their entries list no more. Two settled
 // entries that list the same number are for who keeps the names to find.
-func (f *fold) crossed(e ledger.Entry) {
+func (f *replay) checkSharedNumbers(e ledger.Entry) {
 	for _, r := range e.Registrations {
-		b, ok := f.bums[short(r.Ticket.Remote)]
-		if !ok || b.to(e.Key) {
+		b, ok := f.bums[shortNumber(r.Ticket.Remote)]
+		if !ok || b.isBoundTo(e.Key) {
 			continue
 		}
 		id := e.FirstID
 		if r.Generation > 0 {
 			id = e.FirstID.Generation(int(r.Generation))
 		}
-		if by, ok := f.stored(b.last); ok && !bears(by, id) {
-			f.find("I8", e.Key, "it lists registration %s, which was given to %s as clientUUID %s", r.Ticket.Remote, b.last, b.id)
+		if by, ok := f.stored(b.last); ok && !hasIdentity(by, id) {
+			f.addFinding("I8", e.Key, "it lists registration %s, which was given to %s as clientUUID %s", r.Ticket.Remote, b.last, b.id)
 		}
 	}
 }
 
-// settle forgets an entry's lines where this may have been the last one.
-func (f *fold) settle(key archive.Key, it item) {
-	if f.stored != nil && it.lingers() {
-		f.forget(key, it)
+// forgetIfLast forgets an entry's lines where this may have been the last one.
+func (f *replay) forgetIfLast(key archive.Key, it item) {
+	if f.stored != nil && it.mayStay() {
+		f.forgetEntry(key, it)
 	}
 }
 
-// forget compares an entry with its lines, if these are all, and forgets them, but for
+// forgetEntry compares an entry with its lines, if these are all, and forgets them, but for
 // the numbers that it lists no more: nobody else could tell later on whose they were.
-func (f *fold) forget(key archive.Key, it item) {
+func (f *replay) forgetEntry(key archive.Key, it item) {
 	e, ok := f.stored(key)
 	if !ok || e.Rev != it.rev {
 		return
 	}
-	f.entry(e)
+	f.checkEntry(e)
 	f.LostPosts += uint64(it.posts - it.answers)
 	delete(f.items, key)
 	for _, r := range e.Registrations {
-		if n := short(r.Ticket.Remote); f.bums[n].first == key && f.bums[n].last == key {
+		if n := shortNumber(r.Ticket.Remote); f.bums[n].first == key && f.bums[n].last == key {
 			delete(f.bums, n)
 		}
 	}
 }
 
-// lingers reports whether many entries may stand there at once, or for good: only then is it
+// mayStay reports whether many entries may stand there at once, or for good: only then is it
 // worth looking whether this was the last line.
-func (it item) lingers() bool {
+func (it item) mayStay() bool {
 	switch it.state {
 	case ledger.Discovered, ledger.Uploaded, ledger.Unclear, ledger.Quarantined:
 		return true
@@ -124,32 +124,32 @@ func (it item) lingers() bool {
 	return it.state.IsFinal() && resting
 }
 
-// numbers compares the entry's registrations with those its lines bound to it.
-func (f *fold) numbers(e ledger.Entry, it item) {
+// checkRegistrations compares the entry's registrations with those its lines bound to it.
+func (f *replay) checkRegistrations(e ledger.Entry, it item) {
 	if all := uint64(len(e.Registrations)) + e.Pruned.Total(); all != uint64(it.tickets) {
-		f.find("I8", e.Key, "registrations: the entry counts %d, its lines %d", all, it.tickets)
+		f.addFinding("I8", e.Key, "registrations: the entry counts %d, its lines %d", all, it.tickets)
 	}
 	for _, r := range e.Registrations {
-		if b, ok := f.bums[short(r.Ticket.Remote)]; !ok || !b.to(e.Key) {
-			f.find("I8", e.Key, "no line gave registration %s to it", r.Ticket.Remote)
+		if b, ok := f.bums[shortNumber(r.Ticket.Remote)]; !ok || !b.isBoundTo(e.Key) {
+			f.addFinding("I8", e.Key, "no line gave registration %s to it", r.Ticket.Remote)
 		}
 	}
-	if e.State == ledger.Archived && (e.ArchivedRemote == "" || short(e.ArchivedRemote) != it.success) {
-		f.find("I12", e.Key, "archived as %q, which no line calls successful first", e.ArchivedRemote)
+	if e.State == ledger.Archived && (e.ArchivedRemote == "" || shortNumber(e.ArchivedRemote) != it.success) {
+		f.addFinding("I12", e.Key, "archived as %q, which no line calls successful first", e.ArchivedRemote)
 	}
 }
 
-// digest compares the recorded digest with the one that left for the registration that was archived.
-func (f *fold) digest(e ledger.Entry) {
+// checkSentDigest compares the recorded digest with the one that left for the registration that was archived.
+func (f *replay) checkSentDigest(e ledger.Entry) {
 	for _, r := range e.Registrations {
 		if e.State == ledger.Archived && r.Ticket.Remote == e.ArchivedRemote && !r.Sent.IsZero() && r.Sent != e.Package.SHA256 {
-			f.find("I4", e.Key, "other bytes left for registration %s than are recorded", r.Ticket.Remote)
+			f.addFinding("I4", e.Key, "other bytes left for registration %s than are recorded", r.Ticket.Remote)
 		}
 	}
 }
 
-// list notes what cannot be guaranteed about one entry.
-func (f *fold) list(e ledger.Entry) {
+// noteUncertain notes what cannot be guaranteed about one entry.
+func (f *replay) noteUncertain(e ledger.Entry) {
 	for _, r := range e.Orphans() {
 		f.Orphans = append(f.Orphans, Orphan{e.Key, r})
 	}
@@ -165,8 +165,8 @@ func (f *fold) list(e ledger.Entry) {
 	f.Folded += uint64(e.Pruned.Unsent)
 }
 
-// bears reports whether id is an identity that e may have had, or comes to have.
-func bears(e ledger.Entry, id archive.ID) bool {
+// hasIdentity reports whether id is an identity that e may have had, or comes to have.
+func hasIdentity(e ledger.Entry, id archive.ID) bool {
 	_, ok := e.GenerationOf(id)
 	return ok
 }

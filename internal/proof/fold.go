@@ -30,7 +30,7 @@ type item struct {
 // number is a registration's number, shortened so that a million fit in memory.
 type number [16]byte
 
-func short(r archive.RemoteID) number {
+func shortNumber(r archive.RemoteID) number {
 	h := sha256.Sum256([]byte(r))
 	return number(h[:16])
 }
@@ -56,7 +56,7 @@ type bound struct {
 	found       bool // learnt from the service, for this or an earlier generation of the identity
 }
 
-func (b bound) to(k archive.Key) bool { return b.first == k || b.last == k }
+func (b bound) isBoundTo(k archive.Key) bool { return b.first == k || b.last == k }
 
 // step is a pair of places between which an event may lead.
 type step struct {
@@ -65,24 +65,24 @@ type step struct {
 	source, then ledger.Source
 }
 
-// fold is the state of one check.
-type fold struct {
+// replay is the state of one check.
+type replay struct {
 	Report
-	edges map[step]bool
-	words map[string]bool // events that lead anywhere
-	items map[archive.Key]item
-	bums  map[number]bound
-	lost  map[archive.ID]int64 // POSTs without an answer
-	blind bool                 // put back, and not reconciled since
+	edges           map[step]bool
+	words           map[string]bool // events that lead anywhere
+	items           map[archive.Key]item
+	bums            map[number]bound
+	lost            map[archive.ID]int64 // POSTs without an answer
+	beforeReconcile bool                 // put back, and not reconciled since
 
-	stored func(archive.Key) (ledger.Entry, bool) // nil: every key is remembered to the end
-	turn   turn                                   // whose lines this walk folds
-	again  bool                                   // an earlier walk has told what is wrong with the journal itself
-	room   int                                    // keys that may be remembered; 0: any number
+	stored   func(archive.Key) (ledger.Entry, bool) // nil: every key is remembered to the end
+	part     partition                              // whose lines this walk folds
+	repeated bool                                   // an earlier walk has told what is wrong with the journal itself
+	room     int                                    // keys that may be remembered; 0: any number
 }
 
-func newFold() *fold {
-	f := &fold{
+func newReplay() *replay {
+	f := &replay{
 		edges: map[step]bool{}, words: map[string]bool{}, items: map[archive.Key]item{},
 		bums: map[number]bound{}, lost: map[archive.ID]int64{},
 	}
@@ -101,15 +101,15 @@ func Check(j Journal, entries iter.Seq[ledger.Entry], seen Seen) Report {
 }
 
 func check(j Journal, entries iter.Seq[ledger.Entry], seen Seen, most int) Report {
-	f := newFold()
+	f := newReplay()
 	f.stored = j.Entry
-	f.turns(j, most)
-	f.entries(entries, seen)
+	f.replayPartitions(j, most)
+	f.checkEntries(entries, seen)
 	if j.Balance != nil && *j.Balance != f.Balance {
-		f.find("I12", archive.Key{}, "the ledger's balance differs from a recount of the journal: %v", f.Balance)
+		f.addFinding("I12", archive.Key{}, "the ledger's balance differs from a recount of the journal: %v", f.Balance)
 	}
 	if !f.Balance.IsBalanced() {
-		f.find("I1", archive.Key{}, "the balance does not agree: %v", f.Balance)
+		f.addFinding("I1", archive.Key{}, "the balance does not agree: %v", f.Balance)
 	}
 	for _, it := range f.items {
 		f.LostPosts += uint64(it.posts - it.answers)
@@ -117,39 +117,39 @@ func check(j Journal, entries iter.Seq[ledger.Entry], seen Seen, most int) Repor
 	return f.Report
 }
 
-// journal walks the lines: chain, numbers, and each key's history. It reports false where
+// replayJournal walks the lines: chain, numbers, and each key's history. It reports false where
 // it gave up because more keys than allowed had to be remembered.
-func (f *fold) journal(j Journal) bool {
-	f.Marks, f.PutBack, f.Safe, f.blind = 0, 0, false, false
+func (f *replay) replayJournal(j Journal) bool {
+	f.Marks, f.PutBack, f.Safe, f.beforeReconcile = 0, 0, false, false
 	f.Indexes, f.Accepted = nil, 0
 	f.Downloads = Downloads{}
 	first := true
 	for n, stored := range j.Lines {
-		if f.again && f.turn.skips(stored) {
+		if f.repeated && f.part.skipsLine(stored) {
 			first = false
 			continue
 		}
-		if !f.again {
+		if !f.repeated {
 			f.Lines++
 			f.Head = f.Head.Next(stored)
 			if n != f.Lines {
-				f.find("I14", archive.Key{}, "line %d stands where line %d belongs", n, f.Lines)
+				f.addFinding("I14", archive.Key{}, "line %d stands where line %d belongs", n, f.Lines)
 			}
 		}
 		l, err := ledger.ParseLine(stored)
 		switch {
 		case err != nil:
-			f.once("I14", archive.Key{}, "line %d cannot be read", n)
+			f.findOnce("I14", archive.Key{}, "line %d cannot be read", n)
 		case l.N != n:
-			f.once("I14", archive.Key{}, "line %d calls itself %d", n, l.N)
+			f.findOnce("I14", archive.Key{}, "line %d calls itself %d", n, l.N)
 		case first:
 			if l.Event != "created" || l.Key != "" || l.Ledger == "" {
-				f.once("I14", archive.Key{}, "the first line does not say which ledger it opens")
+				f.findOnce("I14", archive.Key{}, "the first line does not say which ledger it opens")
 			}
 		case l.Key == "":
-			f.mark(l)
+			f.replayMark(l)
 		default:
-			f.line(l)
+			f.replayLine(l)
 		}
 		first = false
 		if f.room > 0 && len(f.items) > f.room {
@@ -157,76 +157,76 @@ func (f *fold) journal(j Journal) bool {
 		}
 	}
 	if f.Head != j.Head {
-		f.once("I14", archive.Key{}, "the chain ends at line %d with %s, the head says line %d with %s", f.Head.N, f.Head.Hash, j.Head.N, j.Head.Hash)
+		f.findOnce("I14", archive.Key{}, "the chain ends at line %d with %s, the head says line %d with %s", f.Head.N, f.Head.Hash, j.Head.N, j.Head.Hash)
 	}
 	return true
 }
 
-// mark folds a line about the ledger as a whole.
-func (f *fold) mark(l ledger.Line) {
+// replayMark folds a line about the ledger as a whole.
+func (f *replay) replayMark(l ledger.Line) {
 	f.Marks++
 	m := ledger.Mark{Name: l.Event}
 	switch {
 	case !slices.Contains(ledger.MarkNames(), l.Event) || l.State != "" || l.UID == nil:
-		f.once("I14", archive.Key{}, "line %d tells of %q, which is no event of a ledger", l.N, l.Event)
+		f.findOnce("I14", archive.Key{}, "line %d tells of %q, which is no event of a ledger", l.N, l.Event)
 	case uint64(l.Rev) != f.Marks:
-		f.once("I5", archive.Key{}, "line %d is the mark number %d, it calls itself %d", l.N, f.Marks, l.Rev)
+		f.findOnce("I5", archive.Key{}, "line %d is the mark number %d, it calls itself %d", l.N, f.Marks, l.Rev)
 	case l.Event == ledger.MarkReconciled && !f.Safe:
-		f.once("I15", archive.Key{}, "line %d leaves a safe mode that nothing entered", l.N)
+		f.findOnce("I15", archive.Key{}, "line %d leaves a safe mode that nothing entered", l.N)
 	}
 	if l.Event == ledger.MarkIndex && l.UID != nil {
-		f.accept(AcceptedIndex{Vault: archive.VaultID(l.Vault), Gave: l.Cause, At: l.At, UID: uint32(*l.UID)})
+		f.addAcceptedIndex(AcceptedIndex{Vault: archive.VaultID(l.Vault), Gave: l.Cause, At: l.At, UID: uint32(*l.UID)})
 	}
-	if wrong := f.Downloads.Line(l); wrong != "" {
-		f.once("I11", archive.Key{}, "line %d tells of a download, and %s", l.N, wrong)
+	if wrong := f.Downloads.AddLine(l); wrong != "" {
+		f.findOnce("I11", archive.Key{}, "line %d tells of a download, and %s", l.N, wrong)
 	}
 	f.Safe = f.Safe && l.Event != ledger.MarkReconciled || m.EntersSafeMode()
-	f.blind = f.blind && f.Safe
+	f.beforeReconcile = f.beforeReconcile && f.Safe
 	if m.EntersSafeMode() && l.Event != ledger.MarkDamaged { // what is under way when damage is found may end
 		f.PutBack++
-		f.blind = true
+		f.beforeReconcile = true
 	}
 }
 
-// line folds one line into its key.
-func (f *fold) line(l ledger.Line) {
+// replayLine folds one line into its key.
+func (f *replay) replayLine(l ledger.Line) {
 	key, err := archive.ParseKey(l.Key)
 	to, err2 := ledger.ParseState(l.State)
 	then, err3 := ledger.ParseSource(l.Source)
 	switch {
 	case !f.words[l.Event]:
-		f.once("I14", key, "line %d tells of %q, which is no event", l.N, l.Event)
+		f.findOnce("I14", key, "line %d tells of %q, which is no event", l.N, l.Event)
 		return
 	case err != nil || err2 != nil || err3 != nil:
-		f.once("I14", key, "line %d names no key, state or source", l.N)
+		f.findOnce("I14", key, "line %d names no key, state or source", l.N)
 		return
-	case f.stored != nil && !f.turn.has(l.Key):
+	case f.stored != nil && !f.part.hasKey(l.Key):
 		return
 	}
 	it := f.items[key]
 	if l.Rev != it.rev+1 {
-		f.find("I5", key, "line %d is revision %d after revision %d", l.N, l.Rev, it.rev)
+		f.addFinding("I5", key, "line %d is revision %d after revision %d", l.N, l.Rev, it.rev)
 	}
-	if !f.leads(it, l, to, then) {
-		f.find(blame(l.Event, it.state, to), key, "line %d: %s leads from %s/%s to %s/%s", l.N, said(l), it.state, it.source, to, then)
+	if !f.hasEdge(it, l, to, then) {
+		f.addFinding(brokenPromise(l.Event, it.state, to), key, "line %d: %s leads from %s/%s to %s/%s", l.N, describeEvent(l), it.state, it.source, to, then)
 	}
 	was := it.id
 	it.rev = l.Rev
 	if l.ID != "" {
 		it.id, _ = archive.ParseID(l.ID)
 	}
-	f.remote(key, &it, l, was)
-	f.status(key, &it, l, to)
-	f.sent(key, &it, l)
-	it.flag(f, key, l)
+	f.replayRemote(key, &it, l, was)
+	f.replayStatus(key, &it, l, to)
+	f.replaySeal(key, &it, l)
+	it.replayFlags(f, key, l)
 	f.Balance.CountChange(it.state, to)
 	it.state, it.source = to, then
 	f.items[key] = it
-	f.settle(key, it)
+	f.forgetIfLast(key, it)
 }
 
-// leads reports whether an edge of the state machine goes from where the item is to where the line says.
-func (f *fold) leads(it item, l ledger.Line, to ledger.State, then ledger.Source) bool {
+// hasEdge reports whether an edge of the state machine goes from where the item is to where the line says.
+func (f *replay) hasEdge(it item, l ledger.Line, to ledger.State, then ledger.Source) bool {
 	s := step{event: l.Event, word: l.Status, from: it.state, to: to}
 	if it.source == then && f.edges[s] {
 		return true
@@ -235,8 +235,8 @@ func (f *fold) leads(it item, l ledger.Line, to ledger.State, then ledger.Source
 	return f.edges[s]
 }
 
-// blame names the promise that a missing edge breaks.
-func blame(event string, from, to ledger.State) string {
+// brokenPromise names the promise that a missing edge breaks.
+func brokenPromise(event string, from, to ledger.State) string {
 	switch {
 	case from.IsFinal() && to != from:
 		return "I13"
@@ -250,7 +250,7 @@ func blame(event string, from, to ledger.State) string {
 	return "I1"
 }
 
-func said(l ledger.Line) string {
+func describeEvent(l ledger.Line) string {
 	if l.Status == "" {
 		return l.Event
 	}
@@ -271,16 +271,16 @@ var intents = map[string]bool{
 	ledger.PlaceIntended{}.JournalName(): true, ledger.DisposeIntended{}.JournalName(): true,
 }
 
-// remote follows the acts toward the service: intents, outcomes, numbers.
-func (f *fold) remote(key archive.Key, it *item, l ledger.Line, was archive.ID) {
-	if intents[l.Event] && (it.flags.suspect || f.blind) {
-		f.find("I15", key, "line %d: %s, before the service was asked what the ledger forgot", l.N, l.Event)
+// replayRemote follows the acts toward the service: intents, outcomes, numbers.
+func (f *replay) replayRemote(key archive.Key, it *item, l ledger.Line, was archive.ID) {
+	if intents[l.Event] && (it.flags.suspect || f.beforeReconcile) {
+		f.addFinding("I15", key, "line %d: %s, before the service was asked what the ledger forgot", l.N, l.Event)
 	}
 	switch {
 	case intents[l.Event]:
 		it.intent = true
 	case outcomes[l.Event] && !it.intent:
-		f.find("I11", key, "line %d: %s without an intent before it", l.N, l.Event)
+		f.addFinding("I11", key, "line %d: %s without an intent before it", l.N, l.Event)
 	case outcomes[l.Event]:
 		it.intent = false
 	}
@@ -307,45 +307,45 @@ func (f *fold) remote(key archive.Key, it *item, l ledger.Line, was archive.ID) 
 		return
 	}
 	it.tickets++
-	n := short(archive.RemoteID(l.Remote))
+	n := shortNumber(archive.RemoteID(l.Remote))
 	b, ok := f.bums[n]
 	switch {
 	case !ok:
 		b = bound{first: key, id: it.id, found: l.Event == (ledger.RegistrationFound{}).JournalName()}
-	case b.id != it.id && !(b.to(key) && (b.found || l.Event != (ledger.TicketReceived{}).JournalName())):
-		f.find("I8", key, "line %d binds registration %s, which belongs to %s as clientUUID %s", l.N, l.Remote, b.last, b.id)
+	case b.id != it.id && !(b.isBoundTo(key) && (b.found || l.Event != (ledger.TicketReceived{}).JournalName())):
+		f.addFinding("I8", key, "line %d binds registration %s, which belongs to %s as clientUUID %s", l.N, l.Remote, b.last, b.id)
 		return
 	}
 	b.last = key
 	f.bums[n] = b
 }
 
-// status follows the service's words, that archived comes of its success alone, and that a second success is flagged.
-func (f *fold) status(key archive.Key, it *item, l ledger.Line, to ledger.State) {
+// replayStatus follows the service's words, that archived comes of its success alone, and that a second success is flagged.
+func (f *replay) replayStatus(key archive.Key, it *item, l ledger.Line, to ledger.State) {
 	if l.Remote != "" {
-		if b, ok := f.bums[short(archive.RemoteID(l.Remote))]; !ok || !b.to(key) {
-			f.find("I8", key, "line %d is about registration %s, which was never given to it", l.N, l.Remote)
+		if b, ok := f.bums[shortNumber(archive.RemoteID(l.Remote))]; !ok || !b.isBoundTo(key) {
+			f.addFinding("I8", key, "line %d is about registration %s, which was never given to it", l.N, l.Remote)
 		}
 	}
 	heard := l.Event == (ledger.StatusSeen{}).JournalName() && l.Status == archive.Successful.String()
 	if (heard || l.Event == (ledger.Recovered{}).JournalName() && to == ledger.Archived) && it.success == (number{}) {
-		it.success = short(archive.RemoteID(l.Remote))
+		it.success = shortNumber(archive.RemoteID(l.Remote))
 	}
-	if first := it.success; heard && first != unheard && first != short(archive.RemoteID(l.Remote)) && !parseFlags(l.Flags).double {
-		f.find("I2", key, "line %d: a second registration is archived, %s, and the entry does not say so", l.N, l.Remote)
+	if first := it.success; heard && first != unheard && first != shortNumber(archive.RemoteID(l.Remote)) && !parseFlags(l.Flags).double {
+		f.addFinding("I2", key, "line %d: a second registration is archived, %s, and the entry does not say so", l.N, l.Remote)
 	}
 	if to == ledger.Archived && it.success == (number{}) {
-		f.find("I12", key, "line %d: archived without the service's success", l.N)
+		f.addFinding("I12", key, "line %d: archived without the service's success", l.N)
 		it.success = unheard // said once
 	}
 }
 
-// sent follows the seals: what left in the upload that the store accepted is the package as it was sealed last.
-func (f *fold) sent(key archive.Key, it *item, l ledger.Line) {
+// replaySeal follows the seals: what left in the upload that the store accepted is the package as it was sealed last.
+func (f *replay) replaySeal(key archive.Key, it *item, l ledger.Line) {
 	is := parseSeal(l.Seal)
 	if l.Event == (ledger.UploadAccepted{}).JournalName() {
 		if it.seal != (sealStart{}) && is != it.seal {
-			f.find("I4", key, "line %d: the bytes that left are not the package as it was sealed", l.N)
+			f.addFinding("I4", key, "line %d: the bytes that left are not the package as it was sealed", l.N)
 		}
 		return
 	}
@@ -364,19 +364,19 @@ func claimedName(p string) (string, bool) {
 // the one that says what may not be done.
 type flags struct{ inDoubt, double, suspect, sameNumber, strangeDate, checked bool }
 
-func (it *item) flag(f *fold, key archive.Key, l ledger.Line) {
+func (it *item) replayFlags(f *replay, key archive.Key, l ledger.Line) {
 	now := parseFlags(l.Flags)
 	was := it.flags
-	if was.inDoubt && !now.inDoubt || was.double && !now.double && !believed(l) ||
+	if was.inDoubt && !now.inDoubt || was.double && !now.double && !provesEmpty(l) ||
 		was.sameNumber && !now.sameNumber || was.strangeDate && !now.strangeDate || was.checked && !now.checked {
-		f.find("I13", key, "line %d takes back the flags of the line before", l.N)
+		f.addFinding("I13", key, "line %d takes back the flags of the line before", l.N)
 	}
 	it.flags = now
 }
 
-// believed reports whether the line may be the evidence that a registration holds
+// provesEmpty reports whether the line may be the evidence that a registration holds
 // nothing: only that makes an entry that was double single again.
-func believed(l ledger.Line) bool {
+func provesEmpty(l ledger.Line) bool {
 	return l.Event == (ledger.StatusSeen{}).JournalName() && (l.Status == archive.Failed.String() || l.Status == archive.WaitingForPackage.String())
 }
 

@@ -81,10 +81,10 @@ func NewReceipt(environment string, e ledger.Entry, d ledger.Document, head *led
 	}
 	r := Receipt{
 		Format: receiptFormat, Environment: environment,
-		Key: e.Key.String(), ClientUUID: identity(e).String(), BumID: e.ArchivedRemote, Vault: e.Vault, DocumentID: meta.Number,
+		Key: e.Key.String(), ClientUUID: succeededID(e).String(), BumID: e.ArchivedRemote, Vault: e.Vault, DocumentID: meta.Number,
 		Files: []ReceiptFile{}, ZIP: ReceiptZIP{e.Package.Size, e.Package.SHA256.String()},
-		Seen: utc(e.SeenAt), Registered: utc(e.RegisteredAt), Uploaded: utc(e.UploadedAt), Archived: utc(e.ArchivedAt),
-		Record: text(e.SuccessRecord), Double: e.PossibleDouble,
+		Seen: formatUTC(e.SeenAt), Registered: formatUTC(e.RegisteredAt), Uploaded: formatUTC(e.UploadedAt), Archived: formatUTC(e.ArchivedAt),
+		Record: recordText(e.SuccessRecord), Double: e.PossibleDouble,
 	}
 	for _, f := range d.Files {
 		r.Files = append(r.Files, ReceiptFile{f.Path, f.Size, f.SHA256.String()})
@@ -95,9 +95,9 @@ func NewReceipt(environment string, e ledger.Entry, d ledger.Document, head *led
 	return r, nil
 }
 
-// identity returns the clientUUID under which the registration that succeeded was
+// succeededID returns the clientUUID under which the registration that succeeded was
 // made: an earlier generation's where that one came through late.
-func identity(e ledger.Entry) archive.ID {
+func succeededID(e ledger.Entry) archive.ID {
 	for _, r := range e.Registrations {
 		if r.Ticket.Remote == e.ArchivedRemote && r.Generation < e.Generation {
 			if r.Generation == 0 {
@@ -118,15 +118,15 @@ func (r Receipt) Encode() []byte {
 	return append(b, '\n')
 }
 
-func utc(t time.Time) string {
+func formatUTC(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// text keeps a record that is no valid UTF-8 readable and exact: as a Go string.
-func text(b []byte) string {
+// recordText keeps a record that is no valid UTF-8 readable and exact: as a Go string.
+func recordText(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
 	}

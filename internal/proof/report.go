@@ -55,8 +55,8 @@ type AcceptedIndex struct {
 // maxAccepted is how many accepted indexes a report names.
 const maxAccepted = 20
 
-// accept notes an accepted index; the latest ones are named.
-func (r *Report) accept(a AcceptedIndex) {
+// addAcceptedIndex notes an accepted index; the latest ones are named.
+func (r *Report) addAcceptedIndex(a AcceptedIndex) {
 	r.Accepted++
 	if r.Indexes = append(r.Indexes, a); len(r.Indexes) > maxAccepted {
 		r.Indexes = r.Indexes[1:]
@@ -100,7 +100,7 @@ type Report struct {
 // OK reports whether nothing was found.
 func (r Report) OK() bool { return len(r.Findings) == 0 && r.Omitted == 0 }
 
-func (r *Report) find(promise string, key archive.Key, format string, a ...any) {
+func (r *Report) addFinding(promise string, key archive.Key, format string, a ...any) {
 	if len(r.Findings) >= maxFindings {
 		r.Omitted++
 		return

@@ -53,15 +53,15 @@ func newService(rs []Registration) service {
 		s.byID[r.ID] = append(s.byID[r.ID], r)
 	}
 	for id, rs := range s.byID {
-		if contents(rs) > 1 {
+		if countContents(rs) > 1 {
 			s.multi[id] = true
 		}
 	}
 	return s
 }
 
-// contents counts the registrations whose content is archived or may yet be.
-func contents(rs []Registration) int {
+// countContents counts the registrations whose content is archived or may yet be.
+func countContents(rs []Registration) int {
 	n := 0
 	for _, r := range rs {
 		if r.Stored && !r.Failed || r.Archived {
@@ -71,9 +71,9 @@ func contents(rs []Registration) int {
 	return n
 }
 
-// entry checks one entry against its registrations: those of all its generations
+// checkEntry checks one entry against its registrations: those of all its generations
 // that the journal bound to it or to nobody.
-func (s service) entry(e ledger.Entry, f *fold) {
+func (s service) checkEntry(e ledger.Entry, f *replay) {
 	var mine []Registration
 	for g := 0; g <= int(e.Generation) && !e.ID.IsZero(); g++ {
 		id := e.ID
@@ -90,70 +90,70 @@ func (s service) entry(e ledger.Entry, f *fold) {
 			delete(s.multi, id)
 		}
 		for _, r := range s.byID[id] {
-			if b, ok := f.bums[short(r.Remote)]; !ok || b.last == e.Key {
+			if b, ok := f.bums[shortNumber(r.Remote)]; !ok || b.last == e.Key {
 				mine = append(mine, r)
 			}
 		}
 	}
-	if contents(mine) > 1 && !e.PossibleDouble {
-		f.find("I2", e.Key, "%d registrations hold archivable content and the entry does not say so", contents(mine))
+	if countContents(mine) > 1 && !e.PossibleDouble {
+		f.addFinding("I2", e.Key, "%d registrations hold archivable content and the entry does not say so", countContents(mine))
 		for _, r := range mine {
 			delete(s.multi, r.ID) // said once
 		}
 	}
-	s.content(e, mine, f)
+	s.checkContent(e, mine, f)
 }
 
-// content checks what the service stores for e, and its success.
-func (s service) content(e ledger.Entry, mine []Registration, f *fold) {
+// checkContent checks what the service stores for e, and its success.
+func (s service) checkContent(e ledger.Entry, mine []Registration, f *replay) {
 	success := len(s.byID) == 0 || e.State != ledger.Archived
 	for _, r := range mine {
 		indexOnly := f.PutBack > 0 && e.Content == archive.Digest{} // found in the archive's index: nobody has recorded what was sent
 		torn := r.Torn && !r.Archived                               // the beginning of a package, which is no other package
 		if r.Stored && !indexOnly && !torn && (r.SHA256 != e.Package.SHA256 || r.Size != e.Package.Size) {
-			f.find("I4", e.Key, "registration %s holds %d bytes that are not the recorded package of %d bytes", r.Remote, r.Size, e.Package.Size)
+			f.addFinding("I4", e.Key, "registration %s holds %d bytes that are not the recorded package of %d bytes", r.Remote, r.Size, e.Package.Size)
 		}
 		if r.Replaced {
-			f.find("I8", e.Key, "what was stored under registration %s was replaced by other bytes", r.Remote)
+			f.addFinding("I8", e.Key, "what was stored under registration %s was replaced by other bytes", r.Remote)
 		}
 		if r.Archived && e.State == ledger.Rejected && !e.InDoubt && !e.Contradicted && e.IsAtRest() {
-			f.find("I12", e.Key, "rejected as certainly absent, but registration %s is archived", r.Remote)
+			f.addFinding("I12", e.Key, "rejected as certainly absent, but registration %s is archived", r.Remote)
 		}
 		success = success || r.Archived && r.Remote == e.ArchivedRemote
 	}
 	if !success {
-		f.find("I12", e.Key, "archived, but the service has no success for registration %s", e.ArchivedRemote)
+		f.addFinding("I12", e.Key, "archived, but the service has no success for registration %s", e.ArchivedRemote)
 	}
 }
 
-// finish checks what concerns the service as a whole.
-func (s service) finish(rs []Registration, f *fold) {
+// checkAll checks what concerns the service as a whole.
+func (s service) checkAll(rs []Registration, f *replay) {
 	for id := range s.multi {
-		f.find("I2", archive.Key{}, "clientUUID %s has more than one archivable content and no entry says so", id)
+		f.addFinding("I2", archive.Key{}, "clientUUID %s has more than one archivable content and no entry says so", id)
 	}
 	unknown := map[archive.ID]int64{}
 	frozen := map[archive.ID]archive.Digest{}
 	for _, r := range rs {
 		if !s.known[r.ID] && (f.PutBack == 0 || r.Stored && !r.Failed) { // one without content went with the lost ledger
-			f.find("I9", archive.Key{}, "registration %s has a clientUUID that no entry ever had", r.Remote)
+			f.addFinding("I9", archive.Key{}, "registration %s has a clientUUID that no entry ever had", r.Remote)
 		}
-		if b, ok := f.bums[short(r.Remote)]; !ok {
+		if b, ok := f.bums[shortNumber(r.Remote)]; !ok {
 			if f.PutBack == 0 || r.Stored && !r.Failed {
 				unknown[r.ID]++
 			}
 		} else if b.found && s.known[r.ID] {
 			continue // of which generation, the service alone could tell
 		} else if b.id != r.ID {
-			f.find("I8", b.last, "registration %s belongs to another clientUUID at the service", r.Remote)
+			f.addFinding("I8", b.last, "registration %s belongs to another clientUUID at the service", r.Remote)
 		}
 		if m, ok := frozen[r.ID]; ok && m != r.Metadata {
-			f.find("I10", archive.Key{}, "clientUUID %s was registered with different metadata", r.ID)
+			f.addFinding("I10", archive.Key{}, "clientUUID %s was registered with different metadata", r.ID)
 		}
 		frozen[r.ID] = r.Metadata
 	}
 	for id, n := range unknown {
 		if n > f.lost[id] {
-			f.find("I9", archive.Key{}, "clientUUID %s has registrations that the ledger does not know: %d; possible: %d", id, n, f.lost[id])
+			f.addFinding("I9", archive.Key{}, "clientUUID %s has registrations that the ledger does not know: %d; possible: %d", id, n, f.lost[id])
 		}
 	}
 }
@@ -176,8 +176,8 @@ func newDisk(d Disk) disk {
 	return k
 }
 
-// entry checks that the source of e lies where the entry says.
-func (d disk) entry(e ledger.Entry, f *fold) {
+// checkSource checks that the source of e lies where the entry says.
+func (d disk) checkSource(e ledger.Entry, f *replay) {
 	name := Folder{e.Drop, e.Folder}
 	d.taken[name]++
 	home, dest := Folder{e.Drop, claimedPath(e)}, Folder{e.Drop, e.Dest}
@@ -194,14 +194,14 @@ func (d disk) entry(e ledger.Entry, f *fold) {
 		promise, there = "I3", d.lying[dest]
 	}
 	if !there {
-		f.find(promise, e.Key, "the source is %s but does not lie there", e.Source)
+		f.addFinding(promise, e.Key, "the source is %s but does not lie there", e.Source)
 	}
 	delete(d.lying, home)
 }
 
-// finish checks that every folder that was dropped is claimed or still there. A
+// checkDropped checks that every folder that was dropped is claimed or still there. A
 // claimed folder without an entry is one that a crash left to be adopted.
-func (d disk) finish(f *fold) {
+func (d disk) checkDropped(f *replay) {
 	adopt := map[Folder]int{}
 	for l := range d.lying {
 		if name, ok := claimedName(l.Path); ok {
@@ -214,7 +214,7 @@ func (d disk) finish(f *fold) {
 			have++
 		}
 		if have < n {
-			f.find("I1", archive.Key{}, "a folder of drop %s was dropped this often: %d, and is accounted for this often: %d", name.Drop, n, have)
+			f.addFinding("I1", archive.Key{}, "a folder of drop %s was dropped this often: %d, and is accounted for this often: %d", name.Drop, n, have)
 		}
 	}
 }

@@ -113,9 +113,9 @@ func TestCheck_I21_ForgetsWhatRests(t *testing.T) {
 			accepted(key), says(r, archive.Successful), ledger.PlaceIntended{Dest: "there"}, ledger.Placed{})
 	}
 	b.do(101, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(101)})
-	f, j := newFold(), b.journal()
+	f, j := newReplay(), b.journal()
 	f.stored = b.entry
-	f.turns(j, mostItems)
+	f.replayPartitions(j, mostItems)
 	if len(f.items) != 0 || len(f.bums) != 0 || len(f.lost) != 0 || !f.OK() {
 		t.Errorf("%d entries and %d registrations are remembered: %v", len(f.items), len(f.bums), f.Findings)
 	}
@@ -164,13 +164,13 @@ func TestCheck_I21_ByTurns(t *testing.T) {
 		walks++
 		numbered(b.lines)(yield)
 	}
-	f := newFold()
+	f := newReplay()
 	f.stored = func(k archive.Key) (ledger.Entry, bool) {
 		most = max(most, len(f.items))
 		return b.entry(k)
 	}
 	const room = 20
-	f.turns(j, room)
+	f.replayPartitions(j, room)
 	if walks < n/room || len(f.items) != 0 || !f.OK() || f.Balance != b.balance || f.Lines != uint64(len(b.lines)) || f.Head != j.Head || most > room {
 		t.Errorf("%d walks, %d entries left, %d at once, %v, %v", walks, len(f.items), most, f.Balance, f.Findings)
 	}
@@ -195,7 +195,7 @@ func TestService_I21_RemembersWhatWasSeen(t *testing.T) {
 	b := newBook(t)
 	b.do(1, ledger.ClaimedFolder{Vault: "V", Drop: "in", Folder: name(1)}, seal(1))
 	s := newService(nil)
-	s.entry(b.entries[archive.Key{1}], newFold())
+	s.checkEntry(b.entries[archive.Key{1}], newReplay())
 	if len(s.known) != 0 {
 		t.Errorf("%v", s.known)
 	}
@@ -224,8 +224,8 @@ func TestCheck_MemoryPerEntry(t *testing.T) {
 		}
 	}
 	before := heap()
-	f := newFold()
-	f.journal(Journal{Lines: lines})
+	f := newReplay()
+	f.replayJournal(Journal{Lines: lines})
 	used := (heap() - before) / n
 	t.Logf("%d bytes an entry with one registration", used)
 	if len(f.items) != n || used > 400 {

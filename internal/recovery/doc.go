@@ -62,8 +62,8 @@ const (
 	named  = 1000            // findings of one kind that are kept by name
 )
 
-// lag is how long a registration may take to show in the archive's list: what that leaves out is believed only then.
-func lag(grace time.Duration) time.Duration { return grace / 4 }
+// listLag is how long a registration may take to show in the archive's list: what that leaves out is believed only then.
+func listLag(grace time.Duration) time.Duration { return grace / 4 }
 
 // indexLag is how long a document may take to show in the archive's index before its absence is an alarm.
 func indexLag(grace time.Duration) time.Duration { return min(grace/24, 15*time.Minute) }

@@ -11,10 +11,10 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// folders takes the evidence of the archived folders that lie in the drops: of those that the ledger does not
+// readFolders takes the evidence of the archived folders that lie in the drops: of those that the ledger does not
 // know an entry is made, and those that it knows as still to be packed are told what was packed.
-func (p *pass) folders(ctx context.Context) error {
-	known, err := p.lying()
+func (p *comparison) readFolders(ctx context.Context) error {
+	known, err := p.findReturned()
 	if err != nil {
 		return err
 	}
@@ -28,26 +28,26 @@ func (p *pass) folders(ctx context.Context) error {
 				continue
 			}
 			if err == nil {
-				err = p.receipt(ctx, d, l)
+				err = p.readArchivedFolder(ctx, d, l)
 			}
 			if err != nil {
 				return fmt.Errorf("look through the archived folders of drop %s: %w", d.Name, err)
 			}
 		}
-		if err := p.claims(ctx, d); err != nil {
+		if err := p.openClaimedFolders(ctx, d); err != nil {
 			return fmt.Errorf("look through the claimed folders of drop %s: %w", d.Name, err)
 		}
 		for _, kind := range []drop.Kind{drop.Rejected, drop.Duplicates} {
-			if err := p.givenBack(ctx, d, kind, known); err != nil {
+			if err := p.readReturned(ctx, d, kind, known); err != nil {
 				return fmt.Errorf("look through %s of drop %s: %w", kind, d.Name, err)
 			}
 		}
 	}
-	return p.commit(ctx)
+	return p.commitChanges(ctx)
 }
 
-// claims opens an entry for every claimed folder that has none. It may have been sent: it is in doubt.
-func (p *pass) claims(ctx context.Context, d Drop) error {
+// openClaimedFolders opens an entry for every claimed folder that has none. It may have been sent: it is in doubt.
+func (p *comparison) openClaimedFolders(ctx context.Context, d Drop) error {
 	if !p.Adopt {
 		return nil
 	}
@@ -66,12 +66,12 @@ func (p *pass) claims(ctx context.Context, d Drop) error {
 		if known {
 			continue
 		}
-		remains, err := d.Remains(ctx, c.Key, p.Environment)
+		remains, err := d.CheckInterruptedDisposal(ctx, c.Key, p.Environment)
 		if err != nil {
 			return err
 		}
 		p.report.Folders.Claimed.add(Finding{Key: c.Key, Text: d.Name + "/" + c.Folder})
-		err = p.change(ctx, ledger.Change{Key: c.Key, Events: append([]ledger.Event{ledger.ClaimedFolder{
+		err = p.addChange(ctx, ledger.Change{Key: c.Key, Events: append([]ledger.Event{ledger.ClaimedFolder{
 			Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Inode), NotBefore: p.Now().Wall,
 		}, ledger.ReconcileRequired{}}, remains...)})
 		if err != nil {
@@ -81,16 +81,16 @@ func (p *pass) claims(ctx context.Context, d Drop) error {
 	return nil
 }
 
-// receipt takes in one archived folder.
-func (p *pass) receipt(ctx context.Context, d Drop, l drop.PlacedFolder) error {
+// readArchivedFolder takes in one archived folder.
+func (p *comparison) readArchivedFolder(ctx context.Context, d Drop, l drop.PlacedFolder) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ev, err := d.read(ctx, l, p.Environment)
+	ev, err := d.readEvidence(ctx, l, p.Environment)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // taken away while we looked
 		return nil
-	case err != nil && !isBad(err):
+	case err != nil && !isBadReceipt(err):
 		return err
 	case err != nil:
 		p.report.Folders.Unbelieved.add(Finding{Text: d.Name + "/" + l.Path + ": " + err.Error()})
@@ -104,23 +104,23 @@ func (p *pass) receipt(ctx context.Context, d Drop, l drop.PlacedFolder) error {
 	case err != nil:
 		return err
 	case !ok:
-		return p.recover(ctx, d, l, ev)
+		return p.openArchivedFolder(ctx, d, l, ev)
 	case !e.NeedsReconcile:
 		return nil
 	}
-	p.places[e.Key] = l.Path
-	if e.State != ledger.Discovered || d.claimed(e.Key) {
+	p.keptAt[e.Key] = l.Path
+	if e.State != ledger.Discovered || d.hasClaimedFolder(e.Key) {
 		return nil
 	}
 	if _, taken, err := p.Book.FindByID(ev.sealed.ID); err != nil || taken {
 		return err
 	}
 	p.report.Folders.Receipts.add(Finding{Key: e.Key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Path})
-	return p.change(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: &ev.doc, Events: []ledger.Event{ev.sealed}})
+	return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: &ev.doc, Events: []ledger.Event{ev.sealed}})
 }
 
-// recover opens an entry for an archived folder that the ledger does not know.
-func (p *pass) recover(ctx context.Context, d Drop, l drop.PlacedFolder, ev evidence) error {
+// openArchivedFolder opens an entry for an archived folder that the ledger does not know.
+func (p *comparison) openArchivedFolder(ctx context.Context, d Drop, l drop.PlacedFolder, ev evidence) error {
 	by, taken, err := p.Book.FindByRemote(ev.receipt.BumID)
 	if err == nil && !taken {
 		by, taken, err = p.Book.FindByID(ev.sealed.ID)
@@ -133,16 +133,16 @@ func (p *pass) recover(ctx context.Context, d Drop, l drop.PlacedFolder, ev evid
 		return nil
 	}
 	p.report.Folders.Receipts.add(Finding{Key: ev.key, Remote: ev.receipt.BumID, Number: ev.receipt.DocumentID, Text: d.Name + "/" + l.Path})
-	return p.change(ctx, ledger.Change{Key: ev.key, Document: &ev.doc, Events: []ledger.Event{ev.recovered(d, l)}})
+	return p.addChange(ctx, ledger.Change{Key: ev.key, Document: &ev.doc, Events: []ledger.Event{ev.recoveredEvent(d, l)}})
 }
 
-func isBad(err error) bool {
+func isBadReceipt(err error) bool {
 	_, is := errors.AsType[*badReceiptError](err)
 	return is
 }
 
-// claimed reports whether a claimed folder lies under the key, or nobody can tell.
-func (d Drop) claimed(k archive.Key) bool {
+// hasClaimedFolder reports whether a claimed folder lies under the key, or nobody can tell.
+func (d Drop) hasClaimedFolder(k archive.Key) bool {
 	if d.Folder == nil {
 		return true
 	}

@@ -37,9 +37,11 @@ func TestReconcile_I2_I15_I32_AnIncompleteIndex(t *testing.T) {
 		cleared, missing, takenIn int
 		accepted                  bool
 	}{
-		"OneOf900":               {900, nil, 0, 0, 1, false},
-		"OneOf900_NotAccepted":   {900, func(context.Context, VaultReport) (bool, error) { return false, nil }, 0, 0, 1, false},
-		"OneOf900_Accepted":      {900, func(_ context.Context, v VaultReport) (bool, error) { return v.Gave() == "1 of 900 documents", nil }, 1, 1, 1, true},
+		"OneOf900":             {900, nil, 0, 0, 1, false},
+		"OneOf900_NotAccepted": {900, func(context.Context, VaultReport) (bool, error) { return false, nil }, 0, 0, 1, false},
+		"OneOf900_Accepted": {900, func(_ context.Context, v VaultReport) (bool, error) {
+			return v.DescribeIndex() == "1 of 900 documents", nil
+		}, 1, 1, 1, true},
 		"NotTold":                {-1, nil, 0, 0, 1, false},
 		"FewerThanItGave":        {0, nil, 0, 0, 1, false},
 		"Complete_NobodyIsAsked": {1, func(context.Context, VaultReport) (bool, error) { return false, context.Canceled }, 1, 1, 1, false},
@@ -78,7 +80,7 @@ func TestVaultReport_I32_SaysReadAndFound(t *testing.T) {
 		"1 document, and does not say how many there are": {Read: 1, Found: -1},
 		"5 documents, and says that there are 3":          {Read: 5, Found: 3},
 	} {
-		if got := (VaultReport{Index: i}).Gave(); got != want {
+		if got := (VaultReport{Index: i}).DescribeIndex(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -24,7 +24,7 @@ const fieldAddedDiffers = false
 // compareMetadata holds what the index gives of an archived document against what was frozen for its entry, and names
 // each field that differs. All registrations of an entry were sent with the same metadata, so each of its bumIds is
 // compared with that.
-func (p *pass) compareMetadata(e ledger.Entry, rec archive.IndexRecord, r *VaultReport) error {
+func (p *comparison) compareMetadata(e ledger.Entry, rec archive.IndexRecord, r *VaultReport) error {
 	if archive.Sum(rec.Document.Metadata()) == e.Metadata { // byte for byte, and known even where it was erased here
 		r.Compared++
 		return nil
@@ -50,8 +50,8 @@ func (p *pass) compareMetadata(e ledger.Entry, rec archive.IndexRecord, r *Vault
 			r.Added[f.name]++
 			continue
 		}
-		r.Differing.add(Finding{Key: e.Key, Remote: rec.Remote, Number: ours.Number, Field: f.name, Ours: clip(f.ours), Theirs: clip(f.theirs),
-			Text: fmt.Sprintf("%s is %s here, and %s in the archive's index", f.name, f.shown(f.ours), f.shown(f.theirs))})
+		r.Differing.add(Finding{Key: e.Key, Remote: rec.Remote, Number: ours.Number, Field: f.name, Ours: shorten(f.ours), Theirs: shorten(f.theirs),
+			Text: fmt.Sprintf("%s is %s here, and %s in the archive's index", f.name, f.quoteValue(f.ours), f.quoteValue(f.theirs))})
 	}
 	return nil
 }
@@ -77,14 +77,14 @@ func differingFields(ours, theirs archive.Document) []field {
 		text("documentId", ours.Number, theirs.Number),
 		{name: "documentDate", ours: ours.Date, theirs: theirs.Date, same: sameInstant(ours.Date, theirs.Date)},
 		text("senderName", ours.SenderName, theirs.SenderName),
-		set("senderIds", quoted(ours.SenderIDs), quoted(theirs.SenderIDs)),
+		set("senderIds", quoteIDs(ours.SenderIDs), quoteIDs(theirs.SenderIDs)),
 		text("recipientName", ours.RecipientName, theirs.RecipientName),
-		set("recipientIds", quoted(ours.RecipientIDs), quoted(theirs.RecipientIDs)),
+		set("recipientIds", quoteIDs(ours.RecipientIDs), quoteIDs(theirs.RecipientIDs)),
 		text("currencyCode", ours.Currency, theirs.Currency),
 		text("buyerReferenceId", ours.BuyerReferenceID, theirs.BuyerReferenceID),
 		text("buyerReferenceType", ours.BuyerReferenceType, theirs.BuyerReferenceType),
 		{name: "amount", ours: string(ours.Amount), theirs: string(theirs.Amount), same: sameAmount(ours.Amount, theirs.Amount)},
-		set("additionalParameters", pairs(ours.Parameters), pairs(theirs.Parameters)),
+		set("additionalParameters", quoteParameters(ours.Parameters), quoteParameters(theirs.Parameters)),
 		text("tradingPartner", ours.TradingPartner, theirs.TradingPartner),
 		text("flowDirection", ours.FlowDirection, theirs.FlowDirection),
 	}
@@ -123,8 +123,8 @@ func asSet(all []string) string {
 	return strings.Join(slices.Sorted(maps.Keys(seen)), ", ")
 }
 
-// quoted writes identifiers, without empty ones.
-func quoted(ids []string) (all []string) {
+// quoteIDs writes identifiers, without empty ones.
+func quoteIDs(ids []string) (all []string) {
 	for _, id := range ids {
 		if id != "" {
 			all = append(all, strconv.Quote(id))
@@ -133,16 +133,16 @@ func quoted(ids []string) (all []string) {
 	return all
 }
 
-// pairs writes the additional parameters.
-func pairs(ps []archive.Parameter) (all []string) {
+// quoteParameters writes the additional parameters.
+func quoteParameters(ps []archive.Parameter) (all []string) {
 	for _, p := range ps {
 		all = append(all, strconv.Quote(p.Key)+"="+strconv.Quote(p.Value))
 	}
 	return all
 }
 
-// shown gives a value for a sentence of one line, quoted and shortened.
-func (f field) shown(value string) string {
+// quoteValue gives a value for a sentence of one line, quoted and shortened.
+func (f field) quoteValue(value string) string {
 	const most = 80
 	if value == "" {
 		return "not given"
@@ -156,8 +156,8 @@ func (f field) shown(value string) string {
 	return strconv.Quote(value)
 }
 
-// clip bounds what one value takes in memory: the archive's may be of any length.
-func clip(value string) string {
+// shorten bounds what one value takes in memory: the archive's may be of any length.
+func shorten(value string) string {
 	const most = 1000
 	if r := []rune(value); len(r) > most {
 		return string(r[:most-1]) + "…"

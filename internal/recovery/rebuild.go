@@ -15,8 +15,8 @@ import (
 	"vaultd/internal/packager"
 )
 
-// Unknowable names what no folder and no answer of the archive tells, in words for whoever rebuilds a ledger.
-func Unknowable() []string {
+// ListUnrecoverable names what no folder and no answer of the archive tells, in words for whoever rebuilds a ledger.
+func ListUnrecoverable() []string {
 	return []string{
 		"what people decided and why: holds, releases, closings and their reasons",
 		"the history of each document: attempts, questions, answers, and when they were",
@@ -31,28 +31,28 @@ func Unknowable() []string {
 // Rebuild fills a new ledger with what lies in the drop folders: archived folders by their receipts, claimed ones
 // to go on with, and returned ones. All are in doubt until [Reconcile] has asked the archive; Service is not used.
 func Rebuild(ctx context.Context, c Config) (Report, error) {
-	p := &pass{Config: c, places: map[archive.Key]string{}, back: map[archive.Key]string{}, unsettled: map[archive.Key]bool{}}
-	err := p.folders(ctx)
+	p := &comparison{Config: c, keptAt: map[archive.Key]string{}, returnedTo: map[archive.Key]string{}, unsettled: map[archive.Key]bool{}}
+	err := p.readFolders(ctx)
 	return p.report, err
 }
 
-// returned opens an entry for a folder that was given back and has none.
-func (p *pass) returned(ctx context.Context, d Drop, l drop.PlacedFolder) error {
-	text, err := d.reason(l)
+// openReturnedFolder opens an entry for a folder that was given back and has none.
+func (p *comparison) openReturnedFolder(ctx context.Context, d Drop, l drop.PlacedFolder) error {
+	text, err := d.readReason(l)
 	if err != nil {
 		return err
 	}
 	key := archive.NewKey(p.Now().Wall)
 	p.report.Folders.Returned.add(Finding{Key: key, Text: d.Name + "/" + l.Path})
-	return p.change(ctx, ledger.Change{Key: key, Document: d.asRead(ctx, l), Events: []ledger.Event{ledger.Recovered{
+	return p.addChange(ctx, ledger.Change{Key: key, Document: d.readSidecarAsWritten(ctx, l), Events: []ledger.Event{ledger.Recovered{
 		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Path), Owner: l.Owner, Node: ledger.Node(l.Inode),
 		State: ledger.Rejected, Source: ledger.Returned, Dest: l.Path, Cause: ledger.Cause{Code: "returned-before", Text: text},
 	}}})
 }
 
-// asRead is what the sidecar of a returned folder says, so that the folder is found by it. Nil: nothing of it can be read
+// readSidecarAsWritten is what the sidecar of a returned folder says, so that the folder is found by it. Nil: nothing of it can be read
 // now. The folder is taken in all the same.
-func (d Drop) asRead(ctx context.Context, l drop.PlacedFolder) *ledger.Document {
+func (d Drop) readSidecarAsWritten(ctx context.Context, l drop.PlacedFolder) *ledger.Document {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if err != nil {
 		return nil
@@ -70,8 +70,8 @@ const (
 	mostReason = 4 << 10 // bytes that are kept
 )
 
-// reason is what stands in a returned folder for people.
-func (d Drop) reason(l drop.PlacedFolder) (string, error) {
+// readReason is what stands in a returned folder for people.
+func (d Drop) readReason(l drop.PlacedFolder) (string, error) {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	_, mount := errors.AsType[*durable.MountError](err) // what lies there is not what was returned
 	if mount || errors.Is(err, fs.ErrNotExist) {

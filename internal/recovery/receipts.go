@@ -38,41 +38,41 @@ type badReceiptError struct{ what string }
 
 func (e *badReceiptError) Error() string { return e.what }
 
-func bad(format string, a ...any) error { return &badReceiptError{fmt.Sprintf(format, a...)} }
+func newBadReceipt(format string, a ...any) error { return &badReceiptError{fmt.Sprintf(format, a...)} }
 
-// read takes the evidence of an archived folder: its receipt, and what the packager makes of the files beside
+// readEvidence takes the evidence of an archived folder: its receipt, and what the packager makes of the files beside
 // it. An error that is not of the environment is a *badReceiptError.
-func (d Drop) read(ctx context.Context, l drop.PlacedFolder, environment string) (ev evidence, err error) {
+func (d Drop) readEvidence(ctx context.Context, l drop.PlacedFolder, environment string) (ev evidence, err error) {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if mount, is := errors.AsType[*durable.MountError](err); is { // what lies there is not what was archived
-		return ev, bad("%v", mount)
+		return ev, newBadReceipt("%v", mount)
 	}
 	if err != nil {
 		return ev, err
 	}
 	defer dir.Close() // read-only
-	return d.readIn(ctx, dir, environment)
+	return d.readEvidenceIn(ctx, dir, environment)
 }
 
-// readIn is read, for a folder that is open.
-func (d Drop) readIn(ctx context.Context, dir *durable.Dir, environment string) (ev evidence, err error) {
+// readEvidenceIn is read, for a folder that is open.
+func (d Drop) readEvidenceIn(ctx context.Context, dir *durable.Dir, environment string) (ev evidence, err error) {
 	file, info, err := durable.OpenRegular(dir.Root(), receiptName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return ev, bad("there is no %s in it", receiptName)
+		return ev, newBadReceipt("there is no %s in it", receiptName)
 	}
 	if err != nil {
-		return ev, bad("its %s cannot be read", receiptName)
+		return ev, newBadReceipt("its %s cannot be read", receiptName)
 	}
 	defer file.Close() // read-only
 	text, err := io.ReadAll(io.LimitReader(file, mostReceipt))
 	if err != nil || info.Size() > mostReceipt {
-		return ev, errors.Join(err, bad("its %s is too large", receiptName))
+		return ev, errors.Join(err, newBadReceipt("its %s is too large", receiptName))
 	}
 	if ev, err = parseReceipt(text, environment); err != nil {
 		return ev, err
 	}
 	if ev.receipt.Vault != d.Vault {
-		return ev, bad("its receipt is of vault %s, the drop sends to %s", ev.receipt.Vault, d.Vault)
+		return ev, newBadReceipt("its receipt is of vault %s, the drop sends to %s", ev.receipt.Vault, d.Vault)
 	}
 	s, err := packager.ValidateFolder(ctx, dir.Root(), d.Rules)
 	if mount, is := errors.AsType[*durable.MountError](err); is {
@@ -86,13 +86,13 @@ func (d Drop) readIn(ctx context.Context, dir *durable.Dir, environment string) 
 	if err != nil {
 		return ev, err
 	}
-	ev.take(s)
+	ev.useFolder(s)
 	return ev, nil
 }
 
-// Remains reports what to do with a claimed folder that has no entry and bears its own receipt, and is not whole any
+// CheckInterruptedDisposal reports what to do with a claimed folder that has no entry and bears its own receipt, and is not whole any
 // more: it was archived, and its disposal was interrupted. It must not pass for a new invoice. Nil: it may go on.
-func (d Drop) Remains(ctx context.Context, key archive.Key, environment string) ([]ledger.Event, error) {
+func (d Drop) CheckInterruptedDisposal(ctx context.Context, key archive.Key, environment string) ([]ledger.Event, error) {
 	dir, _, err := d.Folder.OpenClaimed(key)
 	if _, mount := errors.AsType[*durable.MountError](err); mount {
 		return nil, nil // it goes no further than to be quarantined for that
@@ -101,9 +101,9 @@ func (d Drop) Remains(ctx context.Context, key archive.Key, environment string) 
 		return nil, err
 	}
 	defer dir.Close() // read-only
-	ev, err := d.readIn(ctx, dir, environment)
+	ev, err := d.readEvidenceIn(ctx, dir, environment)
 	switch {
-	case isBad(err):
+	case isBadReceipt(err):
 		return nil, nil
 	case err != nil || ev.key != key || ev.differs == "":
 		return nil, err
@@ -113,8 +113,8 @@ func (d Drop) Remains(ctx context.Context, key archive.Key, environment string) 
 		ev.receipt.BumID, receiptName)}}}, nil
 }
 
-// take believes the folder where it is what the receipt lists.
-func (ev *evidence) take(s packager.SealedFolder) {
+// useFolder believes the folder where it is what the receipt lists.
+func (ev *evidence) useFolder(s packager.SealedFolder) {
 	switch {
 	case s.Content != ev.sealed.Content:
 		ev.differs = "its files are not those that the receipt lists"
@@ -134,7 +134,7 @@ func (ev *evidence) take(s packager.SealedFolder) {
 // parseReceipt reads a receipt that this vaultd wrote; unknown fields at its end are a later version's.
 func parseReceipt(text []byte, environment string) (ev evidence, err error) {
 	if ev.receipt, err = proof.ParseReceipt(text); err != nil {
-		return ev, bad("its receipt is not readable: %v", err)
+		return ev, newBadReceipt("its receipt is not readable: %v", err)
 	}
 	r := ev.receipt
 	var errs [6]error
@@ -151,9 +151,9 @@ func parseReceipt(text []byte, environment string) (ev evidence, err error) {
 	}
 	switch {
 	case r.Environment != environment:
-		return ev, bad("its receipt is of the %s environment", r.Environment)
+		return ev, newBadReceipt("its receipt is of the %s environment", r.Environment)
 	case errors.Join(errs[:]...) != nil || len(r.Files) == 0 || r.ZIP.Size <= 0 || r.Record == "":
-		return ev, bad("its receipt lacks something, or is not as vaultd wrote it")
+		return ev, newBadReceipt("its receipt lacks something, or is not as vaultd wrote it")
 	}
 	for to, s := range map[*time.Time]string{&ev.at.seen: r.Seen, &ev.at.registered: r.Registered, &ev.at.uploaded: r.Uploaded} {
 		*to, _ = time.Parse(time.RFC3339Nano, s) // an older one may lack it
@@ -166,8 +166,8 @@ func parseReceipt(text []byte, environment string) (ev evidence, err error) {
 	return ev, nil
 }
 
-// recovered makes the event that opens an entry for the folder.
-func (ev evidence) recovered(d Drop, l drop.PlacedFolder) ledger.Recovered {
+// recoveredEvent makes the event that opens an entry for the folder.
+func (ev evidence) recoveredEvent(d Drop, l drop.PlacedFolder) ledger.Recovered {
 	r := ev.receipt
 	return ledger.Recovered{
 		Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: path.Base(l.Path), Owner: l.Owner, Node: ledger.Node(l.Inode),

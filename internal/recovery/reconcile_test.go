@@ -187,8 +187,8 @@ func TestSurvey_I15_HowFarOurClockWasAhead(t *testing.T) {
 			s, now := newShed(t), time.Now().UTC()
 			s.packed(s.claimed("f", "N1"), ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: "R1", URL: "https://x",
 				Sent: archive.Instant{Wall: now}, Date: now.Add(row.date)}})
-			p := &pass{Config: Config{Book: s.book, Doubt: &Doubt{From: now.Add(time.Minute), Since: now}}, newest: map[archive.VaultID]newest{}}
-			must(t, p.survey(t.Context()))
+			p := &comparison{Config: Config{Book: s.book, Doubt: &Doubt{From: now.Add(time.Minute), Since: now}}, newest: map[archive.VaultID]newest{}}
+			must(t, p.surveyEntries(t.Context()))
 			if n := p.newest["V"]; n.remote != "R1" || n.ahead != row.ahead {
 				t.Errorf("%+v", n)
 			}
@@ -201,9 +201,9 @@ func TestReconcile_I2_UntilNothingIsUnderWay(t *testing.T) {
 	s, now := newShed(t), time.Now()
 	e := s.doubtful(now)
 	for passed, cleared := range map[time.Duration]bool{24*time.Hour - time.Second: false, 24 * time.Hour: true} {
-		p := &pass{Config: Config{Book: s.book, Committer: s.book, Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now.Add(99 * time.Hour)} },
-			Doubt: &Doubt{From: now, Since: now}}, passed: map[archive.VaultID]time.Duration{"V": passed}}
-		until, why := p.doubts(e, true)
+		p := &comparison{Config: Config{Book: s.book, Committer: s.book, Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now.Add(99 * time.Hour)} },
+			Doubt: &Doubt{From: now, Since: now}}, visible: map[archive.VaultID]time.Duration{"V": passed}}
+		until, why := p.whyInDoubt(e, true)
 		if (why == "") != cleared || !cleared && !until.Equal(now.Add(99*time.Hour+time.Second)) {
 			t.Errorf("after %v: until %v, %q", passed, until, why)
 		}
@@ -214,14 +214,14 @@ func TestReconcile_I2_UntilNothingIsUnderWay(t *testing.T) {
 func TestReconcile_I15_WhatCouldNotBeBookedStaysInDoubt(t *testing.T) {
 	s, now := newShed(t), time.Now()
 	e := s.doubtful(now)
-	p := &pass{Config: Config{Book: s.book, Committer: s.book, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: now, Since: now}},
+	p := &comparison{Config: Config{Book: s.book, Committer: s.book, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: now, Since: now}},
 		unsettled: map[archive.Key]bool{}, reaches: map[archive.VaultID]bool{"V": true}}
-	if _, why := p.doubts(e, true); why != "" {
+	if _, why := p.whyInDoubt(e, true); why != "" {
 		t.Fatalf("in doubt before: %s", why)
 	}
-	must(t, p.change(t.Context(), ledger.Change{Key: e.Key, Rev: e.Rev + 1, Events: []ledger.Event{ledger.Reconciled{}}}))
-	must(t, p.commit(t.Context()))
-	if _, why := p.doubts(e, true); why == "" {
+	must(t, p.addChange(t.Context(), ledger.Change{Key: e.Key, Rev: e.Rev + 1, Events: []ledger.Event{ledger.Reconciled{}}}))
+	must(t, p.commitChanges(t.Context()))
+	if _, why := p.whyInDoubt(e, true); why == "" {
 		t.Error("cleared")
 	}
 }
@@ -290,7 +290,7 @@ func TestReach_I15_OfALedgerMadeAnew(t *testing.T) {
 		Now: func() archive.Instant { return archive.Instant{Wall: now.Add(7 * time.Hour)} }, Doubt: &Doubt{Since: now}}
 	_, err := Rebuild(t.Context(), c)
 	must(t, err)
-	p := &pass{Config: c, passed: map[archive.VaultID]time.Duration{"V": 7 * time.Hour}}
+	p := &comparison{Config: c, visible: map[archive.VaultID]time.Duration{"V": 7 * time.Hour}}
 	for name, row := range map[string]struct {
 		list []archive.Receipt
 		want bool
@@ -299,7 +299,7 @@ func TestReach_I15_OfALedgerMadeAnew(t *testing.T) {
 		"Strangers":         {[]archive.Receipt{{Remote: "x", Updated: now}}, false},
 		"ShowsAReceiptsOwn": {[]archive.Receipt{{Remote: "x", Updated: now}, {Remote: "bum-good", Updated: now}}, true},
 	} {
-		if got := p.reach("V", row.list, true); got != row.want {
+		if got := p.listReaches("V", row.list, true); got != row.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -59,11 +59,11 @@ type VaultReport struct {
 	Added map[string]int // documents of which the index gives a field that was not sent, by field: no difference
 }
 
-// Conclusive reports whether what the index leaves out says something.
-func (v VaultReport) Conclusive() bool { return v.Index.Complete || v.Accepted }
+// IsConclusive reports whether what the index leaves out says something.
+func (v VaultReport) IsConclusive() bool { return v.Index.Complete || v.Accepted }
 
-// Gave says how much of the index was read.
-func (v VaultReport) Gave() string {
+// DescribeIndex says how much of the index was read.
+func (v VaultReport) DescribeIndex() string {
 	read, found := v.Index.Read, v.Index.Found
 	noun := "documents"
 	if max(read, found) == 1 {
@@ -138,8 +138,8 @@ func (f *Findings) add(one Finding) {
 	}
 }
 
-// wait notes an entry once; the last reason is the one that stays.
-func (r *Report) wait(e ledger.Entry, until time.Time, why string) {
+// addWaiting notes an entry once; the last reason is the one that stays.
+func (r *Report) addWaiting(e ledger.Entry, until time.Time, why string) {
 	for i := range r.Waiting {
 		if w := &r.Waiting[i]; w.Key == e.Key {
 			w.Why, w.Until = why, until

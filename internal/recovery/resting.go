@@ -28,18 +28,18 @@ func pairOf(r archive.RemoteID, metadata archive.Digest) (m mark) {
 	return m
 }
 
-func (r *resting) add(m mark) { r.marks[m[0]] = append(r.marks[m[0]], m) }
+func (r *resting) addMark(m mark) { r.marks[m[0]] = append(r.marks[m[0]], m) }
 
-// sort is called once, after the last mark was added.
-func (r *resting) sort() {
+// sortMarks is called once, after the last mark was added.
+func (r *resting) sortMarks() {
 	for i, ms := range r.marks {
 		slices.SortFunc(ms, func(a, b mark) int { return bytes.Compare(a[:], b[:]) })
 		r.shown[i] = make([]bool, len(ms))
 	}
 }
 
-// show notes that the index showed the mark. It reports false where it is that of no entry.
-func (r *resting) show(m mark) bool {
+// markShown notes that the index showed the mark. It reports false where it is that of no entry.
+func (r *resting) markShown(m mark) bool {
 	i, ok := slices.BinarySearchFunc(r.marks[m[0]], m, func(a, b mark) int { return bytes.Compare(a[:], b[:]) })
 	if ok {
 		r.shown[m[0]][i] = true
@@ -52,31 +52,31 @@ func (r *resting) allShown() bool {
 	return !slices.ContainsFunc(r.shown[:], func(s []bool) bool { return slices.Contains(s, false) })
 }
 
-// rest sorts the entries of the compared vaults into those that rest and those that must be looked at one by one. With a doubt
+// separateResting sorts the entries of the compared vaults into those that rest and those that must be looked at one by one. With a doubt
 // every entry is looked at.
-func (p *pass) rest() error {
+func (p *comparison) separateResting() error {
 	err := p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
 		switch {
 		case !slices.ContainsFunc(p.Drops, func(d Drop) bool { return d.Vault == e.Vault }):
-		case e.State != ledger.Archived, e.ArchivedRemote == "", e.Metadata.IsZero(), e.IsArchivedTwice(), e.NeedsReconcile, p.fresh(e), p.ended(e):
+		case e.State != ledger.Archived, e.ArchivedRemote == "", e.Metadata.IsZero(), e.IsArchivedTwice(), e.NeedsReconcile, p.isFreshlyArchived(e), p.isRetentionOver(e):
 			p.restless = append(p.restless, e.Key)
 		default:
-			p.resting.add(pairOf(e.ArchivedRemote, e.Metadata))
+			p.resting.addMark(pairOf(e.ArchivedRemote, e.Metadata))
 		}
 		return nil
 	})
-	p.resting.sort()
+	p.resting.sortMarks()
 	return err
 }
 
-// atRest reports whether the record says of an entry that rests what was sent of it.
-func (p *pass) atRest(rec archive.IndexRecord) bool {
-	return p.Doubt == nil && rec.Remote != "" && p.resting.show(pairOf(rec.Remote, archive.Sum(rec.Document.Metadata())))
+// isAtRest reports whether the record says of an entry that rests what was sent of it.
+func (p *comparison) isAtRest(rec archive.IndexRecord) bool {
+	return p.Doubt == nil && rec.Remote != "" && p.resting.markShown(pairOf(rec.Remote, archive.Sum(rec.Document.Metadata())))
 }
 
-// eachOpen calls fn with every entry of which a comparison may have something to say: those that do not rest, and all of them
+// forEachUnresolved calls fn with every entry of which a comparison may have something to say: those that do not rest, and all of them
 // where one that rests was not shown.
-func (p *pass) eachOpen(fn func(ledger.Entry) error) error {
+func (p *comparison) forEachUnresolved(fn func(ledger.Entry) error) error {
 	if p.Doubt != nil || !p.resting.allShown() {
 		return p.Book.Entries(archive.Key{}, false, fn)
 	}

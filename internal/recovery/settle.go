@@ -10,56 +10,56 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// settle looks at all entries once more, with what the archive said: those in doubt are cleared where it spoke
+// concludeEntries looks at all entries once more, with what the archive said: those in doubt are cleared where it spoke
 // for them, and those that are archived here must be so there. An index that was not read to its end clears no entry and
 // misses none.
-func (p *pass) settle(ctx context.Context) error {
+func (p *comparison) concludeEntries(ctx context.Context) error {
 	asked := map[archive.VaultID]int{} // place in the report
 	for i, v := range p.report.Vaults {
 		asked[v.Vault] = i
 	}
-	return p.eachOpen(func(e ledger.Entry) error {
+	return p.forEachUnresolved(func(e ledger.Entry) error {
 		i, ok := asked[e.Vault]
-		conclusive := ok && p.report.Vaults[i].Conclusive()
-		if e.State == ledger.Archived && conclusive && !p.shows(e.ArchivedRemote) && !p.fresh(e) {
-			if v := &p.report.Vaults[i]; p.ended(e) {
+		conclusive := ok && p.report.Vaults[i].IsConclusive()
+		if e.State == ledger.Archived && conclusive && !p.isShown(e.ArchivedRemote) && !p.isFreshlyArchived(e) {
+			if v := &p.report.Vaults[i]; p.isRetentionOver(e) {
 				v.Ended++
 			} else {
 				v.Missing.add(Finding{Key: e.Key, Remote: e.ArchivedRemote, Text: "archived here, not in the archive's index"})
 			}
 		}
 		if ok {
-			p.report.Vaults[i].name(e, p.uncounted)
+			p.report.Vaults[i].addDoubleOrUncounted(e, p.uncounted)
 		}
 		if !e.NeedsReconcile || p.Doubt == nil {
 			return nil
 		}
-		until, why := p.doubts(e, ok)
+		until, why := p.whyInDoubt(e, ok)
 		if ok && !conclusive { // what was not read may speak against it
 			until, why = time.Time{}, "the index of vault "+string(e.Vault)+" was not read to its end; nothing is concluded from it"
 		}
 		if why != "" {
-			p.report.wait(e, until, why)
+			p.report.addWaiting(e, until, why)
 			return nil
 		}
 		p.report.Cleared++
-		return p.change(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: append(p.source(e), ledger.Reconciled{})})
+		return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: append(p.correctSource(e), ledger.Reconciled{})})
 	})
 }
 
-// shows reports whether the archive shows the bumId as archived, in a list or in an index.
-func (p *pass) shows(r archive.RemoteID) bool {
+// isShown reports whether the archive shows the bumId as archived, in a list or in an index.
+func (p *comparison) isShown(r archive.RemoteID) bool {
 	return p.successes.Has(r) || slices.ContainsFunc(p.shown, func(s archive.RemoteSet) bool { return s.Has(r) })
 }
 
-// fresh reports whether something may be archived for so short a time that the index need not show it.
-func (p *pass) fresh(e ledger.Entry) bool {
+// isFreshlyArchived reports whether something may be archived for so short a time that the index need not show it.
+func (p *comparison) isFreshlyArchived(e ledger.Entry) bool {
 	return p.Now().Wall.Sub(e.ArchivedAt) < indexLag(p.Grace)+margin
 }
 
-// ended reports whether the archive may have removed what it archived, because the retention is over. Both clocks must say
+// isRetentionOver reports whether the archive may have removed what it archived, because the retention is over. Both clocks must say
 // so where the archive's is known: one that was set far ahead must not explain what is missing.
-func (p *pass) ended(e ledger.Entry) bool {
+func (p *comparison) isRetentionOver(e ledger.Entry) bool {
 	now := p.Now().Wall
 	if told := p.report.Told; !told.IsZero() && told.Before(now) {
 		now = told
@@ -85,11 +85,11 @@ func RetentionOf(drops []Drop, e ledger.Entry) (longest archive.Retention) {
 	return longest
 }
 
-// doubts says why nobody can speak for an entry yet, and until when; empty: the archive has spoken.
-func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) {
-	since := p.Now().Wall.Add(-p.passed[e.Vault])
-	over, shown := since.Add(p.Grace), since.Add(lag(p.Grace))
-	lost := e.State.IsOpen() && p.missing(e)
+// whyInDoubt says why nobody can speak for an entry yet, and until when; empty: the archive has spoken.
+func (p *comparison) whyInDoubt(e ledger.Entry, asked bool) (until time.Time, why string) {
+	since := p.Now().Wall.Add(-p.visible[e.Vault])
+	over, shown := since.Add(p.Grace), since.Add(listLag(p.Grace))
+	lost := e.State.IsOpen() && p.isFolderMissing(e)
 	switch u := p.anonymous[e.Vault]; {
 	case p.unsettled[e.Key]:
 		return until, "what the archive told of it could not be booked; the next comparison decides"
@@ -99,26 +99,26 @@ func (p *pass) doubts(e ledger.Entry, asked bool) (until time.Time, why string) 
 		return until, "it is not packed yet, so that its identity is not known"
 	case e.State == ledger.Discovered: // nothing of it can be sent
 		return until, ""
-	case lost && len(e.OpenQuestions()) > 0 && (e.State == ledger.Uploaded || p.passed[e.Vault] < p.Grace):
+	case lost && len(e.OpenQuestions()) > 0 && (e.State == ledger.Uploaded || p.visible[e.Vault] < p.Grace):
 		return until, "its folder is not here any more; what the archive says of it decides"
 	case e.State == ledger.Archived && p.foreign.Has(e.ArchivedRemote):
 		return until, "the archive contradicts it"
-	case e.State == ledger.Archived && !p.shows(e.ArchivedRemote) && !p.ended(e):
+	case e.State == ledger.Archived && !p.isShown(e.ArchivedRemote) && !p.isRetentionOver(e):
 		return until, "the archive does not show it as archived"
 	case e.State == ledger.Archived, p.reaches[e.Vault]:
 		return until, ""
 	case p.covers[e.Vault]:
 		return shown, "the archive's list may not show yet what was registered last"
-	case p.passed[e.Vault] < p.Grace:
+	case p.visible[e.Vault] < p.Grace:
 		return over, "the archive's list does not reach back far enough; nothing can be under way any more then"
-	case u.any || u.numbers[p.number(e)]:
+	case u.any || u.numbers[p.invoiceNumber(e)]:
 		return until, "a document of this number is in the archive, and nobody can tell whose it is"
 	}
 	return until, ""
 }
 
-// number is the invoice's number; empty where it is not known.
-func (p *pass) number(e ledger.Entry) string {
+// invoiceNumber is the invoice's number; empty where it is not known.
+func (p *comparison) invoiceNumber(e ledger.Entry) string {
 	d, ok, err := p.Committer.Document(e.Key)
 	if err != nil || !ok {
 		return ""

@@ -8,17 +8,17 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// takeIn makes an entry for a document that is archived and has none: whoever drops the same invoice again must
+// openArchivedRecord makes an entry for a document that is archived and has none: whoever drops the same invoice again must
 // not have it archived twice.
-func (p *pass) takeIn(ctx context.Context, v Drop, rc archive.Receipt, rec archive.IndexRecord, r *VaultReport) error {
-	if p.blind[v.Vault] {
+func (p *comparison) openArchivedRecord(ctx context.Context, v Drop, rc archive.Receipt, rec archive.IndexRecord, r *VaultReport) error {
+	if p.unreadable[v.Vault] {
 		p.report.Withheld++
-		p.strange(r, rec, "in the archive, not in this ledger; it may be of a folder that cannot be looked at now")
+		p.reportStrange(r, rec, "in the archive, not in this ledger; it may be of a folder that cannot be looked at now")
 		return nil
 	}
 	key := archive.NewKey(rec.ArchivedAt)
 	r.TakenIn.add(Finding{Key: key, Remote: rc.Remote, Number: rec.Document.Number, Text: "archived while the ledger was not there"})
-	return p.change(ctx, ledger.Change{Key: key, Events: []ledger.Event{
+	return p.addChange(ctx, ledger.Change{Key: key, Events: []ledger.Event{
 		ledger.Recovered{
 			Route: ledger.Vault, Vault: v.Vault, Drop: v.Name, Folder: cmp.Or(rec.Document.Number, string(rc.Remote)),
 			ID: rc.ID, Remote: rc.Remote, SuccessRecord: rc.Record,
@@ -29,21 +29,21 @@ func (p *pass) takeIn(ctx context.Context, v Drop, rc archive.Receipt, rec archi
 	}})
 }
 
-// follow makes an entry for a document that is being archived and has none: what becomes of it is asked until the
+// openEntryInProgress makes an entry for a document that is being archived and has none: what becomes of it is asked until the
 // archive says it, long after this comparison.
-func (p *pass) follow(ctx context.Context, v Drop, rc archive.Receipt, r *VaultReport) error {
+func (p *comparison) openEntryInProgress(ctx context.Context, v Drop, rc archive.Receipt, r *VaultReport) error {
 	switch {
 	case p.Doubt == nil || rc.ID.IsZero():
-		p.strange(r, archive.IndexRecord{Remote: rc.Remote}, "being archived, and no entry is known that it could be of")
+		p.reportStrange(r, archive.IndexRecord{Remote: rc.Remote}, "being archived, and no entry is known that it could be of")
 		return nil
-	case p.blind[v.Vault]:
+	case p.unreadable[v.Vault]:
 		p.report.Withheld++
-		p.strange(r, archive.IndexRecord{Remote: rc.Remote}, "being archived, and not in this ledger; it may be of a folder that cannot be looked at now")
+		p.reportStrange(r, archive.IndexRecord{Remote: rc.Remote}, "being archived, and not in this ledger; it may be of a folder that cannot be looked at now")
 		return nil
 	}
 	key := archive.NewKey(p.Now().Wall)
 	r.TakenIn.add(Finding{Key: key, Remote: rc.Remote, Text: "sent while the ledger was not there, and being archived"})
-	return p.change(ctx, ledger.Change{Key: key, Events: []ledger.Event{ledger.Recovered{
+	return p.addChange(ctx, ledger.Change{Key: key, Events: []ledger.Event{ledger.Recovered{
 		Route: ledger.Vault, Vault: v.Vault, Drop: v.Name, Folder: string(rc.Remote), ID: rc.ID, Remote: rc.Remote, State: ledger.Uploaded, Source: ledger.Gone,
 		Cause: ledger.Cause{Code: "found-in-archive", Text: "The ledger was lost or older when this was sent. It was found in the archive's list; its folder is not here."},
 	}}})

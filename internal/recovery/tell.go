@@ -9,11 +9,11 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// tell notes for an entry that the archive has content under one of its numbers which it does not count: the
+// noteContent notes for an entry that the archive has content under one of its numbers which it does not count: the
 // registration was given up, or nobody asked since. It is committed with what else is pending; where that does not
 // come about, the next comparison finds the same. Whose the number is, the ledger knows.
-func (p *pass) tell(e ledger.Entry, rc archive.Receipt) {
-	if !e.IsNews(rc) || !p.heardOf.Add(rc.Remote) {
+func (p *comparison) noteContent(e ledger.Entry, rc archive.Receipt) {
+	if !e.IsNews(rc) || !p.notified.Add(rc.Remote) {
 		return
 	}
 	p.restless = append(p.restless, e.Key)
@@ -37,9 +37,9 @@ func (p *pass) tell(e ledger.Entry, rc archive.Receipt) {
 	p.pending = append(p.pending, ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: p.Now()})
 }
 
-// name puts an entry into the report that the archive holds more than once, or of which it holds what the entry did
+// addDoubleOrUncounted puts an entry into the report that the archive holds more than once, or of which it holds what the entry did
 // not count. One that a person has closed is named no more.
-func (r *VaultReport) name(e ledger.Entry, uncounted map[archive.Key]Finding) {
+func (r *VaultReport) addDoubleOrUncounted(e ledger.Entry, uncounted map[archive.Key]Finding) {
 	found, told := uncounted[e.Key]
 	switch {
 	case e.IsArchivedTwice() && !e.Resolved:

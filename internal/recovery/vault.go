@@ -11,8 +11,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// vault asks one vault: first its list, which knows identities, then its index, which knows everything.
-func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
+// compareVault asks one vault: first its list, which knows identities, then its index, which knows everything.
+func (p *comparison) compareVault(ctx context.Context, v Drop) (VaultReport, error) {
 	r := VaultReport{Vault: v.Vault}
 	w, err := p.Service.ReadStatusList(ctx, v.Vault)
 	if err != nil {
@@ -21,18 +21,18 @@ func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
 	if !w.Date.IsZero() {
 		p.report.Told = w.Date
 	}
-	p.passed[v.Vault] = p.since(w.Date)
-	r.Listed, r.Reaches = len(w.Receipts), p.reach(v.Vault, w.Receipts, w.Whole)
-	p.reaches[v.Vault], p.covers[v.Vault] = r.Reaches, p.cover(v.Vault, w.Receipts, w.Whole)
+	p.visible[v.Vault] = p.visibleFor(w.Date)
+	r.Listed, r.Reaches = len(w.Receipts), p.listReaches(v.Vault, w.Receipts, w.Whole)
+	p.reaches[v.Vault], p.covers[v.Vault] = r.Reaches, p.listCovers(v.Vault, w.Receipts, w.Whole)
 	for _, rc := range w.Receipts {
-		if err := p.heard(ctx, v, rc, nil, &r); err != nil {
+		if err := p.takeReceipt(ctx, v, rc, nil, &r); err != nil {
 			return r, err
 		}
 	}
-	if err := p.commit(ctx); err != nil { // the index is held against what the list told
+	if err := p.commitChanges(ctx); err != nil { // the index is held against what the list told
 		return r, err
 	}
-	if err := p.index(ctx, v, &r); err != nil || r.Index.Complete || p.Accept == nil {
+	if err := p.compareIndex(ctx, v, &r); err != nil || r.Index.Complete || p.Accept == nil {
 		return r, err
 	}
 	// The acceptance is journaled before anything is concluded from this index. After a crash in between, the next
@@ -41,10 +41,10 @@ func (p *pass) vault(ctx context.Context, v Drop) (VaultReport, error) {
 	return r, err
 }
 
-// since returns for how long the archive, whose clock reads date, could show what the ledger does not know: by this
+// visibleFor returns for how long the archive, whose clock reads date, could show what the ledger does not know: by this
 // machine's clock since the ledger was put back, and by the archive's since the first comparison, before which nothing
 // counts. A zero date leaves this machine's alone.
-func (p *pass) since(date time.Time) time.Duration {
+func (p *comparison) visibleFor(date time.Time) time.Duration {
 	if p.Doubt == nil || p.Doubt.Told.IsZero() {
 		return 0
 	}
@@ -52,19 +52,19 @@ func (p *pass) since(date time.Time) time.Duration {
 	if date.IsZero() {
 		return ours
 	}
-	return archive.Passed(ours, date.Sub(p.Doubt.Told))
+	return archive.ReliableElapsed(ours, date.Sub(p.Doubt.Told))
 }
 
-// reach reports whether the list shows every registration made since the ledger's last line: it goes back
+// listReaches reports whether the list shows every registration made since the ledger's last line: it goes back
 // behind that line, or it is not full and shows the newest registration that was there before; of a ledger that
 // was made anew, that of a folder with its receipt. A list
 // that lags behind, or that was not understood wholly, shows nothing by what it leaves out.
-func (p *pass) reach(v archive.VaultID, list []archive.Receipt, whole bool) bool {
-	return p.cover(v, list, whole) && p.passed[v] >= lag(p.Grace)
+func (p *comparison) listReaches(v archive.VaultID, list []archive.Receipt, whole bool) bool {
+	return p.listCovers(v, list, whole) && p.visible[v] >= listLag(p.Grace)
 }
 
-// cover is reach, for a list that does not lag behind.
-func (p *pass) cover(v archive.VaultID, list []archive.Receipt, whole bool) bool {
+// listCovers is reach, for a list that does not lag behind.
+func (p *comparison) listCovers(v archive.VaultID, list []archive.Receipt, whole bool) bool {
 	if p.Doubt == nil || !whole {
 		return false
 	}
@@ -74,7 +74,7 @@ func (p *pass) cover(v archive.VaultID, list []archive.Receipt, whole bool) bool
 		if oldest.IsZero() || rc.Updated.Before(oldest) {
 			oldest = rc.Updated
 		}
-		there = there || rc.Remote == p.newest[v].remote || p.Doubt.From.IsZero() && p.kept(rc.Remote)
+		there = there || rc.Remote == p.newest[v].remote || p.Doubt.From.IsZero() && p.isOfKeptFolder(rc.Remote)
 	}
 	if dated && !p.Doubt.From.IsZero() && oldest.Before(p.Doubt.From.Add(-p.newest[v].ahead-margin)) {
 		return true
@@ -82,8 +82,8 @@ func (p *pass) cover(v archive.VaultID, list []archive.Receipt, whole bool) bool
 	return len(list) < listed && (there || p.newest[v].remote == "" && !p.Doubt.From.IsZero())
 }
 
-// kept reports whether the number is that of an archived folder, from before the doubt began.
-func (p *pass) kept(r archive.RemoteID) bool {
+// isOfKeptFolder reports whether the number is that of an archived folder, from before the doubt began.
+func (p *comparison) isOfKeptFolder(r archive.RemoteID) bool {
 	key, ok, err := p.Book.FindByRemote(r)
 	if err != nil || !ok {
 		return false
@@ -92,14 +92,14 @@ func (p *pass) kept(r archive.RemoteID) bool {
 	return err == nil && ok && e.ArchivedRemote == r && e.Dest != "" && e.ArchivedAt.Before(p.Doubt.Since)
 }
 
-// index holds the ledger against the index.
-func (p *pass) index(ctx context.Context, v Drop, r *VaultReport) error {
+// compareIndex holds the ledger against the index.
+func (p *comparison) compareIndex(ctx context.Context, v Drop, r *VaultReport) error {
 	result, shown, err := p.Service.ReadIndex(ctx, v.Vault, func(recs []archive.IndexRecord) error {
-		unknown, err := p.sift(recs, r)
+		unknown, err := p.compareKnown(recs, r)
 		if err != nil {
 			return err
 		}
-		return p.strangers(ctx, v, unknown, r)
+		return p.identifyUnknown(ctx, v, unknown, r)
 	})
 	if err != nil {
 		return err
@@ -108,11 +108,11 @@ func (p *pass) index(ctx context.Context, v Drop, r *VaultReport) error {
 	return nil
 }
 
-// sift leaves those records of which something must be asked: no entry bears their number, or one that is in
+// compareKnown leaves those records of which something must be asked: no entry bears their number, or one that is in
 // doubt does. An entry that bears the number and does not count it as archived is told.
-func (p *pass) sift(recs []archive.IndexRecord, r *VaultReport) (unknown []archive.IndexRecord, err error) {
+func (p *comparison) compareKnown(recs []archive.IndexRecord, r *VaultReport) (unknown []archive.IndexRecord, err error) {
 	all := len(recs)
-	recs = slices.DeleteFunc(recs, p.atRest)
+	recs = slices.DeleteFunc(recs, p.isAtRest)
 	r.Indexed += all
 	r.Compared += all - len(recs)
 	numbers := make([]archive.RemoteID, len(recs))
@@ -136,24 +136,24 @@ func (p *pass) sift(recs []archive.IndexRecord, r *VaultReport) (unknown []archi
 			unknown = append(unknown, rec)
 			continue
 		}
-		p.tell(e, archive.Receipt{Remote: rec.Remote, Status: archive.Successful, Record: rec.Raw, Updated: rec.ArchivedAt})
+		p.noteContent(e, archive.Receipt{Remote: rec.Remote, Status: archive.Successful, Record: rec.Raw, Updated: rec.ArchivedAt})
 	}
 	return unknown, nil
 }
 
-// strangers finds out whose the records are that no entry bears the number of. Those from long before the
+// identifyUnknown finds out whose the records are that no entry bears the number of. Those from long before the
 // doubt began were never ours: the ledger knew everything then.
-func (p *pass) strangers(ctx context.Context, v Drop, recs []archive.IndexRecord, r *VaultReport) error {
+func (p *comparison) identifyUnknown(ctx context.Context, v Drop, recs []archive.IndexRecord, r *VaultReport) error {
 	var ask []archive.IndexRecord
 	var numbers []archive.RemoteID
 	for _, rec := range recs {
 		switch {
 		case p.Doubt == nil:
-			p.strange(r, rec, "in the archive, not in this ledger")
+			p.reportStrange(r, rec, "in the archive, not in this ledger")
 		case rec.Remote == "":
-			p.unnamed(v.Vault, rec, r, "the index does not tell its bumId")
-		case !p.Doubt.From.IsZero() && !rec.ArchivedAt.IsZero() && rec.ArchivedAt.Before(p.Doubt.From.Add(-longBefore)) && !p.known(rec):
-			p.strange(r, rec, "archived long before this ledger's last line, and never by it")
+			p.noteUnidentified(v.Vault, rec, r, "the index does not tell its bumId")
+		case !p.Doubt.From.IsZero() && !rec.ArchivedAt.IsZero() && rec.ArchivedAt.Before(p.Doubt.From.Add(-longBefore)) && !p.isKnown(rec):
+			p.reportStrange(r, rec, "archived long before this ledger's last line, and never by it")
 		default:
 			ask, numbers = append(ask, rec), append(numbers, rec.Remote)
 		}
@@ -165,39 +165,39 @@ func (p *pass) strangers(ctx context.Context, v Drop, recs []archive.IndexRecord
 	for i, rec := range ask {
 		rc := told[i]
 		switch {
-		case rc.ID.IsZero() && p.known(rec): // its receipt has the number, and the index shows it
+		case rc.ID.IsZero() && p.isKnown(rec): // its receipt has the number, and the index shows it
 			continue
 		case rc.ID.IsZero():
-			p.unnamed(v.Vault, rec, r, "the archive does not tell its clientUUID")
+			p.noteUnidentified(v.Vault, rec, r, "the archive does not tell its clientUUID")
 			continue
 		case rc.Status != archive.Successful: // the index is the later word: it shows what is archived
 			rc.Status, rc.Record, rc.Updated = archive.Successful, rec.Raw, rec.ArchivedAt
 		}
-		if err := p.heard(ctx, v, rc, &rec, r); err != nil {
+		if err := p.takeReceipt(ctx, v, rc, &rec, r); err != nil {
 			return err
 		}
 	}
-	return p.commit(ctx)
+	return p.commitChanges(ctx)
 }
 
 // longBefore is how long after its registration a document may come into the index.
 const longBefore = 7 * 24 * time.Hour
 
-// known reports whether an entry bears the record's number.
-func (p *pass) known(rec archive.IndexRecord) bool {
+// isKnown reports whether an entry bears the record's number.
+func (p *comparison) isKnown(rec archive.IndexRecord) bool {
 	_, ok, err := p.Book.FindByRemote(rec.Remote)
 	return ok && err == nil
 }
 
-// strange names a document that the ledger does not know, once.
-func (p *pass) strange(r *VaultReport, rec archive.IndexRecord, text string) {
-	if isNew := p.told.Add(rec.Remote); isNew || rec.Remote == "" {
+// reportStrange names a document that the ledger does not know, once.
+func (p *comparison) reportStrange(r *VaultReport, rec archive.IndexRecord, text string) {
+	if isNew := p.reported.Add(rec.Remote); isNew || rec.Remote == "" {
 		r.Strange.add(Finding{Remote: rec.Remote, Number: rec.Document.Number, Text: text})
 	}
 }
 
-// unnamed notes a document that may be anybody's.
-func (p *pass) unnamed(v archive.VaultID, rec archive.IndexRecord, r *VaultReport, why string) {
+// noteUnidentified notes a document that may be anybody's.
+func (p *comparison) noteUnidentified(v archive.VaultID, rec archive.IndexRecord, r *VaultReport, why string) {
 	u := p.anonymous[v]
 	if u.numbers == nil {
 		u.numbers = map[string]bool{}
@@ -205,30 +205,30 @@ func (p *pass) unnamed(v archive.VaultID, rec archive.IndexRecord, r *VaultRepor
 	u.numbers[rec.Document.Number] = true
 	u.any = u.any || rec.Document.Number == ""
 	p.anonymous[v] = u
-	p.strange(r, rec, "in the archive, not in this ledger; "+why)
+	p.reportStrange(r, rec, "in the archive, not in this ledger; "+why)
 }
 
-// heard takes in one registration that the archive told of; rec is its record in the index, if that is where
+// takeReceipt takes in one registration that the archive told of; rec is its record in the index, if that is where
 // it was found.
-func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *archive.IndexRecord, r *VaultReport) error {
+func (p *comparison) takeReceipt(ctx context.Context, v Drop, rc archive.Receipt, rec *archive.IndexRecord, r *VaultReport) error {
 	if rc.Status == archive.Successful {
 		p.successes.Add(rc.Remote)
 	}
 	if key, ok, err := p.Book.FindByRemote(rc.Remote); err != nil || ok {
-		return errors.Join(err, p.compare(key, rc, r))
+		return errors.Join(err, p.compareRegistration(key, rc, r))
 	}
 	if key, ok := p.unpacked[rc.ID]; ok { // it stays in doubt until it is packed, and is told then
-		if p.told.Add(rc.Remote) {
+		if p.reported.Add(rc.Remote) {
 			r.Found.add(Finding{Key: key, Remote: rc.Remote, Text: "registered while the ledger was not there; its folder is told once it is packed"})
 		}
 		return nil
 	}
-	e, ok, err := p.owner(rc.ID)
-	if err == nil && p.pends(e.Key, rc) {
-		if err := p.commit(ctx); err != nil {
+	e, ok, err := p.findOwner(rc.ID)
+	if err == nil && p.hasPendingChange(e.Key, rc) {
+		if err := p.commitChanges(ctx); err != nil {
 			return err
 		}
-		return p.heard(ctx, v, rc, rec, r) // it knows more now
+		return p.takeReceipt(ctx, v, rc, rec, r) // it knows more now
 	}
 	content := rc.Status == archive.Successful || rc.Status == archive.InProgress
 	switch {
@@ -241,25 +241,25 @@ func (p *pass) heard(ctx context.Context, v Drop, rc archive.Receipt, rec *archi
 				return err
 			}
 		}
-		return p.change(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{
+		return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{
 			ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID, ServiceTime: rc.Date}, ledger.StatusSeen{Receipt: rc, Grace: p.Grace, NotBefore: p.Now().Wall},
 		}})
 	case !content: // an orphan: nobody ever had an address for it, or it got nothing
 		return nil
 	case ok:
-		p.strange(r, archive.IndexRecord{Remote: rc.Remote}, "a registration of entry "+e.Key.String()+" holds content, and the ledger does not know it")
+		p.reportStrange(r, archive.IndexRecord{Remote: rc.Remote}, "a registration of entry "+e.Key.String()+" holds content, and the ledger does not know it")
 		return nil
 	case rc.Status == archive.InProgress:
-		return p.follow(ctx, v, rc, r)
+		return p.openEntryInProgress(ctx, v, rc, r)
 	case rec == nil || p.Doubt == nil: // the index has its metadata
 		return nil
 	}
-	return p.takeIn(ctx, v, rc, *rec, r)
+	return p.openArchivedRecord(ctx, v, rc, *rec, r)
 }
 
-// compare holds the archive's word about a registration that the ledger knows against what that says, be it
+// compareRegistration holds the archive's word about a registration that the ledger knows against what that says, be it
 // the one that was archived or another one.
-func (p *pass) compare(key archive.Key, rc archive.Receipt, r *VaultReport) error {
+func (p *comparison) compareRegistration(key archive.Key, rc archive.Receipt, r *VaultReport) error {
 	e, ok, err := p.Book.Entry(key)
 	if err != nil || !ok {
 		return err
@@ -269,14 +269,14 @@ func (p *pass) compare(key archive.Key, rc archive.Receipt, r *VaultReport) erro
 	switch {
 	case e.State != ledger.Archived || e.ArchivedRemote != rc.Remote:
 		if foreign && e.IsNews(rc) {
-			p.strange(r, archive.IndexRecord{Remote: rc.Remote}, "given to entry "+e.Key.String()+"; the archive says that it is of another clientUUID, and holds content of it")
+			p.reportStrange(r, archive.IndexRecord{Remote: rc.Remote}, "given to entry "+e.Key.String()+"; the archive says that it is of another clientUUID, and holds content of it")
 		} else if !foreign {
-			p.tell(e, rc)
+			p.noteContent(e, rc)
 		}
 	case foreign:
 		p.foreign.Add(rc.Remote)
 		r.Missing.add(Finding{Key: e.Key, Remote: rc.Remote, Text: "archived here; the archive says that this bumId is of another clientUUID"})
-	case (rc.Status == archive.Failed || rc.Status == archive.WaitingForPackage) && !p.ended(e):
+	case (rc.Status == archive.Failed || rc.Status == archive.WaitingForPackage) && !p.isRetentionOver(e):
 		p.foreign.Add(rc.Remote)
 		r.Missing.add(Finding{Key: e.Key, Remote: rc.Remote, Text: fmt.Sprintf("archived here; the archive says %s now", rc.Status)})
 	}

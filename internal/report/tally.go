@@ -77,7 +77,7 @@ func (t *tally) line(stored []byte) {
 	if err != nil || l.UID == nil {
 		return // the proof speaks of broken lines
 	}
-	t.fetches.Line(l) // the proof speaks of wrong ones
+	t.fetches.AddLine(l) // the proof speaks of wrong ones
 	if l.Event == ledger.MarkFetched {
 		return // what came of an act that was told
 	}
@@ -206,7 +206,7 @@ func (t *tally) want(e ledger.Entry) {
 	switch {
 	case e.Contradicted && !e.Resolved:
 		book("contradicted")
-	case e.State == ledger.Archived && t.fetches.Compared(e.Vault, e.ArchivedRemote) == ledger.FetchDiffers:
+	case e.State == ledger.Archived && t.fetches.LastComparison(e.Vault, e.ArchivedRemote) == ledger.FetchDiffers:
 		book("download-differs")
 	case e.IsArchivedTwice() && !e.Resolved:
 		book("archived-twice")

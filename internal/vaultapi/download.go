@@ -24,16 +24,16 @@ var ErrNotZIP = errors.New("what came is not a ZIP file")
 // it itself, redirect to a pre-signed URL, or name one. On an error w may hold a part. A download may cost money.
 func (c *Client) Download(ctx context.Context, v archive.VaultID, r archive.RemoteID, w io.Writer) (int64, archive.Digest, error) {
 	const op = "download"
-	out := &digested{w: w, hash: sha256.New()}
+	out := &packageWriter{w: w, hash: sha256.New()}
 	var elsewhere string
-	ans, err := c.as(v).Stream(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "documents", string(r)},
+	ans, err := c.apiOf(v).Stream(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "documents", string(r)},
 		Header: http.Header{"Accept-Encoding": {"identity"}}}, func(_ *apicall.Answer, body io.Reader) (err error) {
-		elsewhere, err = out.take(body, true)
+		elsewhere, err = out.copyZIP(body, true)
 		return err
 	})
 	if err == nil && elsewhere != "" {
 		ans, err = c.store.Fetch(ctx, op, elsewhere, func(_ *apicall.Answer, body io.Reader) error {
-			_, err := out.take(body, false)
+			_, err := out.copyZIP(body, false)
 			return err
 		})
 	}
@@ -50,15 +50,15 @@ func (c *Client) Download(ctx context.Context, v archive.VaultID, r archive.Remo
 	return out.n, archive.Digest(out.hash.Sum(nil)), nil
 }
 
-// digested writes a package and knows its length and digest, and whether it was the writing that failed.
-type digested struct {
+// packageWriter writes a package and knows its length and digest, and whether it was the writing that failed.
+type packageWriter struct {
 	w    io.Writer
 	n    int64
 	hash hash.Hash
 	err  error
 }
 
-func (d *digested) Write(p []byte) (int, error) {
+func (d *packageWriter) Write(p []byte) (int, error) {
 	n, err := d.w.Write(p)
 	d.n += int64(n)
 	d.hash.Write(p[:n])
@@ -66,8 +66,8 @@ func (d *digested) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// take copies a ZIP from body. With link allowed, a JSON body's URL is returned instead.
-func (d *digested) take(body io.Reader, linkAllowed bool) (elsewhere string, err error) {
+// copyZIP copies a ZIP from body. With link allowed, a JSON body's URL is returned instead.
+func (d *packageWriter) copyZIP(body io.Reader, linkAllowed bool) (elsewhere string, err error) {
 	in := bufio.NewReaderSize(body, 64<<10)
 	head, err := in.Peek(4)
 	switch {
@@ -92,7 +92,7 @@ func named(in io.Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if address, _ := link(body); address != "" {
+	if address, _ := readLink(body); address != "" {
 		return address, nil
 	}
 	object, err := apicall.ReadFields(body, addressFields...)
@@ -100,7 +100,7 @@ func named(in io.Reader) (string, error) {
 		return "", ErrNotZIP
 	}
 	for _, name := range addressFields {
-		if address, _ := link(object[name]); address != "" {
+		if address, _ := readLink(object[name]); address != "" {
 			return address, nil
 		}
 	}

@@ -117,8 +117,8 @@ func FuzzTicket(f *testing.F) {
 	f.Add([]byte(`"https://b.example/k?X-Amz-Date=20261120T100000Z&X-Amz-Expires=900"`), []byte(`[]`))
 	f.Add([]byte(`{"url":"https://b.example/k","fields":{"Host":"evil","Authorization":"x","content-md5":"\r\nX: y"}}`), []byte(`null`))
 	f.Fuzz(func(t *testing.T, url, headers []byte) {
-		g := grant{url: url, accompanying: accompanying{headers: headers}}
-		address, hs, err := g.address()
+		g := grant{url: url, uploadHeaders: uploadHeaders{headers: headers}}
+		address, hs, err := g.readAddress()
 		if err != nil {
 			if strings.ContainsFunc(err.Error(), func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
 				t.Errorf("not fit for a log: %q", err)
@@ -134,7 +134,7 @@ func FuzzTicket(f *testing.F) {
 				t.Errorf("%q: %q", h.Name, h.Value)
 			}
 		}
-		signed, validity := lifetime(address, before.Wall)
+		signed, validity := readLifetime(address, before.Wall)
 		if validity < 0 || validity > 7*24*3600e9 {
 			t.Errorf("%v %v", signed, validity)
 		}

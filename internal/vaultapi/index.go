@@ -30,7 +30,7 @@ type Page struct {
 // so whoever wants them all walks "archiveDate asc".
 func (c *Client) Index(ctx context.Context, v archive.VaultID, cursor string, size int, sort string) (Page, error) {
 	const op = "read the index"
-	ans, err := c.as(v).Do(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "index"}, Limit: answerOf(size),
+	ans, err := c.apiOf(v).Do(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "index"}, Limit: answerLimit(size),
 		Query: url.Values{"cursor": {cursor}, "size": {strconv.Itoa(size)}, "sort": {sort}}})
 	if err != nil {
 		return Page{}, err
@@ -49,7 +49,7 @@ func (c *Client) Index(ctx context.Context, v archive.VaultID, cursor string, si
 		return Page{}, ans.Unreadable(op, apicall.ErrUnknownForm) // it is no page at all, so it is no empty one
 	}
 	for _, raw := range documents {
-		rec, err := indexRecord(raw)
+		rec, err := readIndexRecord(raw)
 		if err != nil {
 			return Page{}, ans.Unreadable(op, err) // a page with a hole would count as missing documents
 		}
@@ -62,7 +62,7 @@ func (c *Client) Index(ctx context.Context, v archive.VaultID, cursor string, si
 var indexFields = []string{"archiveId", "bumid", "bumId", "archiveDate", "documentType", "documentId", "documentDate", "senderName", "recipientName",
 	"senderIds", "recipientIds", "currencyCode", "buyerReferenceId", "buyerReferenceType", "amount", "tradingPartner", "flowDirection", "additionalParameters"}
 
-func indexRecord(raw json.RawMessage) (archive.IndexRecord, error) {
+func readIndexRecord(raw json.RawMessage) (archive.IndexRecord, error) {
 	f, err := apicall.ReadFields(raw, indexFields...)
 	if err != nil {
 		return archive.IndexRecord{}, err
@@ -79,12 +79,12 @@ func indexRecord(raw json.RawMessage) (archive.IndexRecord, error) {
 		SenderName: f.Text("senderName"), SenderIDs: apicall.ReadTexts(f["senderIds"]), RecipientName: f.Text("recipientName"), RecipientIDs: apicall.ReadTexts(f["recipientIds"]),
 		Currency: f.Text("currencyCode"), BuyerReferenceID: f.Text("buyerReferenceId"), BuyerReferenceType: f.Text("buyerReferenceType"),
 		Amount: archive.Decimal(f.Text("amount")), TradingPartner: f.Text("tradingPartner"), FlowDirection: f.Text("flowDirection")}
-	rec.Document.Parameters, err = parameters(f["additionalParameters"])
+	rec.Document.Parameters, err = readParameters(f["additionalParameters"])
 	return rec, err
 }
 
-// parameters reads the further searchable pairs of a record.
-func parameters(raw json.RawMessage) ([]archive.Parameter, error) {
+// readParameters reads the further searchable pairs of a record.
+func readParameters(raw json.RawMessage) ([]archive.Parameter, error) {
 	if raw == nil {
 		return nil, nil
 	}
@@ -112,7 +112,7 @@ type Vault struct {
 // Vaults lists the vaults that the credentials of v reach. The list is advice: its form is not specified, and some services do
 // not have it. So it is asked for once, and a refusal costs no other call its token.
 func (c *Client) Vaults(ctx context.Context, v archive.VaultID) ([]Vault, error) {
-	ans, err := c.as(v).Do(ctx, apicall.Request{Op: "list the vaults", Path: []string{"v1", "vaults"}, Limit: vaultsAnswer, Single: true,
+	ans, err := c.apiOf(v).Do(ctx, apicall.Request{Op: "list the vaults", Path: []string{"v1", "vaults"}, Limit: vaultsAnswer, Single: true,
 		Header: http.Header{"Accept": {"application/json"}}})
 	if err != nil {
 		return nil, err

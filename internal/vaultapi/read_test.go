@@ -246,7 +246,7 @@ func TestClient_EachVaultWithItsAccount(t *testing.T) {
 		asked = append(asked, name)
 		w.WriteHeader(http.StatusNotFound)
 	})
-	beta, err := c.api.As(apicall.Auth{Method: apicall.Basic, Username: "beta-user", Secret: func() (string, error) { return "S3cr3t-beta", nil }})
+	beta, err := c.api.WithAuth(apicall.Auth{Method: apicall.Basic, Username: "beta-user", Secret: func() (string, error) { return "S3cr3t-beta", nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,8 +359,8 @@ func TestDownload_Faults(t *testing.T) {
 	if e := failed(t, err); e.Code != "local" || !errors.Is(err, full) {
 		t.Errorf("%s: %v", e.Code, e)
 	}
-	out := &digested{w: io.Discard, hash: nopHash{}}
-	if _, err := out.take(io.MultiReader(strings.NewReader("PK\x03\x04"), endless{}), false); !errors.Is(err, apicall.ErrTooLarge) {
+	out := &packageWriter{w: io.Discard, hash: nopHash{}}
+	if _, err := out.copyZIP(io.MultiReader(strings.NewReader("PK\x03\x04"), endless{}), false); !errors.Is(err, apicall.ErrTooLarge) {
 		t.Errorf("endless package: %v", err)
 	}
 }
@@ -390,15 +390,15 @@ func TestAnswers_I21_BoundedByWhatIsAsked(t *testing.T) {
 		"Record":     {strings.Repeat(" ", recordAnswer-len(record)) + record, func(c *Client) error { _, err := c.Status(ctx, "V", "r1"); return err }, true},
 		"HugeRecord": {strings.Repeat(" ", recordAnswer) + record, func(c *Client) error { _, err := c.Status(ctx, "V", "r1"); return err }, false},
 		"List":       {list, func(c *Client) error { _, err := c.ReadStatusList(ctx, "V"); return err }, true},
-		"HugeList":   {strings.Repeat(" ", int(answerOf(listed))) + list, func(c *Client) error { _, err := c.ReadStatusList(ctx, "V"); return err }, false},
+		"HugeList":   {strings.Repeat(" ", int(answerLimit(listed))) + list, func(c *Client) error { _, err := c.ReadStatusList(ctx, "V"); return err }, false},
 		"Vaults":     {`["V"]`, func(c *Client) error { _, err := c.Vaults(ctx, "V"); return err }, true},
 		"HugeVaults": {strings.Repeat(" ", vaultsAnswer) + `["V"]`, func(c *Client) error { _, err := c.Vaults(ctx, "V"); return err }, false},
 		"Index":      {`{"documents":[],"cursor":"x"}`, func(c *Client) error { _, err := c.Index(ctx, "V", FirstPage, 1, "archiveDate asc"); return err }, true},
-		"HugeIndex": {strings.Repeat(" ", int(answerOf(1))) + `{"documents":[],"cursor":"x"}`, func(c *Client) error {
+		"HugeIndex": {strings.Repeat(" ", int(answerLimit(1))) + `{"documents":[],"cursor":"x"}`, func(c *Client) error {
 			_, err := c.Index(ctx, "V", FirstPage, 1, "archiveDate asc")
 			return err
 		}, false},
-		"HugeGrants": {strings.Repeat(" ", int(answerOf(1))) + "[]", func(c *Client) error {
+		"HugeGrants": {strings.Repeat(" ", int(answerLimit(1))) + "[]", func(c *Client) error {
 			_, err := c.Register(ctx, "V", []archive.RegisterRequest{{ID: idA, Metadata: []byte("{}")}})
 			return err
 		}, false},

@@ -21,7 +21,7 @@ var documentsRefused = []int{http.StatusBadRequest, http.StatusConflict, http.St
 type grant struct {
 	remote, id string
 	url        json.RawMessage
-	accompanying
+	uploadHeaders
 }
 
 func readGrant(raw json.RawMessage) (grant, error) {
@@ -29,20 +29,20 @@ func readGrant(raw json.RawMessage) (grant, error) {
 	if err != nil {
 		return grant{}, err
 	}
-	return grant{f.Text("bumId"), f.Text("clientUUID"), f["archiveFileURL"], accompanying{f["headers"], f["fields"]}}, nil
+	return grant{f.Text("bumId"), f.Text("clientUUID"), f["archiveFileURL"], uploadHeaders{f["headers"], f["fields"]}}, nil
 }
 
 // Register registers documents in one POST of their frozen bytes, which leaves this machine at most once. Its error is
 // an *apicall.Error: Refused where one of the documents is not accepted (nobody says which), NotProcessed where none was
 // looked at.
 func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archive.RegisterRequest) (archive.RegisterResult, error) {
-	body, asked, err := join(frozen)
+	body, asked, err := joinRequests(frozen)
 	if err != nil {
 		return archive.RegisterResult{}, &apicall.Error{Outcome: apicall.NotSent, Code: "request", Text: "register: " + err.Error(), Err: err}
 	}
 	before := c.now()
-	ans, err := c.as(v).Do(ctx, apicall.Request{Op: "register", Method: http.MethodPost,
-		Path: []string{"v1", "vaults", string(v), "documents"}, Body: body, Limit: answerOf(len(frozen)),
+	ans, err := c.apiOf(v).Do(ctx, apicall.Request{Op: "register", Method: http.MethodPost,
+		Path: []string{"v1", "vaults", string(v), "documents"}, Body: body, Limit: answerLimit(len(frozen)),
 		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}})
 	if err != nil {
 		return archive.RegisterResult{}, apicall.BlameRequest(err, documentsRefused...)
@@ -58,11 +58,11 @@ func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archi
 		}
 	}
 	m := matching{asked: asked, store: c.store, base: archive.Ticket{Sent: before, Date: ans.Date()}}
-	return m.match(list), nil
+	return m.matchRecords(list), nil
 }
 
-// join makes the array that is sent. The elements' bytes are not touched.
-func join(frozen []archive.RegisterRequest) ([]byte, map[archive.ID]bool, error) {
+// joinRequests makes the array that is sent. The elements' bytes are not touched.
+func joinRequests(frozen []archive.RegisterRequest) ([]byte, map[archive.ID]bool, error) {
 	if len(frozen) == 0 {
 		return nil, nil, errors.New("there is no document")
 	}
@@ -72,15 +72,15 @@ func join(frozen []archive.RegisterRequest) ([]byte, map[archive.ID]bool, error)
 		if asked[r.ID] {
 			return nil, nil, errors.New("one clientUUID stands for two documents of a batch")
 		}
-		asked[r.ID], parts[i] = true, freeze(r)
+		asked[r.ID], parts[i] = true, freezeRequest(r)
 	}
 	body := append([]byte{'['}, bytes.Join(parts, []byte{','})...)
 	return append(body, ']'), asked, nil
 }
 
-// freeze makes the JSON object of one document. All registrations of an identity send the same bytes: clientUUID first, then
+// freezeRequest makes the JSON object of one document. All registrations of an identity send the same bytes: clientUUID first, then
 // its canonical metadata as it is stored.
-func freeze(r archive.RegisterRequest) []byte {
+func freezeRequest(r archive.RegisterRequest) []byte {
 	body := fmt.Appendf(nil, `{"clientUUID":"%s"`, r.ID)
 	if len(r.Metadata) > 2 {
 		body = append(body, ',')
@@ -107,12 +107,12 @@ const (
 	crossTwice  = "the answer names it more than once"
 )
 
-func (m *matching) match(list []json.RawMessage) archive.RegisterResult {
+func (m *matching) matchRecords(list []json.RawMessage) archive.RegisterResult {
 	m.times = map[archive.ID]int{}
 	m.remotes, m.objects = map[archive.RemoteID]archive.ID{}, map[string]archive.ID{}
 	m.out = archive.RegisterResult{Tickets: map[archive.ID]archive.Ticket{}, Barred: map[archive.ID]string{}, Crossed: map[archive.ID]string{}}
 	for _, raw := range list {
-		m.record(raw)
+		m.addRecord(raw)
 	}
 	for id := range m.out.Crossed {
 		delete(m.out.Tickets, id)
@@ -124,7 +124,7 @@ func (m *matching) match(list []json.RawMessage) archive.RegisterResult {
 	return m.out
 }
 
-func (m *matching) record(raw json.RawMessage) {
+func (m *matching) addRecord(raw json.RawMessage) {
 	g, err := readGrant(raw)
 	id, idErr := archive.ParseID(g.id)
 	ours := err == nil && idErr == nil && m.asked[id]
@@ -139,8 +139,8 @@ func (m *matching) record(raw json.RawMessage) {
 		return
 	}
 	remote, remoteErr := archive.ParseRemoteID(g.remote)
-	address, headers, urlErr := g.address()
-	m.claim(id, cmp.Or(remote, archive.RemoteID(g.remote)), address) // also a number that cannot be used is shared
+	address, headers, urlErr := g.readAddress()
+	m.noteOwner(id, cmp.Or(remote, archive.RemoteID(g.remote)), address) // also a number that cannot be used is shared
 	switch {
 	case !ours || address == "" && urlErr == nil:
 	case remoteErr != nil:
@@ -148,20 +148,20 @@ func (m *matching) record(raw json.RawMessage) {
 	case urlErr != nil:
 		m.out.Barred[id] = urlErr.Error()
 	default:
-		if err := m.store.Allowed(address); err != nil {
+		if err := m.store.CheckURL(address); err != nil {
 			m.out.Barred[id] = "upload address: " + err.Error()
 			return
 		}
 		t := m.base
 		t.Remote, t.URL, t.Headers = remote, archive.PresignedURL(address), headers
-		t.SignedAt, t.Validity = lifetime(address, m.base.Date)
+		t.SignedAt, t.Validity = readLifetime(address, m.base.Date)
 		m.out.Tickets[id] = t
 	}
 }
 
-// claim notes whose a bumId and an upload address are, and crosses all who share one. It knows this answer alone; the
+// noteOwner notes whose a bumId and an upload address are, and crosses all who share one. It knows this answer alone; the
 // ledger does the same with all tickets that it was ever given.
-func (m *matching) claim(id archive.ID, remote archive.RemoteID, address string) {
+func (m *matching) noteOwner(id archive.ID, remote archive.RemoteID, address string) {
 	if other, taken := m.remotes[remote]; taken && other != id {
 		m.out.Crossed[id], m.out.Crossed[other] = crossNumber, crossNumber
 	}

@@ -70,11 +70,11 @@ func TestFreeze_I10_IdentityBeforeTheMetadata(t *testing.T) {
 		t.Fatal(err)
 	}
 	metadata := archive.Document{Type: "Invoice", Amount: "9007199254740993.10"}.Metadata()
-	body := freeze(archive.RegisterRequest{ID: id, Metadata: metadata})
+	body := freezeRequest(archive.RegisterRequest{ID: id, Metadata: metadata})
 	if want := `{"clientUUID":"46aa4caf-b373-11ed-bbfc-cfd535abf178",` + string(metadata[1:]); string(body) != want || !json.Valid(body) {
 		t.Errorf("frozen %s", body)
 	}
-	if b := freeze(archive.RegisterRequest{ID: id, Metadata: []byte("{}")}); !json.Valid(b) {
+	if b := freezeRequest(archive.RegisterRequest{ID: id, Metadata: []byte("{}")}); !json.Valid(b) {
 		t.Errorf("frozen without metadata: %s", b)
 	}
 }
@@ -95,7 +95,7 @@ func TestRegister_I10_SendsFrozenBytesOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	frozen := requests(idA, idB)
-	if want := "[" + string(freeze(frozen[0])) + "," + string(freeze(frozen[1])) + "]"; string(body) != want || got.ContentLength != int64(len(want)) {
+	if want := "[" + string(freezeRequest(frozen[0])) + "," + string(freezeRequest(frozen[1])) + "]"; string(body) != want || got.ContentLength != int64(len(want)) {
 		t.Errorf("sent %s\nwant %s", body, want)
 	}
 	if n != 1 || got.RequestURI != "/v1/vaults/V%201%2F2/documents" || got.Header.Get("Content-Type") != "application/json" {
@@ -322,7 +322,7 @@ func TestLifetime(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			s, v := lifetime("https://b.example/k?"+r.query, date)
+			s, v := readLifetime("https://b.example/k?"+r.query, date)
 			if !s.Equal(r.signed) || v != r.validity {
 				t.Errorf("got %v %v", s, v)
 			}
@@ -343,7 +343,7 @@ func FuzzRegisterAnswer(f *testing.F) {
 		}
 		c := clientFor(t, srv.URL)
 		m := matching{asked: map[archive.ID]bool{idA: true, idB: true}, store: c.store}
-		reg := m.match(list)
+		reg := m.matchRecords(list)
 		if n := disjoint(t, reg); n > 2 {
 			t.Errorf("the result speaks of %d IDs: %+v", n, reg)
 		}
@@ -352,7 +352,7 @@ func FuzzRegisterAnswer(f *testing.F) {
 			t.Errorf("two documents share %q", a.Remote)
 		}
 		for _, ticket := range reg.Tickets {
-			if c.store.Allowed(string(ticket.URL)) != nil {
+			if c.store.CheckURL(string(ticket.URL)) != nil {
 				t.Errorf("a ticket against policy: %q", string(ticket.URL))
 			}
 		}

@@ -14,7 +14,7 @@ const maxRecord = 4096
 
 // Status asks about one registration. An *apicall.Error with MayBeAbsent says that the service may not know it.
 func (c *Client) Status(ctx context.Context, v archive.VaultID, r archive.RemoteID) (archive.Receipt, error) {
-	ans, err := c.get(ctx, v, "ask for the status", recordAnswer, "documents", string(r), "status")
+	ans, err := c.getJSON(ctx, v, "ask for the status", recordAnswer, "documents", string(r), "status")
 	if err != nil {
 		return archive.Receipt{}, err
 	}
@@ -26,7 +26,7 @@ func (c *Client) Status(ctx context.Context, v archive.VaultID, r archive.Remote
 	if err != nil {
 		return archive.Receipt{}, ans.Unreadable("ask for the status", err)
 	}
-	rc, err := receipt(list[0])
+	rc, err := readReceipt(list[0])
 	switch {
 	case err != nil:
 		return archive.Receipt{}, ans.Unreadable("ask for the status", err)
@@ -45,13 +45,13 @@ func (c *Client) StatusList(ctx context.Context, v archive.VaultID) ([]archive.R
 	return w.Receipts, err
 }
 
-// unanimous reads the records that say one thing about their bumId.
-func unanimous(list []json.RawMessage) []archive.Receipt {
+// unanimousReceipts reads the records that say one thing about their bumId.
+func unanimousReceipts(list []json.RawMessage) []archive.Receipt {
 	first := map[archive.RemoteID]archive.Receipt{}
 	split := map[archive.RemoteID]bool{}
 	var order []archive.RemoteID
 	for _, raw := range list {
-		rc, err := receipt(raw)
+		rc, err := readReceipt(raw)
 		if err != nil || rc.Remote == "" {
 			continue
 		}
@@ -81,8 +81,8 @@ var statusWords = map[string]archive.ServiceStatus{
 // parseStatus maps the service's word for a status; any other word is Unfamiliar.
 func parseStatus(word string) archive.ServiceStatus { return statusWords[word] }
 
-// receipt reads one record. A record without a status is none.
-func receipt(raw json.RawMessage) (archive.Receipt, error) {
+// readReceipt reads one record. A record without a status is none.
+func readReceipt(raw json.RawMessage) (archive.Receipt, error) {
 	f, err := apicall.ReadFields(raw, "bumId", "clientUUID", "lastUpdated", "status", "message")
 	if err != nil {
 		return archive.Receipt{}, err

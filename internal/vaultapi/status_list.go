@@ -11,7 +11,7 @@ import (
 // ReadStatusList asks about the vault's last 500 registrations. Records that cannot be read are left out, and so is every
 // bumId of which the answer says two things: whoever wants to know asks for it alone.
 func (c *Client) ReadStatusList(ctx context.Context, v archive.VaultID) (archive.StatusList, error) {
-	ans, err := c.get(ctx, v, "ask for the status list", answerOf(listed), "documents", "status")
+	ans, err := c.getJSON(ctx, v, "ask for the status list", answerLimit(listed), "documents", "status")
 	if err != nil {
 		return archive.StatusList{}, err
 	}
@@ -20,20 +20,20 @@ func (c *Client) ReadStatusList(ctx context.Context, v archive.VaultID) (archive
 	if err != nil {
 		return archive.StatusList{}, ans.Unreadable("ask for the status list", err)
 	}
-	w := archive.StatusList{Receipts: unanimous(raw), Date: ans.Date()}
+	w := archive.StatusList{Receipts: unanimousReceipts(raw), Date: ans.Date()}
 	if len(raw) > 0 && len(w.Receipts) == 0 {
 		return archive.StatusList{}, ans.Unreadable("ask for the status list", apicall.ErrUnknownForm)
 	}
 	for i := range w.Receipts {
 		w.Receipts[i].Date = w.Date
 	}
-	w.Whole = len(w.Receipts) == len(raw) && !tellsOfMore(ans.Body, len(raw))
+	w.Whole = len(w.Receipts) == len(raw) && !reportsMore(ans.Body, len(raw))
 	return w, nil
 }
 
-// tellsOfMore reports whether an answer of so many records says that there are others: by their number, or by the cursor
+// reportsMore reports whether an answer of so many records says that there are others: by their number, or by the cursor
 // of a next page. The list is specified without pages, so no other page is asked for.
-func tellsOfMore(body []byte, records int) bool {
+func reportsMore(body []byte, records int) bool {
 	f, err := apicall.ReadFields(body, "cursor", "found")
 	if err != nil {
 		return errors.Is(err, apicall.ErrTwice) // anything else is a bare list

@@ -16,18 +16,18 @@ import (
 	"vaultd/internal/archive"
 )
 
-// accompanying are the request headers that an upload must carry, under either of two names.
-type accompanying struct {
+// uploadHeaders are the request headers that an upload must carry, under either of two names.
+type uploadHeaders struct {
 	headers, fields json.RawMessage
 }
 
-// all returns the headers of both names, also those that stand twice; an empty array is none.
-func (a accompanying) all() (out []archive.Header, err error) {
+// readAll returns the headers of both names, also those that stand twice; an empty array is none.
+func (a uploadHeaders) readAll() (out []archive.Header, err error) {
 	for _, raw := range []json.RawMessage{a.headers, a.fields} {
 		if s := strings.Join(strings.Fields(string(raw)), ""); s == "" || s == "null" || s == "[]" {
 			continue
 		}
-		set, err := members(raw)
+		set, err := readHeaders(raw)
 		if err != nil {
 			return nil, errors.New("upload headers: they are not of a form that is known")
 		}
@@ -36,8 +36,8 @@ func (a accompanying) all() (out []archive.Header, err error) {
 	return out, nil
 }
 
-// members reads an object member by member: a map would let the last of two with one name win.
-func members(object json.RawMessage) (all []archive.Header, err error) {
+// readHeaders reads an object member by member: a map would let the last of two with one name win.
+func readHeaders(object json.RawMessage) (all []archive.Header, err error) {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
 		return nil, apicall.ErrUnknownForm
@@ -64,27 +64,27 @@ const (
 	maxAddress     = 8192
 )
 
-// address returns the upload address and its headers; empty where the record has none. archiveFileURL is a string, or
+// readAddress returns the upload address and its headers; empty where the record has none. archiveFileURL is a string, or
 // an object with url and perhaps headers or fields, which may also stand beside it.
-func (g *grant) address() (string, []archive.Header, error) {
-	address, more := link(g.url)
+func (g *grant) readAddress() (string, []archive.Header, error) {
+	address, more := readLink(g.url)
 	if address == "" {
 		return "", nil, nil
 	}
 	if len(address) > maxAddress {
 		return address, nil, fmt.Errorf("upload address: it has %d characters", len(address))
 	}
-	beside, err := g.all()
-	inside, err2 := more.all()
+	beside, err := g.readAll()
+	inside, err2 := more.readAll()
 	if err := errors.Join(err, err2); err != nil {
 		return address, nil, err
 	}
 	var headers []archive.Header
 	for _, h := range append(beside, inside...) {
-		if err := permitted(h.Name, h.Value); err != nil {
+		if err := checkHeader(h.Name, h.Value); err != nil {
 			return address, nil, err
 		}
-		if !ourOwn(h.Name) {
+		if !isSetByUpload(h.Name) {
 			headers = append(headers, archive.Header{Name: textproto.CanonicalMIMEHeaderKey(h.Name), Value: h.Value})
 		}
 	}
@@ -101,25 +101,25 @@ func (g *grant) address() (string, []archive.Header, error) {
 	return address, headers, nil
 }
 
-// link reads a URL that is given as a string or as an object's url.
-func link(raw json.RawMessage) (string, accompanying) {
+// readLink reads a URL that is given as a string or as an object's url.
+func readLink(raw json.RawMessage) (string, uploadHeaders) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
-		return text, accompanying{}
+		return text, uploadHeaders{}
 	}
 	f, err := apicall.ReadFields(raw, "url", "headers", "fields")
 	if err != nil || json.Unmarshal(f["url"], &text) != nil {
-		return "", accompanying{}
+		return "", uploadHeaders{}
 	}
-	return text, accompanying{f["headers"], f["fields"]}
+	return text, uploadHeaders{f["headers"], f["fields"]}
 }
 
-// permitted is the list of headers that an answer may set on an upload: the kind of content, how it is cached and
+// checkHeader is the list of headers that an answer may set on an upload: the kind of content, how it is cached and
 // shown, and the object store's own, save for those that would publish the content, put something else in its place or
 // lead readers elsewhere.
-func permitted(name, value string) error {
+func checkHeader(name, value string) error {
 	low := strings.ToLower(name)
-	ok := ourOwn(low)
+	ok := isSetByUpload(low)
 	switch {
 	case low == "content-type", low == "content-disposition", low == "content-language", low == "cache-control":
 		ok = true
@@ -140,8 +140,8 @@ func permitted(name, value string) error {
 	return nil
 }
 
-// ourOwn are headers that may be named and are not taken over: the upload sets them from the package and the address.
-func ourOwn(name string) bool {
+// isSetByUpload are headers that may be named and are not taken over: the upload sets them from the package and the address.
+func isSetByUpload(name string) bool {
 	switch strings.ToLower(name) {
 	case "content-md5", "content-length", "host":
 		return true
@@ -149,8 +149,8 @@ func ourOwn(name string) bool {
 	return false
 }
 
-// lifetime reads when an address was signed and for how long, as far as it says so. date is the service's clock.
-func lifetime(address string, date time.Time) (signed time.Time, validity time.Duration) {
+// readLifetime reads when an address was signed and for how long, as far as it says so. date is the service's clock.
+func readLifetime(address string, date time.Time) (signed time.Time, validity time.Duration) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return time.Time{}, 0

@@ -22,7 +22,7 @@ func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package
 	h := http.Header{}
 	h.Set("Content-Type", c.contentType) // a ticket's own replaces it
 	for _, extra := range t.Headers {
-		if err := permitted(extra.Name, extra.Value); err != nil {
+		if err := checkHeader(extra.Name, extra.Value); err != nil {
 			return sent, "", &apicall.Error{Outcome: apicall.NotSent, Code: "policy", Text: "upload: " + err.Error(), Err: err}
 		}
 		h.Set(extra.Name, extra.Value)
@@ -33,11 +33,11 @@ func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package
 		return sent, "", &apicall.Error{Outcome: apicall.NotSent, Code: "request", Text: "upload: " + err.Error(), Err: err}
 	}
 	ans, err := c.store.Put(ctx, apicall.Upload{Op: "upload", URL: string(t.URL), Header: h, Size: p.Size, SHA256: p.SHA256, Open: func() (io.ReadCloser, error) { return os.Open(p.Path) },
-		LeadsOn: func(to string) bool { return t.URL.LeadsOn(archive.PresignedURL(to)) }})
+		MayRedirect: func(to string) bool { return t.URL.LeadsToSameObject(archive.PresignedURL(to)) }})
 	if err != nil {
 		return sent, "", uploadFault(err)
 	}
-	return ans.Sent, md5Tag(ans.Header), nil
+	return ans.Sent, md5FromETag(ans.Header), nil
 }
 
 // uploadFault translates a failed upload.
@@ -47,7 +47,7 @@ func uploadFault(err error) *apicall.Error {
 		e.Outcome = apicall.Refused // a 4xx of the store speaks of this upload; a redirect that was not followed does not
 	}
 	e.Denied = false // the address was refused, not our credentials
-	e.Expired = e.Outcome == apicall.Refused && saysExpired(e)
+	e.Expired = e.Outcome == apicall.Refused && reportsExpired(e)
 	content, damaged := errors.AsType[*apicall.ContentError](err)
 	switch {
 	case damaged:
@@ -62,10 +62,10 @@ func uploadFault(err error) *apicall.Error {
 	return e
 }
 
-// saysExpired reports whether the store refused an address because its time is over. Stores say so in different words: a
+// reportsExpired reports whether the store refused an address because its time is over. Stores say so in different words: a
 // 403 that speaks of what has expired, or a 400 that speaks of the time that lies between the two clocks. That access is
 // denied for any other reason does not count.
-func saysExpired(e *apicall.Error) bool {
+func reportsExpired(e *apicall.Error) bool {
 	words := strings.ToLower(e.Message)
 	switch e.ServiceCode {
 	case "ExpiredToken":
@@ -77,8 +77,8 @@ func saysExpired(e *apicall.Error) bool {
 	return false
 }
 
-// md5Tag is the ETag where it is the content's MD5: with the store's own keys (KMS, or keys of a customer) it is not.
-func md5Tag(h http.Header) string {
+// md5FromETag is the ETag where it is the content's MD5: with the store's own keys (KMS, or keys of a customer) it is not.
+func md5FromETag(h http.Header) string {
 	for name, values := range h {
 		if strings.HasPrefix(name, "X-Amz-Server-Side-Encryption") && !strings.EqualFold(values[0], "AES256") ||
 			strings.HasPrefix(name, "X-Amz-Server-Side-Encryption-Customer") {

@@ -264,7 +264,7 @@ func TestMD5Tag(t *testing.T) {
 		if r.header != "" {
 			h.Set(r.header, r.value)
 		}
-		if got := md5Tag(h); got != r.want {
+		if got := md5FromETag(h); got != r.want {
 			t.Errorf("%+v gave %q", r, got)
 		}
 	}

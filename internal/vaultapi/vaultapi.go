@@ -54,20 +54,20 @@ const (
 	listed       = 500 // registrations that the status list tells of
 )
 
-// answerOf bounds an answer of n records.
-func answerOf(n int) int64 { return int64(n+1) * perRecord }
+// answerLimit bounds an answer of n records.
+func answerLimit(n int) int64 { return int64(n+1) * perRecord }
 
-// as is the one place that chooses the credentials with which a vault is called.
-func (c *Client) as(v archive.VaultID) *apicall.API {
+// apiOf is the one place that chooses the credentials with which a vault is called.
+func (c *Client) apiOf(v archive.VaultID) *apicall.API {
 	if account, ok := c.accounts[v]; ok {
 		return account
 	}
 	return c.api
 }
 
-// get asks a vault.
-func (c *Client) get(ctx context.Context, v archive.VaultID, op string, limit int64, path ...string) (*apicall.Answer, error) {
-	return c.as(v).Do(ctx, apicall.Request{Op: op, Path: append([]string{"v1", "vaults", string(v)}, path...), Limit: limit,
+// getJSON asks a vault.
+func (c *Client) getJSON(ctx context.Context, v archive.VaultID, op string, limit int64, path ...string) (*apicall.Answer, error) {
+	return c.apiOf(v).Do(ctx, apicall.Request{Op: op, Path: append([]string{"v1", "vaults", string(v)}, path...), Limit: limit,
 		Header: http.Header{"Accept": {"application/json"}}})
 }
 

@@ -109,17 +109,17 @@ func (w *indexWalk) addPage(p Page) (added []archive.IndexRecord) {
 	reached, repeated := r.Read == r.Found, w.cursors.Has(archive.RemoteID(p.Cursor))
 	switch {
 	case len(p.Records) == 0 && r.Read >= r.Found:
-		w.end("")
+		w.endWalk("")
 	case reached && (shorter && w.ahead || p.Cursor == "" || repeated || w.idle >= mostIdlePages):
-		w.end("")
+		w.endWalk("")
 	case p.Cursor == "":
-		w.end("its last page names no next page")
+		w.endWalk("its last page names no next page")
 	case repeated:
-		w.end("its last page names a next page that was read before")
+		w.endWalk("its last page names a next page that was read before")
 	case w.idle >= mostIdlePages:
-		w.end(fmt.Sprintf("its last %d pages brought no new document", w.idle))
+		w.endWalk(fmt.Sprintf("its last %d pages brought no new document", w.idle))
 	case w.pages >= mostPages || r.Read >= mostRecords:
-		w.end(fmt.Sprintf("it does not end: %d pages were read", w.pages))
+		w.endWalk(fmt.Sprintf("it does not end: %d pages were read", w.pages))
 	default:
 		w.goTo(p.Cursor)
 	}
@@ -134,7 +134,7 @@ func (w *indexWalk) endsWith(err error) bool {
 	if !refused || !w.ahead && !strings.HasPrefix(e.Code, "http-4") || w.ended || w.result.Read != w.result.Found {
 		return false
 	}
-	w.end("")
+	w.endWalk("")
 	return true
 }
 
@@ -143,8 +143,8 @@ func (w *indexWalk) goTo(cursor string) {
 	w.cursors.Add(archive.RemoteID(cursor))
 }
 
-// end ends the walk. It is complete where nothing is said against that.
-func (w *indexWalk) end(why string) {
+// endWalk ends the walk. It is complete where nothing is said against that.
+func (w *indexWalk) endWalk(why string) {
 	w.ended, w.result.Complete, w.result.Why = true, why == "", why
 }
 

@@ -118,7 +118,7 @@ var kept = []mutant{
 	},
 	{
 		name: "ListBelievedByOurClockAlone", promise: "I15", file: "internal/recovery/vault.go",
-		old: "return archive.Passed(ours, date.Sub(p.Doubt.Told))", new: "return ours",
+		old: "return archive.ReliableElapsed(ours, date.Sub(p.Doubt.Told))", new: "return ours",
 		tests: []string{"vaultd/internal/recovery"},
 	},
 	{

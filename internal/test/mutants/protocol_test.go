@@ -13,11 +13,11 @@ var protocol = []mutant{
 	},
 	{
 		name: "OurClockAloneCounts", promise: "I2", file: "internal/ledger/ask.go",
-		old: "return archive.Passed(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))", new: "return ours", tests: []string{pure, worlds},
+		old: "return archive.ReliableElapsed(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))", new: "return ours", tests: []string{pure, worlds},
 	},
 	{
 		name: "TheirClockAloneCounts", promise: "I2", file: "internal/ledger/ask.go",
-		old: "return archive.Passed(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))", new: "return date.Sub(r.Ticket.Date.Add(ticketLife))", tests: []string{pure},
+		old: "return archive.ReliableElapsed(ours, date.Sub(r.Ticket.Date.Add(ticketLife)))", new: "return date.Sub(r.Ticket.Date.Add(ticketLife))", tests: []string{pure},
 	},
 	{
 		name: "DoubtKeepsTheEvidence", promise: "I2", file: "internal/ledger/reconcile.go",
@@ -86,7 +86,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "UnflaggedSecondSuccessPassesTheCheck", promise: "I2", file: "internal/proof/fold.go",
-		old: "&& !parseFlags(l.Flags).double {\n\t\tf.find(\"I2\"", new: "&& false {\n\t\tf.find(\"I2\"",
+		old: "&& !parseFlags(l.Flags).double {\n\t\tf.addFinding(\"I2\"", new: "&& false {\n\t\tf.addFinding(\"I2\"",
 		tests: []string{"vaultd/internal/proof"},
 	},
 	{

@@ -18,7 +18,7 @@ var remote = []mutant{
 	},
 	{
 		name: "ComparedDocumentDownloadedAgain", promise: "I4", file: "internal/operator/download.go",
-		old: "case s.Past.Compared(e.Vault, e.ArchivedRemote) != \"\":", new: "case false:", tests: []string{"-run Sample vaultd/internal/operator"},
+		old: "case s.Past.LastComparison(e.Vault, e.ArchivedRemote) != \"\":", new: "case false:", tests: []string{"-run Sample vaultd/internal/operator"},
 	},
 	{
 		name: "NoIntentBeforeRegistering", promise: "I11", file: "internal/ingest/runner.go",
@@ -33,8 +33,8 @@ var remote = []mutant{
 	},
 	{
 		name: "MatchedByPosition", promise: "I8", file: "internal/vaultapi/register.go",
-		old:   "\tfor _, raw := range list {\n\t\tm.record(raw)\n\t}\n",
-		new:   "\tfor i, raw := range list {\n\t\tif i < len(frozen) {\n\t\t\traw = bytes.Replace(raw, raw[bytes.Index(raw, []byte(`\"clientUUID\":\"`))+14:][:36], []byte(frozen[i].ID.String()), 1)\n\t\t}\n\t\tm.record(raw)\n\t}\n",
+		old:   "\tfor _, raw := range list {\n\t\tm.addRecord(raw)\n\t}\n",
+		new:   "\tfor i, raw := range list {\n\t\tif i < len(frozen) {\n\t\t\traw = bytes.Replace(raw, raw[bytes.Index(raw, []byte(`\"clientUUID\":\"`))+14:][:36], []byte(frozen[i].ID.String()), 1)\n\t\t}\n\t\tm.addRecord(raw)\n\t}\n",
 		tests: []string{speech, readings},
 	},
 	{
@@ -67,7 +67,7 @@ var remote = []mutant{
 	},
 	{
 		name: "KeyInTheQueryIgnored", promise: "I8", file: "internal/archive/object.go",
-		old: `return host, key + "?" + strings.Join(named(p.RawQuery), "&"), true`, new: "_ = named\n\treturn host, key, true",
+		old: "return host, key + \"?\" + strings.Join(objectParameters(p.RawQuery), \"&\"), true", new: "_ = objectParameters\n\treturn host, key, true",
 		tests: []string{"vaultd/internal/archive", speech},
 	},
 	{
@@ -76,7 +76,7 @@ var remote = []mutant{
 	},
 	{
 		name: "RedirectToAnotherObjectFollowed", promise: "I8", file: "internal/apicall/redirect.go",
-		old: "if c.leadsOn != nil && !c.leadsOn(named.String()) {", new: "if false {", tests: []string{calls, worlds},
+		old: "if c.mayRedirect != nil && !c.mayRedirect(named.String()) {", new: "if false {", tests: []string{calls, worlds},
 	},
 	{
 		name: "StatusOfAnotherDocumentBelieved", promise: "I8", file: "internal/ingest/ask.go",
@@ -108,7 +108,7 @@ var remote = []mutant{
 	},
 	{
 		name: "DeadTokenKept403", promise: "I24", file: "internal/apicall/call.go",
-		old: "refused := status == http.StatusUnauthorized || status == http.StatusForbidden", new: "refused := status == http.StatusUnauthorized",
+		old: "refused := status == http.StatusUnauthorized || status == http.StatusForbidden", new: "contentError := status == http.StatusUnauthorized",
 		tests: []string{calls, readings},
 	},
 	{
@@ -185,15 +185,15 @@ var remote = []mutant{
 	},
 	{
 		name: "EarlySuccessCounts", promise: "I12", file: "internal/apicall/store.go",
-		old: "early := !c.turn.answersContent(c.content)", new: "early := false", tests: []string{speech, calls, readings},
+		old: "early := !c.use.answersContent(c.content)", new: "early := false", tests: []string{speech, calls, readings},
 	},
 	{
 		name: "AnswerBeforeTheContentCounts", promise: "I12", file: "internal/apicall/line.go",
-		old: "return t.replied && c.handedOut()", new: "return c.handedOut()", tests: []string{calls},
+		old: "return t.replied && c.isHandedOut()", new: "return c.isHandedOut()", tests: []string{calls},
 	},
 	{
 		name: "ErrorDocumentBelieved", promise: "I12", file: "internal/apicall/store.go",
-		old: "case errorDocument(start):", new: "case errorDocument(start) && false:", tests: []string{speech, calls, readings},
+		old: "case isErrorDocument(start):", new: "case isErrorDocument(start) && false:", tests: []string{speech, calls, readings},
 	},
 	{
 		name: "EarlyYesInTwoLayersCounts", promise: "I12", file: "internal/apicall/line.go",
@@ -202,7 +202,7 @@ var remote = []mutant{
 	},
 	{
 		name: "WebPageIsAYes", promise: "I12", file: "internal/apicall/store.go",
-		old: `"text/html"), webPage(start):`, new: `"text/html") && false, webPage(start) && false:`, tests: []string{"-run WebPage " + calls},
+		old: "\"text/html\"), isWebPage(start):", new: "\"text/html\") && false, isWebPage(start) && false:", tests: []string{"-run WebPage " + calls},
 	},
 	{
 		name: "PageByItsTypeIsAYes", promise: "I12", file: "internal/apicall/store.go",
@@ -249,7 +249,7 @@ var remote = []mutant{
 	},
 	{
 		name: "CredentialsGoToSignedURLs", promise: "I20", file: "internal/apicall/policy.go",
-		old: "\t\treturn !signed, p.shape(u)\n", new: "\t\treturn true, p.shape(u)\n",
+		old: "\t\treturn !signed, p.checkScheme(u)\n", new: "\t\treturn true, p.checkScheme(u)\n",
 		tests: []string{calls},
 	},
 	{
@@ -262,7 +262,7 @@ var remote = []mutant{
 	},
 	{
 		name: "PrivateAddressesReached", promise: "I20", file: "internal/apicall/transport.go",
-		old: "if !viaProxy && !p.configured(host, portName) {", new: "if false && !p.configured(host, portName) {\n\t\t\t_ = viaProxy", tests: []string{calls},
+		old: "if !viaProxy && !p.isConfigured(host, portName) {", new: "if false && !p.isConfigured(host, portName) {\n\t\t\t_ = viaProxy", tests: []string{calls},
 	},
 	{
 		name: "TLSUnverified", promise: "I20", file: "internal/apicall/transport.go",
@@ -274,12 +274,12 @@ var remote = []mutant{
 	},
 	{
 		name: "AnswerSetsAnyHeader", promise: "I20", file: "internal/vaultapi/upload.go",
-		old: "if err := permitted(extra.Name, extra.Value); err != nil {", new: "if err := permitted(extra.Name, extra.Value); err != nil && extra.Name == \"\" {",
+		old: "if err := checkHeader(extra.Name, extra.Value); err != nil {", new: "if err := checkHeader(extra.Name, extra.Value); err != nil && extra.Name == \"\" {",
 		tests: []string{speech},
 	},
 	{
 		name: "WalkEndedByTheCursorAlone", promise: "I32", file: "internal/vaultapi/walk.go",
-		old: "w.end(\"its last page names no next page\")", new: "w.end(\"\")", tests: []string{"-run TestIndex_I32 vaultd/cmd/vaultd"},
+		old: "w.endWalk(\"its last page names no next page\")", new: "w.endWalk(\"\")", tests: []string{"-run TestIndex_I32 vaultd/cmd/vaultd"},
 	},
 	{
 		name: "IncompleteIndexEndsWithZero", promise: "I32", file: "cmd/vaultd/index.go",
@@ -287,7 +287,7 @@ var remote = []mutant{
 	},
 	{
 		name: "WalkEndsAtAnUnmovedCursor", promise: "I32", file: "internal/vaultapi/walk.go",
-		old: "w.end(\"its last page names a next page that was read before\")", new: "w.end(\"\")", tests: []string{speech},
+		old: "w.endWalk(\"its last page names a next page that was read before\")", new: "w.endWalk(\"\")", tests: []string{speech},
 	},
 	{
 		name: "OnlyTheCursorBeforeIsKnown", promise: "I32", file: "internal/vaultapi/walk.go",
@@ -339,7 +339,7 @@ var remote = []mutant{
 	},
 	{
 		name: "ListThatTellsOfMoreIsWhole", promise: "I32", file: "internal/vaultapi/status_list.go",
-		old: " && !tellsOfMore(ans.Body, len(raw))", new: "", tests: []string{speech},
+		old: " && !reportsMore(ans.Body, len(raw))", new: "", tests: []string{speech},
 	},
 	{
 		name: "LinkAmongEndedFoldersPassedOver", promise: "I32", file: "internal/drop/placed.go",
@@ -366,8 +366,8 @@ var remote = []mutant{
 	},
 	{
 		name: "ReconcileComparesCurrentOnly", promise: "I2", file: "internal/recovery/vault.go",
-		old:   "\t\tp.tell(e, archive.Receipt{Remote: rec.Remote,",
-		new:   "\t\tif c := e.Current(); c != nil && c.Ticket.Remote != rec.Remote {\n\t\t\tcontinue\n\t\t}\n\t\tp.tell(e, archive.Receipt{Remote: rec.Remote,",
+		old:   "\t\tp.noteContent(e, archive.Receipt{Remote: rec.Remote,",
+		new:   "\t\tif c := e.Current(); c != nil && c.Ticket.Remote != rec.Remote {\n\t\t\tcontinue\n\t\t}\n\t\tp.noteContent(e, archive.Receipt{Remote: rec.Remote,",
 		tests: []string{"vaultd/internal/recovery"},
 	},
 	{
@@ -400,7 +400,7 @@ var remote = []mutant{
 	},
 	{
 		name: "RetentionNeverEnds", promise: "I32", file: "internal/recovery/settle.go",
-		old: "if v := &p.report.Vaults[i]; p.ended(e) {", new: "if v := &p.report.Vaults[i]; false {", tests: []string{"vaultd/internal/recovery"},
+		old: "if v := &p.report.Vaults[i]; p.isRetentionOver(e) {", new: "if v := &p.report.Vaults[i]; false {", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
 		name: "RetentionEndsADayEarly", promise: "I32", file: "internal/archive/retention.go",
@@ -438,7 +438,7 @@ var remote = []mutant{
 	},
 	{
 		name: "AnswerToNothingBelieved", promise: "I8", file: "internal/apicall/line.go",
-		old: "if l.now != nil && l.now.asked {", new: "if l.now != nil {", tests: []string{calls},
+		old: "if l.current != nil && l.current.asked {", new: "if l.current != nil {", tests: []string{calls},
 	},
 	{
 		name: "StatusRecordUnbounded", promise: "I21", file: "internal/vaultapi/status.go",

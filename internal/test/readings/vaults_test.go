@@ -114,7 +114,7 @@ func TestReading_I24_AnAccountForEachVault(t *testing.T) {
 					if tokens {
 						auth.Method = apicall.OAuth2
 					}
-					beta, err := c.API.As(auth)
+					beta, err := c.API.WithAuth(auth)
 					if err != nil {
 						t.Fatal(err)
 					}

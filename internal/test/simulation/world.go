@@ -230,7 +230,7 @@ func (w *World) daemonConfig(l *life) daemon.Config {
 	accounts := map[archive.VaultID]*apicall.API{}
 	for i := 1; i < w.cfg.Vaults && w.cfg.Accounts; i++ {
 		own := apicall.Auth{Method: auth.Method, Username: vaultName(i), Secret: func() (string, error) { return "secret of " + vaultName(i), nil }}
-		accounts[vaultID(i)], err = api.As(own)
+		accounts[vaultID(i)], err = api.WithAuth(own)
 		w.must(err)
 	}
 	client := vaultapi.New(vaultapi.Config{API: api, Store: store, Now: l.now, Accounts: accounts})
