@@ -21,7 +21,7 @@ var kept = []mutant{
 		old: "\ts.Write(h.Hash[:])\n", new: "", tests: []string{pure, onDisk, "vaultd/internal/proof"},
 	},
 	{
-		name: "OnlyHalfOfTheJournalProven", promise: "I14", file: "internal/proof/turns.go",
+		name: "OnlyHalfOfTheJournalProven", promise: "I14", file: "internal/proof/partition.go",
 		old: "open = append(open, b, a)\n", new: "open = append(open, b, a)[:len(open)+1]\n", tests: []string{"vaultd/internal/proof"},
 	},
 	{

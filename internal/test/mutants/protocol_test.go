@@ -85,7 +85,7 @@ var protocol = []mutant{
 		old: "return e.countSuccesses() > 1 }", new: "return e.countSuccesses() > 1 && e.Suspect }", tests: []string{pure, worlds},
 	},
 	{
-		name: "UnflaggedSecondSuccessPassesTheCheck", promise: "I2", file: "internal/proof/fold.go",
+		name: "UnflaggedSecondSuccessPassesTheCheck", promise: "I2", file: "internal/proof/replay.go",
 		old: "&& !parseFlags(l.Flags).double {\n\t\tf.addFinding(\"I2\"", new: "&& false {\n\t\tf.addFinding(\"I2\"",
 		tests: []string{"vaultd/internal/proof"},
 	},

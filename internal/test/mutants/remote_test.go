@@ -180,7 +180,7 @@ var remote = []mutant{
 		old: "err != nil || ev.Sent != e.Package.SHA256 {", new: "err != nil {", tests: []string{pure, conductor},
 	},
 	{
-		name: "SealOfWhatLeftIgnored", promise: "I4", file: "internal/proof/fold.go",
+		name: "SealOfWhatLeftIgnored", promise: "I4", file: "internal/proof/replay.go",
 		old: "&& is != it.seal {", new: "&& is != it.seal && false {", tests: []string{"vaultd/internal/proof"},
 	},
 	{
@@ -188,7 +188,7 @@ var remote = []mutant{
 		old: "early := !c.use.answersContent(c.content)", new: "early := false", tests: []string{speech, calls, readings},
 	},
 	{
-		name: "AnswerBeforeTheContentCounts", promise: "I12", file: "internal/apicall/line.go",
+		name: "AnswerBeforeTheContentCounts", promise: "I12", file: "internal/apicall/tracked_conn.go",
 		old: "return t.replied && c.isHandedOut()", new: "return c.isHandedOut()", tests: []string{calls},
 	},
 	{
@@ -196,7 +196,7 @@ var remote = []mutant{
 		old: "case isErrorDocument(start):", new: "case isErrorDocument(start) && false:", tests: []string{speech, calls, readings},
 	},
 	{
-		name: "EarlyYesInTwoLayersCounts", promise: "I12", file: "internal/apicall/line.go",
+		name: "EarlyYesInTwoLayersCounts", promise: "I12", file: "internal/apicall/tracked_conn.go",
 		old: "for secured, ok := c.(interface{ NetConn() net.Conn }); ok; secured, ok = c.(interface{ NetConn() net.Conn }) {",
 		new: "if secured, ok := c.(interface{ NetConn() net.Conn }); ok {", tests: []string{calls},
 	},
@@ -314,11 +314,11 @@ var remote = []mutant{
 		old: "if documents == nil && p.Found < 0 {", new: "if false {", tests: []string{speech},
 	},
 	{
-		name: "ShortWalkClearsDoubt", promise: "I32", file: "internal/recovery/settle.go",
+		name: "ShortWalkClearsDoubt", promise: "I32", file: "internal/recovery/conclude.go",
 		old: "if ok && !conclusive {", new: "if false && ok && !conclusive {", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
-		name: "ShortWalkMissesDocuments", promise: "I32", file: "internal/recovery/settle.go",
+		name: "ShortWalkMissesDocuments", promise: "I32", file: "internal/recovery/conclude.go",
 		old: "e.State == ledger.Archived && conclusive &&", new: "e.State == ledger.ArchivedRemote && ok &&", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
@@ -387,7 +387,7 @@ var remote = []mutant{
 		old: "metadata[:]...))", new: "metadata[:0]...))", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
-		name: "DoubleOfAnEntryAtRestNotNamed", promise: "I2", file: "internal/recovery/tell.go",
+		name: "DoubleOfAnEntryAtRestNotNamed", promise: "I2", file: "internal/recovery/news.go",
 		old: "\tp.restless = append(p.restless, e.Key)\n", new: "", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
@@ -399,7 +399,7 @@ var remote = []mutant{
 		old: "return a == b || x != nil && y != nil && x.Cmp(y) == 0", new: "_, _ = x, y\n\treturn a == b", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
-		name: "RetentionNeverEnds", promise: "I32", file: "internal/recovery/settle.go",
+		name: "RetentionNeverEnds", promise: "I32", file: "internal/recovery/conclude.go",
 		old: "if v := &p.report.Vaults[i]; p.isRetentionOver(e) {", new: "if v := &p.report.Vaults[i]; false {", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
@@ -407,7 +407,7 @@ var remote = []mutant{
 		old: "time.Date(y+int(r), m, d, 0,", new: "time.Date(y+int(r), m, d-1, 0,", tests: []string{"-run Retention vaultd/internal/archive"},
 	},
 	{
-		name: "RetentionByOurClockAlone", promise: "I32", file: "internal/recovery/settle.go",
+		name: "RetentionByOurClockAlone", promise: "I32", file: "internal/recovery/conclude.go",
 		old: "!told.IsZero() && told.Before(now)", new: "false && told.Before(now)", tests: []string{"vaultd/internal/recovery"},
 	},
 	{
@@ -437,7 +437,7 @@ var remote = []mutant{
 		old: "return rests && !p.probe", new: "return false && rests", tests: []string{conductor},
 	},
 	{
-		name: "AnswerToNothingBelieved", promise: "I8", file: "internal/apicall/line.go",
+		name: "AnswerToNothingBelieved", promise: "I8", file: "internal/apicall/tracked_conn.go",
 		old: "if l.current != nil && l.current.asked {", new: "if l.current != nil {", tests: []string{calls},
 	},
 	{
