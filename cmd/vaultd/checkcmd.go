@@ -135,10 +135,7 @@ func (a *app) check(ctx context.Context, show, ask bool) error {
 
 // showConfig writes the settings, one in a line, each with its origin.
 func (a *app) showConfig(c config.Config) error {
-	all, err := c.Settings()
-	if err != nil {
-		return err
-	}
+	all := c.Settings
 	if a.json {
 		return writeJSON(a.stdout, struct {
 			Settings []config.Setting `json:"settings"`

@@ -54,10 +54,7 @@ func TestConfig_AccountDefaults(t *testing.T) {
 	if got.BasicEncoding != "raw" || got.Scopes == nil || got.SecretFile != "/etc/vaultd/b" || cfg.Drops[1].Account != "beta" || cfg.Drops[0].Account != "" {
 		t.Errorf("account %+v, drops %+v", got, cfg.Drops)
 	}
-	all, err := cfg.Settings()
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := cfg.Settings
 	i := slices.IndexFunc(all, func(s Setting) bool { return s.Key == "service.accounts.beta.username" })
 	if i < 0 || all[i].Value != hidden || all[i].Line != 5 {
 		t.Errorf("settings %+v", all)

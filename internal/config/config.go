@@ -7,10 +7,8 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -37,7 +35,8 @@ type Config struct {
 	Access   Access  `json:"access"`
 
 	Location *time.Location `json:"-"` // what TimeZone names
-	doc      *document      // where each value stands, for the faults of CheckMachine
+	Settings []Setting      `json:"-"` // every value that counts, in the order of the schema, for people
+	doc      *document      // where each value stands, for the faults of CheckMachine; nil: the program made this configuration itself
 	Unusable error          // why nothing but StateDir is known; see WithoutFile
 }
 
@@ -202,7 +201,7 @@ func readConfig(path string, env Env) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	schema, err := readSchema()
+	schema, err := parseSchema()
 	if err != nil {
 		return Config{}, err
 	}
@@ -210,12 +209,8 @@ func readConfig(path string, env Env) (Config, error) {
 	if doc.root == nil { // broken syntax: what follows would be guesses
 		return Config{}, doc.err()
 	}
-	doc.root = schema.fillSections(doc.root)
-	doc.override(schema, env)
-	if err := doc.validate(schema); err != nil {
-		return Config{}, err
-	}
-	cfg, err := doc.decode(schema)
+	p := pass{document: doc, schema: schema, env: env}
+	cfg, err := p.decode()
 	if err != nil {
 		return Config{}, err
 	}
@@ -247,44 +242,4 @@ func readConfigFile(path string) ([]byte, error) {
 		return nil, refuse("is larger than 256 KiB", "is it the right file?", nil)
 	}
 	return src, nil
-}
-
-// decode turns the document, whose wrong values are taken out already, into a config. An error is a mistake in this
-// program: the schema allowed what the types do not hold.
-func (d *document) decode(schema *schemaNode) (Config, error) {
-	whole, err := schema.complete(cloned(d.root)) // what was written stays as it was, to be shown
-	if err != nil {
-		return Config{}, err
-	}
-	raw, err := json.Marshal(whole)
-	if err != nil {
-		return Config{}, fmt.Errorf("encode the configuration: %w", err)
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	dec.DisallowUnknownFields()
-	cfg := Config{doc: d}
-	if err := dec.Decode(&cfg); err != nil {
-		return Config{}, fmt.Errorf("decode the configuration: %w", err)
-	}
-	return cfg, nil
-}
-
-// cloned copies plain JSON values.
-func cloned(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for name, below := range v {
-			m[name] = cloned(below)
-		}
-		return m
-	case []any:
-		list := make([]any, len(v))
-		for i, item := range v {
-			list[i] = cloned(item)
-		}
-		return list
-	}
-	return v
 }

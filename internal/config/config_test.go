@@ -95,7 +95,7 @@ func defaultConfig() Config {
 	}
 }
 
-var ignoreDerived = cmp.Options{cmpopts.IgnoreFields(Config{}, "Location", "doc", "Unusable")}
+var ignoreDerived = cmp.Options{cmpopts.IgnoreFields(Config{}, "Location", "doc", "Settings", "Unusable")}
 
 func TestConfigDefaults(t *testing.T) {
 	got := mustLoad(t, smallConfig)
@@ -130,7 +130,7 @@ func TestConfigExample(t *testing.T) {
 	if first, _, _ := strings.Cut(string(text), "\n"); first != "# yaml-language-server: $schema=/usr/share/vaultd/config.schema.json" {
 		t.Errorf("first line %q", first)
 	}
-	schema, err := readSchema()
+	schema, err := parseSchema()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,10 +144,10 @@ func TestConfigExample(t *testing.T) {
 
 // everyKey visits the keys of the schema, in the first item of lists, but not what belongs to a sidecar.
 func everyKey(n *schemaNode, loc location, visit func(location)) {
-	if n.Items != nil {
-		everyKey(n.Items, loc.child("0"), visit)
+	if n.items != nil {
+		everyKey(n.items, loc.child("0"), visit)
 	}
-	for name, child := range n.Properties {
+	for name, child := range n.properties {
 		visit(loc.child(name))
 		if name != "defaults" && name != "require" {
 			everyKey(child, loc.child(name), visit)
@@ -157,14 +157,14 @@ func everyKey(n *schemaNode, loc location, visit func(location)) {
 
 // Schema and types are two lists of the same keys.
 func TestConfigSchemaNamesEveryField(t *testing.T) {
-	schema, err := readSchema()
+	schema, err := parseSchema()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var walk func(reflect.Type, *schemaNode, location)
 	walk = func(typ reflect.Type, n *schemaNode, loc location) {
-		if typ.Kind() == reflect.Slice && n.Items != nil {
-			walk(typ.Elem(), n.Items, loc.child("0"))
+		if typ.Kind() == reflect.Slice && n.items != nil {
+			walk(typ.Elem(), n.items, loc.child("0"))
 		}
 		if typ.Kind() != reflect.Struct {
 			return
@@ -174,7 +174,7 @@ func TestConfigSchemaNamesEveryField(t *testing.T) {
 			if name == "-" || name == "" {
 				continue
 			}
-			child := n.Properties[name]
+			child := n.properties[name]
 			if child == nil {
 				t.Errorf("the schema does not know %v", loc.child(name))
 				continue

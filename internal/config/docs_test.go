@@ -10,21 +10,21 @@ import (
 
 // docs/configuration.md is made of the schema and of the words of config.example.yaml.
 func TestConfigDocs_AreTheSchemas(t *testing.T) {
-	schema, err := readSchema()
+	schema, err := parseSchema()
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := exampleWords(t)
 	var b strings.Builder
-	for _, name := range schema.inOrder() {
-		section := schema.Properties[name]
+	for _, name := range schema.names {
+		section := schema.properties[name]
 		switch {
 		case section.Type == "object":
 			fmt.Fprintf(&b, "### `%s`\n\n%s\n", name, sentence(said[name], section))
 			keyTable(&b, section, said, name)
-		case section.Items != nil && section.Items.Type == "object":
+		case section.items != nil && section.items.Type == "object":
 			fmt.Fprintf(&b, "### `%s`\n\n%s\n", name, sentence(said[name], section))
-			keyTable(&b, section.Items, said, name)
+			keyTable(&b, section.items, said, name)
 		default:
 			fmt.Fprintf(&b, "### `%s`\n\n%s\n\nDefault: `%s`. Write %s.\n", name, sentence(said[name], section), defaultText(section), section.Title)
 		}
@@ -37,9 +37,9 @@ func keyTable(b *strings.Builder, section *schemaNode, said map[string]string, p
 	b.WriteString("\n| key | default | what to write | meaning |\n|---|---|---|---|\n")
 	var row func(n *schemaNode, short, full string)
 	row = func(n *schemaNode, short, full string) {
-		for _, name := range n.inOrder() {
-			child := n.Properties[name]
-			if child.Type == "object" && !child.isLeaf() {
+		for _, name := range n.names {
+			child := n.properties[name]
+			if child.Type == "object" && !child.isShownWhole() {
 				row(child, short+name+".", full+"."+name)
 				continue
 			}
@@ -124,23 +124,23 @@ func exampleWords(t *testing.T) map[string]string {
 
 // The example says something of every key, in the schema's order, so that nobody must guess.
 func TestConfigExample_NamesEveryKey(t *testing.T) {
-	schema, err := readSchema()
+	schema, err := parseSchema()
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := exampleWords(t)
 	var walk func(n *schemaNode, path string)
 	walk = func(n *schemaNode, path string) {
-		for _, name := range n.inOrder() {
-			child, full := n.Properties[name], strings.TrimPrefix(path+"."+name, ".")
+		for _, name := range n.names {
+			child, full := n.properties[name], strings.TrimPrefix(path+"."+name, ".")
 			words, there := said[full]
 			if !there || words == "" && child.Type != "object" {
 				t.Errorf("config.example.yaml says nothing of %s", full)
 			}
 			switch {
-			case child.Items != nil && child.Items.Type == "object":
-				walk(child.Items, full)
-			case child.Type == "object" && !child.isLeaf():
+			case child.items != nil && child.items.Type == "object":
+				walk(child.items, full)
+			case child.Type == "object" && !child.isShownWhole():
 				walk(child, full)
 			}
 		}

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"vaultd/internal/sanitize"
@@ -23,60 +20,6 @@ type Setting struct {
 	Line     int    `json:"line"`     // of origin file
 	Variable string `json:"variable"` // of origin environment
 }
-
-// Settings lists every value that counts, those of drops and lists included, in the order of
-// the schema's names; what the file leaves out stands there with its default.
-func (c *Config) Settings() ([]Setting, error) {
-	schema, err := readSchema()
-	if err != nil {
-		return nil, err
-	}
-	var all []Setting
-	err = c.doc.settings(schema, nil, c.doc.root, true, &all)
-	return all, err
-}
-
-func (d *document) settings(n *schemaNode, loc location, v any, written bool, all *[]Setting) error {
-	named, _ := v.(map[string]any)
-	switch {
-	case n.Entries.node != nil && len(named) > 0:
-		for _, name := range slices.Sorted(maps.Keys(named)) {
-			if err := d.settings(n.Entries.node, loc.child(name), named[name], written, all); err != nil {
-				return err
-			}
-		}
-		return nil
-	case n.Type == "object" && len(n.Properties) > 0 && !n.isLeaf():
-		m, _ := v.(map[string]any)
-		for _, name := range n.inOrder() {
-			child := n.Properties[name]
-			below, there := m[name]
-			if !there && child.Default != nil {
-				var err error
-				if below, err = decodeJSON(child.Default); err != nil {
-					return fmt.Errorf("read the default of %s: %w", name, err)
-				}
-			}
-			if err := d.settings(child, loc.child(name), below, there, all); err != nil {
-				return err
-			}
-		}
-		return nil
-	case n.Type == "array" && n.Items != nil && n.Items.Type == "object":
-		list, _ := v.([]any)
-		for i, item := range list {
-			if err := d.settings(n.Items, loc.child(strconv.Itoa(i)), item, written, all); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	*all = append(*all, d.setting(loc, v, written))
-	return nil
-}
-
-// isLeaf says whether a section is shown as one value: defaults and require are.
-func (n *schemaNode) isLeaf() bool { return string(n.Default) == "{}" }
 
 func (d *document) setting(loc location, v any, written bool) Setting {
 	s := Setting{Key: loc.String(), Value: redacted(loc, v), Origin: "default"}

@@ -331,39 +331,3 @@ func (d *document) hideFrom(line, col int) {
 		d.hide[line] = col
 	}
 }
-
-// remove takes the value at loc out of the document, so that the default stands in for what is wrong.
-func (d *document) remove(loc location) {
-	if len(loc) == 0 {
-		d.root = map[string]any{}
-		return
-	}
-	parent, last := d.lookup(loc[:len(loc)-1]), loc[len(loc)-1]
-	switch p := parent.(type) {
-	case map[string]any:
-		delete(p, last)
-	case []any:
-		if i, ok := index(last, p); ok {
-			p[i] = nil
-		}
-	}
-}
-
-func (d *document) lookup(loc location) any {
-	v := d.root
-	for _, part := range loc {
-		switch c := v.(type) {
-		case map[string]any:
-			v = c[part]
-		case []any:
-			i, ok := index(part, c)
-			if !ok {
-				return nil
-			}
-			v = c[i]
-		default:
-			return nil
-		}
-	}
-	return v
-}
