@@ -108,6 +108,7 @@ func (l *Ledger) VisitAttention(class ledger.Attention, before time.Time, limit 
 
 func visitClass(tx *bbolt.Tx, prefix []byte, before time.Time, limit int, fn func(ledger.Entry)) error {
 	cur := tx.Bucket(dueBucket).Cursor()
+	// Backwards from the first key that does not count: the latest come first without reading the others.
 	k, _ := cur.Seek(endOfCount(prefix, before))
 	if k == nil {
 		k, _ = cur.Last()

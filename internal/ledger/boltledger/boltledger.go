@@ -167,10 +167,12 @@ func (l *Ledger) Close() error { return l.close() }
 
 func (l *Ledger) stopAndClose() error {
 	l.mu.Lock()
+	// From here on new requests are refused; what is queued is still committed.
 	l.closing = true
 	l.mu.Unlock()
 	l.wakeCommitter()
 	<-l.stopped
+	// The head is synced first. A crash in between leaves the lock to the kernel, which drops it with the process.
 	return errors.Join(l.head.closeFile(), l.db.Close())
 }
 

@@ -33,6 +33,7 @@ type request struct {
 // commit every result holds that failure. After Close it runs at once, on the
 // caller's goroutine, with [ledger.ErrClosed].
 func (l *Ledger) Submit(cs []ledger.Change, then func([]ledger.Result)) {
+	// Nothing is durable yet: a crash from here to the commit loses the change, and the next start finds the step still due.
 	l.enqueue(request{changes: cs, then: func(rs []ledger.Result, _ error) {
 		if then != nil {
 			then(rs)
@@ -56,6 +57,7 @@ func (l *Ledger) Listen(fn func([]ledger.Result)) (remove func()) {
 
 func (l *Ledger) enqueue(r request) {
 	l.mu.Lock()
+	// Under the lock, so that no request is queued after the committer looked for the last time.
 	closed := l.closing
 	if !closed {
 		l.queue = append(l.queue, r)
@@ -76,6 +78,7 @@ func (l *Ledger) Apply(ctx context.Context, cs ...ledger.Change) ([]ledger.Resul
 		results []ledger.Result
 		err     error
 	}
+	// Room for one answer: the committer never waits for a caller that stopped waiting.
 	answer := make(chan outcome, 1)
 	l.enqueue(request{changes: cs, then: func(rs []ledger.Result, err error) { answer <- outcome{rs, err} }})
 	select {
@@ -108,6 +111,7 @@ func (l *Ledger) runCommitter() {
 		rs, early, closing := l.takeFromQueue()
 		switch {
 		case len(rs) > 0:
+			// Taken before the commit: a slow disk then counts as part of the interval and costs no further delay.
 			l.lastCommitBegan = time.Now()
 			l.commitAndAnswer(rs)
 		case early > 0:
@@ -143,6 +147,7 @@ func (l *Ledger) waitForWork() {
 	if !l.waitForMore(left) {
 		return
 	}
+	// A power cut before this sync leaves an older head. That is no harm: the ledger is then ahead of it, which the start accepts.
 	if err := l.head.syncFile(); err != nil {
 		_ = l.stopWith(fmt.Errorf("sync outside head: %w", err))
 	}
@@ -158,6 +163,7 @@ func (l *Ledger) takeFromQueue() (rs []request, early time.Duration, closing boo
 		changes += len(l.queue[n].changes)
 		n++
 	}
+	// A full commit does not wait, and neither does the last one before Close.
 	full := n < len(l.queue) || changes >= maxChangesPerCommit
 	if early = l.commitInterval - time.Since(l.lastCommitBegan); n > 0 && early > 0 && !full && !l.closing {
 		return nil, early, false
@@ -176,6 +182,7 @@ func (l *Ledger) commitAndAnswer(rs []request) {
 	err := l.Err()
 	var all [][]ledger.Result
 	if err == nil {
+		// After an error nobody knows what is on disk. The process must end; the next start reads what was really written.
 		if all, err = l.commitRequests(rs); err != nil {
 			err = l.stopWith(err)
 		}
@@ -188,6 +195,7 @@ func (l *Ledger) commitAndAnswer(rs []request) {
 	}
 	// The commit stands whatever becomes of its head; but a disk that refuses this
 	// must not be trusted with the next.
+	// Before the answers: whoever acts on a committed intent can rely on a head that knows it, also after the process dies.
 	unnoted := l.head.writeRecord(l.end)
 	l.mu.Lock()
 	listeners := l.listeners
@@ -198,6 +206,7 @@ func (l *Ledger) commitAndAnswer(rs []request) {
 			(*listen)(results)
 		}
 	}
+	// From here on the callers act. A crash before this line means: committed, and nobody acted; the step is still due.
 	for i, r := range rs {
 		r.then(all[i], nil)
 	}
@@ -227,9 +236,11 @@ func (l *Ledger) commitRequests(rs []request) ([][]ledger.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
+	// Every error below leaves the file as the last commit left it.
 	defer func() { _ = tx.Rollback() }() // does nothing after the commit
 	g := l.beginGroup(tx)
 	all, made, err := g.applyRequests(rs)
+	// All changes were refused: there is nothing to commit, and the transaction is rolled back.
 	if err != nil || made == 0 && !g.touched {
 		return all, err
 	}
@@ -237,9 +248,11 @@ func (l *Ledger) commitRequests(rs []request) ([][]ledger.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Entries, journal lines, indexes and totals are one transaction: a crash leaves all of them or none.
 	if err := l.commitDurably(tx); err != nil {
 		return nil, err
 	}
+	// Memory follows the disk: readers must never see what a crash could take back.
 	l.mu.Lock()
 	l.end, l.balance, l.marks, l.alarmed, l.safe = g.head, g.balance, g.marks, g.alarmed, g.safe
 	l.mu.Unlock()
@@ -248,6 +261,7 @@ func (l *Ledger) commitRequests(rs []request) ([][]ledger.Result, error) {
 	l.changes.Add(made)
 	for _, results := range all {
 		for i, r := range results {
+			// The entry as it was read back from its record, which is what a restart would find.
 			if r.Err == nil && committed[r.Key].Rev == r.Entry.Rev {
 				results[i].Entry = committed[r.Key]
 			}
@@ -269,6 +283,8 @@ func (l *Ledger) commitDurably(tx *bbolt.Tx) error {
 	if err := l.fault("commit"); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
+	// bbolt writes and syncs the pages, then the meta page, and syncs again. A crash before the second sync leaves the file at
+	// the commit before; a crash after it leaves this commit, although no caller was told.
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
@@ -283,6 +299,7 @@ func (g *groupCommit) applyRequests(rs []request) (all [][]ledger.Result, made u
 	all = make([][]ledger.Result, len(rs))
 	for i, r := range rs {
 		if r.do != nil {
+			// A refusal concerns this request alone. An error concerns the disk, and ends the whole commit.
 			refused, err := r.do(g)
 			if err != nil {
 				return nil, 0, err
@@ -294,6 +311,7 @@ func (g *groupCommit) applyRequests(rs []request) (all [][]ledger.Result, made u
 		for j, c := range r.changes {
 			d, why := g.draftChange(c)
 			all[i][j] = ledger.Result{Key: c.Key, Entry: d.entry, Err: why}
+			// A refused change wrote nothing. The others of this commit are made all the same.
 			if why != nil {
 				all[i][j].Entry = ledger.Entry{}
 				continue

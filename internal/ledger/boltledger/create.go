@@ -25,6 +25,7 @@ func create(dir string, info ledger.Info) (err error) {
 	if info.ID == "" || len(info.ID) > maxLedgerID || info.Environment == "" {
 		return errors.New("it needs an id of at most 64 characters and an environment")
 	}
+	// A head alone also means that there was a ledger, and that somebody must look for it.
 	for _, name := range []string{fileName, headName} {
 		if _, err := os.Lstat(pathIn(dir, name)); !errors.Is(err, fs.ErrNotExist) {
 			return errors.Join(fmt.Errorf("%w: %s is there", ledger.ErrExists, name), err)
@@ -38,6 +39,7 @@ func create(dir string, info ledger.Info) (err error) {
 	if err := tmp.Close(); err != nil {
 		return err
 	}
+	// bbolt syncs the file before it has its name: a crash leaves a temporary file, never half a ledger.
 	head, err := writeEmptyLedger(tmp.Name(), info)
 	if err != nil {
 		return err
@@ -46,9 +48,11 @@ func create(dir string, info ledger.Info) (err error) {
 	if err := os.Link(tmp.Name(), pathIn(dir, fileName)); err != nil {
 		return err
 	}
+	// A power cut before this sync may take the name back. Then there is no ledger, and init can be run again.
 	if err := syncDir(dir); err != nil {
 		return err
 	}
+	// A crash before this leaves a ledger of one line without a head, which the start accepts.
 	h, err := openHead(dir, info.ID, head, false)
 	if err != nil {
 		return err
@@ -65,6 +69,7 @@ func writeEmptyLedger(name string, info ledger.Info) (ledger.Head, error) {
 	if err != nil {
 		return head, err
 	}
+	// One transaction: a file that bbolt can open has every bucket and the first line of the journal.
 	err = db.Update(func(tx *bbolt.Tx) error {
 		for _, name := range buckets {
 			if _, err := tx.CreateBucket(name); err != nil {
@@ -98,6 +103,7 @@ func writeHeadOfCopy(dir string) error {
 			if err != nil {
 				return err
 			}
+			// The copy has no head of its own yet. It is the latest by definition, since nobody worked on it.
 			h.ledger = info.ID
 			return h.createFile(dir, s.head)
 		})
@@ -113,5 +119,6 @@ func syncDir(dir string) error {
 	if err != nil {
 		return err
 	}
+	// A rename or a link is durable only after its directory was synced.
 	return errors.Join(d.Sync(), d.Close())
 }

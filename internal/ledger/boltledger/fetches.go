@@ -26,6 +26,7 @@ func (l *Ledger) IntendFetch(ctx context.Context, m ledger.Mark, budget uint64) 
 			return refused, err
 		}
 		f, err := readFetches(g.tx)
+		// Read in the same transaction, after this download was counted.
 		used = f.countIn(monthOf(m.At, g.ledger.loc))
 		return nil, err
 	})
@@ -60,6 +61,7 @@ func (g *groupCommit) countFetch(m markRequest) (refused, err error) {
 	if used := f.countIn(month); used >= m.budget {
 		return &ledger.BudgetError{Used: used, Allowed: m.budget}, nil
 	}
+	// Counted before the call: a crash during the download leaves it counted, because it may have been charged.
 	f.countOne(month)
 	return nil, putValue(g.tx, metaBucket, fetchesKey, fetchesForm.encode(&f))
 }
@@ -141,6 +143,7 @@ func (f fetches) missingFrom(journal fetches) string {
 
 // recountFetches counts the downloads anew from the journal: the months begin elsewhere than before.
 func (l *Ledger) recountFetches(tx *bbolt.Tx) error {
+	// From the journal, which never forgets: the stored months are only derived from it.
 	var f fetches
 	c := tx.Bucket(journalBucket).Cursor()
 	for k, v := c.First(); k != nil; k, v = c.Next() {

@@ -23,8 +23,10 @@ const mapSize = 1 << (28 + 8*(^uint(0)>>63)) // 64 GiB, or 256 MiB on 32 bits
 // descriptor that bbolt then maps.
 func openFile(dir string, outside *headRecord) (*bbolt.DB, error) {
 	name := pathIn(dir, fileName)
+	// Not followed: a link could lead to a ledger that another place owns.
 	info, err := os.Lstat(name)
 	switch {
+	// A head without its ledger: there was one. Making a new one here would forget everything that was archived.
 	case errors.Is(err, fs.ErrNotExist) && outside != nil:
 		return nil, fmt.Errorf("%w, though %s beside it knows %d journal lines: put the ledger back or restore a backup; do not run \"vaultd init\"",
 			ledger.ErrMissing, headName, outside.N)
@@ -57,10 +59,12 @@ func examinedOpener(line uint64) func(name string, mode int, _ os.FileMode) (*os
 }
 
 func openAndExamine(name string, mode int, line uint64) (*os.File, error) {
+	// Never created here: a missing ledger is an error, and only init makes a new one.
 	f, err := os.OpenFile(name, mode&^os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
+	// The lock comes before the look: the pages must not change between both. The kernel drops it when the process dies.
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = ledger.ErrLocked
@@ -89,6 +93,7 @@ func restrictRights(f *os.File) error {
 // recoverDamage turns what bbolt throws over a damaged page into a [ledger.DamageError]: a failed
 // assertion, an index out of range, or the fault of reading beyond the file's end.
 func recoverDamage(fn func() error) (err error) {
+	// A file that was cut off while it is mapped raises a fault. Without this line it would end the process.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {

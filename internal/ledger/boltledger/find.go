@@ -48,6 +48,7 @@ func objectName(o archive.ObjectDigest) []byte { return append([]byte{byObject},
 // bucket by itself.
 func (x *nameIndex) findHolder(tx *bbolt.Tx, name []byte, read func(archive.Key) (ledger.Entry, bool, error)) (h holder, ok bool, err error) {
 	b := tx.Bucket(findBucket)
+	// What no entry lists any more is only found here; the runs may still lead to the entry, which cannot tell.
 	if fromService(name[0]) {
 		if v := b.Get(name); v != nil {
 			h, err = decodeHolder(v)
@@ -55,6 +56,7 @@ func (x *nameIndex) findHolder(tx *bbolt.Tx, name []byte, read func(archive.Key)
 		}
 	}
 	err = x.visitKeys(b, hashOf(name), func(key archive.Key) (bool, error) {
+		// Two names may share a hash. The entry itself decides whether it bears the name.
 		e, known, err := read(key)
 		if err != nil || !known {
 			return false, err
@@ -129,6 +131,7 @@ func registrationNames(r ledger.Registration) [][]byte {
 // entries are stored: who had a name is asked of them as they were.
 func (g *groupCommit) writeNames(keys []archive.Key) error {
 	for _, k := range keys {
+		// Before the entries are stored: afterwards nothing tells which names were dropped from a list.
 		if err := g.keepPrunedNames(*g.entries[k]); err != nil {
 			return err
 		}
@@ -143,6 +146,7 @@ func (g *groupCommit) writeNames(keys []archive.Key) error {
 		_, listed := bearsName(g.entries[h.key].now, name)
 		var err error
 		switch {
+		// The entry took a name and does not show it. Committing this would make the entry unfindable, so the ledger stops.
 		case !listed && !fromService(name[0]):
 			err = damage("find: entry %s does not bear a name (%q) that it took", h.key, name[:1])
 		case !listed: // given and taken off the list by one gather
@@ -160,6 +164,7 @@ func (g *groupCommit) writeNames(keys []archive.Key) error {
 	if err := g.names.addRun(b, 0, ps); err != nil {
 		return err
 	}
+	// A little of the merging with each commit: no commit pays for all of it. A crash leaves the runs as the last commit did.
 	if err := g.names.mergeSome(b, len(ps)); err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ func (f storedForm) checkSchema(meta *bbolt.Bucket) (schema int, err error) {
 	switch {
 	case err != nil || schema < 1:
 		return 0, damage("its schema number is %q", meta.Get(schemaKey))
+	// Before the number: a development version may bear any number.
 	case digest == "": // written before forms had digests
 		return 0, fmt.Errorf("%w (schema %d, without a digest of its form)", ledger.ErrDevelopment, schema)
 	case schema > f.schema:

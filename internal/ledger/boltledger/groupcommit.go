@@ -61,11 +61,13 @@ func (g *groupCommit) draftChange(c ledger.Change) (draft, error) {
 		return d, err
 	case c.Key.IsZero() || len(c.Events) == 0:
 		return d, fmt.Errorf("change %s: no key or no event: %w", c.Key, ledger.ErrIllegal)
+	// The entry changed since the caller decided. Its decision may be wrong now, so it must decide again.
 	case c.Rev != stored.Rev:
 		return d, &ledger.StaleError{Key: c.Key, Have: stored.Rev, Saw: c.Rev}
 	}
 	at := c.At
 	at.Wall = at.Wall.Round(0).UTC() // as it will be read again: no monotonic part
+	// The events of one change stand or fall together: the draft is dropped whole when one of them is refused.
 	for _, ev := range c.Events {
 		ev, err := g.addFoundIdentity(d.entry, g.ledger.addObjectDigest(ev))
 		if err == nil {
@@ -81,6 +83,7 @@ func (g *groupCommit) draftChange(c ledger.Change) (draft, error) {
 		if err != nil {
 			return d, err
 		}
+		// Every new revision has its line in the same transaction; the check counts both.
 		if after.Rev != d.entry.Rev {
 			line := ledger.NewLine(d.head.N+1, after, ev, at).Encode()
 			d.head = d.head.Next(line)
@@ -110,6 +113,7 @@ func (g *groupCommit) acceptDraft(d draft) error {
 	w.now = d.entry
 	g.head = d.head
 	g.lines = append(g.lines, d.lines...)
+	// Visible at once to the next change of this commit: two entries of one commit cannot take one identity.
 	for _, b := range d.bindings {
 		g.bound[string(b.name)] = b.to
 	}
@@ -150,7 +154,9 @@ func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 	for k := range g.entries {
 		keys = append(keys, k)
 	}
+	// Keys are written in their order: each page of the tree is touched once.
 	slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
+	// Names before entries: who had a name until now is read from the stored entries.
 	if err := g.writeNames(keys); err != nil {
 		return nil, err
 	}
@@ -164,9 +170,11 @@ func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 			g.newest = k
 		}
 	}
+	// A wait that was only prolonged. The summary stays as it is, because the journal does.
 	if len(g.lines) == 0 { // nothing that the journal tells of
 		return committed, nil
 	}
+	// The block, the entries and the summary are written by one commit, so the chain never ends elsewhere than the head says.
 	b := block{prev: g.first.Hash, count: uint64(len(g.lines)), lines: g.lines}
 	s := newSummary(g.head, g.balance, g.marks, g.alarmed, g.ledger.loc)
 	return committed, errors.Join(
@@ -180,12 +188,14 @@ func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 // what is handed on is what a restart would find.
 func (g *groupCommit) storeEntry(w changedEntry) (ledger.Entry, error) {
 	home := bucketOf(w.now)
+	// The caller gets what was decoded from the record: a field that is not stored shows at once, and not after a restart.
 	record := encodeEntry(w.now, home)
 	e, err := decodeEntry(record)
 	if err != nil {
 		return e, err
 	}
 	isNew := w.stored.State == ledger.None
+	// Moved within one transaction: after a crash the entry is in one of the two buckets, never in both or in none.
 	if was := bucketOf(w.stored); !isNew && !bytes.Equal(was, home) {
 		if err := g.tx.Bucket(was).Delete(e.Key[:]); err != nil {
 			return e, err
@@ -213,6 +223,7 @@ func (g *groupCommit) updateDueIndex(keyOf func(ledger.Entry) []byte, before, af
 		return nil
 	}
 	due := g.tx.Bucket(dueBucket)
+	// The old key goes with the commit that brings the new one: a crash leaves no entry due twice, and none that is forgotten.
 	if was != nil {
 		if err := due.Delete(was); err != nil {
 			return err

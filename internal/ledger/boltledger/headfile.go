@@ -60,6 +60,7 @@ func readHead(dir string) (*headRecord, error) {
 	}
 	defer f.Close()
 	newest, _, err := newestSlot(f)
+	// Both slots cannot be torn by one crash: only one is written at a time.
 	if err == nil && newest == nil {
 		return nil, damage("%s holds no readable record", headName)
 	}
@@ -76,6 +77,7 @@ func newestSlot(f *os.File) (newest *headRecord, slot int64, err error) {
 	for i := range 2 {
 		var r headRecord
 		text := bytes.TrimSpace(b[i*slotSize : (i+1)*slotSize])
+		// A torn write fails its checksum. The other slot then tells of the commit before, which is enough.
 		if json.Unmarshal(text, &r) != nil || r.Sum != r.checksum() {
 			continue
 		}
@@ -112,10 +114,12 @@ func (h *headFile) openFile(dir string, end ledger.Head) (err error) {
 		return err
 	}
 	newest, slot, err := newestSlot(h.file)
+	// The next record goes into the other slot, so that the newest one survives a torn write.
 	if newest != nil {
 		h.n, h.slot = newest.N, 1-slot
 	}
 	if err == nil && (newest == nil || newest.N != end.N) {
+		// A crash left the head behind. It is brought up and synced before anything new is committed.
 		err = errors.Join(h.writeRecord(end), h.syncFile())
 	}
 	if err != nil {
@@ -130,8 +134,10 @@ func (h *headFile) createFile(dir string, end ledger.Head) (err error) {
 	if err != nil {
 		return err
 	}
+	// Written and synced under a temporary name: a crash leaves a file that the next start sweeps away.
 	err = errors.Join(h.file.Truncate(2*slotSize), h.writeRecord(end), h.syncFile())
 	if err == nil {
+		// From the rename on the head is the new one, whole. A crash before the directory sync may bring the old one back.
 		err = os.Rename(h.file.Name(), pathIn(dir, headName))
 	}
 	if err != nil {
@@ -145,6 +151,7 @@ func (h *headFile) writeRecord(end ledger.Head) error {
 	if end.N == h.n {
 		return nil
 	}
+	// Written after the commit, never before it: the head may be behind the ledger, but must not be ahead of it.
 	r := headRecord{N: end.N, Hash: end.Hash.String(), Ledger: h.ledger}
 	if info, err := os.Stat(h.db); err == nil {
 		r.Size = info.Size()
@@ -155,6 +162,7 @@ func (h *headFile) writeRecord(end ledger.Head) error {
 		return fmt.Errorf("encode outside head: %d bytes: %w", len(text), err)
 	}
 	b := append(text, bytes.Repeat([]byte{' '}, slotSize-len(text)-1)...)
+	// Without a sync: this survives the death of the process. A power cut can cost the last second of heads.
 	if _, err := h.file.WriteAt(append(b, '\n'), h.slot*slotSize); err != nil {
 		return err
 	}

@@ -46,6 +46,7 @@ func VerifyFile(ctx context.Context, name string) (found []ledger.Problem, err e
 			return err
 		}
 		defer func() { err = errors.Join(err, db.Close()) }()
+		// Without a committer and without a head: nothing is written, and a crash leaves nothing behind.
 		l := &Ledger{db: db, form: currentForm()}
 		err = db.View(func(tx *bbolt.Tx) error {
 			_, s, err := readSelf(tx, currentForm())
@@ -73,6 +74,7 @@ func readSelf(tx *bbolt.Tx, f storedForm) (info ledger.Info, s summary, err erro
 		}
 	}
 	meta := tx.Bucket(metaBucket)
+	// A ledger of another form is refused before one of its records is misread.
 	schema, err := f.checkSchema(meta) // first: what follows can only be read in a form that is known
 	if err != nil {
 		return info, s, err
@@ -87,6 +89,7 @@ func readSelf(tx *bbolt.Tx, f storedForm) (info ledger.Info, s summary, err erro
 	if s, err = summaryForm.decode(meta.Get(summaryKey)); err != nil {
 		return info, s, damage("%v", err)
 	}
+	// The state is an index into an array: an unknown one must not get that far.
 	for _, t := range s.counts {
 		if t.state > ledger.Quarantined {
 			return info, s, damage("the balance counts state %d", t.state)
@@ -97,6 +100,7 @@ func readSelf(tx *bbolt.Tx, f storedForm) (info ledger.Info, s summary, err erro
 
 // checkJournalEnd holds the last block against the head.
 func checkJournalEnd(tx *bbolt.Tx, end ledger.Head) error {
+	// Entries and journal are one commit. Where the two disagree, the file was changed by somebody else.
 	last, err := headAt(tx, math.MaxUint64)
 	if err == nil && last != end {
 		err = damage("the journal ends at line %d, the head is at line %d", last.N, end.N)
@@ -109,6 +113,7 @@ func checkOutsideHead(tx *bbolt.Tx, id string, end ledger.Head, outside *headRec
 	switch {
 	case outside == nil && end.N == 1:
 		return nil // a crash between making the ledger and its head
+	// Whoever removes the head to hide a rollback is noticed here.
 	case outside == nil:
 		return damage("%s is missing, so that nobody can tell whether the ledger is the latest", headName)
 	case outside.Ledger != id:
@@ -116,6 +121,7 @@ func checkOutsideHead(tx *bbolt.Tx, id string, end ledger.Head, outside *headRec
 	case outside.N > end.N:
 		return fmt.Errorf("%w: it has %d journal lines, the head outside knows %d", ledger.ErrRolledBack, end.N, outside.N)
 	}
+	// The head may be some commits behind after a crash. The line that it knows must be the same one.
 	h, err := headAt(tx, outside.N)
 	if err == nil && !outside.agreesWith(h) {
 		err = damage("journal line %d is not the one that %s knows", outside.N, headName)

@@ -38,12 +38,14 @@ func checkBeforeMapping(f *os.File, line uint64) error {
 	switch {
 	case !ok:
 		return damage("it has no valid meta page (%d bytes)", size)
+	// bbolt would map pages behind the end of the file, and the first read of one would end the process.
 	case size < 4*p.size || p.count > size/p.size:
 		return damage("it was cut off: %d bytes, %d pages of %d needed", size, p.count, p.size)
 	case p.root >= p.count || (p.freelist >= p.count && p.freelist != noFreelist):
 		return damage("its meta page points beyond the file")
 	}
 	if p.freelist != noFreelist {
+		// A wrong list would let the next commit overwrite pages that are in use.
 		if _, err := readFreelist(f, p); err != nil {
 			return err
 		}
@@ -65,6 +67,7 @@ func newestMeta(f io.ReaderAt, size int64) (newest metaPage, ok bool) {
 		try(int64(newest.size))
 		return newest, ok
 	}
+	// The first meta page is torn: a crash hit its write. The other one is valid, and lies one page on, whatever size a page has.
 	for offset := int64(1024); offset <= 1<<24 && offset < size; offset *= 2 {
 		if try(offset) && newest.size == uint64(offset) {
 			return newest, true
@@ -100,6 +103,7 @@ func readFreelist(f io.ReaderAt, p metaPage) (free []uint64, err error) {
 		return nil, fmt.Errorf("read freelist: %w", err)
 	}
 	count, start := uint64(n.Uint16(head[10:])), int64(pageHeader)
+	// More than 65,534 free pages: then the first element holds the count.
 	if count == 0xFFFF {
 		count, start = n.Uint64(head[pageHeader:]), pageHeader+8
 	}

@@ -18,6 +18,8 @@ import (
 func (l *Ledger) migrate(dir string, copied bool) error {
 	now, from := time.Now(), l.info.Schema
 	if !copied {
+		// The copy is durable before the transaction begins. A crash after it leaves the copy and the old form; the next start
+		// makes another copy and migrates.
 		if err := l.copyTo(dir, fmt.Sprintf("%s.schema%d-%s", fileName, from, timeInName(now))); err != nil {
 			return fmt.Errorf("copy the ledger before its migration: %w", err)
 		}
@@ -25,6 +27,7 @@ func (l *Ledger) migrate(dir string, copied bool) error {
 	info := l.info
 	info.Schema = l.form.schema
 	var g *groupCommit
+	// The new form, its number and the journal line are one commit: no crash leaves a ledger between two forms.
 	err := l.updateOnce(func(tx *bbolt.Tx) error {
 		for _, u := range l.form.upgrades[from-1:] {
 			if err := u.apply(tx); err != nil {
@@ -65,6 +68,7 @@ func (l *Ledger) copyTo(dir, name string) (err error) {
 	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
+	// Named only after it was synced: whatever bears this name is whole.
 	if _, err := linkUnderFreeName(tmp.Name(), pathIn(dir, name)); err != nil {
 		return err
 	}
@@ -79,6 +83,7 @@ func linkUnderFreeName(name, second string) (string, error) {
 		if n > 1 {
 			to = fmt.Sprintf("%s-%d", second, n)
 		}
+		// A link never replaces a file: an older copy stays what it is.
 		if err := os.Link(name, to); !errors.Is(err, fs.ErrExist) || n > 100 {
 			return to, err
 		}

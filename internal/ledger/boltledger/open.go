@@ -52,11 +52,13 @@ func (c Config) open(o opening) (*Ledger, error) {
 	if err := l.open(c.Dir, o); err != nil {
 		return nil, fmt.Errorf("open ledger %q: %w", filepath.Join(c.Dir, fileName), err)
 	}
+	// Started last: until here nothing else works on the file, and an error needs no committer to be stopped.
 	go l.runCommitter()
 	return l, nil
 }
 
 func (l *Ledger) open(dir string, o opening) (err error) {
+	// Read before the ledger: the head names the journal line whose pages are looked at below.
 	outside, err := readHead(dir)
 	if err != nil {
 		return err
@@ -69,12 +71,14 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 			err = errors.Join(err, l.db.Close())
 		}
 	}()
+	// Only under the lock of the ledger: the leftovers can belong to nobody who still works.
 	sweepLeftovers(dir)
 	anew, zone, err := l.compareWithHead(outside, o)
 	if err != nil {
 		return err
 	}
 	doubting := anew && o.behind != nil || l.safe != nil && l.safe.marking
+	// Only here a start may take long. The usual start reads a few pages, whatever the size of the ledger.
 	if l.info.Schema < l.form.schema || zone != l.loc.String() || doubting { // then everything is read
 		if err := l.checkAllPages(nil); err != nil {
 			return err
@@ -86,10 +90,12 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 		}
 	}
 	if zone != l.loc.String() {
+		// The totals and their time zone change in one transaction: a crash leaves the old zone, and the next start does this again.
 		if err := recoverDamage(func() error { return l.db.Update(l.rebuildTotals) }); err != nil {
 			return err
 		}
 	}
+	// Safe mode is committed before the head is written anew. A crash in between leaves a ledger that is still behind its head.
 	if anew && outside != nil && o.behind != nil {
 		if err := l.enterRolledBack(*o.behind, outside); err != nil {
 			return err
@@ -114,9 +120,11 @@ func (l *Ledger) compareWithHead(outside *headRecord, o opening) (anew bool, zon
 		if err != nil {
 			return err
 		}
+		// A ledger older than its head would register again what was registered since.
 		err = checkOutsideHead(tx, info.ID, s.head, outside)
 		switch {
 		case err == nil:
+		// Not a rollback: a crash hit a replacement between its rename and its new head, or the operator opens it on purpose.
 		case rep.matches(outside), o.behind != nil && errors.Is(err, ledger.ErrRolledBack):
 			anew, err = true, nil
 		}
@@ -164,6 +172,7 @@ func (l *Ledger) readSafeModeAndReplaced(tx *bbolt.Tx) (rep *replacedHead, err e
 // finishOpening brings the outside head up to date, forgets the one that it replaced, and
 // doubts what is still to be doubted.
 func (l *Ledger) finishOpening(dir string, anew bool) (err error) {
+	// A crash before this leaves the head behind the ledger, or the record of the replaced one: both are known at the next start.
 	if l.head, err = openHead(dir, l.info.ID, l.end, anew); err != nil {
 		return err
 	}
@@ -176,6 +185,7 @@ func (l *Ledger) finishOpening(dir string, anew bool) (err error) {
 	if err := l.view(func(tx *bbolt.Tx) error { stands = tx.Bucket(metaBucket).Get(replacedKey) != nil; return nil }); err != nil {
 		return err
 	}
+	// After the new head, never before it: without this record the former head would look like a rollback.
 	if stands {
 		err := l.updateOnce(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(replacedKey) })
 		if err != nil {
@@ -185,6 +195,7 @@ func (l *Ledger) finishOpening(dir string, anew bool) (err error) {
 	if l.safe == nil || !l.safe.marking {
 		return nil
 	}
+	// A crash during the marking leaves the flag set, and the next start goes on with the entries that are not marked yet.
 	_, err = l.requireReconcile(func(r request) ([]ledger.Result, error) {
 		all, err := l.commitRequests([]request{r})
 		if err != nil {
@@ -206,6 +217,7 @@ func (l *Ledger) updateOnce(fn func(*bbolt.Tx) error) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
+		// As the committer does, with the same faults in tests.
 		return l.commitDurably(tx)
 	})
 }

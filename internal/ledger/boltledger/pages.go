@@ -13,10 +13,17 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// bbolt follows the numbers that it finds in pages without asking: one that leads back
-// up ends the process, and no recover helps. So the pages are looked at before bbolt
-// reads them: at the start those on the way to what the start reads, and all of them
-// before anything that reads the whole ledger.
+// This file reads bbolt's own page format. bbolt follows the page numbers that it finds without asking: one that leads back
+// up ends the process, and no recover helps. So pages are checked before bbolt reads them: at the start those that the start
+// reads, and all of them before anything that reads the whole ledger.
+//
+// bbolt's own check, Tx.Check in a child process, cannot take its place:
+//
+//   - At the start: G8 allows 100 ms from a cold file to ready. With 200,000 documents (784 MB, cold, two cores) opening took
+//     26 to 51 ms as it is, with this check in it. Tx.Check in a child took 5.7 to 7.9 s, 2.0 to 2.8 s of CPU and 311 MB, and
+//     all of it grows with the ledger. checkAllPages took 1.1 to 1.4 s and 20 to 25 MB.
+//   - In a running daemon: bbolt locks every file that it opens. A child cannot lock the file that its parent holds, and with
+//     the parent's own descriptor it would first weaken and then release the parent's lock.
 
 const (
 	flagBranch  = 0x01
@@ -59,16 +66,19 @@ func (t *pageTree) read(id uint64) (pg dbPage, err error) {
 	n := binary.NativeEndian
 	flags, overflow := n.Uint16(head[8:]), uint64(n.Uint32(head[12:]))
 	switch {
+	// Each page carries its own number: a write that the disk put in the wrong place shows here.
 	case n.Uint64(head) != id || flags != flagBranch && flags != flagLeaf:
 		return pg, damage("page %d is not what points to it", id)
 	case overflow >= t.p.count-id:
 		return pg, damage("page %d reaches beyond the file", id)
 	}
+	// Marked before its children are read: a circle is noticed at its first repetition.
 	if err := t.markReached(id, overflow); err != nil {
 		return pg, err
 	}
 	pg = dbPage{id: id, leaf: flags == flagLeaf, n: int(n.Uint16(head[10:]))}
 	if size := int((overflow + 1) * t.p.size); pg.leaf {
+		// One buffer for all leaves: a look at millions of pages leaves no garbage behind.
 		t.leaf = slices.Grow(t.leaf[:0], size)[:size]
 		pg.data = t.leaf
 	} else {
@@ -241,6 +251,7 @@ func checkOpeningPaths(f io.ReaderAt, p metaPage, line uint64) error {
 	if err != nil {
 		return err
 	}
+	// The depth alone bounds a circle from here on.
 	t.seen = nil // the ways share pages
 	ways := []func(dbPage) int{
 		func(dbPage) int { return 0 },
@@ -264,6 +275,7 @@ func checkOpeningPaths(f io.ReaderAt, p metaPage, line uint64) error {
 func (l *Ledger) checkAllPages(stop func() error) error {
 	for {
 		err := l.view(func(tx *bbolt.Tx) error { return l.checkPagesOf(tx, stop) })
+		// Two commits since the transaction began wrote over its meta page: a new transaction is taken.
 		if !errors.Is(err, errOvertaken) {
 			return err
 		}
@@ -273,6 +285,7 @@ func (l *Ledger) checkAllPages(stop func() error) error {
 // checkPagesOf looks at every page that tx can reach: each once, none of them free. It asks
 // stop at each, unless nil.
 func (l *Ledger) checkPagesOf(tx *bbolt.Tx, stop func() error) error {
+	// Read through a descriptor of its own and not through the mapping: a damaged disk then gives an error and no fault.
 	f, err := os.OpenFile(l.db.Path(), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
@@ -289,6 +302,7 @@ func (l *Ledger) checkPagesOf(tx *bbolt.Tx, stop func() error) error {
 		if err != nil {
 			return err
 		}
+		// Free pages count as reached: a tree that leads to one of them is damaged.
 		for _, id := range free {
 			if err := t.markReached(id, 0); err != nil {
 				return err

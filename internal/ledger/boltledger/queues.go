@@ -36,6 +36,7 @@ func readDue(tx *bbolt.Tx, s ledger.Step, lane string, now time.Time, limit int,
 		if err != nil {
 			return nil, next, err
 		}
+		// Asked before the entry is read: a worker that holds thousands would read them all each time.
 		if busy != nil && busy(key) {
 			continue
 		}
@@ -50,6 +51,7 @@ func readDue(tx *bbolt.Tx, s ledger.Step, lane string, now time.Time, limit int,
 			ready = append(ready, e)
 		}
 	}
+	// The engine sleeps until then. Nothing is lost by a crash: the index is stored, and the next start reads it again.
 	if k, _ := c.Seek(late); bytes.HasPrefix(k, prefix) {
 		_, at, _, err := decodeDueKey(k)
 		if err != nil {

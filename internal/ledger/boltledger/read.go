@@ -27,6 +27,7 @@ func (l *Ledger) Entry(key archive.Key) (e ledger.Entry, ok bool, err error) {
 }
 
 func readEntry(tx *bbolt.Tx, key archive.Key) (e ledger.Entry, ok bool, err error) {
+	// The open ones first: there are fewer of them, and most questions are about them.
 	for _, bucket := range [][]byte{openBucket, doneBucket} {
 		if record := tx.Bucket(bucket).Get(key[:]); record != nil {
 			e, err = decodeEntryAt(bucket, key[:], record)
@@ -183,6 +184,7 @@ func walkEntries(view func(func(*bbolt.Tx) error) error, from archive.Key, rever
 	for {
 		var page []ledger.Entry
 		more := false
+		// fn runs outside the transaction: a slow reader holds no pages.
 		err := view(func(tx *bbolt.Tx) (err error) { page, more, err = readEntries(tx, &from, reverse, buckets); return err })
 		if err != nil {
 			return fmt.Errorf("read entries: %w", err)
@@ -296,6 +298,7 @@ func readLines(tx *bbolt.Tx, from uint64) (lines [][]byte, err error) {
 			return nil, err
 		}
 		next := from + uint64(len(lines))
+		// A gap means that a block is gone. Skipping it would hide it from every reader.
 		if start > next {
 			return nil, damage("journal line %d is missing", next)
 		}
@@ -344,6 +347,7 @@ func headAt(tx *bbolt.Tx, n uint64) (h ledger.Head, err error) {
 	if err != nil {
 		return h, err
 	}
+	// The start of the chain is not read: a look at one block must not cost the whole journal.
 	h = ledger.Head{N: start - 1, Hash: b.prev}
 	for _, line := range b.lines {
 		if h.N == n {

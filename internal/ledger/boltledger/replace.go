@@ -59,6 +59,7 @@ func BeginReplacement(ctx context.Context, c ReplacementConfig) (r *Replacement,
 }
 
 func (r *Replacement) begin(ctx context.Context) (err error) {
+	// Nobody may commit to the old ledger while the new one is made: those commits would be lost.
 	if r.locked, err = lockOld(r.c.Dir); err != nil {
 		return err
 	}
@@ -68,6 +69,8 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	if err != nil && !errors.As(err, &broken) { // one that cannot be read tells nothing
 		return err
 	}
+	// Beside the old ledger, on the same file system: the last step is one rename. A crash leaves a directory that the next
+	// start sweeps away.
 	if r.dir, err = os.MkdirTemp(r.c.Dir, replacementDir+"*"); err != nil {
 		return err
 	}
@@ -76,6 +79,7 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	}
 	info := r.Ledger.Info()
 	switch {
+	// Putting another ledger here would make every claimed folder belong to a ledger that does not know it.
 	case outside != nil && outside.Ledger != info.ID:
 		return fmt.Errorf("%w: the head outside belongs to %q, this one would be %q", ledger.ErrOtherLedger, outside.Ledger, info.ID)
 	case r.c.Info.ID != "" && r.c.Info.ID != info.ID:
@@ -89,6 +93,7 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	if outside != nil && m.Cause == "" {
 		m.Cause = fmt.Sprintf("the outside head was at line %d", outside.N)
 	}
+	// The mark comes first: whatever happens from here on, nobody can open this ledger outside safe mode.
 	return r.Ledger.askCommitter(ctx, markRequest{
 		mark: m, note: r.c.Note, doubting: r.c.Backup != "", epoch: r.c.Epoch, replaced: outside, replacesHead: true,
 	}.apply)
@@ -103,6 +108,7 @@ func (r *Replacement) openBase(ctx context.Context) (err error) {
 		r.Ledger, err = r.config().open(opening{copied: true})
 		return err
 	}
+	// A copy: the backup itself is never opened for writing, and stays as it is whatever happens.
 	if err := copyFile(pathIn(r.dir, fileName), r.c.Backup); err != nil {
 		return err
 	}
@@ -112,6 +118,7 @@ func (r *Replacement) openBase(ctx context.Context) (err error) {
 	if r.Ledger, err = r.config().open(opening{copied: true}); err != nil {
 		return err
 	}
+	// All of it is checked before anything is replaced: a damaged backup must not take the place of a ledger.
 	found, err := r.Ledger.Verify(ctx)
 	if err != nil || len(found) == 0 {
 		return err
@@ -134,6 +141,7 @@ func (r *Replacement) Commit() (kept string, err error) {
 }
 
 func (r *Replacement) commit() (kept string, err error) {
+	// Closed and synced before it gets its place: what is renamed is whole.
 	if err := r.Ledger.Close(); err != nil {
 		return "", err
 	}
@@ -141,6 +149,7 @@ func (r *Replacement) commit() (kept string, err error) {
 		return "", err
 	}
 	place := pathIn(r.c.Dir, fileName)
+	// A second name for the old ledger. A crash after it leaves the old ledger in its place and a link beside it.
 	if kept, err = r.keepOld(fileName); err != nil {
 		return "", err
 	}
@@ -151,9 +160,11 @@ func (r *Replacement) commit() (kept string, err error) {
 		return kept, err
 	}
 	// From here on the new ledger is there. It knows whose head lies outside.
+	// The one step that replaces: a crash before it leaves the old ledger, a crash after it the new one.
 	if err := r.changeNameDurably(func() error { return os.Rename(pathIn(r.dir, fileName), place) }); err != nil {
 		return kept, err
 	}
+	// Opening writes the head anew, as any start after a crash here would.
 	l, err := Config{Dir: r.c.Dir, Location: r.c.Location, Fault: r.c.Fault}.open(opening{})
 	if err == nil {
 		err = l.Close()
@@ -168,6 +179,7 @@ func (r *Replacement) keepOld(name string) (kept string, err error) {
 	}
 	word := map[string]string{ledger.MarkRestored: "restore", ledger.MarkRebuilt: "rebuild"}[r.c.Mark.Name]
 	to := pathIn(r.c.Dir, fmt.Sprintf("%s.before-%s-%s", name, word, timeInName(r.c.Mark.At)))
+	// A link and no rename: the old ledger stays in its place until the new one takes it.
 	err = r.changeNameDurably(func() (err error) { to, err = linkUnderFreeName(pathIn(r.c.Dir, name), to); return err })
 	return filepath.Base(to), err
 }
@@ -178,6 +190,8 @@ func (r *Replacement) dropUnreadableHead() error {
 	if _, err := readHead(r.c.Dir); err == nil {
 		return nil
 	}
+	// A crash after this leaves the old ledger without a head. It could not be opened before either, and the replacement can be
+	// begun again.
 	return r.changeNameDurably(func() error { return os.Remove(pathIn(r.c.Dir, headName)) })
 }
 
@@ -189,6 +203,7 @@ func (r *Replacement) changeNameDurably(fn func() error) error {
 	if err := fn(); err != nil {
 		return err
 	}
+	// Before the next step: names must reach the disk in the order in which they were given.
 	if err := syncDir(r.c.Dir); err != nil {
 		return err
 	}
@@ -223,6 +238,7 @@ func removeReplacement(dir string) error {
 		return nil
 	}
 	errs := []error{err}
+	// By name, one by one: a directory that holds anything else is left alone.
 	names := []string{pathIn(dir, fileName), pathIn(dir, headName)}
 	for _, e := range entries {
 		if isCopy(e) {
@@ -247,6 +263,7 @@ func sweepLeftovers(dir string) {
 		switch {
 		case isCopy(e):
 			_ = os.Remove(pathIn(dir, e.Name()))
+		// A replacement that was never committed. Whoever began it has died: the lock of the ledger is ours.
 		case e.IsDir() && isNumbered(e.Name(), replacementDir, ""):
 			_ = removeReplacement(pathIn(dir, e.Name()))
 		}
@@ -299,6 +316,7 @@ func copyFile(to, from string) (err error) {
 	if err != nil {
 		return err
 	}
+	// Synced before it is opened as a ledger: bbolt trusts what it reads.
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Sync(), out.Close())
 }
@@ -322,6 +340,7 @@ func Restore(ctx context.Context, c ReplacementConfig) (done RestoreResult, err 
 		return done, err
 	}
 	defer func() { err = errors.Join(err, r.Discard()) }()
+	// Before the ledger gets its place: nobody can act on an entry of it before it is marked.
 	done.Unreconciled, err = r.Ledger.requireReconcile(func(q request) ([]ledger.Result, error) {
 		if q.do != nil {
 			return nil, r.Ledger.askCommitter(ctx, q.do)

@@ -32,6 +32,7 @@ func (l *Ledger) Reserve(room int64) (held int64, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("reserve room for the ledger: %w", err)
 	}
+	// A descriptor of its own: bbolt's size of the file stays what bbolt knows.
 	defer f.Close()                        // nothing was written through it
 	for held = room; held > 0; held /= 2 { // what the disk cannot give whole it may give in part
 		if held < leastReserve && held < room {

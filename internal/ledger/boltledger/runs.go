@@ -120,6 +120,7 @@ func firstAt(chunk []byte, word uint64) int {
 func (x *nameIndex) mustAsk(i int, word uint64) bool {
 	r := x.runs[i]
 	switch {
+	// A run in the making has the first chunks of what it replaces; the others are still in the old runs.
 	case r.making:
 		return r.chunkOf(word) < r.done
 	case r.into != 0:
@@ -162,6 +163,7 @@ func (x *nameIndex) addRun(b *bbolt.Bucket, level uint8, ps []pair) error {
 	}
 	x.next++
 	r := run{number: x.next, level: level, pairs: uint64(len(ps))}
+	// In front: a look-up must find the entry that took a name last.
 	x.runs = slices.Insert(x.runs, 0, r)
 	for chunk := uint64(0); len(ps) > 0; chunk++ {
 		n := sort.Search(len(ps), func(i int) bool { return r.chunkOf(ps[i].hash) > chunk })
@@ -208,6 +210,7 @@ func (x *nameIndex) planMerges() {
 		x.next++
 		to := run{number: x.next, level: from[0].level + 1, making: true}
 		for j := range from {
+			// Stored with the commit: after a crash the merge goes on at the chunk where it stood.
 			from[j].into = to.number
 			to.pairs += from[j].pairs
 		}
@@ -249,6 +252,7 @@ func (x *nameIndex) mergeChunk(b *bbolt.Bucket, at int) (int, error) {
 		if part := part[firstAt(part, first)*pairSize : upto*pairSize]; len(part) > 0 {
 			parts = append(parts, part)
 		}
+		// The old chunk goes in the transaction that writes the new one: each name is always in exactly one of them.
 		if last {
 			if err := b.Delete(from.chunkKey(chunk)); err != nil {
 				return 0, err

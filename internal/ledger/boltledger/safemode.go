@@ -34,6 +34,7 @@ func (l *Ledger) CommitMark(ctx context.Context, m ledger.Mark, note *ledger.Not
 
 // askCommitter has the committer do something about the ledger as a whole, and waits for it.
 func (l *Ledger) askCommitter(ctx context.Context, do func(*groupCommit) (refused, err error)) error {
+	// Room for one answer: a caller that stops waiting holds up nobody. What it asked for may still be done.
 	answer := make(chan error, 1)
 	l.enqueue(request{do: do, then: func(rs []ledger.Result, err error) {
 		if err == nil && len(rs) == 1 {
@@ -78,16 +79,19 @@ func (m markRequest) apply(g *groupCommit) (refused, err error) {
 			return fmt.Errorf("mark the ledger as %s: it needs a vault and an outcome: %w", m.mark.Name, ledger.ErrIllegal), nil
 		}
 	}
+	// The budget is read and counted in this transaction: two commands at once cannot both take the last download.
 	if refused, err := g.countFetch(m); refused != nil || err != nil {
 		return refused, err
 	}
 	at := m.mark.At.Round(0).UTC()
+	// Read before the mark is written: the mark itself is not a thing that the ledger was sure of.
 	last, err := g.lastLineTime()
 	if err != nil {
 		return nil, err
 	}
 	g.marks++
 	m.mark.At = at
+	// The line and what it means are one commit: no crash leaves safe mode without its reason in the journal.
 	line := ledger.MarkLine(g.head.N+1, uint32(g.marks), m.mark).Encode()
 	g.head, g.lines, g.touched = g.head.Next(line), append(g.lines, line), true
 	if m.note != nil {
@@ -102,6 +106,7 @@ func (m markRequest) writeMeta(g *groupCommit, last time.Time) error {
 	switch {
 	case m.mark.Name == ledger.MarkReconciled:
 		g.safe = nil
+		// Safe mode ends with this commit. A crash before it repeats the questions to the service, and nothing else.
 		if err := meta.Delete(safeKey); err != nil {
 			return err
 		}
@@ -113,6 +118,7 @@ func (m markRequest) writeMeta(g *groupCommit, last time.Time) error {
 		if g.safe != nil {
 			s = s.joinedWith(*g.safe)
 		}
+		// While this is set, whoever opens the ledger first finishes the marking of its entries.
 		s.marking = s.marking || m.doubting
 		g.safe, g.alarmed = &s, laterOf(g.alarmed, m.mark.At)
 		if err := meta.Put(safeKey, safeForm.encode(&s)); err != nil {
@@ -120,6 +126,7 @@ func (m markRequest) writeMeta(g *groupCommit, last time.Time) error {
 		}
 	}
 	if m.replacesHead {
+		// Written before the rename that puts this ledger in its place: a crash right after the rename is then no rollback.
 		r := newReplacedHead(m.replaced)
 		if err := meta.Put(replacedKey, replacedForm.encode(&r)); err != nil {
 			return err
@@ -141,6 +148,7 @@ func (s safeMode) joinedWith(old safeMode) safeMode {
 	if old.KnownUntil.Before(s.KnownUntil) {
 		s.KnownUntil = old.KnownUntil
 	}
+	// Damage must be looked for again before safe mode ends, so it is the cause that stays.
 	if old.Mark == ledger.MarkDamaged {
 		s.Mark, s.Cause = old.Mark, old.Cause
 	}
@@ -156,6 +164,7 @@ func (g *groupCommit) lastLineTime() (time.Time, error) {
 		if err != nil {
 			return time.Time{}, err
 		}
+		// The time would be that of another line, and safe mode would trust too much.
 		if lines = b.lines; start+b.count-1 != g.head.N {
 			return time.Time{}, damage("the journal does not end at line %d", g.head.N)
 		}
@@ -173,6 +182,7 @@ func (g *groupCommit) lastLineTime() (time.Time, error) {
 
 // enterRolledBack marks a ledger that is behind its outside head.
 func (l *Ledger) enterRolledBack(m ledger.Mark, outside *headRecord) error {
+	// The mark of the first attempt stands; only the marking of entries is left to do.
 	if l.safe != nil && l.safe.marking {
 		return nil // a crash interrupted it, or the restore that it came from
 	}
@@ -187,6 +197,7 @@ func (l *Ledger) enterRolledBack(m ledger.Mark, outside *headRecord) error {
 // requireReconcile makes every entry that is not at rest suspect, in commits of bounded size, and
 // then notes that this is done. It returns how many it doubted.
 func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) (n int, err error) {
+	// The time of the mark, also when a crash spread the work over two starts.
 	at := archive.Instant{Wall: l.safe.Since}
 	var from archive.Key
 	for more := true; more; {
@@ -196,6 +207,7 @@ func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) 
 			var err error
 			page, more, err = readEntries(tx, &from, false, [][]byte{openBucket})
 			for _, e := range page {
+				// A former start that crashed has marked it already.
 				if !e.NeedsReconcile {
 					cs = append(cs, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.ReconcileRequired{}}, At: at})
 				}
@@ -219,6 +231,7 @@ func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) 
 		}
 		n += len(cs)
 	}
+	// Last: a crash before this commit makes the next start look at all open entries once more.
 	_, err = apply(request{do: endRequireReconcile})
 	return n, err
 }

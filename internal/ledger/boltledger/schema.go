@@ -335,6 +335,7 @@ func (r *replacedHead) matches(outside *headRecord) bool {
 // and the generation), what the spool tells (where the package lies), and what nobody asks for
 // once the entry is at rest (the digest that went along with an upload).
 func encodeEntry(e ledger.Entry, home []byte) []byte {
+	// Left out where it can be computed: sixteen bytes of every entry.
 	if e.ID == identityOf(e, e.Generation) {
 		e.ID = archive.ID{}
 	}
@@ -352,6 +353,7 @@ func decodeEntry(record []byte) (ledger.Entry, error) {
 	if err == nil && (e.State == ledger.None || e.State > ledger.Quarantined || e.Source > ledger.Gone) {
 		err = fmt.Errorf("read Entry: state %d, source %d", e.State, e.Source)
 	}
+	// Computed again, so that readers never see the difference.
 	if e.ID.IsZero() && !e.FirstID.IsZero() {
 		e.ID = identityOf(e, e.Generation)
 	}

@@ -10,6 +10,7 @@ import (
 // checkSharedNames holds what no entry can know alone: whose an identity, a number or an object at
 // the store is. It also takes the document that comes with a seal.
 func (g *groupCommit) checkSharedNames(d *draft, after ledger.Entry, ev ledger.Event, doc *ledger.Document) error {
+	// All of this runs in the transaction of the commit: what was looked up before may be out of date.
 	switch ev := ev.(type) {
 	case ledger.Refused, ledger.FoundDuplicate:
 		return acceptAsRead(d, after, doc)
@@ -46,6 +47,7 @@ func acceptAsRead(d *draft, after ledger.Entry, doc *ledger.Document) error {
 	if doc == nil || d.doc == doc { // the change seals it before
 		return nil
 	}
+	// The document of a sealed entry holds the salt of its seal. Overwriting it would break the proof.
 	if after.WasSealed() || !doc.IsOnlyAsRead() {
 		return fmt.Errorf("refuse %s: its document is that of a sealed folder: %w", after.Key, ledger.ErrIllegal)
 	}
@@ -110,6 +112,7 @@ func (g *groupCommit) checkSeal(d *draft, key archive.Key, p archive.Package, se
 // bindSealed binds the names of a sealed entry. Where they are not its alone, the entry must say so: what was looked up
 // before this transaction may have missed one that was sealed meanwhile.
 func (g *groupCommit) bindSealed(d *draft, e ledger.Entry, ev ledger.Sealed) error {
+	// The identity first: without it nothing else of the entry may be bound.
 	if err := g.bindIdentity(d, e, ev.ID, ev.Supersedes); err != nil {
 		return err
 	}
@@ -132,6 +135,7 @@ func (g *groupCommit) bindIdentity(d *draft, e ledger.Entry, id archive.ID, supe
 	if taken && first.key != supersedes {
 		return &ledger.TakenError{What: ledger.TakenID, By: first.key}
 	}
+	// Kept in the draft: a refusal later in this change leaves the identity with its former holder.
 	d.bindings = append(d.bindings, nameBinding{idName(id), holder{key: e.Key}})
 	return nil
 }
@@ -176,6 +180,7 @@ func (g *groupCommit) bindGeneration(d *draft, e ledger.Entry, id archive.ID) er
 	if err != nil {
 		return err
 	}
+	// The chain of superseded entries ends at the first one, so the loop ends.
 	for k := e.Supersedes; taken && k != has.key; {
 		if k.IsZero() {
 			return &ledger.TakenError{What: ledger.TakenID, By: has.key}
@@ -193,6 +198,7 @@ func (g *groupCommit) bindGeneration(d *draft, e ledger.Entry, id archive.ID) er
 // addObjectDigest adds to a ticket the digest of the object that its address leads to. Only the ledger has the key.
 func (l *Ledger) addObjectDigest(ev ledger.Event) ledger.Event {
 	if got, ok := ev.(ledger.TicketReceived); ok {
+		// The address itself is wiped once it is spent; its digest stays and recognises the object for ever.
 		got.Ticket.Object = got.Ticket.URL.ObjectDigest(l.secret.key[:])
 		return got
 	}
@@ -251,6 +257,7 @@ func (g *groupCommit) bindServiceName(d *draft, e ledger.Entry, name []byte, gen
 				return err
 			}
 		}
+		// The service bound one number to two documents. Nothing may be uploaded on such an answer.
 		if identityOf(had, first.generation) != id {
 			return &ledger.TakenError{What: what, By: first.key}
 		}

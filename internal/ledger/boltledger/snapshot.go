@@ -29,6 +29,7 @@ func (l *Ledger) Snapshot(fn func(*Snapshot) error) error {
 		if err != nil {
 			return fmt.Errorf("read ledger: %w", err)
 		}
+		// Head, balance and entries come from one transaction: they agree with one another whatever is committed meanwhile.
 		return fn(&Snapshot{Head: s.head, Balance: s.balance(), tx: tx})
 	})
 }

@@ -52,6 +52,7 @@ func openForReading(name string, _ int, _ os.FileMode) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A shared lock: several readers at once, and none while the daemon works.
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = ledger.ErrLocked

@@ -30,6 +30,7 @@ func decodeTotal(k, v []byte) (ledger.Total, error) {
 
 // addTotals adds what the service archived between two revisions of an entry.
 func (l *Ledger) addTotals(tx *bbolt.Tx, before, after ledger.Entry) error {
+	// Only what is new counts: the same success is told again with every later answer.
 	had := before.Transactions()
 	for _, t := range after.Transactions() {
 		if slices.ContainsFunc(had, func(o ledger.Transaction) bool { return o.Remote == t.Remote }) {
@@ -98,6 +99,7 @@ func (l *Ledger) recountEntries(tx *bbolt.Tx, next func(error) error) (*recount,
 	for _, bucket := range [][]byte{openBucket, doneBucket} {
 		c := tx.Bucket(bucket).Cursor()
 		for k, v := c.First(); k != nil; k, v = c.Next() {
+			// A record that cannot be read is not counted; the caller decides whether that ends the count.
 			e, err := decodeEntryAt(bucket, k, v)
 			if err == nil {
 				r.addEntry(l, e)
@@ -116,6 +118,7 @@ func (l *Ledger) rebuildTotals(tx *bbolt.Tx) error {
 	if err != nil {
 		return err
 	}
+	// In one transaction with the new ones: a crash leaves the old totals and the old zone.
 	if err := tx.DeleteBucket(totalsBucket); err != nil {
 		return err
 	}

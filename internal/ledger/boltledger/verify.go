@@ -56,6 +56,7 @@ func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]ledger
 		{scanBucket, func() error { return c.eachRecord(scanBucket, c.checkScan) }},
 		{journalBucket, c.checkChain},
 	}
+	// Pages first: bbolt follows a wrong page number without asking, and could end the process.
 	for i, p := range passes {
 		err := p.run()
 		var broken *ledger.DamageError
@@ -67,6 +68,7 @@ func (l *Ledger) VerifySlowly(ctx context.Context, rest time.Duration) ([]ledger
 		case err != nil:
 			return c.found, fmt.Errorf("verify ledger: %w", err)
 		}
+		// The records below a damaged page cannot be read safely.
 		if i == 0 && len(c.found) > 0 {
 			return append(c.found, ledger.Problem{Where: string(p.bucket), What: "what lies on them was not read"}), nil
 		}
@@ -119,6 +121,7 @@ func (c *checker) eachRecord(bucket []byte, fn func(tx *bbolt.Tx, k, v []byte) e
 		}
 		err := c.ledger.view(func(tx *bbolt.Tx) error {
 			cur := tx.Bucket(bucket).Cursor()
+			// A new transaction each time: the committer can use replaced pages again in between.
 			k, v := cur.Seek(last)
 			if last != nil && bytes.Equal(k, last) {
 				k, v = cur.Next()
@@ -127,6 +130,7 @@ func (c *checker) eachRecord(bucket []byte, fn func(tx *bbolt.Tx, k, v []byte) e
 				if err := fn(tx, k, v); err != nil {
 					return err
 				}
+				// Copied: the key belongs to the transaction.
 				last = append(last[:0], k...)
 				k, v = cur.Next()
 			}
@@ -181,6 +185,7 @@ func (c *checker) compareRecount() error {
 				return err
 			}
 		}
+		// Each revision and each mark has one line, and the journal begins with a line of its own.
 		if r.revs+s.marks+1 != s.head.N {
 			if err := c.reportProblem(metaBucket, "the entries and marks tell of %d events, the journal of %d", r.revs+s.marks, s.head.N-1); err != nil {
 				return err
@@ -219,10 +224,12 @@ func (c *checker) checkEntry(bucket, other []byte) func(tx *bbolt.Tx, k, v []byt
 			return c.reportError(bucket, err)
 		}
 		var wrong []string
+		// An entry in both buckets would be worked on and looked up in two different states.
 		if !bytes.Equal(bucketOf(e), bucket) || tx.Bucket(other).Get(k) != nil {
 			wrong = append(wrong, "lies in the wrong bucket, or in both")
 		}
 		for _, d := range [][]byte{dueKey(e), attentionKey(e)} {
+			// Such an entry would never be worked on again: the engine reads the due index and nothing else.
 			if d != nil && tx.Bucket(dueBucket).Get(d) == nil {
 				wrong = append(wrong, "is not in the due index")
 			}
@@ -253,6 +260,7 @@ func (c *checker) checkDocument(tx *bbolt.Tx, k, v []byte) error {
 		_, err = documentForm.decode(v)
 	}
 	if err == nil {
+		// An erasable part that no entry leads to could never be erased.
 		if _, ok, readErr := readEntry(tx, key); readErr == nil && !ok && !(isNote(k) && key.IsZero()) { // a mark's
 			err = errors.New("its entry does not exist")
 		}
@@ -287,6 +295,7 @@ func (c *checker) checkChain() error {
 			err = damage("block %d does not follow line %d", start, h.N)
 		}
 		if err != nil {
+			// One break is one problem: the lines behind it are checked from the hash that their block states.
 			h = ledger.Head{N: start - 1, Hash: b.prev} // go on behind the break
 			if err := c.reportError(journalBucket, err); err != nil {
 				return err
@@ -338,6 +347,7 @@ func (c *checker) checkReason(tx *bbolt.Tx, l ledger.Line) error {
 // checkChainEnd holds the refolded chain against the journal as it went on meanwhile.
 func (c *checker) checkChainEnd(h ledger.Head) error {
 	return c.ledger.view(func(tx *bbolt.Tx) error {
+		// The journal may have grown since: the head at the last line that was read must be the one that the chain gave.
 		kept, err := headAt(tx, h.N)
 		if err == nil && kept != h {
 			err = damage("the chain does not lead to the head")
@@ -349,6 +359,7 @@ func (c *checker) checkChainEnd(h ledger.Head) error {
 			if err == nil && s.head != last {
 				err = damage("the head is not that of the last line")
 			}
+			// A summary that forgot an alarm would let safe mode look as if it had never been.
 			if err == nil && s.alarmed.Before(c.alarmed) { // a later one came meanwhile
 				err = damage("the ledger was last put back or found damaged at %s, it remembers %s", c.alarmed, s.alarmed)
 			}

@@ -50,6 +50,7 @@ func unfoundNames(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
 // wasTakenOver reports whether an identity of one entry may lead to has: an identity is taken
 // over only from the entry that is superseded.
 func wasTakenOver(tx *bbolt.Tx, has, from archive.Key) (bool, error) {
+	// Bounded: a damaged chain of superseded entries may lead in a circle.
 	for steps := 0; steps < maxProblems && !has.IsZero(); steps++ {
 		if has == from {
 			return true, nil
@@ -89,6 +90,7 @@ func (c *checker) checkName(tx *bbolt.Tx, k, v []byte) error {
 	if err != nil {
 		return nil // reported where it lies
 	}
+	// A key of its own is only for what an entry lists no more. One that is listed too could lead elsewhere than the run does.
 	if _, listed := bearsName(e, k); !ok || listed || e.Pruned.Total() == 0 || h.generation > e.Generation {
 		return c.reportProblem(findBucket, "a name (%q) leads to entry %s, which does not bear it", k[:1], h.key)
 	}

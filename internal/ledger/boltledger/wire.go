@@ -57,6 +57,7 @@ func (m *message[T]) decode(record []byte) (T, error) {
 	if n < 1 {
 		return v, fmt.Errorf("read %s: %w", m.name, errShort)
 	}
+	// Before anything is believed: the codec byte and every length are covered too.
 	if have, want := crc32.Checksum(record[:n], castagnoli), binary.BigEndian.Uint32(record[n:]); have != want {
 		return v, fmt.Errorf("read %s: checksum is %08x, the record says %08x", m.name, have, want)
 	}
@@ -86,6 +87,7 @@ func (m *message[T]) parseFields(v *T, b []byte) error {
 		for next < len(m.fields) && m.fields[next].num < num {
 			next++
 		}
+		// Refused and not skipped: the record would lose the field when it is written next.
 		if next == len(m.fields) || m.fields[next].num != num {
 			return fmt.Errorf("read %s: field %d is unknown or out of order", m.name, num)
 		}
