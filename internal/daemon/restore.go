@@ -252,7 +252,7 @@ func OpenDrops(cfg Config, l *boltledger.Ledger) (drops []recovery.Drop, done fu
 	}
 	for _, dc := range cfg.Drops {
 		dc.Rules.Vault = dc.Vault
-		r := &room{d: d, cfg: dc, why: errNotOpened, look: watch.Rules{Sidecar: dc.Rules.Sidecar, Junk: packager.IsJunkName}}
+		r := &room{d: d, cfg: dc, why: errNotOpened, look: watch.Rules{Sidecar: dc.Rules.Sidecar, IsJunk: packager.IsJunkName}}
 		rooms = append(rooms, r)
 		if err := r.open(); err != nil {
 			return nil, nil, errors.Join(err, done())

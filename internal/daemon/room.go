@@ -42,7 +42,7 @@ type room struct {
 var errNotOpened = errors.New("the drop folder is not open yet; if that lasts, its file server does not answer")
 
 func (d *Daemon) newRoom(cfg Drop) (*room, error) {
-	r := &room{d: d, cfg: cfg, why: errNotOpened, look: watch.Rules{Sidecar: cfg.Rules.Sidecar, Junk: packager.IsJunkName}}
+	r := &room{d: d, cfg: cfg, why: errNotOpened, look: watch.Rules{Sidecar: cfg.Rules.Sidecar, IsJunk: packager.IsJunkName}}
 	r.clerk = newClerk(r)
 	r.probe = r.newProbe()
 	r.cfg.Rules.Vault = cfg.Vault
@@ -54,8 +54,8 @@ func (d *Daemon) newRoom(cfg Drop) (*room, error) {
 	var err error
 	r.watcher, err = watch.New(watch.Config{
 		Path: cfg.Path, Settle: cfg.Settle, Rescan: cfg.Rescan, Mode: cfg.Mode,
-		Complete: watch.Completeness(r.cfg.Rules.Complete), Rules: r.look, Reserved: drop.IsOwnName,
-		IsComplete: r.isComplete, Check: r.check, OnChange: r.clerk.poke, OpenEvents: d.cfg.Events, FirstSeen: d.scans.seen(cfg),
+		Complete: watch.Completeness(r.cfg.Rules.Complete), Rules: r.look, IsReserved: drop.IsOwnName,
+		IsComplete: r.isComplete, CheckDropFolder: r.check, OnChange: r.clerk.poke, OpenEvents: d.cfg.Events, FirstSeen: d.scans.seen(cfg),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("drop %s: %w", cfg.Name, err)

@@ -106,7 +106,7 @@ func TestBurst_I22_NoneIsLost(t *testing.T) {
 			b := newBurst(t, n)
 			var overflows atomic.Int64
 			heed := make(chan struct{})
-			w, end := b.watch(Config{Settle: 200 * time.Millisecond, Rescan: time.Hour, Complete: complete, Max: most, OpenEvents: held(heed, &overflows)})
+			w, end := b.watch(Config{Settle: 200 * time.Millisecond, Rescan: time.Hour, Complete: complete, MaxObserved: most, OpenEvents: held(heed, &overflows)})
 			began := time.Now()
 			b.move(0, n/2)
 			b.noise(15_000)

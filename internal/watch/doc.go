@@ -1,18 +1,22 @@
-// Package watch says which folders of a drop folder changed and have settled, and what is not taken yet and why.
+// Package watch reports which folders of a drop folder changed and have settled, and what is not taken yet and why.
 //
-// Events are a hint, the rescan is the truth: a watcher whose events are lost, dead or impossible finds the same folders,
-// only later. A folder has settled when two looks of ours, at least Settle apart, saw the same; an old mtime proves nothing.
-// Only the drop folder itself is watched, names are read in chunks, and at most Max folders are under observation at a
-// time. What is remembered of folders without a sidecar ends at 100,000 for each drop folder: about 60 bytes for each and 4 MiB
-// for all their names, in all some 10 MiB. A folder that cannot be taken waits for its own next turn and delays no other.
+// Events are a hint, the rescan is the truth. A watcher whose events are lost, or that gets none, finds the same folders,
+// only later. A folder has settled when two scans of ours, at least Settle apart, saw the same state; an old mtime proves
+// nothing.
 //
-// It never changes anything on disk, never opens a file and never follows a link. A drop folder that vanished, was
-// replaced or unmounted is paused, never seen as empty.
+// Memory and work are bounded. Only the drop folder itself is watched, not its sub-folders. Names are read in chunks, and at
+// most Max folders are under observation at a time. The watcher remembers at most 100,000 folders without a sidecar: about 60
+// bytes for each and 4 MiB for their names, some 10 MiB for each drop folder. A folder that cannot be taken is tried again at
+// its own times and delays no other.
 //
-// Nothing here is kept over a crash: a new watcher looks at everything afresh and settles it once more. Since when a thing lies
-// there it can be told (Config.FirstSeen).
+// The package changes nothing on disk, opens no file and follows no link. A drop folder that vanished, was replaced or is not
+// mounted is paused; it is never seen as empty.
 //
-// The exported names are more than usual because every reason for not taking a folder is one, for the pages that show them.
+// Nothing is kept over a crash: a new watcher scans everything again and lets it settle once more. The caller can tell it since
+// when each item was there (Config.FirstSeen).
+//
+// The package has more exported names than usual, because each reason for not taking a folder has one, for the pages that
+// show it.
 package watch
 
 import (
@@ -33,10 +37,11 @@ const (
 	Poll   Mode = "poll"
 )
 
-// Completeness says what tells that a folder is whole, beside its sidecar and the absence of temporary names.
+// Completeness says what shows that a folder is whole, beside its sidecar and the absence of temporary names.
 type Completeness string
 
-// Quiet asks for two equal looks at least Settle apart. List asks Config.IsComplete, Marker for a ".done" file; both then need no settling, unless nothing tells (ErrNoFileList).
+// Quiet: two equal scans at least Settle apart. List: Config.IsComplete says so. Marker: there is a ".done" file. With List and
+// Marker a folder need not settle, except where there is no list ([ErrNoFileList]).
 const (
 	Quiet  Completeness = "quiet"
 	List   Completeness = "list"
@@ -46,44 +51,45 @@ const (
 // Folder is a folder that can be taken.
 type Folder struct {
 	Name      string    // a direct child of the drop folder, byte for byte as on disk
-	Scan      Scan      // what the last look saw
+	Scan      Scan      // the last one
 	FirstSeen time.Time // when it was first seen
 }
 
-// ErrNoFileList is IsComplete's where nothing tells what belongs to the folder: then it settles, as with Quiet, and whoever takes
-// it says what is wrong with it.
+// ErrNoFileList is what IsComplete returns where no list says what belongs to the folder. The folder then settles as with
+// [Quiet], and whoever takes it says what is wrong with it.
 var ErrNoFileList = errors.New("nothing tells what belongs to the folder")
 
-// Config is what a watcher of one drop folder needs. Zero values of Mode, Complete, Max and Parallel stand for their defaults.
+// Config is what a watcher of one drop folder needs. Zero values of Mode, Complete, MaxObserved and MaxTakes stand for their
+// defaults.
 type Config struct {
-	Path     string
-	Settle   time.Duration // at least 1 ms
-	Rescan   time.Duration // at least 1 ms
-	Mode     Mode          // default Auto
-	Complete Completeness  // default Quiet
-	Rules    Rules
-	Max      int // folders under observation at once; default 10,000
-	Parallel int // folders being taken at once, so that they share syncs of the directories above them; default 32
+	Path        string
+	Settle      time.Duration // at least 1 ms
+	Rescan      time.Duration // between two rescans; at least 1 ms
+	Mode        Mode          // default Auto
+	Complete    Completeness  // default Quiet
+	Rules       Rules
+	MaxObserved int // folders under observation at once; default 10,000
+	MaxTakes    int // folders being taken at once, so that they share syncs of the directories above them; default 32
 
-	// Reserved tells names directly in the drop folder that are not people's. nil: none.
-	Reserved func(name string) bool
+	// IsReserved reports the names directly in the drop folder that are vaultd's own. nil: none.
+	IsReserved func(name string) bool
 
-	// IsComplete tells for List whether all that belongs to the folder is there; its error says what is missing. Where
-	// nothing tells that (a sidecar that makes no sense, because it is wrong or half written) it is ErrNoFileList.
+	// IsComplete is for List. It returns nil when all that belongs to the folder is there, else an error that says what is
+	// missing, or ErrNoFileList where the sidecar makes no sense, because it is wrong or half written.
 	IsComplete func(ctx context.Context, root *os.Root, f Folder) error
 
-	// Check is asked, at least before each rescan, whether this is still the right drop folder. It may accept another
-	// device or inode than the one seen first: a file system that was mounted again. nil: only device and inode count.
-	Check func() error
+	// CheckDropFolder is called, at least before each rescan, to ask whether this is still the right drop folder. It may accept
+	// another device or inode than the one seen first: a file system that was mounted again. nil: only device and inode count.
+	CheckDropFolder func() error
 
-	// OnChange is told after every pass that may have changed the Snapshot; it must not block. nil: nobody listens.
+	// OnChange is called after each pass that may have changed the Snapshot. It must not block. nil: nobody listens.
 	OnChange func()
 
-	// FirstSeen says since when what lies in the drop folder was seen by the watcher before this one, by name. It counts until the
+	// FirstSeen says, by name, when the watcher before this one first saw what lies in the drop folder. It counts until the
 	// first rescan has ended. nil: nothing is known.
 	FirstSeen map[string]time.Time
 
-	// OpenEvents starts to listen for changes directly in path. nil: the kernel's.
+	// OpenEvents starts to listen for changes directly in path. nil: the kernel's events.
 	OpenEvents func(path string) (EventSource, error)
 }
 
@@ -94,14 +100,14 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Complete == "" {
 		c.Complete = Quiet
 	}
-	if c.Max <= 0 {
-		c.Max = 10_000
+	if c.MaxObserved <= 0 {
+		c.MaxObserved = 10_000
 	}
-	if c.Parallel <= 0 {
-		c.Parallel = 32
+	if c.MaxTakes <= 0 {
+		c.MaxTakes = 32
 	}
-	if c.Reserved == nil {
-		c.Reserved = func(string) bool { return false }
+	if c.IsReserved == nil {
+		c.IsReserved = func(string) bool { return false }
 	}
 	if c.OnChange == nil {
 		c.OnChange = func() {}
@@ -121,7 +127,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// scanInterval is how often a folder that is changing is looked at: what it adds to Settle in the worst case.
+// scanInterval is the time between two scans of a folder that is changing. In the worst case it adds to Settle.
 func (c Config) scanInterval() time.Duration {
 	return min(max(c.Settle/2, 10*time.Millisecond), 5*time.Second, c.Settle)
 }

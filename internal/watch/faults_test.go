@@ -26,7 +26,7 @@ func TestWatcher_VanishedReplacedRefused(t *testing.T) {
 		}
 		return nil
 	}
-	inBubble(t, Config{Check: check}, func(b *bench) {
+	inBubble(t, Config{CheckDropFolder: check}, func(b *bench) {
 		write(t, b.path, "f/metadata.json", "stray")
 		b.run()
 		b.pass(10 * time.Second)
@@ -64,7 +64,7 @@ func TestWatcher_VanishedReplacedRefused(t *testing.T) {
 
 // A file system that is mounted again may come with another device: who knows the folder by its mark decides.
 func TestWatcher_RightFolderUnderAnotherInode(t *testing.T) {
-	inBubble(t, Config{Check: func() error { return nil }}, func(b *bench) {
+	inBubble(t, Config{CheckDropFolder: func() error { return nil }}, func(b *bench) {
 		b.run()
 		os.Rename(b.path, b.path+".aside")
 		b.pass(2 * time.Minute)
@@ -271,7 +271,7 @@ func TestWatcher_HostileNames(t *testing.T) {
 // under the name it had last, and no other.
 func TestWatcher_I22_RenameStorm(t *testing.T) {
 	for seed := range uint64(20) {
-		inBubble(t, Config{Max: 30}, func(b *bench) {
+		inBubble(t, Config{MaxObserved: 30}, func(b *bench) {
 			r := rand.New(rand.NewPCG(seed, 0))
 			b.run()
 			complete := map[string]bool{}

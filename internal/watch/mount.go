@@ -10,22 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errIsMount says that a folder, or something in it, is a mount of its own: it cannot be taken, and what lies in it is not looked at.
+// errIsMount says that a folder, or something in it, is a mount of its own. It cannot be taken, and the mount is not entered.
 var errIsMount = fmt.Errorf("is a mount of its own: %w", syscall.EXDEV)
 
-// fileStat is what one look at a file saw, and the mount through which the look went.
+// fileStat describes a file and the mount through which it was reached. It is smaller than durable.FileStat and made without an
+// allocation, because a watcher makes one for each file at each scan.
 type fileStat struct {
 	unix.Stat_t
 	mount uint64 // 0: this kernel does not tell
 }
 
-// isOnOtherMount reports whether s, something in the directory that parent saw, lies on another mount. A kernel before 5.8 does not
-// tell mounts apart: then only another device is seen, and of directories alone. Whoever claims the folder looks by other means.
+// isOnOtherMount reports whether s, an entry of the directory parent, lies on another mount than parent. A kernel before 5.8 does
+// not tell mounts apart: then directories are compared by device. Whoever claims the folder reads the table of mounts.
 func (s fileStat) isOnOtherMount(parent fileStat) bool {
 	return s.mount != parent.mount || s.Mode&unix.S_IFMT == unix.S_IFDIR && s.Dev != parent.Dev
 }
 
-// statAt looks at the file name in dir, or with AT_EMPTY_PATH at dir itself. It is one call.
+// statAt describes the file name in dir, or with AT_EMPTY_PATH dir itself. It makes one system call.
 func statAt(dir *os.File, name string, flags int) (s fileStat, err error) {
 	raw, err := dir.SyscallConn()
 	if err != nil {

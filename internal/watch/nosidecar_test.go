@@ -16,7 +16,7 @@ import (
 // old; listed counts the names that rescans read.
 func restful(t *testing.T, n int, test func(b *bench, listed *atomic.Int64)) {
 	var listed atomic.Int64
-	cfg := Config{Rescan: time.Minute, Reserved: func(string) bool { listed.Add(1); return false }}
+	cfg := Config{Rescan: time.Minute, IsReserved: func(string) bool { listed.Add(1); return false }}
 	inBubble(t, cfg, func(b *bench) {
 		for i := range n {
 			write(t, b.path, fmt.Sprintf("bare %d/a.pdf", i))
@@ -199,7 +199,7 @@ func TestRescan_I22_ReadsAllButForItsOwnChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	w, err := New(Config{Path: path, Settle: time.Second, Rescan: time.Hour, Rules: rules, Reserved: func(name string) bool { return name == "own" || name == "own~" }})
+	w, err := New(Config{Path: path, Settle: time.Second, Rescan: time.Hour, Rules: rules, IsReserved: func(name string) bool { return name == "own" || name == "own~" }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,22 +14,23 @@ import (
 type rescanState struct {
 	last        time.Time // when the last one began
 	took        time.Duration
-	isSoon      bool      // do not wait for the next regular one
-	isRefill    bool      // half the places are free again, and folders wait for one
-	cursor      int       // position in the directory from where folders are admitted while not all fit
+	isSoon      bool      // the next one does not wait for its regular time
+	isRefill    bool      // half the places are free again, and folders are queued for one: the next one is due now
+	cursor      int       // position in the directory from which folders are put under observation, while not all fit
 	queued      int       // folders that found no place
 	lastMtime   time.Time // mtime of the drop folder at the last one
 	events      int       // since the last one
-	ownEvents   int       // of them about what vaultd has made itself
-	unannounced int       // rescans in a row that found changes no event told of
-	eventsLost  bool      // hints were lost since the last one that read everything
+	ownEvents   int       // those of them about vaultd's own names
+	unannounced int       // rescans in a row that found changes without an event
+	eventsLost  bool      // events were lost since the last one that read everything
 	noSidecar   noSidecarCache
 }
 
-// gap keeps a storm of overflows from becoming a storm of rescans, which take at most a fifth of the time then. One that
-// fills half the places again need not wait: so many folders are taken for each.
+// minRescanGap keeps a storm of overflows from becoming a storm of rescans. Rescans then take at most a fifth of the time. A
+// refill need not wait, because each one takes half of MaxObserved folders.
 const minRescanGap = time.Second
 
+// dueAt returns when the next rescan is due. rescan is the regular time between two.
 func (l *rescanState) dueAt(rescan time.Duration) time.Time {
 	switch {
 	case l.last.IsZero() || l.isRefill:
@@ -40,7 +41,7 @@ func (l *rescanState) dueAt(rescan time.Duration) time.Time {
 	return l.last.Add(rescan)
 }
 
-// startEvents starts events, or says why not.
+// startEvents starts to listen for events, or records why it does not.
 func (s *session) startEvents() {
 	fsName, err := networkFileSystem(s.cfg.Path)
 	s.isLocal = err == nil && fsName == ""
@@ -69,7 +70,7 @@ func (s *session) setMode(mode Mode, why string) {
 	s.mu.Unlock()
 }
 
-// stopEvents ends listening; from here on rescans alone find what is new.
+// stopEvents ends listening. From then on only rescans find what is new.
 func (s *session) stopEvents(why string) {
 	s.stop()
 	s.stop, s.events = func() {}, nil
@@ -77,24 +78,24 @@ func (s *session) stopEvents(why string) {
 	s.setMode(Poll, why)
 }
 
-// maxEventsPerPass bounds how many hints are heeded before looks and takes go on.
+// maxEventsPerPass bounds how many events are handled before scans and takes go on.
 const maxEventsPerPass = 4096
 
-// handleEvents acts on a hint and on those that wait behind it.
+// handleEvents handles an event and those that wait behind it.
 func (s *session) handleEvents(e Event) {
 	for n := 1; ; n++ {
 		s.rescans.events++
-		if e.Name != "" && s.cfg.Reserved(e.Name) {
+		if e.Name != "" && s.cfg.IsReserved(e.Name) {
 			s.rescans.ownEvents++
 		}
 		switch {
 		case e.Dead != nil:
 			s.stopEvents("events ended: " + e.Dead.Error())
-			s.verified = time.Time{}
+			s.verified = time.Time{} // the drop folder may have been moved: verify it in the next pass
 			return
 		case e.Overflow:
 			s.rescans.isSoon = true
-			s.rescans.eventsLost = true // and so nobody knows what else happened
+			s.rescans.eventsLost = true // the lost ones may be about any folder
 		case e.Name != "" && !e.IsOther:
 			s.observeNew(e.Name)
 		}
@@ -104,7 +105,7 @@ func (s *session) handleEvents(e Event) {
 		select {
 		case next, ok := <-s.events:
 			if e = next; !ok {
-				e.Dead = errors.New("the source of events ended")
+				e.Dead = errEventsEnded
 			}
 		default:
 			return
@@ -112,11 +113,11 @@ func (s *session) handleEvents(e Event) {
 	}
 }
 
-// observeNew puts a folder that just came, or whose rights changed, under observation even without a sidecar: the sidecar
-// is often the last file to be copied.
+// observeNew puts a folder that appeared, or whose rights changed, under observation. It need not have a sidecar, which is often
+// the last file to be copied.
 func (s *session) observeNew(name string) {
-	if s.cfg.Reserved(name) || s.cfg.Rules.Junk(name) { // a folder of such a name is found by a rescan
-		return
+	if s.cfg.IsReserved(name) || s.cfg.Rules.IsJunk(name) {
+		return // a rescan finds a folder of such a name
 	}
 	info, err := s.root.Lstat(name)
 	if err != nil || !info.IsDir() {
@@ -127,35 +128,37 @@ func (s *session) observeNew(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.sched.observe(name, now) {
-		s.rescans.queued++ // a rescan finds it when there is room
+		s.rescans.queued++ // a rescan finds it when there is a free place
 		return
 	}
 	s.sched.scanSoon(name, now)
 }
 
-// rescan finds out the truth about what is in the drop folder: it reads all of it, but for the parts that are surely as they were.
-func (s *session) rescan(ctx context.Context, now time.Time, asked bool) error {
+// rescan brings the watcher up to date with what really lies in the drop folder. It reads the whole drop folder, except when
+// nothing can have changed: then it only looks again at the folders without a sidecar.
+func (s *session) rescan(ctx context.Context, now time.Time, requested bool) error {
 	if err := s.verifyDropFolder(now); err != nil {
 		return err
 	}
 	l := &s.rescans
+	// The state is read before the names: a change while they are read shows as another state at the next rescan.
 	before, err := s.dropState()
 	if err != nil {
 		return &Pause{Kind: Vanished, Err: err}
 	}
 	s.checkEvents(before)
 	s.mu.Lock()
-	s.sched.removeIdle(l.queued > 0, now)
+	s.sched.removeIdle(l.queued, now)
 	known := l.noSidecar.dropState == before || l.ownEvents > 0 && now.Sub(l.noSidecar.lastFullRead) < maxFullReadAge
-	same := !asked && l.events == l.ownEvents && l.queued == 0 && !s.sched.removedAny && s.events != nil && s.isLocal && l.noSidecar.isComplete && known
+	same := !requested && l.events == l.ownEvents && l.queued == 0 && !s.sched.removedAny && s.events != nil && s.isLocal && l.noSidecar.isComplete && known
 	own := l.ownEvents
 	l.events, l.ownEvents, s.sched.removedAny = 0, 0, false
 	s.mu.Unlock()
 	l.last, l.isSoon, l.isRefill = now, false, false
-	l.noSidecar.beginRound(!asked && s.events != nil && s.isLocal && !l.eventsLost && l.unannounced == 0)
+	l.noSidecar.beginRound(!requested && s.events != nil && s.isLocal && !l.eventsLost && l.unannounced == 0)
 	if same && l.noSidecar.allUnchanged(s.root) {
 		if !l.noSidecar.acceptOwnChange(before, now) {
-			l.events, l.ownEvents = own, own
+			l.events, l.ownEvents = own, own // too early to tell: the next rescan asks again
 		}
 		s.recordRescan(now)
 		return nil
@@ -165,10 +168,10 @@ func (s *session) rescan(ctx context.Context, now time.Time, asked bool) error {
 	if err := r.readAll(ctx); err != nil {
 		return err
 	}
-	if ctx.Err() != nil { // the reading was cut off: a part of the drop folder is not the drop folder
-		return nil
+	if ctx.Err() != nil {
+		return nil // the reading was interrupted: what it counted is only a part
 	}
-	l.isRefill = l.cursor > 0 && r.firstQueued < 0 // there was a place for all behind the cursor: now for those before it
+	l.isRefill = l.cursor > 0 && r.firstQueued < 0 // all behind the cursor found a place: those before it are next
 	l.cursor, l.queued = max(r.firstQueued, 0), r.counts.count(Queued)
 	l.isRefill = l.isRefill && l.queued > 0
 	l.eventsLost = false
@@ -181,7 +184,7 @@ func (s *session) rescan(ctx context.Context, now time.Time, asked bool) error {
 	return nil
 }
 
-// dropState is the drop folder's own.
+// dropState returns the state of the drop folder itself.
 func (s *session) dropState() (dirState, error) {
 	info, err := s.root.Stat(".")
 	if err != nil {
@@ -196,8 +199,8 @@ func (s *session) recordRescan(began time.Time) {
 	s.lastRescan, s.rescans.took = began, time.Since(began)
 }
 
-// checkEvents finds out that events do not arrive: the drop folder's own mtime moves with every entry that comes or goes, so a
-// change without any event, twice in a row, means that nobody tells us.
+// checkEvents notices when events do not arrive. Each entry that comes or goes changes the mtime of the drop folder, so a change
+// without an event, twice in a row, means that the kernel does not report changes here.
 func (s *session) checkEvents(now dirState) {
 	l := &s.rescans
 	if !l.last.IsZero() && l.events == 0 && !now.mtime.Equal(l.lastMtime) {
@@ -211,15 +214,14 @@ func (s *session) checkEvents(now dirState) {
 	}
 }
 
-// rescanPass is one rescan under way.
+// rescanPass is one reading of the whole drop folder.
 type rescanPass struct {
 	*session
-	counts      notTakenCounts
-	now         time.Time
-	dir         *os.File
-	position    int // position in the directory
-	firstQueued int // position of the first folder at or after the cursor that found no place; -1: none
-
+	counts       notTakenCounts
+	now          time.Time
+	dir          *os.File
+	position     int  // in the directory
+	firstQueued  int  // position of the first folder at or after the cursor that found no place; -1: none
 	isIncomplete bool // something could not be looked at: the next rescan tries again
 }
 
@@ -248,7 +250,7 @@ func (r *rescanPass) readAll(ctx context.Context) error {
 
 func (r *rescanPass) handleEntry(e os.DirEntry) {
 	name := e.Name()
-	if r.cfg.Reserved(name) || !e.IsDir() && r.cfg.Rules.Junk(name) {
+	if r.cfg.IsReserved(name) || !e.IsDir() && r.cfg.Rules.IsJunk(name) {
 		return
 	}
 	if !e.IsDir() {
@@ -280,8 +282,9 @@ func (r *rescanPass) handleEntry(e os.DirEntry) {
 	}
 }
 
-// knownNear reports whether it is known what is in the folder name, which has no sidecar and is as it was, and what was probably meant
-// to be one. The first of them are looked into at each rescan all the same: a sidecar in a folder inside changes nothing out here.
+// knownNear reports whether it is known what lies in the folder name, which has no sidecar and is unchanged. near says what was
+// probably meant to be a sidecar. The first such folders are looked into at each rescan all the same: a sidecar that appears in
+// a folder inside changes nothing out here.
 func (r *rescanPass) knownNear(name string) (known bool, near error) {
 	if !r.counts.hasRoom(NoSidecar) {
 		return true, nil
@@ -295,12 +298,12 @@ func (r *rescanPass) knownNear(name string) (known bool, near error) {
 	return ok && r.counts.count(NoSidecar) >= alwaysScanned, near
 }
 
-// alwaysScanned is how many folders without a sidecar are looked into at each rescan though they are as they were.
+// alwaysScanned is how many unchanged folders without a sidecar are looked into at each rescan.
 const alwaysScanned = 100
 
-// countNoSidecar counts a folder that has no sidecar, unless it is one of those that file servers make.
+// countNoSidecar counts a folder that has no sidecar, unless it is one that file servers make.
 func (r *rescanPass) countNoSidecar(name string, near error) {
-	if !r.cfg.Rules.Junk(name) {
+	if !r.cfg.Rules.IsJunk(name) {
 		r.countNotTaken(NoSidecar, name, near)
 	}
 }
@@ -315,7 +318,8 @@ func describeLoose(e os.DirEntry) error {
 	return errors.New("neither file nor folder")
 }
 
-// observe puts a folder with a sidecar under observation. While not all fit, each rescan goes on where the one before found no place.
+// observe puts a folder with a sidecar under observation. While not all fit, each rescan goes on at the first folder that found
+// no place before.
 func (r *rescanPass) observe(name string) {
 	r.mu.Lock()
 	ok := r.position >= r.rescans.cursor && r.sched.observe(name, r.now)

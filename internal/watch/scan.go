@@ -12,53 +12,50 @@ import (
 	"path"
 	"runtime"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// Rules say how one folder is looked at. Zero numbers stand for the defaults.
+// Rules say how a folder is scanned.
 type Rules struct {
-	Sidecar    string            // name that makes a folder an invoice, compared without case
-	MaxDepth   int               // deepest sub-folder looked into; default 16
-	MaxEntries int               // most names looked at; default 20,000
-	Junk       func(string) bool // names that are neither content nor a reason to wait; default: what systems leave behind
+	Sidecar string            // name of the file that makes a folder an invoice, compared without case
+	IsJunk  func(string) bool // names that are neither content nor a reason to wait; nil: what systems leave behind
+
+	maxEntries int // most names that are read; 0: 20,000, fewer in tests
 }
 
-// Fingerprint identifies the state of a folder tree: names, kinds, rights, owners, sizes, mtimes, ctimes, inodes of all it
-// holds. The folder's own ctime and name stay outside, so that it survives the claim's rename; the rest of its own is in it,
-// so that a folder whose rights are just being set, from the top down, is not taken in the middle of that.
+// Fingerprint identifies the state of a folder tree: names, kinds, rights, owners, sizes, mtimes, ctimes and inodes of all it
+// holds. The folder's own name and ctime are left out, so the fingerprint survives the rename of the claim. The rest of the
+// folder's own state is in it: a folder whose rights are being set, from the top down, is not taken half way.
 type Fingerprint [32]byte
 
-// Scan is what one look at a folder saw.
+// Scan is the result of one scan of a folder.
 type Scan struct {
 	Fingerprint Fingerprint
-	Sidecar     string    // its name as it is written on disk; empty: none
-	NearSidecar string    // a name at its top that was probably meant to be the sidecar's, as metadata.json.txt, or the sidecar's own that a folder bears; empty: none
-	HasMarker   bool      // a file ".done" lies at its top
-	Temporary   string    // path of one temporary name; empty: none
-	Files       int       // everything that is neither folder nor junk
-	Bytes       int64     // of regular files among them
-	Junk        int       // names that Rules call junk
-	Newest      time.Time // latest mtime or ctime, by the file server's clock: for people only
-	IsTruncated bool      // deeper or more than Rules allow: the rest was not seen
-	Problem     error     // the first thing inside that could not be looked at
+	Sidecar     string // its name as it is written on disk; empty: none
+	NearSidecar string // a name at the top that was probably meant to be the sidecar's, as metadata.json.txt, or a folder with the sidecar's name; empty: none
+	HasMarker   bool   // there is a file ".done" at the top
+	Temporary   string // path of one temporary name; empty: none
+	Files       int    // everything that is neither folder nor junk
+	Junk        int    // names that Rules call junk
+	IsTruncated bool   // the folder is deeper or larger than the bounds: the rest was not read
+	Problem     error  // the first thing inside that could not be looked at
 }
 
-// ScanFolder looks once at the folder name in root ("." for root itself), by lstat alone: no file is opened, no link followed, no mount entered.
-// The error tells that the folder itself cannot be looked at: fs.ErrNotExist, fs.ErrPermission, ENOTDIR (also for a link).
-// Memory does not grow with the number of files.
+// ScanFolder scans the folder name in root ("." for root itself) once, by lstat alone: it opens no file, follows no link and
+// enters no mount. Memory does not grow with the number of files. The error says that the folder itself cannot be looked at:
+// fs.ErrNotExist, fs.ErrPermission, ENOTDIR (also for a link).
 func (r Rules) ScanFolder(root *os.Root, name string) (Scan, error) {
 	parent, err := root.Open(".")
 	if err != nil {
 		return Scan{}, err
 	}
-	defer parent.Close() // read-only: its close has nothing to tell
+	defer parent.Close() // read-only
 	dir, err := openFolder(parent, name)
 	if err != nil {
 		return Scan{}, err
 	}
-	defer dir.Close()
+	defer dir.Close() // read-only
 	st, err := statAt(dir, "", unix.AT_EMPTY_PATH)
 	if err != nil {
 		return Scan{}, &os.PathError{Op: "look at", Path: name, Err: err}
@@ -68,9 +65,7 @@ func (r Rules) ScanFolder(root *os.Root, name string) (Scan, error) {
 		v.recordProblem(".", errIsMount)
 		return v.scan, nil
 	}
-	mtime := time.Unix(st.Mtim.Unix())
-	v.scan.Newest = mtime
-	st.Ctim = unix.Timespec{}
+	st.Ctim = unix.Timespec{} // the claim's rename changes it
 	v.addToFingerprint(".", &st.Stat_t)
 	v.scanDir(dir, "", 0)
 	if v.scan.IsTruncated && v.scan.Sidecar == "" && v.rules.hasExactSidecar(dir, ".") {
@@ -79,7 +74,7 @@ func (r Rules) ScanFolder(root *os.Root, name string) (Scan, error) {
 	return v.scan, nil
 }
 
-// hasExactSidecar asks for the sidecar by the very name of the rules: one call, however many names the folder has.
+// hasExactSidecar asks for the sidecar by its exact name: one system call, however many names the folder has.
 func (r Rules) hasExactSidecar(parent *os.File, name string) bool {
 	var st unix.Stat_t
 	defer runtime.KeepAlive(parent)
@@ -87,56 +82,50 @@ func (r Rules) hasExactSidecar(parent *os.File, name string) bool {
 }
 
 func (r Rules) withDefaults() Rules {
-	if r.MaxDepth == 0 {
-		r.MaxDepth = 16
+	if r.maxEntries == 0 {
+		r.maxEntries = 20_000
 	}
-	if r.MaxEntries == 0 {
-		r.MaxEntries = 20_000
-	}
-	if r.Junk == nil {
-		r.Junk = isJunk
+	if r.IsJunk == nil {
+		r.IsJunk = isJunk
 	}
 	return r
 }
 
-// openFolder opens name in parent without following it when it is a link.
+// openFolder opens name in parent without following a link.
 func openFolder(parent *os.File, name string) (*os.File, error) {
-	fd, err := openDirAt(parent, name)
-	if err != nil {
-		return nil, &os.PathError{Op: "look at", Path: name, Err: err}
-	}
-	return os.NewFile(uintptr(fd), name), nil
-}
-
-func openDirAt(parent *os.File, name string) (int, error) {
 	for {
 		fd, err := unix.Openat(int(parent.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		runtime.KeepAlive(parent)
-		if err == unix.ELOOP {
-			err = unix.ENOTDIR
+		switch err {
+		case nil:
+			return os.NewFile(uintptr(fd), name), nil
+		case unix.EINTR:
+			continue
+		case unix.ELOOP:
+			err = unix.ENOTDIR // a link
 		}
-		if err != unix.EINTR {
-			return fd, err
-		}
+		return nil, &os.PathError{Op: "look at", Path: name, Err: err}
 	}
 }
 
-// chunk is how many names are read from a directory at a time.
+// namesPerRead is how many names are read from a directory at a time.
 const namesPerRead = 1024
 
+// folderScanner is one scan of a folder.
 type folderScanner struct {
 	rules Rules
 	scan  Scan
 	hash  hash.Hash
 	at    fileStat // the folder
-	names int
+	names int      // read so far
 }
 
+// scanDir scans all that lies in dir, whose path inside the folder is rel.
 func (v *folderScanner) scanDir(dir *os.File, rel string, depth int) {
 	for {
 		names, err := dir.Readdirnames(namesPerRead)
 		for _, name := range names {
-			if v.names++; v.names > v.rules.MaxEntries {
+			if v.names++; v.names > v.rules.maxEntries {
 				v.scan.IsTruncated = true
 				return
 			}
@@ -155,7 +144,7 @@ func (v *folderScanner) scanDir(dir *os.File, rel string, depth int) {
 func (v *folderScanner) scanEntry(dir *os.File, rel, name string, depth int) {
 	st, err := statAt(dir, name, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, fs.ErrNotExist) {
-		v.addToFingerprint(rel+"\x00gone", &unix.Stat_t{}) // it is changing: no later look may equal this one
+		v.addToFingerprint(rel+"\x00gone", &unix.Stat_t{}) // the folder is changing: no later scan may equal this one
 		return
 	}
 	if err != nil {
@@ -163,39 +152,33 @@ func (v *folderScanner) scanEntry(dir *os.File, rel, name string, depth int) {
 		return
 	}
 	v.addToFingerprint(rel, &st.Stat_t)
-	if st.isOnOtherMount(v.at) { // junk as well: it goes with the folder
+	// Checked before junk: a mount would go with the folder, whatever its name is.
+	if st.isOnOtherMount(v.at) {
 		v.recordProblem(rel, errIsMount)
 		return
 	}
-	for _, t := range []unix.Timespec{st.Mtim, st.Ctim} {
-		if at := time.Unix(t.Unix()); at.After(v.scan.Newest) {
-			v.scan.Newest = at
-		}
-	}
 	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
 	switch {
-	case v.rules.Junk(name):
+	case v.rules.IsJunk(name):
 		v.scan.Junk++
 		return
 	case isTemporary(name) && v.scan.Temporary == "":
 		v.scan.Temporary = rel
 	}
 	if isDir && depth == 0 && strings.EqualFold(name, v.rules.Sidecar) {
-		v.scan.NearSidecar = name // wins over what was only misnamed
+		v.scan.NearSidecar = name // it wins over a misnamed file
 	}
 	if isDir {
 		v.scanSubdir(dir, rel, name, depth+1)
 		return
 	}
 	v.scan.Files++
-	if st.Mode&unix.S_IFMT == unix.S_IFREG {
-		v.scan.Bytes += st.Size
-	}
 	if depth == 0 {
 		v.noteTopName(name)
 	}
 }
 
+// noteTopName looks for the sidecar and the marker among the names at the top.
 func (v *folderScanner) noteTopName(name string) {
 	if strings.EqualFold(name, v.rules.Sidecar) && (v.scan.Sidecar == "" || name < v.scan.Sidecar) {
 		v.scan.Sidecar = name
@@ -208,7 +191,7 @@ func (v *folderScanner) noteTopName(name string) {
 	}
 }
 
-// isNearSidecar tells names that file managers make of the sidecar's when they hide what stands behind the dot.
+// isNearSidecar reports names that file managers make of the sidecar's when they hide the part behind the dot.
 func (r Rules) isNearSidecar(name string) bool {
 	name, sidecar := strings.ToLower(name), strings.ToLower(r.Sidecar)
 	stem := strings.TrimSuffix(sidecar, path.Ext(sidecar))
@@ -217,23 +200,25 @@ func (r Rules) isNearSidecar(name string) bool {
 
 const markerName = ".done"
 
+// maxDepth is the deepest sub-folder that is read.
+const maxDepth = 16
+
 func (v *folderScanner) scanSubdir(dir *os.File, rel, name string, depth int) {
-	if depth > v.rules.MaxDepth {
+	if depth > maxDepth {
 		v.scan.IsTruncated = true
 		return
 	}
-	fd, err := openDirAt(dir, name)
+	sub, err := openFolder(dir, name)
 	if err != nil {
-		v.recordProblem(rel, err)
+		v.recordProblem(rel, errors.Unwrap(err))
 		return
 	}
-	sub := os.NewFile(uintptr(fd), rel)
-	defer sub.Close()
+	defer sub.Close() // read-only
 	v.scanDir(sub, rel, depth)
 }
 
-// addToFingerprint takes one entry into the fingerprint. Sums do not depend on the order in which a file system lists names, and so
-// nothing has to be kept and sorted; paths are unique, so no two terms cancel out.
+// addToFingerprint adds one entry to the fingerprint. Hashes are summed up, so the order in which a file system lists names does
+// not matter and nothing must be kept and sorted. Paths are unique, so no two terms are the same.
 func (v *folderScanner) addToFingerprint(rel string, st *unix.Stat_t) {
 	record := make([]byte, 0, 72+len(rel))
 	for _, n := range []uint64{
@@ -247,11 +232,12 @@ func (v *folderScanner) addToFingerprint(rel string, st *unix.Stat_t) {
 	v.hash.Write(record)
 	sum := v.hash.Sum(record[:0])
 	for i := 0; i < len(sum); i += 8 {
-		lane := v.scan.Fingerprint[i : i+8]
-		binary.BigEndian.PutUint64(lane, binary.BigEndian.Uint64(lane)+binary.BigEndian.Uint64(sum[i:]))
+		word := v.scan.Fingerprint[i : i+8]
+		binary.BigEndian.PutUint64(word, binary.BigEndian.Uint64(word)+binary.BigEndian.Uint64(sum[i:]))
 	}
 }
 
+// recordProblem notes that rel could not be looked at. The problem is part of the fingerprint.
 func (v *folderScanner) recordProblem(rel string, err error) {
 	v.addToFingerprint(rel+"\x00problem", &unix.Stat_t{})
 	if v.scan.Problem == nil {
@@ -259,7 +245,7 @@ func (v *folderScanner) recordProblem(rel string, err error) {
 	}
 }
 
-// isJunk tells names that systems, or vaultd when it returned the folder, leave behind by themselves.
+// isJunk reports names that systems leave behind by themselves, and those of vaultd's notes in a folder that came back.
 func isJunk(name string) bool {
 	switch strings.ToLower(name) {
 	case "thumbs.db", ".ds_store", "desktop.ini", "@eadir", "_reason.txt", "_receipt.txt", "_receipt.json":
@@ -268,9 +254,9 @@ func isJunk(name string) bool {
 	return strings.HasPrefix(name, "._")
 }
 
-// isTemporary tells names that programs give to files they are still writing.
+// isTemporary reports names that programs give to files they are still writing.
 func isTemporary(name string) bool {
-	for _, prefix := range []string{"~$", ".nfs", ".smbdelete"} { // the last two are files removed while still open
+	for _, prefix := range []string{"~$", ".nfs", ".smbdelete"} { // the last two: a file that was removed while still open
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}

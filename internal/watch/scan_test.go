@@ -123,7 +123,7 @@ func TestLook_I21_Bounded(t *testing.T) {
 	write(t, base, "many/metadata.json")
 	root, _ := os.OpenRoot(base)
 	defer root.Close()
-	few := Rules{Sidecar: "metadata.json", MaxEntries: 10}.withDefaults()
+	few := Rules{Sidecar: "metadata.json", maxEntries: 10}.withDefaults()
 	l, err := few.ScanFolder(root, "many")
 	if err != nil || !l.IsTruncated || l.Files > 10 || l.Sidecar == "" {
 		t.Errorf("many: %+v, %v", l, err)

@@ -16,7 +16,7 @@ type Reason string
 // The reasons.
 const (
 	LooseFile   Reason = "loose file"     // a file, link or device directly in the drop folder
-	NoSidecar   Reason = "no sidecar"     //
+	NoSidecar   Reason = "no sidecar"     // no file with the sidecar's name at its top
 	Copying     Reason = "still copying"  // changed less than Settle ago
 	Temporary   Reason = "temporary name" // something like ".part" or "~$…" is in it
 	Incomplete  Reason = "incomplete"     // what the list names, or the marker, is missing
@@ -25,16 +25,16 @@ const (
 	OtherDevice Reason = "other device"   // EXDEV
 	ReadOnly    Reason = "read-only"      // EROFS
 	NoRoom      Reason = "no room"        // ENOSPC, EDQUOT: a disk is too full to take it
-	Failed      Reason = "failed"         // any other error of a look or of taking it
-	Queued      Reason = "queued"         // more than Max: its turn comes
-	Held        Reason = "held"           // whoever takes folders takes none before a person acts
+	Failed      Reason = "failed"         // any other error of a scan or of taking it
+	Queued      Reason = "queued"         // more than MaxObserved: it waits for a place
+	Held        Reason = "held"           // no folder is taken before a person acts
 )
 
-// ErrHeld is take's where it takes nothing before a person acts: that is no fault of the folder. [Watcher.RequestRescan] has
-// such folders tried again at once.
+// ErrHeld is what take returns when it takes no folder until a person acts. That is no fault of the folder.
+// [Watcher.RequestRescan] makes the watcher try such folders again at once.
 var ErrHeld = errors.New("nothing is taken now")
 
-// LinkDetail is the Detail of a link among what is loose.
+// LinkDetail is the Detail of a LooseFile that is a link.
 const LinkDetail = "a link"
 
 func reasonFor(err error) Reason {
@@ -56,163 +56,164 @@ func reasonFor(err error) Reason {
 type candidate struct {
 	Folder
 	observedSince  time.Time
-	unchangedSince time.Time // the first of the looks that saw what the last one saw; zero: not looked at yet
-	lastScan       time.Time // the last look
-	nextScan       time.Time // the next look
+	unchangedSince time.Time // the first scan that saw the present state; zero: not scanned yet
+	lastScan       time.Time
+	nextScan       time.Time
 	reason         Reason
 	detail         error
-	refusals       int // of taking it in a row
+	refusals       int // failed takes in a row
 	isReady        bool
 	isBeingTaken   bool
-	hasListErr     bool  // verdict belongs to the present fingerprint
-	listErr        error // of IsComplete
+	hasListErr     bool  // listErr belongs to the present fingerprint
+	listErr        error // what IsComplete returned
 }
 
-// scheduler holds what is under observation and decides, given the time, what to look at and what to take. It does no I/O.
+// scheduler holds the folders under observation. Given the time, it decides which to scan and which to take. It does no I/O.
 type scheduler struct {
 	cfg        Config
 	candidates map[string]*candidate
-	ready      []*candidate // in the order they became so; entries whose ready is false are stale
+	ready      []*candidate // in the order in which they became ready; entries whose isReady is false are stale
 	taking     int
-	counts     notTakenCounts          // of the last complete listing: what is not under observation
-	known      map[string]NotTakenItem // what tally names; before the first listing: what Config.FirstSeen says
-	removedAny bool                    // the observation of one ended since the last rescan, which alone tells what it is now
+	counts     notTakenCounts          // of the last rescan: what is not under observation
+	known      map[string]NotTakenItem // the items of counts by name; before the first rescan those of Config.FirstSeen
+	removedAny bool                    // a candidate was removed since the last rescan, and only a rescan tells what is there now
 }
 
 func newScheduler(cfg Config) *scheduler {
-	b := &scheduler{cfg: cfg, candidates: map[string]*candidate{}, counts: notTakenCounts{}, known: map[string]NotTakenItem{}}
+	s := &scheduler{cfg: cfg, candidates: map[string]*candidate{}, counts: notTakenCounts{}, known: map[string]NotTakenItem{}}
 	for name, since := range cfg.FirstSeen {
-		b.known[name] = NotTakenItem{Name: name, FirstSeen: since}
+		s.known[name] = NotTakenItem{Name: name, FirstSeen: since}
 	}
-	return b
+	return s
 }
 
-// setCounts replaces what the last complete listing counted.
-func (b *scheduler) setCounts(t notTakenCounts) {
-	b.counts, b.known = t, map[string]NotTakenItem{}
-	for _, w := range t {
-		for _, n := range w.Items {
-			b.known[n.Name] = n
+// setCounts replaces the counts by those of a new rescan.
+func (s *scheduler) setCounts(counts notTakenCounts) {
+	s.counts, s.known = counts, map[string]NotTakenItem{}
+	for _, group := range counts {
+		for _, item := range group.Items {
+			s.known[item.Name] = item
 		}
 	}
 }
 
-// observe puts name under observation unless it is or there is no room. It reports whether it is under observation now.
-func (b *scheduler) observe(name string, now time.Time) bool {
-	if s := b.candidates[name]; s != nil {
+// observe puts name under observation if there is a free place. It reports whether name is under observation now.
+func (s *scheduler) observe(name string, now time.Time) bool {
+	if s.candidates[name] != nil {
 		return true
 	}
-	if len(b.candidates) >= b.cfg.Max {
+	if len(s.candidates) >= s.cfg.MaxObserved {
 		return false
 	}
-	s := &candidate{observedSince: now, nextScan: now, reason: Copying, Folder: Folder{Name: name, FirstSeen: now}}
-	if before, ok := b.known[name]; ok {
-		s.FirstSeen = before.FirstSeen
+	c := &candidate{observedSince: now, nextScan: now, reason: Copying, Folder: Folder{Name: name, FirstSeen: now}}
+	if before, ok := s.known[name]; ok {
+		c.FirstSeen = before.FirstSeen
 	}
-	b.candidates[name] = s
+	s.candidates[name] = c
 	return true
 }
 
-// scanSoon makes the next look at name happen now, or one step after the last: hints can come faster than looks.
-func (b *scheduler) scanSoon(name string, now time.Time) {
-	s := b.candidates[name]
-	if s == nil || s.isBeingTaken || s.isReady {
+// scanSoon makes the next scan of name due now, or one interval after the last scan: events can come faster than scans.
+func (s *scheduler) scanSoon(name string, now time.Time) {
+	c := s.candidates[name]
+	if c == nil || c.isBeingTaken || c.isReady {
 		return
 	}
 	at := now
-	if again := s.lastScan.Add(b.cfg.scanInterval()); again.After(now) {
+	if again := c.lastScan.Add(s.cfg.scanInterval()); again.After(now) {
 		at = again
 	}
-	s.nextScan = earlierOf(s.nextScan, at)
+	c.nextScan = earlierOf(c.nextScan, at)
 }
 
-// due gives up to limit subjects to look at, the longest overdue first.
-func (b *scheduler) due(now time.Time, limit int) []*candidate {
+// due returns up to limit candidates that are to be scanned, the longest overdue first.
+func (s *scheduler) due(now time.Time, limit int) []*candidate {
 	var due []*candidate
-	for _, s := range b.candidates {
-		if !s.isBeingTaken && !s.isReady && !s.nextScan.After(now) {
-			due = append(due, s)
+	for _, c := range s.candidates {
+		if !c.isBeingTaken && !c.isReady && !c.nextScan.After(now) {
+			due = append(due, c)
 		}
 	}
 	slices.SortFunc(due, func(a, b *candidate) int { return a.nextScan.Compare(b.nextScan) })
 	return due[:min(len(due), limit)]
 }
 
-// next tells when the next look is due.
-func (b *scheduler) next() (at time.Time, ok bool) {
-	for _, s := range b.candidates {
-		if !s.isBeingTaken && !s.isReady && (!ok || s.nextScan.Before(at)) {
-			at, ok = s.nextScan, true
+// next returns when the next scan is due.
+func (s *scheduler) next() (at time.Time, ok bool) {
+	for _, c := range s.candidates {
+		if !c.isBeingTaken && !c.isReady && (!ok || c.nextScan.Before(at)) {
+			at, ok = c.nextScan, true
 		}
 	}
 	return at, ok
 }
 
-// recordScan records a look at s that began and ended at those times (a look can be slow, and only what lies between two looks is
-// known to be quiet). verdict is what IsComplete said; it counts for a new state of the folder only.
-func (b *scheduler) recordScan(s *candidate, l Scan, verdict error, began, now time.Time) {
-	if s.unchangedSince.IsZero() || l.Fingerprint != s.Scan.Fingerprint {
-		s.unchangedSince, s.refusals, s.hasListErr = now, 0, false
+// recordScan records a scan of c that began at began and ended at now. A scan can be slow: only the time from the end of one to
+// the begin of the next is known to be quiet. listErr is what IsComplete returned; it counts for a new state of the folder only.
+func (s *scheduler) recordScan(c *candidate, scan Scan, listErr error, began, now time.Time) {
+	if c.unchangedSince.IsZero() || scan.Fingerprint != c.Scan.Fingerprint {
+		c.unchangedSince, c.refusals, c.hasListErr = now, 0, false
 	}
-	s.Scan, s.lastScan = l, began
-	reason, detail := b.decideReason(s, verdict, began)
-	if reason != "" || s.refusals == 0 { // else the last refusal stands until the next try is over
-		s.reason, s.detail = reason, detail
+	c.Scan, c.lastScan = scan, began
+	reason, detail := s.decideReason(c, listErr, began)
+	if reason != "" || c.refusals == 0 { // else the last refusal stands until the next take has ended
+		c.reason, c.detail = reason, detail
 	}
 	switch reason {
 	case "":
-		s.isReady = true
-		b.ready = append(b.ready, s)
+		c.isReady = true
+		s.ready = append(s.ready, c)
 	case Copying:
-		s.nextScan = earlierOf(now.Add(b.cfg.scanInterval()), s.unchangedSince.Add(b.cfg.Settle))
+		c.nextScan = earlierOf(now.Add(s.cfg.scanInterval()), c.unchangedSince.Add(s.cfg.Settle))
 	default:
-		// What has been quiet for long is looked at seldom, what changes is looked at often.
-		s.nextScan = now.Add(b.clampWait(now.Sub(s.unchangedSince)))
+		// A folder that has been quiet for long is scanned rarely, one that changes is scanned often.
+		c.nextScan = now.Add(s.clampWait(now.Sub(c.unchangedSince)))
 	}
 }
 
-// clampWait keeps a wait between one step and one rescan.
-func (b *scheduler) clampWait(d time.Duration) time.Duration {
-	return min(max(d, b.cfg.scanInterval()), b.cfg.Rescan)
+// clampWait keeps a wait between one scan interval and one rescan.
+func (s *scheduler) clampWait(d time.Duration) time.Duration {
+	return min(max(d, s.cfg.scanInterval()), s.cfg.Rescan)
 }
 
-func (b *scheduler) decideReason(s *candidate, verdict error, now time.Time) (Reason, error) {
-	l := s.Scan
+// decideReason decides whether a folder is complete and settled. An empty reason means that it can be taken.
+func (s *scheduler) decideReason(c *candidate, listErr error, now time.Time) (Reason, error) {
+	scan := c.Scan
 	switch {
-	case l.Problem != nil:
-		return reasonFor(l.Problem), l.Problem
-	case l.Sidecar == "":
-		return NoSidecar, describeNear(l.NearSidecar, b.cfg.Rules.Sidecar)
+	case scan.Problem != nil:
+		return reasonFor(scan.Problem), scan.Problem
+	case scan.Sidecar == "":
+		return NoSidecar, describeNear(scan.NearSidecar, s.cfg.Rules.Sidecar)
 	}
-	if err := b.checkList(s, verdict); err != nil {
+	if err := s.checkList(c, listErr); err != nil {
 		return Incomplete, err
 	}
 	switch {
-	case l.Temporary != "" || isTemporary(s.Name):
+	case scan.Temporary != "" || isTemporary(c.Name):
 		return Temporary, nil
-	case b.cfg.Complete == Marker && !l.HasMarker:
+	case s.cfg.Complete == Marker && !scan.HasMarker:
 		return Incomplete, errors.New("no .done file yet")
-	case (b.cfg.Complete == Quiet || errors.Is(s.listErr, ErrNoFileList)) && now.Sub(s.unchangedSince) < b.cfg.Settle:
+	case (s.cfg.Complete == Quiet || errors.Is(c.listErr, ErrNoFileList)) && now.Sub(c.unchangedSince) < s.cfg.Settle:
 		return Copying, nil
 	}
 	return "", nil
 }
 
-// checkList says for List what is missing; verdict is of this look, and counts for a new state of the folder only.
-func (b *scheduler) checkList(s *candidate, verdict error) error {
-	if b.cfg.Complete != List {
+// checkList returns, for List, what is missing. listErr is of this scan; it counts for a new state of the folder only.
+func (s *scheduler) checkList(c *candidate, listErr error) error {
+	if s.cfg.Complete != List {
 		return nil
 	}
-	if !s.hasListErr {
-		s.hasListErr, s.listErr = true, verdict
+	if !c.hasListErr {
+		c.hasListErr, c.listErr = true, listErr
 	}
-	if errors.Is(s.listErr, ErrNoFileList) {
+	if errors.Is(c.listErr, ErrNoFileList) {
 		return nil
 	}
-	if s.listErr != nil && s.Scan.Temporary != "" {
-		return fmt.Errorf("%w, and still has %s", s.listErr, s.Scan.Temporary)
+	if c.listErr != nil && c.Scan.Temporary != "" {
+		return fmt.Errorf("%w, and still has %s", c.listErr, c.Scan.Temporary)
 	}
-	return s.listErr
+	return c.listErr
 }
 
 // describeNear says what to do about a file that was probably meant to be the sidecar, or about a folder of invoice folders.
@@ -229,85 +230,87 @@ func describeNear(near, sidecar string) error {
 	return fmt.Errorf("has %s: rename it to %s (Explorer: View > File name extensions)", near, sidecar)
 }
 
-// recordScanError records that the look itself failed.
-func (b *scheduler) recordScanError(s *candidate, err error, now time.Time) {
+// recordScanError records that the folder itself could not be scanned.
+func (s *scheduler) recordScanError(c *candidate, err error, now time.Time) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		b.removeCandidate(s.Name) // gone, taken by someone, or a file now: the next listing counts it
+		s.removeCandidate(c.Name) // it is gone, was taken by somebody, or is a file now: the next rescan counts it
 		return
 	}
-	if s.unchangedSince.IsZero() {
-		s.unchangedSince = now
+	if c.unchangedSince.IsZero() {
+		c.unchangedSince = now
 	}
-	s.lastScan = now
-	s.reason, s.detail = reasonFor(err), err
-	s.nextScan = now.Add(b.clampWait(now.Sub(s.observedSince)))
+	c.lastScan = now
+	c.reason, c.detail = reasonFor(err), err
+	c.nextScan = now.Add(s.clampWait(now.Sub(c.observedSince)))
 }
 
-// nextToTake gives the next settled folder, when one may be taken. A look that is too old by now is repeated first.
-func (b *scheduler) nextToTake(now time.Time) (Folder, bool) {
-	for len(b.ready) > 0 && b.taking < b.cfg.Parallel {
-		s := b.ready[0]
-		b.ready = b.ready[1:]
-		if !s.isReady || b.candidates[s.Name] != s {
+// nextToTake returns the next settled folder, if one may be taken. A folder whose scan is too old by now is scanned again first.
+func (s *scheduler) nextToTake(now time.Time) (Folder, bool) {
+	for len(s.ready) > 0 && s.taking < s.cfg.MaxTakes {
+		c := s.ready[0]
+		s.ready = s.ready[1:]
+		if !c.isReady || s.candidates[c.Name] != c {
 			continue
 		}
-		s.isReady = false
-		if now.Sub(s.lastScan) > max(b.cfg.Settle, b.cfg.Rescan) {
-			s.nextScan = now
+		c.isReady = false
+		if now.Sub(c.lastScan) > max(s.cfg.Settle, s.cfg.Rescan) {
+			c.nextScan = now
 			continue
 		}
-		s.isBeingTaken = true
-		b.taking++
-		return s.Folder, true
+		c.isBeingTaken = true
+		s.taking++
+		return c.Folder, true
 	}
 	return Folder{}, false
 }
 
-// recordTaken records what came of taking name. A refusal backs off; the folder is looked at again before the next try.
-func (b *scheduler) recordTaken(name string, err error, now time.Time) {
-	b.taking--
-	s := b.candidates[name]
-	if s == nil {
+// recordTaken records the outcome of taking name. After an error the folder waits longer each time, and is scanned again before
+// the next try.
+func (s *scheduler) recordTaken(name string, err error, now time.Time) {
+	s.taking--
+	c := s.candidates[name]
+	if c == nil {
 		return
 	}
-	s.isBeingTaken = false
+	c.isBeingTaken = false
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		b.removeCandidate(name)
+		s.removeCandidate(name)
 		return
 	}
-	s.reason, s.detail = reasonFor(err), err
-	s.nextScan = now.Add(b.clampWait(b.cfg.scanInterval() << min(s.refusals, 16)))
-	s.refusals++
+	c.reason, c.detail = reasonFor(err), err
+	c.nextScan = now.Add(s.clampWait(s.cfg.scanInterval() << min(c.refusals, 16)))
+	c.refusals++
 }
 
-// retryHeld makes what was held be looked at now, and so be tried again.
-func (b *scheduler) retryHeld(now time.Time) {
-	for _, s := range b.candidates {
-		if s.reason == Held {
-			s.nextScan, s.refusals = earlierOf(s.nextScan, now), 0
+// retryHeld makes folders that were held due now, and so tried again.
+func (s *scheduler) retryHeld(now time.Time) {
+	for _, c := range s.candidates {
+		if c.reason == Held {
+			c.nextScan, c.refusals = earlierOf(c.nextScan, now), 0
 		}
 	}
 }
 
-// removeIdle ends the observation of folders that had their turn and are not about to be taken. Those without a sidecar go
-// once they are quiet: a listing finds out cheaply when one appears. Others go only when more folders wait for a place.
-func (b *scheduler) removeIdle(pressed bool, now time.Time) {
-	turn := 2*b.cfg.Rescan + 4*b.cfg.Settle
-	for name, s := range b.candidates {
-		idle := s.reason == NoSidecar && now.Sub(s.unchangedSince) > b.cfg.Rescan
-		if s.isBeingTaken || s.isReady || !(idle || pressed && now.Sub(s.observedSince) > turn) {
+// removeIdle ends the observation of folders that are not about to be taken. Folders without a sidecar go once they are quiet:
+// a rescan sees cheaply when one appears. When more folders are queued for a place, those go too that were under
+// observation long enough.
+func (s *scheduler) removeIdle(queued int, now time.Time) {
+	longEnough := 2*s.cfg.Rescan + 4*s.cfg.Settle
+	for name, c := range s.candidates {
+		idle := c.reason == NoSidecar && now.Sub(c.unchangedSince) > s.cfg.Rescan
+		if c.isBeingTaken || c.isReady || !(idle || queued > 0 && now.Sub(c.observedSince) > longEnough) {
 			continue
 		}
-		b.counts.add(s.reason, name, s.FirstSeen, s.detail)
-		b.known[name] = NotTakenItem{Name: name, FirstSeen: s.FirstSeen, Detail: errorText(s.detail)}
-		b.removeCandidate(name)
+		s.counts.add(c.reason, name, c.FirstSeen, c.detail)
+		s.known[name] = NotTakenItem{Name: name, FirstSeen: c.FirstSeen, Detail: errorText(c.detail)}
+		s.removeCandidate(name)
 	}
 }
 
 // removeCandidate ends the observation of name.
-func (b *scheduler) removeCandidate(name string) {
-	delete(b.candidates, name)
-	b.removedAny = true
+func (s *scheduler) removeCandidate(name string) {
+	delete(s.candidates, name)
+	s.removedAny = true
 }
 
 func earlierOf(a, b time.Time) time.Time {

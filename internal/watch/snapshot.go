@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Snapshot is the state of a watcher for the pages that people read.
+// Snapshot is the state of a watcher, for the pages that people read.
 type Snapshot struct {
-	Mode       Mode   // OpenEvents or Poll; empty before the first rescan
+	Mode       Mode   // Events or Poll; empty before the first rescan
 	ModeReason string // why this mode
 	Paused     *Pause // nil: running
 	LastRescan time.Time
@@ -16,7 +16,7 @@ type Snapshot struct {
 	NotTaken   []NotTakenGroup
 }
 
-// Pause says why a drop folder is not looked at, and since when. It is an error so that it can be reported as one.
+// Pause says why the drop folder is not looked at, and since when. It is an error, so it can be reported as one.
 type Pause struct {
 	Kind  PauseKind
 	Since time.Time
@@ -26,7 +26,7 @@ type Pause struct {
 // PauseKind is the class of a Pause.
 type PauseKind string
 
-// Vanished: the path is not there or cannot be read. Replaced: another folder lies there. Refused: Config.Check said no.
+// Vanished: the path is not there or cannot be read. Replaced: another folder lies there. Refused: Config.CheckDropFolder said no.
 const (
 	Vanished PauseKind = "vanished"
 	Replaced PauseKind = "replaced"
@@ -42,21 +42,21 @@ func (p *Pause) Unwrap() error { return p.Err }
 type NotTakenGroup struct {
 	Reason Reason
 	Count  int
-	Items  []NotTakenItem // the longest waiting, at most 1,000
+	Items  []NotTakenItem // those that wait longest, at most 1,000
 }
 
 // NotTakenItem is one thing that is not taken.
 type NotTakenItem struct {
 	Name        string
-	FirstSeen   time.Time // first seen
-	LastChanged time.Time // when a look last saw a change; zero: not under observation
-	Detail      string    // more words, may be empty
+	FirstSeen   time.Time
+	LastChanged time.Time // when a scan last saw a change; zero: not under observation
+	Detail      string    // more about the reason; may be empty
 }
 
-// sampled is how many names are kept for one reason: enough for a page and for the ledger, however many there are.
+// maxItems is how many names are kept for one reason: enough for a page and for the ledger.
 const maxItems = 1000
 
-// notTakenCounts counts what is not under observation, by reason.
+// notTakenCounts counts, by reason, what is not under observation.
 type notTakenCounts map[Reason]*NotTakenGroup
 
 func (t notTakenCounts) add(r Reason, name string, since time.Time, detail error) {
@@ -71,10 +71,10 @@ func (t notTakenCounts) add(r Reason, name string, since time.Time, detail error
 	}
 }
 
-// hasRoom tells whether add would still keep a name.
+// hasRoom reports whether add would still keep a name.
 func (t notTakenCounts) hasRoom(r Reason) bool {
-	w := t[r]
-	return w == nil || len(w.Items) < maxItems
+	group := t[r]
+	return group == nil || len(group.Items) < maxItems
 }
 
 func errorText(err error) string {
@@ -84,41 +84,42 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// notTaken joins what is under observation with what the last listing counted.
-func (b *scheduler) notTaken() []NotTakenGroup {
+// notTaken joins the candidates that cannot be taken with the counts of the last rescan.
+func (s *scheduler) notTaken() []NotTakenGroup {
 	all := map[Reason]*NotTakenGroup{}
-	for r, w := range b.counts {
-		all[r] = &NotTakenGroup{Reason: r, Count: w.Count, Items: slices.Clone(w.Items)}
+	for reason, group := range s.counts {
+		all[reason] = &NotTakenGroup{Reason: reason, Count: group.Count, Items: slices.Clone(group.Items)}
 	}
-	for _, s := range b.candidates {
-		if (s.isBeingTaken || s.isReady) && s.refusals == 0 || s.reason == "" {
+	for _, c := range s.candidates {
+		// A folder that was refused before stays in the list while it is tried again.
+		if (c.isBeingTaken || c.isReady) && c.refusals == 0 || c.reason == "" {
 			continue
 		}
-		w := all[s.reason]
-		if w == nil {
-			w = &NotTakenGroup{Reason: s.reason}
-			all[s.reason] = w
+		group := all[c.reason]
+		if group == nil {
+			group = &NotTakenGroup{Reason: c.reason}
+			all[c.reason] = group
 		}
-		w.Count++
-		detail := errorText(s.detail)
-		if s.reason == Temporary {
-			detail = s.Scan.Temporary
+		group.Count++
+		detail := errorText(c.detail)
+		if c.reason == Temporary {
+			detail = c.Scan.Temporary
 		}
-		w.Items = append(w.Items, NotTakenItem{Name: s.Name, FirstSeen: s.FirstSeen, LastChanged: s.unchangedSince, Detail: detail})
-		if len(w.Items) >= 10*maxItems {
-			w.keepLongest()
+		group.Items = append(group.Items, NotTakenItem{Name: c.Name, FirstSeen: c.FirstSeen, LastChanged: c.unchangedSince, Detail: detail})
+		if len(group.Items) >= 10*maxItems {
+			group.keepLongest()
 		}
 	}
 	var list []NotTakenGroup
-	for _, w := range all {
-		w.keepLongest()
-		list = append(list, *w)
+	for _, group := range all {
+		group.keepLongest()
+		list = append(list, *group)
 	}
 	slices.SortFunc(list, func(a, b NotTakenGroup) int { return cmp.Compare(a.Reason, b.Reason) })
 	return list
 }
 
-// keepLongest keeps the names that wait longest, in that order.
+// keepLongest sorts the items, the longest waiting first, and keeps the first maxItems.
 func (w *NotTakenGroup) keepLongest() {
 	slices.SortFunc(w.Items, func(a, b NotTakenItem) int {
 		return cmp.Or(a.FirstSeen.Compare(b.FirstSeen), cmp.Compare(a.Name, b.Name))

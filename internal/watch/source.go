@@ -11,21 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Event is one hint: a name directly in the drop folder that appeared or whose rights changed, or (Else) to which something
-// else happened; no name, where it happened to the drop folder itself. Overflow tells that hints were lost, Dead that no more
-// will come and why.
+// Event is a hint that something changed.
 type Event struct {
-	Name     string
-	IsOther  bool
-	Overflow bool
-	Dead     error
+	Name     string // directly in the drop folder; empty: the drop folder itself
+	IsOther  bool   // false: the name appeared or its rights changed; true: something else happened to it
+	Overflow bool   // events were lost
+	Dead     error  // not nil: no more events will come, and why
 }
 
-// EventSource delivers hints until Stop, which waits for what it started. C need not be closed.
+// EventSource delivers events on C until Stop is called, which ends its goroutine and waits for it. C need not be closed.
 type EventSource struct {
 	C    <-chan Event
 	Stop func()
 }
+
+// errEventsEnded is for a source that closed its channel without an event that says why.
+var errEventsEnded = errors.New("the source of events ended")
 
 // kernelEvents listens with inotify.
 func kernelEvents(path string) (EventSource, error) {
@@ -36,7 +37,7 @@ func kernelEvents(path string) (EventSource, error) {
 	if err := w.Add(path); err != nil {
 		return EventSource{}, errors.Join(explainLimit(err), w.Close())
 	}
-	// The buffer lets hints gather while a pass runs, so that a burst is heeded in few passes.
+	// The buffer collects events while a pass runs, so that a burst is handled in few passes.
 	c, done := make(chan Event, maxEventsPerPass), make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { forwardEvents(w, filepath.Clean(path), c, done) })
@@ -47,6 +48,7 @@ func kernelEvents(path string) (EventSource, error) {
 	}}, nil
 }
 
+// forwardEvents translates the kernel's events until done is closed or no more will come.
 func forwardEvents(w *fsnotify.Watcher, path string, c chan<- Event, done <-chan struct{}) {
 	for {
 		var out Event
@@ -63,12 +65,10 @@ func forwardEvents(w *fsnotify.Watcher, path string, c chan<- Event, done <-chan
 				out.Name, out.IsOther = filepath.Base(e.Name), !e.Has(fsnotify.Create|fsnotify.Chmod)
 			}
 		case err, ok := <-w.Errors:
-			switch {
-			case !ok:
+			_ = err // ErrEventOverflow or another error: events may be lost after any of them
+			out.Overflow = ok
+			if !ok {
 				out.Dead = errors.New("the kernel ended the watch")
-			default:
-				out.Overflow = true // ErrEventOverflow, and whatever else may have cost events
-				_ = err
 			}
 		}
 		select {
@@ -82,6 +82,7 @@ func forwardEvents(w *fsnotify.Watcher, path string, c chan<- Event, done <-chan
 	}
 }
 
+// explainLimit names the kernel's limit that an error of inotify means.
 func explainLimit(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC):
@@ -100,7 +101,7 @@ var networkFileSystems = map[uint32]string{
 	0x47504653: "gpfs", 0x01161970: "gfs2", 0x0BD00BD0: "lustre", 0x19830326: "beegfs", 0x786f4256: "vboxsf", 0xBACBACBC: "vmhgfs",
 }
 
-// networkFileSystem names the network file system that path lies on; empty: a local one.
+// networkFileSystem returns the name of the network file system that path lies on. It is empty for a local one.
 func networkFileSystem(path string) (string, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {

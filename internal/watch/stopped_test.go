@@ -21,8 +21,8 @@ func TestWatcher_I32_StoppedInTheMiddleOfAListing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	asked := 0
-	w, err := New(Config{Path: dir, Settle: time.Second, Rescan: time.Hour, Mode: Poll, Complete: Quiet, Rules: Rules{Sidecar: "metadata.json", Junk: func(string) bool { return false }},
-		OnChange: func() {}, IsComplete: nil, Reserved: func(string) bool {
+	w, err := New(Config{Path: dir, Settle: time.Second, Rescan: time.Hour, Mode: Poll, Complete: Quiet, Rules: Rules{Sidecar: "metadata.json", IsJunk: func(string) bool { return false }},
+		OnChange: func() {}, IsComplete: nil, IsReserved: func(string) bool {
 			if asked++; asked == all+10 { // in the second listing
 				cancel()
 			}

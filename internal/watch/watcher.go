@@ -14,11 +14,11 @@ import (
 type Watcher struct {
 	cfg       Config
 	roundSize int           // maxCheckedPerRound, but for tests
-	wake      chan struct{} // size 1: something to do before the timer
+	wake      chan struct{} // size 1: there is work before the timer ends
 
 	mu              sync.Mutex
 	sched           *scheduler  // guarded by mu
-	rescanRequested bool        // guarded by mu: somebody wants a rescan
+	rescanRequested bool        // guarded by mu: RequestRescan was called
 	mode            Mode        // guarded by mu
 	modeReason      string      // guarded by mu
 	paused          *Pause      // guarded by mu
@@ -35,11 +35,11 @@ func New(cfg Config) (*Watcher, error) {
 	return &Watcher{cfg: cfg, roundSize: maxCheckedPerRound, wake: make(chan struct{}, 1), sched: newScheduler(cfg)}, nil
 }
 
-// Run observes until ctx ends, then waits for the takes under way and returns ctx's cause. It is called once.
+// Run observes until ctx ends, then waits for the running takes and returns the cause of ctx. It is called once.
 //
-// take is called for each settled folder, from up to Parallel goroutines, one call at a time for a folder. nil or
-// fs.ErrNotExist ends the observation; any other error keeps the folder, with a reason made from the error's errno, and it
-// is looked at and tried again later, at growing intervals up to Rescan.
+// It calls take for each settled folder, from up to MaxTakes goroutines, one call at a time for a folder. When take returns nil
+// or fs.ErrNotExist the observation ends. After any other error the folder stays, with a reason made from the error's errno; it
+// is scanned and tried again later, at growing intervals up to Rescan.
 func (w *Watcher) Run(ctx context.Context, take func(context.Context, Folder) error) error {
 	var takes sync.WaitGroup
 	defer takes.Wait()
@@ -52,7 +52,7 @@ func (w *Watcher) Run(ctx context.Context, take func(context.Context, Folder) er
 	return context.Cause(ctx)
 }
 
-// RequestRescan asks for a rescan now.
+// RequestRescan makes the watcher read the whole drop folder now.
 func (w *Watcher) RequestRescan() {
 	w.mu.Lock()
 	w.rescanRequested = true
@@ -60,7 +60,7 @@ func (w *Watcher) RequestRescan() {
 	w.wakeUp()
 }
 
-// Snapshot tells the present state. It does not touch the drop folder.
+// Snapshot returns the present state. It does not touch the drop folder.
 func (w *Watcher) Snapshot() Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,6 +77,7 @@ func (w *Watcher) wakeUp() {
 	}
 }
 
+// setPaused records why the drop folder is not looked at, and since when.
 func (w *Watcher) setPaused(err error) {
 	var p *Pause
 	if !errors.As(err, &p) {
@@ -92,27 +93,29 @@ func (w *Watcher) setPaused(err error) {
 	w.cfg.OnChange()
 }
 
-// session is one stretch of work on the right drop folder. It returns nil when ctx ended, else why it has to pause.
+// session is the work on one opened drop folder. It ends when ctx ends or when the folder is no longer the right one.
 type session struct {
 	*Watcher
 	root     *os.Root
 	events   <-chan Event // nil: polling
 	stop     func()
-	isLocal  bool      // nobody changes the drop folder from another machine, so what the kernel says of it is so
+	isLocal  bool      // no other machine changes the drop folder, so the kernel sees each change
 	verified time.Time // when the drop folder was last found to be the right one
 	rescans  rescanState
 }
 
+// runSession works on the drop folder until ctx ends, and returns nil then. Any other return says why it has to pause.
 func (w *Watcher) runSession(ctx context.Context, takes *sync.WaitGroup, take func(context.Context, Folder) error) error {
 	root, err := os.OpenRoot(w.cfg.Path)
 	if err != nil {
 		return &Pause{Kind: Vanished, Err: err}
 	}
-	defer root.Close()
+	defer root.Close() // read-only
 	s := &session{Watcher: w, root: root, stop: func() {}, rescans: rescanState{noSidecar: newNoSidecarCache(w.roundSize)}}
 	if err := s.verifyDropFolder(time.Now()); err != nil {
 		return err
 	}
+	// Events start before the first rescan: what changes while it reads is announced.
 	s.startEvents()
 	defer func() { s.stop() }()
 	w.mu.Lock()
@@ -130,7 +133,7 @@ func (w *Watcher) runSession(ctx context.Context, takes *sync.WaitGroup, take fu
 	return nil
 }
 
-// doDueWork does what is due.
+// doDueWork verifies the drop folder, then makes a rescan and folder scans as far as they are due.
 func (s *session) doDueWork(ctx context.Context) error {
 	now := time.Now()
 	if now.Sub(s.verified) >= time.Second {
@@ -138,8 +141,8 @@ func (s *session) doDueWork(ctx context.Context) error {
 			return err
 		}
 	}
-	if asked := s.takeRescanRequest(); asked || !s.rescans.dueAt(s.cfg.Rescan).After(now) {
-		if err := s.rescan(ctx, now, asked); err != nil {
+	if requested := s.takeRescanRequest(); requested || !s.rescans.dueAt(s.cfg.Rescan).After(now) {
+		if err := s.rescan(ctx, now, requested); err != nil {
 			return err
 		}
 	}
@@ -149,12 +152,12 @@ func (s *session) doDueWork(ctx context.Context) error {
 	return nil
 }
 
-// nextWorkAt tells when there is something to do again, if nobody wakes us.
+// nextWorkAt returns when there is something to do again, if nothing wakes the session before.
 func (s *session) nextWorkAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rescans.queued > 0 && len(s.sched.candidates) <= s.cfg.Max/2 {
-		s.rescans.isRefill = true // there is room for those that found none
+	if s.rescans.queued > 0 && len(s.sched.candidates) <= s.cfg.MaxObserved/2 {
+		s.rescans.isRefill = true // half the places are free: queued folders get them now
 	}
 	next := s.rescans.dueAt(s.cfg.Rescan)
 	if at, ok := s.sched.next(); ok {
@@ -166,55 +169,56 @@ func (s *session) nextWorkAt() time.Time {
 func (w *Watcher) takeRescanRequest() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	asked := w.rescanRequested
+	requested := w.rescanRequested
 	w.rescanRequested = false
-	if asked {
+	if requested {
 		w.sched.retryHeld(time.Now())
 	}
-	return asked
+	return requested
 }
 
-// These bound how long events, takes and the rescan wait for looks.
+// These bound how long events, takes and the rescan wait for folder scans.
 const (
 	maxScansPerPass = 1024
 	maxScanTime     = 20 * time.Millisecond
 )
 
-// scanDueFolders makes the looks that are due and tells how many were.
+// scanDueFolders scans the folders that are due, and returns how many were due.
 func (s *session) scanDueFolders(ctx context.Context) int {
 	began := time.Now()
 	s.mu.Lock()
 	due := s.sched.due(began, maxScansPerPass)
 	s.mu.Unlock()
-	for _, sub := range due {
+	for _, c := range due {
 		if ctx.Err() != nil || time.Since(began) > maxScanTime {
 			break
 		}
-		s.scanCandidate(ctx, sub)
+		s.scanCandidate(ctx, c)
 	}
 	return len(due)
 }
 
-// scanCandidate reads sub without the lock: nobody but Run's goroutine changes a subject that is not being taken.
-func (s *session) scanCandidate(ctx context.Context, sub *candidate) {
+// scanCandidate scans one folder and records the outcome. It reads c without the lock: only Run's goroutine changes a candidate
+// that is not being taken.
+func (s *session) scanCandidate(ctx context.Context, c *candidate) {
 	began := time.Now()
-	look, err := s.cfg.Rules.ScanFolder(s.root, sub.Name)
-	var verdict error
-	changed := !sub.hasListErr || look.Fingerprint != sub.Scan.Fingerprint
-	if err == nil && s.cfg.Complete == List && look.Sidecar != "" && changed {
-		verdict = s.cfg.IsComplete(ctx, s.root, Folder{Name: sub.Name, FirstSeen: sub.FirstSeen, Scan: look})
+	scan, err := s.cfg.Rules.ScanFolder(s.root, c.Name)
+	var listErr error
+	changed := !c.hasListErr || scan.Fingerprint != c.Scan.Fingerprint
+	if err == nil && s.cfg.Complete == List && scan.Sidecar != "" && changed {
+		listErr = s.cfg.IsComplete(ctx, s.root, Folder{Name: c.Name, FirstSeen: c.FirstSeen, Scan: scan})
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
-		s.sched.recordScanError(sub, err, time.Now())
+		s.sched.recordScanError(c, err, time.Now())
 		return
 	}
-	s.sched.recordScan(sub, look, verdict, began, time.Now())
+	s.sched.recordScan(c, scan, listErr, began, time.Now())
 }
 
-// startTakers starts takers, as far as there is something to take and room. Each goes on by itself until nothing is ready, so
-// that a long rescan does not hold up what has settled.
+// startTakers starts goroutines that take settled folders, as many as there are folders and free places. Each goes on until
+// nothing is ready, so that a long rescan does not delay folders that have settled. Run waits for them.
 func (w *Watcher) startTakers(ctx context.Context, takes *sync.WaitGroup, take func(context.Context, Folder) error) {
 	for ctx.Err() == nil {
 		f, ok := w.nextToTake()
@@ -246,14 +250,14 @@ func (w *Watcher) nextToTake() (Folder, bool) {
 	return w.sched.nextToTake(time.Now())
 }
 
-// waitForWork ends at a hint, a wake-up, the end of ctx or after d.
+// waitForWork returns at an event, at a wake-up, when ctx ends, or after d.
 func (w *Watcher) waitForWork(ctx context.Context, events <-chan Event, d time.Duration) (Event, bool) {
 	timer := time.NewTimer(max(d, 0))
 	defer timer.Stop()
 	select {
 	case e, ok := <-events:
 		if !ok {
-			e.Dead = errors.New("the source of events ended")
+			e.Dead = errEventsEnded
 		}
 		return e, true
 	case <-w.wake:
@@ -263,7 +267,7 @@ func (w *Watcher) waitForWork(ctx context.Context, events <-chan Event, d time.D
 	return Event{}, false
 }
 
-// verifyDropFolder finds out whether path still leads to the folder that root holds open, and whether it is the right one.
+// verifyDropFolder checks that the path still leads to the folder that is open, and that it is the right one.
 func (s *session) verifyDropFolder(now time.Time) error {
 	there, err := os.Stat(s.cfg.Path)
 	if err != nil {
@@ -274,11 +278,11 @@ func (s *session) verifyDropFolder(now time.Time) error {
 		return &Pause{Kind: Vanished, Err: err}
 	}
 	another := s.openedAs != nil && !os.SameFile(s.openedAs, there)
-	if !os.SameFile(here, there) || another && s.cfg.Check == nil {
+	if !os.SameFile(here, there) || another && s.cfg.CheckDropFolder == nil {
 		return &Pause{Kind: Replaced, Err: fmt.Errorf("%q is another folder than the one seen first", s.cfg.Path)}
 	}
-	if s.cfg.Check != nil {
-		if err := s.cfg.Check(); err != nil && another {
+	if s.cfg.CheckDropFolder != nil {
+		if err := s.cfg.CheckDropFolder(); err != nil && another {
 			return &Pause{Kind: Replaced, Err: err}
 		} else if err != nil {
 			return &Pause{Kind: Refused, Err: err}

@@ -268,7 +268,7 @@ func TestWatcher_I23_RefusedFolderDelaysNobody(t *testing.T) {
 		syscall.EACCES: NoRight, syscall.EBUSY: Busy, syscall.EXDEV: OtherDevice, syscall.EROFS: ReadOnly, errors.New("odd"): Failed,
 	} {
 		t.Run(name.Error(), func(t *testing.T) {
-			inBubble(t, Config{Parallel: 1}, func(b *bench) {
+			inBubble(t, Config{MaxTakes: 1}, func(b *bench) {
 				b.refuse = func(n string) error {
 					if n == "bad" {
 						return fmt.Errorf("claim: %w", name)
@@ -364,7 +364,7 @@ func TestWatcher_I23_RefusedFolderIsToldAllTheTime(t *testing.T) {
 }
 
 func TestWatcher_I23_HangingTakeDelaysNobody(t *testing.T) {
-	inBubble(t, Config{Parallel: 2}, func(b *bench) {
+	inBubble(t, Config{MaxTakes: 2}, func(b *bench) {
 		hang := make(chan struct{})
 		b.refuse = func(n string) error {
 			if n == "bad" {
@@ -387,7 +387,7 @@ func TestWatcher_I23_HangingTakeDelaysNobody(t *testing.T) {
 }
 
 func TestWatcher_I21_MoreThanFit(t *testing.T) {
-	inBubble(t, Config{Max: 20}, func(b *bench) {
+	inBubble(t, Config{MaxObserved: 20}, func(b *bench) {
 		for i := range 500 {
 			write(t, b.path, fmt.Sprintf("f%d/metadata.json", i))
 		}
@@ -406,7 +406,7 @@ func TestWatcher_I21_MoreThanFit(t *testing.T) {
 }
 
 func TestWatcher_I23_StuckOnesDoNotFillTheRoom(t *testing.T) {
-	inBubble(t, Config{Max: 10}, func(b *bench) {
+	inBubble(t, Config{MaxObserved: 10}, func(b *bench) {
 		for i := range 60 {
 			write(t, b.path, fmt.Sprintf("stuck%d/metadata.json", i), fmt.Sprintf("stuck%d/x.part", i))
 			write(t, b.path, fmt.Sprintf("bare%d/x.pdf", i))

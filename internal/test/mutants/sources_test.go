@@ -74,7 +74,7 @@ var sources = []mutant{
 	},
 	{
 		name: "RefusedFolderHiddenWhileTried", promise: "I23", file: "internal/watch/snapshot.go",
-		old: "if (s.isBeingTaken || s.isReady) && s.refusals == 0 ||", new: "if s.isBeingTaken || s.isReady ||", tests: []string{watching},
+		old: "if (c.isBeingTaken || c.isReady) && c.refusals == 0 ||", new: "if c.isBeingTaken || c.isReady ||", tests: []string{watching},
 	},
 	{
 		name: "OverflowIgnored", promise: "I22", file: "internal/watch/rescan.go",
@@ -87,7 +87,7 @@ var sources = []mutant{
 	},
 	{
 		name: "AnybodysChangeTakenForOurs", promise: "I22", file: "internal/watch/rescan.go",
-		old: "if e.Name != \"\" && s.cfg.Reserved(e.Name) {", new: "if e.Name != \"\" {", tests: []string{watching},
+		old: "if e.Name != \"\" && s.cfg.IsReserved(e.Name) {", new: "if e.Name != \"\" {", tests: []string{watching},
 	},
 	{
 		name: "NeverReadAgain", promise: "I22", file: "internal/watch/rescan.go",
