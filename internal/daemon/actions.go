@@ -56,7 +56,7 @@ func NewActions(cfg Config, l *boltledger.Ledger) *operator.Actions {
 		OpenDrop: func(name string) (operator.Drop, func() error, error) {
 			for _, dc := range cfg.Drops {
 				if dc.Name == name {
-					r := &room{d: d, cfg: dc, look: watch.Rules{Sidecar: dc.Rules.Sidecar, Junk: packager.IsJunkName}}
+					r := &room{d: d, cfg: dc, look: watch.Rules{Sidecar: dc.Rules.Sidecar, IsJunk: packager.IsJunkName}}
 					return r, r.close, r.open()
 				}
 			}
