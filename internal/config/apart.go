@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 	"time"
 
 	"vaultd/internal/durable"
@@ -145,4 +146,12 @@ func relationOf(a, b []durable.Position) string {
 		}
 	}
 	return ""
+}
+
+// overlap says whether one of two clean absolute paths is the other, or lies in it.
+func overlap(a, b string) bool {
+	in := func(inner, outer string) bool {
+		return inner == outer || strings.HasPrefix(inner, strings.TrimSuffix(outer, "/")+"/")
+	}
+	return in(a, b) || in(b, a)
 }

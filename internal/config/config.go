@@ -11,9 +11,12 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"vaultd/internal/archive"
@@ -132,6 +135,22 @@ type HTTP struct {
 
 type Access struct {
 	Groups []string `json:"groups"`
+}
+
+func accountAt(name string) location { return location{"service", "accounts", name} }
+
+// credentials gives the credentials of each account and where they stand, the main ones first.
+func (s *Service) credentials() iter.Seq2[location, Auth] {
+	return func(yield func(location, Auth) bool) {
+		if !yield(location{"service", "auth"}, s.Auth) {
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Accounts)) {
+			if !yield(accountAt(name), s.Accounts[name]) {
+				return
+			}
+		}
+	}
 }
 
 // Env looks up an environment variable, as [os.LookupEnv] does.

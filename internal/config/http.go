@@ -4,9 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -14,49 +12,6 @@ const (
 	minPassword = 12        // characters of the port's password: nobody guesses it at four tries a second
 	maxPEM      = 256 << 10 // of a certificate with its chain, or a key
 )
-
-// checkListen holds the port against what other machines could do on it. Whether the files are good is CheckMachine's.
-func (c *Config) checkListen() {
-	h := &c.HTTP
-	at := func(key string) location { return location{"http", key} }
-	c.cleanPath(&h.CertFile, at("cert_file")...)
-	c.cleanSecretRef(&h.KeyFile)
-	c.cleanSecretRef(&h.PasswordFile)
-	if (h.CertFile == "") != (h.KeyFile == "") && c.doc.sound(at("cert_file"), at("key_file")) {
-		missing, there := "key_file", "cert_file"
-		if h.CertFile == "" {
-			missing, there = there, missing
-		}
-		c.fault("is missing, and "+there+" is there", "TLS needs both: the certificate with its chain, and its key", at(missing)...)
-	}
-	if h.Listen == "" {
-		return
-	}
-	host, port, err := net.SplitHostPort(h.Listen)
-	n, portErr := strconv.ParseUint(port, 10, 16)
-	switch {
-	case err != nil || portErr != nil || strconv.FormatUint(n, 10) != port:
-		c.fault("is not an address with a port", "write it as 127.0.0.1:8970, or empty for none", at("listen")...)
-	case !isLoopback(host) && !h.guarded() && c.doc.sound(at("cert_file"), at("key_file"), at("password_file")):
-		c.fault("can be reached from other machines, and needs "+h.unguarded(),
-			"set cert_file, key_file and password_file, or write 127.0.0.1:"+port, at("listen")...)
-	}
-}
-
-func (h HTTP) guarded() bool {
-	return h.CertFile != "" && h.KeyFile != "" && h.PasswordFile != ""
-}
-
-// unguarded says what is missing before other machines may reach the port.
-func (h HTTP) unguarded() string {
-	switch {
-	case h.PasswordFile != "":
-		return "TLS too"
-	case h.CertFile != "" || h.KeyFile != "":
-		return "a password too"
-	}
-	return "TLS and a password"
-}
 
 // PortSecrets is what the port needs to let other machines in.
 type PortSecrets struct {

@@ -21,22 +21,15 @@ func Reload(path string, env Env, old Config) (Config, error) {
 func (c *Config) keepFixed(old Config) {
 	const restart = "put it back, or restart vaultd instead: systemctl restart vaultd"
 	const bound = "put it back; a ledger is bound to one environment and one service, and another one needs a state_dir and a vaultd of its own"
-	for _, f := range []struct {
-		same bool
-		hint string
-		loc  location
-	}{
-		{c.StateDir == old.StateDir, restart, location{"state_dir"}},
-		{c.Service.Environment == old.Service.Environment, bound, location{"service", "environment"}},
-		{c.Service.BaseURL == old.Service.BaseURL, bound, location{"service", "base_url"}},
-		{c.TimeZone == old.TimeZone, restart, location{"time_zone"}},
-		{c.HTTP.Listen == old.HTTP.Listen, restart, location{"http", "listen"}},
-		{(c.HTTP.CertFile == "") == (old.HTTP.CertFile == ""), restart, location{"http", "cert_file"}},
-		{(c.HTTP.PasswordFile == "") == (old.HTTP.PasswordFile == ""), restart, location{"http", "password_file"}},
-		{slices.Equal(c.Access.Groups, old.Access.Groups), restart, location{"access", "groups"}},
-	} {
-		if !f.same {
-			c.fault("cannot change while vaultd runs", f.hint, f.loc...)
-		}
+	fixed := func(same bool, path, hint string) {
+		c.apply(rule{!same, at(path), "cannot change while vaultd runs", hint, nil})
 	}
+	fixed(c.StateDir == old.StateDir, "state_dir", restart)
+	fixed(c.Service.Environment == old.Service.Environment, "service.environment", bound)
+	fixed(c.Service.BaseURL == old.Service.BaseURL, "service.base_url", bound)
+	fixed(c.TimeZone == old.TimeZone, "time_zone", restart)
+	fixed(c.HTTP.Listen == old.HTTP.Listen, "http.listen", restart)
+	fixed((c.HTTP.CertFile == "") == (old.HTTP.CertFile == ""), "http.cert_file", restart)
+	fixed((c.HTTP.PasswordFile == "") == (old.HTTP.PasswordFile == ""), "http.password_file", restart)
+	fixed(slices.Equal(c.Access.Groups, old.Access.Groups), "access.groups", restart)
 }

@@ -2,9 +2,12 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,70 +23,6 @@ const (
 	maxZIP    = 100_000_000      // the service takes no larger one
 )
 
-// checkRules holds the values against what a schema cannot say, and normalises paths and addresses. Its faults go to
-// the document. A rule about two values is silent while one of them is wrong by itself.
-func (c *Config) checkRules() {
-	c.checkService()
-	c.checkAccounts()
-	c.checkPlaces()
-	for i := range c.Drops {
-		c.checkDrop(i)
-	}
-	c.checkSizes()
-	c.checkTimes()
-	c.checkListen()
-	var err error
-	if c.Location, err = time.LoadLocation(c.TimeZone); err != nil || c.TimeZone == "Local" {
-		c.fault("is not a known time zone", "write a name such as Europe/Berlin or UTC", "time_zone")
-	}
-}
-
-// fault records a problem of the value at a location, unless that has one already.
-func (c *Config) fault(problem, hint string, loc ...string) {
-	if c.doc.sound(location(loc)) {
-		c.doc.addAt(loc, problem, hint)
-	}
-}
-
-// written says whether a value is there and has no fault of its own.
-func (c *Config) written(value string, loc ...string) bool {
-	return value != "" && c.doc.sound(location(loc))
-}
-
-func (c *Config) checkService() {
-	s := &c.Service
-	if c.written(s.BaseURL, "service", "base_url") {
-		s.BaseURL = strings.TrimRight(s.BaseURL, "/")
-		c.checkAddress(s.BaseURL, "service", "base_url")
-		c.checkBase(s.BaseURL)
-	}
-	if c.written(s.Proxy, "service", "proxy") {
-		u, err := url.Parse(s.Proxy)
-		switch {
-		case err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https"):
-			c.fault("is not the address of a proxy", "write it as http://proxy.example:3128", "service", "proxy")
-		case u.User != nil:
-			c.fault("holds a user name or password", "no secret may stand in this file; allow this machine at the proxy", "service", "proxy")
-		}
-	}
-	c.cleanPath(&s.CAFile, "service", "ca_file")
-}
-
-// checkAddress wants https, or plain http to this machine itself.
-func (c *Config) checkAddress(address string, loc ...string) {
-	u, err := url.Parse(address)
-	switch {
-	case err != nil || u.Opaque != "" || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https"):
-		c.fault("is not an address", "write it as https://archive.example", loc...)
-	case u.User != nil:
-		c.fault("holds a user name or password", "they belong into auth: username and secret_file", loc...)
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		c.fault("has a part after ? or #", "remove it", loc...)
-	case u.Scheme == "http" && !isLoopback(u.Hostname()):
-		c.fault("is plain http to another machine", "write https:// (http is for a service on this machine only)", loc...)
-	}
-}
-
 // The values of config.example.yaml that stand for what nobody but the administrator knows. A ledger would be bound to such
 // an address for ever.
 const (
@@ -91,19 +30,112 @@ const (
 	exampleVault = "VAULT-ID"
 )
 
-// checkBase looks at what is wrong with a base_url alone.
-func (c *Config) checkBase(address string) {
+var accountName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+// rule is something that the schema cannot say. Of the rules about one value the first that is broken is told; a rule that compares
+// it with other values is silent while one of those is wrong by itself.
+type rule struct {
+	broken        bool
+	at            location
+	problem, hint string
+	compared      []location
+}
+
+func (c *Config) apply(rules ...rule) {
+	for _, r := range rules {
+		if r.broken && c.doc.sound(r.at) && c.doc.sound(r.compared...) {
+			c.doc.addAt(r.at, r.problem, r.hint)
+		}
+	}
+}
+
+// at gives the location of a key below sections, such as upload.window.
+func at(path string) location { return strings.Split(path, ".") }
+
+func dropAt(i int) location { return location{"drops", strconv.Itoa(i)} }
+
+// checkRules brings paths and addresses into one form, and holds the values against what a schema cannot say. Its faults go to the
+// document.
+func (c *Config) checkRules() {
+	c.cleanPaths()
+	c.checkService()
+	for loc, auth := range c.Service.credentials() {
+		c.checkAuth(auth, loc)
+	}
+	for name := range c.Service.Accounts {
+		c.apply(rule{!accountName.MatchString(name), accountAt(name), "is no name of an account",
+			"write a short name of letters, digits, dots, dashes and underscores, such as beta", nil})
+	}
+	c.checkPlaces()
+	for i := range c.Drops {
+		c.checkDrop(i)
+		c.checkAccountOf(i)
+		c.checkPacking(i)
+	}
+	c.checkSizesAndTimes()
+	c.checkListen()
+	var err error
+	c.Location, err = time.LoadLocation(c.TimeZone)
+	c.apply(rule{err != nil || c.TimeZone == "Local", at("time_zone"), "is not a known time zone", "write a name such as Europe/Berlin or UTC", nil})
+}
+
+func (c *Config) cleanPaths() {
+	paths := []*string{&c.StateDir, &c.Service.CAFile, &c.Service.Auth.SecretFile, &c.HTTP.CertFile, &c.HTTP.KeyFile, &c.HTTP.PasswordFile}
+	for i := range c.Drops {
+		paths = append(paths, &c.Drops[i].Path, &c.Drops[i].AfterArchive.To)
+	}
+	for _, path := range paths {
+		*path = cleanPath(*path)
+	}
+	for name, account := range c.Service.Accounts {
+		account.SecretFile = cleanPath(account.SecretFile)
+		c.Service.Accounts[name] = account
+	}
+	c.Service.BaseURL = strings.TrimRight(c.Service.BaseURL, "/")
+}
+
+// cleanPath leaves a credential's name and an empty text as they are.
+func cleanPath(path string) string {
+	if strings.HasPrefix(path, "/") {
+		return filepath.Clean(path)
+	}
+	return path
+}
+
+func (c *Config) checkService() {
+	loc := at("service.base_url")
+	c.checkAddress(c.Service.BaseURL, loc)
+	if u, err := url.Parse(c.Service.BaseURL); err == nil {
+		first, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
+		root := c.Service.BaseURL[:max(0, strings.LastIndex(c.Service.BaseURL, "/v1"))]
+		c.apply(
+			rule{strings.EqualFold(u.Hostname(), exampleHost), loc, "is the address of the example", "write the one that the provider gave you", nil},
+			rule{first == "v1" || strings.HasSuffix(u.Path, "/v1"), loc, "has v1 in its path, which vaultd adds itself", "write " + strings.TrimSuffix(root, "/"), nil})
+	}
+	if proxy := c.Service.Proxy; proxy != "" {
+		u, err := url.Parse(proxy)
+		isAddress := err == nil && u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https")
+		c.apply(
+			rule{!isAddress, at("service.proxy"), "is not the address of a proxy", "write it as http://proxy.example:3128", nil},
+			rule{isAddress && u.User != nil, at("service.proxy"), "holds a user name or password", "no secret may stand in this file; allow this machine at the proxy", nil})
+	}
+}
+
+// checkAddress wants https, or plain http to this machine itself. An empty address is none.
+func (c *Config) checkAddress(address string, loc location) {
+	if address == "" {
+		return
+	}
 	u, err := url.Parse(address)
-	if err != nil {
-		return // told already
+	if err != nil || u.Opaque != "" || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		c.apply(rule{true, loc, "is not an address", "write it as https://archive.example", nil})
+		return
 	}
-	first, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
-	switch {
-	case strings.EqualFold(u.Hostname(), exampleHost):
-		c.fault("is the address of the example", "write the one that the provider gave you", "service", "base_url")
-	case first == "v1" || strings.HasSuffix(u.Path, "/v1"):
-		c.fault("has v1 in its path, which vaultd adds itself", "write "+strings.TrimSuffix(address[:strings.LastIndex(address, "/v1")], "/"), "service", "base_url")
-	}
+	c.apply(
+		rule{u.User != nil, loc, "holds a user name or password", "they belong into auth: username and secret_file", nil},
+		rule{u.RawQuery != "" || u.ForceQuery || u.Fragment != "", loc, "has a part after ? or #", "remove it", nil},
+		rule{u.Scheme == "http" && !isLoopback(u.Hostname()), loc, "is plain http to another machine",
+			"write https:// (http is for a service on this machine only)", nil})
 }
 
 func isLoopback(host string) bool {
@@ -111,109 +143,60 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || (ip != nil && ip.IsLoopback())
 }
 
-// local says whether the service runs on this machine, as in trials and tests; production rules about time relax.
-func (c *Config) local() bool {
-	u, err := url.Parse(c.Service.BaseURL)
-	return err == nil && isLoopback(u.Hostname())
-}
-
-// checkAuth looks at the credentials that stand at loc.
-func (c *Config) checkAuth(a *Auth, loc location) {
-	at := func(key string) []string { return loc.child(key) }
-	c.cleanSecretRef(&a.SecretFile)
-	if c.written(a.TokenURL, at("token_url")...) {
-		c.checkAddress(a.TokenURL, at("token_url")...)
-	}
-	if !c.doc.sound(at("method")) || a.Method == "" {
-		return
-	}
-	if a.Method == "oauth2" {
-		if len(a.Scopes) == 0 {
-			c.fault("is empty, and oauth2 asks for tokens by scope", "write the scopes that the provider named, such as [importDocuments.write]", at("scopes")...)
-		}
-	} else {
-		if len(a.Scopes) > 0 {
-			c.fault("belongs to method oauth2", "remove scopes, or write method: oauth2", at("scopes")...)
-		}
-		if a.TokenURL != "" {
-			c.fault("belongs to method oauth2", "remove token_url, or write method: oauth2", at("token_url")...)
-		}
-	}
-	if a.BasicEncoding == "raw" && strings.Contains(a.Username, ":") {
-		c.fault("has a colon, which a Basic header cannot carry", "write basic_encoding: rfc6749 if the provider allows it", at("username")...)
-	}
-}
-
-func (c *Config) cleanSecretRef(ref *string) {
-	if strings.HasPrefix(*ref, "/") {
-		*ref = filepath.Clean(*ref)
-	}
-}
-
-func (c *Config) cleanPath(path *string, loc ...string) {
-	if c.written(*path, loc...) {
-		*path = filepath.Clean(*path)
-	}
-}
-
-// checkPlaces keeps the roots apart: what is inside of two of them would be taken twice, or taken for a document.
-func (c *Config) checkPlaces() {
-	c.cleanPath(&c.StateDir, "state_dir")
-	for i := range c.Drops {
-		d, loc := &c.Drops[i], dropAt(i)
-		c.cleanPath(&d.Path, loc.child("path")...)
-		c.cleanPath(&d.AfterArchive.To, loc.child("after_archive").child("to")...)
-	}
-	for _, p := range c.roots() {
-		if p.path == "/" {
-			c.fault("is the whole file system", "write the path of a folder of its own", p.loc...)
-		}
-	}
-	for p, other := range c.mustBeApart() {
-		if c.written(p.path, p.loc...) && c.written(other.path, other.loc...) && overlap(p.path, other.path) {
-			c.fault("overlaps with "+other.what, p.hint, p.loc...)
-		}
-	}
-}
-
-func dropAt(i int) location { return location{"drops", strconv.Itoa(i)} }
-
-// overlap says whether one of two clean absolute paths is the other, or lies in it.
-func overlap(a, b string) bool {
-	in := func(inner, outer string) bool {
-		return inner == outer || strings.HasPrefix(inner, strings.TrimSuffix(outer, "/")+"/")
-	}
-	return in(a, b) || in(b, a)
+// checkAuth looks at the credentials at loc.
+func (c *Config) checkAuth(a Auth, loc location) {
+	c.checkAddress(a.TokenURL, loc.child("token_url"))
+	method := []location{loc.child("method")}
+	basic, oauth2 := a.Method == "basic", a.Method == "oauth2"
+	c.apply(
+		rule{oauth2 && len(a.Scopes) == 0, loc.child("scopes"), "is empty, and oauth2 asks for tokens by scope",
+			"write the scopes that the provider named, such as [importDocuments.write]", method},
+		rule{basic && len(a.Scopes) > 0, loc.child("scopes"), "belongs to method oauth2", "remove scopes, or write method: oauth2", method},
+		rule{basic && a.TokenURL != "", loc.child("token_url"), "belongs to method oauth2", "remove token_url, or write method: oauth2", method},
+		rule{a.BasicEncoding == "raw" && strings.Contains(a.Username, ":"), loc.child("username"), "has a colon, which a Basic header cannot carry",
+			"write basic_encoding: rfc6749 if the provider allows it", method})
 }
 
 func (c *Config) checkDrop(i int) {
 	d, loc := c.Drops[i], dropAt(i)
 	for j, earlier := range c.Drops[:i] {
-		if c.written(d.Name, loc.child("name")...) && strings.EqualFold(d.Name, earlier.Name) {
-			c.fault(fmt.Sprintf("is the name of drops[%d] already", j), "give each drop a name of its own", loc.child("name")...)
+		c.apply(rule{d.Name != "" && strings.EqualFold(d.Name, earlier.Name), loc.child("name"),
+			fmt.Sprintf("is the name of drops[%d] already", j), "give each drop a name of its own", nil})
+	}
+	after, to := d.AfterArchive, loc.child("after_archive").child("to")
+	action := []location{loc.child("after_archive").child("action")}
+	c.apply(
+		rule{d.Vault == exampleVault, loc.child("vault"), "is that of the example", "write the vault's id as the provider gave it to you", nil},
+		isZero(d.Settle, loc.child("settle")), isZero(d.Rescan, loc.child("rescan")), isZero(d.RemindAfter, loc.child("remind_after")),
+		rule{after.Action == "move" && after.To == "", to, "is missing, and action is move", "add to: the absolute path that archived folders are moved to", action},
+		rule{after.Action != "move" && after.To != "", to, "is used with action: move only", "remove to, or write action: move", action},
+		rule{after.Action == "delete" && after.Grace == 0, loc.child("after_archive").child("grace"), "is zero, and action is delete",
+			"leave people some time, such as 720h", action})
+}
+
+func isZero(d time.Duration, loc location) rule {
+	return rule{d <= 0, loc, "is zero", "write a duration such as 30s", nil}
+}
+
+// checkAccountOf looks at the account of a drop: there is one of that name, and no other drop calls the same vault with another one.
+func (c *Config) checkAccountOf(i int) {
+	d, loc := c.Drops[i], dropAt(i).child("account")
+	if _, known := c.Service.Accounts[d.Account]; d.Account != "" && !known {
+		names := slices.Sorted(maps.Keys(c.Service.Accounts))
+		hint := "service.accounts has " + strings.Join(names, ", ")
+		if meant := nearest(d.Account, names); meant != "" {
+			hint = "did you mean " + meant + "?"
+		} else if len(names) == 0 {
+			hint = "write it under service.accounts, or leave account out"
 		}
-	}
-	if c.written(d.Vault, loc.child("vault")...) && d.Vault == exampleVault {
-		c.fault("is that of the example", "write the vault's id as the provider gave it to you", loc.child("vault")...)
-	}
-	c.checkAccountOf(i)
-	c.positive(d.Settle, loc.child("settle")...)
-	c.positive(d.Rescan, loc.child("rescan")...)
-	c.positive(d.RemindAfter, loc.child("remind_after")...)
-	after, at := d.AfterArchive, loc.child("after_archive")
-	if !c.doc.sound(at.child("action")) {
+		c.apply(rule{true, loc, "is none of service.accounts", hint, []location{accountAt(d.Account)}})
 		return
 	}
-	switch {
-	case after.Action == "move" && after.To == "":
-		c.fault("is missing, and action is move", "add to: the absolute path that archived folders are moved to", at.child("to")...)
-	case after.Action != "move" && after.To != "":
-		c.fault("is used with action: move only", "remove to, or write action: move", at.child("to")...)
+	for j, earlier := range c.Drops[:i] {
+		differs := d.Vault != "" && d.Account != earlier.Account && d.Vault == earlier.Vault
+		c.apply(rule{differs, loc, fmt.Sprintf("is another account than that of drops[%d], which has the same vault", j),
+			"a vault has one account: write the same in both", []location{dropAt(i).child("vault"), dropAt(j).child("account")}})
 	}
-	if after.Action == "delete" && after.Grace == 0 {
-		c.fault("is zero, and action is delete", "leave people some time, such as 720h", at.child("grace")...)
-	}
-	c.checkPacking(i)
 }
 
 // PackingRules says how the packager takes the folders of a drop.
@@ -224,8 +207,8 @@ func (c *Config) PackingRules(d Drop) packager.Rules {
 	}
 }
 
-// checkPacking asks the packager what it thinks of the drop's defaults and demands: it reads
-// them as it would a sidecar. Its other rules are the schema's, which was asked before.
+// checkPacking asks the packager what it thinks of the drop's defaults and demands: it reads them as it would a sidecar. Its other
+// rules are the schema's, which was asked before.
 func (c *Config) checkPacking(i int) {
 	for _, f := range c.PackingRules(c.Drops[i]).Check() {
 		section, rest, _ := strings.Cut(f.Field, ".")
@@ -238,56 +221,68 @@ func (c *Config) checkPacking(i int) {
 		if i := strings.LastIndex(f.Text, "; "); i >= 0 && !strings.HasPrefix(f.Text[i:], "; the archive ") {
 			problem, hint = f.Text[:i], f.Text[i+2:]
 		}
-		c.fault(problem, hint, loc...)
+		c.apply(rule{true, loc, problem, hint, nil})
 	}
 }
 
-func (c *Config) positive(d time.Duration, loc ...string) {
-	if d <= 0 {
-		c.fault("is zero", "write a duration such as 30s", loc...)
-	}
-}
-
-func (c *Config) checkSizes() {
-	for _, s := range []struct {
-		bytes int64
-		loc   location
-	}{
-		{c.Spool.Max, location{"spool", "max"}},
-		{c.Package.MaxSize, location{"package", "max_size"}},
-		{c.Billing.Included, location{"billing", "included"}},
-	} {
-		if s.bytes <= 0 {
-			c.fault("is zero", "write a size such as 100MB", s.loc...)
-		}
-	}
-	if c.Package.MaxSize > maxZIP {
-		c.fault("is more than the service takes", "write 100MB or less (100,000,000 bytes)", "package", "max_size")
-	}
-	if c.Spool.Max < c.Package.MaxSize && c.doc.sound(location{"package", "max_size"}) {
-		c.fault("is less than one ZIP of package.max_size", "write a larger size, such as 20GB", "spool", "max")
-	}
-}
-
-func (c *Config) checkTimes() {
+func (c *Config) checkSizesAndTimes() {
 	u, s := c.Upload, c.Status
+	base, err := url.Parse(c.Service.BaseURL)
+	isTrial := err == nil && isLoopback(base.Hostname()) // the service runs on this machine
+	window := []location{at("upload.window")}
+	const size = "write a size such as 100MB"
+	c.apply(
+		rule{c.Spool.Max <= 0, at("spool.max"), "is zero", size, nil},
+		rule{c.Package.MaxSize <= 0, at("package.max_size"), "is zero", size, nil},
+		rule{c.Billing.Included <= 0, at("billing.included"), "is zero", size, nil},
+		rule{c.Package.MaxSize > maxZIP, at("package.max_size"), "is more than the service takes", "write 100MB or less (100,000,000 bytes)", nil},
+		rule{c.Spool.Max < c.Package.MaxSize, at("spool.max"), "is less than one ZIP of package.max_size", "write a larger size, such as 20GB",
+			[]location{at("package.max_size")}},
+		rule{u.Window <= 0, at("upload.window"), "is zero", "write 15m", nil},
+		rule{u.Window > maxWindow, at("upload.window"), "is longer than an upload address lives", "write 15m or less", nil},
+		rule{u.Window < minWindow && !isTrial, at("upload.window"), "is too short for a real service", "write 1m to 15m", []location{at("service.base_url")}},
+		rule{u.BatchWait >= u.Window, at("upload.batch_wait"), "is not shorter than window", "write a short time, such as 2s", window},
+		isZero(s.PollMin, at("status.poll_min")), isZero(s.AlertAfter, at("status.alert_after")),
+		rule{s.PollMax < s.PollMin, at("status.poll_max"), "is shorter than poll_min", "write a longer time, such as 30m", []location{at("status.poll_min")}},
+		rule{s.UnclearGrace < u.Window, at("status.unclear_grace"), "is shorter than upload.window: an upload could still be under way",
+			"write a long time, such as 24h", window})
+}
+
+// checkListen holds the port against what other machines could do on it. CheckMachine looks whether the files are good.
+func (c *Config) checkListen() {
+	h, listen := c.HTTP, at("http.listen")
+	cert, key, password := at("http.cert_file"), at("http.key_file"), at("http.password_file")
+	const pair = "TLS needs both: the certificate with its chain, and its key"
+	c.apply(
+		rule{h.CertFile == "" && h.KeyFile != "", cert, "is missing, and key_file is there", pair, []location{key}},
+		rule{h.CertFile != "" && h.KeyFile == "", key, "is missing, and cert_file is there", pair, []location{cert}})
+	if h.Listen == "" {
+		return
+	}
+	host, port, err := net.SplitHostPort(h.Listen)
+	n, portErr := strconv.ParseUint(port, 10, 16)
+	missing := "TLS and a password"
 	switch {
-	case u.Window <= 0:
-		c.fault("is zero", "write 15m", "upload", "window")
-	case u.Window > maxWindow:
-		c.fault("is longer than an upload address lives", "write 15m or less", "upload", "window")
-	case u.Window < minWindow && !c.local() && c.doc.sound(location{"service", "base_url"}):
-		c.fault("is too short for a real service", "write 1m to 15m", "upload", "window")
+	case h.PasswordFile != "":
+		missing = "TLS too"
+	case h.CertFile != "" || h.KeyFile != "":
+		missing = "a password too"
 	}
-	if u.BatchWait >= u.Window && c.doc.sound(location{"upload", "window"}) {
-		c.fault("is not shorter than window", "write a short time, such as 2s", "upload", "batch_wait")
+	guarded := h.CertFile != "" && h.KeyFile != "" && h.PasswordFile != ""
+	c.apply(
+		rule{err != nil || portErr != nil || strconv.FormatUint(n, 10) != port, listen, "is not an address with a port",
+			"write it as 127.0.0.1:8970, or empty for none", nil},
+		rule{!isLoopback(host) && !guarded, listen, "can be reached from other machines, and needs " + missing,
+			"set cert_file, key_file and password_file, or write 127.0.0.1:" + port, []location{cert, key, password}})
+}
+
+// checkPlaces keeps the folders apart: what is inside of two of them would be taken twice, or taken for a document.
+func (c *Config) checkPlaces() {
+	for _, p := range c.roots() {
+		c.apply(rule{p.path == "/", p.loc, "is the whole file system", "write the path of a folder of its own", nil})
 	}
-	c.positive(s.PollMin, "status", "poll_min")
-	c.positive(s.AlertAfter, "status", "alert_after")
-	if s.PollMax < s.PollMin && c.doc.sound(location{"status", "poll_min"}) {
-		c.fault("is shorter than poll_min", "write a longer time, such as 30m", "status", "poll_max")
-	}
-	if s.UnclearGrace < u.Window && c.doc.sound(location{"upload", "window"}) {
-		c.fault("is shorter than upload.window: an upload could still be under way", "write a long time, such as 24h", "status", "unclear_grace")
+	for p, other := range c.mustBeApart() {
+		overlaps := p.path != "" && other.path != "" && overlap(p.path, other.path)
+		c.apply(rule{overlaps, p.loc, "overlaps with " + other.what, p.hint, []location{other.loc}})
 	}
 }

@@ -487,7 +487,7 @@ var remote = []mutant{
 		tests: []string{"-run Account " + readings},
 	},
 	{
-		name: "TwoAccountsOfOneVault", promise: "I7", file: "internal/config/accounts.go",
+		name: "TwoAccountsOfOneVault", promise: "I7", file: "internal/config/rules.go",
 		old: "d.Account != earlier.Account &&", new: `d.Account == "" &&`, tests: []string{"-run AccountFaults vaultd/internal/config"},
 	},
 	{
