@@ -24,6 +24,8 @@ func AskEach(ctx context.Context, s Service, v archive.VaultID, numbers []archiv
 	if err != nil || len(unknown) == 0 {
 		return told, err
 	}
+	// The vault is asked something else only after the unknown answers: a path that was wrong before and is right now must
+	// make nothing absent.
 	w, err := s.ReadStatusList(ctx, v)
 	if err != nil {
 		if s.CheckIndex(ctx, v) != nil {
@@ -46,6 +48,7 @@ func AskEach(ctx context.Context, s Service, v archive.VaultID, numbers []archiv
 			open, at = append(open, r), append(at, i)
 		}
 	}
+	// Now the vault has answered. Whoever still does not know the number says that the registration is absent.
 	again, unknown, err := askOnce(ctx, s, v, open)
 	for k, i := range at {
 		if told[i] = again[k]; unknown[k] != nil {

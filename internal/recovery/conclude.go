@@ -10,16 +10,17 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// concludeEntries looks at all entries once more, with what the archive said: those in doubt are cleared where it spoke
-// for them, and those that are archived here must be so there. An index that was not read to its end clears no entry and
-// misses none.
+// concludeEntries reads the entries once more, after all answers. It clears an entry in doubt where the answers speak for it, and
+// reports an entry that is archived here and that the archive does not show. An index that was not read to its end clears no
+// entry, and no entry is reported as missing from it.
 func (p *comparison) concludeEntries(ctx context.Context) error {
-	asked := map[archive.VaultID]int{} // place in the report
+	asked := map[archive.VaultID]int{} // index in the report
 	for i, v := range p.report.Vaults {
 		asked[v.Vault] = i
 	}
 	return p.forEachUnresolved(func(e ledger.Entry) error {
 		i, ok := asked[e.Vault]
+		// What an index leaves out proves something only where it was read to its end.
 		conclusive := ok && p.report.Vaults[i].IsConclusive()
 		if e.State == ledger.Archived && conclusive && !p.isShown(e.ArchivedRemote) && !p.isFreshlyArchived(e) {
 			if v := &p.report.Vaults[i]; p.isRetentionOver(e) {
@@ -35,31 +36,35 @@ func (p *comparison) concludeEntries(ctx context.Context) error {
 			return nil
 		}
 		until, why := p.whyInDoubt(e, ok)
-		if ok && !conclusive { // what was not read may speak against it
+		if ok && !conclusive {
+			// The part of the index that was not read may contradict the entry.
 			until, why = time.Time{}, "the index of vault "+string(e.Vault)+" was not read to its end; nothing is concluded from it"
 		}
 		if why != "" {
 			p.report.addWaiting(e, until, why)
 			return nil
 		}
+		// The correction of the source and the end of the doubt are one change: a crash never leaves an entry cleared whose
+		// folder is looked for in the wrong place.
 		p.report.Cleared++
 		return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: append(p.correctSource(e), ledger.Reconciled{})})
 	})
 }
 
-// isShown reports whether the archive shows the bumId as archived, in a list or in an index.
+// isShown reports whether the archive shows the bumId as archived, in a status list, a single answer or an index.
 func (p *comparison) isShown(r archive.RemoteID) bool {
 	return p.successes.Has(r) || slices.ContainsFunc(p.shown, func(s archive.RemoteSet) bool { return s.Has(r) })
 }
 
-// isFreshlyArchived reports whether something may be archived for so short a time that the index need not show it.
+// isFreshlyArchived reports whether an entry was archived so recently that the index need not show it yet.
 func (p *comparison) isFreshlyArchived(e ledger.Entry) bool {
 	return p.Now().Wall.Sub(e.ArchivedAt) < indexLag(p.Grace)+margin
 }
 
-// isRetentionOver reports whether the archive may have removed what it archived, because the retention is over. Both clocks must say
-// so where the archive's is known: one that was set far ahead must not explain what is missing.
+// isRetentionOver reports whether the archive may have removed the document because its retention is over. Where the archive's
+// clock is known, both clocks must say so.
 func (p *comparison) isRetentionOver(e ledger.Entry) bool {
+	// A clock that was set far ahead must not explain a missing document, so the earlier of two clocks counts.
 	now := p.Now().Wall
 	if told := p.report.Told; !told.IsZero() && told.Before(now) {
 		now = told
@@ -67,8 +72,8 @@ func (p *comparison) isRetentionOver(e ledger.Entry) bool {
 	return RetentionOf(p.Drops, e).Ended(e.ArchivedAt, now)
 }
 
-// RetentionOf gives the retention of the entry's drop. Where that is not configured any more, it is the longest of the
-// drops that deliver to the same vault, if all of them tell one.
+// RetentionOf returns the retention of the entry's drop. Where the drop is not configured any more, it returns the longest of
+// the drops that deliver to the same vault, if all of them name one.
 func RetentionOf(drops []Drop, e ledger.Entry) (longest archive.Retention) {
 	known := true
 	for _, d := range drops {
@@ -85,31 +90,33 @@ func RetentionOf(drops []Drop, e ledger.Entry) (longest archive.Retention) {
 	return longest
 }
 
-// whyInDoubt says why nobody can speak for an entry yet, and until when; empty: the archive has spoken.
+// whyInDoubt says why an entry stays in doubt, and until when. Empty: the archive's answers speak for it.
 func (p *comparison) whyInDoubt(e ledger.Entry, asked bool) (until time.Time, why string) {
-	since := p.Now().Wall.Add(-p.visible[e.Vault])
+	facts := p.factsOf(e.Vault)
+	since := p.Now().Wall.Add(-facts.visible)
 	over, shown := since.Add(p.Grace), since.Add(listLag(p.Grace))
 	lost := e.State.IsOpen() && p.isFolderMissing(e)
-	switch u := p.anonymous[e.Vault]; {
+	switch u := facts.unidentified; {
 	case p.unsettled[e.Key]:
 		return until, "what the archive told of it could not be booked; the next comparison decides"
 	case !asked:
 		return until, fmt.Sprintf("vault %s is not configured any more", e.Vault)
 	case e.State == ledger.Discovered && !lost:
 		return until, "it is not packed yet, so that its identity is not known"
-	case e.State == ledger.Discovered: // nothing of it can be sent
+	case e.State == ledger.Discovered:
+		// Its folder is gone, so it is quarantined when it is cleared, and nothing of it is sent.
 		return until, ""
-	case lost && len(e.OpenQuestions()) > 0 && (e.State == ledger.Uploaded || p.visible[e.Vault] < p.Grace):
+	case lost && len(e.OpenQuestions()) > 0 && (e.State == ledger.Uploaded || facts.visible < p.Grace):
 		return until, "its folder is not here any more; what the archive says of it decides"
 	case e.State == ledger.Archived && p.foreign.Has(e.ArchivedRemote):
 		return until, "the archive contradicts it"
 	case e.State == ledger.Archived && !p.isShown(e.ArchivedRemote) && !p.isRetentionOver(e):
 		return until, "the archive does not show it as archived"
-	case e.State == ledger.Archived, p.reaches[e.Vault]:
+	case e.State == ledger.Archived, facts.reaches:
 		return until, ""
-	case p.covers[e.Vault]:
+	case facts.covers:
 		return shown, "the archive's list may not show yet what was registered last"
-	case p.visible[e.Vault] < p.Grace:
+	case facts.visible < p.Grace:
 		return over, "the archive's list does not reach back far enough; nothing can be under way any more then"
 	case u.any || u.numbers[p.invoiceNumber(e)]:
 		return until, "a document of this number is in the archive, and nobody can tell whose it is"

@@ -1,13 +1,15 @@
-// Package recovery finds out what happened while a ledger was not there. Rebuild makes a new one of what
-// lies in the drop folders; Reconcile holds a ledger against the archive's status list and index, tells the
-// entries what the archive knows of them, and says when it is safe to send and to remove again.
+// Package recovery compares a ledger with the archive and with the drop folders. [Rebuild] makes the entries of a new ledger
+// from what lies in the drop folders. [Reconcile] compares a ledger with the status list and the index of each vault, tells
+// entries what the archive has of them, and clears the doubt of those entries that the answers speak for. [AskEach] asks
+// about single registrations.
 //
-// It never sends a document, never moves or removes a folder, and never takes silence for an answer: that a
-// document was not registered is believed only where the archive's list reaches back behind the ledger's last
-// line, or where nothing can be under way any more and the whole index was read since.
+// It never sends a document, and it never moves or removes a folder. Missing information proves nothing: it believes that a
+// document was not registered only where the status list goes back behind the last line of the ledger, or where no upload can
+// be running any more and the whole index was read since.
 //
-// It keeps nothing of its own. After a crash, doing it again finds what was done already in the ledger and
-// goes on; a ledger that is being rebuilt is not in its place before it is whole.
+// It keeps no file of its own. Everything that it decides is a change of the ledger. After a crash some of these changes are
+// committed and the others are not; the next comparison asks everything again and decides the rest. A ledger that is being
+// rebuilt is not put in its place before it is complete.
 package recovery
 
 import (
@@ -20,7 +22,7 @@ import (
 	"vaultd/internal/packager"
 )
 
-// Service is the archive, as far as it is asked here. *vaultapi.Client is one.
+// Service is what is asked of the archive. *vaultapi.Client implements it.
 type Service interface {
 	Status(ctx context.Context, v archive.VaultID, r archive.RemoteID) (archive.Receipt, error)
 	ReadStatusList(ctx context.Context, v archive.VaultID) (archive.StatusList, error)
@@ -30,7 +32,7 @@ type Service interface {
 	CheckIndex(ctx context.Context, v archive.VaultID) error
 }
 
-// Book is where entries are looked up. *boltledger.Ledger is one.
+// Book looks up entries. *boltledger.Ledger implements it.
 type Book interface {
 	Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error
 	Entry(archive.Key) (ledger.Entry, bool, error)
@@ -39,31 +41,31 @@ type Book interface {
 	FindEntriesByRemote([]archive.RemoteID) ([]ledger.Entry, error)
 }
 
-// Committer is where changes are made. *boltledger.Ledger is one.
+// Committer commits changes. *boltledger.Ledger implements it.
 type Committer interface {
 	Apply(ctx context.Context, cs ...ledger.Change) ([]ledger.Result, error)
 	Document(archive.Key) (ledger.Document, bool, error)
 }
 
-// Drop is one drop folder that is open, and what is asked of what lies in it.
+// Drop is one open drop folder, with the rules for what lies in it.
 type Drop struct {
 	Name   string
 	Vault  archive.VaultID
 	Rules  packager.Rules
-	Folder *drop.Folder // nil: it is not looked through
+	Folder *drop.Folder // nil: it cannot be read
 
 	Retention archive.Retention // for how long the archive keeps what came from it; zero: not known
 }
 
 const (
-	listed = 500             // registrations that the archive's list goes back
+	listed = 500             // registrations that the status list of a vault holds at most
 	askers = 8               // questions about single registrations at once
-	margin = 5 * time.Minute // between two machines' clocks
-	named  = 1000            // findings of one kind that are kept by name
+	margin = 5 * time.Minute // how far two machines' clocks may differ
+	named  = 1000            // findings of one kind that a report names
 )
 
-// listLag is how long a registration may take to show in the archive's list: what that leaves out is believed only then.
+// listLag is how long a registration may take to appear in the status list. What the list leaves out counts only after it.
 func listLag(grace time.Duration) time.Duration { return grace / 4 }
 
-// indexLag is how long a document may take to show in the archive's index before its absence is an alarm.
+// indexLag is how long a document may take to appear in the index before its absence is an alarm.
 func indexLag(grace time.Duration) time.Duration { return min(grace/24, 15*time.Minute) }

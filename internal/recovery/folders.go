@@ -11,8 +11,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// readFolders takes the evidence of the archived folders that lie in the drops: of those that the ledger does not
-// know an entry is made, and those that it knows as still to be packed are told what was packed.
+// readFolders reads what lies in the drop folders. An archived folder that the ledger does not know gets an entry by its receipt,
+// and an entry that is not packed yet learns from a receipt what was packed.
 func (p *comparison) readFolders(ctx context.Context) error {
 	known, err := p.findReturned()
 	if err != nil {
@@ -34,6 +34,7 @@ func (p *comparison) readFolders(ctx context.Context) error {
 				return fmt.Errorf("look through the archived folders of drop %s: %w", d.Name, err)
 			}
 		}
+		// The archived folders came first: a receipt may already have opened the entry of a claimed folder.
 		if err := p.openClaimedFolders(ctx, d); err != nil {
 			return fmt.Errorf("look through the claimed folders of drop %s: %w", d.Name, err)
 		}
@@ -46,7 +47,7 @@ func (p *comparison) readFolders(ctx context.Context) error {
 	return p.commitChanges(ctx)
 }
 
-// openClaimedFolders opens an entry for every claimed folder that has none. It may have been sent: it is in doubt.
+// openClaimedFolders opens an entry for every claimed folder that has none. It is in doubt, because it may have been sent.
 func (p *comparison) openClaimedFolders(ctx context.Context, d Drop) error {
 	if !p.Adopt {
 		return nil
@@ -66,11 +67,14 @@ func (p *comparison) openClaimedFolders(ctx context.Context, d Drop) error {
 		if known {
 			continue
 		}
+		// What an interrupted removal left of an archived folder must not be sent as a new invoice.
 		remains, err := d.CheckInterruptedDisposal(ctx, c.Key, p.Environment)
 		if err != nil {
 			return err
 		}
 		p.report.Folders.Claimed.add(Finding{Key: c.Key, Text: d.Name + "/" + c.Folder})
+		// Entry and doubt are one change: no commit leaves the entry without the doubt, and the engine sends nothing in doubt.
+		// After a crash before the commit, the next start adopts the folder under the same key.
 		err = p.addChange(ctx, ledger.Change{Key: c.Key, Events: append([]ledger.Event{ledger.ClaimedFolder{
 			Route: ledger.Vault, Vault: d.Vault, Drop: d.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Inode), NotBefore: p.Now().Wall,
 		}, ledger.ReconcileRequired{}}, remains...)})
@@ -81,14 +85,15 @@ func (p *comparison) openClaimedFolders(ctx context.Context, d Drop) error {
 	return nil
 }
 
-// readArchivedFolder takes in one archived folder.
+// readArchivedFolder reads one archived folder and its receipt.
 func (p *comparison) readArchivedFolder(ctx context.Context, d Drop, l drop.PlacedFolder) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	ev, err := d.readEvidence(ctx, l, p.Environment)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // taken away while we looked
+	case errors.Is(err, fs.ErrNotExist):
+		// Somebody took the folder away in the meantime.
 		return nil
 	case err != nil && !isBadReceipt(err):
 		return err
@@ -112,6 +117,7 @@ func (p *comparison) readArchivedFolder(ctx context.Context, d Drop, l drop.Plac
 	if e.State != ledger.Discovered || d.hasClaimedFolder(e.Key) {
 		return nil
 	}
+	// The restored ledger knows the folder as claimed only. Its receipt proves that it was packed since, and as what.
 	if _, taken, err := p.Book.FindByID(ev.sealed.ID); err != nil || taken {
 		return err
 	}
@@ -119,7 +125,8 @@ func (p *comparison) readArchivedFolder(ctx context.Context, d Drop, l drop.Plac
 	return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Document: &ev.doc, Events: []ledger.Event{ev.sealed}})
 }
 
-// openArchivedFolder opens an entry for an archived folder that the ledger does not know.
+// openArchivedFolder opens an entry for an archived folder that the ledger does not know. The entry is in doubt until the archive
+// confirms the receipt.
 func (p *comparison) openArchivedFolder(ctx context.Context, d Drop, l drop.PlacedFolder, ev evidence) error {
 	by, taken, err := p.Book.FindByRemote(ev.receipt.BumID)
 	if err == nil && !taken {
@@ -129,6 +136,7 @@ func (p *comparison) openArchivedFolder(ctx context.Context, d Drop, l drop.Plac
 		return err
 	}
 	if taken {
+		// One registration has one entry. A copied folder or a forged receipt must not get a second one.
 		p.report.Folders.Unbelieved.add(Finding{Key: by, Remote: ev.receipt.BumID, Text: d.Name + "/" + l.Path + ": what its receipt names belongs to another entry"})
 		return nil
 	}
@@ -141,7 +149,7 @@ func isBadReceipt(err error) bool {
 	return is
 }
 
-// hasClaimedFolder reports whether a claimed folder lies under the key, or nobody can tell.
+// hasClaimedFolder reports whether a claimed folder has this key. It also does so where that cannot be found out.
 func (d Drop) hasClaimedFolder(k archive.Key) bool {
 	if d.Folder == nil {
 		return true

@@ -13,19 +13,20 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// fieldLeftOutDiffers says whether a field differs that was sent and that the index does not give. What a record of the
-// index repeats is not specified, so this is an assumption: a field that is left out, null or empty is no difference.
+// fieldLeftOutDiffers says whether a field that was sent and that the index does not give is a difference. It is not specified
+// which fields the index repeats. So this is an assumption: a field that is left out, null or empty is no difference.
 const fieldLeftOutDiffers = false
 
-// fieldAddedDiffers says whether a field differs that was not sent and that the index gives. An archive may fill in what it
-// derives, and then every document would differ for ever: such a field is told, and is no difference. An assumption, too.
+// fieldAddedDiffers says whether a field that was not sent and that the index gives is a difference. An archive may add fields
+// that it derives, and then every document would differ for ever. So this is an assumption, too: such a field is counted in the
+// report and is no difference.
 const fieldAddedDiffers = false
 
-// compareMetadata holds what the index gives of an archived document against what was frozen for its entry, and names
-// each field that differs. All registrations of an entry were sent with the same metadata, so each of its bumIds is
-// compared with that.
+// compareMetadata compares the metadata in the index with what was frozen for the entry, and reports each field that differs. All
+// registrations of an entry were sent with the same metadata, so each of its bumIds is compared with it.
 func (p *comparison) compareMetadata(e ledger.Entry, rec archive.IndexRecord, r *VaultReport) error {
-	if archive.Sum(rec.Document.Metadata()) == e.Metadata { // byte for byte, and known even where it was erased here
+	// Equal digests mean equal bytes. This also works where the metadata was erased here.
+	if archive.Sum(rec.Document.Metadata()) == e.Metadata {
 		r.Compared++
 		return nil
 	}

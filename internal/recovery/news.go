@@ -9,9 +9,9 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// noteContent notes for an entry that the archive has content under one of its numbers which it does not count: the
-// registration was given up, or nobody asked since. It is committed with what else is pending; where that does not
-// come about, the next comparison finds the same. Whose the number is, the ledger knows.
+// noteContent tells an entry that the archive has content under one of its registrations that it does not count: the
+// registration was given up, or nobody has asked since. The change is committed with the other pending ones. After a crash
+// before that, the next comparison finds the same.
 func (p *comparison) noteContent(e ledger.Entry, rc archive.Receipt) {
 	if !e.IsNews(rc) || !p.notified.Add(rc.Remote) {
 		return
@@ -28,7 +28,8 @@ func (p *comparison) noteContent(e ledger.Entry, rc archive.Receipt) {
 		evs = append(evs, ledger.RegistrationFound{Remote: rc.Remote, ServiceTime: rc.Date})
 	}
 	evs = append(evs, ledger.StatusSeen{Receipt: rc, Grace: p.Grace, NotBefore: p.Now().Wall})
-	for n := range p.pending { // decided on the same revision: they must be one change
+	// A second change of the same revision would be refused as stale, so both become one change.
+	for n := range p.pending {
 		if p.pending[n].Key == e.Key {
 			p.pending[n].Events = append(p.pending[n].Events, evs...)
 			return
@@ -37,8 +38,8 @@ func (p *comparison) noteContent(e ledger.Entry, rc archive.Receipt) {
 	p.pending = append(p.pending, ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: p.Now()})
 }
 
-// addDoubleOrUncounted puts an entry into the report that the archive holds more than once, or of which it holds what the entry did
-// not count. One that a person has closed is named no more.
+// addDoubleOrUncounted reports an entry that the archive holds more than once, or of which it holds content that the entry did
+// not count. A double that a person has closed is not reported again.
 func (r *VaultReport) addDoubleOrUncounted(e ledger.Entry, uncounted map[archive.Key]Finding) {
 	found, told := uncounted[e.Key]
 	switch {

@@ -8,14 +8,16 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// openArchivedRecord makes an entry for a document that is archived and has none: whoever drops the same invoice again must
-// not have it archived twice.
+// openArchivedRecord opens an entry for an archived document that has none. Without the entry, the same invoice would be archived
+// twice when somebody drops it again.
 func (p *comparison) openArchivedRecord(ctx context.Context, v Drop, rc archive.Receipt, rec archive.IndexRecord, r *VaultReport) error {
-	if p.unreadable[v.Vault] {
+	if p.factsOf(v.Vault).unreadable {
 		p.report.Withheld++
 		p.reportStrange(r, rec, "in the archive, not in this ledger; it may be of a folder that cannot be looked at now")
 		return nil
 	}
+	// The key is new in each comparison. After a crash before the commit nothing remains of it; after the commit the entry is
+	// found by its bumId, and no second one is opened.
 	key := archive.NewKey(rec.ArchivedAt)
 	r.TakenIn.add(Finding{Key: key, Remote: rc.Remote, Number: rec.Document.Number, Text: "archived while the ledger was not there"})
 	return p.addChange(ctx, ledger.Change{Key: key, Events: []ledger.Event{
@@ -29,18 +31,19 @@ func (p *comparison) openArchivedRecord(ctx context.Context, v Drop, rc archive.
 	}})
 }
 
-// openEntryInProgress makes an entry for a document that is being archived and has none: what becomes of it is asked until the
-// archive says it, long after this comparison.
+// openEntryInProgress opens an entry for a document that is being archived and has none. The engine asks about it until the
+// archive says what became of it.
 func (p *comparison) openEntryInProgress(ctx context.Context, v Drop, rc archive.Receipt, r *VaultReport) error {
 	switch {
 	case p.Doubt == nil || rc.ID.IsZero():
 		p.reportStrange(r, archive.IndexRecord{Remote: rc.Remote}, "being archived, and no entry is known that it could be of")
 		return nil
-	case p.unreadable[v.Vault]:
+	case p.factsOf(v.Vault).unreadable:
 		p.report.Withheld++
 		p.reportStrange(r, archive.IndexRecord{Remote: rc.Remote}, "being archived, and not in this ledger; it may be of a folder that cannot be looked at now")
 		return nil
 	}
+	// The entry begins as uploaded: its content is at the archive, and only the last answer is missing.
 	key := archive.NewKey(p.Now().Wall)
 	r.TakenIn.add(Finding{Key: key, Remote: rc.Remote, Text: "sent while the ledger was not there, and being archived"})
 	return p.addChange(ctx, ledger.Change{Key: key, Events: []ledger.Event{ledger.Recovered{

@@ -15,7 +15,7 @@ import (
 	"vaultd/internal/packager"
 )
 
-// ListUnrecoverable names what no folder and no answer of the archive tells, in words for whoever rebuilds a ledger.
+// ListUnrecoverable names what neither the folders nor the archive can tell, for the person who rebuilds a ledger.
 func ListUnrecoverable() []string {
 	return []string{
 		"what people decided and why: holds, releases, closings and their reasons",
@@ -28,20 +28,23 @@ func ListUnrecoverable() []string {
 	}
 }
 
-// Rebuild fills a new ledger with what lies in the drop folders: archived folders by their receipts, claimed ones
-// to go on with, and returned ones. All are in doubt until [Reconcile] has asked the archive; Service is not used.
+// Rebuild fills a new ledger with what lies in the drop folders: archived, claimed and returned folders. All entries are in doubt
+// until [Reconcile] has asked the archive. Service is not used. After a crash the incomplete ledger is not in its place, and the
+// command is given again.
 func Rebuild(ctx context.Context, c Config) (Report, error) {
-	p := &comparison{Config: c, keptAt: map[archive.Key]string{}, returnedTo: map[archive.Key]string{}, unsettled: map[archive.Key]bool{}}
+	p := newComparison(c)
 	err := p.readFolders(ctx)
 	return p.report, err
 }
 
-// openReturnedFolder opens an entry for a folder that was given back and has none.
+// openReturnedFolder opens an entry for a returned folder that has none.
 func (p *comparison) openReturnedFolder(ctx context.Context, d Drop, l drop.PlacedFolder) error {
 	text, err := d.readReason(l)
 	if err != nil {
 		return err
 	}
+	// The folder bears no key of its own. After a crash before the commit, the next run opens it under another key; after the
+	// commit, the entry is found by the folder's place.
 	key := archive.NewKey(p.Now().Wall)
 	p.report.Folders.Returned.add(Finding{Key: key, Text: d.Name + "/" + l.Path})
 	return p.addChange(ctx, ledger.Change{Key: key, Document: d.readSidecarAsWritten(ctx, l), Events: []ledger.Event{ledger.Recovered{
@@ -50,8 +53,8 @@ func (p *comparison) openReturnedFolder(ctx context.Context, d Drop, l drop.Plac
 	}}})
 }
 
-// readSidecarAsWritten is what the sidecar of a returned folder says, so that the folder is found by it. Nil: nothing of it can be read
-// now. The folder is taken in all the same.
+// readSidecarAsWritten returns what the sidecar of a returned folder says, so that people can find the folder by it. Nil: the
+// sidecar cannot be read now. The folder gets an entry all the same.
 func (d Drop) readSidecarAsWritten(ctx context.Context, l drop.PlacedFolder) *ledger.Document {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
 	if err != nil {
@@ -70,10 +73,11 @@ const (
 	mostReason = 4 << 10 // bytes that are kept
 )
 
-// readReason is what stands in a returned folder for people.
+// readReason returns the text that a returned folder holds for people.
 func (d Drop) readReason(l drop.PlacedFolder) (string, error) {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
-	_, mount := errors.AsType[*durable.MountError](err) // what lies there is not what was returned
+	// Below a mount lies something else than what was returned.
+	_, mount := errors.AsType[*durable.MountError](err)
 	if mount || errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}

@@ -23,7 +23,7 @@ const (
 	mostReceipt = 16 << 20 // bytes
 )
 
-// evidence is what an archived folder and its receipt say.
+// evidence is what an archived folder and its receipt prove.
 type evidence struct {
 	key     archive.Key
 	sealed  ledger.Sealed
@@ -40,11 +40,12 @@ func (e *badReceiptError) Error() string { return e.what }
 
 func newBadReceipt(format string, a ...any) error { return &badReceiptError{fmt.Sprintf(format, a...)} }
 
-// readEvidence takes the evidence of an archived folder: its receipt, and what the packager makes of the files beside
-// it. An error that is not of the environment is a *badReceiptError.
+// readEvidence reads the receipt of an archived folder, and compares the files beside it with what the receipt lists. A receipt
+// that cannot be believed is a *badReceiptError; any other error is of the file system.
 func (d Drop) readEvidence(ctx context.Context, l drop.PlacedFolder, environment string) (ev evidence, err error) {
 	dir, err := d.Folder.OpenPlaced(l.Path, l.Inode)
-	if mount, is := errors.AsType[*durable.MountError](err); is { // what lies there is not what was archived
+	// Something is mounted over the folder: what lies there is not what was archived.
+	if mount, is := errors.AsType[*durable.MountError](err); is {
 		return ev, newBadReceipt("%v", mount)
 	}
 	if err != nil {
@@ -74,6 +75,7 @@ func (d Drop) readEvidenceIn(ctx context.Context, dir *durable.Dir, environment 
 	if ev.receipt.Vault != d.Vault {
 		return ev, newBadReceipt("its receipt is of vault %s, the drop sends to %s", ev.receipt.Vault, d.Vault)
 	}
+	// The receipt alone is not believed: the files must give the digests that it lists.
 	s, err := packager.ValidateFolder(ctx, dir.Root(), d.Rules)
 	if mount, is := errors.AsType[*durable.MountError](err); is {
 		ev.differs = mount.Error()
@@ -90,12 +92,14 @@ func (d Drop) readEvidenceIn(ctx context.Context, dir *durable.Dir, environment 
 	return ev, nil
 }
 
-// CheckInterruptedDisposal reports what to do with a claimed folder that has no entry and bears its own receipt, and is not whole any
-// more: it was archived, and its disposal was interrupted. It must not pass for a new invoice. Nil: it may go on.
+// CheckInterruptedDisposal returns the event that quarantines a claimed folder without an entry that holds its own receipt and
+// has lost files: it was archived, and its removal was interrupted. It must not be sent as a new invoice. Nil: the folder is no
+// such one.
 func (d Drop) CheckInterruptedDisposal(ctx context.Context, key archive.Key, environment string) ([]ledger.Event, error) {
 	dir, _, err := d.Folder.OpenClaimed(key)
 	if _, mount := errors.AsType[*durable.MountError](err); mount {
-		return nil, nil // it goes no further than to be quarantined for that
+		// The pack step quarantines a folder with a mount in it, so nothing of it is sent.
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
@@ -113,7 +117,7 @@ func (d Drop) CheckInterruptedDisposal(ctx context.Context, key archive.Key, env
 		ev.receipt.BumID, receiptName)}}}, nil
 }
 
-// useFolder believes the folder where it is what the receipt lists.
+// useFolder takes over what the folder says, where its files are those that the receipt lists.
 func (ev *evidence) useFolder(s packager.SealedFolder) {
 	switch {
 	case s.Content != ev.sealed.Content:
@@ -158,6 +162,7 @@ func parseReceipt(text []byte, environment string) (ev evidence, err error) {
 	for to, s := range map[*time.Time]string{&ev.at.seen: r.Seen, &ev.at.registered: r.Registered, &ev.at.uploaded: r.Uploaded} {
 		*to, _ = time.Parse(time.RFC3339Nano, s) // an older one may lack it
 	}
+	// The salt of the lost ledger is not in the receipt. A new one makes digests in new journal lines differ from the old ones.
 	rand.Read(ev.doc.Salt[:]) // never fails: the runtime stops the process instead
 	meta := archive.Document{Number: r.DocumentID}
 	ev.doc.Metadata = meta.Metadata()

@@ -14,86 +14,111 @@ import (
 	"vaultd/internal/packager"
 )
 
-// Config is what is compared, and what is known of the ledger's past.
+// Config is what is compared, and what is known about the ledger's past.
 type Config struct {
 	Book      Book
 	Committer Committer
 	Service   Service
-	Drops     []Drop        // every configured one; their vaults are asked
-	Grace     time.Duration // after it nothing can be in flight any more (unclear_grace)
+	Drops     []Drop        // all that are configured; their vaults are asked
+	Grace     time.Duration // after it no upload can be running any more (unclear_grace)
 	Now       func() archive.Instant
 
-	Environment string // as the ledger was made for: receipts of another one say nothing here
+	Environment string // of the ledger: receipts of another environment prove nothing here
 
-	// Doubt is what the ledger cannot know of; nil: it was there all the while, and the
-	// comparison changes nothing but entries that did not know of content which the archive has of them.
+	// Doubt is the time that the ledger cannot know about. Nil: the ledger was complete all the time. Then the comparison
+	// only tells entries of content that the archive has and that they do not count.
 	Doubt *Doubt
-	// Accept decides whether an index that was not read to its end counts as complete, because a person says so; it is
-	// asked once for each such vault, and what it accepts is durable when it returns. Nil: none counts.
+	// Accept decides whether an index that was not read to its end counts as complete, because a person says so. It is
+	// called once for each such vault. Its decision is durable when it returns. Nil: such an index never counts.
 	Accept func(context.Context, VaultReport) (bool, error)
-	// Adopt says that nobody else takes folders now: those that lie claimed without an
-	// entry get one, in doubt.
+	// Adopt says that nobody else claims folders now. Each claimed folder without an entry gets an entry, in doubt.
 	Adopt bool
 }
 
-// Doubt is the time of which a ledger knows nothing.
+// Doubt is the time that a ledger knows nothing about.
 type Doubt struct {
-	From  time.Time // of the last line that it has from before; zero: it was made anew
-	Since time.Time // when it was put back
-	Told  time.Time // the archive's clock when everything since was first asked for; zero: it was not yet
+	From  time.Time // of the last line from before; zero: the ledger was made anew
+	Since time.Time // when the ledger was put back
+	Told  time.Time // the archive's clock at the first comparison since; zero: there was none yet
 }
 
-// comparison is one comparison.
+// comparison is the state of one comparison.
 type comparison struct {
 	Config
 	report Report
+	vaults map[archive.VaultID]*vaultFacts
 
-	newest          map[archive.VaultID]newest        // registrations that were surely made before
-	unpacked        map[archive.ID]archive.Key        // entries in doubt that are not packed yet, by the identity they will get
-	unreadable      map[archive.VaultID]bool          // folders of it could not be looked at: what the archive has may be theirs
-	nextGenerations map[archive.ID]archive.Key        // the generations that entries in doubt may have gone on to
-	reaches         map[archive.VaultID]bool          // the status list shows everything since
-	covers          map[archive.VaultID]bool          // it does, unless it lags behind
-	visible         map[archive.VaultID]time.Duration // for how long the archive could show it, when it was asked
-	successes       archive.RemoteSet                 // what status lists and single answers show as archived
-	shown           []archive.RemoteSet               // what the index of each vault shows
-	anonymous       map[archive.VaultID]unidentified  // what nobody can tell the identity of
-	foreign         archive.RemoteSet                 // registrations whose clientUUID is not that of the entry here
-	reported        archive.RemoteSet                 // that the archive has a document which the ledger does not know
-	notified        archive.RemoteSet                 // that its entry was told of
-	uncounted       map[archive.Key]Finding           // by entry: what the archive holds of it and it did not count
-	keptAt          map[archive.Key]string            // where the folders of entries in doubt lie, by their receipts
-	returnedTo      map[archive.Key]string            // where they lie that were given back
-	unsettled       map[archive.Key]bool              // entries of which something that was decided could not be committed
-	pending         []ledger.Change                   // decided, not yet committed
-	resting         resting                           // entries of which nothing is open; none with a doubt
-	restless        []archive.Key                     // all others of the compared vaults; none with a doubt
+	// What is known of entries in doubt.
+	unpacked        map[archive.ID]archive.Key // those that are not packed yet, by the identity they will get
+	nextGenerations map[archive.ID]archive.Key // the generations that the lost part of the ledger may have reached
+	keptAt          map[archive.Key]string     // where the folder lies, by its receipt
+	returnedTo      map[archive.Key]string     // where the folder lies that was returned
+
+	// What the archive said.
+	successes archive.RemoteSet       // archived, by a status list or a single answer
+	shown     []archive.RemoteSet     // archived, by the index of each vault
+	foreign   archive.RemoteSet       // of another clientUUID than the entry here
+	reported  archive.RemoteSet       // archived and unknown to the ledger; each is reported once
+	notified  archive.RemoteSet       // content that an entry was told of; each is told once
+	uncounted map[archive.Key]Finding // by entry: content that the entry did not count
+
+	pending   []ledger.Change      // decided, not yet committed
+	unsettled map[archive.Key]bool // entries with a decision that could not be committed
+
+	// Without a doubt, the entries of the compared vaults are separated.
+	resting  resting       // nothing is open
+	restless []archive.Key // all others
+}
+
+// vaultFacts is what is known of one vault.
+type vaultFacts struct {
+	newest       newest        // the newest registration that was made before the doubt
+	unreadable   bool          // folders of it cannot be read: an unknown document may belong to one of them
+	reaches      bool          // the status list shows every registration since the last line of the ledger
+	covers       bool          // it does, unless the list lags behind
+	visible      time.Duration // for how long the archive could show what the ledger does not know
+	unidentified unidentified
 }
 
 type newest struct {
 	remote archive.RemoteID
 	sent   time.Time
-	ahead  time.Duration // this machine's clock was then, of the archive's; zero: it was not, or nobody knows
+	ahead  time.Duration // how far this machine's clock was ahead of the archive's; zero: it was not, or nobody knows
 }
 
-// unidentified are documents at the archive whose identity it does not tell.
+// unidentified are archived documents whose identity the archive does not tell.
 type unidentified struct {
-	numbers map[string]bool // of invoices
-	any     bool            // one has not even a number
+	numbers map[string]bool // of their invoices
+	any     bool            // one has no number
 }
 
-// Reconcile holds the ledger against the archive: every number that this shows is compared with all the
-// registrations of the ledger, and an entry is told of content that it does not count. With a doubt it also tells the entries of registrations
-// that they did not know of, makes an entry for each archived document that has none, and clears the
-// doubt from those that the archive's answers speak for. Its error is the first call that failed: then
-// nothing is known of what was not asked, and it should be done again.
-func Reconcile(ctx context.Context, c Config) (Report, error) {
-	p := &comparison{
-		Config: c, newest: map[archive.VaultID]newest{}, unpacked: map[archive.ID]archive.Key{}, unreadable: map[archive.VaultID]bool{}, nextGenerations: map[archive.ID]archive.Key{},
-		reaches: map[archive.VaultID]bool{}, visible: map[archive.VaultID]time.Duration{}, covers: map[archive.VaultID]bool{}, successes: archive.RemoteSet{}, anonymous: map[archive.VaultID]unidentified{},
-		foreign: archive.RemoteSet{}, reported: archive.RemoteSet{}, notified: archive.RemoteSet{}, uncounted: map[archive.Key]Finding{}, keptAt: map[archive.Key]string{}, returnedTo: map[archive.Key]string{}, unsettled: map[archive.Key]bool{},
+func newComparison(c Config) *comparison {
+	return &comparison{
+		Config: c, vaults: map[archive.VaultID]*vaultFacts{},
+		unpacked: map[archive.ID]archive.Key{}, nextGenerations: map[archive.ID]archive.Key{}, keptAt: map[archive.Key]string{}, returnedTo: map[archive.Key]string{},
+		successes: archive.RemoteSet{}, foreign: archive.RemoteSet{}, reported: archive.RemoteSet{}, notified: archive.RemoteSet{},
+		uncounted: map[archive.Key]Finding{}, unsettled: map[archive.Key]bool{},
 	}
-	if c.Doubt != nil { // what lies in the folders is known before the archive is asked whose its documents are
+}
+
+// factsOf returns the facts of a vault, which may be changed.
+func (p *comparison) factsOf(v archive.VaultID) *vaultFacts {
+	if p.vaults[v] == nil {
+		p.vaults[v] = &vaultFacts{}
+	}
+	return p.vaults[v]
+}
+
+// Reconcile compares the ledger with the archive. Each registration that the archive shows is compared with all
+// registrations of the ledger, and an entry is told of content that it does not count. With a doubt, entries are also told of
+// registrations that they did not know, each archived document without an entry gets one, and entries that the answers speak
+// for are cleared of the doubt. The error is that of the first call that failed: then nothing is concluded from what was not
+// asked, and the comparison should be repeated.
+func Reconcile(ctx context.Context, c Config) (Report, error) {
+	p := newComparison(c)
+	if c.Doubt != nil {
+		// The folders come first: their receipts and sidecars tell whose the archive's documents are. A crash after this
+		// leaves entries in doubt; the next comparison finds them in the ledger.
 		if err := p.readFolders(ctx); err != nil {
 			return p.report, err
 		}
@@ -101,8 +126,11 @@ func Reconcile(ctx context.Context, c Config) (Report, error) {
 	if err := p.surveyEntries(ctx); err != nil {
 		return p.report, err
 	}
+	// Several drops may deliver to one vault. All of them must be known before its first answer is judged.
 	for _, d := range c.Drops {
-		p.unreadable[d.Vault] = p.unreadable[d.Vault] || d.Folder == nil
+		if d.Folder == nil {
+			p.factsOf(d.Vault).unreadable = true
+		}
 	}
 	for _, d := range c.Drops {
 		if slices.ContainsFunc(p.report.Vaults, func(r VaultReport) bool { return r.Vault == d.Vault }) {
@@ -114,26 +142,27 @@ func Reconcile(ctx context.Context, c Config) (Report, error) {
 			return p.report, fmt.Errorf("compare vault %s: %w", d.Vault, err)
 		}
 	}
+	// Conclusions come last: they need the answers of all vaults. A crash before the last commit leaves the other entries in
+	// doubt, and nothing of them is sent or removed until the next comparison.
 	if err := p.concludeEntries(ctx); err != nil {
 		return p.report, err
 	}
 	return p.report, p.commitChanges(ctx)
 }
 
-// surveyEntries looks at all entries once, before the archive is asked. Without a doubt no registration is missing here: what the
-// archive shows and no entry bears is told as it is.
+// surveyEntries reads all entries once, before the archive is asked. With a doubt it collects what the answers are judged by.
 func (p *comparison) surveyEntries(ctx context.Context) error {
 	if p.Doubt == nil {
 		return p.separateResting()
 	}
 	return p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
 		for _, r := range e.Registrations {
-			if sent := r.Ticket.Sent.Wall; p.isBeforeDoubt(sent) && sent.After(p.newest[e.Vault].sent) {
+			if sent := r.Ticket.Sent.Wall; p.isBeforeDoubt(sent) && sent.After(p.factsOf(e.Vault).newest.sent) {
 				n := newest{remote: r.Ticket.Remote, sent: sent}
 				if !r.Ticket.Date.IsZero() {
 					n.ahead = max(0, sent.Sub(r.Ticket.Date))
 				}
-				p.newest[e.Vault] = n
+				p.factsOf(e.Vault).newest = n
 			}
 		}
 		if !e.NeedsReconcile {
@@ -142,6 +171,8 @@ func (p *comparison) surveyEntries(ctx context.Context) error {
 		if e.State == ledger.Discovered {
 			return p.foreseeIdentity(ctx, e)
 		}
+		// The lost part of the ledger may have registered later generations of the identity. An answer about one of them
+		// belongs to this entry, and to no new one.
 		ahead := generations
 		if !e.State.IsOpen() {
 			ahead = 2
@@ -153,11 +184,11 @@ func (p *comparison) surveyEntries(ctx context.Context) error {
 	})
 }
 
-// generations is how many steps ahead the lost ledger may have gone with an entry that had not ended.
+// generations is how many generations the lost part of the ledger may have added to an entry that had not ended.
 const generations = 8
 
-// foreseeIdentity finds the identity that a claimed folder will get once it is packed: what the archive has of it must
-// not be taken for somebody else's. Where another entry stands for that identity, it is told, and the folder waits.
+// foreseeIdentity finds the identity that a claimed folder will get when it is packed. So a document that the archive has of it
+// does not get an entry of its own. Where another entry already has that identity, the answer goes to that entry.
 func (p *comparison) foreseeIdentity(ctx context.Context, e ledger.Entry) error {
 	for _, d := range p.Drops {
 		if d.Name != e.Drop || d.Folder == nil {
@@ -167,9 +198,8 @@ func (p *comparison) foreseeIdentity(ctx context.Context, e ledger.Entry) error 
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if _, mount := errors.AsType[*durable.MountError](err); mount { // it cannot be read just now
-			p.unreadable[e.Vault] = true
-			p.report.Unpacked++
+		if _, mount := errors.AsType[*durable.MountError](err); mount {
+			p.noteUnreadable(e.Vault)
 			return nil
 		}
 		if err != nil {
@@ -180,14 +210,20 @@ func (p *comparison) foreseeIdentity(ctx context.Context, e ledger.Entry) error 
 		if err == nil {
 			return errors.Join(p.expectIdentity(e, s), ctx.Err())
 		}
-		if _, refused := errors.AsType[*packager.Refusal](err); !refused { // it cannot be read just now
-			p.unreadable[e.Vault] = true
-			p.report.Unpacked++
+		// A folder that would be refused gets no identity. Any other error may pass.
+		if _, refused := errors.AsType[*packager.Refusal](err); !refused {
+			p.noteUnreadable(e.Vault)
 		}
 		return ctx.Err()
 	}
-	p.unreadable[e.Vault] = true
+	p.factsOf(e.Vault).unreadable = true
 	return nil
+}
+
+// noteUnreadable notes a claimed folder that cannot be read now. Until it can be, any unknown document of its vault may be its.
+func (p *comparison) noteUnreadable(v archive.VaultID) {
+	p.factsOf(v).unreadable = true
+	p.report.Unpacked++
 }
 
 // expectIdentity notes the identity that e will get.
@@ -225,7 +261,7 @@ func (p *comparison) findOwner(id archive.ID) (e ledger.Entry, ok bool, err erro
 	return p.Book.Entry(key)
 }
 
-// addChange notes what is to be committed, and commits it once there is enough of it.
+// addChange adds a change to the pending ones, and commits them when there are enough.
 func (p *comparison) addChange(ctx context.Context, c ledger.Change) error {
 	const batch = 256
 	c.At = p.Now()
@@ -235,8 +271,8 @@ func (p *comparison) addChange(ctx context.Context, c ledger.Change) error {
 	return p.commitChanges(ctx)
 }
 
-// hasPendingChange reports whether a change that is not committed yet is of the entry, or opens one for the same document:
-// what is decided next must be decided after it.
+// hasPendingChange reports whether a pending change is of the entry, or opens an entry for the same document. Then it must be
+// committed before the next decision about that document.
 func (p *comparison) hasPendingChange(key archive.Key, rc archive.Receipt) bool {
 	return slices.ContainsFunc(p.pending, func(c ledger.Change) bool {
 		opens, ok := c.Events[0].(ledger.Recovered)
@@ -244,13 +280,15 @@ func (p *comparison) hasPendingChange(key archive.Key, rc archive.Receipt) bool 
 	})
 }
 
-// commitChanges makes the changes. An entry that moved on meanwhile is left as it is, and in doubt: the next comparison
-// decides anew.
+// commitChanges commits the pending changes. An entry that another step changed meanwhile stays as it is, and in doubt: the
+// next comparison decides again.
 func (p *comparison) commitChanges(ctx context.Context) error {
 	cs := p.pending
 	if p.pending = nil; len(cs) == 0 {
 		return nil
 	}
+	// Each change is one transaction of entry and journal line. A crash here commits some of the changes or none; the next
+	// comparison finds the committed ones in the ledger and decides the others again.
 	rs, err := p.Committer.Apply(ctx, cs...)
 	if err != nil {
 		return err
@@ -259,6 +297,7 @@ func (p *comparison) commitChanges(ctx context.Context) error {
 		if r.Err == nil {
 			continue
 		}
+		// The change of this entry was refused. Nothing is concluded about it in this comparison.
 		p.unsettled[cs[i].Key] = true
 		why := r.Err.Error()
 		if _, stale := errors.AsType[*ledger.StaleError](r.Err); stale {

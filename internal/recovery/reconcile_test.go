@@ -187,9 +187,9 @@ func TestSurvey_I15_HowFarOurClockWasAhead(t *testing.T) {
 			s, now := newShed(t), time.Now().UTC()
 			s.packed(s.claimed("f", "N1"), ledger.RegisterIntended{}, ledger.TicketReceived{Ticket: archive.Ticket{Remote: "R1", URL: "https://x",
 				Sent: archive.Instant{Wall: now}, Date: now.Add(row.date)}})
-			p := &comparison{Config: Config{Book: s.book, Doubt: &Doubt{From: now.Add(time.Minute), Since: now}}, newest: map[archive.VaultID]newest{}}
+			p := newComparison(Config{Book: s.book, Doubt: &Doubt{From: now.Add(time.Minute), Since: now}})
 			must(t, p.surveyEntries(t.Context()))
-			if n := p.newest["V"]; n.remote != "R1" || n.ahead != row.ahead {
+			if n := p.factsOf("V").newest; n.remote != "R1" || n.ahead != row.ahead {
 				t.Errorf("%+v", n)
 			}
 		})
@@ -201,8 +201,9 @@ func TestReconcile_I2_UntilNothingIsUnderWay(t *testing.T) {
 	s, now := newShed(t), time.Now()
 	e := s.doubtful(now)
 	for passed, cleared := range map[time.Duration]bool{24*time.Hour - time.Second: false, 24 * time.Hour: true} {
-		p := &comparison{Config: Config{Book: s.book, Committer: s.book, Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now.Add(99 * time.Hour)} },
-			Doubt: &Doubt{From: now, Since: now}}, visible: map[archive.VaultID]time.Duration{"V": passed}}
+		p := newComparison(Config{Book: s.book, Committer: s.book, Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now.Add(99 * time.Hour)} },
+			Doubt: &Doubt{From: now, Since: now}})
+		p.factsOf("V").visible = passed
 		until, why := p.whyInDoubt(e, true)
 		if (why == "") != cleared || !cleared && !until.Equal(now.Add(99*time.Hour+time.Second)) {
 			t.Errorf("after %v: until %v, %q", passed, until, why)
@@ -214,8 +215,8 @@ func TestReconcile_I2_UntilNothingIsUnderWay(t *testing.T) {
 func TestReconcile_I15_WhatCouldNotBeBookedStaysInDoubt(t *testing.T) {
 	s, now := newShed(t), time.Now()
 	e := s.doubtful(now)
-	p := &comparison{Config: Config{Book: s.book, Committer: s.book, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: now, Since: now}},
-		unsettled: map[archive.Key]bool{}, reaches: map[archive.VaultID]bool{"V": true}}
+	p := newComparison(Config{Book: s.book, Committer: s.book, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: now, Since: now}})
+	p.factsOf("V").reaches = true
 	if _, why := p.whyInDoubt(e, true); why != "" {
 		t.Fatalf("in doubt before: %s", why)
 	}
@@ -290,7 +291,9 @@ func TestReach_I15_OfALedgerMadeAnew(t *testing.T) {
 		Now: func() archive.Instant { return archive.Instant{Wall: now.Add(7 * time.Hour)} }, Doubt: &Doubt{Since: now}}
 	_, err := Rebuild(t.Context(), c)
 	must(t, err)
-	p := &comparison{Config: c, visible: map[archive.VaultID]time.Duration{"V": 7 * time.Hour}}
+	p := newComparison(c)
+	facts := p.factsOf("V")
+	facts.visible = 7 * time.Hour
 	for name, row := range map[string]struct {
 		list []archive.Receipt
 		want bool
@@ -299,8 +302,8 @@ func TestReach_I15_OfALedgerMadeAnew(t *testing.T) {
 		"Strangers":         {[]archive.Receipt{{Remote: "x", Updated: now}}, false},
 		"ShowsAReceiptsOwn": {[]archive.Receipt{{Remote: "x", Updated: now}, {Remote: "bum-good", Updated: now}}, true},
 	} {
-		if got := p.listReaches("V", row.list, true); got != row.want {
-			t.Errorf("%s: %v", name, got)
+		if p.judgeList(facts, row.list, true); facts.reaches != row.want {
+			t.Errorf("%s: %v", name, facts.reaches)
 		}
 	}
 }

@@ -54,11 +54,10 @@ func TestReach_I15_WhatAListProves(t *testing.T) {
 		"Full_BehindInSpiteOfOurClock":  {list(500, from.Add(-3*time.Hour), ""), true, since, "before", 2 * time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &comparison{Config: Config{Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: from, Since: row.since, Told: from}},
-				newest: map[archive.VaultID]newest{"V": {remote: row.known, ahead: row.ahead}}}
-			p.visible = map[archive.VaultID]time.Duration{"V": p.visibleFor(time.Time{})}
-			if got := p.listReaches("V", row.list, row.whole); got != row.want {
-				t.Errorf("reaches %v, want %v", got, row.want)
+			p := newComparison(Config{Grace: 24 * time.Hour, Now: func() archive.Instant { return archive.Instant{Wall: now} }, Doubt: &Doubt{From: from, Since: row.since, Told: from}})
+			facts := &vaultFacts{newest: newest{remote: row.known, ahead: row.ahead}, visible: p.visibleFor(time.Time{})}
+			if p.judgeList(facts, row.list, row.whole); facts.reaches != row.want {
+				t.Errorf("reaches %v, want %v", facts.reaches, row.want)
 			}
 		})
 	}

@@ -9,9 +9,9 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// resting are the archived entries of which nothing is open: nearly all of a large ledger. Each is a mark made of its bumId and
-// of the digest of its metadata, so that a record of the index that says the same is compared without a look into the
-// ledger. What is true of such an entry stays true while the archive is asked: archived and sealed are for ever.
+// resting are the archived entries of which nothing is open: nearly all of a large ledger. Each is a mark, made of its bumId and
+// the digest of its metadata. So a record of the index that says the same is compared without reading the ledger. Such an entry
+// does not change while the archive is asked: archived is final, and the metadata is frozen.
 type resting struct {
 	marks [256][]mark // by their first byte, in order once all are in
 	shown [256][]bool // beside each mark: the index showed it
@@ -38,7 +38,7 @@ func (r *resting) sortMarks() {
 	}
 }
 
-// markShown notes that the index showed the mark. It reports false where it is that of no entry.
+// markShown notes that the index showed the mark. It reports whether the mark is that of a resting entry.
 func (r *resting) markShown(m mark) bool {
 	i, ok := slices.BinarySearchFunc(r.marks[m[0]], m, func(a, b mark) int { return bytes.Compare(a[:], b[:]) })
 	if ok {
@@ -52,8 +52,8 @@ func (r *resting) allShown() bool {
 	return !slices.ContainsFunc(r.shown[:], func(s []bool) bool { return slices.Contains(s, false) })
 }
 
-// separateResting sorts the entries of the compared vaults into those that rest and those that must be looked at one by one. With a doubt
-// every entry is looked at.
+// separateResting separates the entries of the compared vaults into those that rest and those that must be compared one by one.
+// With a doubt every entry is compared.
 func (p *comparison) separateResting() error {
 	err := p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
 		switch {
@@ -69,13 +69,13 @@ func (p *comparison) separateResting() error {
 	return err
 }
 
-// isAtRest reports whether the record says of an entry that rests what was sent of it.
+// isAtRest reports whether the record repeats what was sent of a resting entry.
 func (p *comparison) isAtRest(rec archive.IndexRecord) bool {
 	return p.Doubt == nil && rec.Remote != "" && p.resting.markShown(pairOf(rec.Remote, archive.Sum(rec.Document.Metadata())))
 }
 
-// forEachUnresolved calls fn with every entry of which a comparison may have something to say: those that do not rest, and all of them
-// where one that rests was not shown.
+// forEachUnresolved calls fn with the entries that a comparison may have something to say about: those that do not rest. Where
+// the index did not show a resting entry, it calls fn with all entries.
 func (p *comparison) forEachUnresolved(fn func(ledger.Entry) error) error {
 	if p.Doubt != nil || !p.resting.allShown() {
 		return p.Book.Entries(archive.Key{}, false, fn)

@@ -11,17 +11,17 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// folderPlace is where an entry's folder lies, or which one it was.
+// folderPlace is where an entry's folder lies, or the folder's inode.
 type folderPlace struct {
 	drop, dest string
 	node       ledger.Node
 }
 
-// returnedFolders are the entries that stand for folders which were given back.
+// returnedFolders are the entries that returned folders belong to.
 type returnedFolders struct {
-	dest      map[folderPlace]bool        // where the ledger thinks that they lie
-	claims    map[folderPlace][]claim     // entries in doubt, by the folders that were claimed for them
-	returning map[folderPlace]archive.Key // entries in doubt, by where their folders were on their way to
+	dest      map[folderPlace]bool        // where the folders lie, as the ledger knows it
+	claims    map[folderPlace][]claim     // entries in doubt, by the inodes of their claimed folders
+	returning map[folderPlace]archive.Key // entries in doubt, by the destination of a return that was not confirmed
 }
 
 type claim struct {
@@ -29,8 +29,8 @@ type claim struct {
 	folder string
 }
 
-// findReturned gathers where the ledger thinks that returned folders lie. An entry in doubt may have had its folder returned in
-// the time that was lost: that one is known again, and it is that entry which stands for it.
+// findReturned collects where returned folders lie, as the ledger knows it. The folder of an entry in doubt may have been returned
+// in the time that the ledger lost. Such a folder still belongs to that entry.
 func (p *comparison) findReturned() (known returnedFolders, err error) {
 	known = returnedFolders{map[folderPlace]bool{}, map[folderPlace][]claim{}, map[folderPlace]archive.Key{}}
 	err = p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
@@ -49,8 +49,8 @@ func (p *comparison) findReturned() (known returnedFolders, err error) {
 	return known, err
 }
 
-// findOwner finds the entry in doubt whose folder this is: by its name too, for the number of a folder that was removed is soon
-// another one's.
+// findOwner finds the entry in doubt that a folder belongs to. The inode alone is not enough: the file system reuses the inode of
+// a removed folder. So the name must fit, too.
 func (s returnedFolders) findOwner(d Drop, l drop.PlacedFolder) (archive.Key, bool) {
 	for _, c := range s.claims[folderPlace{drop: d.Name, node: ledger.Node(l.Inode)}] {
 		if strings.HasPrefix(path.Base(l.Path), c.folder) {
@@ -61,8 +61,8 @@ func (s returnedFolders) findOwner(d Drop, l drop.PlacedFolder) (archive.Key, bo
 	return key, ok
 }
 
-// readReturned looks at the folders of a kind that went back to people. Those that no entry stands for are told of, or get
-// an entry, where nobody gives folders back at this moment.
+// readReturned reads the folders of one kind that were returned to people. A folder that belongs to no entry is reported, or
+// gets an entry. This happens only with Adopt: otherwise a running daemon may be returning the folder at this moment.
 func (p *comparison) readReturned(ctx context.Context, d Drop, kind drop.Kind, known returnedFolders) error {
 	for l, err := range d.Folder.PlacedFolders(kind) {
 		if errors.Is(err, drop.ErrUnexpectedItem) {
@@ -88,7 +88,7 @@ func (p *comparison) readReturned(ctx context.Context, d Drop, kind drop.Kind, k
 	return nil
 }
 
-// isFolderMissing reports whether the folder of an entry that has not ended lies no more where it was claimed.
+// isFolderMissing reports whether the claimed folder of an entry is not in its place any more.
 func (p *comparison) isFolderMissing(e ledger.Entry) bool {
 	if e.Source == ledger.Gone {
 		return true
@@ -98,29 +98,32 @@ func (p *comparison) isFolderMissing(e ledger.Entry) bool {
 			return !d.hasClaimedFolder(e.Key)
 		}
 	}
-	return false // nobody can look
+	return false // its drop is not configured: nobody can look
 }
 
-// correctSource tells an entry that the archive has spoken for where its folder lies, if that is not where the ledger thinks.
+// correctSource returns the events that tell an entry where its folder lies, if the ledger has it elsewhere. They come before the
+// end of the doubt, in one change.
 func (p *comparison) correctSource(e ledger.Entry) []ledger.Event {
 	found := ledger.SourceFound{Source: ledger.Gone}
 	switch kept, back := p.keptAt[e.Key], p.returnedTo[e.Key]; {
 	case e.Source == ledger.Kept || e.Source == ledger.Returned || e.Source > ledger.Disposing:
 		return p.quarantineIfOpen(e)
 	case e.State == ledger.Delivered || !p.isFolderMissing(e):
-		return nil // the step that it is due for knows what to do
+		// The folder is in its claimed place, so the step that is due goes on with it.
+		return nil
 	case kept != "" && e.State != ledger.Rejected && e.State != ledger.Duplicate:
 		found = ledger.SourceFound{Source: ledger.Kept, Dest: kept}
 	case back != "" && e.State != ledger.Archived:
 		found = ledger.SourceFound{Source: ledger.Returned, Dest: back}
 	case e.Source == ledger.Disposing:
-		return nil // it goes on
+		// The removal had begun. The dispose step repeats it and finds that nothing is left to do.
+		return nil
 	}
 	return append(p.quarantineIfOpen(e), found)
 }
 
-// quarantineIfOpen is what comes first where an entry without a folder has not ended: what ended it is in the lost part of its
-// life, nothing of it can be sent, and a person must look.
+// quarantineIfOpen returns the event that quarantines an entry without a folder that has not ended. It did end, in the time that
+// the ledger lost. Nothing of it can be sent, and a person must look.
 func (p *comparison) quarantineIfOpen(e ledger.Entry) []ledger.Event {
 	if !e.State.IsOpen() {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// compareVault asks one vault: first its list, which knows identities, then its index, which knows everything.
+// compareVault compares one vault: first its status list, which tells identities, then its index, which shows all documents.
 func (p *comparison) compareVault(ctx context.Context, v Drop) (VaultReport, error) {
 	r := VaultReport{Vault: v.Vault}
 	w, err := p.Service.ReadStatusList(ctx, v.Vault)
@@ -21,15 +21,17 @@ func (p *comparison) compareVault(ctx context.Context, v Drop) (VaultReport, err
 	if !w.Date.IsZero() {
 		p.report.Told = w.Date
 	}
-	p.visible[v.Vault] = p.visibleFor(w.Date)
-	r.Listed, r.Reaches = len(w.Receipts), p.listReaches(v.Vault, w.Receipts, w.Whole)
-	p.reaches[v.Vault], p.covers[v.Vault] = r.Reaches, p.listCovers(v.Vault, w.Receipts, w.Whole)
+	facts := p.factsOf(v.Vault)
+	facts.visible = p.visibleFor(w.Date)
+	p.judgeList(facts, w.Receipts, w.Whole)
+	r.Listed, r.Reaches = len(w.Receipts), facts.reaches
 	for _, rc := range w.Receipts {
 		if err := p.takeReceipt(ctx, v, rc, nil, &r); err != nil {
 			return r, err
 		}
 	}
-	if err := p.commitChanges(ctx); err != nil { // the index is held against what the list told
+	// This commit comes before the index is read: the index is compared with what the list has told.
+	if err := p.commitChanges(ctx); err != nil {
 		return r, err
 	}
 	if err := p.compareIndex(ctx, v, &r); err != nil || r.Index.Complete || p.Accept == nil {
@@ -41,9 +43,9 @@ func (p *comparison) compareVault(ctx context.Context, v Drop) (VaultReport, err
 	return r, err
 }
 
-// visibleFor returns for how long the archive, whose clock reads date, could show what the ledger does not know: by this
-// machine's clock since the ledger was put back, and by the archive's since the first comparison, before which nothing
-// counts. A zero date leaves this machine's alone.
+// visibleFor returns for how long the archive could show what the ledger does not know. It takes the lesser of two clocks:
+// this machine's since the ledger was put back, and the archive's, which reads date now, since the first comparison. Before the
+// first comparison no time counts. With a zero date this machine's clock alone counts.
 func (p *comparison) visibleFor(date time.Time) time.Duration {
 	if p.Doubt == nil || p.Doubt.Told.IsZero() {
 		return 0
@@ -55,31 +57,34 @@ func (p *comparison) visibleFor(date time.Time) time.Duration {
 	return archive.ReliableElapsed(ours, date.Sub(p.Doubt.Told))
 }
 
-// listReaches reports whether the list shows every registration made since the ledger's last line: it goes back
-// behind that line, or it is not full and shows the newest registration that was there before; of a ledger that
-// was made anew, that of a folder with its receipt. A list
-// that lags behind, or that was not understood wholly, shows nothing by what it leaves out.
-func (p *comparison) listReaches(v archive.VaultID, list []archive.Receipt, whole bool) bool {
-	return p.listCovers(v, list, whole) && p.visible[v] >= listLag(p.Grace)
+// judgeList notes what the status list of a vault shows. A list that covers everything also reaches it once a registration
+// has had the time to appear in it.
+func (p *comparison) judgeList(facts *vaultFacts, list []archive.Receipt, whole bool) {
+	facts.covers = p.listCovers(facts.newest, list, whole)
+	facts.reaches = facts.covers && facts.visible >= listLag(p.Grace)
 }
 
-// listCovers is reach, for a list that does not lag behind.
-func (p *comparison) listCovers(v archive.VaultID, list []archive.Receipt, whole bool) bool {
+// listCovers reports whether the status list shows every registration since the last line of the ledger, unless the list lags
+// behind. It does where it goes back behind that line, or where it is not full and shows the newest registration from before.
+// Of a ledger that was made anew, the registration of a folder with its receipt counts as that one. A list that was not read
+// completely covers nothing.
+func (p *comparison) listCovers(before newest, list []archive.Receipt, whole bool) bool {
 	if p.Doubt == nil || !whole {
 		return false
 	}
+	// A list whose records all bear a time tells itself how far it goes back.
 	oldest, dated, there := time.Time{}, len(list) > 0, false
 	for _, rc := range list {
 		dated = dated && !rc.Updated.IsZero()
 		if oldest.IsZero() || rc.Updated.Before(oldest) {
 			oldest = rc.Updated
 		}
-		there = there || rc.Remote == p.newest[v].remote || p.Doubt.From.IsZero() && p.isOfKeptFolder(rc.Remote)
+		there = there || rc.Remote == before.remote || p.Doubt.From.IsZero() && p.isOfKeptFolder(rc.Remote)
 	}
-	if dated && !p.Doubt.From.IsZero() && oldest.Before(p.Doubt.From.Add(-p.newest[v].ahead-margin)) {
+	if dated && !p.Doubt.From.IsZero() && oldest.Before(p.Doubt.From.Add(-before.ahead-margin)) {
 		return true
 	}
-	return len(list) < listed && (there || p.newest[v].remote == "" && !p.Doubt.From.IsZero())
+	return len(list) < listed && (there || before.remote == "" && !p.Doubt.From.IsZero())
 }
 
 // isOfKeptFolder reports whether the number is that of an archived folder, from before the doubt began.
@@ -92,7 +97,7 @@ func (p *comparison) isOfKeptFolder(r archive.RemoteID) bool {
 	return err == nil && ok && e.ArchivedRemote == r && e.Dest != "" && e.ArchivedAt.Before(p.Doubt.Since)
 }
 
-// compareIndex holds the ledger against the index.
+// compareIndex compares the ledger with the index of a vault.
 func (p *comparison) compareIndex(ctx context.Context, v Drop, r *VaultReport) error {
 	result, shown, err := p.Service.ReadIndex(ctx, v.Vault, func(recs []archive.IndexRecord) error {
 		unknown, err := p.compareKnown(recs, r)
@@ -108,8 +113,8 @@ func (p *comparison) compareIndex(ctx context.Context, v Drop, r *VaultReport) e
 	return nil
 }
 
-// compareKnown leaves those records of which something must be asked: no entry bears their number, or one that is in
-// doubt does. An entry that bears the number and does not count it as archived is told.
+// compareKnown compares the records whose bumId an entry has, and tells an entry that does not count it as archived. It returns
+// the other records, and those of entries in doubt: about them the archive must be asked.
 func (p *comparison) compareKnown(recs []archive.IndexRecord, r *VaultReport) (unknown []archive.IndexRecord, err error) {
 	all := len(recs)
 	recs = slices.DeleteFunc(recs, p.isAtRest)
@@ -141,8 +146,8 @@ func (p *comparison) compareKnown(recs []archive.IndexRecord, r *VaultReport) (u
 	return unknown, nil
 }
 
-// identifyUnknown finds out whose the records are that no entry bears the number of. Those from long before the
-// doubt began were never ours: the ledger knew everything then.
+// identifyUnknown asks whose the records are that no entry has the bumId of. A record from long before the doubt is reported
+// and not asked about: the ledger was complete then, so the document is not ours.
 func (p *comparison) identifyUnknown(ctx context.Context, v Drop, recs []archive.IndexRecord, r *VaultReport) error {
 	var ask []archive.IndexRecord
 	var numbers []archive.RemoteID
@@ -158,7 +163,8 @@ func (p *comparison) identifyUnknown(ctx context.Context, v Drop, recs []archive
 			ask, numbers = append(ask, rec), append(numbers, rec.Remote)
 		}
 	}
-	told, err := AskEach(ctx, p.Service, v.Vault, numbers) // an absent one has no clientUUID
+	// The index tells no clientUUID, so each registration is asked about alone. An absent one has no clientUUID.
+	told, err := AskEach(ctx, p.Service, v.Vault, numbers)
 	if err != nil {
 		return err
 	}
@@ -170,7 +176,8 @@ func (p *comparison) identifyUnknown(ctx context.Context, v Drop, recs []archive
 		case rc.ID.IsZero():
 			p.noteUnidentified(v.Vault, rec, r, "the archive does not tell its clientUUID")
 			continue
-		case rc.Status != archive.Successful: // the index is the later word: it shows what is archived
+		case rc.Status != archive.Successful:
+			// The index shows archived documents only, and archived is final: this answer is out of date.
 			rc.Status, rc.Record, rc.Updated = archive.Successful, rec.Raw, rec.ArchivedAt
 		}
 		if err := p.takeReceipt(ctx, v, rc, &rec, r); err != nil {
@@ -180,36 +187,35 @@ func (p *comparison) identifyUnknown(ctx context.Context, v Drop, recs []archive
 	return p.commitChanges(ctx)
 }
 
-// longBefore is how long after its registration a document may come into the index.
+// longBefore is how long after its registration a document may appear in the index.
 const longBefore = 7 * 24 * time.Hour
 
-// isKnown reports whether an entry bears the record's number.
+// isKnown reports whether an entry has the bumId of the record.
 func (p *comparison) isKnown(rec archive.IndexRecord) bool {
 	_, ok, err := p.Book.FindByRemote(rec.Remote)
 	return ok && err == nil
 }
 
-// reportStrange names a document that the ledger does not know, once.
+// reportStrange reports a document that the ledger does not know, once.
 func (p *comparison) reportStrange(r *VaultReport, rec archive.IndexRecord, text string) {
 	if isNew := p.reported.Add(rec.Remote); isNew || rec.Remote == "" {
 		r.Strange.add(Finding{Remote: rec.Remote, Number: rec.Document.Number, Text: text})
 	}
 }
 
-// noteUnidentified notes a document that may be anybody's.
+// noteUnidentified reports a document that may belong to any entry with the same invoice number, and keeps that number.
 func (p *comparison) noteUnidentified(v archive.VaultID, rec archive.IndexRecord, r *VaultReport, why string) {
-	u := p.anonymous[v]
+	u := &p.factsOf(v).unidentified
 	if u.numbers == nil {
 		u.numbers = map[string]bool{}
 	}
 	u.numbers[rec.Document.Number] = true
 	u.any = u.any || rec.Document.Number == ""
-	p.anonymous[v] = u
 	p.reportStrange(r, rec, "in the archive, not in this ledger; "+why)
 }
 
-// takeReceipt takes in one registration that the archive told of; rec is its record in the index, if that is where
-// it was found.
+// takeReceipt finds the entry of one registration that the archive told of, and tells it, or opens an entry. rec is its record
+// in the index; nil: it was found in the status list.
 func (p *comparison) takeReceipt(ctx context.Context, v Drop, rc archive.Receipt, rec *archive.IndexRecord, r *VaultReport) error {
 	if rc.Status == archive.Successful {
 		p.successes.Add(rc.Remote)
@@ -217,7 +223,8 @@ func (p *comparison) takeReceipt(ctx context.Context, v Drop, rc archive.Receipt
 	if key, ok, err := p.Book.FindByRemote(rc.Remote); err != nil || ok {
 		return errors.Join(err, p.compareRegistration(key, rc, r))
 	}
-	if key, ok := p.unpacked[rc.ID]; ok { // it stays in doubt until it is packed, and is told then
+	if key, ok := p.unpacked[rc.ID]; ok {
+		// The folder of this document is not packed yet. Its entry stays in doubt; the comparison after the packing tells it.
 		if p.reported.Add(rc.Remote) {
 			r.Found.add(Finding{Key: key, Remote: rc.Remote, Text: "registered while the ledger was not there; its folder is told once it is packed"})
 		}
@@ -225,10 +232,11 @@ func (p *comparison) takeReceipt(ctx context.Context, v Drop, rc archive.Receipt
 	}
 	e, ok, err := p.findOwner(rc.ID)
 	if err == nil && p.hasPendingChange(e.Key, rc) {
+		// The pending change may open the entry that this receipt belongs to. Once it is committed, the look-ups find it.
 		if err := p.commitChanges(ctx); err != nil {
 			return err
 		}
-		return p.takeReceipt(ctx, v, rc, rec, r) // it knows more now
+		return p.takeReceipt(ctx, v, rc, rec, r)
 	}
 	content := rc.Status == archive.Successful || rc.Status == archive.InProgress
 	switch {
@@ -241,24 +249,25 @@ func (p *comparison) takeReceipt(ctx context.Context, v Drop, rc archive.Receipt
 				return err
 			}
 		}
+		// One change: the registration never stands in the ledger without the status that it was found with.
 		return p.addChange(ctx, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{
 			ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID, ServiceTime: rc.Date}, ledger.StatusSeen{Receipt: rc, Grace: p.Grace, NotBefore: p.Now().Wall},
 		}})
-	case !content: // an orphan: nobody ever had an address for it, or it got nothing
+	case !content: // an orphan: it never got content
 		return nil
 	case ok:
 		p.reportStrange(r, archive.IndexRecord{Remote: rc.Remote}, "a registration of entry "+e.Key.String()+" holds content, and the ledger does not know it")
 		return nil
 	case rc.Status == archive.InProgress:
 		return p.openEntryInProgress(ctx, v, rc, r)
-	case rec == nil || p.Doubt == nil: // the index has its metadata
+	case rec == nil || p.Doubt == nil:
+		// The index shows the document later, with its metadata; the entry is opened then.
 		return nil
 	}
 	return p.openArchivedRecord(ctx, v, rc, *rec, r)
 }
 
-// compareRegistration holds the archive's word about a registration that the ledger knows against what that says, be it
-// the one that was archived or another one.
+// compareRegistration compares the archive's answer about a registration with the entry that has it.
 func (p *comparison) compareRegistration(key archive.Key, rc archive.Receipt, r *VaultReport) error {
 	e, ok, err := p.Book.Entry(key)
 	if err != nil || !ok {
@@ -274,6 +283,7 @@ func (p *comparison) compareRegistration(key archive.Key, rc archive.Receipt, r 
 			p.noteContent(e, rc)
 		}
 	case foreign:
+		// The entry keeps its state: archived is final. The contradiction is reported, and an entry in doubt stays in doubt.
 		p.foreign.Add(rc.Remote)
 		r.Missing.add(Finding{Key: e.Key, Remote: rc.Remote, Text: "archived here; the archive says that this bumId is of another clientUUID"})
 	case (rc.Status == archive.Failed || rc.Status == archive.WaitingForPackage) && !p.isRetentionOver(e):

@@ -127,7 +127,7 @@ var kept = []mutant{
 	},
 	{
 		name: "ListReachesByOurClock", promise: "I15", file: "internal/recovery/vault.go",
-		old: "oldest.Before(p.Doubt.From.Add(-p.newest[v].ahead-margin))", new: "oldest.Before(p.Doubt.From.Add(-margin))",
+		old: "oldest.Before(p.Doubt.From.Add(-before.ahead-margin))", new: "oldest.Before(p.Doubt.From.Add(-margin))",
 		tests: []string{"vaultd/internal/recovery"},
 	},
 	{
