@@ -210,7 +210,7 @@ func (c *Config) PackingRules(d Drop) packager.Rules {
 // checkPacking asks the packager what it thinks of the drop's defaults and demands: it reads them as it would a sidecar. Its other
 // rules are the schema's, which was asked before.
 func (c *Config) checkPacking(i int) {
-	for _, f := range c.PackingRules(c.Drops[i]).Check() {
+	for _, f := range c.PackingRules(c.Drops[i]).FindFaults() {
 		section, rest, _ := strings.Cut(f.Field, ".")
 		field, _, _ := strings.Cut(rest, "[")
 		loc := dropAt(i).child(section).child(field)

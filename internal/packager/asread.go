@@ -12,7 +12,7 @@ import (
 // ReadSidecar returns what the sidecar of a folder says. It does not look at the folder's other files; where the sidecar
 // cannot be read as one, nothing is known. Its errors are Build's.
 func ReadSidecar(ctx context.Context, root *os.Root, rules Rules) (archive.AsRead, error) {
-	rules, err := rules.checked()
+	rules, err := rules.validated()
 	if err != nil {
 		return archive.AsRead{}, err
 	}
@@ -30,14 +30,14 @@ func asRead(v value) (read archive.AsRead) {
 		"documentType": &read.Type, "documentId": &read.Number, "documentDate": &read.Date, "amount": &read.Amount, "currencyCode": &read.Currency,
 		"senderName": &read.SenderName, "senderIds": &read.SenderIDs, "recipientName": &read.RecipientName, "recipientIds": &read.RecipientIDs,
 	} {
-		*to = soleText(v.members, field)
+		*to = onlyText(v.members, field)
 	}
 	return read
 }
 
-// soleText gives the text of a field that stands once, or each time with the same text. Upper and lower case of its name
+// onlyText gives the text of a field that stands once, or each time with the same text. Upper and lower case of its name
 // are the same.
-func soleText(members []member, field string) string {
+func onlyText(members []member, field string) string {
 	sole, found := "", false
 	for _, m := range members {
 		if !strings.EqualFold(m.key, field) {

@@ -14,34 +14,34 @@ import (
 	"vaultd/internal/durable"
 )
 
-// folder is one dropped folder after its names and its lists were read, before
+// droppedFolder is one dropped folder after its names and its lists were read, before
 // its files are.
-type folder struct {
+type droppedFolder struct {
 	*listing
-	form   *form
-	lists  lists
-	others []archive.File
-	faults []Fault // everything so far, in the order in which it is told
+	form      *sidecarReader
+	lists     listsByName
+	auxiliary []archive.File
+	faults    []Fault // everything so far, in the order in which it is told
 }
 
 // openFolder reads names, sidecar and manifest. What is wrong is in faults.
-func openFolder(ctx context.Context, root *os.Root, rules Rules) (*folder, error) {
+func openFolder(ctx context.Context, root *os.Root, rules Rules) (*droppedFolder, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	l, err := list(root, rules)
+	l, err := listFolder(root, rules)
 	if err != nil {
 		return nil, err
 	}
-	d := &folder{listing: l, form: newForm(rules.Sidecar, nil)}
+	d := &droppedFolder{listing: l, form: newSidecarReader(rules.Sidecar, nil)}
 	manifest, err := d.readLists()
 	if err != nil {
 		return nil, err
 	}
 	d.faults = append(d.faults, l.faults...)
-	if !l.full { // else most of the files were not looked at
-		d.presence()
-		d.complete(manifest)
+	if !l.isTooMany { // else most of the files were not looked at
+		d.checkPresence()
+		d.checkLists(manifest)
 	}
 	l.includeSidecar()
 	return d, nil
@@ -52,24 +52,24 @@ func openFolder(ctx context.Context, root *os.Root, rules Rules) (*folder, error
 func (l *listing) includeSidecar() {
 	if l.rules.IncludeSidecar && l.sidecar != nil {
 		l.files = append(l.files, *l.sidecar)
-		l.sort()
+		l.sortFiles()
 	}
 }
 
 // readLists reads the small files that speak about the others.
-func (d *folder) readLists() (manifest []wanted, err error) {
+func (d *droppedFolder) readLists() (manifest []listedFile, err error) {
 	if d.sidecar != nil {
-		src, err := d.small(*d.sidecar, maxSidecar, "such a file", !d.rules.IncludeSidecar)
+		src, err := d.readSmallFile(*d.sidecar, maxSidecar, "such a file", !d.rules.IncludeSidecar)
 		if err != nil {
 			return nil, err
 		}
 		if src != nil {
-			d.form = readForm(d.sidecar.path, src, d.rules)
+			d.form = readSidecar(d.sidecar.path, src, d.rules)
 			d.faults = append(d.faults, d.form.faults...)
 		}
 	}
 	if d.manifest != nil {
-		src, err := d.small(*d.manifest, maxAuxiliary, "a manifest", true)
+		src, err := d.readSmallFile(*d.manifest, maxAuxiliary, "a manifest", true)
 		if err != nil {
 			return nil, err
 		}
@@ -80,23 +80,23 @@ func (d *folder) readLists() (manifest []wanted, err error) {
 		}
 	}
 	if d.marker != nil {
-		if _, err := d.small(*d.marker, maxAuxiliary, "a marker", true); err != nil {
+		if _, err := d.readSmallFile(*d.marker, maxAuxiliary, "a marker", true); err != nil {
 			return nil, err
 		}
 	}
 	return manifest, nil
 }
 
-// small reads a small file whole and, unless it goes into the ZIP, notes it with
+// readSmallFile reads a small file whole and, unless it goes into the ZIP, notes it with
 // its digest. Too large is a fault and gives nil.
-func (d *folder) small(f found, limit int64, what string, outside bool) ([]byte, error) {
-	if f.stamp.size > limit {
+func (d *droppedFolder) readSmallFile(f foundFile, limit int64, what string, outside bool) ([]byte, error) {
+	if f.state.size > limit {
 		d.faults = append(d.faults, Fault{File: f.path, Brief: f.path + " is too large",
-			Text: fmt.Sprintf("has %s; %s has at most %s", megabytes(f.stamp.size), what, megabytes(limit)), Advice: `Look whether it is the right file`})
+			Text: fmt.Sprintf("has %s; %s has at most %s", megabytes(f.state.size), what, megabytes(limit)), Advice: `Look whether it is the right file`})
 		return nil, nil
 	}
-	src := make([]byte, f.stamp.size)
-	err := d.read(f, func(r io.Reader) error {
+	src := make([]byte, f.state.size)
+	err := d.readFile(f, func(r io.Reader) error {
 		_, err := io.ReadFull(r, src)
 		return err
 	})
@@ -104,52 +104,52 @@ func (d *folder) small(f found, limit int64, what string, outside bool) ([]byte,
 		return nil, err
 	}
 	if outside {
-		d.others = append(d.others, archive.File{Path: f.path, Size: f.stamp.size, SHA256: archive.Sum(src)})
+		d.auxiliary = append(d.auxiliary, archive.File{Path: f.path, Size: f.state.size, SHA256: archive.Sum(src)})
 	}
 	return src, nil
 }
 
-// read gives use the content of f. It is ErrChanged when f is not, before and
+// readFile gives use the content of f. It is ErrChanged when f is not, before and
 // after, what the listing saw; use must read exactly its size.
-func (l *listing) read(f found, use func(io.Reader) error) error {
-	file, info, err := l.rules.Open(l.root, f.disk)
+func (l *listing) readFile(f foundFile, use func(io.Reader) error) error {
+	file, info, err := l.rules.OpenFile(l.root, f.disk)
 	if err != nil {
 		return l.openError(f, err)
 	}
 	defer func() { file.Close() }() // read-only: its close has nothing to tell
-	if stampOf(info) != f.stamp {
-		return changed(f.disk)
+	if fileStateOf(info) != f.state {
+		return changedError(f.disk)
 	}
 	useErr := use(file)
 	after, err := file.Stat()
 	switch {
 	case err != nil:
-		return fmt.Errorf("look at %q: %w", f.disk, cause(err))
-	case stampOf(after) != f.stamp:
-		return changed(f.disk) // a short read is then no fault of the disk
+		return fmt.Errorf("look at %q: %w", f.disk, withoutPath(err))
+	case fileStateOf(after) != f.state:
+		return changedError(f.disk) // a short read is then no fault of the disk
 	case useErr != nil:
-		return fmt.Errorf("read %q: %w", f.disk, cause(useErr))
+		return fmt.Errorf("read %q: %w", f.disk, withoutPath(useErr))
 	}
 	return nil
 }
 
 // openError tells a file that was swapped since the listing from one that cannot
 // be opened.
-func (l *listing) openError(f found, err error) error {
+func (l *listing) openError(f foundFile, err error) error {
 	if mount, is := errors.AsType[*durable.MountError](err); is {
 		return mount // whatever else changed: nothing is read through it
 	}
 	info, look := l.root.Lstat(f.disk)
-	if look != nil || stampOf(info) != f.stamp {
-		return changed(f.disk)
+	if look != nil || fileStateOf(info) != f.state {
+		return changedError(f.disk)
 	}
-	return fmt.Errorf("open %q: %w", f.disk, cause(err))
+	return fmt.Errorf("open %q: %w", f.disk, withoutPath(err))
 }
 
-// all returns every regular file that is not junk.
-func (l *listing) all() []found {
+// allFiles returns every regular file that is not junk.
+func (l *listing) allFiles() []foundFile {
 	all := slices.Clone(l.files)
-	for _, f := range []*found{l.sidecar, l.manifest, l.marker} {
+	for _, f := range []*foundFile{l.sidecar, l.manifest, l.marker} {
 		if f != nil {
 			all = append(all, *f)
 		}
@@ -157,26 +157,26 @@ func (l *listing) all() []found {
 	return all
 }
 
-// presence refuses a folder without a sidecar or without an invoice.
-func (d *folder) presence() {
+// checkPresence refuses a folder without a sidecar or without an invoice.
+func (d *droppedFolder) checkPresence() {
 	add := func(brief, text, advice string) {
 		d.faults = append(d.faults, Fault{Brief: brief, Text: text, Advice: advice})
 	}
-	empty := !slices.ContainsFunc(d.files, func(f found) bool { return f.stamp.size > 0 })
+	empty := !slices.ContainsFunc(d.files, func(f foundFile) bool { return f.state.size > 0 })
 	quiet := len(d.listing.faults) == 0 // else what is missing was perhaps left out
 	switch {
-	case len(d.all()) == 0 && quiet:
+	case len(d.allFiles()) == 0 && quiet:
 		add("empty folder", "The folder is empty", "Put the invoice and a metadata.json into it")
 		return
 	case len(d.files) == 0 && quiet:
-		add("no invoice", "The folder has no invoice beside "+showName(d.all()[0].path), "Add the invoice's files")
+		add("no invoice", "The folder has no invoice beside "+showName(d.allFiles()[0].path), "Add the invoice's files")
 	case len(d.files) > 0 && empty:
 		add("empty files", showName(d.files[0].path)+" is empty: it has 0 bytes, and no other file has more", "Copy the invoice again")
 	}
 	if d.sidecar != nil || slices.ContainsFunc(d.listing.faults, func(f Fault) bool { return strings.EqualFold(f.File, d.rules.Sidecar) }) {
 		return
 	}
-	near := slices.IndexFunc(d.files, func(f found) bool { return nearSidecar(f.path, d.rules.Sidecar) })
+	near := slices.IndexFunc(d.files, func(f foundFile) bool { return nearSidecar(f.path, d.rules.Sidecar) })
 	if near >= 0 {
 		add("no "+d.rules.Sidecar, fmt.Sprintf("The folder has %s in place of %s", showName(d.files[near].path), d.rules.Sidecar),
 			fmt.Sprintf("Rename it to %s (Explorer: View > File name extensions)", d.rules.Sidecar))
@@ -190,15 +190,15 @@ func nearSidecar(name, sidecar string) bool {
 	base := strings.TrimSuffix(sidecar, path.Ext(sidecar))
 	name = strings.ToLower(name)
 	return strings.HasPrefix(name, strings.ToLower(sidecar)+".") || slices.Contains([]string{".txt", ".json", ""}, path.Ext(name)) &&
-		nearest(strings.TrimSuffix(name, path.Ext(name)), []string{strings.ToLower(base)}) != ""
+		nearestWord(strings.TrimSuffix(name, path.Ext(name)), []string{strings.ToLower(base)}) != ""
 }
 
-// complete holds the names that are there against those that the lists name.
-func (d *folder) complete(manifest []wanted) {
-	all := slices.Concat(d.form.wanted, manifest)
-	d.lists = demand(all)
-	for _, w := range d.listing.missing(all) {
-		if slices.ContainsFunc(d.listing.faults, func(f Fault) bool { return fold(f.File) == fold(w.path) }) {
+// checkLists holds the names that are there against those that the lists name.
+func (d *droppedFolder) checkLists(manifest []listedFile) {
+	all := slices.Concat(d.form.listedFiles, manifest)
+	d.lists = groupByName(all)
+	for _, w := range d.listing.findMissing(all) {
+		if slices.ContainsFunc(d.listing.faults, func(f Fault) bool { return foldName(f.File) == foldName(w.path) }) {
 			continue // it is there, but no file of its own
 		}
 		x := w.by
@@ -214,46 +214,46 @@ func (d *folder) complete(manifest []wanted) {
 			d.faults = append(d.faults, Fault{Brief: "no " + markerName, Text: "The folder has no file " + markerName, Advice: "Add it when all files are there"})
 		}
 	case "list":
-		d.everyFileNamed()
+		d.checkEveryFileListed()
 	}
 }
 
-func (d *folder) everyFileNamed() {
-	if len(d.form.faults) > 0 && !d.form.listed {
+func (d *droppedFolder) checkEveryFileListed() {
+	if len(d.form.faults) > 0 && !d.form.hasFilesField {
 		return // an unreadable sidecar may well have a list
 	}
-	if !d.form.listed && d.manifest == nil {
+	if !d.form.hasFilesField && d.manifest == nil {
 		d.faults = append(d.faults, Fault{File: d.form.name, Field: "files", Brief: "no list of files", Text: "is missing", Advice: `Write "files": ["rechnung.pdf"] with all names, or add a ` + manifestName})
 		return
 	}
 	for _, f := range d.files {
-		if len(d.lists[fold(f.path)]) == 0 {
+		if len(d.lists[foldName(f.path)]) == 0 {
 			d.faults = append(d.faults, Fault{File: f.disk, Brief: "a file is not in the list", Text: "is in the folder but not in the list of its files", Advice: "Add it to the list, or take it out of the folder"})
 		}
 	}
 }
 
-// settled confirms that nothing but junk came, went or changed since the listing.
-func (d *folder) settled() error {
-	again, err := list(d.root, d.rules)
+// checkUnchanged confirms that nothing but junk came, went or changed since the listing.
+func (d *droppedFolder) checkUnchanged() error {
+	again, err := listFolder(d.root, d.rules)
 	if err != nil {
 		return err
 	}
 	again.includeSidecar()
-	if !slices.Equal(d.all(), again.all()) || !slices.Equal(d.listing.faults, again.faults) {
+	if !slices.Equal(d.allFiles(), again.allFiles()) || !slices.Equal(d.listing.faults, again.faults) {
 		return fmt.Errorf("the folder: %w", ErrChanged)
 	}
 	d.junk = again.junk
 	return nil
 }
 
-// verdict returns the Refusal of a folder that stood still, ErrChanged for one
+// refusalOrChanged returns the Refusal of a folder that stood still, ErrChanged for one
 // that did not, and nil when nothing is wrong.
-func (d *folder) verdict() error {
-	if err := d.settled(); err != nil {
+func (d *droppedFolder) refusalOrChanged() error {
+	if err := d.checkUnchanged(); err != nil {
 		return err
 	}
-	return refuse(d.faults, d.form.asRead)
+	return newRefusal(d.faults, d.form.asRead)
 }
 
 // FindMissingFiles returns what a folder still waits for under list or marker: the names
@@ -261,15 +261,15 @@ func (d *folder) verdict() error {
 // only. A *Refusal says that the lists cannot be understood, so that waiting for
 // them is in vain; other errors are as Build's.
 func FindMissingFiles(root *os.Root, rules Rules) (missing []string, err error) {
-	if rules, err = rules.checked(); err != nil || rules.Complete == "quiet" {
+	if rules, err = rules.validated(); err != nil || rules.Complete == "quiet" {
 		return nil, err
 	}
-	l, err := listAll(&listing{root: root, rules: rules, growing: true})
+	l, err := readListing(&listing{root: root, rules: rules, ignoresTemporary: true})
 	switch {
 	case err != nil:
 		return nil, err
-	case l.full:
-		return nil, refuse(l.faults, archive.AsRead{})
+	case l.isTooMany:
+		return nil, newRefusal(l.faults, archive.AsRead{})
 	case l.sidecar == nil:
 		missing = append(missing, rules.Sidecar)
 	}
@@ -279,19 +279,19 @@ func FindMissingFiles(root *os.Root, rules Rules) (missing []string, err error) 
 		}
 		return missing, nil
 	}
-	d := &folder{listing: l, form: newForm(rules.Sidecar, nil)}
+	d := &droppedFolder{listing: l, form: newSidecarReader(rules.Sidecar, nil)}
 	manifest, err := d.readLists()
 	if err != nil {
 		return nil, err
 	}
-	unclear := func(f Fault) bool { return f.File != "" && f.Field == "" || top(f.Field) == "files" }
+	unclear := func(f Fault) bool { return f.File != "" && f.Field == "" || topField(f.Field) == "files" }
 	if slices.ContainsFunc(d.faults, unclear) {
-		return nil, refuse(d.faults, d.form.asRead)
+		return nil, newRefusal(d.faults, d.form.asRead)
 	}
-	if l.sidecar != nil && !d.form.listed && l.manifest == nil {
+	if l.sidecar != nil && !d.form.hasFilesField && l.manifest == nil {
 		missing = append(missing, manifestName)
 	}
-	for _, w := range l.missing(slices.Concat(d.form.wanted, manifest)) {
+	for _, w := range l.findMissing(slices.Concat(d.form.listedFiles, manifest)) {
 		missing = append(missing, w.path)
 	}
 	return missing, nil

@@ -100,9 +100,9 @@ func TestFolder_I21_ListingStopsAtItsBound(t *testing.T) {
 		}
 	}
 	refusalOf(t, root, rules, "more than 10000 files and folders")
-	l, err := list(root, rules.filled())
-	if err != nil || !l.full || l.entries > maxEntries+512 {
-		t.Errorf("read %d entries, full %v, %v", l.entries, l.full, err)
+	l, err := listFolder(root, rules.withDefaults())
+	if err != nil || !l.isTooMany || l.entries > maxEntries+512 {
+		t.Errorf("read %d entries, full %v, %v", l.entries, l.isTooMany, err)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestBuild_I17_ChangeWhileReading(t *testing.T) {
 			t.Run(row.name+"/"+when+"Open", func(t *testing.T) {
 				dir, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "%PDF", "b.xml": "<b/>"})
 				r := rules
-				r.Open = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+				r.OpenFile = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
 					if path != "b.xml" {
 						return durable.OpenRegular(root, path)
 					}
@@ -286,7 +286,7 @@ func TestBuild_I17_ChangeWhileReading(t *testing.T) {
 func TestBuild_I17_ARefusalIsAboutAFolderThatStoodStill(t *testing.T) {
 	dir, root := drop(t, tree{"metadata.json": `{"documentType": `, "a.pdf": "x"})
 	r := rules
-	r.Open = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+	r.OpenFile = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
 		write(t, dir+"/b.pdf", "still copying")
 		return durable.OpenRegular(root, path)
 	}
@@ -298,7 +298,7 @@ func TestBuild_I17_ARefusalIsAboutAFolderThatStoodStill(t *testing.T) {
 func TestBuild_JunkMayComeAndGo(t *testing.T) {
 	dir, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
 	r := rules
-	r.Open = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+	r.OpenFile = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
 		write(t, dir+"/Thumbs.db", path)
 		return durable.OpenRegular(root, path)
 	}
@@ -315,7 +315,7 @@ func TestBuild_I24_EnvironmentIsNoRefusal(t *testing.T) {
 		words string
 	}{
 		{"NoRightToRead", func(string) Rules {
-			return Rules{Vault: "V", Open: func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+			return Rules{Vault: "V", OpenFile: func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
 				return nil, nil, &fs.PathError{Op: "open", Path: path, Err: syscall.EACCES}
 			}}
 		}, fs.ErrPermission, `open "metadata.json": permission denied`},
@@ -336,7 +336,7 @@ func TestBuild_I24_EnvironmentIsNoRefusal(t *testing.T) {
 			}}
 		}, durable.ErrSync, "finish ZIP"},
 		{"ReadFails", func(dir string) Rules {
-			return Rules{Vault: "V", Open: func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+			return Rules{Vault: "V", OpenFile: func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
 				f, info, err := durable.OpenRegular(root, path)
 				if path == "a.pdf" && err == nil {
 					f.Close()

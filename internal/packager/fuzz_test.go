@@ -21,7 +21,7 @@ func FuzzManifest(f *testing.F) {
 				t.Errorf("%q is wanted", p)
 			}
 		}
-		if err := refuse(faults, archive.AsRead{}); err != nil {
+		if err := newRefusal(faults, archive.AsRead{}); err != nil {
 			if s := err.Error() + err.(*Refusal).Text(); strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' }) {
 				t.Errorf("control character in %q", s)
 			}

@@ -49,8 +49,8 @@ type member struct {
 	value value
 }
 
-// broken is a fault of syntax.
-type broken struct {
+// syntaxFault is a fault of syntax.
+type syntaxFault struct {
 	at           int
 	text, advice string
 }
@@ -62,23 +62,23 @@ type scanner struct {
 	at     int
 	depth  int
 	values int
-	twice  []repeated // keys that an object has a second time
+	twice  []repeatedKey // keys that an object has a second time
 }
 
-type repeated struct {
+type repeatedKey struct {
 	key       string
 	at, first int
 }
 
-// stop carries the fault of syntax up through the recursion.
-type stop struct{ fault broken }
+// syntaxPanic carries the fault of syntax up through the recursion.
+type syntaxPanic struct{ fault syntaxFault }
 
-// scan reads the one value of src. bad is nil when the syntax is right.
-func scan(src []byte) (v value, twice []repeated, bad *broken) {
+// parseJSON reads the one value of src. bad is nil when the syntax is right.
+func parseJSON(src []byte) (v value, twice []repeatedKey, bad *syntaxFault) {
 	s := &scanner{src: src}
 	defer func() {
 		if r := recover(); r != nil {
-			st, ours := r.(stop)
+			st, ours := r.(syntaxPanic)
 			if !ours {
 				panic(r)
 			}
@@ -96,7 +96,7 @@ func scan(src []byte) (v value, twice []repeated, bad *broken) {
 }
 
 func (s *scanner) fail(at int, text, advice string) {
-	panic(stop{broken{at: at, text: text, advice: advice}})
+	panic(syntaxPanic{syntaxFault{at: at, text: text, advice: advice}})
 }
 
 func (s *scanner) checkUTF8() {
@@ -163,7 +163,7 @@ func (s *scanner) object() (members []member) {
 		m := member{at: s.at}
 		m.key = s.string()
 		if first, ok := seen[m.key]; ok {
-			s.twice = append(s.twice, repeated{m.key, m.at, first})
+			s.twice = append(s.twice, repeatedKey{m.key, m.at, first})
 		} else {
 			seen[m.key] = m.at
 		}

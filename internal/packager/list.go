@@ -32,16 +32,16 @@ const (
 	markerName   = ".done"
 )
 
-// stamp is what tells one state of a file from another. ctime cannot be set back.
-type stamp struct {
+// fileState is what tells one state of a file from another. ctime cannot be set back.
+type fileState struct {
 	dev, ino, nlink uint64
 	mode            fs.FileMode
 	size            int64
 	mtime, ctime    syscall.Timespec
 }
 
-func stampOf(info fs.FileInfo) stamp {
-	s := stamp{mode: info.Mode(), size: info.Size()}
+func fileStateOf(info fs.FileInfo) fileState {
+	s := fileState{mode: info.Mode(), size: info.Size()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		s.dev, s.ino, s.nlink = uint64(st.Dev), st.Ino, uint64(st.Nlink)
 		s.mtime, s.ctime = st.Mtim, st.Ctim
@@ -49,82 +49,82 @@ func stampOf(info fs.FileInfo) stamp {
 	return s
 }
 
-// found is one regular file as the listing saw it.
-type found struct {
+// foundFile is one regular file as the listing saw it.
+type foundFile struct {
 	disk  string // path as the file system spells it
 	path  string // path in the ZIP: NFC
-	stamp stamp
+	state fileState
 }
 
 // listing is a folder's content, by what each file is for.
 type listing struct {
-	files    []found // the invoice's, sorted by path
-	sidecar  *found
-	manifest *found
-	marker   *found
+	files    []foundFile // the invoice's, sorted by path
+	sidecar  *foundFile
+	manifest *foundFile
+	marker   *foundFile
 	junk     []string
 	faults   []Fault
 
-	root    *os.Root
-	rules   Rules
-	growing bool // temporary files are no reason to give up: what is missing is to be told beside them
-	entries int
-	full    bool // a bound was reached: nothing more is read
+	root             *os.Root
+	rules            Rules
+	ignoresTemporary bool // temporary files are no reason to give up: what is missing is to be told beside them
+	entries          int
+	isTooMany        bool // a bound was reached: nothing more is read
 }
 
-// list reads the names below root. Everything that is wrong with them is in
+// listFolder reads the names below root. Everything that is wrong with them is in
 // faults; err is the environment's, or ErrChanged.
-func list(root *os.Root, rules Rules) (*listing, error) {
-	return listAll(&listing{root: root, rules: rules})
+func listFolder(root *os.Root, rules Rules) (*listing, error) {
+	return readListing(&listing{root: root, rules: rules})
 }
 
-func listAll(l *listing) (*listing, error) {
-	if err := l.readTop(); err != nil {
+func readListing(l *listing) (*listing, error) {
+	if err := l.readRoot(); err != nil {
 		return nil, err
 	}
-	l.sort()
+	l.sortFiles()
 	slices.Sort(l.junk)
-	if len(l.files) > maxFiles && !l.full {
-		l.add("", "too many files", fmt.Sprintf("The folder has %d files; one invoice has at most %d", len(l.files), maxFiles),
+	if len(l.files) > maxFiles && !l.isTooMany {
+		l.addFault("", "too many files", fmt.Sprintf("The folder has %d files; one invoice has at most %d", len(l.files), maxFiles),
 			"Make one folder for each invoice")
 	}
-	if _, total := l.largest(); total > maxSource {
-		l.faults = append(l.faults, l.tooLarge("The folder holds "+megabytes(total)))
+	if _, total := l.largestFile(); total > maxSource {
+		l.faults = append(l.faults, l.tooLargeFault("The folder holds "+megabytes(total)))
 	}
 	return l, nil
 }
 
-func (l *listing) sort() {
-	slices.SortFunc(l.files, func(a, b found) int { return strings.Compare(a.path, b.path) })
+func (l *listing) sortFiles() {
+	slices.SortFunc(l.files, func(a, b foundFile) int { return strings.Compare(a.path, b.path) })
 }
 
-func (l *listing) add(file, brief, text, advice string) {
+func (l *listing) addFault(file, brief, text, advice string) {
 	l.faults = append(l.faults, Fault{File: file, Brief: brief, Text: text, Advice: advice})
 }
 
-// readTop reads the folder itself.
-func (l *listing) readTop() error {
+// readRoot reads the folder itself.
+func (l *listing) readRoot() error {
 	d, err := l.root.OpenFile(".", os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return fmt.Errorf("open folder %q: %w", ".", cause(err))
+		return fmt.Errorf("open folder %q: %w", ".", withoutPath(err))
 	}
 	at, err := durable.Fstat(d)
 	switch {
 	case err != nil:
-		err = fmt.Errorf("look at %q: %w", ".", cause(err))
-	case stampOf(at).nlink == 0:
+		err = fmt.Errorf("look at %q: %w", ".", withoutPath(err))
+	case fileStateOf(at).nlink == 0:
 		err = fmt.Errorf("read the folder: it was removed: %w", fs.ErrNotExist) // an open one reads as empty
 	default:
-		err = l.folder(d, at, ".", 0, false)
+		err = l.readDir(d, at, ".", 0, false)
 	}
 	d.Close() // read-only: its close has nothing to tell
 	return err
 }
 
-// folder reads one open directory, in pieces, and what lies below it. What is reached through another mount than the directory ends
+// readDir reads one open directory, in pieces, and what lies below it. What is reached through another mount than the directory ends
 // the reading: it belongs to another place, and no fault of the folder is told beside it.
-func (l *listing) folder(d *os.File, at *durable.FileStat, dir string, depth int, junk bool) error {
-	names, err := l.names(d, dir)
+func (l *listing) readDir(d *os.File, at *durable.FileStat, dir string, depth int, junk bool) error {
+	names, err := l.readNames(d, dir)
 	if err != nil {
 		return err
 	}
@@ -135,9 +135,9 @@ func (l *listing) folder(d *os.File, at *durable.FileStat, dir string, depth int
 		info, err := durable.Lstat(d, name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return changed(disk)
+			return changedError(disk)
 		case err != nil:
-			return fmt.Errorf("look at %q: %w", disk, cause(err))
+			return fmt.Errorf("look at %q: %w", disk, withoutPath(err))
 		case info.IsOnOtherMount(at):
 			return &durable.MountError{Path: disk}
 		}
@@ -146,10 +146,10 @@ func (l *listing) folder(d *os.File, at *durable.FileStat, dir string, depth int
 		if !inJunk && !l.checkName(disk, name, twins) {
 			continue
 		}
-		if info.IsDir() && l.enters(disk, depth) {
-			err = l.below(d, info, name, disk, depth+1, inJunk)
+		if info.IsDir() && l.isEntered(disk, depth) {
+			err = l.readSubdir(d, info, name, disk, depth+1, inJunk)
 		} else {
-			err = l.entry(disk, info, depth, inJunk)
+			err = l.addEntry(disk, info, depth, inJunk)
 		}
 		if err != nil {
 			return err
@@ -158,40 +158,40 @@ func (l *listing) folder(d *os.File, at *durable.FileStat, dir string, depth int
 	return nil
 }
 
-// below reads the directory name in parent, which entry describes.
-func (l *listing) below(parent *os.File, entry *durable.FileStat, name, dir string, depth int, junk bool) error {
-	if l.full {
+// readSubdir reads the directory name in parent, which entry describes.
+func (l *listing) readSubdir(parent *os.File, entry *durable.FileStat, name, dir string, depth int, junk bool) error {
+	if l.isTooMany {
 		return nil
 	}
 	d, at, err := durable.OpenDirAt(parent, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
-		return changed(dir)
+		return changedError(dir)
 	case err != nil:
-		return fmt.Errorf("open folder %q: %w", dir, cause(err))
+		return fmt.Errorf("open folder %q: %w", dir, withoutPath(err))
 	}
 	defer func() { d.Close() }() // read-only: its close has nothing to tell
 	if !at.IsSameFile(entry) {
-		return changed(dir)
+		return changedError(dir)
 	}
 	if at.IsOnOtherMount(entry) { // it was mounted while it was opened
 		return &durable.MountError{Path: dir}
 	}
-	return l.folder(d, at, dir, depth, junk)
+	return l.readDir(d, at, dir, depth, junk)
 }
 
-// names returns the names in d. Past the bound of the whole folder it stops
+// readNames returns the names in d. Past the bound of the whole folder it stops
 // and says so, so that a million files are never held.
-func (l *listing) names(d *os.File, dir string) (names []string, err error) {
-	if l.full {
+func (l *listing) readNames(d *os.File, dir string) (names []string, err error) {
+	if l.isTooMany {
 		return nil, nil
 	}
 	for {
 		some, err := d.Readdirnames(512)
 		names = append(names, some...)
 		if l.entries += len(some); l.entries > maxEntries {
-			l.full = true
-			l.add("", "too many files", fmt.Sprintf("The folder has more than %d files and folders; one invoice has at most %d files", maxEntries, maxFiles),
+			l.isTooMany = true
+			l.addFault("", "too many files", fmt.Sprintf("The folder has more than %d files and folders; one invoice has at most %d files", maxEntries, maxFiles),
 				"Make one folder for each invoice")
 			return nil, nil
 		}
@@ -199,7 +199,7 @@ func (l *listing) names(d *os.File, dir string) (names []string, err error) {
 			return names, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read folder %q: %w", dir, cause(err))
+			return nil, fmt.Errorf("read folder %q: %w", dir, withoutPath(err))
 		}
 	}
 }
@@ -210,21 +210,21 @@ func (l *listing) checkName(disk, name string, twins map[string]string) bool {
 	const rename = "Rename it, with letters, digits, spaces, points and hyphens"
 	switch {
 	case !utf8.ValidString(name):
-		l.add(disk, "a name is not UTF-8", "has a name that is not valid UTF-8", rename)
+		l.addFault(disk, "a name is not UTF-8", "has a name that is not valid UTF-8", rename)
 		return false
 	case strings.ContainsRune(name, '\\'):
-		l.add(disk, "a name has a backslash", "has a backslash in its name", rename)
+		l.addFault(disk, "a name has a backslash", "has a backslash in its name", rename)
 		return false
 	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) }):
-		l.add(disk, "a name has a control character", "has a line break or another control character in its name", rename)
+		l.addFault(disk, "a name has a control character", "has a line break or another control character in its name", rename)
 		return false
-	case strings.ContainsFunc(name, turns):
-		l.add(disk, "a name turns the reading direction", "has a character in its name that turns the reading direction: it would be read as another", rename)
+	case strings.ContainsFunc(name, isBidiControl):
+		l.addFault(disk, "a name turns the reading direction", "has a character in its name that turns the reading direction: it would be read as another", rename)
 		return false
 	}
-	key := fold(strings.TrimRight(name, ". ")) // Windows does not see points and spaces at the end
+	key := foldName(strings.TrimRight(name, ". ")) // Windows does not see points and spaces at the end
 	if other, ok := twins[key]; ok {
-		l.add(disk, "two names are the same", fmt.Sprintf("has the same name as %s but for capital letters, the way accents are stored, or points and spaces at its end", showName(other)),
+		l.addFault(disk, "two names are the same", fmt.Sprintf("has the same name as %s but for capital letters, the way accents are stored, or points and spaces at its end", showName(other)),
 			"Rename one of them")
 		return false
 	}
@@ -232,42 +232,42 @@ func (l *listing) checkName(disk, name string, twins map[string]string) bool {
 	return true
 }
 
-// turns tells the characters that turn or override the direction in which text is shown.
-func turns(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
+// isBidiControl tells the characters that turn or override the direction in which text is shown.
+func isBidiControl(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
 
-// enters reports whether what lies in the directory disk is read. Why it is not is a fault, which entry tells.
-func (l *listing) enters(disk string, depth int) bool {
-	return depth < maxFolders && !(depth == 0 && inReceiptsPlace(disk))
+// isEntered reports whether what lies in the directory disk is read. Why it is not is a fault, which entry tells.
+func (l *listing) isEntered(disk string, depth int) bool {
+	return depth < maxFolders && !(depth == 0 && isReceiptName(disk))
 }
 
-// inReceiptsPlace tells the names at the top that the archive writes files of.
-func inReceiptsPlace(name string) bool { return strings.HasPrefix(strings.ToLower(name), "_receipt.") }
+// isReceiptName tells the names at the top that the archive writes files of.
+func isReceiptName(name string) bool { return strings.HasPrefix(strings.ToLower(name), "_receipt.") }
 
-// entry sorts one name into the listing.
-func (l *listing) entry(disk string, info fs.FileInfo, depth int, junk bool) error {
+// addEntry sorts one name into the listing.
+func (l *listing) addEntry(disk string, info fs.FileInfo, depth int, junk bool) error {
 	switch mode := info.Mode(); {
-	case mode.IsDir() && depth == 0 && inReceiptsPlace(disk):
-		l.add(disk, "a folder in place of the receipt", "is a folder, and the archive writes a file of this name", "Rename it")
+	case mode.IsDir() && depth == 0 && isReceiptName(disk):
+		l.addFault(disk, "a folder in place of the receipt", "is a folder, and the archive writes a file of this name", "Rename it")
 	case mode.IsDir():
-		l.add(disk, "folders nested too deeply", fmt.Sprintf("has folders nested deeper than %d", maxFolders), "Move its files up")
+		l.addFault(disk, "folders nested too deeply", fmt.Sprintf("has folders nested deeper than %d", maxFolders), "Move its files up")
 	case mode&fs.ModeSymlink != 0:
-		l.add(disk, "contains a link, not a file", "is a link, not a file", "Put the file itself in its place")
+		l.addFault(disk, "contains a link, not a file", "is a link, not a file", "Put the file itself in its place")
 	case !mode.IsRegular():
-		l.add(disk, "contains a "+special(mode)+", not a file", "is a "+special(mode)+", not a file", "Delete it")
+		l.addFault(disk, "contains a "+specialKind(mode)+", not a file", "is a "+specialKind(mode)+", not a file", "Delete it")
 	case junk:
 		l.junk = append(l.junk, disk)
-	case isTemporary(path.Base(disk)) && l.growing:
+	case isTemporary(path.Base(disk)) && l.ignoresTemporary:
 	case isTemporary(path.Base(disk)):
 		return fmt.Errorf("%q is a temporary file: %w", disk, ErrChanged)
 	default:
-		l.file(found{disk: disk, path: norm.NFC.String(disk), stamp: stampOf(info)}, depth == 0)
+		l.addFile(foundFile{disk: disk, path: norm.NFC.String(disk), state: fileStateOf(info)}, depth == 0)
 	}
 	return nil
 }
 
-func (l *listing) file(f found, top bool) {
-	if f.stamp.nlink > 1 {
-		l.add(f.disk, "contains a hard link", "is a hard link: it exists under a second name elsewhere", "Copy the file in its place")
+func (l *listing) addFile(f foundFile, top bool) {
+	if f.state.nlink > 1 {
+		l.addFault(f.disk, "contains a hard link", "is a hard link: it exists under a second name elsewhere", "Copy the file in its place")
 		return
 	}
 	switch {
@@ -282,10 +282,10 @@ func (l *listing) file(f found, top bool) {
 	}
 }
 
-// largest returns the largest file and the sum of all sizes.
-func (l *listing) largest() (big found, total int64) {
+// largestFile returns the largest file and the sum of all sizes.
+func (l *listing) largestFile() (big foundFile, total int64) {
 	for _, f := range l.files {
-		if total += f.stamp.size; f.stamp.size >= big.stamp.size {
+		if total += f.state.size; f.state.size >= big.state.size {
 			big = f
 		}
 		if total < 0 || total > 1<<60 {
@@ -295,11 +295,11 @@ func (l *listing) largest() (big found, total int64) {
 	return big, total
 }
 
-// tooLarge is the refusal of a folder that cannot become small enough.
-func (l *listing) tooLarge(what string) Fault {
-	big, _ := l.largest()
+// tooLargeFault is the refusal of a folder that cannot become small enough.
+func (l *listing) tooLargeFault(what string) Fault {
+	big, _ := l.largestFile()
 	return Fault{Brief: "too large", Advice: "Save it as a smaller PDF",
-		Text: fmt.Sprintf("%s; the archive takes %s. Largest: %s, %s", what, megabytes(l.rules.MaxSize), showName(big.path), megabytes(big.stamp.size))}
+		Text: fmt.Sprintf("%s; the archive takes %s. Largest: %s, %s", what, megabytes(l.rules.MaxSize), showName(big.path), megabytes(big.state.size))}
 }
 
 // megabytes writes a size for people, in decimal megabytes.
@@ -310,7 +310,7 @@ func megabytes(n int64) string {
 	return fmt.Sprintf("%d MB", (n+500_000)/1_000_000)
 }
 
-func special(mode fs.FileMode) string {
+func specialKind(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeNamedPipe != 0:
 		return "named pipe"
@@ -329,10 +329,10 @@ func isJunk(name string, top bool) bool {
 	case "thumbs.db", ".ds_store", "desktop.ini", "@eadir":
 		return true
 	}
-	return strings.HasPrefix(name, "._") || top && ours(name)
+	return strings.HasPrefix(name, "._") || top && isVaultdNote(name)
 }
 
-func ours(name string) bool {
+func isVaultdNote(name string) bool {
 	switch strings.ToLower(name) {
 	case "_reason.txt", "_receipt.txt", "_receipt.json", "_help.txt":
 		return true
@@ -352,10 +352,10 @@ func isTemporary(name string) bool {
 	return false
 }
 
-// fold maps names that some file system takes for one to the same text: NFC, and
+// foldName maps names that some file system takes for one to the same text: NFC, and
 // for each letter the least of its capital and small forms. ß stays apart from
 // ss: no file system mixes them up, and Maße.pdf may lie beside Masse.pdf.
-func fold(name string) string {
+func foldName(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
 		for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
@@ -365,13 +365,17 @@ func fold(name string) string {
 	}, norm.NFC.String(name))
 }
 
-func changed(disk string) error { return fmt.Errorf("%q: %w", disk, ErrChanged) }
+func changedError(disk string) error { return fmt.Errorf("%q: %w", disk, ErrChanged) }
 
-// cause takes the path out of a file system's error, for messages that name it
+// withoutPath takes the path out of a file system's error, for messages that name it
 // themselves.
-func cause(err error) error {
+func withoutPath(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
 	}
 	return err
 }
+
+// IsJunkName tells the names, at the top of a folder, that are neither content nor a
+// reason to wait: what file managers leave behind, and our own notes.
+func IsJunkName(name string) bool { return isJunk(name, true) }

@@ -52,7 +52,7 @@ func BuildPackage(ctx context.Context, root *os.Root, rules Rules, zipPath strin
 // BuildPackageIn is Build for a ZIP of that name in a directory that is open already. The
 // path of the package is its name.
 func BuildPackageIn(ctx context.Context, root *os.Root, rules Rules, spool *durable.Dir, name string) (SealedFolder, error) {
-	d, err := prepare(ctx, root, rules)
+	d, err := readFolder(ctx, root, rules)
 	if err != nil {
 		return SealedFolder{}, err
 	}
@@ -61,12 +61,12 @@ func BuildPackageIn(ctx context.Context, root *os.Root, rules Rules, spool *dura
 		return SealedFolder{}, fmt.Errorf("create ZIP: %w", err)
 	}
 	defer part.Discard()
-	b, err := takeBench(levels[d.rules.Compression])
+	b, err := takeWorkspace(levels[d.rules.Compression])
 	if err != nil {
 		return SealedFolder{}, err
 	}
-	defer b.giveBack()
-	s, w, err := d.seal(ctx, b, part)
+	defer b.release()
+	s, w, err := d.packFiles(ctx, b, part)
 	if err != nil {
 		return SealedFolder{}, err
 	}
@@ -84,22 +84,22 @@ func BuildPackageIn(ctx context.Context, root *os.Root, rules Rules, spool *dura
 // ValidateFolder checks a folder as Build would, to the size of the ZIP, and writes
 // nothing. Its errors are Build's.
 func ValidateFolder(ctx context.Context, root *os.Root, rules Rules) (SealedFolder, error) {
-	d, err := prepare(ctx, root, rules)
+	d, err := readFolder(ctx, root, rules)
 	if err != nil {
 		return SealedFolder{}, err
 	}
-	b, err := takeBench(levels[d.rules.Compression])
+	b, err := takeWorkspace(levels[d.rules.Compression])
 	if err != nil {
 		return SealedFolder{}, err
 	}
-	defer b.giveBack()
-	s, _, err := d.seal(ctx, b, io.Discard)
+	defer b.release()
+	s, _, err := d.packFiles(ctx, b, io.Discard)
 	return s, err
 }
 
-// prepare reads the folder up to its files' content.
-func prepare(ctx context.Context, root *os.Root, rules Rules) (*folder, error) {
-	rules, err := rules.checked()
+// readFolder reads the folder up to its files' content.
+func readFolder(ctx context.Context, root *os.Root, rules Rules) (*droppedFolder, error) {
+	rules, err := rules.validated()
 	if err != nil {
 		return nil, err
 	}
@@ -108,30 +108,30 @@ func prepare(ctx context.Context, root *os.Root, rules Rules) (*folder, error) {
 		return nil, err
 	}
 	if len(d.faults) == 0 {
-		return d, d.cutOff()
+		return d, d.checkLargeFilesWhole()
 	}
-	return nil, d.verdict()
+	return nil, d.refusalOrChanged()
 }
 
-// seal packs the folder's files into to and derives everything but the Package
+// packFiles packs the folder's files into to and derives everything but the Package
 // from what was read.
-func (d *folder) seal(ctx context.Context, b *bench, to io.Writer) (SealedFolder, written, error) {
-	files, w, err := b.pack(ctx, d.listing, to)
-	if errors.Is(err, errFull) {
-		d.faults = append(d.faults, d.tooLarge("Packed, the folder is more than "+megabytes(d.rules.MaxSize)))
-		return SealedFolder{}, w, d.verdict()
+func (d *droppedFolder) packFiles(ctx context.Context, b *workspace, to io.Writer) (SealedFolder, written, error) {
+	files, w, err := b.writeZIP(ctx, d.listing, to)
+	if errors.Is(err, errTooLarge) {
+		d.faults = append(d.faults, d.tooLargeFault("Packed, the folder is more than "+megabytes(d.rules.MaxSize)))
+		return SealedFolder{}, w, d.refusalOrChanged()
 	}
 	if err != nil {
 		return SealedFolder{}, w, err
 	}
-	for _, f := range slices.Concat(files, d.others) {
-		d.faults = append(d.faults, d.lists.differs(f)...)
+	for _, f := range slices.Concat(files, d.auxiliary) {
+		d.faults = append(d.faults, d.lists.compareFile(f)...)
 	}
-	if err := d.verdict(); err != nil {
+	if err := d.refusalOrChanged(); err != nil {
 		return SealedFolder{}, w, err
 	}
 	s := SealedFolder{ID: d.form.id, HasChosenID: !d.form.id.IsZero(), Document: d.form.doc, Metadata: d.form.doc.Metadata(),
-		AsRead: d.form.asRead, Files: files, Junk: d.junk, Others: d.others, Content: archive.ContentDigest(files)}
+		AsRead: d.form.asRead, Files: files, Junk: d.junk, Others: d.auxiliary, Content: archive.ContentDigest(files)}
 	if !s.HasChosenID {
 		s.ID = archive.DeriveID(d.rules.Vault, s.Content, archive.Sum(s.Metadata))
 	}

@@ -18,12 +18,12 @@ import (
 // files. It uses the standard library's inflate: code that has no part in the
 // compressing, and as quick. The digest of the ZIP that it returns is that of the
 // bytes it read.
-func (b *bench) readBack(ctx context.Context, r io.ReaderAt, w written, files []archive.File) (archive.Digest, error) {
-	r, err := b.hold(r, w.size)
+func (b *workspace) readBack(ctx context.Context, r io.ReaderAt, w written, files []archive.File) (archive.Digest, error) {
+	r, err := b.readIntoMemory(r, w.size)
 	if err != nil {
 		return archive.Digest{}, fmt.Errorf("read back ZIP: %w", err)
 	}
-	sum, err := b.readWhole(ctx, r, w)
+	sum, err := b.hashWhole(ctx, r, w)
 	if err != nil {
 		return archive.Digest{}, fmt.Errorf("read back ZIP: %w", err)
 	}
@@ -35,29 +35,29 @@ func (b *bench) readBack(ctx context.Context, r io.ReaderAt, w written, files []
 		return archive.Digest{}, fmt.Errorf("read back ZIP: %d entries instead of %d", len(z.File), len(files))
 	}
 	for i, f := range z.File {
-		if err := b.readEntry(ctx, f, files[i]); err != nil {
+		if err := b.compareEntry(ctx, f, files[i]); err != nil {
 			return archive.Digest{}, fmt.Errorf("read back %q: %w", files[i].Path, err)
 		}
 	}
 	return sum, nil
 }
 
-// hold reads a small ZIP into memory, so that all looks at it are one read. It
+// readIntoMemory reads a small ZIP into memory, so that all looks at it are one read. It
 // takes a byte more than there should be.
-func (b *bench) hold(r io.ReaderAt, size int64) (io.ReaderAt, error) {
-	if size >= int64(len(b.held)) {
+func (b *workspace) readIntoMemory(r io.ReaderAt, size int64) (io.ReaderAt, error) {
+	if size >= int64(len(b.fileBuf)) {
 		return r, nil
 	}
-	n, err := r.ReadAt(b.held[:size+1], 0)
+	n, err := r.ReadAt(b.fileBuf[:size+1], 0)
 	if err != nil && err != io.EOF {
 		return nil, err
 	}
-	return bytes.NewReader(b.held[:n]), nil
+	return bytes.NewReader(b.fileBuf[:n]), nil
 }
 
-func (b *bench) readWhole(ctx context.Context, r io.ReaderAt, w written) (archive.Digest, error) {
+func (b *workspace) hashWhole(ctx context.Context, r io.ReaderAt, w written) (archive.Digest, error) {
 	sum, crc := sha256.New(), crc32.NewIEEE()
-	n, err := io.CopyBuffer(io.MultiWriter(sum, crc), &patient{ctx, io.NewSectionReader(r, 0, w.size+1)}, b.chunk)
+	n, err := io.CopyBuffer(io.MultiWriter(sum, crc), &contextReader{ctx, io.NewSectionReader(r, 0, w.size+1)}, b.copyBuf)
 	switch {
 	case err != nil:
 		return archive.Digest{}, err
@@ -67,14 +67,14 @@ func (b *bench) readWhole(ctx context.Context, r io.ReaderAt, w written) (archiv
 	return archive.Digest(sum.Sum(nil)), nil
 }
 
-func (b *bench) readEntry(ctx context.Context, f *zip.File, want archive.File) error {
+func (b *workspace) compareEntry(ctx context.Context, f *zip.File, want archive.File) error {
 	r, err := f.Open()
 	if err != nil {
 		return err
 	}
 	defer func() { r.Close() }() // its only news, a wrong CRC, comes with the last read
 	sum := sha256.New()
-	n, err := io.CopyBuffer(sum, &patient{ctx, io.LimitReader(r, want.Size+1)}, b.chunk)
+	n, err := io.CopyBuffer(sum, &contextReader{ctx, io.LimitReader(r, want.Size+1)}, b.copyBuf)
 	switch {
 	case err != nil:
 		return err
@@ -84,13 +84,13 @@ func (b *bench) readEntry(ctx context.Context, f *zip.File, want archive.File) e
 	return nil
 }
 
-// patient reads until its context is done.
-type patient struct {
+// contextReader reads until its context is done.
+type contextReader struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-func (p *patient) Read(b []byte) (int, error) {
+func (p *contextReader) Read(b []byte) (int, error) {
 	if err := p.ctx.Err(); err != nil {
 		return 0, err
 	}

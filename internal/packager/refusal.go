@@ -68,19 +68,19 @@ func (r *Refusal) Text() string {
 			advice += ", then move this whole folder back"
 		}
 		fmt.Fprintf(&b, "NOT ARCHIVED. %s. %s. Nothing was sent.\n", f.sentence(), advice)
-		excerpt(&b, f.Excerpt, "    ")
+		writeExcerpt(&b, f.Excerpt, "    ")
 		return b.String()
 	}
 	fmt.Fprintf(&b, "NOT ARCHIVED. %d things to put right. Nothing was sent.\n\n", len(r.Faults))
 	for i, f := range r.Faults {
 		fmt.Fprintf(&b, "%2d. %s. %s.\n", i+1, f.sentence(), strings.TrimSuffix(f.Advice, "."))
-		excerpt(&b, f.Excerpt, "        ")
+		writeExcerpt(&b, f.Excerpt, "        ")
 	}
 	b.WriteString("\nPut all of this right, then move this whole folder back.\n")
 	return b.String()
 }
 
-func excerpt(b *strings.Builder, text, indent string) {
+func writeExcerpt(b *strings.Builder, text, indent string) {
 	for line := range strings.Lines(text) {
 		b.WriteString(indent + strings.TrimRight(line, "\n") + "\n")
 	}
@@ -99,7 +99,7 @@ func (f Fault) sentence() string {
 		s += fmt.Sprintf(", line %d", f.Line)
 	}
 	if f.Field != "" {
-		s += ", " + place(f.Field)
+		s += ", " + quoteField(f.Field)
 	}
 	if strings.HasPrefix(f.Text, "is ") || strings.HasPrefix(f.Text, "has ") || strings.HasPrefix(f.Text, "stands ") {
 		return s + " " + f.Text
@@ -107,17 +107,17 @@ func (f Fault) sentence() string {
 	return s + ": " + f.Text
 }
 
-// place quotes the name of a field but not what leads further into it.
-func place(field string) string {
-	name := top(field)
+// quoteField quotes the name of a field but not what leads further into it.
+func quoteField(field string) string {
+	name := topField(field)
 	return `"` + showName(name) + `"` + showName(field[len(name):])
 }
 
 // showName makes a name or a field of unknown origin fit for a line.
 func showName(s string) string { return sanitize.Name(s, 80) }
 
-// refuse returns the Refusal of faults, or nil when there are none.
-func refuse(faults []Fault, read archive.AsRead) error {
+// newRefusal returns the Refusal of faults, or nil when there are none.
+func newRefusal(faults []Fault, read archive.AsRead) error {
 	if len(faults) == 0 {
 		return nil
 	}

@@ -30,22 +30,22 @@ type Rules struct {
 	MaxSize        int64  // bytes of the ZIP
 	Compression    string // fast | default | max
 
-	// Open opens a regular file without following links and without blocking;
+	// OpenFile opens a regular file without following links and without blocking;
 	// nil is durable.OpenRegular.
-	Open func(root *os.Root, path string) (*os.File, fs.FileInfo, error)
-	// Patience, with Now, lets a folder wait as ErrChanged while it changed less long ago than this and has a file that
+	OpenFile func(root *os.Root, path string) (*os.File, fs.FileInfo, error)
+	// CutOffPatience, with Now, lets a folder wait as ErrChanged while it changed less long ago than this and has a file that
 	// looks cut off, such as a PDF without its trailer. 0: no folder waits for that.
-	Patience time.Duration
-	Now      func() time.Time
+	CutOffPatience time.Duration
+	Now            func() time.Time
 
 	// Hook stands between the ZIP and its directory: nil, or a count; more in tests only.
 	Hook durable.Hook
 }
 
-// Check returns what is wrong with the rules themselves, for a configuration's
+// FindFaults returns what is wrong with the rules themselves, for a configuration's
 // check: faults of Defaults and Require name the field as "defaults.amount".
-func (r Rules) Check() []archive.Fault {
-	r = r.filled()
+func (r Rules) FindFaults() []archive.Fault {
+	r = r.withDefaults()
 	var faults []archive.Fault
 	add := func(field, format string, a ...any) {
 		faults = append(faults, archive.Fault{Field: field, Text: fmt.Sprintf(format, a...)})
@@ -71,7 +71,7 @@ func (r Rules) Check() []archive.Fault {
 	return append(faults, r.checkRequire()...)
 }
 
-func (r Rules) filled() Rules {
+func (r Rules) withDefaults() Rules {
 	or := func(s *string, def string) {
 		if *s == "" {
 			*s = def
@@ -83,17 +83,17 @@ func (r Rules) filled() Rules {
 	if r.MaxSize == 0 {
 		r.MaxSize = archive.MaxPackage
 	}
-	if r.Open == nil {
-		r.Open = durable.OpenRegular
+	if r.OpenFile == nil {
+		r.OpenFile = durable.OpenRegular
 	}
 	return r
 }
 
-// checked returns the rules with their defaults, or an error that is nobody's
+// validated returns the rules with their defaults, or an error that is nobody's
 // refusal: the configuration is wrong.
-func (r Rules) checked() (Rules, error) {
-	if faults := r.Check(); len(faults) > 0 {
+func (r Rules) validated() (Rules, error) {
+	if faults := r.FindFaults(); len(faults) > 0 {
 		return r, fmt.Errorf("use packaging rules: %s %s", faults[0].Field, faults[0].Text)
 	}
-	return r.filled(), nil
+	return r.withDefaults(), nil
 }

@@ -12,56 +12,56 @@ import (
 )
 
 // known are the keys of a sidecar, in the order in which faults are told.
-var known = []string{
+var sidecarFields = []string{
 	"documentType", "documentId", "documentDate", "senderName", "senderIds",
 	"recipientName", "recipientIds", "currencyCode", "buyerReferenceId",
 	"buyerReferenceType", "amount", "additionalParameters", "tradingPartner",
 	"flowDirection", "clientUUID", "files",
 }
 
-// form is a sidecar as it was understood. Faults are in the order of the file.
-type form struct {
+// sidecarReader is a sidecar as it was understood. Faults are in the order of the file.
+type sidecarReader struct {
 	name string
 	src  []byte // without the byte order mark
 
-	doc    archive.Document
-	asRead archive.AsRead
-	id     archive.ID // zero: the sidecar names none
-	listed bool       // it has the key files
-	wanted []wanted
+	doc           archive.Document
+	asRead        archive.AsRead
+	id            archive.ID // zero: the sidecar names none
+	hasFilesField bool       // it has the key files
+	listedFiles   []listedFile
 
 	at     map[string]int  // where the value of a top-level key begins
 	faulty map[string]bool // top-level keys that were told already
 	faults []Fault
 }
 
-// readForm understands a sidecar's bytes under the rules of its drop.
-func readForm(name string, src []byte, rules Rules) *form {
-	f := newForm(name, nil)
-	if text, advice := unreadable(src); text != "" {
+// readSidecar understands a sidecar's bytes under the rules of its drop.
+func readSidecar(name string, src []byte, rules Rules) *sidecarReader {
+	f := newSidecarReader(name, nil)
+	if text, advice := describeUnreadable(src); text != "" {
 		f.faults = []Fault{{File: name, Brief: name + " unreadable", Text: text, Advice: advice}}
 		return f
 	}
 	f.src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
-	v, twice, bad := scan(f.src)
+	v, twice, bad := parseJSON(f.src)
 	switch {
 	case bad != nil:
-		f.syntax(*bad)
+		f.addSyntaxFault(*bad)
 		return f
 	case v.kind != object:
-		f.fault(v.at, "", f.name+" unreadable", "the file is "+v.kind.String()+", not an object in { }", `Fill in a copy of _template\metadata.json`)
+		f.addFault(v.at, "", f.name+" unreadable", "the file is "+v.kind.String()+", not an object in { }", `Fill in a copy of _template\metadata.json`)
 		return f
 	}
 	f.asRead = asRead(v)
 	for _, t := range twice[:min(len(twice), maxFaults+1)] {
-		first, _ := position(f.src, t.first)
-		f.fault(t.at, t.key, "a field stands twice", fmt.Sprintf("stands here a second time (first in line %d)", first), "Delete one of the two")
+		first, _ := lineAndColumn(f.src, t.first)
+		f.addFault(t.at, t.key, "a field stands twice", fmt.Sprintf("stands here a second time (first in line %d)", first), "Delete one of the two")
 	}
 	defaults, _ := fromConfig(rules.Defaults, "")
-	v.members = append(v.members, missing(defaults.members, v.members)...)
-	f.object(v)
-	f.check()
-	f.require(rules.Require)
+	v.members = append(v.members, missingMembers(defaults.members, v.members)...)
+	f.readFields(v)
+	f.checkDocument()
+	f.checkRequired(rules.Require)
 	slices.SortStableFunc(f.faults, func(a, b Fault) int {
 		if a.Line == 0 || b.Line == 0 {
 			return b.Line - a.Line // those without a place come last
@@ -71,12 +71,12 @@ func readForm(name string, src []byte, rules Rules) *form {
 	return f
 }
 
-func newForm(name string, src []byte) *form {
-	return &form{name: name, src: src, at: map[string]int{}, faulty: map[string]bool{}}
+func newSidecarReader(name string, src []byte) *sidecarReader {
+	return &sidecarReader{name: name, src: src, at: map[string]int{}, faulty: map[string]bool{}}
 }
 
-// unreadable finds what makes the bytes no text at all.
-func unreadable(src []byte) (text, advice string) {
+// describeUnreadable finds what makes the bytes no text at all.
+func describeUnreadable(src []byte) (text, advice string) {
 	const again = `Fill it in from _template\metadata.json`
 	switch {
 	case len(bytes.TrimSpace(bytes.TrimPrefix(src, []byte("\xef\xbb\xbf")))) == 0:
@@ -90,10 +90,10 @@ func unreadable(src []byte) (text, advice string) {
 	return "", ""
 }
 
-// missing returns the members of defaults that have leaves out or empty.
-func missing(defaults, have []member) (add []member) {
+// missingMembers returns the members of defaults that have leaves out or empty.
+func missingMembers(defaults, have []member) (add []member) {
 	for _, d := range defaults {
-		given := slices.ContainsFunc(have, func(m member) bool { return m.key == d.key && !empty(m.value) })
+		given := slices.ContainsFunc(have, func(m member) bool { return m.key == d.key && !isEmptyValue(m.value) })
 		if !given {
 			add = append(add, d)
 		}
@@ -101,108 +101,108 @@ func missing(defaults, have []member) (add []member) {
 	return add
 }
 
-func empty(v value) bool {
+func isEmptyValue(v value) bool {
 	return v.kind == text && v.text == "" || v.kind == array && len(v.items) == 0
 }
 
-func (f *form) syntax(bad broken) {
-	f.fault(bad.at, "", f.name+" unreadable", bad.text, bad.advice)
+func (f *sidecarReader) addSyntaxFault(bad syntaxFault) {
+	f.addFault(bad.at, "", f.name+" unreadable", bad.text, bad.advice)
 }
 
-// fault adds one at an offset of the source; -1 is no place. Each top-level key
+// addFault adds one at an offset of the source; -1 is no place. Each top-level key
 // that has one is not looked at again by the checks of the whole document.
-func (f *form) fault(at int, field, brief, text, advice string) {
+func (f *sidecarReader) addFault(at int, field, brief, text, advice string) {
 	x := Fault{File: f.name, Field: field, Brief: brief, Text: text, Advice: advice}
 	if at >= 0 && len(f.faults) < maxFaults { // those beyond are only counted
-		x.Line, x.Col = position(f.src, at)
+		x.Line, x.Col = lineAndColumn(f.src, at)
 		x.Excerpt = excerptAt(f.src, at)
 	}
 	f.faults = append(f.faults, x)
-	f.faulty[top(field)] = true
+	f.faulty[topField(field)] = true
 }
 
-// top returns the top-level key of a field.
-func top(field string) string {
+// topField returns the top-level key of a field.
+func topField(field string) string {
 	name, _, _ := strings.Cut(field, "[")
 	return name
 }
 
-func (f *form) object(v value) {
+func (f *sidecarReader) readFields(v value) {
 	for _, m := range v.members {
 		f.at[m.key] = m.value.at
-		f.field(m)
+		f.readField(m)
 	}
 }
 
-func (f *form) field(m member) {
+func (f *sidecarReader) readField(m member) {
 	d, v := &f.doc, m.value
 	switch m.key {
 	case "documentType":
-		f.text(m.key, v, &d.Type)
+		f.readText(m.key, v, &d.Type)
 	case "documentId":
-		f.text(m.key, v, &d.Number)
+		f.readText(m.key, v, &d.Number)
 	case "documentDate":
-		f.date(m.key, v, &d.Date)
+		f.readDate(m.key, v, &d.Date)
 	case "senderName":
-		f.text(m.key, v, &d.SenderName)
+		f.readText(m.key, v, &d.SenderName)
 	case "senderIds":
-		f.texts(m.key, v, &d.SenderIDs)
+		f.readTexts(m.key, v, &d.SenderIDs)
 	case "recipientName":
-		f.text(m.key, v, &d.RecipientName)
+		f.readText(m.key, v, &d.RecipientName)
 	case "recipientIds":
-		f.texts(m.key, v, &d.RecipientIDs)
+		f.readTexts(m.key, v, &d.RecipientIDs)
 	case "currencyCode":
-		f.text(m.key, v, &d.Currency)
+		f.readText(m.key, v, &d.Currency)
 	case "buyerReferenceId":
-		f.text(m.key, v, &d.BuyerReferenceID)
+		f.readText(m.key, v, &d.BuyerReferenceID)
 	case "buyerReferenceType":
-		f.text(m.key, v, &d.BuyerReferenceType)
+		f.readText(m.key, v, &d.BuyerReferenceType)
 	case "amount":
-		f.amount(m.key, v, &d.Amount)
+		f.readAmount(m.key, v, &d.Amount)
 	case "additionalParameters":
-		f.parameters(m.key, v, &d.Parameters)
+		f.readParameters(m.key, v, &d.Parameters)
 	case "tradingPartner":
-		f.text(m.key, v, &d.TradingPartner)
+		f.readText(m.key, v, &d.TradingPartner)
 	case "flowDirection":
-		f.text(m.key, v, &d.FlowDirection)
+		f.readText(m.key, v, &d.FlowDirection)
 	case "clientUUID":
-		f.uuid(m.key, v)
+		f.readUUID(m.key, v)
 	case "files":
-		f.list(m.key, v)
+		f.readFilesField(m.key, v)
 	default:
-		f.unknown(m.at, m.key, m.key, known)
+		f.addUnknownField(m.at, m.key, m.key, sidecarFields)
 	}
 }
 
-func (f *form) unknown(at int, field, key string, among []string) {
+func (f *sidecarReader) addUnknownField(at int, field, key string, among []string) {
 	advice := "Delete it; the fields are " + strings.Join(among, ", ")
 	if len(f.faults) >= maxFaults {
 		advice = "Delete it" // nobody reads it; looking for the nearest word is not free
-	} else if near := nearest(key, among); near != "" {
+	} else if near := nearestWord(key, among); near != "" {
 		advice = fmt.Sprintf("Did you mean %q? Write it exactly so", near)
 		f.faulty[near] = true // so that it is not told as missing, too
 	}
-	f.fault(at, field, "a field is not known", "is not a field that is known here", advice)
+	f.addFault(at, field, "a field is not known", "is not a field that is known here", advice)
 }
 
-// wrongKind says which kind of value a field takes.
-func (f *form) wrongKind(field string, v value, want, advice string) {
+// addWrongKind says which kind of value a field takes.
+func (f *sidecarReader) addWrongKind(field string, v value, want, advice string) {
 	said := "is " + v.kind.String() + "; it must be " + want
 	if v.kind == word && v.text == "null" {
 		said, advice = "is null", "Leave the whole field out when there is nothing to say"
 	}
-	f.fault(v.at, field, top(field)+" not understood", said, advice)
+	f.addFault(v.at, field, topField(field)+" not understood", said, advice)
 }
 
-// text takes text into to. Line breaks and tabs are allowed, but not in what
+// readText takes text into to. Line breaks and tabs are allowed, but not in what
 // identifies something.
-func (f *form) text(field string, v value, to *string) bool {
+func (f *sidecarReader) readText(field string, v value, to *string) bool {
 	if v.kind != text {
 		advice := `Write it in straight quotes: "…"`
 		if v.kind == number {
 			advice = fmt.Sprintf(`Write it in quotes: "%s"`, showName(v.text))
 		}
-		f.wrongKind(field, v, "text in quotes", advice)
+		f.addWrongKind(field, v, "text in quotes", advice)
 		return false
 	}
 	bad := strings.IndexFunc(v.text, func(r rune) bool {
@@ -210,74 +210,74 @@ func (f *form) text(field string, v value, to *string) bool {
 		return unicode.IsControl(r) && (!breaks || field == "documentId")
 	})
 	if bad >= 0 {
-		f.fault(v.at, field, top(field)+" not understood", "has a control character in it", "Delete that character")
+		f.addFault(v.at, field, topField(field)+" not understood", "has a control character in it", "Delete that character")
 		return false
 	}
 	*to = v.text
 	return true
 }
 
-func (f *form) texts(field string, v value, to *[]string) {
+func (f *sidecarReader) readTexts(field string, v value, to *[]string) {
 	if v.kind != array {
-		f.wrongKind(field, v, "a list in [ ]", `Write ["first", "second"], also around a single one`)
+		f.addWrongKind(field, v, "a list in [ ]", `Write ["first", "second"], also around a single one`)
 		return
 	}
 	for i, item := range v.items {
 		var s string
 		each := fmt.Sprintf("%s[%d]", field, i)
-		if f.text(each, item, &s) && strings.TrimSpace(s) == "" {
-			f.fault(item.at, each, field+" not understood", "is empty", "Write the identifier, or leave it out")
+		if f.readText(each, item, &s) && strings.TrimSpace(s) == "" {
+			f.addFault(item.at, each, field+" not understood", "is empty", "Write the identifier, or leave it out")
 		}
 		*to = append(*to, s)
 	}
 }
 
-func (f *form) parameters(field string, v value, to *[]archive.Parameter) {
+func (f *sidecarReader) readParameters(field string, v value, to *[]archive.Parameter) {
 	const shape = `Write [{"key": "…", "value": "…"}]`
 	if v.kind != array {
-		f.wrongKind(field, v, "a list in [ ]", shape)
+		f.addWrongKind(field, v, "a list in [ ]", shape)
 		return
 	}
 	for i, item := range v.items {
 		each := fmt.Sprintf("%s[%d]", field, i)
 		if item.kind != object {
-			f.wrongKind(each, item, "an object in { }", shape)
+			f.addWrongKind(each, item, "an object in { }", shape)
 			continue
 		}
 		var p archive.Parameter
 		for _, m := range item.members {
 			switch m.key {
 			case "key":
-				f.text(each+".key", m.value, &p.Key)
+				f.readText(each+".key", m.value, &p.Key)
 			case "value":
-				f.text(each+".value", m.value, &p.Value)
+				f.readText(each+".value", m.value, &p.Value)
 			default:
-				f.unknown(m.at, each+"."+m.key, m.key, []string{"key", "value"})
+				f.addUnknownField(m.at, each+"."+m.key, m.key, []string{"key", "value"})
 			}
 		}
 		if strings.TrimSpace(p.Key) == "" && !f.faulty[field] {
-			f.fault(item.at, each+".key", field+" not understood", "is missing or empty", shape)
+			f.addFault(item.at, each+".key", field+" not understood", "is missing or empty", shape)
 		}
 		*to = append(*to, p)
 	}
 }
 
-func (f *form) uuid(field string, v value) {
+func (f *sidecarReader) readUUID(field string, v value) {
 	var s string
-	if !f.text(field, v, &s) || s == "" {
+	if !f.readText(field, v, &s) || s == "" {
 		return
 	}
 	id, err := archive.ParseID(s)
 	if err != nil || id.IsZero() {
-		f.fault(v.at, field, "clientUUID not understood", fmt.Sprintf("%q is not a UUID of 36 characters", showName(s)),
+		f.addFault(v.at, field, "clientUUID not understood", fmt.Sprintf("%q is not a UUID of 36 characters", showName(s)),
 			"Write it like 0b6f3c1e-5f1d-4a53-9f0e-2f6a3c1d9b77, or leave it out: vaultd then makes one")
 		return
 	}
 	f.id = id
 }
 
-// check adds what the service would refuse in fields that were understood.
-func (f *form) check() {
+// checkDocument adds what the service would refuse in fields that were understood.
+func (f *sidecarReader) checkDocument() {
 	for _, x := range f.doc.Faults() {
 		if f.faulty[x.Field] {
 			continue
@@ -294,12 +294,12 @@ func (f *form) check() {
 		if !strings.HasPrefix(advice, "write ") {
 			said, advice = x.Text, "Shorten it"
 		}
-		f.fault(at, x.Field, brief, said, strings.ToUpper(advice[:1])+advice[1:])
+		f.addFault(at, x.Field, brief, said, strings.ToUpper(advice[:1])+advice[1:])
 	}
 }
 
-// nearest returns the word that key was probably meant to be, or "".
-func nearest(key string, among []string) string {
+// nearestWord returns the word that key was probably meant to be, or "".
+func nearestWord(key string, among []string) string {
 	plain := func(s string) []rune {
 		return []rune(strings.Map(func(r rune) rune {
 			if unicode.IsLetter(r) || unicode.IsDigit(r) {
@@ -313,15 +313,15 @@ func nearest(key string, among []string) string {
 	}
 	best, found := 3, ""
 	for _, word := range among {
-		if d := distance(plain(key), plain(word)); d < best && d*3 <= len(word) {
+		if d := editDistance(plain(key), plain(word)); d < best && d*3 <= len(word) {
 			best, found = d, word
 		}
 	}
 	return found
 }
 
-// distance is the number of letters to add, drop or change (Levenshtein).
-func distance(a, b []rune) int {
+// editDistance is the number of letters to add, drop or change (Levenshtein).
+func editDistance(a, b []rune) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

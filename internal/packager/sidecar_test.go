@@ -225,7 +225,7 @@ func TestRules_Check(t *testing.T) {
 	faults := Rules{Sidecar: "a/b", Complete: "soon", Compression: "zopfli", MaxSize: 2 * archive.MaxPackage,
 		Defaults: map[string]any{"clientUUID": "x", "betrag": "1", "amount": 1.5, "currencyCode": "Euro", "documentDate": "31.10.2026", "recipientIds": "DE1"},
 		Require:  map[string]any{"files": "a", "senderIds": []string{}, "sender": "a"},
-	}.Check()
+	}.FindFaults()
 	var got []string
 	for _, f := range faults {
 		got = append(got, f.Field)
@@ -243,13 +243,13 @@ func TestRules_Check(t *testing.T) {
 		t.Errorf("a wrong configuration gave %v", err)
 	}
 	for _, name := range []string{".done", "Manifest-sha256.txt", "_reason.TXT", "a.tmp", "..", "._x"} {
-		if f := (Rules{Vault: "V", Sidecar: name}).Check(); len(f) != 1 || f[0].Field != "sidecar" {
+		if f := (Rules{Vault: "V", Sidecar: name}).FindFaults(); len(f) != 1 || f[0].Field != "sidecar" {
 			t.Errorf("sidecar %q: %v", name, f)
 		}
 	}
 	good := Rules{Vault: "V", Defaults: map[string]any{"currencyCode": "EUR", "amount": "12.50",
 		"additionalParameters": []any{map[string]any{"key": "Kostenstelle", "value": "4711"}}}}
-	if f := good.Check(); f != nil {
+	if f := good.FindFaults(); f != nil {
 		t.Errorf("good rules have faults: %v", f)
 	}
 	if p := mustBuild(t, root, good).Document.Parameters; len(p) != 1 || p[0] != (archive.Parameter{Key: "Kostenstelle", Value: "4711"}) {
@@ -262,7 +262,7 @@ func TestUnlikelyValuesOfAConfiguration(t *testing.T) {
 		"currencyCode": nil, "senderName": 4711, "recipientName": true, "senderIds": []any{"a", []any{}}, "recipientIds": []any{1.5},
 		"additionalParameters": map[string]any{"key": struct{}{}}, "amount": json.Number("1e5"), "documentType": uint64(7), "tradingPartner": int64(1),
 	} {
-		f := Rules{Vault: "V", Defaults: map[string]any{field: x}}.Check()
+		f := Rules{Vault: "V", Defaults: map[string]any{field: x}}.FindFaults()
 		if len(f) != 1 || !strings.HasPrefix(f[0].Field, "defaults."+field) || f[0].Text == "" {
 			t.Errorf("%s: %v gave %v", field, x, f)
 		}
@@ -274,18 +274,18 @@ func FuzzSidecar(f *testing.F) {
 		`{"amount":"1.234,56","amount":-0.0}`, `{“a”:1}`, `{"files":[{"name":"a\\b","sha256":"","size":1}]}`, "{\"a\":\r\n\x80}", `{"senderIds":["a",null]}`, `{"a":1,2}`} {
 		f.Add([]byte(s))
 	}
-	r, err := Rules{Vault: "V", Require: map[string]any{"currencyCode": "EUR"}}.checked()
+	r, err := Rules{Vault: "V", Require: map[string]any{"currencyCode": "EUR"}}.validated()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		form := readForm("metadata.json", src, r)
+		form := readSidecar("metadata.json", src, r)
 		for _, x := range form.faults {
 			if x.Text == "" || x.Advice == "" || x.Line < 0 || x.Line > 0 && x.Col < 1 {
 				t.Errorf("fault %+v", x)
 			}
 		}
-		if err := refuse(form.faults, form.asRead); err != nil {
+		if err := newRefusal(form.faults, form.asRead); err != nil {
 			if s := err.Error() + err.(*Refusal).Text(); strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' }) {
 				t.Errorf("control character in %q", s)
 			}

@@ -16,9 +16,9 @@ var listFields = []string{"senderIds", "recipientIds", "additionalParameters", "
 // explains it and shows a whole one. The sidecar is valid as soon as its number and date are written into it (and its files,
 // where Complete is list). Both are plain text with LF; nothing in them changes but with the rules.
 func MakeTemplate(r Rules) (sidecar []byte, help string) {
-	r = r.filled()
+	r = r.withDefaults()
 	fields := map[string]any{"documentType": "Invoice"}
-	for _, key := range known {
+	for _, key := range sidecarFields {
 		if _, set := fields[key]; set || key == "clientUUID" || key == "files" && r.Complete != "list" {
 			continue
 		}
@@ -39,15 +39,15 @@ func MakeTemplate(r Rules) (sidecar []byte, help string) {
 	if r.Complete == "list" {
 		example["files"] = []string{"rechnung.pdf"}
 	}
-	return layOut(fields), r.help(layOut(example))
+	return encodeFields(fields), r.helpText(encodeFields(example))
 }
 
-// layOut writes fields in the order in which people know them.
-func layOut(fields map[string]any) []byte {
+// encodeFields writes fields in the order in which people know them.
+func encodeFields(fields map[string]any) []byte {
 	var b bytes.Buffer
 	b.WriteString("{")
 	sep := "\n"
-	for _, key := range known {
+	for _, key := range sidecarFields {
 		v, ok := fields[key]
 		if !ok {
 			continue
@@ -65,7 +65,7 @@ func layOut(fields map[string]any) []byte {
 	return b.Bytes()
 }
 
-func (r Rules) help(example []byte) string {
+func (r Rules) helpText(example []byte) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `HOW TO FILL IN %[1]s
 

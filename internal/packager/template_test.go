@@ -44,7 +44,7 @@ func TestTemplate_FilledInIsTaken(t *testing.T) {
 func validate(t *testing.T, rules Rules, sidecar string) (SealedFolder, error) {
 	t.Helper()
 	dir := t.TempDir()
-	for name, content := range map[string]string{rules.filled().Sidecar: sidecar, "rechnung.pdf": "x"} {
+	for name, content := range map[string]string{rules.withDefaults().Sidecar: sidecar, "rechnung.pdf": "x"} {
 		if err := os.WriteFile(dir+"/"+name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

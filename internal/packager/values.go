@@ -18,15 +18,15 @@ var (
 	compact   = regexp.MustCompile(`^(\d{4})(\d{2})(\d{2})$`)
 )
 
-// date takes a day, which becomes its first instant in UTC, or an instant in UTC,
+// readDate takes a day, which becomes its first instant in UTC, or an instant in UTC,
 // which stays as it was written. Nothing is ever shifted to another zone.
-func (f *form) date(field string, v value, to *string) {
+func (f *sidecarReader) readDate(field string, v value, to *string) {
 	var s string
 	if v.kind == number {
 		f.refuseDate(field, v, v.text)
 		return
 	}
-	if !f.text(field, v, &s) || s == "" {
+	if !f.readText(field, v, &s) || s == "" {
 		return
 	}
 	full := s
@@ -39,18 +39,18 @@ func (f *form) date(field string, v value, to *string) {
 	}
 	t, err := time.Parse(time.RFC3339, full)
 	if err != nil {
-		f.fault(v.at, field, field+" not understood", showName(s)+" is not a valid date: there is no such day or time", "Write the date of issue, like 2026-10-31")
+		f.addFault(v.at, field, field+" not understood", showName(s)+" is not a valid date: there is no such day or time", "Write the date of issue, like 2026-10-31")
 		return
 	}
 	if t.Year() < 1900 || t.Year() > 2199 {
-		f.fault(v.at, field, field+" not understood", fmt.Sprintf("%s is not a likely date: the year is %d", showName(s), t.Year()), "Write the date of issue, like 2026-10-31")
+		f.addFault(v.at, field, field+" not understood", fmt.Sprintf("%s is not a likely date: the year is %d", showName(s), t.Year()), "Write the date of issue, like 2026-10-31")
 		return
 	}
 	*to = full
 }
 
 // refuseDate says how the day that was probably meant would be written.
-func (f *form) refuseDate(field string, v value, s string) {
+func (f *sidecarReader) refuseDate(field string, v value, s string) {
 	said, advice := showName(s)+" is not a valid date", "Write the date of issue as year-month-day, like 2026-10-31"
 	day := ""
 	if trimmed := strings.TrimSpace(s); trimmed != s {
@@ -80,11 +80,11 @@ func (f *form) refuseDate(field string, v value, s string) {
 			advice = fmt.Sprintf("Write %q in quotes", day)
 		}
 	}
-	f.fault(v.at, field, field+" not understood", said, advice)
+	f.addFault(v.at, field, field+" not understood", said, advice)
 }
 
-// amount takes a JSON number without an exponent, digit for digit.
-func (f *form) amount(field string, v value, to *archive.Decimal) {
+// readAmount takes a JSON number without an exponent, digit for digit.
+func (f *sidecarReader) readAmount(field string, v value, to *archive.Decimal) {
 	switch v.kind {
 	case text:
 		if v.text != "" {
@@ -93,7 +93,7 @@ func (f *form) amount(field string, v value, to *archive.Decimal) {
 		return
 	case number:
 	default:
-		f.wrongKind(field, v, "a number", "Write it like 1234.56")
+		f.addWrongKind(field, v, "a number", "Write it like 1234.56")
 		return
 	}
 	d, err := archive.ParseDecimal(v.text)
@@ -101,9 +101,9 @@ func (f *form) amount(field string, v value, to *archive.Decimal) {
 	case err == nil:
 		*to = d
 	case strings.ContainsAny(v.text, "eE"):
-		f.fault(v.at, field, "amount not understood", showName(v.text)+" has an exponent", "Write all its digits, like 1234.56")
+		f.addFault(v.at, field, "amount not understood", showName(v.text)+" has an exponent", "Write all its digits, like 1234.56")
 	default:
-		f.fault(v.at, field, "amount not understood", fmt.Sprintf("has %d characters; an amount has at most %d", len(v.text), archive.MaxAmountDigit), "Write it like 1234.56")
+		f.addFault(v.at, field, "amount not understood", fmt.Sprintf("has %d characters; an amount has at most %d", len(v.text), archive.MaxAmountDigit), "Write it like 1234.56")
 	}
 }
 
@@ -114,7 +114,7 @@ var (
 
 // quotedAmount takes a quoted amount that can be read in one way only, as "1234.56"; the same value without quotes is sent in the
 // same bytes. Of any other it says which number is probably meant, if only one.
-func (f *form) quotedAmount(field string, v value, to *archive.Decimal) {
+func (f *sidecarReader) quotedAmount(field string, v value, to *archive.Decimal) {
 	s := strings.Join(strings.Fields(strings.ReplaceAll(v.text, "\u00a0", " ")), " ")
 	s = strings.TrimSpace(strings.Trim(s, "€$"))
 	var read []string
@@ -142,5 +142,5 @@ func (f *form) quotedAmount(field string, v value, to *archive.Decimal) {
 	case len(currency) == archive.MaxCurrency && currency != s:
 		said, advice = "has more in it than a number", advice+`; the currency belongs to "currencyCode"`
 	}
-	f.fault(v.at, field, "amount not understood", fmt.Sprintf(`"%s" %s`, showName(v.text), said), advice)
+	f.addFault(v.at, field, "amount not understood", fmt.Sprintf(`"%s" %s`, showName(v.text), said), advice)
 }

@@ -25,12 +25,12 @@ const (
 	maxPacked = maxHeld + 1<<10 // and of an entry: the same when it does not shrink
 	chunkSize = 64 << 10
 
-	// firstDay is 1980-01-01, the first day that a ZIP can name: entries have no
+	// fixedDate is 1980-01-01, the first day that a ZIP can name: entries have no
 	// time of their own, because the same files must give the same bytes.
-	firstDay = 1<<5 | 1
-	// laterFlag says that CRC and sizes stand behind the data.
-	laterFlag = 0x8
-	utf8Flag  = 0x800
+	fixedDate = 1<<5 | 1
+	// sizesFollowFlag says that CRC and sizes stand behind the data.
+	sizesFollowFlag = 0x8
+	utf8Flag        = 0x800
 	// Made on Unix, by version 2.0 of the format: Info-ZIP's unzip takes the names
 	// of other makers for a code page, whatever the UTF-8 flag says.
 	creator  = 3<<8 | 20
@@ -38,53 +38,53 @@ const (
 	readable = 0o100644 << 16 // a regular file, rw-r--r--
 )
 
-// errFull says that the ZIP grew past the rules' size.
-var errFull = errors.New("the ZIP is too large")
+// errTooLarge says that the ZIP grew past the rules' size.
+var errTooLarge = errors.New("the ZIP is too large")
 
-// bench is what packing and reading back need and can be used again: some 4 MB.
-type bench struct {
-	level   int
-	squeeze *squeezer
-	held    []byte       // a piece of a file, or a small ZIP that is read back
-	packed  bytes.Buffer // what is held back of an entry
-	chunk   []byte
-	buf     *bufio.Writer
+// workspace is what packing and reading back need and can be used again: some 4 MB.
+type workspace struct {
+	level    int
+	deflater *runDeflater
+	fileBuf  []byte       // a piece of a file, or a small ZIP that is read back
+	entryBuf bytes.Buffer // what is held back of an entry
+	copyBuf  []byte
+	zipBuf   *bufio.Writer
 }
 
 // benches saves making those tables for every small invoice. Nothing in them
 // changes what is written.
-var benches sync.Pool
+var workspaces sync.Pool
 
-func takeBench(level int) (*bench, error) {
-	if b, ok := benches.Get().(*bench); ok && b.level == level {
+func takeWorkspace(level int) (*workspace, error) {
+	if b, ok := workspaces.Get().(*workspace); ok && b.level == level {
 		return b, nil
 	}
-	s, err := newSqueezer(level)
+	s, err := newRunDeflater(level)
 	if err != nil {
 		return nil, err
 	}
-	return &bench{level: level, squeeze: s, held: make([]byte, maxHeld),
-		chunk: make([]byte, chunkSize), buf: bufio.NewWriterSize(nil, chunkSize)}, nil
+	return &workspace{level: level, deflater: s, fileBuf: make([]byte, maxHeld),
+		copyBuf: make([]byte, chunkSize), zipBuf: bufio.NewWriterSize(nil, chunkSize)}, nil
 }
 
-// giveBack is for the next folder, of which no byte of this one is to be seen.
-func (b *bench) giveBack() {
-	b.squeeze.forget()
-	benches.Put(b)
+// release is for the next folder, of which no byte of this one is to be seen.
+func (b *workspace) release() {
+	b.deflater.releaseData()
+	workspaces.Put(b)
 }
 
-// sink counts the ZIP's bytes on their way to the disk and stops at the limit.
+// limitedWriter counts the ZIP's bytes on their way to the disk and stops at the limit.
 // The CRC is for the reading back, which takes the SHA-256 of what it finds.
-type sink struct {
+type limitedWriter struct {
 	to     io.Writer
 	md5    hash.Hash
 	crc    uint32
 	n, max int64
 }
 
-func (s *sink) Write(p []byte) (int, error) {
+func (s *limitedWriter) Write(p []byte) (int, error) {
 	if s.n+int64(len(p)) > s.max {
-		return 0, errFull
+		return 0, errTooLarge
 	}
 	s.md5.Write(p)
 	s.crc = crc32.Update(s.crc, crc32.IEEETable, p)
@@ -100,59 +100,59 @@ type written struct {
 	md5  [16]byte
 }
 
-// packing is one ZIP in the making.
-type packing struct {
+// zipBuilder is one ZIP in the making.
+type zipBuilder struct {
 	ctx   context.Context
 	l     *listing
-	bench *bench
+	bench *workspace
 	zip   *zip.Writer
 }
 
-// pack writes the listing's files as a ZIP to w, reading each once.
-func (b *bench) pack(ctx context.Context, l *listing, w io.Writer) ([]archive.File, written, error) {
-	to := &sink{to: w, md5: md5.New(), max: l.rules.MaxSize}
-	b.buf.Reset(to)
-	defer b.buf.Reset(nil) // forget the file
-	p := &packing{ctx: ctx, l: l, bench: b, zip: zip.NewWriter(b.buf)}
+// writeZIP writes the listing's files as a ZIP to w, reading each once.
+func (b *workspace) writeZIP(ctx context.Context, l *listing, w io.Writer) ([]archive.File, written, error) {
+	to := &limitedWriter{to: w, md5: md5.New(), max: l.rules.MaxSize}
+	b.zipBuf.Reset(to)
+	defer b.zipBuf.Reset(nil) // forget the file
+	p := &zipBuilder{ctx: ctx, l: l, bench: b, zip: zip.NewWriter(b.zipBuf)}
 	files := make([]archive.File, 0, len(l.files))
 	for _, f := range l.files {
-		file, err := p.add(f)
+		file, err := p.addFile(f)
 		if err != nil {
 			return nil, written{}, err
 		}
 		files = append(files, file)
 	}
-	if err := errors.Join(p.zip.Close(), b.buf.Flush()); err != nil {
+	if err := errors.Join(p.zip.Close(), b.zipBuf.Flush()); err != nil {
 		return nil, written{}, fmt.Errorf("write ZIP: %w", err)
 	}
 	return files, written{size: to.n, crc: to.crc, md5: [16]byte(to.md5.Sum(nil))}, nil
 }
 
-// add reads one file once, as it is packed.
-func (p *packing) add(f found) (archive.File, error) {
-	file := archive.File{Path: f.path, Size: f.stamp.size}
+// addFile reads one file once, as it is packed.
+func (p *zipBuilder) addFile(f foundFile) (archive.File, error) {
+	file := archive.File{Path: f.path, Size: f.state.size}
 	var writeErr error // of the ZIP's disk, not of the file's
-	err := p.l.read(f, func(r io.Reader) (readErr error) {
-		file.SHA256, writeErr, readErr = p.take(f, r)
+	err := p.l.readFile(f, func(r io.Reader) (readErr error) {
+		file.SHA256, writeErr, readErr = p.packFile(f, r)
 		return readErr
 	})
 	switch {
 	case err == nil && writeErr != nil:
 		err = fmt.Errorf("pack %q: %w", f.path, writeErr)
-	case err == nil && f.stamp.size <= maxHeld:
-		data := p.bench.held[:f.stamp.size]
-		err = p.l.waitFor(f, data, data)
+	case err == nil && f.state.size <= maxHeld:
+		data := p.bench.fileBuf[:f.state.size]
+		err = p.l.checkCutOff(f, data, data)
 	}
 	return file, err
 }
 
-// take reads a file piece by piece and packs it as an entry.
-func (p *packing) take(f found, r io.Reader) (sum archive.Digest, writeErr, readErr error) {
-	e := p.begin(f.path)
+// packFile reads a file piece by piece and packs it as an entry.
+func (p *zipBuilder) packFile(f foundFile, r io.Reader) (sum archive.Digest, writeErr, readErr error) {
+	e := p.beginEntry(f.path)
 	h := sha256.New()
 	var piece []byte
-	for left := f.stamp.size; left > 0; left -= int64(len(piece)) {
-		piece = p.bench.held[:min(left, maxHeld)]
+	for left := f.state.size; left > 0; left -= int64(len(piece)) {
+		piece = p.bench.fileBuf[:min(left, maxHeld)]
 		if readErr = p.ctx.Err(); readErr == nil {
 			_, readErr = io.ReadFull(r, piece)
 		}
@@ -164,14 +164,14 @@ func (p *packing) take(f found, r io.Reader) (sum archive.Digest, writeErr, read
 			return sum, writeErr, nil
 		}
 	}
-	return archive.Digest(h.Sum(nil)), e.end(piece), nil
+	return archive.Digest(h.Sum(nil)), e.finish(piece), nil
 }
 
-// entry is one file of the ZIP. It is held back until its CRC and its sizes are
+// zipEntry is one file of the ZIP. It is held back until its CRC and its sizes are
 // known, so that they can stand before it, which suits every reader; or until it
 // is too large for that.
-type entry struct {
-	*packing
+type zipEntry struct {
+	*zipBuilder
 	header *zip.FileHeader
 	crc    uint32
 	size   uint64
@@ -179,27 +179,27 @@ type entry struct {
 	to     io.Writer // nil while all is held back
 }
 
-func (p *packing) begin(name string) *entry {
-	p.bench.packed.Reset()
+func (p *zipBuilder) beginEntry(name string) *zipEntry {
+	p.bench.entryBuf.Reset()
 	//lint:ignore SA1019 Modified would add an extended timestamp to every entry; the fixed date alone is what we want
-	e := &entry{packing: p, header: &zip.FileHeader{Name: name, Method: zip.Deflate, Flags: utf8Flag, ModifiedDate: firstDay,
+	e := &zipEntry{zipBuilder: p, header: &zip.FileHeader{Name: name, Method: zip.Deflate, Flags: utf8Flag, ModifiedDate: fixedDate,
 		CreatorVersion: creator, ReaderVersion: reader, ExternalAttrs: readable}}
-	p.bench.squeeze.reset(e)
+	p.bench.deflater.reset(e)
 	return e
 }
 
-func (e *entry) write(piece []byte) error {
+func (e *zipEntry) write(piece []byte) error {
 	e.crc = crc32.Update(e.crc, crc32.IEEETable, piece)
 	e.size += uint64(len(piece))
-	return e.bench.squeeze.write(piece)
+	return e.bench.deflater.write(piece)
 }
 
 // Write takes what was compressed.
-func (e *entry) Write(b []byte) (int, error) {
-	if e.to == nil && e.bench.packed.Len()+len(b) <= maxPacked {
-		return e.bench.packed.Write(b)
+func (e *zipEntry) Write(b []byte) (int, error) {
+	if e.to == nil && e.bench.entryBuf.Len()+len(b) <= maxPacked {
+		return e.bench.entryBuf.Write(b)
 	}
-	if err := e.letGo(); err != nil {
+	if err := e.startStreaming(); err != nil {
 		return 0, err
 	}
 	n, err := e.to.Write(b)
@@ -207,16 +207,16 @@ func (e *entry) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// letGo begins the entry in the ZIP with what was held back.
-func (e *entry) letGo() (err error) {
+// startStreaming begins the entry in the ZIP with what was held back.
+func (e *zipEntry) startStreaming() (err error) {
 	if e.to != nil {
 		return nil
 	}
-	e.header.Flags |= laterFlag
-	return e.send(e.bench.packed.Bytes())
+	e.header.Flags |= sizesFollowFlag
+	return e.startEntry(e.bench.entryBuf.Bytes())
 }
 
-func (e *entry) send(held []byte) (err error) {
+func (e *zipEntry) startEntry(held []byte) (err error) {
 	if e.to, err = e.zip.CreateRaw(e.header); err == nil {
 		_, err = e.to.Write(held)
 	}
@@ -224,11 +224,11 @@ func (e *entry) send(held []byte) (err error) {
 	return err
 }
 
-// end writes what is held back, or what must follow. What did not shrink is
+// finish writes what is held back, or what must follow. What did not shrink is
 // stored as it is, where all of it is still there: last is the last piece.
-func (e *entry) end(last []byte) error {
+func (e *zipEntry) finish(last []byte) error {
 	if e.size > 0 {
-		if err := e.bench.squeeze.close(); err != nil {
+		if err := e.bench.deflater.close(); err != nil {
 			return err
 		}
 	}
@@ -241,10 +241,10 @@ func (e *entry) end(last []byte) error {
 		e.header.CompressedSize, e.header.UncompressedSize = uint32(e.sent), uint32(e.size)
 		return nil
 	}
-	held := e.bench.packed.Bytes()
+	held := e.bench.entryBuf.Bytes()
 	if whole := uint64(len(last)) == e.size; whole && len(held) >= len(last) {
 		e.header.Method, held = zip.Store, last
 	}
 	e.header.CompressedSize64 = uint64(len(held))
-	return e.send(held)
+	return e.startEntry(held)
 }

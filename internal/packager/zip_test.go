@@ -264,7 +264,7 @@ func TestReadBack_I4_FindsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	check := func(b []byte, w written, files []archive.File) error {
-		bench, err := takeBench(7)
+		bench, err := takeWorkspace(7)
 		if err != nil {
 			t.Fatal(err)
 		}

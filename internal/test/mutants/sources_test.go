@@ -102,7 +102,7 @@ var sources = []mutant{
 		old: "case f.Name != want.Path || n != want.Size || archive.Digest(sum.Sum(nil)) != want.SHA256:", new: "case f.Name != want.Path || n != want.Size:", tests: []string{packing},
 	},
 	{
-		name: "RunNotFlushed", promise: "I4", file: "internal/packager/squeeze.go",
+		name: "RunNotFlushed", promise: "I4", file: "internal/packager/deflate.go",
 		old: "\t\t\tif err := s.open.Flush(); err != nil {\n\t\t\t\treturn err\n\t\t\t}\n", new: "", tests: []string{packing},
 	},
 	{
@@ -111,7 +111,7 @@ var sources = []mutant{
 	},
 	{
 		name: "TimeInThePackage", promise: "I10", file: "internal/packager/zip.go",
-		old: "ModifiedDate: firstDay,", new: "ModifiedDate: firstDay + uint16(len(name)%7),", tests: []string{packing},
+		old: "ModifiedDate: fixedDate,", new: "ModifiedDate: fixedDate + uint16(len(name)%7),", tests: []string{packing},
 	},
 	{
 		name: "BinaryMegabytes", promise: "I12", file: "internal/archive/document.go",

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// position returns the line and the column, in characters, of an offset of src.
-func position(src []byte, at int) (line, col int) {
+// lineAndColumn returns the line and the column, in characters, of an offset of src.
+func lineAndColumn(src []byte, at int) (line, col int) {
 	begin := lineStart(src, at)
 	line = 1
 	for i := 0; i < begin; i++ {

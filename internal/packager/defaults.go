@@ -14,7 +14,7 @@ import (
 // place, and checks each as if it stood in one.
 func fromConfig(config map[string]any, name string) (value, []archive.Fault) {
 	v := value{kind: object, at: -1}
-	f := newForm(name, nil)
+	f := newSidecarReader(name, nil)
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		x, ok := toValue(config[key])
 		if key == "amount" && x.kind == text {
@@ -22,27 +22,27 @@ func fromConfig(config map[string]any, name string) (value, []archive.Fault) {
 		}
 		switch {
 		case !ok:
-			f.fault(-1, key, "", "has a value of a kind that is not known here", "Write text in quotes")
+			f.addFault(-1, key, "", "has a value of a kind that is not known here", "Write text in quotes")
 		case key == "clientUUID" || key == "files" || key == "documentId":
-			f.fault(-1, key, "", "is each document's own", "Leave it out")
+			f.addFault(-1, key, "", "is each document's own", "Leave it out")
 		default:
 			v.members = append(v.members, member{key: key, at: -1, value: x})
 		}
 	}
-	f.object(v)
+	f.readFields(v)
 	for _, x := range f.doc.Faults() {
 		if _, given := f.at[x.Field]; given && !f.faulty[x.Field] {
-			f.fault(-1, x.Field, "", x.Text, "")
+			f.addFault(-1, x.Field, "", x.Text, "")
 		}
 	}
 	var faults []archive.Fault
 	for _, x := range f.faults {
-		faults = append(faults, archive.Fault{Field: name + "." + x.Field, Text: strings.TrimSuffix(x.Text+"; "+lower(x.Advice), "; ")})
+		faults = append(faults, archive.Fault{Field: name + "." + x.Field, Text: strings.TrimSuffix(x.Text+"; "+lowerFirst(x.Advice), "; ")})
 	}
 	return v, faults
 }
 
-func lower(s string) string {
+func lowerFirst(s string) string {
 	if s == "" {
 		return ""
 	}
@@ -91,8 +91,8 @@ func toValue(x any) (value, bool) {
 	return v, true
 }
 
-// allowed returns the values of which a required field must have one.
-func allowed(x any) ([]string, bool) {
+// allowedValues returns the values of which a required field must have one.
+func allowedValues(x any) ([]string, bool) {
 	v, ok := toValue(x)
 	if !ok {
 		return nil, false
@@ -114,10 +114,10 @@ func allowed(x any) ([]string, bool) {
 func (r Rules) checkRequire() (faults []archive.Fault) {
 	for _, key := range slices.Sorted(maps.Keys(r.Require)) {
 		said := ""
-		switch _, ok := allowed(r.Require[key]); {
+		switch _, ok := allowedValues(r.Require[key]); {
 		case key == "clientUUID" || key == "files" || key == "additionalParameters":
 			said = "cannot be required"
-		case !slices.Contains(known, key):
+		case !slices.Contains(sidecarFields, key):
 			said = "is not a field that is known here"
 		case !ok:
 			said = "must be text or a list of texts"
@@ -129,8 +129,8 @@ func (r Rules) checkRequire() (faults []archive.Fault) {
 	return faults
 }
 
-// have returns the document's values of a field that can be required.
-func (f *form) have(key string) []string {
+// fieldValues returns the document's values of a field that can be required.
+func (f *sidecarReader) fieldValues(key string) []string {
 	d := f.doc
 	switch key {
 	case "senderIds":
@@ -150,18 +150,18 @@ func (f *form) have(key string) []string {
 	return []string{s}
 }
 
-// require refuses what belongs in another drop folder.
-func (f *form) require(rules map[string]any) {
+// checkRequired refuses what belongs in another drop folder.
+func (f *sidecarReader) checkRequired(rules map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(rules)) {
-		want, _ := allowed(rules[key])
-		have := f.have(key)
+		want, _ := allowedValues(rules[key])
+		have := f.fieldValues(key)
 		match := slices.ContainsFunc(have, func(s string) bool { return slices.Contains(want, s) })
 		if match || f.faulty[key] {
 			continue
 		}
 		wanted := showName(strings.Join(want, " or "))
 		if len(have) == 0 {
-			f.fault(-1, key, key+" missing", "is missing; this folder is for "+wanted, fmt.Sprintf("Write it, or move the folder to the right company's. This one takes %s", wanted))
+			f.addFault(-1, key, key+" missing", "is missing; this folder is for "+wanted, fmt.Sprintf("Write it, or move the folder to the right company's. This one takes %s", wanted))
 			continue
 		}
 		who := `"` + key + `"`

@@ -14,77 +14,77 @@ import (
 	"vaultd/internal/archive"
 )
 
-// wanted is a file that the sidecar's `files` or the manifest names, and what
+// listedFile is a file that the sidecar's `files` or the manifest names, and what
 // they say about it.
-type wanted struct {
+type listedFile struct {
 	path   string         // NFC, with slashes
 	sha256 archive.Digest // zero: not given
 	size   int64          // -1: not given
 	by     Fault          // where it is named: File, Line, Col, Field, Excerpt
 }
 
-// list understands the local key `files`: names, or objects with name, sha256, size.
-func (f *form) list(field string, v value) {
+// readFilesField understands the local key `files`: names, or objects with name, sha256, size.
+func (f *sidecarReader) readFilesField(field string, v value) {
 	if v.kind != array {
-		f.wrongKind(field, v, "a list in [ ]", `Write ["rechnung.pdf"]`)
+		f.addWrongKind(field, v, "a list in [ ]", `Write ["rechnung.pdf"]`)
 		return
 	}
-	f.listed = len(v.items) > 0
+	f.hasFilesField = len(v.items) > 0
 	seen := map[string]bool{}
 	for i, item := range v.items {
 		each := fmt.Sprintf("%s[%d]", field, i)
-		w := wanted{size: -1}
+		w := listedFile{size: -1}
 		switch item.kind {
 		case text:
-			f.fileName(each, item, &w)
+			f.readFileName(each, item, &w)
 		case object:
-			f.listedFile(each, item, &w)
+			f.readListedFile(each, item, &w)
 		default:
-			f.wrongKind(each, item, "a file's name in quotes", `Write ["rechnung.pdf"]`)
+			f.addWrongKind(each, item, "a file's name in quotes", `Write ["rechnung.pdf"]`)
 		}
 		if w.path == "" {
 			continue
 		}
-		if seen[fold(w.path)] {
-			f.fault(item.at, each, "a file is named twice", showName(w.path)+" is named a second time", "Delete one of the two")
+		if seen[foldName(w.path)] {
+			f.addFault(item.at, each, "a file is named twice", showName(w.path)+" is named a second time", "Delete one of the two")
 			continue
 		}
-		seen[fold(w.path)] = true
+		seen[foldName(w.path)] = true
 		w.by = Fault{File: f.name, Field: each}
 		if i < maxFaults { // a place costs a walk through the file
-			w.by.Line, w.by.Col = position(f.src, item.at)
+			w.by.Line, w.by.Col = lineAndColumn(f.src, item.at)
 			w.by.Excerpt = excerptAt(f.src, item.at)
 		}
-		f.wanted = append(f.wanted, w)
+		f.listedFiles = append(f.listedFiles, w)
 	}
 }
 
-func (f *form) listedFile(each string, v value, w *wanted) {
+func (f *sidecarReader) readListedFile(each string, v value, w *listedFile) {
 	for _, m := range v.members {
 		switch m.key {
 		case "name":
-			f.fileName(each+".name", m.value, w)
+			f.readFileName(each+".name", m.value, w)
 		case "sha256":
 			var s string
-			if f.text(each+".sha256", m.value, &s) {
+			if f.readText(each+".sha256", m.value, &s) {
 				d, err := archive.ParseDigest(s)
 				if err != nil {
-					f.fault(m.value.at, each+".sha256", "files not understood", "is not a SHA-256 of 64 hexadecimal digits", "Copy it again, or leave it out")
+					f.addFault(m.value.at, each+".sha256", "files not understood", "is not a SHA-256 of 64 hexadecimal digits", "Copy it again, or leave it out")
 				}
 				w.sha256 = d
 			}
 		case "size":
 			n, ok := wholeNumber(m.value)
 			if !ok {
-				f.wrongKind(each+".size", m.value, "a number of bytes", "Write it like 48213, or leave it out")
+				f.addWrongKind(each+".size", m.value, "a number of bytes", "Write it like 48213, or leave it out")
 			}
 			w.size = n
 		default:
-			f.unknown(m.at, each+"."+m.key, m.key, []string{"name", "sha256", "size"})
+			f.addUnknownField(m.at, each+"."+m.key, m.key, []string{"name", "sha256", "size"})
 		}
 	}
 	if w.path == "" && !f.faulty["files"] {
-		f.fault(v.at, each+".name", "files not understood", "is missing", `Write {"name": "rechnung.pdf"}`)
+		f.addFault(v.at, each+".name", "files not understood", "is missing", `Write {"name": "rechnung.pdf"}`)
 	}
 }
 
@@ -99,15 +99,15 @@ func wholeNumber(v value) (int64, bool) {
 	return n, true
 }
 
-// fileName takes the name of a file below the folder; Windows' separators are understood.
-func (f *form) fileName(field string, v value, w *wanted) {
+// readFileName takes the name of a file below the folder; Windows' separators are understood.
+func (f *sidecarReader) readFileName(field string, v value, w *listedFile) {
 	var s string
-	if !f.text(field, v, &s) {
+	if !f.readText(field, v, &s) {
 		return
 	}
 	p, ok := cleanPath(s)
 	if !ok {
-		f.fault(v.at, field, "files not understood", `"`+showName(s)+`" is not the name of a file in this folder`, "Write its name as it stands in the folder, like rechnung.pdf")
+		f.addFault(v.at, field, "files not understood", `"`+showName(s)+`" is not the name of a file in this folder`, "Write its name as it stands in the folder, like rechnung.pdf")
 		return
 	}
 	w.path = p
@@ -121,8 +121,8 @@ func cleanPath(s string) (string, bool) {
 }
 
 // readManifest understands lines of "sha256  name", as sha256sum writes them.
-func readManifest(name string, src []byte) (all []wanted, faults []Fault) {
-	if text, advice := unreadable(src); text != "" {
+func readManifest(name string, src []byte) (all []listedFile, faults []Fault) {
+	if text, advice := describeUnreadable(src); text != "" {
 		if text == "is empty" {
 			advice = "Write it again with sha256sum, or delete it"
 		}
@@ -138,16 +138,16 @@ func readManifest(name string, src []byte) (all []wanted, faults []Fault) {
 			continue
 		}
 		by := Fault{File: name, Line: n, Col: 1, Excerpt: excerptAt(line, 0)}
-		w, ok := manifestLine(string(line))
+		w, ok := parseManifestLine(string(line))
 		switch {
 		case !ok:
 			by.Brief, by.Text, by.Advice = "manifest unreadable", "this line is not a SHA-256, two spaces and a file's name", "Write the manifest again with sha256sum"
 			faults = append(faults, by)
-		case seen[fold(w.path)]:
+		case seen[foldName(w.path)]:
 			by.Brief, by.Text, by.Advice = "a file is named twice", showName(w.path)+" is named a second time", "Delete one of the two lines"
 			faults = append(faults, by)
 		default:
-			seen[fold(w.path)] = true
+			seen[foldName(w.path)] = true
 			w.by = by
 			all = append(all, w)
 		}
@@ -158,48 +158,48 @@ func readManifest(name string, src []byte) (all []wanted, faults []Fault) {
 	return all, faults
 }
 
-func manifestLine(line string) (wanted, bool) {
+func parseManifestLine(line string) (listedFile, bool) {
 	if len(line) < 67 || !utf8.ValidString(line) || line[64] != ' ' || line[65] != ' ' && line[65] != '*' {
-		return wanted{}, false
+		return listedFile{}, false
 	}
 	d, err := archive.ParseDigest(line[:64])
 	p, ok := cleanPath(line[66:])
-	return wanted{path: p, sha256: d, size: -1}, ok && err == nil
+	return listedFile{path: p, sha256: d, size: -1}, ok && err == nil
 }
 
-// lists are what is named, by the folded path.
-type lists map[string][]wanted
+// listsByName are what is named, by the folded path.
+type listsByName map[string][]listedFile
 
-// demand joins what the sidecar and the manifest name.
-func demand(all ...[]wanted) lists {
-	m := lists{}
+// groupByName joins what the sidecar and the manifest name.
+func groupByName(all ...[]listedFile) listsByName {
+	m := listsByName{}
 	for _, ws := range all {
 		for _, w := range ws {
-			m[fold(w.path)] = append(m[fold(w.path)], w)
+			m[foldName(w.path)] = append(m[foldName(w.path)], w)
 		}
 	}
 	return m
 }
 
-// missing returns what is named and not there, in the order of the lists.
-func (l *listing) missing(all []wanted) (gone []wanted) {
+// findMissing returns what is named and not there, in the order of the lists.
+func (l *listing) findMissing(all []listedFile) (gone []listedFile) {
 	have := map[string]bool{}
-	for _, f := range l.all() {
-		have[fold(f.path)] = true
+	for _, f := range l.allFiles() {
+		have[foldName(f.path)] = true
 	}
 	for _, w := range all {
-		if !have[fold(w.path)] {
+		if !have[foldName(w.path)] {
 			gone = append(gone, w)
-			have[fold(w.path)] = true // told once
+			have[foldName(w.path)] = true // told once
 		}
 	}
 	return gone
 }
 
-// differs compares a file that was read with what the lists say about it.
-func (m lists) differs(f archive.File) []Fault {
+// compareFile compares a file that was read with what the lists say about it.
+func (m listsByName) compareFile(f archive.File) []Fault {
 	var faults []Fault
-	for _, w := range m[fold(f.Path)] {
+	for _, w := range m[foldName(f.Path)] {
 		said := ""
 		switch {
 		case w.size >= 0 && w.size != f.Size:

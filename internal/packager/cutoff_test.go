@@ -38,7 +38,7 @@ func TestHint_CutOffWaitsAndIsThenTaken(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer root.Close()
-			rules := Rules{Vault: "V", Patience: 5 * time.Minute, Now: time.Now}
+			rules := Rules{Vault: "V", CutOffPatience: 5 * time.Minute, Now: time.Now}
 			if _, err := ValidateFolder(t.Context(), root, rules); errors.Is(err, ErrChanged) != row.waits || err != nil && !row.waits {
 				t.Errorf("%v", err)
 			}

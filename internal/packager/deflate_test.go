@@ -20,7 +20,7 @@ import (
 )
 
 // squeezed compresses as an entry does.
-func squeezed(t testing.TB, s *squeezer, content string) []byte {
+func squeezed(t testing.TB, s *runDeflater, content string) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	s.reset(&b)
@@ -35,9 +35,9 @@ func squeezed(t testing.TB, s *squeezer, content string) []byte {
 	return b.Bytes()
 }
 
-func mustSqueezer(t testing.TB, level int) *squeezer {
+func mustSqueezer(t testing.TB, level int) *runDeflater {
 	t.Helper()
-	s, err := newSqueezer(level)
+	s, err := newRunDeflater(level)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestSplit_LooksForRepetitionsWhereThereAreSome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			matchedBytes, again := 0, ""
-			err := split([]byte(row.content), func(w way, data []byte) error {
+			err := splitRuns([]byte(row.content), func(w encoding, data []byte) error {
 				if w == matched {
 					matchedBytes += len(data)
 				}
@@ -321,7 +321,7 @@ func TestBuild_SizesStandBefore(t *testing.T) {
 	}
 	defer z.Close()
 	for _, f := range z.File {
-		if later := f.Flags&laterFlag != 0; later != (f.Name == "later.bin") {
+		if later := f.Flags&sizesFollowFlag != 0; later != (f.Name == "later.bin") {
 			t.Errorf("%s: flags %x", f.Name, f.Flags)
 		}
 		if asItIs := f.Method == zip.Store; asItIs != (f.Name == "empty.txt" || f.Name == "held.bin" || f.Name == "small.txt") {
@@ -332,7 +332,7 @@ func TestBuild_SizesStandBefore(t *testing.T) {
 
 // I21: what waits for the next folder holds on to nothing of the last.
 func TestBench_I21_ForgetsTheFolder(t *testing.T) {
-	b, err := takeBench(levels["default"])
+	b, err := takeWorkspace(levels["default"])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,14 +340,14 @@ func TestBench_I21_ForgetsTheFolder(t *testing.T) {
 	func() {
 		to := &bytes.Buffer{}
 		runtime.AddCleanup(to, func(c chan struct{}) { close(c) }, gone)
-		b.squeeze.reset(to)
-		for w := range ways {
-			if err := b.squeeze.run(w, []byte("an invoice")); err != nil {
+		b.deflater.reset(to)
+		for w := range numEncodings {
+			if err := b.deflater.writeRun(w, []byte("an invoice")); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}()
-	b.squeeze.forget()
+	b.deflater.releaseData()
 	for range 50 {
 		runtime.GC()
 		select {

@@ -8,15 +8,15 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// way is how a run of bytes is written. What one of them writes may follow what
+// encoding is how a run of bytes is written. What one of them writes may follow what
 // another has: a deflate stream is a row of blocks, and any reader reads it.
-type way int
+type encoding int
 
 const (
-	matched way = iota // at the level of the rules: repetitions are looked for
-	literal            // the frequent bytes shorter, no look for repetitions: there are none
-	stored             // as it is
-	ways
+	matched encoding = iota // at the level of the rules: repetitions are looked for
+	literal                 // the frequent bytes shorter, no look for repetitions: there are none
+	stored                  // as it is
+	numEncodings
 )
 
 // A run that is written in another way than the rest has at least this many
@@ -24,20 +24,20 @@ const (
 // there to be repeated.
 const minRun = 24 << 10
 
-// squeezer writes a deflate stream. It looks for repetitions, which is what takes
+// runDeflater writes a deflate stream. It looks for repetitions, which is what takes
 // the time, only where there are any to be found: by the content, whatever the
 // file is called and wherever in it they are. Most of an invoice's bytes are
 // pictures and fonts that went through a compressor already, in files (PDF) that
 // shrink all the same by what stands between them.
-type squeezer struct {
-	writers [ways]*flate.Writer
+type runDeflater struct {
+	writers [numEncodings]*flate.Writer
 	to      io.Writer
 	open    *flate.Writer // has written last; nil: nothing was written
 }
 
-func newSqueezer(level int) (*squeezer, error) {
-	s := &squeezer{}
-	for w, level := range [ways]int{matched: level, literal: flate.HuffmanOnly, stored: flate.NoCompression} {
+func newRunDeflater(level int) (*runDeflater, error) {
+	s := &runDeflater{}
+	for w, level := range [numEncodings]int{matched: level, literal: flate.HuffmanOnly, stored: flate.NoCompression} {
 		var err error
 		if s.writers[w], err = flate.NewWriter(io.Discard, level); err != nil {
 			return nil, err
@@ -49,10 +49,10 @@ func newSqueezer(level int) (*squeezer, error) {
 	return s, nil
 }
 
-func (s *squeezer) reset(to io.Writer) { s.to, s.open = to, nil }
+func (s *runDeflater) reset(to io.Writer) { s.to, s.open = to, nil }
 
-// forget lets go of what was written to, which holds on to a whole folder.
-func (s *squeezer) forget() {
+// releaseData lets go of what was written to, which holds on to a whole folder.
+func (s *runDeflater) releaseData() {
 	s.reset(nil)
 	for _, w := range s.writers {
 		w.Reset(io.Discard)
@@ -61,9 +61,9 @@ func (s *squeezer) forget() {
 
 // write takes the next piece of the content. How content is cut into pieces
 // changes what is written, so that must depend on the content alone.
-func (s *squeezer) write(piece []byte) error { return split(piece, s.run) }
+func (s *runDeflater) write(piece []byte) error { return splitRuns(piece, s.writeRun) }
 
-func (s *squeezer) run(w way, data []byte) error {
+func (s *runDeflater) writeRun(w encoding, data []byte) error {
 	if next := s.writers[w]; s.open != next {
 		if s.open != nil {
 			if err := s.open.Flush(); err != nil {
@@ -78,13 +78,13 @@ func (s *squeezer) run(w way, data []byte) error {
 }
 
 // close ends the stream, which has had at least one byte.
-func (s *squeezer) close() error { return s.open.Close() }
+func (s *runDeflater) close() error { return s.open.Close() }
 
-// split cuts data into runs by the way that suits them, and gives use each.
-func split(data []byte, use func(way, []byte) error) error {
+// splitRuns cuts data into runs by the way that suits them, and gives use each.
+func splitRuns(data []byte, use func(encoding, []byte) error) error {
 	begin := 0 // of what is not yet given
 	for at := 0; at < len(data); {
-		n, w := dense(data[at:], len(data))
+		n, w := findRun(data[at:], len(data))
 		if w != matched {
 			if at > begin {
 				if err := use(matched, data[begin:at]); err != nil {
@@ -107,19 +107,19 @@ func split(data []byte, use func(way, []byte) error) error {
 // blockSize is the grain in which content is looked at.
 const blockSize = 1 << 10
 
-// dense returns how far all bytes are about equally frequent from the beginning of
+// findRun returns how far all bytes are about equally frequent from the beginning of
 // data on, which is the rest of a piece of so many bytes, and the way in which that
 // run is best written.
-func dense(data []byte, whole int) (n int, w way) {
-	var run tally
+func findRun(data []byte, whole int) (n int, w encoding) {
+	var run byteCounts
 	for n < len(data) {
 		block := data[n:min(n+blockSize, len(data))]
-		if plain(block) {
+		if isPlainASCII(block) {
 			break
 		}
-		var t tally
+		var t byteCounts
 		t.count(block)
-		if t.excess(len(block)) > len(block)*3/4 { // some 7 % could be saved
+		if t.unevenness(len(block)) > len(block)*3/4 { // some 7 % could be saved
 			break
 		}
 		run.add(&t)
@@ -128,20 +128,20 @@ func dense(data []byte, whole int) (n int, w way) {
 	switch {
 	case n == 0 || n < minRun && n < whole*3/4: // a small picture may be the whole file
 		return n, matched
-	case run.excess(n) <= n/18: // less than 0.5 %
+	case run.unevenness(n) <= n/18: // less than 0.5 %
 		w = stored
 	case n >= minRun:
 		w = literal
 	}
-	if w != matched && repeats(data[:n], run.mostFrequent()) {
+	if w != matched && hasRepeats(data[:n], run.mostFrequent()) {
 		w = matched
 	}
 	return n, w
 }
 
-// plain reports whether a block is ASCII text by all that a few looks tell, which
+// isPlainASCII reports whether a block is ASCII text by all that a few looks tell, which
 // saves counting.
-func plain(block []byte) bool {
+func isPlainASCII(block []byte) bool {
 	var bits uint64
 	for at := 0; at+8 <= len(block); at += blockSize / 16 {
 		bits |= binary.LittleEndian.Uint64(block[at:])
@@ -149,11 +149,11 @@ func plain(block []byte) bool {
 	return len(block) >= 8 && bits&0x8080808080808080 == 0
 }
 
-// tally counts the bytes of each value.
-type tally [256]uint32
+// byteCounts counts the bytes of each value.
+type byteCounts [256]uint32
 
-func (t *tally) count(block []byte) {
-	var other tally // two that take turns: an increment need not wait for the one before
+func (t *byteCounts) count(block []byte) {
+	var other byteCounts // two that take turns: an increment need not wait for the one before
 	for ; len(block) >= 4; block = block[4:] {
 		t[block[0]]++
 		other[block[1]]++
@@ -166,17 +166,17 @@ func (t *tally) count(block []byte) {
 	t.add(&other)
 }
 
-func (t *tally) add(u *tally) {
+func (t *byteCounts) add(u *byteCounts) {
 	for i, n := range u {
 		t[i] += n
 	}
 }
 
-// excess tells how unequally frequent the values of n bytes are: chi-squared over
+// unevenness tells how unequally frequent the values of n bytes are: chi-squared over
 // what chance makes of it, which is 255. It comes to 11.1 (16 times the natural
 // logarithm of 2) for each byte that could be saved by shorter codes for the
 // frequent ones. Whole numbers, so that every machine decides alike.
-func (t *tally) excess(n int) int {
+func (t *byteCounts) unevenness(n int) int {
 	var squares uint64
 	for _, c := range t {
 		squares += uint64(c) * uint64(c)
@@ -184,7 +184,7 @@ func (t *tally) excess(n int) int {
 	return int(squares*256/uint64(n)) - n - 255
 }
 
-func (t *tally) mostFrequent() byte {
+func (t *byteCounts) mostFrequent() byte {
 	best := 0
 	for i, c := range t {
 		if c > t[best] {
@@ -194,12 +194,12 @@ func (t *tally) mostFrequent() byte {
 	return byte(best)
 }
 
-// repeats reports whether data with about equally frequent bytes holds the same
+// hasRepeats reports whether data with about equally frequent bytes holds the same
 // again within deflate's reach: a picture that is there twice, or the white of a
 // scanned page. It looks at the places after one value of a byte, which are the
 // same places in what is the same. Chance finds the next four bytes again at none
 // of them; where it is one in 200, half a percent and more can be saved.
-func repeats(data []byte, mark byte) bool {
+func hasRepeats(data []byte, mark byte) bool {
 	const reach = 32 << 10
 	var last [1 << 10]int32 // place + 1 by the hash of what is there
 	places, again := 0, 0
