@@ -90,7 +90,7 @@ func (a *app) asking() (config.Config, error) {
 	if !isFaults || errors.Is(wrong, fs.ErrNotExist) { // a file that is not there says nothing of where to ask
 		return cfg, err
 	}
-	return config.WithoutFile(a.configPath, a.env, err), nil
+	return config.NewUnusable(a.configPath, a.env, err), nil
 }
 
 // tellFault says that the answer came in spite of the configuration on the disk.

@@ -143,7 +143,7 @@ func (a *app) showConfig(c config.Config) error {
 	}
 	t := present.NewTable(a.stdout, "KEY", "VALUE", "FROM")
 	for _, s := range all {
-		t.AppendRow(present.TableRow(s.Key, s.Text(), sanitize.Text(s.From())))
+		t.AppendRow(present.TableRow(s.Key, s.FormatYAML(), sanitize.Text(s.DescribeOrigin())))
 	}
 	t.Render()
 	return nil

@@ -48,7 +48,7 @@ func (a *app) initialise() error {
 	if err != nil {
 		return err
 	}
-	problem, err := config.UnfitForLedger(cfg.StateDir, cfg.Service.Environment == "production")
+	problem, err := config.CheckLedgerDisk(cfg.StateDir, cfg.Service.Environment == "production")
 	if err != nil {
 		return err
 	}

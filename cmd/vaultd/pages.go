@@ -44,8 +44,8 @@ func (h *host) renewAccess(c config.HTTP) {
 	h.gate.Set(access)
 }
 
-func readPageAccess(c config.HTTP, env config.Env) (web.Access, []config.HTTPFault) {
-	access, faults := c.ReadAccess(env)
+func readPageAccess(c config.HTTP, env config.Env) (web.Access, []config.PortFault) {
+	access, faults := c.ReadPortSecrets(env)
 	if len(faults) > 0 {
 		return web.Access{}, faults
 	}

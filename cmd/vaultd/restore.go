@@ -117,7 +117,7 @@ func (a *app) recoveryConfig() (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	problem, err := config.UnfitForLedger(cfg.StateDir, cfg.Service.Environment == "production")
+	problem, err := config.CheckLedgerDisk(cfg.StateDir, cfg.Service.Environment == "production")
 	if err != nil {
 		return daemon.Config{}, err
 	}

@@ -19,8 +19,8 @@ type configuredPlace struct {
 	hint       string // what would be right, where it is not apart from another one
 }
 
-// roots gives the state directory and the drop folders.
-func (c *Config) roots() []configuredPlace {
+// listRoots gives the state directory and the drop folders.
+func (c *Config) listRoots() []configuredPlace {
 	const hint = "write a path that neither lies in the other nor holds it"
 	roots := []configuredPlace{{"state_dir", c.StateDir, location{"state_dir"}, hint}}
 	for i, d := range c.Drops {
@@ -29,10 +29,10 @@ func (c *Config) roots() []configuredPlace {
 	return roots
 }
 
-// mustBeApart gives each two places of which none may be the other, lie in it or hold it. A fault stands at the first one.
-func (c *Config) mustBeApart() iter.Seq2[configuredPlace, configuredPlace] {
+// placesToKeepApart gives each two places of which none may be the other, lie in it or hold it. A fault stands at the first one.
+func (c *Config) placesToKeepApart() iter.Seq2[configuredPlace, configuredPlace] {
 	const hint = "write a path outside of it: what is moved there must not be taken again"
-	roots := c.roots()
+	roots := c.listRoots()
 	return func(yield func(p, other configuredPlace) bool) {
 		for i, p := range roots {
 			for _, earlier := range roots[:i] {
@@ -58,21 +58,21 @@ type alias struct {
 	relation     string // of place to other, in words
 }
 
-func (a alias) problem() string {
+func (a alias) describe() string {
 	return fmt.Sprintf("%s %s %s (%s, %s): a link or a mount leads there, and %s and %s must be apart", sanitize.Text(a.place.path), a.relation,
 		sanitize.Text(a.other.path), a.other.loc, a.other.what, a.place.what, a.other.what)
 }
 
-// aliases looks where the places really lie. It gives those that are not apart because a link or a mount leads from one to the other.
+// findAliases looks where the places really lie. It gives those that are not apart because a link or a mount leads from one to the other.
 // The spool counts as a place of its own: it may be a mount. A place that cannot be looked at, or does not answer, is left out.
-func (c *Config) aliases() (found []alias) {
-	position := lookAtPositions(c.pathsToLookAt())
+func (c *Config) findAliases() (found []alias) {
+	position := lookAtPositions(c.listPathsToLookAt())
 	add := func(p, other configuredPlace) {
-		if relation := relationOf(position[p.path], position[other.path]); relation != "" && !overlap(p.path, other.path) {
+		if relation := describeRelation(position[p.path], position[other.path]); relation != "" && !pathsOverlap(p.path, other.path) {
 			found = append(found, alias{p, other, relation})
 		}
 	}
-	for p, other := range c.mustBeApart() {
+	for p, other := range c.placesToKeepApart() {
 		add(p, other)
 		if other.what != "state_dir" {
 			continue
@@ -85,8 +85,8 @@ func (c *Config) aliases() (found []alias) {
 	return found
 }
 
-func (c *Config) pathsToLookAt() (paths []string) {
-	for p, other := range c.mustBeApart() {
+func (c *Config) listPathsToLookAt() (paths []string) {
+	for p, other := range c.placesToKeepApart() {
 		paths = append(paths, p.path, other.path)
 	}
 	return append(paths, statedir.OwnFolders(c.StateDir)...)
@@ -130,12 +130,12 @@ func lookAtPositions(paths []string) map[string][]durable.Position {
 	return told
 }
 
-// relationOf says in words how the place at a lies to the one at b; "" where they are apart.
-func relationOf(a, b []durable.Position) string {
+// describeRelation says in words how the place at a lies to the one at b; "" where they are apart.
+func describeRelation(a, b []durable.Position) string {
 	for _, p := range a {
 		for _, q := range b {
 			switch {
-			case p.Folder != q.Folder || !overlap(p.Below, q.Below):
+			case p.Folder != q.Folder || !pathsOverlap(p.Below, q.Below):
 			case p.Below == q.Below:
 				return "is the same folder as"
 			case len(p.Below) > len(q.Below):
@@ -148,8 +148,8 @@ func relationOf(a, b []durable.Position) string {
 	return ""
 }
 
-// overlap says whether one of two clean absolute paths is the other, or lies in it.
-func overlap(a, b string) bool {
+// pathsOverlap says whether one of two clean absolute paths is the other, or lies in it.
+func pathsOverlap(a, b string) bool {
 	in := func(inner, outer string) bool {
 		return inner == outer || strings.HasPrefix(inner, strings.TrimSuffix(outer, "/")+"/")
 	}

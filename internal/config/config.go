@@ -40,7 +40,7 @@ type Config struct {
 	Location *time.Location `json:"-"` // what TimeZone names
 	Settings []Setting      `json:"-"` // every value that counts, in the order of the schema, for people
 	doc      *document      // where each value stands, for the faults of CheckMachine; nil: the program made this configuration itself
-	Unusable error          // why nothing but StateDir is known; see WithoutFile
+	Unusable error          // why nothing but StateDir is known; see NewUnusable
 }
 
 type Service struct {
@@ -139,8 +139,8 @@ type Access struct {
 
 func accountAt(name string) location { return location{"service", "accounts", name} }
 
-// credentials gives the credentials of each account and where they stand, the main ones first.
-func (s *Service) credentials() iter.Seq2[location, Auth] {
+// allCredentials gives the credentials of each account and where they stand, the main ones first.
+func (s *Service) allCredentials() iter.Seq2[location, Auth] {
 	return func(yield func(location, Auth) bool) {
 		if !yield(location{"service", "auth"}, s.Auth) {
 			return
@@ -166,7 +166,7 @@ const maxConfigSize = 256 << 10
 func Load(path string, env Env) (Config, error) {
 	cfg, err := readConfig(path, env)
 	if err == nil {
-		err = cfg.doc.err()
+		err = cfg.doc.faultsAsError()
 	}
 	if err != nil {
 		return Config{}, err
@@ -181,7 +181,7 @@ func Check(path string, env Env) (Config, error) {
 		return Config{}, err
 	}
 	var all []Fault
-	for _, err := range []error{cfg.doc.err(), cfg.CheckMachine(env)} {
+	for _, err := range []error{cfg.doc.faultsAsError(), cfg.CheckMachine(env)} {
 		wrong, ok := errors.AsType[*Error](err)
 		if err != nil && !ok {
 			return Config{}, err
@@ -195,9 +195,9 @@ func Check(path string, env Env) (Config, error) {
 
 var stateDirLine = regexp.MustCompile(`(?m)^state_dir:[ \t]*["']?(/[^"'#\n]*?)["']?[ \t]*(?:#.*)?$`)
 
-// WithoutFile gives the configuration for asking a running daemon where the file cannot be used, for the reason given. It knows
+// NewUnusable gives the configuration for asking a running daemon where the file cannot be used, for the reason given. It knows
 // nothing but StateDir, as far as the file tells that, and has the reason in Unusable.
-func WithoutFile(path string, env Env, reason error) Config {
+func NewUnusable(path string, env Env, reason error) Config {
 	dir := defaultStateDir
 	if src, err := readConfigFile(path); err == nil {
 		if m := stateDirLine.FindSubmatch(src); m != nil {
@@ -226,10 +226,10 @@ func readConfig(path string, env Env) (Config, error) {
 	}
 	doc := parseDocument(path, src)
 	if doc.root == nil { // broken syntax: what follows would be guesses
-		return Config{}, doc.err()
+		return Config{}, doc.faultsAsError()
 	}
 	p := pass{document: doc, schema: schema, env: env}
-	cfg, err := p.decode()
+	cfg, err := p.decodeConfig()
 	if err != nil {
 		return Config{}, err
 	}

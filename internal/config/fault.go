@@ -106,11 +106,11 @@ const (
 	hidden       = "[hidden]"
 )
 
-// excerpt shows one line with its number and a caret under column col. What follows hideFrom (a column; 0: nothing)
+// formatExcerpt shows one line with its number and a caret under column col. What follows hideFrom (a column; 0: nothing)
 // and whatever looks like a secret is cut off; bytes that could steer a terminal are replaced.
-func excerpt(line string, number, col, hideFrom int) string {
+func formatExcerpt(line string, number, col, hideFrom int) string {
 	text := []rune(line)
-	cut := secretColumn(line)
+	cut := findSecretColumn(line)
 	if hideFrom > 0 && (cut == 0 || hideFrom < cut) {
 		cut = hideFrom
 	}
@@ -142,9 +142,9 @@ var (
 	userInfo  = regexp.MustCompile(`://[^/\s]*@`)
 )
 
-// secretColumn gives the column from which a line is not fit to be shown, or 0: people do write a password where
+// findSecretColumn gives the column from which a line is not fit to be shown, or 0: people do write a password where
 // the name of a file belongs.
-func secretColumn(line string) int {
+func findSecretColumn(line string) int {
 	from := -1
 	for _, m := range secretKey.FindAllStringSubmatchIndex(line, -1) {
 		key, value := strings.ToLower(line[m[2]:m[3]]), line[m[1]:]
@@ -163,8 +163,8 @@ func secretColumn(line string) int {
 	return len([]rune(line[:from])) + 1
 }
 
-// nearest gives the known word that was probably meant, or "".
-func nearest(word string, known []string) string {
+// findNearestWord gives the known word that was probably meant, or "".
+func findNearestWord(word string, known []string) string {
 	best, bestDistance := "", 1+max(1, len(word)/3)
 	for _, k := range known {
 		if d := editDistance(strings.ToLower(word), strings.ToLower(k)); d < bestDistance {

@@ -19,15 +19,15 @@ type PortSecrets struct {
 	Password    Secret           // empty: none is asked
 }
 
-// HTTPFault is what is wrong with one of the files of the port.
-type HTTPFault struct {
+// PortFault is what is wrong with one of the files of the port.
+type PortFault struct {
 	Key string // of the section http
 	Err error
 }
 
-// ReadAccess reads the certificate, its key and the password, as they are now.
-func (h HTTP) ReadAccess(env Env) (access PortSecrets, faults []HTTPFault) {
-	refuse := func(key string, err error) { faults = append(faults, HTTPFault{key, err}) }
+// ReadPortSecrets reads the certificate, its key and the password, as they are now.
+func (h HTTP) ReadPortSecrets(env Env) (access PortSecrets, faults []PortFault) {
+	refuse := func(key string, err error) { faults = append(faults, PortFault{key, err}) }
 	if h.PasswordFile != "" {
 		var err error
 		if access.Password, err = ReadSecret(h.PasswordFile, env); err != nil {

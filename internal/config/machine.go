@@ -21,13 +21,13 @@ func (c *Config) CheckMachine(env Env) error {
 	if c.doc != nil { // nil: made by the program itself, for a trial
 		d.name, d.lines, d.values, d.hide = c.doc.name, c.doc.lines, c.doc.values, c.doc.hide
 	}
-	look := func(value string, loc ...string) bool { return value != "" && (c.doc == nil || c.doc.sound(loc)) }
+	look := func(value string, loc ...string) bool { return value != "" && (c.doc == nil || c.doc.hasNoFault(loc)) }
 	refuse := func(loc location, problem, hint string, cause error) {
-		d.addAt(loc, problem, hint)
+		d.addFaultAt(loc, problem, hint)
 		d.faults[len(d.faults)-1].Err = cause
 	}
 	if look(c.StateDir, "state_dir") {
-		problem, err := UnfitForLedger(c.StateDir, c.Service.Environment == "production")
+		problem, err := CheckLedgerDisk(c.StateDir, c.Service.Environment == "production")
 		if err != nil {
 			problem = "cannot be looked at: " + err.Error()
 		}
@@ -38,9 +38,9 @@ func (c *Config) CheckMachine(env Env) error {
 			refuse(location{"state_dir"}, own.Error(), own.Advice(), own)
 		}
 	}
-	for _, f := range c.aliases() {
+	for _, f := range c.findAliases() {
 		if look(f.place.path, f.place.loc...) && look(f.other.path, f.other.loc...) {
-			refuse(f.place.loc, f.problem(), f.place.hint, nil)
+			refuse(f.place.loc, f.describe(), f.place.hint, nil)
 		}
 	}
 	if c.doc != nil {
@@ -48,13 +48,13 @@ func (c *Config) CheckMachine(env Env) error {
 			refuse(nil, fmt.Sprintf("can be changed by everybody (rights %#o)", info.Mode().Perm()), "chown root:vaultd "+d.name+" && chmod 0640 "+d.name, nil)
 		}
 	}
-	for loc, auth := range c.Service.credentials() {
+	for loc, auth := range c.Service.allCredentials() {
 		loc = loc.child("secret_file")
 		if _, err := ReadSecret(auth.SecretFile, env); err != nil && look(auth.SecretFile, loc...) {
 			refuse(loc, err.Error(), secretHint(err), err)
 		}
 	}
-	if _, faults := c.HTTP.ReadAccess(env); len(faults) > 0 {
+	if _, faults := c.HTTP.ReadPortSecrets(env); len(faults) > 0 {
 		for _, f := range faults {
 			if !look(f.Key, "http", f.Key) {
 				continue
@@ -71,7 +71,7 @@ func (c *Config) CheckMachine(env Env) error {
 			refuse(location{"service", "ca_file"}, "holds no certificate", "it must be a PEM file with at least one CERTIFICATE block", nil)
 		}
 	}
-	return d.err()
+	return d.faultsAsError()
 }
 
 func secretHint(err error) string {
@@ -110,9 +110,9 @@ var remoteFileSystems = map[int64]string{
 	0x786f4256:            "a VirtualBox share",
 }
 
-// UnfitForLedger says why a directory, which need not exist yet, must not hold the ledger; "" when it may. Memory is
+// CheckLedgerDisk says why a directory, which need not exist yet, must not hold the ledger; "" when it may. Memory is
 // fit for trials, never for production.
-func UnfitForLedger(dir string, production bool) (string, error) {
+func CheckLedgerDisk(dir string, production bool) (string, error) {
 	for {
 		var st unix.Statfs_t
 		err := unix.Statfs(dir, &st)

@@ -13,12 +13,12 @@ type yamlMistake struct {
 	problem, hint string
 }
 
-// usualMistake looks for the mistakes that people make in YAML, in the lines up to the one behind that where the parser stopped: it
+// findUsualMistake looks for the mistakes that people make in YAML, in the lines up to the one behind that where the parser stopped: it
 // stops lines behind the mistake or one before it, and says only what it expected. ok is false where none of them is there.
-func usualMistake(lines []string, stopped mark) (found yamlMistake, ok bool) {
+func findUsualMistake(lines []string, stopped mark) (found yamlMistake, ok bool) {
 	s := yamlScan{open: []int{0}}
 	for i, line := range lines {
-		if found, ok = s.next(line); ok {
+		if found, ok = s.checkLine(line); ok {
 			found.at.line = i + 1
 			return found, true
 		}
@@ -50,8 +50,8 @@ var (
 	textBlock       = regexp.MustCompile(`^[|>][-+0-9]*$`)
 )
 
-// next looks at one more line.
-func (s *yamlScan) next(line string) (yamlMistake, bool) {
+// checkLine looks at one more line.
+func (s *yamlScan) checkLine(line string) (yamlMistake, bool) {
 	s.line++
 	content := strings.TrimLeft(line, " ")
 	indent := len(line) - len(content)
@@ -61,13 +61,13 @@ func (s *yamlScan) next(line string) (yamlMistake, bool) {
 	case s.inText && indent > s.text:
 		return yamlMistake{}, false
 	case content[0] == '\t':
-		return wrongAt(indent, "a tab stands where only spaces may stand", "replace the tab by spaces, two for each level; set the editor to indent with spaces")
+		return mistakeAt(indent, "a tab stands where only spaces may stand", "replace the tab by spaces, two for each level; set the editor to indent with spaces")
 	}
 	s.inText = false
 	if s.depth > 0 {
-		return s.value(content, indent)
+		return s.checkValue(content, indent)
 	}
-	if m, wrong := s.indented(indent, content); wrong {
+	if m, wrong := s.checkIndentation(indent, content); wrong {
 		return m, true
 	}
 	item := strings.HasPrefix(content, "- ")
@@ -77,7 +77,7 @@ func (s *yamlScan) next(line string) (yamlMistake, bool) {
 		content = rest
 		s.open = append(s.open, indent)
 	}
-	return s.entry(content, indent, item)
+	return s.checkEntry(content, indent, item)
 }
 
 // isBlank reports whether a line holds nothing but blanks or a comment.
@@ -86,12 +86,12 @@ func isBlank(line string) bool {
 	return line == "" || line[0] == '#'
 }
 
-// indented compares a line's indentation with the sections that are open.
-func (s *yamlScan) indented(indent int, content string) (yamlMistake, bool) {
+// checkIndentation compares a line's indentation with the sections that are open.
+func (s *yamlScan) checkIndentation(indent int, content string) (yamlMistake, bool) {
 	deepest := s.open[len(s.open)-1]
 	if indent > deepest {
 		if !s.opened {
-			return wrongAt(indent, "this line is indented deeper than the line above, which opens no section",
+			return mistakeAt(indent, "this line is indented deeper than the line above, which opens no section",
 				fmt.Sprintf("indent lines that belong together alike: the line above begins in column %d, this one in column %d", deepest+1, indent+1))
 		}
 		s.open = append(s.open, indent)
@@ -102,38 +102,38 @@ func (s *yamlScan) indented(indent int, content string) (yamlMistake, bool) {
 		s.open = s.open[:len(s.open)-1]
 	}
 	if at := s.open[len(s.open)-1]; at != indent {
-		return wrongAt(indent, "the indentation of this line fits no line above it",
+		return mistakeAt(indent, "the indentation of this line fits no line above it",
 			fmt.Sprintf("begin it in the column of the lines that it belongs to: %d or %d, not %d", at+1, left+1, indent+1))
 	}
 	if strings.HasPrefix(content, "-") && len(content) > 1 && content[1] != ' ' && content != "---" {
-		return wrongAt(indent+1, "a space is missing after the dash", "write a dash, a space, then the item")
+		return mistakeAt(indent+1, "a space is missing after the dash", "write a dash, a space, then the item")
 	}
 	return yamlMistake{}, false
 }
 
-// entry looks at a key with its value, which is the first one of an item of a list or not.
-func (s *yamlScan) entry(content string, indent int, item bool) (yamlMistake, bool) {
+// checkEntry looks at a key with its value, which is the first one of an item of a list or not.
+func (s *yamlScan) checkEntry(content string, indent int, item bool) (yamlMistake, bool) {
 	s.opened = false
 	bare := strings.TrimRight(content, " ")
 	if at := strings.Index(bare, " #"); at >= 0 && !strings.ContainsAny(bare[:at], `"'`) {
 		bare = strings.TrimRight(bare[:at], " ")
 	}
 	if m := keyWithoutSpace.FindStringSubmatch(bare); m != nil && m[1] != "http" && m[1] != "https" {
-		return wrongAt(indent+len(m[1])+1, "a space is missing after the colon", fmt.Sprintf(`write "%s: " with a space, then the value`, m[1]))
+		return mistakeAt(indent+len(m[1])+1, "a space is missing after the colon", fmt.Sprintf(`write "%s: " with a space, then the value`, m[1]))
 	}
 	if at := strings.IndexAny(bare, "\u00a0“”„"); at >= 0 {
-		return wrongAt(indent+utf8.RuneCountInString(bare[:at]), "a character of a word processor stands here", "write plain quotes and plain spaces, with a plain text editor")
+		return mistakeAt(indent+utf8.RuneCountInString(bare[:at]), "a character of a word processor stands here", "write plain quotes and plain spaces, with a plain text editor")
 	}
 	if end := endOfQuote(content); (content[0] == '"' || content[0] == '\'') && end > 0 && strings.HasPrefix(content[end+1:], ": ") {
-		return s.value(content[end+3:], indent+end+3) // a key in quotes
+		return s.checkValue(content[end+3:], indent+end+3) // a key in quotes
 	}
 	m := keyAndValue.FindStringSubmatch(content)
 	switch {
 	case m == nil && !item && keyWithoutColon.MatchString(bare):
 		word := strings.Fields(bare)[0]
-		return wrongAt(indent+len(word), "a colon is missing", fmt.Sprintf(`write "%s:", then a space and the value`, word))
+		return mistakeAt(indent+len(word), "a colon is missing", fmt.Sprintf(`write "%s:", then a space and the value`, word))
 	case m == nil:
-		return s.value(content, indent)
+		return s.checkValue(content, indent)
 	case m[3] == "" || strings.HasPrefix(m[3], "#"):
 		s.opened = true
 		return yamlMistake{}, false
@@ -141,13 +141,13 @@ func (s *yamlScan) entry(content string, indent int, item bool) (yamlMistake, bo
 		s.inText, s.text = true, indent
 		return yamlMistake{}, false
 	}
-	return s.value(m[3], indent+len(content)-len(m[3]))
+	return s.checkValue(m[3], indent+len(content)-len(m[3]))
 }
 
-// value looks at a value that begins in a column, and at what stands behind it in the line.
-func (s *yamlScan) value(text string, column int) (yamlMistake, bool) {
+// checkValue looks at a value that begins in a column, and at what stands behind it in the line.
+func (s *yamlScan) checkValue(text string, column int) (yamlMistake, bool) {
 	if strings.HasPrefix(text, "@") || strings.HasPrefix(text, "`") {
-		return wrongAt(column, "a text may not begin with "+text[:1], "put the text in single quotes")
+		return mistakeAt(column, "a text may not begin with "+text[:1], "put the text in single quotes")
 	}
 	inFlow := s.depth > 0 || strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
 	for i := 0; i < len(text); i++ {
@@ -155,7 +155,7 @@ func (s *yamlScan) value(text string, column int) (yamlMistake, bool) {
 		case (c == '"' || c == '\'') && (i == 0 || inFlow && strings.ContainsRune(" {[,:", rune(text[i-1]))):
 			end := endOfQuote(text[i:])
 			if end < 0 {
-				return wrongAt(column+i, "a quote is opened here and never closed in this line", "add the closing quote at the end of the text, or remove this one")
+				return mistakeAt(column+i, "a quote is opened here and never closed in this line", "add the closing quote at the end of the text, or remove this one")
 			}
 			i += end
 		case c == '#' && i > 0 && text[i-1] == ' ':
@@ -169,7 +169,7 @@ func (s *yamlScan) value(text string, column int) (yamlMistake, bool) {
 				s.bracket = mark{}
 			}
 		case !inFlow && c == ':' && i+1 < len(text) && text[i+1] == ' ':
-			return wrongAt(column+i, "a second colon stands in this line", "put a text with a colon in quotes; write each key in a line of its own")
+			return mistakeAt(column+i, "a second colon stands in this line", "put a text with a colon in quotes; write each key in a line of its own")
 		}
 	}
 	return yamlMistake{}, false
@@ -190,7 +190,7 @@ func endOfQuote(text string) int {
 	return -1
 }
 
-// wrongAt is a mistake in a column, counted from 0.
-func wrongAt(column int, problem, hint string) (yamlMistake, bool) {
+// mistakeAt is a mistake in a column, counted from 0.
+func mistakeAt(column int, problem, hint string) (yamlMistake, bool) {
 	return yamlMistake{mark{col: column + 1}, problem, hint}, true
 }

@@ -68,7 +68,7 @@ func TestConfig_NoMistakeIsSeenInWhatIsRight(t *testing.T) {
 		"a:\n- b\n- http://x/y\n- c: d\n  e: [1,\n    'f', {g: h}]\ni: {j: k,\n  l: m}\n\"n\": 'o: p'\n",
 	} {
 		lines := strings.Split(text, "\n")
-		if m, found := usualMistake(lines, mark{line: len(lines)}); found {
+		if m, found := findUsualMistake(lines, mark{line: len(lines)}); found {
 			t.Errorf("%+v in\n%s", m, text)
 		}
 	}

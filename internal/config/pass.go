@@ -21,8 +21,8 @@ type pass struct {
 	settings []Setting
 }
 
-// decode makes the pass. An error is a mistake in this program: the schema allowed what the types do not hold.
-func (p *pass) decode() (Config, error) {
+// decodeConfig makes the pass. An error is a mistake in this program: the schema allowed what the types do not hold.
+func (p *pass) decodeConfig() (Config, error) {
 	raw, err := json.Marshal(p.takeValue(p.schema, p.root, true, nil))
 	if err != nil {
 		return Config{}, fmt.Errorf("encode the configuration: %w", err)
@@ -57,7 +57,7 @@ func (p *pass) takeValue(n *schemaNode, v any, written bool, loc location) (take
 		taken = p.takeScalar(n, v, written, loc)
 	}
 	if len(p.settings) == before || n.isShownWhole() && n.entries == nil {
-		p.settings = append(p.settings[:before], p.setting(loc, v, written))
+		p.settings = append(p.settings[:before], p.newSetting(loc, v, written))
 	}
 	return taken
 }
@@ -65,7 +65,7 @@ func (p *pass) takeValue(n *schemaNode, v any, written bool, loc location) (take
 func (p *pass) takeSection(n *schemaNode, v any, written bool, loc location) any {
 	m, isSection := v.(map[string]any)
 	if v != nil && !isSection { // without a value all of its lines are comments
-		p.refuse(n, v, loc)
+		p.addValueFault(n, v, loc)
 		written = false
 	}
 	taken := map[string]any{}
@@ -75,7 +75,7 @@ func (p *pass) takeSection(n *schemaNode, v any, written bool, loc location) any
 		case n.entries != nil:
 			taken[name] = p.takeValue(n.entries, m[name], true, loc.child(name))
 		default:
-			p.refuseKey(n, loc, name)
+			p.addKeyFault(n, loc, name)
 		}
 	}
 	for _, name := range n.names {
@@ -83,7 +83,7 @@ func (p *pass) takeSection(n *schemaNode, v any, written bool, loc location) any
 		below, there := m[name]
 		there = there || p.hasVariable(child)
 		if written && !there && slices.Contains(n.Required, name) {
-			p.addAt(loc.child(name), "is missing", "add "+name+": "+child.Title)
+			p.addFaultAt(loc.child(name), "is missing", "add "+name+": "+child.Title)
 		}
 		if done := p.takeValue(child, below, there, loc.child(name)); done != nil {
 			taken[name] = done
@@ -98,20 +98,20 @@ func (p *pass) takeList(n *schemaNode, v any, written bool, loc location) any {
 	case v == nil && !written:
 		return nil
 	case v != nil && !isList:
-		p.refuse(n, v, loc)
+		p.addValueFault(n, v, loc)
 		list, _ = n.defaultValue().([]any)
 	case written && len(list) < n.MinItems:
-		p.addAt(loc, "is empty", "write "+n.Title)
+		p.addFaultAt(loc, "is empty", "write "+n.Title)
 	}
 	taken, seen := make([]any, len(list)), map[string]bool{}
 	for i, item := range list {
 		here := loc.child(strconv.Itoa(i))
 		if item == nil {
-			p.refuse(n.items, nil, here)
+			p.addValueFault(n.items, nil, here)
 		}
 		taken[i] = p.takeValue(n.items, item, item != nil, here)
 		if text := fmt.Sprintf("%T %v", item, item); n.UniqueItems && seen[text] {
-			p.addAt(loc, "names the same thing twice", "keep one of them")
+			p.addFaultAt(loc, "names the same thing twice", "keep one of them")
 		} else {
 			seen[text] = true
 		}
@@ -120,10 +120,10 @@ func (p *pass) takeList(n *schemaNode, v any, written bool, loc location) any {
 }
 
 func (p *pass) takeScalar(n *schemaNode, v any, written bool, loc location) any {
-	taken, err := n.convert(v)
-	if written && (err != nil || !n.allowsKind(v) || !n.allows(v)) {
-		p.refuse(n, v, loc)
-		taken, _ = n.convert(n.defaultValue())
+	taken, err := n.convertUnits(v)
+	if written && (err != nil || !n.allowsKind(v) || !n.allowsValue(v)) {
+		p.addValueFault(n, v, loc)
+		taken, _ = n.convertUnits(n.defaultValue())
 	}
 	return taken
 }
@@ -141,8 +141,8 @@ func (n *schemaNode) allowsKind(v any) bool {
 	return false
 }
 
-// allows reports whether a value of the right type is one that may be written.
-func (n *schemaNode) allows(v any) bool {
+// allowsValue reports whether a value of the right type is one that may be written.
+func (n *schemaNode) allowsValue(v any) bool {
 	switch v := v.(type) {
 	case string:
 		length := utf8.RuneCountInString(v)
@@ -155,8 +155,8 @@ func (n *schemaNode) allows(v any) bool {
 	return true
 }
 
-// convert turns durations into nanoseconds, sizes into bytes and years into a number of them.
-func (n *schemaNode) convert(v any) (any, error) {
+// convertUnits turns durations into nanoseconds, sizes into bytes and years into a number of them.
+func (n *schemaNode) convertUnits(v any) (any, error) {
 	text, isText := v.(string)
 	switch {
 	case !isText:
@@ -171,13 +171,13 @@ func (n *schemaNode) convert(v any) (any, error) {
 	return v, nil
 }
 
-// refuse says in a person's words what is wrong with a value that the schema does not allow.
-func (p *pass) refuse(n *schemaNode, v any, loc location) {
+// addValueFault says in a person's words what is wrong with a value that the schema does not allow.
+func (p *pass) addValueFault(n *schemaNode, v any, loc location) {
 	if v == nil && p.wrong[loc.key()] {
 		return // it could not be read, which was said already
 	}
 	problem, hint := n.describeProblem(v)
-	p.addAt(loc, problem, hint)
+	p.addFaultAt(loc, problem, hint)
 }
 
 func (n *schemaNode) describeProblem(v any) (problem, hint string) {
@@ -192,7 +192,7 @@ func (n *schemaNode) describeProblem(v any) (problem, hint string) {
 		hint += "; put it in quotes if it looks like a number"
 	}
 	_, isNumber := v.(json.Number)
-	_, err := n.convert(v)
+	_, err := n.convertUnits(v)
 	switch {
 	case v == nil:
 		return "has no value", hint
@@ -201,7 +201,7 @@ func (n *schemaNode) describeProblem(v any) (problem, hint string) {
 	case !n.allowsKind(v):
 		return wrongType[n.Type], hint
 	case n.Enum != nil:
-		if meant := nearest(text, n.Enum); meant != "" {
+		if meant := findNearestWord(text, n.Enum); meant != "" {
 			hint = fmt.Sprintf("did you mean %s? It is %s", meant, n.Title)
 		}
 		return "is none of the words that are known here", hint
@@ -219,11 +219,11 @@ var wrongType = map[schemaType]string{
 	"boolean": "is neither true nor false", "string": "is not a text", "": "is of a kind that does not fit here",
 }
 
-// refuseKey says which key was probably meant: a near one here, or the same word in its right section.
-func (p *pass) refuseKey(section *schemaNode, parent location, name string) {
+// addKeyFault says which key was probably meant: a near one here, or the same word in its right section.
+func (p *pass) addKeyFault(section *schemaNode, parent location, name string) {
 	loc := parent.child(name)
 	hint := "known here: " + section.listKeys()
-	if meant := nearest(name, slices.Sorted(maps.Keys(section.properties))); meant != "" {
+	if meant := findNearestWord(name, slices.Sorted(maps.Keys(section.properties))); meant != "" {
 		hint = "did you mean " + meant + "?"
 	} else if home := p.schema.findHome(name, nil); home != nil {
 		hint = name + " belongs under " + home.String()
@@ -232,9 +232,9 @@ func (p *pass) refuseKey(section *schemaNode, parent location, name string) {
 	}
 	at, ok := p.keys[loc.key()]
 	if !ok {
-		at = p.place(parent)
+		at = p.findPlace(parent)
 	}
-	p.add(at, loc, "is not a known key", hint)
+	p.addFault(at, loc, "is not a known key", hint)
 }
 
 // hasVariable reports whether the environment has a variable for a value, or for one in a section: VAULTD_ and the way to the key in

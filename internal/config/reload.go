@@ -9,20 +9,20 @@ func Reload(path string, env Env, old Config) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	next.keepFixed(old)
-	if err := next.doc.err(); err != nil {
+	next.checkUnchanged(old)
+	if err := next.doc.faultsAsError(); err != nil {
 		return Config{}, err
 	}
 	return next, next.CheckMachine(env)
 }
 
-// keepFixed refuses what cannot change while vaultd runs: the ledger is open and bound to one
+// checkUnchanged refuses what cannot change while vaultd runs: the ledger is open and bound to one
 // service, and port and socket are in use.
-func (c *Config) keepFixed(old Config) {
+func (c *Config) checkUnchanged(old Config) {
 	const restart = "put it back, or restart vaultd instead: systemctl restart vaultd"
 	const bound = "put it back; a ledger is bound to one environment and one service, and another one needs a state_dir and a vaultd of its own"
 	fixed := func(same bool, path, hint string) {
-		c.apply(rule{!same, at(path), "cannot change while vaultd runs", hint, nil})
+		c.applyRules(rule{!same, locationOf(path), "cannot change while vaultd runs", hint, nil})
 	}
 	fixed(c.StateDir == old.StateDir, "state_dir", restart)
 	fixed(c.Service.Environment == old.Service.Environment, "service.environment", bound)

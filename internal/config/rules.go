@@ -41,16 +41,16 @@ type rule struct {
 	compared      []location
 }
 
-func (c *Config) apply(rules ...rule) {
+func (c *Config) applyRules(rules ...rule) {
 	for _, r := range rules {
-		if r.broken && c.doc.sound(r.at) && c.doc.sound(r.compared...) {
-			c.doc.addAt(r.at, r.problem, r.hint)
+		if r.broken && c.doc.hasNoFault(r.at) && c.doc.hasNoFault(r.compared...) {
+			c.doc.addFaultAt(r.at, r.problem, r.hint)
 		}
 	}
 }
 
-// at gives the location of a key below sections, such as upload.window.
-func at(path string) location { return strings.Split(path, ".") }
+// locationOf gives the location of a key below sections, such as upload.window.
+func locationOf(path string) location { return strings.Split(path, ".") }
 
 func dropAt(i int) location { return location{"drops", strconv.Itoa(i)} }
 
@@ -59,11 +59,11 @@ func dropAt(i int) location { return location{"drops", strconv.Itoa(i)} }
 func (c *Config) checkRules() {
 	c.cleanPaths()
 	c.checkService()
-	for loc, auth := range c.Service.credentials() {
+	for loc, auth := range c.Service.allCredentials() {
 		c.checkAuth(auth, loc)
 	}
 	for name := range c.Service.Accounts {
-		c.apply(rule{!accountName.MatchString(name), accountAt(name), "is no name of an account",
+		c.applyRules(rule{!accountName.MatchString(name), accountAt(name), "is no name of an account",
 			"write a short name of letters, digits, dots, dashes and underscores, such as beta", nil})
 	}
 	c.checkPlaces()
@@ -76,7 +76,7 @@ func (c *Config) checkRules() {
 	c.checkListen()
 	var err error
 	c.Location, err = time.LoadLocation(c.TimeZone)
-	c.apply(rule{err != nil || c.TimeZone == "Local", at("time_zone"), "is not a known time zone", "write a name such as Europe/Berlin or UTC", nil})
+	c.applyRules(rule{err != nil || c.TimeZone == "Local", locationOf("time_zone"), "is not a known time zone", "write a name such as Europe/Berlin or UTC", nil})
 }
 
 func (c *Config) cleanPaths() {
@@ -103,21 +103,21 @@ func cleanPath(path string) string {
 }
 
 func (c *Config) checkService() {
-	loc := at("service.base_url")
+	loc := locationOf("service.base_url")
 	c.checkAddress(c.Service.BaseURL, loc)
 	if u, err := url.Parse(c.Service.BaseURL); err == nil {
 		first, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
 		root := c.Service.BaseURL[:max(0, strings.LastIndex(c.Service.BaseURL, "/v1"))]
-		c.apply(
+		c.applyRules(
 			rule{strings.EqualFold(u.Hostname(), exampleHost), loc, "is the address of the example", "write the one that the provider gave you", nil},
 			rule{first == "v1" || strings.HasSuffix(u.Path, "/v1"), loc, "has v1 in its path, which vaultd adds itself", "write " + strings.TrimSuffix(root, "/"), nil})
 	}
 	if proxy := c.Service.Proxy; proxy != "" {
 		u, err := url.Parse(proxy)
 		isAddress := err == nil && u.Hostname() != "" && (u.Scheme == "http" || u.Scheme == "https")
-		c.apply(
-			rule{!isAddress, at("service.proxy"), "is not the address of a proxy", "write it as http://proxy.example:3128", nil},
-			rule{isAddress && u.User != nil, at("service.proxy"), "holds a user name or password", "no secret may stand in this file; allow this machine at the proxy", nil})
+		c.applyRules(
+			rule{!isAddress, locationOf("service.proxy"), "is not the address of a proxy", "write it as http://proxy.example:3128", nil},
+			rule{isAddress && u.User != nil, locationOf("service.proxy"), "holds a user name or password", "no secret may stand in this file; allow this machine at the proxy", nil})
 	}
 }
 
@@ -128,10 +128,10 @@ func (c *Config) checkAddress(address string, loc location) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Opaque != "" || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		c.apply(rule{true, loc, "is not an address", "write it as https://archive.example", nil})
+		c.applyRules(rule{true, loc, "is not an address", "write it as https://archive.example", nil})
 		return
 	}
-	c.apply(
+	c.applyRules(
 		rule{u.User != nil, loc, "holds a user name or password", "they belong into auth: username and secret_file", nil},
 		rule{u.RawQuery != "" || u.ForceQuery || u.Fragment != "", loc, "has a part after ? or #", "remove it", nil},
 		rule{u.Scheme == "http" && !isLoopback(u.Hostname()), loc, "is plain http to another machine",
@@ -148,7 +148,7 @@ func (c *Config) checkAuth(a Auth, loc location) {
 	c.checkAddress(a.TokenURL, loc.child("token_url"))
 	method := []location{loc.child("method")}
 	basic, oauth2 := a.Method == "basic", a.Method == "oauth2"
-	c.apply(
+	c.applyRules(
 		rule{oauth2 && len(a.Scopes) == 0, loc.child("scopes"), "is empty, and oauth2 asks for tokens by scope",
 			"write the scopes that the provider named, such as [importDocuments.write]", method},
 		rule{basic && len(a.Scopes) > 0, loc.child("scopes"), "belongs to method oauth2", "remove scopes, or write method: oauth2", method},
@@ -160,21 +160,21 @@ func (c *Config) checkAuth(a Auth, loc location) {
 func (c *Config) checkDrop(i int) {
 	d, loc := c.Drops[i], dropAt(i)
 	for j, earlier := range c.Drops[:i] {
-		c.apply(rule{d.Name != "" && strings.EqualFold(d.Name, earlier.Name), loc.child("name"),
+		c.applyRules(rule{d.Name != "" && strings.EqualFold(d.Name, earlier.Name), loc.child("name"),
 			fmt.Sprintf("is the name of drops[%d] already", j), "give each drop a name of its own", nil})
 	}
 	after, to := d.AfterArchive, loc.child("after_archive").child("to")
 	action := []location{loc.child("after_archive").child("action")}
-	c.apply(
+	c.applyRules(
 		rule{d.Vault == exampleVault, loc.child("vault"), "is that of the example", "write the vault's id as the provider gave it to you", nil},
-		isZero(d.Settle, loc.child("settle")), isZero(d.Rescan, loc.child("rescan")), isZero(d.RemindAfter, loc.child("remind_after")),
+		notZero(d.Settle, loc.child("settle")), notZero(d.Rescan, loc.child("rescan")), notZero(d.RemindAfter, loc.child("remind_after")),
 		rule{after.Action == "move" && after.To == "", to, "is missing, and action is move", "add to: the absolute path that archived folders are moved to", action},
 		rule{after.Action != "move" && after.To != "", to, "is used with action: move only", "remove to, or write action: move", action},
 		rule{after.Action == "delete" && after.Grace == 0, loc.child("after_archive").child("grace"), "is zero, and action is delete",
 			"leave people some time, such as 720h", action})
 }
 
-func isZero(d time.Duration, loc location) rule {
+func notZero(d time.Duration, loc location) rule {
 	return rule{d <= 0, loc, "is zero", "write a duration such as 30s", nil}
 }
 
@@ -184,17 +184,17 @@ func (c *Config) checkAccountOf(i int) {
 	if _, known := c.Service.Accounts[d.Account]; d.Account != "" && !known {
 		names := slices.Sorted(maps.Keys(c.Service.Accounts))
 		hint := "service.accounts has " + strings.Join(names, ", ")
-		if meant := nearest(d.Account, names); meant != "" {
+		if meant := findNearestWord(d.Account, names); meant != "" {
 			hint = "did you mean " + meant + "?"
 		} else if len(names) == 0 {
 			hint = "write it under service.accounts, or leave account out"
 		}
-		c.apply(rule{true, loc, "is none of service.accounts", hint, []location{accountAt(d.Account)}})
+		c.applyRules(rule{true, loc, "is none of service.accounts", hint, []location{accountAt(d.Account)}})
 		return
 	}
 	for j, earlier := range c.Drops[:i] {
 		differs := d.Vault != "" && d.Account != earlier.Account && d.Vault == earlier.Vault
-		c.apply(rule{differs, loc, fmt.Sprintf("is another account than that of drops[%d], which has the same vault", j),
+		c.applyRules(rule{differs, loc, fmt.Sprintf("is another account than that of drops[%d], which has the same vault", j),
 			"a vault has one account: write the same in both", []location{dropAt(i).child("vault"), dropAt(j).child("account")}})
 	}
 }
@@ -214,14 +214,14 @@ func (c *Config) checkPacking(i int) {
 		section, rest, _ := strings.Cut(f.Field, ".")
 		field, _, _ := strings.Cut(rest, "[")
 		loc := dropAt(i).child(section).child(field)
-		if (section != "defaults" && section != "require") || !c.doc.soundBelow(loc) {
+		if (section != "defaults" && section != "require") || !c.doc.hasNoFaultBelow(loc) {
 			continue
 		}
 		problem, hint := f.Text, ""
 		if i := strings.LastIndex(f.Text, "; "); i >= 0 && !strings.HasPrefix(f.Text[i:], "; the archive ") {
 			problem, hint = f.Text[:i], f.Text[i+2:]
 		}
-		c.apply(rule{true, loc, problem, hint, nil})
+		c.applyRules(rule{true, loc, problem, hint, nil})
 	}
 }
 
@@ -229,31 +229,31 @@ func (c *Config) checkSizesAndTimes() {
 	u, s := c.Upload, c.Status
 	base, err := url.Parse(c.Service.BaseURL)
 	isTrial := err == nil && isLoopback(base.Hostname()) // the service runs on this machine
-	window := []location{at("upload.window")}
+	window := []location{locationOf("upload.window")}
 	const size = "write a size such as 100MB"
-	c.apply(
-		rule{c.Spool.Max <= 0, at("spool.max"), "is zero", size, nil},
-		rule{c.Package.MaxSize <= 0, at("package.max_size"), "is zero", size, nil},
-		rule{c.Billing.Included <= 0, at("billing.included"), "is zero", size, nil},
-		rule{c.Package.MaxSize > maxZIP, at("package.max_size"), "is more than the service takes", "write 100MB or less (100,000,000 bytes)", nil},
-		rule{c.Spool.Max < c.Package.MaxSize, at("spool.max"), "is less than one ZIP of package.max_size", "write a larger size, such as 20GB",
-			[]location{at("package.max_size")}},
-		rule{u.Window <= 0, at("upload.window"), "is zero", "write 15m", nil},
-		rule{u.Window > maxWindow, at("upload.window"), "is longer than an upload address lives", "write 15m or less", nil},
-		rule{u.Window < minWindow && !isTrial, at("upload.window"), "is too short for a real service", "write 1m to 15m", []location{at("service.base_url")}},
-		rule{u.BatchWait >= u.Window, at("upload.batch_wait"), "is not shorter than window", "write a short time, such as 2s", window},
-		isZero(s.PollMin, at("status.poll_min")), isZero(s.AlertAfter, at("status.alert_after")),
-		rule{s.PollMax < s.PollMin, at("status.poll_max"), "is shorter than poll_min", "write a longer time, such as 30m", []location{at("status.poll_min")}},
-		rule{s.UnclearGrace < u.Window, at("status.unclear_grace"), "is shorter than upload.window: an upload could still be under way",
+	c.applyRules(
+		rule{c.Spool.Max <= 0, locationOf("spool.max"), "is zero", size, nil},
+		rule{c.Package.MaxSize <= 0, locationOf("package.max_size"), "is zero", size, nil},
+		rule{c.Billing.Included <= 0, locationOf("billing.included"), "is zero", size, nil},
+		rule{c.Package.MaxSize > maxZIP, locationOf("package.max_size"), "is more than the service takes", "write 100MB or less (100,000,000 bytes)", nil},
+		rule{c.Spool.Max < c.Package.MaxSize, locationOf("spool.max"), "is less than one ZIP of package.max_size", "write a larger size, such as 20GB",
+			[]location{locationOf("package.max_size")}},
+		rule{u.Window <= 0, locationOf("upload.window"), "is zero", "write 15m", nil},
+		rule{u.Window > maxWindow, locationOf("upload.window"), "is longer than an upload address lives", "write 15m or less", nil},
+		rule{u.Window < minWindow && !isTrial, locationOf("upload.window"), "is too short for a real service", "write 1m to 15m", []location{locationOf("service.base_url")}},
+		rule{u.BatchWait >= u.Window, locationOf("upload.batch_wait"), "is not shorter than window", "write a short time, such as 2s", window},
+		notZero(s.PollMin, locationOf("status.poll_min")), notZero(s.AlertAfter, locationOf("status.alert_after")),
+		rule{s.PollMax < s.PollMin, locationOf("status.poll_max"), "is shorter than poll_min", "write a longer time, such as 30m", []location{locationOf("status.poll_min")}},
+		rule{s.UnclearGrace < u.Window, locationOf("status.unclear_grace"), "is shorter than upload.window: an upload could still be under way",
 			"write a long time, such as 24h", window})
 }
 
 // checkListen holds the port against what other machines could do on it. CheckMachine looks whether the files are good.
 func (c *Config) checkListen() {
-	h, listen := c.HTTP, at("http.listen")
-	cert, key, password := at("http.cert_file"), at("http.key_file"), at("http.password_file")
+	h, listen := c.HTTP, locationOf("http.listen")
+	cert, key, password := locationOf("http.cert_file"), locationOf("http.key_file"), locationOf("http.password_file")
 	const pair = "TLS needs both: the certificate with its chain, and its key"
-	c.apply(
+	c.applyRules(
 		rule{h.CertFile == "" && h.KeyFile != "", cert, "is missing, and key_file is there", pair, []location{key}},
 		rule{h.CertFile != "" && h.KeyFile == "", key, "is missing, and cert_file is there", pair, []location{cert}})
 	if h.Listen == "" {
@@ -269,7 +269,7 @@ func (c *Config) checkListen() {
 		missing = "a password too"
 	}
 	guarded := h.CertFile != "" && h.KeyFile != "" && h.PasswordFile != ""
-	c.apply(
+	c.applyRules(
 		rule{err != nil || portErr != nil || strconv.FormatUint(n, 10) != port, listen, "is not an address with a port",
 			"write it as 127.0.0.1:8970, or empty for none", nil},
 		rule{!isLoopback(host) && !guarded, listen, "can be reached from other machines, and needs " + missing,
@@ -278,11 +278,11 @@ func (c *Config) checkListen() {
 
 // checkPlaces keeps the folders apart: what is inside of two of them would be taken twice, or taken for a document.
 func (c *Config) checkPlaces() {
-	for _, p := range c.roots() {
-		c.apply(rule{p.path == "/", p.loc, "is the whole file system", "write the path of a folder of its own", nil})
+	for _, p := range c.listRoots() {
+		c.applyRules(rule{p.path == "/", p.loc, "is the whole file system", "write the path of a folder of its own", nil})
 	}
-	for p, other := range c.mustBeApart() {
-		overlaps := p.path != "" && other.path != "" && overlap(p.path, other.path)
-		c.apply(rule{overlaps, p.loc, "overlaps with " + other.what, p.hint, []location{other.loc}})
+	for p, other := range c.placesToKeepApart() {
+		overlaps := p.path != "" && other.path != "" && pathsOverlap(p.path, other.path)
+		c.applyRules(rule{overlaps, p.loc, "overlaps with " + other.what, p.hint, []location{other.loc}})
 	}
 }

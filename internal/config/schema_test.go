@@ -22,7 +22,7 @@ func compileSchema(t *testing.T) *jsonschema.Schema {
 	c.AssertFormat()
 	for name, n := range map[string]schemaNode{formatDuration: {Format: formatDuration}, formatSize: {Format: formatSize}, formatYears: {Format: formatYears}} {
 		c.RegisterFormat(&jsonschema.Format{Name: name, Validate: func(v any) error {
-			_, err := n.convert(v)
+			_, err := n.convertUnits(v)
 			return err
 		}})
 	}
@@ -44,7 +44,7 @@ func passes(t *testing.T, root any) []Fault {
 		t.Fatal(err)
 	}
 	p := pass{schema: schema, env: noEnv, document: &document{root: root, values: map[string]mark{}, keys: map[string]mark{}, wrong: map[string]bool{}}}
-	if _, err := p.decode(); err != nil {
+	if _, err := p.decodeConfig(); err != nil {
 		t.Fatal(err)
 	}
 	return p.faults

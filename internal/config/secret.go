@@ -95,10 +95,10 @@ func readPrivate(ref string, env Env, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("secret file %s is not a regular file", path)
 	case info.Mode().Perm()&^secretRights != 0:
 		return nil, &SecretRightsError{Path: path, Mode: info.Mode()}
-	case !ours(info):
-		return nil, &SecretRightsError{Path: path, Mode: info.Mode(), Why: fmt.Sprintf("it belongs to %s; it must be root's or this user's", userName(ownerOf(info).Uid))}
+	case !isOwnedByUs(info):
+		return nil, &SecretRightsError{Path: path, Mode: info.Mode(), Why: fmt.Sprintf("it belongs to %s; it must be root's or this user's", userName(statOwner(info).Uid))}
 	}
-	if err := placedSafely(path); err != nil {
+	if err := checkSecretFolders(path); err != nil {
 		return nil, err
 	}
 	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
@@ -111,7 +111,7 @@ func readPrivate(ref string, env Env, limit int64) ([]byte, error) {
 	return raw, nil
 }
 
-func ownerOf(info fs.FileInfo) *syscall.Stat_t {
+func statOwner(info fs.FileInfo) *syscall.Stat_t {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		panic("a file of Linux without its numbers")
@@ -119,15 +119,15 @@ func ownerOf(info fs.FileInfo) *syscall.Stat_t {
 	return st
 }
 
-// ours says whether root or this user owns a file: whoever owns it can change it.
-func ours(info fs.FileInfo) bool {
-	uid := ownerOf(info).Uid
+// isOwnedByUs says whether root or this user owns a file: whoever owns it can change it.
+func isOwnedByUs(info fs.FileInfo) bool {
+	uid := statOwner(info).Uid
 	return uid == 0 || int(uid) == os.Geteuid()
 }
 
-// placedSafely says whether nobody else can exchange the file at path, by the folders on the way to it: as the path is
+// checkSecretFolders says whether nobody else can exchange the file at path, by the folders on the way to it: as the path is
 // written, and where links in it lead.
-func placedSafely(path string) error {
+func checkSecretFolders(path string) error {
 	real, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
 		return fmt.Errorf("look at the folder of secret file %s: %w", path, err)
@@ -138,7 +138,7 @@ func placedSafely(path string) error {
 			if err != nil {
 				return fmt.Errorf("look at the folder of secret file %s: %w", path, err)
 			}
-			if why := exchangeable(info); why != "" {
+			if why := describeForeignWriters(info); why != "" {
 				return &SecretRightsError{Path: path, Mode: info.Mode(), Why: fmt.Sprintf("others could put another file in its place, because the folder %s %s", dir, why)}
 			}
 			if dir == "/" || dir == "." {
@@ -149,12 +149,12 @@ func placedSafely(path string) error {
 	return nil
 }
 
-// exchangeable says why others may rename what lies in a folder; empty: they may not. The sticky bit keeps them from
+// describeForeignWriters says why others may rename what lies in a folder; empty: they may not. The sticky bit keeps them from
 // it, and our own group counts as ours.
-func exchangeable(dir fs.FileInfo) string {
-	st := ownerOf(dir)
+func describeForeignWriters(dir fs.FileInfo) string {
+	st := statOwner(dir)
 	switch mode := dir.Mode(); {
-	case !ours(dir):
+	case !isOwnedByUs(dir):
 		return "belongs to " + userName(st.Uid)
 	case mode&fs.ModeSticky != 0:
 		return ""

@@ -21,8 +21,8 @@ type Setting struct {
 	Variable string `json:"variable"` // of origin environment
 }
 
-func (d *document) setting(loc location, v any, written bool) Setting {
-	s := Setting{Key: loc.String(), Value: redacted(loc, v), Origin: "default"}
+func (d *document) newSetting(loc location, v any, written bool) Setting {
+	s := Setting{Key: loc.String(), Value: redactValue(loc, v), Origin: "default"}
 	at, marked := d.values[loc.key()]
 	switch {
 	case !written && !marked:
@@ -34,22 +34,22 @@ func (d *document) setting(loc location, v any, written bool) Setting {
 	return s
 }
 
-// redacted hides who signs in, and whatever has the form of a secret where none belongs.
-func redacted(loc location, v any) any {
+// redactValue hides who signs in, and whatever has the form of a secret where none belongs.
+func redactValue(loc location, v any) any {
 	text, isText := v.(string)
 	switch {
 	case !isText || text == "":
 		return v
 	case loc[len(loc)-1] == "username" && isSignIn(loc[:len(loc)-1]):
 		return hidden
-	case secretColumn(loc[len(loc)-1]+": "+text) > 0:
+	case findSecretColumn(loc[len(loc)-1]+": "+text) > 0:
 		return hidden
 	}
 	return v
 }
 
-// From says in a few words where the value comes from.
-func (s Setting) From() string {
+// DescribeOrigin says in a few words where the value comes from.
+func (s Setting) DescribeOrigin() string {
 	switch s.Origin {
 	case "file":
 		return fmt.Sprintf("%s:%d", s.File, s.Line)
@@ -59,9 +59,9 @@ func (s Setting) From() string {
 	return "default"
 }
 
-// Text gives the value so that it could be written into a configuration again.
-func (s Setting) Text() string {
-	if text, ok := s.Value.(string); ok && (plainText(text) || text == hidden) {
+// FormatYAML gives the value so that it could be written into a configuration again.
+func (s Setting) FormatYAML() string {
+	if text, ok := s.Value.(string); ok && (isPlainYAML(text) || text == hidden) {
 		return text
 	}
 	var b bytes.Buffer
@@ -78,5 +78,5 @@ var (
 	otherWord = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|null|[0-9.:_+-]*|0[xo].*|[0-9].*e[0-9+-]+)$`)
 )
 
-// plainText says whether YAML reads the text as itself without quotes.
-func plainText(s string) bool { return plainWord.MatchString(s) && !otherWord.MatchString(s) }
+// isPlainYAML says whether YAML reads the text as itself without quotes.
+func isPlainYAML(s string) bool { return plainWord.MatchString(s) && !otherWord.MatchString(s) }

@@ -67,21 +67,21 @@ func parseDocument(name string, src []byte) *document {
 	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(src), "\ufeff"))
 	d.lines = strings.Split(text, "\n")
 	if bad := firstUnreadable(d.lines); bad.line > 0 {
-		d.add(bad, nil, "is not text in UTF-8", "save the file as UTF-8")
+		d.addFault(bad, nil, "is not text in UTF-8", "save the file as UTF-8")
 		return d
 	}
 	file, err := parser.ParseBytes([]byte(text), 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		d.addSyntax(err)
+		d.addSyntaxFault(err)
 		return d
 	}
 	for _, doc := range file.Docs {
 		switch {
 		case doc.Body == nil || doc.Body.Type() == ast.CommentType:
 		case d.root != nil:
-			d.add(markOf(firstToken(doc.Body)), nil, "a second document begins", `keep one document: remove the line "---" and what is not wanted`)
+			d.addFault(markOf(firstToken(doc.Body)), nil, "a second document begins", `keep one document: remove the line "---" and what is not wanted`)
 		default:
-			d.root = d.value(doc.Body, nil)
+			d.root = d.readValue(doc.Body, nil)
 		}
 	}
 	if d.root == nil { // nothing but comments
@@ -104,8 +104,8 @@ func firstUnreadable(lines []string) mark {
 	return mark{}
 }
 
-// add records a fault at a place. The line is shown later, when all is known that must not be seen of it.
-func (d *document) add(at mark, loc location, problem, hint string) {
+// addFault records a fault at a place. The line is shown later, when all is known that must not be seen of it.
+func (d *document) addFault(at mark, loc location, problem, hint string) {
 	f := Fault{File: d.name, Line: at.line, Col: at.col, Key: loc.String(), Problem: problem, Hint: hint}
 	if at.variable != "" {
 		f.File, f.Line, f.Col = at.variable, 0, 0
@@ -116,22 +116,22 @@ func (d *document) add(at mark, loc location, problem, hint string) {
 	}
 }
 
-// addAt records a fault of the value at loc, or of the nearest thing above it that was written.
-func (d *document) addAt(loc location, problem, hint string) {
-	d.add(d.place(loc), loc, problem, hint)
+// addFaultAt records a fault of the value at loc, or of the nearest thing above it that was written.
+func (d *document) addFaultAt(loc location, problem, hint string) {
+	d.addFault(d.findPlace(loc), loc, problem, hint)
 }
 
-// err gives the faults as a *Error, each with its line, or nil.
-func (d *document) err() error {
+// faultsAsError gives the faults as a *Error, each with its line, or nil.
+func (d *document) faultsAsError() error {
 	for i, f := range d.faults {
 		if f.Line >= 1 && f.Line <= len(d.lines) {
-			d.faults[i].Excerpt = excerpt(d.lines[f.Line-1], f.Line, f.Col, d.hide[f.Line])
+			d.faults[i].Excerpt = formatExcerpt(d.lines[f.Line-1], f.Line, f.Col, d.hide[f.Line])
 		}
 	}
 	return newError(d.faults)
 }
 
-func (d *document) place(loc location) mark {
+func (d *document) findPlace(loc location) mark {
 	for n := len(loc); n > 0; n-- {
 		if at, ok := d.values[loc[:n].key()]; ok {
 			return at
@@ -140,9 +140,9 @@ func (d *document) place(loc location) mark {
 	return mark{line: 1, col: 1}
 }
 
-// sound says whether none of the keys, nor anything above them, has a fault yet: rules that compare two values speak
+// hasNoFault says whether none of the keys, nor anything above them, has a fault yet: rules that compare two values speak
 // only when both are right on their own.
-func (d *document) sound(locs ...location) bool {
+func (d *document) hasNoFault(locs ...location) bool {
 	for _, loc := range locs {
 		for n := len(loc); n > 0; n-- {
 			if d.wrong[loc[:n].key()] {
@@ -153,8 +153,8 @@ func (d *document) sound(locs ...location) bool {
 	return true
 }
 
-// soundBelow says whether nothing below a location has a fault yet.
-func (d *document) soundBelow(loc location) bool {
+// hasNoFaultBelow says whether nothing below a location has a fault yet.
+func (d *document) hasNoFaultBelow(loc location) bool {
 	for wrong := range d.wrong {
 		if strings.HasPrefix(wrong, loc.key()+"\x00") {
 			return false
@@ -163,7 +163,7 @@ func (d *document) soundBelow(loc location) bool {
 	return true
 }
 
-func (d *document) addSyntax(err error) {
+func (d *document) addSyntaxFault(err error) {
 	at, problem := mark{line: 1, col: 1}, "cannot be read as YAML"
 	var y yaml.Error
 	if errors.As(err, &y) {
@@ -173,10 +173,10 @@ func (d *document) addSyntax(err error) {
 		}
 	}
 	hint := "look at indentation, colons, quotes and brackets here and in the lines around"
-	if usual, ok := usualMistake(d.lines, at); ok {
+	if usual, ok := findUsualMistake(d.lines, at); ok {
 		at, problem, hint = usual.at, "cannot be read as YAML: "+usual.problem, usual.hint
 	}
-	d.add(at, nil, problem, hint)
+	d.addFault(at, nil, problem, hint)
 }
 
 func markOf(t *token.Token) mark {
@@ -199,20 +199,20 @@ func firstToken(n ast.Node) *token.Token {
 	return n.GetToken()
 }
 
-// value turns a node into plain JSON values and notes where it stands. A key's section points at the key.
-func (d *document) value(n ast.Node, loc location) any {
+// readValue turns a node into plain JSON values and notes where it stands. A key's section points at the key.
+func (d *document) readValue(n ast.Node, loc location) any {
 	if _, ok := d.values[loc.key()]; !ok && n != nil {
 		d.values[loc.key()] = markOf(firstToken(n))
 	}
 	switch n := n.(type) {
 	case *ast.MappingNode:
-		return d.mapping(n.Values, loc)
+		return d.readSection(n.Values, loc)
 	case *ast.MappingValueNode:
-		return d.mapping([]*ast.MappingValueNode{n}, loc)
+		return d.readSection([]*ast.MappingValueNode{n}, loc)
 	case *ast.SequenceNode:
 		list := make([]any, 0, len(n.Values))
 		for i, item := range n.Values {
-			list = append(list, d.value(item, loc.child(fmt.Sprint(i))))
+			list = append(list, d.readValue(item, loc.child(fmt.Sprint(i))))
 		}
 		return list
 	case *ast.StringNode:
@@ -224,39 +224,39 @@ func (d *document) value(n ast.Node, loc location) any {
 	case *ast.NullNode, nil:
 		return nil
 	case *ast.IntegerNode, *ast.FloatNode:
-		return d.number(n, loc)
+		return d.readNumber(n, loc)
 	case *ast.AnchorNode:
-		d.add(markOf(n.Start), loc, "anchors (&) are not used here", "write the value out in each place")
-		return d.value(n.Value, loc)
+		d.addFault(markOf(n.Start), loc, "anchors (&) are not used here", "write the value out in each place")
+		return d.readValue(n.Value, loc)
 	case *ast.AliasNode:
-		d.add(markOf(n.Start), loc, "aliases (*) are not used here", "write the value out in each place")
+		d.addFault(markOf(n.Start), loc, "aliases (*) are not used here", "write the value out in each place")
 		return nil
 	case *ast.TagNode:
-		d.add(markOf(n.Start), loc, "tags (!) are not used here", "remove the tag; put a text in quotes")
-		return d.value(n.Value, loc)
+		d.addFault(markOf(n.Start), loc, "tags (!) are not used here", "remove the tag; put a text in quotes")
+		return d.readValue(n.Value, loc)
 	default:
-		d.addAt(loc, "is no value that can be used here", "")
+		d.addFaultAt(loc, "is no value that can be used here", "")
 		return nil
 	}
 }
 
-func (d *document) mapping(entries []*ast.MappingValueNode, loc location) map[string]any {
+func (d *document) readSection(entries []*ast.MappingValueNode, loc location) map[string]any {
 	m := make(map[string]any, len(entries))
 	for _, e := range entries {
 		at := markOf(e.Key.GetToken())
 		if e.Key.IsMergeKey() {
-			d.add(at, loc.child("<<"), "merge keys (<<) are not used here", "write the keys out in each place")
+			d.addFault(at, loc.child("<<"), "merge keys (<<) are not used here", "write the keys out in each place")
 			continue
 		}
 		if _, plain := e.Key.(*ast.StringNode); !plain {
-			d.add(at, loc.child(e.Key.GetToken().Value), "is no name of a key", "a key is a plain word, such as settle")
+			d.addFault(at, loc.child(e.Key.GetToken().Value), "is no name of a key", "a key is a plain word, such as settle")
 			continue
 		}
 		key := e.Key.GetToken().Value
 		here := loc.child(key)
-		d.guard(here, at, e.Value)
+		d.hideIfSecret(here, at, e.Value)
 		if first, double := d.keys[here.key()]; double {
-			d.add(at, here, fmt.Sprintf("stands here a second time; the first is in line %d", first.line), "keep one of them")
+			d.addFault(at, here, fmt.Sprintf("stands here a second time; the first is in line %d", first.line), "keep one of them")
 			continue
 		}
 		d.keys[here.key()] = at
@@ -264,15 +264,15 @@ func (d *document) mapping(entries []*ast.MappingValueNode, loc location) map[st
 		case *ast.MappingNode, *ast.MappingValueNode, *ast.SequenceNode, *ast.NullNode, nil:
 			d.values[here.key()] = at
 		}
-		m[key] = d.value(e.Value, here)
+		m[key] = d.readValue(e.Value, here)
 	}
 	return m
 }
 
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// number keeps a number as the text it was written in: decimal, so that no rounding and no other base slips in.
-func (d *document) number(n ast.Node, loc location) any {
+// readNumber keeps a number as the text it was written in: decimal, so that no rounding and no other base slips in.
+func (d *document) readNumber(n ast.Node, loc location) any {
 	text := strings.TrimSpace(n.GetToken().Value)
 	if plainNumber.MatchString(text) {
 		return json.Number(text)
@@ -281,16 +281,16 @@ func (d *document) number(n ast.Node, loc location) any {
 	if trimmed := strings.TrimLeft(text, "0"); plainNumber.MatchString(trimmed) && trimmed != text {
 		hint = fmt.Sprintf("write %s, or put a text in quotes", trimmed)
 	}
-	d.addAt(loc, "is a number that is read differently by different programs", hint)
+	d.addFaultAt(loc, "is a number that is read differently by different programs", hint)
 	return nil
 }
 
-// guard hides what stands where a secret could: whatever is below auth and not of a known key, and of a known kind, and
+// hideIfSecret hides what stands where a secret could: whatever is below auth and not of a known key, and of a known kind, and
 // what should be the name of a secret's file and is not.
-func (d *document) guard(loc location, key mark, value ast.Node) {
+func (d *document) hideIfSecret(loc location, key mark, value ast.Node) {
 	name := loc[len(loc)-1]
 	inHTTP := name == "password_file" || name == "key_file"
-	if value == nil || (!inHTTP && !isSignIn(loc) && !isSignIn(loc[:len(loc)-1])) || d.harmless(loc, value) {
+	if value == nil || (!inHTTP && !isSignIn(loc) && !isSignIn(loc[:len(loc)-1])) || d.isHarmless(loc, value) {
 		return
 	}
 	at := markOf(firstToken(value))
@@ -309,7 +309,7 @@ func isSignIn(loc location) bool {
 	return at(1) == "auth" || at(1) == "accounts" || at(2) == "accounts"
 }
 
-func (d *document) harmless(loc location, value ast.Node) bool {
+func (d *document) isHarmless(loc location, value ast.Node) bool {
 	if isSignIn(loc) {
 		return value.Type() == ast.MappingType || value.Type() == ast.MappingValueType
 	}
