@@ -7,9 +7,12 @@ BENCH_TOOLS := $(GO) tool -modfile=../tools/go.mod
 # The race detector needs cgo, and go switches that off where there is no C compiler.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-# What reckons much runs in full without the race detector, which makes it many times slower, and in short with it.
-# Their worlds open files so often that what go would note of them, to know when a result may be used again, takes minutes and gigabytes: -count=1.
-HEAVY := vaultd/internal/test/simulation vaultd/internal/packager
+# The race detector makes these many times slower. With it they try a part of their long series; without it they try all.
+COMPUTING := vaultd/internal/ledger vaultd/internal/packager vaultd/internal/test/simulation
+# These open files so often that go needs minutes and gigabytes to note them all, as it does to use a result again.
+UNCACHED  := vaultd/internal/packager vaultd/internal/test/simulation
+
+comma := ,
 
 .DEFAULT_GOAL := help
 # How much of the long forms: make simulate SEEDS=100, make campaign KILLS=20, make mutants MUTANTS=Grace, make fuzz FUZZTIME=10s
@@ -20,7 +23,7 @@ MUTANTS  ?= all
 FUZZTIME ?= 60s
 LONG     := $(GO) test -count=1 -timeout 0 -v
 
-.PHONY: measure help build install test check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
+.PHONY: measure help build install test test-long check fmt docs demo clean simulate campaign long plan mutants fuzz canary model bench bench-quick
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,25 +55,33 @@ install: $(if $(filter ./vaultd,$(PROGRAM)),build) ## the program, its unit, man
 	$(PROGRAM) check --schema sidecar > $(SHARE)/vaultd/sidecar.schema.json
 	install -m 0644 config.example.yaml systemd/vaultd.service.d/50-site.conf.example docs/*.md $(SHARE)/doc/vaultd
 
-test: ## every test, with the race detector
+test: ## every package in a few minutes; tests that take long leave a part to test-long
+	@set -e; begun=$$(date +%s); all=$$($(GO) list ./...); \
+	cached=$$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(UNCACHED))); \
+	echo "go test -short, all packages"; \
+	$(GO) test -short -p 3 -timeout 15m $$cached; \
+	$(GO) test -short -count=1 -timeout 15m $(UNCACHED); \
+	$(GO) -C bench test -short -timeout 15m ./...; \
+	echo; echo "make test: all $$(printf '%s\n' "$$all" | wc -l) packages and bench passed in $$(($$(date +%s) - begun)) s, without the race detector."; \
+	echo "make test-long runs all of them with it, and what was left out here:"; \
+	grep -rhoE '"[^"]* left to [^"]*make test-long[^"]*"' --include='*_test.go' cmd internal bench | tr -d '"' | sort -u | sed 's/^/  /'
+
+test-long: ## every test in full: with the race detector, and without it where that tries more
 ifeq ($(RACE),)
 	@echo "no C compiler: the tests run without the race detector"
 endif
-	$(GO) vet ./...
-	$(GO) -C bench vet ./...
-	@set -e; all=$$($(GO) list ./...); \
-	light=$$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(HEAVY))); \
-	heavy=$$(printf '%s\n' "$$all" | grep -xF $(addprefix -e ,$(HEAVY)) || true); \
-	echo "$(GO) test $(RACE) (all but $(HEAVY))"; \
-	$(GO) test $(RACE) -parallel 6 -timeout 25m $$light; \
-	if [ -n "$$heavy" ]; then \
-		echo "$(GO) test $(RACE) -short $$heavy"; \
-		$(GO) test $(RACE) -short -count=1 -timeout 25m $$heavy; \
-		echo "$(GO) test $$heavy"; \
-		$(GO) test -count=1 -timeout 25m $$heavy; \
-	fi
-	$(GO) -C bench test $(RACE) -short -count=1 -timeout 25m ./...
-	$(GO) -C bench test -count=1 -timeout 25m ./...
+	@set -e; begun=$$(date +%s); all=$$($(GO) list ./...); \
+	cached=$$(printf '%s\n' "$$all" | grep -vxF $(addprefix -e ,$(UNCACHED))); \
+	echo "go test $(RACE), all packages"; \
+	$(GO) test $(RACE) -parallel 6 -timeout 25m $$cached; \
+	$(GO) test $(RACE) -count=1 -timeout 25m $(UNCACHED); \
+	$(GO) -C bench test $(RACE) -count=1 -timeout 25m ./...; \
+	echo "go test in full without the race detector, where that tries more"; \
+	$(GO) test -count=1 -timeout 25m $(COMPUTING); \
+	$(GO) -C bench test -count=1 -timeout 25m ./...; \
+	echo; echo "make test-long: all $$(printf '%s\n' "$$all" | wc -l) packages and bench passed in $$(($$(date +%s) - begun)) s$(if $(RACE),$(comma) with the race detector);"; \
+	echo "the state models, packages, the crash matrix, the simulation and bench also in full without it, and ten deaths of the real program."; \
+	echo "make simulate, campaign, mutants, model, long, fuzz and canary go on for longer, each when it is asked for."
 
 check: ## formatting, vet, linters and the arrows between the rooms
 	@bad=$$(gofmt -l cmd internal bench); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi

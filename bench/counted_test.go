@@ -5,11 +5,17 @@ import (
 	"time"
 )
 
+// underRace says that the race detector slows everything down.
+var underRace bool
+
+// sampled says that what takes long is left out.
+func sampled() bool { return testing.Short() || underRace }
+
 // The goals that do not depend on the machine, on a tenth of the sets: how often the ledger is synced, how many calls are
 // made, what is sent, how much memory is held. How fast it goes is for vaultbench itself.
 func TestCounted(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds vaultd and lets it archive two data sets")
+	if sampled() {
+		t.Skip("two data sets through the real program are left to the run of make test-long without the race detector")
 	}
 	b := quickBench(t)
 	for _, set := range []string{setNormal, setTiny} {

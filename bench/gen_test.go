@@ -72,7 +72,7 @@ func TestGen_EveryFolderIsComplete(t *testing.T) {
 		if name == "L" {
 			docs = 1
 		}
-		if name == "L" && testing.Short() {
+		if name == "L" && sampled() {
 			continue // 95 MB
 		}
 		t.Run(name, func(t *testing.T) {

@@ -170,6 +170,9 @@ func TestModel_Promises(t *testing.T) {
 // TestModel_I2_LateSuccess walks the worlds in which the service archives a package that it
 // failed before, or that the store refused. VAULTD_MODEL as above; then other faults come with it.
 func TestModel_I2_LateSuccess(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the worlds with a late success are left to make test-long")
+	}
 	skipUnderRace(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(300))
 	f := faults{late: 1, any: 1}

@@ -125,7 +125,7 @@ func TestBuild_I4_WhatIsSealedIsWhatWasDropped(t *testing.T) {
 
 func TestBuild_SameInputSameBytes(t *testing.T) {
 	for _, compression := range []string{"fast", "default", "max"} {
-		if testing.Short() && compression != "default" {
+		if sampled() && compression != "default" {
 			continue
 		}
 		t.Run(compression, func(t *testing.T) {

@@ -250,7 +250,7 @@ func TestServe_I21_ConnectionsAreBounded(t *testing.T) {
 // Whoever says nothing, or too much, loses his connection; others are answered meanwhile.
 func TestServe_I21_SlowAndHugeRequests(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes as long as a request may")
+		t.Skip("takes as long as a request may: left to make test-long")
 	}
 	t.Parallel()
 	address := serve(t, NewGate(Access{}), sample())

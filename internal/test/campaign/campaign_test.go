@@ -61,6 +61,9 @@ type blow struct {
 // TestCampaign is the campaign: ten deaths, or as many as KILLS says. SEED repeats the choices of an earlier one, as
 // far as a run of real processes can be repeated; KEEP names a folder in which everything is left for a look.
 func TestCampaign(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the real program, killed again and again, is left to make test-long")
+	}
 	kills := 10
 	if n, err := strconv.Atoi(os.Getenv("KILLS")); err == nil {
 		kills = n

@@ -10,7 +10,7 @@ const (
 	calls     = "vaultd/internal/apicall"
 	speech    = "vaultd/internal/vaultapi"
 	readings  = "vaultd/internal/test/readings"
-	worlds    = "-short vaultd/internal/test/simulation"
+	worlds    = "vaultd/internal/test/simulation -sample"
 	folders   = "vaultd/internal/drop"
 	packing   = "vaultd/internal/packager"
 	watching  = "vaultd/internal/watch"

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -15,13 +16,19 @@ import (
 // underRace says that the race detector slows everything down.
 var underRace bool
 
+// sample is for those who run the simulation often, such as "make mutants".
+var sample = flag.Bool("sample", false, "try a sample of each long series")
+
 // bounded says that long series are sampled.
-func bounded() bool { return testing.Short() || underRace }
+func bounded() bool { return testing.Short() || underRace || *sample }
 
 // TestNthFailure strikes the N-th operation of each seam, in each form, for N = 1, 2, …
 // until a run has no N-th operation any more. Of the files every third is taken, and of
 // all fewer still with the race detector; NTH=all takes each.
 func TestNthFailure(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a fault at every operation in turn is left to make test-long")
+	}
 	stride := map[Seam]int{Files: 3, Commits: 1, Calls: 1, Clock: 20, Packages: 1}
 	for _, seam := range []Seam{Files, Commits, Calls, Clock, Packages} {
 		last := DieDone

@@ -1,0 +1,5 @@
+//go:build race
+
+package packager
+
+func init() { underRace = true }
