@@ -22,7 +22,7 @@ type Ledger interface {
 // Index finds entries: by what is due, and by the identity that they hold.
 type Index interface {
 	// Queues returns the lanes that hold anything for a step, be it due or not yet:
-	// "drop NAME" or "vault ID", see [ledger.Lane].
+	// "drop NAME" or "vault ID", see [ledger.QueueOf].
 	Queues(ledger.Step) ([]string, error)
 	// DueInQueue returns entries of a lane whose step is due, but for those that busy or skip
 	// names (nil: none), and when the next one will be. One that is busy is not even read.

@@ -154,18 +154,18 @@ func dueAfterEnd(e Entry) (Step, time.Time, bool) {
 }
 
 // QueueOf names the queue in which the step that is due waits: a drop folder for what is
-// done on its disk, a vault for what is said to the service. A lane that stands still
+// done on its disk, a vault for what is said to the service. A queue that stands still
 // delays no other one.
 func QueueOf(e Entry) string {
-	lane := "drop " + e.Drop
+	queue := "drop " + e.Drop
 	switch step, _, ok := Due(e); {
 	case !ok:
 		return ""
 	case step == Register || step == Upload || step == Ask:
-		lane = "vault " + string(e.Vault)
+		queue = "vault " + string(e.Vault)
 	}
 	// Two long names with the same beginning share a queue: one can then delay the other, and nothing else follows.
-	return lane[:min(len(lane), 255)] // its length is one byte in the due index
+	return queue[:min(len(queue), 255)] // its length is one byte in the due index
 }
 
 // mayDispose reports whether nothing but time stands against a disposal.

@@ -28,25 +28,25 @@ func attentionKey(e ledger.Entry) []byte {
 	if class == ledger.NoAttention {
 		return nil
 	}
-	lane := e.Drop + "\x00" + string(e.Vault)
-	return append(dueKeyPrefix(classBit|ledger.Step(class), lane[:min(len(lane), 255)], e.SeenAt), e.Key[:]...)
+	queue := e.Drop + "\x00" + string(e.Vault)
+	return append(dueKeyPrefix(classBit|ledger.Step(class), queue[:min(len(queue), 255)], e.SeenAt), e.Key[:]...)
 }
 
 // CountAttention counts the entries of a class that were taken before a time; zero: all of them.
 // It reads the index alone, and with a time no further than that.
 func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (crowds []ledger.AttentionCount, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
-		lanes, err := queuesOf(tx, classBit|ledger.Step(class))
+		queues, err := queuesOf(tx, classBit|ledger.Step(class))
 		if err != nil {
 			return err
 		}
 		cur := tx.Bucket(dueBucket).Cursor()
-		for _, lane := range lanes {
-			c, err := countClass(cur, queuePrefix(classBit|ledger.Step(class), lane), before)
+		for _, queue := range queues {
+			c, err := countClass(cur, queuePrefix(classBit|ledger.Step(class), queue), before)
 			if err != nil {
 				return err
 			}
-			drop, vault, _ := strings.Cut(lane, "\x00")
+			drop, vault, _ := strings.Cut(queue, "\x00")
 			c.Drop, c.Vault = drop, archive.VaultID(vault)
 			crowds = append(crowds, c)
 		}
@@ -70,8 +70,8 @@ func countClass(cur *bbolt.Cursor, prefix []byte, before time.Time) (c ledger.At
 	return c, nil
 }
 
-// endOfCount is the first key of a lane that does not count: the one at that time, or with
-// the zero time the one after the lane.
+// endOfCount is the first key of a queue that does not count: the one at that time, or with
+// the zero time the one after the queue.
 func endOfCount(prefix []byte, before time.Time) []byte {
 	if before.IsZero() {
 		return append(bytes.Clone(prefix), bytes.Repeat([]byte{0xff}, 8)...)
@@ -92,10 +92,10 @@ func (l *Ledger) LatestAttention(class ledger.Attention, before time.Time, limit
 // transaction: fn must be quick.
 func (l *Ledger) VisitAttention(class ledger.Attention, before time.Time, limit int, fn func(ledger.Entry)) error {
 	err := l.view(func(tx *bbolt.Tx) error {
-		lanes, err := queuesOf(tx, classBit|ledger.Step(class))
-		for _, lane := range lanes {
+		queues, err := queuesOf(tx, classBit|ledger.Step(class))
+		for _, queue := range queues {
 			if err == nil {
-				err = visitClass(tx, queuePrefix(classBit|ledger.Step(class), lane), before, limit, fn)
+				err = visitClass(tx, queuePrefix(classBit|ledger.Step(class), queue), before, limit, fn)
 			}
 		}
 		return err

@@ -252,18 +252,18 @@ func dueKey(e ledger.Entry) []byte {
 	return append(dueKeyPrefix(step, ledger.QueueOf(e), at), e.Key[:]...)
 }
 
-// dueKeyPrefix is the step, the lane, and the time from which on it is due; 0 is at once.
-func dueKeyPrefix(s ledger.Step, lane string, at time.Time) []byte {
+// dueKeyPrefix is the step, the queue, and the time from which on it is due; 0 is at once.
+func dueKeyPrefix(s ledger.Step, queue string, at time.Time) []byte {
 	var n uint64
 	if !at.IsZero() {
 		n = uint64(max(nanosOf(at), 0))
 	}
-	return binary.BigEndian.AppendUint64(queuePrefix(s, lane), n)
+	return binary.BigEndian.AppendUint64(queuePrefix(s, queue), n)
 }
 
-func queuePrefix(s ledger.Step, lane string) []byte {
-	prefix := make([]byte, 0, 2+len(lane)+8+len(archive.Key{})) // room for the rest of a key
-	return append(append(prefix, byte(s), byte(len(lane))), lane...)
+func queuePrefix(s ledger.Step, queue string) []byte {
+	prefix := make([]byte, 0, 2+len(queue)+8+len(archive.Key{})) // room for the rest of a key
+	return append(append(prefix, byte(s), byte(len(queue))), queue...)
 }
 
 func lineKey(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }

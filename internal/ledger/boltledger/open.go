@@ -77,9 +77,9 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 	if err != nil {
 		return err
 	}
-	doubting := anew && o.behind != nil || l.safe != nil && l.safe.marking
+	marking := anew && o.behind != nil || l.safe != nil && l.safe.marking
 	// Only here a start may take long. The usual start reads a few pages, whatever the size of the ledger.
-	if l.info.Schema < l.form.schema || zone != l.loc.String() || doubting { // then everything is read
+	if l.info.Schema < l.form.schema || zone != l.loc.String() || marking { // then everything is read
 		if err := l.checkAllPages(nil); err != nil {
 			return err
 		}
@@ -181,12 +181,12 @@ func (l *Ledger) finishOpening(dir string, anew bool) (err error) {
 			err = errors.Join(err, l.head.closeFile())
 		}
 	}()
-	stands := false
-	if err := l.view(func(tx *bbolt.Tx) error { stands = tx.Bucket(metaBucket).Get(replacedKey) != nil; return nil }); err != nil {
+	hasReplaced := false
+	if err := l.view(func(tx *bbolt.Tx) error { hasReplaced = tx.Bucket(metaBucket).Get(replacedKey) != nil; return nil }); err != nil {
 		return err
 	}
 	// After the new head, never before it: without this record the former head would look like a rollback.
-	if stands {
+	if hasReplaced {
 		err := l.updateOnce(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(replacedKey) })
 		if err != nil {
 			return err

@@ -12,25 +12,25 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// DueInQueue returns up to limit entries of one lane whose step s is due at now, as
-// [ledger.Lane] names it, in the order of their due times, leaving out those that busy
+// DueInQueue returns up to limit entries of one queue whose step s is due at now, as
+// [ledger.QueueOf] names it, in the order of their due times, leaving out those that busy
 // or skip names (nil: none); an entry that is busy is not even read. next is when the earliest of those that are not yet ready becomes
 // due; zero: there is none.
-func (l *Ledger) DueInQueue(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
+func (l *Ledger) DueInQueue(s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
 	err = l.view(func(tx *bbolt.Tx) (err error) {
-		ready, next, err = readDue(tx, s, lane, now, limit, busy, skip)
+		ready, next, err = readDue(tx, s, queue, now, limit, busy, skip)
 		return err
 	})
 	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("read what is due to %s in %q: %w", s, lane, err)
+		return nil, time.Time{}, fmt.Errorf("read what is due to %s in %q: %w", s, queue, err)
 	}
 	return ready, next, nil
 }
 
-func readDue(tx *bbolt.Tx, s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
+func readDue(tx *bbolt.Tx, s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
 	c := tx.Bucket(dueBucket).Cursor()
-	prefix := queuePrefix(s, lane)
-	late := dueKeyPrefix(s, lane, now.Add(1)) // the first that is not ready
+	prefix := queuePrefix(s, queue)
+	late := dueKeyPrefix(s, queue, now.Add(1)) // the first that is not ready
 	for k, _ := c.Seek(prefix); len(ready) < limit && k != nil && bytes.Compare(k, late) < 0; k, _ = c.Next() {
 		_, _, key, err := decodeDueKey(k)
 		if err != nil {
@@ -62,36 +62,36 @@ func readDue(tx *bbolt.Tx, s ledger.Step, lane string, now time.Time, limit int,
 	return ready, next, nil
 }
 
-// decodeDueKey reads a key of the due index: its lane with the step and the length before
+// decodeDueKey reads a key of the due index: its queue with the step and the length before
 // it, the time, and the entry.
-func decodeDueKey(k []byte) (lane []byte, at time.Time, key archive.Key, err error) {
+func decodeDueKey(k []byte) (queue []byte, at time.Time, key archive.Key, err error) {
 	if len(k) < 2 || len(k) != 2+int(k[1])+8+len(key) {
 		return nil, at, key, damage("due a key of %d bytes", len(k))
 	}
-	lane, k = k[:2+int(k[1])], k[2+int(k[1]):]
-	return lane, time.Unix(0, int64(binary.BigEndian.Uint64(k))).UTC(), archive.Key(k[8:]), nil
+	queue, k = k[:2+int(k[1])], k[2+int(k[1]):]
+	return queue, time.Unix(0, int64(binary.BigEndian.Uint64(k))).UTC(), archive.Key(k[8:]), nil
 }
 
-// Queues returns the lanes in which step s waits for some entry, now or later. It reads
+// Queues returns the queues in which step s waits for some entry, now or later. It reads
 // one key of each.
-func (l *Ledger) Queues(s ledger.Step) (lanes []string, err error) {
-	err = l.view(func(tx *bbolt.Tx) (err error) { lanes, err = queuesOf(tx, s); return err })
+func (l *Ledger) Queues(s ledger.Step) (queues []string, err error) {
+	err = l.view(func(tx *bbolt.Tx) (err error) { queues, err = queuesOf(tx, s); return err })
 	if err != nil {
-		return nil, fmt.Errorf("read the lanes of %s: %w", s, err)
+		return nil, fmt.Errorf("read the queues of %s: %w", s, err)
 	}
-	return lanes, nil
+	return queues, nil
 }
 
-func queuesOf(tx *bbolt.Tx, s ledger.Step) (lanes []string, err error) {
+func queuesOf(tx *bbolt.Tx, s ledger.Step) (queues []string, err error) {
 	c := tx.Bucket(dueBucket).Cursor()
 	for k, _ := c.Seek([]byte{byte(s)}); k != nil && k[0] == byte(s); {
-		lane, _, _, err := decodeDueKey(k)
+		queue, _, _, err := decodeDueKey(k)
 		if err != nil {
 			return nil, err
 		}
-		lanes = append(lanes, string(lane[2:]))
-		behind := append(bytes.Clone(lane), bytes.Repeat([]byte{0xff}, 8+len(archive.Key{})+1)...)
+		queues = append(queues, string(queue[2:]))
+		behind := append(bytes.Clone(queue), bytes.Repeat([]byte{0xff}, 8+len(archive.Key{})+1)...)
 		k, _ = c.Seek(behind)
 	}
-	return lanes, nil
+	return queues, nil
 }

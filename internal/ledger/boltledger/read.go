@@ -182,14 +182,14 @@ func walkEntries(view func(func(*bbolt.Tx) error) error, from archive.Key, rever
 		}
 	}
 	for {
-		var page []ledger.Entry
+		var part []ledger.Entry
 		more := false
 		// fn runs outside the transaction: a slow reader holds no pages.
-		err := view(func(tx *bbolt.Tx) (err error) { page, more, err = readEntries(tx, &from, reverse, buckets); return err })
+		err := view(func(tx *bbolt.Tx) (err error) { part, more, err = readEntries(tx, &from, reverse, buckets); return err })
 		if err != nil {
 			return fmt.Errorf("read entries: %w", err)
 		}
-		for _, e := range page {
+		for _, e := range part {
 			if err := fn(e); err != nil {
 				return err
 			}
@@ -201,7 +201,7 @@ func walkEntries(view func(func(*bbolt.Tx) error) error, from archive.Key, rever
 }
 
 // readEntries merges the entries of the buckets and moves from behind the page.
-func readEntries(tx *bbolt.Tx, from *archive.Key, reverse bool, buckets [][]byte) (page []ledger.Entry, more bool, err error) {
+func readEntries(tx *bbolt.Tx, from *archive.Key, reverse bool, buckets [][]byte) (part []ledger.Entry, more bool, err error) {
 	var walks []*bucketWalk
 	for _, b := range buckets {
 		walks = append(walks, newBucketWalk(tx, b, *from, reverse))
@@ -209,16 +209,16 @@ func readEntries(tx *bbolt.Tx, from *archive.Key, reverse bool, buckets [][]byte
 	for {
 		w := nextWalk(walks, reverse)
 		if w.key == nil {
-			return page, false, nil
+			return part, false, nil
 		}
-		if len(page) == chunkEntries {
-			return page, true, copyKey(from, w.key)
+		if len(part) == chunkEntries {
+			return part, true, copyKey(from, w.key)
 		}
 		e, err := decodeEntryAt(w.bucket, w.key, w.value)
 		if err != nil {
 			return nil, false, err
 		}
-		page = append(page, e)
+		part = append(part, e)
 		w.key, w.value = w.step()
 	}
 }

@@ -95,7 +95,7 @@ func (r *Replacement) begin(ctx context.Context) (err error) {
 	}
 	// The mark comes first: whatever happens from here on, nobody can open this ledger outside safe mode.
 	return r.Ledger.askCommitter(ctx, markRequest{
-		mark: m, note: r.c.Note, doubting: r.c.Backup != "", epoch: r.c.Epoch, replaced: outside, replacesHead: true,
+		mark: m, note: r.c.Note, marking: r.c.Backup != "", epoch: r.c.Epoch, replaced: outside, replacesHead: true,
 	}.apply)
 }
 

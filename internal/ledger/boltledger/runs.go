@@ -21,13 +21,13 @@ import (
 // look-up asks few runs.
 
 const (
-	pairSize   = 8 + len(archive.Key{}) // the name's word and the entry
+	pairSize   = 8 + len(archive.Key{}) // the name's hash and the entry
 	fanIn      = 4                      // runs of one level that become one of the next
 	chunkPairs = 1024                   // a chunk holds at most about as many
 	maxSplits  = 32                     // times a run can be halved into chunks
 )
 
-// run is a sorted list of pairs. It lies in chunks, each of which holds the words that
+// run is a sorted list of pairs. It lies in chunks, each of which holds the hashes that
 // begin with the chunk's number.
 type run struct {
 	number uint64 // names its chunks; never used again
@@ -38,11 +38,11 @@ type run struct {
 	done   uint64 // chunks of it that are made
 }
 
-// splits is how many bits of a word name its chunk.
+// splits is how many bits of a hash name its chunk.
 func (r run) splits() int { return bits.Len64((r.pairs - 1) / chunkPairs) }
 
 func (r run) chunks() uint64               { return 1 << r.splits() }
-func (r run) chunkOf(word uint64) uint64   { return word >> (64 - r.splits()) }
+func (r run) chunkOf(hash uint64) uint64   { return hash >> (64 - r.splits()) }
 func (r run) firstOf(chunk uint64) uint64  { return chunk << (64 - r.splits()) }
 func (r run) chunkKey(chunk uint64) []byte { return runKey(r.number, chunk) }
 
@@ -71,21 +71,21 @@ type nameIndex struct {
 func (x *nameIndex) clone() nameIndex { return nameIndex{x.next, slices.Clone(x.runs)} }
 
 // hashOf is how a name stands in a run: the beginning of its SHA-256, its kind in the last three
-// bits. Words of two names may be the same; the entry tells which of them it bears.
+// bits. Hashes of two names may be the same; the entry tells which of them it bears.
 func hashOf(name []byte) uint64 {
 	d := sha256.Sum256(name)
 	return binary.BigEndian.Uint64(d[:])&^kindBits | uint64(slices.Index(kinds, name[0]))
 }
 
-// kinds has the kinds of names at their place in a word.
+// kinds has the kinds of names at their place in a hash.
 var kinds = []byte{byID, byRemote, byContent, byObject, byNumber}
 
-// kindBits are the bits of a word that tell the kind of its name.
+// kindBits are the bits of a hash that tell the kind of its name.
 const kindBits = 7
 
-// kindOf returns the kind of name that a word stands for; 0: there is none.
-func kindOf(word uint64) byte {
-	if i := int(word & kindBits); i < len(kinds) {
+// kindOf returns the kind of name that a hash stands for; 0: there is none.
+func kindOf(hash uint64) byte {
+	if i := int(hash & kindBits); i < len(kinds) {
 		return kinds[i]
 	}
 	return 0
@@ -110,22 +110,22 @@ func encodePairs(ps []pair) []byte {
 func hashAt(chunk []byte, i int) uint64     { return binary.BigEndian.Uint64(chunk[i*pairSize:]) }
 func keyAt(chunk []byte, i int) archive.Key { return archive.Key(chunk[i*pairSize+8 : (i+1)*pairSize]) }
 
-// firstAt returns where in a chunk the pairs begin whose words are not before word.
-func firstAt(chunk []byte, word uint64) int {
-	return sort.Search(len(chunk)/pairSize, func(i int) bool { return hashAt(chunk, i) >= word })
+// firstAt returns where in a chunk the pairs begin whose hashes are not before hash.
+func firstAt(chunk []byte, hash uint64) int {
+	return sort.Search(len(chunk)/pairSize, func(i int) bool { return hashAt(chunk, i) >= hash })
 }
 
-// mustAsk reports whether the i-th run is to be asked for a word: of a run that is being
+// mustAsk reports whether the i-th run is to be asked for a hash: of a run that is being
 // merged, and of the one that is made of it, each has a part.
-func (x *nameIndex) mustAsk(i int, word uint64) bool {
+func (x *nameIndex) mustAsk(i int, hash uint64) bool {
 	r := x.runs[i]
 	switch {
 	// A run in the making has the first chunks of what it replaces; the others are still in the old runs.
 	case r.making:
-		return r.chunkOf(word) < r.done
+		return r.chunkOf(hash) < r.done
 	case r.into != 0:
 		to := x.runs[x.placeOf(r.into)]
-		return to.chunkOf(word) >= to.done
+		return to.chunkOf(hash) >= to.done
 	}
 	return true
 }
@@ -135,15 +135,15 @@ func (x *nameIndex) placeOf(number uint64) int {
 	return slices.IndexFunc(x.runs, func(r run) bool { return r.number == number })
 }
 
-// visitKeys calls fn with each entry that a word leads to, from the one that took it last on,
+// visitKeys calls fn with each entry that a hash leads to, from the one that took it last on,
 // until fn knows enough.
-func (x *nameIndex) visitKeys(b *bbolt.Bucket, word uint64, fn func(archive.Key) (enough bool, err error)) error {
+func (x *nameIndex) visitKeys(b *bbolt.Bucket, hash uint64, fn func(archive.Key) (enough bool, err error)) error {
 	for i, r := range x.runs {
-		if !x.mustAsk(i, word) {
+		if !x.mustAsk(i, hash) {
 			continue
 		}
-		chunk := b.Get(r.chunkKey(r.chunkOf(word)))
-		for at := firstAt(chunk, word); (at+1)*pairSize <= len(chunk) && hashAt(chunk, at) == word; at++ {
+		chunk := b.Get(r.chunkKey(r.chunkOf(hash)))
+		for at := firstAt(chunk, hash); (at+1)*pairSize <= len(chunk) && hashAt(chunk, at) == hash; at++ {
 			if enough, err := fn(keyAt(chunk, at)); enough || err != nil {
 				return err
 			}
@@ -273,7 +273,7 @@ func (x *nameIndex) mergeChunk(b *bbolt.Bucket, at int) (int, error) {
 	return len(merged) / pairSize, nil
 }
 
-// mergePairs merges sorted pairs. Of equal words those of an earlier part come first.
+// mergePairs merges sorted pairs. Of equal hashes those of an earlier part come first.
 func mergePairs(parts [][]byte) []byte {
 	total := 0
 	for _, p := range parts {

@@ -57,7 +57,7 @@ const maxCause = 1000
 type markRequest struct {
 	mark         ledger.Mark
 	note         *ledger.Note
-	doubting     bool        // what is not at rest is to be doubted
+	marking      bool        // what is not at rest is to be doubted
 	epoch        uint64      // raises the ledger's; 0: leaves it
 	replaced     *headRecord // the outside head that the ledger is put in place of
 	replacesHead bool        // replaced counts, even where it is nil
@@ -119,7 +119,7 @@ func (m markRequest) writeMeta(g *groupCommit, last time.Time) error {
 			s = s.joinedWith(*g.safe)
 		}
 		// While this is set, whoever opens the ledger first finishes the marking of its entries.
-		s.marking = s.marking || m.doubting
+		s.marking = s.marking || m.marking
 		g.safe, g.alarmed = &s, laterOf(g.alarmed, m.mark.At)
 		if err := meta.Put(safeKey, safeForm.encode(&s)); err != nil {
 			return err
@@ -187,7 +187,7 @@ func (l *Ledger) enterRolledBack(m ledger.Mark, outside *headRecord) error {
 		return nil // a crash interrupted it, or the restore that it came from
 	}
 	m.Cause = fmt.Sprintf("the outside head was at line %d, this ledger at line %d", outside.N, l.end.N)
-	all, err := l.commitRequests([]request{{do: markRequest{mark: m, doubting: true, replaced: outside, replacesHead: true}.apply}})
+	all, err := l.commitRequests([]request{{do: markRequest{mark: m, marking: true, replaced: outside, replacesHead: true}.apply}})
 	if err != nil {
 		return err
 	}
@@ -203,10 +203,10 @@ func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) 
 	for more := true; more; {
 		var cs []ledger.Change
 		err := l.view(func(tx *bbolt.Tx) error {
-			var page []ledger.Entry
+			var part []ledger.Entry
 			var err error
-			page, more, err = readEntries(tx, &from, false, [][]byte{openBucket})
-			for _, e := range page {
+			part, more, err = readEntries(tx, &from, false, [][]byte{openBucket})
+			for _, e := range part {
 				// A former start that crashed has marked it already.
 				if !e.NeedsReconcile {
 					cs = append(cs, ledger.Change{Key: e.Key, Rev: e.Rev, Events: []ledger.Event{ledger.ReconcileRequired{}}, At: at})

@@ -61,13 +61,13 @@ func (s *Snapshot) Entries() iter.Seq[ledger.Entry] {
 	return func(yield func(ledger.Entry) bool) {
 		var from archive.Key
 		for more := true; more; {
-			var page []ledger.Entry
+			var part []ledger.Entry
 			var err error
-			if page, more, err = readEntries(s.tx, &from, false, [][]byte{openBucket, doneBucket}); err != nil {
+			if part, more, err = readEntries(s.tx, &from, false, [][]byte{openBucket, doneBucket}); err != nil {
 				s.err = fmt.Errorf("read entries: %w", err)
 				return
 			}
-			for _, e := range page {
+			for _, e := range part {
 				if !yield(e) {
 					return
 				}

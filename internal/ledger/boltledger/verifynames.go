@@ -109,12 +109,12 @@ func (c *checker) checkChunk(tx *bbolt.Tx, number, chunk uint64, v []byte) error
 		return c.reportProblem(findBucket, "chunk %d of run %d, of %d bytes, is none", chunk, number, len(v))
 	}
 	for i := range len(v) / pairSize {
-		word, key := hashAt(v, i), keyAt(v, i)
-		if x.runs[at].chunkOf(word) != chunk || i > 0 && hashAt(v, i-1) > word {
+		hash, key := hashAt(v, i), keyAt(v, i)
+		if x.runs[at].chunkOf(hash) != chunk || i > 0 && hashAt(v, i-1) > hash {
 			return c.reportProblem(findBucket, "chunk %d of run %d is out of order", chunk, number)
 		}
 		e, ok, err := readEntry(tx, key)
-		if err == nil && (!ok || !mayBearHash(e, word)) {
+		if err == nil && (!ok || !mayBearHash(e, hash)) {
 			if err := c.reportProblem(findBucket, "a name leads to entry %s, which does not bear it", key); err != nil {
 				return err
 			}
@@ -123,15 +123,15 @@ func (c *checker) checkChunk(tx *bbolt.Tx, number, chunk uint64, v []byte) error
 	return nil
 }
 
-// mayBearHash reports whether e bears a name of that word, or may have: of a registration that
+// mayBearHash reports whether e bears a name of that hash, or may have: of a registration that
 // it lists no more only the journal tells.
-func mayBearHash(e ledger.Entry, word uint64) bool {
+func mayBearHash(e ledger.Entry, hash uint64) bool {
 	for _, name := range entryNames(e) {
-		if hashOf(name) == word {
+		if hashOf(name) == hash {
 			return true
 		}
 	}
-	return fromService(kindOf(word)) && e.Pruned.Total() > 0
+	return fromService(kindOf(hash)) && e.Pruned.Total() > 0
 }
 
 // checkRuns holds the list of runs against what is there of them.

@@ -140,7 +140,7 @@ var kept = []mutant{
 	},
 	{
 		name: "DoubtForgetsTheTicket", promise: "I15", file: "internal/ledger/boltledger/safemode.go",
-		old: "s.marking = s.marking || m.doubting", new: "s.marking = false", tests: []string{onDisk},
+		old: "s.marking = s.marking || m.marking", new: "s.marking = false", tests: []string{onDisk},
 	},
 	{
 		name: "SafeModeSends", promise: "I15", file: "internal/ingest/conductor.go",
