@@ -13,7 +13,7 @@ const (
 	graceParts    = 24 // parts of the grace between two counted answers, and before a failure is asked about again
 )
 
-// StatusSeen is the service's word about one registration of the entry.
+// StatusSeen is the service's status of one registration of the entry.
 type StatusSeen struct {
 	Receipt   archive.Receipt
 	Grace     time.Duration // after it nothing can be in flight any more
@@ -63,8 +63,8 @@ func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 	return nil // an unfamiliar word changes nothing but the time of the next question
 }
 
-// olderThan reports whether a failure dated t is of r, and not of an earlier
-// registration under the same number. One without a date is taken for its own.
+// olderThan reports whether a failure dated t is about r, and not about an earlier
+// registration with the same number. A failure without a date counts as one of r.
 func (r *Registration) olderThan(t time.Time) bool {
 	return t.IsZero() || !t.Before(r.Ticket.Date.Truncate(time.Second))
 }
@@ -74,8 +74,8 @@ func (r *Registration) olderThan(t time.Time) bool {
 const ticketLife = 15 * time.Minute
 
 // mayBeUnused reports whether a failure dated t can be the end of a ticket that was
-// never used: the service says that one failed too. Of a package that the store took
-// this only means that it has not reached the archive yet.
+// never used: the service calls such a ticket failed too. Where the store accepted the
+// package, this only means that the package has not reached the archive yet.
 func (r *Registration) mayBeUnused(t time.Time) bool {
 	end := r.Ticket.Date.Add(ticketLife)
 	if r.Ticket.Validity > 0 && !r.Ticket.SignedAt.IsZero() {
@@ -95,8 +95,8 @@ func (r *Registration) countAnswer(w archive.ServiceStatus, at time.Time, grace 
 	}
 }
 
-// isProvenAbsent reports whether the absence of content may be believed: nothing can be in
-// flight any more, and the service said the same often enough.
+// isProvenAbsent reports whether it is proven that the registration has no content: no upload
+// can be under way any more, and the service gave the same answer often enough.
 func (r *Registration) isProvenAbsent(at archive.Instant, ev StatusSeen) bool {
 	return r.EqualAnswers >= neededAnswers && r.unusedFor(at.Wall, ev.Receipt.Date) >= ev.Grace
 }
@@ -166,9 +166,8 @@ func (e *Entry) recordSuccess(r *Registration, rc archive.Receipt, at archive.In
 	}
 }
 
-// recordProgress books that the service has content for r. Where nothing waited for r any
-// more and no other package is under way, the document goes on with r instead of being
-// sent again.
+// recordProgress records that the service has content for r. Where r was given up and no other
+// package is under way, the document goes on with r instead of being sent again.
 func (e *Entry) recordProgress(r *Registration, at archive.Instant) {
 	unawaited, failed := r.Fate == Unsent || r.IsGivenUp(), r.Fate == Lapsed
 	if unawaited || r.Fate == MaybeStored {
@@ -196,7 +195,7 @@ func (e *Entry) enterUploaded(at archive.Instant) {
 	e.UploadedAt = at.Wall
 }
 
-// recordFailure books the service's failure of r. A failed attempt is not a failed document.
+// recordFailure records that the service failed r. A failed attempt is not a failed document.
 func (e *Entry) recordFailure(r *Registration, ev StatusSeen, at archive.Instant) {
 	if r.Fate == Succeeded {
 		e.Contradicted = true
@@ -219,8 +218,8 @@ func (e *Entry) recordFailure(r *Registration, ev StatusSeen, at archive.Instant
 	}
 }
 
-// recordMissing books the service's word that it has no package for r. It is believed
-// only as evidence, repeated and late; a 404 never is.
+// recordMissing records that the service has no package for r. The answer counts as evidence
+// only when it is repeated and late; a 404 never counts.
 func (e *Entry) recordMissing(r *Registration, ev StatusSeen, at archive.Instant) {
 	current := e.isCurrent(r)
 	switch {
@@ -246,19 +245,19 @@ func (e *Entry) recordMissing(r *Registration, ev StatusSeen, at archive.Instant
 	}
 }
 
-// markLapsed books that r holds nothing that will be archived, by the service's own word. Where
-// no more than one registration is left that may, the entry is not double any more: the
-// evidence is the one on which it would be registered again without that flag. What a person
-// decided or a receipt tells, of a registration that may not be listed here, no evidence
-// ends. The service may take its word back, so r is asked about for a while yet.
+// markLapsed records that nothing of r will be archived, as the service itself says. Where only
+// one registration is left that may hold content, the entry is no longer a possible double: on
+// the same evidence it would be registered again without that flag. DuplicateConfirmed keeps the
+// flag, because it can be about a registration that is not listed here. The service may correct
+// itself, so late questions about r follow.
 func (e *Entry) markLapsed(r *Registration, at archive.Instant) {
 	r.Fate, r.ClosedAt = Lapsed, at.Wall
 	e.PossibleDouble = e.PossibleDouble && (e.DuplicateConfirmed || e.countHolders() > 1)
 }
 
-// registerAgain sends the document back to be registered once more, unless the service has
-// failed or lost it so often that a person must look, or another registration of it
-// may hold content: then that one is asked about first.
+// registerAgain lets the document be registered once more. It does not where the service failed
+// or lost it so often that a person must decide, or where another registration may hold content:
+// that one is asked about first.
 func (e *Entry) registerAgain(c Cause) {
 	// The same package failed again and again. Another attempt would cost money and fail too.
 	if e.Failures >= maxFailures {
@@ -293,7 +292,7 @@ func (e *Entry) makeCurrent(i int) {
 	e.Registrations = append(slices.Delete(e.Registrations, i, i+1), r)
 }
 
-// isUnderWay reports whether the service is archiving the registration, by its last word.
+// isUnderWay reports whether the service is archiving the registration, by its last answer.
 func (r Registration) isUnderWay() bool {
 	return r.Fate == Stored && r.LastStatus == archive.InProgress
 }

@@ -6,7 +6,7 @@ import (
 	"vaultd/internal/archive"
 )
 
-// Attention says what people are told of an entry when they ask how vaultd stands.
+// Attention is the class under which status and the status files tell people of an entry.
 // Each entry counts once.
 type Attention uint8
 
@@ -21,8 +21,8 @@ const (
 	WaitingForRights                       // on its way, and waits for rights on its files
 	ArchivedTwice                          // the service archived it more than once
 	SourceChanged                          // archived, and its kept folder is not what was archived
-	RepeatedNumber                         // archived with the invoice number of another one, and nobody has looked at it
-	StrangeDate                            // archived with a date that it can hardly be of, and nobody has looked at it
+	RepeatedNumber                         // archived with the invoice number of another one, and not reviewed
+	StrangeDate                            // archived with a date that is hardly possible, and not reviewed
 )
 
 // ReviewPeriod is how long after it was taken an archived document is told of that is RepeatedNumber or Misdated. After that

@@ -2,8 +2,8 @@ package ledger
 
 import "fmt"
 
-// Balance counts entries: how many were ever claimed, and how many stand in each
-// state. It agrees when every claimed one stands somewhere.
+// Balance counts entries: how many were ever claimed, and how many are in each state. It
+// is balanced when every claimed entry is in some state.
 type Balance struct {
 	Seen   uint64
 	States [Quarantined + 1]uint64

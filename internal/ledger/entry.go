@@ -119,7 +119,7 @@ type Registration struct {
 }
 
 // RegistrationsPruned counts registrations without content that an entry no longer lists. Their
-// numbers stay bound to it in the ledger, and stand in the journal.
+// numbers stay bound to the entry, and the journal has them.
 type RegistrationsPruned struct{ Unsent, Lapsed uint32 }
 
 // Total returns how many there are.
@@ -149,7 +149,7 @@ func (d Document) IsOnlyAsRead() bool {
 // WasSealed reports whether the entry was ever sealed, so that its document is that of its package.
 func (e Entry) WasSealed() bool { return !e.Content.IsZero() || !e.FirstID.IsZero() }
 
-// Current returns the registration that is to be uploaded or asked about.
+// Current returns the registration that is uploaded or asked about next; nil: there is none.
 func (e *Entry) Current() *Registration {
 	if len(e.Registrations) == 0 {
 		return nil
@@ -214,8 +214,8 @@ func appendIfNew(all []archive.RemoteID, r archive.RemoteID) []archive.RemoteID 
 	return append(all, r)
 }
 
-// Orphans returns the registrations that never got content, as far as is known: the store
-// says so of those that it refused.
+// Orphans returns the registrations that never got content, as far as is known. For uploads
+// that the store refused, only the store says so.
 func (e Entry) Orphans() []archive.RemoteID {
 	var none []archive.RemoteID
 	for i, r := range e.Registrations {
@@ -231,17 +231,16 @@ func (e Entry) Orphans() []archive.RemoteID {
 	return none
 }
 
-// IsAtRest reports whether nothing is left to do, for vaultd or for a person: the entry
-// moves to the archive of entries and is rewritten only by a human act, a
-// contradiction or an erasure.
+// IsAtRest reports whether nothing is left to do, for vaultd or for a person. The entry then
+// moves to the done bucket and is rewritten only by an operator, a contradiction or an erasure.
 func (e Entry) IsAtRest() bool {
 	// An entry with a due step must stay among the open ones: the due index and the start look there alone.
 	_, _, due := Due(e)
 	return e.State.IsFinal() && !due && !e.Hold && !e.NeedsReconcile && !e.NeedsPerson()
 }
 
-// NeedsReview reports whether a person should look whether the document is right: it bears the invoice number of
-// another one, or can hardly be of its date.
+// NeedsReview reports whether a person should check the document: it has the invoice number of another one, or a date
+// that is hardly possible.
 func (e Entry) NeedsReview() bool { return !e.SameNumber.IsZero() || e.StrangeDate }
 
 // IsCertainlyRejected reports whether the entry has ended without any content at the service.
@@ -249,20 +248,20 @@ func (e Entry) IsCertainlyRejected() bool {
 	return e.State == Rejected && !e.InDoubt && !e.Contradicted
 }
 
-// HasNothingAtService reports whether certainly nothing of the entry was ever taken by the
-// service: it is claimed or packed, and every POST of it was turned away.
+// HasNothingAtService reports whether the service certainly never accepted anything of the
+// entry: it is claimed or packed, and every POST of it was refused.
 func (e Entry) HasNothingAtService() bool {
 	return !e.NeedsReconcile && (e.State == Discovered || e.State == Packaged) && e.Posts == e.Answers && len(e.Registrations) == 0
 }
 
-// ItemsForPerson reports whether somebody should look at the entry: it was refused and
-// not corrected since, it cannot go on by itself, the service contradicts it or has
-// archived it twice, or its disposal was stopped halfway.
+// NeedsPerson reports whether a person must act: the entry was rejected and not corrected
+// since, it cannot go on by itself, the service contradicts it or has archived it twice, or
+// its disposal was stopped halfway.
 func (e Entry) NeedsPerson() bool {
 	return e.State == Quarantined || (e.State == Rejected || e.Contradicted || e.IsArchivedTwice()) && !e.Resolved || e.isHalfwayDisposed()
 }
 
-// isHalfwayDisposed reports whether something came up against a disposal that had begun.
+// isHalfwayDisposed reports whether a disposal had begun when a reason against it became known.
 func (e *Entry) isHalfwayDisposed() bool {
 	return e.Source == Disposing && (e.PossibleDouble || e.Contradicted)
 }

@@ -1,13 +1,13 @@
 package ledger
 
-// Verdict says what a freshly packed folder may do whose identity is already known.
+// Verdict says what happens to a freshly packed folder whose identity another entry has already.
 type Verdict uint8
 
 const (
-	Proceed  Verdict = iota // nothing stands in the way; it takes the identity over
+	Proceed  Verdict = iota // it takes the identity over and is registered
 	Same                    // the same invoice is archived: a duplicate
 	WaitFor                 // the same invoice is on its way or in doubt
-	Conflict                // the identity stands for something else, or for something closed in doubt
+	Conflict                // the identity belongs to another document, or to one that was closed in doubt
 )
 
 // CompareIdentity compares a packed folder, as its Sealed event and vault would have it,

@@ -35,7 +35,7 @@ func (ev ClaimedFolder) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
-// StillChanging says that the claimed folder differs from the last look.
+// StillChanging says that the claimed folder differs from the last scan.
 type StillChanging struct {
 	Fingerprint archive.Digest
 	NotBefore   time.Time
@@ -55,7 +55,7 @@ func (ev StillChanging) apply(e *Entry, _ archive.Instant) error {
 }
 
 // Postponed says that the step which is due could not be done now. It changes
-// no state; nothing is known that was not known before.
+// no state: nothing new is known about the document.
 type Postponed struct {
 	NotBefore time.Time
 	Cause     Cause
@@ -82,7 +82,7 @@ func (ev Postponed) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
-// WasSealed says that the ZIP exists, was read back, and that the request is frozen.
+// Sealed says that the ZIP exists, was read back, and that the request is frozen.
 // Its [Document] is committed with it.
 type Sealed struct {
 	ID            archive.ID
@@ -141,8 +141,8 @@ func (ev Resealed) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Refused is our own refusal: nothing was sent, and nothing will be. Of a suspect
-// entry that is not known, and a person must look.
+// Refused says that vaultd itself refuses the folder: nothing was sent, and nothing will be. Where
+// the entry needs to be reconciled, that is not certain, and it goes to quarantine.
 type Refused struct{ Cause Cause }
 
 // JournalName implements Event.
@@ -178,7 +178,7 @@ func (ev FoundDuplicate) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// SentToQuarantine says that the entry cannot go on and that content or a mix-up is possible.
+// SentToQuarantine says that the entry cannot go on by itself, and that content at the service or a mix-up is possible.
 type SentToQuarantine struct{ Cause Cause }
 
 // JournalName implements Event.

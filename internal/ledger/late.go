@@ -6,10 +6,10 @@ import (
 	"vaultd/internal/archive"
 )
 
-// A registration that was given up may succeed all the same: the service runs a failed
-// job again, or the store kept the bytes that it refused. Then the document is in the
-// archive twice, and only the service can tell. So it is asked about for a month, more
-// and more seldom. What it says in a list that was fetched anyway is heard too.
+// A registration that was given up may still succeed: the service runs a failed job again,
+// or the store kept bytes that it refused. Then the document is in the archive twice, and only
+// the service can tell. So late questions follow for a month, with growing pauses. Lists that
+// are fetched for other reasons are read for such news too.
 
 // lateQuestions are the times, counted from when a registration was given up, at which
 // the service is asked about it.
@@ -17,14 +17,14 @@ var lateQuestions = [...]time.Duration{
 	time.Hour, 6 * time.Hour, 24 * time.Hour, 3 * 24 * time.Hour, 10 * 24 * time.Hour, 30 * 24 * time.Hour,
 }
 
-// IsGivenUp reports whether nothing waits for the registration any more although bytes
-// were sent to it: the service failed it, or the store refused it.
+// IsGivenUp reports whether bytes were sent to the registration and no step waits for it any
+// more: the service failed it, or the store refused it.
 func (r Registration) IsGivenUp() bool { return r.Fate == Lapsed || r.Fate == Declined }
 
-// watchedRegistration returns the registration that answers for the i-th one, to which bytes were
-// sent and for which nothing waits any more: the last with its number, which was given
-// up too or never used. It is nil where nothing was sent, or where the number is asked
-// about for another reason or has succeeded.
+// watchedRegistration returns the registration whose answers are about the i-th one, where that
+// one was given up: the last registration with its number, which was given up too or never used.
+// It is nil where nothing was sent, where the number has succeeded, or where it is asked about
+// for another reason.
 func (e *Entry) watchedRegistration(i int) *Registration {
 	r := &e.Registrations[i]
 	if r.Fate == Unsent || r.Fate == Succeeded {
@@ -74,7 +74,7 @@ func (e *Entry) isWatched(r *Registration) bool {
 }
 
 // waitsForProgress reports whether the service is archiving an earlier registration, by its
-// last word: what becomes of that is asked first, and nothing is registered beside it.
+// last answer. Its end is asked about first, and nothing is registered beside it.
 func (e *Entry) waitsForProgress() bool {
 	if e.State != Packaged || e.PossibleDouble {
 		return false
@@ -87,9 +87,9 @@ func (e *Entry) waitsForProgress() bool {
 	return false
 }
 
-// asksAgain reports whether the service is asked once more about the package that it
-// failed, before the document is registered again: a job may run again by itself. It is
-// not asked where it said so again, or said it as often as proves it.
+// asksAgain reports whether the service is asked once more about the package that it failed,
+// before the document is registered again: the service may run the job again by itself. It is
+// not asked again where it repeated the failure, or repeated it as often as proves it.
 func (e *Entry) asksAgain() bool {
 	r := e.Current()
 	if e.State != Packaged || r == nil || r.Fate != Lapsed || r.EqualAnswers >= neededAnswers {
@@ -103,9 +103,9 @@ func (e *Entry) asksAgain() bool {
 // registered again, and how far two late questions are apart that are not answered.
 const longestSilence = 24 * time.Hour
 
-// recordSilence books that nothing was heard about what was given up, and returns before when it is not asked again: as long
-// as the question is overdue, at most a day. One that is still not answered when its month is over counts as answered,
-// and a failure is not asked about again after a day: else an archive that cannot tell would be asked for ever.
+// recordSilence records that a late question was not answered, and returns the earliest time of the next one. The pause is
+// as long as the question is overdue, at most a day. After a month without an answer the question counts as answered, and
+// after a day the question about a failure: else an archive that cannot answer would be asked for ever.
 func (e *Entry) recordSilence(now time.Time) (next time.Time) {
 	// The document must not wait for ever for an archive that does not answer: it is registered again, and a late success
 	// of the first package is still noticed by the later questions.
@@ -146,9 +146,8 @@ func (e Entry) DueQuestions(now time.Time) []archive.RemoteID {
 	return all
 }
 
-// IsNews reports whether the service's word about one of its registrations is news to
-// the entry although nothing waits for it: it has content that the entry does not count.
-// A number that is not listed any more is one of those.
+// IsNews reports whether a receipt tells of content that the entry does not count yet, although
+// no step waits for it. That includes numbers that the entry no longer lists.
 func (e Entry) IsNews(rc archive.Receipt) bool {
 	if rc.Status != archive.Successful && rc.Status != archive.InProgress || rc.Remote == e.ArchivedRemote {
 		return false
@@ -168,6 +167,6 @@ func (e *Entry) countSuccesses() int {
 	return len(all)
 }
 
-// IsArchivedTwice reports whether the service has archived the document under more than
-// one number: that is certain, not only possible.
+// IsArchivedTwice reports whether the service has certainly archived the document under more
+// than one number.
 func (e Entry) IsArchivedTwice() bool { return e.countSuccesses() > 1 }

@@ -63,7 +63,7 @@ func (ev Held) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Unheld lets the entry go on. What is unusual about it counts as looked at.
+// Unheld lets the entry go on. Where it needs a review, this counts as one.
 type Unheld struct{ By Operator }
 
 // JournalName implements Event.
@@ -78,10 +78,15 @@ func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// ClosedAt resolves a rejection, or what came up against an archived entry or its kept folder, or tells that
-// somebody has looked at an unusual one: the flag stays, and a disposal that was stopped halfway ends there, its rest kept for good. It
-// ends an entry of which certainly nothing left as rejected, on hold or not; or one in doubt as
-// rejected, flagged so for ever. A suspect one must be reconciled before.
+// Closed is an operator's decision that nobody needs to act any more:
+//
+//   - a rejection, or a contradiction about an archived entry or its kept folder, is resolved; the flags stay, and a
+//     disposal that was stopped halfway ends there, the rest of the folder kept for good
+//   - an archived entry that needs a review counts as reviewed
+//   - an entry of which nothing was ever at the service ends as rejected, on hold or not
+//   - an entry in doubt ends as rejected, flagged as in doubt for ever
+//
+// An entry that needs to be reconciled must be reconciled first.
 type Closed struct{ By Operator }
 
 // JournalName implements Event.
@@ -117,7 +122,7 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
-// checkMayClose says why e may not be closed; nil: it may.
+// checkMayClose returns why e may not be closed; nil: it may.
 func (e *Entry) checkMayClose() error {
 	switch e.State {
 	case Rejected:
@@ -147,10 +152,10 @@ func (e *Entry) checkMayClose() error {
 	return illegalBecause(NotInThatState)
 }
 
-// Released sends an entry in doubt to be registered again by decision; it is
-// flagged as possibly double. One that the service archived meanwhile is archived, and
-// one that it is working on by its last word is waited for. What has no folder here any
-// more cannot be sent again.
+// Released is an operator's decision to register an entry in doubt again; it is flagged as a
+// possible double. Where the service archived it meanwhile, the entry is archived instead; where
+// the service is working on it by its last answer, that is waited for. An entry whose folder is
+// not here any more cannot be sent again.
 type Released struct{ By Operator }
 
 // JournalName implements Event.
@@ -198,7 +203,7 @@ func (ev Released) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
-// Superseded says that a rejection was dropped again and is resolved by that.
+// Superseded says that the folder of a rejection was dropped again, which resolves the rejection.
 type Superseded struct{ By archive.Key }
 
 // JournalName implements Event.
@@ -212,8 +217,8 @@ func (ev Superseded) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Retried says that a person has the returned folder of a rejection taken again, as a
-// new entry, and that the rejection is resolved by that.
+// Retried says that an operator let vaultd take the returned folder of a rejection again, as a
+// new entry, which resolves the rejection.
 type Retried struct {
 	By Operator
 	As archive.Key // the new entry

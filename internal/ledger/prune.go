@@ -7,10 +7,10 @@ const (
 	maxLateListed = 32 // of them, beside those, that are still asked about
 )
 
-// pruneRegistrations takes the oldest registrations without content off the list, so that an entry
-// stays small however often it is registered. One that may hold content, that
-// succeeded, or that is current, always stays. Of one that is not listed any more the
-// service's word is still heard, from its list and its index.
+// pruneRegistrations removes the oldest registrations without content from the list, so that an
+// entry stays small however often it is registered. One that may hold content, that succeeded or
+// that is current always stays. News about a removed one still comes with the service's list and
+// its index.
 func (e *Entry) pruneRegistrations() {
 	// Each counter reaches zero when its share of the list is full; what is above zero goes, the oldest first.
 	idle, asked := -maxListed, -maxLateListed
@@ -45,8 +45,8 @@ func (e *Entry) pruneRegistrations() {
 	e.Registrations = kept
 }
 
-// isPrunable reports whether nothing hangs on the i-th registration any more. The last one
-// of a number speaks for those before it, and stays as long as one of them was sent.
+// isPrunable reports whether no decision needs the i-th registration any more. Answers about a
+// number are kept at its last registration, so that one stays as long as bytes were sent to any of them.
 func (e *Entry) isPrunable(i int) bool {
 	r := e.Registrations[i]
 	if i == len(e.Registrations)-1 || r.Fate != Unsent && !r.IsGivenUp() {

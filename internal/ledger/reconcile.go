@@ -6,11 +6,11 @@ import (
 	"vaultd/internal/archive"
 )
 
-// ReconcileRequired says that the ledger was put back from a copy, or that the folder was found
-// without an entry: what happened to it since is not known. Nothing of it is sent,
-// moved or removed until the service was asked. An address that the copy still holds
-// is gone, and what it was given for may hold content. What was heard of another one is
-// no evidence any more.
+// ReconcileRequired says that the ledger was restored from a copy, or that the folder was found
+// without an entry: what happened to the entry since is not known. Nothing of it is sent, moved
+// or removed until the service was asked. An address in the copy is thrown away, and its
+// registration counts as one that may hold content. Answers that were counted as evidence of
+// absence count no longer.
 type ReconcileRequired struct{}
 
 // JournalName implements Event.
@@ -39,10 +39,10 @@ func (ReconcileRequired) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
-// RegistrationFound says that the service knows a registration of this document that
-// the entry did not list. Of a suspect entry it may hold content, and the next words
-// about it decide. Of any other one it is the trace of a POST whose answer was lost:
-// nobody ever had an address for it.
+// RegistrationFound says that the service knows a registration of this document that the
+// entry does not list. Where the entry needs to be reconciled, the registration may hold
+// content, and the next answers about it decide. Else it comes from a POST whose answer was
+// lost: nobody ever had an address for it.
 type RegistrationFound struct {
 	Remote      archive.RemoteID
 	ID          archive.ID // the clientUUID that the service tells: of any generation of the entry
@@ -56,8 +56,8 @@ func (RegistrationFound) JournalName() string { return "registration-found" }
 // maxGeneration bounds how many successors of an identity are recognised.
 const maxGeneration = 32
 
-// GenerationOf returns which generation of the entry's identity id is. It knows some
-// that come after the entry's own: the lost part of a life may have reached them.
+// GenerationOf returns which generation of the entry's identity id is. It also knows later
+// generations than the entry has: the part of its life that the ledger lost may have used them.
 func (e Entry) GenerationOf(id archive.ID) (n uint8, ok bool) {
 	if e.FirstID.IsZero() {
 		return 0, false
@@ -120,8 +120,8 @@ func (e *Entry) listBeforeCurrent(r Registration) {
 	e.pruneRegistrations()
 }
 
-// Reconciled ends the suspicion: the service was asked in a way that would have shown
-// every registration made since.
+// Reconciled says that the service was asked in a way that shows every registration made since
+// the copy. The entry goes on by the usual steps.
 type Reconciled struct{}
 
 // JournalName implements Event.
@@ -136,9 +136,9 @@ func (Reconciled) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// SourceFound says where the source of a suspect entry lies: it was placed or
-// disposed of in the part of its life that the ledger lost. It stays there until a
-// person says otherwise.
+// SourceFound says where the source of an entry lies that needs to be reconciled: it was placed
+// or disposed of in the part of its life that the ledger lost. It stays there until a person
+// decides otherwise.
 type SourceFound struct {
 	Source Source // Kept, Moved or Gone where archived; Returned or Gone where rejected or a duplicate; any where quarantined
 	Dest   string // where; empty with Gone
@@ -168,8 +168,8 @@ func (ev SourceFound) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// Recovered opens an entry from evidence, where the ledger is gone: a receipt, the
-// archive's index or its list, or a folder that was returned. It is born suspect.
+// Recovered opens an entry from evidence where the ledger is lost: a receipt, the archive's index
+// or its list, or a folder that was returned. The entry needs to be reconciled.
 type Recovered struct {
 	Route          Route
 	Vault          archive.VaultID
@@ -227,7 +227,7 @@ func (ev Recovered) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
-// isComplete reports whether the evidence says what it must.
+// isComplete reports whether the evidence has all that its state needs.
 func (ev Recovered) isComplete() bool {
 	switch {
 	case !ev.Content.IsZero() && (ev.ID.IsZero() || ev.Package.IsZero()):

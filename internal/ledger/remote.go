@@ -6,8 +6,8 @@ import (
 	"vaultd/internal/archive"
 )
 
-// RegisterIntended is committed before a POST that names this entry leaves. It may
-// follow an intent whose outcome a crash has hidden: then that one stays unanswered.
+// RegisterIntended is committed before a POST with this entry is sent. It may follow an
+// earlier intent whose outcome was lost in a crash: that POST stays unanswered.
 type RegisterIntended struct{}
 
 // JournalName implements Event.
@@ -23,8 +23,8 @@ func (RegisterIntended) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// RegisterUnanswered says that the POST may have been taken and that no ticket came
-// of it: nobody holds an address, so certainly no content is there.
+// RegisterUnanswered says that the service may have accepted the POST, and that its ticket was
+// lost. Without a ticket nothing can be uploaded, so certainly no content is there.
 type RegisterUnanswered struct {
 	NotBefore time.Time
 	Cause     Cause
@@ -43,8 +43,8 @@ func (ev RegisterUnanswered) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// RegisterNotTaken says that the POST certainly registered nothing, by no fault of
-// the document: it never left, or was turned away at the door.
+// RegisterNotTaken says that the POST certainly registered nothing, and that the document is not
+// the reason: the POST never left, or the service refused the call as such.
 type RegisterNotTaken struct {
 	NotBefore time.Time
 	Cause     Cause
@@ -138,8 +138,8 @@ func (ev TicketReceived) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
-// AnswerMixedUp says that an answer bound this entry, or one like it, to a number that
-// belongs elsewhere. Nothing is ever uploaded on such an answer.
+// AnswerMixedUp says that the service's answer gave this entry a number or an address that
+// belongs to another one. Nothing is ever uploaded on such an answer.
 type AnswerMixedUp struct{ Cause Cause }
 
 // JournalName implements Event.
@@ -283,13 +283,13 @@ func (ev WindowClosed) apply(e *Entry, at archive.Instant) error {
 	return nil
 }
 
-// countWithoutEffect books the last attempt as without effect and reports whether all are.
+// countWithoutEffect counts the last upload attempt as one without effect, and reports whether all of them are.
 func (r *Registration) countWithoutEffect() bool {
 	r.WithoutEffect++
 	return r.WithoutEffect == r.UploadIntents
 }
 
-// closeTicket ends the current registration's time as an upload target.
+// closeTicket records when the current registration stopped being an upload target, and wipes its address.
 func (e *Entry) closeTicket(at time.Time) {
 	if r := e.Current(); r != nil && r.ClosedAt.IsZero() {
 		r.ClosedAt = at
@@ -297,8 +297,8 @@ func (e *Entry) closeTicket(at time.Time) {
 	}
 }
 
-// wipeTicket wipes what the ticket was good for: the secret, and the clock that its end was
-// reckoned by. When it was asked for stays.
+// wipeTicket removes the secret address, and the boot time that the window was measured by. The
+// wall time of the request stays.
 func (r *Registration) wipeTicket() {
 	r.Ticket.URL, r.Ticket.Headers = "", nil
 	r.Ticket.Sent = archive.Instant{Wall: r.Ticket.Sent.Wall}

@@ -9,10 +9,10 @@ import (
 // MaxPending is how many things of one drop folder a [Scan] names.
 const MaxPending = 1000
 
-// Scan is what vaultd last saw in one drop folder of the things that it has not taken. It is a light record: it replaces
-// the one before, no journal line tells of it, and a name is gone from the ledger once vaultd sees that the thing is gone from the
-// drop folder. What it keeps over a restart is since when each thing is there, and when vaultd last looked. Path, vault and limit
-// are those of the last configuration that had the drop: of a drop that was left out of it nobody else knows them.
+// Scan lists what the last scan of a drop folder found that vaultd has not taken. It is a light record: it replaces the one
+// before, no journal line tells of it, and a name leaves the ledger once the thing has left the drop folder. Over a restart
+// it keeps since when each thing is there, and when the last scan was. Path, vault and limit are those of the last
+// configuration that had the drop: after the drop is removed from the configuration, only this record has them.
 type Scan struct {
 	Drop        string
 	Path        string // of the drop folder; a drop of another name with the same path is the same one
@@ -52,8 +52,8 @@ func (s Scan) OverdueItems(now time.Time, limit time.Duration) (named []PendingI
 	return named, more
 }
 
-// IsOverdue reports whether what was first seen at since lies there for longer than limit. A time in the future tells that a
-// clock was set back meanwhile: nobody knows then how long it lies there, and it counts as overdue.
+// IsOverdue reports whether a thing that was first seen at since is there for longer than limit. A time in the future means
+// that a clock was set back: the real age is not known then, and the thing counts as overdue.
 func IsOverdue(since, now time.Time, limit time.Duration) bool {
 	age := now.Sub(since)
 	return age > limit || age < -clocksDiffer

@@ -85,8 +85,8 @@ func (ev Disposed) apply(e *Entry, _ archive.Instant) error {
 	return nil
 }
 
-// DisposalStopped says that the disposal found something it must not remove: the
-// source stays where it is, for a person to look at.
+// DisposalStopped says that the disposal found something that it must not remove. The source
+// stays where it is, and a person is told.
 type DisposalStopped struct{ Cause Cause }
 
 // JournalName implements Event.

@@ -17,14 +17,14 @@ type Event interface {
 	JournalName() string
 }
 
-// Transition is the one door: it returns the entry that ev makes of e at the given
-// instant. e itself is not changed. The error wraps ErrIllegal where the event may
-// not happen in this state, and holds an *IllegalError that says why where a person
-// would cause the event. What it answers is all there is: whoever wants to know whether
-// an act is allowed asks here and throws the entry away.
+// Transition returns the entry that ev makes of e at the given instant. e itself is not
+// changed, and no other function changes a state. The error wraps ErrIllegal where the
+// event is not allowed in this state. Where a person would cause the event, the error is
+// an *IllegalError with the reason. To learn whether an act is allowed, call Transition
+// and drop the entry that it returns.
 //
-// A new revision is one that the journal tells of. An event that only says when to
-// look again, for a reason that is known already, leaves the revision as it is.
+// Each new revision has a journal line. An event that only changes when the step is tried
+// again, for a reason that is known already, leaves the revision as it is.
 func Transition(e Entry, ev Event, at archive.Instant) (Entry, error) {
 	// The slice is copied because an event changes registrations in place: e must stay as it is stored.
 	next := e
@@ -39,8 +39,8 @@ func Transition(e Entry, ev Event, at archive.Instant) (Entry, error) {
 	return next, nil
 }
 
-// tellsNothingNew reports whether ev told nothing that was not known. A document is asked about
-// for hours; a journal line for each answer "still in progress" would prove nothing.
+// tellsNothingNew reports whether ev changed nothing that the journal tells. A document is asked
+// about for hours; a journal line for each answer "still in progress" would prove nothing.
 func tellsNothingNew(before, after Entry, ev Event) bool {
 	switch ev := ev.(type) {
 	case StillChanging:
@@ -77,8 +77,8 @@ var stepWords = []string{"none", "seal", "register", "upload", "ask", "place", "
 func (s Step) String() string { return wordOf(stepWords, int(s)) }
 
 // Due says which step e needs next and from when on; ok is false when nothing is
-// left to do without a person. Recovery is this function: after a restart the same
-// question is asked again, and an intent found standing leads to the same step.
+// left to do without a person. Recovery is this function: after a restart it is called
+// again, and an entry whose intent was committed gets the same step again.
 func Due(e Entry) (step Step, at time.Time, ok bool) {
 	switch {
 	case e.Hold:
@@ -108,8 +108,8 @@ func Due(e Entry) (step Step, at time.Time, ok bool) {
 	return dueAfterEnd(e)
 }
 
-// dueUnreconciled is Due for a suspect entry: it is sealed, so that the service can be
-// asked for its identity, and asked about. Nothing of it is sent, moved or removed.
+// dueUnreconciled is Due for an entry that needs to be reconciled: it is sealed, so that the
+// service can be asked for its identity, and then asked about. Nothing of it is sent, moved or removed.
 func dueUnreconciled(e Entry) (Step, time.Time, bool) {
 	switch {
 	case e.State == Discovered:
@@ -121,7 +121,7 @@ func dueUnreconciled(e Entry) (Step, time.Time, bool) {
 	return dueLate(e)
 }
 
-// dueLate is Due for an entry of which nothing is open but what was given up.
+// dueLate is Due for an entry that has no question left but those about registrations that were given up.
 func dueLate(e Entry) (Step, time.Time, bool) {
 	if at, ok := e.nextLateQuestion(); ok {
 		return Ask, laterOf(at, e.NotBefore), true
@@ -154,8 +154,8 @@ func dueAfterEnd(e Entry) (Step, time.Time, bool) {
 }
 
 // QueueOf names the queue in which the step that is due waits: a drop folder for what is
-// done on its disk, a vault for what is said to the service. A queue that stands still
-// delays no other one.
+// done on its disk, a vault for calls to the service. A queue that makes no progress delays
+// no other queue.
 func QueueOf(e Entry) string {
 	queue := "drop " + e.Drop
 	switch step, _, ok := Due(e); {
@@ -168,7 +168,7 @@ func QueueOf(e Entry) string {
 	return queue[:min(len(queue), 255)] // its length is one byte in the due index
 }
 
-// mayDispose reports whether nothing but time stands against a disposal.
+// mayDispose reports whether the source may be disposed of as soon as its grace is over.
 func (e *Entry) mayDispose() bool {
 	return !e.NeedsReconcile && e.State == Archived && e.ArchivedRemote != "" && !e.DisposeAt.IsZero() && !e.Hold && !e.PossibleDouble && !e.Contradicted
 }
