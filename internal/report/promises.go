@@ -23,14 +23,14 @@ var guarantees = []guarantee{
 		id: "I3", checked: true,
 		promise: "A source is moved away or deleted only after the service's own success is on disk, the receipt is written and the time of grace is over.",
 		how:     "The disposal is a step of its own which asks for all three; the answer to an upload never counts as success.",
-		tests:   []string{"internal/ledger TestTransition_EveryEventOfTheSource_I3", "internal/daemon TestBrake_I3_DamagedMemoryStopsEarlier", "internal/test/simulation TestSimulation"},
+		tests:   []string{"internal/ledger TestTransition_EveryEventOfTheSource_I3", "internal/operator TestDisposalLimit_I3_DamagedMemoryStopsEarlier", "internal/test/simulation TestSimulation"},
 	},
 	{
 		id: "I4", checked: true,
 		promise: "The bytes that were sent have the recorded length and SHA-256. A document that is downloaded again has the same, or the difference is said.",
 		how:     "The ZIP is read back after it was written. Its digest is taken again while it is sent, and the last bytes leave only where it is the recorded one; it stands in the journal with the upload. Its length and its checksum travel with it, and a repeated upload sends the identical bytes or nothing. Every vaultd reconcile compares the metadata that the archive's index gives with what was sent, field by field.",
 		limit:   "What a store makes of the bytes that it got is its own affair: documents are downloaded and compared only where a person asks (vaultd verify --archive), for that may cost money. The audit says how many were, and how many of them differ. Metadata that the index leaves out, or that is not in the ledger any more, is not compared.",
-		tests:   []string{"internal/packager TestReadBack_I4_FindsDamage", "internal/vaultapi TestUpload_I4_BytesLengthAndDigest", "internal/apicall TestPut_I4_OtherBytesNeverLeaveWhole", "internal/ingest TestUpload_I4_ADamagedPackageIsMadeAgain", "internal/test/readings TestReading_I4_APackageChangedOnTheDisk", "cmd/vaultd TestFetch_I4_RealInvoicesByteForByte", "internal/recovery TestReconcile_I4_MetadataInTheIndex", "cmd/vaultd TestReconcile_I4_NamesWhatTheIndexSaysOtherwise", "internal/daemon TestSample_I4_OldestUnverifiedFirst", "internal/report TestSummary_I4_DownloadedAndCompared"},
+		tests:   []string{"internal/packager TestReadBack_I4_FindsDamage", "internal/vaultapi TestUpload_I4_BytesLengthAndDigest", "internal/apicall TestPut_I4_OtherBytesNeverLeaveWhole", "internal/ingest TestUpload_I4_ADamagedPackageIsMadeAgain", "internal/test/readings TestReading_I4_APackageChangedOnTheDisk", "cmd/vaultd TestFetch_I4_RealInvoicesByteForByte", "internal/recovery TestReconcile_I4_MetadataInTheIndex", "cmd/vaultd TestReconcile_I4_NamesWhatTheIndexSaysOtherwise", "internal/operator TestSample_I4_OldestUnverifiedFirst", "internal/report TestSummary_I4_DownloadedAndCompared"},
 	},
 	{
 		id: "I5", checked: false,
@@ -188,7 +188,7 @@ var guarantees = []guarantee{
 		promise: "vaultd runs without privileges; its files are its own, and a secret that others can read is refused.",
 		how:     "The unit file takes away what is not needed; rights are looked at when a file is opened.",
 		limit:   "Root on the machine can read everything.",
-		tests:   []string{"cmd/vaultd TestUnit_I27_ExposureAtMost1_2", "cmd/vaultd TestReadSecret_I27_TooOpenIsRefused"},
+		tests:   []string{"cmd/vaultd TestUnit_I27_ExposureAtMost1_2", "internal/config TestReadSecret_I27_TooOpenIsRefused"},
 	},
 	{
 		id: "I28", checked: false,
@@ -201,7 +201,7 @@ var guarantees = []guarantee{
 		promise: "What a person decided stands in the journal, with who it was and a digest of the reason.",
 		how:     "The person is the one whom the operating system names. The reason's text lies beside, where it can be erased. A download, for which the provider may charge, is a line before the archive is asked, and one after it.",
 		limit:   "Root can act as anybody.",
-		tests:   []string{"internal/ledger/boltledger TestNote_I29_TextBesideTheJournal", "cmd/vaultd TestActs_I29_InsideAndBeside", "internal/daemon TestFetch_I29_ALineBeforeAndOneAfter", "internal/ledger/boltledger TestIntendFetch_I29_ManyAtOnceDoNotOverspend"},
+		tests:   []string{"internal/ledger/boltledger TestNote_I29_TextBesideTheJournal", "cmd/vaultd TestActs_I29_InsideAndBeside", "internal/operator TestFetch_I29_ALineBeforeAndOneAfter", "internal/ledger/boltledger TestIntendFetch_I29_ManyAtOnceDoNotOverspend"},
 	},
 	{
 		id: "I32", checked: false,
