@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/present"
 )
 
 // accounts puts named accounts into the small configuration, and a second drop with more keys under it.
@@ -75,7 +76,7 @@ func TestAccounts_EachVaultWithItsOwn(t *testing.T) {
 	p := s.begin()
 	waitFor(t, "ACME's invoice", func() bool {
 		st := s.status()
-		return st.Balance.States["archived"] == 1 && slices.ContainsFunc(st.Pauses, func(p PausedTarget) bool { return p.Route == "vault BETA" })
+		return st.Balance.States["archived"] == 1 && slices.ContainsFunc(st.Pauses, func(p present.PausedTarget) bool { return p.Route == "vault BETA" })
 	})
 	if st := s.status(); len(st.Pauses) != 1 {
 		t.Errorf("pauses %+v", st.Pauses)

@@ -87,7 +87,7 @@ type backedUp struct {
 
 func (a *app) tellBackup(b backedUp, found []ledger.Problem) error {
 	b.Whole, b.Problems = len(found) == 0, []string{}
-	for _, p := range found[:min(len(found), namedAtMost)] {
+	for _, p := range found[:min(len(found), present.NamedAtMost)] {
 		b.Problems = append(b.Problems, p.String())
 	}
 	if a.json {

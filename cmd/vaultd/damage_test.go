@@ -10,6 +10,7 @@ import (
 
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 // I15: damage that a command meets inside the daemon stops it at once, not at the next daily check; and status says so instead
@@ -33,7 +34,7 @@ func TestVerify_I15_DamageStopsTheDaemonAtOnce(t *testing.T) {
 				t.Errorf("exit %d, want %d:\n%s", code, want, out)
 			}
 			waitFor(t, "safe mode", func() bool {
-				var got StatusSummary
+				var got present.StatusSummary
 				out, code = s.vaultd("status", "--json")
 				return code == exitPerson && json.Unmarshal([]byte(out), &got) == nil && got.Safe != nil && got.Safe.Word == ledger.MarkDamaged
 			})

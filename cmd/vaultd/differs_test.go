@@ -9,6 +9,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/proof"
 )
 
@@ -24,14 +25,14 @@ func TestStatus_I17_I26_AKeptFolderThatDiffers(t *testing.T) {
 	s.tell("Kern 6", noon.Add(-4*time.Hour), nil, ledger.PlaceIntended{Dest: "_archived/2026-11/Kern 6"}, ledger.Placed{})
 	s.tell("Otto 19", noon.Add(-4*time.Hour), nil, ledger.PlaceIntended{Dest: "_archived/2026-11/Otto 19"}, ledger.Placed{},
 		ledger.DisposalStopped{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: what}})
-	named := func() (Need, bool) {
+	named := func() (present.Need, bool) {
 		st, err := s.collectStatus(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(st.Needs, func(n Need) bool { return n.What == "kept-differs" })
+		i := slices.IndexFunc(st.Needs, func(n present.Need) bool { return n.What == "kept-differs" })
 		if i < 0 {
-			return Need{}, false
+			return present.Need{}, false
 		}
 		return st.Needs[i], true
 	}

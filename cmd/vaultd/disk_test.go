@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/present"
 )
 
 // aparts are the tests that need file systems of their own.
@@ -141,7 +142,7 @@ func (s *site) onSmallState(options string) {
 }
 
 // status is what a running daemon says of itself.
-func (s *site) status() (st StatusSummary) {
+func (s *site) status() (st present.StatusSummary) {
 	s.t.Helper()
 	out, _ := s.vaultd("status", "--json")
 	if err := json.Unmarshal([]byte(out), &st); err != nil {

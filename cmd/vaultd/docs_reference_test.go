@@ -32,7 +32,7 @@ func TestDocsReference_FieldsAreThePrograms(t *testing.T) {
 	for name, want := range map[string][]string{
 		"list --json":   jsonFields("", reflect.TypeFor[present.ListRow]()),
 		"show --json":   jsonFields("", reflect.TypeFor[present.ShowJSON]()),
-		"status --json": jsonFields("", reflect.TypeFor[StatusSummary]()),
+		"status --json": jsonFields("", reflect.TypeFor[present.StatusSummary]()),
 		"audit --json":  audit,
 		"doctor --json": jsonFields("", reflect.TypeFor[diagnosis]()),
 	} {
@@ -276,13 +276,13 @@ func readPage(t *testing.T, path string) string {
 // docs/reference.md quotes how the text of a pause begins where the service asked to wait, as the program says it.
 func TestDocs_I26_PauseText(t *testing.T) {
 	p := ingest.Pause{Asked: noon.Add(time.Hour), Cause: ledger.Cause{Text: "429 Too Many Requests"}}
-	said := describePause(present.Clock{Now: noon, Location: time.UTC}, p)
+	said := present.DescribePause(present.Clock{Now: noon, Location: time.UTC}, p)
 	form := strings.NewReplacer("14:32", "TIME", "429 Too Many Requests", "…").Replace(said)
 	line := regexp.MustCompile(`(?m)^\| ` + "`" + `pauses\[\]\.text` + "`" + ` \|.*`).FindString(readPage(t, "../../docs/reference.md"))
 	if !strings.HasPrefix(form, "the service asks us to slow down until TIME") || !strings.Contains(line, "`"+form+"`") {
 		t.Errorf("docs/reference.md does not quote %q: %s", form, line)
 	}
-	if p.Asked = noon; describePause(present.Clock{Now: noon, Location: time.UTC}, p) != p.Cause.Text {
-		t.Errorf("after that time it says %q", describePause(present.Clock{Now: noon, Location: time.UTC}, p))
+	if p.Asked = noon; present.DescribePause(present.Clock{Now: noon, Location: time.UTC}, p) != p.Cause.Text {
+		t.Errorf("after that time it says %q", present.DescribePause(present.Clock{Now: noon, Location: time.UTC}, p))
 	}
 }

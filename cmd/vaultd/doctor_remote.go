@@ -69,12 +69,12 @@ func tryClock(met apicall.Inspection) tried {
 		off = -early
 	}
 	switch {
-	case off > clockTolerance:
+	case off > present.ClockTolerance:
 		return warn("clock", "", "this machine is "+present.FormatAge(off)+" behind the service", "set it: timedatectl set-ntp true")
-	case off < -clockTolerance:
+	case off < -present.ClockTolerance:
 		return warn("clock", "", "this machine is "+present.FormatAge(-off)+" ahead of the service", "set it: timedatectl set-ntp true")
 	}
-	return ok("clock", "", "it agrees with the service's to "+present.FormatAge(clockTolerance))
+	return ok("clock", "", "it agrees with the service's to "+present.FormatAge(present.ClockTolerance))
 }
 
 func accountWord(account string) string { return cmp.Or(account, "service.auth") }

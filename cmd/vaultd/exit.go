@@ -17,6 +17,7 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/statedir"
 )
 
@@ -118,7 +119,7 @@ func judge(err error) (code int, hint string) {
 		return exitConfig, `make the daemon's user a member of that group and start it again, or name another one as the drop's "group"; see docs/samba.md`
 	}
 	if f, ok := errors.AsType[*drop.ForeignError](err); ok && f.IsLaterEpoch() {
-		return exitConfig, takenOverWords(f.Epoch)
+		return exitConfig, present.AdviseOnTakeover(f.Epoch)
 	} else if ok {
 		return exitConfig, "this drop folder belongs to another ledger: check path and state_dir; " + clearAway
 	}
@@ -126,11 +127,6 @@ func judge(err error) (code int, hint string) {
 		return remoteCode(r), ingest.AdviceOn(r.Code)
 	}
 	return judgeLocal(err)
-}
-
-// takenOverWords says what to do with a vaultd whose ledger goes on elsewhere.
-func takenOverWords(epoch uint64) string {
-	return fmt.Sprintf("another vaultd has taken over this ledger's drop folders (epoch %d): leave this one stopped (docs/recovery.md)", epoch)
 }
 
 func remoteCode(r *apicall.Error) int {

@@ -64,14 +64,14 @@ func TestStatus_I21_ReadsWhatItNames(t *testing.T) {
 	l := h.current().d.Ledger()
 	v := view{Clock: present.Clock{Now: time.Now(), Location: time.UTC}, cfg: h.current().cfg, ledger: l}
 	count := func() {
-		tally := newEntryCounts(v)
-		for _, fn := range []func(*boltledger.Ledger) error{tally.countAttention, tally.nameLatest, tally.countOpen, tally.findLastSuccess} {
+		counts := newEntryCounts(v)
+		for _, fn := range []func(*boltledger.Ledger) error{counts.countAttention, counts.nameLatest, counts.countOpen, counts.findLastSuccess} {
 			if err := fn(l); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if d := tally.drops["acme"]; len(tally.rejected.names) != min(namedAtMost, tally.rejected.count) || d.open != tally.byVault["V-1"] || d.open != 9*tally.rejected.count {
-			t.Errorf("%+v %+v %v", tally.rejected, d, tally.byVault)
+		if d := counts.drops["acme"]; len(counts.Rejected.Names) != min(present.NamedAtMost, counts.Rejected.Count) || d.open != counts.byVault["V-1"] || d.open != 9*counts.Rejected.Count {
+			t.Errorf("%+v %+v %v", counts.Rejected, d, counts.byVault)
 		}
 	}
 	pile(t, l, 60)

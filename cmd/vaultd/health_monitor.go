@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,11 +13,10 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/ingest"
+	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
-	"vaultd/internal/watch"
 	"vaultd/internal/web"
 )
 
@@ -28,7 +26,6 @@ const (
 	probePatience   = 2 * time.Second  // for one read of the ledger
 	probeLimit      = 30 * time.Second // without one the ledger counts as dead
 	factsLimit      = 30 * time.Second // after which old facts are themselves a fault
-	pausePatience   = 30 * time.Second // of a pause before it makes vaultd unfit: most end by themselves
 )
 
 // healthMonitor watches how the daemon stands, and tells it: to the service manager, to the pages, and
@@ -44,10 +41,10 @@ type healthMonitor struct {
 	lastStatusLine string         // the last status line; used in run alone
 }
 
-// healthFacts is what one look found.
+// healthFacts is what was gathered at one moment.
 type healthFacts struct {
 	web.Facts
-	bills []Bill // of this year, as status shows them
+	status present.StatusSummary
 }
 
 func newHealthMonitor(h *host) *healthMonitor {
@@ -94,7 +91,7 @@ func (p *healthMonitor) beat(ctx context.Context, watchdog bool) {
 	if watchdog && !dead {
 		p.h.notify.alive()
 	}
-	p.warnOfBills(f.bills)
+	p.warnOfBills(f.status.Billing)
 	if line := p.h.statusLine(f); line != p.lastStatusLine {
 		p.lastStatusLine = line
 		p.h.notify.status(line)
@@ -102,7 +99,7 @@ func (p *healthMonitor) beat(ctx context.Context, watchdog bool) {
 }
 
 // warnOfBills logs each step that an average has come nearer to its limit, once.
-func (p *healthMonitor) warnOfBills(bills []Bill) {
+func (p *healthMonitor) warnOfBills(bills []present.Bill) {
 	for _, b := range bills {
 		id := strconv.Itoa(b.Year) + " " + b.Vault
 		if b.Level <= p.warnedLevel[id] {
@@ -183,120 +180,68 @@ func (p *healthMonitor) probeLedger() error {
 // gatherFacts asks the ledger and the daemon. Nothing is counted here that a restart would forget.
 func (p *healthMonitor) gatherFacts() healthFacts {
 	now := p.h.current()
-	l, cfg := now.d.Ledger(), now.cfg
-	info, head := l.Info(), l.Head()
-	g := healthFacts{Facts: web.Facts{
-		At: time.Now(), Version: buildVersion(), Go: runtime.Version(), Environment: info.Environment,
-		Balance: l.Balance(), SpoolMax: cfg.Spool.Max, StateFree: diskFree(cfg.StateDir), LedgerSize: fileSize(filepath.Join(cfg.StateDir, "ledger.db")),
-		Lines: head.N, Syncs: l.SyncCount(),
+	l, cfg, state := now.d.Ledger(), now.cfg, now.d.State()
+	v := view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg, ledger: l, state: func() daemon.State { return state }}
+	s, err := v.collectHealth()
+	head := l.Head()
+	lastSuccess, failed := p.lastSuccess.find(l, v, head.N)
+	if err = errors.Join(err, failed); err != nil {
+		s.Damage = err.Error()
+	}
+	if now.isReopening() { // drop folders are closed for a moment, which is no fault
+		for i := range s.Drops {
+			s.Drops[i].IsPaused = false
+		}
+	} else {
+		for _, stall := range now.d.Progress().Stalls {
+			if stall.Drop {
+				s.StalledDrops = append(s.StalledDrops, stall.What+" has not been looked through for "+present.FormatAge(v.Now.Sub(stall.Since)))
+			}
+		}
+	}
+	g := healthFacts{status: s, Facts: web.Facts{
+		At: v.Now, Version: s.Version, Go: runtime.Version(), Environment: l.Info().Environment,
+		Balance: l.Balance(), LastSuccess: lastSuccess, SpoolUsed: state.Spool.Used, SpoolMax: s.Disk.SpoolMax, StateFree: s.Disk.LedgerFree,
+		LedgerSize: fileSize(filepath.Join(cfg.StateDir, "ledger.db")), Lines: head.N, Syncs: l.SyncCount(),
+		SafeMode: s.Safe != nil, Unfit: s.UnfitReasons(v.Clock),
 	}}
 	g.Commits, g.Changes = l.CommitCounts()
 	g.FileSyncs, g.DirectorySyncs = p.h.a.syncs.FileAndDirSyncs()
 	g.Reloaded, g.ReloadGood = p.h.reloaded()
-	v := view{Clock: present.Clock{Now: g.At, Location: cfg.Location}, cfg: cfg, ledger: l}
-	t := newEntryCounts(v)
-	err := t.countAttention(l)
-	if err == nil {
-		g.LastSuccess, err = p.lastSuccess.find(l, t, head.N)
+	g.addStatus(state)
+	return g
+}
+
+// addStatus turns the summary into the numbers of the metrics.
+func (g *healthFacts) addStatus(state daemon.State) {
+	s := g.status
+	if s.Open.Oldest != nil {
+		g.OldestOpen = *s.Open.Oldest
 	}
-	g.OldestOpen = t.oldest
-	g.NeedsPerson = map[string]int{"rejected": t.rejected.count, "quarantined": t.quarantined.count, "undecided": t.undecided.count, "unreadable": t.unreadable.count,
-		"contradicted": t.contradicted.count, "archived-twice": t.archivedTwice.count, "kept-differs": t.keptDiffers.count, "overdue": t.overdue.count,
-		"same-number": t.sameNumber.count, "strange-date": t.strangeDate.count}
-	for _, d := range now.d.State().Drops {
+	if k := s.Check; k != nil {
+		g.Checked, g.CheckFindings = k.At, len(k.Ledger)+len(k.Files)
+	}
+	g.NeedsPerson = s.Attention.ByName()
+	for _, d := range state.Drops {
 		named, more := d.Scan.ItemsForPerson(g.At, d.RemindAfter)
 		g.NeedsPerson["not-taken"] += len(named) + int(more)
 	}
-	if err == nil {
-		g.bills, err = billsOfThisYear(v)
+	for _, p := range s.Pauses {
+		g.Pauses = append(g.Pauses, web.Pause{Route: p.Route, Code: p.Code, Since: p.Since})
 	}
-	for _, b := range g.bills {
+	for _, d := range s.Drops {
+		g.Drops = append(g.Drops, web.Drop{Name: d.Name, Paused: d.IsPaused, Listed: d.Listed, Free: d.Free})
+	}
+	for _, n := range s.NotTaken {
+		g.NotTaken = append(g.NotTaken, web.NotTaken{Drop: n.Drop, Reason: n.Reason, Count: n.Count})
+	}
+	for _, b := range s.Billing {
 		if b.Percent == "" { // no size is known
 			continue
 		}
 		percent, _ := strconv.ParseFloat(b.Percent, 64) // billing writes decimals
 		g.Bills = append(g.Bills, web.Bill{Vault: b.Vault, Used: percent / 100})
 	}
-	g.addLiveState(now)
-	g.addUnfitReasons(t, cfg.Status.AlertAfter, err)
-	return g
-}
-
-// addLiveState adds what only a running daemon knows.
-func (g *healthFacts) addLiveState(now generation) {
-	s := now.d.State()
-	g.addSafety(now.d.Ledger(), s.Check)
-	g.SpoolUsed = s.Spool.Used
-	if s.Taken > 0 {
-		g.Unfit = append(g.Unfit, takenOverWords(s.Taken))
-	}
-	switch {
-	case s.Spool.Stands:
-		g.Unfit = append(g.Unfit, "the disk of state_dir is full: nothing is taken, sent or asked")
-	case !s.Spool.Full.IsZero():
-		g.Unfit = append(g.Unfit, "the disk of state_dir has less than min_free: nothing new is taken")
-	}
-	for _, r := range s.Pauses {
-		g.Pauses = append(g.Pauses, web.Pause{Route: r.Target.String(), Code: r.Cause.Code, Since: r.Since})
-	}
-	for _, d := range s.Drops {
-		g.Drops = append(g.Drops, web.Drop{Name: d.Name, Paused: !now.isReopening() && (d.Paused != "" || d.Watch.Paused != nil), Listed: d.Watch.LastRescan, Free: d.Free})
-		for _, n := range d.Watch.NotTaken {
-			g.NotTaken = append(g.NotTaken, web.NotTaken{Drop: d.Name, Reason: string(n.Reason), Count: n.Count})
-		}
-	}
-	for _, stall := range now.d.Progress().Stalls {
-		if stall.Drop && !now.isReopening() {
-			g.Unfit = append(g.Unfit, stall.What+" has not been looked through for "+present.FormatAge(g.At.Sub(stall.Since)))
-		}
-	}
-}
-
-// addUnfitReasons says what keeps folders from being archived.
-func (g *healthFacts) addUnfitReasons(t *entryCounts, alertAfter time.Duration, err error) {
-	add := func(format string, a ...any) { g.Unfit = append(g.Unfit, fmt.Sprintf(format, a...)) }
-	if err != nil {
-		add("the ledger cannot be read: %v", err)
-	}
-	if !g.Balance.IsBalanced() {
-		add("the balance does not agree")
-	}
-	for _, r := range g.Pauses {
-		target, _ := ingest.ParseTarget(r.Route) // these are the words of a target
-		person := ingest.Pause{Target: target, Cause: ledger.Cause{Code: r.Code}}.NeedsPerson()
-		if person || g.At.Sub(r.Since) >= pausePatience {
-			add("%s paused since %s (%s)", r.Route, t.Brief(r.Since), r.Code)
-		}
-	}
-	for _, d := range g.Drops {
-		if d.Paused {
-			add("drop %s paused", d.Name)
-		}
-	}
-	for _, n := range g.NotTaken {
-		switch watch.Reason(n.Reason) {
-		case watch.NoRight, watch.ReadOnly, watch.OtherDevice, watch.NoRoom, watch.Failed:
-			add("drop %s: %d not taken (%s)", n.Drop, n.Count, n.Reason)
-		}
-	}
-	if n := t.overdue.count; n > 0 {
-		add("%s open for longer than %s", present.FormatCount(n, "folder", "folders"), present.FormatAge(alertAfter))
-	}
-	if n := t.contradicted.count; n > 0 {
-		add("%s contradicted by the archive", present.FormatCount(n, "folder", "folders"))
-	}
-}
-
-// billsOfThisYear are the bills of this year.
-func billsOfThisYear(v view) ([]Bill, error) {
-	all, err := calculateBills(v.ledger, v.cfg, v.Now)
-	var lines []Bill
-	for _, b := range all {
-		if b.Year == v.Now.In(v.Location).Year() {
-			lines = append(lines, NewBill(b))
-		}
-	}
-	return lines, err
 }
 
 func fileSize(path string) int64 {
@@ -316,10 +261,11 @@ type lastSuccess struct {
 }
 
 // find looks at the lines up to head.
-func (s *lastSuccess) find(l *boltledger.Ledger, t *entryCounts, head uint64) (time.Time, error) {
+func (s *lastSuccess) find(l *boltledger.Ledger, v view, head uint64) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.upTo == 0 {
+		t := newEntryCounts(v)
 		if err := t.findLastSuccess(l); err != nil {
 			return s.at, err
 		}

@@ -15,7 +15,6 @@ import (
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
-	"vaultd/internal/web"
 )
 
 // resting makes a host around a daemon that was opened and never runs.
@@ -84,7 +83,7 @@ func TestHealthMonitor_WarnsOncePerStep(t *testing.T) {
 	var log bytes.Buffer
 	p := newHealthMonitor(&host{log: slog.New(slog.NewTextHandler(&log, nil))})
 	for _, level := range []int{0, 0, 80, 80, 90, 80, 90, 100, 100} {
-		p.warnOfBills([]Bill{{Year: 2026, Vault: "V", Level: level}, {Year: 2026, Level: 0}})
+		p.warnOfBills([]present.Bill{{Year: 2026, Vault: "V", Level: level}, {Year: 2026, Level: 0}})
 	}
 	if n := strings.Count(log.String(), "\n"); n != 3 || strings.Count(log.String(), "used up") != 1 {
 		t.Errorf("%d lines:\n%s", n, log.String())
@@ -122,39 +121,4 @@ func TestFlight_I21_HangsAlone(t *testing.T) {
 			t.Error(n, begun)
 		}
 	})
-}
-
-// I26: a pause, a drop folder that is away, an old folder, a contradiction and a balance that does not agree are told within a
-// minute; what ends by itself in a moment is not.
-func TestFacts_I26_WhatIsUnfit(t *testing.T) {
-	now := time.Date(2026, 11, 20, 14, 32, 0, 0, time.UTC)
-	fresh := func() *healthFacts { g := &healthFacts{}; g.At = now; return g }
-	for name, row := range map[string]struct {
-		spoil func(*healthFacts, *entryCounts)
-		want  string
-	}{
-		"Calm": {func(*healthFacts, *entryCounts) {}, ""},
-		"PauseBegins": {func(g *healthFacts, _ *entryCounts) {
-			g.Pauses = []web.Pause{{Route: "vault ACME", Since: now.Add(-29 * time.Second)}}
-		}, ""},
-		"PauseLasts": {func(g *healthFacts, _ *entryCounts) {
-			g.Pauses = []web.Pause{{Route: "vault ACME", Code: "http-403", Since: now.Add(-time.Minute)}}
-		}, "vault ACME paused since 14:31 (http-403)"},
-		"CredentialsRefused": {func(g *healthFacts, _ *entryCounts) {
-			g.Pauses = []web.Pause{{Route: "vault ACME", Code: "http-401", Since: now}}
-		}, "vault ACME paused since 14:32 (http-401)"},
-		"DropAway":     {func(g *healthFacts, _ *entryCounts) { g.Drops = []web.Drop{{Name: "acme-in", Paused: true}} }, "drop acme-in paused"},
-		"Overdue":      {func(_ *healthFacts, t *entryCounts) { t.overdue.count = 2 }, "2 folders open for longer than 48 h"},
-		"Contradicted": {func(_ *healthFacts, t *entryCounts) { t.contradicted.count = 1 }, "1 folder contradicted by the archive"},
-		"Disagreement": {func(g *healthFacts, _ *entryCounts) { g.Balance.Seen = 1 }, "the balance does not agree"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g, count := fresh(), &entryCounts{Clock: present.Clock{Now: now, Location: time.UTC}}
-			row.spoil(g, count)
-			g.addUnfitReasons(count, 48*time.Hour, nil)
-			if got := strings.Join(g.Unfit, "; "); got != row.want {
-				t.Errorf("%q, want %q", got, row.want)
-			}
-		})
-	}
 }

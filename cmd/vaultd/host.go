@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -223,34 +222,21 @@ func (h *host) statusLine(f healthFacts) string {
 	}
 	parts = append(parts, f.Dead...)
 	parts = append(parts, f.Unfit...)
-	parts = append(parts, f.counts())
+	parts = append(parts, f.describeCounts())
 	if !f.LastSuccess.IsZero() {
 		parts = append(parts, "last archived "+c.Brief(f.LastSuccess))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// counts says in a few words what is on its way and what needs a person.
-func (g healthFacts) counts() string {
-	var parts []string
-	for _, k := range openKinds {
-		var n uint64
-		for _, s := range k.states {
-			n += g.Balance.States[s]
-		}
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.Replace(k.words, "being sent", "uploading", 1)))
-		}
-	}
-	if len(parts) == 0 {
-		parts = append(parts, "nothing on its way")
-	}
-	need := 0
+// describeCounts says in a few words what is on its way and what needs a person.
+func (g healthFacts) describeCounts() string {
+	text, needs := g.status.Balance.DescribeOpen(), 0
 	for _, n := range g.NeedsPerson {
-		need += n
+		needs += n
 	}
-	if need > 0 {
-		parts = append(parts, present.FormatCount(need, "needs", "need")+" attention")
+	if needs > 0 {
+		text += ", " + present.FormatCount(needs, "needs", "need") + " attention"
 	}
-	return strings.Join(parts, ", ")
+	return text
 }

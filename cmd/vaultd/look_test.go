@@ -241,7 +241,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 		}
 	}
 	out, _, code = say(t, true, func(a *app) error { return a.status(t.Context(), s.view) })
-	var got StatusSummary
+	var got present.StatusSummary
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitPerson || len(got.Needs) != 5 || got.Open.Total != 1 || !got.Running {
 		t.Errorf("%v, exit %d\n%s", err, code, out)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/present"
 )
 
 // line is the network between vaultd and the service, which can be out of order in many ways.
@@ -181,7 +182,7 @@ func TestNetwork_I24_LineOutOfOrder(t *testing.T) {
 		total += 2
 		if row.words != "" {
 			waitFor(t, row.name+" to be told", func() bool {
-				return slices.ContainsFunc(s.status().Pauses, func(p PausedTarget) bool { return strings.Contains(p.Text, row.words) })
+				return slices.ContainsFunc(s.status().Pauses, func(p present.PausedTarget) bool { return strings.Contains(p.Text, row.words) })
 			})
 			if row.name == "Refused" {
 				l.listen()

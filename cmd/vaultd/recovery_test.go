@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"vaultd/internal/emulator"
+	"vaultd/internal/present"
 )
 
 // archivedAt counts how often each document is archived at the service, by clientUUID.
@@ -87,7 +88,7 @@ func (s *site) calm(seen int) {
 		}
 	}()
 	waitFor(s.t, fmt.Sprintf("%d entries to end", seen), func() bool {
-		var got StatusSummary
+		var got present.StatusSummary
 		last, _ = s.vaultd("status", "--json")
 		return json.Unmarshal([]byte(last), &got) == nil && got.Balance.Seen == uint64(seen) && got.Balance.Open == 0 && got.Balance.Agrees
 	})

@@ -107,8 +107,8 @@ func (a *app) once(ctx context.Context, d *daemon.Daemon, cfg config.Config, wai
 	}
 	for _, p := range state.Pauses {
 		needs = true
-		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Target.String(), c.Exact(p.Since), describePause(c, p))
-		fmt.Fprintf(a.stdout, "  %s\n", sanitize.Text(adviseOnPause(p, state.Advice)+describeNextTry(c, present.TimeOrNil(p.Next))))
+		fmt.Fprintf(a.stdout, "paused: %s since %s: %s\n", p.Target.String(), c.Exact(p.Since), present.DescribePause(c, p))
+		fmt.Fprintf(a.stdout, "  %s\n", sanitize.Text(present.AdviseOnPause(p, state.Advice)+present.DescribeNextTry(c, present.TimeOrNil(p.Next))))
 	}
 	for _, dr := range state.Drops {
 		if dr.Paused != "" {

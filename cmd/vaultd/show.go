@@ -54,7 +54,7 @@ func (a *app) show(ctx context.Context, v view, x string) error {
 func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	es, err := v.named(ctx, x)
 	es = latest(es)
-	var pending []NotTakenItem
+	var pending []present.NotTakenItem
 	if err == nil && len(es) == 0 {
 		pending, err = v.findNotTaken(func(name string) bool { return name == x })
 	}

@@ -1,13 +1,6 @@
 package main
 
-import (
-	"time"
-
-	"vaultd/internal/ledger"
-)
-
-// clockTolerance is how far a clock may be off before somebody should set it.
-const clockTolerance = time.Minute
+import "vaultd/internal/ledger"
 
 // compareClock notes how far this machine's clock is from the service's. An answer's Date has a
 // resolution of a second, and comes after the moment it is compared with.

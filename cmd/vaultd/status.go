@@ -67,7 +67,7 @@ func (a *app) status(ctx context.Context, v view) error {
 	if a.json {
 		err = writeJSON(a.stdout, s)
 	} else {
-		err = s.writeText(a.stdout, v.Clock)
+		err = s.WriteText(a.stdout, v.Clock)
 	}
 	if err == nil && len(s.Needs) > 0 {
 		err = quiet(exitPerson)
@@ -75,211 +75,81 @@ func (a *app) status(ctx context.Context, v view) error {
 	return err
 }
 
-// StatusSummary is what "status" shows, and the object of "status --json". Sizes are bytes; -1 is unknown.
-type StatusSummary struct {
-	Version     string         `json:"version"`
-	Host        string         `json:"host"`
-	Environment string         `json:"environment"`
-	Service     string         `json:"service"` // its host
-	At          time.Time      `json:"at"`
-	Running     bool           `json:"running"` // a daemon works
-	Since       *time.Time     `json:"since"`
-	LastSuccess *time.Time     `json:"lastSuccess"`
-	Safe        *SafeMode      `json:"safeMode"` // null: it is not in safe mode
-	Needs       []Need         `json:"needs"`
-	Pauses      []PausedTarget `json:"pauses"`
-	Balance     Balance        `json:"balance"`
-	NotTaken    []NotTaken     `json:"notTaken"` // as vaultd saw it last
-	Open        OpenCounts     `json:"open"`
-	Drops       []DropStatus   `json:"drops"`
-	Disk        DiskStatus     `json:"disk"`
-	ClockAhead  *float64       `json:"clockAhead"`  // seconds that this clock was ahead of the service's at the newest registration
-	Billing     []Bill         `json:"billing"`     // of this calendar year
-	Downloads   DownloadCounts `json:"downloads"`   // of archived documents, for which the provider may charge
-	ReloadFault string         `json:"reloadFault"` // why a running daemon goes on with an older configuration
-	Check       *LedgerCheck   `json:"check"`       // of the whole ledger; null: none ended since vaultd was started
-	Advice      []string       `json:"advice"`      // which vaults the archive does not list; known to a running daemon only
-
-	LastScan     time.Time `json:"-"` // the earliest of the last looks into the drops; zero: none was looked into
-	longNotTaken []Need    // what was not taken for too long
-
-	TakenOverEpoch uint64 `json:"-"` // epoch of the vaultd that has taken over the drop folders; zero: none has
-	Damage         string `json:"-"` // what was met of it while the ledger was read; what is shown is not all then
-}
-
-// DownloadCounts is how many downloads were asked for in a month, and how many it may have.
-type DownloadCounts struct {
-	Month   uint64 `json:"thisMonth"` // one that was never answered counts
-	Allowed uint64 `json:"allowed"`   // billing.downloads_per_month
-}
-
-// SafeMode says why nothing is taken, sent, moved or removed.
-type SafeMode struct {
-	Word  string     `json:"word"`
-	Since time.Time  `json:"since"`
-	From  *time.Time `json:"knownUntil"` // what was done after it is not known; null: nothing is sure
-	Text  string     `json:"text"`
-}
-
-// LedgerCheck is what the last full check in the background found.
-type LedgerCheck struct {
-	At     time.Time `json:"at"`
-	OK     bool      `json:"ok"`
-	Ledger []string  `json:"ledger"` // what is wrong with it
-	Files  []string  `json:"files"`  // packages and receipts that are not what the ledger says
-	Unread []string  `json:"unread"` // receipts that could not be read: nothing is known of them
-	Failed string    `json:"failed"` // why it could not be made
-}
-
-// Need is one kind of thing that a person must see to.
-type Need struct {
-	When  string   `json:"when"` // now or soon
-	What  string   `json:"what"` // a stable word
-	Count int      `json:"count"`
-	Text  string   `json:"text"`
-	Do    string   `json:"do"`
-	Names []string `json:"names"` // the newest few
-}
-
-type PausedTarget struct {
-	Route string     `json:"route"`
-	Since time.Time  `json:"since"`
-	Next  *time.Time `json:"next"` // null: not before a person acts
-	Code  string     `json:"code"`
-	Text  string     `json:"text"`
-	Do    string     `json:"do"`
-	Wait  int        `json:"waiting"` // documents behind it
-
-	NeedsPerson bool `json:"-"` // no waiting ends it
-}
-
-type Balance struct {
-	Seen   uint64            `json:"seen"`
-	States map[string]uint64 `json:"states"`
-	Open   uint64            `json:"open"`
-	Agrees bool              `json:"agrees"`
-	Text   string            `json:"text"`
-}
-
-type NotTaken struct {
-	Drop   string   `json:"drop"`
-	Reason string   `json:"reason"`
-	Count  int      `json:"count"`
-	Names  []string `json:"names"` // the longest waiting
-}
-
-type OpenCounts struct {
-	Total   int            `json:"total"`
-	States  map[string]int `json:"states"`
-	Oldest  *time.Time     `json:"oldest"`
-	Limit   float64        `json:"limitSeconds"` // after it a person is told
-	Overdue int            `json:"overdue"`
-}
-
-type DropStatus struct {
-	Name   string     `json:"name"`
-	Vault  string     `json:"vault"`
-	Mode   string     `json:"mode"`
-	Why    string     `json:"modeReason"`
-	Paused string     `json:"paused"`
-	Free   int64      `json:"free"`
-	Today  int        `json:"archivedToday"`
-	Open   int        `json:"open"`
-	Oldest *time.Time `json:"oldest"`
-	Looked *time.Time `json:"lookedAt"` // when vaultd last read the whole drop folder; null: never
-
-	Do string `json:"-"` // about the pause, where more is known than that it must be mended
-}
-
-type DiskStatus struct {
-	LedgerFree int64 `json:"ledgerFree"`
-	SpoolUsed  int64 `json:"spoolUsed"`
-	SpoolMax   int64 `json:"spoolMax"`
-	MinFree    int64 `json:"minFree"`
-	Reserve    int64 `json:"reserve"`       // set aside for the ledger; known to a running daemon only
-	Wanted     int64 `json:"reserveWanted"` // what should be
-
-	NothingNew  bool `json:"-"` // nothing new is taken
-	StandsStill bool `json:"-"` // nothing is begun at all
-}
-
-type Bill struct {
-	Year         int    `json:"year"`
-	Vault        string `json:"vault"` // empty: all vaults of the customer
-	Documents    uint64 `json:"documents"`
-	Unsized      uint64 `json:"unsized"` // of them: their size is not known, and they are left out of what follows
-	AverageMB    string `json:"averageMB"`
-	Percent      string `json:"percent"` // of what is included
-	Level        int    `json:"level"`   // 0, 80, 90 or 100
-	Headroom     uint64 `json:"headroom"`
-	Transactions string `json:"transactions"` // beyond what is included
-	Money        string `json:"money"`
-	Currency     string `json:"currency"`
-
-	Forecast *billing.Forecast `json:"forecast"` // to 31 December; null: too early to say
-}
-
-// collectStatus gathers everything.
-func (v view) collectStatus(ctx context.Context) (StatusSummary, error) {
+// newSummary gives what is known without counting.
+func (v view) newSummary() present.StatusSummary {
 	c := v.cfg
-	s := StatusSummary{
+	s := present.StatusSummary{
 		Version: buildVersion(), Environment: c.Service.Environment, At: v.Now.UTC().Truncate(time.Second), Running: v.state != nil,
-		Needs: []Need{}, Pauses: []PausedTarget{}, NotTaken: []NotTaken{}, Advice: []string{}, Service: c.Service.BaseURL,
-		ReloadFault: v.reloadFault,
+		Needs: []present.Need{}, Pauses: []present.PausedTarget{}, NotTaken: []present.NotTaken{}, Advice: []string{}, Service: c.Service.BaseURL,
+		ReloadFault: v.reloadFault, Balance: present.NewBalance(v.ledger.Balance()),
+		Disk: present.DiskStatus{LedgerFree: diskFree(c.StateDir), SpoolMax: c.Spool.Max, MinFree: c.Spool.MinFree},
 	}
 	s.Host, _ = os.Hostname() // for people only
 	if u, err := url.Parse(c.Service.BaseURL); err == nil {
 		s.Service = u.Host
 	}
 	if safe, is := v.ledger.SafeMode(); is {
-		s.Safe = &SafeMode{safe.Mark, safe.Since.UTC(), present.TimeOrNil(safe.KnownUntil), daemon.SafeWords(safe)}
+		s.Safe = &present.SafeMode{Word: safe.Mark, Since: safe.Since.UTC(), From: present.TimeOrNil(safe.KnownUntil), Text: daemon.SafeWords(safe)}
 	}
+	return s
+}
+
+// collectHealth gathers what the health pages and the metrics show. It costs the same with ten entries and with a million,
+// and it touches no drop folder.
+func (v view) collectHealth() (s present.StatusSummary, err error) {
+	s = v.newSummary()
 	t := newEntryCounts(v)
-	for _, count := range []func(*boltledger.Ledger) error{t.countAttention, t.nameLatest, t.countOpen, t.findLastSuccess, func(l *boltledger.Ledger) error { return t.readRecentJournal(ctx, l) }} {
-		if err := s.noteDamage(count(v.ledger)); err != nil {
-			return s, err
-		}
-	}
-	s.Open, s.LastSuccess = t.summarizeOpen(), present.TimeOrNil(t.lastSuccess)
-	if !t.clockComparedAt.IsZero() {
-		ahead := t.clockAhead.Seconds()
-		s.ClockAhead = &ahead
-	}
-	s.setBalance(v.ledger.Balance())
-	s.setDisk(c)
-	s.addDrops(v, t)
-	if v.state != nil {
-		s.addLiveState(v.state(), t)
-	}
-	pending, err := v.readScans()
-	if err := s.noteDamage(err); err != nil {
-		return s, err
-	}
-	s.addPending(pending, v.Clock)
-	if n, waits := s.needToStart(c); waits {
-		s.Needs = append(s.Needs, n)
-	}
-	if text, do := bindingTrouble(v.ledger.Info(), c); v.state == nil && text != "" {
-		s.Needs = append(s.Needs, Need{"now", "binding", 1, text, do, []string{}})
-	}
-	bills, err := calculateBills(v.ledger, c, v.Now)
-	err = s.noteDamage(err)
-	s.addNeeds(t)
-	for _, b := range bills {
-		if b.Year == v.Now.In(v.Location).Year() {
-			s.Billing = append(s.Billing, NewBill(b))
-		}
-	}
-	s.Downloads.Allowed = c.Billing.DownloadsPerMonth
+	err = t.countAttention(v.ledger)
+	s.Attention, s.Open = t.AttentionCounts, t.summarizeOpen()
+	v.addDrops(&s, t)
+	v.addLiveState(&s, t)
 	if err == nil {
-		s.Downloads.Month, err = v.ledger.CountFetches(v.Now)
-		err = s.noteDamage(err)
+		s.Billing, err = v.billsOfThisYear()
 	}
 	return s, err
 }
 
-// noteDamage takes damage in the ledger down, the first that is met, and returns any other error.
-func (s *StatusSummary) noteDamage(err error) error {
+// collectStatus gathers everything that "status" shows. Damage in the ledger ends nothing: it is noted, and what can be
+// read is shown.
+func (v view) collectStatus(ctx context.Context) (present.StatusSummary, error) {
+	s, t := v.newSummary(), newEntryCounts(v)
+	for _, count := range []func(*boltledger.Ledger) error{t.countAttention, t.nameLatest, t.countOpen, t.findLastSuccess, func(l *boltledger.Ledger) error { return t.readRecentJournal(ctx, l) }} {
+		if err := noteDamage(&s, count(v.ledger)); err != nil {
+			return s, err
+		}
+	}
+	s.Attention, s.Open, s.LastSuccess = t.AttentionCounts, t.summarizeOpen(), present.TimeOrNil(t.lastSuccess)
+	if !t.clockComparedAt.IsZero() {
+		ahead := t.clockAhead.Seconds()
+		s.ClockAhead = &ahead
+	}
+	s.Disk.SpoolUsed = spoolUsed(filepath.Join(v.cfg.StateDir, "spool"))
+	v.addDrops(&s, t)
+	v.addLiveState(&s, t)
+	scans, err := v.readScans()
+	if err := noteDamage(&s, err); err != nil {
+		return s, err
+	}
+	s.AddScans(scans, v.Clock)
+	if need, isNeeded := v.needToStart(s.Open.Total); isNeeded {
+		s.Needs = append(s.Needs, need)
+	}
+	if text, do := bindingTrouble(v.ledger.Info(), v.cfg); v.state == nil && text != "" {
+		s.Needs = append(s.Needs, present.Need{When: "now", What: "binding", Count: 1, Text: text, Do: do, Names: []string{}})
+	}
+	if s.Billing, err = v.billsOfThisYear(); noteDamage(&s, err) != nil {
+		return s, err
+	}
+	s.Downloads.Allowed = v.cfg.Billing.DownloadsPerMonth
+	if s.Downloads.Month, err = v.ledger.CountFetches(v.Now); noteDamage(&s, err) != nil {
+		return s, err
+	}
+	s.AddNeeds(v.Clock)
+	return s, nil
+}
+
+// noteDamage notes the first damage that is met in the ledger, and returns any other error.
+func noteDamage(s *present.StatusSummary, err error) error {
 	broken, ok := errors.AsType[*ledger.DamageError](err)
 	if !ok {
 		return err
@@ -288,15 +158,82 @@ func (s *StatusSummary) noteDamage(err error) error {
 	return nil
 }
 
-func (s *StatusSummary) setBalance(b ledger.Balance) {
-	s.Balance = Balance{Seen: b.Seen, States: map[string]uint64{}, Open: b.OpenEntries(), Agrees: b.IsBalanced(), Text: b.String()}
-	for _, state := range ledger.States() {
-		s.Balance.States[state.String()] = b.States[state]
+// addDrops adds the configured drops, and after them those that only the ledger knows.
+func (v view) addDrops(s *present.StatusSummary, t *entryCounts) {
+	status := func(name string) present.DropStatus {
+		d := t.drops[name]
+		return present.DropStatus{Name: name, Today: d.today, Open: d.open, Oldest: present.TimeOrNil(d.oldest), Free: -1}
+	}
+	configured := map[string]bool{}
+	for _, d := range v.cfg.Drops {
+		configured[d.Name] = true
+		one := status(d.Name)
+		if one.Vault, one.Mode = d.Vault, d.Mode; v.state == nil { // a running daemon knows it without touching a share, which may hang
+			one.Free = diskFree(d.Path)
+		}
+		s.Drops = append(s.Drops, one)
+	}
+	for name, d := range t.drops {
+		if one := status(name); !configured[name] && d.open > 0 {
+			one.Paused = "not configured any more; put it back, or its folders stay claimed"
+			s.Drops = append(s.Drops, one)
+		}
+	}
+	slices.SortStableFunc(s.Drops[len(v.cfg.Drops):], func(a, b present.DropStatus) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// addLiveState adds what only a running daemon knows.
+func (v view) addLiveState(s *present.StatusSummary, t *entryCounts) {
+	if v.state == nil {
+		return
+	}
+	d := v.state()
+	s.Since, s.TakenOverEpoch = present.TimeOrNil(d.Since), d.Taken
+	for _, u := range d.Advice {
+		s.Advice = append(s.Advice, u.Text)
+	}
+	if c := d.Check; !c.At.IsZero() {
+		s.Check = &present.LedgerCheck{
+			At: c.At.UTC(), OK: c.OK(), Ledger: append([]string{}, c.Ledger...), Files: append([]string{}, c.Files...),
+			Unread: append([]string{}, c.Unread...), Failed: c.Failed,
+		}
+	}
+	for _, p := range d.Pauses {
+		s.Pauses = append(s.Pauses, present.PausedTarget{
+			Route: p.Target.String(), Since: p.Since.UTC(), Next: present.TimeOrNil(p.Next), Code: p.Cause.Code, Text: present.DescribePause(v.Clock, p),
+			Do: sanitize.Text(present.AdviseOnPause(p, d.Advice)), Wait: t.countWaiting(p.Target, s.Open.Total), NeedsPerson: p.NeedsPerson(),
+		})
+	}
+	s.Disk.Reserve, s.Disk.Wanted = d.Spool.Reserve, d.Spool.ReserveWanted
+	s.Disk.NothingNew, s.Disk.StandsStill = !d.Spool.Full.IsZero(), d.Spool.Stands
+	for _, ds := range d.Drops {
+		i := slices.IndexFunc(s.Drops, func(one present.DropStatus) bool { return one.Name == ds.Name })
+		if i < 0 {
+			continue
+		}
+		one := &s.Drops[i]
+		one.Mode, one.Why, one.Free, one.Paused, one.Do = cmp.Or(string(ds.Watch.Mode), one.Mode), ds.Watch.ModeReason, ds.Free, ds.Paused, ds.Do
+		one.IsPaused, one.Listed = ds.Paused != "" || ds.Watch.Paused != nil, ds.Watch.LastRescan
+		for _, w := range ds.Watch.NotTaken {
+			s.NotTaken = append(s.NotTaken, present.NotTaken{Drop: ds.Name, Reason: string(w.Reason), Count: w.Count, Names: describeWaiting(w)})
+		}
 	}
 }
 
-func (s *StatusSummary) setDisk(c config.Config) {
-	s.Disk = DiskStatus{LedgerFree: diskFree(c.StateDir), SpoolUsed: spoolUsed(filepath.Join(c.StateDir, "spool")), SpoolMax: c.Spool.Max, MinFree: c.Spool.MinFree}
+// countWaiting counts the open entries that wait behind a paused target; total is all open entries.
+func (t *entryCounts) countWaiting(target ingest.Target, total int) int {
+	switch drop := t.drops[target.Drop]; {
+	case !target.Entry.IsZero():
+		return 1 // one entry alone
+	case drop != nil && target == ingest.DropTarget(target.Drop):
+		return drop.open
+	case drop != nil && target.Place != "": // those behind it are at their end, and are not counted one by one
+		return max(drop.open, 1)
+	}
+	if n, known := t.byVault[target.Vault]; known {
+		return n
+	}
+	return total
 }
 
 // diskFree returns what may still be written at path; -1 where that cannot be told.
@@ -323,78 +260,9 @@ func spoolUsed(dir string) int64 {
 	return sum
 }
 
-// addDrops lists the configured ones, and after them those that only the ledger knows.
-func (s *StatusSummary) addDrops(v view, t *entryCounts) {
-	c := v.cfg
-	line := func(name string) DropStatus {
-		d := t.drops[name]
-		return DropStatus{Name: name, Today: d.today, Open: d.open, Oldest: present.TimeOrNil(d.oldest), Free: -1}
-	}
-	configured := map[string]bool{}
-	for _, d := range c.Drops {
-		configured[d.Name] = true
-		l := line(d.Name)
-		if l.Vault, l.Mode = d.Vault, d.Mode; v.state == nil { // a running daemon knows it without touching a share, which may hang
-			l.Free = diskFree(d.Path)
-		}
-		s.Drops = append(s.Drops, l)
-	}
-	for name, d := range t.drops {
-		if l := line(name); !configured[name] && d.open > 0 {
-			l.Paused = "not configured any more; put it back, or its folders stay claimed"
-			s.Drops = append(s.Drops, l)
-		}
-	}
-	slices.SortStableFunc(s.Drops[len(c.Drops):], func(a, b DropStatus) int { return cmp.Compare(a.Name, b.Name) })
-}
-
-// addLiveState adds what only a running daemon knows.
-func (s *StatusSummary) addLiveState(d daemon.State, t *entryCounts) {
-	s.Since, s.TakenOverEpoch = present.TimeOrNil(d.Since), d.Taken
-	for _, u := range d.Advice {
-		s.Advice = append(s.Advice, u.Text)
-	}
-	if c := d.Check; !c.At.IsZero() {
-		s.Check = &LedgerCheck{c.At.UTC(), c.OK(), append([]string{}, c.Ledger...), append([]string{}, c.Files...), append([]string{}, c.Unread...), c.Failed}
-	}
-	for _, p := range d.Pauses {
-		l := PausedTarget{Route: p.Target.String(), Since: p.Since.UTC(), Next: present.TimeOrNil(p.Next), Code: p.Cause.Code, Text: describePause(t.Clock, p),
-			Do: sanitize.Text(adviseOnPause(p, d.Advice)), Wait: s.Open.Total, NeedsPerson: p.NeedsPerson()}
-		for v, n := range t.byVault {
-			if p.Target.Vault == v {
-				l.Wait = n
-			}
-		}
-		for name, n := range t.drops {
-			if p.Target == ingest.DropTarget(name) {
-				l.Wait = n.open
-			} else if p.Target.Place != "" && p.Target.Drop == name { // those behind it are at their end, and are not counted one by one
-				l.Wait = max(n.open, 1)
-			}
-		}
-		if !p.Target.Entry.IsZero() { // one entry alone
-			l.Wait = 1
-		}
-		s.Pauses = append(s.Pauses, l)
-	}
-	s.Disk.Reserve, s.Disk.Wanted = d.Spool.Reserve, d.Spool.ReserveWanted
-	s.Disk.NothingNew, s.Disk.StandsStill = !d.Spool.Full.IsZero(), d.Spool.Stands
-	for _, ds := range d.Drops {
-		i := slices.IndexFunc(s.Drops, func(l DropStatus) bool { return l.Name == ds.Name })
-		if i < 0 {
-			continue
-		}
-		l := &s.Drops[i]
-		l.Mode, l.Why, l.Free, l.Paused, l.Do = cmp.Or(string(ds.Watch.Mode), l.Mode), ds.Watch.ModeReason, ds.Free, ds.Paused, ds.Do
-		for _, w := range ds.Watch.NotTaken {
-			s.NotTaken = append(s.NotTaken, NotTaken{ds.Name, string(w.Reason), w.Count, describeWaiting(w)})
-		}
-	}
-}
-
 func describeWaiting(w watch.NotTakenGroup) []string {
 	var names []string
-	for _, n := range w.Items[:min(len(w.Items), namedAtMost)] {
+	for _, n := range w.Items[:min(len(w.Items), present.NamedAtMost)] {
 		name := n.Name
 		if n.Detail != "" {
 			name += ": " + n.Detail
@@ -402,6 +270,17 @@ func describeWaiting(w watch.NotTakenGroup) []string {
 		names = append(names, name)
 	}
 	return names
+}
+
+// billsOfThisYear are the bills of the current calendar year.
+func (v view) billsOfThisYear() (all []present.Bill, err error) {
+	bills, err := calculateBills(v.ledger, v.cfg, v.Now)
+	for _, b := range bills {
+		if b.Year == v.Now.In(v.Location).Year() {
+			all = append(all, present.NewBill(b))
+		}
+	}
+	return all, err
 }
 
 // calculateBills applies the price rule to what each vault archived in each year, as it stands at now.
@@ -413,4 +292,13 @@ func calculateBills(l *boltledger.Ledger, c config.Config, now time.Time) ([]bil
 	return billing.Bills(totals, billing.Rule{
 		Included: c.Billing.Included, Price: archive.Decimal(c.Billing.PricePerTransaction), Currency: c.Billing.Currency,
 	}, now.In(c.Location))
+}
+
+// billingLines writes the bills of every year.
+func (a *app) billingLines(l *boltledger.Ledger, c config.Config) error {
+	all, err := calculateBills(l, c, time.Now())
+	for _, b := range all {
+		present.NewBill(b).WriteText(a.stdout)
+	}
+	return err
 }

@@ -26,7 +26,7 @@ type entryCounts struct {
 	clockComparedAt time.Time     // when the newest answer that gave the service's time was asked for
 	clockAhead      time.Duration // by how much this clock was ahead of the service's then
 
-	contradicted, archivedTwice, keptDiffers, overdue, quarantined, rejected, undecided, sameNumber, strangeDate, unreadable namedCount
+	present.AttentionCounts
 }
 
 type dropCounts struct {
@@ -51,17 +51,17 @@ type attentionClass struct {
 	open   bool      // they are on their way
 	before time.Time // later ones need nobody yet
 	since  time.Time // earlier ones need nobody any more; zero: all do
-	count  *namedCount
+	count  *present.NamedCount
 }
 
 func (t *entryCounts) attentionClasses() []attentionClass {
 	overdue, unusual := t.Now.Add(-t.alertAfter), t.Now.Add(-ledger.ReviewPeriod)
 	return []attentionClass{
-		{class: ledger.Waiting, open: true, before: overdue, count: &t.overdue}, {class: ledger.WaitingForRights, open: true, before: overdue, count: &t.overdue},
-		{class: ledger.AwaitingDecision, open: true, count: &t.undecided}, {class: ledger.RejectedUnresolved, count: &t.rejected},
-		{class: ledger.InQuarantine, count: &t.quarantined}, {class: ledger.ContradictedByService, count: &t.contradicted},
-		{class: ledger.WaitingForRights, count: &t.unreadable}, {class: ledger.ArchivedTwice, count: &t.archivedTwice}, {class: ledger.SourceChanged, count: &t.keptDiffers},
-		{class: ledger.RepeatedNumber, since: unusual, count: &t.sameNumber}, {class: ledger.StrangeDate, since: unusual, count: &t.strangeDate},
+		{class: ledger.Waiting, open: true, before: overdue, count: &t.Overdue}, {class: ledger.WaitingForRights, open: true, before: overdue, count: &t.Overdue},
+		{class: ledger.AwaitingDecision, open: true, count: &t.Undecided}, {class: ledger.RejectedUnresolved, count: &t.Rejected},
+		{class: ledger.InQuarantine, count: &t.Quarantined}, {class: ledger.ContradictedByService, count: &t.Contradicted},
+		{class: ledger.WaitingForRights, count: &t.Unreadable}, {class: ledger.ArchivedTwice, count: &t.ArchivedTwice}, {class: ledger.SourceChanged, count: &t.KeptDiffers},
+		{class: ledger.RepeatedNumber, since: unusual, count: &t.SameNumber}, {class: ledger.StrangeDate, since: unusual, count: &t.StrangeDate},
 	}
 }
 
@@ -73,7 +73,7 @@ func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
 			return err
 		}
 		for _, of := range crowds {
-			c.count.count += of.Entries
+			c.count.Count += of.Entries
 			if c.open {
 				t.oldest = earlier(t.oldest, of.Oldest)
 			}
@@ -85,7 +85,7 @@ func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
 			return err
 		}
 		for _, of := range crowds {
-			c.count.count -= of.Entries
+			c.count.Count -= of.Entries
 		}
 	}
 	return nil
@@ -94,7 +94,7 @@ func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
 // nameLatest names the latest few of those that need a person.
 func (t *entryCounts) nameLatest(l *boltledger.Ledger) error {
 	for _, c := range t.attentionClasses() {
-		es, err := l.LatestAttention(c.class, c.before, namedAtMost-min(len(c.count.names), namedAtMost))
+		es, err := l.LatestAttention(c.class, c.before, present.NamedAtMost-min(len(c.count.Names), present.NamedAtMost))
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (t *entryCounts) nameLatest(l *boltledger.Ledger) error {
 			if err != nil {
 				return err
 			}
-			c.count.add(e, why)
+			c.count.Add(e, why)
 		}
 	}
 	return nil
@@ -137,7 +137,7 @@ func (t *entryCounts) countOpen(l *boltledger.Ledger) error {
 	return nil
 }
 
-// countsOfDrop returns the tally of a drop, which may have been taken out of the configuration.
+// countsOfDrop returns the counts of a drop, which may have been taken out of the configuration.
 func (t *entryCounts) countsOfDrop(name string) *dropCounts {
 	d := t.drops[name]
 	if d == nil {
@@ -252,8 +252,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func (t *entryCounts) summarizeOpen() OpenCounts {
-	o := OpenCounts{States: map[string]int{}, Oldest: present.TimeOrNil(t.oldest), Limit: t.alertAfter.Seconds(), Overdue: t.overdue.count}
+func (t *entryCounts) summarizeOpen() present.OpenCounts {
+	o := present.OpenCounts{States: map[string]int{}, Oldest: present.TimeOrNil(t.oldest), Limit: t.alertAfter.Seconds(), Overdue: t.Overdue.Count}
 	for s, n := range t.open {
 		o.States[s.String()] = n
 		o.Total += n

@@ -4,27 +4,29 @@ import (
 	"os"
 	"strings"
 
-	"vaultd/internal/config"
 	"vaultd/internal/present"
 )
 
 // scanAtMost bounds what a command reads of a drop folder to say how much waits in it.
 const scanAtMost = 10_000
 
-// needToStart says that documents wait while nobody works: in the drop folders, or half-way. Where nothing waits it is no
+// needToStart says that documents wait in the drop folders or half-way, and vaultd does not run. When nothing waits it is no
 // need, so that a machine on which "run --once" works by a timer is not called sick between two runs.
-func (s *StatusSummary) needToStart(c config.Config) (n Need, waits bool) {
+func (v view) needToStart(open int) (n present.Need, isNeeded bool) {
+	if v.state != nil { // the drop folders of a running daemon are not touched here: a share may hang
+		return present.Need{}, false
+	}
 	dropped := 0
-	for _, d := range c.Drops {
+	for _, d := range v.cfg.Drops {
 		dropped += countFolders(d.Path)
 	}
-	total := dropped + s.Open.Total
-	if s.Running || total == 0 {
-		return Need{}, false
+	total := dropped + open
+	if total == 0 {
+		return present.Need{}, false
 	}
-	return Need{
+	return present.Need{
 		When: "now", What: "not-running", Count: total,
-		Text: "vaultd is not running, and " + present.FormatCount(total, "folder waits", "folders wait") + " (" + present.FormatCount(dropped, "lies", "lie") + " in drop folders, " + present.FormatCount(s.Open.Total, "is", "are") + " half-way)",
+		Text: "vaultd is not running, and " + present.FormatCount(total, "folder waits", "folders wait") + " (" + present.FormatCount(dropped, "lies", "lie") + " in drop folders, " + present.FormatCount(open, "is", "are") + " half-way)",
 		Do:   "systemctl start vaultd; if it does not stay: journalctl -u vaultd",
 	}, true
 }

@@ -107,7 +107,7 @@ func TestStatus_I26_UnusualUntilLookedAt(t *testing.T) {
 	later := s.view
 	later.Now = noon.Add(ledger.ReviewPeriod)
 	got, err := later.collectStatus(t.Context())
-	if err != nil || slices.ContainsFunc(got.Needs, func(n Need) bool { return n.What == "strange-date" }) {
+	if err != nil || slices.ContainsFunc(got.Needs, func(n present.Need) bool { return n.What == "strange-date" }) {
 		t.Errorf("%v, still named after a month: %+v", err, got.Needs)
 	}
 }

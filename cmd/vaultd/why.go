@@ -155,8 +155,8 @@ func (v view) obstacles(e ledger.Entry, step ledger.Step) []Obstacle {
 	for _, target := range ingest.TargetsOf(e, step) {
 		for _, p := range s.Pauses {
 			if p.Target == target {
-				all = append(all, Obstacle{What: target.String(), Since: present.TimeOrNil(p.Since), Next: present.TimeOrNil(p.Next), Text: "paused: " + describePause(v.Clock, p),
-					Do: adviseOnPause(p, s.Advice)})
+				all = append(all, Obstacle{What: target.String(), Since: present.TimeOrNil(p.Since), Next: present.TimeOrNil(p.Next), Text: "paused: " + present.DescribePause(v.Clock, p),
+					Do: present.AdviseOnPause(p, s.Advice)})
 			}
 		}
 		for _, d := range s.Drops {
@@ -279,7 +279,7 @@ func (o Obstacle) text(c present.Clock) string {
 	if o.Since != nil {
 		s += " (since " + c.Zoned(*o.Since) + ")"
 	}
-	s += ": " + sanitize.FirstLine(o.Text, longestText)
+	s += ": " + sanitize.FirstLine(o.Text, present.LongestText)
 	if o.Next != nil {
 		s += "; next try " + c.Zoned(*o.Next)
 	}

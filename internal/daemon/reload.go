@@ -1,8 +1,6 @@
 package daemon
 
-import (
-	"errors"
-)
+import "errors"
 
 var errReopening = errors.New("the configuration is being reloaded; try again in a moment")
 

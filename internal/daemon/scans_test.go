@@ -12,6 +12,7 @@ import (
 
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
+	"vaultd/internal/present"
 	"vaultd/internal/report"
 )
 
@@ -30,7 +31,7 @@ func (h *house) audit(running bool) report.Summary {
 	}
 	a, err := report.Examine(h.t.Context(), report.Config{
 		Ledger: l, Info: l.Info(), Head: l.Head(), Balance: l.Balance(), Made: time.Now(), Running: running,
-		Drops: []report.Drop{{Name: h.cfg.Drops[0].Name, Vault: "V", Configured: true, RemindAfter: h.d.drops[0].remind(), Rescan: time.Minute, Scan: scan}},
+		Drops: []present.DropScan{{Name: h.cfg.Drops[0].Name, Vault: "V", Configured: true, RemindAfter: h.d.drops[0].remind(), Rescan: time.Minute, Scan: scan}},
 	})
 	h.must(err)
 	return a.Summary

@@ -6,6 +6,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/watch"
 )
 
@@ -19,7 +20,7 @@ type State struct {
 	Held   string // why nothing may be taken, sent, moved or removed; empty: it may
 	Taken  uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
 	Check  Checked
-	Advice []UnlistedVault
+	Advice []present.UnlistedVault
 }
 
 // DropState is one drop folder as it is being watched.

@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/present"
 	"vaultd/internal/vaultapi"
 )
 
@@ -37,15 +38,9 @@ func Accounts(drops []Drop) (accounts []string) {
 	return accounts
 }
 
-// UnlistedVault is a configured vault that is not on the archive's list of vaults.
-type UnlistedVault struct {
-	Vault archive.VaultID
-	Text  string // what the archive lists instead, and where the vault stands in the configuration
-}
-
 // VaultAdvice asks the archive which vaults it lists to an account and says, in the order of drops, which of the account's
 // vaults is not among them. The list is advice: nothing may be refused or paused because of it. An empty list is no list.
-func VaultAdvice(ctx context.Context, l Lister, drops []Drop, account string) ([]UnlistedVault, error) {
+func VaultAdvice(ctx context.Context, l Lister, drops []Drop, account string) ([]present.UnlistedVault, error) {
 	first := slices.IndexFunc(drops, func(d Drop) bool { return d.Account == account })
 	if first < 0 {
 		return nil, nil
@@ -58,12 +53,12 @@ func VaultAdvice(ctx context.Context, l Lister, drops []Drop, account string) ([
 	if account != "" {
 		names += " to account " + account
 	}
-	var advice []UnlistedVault
+	var advice []present.UnlistedVault
 	for i, d := range drops {
 		known := slices.ContainsFunc(listed, func(v vaultapi.Vault) bool { return v.ID == d.Vault })
 		told := slices.ContainsFunc(drops[:i], func(earlier Drop) bool { return earlier.Vault == d.Vault })
 		if d.Account == account && !known && !told {
-			advice = append(advice, UnlistedVault{d.Vault, fmt.Sprintf("The archive lists %s, not %q. Compare drops[%d].vault letter by letter.", names, d.Vault, i)})
+			advice = append(advice, present.UnlistedVault{Vault: d.Vault, Text: fmt.Sprintf("The archive lists %s, not %q. Compare drops[%d].vault letter by letter.", names, d.Vault, i)})
 		}
 	}
 	return advice, nil
@@ -84,13 +79,13 @@ func vaultNames(listed []vaultapi.Vault) string {
 // vaultList keeps what the last lists of vaults advised.
 type vaultList struct {
 	mu      sync.Mutex
-	advice  map[string][]UnlistedVault // by account; guarded by mu
-	soon    map[string]chan struct{}   // by account; guarded by mu
-	hurried map[string]bool            // whether that was closed; guarded by mu
+	advice  map[string][]present.UnlistedVault // by account; guarded by mu
+	soon    map[string]chan struct{}           // by account; guarded by mu
+	hurried map[string]bool                    // whether that was closed; guarded by mu
 }
 
 // last returns the advice about the vaults of all drops.
-func (v *vaultList) last(drops []Drop) (all []UnlistedVault) {
+func (v *vaultList) last(drops []Drop) (all []present.UnlistedVault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, account := range Accounts(drops) {
@@ -99,11 +94,11 @@ func (v *vaultList) last(drops []Drop) (all []UnlistedVault) {
 	return all
 }
 
-func (v *vaultList) keep(account string, advice []UnlistedVault) {
+func (v *vaultList) keep(account string, advice []present.UnlistedVault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.advice == nil {
-		v.advice = map[string][]UnlistedVault{}
+		v.advice = map[string][]present.UnlistedVault{}
 	}
 	v.advice[account] = advice
 }

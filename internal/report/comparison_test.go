@@ -7,6 +7,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 // The audit tells what the last comparison with the archive's index of each vault came to.
@@ -40,7 +41,7 @@ func TestAudit_I32_TellsTheLastComparison(t *testing.T) {
 		t.Errorf("a try that was cut off: %+v, %+v, %+v", sum.Result, sum.Needs, d)
 	}
 	c := s.config()
-	c.Select.Drop, c.Drops = "other-in", []Drop{{Name: "other-in", Vault: "BETA", Configured: true, RemindAfter: time.Hour, Rescan: time.Minute, Scan: ledger.Scan{LastScan: noon}}}
+	c.Select.Drop, c.Drops = "other-in", []present.DropScan{{Name: "other-in", Vault: "BETA", Configured: true, RemindAfter: time.Hour, Rescan: time.Minute, Scan: ledger.Scan{LastScan: noon}}}
 	if sum := examine(t, c).Summary; len(sum.Needs) != 0 || len(sum.Compared) != 0 {
 		t.Errorf("a drop of another vault: %+v", sum.Needs)
 	}

@@ -6,20 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
 )
-
-// Drop is one drop folder, and what is in it that was not taken.
-type Drop struct {
-	Name        string
-	Vault       archive.VaultID
-	Configured  bool          // false: only the ledger knows of it; what was seen there counts until it is seen to be gone
-	RemindAfter time.Duration // a thing that is not taken for longer needs a person
-	Rescan      time.Duration // how often vaultd looks
-	Scan        ledger.Scan   // the zero one: vaultd never looked
-}
 
 // pending tells what is in the selected drop folders and was not taken.
 type pending struct {
@@ -58,7 +47,7 @@ type pendingItem struct {
 }
 
 // selects reports whether the audit is about what is in a drop folder.
-func (s Selection) selects(d Drop) bool {
+func (s Selection) selects(d present.DropScan) bool {
 	return (s.Drop == "" || s.Drop == d.Name) && (s.Vault == "" || s.Vault == d.Vault)
 }
 
@@ -92,7 +81,7 @@ func (a *Audit) pending() pending {
 // slowLook is how long a look may take, beside the time between two of them, before what it found is not of just now.
 const slowLook = time.Minute
 
-func (a *Audit) pendingDrop(d Drop) pendingDrop {
+func (a *Audit) pendingDrop(d present.DropScan) pendingDrop {
 	s, end := d.Scan, a.c.Select.end(a.c.Location)
 	one := pendingDrop{
 		Drop: d.Name, Configured: d.Configured, Looked: present.TimeOrNil(s.LastScan), Fault: s.Fault, Failed: present.TimeOrNil(s.FaultSince),
@@ -117,7 +106,7 @@ func (a *Audit) pendingDrop(d Drop) pendingDrop {
 // notLookedAt says why nobody knows what is in a drop folder; empty: vaultd looked, as far as it was to. Where vaultd does not
 // run, it cannot look: that is said once for all drops. What keeps it from looking after the selected year was over does not
 // count against that year.
-func (a *Audit) notLookedAt(d Drop) []string {
+func (a *Audit) notLookedAt(d present.DropScan) []string {
 	s, end := d.Scan, a.c.Select.end(a.c.Location)
 	over := !end.IsZero() && a.c.Made.After(end)
 	switch {
@@ -149,7 +138,7 @@ func (p pending) shortfall() string {
 
 // need asks a person to see to what was not taken for too long.
 func (p pending) need() need {
-	n := need{What: "not-taken", Do: "put them right as _STATUS.txt in the drop folder says, or take them away; see vaultd why X"}
+	n := need{What: "not-taken", Do: present.AdviceLongNotTaken}
 	for _, d := range p.Drops {
 		var here uint64
 		for _, i := range d.Items {
@@ -164,7 +153,7 @@ func (p pending) need() need {
 			n.Count += d.Unnamed
 		}
 		if here > 0 && !d.Configured {
-			n.Do += ". Drop " + d.Drop + " is not configured any more: put it back into the configuration until vaultd has seen that it is empty"
+			n.Do += ". Drop " + d.Drop + " " + present.AdviceRemovedDrop
 		}
 	}
 	n.Text = many(n.Count, "thing in the drop folders was", "things in the drop folders were") + " never taken"

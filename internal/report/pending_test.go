@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 )
 
 // What drop folders hold, and what that makes of the result.
@@ -15,31 +16,31 @@ func TestPending_I32_Result(t *testing.T) {
 	}
 	week := noon.AddDate(0, 0, -7)
 	for name, row := range map[string]struct {
-		drop   Drop
+		drop   present.DropScan
 		change func(c *Config)
 		code   string
 		text   string // of result or doubts
 		needs  int
 	}{
-		"Empty":           {drop: Drop{Scan: ledger.Scan{LastScan: noon}}, code: "complete-as-dropped"},
-		"Young":           {drop: Drop{Scan: ledger.Scan{LastScan: noon, Pending: loose(noon.Add(-time.Minute))}}, code: "complete-as-dropped"},
-		"Overdue":         {drop: Drop{Scan: ledger.Scan{LastScan: noon, Pending: loose(week)}}, code: "not-complete", text: "1 thing in the drop folders was never taken.", needs: 1},
-		"InTheFuture":     {drop: Drop{Scan: ledger.Scan{LastScan: noon, Pending: loose(noon.AddDate(10, 0, 0))}}, code: "not-complete", needs: 1},
-		"NotLooked":       {drop: Drop{Scan: ledger.Scan{LastScan: noon.Add(-59 * time.Minute)}}, code: "not-complete", text: "drop acme-in was last looked into on"},
-		"SlowRescan":      {drop: Drop{Rescan: 2 * time.Hour, Scan: ledger.Scan{LastScan: noon.Add(-90 * time.Minute)}}, code: "complete-as-dropped"},
-		"NeverLooked":     {drop: Drop{}, code: "not-complete", text: "never looked into"},
-		"Away":            {drop: Drop{Scan: ledger.Scan{LastScan: week, Fault: "not mounted", FaultSince: week}}, code: "not-complete", text: "cannot be looked into since"},
-		"NotRunning":      {drop: Drop{Scan: ledger.Scan{LastScan: week}}, change: func(c *Config) { c.Running = false }, code: "complete-as-dropped", text: "AS OF 13 Nov 2026"},
-		"CopyingForLong":  {drop: Drop{Scan: ledger.Scan{LastScan: noon, Pending: []ledger.PendingItem{{Name: "Huber 9", Reason: "still copying", Since: week}}}}, code: "not-complete"},
-		"LeftOut":         {drop: Drop{Name: "left", Scan: ledger.Scan{LastScan: week, Pending: loose(week)}}, code: "not-complete", text: "Drop left is not configured any more", needs: 1},
-		"LeftOutAndAway":  {drop: Drop{Name: "left", Scan: ledger.Scan{LastScan: week, Fault: "not mounted", FaultSince: week}}, code: "not-complete", text: "cannot be looked into"},
-		"LeftOutAndEmpty": {drop: Drop{Name: "left", Scan: ledger.Scan{LastScan: week}}, code: "complete-as-dropped"},
-		"OfAnotherDrop":   {drop: Drop{Scan: ledger.Scan{LastScan: noon, Pending: loose(week)}}, change: func(c *Config) { c.Select.Vault = "FR" }, code: "nothing"},
-		"AfterTheYear": {drop: Drop{Scan: ledger.Scan{LastScan: noon.AddDate(1, 0, 0), Pending: loose(noon.AddDate(0, 11, 0))}},
+		"Empty":           {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon}}, code: "complete-as-dropped"},
+		"Young":           {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon, Pending: loose(noon.Add(-time.Minute))}}, code: "complete-as-dropped"},
+		"Overdue":         {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon, Pending: loose(week)}}, code: "not-complete", text: "1 thing in the drop folders was never taken.", needs: 1},
+		"InTheFuture":     {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon, Pending: loose(noon.AddDate(10, 0, 0))}}, code: "not-complete", needs: 1},
+		"NotLooked":       {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon.Add(-59 * time.Minute)}}, code: "not-complete", text: "drop acme-in was last looked into on"},
+		"SlowRescan":      {drop: present.DropScan{Rescan: 2 * time.Hour, Scan: ledger.Scan{LastScan: noon.Add(-90 * time.Minute)}}, code: "complete-as-dropped"},
+		"NeverLooked":     {drop: present.DropScan{}, code: "not-complete", text: "never looked into"},
+		"Away":            {drop: present.DropScan{Scan: ledger.Scan{LastScan: week, Fault: "not mounted", FaultSince: week}}, code: "not-complete", text: "cannot be looked into since"},
+		"NotRunning":      {drop: present.DropScan{Scan: ledger.Scan{LastScan: week}}, change: func(c *Config) { c.Running = false }, code: "complete-as-dropped", text: "AS OF 13 Nov 2026"},
+		"CopyingForLong":  {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon, Pending: []ledger.PendingItem{{Name: "Huber 9", Reason: "still copying", Since: week}}}}, code: "not-complete"},
+		"LeftOut":         {drop: present.DropScan{Name: "left", Scan: ledger.Scan{LastScan: week, Pending: loose(week)}}, code: "not-complete", text: "Drop left is not configured any more", needs: 1},
+		"LeftOutAndAway":  {drop: present.DropScan{Name: "left", Scan: ledger.Scan{LastScan: week, Fault: "not mounted", FaultSince: week}}, code: "not-complete", text: "cannot be looked into"},
+		"LeftOutAndEmpty": {drop: present.DropScan{Name: "left", Scan: ledger.Scan{LastScan: week}}, code: "complete-as-dropped"},
+		"OfAnotherDrop":   {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon, Pending: loose(week)}}, change: func(c *Config) { c.Select.Vault = "FR" }, code: "nothing"},
+		"AfterTheYear": {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon.AddDate(1, 0, 0), Pending: loose(noon.AddDate(0, 11, 0))}},
 			change: func(c *Config) { c.Select.Year, c.Made = 2026, noon.AddDate(1, 0, 0) }, code: "complete-as-dropped", text: "first seen after the selected year was over"},
-		"InTheYear": {drop: Drop{Scan: ledger.Scan{LastScan: noon.AddDate(1, 0, 0), Pending: loose(week)}},
+		"InTheYear": {drop: present.DropScan{Scan: ledger.Scan{LastScan: noon.AddDate(1, 0, 0), Pending: loose(week)}},
 			change: func(c *Config) { c.Select.Year, c.Made = 2026, noon.AddDate(1, 0, 0) }, code: "not-complete", needs: 1},
-		"NewDropAndOldYear": {drop: Drop{}, change: func(c *Config) { c.Select.Year, c.Made = 2026, noon.AddDate(2, 0, 0) }, code: "complete-as-dropped"},
+		"NewDropAndOldYear": {drop: present.DropScan{}, change: func(c *Config) { c.Select.Year, c.Made = 2026, noon.AddDate(2, 0, 0) }, code: "complete-as-dropped"},
 	} {
 		s := newShelf(t, "production")
 		s.archived("Huber 1", noon.Add(-20*time.Hour), time.Hour, 1000, "bum-1")
@@ -52,7 +53,7 @@ func TestPending_I32_Result(t *testing.T) {
 			row.drop.Rescan = time.Minute
 		}
 		c := s.config()
-		c.Running, c.Drops = true, []Drop{row.drop}
+		c.Running, c.Drops = true, []present.DropScan{row.drop}
 		if row.change != nil {
 			row.change(&c)
 		}

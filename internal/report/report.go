@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/billing"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/proof"
 )
 
@@ -43,7 +44,7 @@ type Config struct {
 	Person     func(uid uint32) string // names a user; nil: by number
 
 	// Drops are the drop folders and what lies in them that was not taken. Running says that vaultd works, and that this is so now.
-	Drops   []Drop
+	Drops   []present.DropScan
 	Running bool
 
 	// Ended reports whether the retention of an archived entry is over. Nil: nobody knows of any.

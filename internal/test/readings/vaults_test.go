@@ -15,6 +15,7 @@ import (
 	"vaultd/internal/emulator"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/vaultapi"
 )
 
@@ -28,7 +29,7 @@ func TestReading_AMistypedVaultIsNamed(t *testing.T) {
 			s := setup{vaults: []string{"BETA", "ACNE", "ACNE"}, readings: emulator.Readings{VaultList: form}, daemon: seldomRescan}
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.pass(hour, time.Minute, never)
-				if got := w.daemon.State().Advice; !slices.Equal(got, []daemon.UnlistedVault{{Vault: "ACNE", Text: want}}) {
+				if got := w.daemon.State().Advice; !slices.Equal(got, []present.UnlistedVault{{Vault: "ACNE", Text: want}}) {
 					t.Errorf("advice %q", got)
 				}
 				w.says("letter by letter")

@@ -1,0 +1,164 @@
+package present
+
+import (
+	"fmt"
+	"io/fs"
+	"math"
+	"strings"
+	"time"
+
+	"vaultd/internal/watch"
+)
+
+// transientPause is how long a pause may last before it needs a person: most end by themselves.
+const transientPause = time.Minute
+
+// ClockTolerance is by how much a clock may be wrong before somebody should set it.
+const ClockTolerance = time.Minute
+
+// needAdder adds a need when n is not zero.
+type needAdder func(when, what string, n int, text, do string, names []string)
+
+// AddNeeds adds what a person must see to, the most urgent first.
+func (s *StatusSummary) AddNeeds(c Clock) {
+	add := func(when, what string, n int, text, do string, names []string) {
+		if n > 0 {
+			s.Needs = append(s.Needs, Need{when, what, n, text, do, names})
+		}
+	}
+	a := s.Attention
+	s.addSafetyNeeds(c, add)
+	add("now", "contradicted", a.Contradicted.Count, FormatCount(a.Contradicted.Count, "document", "documents")+" contradicted by the archive",
+		"see vaultd why X; ask the provider", a.Contradicted.Names)
+	add("now", "archived-twice", a.ArchivedTwice.Count, FormatCount(a.ArchivedTwice.Count, "document", "documents")+" archived more than once",
+		"see vaultd why X; ask the provider to remove what is too many, then vaultd close X", a.ArchivedTwice.Names)
+	for _, p := range s.Pauses {
+		if s.isNeed(p) {
+			add("now", "paused", 1, fmt.Sprintf("%s paused since %s: %s; %d wait, none lost", p.Route, c.Brief(p.Since), p.Text, p.Wait),
+				p.Do+DescribeNextTry(c, p.Next), nil)
+		}
+	}
+	s.addDropNeeds(add)
+	if s.ClockAhead != nil && math.Abs(*s.ClockAhead) > ClockTolerance.Seconds() {
+		way, off := "ahead of", time.Duration(*s.ClockAhead*float64(time.Second))
+		if off < 0 {
+			way, off = "behind", -off
+		}
+		add("soon", "clock", 1, "the clock of this machine was "+FormatAge(off)+" "+way+" the archive service's at the last registration",
+			"set the time (timedatectl; chronyc makestep); uploads are reckoned by the service's clock meanwhile, but the times in reports are wrong", nil)
+	}
+	full := s.addDiskNeed(add)
+	for _, n := range s.NotTaken {
+		if s.Safe == nil && needsMending[n.Reason] && !(full && n.Reason == string(watch.NoRoom)) {
+			add("now", "not-taken", n.Count, fmt.Sprintf("drop %s: %d not taken: %s", n.Drop, n.Count, n.Reason),
+				AdviseOnReason(n.Reason), n.Names)
+		}
+	}
+	add("now", "unreadable", a.Unreadable.Count, FormatCount(a.Unreadable.Count, "taken folder", "taken folders")+" cannot be read",
+		"give the share's group the right to read what is named (docs/samba.md); it is tried again by itself", a.Unreadable.Names)
+	add("now", "overdue", a.Overdue.Count, FormatCount(a.Overdue.Count, "document", "documents")+" open for longer than "+FormatAge(s.Open.alertAfter()),
+		"see vaultd why X; ask the provider about them", a.Overdue.Names)
+	add("soon", "kept-differs", a.KeptDiffers.Count, FormatCount(a.KeptDiffers.Count, "kept folder is", "kept folders are")+" not what was archived",
+		"see vaultd why X; compare it with vaultd fetch X; drop a corrected invoice or tidy it away, then vaultd close X", a.KeptDiffers.Names)
+	add("soon", "rejected", a.Rejected.Count, fmt.Sprintf("%d rejected", a.Rejected.Count),
+		"put them right as _REASON.txt says and drop them again", a.Rejected.Names)
+	s.Needs = append(s.Needs, s.LongNotTaken...)
+	add("soon", "quarantined", a.Quarantined.Count, fmt.Sprintf("%d quarantined", a.Quarantined.Count),
+		"see vaultd why X, then decide", a.Quarantined.Names)
+	add("soon", "undecided", a.Undecided.Count, fmt.Sprintf("%d held: same files or same number as another, or a date that can hardly be right", a.Undecided.Count),
+		"see vaultd why X, then decide", a.Undecided.Names)
+	add("soon", "same-number", a.SameNumber.Count, FormatCount(a.SameNumber.Count, "document has", "documents have")+" the invoice number of another one",
+		"see vaultd why X and compare the two; if both are right: vaultd close X", a.SameNumber.Names)
+	add("soon", "strange-date", a.StrangeDate.Count, FormatCount(a.StrangeDate.Count, "document has", "documents have")+" a date that can hardly be right",
+		"see vaultd why X and look into the invoice; if it is to stay: vaultd close X", a.StrangeDate.Names)
+}
+
+// addSafetyNeeds adds what comes before anything else: what makes the ledger or the configuration unsafe.
+func (s *StatusSummary) addSafetyNeeds(c Clock, add needAdder) {
+	if s.TakenOverEpoch > 0 {
+		add("now", "taken-over", 1, "nothing is taken, sent, moved or removed here any more", AdviseOnTakeover(s.TakenOverEpoch), nil)
+	}
+	if m := s.Safe; m != nil {
+		do := "vaultd reconcile asks the archive and ends it (docs/recovery.md)"
+		if !s.Running {
+			do = "start vaultd, then vaultd reconcile (docs/recovery.md)"
+		}
+		add("now", "safe-mode", 1, fmt.Sprintf("SAFE MODE since %s: %s", c.Brief(m.Since), m.Text), do, nil)
+	}
+	s.addCheckNeeds(c, add)
+	if s.Damage != "" && (s.Check == nil || len(s.Check.Ledger) == 0) {
+		add("now", "damaged", 1, "DAMAGED: "+untilNewline(s.Damage)+"; what is shown is not all", "keep the file; restore the newest backup, or rebuild the ledger (docs/recovery.md)", nil)
+	}
+	if !s.Balance.Agrees {
+		add("now", "balance", 1, "the balance does not agree", "run vaultd verify; nothing should be sent before this is clear", nil)
+	}
+	if s.ReloadFault != "" {
+		add("now", "configuration", 1, "the new configuration is not in use, the one before goes on: "+untilNewline(s.ReloadFault),
+			"vaultd check names every mistake; then systemctl reload vaultd", nil)
+	}
+}
+
+// addCheckNeeds adds what the check of the whole ledger found.
+func (s *StatusSummary) addCheckNeeds(c Clock, add needAdder) {
+	k := s.Check
+	if k == nil {
+		return
+	}
+	add("now", "damaged", len(k.Ledger), FormatCount(len(k.Ledger), "difference", "differences")+" in the ledger itself, found "+c.Brief(k.At),
+		"keep the file; restore the newest backup, or rebuild the ledger (docs/recovery.md)", firstFew(k.Ledger))
+	add("now", "files", len(k.Files), FormatCount(len(k.Files), "file is", "files are")+" not what the ledger says, found "+c.Brief(k.At),
+		"look at the disk; a package is made anew from its folder, a receipt with vaultd receipt", firstFew(k.Files))
+	add("soon", "check", len(k.Unread), FormatCount(len(k.Unread), "receipt", "receipts")+" in kept folders could not be read, so nothing is known of them, found "+c.Brief(k.At),
+		"give the user vaultd runs as the right to read the drop folder (docs/samba.md), or mend the share; it is looked at again by itself", firstFew(k.Unread))
+	if k.Failed != "" {
+		add("soon", "check", 1, "the ledger could not be checked: "+untilNewline(k.Failed), "it is tried again in an hour; see the log", nil)
+	}
+}
+
+func firstFew(texts []string) []string { return texts[:min(len(texts), NamedAtMost)] }
+
+// addDiskNeed adds that the disk of state_dir is full, and reports whether it is.
+func (s *StatusSummary) addDiskNeed(add needAdder) (full bool) {
+	d := s.Disk
+	full = d.StandsStill || d.NothingNew || d.LedgerFree >= 0 && d.LedgerFree < d.MinFree
+	if full {
+		what := "nothing new is taken, uploads go on"
+		switch {
+		case d.StandsStill:
+			what = "not even the ledger has room, so that nothing is taken, sent or asked"
+		case d.Reserve < d.Wanted:
+			what += fmt.Sprintf("; for their outcomes %s of %s are set aside", FormatSize(d.Reserve), FormatSize(d.Wanted))
+		}
+		add("now", "disk", 1, fmt.Sprintf("the disk of state_dir has %s left, below spool.min_free (%s): %s",
+			FormatSize(d.LedgerFree), FormatSize(d.MinFree), what), "free space there; it goes on by itself", nil)
+	}
+	return full
+}
+
+// addDropNeeds adds the drop folders in which vaultd cannot work.
+func (s *StatusSummary) addDropNeeds(add needAdder) {
+	for _, d := range s.Drops {
+		if d.Paused != "" {
+			do := "its documents are safe; it goes on by itself once this is mended"
+			switch {
+			case s.TakenOverEpoch > 0:
+				do = AdviseOnTakeover(s.TakenOverEpoch)
+			case d.Do != "":
+				do = d.Do
+			case strings.HasSuffix(d.Paused, fs.ErrPermission.Error()):
+				do = "give the drop folder to the user vaultd runs as (docs/samba.md); " + do
+			}
+			add("now", "drop-paused", 1, "drop "+d.Name+" paused: "+d.Paused, do, nil)
+		}
+	}
+}
+
+// isNeed reports whether a pause needs a person: because it lasts, or because waiting does not end it.
+func (s *StatusSummary) isNeed(p PausedTarget) bool {
+	return p.NeedsPerson || s.At.Sub(p.Since) >= transientPause
+}
+
+func untilNewline(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

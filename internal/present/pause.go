@@ -1,0 +1,50 @@
+package present
+
+import (
+	"fmt"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
+)
+
+// DescribePause says why the circuit breaker of a target is open: first how long the service asks to wait, or what its answer means, then what was wrong.
+func DescribePause(c Clock, p ingest.Pause) string {
+	switch meaning := p.Meaning(); {
+	case c.Now.Before(p.Asked):
+		return "the service asks us to slow down until " + c.Brief(p.Asked) + ": " + p.Cause.Text
+	case meaning != "":
+		return meaning + ": " + p.Cause.Text
+	}
+	return p.Cause.Text
+}
+
+// UnlistedVault is a configured vault that is not on the archive's list of vaults.
+type UnlistedVault struct {
+	Vault archive.VaultID
+	Text  string // what the archive lists instead, and where the vault stands in the configuration
+}
+
+// AdviseOnPause says what to do about a pause. That the archive does not list the vault comes first: it is the likeliest
+// cause.
+func AdviseOnPause(p ingest.Pause, unlisted []UnlistedVault) string {
+	for _, u := range unlisted {
+		if p.Target == ingest.RegisterTarget(u.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
+			return u.Text + " Correct it, then systemctl reload vaultd"
+		}
+	}
+	return p.Advice()
+}
+
+// DescribeNextTry says when a target is tried again; empty when only a person ends the pause.
+func DescribeNextTry(c Clock, next *time.Time) string {
+	if next == nil {
+		return ""
+	}
+	return "; next try " + c.Zoned(*next)
+}
+
+// AdviseOnTakeover says what to do with a vaultd whose ledger goes on elsewhere.
+func AdviseOnTakeover(epoch uint64) string {
+	return fmt.Sprintf("another vaultd has taken over this ledger's drop folders (epoch %d): leave this one stopped (docs/recovery.md)", epoch)
+}
