@@ -1,18 +1,17 @@
-// Package apicall makes one HTTP call of the service the way every interface of it must be made: with the right
-// credentials and nobody else's, along redirects that the policy allows, with a request id, within limits of time and
-// size, and with errors in words that never hold a secret.
+// Package apicall makes one HTTP call of a service. It sends the right credentials and to nobody else, follows the redirects
+// that the policy allows, adds a request id, and limits time and size. It also reads the forms in which services answer, for
+// all clients (see [ReadFields]), and it has the one type of error of a remote call: [Error]. No error holds a secret.
 //
-// There are two clients. API carries the credentials and speaks to the service; Store carries none and speaks to the
-// object store behind pre-signed URLs. Their connections are separate.
+// There are two clients. [API] carries the credentials and speaks to the service. [Store] carries none and speaks to the
+// object store behind pre-signed URLs. They share no connection.
 //
-// A POST or a PUT leaves this machine at most once per call: further attempts belong to the ledger, and a second retry
-// layer would hide them. Only GETs and token requests are repeated here. (A redirect that asks for the same request
-// elsewhere, and a 401 or 403 to an OAuth token that may be dead, are answers that did nothing; what follows them is the
-// same attempt.)
+// A POST or a PUT leaves this machine at most once per call. Further attempts belong to the ledger; a second retry layer would
+// hide them. Only GETs and token requests are repeated here. Two answers prove that nothing was done: a redirect that asks for
+// the same request elsewhere, and a 401 or 403 to an OAuth token that may be dead. What follows them is the same attempt.
 //
-// The package keeps nothing on disk, so a crash leaves nothing to clean up: what is certain about a call that died is
-// what its caller committed before it. For a call that came back, Error.Outcome tells whether provably nothing was
-// sent, the service refused, or nobody knows.
+// The package keeps nothing on disk, so a crash leaves nothing to clean up. What may have been done by a call that died follows
+// from what its caller committed before it. Of a call that returned, Outcome in [Error] says whether nothing was sent, nothing
+// was done, or nobody knows.
 package apicall
 
 import (
@@ -171,14 +170,19 @@ func (a *API) Do(ctx context.Context, r Request) (*Answer, error) {
 func (a *API) Stream(ctx context.Context, r Request, into func(*Answer, io.Reader) error) (*Answer, error) {
 	ctx, w := startWatchdog(ctx, a.timeout, errSlow)
 	defer w.stop()
-	return a.runCall(ctx, r, func(c *call, resp *http.Response) (*Answer, error) {
+	return a.runCall(ctx, r, streamInto(w, into))
+}
+
+// streamInto hands the body of an answer to into. From there on the transfer is limited by its progress alone.
+func streamInto(w *watchdog, into func(*Answer, io.Reader) error) readAnswerFunc {
+	return func(c *call, resp *http.Response) (*Answer, error) {
 		w.setLimit(defaultStall, errStalled)
 		ans := c.newAnswer(resp)
 		if err := into(ans, w.watchReader(resp.Body)); err != nil {
 			return nil, &finalError{err}
 		}
 		return ans, nil
-	})
+	}
 }
 
 func (a *API) runCall(ctx context.Context, r Request, take readAnswerFunc) (*Answer, error) {
@@ -186,6 +190,8 @@ func (a *API) runCall(ctx context.Context, r Request, take readAnswerFunc) (*Ans
 	if err != nil {
 		return nil, err
 	}
+	// Only a GET is repeated. A second POST or PUT may do a thing twice, so it leaves once. If the process dies while it is on
+	// its way, the next start finds the intent that the caller committed, and asks what became of it.
 	if c.method == http.MethodGet && !r.Single {
 		return c.callWithRetries(ctx, take)
 	}

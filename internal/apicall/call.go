@@ -60,7 +60,7 @@ type call struct {
 // readAnswerFunc reads an answer of status 2xx.
 type readAnswerFunc func(*call, *http.Response) (*Answer, error)
 
-// finalError marks an error after which no repeat may happen, because part of the answer was handed out.
+// finalError marks an error after which the call must not be repeated: part of the answer was already handed out.
 type finalError struct{ error }
 
 func (e *finalError) Unwrap() error { return e.error }
@@ -90,7 +90,7 @@ func (c *call) takeAnswer(ctx context.Context, resp *http.Response, take readAns
 	return ans, nil
 }
 
-// followRedirects sends the request and goes along redirects until an answer is not one.
+// followRedirects sends the request, follows redirects, and returns the first answer that is not a redirect.
 func (c *call) followRedirects(ctx context.Context) (*http.Response, error) {
 	at := c.url
 	for hop := 0; ; {
@@ -99,7 +99,8 @@ func (c *call) followRedirects(ctx context.Context) (*http.Response, error) {
 			return nil, err
 		}
 		if c.renewToken(ctx, resp.StatusCode) {
-			discardBody(resp) // the service did nothing: the same request goes out once more, with the fresh token
+			// The service refused the token, so it did nothing. The same request may leave once more, with the new token.
+			discardBody(resp)
 			continue
 		}
 		next, err := c.redirectTarget(at, resp, hop)
@@ -110,15 +111,15 @@ func (c *call) followRedirects(ctx context.Context) (*http.Response, error) {
 		if next == nil {
 			return resp, nil
 		}
+		// A redirect that keeps the method says that nothing was done here. This stays the same attempt.
 		discardBody(resp)
 		at = next
 		hop++
 	}
 }
 
-// renewToken gets another token where the service has just refused the one that the call carried, and reports whether the
-// one repeat of the call is worth it. The service says 403 of a token that is not valid any more; 401 says the same
-// elsewhere.
+// renewToken gets another token where the service has just refused the one that the call carried, and reports whether the call
+// should be sent once more. This service answers 403 to a token that is not valid any more; others answer 401.
 func (c *call) renewToken(ctx context.Context, status int) bool {
 	refused := status == http.StatusUnauthorized || status == http.StatusForbidden
 	switch {
@@ -136,7 +137,7 @@ func (c *call) renewToken(ctx context.Context, status int) bool {
 	return c.tokens.replaceRefused(ctx, c.used)
 }
 
-// sendRequest makes one exchange with one host.
+// sendRequest sends one request to one host and returns its answer.
 func (c *call) sendRequest(ctx context.Context, u *url.URL) (*http.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -146,20 +147,24 @@ func (c *call) sendRequest(ctx context.Context, u *url.URL) (*http.Response, err
 	if err != nil {
 		return nil, err
 	}
+	// From the moment a connection is handed over, bytes may have left. Before that, nothing was sent for certain.
 	c.use = nil
 	trace := &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
 		c.sent.Store(true)
 		c.use = beginUse(got.Conn, c.content)
 	}}
+	// This is the remote call. If the process dies in it, the other side may have done what was asked.
 	resp, err := c.transport.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, trace)))
 	if err == nil || !c.tracesConnections() && !isBeforeConnection(err) {
 		c.sent.Store(true)
 	}
+	// Bytes that were there before the request left are no answer to it.
 	if err == nil && !c.use.closeUnlessAnswered() {
 		resp.Body.Close()
 		return nil, errUnasked
 	}
-	if fault := c.content.contentError(); fault != nil { // whatever came of the round trip, it is not about the whole content
+	// Where the content was not sent whole, no answer is about the whole content.
+	if fault := c.content.contentError(); fault != nil {
 		if err == nil {
 			resp.Body.Close()
 		}
@@ -172,7 +177,7 @@ func (c *call) sendRequest(ctx context.Context, u *url.URL) (*http.Response, err
 func (c *call) newRequest(ctx context.Context, u *url.URL) (*http.Request, error) {
 	req := &http.Request{Method: c.method, URL: u, Host: u.Host, Header: http.Header{},
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-	maps.Copy(req.Header, c.header) // whoever changes one of them here sets it anew
+	maps.Copy(req.Header, c.header) // the values are shared: change one only with Set
 	req.Header.Set("User-Agent", c.agent)
 	if c.grant && c.size > expectAbove {
 		req.Header.Set("Expect", "100-continue")
@@ -216,7 +221,7 @@ func (c *call) newAnswer(resp *http.Response) *Answer {
 	return &Answer{Status: resp.StatusCode, Header: resp.Header, RequestID: c.requestID(resp)}
 }
 
-// requestID is ours toward the service, and the store's own toward the store.
+// requestID returns our id of a call to the service, and the store's own id of a call to the store.
 func (c *call) requestID(resp *http.Response) string {
 	if c.id == "" && resp != nil {
 		return sanitize.Message(resp.Header.Get("X-Amz-Request-Id"), 80)
@@ -237,7 +242,7 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// discardBody frees the connection for the next request, if what is left is short.
+// discardBody reads a short rest of the body, so that the connection serves the next request.
 func discardBody(resp *http.Response) {
 	if resp.Body == http.NoBody {
 		return

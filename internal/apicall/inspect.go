@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Inspection is what one look at the service found.
+// Inspection is what one request without credentials found out about the service.
 type Inspection struct {
 	Status       int       // of the answer; any is good, for nothing was asked for
 	Date         time.Time // the service's clock; zero: it does not tell
@@ -28,7 +28,7 @@ type Certificate struct {
 }
 
 // Inspect asks for the base address once, without credentials, and looks at the certificates of the service and of a proxy
-// that speaks TLS. It follows no redirect. Where a certificate was refused, Met tells of it beside the error.
+// that speaks TLS. It follows no redirect. Where a certificate was refused, Inspection has it beside the error.
 func Inspect(ctx context.Context, cfg Config) (Inspection, error) {
 	base, err := parseBase(cfg.BaseURL)
 	if err != nil {
@@ -73,7 +73,7 @@ func (m *Inspection) inspectService(ctx context.Context, calls http.RoundTripper
 	return nil
 }
 
-// inspectProxy shakes hands with a proxy that speaks TLS, and says nothing more to it.
+// inspectProxy makes a TLS handshake with a proxy that speaks TLS, and sends no request.
 func (m *Inspection) inspectProxy(ctx context.Context, cfg Config) error {
 	proxy, err := url.Parse(cfg.Proxy)
 	if err != nil || proxy.Scheme != "https" {

@@ -53,7 +53,7 @@ func NewPolicy(baseURL string, allowed []string) (*Policy, error) {
 }
 
 // CheckPresigned reports whether content may be sent to, or fetched from, the pre-signed URL raw: a *PolicyError, or nil.
-// The error never holds the URL. The URL need not carry a known signature; the grant is whoever signed it.
+// The error never holds the URL. The URL need not carry a signature of a known form.
 func (p *Policy) CheckPresigned(raw string) error {
 	u, err := parseLink(raw)
 	if err != nil {

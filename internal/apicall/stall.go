@@ -17,7 +17,7 @@ type watchdog struct {
 	mu      sync.Mutex
 	timer   *time.Timer   // guarded by mu
 	limit   time.Duration // without progress; guarded by mu
-	last    time.Time     // when progress was made, or the terms were set; guarded by mu
+	last    time.Time     // of the last progress, or of setLimit; guarded by mu
 	why     error         // guarded by mu
 	stopped bool          // guarded by mu
 	began   time.Time     // of the present stretch of a transfer; zero: none began; guarded by mu
@@ -30,7 +30,7 @@ const (
 	leastMoved = 64 << 10
 )
 
-// startWatchdog returns a context that ends with why after limit, unless progress is made or expect changes the terms.
+// startWatchdog returns a context that ends with why after limit, unless there is progress or setLimit changes the limit.
 func startWatchdog(parent context.Context, limit time.Duration, why error) (context.Context, *watchdog) {
 	ctx, cancel := context.WithCancelCause(parent)
 	w := &watchdog{ctx: ctx, cancel: cancel, limit: limit, why: why, last: time.Now()}
@@ -40,7 +40,7 @@ func startWatchdog(parent context.Context, limit time.Duration, why error) (cont
 	return ctx, w
 }
 
-// cancelIfStalled ends the transfer, unless there was progress: nobody winds up the timer for each bit of that.
+// cancelIfStalled ends the transfer unless there was progress. Progress does not reset the timer each time, so this does it.
 func (w *watchdog) cancelIfStalled() {
 	w.mu.Lock()
 	why, off := w.why, w.stopped
@@ -54,7 +54,7 @@ func (w *watchdog) cancelIfStalled() {
 	}
 }
 
-// setLimit sets new terms from now on.
+// setLimit sets how long the transfer may stand still from now on, and why it is ended then.
 func (w *watchdog) setLimit(limit time.Duration, why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -60,7 +60,10 @@ func (s *Store) Put(ctx context.Context, up Upload) (*Answer, error) {
 	if c.url, err = parseLink(up.URL); err != nil {
 		return nil, c.errorFrom(err)
 	}
+	// This is the PUT. If the process dies in it, bytes may be stored: the next start finds the committed intent, and sends the
+	// same bytes to the same URL while the ticket is valid, or asks.
 	return c.callOnce(ctx, func(c *call, resp *http.Response) (*Answer, error) {
+		// A 2xx alone proves nothing: a proxy can send one before the content has left.
 		if err := c.checkAcceptance(resp); err != nil {
 			return nil, err
 		}
@@ -71,15 +74,15 @@ func (s *Store) Put(ctx context.Context, up Upload) (*Answer, error) {
 	})
 }
 
-// checkAcceptance reports why a 2xx is no acceptance of the content.
+// checkAcceptance returns an error where a 2xx does not prove that the store has the whole content.
 func (c *call) checkAcceptance(resp *http.Response) error {
-	// This comes first. The transport may still be sending: net/http hands an answer out as soon as it has one. What is
-	// read of the answer from now on says nothing about when the answer began.
+	// This comes first. net/http returns an answer as soon as it has one, so the transport may still be sending. What is read
+	// of the answer later says nothing about when the answer began.
 	early := !c.use.answersContent(c.content)
 	if early {
 		defer c.use.closeIfCurrent()
-		// Its content only serves to say what answered. It may never end: the peer may wait for ours.
-		defer time.AfterFunc(earlyWords, func() { resp.Body.Close() }).Stop()
+		// The body only helps to say what answered. It may never end: the peer may wait for the rest of our content.
+		defer time.AfterFunc(earlyAnswerWait, func() { resp.Body.Close() }).Stop()
 	}
 	switch start, err := readStart(resp.Body); {
 	case err != nil && !early:
@@ -97,8 +100,8 @@ func (c *call) checkAcceptance(resp *http.Response) error {
 // startOfAnswer is how much of the content of a store's 2xx is looked at. Object stores answer a PUT without content.
 const startOfAnswer = 4 << 10
 
-// earlyWords is how long the content of an answer that came too early is waited for.
-const earlyWords = time.Second
+// earlyAnswerWait limits the wait for the body of an answer that came too early.
+const earlyAnswerWait = time.Second
 
 // readStart reads the beginning of r.
 func readStart(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, startOfAnswer)) }
@@ -113,14 +116,7 @@ func (s *Store) Fetch(ctx context.Context, op, rawURL string, into func(*Answer,
 	if c.url, err = parseLink(rawURL); err != nil {
 		return nil, c.errorFrom(err)
 	}
-	return c.callWithRetries(ctx, func(c *call, resp *http.Response) (*Answer, error) {
-		w.setLimit(defaultStall, errStalled)
-		ans := c.newAnswer(resp)
-		if err := into(ans, w.watchReader(resp.Body)); err != nil {
-			return nil, &finalError{err}
-		}
-		return ans, nil
-	})
+	return c.callWithRetries(ctx, streamInto(w, into))
 }
 
 func (s *Store) newCall(op, method string) *call {
@@ -131,7 +127,7 @@ func (s *Store) newCall(op, method string) *call {
 // CheckURL reports whether the policy lets this client use the pre-signed URL raw: nil or a *PolicyError.
 func (s *Store) CheckURL(raw string) error { return s.wire.policy.CheckPresigned(raw) }
 
-// sending is an upload's body under watch.
+// sending is the body of an upload, watched for progress.
 type sending struct {
 	io.Reader
 	io.Closer

@@ -55,7 +55,7 @@ type tokens struct {
 	scopes   []string
 	escape   bool
 
-	slot chan struct{} // holds one element: whoever takes it may ask for a token
+	slot chan struct{} // holds one element; who takes it may request a token
 
 	mu      sync.Mutex
 	current token // guarded by mu
@@ -88,7 +88,7 @@ func newTokens(a Auth, base *url.URL, w *wire) (*tokens, error) {
 	return t, w.policy.checkScheme(u)
 }
 
-// getToken returns a token that is good for now. Past most of its life one caller renews it while the others go on with it.
+// getToken returns a token that is valid now. After most of its life one caller renews it; the others still use the old one.
 func (t *tokens) getToken(ctx context.Context) (string, error) {
 	have, failures := t.currentToken()
 	now := t.wire.now()
@@ -115,7 +115,7 @@ func (t *tokens) getToken(ctx context.Context) (string, error) {
 	return t.renewToken(ctx, have, failures)
 }
 
-// renewToken asks for a token, unless somebody did while we waited for our turn. It holds the turn.
+// renewToken requests a token, unless another caller did so while this one waited for the slot. The caller holds the slot.
 func (t *tokens) renewToken(ctx context.Context, had token, failures int) (string, error) {
 	t.mu.Lock()
 	current, failed, n := t.current, t.failed, t.failedN
@@ -124,8 +124,9 @@ func (t *tokens) renewToken(ctx context.Context, had token, failures int) (strin
 		return current.value, nil
 	}
 	if n != failures && failed != nil {
-		return "", failed // all who waited share the one refusal
+		return "", failed // all callers that waited share the one failure
 	}
+	// This call holds the slot, so one request serves all callers that wait. A crash here costs one unused token.
 	fresh, err := t.requestToken(ctx)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,10 +135,12 @@ func (t *tokens) renewToken(ctx context.Context, had token, failures int) (strin
 		return fresh.value, nil
 	}
 	if left := t.current.expiry.Sub(t.wire.now()); t.current.value != "" && left > 0 {
-		t.current.renew = t.wire.now().Add(left / 4) // renewing ahead failed: there is time to try again
+		// The old token is still valid, so a failed renewal is no error yet. It is tried again later.
+		t.current.renew = t.wire.now().Add(left / 4)
 		return t.current.value, nil
 	}
-	if ctx.Err() == nil { // an impatient caller says nothing about the service
+	// A caller whose own time was over says nothing about the service.
+	if ctx.Err() == nil {
 		t.failed = err
 		t.failedN++
 	}
@@ -151,8 +154,8 @@ func (t *tokens) currentToken() (token, int) {
 }
 
 // replaceRefused gets a token in place of one that the service refused with 401 or 403, and reports whether there is another one
-// now. A refusal does not tell whether the token is dead or a right is missing. So a token is replaced once, however many
-// calls were refused with it, and its successor is kept for a while. The refused token stays where no other is to be had:
+// now. A refusal does not tell whether the token is dead or a right is missing. So a token is replaced once, however many calls
+// were refused with it, and the new one is kept for a while. The refused token stays in use where no other one could be got:
 // other calls may still be allowed with it.
 func (t *tokens) replaceRefused(ctx context.Context, refused string) bool {
 	_, failures := t.currentToken()
@@ -167,7 +170,7 @@ func (t *tokens) replaceRefused(ctx context.Context, refused string) bool {
 	have, n := t.currentToken()
 	switch {
 	case have.value != refused:
-		return have.value != "" // somebody replaced or renewed it while we waited for our turn
+		return have.value != "" // another caller replaced or renewed it while this one waited for the slot
 	case n != failures, t.wire.now().Before(have.keep):
 		return false
 	}
@@ -177,7 +180,7 @@ func (t *tokens) replaceRefused(ctx context.Context, refused string) bool {
 	if err != nil {
 		if ctx.Err() == nil { // an impatient caller says nothing about the service
 			t.failed = err
-			t.failedN++ // all who wait for their turn share this failure
+			t.failedN++ // all callers that wait for the slot share this failure
 			t.current.keep = t.wire.now().Add(replaceAgain)
 		}
 		return false
@@ -187,7 +190,8 @@ func (t *tokens) replaceRefused(ctx context.Context, refused string) bool {
 	return true
 }
 
-// confirmReplacement notes that the service accepted a token in a call that it had refused with the one before: that one was dead.
+// confirmReplacement notes that the service accepted the new token in a call that it had refused with the old one. So the old one
+// was dead, and no right is missing.
 func (t *tokens) confirmReplacement(value string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -196,7 +200,7 @@ func (t *tokens) confirmReplacement(value string) {
 	}
 }
 
-// requestToken makes the token request. Its life counts from before the request left.
+// requestToken requests a token. The token's life counts from before the request left.
 func (t *tokens) requestToken(ctx context.Context) (token, error) {
 	secret, err := readSecret(t.secret)
 	if err != nil {

@@ -6,28 +6,28 @@ import (
 	"sync"
 )
 
-// errUnasked says that what looks like an answer was there before anything was asked. net/http closes a connection on
-// which it finds such bytes while nothing is asked; between its looks the next request may get the connection.
+// errUnasked says that an answer was there before the request left. net/http closes an idle connection on which it finds such
+// bytes. Between two of its checks the next request may already have got the connection.
 var errUnasked = errors.New("the peer had spoken before it was asked, so this is no answer to this call")
 
-// trackedConn is a connection that knows, of each request that it carries, whether anything was heard after that began to leave.
+// trackedConn is a connection that knows, for each request that it carries, whether bytes came after the request began to leave.
 type trackedConn struct {
 	net.Conn
 	mu      sync.Mutex
 	current *connUse // of the present request; nil: there was none yet; guarded by mu
 }
 
-// connUse is one request's time on a line. The next one's may begin before anybody has looked at the answer.
+// connUse is the use of a connection by one request. The next use may begin before anybody has read the answer.
 type connUse struct {
 	conn       *trackedConn
 	content    *content // what it sends; nil: no upload
-	asked      bool     // its first bytes have left, or nearly; guarded by line.mu
-	heard      bool     // something came after that; guarded by line.mu
-	replied    bool     // something came after all of content had been handed out; guarded by line.mu
-	mayBeStale bool     // the turn before had no answer of its own, so what comes now may be its; guarded by line.mu
+	asked      bool     // its first bytes have left, or nearly; guarded by conn.mu
+	heard      bool     // bytes came after that; guarded by conn.mu
+	replied    bool     // bytes came after all of content had been handed out; guarded by conn.mu
+	mayBeStale bool     // the request before got no answer, so what comes now may be its answer; guarded by conn.mu
 }
 
-// beginUse begins a request's turn on a connection, below its TLS; nil: the connection is none of ours.
+// beginUse begins the use of a connection, below its TLS, by a request. Nil: the connection is not a trackedConn.
 func beginUse(c net.Conn, content *content) *connUse {
 	for secured, ok := c.(interface{ NetConn() net.Conn }); ok; secured, ok = c.(interface{ NetConn() net.Conn }) {
 		c = secured.NetConn() // two: TLS to the store within TLS to a proxy
@@ -42,74 +42,75 @@ func beginUse(c net.Conn, content *content) *connUse {
 	return l.current
 }
 
-// closeUnlessAnswered reports whether what came may answer the request. If not, the connection is closed: nobody knows what else
-// lies in it.
-func (t *connUse) closeUnlessAnswered() bool {
-	if t == nil {
+// closeUnlessAnswered reports whether what came may be the answer to the request. If not, it closes the connection, which may
+// hold more such bytes.
+func (u *connUse) closeUnlessAnswered() bool {
+	if u == nil {
 		return true
 	}
-	t.conn.mu.Lock()
-	defer t.conn.mu.Unlock()
-	if t.asked && t.heard {
+	u.conn.mu.Lock()
+	defer u.conn.mu.Unlock()
+	if u.asked && u.heard {
 		return true
 	}
-	_ = t.conn.Close() // it is given up, whatever its close says
+	_ = u.conn.Close() // it is given up, whatever its close says
 	return false
 }
 
-// answersContent reports whether what came may answer the whole content. That net/http has written the request says less:
-// it reports so, without an error, where an answer in place of "100 Continue" kept the content back, and the answer may
-// have come before the content and be handed out after it. So what counts is when bytes came. A transport that tells no
-// connection has at least handed the content out when it returns.
-func (t *connUse) answersContent(c *content) bool {
-	if t == nil {
+// answersContent reports whether what came may be an answer to the whole content. What counts is when its bytes came. That
+// net/http has written the request proves less: it also says so where an answer in place of "100 Continue" kept the content
+// back, and the answer may have come before the content and be returned after it. Where the transport tells no connection, it
+// only counts that the content was handed out.
+func (u *connUse) answersContent(c *content) bool {
+	if u == nil {
 		return c.isHandedOut()
 	}
-	t.conn.mu.Lock()
-	defer t.conn.mu.Unlock()
-	return t.replied && c.isHandedOut()
+	u.conn.mu.Lock()
+	defer u.conn.mu.Unlock()
+	return u.replied && c.isHandedOut()
 }
 
-// closeIfCurrent closes the connection if no other request has got it: what the peer says next may be about this one still, and
-// must not answer the next.
-func (t *connUse) closeIfCurrent() {
-	if t == nil {
+// closeIfCurrent closes the connection unless another request uses it already. What the peer sends next may still be about this
+// request, and must not become the answer to the next one.
+func (u *connUse) closeIfCurrent() {
+	if u == nil {
 		return
 	}
-	t.conn.mu.Lock()
-	defer t.conn.mu.Unlock()
-	if t.conn.current == t {
-		_ = t.conn.Close() // whatever its close says
+	u.conn.mu.Lock()
+	defer u.conn.mu.Unlock()
+	if u.conn.current == u {
+		_ = u.conn.Close() // whatever its close says
 	}
 }
 
-func (l *trackedConn) Read(b []byte) (int, error) {
-	n, err := l.Conn.Read(b)
+func (c *trackedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
 	if n > 0 {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.current != nil && l.current.asked {
-			l.current.heard = true
-			l.current.replied = l.current.content.isHandedOut()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.current != nil && c.current.asked {
+			c.current.heard = true
+			c.current.replied = c.current.content.isHandedOut()
 		}
 	}
 	return n, err
 }
 
-func (l *trackedConn) Write(b []byte) (int, error) {
-	if l.beginWrite() {
-		return 0, errors.Join(errUnasked, l.Close())
+func (c *trackedConn) Write(b []byte) (int, error) {
+	if !c.beginWrite() {
+		return 0, errors.Join(errUnasked, c.Close())
 	}
-	return l.Conn.Write(b)
+	return c.Conn.Write(b)
 }
 
-// beginWrite notes that the present request begins to leave, unless it must not.
-func (l *trackedConn) beginWrite() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.current == nil {
-		return false
+// beginWrite notes that the present request begins to leave. It reports false where it must not leave on this connection, because
+// an answer to the request before may still come.
+func (c *trackedConn) beginWrite() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == nil {
+		return true
 	}
-	l.current.asked = !l.current.mayBeStale
-	return l.current.mayBeStale
+	c.current.asked = !c.current.mayBeStale
+	return c.current.asked
 }

@@ -189,7 +189,7 @@ var remote = []mutant{
 	},
 	{
 		name: "AnswerBeforeTheContentCounts", promise: "I12", file: "internal/apicall/tracked_conn.go",
-		old: "return t.replied && c.isHandedOut()", new: "return c.isHandedOut()", tests: []string{calls},
+		old: "return u.replied && c.isHandedOut()", new: "return c.isHandedOut()", tests: []string{calls},
 	},
 	{
 		name: "ErrorDocumentBelieved", promise: "I12", file: "internal/apicall/store.go",
@@ -438,7 +438,7 @@ var remote = []mutant{
 	},
 	{
 		name: "AnswerToNothingBelieved", promise: "I8", file: "internal/apicall/tracked_conn.go",
-		old: "if l.current != nil && l.current.asked {", new: "if l.current != nil {", tests: []string{calls},
+		old: "if c.current != nil && c.current.asked {", new: "if c.current != nil {", tests: []string{calls},
 	},
 	{
 		name: "StatusRecordUnbounded", promise: "I21", file: "internal/vaultapi/status.go",
