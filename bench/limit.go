@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/durable"
 	"vaultd/internal/packager"
 )
 
@@ -157,8 +158,19 @@ func build(ctx context.Context, folder, level, to string) (s packager.SealedFold
 	if err != nil {
 		return s, err
 	}
-	s, err = packager.BuildPackage(ctx, root, rules(level), to)
+	s, err = buildAt(ctx, root, rules(level), to)
 	return s, errors.Join(err, root.Close())
+}
+
+// buildAt seals root as the ZIP at zipPath.
+func buildAt(ctx context.Context, root *os.Root, rules packager.Rules, zipPath string) (s packager.SealedFolder, err error) {
+	spool, err := durable.Open(filepath.Dir(zipPath), nil)
+	if err != nil {
+		return s, err
+	}
+	s, err = packager.BuildPackage(ctx, root, rules, spool, filepath.Base(zipPath))
+	s.Package.Path = zipPath
+	return s, errors.Join(err, spool.Close())
 }
 
 // alone measures work that this process does itself.

@@ -134,7 +134,7 @@ func (w *bare) pack(ctx context.Context, folder string) (packager.SealedFolder, 
 	if err != nil {
 		return packager.SealedFolder{}, err
 	}
-	s, err := packager.BuildPackage(ctx, root, packager.Rules{Vault: benchVault}, filepath.Join(w.spool, filepath.Base(folder)+".zip"))
+	s, err := buildAt(ctx, root, packager.Rules{Vault: benchVault}, filepath.Join(w.spool, filepath.Base(folder)+".zip"))
 	return s, errors.Join(err, root.Close())
 }
 

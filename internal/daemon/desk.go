@@ -56,7 +56,7 @@ func (r *room) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) 
 	}
 	r.d.spool.BeginPackage(e.Key)
 	defer r.d.spool.EndPackage(e.Key, e.Vault)
-	s, err := packager.BuildPackageIn(ctx, dir.Root(), r.cfg.Rules, r.d.spool.Dir(), spool.PackageName(e.Key))
+	s, err := packager.BuildPackage(ctx, dir.Root(), r.cfg.Rules, r.d.spool.Dir(), spool.PackageName(e.Key))
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
 		return ingest.Packed{}, &ingest.RefusedError{Cause: ledger.Cause{Code: slug(refusal.Faults[0].Brief), Text: refusal.Text()}, AsRead: refusal.AsRead}
 	}

@@ -46,7 +46,6 @@ func (d *Daemon) newRoom(cfg Drop) (*room, error) {
 	r.clerk = newClerk(r)
 	r.probe = r.newProbe()
 	r.cfg.Rules.Vault = cfg.Vault
-	r.cfg.Rules.Hook = d.cfg.FileFault
 	r.cfg.Rules.CutOffPatience, r.cfg.Rules.Now = 10*cfg.Settle, func() time.Time { return d.cfg.Now().Wall }
 	if faults := r.cfg.Rules.FindFaults(); len(faults) > 0 {
 		return nil, fmt.Errorf("drop %s: %s %s", cfg.Name, faults[0].Field, faults[0].Text)

@@ -22,7 +22,7 @@ func BenchmarkBuild(b *testing.B) {
 			b.SetBytes(int64(size))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := BuildPackage(b.Context(), root, rules, to); err != nil {
+				if _, err := buildAt(b.Context(), root, rules, to); err != nil {
 					b.Fatal(err)
 				}
 			}

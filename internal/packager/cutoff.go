@@ -46,7 +46,7 @@ func (l *listing) isFresh(f foundFile) bool {
 
 // readEnds reads how a file begins and how it ends.
 func (l *listing) readEnds(f foundFile) (head, tail []byte, err error) {
-	file, _, err := l.rules.OpenFile(l.root, f.disk)
+	file, _, err := l.rules.openFile(l.root, f.disk)
 	if err != nil {
 		return nil, nil, l.openError(f, err)
 	}

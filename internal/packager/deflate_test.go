@@ -221,7 +221,7 @@ func asLevel9(t *testing.T, folders []tree) {
 		_, root := drop(t, files)
 		write(t, filepath.Join(root.Name(), "metadata.json"), sidecar)
 		to := filepath.Join(t.TempDir(), "a.zip")
-		if _, err := BuildPackage(t.Context(), root, rules, to); err != nil {
+		if _, err := buildAt(t.Context(), root, rules, to); err != nil {
 			t.Fatal(err)
 		}
 		got += entrySizes(t, to)
@@ -252,7 +252,7 @@ func TestBuild_I10_SameBytesOnAnyNumberOfCores(t *testing.T) {
 				if i%3 == 2 {
 					rules.Compression = "max" // leaves a bench that does not fit
 				}
-				s, err := BuildPackage(t.Context(), root, rules, to)
+				s, err := buildAt(t.Context(), root, rules, to)
 				if err != nil || i%3 != 2 && s.Package.SHA256 != want {
 					t.Errorf("%d cores: %v, %v", cores, s.Package.SHA256, err)
 				}
@@ -292,7 +292,7 @@ func TestBuild_I4_OtherProgramsTestIt(t *testing.T) {
 		_, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": paper(r, 80_000), "b.bin": anything(r, 1+r.IntN(300_000)),
 			"c.bin": anything(r, 1+i*i*30_000), "d.xml": prose(r, 10_000)})
 		zips = append(zips, filepath.Join(t.TempDir(), fmt.Sprint(i, ".zip")))
-		if _, err := BuildPackage(t.Context(), root, rules, zips[i]); err != nil {
+		if _, err := buildAt(t.Context(), root, rules, zips[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -318,7 +318,7 @@ func TestBuild_SizesStandBefore(t *testing.T) {
 	_, root := drop(t, tree{"metadata.json": sidecar, "empty.txt": "", "held.bin": noise(1, maxHeld), "later.bin": noise(2, 2*maxHeld),
 		"shrinks.xml": prose(r, 4*maxHeld), "small.txt": "x"})
 	to := filepath.Join(t.TempDir(), "a.zip")
-	if _, err := BuildPackage(t.Context(), root, rules, to); err != nil {
+	if _, err := buildAt(t.Context(), root, rules, to); err != nil {
 		t.Fatal(err)
 	}
 	z, err := zip.OpenReader(to)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/durable"
 )
 
 // sidecar is a good one; rows change it.
@@ -53,11 +54,34 @@ func write(t testing.TB, path, content string) {
 
 var rules = Rules{Vault: "VAULT-1"}
 
+// buildAt seals root as the ZIP at zipPath.
+func buildAt(ctx context.Context, root *os.Root, r Rules, zipPath string) (SealedFolder, error) {
+	return buildIn(ctx, root, r, zipPath, nil)
+}
+
+func buildIn(ctx context.Context, root *os.Root, r Rules, zipPath string, hook durable.Hook) (SealedFolder, error) {
+	dir, err := durable.Open(filepath.Dir(zipPath), hook)
+	if err != nil {
+		return SealedFolder{}, err
+	}
+	defer dir.Close()
+	s, err := BuildPackage(ctx, root, r, dir, filepath.Base(zipPath))
+	if err == nil {
+		s.Package.Path = zipPath
+	}
+	return s, err
+}
+
 // build seals root into a fresh spool and checks that a failed Build leaves nothing there.
 func build(t *testing.T, root *os.Root, r Rules) (SealedFolder, error) {
 	t.Helper()
+	return buildWithHook(t, root, r, nil)
+}
+
+func buildWithHook(t *testing.T, root *os.Root, r Rules, hook durable.Hook) (SealedFolder, error) {
+	t.Helper()
 	spool := t.TempDir()
-	s, err := BuildPackage(context.Background(), root, r, filepath.Join(spool, "a.zip"))
+	s, err := buildIn(context.Background(), root, r, filepath.Join(spool, "a.zip"), hook)
 	left, _ := os.ReadDir(spool)
 	switch {
 	case err == nil && (len(left) != 1 || left[0].Name() != "a.zip"):

@@ -112,7 +112,7 @@ func (d *droppedFolder) readSmallFile(f foundFile, limit int64, what string, out
 // readFile gives use the content of f. It is ErrChanged when f is not, before and
 // after, what the listing saw; use must read exactly its size.
 func (l *listing) readFile(f foundFile, use func(io.Reader) error) error {
-	file, info, err := l.rules.OpenFile(l.root, f.disk)
+	file, info, err := l.rules.openFile(l.root, f.disk)
 	if err != nil {
 		return l.openError(f, err)
 	}

@@ -262,7 +262,7 @@ func TestBuild_I17_ChangeWhileReading(t *testing.T) {
 			t.Run(row.name+"/"+when+"Open", func(t *testing.T) {
 				dir, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "%PDF", "b.xml": "<b/>"})
 				r := rules
-				r.OpenFile = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+				r.openFile = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
 					if path != "b.xml" {
 						return durable.OpenRegular(root, path)
 					}
@@ -286,7 +286,7 @@ func TestBuild_I17_ChangeWhileReading(t *testing.T) {
 func TestBuild_I17_ARefusalIsAboutAFolderThatStoodStill(t *testing.T) {
 	dir, root := drop(t, tree{"metadata.json": `{"documentType": `, "a.pdf": "x"})
 	r := rules
-	r.OpenFile = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+	r.openFile = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
 		write(t, dir+"/b.pdf", "still copying")
 		return durable.OpenRegular(root, path)
 	}
@@ -298,7 +298,7 @@ func TestBuild_I17_ARefusalIsAboutAFolderThatStoodStill(t *testing.T) {
 func TestBuild_JunkMayComeAndGo(t *testing.T) {
 	dir, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
 	r := rules
-	r.OpenFile = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+	r.openFile = func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
 		write(t, dir+"/Thumbs.db", path)
 		return durable.OpenRegular(root, path)
 	}
@@ -307,36 +307,35 @@ func TestBuild_JunkMayComeAndGo(t *testing.T) {
 	}
 }
 
+func plainRules(string) Rules { return Rules{Vault: "V"} }
+
+// failOn fails each operation of one kind without doing it.
+func failOn(failing string, err error) durable.Hook {
+	return func(op, _ string, do func() error) error {
+		if op == failing {
+			return err
+		}
+		return do()
+	}
+}
+
 func TestBuild_I24_EnvironmentIsNoRefusal(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		rules func(dir string) Rules
+		hook  durable.Hook
 		want  error
 		words string
 	}{
 		{"NoRightToRead", func(string) Rules {
-			return Rules{Vault: "V", OpenFile: func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+			return Rules{Vault: "V", openFile: func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
 				return nil, nil, &fs.PathError{Op: "open", Path: path, Err: syscall.EACCES}
 			}}
-		}, fs.ErrPermission, `open "metadata.json": permission denied`},
-		{"DiskFull", func(string) Rules {
-			return Rules{Vault: "V", Hook: func(op, name string, do func() error) error {
-				if op == "write" {
-					return syscall.ENOSPC
-				}
-				return do()
-			}}
-		}, syscall.ENOSPC, "no space left"},
-		{"SyncFails", func(string) Rules {
-			return Rules{Vault: "V", Hook: func(op, name string, do func() error) error {
-				if op == "sync" {
-					return syscall.EIO
-				}
-				return do()
-			}}
-		}, durable.ErrSync, "finish ZIP"},
+		}, nil, fs.ErrPermission, `open "metadata.json": permission denied`},
+		{"DiskFull", plainRules, failOn("write", syscall.ENOSPC), syscall.ENOSPC, "no space left"},
+		{"SyncFails", plainRules, failOn("sync", syscall.EIO), durable.ErrSync, "finish ZIP"},
 		{"ReadFails", func(dir string) Rules {
-			return Rules{Vault: "V", OpenFile: func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
+			return Rules{Vault: "V", openFile: func(root *os.Root, path string) (*os.File, fs.FileInfo, error) {
 				f, info, err := durable.OpenRegular(root, path)
 				if path == "a.pdf" && err == nil {
 					f.Close()
@@ -344,11 +343,11 @@ func TestBuild_I24_EnvironmentIsNoRefusal(t *testing.T) {
 				}
 				return f, info, err
 			}}
-		}, syscall.EBADF, `read "a.pdf": bad file descriptor`},
+		}, nil, syscall.EBADF, `read "a.pdf": bad file descriptor`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			dir, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
-			_, err := build(t, root, row.rules(dir))
+			_, err := buildWithHook(t, root, row.rules(dir), row.hook)
 			if err == nil || isRefusal(err) || errors.Is(err, ErrChanged) || !errors.Is(err, row.want) || !strings.Contains(err.Error(), row.words) {
 				t.Errorf("got %v", err)
 			}
@@ -383,7 +382,7 @@ func TestBuild_Canceled(t *testing.T) {
 	_, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": "x"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := BuildPackage(ctx, root, rules, filepath.Join(t.TempDir(), "a.zip")); !errors.Is(err, context.Canceled) {
+	if _, err := buildAt(ctx, root, rules, filepath.Join(t.TempDir(), "a.zip")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

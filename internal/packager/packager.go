@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 
 	"vaultd/internal/archive"
@@ -20,38 +19,20 @@ type SealedFolder struct {
 	Document    archive.Document
 	Metadata    []byte          // canonical: Document.Metadata()
 	AsRead      archive.AsRead  // the sidecar as it is written
-	Files       []archive.File  // what the ZIP holds, sorted by path
+	Files       []archive.File  // the content of the ZIP, sorted by path
 	Junk        []string        // files that were ignored and go with the folder; paths as on disk
 	Others      []archive.File  // sidecar, manifest and marker, when they are not in the ZIP
 	Content     archive.Digest  // ContentDigest(Files)
-	Package     archive.Package // zero from Validate
+	Package     archive.Package // zero from ValidateFolder; its path is the name in the spool
 }
 
-// BuildPackage checks the folder at root and seals its files as a ZIP at zipPath, mode
-// 0600, replacing what is there. The ZIP is synced and was read back when Build
-// returns without an error; that it bears its name survives a power cut once its
-// directory was synced too, which is left to the caller: one sync serves many.
-// With an error nothing new lies at zipPath.
+// BuildPackage checks the folder at root and seals its files as the ZIP name in spool, mode 0600, replacing what is there. When it
+// returns without an error the ZIP is synced and was read back. The directory is not synced: the caller does that, because one
+// sync serves many packages. After an error nothing new bears the name.
 //
-// The error is a *Refusal for what is wrong with the folder itself, wraps
-// ErrChanged when somebody is still writing, is a *durable.MountError for what is
-// mounted in the folder, and is the environment's otherwise.
-func BuildPackage(ctx context.Context, root *os.Root, rules Rules, zipPath string) (SealedFolder, error) {
-	dir, err := durable.Open(filepath.Dir(zipPath), rules.Hook)
-	if err != nil {
-		return SealedFolder{}, fmt.Errorf("open spool: %w", err)
-	}
-	defer func() { dir.Close() }() // the sync that counts is the caller's
-	s, err := BuildPackageIn(ctx, root, rules, dir, filepath.Base(zipPath))
-	if err == nil {
-		s.Package.Path = zipPath
-	}
-	return s, err
-}
-
-// BuildPackageIn is Build for a ZIP of that name in a directory that is open already. The
-// path of the package is its name.
-func BuildPackageIn(ctx context.Context, root *os.Root, rules Rules, spool *durable.Dir, name string) (SealedFolder, error) {
+// The error is a [*Refusal] for a fault of the folder, wraps [ErrChanged] when somebody is still writing, is a
+// [*durable.MountError] for a mount in the folder, and else tells a fault of the environment.
+func BuildPackage(ctx context.Context, root *os.Root, rules Rules, spool *durable.Dir, name string) (SealedFolder, error) {
 	d, err := readFolder(ctx, root, rules)
 	if err != nil {
 		return SealedFolder{}, err
@@ -70,10 +51,12 @@ func BuildPackageIn(ctx context.Context, root *os.Root, rules Rules, spool *dura
 	if err != nil {
 		return SealedFolder{}, err
 	}
+	// The ZIP is read back before it gets its name: a ZIP under its name always holds the files.
 	sum, err := b.readBack(ctx, part, w, s.Files)
 	if err != nil {
 		return SealedFolder{}, err
 	}
+	// A crash here leaves a temporary file or a whole ZIP that no entry records. Either is replaced when the folder is packed again.
 	if err := part.CommitWithoutDirSync(); err != nil {
 		return SealedFolder{}, fmt.Errorf("finish ZIP: %w", err)
 	}
@@ -81,8 +64,8 @@ func BuildPackageIn(ctx context.Context, root *os.Root, rules Rules, spool *dura
 	return s, nil
 }
 
-// ValidateFolder checks a folder as Build would, to the size of the ZIP, and writes
-// nothing. Its errors are Build's.
+// ValidateFolder checks a folder as BuildPackage does, including the size of the ZIP, and writes nothing. It returns the same
+// errors.
 func ValidateFolder(ctx context.Context, root *os.Root, rules Rules) (SealedFolder, error) {
 	d, err := readFolder(ctx, root, rules)
 	if err != nil {
@@ -97,7 +80,7 @@ func ValidateFolder(ctx context.Context, root *os.Root, rules Rules) (SealedFold
 	return s, err
 }
 
-// readFolder reads the folder up to its files' content.
+// readFolder reads the names, the sidecar and the lists of a folder, and refuses it for what is wrong with them.
 func readFolder(ctx context.Context, root *os.Root, rules Rules) (*droppedFolder, error) {
 	rules, err := rules.validated()
 	if err != nil {
@@ -113,8 +96,7 @@ func readFolder(ctx context.Context, root *os.Root, rules Rules) (*droppedFolder
 	return nil, d.refusalOrChanged()
 }
 
-// packFiles packs the folder's files into to and derives everything but the Package
-// from what was read.
+// packFiles writes the folder's files as a ZIP to to, and derives everything but the Package from what it read.
 func (d *droppedFolder) packFiles(ctx context.Context, b *workspace, to io.Writer) (SealedFolder, written, error) {
 	files, w, err := b.writeZIP(ctx, d.listing, to)
 	if errors.Is(err, errTooLarge) {

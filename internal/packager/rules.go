@@ -30,16 +30,13 @@ type Rules struct {
 	MaxSize        int64  // bytes of the ZIP
 	Compression    string // fast | default | max
 
-	// OpenFile opens a regular file without following links and without blocking;
+	// openFile opens a regular file without following links and without blocking;
 	// nil is durable.OpenRegular.
-	OpenFile func(root *os.Root, path string) (*os.File, fs.FileInfo, error)
+	openFile func(root *os.Root, path string) (*os.File, fs.FileInfo, error)
 	// CutOffPatience, with Now, lets a folder wait as ErrChanged while it changed less long ago than this and has a file that
 	// looks cut off, such as a PDF without its trailer. 0: no folder waits for that.
 	CutOffPatience time.Duration
 	Now            func() time.Time
-
-	// Hook stands between the ZIP and its directory: nil, or a count; more in tests only.
-	Hook durable.Hook
 }
 
 // FindFaults returns what is wrong with the rules themselves, for a configuration's
@@ -83,8 +80,8 @@ func (r Rules) withDefaults() Rules {
 	if r.MaxSize == 0 {
 		r.MaxSize = archive.MaxPackage
 	}
-	if r.OpenFile == nil {
-		r.OpenFile = durable.OpenRegular
+	if r.openFile == nil {
+		r.openFile = durable.OpenRegular
 	}
 	return r
 }

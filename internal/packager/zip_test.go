@@ -95,7 +95,7 @@ func TestBuild_I4_WhatIsSealedIsWhatWasDropped(t *testing.T) {
 			write(t, filepath.Join(filepath.Dir(path), ".a.zip.tmp"), "left by a crash")
 			r := rules
 			r.Compression = compression
-			s, err := BuildPackage(t.Context(), root, r, path)
+			s, err := buildAt(t.Context(), root, r, path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func TestBuild_OtherProgramsUnpackIt(t *testing.T) {
 	_, root := drop(t, files)
 	delete(files, "metadata.json")
 	path := filepath.Join(t.TempDir(), "a.zip")
-	if _, err := BuildPackage(t.Context(), root, rules, path); err != nil {
+	if _, err := buildAt(t.Context(), root, rules, path); err != nil {
 		t.Fatal(err)
 	}
 	for _, tool := range [][]string{{"unzip", "-q", path, "-d"}, {"python3", "-m", "zipfile", "-e", path}, {"bsdtar", "-xf", path, "-C"}} {
@@ -255,7 +255,7 @@ func TestBuild_I21_LargeFileNeverInMemory(t *testing.T) {
 func TestReadBack_I4_FindsDamage(t *testing.T) {
 	_, root := drop(t, mixed())
 	path := filepath.Join(t.TempDir(), "a.zip")
-	s, err := BuildPackage(t.Context(), root, rules, path)
+	s, err := buildAt(t.Context(), root, rules, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,8 +302,7 @@ func TestBuild_I4_DiskThatLies(t *testing.T) {
 	_, root := drop(t, tree{"metadata.json": sidecar, "a.pdf": noise(1, 5_000)})
 	path := filepath.Join(t.TempDir(), "a.zip")
 	write(t, path, "an older one")
-	r := rules
-	r.Hook = func(op, name string, do func() error) error {
+	lie := func(op, name string, do func() error) error {
 		err := do()
 		if op == "write" {
 			part, openErr := os.OpenFile(filepath.Join(filepath.Dir(path), durable.TemporaryName(name)), os.O_WRONLY, 0)
@@ -317,7 +316,7 @@ func TestBuild_I4_DiskThatLies(t *testing.T) {
 		}
 		return err
 	}
-	if _, err := BuildPackage(t.Context(), root, r, path); err == nil || isRefusal(err) || !strings.Contains(err.Error(), "read back") {
+	if _, err := buildIn(t.Context(), root, rules, path, lie); err == nil || isRefusal(err) || !strings.Contains(err.Error(), "read back") {
 		t.Errorf("got %v", err)
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "an older one" {
@@ -340,7 +339,7 @@ func TestBuild_RealInvoices(t *testing.T) {
 		files := tree{e.Name(): string(b)}
 		_, root := drop(t, tree{"metadata.json": sidecar, e.Name(): string(b)})
 		to := filepath.Join(t.TempDir(), "a.zip")
-		s, err := BuildPackage(t.Context(), root, rules, to)
+		s, err := buildAt(t.Context(), root, rules, to)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
