@@ -20,9 +20,9 @@ import (
 	"vaultd/internal/statedir"
 )
 
-// The socket's protocol: the client sends one line of JSON, a controlRequest; the
-// daemon answers with lines of JSON, a controlFrame each, of which the last one has
-// the exit code. Who asks is what the kernel says of the peer, never what he says.
+// The protocol of the socket: the client sends one line of JSON, a controlRequest. The
+// daemon answers with lines of JSON, a controlFrame each; the last one has the exit
+// code. The kernel tells who asks; nothing that the client sends counts for that.
 type controlRequest struct {
 	Args []string `json:"args"`
 }
@@ -51,14 +51,14 @@ var insideCommands = []string{
 	"suggest", "doctor", "reconcile", "retry", "resume", "close", "release", "hold", "unhold",
 }
 
-// control answers commands on the daemon's socket.
-type control struct {
+// commandServer answers commands on the daemon's socket.
+type commandServer struct {
 	execute func(ctx context.Context, p peer, args []string, stdout, stderr io.Writer) int
 	peerOf  func(*net.UnixConn) (peer, error)
 	uid     uint32   // the daemon's own
 	groups  []uint32 // who else may ask
 
-	owners, members lane // root and the daemon's own user; members of the groups
+	owners, members commandSlots // root and the daemon's own user; members of the groups
 }
 
 // serveControl answers commands on l, which listenControl made, until ctx ends, and returns
@@ -66,13 +66,13 @@ type control struct {
 // the groups; anybody else gets a refusal in words. enter puts each command inside the daemon
 // as it is when the command begins.
 func serveControl(ctx context.Context, l *net.UnixListener, enter func(*app), groups []uint32) error {
-	s := &control{peerOf: peerOf, uid: uint32(os.Geteuid()), groups: groups}
+	s := &commandServer{peerOf: peerOf, uid: uint32(os.Geteuid()), groups: groups}
 	s.execute = func(ctx context.Context, p peer, args []string, stdout, stderr io.Writer) int {
 		a := &app{stdout: stdout, stderr: stderr, env: os.LookupEnv, uid: p.uid}
 		enter(a)
 		return a.execute(ctx, args)
 	}
-	return s.serve(ctx, l)
+	return s.serveClients(ctx, l)
 }
 
 // listenControl makes the socket. One that a dead daemon left is removed, and only
@@ -87,7 +87,7 @@ func listenControl(path string, groups []uint32) (*net.UnixListener, error) {
 	case err == nil:
 		return nil, errors.Join(&statedir.InUseError{Path: path}, conn.Close())
 	case errors.Is(err, syscall.ECONNREFUSED):
-		if err := removeStale(path); err != nil {
+		if err := removeStaleSocket(path); err != nil {
 			return nil, err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
@@ -97,18 +97,20 @@ func listenControl(path string, groups []uint32) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for commands: %w", err)
 	}
-	if err := grant(path, groups); err != nil {
+	if err := setSocketRights(path, groups); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-func removeStale(path string) error {
+func removeStaleSocket(path string) error {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().Type() != fs.ModeSocket {
 		err = fmt.Errorf("%s is in the way: it is not a socket", path)
 	}
 	if err == nil {
+		// The caller holds the lock of state_dir and got no answer: no daemon can own this socket. A crash behind this leaves no
+		// socket, and the next start makes one.
 		err = os.Remove(path)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -117,10 +119,10 @@ func removeStale(path string) error {
 	return nil
 }
 
-// grant lets those reach the socket who may ask, and nobody else where files' rights can
-// say so: a file has one group, so with several the door is open and the credentials of
-// who comes decide, as they do in any case. What lies beside the socket stays closed.
-func grant(path string, groups []uint32) error {
+// setSocketRights lets the users that may give commands reach the socket. A file has one
+// group: with several groups everybody can reach it, and the credentials of the peer
+// decide, as they do in any case. The other files in state_dir stay closed.
+func setSocketRights(path string, groups []uint32) error {
 	dir := filepath.Dir(path)
 	socketMode, dirMode := fs.FileMode(0o660), fs.FileMode(0o700)
 	switch len(groups) {
@@ -137,15 +139,16 @@ func grant(path string, groups []uint32) error {
 	default:
 		socketMode, dirMode = 0o666, 0o711
 	}
+	// The socket's rights are set before the directory is opened for others. A crash in between closes it for them until the next start.
 	if err := errors.Join(os.Chmod(path, socketMode), os.Chmod(dir, dirMode)); err != nil {
 		return fmt.Errorf("set rights of the socket: %w", err)
 	}
 	return nil
 }
 
-// serve answers until ctx ends.
-func (s *control) serve(ctx context.Context, l *net.UnixListener) error {
-	s.owners, s.members = newLane(), newLane()
+// serveClients answers until ctx ends.
+func (s *commandServer) serveClients(ctx context.Context, l *net.UnixListener) error {
+	s.owners, s.members = newCommandSlots(), newCommandSlots()
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	var commands sync.WaitGroup
@@ -164,13 +167,14 @@ func (s *control) serve(ctx context.Context, l *net.UnixListener) error {
 			pause(ctx, 100*time.Millisecond)
 			continue
 		}
-		p, err := s.peerOf(conn) // before anything is read: strangers wait for nothing, and nothing waits for them
+		// The kernel is asked before anything is read: a client that may not ask is refused at once and holds no slot.
+		p, err := s.peerOf(conn)
 		commands.Go(func() {
 			if err != nil {
-				end(conn, exitInternal, "cannot tell who asks: "+err.Error())
+				refuseClient(conn, exitInternal, "cannot tell who asks: "+err.Error())
 				return
 			}
-			s.admit(ctx, conn, p)
+			s.admitPeer(ctx, conn, p)
 		})
 	}
 }
@@ -184,8 +188,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// handle answers one client. His going away cancels his command, and so does ctx.
-func (s *control) handle(ctx context.Context, conn *net.UnixConn, p peer, in lane, arrived func()) {
+// answerClient answers one client. Its command is cancelled when the client goes away, and when ctx ends.
+func (s *commandServer) answerClient(ctx context.Context, conn *net.UnixConn, p peer, slots commandSlots, arrived func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	hangUp := context.AfterFunc(ctx, func() { conn.Close() })
@@ -193,55 +197,56 @@ func (s *control) handle(ctx context.Context, conn *net.UnixConn, p peer, in lan
 	conn.SetDeadline(time.Now().Add(requestTime)) //nolint:errcheck // fails on a closed connection only
 	line, err := readRequest(conn)
 	if err != nil {
-		end(conn, exitUsage, err.Error())
+		refuseClient(conn, exitUsage, err.Error())
 		return
 	}
-	arrived()
+	arrived() // the request is here: its slot among those that arrive is free for the next client
 	var req controlRequest
 	if err := json.Unmarshal(line, &req); err != nil || len(req.Args) == 0 || !slices.Contains(insideCommands, req.Args[0]) {
-		end(conn, exitUsage, "this command does not run inside the daemon; are both of the same version?")
+		refuseClient(conn, exitUsage, "this command does not run inside the daemon; are both of the same version?")
 		return
 	}
-	if req.Args[0] == "backup" && !s.owns(p) {
-		end(conn, exitRights, "the whole ledger, with the upload addresses that still work, goes to root and vaultd's own user alone")
+	if req.Args[0] == "backup" && !s.isOwner(p) {
+		refuseClient(conn, exitRights, "the whole ledger, with the upload addresses that still work, goes to root and vaultd's own user alone")
 		return
 	}
-	leave := take(in.places)
-	if leave == nil && slices.Contains(quickCommands, req.Args[0]) {
-		if leave = take(in.reserve); leave != nil {
+	release := acquireSlot(slots.running)
+	if release == nil && slices.Contains(quickCommands, req.Args[0]) {
+		if release = acquireSlot(slots.reserve); release != nil {
 			quick := time.AfterFunc(quickTime, cancel)
 			defer quick.Stop()
 		}
 	}
-	if leave == nil {
-		end(conn, exitTemporary, tooMany)
+	if release == nil {
+		refuseClient(conn, exitTemporary, tooMany)
 		return
 	}
-	defer leave()
-	s.run(ctx, cancel, conn, p, req.Args)
+	defer release()
+	s.runCommand(ctx, cancel, conn, p, req.Args)
 }
 
-// run executes the command and sends what it writes.
-func (s *control) run(ctx context.Context, cancel func(), conn *net.UnixConn, p peer, args []string) {
+// runCommand executes the command and sends what it writes.
+func (s *commandServer) runCommand(ctx context.Context, cancel func(), conn *net.UnixConn, p peer, args []string) {
 	conn.SetReadDeadline(time.Time{}) //nolint:errcheck // fails on a closed connection only
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		conn.Read(make([]byte, 1)) //nolint:errcheck // whatever comes: the client has no more to say
+		// The client sends nothing more, so this read ends when it goes away.
+		conn.Read(make([]byte, 1)) //nolint:errcheck // whatever comes, the command ends
 		cancel()
 	}()
 	w := &frameWriter{conn: conn, lost: cancel}
-	code := s.guarded(ctx, p, args, w)
-	w.send(controlFrame{Exit: &code})
+	code := s.executeGuarded(ctx, p, args, w)
+	w.sendFrame(controlFrame{Exit: &code})
 	conn.Close()
 	<-gone
 }
 
-// guarded keeps a mistake in a command from ending the daemon's work.
-func (s *control) guarded(ctx context.Context, p peer, args []string, w *frameWriter) (code int) {
+// executeGuarded executes a command. A panic in it ends the command alone, not the daemon.
+func (s *commandServer) executeGuarded(ctx context.Context, p peer, args []string, w *frameWriter) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
-			w.send(controlFrame{Err: fmt.Appendf(nil, "vaultd: internal error in %s: %v\n", args[0], r)})
+			w.sendFrame(controlFrame{Err: fmt.Appendf(nil, "vaultd: internal error in %s: %v\n", args[0], r)})
 			code = exitInternal
 		}
 	}()
@@ -260,12 +265,12 @@ func readRequest(conn io.Reader) ([]byte, error) {
 	return nil, fmt.Errorf("the request did not arrive: %w", err)
 }
 
-// end answers without a command.
-func end(conn *net.UnixConn, code int, words string) {
+// refuseClient answers with a message and an exit code, and closes the connection.
+func refuseClient(conn *net.UnixConn, code int, words string) {
 	conn.SetDeadline(time.Now().Add(requestTime)) //nolint:errcheck // fails on a closed connection only
 	w := &frameWriter{conn: conn, lost: func() {}}
-	w.send(controlFrame{Err: []byte("vaultd: " + words + "\n")})
-	w.send(controlFrame{Exit: &code})
+	w.sendFrame(controlFrame{Err: []byte("vaultd: " + words + "\n")})
+	w.sendFrame(controlFrame{Exit: &code})
 	conn.Close()
 }
 
@@ -277,11 +282,11 @@ type frameWriter struct {
 	err  error // of the first frame that was not sent; guarded by mu
 }
 
-// send is for what nobody misses when the client is gone.
-func (w *frameWriter) send(f controlFrame) { _ = w.try(f) }
+// sendFrame sends a frame; whether it arrives does not matter.
+func (w *frameWriter) sendFrame(f controlFrame) { _ = w.trySendFrame(f) }
 
-// try sends a frame; after a failure it sends nothing more.
-func (w *frameWriter) try(f controlFrame) error {
+// trySendFrame sends a frame; after a failure it sends nothing more.
+func (w *frameWriter) trySendFrame(f controlFrame) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err != nil {
@@ -311,7 +316,7 @@ func (s stream) Write(b []byte) (int, error) {
 		if s.isErr {
 			f = controlFrame{Err: piece}
 		}
-		if err := s.w.try(f); err != nil {
+		if err := s.w.trySendFrame(f); err != nil {
 			return sent, err
 		}
 		sent += len(piece)

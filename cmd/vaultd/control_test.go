@@ -234,7 +234,7 @@ func TestControl_OnlyWhatReads(t *testing.T) {
 }
 
 // listen serves commands that the test makes up.
-func listen(t *testing.T, s *control) (path string, stop func()) {
+func listen(t *testing.T, s *commandServer) (path string, stop func()) {
 	t.Helper()
 	path = filepath.Join(shortDir(t), "vaultd.sock")
 	if s.peerOf == nil {
@@ -245,7 +245,7 @@ func listen(t *testing.T, s *control) (path string, stop func()) {
 		if err != nil {
 			return err
 		}
-		return s.serve(ctx, l)
+		return s.serveClients(ctx, l)
 	}, path)
 }
 
@@ -263,7 +263,7 @@ func TestControl_I27_OthersAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ran := make(chan peer, 1)
-			path, _ := listen(t, &control{
+			path, _ := listen(t, &commandServer{
 				uid: 990, groups: []uint32{2000}, peerOf: func(*net.UnixConn) (peer, error) { return row.who, nil },
 				execute: func(_ context.Context, p peer, _ []string, _, _ io.Writer) int { ran <- p; return exitDone },
 			})
@@ -312,7 +312,7 @@ func TestControl_PeerAsTheKernelKnowsHim(t *testing.T) {
 // Whatever a command writes arrives unchanged, and so does its exit code.
 func TestControl_BinaryAndExitCode(t *testing.T) {
 	all := bytes.Repeat([]byte("\x00\xff\n\r{\"exit\":0}\n\xf0\x9f"), 20_000)
-	path, _ := listen(t, &control{execute: func(_ context.Context, _ peer, args []string, stdout, stderr io.Writer) int {
+	path, _ := listen(t, &commandServer{execute: func(_ context.Context, _ peer, args []string, stdout, stderr io.Writer) int {
 		io.WriteString(stderr, strings.Join(args, "|")) //nolint:errcheck // the test looks at what arrives
 		stdout.Write(all)                               //nolint:errcheck // as above
 		return 42
@@ -328,13 +328,13 @@ func TestControl_BinaryAndExitCode(t *testing.T) {
 // A client that goes away ends its command, and so does the end of the daemon; neither hangs, whoever reads slowly.
 func TestControl_I21_NobodyIsHeldUp(t *testing.T) {
 	began, ended := make(chan struct{}, 1), make(chan struct{}, 1)
-	wait := &control{execute: func(ctx context.Context, _ peer, _ []string, _, _ io.Writer) int {
+	wait := &commandServer{execute: func(ctx context.Context, _ peer, _ []string, _, _ io.Writer) int {
 		began <- struct{}{}
 		<-ctx.Done()
 		ended <- struct{}{}
 		return exitDone
 	}}
-	flood := &control{execute: func(_ context.Context, _ peer, _ []string, stdout, _ io.Writer) int {
+	flood := &commandServer{execute: func(_ context.Context, _ peer, _ []string, stdout, _ io.Writer) int {
 		began <- struct{}{}
 		for {
 			if _, err := stdout.Write(make([]byte, 1<<20)); err != nil {
@@ -344,7 +344,7 @@ func TestControl_I21_NobodyIsHeldUp(t *testing.T) {
 		}
 	}}
 	for name, row := range map[string]struct {
-		s    *control
+		s    *commandServer
 		stop bool // the daemon, not the client
 	}{"ClientGoesWhileItWaits": {wait, false}, "DaemonStopsWhileItWaits": {wait, true}, "ClientGoesInTheFlood": {flood, false}, "DaemonStopsInTheFlood": {flood, true}} {
 		t.Run(name, func(t *testing.T) {
@@ -372,7 +372,7 @@ func TestControl_I21_NobodyIsHeldUp(t *testing.T) {
 
 func TestControl_ClientStopsWithItsContext(t *testing.T) {
 	began := make(chan struct{}, 1)
-	path, _ := listen(t, &control{execute: func(ctx context.Context, _ peer, _ []string, _, _ io.Writer) int {
+	path, _ := listen(t, &commandServer{execute: func(ctx context.Context, _ peer, _ []string, _, _ io.Writer) int {
 		began <- struct{}{}
 		<-ctx.Done()
 		return exitDone
@@ -386,7 +386,7 @@ func TestControl_ClientStopsWithItsContext(t *testing.T) {
 }
 
 func TestControl_AMistakeEndsTheCommandAlone(t *testing.T) {
-	path, _ := listen(t, &control{execute: func(context.Context, peer, []string, io.Writer, io.Writer) int { panic("oops") }})
+	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, []string, io.Writer, io.Writer) int { panic("oops") }})
 	for range 2 {
 		if _, errs, code := frames(t, path, `{"args":["list"]}`+"\n"); code != exitInternal || !strings.Contains(errs, "internal error") {
 			t.Errorf("exit %d: %s", code, errs)
@@ -396,7 +396,7 @@ func TestControl_AMistakeEndsTheCommandAlone(t *testing.T) {
 
 func TestControl_TooManyAtOnce(t *testing.T) {
 	began, release := make(chan struct{}), make(chan struct{})
-	path, _ := listen(t, &control{execute: func(context.Context, peer, []string, io.Writer, io.Writer) int {
+	path, _ := listen(t, &commandServer{execute: func(context.Context, peer, []string, io.Writer, io.Writer) int {
 		began <- struct{}{}
 		<-release
 		return exitDone

@@ -32,8 +32,8 @@ const (
 // once to the log where something began or ended.
 type healthMonitor struct {
 	h           *host
-	facts       flight[healthFacts]
-	ledgerProbe flight[error] // reads the ledger
+	facts       inFlightCall[healthFacts]
+	ledgerProbe inFlightCall[error] // reads the ledger
 
 	lastSuccess    lastSuccess    // used in facts alone
 	stalled        bool           // no progress was logged; used in run alone

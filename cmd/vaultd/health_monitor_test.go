@@ -94,7 +94,7 @@ func TestHealthMonitor_WarnsOncePerStep(t *testing.T) {
 func TestFlight_I21_HangsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun, release := 0, make(chan struct{})
-		f := flight[int]{}
+		f := inFlightCall[int]{}
 		f.do = func() int {
 			begun++
 			if begun == 2 {

@@ -31,8 +31,8 @@ var outside = []mutant{
 		old: "case s.Fault != \"\" && ledger.IsOverdue(s.FaultSince, a.c.Made, d.RemindAfter):", new: "case s.Fault == \"none\":", tests: []string{"-run Pending vaultd/internal/report"},
 	},
 	{
-		name: "AnybodyMayCommand", promise: "I27", file: "cmd/vaultd/control_lane.go",
-		old: "if !s.allowed(p) {", new: "if !s.allowed(p) && p.uid == 0 {", tests: []string{"-run Control|Socket|Peer vaultd/cmd/vaultd"},
+		name: "AnybodyMayCommand", promise: "I27", file: "cmd/vaultd/control_slots.go",
+		old: "if !s.mayGiveCommands(p) {", new: "if !s.mayGiveCommands(p) && p.uid == 0 {", tests: []string{"-run Control|Socket|Peer vaultd/cmd/vaultd"},
 	},
 	{
 		name: "CloseHasItsOwnTable", promise: "I13", file: "cmd/vaultd/may.go",
