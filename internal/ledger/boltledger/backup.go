@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Backup writes the ledger as it stands to w and returns the number of bytes. The
+// Backup writes the ledger at one moment to w and returns the number of bytes. The
 // committer goes on meanwhile.
 //
 // What is written is a copy without free pages: nothing that was wiped from an entry is

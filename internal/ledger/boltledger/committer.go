@@ -23,10 +23,10 @@ type request struct {
 	then    func([]ledger.Result, error)            // the error is the ledger's own
 }
 
-// Submit queues changes and returns at once: it never waits for the disk, nor for
-// room. The queue has no bound of its own; who submits bounds himself by what he has
-// under way. Changes are made in the order of their submission, those of one call in
-// one commit, each of them wholly or not at all.
+// Submit queues changes and returns at once: it waits neither for the disk nor for room
+// in the queue. The queue has no bound of its own; callers bound it by the work that they
+// have under way. Changes are made in the order of their submission, those of one call in
+// one commit, each of them as a whole or not at all.
 //
 // then, unless nil, runs after the durable commit on the committer's goroutine, with
 // one result per change; it must not block and must not call Close. After a failed
@@ -124,7 +124,8 @@ func (l *Ledger) runCommitter() {
 	}
 }
 
-// waitForMore lets the gather grow; more work wakes it, to see whether it is full.
+// waitForMore waits until d is over, so that more changes join the next commit. It returns
+// early when something was queued, because the commit may be full then.
 func (l *Ledger) waitForMore(d time.Duration) (over bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -136,8 +137,8 @@ func (l *Ledger) waitForMore(d time.Duration) (over bool) {
 	}
 }
 
-// waitForWork waits for work. An outside head that is not yet synced is synced once, a
-// second after the last time; then nothing more happens until there is work.
+// waitForWork waits until something is queued. An outside head that is not synced yet is
+// synced once, a second after the last sync; then nothing happens until there is work.
 func (l *Ledger) waitForWork() {
 	left, dirty := l.head.untilSync()
 	if !dirty {
@@ -153,8 +154,8 @@ func (l *Ledger) waitForWork() {
 	}
 }
 
-// takeFromQueue removes from the queue what the next commit holds. It takes nothing while it
-// is too early for one, unless the commit would be full or is the last.
+// takeFromQueue removes from the queue what the next commit holds. It takes nothing as long as
+// the commit interval lasts, unless the commit would be full or is the last one.
 func (l *Ledger) takeFromQueue() (rs []request, early time.Duration, closing bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,8 +177,8 @@ func (l *Ledger) takeFromQueue() (rs []request, early time.Duration, closing boo
 	return rs, 0, l.closing
 }
 
-// commitAndAnswer commits what was taken, notes the journal's end outside, and answers. Once
-// the ledger failed, it only refuses.
+// commitAndAnswer commits the requests, writes the outside head, and calls back. After the
+// ledger failed once, it only answers with that error.
 func (l *Ledger) commitAndAnswer(rs []request) {
 	err := l.Err()
 	var all [][]ledger.Result
@@ -193,8 +194,8 @@ func (l *Ledger) commitAndAnswer(rs []request) {
 		}
 		return
 	}
-	// The commit stands whatever becomes of its head; but a disk that refuses this
-	// must not be trusted with the next.
+	// The commit is durable even where its head cannot be written. But a disk that refuses this
+	// write must not be trusted with the next commit.
 	// Before the answers: whoever acts on a committed intent can rely on a head that knows it, also after the process dies.
 	unnoted := l.head.writeRecord(l.end)
 	l.mu.Lock()
@@ -270,7 +271,7 @@ func (l *Ledger) commitRequests(rs []request) ([][]ledger.Result, error) {
 	return all, nil
 }
 
-// beginGroup returns an empty gather on what is committed.
+// beginGroup returns a group commit without changes, based on what is committed.
 func (l *Ledger) beginGroup(tx *bbolt.Tx) *groupCommit {
 	return &groupCommit{
 		tx: tx, ledger: l, first: l.end, head: l.end, balance: l.balance, marks: l.marks, alarmed: l.alarmed, safe: l.safe,

@@ -130,8 +130,8 @@ func (f *fetches) countLine(l ledger.Line, loc *time.Location) error {
 	return nil
 }
 
-// missingFrom names a month of which the ledger remembers fewer downloads than the journal tells of; empty: there is none. A ledger
-// at work may have more.
+// missingFrom names a month for which the ledger counts fewer downloads than the journal; empty: there is none. While the
+// ledger is in use it may count more.
 func (f fetches) missingFrom(journal fetches) string {
 	for _, m := range journal.months {
 		if kept := f.countIn(m.number); kept < m.fetches {

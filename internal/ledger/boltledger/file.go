@@ -51,9 +51,8 @@ func openFile(dir string, outside *headRecord) (*bbolt.DB, error) {
 	return db, err
 }
 
-// examinedOpener opens an existing file, locks it and looks at its pages, those that lead to a
-// journal line among them. bbolt asks it
-// for the file, and then finds the lock already its own.
+// examinedOpener returns a function that opens an existing file, locks it and checks its pages, those
+// that lead to the given journal line included. bbolt gets the file from it, with the lock held.
 func examinedOpener(line uint64) func(name string, mode int, _ os.FileMode) (*os.File, error) {
 	return func(name string, mode int, _ os.FileMode) (*os.File, error) { return openAndExamine(name, mode, line) }
 }
@@ -81,7 +80,7 @@ func openAndExamine(name string, mode int, line uint64) (*os.File, error) {
 	return f, nil
 }
 
-// restrictRights takes the ledger away from everybody but its owner.
+// restrictRights leaves the ledger readable and writable by its owner alone.
 func restrictRights(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil || info.Mode().Perm()&0o077 == 0 {

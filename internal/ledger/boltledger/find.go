@@ -43,9 +43,9 @@ func numberName(d archive.NumberDigest) []byte { return append([]byte{byNumber},
 
 func objectName(o archive.ObjectDigest) []byte { return append([]byte{byObject}, o[:]...) }
 
-// findHolder returns who has a name. The runs lead to the entries that took it, the entry itself
-// says whether it did. What the service gave and no entry lists any more stands in the find
-// bucket by itself.
+// findHolder returns the entry that has a name. The runs lead to the entries that may have taken
+// it; the entry itself tells whether it did. A name from the service that no entry lists any more
+// has a key of its own in the find bucket.
 func (x *nameIndex) findHolder(tx *bbolt.Tx, name []byte, read func(archive.Key) (ledger.Entry, bool, error)) (h holder, ok bool, err error) {
 	b := tx.Bucket(findBucket)
 	// What no entry lists any more is only found here; the runs may still lead to the entry, which cannot tell.
@@ -68,7 +68,7 @@ func (x *nameIndex) findHolder(tx *bbolt.Tx, name []byte, read func(archive.Key)
 	return h, ok && err == nil, err
 }
 
-// findHolder returns who has a name as this gather left it.
+// findHolder returns the entry that has a name, the changes of this commit included.
 func (g *groupCommit) findHolder(name []byte) (h holder, ok bool, err error) {
 	if h, ok := g.bound[string(name)]; ok {
 		return h, true, nil
@@ -87,8 +87,8 @@ func decodeHolder(v []byte) (h holder, err error) {
 	return h, nil
 }
 
-// bearsName reports whether e has taken the name, so far as it can tell: of the registrations that
-// it lists no more it cannot. What the service gave was given to one generation.
+// bearsName reports whether e has taken the name, as far as its own fields tell: registrations that
+// it no longer lists are not in them. A name from the service belongs to one generation.
 func bearsName(e ledger.Entry, name []byte) (generation uint8, ok bool) {
 	switch name[0] {
 	case byContent:
@@ -127,8 +127,8 @@ func registrationNames(r ledger.Registration) [][]byte {
 	return [][]byte{remoteName(r.Ticket.Remote), objectName(r.Ticket.Object)}
 }
 
-// writeNames lays the names that this gather bound down as one run. It comes before the
-// entries are stored: who had a name is asked of them as they were.
+// writeNames writes the names that this commit bound as one run. It comes before the entries
+// are stored: the former holders are looked up in the entries as they were.
 func (g *groupCommit) writeNames(keys []archive.Key) error {
 	for _, k := range keys {
 		// Before the entries are stored: afterwards nothing tells which names were dropped from a list.
@@ -149,7 +149,7 @@ func (g *groupCommit) writeNames(keys []archive.Key) error {
 		// The entry took a name and does not show it. Committing this would make the entry unfindable, so the ledger stops.
 		case !listed && !fromService(name[0]):
 			err = damage("find: entry %s does not bear a name (%q) that it took", h.key, name[:1])
-		case !listed: // given and taken off the list by one gather
+		case !listed: // given, and pruned from the list, in one commit
 			err = b.Put(name, h.encode())
 		case fromService(name[0]):
 			err = b.Delete(name)
@@ -171,7 +171,7 @@ func (g *groupCommit) writeNames(keys []archive.Key) error {
 	return putValue(g.tx, metaBucket, runsKey, indexForm.encode(&g.names))
 }
 
-// keepPrunedNames writes the names down by themselves that came with registrations which an entry lists no more.
+// keepPrunedNames gives keys of their own to the names of registrations that an entry no longer lists.
 func (g *groupCommit) keepPrunedNames(w changedEntry) error {
 	for _, r := range w.stored.Registrations {
 		for _, name := range registrationNames(r) {
@@ -234,7 +234,7 @@ func (l *Ledger) FindSameNumber(e ledger.Entry) (key archive.Key, ok bool, err e
 	return key, !key.IsZero(), err
 }
 
-// findSameNumber is FindSameNumber of the ledger as this gather left it.
+// findSameNumber is FindSameNumber with the changes of this commit included.
 func (g *groupCommit) findSameNumber(e ledger.Entry) (archive.Key, error) {
 	name := numberName(e.Number)
 	return firstWithNumber(e, func(fn func(archive.Key) (bool, error)) error {
@@ -250,9 +250,9 @@ func (g *groupCommit) findSameNumber(e ledger.Entry) (archive.Key, error) {
 	})
 }
 
-// firstWithNumber finds whose invoice number e repeats; zero: nobody's. lead calls its argument with those that may bear
-// the number, the latest first. Each of them names the first there was when it was sealed, so that a number which
-// thousands bear is found as fast as any other.
+// firstWithNumber returns the entry whose invoice number e repeats; zero: there is none. lead calls its argument with the
+// entries that may have the number, the latest first. Each of them names the first one, so that a number of thousands of
+// entries is found as fast as any other.
 func firstWithNumber(e ledger.Entry, lead func(func(archive.Key) (enough bool, err error)) error,
 	read func(archive.Key) (ledger.Entry, bool, error)) (found archive.Key, err error) {
 	if e.Number.IsZero() {

@@ -34,7 +34,7 @@ type groupCommit struct {
 	touched bool      // meta was written beside entries and lines
 }
 
-// changedEntry is one entry of a gather. The state None means: not stored yet.
+// changedEntry is one entry of a group commit, before it and now. The state None means: not stored yet.
 type changedEntry struct {
 	stored, now ledger.Entry
 }
@@ -51,8 +51,8 @@ type draft struct {
 	noted    uint32 // the revision that the note is about
 }
 
-// draftChange makes of a change what it would do. An error stands against this change
-// alone, and nothing was written.
+// draftChange works out what a change would do. An error concerns this change alone, and
+// nothing was written.
 func (g *groupCommit) draftChange(c ledger.Change) (draft, error) {
 	stored, err := g.loadEntry(c.Key)
 	d := draft{stored: stored, entry: stored, head: g.head}
@@ -133,7 +133,7 @@ func noteKey(key archive.Key, rev uint32) []byte {
 	return binary.BigEndian.AppendUint32(key[:], rev)
 }
 
-// loadEntry returns the entry as this gather left it, or as it is stored; a new one has
+// loadEntry returns the entry as this commit has it so far, or as it is stored; a new one has
 // nothing but its key.
 func (g *groupCommit) loadEntry(key archive.Key) (ledger.Entry, error) {
 	if w, ok := g.entries[key]; ok {
@@ -147,7 +147,7 @@ func (g *groupCommit) loadEntry(key archive.Key) (ledger.Entry, error) {
 	return e, err
 }
 
-// writeAll writes everything and returns the entries as a later read will find them.
+// writeAll writes entries, names, lines and summary, and returns the entries as a later read finds them.
 func (g *groupCommit) writeAll() (map[archive.Key]ledger.Entry, error) {
 	committed := make(map[archive.Key]ledger.Entry, len(g.entries))
 	keys := make([]archive.Key, 0, len(g.entries))

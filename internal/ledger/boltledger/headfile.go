@@ -36,8 +36,8 @@ func (r headRecord) checksum() string {
 	return fmt.Sprintf("%08x", crc32.Checksum([]byte(s), castagnoli))
 }
 
-// headFile writes the outside head. The file has two slots that are written in
-// turn, in place: whatever a crash does to one, the other holds the commit before.
+// headFile writes the outside head. The file has two slots that are written alternately, in
+// place: whatever a crash does to one, the other holds the commit before.
 type headFile struct {
 	file   *os.File
 	db     string // path of the ledger, whose size is noted
@@ -179,7 +179,7 @@ func (h *headFile) syncFile() error {
 	return h.file.Sync()
 }
 
-// untilSync returns how long the next sync can wait; ok is false when none is needed.
+// untilSync returns how long the next sync can wait; ok is false where no sync is needed.
 func (h *headFile) untilSync() (d time.Duration, ok bool) {
 	return syncEvery - time.Since(h.synced), h.dirty
 }

@@ -12,8 +12,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// InspectFile looks at a ledger file that lies anywhere, a backup most likely, as Open
-// would before it trusted it: its pages, its records of itself and the journal's last
+// InspectFile checks a ledger file in any place, usually a backup, as Open does
+// before it trusts a ledger: its pages, its records of itself and the journal's last
 // block. It returns what the ledger says of itself and the end of its journal, and
 // changes nothing but rights that are too wide.
 func InspectFile(name string) (info ledger.Info, head ledger.Head, err error) {
@@ -66,7 +66,7 @@ func VerifyFile(ctx context.Context, name string) (found []ledger.Problem, err e
 	return found, err
 }
 
-// readSelf reads what the ledger says of itself and holds the last block against it.
+// readSelf reads the ledger's records of itself and checks that the journal ends where they say.
 func readSelf(tx *bbolt.Tx, f storedForm) (info ledger.Info, s summary, err error) {
 	for _, name := range buckets {
 		if tx.Bucket(name) == nil {
@@ -98,7 +98,7 @@ func readSelf(tx *bbolt.Tx, f storedForm) (info ledger.Info, s summary, err erro
 	return info, s, checkJournalEnd(tx, s.head)
 }
 
-// checkJournalEnd holds the last block against the head.
+// checkJournalEnd checks that the last block of the journal leads to the head.
 func checkJournalEnd(tx *bbolt.Tx, end ledger.Head) error {
 	// Entries and journal are one commit. Where the two disagree, the file was changed by somebody else.
 	last, err := headAt(tx, math.MaxUint64)
@@ -108,7 +108,7 @@ func checkJournalEnd(tx *bbolt.Tx, end ledger.Head) error {
 	return err
 }
 
-// checkOutsideHead holds the journal against the head that is kept outside.
+// checkOutsideHead checks the journal against the head that is kept outside.
 func checkOutsideHead(tx *bbolt.Tx, id string, end ledger.Head, outside *headRecord) error {
 	switch {
 	case outside == nil && end.N == 1:

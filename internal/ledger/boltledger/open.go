@@ -13,22 +13,22 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// opening is what one way of opening a ledger does beside the usual.
+// opening says how a ledger is opened where it is not opened in the usual way.
 type opening struct {
 	behind *ledger.Mark // enters safe mode where the ledger is behind its outside head; nil: refuses
 	copied bool         // the file is a copy already: a migration makes no other one
 }
 
-// OpenEntries opens the ledger in c.Dir and starts its committer. It looks at the file
-// before bbolt maps it, compares it with the outside head, and refuses with
+// Open opens the ledger in c.Dir and starts its committer. It checks the file before
+// bbolt maps it, compares it with the outside head, and refuses with
 // [ledger.ErrMissing], [ledger.ErrLocked], [ledger.ErrRolledBack], [ledger.ErrNewerSchema], [ledger.ErrDevelopment] or a
 // [ledger.DamageError]. A ledger of an older released schema it copies, and brings to this one.
 func Open(c Config) (*Ledger, error) { return c.open(opening{}) }
 
 // OpenRolledBack opens a ledger as Open does; one that Open refuses with
-// [ledger.ErrRolledBack] it first brings into safe mode, every entry that is not at rest
-// suspect. By and At of m stand in the line that tells of it. After a crash in between,
-// opening it in either way goes on with that.
+// [ledger.ErrRolledBack] it first brings into safe mode, with every entry that is not at rest
+// marked as to be reconciled. By and At of m are in the journal line about it. After a crash in
+// between, opening it in either way finishes that.
 func OpenRolledBack(c Config, m ledger.Mark) (*Ledger, error) {
 	m.Name = ledger.MarkRolledBack
 	return c.open(opening{behind: &m})
@@ -104,8 +104,8 @@ func (l *Ledger) open(dir string, o opening) (err error) {
 	return l.finishOpening(dir, anew)
 }
 
-// compareWithHead reads what the ledger says of itself and holds it against the outside head.
-// anew says that the head outside is to be written anew, whatever it says.
+// compareWithHead reads the ledger's record of itself and compares it with the outside head.
+// anew says that the outside head must be written anew, whatever it says.
 func (l *Ledger) compareWithHead(outside *headRecord, o opening) (anew bool, zone string, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		info, s, err := readSelf(tx, l.form)
@@ -133,7 +133,7 @@ func (l *Ledger) compareWithHead(outside *headRecord, o opening) (anew bool, zon
 	return anew, zone, err
 }
 
-// loadCommitterState reads what the committer keeps in mind: the runs of names, the key of digests, and the newest entry.
+// loadCommitterState reads what the committer keeps in memory: the runs of names, the key of digests, and the newest entry.
 func (l *Ledger) loadCommitterState(tx *bbolt.Tx) (err error) {
 	if l.secret, err = readSecret(tx.Bucket(metaBucket)); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (l *Ledger) loadCommitterState(tx *bbolt.Tx) (err error) {
 	return nil
 }
 
-// readSafeModeAndReplaced reads why the ledger is in safe mode, and whose place it took.
+// readSafeModeAndReplaced reads why the ledger is in safe mode, and which ledger it replaced.
 func (l *Ledger) readSafeModeAndReplaced(tx *bbolt.Tx) (rep *replacedHead, err error) {
 	meta := tx.Bucket(metaBucket)
 	if record := meta.Get(safeKey); record != nil {
@@ -169,8 +169,8 @@ func (l *Ledger) readSafeModeAndReplaced(tx *bbolt.Tx) (rep *replacedHead, err e
 	return rep, nil
 }
 
-// finishOpening brings the outside head up to date, forgets the one that it replaced, and
-// doubts what is still to be doubted.
+// finishOpening brings the outside head up to date, deletes the record of the head that it
+// replaced, and marks the entries that are still to be marked.
 func (l *Ledger) finishOpening(dir string, anew bool) (err error) {
 	// A crash before this leaves the head behind the ledger, or the record of the replaced one: both are known at the next start.
 	if l.head, err = openHead(dir, l.info.ID, l.end, anew); err != nil {
@@ -206,7 +206,7 @@ func (l *Ledger) finishOpening(dir string, anew bool) (err error) {
 	return err
 }
 
-// updateOnce is a transaction before the committer runs, with the same faults.
+// updateOnce makes one write transaction before the committer runs, with the same fault injection.
 func (l *Ledger) updateOnce(fn func(*bbolt.Tx) error) error {
 	return recoverDamage(func() error {
 		tx, err := l.db.Begin(true)

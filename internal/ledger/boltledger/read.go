@@ -99,7 +99,7 @@ func (l *Ledger) FindByRemote(r archive.RemoteID) (archive.Key, bool, error) {
 }
 
 // FindEntriesByRemote returns, for each of the service's numbers, the entry that was given it; one without a key where there is
-// none. All are as they stood at one moment, and all are in memory, so numbers come by the page.
+// none. All are read at one moment and are in memory at once, so callers ask for a limited number of them.
 func (l *Ledger) FindEntriesByRemote(numbers []archive.RemoteID) (es []ledger.Entry, err error) {
 	es = make([]ledger.Entry, len(numbers))
 	err = l.view(func(tx *bbolt.Tx) error {
@@ -154,7 +154,7 @@ func (l *Ledger) lookUpName(name []byte) (key archive.Key, ok bool, err error) {
 
 // Entries calls fn with every entry from the key from on, in the order of keys; the
 // zero key is the beginning, or in reverse the end. It returns what fn returns first.
-// It reads page by page: an entry that changes meanwhile is seen before or after it.
+// It reads in parts: an entry that changes meanwhile is seen as before or as after the change.
 func (l *Ledger) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error {
 	return l.entries(from, reverse, fn, openBucket, doneBucket)
 }
@@ -174,7 +174,7 @@ func (l *Ledger) entries(from archive.Key, reverse bool, fn func(ledger.Entry) e
 	return walkEntries(l.view, from, reverse, fn, buckets...)
 }
 
-// walkEntries reads page by page through view, which makes one read transaction.
+// walkEntries reads in parts through view, which makes one read transaction each time.
 func walkEntries(view func(func(*bbolt.Tx) error) error, from archive.Key, reverse bool, fn func(ledger.Entry) error, buckets ...[]byte) error {
 	if from.IsZero() && reverse {
 		for i := range from {
@@ -200,7 +200,7 @@ func walkEntries(view func(func(*bbolt.Tx) error) error, from archive.Key, rever
 	}
 }
 
-// readEntries merges the entries of the buckets and moves from behind the page.
+// readEntries merges the entries of the buckets, and moves from to the entry after the last one that it returns.
 func readEntries(tx *bbolt.Tx, from *archive.Key, reverse bool, buckets [][]byte) (part []ledger.Entry, more bool, err error) {
 	var walks []*bucketWalk
 	for _, b := range buckets {
@@ -253,7 +253,7 @@ func newBucketWalk(tx *bbolt.Tx, bucket []byte, from archive.Key, reverse bool) 
 	return w
 }
 
-// nextWalk returns the walk that stands at the next entry.
+// nextWalk returns the walk whose current entry comes next.
 func nextWalk(walks []*bucketWalk, reverse bool) *bucketWalk {
 	return slices.MinFunc(walks, func(a, b *bucketWalk) int {
 		switch {

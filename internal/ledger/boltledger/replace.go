@@ -15,7 +15,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// ReplacementConfig says what stands in for a ledger that is missing, damaged or unwanted.
+// ReplacementConfig says what replaces a ledger that is missing, damaged or unwanted.
 type ReplacementConfig struct {
 	Dir      string         // the state directory
 	Location *time.Location // as in Config
@@ -32,8 +32,8 @@ type ReplacementConfig struct {
 	Fault func(op string) error
 }
 
-// Replacement is a ledger in the making. It lies beside the one that it will replace,
-// in safe mode from its first moment on. Whoever began it must Commit or Discard it.
+// Replacement is a ledger that is being made. It lies beside the one that it will replace,
+// and is in safe mode from the beginning. Whoever began it must Commit or Discard it.
 type Replacement struct {
 	Ledger *Ledger // open, to be filled
 
@@ -130,9 +130,9 @@ func (r *Replacement) config() Config {
 	return Config{Dir: r.dir, Location: r.c.Location, Fault: r.c.Fault}
 }
 
-// Commit closes the replacement and puts it in its place. What lay there is kept beside
-// under the name that is returned; empty: nothing did. After a crash either the old
-// ledger is there or the new one, never none and never half of one.
+// Commit closes the replacement and puts it in its place. A ledger that was there is kept
+// beside it under the name that is returned; empty: there was none. After a crash either the
+// old ledger is there or the new one, never none and never half of one.
 func (r *Replacement) Commit() (kept string, err error) {
 	if kept, err = r.commit(); err != nil {
 		err = fmt.Errorf("replace ledger %q: %w", pathIn(r.c.Dir, fileName), err)
@@ -172,7 +172,7 @@ func (r *Replacement) commit() (kept string, err error) {
 	return kept, errors.Join(err, r.Discard())
 }
 
-// keepOld gives what lies in the ledger's place a second name.
+// keepOld gives the file that the replacement will overwrite a second name.
 func (r *Replacement) keepOld(name string) (kept string, err error) {
 	if _, err := os.Lstat(pathIn(r.c.Dir, name)); errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -184,8 +184,8 @@ func (r *Replacement) keepOld(name string) (kept string, err error) {
 	return filepath.Base(to), err
 }
 
-// dropUnreadableHead takes a head away that would keep any ledger from being opened. It
-// was given a second name before, and the ledger beside it could not be opened either.
+// dropUnreadableHead removes a head that no ledger could be opened with. It has a second
+// name by now, and the ledger beside it could not be opened either.
 func (r *Replacement) dropUnreadableHead() error {
 	if _, err := readHead(r.c.Dir); err == nil {
 		return nil
@@ -195,7 +195,7 @@ func (r *Replacement) dropUnreadableHead() error {
 	return r.changeNameDurably(func() error { return os.Remove(pathIn(r.c.Dir, headName)) })
 }
 
-// changeNameDurably changes a name and makes that durable.
+// changeNameDurably calls fn, which links, renames or removes, and syncs the directory.
 func (r *Replacement) changeNameDurably(fn func() error) error {
 	if err := r.c.Fault("rename"); err != nil {
 		return err
@@ -230,8 +230,8 @@ func (r *Replacement) Discard() error {
 // replacementDir is how the directory of a replacement begins.
 const replacementDir = ".replacement-"
 
-// removeReplacement takes a replacement's directory away: what can be in it, and nothing else. What
-// is gone already is fine.
+// removeReplacement removes a replacement's directory and the files that it can contain, and nothing
+// else. A file that is gone already is no error.
 func removeReplacement(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -253,10 +253,10 @@ func removeReplacement(dir string) error {
 	return errors.Join(errs...)
 }
 
-// sweepLeftovers takes away what a crash left of copies and replacements. The caller holds the
-// lock. What cannot be removed is tried again next time. Only what bears a name that this
-// package gives is looked at, and no link is followed: a link of such a name can lead to
-// another ledger.
+// sweepLeftovers removes what a crash left of copies and replacements. The caller holds the
+// lock. What cannot be removed is tried again at the next start. Only names that this package
+// gives are considered, and no link is followed: a link with such a name can lead to another
+// ledger.
 func sweepLeftovers(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -270,12 +270,12 @@ func sweepLeftovers(dir string) {
 	}
 }
 
-// isCopy tells the files that a copy is written into before it has its name.
+// isCopy reports whether a file is one that a copy is written into before it has its name.
 func isCopy(e fs.DirEntry) bool {
 	return e.Type().IsRegular() && (isNumbered(e.Name(), "."+fileName+"-", ".tmp") || isNumbered(e.Name(), "."+headName+"-", ".tmp"))
 }
 
-// isNumbered tells the names that os.CreateTemp and os.MkdirTemp make of a pattern.
+// isNumbered reports whether os.CreateTemp or os.MkdirTemp can have made the name from a pattern.
 func isNumbered(name, begin, end string) bool {
 	number, begins := strings.CutPrefix(name, begin)
 	number, ends := strings.CutSuffix(number, end)
@@ -330,9 +330,9 @@ type RestoreResult struct {
 	Kept         string      // name of the file that lay there before; empty: none did
 }
 
-// Restore puts a backup in the place of the ledger in c.Dir: checked, marked, in safe
-// mode, every entry that is not at rest suspect. A crash leaves the old ledger or the
-// new one.
+// Restore puts a backup in the place of the ledger in c.Dir: checked, in safe mode, with
+// every entry that is not at rest marked as to be reconciled. A crash leaves the old ledger
+// or the new one.
 func Restore(ctx context.Context, c ReplacementConfig) (done RestoreResult, err error) {
 	c.Mark.Name = ledger.MarkRestored
 	r, err := BeginReplacement(ctx, c)
@@ -348,7 +348,7 @@ func Restore(ctx context.Context, c ReplacementConfig) (done RestoreResult, err 
 		return r.Ledger.Apply(ctx, q.changes...)
 	})
 	if err != nil {
-		return done, fmt.Errorf("doubt the entries of the backup: %w", err)
+		return done, fmt.Errorf("mark the entries of the backup: %w", err)
 	}
 	done.Info, done.Head = r.Ledger.Info(), r.Ledger.Head()
 	done.Safe, _ = r.Ledger.SafeMode()

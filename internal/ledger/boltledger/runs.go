@@ -14,11 +14,11 @@ import (
 	"vaultd/internal/archive"
 )
 
-// Names are as good as random, and a tree with random keys rewrites a page for each of
-// them, the more the larger it is. So names lie in sorted runs: each commit lays down
-// those that it bound as one run, and [fanIn] runs of one level become one of the next, a
-// few chunks with each commit. A name costs the same however many there are, and a
-// look-up asks few runs.
+// Names are random, and a tree with random keys rewrites a page for each of them; the larger
+// the tree, the more pages. So names are kept in sorted runs, as in a log-structured merge
+// tree: each commit writes the names that it bound as one run, and [fanIn] runs of one level
+// are merged into one of the next, a few chunks with each commit. A name costs the same
+// however many there are, and a look-up reads few runs.
 
 const (
 	pairSize   = 8 + len(archive.Key{}) // the name's hash and the entry
@@ -115,8 +115,8 @@ func firstAt(chunk []byte, hash uint64) int {
 	return sort.Search(len(chunk)/pairSize, func(i int) bool { return hashAt(chunk, i) >= hash })
 }
 
-// mustAsk reports whether the i-th run is to be asked for a hash: of a run that is being
-// merged, and of the one that is made of it, each has a part.
+// mustAsk reports whether the i-th run has the pairs of a hash: while runs are merged, each
+// hash is either in the old ones or in the new one.
 func (x *nameIndex) mustAsk(i int, hash uint64) bool {
 	r := x.runs[i]
 	switch {
@@ -135,8 +135,8 @@ func (x *nameIndex) placeOf(number uint64) int {
 	return slices.IndexFunc(x.runs, func(r run) bool { return r.number == number })
 }
 
-// visitKeys calls fn with each entry that a hash leads to, from the one that took it last on,
-// until fn knows enough.
+// visitKeys calls fn with each entry that a hash leads to, the one that took it last first,
+// until fn returns enough.
 func (x *nameIndex) visitKeys(b *bbolt.Bucket, hash uint64, fn func(archive.Key) (enough bool, err error)) error {
 	for i, r := range x.runs {
 		if !x.mustAsk(i, hash) {
@@ -178,8 +178,8 @@ func (x *nameIndex) addRun(b *bbolt.Bucket, level uint8, ps []pair) error {
 	return nil
 }
 
-// mergeSome merges runs, after n names were bound: a little more than what is needed to keep
-// up with them, and hardly ever a whole run. The lowest levels go first; they are quick.
+// mergeSome merges runs, after n names were bound: slightly more than keeps up with them, and
+// hardly ever a whole run. The lowest levels come first, because they are quick.
 func (x *nameIndex) mergeSome(b *bbolt.Bucket, n int) error {
 	levels := uint8(0)
 	for _, r := range x.runs {

@@ -141,9 +141,8 @@ func (m markRequest) writeMeta(g *groupCommit, last time.Time) error {
 	return meta.Put(infoKey, infoForm.encode(&info))
 }
 
-// joinedWith joins a new cause with the one that stood: from the earlier time on nothing is
-// known, and until the new one things may have been under way. Damage outlasts the others,
-// for it alone is looked for again before safe mode ends.
+// joinedWith joins a new cause of safe mode with the former one. The earlier of the two times
+// counts: what happened after it is not known.
 func (s safeMode) joinedWith(old safeMode) safeMode {
 	if old.KnownUntil.Before(s.KnownUntil) {
 		s.KnownUntil = old.KnownUntil
@@ -194,8 +193,8 @@ func (l *Ledger) enterRolledBack(m ledger.Mark, outside *headRecord) error {
 	return all[0][0].Err
 }
 
-// requireReconcile makes every entry that is not at rest suspect, in commits of bounded size, and
-// then notes that this is done. It returns how many it doubted.
+// requireReconcile marks every entry that is not at rest as one that must be reconciled, in commits of
+// bounded size, and then records that this is done. It returns how many it marked.
 func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) (n int, err error) {
 	// The time of the mark, also when a crash spread the work over two starts.
 	at := archive.Instant{Wall: l.safe.Since}
@@ -236,7 +235,7 @@ func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) 
 	return n, err
 }
 
-// endRequireReconcile notes that nothing is left to be doubted.
+// endRequireReconcile records that all entries are marked.
 func endRequireReconcile(g *groupCommit) (refused, err error) {
 	if g.safe == nil || !g.safe.marking {
 		return nil, nil

@@ -287,8 +287,8 @@ var totalForm = &message[ledger.Total]{"Total", []field[ledger.Total]{
 	numberField(7, "unsized", func(t *ledger.Total) *uint64 { return &t.Unsized }),
 }}
 
-// safeMode is why the ledger is in safe mode, and whether the entries that this is
-// about are still to be doubted: whoever opens the ledger goes on with that first.
+// safeMode is why the ledger is in safe mode, and whether some of its entries still have to
+// be marked as to be reconciled: whoever opens the ledger finishes that first.
 type safeMode struct {
 	ledger.SafeMode
 	marking bool
@@ -302,8 +302,8 @@ var safeForm = &message[safeMode]{"Safe", []field[safeMode]{
 	flagField(5, "doubting", func(s *safeMode) *bool { return &s.marking }),
 }}
 
-// replacedHead is the outside head of the ledger in whose place this one was put. It stands
-// until the head was written anew, so that a crash between the two is no rollback.
+// replacedHead is the outside head of the ledger that this one replaced. It is kept until the
+// head was written anew, so that a crash between the two does not look like a rollback.
 type replacedHead struct {
 	head       ledger.Head
 	ledger     string

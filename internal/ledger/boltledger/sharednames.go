@@ -7,8 +7,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// checkSharedNames holds what no entry can know alone: whose an identity, a number or an object at
-// the store is. It also takes the document that comes with a seal.
+// checkSharedNames applies the rules that no entry can check alone: to which entry an identity, a
+// number or an object at the store belongs. It also accepts the document that comes with a seal.
 func (g *groupCommit) checkSharedNames(d *draft, after ledger.Entry, ev ledger.Event, doc *ledger.Document) error {
 	// All of this runs in the transaction of the commit: what was looked up before may be out of date.
 	switch ev := ev.(type) {
@@ -41,8 +41,8 @@ func (g *groupCommit) checkSharedNames(d *draft, after ledger.Entry, ev ledger.E
 	return nil
 }
 
-// acceptAsRead takes what could be read of the sidecar of a folder that ends unsealed. It must not stand in for the document
-// of a sealed one, by whose salt and metadata the entry goes on.
+// acceptAsRead accepts what could be read of the sidecar of a folder that ends unsealed. It must not replace the document
+// of a sealed one, whose salt and metadata the entry needs.
 func acceptAsRead(d *draft, after ledger.Entry, doc *ledger.Document) error {
 	if doc == nil || d.doc == doc { // the change seals it before
 		return nil
@@ -109,8 +109,8 @@ func (g *groupCommit) checkSeal(d *draft, key archive.Key, p archive.Package, se
 	return nil
 }
 
-// bindSealed binds the names of a sealed entry. Where they are not its alone, the entry must say so: what was looked up
-// before this transaction may have missed one that was sealed meanwhile.
+// bindSealed binds the names of a sealed entry. Where another entry has them too, the entry must name that one: the look-up
+// before this transaction may have missed an entry that was sealed meanwhile.
 func (g *groupCommit) bindSealed(d *draft, e ledger.Entry, ev ledger.Sealed) error {
 	// The identity first: without it nothing else of the entry may be bound.
 	if err := g.bindIdentity(d, e, ev.ID, ev.Supersedes); err != nil {
@@ -173,8 +173,8 @@ func (g *groupCommit) bindNumber(d *draft, after ledger.Entry) error {
 	return nil
 }
 
-// bindGeneration binds the successor of an identity. It may stand for an entry that
-// this one supersedes, at any remove: that one went the same way before.
+// bindGeneration binds a later generation of an identity. It may belong to an entry that this
+// one supersedes, directly or through others: that entry took the same generations before.
 func (g *groupCommit) bindGeneration(d *draft, e ledger.Entry, id archive.ID) error {
 	has, taken, err := g.findHolder(idName(id))
 	if err != nil {
@@ -230,15 +230,15 @@ func (g *groupCommit) addFoundIdentity(e ledger.Entry, ev ledger.Event) (ledger.
 	return found, err
 }
 
-// bindRemote binds the service's number. It belongs to one clientUUID for ever:
-// getting it again for the same one is fine, for any other it is a mix-up.
+// bindRemote binds the service's number. A number belongs to one clientUUID for ever. The
+// service may give it again to the same one; giving it to another one is a mix-up.
 func (g *groupCommit) bindRemote(d *draft, e ledger.Entry, r archive.RemoteID, generation uint8) error {
 	return g.bindServiceName(d, e, remoteName(r), generation, ledger.TakenRemote)
 }
 
 // bindObject binds the object that an upload address leads to, by the same rule. It is never free again: the service can
-// sign an address of it at any time, and what is stored there then replaces what was archived. The next generation of
-// an entry is another clientUUID: the service does not know that it is the same document, and has mixed up two.
+// sign an address of it at any time, and an upload there would replace what was archived. The next generation of an entry
+// is another clientUUID: an object that it shares with the former one is a mix-up too.
 func (g *groupCommit) bindObject(d *draft, e ledger.Entry, o archive.ObjectDigest, generation uint8) error {
 	return g.bindServiceName(d, e, objectName(o), generation, ledger.TakenObject)
 }

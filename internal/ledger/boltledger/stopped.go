@@ -25,7 +25,7 @@ type StoppedLedger struct {
 func ReadWhileStopped(dir string, fn func(*StoppedLedger) error) (err error) {
 	name := pathIn(dir, fileName)
 	if _, err := os.Lstat(name); os.IsNotExist(err) {
-		return fmt.Errorf("look at ledger %q: %w", name, ledger.ErrMissing)
+		return fmt.Errorf("open ledger %q for reading: %w", name, ledger.ErrMissing)
 	}
 	p := &StoppedLedger{}
 	err = recoverDamage(func() (err error) {
@@ -33,7 +33,7 @@ func ReadWhileStopped(dir string, fn func(*StoppedLedger) error) (err error) {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("look at ledger %q: %w", name, err)
+		return fmt.Errorf("open ledger %q for reading: %w", name, err)
 	}
 	defer func() { err = errors.Join(err, p.db.Close()) }()
 	err = p.view(func(tx *bbolt.Tx) (err error) { p.info, _, err = readSelf(tx, currentForm()); return err })
@@ -41,7 +41,7 @@ func ReadWhileStopped(dir string, fn func(*StoppedLedger) error) (err error) {
 		err = fmt.Errorf("it has the older schema %d", p.info.Schema)
 	}
 	if err != nil {
-		return fmt.Errorf("look at ledger %q: %w", name, err)
+		return fmt.Errorf("open ledger %q for reading: %w", name, err)
 	}
 	return fn(p)
 }

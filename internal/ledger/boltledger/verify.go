@@ -15,7 +15,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// maxProblems bounds what Verify collects: a ledger with that many is beyond doubt.
+// maxProblems bounds what Verify collects: more problems tell nothing more about a ledger.
 const maxProblems = 1000
 
 var errEnough = errors.New("enough problems")
@@ -27,12 +27,11 @@ var errEnough = errors.New("enough problems")
 // page is wrong, what lies on it is not read.
 //
 // It changes nothing, needs little memory whatever the ledger's size, and lets the
-// committer work: only the look at the pages and the recount are long read transactions.
-// The rest is read in short ones, since one snapshot of hours would keep every page that
-// is replaced meanwhile from being used again. An entry that changes is checked as it
-// stands when its turn comes; one that moves behind the check's back from the entries
-// at rest to the open ones, when those are gone through a second time. The error is the
-// context's.
+// committer work. Only the check of the pages and the recount are long read transactions.
+// The rest is read in short ones: a snapshot of hours would keep every page that is
+// replaced meanwhile from being used again. An entry that changes meanwhile is checked as it
+// is when it is read. An entry that moves from the done bucket to the open one meanwhile is
+// found by a second pass over the open ones. The error is the context's.
 func (l *Ledger) Verify(ctx context.Context) ([]ledger.Problem, error) { return l.VerifySlowly(ctx, 0) }
 
 // VerifySlowly is Verify with a rest after every few hundred records, for the check
@@ -169,7 +168,7 @@ func (c *checker) restBetween() error {
 	}
 }
 
-// compareRecount holds balance, totals and the number of lines against all entries.
+// compareRecount compares balance, totals and the number of lines with what all entries add up to.
 func (c *checker) compareRecount() error {
 	return c.ledger.view(func(tx *bbolt.Tx) error {
 		s, err := summaryForm.decode(tx.Bucket(metaBucket).Get(summaryKey))
@@ -286,7 +285,7 @@ func (c *checker) checkDue(tx *bbolt.Tx, k, v []byte) error {
 	return nil // an entry that cannot be read is reported where it lies
 }
 
-// checkChain refolds the journal from its first line.
+// checkChain computes the chain of the journal anew from its first line.
 func (c *checker) checkChain() error {
 	var h ledger.Head
 	err := c.eachRecord(journalBucket, func(tx *bbolt.Tx, k, v []byte) error {
@@ -327,7 +326,7 @@ func (c *checker) checkChain() error {
 	return c.checkChainEnd(h)
 }
 
-// checkReason holds the text of a reason against its digest in the journal.
+// checkReason checks the text of a reason against its digest in the journal.
 func (c *checker) checkReason(tx *bbolt.Tx, l ledger.Line) error {
 	key, err := archive.ParseKey(l.Key)
 	if l.Reason == "" || err != nil && l.Key != "" {
@@ -344,7 +343,7 @@ func (c *checker) checkReason(tx *bbolt.Tx, l ledger.Line) error {
 	return nil
 }
 
-// checkChainEnd holds the refolded chain against the journal as it went on meanwhile.
+// checkChainEnd checks the computed chain against the journal, which may have grown meanwhile.
 func (c *checker) checkChainEnd(h ledger.Head) error {
 	return c.ledger.view(func(tx *bbolt.Tx) error {
 		// The journal may have grown since: the head at the last line that was read must be the one that the chain gave.

@@ -11,8 +11,8 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// unfoundNames says by which of its names an entry is not found, and which of its numbers and
-// upload addresses belong to another clientUUID (I8).
+// unfoundNames lists the names by which an entry is not found, and the numbers and upload
+// addresses of it that belong to another clientUUID (I8).
 func unfoundNames(tx *bbolt.Tx, e ledger.Entry) (wrong []string) {
 	x, err := readNameIndex(tx)
 	if err != nil {
@@ -134,7 +134,7 @@ func mayBearHash(e ledger.Entry, hash uint64) bool {
 	return fromService(kindOf(hash)) && e.Pruned.Total() > 0
 }
 
-// checkRuns holds the list of runs against what is there of them.
+// checkRuns compares the list of runs with the chunks that are stored.
 func (c *checker) checkRuns() error {
 	return c.ledger.view(func(tx *bbolt.Tx) error {
 		x, err := readNameIndex(tx)
