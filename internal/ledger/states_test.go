@@ -51,9 +51,9 @@ func renderStates(t *testing.T) []byte {
 <!-- Generated from internal/ledger: go test ./internal/ledger -run StatesPage -update -->
 
 Every folder that was claimed has an entry in the ledger, and every entry is in exactly one state. A state says what is
-certain; retries, waits and holds are fields beside it. What happens to the folder itself is told apart, as its source.
-An arrow is an event, named as in the journal. An event that ends in "intended" is committed before the act it announces,
-so a restart that finds one standing knows that the act may have happened, and goes on with the same step.
+certain; retries, waits and holds are fields beside it. What happens to the folder itself is a second state, its source.
+An arrow is an event, named as in the journal. An event that ends in "intended" is committed before the act that it announces.
+A restart that finds one knows that the act may have happened, and goes on with the same step.
 
 `)
 	b.WriteString("```mermaid\nstateDiagram-v2\n")
@@ -80,14 +80,14 @@ until a person closes it; a disposal that had begun ends there, and what is left
 ## When the ledger was put back
 
 A ledger that was restored, rebuilt or found older than its outside head does not know what was done since. It is in safe
-mode, and every entry that is not at rest becomes suspect: doubted. A suspect entry is sealed, so that it has its identity, and
-asked about; nothing of it is registered, sent, moved or removed, whatever its state. An address that the copy still holds
-is thrown away, and the registration that it belonged to counts as one that may hold content: unclear.
+mode, and every entry that is not at rest must be reconciled: the event is doubted, the flag suspect. Such an entry is sealed,
+so that it has its identity, and asked about; nothing of it is registered, sent, moved or removed, whatever its state. An
+address in the copy is thrown away, and its registration counts as one that may hold content: unclear.
 
-What the service knows and the entry does not is told by registration-found, and the service's word about it decides as
-always. Where the folder lies by now is told by source-found. An entry of which the ledger has nothing left begins as
-recovered, from its receipt, the archive's index, or a returned folder. When the service was asked in a way that would
-have shown every registration, the suspicion ends: reconciled.
+The event registration-found adds a registration that the service knows and the entry does not; the service's answers about it
+decide as always. The event source-found says where the folder lies by now. An entry that the ledger lost begins as recovered,
+from its receipt, the archive's index, or a returned folder. When the service was asked in a way that shows every
+registration, the flag goes: reconciled.
 
 ## What happens to the folder
 
