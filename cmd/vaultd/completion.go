@@ -1,14 +1,27 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/config"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
+	"vaultd/internal/sanitize"
+	"vaultd/internal/statedir"
 )
 
 // The script that cobra makes for bash neither takes a word whose quote is still open nor quotes what several names with
@@ -92,4 +105,222 @@ func completeStates(_ *cobra.Command, _ []string, typed string) ([]string, cobra
 		}
 	}
 	return all, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// A person waits at the shell while names are suggested.
+const (
+	suggestPatience = 500 * time.Millisecond // after it nothing is suggested
+	searchPatience  = 300 * time.Millisecond // after it what was found so far is suggested
+	suggestAtMost   = 50
+	leastNumber     = 3 // characters of a number that must be typed before numbers are suggested
+)
+
+// suggestFor says for each command that takes a folder which entries it can do something with.
+var suggestFor = map[string]func(ledger.Entry) bool{
+	"show":    func(ledger.Entry) bool { return true },
+	"why":     func(ledger.Entry) bool { return true },
+	"receipt": isArchived,
+	"fetch":   func(e ledger.Entry) bool { return isArchived(e) && e.ArchivedRemote != "" },
+	"retry":   allows(retryAct),
+	"close":   allows(closeAct()),
+	"release": allows(releaseAct()),
+	"hold":    allows(holdAct()),
+	"unhold":  allows(unholdAct()),
+}
+
+func isArchived(e ledger.Entry) bool { return e.State == ledger.Archived }
+
+func allows(one act) func(ledger.Entry) bool {
+	return func(e ledger.Entry) bool { return may(e, one) == nil }
+}
+
+// What is suggested beside entries.
+const (
+	suggestDrops  = "drops"
+	suggestVaults = "vaults"
+)
+
+// suggestCommand answers the shell's question inside the daemon, where whoever may give commands gets an answer, although
+// he may not read the configuration or the ledger.
+func (a *app) suggestCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "suggest WHAT TYPED", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if a.inside == nil {
+				return usageError{errors.New("suggest is a question that completion asks the running vaultd")}
+			}
+			for _, line := range a.insideView().suggest(args[0], args[1], a.inside.Ledger().EntriesNewestFirst) {
+				if _, err := fmt.Fprintln(a.stdout, line); err != nil {
+					return fail(exitIO, fmt.Errorf("write: %w", err), "")
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// suggestions completes one argument or the value of a flag. Whatever fails, it suggests nothing and says nothing: the
+// command itself says what is wrong.
+func (a *app) suggestions(what string) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		if suggestFor[what] != nil && len(args) > 0 {
+			return nil, directive
+		}
+		answer := make(chan []string, 1)
+		go func() { answer <- a.askForSuggestions(c.Context(), what, typed) }() // one that hangs on a disk ends with this process, in a moment
+		patience := time.NewTimer(suggestPatience)
+		defer patience.Stop()
+		select {
+		case lines := <-answer:
+			return lines, directive
+		case <-patience.C:
+			return nil, directive
+		}
+	}
+}
+
+// askForSuggestions asks the daemon, or looks at the ledger here where none runs.
+func (a *app) askForSuggestions(ctx context.Context, what, typed string) []string {
+	cfg, err := a.asking()
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, suggestPatience)
+	defer cancel()
+	var out bytes.Buffer
+	code, err := callControl(ctx, socketPath(cfg), []string{"suggest", "--", what, typed}, &out, io.Discard)
+	switch {
+	case err == nil && code == exitDone:
+		return strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
+	case !errors.Is(err, errNoDaemon) || cfg.Unusable != nil:
+		return nil
+	}
+	v := view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg}
+	if suggestFor[what] == nil {
+		return v.suggest(what, typed, nil)
+	}
+	var lines []string
+	err = statedir.PeekLedger(cfg.StateDir, func(p *boltledger.StoppedLedger) error {
+		lines = v.suggest(what, typed, p.EntriesNewestFirst)
+		return nil
+	})
+	if err != nil {
+		return nil
+	}
+	return lines
+}
+
+// suggest gives what begins with typed, each with a tab and a few words about it. newest walks through the entries.
+func (v view) suggest(what, typed string, newest func(func(ledger.Entry) error) error) []string {
+	switch what {
+	case suggestDrops:
+		return v.ofDrops(typed, func(d config.Drop) (string, string) { return d.Name, d.Path })
+	case suggestVaults:
+		return v.ofDrops(typed, func(d config.Drop) (string, string) { return d.Vault, "drop " + d.Name })
+	}
+	fits := suggestFor[what]
+	if fits == nil {
+		return nil
+	}
+	s := nameSearch{typed: typed, fits: fits, superseded: map[archive.Key]bool{}, named: map[string]int{}, until: time.Now().Add(searchPatience)}
+	if err := newest(s.look); err != nil && !errors.Is(err, errEnough) {
+		return nil // damaged: the command itself says so
+	}
+	var lines []string
+	for _, f := range s.found {
+		text := f.text
+		if f.isName && s.named[f.text] > 1 && typed == "" { // the name alone would not say which one is meant
+			text = f.entry.Key.String()
+		}
+		lines = append(lines, text+"\t"+sanitize.Text(f.entry.Folder+", "+present.StateText(f.entry)+", "+f.entry.Drop+", "+v.Brief(f.entry.SeenAt)))
+	}
+	return unique(lines)
+}
+
+func (v view) ofDrops(typed string, of func(config.Drop) (value, words string)) (lines []string) {
+	for _, d := range v.cfg.Drops {
+		if value, words := of(d); strings.HasPrefix(value, typed) && typeable(value) {
+			lines = append(lines, value+"\t"+sanitize.Text(words))
+		}
+	}
+	return unique(lines)
+}
+
+// unique keeps the first line of each text before the tab.
+func unique(lines []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(lines, func(line string) bool {
+		text, _, _ := strings.Cut(line, "\t")
+		was := seen[text]
+		seen[text] = true
+		return was
+	})
+}
+
+// nameSearch looks for the newest entries that a person may mean.
+type nameSearch struct {
+	typed string
+	fits  func(ledger.Entry) bool
+	until time.Time
+
+	superseded map[archive.Key]bool // entries that a newer one repeats
+	named      map[string]int       // how many entries were met under each name
+	found      []suggested
+}
+
+type suggested struct {
+	text   string
+	isName bool
+	entry  ledger.Entry
+}
+
+// look takes one entry, older than all before. It ends the walk with errEnough.
+func (s *nameSearch) look(e ledger.Entry) error {
+	if len(s.found) == suggestAtMost || !time.Now().Before(s.until) {
+		return errEnough
+	}
+	s.superseded[e.Supersedes] = true
+	if s.superseded[e.Key] {
+		return nil
+	}
+	s.named[e.Folder]++
+	if !s.fits(e) {
+		return nil
+	}
+	if text, isName, ok := s.form(e); ok && !(isName && s.typed != "" && s.named[e.Folder] > 1) {
+		s.found = append(s.found, suggested{text, isName, e})
+	}
+	return nil
+}
+
+// form gives what of e begins with what was typed: its folder's name, else one of its numbers. A name that cannot be
+// typed gives way to the key.
+func (s *nameSearch) form(e ledger.Entry) (text string, isName, ok bool) {
+	if strings.HasPrefix(e.Folder, s.typed) && typeable(e.Folder) {
+		return e.Folder, true, true
+	}
+	if s.typed == "" {
+		return e.Key.String(), false, true
+	}
+	if len(s.typed) < leastNumber {
+		return "", false, false
+	}
+	numbers := []string{e.Key.String(), string(present.RemoteNumber(e))}
+	if !e.ID.IsZero() {
+		numbers = append(numbers, e.ID.String())
+	}
+	for _, n := range numbers {
+		if strings.HasPrefix(n, s.typed) && typeable(n) {
+			return n, false, true
+		}
+	}
+	return "", false, false
+}
+
+// typeable says whether a text can stand in a command line as it is once the shell has quoted it: nothing in it is
+// invisible or steers the terminal, and it does not look like a flag.
+func typeable(text string) bool {
+	return sanitize.Text(text) == text && strings.TrimSpace(text) != "" && !strings.HasPrefix(text, "-") &&
+		!strings.ContainsFunc(text, unicode.IsControl)
 }

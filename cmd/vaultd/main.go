@@ -16,6 +16,7 @@ import (
 	"log" //nolint:depguard // only to silence it: net/http prints with it what a peer sends unasked
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -105,4 +106,28 @@ func (a *app) loadConfig() (config.Config, error) {
 		return *a.cfg, nil
 	}
 	return config.Load(a.configPath, a.env)
+}
+
+// commandGroups puts the commands in an order that a person understands; what stands in none comes last.
+var commandGroups = []struct {
+	id, title string
+	commands  []string
+}{
+	{"look", "Look:", []string{"status", "list", "find", "show", "why"}},
+	{"decide", "Decide (each is journaled with who decided):", []string{"retry", "close", "release", "hold", "unhold", "resume"}},
+	{"prove", "Prove:", []string{"receipt", "audit", "verify", "fetch", "index", "backup"}},
+	{"recover", "Recover:", []string{"restore", "rebuild", "reconcile"}},
+	{"setup", "Set up and run:", []string{"init", "check", "doctor", "vaults", "validate", "run"}},
+	{"try", "Try:", []string{"demo", "emulate"}},
+}
+
+func groupCommands(root *cobra.Command) {
+	for _, g := range commandGroups {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range root.Commands() {
+			if slices.Contains(g.commands, c.Name()) {
+				c.GroupID = g.id
+			}
+		}
+	}
 }

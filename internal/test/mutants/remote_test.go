@@ -13,7 +13,7 @@ var remote = []mutant{
 		tests: []string{"-run IntendFetch " + onDisk},
 	},
 	{
-		name: "KnownNumberNotCompared", promise: "I4", file: "cmd/vaultd/fetch_bumid.go",
+		name: "KnownNumberNotCompared", promise: "I4", file: "cmd/vaultd/fetch.go",
 		old: "key, ok, err := v.ledger.FindByRemote(remote)", new: "key, ok, err := v.ledger.FindByRemote(remote + \"x\")", tests: []string{"-run TestFetch_ByNumber_Quarantined vaultd/cmd/vaultd"},
 	},
 	{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/journal"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"vaultd/internal/config"
@@ -183,4 +184,37 @@ func groupIDs(names []string) ([]uint32, error) {
 		ids = append(ids, uint32(n))
 	}
 	return ids, nil
+}
+
+// stopLimit bounds the daemon's end after a signal: a file server that does not answer
+// can hold a call for ever, and nobody can take it back.
+const stopLimit = 9 * time.Second
+
+// endInTime ends the process when ctx has ended and ended is not called in time. Such a
+// call is left behind. Nothing is half-done by that: every intent is in the ledger, and
+// the next start goes on from it.
+func endInTime(ctx context.Context) (ended func()) {
+	done := make(chan struct{})
+	context.AfterFunc(ctx, func() {
+		select {
+		case <-done:
+		case <-time.After(stopLimit):
+			fmt.Fprintln(os.Stderr, "vaultd: something hangs, perhaps a drop folder's file server; ended without waiting for it")
+			os.Exit(exitDone)
+		}
+	})
+	return func() { close(done) }
+}
+
+// leaveNoDump keeps what is in memory (secrets, tokens, documents) from being written to a disk when the process dies,
+// and from other processes of the same user: no core, however cores are collected, and whatever GOTRACEBACK
+// asks for. Root can still look.
+func leaveNoDump() error {
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return fmt.Errorf("forbid core files: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("forbid core files: %w", err)
+	}
+	return nil
 }
