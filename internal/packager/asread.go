@@ -9,8 +9,8 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// ReadSidecar returns what the sidecar of a folder says. It does not look at the folder's other files; where the sidecar
-// cannot be read as one, nothing is known. Its errors are Build's.
+// ReadSidecar returns what the sidecar of a folder says. It does not look at the folder's other files. A sidecar that cannot
+// be read gives an empty result. Its errors are those of BuildPackage.
 func ReadSidecar(ctx context.Context, root *os.Root, rules Rules) (archive.AsRead, error) {
 	rules, err := rules.validated()
 	if err != nil {
@@ -35,8 +35,7 @@ func asRead(v value) (read archive.AsRead) {
 	return read
 }
 
-// onlyText gives the text of a field that stands once, or each time with the same text. Upper and lower case of its name
-// are the same.
+// onlyText returns the text of a field that stands once, or each time with the same text. Case in its name does not count.
 func onlyText(members []member, field string) string {
 	sole, found := "", false
 	for _, m := range members {
@@ -45,7 +44,7 @@ func onlyText(members []member, field string) string {
 		}
 		said := plainText(m.value)
 		if found && said != sole {
-			return "" // nobody can tell which of them is meant
+			return "" // it is unknown which of them is meant
 		}
 		sole, found = said, true
 	}
@@ -55,8 +54,8 @@ func onlyText(members []member, field string) string {
 // wideBlanks become plain ones: they look the same, and stand in amounts like 1 234,56.
 var wideBlanks = strings.NewReplacer("\u00a0", " ", "\u202f", " ")
 
-// plainText gives a text, a number as it is written, or a list of these; empty for anything else, for what is too long, and
-// for what cannot be shown as it is.
+// plainText returns a text, a number as it is written, or a list of these. It is empty for any other value, for one that is
+// too long, and for one that cannot be shown as it is.
 func plainText(v value) string {
 	s := ""
 	switch v.kind {

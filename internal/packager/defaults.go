@@ -10,8 +10,7 @@ import (
 	"vaultd/internal/archive"
 )
 
-// fromConfig turns a configuration's values into those of a sidecar, without a
-// place, and checks each as if it stood in one.
+// fromConfig turns a configuration's values into those of a sidecar, without a place, and checks each as if it stood in one.
 func fromConfig(config map[string]any, name string) (value, []archive.Fault) {
 	v := value{kind: object, at: -1}
 	f := newSidecarReader(name, nil)
@@ -49,8 +48,7 @@ func lowerFirst(s string) string {
 	return strings.ToLower(s[:1]) + s[1:]
 }
 
-// toValue maps what a YAML decoder gives. A binary fraction has no exact decimal
-// text, so a float is not taken.
+// toValue maps what a YAML decoder returns. A float is refused, because a binary fraction has no exact decimal text.
 func toValue(x any) (value, bool) {
 	v := value{at: -1}
 	switch x := x.(type) {
@@ -150,7 +148,7 @@ func (f *sidecarReader) fieldValues(key string) []string {
 	return []string{s}
 }
 
-// checkRequired refuses what belongs in another drop folder.
+// checkRequired refuses a document that belongs in another drop folder.
 func (f *sidecarReader) checkRequired(rules map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(rules)) {
 		want, _ := allowedValues(rules[key])
@@ -171,7 +169,7 @@ func (f *sidecarReader) checkRequired(rules map[string]any) {
 		case strings.HasPrefix(key, "sender"):
 			who = "Sender"
 		}
-		// The place is the drop folder, not a line: nothing in the sidecar need be wrong.
+		// The fault has no line: the sidecar may be right and only the drop folder wrong.
 		f.faults = append(f.faults, Fault{Brief: "belongs in another folder",
 			Text:   fmt.Sprintf("%s is %s; this folder is for %s", who, showName(strings.Join(have, ", ")), wanted),
 			Advice: "Move it to the right company's folder."})

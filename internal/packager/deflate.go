@@ -8,31 +8,29 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// encoding is how a run of bytes is written. What one of them writes may follow what
-// another has: a deflate stream is a row of blocks, and any reader reads it.
+// encoding is how a run of bytes is written. Runs of different encodings may follow each other: a deflate stream is a row of
+// blocks, and any reader reads it.
 type encoding int
 
 const (
-	matched encoding = iota // at the level of the rules: repetitions are looked for
-	literal                 // the frequent bytes shorter, no look for repetitions: there are none
+	matched encoding = iota // with repetitions, at the level of the rules
+	literal                 // short codes for frequent bytes; repetitions are not looked for, because there are none
 	stored                  // as it is
 	numEncodings
 )
 
-// A run that is written in another way than the rest has at least this many
-// bytes: a change of ways costs some 100 bytes, and what went before is no longer
-// there to be repeated.
+// minRun is the least length of a run that is written in another encoding than the rest. A change of encoding costs some 100
+// bytes, and the bytes before it can no longer be referred to.
 const minRun = 24 << 10
 
-// runDeflater writes a deflate stream. It looks for repetitions, which is what takes
-// the time, only where there are any to be found: by the content, whatever the
-// file is called and wherever in it they are. Most of an invoice's bytes are
-// pictures and fonts that went through a compressor already, in files (PDF) that
-// shrink all the same by what stands between them.
+// runDeflater writes a deflate stream. Looking for repetitions takes the time, so it looks only where there are some. It
+// decides by the content, wherever in the file that is and whatever the file is called. Most bytes of an invoice are
+// pictures and fonts that a compressor wrote already, inside files (PDF) that shrink all the same by what stands between
+// them.
 type runDeflater struct {
 	writers [numEncodings]*flate.Writer
 	to      io.Writer
-	open    *flate.Writer // has written last; nil: nothing was written
+	open    *flate.Writer // the writer of the last run; nil: nothing was written
 }
 
 func newRunDeflater(level int) (*runDeflater, error) {
@@ -43,7 +41,7 @@ func newRunDeflater(level int) (*runDeflater, error) {
 			return nil, err
 		}
 	}
-	if level < 7 { // then looking for repetitions takes no longer, and stores what is literal
+	if level < 7 { // a fast level takes no longer to look for repetitions, and stores runs that have none
 		s.writers[literal] = s.writers[matched]
 	}
 	return s, nil
@@ -51,7 +49,7 @@ func newRunDeflater(level int) (*runDeflater, error) {
 
 func (s *runDeflater) reset(to io.Writer) { s.to, s.open = to, nil }
 
-// releaseData lets go of what was written to, which holds on to a whole folder.
+// releaseData drops the reference to the writer, which holds a whole folder.
 func (s *runDeflater) releaseData() {
 	s.reset(nil)
 	for _, w := range s.writers {
@@ -59,8 +57,8 @@ func (s *runDeflater) releaseData() {
 	}
 }
 
-// write takes the next piece of the content. How content is cut into pieces
-// changes what is written, so that must depend on the content alone.
+// write takes the next piece of the content. How content is cut into pieces changes the output, so the pieces must depend on
+// the content alone.
 func (s *runDeflater) write(piece []byte) error { return splitRuns(piece, s.writeRun) }
 
 func (s *runDeflater) writeRun(w encoding, data []byte) error {
@@ -77,12 +75,12 @@ func (s *runDeflater) writeRun(w encoding, data []byte) error {
 	return err
 }
 
-// close ends the stream, which has had at least one byte.
+// close ends the stream, which must have at least one byte.
 func (s *runDeflater) close() error { return s.open.Close() }
 
-// splitRuns cuts data into runs by the way that suits them, and gives use each.
+// splitRuns cuts data into runs by the encoding that suits them, and calls use for each.
 func splitRuns(data []byte, use func(encoding, []byte) error) error {
-	begin := 0 // of what is not yet given
+	begin := 0 // of what was not given to use yet
 	for at := 0; at < len(data); {
 		n, w := findRun(data[at:], len(data))
 		if w != matched {
@@ -96,7 +94,7 @@ func splitRuns(data []byte, use func(encoding, []byte) error) error {
 			}
 			begin = at + n
 		}
-		at += n + blockSize // the block that ended the run is in none
+		at += n + blockSize // the block that ended the run belongs to no run
 	}
 	if begin == len(data) {
 		return nil
@@ -104,12 +102,11 @@ func splitRuns(data []byte, use func(encoding, []byte) error) error {
 	return use(matched, data[begin:])
 }
 
-// blockSize is the grain in which content is looked at.
+// blockSize is the length of the blocks that are looked at one by one.
 const blockSize = 1 << 10
 
-// findRun returns how far all bytes are about equally frequent from the beginning of
-// data on, which is the rest of a piece of so many bytes, and the way in which that
-// run is best written.
+// findRun returns the length of the run at the start of data in which all byte values are about equally frequent, and the
+// encoding that suits it. data is the rest of a piece of whole bytes.
 func findRun(data []byte, whole int) (n int, w encoding) {
 	var run byteCounts
 	for n < len(data) {
@@ -139,8 +136,7 @@ func findRun(data []byte, whole int) (n int, w encoding) {
 	return n, w
 }
 
-// isPlainASCII reports whether a block is ASCII text by all that a few looks tell, which
-// saves counting.
+// isPlainASCII reports whether a block is ASCII text as far as a few samples tell. That saves counting.
 func isPlainASCII(block []byte) bool {
 	var bits uint64
 	for at := 0; at+8 <= len(block); at += blockSize / 16 {
@@ -153,7 +149,7 @@ func isPlainASCII(block []byte) bool {
 type byteCounts [256]uint32
 
 func (t *byteCounts) count(block []byte) {
-	var other byteCounts // two that take turns: an increment need not wait for the one before
+	var other byteCounts // two tables in turn, so that an increment need not wait for the one before
 	for ; len(block) >= 4; block = block[4:] {
 		t[block[0]]++
 		other[block[1]]++
@@ -172,10 +168,9 @@ func (t *byteCounts) add(u *byteCounts) {
 	}
 }
 
-// unevenness tells how unequally frequent the values of n bytes are: chi-squared over
-// what chance makes of it, which is 255. It comes to 11.1 (16 times the natural
-// logarithm of 2) for each byte that could be saved by shorter codes for the
-// frequent ones. Whole numbers, so that every machine decides alike.
+// unevenness says how unequally frequent the values of n bytes are: chi-squared less what chance makes of it, which is 255.
+// It grows by 11.1 (16 times the natural logarithm of 2) for each byte that shorter codes for the frequent values could
+// save. It is a whole number, so that every machine decides alike.
 func (t *byteCounts) unevenness(n int) int {
 	var squares uint64
 	for _, c := range t {
@@ -194,11 +189,10 @@ func (t *byteCounts) mostFrequent() byte {
 	return byte(best)
 }
 
-// hasRepeats reports whether data with about equally frequent bytes holds the same
-// again within deflate's reach: a picture that is there twice, or the white of a
-// scanned page. It looks at the places after one value of a byte, which are the
-// same places in what is the same. Chance finds the next four bytes again at none
-// of them; where it is one in 200, half a percent and more can be saved.
+// hasRepeats reports whether data with about equally frequent bytes repeats itself within deflate's reach: a picture that is
+// there twice, or the white of a scanned page. It looks at the places after one byte value, which are the same places in
+// equal data. By chance the next four bytes are found again at none of them. Where they are found at one in 200, half a
+// percent and more can be saved.
 func hasRepeats(data []byte, mark byte) bool {
 	const reach = 32 << 10
 	var last [1 << 10]int32 // place + 1 by the hash of what is there

@@ -22,7 +22,7 @@ func lineStart(src []byte, at int) int {
 	return bytes.LastIndexAny(src[:at], "\r\n") + 1
 }
 
-// excerptAt returns the line around an offset and a caret below it.
+// excerptAt returns the line around an offset, and a second line with a caret below it.
 func excerptAt(src []byte, at int) string {
 	begin := lineStart(src, at)
 	end := len(src)
@@ -43,7 +43,7 @@ func excerptAt(src []byte, at int) string {
 		before = before[1:]
 	}
 	before, after = before[max(0, len(before)-40):], after[:min(len(after), 40)]
-	// A caret counts characters, so escapes of show must not move it.
+	// The caret counts characters, so an escape must not lengthen the line.
 	clean := func(rs []rune) string {
 		return strings.Map(func(r rune) rune {
 			shown, n := utf8.DecodeRuneInString(showName(string(r)))

@@ -14,8 +14,7 @@ import (
 	"vaultd/internal/archive"
 )
 
-// listedFile is a file that the sidecar's `files` or the manifest names, and what
-// they say about it.
+// listedFile is a file that the sidecar's `files` or the manifest names, and what they say about it.
 type listedFile struct {
 	path   string         // NFC, with slashes
 	sha256 archive.Digest // zero: not given
@@ -51,7 +50,7 @@ func (f *sidecarReader) readFilesField(field string, v value) {
 		}
 		seen[foldName(w.path)] = true
 		w.by = Fault{File: f.name, Field: each}
-		if i < maxFaults { // a place costs a walk through the file
+		if i < maxFaults { // finding a line costs a walk through the sidecar
 			w.by.Line, w.by.Col = lineAndColumn(f.src, item.at)
 			w.by.Excerpt = excerptAt(f.src, item.at)
 		}
@@ -113,14 +112,14 @@ func (f *sidecarReader) readFileName(field string, v value, w *listedFile) {
 	w.path = p
 }
 
-// cleanPath brings a named path into the form of the listing's.
+// cleanPath brings a listed path into the form of the listing's paths.
 func cleanPath(s string) (string, bool) {
 	p := strings.TrimPrefix(strings.ReplaceAll(norm.NFC.String(s), `\`, "/"), "./")
 	ok := fs.ValidPath(p) && p != "." && !strings.ContainsFunc(p, unicode.IsControl)
 	return p, ok
 }
 
-// readManifest understands lines of "sha256  name", as sha256sum writes them.
+// readManifest understands lines of "sha256 name", as sha256sum writes them.
 func readManifest(name string, src []byte) (all []listedFile, faults []Fault) {
 	if text, advice := describeUnreadable(src); text != "" {
 		if text == "is empty" {
@@ -167,10 +166,10 @@ func parseManifestLine(line string) (listedFile, bool) {
 	return listedFile{path: p, sha256: d, size: -1}, ok && err == nil
 }
 
-// listsByName are what is named, by the folded path.
+// listsByName holds the listed files by folded path.
 type listsByName map[string][]listedFile
 
-// groupByName joins what the sidecar and the manifest name.
+// groupByName joins what the sidecar and the manifest list.
 func groupByName(all ...[]listedFile) listsByName {
 	m := listsByName{}
 	for _, ws := range all {
@@ -181,7 +180,7 @@ func groupByName(all ...[]listedFile) listsByName {
 	return m
 }
 
-// findMissing returns what is named and not there, in the order of the lists.
+// findMissing returns what is listed and not there, in the order of the lists.
 func (l *listing) findMissing(all []listedFile) (gone []listedFile) {
 	have := map[string]bool{}
 	for _, f := range l.allFiles() {
@@ -190,7 +189,7 @@ func (l *listing) findMissing(all []listedFile) (gone []listedFile) {
 	for _, w := range all {
 		if !have[foldName(w.path)] {
 			gone = append(gone, w)
-			have[foldName(w.path)] = true // told once
+			have[foldName(w.path)] = true // reported once
 		}
 	}
 	return gone

@@ -14,8 +14,7 @@ import (
 	"vaultd/internal/durable"
 )
 
-// droppedFolder is one dropped folder after its names and its lists were read, before
-// its files are.
+// droppedFolder is a dropped folder after its names and its lists were read, and before its files are.
 type droppedFolder struct {
 	*listing
 	form      *sidecarReader
@@ -24,7 +23,7 @@ type droppedFolder struct {
 	faults    []Fault // everything so far, in the order in which it is told
 }
 
-// openFolder reads names, sidecar and manifest. What is wrong is in faults.
+// openFolder reads names, sidecar and manifest. What is wrong with them goes to faults.
 func openFolder(ctx context.Context, root *os.Root, rules Rules) (*droppedFolder, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -39,7 +38,7 @@ func openFolder(ctx context.Context, root *os.Root, rules Rules) (*droppedFolder
 		return nil, err
 	}
 	d.faults = append(d.faults, l.faults...)
-	if !l.isTooMany { // else most of the files were not looked at
+	if !l.isTooMany { // else most of the files were not read
 		d.checkPresence()
 		d.checkLists(manifest)
 	}
@@ -47,8 +46,7 @@ func openFolder(ctx context.Context, root *os.Root, rules Rules) (*droppedFolder
 	return d, nil
 }
 
-// includeSidecar counts the sidecar among the files of the ZIP, where the rules
-// say so.
+// includeSidecar adds the sidecar to the files of the ZIP, where the rules say so.
 func (l *listing) includeSidecar() {
 	if l.rules.IncludeSidecar && l.sidecar != nil {
 		l.files = append(l.files, *l.sidecar)
@@ -56,7 +54,7 @@ func (l *listing) includeSidecar() {
 	}
 }
 
-// readLists reads the small files that speak about the others.
+// readLists reads the small files that say something about the others.
 func (d *droppedFolder) readLists() (manifest []listedFile, err error) {
 	if d.sidecar != nil {
 		src, err := d.readSmallFile(*d.sidecar, maxSidecar, "such a file", !d.rules.IncludeSidecar)
@@ -87,8 +85,8 @@ func (d *droppedFolder) readLists() (manifest []listedFile, err error) {
 	return manifest, nil
 }
 
-// readSmallFile reads a small file whole and, unless it goes into the ZIP, notes it with
-// its digest. Too large is a fault and gives nil.
+// readSmallFile reads a small file whole. Unless the file goes into the ZIP, it is recorded with its digest. For a file that
+// is too large it adds a fault and returns nil.
 func (d *droppedFolder) readSmallFile(f foundFile, limit int64, what string, outside bool) ([]byte, error) {
 	if f.state.size > limit {
 		d.faults = append(d.faults, Fault{File: f.path, Brief: f.path + " is too large",
@@ -109,14 +107,14 @@ func (d *droppedFolder) readSmallFile(f foundFile, limit int64, what string, out
 	return src, nil
 }
 
-// readFile gives use the content of f. It is ErrChanged when f is not, before and
-// after, what the listing saw; use must read exactly its size.
+// readFile calls use with the content of f. It returns ErrChanged when the state of f, before or after, is not that of the
+// listing. use must read exactly its size.
 func (l *listing) readFile(f foundFile, use func(io.Reader) error) error {
 	file, info, err := l.rules.openFile(l.root, f.disk)
 	if err != nil {
 		return l.openError(f, err)
 	}
-	defer func() { file.Close() }() // read-only: its close has nothing to tell
+	defer func() { file.Close() }() // read-only
 	if fileStateOf(info) != f.state {
 		return changedError(f.disk)
 	}
@@ -126,18 +124,17 @@ func (l *listing) readFile(f foundFile, use func(io.Reader) error) error {
 	case err != nil:
 		return fmt.Errorf("look at %q: %w", f.disk, withoutPath(err))
 	case fileStateOf(after) != f.state:
-		return changedError(f.disk) // a short read is then no fault of the disk
+		return changedError(f.disk) // checked first: a short read of a file that changed is no fault of the disk
 	case useErr != nil:
 		return fmt.Errorf("read %q: %w", f.disk, withoutPath(useErr))
 	}
 	return nil
 }
 
-// openError tells a file that was swapped since the listing from one that cannot
-// be opened.
+// openError distinguishes a file that was replaced since the listing from one that cannot be opened.
 func (l *listing) openError(f foundFile, err error) error {
 	if mount, is := errors.AsType[*durable.MountError](err); is {
-		return mount // whatever else changed: nothing is read through it
+		return mount // reported whatever else changed: nothing is read through a mount
 	}
 	info, look := l.root.Lstat(f.disk)
 	if look != nil || fileStateOf(info) != f.state {
@@ -163,7 +160,7 @@ func (d *droppedFolder) checkPresence() {
 		d.faults = append(d.faults, Fault{Brief: brief, Text: text, Advice: advice})
 	}
 	empty := !slices.ContainsFunc(d.files, func(f foundFile) bool { return f.state.size > 0 })
-	quiet := len(d.listing.faults) == 0 // else what is missing was perhaps left out
+	quiet := len(d.listing.faults) == 0 // a file with a fault may be the missing one
 	switch {
 	case len(d.allFiles()) == 0 && quiet:
 		add("empty folder", "The folder is empty", "Put the invoice and a metadata.json into it")
@@ -193,13 +190,13 @@ func nearSidecar(name, sidecar string) bool {
 		nearestWord(strings.TrimSuffix(name, path.Ext(name)), []string{strings.ToLower(base)}) != ""
 }
 
-// checkLists holds the names that are there against those that the lists name.
+// checkLists compares the names that are there with those that the lists name.
 func (d *droppedFolder) checkLists(manifest []listedFile) {
 	all := slices.Concat(d.form.listedFiles, manifest)
 	d.lists = groupByName(all)
 	for _, w := range d.listing.findMissing(all) {
 		if slices.ContainsFunc(d.listing.faults, func(f Fault) bool { return foldName(f.File) == foldName(w.path) }) {
-			continue // it is there, but no file of its own
+			continue // it is there, and has a fault already
 		}
 		x := w.by
 		if x.Field == "" {
@@ -220,7 +217,7 @@ func (d *droppedFolder) checkLists(manifest []listedFile) {
 
 func (d *droppedFolder) checkEveryFileListed() {
 	if len(d.form.faults) > 0 && !d.form.hasFilesField {
-		return // an unreadable sidecar may well have a list
+		return // an unreadable sidecar may have a list
 	}
 	if !d.form.hasFilesField && d.manifest == nil {
 		d.faults = append(d.faults, Fault{File: d.form.name, Field: "files", Brief: "no list of files", Text: "is missing", Advice: `Write "files": ["rechnung.pdf"] with all names, or add a ` + manifestName})
@@ -247,8 +244,8 @@ func (d *droppedFolder) checkUnchanged() error {
 	return nil
 }
 
-// refusalOrChanged returns the Refusal of a folder that stood still, ErrChanged for one
-// that did not, and nil when nothing is wrong.
+// refusalOrChanged returns ErrChanged for a folder that changed since the listing, a Refusal for one that has faults, and
+// nil for one without.
 func (d *droppedFolder) refusalOrChanged() error {
 	if err := d.checkUnchanged(); err != nil {
 		return err
@@ -256,10 +253,9 @@ func (d *droppedFolder) refusalOrChanged() error {
 	return newRefusal(d.faults, d.form.asRead)
 }
 
-// FindMissingFiles returns what a folder still waits for under list or marker: the names
-// that the sidecar or the manifest has and the folder has not. It looks at names
-// only. A *Refusal says that the lists cannot be understood, so that waiting for
-// them is in vain; other errors are as Build's.
+// FindMissingFiles returns what a folder still waits for under list or marker: the names that the sidecar or the manifest
+// has and the folder has not. It looks at names only. A *Refusal says that the lists cannot be understood, so waiting for
+// their files is useless. Other errors are those of BuildPackage.
 func FindMissingFiles(root *os.Root, rules Rules) (missing []string, err error) {
 	if rules, err = rules.validated(); err != nil || rules.Complete == "quiet" {
 		return nil, err

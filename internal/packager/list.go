@@ -32,7 +32,7 @@ const (
 	markerName   = ".done"
 )
 
-// fileState is what tells one state of a file from another. ctime cannot be set back.
+// fileState distinguishes the states of a file. Nobody can set a ctime back.
 type fileState struct {
 	dev, ino, nlink uint64
 	mode            fs.FileMode
@@ -49,14 +49,14 @@ func fileStateOf(info fs.FileInfo) fileState {
 	return s
 }
 
-// foundFile is one regular file as the listing saw it.
+// foundFile is a regular file as it was listed.
 type foundFile struct {
 	disk  string // path as the file system spells it
 	path  string // path in the ZIP: NFC
 	state fileState
 }
 
-// listing is a folder's content, by what each file is for.
+// listing is the content of a folder, sorted by what each file is for.
 type listing struct {
 	files    []foundFile // the invoice's, sorted by path
 	sidecar  *foundFile
@@ -67,13 +67,13 @@ type listing struct {
 
 	root             *os.Root
 	rules            Rules
-	ignoresTemporary bool // temporary files are no reason to give up: what is missing is to be told beside them
+	ignoresTemporary bool // temporary files do not end the reading: FindMissingFiles reports what is missing beside them
 	entries          int
 	isTooMany        bool // a bound was reached: nothing more is read
 }
 
-// listFolder reads the names below root. Everything that is wrong with them is in
-// faults; err is the environment's, or ErrChanged.
+// listFolder reads the names below root. What is wrong with them goes to faults. The error is ErrChanged or a fault of the
+// environment.
 func listFolder(root *os.Root, rules Rules) (*listing, error) {
 	return readListing(&listing{root: root, rules: rules})
 }
@@ -102,7 +102,7 @@ func (l *listing) addFault(file, brief, text, advice string) {
 	l.faults = append(l.faults, Fault{File: file, Brief: brief, Text: text, Advice: advice})
 }
 
-// readRoot reads the folder itself.
+// readRoot reads the folder itself and all below it.
 func (l *listing) readRoot() error {
 	d, err := l.root.OpenFile(".", os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -113,16 +113,16 @@ func (l *listing) readRoot() error {
 	case err != nil:
 		err = fmt.Errorf("look at %q: %w", ".", withoutPath(err))
 	case fileStateOf(at).nlink == 0:
-		err = fmt.Errorf("read the folder: it was removed: %w", fs.ErrNotExist) // an open one reads as empty
+		err = fmt.Errorf("read the folder: it was removed: %w", fs.ErrNotExist) // an open directory that was removed reads as empty
 	default:
 		err = l.readDir(d, at, ".", 0, false)
 	}
-	d.Close() // read-only: its close has nothing to tell
+	d.Close() // read-only
 	return err
 }
 
-// readDir reads one open directory, in pieces, and what lies below it. What is reached through another mount than the directory ends
-// the reading: it belongs to another place, and no fault of the folder is told beside it.
+// readDir reads one open directory and all below it. An entry on another mount than the directory ends the reading: it
+// belongs to another place, and no other fault is reported beside it.
 func (l *listing) readDir(d *os.File, at *durable.FileStat, dir string, depth int, junk bool) error {
 	names, err := l.readNames(d, dir)
 	if err != nil {
@@ -141,7 +141,7 @@ func (l *listing) readDir(d *os.File, at *durable.FileStat, dir string, depth in
 		case info.IsOnOtherMount(at):
 			return &durable.MountError{Path: disk}
 		}
-		// File servers make folders of one name only; whatever lies in another is the invoice's.
+		// File servers make junk folders of one name only. A folder of any other name belongs to the invoice.
 		inJunk := junk || isJunk(name, depth == 0) && (!info.IsDir() || strings.EqualFold(name, "@eadir"))
 		if !inJunk && !l.checkName(disk, name, twins) {
 			continue
@@ -170,7 +170,7 @@ func (l *listing) readSubdir(parent *os.File, entry *durable.FileStat, name, dir
 	case err != nil:
 		return fmt.Errorf("open folder %q: %w", dir, withoutPath(err))
 	}
-	defer func() { d.Close() }() // read-only: its close has nothing to tell
+	defer func() { d.Close() }() // read-only
 	if !at.IsSameFile(entry) {
 		return changedError(dir)
 	}
@@ -180,8 +180,8 @@ func (l *listing) readSubdir(parent *os.File, entry *durable.FileStat, name, dir
 	return l.readDir(d, at, dir, depth, junk)
 }
 
-// readNames returns the names in d. Past the bound of the whole folder it stops
-// and says so, so that a million files are never held.
+// readNames returns the names in d. Beyond the bound of the whole folder it stops and adds a fault, so that a million names
+// are never held.
 func (l *listing) readNames(d *os.File, dir string) (names []string, err error) {
 	if l.isTooMany {
 		return nil, nil
@@ -204,8 +204,8 @@ func (l *listing) readNames(d *os.File, dir string) (names []string, err error) 
 	}
 }
 
-// checkName refuses a name that no ZIP should hold, or that another system would
-// take for its neighbour's. twins holds the folded names of the same directory.
+// checkName refuses a name that no ZIP should hold, or that another system would take for the name of a neighbour. twins
+// holds the folded names of the same directory.
 func (l *listing) checkName(disk, name string, twins map[string]string) bool {
 	const rename = "Rename it, with letters, digits, spaces, points and hyphens"
 	switch {
@@ -222,7 +222,7 @@ func (l *listing) checkName(disk, name string, twins map[string]string) bool {
 		l.addFault(disk, "a name turns the reading direction", "has a character in its name that turns the reading direction: it would be read as another", rename)
 		return false
 	}
-	key := foldName(strings.TrimRight(name, ". ")) // Windows does not see points and spaces at the end
+	key := foldName(strings.TrimRight(name, ". ")) // Windows ignores points and spaces at the end
 	if other, ok := twins[key]; ok {
 		l.addFault(disk, "two names are the same", fmt.Sprintf("has the same name as %s but for capital letters, the way accents are stored, or points and spaces at its end", showName(other)),
 			"Rename one of them")
@@ -232,15 +232,15 @@ func (l *listing) checkName(disk, name string, twins map[string]string) bool {
 	return true
 }
 
-// isBidiControl tells the characters that turn or override the direction in which text is shown.
+// isBidiControl reports the characters that turn or override the direction in which text is shown.
 func isBidiControl(r rune) bool { return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 }
 
-// isEntered reports whether what lies in the directory disk is read. Why it is not is a fault, which entry tells.
+// isEntered reports whether the directory disk is read. When it is not, addEntry adds the fault.
 func (l *listing) isEntered(disk string, depth int) bool {
 	return depth < maxFolders && !(depth == 0 && isReceiptName(disk))
 }
 
-// isReceiptName tells the names at the top that the archive writes files of.
+// isReceiptName reports names at the top that vaultd needs for its receipts.
 func isReceiptName(name string) bool { return strings.HasPrefix(strings.ToLower(name), "_receipt.") }
 
 // addEntry sorts one name into the listing.
@@ -295,7 +295,7 @@ func (l *listing) largestFile() (big foundFile, total int64) {
 	return big, total
 }
 
-// tooLargeFault is the refusal of a folder that cannot become small enough.
+// tooLargeFault refuses a folder that cannot become small enough.
 func (l *listing) tooLargeFault(what string) Fault {
 	big, _ := l.largestFile()
 	return Fault{Brief: "too large", Advice: "Save it as a smaller PDF",
@@ -322,8 +322,8 @@ func specialKind(mode fs.FileMode) string {
 	return "special file"
 }
 
-// isJunk reports what systems leave behind in folders by themselves and, at the
-// top, what vaultd wrote into a folder that it returned.
+// isJunk reports names that systems leave behind in folders by themselves and, at the top, those that vaultd writes into a
+// folder that it returns.
 func isJunk(name string, top bool) bool {
 	switch strings.ToLower(name) {
 	case "thumbs.db", ".ds_store", "desktop.ini", "@eadir":
@@ -340,7 +340,7 @@ func isVaultdNote(name string) bool {
 	return false
 }
 
-// isTemporary reports the names that programs give to files they still write.
+// isTemporary reports names that programs give to files they are still writing.
 func isTemporary(name string) bool {
 	if strings.HasPrefix(name, "~$") || strings.HasPrefix(name, ".smbdelete") || strings.HasPrefix(name, ".nfs") {
 		return true
@@ -352,9 +352,8 @@ func isTemporary(name string) bool {
 	return false
 }
 
-// foldName maps names that some file system takes for one to the same text: NFC, and
-// for each letter the least of its capital and small forms. ß stays apart from
-// ss: no file system mixes them up, and Maße.pdf may lie beside Masse.pdf.
+// foldName maps names that some file system takes for the same to one text: NFC, and for each letter the least of its
+// capital and small forms. ß stays apart from ss: no file system mixes them up, and Maße.pdf may lie beside Masse.pdf.
 func foldName(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -367,8 +366,7 @@ func foldName(name string) string {
 
 func changedError(disk string) error { return fmt.Errorf("%q: %w", disk, ErrChanged) }
 
-// withoutPath takes the path out of a file system's error, for messages that name it
-// themselves.
+// withoutPath takes the path out of a file system's error, for messages that name it themselves.
 func withoutPath(err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err
@@ -376,6 +374,6 @@ func withoutPath(err error) error {
 	return err
 }
 
-// IsJunkName tells the names, at the top of a folder, that are neither content nor a
-// reason to wait: what file managers leave behind, and our own notes.
+// IsJunkName reports names, at the top of a folder, that are neither content nor a reason to wait: those that file managers
+// leave behind, and vaultd's own notes.
 func IsJunkName(name string) bool { return isJunk(name, true) }

@@ -13,11 +13,9 @@ import (
 	"vaultd/internal/archive"
 )
 
-// readBack holds a finished ZIP against what it should be: its bytes against those
-// that were written, and name, size, CRC and digest of every entry against the
-// files. It uses the standard library's inflate: code that has no part in the
-// compressing, and as quick. The digest of the ZIP that it returns is that of the
-// bytes it read.
+// readBack compares a finished ZIP with what it should be: its bytes with those that were written, and name, size, CRC and
+// digest of each entry with the files. It uses the inflate of the standard library, which has no part in the compressing. It
+// returns the digest of the bytes that it read.
 func (b *workspace) readBack(ctx context.Context, r io.ReaderAt, w written, files []archive.File) (archive.Digest, error) {
 	r, err := b.readIntoMemory(r, w.size)
 	if err != nil {
@@ -42,8 +40,8 @@ func (b *workspace) readBack(ctx context.Context, r io.ReaderAt, w written, file
 	return sum, nil
 }
 
-// readIntoMemory reads a small ZIP into memory, so that all looks at it are one read. It
-// takes a byte more than there should be.
+// readIntoMemory reads a small ZIP into memory, so that all comparisons see the bytes of one read. It reads one byte more
+// than there should be.
 func (b *workspace) readIntoMemory(r io.ReaderAt, size int64) (io.ReaderAt, error) {
 	if size >= int64(len(b.fileBuf)) {
 		return r, nil
@@ -72,7 +70,7 @@ func (b *workspace) compareEntry(ctx context.Context, f *zip.File, want archive.
 	if err != nil {
 		return err
 	}
-	defer func() { r.Close() }() // its only news, a wrong CRC, comes with the last read
+	defer func() { r.Close() }() // a wrong CRC is reported by the last read
 	sum := sha256.New()
 	n, err := io.CopyBuffer(sum, &contextReader{ctx, io.LimitReader(r, want.Size+1)}, b.copyBuf)
 	switch {

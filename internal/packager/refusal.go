@@ -32,7 +32,7 @@ type Fault struct {
 // in the order in which a reader meets it. Faults is never empty.
 type Refusal struct {
 	Faults []Fault
-	AsRead archive.AsRead // what the sidecar says all the same; nothing of it is to be trusted
+	AsRead archive.AsRead // what the sidecar says all the same; nothing of it was checked
 }
 
 // Error returns one line for logs. It holds no value of the sidecar.

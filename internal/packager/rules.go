@@ -12,9 +12,8 @@ import (
 	"vaultd/internal/durable"
 )
 
-// Rules is what a drop asks of its folders. The zero values of Sidecar, Complete,
-// MaxSize and Compression stand for metadata.json, quiet, archive.MaxPackage and
-// default.
+// Rules is what a drop asks of its folders. The zero values of Sidecar, Complete, MaxSize and Compression stand for
+// metadata.json, quiet, archive.MaxPackage and default.
 type Rules struct {
 	Vault    archive.VaultID
 	Sidecar  string // name, compared without case
@@ -39,8 +38,8 @@ type Rules struct {
 	Now            func() time.Time
 }
 
-// FindFaults returns what is wrong with the rules themselves, for a configuration's
-// check: faults of Defaults and Require name the field as "defaults.amount".
+// FindFaults returns what is wrong with the rules themselves, for the check of a configuration. Faults of Defaults and
+// Require name the field as "defaults.amount".
 func (r Rules) FindFaults() []archive.Fault {
 	r = r.withDefaults()
 	var faults []archive.Fault
@@ -86,8 +85,8 @@ func (r Rules) withDefaults() Rules {
 	return r
 }
 
-// validated returns the rules with their defaults, or an error that is nobody's
-// refusal: the configuration is wrong.
+// validated returns the rules with their defaults. An error means that the configuration is wrong; no folder is refused for
+// it.
 func (r Rules) validated() (Rules, error) {
 	if faults := r.FindFaults(); len(faults) > 0 {
 		return r, fmt.Errorf("use packaging rules: %s %s", faults[0].Field, faults[0].Text)

@@ -11,7 +11,7 @@ import (
 	"vaultd/internal/archive"
 )
 
-// known are the keys of a sidecar, in the order in which faults are told.
+// sidecarFields are the keys of a sidecar, in the order in which faults are reported.
 var sidecarFields = []string{
 	"documentType", "documentId", "documentDate", "senderName", "senderIds",
 	"recipientName", "recipientIds", "currencyCode", "buyerReferenceId",
@@ -19,7 +19,7 @@ var sidecarFields = []string{
 	"flowDirection", "clientUUID", "files",
 }
 
-// sidecarReader is a sidecar as it was understood. Faults are in the order of the file.
+// sidecarReader holds a sidecar as it was understood. Its faults are in the order of the file.
 type sidecarReader struct {
 	name string
 	src  []byte // without the byte order mark
@@ -31,11 +31,11 @@ type sidecarReader struct {
 	listedFiles   []listedFile
 
 	at     map[string]int  // where the value of a top-level key begins
-	faulty map[string]bool // top-level keys that were told already
+	faulty map[string]bool // top-level keys that have a fault already
 	faults []Fault
 }
 
-// readSidecar understands a sidecar's bytes under the rules of its drop.
+// readSidecar understands the bytes of a sidecar under the rules of its drop.
 func readSidecar(name string, src []byte, rules Rules) *sidecarReader {
 	f := newSidecarReader(name, nil)
 	if text, advice := describeUnreadable(src); text != "" {
@@ -64,7 +64,7 @@ func readSidecar(name string, src []byte, rules Rules) *sidecarReader {
 	f.checkRequired(rules.Require)
 	slices.SortStableFunc(f.faults, func(a, b Fault) int {
 		if a.Line == 0 || b.Line == 0 {
-			return b.Line - a.Line // those without a place come last
+			return b.Line - a.Line // faults without a line come last
 		}
 		return cmp.Or(a.Line-b.Line, a.Col-b.Col)
 	})
@@ -75,7 +75,7 @@ func newSidecarReader(name string, src []byte) *sidecarReader {
 	return &sidecarReader{name: name, src: src, at: map[string]int{}, faulty: map[string]bool{}}
 }
 
-// describeUnreadable finds what makes the bytes no text at all.
+// describeUnreadable returns why the bytes are no text at all; empty: they are.
 func describeUnreadable(src []byte) (text, advice string) {
 	const again = `Fill it in from _template\metadata.json`
 	switch {
@@ -109,11 +109,11 @@ func (f *sidecarReader) addSyntaxFault(bad syntaxFault) {
 	f.addFault(bad.at, "", f.name+" unreadable", bad.text, bad.advice)
 }
 
-// addFault adds one at an offset of the source; -1 is no place. Each top-level key
-// that has one is not looked at again by the checks of the whole document.
+// addFault adds a fault at an offset of the source; -1: no place. A top-level key that has one is skipped by the checks of
+// the whole document.
 func (f *sidecarReader) addFault(at int, field, brief, text, advice string) {
 	x := Fault{File: f.name, Field: field, Brief: brief, Text: text, Advice: advice}
-	if at >= 0 && len(f.faults) < maxFaults { // those beyond are only counted
+	if at >= 0 && len(f.faults) < maxFaults { // faults beyond maxFaults are only counted
 		x.Line, x.Col = lineAndColumn(f.src, at)
 		x.Excerpt = excerptAt(f.src, at)
 	}
@@ -177,15 +177,15 @@ func (f *sidecarReader) readField(m member) {
 func (f *sidecarReader) addUnknownField(at int, field, key string, among []string) {
 	advice := "Delete it; the fields are " + strings.Join(among, ", ")
 	if len(f.faults) >= maxFaults {
-		advice = "Delete it" // nobody reads it; looking for the nearest word is not free
+		advice = "Delete it" // it is only counted, and looking for the nearest word costs time
 	} else if near := nearestWord(key, among); near != "" {
 		advice = fmt.Sprintf("Did you mean %q? Write it exactly so", near)
-		f.faulty[near] = true // so that it is not told as missing, too
+		f.faulty[near] = true // so that it is not reported as missing, too
 	}
 	f.addFault(at, field, "a field is not known", "is not a field that is known here", advice)
 }
 
-// addWrongKind says which kind of value a field takes.
+// addWrongKind adds a fault that says which kind of value a field takes.
 func (f *sidecarReader) addWrongKind(field string, v value, want, advice string) {
 	said := "is " + v.kind.String() + "; it must be " + want
 	if v.kind == word && v.text == "null" {
@@ -194,8 +194,7 @@ func (f *sidecarReader) addWrongKind(field string, v value, want, advice string)
 	f.addFault(v.at, field, topField(field)+" not understood", said, advice)
 }
 
-// readText takes text into to. Line breaks and tabs are allowed, but not in what
-// identifies something.
+// readText reads text into to. Line breaks and tabs are allowed, but not in a field that identifies something.
 func (f *sidecarReader) readText(field string, v value, to *string) bool {
 	if v.kind != text {
 		advice := `Write it in straight quotes: "…"`

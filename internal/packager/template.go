@@ -12,9 +12,9 @@ import (
 // listFields are the fields of a sidecar that hold lists.
 var listFields = []string{"senderIds", "recipientIds", "additionalParameters", "files"}
 
-// MakeTemplate gives an empty sidecar to be copied and filled in, with what the rules' defaults fill, and a page of help that
-// explains it and shows a whole one. The sidecar is valid as soon as its number and date are written into it (and its files,
-// where Complete is list). Both are plain text with LF; nothing in them changes but with the rules.
+// MakeTemplate returns an empty sidecar to be copied and filled in, with the values of the rules' defaults, and a page of
+// help that explains it and shows a whole one. The sidecar is valid as soon as its number and date (and its files, where
+// Complete is list) are filled in. Both are plain text with LF, and change only with the rules.
 func MakeTemplate(r Rules) (sidecar []byte, help string) {
 	r = r.withDefaults()
 	fields := map[string]any{"documentType": "Invoice"}
@@ -56,7 +56,7 @@ func encodeFields(fields map[string]any) []byte {
 		enc := json.NewEncoder(&text)
 		enc.SetEscapeHTML(false)
 		if err := enc.Encode(v); err != nil {
-			continue // the rules were checked: there is no such value
+			continue // cannot happen: the rules were checked
 		}
 		fmt.Fprintf(&b, "%s  %q: %s", sep, key, bytes.TrimSpace(text.Bytes()))
 		sep = ",\n"

@@ -22,13 +22,13 @@ var levels = map[string]int{"fast": 1, "default": 8, "max": 9}
 
 const (
 	maxHeld   = 1 << 20         // bytes of a file that are held in memory
-	maxPacked = maxHeld + 1<<10 // and of an entry: the same when it does not shrink
+	maxPacked = maxHeld + 1<<10 // bytes of an entry that are held in memory: enough for one that does not shrink
 	chunkSize = 64 << 10
 
-	// fixedDate is 1980-01-01, the first day that a ZIP can name: entries have no
-	// time of their own, because the same files must give the same bytes.
+	// fixedDate is 1980-01-01, the first day that a ZIP can name. Entries have no time of their own, because the same files must
+	// give the same bytes.
 	fixedDate = 1<<5 | 1
-	// sizesFollowFlag says that CRC and sizes stand behind the data.
+	// sizesFollowFlag says that CRC and sizes follow the data.
 	sizesFollowFlag = 0x8
 	utf8Flag        = 0x800
 	// Made on Unix, by version 2.0 of the format: Info-ZIP's unzip takes the names
@@ -38,21 +38,20 @@ const (
 	readable = 0o100644 << 16 // a regular file, rw-r--r--
 )
 
-// errTooLarge says that the ZIP grew past the rules' size.
+// errTooLarge says that the ZIP grew beyond the size that the rules allow.
 var errTooLarge = errors.New("the ZIP is too large")
 
-// workspace is what packing and reading back need and can be used again: some 4 MB.
+// workspace holds buffers and compressors, some 4 MB, that are used again for the next folder.
 type workspace struct {
 	level    int
 	deflater *runDeflater
 	fileBuf  []byte       // a piece of a file, or a small ZIP that is read back
-	entryBuf bytes.Buffer // what is held back of an entry
+	entryBuf bytes.Buffer // an entry that is not written yet
 	copyBuf  []byte
 	zipBuf   *bufio.Writer
 }
 
-// benches saves making those tables for every small invoice. Nothing in them
-// changes what is written.
+// workspaces saves making those tables for each small invoice. Nothing in them changes what is written.
 var workspaces sync.Pool
 
 func takeWorkspace(level int) (*workspace, error) {
@@ -67,14 +66,14 @@ func takeWorkspace(level int) (*workspace, error) {
 		copyBuf: make([]byte, chunkSize), zipBuf: bufio.NewWriterSize(nil, chunkSize)}, nil
 }
 
-// release is for the next folder, of which no byte of this one is to be seen.
+// release returns the workspace for the next folder. No byte of this folder stays visible in it.
 func (b *workspace) release() {
 	b.deflater.releaseData()
 	workspaces.Put(b)
 }
 
-// limitedWriter counts the ZIP's bytes on their way to the disk and stops at the limit.
-// The CRC is for the reading back, which takes the SHA-256 of what it finds.
+// limitedWriter counts the bytes of the ZIP on their way to the disk and stops at the limit. Its CRC is for the reading
+// back, which takes the SHA-256 of what it finds.
 type limitedWriter struct {
 	to     io.Writer
 	md5    hash.Hash
@@ -93,14 +92,14 @@ func (s *limitedWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// written is what the ZIP was on its way to the disk.
+// written describes the ZIP as it left for the disk.
 type written struct {
 	size int64
 	crc  uint32
 	md5  [16]byte
 }
 
-// zipBuilder is one ZIP in the making.
+// zipBuilder is one ZIP that is being made.
 type zipBuilder struct {
 	ctx   context.Context
 	l     *listing
@@ -108,11 +107,11 @@ type zipBuilder struct {
 	zip   *zip.Writer
 }
 
-// writeZIP writes the listing's files as a ZIP to w, reading each once.
+// writeZIP writes the listing's files as a ZIP to w. It reads each file once.
 func (b *workspace) writeZIP(ctx context.Context, l *listing, w io.Writer) ([]archive.File, written, error) {
 	to := &limitedWriter{to: w, md5: md5.New(), max: l.rules.MaxSize}
 	b.zipBuf.Reset(to)
-	defer b.zipBuf.Reset(nil) // forget the file
+	defer b.zipBuf.Reset(nil) // drops the reference to the file
 	p := &zipBuilder{ctx: ctx, l: l, bench: b, zip: zip.NewWriter(b.zipBuf)}
 	files := make([]archive.File, 0, len(l.files))
 	for _, f := range l.files {
@@ -128,10 +127,10 @@ func (b *workspace) writeZIP(ctx context.Context, l *listing, w io.Writer) ([]ar
 	return files, written{size: to.n, crc: to.crc, md5: [16]byte(to.md5.Sum(nil))}, nil
 }
 
-// addFile reads one file once, as it is packed.
+// addFile reads one file once, while it packs it.
 func (p *zipBuilder) addFile(f foundFile) (archive.File, error) {
 	file := archive.File{Path: f.path, Size: f.state.size}
-	var writeErr error // of the ZIP's disk, not of the file's
+	var writeErr error // a fault of the spool's disk; readErr is one of the share's
 	err := p.l.readFile(f, func(r io.Reader) (readErr error) {
 		file.SHA256, writeErr, readErr = p.packFile(f, r)
 		return readErr
@@ -167,16 +166,15 @@ func (p *zipBuilder) packFile(f foundFile, r io.Reader) (sum archive.Digest, wri
 	return archive.Digest(h.Sum(nil)), e.finish(piece), nil
 }
 
-// zipEntry is one file of the ZIP. It is held back until its CRC and its sizes are
-// known, so that they can stand before it, which suits every reader; or until it
-// is too large for that.
+// zipEntry is one file of the ZIP. It is kept in memory until its CRC and its sizes are known, so that they can stand before
+// it, which every reader understands. An entry that is too large for that is streamed, and they stand behind it.
 type zipEntry struct {
 	*zipBuilder
 	header *zip.FileHeader
 	crc    uint32
 	size   uint64
-	sent   uint64    // bytes of the entry that have left
-	to     io.Writer // nil while all is held back
+	sent   uint64    // bytes of the entry that were written to the ZIP
+	to     io.Writer // nil while the entry is kept in memory
 }
 
 func (p *zipBuilder) beginEntry(name string) *zipEntry {
@@ -194,7 +192,7 @@ func (e *zipEntry) write(piece []byte) error {
 	return e.bench.deflater.write(piece)
 }
 
-// Write takes what was compressed.
+// Write takes compressed bytes.
 func (e *zipEntry) Write(b []byte) (int, error) {
 	if e.to == nil && e.bench.entryBuf.Len()+len(b) <= maxPacked {
 		return e.bench.entryBuf.Write(b)
@@ -207,7 +205,7 @@ func (e *zipEntry) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// startStreaming begins the entry in the ZIP with what was held back.
+// startStreaming begins the entry in the ZIP with the bytes that were kept in memory.
 func (e *zipEntry) startStreaming() (err error) {
 	if e.to != nil {
 		return nil
@@ -224,8 +222,8 @@ func (e *zipEntry) startEntry(held []byte) (err error) {
 	return err
 }
 
-// finish writes what is held back, or what must follow. What did not shrink is
-// stored as it is, where all of it is still there: last is the last piece.
+// finish writes the entry that was kept in memory, or the sizes of a streamed one. A file that did not shrink is stored as
+// it is, when all of it is still in memory: last is its last piece.
 func (e *zipEntry) finish(last []byte) error {
 	if e.size > 0 {
 		if err := e.bench.deflater.close(); err != nil {
@@ -234,8 +232,7 @@ func (e *zipEntry) finish(last []byte) error {
 	}
 	e.header.CRC32, e.header.UncompressedSize64 = e.crc, e.size
 	if e.to != nil {
-		// The next entry, or the ZIP's end, writes them. No file of a folder, and no
-		// ZIP, has 4 GB.
+		// The ZIP writer writes these sizes when the next entry begins or the ZIP ends. They fit: no file and no ZIP has 4 GB.
 		e.header.CompressedSize64 = e.sent
 		//lint:ignore SA1019 CreateRaw fills them from the others, which is too early here
 		e.header.CompressedSize, e.header.UncompressedSize = uint32(e.sent), uint32(e.size)

@@ -149,7 +149,7 @@ func (s *scheduler) next() (at time.Time, ok bool) {
 }
 
 // recordScan records a scan of c that began at began and ended at now. A scan can be slow: only the time from the end of one to
-// the begin of the next is known to be quiet. listErr is what IsComplete returned; it counts for a new state of the folder only.
+// the start of the next is known to be quiet. listErr is what IsComplete returned; it counts for a new state of the folder only.
 func (s *scheduler) recordScan(c *candidate, scan Scan, listErr error, began, now time.Time) {
 	if c.unchangedSince.IsZero() || scan.Fingerprint != c.Scan.Fingerprint {
 		c.unchangedSince, c.refusals, c.hasListErr = now, 0, false
