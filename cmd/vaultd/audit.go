@@ -222,6 +222,6 @@ func (v view) reasonOf(key archive.Key, rev uint32) (string, error) {
 // auditFile lets write fill a file, which gets its name once it is whole: also when the
 // report is about differences, which is when it is wanted most.
 func (a *app) auditFile(f auditFlags, write func(io.Writer) error) error {
-	return a.fillFile(newFile{path: f.output, force: f.force, what: "report", spared: "written", kept: exitDifferences,
+	return a.fillFile(newFile{path: f.output, mode: 0o640, overwrite: f.force, what: "report", skipped: "written", keptCode: exitDifferences,
 		hint: "name another file with -o, or overwrite it with --force"}, write)
 }

@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
@@ -115,43 +112,19 @@ func (b backedUp) print(w io.Writer) {
 	}
 }
 
-// newCopy lets write fill a new file, and names it once it is on the disk and was looked at. After a crash a file
-// "vaultd-backup-N.part" may lie beside it.
+// newCopy writes a new file, which gets its name once it is on the disk and was inspected.
 func newCopy(file string, write func(io.Writer) error) (b backedUp, err error) {
-	dir, name := filepath.Split(file)
-	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
-		return b, fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was written", sanitize.Text(file)), err), "name another file")
-	}
-	d, err := durable.Open(filepath.Clean(dir), nil)
-	if err != nil {
-		return b, fail(exitCreate, fmt.Errorf("open the folder for the backup: %w", err), "")
-	}
-	defer d.Close()
-	part := fmt.Sprintf("vaultd-backup-%d.part", os.Getpid())
-	p, err := d.Create(part, 0o600)
-	if err != nil {
-		return b, fail(exitCreate, fmt.Errorf("make the file for the backup: %w", err), "")
-	}
-	defer p.Discard()
-	if err := write(p); err != nil {
-		return b, err
-	}
-	if err := p.Commit(); err != nil {
-		return b, fail(exitIO, fmt.Errorf("write the backup: %w", err), "")
-	}
-	b, err = examined(filepath.Join(filepath.Clean(dir), part))
-	if err == nil {
-		if err = d.Rename(part, d, name); err == nil {
-			b.File = file
-			return b, nil
-		}
-		err = fail(exitCreate, fmt.Errorf("name the backup: %w", err), "")
-	}
-	return b, errors.Join(err, d.Unlink(part))
+	f := newFile{path: file, mode: 0o600, what: "backup", skipped: "written", hint: "name another file", inspect: func(path string) (err error) {
+		b, err = inspectCopy(path)
+		return err
+	}}
+	_, err = f.writeWhole(write)
+	b.File = file
+	return b, err
 }
 
-// examined opens the copy as a start would open the ledger.
-func examined(file string) (b backedUp, err error) {
+// inspectCopy opens the copy as a start would open the ledger.
+func inspectCopy(file string) (b backedUp, err error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return b, fmt.Errorf("look at the backup: %w", err)

@@ -114,7 +114,7 @@ func (a *app) fetch(c *cobra.Command, args []string, f fetchFlags) error {
 // intoFile lets write fill a file, which gets its name once it is whole. What differs
 // from the ledger is kept under another name.
 func (a *app) intoFile(f fetchFlags, write func(io.Writer) error) error {
-	return a.fillFile(newFile{path: f.output, force: f.force, what: "download", spared: "downloaded", kept: exitDifferences, suffix: ".differs",
+	return a.fillFile(newFile{path: f.output, mode: 0o640, overwrite: f.force, what: "download", skipped: "downloaded", keptCode: exitDifferences, keptSuffix: ".differs",
 		hint: "name another file with -o, or overwrite it with --force"}, write)
 }
 

@@ -154,7 +154,7 @@ func (a *app) index(c *cobra.Command, f indexFlags) error {
 	if f.output == "" || f.output == "-" {
 		return read(a.stdout)
 	}
-	return a.fillFile(newFile{path: f.output, what: "index", spared: "read", kept: exitPerson, suffix: ".incomplete", hint: "name another file with -o"}, read)
+	return a.fillFile(newFile{path: f.output, mode: 0o640, what: "index", skipped: "read", keptCode: exitPerson, keptSuffix: ".incomplete", hint: "name another file with -o"}, read)
 }
 
 // indexer is the part of the service that reads an index.

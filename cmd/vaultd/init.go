@@ -48,14 +48,7 @@ func (a *app) initialise() error {
 	if err != nil {
 		return err
 	}
-	problem, err := config.CheckLedgerDisk(cfg.StateDir, cfg.Service.Environment == "production")
-	if err != nil {
-		return err
-	}
-	if problem != "" {
-		return fail(exitConfig, fmt.Errorf("state_dir %s %s", cfg.StateDir, problem), "write a path on a local disk, such as /var/lib/vaultd")
-	}
-	tightened, err := makeStateDir(cfg.StateDir)
+	tightened, err := makeStateDir(cfg)
 	if err != nil {
 		return err
 	}
@@ -104,14 +97,24 @@ func (a *app) create(cfg config.Config, made *initialised) error {
 // yours is what init says of a ledger that is there, or was.
 const yours = "nothing was changed. It is yours to keep: it knows what is archived. For another environment or service use another state_dir. " + boundToWrong
 
-// makeStateDir makes the directory with rights 0700, or tightens those of one that is
-// there. Root must not make files in somebody else's directory: he could not open them.
-func makeStateDir(dir string) (tightened bool, err error) {
+// makeStateDir makes the state directory with rights 0700, or tightens the rights of one
+// that exists. It must be on a disk that can hold a ledger. Root must not make files in
+// the directory of another user: that user could not open them.
+func makeStateDir(cfg config.Config) (tightened bool, err error) {
+	dir := cfg.StateDir
+	problem, err := config.CheckLedgerDisk(dir, cfg.Service.Environment == "production")
+	if err != nil {
+		return false, err
+	}
+	if problem != "" {
+		return false, fail(exitConfig, fmt.Errorf("state_dir %s %s", dir, problem), "write a path on a local disk, such as /var/lib/vaultd")
+	}
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(dir, 0o755); err != nil { // parents; the directory itself follows
 			return false, fmt.Errorf("make state_dir: %w", err)
 		}
+		// A crash before this leaves an empty directory with wider rights, which the next init tightens.
 		if err := os.Chmod(dir, 0o700); err != nil {
 			return false, fmt.Errorf("set rights of state_dir: %w", err)
 		}

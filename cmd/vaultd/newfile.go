@@ -12,58 +12,85 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// newFile is a file that a command writes for whoever asks.
+// newFile is a file that a command writes for the user who gave the command.
 type newFile struct {
-	path   string
-	force  bool   // overwrite it
-	what   string // download, report or index
-	spared string // what does not happen where it is there already
-	hint   string // what to do then
-	kept   int    // the exit code with which it is kept all the same
-	suffix string // of its name then
+	path      string
+	mode      fs.FileMode
+	overwrite bool
+	what      string // download, report, index or backup
+	skipped   string // the participle for what does not happen when the file exists: downloaded, written, read
+	hint      string // what to do when the file exists
+
+	keptCode   int    // a file that write ends with this exit code is kept all the same, under another name; 0: none is
+	keptSuffix string // of that name
+
+	inspect func(path string) error // looks at the whole file before it gets its name; nil: nothing does
 }
 
-// fillFile lets write fill a file, which gets its name once it is whole. Nothing is begun where the name is taken.
+// fillFile writes a new file and tells where it is.
 func (a *app) fillFile(f newFile, write func(io.Writer) error) error {
-	for _, suffix := range []string{"", f.suffix} {
-		if _, err := os.Lstat(f.path + suffix); !errors.Is(err, fs.ErrNotExist) && (!f.force || suffix != "") {
-			hint := f.hint
-			if suffix != "" {
-				hint = "move it away: it is what an earlier command kept"
-			}
-			return fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was %s", sanitize.Text(f.path+suffix), f.spared), err), hint)
-		}
+	path, err := f.writeWhole(write)
+	if path != "" {
+		fmt.Fprintf(a.stderr, "written to %s\n", sanitize.Text(path))
+	}
+	return err
+}
+
+// writeWhole lets write fill the file, which gets its name once all of it is on the disk. Nothing begins where the name is taken. path is
+// empty where no file was kept. After a crash a file "vaultd-WHAT-N.part" may be left beside it; nothing reads it.
+func (f newFile) writeWhole(write func(io.Writer) error) (path string, err error) {
+	if err := f.checkNames(); err != nil {
+		return "", err
 	}
 	dir, name := filepath.Split(f.path)
 	d, err := durable.Open(filepath.Clean(dir), nil)
 	if err != nil {
-		return fail(exitCreate, fmt.Errorf("open the folder for the %s: %w", f.what, err), "")
+		return "", fail(exitCreate, fmt.Errorf("open the folder for the %s: %w", f.what, err), "")
 	}
 	defer d.Close()
 	part := fmt.Sprintf("vaultd-%s-%d.part", f.what, os.Getpid())
-	p, err := d.Create(part, 0o640)
+	p, err := d.Create(part, f.mode)
 	if err != nil {
-		return fail(exitCreate, fmt.Errorf("make the file for the %s: %w", f.what, err), "")
+		return "", fail(exitCreate, fmt.Errorf("make the file for the %s: %w", f.what, err), "")
 	}
 	defer p.Discard()
 	wrong := write(p)
 	if wrong != nil {
-		if code, _ := judge(wrong); code != f.kept {
-			return wrong
+		if code, _ := judge(wrong); f.keptCode == 0 || code != f.keptCode {
+			return "", wrong
 		}
-		name += f.suffix
+		name += f.keptSuffix
 	}
 	if err := p.Commit(); err != nil {
-		return fail(exitIO, fmt.Errorf("write the %s: %w", f.what, err), "")
+		return "", fail(exitIO, fmt.Errorf("write the %s: %w", f.what, err), "")
 	}
-	if f.force {
+	if f.inspect != nil {
+		if err := f.inspect(filepath.Join(filepath.Clean(dir), part)); err != nil {
+			return "", errors.Join(err, d.Unlink(part))
+		}
+	}
+	// The bytes are on the disk before the name is: a crash here leaves the part file, and the name is free or still the old file's.
+	if f.overwrite {
 		err = d.Root().Rename(part, name)
 	} else {
-		err = d.Rename(part, d, name)
+		err = d.Rename(part, d, name) // never replaces a file that came meanwhile
 	}
 	if err != nil {
-		return fail(exitCreate, errors.Join(fmt.Errorf("name the %s: %w", f.what, err), d.Unlink(part)), "")
+		return "", fail(exitCreate, errors.Join(fmt.Errorf("name the %s: %w", f.what, err), d.Unlink(part)), "")
 	}
-	fmt.Fprintf(a.stderr, "written to %s\n", sanitize.Text(filepath.Join(dir, name)))
-	return wrong
+	return filepath.Join(dir, name), wrong
+}
+
+// checkNames refuses a name that is taken already.
+func (f newFile) checkNames() error {
+	for _, suffix := range []string{"", f.keptSuffix} {
+		if _, err := os.Lstat(f.path + suffix); !errors.Is(err, fs.ErrNotExist) && (!f.overwrite || suffix != "") {
+			hint := f.hint
+			if suffix != "" {
+				hint = "move it away: it is what an earlier command kept"
+			}
+			return fail(exitCreate, errors.Join(fmt.Errorf("%s is there already; nothing was %s", sanitize.Text(f.path+suffix), f.skipped), err), hint)
+		}
+	}
+	return nil
 }

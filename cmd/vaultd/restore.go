@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
@@ -117,14 +116,7 @@ func (a *app) recoveryConfig() (daemon.Config, error) {
 	if err != nil {
 		return daemon.Config{}, err
 	}
-	problem, err := config.CheckLedgerDisk(cfg.StateDir, cfg.Service.Environment == "production")
-	if err != nil {
-		return daemon.Config{}, err
-	}
-	if problem != "" {
-		return daemon.Config{}, fail(exitConfig, fmt.Errorf("state_dir %s %s", cfg.StateDir, problem), "write a path on a local disk, such as /var/lib/vaultd")
-	}
-	if _, err := makeStateDir(cfg.StateDir); err != nil {
+	if _, err := makeStateDir(cfg); err != nil {
 		return daemon.Config{}, err
 	}
 	return a.daemonConfig(cfg, slog.New(slog.DiscardHandler))
