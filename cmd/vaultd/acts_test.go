@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
@@ -265,7 +266,7 @@ func TestWhy_WhatOnlyTheDaemonKnows(t *testing.T) {
 				{Target: ingest.RegisterTarget("V-1"), Since: noon.Add(-time.Hour), Next: noon.Add(time.Minute), Asked: noon.Add(time.Minute), Cause: ledger.Cause{Code: "http-429", Text: "429 Too Many Requests"}},
 				{Target: ingest.RegisterTarget("V-2"), Cause: ledger.Cause{Text: "another"}},
 			},
-			Drops: []daemon.DropState{{Name: "acme-in", Scan: ledger.Scan{Drop: "acme-in", LastScan: noon, Pending: []ledger.PendingItem{
+			Drops: []dropwork.State{{Name: "acme-in", Scan: ledger.Scan{Drop: "acme-in", LastScan: noon, Pending: []ledger.PendingItem{
 				{Name: "Meier\x1b 12", Reason: string(watch.NoSidecar), Since: noon.Add(-time.Hour), NeedsPerson: true},
 			}}}},
 		}

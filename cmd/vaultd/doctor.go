@@ -17,6 +17,7 @@ import (
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
 	"vaultd/internal/drop"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/present"
@@ -330,7 +331,7 @@ func (a *app) tryAccount(ctx context.Context, cfg config.Config, account string)
 	if err != nil {
 		return []tried{failed("credentials", name, err.Error(), "vaultd check")}
 	}
-	drops := slices.DeleteFunc(wireDrops(cfg), func(d daemon.Drop) bool { return d.Account != account })
+	drops := slices.DeleteFunc(wireDrops(cfg), func(d dropwork.Settings) bool { return d.Account != account })
 	listed, err := service.Vaults(ctx, drops[0].Vault)
 	if refused, isRemote := errors.AsType[*apicall.Error](err); isRemote {
 		return []tried{tryRefusal(name, refused)}
@@ -355,7 +356,7 @@ func tryRefusal(name string, r *apicall.Error) tried {
 	return t
 }
 
-func tryVaults(drops []daemon.Drop, listed []vaultapi.Vault) (all []tried) {
+func tryVaults(drops []dropwork.Settings, listed []vaultapi.Vault) (all []tried) {
 	if len(listed) == 0 {
 		return []tried{warn("vaults", "", "the archive lists none", "if documents are archived, all is well; otherwise ask the provider about rights")}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/sanitize"
@@ -60,7 +61,7 @@ func liveHostile() daemon.State {
 	st := daemon.State{Since: noon}
 	for name, text := range hostileTexts {
 		st.Pauses = append(st.Pauses, ingest.Pause{Target: ingest.RegisterTarget(archive.VaultID(text)), Since: noon.Add(-time.Hour), Cause: ledger.Cause{Code: text, Text: text}})
-		d := daemon.DropState{Name: "acme-in"}
+		d := dropwork.State{Name: "acme-in"}
 		d.Paused = text
 		d.Watch.NotTaken = []watch.NotTakenGroup{{Reason: watch.NoRight, Count: 1, Items: []watch.NotTakenItem{{Name: text + name, Detail: text, FirstSeen: noon}}}}
 		st.Drops = append(st.Drops, d)

@@ -14,6 +14,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/present"
@@ -208,7 +209,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 				{Target: ingest.RegisterTarget("V-5"), Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "credentials", Text: "the secret cannot be read"}},
 				{Target: ingest.UploadTarget("V-2"), Since: noon.Add(-time.Second), Next: noon.Add(time.Second), Cause: ledger.Cause{Code: "timeout", Text: "timed out"}},
 			},
-			Drops: []daemon.DropState{{Name: "acme-in", Free: 210_000_000_000, Watch: watch.Snapshot{Mode: watch.Events, NotTaken: []watch.NotTakenGroup{
+			Drops: []dropwork.State{{Name: "acme-in", Free: 210_000_000_000, Watch: watch.Snapshot{Mode: watch.Events, NotTaken: []watch.NotTakenGroup{
 				{Reason: watch.NoSidecar, Count: 1, Items: []watch.NotTakenItem{{Name: "Meier\x1b 12"}}},
 				{Reason: watch.NoRight, Count: 2, Items: []watch.NotTakenItem{{Name: "Wagner 5", Detail: "owner alice, 0755"}}},
 			}}}},

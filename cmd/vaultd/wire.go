@@ -9,6 +9,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/config"
 	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/vaultapi"
 	"vaultd/internal/watch"
@@ -112,15 +113,15 @@ func (a *app) daemonConfig(cfg config.Config, log *slog.Logger) (daemon.Config, 
 // checkEvery is how often the whole ledger is checked while vaultd works.
 const checkEvery = 24 * time.Hour
 
-func wireDrops(cfg config.Config) (drops []daemon.Drop) {
+func wireDrops(cfg config.Config) (drops []dropwork.Settings) {
 	for _, d := range cfg.Drops {
 		drops = append(drops, wireDrop(cfg, d))
 	}
 	return drops
 }
 
-func wireDrop(cfg config.Config, d config.Drop) daemon.Drop {
-	out := daemon.Drop{
+func wireDrop(cfg config.Config, d config.Drop) dropwork.Settings {
+	out := dropwork.Settings{
 		Name: d.Name, Path: d.Path, Group: d.Group, Vault: archive.VaultID(d.Vault), Account: d.Account,
 		Mode: watch.Mode(d.Mode), Settle: d.Settle, Rescan: d.Rescan, RemindAfter: d.RemindAfter, Retention: d.Retention,
 		Holds: ingest.Holds{SameContent: d.SameContent == "hold", SameNumber: d.SameNumber == "hold", StrangeDate: d.StrangeDates == "hold"},

@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/operator"
@@ -23,7 +24,7 @@ func returned(t *testing.T) (*operator.Actions, *boltledger.Ledger, ledger.Entry
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{StateDir: t.TempDir(), Now: now, Log: slog.New(slog.DiscardHandler), Drops: []Drop{{Name: "acme", Path: t.TempDir(), Vault: "V-1", Settle: time.Minute}}}
+	cfg := Config{StateDir: t.TempDir(), Now: now, Log: slog.New(slog.DiscardHandler), Drops: []dropwork.Settings{{Name: "acme", Path: t.TempDir(), Vault: "V-1", Settle: time.Minute}}}
 	if err := boltledger.Create(cfg.StateDir, ledger.Info{ID: "L-1", Environment: "test", Created: now().Wall}); err != nil {
 		t.Fatal(err)
 	}

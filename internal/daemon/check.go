@@ -148,8 +148,8 @@ func (d *Daemon) judge(ctx context.Context, found Checked) {
 		return
 	}
 	d.tellSafe()
-	for _, r := range d.drops {
-		r.clerk.poke()
+	for _, c := range d.clerks {
+		c.poke()
 	}
 }
 
@@ -271,10 +271,10 @@ const mostReceipt = 16 << 20
 // A folder that people took away has none. One that cannot be read is an [*unreadError].
 func (d *Daemon) examineReceipt(e ledger.Entry) (what string, err error) {
 	for _, r := range d.drops {
-		if r.cfg.Name != e.Drop {
+		if r.Settings.Name != e.Drop {
 			continue
 		}
-		f, done, err := r.hold()
+		f, done, err := r.Hold()
 		if err != nil {
 			return "", nil //nolint:nilerr // the drop is away, and says so itself
 		}

@@ -4,19 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
-	"maps"
-	"path"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"golang.org/x/text/cases"
-	"golang.org/x/text/unicode/norm"
-
-	"vaultd/internal/archive"
 	"vaultd/internal/drop"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/watch"
@@ -33,7 +27,8 @@ const (
 // clerk keeps one drop folder's _STATUS.txt: what people who drop folders should know.
 // It has no say in anything. What it remembers is counted anew at the next start.
 type clerk struct {
-	r    *room
+	d    *Daemon
+	drop *dropwork.Drop
 	wake chan struct{} // size 1: something may have changed
 
 	looked  time.Time       // when it was last made up, written or not; the loop's alone
@@ -43,13 +38,12 @@ type clerk struct {
 	failed  string          // why the last one could not be written; the loop's alone
 	formIn  *drop.Folder    // where the template was looked after; the loop's alone
 
-	mu       sync.Mutex
-	day      today                    // guarded by mu
-	returned map[archive.Key][]string // unresolved rejections by the names they may come back under; guarded by mu
+	mu  sync.Mutex
+	day today // guarded by mu
 }
 
-func newClerk(r *room) *clerk {
-	return &clerk{r: r, wake: make(chan struct{}, 1), told: map[string]told{}, day: today{recalling: true}, returned: map[archive.Key][]string{}}
+func newClerk(d *Daemon, drop *dropwork.Drop) *clerk {
+	return &clerk{d: d, drop: drop, wake: make(chan struct{}, 1), told: map[string]told{}, day: today{recalling: true}}
 }
 
 // poke says that something may have changed. It never blocks.
@@ -64,6 +58,7 @@ func (c *clerk) poke() {
 func (d *Daemon) listenToCommits() (stop func()) {
 	stops := []func(){
 		d.ledger.Listen(func(rs []ledger.Result) { d.disk.LedgerGrew(len(rs)) }),
+		d.ledger.Listen(d.shared.Returned.Committed),
 		d.ledger.Listen(d.updateStatusFiles),
 	}
 	return func() {
@@ -76,11 +71,11 @@ func (d *Daemon) listenToCommits() (stop func()) {
 // paused tells the clerks of a pause, and asks for the list of vaults where the service refuses one of them.
 func (d *Daemon) paused(p ingest.Pause) {
 	for _, r := range d.drops {
-		if r.concerns(p.Target) {
-			r.clerk.poke()
+		if d.clerks[r.Settings.Name].concerns(p.Target) {
+			d.clerks[r.Settings.Name].poke()
 		}
-		if p.Target == ingest.RegisterTarget(r.cfg.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
-			d.listed.hurry(r.cfg.Account)
+		if p.Target == ingest.RegisterTarget(r.Settings.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
+			d.listed.hurry(r.Settings.Account)
 		}
 	}
 }
@@ -91,8 +86,8 @@ func (d *Daemon) updateStatusFiles(rs []ledger.Result) {
 			continue
 		}
 		for _, r := range d.drops {
-			if r.cfg.Name == res.Entry.Drop {
-				r.clerk.hear(res.Entry, d.cfg.Now().Wall)
+			if r.Settings.Name == res.Entry.Drop {
+				d.clerks[r.Settings.Name].hear(res.Entry, d.cfg.Now().Wall)
 			}
 		}
 	}
@@ -102,25 +97,9 @@ func (d *Daemon) updateStatusFiles(rs []ledger.Result) {
 func (c *clerk) hear(e ledger.Entry, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.day.count(e, now.In(c.r.location()))
-	c.note(e)
+	c.day.count(e, now.In(c.d.location()))
 	c.poke()
 }
-
-// note keeps the index of what may be corrected and dropped again; mu is held.
-func (c *clerk) note(e ledger.Entry) {
-	if e.State != ledger.Rejected {
-		return
-	}
-	if !correctable(e) {
-		delete(c.returned, e.Key)
-		return
-	}
-	c.returned[e.Key] = []string{sameName(e.Folder), sameName(path.Base(e.Dest))}
-}
-
-// sameName maps names that people take for one to the same text.
-func sameName(name string) string { return cases.Fold().String(norm.NFC.String(name)) }
 
 // run keeps _STATUS.txt true until ctx ends, and leaves it as things stand then.
 func (c *clerk) run(ctx context.Context) {
@@ -133,13 +112,13 @@ func (c *clerk) run(ctx context.Context) {
 			return
 		case <-timer.C:
 		case <-c.wake:
-			if wait := time.Until(c.looked.Add(c.r.d.cfg.statusLook() / statusShare)); wait > 0 {
+			if wait := time.Until(c.looked.Add(c.d.cfg.statusLook() / statusShare)); wait > 0 {
 				timer.Reset(wait)
 				c.wait(ctx, timer)
 			}
 		}
 		c.inform()
-		timer.Reset(c.r.d.cfg.statusLook())
+		timer.Reset(c.d.cfg.statusLook())
 	}
 }
 
@@ -161,7 +140,7 @@ func (c *clerk) inform() {
 	}
 	now := time.Now()
 	c.looked = now
-	f, done, err := c.r.hold()
+	f, done, err := c.drop.Hold()
 	if err != nil {
 		return
 	}
@@ -177,7 +156,7 @@ func (c *clerk) inform() {
 	}
 	err = f.WriteStatusFile(p.head() + body)
 	if text := fmt.Sprint(err); err != nil && text != c.failed {
-		c.r.d.cfg.Log.Error("status for people not written", "drop", c.r.cfg.Name, "err", err)
+		c.d.cfg.Log.Error("status for people not written", "drop", c.drop.Settings.Name, "err", err)
 	}
 	c.failed = ""
 	if err != nil {
@@ -189,12 +168,9 @@ func (c *clerk) inform() {
 
 // page gathers what people should know.
 func (c *clerk) page() (page, error) {
-	now := c.r.d.cfg.Now().Wall.In(c.r.location())
-	p := page{Drop: c.r.cfg.Name, Now: now, Test: c.r.d.cfg.Environment != "production", Sidecar: c.r.cfg.Rules.Sidecar}
-	part, err := c.r.d.survey.of(c.r.d.ledger, c.r.cfg.Name)
-	if err == nil {
-		err = c.prune(part)
-	}
+	now := c.d.cfg.Now().Wall.In(c.d.location())
+	p := page{Drop: c.drop.Settings.Name, Now: now, Test: c.d.cfg.Environment != "production", Sidecar: c.drop.Settings.Rules.Sidecar}
+	part, err := c.d.survey.of(c.d.ledger, c.drop.Settings.Name)
 	if err != nil {
 		return p, err
 	}
@@ -202,19 +178,19 @@ func (c *clerk) page() (page, error) {
 	c.mu.Lock()
 	p.Today = c.day.on(now)
 	c.mu.Unlock()
-	full := c.r.d.disk.FullSince()
+	full := c.d.disk.FullSince()
 	p.Delayed = full
-	if safe, is := c.r.d.ledger.SafeMode(); is {
+	if safe, is := c.d.ledger.SafeMode(); is {
 		p.Delayed, p.Stopped = first(p.Delayed, safe.Since), true
 	}
-	for _, pause := range c.r.d.conductor.Pauses() {
-		if c.r.concerns(pause.Target) && (pause.NeedsPerson() || now.Sub(pause.Since) >= delayedAfter) {
+	for _, pause := range c.d.conductor.Pauses() {
+		if c.concerns(pause.Target) && (pause.NeedsPerson() || now.Sub(pause.Since) >= delayedAfter) {
 			p.Delayed = first(p.Delayed, pause.Since)
 		}
 	}
-	snap := c.r.snapshot()
+	snap := c.drop.Snapshot()
 	c.tell(snap)
-	p.notTaken(snap, c.r.remind(), !full.IsZero())
+	p.notTaken(snap, c.drop.Settings.Reminder(), !full.IsZero())
 	if p.Duplicates, err = c.duplicates(p.Today); err != nil {
 		return p, err
 	}
@@ -222,29 +198,10 @@ func (c *clerk) page() (page, error) {
 	return p, err
 }
 
-// prune forgets rejections that people have closed meanwhile: more are remembered then
-// than there are to fix. Nothing is read while mu is held, for whoever reads may wait for it.
-func (c *clerk) prune(part *part) error {
-	c.mu.Lock()
-	n := len(c.returned)
-	c.mu.Unlock()
-	if n <= part.fix {
-		return nil
-	}
-	began, still := c.r.d.cfg.Now().Wall, map[archive.Key]bool{}
-	err := c.r.d.ledger.VisitAttention(ledger.RejectedUnresolved, time.Time{}, mostReturned, func(e ledger.Entry) { still[e.Key] = true })
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	maps.DeleteFunc(c.returned, func(k archive.Key, _ []string) bool {
-		return err == nil && !still[k] && k.Time().Before(began.Add(-time.Hour))
-	})
-	return err
-}
-
 // tell logs each fault of rights or devices once, and once for all folders that the
 // drop's own disk has no room: an administrator must act.
 func (c *clerk) tell(s watch.Snapshot) {
-	now := c.r.d.cfg.Now().Wall
+	now := c.d.cfg.Now().Wall
 	for name, t := range c.told {
 		if now.Sub(t.seen) > forgotten {
 			delete(c.told, name)
@@ -261,7 +218,7 @@ func (c *clerk) tell(s watch.Snapshot) {
 		}
 		for _, n := range w.Items {
 			if c.news(n.Name, w.Reason, now) {
-				c.r.d.cfg.Log.Error("folder not taken", "drop", c.r.cfg.Name, "reason", string(w.Reason), "since", n.FirstSeen, "err", n.Detail)
+				c.d.cfg.Log.Error("folder not taken", "drop", c.drop.Settings.Name, "reason", string(w.Reason), "since", n.FirstSeen, "err", n.Detail)
 			}
 		}
 	}
@@ -287,24 +244,24 @@ func (c *clerk) news(name string, r watch.Reason, now time.Time) bool {
 // was told elsewhere.
 func (c *clerk) tellFull(w watch.NotTakenGroup, now time.Time) {
 	const all = "\x00" // the name of no folder
-	if !c.r.d.disk.FullSince().IsZero() || len(w.Items) == 0 {
+	if !c.d.disk.FullSince().IsZero() || len(w.Items) == 0 {
 		return
 	}
 	if c.news(all, w.Reason, now) {
-		c.r.d.cfg.Log.Error("nothing is taken: the disk of the drop folder is full", "drop", c.r.cfg.Name, "err", w.Items[0].Detail)
+		c.d.cfg.Log.Error("nothing is taken: the disk of the drop folder is full", "drop", c.drop.Settings.Name, "err", w.Items[0].Detail)
 	}
 }
 
 // duplicates says for today's last duplicates what they repeat.
 func (c *clerk) duplicates(t today) (lines []line, err error) {
 	for _, d := range t.doubles {
-		first, ok, err := c.r.d.ledger.Entry(d.first)
+		first, ok, err := c.d.ledger.Entry(d.first)
 		if err != nil {
 			return nil, err
 		}
 		text := "nothing to do"
 		if ok && !first.ArchivedAt.IsZero() {
-			text = "archived " + first.ArchivedAt.In(c.r.location()).Format("2 Jan 2006") + ", nothing to do"
+			text = "archived " + first.ArchivedAt.In(c.d.location()).Format("2 Jan 2006") + ", nothing to do"
 		}
 		lines = append(lines, line{d.folder, text})
 	}
@@ -314,7 +271,7 @@ func (c *clerk) duplicates(t today) (lines []line, err error) {
 // unusual says of what was archived of late what a person should look at, the newest first.
 func (c *clerk) unusual(p *page, part *part) error {
 	for _, e := range slices.Backward(part.checks) {
-		lines, err := c.r.unusual(e)
+		lines, err := c.drop.DescribeUnusual(e)
 		if err != nil {
 			return err
 		}
@@ -322,28 +279,6 @@ func (c *clerk) unusual(p *page, part *part) error {
 	}
 	p.Unusual.count = part.unusual
 	return nil
-}
-
-// unusual says in a few words what a person should look at.
-func (r *room) unusual(e ledger.Entry) (words []string, err error) {
-	if !e.SameNumber.IsZero() {
-		other, ok, err := r.d.ledger.Entry(e.SameNumber)
-		if err != nil {
-			return nil, err
-		}
-		text := "same invoice number as another folder"
-		if ok {
-			text = fmt.Sprintf("same invoice number, sender and date as %q", other.Folder)
-		}
-		if !other.ArchivedAt.IsZero() {
-			text += ", archived " + other.ArchivedAt.In(r.location()).Format("2 Jan 2006")
-		}
-		words = append(words, text)
-	}
-	if e.StrangeDate {
-		words = append(words, "document date is before 1990 or in the future")
-	}
-	return words, nil
 }
 
 // first returns the earlier of two times; zero is none.
@@ -355,42 +290,10 @@ func first(a, b time.Time) time.Time {
 }
 
 // concerns reports whether the folders of this drop wait while the circuit breaker of t is open.
-func (r *room) concerns(t ingest.Target) bool {
+func (c *clerk) concerns(t ingest.Target) bool {
 	switch t {
-	case ingest.RegisterTarget(r.cfg.Vault), ingest.UploadTarget(r.cfg.Vault), ingest.SpoolTarget(), ingest.DropTarget(r.cfg.Name):
+	case ingest.RegisterTarget(c.drop.Settings.Vault), ingest.UploadTarget(c.drop.Settings.Vault), ingest.SpoolTarget(), ingest.DropTarget(c.drop.Settings.Name):
 		return true
 	}
 	return false
-}
-
-func (r *room) remind() time.Duration {
-	if r.cfg.RemindAfter > 0 {
-		return r.cfg.RemindAfter
-	}
-	return remindAfter
-}
-
-// snapshot is the watcher's, with faults of rights in words for an administrator.
-func (r *room) snapshot() watch.Snapshot {
-	s := r.watcher.Snapshot()
-	f, done, err := r.hold()
-	if err != nil {
-		return s
-	}
-	defer done()
-	for _, w := range s.NotTaken {
-		if w.Reason != watch.NoRight {
-			continue
-		}
-		for i, n := range w.Items {
-			if strings.HasPrefix(n.Detail, "drop ") {
-				continue // it was claimed, and the claim said so itself
-			}
-			w.Items[i].Detail = f.DescribeNoRight(n.Name).Error()
-			if inside, ok := strings.CutPrefix(n.Detail, "look at "); ok && strings.HasPrefix(inside, `"`) {
-				w.Items[i].Detail += " In it: " + strings.TrimSuffix(inside, ": "+fs.ErrPermission.Error()) + "."
-			}
-		}
-	}
-	return s
 }

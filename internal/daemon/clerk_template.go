@@ -11,16 +11,16 @@ func (c *clerk) template(f *drop.Folder) {
 		return
 	}
 	c.formIn = f
-	sidecar, help := packager.MakeTemplate(c.r.cfg.Rules)
+	sidecar, help := packager.MakeTemplate(c.drop.Settings.Rules)
 	err := f.WriteTemplate(drop.NoteFile{Name: c.sidecar(), Data: sidecar}, drop.NoteFile{Name: "_HELP.txt", Data: []byte(help)})
 	if err != nil {
-		c.r.d.cfg.Log.Warn("template for people not written", "drop", c.r.cfg.Name, "err", err)
+		c.d.cfg.Log.Warn("template for people not written", "drop", c.drop.Settings.Name, "err", err)
 	}
 }
 
 // sidecar is the name that people give to it.
 func (c *clerk) sidecar() string {
-	if name := c.r.cfg.Rules.Sidecar; name != "" {
+	if name := c.drop.Settings.Rules.Sidecar; name != "" {
 		return name
 	}
 	return "metadata.json"

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
 )
 
 // I3, I29: what the disposal limit stopped goes on by a person's decision, which is journaled.
 func TestApproveDisposal_I29(t *testing.T) {
-	inHouse(t, func(d *Drop) { d.Disposes, d.Grace = true, 24*time.Hour }, func(h *house) {
+	inHouse(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 24*time.Hour }, func(h *house) {
 		h.d.limit.AlwaysUsual = 1
 		for _, n := range []string{"1", "2", "3"} {
 			h.drop("Huber "+n, "INV-"+n, "content "+n, false)

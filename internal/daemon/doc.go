@@ -23,12 +23,12 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/operator"
-	"vaultd/internal/packager"
 	"vaultd/internal/recovery"
 	"vaultd/internal/spool"
 	"vaultd/internal/statedir"
@@ -45,7 +45,7 @@ type Config struct {
 	Vault       ingest.Vault     // the service
 	Archive     recovery.Service // the same, as comparisons with it ask; nil: none can be made
 	Lister      Lister           // the same, as it lists its vaults; nil: it is not asked
-	Drops       []Drop
+	Drops       []dropwork.Settings
 	Now         func() archive.Instant
 	Log         *slog.Logger
 
@@ -59,25 +59,10 @@ type Config struct {
 
 	CheckEvery time.Duration // between two full checks of the ledger, the first at once; 0: none is made
 
-	LedgerFault func(op string) error // nil but in tests and measurements
-	FileFault   durable.Hook          // nil, or a count; more in tests only
+	LedgerFault func(op string) error   // nil but in tests and measurements
+	FileFault   durable.Hook            // nil, or a count; more in tests only
+	FreeBytes   func(path string) int64 // nil but in tests: what the file system says
 	Events      func(path string) (watch.EventSource, error)
-}
-
-// Drop is one drop folder and what is asked of what lies in it.
-type Drop struct {
-	Name, Path, Group string
-	Vault             archive.VaultID
-	Account           string // whose credentials the vault is called with; empty: the service's main ones
-	Rules             packager.Rules
-	Mode              watch.Mode
-	Settle, Rescan    time.Duration
-	Holds             ingest.Holds
-	RemindAfter       time.Duration // for what a folder lacks, before people are told to act; 0: half an hour
-	Disposes          bool          // false: archived sources are kept
-	DisposeTo         string        // where they are moved; empty: deleted
-	Grace             time.Duration
-	Retention         archive.Retention // for how long the archive keeps what came from it; zero: not known
 }
 
 // BindingError says that a ledger was made for another environment or service.
@@ -99,17 +84,17 @@ type Daemon struct {
 	disk          *spool.Disk
 	limit         *operator.DisposalLimit
 	survey        survey
-	scans         scans
-	drops         []*room
+	shared        *dropwork.Shared
+	drops         []*dropwork.Drop
+	clerks        map[string]*clerk // by the name of the drop
 	conductor     *ingest.Engine
-	stopListening func()       // removes the commit listeners; nil: there are none
-	acts          sync.RWMutex // read: a person takes a folder again; write: the drop folders are closed for a reload
+	stopListening func()             // removes the commit listeners; nil: there are none
+	acts          sync.RWMutex       // read: a person takes a folder again; write: the drop folders are closed for a reload
+	former        *dropwork.Takeover // what was known before a reload; nil: nothing
 	check         *checker
 	listed        vaultList
 	comparing     sync.Mutex    // held while the ledger is held against the archive
 	compared      chan struct{} // size 1: a person compared, and entries are still in doubt
-	recalled      chan struct{} // closed once it is known what people may correct
-	successor     successor     // who has taken the drop folders over
 
 	fatalOnce sync.Once
 	fatal     chan error // size 1: why the process must end
@@ -122,7 +107,7 @@ const gather = 25 * time.Millisecond
 // Open takes the lock, checks and opens the ledger and prepares the rest. Nothing is
 // sent or moved before Run.
 func Open(cfg Config) (*Daemon, error) {
-	d := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1), recalled: make(chan struct{}), check: newChecker()}
+	d := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1), check: newChecker()}
 	if err := d.open(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -151,16 +136,20 @@ func (d *Daemon) prepare() error {
 	if err := Bound(d.ledger.Info(), cfg.Environment, cfg.BaseURL); err != nil {
 		return err
 	}
-	if err := errors.Join(d.recallSuccessor(), d.openSpool()); err != nil {
+	if err := d.openSpool(); err != nil {
 		return err
 	}
-	d.recallScans()
-	for _, dc := range cfg.Drops {
-		r, err := d.newRoom(dc)
+	if err := d.shareAmongDrops(); err != nil {
+		return err
+	}
+	d.clerks = map[string]*clerk{}
+	for _, settings := range cfg.Drops {
+		r, err := dropwork.New(settings, d.shared)
 		if err != nil {
 			return err
 		}
 		d.drops = append(d.drops, r)
+		d.clerks[settings.Name] = newClerk(d, r)
 	}
 	if err := d.openDrops(); err != nil {
 		return err
@@ -186,6 +175,26 @@ func (d *Daemon) openSpool() error {
 	var err error
 	d.spool, err = spool.Open(spool.Config{StateDir: d.cfg.StateDir, Max: d.cfg.SpoolMax, Vaults: len(vaults), Log: d.cfg.Log, Fault: d.cfg.FileFault})
 	return err
+}
+
+// shareAmongDrops makes what all drop folders have in common.
+func (d *Daemon) shareAmongDrops() error {
+	cfg := d.cfg
+	d.shared = &dropwork.Shared{
+		StateDir: cfg.StateDir, Environment: cfg.Environment, Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, FileFault: cfg.FileFault,
+		MinFree: cfg.SpoolMinFree, Ledger: d.ledger, Takeover: dropwork.NewTakeover(cfg.StateDir, d.ledger, cfg.Log, d.die), Fail: d.die,
+		Spool: d.spool, Disk: d.disk, Events: cfg.Events, ProbeEvery: cfg.StatusLook, Returned: dropwork.NewReturned(), Held: d.held,
+		Changed: func(drop string) { d.clerks[drop].poke() },
+		EnterClaimed: func(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) {
+			d.conductor.Claimed(k, ev, more...)
+		},
+		EnterDoubted: d.enterDoubted,
+	}
+	if d.shared.FreeBytes = cfg.FreeBytes; cfg.FreeBytes == nil {
+		d.shared.FreeBytes = durable.FreeBytes
+	}
+	d.shared.Scans = dropwork.NewScans(d.shared)
+	return d.shared.Takeover.Recall(d.former)
 }
 
 // settleSpool makes the packages durable that were made before. Where that cannot be told the process ends.
@@ -241,10 +250,7 @@ func (d *Daemon) conductorConfig() ingest.Config {
 		DisposalLimit: d.limit.Book, SpoolSpace: d.checkSpace, Settle: d.settleSpool, Safe: func() bool { return d.held() != "" }, Paused: d.paused,
 	}
 	for _, r := range d.drops {
-		ic.Drops = append(ic.Drops, ingest.Drop{
-			Name: r.cfg.Name, Vault: r.cfg.Vault, Settle: r.cfg.Settle, Holds: r.cfg.Holds,
-			Grace: r.cfg.Grace, Disposes: r.cfg.Disposes, Packer: r, Mover: r, Unavailable: r.unavailable,
-		})
+		ic.Drops = append(ic.Drops, r.ForEngine())
 	}
 	return ic
 }
@@ -261,9 +267,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, r := range d.drops {
-		g.Go(func() error { return r.run(ctx) })
-		g.Go(func() error { r.clerk.run(ctx); return nil })
-		g.Go(func() error { r.probe.run(ctx); return nil })
+		g.Go(func() error { return r.Run(ctx) })
+		g.Go(func() error { r.Probe(ctx); return nil })
+	}
+	for _, c := range d.clerks {
+		g.Go(func() error { c.run(ctx); return nil })
 	}
 	g.Go(func() error { return d.conductor.Run(ctx) })
 	g.Go(func() error { d.countSpool(ctx); return nil })
@@ -273,7 +281,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		g.Go(func() error { d.listed.run(ctx, d, account); return nil })
 	}
 	g.Go(func() error { d.follow(ctx); return nil })
-	g.Go(func() error { d.keepScans(ctx); return nil })
+	g.Go(func() error { d.shared.Scans.Run(ctx, d.drops); return nil })
 	g.Go(func() error { d.disk.KeepReserve(ctx); return nil })
 	g.Go(func() error {
 		select {
@@ -300,7 +308,7 @@ func (d *Daemon) Close() error {
 		d.stopListening()
 	}
 	for _, r := range d.drops {
-		errs = append(errs, r.close())
+		errs = append(errs, r.Close())
 	}
 	if d.spool != nil {
 		errs = append(errs, d.spool.Close())

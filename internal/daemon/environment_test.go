@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"vaultd/internal/apicall"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -177,7 +178,7 @@ func (f weather) daemon(t *testing.T, bad *atomic.Bool) (*Daemon, string) {
 		Vault: vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now}), Now: now, Log: slog.New(slog.DiscardHandler),
 		SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 2, BatchSize: 1, BatchWait: time.Millisecond, Window: 15 * time.Minute,
 		PollMin: 100 * time.Millisecond, PollMax: time.Second, Grace: 24 * time.Hour,
-		Drops: []Drop{{Name: "acme-in", Path: path, Vault: "V", Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"},
+		Drops: []dropwork.Settings{{Name: "acme-in", Path: path, Vault: "V", Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"},
 			Mode: watch.Poll, Settle: 50 * time.Millisecond, Rescan: 100 * time.Millisecond}}})
 	must(err)
 	return d, path

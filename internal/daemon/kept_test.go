@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/drop"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
 	"vaultd/internal/proof"
@@ -60,7 +60,7 @@ func (h *house) receipts(e ledger.Entry) (rc proof.Receipt, text string) {
 // I17, I18: a program writes into its mapping of a file after the folder was packed. The archive has what was packed. The folder is kept for
 // good, and receipts, ledger and log name the file; a folder beside it that nobody changed goes after its grace.
 func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
-	inHouse(t, func(d *Drop) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *house) {
+	inHouse(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *house) {
 		h.lost.Store(true) // packed, and not registered before the file changed
 		h.drop("Otto 19", "19", "what was archived", false)
 		h.drop("Kern 6", "6", "two", false)
@@ -117,7 +117,7 @@ func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
 
 // I17, I25: the process ends after the folder was moved and before that was noted down: the next start still tells.
 func TestKeep_I17_I25_ToldAfterACrash(t *testing.T) {
-	inHouse(t, func(d *Drop) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *house) {
+	inHouse(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *house) {
 		var armed atomic.Bool
 		var cut atomic.Int32
 		f := durable.Hook(func(op, name string, do func() error) error {
@@ -149,14 +149,4 @@ func TestKeep_I17_I25_ToldAfterACrash(t *testing.T) {
 			t.Errorf("%v %+v %v", e.Source, e.Cause, e.DisposeAt)
 		}
 	})
-}
-
-func TestDifferCause_NamesAFew(t *testing.T) {
-	var many []drop.Difference
-	for i := range 7 {
-		many = append(many, drop.Difference{Path: fmt.Sprint(i, ".pdf"), What: "was not archived"})
-	}
-	if text := differCause(many).Text; !strings.Contains(text, `"4.pdf" was not archived; and 2 more;`) || strings.Contains(text, "5.pdf") {
-		t.Error(text)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
@@ -153,7 +154,7 @@ func TestMount_I18_NothingMovedOrRemoved(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inHouse(t, func(d *Drop) { d.Disposes, d.Grace = true, time.Hour }, func(h *house) {
+			inHouse(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, time.Hour }, func(h *house) {
 				var on atomic.Bool
 				h.mounts("Anlagen", &on, row.when(h, &on))
 				h.withAttachment("Huber 88", "88", false)
@@ -202,7 +203,7 @@ func TestMount_I17_NotPackedAgain(t *testing.T) {
 
 // A mount that comes while a folder with something strange in it goes back: its disposal is not given up while it lies in its claim, where nobody finds it.
 func TestMount_I18_StrayGoesBackOnceNothingIsMounted(t *testing.T) {
-	inHouse(t, func(d *Drop) { d.Disposes, d.Grace = true, time.Hour }, func(h *house) {
+	inHouse(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, time.Hour }, func(h *house) {
 		var on atomic.Bool
 		h.withAttachment("Huber 88", "88", false)
 		h.pass()
@@ -258,7 +259,7 @@ func TestMount_I18_I26_OnThePlaceOfAllKeptFolders(t *testing.T) {
 			h.withAttachment("Huber "+n, n, false)
 		}
 		h.pass()
-		want := []string{"_archived of drop " + h.d.drops[0].cfg.Name + " " + ingest.CauseMounted}
+		want := []string{"_archived of drop " + h.d.drops[0].Settings.Name + " " + ingest.CauseMounted}
 		if p := h.pauses(); !slices.Equal(p, want) {
 			t.Errorf("pauses %q, want %q", p, want)
 		}

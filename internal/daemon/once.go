@@ -56,8 +56,8 @@ func (d *Daemon) Once(ctx context.Context, wait bool) error {
 // through reports whether a single pass has nothing left to do.
 func (d *Daemon) through(wait bool) (bool, error) {
 	for _, r := range d.drops {
-		s := r.watcher.Snapshot()
-		if r.standing().Paused != "" {
+		s := r.Watched()
+		if r.State().Paused != "" {
 			continue
 		}
 		if s.LastRescan.IsZero() {

@@ -53,29 +53,17 @@ func (d *Daemon) Progress() Progress {
 		}
 	}
 	for _, r := range d.drops {
-		snap := r.watcher.Snapshot()
+		snap := r.Watched()
 		if snap.Paused != nil { // it says so itself, and tries again
 			continue
 		}
 		p.Drops++
 		since := later(snap.LastRescan, d.since)
-		if time.Since(since) > dropPatience+3*r.cfg.Rescan && !r.waits() {
-			p.Stalls = append(p.Stalls, Stall{What: "drop " + r.cfg.Name, Since: since, Drop: true})
+		if time.Since(since) > dropPatience+3*r.Settings.Rescan && !r.IsAway() {
+			p.Stalls = append(p.Stalls, Stall{What: "drop " + r.Settings.Name, Since: since, Drop: true})
 		}
 	}
 	return p
-}
-
-// waits reports whether the drop folder was found to be away, and waits to be opened. While
-// it is being opened nobody can tell, and an open that hangs is no wait.
-func (r *room) waits() bool {
-	if !r.opening.TryLock() {
-		return false
-	}
-	defer r.opening.Unlock()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.folder == nil && r.why != nil
 }
 
 func later(a, b time.Time) time.Time {

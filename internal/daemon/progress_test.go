@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/packager"
@@ -27,7 +28,7 @@ func idle(t *testing.T) (*Daemon, Config) {
 		PollMin: time.Minute, PollMax: time.Hour, Grace: 24 * time.Hour,
 	}
 	for _, name := range []string{"acme", "beta"} {
-		d := Drop{Name: name, Path: filepath.Join(dir, name), Vault: "V", Mode: watch.Poll, Settle: time.Second, Rescan: time.Minute,
+		d := dropwork.Settings{Name: name, Path: filepath.Join(dir, name), Vault: "V", Mode: watch.Poll, Settle: time.Second, Rescan: time.Minute,
 			Rules: packager.Rules{Vault: "V", Sidecar: "metadata.json", Complete: "quiet"}}
 		if err := os.Mkdir(d.Path, 0o770); err != nil {
 			t.Fatal(err)
@@ -109,7 +110,7 @@ func TestReopen_I16_KeepsLockAndLedger(t *testing.T) {
 		}
 	}
 	bad := cfg
-	bad.Drops = []Drop{cfg.Drops[0]}
+	bad.Drops = []dropwork.Settings{cfg.Drops[0]}
 	bad.Drops[0].Group = "no-such-group-here"
 	if _, err := d.Reopen(bad); err == nil {
 		t.Fatal("opened with a group that does not exist")

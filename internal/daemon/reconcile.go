@@ -45,8 +45,8 @@ func (d *Daemon) Reconcile(ctx context.Context, p operator.Person, accept ...ope
 		d.cfg.Log.Info("safe mode ends", "uid", p.UID, "cleared", c.Cleared, "waiting", c.Waits)
 		d.conductor.Wake()
 		for _, r := range d.drops {
-			r.clerk.poke()
-			r.watcher.RequestRescan()
+			d.clerks[r.Settings.Name].poke()
+			r.RequestRescan()
 		}
 	}
 	return c, err
@@ -61,7 +61,7 @@ const packPatience = 90 * time.Second
 func (d *Daemon) packPatience() time.Duration {
 	wait := packPatience
 	for _, r := range d.drops {
-		wait = max(wait, 4*r.cfg.Settle+30*time.Second)
+		wait = max(wait, 4*r.Settings.Settle+30*time.Second)
 	}
 	return wait
 }
@@ -99,16 +99,16 @@ func (d *Daemon) awaitPacking(ctx context.Context) error {
 func (d *Daemon) openFolders() (drops []recovery.Drop, done func(), why []string) {
 	var ends []func()
 	for _, r := range d.drops {
-		f, end, err := r.hold()
+		f, end, err := r.Hold()
 		if err == nil {
 			err = f.CheckStillOurs()
 			ends = append(ends, end)
 		}
 		if err != nil {
-			why = append(why, "drop "+r.cfg.Name+" cannot be looked through: "+err.Error())
+			why = append(why, "drop "+r.Settings.Name+" cannot be looked through: "+err.Error())
 			f = nil
 		}
-		drops = append(drops, recovery.Drop{Name: r.cfg.Name, Vault: r.cfg.Vault, Rules: r.cfg.Rules, Folder: f, Retention: r.cfg.Retention})
+		drops = append(drops, recovery.Drop{Name: r.Settings.Name, Vault: r.Settings.Vault, Rules: r.Settings.Rules, Folder: f, Retention: r.Settings.Retention})
 	}
 	return drops, func() {
 		for _, end := range ends {

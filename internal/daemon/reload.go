@@ -2,8 +2,6 @@ package daemon
 
 import "errors"
 
-var errReopening = errors.New("the configuration is being reloaded; try again in a moment")
-
 // Reopen makes a daemon with another configuration of one whose Run has returned. The lock and
 // the ledger go over to the new one and stay open all the while: nobody else can take them in
 // between, and commands that read go on. What was in hand is in the ledger, so that beginning
@@ -19,18 +17,17 @@ func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {
 	var errs []error
 	d.acts.Lock() // whoever has claimed a folder commits its entry first: only a start would find it else
 	for _, r := range d.drops {
-		errs = append(errs, r.close())
+		errs = append(errs, r.Close())
 	}
 	d.acts.Unlock()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	d.stopListening()
-	next := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1), recalled: make(chan struct{}), check: newChecker(), ledger: d.ledger}
-	next.successor.epoch = d.successor.met() // the file may not have been written
+	next := &Daemon{cfg: cfg, since: cfg.Now().Wall, fatal: make(chan error, 1), compared: make(chan struct{}, 1), check: newChecker(), ledger: d.ledger, former: d.shared.Takeover}
 	if err := next.prepare(); err != nil {
 		for _, r := range next.drops {
-			errs = append(errs, r.close())
+			errs = append(errs, r.Close())
 		}
 		if next.stopListening != nil {
 			next.stopListening()

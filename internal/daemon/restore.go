@@ -1,19 +1,20 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"vaultd/internal/drop"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/operator"
-	"vaultd/internal/packager"
 	"vaultd/internal/recovery"
 	"vaultd/internal/statedir"
-	"vaultd/internal/watch"
 )
 
 // LaterError says that a drop folder was worked on by a later state of the ledger than
@@ -65,7 +66,7 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p oper
 	if err != nil {
 		return out, err
 	}
-	taken, err := readTaken(cfg.StateDir) // by a drop folder that may be away now
+	taken, err := dropwork.ReadTakenOver(cfg.StateDir) // by a drop folder that may be away now
 	if err != nil {
 		return out, err
 	}
@@ -241,27 +242,37 @@ func (cfg Config) whose() (ours drop.OwnershipMark, err error) {
 
 // OpenDrops opens every drop folder for a command that works while no daemon does.
 func OpenDrops(cfg Config, l *boltledger.Ledger) (drops []recovery.Drop, done func() error, err error) {
-	d := &Daemon{cfg: cfg, ledger: l, fatal: make(chan error, 1)}
-	var rooms []*room
+	shared := shareForCommand(cfg, l)
+	var handles []*dropwork.Handle
 	done = func() error {
 		var errs []error
-		for _, r := range rooms {
-			errs = append(errs, r.close())
+		for _, h := range handles {
+			errs = append(errs, h.Close())
 		}
 		return errors.Join(errs...)
 	}
-	for _, dc := range cfg.Drops {
-		dc.Rules.Vault = dc.Vault
-		r := &room{d: d, cfg: dc, why: errNotOpened, look: watch.Rules{Sidecar: dc.Rules.Sidecar, IsJunk: packager.IsJunkName}}
-		rooms = append(rooms, r)
-		if err := r.open(); err != nil {
+	for _, settings := range cfg.Drops {
+		settings.Rules.Vault = settings.Vault
+		h := dropwork.NewHandle(settings, shared)
+		handles = append(handles, h)
+		if err := h.Open(); err != nil {
 			return nil, nil, errors.Join(err, done())
 		}
-		f, err := r.current()
+		f, err := h.Current()
 		if err != nil {
 			return nil, nil, errors.Join(err, done())
 		}
-		drops = append(drops, recovery.Drop{Name: dc.Name, Vault: dc.Vault, Rules: dc.Rules, Folder: f, Retention: dc.Retention})
+		drops = append(drops, recovery.Drop{Name: settings.Name, Vault: settings.Vault, Rules: settings.Rules, Folder: f, Retention: settings.Retention})
 	}
 	return drops, done, nil
+}
+
+// shareForCommand is what drop folders need of a command that works while no daemon does. A disk that cannot be trusted fails the call itself.
+func shareForCommand(cfg Config, l *boltledger.Ledger) *dropwork.Shared {
+	log := cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
+	ignore := func(error) {}
+	return &dropwork.Shared{
+		StateDir: cfg.StateDir, Environment: cfg.Environment, Location: cfg.Location, Now: cfg.Now, Log: log, FileFault: cfg.FileFault,
+		MinFree: cfg.SpoolMinFree, Ledger: l, Takeover: dropwork.NewTakeover(cfg.StateDir, l, log, ignore), Fail: ignore, Changed: func(string) {},
+	}
 }

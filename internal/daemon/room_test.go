@@ -18,6 +18,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/durable"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
@@ -46,7 +47,7 @@ type house struct {
 	emu    *emulator.Server
 }
 
-func inHouse(t *testing.T, change func(*Drop), test func(h *house)) {
+func inHouse(t *testing.T, change func(*dropwork.Settings), test func(h *house)) {
 	inHouseWith(t, func(c *Config) {
 		if change != nil {
 			change(&c.Drops[0])
@@ -79,12 +80,12 @@ func inHouseWith(t *testing.T, change func(*Config), test func(h *house)) {
 		h.must(err)
 		h.client = vaultapi.New(vaultapi.Config{API: api, Store: store, Now: now})
 		h.emu = emu
-		drop := Drop{Name: "acme-in", Path: h.path, Vault: "V", Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"},
+		drop := dropwork.Settings{Name: "acme-in", Path: h.path, Vault: "V", Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"},
 			Mode: watch.Poll, Settle: 30 * time.Second, Rescan: time.Minute}
 		h.cfg = Config{StateDir: filepath.Join(dir, "state"), Environment: "test", BaseURL: service, Location: time.UTC,
 			Vault: h.client, Archive: h.client, Now: now, Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 			SpoolMax: 20_000_000_000, SpoolMinFree: 1, Workers: 8, BatchSize: 50, BatchWait: time.Second, Window: 15 * time.Minute,
-			PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 24 * time.Hour, Drops: []Drop{drop}, FileFault: h.file}
+			PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 24 * time.Hour, Drops: []dropwork.Settings{drop}, FileFault: h.file}
 		change(&h.cfg)
 		h.d, err = Open(h.cfg)
 		h.must(err)
@@ -219,31 +220,6 @@ func TestRoom_I1_CorrectionResolvesAndNothingElseDoes(t *testing.T) {
 	}
 }
 
-// Entries that a person must decide about are never resolved by a name.
-func TestRoom_WhatOnlyAPersonResolves(t *testing.T) {
-	ok := ledger.Entry{State: ledger.Rejected, Source: ledger.Returned}
-	if !correctable(ok) {
-		t.Error("a plain rejection cannot be corrected")
-	}
-	for name, change := range map[string]func(e *ledger.Entry){
-		"InDoubt":      func(e *ledger.Entry) { e.InDoubt = true },
-		"Contradicted": func(e *ledger.Entry) { e.Contradicted = true },
-		"Resolved":     func(e *ledger.Entry) { e.Resolved = true },
-		"OnHold":       func(e *ledger.Entry) { e.Hold = true },
-		"QuestionOpen": func(e *ledger.Entry) {
-			e.Registrations = []ledger.Registration{{Ticket: archive.Ticket{Remote: "b"}, Fate: ledger.MaybeStored}}
-		},
-		"NotReturned": func(e *ledger.Entry) { e.Source = ledger.Claimed },
-		"Quarantined": func(e *ledger.Entry) { e.State = ledger.Quarantined },
-		"Duplicate":   func(e *ledger.Entry) { e.State = ledger.Duplicate },
-	} {
-		e := ok
-		if change(&e); correctable(e) {
-			t.Errorf("%s: resolved by dropping it again", name)
-		}
-	}
-}
-
 // A file system that was mounted again has another device: its mark tells that it is the right one. Another's is not touched.
 func TestRoom_I16_RightFolderComesBack(t *testing.T) {
 	inHouse(t, nil, func(h *house) {
@@ -342,7 +318,7 @@ func TestClerk_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
 
 // complete: list and marker from the drop to the archive, with what is missing named on the way, and polling said so.
 func TestRoom_CompleteByListAndMarker(t *testing.T) {
-	list := func(d *Drop) { d.Rules.Complete = "list" }
+	list := func(d *dropwork.Settings) { d.Rules.Complete = "list" }
 	inHouse(t, list, func(h *house) {
 		dir := filepath.Join(h.path, "Wagner 5")
 		h.must(os.Mkdir(dir, 0o770))
@@ -366,7 +342,7 @@ func TestRoom_CompleteByListAndMarker(t *testing.T) {
 		h.pass()
 		h.want("Wagner 5 archived")
 	})
-	inHouse(t, func(d *Drop) { d.Rules.Complete = "marker" }, func(h *house) {
+	inHouse(t, func(d *dropwork.Settings) { d.Rules.Complete = "marker" }, func(h *house) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
 		h.want()

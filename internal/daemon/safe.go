@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,16 +9,16 @@ import (
 
 	"vaultd/internal/archive"
 	"vaultd/internal/drop"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
 )
 
-// openPatience is how long a start waits for its drop folders. One that hangs is opened
-// by its own loop, and shown as paused until then.
-const openPatience = 3 * time.Second
-
 const (
-	lockedPatience = 15 * time.Second // for a vaultd that was taken over to let a drop folder go
-	lockedLook     = 200 * time.Millisecond
+	// openPatience is how long a start waits for its drop folders. One that hangs is opened
+	// by its own loop, and shown as paused until then.
+	openPatience = 3 * time.Second
+	lockedCheck  = 200 * time.Millisecond // between two looks at whether a locked drop folder was let go
 )
 
 // openDrops opens all drop folders at once. Only what no waiting can mend ends the
@@ -30,7 +31,7 @@ func (d *Daemon) openDrops() error {
 	}
 	opened := make(chan outcome, len(d.drops)) // nobody may be left to listen
 	for i, r := range d.drops {
-		go func() { opened <- outcome{i, r.openPatiently()} }() // run waits for it, and close lets go of what it opens
+		go func() { opened <- outcome{i, r.OpenForStart()} }() // run waits for it, and close lets go of what it opens
 	}
 	patience := time.NewTimer(openPatience)
 	defer patience.Stop()
@@ -44,7 +45,7 @@ func (d *Daemon) openDrops() error {
 			if !d.waitsForLock(errs) {
 				return hopeless(errs)
 			}
-			patience.Reset(lockedLook)
+			patience.Reset(lockedCheck)
 		}
 	}
 	return hopeless(errs)
@@ -53,32 +54,12 @@ func (d *Daemon) openDrops() error {
 // waitsForLock reports whether a drop folder is not open yet because another vaultd has it.
 func (d *Daemon) waitsForLock(errs []error) bool {
 	for i, r := range d.drops {
-		_, err := r.current()
+		_, err := r.Current()
 		if _, locked := errors.AsType[*drop.LockedError](err); locked && errs[i] == nil {
 			return true
 		}
 	}
 	return false
-}
-
-// openPatiently is open for a start. Whoever has the folder may have been taken over, and
-// lets it go when he sees that.
-func (r *room) openPatiently() error {
-	giveUp := time.NewTimer(lockedPatience)
-	defer giveUp.Stop()
-	look := time.NewTicker(lockedLook)
-	defer look.Stop()
-	for {
-		err := r.open()
-		if _, locked := errors.AsType[*drop.LockedError](err); !locked || r.d.mark().Epoch < 2 { // nobody was ever taken over
-			return err
-		}
-		select {
-		case <-giveUp.C:
-			return err
-		case <-look.C:
-		}
-	}
 }
 
 // hopeless returns the first error that no waiting can mend.
@@ -93,20 +74,17 @@ func hopeless(errs []error) error {
 	return nil
 }
 
-// mark is what our drop folders bear.
-func (d *Daemon) mark() drop.OwnershipMark {
-	info := d.ledger.Info()
-	return drop.OwnershipMark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
-}
-
 // held says why nothing may be taken, sent, moved or removed now; empty: it may. What is
 // packed and what is asked goes on.
-func (d *Daemon) held() string {
-	if epoch := d.TakenOver(); epoch > 0 {
+func (d *Daemon) held() string { return heldWords(d.shared.Takeover, d.ledger, d.cfg.Location) }
+
+// heldWords is held for a command as well.
+func heldWords(takeover *dropwork.Takeover, l *boltledger.Ledger, zone *time.Location) string {
+	if epoch := takeover.Epoch(); epoch > 0 {
 		return fmt.Sprintf("another vaultd has taken over this ledger's drop folders (epoch %d): leave this one stopped", epoch)
 	}
-	if safe, is := d.ledger.SafeMode(); is {
-		return "safe mode since " + safe.Since.In(d.location()).Format("2 Jan 15:04 MST") + " (" + SafeWords(safe) + ")"
+	if safe, is := l.SafeMode(); is {
+		return "safe mode since " + safe.Since.In(cmp.Or(zone, time.UTC)).Format("2 Jan 15:04 MST") + " (" + SafeWords(safe) + ")"
 	}
 	return ""
 }
@@ -143,9 +121,9 @@ func (d *Daemon) location() *time.Location {
 	return d.cfg.Location
 }
 
-// doubted gives an entry to a claimed folder that was found without one while the ledger
+// enterDoubted gives an entry to a claimed folder that was found without one while the ledger
 // is not sure of anything: it may have been sent.
-func (d *Daemon) doubted(k archive.Key, evs []ledger.Event) {
+func (d *Daemon) enterDoubted(k archive.Key, evs []ledger.Event) {
 	change := ledger.Change{Key: k, Events: evs, At: d.cfg.Now()}
 	d.ledger.Submit([]ledger.Change{change}, func(rs []ledger.Result) {
 		if _, known := errors.AsType[*ledger.StaleError](rs[0].Err); rs[0].Err != nil && !known {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
 	"vaultd/internal/present"
@@ -31,7 +32,7 @@ func (h *house) audit(running bool) report.Summary {
 	}
 	a, err := report.Examine(h.t.Context(), report.Config{
 		Ledger: l, Info: l.Info(), Head: l.Head(), Balance: l.Balance(), Made: time.Now(), Running: running,
-		Drops: []present.DropScan{{Name: h.cfg.Drops[0].Name, Vault: "V", Configured: true, RemindAfter: h.d.drops[0].remind(), Rescan: time.Minute, Scan: scan}},
+		Drops: []present.DropScan{{Name: h.cfg.Drops[0].Name, Vault: "V", Configured: true, RemindAfter: h.d.drops[0].Settings.Reminder(), Rescan: time.Minute, Scan: scan}},
 	})
 	h.must(err)
 	return a.Summary
@@ -140,7 +141,7 @@ func (w *pendingWorld) check(when string) {
 	if green {
 		w.green++
 	}
-	remind := w.d.drops[0].remind()
+	remind := w.d.drops[0].Settings.Reminder()
 	overdue := 0
 	for name, since := range w.there {
 		if now.Sub(since) > remind+slowScan {
@@ -334,7 +335,7 @@ func TestScans_I32_RenamedDrop(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
 		scan := h.d.State().Drops[0].Scan
-		if named, _ := scan.OverdueItems(time.Now(), h.d.drops[0].remind()); len(named) == 0 {
+		if named, _ := scan.OverdueItems(time.Now(), h.d.drops[0].Settings.Reminder()); len(named) == 0 {
 			t.Error("renamed, the drop forgets since when the thing is there")
 		}
 		if scans, err := h.d.Ledger().Scans(); err != nil || len(scans) != 1 || scans[0].Drop != "acme-invoices" {
@@ -349,13 +350,13 @@ func TestScans_I32_LastLookAfterACrash(t *testing.T) {
 		h.drop("good", "1", "1", false)
 		time.Sleep(5*time.Hour + 5*time.Minute + 7*time.Second)
 		synctest.Wait()
-		looked := LastLook(h.cfg.StateDir, h.path)
-		if time.Since(looked) > noteEvery+2*time.Minute || time.Since(looked) < 0 {
+		looked := dropwork.LastLook(h.cfg.StateDir, h.path)
+		if time.Since(looked) > 12*time.Minute || time.Since(looked) < 0 {
 			t.Errorf("it is said that vaultd last looked on %s", looked)
 		}
 		h.halt()
 		h.again()
-		if again := LastLook(h.cfg.StateDir, h.path); !again.Equal(looked) {
+		if again := dropwork.LastLook(h.cfg.StateDir, h.path); !again.Equal(looked) {
 			t.Errorf("opening the drop folder counts as a look: %s, %s", looked, again)
 		}
 	})

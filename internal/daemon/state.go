@@ -3,38 +3,22 @@ package daemon
 import (
 	"time"
 
-	"vaultd/internal/archive"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
-	"vaultd/internal/ledger"
 	"vaultd/internal/present"
-	"vaultd/internal/watch"
 )
 
 // State is what a running vaultd knows beside its ledger; a restart forgets it.
 type State struct {
 	Since  time.Time
 	Pauses []ingest.Pause // circuit breakers that are not closed, and why
-	Drops  []DropState
+	Drops  []dropwork.State
 	Spool  SpoolState
 	Idle   bool   // no piece of work is under way
 	Held   string // why nothing may be taken, sent, moved or removed; empty: it may
 	Taken  uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
 	Check  Checked
 	Advice []present.UnlistedVault
-}
-
-// DropState is one drop folder as it is being watched.
-type DropState struct {
-	Name   string
-	Path   string
-	Vault  archive.VaultID
-	Paused string // why it is not worked in; empty: it is
-	Do     string // what a person should do about that, where more is known than that it must be mended
-	Watch  watch.Snapshot
-	Free   int64 // bytes on its file system; -1: unknown
-
-	Scan        ledger.Scan   // what lies in it and was not taken
-	RemindAfter time.Duration // not taken for longer needs a person
 }
 
 // SpoolState is where sealed packages wait.
@@ -52,12 +36,10 @@ type SpoolState struct {
 // found by the folder's own probe, at most a minute ago.
 func (d *Daemon) State() State {
 	s := State{Since: d.since, Pauses: d.conductor.Pauses(), Idle: d.conductor.Idle(), Spool: d.spoolState()}
-	s.Held, s.Check, s.Taken = d.held(), d.check.found(), d.TakenOver()
+	s.Held, s.Check, s.Taken = d.held(), d.check.found(), d.shared.Takeover.Epoch()
 	s.Advice = d.listed.last(d.cfg.Drops)
 	for _, r := range d.drops {
-		now := r.standing()
-		now.Scan, now.RemindAfter = r.scan(now), r.remind()
-		s.Drops = append(s.Drops, now)
+		s.Drops = append(s.Drops, r.StateWithScan())
 	}
 	return s
 }

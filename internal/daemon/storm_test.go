@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/watch"
 )
@@ -316,9 +317,9 @@ func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
 			e.Source = source // as it was committed before the crash
 			doc, _, err := h.d.Ledger().Document(e.Key)
 			h.must(err)
-			h.must(h.d.drops[0].Place(t.Context(), e, doc))
+			h.must(h.d.drops[0].ForEngine().Mover.Place(t.Context(), e, doc))
 			h.must(os.Rename(filepath.Join(h.path, e.Dest), filepath.Join(h.path, "..", e.Folder)))
-			h.must(h.d.drops[0].Place(t.Context(), e, doc))
+			h.must(h.d.drops[0].ForEngine().Mover.Place(t.Context(), e, doc))
 			if _, err := os.Lstat(filepath.Join(h.path, e.Dest)); !errors.Is(err, os.ErrNotExist) {
 				t.Error("placed out of nothing")
 			}
@@ -329,7 +330,7 @@ func TestPlace_I25_ReturnedAndTakenAway(t *testing.T) {
 // A drop folder that was put back from a backup has other inodes: what was claimed goes on, what was kept is disposed of
 // by its content, and what is not what was archived stays.
 func TestRoom_I18_PutBackFromABackup(t *testing.T) {
-	inHouse(t, func(d *Drop) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *house) {
+	inHouse(t, func(d *dropwork.Settings) { d.Disposes, d.Grace = true, 3*time.Hour }, func(h *house) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
 		h.drop("Kern 6", "6", "two", false)

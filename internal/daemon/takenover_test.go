@@ -24,7 +24,7 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 		h.drop("Otto 19", "19", "one", false)
 		h.pass()
 		file := h.backup()
-		later := h.d.mark()
+		later := h.d.shared.Takeover.Mark()
 		later.Epoch += 6
 		h.must(drop.TakeOverFolder(h.path, later))
 		h.pass()
@@ -60,8 +60,8 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 		h.must(os.Rename(away, h.path))
 		h.must(drop.TakeOverFolder(h.path, later))
 		h.again()
-		if e := h.d.Ledger().Info().Epoch; e != 8 || h.d.TakenOver() != 0 {
-			t.Errorf("after taking over in turn: epoch %d, taken over by %d", e, h.d.TakenOver())
+		if e := h.d.Ledger().Info().Epoch; e != 8 || h.d.shared.Takeover.Epoch() != 0 {
+			t.Errorf("after taking over in turn: epoch %d, taken over by %d", e, h.d.shared.Takeover.Epoch())
 		}
 	})
 }
@@ -70,7 +70,7 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 func TestTakenOver_SpoiledFileEndsTheStart(t *testing.T) {
 	inHouseWith(t, func(*Config) {}, func(h *house) {
 		h.halt()
-		name := filepath.Join(h.cfg.StateDir, takenFile)
+		name := filepath.Join(h.cfg.StateDir, "taken-over")
 		h.must(os.WriteFile(name, nil, 0o600))
 		if d, err := Open(h.cfg); err == nil {
 			t.Errorf("it started")
@@ -100,7 +100,7 @@ func TestRetry_I15_NotInSafeMode(t *testing.T) {
 		h.reconcile()
 		_, err = h.d.Actions().Retry(h.t.Context(), all[0], operator.Person{})
 		h.must(err)
-		h.must(saveTaken(h.cfg.StateDir, 9))
+		h.must(os.WriteFile(filepath.Join(h.cfg.StateDir, "taken-over"), []byte("9\n"), 0o600))
 		if _, err := NewActions(h.cfg, h.d.Ledger()).Retry(h.t.Context(), all[0], operator.Person{}); !errors.Is(err, operator.ErrNothingTaken) || !strings.Contains(err.Error(), "epoch 9") {
 			t.Errorf("taken over, beside no daemon: %v", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -92,7 +93,7 @@ func TestSurvey_I26_UnusualForAMonth(t *testing.T) {
 // same_number: hold lets the second one wait. Given back, its _REASON.txt names the first, and its re-drop with the right
 // number goes through without another word.
 func TestClerk_SameNumberHeldAndGivenBack(t *testing.T) {
-	inHouse(t, func(d *Drop) { d.Holds = ingest.Holds{SameNumber: true} }, func(h *house) {
+	inHouse(t, func(d *dropwork.Settings) { d.Holds = ingest.Holds{SameNumber: true} }, func(h *house) {
 		h.dropDated("Huber 88", "RE-88", "1999-10-31", "one")
 		h.pass()
 		h.dropDated("Huber 89", "RE-88", "1999-10-31", "another")

@@ -11,6 +11,7 @@ import (
 
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/present"
 	"vaultd/internal/vaultapi"
 )
@@ -29,7 +30,7 @@ const (
 )
 
 // Accounts lists the accounts that the drops' vaults are called with, each once.
-func Accounts(drops []Drop) (accounts []string) {
+func Accounts(drops []dropwork.Settings) (accounts []string) {
 	for _, d := range drops {
 		if !slices.Contains(accounts, d.Account) {
 			accounts = append(accounts, d.Account)
@@ -40,8 +41,8 @@ func Accounts(drops []Drop) (accounts []string) {
 
 // VaultAdvice asks the archive which vaults it lists to an account and says, in the order of drops, which of the account's
 // vaults is not among them. The list is advice: nothing may be refused or paused because of it. An empty list is no list.
-func VaultAdvice(ctx context.Context, l Lister, drops []Drop, account string) ([]present.UnlistedVault, error) {
-	first := slices.IndexFunc(drops, func(d Drop) bool { return d.Account == account })
+func VaultAdvice(ctx context.Context, l Lister, drops []dropwork.Settings, account string) ([]present.UnlistedVault, error) {
+	first := slices.IndexFunc(drops, func(d dropwork.Settings) bool { return d.Account == account })
 	if first < 0 {
 		return nil, nil
 	}
@@ -56,7 +57,7 @@ func VaultAdvice(ctx context.Context, l Lister, drops []Drop, account string) ([
 	var advice []present.UnlistedVault
 	for i, d := range drops {
 		known := slices.ContainsFunc(listed, func(v vaultapi.Vault) bool { return v.ID == d.Vault })
-		told := slices.ContainsFunc(drops[:i], func(earlier Drop) bool { return earlier.Vault == d.Vault })
+		told := slices.ContainsFunc(drops[:i], func(earlier dropwork.Settings) bool { return earlier.Vault == d.Vault })
 		if d.Account == account && !known && !told {
 			advice = append(advice, present.UnlistedVault{Vault: d.Vault, Text: fmt.Sprintf("The archive lists %s, not %q. Compare drops[%d].vault letter by letter.", names, d.Vault, i)})
 		}
@@ -85,7 +86,7 @@ type vaultList struct {
 }
 
 // last returns the advice about the vaults of all drops.
-func (v *vaultList) last(drops []Drop) (all []present.UnlistedVault) {
+func (v *vaultList) last(drops []dropwork.Settings) (all []present.UnlistedVault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, account := range Accounts(drops) {

@@ -113,8 +113,8 @@ var kept = []mutant{
 		old: "if errors.Is(err, unix.EWOULDBLOCK) {", new: "if err = nil; errors.Is(err, unix.EWOULDBLOCK) {", tests: []string{"vaultd/internal/daemon", "-run Run_I16 vaultd/cmd/vaultd"},
 	},
 	{
-		name: "ClaimWithoutEntryForgotten", promise: "I1", file: "internal/daemon/claim.go",
-		old: "\t\tif known {\n\t\t\tcontinue\n", new: "\t\tif known || r != nil {\n\t\t\tcontinue\n", tests: []string{"vaultd/internal/daemon", worlds},
+		name: "ClaimWithoutEntryForgotten", promise: "I1", file: "internal/dropwork/intake.go",
+		old: "\t\tif known {\n\t\t\tcontinue\n", new: "\t\tif known || d != nil {\n\t\t\tcontinue\n", tests: []string{"vaultd/internal/daemon", worlds},
 	},
 	{
 		name: "ListBelievedByOurClockAlone", promise: "I15", file: "internal/recovery/vault.go",

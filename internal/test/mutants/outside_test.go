@@ -15,11 +15,11 @@ var outside = []mutant{
 		old: "sanitize.Cell(mark), sanitize.Cell(r.Folder),", new: "sanitize.Cell(mark), r.Folder,", tests: []string{"vaultd/internal/report"},
 	},
 	{
-		name: "SinceForgottenAtRestart", promise: "I32", file: "internal/daemon/room.go",
-		old: "FirstSeen: d.scans.seen(cfg),", new: "FirstSeen: nil,", tests: []string{"-run Scans vaultd/internal/daemon"},
+		name: "SinceForgottenAtRestart", promise: "I32", file: "internal/dropwork/drop.go",
+		old: "FirstSeen: shared.Scans.firstSeen(settings),", new: "FirstSeen: nil,", tests: []string{"-run Scans vaultd/internal/daemon"},
 	},
 	{
-		name: "ScanBeforeTheFirstLook", promise: "I32", file: "internal/daemon/scans.go",
+		name: "ScanBeforeTheFirstLook", promise: "I32", file: "internal/dropwork/scan.go",
 		old: "s.LastScan, s.Pending, s.Unnamed, s.UnnamedSince = before.LastScan, before.Pending, before.Unnamed, before.UnnamedSince", new: "", tests: []string{"-run Scans vaultd/internal/daemon"},
 	},
 	{

@@ -3,8 +3,8 @@ package mutants
 // sources are mistakes with what people gave us.
 var sources = []mutant{
 	{
-		name: "ReceiptWithoutSecondLook", promise: "I17", file: "internal/daemon/kept.go",
-		old: "return f.FindDifferences(ctx, claimed(e), e.Dest, r.contents(doc))", new: "return nil, nil", tests: []string{"-run Keep vaultd/internal/daemon"},
+		name: "ReceiptWithoutSecondLook", promise: "I17", file: "internal/dropwork/mover.go",
+		old: "return f.FindDifferences(ctx, claimOf(e), e.Dest, m.contentsOf(doc))", new: "return nil, nil", tests: []string{"-run Keep vaultd/internal/daemon"},
 	},
 	{
 		name: "DisposedWithoutSuccess", promise: "I3", file: "internal/ledger/transition.go",
@@ -220,8 +220,8 @@ var sources = []mutant{
 		tests: []string{"-run TestMount_I18 vaultd/internal/daemon", "-run TestMount " + folders},
 	},
 	{
-		name: "MountIgnoredWhilePacking", promise: "I18", file: "internal/daemon/desk.go",
-		old: "\tif err := dir.FindMount(); err != nil {\n\t\treturn ingest.Packed{}, r.mounted(e.Key, claimPlace(e), err)\n\t}\n", new: "",
+		name: "MountIgnoredWhilePacking", promise: "I18", file: "internal/dropwork/packer.go",
+		old: "\tif err := dir.FindMount(); err != nil {\n\t\treturn ingest.Packed{}, p.describeMount(e.Key, claimPath(e), err)\n\t}\n", new: "",
 		tests: []string{"-run TestMount_I18 vaultd/internal/daemon"},
 	},
 	{

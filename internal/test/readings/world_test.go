@@ -20,6 +20,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -167,7 +168,7 @@ func (w *world) openDaemon(s setup, baseURL string, now func() archive.Instant) 
 		Window: 15 * time.Minute, PollMin: time.Minute, PollMax: 10 * time.Minute, Grace: 2 * time.Hour}
 	for i, v := range w.vaults {
 		w.must(os.Mkdir(w.path(i), 0o770))
-		dc.Drops = append(dc.Drops, daemon.Drop{Name: dropName(i), Path: w.path(i), Vault: archive.VaultID(v), Mode: watch.Poll,
+		dc.Drops = append(dc.Drops, dropwork.Settings{Name: dropName(i), Path: w.path(i), Vault: archive.VaultID(v), Mode: watch.Poll,
 			Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"}, Settle: time.Second, Rescan: 20 * time.Second})
 	}
 	if s.daemon != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"vaultd/internal/archive"
-	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 )
 
@@ -22,16 +22,16 @@ import (
 func TestHappyPath(t *testing.T) {
 	for name, after := range map[string]struct {
 		source ledger.Source
-		drop   func(*daemon.Drop, string)
+		drop   func(*dropwork.Settings, string)
 	}{
-		"Kept":    {ledger.Kept, func(*daemon.Drop, string) {}},
-		"Deleted": {ledger.Gone, func(d *daemon.Drop, _ string) { d.Disposes, d.Grace = true, 24*time.Hour }},
-		"Moved":   {ledger.Moved, func(d *daemon.Drop, to string) { d.Disposes, d.DisposeTo, d.Grace = true, to, 24*time.Hour }},
+		"Kept":    {ledger.Kept, func(*dropwork.Settings, string) {}},
+		"Deleted": {ledger.Gone, func(d *dropwork.Settings, _ string) { d.Disposes, d.Grace = true, 24*time.Hour }},
+		"Moved":   {ledger.Moved, func(d *dropwork.Settings, to string) { d.Disposes, d.DisposeTo, d.Grace = true, to, 24*time.Hour }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := New(t, Config{Seed: 1, Drop: func(_ int, d *daemon.Drop, moved string) { after.drop(d, moved) }})
+				w := New(t, Config{Seed: 1, Drop: func(_ int, d *dropwork.Settings, moved string) { after.drop(d, moved) }})
 				w.Start()
 				for i := range 8 {
 					w.Drop(0, Make(1, i, Good))

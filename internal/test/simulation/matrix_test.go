@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/emulator"
 )
 
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 // soon is a world in which everything happens within two hours.
 func soon(seed uint64) Config {
 	return Config{Seed: seed,
-		Drop: func(_ int, d *daemon.Drop, _ string) {
+		Drop: func(_ int, d *dropwork.Settings, _ string) {
 			d.Disposes, d.Grace, d.Settle, d.Rescan = true, time.Hour, time.Second, time.Minute
 		},
 		Emulator: func(c *emulator.Config) { c.ArchiveMin, c.ArchiveMax = time.Minute, 5*time.Minute },
@@ -82,7 +83,7 @@ func TestCrashMatrix(t *testing.T) {
 						cfg.Daemon = func(c *daemon.Config) { c.BatchSize = 1 }
 						if name == "MoveOut" {
 							keep := cfg.Drop
-							cfg.Drop = func(i int, d *daemon.Drop, moved string) {
+							cfg.Drop = func(i int, d *dropwork.Settings, moved string) {
 								keep(i, d, moved)
 								d.DisposeTo = moved
 							}

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 )
 
@@ -19,7 +19,7 @@ func TestMount_I18_AtEveryMoment(t *testing.T) {
 			at = time.Duration(n-19) * 10 * time.Minute // sent, archived, kept, removed
 		}
 		synctest.Test(t, func(t *testing.T) {
-			w := New(t, Config{Seed: uint64(n), Drop: func(_ int, d *daemon.Drop, _ string) {
+			w := New(t, Config{Seed: uint64(n), Drop: func(_ int, d *dropwork.Settings, _ string) {
 				d.Disposes, d.Grace = true, time.Hour
 			}})
 			w.Start()

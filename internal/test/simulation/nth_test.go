@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/emulator"
 )
 
@@ -90,7 +90,7 @@ func several(seed uint64) Config {
 	cfg := soon(seed)
 	soonDrop := cfg.Drop
 	cfg.Vaults = 2
-	cfg.Drop = func(vault int, d *daemon.Drop, moved string) {
+	cfg.Drop = func(vault int, d *dropwork.Settings, moved string) {
 		if soonDrop(vault, d, moved); vault == 1 {
 			d.DisposeTo = moved
 		}

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"vaultd/internal/apicall"
-	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
 )
 
 // seldom is a small world that looks for folders once an hour.
-var seldom = Config{Seed: 1, Drop: func(_ int, d *daemon.Drop, _ string) { d.Rescan = time.Hour }}
+var seldom = Config{Seed: 1, Drop: func(_ int, d *dropwork.Settings, _ string) { d.Rescan = time.Hour }}
 
 // failedThrice runs until a person is called, because the service failed three packages, and on until it has archived all
 // of them by jobs that ran again. Nobody has asked since.

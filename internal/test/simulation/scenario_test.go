@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/emulator"
 )
 
@@ -197,7 +198,7 @@ func (s scenario) config() Config {
 			c.Workers, c.BatchSize, c.PollMin = s.Workers, s.Batch, s.Poll
 			c.StatusLook, c.LongestSleep = 6*time.Hour, s.Sleep
 		},
-		Drop: func(vault int, d *daemon.Drop, moved string) {
+		Drop: func(vault int, d *dropwork.Settings, moved string) {
 			it := s.Disposal[vault]
 			d.Disposes, d.Grace, d.Rescan, d.Settle = it.Disposes, it.Grace, s.Rescan, s.Settle
 			if it.Moves {

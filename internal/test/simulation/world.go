@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/apicall"
 	"vaultd/internal/archive"
 	"vaultd/internal/daemon"
+	"vaultd/internal/dropwork"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -32,9 +33,9 @@ const (
 // folder, kept sources, archiving within two hours.
 type Config struct {
 	Seed     uint64
-	Vaults   int                                           // each with a drop folder of its own; default 1
-	Daemon   func(*daemon.Config)                          // changes the daemon's configuration; nil: as it is
-	Drop     func(vault int, d *daemon.Drop, moved string) // changes a drop's; moved is a folder for what is moved out
+	Vaults   int                                                 // each with a drop folder of its own; default 1
+	Daemon   func(*daemon.Config)                                // changes the daemon's configuration; nil: as it is
+	Drop     func(vault int, d *dropwork.Settings, moved string) // changes a drop's; moved is a folder for what is moved out
 	Emulator func(*emulator.Config)
 	OAuth    bool // tokens instead of a password
 	Accounts bool // each vault but the first has credentials of its own
@@ -243,7 +244,7 @@ func (w *World) daemonConfig(l *life) daemon.Config {
 		LedgerFault: l.commit, FileFault: l.file,
 	}
 	for i := range w.cfg.Vaults {
-		d := daemon.Drop{Name: vaultName(i), Path: w.DropPath(i), Vault: vaultID(i), Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"},
+		d := dropwork.Settings{Name: vaultName(i), Path: w.DropPath(i), Vault: vaultID(i), Rules: packager.Rules{Sidecar: "metadata.json", Compression: "fast"},
 			Mode: watch.Poll, Settle: 30 * time.Second, Rescan: time.Minute}
 		if w.cfg.Drop != nil {
 			w.cfg.Drop(i, &d, filepath.Join(w.dir, "moved"))

@@ -1,15 +1,18 @@
-package daemon
+package dropwork
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"sync"
 	"time"
 
+	"vaultd/internal/archive"
 	"vaultd/internal/drop"
-	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
 	"vaultd/internal/watch"
 )
 
@@ -39,13 +42,13 @@ type found struct {
 	rights map[string]string // by the name of what may not be read: what to do about it
 }
 
-func (r *room) newProbe() *probe {
-	return &probe{now: time.Now, zone: r.location(), every: cmp.Or(r.d.cfg.StatusLook, probeEvery), look: func() found {
-		f := found{err: r.check(), free: durable.FreeBytes(r.cfg.Path), rights: map[string]string{}}
+func (d *Drop) newProbe() *probe {
+	return &probe{now: time.Now, zone: d.shared.zone(), every: cmp.Or(d.shared.ProbeEvery, probeEvery), look: func() found {
+		f := found{err: d.Check(), free: d.shared.FreeBytes(d.Settings.Path), rights: map[string]string{}}
 		if !errors.Is(f.err, errNotOpened) && !errors.Is(f.err, errReopening) {
-			r.tellPause(f.err)
+			d.logPause(f.err)
 		}
-		for _, w := range r.snapshot().NotTaken {
+		for _, w := range d.Snapshot().NotTaken {
 			if w.Reason != watch.NoRight {
 				continue
 			}
@@ -112,16 +115,30 @@ func (p *probe) told() (f found, ok bool) {
 	return *p.last, true
 }
 
-// standing is how the drop folder stands, as far as that is known without touching it.
-func (r *room) standing() DropState {
-	f, ok := r.probe.told()
+// State is one drop folder as it is being watched.
+type State struct {
+	Name   string
+	Path   string
+	Vault  archive.VaultID
+	Paused string // why it is not worked in; empty: it is
+	Do     string // what a person should do about that, where more is known than that it must be mended
+	Watch  watch.Snapshot
+	Free   int64 // bytes on its file system; -1: unknown
+
+	Scan        ledger.Scan   // what lies in it and was not taken
+	RemindAfter time.Duration // not taken for longer needs a person
+}
+
+// State is how the drop folder stands, as far as that is known without touching it.
+func (d *Drop) State() State {
+	f, ok := d.probe.told()
 	if !ok {
-		_, f.err = r.current()
+		_, f.err = d.Current()
 	}
-	if hangs := r.probe.hangs(); hangs != nil {
+	if hangs := d.probe.hangs(); hangs != nil {
 		f.err = hangs
 	}
-	s := DropState{Name: r.cfg.Name, Path: r.cfg.Path, Vault: r.cfg.Vault, Watch: r.watcher.Snapshot(), Free: f.free}
+	s := State{Name: d.Settings.Name, Path: d.Settings.Path, Vault: d.Settings.Vault, Watch: d.watcher.Snapshot(), Free: f.free}
 	if f.err != nil {
 		s.Paused = f.err.Error()
 	} else if p := s.Watch.Paused; p != nil {
@@ -140,11 +157,36 @@ func (r *room) standing() DropState {
 	return s
 }
 
-// unavailable returns why the drop folder cannot be worked in just now. A share that is
+// Snapshot is the watcher's, with faults of rights in words for an administrator.
+func (d *Drop) Snapshot() watch.Snapshot {
+	s := d.watcher.Snapshot()
+	f, done, err := d.Hold()
+	if err != nil {
+		return s
+	}
+	defer done()
+	for _, w := range s.NotTaken {
+		if w.Reason != watch.NoRight {
+			continue
+		}
+		for i, n := range w.Items {
+			if strings.HasPrefix(n.Detail, "drop ") {
+				continue // it was claimed, and the claim said so itself
+			}
+			w.Items[i].Detail = f.DescribeNoRight(n.Name).Error()
+			if inside, ok := strings.CutPrefix(n.Detail, "look at "); ok && strings.HasPrefix(inside, `"`) {
+				w.Items[i].Detail += " In it: " + strings.TrimSuffix(inside, ": "+fs.ErrPermission.Error()) + "."
+			}
+		}
+	}
+	return s
+}
+
+// Unavailable returns why the drop folder cannot be worked in just now. A share that is
 // known to hang is not touched for it.
-func (r *room) unavailable() error {
-	if hangs := r.probe.hangs(); hangs != nil {
+func (d *Drop) Unavailable() error {
+	if hangs := d.probe.hangs(); hangs != nil {
 		return hangs
 	}
-	return r.check()
+	return d.Check()
 }

@@ -1,0 +1,156 @@
+package dropwork
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/durable"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/spool"
+	"vaultd/internal/watch"
+)
+
+// Settings is one drop folder and what is asked of what lies in it.
+type Settings struct {
+	Name, Path, Group string
+	Vault             archive.VaultID
+	Account           string // whose credentials the vault is called with; empty: the service's main ones
+	Rules             packager.Rules
+	Mode              watch.Mode
+	Settle, Rescan    time.Duration
+	Holds             ingest.Holds
+	RemindAfter       time.Duration // for what a folder lacks, before people are told to act; 0: half an hour
+	Disposes          bool          // false: archived sources are kept
+	DisposeTo         string        // where they are moved; empty: deleted
+	Grace             time.Duration
+	Retention         archive.Retention // for how long the archive keeps what came from it; zero: not known
+}
+
+// defaultReminder holds where the drop does not say.
+const defaultReminder = 30 * time.Minute
+
+// Reminder is for how long a thing may lie there and not be taken before a person is told to act.
+func (s Settings) Reminder() time.Duration {
+	if s.RemindAfter > 0 {
+		return s.RemindAfter
+	}
+	return defaultReminder
+}
+
+// Shared is what all drop folders of one vaultd have in common. A command that works while no daemon runs needs the first part alone.
+type Shared struct {
+	StateDir, Environment string
+	Location              *time.Location // nil: UTC
+	Now                   func() archive.Instant
+	Log                   *slog.Logger
+	FileFault             durable.Hook
+	MinFree               int64 // bytes on the disk of the state directory, below which nothing is taken
+	Ledger                *boltledger.Ledger
+	Takeover              *Takeover
+	Fail                  func(error) // ends the process: nobody knows what is on disk
+
+	Spool        *spool.Spool
+	Disk         *spool.Disk
+	FreeBytes    func(path string) int64 // on a file system; -1: unknown
+	Events       func(path string) (watch.EventSource, error)
+	ProbeEvery   time.Duration // 0: the usual
+	Returned     *Returned
+	Scans        *Scans
+	Held         func() string                                                       // why nothing may be taken; empty: it may
+	Changed      func(drop string)                                                   // something changed that people should read of
+	EnterClaimed func(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) // commits the entry of a claimed folder
+	EnterDoubted func(k archive.Key, evs []ledger.Event)                             // commits an entry of which the ledger may have lost what became of it
+}
+
+func (s *Shared) zone() *time.Location {
+	if s.Location == nil {
+		return time.UTC
+	}
+	return s.Location
+}
+
+// Drop is one drop folder at work: its handle, its watcher, and what was claimed in it.
+type Drop struct {
+	*Handle
+	watcher *watch.Watcher
+	probe   *probe
+}
+
+// New prepares the work on a drop folder. Nothing is opened before OpenForStart or Run.
+func New(settings Settings, shared *Shared) (*Drop, error) {
+	settings.Rules.Vault = settings.Vault
+	settings.Rules.CutOffPatience, settings.Rules.Now = 10*settings.Settle, func() time.Time { return shared.Now().Wall }
+	if faults := settings.Rules.FindFaults(); len(faults) > 0 {
+		return nil, fmt.Errorf("drop %s: %s %s", settings.Name, faults[0].Field, faults[0].Text)
+	}
+	d := &Drop{Handle: NewHandle(settings, shared)}
+	d.probe = d.newProbe()
+	var err error
+	d.watcher, err = watch.New(watch.Config{
+		Path: settings.Path, Settle: settings.Settle, Rescan: settings.Rescan, Mode: settings.Mode,
+		Complete: watch.Completeness(settings.Rules.Complete), Rules: d.scanRules, IsReserved: drop.IsOwnName,
+		IsComplete: d.isComplete, CheckDropFolder: d.Check, OnChange: func() { shared.Changed(settings.Name) }, OpenEvents: shared.Events,
+		FirstSeen: shared.Scans.firstSeen(settings),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("drop %s: %w", settings.Name, err)
+	}
+	return d, nil
+}
+
+// ForEngine is the drop folder as the engine sees it.
+func (d *Drop) ForEngine() ingest.Drop {
+	s := d.Settings
+	return ingest.Drop{
+		Name: s.Name, Vault: s.Vault, Settle: s.Settle, Holds: s.Holds, Grace: s.Grace, Disposes: s.Disposes,
+		Packer: &Packer{d.Handle}, Mover: &Mover{d.Handle}, Unavailable: d.Unavailable,
+	}
+}
+
+// RequestRescan has the watcher look at everything again soon.
+func (d *Drop) RequestRescan() { d.watcher.RequestRescan() }
+
+// Watched is what the watcher knows. It touches no drop folder.
+func (d *Drop) Watched() watch.Snapshot { return d.watcher.Snapshot() }
+
+// Probe looks at the share again and again until ctx ends.
+func (d *Drop) Probe(ctx context.Context) { d.probe.run(ctx) }
+
+// Run watches the drop folder until ctx ends, opening it first where it was away.
+func (d *Drop) Run(ctx context.Context) error {
+	// Whatever is claimed may correct a rejected folder, and the index must know all of those first.
+	if !d.shared.Returned.await(ctx) {
+		return nil
+	}
+	for {
+		err := d.openWithoutWaiting()
+		if err == nil {
+			err = d.adoptClaims(ctx)
+		}
+		if err == nil {
+			break
+		}
+		if errors.Is(err, durable.ErrSync) {
+			return err
+		}
+		d.logPause(err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(min(d.Settings.Rescan, time.Minute)):
+		}
+	}
+	err := d.watcher.Run(ctx, d.takeFolder)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,184 @@
+package dropwork
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/durable"
+	"vaultd/internal/ledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/recovery"
+	"vaultd/internal/spool"
+	"vaultd/internal/watch"
+)
+
+// adoptClaims gives an entry to every claimed folder that has none: the process ended
+// between the claim and the commit.
+func (d *Drop) adoptClaims(ctx context.Context) error {
+	f, done, err := d.Hold()
+	if err != nil {
+		return err
+	}
+	defer done()
+	known := func(k archive.Key) bool {
+		e, is, err := d.shared.Ledger.Entry(k)
+		return is && e.Source == ledger.Claimed && err == nil // what has left may have left its claim empty
+	}
+	for c, err := range f.UnknownClaims(known) {
+		if errors.Is(err, drop.ErrUnexpectedItem) {
+			d.shared.Log.Error("claimed area holds something strange; it stays untouched", "drop", d.Settings.Name, "err", err)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("look for claimed folders: %w", err)
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		_, known, err := d.shared.Ledger.Entry(c.Key)
+		if err != nil {
+			return err
+		}
+		if known {
+			continue
+		}
+		// The claim may not be on disk yet: the entry must not be there before it.
+		if err := f.SyncClaim(c); err != nil {
+			return fmt.Errorf("adopt a claimed folder: %w", err)
+		}
+		// A drop folder that was away when the ledger was compared with the archive may
+		// come back with claims of which the ledger has lost what became of them.
+		look, err := d.takeFingerprint(f, c.Key)
+		if err != nil {
+			d.shared.Log.Warn("claimed folder cannot be looked at yet", "key", c.Key, "err", err)
+		}
+		d.enterClaim(ctx, f, c, look, d.shared.Ledger.LastAlarm().After(c.Key.Time()))
+	}
+	return nil
+}
+
+// takeFolder claims a settled folder and opens its entry. The claim is durable before the
+// entry is asked for; if we die in between, the next start adopts it.
+func (d *Drop) takeFolder(ctx context.Context, w watch.Folder) error {
+	if why := d.shared.Held(); why != "" {
+		return fmt.Errorf("%w: %s", watch.ErrHeld, why)
+	}
+	if err := d.shared.Disk.CheckSpace(); err != nil {
+		return err
+	}
+	// A crash behind the claim leaves a claimed folder without an entry; the next start adopts it.
+	err := d.claimFolder(ctx, w)
+	_, gone := os.Lstat(filepath.Join(d.Settings.Path, w.Name))
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, durable.ErrSync) || !errors.Is(gone, fs.ErrNotExist) {
+		return err
+	}
+	// A network file system may report the failure of a rename that it has done; nobody
+	// else would find the folder before the next start.
+	return errors.Join(err, d.adoptClaims(ctx))
+}
+
+// claimFolder claims a folder and asks for its entry.
+func (d *Drop) claimFolder(ctx context.Context, w watch.Folder) error {
+	f, done, err := d.Hold()
+	if err != nil {
+		return err
+	}
+	defer done()
+	c, err := f.ClaimFolder(w.Name, d.shared.Now().Wall)
+	d.endOnSyncError(err)
+	if err != nil {
+		return err
+	}
+	d.enterClaim(ctx, f, c, archive.Digest(w.Scan.Fingerprint), false)
+	return nil
+}
+
+// enterClaim commits the entry of a claimed folder. It was observed until now, with look as
+// the last thing seen, but a writer may still hold its files open: it settles once more
+// before it is sealed.
+// In safe mode, and where it is doubtful, the ledger may have lost what became of it.
+func (d *Drop) enterClaim(ctx context.Context, f *drop.Folder, c drop.ClaimedFolder, look archive.Digest, doubtful bool) {
+	old, err := d.findCorrected(f, c)
+	if err != nil {
+		d.shared.Log.Warn("cannot tell whether a folder was dropped before", "key", c.Key, "err", err)
+	}
+	ev := ledger.ClaimedFolder{
+		Route: ledger.Vault, Vault: d.Settings.Vault, Drop: d.Settings.Name, Folder: c.Folder, Owner: c.Owner,
+		Node: ledger.Node(c.Inode), Look: look, NotBefore: d.shared.Now().Wall.Add(d.Settings.Settle),
+	}
+	if _, safe := d.shared.Ledger.SafeMode(); safe || doubtful {
+		is := recovery.Drop{Name: d.Settings.Name, Vault: d.Settings.Vault, Rules: d.Settings.Rules, Folder: f}
+		remains, err := is.CheckInterruptedDisposal(ctx, c.Key, d.shared.Ledger.Info().Environment)
+		if err != nil { // the comparison, or the next start, tries again
+			d.shared.Log.Warn("claimed folder got no entry: it cannot be read yet", "key", c.Key, "err", err)
+			return
+		}
+		d.shared.EnterDoubted(c.Key, append([]ledger.Event{ev, ledger.ReconcileRequired{}}, remains...))
+		return
+	}
+	var resolved []ledger.Change
+	if old != nil {
+		ev.Supersedes = old.Key
+		resolved = []ledger.Change{{Key: old.Key, Rev: old.Rev, Events: []ledger.Event{ledger.Superseded{By: c.Key}}, At: d.shared.Now()}}
+		d.shared.Log.Info("dropped again", "drop", d.Settings.Name, "key", c.Key, "supersedes", old.Key)
+	}
+	// One commit for the new entry and the one that it corrects: after a crash before it the folder is adopted, and corrects it then.
+	d.shared.EnterClaimed(c.Key, ev, resolved...)
+}
+
+// isComplete asks for complete: list whether all that the list names is there.
+func (d *Drop) isComplete(_ context.Context, root *os.Root, w watch.Folder) error {
+	folder, err := root.OpenRoot(w.Name)
+	if err != nil {
+		return err
+	}
+	defer folder.Close() // read-only
+	missing, err := packager.FindMissingFiles(folder, d.Settings.Rules)
+	if _, refused := errors.AsType[*packager.Refusal](err); refused {
+		return watch.ErrNoFileList // it may be half written; if it stays so, packing it says what is wrong
+	}
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	text := "waits for " + strings.Join(missing[:min(len(missing), 3)], ", ")
+	if more := len(missing) - 3; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if missing[0] != "manifest-sha256.txt" { // there is no list yet
+		text += ", named in its list"
+	}
+	return errors.New(text)
+}
+
+// ClaimAgain implements operator.Drop.
+func (h *Handle) ClaimAgain(old ledger.Entry) (ev ledger.ClaimedFolder, key archive.Key, err error) {
+	f, letGo, err := h.Hold()
+	if err != nil {
+		return ev, key, err
+	}
+	defer letGo()
+	if err := spool.CheckMinFree(h.shared.StateDir, h.shared.MinFree); err != nil {
+		return ev, key, fmt.Errorf("nothing is taken: %w", err)
+	}
+	now := h.shared.Now().Wall
+	c, err := f.ClaimReturned(old.Dest, now)
+	h.endOnSyncError(err)
+	if err != nil {
+		return ev, key, err
+	}
+	look, err := h.takeFingerprint(f, c.Key)
+	if err != nil { // it is looked at again before it is sealed
+		h.shared.Log.Warn("claimed folder cannot be looked at yet", "key", c.Key, "err", err)
+	}
+	return ledger.ClaimedFolder{
+		Route: ledger.Vault, Vault: h.Settings.Vault, Drop: h.Settings.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Inode),
+		Look: look, NotBefore: now.Add(h.Settings.Settle), Supersedes: old.Key,
+	}, c.Key, nil
+}

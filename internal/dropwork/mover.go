@@ -1,0 +1,143 @@
+package dropwork
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"vaultd/internal/drop"
+	"vaultd/internal/durable"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+)
+
+var _ ingest.Mover = (*Mover)(nil)
+
+// Mover moves claimed folders of ended entries to where they belong, with what people should read in them, for the engine.
+type Mover struct{ *Handle }
+
+// Destination implements ingest.Mover.
+func (m *Mover) Destination(e ledger.Entry, now time.Time) (string, error) {
+	f, done, err := m.Hold()
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	kind := drop.Archived
+	switch e.State {
+	case ledger.Rejected:
+		kind = drop.Rejected
+	case ledger.Duplicate:
+		kind = drop.Duplicates
+	}
+	dest, err := f.ProposeDestination(kind, e.Folder, now.In(m.shared.zone()))
+	return dest, m.describeMountAt(e, err)
+}
+
+// Place implements ingest.Mover.
+func (m *Mover) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) error {
+	f, done, err := m.Hold()
+	if err != nil {
+		return err
+	}
+	defer done()
+	differs, err := m.compareKeptFolder(ctx, f, e, doc)
+	if err != nil {
+		return m.describeMountAt(e, err)
+	}
+	notes, err := m.writeNotes(e, doc, differs)
+	if err != nil {
+		return err
+	}
+	// After a crash here the folder lies in its claim or at its place; the next start finds it in either, and does the rest.
+	err = f.PlaceFolder(claimOf(e), e.Dest, notes...)
+	if errors.Is(err, drop.ErrFolderLost) {
+		err = m.placeByContent(ctx, f, e, doc, notes)
+	}
+	m.endOnSyncError(err)
+	switch {
+	case errors.Is(err, drop.ErrDestinationTaken):
+		return fmt.Errorf("%w: %w", ingest.ErrTaken, err)
+	case err == nil && len(differs) > 0:
+		// After a crash here the folder is compared again where it lies by then.
+		return &ingest.RefusedError{Cause: differencesCause(differs)}
+	}
+	return m.describeMountAt(e, err)
+}
+
+// placeByContent places a folder that lies neither in its claim nor at its destination under the inode that was recorded.
+//
+// It may have come back from a backup under another one: then its content tells. Where it is in neither place at all,
+// it was placed before a crash and somebody took it away before the next start (or took it out of the claim by hand):
+// that is the end of it, for nothing is left that could be moved, and what is known about the document stays as it is.
+func (m *Mover) placeByContent(ctx context.Context, f *drop.Folder, e ledger.Entry, doc ledger.Document, notes []drop.NoteFile) error {
+	c, err := f.RecogniseFolder(ctx, claimOf(e), e.Dest, m.contentsOf(doc))
+	switch {
+	case err == nil:
+		m.shared.Log.Warn("folder known again by its content: another inode, as after a backup was put back", "drop", m.Settings.Name, "key", e.Key)
+		return f.PlaceFolder(c, e.Dest, notes...)
+	case errors.Is(err, drop.ErrFolderLost):
+		m.shared.Log.Error("folder was placed and taken away, or taken out of its claim by hand; vaultd is done with it", "drop", m.Settings.Name, "key", e.Key, "state", e.State)
+		return nil
+	}
+	return err
+}
+
+// claimOf is the claim of an entry.
+func claimOf(e ledger.Entry) drop.ClaimedFolder {
+	return drop.ClaimedFolder{Key: e.Key, Folder: e.Folder, Owner: e.Owner, Inode: drop.Inode(e.Node)}
+}
+
+// Dispose implements ingest.Mover.
+func (m *Mover) Dispose(ctx context.Context, e ledger.Entry, doc ledger.Document) (string, error) {
+	f, done, err := m.Hold()
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	// After a crash here some files may be gone: the next start checks and removes the rest.
+	to, err := f.DisposeFolder(ctx, claimOf(e), e.Dest, m.contentsOf(doc))
+	m.endOnSyncError(err)
+	// A mount goes before all else that is wrong: the folder may lie in its claim, where nobody finds it, and must be looked at again.
+	if _, mount := errors.AsType[*durable.MountError](err); mount {
+		return "", m.describeMountAt(e, err)
+	}
+	if stray, ok := errors.AsType[*drop.UnexpectedContentError](err); ok {
+		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: ledger.CauseSourceChanged, Text: stray.Error()}}
+	}
+	if errors.Is(err, drop.ErrFolderLost) {
+		return "", &ingest.RefusedError{Cause: ledger.Cause{Code: "source-missing", Text: "somebody moved or removed the archived folder before it was due: " + err.Error()}}
+	}
+	return to, err
+}
+
+// contentsOf is what a folder may hold when it is disposed of, or known again by its content.
+func (m *Mover) contentsOf(doc ledger.Document) drop.Disposal {
+	return drop.Disposal{Files: slices.Concat(doc.Files, doc.ControlFiles), Junk: doc.Junk, To: m.Settings.DisposeTo}
+}
+
+// compareKeptFolder compares a folder that is about to be kept with what was archived: its receipt must not say of it what is not true. What was
+// archived is certain: those bytes were packed. Other folders are not compared.
+func (m *Mover) compareKeptFolder(ctx context.Context, f *drop.Folder, e ledger.Entry, doc ledger.Document) ([]drop.Difference, error) {
+	if e.Source != ledger.Keeping || len(doc.Files) == 0 { // found in the archive's index: nothing is known to compare with
+		return nil, nil
+	}
+	return f.FindDifferences(ctx, claimOf(e), e.Dest, m.contentsOf(doc))
+}
+
+const namedDifferences = 5
+
+// differCause says which files of a kept folder are not what was archived.
+func differencesCause(differs []drop.Difference) ledger.Cause {
+	text := "the folder changed after it was packed, and the archive has what was packed:"
+	for i, d := range differs {
+		if i == namedDifferences {
+			text += fmt.Sprintf(" and %d more;", len(differs)-i)
+			break
+		}
+		text += fmt.Sprintf(" %q %s;", d.Path, d.What)
+	}
+	return ledger.Cause{Code: ledger.CauseSourceChanged, Text: text + " the folder stays where it is kept, and is never removed by itself"}
+}

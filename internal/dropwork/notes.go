@@ -1,0 +1,164 @@
+package dropwork
+
+import (
+	"fmt"
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/ledger"
+	"vaultd/internal/proof"
+	"vaultd/internal/sanitize"
+)
+
+// writeNotes returns what people are to read in the folder.
+func (m *Mover) writeNotes(e ledger.Entry, doc ledger.Document, differs []drop.Difference) ([]drop.NoteFile, error) {
+	switch e.State {
+	case ledger.Duplicate:
+		text, err := m.duplicateText(e)
+		return []drop.NoteFile{drop.ReasonNote(text)}, err
+	case ledger.Rejected:
+		lines, err := m.DescribeUnusual(e)
+		if err != nil {
+			return nil, fmt.Errorf("find the other one with an invoice number: %w", err)
+		}
+		text := m.rejectionText(e)
+		for _, line := range lines {
+			text += "Look at this as well: " + line + ".\n"
+		}
+		return []drop.NoteFile{drop.ReasonNote(text)}, nil
+	}
+	receipt, err := proof.NewReceipt(m.shared.Environment, e, doc, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range differs {
+		receipt.Differs = append(receipt.Differs, proof.ReceiptDifference{Path: d.Path, What: d.What})
+	}
+	return []drop.NoteFile{{Name: "_RECEIPT.json", Data: receipt.Encode()}, drop.ReceiptNote(m.receiptText(e, receipt))}, nil
+}
+
+// back is how every refusal of a folder ends; the place is told here, where it is known.
+const back = "move this whole folder back"
+
+// rejectionText is what a person reads in a folder that came back.
+func (m *Mover) rejectionText(e ledger.Entry) string {
+	text := strings.TrimRight(e.Cause.Text, "\n")
+	switch {
+	case e.InDoubt:
+		return "CLOSED IN DOUBT. Nobody could tell whether this was archived. Ask IT before it is dropped again.\n" + text + "\n"
+	case !strings.HasPrefix(text, "NOT ARCHIVED"):
+		text = "NOT ARCHIVED. " + text + "\nPut it right, then " + back + "."
+	}
+	return strings.ReplaceAll(text, back, back+" to "+m.Settings.Name+" (where _STATUS.txt lies)") + "\n"
+}
+
+// receiptText is the receipt for a person who opens it with a double click.
+func (m *Mover) receiptText(e ledger.Entry, rc proof.Receipt) string {
+	var b strings.Builder
+	if len(rc.Differs) == 0 {
+		b.WriteString("ARCHIVED. This folder is in the archive; it stays here for your use.\n")
+	} else {
+		b.WriteString("ARCHIVED, BUT THIS FOLDER IS NOT WHAT WAS ARCHIVED. The files of the list below are in the archive. In this folder something changed after they were packed:\n")
+		for _, d := range rc.Differs {
+			fmt.Fprintf(&b, "  %s %s\n", d.Path, d.What)
+		}
+		b.WriteString("If the change belongs to the invoice, ask whoever made it, and drop a corrected invoice. This folder is never removed by itself.\n")
+	}
+	if m.shared.Environment != "production" {
+		b.WriteString("TEST, NO EVIDENCE: this was the test environment.\n")
+	}
+	fmt.Fprintf(&b, "\nInvoice number  %s\nArchived        %s\nArchive's no.   %s   (bumId)\nOur identity    %s   (clientUUID)\nVault           %s\nZIP             %s, SHA-256 %s\n\nFiles (%d)\n",
+		rc.DocumentID, e.ArchivedAt.In(m.shared.zone()).Format("2 Jan 2006 15:04:05 MST"), rc.BumID, rc.ClientUUID, rc.Vault, count(rc.ZIP.Size, "byte", "bytes"), rc.ZIP.SHA256, len(rc.Files))
+	for _, f := range rc.Files {
+		fmt.Fprintf(&b, "  %-40s %16s  %s\n", f.Path, count(f.Size, "byte", "bytes"), f.SHA256)
+	}
+	return b.String()
+}
+
+// count counts a thing in words: "1 folder", "2 folders".
+func count[N ~int | ~int64 | ~uint64](n N, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}
+
+// duplicateText is what a person reads in a folder whose invoice was archived before: which folder that was, where it
+// lies, and its numbers.
+func (m *Mover) duplicateText(e ledger.Entry) (string, error) {
+	first, ok, err := m.shared.Ledger.Entry(e.DuplicateOf)
+	if err != nil {
+		return "", fmt.Errorf("find the first of a duplicate: %w", err)
+	}
+	if !ok {
+		return "", fmt.Errorf("find the first of a duplicate: the ledger has no entry %s", e.DuplicateOf)
+	}
+	number, err := m.findInvoiceNumber(first)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "DUPLICATE. These files were archived on %s as %q. Nothing to do.\n\n", first.ArchivedAt.In(m.shared.zone()).Format("2 Jan 2006"), first.Folder)
+	line := func(title, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "%-15s %s\n", title, sanitize.Text(value))
+		}
+	}
+	line("Its folder", m.describePlace(first))
+	line("Invoice number", number)
+	line("Archived", first.ArchivedAt.In(m.shared.zone()).Format("2 Jan 2006 15:04:05 MST"))
+	line("Archive's no.", string(first.ArchivedRemote)+"   (bumId)")
+	return b.String(), nil
+}
+
+// findInvoiceNumber is the number of a sealed entry; empty where its document is erased, or was never known.
+func (m *Mover) findInvoiceNumber(e ledger.Entry) (string, error) {
+	doc, ok, err := m.shared.Ledger.Document(e.Key)
+	if err != nil || !ok || len(doc.Metadata) == 0 {
+		return "", err
+	}
+	meta, err := archive.ParseMetadata(doc.Metadata)
+	if err != nil {
+		return "", fmt.Errorf("entry %s: %w", e.Key, err)
+	}
+	return meta.Number, nil
+}
+
+// describePlace says where the folder of an archived entry is now, as people see it on the share.
+func (m *Mover) describePlace(first ledger.Entry) string {
+	place := strings.ReplaceAll(first.Dest, "/", `\`)
+	switch {
+	case first.Source == ledger.Gone:
+		return "was deleted after its grace"
+	case first.Source == ledger.Moved:
+		return "was moved to another place after its grace; IT knows where"
+	case place == "":
+		return ""
+	case first.Drop != m.Settings.Name:
+		return place + " (in the drop folder " + first.Drop + ")"
+	}
+	return place
+}
+
+// DescribeUnusual says in a few words what a person should look at.
+func (h *Handle) DescribeUnusual(e ledger.Entry) (words []string, err error) {
+	if !e.SameNumber.IsZero() {
+		other, ok, err := h.shared.Ledger.Entry(e.SameNumber)
+		if err != nil {
+			return nil, err
+		}
+		text := "same invoice number as another folder"
+		if ok {
+			text = fmt.Sprintf("same invoice number, sender and date as %q", other.Folder)
+		}
+		if !other.ArchivedAt.IsZero() {
+			text += ", archived " + other.ArchivedAt.In(h.shared.zone()).Format("2 Jan 2006")
+		}
+		words = append(words, text)
+	}
+	if e.StrangeDate {
+		words = append(words, "document date is before 1990 or in the future")
+	}
+	return words, nil
+}

@@ -1,0 +1,134 @@
+package dropwork
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/drop"
+	"vaultd/internal/durable"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/packager"
+	"vaultd/internal/spool"
+)
+
+var _ ingest.Packer = (*Packer)(nil)
+
+// Packer seals claimed folders of one drop into the spool, for the engine.
+type Packer struct{ *Handle }
+
+// Fingerprint implements ingest.Packer.
+func (p *Packer) Fingerprint(e ledger.Entry) (archive.Digest, error) {
+	f, done, err := p.Hold()
+	if err != nil {
+		return archive.Digest{}, err
+	}
+	defer done()
+	fingerprint, err := p.takeFingerprint(f, e.Key)
+	return fingerprint, p.describeUnreadable(f, e, p.describeMount(e.Key, "", err))
+}
+
+// Pack implements ingest.Packer.
+func (p *Packer) Pack(ctx context.Context, e ledger.Entry) (ingest.Packed, error) {
+	f, done, err := p.Hold()
+	if err != nil {
+		return ingest.Packed{}, err
+	}
+	defer done()
+	dir, _, err := f.OpenClaimed(e.Key)
+	if err != nil {
+		return ingest.Packed{}, p.describeMount(e.Key, "", err)
+	}
+	defer dir.Close() // read-only
+	// This comes before any of it is judged: a folder with a mount in it must not be refused, for then it would be returned.
+	if err := dir.FindMount(); err != nil {
+		return ingest.Packed{}, p.describeMount(e.Key, claimPath(e), err)
+	}
+	p.shared.Spool.BeginPackage(e.Key)
+	defer p.shared.Spool.EndPackage(e.Key, e.Vault)
+	// A crash here leaves a half-made file, which the next start removes; the entry is still to be packed.
+	s, err := packager.BuildPackage(ctx, dir.Root(), p.Settings.Rules, p.shared.Spool.Dir(), spool.PackageName(e.Key))
+	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
+		return ingest.Packed{}, &ingest.RefusedError{Cause: ledger.Cause{Code: codeOf(refusal.Faults[0].Brief), Text: refusal.Text()}, AsRead: refusal.AsRead}
+	}
+	if errors.Is(err, packager.ErrChanged) {
+		return ingest.Packed{}, fmt.Errorf("%w: %w", ingest.ErrChanged, err)
+	}
+	if err != nil {
+		p.endOnSyncError(err)
+		return ingest.Packed{}, p.describeUnreadable(f, e, p.describeMount(e.Key, claimPath(e), err))
+	}
+	s.Package.Path = p.shared.Spool.PackagePath(e.Key)
+	doc := ledger.Document{Metadata: s.Metadata, Files: s.Files, ControlFiles: s.Others, Junk: s.Junk}
+	rand.Read(doc.Salt[:]) // never fails: the runtime stops the process instead
+	return ingest.Packed{Document: doc, AsRead: s.AsRead, Sealed: ledger.Sealed{
+		ID: s.ID, IDFromSidecar: s.HasChosenID, Content: s.Content, Metadata: archive.Sum(s.Metadata), Package: s.Package, Seal: doc.Seal(s.Package),
+		Number: s.Document.NumberDigest(e.Vault), StrangeDate: s.Document.HasStrangeDate(p.shared.Now().Wall.In(p.shared.zone())),
+	}}, nil
+}
+
+// describeUnreadable names what in a claimed folder may not be read, where that is why it failed.
+func (p *Packer) describeUnreadable(f *drop.Folder, e ledger.Entry, err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	what := f.FindUnreadable(e.Key)
+	if what == nil {
+		return err // it was something of ours
+	}
+	if e.Cause.Code != ingest.Unreadable {
+		p.shared.Log.Error("claimed folder not packed", "drop", p.Settings.Name, "key", e.Key, "cause", ingest.Unreadable, "err", what)
+	}
+	return &ingest.UnreadableError{Text: what.Error() + ". IT must give the share's group the right to read it (docs/samba.md); it is tried again by itself"}
+}
+
+// codeOf makes a stable code of a few words.
+func codeOf(words string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '.':
+			return r
+		}
+		return '-'
+	}, words), "-")
+}
+
+// Spooled implements ingest.Packer.
+func (p *Packer) Spooled(e ledger.Entry) (archive.Package, error) {
+	return p.shared.Spool.FindPackage(e.Key, e.Package)
+}
+
+// Drop implements ingest.Packer.
+func (p *Packer) Drop(e ledger.Entry) error { return p.shared.Spool.RemovePackage(e.Key, e.Vault) }
+
+// claimPath is where the claimed folder of an entry lies, relative to the drop folder.
+func claimPath(e ledger.Entry) string { return path.Join(".vaultd/claimed", e.Key.String(), e.Folder) }
+
+// describeMount says in words for IT that something is mounted in a folder; other errors stay what they are. rel is where the path of the
+// mount begins, relative to the drop folder.
+func (h *Handle) describeMount(k archive.Key, rel string, err error) error {
+	mount, is := errors.AsType[*durable.MountError](err)
+	if !is {
+		return err
+	}
+	return &ingest.MountedError{Text: fmt.Sprintf("something is mounted at %q. What lies there belongs to another place, so nothing of this folder is packed, moved, returned or removed. IT must unmount it; see vaultd why %s",
+		filepath.Join(h.Settings.Path, rel, mount.Path), k)}
+}
+
+// describeMountAt is mounted for what happens to the folder of an ended entry, between its claim and its place: a mount on what lies above that
+// place stops every folder that lies there.
+func (h *Handle) describeMountAt(e ledger.Entry, err error) error {
+	mount, is := errors.AsType[*durable.MountError](err)
+	if !is || strings.HasPrefix(mount.Path, ".vaultd/") || e.Dest != "" && !strings.HasPrefix(e.Dest, mount.Path+"/") {
+		return h.describeMount(e.Key, "", err)
+	}
+	return &ingest.MountedError{Place: mount.Path, Text: fmt.Sprintf("something is mounted at %q. What lies there belongs to another place, so no folder is moved there or away from there. IT must unmount it; it goes on by itself then",
+		filepath.Join(h.Settings.Path, mount.Path))}
+}

@@ -1,0 +1,278 @@
+package dropwork
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/watch"
+)
+
+const (
+	scanEvery = 30 * time.Second // between two looks at whether something new is to be stored
+	scanEnd   = 10 * time.Second // for the last one, when vaultd ends
+)
+
+// Scans keeps in the ledger what the drop folders hold that was not taken. The watchers forget it with the process; the
+// ledger knows since when each thing lies there.
+type Scans struct {
+	shared *Shared
+	warned map[string]bool      // overdue things that were logged, by drop and name; the loop's alone
+	noted  map[string]time.Time // when vaultd looked into a drop, as its mark says; the loop's alone
+
+	mu     sync.Mutex
+	stored map[string]ledger.Scan // by drop, as the ledger has it; guarded by mu
+}
+
+// NewScans reads what an earlier process saw. Records that cannot be read keep nobody from working: the check of the
+// whole ledger logs the damage, and the watchers look again.
+func NewScans(shared *Shared) *Scans {
+	s := &Scans{shared: shared, warned: map[string]bool{}, noted: map[string]time.Time{}, stored: map[string]ledger.Scan{}}
+	all, err := shared.Ledger.Scans()
+	if err != nil {
+		shared.Log.Error("since when things lie in the drop folders is not known any more", "err", err)
+	}
+	for _, scan := range all {
+		s.stored[scan.Drop] = scan
+	}
+	return s
+}
+
+// firstSeen says since when what is in a drop folder is known, for a new watcher.
+func (s *Scans) firstSeen(drop Settings) map[string]time.Time {
+	scan, _ := s.of(drop)
+	since := map[string]time.Time{}
+	for _, p := range scan.Pending {
+		since[p.Name] = p.Since
+	}
+	return since
+}
+
+// Run stores what changed, again and again until ctx ends, and then once more: so that the ledger knows how the drop
+// folders were left, and when. While nothing changes nothing is committed: when vaultd looked stands outside the ledger then.
+func (s *Scans) Run(ctx context.Context, drops []*Drop) {
+	tick := time.NewTicker(cmp.Or(s.shared.ProbeEvery, scanEvery))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			last, stop := context.WithTimeout(context.WithoutCancel(ctx), scanEnd)
+			defer stop()
+			_ = s.store(last, drops, true) // a ledger that failed says so itself
+			return
+		case <-tick.C:
+		}
+		s.warnOverdue(drops)
+		if s.store(ctx, drops, false) == nil && !s.shared.Disk.IsBlocked() { // a ledger that failed says so itself
+			s.noteLooks(drops)
+		}
+	}
+}
+
+// noteEvery is how often the time of the last look is noted outside the ledger.
+const noteEvery = 10 * time.Minute
+
+// noteLooks notes when vaultd last looked into each drop folder: as the time of change of the folder's mark in the state
+// directory, which costs no sync. It runs after what was seen is stored, so that the ledger is never behind it.
+func (s *Scans) noteLooks(drops []*Drop) {
+	for _, r := range drops {
+		stored, known := s.of(r.Settings)
+		looked := inStored(r.Watched().LastRescan)
+		if !known || stored.Fault != "" || looked.Sub(s.noted[r.Settings.Name]) < noteEvery || looked.After(s.shared.Now().Wall) {
+			continue
+		}
+		s.noted[r.Settings.Name] = looked
+		// A time that a power cut loses makes the last look seem earlier than it was, never later.
+		if err := os.Chtimes(r.markerPath(), looked, looked); err != nil {
+			s.shared.Log.Warn("when vaultd last looked is not noted", "drop", r.Settings.Name, "err", err)
+		}
+	}
+}
+
+// LastLook returns when vaultd last looked into the drop folder at path, as far as its mark in the state directory tells; zero:
+// it tells nothing. It is good for ledgers that have a scan of the drop: the mark is made before the first look.
+func LastLook(stateDir, path string) time.Time {
+	info, err := os.Lstat(markerPathOf(stateDir, path))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// store stores what the drop folders hold that was not taken, where it is not what the ledger has; withTimes, also how
+// recently that was seen. It waits for the commit. Where the disk is kept for what is under way it stores nothing.
+func (s *Scans) store(ctx context.Context, drops []*Drop, withTimes bool) error {
+	if s.shared.Disk.IsBlocked() {
+		return nil
+	}
+	var fresh []ledger.Scan
+	for _, r := range drops {
+		now := r.StateWithScan().Scan
+		before, known := s.of(r.Settings)
+		if !known || withTimes && now.LastScan.After(before.LastScan) || !sameScan(now, before) {
+			fresh = append(fresh, now)
+		}
+	}
+	if len(fresh) > 0 {
+		// After a crash before this commit the ledger has the scan before: the next start looks again, and what was first seen since
+		// then counts as first seen at that start.
+		if err := s.shared.Ledger.PutScans(ctx, fresh...); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, scan := range fresh {
+		s.stored[scan.Drop] = scan
+	}
+	return nil
+}
+
+// of returns the scan of a drop as the ledger has it; known is false where the ledger has none of that name. A drop that has
+// another name now is known by its path.
+func (s *Scans) of(drop Settings) (scan ledger.Scan, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if scan, known = s.stored[drop.Name]; known {
+		return scan, true
+	}
+	for _, former := range s.stored {
+		if former.Path == drop.Path {
+			return former, false
+		}
+	}
+	return ledger.Scan{}, false
+}
+
+// sameScan reports whether two scans tell the same. When vaultd looked does not count, nor do the words of a failed attempt,
+// which may differ each time.
+func sameScan(a, b ledger.Scan) bool {
+	same := a.Path == b.Path && a.Vault == b.Vault && a.RemindAfter == b.RemindAfter && (a.Fault == "") == (b.Fault == "") && a.Unnamed == b.Unnamed
+	return same && slices.EqualFunc(a.Pending, b.Pending, func(x, y ledger.PendingItem) bool {
+		words := x.Detail == y.Detail || x.Reason == string(watch.Failed) || x.Reason == string(watch.Busy)
+		return x.Name == y.Name && x.Reason == y.Reason && words && x.Since.Equal(y.Since)
+	})
+}
+
+// firstSightings corrects since when things are there. No time is in the future: a clock was set back then. And a thing that has a
+// name only now, where there were more than have names before, may have been among those all the time.
+func firstSightings(now *ledger.Scan, before ledger.Scan, at time.Time) {
+	known := map[string]time.Time{}
+	for _, p := range before.Pending {
+		known[p.Name] = p.Since
+	}
+	for i := range now.Pending {
+		p := &now.Pending[i]
+		p.Since = earlier(p.Since, at)
+		if since, ok := known[p.Name]; ok {
+			p.Since = earlier(p.Since, since)
+		} else if before.Unnamed > 0 {
+			p.Since = earlier(p.Since, before.UnnamedSince)
+		}
+	}
+}
+
+// earlier returns the earlier of two times.
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// inStored is a time as the ledger gives it back.
+func inStored(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return t.Round(0).UTC()
+}
+
+// needsHand reports whether what is not taken for that reason waits for a person. The others are taken by themselves, or
+// what holds them up is told on its own.
+func needsHand(r watch.Reason) bool {
+	switch r {
+	case watch.Copying, watch.Queued, watch.Held, watch.NoRoom:
+		return false
+	}
+	return true
+}
+
+// warnOverdue logs what has come to need a person because it was not taken for longer than remind_after: each thing once,
+// and by its reason. Names of folders never stand in the log.
+func (s *Scans) warnOverdue(drops []*Drop) {
+	now, still := s.shared.Now().Wall, map[string]bool{}
+	for _, r := range drops {
+		named, more := r.StateWithScan().Scan.ItemsForPerson(now, r.Settings.Reminder())
+		fresh := map[string]int{}
+		for _, p := range named {
+			id := r.Settings.Name + "/" + p.Name
+			if still[id] = true; !s.warned[id] {
+				fresh[p.Reason]++
+			}
+		}
+		for _, reason := range slices.Sorted(maps.Keys(fresh)) {
+			s.shared.Log.Warn("not taken for longer than remind_after", "drop", r.Settings.Name, "reason", reason, "new", fresh[reason],
+				"all", uint64(len(named))+more, "remind_after", r.Settings.Reminder().String())
+		}
+	}
+	s.warned = still
+}
+
+// scan makes of what the watcher and the probe know what the ledger keeps. Before the first look, and while the drop folder
+// cannot be read, what was known before stays: nobody knows better.
+func (d *Drop) scan(now State) ledger.Scan {
+	before, _ := d.shared.Scans.of(d.Settings)
+	at := inStored(d.shared.Now().Wall)
+	s := ledger.Scan{Drop: d.Settings.Name, Path: d.Settings.Path, Vault: d.Settings.Vault, RemindAfter: d.Settings.Reminder(), LastScan: earlier(inStored(now.Watch.LastRescan), at), Fault: now.Paused}
+	if s.Fault == "" && now.Watch.Paused != nil {
+		s.Fault = now.Watch.Paused.Error()
+	}
+	if s.Fault != "" {
+		s.FaultSince = at
+		if before.Fault != "" {
+			s.FaultSince = earlier(before.FaultSince, at)
+		}
+	}
+	if s.LastScan.IsZero() {
+		s.LastScan, s.Pending, s.Unnamed, s.UnnamedSince = before.LastScan, before.Pending, before.Unnamed, before.UnnamedSince
+		return s
+	}
+	for _, w := range now.Watch.NotTaken {
+		for _, n := range w.Items {
+			p := ledger.PendingItem{Name: n.Name, Reason: string(w.Reason), Detail: n.Detail, Since: inStored(n.FirstSeen), NeedsPerson: needsHand(w.Reason)}
+			if p.Detail == "" && w.Reason == watch.NoSidecar {
+				p.Detail = "no " + d.Settings.Rules.Sidecar
+			}
+			s.Pending = append(s.Pending, p)
+		}
+		s.Unnamed += uint64(w.Count - len(w.Items))
+	}
+	firstSightings(&s, before, at)
+	slices.SortFunc(s.Pending, func(a, b ledger.PendingItem) int {
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Name, b.Name))
+	})
+	if n := len(s.Pending); n > ledger.MaxPending {
+		s.Pending, s.Unnamed = slices.Clone(s.Pending[:ledger.MaxPending]), s.Unnamed+uint64(n-ledger.MaxPending)
+	}
+	if s.UnnamedSince = (time.Time{}); s.Unnamed > 0 {
+		s.UnnamedSince = at
+		if before.Unnamed > 0 {
+			s.UnnamedSince = earlier(before.UnnamedSince, at)
+		}
+	}
+	return s
+}
+
+// StateWithScan is State with what lies in the drop folder and was not taken.
+func (d *Drop) StateWithScan() State {
+	s := d.State()
+	s.Scan, s.RemindAfter = d.scan(s), d.Settings.Reminder()
+	return s
+}
