@@ -14,10 +14,10 @@ import (
 	"vaultd/internal/archive"
 )
 
-// maxDownload bounds what a download writes. A service may pack anew, so it is more than a package may have.
+// maxDownload limits what a download writes. A service may pack the files again, so it is more than the limit of a package.
 const maxDownload = 2 * archive.MaxPackage
 
-// ErrNotZIP says that a download brought something other than a ZIP file.
+// ErrNotZIP says that a download gave something else than a ZIP file.
 var ErrNotZIP = errors.New("what came is not a ZIP file")
 
 // Download writes the archived package of a registration to w and returns its length and digest. The service may send
@@ -28,13 +28,13 @@ func (c *Client) Download(ctx context.Context, v archive.VaultID, r archive.Remo
 	var elsewhere string
 	ans, err := c.apiOf(v).Stream(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "documents", string(r)},
 		Header: http.Header{"Accept-Encoding": {"identity"}}}, func(_ *apicall.Answer, body io.Reader) (err error) {
-		elsewhere, err = out.copyZIP(body, true)
+		elsewhere, err = out.copyZIPOrLink(body)
 		return err
 	})
+	// The credentials do not go to that URL: the store's client has none.
 	if err == nil && elsewhere != "" {
 		ans, err = c.store.Fetch(ctx, op, elsewhere, func(_ *apicall.Answer, body io.Reader) error {
-			_, err := out.copyZIP(body, false)
-			return err
+			return out.copyZIP(bufio.NewReader(body))
 		})
 	}
 	switch {
@@ -66,28 +66,33 @@ func (d *packageWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// copyZIP copies a ZIP from body. With link allowed, a JSON body's URL is returned instead.
-func (d *packageWriter) copyZIP(body io.Reader, linkAllowed bool) (elsewhere string, err error) {
-	in := bufio.NewReaderSize(body, 64<<10)
-	head, err := in.Peek(4)
-	switch {
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("PK\x05\x06")):
-	case err != nil && !errors.Is(err, io.EOF):
+// copyZIPOrLink copies a ZIP from body, or returns the URL where body is JSON that names one.
+func (d *packageWriter) copyZIPOrLink(body io.Reader) (elsewhere string, err error) {
+	in := bufio.NewReader(body)
+	if err := d.copyZIP(in); !errors.Is(err, ErrNotZIP) {
 		return "", err
-	case linkAllowed:
-		return named(in)
-	default:
-		return "", ErrNotZIP
+	}
+	return readDownloadLink(in)
+}
+
+// copyZIP copies a ZIP from in. Where in begins like no ZIP file, it reads nothing and returns ErrNotZIP.
+func (d *packageWriter) copyZIP(in *bufio.Reader) error {
+	head, err := in.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if !bytes.HasPrefix(head, []byte("PK\x03\x04")) && !bytes.HasPrefix(head, []byte("PK\x05\x06")) {
+		return ErrNotZIP
 	}
 	if _, err = io.Copy(d, io.LimitReader(in, maxDownload+1)); err == nil && d.n > maxDownload {
 		err = apicall.ErrTooLarge
 	}
-	return "", err
+	return err
 }
 
-// named reads the JSON forms that name a URL: a string, or an object with it under one of some names, which may be an
-// object with url in turn.
-func named(in io.Reader) (string, error) {
+// readDownloadLink reads the JSON forms that name a URL: a string, or an object with it under one of some names. There it is a
+// string or an object with url.
+func readDownloadLink(in io.Reader) (string, error) {
 	body, err := io.ReadAll(io.LimitReader(in, 1<<20))
 	if err != nil {
 		return "", err

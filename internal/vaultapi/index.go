@@ -17,7 +17,7 @@ import (
 // FirstPage is the cursor of the first page of an index.
 const FirstPage = "initial"
 
-// Page is one page of a vault's index. [IndexWalk] decides whether it is the last one.
+// Page is one page of a vault's index. [WalkIndex] decides whether it is the last one.
 type Page struct {
 	Records []archive.IndexRecord
 	Cursor  string // of the next page; empty: the page names none
@@ -27,7 +27,7 @@ type Page struct {
 
 // Index reads one page of the index: FirstPage or the cursor of the page before, at most 1000 records, sorted by
 // "archiveDate" or "documentDate" with "asc" or "desc" behind it. New documents shift the pages of a descending walk,
-// so whoever wants them all walks "archiveDate asc".
+// so a walk through all documents uses "archiveDate asc".
 func (c *Client) Index(ctx context.Context, v archive.VaultID, cursor string, size int, sort string) (Page, error) {
 	const op = "read the index"
 	ans, err := c.apiOf(v).Do(ctx, apicall.Request{Op: op, Path: []string{"v1", "vaults", string(v), "index"}, Limit: answerLimit(size),
@@ -58,7 +58,7 @@ func (c *Client) Index(ctx context.Context, v archive.VaultID, cursor string, si
 	return p, nil
 }
 
-// indexFields are what is read of a record. Services write bumid here and bumId elsewhere: both are known.
+// indexFields are the fields that are read of a record. Services write bumid here and bumId elsewhere; both are read.
 var indexFields = []string{"archiveId", "bumid", "bumId", "archiveDate", "documentType", "documentId", "documentDate", "senderName", "recipientName",
 	"senderIds", "recipientIds", "currencyCode", "buyerReferenceId", "buyerReferenceType", "amount", "tradingPartner", "flowDirection", "additionalParameters"}
 
@@ -110,7 +110,7 @@ type Vault struct {
 }
 
 // Vaults lists the vaults that the credentials of v reach. The list is advice: its form is not specified, and some services do
-// not have it. So it is asked for once, and a refusal costs no other call its token.
+// not have it. So it is requested once, and a refusal does not replace the token of other calls.
 func (c *Client) Vaults(ctx context.Context, v archive.VaultID) ([]Vault, error) {
 	ans, err := c.apiOf(v).Do(ctx, apicall.Request{Op: "list the vaults", Path: []string{"v1", "vaults"}, Limit: vaultsAnswer, Single: true,
 		Header: http.Header{"Accept": {"application/json"}}})

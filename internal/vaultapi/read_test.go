@@ -1,6 +1,7 @@
 package vaultapi
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -360,7 +361,7 @@ func TestDownload_Faults(t *testing.T) {
 		t.Errorf("%s: %v", e.Code, e)
 	}
 	out := &packageWriter{w: io.Discard, hash: nopHash{}}
-	if _, err := out.copyZIP(io.MultiReader(strings.NewReader("PK\x03\x04"), endless{}), false); !errors.Is(err, apicall.ErrTooLarge) {
+	if err := out.copyZIP(bufio.NewReader(io.MultiReader(strings.NewReader("PK\x03\x04"), endless{}))); !errors.Is(err, apicall.ErrTooLarge) {
 		t.Errorf("endless package: %v", err)
 	}
 }

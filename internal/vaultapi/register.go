@@ -1,7 +1,6 @@
 package vaultapi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -40,7 +39,10 @@ func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archi
 	if err != nil {
 		return archive.RegisterResult{}, &apicall.Error{Outcome: apicall.NotSent, Code: "request", Text: "register: " + err.Error(), Err: err}
 	}
+	// The life of a ticket counts from before the POST: the service signs it at an unknown time after that.
 	before := c.now()
+	// This is the POST. If the process dies in it, the documents may be registered. Each entry is committed as registering
+	// before, and the next start notes their numbers from the status list as orphans, where it can.
 	ans, err := c.apiOf(v).Do(ctx, apicall.Request{Op: "register", Method: http.MethodPost,
 		Path: []string{"v1", "vaults", string(v), "documents"}, Body: body, Limit: answerLimit(len(frozen)),
 		Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}})
@@ -53,33 +55,35 @@ func (c *Client) Register(ctx context.Context, v archive.VaultID, frozen []archi
 		return archive.RegisterResult{}, ans.Unreadable("register", err)
 	}
 	for _, raw := range list {
+		// A record with two values for one field does not say whose its number is. Then nothing of the answer is believed.
 		if _, err := readGrant(raw); errors.Is(err, apicall.ErrTwice) {
-			return archive.RegisterResult{}, ans.Unreadable("register", err) // whose a number is, this answer does not say
+			return archive.RegisterResult{}, ans.Unreadable("register", err)
 		}
 	}
 	m := matching{asked: asked, store: c.store, base: archive.Ticket{Sent: before, Date: ans.Date()}}
 	return m.matchRecords(list), nil
 }
 
-// joinRequests makes the array that is sent. The elements' bytes are not touched.
+// joinRequests makes the array that is sent, and the set of identities in it.
 func joinRequests(frozen []archive.RegisterRequest) ([]byte, map[archive.ID]bool, error) {
 	if len(frozen) == 0 {
 		return nil, nil, errors.New("there is no document")
 	}
 	asked := make(map[archive.ID]bool, len(frozen))
-	parts := make([][]byte, len(frozen))
-	for i, r := range frozen {
+	var body []byte
+	for _, r := range frozen {
 		if asked[r.ID] {
 			return nil, nil, errors.New("one clientUUID stands for two documents of a batch")
 		}
-		asked[r.ID], parts[i] = true, freezeRequest(r)
+		asked[r.ID] = true
+		body = append(append(body, ','), freezeRequest(r)...)
 	}
-	body := append([]byte{'['}, bytes.Join(parts, []byte{','})...)
+	body[0] = '['
 	return append(body, ']'), asked, nil
 }
 
-// freezeRequest makes the JSON object of one document. All registrations of an identity send the same bytes: clientUUID first, then
-// its canonical metadata as it is stored.
+// freezeRequest makes the JSON object of one document: clientUUID, then its canonical metadata as it is stored. So all
+// registrations of an identity send the same bytes.
 func freezeRequest(r archive.RegisterRequest) []byte {
 	body := fmt.Appendf(nil, `{"clientUUID":"%s"`, r.ID)
 	if len(r.Metadata) > 2 {
@@ -89,7 +93,7 @@ func freezeRequest(r archive.RegisterRequest) []byte {
 	return append(body, '}')
 }
 
-// matching sorts the records of one answer.
+// matching matches the records of one answer to the documents that were asked for.
 type matching struct {
 	asked map[archive.ID]bool
 	store *apicall.Store
@@ -114,6 +118,7 @@ func (m *matching) matchRecords(list []json.RawMessage) archive.RegisterResult {
 	for _, raw := range list {
 		m.addRecord(raw)
 	}
+	// A crossed document gets no ticket: its content could be stored in the place of another one.
 	for id := range m.out.Crossed {
 		delete(m.out.Tickets, id)
 		delete(m.out.Barred, id)
@@ -129,8 +134,8 @@ func (m *matching) addRecord(raw json.RawMessage) {
 	id, idErr := archive.ParseID(g.id)
 	ours := err == nil && idErr == nil && m.asked[id]
 	if !ours {
+		// The record is still read below: where it shares a number with one of ours, ours gets no ticket.
 		m.out.Foreign++
-		// What it holds is still looked at below: a number that is also given to one of ours crosses ours.
 	}
 	if m.times[id]++; ours && m.times[id] > 1 {
 		m.out.Crossed[id] = crossTwice
@@ -140,7 +145,8 @@ func (m *matching) addRecord(raw json.RawMessage) {
 	}
 	remote, remoteErr := archive.ParseRemoteID(g.remote)
 	address, headers, urlErr := g.readAddress()
-	m.noteOwner(id, cmp.Or(remote, archive.RemoteID(g.remote)), address) // also a number that cannot be used is shared
+	// A number that cannot be used counts as well: two records may share it.
+	m.noteOwner(id, cmp.Or(remote, archive.RemoteID(g.remote)), address)
 	switch {
 	case !ours || address == "" && urlErr == nil:
 	case remoteErr != nil:
@@ -159,8 +165,8 @@ func (m *matching) addRecord(raw json.RawMessage) {
 	}
 }
 
-// noteOwner notes whose a bumId and an upload address are, and crosses all who share one. It knows this answer alone; the
-// ledger does the same with all tickets that it was ever given.
+// noteOwner notes which document a bumId and an upload address belong to, and marks all documents that share one as crossed. It
+// knows this answer alone. The ledger does the same with all tickets that it ever got.
 func (m *matching) noteOwner(id archive.ID, remote archive.RemoteID, address string) {
 	if other, taken := m.remotes[remote]; taken && other != id {
 		m.out.Crossed[id], m.out.Crossed[other] = crossNumber, crossNumber

@@ -31,7 +31,7 @@ func (c *Client) Status(ctx context.Context, v archive.VaultID, r archive.Remote
 	case err != nil:
 		return archive.Receipt{}, ans.Unreadable("ask for the status", err)
 	case rc.Remote == "":
-		rc.Remote = r // the question names it
+		rc.Remote = r // the answer is to a question about this number
 	case rc.Remote != r:
 		return archive.Receipt{}, ans.Unreadable("ask for the status", errors.New("the answer speaks of another bumId"))
 	}
@@ -45,7 +45,7 @@ func (c *Client) StatusList(ctx context.Context, v archive.VaultID) ([]archive.R
 	return w.Receipts, err
 }
 
-// unanimousReceipts reads the records that say one thing about their bumId.
+// unanimousReceipts reads the records. It leaves out those that cannot be read, and each bumId of which two records differ.
 func unanimousReceipts(list []json.RawMessage) []archive.Receipt {
 	first := map[archive.RemoteID]archive.Receipt{}
 	split := map[archive.RemoteID]bool{}
@@ -81,7 +81,7 @@ var statusWords = map[string]archive.ServiceStatus{
 // parseStatus maps the service's word for a status; any other word is Unfamiliar.
 func parseStatus(word string) archive.ServiceStatus { return statusWords[word] }
 
-// readReceipt reads one record. A record without a status is none.
+// readReceipt reads one record, which must have a status.
 func readReceipt(raw json.RawMessage) (archive.Receipt, error) {
 	f, err := apicall.ReadFields(raw, "bumId", "clientUUID", "lastUpdated", "status", "message")
 	if err != nil {
@@ -93,6 +93,7 @@ func readReceipt(raw json.RawMessage) (archive.Receipt, error) {
 	}
 	rc := archive.Receipt{Status: parseStatus(status), Raw: sanitizeMessage(status),
 		Updated: f.Time("lastUpdated"), Message: sanitizeMessage(f.Text("message"))}
+	// The record is evidence: it is kept as it came, and its length is bounded because it goes into the ledger.
 	rc.Record = bytes.Clone(raw[:min(len(raw), maxRecord)])
 	if given := f.Text("bumId"); given != "" {
 		remote, err := archive.ParseRemoteID(given)

@@ -8,8 +8,8 @@ import (
 	"vaultd/internal/archive"
 )
 
-// ReadStatusList asks about the vault's last 500 registrations. Records that cannot be read are left out, and so is every
-// bumId of which the answer says two things: whoever wants to know asks for it alone.
+// ReadStatusList asks about the last 500 registrations of a vault. It leaves out records that cannot be read, and each bumId of
+// which two records differ: such a bumId must be asked about alone.
 func (c *Client) ReadStatusList(ctx context.Context, v archive.VaultID) (archive.StatusList, error) {
 	ans, err := c.getJSON(ctx, v, "ask for the status list", answerLimit(listed), "documents", "status")
 	if err != nil {
@@ -21,6 +21,7 @@ func (c *Client) ReadStatusList(ctx context.Context, v archive.VaultID) (archive
 		return archive.StatusList{}, ans.Unreadable("ask for the status list", err)
 	}
 	w := archive.StatusList{Receipts: unanimousReceipts(raw), Date: ans.Date()}
+	// An answer of unreadable records must not pass for an empty list.
 	if len(raw) > 0 && len(w.Receipts) == 0 {
 		return archive.StatusList{}, ans.Unreadable("ask for the status list", apicall.ErrUnknownForm)
 	}

@@ -114,9 +114,9 @@ func readLink(raw json.RawMessage) (string, uploadHeaders) {
 	return text, uploadHeaders{f["headers"], f["fields"]}
 }
 
-// checkHeader is the list of headers that an answer may set on an upload: the kind of content, how it is cached and
-// shown, and the object store's own, save for those that would publish the content, put something else in its place or
-// lead readers elsewhere.
+// checkHeader returns an error for a header that an answer may not set on an upload. Allowed are the content's type, its caching
+// and its presentation, and the object store's own headers, except those that would publish the content, put something else in
+// its place or redirect its readers.
 func checkHeader(name, value string) error {
 	low := strings.ToLower(name)
 	ok := isSetByUpload(low)
@@ -140,7 +140,8 @@ func checkHeader(name, value string) error {
 	return nil
 }
 
-// isSetByUpload are headers that may be named and are not taken over: the upload sets them from the package and the address.
+// isSetByUpload reports whether the upload sets a header itself, from the package and the address. An answer may name such a
+// header; its value is ignored.
 func isSetByUpload(name string) bool {
 	switch strings.ToLower(name) {
 	case "content-md5", "content-length", "host":

@@ -27,11 +27,14 @@ func (c *Client) Upload(ctx context.Context, t archive.Ticket, p archive.Package
 		}
 		h.Set(extra.Name, extra.Value)
 	}
+	// The store compares the content with this digest, and refuses a body that was changed on the way.
 	h.Set("Content-MD5", base64.StdEncoding.EncodeToString(p.MD5[:]))
 	if p.IsZero() || p.MD5 == [16]byte{} {
 		err := errors.New("the package is not sealed")
 		return sent, "", &apicall.Error{Outcome: apicall.NotSent, Code: "request", Text: "upload: " + err.Error(), Err: err}
 	}
+	// This is the PUT. If the process dies in it, bytes may be stored. The entry is committed as sending before, and the next start
+	// sends the same bytes to the same URL while the ticket is valid, or asks what became of them.
 	ans, err := c.store.Put(ctx, apicall.Upload{Op: "upload", URL: string(t.URL), Header: h, Size: p.Size, SHA256: p.SHA256, Open: func() (io.ReadCloser, error) { return os.Open(p.Path) },
 		MayRedirect: func(to string) bool { return t.URL.LeadsToSameObject(archive.PresignedURL(to)) }})
 	if err != nil {
@@ -46,7 +49,8 @@ func uploadFault(err error) *apicall.Error {
 	if e.Outcome == apicall.NotProcessed && e.Status/100 == 4 {
 		e.Outcome = apicall.Refused // a 4xx of the store speaks of this upload; a redirect that was not followed does not
 	}
-	e.Denied = false // the address was refused, not our credentials
+	// The store refused the ticket, and not our credentials.
+	e.Denied = false
 	e.Expired = e.Outcome == apicall.Refused && reportsExpired(e)
 	content, damaged := errors.AsType[*apicall.ContentError](err)
 	switch {

@@ -1,13 +1,13 @@
-// Package vaultapi speaks the vault interface of the service: it registers documents, uploads their packages, asks what
-// became of them, and reads the index, the archived packages and the list of vaults.
+// Package vaultapi is the client of the vault interface of the service, with its whole wire format. It registers documents,
+// uploads their packages, asks for their status, and reads the index, archived packages and the list of vaults.
 //
-// It reads leniently (unknown fields, numbers for strings, the several shapes that deployed services give) and sends
-// strictly: frozen requests go out byte for byte, a package with its length and digest. It believes an answer only for
-// what was asked: answers are matched by clientUUID alone, never by position, and whatever could send one invoice's
-// content to another's place comes back as a finding, without a ticket.
+// It reads leniently: unknown fields, numbers for texts, the several forms that deployed services use. It sends strictly: the
+// bytes of a registration are frozen, and a package goes with its length and digest. It matches answers by clientUUID alone,
+// never by position. Whatever could send one invoice's content to the place of another one comes back without a ticket.
 //
-// It keeps no state and repeats neither a registration nor an upload, so a crash leaves nothing here; what the caller
-// committed before the call says what may have been done, and the Outcome of an [apicall.Error] says what is certain afterwards.
+// It keeps no state, and it repeats neither a registration nor an upload. So a crash leaves nothing here. What may have been done
+// follows from what the caller committed before the call; what is certain after a failed call is the Outcome of its
+// [apicall.Error].
 package vaultapi
 
 import (
@@ -45,19 +45,19 @@ func New(cfg Config) *Client {
 	return &Client{api: cfg.API, store: cfg.Store, now: cfg.Now, accounts: cfg.Accounts, contentType: cmp.Or(cfg.ContentType, "application/octet-stream")}
 }
 
-// Bounds of what an answer may have, in bytes. A record is a few hundred; the most that its fields may have is a tenth of
-// perRecord, but nobody bounds a message, nor the parameters of a document.
+// Limits of answers, in bytes. A record has a few hundred bytes. Its bounded fields have at most a tenth of perRecord, but a
+// message and the parameters of a document have no bound.
 const (
 	perRecord    = 32 << 10
 	recordAnswer = 256 << 10 // one status record alone
 	vaultsAnswer = 4 << 20
-	listed       = 500 // registrations that the status list tells of
+	listed       = 500 // registrations in the status list
 )
 
 // answerLimit bounds an answer of n records.
 func answerLimit(n int) int64 { return int64(n+1) * perRecord }
 
-// apiOf is the one place that chooses the credentials with which a vault is called.
+// apiOf returns the client with the credentials of a vault. No other function chooses credentials.
 func (c *Client) apiOf(v archive.VaultID) *apicall.API {
 	if account, ok := c.accounts[v]; ok {
 		return account
@@ -65,7 +65,7 @@ func (c *Client) apiOf(v archive.VaultID) *apicall.API {
 	return c.api
 }
 
-// getJSON asks a vault.
+// getJSON makes a GET below the address of a vault.
 func (c *Client) getJSON(ctx context.Context, v archive.VaultID, op string, limit int64, path ...string) (*apicall.Answer, error) {
 	return c.apiOf(v).Do(ctx, apicall.Request{Op: op, Path: append([]string{"v1", "vaults", string(v)}, path...), Limit: limit,
 		Header: http.Header{"Accept": {"application/json"}}})

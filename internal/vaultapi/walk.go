@@ -10,27 +10,27 @@ import (
 	"vaultd/internal/archive"
 )
 
-// The bounds of one walk. A service whose pages never end must not keep the walk, or fill the memory.
+// The limits of one walk. A service whose pages never end must neither keep the walk running nor fill the memory.
 const (
 	mostPages     = 200_000
 	mostRecords   = 10_000_000 // each costs some thirty bytes
 	mostIdlePages = 20         // in a row, without a new document
 )
 
-// indexWalk is one walk through the index of a vault. It decides which page comes next, when the walk ends, and whether
-// the walk is complete. It calls nobody: the caller reads the page at [indexWalk.Next] and gives it to [indexWalk.Add].
+// indexWalk is one walk through the index of a vault. It decides which page comes next, when the walk ends, and whether it is
+// complete. It makes no call: the caller reads the page at nextCursor and gives it to addPage.
 //
-// A walk is complete when the documents that were read, each counted once, reach the largest `found` that a page told.
-// (Documents that leave the index during the walk may move others to pages that were read already. So a `found` that
-// shrinks does not count.) `found` may be the number of the page, or of what was read so far. So it counts only on a page
-// that is shorter than one before it, on a page behind which there is none, or when the page behind it brings nothing.
-// Where `found` is not told, or is smaller than what was read, only an empty page completes the walk.
+// A walk is complete when the number of documents read, each counted once, reaches the largest `found` of a page. A `found` that
+// shrinks does not count: documents that leave the index during the walk may move others to pages that were already read.
+// Services mean different things by `found`: the whole index, the page, or what was read so far. So it counts only on a page
+// that is shorter than one before it, on a last page, or when the next page brings nothing new. Where `found` is missing, or is
+// smaller than what was read, only an empty page completes the walk.
 type indexWalk struct {
-	next    string            // cursor of the next page
-	cursors archive.RemoteSet // every cursor that was asked for
-	records archive.RemoteSet // what identifies each document
-	ahead   bool              // a page told of more documents than were read: found is no count of what was read
-	longest int               // documents of the longest page
+	next    string                    // cursor of the next page
+	cursors archive.DigestSet[string] // every cursor that was asked for
+	records archive.RemoteSet         // what identifies each document
+	ahead   bool                      // a page told of more documents than were read: found is no count of what was read
+	longest int                       // documents of the longest page
 	pages   int
 	idle    int // pages since the last new document
 	ended   bool
@@ -39,20 +39,20 @@ type indexWalk struct {
 
 // newIndexWalk returns a walk that begins with [FirstPage].
 func newIndexWalk() *indexWalk {
-	w := &indexWalk{cursors: archive.RemoteSet{}, records: archive.RemoteSet{}, result: archive.IndexResult{Found: -1}}
+	w := &indexWalk{cursors: archive.DigestSet[string]{}, records: archive.RemoteSet{}, result: archive.IndexResult{Found: -1}}
 	w.goTo(FirstPage)
 	return w
 }
 
-// IndexPages gives the pages of an index. *Client is one.
+// IndexPages reads the pages of an index. *Client implements it.
 type IndexPages interface {
 	Index(ctx context.Context, v archive.VaultID, cursor string, size int, sort string) (Page, error)
 }
 
-// WalkIndex reads the index of a vault to its end, oldest first: what is archived meanwhile comes last. each gets the
-// documents of a page that no page before it had. What they say may be used whether or not the walk comes to the end of the
-// index; what they leave out says something only where the result is complete. shown are the bumIds of all documents. The
-// error is that of a page that could not be read, or of each.
+// WalkIndex reads the index of a vault to its end, oldest first, so that documents archived meanwhile come last. each gets the
+// documents of a page that no page before had. What is read may be used even if the walk does not reach the end of the index.
+// What is missing proves something only where the result is complete. shown are the bumIds of all documents. The error is that
+// of a page that could not be read, or of each.
 func WalkIndex(ctx context.Context, s IndexPages, v archive.VaultID, each func([]archive.IndexRecord) error) (result archive.IndexResult, shown archive.RemoteSet, err error) {
 	w := newIndexWalk()
 	for cursor, more := w.nextCursor(); more; cursor, more = w.nextCursor() {
@@ -83,13 +83,13 @@ func (c *Client) CheckIndex(ctx context.Context, v archive.VaultID) error {
 
 const oldestFirst = "archiveDate asc"
 
-// largestPage is the most records that the service gives in one page.
+// largestPage is the largest page that the service gives.
 const largestPage = 1000
 
 // nextCursor returns the cursor of the page to read next. ok is false once the walk has ended.
 func (w *indexWalk) nextCursor() (cursor string, ok bool) { return w.next, !w.ended }
 
-// addPage takes in the page that was read at the cursor that nextCursor gave. It returns those documents that no page before it had.
+// addPage adds the page that was read at nextCursor. It returns the documents that no page before had.
 func (w *indexWalk) addPage(p Page) (added []archive.IndexRecord) {
 	for _, rec := range p.Records {
 		if w.records.Add(identityOf(rec)) {
@@ -106,7 +106,7 @@ func (w *indexWalk) addPage(p Page) (added []archive.IndexRecord) {
 	r := &w.result
 	r.Read, r.Found, r.Request = len(w.records), max(r.Found, p.Found), p.Request
 	w.ahead = w.ahead || r.Found > r.Read
-	reached, repeated := r.Read == r.Found, w.cursors.Has(archive.RemoteID(p.Cursor))
+	reached, repeated := r.Read == r.Found, w.cursors.Has(p.Cursor)
 	switch {
 	case len(p.Records) == 0 && r.Read >= r.Found:
 		w.endWalk("")
@@ -126,8 +126,8 @@ func (w *indexWalk) addPage(p Page) (added []archive.IndexRecord) {
 	return added
 }
 
-// endsWith reports whether the walk ends with a call that failed: `found` was reached, and the service answers with an
-// error where a page behind the last one was asked for. Faults that pass by themselves, and credentials, end no walk.
+// endsWith reports whether a failed call is the end of the walk: `found` was reached, and some services answer with an error when
+// they are asked for a page after the last one. Transient errors and missing rights end no walk.
 func (w *indexWalk) endsWith(err error) bool {
 	e, ok := errors.AsType[*apicall.Error](err)
 	refused := ok && strings.HasPrefix(e.Code, "http-") && e.Code != "http-504" && !e.Denied && !e.Overloaded()
@@ -140,10 +140,10 @@ func (w *indexWalk) endsWith(err error) bool {
 
 func (w *indexWalk) goTo(cursor string) {
 	w.next = cursor
-	w.cursors.Add(archive.RemoteID(cursor))
+	w.cursors.Add(cursor)
 }
 
-// endWalk ends the walk. It is complete where nothing is said against that.
+// endWalk ends the walk. why says what is missing; empty: the walk is complete.
 func (w *indexWalk) endWalk(why string) {
 	w.ended, w.result.Complete, w.result.Why = true, why == "", why
 }

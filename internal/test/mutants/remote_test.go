@@ -291,7 +291,7 @@ var remote = []mutant{
 	},
 	{
 		name: "OnlyTheCursorBeforeIsKnown", promise: "I32", file: "internal/vaultapi/walk.go",
-		old: "w.cursors.Has(archive.RemoteID(p.Cursor))", new: "p.Cursor == w.next", tests: []string{speech},
+		old: "w.cursors.Has(p.Cursor)", new: "p.Cursor == w.next", tests: []string{speech},
 	},
 	{
 		name: "FoundIgnored", promise: "I32", file: "internal/vaultapi/walk.go",
