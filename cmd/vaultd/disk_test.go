@@ -402,7 +402,7 @@ func TestDisk_StateDirIsReadOnly(t *testing.T) {
 	if code != exitCreate || !strings.Contains(out, "read-only file system") || !strings.Contains(out, "hint: free space on the disk, or make it writable") {
 		t.Errorf("exit %d: %s", code, out)
 	}
-	if emu.Calls("register") != 0 {
+	if emu.CountCalls("register") != 0 {
 		t.Error("something was sent")
 	}
 	if err := unix.Mount("", state, "", unix.MS_REMOUNT, ""); err != nil {

@@ -92,7 +92,7 @@ func TestDoctor_AllIsWell(t *testing.T) {
 	if out, code := s.vaultd("doctor"); code != 0 || !strings.Contains(out, "OK    drop acme: a test file was written") || strings.Contains(out, "FAIL") {
 		t.Errorf("exit %d: %s", code, out)
 	}
-	if n := emu.Calls("register") + emu.Calls("upload"); n > 0 {
+	if n := emu.CountCalls("register") + emu.CountCalls("upload"); n > 0 {
 		t.Errorf("%d documents were sent", n)
 	}
 	for _, v := range emu.Violations() {

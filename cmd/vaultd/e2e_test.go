@@ -234,7 +234,7 @@ func (s *site) drop(drop, folder string, files map[string][]byte, sidecar map[st
 func exactlyOnce(t *testing.T, emu *emulator.Server, n int) {
 	t.Helper()
 	archived := map[string]int{}
-	for _, seen := range emu.Seen() {
+	for _, seen := range emu.Registrations() {
 		if seen.State == "ArchivingSuccessful" {
 			archived[seen.ClientUUID]++
 		}
@@ -257,7 +257,7 @@ func exactlyOnce(t *testing.T, emu *emulator.Server, n int) {
 func TestRun_I16_SignalAndSecondRun(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]emulator.Config{
-		"WhileUploading":   {Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "upload", Rate: 1, Fault: emulator.Fault{Linger: time.Minute}}}}},
+		"WhileUploading":   {Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "upload", Rate: 1, Fault: emulator.Fault{DelayAfter: time.Minute}}}}},
 		"WhileRegistering": {Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "register", Rate: 1, Fault: emulator.Fault{Delay: time.Minute}}}}},
 		"WhileAsking":      {ArchiveMin: time.Hour, ArchiveMax: time.Hour, Faults: emulator.Faults{Rules: []emulator.Rule{{Op: "status", Rate: 1, Fault: emulator.Fault{Delay: time.Minute}}}}},
 		"WhileIdle":        {},
@@ -269,7 +269,7 @@ func TestRun_I16_SignalAndSecondRun(t *testing.T) {
 			s.fill(3, 2)
 			p := s.start("run", "-v")
 			op := map[string]string{"WhileUploading": "upload", "WhileRegistering": "register", "WhileAsking": "status", "WhileIdle": "status"}[name]
-			waitFor(t, "the service to be asked", func() bool { return emu.Calls(op) > 0 })
+			waitFor(t, "the service to be asked", func() bool { return emu.CountCalls(op) > 0 })
 			began := time.Now()
 			out, code := s.vaultd("run")
 			if took := time.Since(began); code != exitTemporary || !strings.Contains(out, fmt.Sprint("process ", p.Process.Pid)) || took > 30*time.Second {

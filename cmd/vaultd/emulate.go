@@ -73,7 +73,7 @@ upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.
 	f.StringVar(&r.BasicEncoding, "basic-encoding", "", "of user and secret: raw or rfc6749")
 	f.StringVar(&r.ErrorBody, "error-body", "", "form of error answers, like message, detail, oauth, xml, html, empty")
 	f.BoolVar(&r.NumbersAsStrings, "numbers-as-strings", false, "numbers come as strings")
-	f.BoolVar(&r.Twins, "twins", false, "each field is followed by one of its name in capitals that says something else")
+	f.BoolVar(&r.TwinFields, "twins", false, "each field is followed by one of its name in capitals that says something else")
 	f.StringVar(&r.InProgressWord, "in-progress-word", "", "`word` instead of ArchivingInProgress")
 	f.StringVar(&r.ETag, "etag", "", "of a stored package: md5, kms or none")
 	f.StringVar(&r.ContentMD5, "content-md5", "", "of an upload: check or ignore")

@@ -28,7 +28,7 @@ func TestFetch_ByNumber(t *testing.T) {
 	t.Parallel()
 	theirs, emu, url := archivedSite(t, 2, "billing: {downloads_per_month: 3}")
 	var bumIDs []string
-	for _, seen := range emu.Seen() {
+	for _, seen := range emu.Registrations() {
 		bumIDs = append(bumIDs, seen.BumID)
 	}
 	emu.GrantDownloads(2)

@@ -194,7 +194,7 @@ func (y *yard) aftermath(emu *emulator.Server) {
 	for _, v := range emu.Violations() {
 		y.t.Errorf("the service saw: %s", v)
 	}
-	if emu.Calls("register") == 0 {
+	if emu.CountCalls("register") == 0 {
 		y.t.Error("nothing was sent: vacuous")
 	}
 }

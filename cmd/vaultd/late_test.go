@@ -16,7 +16,7 @@ func TestReconcile_I2_NamesWhatIsArchivedTwice(t *testing.T) {
 	emu, url := serveEmulator(t, emulator.Config{ArchiveMin: 100 * time.Millisecond, ArchiveMax: 200 * time.Millisecond,
 		Faults: emulator.Faults{Hook: func(op string, n int) emulator.Fault {
 			if op == "upload" && n == 1 {
-				return emulator.Fault{Kind: emulator.Status, Status: 409, Done: true}
+				return emulator.Fault{Kind: emulator.Status, Status: 409, IsAfterWork: true}
 			}
 			return emulator.Fault{}
 		}}})
@@ -24,7 +24,7 @@ func TestReconcile_I2_NamesWhatIsArchivedTwice(t *testing.T) {
 	s.dropped("acme", "twice", 1)
 	s.start("run")
 	copies := func() (bumIDs []string) {
-		for _, seen := range emu.Seen() {
+		for _, seen := range emu.Registrations() {
 			if seen.State == "ArchivingSuccessful" {
 				bumIDs = append(bumIDs, seen.BumID)
 			}
@@ -82,10 +82,10 @@ func TestRelease_I2_AsksBeforeItSends(t *testing.T) {
 	if err := emu.SetFaults(emulator.Faults{Rules: []emulator.Rule{lost, away}}); err != nil {
 		t.Fatal(err)
 	}
-	registered := emu.Calls("register")
+	registered := emu.CountCalls("register")
 	refused := func(where string) {
 		out := s.must(exitUnavailable, "release", "lost 00", "--reason", "nothing arrived")
-		if !strings.Contains(out, "the archive must be asked first") || !state("unclear") || emu.Calls("register") != registered {
+		if !strings.Contains(out, "the archive must be asked first") || !state("unclear") || emu.CountCalls("register") != registered {
 			t.Errorf("%s the daemon:\n%s", where, out)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // archivedAt counts how often each document is archived at the service, by clientUUID.
 func archivedAt(emu *emulator.Server) map[string]int {
 	done := map[string]int{}
-	for _, seen := range emu.Seen() {
+	for _, seen := range emu.Registrations() {
 		if seen.State == "ArchivingSuccessful" {
 			done[seen.ClientUUID]++
 		}
@@ -105,19 +105,19 @@ func TestRestore_I15_NothingTwiceAfterTheServerBurnedDown(t *testing.T) {
 	waitFor(t, "the first to be archived", func() bool { return len(archivedAt(emu)) == 5 })
 	backup := filepath.Join(s.dir, "backup.db")
 	s.dropped("beta", "around", 6)
-	waitFor(t, "some to be registered", func() bool { return emu.Calls("register") > 1 })
+	waitFor(t, "some to be registered", func() bool { return emu.CountCalls("register") > 1 })
 	s.must(0, "backup", backup)
 	s.dropped("acme", "after", 5)
 	waitFor(t, "all to be archived", func() bool { return len(archivedAt(emu)) == 16 })
 	s.dropped("beta", "late", 4)
-	waitFor(t, "the last to be on their way", func() bool { return len(emu.Seen()) > 16 })
+	waitFor(t, "the last to be on their way", func() bool { return len(emu.Registrations()) > 16 })
 	p.kill(t)
 	s.move("state", "lost")
 
 	if out := s.must(0, "restore", backup, "--reason", "the server burned down"); !strings.Contains(out, "SAFE MODE") {
 		t.Errorf("restore says:\n%s", out)
 	}
-	registered, uploaded := emu.Calls("register"), emu.Calls("upload")
+	registered, uploaded := emu.CountCalls("register"), emu.CountCalls("upload")
 	s.dropped("acme", "meanwhile", 1)
 	s.start("run")
 	waitFor(t, "the daemon", func() bool { out, _ := s.vaultd("status"); return strings.Contains(out, "NOT TAKEN YET 1") })
@@ -125,7 +125,7 @@ func TestRestore_I15_NothingTwiceAfterTheServerBurnedDown(t *testing.T) {
 	if first, _, _ := strings.Cut(out, "\n"); code != exitPerson || !strings.Contains(first, "SAFE MODE") {
 		t.Errorf("status: exit %d:\n%s", code, out)
 	}
-	if emu.Calls("register") != registered || emu.Calls("upload") != uploaded {
+	if emu.CountCalls("register") != registered || emu.CountCalls("upload") != uploaded {
 		t.Errorf("in safe mode something was sent")
 	}
 	if text, err := os.ReadFile(filepath.Join(s.dir, "acme", "_STATUS.txt")); err != nil || !strings.Contains(string(text), "DELAYED") {
@@ -185,11 +185,11 @@ func TestRestore_I15_I16_TakeOverStopsTheOldServer(t *testing.T) {
 		out, code := s.vaultd("status")
 		return code == exitPerson && strings.Contains(out, "later state of this ledger")
 	})
-	registered := emu.Calls("register")
+	registered := emu.CountCalls("register")
 	s.dropped("beta", "new", 2) // the old one must not take them
 	p := other.start("run")
 	other.listens()
-	if n := emu.Calls("register"); n != registered {
+	if n := emu.CountCalls("register"); n != registered {
 		t.Errorf("%d registrations by the old server, or in safe mode", n-registered)
 	}
 	other.must(0, "reconcile")
@@ -241,10 +241,10 @@ func TestRebuild_I15_FromFoldersAndArchive(t *testing.T) {
 			t.Errorf("rebuild does not say %q:\n%s", want, out)
 		}
 	}
-	calls := emu.Calls("register")
+	calls := emu.CountCalls("register")
 	p = s.start("run")
 	s.listens()
-	if emu.Calls("register") != calls {
+	if emu.CountCalls("register") != calls {
 		t.Error("something was registered before the archive was asked")
 	}
 	if out := s.must(0, "reconcile"); !strings.Contains(out, "safe mode is over") {
@@ -294,7 +294,7 @@ func TestRun_I15_SetBackToASnapshot(t *testing.T) {
 	s.calm(6)
 	p.kill(t)
 	s.move("snapshot.db", "state/ledger.db")
-	calls := emu.Calls("register")
+	calls := emu.CountCalls("register")
 	p = s.start("run")
 	s.listens()
 	resp, err := http.Get("http://" + port + "/readyz")
@@ -310,7 +310,7 @@ func TestRun_I15_SetBackToASnapshot(t *testing.T) {
 	if !strings.HasPrefix(out, "SAFE MODE") || code != exitPerson {
 		t.Errorf("status: exit %d\n%s", code, out)
 	}
-	if emu.Calls("register") != calls {
+	if emu.CountCalls("register") != calls {
 		t.Error("something was registered in safe mode")
 	}
 	s.must(0, "reconcile")

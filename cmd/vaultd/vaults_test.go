@@ -19,12 +19,12 @@ func TestVaults_AdviceInCheckAndStatus(t *testing.T) {
 	s := newSite(t, address, fast)
 	s.edit("vault: ACME", "vault: ACNE")
 	out, code := s.vaultd("check")
-	if code != 0 || !strings.Contains(out, "ADVICE   "+want+"\n") || strings.Count(out, "ADVICE") != 1 || emu.Calls("vaults") != 1 {
-		t.Errorf("check: exit %d, asked %d times: %s", code, emu.Calls("vaults"), out)
+	if code != 0 || !strings.Contains(out, "ADVICE   "+want+"\n") || strings.Count(out, "ADVICE") != 1 || emu.CountCalls("vaults") != 1 {
+		t.Errorf("check: exit %d, asked %d times: %s", code, emu.CountCalls("vaults"), out)
 	}
 	out, code = s.vaultd("check", "--offline", "--json")
 	var told checked
-	if err := json.Unmarshal([]byte(out), &told); err != nil || code != 0 || !told.Good || told.Advice == nil || len(told.Advice) > 0 || emu.Calls("vaults") != 1 {
+	if err := json.Unmarshal([]byte(out), &told); err != nil || code != 0 || !told.Good || told.Advice == nil || len(told.Advice) > 0 || emu.CountCalls("vaults") != 1 {
 		t.Errorf("check --offline: exit %d, %v: %s", code, err, out)
 	}
 

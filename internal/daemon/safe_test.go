@@ -58,7 +58,7 @@ func (h *house) again() {
 // archived counts the documents that the service has archived, by the invoice's number.
 func (h *house) archived() map[string]int {
 	n := map[string]int{}
-	for _, s := range h.emu.Seen() {
+	for _, s := range h.emu.Registrations() {
 		if s.State == "ArchivingSuccessful" {
 			n[s.DocumentID]++
 		}
@@ -162,7 +162,7 @@ func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
 
 		h.restored(file)
 		h.pass()
-		calls := h.emu.Calls("register")
+		calls := h.emu.CountCalls("register")
 		if why := h.d.State().Held; !strings.Contains(why, "safe mode") {
 			t.Errorf("held: %q", why)
 		}
@@ -172,7 +172,7 @@ func TestReconcile_I15_ListTooShortWaitsForTheGrace(t *testing.T) {
 		}
 		time.Sleep(time.Until(c.Waiting[0].Until) - time.Minute)
 		synctest.Wait()
-		if n := h.emu.Calls("register"); n != calls {
+		if n := h.emu.CountCalls("register"); n != calls {
 			t.Fatalf("%d registrations before anybody could know", n-calls)
 		}
 		time.Sleep(4 * time.Hour)

@@ -77,7 +77,7 @@ func TestSpool_I4_I24_ReplacedWhileItRuns(t *testing.T) {
 				}
 				h.pass() // longer than the address is good for
 				stays()
-				if n := h.emu.Calls("upload"); n != 0 {
+				if n := h.emu.CountCalls("upload"); n != 0 {
 					t.Errorf("%d uploads", n)
 				}
 				if row == "PutBack" {

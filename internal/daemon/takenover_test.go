@@ -34,7 +34,7 @@ func TestTakenOver_I15_SticksUntilALaterEpoch(t *testing.T) {
 			if why := h.d.State().Held; !strings.Contains(why, "(epoch 7)") {
 				t.Errorf("%s: held %q", when, why)
 			}
-			if n := len(h.emu.Seen()); n != 0 {
+			if n := len(h.emu.Registrations()); n != 0 {
 				t.Fatalf("%s: %d registrations", when, n)
 			}
 		}

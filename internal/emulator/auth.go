@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// guarded lets a call through only with valid credentials.
-func (s *Server) guarded(h handler) handler {
+// requireAuth lets a call through only with valid credentials.
+func (s *Server) requireAuth(h handler) handler {
 	return func(c *call) reply {
 		if rep, ok := s.authorize(c); !ok {
 			return rep
@@ -24,12 +24,12 @@ func (s *Server) guarded(h handler) handler {
 	}
 }
 
-// inVault also wants the path's vault to be one that the credentials may use; that another one exists is not told.
-func (s *Server) inVault(h handler) handler {
-	return s.guarded(func(c *call) reply {
+// requireVault also wants the path's vault to be one that the credentials may use; that another one exists is not told.
+func (s *Server) requireVault(h handler) handler {
+	return s.requireAuth(func(c *call) reply {
 		c.vault = c.PathValue("vault")
 		if !slices.ContainsFunc(s.cfg.Vaults, func(v Vault) bool { return v.ID == c.vault && v.Account.Name == c.account }) {
-			return s.refuse(http.StatusForbidden, "AccessDenied", "no access to this vault")
+			return s.refusal(http.StatusForbidden, "AccessDenied", "no access to this vault")
 		}
 		return h(c)
 	})
@@ -38,8 +38,8 @@ func (s *Server) inVault(h handler) handler {
 func (s *Server) authorize(c *call) (reply, bool) {
 	given := c.Header.Values("Authorization")
 	if len(given) > 1 {
-		s.violate(c, "two Authorization headers in one call")
-		return s.refuse(http.StatusBadRequest, "InvalidRequest", "more than one authorization given"), false
+		s.recordViolation(c, "two Authorization headers in one call")
+		return s.refusal(http.StatusBadRequest, "InvalidRequest", "more than one authorization given"), false
 	}
 	if len(given) == 0 {
 		return s.unauthorized("Unauthorized"), false
@@ -47,12 +47,12 @@ func (s *Server) authorize(c *call) (reply, bool) {
 	if token, ok := strings.CutPrefix(given[0], "Bearer "); ok && s.cfg.ClientID != "" {
 		return s.checkToken(c, token)
 	}
-	user, secret, ok := c.basic()
+	user, secret, ok := c.basicCredentials()
 	if !ok || s.cfg.Username+s.cfg.Secret == "" {
 		return s.unauthorized("authorization of this type is not accepted"), false
 	}
 	if c.account, ok = s.accountOf(user, secret, s.cfg.Username, s.cfg.Secret); !ok {
-		return s.refuse(c.reading.BadCredentials, "invalid_credentials", "invalid credentials"), false
+		return s.refusal(c.reading.BadCredentials, "invalid_credentials", "invalid credentials"), false
 	}
 	return reply{}, true
 }
@@ -68,13 +68,13 @@ func (s *Server) accountOf(user, secret, mainUser, mainSecret string) (account s
 }
 
 func (s *Server) unauthorized(message string) reply {
-	rep := s.refuse(http.StatusUnauthorized, "unauthorized", message)
+	rep := s.refusal(http.StatusUnauthorized, "unauthorized", message)
 	rep.header.Set("WWW-Authenticate", `Basic realm="archive"`)
 	return rep
 }
 
-// basic reads the Basic header as the reading says: as it stands, or with both parts form-encoded.
-func (c *call) basic() (user, secret string, ok bool) {
+// basicCredentials reads the Basic header as the reading says: as it stands, or with both parts form-encoded.
+func (c *call) basicCredentials() (user, secret string, ok bool) {
 	user, secret, ok = c.BasicAuth()
 	if !ok || c.reading.BasicEncoding == "raw" {
 		return user, secret, ok
@@ -84,8 +84,8 @@ func (c *call) basic() (user, secret string, ok bool) {
 	return user, secret, errU == nil && errS == nil
 }
 
-// grant is what an access token says. Tokens are signed, not stored: they survive a restart by themselves.
-type grant struct {
+// tokenGrant is what an access token says. Tokens are signed, not stored: they survive a restart by themselves.
+type tokenGrant struct {
 	Issued  time.Time `json:"iat"`
 	Expires time.Time `json:"exp"`
 	Scope   string    `json:"scope"`
@@ -97,26 +97,26 @@ type grant struct {
 func (s *Server) revokeTokens(c *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.commit(line{Time: c.now, Kind: kindRevoked})
+	return s.commitLines(journalLine{Time: c.now, Kind: kindRevoked})
 }
 
 func (s *Server) revocations() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.book.revoked
+	return s.state.revoked
 }
 
 func (s *Server) checkToken(c *call, token string) (reply, bool) {
 	g, ok := s.keys.openToken(token)
 	switch {
 	case !ok || !c.now.Before(g.Expires) || g.Revoked < s.revocations():
-		rep := s.refuse(c.reading.BadCredentials, "invalid_token", "invalid credentials: the token is not valid, or not any more")
+		rep := s.refusal(c.reading.BadCredentials, "invalid_token", "invalid credentials: the token is not valid, or not any more")
 		if rep.status == http.StatusUnauthorized {
 			rep.header.Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 		}
 		return rep, false
 	case s.cfg.RequireScope != "" && !slices.Contains(strings.Fields(g.Scope), s.cfg.RequireScope):
-		return s.refuse(http.StatusForbidden, "insufficient_scope", "User is not authorized to access this resource"), false
+		return s.refusal(http.StatusForbidden, "insufficient_scope", "User is not authorized to access this resource"), false
 	}
 	c.account = g.Account
 	return reply{}, true
@@ -132,10 +132,10 @@ func (s *Server) grantToken(c *call) reply {
 		return tokenError(400, "invalid_request", "the form is not readable")
 	}
 	if form.Has("client_secret") || c.URL.Query().Has("client_secret") {
-		s.violate(c, "client secret outside the Authorization header")
+		s.recordViolation(c, "client secret outside the Authorization header")
 		return tokenError(400, "invalid_request", "client credentials belong in the Authorization header")
 	}
-	id, secret, ok := c.basic()
+	id, secret, ok := c.basicCredentials()
 	if ok && s.cfg.ClientID != "" {
 		c.account, ok = s.accountOf(id, secret, s.cfg.ClientID, s.cfg.ClientSecret)
 	}
@@ -147,11 +147,11 @@ func (s *Server) grantToken(c *call) reply {
 	if form.Get("grant_type") != "client_credentials" {
 		return tokenError(400, "invalid_request", "grant_type must be client_credentials")
 	}
-	return s.tokenReply(c, s.granted(strings.Fields(form.Get("scope"))))
+	return s.tokenReply(c, s.grantedScope(strings.Fields(form.Get("scope"))))
 }
 
-// granted leaves out the scopes that the client does not have: the answer, not an error, tells.
-func (s *Server) granted(asked []string) string {
+// grantedScope leaves out the scopes that the client does not have: the answer, not an error, tells.
+func (s *Server) grantedScope(asked []string) string {
 	var has []string
 	for _, a := range asked {
 		if len(s.cfg.Scopes) == 0 || slices.Contains(s.cfg.Scopes, a) {
@@ -164,7 +164,7 @@ func (s *Server) granted(asked []string) string {
 func (s *Server) tokenReply(c *call, scope string) reply {
 	life := int(s.cfg.TokenLife.Seconds())
 	answer := map[string]any{
-		"access_token": s.keys.sealToken(grant{c.now, c.now.Add(s.cfg.TokenLife), scope, c.account, s.revocations()}),
+		"access_token": s.keys.sealToken(tokenGrant{c.now, c.now.Add(s.cfg.TokenLife), scope, c.account, s.revocations()}),
 		"token_type":   "Bearer", "expires_in": life, "scope": scope,
 	}
 	if c.reading.NumbersAsStrings {
@@ -180,16 +180,16 @@ func tokenError(status int, code, description string) reply {
 	if description != "" {
 		body["error_description"] = description
 	}
-	return reply{status: status, header: jsonHeader(), body: encode(body)}
+	return reply{status: status, header: jsonHeader(), body: encodeJSON(body)}
 }
 
-func (k keys) sealToken(g grant) string {
+func (k keys) sealToken(g tokenGrant) string {
 	head := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`))
-	payload := head + "." + base64.RawURLEncoding.EncodeToString(encode(g))
+	payload := head + "." + base64.RawURLEncoding.EncodeToString(encodeJSON(g))
 	return payload + "." + base64.RawURLEncoding.EncodeToString(k.tokenMAC(payload))
 }
 
-func (k keys) openToken(token string) (g grant, ok bool) {
+func (k keys) openToken(token string) (g tokenGrant, ok bool) {
 	i := strings.LastIndexByte(token, '.')
 	if i < 0 {
 		return g, false

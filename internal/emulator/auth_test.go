@@ -329,7 +329,9 @@ func TestOtherReadings(t *testing.T) {
 		c.Readings.NumbersAsStrings, c.Readings.InProgressWord, c.Readings.URLForm = true, "ArchivingPaused", "string"
 	})
 	ticket := w.register(1, `,"amount":12.50`)
-	w.SetFaults(Faults{Hook: func(op string, n int) Fault { return Fault{Lag: map[string]time.Duration{"upload": time.Minute}[op]} }})
+	w.SetFaults(Faults{Hook: func(op string, n int) Fault {
+		return Fault{VisibleAfter: map[string]time.Duration{"upload": time.Minute}[op]}
+	}})
 	w.mustPut(ticket, zipOf("a"))
 	w.now = w.now.Add(time.Minute)
 	if a := w.call("GET", "/v1/vaults/V1/index", ""); !strings.Contains(a.body, `"amount":12.50`) || !strings.Contains(a.body, `"found":"1"`) {
@@ -375,10 +377,10 @@ func TestConfigIsChecked(t *testing.T) {
 func TestParseRule(t *testing.T) {
 	for text, want := range map[string]Rule{
 		"upload:abort:0.1":       {"upload", 0.1, Fault{Kind: Abort}},
-		"register:abort-done:1":  {"register", 1, Fault{Kind: Abort, Done: true}},
+		"register:abort-done:1":  {"register", 1, Fault{Kind: Abort, IsAfterWork: true}},
 		"*:429:0.05":             {"", 0.05, Fault{Kind: Status, Status: 429, RetryAfter: 2 * time.Second}},
-		"status-list:503-done:0": {"status-list", 0, Fault{Kind: Status, Status: 503, Done: true, RetryAfter: 2 * time.Second}},
-		"upload:late:0.5":        {"upload", 0.5, Fault{Delay: 5 * time.Second, Linger: 5 * time.Second}},
+		"status-list:503-done:0": {"status-list", 0, Fault{Kind: Status, Status: 503, IsAfterWork: true, RetryAfter: 2 * time.Second}},
+		"upload:late:0.5":        {"upload", 0.5, Fault{Delay: 5 * time.Second, DelayAfter: 5 * time.Second}},
 	} {
 		if got, err := ParseRule(text); err != nil || got != want {
 			t.Errorf("%s: %+v, %v", text, got, err)

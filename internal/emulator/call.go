@@ -19,9 +19,9 @@ type call struct {
 	now     time.Time
 	fault   Fault
 	reading Readings
-	vault   string // set by inVault
+	vault   string // set by requireVault
 	account string // whose credentials the call carried; empty: the main account
-	line    line
+	record  journalLine
 }
 
 // reply is an answer before it is written: handlers give one, faults spoil it, deliver writes it.
@@ -34,49 +34,49 @@ type reply struct {
 
 type handler func(*call) reply
 
-// serve wraps every endpoint: fault, redirect, work, journal, answer, in this order. The journal line is written
+// serveCall wraps every endpoint: fault, redirect, work, journal, answer, in this order. The journal line is written
 // before the answer, so what a client saw is in the journal even if the server dies on the next instruction.
-func (s *Server) serve(op string, h handler) http.HandlerFunc {
+func (s *Server) serveCall(op string, h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := s.begin(op, r)
-		connect(r.Context(), c.fault.Kind != Refuse)
+		c := s.beginCall(op, r)
+		markConnected(r.Context(), c.fault.Kind != Refuse)
 		rep := reply{}
-		if pause(r.Context(), c.fault.Delay) {
+		if waitFor(r.Context(), c.fault.Delay) {
 			c.now = s.cfg.Clock()
-			rep = s.work(c, h)
+			rep = s.carryOut(c, h)
 		}
-		s.finish(c, rep)
-		linger := c.fault.Linger
+		s.writeRecord(c, rep)
+		linger := c.fault.DelayAfter
 		if c.fault.Kind == Trickle {
 			linger = 0 // spent between the pieces
 		}
-		if rep.status == 0 || !pause(r.Context(), linger) {
+		if rep.status == 0 || !waitFor(r.Context(), linger) {
 			panic(http.ErrAbortHandler)
 		}
-		s.deliver(w, c, rep)
+		s.writeReply(w, c, rep)
 	}
 }
 
-func (s *Server) begin(op string, r *http.Request) *call {
+func (s *Server) beginCall(op string, r *http.Request) *call {
 	n, f := s.nextFault(op, strings.ToLower(r.PathValue("bumId")))
-	c := &call{Request: r, op: op, fault: f, reading: s.reading()}
+	c := &call{Request: r, op: op, fault: f, reading: s.currentReadings()}
 	id := r.Header.Get(s.cfg.RequestIDHeader)
 	if id == "" {
 		s.mu.Lock()
-		id = s.hex(8)
+		id = s.drawHex(8)
 		s.mu.Unlock()
 	}
-	c.line = line{
+	c.record = journalLine{
 		Kind: kindCall, Op: op, N: n, Method: r.Method, Path: r.URL.Path,
-		RequestID: id[:min(len(id), 200)], Fault: f.label(),
+		RequestID: id[:min(len(id), 200)], Fault: f.journalLabel(),
 	}
 	return c
 }
 
-// work carries the call out unless its fault strikes first, and spoils the answer if it strikes after.
-func (s *Server) work(c *call, h handler) reply {
-	if c.fault.before() {
-		return s.spoiled(c, reply{})
+// carryOut carries the call out unless its fault strikes first, and spoils the answer if it strikes after.
+func (s *Server) carryOut(c *call, h handler) reply {
+	if c.fault.strikesBeforeWork() {
+		return s.applyFault(c, reply{})
 	}
 	if c.fault.Kind == RevokeTokens && s.revokeTokens(c) != nil {
 		return reply{}
@@ -85,7 +85,7 @@ func (s *Server) work(c *call, h handler) reply {
 		return c.redirect(to)
 	}
 	if c.fault.Kind == Trickle && c.op == "upload" {
-		c.Body = &slowBody{ReadCloser: c.Body, ctx: c.Context(), piece: max(c.ContentLength/8, 1), between: c.fault.Linger / 8}
+		c.Body = &slowBody{ReadCloser: c.Body, ctx: c.Context(), piece: max(c.ContentLength/8, 1), between: c.fault.DelayAfter / 8}
 	}
 	if (c.fault.Kind == CutRequest || c.fault.Kind == Early) && c.op == "upload" {
 		c.Body = halfBody(c)
@@ -94,10 +94,10 @@ func (s *Server) work(c *call, h handler) reply {
 	if rep.status == 0 {
 		return rep
 	}
-	if c.reading.Twins && rep.status == 200 && rep.file == "" && rep.header.Get("Content-Type") == "application/json" {
-		rep.body = withTwins(rep.body)
+	if c.reading.TwinFields && rep.status == 200 && rep.file == "" && rep.header.Get("Content-Type") == "application/json" {
+		rep.body = addTwinFields(rep.body)
 	}
-	return s.spoiled(c, rep)
+	return s.applyFault(c, rep)
 }
 
 func (c *call) isFirstHop() bool {
@@ -113,54 +113,54 @@ func (c *call) redirect(to string) reply {
 		header: http.Header{"Location": {strings.TrimSuffix(to, "/") + movedPrefix + c.URL.RequestURI()}}}
 }
 
-// finish writes the call's journal line. A journal that cannot be written is a dead server: it must not go on to
+// writeRecord writes the call's journal line. A journal that cannot be written is a dead server: it must not go on to
 // answer what it would not remember.
-func (s *Server) finish(c *call, rep reply) {
-	c.line.Time, c.line.Status = s.cfg.Clock(), rep.status
+func (s *Server) writeRecord(c *call, rep reply) {
+	c.record.Time, c.record.Status = s.cfg.Clock(), rep.status
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.commit(c.line) != nil {
+	if s.commitLines(c.record) != nil {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// spoiled is the answer as the fault leaves it.
-func (s *Server) spoiled(c *call, rep reply) reply {
+// applyFault is the answer as the fault leaves it.
+func (s *Server) applyFault(c *call, rep reply) reply {
 	page := []byte("<!DOCTYPE html>\n<html><head><title>Gateway</title></head><body><h1>Please sign in</h1></body></html>\n")
 	switch c.fault.Kind {
 	case Abort, Refuse, CutRequest:
 		return reply{}
 	case Status:
-		return s.failure(c)
+		return s.errorReply(c)
 	case HTML:
 		return reply{status: 200, header: http.Header{"Content-Type": {"text/html; charset=utf-8"}}, body: page}
 	case ErrorDocument:
 		return reply{status: 200, header: http.Header{"Content-Type": {"application/xml"}},
-			body: errorXML("InternalError", "We encountered an internal error. Please try again.", c.line.RequestID)}
+			body: errorXML("InternalError", "We encountered an internal error. Please try again.", c.record.RequestID)}
 	case Early:
 		return reply{status: 200}
 	case Garble:
-		rep = rep.loaded()
+		rep = rep.loadFile()
 		for i := range rep.body {
 			rep.body[i] ^= 0x55
 		}
 	case Truncate:
-		rep = rep.loaded()
+		rep = rep.loadFile()
 		rep.body = rep.body[:len(rep.body)/2]
 	case Empty:
 		rep.body, rep.file = nil, ""
 	case Cut, Trickle:
-		rep = rep.loaded()
+		rep = rep.loadFile()
 	}
 	return rep
 }
 
-// failure is the error answer of kind Status, in the words of the side that was called.
-func (s *Server) failure(c *call) reply {
-	code := c.fault.status()
-	rep := s.refuse(code, "ServiceFault", strings.ToLower(http.StatusText(code)))
+// errorReply is the error answer of kind Status, in the words of the side that was called.
+func (s *Server) errorReply(c *call) reply {
+	code := c.fault.statusCode()
+	rep := s.refusal(code, "ServiceFault", strings.ToLower(http.StatusText(code)))
 	if isPresigned(c.Request) {
-		rep = c.denied(&denial{code, storeCode(code), "the request could not be served"})
+		rep = c.storeRefusal(&denial{code, storeCode(code), "the request could not be served"})
 	}
 	if d := c.fault.RetryAfter; c.fault.RetryAfterText != "" {
 		rep.header.Set("Retry-After", c.fault.RetryAfterText)
@@ -191,8 +191,8 @@ func storeCode(status int) string {
 	return "InternalError"
 }
 
-// loaded takes a file's content into the body, where faults can reach it.
-func (rep reply) loaded() reply {
+// loadFile takes a file's content into the body, where faults can reach it.
+func (rep reply) loadFile() reply {
 	if rep.file == "" {
 		rep.body = slices.Clone(rep.body)
 		return rep
@@ -205,21 +205,21 @@ func (rep reply) loaded() reply {
 	return rep
 }
 
-// deliver writes the answer; a fault may end or slow it in its middle.
-func (s *Server) deliver(w http.ResponseWriter, c *call, rep reply) {
+// writeReply writes the answer; a fault may end or slow it in its middle.
+func (s *Server) writeReply(w http.ResponseWriter, c *call, rep reply) {
 	h := w.Header()
 	for k, v := range rep.header {
 		h[k] = v
 	}
 	h.Set("Date", s.cfg.Clock().UTC().Format(http.TimeFormat))
-	h.Set(s.cfg.RequestIDHeader, c.line.RequestID)
+	h.Set(s.cfg.RequestIDHeader, c.record.RequestID)
 	if rep.file != "" {
 		sendFile(w, c, rep)
 		return
 	}
 	blanks := int64(0)
 	if c.fault.Kind == Huge {
-		blanks = c.fault.size()
+		blanks = c.fault.paddingSize()
 	}
 	h.Set("Content-Length", strconv.FormatInt(blanks+int64(len(rep.body)), 10))
 	if c.fault.Chunked {
@@ -235,7 +235,7 @@ func (s *Server) deliver(w http.ResponseWriter, c *call, rep reply) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	case Trickle:
-		s.trickle(w, c, rep.body)
+		s.writeSlowly(w, c, rep.body)
 	default:
 		_, _ = w.Write(rep.body) // the client may be gone; nothing depends on it
 	}
@@ -252,10 +252,10 @@ func writeBlanks(w io.Writer, n int64) error {
 	return nil
 }
 
-func (s *Server) trickle(w http.ResponseWriter, c *call, body []byte) {
+func (s *Server) writeSlowly(w http.ResponseWriter, c *call, body []byte) {
 	step := max(len(body)/8, 1)
 	for piece := range slices.Chunk(body, step) {
-		if !pause(c.Context(), c.fault.Linger/8) {
+		if !waitFor(c.Context(), c.fault.DelayAfter/8) {
 			panic(http.ErrAbortHandler)
 		}
 		_, _ = w.Write(piece)
@@ -273,35 +273,35 @@ func sendFile(w http.ResponseWriter, c *call, rep reply) {
 }
 
 // jsonReply answers v with a status of 200.
-func jsonReply(v any) reply { return reply{status: 200, header: jsonHeader(), body: encode(v)} }
+func jsonReply(v any) reply { return reply{status: 200, header: jsonHeader(), body: encodeJSON(v)} }
 
 func jsonHeader() http.Header { return http.Header{"Content-Type": {"application/json"}} }
 
-// refuse is an error answer of the API, in the form that the readings ask for.
-func (s *Server) refuse(status int, code, message string) reply {
+// refusal is an error answer of the API, in the form that the readings ask for.
+func (s *Server) refusal(status int, code, message string) reply {
 	id := strconv.Itoa(status)
 	item := map[string]any{"id": id, "type": "ERROR", "message": message, "code": code, "info": ""}
 	rep := reply{status: status, header: jsonHeader()}
-	switch s.reading().ErrorBody {
+	switch s.currentReadings().ErrorBody {
 	case "message":
-		rep.body = encode(map[string]any{"message": message})
+		rep.body = encodeJSON(map[string]any{"message": message})
 	case "Message":
-		rep.body = encode(map[string]any{"Message": message})
+		rep.body = encodeJSON(map[string]any{"Message": message})
 	case "detail":
-		rep.body = encode(map[string]any{"detail": message})
+		rep.body = encodeJSON(map[string]any{"detail": message})
 	case "detail-list":
-		rep.body = encode(map[string]any{"detail": []any{map[string]any{"loc": []any{"body", 0}, "msg": message, "type": code}}})
+		rep.body = encodeJSON(map[string]any{"detail": []any{map[string]any{"loc": []any{"body", 0}, "msg": message, "type": code}}})
 	case "error":
-		rep.body = encode(map[string]any{"error": message})
+		rep.body = encodeJSON(map[string]any{"error": message})
 	case "oauth":
-		rep.body = encode(map[string]any{"error": code, "error_description": message})
+		rep.body = encodeJSON(map[string]any{"error": code, "error_description": message})
 	case "service":
-		rep.body = encode(map[string]any{"requestId": id, "hasError": true,
+		rep.body = encodeJSON(map[string]any{"requestId": id, "hasError": true,
 			"errorMessages": []any{map[string]any{"type": "VALIDATION", "code": code, "message": message}}})
 	case "network":
-		rep.body = encode(map[string]any{"version": "1.0", "errors": item})
+		rep.body = encodeJSON(map[string]any{"version": "1.0", "errors": item})
 	case "wrapped":
-		rep.body = encode(map[string]any{"error": item})
+		rep.body = encodeJSON(map[string]any{"error": item})
 	case "xml":
 		rep.header.Set("Content-Type", "application/xml")
 		rep.body = errorXML(code, message, id)

@@ -25,52 +25,52 @@ type uploadGrant struct {
 // register takes a batch of documents, all of them or none.
 func (s *Server) register(c *call) reply {
 	if t, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		return s.refuse(400, "VALIDATION", "Content-Type must be application/json")
+		return s.refusal(400, "VALIDATION", "Content-Type must be application/json")
 	}
 	body, tooLong, err := readBody(c.Request, s.cfg.MaxBody)
 	if err != nil {
 		return reply{} // the client went away in the middle: there is nobody to answer
 	}
 	if tooLong {
-		return s.refuse(http.StatusRequestEntityTooLarge, "TOO_LARGE", fmt.Sprintf("the body must have at most %d bytes", s.cfg.MaxBody))
+		return s.refusal(http.StatusRequestEntityTooLarge, "TOO_LARGE", fmt.Sprintf("the body must have at most %d bytes", s.cfg.MaxBody))
 	}
 	batch, problem := parseBatch(body, s.cfg.MaxBatch)
 	if problem == "" {
 		problem = s.refuseTwins(c, batch)
 	}
 	if problem != "" {
-		c.line.Text = problem
-		return s.refuse(400, "VALIDATION", problem)
+		c.record.Text = problem
+		return s.refusal(400, "VALIDATION", problem)
 	}
-	lines, problem, err := s.enter(c, batch)
+	lines, problem, err := s.addBatch(c, batch)
 	switch {
 	case err != nil:
 		return reply{}
 	case problem != "":
-		return s.refuse(400, "VALIDATION", problem)
+		return s.refusal(400, "VALIDATION", problem)
 	}
-	grants, err := s.grants(c, batch, lines)
+	grants, err := s.makeGrants(c, batch, lines)
 	if err == nil {
 		grants, err = s.spoilGrants(c, grants)
 	}
 	if err != nil {
-		return s.refuse(500, "INTERNAL", "no upload address")
+		return s.refusal(500, "INTERNAL", "no upload address")
 	}
 	told := map[string]bool{}
 	for i, g := range grants {
-		grants[i].BumID = c.spelled(g.BumID, told[g.BumID])
+		grants[i].BumID = c.spellBumID(g.BumID, told[g.BumID])
 		told[g.BumID] = true
 	}
 	return jsonReply(grants)
 }
 
 // refuseTwins refuses a batch that carries one clientUUID twice: no answer to it could be matched.
-func (s *Server) refuseTwins(c *call, batch []element) string {
+func (s *Server) refuseTwins(c *call, batch []batchElement) string {
 	seen := map[string]bool{}
 	for _, e := range batch {
-		c.line.ClientUUIDs = append(c.line.ClientUUIDs, e.clientUUID)
+		c.record.ClientUUIDs = append(c.record.ClientUUIDs, e.clientUUID)
 		if seen[e.clientUUID] {
-			s.violate(c, "clientUUID %s twice in one batch", e.clientUUID)
+			s.recordViolation(c, "clientUUID %s twice in one batch", e.clientUUID)
 			return "clientUUID: occurs twice in the batch"
 		}
 		seen[e.clientUUID] = true
@@ -78,42 +78,42 @@ func (s *Server) refuseTwins(c *call, batch []element) string {
 	return ""
 }
 
-// enter records the batch: one line per element, in its order, all in one write.
-func (s *Server) enter(c *call, batch []element) (lines []line, problem string, err error) {
+// addBatch records the batch: one line per element, in its order, all in one write.
+func (s *Server) addBatch(c *call, batch []batchElement) (lines []journalLine, problem string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range batch {
-		before := s.book.byClient[clientKey(c.vault, e.clientUUID)]
+		before := s.state.byClient[clientKey(c.vault, e.clientUUID)]
 		if len(before) > 0 && c.reading.Repeat == "refuse" {
 			return nil, "clientUUID: is registered already", nil
 		}
-		l := line{
+		l := journalLine{
 			Time: c.now, Kind: kindRegistered, Vault: c.vault, ClientUUID: e.clientUUID, Metadata: e.raw,
-			Digest: e.digest, Window: s.cfg.Window, BumID: s.newUUID(), Visible: c.lag(c.now),
+			Digest: e.digest, Window: s.cfg.Window, BumID: s.newUUID(), Visible: c.visibleTime(c.now),
 		}
 		if len(before) > 0 && c.reading.Repeat == "same" {
 			known := before[len(before)-1].bumID
-			l = line{Time: c.now, Kind: kindReissued, Vault: c.vault, ClientUUID: e.clientUUID, BumID: known, Window: s.cfg.Window}
+			l = journalLine{Time: c.now, Kind: kindReissued, Vault: c.vault, ClientUUID: e.clientUUID, BumID: known, Window: s.cfg.Window}
 		}
 		lines = append(lines, l)
-		c.line.BumIDs = append(c.line.BumIDs, l.BumID)
+		c.record.BumIDs = append(c.record.BumIDs, l.BumID)
 	}
 	for _, e := range batch {
-		before := s.book.byClient[clientKey(c.vault, e.clientUUID)]
+		before := s.state.byClient[clientKey(c.vault, e.clientUUID)]
 		differs := func(g *registration) bool { return g.digest != e.digest }
 		if slices.ContainsFunc(before, differs) {
-			s.violateLocked(c, "other metadata bytes for clientUUID %s", e.clientUUID)
+			s.recordViolationLocked(c, "other metadata bytes for clientUUID %s", e.clientUUID)
 		}
 	}
-	return lines, "", s.commit(lines...)
+	return lines, "", s.commitLines(lines...)
 }
 
-// lag is when something that is written at t shows, nil when at once.
-func (c *call) lag(t time.Time) *time.Time {
-	if c.fault.Lag <= 0 {
+// visibleTime is when something that is written at t shows, nil when at once.
+func (c *call) visibleTime(t time.Time) *time.Time {
+	if c.fault.VisibleAfter <= 0 {
 		return nil
 	}
-	later := t.Add(c.fault.Lag)
+	later := t.Add(c.fault.VisibleAfter)
 	return &later
 }
 
@@ -128,8 +128,8 @@ func (s *Server) newUUID() string {
 
 func digest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
-// grants makes the answer's elements, shuffled unless the reading says otherwise.
-func (s *Server) grants(c *call, batch []element, lines []line) ([]uploadGrant, error) {
+// makeGrants makes the answer's elements, shuffled unless the reading says otherwise.
+func (s *Server) makeGrants(c *call, batch []batchElement, lines []journalLine) ([]uploadGrant, error) {
 	var out []uploadGrant
 	for i, e := range batch {
 		u, err := s.archiveFileURL(c, lines[i].BumID, c.now)
@@ -188,23 +188,23 @@ func (s *Server) spoilGrants(c *call, grants []uploadGrant) ([]uploadGrant, erro
 	case MissingURL:
 		grants[i].ArchiveFileURL = nil
 	case Unaskable:
-		return grants, s.commit(line{Time: c.now, Kind: kindUnaskable, BumID: grants[i].BumID, Status: c.fault.status()})
+		return grants, s.commitLines(journalLine{Time: c.now, Kind: kindUnaskable, BumID: grants[i].BumID, Status: c.fault.statusCode()})
 	case ForeignAnswer:
 		grants[i].ClientUUID = s.newUUID()
-		return grants, s.poison(c, grants[i].BumID)
+		return grants, s.killToken(c, grants[i].BumID)
 	case ExtraAnswer:
 		extra := uploadGrant{s.newUUID(), grants[i].DocumentID, s.newUUID(), nil}
 		u, err := s.keys.presign(c.Context(), http.MethodPut, s.objectURL(c, c.vault, extra.BumID), nil, c.now, s.cfg.Window)
 		extra.ArchiveFileURL = map[string]any{"url": u}
-		return append(grants, extra), errors.Join(err, s.poison(c, extra.BumID))
+		return append(grants, extra), errors.Join(err, s.killToken(c, extra.BumID))
 	case DoubleBumID:
 		twin := grants[i]
 		if len(grants) == 1 {
-			return append(grants, twin), s.poison(c, twin.BumID)
+			return append(grants, twin), s.killToken(c, twin.BumID)
 		}
 		other := &grants[(i+1)%len(grants)]
 		other.BumID, other.ArchiveFileURL = twin.BumID, twin.ArchiveFileURL
-		return grants, s.poison(c, twin.BumID)
+		return grants, s.killToken(c, twin.BumID)
 	case SharedAddress, RepeatedAddress:
 		return grants, s.shareAddress(c, &grants[i])
 	}
@@ -214,7 +214,7 @@ func (s *Server) spoilGrants(c *call, grants []uploadGrant) ([]uploadGrant, erro
 // shareAddress gives a document the upload address of one that another answer named, if there is any. The caller
 // holds mu.
 func (s *Server) shareAddress(c *call, grant *uploadGrant) (err error) {
-	other := s.anyOther(c, c.vault)
+	other := s.findOther(c, c.vault)
 	if other == nil {
 		return nil
 	}
@@ -225,15 +225,15 @@ func (s *Server) shareAddress(c *call, grant *uploadGrant) (err error) {
 	if grant.ArchiveFileURL, err = s.archiveFileURL(c, other.bumID, at); err != nil {
 		return err
 	}
-	return s.commit(line{Time: at, Kind: kindShared, BumID: other.bumID, ClientUUID: grant.ClientUUID})
+	return s.commitLines(journalLine{Time: at, Kind: kindShared, BumID: other.bumID, ClientUUID: grant.ClientUUID})
 }
 
-// anyOther picks a registration in a vault that has content, and whose clientUUID the call does not name; nil: there is
+// findOther picks a registration in a vault that has content, and whose clientUUID the call does not name; nil: there is
 // none. Of one without content it is not sure that its address ever reached anybody. The caller holds mu.
-func (s *Server) anyOther(c *call, vault string) *registration {
+func (s *Server) findOther(c *call, vault string) *registration {
 	var others []*registration
-	for _, g := range s.book.byVault[vault] {
-		if len(g.puts) > 0 && !slices.ContainsFunc(c.line.ClientUUIDs, func(id string) bool { return strings.EqualFold(id, g.clientUUID) }) {
+	for _, g := range s.state.byVault[vault] {
+		if len(g.packages) > 0 && !slices.ContainsFunc(c.record.ClientUUIDs, func(id string) bool { return strings.EqualFold(id, g.clientUUID) }) {
 			others = append(others, g)
 		}
 	}
@@ -243,7 +243,7 @@ func (s *Server) anyOther(c *call, vault string) *registration {
 	return others[s.rng.Uint64()%uint64(len(others))]
 }
 
-// poison marks a bumId that nobody may use. The caller holds mu.
-func (s *Server) poison(c *call, bumID string) error {
-	return s.commit(line{Time: c.now, Kind: kindPoisoned, BumID: bumID})
+// killToken marks a bumId that nobody may use. The caller holds mu.
+func (s *Server) killToken(c *call, bumID string) error {
+	return s.commitLines(journalLine{Time: c.now, Kind: kindPoisoned, BumID: bumID})
 }

@@ -86,8 +86,8 @@ func TestRegisterValidates(t *testing.T) {
 	for name, doc := range refused {
 		w := newWorld(t, nil)
 		a := w.call("POST", docs, batch(document(7), doc, document(8)))
-		if a.status != 400 || len(w.Seen()) != 0 {
-			t.Errorf("%s: status %d, %d registered: one bad document must spoil the batch", name, a.status, len(w.Seen()))
+		if a.status != 400 || len(w.Registrations()) != 0 {
+			t.Errorf("%s: status %d, %d registered: one bad document must spoil the batch", name, a.status, len(w.Registrations()))
 		}
 		if strings.Contains(a.body, "ää") || strings.Contains(a.body, "12.50") {
 			t.Errorf("%s: the answer repeats the value: %s", name, a.body)
@@ -185,7 +185,7 @@ func TestFrozenMetadata(t *testing.T) {
 	w.wantNoViolations()
 	w.register(1, ` `) // one blank more is other bytes
 	w.wantViolation("other metadata bytes for clientUUID " + clientUUID(1))
-	if s := w.Seen(); s[0].MetadataSHA256 != digest([]byte(document(1))) || s[2].MetadataSHA256 == s[0].MetadataSHA256 {
+	if s := w.Registrations(); s[0].MetadataSHA256 != digest([]byte(document(1))) || s[2].MetadataSHA256 == s[0].MetadataSHA256 {
 		t.Errorf("digests: %+v", s)
 	}
 }
@@ -246,7 +246,7 @@ func TestArchivedStaysArchived(t *testing.T) {
 	since := w.now
 	w.now = w.now.Add(time.Minute)
 	w.mustPut(ticket, "no zip")
-	if s := w.Seen()[0]; w.state(ticket.bumID) != successful || !s.ArchivedAt.Equal(since) || s.SHA256 != digest([]byte(zipOf("a"))) {
+	if s := w.Registrations()[0]; w.state(ticket.bumID) != successful || !s.ArchivedAt.Equal(since) || s.SHA256 != digest([]byte(zipOf("a"))) {
 		t.Errorf("seen %+v", s)
 	}
 	w.wantViolation("other bytes under bumId")
@@ -259,7 +259,7 @@ func TestPackageThatLandsLate(t *testing.T) {
 		ticket := w.register(1)
 		w.SetFaults(Faults{Hook: func(op string, n int) Fault {
 			if op == "upload" {
-				return Fault{Kind: Abort, Done: true, Lag: time.Hour}
+				return Fault{Kind: Abort, IsAfterWork: true, VisibleAfter: time.Hour}
 			}
 			return Fault{}
 		}})

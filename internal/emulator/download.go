@@ -9,24 +9,24 @@ import (
 // download answers with the archived package, or with where it is.
 func (s *Server) download(c *call) reply {
 	s.mu.Lock()
-	g := c.kept(s.book.find(c.vault, c.PathValue("bumId"), c.now), c.now)
-	var k condition
+	g := c.currentRegistration(s.state.findRegistration(c.vault, c.PathValue("bumId"), c.now), c.now)
+	var k registrationState
 	if g != nil {
-		k = g.condition(c.now, c.ignoresLate())
+		k = g.stateAt(c.now, c.ignoresLate())
 	}
 	s.mu.Unlock()
 	if k.state != successful {
-		return s.refuse(http.StatusNotFound, "NOT_FOUND", "no archived document with this bumId")
+		return s.refusal(http.StatusNotFound, "NOT_FOUND", "no archived document with this bumId")
 	}
-	s.spendDownload(c)
-	c.line.BumIDs, c.line.SHA256, c.line.Size = []string{g.bumID}, k.content.sha256, k.content.size
+	s.countDownload(c)
+	c.record.BumIDs, c.record.SHA256, c.record.Size = []string{g.bumID}, k.content.sha256, k.content.size
 	if c.reading.Download == "bytes" {
 		return s.packageReply(k.content)
 	}
 	u, err := s.keys.presign(c.Context(), http.MethodGet, s.objectURL(c, c.vault, g.bumID), nil, c.now, s.cfg.Window)
 	switch {
 	case err != nil:
-		return s.refuse(500, "INTERNAL", "no download address")
+		return s.refusal(500, "INTERNAL", "no download address")
 	case c.reading.Download == "json":
 		return jsonReply(map[string]string{"url": u})
 	}
@@ -38,42 +38,42 @@ func (s *Server) download(c *call) reply {
 func (s *Server) GrantDownloads(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.downloads = &n
+	s.downloadsLeft = &n
 }
 
-// spendDownload counts a download that is about to be answered with the package or its address.
-func (s *Server) spendDownload(c *call) {
+// countDownload counts a download that is about to be answered with the package or its address.
+func (s *Server) countDownload(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.downloads == nil {
+	if s.downloadsLeft == nil {
 		return
 	}
-	if *s.downloads--; *s.downloads < 0 {
-		s.violateLocked(c, "download of %s beyond what was granted", c.PathValue("bumId"))
+	if *s.downloadsLeft--; *s.downloadsLeft < 0 {
+		s.recordViolationLocked(c, "download of %s beyond what was granted", c.PathValue("bumId"))
 	}
 }
 
-func (s *Server) packageReply(p *put) reply {
-	return reply{status: 200, header: http.Header{"Content-Type": {"application/zip"}}, file: s.object(p.sha256)}
+func (s *Server) packageReply(p *storedPackage) reply {
+	return reply{status: 200, header: http.Header{"Content-Type": {"application/zip"}}, file: s.objectPath(p.sha256)}
 }
 
 // fetchObject takes a GET of a pre-signed URL.
 func (s *Server) fetchObject(c *call) reply {
 	if c.Header.Get("Authorization") != "" {
-		s.violate(c, "Authorization header on a pre-signed GET")
-		return c.denied(&denial{400, "InvalidArgument", "Only one auth mechanism allowed"})
+		s.recordViolation(c, "Authorization header on a pre-signed GET")
+		return c.storeRefusal(&denial{400, "InvalidArgument", "Only one auth mechanism allowed"})
 	}
 	if _, d := s.keys.verify(c.Request, c.now); d != nil {
-		return c.denied(d)
+		return c.storeRefusal(d)
 	}
 	bumID, _ := strings.CutSuffix(path.Base(c.URL.Path), ".zip")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if g := c.kept(s.book.byBumID[bumID], c.now); g != nil {
-		if k := g.condition(c.now, c.ignoresLate()); k.state == successful {
-			c.line.BumIDs, c.line.SHA256, c.line.Size = []string{bumID}, k.content.sha256, k.content.size
+	if g := c.currentRegistration(s.state.byBumID[bumID], c.now); g != nil {
+		if k := g.stateAt(c.now, c.ignoresLate()); k.state == successful {
+			c.record.BumIDs, c.record.SHA256, c.record.Size = []string{bumID}, k.content.sha256, k.content.size
 			return s.packageReply(k.content)
 		}
 	}
-	return c.denied(&denial{404, "NoSuchKey", "The specified key does not exist."})
+	return c.storeRefusal(&denial{404, "NoSuchKey", "The specified key does not exist."})
 }

@@ -15,7 +15,7 @@ import (
 // Kind says how a call fails. There is one exported name per kind, so that a test cannot name one that does not exist.
 type Kind string
 
-// The kinds. Those of the first group can strike before the call was carried out or, with Fault.Done, after it; those
+// The kinds. Those of the first group can strike before the call was carried out or, with Fault.IsAfterWork, after it; those
 // of the second spoil an answer and so only come after the work; those of the third concern one op; the last concerns
 // the credentials.
 const (
@@ -31,14 +31,14 @@ const (
 	Garble   Kind = "garble"   // right status and length, body garbled
 	Truncate Kind = "truncate" // the body ends half way, with a matching length
 	Empty    Kind = "empty"    // the body is empty
-	Huge     Kind = "huge"     // the answer is right and comes after Fault.Size blanks, which mean nothing
-	Trickle  Kind = "trickle"  // the body, of an upload the request's, passes in eight pieces over Fault.Linger
+	Huge     Kind = "huge"     // the answer is right and comes after Fault.PaddingSize blanks, which mean nothing
+	Trickle  Kind = "trickle"  // the body, of an upload the request's, passes in eight pieces over Fault.DelayAfter
 
 	CutRequest    Kind = "cut-request"    // upload: the connection dies when half of the body was read, which is handled as a body that ends there
 	DeadToken     Kind = "dead-token"     // upload: the URL's temporary credentials died early; it never works again
 	Vanish        Kind = "vanish"         // upload: answered with 200, but nothing is stored
 	Early         Kind = "early"          // upload: answered with 200 before the body is read, nothing is stored; Done: after half of it, which is handled as a body that ends there
-	Rerun         Kind = "rerun"          // upload: stored; archiving fails, and a job that runs again archives it Fault.Again later
+	Rerun         Kind = "rerun"          // upload: stored; archiving fails, and a job that runs again archives it Fault.RerunAfter later
 	MissingAnswer Kind = "missing-answer" // register: one document is left out of the answer
 	MissingURL    Kind = "missing-url"    // register: one answer has no URL
 	ExtraAnswer   Kind = "extra-answer"   // register: an answer for a clientUUID that nobody sent
@@ -64,20 +64,20 @@ var kinds = []Kind{None, Abort, Status, HTML, Refuse, Cut, Garble, Truncate, Emp
 
 // Fault is what befalls one call. Delays alone, with Kind None, make it late.
 type Fault struct {
-	Kind   Kind
-	Done   bool          // Abort, Status, HTML, ErrorDocument: the call was carried out before it failed; Early: see there
-	Delay  time.Duration // before the call is carried out
-	Linger time.Duration // between the work and the answer
-	Lag    time.Duration // what was registered or stored shows, and counts, only so much later
-	Again  time.Duration // of kind Rerun: from the failure to the success; default an hour
+	Kind         Kind
+	IsAfterWork  bool          // Abort, Status, HTML, ErrorDocument: the call was carried out before it failed; Early: see there
+	Delay        time.Duration // before the call is carried out
+	DelayAfter   time.Duration // between the work and the answer
+	VisibleAfter time.Duration // what was registered or stored shows, and counts, only so much later
+	RerunAfter   time.Duration // of kind Rerun: from the failure to the success; default an hour
 
 	Status         int           // of kind Status, and of kind Unaskable
 	RetryAfter     time.Duration // sent when positive, rounded to seconds
 	RetryAfterDate bool          // Retry-After as a date
 	RetryAfterText string        // sent as it stands, in place of RetryAfter
 
-	Size    int64 // of kind Huge, in bytes; default 60,000,000
-	Chunked bool  // the answer does not tell its length
+	PaddingSize int64 // of kind Huge, in bytes; default 60,000,000
+	Chunked     bool  // the answer does not tell its length
 }
 
 // Faults say which calls fail. The ops are register, upload, status, status-list, index, download, token, vaults, and
@@ -110,11 +110,11 @@ func ParseRule(text string) (Rule, error) {
 	}
 	r := Rule{Op: strings.TrimPrefix(parts[0], "*"), Rate: rate}
 	word, done := strings.CutSuffix(parts[1], "-done")
-	r.Fault = Fault{Kind: Kind(word), Done: done}
+	r.Fault = Fault{Kind: Kind(word), IsAfterWork: done}
 	if code, err := strconv.Atoi(word); err == nil {
-		r.Fault = Fault{Kind: Status, Status: code, Done: done, RetryAfter: 2 * time.Second}
+		r.Fault = Fault{Kind: Status, Status: code, IsAfterWork: done, RetryAfter: 2 * time.Second}
 	} else if word == "late" {
-		r.Fault = Fault{Delay: 5 * time.Second, Linger: 5 * time.Second}
+		r.Fault = Fault{Delay: 5 * time.Second, DelayAfter: 5 * time.Second}
 	}
 	return r, r.check()
 }
@@ -146,12 +146,12 @@ func (f Faults) check() error {
 // nextFault counts the call and decides its fate. The hook runs without the lock, so it may ask the server.
 func (s *Server) nextFault(op, bumID string) (n int, f Fault) {
 	s.mu.Lock()
-	s.counts[op]++
-	n = s.counts[op]
+	s.callCounts[op]++
+	n = s.callCounts[op]
 	hook := s.faults.Hook
 	about, chosen := s.faults.Questions[bumID]
 	for _, r := range s.faults.Rules {
-		if (r.Op == "" || r.Op == op) && s.chance() < r.Rate {
+		if (r.Op == "" || r.Op == op) && s.drawChance() < r.Rate {
 			f = r.Fault
 			break
 		}
@@ -171,16 +171,16 @@ func (s *Server) nextFault(op, bumID string) (n int, f Fault) {
 	return n, f
 }
 
-// chance draws from [0,1). The caller holds mu.
-func (s *Server) chance() float64 { return float64(s.rng.Uint64()>>11) / (1 << 53) }
+// drawChance draws from [0,1). The caller holds mu.
+func (s *Server) drawChance() float64 { return float64(s.rng.Uint64()>>11) / (1 << 53) }
 
-// draw picks a duration between the two, ends included. The caller holds mu.
-func (s *Server) draw(from, to time.Duration) time.Duration {
-	return from + time.Duration(s.chance()*float64(to-from+1))
+// drawDuration picks a duration between the two, ends included. The caller holds mu.
+func (s *Server) drawDuration(from, to time.Duration) time.Duration {
+	return from + time.Duration(s.drawChance()*float64(to-from+1))
 }
 
-// hex draws n random bytes as hex digits. The caller holds mu.
-func (s *Server) hex(n int) string {
+// drawHex draws n random bytes as hex digits. The caller holds mu.
+func (s *Server) drawHex(n int) string {
 	var b []byte
 	for len(b) < n {
 		b = binary.LittleEndian.AppendUint64(b, s.rng.Uint64())
@@ -188,52 +188,52 @@ func (s *Server) hex(n int) string {
 	return fmt.Sprintf("%x", b[:n])
 }
 
-// before reports whether the fault strikes instead of the work.
-func (f Fault) before() bool {
+// strikesBeforeWork reports whether the fault strikes instead of the work.
+func (f Fault) strikesBeforeWork() bool {
 	switch f.Kind {
 	case Abort, Status, HTML, ErrorDocument, Early:
-		return !f.Done
+		return !f.IsAfterWork
 	case Refuse:
 		return true
 	}
 	return false
 }
 
-// label names the fault in the journal.
-func (f Fault) label() string {
+// journalLabel names the fault in the journal.
+func (f Fault) journalLabel() string {
 	name := string(f.Kind)
 	if f.Kind == Status {
-		name += "-" + strconv.Itoa(f.status())
+		name += "-" + strconv.Itoa(f.statusCode())
 	}
-	if f.Done {
+	if f.IsAfterWork {
 		name += "-done"
 	}
-	if f.Delay > 0 || f.Linger > 0 {
+	if f.Delay > 0 || f.DelayAfter > 0 {
 		name = strings.TrimPrefix(name+"+late", "+")
 	}
-	if f.Lag > 0 {
+	if f.VisibleAfter > 0 {
 		name = strings.TrimPrefix(name+"+lag", "+")
 	}
 	return name
 }
 
-// refusesStored reports whether a store keeps a package and calls it refused all the same.
-func (f Fault) refusesStored() bool {
-	return f.Kind == Status && f.Done && f.status() >= 400 && f.status() < 500 && f.status() != 429
+// refusesStoredPackage reports whether a store keeps a package and calls it refused all the same.
+func (f Fault) refusesStoredPackage() bool {
+	return f.Kind == Status && f.IsAfterWork && f.statusCode() >= 400 && f.statusCode() < 500 && f.statusCode() != 429
 }
 
-// again is how long after its failure a package is archived; zero: never, or it does not fail so.
-func (f Fault) again() time.Duration {
+// rerunDelay is how long after its failure a package is archived; zero: never, or it does not fail so.
+func (f Fault) rerunDelay() time.Duration {
 	switch {
 	case f.Kind != Rerun:
 		return 0
-	case f.Again <= 0:
+	case f.RerunAfter <= 0:
 		return time.Hour
 	}
-	return f.Again
+	return f.RerunAfter
 }
 
-func (f Fault) status() int {
+func (f Fault) statusCode() int {
 	switch {
 	case f.Status != 0:
 		return f.Status
@@ -243,11 +243,11 @@ func (f Fault) status() int {
 	return 503
 }
 
-func (f Fault) size() int64 {
-	if f.Size == 0 {
+func (f Fault) paddingSize() int64 {
+	if f.PaddingSize == 0 {
 		return 60_000_000
 	}
-	return f.Size
+	return f.PaddingSize
 }
 
 // slowBody passes a request's body in pieces, with a pause before each.
@@ -260,7 +260,7 @@ type slowBody struct {
 
 func (b *slowBody) Read(p []byte) (int, error) {
 	if b.left == 0 {
-		if !pause(b.ctx, b.between) {
+		if !waitFor(b.ctx, b.between) {
 			return 0, b.ctx.Err()
 		}
 		b.left = b.piece
@@ -279,8 +279,8 @@ func halfBody(c *call) io.ReadCloser {
 	}{io.MultiReader(half, brokenReader{}), c.Body}
 }
 
-// pause waits, or reports false when the caller is gone.
-func pause(ctx context.Context, d time.Duration) bool {
+// waitFor waits, or reports false when the caller is gone.
+func waitFor(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}

@@ -18,7 +18,7 @@ import (
 // at makes the n-th call of an op fail.
 func (w *world) at(op string, n int, f Fault) {
 	w.Helper()
-	n += w.Calls(op)
+	n += w.CountCalls(op)
 	err := w.SetFaults(Faults{Hook: func(o string, i int) Fault {
 		if o == op && i == n {
 			return f
@@ -35,15 +35,15 @@ func TestFailedAndDoneOrNot(t *testing.T) {
 	for _, kind := range []Kind{Abort, Status, HTML} {
 		for _, done := range []bool{false, true} {
 			w := newWorld(t, nil)
-			w.at("register", 1, Fault{Kind: kind, Done: done})
+			w.at("register", 1, Fault{Kind: kind, IsAfterWork: done})
 			w.call("POST", docs, batch(document(1)))
-			if got := len(w.Seen()) == 1; got != done {
+			if got := len(w.Registrations()) == 1; got != done {
 				t.Errorf("%s on register: done %v, want %v", kind, got, done)
 			}
 			ticket := w.register(2)
-			w.at("upload", 1, Fault{Kind: kind, Done: done})
+			w.at("upload", 1, Fault{Kind: kind, IsAfterWork: done})
 			w.put(ticket, zipOf("a"))
-			seen := w.Seen()
+			seen := w.Registrations()
 			if got := seen[len(seen)-1].PUTs == 1; got != done {
 				t.Errorf("%s on upload: done %v, want %v", kind, got, done)
 			}
@@ -68,10 +68,10 @@ func TestFaultsAsSeen(t *testing.T) {
 		}},
 		{"Empty", Fault{Kind: Empty}, func(a answer, _ string) bool { return a.status == 200 && a.body == "" }},
 		{"HTML", Fault{Kind: HTML}, func(a answer, _ string) bool { return a.status == 200 && strings.HasPrefix(a.body, "<!DOCTYPE html>") }},
-		{"Huge", Fault{Kind: Huge, Size: 200_000}, func(a answer, calm string) bool {
+		{"Huge", Fault{Kind: Huge, PaddingSize: 200_000}, func(a answer, calm string) bool {
 			return a.status == 200 && len(a.body) == 200_000+len(calm) && strings.TrimSpace(a.body) == strings.TrimSpace(calm)
 		}},
-		{"Trickle", Fault{Kind: Trickle, Linger: time.Millisecond}, func(a answer, calm string) bool { return a.body == calm }},
+		{"Trickle", Fault{Kind: Trickle, DelayAfter: time.Millisecond}, func(a answer, calm string) bool { return a.body == calm }},
 		{"500", Fault{Kind: Status, Status: 500}, func(a answer, _ string) bool { return a.status == 500 && json.Valid([]byte(a.body)) }},
 		{"429Seconds", Fault{Kind: Status, Status: 429, RetryAfter: 7 * time.Second}, func(a answer, _ string) bool {
 			return a.status == 429 && a.header.Get("Retry-After") == "7"
@@ -143,17 +143,17 @@ func TestFaultsOfTheStore(t *testing.T) {
 		t.Errorf("slow down: %+v", a)
 	}
 	w.at("upload", 1, Fault{Kind: CutRequest})
-	if a := w.put(ticket, zipOf("a")); a.err == nil || w.Seen()[0].PUTs != 0 {
-		t.Errorf("cut in the request: %+v, %+v", a, w.Seen())
+	if a := w.put(ticket, zipOf("a")); a.err == nil || w.Registrations()[0].PUTs != 0 {
+		t.Errorf("cut in the request: %+v, %+v", a, w.Registrations())
 	}
 	w.at("upload", 1, Fault{Kind: ErrorDocument})
-	if a := w.put(ticket, zipOf("a")); a.status != 200 || !strings.Contains(a.body, "<Error>") || w.Seen()[0].PUTs != 0 {
-		t.Errorf("error document: %+v, %+v", a, w.Seen())
+	if a := w.put(ticket, zipOf("a")); a.status != 200 || !strings.Contains(a.body, "<Error>") || w.Registrations()[0].PUTs != 0 {
+		t.Errorf("error document: %+v, %+v", a, w.Registrations())
 	}
 	for _, done := range []bool{false, true} {
-		w.at("upload", 1, Fault{Kind: Early, Done: done})
-		if a := w.put(ticket, zipOf("a")); a.status != 200 || w.Seen()[0].PUTs != 0 {
-			t.Errorf("early: %+v, %+v", a, w.Seen())
+		w.at("upload", 1, Fault{Kind: Early, IsAfterWork: done})
+		if a := w.put(ticket, zipOf("a")); a.status != 200 || w.Registrations()[0].PUTs != 0 {
+			t.Errorf("early: %+v, %+v", a, w.Registrations())
 		}
 	}
 	w.at("upload", 1, Fault{Kind: Vanish})
@@ -178,19 +178,19 @@ func TestCarelessStore(t *testing.T) {
 		c.Readings.ContentMD5, c.Readings.ShortBody = "ignore", "keep"
 	})
 	ticket := w.register(1)
-	w.at("upload", 1, Fault{Kind: Early, Done: true})
+	w.at("upload", 1, Fault{Kind: Early, IsAfterWork: true})
 	w.put(ticket, zipOf("a"))
-	if s := w.Seen()[0]; s.PUTs != 1 || !s.Torn || s.Archivable || s.Size != int64(len(zipOf("a"))/2) {
+	if s := w.Registrations()[0]; s.PUTs != 1 || !s.Torn || s.Archivable || s.Size != int64(len(zipOf("a"))/2) {
 		t.Errorf("half of it: %+v", s)
 	}
 	w.at("upload", 1, Fault{Kind: CutRequest})
 	w.put(ticket, zipOf("a"))
-	if s := w.Seen()[0]; s.PUTs != 2 || !s.Torn {
+	if s := w.Registrations()[0]; s.PUTs != 2 || !s.Torn {
 		t.Errorf("cut: %+v", s)
 	}
 	w.restart() // it stands in the journal
 	w.put(ticket, zipOf("a"))
-	if s := w.Seen()[0]; s.PUTs != 3 || s.Torn || !s.Archivable {
+	if s := w.Registrations()[0]; s.PUTs != 3 || s.Torn || !s.Archivable {
 		t.Errorf("the whole: %+v", s)
 	}
 	w.wantNoViolations()
@@ -220,8 +220,8 @@ func TestFaultsOfRegistration(t *testing.T) {
 		if got = w.tickets(w.call("POST", docs, both)); !check(got) {
 			t.Errorf("%s: %+v", kind, got)
 		}
-		if len(w.Seen()) != 2 {
-			t.Errorf("%s: %d registered", kind, len(w.Seen()))
+		if len(w.Registrations()) != 2 {
+			t.Errorf("%s: %d registered", kind, len(w.Registrations()))
 		}
 		for _, x := range got {
 			if x.url != "" {
@@ -259,7 +259,7 @@ func TestSharedAddress(t *testing.T) {
 				if kind == SharedAddress {
 					w.wantViolation("with an address that was given to another clientUUID")
 				}
-				if s := w.Seen(); !s[0].Replaced || s[1].Replaced || s[1].PUTs != 0 {
+				if s := w.Registrations(); !s[0].Replaced || s[1].Replaced || s[1].PUTs != 0 {
 					t.Errorf("%+v", s)
 				}
 			})
@@ -286,7 +286,7 @@ func TestRedirectAway(t *testing.T) {
 
 func TestRegistrationThatShowsLate(t *testing.T) {
 	w := newWorld(t, nil)
-	w.at("register", 1, Fault{Lag: time.Minute})
+	w.at("register", 1, Fault{VisibleAfter: time.Minute})
 	ticket := w.register(1)
 	if got := w.state(ticket.bumID); got != "404" {
 		t.Errorf("at once: %s", got)
@@ -306,7 +306,7 @@ func TestLateOnVirtualTime(t *testing.T) {
 	for name, row := range map[string]struct {
 		f    Fault
 		done bool
-	}{"BeforeTheWork": {Fault{Delay: time.Hour}, false}, "AfterTheWork": {Fault{Linger: time.Hour}, true}} {
+	}{"BeforeTheWork": {Fault{Delay: time.Hour}, false}, "AfterTheWork": {Fault{DelayAfter: time.Hour}, true}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, func(c *Config) { c.Clock = nil })
@@ -318,7 +318,7 @@ func TestLateOnVirtualTime(t *testing.T) {
 				if !errors.Is(a.err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
 					t.Errorf("answer %+v after %v", a, time.Since(start))
 				}
-				if got := len(w.Seen()) == 1; got != row.done {
+				if got := len(w.Registrations()) == 1; got != row.done {
 					t.Errorf("done %v", got)
 				}
 				w.register(2)
@@ -417,13 +417,13 @@ func TestSlowUploadOnVirtualTime(t *testing.T) {
 		w := newWorld(t, func(c *Config) { c.Clock = nil })
 		ticket := w.register(1)
 		time.Sleep(14 * time.Minute)
-		w.at("upload", 1, Fault{Kind: Trickle, Linger: 8 * time.Minute})
+		w.at("upload", 1, Fault{Kind: Trickle, DelayAfter: 8 * time.Minute})
 		start := time.Now()
 		w.mustPut(ticket, strings.Repeat("x", 800))
 		if took := time.Since(start); took < 8*time.Minute || took > 10*time.Minute {
 			t.Errorf("took %v", took)
 		}
-		if s := w.Seen()[0]; !s.StoredAt.After(s.Deadline) {
+		if s := w.Registrations()[0]; !s.StoredAt.After(s.Deadline) {
 			t.Errorf("landed %v, deadline %v", s.StoredAt, s.Deadline)
 		}
 	})

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// page is what the query of an index call asks for.
-type page struct {
+// indexQuery is what the query of an index call asks for.
+type indexQuery struct {
 	size, from int
 	byDocument bool // sorted by documentDate, else by archiveDate
 	ascending  bool
@@ -23,22 +23,22 @@ type page struct {
 // index gives one page of what the vault holds. The cursor is a plain offset: documents that are archived while a
 // client walks a descending index shift its pages, as they do in the real service.
 func (s *Server) index(c *call) reply {
-	p, problem := parsePage(c.URL.RawQuery)
+	p, problem := parseIndexQuery(c.URL.RawQuery)
 	if problem != "" {
-		return s.refuse(http.StatusBadRequest, "VALIDATION", problem)
+		return s.refusal(http.StatusBadRequest, "VALIDATION", problem)
 	}
 	s.mu.Lock()
-	docs := s.book.archived(c.vault, c.now, c.ignoresLate())
+	docs := s.state.listArchived(c.vault, c.now, c.ignoresLate())
 	s.mu.Unlock()
 	docs = slices.DeleteFunc(docs, func(d archivedDocument) bool { return c.retentionOver(d.when, c.now) })
-	p.arrange(docs)
+	p.sortDocuments(docs)
 	if c.reading.IndexPage > 0 {
 		p.size = min(p.size, c.reading.IndexPage)
 	}
 	from := min(p.from, len(docs))
 	end := min(from+p.size, len(docs))
-	next := p.next(from, end)
-	switch again := fmt.Sprintf("at-%d.%d", from, c.line.N); c.fault.Kind {
+	next := p.nextCursor(from, end)
+	switch again := fmt.Sprintf("at-%d.%d", from, c.record.N); c.fault.Kind {
 	case ShortPage:
 		end, next = min(from+1, end), p.cursor
 	case EmptyPage:
@@ -55,7 +55,7 @@ func (s *Server) index(c *call) reply {
 		records = append(records, c.indexRecord(d))
 	}
 	answer := map[string]any{"cursor": next, "documents": records, "start": end}
-	if found, told := c.found(from, end, len(docs)); told {
+	if found, told := c.countFound(from, end, len(docs)); told {
 		answer["found"] = found
 	}
 	if c.reading.NumbersAsStrings {
@@ -68,8 +68,8 @@ func (s *Server) index(c *call) reply {
 	return jsonReply(answer)
 }
 
-// found is what a page of the documents from one place to another, of so many in all, gives as their number.
-func (c *call) found(from, end, all int) (n int, told bool) {
+// countFound is what a page of the documents from one place to another, of so many in all, gives as their number.
+func (c *call) countFound(from, end, all int) (n int, told bool) {
 	switch c.reading.IndexFound {
 	case "none":
 		return 0, false
@@ -89,7 +89,7 @@ func (c *call) found(from, end, all int) (n int, told bool) {
 	return all, true
 }
 
-func parsePage(query string) (p page, problem string) {
+func parseIndexQuery(query string) (p indexQuery, problem string) {
 	q, err := url.ParseQuery(query)
 	if err != nil {
 		return p, "the query is not readable"
@@ -99,7 +99,7 @@ func parsePage(query string) (p page, problem string) {
 			return p, "the query may have size, sort and cursor, each once"
 		}
 	}
-	p = page{size: 100, cursor: cmp.Or(q.Get("cursor"), "initial")}
+	p = indexQuery{size: 100, cursor: cmp.Or(q.Get("cursor"), "initial")}
 	if q.Has("size") {
 		p.size, err = strconv.Atoi(q.Get("size"))
 		if err != nil || p.size < 1 || p.size > 1000 {
@@ -120,16 +120,16 @@ func parsePage(query string) (p page, problem string) {
 	return p, ""
 }
 
-// next is the cursor of the following page, unchanged when this one was empty.
-func (p page) next(from, end int) string {
+// nextCursor is the cursor of the following page, unchanged when this one was empty.
+func (p indexQuery) nextCursor(from, end int) string {
 	if from == end {
 		return p.cursor
 	}
 	return "at-" + strconv.Itoa(end)
 }
 
-// arrange sorts the documents, which come oldest first.
-func (p page) arrange(docs []archivedDocument) {
+// sortDocuments sorts the documents, which come oldest first.
+func (p indexQuery) sortDocuments(docs []archivedDocument) {
 	if p.byDocument {
 		slices.SortStableFunc(docs, func(a, b archivedDocument) int { return a.documentDate().Compare(b.documentDate()) })
 	}
@@ -166,7 +166,7 @@ func (c *call) indexRecord(d archivedDocument) map[string]any {
 	if amount, ok := sent["amount"]; ok && !c.reading.NumbersAsStrings {
 		rec["amount"] = string(amount)
 	}
-	rec["bumid"] = c.spelled(d.bumID, true)
+	rec["bumid"] = c.spellBumID(d.bumID, true)
 	rec["archiveId"] = digest([]byte("archive " + d.bumID))[:24]
 	rec["archiveDate"] = d.when.UTC().Format(time.RFC3339Nano)
 	return rec

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// line is one line of the journal. Calls and violations are for readers; the other kinds are the server's whole
+// journalLine is one line of the journal. Calls and violations are for readers; the other kinds are the server's whole
 // memory. It never holds a query, a secret or the content of a package.
-type line struct {
+type journalLine struct {
 	Time time.Time `json:"time"`
 	Kind string    `json:"kind"`
 
@@ -65,7 +65,7 @@ type journal struct {
 	failed error // the first failed write: what follows it must not be appended to half a line
 }
 
-func openJournal(path string, replay func(line)) (*journal, error) {
+func openJournal(path string, replay func(journalLine)) (*journal, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func openJournal(path string, replay func(line)) (*journal, error) {
 }
 
 // replayLines returns the length of the whole lines.
-func replayLines(r io.Reader, replay func(line)) (whole int64, err error) {
+func replayLines(r io.Reader, replay func(journalLine)) (whole int64, err error) {
 	in := bufio.NewReaderSize(r, 1<<20)
 	for n := 1; ; n++ {
 		raw, err := in.ReadBytes('\n')
@@ -95,7 +95,7 @@ func replayLines(r io.Reader, replay func(line)) (whole int64, err error) {
 		if err != nil {
 			return whole, err
 		}
-		var l line
+		var l journalLine
 		if err := json.Unmarshal(raw, &l); err != nil {
 			return whole, fmt.Errorf("line %d: %w", n, err)
 		}
@@ -104,10 +104,10 @@ func replayLines(r io.Reader, replay func(line)) (whole int64, err error) {
 	}
 }
 
-func (j *journal) append(lines []line) error {
+func (j *journal) writeLines(lines []journalLine) error {
 	var b bytes.Buffer
 	for _, l := range lines {
-		b.Write(encode(l))
+		b.Write(encodeJSON(l))
 		b.WriteByte('\n')
 	}
 	if j.failed == nil {
@@ -118,31 +118,31 @@ func (j *journal) append(lines []line) error {
 
 func (j *journal) close() error { return j.file.Close() }
 
-// commit writes the lines, all or none, and only then lets them count. The caller holds mu.
-func (s *Server) commit(lines ...line) error {
-	if err := s.journal.append(lines); err != nil {
+// commitLines writes the lines, all or none, and only then lets them count. The caller holds mu.
+func (s *Server) commitLines(lines ...journalLine) error {
+	if err := s.journal.writeLines(lines); err != nil {
 		return fmt.Errorf("write emulator journal: %w", err)
 	}
 	for _, l := range lines {
-		s.book.apply(l)
+		s.state.applyLine(l)
 	}
 	return nil
 }
 
-// violate remembers what a correct client would not have done.
-func (s *Server) violate(c *call, format string, args ...any) {
+// recordViolation remembers what a correct client would not have done.
+func (s *Server) recordViolation(c *call, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.violateLocked(c, format, args...)
+	s.recordViolationLocked(c, format, args...)
 }
 
-// violateLocked is violate for a caller that holds mu. That the journal cannot be written shows again in finish.
-func (s *Server) violateLocked(c *call, format string, args ...any) {
-	_ = s.commit(line{Time: c.now, Kind: kindViolation, RequestID: c.line.RequestID, Text: fmt.Sprintf(format, args...)})
+// recordViolationLocked is violate for a caller that holds mu. That the journal cannot be written shows again in finish.
+func (s *Server) recordViolationLocked(c *call, format string, args ...any) {
+	_ = s.commitLines(journalLine{Time: c.now, Kind: kindViolation, RequestID: c.record.RequestID, Text: fmt.Sprintf(format, args...)})
 }
 
-// encode is JSON without a trailing newline; what it is given here always encodes.
-func encode(v any) []byte {
+// encodeJSON is JSON without a trailing newline; what it is given here always encodes.
+func encodeJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("emulator: encode %T: %v", v, err))

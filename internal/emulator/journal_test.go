@@ -25,9 +25,9 @@ func TestRestartForgetsNothing(t *testing.T) {
 	}
 	open := w.register(9)
 	w.register(9, " ")
-	var before []Seen
+	var before []RegistrationRecord
 	for range 3 {
-		before = w.Seen()
+		before = w.Registrations()
 		violations := w.Violations()
 		w.close()
 		path := filepath.Join(w.cfg.Dir, "journal.jsonl")
@@ -41,7 +41,7 @@ func TestRestartForgetsNothing(t *testing.T) {
 		}
 		w.Server = nil
 		w.restart()
-		if after := w.Seen(); !slices.Equal(before, after) || !slices.Equal(violations, w.Violations()) {
+		if after := w.Registrations(); !slices.Equal(before, after) || !slices.Equal(violations, w.Violations()) {
 			t.Errorf("before %+v\nafter %+v", before, after)
 		}
 		w.register(int(w.now.Unix() % 1000)) // new ids do not repeat old ones
@@ -53,11 +53,11 @@ func TestRestartForgetsNothing(t *testing.T) {
 		t.Errorf("archived in the end: %v", ids)
 	}
 	bumIDs := map[string]bool{}
-	for _, s := range w.Seen() {
+	for _, s := range w.Registrations() {
 		bumIDs[s.BumID] = true
 	}
-	if len(bumIDs) != len(w.Seen()) {
-		t.Errorf("a bumId came twice: %+v", w.Seen())
+	if len(bumIDs) != len(w.Registrations()) {
+		t.Errorf("a bumId came twice: %+v", w.Registrations())
 	}
 }
 

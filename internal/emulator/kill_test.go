@@ -58,8 +58,8 @@ func TestKillLosesNothing(t *testing.T) {
 		_ = process.Wait()
 	}
 	w.restart()
-	known := map[string]Seen{}
-	for _, s := range w.Seen() {
+	known := map[string]RegistrationRecord{}
+	for _, s := range w.Registrations() {
 		known[s.BumID] = s
 	}
 	stored := 0

@@ -20,7 +20,7 @@ type Readings struct {
 	BasicEncoding    string        // of user and password in the Basic header: raw | rfc6749
 	ErrorBody        string        // message | Message | detail | detail-list | error | oauth | service | network | wrapped | xml | empty | html
 	NumbersAsStrings bool          // numbers come as strings, and the index's amounts, usually strings, as numbers
-	Twins            bool          // each field of an answer is followed by one whose name differs in its case only, and that says something else
+	TwinFields       bool          // each field of an answer is followed by one whose name differs in its case only, and that says something else
 	InProgressWord   string        // reported instead of ArchivingInProgress
 	ETag             string        // of a stored object: md5 | kms (32 hex digits that are no MD5) | none
 	Download         string        // bytes | redirect | json (with a pre-signed URL)
@@ -58,27 +58,27 @@ func (r *Readings) check() error {
 		return fmt.Errorf("reading UnknownBumID: %d is none of 400, 404, 422 and 502", r.UnknownBumID)
 	}
 	return errors.Join(
-		choose("IndexFound", &r.IndexFound, "all", "none", "page", "read", "left", "zero", "negative", "more"),
-		choose("IndexFields", &r.IndexFields, "sent", "filled"),
-		choose("URLForm", &r.URLForm, "object", "string", "headers", "fields"),
-		choose("Repeat", &r.Repeat, "new", "refuse", "same"),
-		choose("BumIDCase", &r.BumIDCase, "small", "capital", "mixed"),
-		choose("LatePackage", &r.LatePackage, "archive", "ignore"),
-		choose("BasicEncoding", &r.BasicEncoding, "raw", "rfc6749"),
-		choose("ErrorBody", &r.ErrorBody, "message", "Message", "detail", "detail-list", "error", "oauth", "service",
+		checkWord("IndexFound", &r.IndexFound, "all", "none", "page", "read", "left", "zero", "negative", "more"),
+		checkWord("IndexFields", &r.IndexFields, "sent", "filled"),
+		checkWord("URLForm", &r.URLForm, "object", "string", "headers", "fields"),
+		checkWord("Repeat", &r.Repeat, "new", "refuse", "same"),
+		checkWord("BumIDCase", &r.BumIDCase, "small", "capital", "mixed"),
+		checkWord("LatePackage", &r.LatePackage, "archive", "ignore"),
+		checkWord("BasicEncoding", &r.BasicEncoding, "raw", "rfc6749"),
+		checkWord("ErrorBody", &r.ErrorBody, "message", "Message", "detail", "detail-list", "error", "oauth", "service",
 			"network", "wrapped", "xml", "empty", "html"),
-		choose("ETag", &r.ETag, "md5", "kms", "none"),
-		choose("ContentMD5", &r.ContentMD5, "check", "ignore"),
-		choose("PackageType", &r.PackageType, "any", "application/octet-stream", "application/zip"),
-		choose("ShortBody", &r.ShortBody, "refuse", "keep"),
-		choose("StatusList", &r.StatusList, "registered", "uploaded"),
-		choose("Download", &r.Download, "bytes", "redirect", "json"),
-		choose("VaultList", &r.VaultList, "objects", "ids", "wrapped"),
+		checkWord("ETag", &r.ETag, "md5", "kms", "none"),
+		checkWord("ContentMD5", &r.ContentMD5, "check", "ignore"),
+		checkWord("PackageType", &r.PackageType, "any", "application/octet-stream", "application/zip"),
+		checkWord("ShortBody", &r.ShortBody, "refuse", "keep"),
+		checkWord("StatusList", &r.StatusList, "registered", "uploaded"),
+		checkWord("Download", &r.Download, "bytes", "redirect", "json"),
+		checkWord("VaultList", &r.VaultList, "objects", "ids", "wrapped"),
 	)
 }
 
-// choose sets an empty word to the first of the allowed ones and refuses any other.
-func choose(name string, word *string, allowed ...string) error {
+// checkWord sets an empty word to the first of the allowed ones and refuses any other.
+func checkWord(name string, word *string, allowed ...string) error {
 	if *word == "" {
 		*word = allowed[0]
 	}

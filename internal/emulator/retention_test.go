@@ -19,7 +19,7 @@ func TestRetentionReading(t *testing.T) {
 		index = strings.Contains(w.call("GET", "/v1/vaults/V1/index", "").body, ticket.bumID)
 		return list, index, w.call("GET", docs+"/"+ticket.bumID+"/status", "").status, w.call("GET", docs+"/"+ticket.bumID, "").status
 	}
-	since := w.Seen()[0].ArchivedAt
+	since := w.Registrations()[0].ArchivedAt
 	for _, row := range []struct {
 		at    time.Duration // after its success
 		there bool

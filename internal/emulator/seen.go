@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Seen is what the service knows of one registration: a bumId, whose it is, and what was stored under it. A test that
+// RegistrationRecord is what the service knows of one registration: a bumId, whose it is, and what was stored under it. A test that
 // ran the emulator as a process of its own opens its Dir with New, once that process has ended, to ask for it.
-type Seen struct {
+type RegistrationRecord struct {
 	Vault, ClientUUID, BumID, DocumentID string
 	MetadataSHA256                       string // of the element's bytes as they were sent, in hex
 	RegisteredAt                         time.Time
@@ -28,35 +28,35 @@ type Seen struct {
 	Late       bool      // its content was called refused or failed before: a client learns of it only by asking later
 }
 
-// Seen lists every registration, in the order they were made, as they stand now.
-func (s *Server) Seen() []Seen {
-	now, ignoreLate := s.cfg.Clock(), s.reading().LatePackage == "ignore"
+// Registrations lists every registration, in the order they were made, as they stand now.
+func (s *Server) Registrations() []RegistrationRecord {
+	now, ignoreLate := s.cfg.Clock(), s.currentReadings().LatePackage == "ignore"
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []Seen
-	for _, g := range s.book.all {
-		all = append(all, g.seen(now, ignoreLate))
+	var all []RegistrationRecord
+	for _, g := range s.state.all {
+		all = append(all, g.describe(now, ignoreLate))
 	}
 	return all
 }
 
-func (g *registration) seen(now time.Time, ignoreLate bool) Seen {
-	k := g.condition(now, ignoreLate)
-	v := Seen{
+func (g *registration) describe(now time.Time, ignoreLate bool) RegistrationRecord {
+	k := g.stateAt(now, ignoreLate)
+	v := RegistrationRecord{
 		Vault: g.vault, ClientUUID: g.clientUUID, BumID: g.bumID, DocumentID: g.documentID,
-		MetadataSHA256: g.digest, RegisteredAt: g.at, Deadline: g.deadline, PUTs: len(g.puts), State: k.state, Message: k.message,
+		MetadataSHA256: g.digest, RegisteredAt: g.registeredAt, Deadline: g.deadline, PUTs: len(g.packages), State: k.state, Message: k.message,
 	}
 	p := k.content
-	if p == nil && len(g.puts) > 0 {
-		p = &g.puts[len(g.puts)-1]
+	if p == nil && len(g.packages) > 0 {
+		p = &g.packages[len(g.packages)-1]
 	}
 	if p != nil {
-		v.SHA256, v.Size, v.Torn, v.StoredAt = p.sha256, p.size, p.torn, p.landed
-		v.Late = p.refused || p.again > 0
-		v.Archivable = p.fate == "" && !(ignoreLate && p.landed.After(g.deadline))
+		v.SHA256, v.Size, v.Torn, v.StoredAt = p.sha256, p.size, p.isTruncated, p.storedAt
+		v.Late = p.wasRefused || p.rerunAfter > 0
+		v.Archivable = p.failMessage == "" && !(ignoreLate && p.storedAt.After(g.deadline))
 	}
-	whole := slices.DeleteFunc(slices.Clone(g.puts), func(p put) bool { return p.torn })
-	v.Replaced = slices.ContainsFunc(whole, func(p put) bool { return p.sha256 != whole[0].sha256 })
+	whole := slices.DeleteFunc(slices.Clone(g.packages), func(p storedPackage) bool { return p.isTruncated })
+	v.Replaced = slices.ContainsFunc(whole, func(p storedPackage) bool { return p.sha256 != whole[0].sha256 })
 	if k.state == successful {
 		v.ArchivedAt = k.since
 	}
@@ -67,14 +67,14 @@ func (g *registration) seen(now time.Time, ignoreLate bool) Seen {
 // happened, and every clientUUID for which two registrations hold archivable content.
 func (s *Server) Violations() []string {
 	holders := map[string][]string{}
-	for _, v := range s.Seen() {
+	for _, v := range s.Registrations() {
 		if v.Archivable {
 			key := fmt.Sprintf("clientUUID %s in vault %s", v.ClientUUID, v.Vault)
 			holders[key] = append(holders[key], v.BumID)
 		}
 	}
 	s.mu.Lock()
-	all := slices.Clone(s.book.violations)
+	all := slices.Clone(s.state.violations)
 	s.mu.Unlock()
 	var doubles []string
 	for who, bumIDs := range holders {
@@ -86,9 +86,9 @@ func (s *Server) Violations() []string {
 	return append(all, doubles...)
 }
 
-// Calls says how many calls of an op came since the start, faulty ones included.
-func (s *Server) Calls(op string) int {
+// CountCalls says how many calls of an op came since the start, faulty ones included.
+func (s *Server) CountCalls(op string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.counts[op]
+	return s.callCounts[op]
 }

@@ -66,19 +66,19 @@ type Server struct {
 	mux     *http.ServeMux
 	journal *journal
 
-	mu        sync.Mutex
-	book      *book          // guarded by mu
-	readings  Readings       // guarded by mu
-	faults    Faults         // guarded by mu
-	counts    map[string]int // calls per op since the start; guarded by mu
-	downloads *int           // that may still come, nil: any number; guarded by mu
-	rng       *rand.ChaCha8  // guarded by mu
+	mu            sync.Mutex
+	state         *serverState   // guarded by mu
+	readings      Readings       // guarded by mu
+	faults        Faults         // guarded by mu
+	callCounts    map[string]int // calls per op since the start; guarded by mu
+	downloadsLeft *int           // that may still come, nil: any number; guarded by mu
+	rng           *rand.ChaCha8  // guarded by mu
 }
 
 // New opens the emulator that lives in cfg.Dir, with everything it knew when it ended, or makes a new one there. Close
 // releases the directory.
 func New(cfg Config) (*Server, error) {
-	if err := cfg.fill(); err != nil {
+	if err := cfg.setDefaults(); err != nil {
 		return nil, fmt.Errorf("configure emulator: %w", err)
 	}
 	if err := os.MkdirAll(filepath.Join(cfg.Dir, "objects"), 0o700); err != nil {
@@ -89,56 +89,56 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("open emulator keys: %w", err)
 	}
 	s := &Server{
-		cfg: cfg, keys: k, mux: http.NewServeMux(), book: newBook(), counts: map[string]int{},
+		cfg: cfg, keys: k, mux: http.NewServeMux(), state: newServerState(), callCounts: map[string]int{},
 		readings: cfg.Readings, faults: cfg.Faults,
 	}
 	replayed := uint64(0)
-	s.journal, err = openJournal(filepath.Join(cfg.Dir, "journal.jsonl"), func(l line) {
+	s.journal, err = openJournal(filepath.Join(cfg.Dir, "journal.jsonl"), func(l journalLine) {
 		replayed++
-		s.book.apply(l)
+		s.state.applyLine(l)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open emulator journal: %w", err)
 	}
-	if err := s.sweep(); err != nil {
+	if err := s.removeUnfinishedUploads(); err != nil {
 		return nil, errors.Join(fmt.Errorf("clean emulator objects: %w", err), s.Close())
 	}
 	s.rng = newRand(cfg.Seed, replayed) // a restart must not draw the same ids again
-	s.routes()
+	s.registerRoutes()
 	return s, nil
 }
 
 // Close closes the journal. Requests that are still served fail from then on.
 func (s *Server) Close() error { return s.journal.close() }
 
-// sweep removes what uploads left behind that were under way when the server was killed.
-func (s *Server) sweep() error {
-	left, err := os.ReadDir(s.objects()) // no pattern of a path: the folder's name may look like one
+// removeUnfinishedUploads removes what uploads left behind that were under way when the server was killed.
+func (s *Server) removeUnfinishedUploads() error {
+	left, err := os.ReadDir(s.objectsDir()) // no pattern of a path: the folder's name may look like one
 	for _, e := range left {
 		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), "incoming-") {
-			err = errors.Join(err, os.Remove(filepath.Join(s.objects(), e.Name())))
+			err = errors.Join(err, os.Remove(filepath.Join(s.objectsDir(), e.Name())))
 		}
 	}
 	return err
 }
 
-// routes is the seam where further interfaces of the service join: one line per endpoint, each with the op by which
+// registerRoutes is the seam where further interfaces of the service join: one line per endpoint, each with the op by which
 // faults and the journal know it. What matches nothing here does not exist, which this service answers with 502.
-func (s *Server) routes() {
+func (s *Server) registerRoutes() {
 	const vault, doc = "/v1/vaults/{vault}", "/v1/vaults/{vault}/documents"
-	s.handle("POST /v1/tokens", s.serve("token", s.grantToken))
-	s.handle("GET /v1/vaults", s.serve("vaults", s.guarded(s.listVaults)))
-	s.handle("POST "+doc, s.serve("register", s.inVault(s.register)))
-	s.handle("GET "+doc+"/status", s.serve("status-list", s.inVault(s.statusList)))
-	s.handle("GET "+doc+"/{bumId}/status", s.serve("status", s.inVault(s.status)))
-	s.handle("GET "+doc+"/{bumId}", s.serve("download", s.inVault(s.download)))
-	s.handle("GET "+vault+"/index", s.serve("index", s.inVault(s.index)))
-	s.handle("/", s.serve("unknown", s.noSuchPath))
+	s.handleExactMethod("POST /v1/tokens", s.serveCall("token", s.grantToken))
+	s.handleExactMethod("GET /v1/vaults", s.serveCall("vaults", s.requireAuth(s.listVaults)))
+	s.handleExactMethod("POST "+doc, s.serveCall("register", s.requireVault(s.register)))
+	s.handleExactMethod("GET "+doc+"/status", s.serveCall("status-list", s.requireVault(s.statusList)))
+	s.handleExactMethod("GET "+doc+"/{bumId}/status", s.serveCall("status", s.requireVault(s.status)))
+	s.handleExactMethod("GET "+doc+"/{bumId}", s.serveCall("download", s.requireVault(s.download)))
+	s.handleExactMethod("GET "+vault+"/index", s.serveCall("index", s.requireVault(s.index)))
+	s.handleExactMethod("/", s.serveCall("unknown", s.refuseUnknownPath))
 }
 
-// handle keeps HEAD out: a GET pattern of the standard mux would answer it.
-func (s *Server) handle(pattern string, h http.HandlerFunc) {
-	unknown := s.serve("unknown", s.noSuchPath)
+// handleExactMethod keeps HEAD out: a GET pattern of the standard mux would answer it.
+func (s *Server) handleExactMethod(pattern string, h http.HandlerFunc) {
+	unknown := s.serveCall("unknown", s.refuseUnknownPath)
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodHead {
 			unknown(w, r)
@@ -148,8 +148,8 @@ func (s *Server) handle(pattern string, h http.HandlerFunc) {
 	})
 }
 
-func (s *Server) noSuchPath(*call) reply {
-	return s.refuse(http.StatusBadGateway, "NoSuchPath", "the URI or endpoint does not exist")
+func (s *Server) refuseUnknownPath(*call) reply {
+	return s.refusal(http.StatusBadGateway, "NoSuchPath", "the URI or endpoint does not exist")
 }
 
 // movedPrefix marks a call that has followed a redirect of Readings.RedirectTo.
@@ -157,7 +157,7 @@ const movedPrefix = "/moved"
 
 // API serves the service's own host: the paths below /v1.
 func (s *Server) API() http.Handler {
-	unknown := s.serve("unknown", s.noSuchPath)
+	unknown := s.serveCall("unknown", s.refuseUnknownPath)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r2 := r
 		if p, ok := strings.CutPrefix(r.URL.Path, movedPrefix); ok {
@@ -175,7 +175,7 @@ func (s *Server) API() http.Handler {
 
 // Store serves the object store's host. It takes pre-signed PUT and GET only.
 func (s *Server) Store() http.Handler {
-	put, get := s.serve("upload", s.storeObject), s.serve("download", s.fetchObject)
+	put, get := s.serveCall("upload", s.storeObject), s.serveCall("download", s.fetchObject)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			get(w, r)
@@ -217,7 +217,7 @@ func baseURL(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-func (c *Config) fill() error {
+func (c *Config) setDefaults() error {
 	setDefault(&c.Window, 15*time.Minute)
 	setDefault(&c.TokenLife, time.Hour)
 	setDefault(&c.MaxBatch, 500)
@@ -293,7 +293,7 @@ func (s *Server) SetFaults(f Faults) error {
 	return nil
 }
 
-func (s *Server) reading() Readings {
+func (s *Server) currentReadings() Readings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.readings

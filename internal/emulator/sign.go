@@ -41,7 +41,7 @@ func openKeys(path string) (k keys, err error) {
 	}
 	k = keys{"ASIA" + rand.Text()[:16], rand.Text() + rand.Text(), rand.Text() + rand.Text(), rand.Text()}
 	// Written aside and renamed: a server killed while it makes its first keys must find none, not half of them.
-	if err := os.WriteFile(path+".tmp", encode(k), 0o600); err != nil {
+	if err := os.WriteFile(path+".tmp", encodeJSON(k), 0o600); err != nil {
 		return k, err
 	}
 	return k, os.Rename(path+".tmp", path)
@@ -143,11 +143,11 @@ func (k keys) verify(r *http.Request, now time.Time) (signedAt time.Time, d *den
 	return signedAt, nil
 }
 
-// denied is the store's XML answer.
-func (c *call) denied(d *denial) reply {
-	c.line.Text = d.code + ": " + d.message
+// storeRefusal is the store's XML answer.
+func (c *call) storeRefusal(d *denial) reply {
+	c.record.Text = d.code + ": " + d.message
 	return reply{status: d.status, header: http.Header{"Content-Type": {"application/xml"}},
-		body: errorXML(d.code, d.message, c.line.RequestID)}
+		body: errorXML(d.code, d.message, c.record.RequestID)}
 }
 
 func errorXML(code, message, requestID string) []byte {

@@ -22,98 +22,98 @@ type registration struct {
 	vault, clientUUID, bumID, documentID string
 	metadata                             json.RawMessage
 	digest                               string
-	at, visible, deadline                time.Time
-	spoiled                              time.Time     // URLs made until then no longer work
-	shared                               []time.Time   // when URLs of it were made for other documents
-	window                               time.Duration // from the making of a URL to deadline
-	nth                                  int           // counts those of its clientUUID in its vault, from 1
-	puts                                 []put         // by the time at which they landed
+	registeredAt, visibleFrom, deadline  time.Time
+	urlsRevokedAt                        time.Time       // URLs made until then no longer work
+	sharedAt                             []time.Time     // when URLs of it were made for other documents
+	window                               time.Duration   // from the making of a URL to deadline
+	nth                                  int             // counts those of its clientUUID in its vault, from 1
+	packages                             []storedPackage // by the time at which they landed
 }
 
-// put is one stored package.
-type put struct {
-	landed time.Time
-	ripens time.Duration
-	sha256 string
-	size   int64
-	fate   string
-	torn   bool // its body ended early
+// storedPackage is one stored package.
+type storedPackage struct {
+	storedAt    time.Time
+	archiveTime time.Duration
+	sha256      string
+	size        int64
+	failMessage string
+	isTruncated bool // its body ended early
 
-	again   time.Duration // from a first failure to the success of a job that runs again; zero: it does not fail first
-	refused bool          // the store answered that it does not take it
+	rerunAfter time.Duration // from a first failure to the success of a job that runs again; zero: it does not fail first
+	wasRefused bool          // the store answered that it does not take it
 }
 
-// condition is where a registration stands at an instant.
-type condition struct {
+// registrationState is where a registration stands at an instant.
+type registrationState struct {
 	state, message string
 	since          time.Time
-	content        *put // what is, or is being, archived
+	content        *storedPackage // what is, or is being, archived
 }
 
 // lastSigned is when the last URL was made that belongs to the registration itself.
 func (g *registration) lastSigned() time.Time { return g.deadline.Add(-g.window) }
 
-// condition works out the state at now; nothing ever has to happen in the background. Each package that lands before
+// stateAt works out the state at now; nothing ever has to happen in the background. Each package that lands before
 // its forerunner is archived replaces it; once a final state came from a package, later ones change nothing.
-func (g *registration) condition(now time.Time, ignoreLate bool) condition {
-	c := condition{state: waiting, since: g.at}
+func (g *registration) stateAt(now time.Time, ignoreLate bool) registrationState {
+	c := registrationState{state: waiting, since: g.registeredAt}
 	if now.After(g.deadline) {
-		c = condition{state: failed, since: g.deadline, message: "no package was uploaded before the upload URL expired"}
+		c = registrationState{state: failed, since: g.deadline, message: "no package was uploaded before the upload URL expired"}
 	}
-	for i := range g.puts {
-		p := &g.puts[i]
-		if p.landed.After(now) || c.content != nil && !p.landed.Before(c.content.landed.Add(c.content.ripens)) {
+	for i := range g.packages {
+		p := &g.packages[i]
+		if p.storedAt.After(now) || c.content != nil && !p.storedAt.Before(c.content.storedAt.Add(c.content.archiveTime)) {
 			break
 		}
-		if ignoreLate && p.landed.After(g.deadline) {
+		if ignoreLate && p.storedAt.After(g.deadline) {
 			continue
 		}
-		c = condition{state: inProgress, since: p.landed, content: p}
+		c = registrationState{state: inProgress, since: p.storedAt, content: p}
 	}
 	if c.content == nil {
 		return c
 	}
-	ripe := c.content.landed.Add(c.content.ripens)
+	ripe := c.content.storedAt.Add(c.content.archiveTime)
 	switch {
 	case now.Before(ripe):
-	case c.content.fate != "":
-		c.state, c.message, c.since = failed, c.content.fate, ripe
+	case c.content.failMessage != "":
+		c.state, c.message, c.since = failed, c.content.failMessage, ripe
 	default:
-		c.state, c.message, c.since = c.content.rerun(now, ripe)
+		c.state, c.message, c.since = c.content.jobStateAt(now, ripe)
 	}
 	return c
 }
 
-// rerun is how the job stands that archives a package which is ripe: the first one may fail, and another one takes the
+// jobStateAt is how the job stands that archives a package which is ripe: the first one may fail, and another one takes the
 // last tenth of the time until it succeeds.
-func (p *put) rerun(now, ripe time.Time) (state, message string, since time.Time) {
-	switch done := ripe.Add(p.again); {
-	case p.again == 0:
+func (p *storedPackage) jobStateAt(now, ripe time.Time) (state, message string, since time.Time) {
+	switch done := ripe.Add(p.rerunAfter); {
+	case p.rerunAfter == 0:
 		return successful, "", ripe
-	case now.Before(done.Add(-p.again / 10)):
+	case now.Before(done.Add(-p.rerunAfter / 10)):
 		return failed, "an internal error of the archive", ripe
 	case now.Before(done):
-		return inProgress, "", done.Add(-p.again / 10)
+		return inProgress, "", done.Add(-p.rerunAfter / 10)
 	default:
 		return successful, "", done
 	}
 }
 
-// book is the server's memory: what the journal's lines add up to.
-type book struct {
+// serverState is the server's memory: what the journal's lines add up to.
+type serverState struct {
 	all        []*registration // in the order they were made
 	byBumID    map[string]*registration
 	byClient   map[string][]*registration // by vault and clientUUID, in order
 	byVault    map[string][]*registration // in order
-	poisoned   map[string]bool            // by bumId, registered or not
+	deadTokens map[string]bool            // by bumId, registered or not
 	unaskable  map[string]int             // by bumId: the status with which a question about it alone is answered
 	revoked    int                        // how often all access tokens were revoked
 	violations []string
 }
 
-func newBook() *book {
-	return &book{byBumID: map[string]*registration{}, byClient: map[string][]*registration{},
-		byVault: map[string][]*registration{}, poisoned: map[string]bool{}, unaskable: map[string]int{}}
+func newServerState() *serverState {
+	return &serverState{byBumID: map[string]*registration{}, byClient: map[string][]*registration{},
+		byVault: map[string][]*registration{}, deadTokens: map[string]bool{}, unaskable: map[string]int{}}
 }
 
 // clientKey is a clientUUID within its vault; the case of its digits does not tell UUIDs apart.
@@ -121,28 +121,28 @@ func clientKey(vault, clientUUID string) string {
 	return fmt.Sprintf("%q %s", vault, strings.ToLower(clientUUID))
 }
 
-// apply is the one door by which the memory changes, live and at replay.
-func (b *book) apply(l line) {
+// applyLine is the one door by which the memory changes, live and at replay.
+func (b *serverState) applyLine(l journalLine) {
 	visible := l.Time
 	if l.Visible != nil {
 		visible = *l.Visible
 	}
 	switch l.Kind {
 	case kindRegistered:
-		b.register(l, visible)
+		b.addRegistration(l, visible)
 	case kindReissued:
 		b.byBumID[l.BumID].deadline, b.byBumID[l.BumID].window = l.Time.Add(l.Window), l.Window
 	case kindStored:
 		g := b.byBumID[l.BumID]
-		g.puts = append(g.puts, put{visible, l.Ripens, l.SHA256, l.Size, l.Fate, l.Torn, l.Again, l.Refused})
-		slices.SortStableFunc(g.puts, func(a, b put) int { return a.landed.Compare(b.landed) })
+		g.packages = append(g.packages, storedPackage{visible, l.Ripens, l.SHA256, l.Size, l.Fate, l.Torn, l.Again, l.Refused})
+		slices.SortStableFunc(g.packages, func(a, b storedPackage) int { return a.storedAt.Compare(b.storedAt) })
 	case kindSpoiled:
-		b.byBumID[l.BumID].spoiled = l.Time
+		b.byBumID[l.BumID].urlsRevokedAt = l.Time
 	case kindShared:
 		g := b.byBumID[l.BumID]
-		g.shared = append(g.shared, l.Time)
+		g.sharedAt = append(g.sharedAt, l.Time)
 	case kindPoisoned:
-		b.poisoned[l.BumID] = true
+		b.deadTokens[l.BumID] = true
 	case kindUnaskable:
 		b.unaskable[l.BumID] = l.Status
 	case kindRevoked:
@@ -152,7 +152,7 @@ func (b *book) apply(l line) {
 	}
 }
 
-func (b *book) register(l line, visible time.Time) {
+func (b *serverState) addRegistration(l journalLine, visible time.Time) {
 	var head struct {
 		DocumentID string `json:"documentId"`
 	}
@@ -160,7 +160,7 @@ func (b *book) register(l line, visible time.Time) {
 	key := clientKey(l.Vault, l.ClientUUID)
 	g := &registration{
 		vault: l.Vault, clientUUID: l.ClientUUID, bumID: l.BumID, documentID: head.DocumentID,
-		metadata: l.Metadata, digest: l.Digest, at: l.Time, visible: visible, deadline: l.Time.Add(l.Window), window: l.Window,
+		metadata: l.Metadata, digest: l.Digest, registeredAt: l.Time, visibleFrom: visible, deadline: l.Time.Add(l.Window), window: l.Window,
 		nth: len(b.byClient[key]) + 1,
 	}
 	b.all = append(b.all, g)
@@ -169,20 +169,20 @@ func (b *book) register(l line, visible time.Time) {
 	b.byVault[g.vault] = append(b.byVault[g.vault], g)
 }
 
-// find gives a registration of the vault that shows at now, or nil.
-func (b *book) find(vault, bumID string, now time.Time) *registration {
+// findRegistration gives a registration of the vault that shows at now, or nil.
+func (b *serverState) findRegistration(vault, bumID string, now time.Time) *registration {
 	g := b.byBumID[strings.ToLower(bumID)]
-	if g == nil || g.vault != vault || g.visible.After(now) {
+	if g == nil || g.vault != vault || g.visibleFrom.After(now) {
 		return nil
 	}
 	return g
 }
 
-// archived lists what the vault holds at now, oldest first.
-func (b *book) archived(vault string, now time.Time, ignoreLate bool) []archivedDocument {
+// listArchived lists what the vault holds at now, oldest first.
+func (b *serverState) listArchived(vault string, now time.Time, ignoreLate bool) []archivedDocument {
 	var docs []archivedDocument
 	for _, g := range b.byVault[vault] {
-		if c := g.condition(now, ignoreLate); c.state == successful && !g.visible.After(now) {
+		if c := g.stateAt(now, ignoreLate); c.state == successful && !g.visibleFrom.After(now) {
 			docs = append(docs, archivedDocument{g, c.since})
 		}
 	}

@@ -20,19 +20,19 @@ const lastDocuments = 500
 
 func (s *Server) status(c *call) reply {
 	s.mu.Lock()
-	g := c.kept(s.book.find(c.vault, c.PathValue("bumId"), c.now), c.now)
-	unaskable := s.book.unaskable[strings.ToLower(c.PathValue("bumId"))]
+	g := c.currentRegistration(s.state.findRegistration(c.vault, c.PathValue("bumId"), c.now), c.now)
+	unaskable := s.state.unaskable[strings.ToLower(c.PathValue("bumId"))]
 	var rec statusRecord
 	if g != nil {
-		c.line.BumIDs = []string{g.bumID}
-		rec = c.statusOf(g, c.now)
+		c.record.BumIDs = []string{g.bumID}
+		rec = c.statusRecordOf(g, c.now)
 	}
 	s.mu.Unlock()
 	switch {
 	case unaskable != 0:
-		return s.refuse(unaskable, "ServiceFault", "the status of this document cannot be told")
+		return s.refusal(unaskable, "ServiceFault", "the status of this document cannot be told")
 	case g == nil:
-		return s.refuse(c.reading.UnknownBumID, "NOT_FOUND", "no document with this bumId")
+		return s.refusal(c.reading.UnknownBumID, "NOT_FOUND", "no document with this bumId")
 	}
 	return jsonReply(rec)
 }
@@ -41,34 +41,34 @@ func (s *Server) status(c *call) reply {
 func (s *Server) statusList(c *call) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := s.book.byVault[c.vault]
+	all := s.state.byVault[c.vault]
 	list, asOf := []statusRecord{}, c.now.Add(-c.reading.ListAge)
 	if c.reading.StatusList == "uploaded" {
-		all = uploaded(all, asOf)
+		all = sortByUpload(all, asOf)
 	}
 	for i := len(all) - 1; i >= 0 && len(list) < lastDocuments; i-- {
-		if !all[i].visible.After(asOf) && c.kept(all[i], asOf) != nil {
-			list = append(list, c.statusOf(all[i], asOf))
+		if !all[i].visibleFrom.After(asOf) && c.currentRegistration(all[i], asOf) != nil {
+			list = append(list, c.statusRecordOf(all[i], asOf))
 		}
 	}
 	return jsonReply(list)
 }
 
-// uploaded gives those that held content at a time, by when they first did. The caller holds mu.
-func uploaded(all []*registration, at time.Time) (some []*registration) {
+// sortByUpload gives those that held content at a time, by when they first did. The caller holds mu.
+func sortByUpload(all []*registration, at time.Time) (some []*registration) {
 	for _, g := range all {
-		if len(g.puts) > 0 && !g.puts[0].landed.After(at) {
+		if len(g.packages) > 0 && !g.packages[0].storedAt.After(at) {
 			some = append(some, g)
 		}
 	}
-	slices.SortStableFunc(some, func(a, b *registration) int { return a.puts[0].landed.Compare(b.puts[0].landed) })
+	slices.SortStableFunc(some, func(a, b *registration) int { return a.packages[0].storedAt.Compare(b.packages[0].storedAt) })
 	return some
 }
 
-// statusOf is the record of a registration as it was at that time. The caller holds mu.
-func (c *call) statusOf(g *registration, at time.Time) statusRecord {
-	k := g.condition(at, c.ignoresLate())
-	rec := statusRecord{c.spelled(g.bumID, true), g.documentID, g.clientUUID, k.since.UTC().Format(time.RFC3339), k.state, nil}
+// statusRecordOf is the record of a registration as it was at that time. The caller holds mu.
+func (c *call) statusRecordOf(g *registration, at time.Time) statusRecord {
+	k := g.stateAt(at, c.ignoresLate())
+	rec := statusRecord{c.spellBumID(g.bumID, true), g.documentID, g.clientUUID, k.since.UTC().Format(time.RFC3339), k.state, nil}
 	if k.message != "" {
 		rec.Message = &k.message
 	}
@@ -78,12 +78,12 @@ func (c *call) statusOf(g *registration, at time.Time) statusRecord {
 	return rec
 }
 
-// kept is the registration, or nil where its document had left the archive at that time. The caller holds mu.
-func (c *call) kept(g *registration, at time.Time) *registration {
+// currentRegistration is the registration, or nil where its document had left the archive at that time. The caller holds mu.
+func (c *call) currentRegistration(g *registration, at time.Time) *registration {
 	if g == nil || c.reading.Retention == 0 {
 		return g
 	}
-	if k := g.condition(at, c.ignoresLate()); k.state == successful && c.retentionOver(k.since, at) {
+	if k := g.stateAt(at, c.ignoresLate()); k.state == successful && c.retentionOver(k.since, at) {
 		return nil
 	}
 	return g
@@ -95,8 +95,8 @@ func (c *call) retentionOver(archived, at time.Time) bool {
 	return r > 0 && !at.Before(archived.Add(r))
 }
 
-// spelled is a bumId as an answer writes it. It was told before, or this is the first time.
-func (c *call) spelled(bumID string, before bool) string {
+// spellBumID is a bumId as an answer writes it. It was told before, or this is the first time.
+func (c *call) spellBumID(bumID string, before bool) string {
 	if c.reading.BumIDCase == "capital" || c.reading.BumIDCase == "mixed" && before {
 		return strings.ToUpper(bumID)
 	}

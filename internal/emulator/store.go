@@ -24,22 +24,22 @@ import (
 // length, and either the whole body or nothing at all, unless the readings make it a careless one.
 func (s *Server) storeObject(c *call) reply {
 	if c.Header.Get("Authorization") != "" {
-		s.violate(c, "Authorization header on a pre-signed PUT")
-		return c.denied(&denial{400, "InvalidArgument", "Only one auth mechanism allowed"})
+		s.recordViolation(c, "Authorization header on a pre-signed PUT")
+		return c.storeRefusal(&denial{400, "InvalidArgument", "Only one auth mechanism allowed"})
 	}
 	if c.Method != http.MethodPut {
-		return c.denied(&denial{405, "MethodNotAllowed", "The specified method is not allowed against this resource."})
+		return c.storeRefusal(&denial{405, "MethodNotAllowed", "The specified method is not allowed against this resource."})
 	}
 	signedAt, d := s.keys.verify(c.Request, c.now)
 	if d != nil {
-		return c.denied(d)
+		return c.storeRefusal(d)
 	}
-	g, d := s.target(c, signedAt)
+	g, d := s.findTarget(c, signedAt)
 	if d == nil {
 		d = s.checkHeaders(c)
 	}
 	if d != nil {
-		return c.denied(d)
+		return c.storeRefusal(d)
 	}
 	s.checkQuery(c, signedAt)
 	if to := strings.TrimSuffix(c.reading.StoreRedirectTo, "/"); to != "" && to != baseURL(c.Request) {
@@ -50,38 +50,38 @@ func (s *Server) storeObject(c *call) reply {
 			return s.redirectPut(c, to)
 		}
 	}
-	p, sum, d := s.receive(c)
+	p, sum, d := s.receiveBody(c)
 	if d == nil && c.fault.Kind != Vanish {
-		d = s.keep(c, g, p)
+		d = s.storePackage(c, g, p)
 	}
 	if d != nil {
-		return c.denied(d)
+		return c.storeRefusal(d)
 	}
-	return s.stored(c, sum)
+	return s.storedReply(c, sum)
 }
 
-// target finds the registration that the URL belongs to.
-func (s *Server) target(c *call, signedAt time.Time) (*registration, *denial) {
+// findTarget finds the registration that the URL belongs to.
+func (s *Server) findTarget(c *call, signedAt time.Time) (*registration, *denial) {
 	bumID, _ := strings.CutSuffix(path.Base(cmp.Or(c.URL.Query().Get("key"), c.URL.Path)), ".zip")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := s.book.byBumID[bumID]
-	if s.book.poisoned[bumID] {
-		s.violateLocked(c, "PUT to bumId %s, which no answer gave to one clientUUID alone", bumID)
+	g := s.state.byBumID[bumID]
+	if s.state.deadTokens[bumID] {
+		s.recordViolationLocked(c, "PUT to bumId %s, which no answer gave to one clientUUID alone", bumID)
 	}
 	if g == nil {
 		return nil, &denial{404, "NoSuchKey", "The specified key does not exist."}
 	}
-	if slices.ContainsFunc(g.shared, func(at time.Time) bool { return at.Truncate(time.Second).Equal(signedAt) }) && !g.lastSigned().Truncate(time.Second).Equal(signedAt) {
-		s.violateLocked(c, "PUT to bumId %s with an address that was given to another clientUUID than %s", g.bumID, g.clientUUID)
+	if slices.ContainsFunc(g.sharedAt, func(at time.Time) bool { return at.Truncate(time.Second).Equal(signedAt) }) && !g.lastSigned().Truncate(time.Second).Equal(signedAt) {
+		s.recordViolationLocked(c, "PUT to bumId %s with an address that was given to another clientUUID than %s", g.bumID, g.clientUUID)
 	}
-	c.line.BumIDs, c.line.ClientUUIDs = []string{g.bumID}, []string{g.clientUUID}
+	c.record.BumIDs, c.record.ClientUUIDs = []string{g.bumID}, []string{g.clientUUID}
 	if c.fault.Kind == DeadToken {
-		if err := s.commit(line{Time: c.now, Kind: kindSpoiled, BumID: g.bumID}); err != nil {
+		if err := s.commitLines(journalLine{Time: c.now, Kind: kindSpoiled, BumID: g.bumID}); err != nil {
 			return nil, &denial{500, "InternalError", "We encountered an internal error. Please try again."}
 		}
 	}
-	if !g.spoiled.IsZero() && !signedAt.After(g.spoiled) {
+	if !g.urlsRevokedAt.IsZero() && !signedAt.After(g.urlsRevokedAt) {
 		return nil, &denial{403, "ExpiredToken", "The provided token has expired."}
 	}
 	return g, nil
@@ -92,7 +92,7 @@ const maxObject = 5 << 30
 
 func (s *Server) checkHeaders(c *call) *denial {
 	if c.ContentLength < 0 || len(c.TransferEncoding) > 0 {
-		s.violate(c, "PUT without a Content-Length")
+		s.recordViolation(c, "PUT without a Content-Length")
 		return &denial{411, "MissingContentLength", "You must provide the Content-Length HTTP header."}
 	}
 	if c.ContentLength > maxObject {
@@ -103,7 +103,7 @@ func (s *Server) checkHeaders(c *call) *denial {
 	}
 	given := c.Header.Get("Content-Type")
 	if strings.HasPrefix(given, "multipart/") {
-		s.violate(c, "multipart PUT")
+		s.recordViolation(c, "multipart PUT")
 	}
 	if _, signed := signedHeaders(c.Request)["content-type"]; !signed && c.reading.PackageType != "any" && given != c.reading.PackageType {
 		return &denial{403, "AccessDenied", "Access Denied: Content-Type"}
@@ -119,7 +119,7 @@ func (s *Server) checkQuery(c *call, signedAt time.Time) {
 	}
 	again, err := s.keys.presign(c.Context(), c.Method, baseURL(c.Request)+c.URL.EscapedPath()+keyQuery(c.Request), signedHeaders(c.Request), signedAt, life)
 	if _, query, _ := strings.Cut(again, "?"); err != nil || query != c.URL.RawQuery {
-		s.violate(c, "the query of the upload URL was re-encoded")
+		s.recordViolation(c, "the query of the upload URL was re-encoded")
 	}
 }
 
@@ -135,31 +135,31 @@ func keyQuery(r *http.Request) string {
 func (s *Server) addressOfAnother(c *call, g *registration) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	other := s.anyOther(c, g.vault)
+	other := s.findOther(c, g.vault)
 	if other == nil {
 		return "", nil
 	}
 	key := strings.NewReplacer(g.bumID, other.bumID).Replace
 	return baseURL(c.Request) + key(c.URL.EscapedPath()) + key(keyQuery(c.Request)),
-		s.commit(line{Time: c.now, Kind: kindShared, BumID: other.bumID, ClientUUID: g.clientUUID})
+		s.commitLines(journalLine{Time: c.now, Kind: kindShared, BumID: other.bumID, ClientUUID: g.clientUUID})
 }
 
 // redirectPut sends a PUT to another host, as stores do for another region; the new URL lives one window from now.
 func (s *Server) redirectPut(c *call, to string) reply {
 	u, err := s.keys.presign(c.Context(), c.Method, to, signedHeaders(c.Request), c.now, s.cfg.Window)
 	if err != nil {
-		return c.denied(&denial{500, "InternalError", "We encountered an internal error. Please try again."})
+		return c.storeRefusal(&denial{500, "InternalError", "We encountered an internal error. Please try again."})
 	}
-	rep := c.denied(&denial{307, "TemporaryRedirect", "Please re-send this request to the specified temporary endpoint."})
+	rep := c.storeRefusal(&denial{307, "TemporaryRedirect", "Please re-send this request to the specified temporary endpoint."})
 	rep.header.Set("Location", u)
 	return rep
 }
 
-// receive takes the body into the objects directory under its digest. It is written aside first: a body that ends
+// receiveBody takes the body into the objects directory under its digest. It is written aside first: a body that ends
 // early, or is not what Content-MD5 announced, leaves nothing, unless the readings say otherwise.
-func (s *Server) receive(c *call) (p put, sum []byte, d *denial) {
+func (s *Server) receiveBody(c *call) (p storedPackage, sum []byte, d *denial) {
 	internal := &denial{500, "InternalError", "We encountered an internal error. Please try again."}
-	f, err := os.CreateTemp(s.objects(), "incoming-*")
+	f, err := os.CreateTemp(s.objectsDir(), "incoming-*")
 	if err != nil {
 		return p, nil, internal
 	}
@@ -177,37 +177,37 @@ func (s *Server) receive(c *call) (p put, sum []byte, d *denial) {
 	if c.reading.ContentMD5 == "check" && len(want) > 0 && !bytes.Equal(want, md.Sum(nil)) {
 		return p, nil, &denial{400, "BadDigest", "The Content-MD5 you specified did not match what we received."}
 	}
-	p = put{sha256: hex.EncodeToString(sha.Sum(nil)), size: n, torn: torn}
-	c.line.SHA256, c.line.Size = p.sha256, n
-	if err := os.Rename(f.Name(), s.object(p.sha256)); err != nil {
+	p = storedPackage{sha256: hex.EncodeToString(sha.Sum(nil)), size: n, isTruncated: torn}
+	c.record.SHA256, c.record.Size = p.sha256, n
+	if err := os.Rename(f.Name(), s.objectPath(p.sha256)); err != nil {
 		return p, nil, internal
 	}
 	return p, md.Sum(nil), nil
 }
 
-func (s *Server) objects() string             { return filepath.Join(s.cfg.Dir, "objects") }
-func (s *Server) object(sha256 string) string { return filepath.Join(s.objects(), sha256) }
+func (s *Server) objectsDir() string              { return filepath.Join(s.cfg.Dir, "objects") }
+func (s *Server) objectPath(sha256 string) string { return filepath.Join(s.objectsDir(), sha256) }
 
-// keep makes the package count, and remembers when it is not the one that was stored before.
-func (s *Server) keep(c *call, g *registration, p put) *denial {
+// storePackage makes the package count, and remembers when it is not the one that was stored before.
+func (s *Server) storePackage(c *call, g *registration, p storedPackage) *denial {
 	fate := cmp.Or(s.packageProblem(p), s.cfg.FailDocument(g.documentID, g.nth))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, other := range s.book.byClient[clientKey(g.vault, g.clientUUID)] {
-		if p.torn || !slices.ContainsFunc(other.puts, func(o put) bool { return !o.torn && o.sha256 != p.sha256 }) {
+	for _, other := range s.state.byClient[clientKey(g.vault, g.clientUUID)] {
+		if p.isTruncated || !slices.ContainsFunc(other.packages, func(o storedPackage) bool { return !o.isTruncated && o.sha256 != p.sha256 }) {
 			continue
 		}
 		if other == g {
-			s.violateLocked(c, "other bytes under bumId %s", g.bumID)
+			s.recordViolationLocked(c, "other bytes under bumId %s", g.bumID)
 		} else {
-			s.violateLocked(c, "other bytes for clientUUID %s than under its bumId %s", g.clientUUID, other.bumID)
+			s.recordViolationLocked(c, "other bytes for clientUUID %s than under its bumId %s", g.clientUUID, other.bumID)
 		}
 	}
 	landed := s.cfg.Clock()
-	err := s.commit(line{
-		Time: landed, Kind: kindStored, BumID: g.bumID, SHA256: p.sha256, Size: p.size, Torn: p.torn,
-		Ripens: s.draw(s.cfg.ArchiveMin, s.cfg.ArchiveMax), Fate: fate, Visible: c.lag(landed),
-		Again: c.fault.again(), Refused: c.fault.refusesStored(),
+	err := s.commitLines(journalLine{
+		Time: landed, Kind: kindStored, BumID: g.bumID, SHA256: p.sha256, Size: p.size, Torn: p.isTruncated,
+		Ripens: s.drawDuration(s.cfg.ArchiveMin, s.cfg.ArchiveMax), Fate: fate, Visible: c.visibleTime(landed),
+		Again: c.fault.rerunDelay(), Refused: c.fault.refusesStoredPackage(),
 	})
 	if err != nil {
 		return &denial{500, "InternalError", "We encountered an internal error. Please try again."}
@@ -219,14 +219,14 @@ func (s *Server) keep(c *call, g *registration, p put) *denial {
 const maxInflated = 256 << 20
 
 // packageProblem says why a stored package cannot be archived, "" if it can.
-func (s *Server) packageProblem(p put) string {
-	if p.torn {
+func (s *Server) packageProblem(p storedPackage) string {
+	if p.isTruncated {
 		return "the package is not a ZIP file: it ends early"
 	}
 	if p.size > s.cfg.MaxPackage {
 		return fmt.Sprintf("the package is larger than %d bytes", s.cfg.MaxPackage)
 	}
-	z, err := zip.OpenReader(s.object(p.sha256))
+	z, err := zip.OpenReader(s.objectPath(p.sha256))
 	if err != nil {
 		return "the package is not a ZIP file"
 	}
@@ -236,7 +236,7 @@ func (s *Server) packageProblem(p put) string {
 	}
 	left := int64(maxInflated)
 	for _, f := range z.File {
-		n, err := inflate(f, left)
+		n, err := countInflated(f, left)
 		if err != nil {
 			return "the package is not a ZIP file: an entry is damaged"
 		}
@@ -245,7 +245,7 @@ func (s *Server) packageProblem(p put) string {
 	return ""
 }
 
-func inflate(f *zip.File, limit int64) (int64, error) {
+func countInflated(f *zip.File, limit int64) (int64, error) {
 	in, err := f.Open()
 	if err != nil {
 		return 0, err
@@ -254,14 +254,14 @@ func inflate(f *zip.File, limit int64) (int64, error) {
 	return io.Copy(io.Discard, io.LimitReader(in, limit))
 }
 
-func (s *Server) stored(c *call, sum []byte) reply {
+func (s *Server) storedReply(c *call, sum []byte) reply {
 	rep := reply{status: 200, header: http.Header{}}
 	switch c.reading.ETag {
 	case "md5":
 		rep.header.Set("ETag", fmt.Sprintf("%q", hex.EncodeToString(sum)))
 	case "kms":
 		s.mu.Lock()
-		rep.header.Set("ETag", fmt.Sprintf("%q", s.hex(16)))
+		rep.header.Set("ETag", fmt.Sprintf("%q", s.drawHex(16)))
 		s.mu.Unlock()
 		rep.header.Set("x-amz-server-side-encryption", "aws:kms")
 	}

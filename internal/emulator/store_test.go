@@ -85,10 +85,10 @@ func TestStoreRefuses(t *testing.T) {
 			if a.status >= 400 && a.status < 500 && !strings.Contains(a.body, "<RequestId>") {
 				t.Errorf("body is no store error: %s", a.body)
 			}
-			if seen := w.Seen()[0]; seen.PUTs != 0 {
+			if seen := w.Registrations()[0]; seen.PUTs != 0 {
 				t.Errorf("stored all the same: %+v", seen)
 			}
-			if left, _ := os.ReadDir(w.objects()); len(left) != 0 {
+			if left, _ := os.ReadDir(w.objectsDir()); len(left) != 0 {
 				t.Errorf("objects left: %v", left)
 			}
 			if want := row.name == "Authorization" || row.name == "NoLength"; want != (len(w.Violations()) > 0) {
@@ -136,7 +136,7 @@ func TestSecondPutReplacesFirst(t *testing.T) {
 	if a := w.call("GET", docs+"/"+ticket.bumID, ""); a.body != second {
 		t.Errorf("downloaded %q", a.body)
 	}
-	if s := w.Seen()[0]; s.PUTs != 3 || s.SHA256 != digest([]byte(second)) || s.Size != int64(len(second)) || !s.ArchivedAt.Equal(w.now) {
+	if s := w.Registrations()[0]; s.PUTs != 3 || s.SHA256 != digest([]byte(second)) || s.Size != int64(len(second)) || !s.ArchivedAt.Equal(w.now) {
 		t.Errorf("seen %+v", s)
 	}
 }
@@ -206,7 +206,7 @@ func TestStoreOnTheWire(t *testing.T) {
 		if got, _ := io.ReadAll(conn); strings.Contains(string(got), " 200 ") {
 			t.Errorf("answered %q", got)
 		}
-		if s := w.Seen()[2]; s.PUTs != 0 {
+		if s := w.Registrations()[2]; s.PUTs != 0 {
 			t.Errorf("stored: %+v", s)
 		}
 	})
@@ -263,7 +263,7 @@ func TestRedirectedPut(t *testing.T) {
 	w := newWorld(t, func(c *Config) { c.Readings.StoreRedirectTo, c.Readings.URLForm = "https://eu.store.test", "headers" })
 	ticket := w.register(1)
 	a := w.put(ticket, zipOf("a"))
-	if a.status != 307 || w.Seen()[0].PUTs != 0 {
+	if a.status != 307 || w.Registrations()[0].PUTs != 0 {
 		t.Fatalf("status %d", a.status)
 	}
 	ticket.url = a.header.Get("Location")
@@ -274,7 +274,7 @@ func TestRedirectedPut(t *testing.T) {
 // Many clients at once, for the race detector; every package must end under its own bumId.
 func TestManyAtOnce(t *testing.T) {
 	w := newWorld(t, func(c *Config) {
-		c.Faults.Rules = []Rule{{Rate: 0.1, Fault: Fault{Kind: Abort, Done: true}}, {Rate: 0.1, Fault: Fault{Kind: Status}}}
+		c.Faults.Rules = []Rule{{Rate: 0.1, Fault: Fault{Kind: Abort, IsAfterWork: true}}, {Rate: 0.1, Fault: Fault{Kind: Status}}}
 	})
 	var wg sync.WaitGroup
 	for n := range 100 {
@@ -292,7 +292,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	stored := 0
-	for _, s := range w.Seen() {
+	for _, s := range w.Registrations() {
 		if s.PUTs > 0 {
 			stored++
 		}

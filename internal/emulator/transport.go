@@ -22,17 +22,17 @@ func (s *Server) Transport() http.RoundTripper { return transport{s} }
 
 type transport struct{ server *Server }
 
-// wire is how serve tells the transport whether there ever was a connection.
-type wire struct {
+// connection is how serve tells the transport whether there ever was a connection.
+type connection struct {
 	trace   *httptrace.ClientTrace
 	refused bool
 }
 
 type wireKey struct{}
 
-// connect plays the dial of a call that came through Transport; it does nothing for one that came over a network.
-func connect(ctx context.Context, accepted bool) {
-	w, _ := ctx.Value(wireKey{}).(*wire)
+// markConnected plays the dial of a call that came through Transport; it does nothing for one that came over a network.
+func markConnected(ctx context.Context, accepted bool) {
+	w, _ := ctx.Value(wireKey{}).(*connection)
 	if w == nil {
 		return
 	}
@@ -49,7 +49,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
 	}
-	w := &wire{trace: httptrace.ContextClientTrace(req.Context())}
+	w := &connection{trace: httptrace.ContextClientTrace(req.Context())}
 	body := &countedBody{length: req.ContentLength}
 	in := asReceived(req, w, body)
 	out := &recorder{header: http.Header{}}
@@ -68,7 +68,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // asReceived is the request as a server gets it.
-func asReceived(req *http.Request, w *wire, body *countedBody) *http.Request {
+func asReceived(req *http.Request, w *connection, body *countedBody) *http.Request {
 	in := req.Clone(context.WithValue(req.Context(), wireKey{}, w))
 	in.RequestURI, in.RemoteAddr = req.URL.RequestURI(), "127.0.0.1:1"
 	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/1.1", 1, 1

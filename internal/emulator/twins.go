@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// withTwins gives every object of an answer, for each of its fields, another one of the same name in capitals that says
+// addTwinFields gives every object of an answer, for each of its fields, another one of the same name in capitals that says
 // something else: a service may add such fields any day. They come after the fields that they resemble.
-func withTwins(raw []byte) []byte {
+func addTwinFields(raw []byte) []byte {
 	raw = bytes.TrimSpace(raw)
 	var elements []json.RawMessage
 	var object map[string]json.RawMessage
 	switch {
 	case bytes.HasPrefix(raw, []byte("[")) && json.Unmarshal(raw, &elements) == nil:
 		for i, e := range elements {
-			elements[i] = withTwins(e)
+			elements[i] = addTwinFields(e)
 		}
-		return encode(elements)
+		return encodeJSON(elements)
 	case bytes.HasPrefix(raw, []byte("{")) && json.Unmarshal(raw, &object) == nil:
 		var first, twins []string
 		for _, name := range slices.Sorted(maps.Keys(object)) {
 			value := []byte(object[name])
 			if name != "headers" && name != "fields" { // the names of HTTP headers are the same in any case
-				value = withTwins(value)
+				value = addTwinFields(value)
 			}
-			first = append(first, string(encode(name))+":"+string(value))
+			first = append(first, string(encodeJSON(name))+":"+string(value))
 			if loud := strings.ToUpper(name); loud != name {
-				twins = append(twins, string(encode(loud))+":"+twinOf(name))
+				twins = append(twins, string(encodeJSON(loud))+":"+twinOf(name))
 			}
 		}
 		return []byte("{" + strings.Join(append(first, twins...), ",") + "}")

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// element is one document of a registration: its bytes as they were sent, and what the server needs of it.
-type element struct {
+// batchElement is one document of a registration: its bytes as they were sent, and what the server needs of it.
+type batchElement struct {
 	raw                    json.RawMessage
 	clientUUID, documentID string
 	digest                 string // of raw
@@ -25,25 +25,25 @@ var required = []string{"clientUUID", "documentId", "documentDate", "documentTyp
 
 // fields are all that a document may carry; whatever else it carries is refused.
 var fields = map[string]check{
-	"clientUUID":           matching(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`, "a canonical UUID"),
-	"documentId":           text(1, 100),
+	"clientUUID":           checkPattern(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`, "a canonical UUID"),
+	"documentId":           checkText(1, 100),
 	"documentDate":         checkDate,
-	"documentType":         oneOf("Invoice", "CreditNote", "InvoiceSelfBilled", "CreditNoteSelfBilled"),
-	"senderName":           text(0, 150),
-	"recipientName":        text(0, 150),
+	"documentType":         checkOneOf("Invoice", "CreditNote", "InvoiceSelfBilled", "CreditNoteSelfBilled"),
+	"senderName":           checkText(0, 150),
+	"recipientName":        checkText(0, 150),
 	"senderIds":            checkIDs,
 	"recipientIds":         checkIDs,
-	"currencyCode":         matching(`^[A-Z]{3}$`, "a currency code of three capital letters"),
-	"buyerReferenceId":     text(0, 100),
-	"buyerReferenceType":   text(0, 100),
+	"currencyCode":         checkPattern(`^[A-Z]{3}$`, "a currency code of three capital letters"),
+	"buyerReferenceId":     checkText(0, 100),
+	"buyerReferenceType":   checkText(0, 100),
 	"amount":               checkNumber,
 	"additionalParameters": checkParameters,
-	"tradingPartner":       text(0, 150),
-	"flowDirection":        oneOf("sending", "receiving"),
+	"tradingPartner":       checkText(0, 150),
+	"flowDirection":        checkOneOf("sending", "receiving"),
 }
 
 // parseBatch reads the array of documents. One bad element spoils the whole: the problem names its place and field.
-func parseBatch(body []byte, limit int) (batch []element, problem string) {
+func parseBatch(body []byte, limit int) (batch []batchElement, problem string) {
 	if !utf8.Valid(body) {
 		return nil, "the body is not valid UTF-8"
 	}
@@ -64,7 +64,7 @@ func parseBatch(body []byte, limit int) (batch []element, problem string) {
 	return batch, ""
 }
 
-func parseElement(raw json.RawMessage) (e element, problem string) {
+func parseElement(raw json.RawMessage) (e batchElement, problem string) {
 	var have map[string]json.RawMessage
 	if raw[0] != '{' || json.Unmarshal(raw, &have) != nil {
 		return e, "is not an object"
@@ -96,7 +96,7 @@ func asString(raw json.RawMessage) (s string, ok bool) {
 	return s, raw[0] == '"' && json.Unmarshal(raw, &s) == nil
 }
 
-func text(least, most int) check {
+func checkText(least, most int) check {
 	return func(raw json.RawMessage) string {
 		s, ok := asString(raw)
 		switch n := utf8.RuneCountInString(s); {
@@ -109,7 +109,7 @@ func text(least, most int) check {
 	}
 }
 
-func matching(pattern, what string) check {
+func checkPattern(pattern, what string) check {
 	re := regexp.MustCompile(pattern)
 	return func(raw json.RawMessage) string {
 		if s, ok := asString(raw); !ok || !re.MatchString(s) {
@@ -119,7 +119,7 @@ func matching(pattern, what string) check {
 	}
 }
 
-func oneOf(words ...string) check {
+func checkOneOf(words ...string) check {
 	return func(raw json.RawMessage) string {
 		if s, ok := asString(raw); !ok || !slices.Contains(words, s) {
 			return "must be one of " + strings.Join(words, ", ")

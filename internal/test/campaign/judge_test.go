@@ -116,7 +116,7 @@ func (c *campaign) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
 
 func (c *campaign) registrations() (all []proof.Registration) {
 	c.t.Helper()
-	for _, r := range c.service.Seen() {
+	for _, r := range c.service.Registrations() {
 		id, err := archive.ParseID(r.ClientUUID)
 		must(c.t, err)
 		metadata, err := archive.ParseDigest(r.MetadataSHA256)
@@ -299,7 +299,7 @@ func (c *campaign) archive() {
 		}
 	}
 	times := map[string]int{}
-	for _, s := range c.service.Seen() {
+	for _, s := range c.service.Registrations() {
 		if s.ArchivedAt.IsZero() {
 			continue
 		}

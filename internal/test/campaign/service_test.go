@@ -56,19 +56,19 @@ func faults(long bool) emulator.Faults {
 		}
 	}
 	status := func(code int, done bool) emulator.Fault {
-		return emulator.Fault{Kind: emulator.Status, Status: code, Done: done, RetryAfter: time.Second}
+		return emulator.Fault{Kind: emulator.Status, Status: code, IsAfterWork: done, RetryAfter: time.Second}
 	}
-	add("register", 0.015, emulator.Fault{Lag: window / 2}, emulator.Fault{Kind: emulator.Abort, Done: true, Lag: window / 2},
+	add("register", 0.015, emulator.Fault{VisibleAfter: window / 2}, emulator.Fault{Kind: emulator.Abort, IsAfterWork: true, VisibleAfter: window / 2},
 		emulator.Fault{Kind: emulator.MissingAnswer}, emulator.Fault{Kind: emulator.MissingURL})
-	add("upload", 0.02, emulator.Fault{Kind: emulator.CutRequest}, emulator.Fault{Kind: emulator.Trickle, Linger: window / 4})
+	add("upload", 0.02, emulator.Fault{Kind: emulator.CutRequest}, emulator.Fault{Kind: emulator.Trickle, DelayAfter: window / 4})
 	if long {
 		add("upload", 0.01, emulator.Fault{Kind: emulator.DeadToken}, emulator.Fault{Kind: emulator.Vanish},
-			emulator.Fault{Kind: emulator.Abort, Done: true, Lag: window}, emulator.Fault{Delay: window}, emulator.Fault{Linger: window})
+			emulator.Fault{Kind: emulator.Abort, IsAfterWork: true, VisibleAfter: window}, emulator.Fault{Delay: window}, emulator.Fault{DelayAfter: window})
 	}
-	add("", 0.013, emulator.Fault{Kind: emulator.Abort}, emulator.Fault{Kind: emulator.Abort, Done: true}, status(429, false), status(500, false),
+	add("", 0.013, emulator.Fault{Kind: emulator.Abort}, emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}, status(429, false), status(500, false),
 		status(503, false), status(504, true), emulator.Fault{Kind: emulator.Cut}, emulator.Fault{Kind: emulator.HTML},
 		emulator.Fault{Kind: emulator.Garble}, emulator.Fault{Kind: emulator.Truncate}, emulator.Fault{Kind: emulator.Empty},
-		emulator.Fault{Delay: time.Second, Linger: time.Second}, emulator.Fault{Kind: emulator.Trickle, Linger: time.Second})
+		emulator.Fault{Delay: time.Second, DelayAfter: time.Second}, emulator.Fault{Kind: emulator.Trickle, DelayAfter: time.Second})
 	add("", 0.002, status(401, false), status(403, false), status(404, false), status(502, false))
 	return emulator.Faults{Rules: rules}
 }
@@ -171,7 +171,7 @@ func (d *deadly) Read(p []byte) (int, error) {
 
 // archived counts the documents that are in the archive.
 func (s *service) archived() (n int) {
-	for _, g := range s.Seen() {
+	for _, g := range s.Registrations() {
 		if !g.ArchivedAt.IsZero() {
 			n++
 		}

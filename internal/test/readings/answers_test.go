@@ -46,10 +46,10 @@ func TestReading_I8_IncompleteAnswers(t *testing.T) {
 func TestReading_I2_RepeatAfterLostAnswer(t *testing.T) {
 	for _, repeat := range []string{"new", "refuse", "same"} {
 		for name, f := range map[string]emulator.Fault{
-			"Aborted": {Kind: emulator.Abort, Done: true},
-			"500":     {Kind: emulator.Status, Status: 500, Done: true},
-			"504":     {Kind: emulator.Status, Status: 504, Done: true},
-			"HTML":    {Kind: emulator.HTML, Done: true},
+			"Aborted": {Kind: emulator.Abort, IsAfterWork: true},
+			"500":     {Kind: emulator.Status, Status: 500, IsAfterWork: true},
+			"504":     {Kind: emulator.Status, Status: 504, IsAfterWork: true},
+			"HTML":    {Kind: emulator.HTML, IsAfterWork: true},
 			"Cut":     {Kind: emulator.Cut},
 			"Garbled": {Kind: emulator.Garble},
 			"Empty":   {Kind: emulator.Empty},
@@ -75,7 +75,7 @@ func TestReading_I12_ProxyPageIsNoAnswer(t *testing.T) {
 		for _, done := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/done=%v", op, done), func(t *testing.T) {
 				t.Parallel()
-				s := setup{faults: first(calls, op, emulator.Fault{Kind: emulator.HTML, Done: done})}
+				s := setup{faults: first(calls, op, emulator.Fault{Kind: emulator.HTML, IsAfterWork: done})}
 				if op == "token" {
 					s.service, s.client = tokensOnly, withTokens
 				}
@@ -249,7 +249,7 @@ func TestReading_I21_HugeStatusAnswers(t *testing.T) {
 	for _, chunked := range []bool{false, true} {
 		t.Run(fmt.Sprintf("chunked=%v", chunked), func(t *testing.T) {
 			t.Parallel()
-			s := setup{folders: 1, faults: first(4, "status", emulator.Fault{Kind: emulator.Huge, Size: 1 << 20, Chunked: chunked})} // too few for the list to be asked
+			s := setup{folders: 1, faults: first(4, "status", emulator.Fault{Kind: emulator.Huge, PaddingSize: 1 << 20, Chunked: chunked})} // too few for the list to be asked
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.archives(6 * hour)
 				w.says("the answer is larger than its limit")

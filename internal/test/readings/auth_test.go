@@ -36,7 +36,7 @@ func TestReading_I24_WrongSecretPausesAndIsCorrectedWhileRunning(t *testing.T) {
 				w.pass(30*time.Minute, time.Second, never)
 				w.waits()
 				w.says(append(row.says, "route paused")...)
-				if n := w.service.Calls("register") + w.service.Calls("token"); n < 4 || n > 60 {
+				if n := w.service.CountCalls("register") + w.service.CountCalls("token"); n < 4 || n > 60 {
 					t.Errorf("%d attempts in half an hour: neither silent nor a storm", n)
 				}
 				w.setSecret(password)
@@ -61,7 +61,7 @@ func TestReading_TokensOfThirtySeconds(t *testing.T) {
 		}}
 	virtual(t, s, func(t *testing.T, w *world) {
 		w.archives(hour)
-		if n := w.service.Calls("token"); n < 3 || refused.Load() > 0 {
+		if n := w.service.CountCalls("token"); n < 3 || refused.Load() > 0 {
 			t.Errorf("%d tokens, %d calls refused", n, refused.Load())
 		}
 	})
@@ -86,7 +86,7 @@ func TestReading_I24_RevokedTokens(t *testing.T) {
 				if text := w.said(); strings.Contains(text, "route paused") {
 					t.Error("a route was paused")
 				}
-				if n := w.service.Calls("token"); n < 2 || n > 3 {
+				if n := w.service.CountCalls("token"); n < 2 || n > 3 {
 					t.Errorf("%d token requests", n)
 				}
 			})
@@ -106,7 +106,7 @@ func TestReading_I23_WrongVaultCostsFewTokens(t *testing.T) {
 		}
 		w.pass(5*hour, time.Minute, never)
 		w.says("vault WRONG", "403 Forbidden", "no access to this vault")
-		if posts, tokens := w.service.Calls("register"), w.service.Calls("token"); posts < 60 || tokens > 2+6*4 {
+		if posts, tokens := w.service.CountCalls("register"), w.service.CountCalls("token"); posts < 60 || tokens > 2+6*4 {
 			t.Errorf("%d registrations and %d token requests in six hours", posts, tokens)
 		}
 	})

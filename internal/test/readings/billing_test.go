@@ -21,7 +21,7 @@ func TestReading_BillCountsWhatTheServiceArchived(t *testing.T) {
 	}{
 		"Calm":            {emulator.Fault{}, time.UTC, 2000},
 		"StillLastYear":   {emulator.Fault{}, time.FixedZone("west", -2*3600), 1999},
-		"SentTwice":       {emulator.Fault{Kind: emulator.Abort, Done: true}, time.UTC, 2000},
+		"SentTwice":       {emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}, time.UTC, 2000},
 		"RegisteredTwice": {emulator.Fault{Kind: emulator.DeadToken}, time.UTC, 2000},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -30,7 +30,7 @@ func TestReading_BillCountsWhatTheServiceArchived(t *testing.T) {
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.archives(hour)
 				want := map[archive.VaultID]ledger.Total{}
-				for _, r := range w.service.Seen() {
+				for _, r := range w.service.Registrations() {
 					if r.ArchivedAt.IsZero() {
 						continue
 					}

@@ -57,7 +57,7 @@ func (w *world) findings() ([]proof.Finding, ledger.Head) {
 
 func (w *world) seen() (s proof.Seen) {
 	w.t.Helper()
-	for _, r := range w.service.Seen() {
+	for _, r := range w.service.Registrations() {
 		id, err := archive.ParseID(r.ClientUUID)
 		w.must(err)
 		metadata, err := archive.ParseDigest(r.MetadataSHA256)

@@ -134,7 +134,7 @@ func TestReading_I20_UploadAddressRefused(t *testing.T) {
 				w.pass(20*time.Minute, time.Second, never)
 				w.waits()
 				w.says(row.says, "route paused", "vault ACME", "vault BETA")
-				if n := w.service.Calls("upload"); n > 0 {
+				if n := w.service.CountCalls("upload"); n > 0 {
 					t.Errorf("%d uploads", n)
 				}
 				store.Store("https://other.example/packages")

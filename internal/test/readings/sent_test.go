@@ -60,11 +60,11 @@ func TestReading_I4_APackageChangedOnTheDisk(t *testing.T) {
 func TestReading_I12_AYesToLessThanThePackage(t *testing.T) {
 	for name, f := range map[string]emulator.Fault{
 		"BeforeTheBody":            {Kind: emulator.Early},
-		"AfterHalfOfIt":            {Kind: emulator.Early, Done: true},
+		"AfterHalfOfIt":            {Kind: emulator.Early, IsAfterWork: true},
 		"ErrorDocument":            {Kind: emulator.ErrorDocument},
-		"ErrorDocumentThoughDone":  {Kind: emulator.ErrorDocument, Done: true},
+		"ErrorDocumentThoughDone":  {Kind: emulator.ErrorDocument, IsAfterWork: true},
 		"PageOfAPortal":            {Kind: emulator.HTML},
-		"PageOfAPortalThoughDone":  {Kind: emulator.HTML, Done: true},
+		"PageOfAPortalThoughDone":  {Kind: emulator.HTML, IsAfterWork: true},
 		"AnswerCutThoughItIsEmpty": {Kind: emulator.Cut},
 	} {
 		for _, short := range []string{"refuse", "keep"} {

@@ -21,7 +21,7 @@ var unknownStatuses = []int{http.StatusBadRequest, http.StatusNotFound, http.Sta
 // lostAtFirst loses the first registration: the service shows neither it nor what is uploaded to it for two months.
 func lostAtFirst(op string, n int) emulator.Fault {
 	if op == "register" && n == 1 {
-		return emulator.Fault{Lag: 60 * 24 * hour}
+		return emulator.Fault{VisibleAfter: 60 * 24 * hour}
 	}
 	return emulator.Fault{}
 }
@@ -46,7 +46,7 @@ func TestReading_I23_OneUnknownNumber(t *testing.T) {
 				s.readings = emulator.Readings{UnknownBumID: status}
 				virtual(t, s, func(t *testing.T, w *world) {
 					w.pass(30*time.Minute, 10*time.Second, never)
-					posts, paused := w.service.Calls("register"), 0
+					posts, paused := w.service.CountCalls("register"), 0
 					w.pass(5*hour, time.Minute, func() bool {
 						paused += len(w.daemon.State().Pauses)
 						return false
@@ -54,7 +54,7 @@ func TestReading_I23_OneUnknownNumber(t *testing.T) {
 					if n := w.count(ledger.Unclear); n != 1 {
 						t.Errorf("%d unclear: nobody is called", n)
 					}
-					if n := w.service.Calls("register") - posts; n > 0 {
+					if n := w.service.CountCalls("register") - posts; n > 0 {
 						t.Errorf("registered %d times more: an absent number is no evidence", n)
 					}
 					if paused > 0 {
@@ -135,7 +135,7 @@ func TestReading_I23_AStatusListOfUploadedDocuments(t *testing.T) {
 				faults: func(op string, n int) emulator.Fault {
 					switch {
 					case op == "register" && n == 1:
-						return emulator.Fault{Kind: emulator.Abort, Done: true}
+						return emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}
 					case op == "upload" && n <= 8:
 						return emulator.Fault{Kind: emulator.Vanish}
 					}
@@ -153,8 +153,8 @@ func TestReading_I23_AStatusListOfUploadedDocuments(t *testing.T) {
 					}
 					return w.allArchived()
 				})
-				if absent > 0 || w.service.Calls("status-list") == 0 {
-					t.Errorf("%d times held to be unknown to the service, after %d lists", absent, w.service.Calls("status-list"))
+				if absent > 0 || w.service.CountCalls("status-list") == 0 {
+					t.Errorf("%d times held to be unknown to the service, after %d lists", absent, w.service.CountCalls("status-list"))
 				}
 				w.archives(4 * hour)
 			})

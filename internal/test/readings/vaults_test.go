@@ -39,7 +39,7 @@ func TestReading_AMistypedVaultIsNamed(t *testing.T) {
 					}
 				}
 				w.pass(24*hour, 10*time.Minute, never)
-				if n := w.service.Calls("vaults"); n != 2 {
+				if n := w.service.CountCalls("vaults"); n != 2 {
 					t.Errorf("the list was asked for %d times in a day and an hour, want 2", n)
 				}
 			})
@@ -86,10 +86,10 @@ func TestReading_I24_AnArchiveWithoutAListOfVaults(t *testing.T) {
 				if len(state.Advice)+len(state.Pauses) > 0 {
 					t.Errorf("advice %q, pauses %+v", state.Advice, state.Pauses)
 				}
-				if n := w.service.Calls("vaults"); n != row.asked {
+				if n := w.service.CountCalls("vaults"); n != row.asked {
 					t.Errorf("the list was asked for %d times, want %d", n, row.asked)
 				}
-				if n := w.service.Calls("token"); n != 2 { // the second when four fifths of the first one's life are over
+				if n := w.service.CountCalls("token"); n != 2 { // the second when four fifths of the first one's life are over
 					t.Errorf("%d token requests", n)
 				}
 			})

@@ -149,15 +149,15 @@ func TestReading_I2_I6_AddressesOfSixSeconds(t *testing.T) {
 		unclear bool // some must have been in doubt
 	}{
 		"Calm":                       {},
-		"AnswersLost":                {40, emulator.Fault{Kind: emulator.Abort, Done: true}, true},
-		"AnswersLate":                {12, emulator.Fault{Linger: 20 * time.Second}, true},
+		"AnswersLost":                {40, emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}, true},
+		"AnswersLate":                {12, emulator.Fault{DelayAfter: 20 * time.Second}, true},
 		"NothingArrives":             {40, emulator.Fault{Kind: emulator.Abort}, true},
 		"CutInTheMiddle":             {40, emulator.Fault{Kind: emulator.CutRequest}, true},
-		"TooSlow":                    {12, emulator.Fault{Kind: emulator.Trickle, Linger: 20 * time.Second}, true},
+		"TooSlow":                    {12, emulator.Fault{Kind: emulator.Trickle, DelayAfter: 20 * time.Second}, true},
 		"StoreIsDown":                {40, emulator.Fault{Kind: emulator.Status, Status: 503}, true},
 		"CredentialsDieEarly":        {6, emulator.Fault{Kind: emulator.DeadToken}, false},
 		"AcceptedAndLost":            {2, emulator.Fault{Kind: emulator.Vanish}, true},
-		"ProxyPageInsteadOfAnswer":   {40, emulator.Fault{Kind: emulator.HTML, Done: true}, true},
+		"ProxyPageInsteadOfAnswer":   {40, emulator.Fault{Kind: emulator.HTML, IsAfterWork: true}, true},
 		"AnswersLateByRetryOfAnHour": {40, emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: hour}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestReading_I2_LatePackage(t *testing.T) {
 					if op != "upload" || n > 24 {
 						return emulator.Fault{}
 					}
-					return emulator.Fault{Kind: emulator.Abort, Done: true, Lag: 40 * time.Minute}
+					return emulator.Fault{Kind: emulator.Abort, IsAfterWork: true, VisibleAfter: 40 * time.Minute}
 				}}
 			virtual(t, s, func(t *testing.T, w *world) {
 				w.pass(40*time.Minute, time.Minute, never)

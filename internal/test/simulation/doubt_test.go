@@ -76,10 +76,10 @@ func TestUnclear_I2(t *testing.T) {
 		unclear       bool
 	}{
 		"FailedAndNotStored": {emulator.Fault{Kind: emulator.Abort}, 2, true},
-		"FailedButStored":    {emulator.Fault{Kind: emulator.Abort, Done: true}, 1, true},
+		"FailedButStored":    {emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}, 1, true},
 		"CutInTheMiddle":     {emulator.Fault{Kind: emulator.CutRequest}, 2, true},
-		"LandsLate":          {emulator.Fault{Kind: emulator.Abort, Done: true, Lag: late}, 1, true},
-		"AnsweredLandsLate":  {emulator.Fault{Lag: late}, 1, false},
+		"LandsLate":          {emulator.Fault{Kind: emulator.Abort, IsAfterWork: true, VisibleAfter: late}, 1, true},
+		"AnsweredLandsLate":  {emulator.Fault{VisibleAfter: late}, 1, false},
 		"AnsweredAndLost":    {emulator.Fault{Kind: emulator.Vanish}, 2, true},
 		"NeverConnected":     {emulator.Fault{Kind: emulator.Refuse}, 2, false},
 	} {

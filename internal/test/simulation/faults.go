@@ -126,13 +126,13 @@ func label(c emulator.Fault) string {
 	if c.Kind == emulator.Status {
 		s = fmt.Sprint(c.Status)
 	}
-	if c.Done {
+	if c.IsAfterWork {
 		s += "-done"
 	}
-	if c.Delay+c.Linger > 0 {
+	if c.Delay+c.DelayAfter > 0 {
 		s += "+late"
 	}
-	if c.Lag > 0 {
+	if c.VisibleAfter > 0 {
 		s += "+lag"
 	}
 	return s
@@ -237,7 +237,7 @@ func (l *life) call(op string, _ int) emulator.Fault {
 		l.die()
 		fallthrough
 	case Fail, FailDone:
-		return emulator.Fault{Kind: emulator.Abort, Done: s.Blow == FailDone || s.Blow == DieDone}
+		return emulator.Fault{Kind: emulator.Abort, IsAfterWork: s.Blow == FailDone || s.Blow == DieDone}
 	}
 	return s.Call
 }

@@ -30,7 +30,7 @@ func lately(t *testing.T, n int, f emulator.Fault) (o Outcome, statuses int) {
 		w.Drop(0, Make(1, 0, Good), Make(1, 1, Good))
 		w.Advance(24 * time.Hour)
 		w.Calm(40 * 24 * time.Hour)
-		o, statuses = w.Check(true), w.Emulator().Calls("status")
+		o, statuses = w.Check(true), w.Emulator().CountCalls("status")
 	})
 	return o, statuses
 }
@@ -38,7 +38,7 @@ func lately(t *testing.T, n int, f emulator.Fault) (o Outcome, statuses int) {
 // The service says that it failed a package, and archives it hours later: both copies are in the archive, and the entry
 // says so.
 func TestLate_I2_FailedAndThenArchivedIsFlagged(t *testing.T) {
-	o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Rerun, Again: 4 * time.Hour})
+	o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Rerun, RerunAfter: 4 * time.Hour})
 	if twice := doubles(o); twice != 1 || len(o.In(ledger.Archived)) != 2 {
 		t.Errorf("%d entries say that they are archived twice: %v", twice, o)
 	}
@@ -48,7 +48,7 @@ func TestLate_I2_FailedAndThenArchivedIsFlagged(t *testing.T) {
 func TestLate_I2_FailedAndSoonArchivedIsNotSentAgain(t *testing.T) {
 	for _, again := range []time.Duration{2 * time.Minute, 55 * time.Minute} {
 		t.Run(again.String(), func(t *testing.T) {
-			o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Rerun, Again: again})
+			o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Rerun, RerunAfter: again})
 			for _, e := range o.In(ledger.Archived) {
 				if e.PossibleDouble || e.Posts != 1 {
 					t.Errorf("%q: double %t, %d POSTs", e.Folder, e.PossibleDouble, e.Posts)
@@ -60,7 +60,7 @@ func TestLate_I2_FailedAndSoonArchivedIsNotSentAgain(t *testing.T) {
 
 // All three registrations that the service failed are archived later: the person who is asked about it learns it.
 func TestLate_I2_EveryFailedOneIsArchivedLater(t *testing.T) {
-	o, _ := lately(t, 6, emulator.Fault{Kind: emulator.Rerun, Again: 5 * time.Hour})
+	o, _ := lately(t, 6, emulator.Fault{Kind: emulator.Rerun, RerunAfter: 5 * time.Hour})
 	for _, e := range o.Entries {
 		if e.State != ledger.Quarantined && e.State != ledger.Archived || !e.IsArchivedTwice() || !e.PossibleDouble || !e.NeedsPerson() {
 			t.Errorf("%q: %s, double %t, %+v", e.Folder, e.State, e.PossibleDouble, e.Registrations)
@@ -72,7 +72,7 @@ func TestLate_I2_EveryFailedOneIsArchivedLater(t *testing.T) {
 func TestLate_I2_StoredThoughRefusedIsFlagged(t *testing.T) {
 	for _, status := range []int{400, 403, 409, 412} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Status, Status: status, Done: true})
+			o, _ := lately(t, 1, emulator.Fault{Kind: emulator.Status, Status: status, IsAfterWork: true})
 			if twice := doubles(o); twice != 1 || len(o.In(ledger.Archived)) != 2 {
 				t.Errorf("%d entries say that they are archived twice: %v", twice, o)
 			}
@@ -84,14 +84,14 @@ func TestLate_I2_StoredThoughRefusedIsFlagged(t *testing.T) {
 func TestLate_I2_AListForOthersTellsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t, Config{Seed: 1, Emulator: func(c *emulator.Config) { c.ArchiveMin, c.ArchiveMax = 3*time.Minute, 3*time.Minute }})
-		w.Plan(firstUploads(1, emulator.Fault{Kind: emulator.Status, Status: 412, Done: true}))
+		w.Plan(firstUploads(1, emulator.Fault{Kind: emulator.Status, Status: 412, IsAfterWork: true}))
 		w.Start()
 		w.Drop(0, Make(1, 0, Good))
 		w.Advance(30 * time.Minute)
 		if e := w.only(); e.State != ledger.Archived || e.PossibleDouble {
 			t.Fatalf("%s, double %t", e.State, e.PossibleDouble)
 		}
-		asked := w.Emulator().Calls("status")
+		asked := w.Emulator().CountCalls("status")
 		for i := range 5 {
 			w.Drop(0, Make(1, 1+i, Good))
 		}
@@ -103,8 +103,8 @@ func TestLate_I2_AListForOthersTellsIt(t *testing.T) {
 			}
 			return nil
 		}))
-		if !first.IsArchivedTwice() || !first.PossibleDouble || w.Emulator().Calls("status-list") == 0 {
-			t.Errorf("%s, double %t, after %d questions and %d lists", first.State, first.PossibleDouble, w.Emulator().Calls("status")-asked, w.Emulator().Calls("status-list"))
+		if !first.IsArchivedTwice() || !first.PossibleDouble || w.Emulator().CountCalls("status-list") == 0 {
+			t.Errorf("%s, double %t, after %d questions and %d lists", first.State, first.PossibleDouble, w.Emulator().CountCalls("status")-asked, w.Emulator().CountCalls("status-list"))
 		}
 		w.Calm(24 * time.Hour)
 		w.Check(true)

@@ -230,7 +230,7 @@ func (w *World) openLedger() (*boltledger.Ledger, func() error) {
 func (w *World) hideLate(l *boltledger.Ledger, s *proof.Seen) {
 	w.t.Helper()
 	late := map[archive.RemoteID]bool{}
-	for _, r := range w.emulator.Seen() {
+	for _, r := range w.emulator.Registrations() {
 		late[archive.RemoteID(r.BumID)] = r.Late
 	}
 	for i := range s.Registrations {
@@ -287,7 +287,7 @@ func (w *World) seen() proof.Seen {
 	for _, d := range w.dropped {
 		disk.Dropped = append(disk.Dropped, proof.Folder{Drop: vaultName(d.Vault), Path: d.Name})
 	}
-	for _, r := range w.emulator.Seen() {
+	for _, r := range w.emulator.Registrations() {
 		id, err := archive.ParseID(r.ClientUUID)
 		w.must(err)
 		metadata, err := archive.ParseDigest(r.MetadataSHA256)
@@ -383,7 +383,7 @@ func (w *World) tell(l *boltledger.Ledger, k archive.Key) {
 		w.t.Logf("  ours   %s of generation %d, sent %v, %d sends, %d clear, fate %d, closed %v, %d times %v, last %v",
 			r.Ticket.Remote, r.Generation, r.Ticket.Sent.Wall, r.UploadIntents, r.WithoutEffect, r.Fate, r.ClosedAt, r.EqualAnswers, r.LastStatus, r.LastAnswer)
 	}
-	for _, s := range w.emulator.Seen() {
+	for _, s := range w.emulator.Registrations() {
 		if s.ClientUUID == e.ID.String() || s.ClientUUID == e.FirstID.String() {
 			w.t.Logf("  theirs %s at %v until %v, %d PUTs, stored %v, %s (%s)", s.BumID, s.RegisteredAt, s.Deadline, s.PUTs, s.StoredAt, s.State, s.Message)
 		}

@@ -57,7 +57,7 @@ var classes = []class{
 	{Calls, "", 0.01, 0.3, blow(Fail)},
 	{Calls, "", 0.01, 0.3, blow(FailDone)},
 	{Calls, "", 0.01, 0.2, status(500)},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Status, Status: 504, Done: true})},
+	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Status, Status: 504, IsAfterWork: true})},
 	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: 40 * time.Second})},
 	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Status, Status: 429, RetryAfter: 3 * time.Minute, RetryAfterDate: true})},
 	{Calls, "", 0.01, 0.1, status(401)},
@@ -65,7 +65,7 @@ var classes = []class{
 	{Calls, "", 0.01, 0.1, status(404)},
 	{Calls, "", 0.01, 0.2, status(502)},
 	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Refuse})},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.HTML, Done: true})},
+	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.HTML, IsAfterWork: true})},
 	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Cut})},
 	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Garble})},
 	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Truncate})},
@@ -73,7 +73,7 @@ var classes = []class{
 	{Calls, "", 0.01, 0.2, late(90 * time.Second)},
 	{Calls, "upload", 0.01, 0.2, late(20 * time.Minute)},
 	{Calls, "upload", 0.01, 0.2, func(r *rand.Rand) Strike {
-		return Strike{Call: emulator.Fault{Kind: emulator.Trickle, Linger: upTo(r, 10*time.Minute)}}
+		return Strike{Call: emulator.Fault{Kind: emulator.Trickle, DelayAfter: upTo(r, 10*time.Minute)}}
 	}},
 	{Calls, "upload", 0.01, 0.2, call(emulator.Fault{Kind: emulator.CutRequest})},
 	{Calls, "upload", 0.01, 0.1, call(emulator.Fault{Kind: emulator.DeadToken})},
@@ -96,19 +96,19 @@ var classes = []class{
 	{Packages, "", 0.01, 0.3, damageLater(Fail)},
 	{Packages, "", 0.01, 0.1, damageLater(FailDone)},
 	{Calls, "upload", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Early})},
-	{Calls, "upload", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Early, Done: true})},
+	{Calls, "upload", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Early, IsAfterWork: true})},
 	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.ErrorDocument})},
-	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.ErrorDocument, Done: true})},
+	{Calls, "", 0.01, 0.2, call(emulator.Fault{Kind: emulator.ErrorDocument, IsAfterWork: true})},
 	{Calls, "upload", 0.01, 0.2, func(r *rand.Rand) Strike {
-		return Strike{Call: emulator.Fault{Kind: emulator.Rerun, Again: upTo(r, lateAtMost)}}
+		return Strike{Call: emulator.Fault{Kind: emulator.Rerun, RerunAfter: upTo(r, lateAtMost)}}
 	}},
 	{Calls, "upload", 0.01, 0.1, func(r *rand.Rand) Strike {
-		return Strike{Call: emulator.Fault{Kind: emulator.Status, Status: []int{400, 403, 409, 412}[r.IntN(4)], Done: true}}
+		return Strike{Call: emulator.Fault{Kind: emulator.Status, Status: []int{400, 403, 409, 412}[r.IntN(4)], IsAfterWork: true}}
 	}},
 	{Calls, "register", 0.002, 0.05, call(emulator.Fault{Kind: emulator.SharedAddress})},
 	{Calls, "register", 0.002, 0.05, call(emulator.Fault{Kind: emulator.RepeatedAddress})},
 	{Calls, "upload", 0.002, 0.05, call(emulator.Fault{Kind: emulator.RedirectAway})},
-	{Calls, "status", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Huge, Size: 1 << 20})},
+	{Calls, "status", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Huge, PaddingSize: 1 << 20})},
 	{Calls, "", 0.001, 0.05, call(emulator.Fault{Kind: emulator.RevokeTokens})},
 	{Calls, "", 0.01, 0.1, call(emulator.Fault{Kind: emulator.Status, Status: 429, RetryAfter: 24 * time.Hour})},
 	{Calls, "upload", 0.01, 0.2, call(emulator.Fault{Kind: emulator.Status, Status: 503, RetryAfter: time.Hour})},
@@ -132,7 +132,7 @@ const lateAtMost = 5 * time.Hour
 // late makes a call slow before and after its work.
 func late(most time.Duration) func(*rand.Rand) Strike {
 	return func(r *rand.Rand) Strike {
-		return Strike{Call: emulator.Fault{Delay: upTo(r, most), Linger: upTo(r, most)}}
+		return Strike{Call: emulator.Fault{Delay: upTo(r, most), DelayAfter: upTo(r, most)}}
 	}
 }
 
@@ -140,7 +140,7 @@ func late(most time.Duration) func(*rand.Rand) Strike {
 // from its absence.
 func lag(k emulator.Kind) func(*rand.Rand) Strike {
 	return func(r *rand.Rand) Strike {
-		return Strike{Call: emulator.Fault{Kind: k, Done: true, Lag: upTo(r, 6*time.Hour)}}
+		return Strike{Call: emulator.Fault{Kind: k, IsAfterWork: true, VisibleAfter: upTo(r, 6*time.Hour)}}
 	}
 }
 

@@ -24,7 +24,7 @@ var seldom = Config{Seed: 1, Drop: func(_ int, d *dropwork.Settings, _ string) {
 // of them by jobs that ran again. Nobody has asked since.
 func failedThrice(t *testing.T) (*World, ledger.Entry) {
 	w := New(t, seldom)
-	w.Plan(firstUploads(3, emulator.Fault{Kind: emulator.Rerun, Again: 30 * time.Hour}))
+	w.Plan(firstUploads(3, emulator.Fault{Kind: emulator.Rerun, RerunAfter: 30 * time.Hour}))
 	w.Start()
 	w.Drop(0, Make(1, 0, Good))
 	w.Advance(48 * time.Hour)
@@ -56,7 +56,7 @@ func TestRelease_I2_AsksAboutEveryRegistrationFirst(t *testing.T) {
 		w.Advance(6 * 24 * time.Hour) // with the questions of the third day
 		w.Calm(24 * time.Hour)
 		o := w.Check(true)
-		if n := w.Emulator().Calls("register"); n != 3 || len(o.In(ledger.Archived)) != 1 {
+		if n := w.Emulator().CountCalls("register"); n != 3 || len(o.In(ledger.Archived)) != 1 {
 			t.Errorf("%d registrations: %v", n, o)
 		}
 	})
@@ -92,7 +92,7 @@ func TestRelease_I2_ChangesNothingUnasked(t *testing.T) {
 func TestRelease_I2_WaitsForWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t, seldom)
-		w.Plan(firstUploads(3, emulator.Fault{Kind: emulator.Rerun, Again: 40 * time.Hour})) // works on it in the last four hours
+		w.Plan(firstUploads(3, emulator.Fault{Kind: emulator.Rerun, RerunAfter: 40 * time.Hour})) // works on it in the last four hours
 		w.Start()
 		w.Drop(0, Make(1, 0, Good))
 		var e ledger.Entry
@@ -100,7 +100,7 @@ func TestRelease_I2_WaitsForWhatIsUnderWay(t *testing.T) {
 			w.Advance(time.Minute)
 			e = w.only()
 		}
-		for w.Emulator().Seen()[0].State != "ArchivingInProgress" {
+		for w.Emulator().Registrations()[0].State != "ArchivingInProgress" {
 			w.Advance(time.Minute)
 		}
 		e = w.only()

@@ -101,7 +101,7 @@ func drawScenario(seed uint64) scenario {
 	s.drawMishaps(r)
 	s.drawMounts(rand.New(rand.NewPCG(seed, 0x6d6f756e74))) // dice of their own: they change nothing else
 	s.Readings.KeyInQuery = r.IntN(3) == 0
-	s.Readings.Twins = r.IntN(2) == 0
+	s.Readings.TwinFields = r.IntN(2) == 0
 	s.Readings.ListAge = time.Duration(r.IntN(2)) * upTo(r, 40*time.Minute)
 	s.Readings.BumIDCase = pick("small", "capital", "mixed")
 	return s

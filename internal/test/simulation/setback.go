@@ -135,7 +135,7 @@ func copyFile(from, to string) error {
 
 // archives reports whether the service has archived a document of that number.
 func (w *World) archives(number string) bool {
-	for _, s := range w.emulator.Seen() {
+	for _, s := range w.emulator.Registrations() {
 		if s.DocumentID == number && !s.ArchivedAt.IsZero() {
 			return true
 		}

@@ -32,10 +32,10 @@ func TestSetBack_I15(t *testing.T) {
 				w.Drop(1, Make(14, 4, Good))
 				w.Advance(30 * time.Minute)
 				w.SetBack(how)
-				posts, puts := w.emulator.Calls("register"), w.emulator.Calls("upload")
+				posts, puts := w.emulator.CountCalls("register"), w.emulator.CountCalls("upload")
 				w.Drop(0, Make(14, 5, Good))
 				w.Advance(2 * time.Hour)
-				if w.emulator.Calls("register") != posts || w.emulator.Calls("upload") != puts {
+				if w.emulator.CountCalls("register") != posts || w.emulator.CountCalls("upload") != puts {
 					t.Error("sent before the archive was asked")
 				}
 				w.Calm(72 * time.Hour)
@@ -44,7 +44,7 @@ func TestSetBack_I15(t *testing.T) {
 					t.Error(o)
 				}
 				once := map[string]int{}
-				for _, s := range w.emulator.Seen() {
+				for _, s := range w.emulator.Registrations() {
 					if s.Archivable {
 						once[s.ClientUUID]++
 					}
@@ -98,7 +98,7 @@ func TestSetBack_I2_I32_IndexThatEndsEarly(t *testing.T) {
 				w.Snapshot()
 				w.Plan(nil)
 				for range 60 { // set back before the ledger hears that it is archived: its folder still lies where it was taken to
-					if w.emulator.Calls("upload") == 6 {
+					if w.emulator.CountCalls("upload") == 6 {
 						break
 					}
 					w.Advance(time.Minute)
@@ -110,20 +110,20 @@ func TestSetBack_I2_I32_IndexThatEndsEarly(t *testing.T) {
 					}
 					return Strike{Call: emulator.Fault{Kind: kind}}
 				})
-				posts := w.emulator.Calls("register")
+				posts := w.emulator.CountCalls("register")
 				for range 4 {
 					w.Administer()
 					w.Advance(12 * time.Hour)
 				}
-				if _, safe := w.d.Ledger().SafeMode(); !safe || w.emulator.Calls("register") != posts {
-					t.Errorf("safe mode: %v, %d registrations", safe, w.emulator.Calls("register")-posts)
+				if _, safe := w.d.Ledger().SafeMode(); !safe || w.emulator.CountCalls("register") != posts {
+					t.Errorf("safe mode: %v, %d registrations", safe, w.emulator.CountCalls("register")-posts)
 				}
 				w.Plan(nil)
 				w.Calm(72 * time.Hour)
 				if o := w.Check(false); len(o.In(ledger.Archived)) != 6 {
 					t.Error(o)
 				}
-				for _, s := range w.emulator.Seen() {
+				for _, s := range w.emulator.Registrations() {
 					if s.PUTs > 0 && s.ArchivedAt.IsZero() {
 						t.Errorf("%s was sent and is not archived", s.DocumentID)
 					}

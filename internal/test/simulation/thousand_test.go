@@ -12,11 +12,11 @@ import (
 
 // transient are the ways of failing that pass by themselves.
 var transient = []emulator.Fault{
-	{Kind: emulator.Abort}, {Kind: emulator.Abort, Done: true}, {Kind: emulator.Status, Status: 500},
-	{Kind: emulator.Status, Status: 503, RetryAfter: 5 * time.Second}, {Kind: emulator.Status, Status: 504, Done: true},
+	{Kind: emulator.Abort}, {Kind: emulator.Abort, IsAfterWork: true}, {Kind: emulator.Status, Status: 500},
+	{Kind: emulator.Status, Status: 503, RetryAfter: 5 * time.Second}, {Kind: emulator.Status, Status: 504, IsAfterWork: true},
 	{Kind: emulator.Status, Status: 429, RetryAfter: 10 * time.Second}, {Kind: emulator.Refuse}, {Kind: emulator.HTML},
-	{Kind: emulator.HTML, Done: true}, {Kind: emulator.Cut}, {Kind: emulator.Garble}, {Kind: emulator.Truncate}, {Kind: emulator.Empty},
-	{Delay: 5 * time.Second, Linger: 70 * time.Second}, {Kind: emulator.Trickle, Linger: 40 * time.Second},
+	{Kind: emulator.HTML, IsAfterWork: true}, {Kind: emulator.Cut}, {Kind: emulator.Garble}, {Kind: emulator.Truncate}, {Kind: emulator.Empty},
+	{Delay: 5 * time.Second, DelayAfter: 70 * time.Second}, {Kind: emulator.Trickle, DelayAfter: 40 * time.Second},
 	{Kind: emulator.CutRequest}, {Kind: emulator.MissingAnswer}, {Kind: emulator.MissingURL}, {Kind: emulator.Status, Status: 502},
 }
 
@@ -51,7 +51,7 @@ func TestThousand(t *testing.T) {
 		o := w.Check(true)
 		t.Logf("%v: %s", o, listed(o.Fired))
 		once := map[string]int{}
-		for _, s := range w.emulator.Seen() {
+		for _, s := range w.emulator.Registrations() {
 			if s.Archivable {
 				once[s.ClientUUID]++
 			}

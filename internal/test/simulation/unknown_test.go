@@ -107,13 +107,13 @@ func lost(t *testing.T, _ *World, o Outcome) {
 }
 
 var unknowns = map[string]unknown{
-	"POSTTimeout":             {plan: fails("register", emulator.Fault{Linger: 2 * time.Minute}), registrations: 1, more: lost, paused: "vault VAULT-1"},
+	"POSTTimeout":             {plan: fails("register", emulator.Fault{DelayAfter: 2 * time.Minute}), registrations: 1, more: lost, paused: "vault VAULT-1"},
 	"POSTReset":               {plan: fails("register", emulator.Fault{Kind: emulator.Abort}), registrations: 1, more: lost, paused: "vault VAULT-1"},
-	"POSTResetButRegistered":  {plan: fails("register", emulator.Fault{Kind: emulator.Abort, Done: true}), registrations: 1, more: lost, paused: "vault VAULT-1"},
+	"POSTResetButRegistered":  {plan: fails("register", emulator.Fault{Kind: emulator.Abort, IsAfterWork: true}), registrations: 1, more: lost, paused: "vault VAULT-1"},
 	"POST5xx":                 {plan: fails("register", emulator.Fault{Kind: emulator.Status, Status: 500}), registrations: 1, more: lost, paused: "vault VAULT-1"},
-	"POST5xxButRegistered":    {plan: fails("register", emulator.Fault{Kind: emulator.Status, Status: 504, Done: true}), registrations: 1, more: lost, paused: "vault VAULT-1"},
+	"POST5xxButRegistered":    {plan: fails("register", emulator.Fault{Kind: emulator.Status, Status: 504, IsAfterWork: true}), registrations: 1, more: lost, paused: "vault VAULT-1"},
 	"POSTUnreadable200":       {plan: fails("register", emulator.Fault{Kind: emulator.Truncate}), registrations: 1, more: lost, paused: "vault VAULT-1"},
-	"POSTWebPage200":          {plan: fails("register", emulator.Fault{Kind: emulator.HTML, Done: true}), registrations: 1, more: lost, paused: "vault VAULT-1"},
+	"POSTWebPage200":          {plan: fails("register", emulator.Fault{Kind: emulator.HTML, IsAfterWork: true}), registrations: 1, more: lost, paused: "vault VAULT-1"},
 	"POSTCrashAfterTheIntent": {plan: func(*World) Plan { return At(1, DieDone, isCall("register")()) }, registrations: 1, more: lost},
 
 	"POST400Alone": {between: answers(isPost, 400), rejected: [2]int{1, 1}},
@@ -132,7 +132,7 @@ var unknowns = map[string]unknown{
 
 	"PUTNoConnection":               {folders: 4, plan: fails("upload", emulator.Fault{Kind: emulator.Refuse}), paused: "store of vault VAULT-1"},
 	"PUTUnansweredInsideTheWindow":  {plan: fails("upload", emulator.Fault{Kind: emulator.Abort}), lasts: 5 * time.Minute, registrations: 1, paused: "store of vault VAULT-1"},
-	"PUT5xxInsideTheWindow":         {plan: fails("upload", emulator.Fault{Kind: emulator.Status, Status: 500, Done: true}), lasts: 5 * time.Minute, registrations: 1, paused: "store of vault VAULT-1"},
+	"PUT5xxInsideTheWindow":         {plan: fails("upload", emulator.Fault{Kind: emulator.Status, Status: 500, IsAfterWork: true}), lasts: 5 * time.Minute, registrations: 1, paused: "store of vault VAULT-1"},
 	"PUTCrashAfterTheIntent":        {plan: func(*World) Plan { return At(1, Die, isCall("upload")()) }, lasts: 2 * time.Minute, registrations: 1},
 	"PUTUnansweredAndTheWindowOver": {plan: fails("upload", emulator.Fault{Kind: emulator.Abort}), registrations: 2, unclear: true},
 	"PUT4xxAtOnce":                  {between: answers(isPut, 403, 0), registrations: 2},
