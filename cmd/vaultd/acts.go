@@ -21,10 +21,9 @@ import (
 
 // act is one thing that a person may decide about an entry.
 type act struct {
-	name, short, long, example string
-	needsReason                bool
-	event                      func(ledger.Operator) ledger.Event
-	asksArchive                bool // about every registration, before anything is decided
+	present.Action
+	short, long, example string
+	asksArchive          bool // about every registration, before anything is decided
 
 	done func(before, after ledger.Entry) string // what is so now
 }
@@ -33,7 +32,7 @@ const xMeans = "X (a key, clientUUID, bumId or folder name)"
 
 func closeAct() act {
 	return act{
-		name: "close", short: "settle what needs a person, by decision", needsReason: true,
+		Action: present.Close, short: "settle what needs a person, by decision",
 		long: `Ends the need to look at one folder, by a person's decision.
 
 A rejected folder: somebody has seen to it, and it is no alarm any more. A correction
@@ -61,7 +60,6 @@ Who decided stands in the journal for ever, with a digest of the reason. The rea
 itself is shown by show and why.`,
 		example: `  vaultd close "Huber 88" --reason "paper copy sent, supplier told"
   vaultd close 06gzgbs2d2n43zeqyj2594nkn0 --reason "provider confirms: nothing arrived, ticket 4711"`,
-		event: func(by ledger.Operator) ledger.Event { return ledger.Closed{By: by} },
 		done: func(before, after ledger.Entry) string {
 			switch {
 			case before.State == after.State && after.Contradicted:
@@ -80,7 +78,7 @@ itself is shown by show and why.`,
 
 func releaseAct() act {
 	return act{
-		name: "release", short: "register and send again by decision, though it may be double", needsReason: true,
+		Action: present.Release, short: "register and send again by decision, though it may be double",
 		long: `Sends a folder that is quarantined or unclear once more, by a person's decision.
 
 vaultd does not do this by itself, because content of it may be in the archive
@@ -92,8 +90,8 @@ not answer, nothing is changed, with exit code 69 where it cannot be reached.
 
 Who decided stands in the journal for ever, with a digest of the reason. The reason
 itself is shown by show and why.`,
-		example: `  vaultd release "Müller 4711" --reason "provider found nothing under bum-1, ticket 4712"`,
-		event:   func(by ledger.Operator) ledger.Event { return ledger.Released{By: by} }, asksArchive: true,
+		example:     `  vaultd release "Müller 4711" --reason "provider found nothing under bum-1, ticket 4712"`,
+		asksArchive: true,
 		done: func(_, after ledger.Entry) string {
 			switch {
 			case after.State == ledger.Archived && after.IsArchivedTwice():
@@ -114,13 +112,12 @@ itself is shown by show and why.`,
 
 func holdAct() act {
 	return act{
-		name: "hold", short: "no further step and no disposal, until unhold",
+		Action: present.Hold, short: "no further step and no disposal, until unhold",
 		long: `Stops one folder: nothing of it is packed, registered, sent, moved or removed any
 more until "vaultd unhold". What is under way at this moment is finished first. Other
 folders go on. An archived folder on hold is not removed when its grace is over.`,
 		example: `  vaultd hold "Müller 4711"
   vaultd hold "Müller 4711" --reason "supplier will send a corrected invoice"`,
-		event: func(by ledger.Operator) ledger.Event { return ledger.Held{By: by} },
 		done: func(_, after ledger.Entry) string {
 			return "It is on hold: no further step, no disposal. To let it go on: vaultd unhold " + after.Key.String()
 		},
@@ -129,7 +126,7 @@ folders go on. An archived folder on hold is not removed when its grace is over.
 
 func unholdAct() act {
 	return act{
-		name: "unhold", short: "let a folder on hold go on",
+		Action: present.Unhold, short: "let a folder on hold go on",
 		long: `Lets a folder on hold go on where it stopped. That may be one that a person held, or
 one that was held by the configuration: because its files are those of another invoice while
 its metadata is not (same_content: hold), because it has the invoice number of
@@ -137,7 +134,6 @@ another one (same_number: hold), or because its date can hardly be right
 (strange_dates: hold). Then it is archived as it is, and counts as looked at.`,
 		example: `  vaultd unhold "Müller 4711"
   vaultd unhold "Müller 4711" --reason "both are right: an invoice and its copy for the branch"`,
-		event: func(by ledger.Operator) ledger.Event { return ledger.Unheld{By: by} },
 		done: func(_, after ledger.Entry) string {
 			step, _, due := ledger.Due(after)
 			if !due {
@@ -157,8 +153,8 @@ func (a *app) actCommands() []*cobra.Command {
 }
 
 func (a *app) actCommand(one act) *cobra.Command {
-	use := one.name + " X"
-	if one.needsReason {
+	use := one.Name + " X"
+	if one.NeedsReason {
 		use += " --reason TEXT"
 	}
 	c := &cobra.Command{
@@ -166,7 +162,7 @@ func (a *app) actCommand(one act) *cobra.Command {
 	}
 	reason := reasonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := checkReason(c, *reason, one.needsReason); err != nil {
+		if err := checkReason(c, *reason, one.NeedsReason); err != nil {
 			return err
 		}
 		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.decide(ctx, v, one, args[0], *reason) })
@@ -200,19 +196,19 @@ func (a *app) decide(ctx context.Context, v view, one act, x, reason string) err
 	if err != nil {
 		return err
 	}
-	if err := may(before, one); err != nil {
-		return refusal(before, one, err)
+	if err := one.Check(before); err != nil {
+		return refuseAction(before, one.Action, err)
 	}
 	after, err := a.act(ctx, v, one, before, operator.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
 	if errors.Is(err, ledger.ErrIllegal) { // it moved on since we looked
 		if now, ok, readErr := v.ledger.Entry(before.Key); readErr == nil && ok {
-			return refusal(now, one, err)
+			return refuseAction(now, one.Action, err)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return a.tellAct(v, actDone{one.name, after, one.done(before, after), ""})
+	return a.tellAct(v, actDone{one.Name, after, one.done(before, after), ""})
 }
 
 // act commits what a person decided; a release asks the archive before.
@@ -222,7 +218,7 @@ func (a *app) act(ctx context.Context, v view, one act, e ledger.Entry, p operat
 		if err != nil {
 			return e, err
 		}
-		return h.Act(ctx, e, p, one.event)
+		return h.Act(ctx, e, p, one.Event)
 	}
 	if a.inside != nil {
 		return a.inside.Actions().Release(ctx, e, p)
@@ -352,7 +348,7 @@ func (a *app) returned(ctx context.Context, v view, x string) (ledger.Entry, err
 	}
 	var waiting []ledger.Entry
 	for _, e := range es {
-		if may(e, retryAct) == nil {
+		if present.Retry.Check(e) == nil {
 			waiting = append(waiting, e)
 		}
 	}
@@ -363,8 +359,8 @@ func (a *app) returned(ctx context.Context, v view, x string) (ledger.Entry, err
 	if err != nil {
 		return e, err
 	}
-	if err := may(e, retryAct); err != nil {
-		return e, refusal(e, retryAct, err)
+	if err := present.Retry.Check(e); err != nil {
+		return e, refuseAction(e, present.Retry, err)
 	}
 	return e, nil
 }
@@ -377,4 +373,9 @@ func returnedFolderPath(c config.Config, e ledger.Entry) string {
 		}
 	}
 	return ""
+}
+
+// refuseAction says why an action is not allowed on e, and what can be done instead.
+func refuseAction(e ledger.Entry, one present.Action, err error) error {
+	return fail(exitFailed, fmt.Errorf("%s %q: %s", one.Name, e.Folder, one.ExplainRefusal(e, err)), "see vaultd why "+e.Key.String())
 }

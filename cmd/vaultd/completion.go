@@ -121,17 +121,17 @@ var suggestFor = map[string]func(ledger.Entry) bool{
 	"why":     func(ledger.Entry) bool { return true },
 	"receipt": isArchived,
 	"fetch":   func(e ledger.Entry) bool { return isArchived(e) && e.ArchivedRemote != "" },
-	"retry":   allows(retryAct),
-	"close":   allows(closeAct()),
-	"release": allows(releaseAct()),
-	"hold":    allows(holdAct()),
-	"unhold":  allows(unholdAct()),
+	"retry":   allows(present.Retry),
+	"close":   allows(present.Close),
+	"release": allows(present.Release),
+	"hold":    allows(present.Hold),
+	"unhold":  allows(present.Unhold),
 }
 
 func isArchived(e ledger.Entry) bool { return e.State == ledger.Archived }
 
-func allows(one act) func(ledger.Entry) bool {
-	return func(e ledger.Entry) bool { return may(e, one) == nil }
+func allows(one present.Action) func(ledger.Entry) bool {
+	return func(e ledger.Entry) bool { return one.Check(e) == nil }
 }
 
 // What is suggested beside entries.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -123,8 +122,8 @@ func (a *app) archived(ctx context.Context, v view, x string) (ledger.Entry, err
 	e, err := a.one(ctx, v, x)
 	if err == nil && (e.State != ledger.Archived || e.ArchivedRemote == "") {
 		hint := "see vaultd show " + e.Key.String()
-		if r := mayHold(e); r != "" && e.State == ledger.Quarantined {
-			hint = "what the archive has under its number: " + fetchNumber(e.Vault, r)
+		if r := present.PossibleRemote(e); r != "" && e.State == ledger.Quarantined {
+			hint = "what the archive has under its number: " + present.FetchCommand(e.Vault, r)
 		}
 		err = fail(exitFailed, fmt.Errorf("%q is not archived: %s", e.Folder, e.State), hint)
 	}
@@ -371,22 +370,4 @@ func (v view) byNumber(f fetchFlags) (wanted, error) {
 		return w, fail(exitFailed, fmt.Errorf("nothing was downloaded: bumId %s is one of %q, which goes to vault %s, not %s", remote, w.entry.Folder, w.entry.Vault, w.vault), "name that vault with --vault")
 	}
 	return w, nil
-}
-
-// mayHold is the newest number of an entry under which the archive may have content; empty: there is none.
-func mayHold(e ledger.Entry) archive.RemoteID {
-	if e.ArchivedRemote != "" {
-		return e.ArchivedRemote
-	}
-	for _, r := range slices.Backward(e.Registrations) {
-		if r.Fate == ledger.MaybeStored || r.Fate == ledger.Stored || r.Fate == ledger.Succeeded {
-			return r.Ticket.Remote
-		}
-	}
-	return ""
-}
-
-// fetchNumber is the command that downloads what the archive has under a number.
-func fetchNumber(v archive.VaultID, r archive.RemoteID) string {
-	return "vaultd fetch --vault " + sanitize.ShellWord(string(v)) + " --bumid " + sanitize.ShellWord(string(r))
 }

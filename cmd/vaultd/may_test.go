@@ -13,7 +13,9 @@ import (
 )
 
 // allActs are the acts of people on one entry.
-func allActs() []act { return []act{closeAct(), releaseAct(), holdAct(), unholdAct(), retryAct} }
+func allActs() []present.Action {
+	return []present.Action{present.Close, present.Release, present.Hold, present.Unhold, present.Retry}
+}
 
 // standings gives every mix of state, source and flags, with and without a registration.
 func standings(yield func(ledger.Entry) bool) {
@@ -38,10 +40,10 @@ func standings(yield func(ledger.Entry) bool) {
 }
 
 // commandsIn gives the acts whose command lines for e stand in a text.
-func commandsIn(text string, e ledger.Entry) []act {
-	var all []act
+func commandsIn(text string, e ledger.Entry) []present.Action {
+	var all []present.Action
 	for _, one := range allActs() {
-		if strings.Contains(text, "vaultd "+one.name+" "+e.Key.String()) {
+		if strings.Contains(text, "vaultd "+one.Name+" "+e.Key.String()) {
 			all = append(all, one)
 		}
 	}
@@ -51,57 +53,47 @@ func commandsIn(text string, e ledger.Entry) []act {
 // What is offered and what is named instead is allowed, in every standing; and whoever is called is offered something.
 func TestWhy_I13_OffersWhatTheLedgerAllows(t *testing.T) {
 	v := newShelf(t).view
-	legal := func(e ledger.Entry, one act) bool {
-		_, err := ledger.Transition(e, one.event(ledger.Operator{UID: 7}), archive.Instant{Wall: noon})
+	legal := func(e ledger.Entry, one present.Action) bool {
+		_, err := ledger.Transition(e, one.Event(ledger.Operator{UID: 7}), archive.Instant{Wall: noon})
 		return err == nil
 	}
 	n := 0
 	for e := range standings {
 		n++
 		where := fmt.Sprintf("%s/%s %s", e.State, e.Source, strings.Join(present.ExplainFlags(e), ", "))
-		var offered []act
-		for _, o := range v.options(present.Dossier{Entry: e}) {
+		var offered []present.Action
+		for _, o := range v.situationOf(e).Options(present.Dossier{Entry: e}) {
 			offered = append(offered, commandsIn(o.Command, e)...)
 		}
 		for _, one := range offered {
 			if !legal(e, one) {
-				t.Fatalf("%s: why offers %s", where, one.name)
+				t.Fatalf("%s: why offers %s", where, one.Name)
 			}
 		}
-		settles := slices.ContainsFunc(offered, func(one act) bool { return one.name == "close" || one.name == "release" || one.name == "retry" })
-		if e.NeedsPerson() && !settles && !e.NeedsReconcile && legal(e, closeAct()) {
+		settles := slices.ContainsFunc(offered, func(one present.Action) bool {
+			return one.Name == "close" || one.Name == "release" || one.Name == "retry"
+		})
+		if e.NeedsPerson() && !settles && !e.NeedsReconcile && legal(e, present.Close) {
 			t.Fatalf("%s: somebody is called, may close it, and is not told so", where)
 		}
 		for _, one := range allActs() {
-			err := may(e, one)
+			err := one.Check(e)
 			if err == nil != legal(e, one) {
-				t.Fatalf("%s: %s: %v", where, one.name, err)
+				t.Fatalf("%s: %s: %v", where, one.Name, err)
 			}
 			if err == nil {
 				continue
 			}
-			text := refusal(e, one, err).Error()
+			text := refuseAction(e, one, err).Error()
 			for _, instead := range commandsIn(text, e) {
 				if !legal(e, instead) {
-					t.Fatalf("%s: instead of %s, %s is named: %s", where, one.name, instead.name, text)
+					t.Fatalf("%s: instead of %s, %s is named: %s", where, one.Name, instead.Name, text)
 				}
 			}
 		}
 	}
 	if n < 5000 {
 		t.Fatalf("only %d standings", n)
-	}
-}
-
-// No reason is without its own words.
-func TestActs_EveryReasonHasWords(t *testing.T) {
-	said := map[string]ledger.IllegalReason{}
-	for _, r := range ledger.IllegalReasons() {
-		text := reasonWords(ledger.Entry{State: ledger.Quarantined}, r)
-		if before, twice := said[text]; twice || text == "" {
-			t.Errorf("%s and %s: %q", before, r, text)
-		}
-		said[text] = r
 	}
 }
 
@@ -147,8 +139,8 @@ func TestActs_I29_VerdictIsTheLedgers(t *testing.T) {
 	allowed, refused := 0, 0
 	for life, live := range lives() {
 		for mark, evs := range marks {
-			for _, one := range allActs() {
-				folder := life + " " + mark + " " + one.name
+			for _, one := range []act{closeAct(), releaseAct(), holdAct(), unholdAct(), {Action: present.Retry}} {
+				folder := life + " " + mark + " " + one.Name
 				live(s, folder)
 				if evs != nil {
 					s.tell(folder, noon, nil, evs...)
@@ -158,9 +150,9 @@ func TestActs_I29_VerdictIsTheLedgers(t *testing.T) {
 					t.Fatal(err)
 				}
 				one.asksArchive = false // the verdict alone: what the archive is asked has tests of its own
-				_, illegal := ledger.Transition(before, one.event(ledger.Operator{}), archive.Instant{Wall: noon})
+				_, illegal := ledger.Transition(before, one.Event(ledger.Operator{}), archive.Instant{Wall: noon})
 				_, errs, code := say(t, false, func(a *app) error {
-					if one.name == "retry" { // what comes after the verdict is the folder's
+					if one.Name == "retry" { // what comes after the verdict is the folder's
 						_, err := a.returned(t.Context(), s.view, folder)
 						return err
 					}

@@ -35,8 +35,8 @@ var outside = []mutant{
 		old: "if !s.mayGiveCommands(p) {", new: "if !s.mayGiveCommands(p) && p.uid == 0 {", tests: []string{"-run Control|Socket|Peer vaultd/cmd/vaultd"},
 	},
 	{
-		name: "CloseHasItsOwnTable", promise: "I13", file: "cmd/vaultd/may.go",
-		old: "\t_, err := ledger.Transition(", new: "\tif one.name == \"close\" && e.State == ledger.Archived {\n\t\treturn ledger.ErrIllegal\n\t}\n\t_, err := ledger.Transition(",
+		name: "CloseHasItsOwnTable", promise: "I13", file: "internal/present/action.go",
+		old: "\t_, err := ledger.Transition(", new: "\tif one.Name == \"close\" && e.State == ledger.Archived {\n\t\treturn ledger.ErrIllegal\n\t}\n\t_, err := ledger.Transition(",
 		tests: []string{"-run Acts|Why|Close vaultd/cmd/vaultd"},
 	},
 	{

@@ -1,4 +1,4 @@
-package main
+package present
 
 import (
 	"slices"
@@ -7,22 +7,21 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
-	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 )
 
-// options says what a person can do about e, the best first.
-func (v view) options(d present.Dossier) []Option {
+// Options says what a person can do about e, the best first.
+func (s Situation) Options(d Dossier) []Option {
 	e := d.Entry
 	x := e.Key.String()
 	all := []Option{}
 	add := func(what, command string) { all = append(all, Option{what, command}) }
-	offer := func(what string, one act) { // only what the ledger allows now
-		if may(e, one) == nil {
-			add(what, one.command(e))
+	offer := func(what string, one Action) { // only what the ledger allows now
+		if one.Check(e) == nil {
+			add(what, one.Command(e))
 		}
 	}
-	offer("let it go on", unholdAct())
+	offer("let it go on", Unhold)
 	if !e.SameContent.IsZero() && e.Hold {
 		add("look at the other one with the same files first", "vaultd show "+e.SameContent.String())
 	}
@@ -35,15 +34,15 @@ func (v view) options(d present.Dossier) []Option {
 	switch {
 	case e.Contradicted && !e.Resolved:
 		add("ask the provider: the archive says something else than what was booked", "vaultd show "+x)
-		if r := mayHold(e); r != "" {
-			add("see what the archive has under its number (may be charged)", fetchNumber(e.Vault, r))
+		if r := PossibleRemote(e); r != "" {
+			add("see what the archive has under its number (may be charged)", FetchCommand(e.Vault, r))
 		}
 	case e.IsArchivedTwice() && !e.Resolved:
 		add("ask the provider to remove all but one of "+sanitize.Text(strings.Join(archivedAs(e), ", "))+"; "+sanitize.Text(string(e.ArchivedRemote))+" is the one that is booked", "vaultd receipt "+x)
 	case e.State == ledger.Rejected && !e.Resolved:
-		v.optionsRejected(e, add, offer)
+		s.addOptionsRejected(e, add, offer)
 	case e.State == ledger.Quarantined || e.State == ledger.Unclear:
-		v.optionsStuck(e, add)
+		s.addOptionsStuck(e, add)
 	case e.State == ledger.Archived:
 		add("see the evidence", "vaultd receipt "+x)
 		if e.Attention() == ledger.SourceChanged {
@@ -59,27 +58,27 @@ func (v view) options(d present.Dossier) []Option {
 	if e.NeedsReconcile {
 		add("have the archive asked about the part of its life that the old ledger took with it; nobody can decide before", "vaultd reconcile")
 	}
-	offer(releaseMeans(e), releaseAct())
-	offer(closeMeans(e), closeAct())
+	offer(releaseMeans(e), Release)
+	offer(closeMeans(e), Close)
 	if e.State.IsOpen() {
-		offer("stop it: no further step until unhold", holdAct())
+		offer("stop it: no further step until unhold", Hold)
 	}
 	return all
 }
 
-// optionsStuck says what can be done about an entry that cannot go on before something is clear.
-func (v view) optionsStuck(e ledger.Entry, add func(what, command string)) {
+// addOptionsStuck adds what can be done about an entry that cannot go on before something is clear.
+func (s Situation) addOptionsStuck(e ledger.Entry, add func(what, command string)) {
 	if e.Cause.Code == ingest.CauseMounted {
 		add("unmount what lies in its folder first: before that it goes nowhere, whatever you decide", "")
 	}
 	if e.State == ledger.Unclear {
 		add("wait: the archive is asked again by itself, and nothing is sent before it is clear", "")
 	}
-	for _, t := range v.evidence(e) {
+	for _, t := range s.collectEvidence(e) {
 		add("ask the provider whether anything arrived under bumId "+sanitize.Text(t.BumID), "")
 	}
-	if r := mayHold(e); r != "" && e.State == ledger.Quarantined {
-		add("see what the archive has under its number (may be charged)", fetchNumber(e.Vault, r))
+	if r := PossibleRemote(e); r != "" && e.State == ledger.Quarantined {
+		add("see what the archive has under its number (may be charged)", FetchCommand(e.Vault, r))
 	}
 	if r := lastFailed(e); r != "" {
 		add("ask the provider why it could not be archived; the number to name is bumId "+sanitize.Text(r), "")
@@ -133,9 +132,28 @@ func lastFailed(e ledger.Entry) string {
 	return ""
 }
 
-func (v view) optionsRejected(e ledger.Entry, add func(what, command string), offer func(what string, one act)) {
-	if where := returnedFolderPath(v.cfg, e); may(e, retryAct) == nil && where != "" {
+// addOptionsRejected adds what can be done about a rejected entry.
+func (s Situation) addOptionsRejected(e ledger.Entry, add func(what, command string), offer func(what string, one Action)) {
+	if where := s.FolderPath; Retry.Check(e) == nil && where != "" {
 		add("correct it as _REASON.txt in the folder says, and see whether it is good now", "vaultd validate "+sanitize.ShellWord(where))
-		offer("then take it again (a clerk moves the folder back into the drop folder instead)", retryAct)
+		offer("then take it again (a clerk moves the folder back into the drop folder instead)", Retry)
 	}
+}
+
+// PossibleRemote is the newest number of an entry under which the archive may have content; empty: there is none.
+func PossibleRemote(e ledger.Entry) archive.RemoteID {
+	if e.ArchivedRemote != "" {
+		return e.ArchivedRemote
+	}
+	for _, r := range slices.Backward(e.Registrations) {
+		if r.Fate == ledger.MaybeStored || r.Fate == ledger.Stored || r.Fate == ledger.Succeeded {
+			return r.Ticket.Remote
+		}
+	}
+	return ""
+}
+
+// FetchCommand is the command that downloads what the archive has under a number.
+func FetchCommand(v archive.VaultID, r archive.RemoteID) string {
+	return "vaultd fetch --vault " + sanitize.ShellWord(string(v)) + " --bumid " + sanitize.ShellWord(string(r))
 }
