@@ -45,7 +45,7 @@ func (d *Daemon) Progress() Progress {
 	if d.disk.IsBlocked() { // it says so itself
 		return p
 	}
-	turned := d.conductor.Turned()
+	turned := d.conductor.LastLooks()
 	for _, s := range slices.Sorted(maps.Keys(turned)) {
 		since := later(turned[s], d.since)
 		if time.Since(since) > stepPatience {

@@ -31,8 +31,8 @@ const (
 func (c *Engine) askStep() step {
 	return step{
 		name: ledger.Ask, width: 2, batch: askBatch,
-		target: func(lane string) Target { return AskTarget(vaultOf(lane)) },
-		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
+		target: func(queue string) Target { return AskTarget(vaultOf(queue)) },
+		intend: func(ledger.Entry, handling, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
 			cs, said := c.ask(ctx, es)
 			return append(cs, c.news(said, es)...)

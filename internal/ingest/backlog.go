@@ -166,12 +166,14 @@ func (c *Engine) recallBacklog() error {
 
 // recallAsked recalls the backlog where Wake asked for it.
 func (c *Engine) recallAsked() error {
+	c.recalling.Lock() // nobody decides by what is just being read anew
+	defer c.recalling.Unlock()
 	if !c.woken.Swap(false) {
 		return nil
 	}
 	if err := c.recallBacklog(); err != nil {
 		return err
 	}
-	c.runners[ledger.Seal].nudge() // there may be room for a package
+	c.wakeRefused(ledger.Seal) // there may be room for a package
 	return nil
 }

@@ -45,15 +45,15 @@ func (d *discard) StatusList(context.Context, archive.VaultID) ([]archive.Receip
 	return nil, nil
 }
 
-// BenchmarkConductor takes tiny documents from the claim to the upload, with a ledger on
+// BenchmarkEngine takes tiny documents from the claim to the upload, with a ledger on
 // disk and a service that costs nothing: what is left is what the conductor costs.
-func BenchmarkConductor(b *testing.B) {
+func BenchmarkEngine(b *testing.B) {
 	for _, takes := range []time.Duration{0, time.Millisecond} {
-		b.Run(fmt.Sprintf("upload=%s", takes), func(b *testing.B) { benchConductor(b, takes) })
+		b.Run(fmt.Sprintf("upload=%s", takes), func(b *testing.B) { benchEngine(b, takes) })
 	}
 }
 
-func benchConductor(b *testing.B, takes time.Duration) {
+func benchEngine(b *testing.B, takes time.Duration) {
 	const many = 10_000
 	epoch = time.Now()
 	slept.Store(0)
@@ -70,7 +70,7 @@ func benchConductor(b *testing.B, takes time.Duration) {
 		f, service := &folders{sealed: map[archive.Key]archive.Package{}}, &discard{takes: takes}
 		c := New(Config{Ledger: l, Index: l, Vault: service, Planner: &window.Planner{Window: 15 * time.Minute, Workers: 8}, Now: now,
 			Log: slog.New(slog.DiscardHandler), Workers: 8, BatchSize: 50, BatchWait: 2 * time.Second,
-			PollMin: time.Hour, PollMax: time.Hour, Grace: 24 * time.Hour, SpoolSpace: func(archive.VaultID) error { return nil },
+			PollMin: time.Hour, PollMax: time.Hour, Grace: 24 * time.Hour, SpoolSpace: func(archive.VaultID) error { return nil }, Settle: func() error { return nil },
 			Drops: []Drop{{Name: "V", Vault: "V", Settle: time.Second, Packer: f, Mover: f, Unavailable: func() error { return nil }}}})
 		ctx, stop := context.WithCancel(b.Context())
 		ended := make(chan error, 1)

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"vaultd/internal/archive"
@@ -12,7 +13,7 @@ import (
 // disposeStep moves or deletes a kept source after its grace.
 func (c *Engine) disposeStep() step {
 	return step{
-		name: ledger.Dispose, width: 1, batch: 1, risky: true,
+		name: ledger.Dispose, width: 1, batch: 1, risky: true, target: targetOf,
 		admit: c.admitToDispose, intend: c.intendToDispose,
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.dispose(ctx, es[0]) },
 	}
@@ -21,20 +22,23 @@ func (c *Engine) disposeStep() step {
 // admitToDispose asks the brake before a drop's first source goes: a clock that was set
 // years ahead, or a changed configuration, makes all of them due at once. What the brake
 // let go is disposed of before it is asked again.
-func (c *Engine) admitToDispose(lane string, now archive.Instant) (func(ledger.Entry) bool, bool) {
+func (c *Engine) admitToDispose(queue string, now archive.Instant) (func(ledger.Entry) bool, error) {
 	all := func(ledger.Entry) bool { return true }
-	name := dropOf(lane)
+	name := dropOf(queue)
 	target := DisposalTarget(name)
 	if _, rests := c.breakers.isOpen(target, now.Wall); rests {
-		return nil, false
+		return nil, nil
 	}
 	if d, known := c.drops[name]; c.cfg.DisposalLimit == nil || !known || !d.Disposes {
-		return all, true
+		return all, nil
 	}
-	if left, err := c.passes(name, lane, now); left || err != nil {
-		return all, err == nil
+	if left, err := c.passes(name, queue, now); left || err != nil {
+		if err != nil {
+			return nil, nil // the next look counts again
+		}
+		return all, nil
 	}
-	due, err := c.dueForDisposal(lane, now)
+	due, err := c.dueForDisposal(queue, now)
 	if err == nil && due > 0 {
 		err = c.cfg.DisposalLimit(name, due)
 	}
@@ -42,28 +46,28 @@ func (c *Engine) admitToDispose(lane string, now archive.Instant) (func(ledger.E
 		if c.breakers.lockOpen(target, ledger.Cause{Code: "unusually-many", Text: stopped.Error()}, now.Wall) {
 			c.cfg.Log.Error("disposal stopped", "drop", name, "due", due, "err", err)
 		}
-		return nil, false
+		return nil, nil
 	}
 	if err != nil {
 		c.openBreaker(target, localFault(err), 0)
-		return nil, false
+		return nil, nil
 	}
 	c.closeBreaker(target)
-	c.pass[name] = due
-	return all, true
+	c.disposable.set(name, due)
+	return all, nil
 }
 
 // passes reports whether the brake let more go than went since. What it let go holds for
 // what was due then: once nothing is due, nothing of it is left.
 func (c *Engine) passes(name, lane string, now archive.Instant) (bool, error) {
-	if c.pass[name] == 0 {
+	if c.disposable.count(name) == 0 {
 		return false, nil
 	}
 	due, _, err := c.cfg.Index.DueInQueue(ledger.Dispose, lane, now.Wall, 1, nil, func(e ledger.Entry) bool { return e.Source != ledger.Kept })
 	if err == nil && len(due) == 0 {
-		delete(c.pass, name)
+		c.disposable.set(name, 0)
 	}
-	return c.pass[name] > 0, err
+	return c.disposable.count(name) > 0, err
 }
 
 // dueForDisposal counts the kept sources of a drop whose time is over.
@@ -81,14 +85,14 @@ func (c *Engine) dueForDisposal(lane string, now archive.Instant) (n int, err er
 // have been told before.
 func (c *Engine) Released(drop string) {
 	c.breakers.unlock(DisposalTarget(drop))
-	c.runners[ledger.Dispose].nudge()
+	c.worker(ledger.Dispose, DisposalTarget(drop).Queue()).wakeUp()
 }
 
 const keptLook = 24 * time.Hour // between two looks at a source that the configuration now keeps
 
 // intendToDispose holds the time of an entry against what is configured now: a source
 // stays where people chose to keep them, or to keep them longer, since it was put there.
-func (c *Engine) intendToDispose(e ledger.Entry, now archive.Instant) ([]ledger.Event, bool, error) {
+func (c *Engine) intendToDispose(e ledger.Entry, _ handling, now archive.Instant) ([]ledger.Event, bool, error) {
 	if e.Source == ledger.Disposing {
 		return nil, true, nil // parts of it may be gone
 	}
@@ -96,7 +100,7 @@ func (c *Engine) intendToDispose(e ledger.Entry, now archive.Instant) ([]ledger.
 	if err != nil {
 		return nil, false, err
 	}
-	c.pass[e.Drop] = max(c.pass[e.Drop]-1, 0) // the brake counted it, whatever becomes of it
+	c.disposable.set(e.Drop, max(c.disposable.count(e.Drop)-1, 0)) // the limit counted it, whatever becomes of it
 	if !d.Disposes {
 		return []ledger.Event{ledger.Postponed{NotBefore: now.Wall.Add(keptLook), Cause: ledger.Cause{Code: "kept-by-configuration"}}}, false, nil
 	}
@@ -126,4 +130,23 @@ func (c *Engine) dispose(ctx context.Context, e ledger.Entry) []ledger.Change {
 	}
 	c.sourceMoved(e)
 	return []ledger.Change{c.change(e, ledger.Disposed{Dest: dest})}
+}
+
+// disposable counts the sources of each drop that the disposal limit let go and that are not disposed of yet. Only the
+// worker of a drop changes its count.
+type disposable struct {
+	mu   sync.Mutex
+	left map[string]int // by drop; guarded by mu
+}
+
+func (d *disposable) set(drop string, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left[drop] = n
+}
+
+func (d *disposable) count(drop string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.left[drop]
 }

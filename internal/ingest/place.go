@@ -12,10 +12,10 @@ import (
 // placeStep moves the source of an ended entry: back to people, or to the kept ones.
 func (c *Engine) placeStep() step {
 	return step{
-		name: ledger.Place, width: 2, ahead: 64, batch: 1, risky: true,
+		name: ledger.Place, width: 2, ahead: 64, batch: 1, risky: true, target: targetOf,
 		// A free place is found by looking at the disk, which may hang: that is work too,
 		// and its outcome is the intent. Only the next piece of work moves anything.
-		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
+		intend: func(ledger.Entry, handling, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do:     func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.place(ctx, es[0]) },
 	}
 }

@@ -18,24 +18,27 @@ const maxBody = 4_000_000
 func (c *Engine) registerStep() step {
 	return step{
 		name: ledger.Register, width: vaultCalls, batch: c.cfg.BatchSize, linger: c.cfg.BatchWait, risky: true,
-		before: c.recallAsked,
-		way: func(e ledger.Entry, _ archive.Instant) way {
+		target: targetOf,
+		handle: func(e ledger.Entry, _ archive.Instant) handling {
 			if e.BatchLimit > 0 {
-				return way{target: RegisterTarget(e.Vault), most: min(int(e.BatchLimit), c.cfg.BatchSize)}
+				return handling{target: RegisterTarget(e.Vault), most: min(int(e.BatchLimit), c.cfg.BatchSize)}
 			}
-			return way{target: RegisterTarget(e.Vault), most: c.cfg.BatchSize}
+			return handling{target: RegisterTarget(e.Vault), most: c.cfg.BatchSize}
+		},
+		admit: func(string, archive.Instant) (func(ledger.Entry) bool, error) {
+			return func(ledger.Entry) bool { return true }, c.recallAsked() // affordable decides by the backlog
 		},
 		limit: c.affordable,
-		pace:  func(lane string) int { return c.paces.limit(RegisterTarget(vaultOf(lane)), vaultCalls) },
-		intend: func(e ledger.Entry, _ archive.Instant) ([]ledger.Event, bool, error) {
+		pace:  func(queue string) int { return c.paces.limit(RegisterTarget(vaultOf(queue)), vaultCalls) },
+		intend: func(e ledger.Entry, _ handling, _ archive.Instant) ([]ledger.Event, bool, error) {
 			if _, err := c.configured(e); err != nil {
 				return nil, false, err // it could not be uploaded
 			}
 			c.backlog.grant(e)
 			return []ledger.Event{ledger.RegisterIntended{}}, true, nil
 		},
-		do:     c.register,
-		follow: c.sendAtOnce,
+		do:       c.register,
+		followUp: c.uploadAtOnce,
 		recall: func(ledger.Entry) ledger.Event {
 			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
 		},

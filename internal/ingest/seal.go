@@ -16,8 +16,8 @@ import (
 // sealStep settles a claimed folder once more and packs it.
 func (c *Engine) sealStep() step {
 	return step{
-		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), ahead: 64, batch: 1, admit: c.admitToPack,
-		intend: func(ledger.Entry, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
+		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), ahead: 64, batch: 1, target: targetOf, admit: c.admitToPack,
+		intend: func(ledger.Entry, handling, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
 			if !c.roomToPack(es[0].Vault) {
 				return nil // it was filled while this one waited for its turn
@@ -34,10 +34,10 @@ const maxWaiting = 2000
 // admitToPack lets through what there is room for: one vault that takes nothing must
 // not keep the packages of the others from being made. What is not let through waits
 // as it is, and is looked at again when a package leaves.
-func (c *Engine) admitToPack(lane string, _ archive.Instant) (func(ledger.Entry) bool, bool) {
-	d, known := c.drops[dropOf(lane)]
+func (c *Engine) admitToPack(queue string, _ archive.Instant) (func(ledger.Entry) bool, error) {
+	d, known := c.drops[dropOf(queue)]
 	if known && !c.roomToPack(d.Vault) {
-		return nil, false
+		return nil, nil
 	}
 	// A drop may have been given to another vault since some of its folders came.
 	room := map[archive.VaultID]bool{d.Vault: known}
@@ -48,7 +48,7 @@ func (c *Engine) admitToPack(lane string, _ archive.Instant) (func(ledger.Entry)
 			room[e.Vault] = ok
 		}
 		return ok
-	}, true
+	}, nil
 }
 
 func (c *Engine) roomToPack(v archive.VaultID) bool {

@@ -19,32 +19,32 @@ import (
 func (c *Engine) uploadStep() step {
 	return step{
 		name: ledger.Upload, width: c.cfg.Workers, ahead: 256, batch: overAtOnce, risky: true,
-		way: func(e ledger.Entry, now archive.Instant) way {
+		handle: func(e ledger.Entry, now archive.Instant) handling {
 			switch {
 			case !c.mayStart(e, nil, now):
-				return way{target: Target{}, most: overAtOnce, late: true}
-			case e.State == ledger.Sending: // bytes may be there: the window decides, not the route
-				return way{target: Target{}, most: 1, from: c.leftAlone(e, now)}
+				return handling{most: overAtOnce, late: true}
+			case e.State == ledger.Sending: // bytes may be at the store: the window decides, not the breaker
+				return handling{most: 1, from: c.leftAlone(e, now)}
 			}
-			return way{target: UploadTarget(e.Vault), most: 1}
+			return handling{target: UploadTarget(e.Vault), most: 1}
 		},
-		pace:   func(lane string) int { return c.paces.limit(UploadTarget(vaultOf(lane)), c.cfg.Workers) },
-		joins:  func(e ledger.Entry) bool { return c.cfg.Planner.Joins(e.Package.Size, c.cfg.Now()) },
-		turn:   c.turn,
-		target: func(string) Target { return Target{} },
-		intend: func(e ledger.Entry, _ archive.Instant) ([]ledger.Event, bool, error) {
+		pace:  func(queue string) int { return c.paces.limit(UploadTarget(vaultOf(queue)), c.cfg.Workers) },
+		begin: c.beginUpload,
+		intend: func(e ledger.Entry, how handling, _ archive.Instant) ([]ledger.Event, bool, error) {
+			if how.late {
+				return []ledger.Event{ledger.WindowClosed{NotBefore: c.afterWindow(e)}}, false, nil
+			}
 			if e.State == ledger.Registered && c.shared.has(e) {
 				return []ledger.Event{ticketShared()}, false, nil
 			}
 			return []ledger.Event{ledger.UploadIntended{}}, true, nil
 		},
-		tooLate: func(e ledger.Entry) ledger.Event { return ledger.WindowClosed{NotBefore: c.afterWindow(e)} },
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
-			defer c.turnOver(es[0].Key, false)
+			defer c.dropBooking(es[0].Key)
 			return c.upload(ctx, es[0])
 		},
 		recall: func(e ledger.Entry) ledger.Event {
-			c.turnOver(e.Key, false)
+			c.dropBooking(e.Key)
 			return ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
 		},
 	}
@@ -115,7 +115,7 @@ func (c *Engine) upload(ctx context.Context, e ledger.Entry) []ledger.Change {
 	}
 	pkg, err := d.Packer.Spooled(e)
 	if errors.Is(err, fs.ErrNotExist) {
-		c.turnOver(e.Key, false) // packing does not use the line
+		c.dropBooking(e.Key) // packing does not use the line
 		return c.reseal(ctx, d, e)
 	}
 	doc, known, errDoc := c.cfg.Ledger.Document(e.Key)
@@ -126,7 +126,7 @@ func (c *Engine) upload(ctx context.Context, e ledger.Entry) []ledger.Change {
 		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: localFault(err)})}
 	}
 	began := c.cfg.Now()
-	if !c.mayStart(e, c.turnOf(e.Key), began) { // it took long to commit the intent, or the machine slept meanwhile
+	if !c.mayStart(e, c.bookingOf(e.Key), began) { // it took long to commit the intent, or the machine slept meanwhile
 		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}})}
 	}
 	if c.spoilt.has(e) && !sentBefore(e) { // heard while this waited for its turn
@@ -141,7 +141,11 @@ func (c *Engine) upload(ctx context.Context, e ledger.Entry) []ledger.Change {
 	defer cancel()
 	call := c.paces.began(UploadTarget(e.Vault), c.cfg.Workers)
 	sent, etag, err := c.cfg.Vault.Upload(sending, ticket, pkg)
-	c.turnOver(e.Key, err == nil)
+	if err == nil {
+		c.learnFromUpload(e.Key)
+	} else {
+		c.dropBooking(e.Key)
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil // we are ending: the intent stands, and the next start goes on from it
@@ -152,7 +156,8 @@ func (c *Engine) upload(ctx context.Context, e ledger.Entry) []ledger.Change {
 		}
 		return []ledger.Change{c.change(e, c.uploadFault(e, call, fault)...)}
 	}
-	c.paces.went(UploadTarget(e.Vault), c.runners[ledger.Upload].under(ledger.QueueOf(e)))
+	uploader := c.worker(ledger.Upload, ledger.QueueOf(e))
+	c.paces.went(UploadTarget(e.Vault), uploader.pool.doingOf(uploader))
 	c.closeBreaker(UploadTarget(e.Vault))
 	if !c.trustworthy(etag, pkg) {
 		return []ledger.Change{c.change(e, ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "etag-differs",

@@ -143,7 +143,7 @@ var kept = []mutant{
 		old: "s.marking = s.marking || m.marking", new: "s.marking = false", tests: []string{onDisk},
 	},
 	{
-		name: "SafeModeSends", promise: "I15", file: "internal/ingest/conductor.go",
+		name: "SafeModeSends", promise: "I15", file: "internal/ingest/engine.go",
 		old: "func (c *Engine) safe() bool { return c.cfg.Safe != nil && c.cfg.Safe() }", new: "func (c *Engine) safe() bool { return c.cfg.Safe == nil }", tests: []string{conductor},
 	},
 }

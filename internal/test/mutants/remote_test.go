@@ -21,14 +21,14 @@ var remote = []mutant{
 		old: "case s.Past.LastComparison(e.Vault, e.ArchivedRemote) != \"\":", new: "case false:", tests: []string{"-run Sample vaultd/internal/operator"},
 	},
 	{
-		name: "NoIntentBeforeRegistering", promise: "I11", file: "internal/ingest/runner.go",
-		old:   "\tr.c.cfg.Ledger.Submit(intents, run)\n",
-		new:   "\tgo r.do(work, p.es)\n\tr.c.cfg.Ledger.Submit(intents, run)\n",
+		name: "NoIntentBeforeRegistering", promise: "I11", file: "internal/ingest/worker.go",
+		old:   "\tw.c.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {\n",
+		new:   "\tgo w.do(work, t.entries)\n\tw.c.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {\n",
 		tests: []string{conductor, worlds},
 	},
 	{
-		name: "CommitErrorOfAnIntentIgnored", promise: "I11", file: "internal/ingest/runner.go",
-		old: "if res.Err == nil && acting[res.Key] {\n\t\t\t\tp.acts = append(p.acts, res.Entry)", new: "if acting[res.Key] {\n\t\t\t\tp.acts = append(p.acts, p.es[0])",
+		name: "CommitErrorOfAnIntentIgnored", promise: "I11", file: "internal/ingest/worker.go",
+		old: "if res.Err == nil && acting[res.Key] {\n\t\t\t\tt.acts = append(t.acts, res.Entry)", new: "if acting[res.Key] {\n\t\t\t\tt.acts = append(t.acts, t.entries[0])",
 		tests: []string{conductor, worlds},
 	},
 	{
@@ -58,7 +58,7 @@ var remote = []mutant{
 		old: "return RemoteID(id.String()), nil", new: "_ = id", tests: []string{"vaultd/internal/archive", speech, readings},
 	},
 	{
-		name: "NumberOfAnotherEntryBelieved", promise: "I8", file: "internal/ingest/conductor.go",
+		name: "NumberOfAnotherEntryBelieved", promise: "I8", file: "internal/ingest/engine.go",
 		old: `if e.State == ledger.Registering && taken.What != ledger.TakenID {`, new: "if false {", tests: []string{conductor, readings, worlds},
 	},
 	{
@@ -217,12 +217,12 @@ var remote = []mutant{
 		old: "|| e.State > ledger.Sending || e.Hold || e.NeedsReconcile {", new: "|| e.State > ledger.Sending {", tests: []string{conductor},
 	},
 	{
-		name: "BlindToWhatBeginsBeside", promise: "I6", file: "internal/ingest/gate.go",
-		old: "if g.turn != nil {", new: "if g.turn != nil && false {", tests: []string{conductor},
+		name: "BlindToWhatBeginsBeside", promise: "I6", file: "internal/ingest/bookings.go",
+		old: "\tc.underWay.by[e.Key] = c.cfg.Planner.Began(", new: "\tc.underWay.by[e.Key] = new(window.Planner).Began(", tests: []string{conductor},
 	},
 	{
-		name: "DoneTwiceByAnOldLook", promise: "I11", file: "internal/ingest/gate.go",
-		old: "return g.busy[k] || g.ended[k]", new: "return g.busy[k]", tests: []string{conductor},
+		name: "DoneTwiceByAnOldLook", promise: "I11", file: "internal/ingest/worker.go",
+		old: "return w.busy[k] || w.ended[k]", new: "return w.busy[k]", tests: []string{conductor},
 	},
 	{
 		name: "ThreeRefusalsGoOn", promise: "I24", file: "internal/ingest/register.go",
@@ -425,16 +425,16 @@ var remote = []mutant{
 		old: "if !ok || gone < 0 || now.SleptSince(t.Sent) {", new: "if !ok || gone < 0 {", tests: []string{"vaultd/internal/window", conductor},
 	},
 	{
-		name: "TakenTwice", promise: "I2", file: "internal/ingest/gate.go",
-		old: "\t\tif g.busy[e.Key] {\n", new: "\t\tif false && g.busy[e.Key] {\n", tests: []string{conductor},
+		name: "TakenTwice", promise: "I2", file: "internal/ingest/pool.go",
+		old: "\t\tif w.busy[e.Key] {\n", new: "\t\tif false && w.busy[e.Key] {\n", tests: []string{conductor},
 	},
 	{
-		name: "PauseNotHeardInMidRound", promise: "I24", file: "internal/ingest/runner.go",
-		old: "if !allowed { // it opened since this was found", new: "if false && !allowed {", tests: []string{conductor},
+		name: "PauseNotHeardInMidRound", promise: "I24", file: "internal/ingest/worker.go",
+		old: "if !allowed { // it opened since the look; the next look finds what needs another target", new: "if false && !allowed {", tests: []string{conductor},
 	},
 	{
-		name: "PauseNotHeardWhileWaiting", promise: "I24", file: "internal/ingest/work.go",
-		old: "return rests && !p.probe", new: "return false && rests", tests: []string{conductor},
+		name: "PauseNotHeardWhileWaiting", promise: "I24", file: "internal/ingest/worker.go",
+		old: "return open && !t.probe", new: "return false && open", tests: []string{conductor},
 	},
 	{
 		name: "AnswerToNothingBelieved", promise: "I8", file: "internal/apicall/tracked_conn.go",

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,45 +52,55 @@ type Config struct {
 	Paused func(Pause)
 }
 
-// Engine runs the steps of every entry.
+// Engine runs the steps of every entry. It has one worker for each step and queue.
 type Engine struct {
 	cfg      Config
 	drops    map[string]Drop
 	breakers *breakers
 	paces    paces
-	runners  map[ledger.Step]*runner
-	wg       sync.WaitGroup // pieces of work under way
+	wg       sync.WaitGroup // tasks that are not ended
 
-	md5ETags atomic.Bool // the store was seen to answer with MD5 ETags
-	refusals refusals
-	crossed  crossings
-	spoilt   spoilt
-	shared   shared
-	booked   booked
-	lists    lists
-	asking   turn
-	backlog  backlog
-	woken    atomic.Bool    // Wake was called, and the backlog not recalled since
-	pass     map[string]int // sources that the brake let go, by drop; only the loop of Dispose
-	words    sync.Map       // unfamiliar words that were reported: word → true
+	steps  map[ledger.Step]step
+	pools  map[ledger.Step]*pool
+	queues chan struct{}             // size 1: a hint that there may be a new queue
+	looked atomic.Pointer[time.Time] // when supervise last read the queues
+
+	mu      sync.Mutex
+	workers map[ledger.Step]map[string]*worker // by queue; guarded by mu
+
+	md5ETags   atomic.Bool // the store was seen to answer with MD5 ETags
+	refusals   refusals
+	crossed    crossings
+	spoilt     spoilt
+	shared     shared
+	underWay   bookings
+	lists      lists
+	asking     turn
+	backlog    backlog
+	recalling  sync.Mutex  // held while the backlog is recalled
+	woken      atomic.Bool // Wake was called, and the backlog not recalled since
+	disposable disposable
+	words      sync.Map // unfamiliar words that were reported: word → true
 }
 
-// New returns a conductor; it does nothing before Run.
+// New returns an engine; it does nothing before Run.
 func New(cfg Config) *Engine {
-	c := &Engine{cfg: cfg, drops: map[string]Drop{}, breakers: newBreakers(), runners: map[ledger.Step]*runner{}, pass: map[string]int{}}
+	c := &Engine{cfg: cfg, drops: map[string]Drop{}, breakers: newBreakers(), queues: make(chan struct{}, 1),
+		steps: map[ledger.Step]step{}, pools: map[ledger.Step]*pool{}, workers: map[ledger.Step]map[string]*worker{}}
 	c.backlog.clear()
 	c.paces.by = map[Target]*window.Pace{}
 	c.refusals.by = map[archive.VaultID]map[archive.Key]bool{}
 	c.lists.of, c.lists.last = map[archive.VaultID]*list{}, map[archive.VaultID]archive.RemoteID{}
 	c.spoilt.posts = map[post]bool{}
 	c.shared.at = map[archive.Key]archive.Instant{}
-	c.booked.by = map[archive.Key]*window.Upload{}
+	c.underWay.by = map[archive.Key]*window.Upload{}
 	c.crossed.n = map[archive.VaultID]int{}
+	c.disposable.left = map[string]int{}
 	for _, d := range cfg.Drops {
 		c.drops[d.Name] = d
 	}
 	for _, s := range []step{c.sealStep(), c.registerStep(), c.uploadStep(), c.askStep(), c.placeStep(), c.disposeStep()} {
-		c.runners[s.name] = c.runner(s)
+		c.steps[s.name], c.pools[s.name], c.workers[s.name] = s, &pool{width: s.width}, map[string]*worker{}
 	}
 	return c
 }
@@ -99,6 +110,9 @@ const stopGrace = 4 * time.Second
 
 // Run works until ctx ends, then gives what is under way a few seconds, and returns
 // when nothing runs any more. Its error is one of the ledger; nothing remote ends it.
+//
+// The loops of the workers and supervise end with ctx or with the first error. The tasks, each in a goroutine or in a
+// commit that is waited for, end after the grace at the latest.
 func (c *Engine) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -106,14 +120,152 @@ func (c *Engine) Run(ctx context.Context) error {
 		return err
 	}
 	g, stop := errgroup.WithContext(ctx)
-	for _, r := range c.runners {
-		g.Go(func() error { return r.loop(stop, work) })
-	}
+	g.Go(func() error { return c.supervise(g, stop, work) })
 	err := g.Wait()
 	grace := time.AfterFunc(stopGrace, cancel)
 	defer grace.Stop()
 	c.wg.Wait()
 	return err
+}
+
+// supervise starts a worker for each queue that the ledger has, also for those that appear later. At the end it recalls
+// the tasks that wait for a slot.
+func (c *Engine) supervise(g *errgroup.Group, stop, work context.Context) error {
+	defer func() {
+		for _, p := range c.pools {
+			p.close()
+			p.startReady(work)
+		}
+	}()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-stop.Done():
+			return nil
+		case <-c.queues:
+		case <-timer.C:
+		}
+		if err := c.recallAsked(); err != nil {
+			return err
+		}
+		for s := range c.steps {
+			queues, err := c.cfg.Index.Queues(s)
+			if err != nil {
+				return err
+			}
+			for _, queue := range queues {
+				c.worker(s, queue)
+			}
+		}
+		for _, w := range c.unstarted() {
+			g.Go(func() error { return w.run(stop, work) })
+		}
+		now := time.Now()
+		c.looked.Store(&now)
+		timer.Reset(c.longestSleep())
+	}
+}
+
+// unstarted returns the workers whose loops are to be started now.
+func (c *Engine) unstarted() (all []*worker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, workers := range c.workers {
+		for _, w := range workers {
+			if !w.started {
+				w.started = true
+				all = append(all, w)
+			}
+		}
+	}
+	return all
+}
+
+// worker returns the worker of a step and a queue. The loop of a new one is started by supervise.
+func (c *Engine) worker(s ledger.Step, queue string) *worker {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.workers[s][queue]
+	if w == nil {
+		w = newWorker(c, c.steps[s], c.pools[s], queue)
+		c.workers[s][queue] = w
+		select {
+		case c.queues <- struct{}{}:
+		default:
+		}
+	}
+	return w
+}
+
+// wakeRefused wakes the workers of a step that left something undone for want of room.
+func (c *Engine) wakeRefused(s ledger.Step) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.workers[s] {
+		if w.refused.Load() {
+			w.wakeUp()
+		}
+	}
+}
+
+// wakeWorkers makes all workers look at what is due.
+func (c *Engine) wakeWorkers() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, workers := range c.workers {
+		for _, w := range workers {
+			w.wakeUp()
+		}
+	}
+}
+
+// Wake makes every worker look at once at what is due: a person acted on an entry, and
+// the engine did not see it. It waits for nothing, so that whoever is told of a commit
+// may call it.
+func (c *Engine) Wake() {
+	c.woken.Store(true)
+	select {
+	case c.queues <- struct{}{}:
+	default:
+	}
+	c.wakeWorkers()
+}
+
+// LastLooks tells when the slowest worker of each step last looked at what is due and found out what to
+// start; zero: never. Only the loops themselves set it: one that hangs does not look any more, however
+// well the rest of the process does. An idle worker looks once a minute.
+func (c *Engine) LastLooks() map[ledger.Step]time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	looks := make(map[ledger.Step]time.Time, len(c.workers))
+	for s, workers := range c.workers {
+		if at := c.looked.Load(); at != nil {
+			looks[s] = *at
+		} else {
+			looks[s] = time.Time{}
+		}
+		for _, w := range workers {
+			if at := w.looked.Load(); w.started && at.Before(looks[s]) {
+				looks[s] = *at
+			}
+		}
+	}
+	return looks
+}
+
+// longestSleep bounds the wait between two looks at what is due, so that a wall
+// clock that was set does not matter for long.
+const longestSleep = time.Minute
+
+func (c *Engine) longestSleep() time.Duration { return cmp.Or(c.cfg.LongestSleep, longestSleep) }
+
+// sleepUntil returns how long a worker sleeps whose next entry is due at that time; zero: none is known.
+func (c *Engine) sleepUntil(next time.Time) time.Duration {
+	if next.IsZero() {
+		return c.longestSleep()
+	}
+	return min(c.longestSleep(), max(5*time.Millisecond, next.Sub(c.cfg.Now().Wall)))
 }
 
 // Pauses lists the circuit breakers that are not closed. One that nothing waits for is closed: nobody would ever find out
@@ -142,10 +294,10 @@ func (c *Engine) isAwaited(t Target) bool {
 	return false
 }
 
-// Idle reports whether no piece of work is under way.
+// Idle reports whether no task is under way.
 func (c *Engine) Idle() bool {
-	for _, r := range c.runners {
-		if !r.idle() {
+	for _, p := range c.pools {
+		if !p.isIdle() {
 			return false
 		}
 	}
@@ -181,13 +333,13 @@ func (c *Engine) note(res ledger.Result) {
 	c.backlog.book(e)
 	c.logState(e)
 	if s, _, ok := ledger.Due(e); ok {
-		c.runners[s].nudge()
+		c.worker(s, ledger.QueueOf(e)).wakeUp()
 	}
 	if e.State != ledger.Registered && e.State != ledger.Sending {
-		c.runners[ledger.Register].nudge() // a ticket's place may be free
+		c.wakeRefused(ledger.Register) // one ticket less may be in use
 	}
 	if e.State >= ledger.Uploaded {
-		c.runners[ledger.Seal].nudge() // a package waits no more, or has left the spool
+		c.wakeRefused(ledger.Seal) // a package waits no more, or has left the spool
 	}
 }
 
@@ -238,6 +390,14 @@ func localFault(err error) ledger.Cause {
 // change wraps events that follow from what was just done.
 func (c *Engine) change(e ledger.Entry, evs ...ledger.Event) ledger.Change {
 	return ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: c.cfg.Now()}
+}
+
+// correct returns the change to commit in the place of one that the ledger refused.
+func (c *Engine) correct(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
+	if again, is := c.collision(es, outcome, res); is {
+		return again, true
+	}
+	return c.refusedOutcome(es, res)
 }
 
 // collision answers an outcome that was not committed. Where a person acted on the

@@ -21,13 +21,17 @@ type asked struct {
 	Ledger
 	mu      sync.Mutex
 	intents map[archive.Key]int // guarded by mu
+	first   func()              // called with the first of them; nil: nothing
 }
 
 func (a *asked) Submit(cs []ledger.Change, then func([]ledger.Result)) {
 	a.mu.Lock()
 	for _, c := range cs {
 		if _, is := c.Events[0].(ledger.UploadIntended); is {
-			a.intents[c.Key]++
+			if a.intents[c.Key]++; a.first != nil {
+				a.first()
+				a.first = nil
+			}
 		}
 	}
 	a.mu.Unlock()
@@ -68,7 +72,7 @@ func (r *running) end() {
 
 // I24, I2: a route that is paused while a round serves it rests at once, and what is tried
 // when it is probed is one document, sent once.
-func TestRunner_I24_APauseInTheMiddleOfARound(t *testing.T) {
+func TestWorker_I24_APauseInTheMiddleOfARound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
 		var mu sync.Mutex
@@ -82,32 +86,24 @@ func TestRunner_I24_APauseInTheMiddleOfARound(t *testing.T) {
 			return nil
 		}})
 		a := registered(t, r, 10, now())
-		up, next, found := r.runners[ledger.Upload], earliest{}, map[string][]ledger.Entry{}
-		up.lane("vault V").usual = time.Millisecond // so that many may wait for their turn
-		serve := func() bool {
-			started, err := up.serve(t.Context(), "vault V", now(), found, &next)
-			if err != nil {
+		up := r.worker(ledger.Upload, "vault V")
+		up.usual = time.Millisecond // so that many may wait for a slot
+		a.first = func() { r.openBreaker(UploadTarget("V"), ledger.Cause{Code: "test"}, time.Hour) }
+		look := func() {
+			if _, err := up.takeDue(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			return started
 		}
-		if !serve() || len(found["vault V"]) != 9 {
-			t.Fatalf("vacuous: %d found", len(found["vault V"]))
+		if up.pool.freeTasks(up) < 10 {
+			t.Fatal("vacuous: one look does not take all of them")
 		}
-		r.openBreaker(UploadTarget("V"), ledger.Cause{Code: "test"}, time.Hour)
-		for n := 0; serve(); n++ {
-			if n > 10 {
-				t.Fatal("it goes on and on")
-			}
-		}
+		look()
 		synctest.Wait()
 		if len(a.intents) != 1 {
 			t.Errorf("%d uploads intended, of which one was before the pause", len(a.intents))
 		}
 		time.Sleep(2 * time.Hour)
-		clear(found)
-		for serve() {
-		}
+		look()
 		synctest.Wait()
 		for k, n := range a.intents {
 			if n != 1 || len(a.intents) > 2 {
@@ -123,18 +119,18 @@ func TestRunner_I24_APauseInTheMiddleOfARound(t *testing.T) {
 }
 
 // I2: what is under way is not taken again, whoever offers it.
-func TestGate_I2_NothingIsTakenTwice(t *testing.T) {
-	g, e := newGate(step{width: 4}), ledger.Entry{Key: archive.Key{1}}
-	first := &piece{lane: "A", es: []ledger.Entry{e}}
-	if !g.take(first) || g.take(&piece{lane: "A", es: []ledger.Entry{{Key: archive.Key{2}}, e}}) {
+func TestPool_I2_NothingIsTakenTwice(t *testing.T) {
+	p, e := &pool{width: 4}, ledger.Entry{Key: archive.Key{1}}
+	w, first := newWorker(nil, step{}, p, "A"), &task{entries: []ledger.Entry{e}}
+	if !p.take(w, first) || p.take(w, &task{entries: []ledger.Entry{{Key: archive.Key{2}}, e}}) {
 		t.Error("taken twice")
 	}
-	if g.isBusy(archive.Key{2}) || g.lane("A").held != 1 {
-		t.Error("what was refused holds a place")
+	if w.isBusy(archive.Key{2}) || w.waiting != 1 || p.waiting != 1 {
+		t.Error("what was refused is taken")
 	}
-	g.done(first, false)
-	g.end(first)
-	if !g.take(&piece{lane: "A", es: []ledger.Entry{e}}) {
+	p.done(w, first, false)
+	p.end(w, first)
+	if !p.take(w, &task{entries: []ledger.Entry{e}}) {
 		t.Error("busy for ever")
 	}
 }
@@ -161,7 +157,7 @@ func TestStore_I23_QuickOnesLeaveOthersTheirShare(t *testing.T) {
 			return nil
 		}
 		r := build(t, s, "QUICK", "B")
-		r.cfg.Workers, r.cfg.Planner.Workers, r.runners[ledger.Upload].gate.width = 8, 8, 8
+		r.cfg.Workers, r.cfg.Planner.Workers, r.pools[ledger.Upload].width = 8, 8, 8
 		r.start()
 		r.drop("QUICK", 1800)
 		r.pass(3 * time.Second)
@@ -229,20 +225,20 @@ func TestUpload_I11_OverIsOverForAll(t *testing.T) {
 		sent.Boot, sent.Wall = sent.Boot-12*time.Minute, sent.Wall.Add(-12*time.Minute)
 		registered(t, r, 20, sent) // three minutes are left of each
 		r.learn(3 * time.Minute)
-		up, at := r.runners[ledger.Upload], now()
-		ready, err := up.look("vault V", at, 64, &earliest{})
+		up, at := r.worker(ledger.Upload, "vault V"), now()
+		ready, _, err := up.look(at, 64, &earliest{})
 		if err != nil || len(ready) != 20 || r.mayStart(ready[0], nil, at) {
 			t.Fatal("vacuous", len(ready), err)
 		}
-		way := up.wayOf("vault V", ready[0], at)
-		es, _ := up.split("vault V", way, ready, at)
+		how := up.handling(ready[0], at)
+		es, _ := up.split(how, ready, at)
 		for range 60 {
 			r.learn(0) // what ends meanwhile shows that the line is quick
 		}
 		if len(es) != 20 || !r.mayStart(es[0], nil, at) {
 			t.Fatal("vacuous", len(es))
 		}
-		up.start(t.Context(), &piece{lane: "vault V", target: way.target, es: es, late: way.late}, at)
+		up.intendTask(t.Context(), &task{handling: how, entries: es}, at)
 		synctest.Wait()
 		if n := r.states(); n[ledger.Packaged] != 20 {
 			t.Error(n)
@@ -263,7 +259,7 @@ func TestWake_ReadsNothingItself(t *testing.T) {
 		if len(looks.seen) != 0 || r.backlog.sealed("V") != 0 {
 			t.Error("it was read", looks.seen)
 		}
-		if _, err := r.runners[ledger.Register].take(t.Context()); err != nil {
+		if _, err := r.worker(ledger.Register, "vault V").takeDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := r.backlog.sealed("V"); n != 3 {
@@ -327,7 +323,7 @@ func (l *lagging) DueInQueue(s ledger.Step, lane string, now time.Time, limit in
 }
 
 // I11: what was found in a look that is older than the end of its work is not done again.
-func TestRunner_I11_ALookThatIsOld(t *testing.T) {
+func TestWorker_I11_ALookThatIsOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{slow: true})
 		var errs strings.Builder
@@ -392,7 +388,7 @@ func TestReseal_WaitsForRoom(t *testing.T) {
 		f := r.drops["V"].Packer.(*folders)
 		clear(f.sealed)
 		r.cfg.SpoolSpace = func(archive.VaultID) error { return ErrFull }
-		es, err := r.runners[ledger.Upload].look("vault V", now(), 1, &earliest{})
+		es, _, err := r.worker(ledger.Upload, "vault V").look(now(), 1, &earliest{})
 		if err != nil || len(es) != 1 {
 			t.Fatal(es, err)
 		}

@@ -1,0 +1,229 @@
+package ingest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// pool holds the slots of one step. A task has a slot while it is done; the commits before and after that need none.
+// Each queue has one slot of its own. The slots beyond that are shared, width of them with a queue's own, and go to the
+// queues that wait for one in turn.
+type pool struct {
+	width int
+
+	mu      sync.Mutex // guards the pool, and the fields of its workers that say so
+	workers []*worker
+	last    int  // the worker whose task began last
+	shared  int  // slots in use, beside the queues' own
+	waiting int  // tasks of all queues that have no slot yet
+	ending  int  // tasks whose outcomes are being committed
+	closed  bool // the end was asked for: whatever waits is recalled
+}
+
+const (
+	// readyTime is for how long tasks may wait for a slot with their intents committed: about as long as a commit takes, so
+	// that quick work never waits for the disk.
+	readyTime = 50 * time.Millisecond
+	// maxEnding bounds the outcomes that the ledger has not committed yet.
+	maxEnding = 512
+)
+
+// add makes a worker one of the pool's.
+func (p *pool) add(w *worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.workers = append(p.workers, w)
+}
+
+// mostOf returns how many tasks of a queue may be done at once.
+func (p *pool) mostOf(w *worker) int {
+	if w.pace == nil {
+		return p.width
+	}
+	return min(w.pace(w.queue), p.width)
+}
+
+// freeTasks returns how many more tasks a worker may take: one that waits for its slot, and as many as there are free
+// slots. Beyond that it may take as many as are done within readyTime. Without those a vault would upload small packages
+// only as fast as the disk commits; BenchmarkEngine and the rows flat-100k and whole-S of the bench measure that.
+func (p *pool) freeTasks(w *worker) int {
+	most := p.mostOf(w)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.ending >= maxEnding {
+		return 0
+	}
+	ahead := 0
+	if w.usual > 0 {
+		ahead = int(min(time.Duration(w.ahead), time.Duration(most)*readyTime/w.usual))
+	}
+	free := p.width - 1 - p.shared - p.waiting
+	if w.doing == 0 {
+		free++
+	}
+	held := w.waiting + w.doing
+	return max(0, ahead-w.waiting, min(max(free, 1-w.waiting), most-held))
+}
+
+// take books the entries of a task as busy; false: one of them is under way already.
+func (p *pool) take(w *worker, t *task) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range t.entries {
+		if w.busy[e.Key] {
+			return false
+		}
+	}
+	for _, e := range t.entries {
+		w.busy[e.Key] = true
+	}
+	w.waiting++
+	p.waiting++
+	return true
+}
+
+// makeReady lets a task wait for a slot.
+func (p *pool) makeReady(w *worker, t *task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.ready = append(w.ready, t)
+}
+
+// startReady starts the tasks for which there is a slot. Each has a goroutine, which Run waits for.
+func (p *pool) startReady(work context.Context) {
+	for {
+		w, t := p.next()
+		if t == nil {
+			return
+		}
+		go w.doTask(work, t)
+	}
+}
+
+// next gives a slot to the next task: the queues come in turn, behind the one that came last. nil: there is no task that
+// may begin.
+func (p *pool) next() (*worker, *task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.workers {
+		n := (p.last + 1 + i) % len(p.workers)
+		w := p.workers[n]
+		if len(w.ready) == 0 || !p.closed && !p.mayBegin(w, w.ready[0].acts[0]) {
+			continue
+		}
+		t := w.ready[0]
+		if w.ready = w.ready[1:]; len(w.ready) == 0 && w.refused.Load() {
+			w.wakeUp() // it may take another one, to wait for the next slot
+		}
+		p.last = n
+		p.leave(w, t, time.Now())
+		return w, t
+	}
+	return nil, nil
+}
+
+// mayBegin reports whether a task of w may begin beside the others. A queue in which nothing is done has a slot of its
+// own. The caller holds mu.
+func (p *pool) mayBegin(w *worker, e ledger.Entry) bool {
+	alone := w.doing == 0
+	if !alone && (p.shared >= p.width-1 || w.doing >= p.mostOf(w)) {
+		return false
+	}
+	return w.begin == nil || w.begin(e, alone)
+}
+
+// leave moves a task from those that wait to those that are done. The caller holds mu.
+func (p *pool) leave(w *worker, t *task, now time.Time) {
+	t.began = now
+	w.waiting--
+	p.waiting--
+	if w.doing++; w.doing > 1 {
+		p.shared++
+	}
+}
+
+// done gives the slot of a task back. Its entries stay busy until the outcome is committed.
+func (p *pool) done(w *worker, t *task, acted bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ending++
+	if t.began.IsZero() {
+		w.waiting--
+		p.waiting--
+		return
+	}
+	if w.doing--; w.doing > 0 {
+		p.shared--
+	}
+	if took := max(time.Since(t.began), time.Microsecond); acted && w.usual == 0 {
+		w.usual = took
+	} else if acted {
+		w.usual += (took - w.usual) / 4
+	}
+}
+
+// end gives the entries of a task free.
+func (p *pool) end(w *worker, t *task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range t.entries {
+		delete(w.busy, e.Key)
+		w.ended[e.Key] = true
+	}
+	p.ending--
+}
+
+// forgetEnded is called where a worker begins to look.
+func (p *pool) forgetEnded(w *worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(w.ended)
+}
+
+// doingOf returns how many tasks of a worker are being done.
+func (p *pool) doingOf(w *worker) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return w.doing
+}
+
+// close lets nothing begin any more: whatever waits, or will, is recalled.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+}
+
+func (p *pool) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
+// isIdle reports whether nothing is under way.
+func (p *pool) isIdle() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.workers {
+		if len(w.busy) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// newWorker returns a worker of a step and a queue; its loop is not started.
+func newWorker(c *Engine, s step, p *pool, queue string) *worker {
+	w := &worker{step: s, c: c, pool: p, queue: queue, wake: make(chan struct{}, 1), busy: map[archive.Key]bool{}, ended: map[archive.Key]bool{}}
+	if s.target != nil {
+		w.needs = s.target(queue)
+	}
+	now := time.Now()
+	w.looked.Store(&now)
+	p.add(w)
+	return w
+}

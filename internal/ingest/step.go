@@ -1,0 +1,49 @@
+package ingest
+
+import (
+	"context"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// step is one kind of work: what its workers need to know of it. It decides what is done; a worker decides when.
+type step struct {
+	name   ledger.Step
+	width  int           // tasks of all queues at once, see pool
+	ahead  int           // tasks of a queue, at most, that wait with their intents committed, see worker.freeTasks
+	batch  int           // entries in one task
+	linger time.Duration // how long a batch that is not full waits for more
+	risky  bool          // it sends, moves or removes something: it does nothing in safe mode
+
+	// target returns what all work of a queue needs; nil: nothing but the ledger.
+	target func(queue string) Target
+	// handle returns how an entry is handled; nil: it needs the queue's target, and batch go together.
+	handle func(ledger.Entry, archive.Instant) handling
+	// admit returns which entries of a queue may go now; nil: all.
+	admit func(queue string, now archive.Instant) (func(ledger.Entry) bool, error)
+	// limit returns how many of the ready entries may go now, and when more may where no change of an entry tells; nil: all.
+	limit func(ready []ledger.Entry) (n int, again time.Time)
+	// pace returns how many tasks of a queue may be done at once; nil: width.
+	pace func(queue string) int
+	// begin reports whether a task may begin beside the others of its queue, or alone; if so it books it. nil: it may.
+	begin func(e ledger.Entry, alone bool) bool
+	// intend returns the events to commit before anything is done, and whether anything is done then.
+	intend func(ledger.Entry, handling, archive.Instant) (evs []ledger.Event, act bool, err error)
+	// do reaches the world. It returns one change for each entry, but for those that the end of ctx kept it from.
+	do func(context.Context, []ledger.Entry) []ledger.Change
+	// followUp adds to an outcome the intents of the next step, and returns the tasks of that step; nil: nothing follows.
+	followUp func(queue string, acts []ledger.Entry, outcome []ledger.Change) ([]ledger.Change, map[archive.Key]*task)
+	// recall returns the outcome of an intent that is committed and not acted upon; nil: the next start goes on from it.
+	recall func(ledger.Entry) ledger.Event
+}
+
+// handling is how an entry is handled. It is decided once for each task: clocks and speeds that are asked twice may answer
+// twice.
+type handling struct {
+	target Target    // that must work
+	most   int       // entries, at most, in one task
+	late   bool      // its window is over: that is committed, and nothing is done
+	from   time.Time // not before then; zero: at once
+}

@@ -1,0 +1,357 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// worker does the work of one step in one queue: it takes what is due, commits the intents, does it and commits the
+// outcomes. Whatever hangs, waits or piles up in its queue costs the workers of other queues nothing: they share the
+// pool's slots alone, and each has one of its own.
+//
+// It remembers which entries are under way, and nothing else that a restart would miss.
+type worker struct {
+	step
+	c     *Engine
+	pool  *pool
+	queue string
+	needs Target        // that all work of the queue needs; zero: none
+	wake  chan struct{} // size 1: a hint that something may be due
+
+	started bool                      // its loop runs; guarded by Engine.mu
+	looked  atomic.Pointer[time.Time] // when the loop last found out what to start
+	refused atomic.Bool               // something that is due was not taken: there was no room for it
+	since   time.Time                 // when the first entry of a batch that is not full was seen; only the loop
+
+	// Guarded by pool.mu:
+	busy    map[archive.Key]bool // from being taken until the outcome is committed
+	ended   map[archive.Key]bool // since the loop began to look: what it finds may be older than their outcome
+	ready   []*task              // that wait for a slot, with their intents committed
+	waiting int                  // tasks whose intents are being committed, or are
+	doing   int                  // tasks being done
+	usual   time.Duration        // that a task takes; 0: none was done yet
+}
+
+// task is a number of entries of a queue that are worked on together.
+type task struct {
+	handling
+	entries []ledger.Entry
+	acts    []ledger.Entry // those whose intents are committed, and that are to be done
+	probe   bool           // it finds out whether a target works again
+	began   time.Time      // zero: it did not
+}
+
+// wakeUp makes the loop look at what is due. It never waits.
+func (w *worker) wakeUp() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run takes what is due until stop ends; work goes on under its own context.
+func (w *worker) run(stop, work context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-stop.Done():
+			return nil
+		case <-w.wake:
+		case <-timer.C:
+		}
+		if stop.Err() != nil {
+			return nil
+		}
+		next, err := w.takeDue(work)
+		if err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+		now := time.Now() // it keeps its monotonic part: a wall clock that was set makes no loop look stalled
+		w.looked.Store(&now)
+		timer.Reset(w.c.sleepUntil(next))
+	}
+}
+
+// takeDue takes as many tasks as there is room for, and returns when to look again.
+func (w *worker) takeDue(work context.Context) (time.Time, error) {
+	if w.risky && w.c.safe() {
+		return time.Time{}, nil
+	}
+	// Set before anything is decided: what makes room meanwhile wakes the loop once more.
+	w.refused.Store(true)
+	w.pool.forgetEnded(w)
+	now, next, refused := w.c.cfg.Now(), earliest{}, false
+	var found []ledger.Entry
+	for {
+		free := w.pool.freeTasks(w)
+		if free == 0 {
+			refused = true // the end of a task makes room
+			break
+		}
+		if until, open := w.c.breakers.isOpen(w.needs, now.Wall); open {
+			next.add(until)
+			break
+		}
+		if len(found) == 0 {
+			var err error
+			if found, refused, err = w.look(now, max(w.batch, free), &next); err != nil {
+				return next.time, err
+			}
+		}
+		if len(found) == 0 {
+			w.since = time.Time{}
+			break
+		}
+		if full := w.fullAt(len(found), now.Wall); now.Wall.Before(full) {
+			next.add(full)
+			break
+		}
+		t, rest, again := w.choose(found, now)
+		next.add(again)
+		if t == nil {
+			refused = true
+			break
+		}
+		w.since, found = time.Time{}, rest
+		w.intendTask(work, t, now)
+	}
+	w.refused.Store(refused)
+	return next.time, nil
+}
+
+// look returns up to limit entries that are due and may go now. refused: others are due that may not.
+func (w *worker) look(now archive.Instant, limit int, next *earliest) (found []ledger.Entry, refused bool, err error) {
+	admitted := func(ledger.Entry) bool { return true }
+	if w.admit != nil {
+		if admitted, err = w.admit(w.queue, now); admitted == nil || err != nil {
+			return nil, true, err
+		}
+	}
+	found, at, err := w.c.cfg.Index.DueInQueue(w.name, w.queue, now.Wall, limit, w.isBusy, func(e ledger.Entry) bool {
+		how := w.handling(e, now)
+		if now.Wall.Before(how.from) {
+			next.add(how.from)
+			return true
+		}
+		if until, open := w.c.breakers.isOpen(how.target, now.Wall); open {
+			next.add(until)
+			return true
+		}
+		if !admitted(e) {
+			refused = true
+			return true
+		}
+		return false
+	})
+	next.add(at)
+	return found, refused, err
+}
+
+// fullAt returns until when a batch of n entries waits for more; zero: it does not wait.
+func (w *worker) fullAt(n int, now time.Time) time.Time {
+	if w.linger == 0 || n >= w.batch {
+		return time.Time{}
+	}
+	if w.since.IsZero() {
+		w.since = now
+	}
+	return w.since.Add(w.linger)
+}
+
+// choose makes a task of the first entry and of those that are handled like it, and returns the rest. nil: nothing may go
+// now, and more may go again later.
+func (w *worker) choose(found []ledger.Entry, now archive.Instant) (t *task, rest []ledger.Entry, again time.Time) {
+	if w.limit != nil {
+		n, again := w.limit(found)
+		if n == 0 {
+			return nil, nil, again
+		}
+		found = found[:min(n, len(found))]
+	}
+	how := w.handling(found[0], now)
+	probe, allowed := w.c.breakers.allow(how.target, now.Wall)
+	if !allowed { // it opened since the look; the next look finds what needs another target
+		return nil, nil, now.Wall
+	}
+	entries, rest := w.split(how, found, now)
+	if probe {
+		entries, rest = entries[:1], nil
+	}
+	if w.limit != nil {
+		rest = nil // each task uses up what the limit allows
+	}
+	return &task{handling: how, entries: entries, probe: probe}, rest, time.Time{}
+}
+
+func (w *worker) handling(e ledger.Entry, now archive.Instant) handling {
+	if w.handle != nil {
+		return w.handle(e, now)
+	}
+	return handling{target: w.needs, most: w.batch}
+}
+
+// split returns those of the found entries that are handled as the first one is, and the rest.
+func (w *worker) split(how handling, found []ledger.Entry, now archive.Instant) (entries, rest []ledger.Entry) {
+	if how.most == 1 {
+		return found[:1:1], found[1:]
+	}
+	for i, e := range found {
+		if i == 0 || len(entries) < how.most && w.handling(e, now) == how {
+			entries = append(entries, e)
+		} else {
+			rest = append(rest, e)
+		}
+	}
+	return entries, rest
+}
+
+// intendTask commits the intents of a task, and lets it wait for a slot then.
+func (w *worker) intendTask(work context.Context, t *task, now archive.Instant) {
+	if !w.pool.take(w, t) {
+		w.endProbe(t)
+		return
+	}
+	var intents []ledger.Change
+	acting := map[archive.Key]bool{}
+	for _, e := range t.entries {
+		evs, act, err := w.intend(e, t.handling, now)
+		if err != nil {
+			evs, act = []ledger.Event{w.c.later(e, localFault(err))}, false
+		}
+		if acting[e.Key] = act; len(evs) > 0 {
+			intents = append(intents, ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: now})
+		} else if act {
+			t.acts = append(t.acts, e)
+		}
+	}
+	w.c.wg.Add(1)
+	if len(intents) == 0 {
+		w.enter(work, t)
+		return
+	}
+	// Nothing is done before this commit is durable. A crash before it changes nothing. A crash after it finds the intent,
+	// and the next start goes on as if the work had begun.
+	w.c.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {
+		for _, res := range rs {
+			w.c.note(res)
+			if res.Err == nil && acting[res.Key] {
+				t.acts = append(t.acts, res.Entry)
+			}
+		}
+		w.enter(work, t)
+	})
+}
+
+// enter lets a task wait for a slot whose intents are committed. Where nothing is to be done it ends.
+func (w *worker) enter(work context.Context, t *task) {
+	if len(t.acts) > 0 {
+		w.pool.makeReady(w, t)
+		w.pool.startReady(work)
+		return
+	}
+	defer w.c.wg.Done()
+	w.endProbe(t)
+	w.pool.done(w, t, false)
+	w.endTask(t)
+}
+
+// doTask does a task that has a slot, and commits its outcome.
+func (w *worker) doTask(work context.Context, t *task) {
+	defer w.c.wg.Done()
+	var outcome []ledger.Change
+	acted := false
+	switch {
+	case w.pool.isClosed() || w.risky && w.c.safe() || w.isStopped(t):
+		outcome = w.recalled(t.acts)
+	case work.Err() == nil:
+		outcome, acted = w.do(work, t.acts), true
+	}
+	w.endProbe(t)
+	w.pool.done(w, t, acted)
+	w.pool.startReady(work)
+	if len(outcome) == 0 {
+		w.endTask(t) // the end of the process kept it from being done: the next start goes on from the intents
+		return
+	}
+	submit, next := outcome, map[archive.Key]*task(nil)
+	if w.followUp != nil && acted {
+		submit, next = w.followUp(w.queue, t.acts, outcome)
+	}
+	// A crash before this commit loses what the other side said. The intents stand, and the next start asks, or does it
+	// again where that is safe.
+	w.c.cfg.Ledger.Submit(submit, func(rs []ledger.Result) {
+		w.c.enterFollowed(work, w.queue, next, rs)
+		w.settle(t, outcome, rs)
+	})
+}
+
+// isStopped reports whether the breaker of a task's target opened while it waited for its slot.
+func (w *worker) isStopped(t *task) bool {
+	_, open := w.c.breakers.isOpen(t.target, w.c.cfg.Now().Wall)
+	return open && !t.probe
+}
+
+func (w *worker) recalled(es []ledger.Entry) []ledger.Change {
+	if w.recall == nil {
+		return nil
+	}
+	return w.c.each(es, w.recall)
+}
+
+// settle notes what became of an outcome, and offers what was not committed once more.
+func (w *worker) settle(t *task, outcome []ledger.Change, rs []ledger.Result) {
+	var more []ledger.Change
+	for _, res := range rs {
+		w.c.note(res)
+		if again, is := w.c.correct(t.acts, outcome, res); is {
+			more = append(more, again)
+		}
+	}
+	if len(more) == 0 {
+		w.endTask(t)
+		return
+	}
+	// A crash before this commit is one before the first: see doTask.
+	w.c.cfg.Ledger.Submit(more, func(rs []ledger.Result) {
+		for _, res := range rs {
+			w.c.note(res)
+		}
+		w.endTask(t)
+	})
+}
+
+// endTask makes the entries of a task free for what is due next.
+func (w *worker) endTask(t *task) {
+	w.pool.end(w, t)
+	w.wakeUp()
+}
+
+// endProbe ends a probe that may have said nothing about its target.
+func (w *worker) endProbe(t *task) {
+	if t.probe {
+		w.c.breakers.endProbe(t.target, w.c.cfg.Now().Wall)
+	}
+}
+
+// isBusy reports whether a look passes by an entry. It is under way, or was when the look began: what is seen of it may
+// be older than its outcome. The end of its task wakes the loop, which then looks anew.
+func (w *worker) isBusy(k archive.Key) bool {
+	w.pool.mu.Lock()
+	defer w.pool.mu.Unlock()
+	return w.busy[k] || w.ended[k]
+}
+
+// earliest keeps the earliest of the times that are not zero.
+type earliest struct{ time time.Time }
+
+func (e *earliest) add(t time.Time) {
+	if !t.IsZero() && (e.time.IsZero() || t.Before(e.time)) {
+		e.time = t
+	}
+}
