@@ -27,8 +27,8 @@ type compared struct {
 	Text    string    `json:"text"`    // how much was read, and how many differences there are
 }
 
-// compare notes a comparison that the journal tells of.
-func (t *tally) compare(l ledger.Line, at time.Time) {
+// noteComparison notes a comparison that the journal tells of.
+func (t *counts) noteComparison(l ledger.Line, at time.Time) {
 	if l.Event == ledger.MarkReconciled {
 		t.compared[""] = comparison{at: at}
 		return
@@ -56,8 +56,8 @@ func (c Config) selectsVault(v archive.VaultID) bool {
 	return c.Select.Vault == "" || c.Select.Vault == v
 }
 
-// comparisons lists the last one of each vault of the selection.
-func (t *tally) comparisons() []compared {
+// listComparisons lists the last one of each vault of the selection.
+func (t *counts) listComparisons() []compared {
 	list := []compared{}
 	for _, v := range slices.Sorted(maps.Keys(t.compared)) {
 		c := t.compared[v]
@@ -75,12 +75,12 @@ var outcomeWords = map[string]string{
 	ledger.CompareIncomplete: "the index was not read to its end, and nothing was concluded",
 }
 
-// indexDoubts says for each vault when the archive's own index was last held against the ledger, as far as the journal tells,
+// listIndexDoubts says for each vault when the archive's own index was last held against the ledger, as far as the journal tells,
 // and with what outcome.
-func (t *tally) indexDoubts() (list []doubt) {
+func (t *counts) listIndexDoubts() (list []doubt) {
 	when := func(c comparison) string { return c.at.In(t.c.Location).Format("2 Jan 2006 15:04 MST") }
 	whole, all := t.compared[""]
-	for _, c := range t.comparisons() {
+	for _, c := range t.listComparisons() {
 		if c.Vault == "" {
 			continue
 		}
@@ -106,7 +106,7 @@ func (t *tally) indexDoubts() (list []doubt) {
 }
 
 // vaultsNeverCompared lists the vaults of the selection that have archived documents and were not compared.
-func (t *tally) vaultsNeverCompared() []archive.VaultID {
+func (t *counts) vaultsNeverCompared() []archive.VaultID {
 	found := map[archive.VaultID]bool{}
 	for k := range t.totals {
 		if _, done := t.compared[k.vault]; !done && t.c.selectsVault(k.vault) {
@@ -116,22 +116,22 @@ func (t *tally) vaultsNeverCompared() []archive.VaultID {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// indexNeeds asks a person to see to what the last comparisons found.
-func (t *tally) indexNeeds() (n need) {
+// findIndexNeeds asks a person to see to what the last comparisons found.
+func (t *counts) findIndexNeeds() (n need) {
 	n = need{What: "index-differs", Do: "run vaultd reconcile, which names each difference, and ask the provider"}
-	for _, c := range t.comparisons() {
+	for _, c := range t.listComparisons() {
 		if c.Outcome == ledger.CompareMissing || c.Outcome == ledger.CompareDiffers {
 			n.Count++
 			n.Names = append(n.Names, fmt.Sprintf("vault %s: %s", c.Vault, c.Text))
 		}
 	}
-	n.Text = many(n.Count, "vault differs", "vaults differ") + " from the archive's own index, by the last comparison"
+	n.Text = formatCount(n.Count, "vault differs", "vaults differ") + " from the archive's own index, by the last comparison"
 	return n
 }
 
-// missing names the vaults in whose index archived documents were missing at the last comparison.
-func (t *tally) missing() (vaults []string) {
-	for _, c := range t.comparisons() {
+// vaultsWithMissing names the vaults in whose index archived documents were missing at the last comparison.
+func (t *counts) vaultsWithMissing() (vaults []string) {
+	for _, c := range t.listComparisons() {
 		if c.Outcome == ledger.CompareMissing {
 			vaults = append(vaults, c.Vault)
 		}

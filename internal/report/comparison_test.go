@@ -73,8 +73,8 @@ func TestOnTime_I12_OfTwoClocks(t *testing.T) {
 			ticket.Date = taken.Add(time.Minute - row.behind)
 		}
 		e.Registrations = []ledger.Registration{{Ticket: ticket, Fate: ledger.Succeeded}}
-		c := newTally(Config{})
-		c.span(e)
+		c := newCounts(Config{})
+		c.countDuration(e)
 		got := onTime{c.spans.total, c.spans.median().Seconds(), c.spans.longest.Seconds(), c.longest, c.unmeasured, c.skewed}
 		if got != row.want {
 			t.Errorf("%s: %+v, want %+v", name, got, row.want)

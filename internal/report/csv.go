@@ -34,52 +34,52 @@ func (a *Audit) CSV(ctx context.Context, w io.Writer, separator rune) (Closing, 
 		return Closing{}, err
 	}
 	mark := a.c.Info.Environment
-	if a.test() {
+	if a.isTest() {
 		mark = TestMark
 	}
-	closing, err := a.rows(ctx, func(r row) error { return writeRecord(out, separator, r.cells(mark)) })
+	closing, err := a.eachRow(ctx, func(r row) error { return writeRecord(out, separator, r.csvCells(mark)) })
 	if err != nil {
 		return closing, err
 	}
-	return closing, flushed(out)
+	return closing, flush(out)
 }
 
-// cells are in the order of csvHeader.
-func (r row) cells(mark string) []string {
+// csvCells are in the order of csvHeader.
+func (r row) csvCells(mark string) []string {
 	size := ""
 	if r.Size != nil {
 		size = strconv.FormatInt(*r.Size, 10)
 	}
 	s := r.Shown()
-	amount := numeric(s.Amount)
+	amount := numericCell(s.Amount)
 	if s.Mark != "" && s.Amount != "" {
 		amount = sanitize.Cell("as read: " + s.Amount)
 	}
 	return []string{
 		sanitize.Cell(mark), sanitize.Cell(r.Folder), sanitize.Cell(s.Number), sanitize.Cell(s.Type), sanitize.Cell(s.Date), sanitize.Cell(s.Sender),
 		amount, sanitize.Cell(s.Currency), sanitize.Cell(r.State), sanitize.Cell(strings.Join(r.Flags, ", ")),
-		stamp(r.SeenAt), stamp(r.ArchivedAt), sanitize.Cell(or(r.BumID)), sanitize.Cell(or(r.ClientUUID)), sanitize.Cell(or(r.SHA256)), size,
-		sanitize.Cell(r.Vault), sanitize.Cell(r.Drop), sanitize.Cell(or(r.Reason)), r.Key,
-		sanitize.Cell(s.Recipient), sanitize.Cell(s.RecipientIDs), sanitize.Cell(s.Mark), sanitize.Cell(or(r.Receipt)),
+		timestamp(r.SeenAt), timestamp(r.ArchivedAt), sanitize.Cell(textOf(r.BumID)), sanitize.Cell(textOf(r.ClientUUID)), sanitize.Cell(textOf(r.SHA256)), size,
+		sanitize.Cell(r.Vault), sanitize.Cell(r.Drop), sanitize.Cell(textOf(r.Reason)), r.Key,
+		sanitize.Cell(s.Recipient), sanitize.Cell(s.RecipientIDs), sanitize.Cell(s.Mark), sanitize.Cell(textOf(r.Receipt)),
 	}
 }
 
-// numeric writes a number as it is, negative ones too; anything else is a text.
-func numeric(s string) string {
+// numericCell writes a number as it is, negative ones too; anything else is a text.
+func numericCell(s string) string {
 	if _, err := archive.ParseDecimal(s); err != nil {
 		return sanitize.Cell(s)
 	}
 	return s
 }
 
-func or(s *string) string {
+func textOf(s *string) string {
 	if s == nil {
 		return ""
 	}
 	return *s
 }
 
-func stamp(t *time.Time) string {
+func timestamp(t *time.Time) string {
 	if t == nil {
 		return ""
 	}

@@ -86,7 +86,7 @@ func TestNumeric_NumbersStay(t *testing.T) {
 		"-12.50": "-12.50", "0": "0", "9007199254740993.10": "9007199254740993.10", "": "",
 		"-1+1": "'-1+1", "-": "'-", "1e5": "1e5", "=1": "'=1", "--1": "'--1", "-12.50 ": "'-12.50 ",
 	} {
-		if got := numeric(text); got != want {
+		if got := numericCell(text); got != want {
 			t.Errorf("%q became %q", text, got)
 		}
 	}

@@ -22,8 +22,8 @@ type promised struct {
 	Today    string `json:"today"`    // the result in words
 }
 
-// promises says of each guarantee what the proof found.
-func promises(r proof.Report) []promised {
+// listPromises says of each guarantee what the proof found.
+func listPromises(r proof.Report) []promised {
 	against := map[string]uint64{}
 	for _, f := range r.Findings {
 		against[f.Promise]++
@@ -33,11 +33,11 @@ func promises(r proof.Report) []promised {
 		p := promised{ID: g.id, Text: g.promise, Checked: g.checked, Findings: against[g.id]}
 		switch {
 		case p.Findings > 0:
-			p.Today = "BROKEN: " + many(p.Findings, "finding", "findings") + ", see the top"
+			p.Today = "BROKEN: " + formatCount(p.Findings, "finding", "findings") + ", see the top"
 		case g.checked && r.Omitted > 0:
 			p.Today = "not all findings are listed"
 		case g.checked:
-			p.Today = "no contradiction in " + many(r.Lines, "journal line", "journal lines") + " and " + many(r.Entries, "entry", "entries")
+			p.Today = "no contradiction in " + formatCount(r.Lines, "journal line", "journal lines") + " and " + formatCount(r.Entries, "entry", "entries")
 		default:
 			p.Today = "held by construction and by tests"
 		}

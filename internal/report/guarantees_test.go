@@ -78,7 +78,7 @@ func defined(t *testing.T, dir, name string) bool {
 // TestPromises_I12_SayWhatWasFound: what an audit says of a promise follows from the proof.
 func TestPromises_I12_SayWhatWasFound(t *testing.T) {
 	r := proof.Report{Lines: 9, Entries: 2, Findings: []proof.Finding{{Promise: "I14", Key: archive.Key{}, Text: "x"}, {Promise: "I14", Text: "y"}}}
-	for _, p := range promises(r) {
+	for _, p := range listPromises(r) {
 		switch {
 		case p.ID == "I14" && (p.Findings != 2 || p.Today != "BROKEN: 2 findings, see the top"):
 			t.Errorf("I14: %+v", p)

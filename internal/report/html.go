@@ -32,16 +32,16 @@ const testCSS = `@page { @top-center { content: "` + TestMark + `"; font: bold 1
 // auditPage is one document without scripts and without anything from elsewhere. The
 // rows are a loop over the ledger itself: what is written is not held.
 var auditPage = template.Must(template.New("audit").Funcs(template.FuncMap{
-	"safe": sanitize.Text, "number": number, "grouped": grouped, "span": seconds,
-	"upper": strings.ToUpper, "megabytes": megabytes, "many": many,
+	"safe": sanitize.Text, "number": formatNumber, "grouped": groupThousands, "span": formatSeconds,
+	"upper": strings.ToUpper, "megabytes": formatMegabytes, "many": formatCount,
 }).Parse(auditHTML))
 
 // HTML writes the audit as one self-contained page: the summary first, then the table,
 // the newest folder first, then the lists that the summary refers to.
 func (a *Audit) HTML(ctx context.Context, w io.Writer) (Closing, error) {
 	out := bufio.NewWriterSize(w, buffered)
-	p := &page{Summary: a.Summary, audit: a, ctx: ctx, Style: template.CSS(auditCSS)}
-	if a.test() {
+	p := &htmlPage{Summary: a.Summary, audit: a, ctx: ctx, Style: template.CSS(auditCSS)}
+	if a.isTest() {
 		p.Style += testCSS
 	}
 	err := auditPage.Execute(out, p)
@@ -51,11 +51,11 @@ func (a *Audit) HTML(ctx context.Context, w io.Writer) (Closing, error) {
 	if err != nil {
 		return p.closing, err
 	}
-	return p.closing, flushed(out)
+	return p.closing, flush(out)
 }
 
-// page is what the template sees.
-type page struct {
+// htmlPage is what the template sees.
+type htmlPage struct {
 	Summary
 	Style template.CSS
 
@@ -66,15 +66,15 @@ type page struct {
 }
 
 // Policy allows the page its own style and nothing else.
-func (p *page) Policy() string {
+func (p *htmlPage) Policy() string {
 	sum := sha256.Sum256([]byte(p.Style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
 }
 
 // Rows gives the table.
-func (p *page) Rows() iter.Seq[row] {
+func (p *htmlPage) Rows() iter.Seq[row] {
 	return func(yield func(row) bool) {
-		p.closing, p.err = p.audit.rows(p.ctx, func(r row) error {
+		p.closing, p.err = p.audit.eachRow(p.ctx, func(r row) error {
 			if !yield(r) {
 				return errStop
 			}
@@ -84,10 +84,10 @@ func (p *page) Rows() iter.Seq[row] {
 }
 
 // Closing is known once the rows were given.
-func (p *page) Closing() (Closing, error) { return p.closing, p.err }
+func (p *htmlPage) Closing() (Closing, error) { return p.closing, p.err }
 
 // When gives a time to the minute, with the zone's name.
-func (p *page) When(t time.Time) string {
+func (p *htmlPage) When(t time.Time) string {
 	if t.IsZero() {
 		return "unknown"
 	}
@@ -95,10 +95,10 @@ func (p *page) When(t time.Time) string {
 }
 
 // Pending says why a thing was not taken, and since when it lies there.
-func (p *page) Pending(i pendingItem) string { return i.Words(p.audit.c.Location) }
+func (p *htmlPage) Pending(i notTakenItem) string { return i.Words(p.audit.c.Location) }
 
 // Cell gives a time for the table; its zone stands in the head.
-func (p *page) Cell(t *time.Time) string {
+func (p *htmlPage) Cell(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
@@ -106,10 +106,10 @@ func (p *page) Cell(t *time.Time) string {
 }
 
 // Person names who acted.
-func (p *page) Person(uid uint32) string { return sanitize.Text(p.audit.c.Person(uid)) }
+func (p *htmlPage) Person(uid uint32) string { return sanitize.Text(p.audit.c.Person(uid)) }
 
 // Folder names the folder of an entry, with its drop.
-func (p *page) Folder(key string) (string, error) {
+func (p *htmlPage) Folder(key string) (string, error) {
 	if key == "" {
 		return "the ledger", nil
 	}
@@ -124,11 +124,11 @@ func (p *page) Folder(key string) (string, error) {
 	return sanitize.Text(e.Folder) + " (" + sanitize.Text(e.Drop) + ")", nil
 }
 
-// Part reports whether something of the ledger is left out.
-func (p *page) Part() bool { return !p.audit.c.Select.all() }
+// IsPart reports whether something of the ledger is left out.
+func (p *htmlPage) IsPart() bool { return !p.audit.c.Select.isEverything() }
 
-// Test reports whether this is no evidence.
-func (p *page) Test() bool { return p.Notice != "" }
+// IsTest reports whether this is no evidence.
+func (p *htmlPage) IsTest() bool { return p.Notice != "" }
 
 // Lines give the balance in the order in which people read it.
 func (b balance) Lines() []balanceLine {
@@ -144,10 +144,12 @@ type balanceLine struct {
 	Count uint64
 }
 
-func seconds(s float64) string { return present.FormatAge(time.Duration(s * float64(time.Second))) }
+func formatSeconds(s float64) string {
+	return present.FormatAge(time.Duration(s * float64(time.Second)))
+}
 
-// stateClass groups states for the colour that goes with their word.
-func stateClass(r row) string {
+// cssClassOf groups states for the colour that goes with their word.
+func cssClassOf(r row) string {
 	switch {
 	case strings.Contains(strings.Join(r.Flags, " "), "CONTRADICTED"):
 		return "bad"
@@ -159,8 +161,8 @@ func stateClass(r row) string {
 	return "calm"
 }
 
-// megabytes writes bytes as the price list counts them.
-func megabytes(n uint64) string {
+// formatMegabytes writes bytes as the price list counts them.
+func formatMegabytes(n uint64) string {
 	thousandths := (n + 500) / 1000
-	return grouped(decimalThousandths(thousandths))
+	return groupThousands(formatThousandths(thousandths))
 }

@@ -53,14 +53,14 @@ func (t *IndexTable) Write(r IndexRow) error {
 		pairs = append(pairs, p.Key+"="+p.Value)
 	}
 	return writeRecord(t.out, t.separator, []string{
-		sanitize.Cell(t.mark), sanitize.Cell(string(r.Vault)), sanitize.Cell(r.BumID), sanitize.Cell(r.ArchiveID), at, sanitize.Cell(d.Type), sanitize.Cell(d.Number), sanitize.Cell(d.Date), sanitize.Cell(d.SenderName), joined(d.SenderIDs),
-		sanitize.Cell(d.RecipientName), joined(d.RecipientIDs), sanitize.Cell(d.Currency), numeric(string(d.Amount)), sanitize.Cell(d.BuyerReferenceID), sanitize.Cell(d.BuyerReferenceType),
-		sanitize.Cell(d.TradingPartner), sanitize.Cell(d.FlowDirection), joined(pairs),
+		sanitize.Cell(t.mark), sanitize.Cell(string(r.Vault)), sanitize.Cell(r.BumID), sanitize.Cell(r.ArchiveID), at, sanitize.Cell(d.Type), sanitize.Cell(d.Number), sanitize.Cell(d.Date), sanitize.Cell(d.SenderName), joinCell(d.SenderIDs),
+		sanitize.Cell(d.RecipientName), joinCell(d.RecipientIDs), sanitize.Cell(d.Currency), numericCell(string(d.Amount)), sanitize.Cell(d.BuyerReferenceID), sanitize.Cell(d.BuyerReferenceType),
+		sanitize.Cell(d.TradingPartner), sanitize.Cell(d.FlowDirection), joinCell(pairs),
 	})
 }
 
 // Flush writes what is left. Its error is the first one of all that was written.
-func (t *IndexTable) Flush() error { return flushed(t.out) }
+func (t *IndexTable) Flush() error { return flush(t.out) }
 
-// joined is a cell of several texts.
-func joined(all []string) string { return sanitize.Cell(strings.Join(all, " | ")) }
+// joinCell is a cell of several texts.
+func joinCell(all []string) string { return sanitize.Cell(strings.Join(all, " | ")) }

@@ -16,15 +16,15 @@ import (
 // decimal text. Text is as it was given, with control characters escaped.
 func (a *Audit) JSON(ctx context.Context, w io.Writer) (Closing, error) {
 	out := bufio.NewWriterSize(w, buffered)
-	head, err := marshal(a.Summary)
+	head, err := marshalJSON(a.Summary)
 	if err != nil {
 		return Closing{}, err
 	}
 	out.Write(bytes.TrimSuffix(head, []byte("}"))) //nolint:errcheck // bufio keeps the first error for Flush
 	out.WriteString(",\n\"documents\":[")          //nolint:errcheck // as above
 	sep := "\n"
-	closing, err := a.rows(ctx, func(r row) error {
-		b, err := marshal(r)
+	closing, err := a.eachRow(ctx, func(r row) error {
+		b, err := marshalJSON(r)
 		if err != nil {
 			return err
 		}
@@ -36,16 +36,16 @@ func (a *Audit) JSON(ctx context.Context, w io.Writer) (Closing, error) {
 	if err != nil {
 		return closing, err
 	}
-	end, err := marshal(closing)
+	end, err := marshalJSON(closing)
 	if err != nil {
 		return closing, err
 	}
 	fmt.Fprintf(out, "\n],\n\"table\":%s}\n", end)
-	return closing, flushed(out)
+	return closing, flush(out)
 }
 
-// marshal leaves < > & as they are: nothing here is put into a page.
-func marshal(v any) ([]byte, error) {
+// marshalJSON leaves < > & as they are: nothing here is put into a page.
+func marshalJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -57,7 +57,7 @@ func marshal(v any) ([]byte, error) {
 
 const buffered = 32 << 10
 
-func flushed(out *bufio.Writer) error {
+func flush(out *bufio.Writer) error {
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}

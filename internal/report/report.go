@@ -67,8 +67,8 @@ type Selection struct {
 	States map[ledger.State]bool // empty: all
 }
 
-// all reports whether nothing is left out.
-func (s Selection) all() bool {
+// isEverything reports whether nothing is left out.
+func (s Selection) isEverything() bool {
 	return s.Year == 0 && s.Vault == "" && s.Drop == "" && len(s.States) == 0
 }
 
@@ -119,8 +119,8 @@ func Examine(ctx context.Context, c Config) (*Audit, error) {
 		c.Person = func(uid uint32) string { return fmt.Sprintf("uid %d", uid) }
 	}
 	a := &Audit{c: c}
-	t := newTally(c)
-	report, err := a.check(ctx, t)
+	t := newCounts(c)
+	report, err := a.checkJournal(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("examine the ledger: %w", err)
 	}
@@ -138,8 +138,8 @@ func Examine(ctx context.Context, c Config) (*Audit, error) {
 	return a, err
 }
 
-// check runs the proof, and lets t count what passes by.
-func (a *Audit) check(ctx context.Context, t *tally) (proof.Report, error) {
+// checkJournal runs the proof, and lets t count what passes by.
+func (a *Audit) checkJournal(ctx context.Context, t *counts) (proof.Report, error) {
 	var failed error
 	note := func(err error) {
 		if !errors.Is(err, errStop) {
@@ -151,7 +151,7 @@ func (a *Audit) check(ctx context.Context, t *tally) (proof.Report, error) {
 			if n > a.c.Head.N {
 				return errStop
 			}
-			t.line(line)
+			t.countLine(line)
 			if !yield(n, line) {
 				return errStop
 			}
@@ -160,7 +160,7 @@ func (a *Audit) check(ctx context.Context, t *tally) (proof.Report, error) {
 	}
 	entries := func(yield func(ledger.Entry) bool) {
 		note(a.c.Ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
-			if err := t.entry(e); err != nil {
+			if err := t.countEntry(e); err != nil {
 				return err
 			}
 			if !yield(e) {
@@ -189,15 +189,15 @@ func (a *Audit) changedSince(ctx context.Context, n uint64) (map[archive.Key]boo
 	return moved, err
 }
 
-// wants reports whether e is selected, as far as e itself can tell: the year is asked
+// selectsEntry reports whether e is selected, as far as e itself can tell: the year is asked
 // of its document.
-func (s Selection) wants(e ledger.Entry) bool {
+func (s Selection) selectsEntry(e ledger.Entry) bool {
 	return (len(s.States) == 0 || s.States[e.State]) && (s.Drop == "" || s.Drop == e.Drop) && (s.Vault == "" || s.Vault == e.Vault)
 }
 
-// inYear reports whether the document belongs to the year: by its date as it is
+// selectsYearOf reports whether the document belongs to the year: by its date as it is
 // written, else by the day on which the folder was taken.
-func (s Selection) inYear(e ledger.Entry, m archive.Document, loc *time.Location) bool {
+func (s Selection) selectsYearOf(e ledger.Entry, m archive.Document, loc *time.Location) bool {
 	if s.Year == 0 {
 		return true
 	}

@@ -292,7 +292,7 @@ func TestSpans_MedianAndLongest(t *testing.T) {
 		"OddAndSpread": {[]time.Duration{time.Second, 5 * time.Second, 1000 * time.Hour}, 5 * time.Second, 1000 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := spans{counts: map[time.Duration]uint64{}}
+			s := durations{counts: map[time.Duration]uint64{}}
 			for _, d := range row.spans {
 				s.add(d)
 			}

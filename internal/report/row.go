@@ -50,8 +50,8 @@ func newRow(e ledger.Entry, m archive.Document, read archive.AsRead) row {
 	r := row{
 		Key: e.Key.String(), BumID: present.TextOrNil(string(present.RemoteNumber(e))), Vault: string(e.Vault), Drop: e.Drop, Folder: e.Folder,
 		DocumentID: present.TextOrNil(m.Number), Type: present.TextOrNil(m.Type), Date: present.TextOrNil(m.Date), Sender: present.TextOrNil(m.SenderName),
-		Amount: present.TextOrNil(string(m.Amount)), Currency: present.TextOrNil(m.Currency), State: e.State.String(), Flags: flagWords(e),
-		Source: e.Source.String(), SeenAt: present.TimeOrNil(e.SeenAt), ArchivedAt: present.TimeOrNil(e.ArchivedAt), Reason: present.TextOrNil(briefReason(e)),
+		Amount: present.TextOrNil(string(m.Amount)), Currency: present.TextOrNil(m.Currency), State: e.State.String(), Flags: flagNames(e),
+		Source: e.Source.String(), SeenAt: present.TimeOrNil(e.SeenAt), ArchivedAt: present.TimeOrNil(e.ArchivedAt), Reason: present.TextOrNil(summarizeReason(e)),
 		Recipient: present.TextOrNil(m.RecipientName), RecipientIDs: present.TextOrNil(strings.Join(m.RecipientIDs, ", ")),
 	}
 	if !read.IsZero() {
@@ -61,7 +61,7 @@ func newRow(e ledger.Entry, m archive.Document, read archive.AsRead) row {
 		r.Receipt = present.TextOrNil(e.Dest + "/" + receiptName)
 	}
 	if !e.ID.IsZero() {
-		r.ClientUUID = present.TextOrNil(identity(e).String())
+		r.ClientUUID = present.TextOrNil(clientUUIDOf(e).String())
 	}
 	if !e.Package.IsZero() {
 		r.SHA256, r.Size = present.TextOrNil(e.Package.SHA256.String()), &e.Package.Size
@@ -79,7 +79,7 @@ type shown struct{ Number, Type, Date, Sender, Recipient, RecipientIDs, Amount, 
 func (r row) Shown() shown {
 	read := r.AsRead
 	if read == nil {
-		return shown{or(r.DocumentID), or(r.Type), or(r.Date), or(r.Sender), or(r.Recipient), or(r.RecipientIDs), or(r.Amount), or(r.Currency), ""}
+		return shown{textOf(r.DocumentID), textOf(r.Type), textOf(r.Date), textOf(r.Sender), textOf(r.Recipient), textOf(r.RecipientIDs), textOf(r.Amount), textOf(r.Currency), ""}
 	}
 	mark := "as read, refused"
 	if r.First != nil {
@@ -88,9 +88,9 @@ func (r row) Shown() shown {
 	return shown{read.Number, read.Type, read.Date, read.SenderName, read.RecipientName, read.RecipientIDs, read.Amount, read.Currency, mark}
 }
 
-// identity returns the clientUUID that belongs to that number: an earlier generation's
+// clientUUIDOf returns the clientUUID that belongs to that number: an earlier generation's
 // where that one came through late.
-func identity(e ledger.Entry) archive.ID {
+func clientUUIDOf(e ledger.Entry) archive.ID {
 	i := slices.IndexFunc(e.Registrations, func(r ledger.Registration) bool {
 		return r.Ticket.Remote == e.ArchivedRemote && r.Generation < e.Generation
 	})
@@ -111,19 +111,19 @@ type Closing struct {
 	Moved  []string `json:"changedMeanwhile"` // in words, where it does not agree
 }
 
-// rows calls fn with every selected entry, the newest first, and returns how what it
+// eachRow calls fn with every selected entry, the newest first, and returns how what it
 // gave compares with the summary.
-func (a *Audit) rows(ctx context.Context, fn func(row) error) (Closing, error) {
+func (a *Audit) eachRow(ctx context.Context, fn func(row) error) (Closing, error) {
 	var counts ledger.Balance
 	err := a.c.Ledger.Entries(archive.Key{}, true, func(e ledger.Entry) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if !a.c.Select.wants(e) {
+		if !a.c.Select.selectsEntry(e) {
 			return nil
 		}
 		m, read, err := present.ReadMetadata(a.c.Ledger, e)
-		if err != nil || !a.c.Select.inYear(e, m, a.c.Location) {
+		if err != nil || !a.c.Select.selectsYearOf(e, m, a.c.Location) {
 			return err
 		}
 		counts.CountChange(ledger.None, e.State)
@@ -142,7 +142,7 @@ func (a *Audit) rows(ctx context.Context, fn func(row) error) (Closing, error) {
 	c := Closing{Rows: counts.Seen, Agrees: counts == a.counts, States: newBalance(counts), Moved: []string{}}
 	for _, s := range ledger.States() {
 		if was, is := a.counts.States[s], counts.States[s]; was != is {
-			c.Moved = append(c.Moved, fmt.Sprintf("%s %s, now %s", s, number(was), number(is)))
+			c.Moved = append(c.Moved, fmt.Sprintf("%s %s, now %s", s, formatNumber(was), formatNumber(is)))
 		}
 	}
 	if err != nil {
@@ -153,7 +153,7 @@ func (a *Audit) rows(ctx context.Context, fn func(row) error) (Closing, error) {
 
 // String says in words how table and summary compare.
 func (c Closing) String() string {
-	text := fmt.Sprintf("The table has %s", many(c.Rows, "row", "rows"))
+	text := fmt.Sprintf("The table has %s", formatCount(c.Rows, "row", "rows"))
 	if c.Agrees {
 		return text + ", exactly those that the summary counts."
 	}

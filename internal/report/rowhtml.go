@@ -26,10 +26,10 @@ func (w *rowWriter) within(open, s, closing string) {
 // isolated writes a text whose direction must not turn what stands beside it.
 func (w *rowWriter) isolated(s string) { w.within("<bdi>", s, "</bdi>") }
 
-func (w *rowWriter) code(s *string) { w.within("<code>", or(s), "</code>") }
+func (w *rowWriter) code(s *string) { w.within("<code>", textOf(s), "</code>") }
 
 // Row gives the table's row of one folder.
-func (p *page) Row(r row) template.HTML {
+func (p *htmlPage) Row(r row) template.HTML {
 	const next = "</td><td>"
 	var w rowWriter
 	w.Grow(1 << 10)
@@ -53,7 +53,7 @@ func (p *page) Row(r row) template.HTML {
 	}
 	w.WriteString(next)
 	if s.Mark == "" {
-		s.Amount = grouped(s.Amount)
+		s.Amount = groupThousands(s.Amount)
 	}
 	w.text(s.Amount)
 	w.within(" ", s.Currency, "")
@@ -75,13 +75,13 @@ func (w *rowWriter) receipt(r row) {
 		w.within(`<small><a href="`, r.link, `">receipt</a></small>`)
 		return
 	}
-	w.within("<small><bdi>", or(r.Receipt), "</bdi></small>")
+	w.within("<small><bdi>", textOf(r.Receipt), "</bdi></small>")
 }
 
 func (w *rowWriter) state(r row) {
-	w.within(`<b class="`+stateClass(r)+`">`, r.State, "</b>")
+	w.within(`<b class="`+cssClassOf(r)+`">`, r.State, "</b>")
 	for _, flag := range r.Flags {
 		w.within(" ", flag, "")
 	}
-	w.within(" <small>", or(r.Reason), "</small>")
+	w.within(" <small>", textOf(r.Reason), "</small>")
 }

@@ -30,7 +30,7 @@ type Summary struct {
 	Selected balance `json:"selected"`
 	Undated  uint64  `json:"withoutDocumentDate"` // with a year only: they count by the day they were taken
 
-	NotTaken  pending    `json:"notTaken"`
+	NotTaken  notTaken   `json:"notTaken"`
 	Needs     []need     `json:"needs"`
 	Remarks   []need     `json:"remarks"` // what a person should look at, for good: that somebody did so is told with the folder
 	Unchanged unchanged  `json:"unchanged"`
@@ -149,13 +149,13 @@ type unchanged struct {
 	Currency  string `json:"currency"`
 }
 
-func (t *tally) unchanged() unchanged {
+func (t *counts) summarizeDownloads() unchanged {
 	u := unchanged{
-		Text:     fmt.Sprintf("%s of %s downloaded and compared, %s differ", number(t.sample.Compared), number(t.sample.Archived), number(t.sample.Differ)),
+		Text:     fmt.Sprintf("%s of %s downloaded and compared, %s differ", formatNumber(t.sample.Compared), formatNumber(t.sample.Archived), formatNumber(t.sample.Differ)),
 		Archived: t.sample.Archived, Compared: t.sample.Compared, Differ: t.sample.Differ, Downloads: t.fetches.Announced, Currency: t.c.Rule.Currency,
 	}
 	if price := t.c.Price.Rat(); price != nil && price.Sign() > 0 {
-		u.Money = decimal(price.Mul(price, new(big.Rat).SetUint64(u.Downloads)))
+		u.Money = formatDecimal(price.Mul(price, new(big.Rat).SetUint64(u.Downloads)))
 	}
 	return u
 }
@@ -204,27 +204,27 @@ type unused struct {
 	Key   string `json:"key"`
 }
 
-func (a *Audit) summarize(t *tally, moved int) (Summary, error) {
-	bills, err := billing.Bills(t.monthly(), a.c.Rule, a.c.Made.In(a.c.Location))
+func (a *Audit) summarize(t *counts, moved int) (Summary, error) {
+	bills, err := billing.Bills(t.monthlyTotals(), a.c.Rule, a.c.Made.In(a.c.Location))
 	if err != nil {
 		return Summary{}, err
 	}
-	acts, err := t.latestActs()
+	acts, err := t.readLatestActs()
 	if err != nil {
 		return Summary{}, err
 	}
 	s := Summary{
-		Format: Format, About: a.about(), Check: newCheck(a.proof, moved),
+		Format: Format, About: a.newAbout(), Check: newCheck(a.proof, moved),
 		Whole: newBalance(a.proof.Balance), Selected: newBalance(t.selected), Undated: t.undated,
-		NotTaken: a.pending(), Needs: t.needLines(a.c.AlertAfter), Remarks: t.remarkLines(), Bills: a.billLines(bills), Sums: t.sumLines(), NoAmount: t.bare, Ended: t.ended,
+		NotTaken: a.collectNotTaken(), Needs: t.listNeeds(a.c.AlertAfter), Remarks: t.listRemarks(), Bills: a.billLines(bills), Sums: t.listSums(), NoAmount: t.withoutAmount, Ended: t.retentionEnded,
 		OnTime:    onTime{t.spans.total, t.spans.median().Seconds(), t.spans.longest.Seconds(), t.longest, t.unmeasured, t.skewed},
-		Unchanged: t.unchanged(), Compared: t.comparisons(), HumanActs: t.acts, Acts: acts, Unused: []unused{},
-		Unclear: texts(a.proof.Unclear), Double: texts(a.proof.Double), InDoubt: texts(a.proof.InDoubt),
+		Unchanged: t.summarizeDownloads(), Compared: t.listComparisons(), HumanActs: t.actCount, Acts: acts, Unused: []unused{},
+		Unclear: stringsOf(a.proof.Unclear), Double: stringsOf(a.proof.Double), InDoubt: stringsOf(a.proof.InDoubt),
 	}
-	if a.test() {
+	if a.isTest() {
 		s.Notice = TestMark
 	}
-	for _, n := range []need{s.NotTaken.need(), t.indexNeeds()} {
+	for _, n := range []need{s.NotTaken.findNeed(), t.findIndexNeeds()} {
 		if n.Count > 0 {
 			s.Needs = append(s.Needs, n)
 		}
@@ -232,15 +232,15 @@ func (a *Audit) summarize(t *tally, moved int) (Summary, error) {
 	for _, o := range a.proof.Orphans {
 		s.Unused = append(s.Unused, unused{string(o.Remote), o.Key.String()})
 	}
-	s.NotProven = slices.Concat(a.safeDoubts(), a.pendingDoubts(s.NotTaken), t.doubts(a.proof))
-	s.Promises = promises(a.proof)
-	s.Result = a.verdict(t, s.Check.Agrees, s.NotTaken)
+	s.NotProven = slices.Concat(a.listSafeModeDoubts(), a.listDropDoubts(s.NotTaken), t.listDoubts(a.proof))
+	s.Promises = listPromises(a.proof)
+	s.Result = a.decideVerdict(t, s.Check.Agrees, s.NotTaken)
 	return s, nil
 }
 
-func (a *Audit) test() bool { return a.c.Info.Environment != "production" }
+func (a *Audit) isTest() bool { return a.c.Info.Environment != "production" }
 
-func (a *Audit) about() about {
+func (a *Audit) newAbout() about {
 	c := a.c
 	return about{
 		Environment: c.Info.Environment, Service: c.Info.BaseURL, Ledger: c.Info.ID, Created: c.Info.Created.UTC(),
@@ -261,8 +261,8 @@ func newCheck(r proof.Report, moved int) check {
 	return c
 }
 
-// texts writes keys or the like as text; never nil.
-func texts[T fmt.Stringer](all []T) []string {
+// stringsOf writes keys or the like as text; never nil.
+func stringsOf[T fmt.Stringer](all []T) []string {
 	out := make([]string, 0, len(all))
 	for _, x := range all {
 		out = append(out, x.String())
@@ -282,14 +282,14 @@ var needWords = []struct{ what, one, more, do string }{
 	{"overdue", "folder is open for too long", "folders are open for too long", "see vaultd show X, and ask the provider"},
 }
 
-func (t *tally) needLines(limit time.Duration) []need {
+func (t *counts) listNeeds(limit time.Duration) []need {
 	lines := []need{}
 	for _, w := range needWords {
 		n := t.needs[w.what]
 		if n == nil {
 			continue
 		}
-		n.Text, n.Do = many(n.Count, w.one, w.more), w.do
+		n.Text, n.Do = formatCount(n.Count, w.one, w.more), w.do
 		if w.what == "overdue" {
 			n.Text += " (longer than " + present.FormatAge(limit) + ")"
 		}
@@ -324,9 +324,9 @@ func (a *Audit) billLines(bills []billing.Bill) []billLine {
 	return lines
 }
 
-// latestActs gives the latest first, with the reasons that were given.
-func (t *tally) latestActs() ([]act, error) {
-	all := append([]act{}, t.latest[max(len(t.latest)-recent, 0):]...)
+// readLatestActs gives the latest first, with the reasons that were given.
+func (t *counts) readLatestActs() ([]act, error) {
+	all := append([]act{}, t.latestActs[max(len(t.latestActs)-actsAtMost, 0):]...)
 	slices.Reverse(all)
 	for i, one := range all {
 		var k archive.Key // zero: of a mark, which is about the ledger as a whole
@@ -344,9 +344,9 @@ func (t *tally) latestActs() ([]act, error) {
 	return all, nil
 }
 
-// doubts lists what cannot be guaranteed, so that nobody takes silence for a proof.
+// listDoubts lists what cannot be guaranteed, so that nobody takes silence for a proof.
 // What is always so stands there even with a zero.
-func (t *tally) doubts(r proof.Report) []doubt {
+func (t *counts) listDoubts(r proof.Report) []doubt {
 	list := []doubt{{"not-dropped", 0, "Invoices that nobody dropped: there is no list of what was expected to compare with."}}
 	add := func(what string, n uint64, none, one, more string) {
 		words := none
@@ -354,17 +354,17 @@ func (t *tally) doubts(r proof.Report) []doubt {
 		case n == 1:
 			words = one
 		case n > 1:
-			words = fmt.Sprintf(more, number(n))
+			words = fmt.Sprintf(more, formatNumber(n))
 		}
 		if words != "" {
 			list = append(list, doubt{what, n, words})
 		}
 	}
-	add("quiet-time", t.packed, "No folder was packed yet.",
+	add("quiet-time", t.sealed, "No folder was packed yet.",
 		"The only packed folder counts as judged complete by quiet time alone: the ledger does not record whether a list or marker named its files.",
 		"%s packed folders, which is all of them, count as judged complete by quiet time alone: the ledger does not record whether a list or marker named their files.")
-	list = append(list, doubt{"not-downloaded", r.Sample.Archived - r.Sample.Compared, downloadWords(r.Sample)})
-	add("retention-ended", t.ended, "", "The retention of 1 archived document is over: the archive may have removed it. It was archived; that it still is cannot be shown.",
+	list = append(list, doubt{"not-downloaded", r.Sample.Archived - r.Sample.Compared, describeDownloads(r.Sample)})
+	add("retention-ended", t.retentionEnded, "", "The retention of 1 archived document is over: the archive may have removed it. It was archived; that it still is cannot be shown.",
 		"The retention of %s archived documents is over: the archive may have removed them. They were archived; that they still are cannot be shown.")
 	add("lost-answers", r.LostPosts, "No answer to a registration was lost: the ledger knows every registration.",
 		"1 answer to a registration was lost: at most 1 unused registration exists that the ledger does not know.",
@@ -379,5 +379,5 @@ func (t *tally) doubts(r proof.Report) []doubt {
 	add("double", uint64(len(r.Double)), "", "1 document is possibly double in the archive; it is named at the end.", "%s documents are possibly double in the archive; they are named at the end.")
 	add("in-doubt", uint64(len(r.InDoubt)), "", "1 folder was closed in doubt by a person: something of it may be in the archive; it is named at the end.",
 		"%s folders were closed in doubt by a person: something of them may be in the archive; they are named at the end.")
-	return append(list, t.indexDoubts()...)
+	return append(list, t.listIndexDoubts()...)
 }

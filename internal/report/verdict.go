@@ -9,27 +9,27 @@ import (
 	"vaultd/internal/proof"
 )
 
-// downloadWords says how much of the whole ledger was downloaded again and compared.
-func downloadWords(s proof.Sample) string {
+// describeDownloads says how much of the whole ledger was downloaded again and compared.
+func describeDownloads(s proof.Sample) string {
 	if s.Archived == 0 {
 		return "Nothing is archived, so nothing was downloaded and compared."
 	}
 	text := fmt.Sprintf("Of %s, %s downloaded and compared with what was sent; %s.",
-		many(s.Archived, "archived document", "archived documents"), many(s.Compared, "was", "were"), many(s.Differ, "differs", "differ"))
+		formatCount(s.Archived, "archived document", "archived documents"), formatCount(s.Compared, "was", "were"), formatCount(s.Differ, "differs", "differ"))
 	if s.Compared < s.Archived {
 		text += " That the others are unchanged rests on the checksums of the uploads and on the archive's own word."
 	}
 	return text
 }
 
-// safeDoubts says what a ledger that was put back does not know.
-func (a *Audit) safeDoubts() []doubt {
+// listSafeModeDoubts says what a ledger that was put back does not know.
+func (a *Audit) listSafeModeDoubts() []doubt {
 	var list []doubt
-	if a.safe() {
-		list = append(list, doubt{"safe-mode", 1, a.safeWords()})
+	if a.isSafeMode() {
+		list = append(list, doubt{"safe-mode", 1, a.describeSafeMode()})
 	}
 	if n := a.proof.PutBack; n > 0 {
-		list = append(list, doubt{"put-back", n, "The ledger was put back " + many(n, "time", "times") +
+		list = append(list, doubt{"put-back", n, "The ledger was put back " + formatCount(n, "time", "times") +
 			". What it had forgotten is known from the archive and the folders alone."})
 	}
 	for _, i := range a.proof.Indexes {
@@ -38,18 +38,18 @@ func (a *Audit) safeDoubts() []doubt {
 			at.In(a.c.Location).Format("2 Jan 2006 15:04 MST"), i.Vault, i.Gave, i.UID)})
 	}
 	if n := a.proof.Accepted - uint64(len(a.proof.Indexes)); n > 0 {
-		list = append(list, doubt{"index-accepted", n, many(n, "earlier index", "earlier indexes") + " that did not give every document counted as complete by a person's decision."})
+		list = append(list, doubt{"index-accepted", n, formatCount(n, "earlier index", "earlier indexes") + " that did not give every document counted as complete by a person's decision."})
 	}
 	if n := uint64(len(a.proof.Suspect)); n > 0 {
-		list = append(list, doubt{"suspect", n, many(n, "folder is", "folders are") + " in doubt: what happened since the ledger was put back is not known."})
+		list = append(list, doubt{"suspect", n, formatCount(n, "folder is", "folders are") + " in doubt: what happened since the ledger was put back is not known."})
 	}
 	return list
 }
 
-// safe reports whether the ledger may not know everything that was done.
-func (a *Audit) safe() bool { return a.proof.Safe || a.c.Safe != "" }
+// isSafeMode reports whether the ledger may not know everything that was done.
+func (a *Audit) isSafeMode() bool { return a.proof.Safe || a.c.Safe != "" }
 
-func (a *Audit) safeWords() string {
+func (a *Audit) describeSafeMode() string {
 	why := a.c.Safe
 	if why == "" {
 		why = "what was done since the ledger was put back is not known"
@@ -60,21 +60,21 @@ func (a *Audit) safeWords() string {
 // asDropped ends every result: what it cannot say.
 const asDropped = "Without a list of what was expected nobody can say whether everything was dropped."
 
-// verdict says the result, the worst first. In safe mode it is what is known at best.
-func (a *Audit) verdict(t *tally, agrees bool, p pending) verdict {
-	v := a.counted(t, agrees, p)
-	if agrees && a.safe() {
-		return verdict{"safe-mode", "SAFE MODE, NOT EVERYTHING IS KNOWN", a.safeWords() + " As far as is known: " + v.Text}
+// decideVerdict says the result, the worst first. In safe mode it is what is known at best.
+func (a *Audit) decideVerdict(t *counts, agrees bool, p notTaken) verdict {
+	v := a.decideByCounts(t, agrees, p)
+	if agrees && a.isSafeMode() {
+		return verdict{"safe-mode", "SAFE MODE, NOT EVERYTHING IS KNOWN", a.describeSafeMode() + " As far as is known: " + v.Text}
 	}
 	return v
 }
 
-// counted is the result by what the ledger knows.
-func (a *Audit) counted(t *tally, agrees bool, p pending) verdict {
+// decideByCounts is the result by what the ledger knows.
+func (a *Audit) decideByCounts(t *counts, agrees bool, p notTaken) verdict {
 	b := t.selected
 	good := b.States[ledger.Archived] + b.States[ledger.Delivered]
-	shortfall := p.shortfall()
-	if vaults := t.missing(); len(vaults) > 0 {
+	shortfall := p.describeShortfall()
+	if vaults := t.vaultsWithMissing(); len(vaults) > 0 {
 		shortfall = strings.TrimSpace(shortfall + " When vault " + strings.Join(vaults, ", ") + " was last compared, archived documents were missing in the archive's own index.")
 	}
 	switch missing := b.Seen - good - b.States[ledger.Duplicate] - t.resolved; {
@@ -83,53 +83,53 @@ func (a *Audit) counted(t *tally, agrees bool, p pending) verdict {
 	case b.Seen == 0 && p.Overdue == 0:
 		return verdict{"nothing", "NOTHING FOUND", strings.TrimSpace("No folder belongs to this selection. "+shortfall) + " " + asDropped}
 	case len(a.c.Select.States) > 0:
-		return verdict{"part", "A PART ONLY", fmt.Sprintf("%s in the chosen states; this says nothing about the others.", many(b.Seen, "folder is", "folders are"))}
-	case missing > 0 || t.doubtful > 0 || t.suspect > 0 || a.safe() || shortfall != "":
-		return verdict{"not-complete", "NOT COMPLETE", strings.TrimSpace(shortfall + " " + a.shortfall(t, missing))}
+		return verdict{"part", "A PART ONLY", fmt.Sprintf("%s in the chosen states; this says nothing about the others.", formatCount(b.Seen, "folder is", "folders are"))}
+	case missing > 0 || t.inQuestion > 0 || t.needReconcile > 0 || a.isSafeMode() || shortfall != "":
+		return verdict{"not-complete", "NOT COMPLETE", strings.TrimSpace(shortfall + " " + a.describeShortfall(t, missing))}
 	}
-	text := fmt.Sprintf("Nothing that was dropped is missing. Of %s, %s archived", many(b.Seen, "folder", "folders"), many(good, "is", "are"))
-	title, text := "COMPLETE AS DROPPED", text+also(t)+". "
+	text := fmt.Sprintf("Nothing that was dropped is missing. Of %s, %s archived", formatCount(b.Seen, "folder", "folders"), formatCount(good, "is", "are"))
+	title, text := "COMPLETE AS DROPPED", text+describeOthers(t)+". "
 	if !p.asOf.IsZero() {
-		title += ", AS OF " + a.when(p.asOf)
+		title += ", AS OF " + a.formatTime(p.asOf)
 		text += "What was dropped since then is not in this report. "
 	}
 	return verdict{"complete-as-dropped", title, text + asDropped}
 }
 
-// also names what is neither archived nor missing.
-func also(t *tally) string {
+// describeOthers names what is neither archived nor missing.
+func describeOthers(t *counts) string {
 	text := ""
 	if n := t.selected.States[ledger.Duplicate]; n > 0 {
-		text += "; " + many(n, "is", "are") + " the same as an archived one"
+		text += "; " + formatCount(n, "is", "are") + " the same as an archived one"
 	}
 	if t.resolved > 0 {
-		text += "; " + many(t.resolved, "was", "were") + " rejected and resolved since (dropped again, or closed by a person)"
+		text += "; " + formatCount(t.resolved, "was", "were") + " rejected and resolved since (dropped again, or closed by a person)"
 	}
 	return text
 }
 
-// shortfall says what is not archived, or is in question.
-func (a *Audit) shortfall(t *tally, missing uint64) string {
+// describeShortfall says what is not archived, or is in question.
+func (a *Audit) describeShortfall(t *counts, missing uint64) string {
 	b := t.selected
 	var parts []string
 	add := func(n uint64, words string) {
 		if n > 0 {
-			parts = append(parts, number(n)+" "+words)
+			parts = append(parts, formatNumber(n)+" "+words)
 		}
 	}
 	add(b.OpenEntries(), "on the way")
 	add(b.States[ledger.Rejected]-t.resolved, "rejected")
 	add(b.States[ledger.Quarantined], "quarantined")
-	text := fmt.Sprintf("Of %s, %s archived", many(b.Seen, "folder", "folders"), many(b.States[ledger.Archived]+b.States[ledger.Delivered], "is", "are"))
+	text := fmt.Sprintf("Of %s, %s archived", formatCount(b.Seen, "folder", "folders"), formatCount(b.States[ledger.Archived]+b.States[ledger.Delivered], "is", "are"))
 	if missing > 0 {
-		text += fmt.Sprintf(" and %s not: %s", number(missing), strings.Join(parts, ", "))
+		text += fmt.Sprintf(" and %s not: %s", formatNumber(missing), strings.Join(parts, ", "))
 	}
-	text += also(t) + "."
-	if t.doubtful > 0 {
-		text += " " + many(t.doubtful, "is", "are") + " in question: contradicted, or closed in doubt."
+	text += describeOthers(t) + "."
+	if t.inQuestion > 0 {
+		text += " " + formatCount(t.inQuestion, "is", "are") + " in question: contradicted, or closed in doubt."
 	}
-	if t.suspect > 0 {
-		text += " " + many(t.suspect, "is", "are") + " in doubt since the ledger was put back."
+	if t.needReconcile > 0 {
+		text += " " + formatCount(t.needReconcile, "is", "are") + " in doubt since the ledger was put back."
 	}
 	return text + " " + asDropped
 }

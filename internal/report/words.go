@@ -13,9 +13,9 @@ import (
 // TestMark stands over everything that a test environment reports.
 const TestMark = "TEST, NO EVIDENCE"
 
-// briefReason says in one line why e is where it is. The text of our own refusals is a
+// summarizeReason says in one line why e is where it is. The text of our own refusals is a
 // page for the person who dropped the folder; their code says it in brief.
-func briefReason(e ledger.Entry) string {
+func summarizeReason(e ledger.Entry) string {
 	text := e.Cause.Text
 	if text == "" || strings.HasPrefix(text, "NOT ARCHIVED") && e.Cause.Code != "" {
 		text = strings.ReplaceAll(e.Cause.Code, "-", " ")
@@ -24,8 +24,8 @@ func briefReason(e ledger.Entry) string {
 	return sanitize.Truncate(strings.TrimSpace(text), 160)
 }
 
-// flagWords lists what is special about e.
-func flagWords(e ledger.Entry) []string {
+// flagNames lists what is special about e.
+func flagNames(e ledger.Entry) []string {
 	words := []string{}
 	for _, f := range []struct {
 		on   bool
@@ -42,11 +42,11 @@ func flagWords(e ledger.Entry) []string {
 	return words
 }
 
-// number writes a count with commas.
-func number(n uint64) string { return grouped(strconv.FormatUint(n, 10)) }
+// formatNumber writes a count with commas.
+func formatNumber(n uint64) string { return groupThousands(strconv.FormatUint(n, 10)) }
 
-// grouped puts commas between the thousands of a plain decimal; anything else it leaves alone.
-func grouped(s string) string {
+// groupThousands puts commas between the thousands of a plain decimal; anything else it leaves alone.
+func groupThousands(s string) string {
 	if _, err := archive.ParseDecimal(s); err != nil {
 		return s
 	}
@@ -64,13 +64,13 @@ func grouped(s string) string {
 	return sign + whole + rest
 }
 
-// many counts a thing in words: "1 folder", "2,000 folders".
-func many(n uint64, one, more string) string {
+// formatCount counts a thing in words: "1 folder", "2,000 folders".
+func formatCount(n uint64, one, more string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return number(n) + " " + more
+	return formatNumber(n) + " " + more
 }
 
-// decimalThousandths writes a count of thousandths as a decimal.
-func decimalThousandths(n uint64) string { return fmt.Sprintf("%d.%03d", n/1000, n%1000) }
+// formatThousandths writes a count of thousandths as a decimal.
+func formatThousandths(n uint64) string { return fmt.Sprintf("%d.%03d", n/1000, n%1000) }

@@ -33,8 +33,8 @@ var kept = []mutant{
 		old: "has.Number == e.Number && !has.IsCertainlyRejected()", new: "has.Number == e.Number", tests: []string{onDisk},
 	},
 	{
-		name: "StrangeDateInNoYear", promise: "I12", file: "internal/report/tally.go",
-		old: "\t\t\treturn t.remarkElsewhere(e)\n", new: "\t\t\treturn nil\n", tests: []string{"vaultd/internal/report"},
+		name: "StrangeDateInNoYear", promise: "I12", file: "internal/report/counts.go",
+		old: "\t\t\treturn t.countRemarksElsewhere(e)\n", new: "\t\t\treturn nil\n", tests: []string{"vaultd/internal/report"},
 	},
 	{
 		name: "UnusualNumberLookedAtSettlesAll", promise: "I13", file: "internal/ledger/operator.go",

@@ -24,10 +24,10 @@ var outside = []mutant{
 	},
 	{
 		name: "GreenWhileThingsLie", promise: "I32", file: "internal/report/verdict.go",
-		old: " || a.safe() || shortfall != \"\":", new: " || a.safe():", tests: []string{"-run Scans vaultd/internal/daemon"},
+		old: " || a.isSafeMode() || shortfall != \"\":", new: " || a.isSafeMode():", tests: []string{"-run Scans vaultd/internal/daemon"},
 	},
 	{
-		name: "GreenWhileNobodyLooks", promise: "I32", file: "internal/report/pending.go",
+		name: "GreenWhileNobodyLooks", promise: "I32", file: "internal/report/not_taken.go",
 		old: "case s.Fault != \"\" && ledger.IsOverdue(s.FaultSince, a.c.Made, d.RemindAfter):", new: "case s.Fault == \"none\":", tests: []string{"-run Pending vaultd/internal/report"},
 	},
 	{

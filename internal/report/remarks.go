@@ -5,28 +5,28 @@ import (
 	"vaultd/internal/present"
 )
 
-// remark books what the audit tells of a selected entry beside its state.
-func (t *tally) remark(e ledger.Entry) error {
+// countRemarks books what the audit tells of a selected entry beside its state.
+func (t *counts) countRemarks(e ledger.Entry) error {
 	if e.SameContent.IsZero() && !e.NeedsReview() {
 		return nil
 	}
 	all, err := present.FindRemarks(t.c.Ledger, e, t.c.Location)
 	for _, one := range all {
-		bookIn(t.remarks, one.What, e.Folder+" ("+e.Drop+"), "+e.State.String()+": "+one.Text)
+		addTo(t.remarks, one.What, e.Folder+" ("+e.Drop+"), "+e.State.String()+": "+one.Text)
 	}
 	return err
 }
 
-// remarkElsewhere books a document that counts in another year, because its date can hardly be right, and was taken in
+// countRemarksElsewhere books a document that counts in another year, because its date can hardly be right, and was taken in
 // the selected one.
-func (t *tally) remarkElsewhere(e ledger.Entry) error {
+func (t *counts) countRemarksElsewhere(e ledger.Entry) error {
 	if !e.StrangeDate || e.SeenAt.In(t.c.Location).Year() != t.c.Select.Year {
 		return nil
 	}
 	all, err := present.FindRemarks(t.c.Ledger, e, t.c.Location)
 	for _, one := range all {
 		if one.What == "strange-date" {
-			bookIn(t.remarks, "strange-date-elsewhere", e.Folder+" ("+e.Drop+"), "+e.State.String()+": "+one.Text)
+			addTo(t.remarks, "strange-date-elsewhere", e.Folder+" ("+e.Drop+"), "+e.State.String()+": "+one.Text)
 		}
 	}
 	return err
@@ -45,11 +45,11 @@ var remarkWords = []struct{ what, one, more, do string }{
 		"look into the invoice; if the date is wrong, ask who dropped it"},
 }
 
-func (t *tally) remarkLines() []need {
+func (t *counts) listRemarks() []need {
 	lines := []need{}
 	for _, w := range remarkWords {
 		if n := t.remarks[w.what]; n != nil {
-			n.Text, n.Do = many(n.Count, w.one, w.more), w.do
+			n.Text, n.Do = formatCount(n.Count, w.one, w.more), w.do
 			lines = append(lines, *n)
 		}
 	}

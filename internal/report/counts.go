@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	named  = 10   // folders that the summary names of each kind
-	recent = 1000 // acts of people that are listed, the latest ones
+	namedAtMost = 10   // folders that the summary names of each kind
+	actsAtMost  = 1000 // acts of people that are listed, the latest ones
 )
 
-// tally counts while the ledger passes by.
-type tally struct {
+// counts counts while the ledger passes by.
+type counts struct {
 	c        Config
 	whole    ledger.Balance // of all entries
 	selected ledger.Balance
 
-	packed     uint64 // of all: sealed at least once
+	sealed     uint64 // of all: sealed at least once
 	registered uint64 // of all: registered more than once
 	totals     map[billed]ledger.Total
 
 	needs              map[string]*need
 	remarks            map[string]*need
 	resolved           uint64 // of the selection: rejected without doubt, and nobody needs to look any more
-	doubtful           uint64 // of the selection: archived or rejected, and that is in question
-	suspect            uint64 // of the selection: what happened since the ledger was put back is not known
+	inQuestion         uint64 // of the selection: archived or rejected, and that is in question
+	needReconcile      uint64 // of the selection: what happened since the ledger was put back is not known
 	undated            uint64 // of the selection of a year: without a document date
-	spans              spans
+	spans              durations
 	longest            string // folder
 	skewed, unmeasured uint64 // of archived ones: by how the two clocks of their spans stood
 	sums               map[group]*sum
-	bare               uint64 // archived, of the selection: without an amount
-	ended              uint64 // archived, of the selection: their retention is over
-	acts               uint64
-	latest             []act
+	withoutAmount      uint64 // archived, of the selection: without an amount
+	retentionEnded     uint64 // archived, of the selection: their retention is over
+	actCount           uint64
+	latestActs         []act
 	fetches            proof.Downloads
 	sample             proof.Sample                   // of the selection
 	compared           map[archive.VaultID]comparison // the last one of each vault; empty: the one that ended safe mode, for all of them
@@ -60,16 +60,16 @@ type sum struct {
 	total big.Rat
 }
 
-func newTally(c Config) *tally {
-	return &tally{
+func newCounts(c Config) *counts {
+	return &counts{
 		c: c, totals: map[billed]ledger.Total{}, needs: map[string]*need{}, remarks: map[string]*need{}, sums: map[group]*sum{},
-		spans: spans{counts: map[time.Duration]uint64{}}, compared: map[archive.VaultID]comparison{},
+		spans: durations{counts: map[time.Duration]uint64{}}, compared: map[archive.VaultID]comparison{},
 	}
 }
 
-// line notes what people did: the lines that name one, but for those that name the
+// countLine notes what people did: the lines that name one, but for those that name the
 // owner of a folder. The others need not be parsed.
-func (t *tally) line(stored []byte) {
+func (t *counts) countLine(stored []byte) {
 	if !bytes.Contains(stored, []byte(`"uid":`)) || bytes.Contains(stored, []byte(`"event":"`+ledger.ClaimedFolder{}.JournalName()+`"`)) {
 		return
 	}
@@ -81,22 +81,22 @@ func (t *tally) line(stored []byte) {
 	if l.Event == ledger.MarkFetched {
 		return // what came of an act that was told
 	}
-	t.acts++
+	t.actCount++
 	at, _ := time.Parse(time.RFC3339, l.At) // a broken time is shown as none
 	if l.Key == "" && (l.Event == ledger.MarkReconciled || l.Event == ledger.MarkCompared) {
-		t.compare(l, at)
+		t.noteComparison(l, at)
 	}
-	t.latest = append(t.latest, act{Line: l.N, At: at, Event: l.Event, Key: l.Key, Rev: l.Rev, BumID: l.Remote, UID: uint32(*l.UID), Digest: l.Reason})
-	if len(t.latest) >= 2*recent {
-		t.latest = append(t.latest[:0], t.latest[len(t.latest)-recent:]...)
+	t.latestActs = append(t.latestActs, act{Line: l.N, At: at, Event: l.Event, Key: l.Key, Rev: l.Rev, BumID: l.Remote, UID: uint32(*l.UID), Digest: l.Reason})
+	if len(t.latestActs) >= 2*actsAtMost {
+		t.latestActs = append(t.latestActs[:0], t.latestActs[len(t.latestActs)-actsAtMost:]...)
 	}
 }
 
-// entry counts one entry, and its document where it is selected.
-func (t *tally) entry(e ledger.Entry) error {
+// countEntry counts one entry, and its document where it is selected.
+func (t *counts) countEntry(e ledger.Entry) error {
 	t.whole.CountChange(ledger.None, e.State)
 	if !e.Package.IsZero() {
-		t.packed++
+		t.sealed++
 	}
 	if len(e.Registrations) > 1 {
 		t.registered++
@@ -106,7 +106,7 @@ func (t *tally) entry(e ledger.Entry) error {
 		k := billed{e.Vault, more.Year, more.Month}
 		t.totals[k] = more.Plus(t.totals[k])
 	}
-	if !t.c.Select.wants(e) {
+	if !t.c.Select.selectsEntry(e) {
 		return nil
 	}
 	var m archive.Document
@@ -115,41 +115,41 @@ func (t *tally) entry(e ledger.Entry) error {
 		if m, _, err = present.ReadMetadata(t.c.Ledger, e); err != nil {
 			return err
 		}
-		if !t.c.Select.inYear(e, m, t.c.Location) {
-			return t.remarkElsewhere(e)
+		if !t.c.Select.selectsYearOf(e, m, t.c.Location) {
+			return t.countRemarksElsewhere(e)
 		}
 	}
 	if t.c.Select.Year != 0 && m.Date == "" {
 		t.undated++
 	}
-	t.pick(e, m)
-	return t.remark(e)
+	t.countSelected(e, m)
+	return t.countRemarks(e)
 }
 
-// pick counts a selected entry.
-func (t *tally) pick(e ledger.Entry, m archive.Document) {
+// countSelected counts a selected entry.
+func (t *counts) countSelected(e ledger.Entry, m archive.Document) {
 	t.selected.CountChange(ledger.None, e.State)
-	t.want(e)
+	t.countNeed(e)
 	t.sample.Add(e, &t.fetches)
 	if e.NeedsReconcile {
-		t.suspect++
+		t.needReconcile++
 	}
 	switch {
 	case e.Contradicted && !e.Resolved, e.State == ledger.Rejected && e.InDoubt:
-		t.doubtful++
+		t.inQuestion++
 	case e.State == ledger.Rejected && e.Resolved:
 		t.resolved++
 	}
 	if e.State != ledger.Archived {
 		return
 	}
-	t.span(e)
+	t.countDuration(e)
 	if t.c.Ended != nil && t.c.Ended(e) {
-		t.ended++
+		t.retentionEnded++
 	}
 	amount := m.Amount.Rat()
 	if amount == nil {
-		t.bare++
+		t.withoutAmount++
 		return
 	}
 	k := group{m.Type, m.Currency}
@@ -162,8 +162,8 @@ func (t *tally) pick(e ledger.Entry, m archive.Document) {
 	s.total.Add(&s.total, amount)
 }
 
-// span counts how long an archived entry took. Its two times are of two clocks.
-func (t *tally) span(e ledger.Entry) {
+// countDuration counts how long an archived entry took. Its two times are of two clocks.
+func (t *counts) countDuration(e ledger.Entry) {
 	if e.ArchivedAt.IsZero() || e.SeenAt.IsZero() {
 		return
 	}
@@ -182,26 +182,26 @@ func (t *tally) span(e ledger.Entry) {
 	}
 }
 
-// bookIn counts one more of a kind, and names it where it is one of the first few.
-func bookIn(kinds map[string]*need, what, name string) {
+// addTo counts one more of a kind, and names it where it is one of the first few.
+func addTo(kinds map[string]*need, what, name string) {
 	n := kinds[what]
 	if n == nil {
 		n = &need{What: what}
 		kinds[what] = n
 	}
-	if n.Count++; len(n.Names) < named {
+	if n.Count++; len(n.Names) < namedAtMost {
 		n.Names = append(n.Names, name)
 	}
 }
 
-// want books what a person must see to.
-func (t *tally) want(e ledger.Entry) {
+// countNeed books what a person must see to.
+func (t *counts) countNeed(e ledger.Entry) {
 	book := func(what string) {
 		name := e.Folder + " (" + e.Drop + ")"
-		if r := briefReason(e); r != "" {
+		if r := summarizeReason(e); r != "" {
 			name += ": " + r
 		}
-		bookIn(t.needs, what, name)
+		addTo(t.needs, what, name)
 	}
 	switch {
 	case e.Contradicted && !e.Resolved:
@@ -223,8 +223,8 @@ func (t *tally) want(e ledger.Entry) {
 	}
 }
 
-// monthly gives what each vault archived in each month.
-func (t *tally) monthly() []ledger.Total {
+// monthlyTotals gives what each vault archived in each month.
+func (t *counts) monthlyTotals() []ledger.Total {
 	var all []ledger.Total
 	for _, one := range t.totals {
 		all = append(all, one)
@@ -232,11 +232,11 @@ func (t *tally) monthly() []ledger.Total {
 	return all
 }
 
-// sumLines gives the sums in a fixed order.
-func (t *tally) sumLines() []sumLine {
+// listSums gives the sums in a fixed order.
+func (t *counts) listSums() []sumLine {
 	lines := []sumLine{}
 	for k, s := range t.sums {
-		lines = append(lines, sumLine{Type: k.kind, Currency: k.currency, Documents: s.count, Total: decimal(&s.total)})
+		lines = append(lines, sumLine{Type: k.kind, Currency: k.currency, Documents: s.count, Total: formatDecimal(&s.total)})
 	}
 	slices.SortFunc(lines, func(a, b sumLine) int {
 		return cmp.Or(strings.Compare(a.Type, b.Type), strings.Compare(a.Currency, b.Currency))
@@ -244,14 +244,14 @@ func (t *tally) sumLines() []sumLine {
 	return lines
 }
 
-// decimal writes a sum of decimals, which always is one, with two digits or as many as it needs.
-func decimal(r *big.Rat) string {
+// formatDecimal writes a sum of decimals, which always is one, with two digits or as many as it needs.
+func formatDecimal(r *big.Rat) string {
 	n, _ := r.FloatPrec()
 	return r.FloatString(max(n, 2))
 }
 
-// spans counts times to three digits, so that a median of millions needs little memory.
-type spans struct {
+// durations counts times to three digits, so that a median of millions needs little memory.
+type durations struct {
 	counts  map[time.Duration]uint64
 	total   uint64
 	longest time.Duration
@@ -259,7 +259,7 @@ type spans struct {
 
 // add counts one and reports whether it is the longest so far. The archive tells its clock in whole seconds: less than
 // nothing is nothing.
-func (s *spans) add(d time.Duration) (longest bool) {
+func (s *durations) add(d time.Duration) (longest bool) {
 	d = max(d.Truncate(time.Second), 0)
 	unit := time.Second
 	for d >= 1000*unit {
@@ -274,7 +274,7 @@ func (s *spans) add(d time.Duration) (longest bool) {
 }
 
 // median returns the least time that at least half of them did not exceed.
-func (s *spans) median() time.Duration {
+func (s *durations) median() time.Duration {
 	all := make([]time.Duration, 0, len(s.counts))
 	for d := range s.counts {
 		all = append(all, d)
