@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// call is one request on its way through the server, with the journal line that it will leave.
+// call is one request that is being served, with its journal line.
 type call struct {
 	*http.Request
 	op      string
@@ -24,7 +24,7 @@ type call struct {
 	record  journalLine
 }
 
-// reply is an answer before it is written: handlers give one, faults spoil it, deliver writes it.
+// reply is an answer before it is written: handlers return one, faults change it, writeReply writes it.
 type reply struct {
 	status int // 0: no answer at all, the connection dies
 	header http.Header
@@ -34,8 +34,8 @@ type reply struct {
 
 type handler func(*call) reply
 
-// serveCall wraps every endpoint: fault, redirect, work, journal, answer, in this order. The journal line is written
-// before the answer, so what a client saw is in the journal even if the server dies on the next instruction.
+// serveCall wraps every endpoint: fault, redirect, work, journal, answer, in this order. The journal line is written before
+// the answer, so what a client saw is in the journal even if the server dies on the next instruction.
 func (s *Server) serveCall(op string, h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := s.beginCall(op, r)
@@ -73,7 +73,8 @@ func (s *Server) beginCall(op string, r *http.Request) *call {
 	return c
 }
 
-// carryOut carries the call out unless its fault strikes first, and spoils the answer if it strikes after.
+// carryOut carries the call out, unless its fault strikes before the work. A fault that strikes after the work changes the
+// answer.
 func (s *Server) carryOut(c *call, h handler) reply {
 	if c.fault.strikesBeforeWork() {
 		return s.applyFault(c, reply{})
@@ -113,8 +114,8 @@ func (c *call) redirect(to string) reply {
 		header: http.Header{"Location": {strings.TrimSuffix(to, "/") + movedPrefix + c.URL.RequestURI()}}}
 }
 
-// writeRecord writes the call's journal line. A journal that cannot be written is a dead server: it must not go on to
-// answer what it would not remember.
+// writeRecord writes the call's journal line. When the journal cannot be written no answer is sent: the server must not
+// answer what it would not remember after a restart.
 func (s *Server) writeRecord(c *call, rep reply) {
 	c.record.Time, c.record.Status = s.cfg.Clock(), rep.status
 	s.mu.Lock()
@@ -124,7 +125,7 @@ func (s *Server) writeRecord(c *call, rep reply) {
 	}
 }
 
-// applyFault is the answer as the fault leaves it.
+// applyFault returns the answer as the fault leaves it.
 func (s *Server) applyFault(c *call, rep reply) reply {
 	page := []byte("<!DOCTYPE html>\n<html><head><title>Gateway</title></head><body><h1>Please sign in</h1></body></html>\n")
 	switch c.fault.Kind {
@@ -155,7 +156,7 @@ func (s *Server) applyFault(c *call, rep reply) reply {
 	return rep
 }
 
-// errorReply is the error answer of kind Status, in the words of the side that was called.
+// errorReply is the error answer of kind Status, in the form of the side that was called.
 func (s *Server) errorReply(c *call) reply {
 	code := c.fault.statusCode()
 	rep := s.refusal(code, "ServiceFault", strings.ToLower(http.StatusText(code)))
@@ -172,7 +173,7 @@ func (s *Server) errorReply(c *call) reply {
 	return rep
 }
 
-// storeCode is the object store's word for an error status.
+// storeCode is the object store's error code for a status.
 func storeCode(status int) string {
 	switch status {
 	case 400:
@@ -191,7 +192,7 @@ func storeCode(status int) string {
 	return "InternalError"
 }
 
-// loadFile takes a file's content into the body, where faults can reach it.
+// loadFile reads the file of the answer into its body, where faults can change it.
 func (rep reply) loadFile() reply {
 	if rep.file == "" {
 		rep.body = slices.Clone(rep.body)

@@ -191,20 +191,20 @@ func (s *Server) spoilGrants(c *call, grants []uploadGrant) ([]uploadGrant, erro
 		return grants, s.commitLines(journalLine{Time: c.now, Kind: kindUnaskable, BumID: grants[i].BumID, Status: c.fault.statusCode()})
 	case ForeignAnswer:
 		grants[i].ClientUUID = s.newUUID()
-		return grants, s.killToken(c, grants[i].BumID)
+		return grants, s.markAmbiguous(c, grants[i].BumID)
 	case ExtraAnswer:
 		extra := uploadGrant{s.newUUID(), grants[i].DocumentID, s.newUUID(), nil}
 		u, err := s.keys.presign(c.Context(), http.MethodPut, s.objectURL(c, c.vault, extra.BumID), nil, c.now, s.cfg.Window)
 		extra.ArchiveFileURL = map[string]any{"url": u}
-		return append(grants, extra), errors.Join(err, s.killToken(c, extra.BumID))
+		return append(grants, extra), errors.Join(err, s.markAmbiguous(c, extra.BumID))
 	case DoubleBumID:
 		twin := grants[i]
 		if len(grants) == 1 {
-			return append(grants, twin), s.killToken(c, twin.BumID)
+			return append(grants, twin), s.markAmbiguous(c, twin.BumID)
 		}
 		other := &grants[(i+1)%len(grants)]
 		other.BumID, other.ArchiveFileURL = twin.BumID, twin.ArchiveFileURL
-		return grants, s.killToken(c, twin.BumID)
+		return grants, s.markAmbiguous(c, twin.BumID)
 	case SharedAddress, RepeatedAddress:
 		return grants, s.shareAddress(c, &grants[i])
 	}
@@ -243,7 +243,7 @@ func (s *Server) findOther(c *call, vault string) *registration {
 	return others[s.rng.Uint64()%uint64(len(others))]
 }
 
-// killToken marks a bumId that nobody may use. The caller holds mu.
-func (s *Server) killToken(c *call, bumID string) error {
+// markAmbiguous marks a bumId that nobody may use. The caller holds mu.
+func (s *Server) markAmbiguous(c *call, bumID string) error {
 	return s.commitLines(journalLine{Time: c.now, Kind: kindPoisoned, BumID: bumID})
 }

@@ -62,7 +62,7 @@ var kinds = []Kind{None, Abort, Status, HTML, Refuse, Cut, Garble, Truncate, Emp
 	ShortPage, EmptyPage, RepeatPage, CirclePage, SharedAddress, RepeatedAddress, RedirectAway,
 	Unaskable, RevokeTokens}
 
-// Fault is what befalls one call. Delays alone, with Kind None, make it late.
+// Fault says how one call fails. Delays alone, with Kind None, make it late.
 type Fault struct {
 	Kind         Kind
 	IsAfterWork  bool          // Abort, Status, HTML, ErrorDocument: the call was carried out before it failed; Early: see there

@@ -58,11 +58,11 @@ const (
 	kindRevoked    = "revoked"   // the access tokens given until now are refused
 )
 
-// journal is the append-only file. Each append is one write, so being killed leaves whole lines, or at worst one torn
-// last line, which openJournal cuts off: nothing was answered on its strength.
+// journal is the append-only file. Each append is one write. A kill leaves whole lines, or at worst one partial last line. The
+// next openJournal cuts that off: no answer was sent for it.
 type journal struct {
 	file   *os.File
-	failed error // the first failed write: what follows it must not be appended to half a line
+	failed error // the first failed write: later lines must not be appended to a partial one
 }
 
 func openJournal(path string, replay func(journalLine)) (*journal, error) {
@@ -70,7 +70,7 @@ func openJournal(path string, replay func(journalLine)) (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Two servers on one directory would each remember half; the kernel frees the lock of one that was killed.
+	// Two servers on one directory would each know half of the facts. The kernel releases the lock when a server is killed.
 	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, errors.Join(fmt.Errorf("another emulator uses the directory: %w", err), f.Close())
 	}
@@ -84,7 +84,7 @@ func openJournal(path string, replay func(journalLine)) (*journal, error) {
 	return &journal{file: f}, nil
 }
 
-// replayLines returns the length of the whole lines.
+// replayLines calls replay for each whole line, and returns their length.
 func replayLines(r io.Reader, replay func(journalLine)) (whole int64, err error) {
 	in := bufio.NewReaderSize(r, 1<<20)
 	for n := 1; ; n++ {
@@ -118,8 +118,9 @@ func (j *journal) writeLines(lines []journalLine) error {
 
 func (j *journal) close() error { return j.file.Close() }
 
-// commitLines writes the lines, all or none, and only then lets them count. The caller holds mu.
+// commitLines writes the lines, all or none, then applies them to the memory. The caller holds mu.
 func (s *Server) commitLines(lines ...journalLine) error {
+	// The journal comes first: a kill before the memory changed is the same as one after it.
 	if err := s.journal.writeLines(lines); err != nil {
 		return fmt.Errorf("write emulator journal: %w", err)
 	}
@@ -129,19 +130,20 @@ func (s *Server) commitLines(lines ...journalLine) error {
 	return nil
 }
 
-// recordViolation remembers what a correct client would not have done.
+// recordViolation records what a correct client would not have done.
 func (s *Server) recordViolation(c *call, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recordViolationLocked(c, format, args...)
 }
 
-// recordViolationLocked is violate for a caller that holds mu. That the journal cannot be written shows again in finish.
+// recordViolationLocked is recordViolation for a caller that holds mu. It ignores a journal that cannot be written, because
+// writeRecord then sends no answer.
 func (s *Server) recordViolationLocked(c *call, format string, args ...any) {
 	_ = s.commitLines(journalLine{Time: c.now, Kind: kindViolation, RequestID: c.record.RequestID, Text: fmt.Sprintf(format, args...)})
 }
 
-// encodeJSON is JSON without a trailing newline; what it is given here always encodes.
+// encodeJSON returns JSON without a trailing newline. It panics on a value that has none, which does not occur here.
 func encodeJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Config is what an emulator is made of. Only Dir, one pair of credentials and one vault are required.
+// Config describes an emulator. Only Dir, one pair of credentials and one vault are required.
 type Config struct {
 	Dir   string           // journal, keys and stored packages; made if missing; one Server at a time
 	Clock func() time.Time // default time.Now; judges windows, tokens, archiving, and gives every Date header
@@ -49,7 +49,7 @@ type Config struct {
 	Faults   Faults
 }
 
-// Vault is one vault. It is seen and used with the credentials of its account alone: the service's main ones, or those of
+// Vault is one vault. It can be seen and used only with the credentials of its account: the service's main ones, or those of
 // an account of its own. Several vaults may have one account.
 type Vault struct {
 	ID, Name string
@@ -111,9 +111,10 @@ func New(cfg Config) (*Server, error) {
 // Close closes the journal. Requests that are still served fail from then on.
 func (s *Server) Close() error { return s.journal.close() }
 
-// removeUnfinishedUploads removes what uploads left behind that were under way when the server was killed.
+// removeUnfinishedUploads removes the files of uploads that were running when the server was killed. No journal line names
+// them.
 func (s *Server) removeUnfinishedUploads() error {
-	left, err := os.ReadDir(s.objectsDir()) // no pattern of a path: the folder's name may look like one
+	left, err := os.ReadDir(s.objectsDir()) // not filepath.Glob: the folder's name may hold a pattern
 	for _, e := range left {
 		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), "incoming-") {
 			err = errors.Join(err, os.Remove(filepath.Join(s.objectsDir(), e.Name())))
@@ -122,8 +123,8 @@ func (s *Server) removeUnfinishedUploads() error {
 	return err
 }
 
-// registerRoutes is the seam where further interfaces of the service join: one line per endpoint, each with the op by which
-// faults and the journal know it. What matches nothing here does not exist, which this service answers with 502.
+// registerRoutes has one line per endpoint, each with the op by which faults and the journal know it. Further interfaces of
+// the service are added here. A path that matches nothing does not exist; this service answers it with 502.
 func (s *Server) registerRoutes() {
 	const vault, doc = "/v1/vaults/{vault}", "/v1/vaults/{vault}/documents"
 	s.handleExactMethod("POST /v1/tokens", s.serveCall("token", s.grantToken))
@@ -136,7 +137,7 @@ func (s *Server) registerRoutes() {
 	s.handleExactMethod("/", s.serveCall("unknown", s.refuseUnknownPath))
 }
 
-// handleExactMethod keeps HEAD out: a GET pattern of the standard mux would answer it.
+// handleExactMethod refuses HEAD: a GET pattern of the standard mux would answer it.
 func (s *Server) handleExactMethod(pattern string, h http.HandlerFunc) {
 	unknown := s.serveCall("unknown", s.refuseUnknownPath)
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -164,7 +165,7 @@ func (s *Server) API() http.Handler {
 			r2 = r.Clone(r.Context())
 			r2.URL.Path, r2.URL.RawPath = p, strings.TrimPrefix(r.URL.RawPath, movedPrefix)
 		}
-		// The mux would send an unclean path elsewhere; here it simply does not exist.
+		// The mux would redirect a path that is not clean. This service has no such path.
 		if r2.URL.Path != path.Clean(r2.URL.Path) {
 			unknown(w, r2)
 			return
@@ -185,7 +186,8 @@ func (s *Server) Store() http.Handler {
 	})
 }
 
-// ServeHTTP serves API and Store on one host: what is pre-signed or lies under the path of StoreURL is the store's.
+// ServeHTTP serves API and Store on one host. A request that is pre-signed, or lies under the path of StoreURL, goes to the
+// store.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.isStore(r) {
 		s.Store().ServeHTTP(w, r)
@@ -200,7 +202,7 @@ func (s *Server) isStore(r *http.Request) bool {
 	}
 	u, err := url.Parse(s.storeURL(r))
 	ours := err == nil && u.Host == r.Host && strings.HasPrefix(r.URL.Path, u.Path+"/")
-	return ours || isPresigned(r) // a redirect may have led it to another host
+	return ours || isPresigned(r) // after a redirect it may arrive at another host
 }
 
 func (s *Server) storeURL(r *http.Request) string {
@@ -282,7 +284,7 @@ func (s *Server) SetReadings(r Readings) error {
 	return nil
 }
 
-// SetFaults changes the faults for the calls that come after it; the zero value is calm.
+// SetFaults changes the faults for the calls that come after it. The zero value has none.
 func (s *Server) SetFaults(f Faults) error {
 	if err := f.check(); err != nil {
 		return err

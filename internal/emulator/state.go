@@ -17,7 +17,7 @@ const (
 	failed     = "ArchivingFailed"
 )
 
-// registration is everything known of one bumId.
+// registration is everything that is known of one bumId.
 type registration struct {
 	vault, clientUUID, bumID, documentID string
 	metadata                             json.RawMessage
@@ -30,7 +30,7 @@ type registration struct {
 	packages                             []storedPackage // by the time at which they landed
 }
 
-// storedPackage is one stored package.
+// storedPackage is one package in the object store.
 type storedPackage struct {
 	storedAt    time.Time
 	archiveTime time.Duration
@@ -43,18 +43,18 @@ type storedPackage struct {
 	wasRefused bool          // the store answered that it does not take it
 }
 
-// registrationState is where a registration stands at an instant.
+// registrationState is the state of a registration at one instant.
 type registrationState struct {
 	state, message string
 	since          time.Time
 	content        *storedPackage // what is, or is being, archived
 }
 
-// lastSigned is when the last URL was made that belongs to the registration itself.
+// lastSigned returns when the last URL was made that belongs to the registration itself.
 func (g *registration) lastSigned() time.Time { return g.deadline.Add(-g.window) }
 
-// stateAt works out the state at now; nothing ever has to happen in the background. Each package that lands before
-// its forerunner is archived replaces it; once a final state came from a package, later ones change nothing.
+// stateAt computes the state at now, so nothing has to happen in the background. A package that is stored before the one
+// before it is archived replaces it. Once a final state came from a package, later ones change nothing.
 func (g *registration) stateAt(now time.Time, ignoreLate bool) registrationState {
 	c := registrationState{state: waiting, since: g.registeredAt}
 	if now.After(g.deadline) {
@@ -84,8 +84,8 @@ func (g *registration) stateAt(now time.Time, ignoreLate bool) registrationState
 	return c
 }
 
-// jobStateAt is how the job stands that archives a package which is ripe: the first one may fail, and another one takes the
-// last tenth of the time until it succeeds.
+// jobStateAt returns the state of the job that archives a package, after archiveTime has passed. The first job may fail.
+// Another one then takes the last tenth of the time until it succeeds.
 func (p *storedPackage) jobStateAt(now, ripe time.Time) (state, message string, since time.Time) {
 	switch done := ripe.Add(p.rerunAfter); {
 	case p.rerunAfter == 0:
@@ -99,13 +99,13 @@ func (p *storedPackage) jobStateAt(now, ripe time.Time) (state, message string, 
 	}
 }
 
-// serverState is the server's memory: what the journal's lines add up to.
+// serverState is the server's memory: the sum of the journal's lines.
 type serverState struct {
 	all        []*registration // in the order they were made
 	byBumID    map[string]*registration
 	byClient   map[string][]*registration // by vault and clientUUID, in order
 	byVault    map[string][]*registration // in order
-	deadTokens map[string]bool            // by bumId, registered or not
+	ambiguousBumIDs map[string]bool            // by bumId, registered or not
 	unaskable  map[string]int             // by bumId: the status with which a question about it alone is answered
 	revoked    int                        // how often all access tokens were revoked
 	violations []string
@@ -113,15 +113,15 @@ type serverState struct {
 
 func newServerState() *serverState {
 	return &serverState{byBumID: map[string]*registration{}, byClient: map[string][]*registration{},
-		byVault: map[string][]*registration{}, deadTokens: map[string]bool{}, unaskable: map[string]int{}}
+		byVault: map[string][]*registration{}, ambiguousBumIDs: map[string]bool{}, unaskable: map[string]int{}}
 }
 
-// clientKey is a clientUUID within its vault; the case of its digits does not tell UUIDs apart.
+// clientKey identifies a clientUUID within its vault. The case of its digits does not count.
 func clientKey(vault, clientUUID string) string {
 	return fmt.Sprintf("%q %s", vault, strings.ToLower(clientUUID))
 }
 
-// applyLine is the one door by which the memory changes, live and at replay.
+// applyLine is the only function that changes the memory, live and at replay.
 func (b *serverState) applyLine(l journalLine) {
 	visible := l.Time
 	if l.Visible != nil {
@@ -142,7 +142,7 @@ func (b *serverState) applyLine(l journalLine) {
 		g := b.byBumID[l.BumID]
 		g.sharedAt = append(g.sharedAt, l.Time)
 	case kindPoisoned:
-		b.deadTokens[l.BumID] = true
+		b.ambiguousBumIDs[l.BumID] = true
 	case kindUnaskable:
 		b.unaskable[l.BumID] = l.Status
 	case kindRevoked:
@@ -169,7 +169,7 @@ func (b *serverState) addRegistration(l journalLine, visible time.Time) {
 	b.byVault[g.vault] = append(b.byVault[g.vault], g)
 }
 
-// findRegistration gives a registration of the vault that shows at now, or nil.
+// findRegistration returns a registration of the vault that is visible at now, or nil.
 func (b *serverState) findRegistration(vault, bumID string, now time.Time) *registration {
 	g := b.byBumID[strings.ToLower(bumID)]
 	if g == nil || g.vault != vault || g.visibleFrom.After(now) {

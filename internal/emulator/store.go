@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// storeObject takes a PUT to a pre-signed URL, as an object store does: nothing of the API's credentials, a known
-// length, and either the whole body or nothing at all, unless the readings make it a careless one.
+// storeObject handles a PUT to a pre-signed URL as an object store does. It takes none of the API's credentials, wants a known
+// length, and stores the whole body or nothing. Readings can make it less strict.
 func (s *Server) storeObject(c *call) reply {
 	if c.Header.Get("Authorization") != "" {
 		s.recordViolation(c, "Authorization header on a pre-signed PUT")
@@ -66,7 +66,7 @@ func (s *Server) findTarget(c *call, signedAt time.Time) (*registration, *denial
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.state.byBumID[bumID]
-	if s.state.deadTokens[bumID] {
+	if s.state.ambiguousBumIDs[bumID] {
 		s.recordViolationLocked(c, "PUT to bumId %s, which no answer gave to one clientUUID alone", bumID)
 	}
 	if g == nil {
@@ -155,15 +155,16 @@ func (s *Server) redirectPut(c *call, to string) reply {
 	return rep
 }
 
-// receiveBody takes the body into the objects directory under its digest. It is written aside first: a body that ends
-// early, or is not what Content-MD5 announced, leaves nothing, unless the readings say otherwise.
+// receiveBody writes the body into the objects directory under its digest. A body that ends early, or is not the one that
+// Content-MD5 announced, leaves nothing, unless the readings say otherwise.
 func (s *Server) receiveBody(c *call) (p storedPackage, sum []byte, d *denial) {
 	internal := &denial{500, "InternalError", "We encountered an internal error. Please try again."}
 	f, err := os.CreateTemp(s.objectsDir(), "incoming-*")
 	if err != nil {
 		return p, nil, internal
 	}
-	defer os.Remove(f.Name()) // gone already when all went well
+	// After the rename below there is nothing to remove. A kill before it leaves the file, which the next server removes.
+	defer os.Remove(f.Name())
 	md, sha := md5.New(), sha256.New()
 	n, err := io.Copy(io.MultiWriter(f, md, sha), c.Body)
 	if errClose := f.Close(); errClose != nil {
@@ -179,6 +180,7 @@ func (s *Server) receiveBody(c *call) (p storedPackage, sum []byte, d *denial) {
 	}
 	p = storedPackage{sha256: hex.EncodeToString(sha.Sum(nil)), size: n, isTruncated: torn}
 	c.record.SHA256, c.record.Size = p.sha256, n
+	// A kill after this rename leaves an object without a journal line: it counts for no registration.
 	if err := os.Rename(f.Name(), s.objectPath(p.sha256)); err != nil {
 		return p, nil, internal
 	}
@@ -188,7 +190,7 @@ func (s *Server) receiveBody(c *call) (p storedPackage, sum []byte, d *denial) {
 func (s *Server) objectsDir() string              { return filepath.Join(s.cfg.Dir, "objects") }
 func (s *Server) objectPath(sha256 string) string { return filepath.Join(s.objectsDir(), sha256) }
 
-// storePackage makes the package count, and remembers when it is not the one that was stored before.
+// storePackage records the package for its registration, and a violation when other bytes were stored before.
 func (s *Server) storePackage(c *call, g *registration, p storedPackage) *denial {
 	fate := cmp.Or(s.packageProblem(p), s.cfg.FailDocument(g.documentID, g.nth))
 	s.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// RegistrationRecord is what the service knows of one registration: a bumId, whose it is, and what was stored under it. A test that
-// ran the emulator as a process of its own opens its Dir with New, once that process has ended, to ask for it.
+// RegistrationRecord is what the service knows of one registration: a bumId, its owner, and what was stored under it. A test
+// that ran the emulator as its own process opens its Dir with New after that process has ended, to ask for it.
 type RegistrationRecord struct {
 	Vault, ClientUUID, BumID, DocumentID string
 	MetadataSHA256                       string // of the element's bytes as they were sent, in hex
@@ -28,7 +28,7 @@ type RegistrationRecord struct {
 	Late       bool      // its content was called refused or failed before: a client learns of it only by asking later
 }
 
-// Registrations lists every registration, in the order they were made, as they stand now.
+// Registrations returns every registration in its present state, in the order in which they were made.
 func (s *Server) Registrations() []RegistrationRecord {
 	now, ignoreLate := s.cfg.Clock(), s.currentReadings().LatePackage == "ignore"
 	s.mu.Lock()
@@ -63,8 +63,8 @@ func (g *registration) describe(now time.Time, ignoreLate bool) RegistrationReco
 	return v
 }
 
-// Violations lists what a correct client would not have done, over the server's whole life: what was noted as it
-// happened, and every clientUUID for which two registrations hold archivable content.
+// Violations returns what a correct client would not have done, over the server's whole life: what was recorded when it
+// happened, and every clientUUID for which two registrations hold content that can be archived.
 func (s *Server) Violations() []string {
 	holders := map[string][]string{}
 	for _, v := range s.Registrations() {
@@ -86,7 +86,7 @@ func (s *Server) Violations() []string {
 	return append(all, doubles...)
 }
 
-// CountCalls says how many calls of an op came since the start, faulty ones included.
+// CountCalls returns how many calls of an op came since the start, those with a fault included.
 func (s *Server) CountCalls(op string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
