@@ -179,7 +179,7 @@ func (d *verdict) take(r proof.Report, moved map[archive.Key]bool) {
 	for _, o := range r.Orphans {
 		d.Unused = append(d.Unused, string(o.Remote))
 	}
-	d.Suspect, d.Unclear, d.Double, d.InDoubt = keyTexts(r.Suspect), keyTexts(r.Unclear), keyTexts(r.Double), keyTexts(r.InDoubt)
+	d.Suspect, d.Unclear, d.Double, d.InDoubt = keyTexts(r.NeedReconcile), keyTexts(r.Unclear), keyTexts(r.Double), keyTexts(r.InDoubt)
 }
 
 func keyTexts(keys []archive.Key) []string {

@@ -1,15 +1,12 @@
-// Package proof holds a ledger to its promises: it walks the journal line by line,
-// folds it again, and compares what comes out with the entries as they are stored
-// and, where somebody watched from outside, with what the service and the disk saw.
-// It also makes the receipt that is written beside an archived source.
+// Package proof checks a ledger against its promises. [Check] replays the journal line by line and compares the result with the
+// entries as they are stored. Where somebody watched from outside, it also compares both with what the service and the disk
+// show. The package also makes and reads the receipt that is written beside an archived source.
 //
-// It never trusts the entries to explain themselves, never repairs anything, does
-// no I/O and renders nothing: a broken promise is a [Finding] with the promise's
-// number, the key it concerns, and one sentence.
+// It never takes an entry's word for its own history, never repairs anything, does no I/O and renders nothing. A broken promise
+// is a [Finding]: the promise's number, the key, and one sentence.
 //
-// The check is the same after a crash as before: it knows only committed lines and
-// committed entries, so it may run at any moment on one consistent snapshot of
-// both. Its memory grows by about a hundred bytes for each entry and each
-// registration, and by nothing else; where entries can be looked up, only for those that
-// were on their way at the same time, and for registrations that their entries list no more.
+// It reads one consistent snapshot of committed lines and committed entries, so the check may run at any moment and gives the
+// same result before and after a crash. Its memory grows by about a hundred bytes for each entry and each registration. Where
+// entries can be looked up, it keeps only those that were open at the same time, and registrations that their entries do not
+// list any more.
 package proof

@@ -16,8 +16,8 @@ import (
 var edgesText string
 
 // edges yields the edges of the state machine.
-func edges() iter.Seq[step] {
-	return func(yield func(step) bool) {
+func edges() iter.Seq[edge] {
+	return func(yield func(edge) bool) {
 		for line := range strings.Lines(edgesText) {
 			if strings.HasPrefix(line, "#") {
 				continue
@@ -34,7 +34,7 @@ func edges() iter.Seq[step] {
 }
 
 // parseEdge reads the fields of a line: event, status of the service, state, next state, source, next source.
-func parseEdge(fields []string) (s step, err error) {
+func parseEdge(fields []string) (s edge, err error) {
 	if len(fields) != 6 {
 		return s, fmt.Errorf("%d fields", len(fields))
 	}

@@ -7,10 +7,10 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// checkEntries holds the stored entries against the folded lines and what was seen.
+// checkEntries compares the stored entries with the replayed lines and with what was seen from outside.
 func (f *replay) checkEntries(entries iter.Seq[ledger.Entry], seen Seen) {
 	svc := newService(seen.Registrations)
-	var dsk *disk
+	var dsk *diskCheck
 	if seen.Disk != nil {
 		d := newDisk(*seen.Disk)
 		dsk = &d
@@ -37,11 +37,12 @@ func (f *replay) checkEntries(entries iter.Seq[ledger.Entry], seen Seen) {
 	}
 }
 
-// checkEntry compares one entry with its folded lines.
+// checkEntry compares one entry with its replayed lines.
 func (f *replay) checkEntry(e ledger.Entry) {
 	it, ok := f.items[e.Key]
 	switch {
-	case !ok && f.stored != nil: // settled
+	case !ok && f.stored != nil:
+		// Its lines were compared and forgotten at its last line. Only its registrations can still collide with others.
 		f.checkSharedNumbers(e)
 		return
 	case !ok:
@@ -70,12 +71,12 @@ func (f *replay) checkEntry(e ledger.Entry) {
 	f.checkRegistrations(e, it)
 }
 
-// checkSharedNumbers holds the numbers that a settled entry lists against those that are remembered:
-// of entries that are not settled, and those that their entries list no more. Two settled
-// entries that list the same number are for who keeps the names to find.
+// checkSharedNumbers compares the registrations of an entry whose lines were forgotten with those that are still remembered: of
+// entries that were not forgotten, and those that their entries do not list any more. Where two forgotten entries list the same
+// number, the keeper of the entries finds it (see [Journal]).
 func (f *replay) checkSharedNumbers(e ledger.Entry) {
 	for _, r := range e.Registrations {
-		b, ok := f.bums[shortNumber(r.Ticket.Remote)]
+		b, ok := f.bindings[shortNumber(r.Ticket.Remote)]
 		if !ok || b.isBoundTo(e.Key) {
 			continue
 		}
@@ -89,15 +90,15 @@ func (f *replay) checkSharedNumbers(e ledger.Entry) {
 	}
 }
 
-// forgetIfLast forgets an entry's lines where this may have been the last one.
+// forgetIfLast forgets the lines of an entry where the line just replayed may be its last one.
 func (f *replay) forgetIfLast(key archive.Key, it item) {
 	if f.stored != nil && it.mayStay() {
 		f.forgetEntry(key, it)
 	}
 }
 
-// forgetEntry compares an entry with its lines, if these are all, and forgets them, but for
-// the numbers that it lists no more: nobody else could tell later on whose they were.
+// forgetEntry compares an entry with its lines, if it has no later ones, and forgets them. It keeps the registrations that the
+// entry does not list any more: nothing else would tell later whose they were.
 func (f *replay) forgetEntry(key archive.Key, it item) {
 	e, ok := f.stored(key)
 	if !ok || e.Rev != it.rev {
@@ -107,14 +108,14 @@ func (f *replay) forgetEntry(key archive.Key, it item) {
 	f.LostPosts += uint64(it.posts - it.answers)
 	delete(f.items, key)
 	for _, r := range e.Registrations {
-		if n := shortNumber(r.Ticket.Remote); f.bums[n].first == key && f.bums[n].last == key {
-			delete(f.bums, n)
+		if n := shortNumber(r.Ticket.Remote); f.bindings[n].first == key && f.bindings[n].last == key {
+			delete(f.bindings, n)
 		}
 	}
 }
 
-// mayStay reports whether many entries may stand there at once, or for good: only then is it
-// worth looking whether this was the last line.
+// mayStay reports whether entries stay in this state for long, or for ever. Only then it is worth looking whether this was the
+// last line.
 func (it item) mayStay() bool {
 	switch it.state {
 	case ledger.Discovered, ledger.Uploaded, ledger.Unclear, ledger.Quarantined:
@@ -130,7 +131,7 @@ func (f *replay) checkRegistrations(e ledger.Entry, it item) {
 		f.addFinding("I8", e.Key, "registrations: the entry counts %d, its lines %d", all, it.tickets)
 	}
 	for _, r := range e.Registrations {
-		if b, ok := f.bums[shortNumber(r.Ticket.Remote)]; !ok || !b.isBoundTo(e.Key) {
+		if b, ok := f.bindings[shortNumber(r.Ticket.Remote)]; !ok || !b.isBoundTo(e.Key) {
 			f.addFinding("I8", e.Key, "no line gave registration %s to it", r.Ticket.Remote)
 		}
 	}
@@ -161,8 +162,8 @@ func (f *replay) noteUncertain(e ledger.Entry) {
 	note(e.State == ledger.Unclear, &f.Unclear)
 	note(e.PossibleDouble, &f.Double)
 	note(e.InDoubt, &f.InDoubt)
-	note(e.NeedsReconcile, &f.Suspect)
-	f.Folded += uint64(e.Pruned.Unsent)
+	note(e.NeedsReconcile, &f.NeedReconcile)
+	f.Pruned += uint64(e.Pruned.Unsent)
 }
 
 // hasIdentity reports whether id is an identity that e may have had, or comes to have.

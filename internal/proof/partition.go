@@ -9,8 +9,8 @@ import (
 	"vaultd/internal/archive"
 )
 
-// mostItems is how many keys are remembered at once. Where more were under way at the same
-// time, one walk over the journal folds a part of all keys, and others the rest.
+// mostItems is how many keys are remembered at once. Where more were open at the same time, the journal is replayed several
+// times, each time for a part of the keys.
 const mostItems = 25_000
 
 // partition is a part of all keys: those whose hash begins with these bits.
@@ -24,7 +24,7 @@ func (t partition) hasKey(key string) bool { return t.hasHash(maphash.String(t.s
 
 func (t partition) hasHash(hash uint64) bool { return hash>>(64-t.bits) == t.begin }
 
-// skipsLine reports whether a stored line is of a key whose turn it is not, without reading all of it.
+// skipsLine reports whether a stored line is of a key of another partition, without parsing the line.
 func (t partition) skipsLine(line []byte) bool {
 	_, rest, ok := bytes.Cut(line, []byte(`"key":"`)) // within a text the quotes would be escaped
 	key, _, whole := bytes.Cut(rest, []byte(`"`))
@@ -38,7 +38,7 @@ func (t partition) split() (a, b partition) {
 	return a, b
 }
 
-// replayPartitions walks over the journal, once where most keys have room.
+// replayPartitions replays the journal: once where the open keys fit, and otherwise once for each partition.
 func (f *replay) replayPartitions(j Journal, most int) {
 	if f.stored == nil {
 		f.replayJournal(j)
@@ -49,6 +49,7 @@ func (f *replay) replayPartitions(j Journal, most int) {
 		t := open[last]
 		open = open[:last]
 		next := f.startPartition(t, most)
+		// There are too many open keys in this partition: it is split, and its result is thrown away.
 		if !next.replayJournal(j) {
 			a, b := t.split()
 			open = append(open, b, a)
@@ -62,19 +63,19 @@ func (f *replay) replayPartitions(j Journal, most int) {
 	}
 }
 
-// startPartition returns a fold that goes on from f, which stays as it is.
+// startPartition returns a copy of f for the replay of one partition. f stays as it is.
 func (f *replay) startPartition(t partition, most int) *replay {
 	next := *f
 	next.part = t
-	if next.room = len(f.items) + most; t.bits > 32 { // chance does not part them
-		next.room = 0
+	if next.mostKeys = len(f.items) + most; t.bits > 32 { // too many hashes are equal: no split helps
+		next.mostKeys = 0
 	}
 	next.Findings = slices.Clone(f.Findings)
-	next.items, next.bums, next.lost = maps.Clone(f.items), maps.Clone(f.bums), maps.Clone(f.lost)
+	next.items, next.bindings, next.lost = maps.Clone(f.items), maps.Clone(f.bindings), maps.Clone(f.lost)
 	return &next
 }
 
-// findOnce notes what is wrong with the journal itself, which every walk meets.
+// findOnce notes a fault of the journal itself. Each replay meets it, and only the first one reports it.
 func (f *replay) findOnce(promise string, key archive.Key, format string, a ...any) {
 	if !f.repeated {
 		f.addFinding(promise, key, format, a...)

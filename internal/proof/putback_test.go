@@ -51,8 +51,8 @@ func TestCheck_I15_OfALedgerThatWasPutBack(t *testing.T) {
 	for _, f := range r.Findings {
 		t.Error(f)
 	}
-	if r.Marks != 2 || r.PutBack != 1 || r.Safe || len(r.Suspect) != 2 {
-		t.Errorf("%d marks, put back %d times, safe %v, %d suspect", r.Marks, r.PutBack, r.Safe, len(r.Suspect))
+	if r.Marks != 2 || r.PutBack != 1 || r.Safe || len(r.NeedReconcile) != 2 {
+		t.Errorf("%d marks, put back %d times, safe %v, %d suspect", r.Marks, r.PutBack, r.Safe, len(r.NeedReconcile))
 	}
 	seen.Registrations[len(seen.Registrations)-1].Stored = true // content that the ledger knows nothing of is no trifle
 	if r := b.check(seen); r.OK() {
@@ -169,7 +169,7 @@ func TestCheck_I21_CountsWhatIsFolded(t *testing.T) {
 		b.do(1, ledger.RegisterIntended{}, got(archive.RemoteID(rune('A'+n))), ledger.WindowClosed{})
 	}
 	r := b.check(Seen{})
-	if !r.OK() || r.Folded+uint64(len(r.Orphans)) != 30 || len(r.Orphans) > 9 {
-		t.Errorf("%d folded, %d listed: %v", r.Folded, len(r.Orphans), r.Findings)
+	if !r.OK() || r.Pruned+uint64(len(r.Orphans)) != 30 || len(r.Orphans) > 9 {
+		t.Errorf("%d folded, %d listed: %v", r.Pruned, len(r.Orphans), r.Findings)
 	}
 }

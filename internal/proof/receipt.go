@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,6 +108,18 @@ func succeededID(e ledger.Entry) archive.ID {
 		}
 	}
 	return e.ID
+}
+
+// ParseReceipt reads what Encode wrote; fields that a later version added are ignored.
+func ParseReceipt(b []byte) (r Receipt, err error) {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	if err := dec.Decode(&r); err != nil || dec.More() {
+		return r, fmt.Errorf("parse receipt: it is not one JSON object: %w", err)
+	}
+	if r.Format != receiptFormat {
+		return r, fmt.Errorf("parse receipt: its format is %.40q, not %q", r.Format, receiptFormat)
+	}
+	return r, nil
 }
 
 // Encode returns the receipt as an indented JSON object with a line feed.

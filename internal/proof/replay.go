@@ -12,7 +12,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// item is what the lines of one key say, folded: what is known after the last.
+// item is what is known of one key after the lines that were replayed so far.
 type item struct {
 	rev            uint32
 	state          ledger.State
@@ -45,46 +45,46 @@ func parseSeal(text string) (s sealStart) {
 	return s
 }
 
-// unheard stands for the success of an entry that was called archived without one.
-var unheard = number{1}
+// noSuccess marks an entry whose lines call it archived without a success of the service.
+var noSuccess = number{1}
 
-// bound is to whom a registration was given: to one clientUUID for ever, which a
-// later entry may take over from a rejected one.
-type bound struct {
+// binding is the clientUUID that a registration was given to, once and for ever. A later entry may take the clientUUID over from
+// a rejected one.
+type binding struct {
 	first, last archive.Key
 	id          archive.ID
 	found       bool // learnt from the service, for this or an earlier generation of the identity
 }
 
-func (b bound) isBoundTo(k archive.Key) bool { return b.first == k || b.last == k }
+func (b binding) isBoundTo(k archive.Key) bool { return b.first == k || b.last == k }
 
-// step is a pair of places between which an event may lead.
-type step struct {
+// edge is a pair of places between which an event may lead.
+type edge struct {
 	event, word  string
 	from, to     ledger.State
 	source, then ledger.Source
 }
 
-// replay is the state of one check.
+// replay is the state of one check of a journal and its entries.
 type replay struct {
 	Report
-	edges           map[step]bool
+	edges           map[edge]bool
 	words           map[string]bool // events that lead anywhere
 	items           map[archive.Key]item
-	bums            map[number]bound
+	bindings        map[number]binding
 	lost            map[archive.ID]int64 // POSTs without an answer
 	beforeReconcile bool                 // put back, and not reconciled since
 
-	stored   func(archive.Key) (ledger.Entry, bool) // nil: every key is remembered to the end
-	part     partition                              // whose lines this walk folds
-	repeated bool                                   // an earlier walk has told what is wrong with the journal itself
-	room     int                                    // keys that may be remembered; 0: any number
+	stored   func(archive.Key) (ledger.Entry, bool) // nil: all keys are remembered to the end
+	part     partition                              // the keys whose lines this replay reads
+	repeated bool                                   // an earlier replay has reported the faults of the journal itself
+	mostKeys int                                    // keys that may be remembered; 0: any number
 }
 
 func newReplay() *replay {
 	f := &replay{
-		edges: map[step]bool{}, words: map[string]bool{}, items: map[archive.Key]item{},
-		bums: map[number]bound{}, lost: map[archive.ID]int64{},
+		edges: map[edge]bool{}, words: map[string]bool{}, items: map[archive.Key]item{},
+		bindings: map[number]binding{}, lost: map[archive.ID]int64{},
 	}
 	for s := range edges() {
 		f.edges[s] = true
@@ -93,9 +93,8 @@ func newReplay() *replay {
 	return f
 }
 
-// Check holds one consistent snapshot of a ledger to its promises. The entries may
-// come in any order, each once. Where reading fails in the middle, the caller's
-// iterators stop early and the caller must throw the report away.
+// Check checks one consistent snapshot of a ledger. The entries may come in any order, each once. Where reading them fails, the
+// caller's iterators stop early, and the caller must throw the report away.
 func Check(j Journal, entries iter.Seq[ledger.Entry], seen Seen) Report {
 	return check(j, entries, seen, mostItems)
 }
@@ -117,8 +116,8 @@ func check(j Journal, entries iter.Seq[ledger.Entry], seen Seen, most int) Repor
 	return f.Report
 }
 
-// replayJournal walks the lines: chain, numbers, and each key's history. It reports false where
-// it gave up because more keys than allowed had to be remembered.
+// replayJournal replays all lines: it checks the chain, the numbers, and the history of each key. It reports false where it
+// stopped because more keys are open than may be remembered.
 func (f *replay) replayJournal(j Journal) bool {
 	f.Marks, f.PutBack, f.Safe, f.beforeReconcile = 0, 0, false, false
 	f.Indexes, f.Accepted = nil, 0
@@ -152,7 +151,7 @@ func (f *replay) replayJournal(j Journal) bool {
 			f.replayLine(l)
 		}
 		first = false
-		if f.room > 0 && len(f.items) > f.room {
+		if f.mostKeys > 0 && len(f.items) > f.mostKeys {
 			return false
 		}
 	}
@@ -162,7 +161,7 @@ func (f *replay) replayJournal(j Journal) bool {
 	return true
 }
 
-// replayMark folds a line about the ledger as a whole.
+// replayMark replays a line about the ledger as a whole.
 func (f *replay) replayMark(l ledger.Line) {
 	f.Marks++
 	m := ledger.Mark{Name: l.Event}
@@ -188,7 +187,7 @@ func (f *replay) replayMark(l ledger.Line) {
 	}
 }
 
-// replayLine folds one line into its key.
+// replayLine replays one line of an entry.
 func (f *replay) replayLine(l ledger.Line) {
 	key, err := archive.ParseKey(l.Key)
 	to, err2 := ledger.ParseState(l.State)
@@ -204,6 +203,7 @@ func (f *replay) replayLine(l ledger.Line) {
 		return
 	}
 	it := f.items[key]
+	// A missing revision is a lost line; a repeated one is a second writer.
 	if l.Rev != it.rev+1 {
 		f.addFinding("I5", key, "line %d is revision %d after revision %d", l.N, l.Rev, it.rev)
 	}
@@ -227,7 +227,7 @@ func (f *replay) replayLine(l ledger.Line) {
 
 // hasEdge reports whether an edge of the state machine goes from where the item is to where the line says.
 func (f *replay) hasEdge(it item, l ledger.Line, to ledger.State, then ledger.Source) bool {
-	s := step{event: l.Event, word: l.Status, from: it.state, to: to}
+	s := edge{event: l.Event, word: l.Status, from: it.state, to: to}
 	if it.source == then && f.edges[s] {
 		return true
 	}
@@ -235,7 +235,7 @@ func (f *replay) hasEdge(it item, l ledger.Line, to ledger.State, then ledger.So
 	return f.edges[s]
 }
 
-// brokenPromise names the promise that a missing edge breaks.
+// brokenPromise returns the promise that a change without an edge breaks.
 func brokenPromise(event string, from, to ledger.State) string {
 	switch {
 	case from.IsFinal() && to != from:
@@ -257,7 +257,7 @@ func describeEvent(l ledger.Line) string {
 	return l.Event + " " + l.Status
 }
 
-// outcomes end an announced act; without the announcement nobody may have acted.
+// outcomes are the events that report a remote call or a move that an intent announced.
 var outcomes = map[string]bool{
 	ledger.RegisterUnanswered{}.JournalName(): true, ledger.RegisterNotTaken{}.JournalName(): true, ledger.BatchRefused{}.JournalName(): true,
 	ledger.RegisterRefused{}.JournalName(): true, ledger.AnswerMixedUp{}.JournalName(): true, ledger.TicketReceived{}.JournalName(): true,
@@ -265,15 +265,16 @@ var outcomes = map[string]bool{
 	ledger.UploadAccepted{}.JournalName(): true, ledger.Placed{}.JournalName(): true, ledger.Disposed{}.JournalName(): true,
 }
 
-// intents announce an act.
+// intents are the events that announce a remote call or a move.
 var intents = map[string]bool{
 	ledger.RegisterIntended{}.JournalName(): true, ledger.UploadIntended{}.JournalName(): true,
 	ledger.PlaceIntended{}.JournalName(): true, ledger.DisposeIntended{}.JournalName(): true,
 }
 
-// replayRemote follows the acts toward the service: intents, outcomes, numbers.
+// replayRemote replays intents, outcomes and registrations.
 func (f *replay) replayRemote(key archive.Key, it *item, l ledger.Line, was archive.ID) {
-	if intents[l.Event] && (it.flags.suspect || f.beforeReconcile) {
+	// Until the service was asked, an entry in doubt may already have been sent by the lost part of the ledger.
+	if intents[l.Event] && (it.flags.needsReconcile || f.beforeReconcile) {
 		f.addFinding("I15", key, "line %d: %s, before the service was asked what the ledger forgot", l.N, l.Event)
 	}
 	switch {
@@ -296,7 +297,7 @@ func (f *replay) replayRemote(key archive.Key, it *item, l ledger.Line, was arch
 	}
 	switch l.Event {
 	case ledger.ReconcileRequired{}.JournalName():
-		it.intent = it.intent && it.state.IsFinal() // whoever announced it is gone
+		it.intent = it.intent && it.state.IsFinal() // the process that announced it is gone
 		return
 	case ledger.TicketReceived{}.JournalName(), ledger.RegistrationFound{}.JournalName():
 	case ledger.Recovered{}.JournalName():
@@ -308,22 +309,22 @@ func (f *replay) replayRemote(key archive.Key, it *item, l ledger.Line, was arch
 	}
 	it.tickets++
 	n := shortNumber(archive.RemoteID(l.Remote))
-	b, ok := f.bums[n]
+	b, ok := f.bindings[n]
 	switch {
 	case !ok:
-		b = bound{first: key, id: it.id, found: l.Event == (ledger.RegistrationFound{}).JournalName()}
+		b = binding{first: key, id: it.id, found: l.Event == (ledger.RegistrationFound{}).JournalName()}
 	case b.id != it.id && !(b.isBoundTo(key) && (b.found || l.Event != (ledger.TicketReceived{}).JournalName())):
 		f.addFinding("I8", key, "line %d binds registration %s, which belongs to %s as clientUUID %s", l.N, l.Remote, b.last, b.id)
 		return
 	}
 	b.last = key
-	f.bums[n] = b
+	f.bindings[n] = b
 }
 
-// replayStatus follows the service's words, that archived comes of its success alone, and that a second success is flagged.
+// replayStatus replays what the service said: an entry is archived by its success alone, and a second success is flagged.
 func (f *replay) replayStatus(key archive.Key, it *item, l ledger.Line, to ledger.State) {
 	if l.Remote != "" {
-		if b, ok := f.bums[shortNumber(archive.RemoteID(l.Remote))]; !ok || !b.isBoundTo(key) {
+		if b, ok := f.bindings[shortNumber(archive.RemoteID(l.Remote))]; !ok || !b.isBoundTo(key) {
 			f.addFinding("I8", key, "line %d is about registration %s, which was never given to it", l.N, l.Remote)
 		}
 	}
@@ -331,16 +332,16 @@ func (f *replay) replayStatus(key archive.Key, it *item, l ledger.Line, to ledge
 	if (heard || l.Event == (ledger.Recovered{}).JournalName() && to == ledger.Archived) && it.success == (number{}) {
 		it.success = shortNumber(archive.RemoteID(l.Remote))
 	}
-	if first := it.success; heard && first != unheard && first != shortNumber(archive.RemoteID(l.Remote)) && !parseFlags(l.Flags).double {
+	if first := it.success; heard && first != noSuccess && first != shortNumber(archive.RemoteID(l.Remote)) && !parseFlags(l.Flags).double {
 		f.addFinding("I2", key, "line %d: a second registration is archived, %s, and the entry does not say so", l.N, l.Remote)
 	}
 	if to == ledger.Archived && it.success == (number{}) {
 		f.addFinding("I12", key, "line %d: archived without the service's success", l.N)
-		it.success = unheard // said once
+		it.success = noSuccess // reported once
 	}
 }
 
-// replaySeal follows the seals: what left in the upload that the store accepted is the package as it was sealed last.
+// replaySeal checks that the bytes that left in an accepted upload are the package as it was sealed last.
 func (f *replay) replaySeal(key archive.Key, it *item, l ledger.Line) {
 	is := parseSeal(l.Seal)
 	if l.Event == (ledger.UploadAccepted{}).JournalName() {
@@ -362,20 +363,20 @@ func claimedName(p string) (string, bool) {
 
 // flags are the words of a line's flags that never go away again, but by evidence; and
 // the one that says what may not be done.
-type flags struct{ inDoubt, double, suspect, sameNumber, strangeDate, checked bool }
+type flags struct{ inDoubt, double, needsReconcile, sameNumber, strangeDate, reviewed bool }
 
 func (it *item) replayFlags(f *replay, key archive.Key, l ledger.Line) {
 	now := parseFlags(l.Flags)
 	was := it.flags
 	if was.inDoubt && !now.inDoubt || was.double && !now.double && !provesEmpty(l) ||
-		was.sameNumber && !now.sameNumber || was.strangeDate && !now.strangeDate || was.checked && !now.checked {
+		was.sameNumber && !now.sameNumber || was.strangeDate && !now.strangeDate || was.reviewed && !now.reviewed {
 		f.addFinding("I13", key, "line %d takes back the flags of the line before", l.N)
 	}
 	it.flags = now
 }
 
-// provesEmpty reports whether the line may be the evidence that a registration holds
-// nothing: only that makes an entry that was double single again.
+// provesEmpty reports whether the line is evidence that a registration holds no content. Only such a line may remove the flag
+// "double".
 func provesEmpty(l ledger.Line) bool {
 	return l.Event == (ledger.StatusSeen{}).JournalName() && (l.Status == archive.Failed.String() || l.Status == archive.WaitingForPackage.String())
 }

@@ -15,11 +15,10 @@ type Journal struct {
 	Head    ledger.Head               // as the ledger, or better somebody else, keeps it
 	Balance *ledger.Balance           // as the ledger counts it; nil: not given
 
-	// Entry returns an entry as it is stored. Where it is given, memory does not grow with
-	// the journal: each entry is compared at its last line, and its lines are forgotten, but for
-	// registrations that it lists no more. An entry without a line, and one registration that
-	// two entries list which were forgotten, must then be looked for by who keeps the entries
-	// and their names (boltledger's Verify does). nil: not given.
+	// Entry returns an entry as it is stored. Where it is given, memory does not grow with the journal: each entry is compared
+	// at its last line, and its lines are forgotten, except the registrations that it does not list any more. The keeper of
+	// the entries must then look for two things itself: an entry without a line, and a registration that two forgotten entries
+	// list. Verify of boltledger does so. Nil: not given.
 	Entry func(archive.Key) (ledger.Entry, bool)
 }
 
@@ -63,16 +62,15 @@ func (r *Report) addAcceptedIndex(a AcceptedIndex) {
 	}
 }
 
-// maxFindings bounds the list: a broken chain would otherwise find a fault in
-// every line.
+// maxFindings limits the list: otherwise a broken chain gives a finding for every line.
 const maxFindings = 1000
 
-// Report is what a check found. No findings and no omitted ones: every promise that
-// can be checked with what was given holds.
+// Report is what a check found. Without findings, and without omitted ones, every promise holds that can be checked with what
+// was given.
 type Report struct {
 	Lines   uint64 // of the journal
 	Marks   uint64 // of them about the ledger as a whole
-	PutBack uint64 // times that it was restored, rebuilt or rolled back: what it forgot, the service and the folders had to tell
+	PutBack uint64 // times that it was restored, rebuilt or rolled back: what it lost was read again from the service and the folders
 	Safe    bool   // it ends in safe mode
 
 	Indexes  []AcceptedIndex // the latest of the indexes that were not read to their end and that a person let count as complete
@@ -88,13 +86,13 @@ type Report struct {
 	Findings []Finding // at most a thousand
 	Omitted  uint64    // findings beyond those
 
-	LostPosts uint64        // POSTs without an answer: at most so many registrations are unknown to the ledger
-	Orphans   []Orphan      // known registrations without content
-	Folded    uint64        // more of those, that their entries no longer list
-	Suspect   []archive.Key // what happened to them since the ledger was put back is not known
-	Unclear   []archive.Key // bytes may be stored, nobody knows
-	Double    []archive.Key // more than one registration may hold archivable content
-	InDoubt   []archive.Key // closed by a person though content is possible
+	LostPosts     uint64        // POSTs without an answer: at most so many registrations are unknown to the ledger
+	Orphans       []Orphan      // known registrations without content
+	Pruned        uint64        // more of those, that their entries no longer list
+	NeedReconcile []archive.Key // what happened to them since the ledger was put back is not known
+	Unclear       []archive.Key // bytes may be stored, nobody knows
+	Double        []archive.Key // more than one registration may hold archivable content
+	InDoubt       []archive.Key // closed by a person though content is possible
 }
 
 // OK reports whether nothing was found.

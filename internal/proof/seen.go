@@ -5,8 +5,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Seen is what was watched from outside the ledger; every field may be left empty,
-// and the rules that need it are then not checked.
+// Seen is what was observed from outside the ledger. A field may be empty; then the rules that need it are not checked.
 type Seen struct {
 	Registrations []Registration // every one the service ever made
 	Disk          *Disk          // nil: nobody looked
@@ -40,15 +39,15 @@ type Folder struct{ Drop, Path string }
 // claimedPath returns where the claimed source of e lies in its drop.
 func claimedPath(e ledger.Entry) string { return ".vaultd/claimed/" + e.Key.String() + "/" + e.Folder }
 
-// service checks the entries against the registrations that the service has.
-type service struct {
+// serviceCheck checks the entries against the registrations that the service has.
+type serviceCheck struct {
 	byID  map[archive.ID][]Registration
 	multi map[archive.ID]bool // more than one archivable content, no flag found yet
 	known map[archive.ID]bool // some entry has this identity
 }
 
-func newService(rs []Registration) service {
-	s := service{map[archive.ID][]Registration{}, map[archive.ID]bool{}, map[archive.ID]bool{}}
+func newService(rs []Registration) serviceCheck {
+	s := serviceCheck{map[archive.ID][]Registration{}, map[archive.ID]bool{}, map[archive.ID]bool{}}
 	for _, r := range rs {
 		s.byID[r.ID] = append(s.byID[r.ID], r)
 	}
@@ -73,7 +72,7 @@ func countContents(rs []Registration) int {
 
 // checkEntry checks one entry against its registrations: those of all its generations
 // that the journal bound to it or to nobody.
-func (s service) checkEntry(e ledger.Entry, f *replay) {
+func (s serviceCheck) checkEntry(e ledger.Entry, f *replay) {
 	var mine []Registration
 	for g := 0; g <= int(e.Generation) && !e.ID.IsZero(); g++ {
 		id := e.ID
@@ -90,7 +89,7 @@ func (s service) checkEntry(e ledger.Entry, f *replay) {
 			delete(s.multi, id)
 		}
 		for _, r := range s.byID[id] {
-			if b, ok := f.bums[shortNumber(r.Remote)]; !ok || b.last == e.Key {
+			if b, ok := f.bindings[shortNumber(r.Remote)]; !ok || b.last == e.Key {
 				mine = append(mine, r)
 			}
 		}
@@ -105,7 +104,7 @@ func (s service) checkEntry(e ledger.Entry, f *replay) {
 }
 
 // checkContent checks what the service stores for e, and its success.
-func (s service) checkContent(e ledger.Entry, mine []Registration, f *replay) {
+func (s serviceCheck) checkContent(e ledger.Entry, mine []Registration, f *replay) {
 	success := len(s.byID) == 0 || e.State != ledger.Archived
 	for _, r := range mine {
 		indexOnly := f.PutBack > 0 && e.Content == archive.Digest{} // found in the archive's index: nobody has recorded what was sent
@@ -127,7 +126,7 @@ func (s service) checkContent(e ledger.Entry, mine []Registration, f *replay) {
 }
 
 // checkAll checks what concerns the service as a whole.
-func (s service) checkAll(rs []Registration, f *replay) {
+func (s serviceCheck) checkAll(rs []Registration, f *replay) {
 	for id := range s.multi {
 		f.addFinding("I2", archive.Key{}, "clientUUID %s has more than one archivable content and no entry says so", id)
 	}
@@ -137,7 +136,7 @@ func (s service) checkAll(rs []Registration, f *replay) {
 		if !s.known[r.ID] && (f.PutBack == 0 || r.Stored && !r.Failed) { // one without content went with the lost ledger
 			f.addFinding("I9", archive.Key{}, "registration %s has a clientUUID that no entry ever had", r.Remote)
 		}
-		if b, ok := f.bums[shortNumber(r.Remote)]; !ok {
+		if b, ok := f.bindings[shortNumber(r.Remote)]; !ok {
 			if f.PutBack == 0 || r.Stored && !r.Failed {
 				unknown[r.ID]++
 			}
@@ -158,15 +157,15 @@ func (s service) checkAll(rs []Registration, f *replay) {
 	}
 }
 
-// disk checks where the sources lie.
-type disk struct {
+// diskCheck checks where the sources lie.
+type diskCheck struct {
 	dropped map[Folder]int
 	lying   map[Folder]bool
 	taken   map[Folder]int // entries by the name they were dropped under
 }
 
-func newDisk(d Disk) disk {
-	k := disk{map[Folder]int{}, map[Folder]bool{}, map[Folder]int{}}
+func newDisk(d Disk) diskCheck {
+	k := diskCheck{map[Folder]int{}, map[Folder]bool{}, map[Folder]int{}}
 	for _, d := range d.Dropped {
 		k.dropped[d]++
 	}
@@ -177,7 +176,7 @@ func newDisk(d Disk) disk {
 }
 
 // checkSource checks that the source of e lies where the entry says.
-func (d disk) checkSource(e ledger.Entry, f *replay) {
+func (d diskCheck) checkSource(e ledger.Entry, f *replay) {
 	name := Folder{e.Drop, e.Folder}
 	d.taken[name]++
 	home, dest := Folder{e.Drop, claimedPath(e)}, Folder{e.Drop, e.Dest}
@@ -199,9 +198,9 @@ func (d disk) checkSource(e ledger.Entry, f *replay) {
 	delete(d.lying, home)
 }
 
-// checkDropped checks that every folder that was dropped is claimed or still there. A
-// claimed folder without an entry is one that a crash left to be adopted.
-func (d disk) checkDropped(f *replay) {
+// checkDropped checks that every folder that was dropped is claimed or still there. A claimed folder without an entry was left by
+// a crash between the claim and the commit; the next start adopts it.
+func (d diskCheck) checkDropped(f *replay) {
 	adopt := map[Folder]int{}
 	for l := range d.lying {
 		if name, ok := claimedName(l.Path); ok {

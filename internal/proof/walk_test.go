@@ -116,8 +116,8 @@ func TestCheck_I21_ForgetsWhatRests(t *testing.T) {
 	f, j := newReplay(), b.journal()
 	f.stored = b.entry
 	f.replayPartitions(j, mostItems)
-	if len(f.items) != 0 || len(f.bums) != 0 || len(f.lost) != 0 || !f.OK() {
-		t.Errorf("%d entries and %d registrations are remembered: %v", len(f.items), len(f.bums), f.Findings)
+	if len(f.items) != 0 || len(f.bindings) != 0 || len(f.lost) != 0 || !f.OK() {
+		t.Errorf("%d entries and %d registrations are remembered: %v", len(f.items), len(f.bindings), f.Findings)
 	}
 	j.Entry = b.entry
 	for what, spoil := range map[string]func(e *ledger.Entry){

@@ -40,7 +40,7 @@ func (a *Audit) listSafeModeDoubts() []doubt {
 	if n := a.proof.Accepted - uint64(len(a.proof.Indexes)); n > 0 {
 		list = append(list, doubt{"index-accepted", n, formatCount(n, "earlier index", "earlier indexes") + " that did not give every document counted as complete by a person's decision."})
 	}
-	if n := uint64(len(a.proof.Suspect)); n > 0 {
+	if n := uint64(len(a.proof.NeedReconcile)); n > 0 {
 		list = append(list, doubt{"suspect", n, formatCount(n, "folder is", "folders are") + " in doubt: what happened since the ledger was put back is not known."})
 	}
 	return list

@@ -82,7 +82,7 @@ var protocol = []mutant{
 	},
 	{
 		name: "SecondSuccessNotFlagged", promise: "I2", file: "internal/ledger/late.go",
-		old: "return e.countSuccesses() > 1 }", new: "return e.countSuccesses() > 1 && e.Suspect }", tests: []string{pure, worlds},
+		old: "return e.countSuccesses() > 1 }", new: "return e.countSuccesses() > 1 && e.NeedsReconcile }", tests: []string{pure, worlds},
 	},
 	{
 		name: "UnflaggedSecondSuccessPassesTheCheck", promise: "I2", file: "internal/proof/replay.go",
