@@ -46,16 +46,16 @@ func (a *app) withLedger(cmd *cobra.Command, args []string, do func(context.Cont
 		}
 		return err
 	}
-	cfg, err := a.asking()
+	cfg, err := a.configForAsking()
 	if err != nil {
 		return err
 	}
-	return a.reach(cmd.Context(), cfg, commandLine(cmd, args, nil), a.stdout, do)
+	return a.runThroughDaemon(cmd.Context(), cfg, commandLine(cmd, args, nil), a.stdout, do)
 }
 
-// reach runs a command inside the daemon, or, where none runs, do in this process.
+// runThroughDaemon runs a command inside the daemon, or, where none runs, do in this process.
 // What the command writes inside the daemon goes to stdout.
-func (a *app) reach(ctx context.Context, cfg config.Config, request []string, stdout io.Writer, do func(context.Context, view) error) error {
+func (a *app) runThroughDaemon(ctx context.Context, cfg config.Config, request []string, stdout io.Writer, do func(context.Context, view) error) error {
 	patience, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	retry := time.NewTicker(50 * time.Millisecond)
@@ -66,10 +66,10 @@ func (a *app) reach(ctx context.Context, cfg config.Config, request []string, st
 		case errors.Is(err, errNoDaemon) && cfg.Unusable != nil:
 			return cfg.Unusable
 		case !errors.Is(err, errNoDaemon):
-			a.tellFault(cfg)
-			return outcome(code, err)
+			a.warnOfConfigFault(cfg)
+			return remoteResult(code, err)
 		}
-		err = locally(ctx, cfg, do)
+		err = runLocally(ctx, cfg, do)
 		if _, held := errors.AsType[*statedir.InUseError](err); !held {
 			return err
 		}
@@ -81,10 +81,10 @@ func (a *app) reach(ctx context.Context, cfg config.Config, request []string, st
 	}
 }
 
-// asking returns the configuration for a command about the ledger. A daemon at work answers with the configuration it
+// configForAsking returns the configuration for a command about the ledger. A daemon at work answers with the configuration it
 // works with, whatever was written to the file since: then where its socket lies is all there is to know, and a file
 // with faults, or one that the person who asks may not read, still tells that or leaves it at its default.
-func (a *app) asking() (config.Config, error) {
+func (a *app) configForAsking() (config.Config, error) {
 	cfg, err := a.loadConfig()
 	wrong, isFaults := errors.AsType[*config.Error](err)
 	if !isFaults || errors.Is(wrong, fs.ErrNotExist) { // a file that is not there says nothing of where to ask
@@ -93,8 +93,8 @@ func (a *app) asking() (config.Config, error) {
 	return config.NewUnusable(a.configPath, a.env, err), nil
 }
 
-// tellFault says that the answer came in spite of the configuration on the disk.
-func (a *app) tellFault(cfg config.Config) {
+// warnOfConfigFault says that the answer came in spite of the configuration on the disk.
+func (a *app) warnOfConfigFault(cfg config.Config) {
 	switch {
 	case cfg.Unusable == nil:
 	case errors.Is(cfg.Unusable, fs.ErrPermission):
@@ -103,11 +103,11 @@ func (a *app) tellFault(cfg config.Config) {
 	}
 }
 
-// locally opens the ledger in this process.
-func locally(ctx context.Context, cfg config.Config, do func(context.Context, view) error) error {
+// runLocally opens the ledger in this process.
+func runLocally(ctx context.Context, cfg config.Config, do func(context.Context, view) error) error {
 	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
 	if err != nil {
-		return missingLedger(cfg, err)
+		return explainMissingLedger(cfg, err)
 	}
 	if info := l.Info(); info.Environment != cfg.Service.Environment { // what is printed must not pass for the other one's
 		return errors.Join(&daemon.BindingError{What: "environment", Ledger: info.Environment, Config: cfg.Service.Environment}, closeLedger())
@@ -122,12 +122,12 @@ func (a *app) insideView() view {
 
 func socketPath(cfg config.Config) string { return filepath.Join(cfg.StateDir, "vaultd.sock") }
 
-// outcome is the result of a command that ran inside the daemon.
-func outcome(code int, err error) error {
+// remoteResult is the result of a command that ran inside the daemon.
+func remoteResult(code int, err error) error {
 	if err != nil || code == exitDone {
 		return err
 	}
-	return quiet(code)
+	return failSilently(code)
 }
 
 // silent is an error of which all was said already.
@@ -135,8 +135,8 @@ type silent struct{}
 
 func (silent) Error() string { return "" }
 
-// quiet ends a command with an exit code and without another word.
-func quiet(code int) error { return fail(code, silent{}, "") }
+// failSilently ends a command with an exit code and without another word.
+func failSilently(code int) error { return fail(code, silent{}, "") }
 
 // commandLine writes the command as the daemon is to run it: its name, the flags that
 // were given but for the configuration, and the arguments. replace puts other values
@@ -162,8 +162,8 @@ func commandLine(cmd *cobra.Command, args []string, replace map[string]string) [
 	return append(append(line, "--"), args...)
 }
 
-// takes checks the number of arguments; what names them, none if it is empty.
-func takes(what ...string) cobra.PositionalArgs {
+// expectArgs checks the number of arguments; what names them, none if it is empty.
+func expectArgs(what ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
 		case len(args) == len(what):

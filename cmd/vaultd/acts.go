@@ -158,14 +158,14 @@ func (a *app) actCommand(one act) *cobra.Command {
 		use += " --reason TEXT"
 	}
 	c := &cobra.Command{
-		Use: use, Short: one.short, Long: one.long, Example: one.example, Args: takes(xMeans), DisableFlagsInUseLine: true,
+		Use: use, Short: one.short, Long: one.long, Example: one.example, Args: expectArgs(xMeans), DisableFlagsInUseLine: true,
 	}
 	reason := reasonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkReason(c, *reason, one.NeedsReason); err != nil {
 			return err
 		}
-		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.decide(ctx, v, one, args[0], *reason) })
+		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.runDecision(ctx, v, one, args[0], *reason) })
 	}
 	return c
 }
@@ -190,8 +190,8 @@ func checkReason(c *cobra.Command, reason string, needed bool) error {
 	return nil
 }
 
-// decide lets a person act on the entry that x names.
-func (a *app) decide(ctx context.Context, v view, one act, x, reason string) error {
+// runDecision lets a person act on the entry that x names.
+func (a *app) runDecision(ctx context.Context, v view, one act, x, reason string) error {
 	before, err := a.one(ctx, v, x)
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (a *app) decide(ctx context.Context, v view, one act, x, reason string) err
 	if err := one.Check(before); err != nil {
 		return refuseAction(before, one.Action, err)
 	}
-	after, err := a.act(ctx, v, one, before, operator.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
+	after, err := a.actOnEntry(ctx, v, one, before, operator.Person{UID: a.uid, Reason: strings.TrimSpace(reason)})
 	if errors.Is(err, ledger.ErrIllegal) { // it moved on since we looked
 		if now, ok, readErr := v.ledger.Entry(before.Key); readErr == nil && ok {
 			return refuseAction(now, one.Action, err)
@@ -211,10 +211,10 @@ func (a *app) decide(ctx context.Context, v view, one act, x, reason string) err
 	return a.tellAct(v, actDone{one.Name, after, one.done(before, after), ""})
 }
 
-// act commits what a person decided; a release asks the archive before.
-func (a *app) act(ctx context.Context, v view, one act, e ledger.Entry, p operator.Person) (ledger.Entry, error) {
+// actOnEntry commits what a person decided; a release asks the archive before.
+func (a *app) actOnEntry(ctx context.Context, v view, one act, e ledger.Entry, p operator.Person) (ledger.Entry, error) {
 	if !one.asksArchive {
-		h, err := a.humans(v)
+		h, err := a.operatorActions(v)
 		if err != nil {
 			return e, err
 		}
@@ -230,8 +230,8 @@ func (a *app) act(ctx context.Context, v view, one act, e ledger.Entry, p operat
 	return daemon.NewActions(dc, v.ledger).Release(ctx, e, p)
 }
 
-// humans lets people act, inside the daemon or beside none.
-func (a *app) humans(v view) (*operator.Actions, error) {
+// operatorActions lets people act, inside the daemon or beside none.
+func (a *app) operatorActions(v view) (*operator.Actions, error) {
 	if a.inside != nil {
 		return a.inside.Actions(), nil
 	}
@@ -302,24 +302,24 @@ beforehand whether it would be taken: vaultd validate.`,
 		Example: `  vaultd retry "Huber 88"
   vaultd retry "_rejected/Huber 88 (2)"
   vaultd validate "/srv/invoices/acme-in/_rejected/Huber 88" && vaultd retry "Huber 88"`,
-		Args: takes(xMeans),
+		Args: expectArgs(xMeans),
 	}
 	reason := reasonFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := checkReason(c, *reason, false); err != nil {
 			return err
 		}
-		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.retry(ctx, v, args[0], *reason) })
+		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.retryEntry(ctx, v, args[0], *reason) })
 	}
 	return c
 }
 
-func (a *app) retry(ctx context.Context, v view, x, reason string) error {
-	old, err := a.returned(ctx, v, x)
+func (a *app) retryEntry(ctx context.Context, v view, x, reason string) error {
+	old, err := a.findReturned(ctx, v, x)
 	if err != nil {
 		return err
 	}
-	h, err := a.humans(v)
+	h, err := a.operatorActions(v)
 	if err != nil {
 		return err
 	}
@@ -335,13 +335,13 @@ func (a *app) retry(ctx context.Context, v view, x, reason string) error {
 }
 
 func claimCode(err error) int {
-	code, _ := judgeLocal(err)
+	code, _ := exitCodeOfLocal(err)
 	return code
 }
 
-// returned finds the rejected entry that x names, the newest where several folders of that name were rejected and
+// findReturned finds the rejected entry that x names, the newest where several folders of that name were rejected and
 // only one of them is still to be seen to.
-func (a *app) returned(ctx context.Context, v view, x string) (ledger.Entry, error) {
+func (a *app) findReturned(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	es, err := v.named(ctx, x)
 	if err != nil {
 		return ledger.Entry{}, err

@@ -110,7 +110,7 @@ func TestActs_ClosedInDoubt(t *testing.T) {
 	s := newShelf(t)
 	s.unclear("Zoll 1", 0)
 	decide := func(one act, x string) (string, int) {
-		out, errs, code := say(t, false, func(a *app) error { return a.decide(t.Context(), s.view, one, x, "asked the provider") })
+		out, errs, code := say(t, false, func(a *app) error { return a.runDecision(t.Context(), s.view, one, x, "asked the provider") })
 		return out + errs, code
 	}
 	if out, code := decide(closeAct(), "Zoll 1"); code != 0 || !strings.Contains(out, "rejected in doubt") {

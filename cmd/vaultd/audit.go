@@ -66,7 +66,7 @@ above it, that place is a link, which works wherever the page is opened from the
   vaultd audit --year 2026 --drop acme-in -o 2026.html
   vaultd audit --state rejected,quarantined --format csv --separator ";" -o todo.csv
   vaultd audit --format json | jq .result`,
-		Args: takes(),
+		Args: expectArgs(),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := f.settle(a.json); err != nil {
 				return err
@@ -135,7 +135,7 @@ func (a *app) audit(c *cobra.Command, args []string, f auditFlags) error {
 	case a.inside != nil: // it would be written with the daemon's rights
 		return usageError{errors.New("the daemon writes no files for others")}
 	}
-	cfg, err := a.asking()
+	cfg, err := a.configForAsking()
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (a *app) audit(c *cobra.Command, args []string, f auditFlags) error {
 		return fail(exitCreate, fmt.Errorf("find the folder of %s: %w", sanitize.Text(f.output), err), "name FILE with its whole path")
 	}
 	return a.auditFile(f, func(w io.Writer) error {
-		return a.reach(c.Context(), cfg, commandLine(c, args, map[string]string{"output": "-", "format": f.format, "beside": f.beside}), w, to(w))
+		return a.runThroughDaemon(c.Context(), cfg, commandLine(c, args, map[string]string{"output": "-", "format": f.format, "beside": f.beside}), w, to(w))
 	})
 }
 
@@ -187,7 +187,7 @@ func (a *app) auditInto(ctx context.Context, v view, f auditFlags, w io.Writer) 
 
 func (v view) auditConfig(a *app, sel report.Selection) (report.Config, error) {
 	drops, err := v.readScans()
-	head, balance := v.standing()
+	head, balance := v.readHeadAndBalance()
 	host, _ := os.Hostname() // for people only
 	unknown := ""
 	if s, is := v.ledger.SafeMode(); is {

@@ -89,7 +89,7 @@ func TestAudit_Flags(t *testing.T) {
 			got := row.flags.format
 			if err != nil {
 				got = err.Error()
-				if code, _ := judge(err); code != exitUsage {
+				if code, _ := exitCodeOf(err); code != exitUsage {
 					t.Errorf("exit %d", code)
 				}
 			}

@@ -32,12 +32,12 @@ The copy holds names and amounts, and addresses of uploads under way: treat it a
 ledger itself. "-" writes to standard output, unchecked.`,
 		Example: `  vaultd backup /backup/vaultd-$(date +%F).db
   vaultd backup - | age -r age1… > vaultd.db.age`,
-		Args: takes("FILE"),
-		RunE: func(c *cobra.Command, args []string) error { return a.backup(c, args[0]) },
+		Args: expectArgs("FILE"),
+		RunE: func(c *cobra.Command, args []string) error { return a.runBackup(c, args[0]) },
 	}
 }
 
-func (a *app) backup(c *cobra.Command, file string) error {
+func (a *app) runBackup(c *cobra.Command, file string) error {
 	into := func(w io.Writer) func(context.Context, view) error {
 		return func(_ context.Context, v view) error {
 			_, err := v.ledger.Backup(w)
@@ -52,12 +52,12 @@ func (a *app) backup(c *cobra.Command, file string) error {
 	case a.inside != nil: // it would be written with the daemon's rights
 		return usageError{errors.New("the daemon writes no files for others")}
 	}
-	cfg, err := a.asking()
+	cfg, err := a.configForAsking()
 	if err != nil {
 		return err
 	}
 	copied, err := newCopy(file, func(w io.Writer) error {
-		return a.reach(c.Context(), cfg, commandLine(c, []string{"-"}, nil), w, into(w))
+		return a.runThroughDaemon(c.Context(), cfg, commandLine(c, []string{"-"}, nil), w, into(w))
 	})
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (a *app) tellBackup(b backedUp, found []ledger.Problem) error {
 			return err
 		}
 	} else {
-		b.print(a.stdout)
+		b.writeText(a.stdout)
 	}
 	if b.Whole {
 		return nil
@@ -101,7 +101,7 @@ func (a *app) tellBackup(b backedUp, found []ledger.Problem) error {
 		"do not restore this copy: "+whenDamaged)
 }
 
-func (b backedUp) print(w io.Writer) {
+func (b backedUp) writeText(w io.Writer) {
 	fmt.Fprintf(w, "BACKUP   %s, %s\nLEDGER   %s, %s\nJOURNAL  %s, up to %s\n",
 		sanitize.Text(b.File), present.FormatSize(b.Size), sanitize.Text(b.Ledger), b.Environment, present.FormatCount(b.HeadLine, "line", "lines"), b.HeadHash)
 	for _, p := range b.Problems {

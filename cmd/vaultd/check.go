@@ -58,7 +58,7 @@ that of the metadata.json in each folder; editors complete and check with them.`
 			case len(args) > 0:
 				return usageError{fmt.Errorf("unexpected argument %q", args[0])}
 			}
-			return a.check(c.Context(), show, !offline)
+			return a.runCheck(c.Context(), show, !offline)
 		},
 	}
 	c.Flags().BoolVar(&schema, "schema", false, "print the JSON schema of the configuration, or of a sidecar, for editors")
@@ -98,8 +98,8 @@ type checkedFault struct {
 	Hint    string `json:"hint"`
 }
 
-// check says what is wrong; with ask, also which vaults the archive does not list.
-func (a *app) check(ctx context.Context, show, ask bool) error {
+// runCheck says what is wrong; with ask, also which vaults the archive does not list.
+func (a *app) runCheck(ctx context.Context, show, ask bool) error {
 	cfg, err := config.Check(a.configPath, a.env)
 	wrong, isFaults := errors.AsType[*config.Error](err)
 	switch {
@@ -107,7 +107,7 @@ func (a *app) check(ctx context.Context, show, ask bool) error {
 		if err := writeJSON(a.stdout, checkedFaults(wrong)); err != nil {
 			return err
 		}
-		return quiet(exitConfig)
+		return failSilently(exitConfig)
 	case err != nil:
 		return err
 	case show:
@@ -118,7 +118,7 @@ func (a *app) check(ctx context.Context, show, ask bool) error {
 		advice = append(advice, a.vaultAdvice(ctx, cfg)...)
 	}
 	if a.json {
-		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), LookAt: lookAt(cfg), Advice: advice, Faults: []checkedFault{}})
+		return writeJSON(a.stdout, checked{Good: true, Environment: cfg.Service.Environment, Drops: len(cfg.Drops), LookAt: listConcerns(cfg), Advice: advice, Faults: []checkedFault{}})
 	}
 	fmt.Fprintf(a.stdout, "configuration is good: %s, %s environment, service %s\n",
 		present.FormatCount(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment, cfg.Service.BaseURL)
@@ -127,10 +127,10 @@ func (a *app) check(ctx context.Context, show, ask bool) error {
 	}
 	t := present.NewTable(a.stdout, "DROP", "PATH", "VAULT", "AFTER ARCHIVING")
 	for _, d := range cfg.Drops {
-		t.AppendRow(present.TableRow(sanitize.Text(d.Name), sanitize.Text(d.Path), sanitize.Text(d.Vault), afterWords(d.AfterArchive)))
+		t.AppendRow(present.TableRow(sanitize.Text(d.Name), sanitize.Text(d.Path), sanitize.Text(d.Vault), describeAfterArchive(d.AfterArchive)))
 	}
 	t.Render()
-	for _, text := range lookAt(cfg) {
+	for _, text := range listConcerns(cfg) {
 		fmt.Fprintf(a.stdout, "LOOK AT  %s\n", sanitize.Text(text))
 	}
 	for _, text := range advice {
@@ -155,14 +155,14 @@ func (a *app) showConfig(c config.Config) error {
 	return nil
 }
 
-// lookAt says what a person should look at, of the ledger and drop by drop, although the configuration is good.
-func lookAt(cfg config.Config) []string {
+// listConcerns says what a person should look at, of the ledger and drop by drop, although the configuration is good.
+func listConcerns(cfg config.Config) []string {
 	all := []string{}
 	if trouble := ledgerTrouble(cfg); trouble != "" {
 		all = append(all, "state_dir: "+trouble)
 	}
 	for _, d := range cfg.Drops {
-		noted := []string{troubleAt(d.Path), hasteOf(d), ""}
+		noted := []string{describeDropTrouble(d.Path), warnOfShortSettle(d), ""}
 		if d.Retention == 0 {
 			noted[2] = noRetention
 		}
@@ -180,7 +180,7 @@ const listPatience = 5 * time.Second
 
 // vaultAdvice asks the archive which vaults it lists. It has nothing to say where that does not answer.
 func (a *app) vaultAdvice(ctx context.Context, cfg config.Config) []string {
-	service, err := a.service(cfg)
+	service, err := a.newServiceClient(cfg)
 	if err != nil {
 		return nil // the start tells it
 	}
@@ -193,16 +193,16 @@ func (a *app) vaultAdvice(ctx context.Context, cfg config.Config) []string {
 		for _, u := range advice {
 			all = append(all, u.Text)
 		}
-		if text := noListWords(err); text != "" {
+		if text := describeListFailure(err); text != "" {
 			all = append(all, strings.TrimPrefix("account "+account+": "+text, "account : "))
 		}
 	}
 	return all
 }
 
-// noListWords says what may be wrong with the configuration where the archive gave no list of its vaults; "" where the archive is only
+// describeListFailure says what may be wrong with the configuration where the archive gave no list of its vaults; "" where the archive is only
 // away, or has too much to do.
-func noListWords(err error) string {
+func describeListFailure(err error) string {
 	r, ok := errors.AsType[*apicall.Error](err)
 	if !ok {
 		return ""
@@ -233,7 +233,7 @@ func checkedFaults(wrong *config.Error) checked {
 	return c
 }
 
-func afterWords(a config.AfterArchive) string {
+func describeAfterArchive(a config.AfterArchive) string {
 	switch a.Action {
 	case "move":
 		return "moved to " + sanitize.Text(a.To) + " after " + present.FormatAge(a.Grace)
@@ -243,9 +243,9 @@ func afterWords(a config.AfterArchive) string {
 	return "kept"
 }
 
-// troubleAt says why the user who asks could not work in a drop folder as it lies there now; "" when nothing speaks
+// describeDropTrouble says why the user who asks could not work in a drop folder as it lies there now; "" when nothing speaks
 // against it. It is no fault of the configuration: a file system may be mounted later.
-func troubleAt(path string) string {
+func describeDropTrouble(path string) string {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -277,8 +277,8 @@ const saneSettle = 10 * time.Second
 // noRetention warns of a drop whose documents are called missing for ever once the archive has removed them.
 const noRetention = "retention is not known: what the archive removes at its end will be called MISSING by reconcile. Write retention: 10y, or what your contract says"
 
-// hasteOf warns of a drop that may take a folder whose writer only pauses; "" when it waits long enough or knows better.
-func hasteOf(d config.Drop) string {
+// warnOfShortSettle warns of a drop that may take a folder whose writer only pauses; "" when it waits long enough or knows better.
+func warnOfShortSettle(d config.Drop) string {
 	if d.Complete != "quiet" || d.Settle >= saneSettle {
 		return ""
 	}

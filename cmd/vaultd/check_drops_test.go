@@ -24,7 +24,7 @@ func TestCheck_TroubleAtDrops(t *testing.T) {
 		filepath.Join(dir, "away"): "is not there",
 		file:                       "is not a folder",
 	} {
-		if got := troubleAt(path); got != want && (want == "" || !strings.Contains(got, want)) {
+		if got := describeDropTrouble(path); got != want && (want == "" || !strings.Contains(got, want)) {
 			t.Errorf("%s: %q; want %q", path, got, want)
 		}
 	}
@@ -36,7 +36,7 @@ func TestCheck_HastySettle(t *testing.T) {
 		{Complete: "quiet", Settle: 30 * time.Second}: false,
 		{Complete: "list", Settle: time.Second}:       false,
 	} {
-		if got := hasteOf(*d); strings.Contains(got, "settle is 2s") != warned || (got != "") != warned {
+		if got := warnOfShortSettle(*d); strings.Contains(got, "settle is 2s") != warned || (got != "") != warned {
 			t.Errorf("%+v: %q", d, got)
 		}
 	}
@@ -62,14 +62,14 @@ func TestCheck_RetentionThatIsNotKnown(t *testing.T) {
 
 func TestUsage_NamesTheCommandsOwnHelp(t *testing.T) {
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"close", "X"}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), `see "vaultd help close"`) {
+	if code := runCommandLine(context.Background(), []string{"close", "X"}, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), `see "vaultd help close"`) {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }
 
 func TestExit_DeniedBeforeAnythingLeft(t *testing.T) {
 	for _, o := range []apicall.Outcome{apicall.NotSent, apicall.NotProcessed} {
-		if code := remoteCode(&apicall.Error{Outcome: o, Denied: true}); code != exitRights {
+		if code := exitCodeOfRemote(&apicall.Error{Outcome: o, Denied: true}); code != exitRights {
 			t.Errorf("%v: exit %d; want %d", o, code, exitRights)
 		}
 	}

@@ -44,7 +44,7 @@ What is not known within half a second is not suggested.`,
   vaultd completion zsh > "${fpath[1]}/_vaultd"
   vaultd completion fish > ~/.config/fish/completions/vaultd.fish
   vaultd completion powershell | Out-String | Invoke-Expression`,
-		Args:      takes("SHELL (bash, zsh, fish or powershell)"),
+		Args:      expectArgs("SHELL (bash, zsh, fish or powershell)"),
 		ValidArgs: shells,
 		RunE: func(c *cobra.Command, args []string) error {
 			root := c.Root()
@@ -68,8 +68,8 @@ What is not known within half a second is not suggested.`,
 func (a *app) completeFlags(root *cobra.Command) {
 	by := map[string]cobra.CompletionFunc{
 		"state":     completeStates,
-		"drop":      a.suggestions(suggestDrops),
-		"vault":     a.suggestions(suggestVaults),
+		"drop":      a.suggestArguments(suggestDrops),
+		"vault":     a.suggestArguments(suggestVaults),
 		"sort":      cobra.FixedCompletions(orderNames, cobra.ShellCompDirectiveNoFileComp),
 		"format":    cobra.FixedCompletions([]string{"html", "csv", "json"}, cobra.ShellCompDirectiveNoFileComp),
 		"separator": cobra.FixedCompletions([]string{",", ";"}, cobra.ShellCompDirectiveNoFileComp),
@@ -88,7 +88,7 @@ func (a *app) completeFlags(root *cobra.Command) {
 		})
 		switch {
 		case suggestFor[c.Name()] != nil:
-			c.ValidArgsFunction = a.suggestions(c.Name())
+			c.ValidArgsFunction = a.suggestArguments(c.Name())
 		case c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 && !strings.Contains(c.Use, "FILE") && !strings.Contains(c.Use, "PATH"):
 			c.ValidArgsFunction = cobra.NoFileCompletions
 		}
@@ -121,16 +121,16 @@ var suggestFor = map[string]func(ledger.Entry) bool{
 	"why":     func(ledger.Entry) bool { return true },
 	"receipt": isArchived,
 	"fetch":   func(e ledger.Entry) bool { return isArchived(e) && e.ArchivedRemote != "" },
-	"retry":   allows(present.Retry),
-	"close":   allows(present.Close),
-	"release": allows(present.Release),
-	"hold":    allows(present.Hold),
-	"unhold":  allows(present.Unhold),
+	"retry":   isAllowed(present.Retry),
+	"close":   isAllowed(present.Close),
+	"release": isAllowed(present.Release),
+	"hold":    isAllowed(present.Hold),
+	"unhold":  isAllowed(present.Unhold),
 }
 
 func isArchived(e ledger.Entry) bool { return e.State == ledger.Archived }
 
-func allows(one present.Action) func(ledger.Entry) bool {
+func isAllowed(one present.Action) func(ledger.Entry) bool {
 	return func(e ledger.Entry) bool { return one.Check(e) == nil }
 }
 
@@ -149,7 +149,7 @@ func (a *app) suggestCommand() *cobra.Command {
 			if a.inside == nil {
 				return usageError{errors.New("suggest is a question that completion asks the running vaultd")}
 			}
-			for _, line := range a.insideView().suggest(args[0], args[1], a.inside.Ledger().EntriesNewestFirst) {
+			for _, line := range a.insideView().listSuggestions(args[0], args[1], a.inside.Ledger().EntriesNewestFirst) {
 				if _, err := fmt.Fprintln(a.stdout, line); err != nil {
 					return fail(exitIO, fmt.Errorf("write: %w", err), "")
 				}
@@ -159,9 +159,9 @@ func (a *app) suggestCommand() *cobra.Command {
 	}
 }
 
-// suggestions completes one argument or the value of a flag. Whatever fails, it suggests nothing and says nothing: the
+// suggestArguments completes one argument or the value of a flag. Whatever fails, it suggests nothing and says nothing: the
 // command itself says what is wrong.
-func (a *app) suggestions(what string) cobra.CompletionFunc {
+func (a *app) suggestArguments(what string) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 		if suggestFor[what] != nil && len(args) > 0 {
@@ -182,7 +182,7 @@ func (a *app) suggestions(what string) cobra.CompletionFunc {
 
 // askForSuggestions asks the daemon, or looks at the ledger here where none runs.
 func (a *app) askForSuggestions(ctx context.Context, what, typed string) []string {
-	cfg, err := a.asking()
+	cfg, err := a.configForAsking()
 	if err != nil {
 		return nil
 	}
@@ -198,11 +198,11 @@ func (a *app) askForSuggestions(ctx context.Context, what, typed string) []strin
 	}
 	v := view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg}
 	if suggestFor[what] == nil {
-		return v.suggest(what, typed, nil)
+		return v.listSuggestions(what, typed, nil)
 	}
 	var lines []string
 	err = statedir.PeekLedger(cfg.StateDir, func(p *boltledger.StoppedLedger) error {
-		lines = v.suggest(what, typed, p.EntriesNewestFirst)
+		lines = v.listSuggestions(what, typed, p.EntriesNewestFirst)
 		return nil
 	})
 	if err != nil {
@@ -211,20 +211,20 @@ func (a *app) askForSuggestions(ctx context.Context, what, typed string) []strin
 	return lines
 }
 
-// suggest gives what begins with typed, each with a tab and a few words about it. newest walks through the entries.
-func (v view) suggest(what, typed string, newest func(func(ledger.Entry) error) error) []string {
+// listSuggestions gives what begins with typed, each with a tab and a few words about it. newest walks through the entries.
+func (v view) listSuggestions(what, typed string, newest func(func(ledger.Entry) error) error) []string {
 	switch what {
 	case suggestDrops:
-		return v.ofDrops(typed, func(d config.Drop) (string, string) { return d.Name, d.Path })
+		return v.suggestFromDrops(typed, func(d config.Drop) (string, string) { return d.Name, d.Path })
 	case suggestVaults:
-		return v.ofDrops(typed, func(d config.Drop) (string, string) { return d.Vault, "drop " + d.Name })
+		return v.suggestFromDrops(typed, func(d config.Drop) (string, string) { return d.Vault, "drop " + d.Name })
 	}
 	fits := suggestFor[what]
 	if fits == nil {
 		return nil
 	}
 	s := nameSearch{typed: typed, fits: fits, superseded: map[archive.Key]bool{}, named: map[string]int{}, until: time.Now().Add(searchPatience)}
-	if err := newest(s.look); err != nil && !errors.Is(err, errEnough) {
+	if err := newest(s.visitEntry); err != nil && !errors.Is(err, errEnough) {
 		return nil // damaged: the command itself says so
 	}
 	var lines []string
@@ -235,20 +235,20 @@ func (v view) suggest(what, typed string, newest func(func(ledger.Entry) error) 
 		}
 		lines = append(lines, text+"\t"+sanitize.Text(f.entry.Folder+", "+present.StateText(f.entry)+", "+f.entry.Drop+", "+v.Brief(f.entry.SeenAt)))
 	}
-	return unique(lines)
+	return removeDuplicates(lines)
 }
 
-func (v view) ofDrops(typed string, of func(config.Drop) (value, words string)) (lines []string) {
+func (v view) suggestFromDrops(typed string, of func(config.Drop) (value, words string)) (lines []string) {
 	for _, d := range v.cfg.Drops {
-		if value, words := of(d); strings.HasPrefix(value, typed) && typeable(value) {
+		if value, words := of(d); strings.HasPrefix(value, typed) && canBeTyped(value) {
 			lines = append(lines, value+"\t"+sanitize.Text(words))
 		}
 	}
-	return unique(lines)
+	return removeDuplicates(lines)
 }
 
-// unique keeps the first line of each text before the tab.
-func unique(lines []string) []string {
+// removeDuplicates keeps the first line of each text before the tab.
+func removeDuplicates(lines []string) []string {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(lines, func(line string) bool {
 		text, _, _ := strings.Cut(line, "\t")
@@ -275,8 +275,8 @@ type suggested struct {
 	entry  ledger.Entry
 }
 
-// look takes one entry, older than all before. It ends the walk with errEnough.
-func (s *nameSearch) look(e ledger.Entry) error {
+// visitEntry takes one entry, older than all before. It ends the walk with errEnough.
+func (s *nameSearch) visitEntry(e ledger.Entry) error {
 	if len(s.found) == suggestAtMost || !time.Now().Before(s.until) {
 		return errEnough
 	}
@@ -288,16 +288,16 @@ func (s *nameSearch) look(e ledger.Entry) error {
 	if !s.fits(e) {
 		return nil
 	}
-	if text, isName, ok := s.form(e); ok && !(isName && s.typed != "" && s.named[e.Folder] > 1) {
+	if text, isName, ok := s.matchTyped(e); ok && !(isName && s.typed != "" && s.named[e.Folder] > 1) {
 		s.found = append(s.found, suggested{text, isName, e})
 	}
 	return nil
 }
 
-// form gives what of e begins with what was typed: its folder's name, else one of its numbers. A name that cannot be
+// matchTyped gives what of e begins with what was typed: its folder's name, else one of its numbers. A name that cannot be
 // typed gives way to the key.
-func (s *nameSearch) form(e ledger.Entry) (text string, isName, ok bool) {
-	if strings.HasPrefix(e.Folder, s.typed) && typeable(e.Folder) {
+func (s *nameSearch) matchTyped(e ledger.Entry) (text string, isName, ok bool) {
+	if strings.HasPrefix(e.Folder, s.typed) && canBeTyped(e.Folder) {
 		return e.Folder, true, true
 	}
 	if s.typed == "" {
@@ -311,16 +311,16 @@ func (s *nameSearch) form(e ledger.Entry) (text string, isName, ok bool) {
 		numbers = append(numbers, e.ID.String())
 	}
 	for _, n := range numbers {
-		if strings.HasPrefix(n, s.typed) && typeable(n) {
+		if strings.HasPrefix(n, s.typed) && canBeTyped(n) {
 			return n, false, true
 		}
 	}
 	return "", false, false
 }
 
-// typeable says whether a text can stand in a command line as it is once the shell has quoted it: nothing in it is
+// canBeTyped says whether a text can stand in a command line as it is once the shell has quoted it: nothing in it is
 // invisible or steers the terminal, and it does not look like a flag.
-func typeable(text string) bool {
+func canBeTyped(text string) bool {
 	return sanitize.Text(text) == text && strings.TrimSpace(text) != "" && !strings.HasPrefix(text, "-") &&
 		!strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -56,7 +56,7 @@ func TestSuggest_WhatTheCommandCanTake(t *testing.T) {
 		"NothingOfThat": {"backup", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := texts(s.view.suggest(row.what, row.typed, s.ledger.EntriesNewestFirst))
+			got := texts(s.view.listSuggestions(row.what, row.typed, s.ledger.EntriesNewestFirst))
 			if name == "Key" {
 				if len(got) == 0 || !strings.HasPrefix(got[0], row.typed) {
 					t.Errorf("%q", got)
@@ -76,16 +76,16 @@ func TestSuggest_SameNameAndMany(t *testing.T) {
 	first := s.tell("Otto", noon, nil)
 	delete(s.keys, "Otto")
 	second := s.tell("Otto", noon.Add(time.Minute), nil)
-	if got := texts(s.view.suggest("show", "", s.ledger.EntriesNewestFirst)); len(got) != 2 || got[0] != second.Key.String() || got[1] != first.Key.String() {
+	if got := texts(s.view.listSuggestions("show", "", s.ledger.EntriesNewestFirst)); len(got) != 2 || got[0] != second.Key.String() || got[1] != first.Key.String() {
 		t.Errorf("%q", got)
 	}
-	if got := texts(s.view.suggest("show", "Ot", s.ledger.EntriesNewestFirst)); len(got) != 1 || got[0] != "Otto" {
+	if got := texts(s.view.listSuggestions("show", "Ot", s.ledger.EntriesNewestFirst)); len(got) != 1 || got[0] != "Otto" {
 		t.Errorf("%q", got)
 	}
 	for i := range suggestAtMost + 5 {
 		s.tell(fmt.Sprint("F", i), noon.Add(time.Hour+time.Duration(i)*time.Second), nil)
 	}
-	got := texts(s.view.suggest("show", "", s.ledger.EntriesNewestFirst))
+	got := texts(s.view.listSuggestions("show", "", s.ledger.EntriesNewestFirst))
 	if len(got) != suggestAtMost || got[0] != fmt.Sprint("F", suggestAtMost+4) {
 		t.Errorf("%d: %q", len(got), got)
 	}

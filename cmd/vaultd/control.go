@@ -70,7 +70,7 @@ func serveControl(ctx context.Context, l *net.UnixListener, enter func(*app), gr
 	s.execute = func(ctx context.Context, p peer, args []string, stdout, stderr io.Writer) int {
 		a := &app{stdout: stdout, stderr: stderr, env: os.LookupEnv, uid: p.uid}
 		enter(a)
-		return a.execute(ctx, args)
+		return a.executeArgs(ctx, args)
 	}
 	return s.serveClients(ctx, l)
 }
@@ -164,7 +164,7 @@ func (s *commandServer) serveClients(ctx context.Context, l *net.UnixListener) e
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("listen for commands: %w", err)
 		case err != nil: // out of descriptors, most likely: it passes
-			pause(ctx, 100*time.Millisecond)
+			waitOrCancel(ctx, 100*time.Millisecond)
 			continue
 		}
 		// The kernel is asked before anything is read: a client that may not ask is refused at once and holds no slot.
@@ -179,7 +179,7 @@ func (s *commandServer) serveClients(ctx context.Context, l *net.UnixListener) e
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func waitOrCancel(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

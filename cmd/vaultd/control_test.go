@@ -139,7 +139,7 @@ func serveUntilTheEnd(t *testing.T, serve func(context.Context) error, path stri
 
 func runHere(args ...string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
-	code = run(context.Background(), args, &out, &errs)
+	code = runCommandLine(context.Background(), args, &out, &errs)
 	return out.String(), errs.String(), code
 }
 
@@ -380,7 +380,7 @@ func TestControl_ClientStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-began; cancel() }()
 	_, err := callControl(ctx, path, []string{"list"}, io.Discard, io.Discard)
-	if code, _ := judge(err); !errors.Is(err, context.Canceled) || code != exitTemporary {
+	if code, _ := exitCodeOf(err); !errors.Is(err, context.Canceled) || code != exitTemporary {
 		t.Errorf("exit %d, %v", code, err)
 	}
 }

@@ -39,14 +39,14 @@ It needs no rights and no network, and leaves its folder for you to look at.`,
 		Example: `  vaultd demo
   vaultd demo --keep        go on until Ctrl-C: drop folders of your own`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.demo(c.Context(), dir, keep) },
+		RunE: func(c *cobra.Command, _ []string) error { return a.runDemo(c.Context(), dir, keep) },
 	}
 	c.Flags().BoolVar(&keep, "keep", false, "leave everything running until Ctrl-C")
 	c.Flags().StringVar(&dir, "dir", "", "`folder` to make it in (default: a new one among the temporary files)")
 	return c
 }
 
-func (a *app) demo(ctx context.Context, dir string, keep bool) (err error) {
+func (a *app) runDemo(ctx context.Context, dir string, keep bool) (err error) {
 	dir, err = demoFolder(dir)
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (a *app) demo(ctx context.Context, dir string, keep bool) (err error) {
 	}
 	fmt.Fprintf(a.stdout, "vaultd demo: a stand-in of the archive service at %s\n             everything lies in %s\n\n", emu.url, dir)
 	var g errgroup.Group
-	g.Go(func() error { return a.serve(ctx, d, cfg, log) })
+	g.Go(func() error { return a.serveDaemon(ctx, d, cfg, log) })
 	err = errors.Join(a.watchDemo(ctx, d, dir), a.demoReport(d, cfg, dir))
 	if keep && err == nil && ctx.Err() == nil {
 		fmt.Fprintf(a.stdout, "\nEverything goes on until Ctrl-C. Drop a folder into %s\nand look:  %s --config %s list\n",
@@ -156,7 +156,7 @@ func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error
 		if err != nil {
 			return err
 		}
-		if ended == len(samples()) {
+		if ended == len(listSamples()) {
 			break
 		}
 		select {

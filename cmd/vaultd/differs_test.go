@@ -43,11 +43,11 @@ func TestStatus_I17_I26_AKeptFolderThatDiffers(t *testing.T) {
 		t.Errorf("status ends with %d:\n%s", code, out)
 	}
 	receipt := func(folder string) (rc proof.Receipt, page string) {
-		out, errs, code := say(t, true, func(a *app) error { return a.receipt(t.Context(), s.view, s.keys[folder].String()) })
+		out, errs, code := say(t, true, func(a *app) error { return a.runReceipt(t.Context(), s.view, s.keys[folder].String()) })
 		if err := json.Unmarshal([]byte(out), &rc); err != nil || code != 0 {
 			t.Fatal(err, code, errs)
 		}
-		page, _, _ = say(t, false, func(a *app) error { return a.receipt(t.Context(), s.view, s.keys[folder].String()) })
+		page, _, _ = say(t, false, func(a *app) error { return a.runReceipt(t.Context(), s.view, s.keys[folder].String()) })
 		return rc, page
 	}
 	says := func() {

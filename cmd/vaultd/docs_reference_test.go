@@ -194,7 +194,7 @@ var (
 
 // Every command that a page tells to type exists, with its flags.
 func TestDocs_CommandsExist(t *testing.T) {
-	root, seen := (&app{}).root(), 0
+	root, seen := (&app{}).newRootCommand(), 0
 	root.InitDefaultHelpCmd()
 	for path, page := range docPages(t) {
 		for _, m := range commandPattern.FindAllStringSubmatch(codeOf(page), -1) {

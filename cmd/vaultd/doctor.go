@@ -45,24 +45,24 @@ reached; 77 where only credentials were refused; 1 for all else.`,
 		Example: `  vaultd doctor
   runuser -u vaultd -- vaultd doctor
   vaultd doctor --json | jq -r '.tries[] | select(.result == "FAIL") | .do'`,
-		Args: takes(),
+		Args: expectArgs(),
 		RunE: func(c *cobra.Command, args []string) error {
 			if a.inside != nil {
-				return a.doctor(c.Context(), *a.cfg)
+				return a.runDoctor(c.Context(), *a.cfg)
 			}
-			cfg, err := a.asking()
+			cfg, err := a.configForAsking()
 			if err != nil {
 				return err
 			}
 			code, err := callControl(c.Context(), socketPath(cfg), commandLine(c, args, nil), a.stdout, a.stderr)
 			switch {
 			case !errors.Is(err, errNoDaemon):
-				a.tellFault(cfg)
-				return outcome(code, err)
+				a.warnOfConfigFault(cfg)
+				return remoteResult(code, err)
 			case cfg.Unusable != nil:
 				return cfg.Unusable
 			}
-			return a.doctor(c.Context(), cfg)
+			return a.runDoctor(c.Context(), cfg)
 		},
 	}
 }
@@ -85,15 +85,15 @@ type tried struct {
 	code int // of a failure; 0 counts as exitFailed
 }
 
-func ok(what, name, text string) tried {
+func newSuccess(what, name, text string) tried {
 	return tried{What: what, Name: name, Result: tryOK, Text: text}
 }
 
-func warn(what, name, text, do string) tried {
+func newWarning(what, name, text, do string) tried {
 	return tried{What: what, Name: name, Result: tryWarn, Text: text, Do: do}
 }
 
-func failed(what, name, text, do string) tried {
+func newFailure(what, name, text, do string) tried {
 	return tried{What: what, Name: name, Result: tryFail, Text: text, Do: do}
 }
 
@@ -108,14 +108,14 @@ type diagnosis struct {
 // tryPatience bounds each try.
 const tryPatience = 10 * time.Second
 
-// doctor tries everything as this process and its user could do it.
-func (a *app) doctor(ctx context.Context, cfg config.Config) error {
+// runDoctor tries everything as this process and its user could do it.
+func (a *app) runDoctor(ctx context.Context, cfg config.Config) error {
 	d := diagnosis{Running: a.inside != nil, User: present.UserName(uint32(os.Geteuid())), Tries: []tried{}}
 	tell := func(what, name string, do func(context.Context) []tried) {
-		for _, t := range patiently(ctx, what, name, do) {
+		for _, t := range tryWithTimeout(ctx, what, name, do) {
 			d.Tries = append(d.Tries, t)
 			if !a.json {
-				fmt.Fprint(a.stdout, t.line())
+				fmt.Fprint(a.stdout, t.formatLine())
 			}
 		}
 	}
@@ -143,14 +143,14 @@ func (a *app) doctor(ctx context.Context, cfg config.Config) error {
 		}
 	}
 	if code != exitDone {
-		return quiet(code)
+		return failSilently(code)
 	}
 	return nil
 }
 
-// patiently lets do try something. A disk or a share that hangs cannot be interrupted: such a try is left behind, and ends
+// tryWithTimeout lets do try something. A disk or a share that hangs cannot be interrupted: such a try is left behind, and ends
 // when the disk answers.
-func patiently(ctx context.Context, what, name string, do func(context.Context) []tried) []tried {
+func tryWithTimeout(ctx context.Context, what, name string, do func(context.Context) []tried) []tried {
 	ctx, cancel := context.WithTimeout(ctx, tryPatience)
 	defer cancel()
 	results := make(chan []tried, 1)
@@ -164,11 +164,11 @@ func patiently(ctx context.Context, what, name string, do func(context.Context) 
 	case all := <-results:
 		return all
 	case <-time.After(time.Second):
-		return []tried{failed(what, name, fmt.Sprintf("it did not answer within %v", tryPatience), "look at the disk or the file server: what hangs there hangs vaultd too")}
+		return []tried{newFailure(what, name, fmt.Sprintf("it did not answer within %v", tryPatience), "look at the disk or the file server: what hangs there hangs vaultd too")}
 	}
 }
 
-func (t tried) line() string {
+func (t tried) formatLine() string {
 	what := t.What
 	if t.Name != "" {
 		what += " " + t.Name
@@ -206,29 +206,29 @@ func (a *app) tryConfig(cfg config.Config) []tried {
 	wrong, isFaults := errors.AsType[*config.Error](err)
 	switch {
 	case err == nil:
-		all = append(all, ok("configuration", "", fmt.Sprintf("%s, %s environment", present.FormatCount(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment)))
+		all = append(all, newSuccess("configuration", "", fmt.Sprintf("%s, %s environment", present.FormatCount(len(cfg.Drops), "drop", "drops"), cfg.Service.Environment)))
 	case !isFaults:
-		all = append(all, failed("configuration", "", err.Error(), "vaultd check"))
+		all = append(all, newFailure("configuration", "", err.Error(), "vaultd check"))
 	default:
 		for _, f := range wrong.Faults {
-			all = append(all, failed("configuration", f.Key, f.Problem, f.Hint))
+			all = append(all, newFailure("configuration", f.Key, f.Problem, f.Hint))
 		}
 	}
 	if a.reloadFault != "" {
-		all = append(all, warn("configuration", "", "the running vaultd goes on with an older one: "+firstLine(a.reloadFault), "vaultd check, then systemctl reload vaultd"))
+		all = append(all, newWarning("configuration", "", "the running vaultd goes on with an older one: "+firstLine(a.reloadFault), "vaultd check, then systemctl reload vaultd"))
 	}
 	return all
 }
 
 func (a *app) tryDaemon(user string) tried {
 	if a.inside == nil {
-		return warn("daemon", "", "vaultd is not running; all this is tried as "+user,
+		return newWarning("daemon", "", "vaultd is not running; all this is tried as "+user,
 			"start it and ask again: then its user, its mounts and the ReadWritePaths of its unit are tried")
 	}
 	if held := a.inside.State().Held; held != "" {
-		return warn("daemon", "", "it runs as "+user+", and nothing is taken or sent: "+held, "vaultd status")
+		return newWarning("daemon", "", "it runs as "+user+", and nothing is taken or sent: "+held, "vaultd status")
 	}
-	return ok("daemon", "", "it runs as "+user+", and tries all this itself")
+	return newSuccess("daemon", "", "it runs as "+user+", and tries all this itself")
 }
 
 // tryLedger looks whether the ledger is there and made for this service.
@@ -238,26 +238,26 @@ func (a *app) tryLedger(cfg config.Config) []tried {
 		info = a.inside.Ledger().Info()
 	} else if err := statedir.PeekLedger(cfg.StateDir, func(p *boltledger.StoppedLedger) error { info = p.Info(); return nil }); err != nil {
 		if errors.Is(err, os.ErrPermission) {
-			return []tried{failed("ledger", "", err.Error(), "ask as vaultd: runuser -u vaultd -- vaultd doctor")}
+			return []tried{newFailure("ledger", "", err.Error(), "ask as vaultd: runuser -u vaultd -- vaultd doctor")}
 		}
-		_, hint := judge(missingLedger(cfg, err))
-		return []tried{failed("ledger", "", err.Error(), hint)}
+		_, hint := exitCodeOf(explainMissingLedger(cfg, err))
+		return []tried{newFailure("ledger", "", err.Error(), hint)}
 	}
-	all := []tried{ok("ledger", "", info.ID+" in "+cfg.StateDir)}
+	all := []tried{newSuccess("ledger", "", info.ID+" in "+cfg.StateDir)}
 	if text, do := bindingTrouble(info, cfg); text != "" {
-		return append(all, failed("binding", "", text, do))
+		return append(all, newFailure("binding", "", text, do))
 	}
-	return append(all, ok("binding", "", fmt.Sprintf("%s environment, %s", info.Environment, info.BaseURL)))
+	return append(all, newSuccess("binding", "", fmt.Sprintf("%s environment, %s", info.Environment, info.BaseURL)))
 }
 
 func tryDisk(cfg config.Config) tried {
 	switch free := diskFree(cfg.StateDir); {
 	case free < 0:
-		return warn("disk", "", "how much is free in "+cfg.StateDir+" cannot be told", "look whether it is there, and whether "+present.UserName(uint32(os.Geteuid()))+" may enter it")
+		return newWarning("disk", "", "how much is free in "+cfg.StateDir+" cannot be told", "look whether it is there, and whether "+present.UserName(uint32(os.Geteuid()))+" may enter it")
 	case free < cfg.Spool.MinFree:
-		return failed("disk", "", fmt.Sprintf("%s free in %s; below spool.min_free (%s) nothing new is taken", present.FormatSize(free), cfg.StateDir, present.FormatSize(cfg.Spool.MinFree)), "free space")
+		return newFailure("disk", "", fmt.Sprintf("%s free in %s; below spool.min_free (%s) nothing new is taken", present.FormatSize(free), cfg.StateDir, present.FormatSize(cfg.Spool.MinFree)), "free space")
 	default:
-		return ok("disk", "", present.FormatSize(free)+" free in "+cfg.StateDir)
+		return newSuccess("disk", "", present.FormatSize(free)+" free in "+cfg.StateDir)
 	}
 }
 
@@ -274,11 +274,11 @@ func (a *app) tryService(ctx context.Context, cfg config.Config) (all []tried) {
 		all = append(all, tryCertificate(c, present.Clock{Now: now, Location: cfg.Location}))
 	}
 	if err != nil {
-		t := failed("service", "", err.Error(), "look at the network, the proxy and base_url; see docs/troubleshooting.md")
+		t := newFailure("service", "", err.Error(), "look at the network, the proxy and base_url; see docs/troubleshooting.md")
 		t.code = exitUnavailable
 		return append(all, t)
 	}
-	all = append(all, ok("service", "", fmt.Sprintf("%s answers, after %d ms", cfg.Service.BaseURL, met.Told.Sub(met.Asked).Milliseconds())))
+	all = append(all, newSuccess("service", "", fmt.Sprintf("%s answers, after %d ms", cfg.Service.BaseURL, met.Told.Sub(met.Asked).Milliseconds())))
 	return append(all, tryClock(met))
 }
 
@@ -290,23 +290,23 @@ func tryCertificate(c apicall.Certificate, at present.Clock) tried {
 	until := at.Exact(c.NotAfter)
 	switch left := c.NotAfter.Sub(at.Now); {
 	case left <= 0:
-		t := failed(what, c.Host, "it ended "+until, "whoever runs "+c.Host+" must renew it; if that is done, look at this machine's clock")
+		t := newFailure(what, c.Host, "it ended "+until, "whoever runs "+c.Host+" must renew it; if that is done, look at this machine's clock")
 		t.code = exitUnavailable
 		return t
 	case at.Now.Before(c.NotBefore):
-		t := failed(what, c.Host, "it begins "+at.Exact(c.NotBefore), "look at this machine's clock: timedatectl")
+		t := newFailure(what, c.Host, "it begins "+at.Exact(c.NotBefore), "look at this machine's clock: timedatectl")
 		t.code = exitUnavailable
 		return t
 	case left < certificateSoon:
-		return warn(what, c.Host, "it ends "+until+", in "+present.FormatAge(left), "ask whoever runs "+c.Host+" to renew it")
+		return newWarning(what, c.Host, "it ends "+until+", in "+present.FormatAge(left), "ask whoever runs "+c.Host+" to renew it")
 	}
-	return ok(what, c.Host, "valid until "+until)
+	return newSuccess(what, c.Host, "valid until "+until)
 }
 
 // tryClock compares this machine's clock with the service's, whose answer is good to a second.
 func tryClock(met apicall.Inspection) tried {
 	if met.Date.IsZero() {
-		return warn("clock", "", "the service's answer has no date, so there is nothing to compare with", "")
+		return newWarning("clock", "", "the service's answer has no date, so there is nothing to compare with", "")
 	}
 	off := met.Date.Sub(met.Told)
 	if early := met.Asked.Sub(met.Date.Add(time.Second)); early > 0 {
@@ -314,11 +314,11 @@ func tryClock(met apicall.Inspection) tried {
 	}
 	switch {
 	case off > present.ClockTolerance:
-		return warn("clock", "", "this machine is "+present.FormatAge(off)+" behind the service", "set it: timedatectl set-ntp true")
+		return newWarning("clock", "", "this machine is "+present.FormatAge(off)+" behind the service", "set it: timedatectl set-ntp true")
 	case off < -present.ClockTolerance:
-		return warn("clock", "", "this machine is "+present.FormatAge(-off)+" ahead of the service", "set it: timedatectl set-ntp true")
+		return newWarning("clock", "", "this machine is "+present.FormatAge(-off)+" ahead of the service", "set it: timedatectl set-ntp true")
 	}
-	return ok("clock", "", "it agrees with the service's to "+present.FormatAge(present.ClockTolerance))
+	return newSuccess("clock", "", "it agrees with the service's to "+present.FormatAge(present.ClockTolerance))
 }
 
 func accountWord(account string) string { return cmp.Or(account, "service.auth") }
@@ -327,9 +327,9 @@ func accountWord(account string) string { return cmp.Or(account, "service.auth")
 // lists to it. The list is advice: no vault on it, or no list at all, is no failure.
 func (a *app) tryAccount(ctx context.Context, cfg config.Config, account string) []tried {
 	name := accountWord(account)
-	service, err := a.service(cfg)
+	service, err := a.newServiceClient(cfg)
 	if err != nil {
-		return []tried{failed("credentials", name, err.Error(), "vaultd check")}
+		return []tried{newFailure("credentials", name, err.Error(), "vaultd check")}
 	}
 	drops := slices.DeleteFunc(wireDrops(cfg), func(d dropwork.Settings) bool { return d.Account != account })
 	listed, err := service.Vaults(ctx, drops[0].Vault)
@@ -337,28 +337,28 @@ func (a *app) tryAccount(ctx context.Context, cfg config.Config, account string)
 		return []tried{tryRefusal(name, refused)}
 	}
 	if err != nil {
-		return []tried{failed("credentials", name, err.Error(), "")}
+		return []tried{newFailure("credentials", name, err.Error(), "")}
 	}
-	return append([]tried{ok("credentials", name, "accepted")}, tryVaults(drops, listed)...)
+	return append([]tried{newSuccess("credentials", name, "accepted")}, tryVaults(drops, listed)...)
 }
 
 func tryRefusal(name string, r *apicall.Error) tried {
 	switch {
 	case r.Denied:
-		t := failed("credentials", name, r.Error(), "write the right secret into its file, and look at username and scopes; if they are right, ask the provider about rights")
+		t := newFailure("credentials", name, r.Error(), "write the right secret into its file, and look at username and scopes; if they are right, ask the provider about rights")
 		t.code = exitRights
 		return t
 	case !r.Overloaded() && (r.Outcome == apicall.NotProcessed || r.MayBeAbsent()):
-		return warn("credentials", name, "the service has no list of vaults to sign in for, so that they are proven by the first document alone: "+r.Error(), "")
+		return newWarning("credentials", name, "the service has no list of vaults to sign in for, so that they are proven by the first document alone: "+r.Error(), "")
 	}
-	t := failed("service", "", r.Error(), "wait; if it lasts, look at network and service")
+	t := newFailure("service", "", r.Error(), "wait; if it lasts, look at network and service")
 	t.code = exitUnavailable
 	return t
 }
 
 func tryVaults(drops []dropwork.Settings, listed []vaultapi.Vault) (all []tried) {
 	if len(listed) == 0 {
-		return []tried{warn("vaults", "", "the archive lists none", "if documents are archived, all is well; otherwise ask the provider about rights")}
+		return []tried{newWarning("vaults", "", "the archive lists none", "if documents are archived, all is well; otherwise ask the provider about rights")}
 	}
 	seen := map[archive.VaultID]bool{}
 	for _, d := range drops {
@@ -367,10 +367,10 @@ func tryVaults(drops []dropwork.Settings, listed []vaultapi.Vault) (all []tried)
 		}
 		seen[d.Vault] = true
 		if slices.ContainsFunc(listed, func(v vaultapi.Vault) bool { return v.ID == d.Vault }) {
-			all = append(all, ok("vault", string(d.Vault), "the archive lists it"))
+			all = append(all, newSuccess("vault", string(d.Vault), "the archive lists it"))
 			continue
 		}
-		all = append(all, warn("vault", string(d.Vault), fmt.Sprintf("the archive does not list it; it lists %d", len(listed)),
+		all = append(all, newWarning("vault", string(d.Vault), fmt.Sprintf("the archive does not list it; it lists %d", len(listed)),
 			"compare it letter by letter with what vaultd vaults shows; if documents are archived, all is well"))
 	}
 	return all
@@ -381,31 +381,31 @@ func (a *app) tryDrop(cfg config.Config, d config.Drop) []tried {
 	if a.inside != nil {
 		for _, s := range a.inside.State().Drops { // a share that is known to hang is not touched
 			if s.Name == d.Name && s.Paused != "" {
-				return []tried{failed("drop", d.Name, s.Paused, cmp.Or(s.Do, "see docs/troubleshooting.md"))}
+				return []tried{newFailure("drop", d.Name, s.Paused, cmp.Or(s.Do, "see docs/troubleshooting.md"))}
 			}
 		}
 	}
-	if trouble := troubleAt(d.Path); trouble != "" {
-		return []tried{failed("drop", d.Name, trouble, "mend it, then vaultd doctor again")}
+	if trouble := describeDropTrouble(d.Path); trouble != "" {
+		return []tried{newFailure("drop", d.Name, trouble, "mend it, then vaultd doctor again")}
 	}
 	err := drop.TryWrite(d.Path)
 	if errors.Is(err, drop.ErrNeverUsed) {
-		return []tried{warn("drop", d.Name, "nothing was tried in "+d.Path+": "+err.Error(), "start vaultd, then vaultd doctor again")}
+		return []tried{newWarning("drop", d.Name, "nothing was tried in "+d.Path+": "+err.Error(), "start vaultd, then vaultd doctor again")}
 	}
 	if err != nil {
-		_, hint := judge(err)
-		return []tried{failed("drop", d.Name, "a test file cannot be written, read back and removed: "+err.Error(),
+		_, hint := exitCodeOf(err)
+		return []tried{newFailure("drop", d.Name, "a test file cannot be written, read back and removed: "+err.Error(),
 			cmp.Or(hint, "see docs/samba.md for the rights; with the unit, ReadWritePaths= must name the folder"))}
 	}
-	all := []tried{ok("drop", d.Name, "a test file was written, read back and removed in "+d.Path)}
+	all := []tried{newSuccess("drop", d.Name, "a test file was written, read back and removed in "+d.Path)}
 	if free := diskFree(d.Path); free >= 0 && free < leastDropFree {
-		all = append(all, warn("drop", d.Name, present.FormatSize(free)+" free in "+d.Path, "free space: people cannot drop what has no room"))
+		all = append(all, newWarning("drop", d.Name, present.FormatSize(free)+" free in "+d.Path, "free space: people cannot drop what has no room"))
 	} else {
 		all[0].Text += "; " + present.FormatSize(free) + " free"
 	}
 	if to := d.AfterArchive.To; to != "" {
-		if trouble := troubleAt(to); trouble != "" {
-			all = append(all, failed("drop", d.Name, "after_archive.to: "+trouble, "mend it: archived folders stay in _archived until then"))
+		if trouble := describeDropTrouble(to); trouble != "" {
+			all = append(all, newFailure("drop", d.Name, "after_archive.to: "+trouble, "mend it: archived folders stay in _archived until then"))
 		}
 	}
 	return all

@@ -234,7 +234,7 @@ func serveTLS(t *testing.T, h http.Handler, ends time.Time) (address, caFile str
 func TestDoctor_TryThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release, began := make(chan struct{}), time.Now()
-		got := patiently(t.Context(), "drop", "acme", func(context.Context) []tried { <-release; return nil })
+		got := tryWithTimeout(t.Context(), "drop", "acme", func(context.Context) []tried { <-release; return nil })
 		if took := time.Since(began); len(got) != 1 || got[0].Result != tryFail || got[0].Name != "acme" || took > tryPatience+time.Second {
 			t.Errorf("after %v: %+v", took, got)
 		}
@@ -246,10 +246,10 @@ func TestDoctor_TryThatHangs(t *testing.T) {
 func TestDoctor_ExitCode(t *testing.T) {
 	denied, away := tried{Result: tryFail, code: exitRights}, tried{Result: tryFail, code: exitUnavailable}
 	for want, all := range map[int][][]tried{
-		exitDone:        {{}, {warn("a", "", "", ""), ok("a", "", "")}},
-		exitRights:      {{denied, denied, warn("a", "", "", "")}},
+		exitDone:        {{}, {newWarning("a", "", "", ""), newSuccess("a", "", "")}},
+		exitRights:      {{denied, denied, newWarning("a", "", "", "")}},
 		exitUnavailable: {{away}},
-		exitFailed:      {{denied, away}, {away, failed("a", "", "", "")}, {failed("a", "", "", "")}},
+		exitFailed:      {{denied, away}, {away, newFailure("a", "", "", "")}, {newFailure("a", "", "", "")}},
 	} {
 		for _, tries := range all {
 			if got := (diagnosis{Tries: tries}).exitCode(); got != want {

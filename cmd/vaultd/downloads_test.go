@@ -104,7 +104,9 @@ func TestFetch_BudgetOfZeroForbids(t *testing.T) {
 	e := stored(t, s, []byte("PK"))
 	s.cfg.Billing.DownloadsPerMonth = 0
 	from := &store{t: t, zip: []byte("PK")}
-	_, errs, code := say(t, false, func(a *app) error { return a.download(t.Context(), s.view, from, wantedOf(e), &strings.Builder{}) })
+	_, errs, code := say(t, false, func(a *app) error {
+		return a.downloadAndCompare(t.Context(), s.view, from, archivedDownload(e), &strings.Builder{})
+	})
 	if code != exitPerson || from.asks != 0 || !strings.Contains(errs, "billing.downloads_per_month is 0: it forbids downloads. Nothing was downloaded.") || strings.Contains(errs, "downloading") {
 		t.Errorf("exit %d, %d calls:\n%s", code, from.asks, errs)
 	}
@@ -150,7 +152,7 @@ func TestVerifyArchive_WhatIsWrong(t *testing.T) {
 func TestVerifyArchive_HowMany(t *testing.T) {
 	for text, want := range map[string]int{"1": 1, "60": 60, "5%": 15, "0.1%": 1, "100%": 300, "33.4%": 101, "0": -1, "-1": -1, "0%": -1, "101%": -1, "x": -1, "": -1, "%": -1, "1.5": -1, "5 %": -1} {
 		s, err := parsePortion(text)
-		if n := s.of(300); err != nil && want != -1 || err == nil && n != want {
+		if n := s.countOf(300); err != nil && want != -1 || err == nil && n != want {
 			t.Errorf("%q: %d, %v; want %d", text, n, err, want)
 		}
 	}

@@ -43,7 +43,7 @@ upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.
   vaultd emulate --dir ./service --vault ACME --fault 'upload:503:0.1' --window 30s
   vaultd emulate --dir ./service --vault ACME --client-id vaultd --token-life 30s`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return a.emulate(c.Context(), o) },
+		RunE: func(c *cobra.Command, _ []string) error { return a.runEmulator(c.Context(), o) },
 	}
 	f := c.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8971", "loopback `address` to listen on")
@@ -89,7 +89,7 @@ upload:abort-done:0.1 (after), register:429:0.2, status:garble:0.05 or *:late:0.
 	return c
 }
 
-func (a *app) emulate(ctx context.Context, o emulateOptions) error {
+func (a *app) runEmulator(ctx context.Context, o emulateOptions) error {
 	o.cfg.Clock = func() time.Time { return time.Now().Add(o.ahead) }
 	secret := "demo"
 	if o.secretFile != "" {

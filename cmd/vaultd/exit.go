@@ -57,8 +57,8 @@ func fail(code int, err error, hint string) error { return &codedError{code, hin
 // usageError is a command line that was not understood.
 type usageError struct{ error }
 
-// aboutUsage points at the help of the very command whose line was not understood.
-func aboutUsage(c *cobra.Command, err error) error {
+// withUsageHint points at the help of the very command whose line was not understood.
+func withUsageHint(c *cobra.Command, err error) error {
 	if wrong, ok := errors.AsType[usageError](err); ok && c.HasParent() {
 		return fail(exitUsage, wrong, fmt.Sprintf("see %q", "vaultd help "+strings.TrimPrefix(c.CommandPath(), "vaultd ")))
 	}
@@ -72,9 +72,9 @@ type toldError struct {
 	Code  int    `json:"code"` // the exit code
 }
 
-// report prints an error for a person, or with --json for a program, and returns the exit code.
-func (a *app) report(err error) int {
-	code, hint := judge(err)
+// reportError prints an error for a person, or with --json for a program, and returns the exit code.
+func (a *app) reportError(err error) int {
+	code, hint := exitCodeOf(err)
 	if a.json && err.Error() != "" {
 		if err := json.NewEncoder(a.stderr).Encode(toldError{strings.TrimRight(err.Error(), "\n"), hint, code}); err != nil {
 			return exitIO
@@ -95,8 +95,8 @@ func (a *app) report(err error) int {
 	return code
 }
 
-// judge finds the exit code and the hint of an error.
-func judge(err error) (code int, hint string) {
+// exitCodeOf finds the exit code and the hint of an error.
+func exitCodeOf(err error) (code int, hint string) {
 	if c, ok := errors.AsType[*codedError](err); ok {
 		return c.code, c.hint
 	}
@@ -124,12 +124,12 @@ func judge(err error) (code int, hint string) {
 		return exitConfig, "this drop folder belongs to another ledger: check path and state_dir; " + clearAway
 	}
 	if r, ok := errors.AsType[*apicall.Error](err); ok {
-		return remoteCode(r), ingest.AdviceOn(r.Code)
+		return exitCodeOfRemote(r), ingest.AdviceOn(r.Code)
 	}
-	return judgeLocal(err)
+	return exitCodeOfLocal(err)
 }
 
-func remoteCode(r *apicall.Error) int {
+func exitCodeOfRemote(r *apicall.Error) int {
 	switch {
 	case r.Overloaded():
 		return exitTemporary
@@ -141,7 +141,7 @@ func remoteCode(r *apicall.Error) int {
 	return exitUnavailable
 }
 
-func judgeLocal(err error) (code int, hint string) {
+func exitCodeOfLocal(err error) (code int, hint string) {
 	switch {
 	case errors.Is(err, ledger.ErrMissing):
 		if strings.Contains(err.Error(), "ledger.head") {

@@ -14,7 +14,7 @@ func TestExit_I28_AFormThatIsNotKnown(t *testing.T) {
 		ledger.ErrNewerSchema: "install the newer vaultd",
 		ledger.ErrDevelopment: "vaultd rebuild",
 	} {
-		code, got := judge(fmt.Errorf("open ledger: %w", err))
+		code, got := exitCodeOf(fmt.Errorf("open ledger: %w", err))
 		if code != exitConfig || !strings.Contains(got, hint) {
 			t.Errorf("%v: exit code %d, hint %q", err, code, got)
 		}

@@ -57,7 +57,7 @@ with, if there is anything, and never overwrites a file.`,
   vaultd fetch "Müller 4711" -o - | bsdtar -tf -
   vaultd fetch --vault VAULT-ID --bumid 46aa4caf-b373-11ed-bbfc-cfd535abf178 -o found.zip`,
 		Args: fetchArgs(&f),
-		RunE: func(c *cobra.Command, args []string) error { return a.fetch(c, args, f) },
+		RunE: func(c *cobra.Command, args []string) error { return a.runFetch(c, args, f) },
 	}
 	c.Flags().StringVarP(&f.output, "output", "o", "", "`FILE` to write; - is standard output (default: the folder's name and .zip)")
 	c.Flags().BoolVar(&f.force, "force", false, "overwrite FILE")
@@ -68,13 +68,13 @@ with, if there is anything, and never overwrites a file.`,
 	return c
 }
 
-func (a *app) fetch(c *cobra.Command, args []string, f fetchFlags) error {
+func (a *app) runFetch(c *cobra.Command, args []string, f fetchFlags) error {
 	bytesTo := func(w io.Writer) func(context.Context, view) error {
 		return func(ctx context.Context, v view) error { return a.fetchInto(ctx, v, args, f, w) }
 	}
 	nameTo := func(w io.Writer) func(context.Context, view) error {
 		return func(ctx context.Context, v view) error {
-			e, err := a.archived(ctx, v, args[0])
+			e, err := a.findArchived(ctx, v, args[0])
 			if err == nil {
 				_, err = io.WriteString(w, fileName(e))
 			}
@@ -91,7 +91,7 @@ func (a *app) fetch(c *cobra.Command, args []string, f fetchFlags) error {
 	case a.inside != nil: // it would be written with the daemon's rights
 		return usageError{errors.New("the daemon writes no files for others")}
 	}
-	cfg, err := a.asking()
+	cfg, err := a.configForAsking()
 	if err != nil {
 		return err
 	}
@@ -100,13 +100,13 @@ func (a *app) fetch(c *cobra.Command, args []string, f fetchFlags) error {
 	}
 	if f.output == "" {
 		var name bytes.Buffer
-		if err := a.reach(c.Context(), cfg, commandLine(c, args, map[string]string{"print-name": "true"}), &name, nameTo(&name)); err != nil {
+		if err := a.runThroughDaemon(c.Context(), cfg, commandLine(c, args, map[string]string{"print-name": "true"}), &name, nameTo(&name)); err != nil {
 			return err
 		}
 		f.output = filepath.Base(name.String())
 	}
 	return a.intoFile(f, func(w io.Writer) error {
-		return a.reach(c.Context(), cfg, commandLine(c, args, map[string]string{"output": "-"}), w, bytesTo(w))
+		return a.runThroughDaemon(c.Context(), cfg, commandLine(c, args, map[string]string{"output": "-"}), w, bytesTo(w))
 	})
 }
 
@@ -117,8 +117,8 @@ func (a *app) intoFile(f fetchFlags, write func(io.Writer) error) error {
 		hint: "name another file with -o, or overwrite it with --force"}, write)
 }
 
-// archived finds what x names and refuses what is not in the archive.
-func (a *app) archived(ctx context.Context, v view, x string) (ledger.Entry, error) {
+// findArchived finds what x names and refuses what is not in the archive.
+func (a *app) findArchived(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	e, err := a.one(ctx, v, x)
 	if err == nil && (e.State != ledger.Archived || e.ArchivedRemote == "") {
 		hint := "see vaultd show " + e.Key.String()
@@ -134,32 +134,32 @@ func (a *app) archived(ctx context.Context, v view, x string) (ledger.Entry, err
 func (a *app) fetchInto(ctx context.Context, v view, x []string, f fetchFlags, w io.Writer) (err error) {
 	var what wanted
 	if f.bumID != "" {
-		what, err = v.byNumber(f)
-	} else if what.entry, err = a.archived(ctx, v, x[0]); err == nil {
-		what = wantedOf(what.entry)
+		what, err = v.findByRemoteID(f)
+	} else if what.entry, err = a.findArchived(ctx, v, x[0]); err == nil {
+		what = archivedDownload(what.entry)
 	}
 	if err != nil {
 		return err
 	}
-	service, err := a.service(v.cfg)
+	service, err := a.newServiceClient(v.cfg)
 	if err != nil {
 		return err
 	}
 	if f.bumID != "" {
-		fmt.Fprintln(a.stderr, sanitize.Text(what.against()))
+		fmt.Fprintln(a.stderr, sanitize.Text(what.describeComparison()))
 	}
-	return a.download(ctx, v, service, what, w)
+	return a.downloadAndCompare(ctx, v, service, what, w)
 }
 
-// download keeps the bytes in a file without a name meanwhile: no crash leaves them behind.
-func (a *app) download(ctx context.Context, v view, service operator.Downloader, what wanted, w io.Writer) (err error) {
+// downloadAndCompare keeps the bytes in a file without a name meanwhile: no crash leaves them behind.
+func (a *app) downloadAndCompare(ctx context.Context, v view, service operator.Downloader, what wanted, w io.Writer) (err error) {
 	tmp, err := spool.NamelessFile(v.cfg.StateDir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, tmp.Close()) }()
 	got, err := a.downloadTo(ctx, v, announced{service, func() {
-		fmt.Fprintf(a.stderr, "downloading %q; %s\n", what.name(), downloadPriceText(v.cfg.Billing))
+		fmt.Fprintf(a.stderr, "downloading %q; %s\n", what.displayName(), downloadPriceText(v.cfg.Billing))
 	}}, what, tmp)
 	if err != nil {
 		return err
@@ -198,13 +198,13 @@ type comparedFile struct {
 // downloadTo downloads a package into an empty file, and compares it.
 func (a *app) downloadTo(ctx context.Context, v view, service operator.Downloader, what wanted, tmp *os.File) (c comparedFile, err error) {
 	var doc ledger.Document
-	if what.known() { // before anything may be charged
+	if what.isKnown() { // before anything may be charged
 		if doc, _, err = v.ledger.Document(what.entry.Key); err != nil {
 			return c, err
 		}
 	}
-	got, err := a.downloads(v, service).Fetch(ctx, what.vault, what.remote, a.uid, tmp, func(f operator.Fetched) string {
-		c.words, c.outcome = compare(tmp, f.Size, f.SHA256, what.entry, doc)
+	got, err := a.newDownloads(v, service).Fetch(ctx, what.vault, what.remote, a.uid, tmp, func(f operator.Fetched) string {
+		c.words, c.outcome = compareDownload(tmp, f.Size, f.SHA256, what.entry, doc)
 		return c.outcome
 	})
 	c.size, c.used = got.Size, got.Used
@@ -214,8 +214,8 @@ func (a *app) downloadTo(ctx context.Context, v view, service operator.Downloade
 	return c, err
 }
 
-// downloads is the one way to the archive's packages.
-func (a *app) downloads(v view, service operator.Downloader) operator.Downloads {
+// newDownloads is the one way to the archive's packages.
+func (a *app) newDownloads(v view, service operator.Downloader) operator.Downloads {
 	return operator.Downloads{Ledger: v.ledger, Archive: service, Budget: v.cfg.Billing.DownloadsPerMonth, Now: time.Now}
 }
 
@@ -294,32 +294,32 @@ type wanted struct {
 	entry  ledger.Entry // of which this is a registration; the zero one: the ledger does not know it
 }
 
-// wantedOf is the package under which an archived entry is booked.
-func wantedOf(e ledger.Entry) wanted { return wanted{e.Vault, e.ArchivedRemote, e} }
+// archivedDownload is the package under which an archived entry is booked.
+func archivedDownload(e ledger.Entry) wanted { return wanted{e.Vault, e.ArchivedRemote, e} }
 
-func (w wanted) known() bool { return !w.entry.Key.IsZero() }
+func (w wanted) isKnown() bool { return !w.entry.Key.IsZero() }
 
-// booked reports whether the ledger counts the document as archived under this very number.
-func (w wanted) booked() bool {
+// isBooked reports whether the ledger counts the document as archived under this very number.
+func (w wanted) isBooked() bool {
 	return w.entry.State == ledger.Archived && w.entry.ArchivedRemote == w.remote
 }
 
-// name is what people call it.
-func (w wanted) name() string {
-	if w.known() {
+// displayName is what people call it.
+func (w wanted) displayName() string {
+	if w.isKnown() {
 		return w.entry.Folder
 	}
 	return "bumId " + string(w.remote)
 }
 
-// against says what the download is compared with; empty: with what was sent, as nobody would doubt.
-func (w wanted) against() string {
+// describeComparison says what the download is compared with; empty: with what was sent, as nobody would doubt.
+func (w wanted) describeComparison() string {
 	switch {
-	case !w.known():
+	case !w.isKnown():
 		return fmt.Sprintf("this ledger does not know bumId %s: there is nothing to compare it with", w.remote)
 	case w.entry.Package.IsZero():
 		return fmt.Sprintf("bumId %s is one of %q (%s), %s; the ledger knows nothing of its ZIP: there is nothing to compare it with", w.remote, w.entry.Folder, w.entry.Drop, w.entry.State)
-	case w.booked():
+	case w.isBooked():
 		return fmt.Sprintf("bumId %s is %q (%s), %s; it is compared with what was sent", w.remote, w.entry.Folder, w.entry.Drop, present.StateText(w.entry))
 	}
 	return fmt.Sprintf("bumId %s is a registration of %q (%s), which is %s here and not archived under this number; it is compared with the ZIP of that folder", w.remote, w.entry.Folder, w.entry.Drop, present.StateText(w.entry))
@@ -329,7 +329,7 @@ func (w wanted) against() string {
 func fetchArgs(f *fetchFlags) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if f.bumID == "" && f.vault == "" {
-			return takes("X (a key, clientUUID, bumId or folder name)")(c, args)
+			return expectArgs("X (a key, clientUUID, bumId or folder name)")(c, args)
 		}
 		switch _, err := archive.ParseRemoteID(f.bumID); {
 		case f.bumID == "" || f.vault == "":
@@ -352,8 +352,8 @@ const maxVaultID = 200 // bytes
 // vaultIDs are what a configuration takes for the id of a vault.
 var vaultIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~-]*$`)
 
-// byNumber finds what the ledger knows of a registration that a person names.
-func (v view) byNumber(f fetchFlags) (wanted, error) {
+// findByRemoteID finds what the ledger knows of a registration that a person names.
+func (v view) findByRemoteID(f fetchFlags) (wanted, error) {
 	remote, err := archive.ParseRemoteID(f.bumID)
 	w := wanted{vault: archive.VaultID(f.vault), remote: remote}
 	if err != nil {

@@ -86,9 +86,9 @@ func TestFetch_ByNumber_QuarantinedAndContradicted(t *testing.T) {
 			s := newShelf(t)
 			e := s.send("Otto 19", noon, "bum-1")
 			row.live(s)
-			w, err := s.byNumber(fetchFlags{vault: "V-1", bumID: "bum-1"})
-			if err != nil || w.entry.Key != e.Key || !strings.Contains(w.against(), row.says) {
-				t.Errorf("%v: %s", err, w.against())
+			w, err := s.findByRemoteID(fetchFlags{vault: "V-1", bumID: "bum-1"})
+			if err != nil || w.entry.Key != e.Key || !strings.Contains(w.describeComparison(), row.says) {
+				t.Errorf("%v: %s", err, w.describeComparison())
 			}
 			out, _, _ := say(t, false, func(a *app) error { return a.why(t.Context(), s.view, "Otto 19") })
 			if want := "vaultd fetch --vault V-1 --bumid bum-1"; !strings.Contains(out, want) {
@@ -96,14 +96,14 @@ func TestFetch_ByNumber_QuarantinedAndContradicted(t *testing.T) {
 			}
 			from := &store{t: t, zip: zipOf(t, 0, "rechnung.pdf", pdfOf("Otto 19"))}
 			var b bytes.Buffer
-			_, errs, code := say(t, false, func(a *app) error { return a.download(t.Context(), s.view, from, w, &b) })
+			_, errs, code := say(t, false, func(a *app) error { return a.downloadAndCompare(t.Context(), s.view, from, w, &b) })
 			if code != exitDone || !strings.Contains(errs, "the container differs, it was packed anew") || b.Len() != len(from.zip) {
 				t.Errorf("exit %d, %d bytes:\n%s", code, b.Len(), errs)
 			}
 		})
 	}
 	s := newShelf(t)
-	if w, err := s.byNumber(fetchFlags{vault: "V-1", bumID: "bum-1"}); err != nil || w.known() {
+	if w, err := s.findByRemoteID(fetchFlags{vault: "V-1", bumID: "bum-1"}); err != nil || w.isKnown() {
 		t.Errorf("%+v, %v", w, err)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"vaultd/internal/present"
 )
 
-// compare holds a download against the ledger and says in words what it found, and which of the ledger's outcomes that is.
-func compare(zipped io.ReaderAt, size int64, sum archive.Digest, e ledger.Entry, doc ledger.Document) (words, outcome string) {
+// compareDownload holds a download against the ledger and says in words what it found, and which of the ledger's outcomes that is.
+func compareDownload(zipped io.ReaderAt, size int64, sum archive.Digest, e ledger.Entry, doc ledger.Document) (words, outcome string) {
 	if e.Package.IsZero() {
 		return fmt.Sprintf("not compared, for the ledger does not know what was sent: %s, SHA-256 %s", present.FormatBytes(size), sum), ledger.FetchNotCompared
 	}

@@ -100,8 +100,8 @@ func TestDownload_I4_IdenticalOrSaysWhatDiffers(t *testing.T) {
 			var out, errs bytes.Buffer
 			a := &app{stdout: &out, stderr: &errs}
 			code := exitDone
-			if err := a.download(t.Context(), s.view, from, wantedOf(e), &out); err != nil {
-				code = a.report(err)
+			if err := a.downloadAndCompare(t.Context(), s.view, from, archivedDownload(e), &out); err != nil {
+				code = a.reportError(err)
 			}
 			if code != row.code || !strings.Contains(errs.String(), row.says) || !bytes.Equal(out.Bytes(), row.got) || from.asks != 1 {
 				t.Errorf("exit %d, %d bytes\n%s", code, out.Len(), &errs)
@@ -117,7 +117,7 @@ func TestDownload_I4_IdenticalOrSaysWhatDiffers(t *testing.T) {
 }
 
 func TestDownload_ErasedListCannotBeCompared(t *testing.T) {
-	words, outcome := compare(bytes.NewReader(nil), 3, archive.Digest{1}, ledger.Entry{Package: archive.Package{Size: 2}}, ledger.Document{})
+	words, outcome := compareDownload(bytes.NewReader(nil), 3, archive.Digest{1}, ledger.Entry{Package: archive.Package{Size: 2}}, ledger.Document{})
 	if outcome != ledger.FetchDiffers || !strings.Contains(words, "erased") {
 		t.Error(words)
 	}
@@ -141,9 +141,9 @@ func TestDownload_FailuresByCause(t *testing.T) {
 			dir := t.TempDir()
 			a := &app{stdout: io.Discard, stderr: io.Discard}
 			err := a.intoFile(fetchFlags{output: filepath.Join(dir, "x.zip")}, func(w io.Writer) error {
-				return a.download(t.Context(), s.view, &store{t: t, zip: []byte("PK"), err: row.err}, wantedOf(e), w)
+				return a.downloadAndCompare(t.Context(), s.view, &store{t: t, zip: []byte("PK"), err: row.err}, archivedDownload(e), w)
 			})
-			if code, _ := judge(err); code != row.code {
+			if code, _ := exitCodeOf(err); code != row.code {
 				t.Errorf("exit %d, %v", code, err)
 			}
 			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -170,8 +170,8 @@ func TestFetch_WritesWholeFilesAndNeverOver(t *testing.T) {
 		"DiffersTwice":    {map[string]string{"x.zip.differs": "old"}, false, differs, exitCreate, map[string]string{"x.zip.differs": "old"}},
 		"Failed":          {nil, false, errors.New("no"), exitFailed, nil},
 		"FailedForced":    {map[string]string{"x.zip": "old"}, true, errors.New("no"), exitFailed, map[string]string{"x.zip": "old"}},
-		"DifferedInside":  {nil, false, quiet(exitDifferences), exitDifferences, map[string]string{"x.zip.differs": "new"}},
-		"RefusedByDaemon": {nil, false, quiet(exitRights), exitRights, nil},
+		"DifferedInside":  {nil, false, failSilently(exitDifferences), exitDifferences, map[string]string{"x.zip.differs": "new"}},
+		"RefusedByDaemon": {nil, false, failSilently(exitRights), exitRights, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -189,7 +189,7 @@ func TestFetch_WritesWholeFilesAndNeverOver(t *testing.T) {
 			})
 			code := exitDone
 			if err != nil {
-				code, _ = judge(err)
+				code, _ = exitCodeOf(err)
 			}
 			if code != row.code || name == "There" && asked {
 				t.Errorf("exit %d, %v, asked %v", code, err, asked)

@@ -93,7 +93,7 @@ func (a *app) foundNothing(v view, s search, words []string) error {
 		return err
 	}
 	if len(pending) > 0 {
-		return quiet(exitFailed)
+		return failSilently(exitFailed)
 	}
 	return fail(exitFailed, fmt.Errorf("nothing was ever taken with %q", strings.Join(words, " ")), `try fewer words; what was not taken yet stands in "vaultd status"`)
 }

@@ -118,7 +118,7 @@ func say(t *testing.T, asJSON bool, do func(a *app) error) (stdout, stderr strin
 	var out, errs bytes.Buffer
 	a := &app{stdout: &out, stderr: &errs, env: noEnv, json: asJSON}
 	if err := do(a); err != nil {
-		code = a.report(err)
+		code = a.reportError(err)
 	}
 	for _, b := range out.Bytes() {
 		if b < ' ' && b != '\n' {

@@ -37,11 +37,11 @@ func pile(t *testing.T, l *boltledger.Ledger, n int) {
 func TestHealthMonitor_I21_ReadsNoEntries(t *testing.T) {
 	var log bytes.Buffer
 	h := resting(t, &log)
-	defer h.current().d.Close()
+	defer h.currentGeneration().d.Close()
 	p := newHealthMonitor(h)
 	look := func() { p.gatherFacts() }
 	look()
-	l := h.current().d.Ledger()
+	l := h.currentGeneration().d.Ledger()
 	pile(t, l, 10)
 	look() // what is new in the journal is read once
 	few := testing.AllocsPerRun(3, look)
@@ -60,9 +60,9 @@ func TestHealthMonitor_I21_ReadsNoEntries(t *testing.T) {
 func TestStatus_I21_ReadsWhatItNames(t *testing.T) {
 	var log bytes.Buffer
 	h := resting(t, &log)
-	defer h.current().d.Close()
-	l := h.current().d.Ledger()
-	v := view{Clock: present.Clock{Now: time.Now(), Location: time.UTC}, cfg: h.current().cfg, ledger: l}
+	defer h.currentGeneration().d.Close()
+	l := h.currentGeneration().d.Ledger()
+	v := view{Clock: present.Clock{Now: time.Now(), Location: time.UTC}, cfg: h.currentGeneration().cfg, ledger: l}
 	count := func() {
 		counts := newEntryCounts(v)
 		for _, fn := range []func(*boltledger.Ledger) error{counts.countAttention, counts.nameLatest, counts.countOpen, counts.findLastSuccess} {

@@ -55,8 +55,8 @@ func newHealthMonitor(h *host) *healthMonitor {
 
 // run looks again and again until ctx ends, and then waits for what it began.
 func (p *healthMonitor) run(ctx context.Context) error {
-	defer p.facts.wait()
-	defer p.ledgerProbe.wait()
+	defer p.facts.waitForEnd()
+	defer p.ledgerProbe.waitForEnd()
 	every := monitorInterval
 	watchdog := p.h.notify.watchdog()
 	if watchdog > 0 {
@@ -125,7 +125,7 @@ func (g generation) isReopening() bool {
 
 // latestFacts returns the newest facts that can be had without hanging.
 func (p *healthMonitor) latestFacts(ctx context.Context) healthFacts {
-	f, at := p.facts.get(ctx, factsPatience)
+	f, at := p.facts.getResult(ctx, factsPatience)
 	f.Dead = p.findStalls(ctx)
 	f.Unfit = append([]string(nil), f.Unfit...)
 	if at.IsZero() {
@@ -145,14 +145,14 @@ func (p *healthMonitor) factsForPages(ctx context.Context) func() web.Facts {
 // of the ledger, never by this timer alone.
 func (p *healthMonitor) findStalls(ctx context.Context) []string {
 	var why []string
-	err, at := p.ledgerProbe.get(ctx, probePatience)
+	err, at := p.ledgerProbe.getResult(ctx, probePatience)
 	switch {
 	case !at.IsZero() && time.Since(at) > probeLimit:
 		why = append(why, "the ledger has not answered for "+present.FormatAge(time.Since(at)))
 	case err != nil:
 		why = append(why, "the ledger cannot be read: "+err.Error())
 	}
-	now := p.h.current()
+	now := p.h.currentGeneration()
 	if !now.reopening.IsZero() {
 		if took := time.Since(now.reopening); took > reopenPatience {
 			why = append(why, "the reload has stood still for "+present.FormatAge(took))
@@ -169,7 +169,7 @@ func (p *healthMonitor) findStalls(ctx context.Context) []string {
 
 // probeLedger is the smallest read that goes all the way into the ledger.
 func (p *healthMonitor) probeLedger() error {
-	l := p.h.current().d.Ledger()
+	l := p.h.currentGeneration().d.Ledger()
 	if err := l.Err(); err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (p *healthMonitor) probeLedger() error {
 
 // gatherFacts asks the ledger and the daemon. Nothing is counted here that a restart would forget.
 func (p *healthMonitor) gatherFacts() healthFacts {
-	now := p.h.current()
+	now := p.h.currentGeneration()
 	l, cfg, state := now.d.Ledger(), now.cfg, now.d.State()
 	v := view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg, ledger: l, state: func() daemon.State { return state }}
 	s, err := v.collectHealth()
@@ -207,7 +207,7 @@ func (p *healthMonitor) gatherFacts() healthFacts {
 	}}
 	g.Commits, g.Changes = l.CommitCounts()
 	g.FileSyncs, g.DirectorySyncs = p.h.a.syncs.FileAndDirSyncs()
-	g.Reloaded, g.ReloadGood = p.h.reloaded()
+	g.Reloaded, g.ReloadGood = p.h.lastReload()
 	g.addStatus(state)
 	return g
 }

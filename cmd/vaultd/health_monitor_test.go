@@ -66,9 +66,9 @@ func TestHealthMonitor_I26_NoProgressNoPing(t *testing.T) {
 		if n := strings.Count(log.String(), "no progress"); n != 1 {
 			t.Errorf("said %d times:\n%s", n, log.String())
 		}
-		p.facts.wait()
-		p.ledgerProbe.wait()
-		if err := h.current().d.Close(); err != nil {
+		p.facts.waitForEnd()
+		p.ledgerProbe.waitForEnd()
+		if err := h.currentGeneration().d.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -102,22 +102,22 @@ func TestFlight_I21_HangsAlone(t *testing.T) {
 			}
 			return begun
 		}
-		if n, at := f.get(t.Context(), time.Second); n != 1 || at.IsZero() {
+		if n, at := f.getResult(t.Context(), time.Second); n != 1 || at.IsZero() {
 			t.Error(n, at)
 		}
 		for range 5 {
-			if n, at := f.get(t.Context(), time.Second); n != 1 || time.Since(at) < time.Second {
+			if n, at := f.getResult(t.Context(), time.Second); n != 1 || time.Since(at) < time.Second {
 				t.Error(n, at)
 			}
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if n, _ := f.get(gone, time.Hour); n != 1 {
+		if n, _ := f.getResult(gone, time.Hour); n != 1 {
 			t.Error(n)
 		}
 		close(release)
-		f.wait()
-		if n, _ := f.get(t.Context(), time.Second); n != 3 || begun != 3 {
+		f.waitForEnd()
+		if n, _ := f.getResult(t.Context(), time.Second); n != 3 || begun != 3 {
 			t.Error(n, begun)
 		}
 	})

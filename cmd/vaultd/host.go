@@ -46,29 +46,29 @@ func (a *app) newHost(d *daemon.Daemon, cfg config.Config, log *slog.Logger) *ho
 	return &host{a: a, log: log, notify: notifier{log}, now: generation{d: d, cfg: cfg}, read: time.Now()}
 }
 
-func (h *host) current() generation {
+func (h *host) currentGeneration() generation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.now
 }
 
-func (h *host) set(r generation) {
+func (h *host) setGeneration(r generation) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.now = r
 }
 
-// reloaded tells when the configuration was last read, and whether it was good.
-func (h *host) reloaded() (time.Time, bool) {
+// lastReload tells when the configuration was last read, and whether it was good.
+func (h *host) lastReload() (time.Time, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.read, h.fault == ""
 }
 
-// serve works until ctx ends. It says READY once it has the ledger, the socket and the port:
+// serveUntilStopped works until ctx ends. It says READY once it has the ledger, the socket and the port:
 // the service need not answer.
-func (h *host) serve(ctx context.Context) error {
-	now := h.current()
+func (h *host) serveUntilStopped(ctx context.Context) error {
+	now := h.currentGeneration()
 	h.log.Info("vaultd started", "version", buildVersion(), "environment", now.cfg.Service.Environment, "service", now.cfg.Service.BaseURL,
 		"drops", len(now.cfg.Drops), "balance", now.d.Ledger().Balance().String())
 	groups, err := groupIDs(now.cfg.Access.Groups)
@@ -85,8 +85,8 @@ func (h *host) serve(ctx context.Context) error {
 	}
 	p := newHealthMonitor(h)
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return h.work(ctx) })
-	g.Go(func() error { return serveControl(ctx, commands, h.enter, groups) })
+	g.Go(func() error { return h.runDaemons(ctx) })
+	g.Go(func() error { return serveControl(ctx, commands, h.putInside, groups) })
 	if pages != nil {
 		g.Go(func() error { return web.Serve(ctx, pages, h.gate, p.factsForPages(ctx), h.log) })
 	}
@@ -98,76 +98,76 @@ func (h *host) serve(ctx context.Context) error {
 		return nil
 	})
 	err = g.Wait()
-	h.log.Info("vaultd stopped", "balance", h.current().d.Ledger().Balance().String())
+	h.log.Info("vaultd stopped", "balance", h.currentGeneration().d.Ledger().Balance().String())
 	return err
 }
 
-// enter puts a command inside the daemon.
-func (h *host) enter(a *app) {
+// putInside puts a command inside the daemon.
+func (h *host) putInside(a *app) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	cfg := h.now.cfg
 	a.inside, a.cfg, a.reloadFault = h.now.d, &cfg, h.fault
 }
 
-// work runs the daemon until ctx ends, and exchanges it on each signal to reload.
-func (h *host) work(ctx context.Context) error {
+// runDaemons runs the daemon until ctx ends, and exchanges it on each signal to reload.
+func (h *host) runDaemons(ctx context.Context) error {
 	for {
 		run, stop := context.WithCancel(ctx)
 		ended := make(chan error, 1)
-		d := h.current().d
+		d := h.currentGeneration().d
 		go func() { ended <- d.Run(run) }()
-		cfg, err := h.wait(ctx, ended)
+		cfg, err := h.waitForConfig(ctx, ended)
 		stop()
 		if cfg == nil {
 			return err
 		}
-		h.set(generation{d: d, cfg: h.current().cfg, reopening: time.Now()})
+		h.setGeneration(generation{d: d, cfg: h.currentGeneration().cfg, reopening: time.Now()})
 		if err := <-ended; err != nil {
-			return lost(err)
+			return wrapDiskFailure(err)
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := h.exchange(*cfg); err != nil {
+		if err := h.exchangeDaemon(*cfg); err != nil {
 			return err
 		}
 	}
 }
 
-// wait returns a good configuration to go on with, or nil when the daemon has ended.
-func (h *host) wait(ctx context.Context, ended <-chan error) (*config.Config, error) {
+// waitForConfig returns a good configuration to go on with, or nil when the daemon has ended.
+func (h *host) waitForConfig(ctx context.Context, ended <-chan error) (*config.Config, error) {
 	for {
 		select {
 		case err := <-ended:
-			return nil, lost(err)
+			return nil, wrapDiskFailure(err)
 		case <-h.hup:
 		}
 		if ctx.Err() != nil {
-			return nil, lost(<-ended)
+			return nil, wrapDiskFailure(<-ended)
 		}
 		h.notify.reloading()
 		cfg, err := h.reread()
 		if err == nil {
 			return &cfg, nil
 		}
-		h.kept(err)
+		h.noteRejectedConfig(err)
 	}
 }
 
-// lost is the end of a daemon whose disk or ledger failed.
-func lost(err error) error {
+// wrapDiskFailure is the end of a daemon whose disk or ledger failed.
+func wrapDiskFailure(err error) error {
 	if err == nil {
 		return nil
 	}
 	return fail(exitIO, err, "the disk or the ledger failed; what was committed is safe, and the next start goes on from it")
 }
 
-// exchange goes on with another configuration; where it turns out that it cannot be worked
+// exchangeDaemon goes on with another configuration; where it turns out that it cannot be worked
 // with, with the one before.
-func (h *host) exchange(cfg config.Config) error {
-	old := h.current()
-	next, err := h.reopen(old.d, cfg)
+func (h *host) exchangeDaemon(cfg config.Config) error {
+	old := h.currentGeneration()
+	next, err := h.reopenDaemon(old.d, cfg)
 	if err == nil {
 		h.mu.Lock()
 		h.now, h.read, h.fault = generation{d: next, cfg: cfg}, time.Now(), ""
@@ -177,16 +177,16 @@ func (h *host) exchange(cfg config.Config) error {
 		h.notify.ready("configuration reloaded")
 		return nil
 	}
-	back, again := h.reopen(old.d, old.cfg)
+	back, again := h.reopenDaemon(old.d, old.cfg)
 	if again != nil {
 		return errors.Join(err, again)
 	}
-	h.set(generation{d: back, cfg: old.cfg})
-	h.kept(err)
+	h.setGeneration(generation{d: back, cfg: old.cfg})
+	h.noteRejectedConfig(err)
 	return nil
 }
 
-func (h *host) reopen(d *daemon.Daemon, cfg config.Config) (*daemon.Daemon, error) {
+func (h *host) reopenDaemon(d *daemon.Daemon, cfg config.Config) (*daemon.Daemon, error) {
 	dc, err := h.a.daemonConfig(cfg, h.log)
 	if err != nil {
 		return nil, err
@@ -194,8 +194,8 @@ func (h *host) reopen(d *daemon.Daemon, cfg config.Config) (*daemon.Daemon, erro
 	return d.Reopen(dc)
 }
 
-// kept says that a configuration was not taken and the one before goes on.
-func (h *host) kept(err error) {
+// noteRejectedConfig says that a configuration was not taken and the one before goes on.
+func (h *host) noteRejectedConfig(err error) {
 	h.mu.Lock()
 	h.read, h.fault = time.Now(), err.Error()
 	h.mu.Unlock()

@@ -19,9 +19,9 @@ type inFlightCall[T any] struct {
 	at    time.Time // when the call for last began; guarded by mu
 }
 
-// get returns what do finds now, or what it found last when it takes longer than patience or ctx. at is when that call began; it is
+// getResult returns what do finds now, or what it found last when it takes longer than patience or ctx. at is when that call began; it is
 // zero when nothing was found yet.
-func (f *inFlightCall[T]) get(ctx context.Context, patience time.Duration) (found T, at time.Time) {
+func (f *inFlightCall[T]) getResult(ctx context.Context, patience time.Duration) (found T, at time.Time) {
 	done := f.calls.DoChan("", func() (any, error) {
 		began := time.Now()
 		found := f.do()
@@ -42,7 +42,7 @@ func (f *inFlightCall[T]) get(ctx context.Context, patience time.Duration) (foun
 	return f.last, f.at
 }
 
-// wait returns when no call is in flight. Nobody may ask any more.
-func (f *inFlightCall[T]) wait() {
+// waitForEnd returns when no call is in flight. Nobody may ask any more.
+func (f *inFlightCall[T]) waitForEnd() {
 	f.calls.Do("", func() (any, error) { return nil, nil }) //nolint:errcheck // it joins the call in flight, or makes an empty one
 }

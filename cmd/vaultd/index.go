@@ -51,12 +51,12 @@ It needs no ledger, compares nothing (see "vaultd reconcile") and sends nothing.
 		Example: `  vaultd index
   vaultd index --from 2026-10-01 --to 2026-10-31 -o october.csv
   vaultd index --vault VAULT-ID --json | jq -r 'select(.documentType == "CreditNote") | .bumId'`,
-		Args: takes(),
+		Args: expectArgs(),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := f.settle(a); err != nil {
+			if err := f.checkFlags(a); err != nil {
 				return err
 			}
-			return a.index(c, f)
+			return a.runIndex(c, f)
 		},
 	}
 	c.Flags().StringVar(&f.vault, "vault", "", "only the vault of this `id` (default: all that drops are configured for)")
@@ -80,12 +80,12 @@ func calendarDayOf(t time.Time) calendarDay {
 	return calendarDay{y, m, d}
 }
 
-func (d calendarDay) before(other calendarDay) bool {
+func (d calendarDay) isBefore(other calendarDay) bool {
 	return slices.Compare([]int{d.year, int(d.month), d.day}, []int{other.year, int(other.month), other.day}) < 0
 }
 
-// settle checks the flags and fills in what they leave open.
-func (f *indexFlags) settle(a *app) error {
+// checkFlags checks the flags and fills in what they leave open.
+func (f *indexFlags) checkFlags(a *app) error {
 	for _, bound := range []struct {
 		name, text string
 		into       *calendarDay
@@ -114,7 +114,7 @@ func (f *indexFlags) settle(a *app) error {
 		return usageError{errors.New("--csv and --json are two forms; choose one")}
 	case f.separator != "," && f.separator != ";":
 		return usageError{fmt.Errorf(`%q is no separator; known are "," and ";"`, f.separator)}
-	case f.from != "" && f.to != "" && f.last.before(f.first):
+	case f.from != "" && f.to != "" && f.last.isBefore(f.first):
 		return usageError{fmt.Errorf("--to %s is before --from %s", f.to, f.from)}
 	case f.vault != "" && (len(f.vault) > maxVaultID || !vaultIDs.MatchString(f.vault)):
 		return usageError{fmt.Errorf("--vault %q is not the id of a vault", sanitize.FirstLine(f.vault, 60))}
@@ -122,15 +122,15 @@ func (f *indexFlags) settle(a *app) error {
 	return nil
 }
 
-// index reads the index inside the daemon, which has the credentials, or where none runs in this process.
-func (a *app) index(c *cobra.Command, f indexFlags) error {
+// runIndex reads the index inside the daemon, which has the credentials, or where none runs in this process.
+func (a *app) runIndex(c *cobra.Command, f indexFlags) error {
 	if a.inside != nil {
 		if f.output != "" && f.output != "-" { // it would be written with the daemon's rights
 			return usageError{errors.New("the daemon writes no files for others")}
 		}
 		return a.readIndex(c.Context(), *a.cfg, f, a.stdout)
 	}
-	cfg, err := a.asking()
+	cfg, err := a.configForAsking()
 	if err != nil {
 		return err
 	}
@@ -144,8 +144,8 @@ func (a *app) index(c *cobra.Command, f indexFlags) error {
 		code, err := callControl(c.Context(), socketPath(cfg), commandLine(c, nil, replace), w, a.stderr)
 		switch {
 		case !errors.Is(err, errNoDaemon):
-			a.tellFault(cfg)
-			return outcome(code, err)
+			a.warnOfConfigFault(cfg)
+			return remoteResult(code, err)
 		case cfg.Unusable != nil:
 			return cfg.Unusable
 		}
@@ -163,7 +163,7 @@ type indexer interface {
 }
 
 func (a *app) readIndex(ctx context.Context, cfg config.Config, f indexFlags, w io.Writer) error {
-	service, err := a.service(cfg)
+	service, err := a.newServiceClient(cfg)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (a *app) readIndexes(ctx context.Context, service indexer, cfg config.Confi
 	}
 	complete := true
 	for _, v := range vaults {
-		walked, err := f.walk(ctx, service, cfg.Location, v, out)
+		walked, err := f.walkIndex(ctx, service, cfg.Location, v, out)
 		if err != nil {
 			return errors.Join(err, out.flush())
 		}
@@ -216,19 +216,19 @@ type walkedIndex struct {
 	undated  int // documents without a time of archiving, which no day selects
 }
 
-func (i walkedIndex) gave() string {
+func (i walkedIndex) describeIndex() string {
 	return recovery.VaultReport{Vault: i.vault, Index: i.IndexResult}.DescribeIndex()
 }
 
-// walk reads the index of one vault. It keeps no record.
-func (f indexFlags) walk(ctx context.Context, service indexer, loc *time.Location, v archive.VaultID, out indexForm) (i walkedIndex, err error) {
+// walkIndex reads the index of one vault. It keeps no record.
+func (f indexFlags) walkIndex(ctx context.Context, service indexer, loc *time.Location, v archive.VaultID, out indexForm) (i walkedIndex, err error) {
 	i.vault = v
 	i.IndexResult, _, err = service.ReadIndex(ctx, v, func(recs []archive.IndexRecord) error {
 		for _, rec := range recs {
 			if rec.ArchivedAt.IsZero() {
 				i.undated++
 			}
-			if !f.wants(rec.ArchivedAt, loc) {
+			if !f.isWanted(rec.ArchivedAt, loc) {
 				continue
 			}
 			i.selected++
@@ -241,13 +241,13 @@ func (f indexFlags) walk(ctx context.Context, service indexer, loc *time.Locatio
 	return i, err
 }
 
-// wants reports whether the archive took a document on one of the days.
-func (f indexFlags) wants(at time.Time, loc *time.Location) bool {
+// isWanted reports whether the archive took a document on one of the days.
+func (f indexFlags) isWanted(at time.Time, loc *time.Location) bool {
 	if f.from == "" && f.to == "" {
 		return true
 	}
 	d := calendarDayOf(at.In(loc))
-	return !at.IsZero() && (f.from == "" || !d.before(f.first)) && (f.to == "" || !f.last.before(d))
+	return !at.IsZero() && (f.from == "" || !d.isBefore(f.first)) && (f.to == "" || !f.last.isBefore(d))
 }
 
 // indexForm is how the records of an index are told.
@@ -276,7 +276,7 @@ type indexTold struct {
 }
 
 func (t indexTold) end(i walkedIndex) {
-	fmt.Fprintf(t.w, "VAULT      %s: the index gave %s\n", sanitize.Text(string(i.vault)), i.gave())
+	fmt.Fprintf(t.w, "VAULT      %s: the index gave %s\n", sanitize.Text(string(i.vault)), i.describeIndex())
 	if !i.Complete {
 		fmt.Fprintf(t.w, "INCOMPLETE %s; the provider's request is %s\n", sanitize.Text(i.Why), sanitize.Text(i.Request))
 	}

@@ -65,7 +65,7 @@ func readIndex(t *testing.T, x shelfIndex, f indexFlags, asJSON bool) (stdout, s
 	var out strings.Builder
 	errsOut, errs, code := say(t, asJSON, func(a *app) error {
 		f.separator = ","
-		if err := f.settle(a); err != nil {
+		if err := f.checkFlags(a); err != nil {
 			return err
 		}
 		return a.readIndexes(t.Context(), x, mustLoad(t, smallConfig), f, &out)
@@ -163,12 +163,12 @@ func TestIndex_WrongFlags(t *testing.T) {
 		if f.separator == "" {
 			f.separator = ","
 		}
-		if err := f.settle(&app{}); err == nil {
+		if err := f.checkFlags(&app{}); err == nil {
 			t.Errorf("%s was taken", name)
 		}
 	}
 	f := indexFlags{csv: true, separator: ","}
-	if err := f.settle(&app{json: true}); err == nil {
+	if err := f.checkFlags(&app{json: true}); err == nil {
 		t.Error("two forms were taken")
 	}
 }

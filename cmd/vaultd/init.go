@@ -30,8 +30,8 @@ belongs to a ledger that is not here, it makes none: that one was lost.
 Run it as the user that the daemon runs as.`,
 		Example: `  sudo -u vaultd vaultd init
   vaultd init --config ./config.yaml`,
-		Args: takes(),
-		RunE: func(*cobra.Command, []string) error { return a.initialise() },
+		Args: expectArgs(),
+		RunE: func(*cobra.Command, []string) error { return a.initStateDir() },
 	}
 }
 
@@ -43,7 +43,7 @@ type initialised struct {
 	StateDir    string `json:"stateDir"`
 }
 
-func (a *app) initialise() error {
+func (a *app) initStateDir() error {
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (a *app) initialise() error {
 		return err
 	}
 	made := initialised{uuid.NewString(), cfg.Service.Environment, cfg.Service.BaseURL, cfg.StateDir}
-	if err := a.create(cfg, &made); err != nil {
+	if err := a.createLedger(cfg, &made); err != nil {
 		return err
 	}
 	if a.json {
@@ -66,8 +66,8 @@ func (a *app) initialise() error {
 	return nil
 }
 
-// create makes the ledger. An empty one that is bound to something else makes room for it and leaves it its identity.
-func (a *app) create(cfg config.Config, made *initialised) error {
+// createLedger makes the ledger. An empty one that is bound to something else makes room for it and leaves it its identity.
+func (a *app) createLedger(cfg config.Config, made *initialised) error {
 	info := ledger.Info{ID: made.LedgerID, Environment: made.Environment, BaseURL: made.BaseURL, Created: time.Now()}
 	if _, err := os.Lstat(filepath.Join(cfg.StateDir, "ledger.db")); err == nil {
 		id, rebound, err := rebindEmpty(cfg)
@@ -79,7 +79,7 @@ func (a *app) create(cfg config.Config, made *initialised) error {
 		}
 		info.ID, made.LedgerID = id, id
 	} else {
-		all, err := marks(cfg)
+		all, err := readDropMarks(cfg)
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func (s *shelf) every() {
 		s.tell(folder, at, doc, ledger.Sealed{ID: archive.DeriveID("V-1", content, archive.Sum(doc.Metadata)), Content: content, Metadata: archive.Sum(doc.Metadata), Package: p, Seal: doc.Seal(p)})
 		s.tell(folder, at, nil, ledger.SentToQuarantine{Cause: ledger.Cause{Code: text, Text: text + "\n" + text}})
 		out, _, code := say(s.t, false, func(a *app) error {
-			return a.decide(s.t.Context(), s.view, holdAct(), s.keys[folder].String(), text+"x")
+			return a.runDecision(s.t.Context(), s.view, holdAct(), s.keys[folder].String(), text+"x")
 		})
 		s.clean(name, "hold", out)
 		if code != exitDone {
@@ -93,20 +93,20 @@ func TestInjection_I7_EveryTextThroughEveryOutput(t *testing.T) {
 	asks := map[string]func(a *app) error{
 		"list":   func(a *app) error { return a.list(ctx, s.view, listFilter{}) },
 		"status": func(a *app) error { return a.status(ctx, s.view) },
-		"verify": func(a *app) error { return a.verify(ctx, s.view) },
+		"verify": func(a *app) error { return a.runVerify(ctx, s.view) },
 		"find":   func(a *app) error { return a.find(ctx, s.view, []string{"FORGED"}, 0) },
 	}
 	for name, key := range s.keys {
 		asks["show "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.show(ctx, s.view, key.String()) }
 		asks["why "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.why(ctx, s.view, key.String()) }
-		asks["receipt "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.receipt(ctx, s.view, key.String()) }
-		asks["retry "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.retry(ctx, s.view, name, name) } // its refusal names the folder
+		asks["receipt "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.runReceipt(ctx, s.view, key.String()) }
+		asks["retry "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.retryEntry(ctx, s.view, name, name) } // its refusal names the folder
 		asks["unknown "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.show(ctx, s.view, name+"?") }
 		asks["fetch "+fmt.Sprintf("%q", name)] = func(a *app) error {
 			e, _, err := s.ledger.Entry(key)
 			w := wanted{"V-1", "bum-1", e}
-			fmt.Fprintln(a.stderr, sanitize.Text(w.against()))
-			return errors.Join(err, a.download(ctx, s.view, &store{t: t, zip: []byte("PK")}, w, io.Discard))
+			fmt.Fprintln(a.stderr, sanitize.Text(w.describeComparison()))
+			return errors.Join(err, a.downloadAndCompare(ctx, s.view, &store{t: t, zip: []byte("PK")}, w, io.Discard))
 		}
 	}
 	for where, ask := range asks {

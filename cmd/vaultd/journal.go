@@ -86,7 +86,7 @@ func (h *journalHandler) Handle(_ context.Context, r slog.Record) error {
 	kind, message := r.Message, r.Message
 	for _, f := range all {
 		fields[f.name] = f.text
-		message += " " + f.key + "=" + quoted(f.text)
+		message += " " + f.key + "=" + quoteField(f.text)
 		if f.name == "VAULTD_STATE" && r.Message == "entry" {
 			kind = "entry " + f.text
 		}
@@ -94,7 +94,7 @@ func (h *journalHandler) Handle(_ context.Context, r slog.Record) error {
 	if id, known := messageIDs[kind]; known {
 		fields["MESSAGE_ID"] = id
 	}
-	return h.send(message, priority(r.Level), fields)
+	return h.send(message, syslogPriority(r.Level), fields)
 }
 
 // fieldsOf adds an attribute; a group adds those in it.
@@ -128,15 +128,15 @@ func fieldName(key string) string {
 	}, key)
 }
 
-// quoted puts a text into quotes where people could not see its end otherwise.
-func quoted(text string) string {
+// quoteField puts a text into quotes where people could not see its end otherwise.
+func quoteField(text string) string {
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == '"' || r == '=' || r == 0x7f }) {
 		return fmt.Sprintf("%q", text)
 	}
 	return text
 }
 
-func priority(l slog.Level) journal.Priority {
+func syslogPriority(l slog.Level) journal.Priority {
 	switch {
 	case l >= slog.LevelError:
 		return journal.PriErr

@@ -65,7 +65,7 @@ and open for all that are on their way.`,
   vaultd list --since 7d --sort size
   vaultd list --since 2026-10-01 --until 2026-10-31 --reverse --limit 0
   vaultd list --json | jq -r 'select(.archivedAt == null) | .folder'`,
-		Args: takes(),
+		Args: expectArgs(),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if f.states, err = parseStates(states); err != nil {
 				return err

@@ -26,7 +26,7 @@ func TestLog_TimesHaveTheirZone(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer // a buffer is no terminal
-	(&app{stderr: &out}).logger(false, berlin).Info("told")
+	(&app{stderr: &out}).newLogger(false, berlin).Info("told")
 	if !strings.Contains(out.String(), `Z","level"`) {
 		t.Errorf("%s", &out)
 	}

@@ -294,7 +294,7 @@ func TestStatus_I26_Loud(t *testing.T) {
 
 func TestVerify_I14_SaysWhatDiffers(t *testing.T) {
 	s := filled(t)
-	out, errs, code := say(t, false, func(a *app) error { return a.verify(t.Context(), s.view) })
+	out, errs, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), s.view) })
 	if code != 0 || !strings.Contains(out, "RESULT    nothing differs") || !strings.Contains(out, "4 entries held against the journal: nothing differs") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
@@ -305,11 +305,11 @@ func TestVerify_I14_SaysWhatDiffers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := filled(t)
 			bad := s.damaged(text(s))
-			out, errs, code := say(t, false, func(a *app) error { return a.verify(t.Context(), bad) })
+			out, errs, code := say(t, false, func(a *app) error { return a.runVerify(t.Context(), bad) })
 			if code != exitDifferences || !regexp.MustCompile(`(?m)^DIFFERS   `).MatchString(out) || strings.Contains(out, "RESULT") || !strings.Contains(errs, "found") {
 				t.Errorf("exit %d\n%s%s", code, out, errs)
 			}
-			if out, _, code = say(t, true, func(a *app) error { return a.verify(t.Context(), bad) }); code != exitDifferences || !strings.Contains(out, `"ok":false`) {
+			if out, _, code = say(t, true, func(a *app) error { return a.runVerify(t.Context(), bad) }); code != exitDifferences || !strings.Contains(out, `"ok":false`) {
 				t.Errorf("exit %d\n%s", code, out)
 			}
 		})
@@ -335,7 +335,7 @@ func TestVerify_WhileEntriesChange(t *testing.T) {
 	}()
 	defer func() { close(stop); <-done }()
 	for range 20 {
-		found, err := s.verify(t.Context())
+		found, err := s.verifyLedger(t.Context())
 		if err != nil || len(found.Findings) > 0 || len(found.Problems) > 0 {
 			t.Fatal(err, found.Problems, found.Findings)
 		}
@@ -351,7 +351,7 @@ func TestCommands_StopWithTheirContext(t *testing.T) {
 		"list":   func(a *app) error { return a.list(ctx, s.view, listFilter{}) },
 		"show":   func(a *app) error { return a.show(ctx, s.view, "Müller 4711") },
 		"status": func(a *app) error { return a.status(ctx, s.view) },
-		"verify": func(a *app) error { return a.verify(ctx, s.view) },
+		"verify": func(a *app) error { return a.runVerify(ctx, s.view) },
 	} {
 		var out bytes.Buffer
 		if err := do(&app{stdout: &out, stderr: &out}); !errors.Is(err, gone) {

@@ -33,8 +33,8 @@ func (m dropMark) String() string {
 	return fmt.Sprintf("drop %s belongs to the ledger %s of the %s environment", m.drop, m.LedgerID, m.Environment)
 }
 
-// marks reads whose the drop folders are. Those that are not there, or nobody's, are left out.
-func marks(cfg config.Config) (all []dropMark, err error) {
+// readDropMarks reads whose the drop folders are. Those that are not there, or nobody's, are left out.
+func readDropMarks(cfg config.Config) (all []dropMark, err error) {
 	for _, d := range cfg.Drops {
 		m, ok, err := drop.ReadMark(d.Path)
 		if errors.Is(err, drop.ErrUnavailable) {
@@ -50,20 +50,20 @@ func marks(cfg config.Config) (all []dropMark, err error) {
 	return all, nil
 }
 
-// lostWords says that a drop folder belongs to a ledger, for where none is here; empty: no drop folder tells of one.
-func lostWords(cfg config.Config) string {
-	if all, err := marks(cfg); err == nil && len(all) > 0 {
+// describeLostLedger says that a drop folder belongs to a ledger, for where none is here; empty: no drop folder tells of one.
+func describeLostLedger(cfg config.Config) string {
+	if all, err := readDropMarks(cfg); err == nil && len(all) > 0 {
 		return all[0].String() + ": it was lost"
 	}
 	return ""
 }
 
-// missingLedger says of a ledger that is not there what to do next, where that was lost.
-func missingLedger(cfg config.Config, err error) error {
+// explainMissingLedger says of a ledger that is not there what to do next, where that was lost.
+func explainMissingLedger(cfg config.Config, err error) error {
 	if !errors.Is(err, ledger.ErrMissing) {
 		return err
 	}
-	if words := lostWords(cfg); words != "" {
+	if words := describeLostLedger(cfg); words != "" {
 		return fail(exitConfig, fmt.Errorf("%w; %s", err, words), putBack)
 	}
 	return err
@@ -102,7 +102,7 @@ func ledgerTrouble(cfg config.Config) string {
 		return ""
 	}
 	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
-	if words := lostWords(cfg); errors.Is(err, ledger.ErrMissing) && words != "" {
+	if words := describeLostLedger(cfg); errors.Is(err, ledger.ErrMissing) && words != "" {
 		return "the ledger is missing, and " + words + ". " + putBack
 	}
 	if err != nil { // it was never made, a daemon has it, or it is not ours to open: they say it themselves
@@ -125,7 +125,7 @@ func bindingTrouble(info ledger.Info, cfg config.Config) (text, do string) {
 	if err := daemon.Bound(info, cfg.Service.Environment, cfg.Service.BaseURL); err != nil {
 		return err.Error(), "write the ledger's own value again, or use another state_dir. " + boundToWrong
 	}
-	all, err := marks(cfg)
+	all, err := readDropMarks(cfg)
 	if err != nil { // whoever works there is told so
 		return "", ""
 	}

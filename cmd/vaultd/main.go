@@ -31,15 +31,15 @@ func main() {
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	code := runCommandLine(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// run executes one command line and returns its exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// runCommandLine executes one command line and returns its exit code.
+func runCommandLine(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	a := &app{stdout: stdout, stderr: stderr, env: os.LookupEnv, uid: uint32(os.Getuid())}
-	return a.execute(ctx, args)
+	return a.executeArgs(ctx, args)
 }
 
 // app is one execution of one command.
@@ -59,18 +59,18 @@ type app struct {
 	reloadFault string // why the daemon goes on with an older configuration, when inside; empty: it does not
 }
 
-func (a *app) execute(ctx context.Context, args []string) int {
-	root := a.root()
+func (a *app) executeArgs(ctx context.Context, args []string) int {
+	root := a.newRootCommand()
 	root.SetArgs(args)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	if c, err := root.ExecuteContextC(ctx); err != nil {
-		return a.report(aboutUsage(c, err))
+		return a.reportError(withUsageHint(c, err))
 	}
 	return exitDone
 }
 
-func (a *app) root() *cobra.Command {
+func (a *app) newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "vaultd",
 		Short: "archive invoice folders, and prove it",

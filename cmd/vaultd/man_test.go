@@ -24,7 +24,7 @@ const manDir = "../../docs/man"
 // The manual pages are the help texts in another form. They bear no date and no version, so that they change only when
 // a text does.
 func TestManPages(t *testing.T) {
-	pages := manPages((&app{}).root())
+	pages := manPages((&app{}).newRootCommand())
 	if *writePages {
 		if err := os.MkdirAll(manDir, 0o755); err != nil {
 			t.Fatal(err)
@@ -64,7 +64,7 @@ func TestManPages(t *testing.T) {
 
 // Whoever is stuck types "help": every command explains itself and shows how it is called.
 func TestHelp_EveryCommandExplainsItself(t *testing.T) {
-	root := (&app{}).root()
+	root := (&app{}).newRootCommand()
 	for _, c := range root.Commands() {
 		if !c.IsAvailableCommand() {
 			continue

@@ -153,10 +153,10 @@ func TestActs_I29_VerdictIsTheLedgers(t *testing.T) {
 				_, illegal := ledger.Transition(before, one.Event(ledger.Operator{}), archive.Instant{Wall: noon})
 				_, errs, code := say(t, false, func(a *app) error {
 					if one.Name == "retry" { // what comes after the verdict is the folder's
-						_, err := a.returned(t.Context(), s.view, folder)
+						_, err := a.findReturned(t.Context(), s.view, folder)
 						return err
 					}
-					return a.decide(t.Context(), s.view, one, folder, "asked the provider")
+					return a.runDecision(t.Context(), s.view, one, folder, "asked the provider")
 				})
 				after, _, _ := s.ledger.Entry(before.Key)
 				if (code == exitDone) != (illegal == nil) || illegal != nil && after.Rev != before.Rev {
@@ -190,17 +190,17 @@ func TestClose_I13_I26_ContradictionIsSettled(t *testing.T) {
 		t.Fatalf("%d needs before", n)
 	}
 	out, errs, code := say(t, false, func(a *app) error {
-		return a.decide(t.Context(), s.view, closeAct(), "Müller 4711", "provider: ticket 4711")
+		return a.runDecision(t.Context(), s.view, closeAct(), "Müller 4711", "provider: ticket 4711")
 	})
 	e, _, _ := s.ledger.Entry(s.keys["Müller 4711"])
 	if code != 0 || e.State != ledger.Archived || !e.Contradicted || !e.Resolved || needs() != 0 || !strings.Contains(out, "flagged for ever") {
 		t.Errorf("exit %d, %d needs, %+v\n%s%s", code, needs(), e, out, errs)
 	}
-	if _, errs, code := say(t, false, func(a *app) error { return a.decide(t.Context(), s.view, closeAct(), "Müller 4711", "again") }); code != exitFailed || !strings.Contains(errs, "resolved already") {
+	if _, errs, code := say(t, false, func(a *app) error { return a.runDecision(t.Context(), s.view, closeAct(), "Müller 4711", "again") }); code != exitFailed || !strings.Contains(errs, "resolved already") {
 		t.Errorf("exit %d %s", code, errs)
 	}
 	s.tell("Kern 6", noon, nil, ledger.SentToQuarantine{}, ledger.ReconcileRequired{})
-	if _, errs, _ := say(t, false, func(a *app) error { return a.decide(t.Context(), s.view, closeAct(), "Kern 6", "x") }); strings.Contains(errs, "nothing to close") || !strings.Contains(errs, "vaultd reconcile") {
+	if _, errs, _ := say(t, false, func(a *app) error { return a.runDecision(t.Context(), s.view, closeAct(), "Kern 6", "x") }); strings.Contains(errs, "nothing to close") || !strings.Contains(errs, "vaultd reconcile") {
 		t.Error(errs)
 	}
 }

@@ -56,7 +56,7 @@ func (f newFile) writeWhole(write func(io.Writer) error) (path string, err error
 	defer p.Discard()
 	wrong := write(p)
 	if wrong != nil {
-		if code, _ := judge(wrong); f.keptCode == 0 || code != f.keptCode {
+		if code, _ := exitCodeOf(wrong); f.keptCode == 0 || code != f.keptCode {
 			return "", wrong
 		}
 		name += f.keptSuffix

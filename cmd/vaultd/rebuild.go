@@ -33,14 +33,14 @@ If there is a backup, use it instead: see "vaultd help restore".`,
   sudo -u vaultd vaultd rebuild --reason "disk failed, no backup"
   systemctl start vaultd
   vaultd reconcile`,
-		Args: takes(),
+		Args: expectArgs(),
 	}
 	reason := reasonFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := checkReason(c, *reason, false); err != nil {
 			return err
 		}
-		return a.rebuild(c, strings.TrimSpace(*reason))
+		return a.runRebuild(c, strings.TrimSpace(*reason))
 	}
 	return c
 }
@@ -60,7 +60,7 @@ type rebuilt struct {
 	Unknowable  []string     `json:"cannotBeKnown"`
 }
 
-func (a *app) rebuild(c *cobra.Command, reason string) error {
+func (a *app) runRebuild(c *cobra.Command, reason string) error {
 	dc, err := a.recoveryConfig()
 	if err != nil {
 		return err

@@ -25,14 +25,14 @@ with the archive's own answer as it came.
 A receipt of a test environment says so: it is no evidence.`,
 		Example: `  vaultd receipt "Müller 4711"
   vaultd receipt 46aa4caf-b373-11ed-bbfc-cfd535abf178 --json > receipt.json`,
-		Args: takes(xMeans),
+		Args: expectArgs(xMeans),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.receipt(ctx, v, args[0]) })
+			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.runReceipt(ctx, v, args[0]) })
 		},
 	}
 }
 
-func (a *app) receipt(ctx context.Context, v view, x string) error {
+func (a *app) runReceipt(ctx context.Context, v view, x string) error {
 	e, err := a.one(ctx, v, x)
 	if err != nil {
 		return err
@@ -48,7 +48,7 @@ func (a *app) receipt(ctx context.Context, v view, x string) error {
 	if err != nil {
 		return err
 	}
-	r.Differs = differing(e)
+	r.Differs = listKeptDifferences(e)
 	out := r.Encode()
 	if !a.json {
 		out = receiptPage(v.Clock, e, r)
@@ -59,9 +59,9 @@ func (a *app) receipt(ctx context.Context, v view, x string) error {
 	return nil
 }
 
-// differing is what the ledger knows of a kept folder that is not what was archived, in the words of then; the receipt in the folder names
+// listKeptDifferences is what the ledger knows of a kept folder that is not what was archived, in the words of then; the receipt in the folder names
 // each file.
-func differing(e ledger.Entry) []proof.ReceiptDifference {
+func listKeptDifferences(e ledger.Entry) []proof.ReceiptDifference {
 	if !e.SourceDiffers() {
 		return nil
 	}

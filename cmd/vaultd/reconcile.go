@@ -53,7 +53,7 @@ differences, 69 that the archive cannot be reached.`,
   vaultd reconcile --reason "restored from the backup of Friday"
   vaultd reconcile --json | jq '.vaults[].missing'
   vaultd reconcile --accept-index 898/900 --reason "provider: two were deleted, ticket 4711"`,
-		Args: takes(),
+		Args: expectArgs(),
 	}
 	reason := reasonFlag(c)
 	accept := c.Flags().StringArray("accept-index", nil, "let the incomplete index of a vault count as complete: `[VAULT=]READ/FOUND`; repeat for several")
@@ -66,14 +66,14 @@ differences, 69 that the archive cannot be reached.`,
 			if err != nil {
 				return err
 			}
-			return a.reconcile(ctx, v, operator.Person{UID: a.uid, Reason: strings.TrimSpace(*reason)}, accepted)
+			return a.runReconcile(ctx, v, operator.Person{UID: a.uid, Reason: strings.TrimSpace(*reason)}, accepted)
 		})
 	}
 	return c
 }
 
-func (a *app) reconcile(ctx context.Context, v view, p operator.Person, accepted []operator.AcceptedIndex) error {
-	found, err := a.compare(ctx, v, p, accepted)
+func (a *app) runReconcile(ctx context.Context, v view, p operator.Person, accepted []operator.AcceptedIndex) error {
+	found, err := a.compareEntries(ctx, v, p, accepted)
 	if errors.Is(err, daemon.ErrComparing) {
 		return fail(exitTemporary, err, "try again in a moment")
 	}
@@ -99,8 +99,8 @@ func (a *app) reconcile(ctx context.Context, v view, p operator.Person, accepted
 	return nil
 }
 
-// compare holds the ledger against the archive, inside the daemon or beside none.
-func (a *app) compare(ctx context.Context, v view, p operator.Person, accepted []operator.AcceptedIndex) (found operator.Compared, err error) {
+// compareEntries holds the ledger against the archive, inside the daemon or beside none.
+func (a *app) compareEntries(ctx context.Context, v view, p operator.Person, accepted []operator.AcceptedIndex) (found operator.Compared, err error) {
 	if a.inside != nil {
 		return a.inside.Reconcile(ctx, p, accepted...)
 	}

@@ -37,7 +37,7 @@ or when you are told that a later state of the ledger worked in a drop folder.`,
   sudo -u vaultd vaultd restore /backup/vaultd-2026-11-20.db --reason "disk replaced"
   systemctl start vaultd
   vaultd reconcile`,
-		Args: takes("FILE"),
+		Args: expectArgs("FILE"),
 	}
 	c.Flags().BoolVar(&takeOver, "take-over", false, "stop another vaultd that still works in the drop folders")
 	reason := reasonFlag(c)
@@ -45,7 +45,7 @@ or when you are told that a later state of the ledger worked in a drop folder.`,
 		if err := checkReason(c, *reason, false); err != nil {
 			return err
 		}
-		return a.restore(c, args[0], takeOver, strings.TrimSpace(*reason))
+		return a.runRestore(c, args[0], takeOver, strings.TrimSpace(*reason))
 	}
 	return c
 }
@@ -62,7 +62,7 @@ type restored struct {
 	Away        []string   `json:"dropsAway"`  // drop folders that could not be looked at
 }
 
-func (a *app) restore(c *cobra.Command, file string, takeOver bool, reason string) error {
+func (a *app) runRestore(c *cobra.Command, file string, takeOver bool, reason string) error {
 	dc, err := a.recoveryConfig()
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ now decides, not what was when they were archived.
 All other pauses end by themselves, once what caused them is mended. Who approved stands
 in the journal for ever, with the number of folders and a digest of the reason.`,
 		Example:               `  vaultd resume "disposal of acme-in" --reason "first month end with action: delete, 3000 invoices, all archived"`,
-		Args:                  takes("ROUTE (as status shows it, such as \"disposal of acme-in\")"),
+		Args:                  expectArgs("ROUTE (as status shows it, such as \"disposal of acme-in\")"),
 		DisableFlagsInUseLine: true,
 	}
 	reason := reasonFlag(c)
@@ -56,7 +56,7 @@ func (a *app) resume(ctx context.Context, v view, what, reason string) error {
 	if err != nil || target.Purpose != ingest.ToDispose {
 		return usageError{fmt.Errorf("%q is not a pause that waits for a person; the others end by themselves once what caused them is mended: see vaultd status", sanitize.Text(what))}
 	}
-	h, err := a.humans(v)
+	h, err := a.operatorActions(v)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ with 3 when something needs a person.`,
 			if wait && !once {
 				return usageError{errors.New("--wait belongs to --once")}
 			}
-			return a.run(c.Context(), once, wait, verbose)
+			return a.runDaemon(c.Context(), once, wait, verbose)
 		},
 	}
 	c.Flags().BoolVar(&once, "once", false, "one pass, then end")
@@ -51,7 +51,7 @@ with 3 when something needs a person.`,
 	return c
 }
 
-func (a *app) run(ctx context.Context, once, wait, verbose bool) (err error) {
+func (a *app) runDaemon(ctx context.Context, once, wait, verbose bool) (err error) {
 	defer endInTime(ctx)()
 	if err := leaveNoDump(); err != nil {
 		return err
@@ -63,30 +63,30 @@ func (a *app) run(ctx context.Context, once, wait, verbose bool) (err error) {
 	if err != nil {
 		return err
 	}
-	log := a.logger(verbose, cfg.Location)
+	log := a.newLogger(verbose, cfg.Location)
 	d, err := a.openDaemon(cfg, log)
 	if err != nil {
 		return err
 	}
 	if once {
-		return errors.Join(a.once(ctx, d, cfg, wait), d.Close())
+		return errors.Join(a.runOnce(ctx, d, cfg, wait), d.Close())
 	}
 	h := a.newHost(d, cfg, log)
 	h.hup = hup
 	h.reread = func() (config.Config, error) {
-		return config.Reload(a.configPath, a.env, h.current().cfg)
+		return config.Reload(a.configPath, a.env, h.currentGeneration().cfg)
 	}
-	err = h.serve(ctx)
-	return errors.Join(err, h.current().d.Close())
+	err = h.serveUntilStopped(ctx)
+	return errors.Join(err, h.currentGeneration().d.Close())
 }
 
-// serve runs a daemon, which the caller closes, and answers commands until ctx ends.
-func (a *app) serve(ctx context.Context, d *daemon.Daemon, cfg config.Config, log *slog.Logger) error {
-	return a.newHost(d, cfg, log).serve(ctx)
+// serveDaemon runs a daemon, which the caller closes, and answers commands until ctx ends.
+func (a *app) serveDaemon(ctx context.Context, d *daemon.Daemon, cfg config.Config, log *slog.Logger) error {
+	return a.newHost(d, cfg, log).serveUntilStopped(ctx)
 }
 
-// once makes one pass and says what became of it.
-func (a *app) once(ctx context.Context, d *daemon.Daemon, cfg config.Config, wait bool) error {
+// runOnce makes one pass and says what became of it.
+func (a *app) runOnce(ctx context.Context, d *daemon.Daemon, cfg config.Config, wait bool) error {
 	before := d.Ledger().Balance()
 	if err := d.Once(ctx, wait); err != nil {
 		return fail(exitIO, err, "")
@@ -130,9 +130,9 @@ func (a *app) once(ctx context.Context, d *daemon.Daemon, cfg config.Config, wai
 	return nil
 }
 
-// logger writes text for people on a terminal, with times in their zone and its offset; fields into systemd's journal; and JSON
+// newLogger writes text for people on a terminal, with times in their zone and its offset; fields into systemd's journal; and JSON
 // elsewhere, with times in UTC.
-func (a *app) logger(verbose bool, zone *time.Location) *slog.Logger {
+func (a *app) newLogger(verbose bool, zone *time.Location) *slog.Logger {
 	level := slog.LevelInfo
 	if verbose {
 		level = slog.LevelDebug

@@ -28,9 +28,9 @@ type sample struct {
 	after        string // dropped only when this folder was taken
 }
 
-// samples are the folders of the demo: a dozen invoices for two vaults, of several sizes, and every kind of trouble that a
+// listSamples are the folders of the demo: a dozen invoices for two vaults, of several sizes, and every kind of trouble that a
 // first day brings.
-func samples() []sample {
+func listSamples() []sample {
 	return []sample{
 		{drop: "acme-in", folder: "Müller 4711"},
 		{drop: "acme-in", folder: "Huber 88", scan: 500},
@@ -51,12 +51,12 @@ func samples() []sample {
 // one that repeats another waits until that was taken.
 func dropSamples(ctx context.Context, dir string) error {
 	g, ctx := errgroup.WithContext(ctx)
-	for _, s := range samples() {
+	for _, s := range listSamples() {
 		g.Go(func() error {
 			if !s.waitForFirst(ctx, dir) {
 				return nil // the demo's time is over; what is not dropped is not shown
 			}
-			if err := s.write(ctx, dir); err != nil {
+			if err := s.writeFolder(ctx, dir); err != nil {
 				return fmt.Errorf("drop sample %q: %w", s.folder, err)
 			}
 			return nil
@@ -85,8 +85,8 @@ func (s sample) waitForFirst(ctx context.Context, dir string) bool {
 	return true
 }
 
-// write makes the folder in dir, with its sidecar last.
-func (s sample) write(ctx context.Context, dir string) error {
+// writeFolder makes the folder in dir, with its sidecar last.
+func (s sample) writeFolder(ctx context.Context, dir string) error {
 	const sidecar = "metadata.json"
 	folder, in := filepath.Join(dir, s.drop, s.folder), path.Join(s.drop, s.folder)
 	err := fs.WalkDir(testdata.Drops, in, func(name string, d fs.DirEntry, err error) error {
@@ -101,10 +101,10 @@ func (s sample) write(ctx context.Context, dir string) error {
 		if err != nil {
 			return err
 		}
-		return s.copy(ctx, to, content)
+		return s.copyFile(ctx, to, content)
 	})
 	if err == nil && s.scan > 0 {
-		err = s.copy(ctx, filepath.Join(folder, "scan.jpg"), scan(s.scan))
+		err = s.copyFile(ctx, filepath.Join(folder, "scan.jpg"), drawScan(s.scan))
 	}
 	if err != nil {
 		return err
@@ -116,8 +116,8 @@ func (s sample) write(ctx context.Context, dir string) error {
 	return os.WriteFile(filepath.Join(folder, sidecar), meta, 0o660)
 }
 
-// copy writes a file as a file manager does, a slow one in pieces with pauses.
-func (s sample) copy(ctx context.Context, path string, content []byte) error {
+// copyFile writes a file as a file manager does, a slow one in pieces with pauses.
+func (s sample) copyFile(ctx context.Context, path string, content []byte) error {
 	if !s.slow {
 		return os.WriteFile(path, content, 0o660)
 	}
@@ -140,8 +140,8 @@ func (s sample) copy(ctx context.Context, path string, content []byte) error {
 	return f.Close()
 }
 
-// scan draws paper with noise, as scanners see it: it hardly shrinks.
-func scan(edge int) []byte {
+// drawScan draws paper with noise, as scanners see it: it hardly shrinks.
+func drawScan(edge int) []byte {
 	r := rand.New(rand.NewPCG(uint64(edge), 1))
 	img := image.NewGray(image.Rect(0, 0, edge, edge))
 	for i := range img.Pix {

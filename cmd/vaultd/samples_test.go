@@ -28,7 +28,7 @@ func TestSamples(t *testing.T) {
 		}
 	}
 	byContent := map[archive.Digest]string{}
-	for _, s := range samples() {
+	for _, s := range listSamples() {
 		name := path.Join(s.drop, s.folder)
 		i := slices.Index(there, name)
 		if i < 0 {
@@ -36,7 +36,7 @@ func TestSamples(t *testing.T) {
 		}
 		there = slices.Delete(there, i, i+1)
 		s.slow = false
-		if err := s.write(t.Context(), dir); err != nil {
+		if err := s.writeFolder(t.Context(), dir); err != nil {
 			t.Fatal(err)
 		}
 		root, err := os.OpenRoot(filepath.Join(dir, filepath.FromSlash(name)))

@@ -27,7 +27,7 @@ folder lies, its files, its registrations with the archive, and its whole histor
 		Example: `  vaultd show "Huber 88"
   vaultd show 46aa4caf-b373-11ed-bbfc-cfd535abf178
   vaultd show "_rejected/Huber 88" --json`,
-		Args: takes("X (a key, clientUUID, bumId or folder name)"),
+		Args: expectArgs("X (a key, clientUUID, bumId or folder name)"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.show(ctx, v, args[0]) })
 		},

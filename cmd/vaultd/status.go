@@ -43,7 +43,7 @@ before; elsewhere it follows it, after an empty line, and with --json each is on
   vaultd status --watch
   vaultd status --json | jq .needs
   vaultd status > /dev/null || echo "look at vaultd"`,
-		Args: takes(),
+		Args: expectArgs(),
 		RunE: func(c *cobra.Command, args []string) error {
 			if c.Flags().Changed("watch") {
 				return a.watchStatus(c, watch)
@@ -70,7 +70,7 @@ func (a *app) status(ctx context.Context, v view) error {
 		err = s.WriteText(a.stdout, v.Clock)
 	}
 	if err == nil && len(s.Needs) > 0 {
-		err = quiet(exitPerson)
+		err = failSilently(exitPerson)
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func (a *app) watchStatus(c *cobra.Command, every time.Duration) error {
 		case err != nil && !shown:
 			return err
 		case err != nil:
-			a.report(err)
+			a.reportError(err)
 		}
 		if err := draw(page); err != nil {
 			return fail(exitIO, fmt.Errorf("write: %w", err), "")
@@ -62,12 +62,12 @@ func (a *app) watchStatus(c *cobra.Command, every time.Duration) error {
 func (a *app) statusPage(ctx context.Context, request []string) ([]byte, error) {
 	var page bytes.Buffer
 	one := &app{stdout: &page, stderr: a.stderr, env: a.env, uid: a.uid, configPath: a.configPath, json: a.json}
-	cfg, err := one.asking()
+	cfg, err := one.configForAsking()
 	if err == nil {
-		err = one.reach(ctx, cfg, append(request, "--"), &page, one.status)
+		err = one.runThroughDaemon(ctx, cfg, append(request, "--"), &page, one.status)
 	}
 	if err != nil {
-		if code, _ := judge(err); code == exitPerson {
+		if code, _ := exitCodeOf(err); code == exitPerson {
 			err = nil
 		}
 	}

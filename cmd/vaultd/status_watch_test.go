@@ -44,7 +44,7 @@ func TestStatusWatch_PagesUntilStopped(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				out, errs, began := &stopAfter{writes: 3, stop: cancel}, &bytes.Buffer{}, time.Now()
-				code := run(ctx, append([]string{"status", "--config", path}, args...), out, errs)
+				code := runCommandLine(ctx, append([]string{"status", "--config", path}, args...), out, errs)
 				took, wanted := time.Since(began), 2*watchEvery
 				if name == "Text" {
 					wanted = 6 * time.Second

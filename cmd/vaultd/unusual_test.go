@@ -91,7 +91,9 @@ func TestStatus_I26_UnusualUntilLookedAt(t *testing.T) {
 	if got := named(s); got != "same-number strange-date" {
 		t.Errorf("needs %q", got)
 	}
-	out, errs, code := say(t, false, func(a *app) error { return a.decide(t.Context(), s.view, closeAct(), "Huber 1 neu", "both are right") })
+	out, errs, code := say(t, false, func(a *app) error {
+		return a.runDecision(t.Context(), s.view, closeAct(), "Huber 1 neu", "both are right")
+	})
 	if code != exitDone || !strings.Contains(out, "It counts as looked at") {
 		t.Errorf("close: %d\n%s%s", code, out, errs)
 	}
@@ -101,7 +103,7 @@ func TestStatus_I26_UnusualUntilLookedAt(t *testing.T) {
 	if out, _, _ := say(t, false, func(a *app) error { return a.show(t.Context(), s.view, "Huber 1 neu") }); !strings.Contains(out, sameNumberWords) || !strings.Contains(out, "looked at") {
 		t.Errorf("show forgot it:\n%s", out)
 	}
-	if _, _, code := say(t, false, func(a *app) error { return a.decide(t.Context(), s.view, closeAct(), "Huber 1 neu", "again") }); code == exitDone {
+	if _, _, code := say(t, false, func(a *app) error { return a.runDecision(t.Context(), s.view, closeAct(), "Huber 1 neu", "again") }); code == exitDone {
 		t.Error("closed twice")
 	}
 	later := s.view

@@ -32,8 +32,8 @@ that lies elsewhere name the drop with --drop, unless there is only one.`,
 		Example: `  vaultd validate "/srv/invoices/acme-in/Huber 88"
   vaultd validate ./export/4711 --drop acme-in
   for d in export/*/; do vaultd validate "$d" --drop acme-in > /dev/null || echo "$d"; done`,
-		Args: takes("PATH (a folder)"),
-		RunE: func(c *cobra.Command, args []string) error { return a.validate(c.Context(), args[0], drop) },
+		Args: expectArgs("PATH (a folder)"),
+		RunE: func(c *cobra.Command, args []string) error { return a.runValidate(c.Context(), args[0], drop) },
 	}
 	c.Flags().StringVar(&drop, "drop", "", "check by the rules of the drop of this `name`")
 	return c
@@ -64,7 +64,7 @@ type validateFault struct {
 	Advice  string `json:"advice"`
 }
 
-func (a *app) validate(ctx context.Context, path, name string) error {
+func (a *app) runValidate(ctx context.Context, path, name string) error {
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (a *app) validate(ctx context.Context, path, name string) error {
 	v := validated{Path: abs, Drop: d.Name, Vault: d.Vault, Files: []present.File{}, Ignored: []string{}, Missing: []string{}, Faults: []validateFault{}}
 	s, err := packager.ValidateFolder(ctx, root, rules)
 	if refusal, ok := errors.AsType[*packager.Refusal](err); ok {
-		return a.invalid(v, refusal)
+		return a.printRefusal(v, refusal)
 	}
 	if errors.Is(err, packager.ErrChanged) {
 		return fail(exitTemporary, err, "somebody is still writing into it; try again once that has ended")
@@ -104,7 +104,7 @@ func (a *app) validate(ctx context.Context, path, name string) error {
 	if missing, err := packager.FindMissingFiles(root, rules); err == nil && d.Complete != "quiet" {
 		v.Missing = append(v.Missing, missing...)
 	}
-	return a.valid(v, s)
+	return a.printValid(v, s)
 }
 
 // dropForFolder finds the drop whose rules hold for a folder: the one that is named, the one that it lies in, or the only one.
@@ -131,12 +131,12 @@ func dropForFolder(c config.Config, folder, name string) (config.Drop, error) {
 	return best, usageError{fmt.Errorf("%s lies in no drop folder; name the drop with --drop: %s", sanitize.Text(folder), strings.Join(names, ", "))}
 }
 
-func (a *app) invalid(v validated, r *packager.Refusal) error {
+func (a *app) printRefusal(v validated, r *packager.Refusal) error {
 	if !a.json {
 		for _, line := range sanitize.Lines(r.Text()) {
 			fmt.Fprintln(a.stdout, line)
 		}
-		return quiet(exitData)
+		return failSilently(exitData)
 	}
 	for _, f := range r.Faults {
 		v.Faults = append(v.Faults, validateFault{f.File, f.Line, f.Col, f.Field, f.Text, f.Advice})
@@ -144,10 +144,10 @@ func (a *app) invalid(v validated, r *packager.Refusal) error {
 	if err := writeJSON(a.stdout, v); err != nil {
 		return err
 	}
-	return quiet(exitData)
+	return failSilently(exitData)
 }
 
-func (a *app) valid(v validated, s packager.SealedFolder) error {
+func (a *app) printValid(v validated, s packager.SealedFolder) error {
 	v.Good, v.ClientUUID, v.Chosen, v.DocumentID = true, present.TextOrNil(s.ID.String()), s.HasChosenID, present.TextOrNil(s.Document.Number)
 	v.Ignored = append(v.Ignored, s.Junk...)
 	for _, f := range s.Files {

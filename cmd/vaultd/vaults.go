@@ -29,20 +29,20 @@ may be closed for uploads.
 With --json each line is an object. It sends nothing.`,
 		Example: `  vaultd vaults
   vaultd vaults --json | jq -r 'select(.configured | not) | .id'`,
-		Args: takes(),
+		Args: expectArgs(),
 		RunE: func(c *cobra.Command, args []string) error {
 			if a.inside != nil {
 				return a.askVaults(c.Context(), *a.cfg)
 			}
-			cfg, err := a.asking()
+			cfg, err := a.configForAsking()
 			if err != nil {
 				return err
 			}
 			code, err := callControl(c.Context(), socketPath(cfg), commandLine(c, args, nil), a.stdout, a.stderr)
 			switch {
 			case !errors.Is(err, errNoDaemon):
-				a.tellFault(cfg)
-				return outcome(code, err)
+				a.warnOfConfigFault(cfg)
+				return remoteResult(code, err)
 			case cfg.Unusable != nil:
 				return cfg.Unusable
 			}
@@ -53,7 +53,7 @@ With --json each line is an object. It sends nothing.`,
 
 // askVaults asks with the credentials of each account that a drop names. What one account does not get, the others do.
 func (a *app) askVaults(ctx context.Context, cfg config.Config) error {
-	service, err := a.service(cfg)
+	service, err := a.newServiceClient(cfg)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (a *app) askVaults(ctx context.Context, cfg config.Config) error {
 		}
 	}
 	if len(rows) > 0 {
-		failed = append(failed, a.vaults(rows))
+		failed = append(failed, a.runVaults(rows))
 	}
 	return errors.Join(failed...)
 }
@@ -109,7 +109,7 @@ func vaultRows(c config.Config, listed []vaultapi.Vault) []vaultRow {
 	return rows
 }
 
-func (a *app) vaults(rows []vaultRow) error {
+func (a *app) runVaults(rows []vaultRow) error {
 	missing := []string{}
 	t := present.NewTable(a.stdout, "VAULT", "NAME", "ACCOUNT", "DROPS", "")
 	for _, r := range rows {

@@ -34,12 +34,12 @@ kept; what came of each is journaled, and every audit counts them.`,
   vaultd verify --json
   vaultd verify --archive 60
   vaultd verify --archive 0.5%`,
-		Args: takes(),
+		Args: expectArgs(),
 	}
 	part := c.Flags().String("archive", "", "download and compare archived documents: a `number`, or a part of all such as 5%")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if !c.Flags().Changed("archive") {
-			return a.withLedger(c, args, a.verify)
+			return a.withLedger(c, args, a.runVerify)
 		}
 		many, err := parsePortion(*part)
 		if err != nil {
@@ -92,8 +92,8 @@ type verdictFinding struct {
 	Text    string `json:"text"`
 }
 
-func (a *app) verify(ctx context.Context, v view) error {
-	found, err := v.verify(ctx)
+func (a *app) runVerify(ctx context.Context, v view) error {
+	found, err := v.verifyLedger(ctx)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (a *app) verify(ctx context.Context, v view) error {
 	if a.json {
 		err = writeJSON(a.stdout, found)
 	} else {
-		found.print(a.stdout)
+		found.writeText(a.stdout)
 	}
 	switch n := len(found.Problems) + len(found.Findings) + int(found.Omitted); {
 	case err != nil:
@@ -115,7 +115,7 @@ func (a *app) verify(ctx context.Context, v view) error {
 	return nil
 }
 
-func (v view) verify(ctx context.Context) (verdict, error) {
+func (v view) verifyLedger(ctx context.Context) (verdict, error) {
 	info := v.ledger.Info()
 	found := verdict{Ledger: info.ID, Test: info.Environment != "production", Problems: []verdictProblem{}, Findings: []verdictFinding{}}
 	if s, is := v.ledger.SafeMode(); is {
@@ -128,7 +128,7 @@ func (v view) verify(ctx context.Context) (verdict, error) {
 	for _, p := range problems {
 		found.Problems = append(found.Problems, verdictProblem{p.Where, p.What})
 	}
-	report, moved, err := v.prove(ctx)
+	report, moved, err := v.proveJournal(ctx)
 	if broken, ok := errors.AsType[*ledger.DamageError](err); ok {
 		found.Problems = append(found.Problems, verdictProblem{"promises", "could not be checked: " + broken.What})
 		return found, nil
@@ -136,18 +136,18 @@ func (v view) verify(ctx context.Context) (verdict, error) {
 	if err != nil {
 		return found, err
 	}
-	found.take(report, moved)
+	found.setReport(report, moved)
 	found.OK = len(found.Problems) == 0 && len(found.Findings) == 0 && found.Omitted == 0
 	return found, nil
 }
 
-// prove folds the journal as far as it goes now and holds the entries against it.
-func (v view) prove(ctx context.Context) (r proof.Report, moved map[archive.Key]bool, err error) {
+// proveJournal folds the journal as far as it goes now and holds the entries against it.
+func (v view) proveJournal(ctx context.Context) (r proof.Report, moved map[archive.Key]bool, err error) {
 	return daemon.Prove(ctx, v.ledger)
 }
 
-// standing returns head and balance of one moment.
-func (v view) standing() (ledger.Head, ledger.Balance) {
+// readHeadAndBalance returns head and balance of one moment.
+func (v view) readHeadAndBalance() (ledger.Head, ledger.Balance) {
 	for {
 		head := v.ledger.Head()
 		balance := v.ledger.Balance()
@@ -157,7 +157,7 @@ func (v view) standing() (ledger.Head, ledger.Balance) {
 	}
 }
 
-func (d *verdict) take(r proof.Report, moved map[archive.Key]bool) {
+func (d *verdict) setReport(r proof.Report, moved map[archive.Key]bool) {
 	d.Lines, d.Entries, d.HeadLine, d.HeadHash, d.Balance = r.Lines, r.Entries, r.Head.N, r.Head.Hash.String(), r.Balance.String()
 	d.Moved, d.Omitted, d.LostPosts, d.PutBack, d.Folded = len(moved), r.Omitted, r.LostPosts, r.PutBack, true
 	d.Archived, d.Compared, d.Differ = r.Sample.Archived, r.Sample.Compared, r.Sample.Differ
@@ -190,7 +190,7 @@ func keyTexts(keys []archive.Key) []string {
 	return texts
 }
 
-func (d *verdict) print(w io.Writer) {
+func (d *verdict) writeText(w io.Writer) {
 	fmt.Fprintf(w, "LEDGER    %s%s\n", d.Ledger, testMark(d.Test))
 	if d.SafeMode != "" {
 		fmt.Fprintf(w, "SAFE MODE %s\n", sanitize.Text(d.SafeMode))

@@ -47,8 +47,8 @@ func parsePortion(text string) (s portion, err error) {
 	return s, nil
 }
 
-// of returns how many documents that is; a part is rounded up.
-func (s portion) of(all uint64) int {
+// countOf returns how many documents that is; a part is rounded up.
+func (s portion) countOf(all uint64) int {
 	if s.part == nil {
 		return s.documents
 	}
@@ -85,7 +85,7 @@ type verifiedDocument struct {
 
 // verifyArchive downloads archived documents and compares them.
 func (a *app) verifyArchive(ctx context.Context, v view, many portion) error {
-	service, err := a.service(v.cfg)
+	service, err := a.newServiceClient(v.cfg)
 	if err != nil {
 		return err
 	}
@@ -93,12 +93,12 @@ func (a *app) verifyArchive(ctx context.Context, v view, many portion) error {
 }
 
 func (a *app) verifyArchiveAt(ctx context.Context, v view, service operator.Downloader, many portion) error {
-	d := a.downloads(v, service)
+	d := a.newDownloads(v, service)
 	used, err := v.ledger.CountFetches(time.Now())
 	if err != nil {
 		return err
 	}
-	asked := many.of(v.ledger.Balance().States[ledger.Archived])
+	asked := many.countOf(v.ledger.Balance().States[ledger.Archived])
 	// The one who is refused the last of them is told so by the ledger, not by this look at it.
 	left := min(uint64(asked), max(d.Budget-min(used, d.Budget), 1))
 	s, err := d.Sample(ctx, int(left))
@@ -119,9 +119,9 @@ func (a *app) verifyArchiveAt(ctx context.Context, v view, service operator.Down
 	if a.json {
 		err = writeJSON(a.stdout, found)
 	} else {
-		found.print(a)
+		found.writeText(a)
 	}
-	return errors.Join(err, found.err(stopped))
+	return errors.Join(err, found.asError(stopped))
 }
 
 // verifyEach downloads the chosen documents one after the other. Its error is why it stopped before the last one; what is wrong
@@ -157,7 +157,7 @@ func (a *app) verifyOne(ctx context.Context, v view, service operator.Downloader
 		return c, err
 	}
 	defer func() { err = errors.Join(err, tmp.Close()) }()
-	return a.downloadTo(ctx, v, service, wantedOf(e), tmp)
+	return a.downloadTo(ctx, v, service, archivedDownload(e), tmp)
 }
 
 var outcomeWords = map[string]string{
@@ -170,7 +170,7 @@ func ofOneDocument(err error) bool {
 	return errors.Is(err, vaultapi.ErrNotZIP) || ok && !r.Denied && !r.Overloaded() && (r.Status == http.StatusNotFound || r.Outcome == apicall.NotProcessed || r.Outcome == apicall.Refused)
 }
 
-func (f archiveVerdict) print(a *app) {
+func (f archiveVerdict) writeText(a *app) {
 	fmt.Fprintf(a.stdout, "NOW       %s downloaded, of %d that were asked for\n", present.FormatCount(len(f.Documents), "document", "documents"), f.Asked)
 	fmt.Fprintf(a.stdout, "BUDGET    %s\n", downloadBudgetText(f.Used, f.Allowed))
 	if f.Stopped != "" {
@@ -179,8 +179,8 @@ func (f archiveVerdict) print(a *app) {
 	fmt.Fprintf(a.stdout, "RESULT    %s\n", f.Text)
 }
 
-// err is how the command ends: what differs now counts more than what could not be looked at.
-func (f archiveVerdict) err(stopped error) error {
+// asError is how the command ends: what differs now counts more than what could not be looked at.
+func (f archiveVerdict) asError(stopped error) error {
 	differ, failed := 0, 0
 	for _, d := range f.Documents {
 		switch d.Outcome {

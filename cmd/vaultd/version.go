@@ -59,7 +59,7 @@ func (a *app) versionCommand() *cobra.Command {
 whether that was changed since, and the compiler. It is also in every report.`,
 		Example: `  vaultd version
   vaultd version --json`,
-		Args: takes(),
+		Args: expectArgs(),
 		RunE: func(*cobra.Command, []string) error {
 			b := readBuild()
 			if a.json {

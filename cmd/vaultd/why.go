@@ -25,7 +25,7 @@ While vaultd runs, it also knows folders that were not taken yet, and which rout
 the archive rests and why.`,
 		Example: `  vaultd why "Huber 88"
   vaultd why 06gzgbs2d2n43zeqyj2594nkn0 --json | jq .next`,
-		Args: takes(xMeans),
+		Args: expectArgs(xMeans),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.why(ctx, v, args[0]) })
 		},

@@ -15,9 +15,9 @@ import (
 	"vaultd/internal/watch"
 )
 
-// service makes the client of the archive service. The secret of an account is read anew
+// newServiceClient makes the client of the archive service. The secret of an account is read anew
 // whenever it is needed, so that it can be renewed while vaultd runs.
-func (a *app) service(cfg config.Config) (*vaultapi.Client, error) {
+func (a *app) newServiceClient(cfg config.Config) (*vaultapi.Client, error) {
 	now, err := daemon.Clock()
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (a *app) openDaemon(cfg config.Config, log *slog.Logger) (*daemon.Daemon, e
 		return nil, err
 	}
 	d, err := daemon.Open(dc)
-	return d, missingLedger(cfg, err)
+	return d, explainMissingLedger(cfg, err)
 }
 
 // daemonConfig is what a daemon is made of, from the configuration.

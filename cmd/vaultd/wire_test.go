@@ -28,7 +28,7 @@ func TestService_ContentType(t *testing.T) {
 	for _, want := range []string{"application/octet-stream", "application/zip"} {
 		cfg := mustLoad(t, strings.Replace(smallConfig, "https://vault.example", srv.URL, 1)+"upload: {content_type: "+want+"}\n")
 		cfg.Service.Auth.SecretFile = secretFile
-		client, err := (&app{env: os.LookupEnv}).service(cfg)
+		client, err := (&app{env: os.LookupEnv}).newServiceClient(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
