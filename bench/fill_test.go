@@ -21,7 +21,7 @@ func TestFill_IsALedgerAsProductionHasIt(t *testing.T) {
 		t.Errorf("balance %+v", b)
 	}
 	atRest := 0
-	must(t, l.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	must(t, l.EntriesOldestFirst(func(e ledger.Entry) error {
 		if e.IsAtRest() && e.Source == ledger.Kept {
 			atRest++
 		}

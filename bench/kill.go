@@ -163,7 +163,7 @@ func (in *installation) holdAgainst(ctx context.Context, svc *fake, objects stri
 		return err
 	}
 	archived, differ := 0, 0
-	err = l.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	err = l.EntriesOldestFirst(func(e ledger.Entry) error {
 		registered[e.ID.String()] -= int(e.Posts)
 		if e.State != ledger.Archived {
 			return nil

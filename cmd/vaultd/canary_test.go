@@ -19,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
@@ -486,7 +485,7 @@ func (c *canaryCheck) journal(s *site) {
 	}); err != nil {
 		c.t.Error(err)
 	}
-	if err := l.Entries(archive.Key{}, true, func(e ledger.Entry) error {
+	if err := l.EntriesNewestFirst(func(e ledger.Entry) error {
 		for _, r := range e.Registrations {
 			if r.Ticket.URL != "" && e.State != ledger.Registered && e.State != ledger.Sending {
 				c.t.Errorf("%s is %s and keeps an upload address", e.Folder, e.State)

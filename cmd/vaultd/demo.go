@@ -168,7 +168,7 @@ func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error
 }
 
 func demoEntries(d *daemon.Daemon, fn func(ledger.Entry)) error {
-	return d.Ledger().Entries(zeroKey, false, func(e ledger.Entry) error {
+	return d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
 		fn(e)
 		return nil
 	})

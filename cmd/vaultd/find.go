@@ -61,7 +61,7 @@ func wordsOf(args []string) []string { return strings.Fields(strings.Join(args, 
 func (a *app) find(ctx context.Context, v view, words []string, limit int) error {
 	s := newSearch(words)
 	n := 0
-	err := v.ledger.Entries(zeroKey, true, func(e ledger.Entry) error {
+	err := v.ledger.EntriesNewestFirst(func(e ledger.Entry) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -136,7 +136,11 @@ func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry
 		return v.walkSorted(ctx, f, fn)
 	}
 	n := 0
-	err = v.ledger.Entries(zeroKey, !f.reverse, func(e ledger.Entry) error {
+	entries := v.ledger.EntriesNewestFirst
+	if f.reverse {
+		entries = v.ledger.EntriesOldestFirst
+	}
+	err = entries(func(e ledger.Entry) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

@@ -96,7 +96,7 @@ func (v view) named(ctx context.Context, x string) ([]ledger.Entry, error) {
 	}
 	var similar []ledger.Entry
 	x = strings.TrimRight(x, "/")
-	err = v.ledger.Entries(zeroKey, true, func(e ledger.Entry) error {
+	err = v.ledger.EntriesNewestFirst(func(e ledger.Entry) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/durable"
 	"vaultd/internal/ledger"
@@ -219,7 +218,7 @@ func (d *Daemon) examineLedger(ctx context.Context) (found []string, err error) 
 // the folders that are kept.
 func (d *Daemon) examineFiles(ctx context.Context, c *Checked) error {
 	var owed time.Duration // of rest: most entries take so little that a timer for each would be the larger part
-	return d.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	return d.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
 		began := time.Now()
 		what, err := d.examineFile(ctx, e)
 		if err == nil && what == "" {

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/operator"
@@ -55,6 +54,6 @@ func TestApproveDisposal_I29(t *testing.T) {
 func (h *house) sources() map[ledger.Source]int {
 	h.t.Helper()
 	n := map[ledger.Source]int{}
-	h.must(h.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error { n[e.Source]++; return nil }))
+	h.must(h.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error { n[e.Source]++; return nil }))
 	return n
 }

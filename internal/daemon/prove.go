@@ -30,7 +30,7 @@ func Prove(ctx context.Context, l *boltledger.Ledger) (r proof.Report, moved map
 		}))
 	}
 	entries := func(yield func(ledger.Entry) bool) {
-		keep(l.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		keep(l.EntriesOldestFirst(func(e ledger.Entry) error {
 			if !yield(e) {
 				return errEnough
 			}

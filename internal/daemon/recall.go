@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
@@ -32,7 +31,7 @@ func (d *Daemon) recallToday(ctx context.Context) error {
 	errEnough := errors.New("enough")
 	y, m, day := d.cfg.Now().Wall.In(d.location()).Date()
 	horizon, seen := time.Date(y, m, day-1, 0, 0, 0, 0, d.location()), 0
-	err := d.ledger.Entries(archive.Key{}, true, func(e ledger.Entry) error {
+	err := d.ledger.EntriesNewestFirst(func(e ledger.Entry) error {
 		if seen++; seen > mostRecalled || e.Key.Time().Before(horizon) {
 			return errEnough
 		}

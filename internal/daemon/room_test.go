@@ -153,7 +153,7 @@ func (h *house) status() string {
 // entries gives "folder state" of each, and "resolved" where nobody needs to look any more, in the order of the claims.
 func (h *house) entries() (words []string, all []ledger.Entry) {
 	h.t.Helper()
-	h.must(h.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	h.must(h.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
 		w := e.Folder + " " + e.State.String()
 		if e.Resolved {
 			w += " resolved"

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ledger"
 	"vaultd/internal/watch"
@@ -289,7 +288,7 @@ func TestStorm_I21_ThousandsAtOnce(t *testing.T) {
 			h.pass()
 		}
 		archived := 0
-		h.must(h.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		h.must(h.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
 			if e.State == ledger.Archived {
 				archived++
 			}

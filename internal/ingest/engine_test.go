@@ -293,7 +293,7 @@ func (r *running) pass(d time.Duration) {
 func (r *running) states() map[ledger.State]int {
 	r.t.Helper()
 	n := map[ledger.State]int{}
-	if err := r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error { n[e.State]++; return nil }); err != nil {
+	if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error { n[e.State]++; return nil }); err != nil {
 		r.t.Fatal(err)
 	}
 	return n

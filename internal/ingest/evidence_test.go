@@ -123,7 +123,7 @@ func TestIdentify_I2_ALaterGenerationAlone(t *testing.T) {
 			t.Errorf("%d POSTs for what is archived", posts)
 		}
 		// It was never sealed, so this is all that is known of its metadata.
-		err = r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		err = r.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
 			doc, _, err := r.ledger.Document(e.Key)
 			if e.State == ledger.Duplicate && (doc.AsRead.Number != "V 0" || !doc.IsOnlyAsRead()) {
 				t.Errorf("the duplicate keeps %+v", doc)

@@ -12,7 +12,7 @@ import (
 // stateOf counts the entries of a vault in a state.
 func (r *running) stateOf(v archive.VaultID, s ledger.State) int {
 	n := 0
-	if err := r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
 		if e.Vault == v && e.State == s {
 			n++
 		}

@@ -322,7 +322,7 @@ func TestAsk_I24_AFaultThatHasPassedBlamesNobody(t *testing.T) {
 		if n := r.states(); n[ledger.Uploaded] != 2 {
 			t.Error(n)
 		}
-		if err := r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
 			if e.Failures > 0 {
 				t.Errorf("%q was unclear %d times", e.Folder, e.Failures)
 			}

@@ -78,7 +78,7 @@ func TestPlace_I23_ADeadShareHoldsUpNoOther(t *testing.T) {
 		r.drop("B", 30)
 		r.pass(30 * time.Minute)
 		kept := 0
-		if err := r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
 			if e.Vault == "B" && e.Source == ledger.Kept {
 				kept++
 			}
@@ -181,7 +181,7 @@ func TestSafe_I15_OnlySealAndAsk(t *testing.T) {
 func (r *running) sources() map[ledger.Source]int {
 	r.t.Helper()
 	n := map[ledger.Source]int{}
-	if err := r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error { n[e.Source]++; return nil }); err != nil {
+	if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error { n[e.Source]++; return nil }); err != nil {
 		r.t.Fatal(err)
 	}
 	return n

@@ -86,7 +86,7 @@ func TestTicketShared_I8_WithADocumentOnItsWay(t *testing.T) {
 // byNumber returns the entry whose last registration has a number.
 func (r *running) byNumber(id archive.RemoteID) (found ledger.Entry) {
 	r.t.Helper()
-	err := r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
 		if c := e.Current(); c != nil && c.Ticket.Remote == id {
 			found = e
 		}

@@ -301,7 +301,7 @@ func TestUpload_I4_TheDigestThatLeftIsRecorded(t *testing.T) {
 		}
 		wrong.Store(false)
 		r.pass(10 * time.Minute) // whatever the back-off chose, it is within the window
-		if err := r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error {
 			if e.State != ledger.Uploaded || e.Current().Sent != e.Package.SHA256 {
 				t.Errorf("%s, sent %s", e.State, e.Current().Sent)
 			}

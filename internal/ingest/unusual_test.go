@@ -13,7 +13,7 @@ import (
 // entries returns all entries in the order in which they were claimed.
 func (r *running) entries() (es []ledger.Entry) {
 	r.t.Helper()
-	if err := r.ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error { es = append(es, e); return nil }); err != nil {
+	if err := r.ledger.EntriesOldestFirst(func(e ledger.Entry) error { es = append(es, e); return nil }); err != nil {
 		r.t.Fatal(err)
 	}
 	return es

@@ -77,7 +77,7 @@ func (d Downloads) Sample(ctx context.Context, n int) (s Sampled, err error) {
 		return s, err
 	}
 	var failed, compared []downloaded // as many as were ever downloaded
-	err = d.Ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	err = d.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
 		if e.State != ledger.Archived || e.ArchivedRemote == "" {
 			return context.Cause(ctx)
 		}

@@ -34,7 +34,7 @@ type Service interface {
 
 // Book looks up entries. *boltledger.Ledger implements it.
 type Book interface {
-	Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error
+	EntriesOldestFirst(fn func(ledger.Entry) error) error
 	Entry(archive.Key) (ledger.Entry, bool, error)
 	FindByID(archive.ID) (archive.Key, bool, error)
 	FindByRemote(archive.RemoteID) (archive.Key, bool, error)

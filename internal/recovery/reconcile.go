@@ -155,7 +155,7 @@ func (p *comparison) surveyEntries(ctx context.Context) error {
 	if p.Doubt == nil {
 		return p.separateResting()
 	}
-	return p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	return p.Book.EntriesOldestFirst(func(e ledger.Entry) error {
 		for _, r := range e.Registrations {
 			if sent := r.Ticket.Sent.Wall; p.isBeforeDoubt(sent) && sent.After(p.factsOf(e.Vault).newest.sent) {
 				n := newest{remote: r.Ticket.Remote, sent: sent}

@@ -271,7 +271,7 @@ func TestReconcile_I12_ReturnedMeanwhile(t *testing.T) {
 		}
 	}
 	n := 0
-	must(t, s.book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	must(t, s.book.EntriesOldestFirst(func(e ledger.Entry) error {
 		if n++; e.State != ledger.Rejected || e.Dest != "_rejected/Huber 88" || e.NeedsReconcile {
 			return fmt.Errorf("%s, %q, suspect %v", e.State, e.Dest, e.NeedsReconcile)
 		}

@@ -145,7 +145,7 @@ func TestRebuild_I12_ReceiptsAndWhatIsNone(t *testing.T) {
 	r, err := Rebuild(t.Context(), c)
 	must(t, err)
 	entries := map[string]ledger.Entry{}
-	must(t, s.book.Entries(archive.Key{}, false, func(e ledger.Entry) error { entries[e.Folder] = e; return nil }))
+	must(t, s.book.EntriesOldestFirst(func(e ledger.Entry) error { entries[e.Folder] = e; return nil }))
 	if f := r.Folders; f.Unbelieved.Count+r.Waits != 7 || f.Differ.Count != 1 || f.Returned.Count != 1 || len(entries) != 3 && len(entries) != 4 {
 		t.Errorf("%+v\n%d entries, %d waits", f, len(entries), r.Waits)
 	}

@@ -55,7 +55,7 @@ func (r *resting) allShown() bool {
 // separateResting separates the entries of the compared vaults into those that rest and those that must be compared one by one.
 // With a doubt every entry is compared.
 func (p *comparison) separateResting() error {
-	err := p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	err := p.Book.EntriesOldestFirst(func(e ledger.Entry) error {
 		switch {
 		case !slices.ContainsFunc(p.Drops, func(d Drop) bool { return d.Vault == e.Vault }):
 		case e.State != ledger.Archived, e.ArchivedRemote == "", e.Metadata.IsZero(), e.IsArchivedTwice(), e.NeedsReconcile, p.isFreshlyArchived(e), p.isRetentionOver(e):
@@ -78,7 +78,7 @@ func (p *comparison) isAtRest(rec archive.IndexRecord) bool {
 // the index did not show a resting entry, it calls fn with all entries.
 func (p *comparison) forEachUnresolved(fn func(ledger.Entry) error) error {
 	if p.Doubt != nil || !p.resting.allShown() {
-		return p.Book.Entries(archive.Key{}, false, fn)
+		return p.Book.EntriesOldestFirst(fn)
 	}
 	slices.SortFunc(p.restless, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
 	for _, key := range slices.Compact(p.restless) {

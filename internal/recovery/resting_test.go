@@ -15,9 +15,9 @@ type looks struct {
 	passes, records int
 }
 
-func (l *looks) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error {
+func (l *looks) EntriesOldestFirst(fn func(ledger.Entry) error) error {
 	l.passes++
-	return l.Book.Entries(from, reverse, fn)
+	return l.Book.EntriesOldestFirst(fn)
 }
 
 func (l *looks) FindEntriesByRemote(rs []archive.RemoteID) ([]ledger.Entry, error) {

@@ -33,7 +33,7 @@ type claim struct {
 // in the time that the ledger lost. Such a folder still belongs to that entry.
 func (p *comparison) findReturned() (known returnedFolders, err error) {
 	known = returnedFolders{map[folderPlace]bool{}, map[folderPlace][]claim{}, map[folderPlace]archive.Key{}}
-	err = p.Book.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	err = p.Book.EntriesOldestFirst(func(e ledger.Entry) error {
 		if e.Source == ledger.Returning || e.Source == ledger.Returned {
 			known.dest[folderPlace{drop: e.Drop, dest: e.Dest}] = true
 		}

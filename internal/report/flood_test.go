@@ -46,12 +46,18 @@ func (f flood) meta(i int) archive.Document {
 	return archive.Document{Type: "Invoice", Number: fmt.Sprint(i), Date: "2026-10-31T00:00:00Z", SenderName: "Müller GmbH & Söhne", Amount: "0.10", Currency: "EUR"}
 }
 
-func (f flood) Entries(_ archive.Key, reverse bool, fn func(ledger.Entry) error) error {
+func (f flood) EntriesOldestFirst(fn func(ledger.Entry) error) error {
 	for i := range f.count {
-		if reverse {
-			i = f.count - 1 - i
-		}
 		if err := fn(f.life(i, nil)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f flood) EntriesNewestFirst(fn func(ledger.Entry) error) error {
+	for i := range f.count {
+		if err := fn(f.life(f.count-1-i, nil)); err != nil {
 			return err
 		}
 	}

@@ -15,10 +15,11 @@ import (
 	"vaultd/internal/proof"
 )
 
-// Source is a ledger as the audit reads it. Entries and Lines read page by page, so
+// Source is a ledger as the audit reads it. The entries and Lines are read in parts, so
 // that an audit which is written slowly keeps nobody waiting.
 type Source interface {
-	Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error
+	EntriesOldestFirst(fn func(ledger.Entry) error) error
+	EntriesNewestFirst(fn func(ledger.Entry) error) error
 	Entry(key archive.Key) (ledger.Entry, bool, error)
 	Document(key archive.Key) (ledger.Document, bool, error)
 	Lines(from uint64, fn func(n uint64, line []byte) error) error
@@ -159,7 +160,7 @@ func (a *Audit) checkJournal(ctx context.Context, t *counts) (proof.Report, erro
 		}))
 	}
 	entries := func(yield func(ledger.Entry) bool) {
-		note(a.c.Ledger.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		note(a.c.Ledger.EntriesOldestFirst(func(e ledger.Entry) error {
 			if err := t.countEntry(e); err != nil {
 				return err
 			}

@@ -171,13 +171,21 @@ type row2 struct{ Folder, State string }
 // lying is a ledger that says something else than its journal.
 type lying struct{ Source }
 
-func (l lying) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error {
-	return l.Source.Entries(from, reverse, func(e ledger.Entry) error {
+func (l lying) EntriesOldestFirst(fn func(ledger.Entry) error) error {
+	return l.Source.EntriesOldestFirst(lie(fn))
+}
+
+func (l lying) EntriesNewestFirst(fn func(ledger.Entry) error) error {
+	return l.Source.EntriesNewestFirst(lie(fn))
+}
+
+func lie(fn func(ledger.Entry) error) func(ledger.Entry) error {
+	return func(e ledger.Entry) error {
 		if e.State == ledger.Rejected {
 			e.State = ledger.Archived
 		}
 		return fn(e)
-	})
+	}
 }
 
 func TestExamine_I12_ContradictionStandsAtTheTop(t *testing.T) {
@@ -230,12 +238,9 @@ var errFlaw = errors.New("the disk is gone")
 // broken fails in the middle of the second walk.
 type broken struct{ Source }
 
-func (b broken) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error {
-	if !reverse {
-		return b.Source.Entries(from, reverse, fn)
-	}
+func (b broken) EntriesNewestFirst(fn func(ledger.Entry) error) error {
 	n := 0
-	return b.Source.Entries(from, reverse, func(e ledger.Entry) error {
+	return b.Source.EntriesNewestFirst(func(e ledger.Entry) error {
 		if n++; n == 3 {
 			return errFlaw
 		}

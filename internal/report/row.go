@@ -115,7 +115,7 @@ type Closing struct {
 // gave compares with the summary.
 func (a *Audit) eachRow(ctx context.Context, fn func(row) error) (Closing, error) {
 	var counts ledger.Balance
-	err := a.c.Ledger.Entries(archive.Key{}, true, func(e ledger.Entry) error {
+	err := a.c.Ledger.EntriesNewestFirst(func(e ledger.Entry) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -53,7 +53,7 @@ func create(dir string, info ledger.Info) (err error) {
 		return err
 	}
 	// A crash before this leaves a ledger of one line without a head, which the start accepts.
-	h, err := openHead(dir, info.ID, head, false)
+	h, err := openHead(dir, info.ID, head)
 	if err != nil {
 		return err
 	}

@@ -89,16 +89,19 @@ func newestSlot(f *os.File) (newest *headRecord, slot int64, err error) {
 }
 
 // openHead opens the outside head for writing, makes it where it is missing, and
-// brings it up to end. anew replaces it whatever it says.
-func openHead(dir, id string, end ledger.Head, anew bool) (*headFile, error) {
+// brings it up to end.
+func openHead(dir, id string, end ledger.Head) (*headFile, error) {
 	h := &headFile{db: pathIn(dir, fileName), ledger: id}
-	var err error
-	if anew {
-		err = h.createFile(dir, end)
-	} else {
-		err = h.openFile(dir, end)
+	if err := h.openFile(dir, end); err != nil {
+		return nil, fmt.Errorf("write outside head: %w", err)
 	}
-	if err != nil {
+	return h, nil
+}
+
+// replaceHead puts a new outside head in the place of the one that is there, whatever that says.
+func replaceHead(dir, id string, end ledger.Head) (*headFile, error) {
+	h := &headFile{db: pathIn(dir, fileName), ledger: id}
+	if err := h.createFile(dir, end); err != nil {
 		return nil, fmt.Errorf("write outside head: %w", err)
 	}
 	return h, nil

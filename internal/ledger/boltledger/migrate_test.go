@@ -9,7 +9,6 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 )
 
@@ -39,7 +38,7 @@ func seeded(t *testing.T) (dir string, lines uint64, entries []ledger.Entry) {
 
 func entriesOf(t *testing.T, l *Ledger) (all []ledger.Entry) {
 	t.Helper()
-	if err := l.Entries(archive.Key{}, false, func(e ledger.Entry) error { all = append(all, e); return nil }); err != nil {
+	if err := l.EntriesOldestFirst(func(e ledger.Entry) error { all = append(all, e); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	return all

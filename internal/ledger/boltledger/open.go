@@ -173,7 +173,11 @@ func (l *Ledger) readSafeModeAndReplaced(tx *bbolt.Tx) (rep *replacedHead, err e
 // replaced, and marks the entries that are still to be marked.
 func (l *Ledger) finishOpening(dir string, anew bool) (err error) {
 	// A crash before this leaves the head behind the ledger, or the record of the replaced one: both are known at the next start.
-	if l.head, err = openHead(dir, l.info.ID, l.end, anew); err != nil {
+	bringUp := openHead
+	if anew {
+		bringUp = replaceHead
+	}
+	if l.head, err = bringUp(dir, l.info.ID, l.end); err != nil {
 		return err
 	}
 	defer func() {

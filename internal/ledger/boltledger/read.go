@@ -152,31 +152,36 @@ func (l *Ledger) lookUpName(name []byte) (key archive.Key, ok bool, err error) {
 	return key, ok, err
 }
 
-// Entries calls fn with every entry from the key from on, in the order of keys; the
-// zero key is the beginning, or in reverse the end. It returns what fn returns first.
-// It reads in parts: an entry that changes meanwhile is seen as before or as after the change.
-func (l *Ledger) Entries(from archive.Key, reverse bool, fn func(ledger.Entry) error) error {
-	return l.entries(from, reverse, fn, openBucket, doneBucket)
+// EntriesOldestFirst calls fn with every entry, in the order of keys, and returns what fn
+// returns first. It reads in parts: an entry that changes meanwhile is seen as before or as
+// after the change.
+func (l *Ledger) EntriesOldestFirst(fn func(ledger.Entry) error) error {
+	return walkEntries(l.view, archive.Key{}, oldestFirst, fn, openBucket, doneBucket)
 }
 
-// EntriesNewestFirst calls fn with every entry, the newest first. It does so as Entries does.
+// EntriesNewestFirst calls fn with every entry, the newest first, as EntriesOldestFirst does.
 func (l *Ledger) EntriesNewestFirst(fn func(ledger.Entry) error) error {
-	return l.entries(archive.Key{}, true, fn, openBucket, doneBucket)
+	return walkEntries(l.view, archive.Key{}, newestFirst, fn, openBucket, doneBucket)
 }
 
 // OpenEntries calls fn with every entry that is not at rest: those on their way and those
-// that need a person. It does so as Entries does, and does not look at the others.
+// that need a person. It reads as EntriesOldestFirst does, and reads no other entry.
 func (l *Ledger) OpenEntries(fn func(ledger.Entry) error) error {
-	return l.entries(archive.Key{}, false, fn, openBucket)
+	return walkEntries(l.view, archive.Key{}, oldestFirst, fn, openBucket)
 }
 
-func (l *Ledger) entries(from archive.Key, reverse bool, fn func(ledger.Entry) error, buckets ...[]byte) error {
-	return walkEntries(l.view, from, reverse, fn, buckets...)
-}
+// order is in which direction entries are read.
+type order bool
 
-// walkEntries reads in parts through view, which makes one read transaction each time.
-func walkEntries(view func(func(*bbolt.Tx) error) error, from archive.Key, reverse bool, fn func(ledger.Entry) error, buckets ...[]byte) error {
-	if from.IsZero() && reverse {
+const (
+	oldestFirst order = false
+	newestFirst order = true
+)
+
+// walkEntries reads from the key from on, in parts through view, which makes one read transaction each time. The zero
+// key is the first entry in that order.
+func walkEntries(view func(func(*bbolt.Tx) error) error, from archive.Key, in order, fn func(ledger.Entry) error, buckets ...[]byte) error {
+	if from.IsZero() && in == newestFirst {
 		for i := range from {
 			from[i] = 0xff
 		}
@@ -185,7 +190,7 @@ func walkEntries(view func(func(*bbolt.Tx) error) error, from archive.Key, rever
 		var part []ledger.Entry
 		more := false
 		// fn runs outside the transaction: a slow reader holds no pages.
-		err := view(func(tx *bbolt.Tx) (err error) { part, more, err = readEntries(tx, &from, reverse, buckets); return err })
+		err := view(func(tx *bbolt.Tx) (err error) { part, more, err = readEntries(tx, &from, in, buckets); return err })
 		if err != nil {
 			return fmt.Errorf("read entries: %w", err)
 		}
@@ -201,13 +206,13 @@ func walkEntries(view func(func(*bbolt.Tx) error) error, from archive.Key, rever
 }
 
 // readEntries merges the entries of the buckets, and moves from to the entry after the last one that it returns.
-func readEntries(tx *bbolt.Tx, from *archive.Key, reverse bool, buckets [][]byte) (part []ledger.Entry, more bool, err error) {
+func readEntries(tx *bbolt.Tx, from *archive.Key, in order, buckets [][]byte) (part []ledger.Entry, more bool, err error) {
 	var walks []*bucketWalk
 	for _, b := range buckets {
-		walks = append(walks, newBucketWalk(tx, b, *from, reverse))
+		walks = append(walks, newBucketWalk(tx, b, *from, in))
 	}
 	for {
-		w := nextWalk(walks, reverse)
+		w := nextWalk(walks, in)
 		if w.key == nil {
 			return part, false, nil
 		}
@@ -236,11 +241,11 @@ type bucketWalk struct {
 	step               func() (k, v []byte)
 }
 
-func newBucketWalk(tx *bbolt.Tx, bucket []byte, from archive.Key, reverse bool) *bucketWalk {
+func newBucketWalk(tx *bbolt.Tx, bucket []byte, from archive.Key, in order) *bucketWalk {
 	c := tx.Bucket(bucket).Cursor()
 	w := &bucketWalk{bucket: bucket, step: c.Next}
 	w.key, w.value = c.Seek(from[:])
-	if !reverse {
+	if in == oldestFirst {
 		return w
 	}
 	w.step = c.Prev
@@ -254,12 +259,12 @@ func newBucketWalk(tx *bbolt.Tx, bucket []byte, from archive.Key, reverse bool) 
 }
 
 // nextWalk returns the walk whose current entry comes next.
-func nextWalk(walks []*bucketWalk, reverse bool) *bucketWalk {
+func nextWalk(walks []*bucketWalk, in order) *bucketWalk {
 	return slices.MinFunc(walks, func(a, b *bucketWalk) int {
 		switch {
 		case a.key == nil || b.key == nil:
 			return len(b.key) - len(a.key) // the one that is at its end comes last
-		case reverse:
+		case in == newestFirst:
 			return bytes.Compare(b.key, a.key)
 		}
 		return bytes.Compare(a.key, b.key)

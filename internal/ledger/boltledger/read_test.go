@@ -71,14 +71,14 @@ func TestEntries_MergedInOrderPageByPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.SortFunc(keys, func(a, b archive.Key) int { return bytes.Compare(a[:], b[:]) })
-	collect := func(from archive.Key, reverse bool, stop int) (got []archive.Key) {
+	collect := func(from archive.Key, in order, stop int) (got []archive.Key) {
 		enough := errors.New("enough")
-		err := l.Entries(from, reverse, func(e ledger.Entry) error {
+		err := walkEntries(l.view, from, in, func(e ledger.Entry) error {
 			if got = append(got, e.Key); len(got) == stop {
 				return enough
 			}
 			return nil
-		})
+		}, openBucket, doneBucket)
 		if err != nil && err != enough {
 			t.Error(err)
 		}
@@ -89,13 +89,13 @@ func TestEntries_MergedInOrderPageByPage(t *testing.T) {
 	between := keys[100]
 	between[15]++ // no entry has it
 	for name, row := range map[string]struct{ got, want []archive.Key }{
-		"Forwards":            {collect(archive.Key{}, false, 0), keys},
-		"Backwards":           {collect(archive.Key{}, true, 0), backwards},
-		"FromOne":             {collect(keys[300], false, 0), keys[300:]},
-		"BackwardsFromOne":    {collect(keys[300], true, 0), backwards[len(keys)-301:]},
-		"BetweenTwo":          {collect(between, false, 0), keys[101:]},
-		"BackwardsBetweenTwo": {collect(between, true, 0), backwards[len(keys)-101:]},
-		"Stopped":             {collect(archive.Key{}, false, chunkEntries+1), keys[:chunkEntries+1]},
+		"Forwards":            {collect(archive.Key{}, oldestFirst, 0), keys},
+		"Backwards":           {collect(archive.Key{}, newestFirst, 0), backwards},
+		"FromOne":             {collect(keys[300], oldestFirst, 0), keys[300:]},
+		"BackwardsFromOne":    {collect(keys[300], newestFirst, 0), backwards[len(keys)-301:]},
+		"BetweenTwo":          {collect(between, oldestFirst, 0), keys[101:]},
+		"BackwardsBetweenTwo": {collect(between, newestFirst, 0), backwards[len(keys)-101:]},
+		"Stopped":             {collect(archive.Key{}, oldestFirst, chunkEntries+1), keys[:chunkEntries+1]},
 	} {
 		if !slices.Equal(row.got, row.want) {
 			t.Errorf("%s: %d entries, want %d, or in another order", name, len(row.got), len(row.want))

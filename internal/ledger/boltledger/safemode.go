@@ -204,7 +204,7 @@ func (l *Ledger) requireReconcile(apply func(request) ([]ledger.Result, error)) 
 		err := l.view(func(tx *bbolt.Tx) error {
 			var part []ledger.Entry
 			var err error
-			part, more, err = readEntries(tx, &from, false, [][]byte{openBucket})
+			part, more, err = readEntries(tx, &from, oldestFirst, [][]byte{openBucket})
 			for _, e := range part {
 				// A former start that crashed has marked it already.
 				if !e.NeedsReconcile {

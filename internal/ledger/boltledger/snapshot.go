@@ -63,7 +63,7 @@ func (s *Snapshot) Entries() iter.Seq[ledger.Entry] {
 		for more := true; more; {
 			var part []ledger.Entry
 			var err error
-			if part, more, err = readEntries(s.tx, &from, false, [][]byte{openBucket, doneBucket}); err != nil {
+			if part, more, err = readEntries(s.tx, &from, oldestFirst, [][]byte{openBucket, doneBucket}); err != nil {
 				s.err = fmt.Errorf("read entries: %w", err)
 				return
 			}

@@ -71,7 +71,7 @@ func (p *StoppedLedger) Info() ledger.Info { return p.info }
 
 // EntriesNewestFirst calls fn with every entry, the newest first, and returns what fn returns first.
 func (p *StoppedLedger) EntriesNewestFirst(fn func(ledger.Entry) error) error {
-	return walkEntries(p.view, archive.Key{}, true, fn, openBucket, doneBucket)
+	return walkEntries(p.view, archive.Key{}, newestFirst, fn, openBucket, doneBucket)
 }
 
 func (p *StoppedLedger) view(fn func(*bbolt.Tx) error) error {

@@ -95,7 +95,7 @@ func (c *campaign) between(b blow, what string) {
 func (c *campaign) proof(l *boltledger.Ledger) (proof.Report, []ledger.Entry) {
 	c.t.Helper()
 	var entries []ledger.Entry
-	must(c.t, l.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	must(c.t, l.EntriesOldestFirst(func(e ledger.Entry) error {
 		entries = append(entries, e)
 		return nil
 	}))

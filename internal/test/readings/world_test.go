@@ -268,7 +268,7 @@ func (w *world) entries() (all []ledger.Entry) {
 		return w.read
 	}
 	defer func() { w.read, w.readAt = all, head }()
-	w.must(w.daemon.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	w.must(w.daemon.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
 		all = append(all, e)
 		return nil
 	}))

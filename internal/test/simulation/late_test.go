@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/emulator"
 	"vaultd/internal/ledger"
 )
@@ -97,7 +96,7 @@ func TestLate_I2_AListForOthersTellsIt(t *testing.T) {
 		}
 		w.Advance(15 * time.Minute)
 		var first ledger.Entry
-		w.must(w.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		w.must(w.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
 			if first.Key.IsZero() {
 				first = e
 			}

@@ -83,7 +83,7 @@ func (w *World) Calm(bound time.Duration) {
 	if left = w.unfinished(false); len(left) > 0 {
 		w.t.Errorf("I25: %d not through %v after the last fault: %v; pauses: %v",
 			len(left), bound, left[:min(len(left), 20)], w.d.State().Pauses)
-		w.must(w.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error {
+		w.must(w.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
 			if len(w.told) < 3 && !through(e, false) {
 				w.tell(w.d.Ledger(), e.Key)
 			}
@@ -98,7 +98,7 @@ func (w *World) unfinished(strict bool) (left []string) {
 	if safe, is := w.d.Ledger().SafeMode(); is {
 		left = append(left, "safe mode: "+safe.Mark)
 	}
-	w.must(w.d.Ledger().Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	w.must(w.d.Ledger().EntriesOldestFirst(func(e ledger.Entry) error {
 		entries[e.Drop+"/"+e.Folder]++
 		first, _, err := w.d.Ledger().Entry(e.WaitsFor)
 		w.must(err)
@@ -249,7 +249,7 @@ func (w *World) hideLate(l *boltledger.Ledger, s *proof.Seen) {
 func (w *World) proof(l *boltledger.Ledger, seen proof.Seen) (proof.Report, []ledger.Entry) {
 	w.t.Helper()
 	var entries []ledger.Entry
-	w.must(l.Entries(archive.Key{}, false, func(e ledger.Entry) error {
+	w.must(l.EntriesOldestFirst(func(e ledger.Entry) error {
 		entries = append(entries, e)
 		return nil
 	}))

@@ -38,7 +38,7 @@ func failedThrice(t *testing.T) (*World, ledger.Entry) {
 // only returns the one entry that there is.
 func (w *World) only() (e ledger.Entry) {
 	w.t.Helper()
-	w.must(w.d.Ledger().Entries([16]byte{}, false, func(one ledger.Entry) error {
+	w.must(w.d.Ledger().EntriesOldestFirst(func(one ledger.Entry) error {
 		e = one
 		return nil
 	}))
