@@ -3,8 +3,8 @@ package archive
 // MaxAsRead bounds each field of AsRead, in bytes.
 const MaxAsRead = 500
 
-// AsRead is what a sidecar says, letter by letter, in fields that nobody checked. It serves to find and to show a folder
-// that was refused or repeats another one. Nothing is ever decided, counted or sent by it.
+// AsRead is what a sidecar says, letter by letter, in fields that nobody checked. It helps people to find a folder that was refused
+// or repeats another one. Nothing is decided, counted or sent by it.
 type AsRead struct {
 	Type          string `json:"documentType,omitempty"`
 	Number        string `json:"documentId,omitempty"`

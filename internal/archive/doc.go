@@ -1,14 +1,11 @@
-// Package archive holds the nouns of vaultd: the identifiers, the document with
-// its metadata and limits, the sealed package, the upload ticket, the service's
-// status words, and the instant in which deadlines are reckoned.
+// Package archive holds the nouns of vaultd: the identifiers, the document with its metadata and limits, the sealed package, the
+// upload ticket, what the service says of registrations and archived documents, and the instant by which deadlines are measured.
 //
-// It never does I/O, never reads a clock and never decides what happens next:
-// every value here is data, and every function gives the same answer for the
-// same arguments. The four identifiers are four types, so that mixing them up
-// does not compile. Values that hold a secret (a ticket's URL) cannot print
-// themselves.
+// It never does I/O, never reads a clock and never decides what happens next. Every value here is data, and every function gives
+// the same result for the same arguments. The four identifiers are four types, so that mixing them up does not compile. A value
+// that holds a secret, such as the URL of a ticket, does not print itself. The wire format of a service belongs to its client;
+// only the canonical metadata is here, because identities are derived from its bytes.
 //
-// Nothing here changes with a crash: an ID is derived from what a person
-// dropped, so the same folder yields the same ID, and a frozen request the same
-// bytes, before and after.
+// A crash changes nothing here. An ID is derived from what a person dropped, so the same folder gives the same ID before and
+// after it.
 package archive

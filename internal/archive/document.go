@@ -129,9 +129,9 @@ func isCurrency(s string) bool {
 	return len(s) == MaxCurrency && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 }
 
-// Metadata returns the canonical JSON object of the document without its
-// identity: fields in fixed order, empty ones left out, numbers as they were
-// written. The same document gives the same bytes.
+// Metadata returns the canonical JSON object of the document without its identity: fields in fixed order, empty ones left out,
+// numbers as they were written. The same document gives the same bytes. They are part of the identity (see [DeriveID]), and the
+// service gets them unchanged.
 func (d Document) Metadata() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -11,16 +11,16 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// NumberDigest stands for an invoice number within one vault, one sender and one day of issue. Two documents with equal
-// digests bear the same invoice number. Zero: the document is not known.
+// NumberDigest identifies an invoice number within one vault, one sender and one day of issue. Two documents with equal digests
+// have the same invoice number. Zero: the document is not known.
 type NumberDigest [16]byte
 
 // IsZero reports whether no document is known.
 func (d NumberDigest) IsZero() bool { return d == NumberDigest{} }
 
-// NumberDigest returns what stands for the document's number in a vault. The sender is its identifiers, in any order, and
-// only where it has none its name. The date is the day alone. Of texts neither the space around them, nor their case, nor
-// their Unicode form counts (NFC); anything else is another number: "RE 12" is not "RE-12", and "0012" is not "12".
+// NumberDigest returns the digest of the document's invoice number in a vault. The sender counts by its identifiers, in any
+// order; where it has none, by its name. Of the date only the day counts. Spaces around a text, its case and its Unicode form do
+// not count. Anything else makes another number: "RE 12" is not "RE-12", and "0012" is not "12".
 func (d Document) NumberDigest(v VaultID) (n NumberDigest) {
 	sender := []string{"name", plainText(d.SenderName)}
 	if len(d.SenderIDs) > 0 {
@@ -39,7 +39,7 @@ func (d Document) NumberDigest(v VaultID) (n NumberDigest) {
 	return n
 }
 
-// plainText maps texts that people take for one to the same text.
+// plainText gives the same text for texts that differ only in surrounding space, case or Unicode form.
 func plainText(s string) string { return cases.Fold().String(norm.NFC.String(strings.TrimSpace(s))) }
 
 // day returns the day of issue, like 2026-10-31; empty where the date is none.
@@ -51,11 +51,11 @@ func (d Document) day() string {
 	return t.UTC().Format(time.DateOnly)
 }
 
-// earliestDay is the first day of issue that is believed: before it hardly an invoice was made on a computer.
+// earliestDay is the first day of issue that is not strange: hardly any invoice from before was made on a computer.
 const earliestDay = "1990-01-01"
 
-// HasStrangeDate reports whether the document can hardly be of its date: that is before 1990, or after the day that follows
-// now. Days are those of now's time zone.
+// HasStrangeDate reports whether the date of the document is hardly right: before 1990, or later than tomorrow. Days are those of
+// now's time zone.
 func (d Document) HasStrangeDate(now time.Time) bool {
 	day := d.day()
 	return day != "" && (day < earliestDay || day > now.AddDate(0, 0, 1).Format(time.DateOnly))

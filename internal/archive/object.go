@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// ObjectDigest stands for an object at the service's store, without telling what it is called: it is made with a key
-// that the ledger keeps for itself. Zero: the object was never looked at.
+// ObjectDigest identifies an object at the service's store without telling its name: it is made with a key of the ledger. Zero:
+// not known.
 type ObjectDigest [16]byte
 
-// IsZero reports whether no object was looked at.
+// IsZero reports whether the object is not known.
 func (d ObjectDigest) IsZero() bool { return d == ObjectDigest{} }
 
 // ObjectDigest returns the digest of the object that the address leads to, under a key.
@@ -26,13 +26,13 @@ func (u PresignedURL) ObjectDigest(key []byte) (d ObjectDigest) {
 // Object names the object that an address leads to: addresses with one name lead to one object, whoever signed them
 // and when. The name is as secret as the address, for it may hold what the service calls a document.
 //
-// These differences do not count: the scheme, the case of the host, a dot behind it, the standard port, escapes in path
-// and query, the order of parameters, and the parameters that are the grant alone (see [isGrant]). Any other parameter
-// counts, for some stores name the object in the query. At Amazon's and Google's own hosts the bucket is the same thing
-// in the host and in the path, and the region does not count.
+// These differences do not count: the scheme, the case of the host, a dot after it, the standard port, escapes in path and query,
+// the order of parameters, and the parameters that only grant access (see [isGrant]). Any other parameter counts, because some
+// stores name the object in the query. At Amazon's and Google's own hosts the bucket may stand in the host or in the path, and
+// the region does not count.
 //
-// It cannot be known that two hosts are one store, that a parameter which is not in the list is part of a grant, or that a
-// store treats two paths as one. Such addresses have two names.
+// It cannot know that two hosts are one store, that a parameter outside the list is part of a grant, or that a store treats two
+// paths as one. Such addresses get two names.
 func (u PresignedURL) Object() string {
 	host, key, ok := u.parts()
 	if !ok {
@@ -41,8 +41,8 @@ func (u PresignedURL) Object() string {
 	return host + key
 }
 
-// LeadsToSameObject reports whether a store that answers to the address u with the address to names the same object there, as it
-// does when the bucket lies in another region: the hosts may differ, and a bucket may stand before the path or not.
+// LeadsToSameObject reports whether to, to which a store redirects an upload to u, names the same object. A store redirects so
+// when the bucket lies in another region: the hosts may differ, and the bucket may stand in the path or not.
 func (u PresignedURL) LeadsToSameObject(to PresignedURL) bool {
 	_, from, ok := u.parts()
 	_, there, ok2 := to.parts()
@@ -131,8 +131,8 @@ func objectParameters(query string) (names []string) {
 	return names
 }
 
-// isGrant reports whether a parameter tells who may use an address and for how long, and nothing of what it leads to.
-// Those of the older signatures have common names: they count as such only beside a signature.
+// isGrant reports whether a parameter only tells who may use an address and for how long. The parameters of older signatures have
+// common names, so they count as a grant only beside a signature.
 func isGrant(name string, all []param) bool {
 	if strings.HasPrefix(name, "x-amz-") || strings.HasPrefix(name, "x-goog-") {
 		return true

@@ -23,20 +23,20 @@ func (i Instant) Since(earlier Instant) (d time.Duration, ok bool) {
 	return i.Boot - earlier.Boot, i.BootID == earlier.BootID && i.BootID != ""
 }
 
-// sleepless is how far Slept may differ between two readings without a suspend: its two
-// clocks are not read at one moment.
+// suspendTolerance is how far Slept may differ between two readings without a suspend, because its two clocks are not read at
+// the same moment.
 const suspendTolerance = time.Second
 
 // SleptSince reports whether the machine was suspended between earlier and i, which are
 // of the same boot.
 func (i Instant) SleptSince(earlier Instant) bool { return i.Slept-earlier.Slept > suspendTolerance }
 
-// settable is how far two readings of a clock that nobody set may lie the wrong way round: the clocks of several
-// machines of one service differ by so much.
+// clockTolerance is how far two readings of a clock that nobody set may be in the wrong order: the clocks of several machines of
+// one service differ by as much.
 const clockTolerance = 5 * time.Minute
 
-// ReliableElapsed returns the time that may be relied on to have passed, of what two clocks say: the lesser. One that went back
-// meanwhile was set, and is of no account.
+// ReliableElapsed returns the time that has certainly passed by two clocks: the lesser of both. A clock that went back meanwhile was
+// set, and does not count.
 func ReliableElapsed(ours, theirs time.Duration) time.Duration {
 	switch {
 	case ours < -clockTolerance:
@@ -101,11 +101,11 @@ type RegisterResult struct {
 	Foreign int           // records that name no identity that was asked for
 }
 
-// ServiceStatus is the service's word about one registration, as far as we know it.
+// ServiceStatus is what the service says of one registration.
 type ServiceStatus uint8
 
-// The words. Absent is the service's "unknown bumId" (404), not a word of a record;
-// Unfamiliar is a word we have never heard: it never counts as any other.
+// The values. Absent is the service's "unknown bumId" (404), which stands in no record. Unfamiliar is any word that this program
+// does not know; it never counts as another value.
 const (
 	Unfamiliar ServiceStatus = iota
 	WaitingForPackage
@@ -115,7 +115,7 @@ const (
 	Absent
 )
 
-// String returns the word for reports and journal lines.
+// String returns the text for reports and journal lines.
 func (w ServiceStatus) String() string {
 	return [...]string{"unfamiliar", "waiting", "in-progress", "successful", "failed", "absent"}[min(w, Absent)]
 }

@@ -12,14 +12,14 @@ import (
 type Report struct {
 	Folders FolderReport
 	Vaults  []VaultReport // in the order in which they were asked
-	Waiting []Waiting     // entries that nobody can speak for yet
+	Waiting []Waiting     // entries that stay in doubt
 	Waits   int           // how many they are; Waiting names the first thousand
-	Heard   int           // registrations of which entries were told that the archive has content under them
-	Cleared int           // entries that were in doubt and are not any more
+	Heard   int           // registrations with content that entries were told of
+	Cleared int           // entries that are not in doubt any more
 	Told    time.Time     // the archive's clock when it was asked; zero: it did not say
 
-	Unpacked int // claimed folders in doubt of which it is not known yet, by an entry, which invoice they are
-	Withheld int // archived documents that got no entry, because folders could not be looked at that they may be of
+	Unpacked int // claimed folders in doubt that are not packed yet, so that their invoice is not known
+	Withheld int // archived documents that got no entry, because they may belong to folders that could not be read
 }
 
 // FolderReport is about what lies in the drop folders.
@@ -28,16 +28,16 @@ type FolderReport struct {
 	Differ     Findings // archived folders that are not what their receipts list
 	Unbelieved Findings // archived folders without a receipt that can be believed
 
-	Claimed  Findings // folders that had been taken and not archived: they go on
-	Returned Findings // folders that had been given back
-	Strange  Findings // what lies where vaultd's own folders lie and is none of them
+	Claimed  Findings // claimed folders that are not archived: they go on
+	Returned Findings // folders that were returned
+	Strange  Findings // other things in the places of vaultd's own folders
 }
 
 // VaultReport is about one vault. The lists hold the first thousand each; the numbers tell all.
 type VaultReport struct {
 	Vault   archive.VaultID
 	Listed  int  // registrations in the status list
-	Reaches bool // that list shows every registration since the ledger's last line, and long enough after it to be believed
+	Reaches bool // that list shows every registration since the ledger's last line, and enough time has passed to believe it
 	Indexed int  // documents that the index gave, each counted once
 
 	Index    archive.IndexResult // how far the walk through the index came
@@ -59,7 +59,7 @@ type VaultReport struct {
 	Added map[string]int // documents of which the index gives a field that was not sent, by field: no difference
 }
 
-// IsConclusive reports whether what the index leaves out says something.
+// IsConclusive reports whether a document that the index does not show counts as missing.
 func (v VaultReport) IsConclusive() bool { return v.Index.Complete || v.Accepted }
 
 // DescribeIndex says how much of the index was read.
@@ -119,7 +119,7 @@ func (v VaultReport) Differences() int {
 	return v.Strange.Count + v.Missing.Count + v.Double.Count + v.Uncounted.Count + v.Differing.Count
 }
 
-// Outcome is what the comparison of one vault came to, in the journal's words.
+// Outcome returns the result of the comparison of one vault, in the journal's words.
 func (v VaultReport) Outcome() string {
 	switch {
 	case v.Missing.Count > 0:
@@ -138,7 +138,7 @@ func (f *Findings) add(one Finding) {
 	}
 }
 
-// addWaiting notes an entry once; the last reason is the one that stays.
+// addWaiting adds an entry that stays in doubt. An entry is named once, with its last reason.
 func (r *Report) addWaiting(e ledger.Entry, until time.Time, why string) {
 	for i := range r.Waiting {
 		if w := &r.Waiting[i]; w.Key == e.Key {

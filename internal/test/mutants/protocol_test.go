@@ -40,7 +40,7 @@ var protocol = []mutant{
 	{
 		name: "AcceptedMeansArchived", promise: "I12", file: "internal/ledger/remote.go",
 		old:   "\te.enterState(Uploaded)\n\te.UploadedAt = at.Wall\n\te.NotBefore = ev.NotBefore\n",
-		new:   "\te.enterState(Archived)\n\te.UploadedAt, e.ArchivedAt, e.Archived = at.Wall, at.Wall, e.Current().Ticket.Remote\n",
+		new:   "\te.enterState(Archived)\n\te.UploadedAt, e.ArchivedAt, e.ArchivedRemote = at.Wall, at.Wall, e.Current().Ticket.Remote\n",
 		tests: []string{pure, worlds},
 	},
 	{
