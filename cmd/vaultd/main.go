@@ -2,9 +2,9 @@
 // each into one ZIP, registers and uploads it to an archive service, follows it
 // until the service says archived, and can prove all of it.
 //
-// Everything that people and scripts rely on is here: the commands, the words, the
-// exit codes and the configuration. The work itself is done by the packages below
-// internal; this one wires them together and holds no rule of its own about them.
+// This package has what people and scripts rely on: the commands, their flags and
+// texts, and the exit codes. The packages below internal do the work; the keys of the
+// configuration are in internal/config. Nothing here decides what happens to a document.
 //
 // A command may be killed at any moment: what was done is in the ledger, and the
 // next start goes on from there.

@@ -3,9 +3,9 @@
 //
 // It never follows a link and never replaces anything that people made. It never leaves the drop folder, except to the
 // configured place that disposed folders are moved to. It never enters a mount in the drop folder and never moves a folder
-// that has one. It cannot remove a tree: it removes files one by one, each after its inode and digest were compared with what
-// was archived, and folders by rmdir. It keeps no record of its own: the ledger chooses and commits each destination before
-// anything moves.
+// that has one. It cannot remove a tree: it removes files one by one and folders by rmdir. Before it removes the first file of a
+// folder, it compared each one with what was archived, by size and digest; only junk that the entry lists and vaultd's own notes
+// go without. It keeps no record of its own: the ledger chooses and commits each destination before anything moves.
 //
 // After a crash at any point the same call with the same arguments finishes the work: a folder lies in its old place or in
 // its new one, and is recognised by its inode. [Folder.AllClaims] finds a claimed folder without a ledger entry. When a

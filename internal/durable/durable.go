@@ -1,8 +1,8 @@
 // Package durable changes directories so that the change survives power loss. A file is written whole or not at all. A
-// directory entry is renamed without replacing another one. After each change the touched directories are synced. Three
-// methods leave that sync to the caller, because one sync can serve many calls: [Dir.Unlink], [Dir.Rmdir] and
-// [TempFile.CommitWithoutDirSync]. [TempFile.CommitWithoutSync] syncs nothing; it is for files that are written again all
-// the time.
+// directory entry is renamed without replacing another one. After each change the touched directories are synced. A few
+// methods leave that sync to the caller, because one sync can serve many calls: [Dir.Unlink], [Dir.Rmdir],
+// [Dir.SetModeAndGroup] and [TempFile.CommitWithoutDirSync]. [TempFile.CommitWithoutSync] and [OpenLock] sync nothing: their
+// files may be lost.
 //
 // The package never removes a tree and never follows a link below the directory that the caller opened. It never syncs a
 // file or a directory again after a sync failed: the kernel reports a lost write once, so a later success proves nothing. A

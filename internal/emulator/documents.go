@@ -177,7 +177,7 @@ func (s *Server) objectURL(c *call, vault, bumID string) string {
 }
 
 // spoilGrants applies the faults that only this answer can have. Where they leave it unclear whose a bumId is, the
-// bumId is poisoned: a PUT to it will be a violation.
+// bumId is marked ambiguous: a PUT to it will be a violation.
 func (s *Server) spoilGrants(c *call, grants []uploadGrant) ([]uploadGrant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,7 +243,7 @@ func (s *Server) findOther(c *call, vault string) *registration {
 	return others[s.rng.Uint64()%uint64(len(others))]
 }
 
-// markAmbiguous marks a bumId that nobody may use. The caller holds mu.
+// markAmbiguous marks a bumId that no client may use. The caller holds mu.
 func (s *Server) markAmbiguous(c *call, bumID string) error {
 	return s.commitLines(journalLine{Time: c.now, Kind: kindPoisoned, BumID: bumID})
 }

@@ -101,14 +101,14 @@ func (p *storedPackage) jobStateAt(now, ripe time.Time) (state, message string, 
 
 // serverState is the server's memory: the sum of the journal's lines.
 type serverState struct {
-	all        []*registration // in the order they were made
-	byBumID    map[string]*registration
-	byClient   map[string][]*registration // by vault and clientUUID, in order
-	byVault    map[string][]*registration // in order
+	all             []*registration // in the order they were made
+	byBumID         map[string]*registration
+	byClient        map[string][]*registration // by vault and clientUUID, in order
+	byVault         map[string][]*registration // in order
 	ambiguousBumIDs map[string]bool            // by bumId, registered or not
-	unaskable  map[string]int             // by bumId: the status with which a question about it alone is answered
-	revoked    int                        // how often all access tokens were revoked
-	violations []string
+	unaskable       map[string]int             // by bumId: the status with which a question about it alone is answered
+	revoked         int                        // how often all access tokens were revoked
+	violations      []string
 }
 
 func newServerState() *serverState {

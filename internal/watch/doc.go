@@ -5,7 +5,7 @@
 // nothing.
 //
 // Memory and work are bounded. Only the drop folder itself is watched, not its sub-folders. Names are read in chunks, and at
-// most Max folders are under observation at a time. The watcher remembers at most 100,000 folders without a sidecar: about 60
+// most MaxObserved folders are under observation at a time. The watcher remembers at most 100,000 folders without a sidecar: about 60
 // bytes for each and 4 MiB for their names, some 10 MiB for each drop folder. A folder that cannot be taken is tried again at
 // its own times and delays no other.
 //

@@ -7,6 +7,6 @@
 // reading is one that a person must put right, the row says in which words the person is told, that no document suffers
 // meanwhile, and that all goes on by itself afterwards.
 //
-// Most rows live on virtual time without a network; those about connections use loopback sockets. A crash is not among
-// the things that happen here: what a death in the midst of each call leaves is the business of the simulation.
+// Most rows live on virtual time without a network; those about connections use loopback sockets. No process is
+// killed here: package simulation tests what a crash during each call leaves behind.
 package readings
