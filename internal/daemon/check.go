@@ -147,9 +147,7 @@ func (d *Daemon) judge(ctx context.Context, found Checked) {
 		return
 	}
 	d.tellSafe()
-	for _, c := range d.clerks {
-		c.poke()
-	}
+	d.statusFiles.AllChanged()
 }
 
 func clip(s string, n int) string {

@@ -32,6 +32,7 @@ import (
 	"vaultd/internal/recovery"
 	"vaultd/internal/spool"
 	"vaultd/internal/statedir"
+	"vaultd/internal/statusfile"
 	"vaultd/internal/watch"
 	"vaultd/internal/window"
 )
@@ -83,10 +84,9 @@ type Daemon struct {
 	spool         *spool.Spool
 	disk          *spool.Disk
 	limit         *operator.DisposalLimit
-	survey        survey
 	shared        *dropwork.Shared
 	drops         []*dropwork.Drop
-	clerks        map[string]*clerk // by the name of the drop
+	statusFiles   *statusfile.Files
 	conductor     *ingest.Engine
 	stopListening func()             // removes the commit listeners; nil: there are none
 	acts          sync.RWMutex       // read: a person takes a folder again; write: the drop folders are closed for a reload
@@ -142,14 +142,17 @@ func (d *Daemon) prepare() error {
 	if err := d.shareAmongDrops(); err != nil {
 		return err
 	}
-	d.clerks = map[string]*clerk{}
+	d.statusFiles = statusfile.New(statusfile.Config{
+		Ledger: d.ledger, Disk: d.disk, Pauses: func() []ingest.Pause { return d.conductor.Pauses() }, Environment: cfg.Environment,
+		Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, Interval: cfg.StatusLook,
+	})
 	for _, settings := range cfg.Drops {
 		r, err := dropwork.New(settings, d.shared)
 		if err != nil {
 			return err
 		}
 		d.drops = append(d.drops, r)
-		d.clerks[settings.Name] = newClerk(d, r)
+		d.statusFiles.Add(r)
 	}
 	if err := d.openDrops(); err != nil {
 		return err
@@ -184,7 +187,7 @@ func (d *Daemon) shareAmongDrops() error {
 		StateDir: cfg.StateDir, Environment: cfg.Environment, Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, FileFault: cfg.FileFault,
 		MinFree: cfg.SpoolMinFree, Ledger: d.ledger, Takeover: dropwork.NewTakeover(cfg.StateDir, d.ledger, cfg.Log, d.die), Fail: d.die,
 		Spool: d.spool, Disk: d.disk, Events: cfg.Events, ProbeEvery: cfg.StatusLook, Returned: dropwork.NewReturned(), Held: d.held,
-		Changed: func(drop string) { d.clerks[drop].poke() },
+		Changed: func(drop string) { d.statusFiles.Changed(drop) },
 		EnterClaimed: func(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) {
 			d.conductor.Claimed(k, ev, more...)
 		},
@@ -270,12 +273,10 @@ func (d *Daemon) Run(ctx context.Context) error {
 		g.Go(func() error { return r.Run(ctx) })
 		g.Go(func() error { r.Probe(ctx); return nil })
 	}
-	for _, c := range d.clerks {
-		g.Go(func() error { c.run(ctx); return nil })
-	}
+	g.Go(func() error { d.statusFiles.Run(ctx); return nil })
 	g.Go(func() error { return d.conductor.Run(ctx) })
 	g.Go(func() error { d.countSpool(ctx); return nil })
-	g.Go(func() error { d.recall(ctx); return nil })
+	g.Go(func() error { d.recallEarlier(ctx); return nil })
 	g.Go(func() error { d.check.run(ctx, d); return nil })
 	for _, account := range Accounts(d.cfg.Drops) {
 		g.Go(func() error { d.listed.run(ctx, d, account); return nil })

@@ -44,8 +44,8 @@ func (d *Daemon) Reconcile(ctx context.Context, p operator.Person, accept ...ope
 	if c.Left {
 		d.cfg.Log.Info("safe mode ends", "uid", p.UID, "cleared", c.Cleared, "waiting", c.Waits)
 		d.conductor.Wake()
+		d.statusFiles.AllChanged()
 		for _, r := range d.drops {
-			d.clerks[r.Settings.Name].poke()
 			r.RequestRescan()
 		}
 	}

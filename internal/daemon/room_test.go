@@ -308,9 +308,9 @@ func TestClerk_I24_RefusedCredentialsAreToldAtOnce(t *testing.T) {
 		if len(pauses) != 1 || !pauses[0].NeedsPerson() {
 			t.Fatalf("%+v", pauses)
 		}
-		time.Sleep(h.d.cfg.statusLook()/statusShare + time.Second)
+		time.Sleep(4 * time.Second) // a status file is written at most every three seconds
 		synctest.Wait()
-		if s := h.status(); !strings.Contains(s, "DELAYED since") || time.Since(pauses[0].Since) >= delayedAfter {
+		if s := h.status(); !strings.Contains(s, "DELAYED since") || time.Since(pauses[0].Since) >= 30*time.Second {
 			t.Errorf("%v after the first answer:\n%s", time.Since(pauses[0].Since), s)
 		}
 	})
@@ -365,7 +365,7 @@ func TestClerk_TimeAndDelay(t *testing.T) {
 			synctest.Wait()
 			_, stamp, _ := strings.Cut(strings.SplitN(h.status(), "\n", 2)[0], "acme-in")
 			written, err := time.Parse("Mon 2 Jan 2006 15:04 MST", strings.TrimSpace(stamp))
-			if age := time.Since(written); err != nil || age > statusAtLeast+time.Minute {
+			if age := time.Since(written); err != nil || age > 6*time.Minute {
 				t.Fatalf("%v old, %v", age, err)
 			}
 		}

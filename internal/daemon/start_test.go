@@ -56,25 +56,3 @@ func TestOpen_I21_DoesNotReadTheBacklog(t *testing.T) {
 		t.Fatal(err)
 	}
 }
-
-// What ends while the day is still being counted is counted once, whichever is first.
-func TestToday_CountedOnceBesideTheWork(t *testing.T) {
-	now := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
-	ended := func(n byte, s ledger.Source) ledger.Entry {
-		return ledger.Entry{Key: archive.Key{n}, State: ledger.Archived, Source: s, ArchivedAt: now}
-	}
-	d := today{recalling: true}
-	d.count(ended(1, ledger.Claimed), now) // ended, and placed
-	d.count(ended(1, ledger.Kept), now)
-	d.recall(ended(1, ledger.Kept), now)
-	d.recall(ended(2, ledger.Claimed), now) // ended before, placed after it was recalled
-	d.count(ended(2, ledger.Kept), now)
-	d.count(ended(3, ledger.Kept), now) // ended before, placed before it was recalled
-	d.recall(ended(3, ledger.Kept), now)
-	d.count(ended(4, ledger.Claimed), now) // ended, not placed
-	d.recall(ended(4, ledger.Claimed), now)
-	d.recalled()
-	if d.archived != 4 || len(d.ended) != 1 {
-		t.Errorf("%d archived, %d of them not placed", d.archived, len(d.ended))
-	}
-}

@@ -223,13 +223,3 @@ func TestTake_I15_HeldIsNoFault(t *testing.T) {
 		h.want("Otto 19 archived")
 	})
 }
-
-// A link is no loose file: what to do about it is something else.
-func TestStatus_LinkHasItsOwnWords(t *testing.T) {
-	p := page{Now: time.Now()}
-	for detail, words := range map[string]string{watch.LinkDetail: "a link: copy the folder itself here, delete the link", "": "put it in a folder"} {
-		if text, act := p.waiting(watch.LooseFile, watch.NotTakenItem{Name: "x", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
-			t.Errorf("%q: %q", detail, text)
-		}
-	}
-}

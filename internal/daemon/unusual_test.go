@@ -6,14 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
-	"vaultd/internal/ledger/boltledger"
 	"vaultd/internal/operator"
 )
 
@@ -51,41 +47,6 @@ func TestClerk_I26_UnusualDocuments(t *testing.T) {
 		h.pass()
 		if s := h.status(); !strings.Contains(s, "PLEASE CHECK (1)\n") || strings.Contains(s, pair) || !strings.Contains(s, date) {
 			t.Errorf("after one was looked at the clerk reads:\n%s", s)
-		}
-	})
-}
-
-// After a month _STATUS.txt does not name them any more.
-func TestSurvey_I26_UnusualForAMonth(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		if err := boltledger.Create(dir, ledger.Info{ID: "L-1", Environment: "test", BaseURL: service, Created: time.Now()}); err != nil {
-			t.Fatal(err)
-		}
-		l, err := boltledger.Open(boltledger.Config{Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		for n := byte(1); n <= 2; n++ {
-			at := archive.Instant{Wall: time.Now()}
-			rs, err := l.Apply(t.Context(), ledger.Change{Key: archive.NewKey(at.Wall), At: at, Events: []ledger.Event{ledger.Recovered{Vault: "V", Drop: "acme-in",
-				State: ledger.Archived, Source: ledger.Gone, Remote: archive.RemoteID([]byte{'b', n}), SuccessRecord: []byte("{}"), ArchivedAt: at.Wall, StrangeDate: true}, ledger.Reconciled{}}})
-			if err != nil || rs[0].Err != nil {
-				t.Fatal(err, rs)
-			}
-			time.Sleep(24 * time.Hour)
-		}
-		var s survey
-		for _, row := range []struct {
-			later time.Duration
-			want  int
-		}{{0, 2}, {ledger.ReviewPeriod - 36*time.Hour, 1}, {24 * time.Hour, 0}} {
-			time.Sleep(row.later)
-			p, err := s.of(l, "acme-in")
-			if err != nil || p.unusual != row.want || len(p.checks) != row.want {
-				t.Errorf("%v later %d count, %d are named (%v)", row.later, p.unusual, len(p.checks), err)
-			}
 		}
 	})
 }

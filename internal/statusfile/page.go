@@ -1,4 +1,4 @@
-package daemon
+package statusfile
 
 import (
 	"cmp"
@@ -25,50 +25,50 @@ type page struct {
 	Delayed       time.Time // since when; zero: it is not
 	Stopped       bool      // nothing is taken or sent at all until IT has acted
 
-	Rejected   heading // what came back
-	Refused    heading // what was not taken, and needs a hand
-	Crowded    heading // what waits for room on a disk
-	Held       heading // what waits for IT's check with the archive
-	Unusual    heading // what was archived of late, and a person should look at
-	Copying    heading // what is being written, or is known to be not whole yet
-	Waiting    heading // what is not taken yet for another reason, and needs no hand so far
-	Taken      heading
-	Today      today
-	Duplicates []line // the last of Today.repeats
+	Rejected   section // what came back
+	Refused    section // what was not taken, and needs a hand
+	Crowded    section // what waits for room on a disk
+	Held       section // what waits for IT's check with the archive
+	Unusual    section // what was archived of late, and a person should look at
+	Copying    section // what is being written, or is known to be not whole yet
+	Waiting    section // what is not taken yet for another reason, and needs no hand so far
+	Taken      section
+	Today      dayCounts
+	Duplicates []item // the last of Today.repeats
 }
 
-// heading is one part of the page: how many there are, and some of them.
-type heading struct {
+// section is one part of the page: how many there are, and some of them.
+type section struct {
 	count int
-	lines []line
+	items []item
 }
 
-func (h *heading) add(name, text string) {
+func (h *section) add(name, text string) {
 	h.count++
-	if len(h.lines) < listed {
-		h.lines = append(h.lines, line{name, text})
+	if len(h.items) < mostShown {
+		h.items = append(h.items, item{name, text})
 	}
 }
 
-type line struct{ name, text string }
+type item struct{ name, text string }
 
-// ledger takes in what the open entries tell, newest first.
-func (p *page) ledger(part *part) {
+// addLedger takes in what the open entries tell, newest first.
+func (p *page) addLedger(part *dropOverview) {
 	for _, e := range slices.Backward(part.rejects) {
-		p.Rejected.add(p.rejected(e))
+		p.Rejected.add(p.describeRejected(e))
 	}
 	for _, e := range slices.Backward(part.newest) {
-		text := "taken " + p.clock(e.SeenAt) + ", " + standing(e)
+		text := "taken " + p.formatTime(e.SeenAt) + ", " + describeProgress(e)
 		if !e.Hold && e.NeedsReview() {
-			text += unusualWords(e)
+			text += describeUnusual(e)
 		}
 		p.Taken.add(e.Folder, text)
 	}
 	p.Rejected.count, p.Taken.count = part.fix, part.taken
 }
 
-// rejected says in a few words what to put right, and where it lies.
-func (p *page) rejected(e ledger.Entry) (name, text string) {
+// describeRejected says in a few words what to put right, and where it lies.
+func (p *page) describeRejected(e ledger.Entry) (name, text string) {
 	switch {
 	case e.Cause.Code == ingest.Unreadable:
 		return e.Folder, e.Cause.Text
@@ -82,8 +82,8 @@ func (p *page) rejected(e ledger.Entry) (name, text string) {
 	return strings.ReplaceAll(e.Dest, "/", `\`), cmp.Or(words, "see _REASON.txt")
 }
 
-// unusualWords says in a few words, behind others, what is unusual about a folder that is not archived yet.
-func unusualWords(e ledger.Entry) string {
+// describeUnusual says in a few words, behind others, what is unusual about a folder that is not archived yet.
+func describeUnusual(e ledger.Entry) string {
 	text := ""
 	if !e.SameContent.IsZero() {
 		text += "; same files as another folder"
@@ -97,11 +97,11 @@ func unusualWords(e ledger.Entry) string {
 	return text
 }
 
-// standing says in a few words where a taken folder is.
-func standing(e ledger.Entry) string {
+// describeProgress says in a few words where a taken folder is.
+func describeProgress(e ledger.Entry) string {
 	switch {
 	case e.Attention() == ledger.AwaitingDecision:
-		return "stopped" + unusualWords(e) + "; IT must decide"
+		return "stopped" + describeUnusual(e) + "; IT must decide"
 	case e.Hold:
 		return "stopped by IT"
 	case e.State == ledger.Quarantined:
@@ -122,13 +122,13 @@ func standing(e ledger.Entry) string {
 	return "waiting for archive"
 }
 
-// notTaken takes in what the watcher tells; full: nothing is taken for want of disk.
-func (p *page) notTaken(s watch.Snapshot, remind time.Duration, full bool) {
+// addNotTaken takes in what the watcher tells; full: nothing is taken for want of disk.
+func (p *page) addNotTaken(s watch.Snapshot, remind time.Duration, full bool) {
 	for _, w := range s.NotTaken {
-		to := p.calm(w.Reason)
+		to := p.sectionOf(w.Reason)
 		for _, n := range w.Items {
-			text, act := p.waiting(w.Reason, n, p.Now.Sub(n.FirstSeen) >= remind)
-			switch to = p.calm(w.Reason); {
+			text, act := p.describeWaiting(w.Reason, n, p.Now.Sub(n.FirstSeen) >= remind)
+			switch to = p.sectionOf(w.Reason); {
 			case w.Reason == watch.Held:
 				to = &p.Held
 			case w.Reason == watch.NoRoom:
@@ -144,8 +144,8 @@ func (p *page) notTaken(s watch.Snapshot, remind time.Duration, full bool) {
 	}
 }
 
-// calm is the heading of what needs no hand so far.
-func (p *page) calm(r watch.Reason) *heading {
+// sectionOf is the section of what needs no hand so far.
+func (p *page) sectionOf(r watch.Reason) *section {
 	switch r {
 	case watch.Copying, watch.Temporary, watch.Incomplete:
 		return &p.Copying
@@ -153,9 +153,9 @@ func (p *page) calm(r watch.Reason) *heading {
 	return &p.Waiting
 }
 
-// waiting says why something is not taken, and whether somebody must act.
-func (p *page) waiting(r watch.Reason, n watch.NotTakenItem, late bool) (text string, act bool) {
-	since := " since " + p.clock(n.FirstSeen)
+// describeWaiting says why something is not taken, and whether somebody must act.
+func (p *page) describeWaiting(r watch.Reason, n watch.NotTakenItem, late bool) (text string, act bool) {
+	since := " since " + p.formatTime(n.FirstSeen)
 	switch r {
 	case watch.LooseFile:
 		if n.Detail == watch.LinkDetail {
@@ -168,7 +168,7 @@ func (p *page) waiting(r watch.Reason, n watch.NotTakenItem, late bool) (text st
 		}
 		return "no " + p.Sidecar + since, late
 	case watch.Copying:
-		return "changed " + p.ago(cmp.Or(n.LastChanged, n.FirstSeen)), false
+		return "changed " + p.formatAgo(cmp.Or(n.LastChanged, n.FirstSeen)), false
 	case watch.Temporary:
 		return "still has " + n.Detail + since + ". Finish copying; close the program, or delete that file", late
 	case watch.Incomplete:
@@ -176,7 +176,7 @@ func (p *page) waiting(r watch.Reason, n watch.NotTakenItem, late bool) (text st
 	case watch.Busy:
 		return "in use" + since, late
 	case watch.NoRight:
-		return "no right to take it" + owner(n.Detail) + since + ": IT must set the share's masks", true
+		return "no right to take it" + describeOwner(n.Detail) + since + ": IT must set the share's masks", true
 	case watch.Queued:
 		return "waits for its turn", false
 	case watch.Held:
@@ -184,7 +184,7 @@ func (p *page) waiting(r watch.Reason, n watch.NotTakenItem, late bool) (text st
 	case watch.NoRoom:
 		return "waits" + since + ": this share's disk is full", false
 	case watch.OtherDevice:
-		return inside(n.Detail) + "lies on another disk or is a mount: IT must move it into the drop folder itself", true
+		return describeInside(n.Detail) + "lies on another disk or is a mount: IT must move it into the drop folder itself", true
 	case watch.ReadOnly:
 		return "cannot be taken" + since + ": this share is read-only; ask IT", true
 	}
@@ -194,8 +194,8 @@ func (p *page) waiting(r watch.Reason, n watch.NotTakenItem, late bool) (text st
 	return "cannot be taken" + since + ": ask IT", true
 }
 
-// inside names what in a folder a look stumbled over.
-func inside(detail string) string {
+// describeInside names what in a folder a look stumbled over.
+func describeInside(detail string) string {
 	rest, found := strings.CutPrefix(detail, "look at ")
 	name, err := strconv.QuotedPrefix(rest)
 	if name, _ = strconv.Unquote(name); !found || err != nil || name == "." {
@@ -204,8 +204,8 @@ func inside(detail string) string {
 	return "what is in " + name + " "
 }
 
-// owner finds "(owner alice, 0755)" in the words of a refused claim.
-func owner(detail string) string {
+// describeOwner finds "(owner alice, 0755)" in the words of a refused claim.
+func describeOwner(detail string) string {
 	_, rest, found := strings.Cut(detail, "(owner ")
 	who, _, closed := strings.Cut(rest, ")")
 	if !found || !closed {
@@ -214,8 +214,8 @@ func owner(detail string) string {
 	return " (owner " + who + ")"
 }
 
-// clock gives the hour for today, else the day as well.
-func (p *page) clock(t time.Time) string {
+// formatTime gives the hour for today, else the day as well.
+func (p *page) formatTime(t time.Time) string {
 	t = t.In(p.Now.Location())
 	switch {
 	case t.Format(time.DateOnly) == p.Now.Format(time.DateOnly):
@@ -226,18 +226,18 @@ func (p *page) clock(t time.Time) string {
 	return t.Format("2 Jan 2006 15:04")
 }
 
-func (p *page) ago(t time.Time) string {
+func (p *page) formatAgo(t time.Time) string {
 	switch d := p.Now.Sub(t); {
 	case d < time.Minute:
 		return fmt.Sprintf("%d s ago", max(0, int(d.Seconds())/5*5))
 	case d < time.Hour:
 		return fmt.Sprintf("%d min ago", int(d.Minutes()))
 	}
-	return "at " + p.clock(t)
+	return "at " + p.formatTime(t)
 }
 
-// head is the only part that changes by itself.
-func (p *page) head() string {
+// renderHead is the only part that changes by itself.
+func (p *page) renderHead() string {
 	text := fmt.Sprintf("%-36s %s\n", "INVOICE ARCHIVE "+shorten(p.Drop), p.Now.Format("Mon 2 Jan 2006 15:04 MST"))
 	if p.Test {
 		text += "TEST, NO EVIDENCE: nothing dropped here counts as archived.\n"
@@ -245,17 +245,17 @@ func (p *page) head() string {
 	return text + "Time over 10 minutes old? Call IT.\n"
 }
 
-// body is what the page says beside the time.
-func (p *page) body() string {
+// renderBody is what the page says beside the time.
+func (p *page) renderBody() string {
 	var b strings.Builder
 	width := narrowest
-	for _, h := range []heading{p.Rejected, p.Refused, p.Crowded, p.Held, p.Copying, p.Waiting, p.Taken, p.Unusual, {lines: p.Duplicates}} {
-		for _, l := range h.lines {
+	for _, h := range []section{p.Rejected, p.Refused, p.Crowded, p.Held, p.Copying, p.Waiting, p.Taken, p.Unusual, {items: p.Duplicates}} {
+		for _, l := range h.items {
 			width = min(max(width, utf8.RuneCountInString(shorten(l.name))), widest)
 		}
 	}
 	if !p.Delayed.IsZero() {
-		fmt.Fprintf(&b, "DELAYED since %s.\nYour folders are safe and will be sent. Do not drop them again.\n", p.clock(p.Delayed))
+		fmt.Fprintf(&b, "DELAYED since %s.\nYour folders are safe and will be sent. Do not drop them again.\n", p.formatTime(p.Delayed))
 		if p.Stopped {
 			b.WriteString("Until IT has checked with the archive, no folder is taken.\n")
 		}
@@ -267,7 +267,7 @@ func (p *page) body() string {
 	if n := p.Rejected.count + p.Refused.count; n > 0 {
 		fmt.Fprintf(&b, "PLEASE FIX (%d)\n", n)
 		p.Rejected.write(&b, width)
-		if slices.ContainsFunc(p.Rejected.lines, func(l line) bool { return strings.Contains(l.name, `\`) }) {
+		if slices.ContainsFunc(p.Rejected.items, func(l item) bool { return strings.Contains(l.name, `\`) }) {
 			b.WriteString("  (read _REASON.txt there)\n")
 		}
 		p.Refused.write(&b, width)
@@ -297,29 +297,29 @@ func (p *page) body() string {
 		p.Unusual.write(&b, width)
 		b.WriteString("  (tell IT whether they are right)\n")
 	}
-	p.ended(&b, width)
+	p.writeEnded(&b, width)
 	return b.String()
 }
 
-// ended is what is done with.
-func (p *page) ended(b *strings.Builder, width int) {
+// writeEnded is what is done with.
+func (p *page) writeEnded(b *strings.Builder, width int) {
 	fmt.Fprintf(b, "ARCHIVED TODAY (%d)", p.Today.archived)
 	if p.Today.archived > 0 {
-		fmt.Fprintf(b, "     last: %s, %s", shorten(p.Today.last), p.clock(p.Today.lastAt))
+		fmt.Fprintf(b, "     last: %s, %s", shorten(p.Today.last), p.formatTime(p.Today.lastAt))
 	}
 	b.WriteByte('\n')
 	if p.Today.repeats == 0 {
 		return
 	}
 	fmt.Fprintf(b, "DUPLICATE TODAY (%d)\n", p.Today.repeats)
-	heading{p.Today.repeats, p.Duplicates}.write(b, width)
+	section{p.Today.repeats, p.Duplicates}.write(b, width)
 }
 
-func (h heading) write(b *strings.Builder, width int) {
-	for _, l := range h.lines {
+func (h section) write(b *strings.Builder, width int) {
+	for _, l := range h.items {
 		fmt.Fprintf(b, "  %-*s %s\n", width, shorten(l.name), replaceUnprintable(l.text))
 	}
-	if more := h.count - len(h.lines); more > 0 {
+	if more := h.count - len(h.items); more > 0 {
 		fmt.Fprintf(b, "  ... and %d more\n", more)
 	}
 }

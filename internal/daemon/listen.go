@@ -1,0 +1,47 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+)
+
+// listenToCommits tells everybody who must know of what the ledger commits, until stop is called. A new reader of commits is one line here.
+func (d *Daemon) listenToCommits() (stop func()) {
+	stops := []func(){
+		d.ledger.Listen(func(rs []ledger.Result) { d.disk.LedgerGrew(len(rs)) }),
+		d.ledger.Listen(d.shared.Returned.Committed),
+		d.ledger.Listen(d.statusFiles.Committed),
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+// paused tells the status files of a pause, and asks for the list of vaults where the service refuses one of them.
+func (d *Daemon) paused(p ingest.Pause) {
+	d.statusFiles.Paused(p.Target)
+	for _, r := range d.drops {
+		if p.Target == ingest.RegisterTarget(r.Settings.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
+			d.listed.hurry(r.Settings.Account)
+		}
+	}
+}
+
+// recallEarlier finds, beside the work, what people should know of before the start: what they
+// may correct, for which the drop folders wait, and then what happened today.
+func (d *Daemon) recallEarlier(ctx context.Context) {
+	err := d.shared.Returned.Load(d.ledger)
+	err = errors.Join(err, d.statusFiles.RecallToday(ctx))
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	d.cfg.Log.Error("_STATUS.txt does not tell of all that happened before the start", "err", err)
+	if _, damaged := errors.AsType[*ledger.DamageError](err); damaged {
+		d.CheckNow()
+	}
+}

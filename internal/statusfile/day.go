@@ -1,0 +1,106 @@
+package statusfile
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// dayCounts counts what ended on one calendar day, in memory.
+type dayCounts struct {
+	date       string
+	archived   int
+	last       string // folder
+	lastAt     time.Time
+	repeats    int
+	duplicates []duplicateItem      // the last of them
+	ended      map[archive.Key]bool // counted: their next change must not count again; false: placed meanwhile
+
+	recalling bool // what happened before the start is still being counted
+}
+
+type duplicateItem struct {
+	folder string
+	first  archive.Key
+}
+
+const mostDuplicates = 5
+
+// onDay gives the counts of the day of now.
+func (t dayCounts) onDay(now time.Time) dayCounts {
+	if t.date != now.Format(time.DateOnly) {
+		return dayCounts{}
+	}
+	t.ended, t.duplicates = nil, slices.Clone(t.duplicates)
+	return t
+}
+
+// addCommitted takes in a committed entry; now is in the drop's own time zone.
+func (t *dayCounts) addCommitted(e ledger.Entry, now time.Time) {
+	if date := now.Format(time.DateOnly); t.date != date {
+		*t = dayCounts{date: date, ended: t.ended, recalling: t.recalling}
+	}
+	if t.ended == nil {
+		t.ended = map[archive.Key]bool{}
+	}
+	archived := e.State == ledger.Archived || e.State == ledger.Delivered
+	if !archived && e.State != ledger.Duplicate {
+		return
+	}
+	_, counted := t.ended[e.Key]
+	switch {
+	case e.Source == ledger.Claimed && !counted:
+		t.ended[e.Key] = true
+		t.addEnded(e, now)
+	case e.Source != ledger.Claimed && counted && t.recalling:
+		t.ended[e.Key] = false
+	case e.Source != ledger.Claimed:
+		delete(t.ended, e.Key)
+	}
+}
+
+// endRecall ends the counting of what happened before the start.
+func (t *dayCounts) endRecall() {
+	t.recalling = false
+	maps.DeleteFunc(t.ended, func(_ archive.Key, waits bool) bool { return !waits })
+}
+
+// addEarlier takes in an entry that a start found, the newest first.
+func (t *dayCounts) addEarlier(e ledger.Entry, now time.Time) {
+	t.addCommitted(ledger.Entry{}, now) // only for the date
+	if _, counted := t.ended[e.Key]; counted {
+		return
+	}
+	archived := e.State == ledger.Archived || e.State == ledger.Delivered
+	switch {
+	case archived:
+		t.addEnded(e, now)
+	case e.State == ledger.Duplicate && e.SeenAt.In(now.Location()).Format(time.DateOnly) == t.date:
+		if t.repeats++; len(t.duplicates) < mostDuplicates {
+			t.duplicates = slices.Insert(t.duplicates, 0, duplicateItem{e.Folder, e.DuplicateOf})
+		}
+	}
+	if e.Source == ledger.Claimed && (archived || e.State == ledger.Duplicate) {
+		t.ended[e.Key] = true
+	}
+}
+
+// addEnded counts an entry that has ended.
+func (t *dayCounts) addEnded(e ledger.Entry, now time.Time) {
+	if e.State == ledger.Duplicate {
+		t.repeats++
+		if t.duplicates = append(t.duplicates, duplicateItem{e.Folder, e.DuplicateOf}); len(t.duplicates) > mostDuplicates {
+			t.duplicates = slices.Delete(t.duplicates, 0, 1)
+		}
+		return
+	}
+	if at := e.ArchivedAt.In(now.Location()); at.Format(time.DateOnly) == t.date {
+		t.archived++
+		if !at.Before(t.lastAt) {
+			t.last, t.lastAt = e.Folder, at
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package statusfile
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+)
+
+// mostShown is how many names one heading of _STATUS.txt has at most.
+const mostShown = 20
+
+// dropOverview is what the open entries of one drop tell people.
+type dropOverview struct {
+	taken   int
+	newest  []ledger.Entry // of the taken ones, oldest first
+	fix     int
+	rejects []ledger.Entry // of those that a person must put right, oldest first
+	unusual int            // archived of late, and nobody has looked at what is unusual about them
+	checks  []ledger.Entry // of those, oldest first
+}
+
+// overview reads what people are told of, once for all drops.
+type overview struct {
+	mu    sync.Mutex
+	parts map[string]*dropOverview // guarded by mu
+	head  uint64                   // the ledger's, when they were read; guarded by mu
+	at    time.Time                // guarded by mu
+	took  time.Duration            // guarded by mu
+}
+
+const (
+	overviewOld   = time.Minute // quiet changes do not move the ledger's head
+	overviewShare = 20          // reading takes at most this part of the time
+)
+
+// ofDrop returns what a drop's open entries tell.
+func (s *overview) ofDrop(l *boltledger.Ledger, drop string) (*dropOverview, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	age := time.Since(s.at)
+	fresh := s.head == l.Head().N && age < overviewOld || age < overviewShare*s.took
+	if s.parts == nil || !fresh {
+		if err := s.refresh(l); err != nil {
+			return nil, err
+		}
+	}
+	if p := s.parts[drop]; p != nil {
+		return p, nil
+	}
+	return &dropOverview{}, nil
+}
+
+// mostDisputed bounds how many entries that the service contradicts are looked at.
+const mostDisputed = 1000
+
+// refresh counts by the ledger's index, and reads of each class no more than is shown.
+func (s *overview) refresh(l *boltledger.Ledger) error {
+	began, head := time.Now(), l.Head().N
+	parts := map[string]*dropOverview{}
+	of := func(drop string) *dropOverview {
+		if parts[drop] == nil {
+			parts[drop] = &dropOverview{}
+		}
+		return parts[drop]
+	}
+	for _, class := range []ledger.Attention{ledger.Waiting, ledger.AwaitingDecision, ledger.InQuarantine, ledger.WaitingForRights, ledger.RejectedUnresolved} {
+		crowds, err := l.CountAttention(class, time.Time{})
+		if err == nil {
+			err = l.VisitAttention(class, time.Time{}, mostShown, func(e ledger.Entry) { of(e.Drop).addShown(e) })
+		}
+		if err != nil {
+			return err
+		}
+		for _, c := range crowds {
+			of(c.Drop).addCount(class, c.Entries)
+		}
+	}
+	err := l.VisitAttention(ledger.ContradictedByService, time.Time{}, mostDisputed, func(e ledger.Entry) {
+		switch {
+		case e.State == ledger.Quarantined:
+			of(e.Drop).addCount(ledger.InQuarantine, 1)
+		case e.State != ledger.Archived && e.State != ledger.Delivered:
+			of(e.Drop).addCount(ledger.RejectedUnresolved, 1)
+		default:
+			return // nothing that who dropped it could do
+		}
+		of(e.Drop).addShown(e)
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.refreshUnusual(l, began.Add(-ledger.ReviewPeriod), of); err != nil {
+		return err
+	}
+	for _, p := range parts {
+		p.newest, p.rejects, p.checks = newestOf(p.newest), newestOf(p.rejects), newestOf(p.checks)
+	}
+	s.parts, s.head, s.at, s.took = parts, head, began, time.Since(began)
+	return nil
+}
+
+// refreshUnusual takes in what was archived, was taken after a time, and should be looked at by a person.
+func (s *overview) refreshUnusual(l *boltledger.Ledger, since time.Time, of func(drop string) *dropOverview) error {
+	for _, class := range []ledger.Attention{ledger.RepeatedNumber, ledger.StrangeDate} {
+		all, err := l.CountAttention(class, time.Time{})
+		old, err2 := l.CountAttention(class, since)
+		if err := errors.Join(err, err2); err != nil {
+			return err
+		}
+		for _, c := range all {
+			of(c.Drop).unusual += c.Entries
+		}
+		for _, c := range old {
+			of(c.Drop).unusual -= c.Entries
+		}
+		err = l.VisitAttention(class, time.Time{}, mostShown, func(e ledger.Entry) {
+			if p := of(e.Drop); !e.SeenAt.Before(since) {
+				p.checks = append(p.checks, e)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addCount takes in how many there are of a class.
+func (p *dropOverview) addCount(class ledger.Attention, n int) {
+	switch class {
+	case ledger.WaitingForRights, ledger.RejectedUnresolved:
+		p.fix += n
+	default:
+		p.taken += n
+	}
+}
+
+// addShown takes in one that may be shown.
+func (p *dropOverview) addShown(e ledger.Entry) {
+	switch class := e.Attention(); {
+	case class == ledger.WaitingForRights, e.State.IsFinal():
+		p.rejects = append(p.rejects, e)
+	default:
+		p.newest = append(p.newest, e)
+	}
+}
+
+// newestOf keeps those that are shown: the newest, oldest first.
+func newestOf(es []ledger.Entry) []ledger.Entry {
+	slices.SortFunc(es, func(a, b ledger.Entry) int { return bytes.Compare(a.Key[:], b.Key[:]) })
+	return slices.Clone(es[len(es)-min(len(es), mostShown):])
+}

@@ -1,0 +1,197 @@
+package statusfile
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vaultd/internal/archive"
+	"vaultd/internal/ingest"
+	"vaultd/internal/ledger"
+	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/watch"
+)
+
+// What a clerk sees, to the letter.
+func TestPage_WhatAClerkReads(t *testing.T) {
+	zone := time.FixedZone("CET", 3600)
+	now := time.Date(2026, 11, 20, 14, 32, 0, 0, zone)
+	p := page{Drop: "acme-in", Sidecar: "metadata.json", Now: now, Test: true, Delayed: now.Add(-5*time.Hour - 20*time.Minute)}
+	reject := func(folder, code string) ledger.Entry {
+		return ledger.Entry{State: ledger.Rejected, Folder: folder, Dest: "_rejected/" + folder, Cause: ledger.Cause{Code: code}}
+	}
+	all := &dropOverview{fix: 4, taken: 45, rejects: []ledger.Entry{
+		{State: ledger.Discovered, Folder: "Adam 3", Cause: ledger.Cause{Code: ingest.Unreadable, Text: `cannot be read: "a.pdf" (owner alice, 0600). IT must give the share's group the right to read it`}},
+		reject("Kern 6", "contains-a-link"), reject("Schulz 3", "documentDate-missing"), reject("Huber 88", "amount-not-understood"),
+	}, newest: []ledger.Entry{
+		{State: ledger.Quarantined, Folder: "Evil\u202efdp\n", SeenAt: now.AddDate(0, 0, -1)},
+		{State: ledger.Packaged, Folder: "Müller 4712", SeenAt: now.Add(-27 * time.Minute)},
+		{State: ledger.Discovered, Folder: "Otto 19", SeenAt: now.Add(-2 * time.Minute)},
+	}}
+	p.addLedger(all)
+	at := func(d time.Duration) time.Time { return now.Add(-d) }
+	p.addNotTaken(watch.Snapshot{NotTaken: []watch.NotTakenGroup{
+		{Reason: watch.LooseFile, Count: 1, Items: []watch.NotTakenItem{{Name: "scan7.pdf", FirstSeen: at(time.Minute)}}},
+		{Reason: watch.NoRight, Count: 1, Items: []watch.NotTakenItem{{Name: "Alt 1", FirstSeen: at(time.Hour), Detail: `drop acme-in: no right to take "Alt 1" (owner alice, 0755). It stays there.`}}},
+		{Reason: watch.NoSidecar, Count: 3, Items: []watch.NotTakenItem{
+			{Name: "Meier 12", FirstSeen: at(52 * time.Minute)}, {Name: "Neu 1", FirstSeen: at(time.Minute)},
+			{Name: "Meier 13", FirstSeen: at(time.Minute), Detail: "has metadata.json.txt: rename it to metadata.json (Explorer: View > File name extensions)"}}},
+		{Reason: watch.Copying, Count: 1, Items: []watch.NotTakenItem{{Name: "Wagner 5", FirstSeen: at(time.Minute), LastChanged: at(20 * time.Second)}}},
+	}}, 30*time.Minute, false)
+	p.Today = dayCounts{archived: 57, last: "Kunz 301", lastAt: at(5*time.Hour + 28*time.Minute), repeats: 1}
+	p.Duplicates = []item{{"Otto 9", "archived 3 Nov 2026, nothing to do"}}
+	want := `INVOICE ARCHIVE acme-in              Fri 20 Nov 2026 14:32 CET
+TEST, NO EVIDENCE: nothing dropped here counts as archived.
+Time over 10 minutes old? Call IT.
+DELAYED since 09:12.
+Your folders are safe and will be sent. Do not drop them again.
+
+PLEASE FIX (8)
+  _rejected\Huber 88    amount not understood
+  _rejected\Schulz 3    documentDate missing
+  _rejected\Kern 6      contains a link
+  Adam 3                cannot be read: "a.pdf" (owner alice, 0600). IT must give the share's group the right to read it
+  (read _REASON.txt there)
+  scan7.pdf             loose file since 14:31: put it in a folder
+  Alt 1                 no right to take it (owner alice, 0755) since 13:32: IT must set the share's masks
+  Meier 12              no metadata.json since 13:40
+  Meier 13              has metadata.json.txt: rename it to metadata.json (Explorer: View > File name extensions)
+STILL COPYING (1)
+  Wagner 5              changed 20 s ago
+NOT TAKEN YET (1)
+  Neu 1                 no metadata.json since 14:31
+TAKEN, NOT YET ARCHIVED (45, newest first)
+  Otto 19               taken 14:30, being packed
+  Müller 4712           taken 14:05, waiting for archive
+  Evil�fdp�             taken 19 Nov 14:32, stopped: IT must decide. Do not drop it again
+  ... and 42 more
+ARCHIVED TODAY (57)     last: Kunz 301, 09:04
+DUPLICATE TODAY (1)
+  Otto 9                archived 3 Nov 2026, nothing to do
+`
+	if got := p.renderHead() + p.renderBody(); got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	empty := page{Drop: "acme-in", Now: now}
+	if got := empty.renderHead() + empty.renderBody(); !strings.Contains(got, "Nothing to put right, nothing waiting.\nARCHIVED TODAY (0)\n") || strings.Contains(got, "TEST") {
+		t.Errorf("empty:\n%s", got)
+	}
+}
+
+// What happened today counts once, whatever else is told of it, and not tomorrow.
+func TestDayCounts_CountsEachOnce(t *testing.T) {
+	now := time.Date(2026, 11, 20, 23, 50, 0, 0, time.UTC)
+	var d dayCounts
+	e := ledger.Entry{Key: archive.NewKey(now), State: ledger.Archived, Source: ledger.Claimed, Folder: "Kunz 301", ArchivedAt: now}
+	d.addCommitted(e, now)
+	d.addCommitted(e, now) // placing it was postponed
+	e.Source = ledger.Keeping
+	d.addCommitted(e, now)
+	e.Source = ledger.Kept
+	d.addCommitted(e, now)
+	late := ledger.Entry{Key: archive.NewKey(now), State: ledger.Archived, Source: ledger.Claimed, ArchivedAt: now.AddDate(0, 0, -1)}
+	d.addCommitted(late, now) // learnt today only
+	for i := range 9 {
+		d.addCommitted(ledger.Entry{Key: archive.NewKey(now), State: ledger.Duplicate, Source: ledger.Claimed, Folder: string(rune('a' + i))}, now)
+	}
+	if got := d.onDay(now); got.archived != 1 || got.last != "Kunz 301" || got.repeats != 9 || len(got.duplicates) != mostDuplicates || got.duplicates[0].folder != "e" {
+		t.Errorf("%+v", got)
+	}
+	next := now.Add(time.Hour)
+	if got := d.onDay(next); got.archived != 0 || got.repeats != 0 {
+		t.Errorf("the next day: %+v", got)
+	}
+	d.addCommitted(late, next) // still not placed: no news
+	if got := d.onDay(next); got.archived != 0 {
+		t.Errorf("counted again: %+v", got)
+	}
+	var again dayCounts
+	again.addEarlier(ledger.Entry{State: ledger.Archived, Source: ledger.Kept, Folder: "Kunz 301", ArchivedAt: now}, now)
+	again.addEarlier(ledger.Entry{State: ledger.Duplicate, Source: ledger.Returned, SeenAt: now.AddDate(0, 0, -1)}, now)
+	if got := again.onDay(now); got.archived != 1 || got.repeats != 0 {
+		t.Errorf("after a start: %+v", got)
+	}
+}
+
+// Whatever is mostShown, twenty names are left, the newest, and the right count.
+func TestOverview_I21_Bounded(t *testing.T) {
+	p := &dropOverview{}
+	p.addCount(ledger.Waiting, 1000)
+	for i := range 60 {
+		p.addShown(ledger.Entry{Key: archive.Key{byte(60 - i)}, State: ledger.Packaged})
+	}
+	p.newest = newestOf(p.newest)
+	var shown page
+	shown.addLedger(p)
+	if shown.Taken.count != 1000 || len(shown.Taken.items) != mostShown || p.newest[mostShown-1].Key != (archive.Key{60}) {
+		t.Errorf("%d, %d", shown.Taken.count, len(shown.Taken.items))
+	}
+}
+
+// What ends while the day is still being counted is counted once, whichever is first.
+func TestDayCounts_CountedOnceBesideTheWork(t *testing.T) {
+	now := time.Date(2026, 11, 20, 14, 0, 0, 0, time.UTC)
+	ended := func(n byte, s ledger.Source) ledger.Entry {
+		return ledger.Entry{Key: archive.Key{n}, State: ledger.Archived, Source: s, ArchivedAt: now}
+	}
+	d := dayCounts{recalling: true}
+	d.addCommitted(ended(1, ledger.Claimed), now) // ended, and placed
+	d.addCommitted(ended(1, ledger.Kept), now)
+	d.addEarlier(ended(1, ledger.Kept), now)
+	d.addEarlier(ended(2, ledger.Claimed), now) // ended before, placed after it was recalled
+	d.addCommitted(ended(2, ledger.Kept), now)
+	d.addCommitted(ended(3, ledger.Kept), now) // ended before, placed before it was recalled
+	d.addEarlier(ended(3, ledger.Kept), now)
+	d.addCommitted(ended(4, ledger.Claimed), now) // ended, not placed
+	d.addEarlier(ended(4, ledger.Claimed), now)
+	d.endRecall()
+	if d.archived != 4 || len(d.ended) != 1 {
+		t.Errorf("%d archived, %d of them not placed", d.archived, len(d.ended))
+	}
+}
+
+// After a month _STATUS.txt does not name them any more.
+func TestOverview_I26_UnusualForAMonth(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		if err := boltledger.Create(dir, ledger.Info{ID: "L-1", Environment: "test", BaseURL: "https://archive.example", Created: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		l, err := boltledger.Open(boltledger.Config{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		for n := byte(1); n <= 2; n++ {
+			at := archive.Instant{Wall: time.Now()}
+			rs, err := l.Apply(t.Context(), ledger.Change{Key: archive.NewKey(at.Wall), At: at, Events: []ledger.Event{ledger.Recovered{Vault: "V", Drop: "acme-in",
+				State: ledger.Archived, Source: ledger.Gone, Remote: archive.RemoteID([]byte{'b', n}), SuccessRecord: []byte("{}"), ArchivedAt: at.Wall, StrangeDate: true}, ledger.Reconciled{}}})
+			if err != nil || rs[0].Err != nil {
+				t.Fatal(err, rs)
+			}
+			time.Sleep(24 * time.Hour)
+		}
+		var s overview
+		for _, row := range []struct {
+			later time.Duration
+			want  int
+		}{{0, 2}, {ledger.ReviewPeriod - 36*time.Hour, 1}, {24 * time.Hour, 0}} {
+			time.Sleep(row.later)
+			p, err := s.ofDrop(l, "acme-in")
+			if err != nil || p.unusual != row.want || len(p.checks) != row.want {
+				t.Errorf("%v later %d count, %d are named (%v)", row.later, p.unusual, len(p.checks), err)
+			}
+		}
+	})
+}
+
+// A link is no loose file: what to do about it is something else.
+func TestStatus_LinkHasItsOwnWords(t *testing.T) {
+	p := page{Now: time.Now()}
+	for detail, words := range map[string]string{watch.LinkDetail: "a link: copy the folder itself here, delete the link", "": "put it in a folder"} {
+		if text, act := p.describeWaiting(watch.LooseFile, watch.NotTakenItem{Name: "x", FirstSeen: p.Now, Detail: detail}, false); !act || !strings.Contains(text, words) {
+			t.Errorf("%q: %q", detail, text)
+		}
+	}
+}
