@@ -192,7 +192,7 @@ func checkReason(c *cobra.Command, reason string, needed bool) error {
 
 // runDecision lets a person act on the entry that x names.
 func (a *app) runDecision(ctx context.Context, v view, one act, x, reason string) error {
-	before, err := a.one(ctx, v, x)
+	before, err := a.findOne(ctx, v, x)
 	if err != nil {
 		return err
 	}
@@ -342,7 +342,7 @@ func claimCode(err error) int {
 // findReturned finds the rejected entry that x names, the newest where several folders of that name were rejected and
 // only one of them is still to be seen to.
 func (a *app) findReturned(ctx context.Context, v view, x string) (ledger.Entry, error) {
-	es, err := v.named(ctx, x)
+	es, err := v.findByName(ctx, x)
 	if err != nil {
 		return ledger.Entry{}, err
 	}
@@ -355,7 +355,7 @@ func (a *app) findReturned(ctx context.Context, v view, x string) (ledger.Entry,
 	if len(waiting) == 1 {
 		return waiting[0], nil
 	}
-	e, err := a.one(ctx, v, x)
+	e, err := a.findOne(ctx, v, x)
 	if err != nil {
 		return e, err
 	}

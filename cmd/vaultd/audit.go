@@ -68,10 +68,10 @@ above it, that place is a link, which works wherever the page is opened from the
   vaultd audit --format json | jq .result`,
 		Args: expectArgs(),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := f.settle(a.json); err != nil {
+			if err := f.completeFlags(a.json); err != nil {
 				return err
 			}
-			return a.audit(c, args, f)
+			return a.runAudit(c, args, f)
 		},
 	}
 	c.Flags().IntVar(&f.year, "year", 0, "only documents of this `year`")
@@ -89,8 +89,8 @@ above it, that place is a link, which works wherever the page is opened from the
 	return c
 }
 
-// settle checks the flags and fills in what they leave open.
-func (f *auditFlags) settle(asJSON bool) error {
+// completeFlags checks the flags and fills in what they leave open.
+func (f *auditFlags) completeFlags(asJSON bool) error {
 	f.format = strings.ToLower(f.format)
 	if asJSON && f.format != "" && f.format != "json" {
 		return usageError{fmt.Errorf("--json and --format %s are not the same", f.format)}
@@ -123,7 +123,7 @@ func (f *auditFlags) settle(asJSON bool) error {
 	return nil
 }
 
-func (a *app) audit(c *cobra.Command, args []string, f auditFlags) error {
+func (a *app) runAudit(c *cobra.Command, args []string, f auditFlags) error {
 	to := func(w io.Writer) func(context.Context, view) error {
 		return func(ctx context.Context, v view) error { return a.auditInto(ctx, v, f, w) }
 	}

@@ -17,7 +17,7 @@ import (
 
 func (s *shelf) audit(t *testing.T, f auditFlags) (stdout, stderr string, code int) {
 	t.Helper()
-	if err := f.settle(false); err != nil {
+	if err := f.completeFlags(false); err != nil {
 		t.Fatal(err)
 	}
 	var b strings.Builder
@@ -85,7 +85,7 @@ func TestAudit_Flags(t *testing.T) {
 		"NoYear":           {auditFlags{separator: ",", year: 26}, false, "is no year"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := row.flags.settle(row.json)
+			err := row.flags.completeFlags(row.json)
 			got := row.flags.format
 			if err != nil {
 				got = err.Error()

@@ -57,7 +57,7 @@ func TestStatus_I26_StoppedWhileFoldersWait(t *testing.T) {
 	drop := t.TempDir()
 	s.cfg.Drops[0].Path = drop
 	ask := func() (string, int) {
-		out, _, code := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
+		out, _, code := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) })
 		return out, code
 	}
 	if out, code := ask(); code != exitDone {
@@ -80,12 +80,12 @@ func TestStatus_I26_StoppedWhileFoldersWait(t *testing.T) {
 func TestAudit_AnUnknownEndingIsRefused(t *testing.T) {
 	for name, ok := range map[string]bool{"x.txt": false, "x.xlsx": false, "x.pdf": false, "x.htm": true, "x": true, "x.JSON": true, "-": true} {
 		f := auditFlags{output: name, separator: ","}
-		if err := f.settle(false); (err == nil) != ok {
+		if err := f.completeFlags(false); (err == nil) != ok {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	f := auditFlags{output: "x.txt", format: "csv", separator: ","}
-	if err := f.settle(false); err != nil {
+	if err := f.completeFlags(false); err != nil {
 		t.Error(err)
 	}
 }

@@ -124,10 +124,10 @@ func TestList_NamesThatAreLongOrEndInABlank(t *testing.T) {
 	s := newShelf(t)
 	long := strings.Repeat("lang ", 40) + " "
 	s.tell(long, noon, nil)
-	if out, _, _ := say(t, false, func(a *app) error { return a.list(t.Context(), s.view, listFilter{}) }); strings.Contains(out, strings.Repeat("lang ", 9)) {
+	if out, _, _ := say(t, false, func(a *app) error { return a.runList(t.Context(), s.view, listFilter{}) }); strings.Contains(out, strings.Repeat("lang ", 9)) {
 		t.Error(out)
 	}
-	if out, _, _ := say(t, true, func(a *app) error { return a.list(t.Context(), s.view, listFilter{}) }); !strings.Contains(out, `"`+long+`"`) {
+	if out, _, _ := say(t, true, func(a *app) error { return a.runList(t.Context(), s.view, listFilter{}) }); !strings.Contains(out, `"`+long+`"`) {
 		t.Error(out)
 	}
 }

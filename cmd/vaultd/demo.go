@@ -142,13 +142,13 @@ func (a *app) watchDemo(ctx context.Context, d *daemon.Daemon, dir string) error
 	var g errgroup.Group
 	g.Go(func() error { return dropSamples(limit, dir) })
 	show := newProgress(a.stdout)
-	defer show.end()
+	defer show.stop()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for limit.Err() == nil {
 		ended := 0
 		err := demoEntries(d, func(e ledger.Entry) {
-			show.entry(e)
+			show.showEntry(e)
 			if e.State == ledger.Quarantined || e.State.IsFinal() && (e.Source == ledger.Kept || e.Source == ledger.Returned) {
 				ended++
 			}

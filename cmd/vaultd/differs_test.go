@@ -39,7 +39,7 @@ func TestStatus_I17_I26_AKeptFolderThatDiffers(t *testing.T) {
 	if n, is := named(); !is || n.Count != 1 || len(n.Names) != 1 || !strings.Contains(n.Names[0], "Otto 19") || n.When != "soon" || !strings.Contains(n.Do, "vaultd close") {
 		t.Errorf("status: %+v", n)
 	}
-	if out, _, code := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) }); code != exitPerson || !strings.Contains(out, "1 kept folder is not what was archived") {
+	if out, _, code := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) }); code != exitPerson || !strings.Contains(out, "1 kept folder is not what was archived") {
 		t.Errorf("status ends with %d:\n%s", code, out)
 	}
 	receipt := func(folder string) (rc proof.Receipt, page string) {

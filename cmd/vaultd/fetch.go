@@ -119,7 +119,7 @@ func (a *app) intoFile(f fetchFlags, write func(io.Writer) error) error {
 
 // findArchived finds what x names and refuses what is not in the archive.
 func (a *app) findArchived(ctx context.Context, v view, x string) (ledger.Entry, error) {
-	e, err := a.one(ctx, v, x)
+	e, err := a.findOne(ctx, v, x)
 	if err == nil && (e.State != ledger.Archived || e.ArchivedRemote == "") {
 		hint := "see vaultd show " + e.Key.String()
 		if r := present.PossibleRemote(e); r != "" && e.State == ledger.Quarantined {

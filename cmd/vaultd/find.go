@@ -48,7 +48,7 @@ keys of "vaultd list --json".`,
 			if limit < 0 {
 				return usageError{errors.New("--limit is negative; 0 shows all")}
 			}
-			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.find(ctx, v, wordsOf(args), limit) })
+			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.runFind(ctx, v, wordsOf(args), limit) })
 		},
 	}
 	c.Flags().IntVar(&limit, "limit", foundAtMost, "at most so many; 0: all")
@@ -58,14 +58,14 @@ keys of "vaultd list --json".`,
 // wordsOf splits what was asked for into words.
 func wordsOf(args []string) []string { return strings.Fields(strings.Join(args, " ")) }
 
-func (a *app) find(ctx context.Context, v view, words []string, limit int) error {
+func (a *app) runFind(ctx context.Context, v view, words []string, limit int) error {
 	s := newSearch(words)
 	n := 0
 	err := v.ledger.EntriesNewestFirst(func(e ledger.Entry) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		hit, err := v.matches(s, e)
+		hit, err := v.matchEntry(s, e)
 		switch {
 		case err != nil || hit == nil:
 			return err
@@ -73,7 +73,7 @@ func (a *app) find(ctx context.Context, v view, words []string, limit int) error
 			return errEnough
 		}
 		n++
-		return a.tellHit(v, *hit)
+		return a.printHit(v, *hit)
 	})
 	switch {
 	case errors.Is(err, errEnough):
@@ -81,14 +81,14 @@ func (a *app) find(ctx context.Context, v view, words []string, limit int) error
 	case err != nil:
 		return err
 	case n == 0:
-		return a.foundNothing(v, s, words)
+		return a.printNothingFound(v, s, words)
 	}
 	return nil
 }
 
-// foundNothing looks at what still lies in the drop folders before it gives up.
-func (a *app) foundNothing(v view, s search, words []string) error {
-	pending, err := v.findNotTaken(func(name string) bool { return s.left(name) == nil })
+// printNothingFound looks at what still lies in the drop folders before it gives up.
+func (a *app) printNothingFound(v view, s search, words []string) error {
+	pending, err := v.findNotTaken(func(name string) bool { return s.wordsNotIn(name) == nil })
 	if err := errors.Join(err, a.printNotTaken(v, pending)); err != nil {
 		return err
 	}
@@ -105,8 +105,8 @@ type hit struct {
 	read  archive.AsRead // of a folder that was refused or is a duplicate
 }
 
-// matches reads the document only where the entry alone does not decide.
-func (v view) matches(s search, e ledger.Entry) (*hit, error) {
+// matchEntry reads the document only where the entry alone does not decide.
+func (v view) matchEntry(s search, e ledger.Entry) (*hit, error) {
 	marks := []string{e.Key.String()}
 	if !e.ID.IsZero() {
 		marks = append(marks, e.ID.String(), e.FirstID.String())
@@ -114,7 +114,7 @@ func (v view) matches(s search, e ledger.Entry) (*hit, error) {
 	for _, r := range e.Registrations {
 		marks = append(marks, string(r.Ticket.Remote))
 	}
-	rest := s.left(e.Folder, e.Dest).unmarked(marks)
+	rest := s.wordsNotIn(e.Folder, e.Dest).wordsNotBeginning(marks)
 	doc, _, err := v.ledger.Document(e.Key)
 	if err != nil {
 		return nil, err
@@ -126,14 +126,14 @@ func (v view) matches(s search, e ledger.Entry) (*hit, error) {
 	m, r := h.meta, h.read
 	texts := []string{m.Number, m.SenderName, m.RecipientName, r.Number, r.SenderName, r.RecipientName, r.SenderIDs, r.RecipientIDs}
 	texts = append(append(texts, m.SenderIDs...), m.RecipientIDs...)
-	if rest.left(texts...) != nil {
+	if rest.wordsNotIn(texts...) != nil {
 		return nil, nil
 	}
 	return h, nil
 }
 
-// tellHit answers the question that was asked in its first line.
-func (a *app) tellHit(v view, h hit) error {
+// printHit answers the question that was asked in its first line.
+func (a *app) printHit(v view, h hit) error {
 	e, c := h.entry, v.Clock
 	d, err := present.CompleteDetails(v.ledger, e, h.meta, h.read, v.Location)
 	if err != nil {
@@ -183,30 +183,30 @@ type search [][]string
 func newSearch(words []string) search {
 	var s search
 	for _, w := range words {
-		s = append(s, folded(w))
+		s = append(s, spellingsOf(w))
 	}
 	return s
 }
 
-// left gives the words that occur in none of the texts; nil when all do.
-func (s search) left(texts ...string) search {
+// wordsNotIn gives the words that occur in none of the texts; nil when all do.
+func (s search) wordsNotIn(texts ...string) search {
 	if len(s) == 0 {
 		return nil
 	}
 	var hay []string
 	for _, t := range texts {
-		hay = append(hay, folded(t)...)
+		hay = append(hay, spellingsOf(t)...)
 	}
 	var missing search
 	for _, forms := range s {
-		if !occurs(forms, hay) {
+		if !containsAny(forms, hay) {
 			missing = append(missing, forms)
 		}
 	}
 	return missing
 }
 
-func occurs(forms, hay []string) bool {
+func containsAny(forms, hay []string) bool {
 	for _, h := range hay {
 		for _, f := range forms {
 			if strings.Contains(h, f) {
@@ -220,8 +220,8 @@ func occurs(forms, hay []string) bool {
 // leastMark is how much of a mark must be given, from its beginning.
 const leastMark = 6
 
-// unmarked gives the words that begin none of the marks: keys and UUIDs hold any short number somewhere.
-func (s search) unmarked(marks []string) search {
+// wordsNotBeginning gives the words that begin none of the marks: keys and UUIDs hold any short number somewhere.
+func (s search) wordsNotBeginning(marks []string) search {
 	var missing search
 	for _, forms := range s {
 		if !slices.ContainsFunc(marks, func(m string) bool {
@@ -235,8 +235,8 @@ func (s search) unmarked(marks []string) search {
 
 var spelledOut = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue")
 
-// folded gives the forms of a text that count as the same: without case and marks, and with umlauts spelled out.
-func folded(text string) []string {
+// spellingsOf gives the forms of a text that count as the same: without case and marks, and with umlauts spelled out.
+func spellingsOf(text string) []string {
 	lower := cases.Fold().String(norm.NFC.String(text))
 	plain := strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Mn, r) {

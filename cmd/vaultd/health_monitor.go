@@ -58,14 +58,14 @@ func (p *healthMonitor) run(ctx context.Context) error {
 	defer p.facts.waitForEnd()
 	defer p.ledgerProbe.waitForEnd()
 	every := monitorInterval
-	watchdog := p.h.notify.watchdog()
+	watchdog := p.h.notify.watchdogTimeout()
 	if watchdog > 0 {
 		every = min(every, watchdog/3)
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for ctx.Err() == nil {
-		p.beat(ctx, watchdog > 0)
+		p.checkHealth(ctx, watchdog > 0)
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
@@ -74,7 +74,7 @@ func (p *healthMonitor) run(ctx context.Context) error {
 	return nil
 }
 
-func (p *healthMonitor) beat(ctx context.Context, watchdog bool) {
+func (p *healthMonitor) checkHealth(ctx context.Context, watchdog bool) {
 	f := p.latestFacts(ctx)
 	if ctx.Err() != nil {
 		return
@@ -89,12 +89,12 @@ func (p *healthMonitor) beat(ctx context.Context, watchdog bool) {
 		}
 	}
 	if watchdog && !dead {
-		p.h.notify.alive()
+		p.h.notify.notifyWatchdog()
 	}
 	p.warnOfBills(f.status.Billing)
 	if line := p.h.statusLine(f); line != p.lastStatusLine {
 		p.lastStatusLine = line
-		p.h.notify.status(line)
+		p.h.notify.notifyStatus(line)
 	}
 }
 
@@ -184,7 +184,7 @@ func (p *healthMonitor) gatherFacts() healthFacts {
 	v := view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg, ledger: l, state: func() daemon.State { return state }}
 	s, err := v.collectHealth()
 	head := l.Head()
-	lastSuccess, failed := p.lastSuccess.find(l, v, head.N)
+	lastSuccess, failed := p.lastSuccess.update(l, v, head.N)
 	if err = errors.Join(err, failed); err != nil {
 		s.Damage = err.Error()
 	}
@@ -260,8 +260,8 @@ type lastSuccess struct {
 	at   time.Time // guarded by mu
 }
 
-// find looks at the lines up to head.
-func (s *lastSuccess) find(l *boltledger.Ledger, v view, head uint64) (time.Time, error) {
+// update looks at the lines up to head.
+func (s *lastSuccess) update(l *boltledger.Ledger, v view, head uint64) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.upTo == 0 {

@@ -53,13 +53,13 @@ func TestHealthMonitor_I26_NoProgressNoPing(t *testing.T) {
 		var log bytes.Buffer
 		h := resting(t, &log)
 		p := newHealthMonitor(h)
-		p.beat(t.Context(), true)
+		p.checkHealth(t.Context(), true)
 		if f := p.latestFacts(t.Context()); len(f.Dead) > 0 {
 			t.Fatal(f.Dead)
 		}
 		time.Sleep(10 * time.Minute)
-		p.beat(t.Context(), true)
-		p.beat(t.Context(), true)
+		p.checkHealth(t.Context(), true)
+		p.checkHealth(t.Context(), true)
 		if f := p.latestFacts(t.Context()); len(f.Dead) == 0 || !strings.Contains(h.statusLine(f), "stood still") {
 			t.Error(f.Dead, h.statusLine(f))
 		}

@@ -90,11 +90,11 @@ func (h *host) serveUntilStopped(ctx context.Context) error {
 	if pages != nil {
 		g.Go(func() error { return web.Serve(ctx, pages, h.gate, p.factsForPages(ctx), h.log) })
 	}
-	h.notify.ready("started")
+	h.notify.notifyReady("started")
 	g.Go(func() error { return p.run(ctx) })
 	g.Go(func() error {
 		<-ctx.Done()
-		h.notify.stopping()
+		h.notify.notifyStopping()
 		return nil
 	})
 	err = g.Wait()
@@ -146,7 +146,7 @@ func (h *host) waitForConfig(ctx context.Context, ended <-chan error) (*config.C
 		if ctx.Err() != nil {
 			return nil, wrapDiskFailure(<-ended)
 		}
-		h.notify.reloading()
+		h.notify.notifyReloading()
 		cfg, err := h.reread()
 		if err == nil {
 			return &cfg, nil
@@ -174,7 +174,7 @@ func (h *host) exchangeDaemon(cfg config.Config) error {
 		h.mu.Unlock()
 		h.renewAccess(cfg.HTTP)
 		h.log.Info("configuration reloaded", "drops", len(cfg.Drops), "balance", next.Ledger().Balance().String())
-		h.notify.ready("configuration reloaded")
+		h.notify.notifyReady("configuration reloaded")
 		return nil
 	}
 	back, again := h.reopenDaemon(old.d, old.cfg)
@@ -200,7 +200,7 @@ func (h *host) noteRejectedConfig(err error) {
 	h.read, h.fault = time.Now(), err.Error()
 	h.mu.Unlock()
 	h.log.Error("configuration not reloaded", "err", err, "kept", "the one before")
-	h.notify.ready("configuration NOT reloaded, the one before goes on: " + firstLine(err.Error()))
+	h.notify.notifyReady("configuration NOT reloaded, the one before goes on: " + firstLine(err.Error()))
 }
 
 func firstLine(s string) string {
@@ -259,7 +259,7 @@ func (h *host) listenPages(ctx context.Context, c config.HTTP) (net.Listener, er
 		return nil, fail(exitTemporary, err, "another program may use the port; change http.listen, or write it empty for none")
 	}
 	h.gate = web.NewGate(access)
-	h.log.Info("pages answer", "address", l.Addr().String(), "tls", access.TLS(), "password", c.PasswordFile != "")
+	h.log.Info("pages answer", "address", l.Addr().String(), "tls", access.HasTLS(), "password", c.PasswordFile != "")
 	return l, nil
 }
 
@@ -274,7 +274,7 @@ func (h *host) renewAccess(c config.HTTP) {
 		h.log.Error("certificate and password of the pages not renewed", "key", faults[0].Key, "err", faults[0].Err)
 		return
 	}
-	h.gate.Set(access)
+	h.gate.SetAccess(access)
 }
 
 func readPageAccess(c config.HTTP, env config.Env) (web.Access, []config.PortFault) {

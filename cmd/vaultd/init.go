@@ -84,7 +84,7 @@ func (a *app) createLedger(cfg config.Config, made *initialised) error {
 			return err
 		}
 		if len(all) > 0 {
-			return fail(exitCreate, fmt.Errorf("%s, and that is not here: it was lost, and a new one would know nothing of what was sent", all[0]), putBack)
+			return fail(exitCreate, fmt.Errorf("%s, and that is not here: it was lost, and a new one would know nothing of what was sent", all[0]), adviceRestore)
 		}
 	}
 	err := boltledger.Create(cfg.StateDir, info)
@@ -95,7 +95,7 @@ func (a *app) createLedger(cfg config.Config, made *initialised) error {
 }
 
 // yours is what init says of a ledger that is there, or was.
-const yours = "nothing was changed. It is yours to keep: it knows what is archived. For another environment or service use another state_dir. " + boundToWrong
+const yours = "nothing was changed. It is yours to keep: it knows what is archived. For another environment or service use another state_dir. " + adviceWrongBinding
 
 // makeStateDir makes the state directory with rights 0700, or tightens the rights of one
 // that exists. It must be on a disk that can hold a ledger. Root must not make files in

@@ -91,17 +91,17 @@ func TestInjection_I7_EveryTextThroughEveryOutput(t *testing.T) {
 	s.view.state = liveHostile
 	ctx := t.Context()
 	asks := map[string]func(a *app) error{
-		"list":   func(a *app) error { return a.list(ctx, s.view, listFilter{}) },
-		"status": func(a *app) error { return a.status(ctx, s.view) },
+		"list":   func(a *app) error { return a.runList(ctx, s.view, listFilter{}) },
+		"status": func(a *app) error { return a.runStatus(ctx, s.view) },
 		"verify": func(a *app) error { return a.runVerify(ctx, s.view) },
-		"find":   func(a *app) error { return a.find(ctx, s.view, []string{"FORGED"}, 0) },
+		"find":   func(a *app) error { return a.runFind(ctx, s.view, []string{"FORGED"}, 0) },
 	}
 	for name, key := range s.keys {
-		asks["show "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.show(ctx, s.view, key.String()) }
-		asks["why "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.why(ctx, s.view, key.String()) }
+		asks["show "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.runShow(ctx, s.view, key.String()) }
+		asks["why "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.runWhy(ctx, s.view, key.String()) }
 		asks["receipt "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.runReceipt(ctx, s.view, key.String()) }
 		asks["retry "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.retryEntry(ctx, s.view, name, name) } // its refusal names the folder
-		asks["unknown "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.show(ctx, s.view, name+"?") }
+		asks["unknown "+fmt.Sprintf("%q", name)] = func(a *app) error { return a.runShow(ctx, s.view, name+"?") }
 		asks["fetch "+fmt.Sprintf("%q", name)] = func(a *app) error {
 			e, _, err := s.ledger.Entry(key)
 			w := wanted{"V-1", "bum-1", e}

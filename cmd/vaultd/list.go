@@ -80,10 +80,10 @@ and open for all that are on their way.`,
 				f.limit = 0
 			}
 			return a.withLedger(c, args, func(ctx context.Context, v view) error {
-				if err := f.between(v.Clock, since, until); err != nil {
+				if err := f.setTimeBounds(v.Clock, since, until); err != nil {
 					return err
 				}
-				return a.list(ctx, v, f)
+				return a.runList(ctx, v, f)
 			})
 		},
 	}
@@ -124,7 +124,7 @@ func parseStates(text string) (map[ledger.State]bool, error) {
 	return states, nil
 }
 
-func (f listFilter) wants(e ledger.Entry) bool {
+func (f listFilter) selects(e ledger.Entry) bool {
 	return (len(f.states) == 0 || f.states[e.State]) && (f.drop == "" || f.drop == e.Drop) && (f.vault == "" || f.vault == string(e.Vault)) &&
 		!e.SeenAt.Before(f.since) && (f.until.IsZero() || e.SeenAt.Before(f.until))
 }
@@ -144,7 +144,7 @@ func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case !f.wants(e):
+		case !f.selects(e):
 			return nil
 		case f.limit > 0 && n == f.limit:
 			return errEnough
@@ -162,7 +162,7 @@ func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry
 	return false, err
 }
 
-func (a *app) list(ctx context.Context, v view, f listFilter) error {
+func (a *app) runList(ctx context.Context, v view, f listFilter) error {
 	if a.json {
 		_, err := v.walkList(ctx, f, func(e ledger.Entry, d present.Details) error {
 			return writeJSON(a.stdout, present.NewListRow(v.Clock, e, d))

@@ -125,7 +125,7 @@ func (v view) walkSorted(ctx context.Context, f listFilter, fn func(e ledger.Ent
 				return true, nil
 			}
 			n++
-			if err := v.tellRanked(p.key, fn); err != nil {
+			if err := v.readRanked(p.key, fn); err != nil {
 				return false, err
 			}
 		}
@@ -143,7 +143,7 @@ func (v view) sortedPart(ctx context.Context, f listFilter, behind *rank, most i
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if p := f.by.rank(e); f.wants(e) && (behind == nil || p.compare(*behind, f.reverse) > 0) {
+		if p := f.by.rank(e); f.selects(e) && (behind == nil || p.compare(*behind, f.reverse) > 0) {
 			h.add(p, most)
 		}
 		return nil
@@ -152,7 +152,7 @@ func (v view) sortedPart(ctx context.Context, f listFilter, behind *rank, most i
 	return h.all, err
 }
 
-func (v view) tellRanked(key archive.Key, fn func(e ledger.Entry, d present.Details) error) error {
+func (v view) readRanked(key archive.Key, fn func(e ledger.Entry, d present.Details) error) error {
 	e, ok, err := v.ledger.Entry(key)
 	if err != nil || !ok {
 		return err
@@ -164,8 +164,8 @@ func (v view) tellRanked(key archive.Key, fn func(e ledger.Entry, d present.Deta
 	return fn(e, d)
 }
 
-// between sets the bounds of time from what a person wrote.
-func (f *listFilter) between(c present.Clock, since, until string) (err error) {
+// setTimeBounds sets the bounds of time from what a person wrote.
+func (f *listFilter) setTimeBounds(c present.Clock, since, until string) (err error) {
 	if f.since, err = parseTime(c, since, false); err != nil {
 		return usageError{fmt.Errorf("--since: %w", err)}
 	}

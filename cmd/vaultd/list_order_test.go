@@ -119,7 +119,7 @@ func TestList_SinceUntil(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var f listFilter
-			if err := f.between(s.Clock, row.since, row.until); err != nil {
+			if err := f.setTimeBounds(s.Clock, row.since, row.until); err != nil {
 				t.Fatal(err)
 			}
 			if got, _ := s.foldersOf(t, f); strings.Join(got, " ") != row.want {
@@ -129,7 +129,7 @@ func TestList_SinceUntil(t *testing.T) {
 	}
 	for _, wrong := range []string{"yesterday", "2026-13-01", "7", "20.11.2026"} {
 		var f listFilter
-		err := f.between(s.Clock, wrong, "")
+		err := f.setTimeBounds(s.Clock, wrong, "")
 		if _, usage := errors.AsType[usageError](err); !usage || !strings.Contains(err.Error(), "--since: ") {
 			t.Errorf("%q: %v", wrong, err)
 		}

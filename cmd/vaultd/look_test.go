@@ -38,7 +38,7 @@ func changeFile(t *testing.T, path, text string) {
 
 func TestList_TableNewestFirst(t *testing.T) {
 	s := filled(t)
-	out, _, code := say(t, false, func(a *app) error { return a.list(t.Context(), s.view, listFilter{}) })
+	out, _, code := say(t, false, func(a *app) error { return a.runList(t.Context(), s.view, listFilter{}) })
 	want := `FOLDER         STATE        DOCUMENTID      DROP     SINCE  BUMID  REASON
 Otto 19        uploaded     NR Otto 19      acme-in  13:33  bum-2
 Kern\x1b[2J 6  quarantined                  acme-in  12:32         the answer named\x1b]0;pwned\x07 another
@@ -53,7 +53,7 @@ Müller 4711    archived     NR Müller 4711  acme-in  10:32  bum-1
 // Scripts read these keys, in this order, in every object.
 func TestList_JSONKeysNeverChange(t *testing.T) {
 	s := filled(t)
-	out, _, _ := say(t, true, func(a *app) error { return a.list(t.Context(), s.view, listFilter{}) })
+	out, _, _ := say(t, true, func(a *app) error { return a.runList(t.Context(), s.view, listFilter{}) })
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 4 {
 		t.Fatalf("%d lines\n%s", len(lines), out)
@@ -148,7 +148,7 @@ func TestShow_TellsEverything(t *testing.T) {
 		"WithDrop":         {"acme-in/Otto 19", []string{"State         uploaded"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, code := say(t, false, func(a *app) error { return a.show(t.Context(), s.view, row.x) })
+			out, errs, code := say(t, false, func(a *app) error { return a.runShow(t.Context(), s.view, row.x) })
 			if code != 0 {
 				t.Fatalf("exit %d: %s", code, errs)
 			}
@@ -167,7 +167,7 @@ func TestShow_ByClientUUIDAndJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, _, code := say(t, true, func(a *app) error { return a.show(t.Context(), s.view, strings.ToUpper(e.ID.String())) })
+	out, _, code := say(t, true, func(a *app) error { return a.runShow(t.Context(), s.view, strings.ToUpper(e.ID.String())) })
 	var got present.ShowJSON
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != 0 {
 		t.Fatal(err, code)
@@ -188,11 +188,11 @@ func TestShow_NotUniqueOrNotThere(t *testing.T) {
 	if err != nil || rs[0].Err != nil {
 		t.Fatal(err, rs)
 	}
-	_, errs, code := say(t, false, func(a *app) error { return a.show(t.Context(), s.view, "Huber 88") })
+	_, errs, code := say(t, false, func(a *app) error { return a.runShow(t.Context(), s.view, "Huber 88") })
 	if code != exitFailed || !strings.Contains(errs, again.String()) || !strings.Contains(errs, s.keys["first"].String()) || !strings.Contains(errs, "2 are known as") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
-	if _, errs, code := say(t, false, func(a *app) error { return a.show(t.Context(), s.view, "\x1b[31mnobody") }); code != exitFailed || strings.Contains(errs, "\x1b") {
+	if _, errs, code := say(t, false, func(a *app) error { return a.runShow(t.Context(), s.view, "\x1b[31mnobody") }); code != exitFailed || strings.Contains(errs, "\x1b") {
 		t.Errorf("exit %d\n%s", code, errs)
 	}
 }
@@ -215,7 +215,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 			}}}},
 		}
 	}
-	out, errs, code := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
+	out, errs, code := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) })
 	if code != exitPerson || errs != "" {
 		t.Errorf("exit %d: %s", code, errs)
 	}
@@ -241,7 +241,7 @@ func TestStatus_NeedsAPerson(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
 	}
-	out, _, code = say(t, true, func(a *app) error { return a.status(t.Context(), s.view) })
+	out, _, code = say(t, true, func(a *app) error { return a.runStatus(t.Context(), s.view) })
 	var got present.StatusSummary
 	if err := json.Unmarshal([]byte(out), &got); err != nil || code != exitPerson || len(got.Needs) != 5 || got.Open.Total != 1 || !got.Running {
 		t.Errorf("%v, exit %d\n%s", err, code, out)
@@ -284,7 +284,7 @@ func TestStatus_I26_Loud(t *testing.T) {
 			if strings.Join(words, " ") != row.want {
 				t.Errorf("needs %v, want %q", words, row.want)
 			}
-			_, _, code := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
+			_, _, code := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) })
 			if want := map[bool]int{true: exitDone, false: exitPerson}[row.want == ""]; code != want {
 				t.Errorf("exit %d, want %d", code, want)
 			}
@@ -348,9 +348,9 @@ func TestCommands_StopWithTheirContext(t *testing.T) {
 	ctx, cancel := contextWithCause(t, gone)
 	cancel()
 	for name, do := range map[string]func(a *app) error{
-		"list":   func(a *app) error { return a.list(ctx, s.view, listFilter{}) },
-		"show":   func(a *app) error { return a.show(ctx, s.view, "Müller 4711") },
-		"status": func(a *app) error { return a.status(ctx, s.view) },
+		"list":   func(a *app) error { return a.runList(ctx, s.view, listFilter{}) },
+		"show":   func(a *app) error { return a.runShow(ctx, s.view, "Müller 4711") },
+		"status": func(a *app) error { return a.runStatus(ctx, s.view) },
 		"verify": func(a *app) error { return a.runVerify(ctx, s.view) },
 	} {
 		var out bytes.Buffer

@@ -17,10 +17,10 @@ import (
 
 // What to do where a ledger is lost, and where an empty one was made in its place.
 const (
-	putBack      = `"vaultd restore FILE" puts a backup in its place; without any, "vaultd rebuild" makes it anew of the drop folders and the archive (docs/recovery.md)`
-	boundToWrong = `Where the ledger's own base_url was wrong from the start: vaultd init binds a ledger without entries anew; one with entries: stop vaultd, ` +
+	adviceRestore      = `"vaultd restore FILE" puts a backup in its place; without any, "vaultd rebuild" makes it anew of the drop folders and the archive (docs/recovery.md)`
+	adviceWrongBinding = `Where the ledger's own base_url was wrong from the start: vaultd init binds a ledger without entries anew; one with entries: stop vaultd, ` +
 		`move ledger.db and ledger.head out of state_dir, and keep them; then vaultd rebuild --reason "wrong base_url", start vaultd, and a minute later vaultd reconcile`
-	clearAway = `where state_dir holds a new ledger because the old one was lost, move ledger.db and ledger.head out of it, and keep them; then ` + putBack
+	adviceMoveNewLedger = `where state_dir holds a new ledger because the old one was lost, move ledger.db and ledger.head out of it, and keep them; then ` + adviceRestore
 )
 
 // dropMark is the mark of a drop folder.
@@ -64,7 +64,7 @@ func explainMissingLedger(cfg config.Config, err error) error {
 		return err
 	}
 	if words := describeLostLedger(cfg); words != "" {
-		return fail(exitConfig, fmt.Errorf("%w; %s", err, words), putBack)
+		return fail(exitConfig, fmt.Errorf("%w; %s", err, words), adviceRestore)
 	}
 	return err
 }
@@ -103,7 +103,7 @@ func ledgerTrouble(cfg config.Config) string {
 	}
 	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
 	if words := describeLostLedger(cfg); errors.Is(err, ledger.ErrMissing) && words != "" {
-		return "the ledger is missing, and " + words + ". " + putBack
+		return "the ledger is missing, and " + words + ". " + adviceRestore
 	}
 	if err != nil { // it was never made, a daemon has it, or it is not ours to open: they say it themselves
 		return ""
@@ -123,7 +123,7 @@ func ownedByUs(info os.FileInfo) bool {
 // bindingTrouble says why a ledger is not the one of this configuration and of its drop folders, and what to do; empty: it is.
 func bindingTrouble(info ledger.Info, cfg config.Config) (text, do string) {
 	if err := daemon.Bound(info, cfg.Service.Environment, cfg.Service.BaseURL); err != nil {
-		return err.Error(), "write the ledger's own value again, or use another state_dir. " + boundToWrong
+		return err.Error(), "write the ledger's own value again, or use another state_dir. " + adviceWrongBinding
 	}
 	all, err := readDropMarks(cfg)
 	if err != nil { // whoever works there is told so
@@ -131,7 +131,7 @@ func bindingTrouble(info ledger.Info, cfg config.Config) (text, do string) {
 	}
 	for _, m := range all {
 		if m.LedgerID != info.ID {
-			return fmt.Sprintf("%s; the ledger in state_dir is %s", m, info.ID), clearAway
+			return fmt.Sprintf("%s; the ledger in state_dir is %s", m, info.ID), adviceMoveNewLedger
 		}
 	}
 	return "", ""

@@ -24,7 +24,7 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 		}
 	}
 	status := func() (string, int) {
-		out, _, code := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
+		out, _, code := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) })
 		return out, code
 	}
 	put(noon.Add(-time.Minute))
@@ -42,7 +42,7 @@ func TestStatus_I26_NotTakenForTooLong(t *testing.T) {
 	if _, errs, _ := s.audit(t, auditFlags{format: "html", separator: ","}); !strings.Contains(errs, "NOT COMPLETE: 3 things in the drop folders were never taken.") {
 		t.Errorf("audit: %s", errs)
 	}
-	why, _, _ := say(t, false, func(a *app) error { return a.why(t.Context(), s.view, "scan7.pdf") })
+	why, _, _ := say(t, false, func(a *app) error { return a.runWhy(t.Context(), s.view, "scan7.pdf") })
 	if !strings.Contains(why, "vaultd does not run. It saw this when it last looked, 14:27 CET.") {
 		t.Errorf("why: %s", why)
 	}

@@ -47,11 +47,11 @@ func newProgress(out io.Writer) *progressView {
 }
 
 // steps is how far along each state is, of six.
-var steps = map[ledger.State]int64{
+var progressSteps = map[ledger.State]int64{
 	ledger.Discovered: 1, ledger.Packaged: 2, ledger.Registering: 2, ledger.Registered: 3, ledger.Sending: 4, ledger.Uploaded: 5, ledger.Unclear: 5,
 }
 
-func (p *progressView) entry(e ledger.Entry) {
+func (p *progressView) showEntry(e ledger.Entry) {
 	if was, known := p.seen[e.Key]; known && was == e.State {
 		return
 	}
@@ -74,11 +74,11 @@ func (p *progressView) entry(e ledger.Entry) {
 	case e.State.IsFinal() || e.State == ledger.Quarantined:
 		t.MarkAsErrored()
 	default:
-		t.SetValue(steps[e.State])
+		t.SetValue(progressSteps[e.State])
 	}
 }
 
-func (p *progressView) end() {
+func (p *progressView) stop() {
 	if p.live == nil {
 		return
 	}

@@ -67,7 +67,7 @@ func (a *app) runRebuild(c *cobra.Command, reason string) error {
 	}
 	r, err := daemon.Rebuild(c.Context(), dc, operator.Person{UID: a.uid, Reason: reason})
 	if errors.Is(err, ledger.ErrExists) {
-		return fail(exitCreate, err, `nothing was changed; "vaultd verify" checks it, "vaultd reconcile" holds it against the archive; `+clearAway)
+		return fail(exitCreate, err, `nothing was changed; "vaultd verify" checks it, "vaultd reconcile" holds it against the archive; `+adviceMoveNewLedger)
 	}
 	if unmarked, ok := errors.AsType[*daemon.UnmarkedError](err); ok {
 		return fail(exitConfig, unmarked, `for a new installation run "vaultd init"; otherwise check the drops' paths`)

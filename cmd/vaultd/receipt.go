@@ -33,7 +33,7 @@ A receipt of a test environment says so: it is no evidence.`,
 }
 
 func (a *app) runReceipt(ctx context.Context, v view, x string) error {
-	e, err := a.one(ctx, v, x)
+	e, err := a.findOne(ctx, v, x)
 	if err != nil {
 		return err
 	}

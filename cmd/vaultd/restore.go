@@ -76,7 +76,7 @@ func (a *app) runRestore(c *cobra.Command, file string, takeOver bool, reason st
 			"use an older backup; without any, vaultd rebuild")
 	}
 	if errors.Is(err, ledger.ErrOtherLedger) {
-		return fail(exitConfig, err, clearAway)
+		return fail(exitConfig, err, adviceMoveNewLedger)
 	}
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ in the journal for ever, with the number of folders and a digest of the reason.`
 		if err := checkReason(c, *reason, true); err != nil {
 			return err
 		}
-		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.resume(ctx, v, args[0], *reason) })
+		return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.runResume(ctx, v, args[0], *reason) })
 	}
 	return c
 }
@@ -51,7 +51,7 @@ type resumedJSON struct {
 	Folders int    `json:"folders"` // that are due now, and go
 }
 
-func (a *app) resume(ctx context.Context, v view, what, reason string) error {
+func (a *app) runResume(ctx context.Context, v view, what, reason string) error {
 	target, err := ingest.ParseTarget(what)
 	if err != nil || target.Purpose != ingest.ToDispose {
 		return usageError{fmt.Errorf("%q is not a pause that waits for a person; the others end by themselves once what caused them is mended: see vaultd status", sanitize.Text(what))}

@@ -29,7 +29,7 @@ func TestResume_I29(t *testing.T) {
 		{"disposal of nowhere", "x", exitFailed, "nothing of it is due for removal"},
 		{"disposal of acme-in", "first month end", 0, "2 archived folders of drop acme-in may be removed now"},
 	} {
-		out, errs, code := say(t, false, func(a *app) error { return a.resume(t.Context(), s.view, row.route, row.reason) })
+		out, errs, code := say(t, false, func(a *app) error { return a.runResume(t.Context(), s.view, row.route, row.reason) })
 		if code != row.code || !strings.Contains(out+errs, row.words) {
 			t.Errorf("%s: exit %d\n%s%s", row.route, code, out, errs)
 		}
@@ -50,15 +50,15 @@ func TestResume_I29(t *testing.T) {
 		return daemon.State{Since: noon.Add(-time.Hour), Pauses: []ingest.Pause{{Target: ingest.DisposalTarget("acme-in"), Since: noon.Add(-time.Hour),
 			Cause: ledger.Cause{Code: "unusually-many", Text: "3000 archived folders are due"}}}}
 	}
-	out, _, _ := say(t, false, func(a *app) error { return a.status(t.Context(), s.view) })
+	out, _, _ := say(t, false, func(a *app) error { return a.runStatus(t.Context(), s.view) })
 	if !strings.Contains(out, `vaultd resume "disposal of acme-in" --reason`) || strings.Contains(out, "next try") {
 		t.Error(out)
 	}
-	out, _, _ = say(t, true, func(a *app) error { return a.status(t.Context(), s.view) })
+	out, _, _ = say(t, true, func(a *app) error { return a.runStatus(t.Context(), s.view) })
 	if !strings.Contains(out, `"next": null`) && !strings.Contains(out, `"next":null`) {
 		t.Error(out)
 	}
-	out, _, _ = say(t, false, func(a *app) error { return a.why(t.Context(), s.view, "Huber 88") })
+	out, _, _ = say(t, false, func(a *app) error { return a.runWhy(t.Context(), s.view, "Huber 88") })
 	if !strings.Contains(out, "disposal of acme-in") {
 		t.Error(out)
 	}

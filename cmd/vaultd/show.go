@@ -29,13 +29,13 @@ folder lies, its files, its registrations with the archive, and its whole histor
   vaultd show "_rejected/Huber 88" --json`,
 		Args: expectArgs("X (a key, clientUUID, bumId or folder name)"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.show(ctx, v, args[0]) })
+			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.runShow(ctx, v, args[0]) })
 		},
 	}
 }
 
-func (a *app) show(ctx context.Context, v view, x string) error {
-	e, err := a.one(ctx, v, x)
+func (a *app) runShow(ctx context.Context, v view, x string) error {
+	e, err := a.findOne(ctx, v, x)
 	if err != nil {
 		return err
 	}
@@ -50,10 +50,10 @@ func (a *app) show(ctx context.Context, v view, x string) error {
 	return err
 }
 
-// one finds the entry that x names. Where several do, it lists them and fails.
-func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
-	es, err := v.named(ctx, x)
-	es = latest(es)
+// findOne finds the entry that x names. Where several do, it lists them and fails.
+func (a *app) findOne(ctx context.Context, v view, x string) (ledger.Entry, error) {
+	es, err := v.findByName(ctx, x)
+	es = withoutSuperseded(es)
 	var pending []present.NotTakenItem
 	if err == nil && len(es) == 0 {
 		pending, err = v.findNotTaken(func(name string) bool { return name == x })
@@ -80,17 +80,17 @@ func (a *app) one(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	return ledger.Entry{}, fail(exitFailed, fmt.Errorf("%s are known as %q", count, x), "name one of them by its key")
 }
 
-// latest leaves out the entries that another one of them repeats.
-func latest(es []ledger.Entry) []ledger.Entry {
+// withoutSuperseded leaves out the entries that another one of them repeats.
+func withoutSuperseded(es []ledger.Entry) []ledger.Entry {
 	return slices.DeleteFunc(slices.Clone(es), func(old ledger.Entry) bool {
 		return slices.ContainsFunc(es, func(e ledger.Entry) bool { return e.Supersedes == old.Key })
 	})
 }
 
-// named finds the entries that x names, newest first: by key, by the identities, else
+// findByName finds the entries that x names, newest first: by key, by the identities, else
 // by the folder's name as it was dropped or as it lies now.
-func (v view) named(ctx context.Context, x string) ([]ledger.Entry, error) {
-	es, err := v.numbered(x)
+func (v view) findByName(ctx context.Context, x string) ([]ledger.Entry, error) {
+	es, err := v.findByNumber(x)
 	if err != nil || len(es) > 0 {
 		return es, err
 	}
@@ -118,8 +118,8 @@ func (v view) named(ctx context.Context, x string) ([]ledger.Entry, error) {
 	return es, nil
 }
 
-// numbered finds by key, clientUUID and bumId; the last two may look the same.
-func (v view) numbered(x string) ([]ledger.Entry, error) {
+// findByNumber finds by key, clientUUID and bumId; the last two may look the same.
+func (v view) findByNumber(x string) ([]ledger.Entry, error) {
 	var keys []archive.Key
 	if k, err := archive.ParseKey(x); err == nil {
 		keys = append(keys, k)

@@ -48,7 +48,7 @@ before; elsewhere it follows it, after an empty line, and with --json each is on
 			if c.Flags().Changed("watch") {
 				return a.watchStatus(c, watch)
 			}
-			return a.withLedger(c, args, a.status)
+			return a.withLedger(c, args, a.runStatus)
 		},
 	}
 	c.Flags().DurationVar(&watch, "watch", 0, "show it anew at this `interval`, until Ctrl-C")
@@ -56,7 +56,7 @@ before; elsewhere it follows it, after an empty line, and with --json each is on
 	return c
 }
 
-func (a *app) status(ctx context.Context, v view) error {
+func (a *app) runStatus(ctx context.Context, v view) error {
 	s, err := v.collectStatus(ctx)
 	if err != nil {
 		return err

@@ -75,7 +75,7 @@ func (t *entryCounts) countAttention(l *boltledger.Ledger) error {
 		for _, of := range crowds {
 			c.count.Count += of.Entries
 			if c.open {
-				t.oldest = earlier(t.oldest, of.Oldest)
+				t.oldest = earlierOf(t.oldest, of.Oldest)
 			}
 		}
 		if c.since.IsZero() {
@@ -130,7 +130,7 @@ func (t *entryCounts) countOpen(l *boltledger.Ledger) error {
 		for _, of := range crowds {
 			d := t.countsOfDrop(of.Drop)
 			d.open += of.Entries
-			d.oldest = earlier(d.oldest, of.Oldest)
+			d.oldest = earlierOf(d.oldest, of.Oldest)
 			t.byVault[of.Vault] += of.Entries
 		}
 	}
@@ -244,8 +244,8 @@ func (t *entryCounts) compareClockOf(l *boltledger.Ledger, key string) error {
 	return err
 }
 
-// earlier gives the earlier of two times, where zero is none.
-func earlier(a, b time.Time) time.Time {
+// earlierOf gives the earlier of two times, where zero is none.
+func earlierOf(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}

@@ -64,7 +64,7 @@ func (a *app) statusPage(ctx context.Context, request []string) ([]byte, error) 
 	one := &app{stdout: &page, stderr: a.stderr, env: a.env, uid: a.uid, configPath: a.configPath, json: a.json}
 	cfg, err := one.configForAsking()
 	if err == nil {
-		err = one.runThroughDaemon(ctx, cfg, append(request, "--"), &page, one.status)
+		err = one.runThroughDaemon(ctx, cfg, append(request, "--"), &page, one.runStatus)
 	}
 	if err != nil {
 		if code, _ := exitCodeOf(err); code == exitPerson {
@@ -83,7 +83,7 @@ func (a *app) pageWriter() func(page []byte) error {
 			if err != nil {
 				height = 25
 			}
-			_, err = io.WriteString(f, redraw(string(page), height))
+			_, err = io.WriteString(f, redrawTerminal(string(page), height))
 			return err
 		}
 	}
@@ -98,9 +98,9 @@ func (a *app) pageWriter() func(page []byte) error {
 	}
 }
 
-// redraw writes a page over the one before, without a moment in which the terminal is empty. What does not fit below each
+// redrawTerminal writes a page over the one before, without a moment in which the terminal is empty. What does not fit below each
 // other is left out, and the last line says so.
-func redraw(page string, height int) string {
+func redrawTerminal(page string, height int) string {
 	lines := strings.Split(strings.TrimRight(page, "\n"), "\n")
 	if height > 1 && len(lines) >= height {
 		more := len(lines) - (height - 2)

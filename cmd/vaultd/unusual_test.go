@@ -42,16 +42,16 @@ const sameNumberWords = `same invoice number, sender and date as "Huber 1" (acme
 func TestShow_I26_SameNumberNamesBothFolders(t *testing.T) {
 	s := unusual(t)
 	for name, look := range map[string]func(a *app) error{
-		"show":   func(a *app) error { return a.show(t.Context(), s.view, "Huber 1 neu") },
-		"why":    func(a *app) error { return a.why(t.Context(), s.view, "Huber 1 neu") },
-		"list":   func(a *app) error { return a.list(t.Context(), s.view, listFilter{}) },
-		"status": func(a *app) error { return a.status(t.Context(), s.view) },
+		"show":   func(a *app) error { return a.runShow(t.Context(), s.view, "Huber 1 neu") },
+		"why":    func(a *app) error { return a.runWhy(t.Context(), s.view, "Huber 1 neu") },
+		"list":   func(a *app) error { return a.runList(t.Context(), s.view, listFilter{}) },
+		"status": func(a *app) error { return a.runStatus(t.Context(), s.view) },
 	} {
 		if out, _, _ := say(t, false, look); !strings.Contains(out, sameNumberWords) || !strings.Contains(out, "Huber 1 neu") {
 			t.Errorf("%s does not name both:\n%s", name, out)
 		}
 	}
-	out, _, _ := say(t, true, func(a *app) error { return a.list(t.Context(), s.view, listFilter{}) })
+	out, _, _ := say(t, true, func(a *app) error { return a.runList(t.Context(), s.view, listFilter{}) })
 	var rows []present.ListRow
 	for line := range strings.Lines(out) {
 		var r present.ListRow
@@ -100,7 +100,7 @@ func TestStatus_I26_UnusualUntilLookedAt(t *testing.T) {
 	if got := named(s); got != "strange-date" {
 		t.Errorf("needs %q after one was looked at", got)
 	}
-	if out, _, _ := say(t, false, func(a *app) error { return a.show(t.Context(), s.view, "Huber 1 neu") }); !strings.Contains(out, sameNumberWords) || !strings.Contains(out, "looked at") {
+	if out, _, _ := say(t, false, func(a *app) error { return a.runShow(t.Context(), s.view, "Huber 1 neu") }); !strings.Contains(out, sameNumberWords) || !strings.Contains(out, "looked at") {
 		t.Errorf("show forgot it:\n%s", out)
 	}
 	if _, _, code := say(t, false, func(a *app) error { return a.runDecision(t.Context(), s.view, closeAct(), "Huber 1 neu", "again") }); code == exitDone {

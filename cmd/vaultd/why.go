@@ -27,13 +27,13 @@ the archive rests and why.`,
   vaultd why 06gzgbs2d2n43zeqyj2594nkn0 --json | jq .next`,
 		Args: expectArgs(xMeans),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.why(ctx, v, args[0]) })
+			return a.withLedger(c, args, func(ctx context.Context, v view) error { return a.runWhy(ctx, v, args[0]) })
 		},
 	}
 }
 
-func (a *app) why(ctx context.Context, v view, x string) error {
-	w, ok, err := a.explain(ctx, v, x)
+func (a *app) runWhy(ctx context.Context, v view, x string) error {
+	w, ok, err := a.explainName(ctx, v, x)
 	if err != nil || !ok {
 		return err
 	}
@@ -44,15 +44,15 @@ func (a *app) why(ctx context.Context, v view, x string) error {
 	return err
 }
 
-// explain explains what x names: an entry, or else what still lies in a drop folder, which is told at once.
-func (a *app) explain(ctx context.Context, v view, x string) (w present.Explanation, ok bool, err error) {
-	if es, err := v.named(ctx, x); err == nil && len(es) == 0 {
+// explainName explains what x names: an entry, or else what still lies in a drop folder, which is told at once.
+func (a *app) explainName(ctx context.Context, v view, x string) (w present.Explanation, ok bool, err error) {
+	if es, err := v.findByName(ctx, x); err == nil && len(es) == 0 {
 		found, err := v.findNotTaken(func(name string) bool { return name == x })
 		if err != nil || len(found) > 0 {
 			return w, false, errors.Join(err, a.printNotTaken(v, found))
 		}
 	}
-	e, err := a.one(ctx, v, x)
+	e, err := a.findOne(ctx, v, x)
 	if err != nil {
 		return w, false, err
 	}

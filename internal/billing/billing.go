@@ -40,10 +40,10 @@ type Level uint8
 
 // The levels, in percent of the limit.
 const (
-	Calm   Level = 0
-	Near   Level = 80
-	Nearer Level = 90
-	Over   Level = 100 // the limit itself counts: one byte more is invoiced
+	BelowLimit   Level = 0
+	Level80      Level = 80
+	Level90      Level = 90
+	LimitReached Level = 100 // the limit itself counts: one byte more is invoiced
 )
 
 // Bill is what one calendar year costs beyond the documents themselves.
@@ -77,7 +77,7 @@ type Bill struct {
 // now, in whose zone the totals were counted, have a forecast; a zero now makes none. The
 // error wraps ErrRule.
 func Bills(totals []ledger.Total, r Rule, now time.Time) ([]Bill, error) {
-	price, err := r.check()
+	price, err := r.checkPrice()
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func Bills(totals []ledger.Total, r Rule, now time.Time) ([]Bill, error) {
 	}
 	bills := make([]Bill, 0, len(sums))
 	for k, s := range sums {
-		b := r.bill(s, price)
+		b := r.newBill(s, price)
 		if !now.IsZero() && b.Year == now.Year() {
 			mine := slices.DeleteFunc(slices.Clone(totals), func(t ledger.Total) bool { return !k.customer && t.Vault != k.vault })
 			b.Forecast, b.HasForecast = r.forecast(b, mine, price, now)
@@ -107,8 +107,8 @@ func Bills(totals []ledger.Total, r Rule, now time.Time) ([]Bill, error) {
 	return bills, nil
 }
 
-// check returns the price, nil where none is known.
-func (r *Rule) check() (*big.Rat, error) {
+// checkPrice returns the price, nil where none is known.
+func (r *Rule) checkPrice() (*big.Rat, error) {
 	if r.Included == 0 {
 		r.Included = archive.MB
 	}
@@ -131,34 +131,34 @@ func (r *Rule) check() (*big.Rat, error) {
 	return d.Rat(), nil
 }
 
-func (r Rule) bill(t ledger.Total, price *big.Rat) Bill {
+func (r Rule) newBill(t ledger.Total, price *big.Rat) Bill {
 	mb := big.NewInt(archive.MB)
 	bytes := new(big.Int).SetUint64(t.Bytes)
 	included := new(big.Int).Mul(new(big.Int).SetUint64(t.Documents-t.Unsized), big.NewInt(r.Included))
-	b := Bill{Year: t.Year, Vault: t.Vault, Documents: t.Documents, Unsized: t.Unsized, Bytes: t.Bytes, Included: whole(included)}
-	b.Average, b.Percent, b.Level = average(t, included)
+	b := Bill{Year: t.Year, Vault: t.Vault, Documents: t.Documents, Unsized: t.Unsized, Bytes: t.Bytes, Included: capUint64(included)}
+	b.Average, b.Percent, b.Level = averageOf(t, included)
 	excess := new(big.Int).Sub(bytes, included)
 	if excess.Sign() < 0 {
-		b.Headroom = whole(excess.Neg(excess))
+		b.Headroom = capUint64(excess.Neg(excess))
 		excess.SetInt64(0)
 	}
 	transactions := new(big.Rat).SetFrac(excess, mb)
 	up := new(big.Int).Div(new(big.Int).Add(excess, big.NewInt(archive.MB-1)), mb)
-	b.Excess, b.Transactions, b.Whole = whole(excess), exact(transactions, 0), whole(up)
+	b.Excess, b.Transactions, b.Whole = capUint64(excess), exactDecimal(transactions, 0), capUint64(up)
 	if price != nil {
-		b.Money = exact(new(big.Rat).Mul(transactions, price), 2)
-		b.MoneyWhole = exact(new(big.Rat).Mul(new(big.Rat).SetInt(up), price), 2)
+		b.Money = exactDecimal(new(big.Rat).Mul(transactions, price), 2)
+		b.MoneyWhole = exactDecimal(new(big.Rat).Mul(new(big.Rat).SetInt(up), price), 2)
 		b.Currency = r.Currency
 	}
 	return b
 }
 
-// average returns MB per document, percent of the limit, and the level.
-func average(t ledger.Total, included *big.Int) (mb, percent archive.Decimal, l Level) {
+// averageOf returns MB per document, percent of the limit, and the level.
+func averageOf(t ledger.Total, included *big.Int) (mb, percent archive.Decimal, l Level) {
 	bytes := new(big.Int).SetUint64(t.Bytes)
 	if included.Sign() == 0 {
 		if t.Bytes > 0 {
-			l = Over // storage without a document: no average, and all of it too much
+			l = LimitReached // storage without a document: no average, and all of it too much
 		}
 		if t.Unsized > 0 {
 			return "", "", l
@@ -168,17 +168,17 @@ func average(t ledger.Total, included *big.Int) (mb, percent archive.Decimal, l 
 	avg := new(big.Rat).SetFrac(bytes, new(big.Int).SetUint64(t.Documents-t.Unsized))
 	avg.Quo(avg, new(big.Rat).SetInt64(archive.MB))
 	tenths := new(big.Int).Div(new(big.Int).Mul(bytes, big.NewInt(1000)), included)
-	for _, at := range []Level{Near, Nearer, Over} {
+	for _, at := range []Level{Level80, Level90, LimitReached} {
 		if tenths.Cmp(big.NewInt(int64(at)*10)) >= 0 {
 			l = at
 		}
 	}
-	return trim(avg.FloatString(6)), exact(new(big.Rat).SetFrac(tenths, big.NewInt(10)), 0), l
+	return trimZeros(avg.FloatString(6)), exactDecimal(new(big.Rat).SetFrac(tenths, big.NewInt(10)), 0), l
 }
 
-// exact writes a number whose denominator divides a power of ten, with at least the
+// exactDecimal writes a number whose denominator divides a power of ten, with at least the
 // given digits after the point.
-func exact(r *big.Rat, digits int) archive.Decimal {
+func exactDecimal(r *big.Rat, digits int) archive.Decimal {
 	n, finite := r.FloatPrec()
 	if !finite {
 		panic(fmt.Sprintf("billing: %s has no finite decimal", r)) // bytes, tenths and decimal prices always have
@@ -186,13 +186,13 @@ func exact(r *big.Rat, digits int) archive.Decimal {
 	return archive.Decimal(r.FloatString(max(n, digits)))
 }
 
-// trim drops zeros at the end of a number that has a point.
-func trim(s string) archive.Decimal {
+// trimZeros drops zeros at the end of a number that has a point.
+func trimZeros(s string) archive.Decimal {
 	return archive.Decimal(strings.TrimSuffix(strings.TrimRight(s, "0"), "."))
 }
 
-// whole caps at the largest number: beyond 18 exabytes nobody is billed rightly anyway.
-func whole(n *big.Int) uint64 {
+// capUint64 caps at the largest number: beyond 18 exabytes nobody is billed rightly anyway.
+func capUint64(n *big.Int) uint64 {
 	if !n.IsUint64() {
 		return ^uint64(0)
 	}

@@ -29,13 +29,13 @@ func TestBills_ExampleByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Bill{
-		{Year: 2025, Documents: 3, Bytes: 3_000_000, Included: 3_000_000, Average: "1", Percent: "100", Level: Over,
+		{Year: 2025, Documents: 3, Bytes: 3_000_000, Included: 3_000_000, Average: "1", Percent: "100", Level: LimitReached,
 			Transactions: "0", Money: "0.00", MoneyWhole: "0.00", Currency: "EUR"},
-		{Year: 2025, Vault: "DE", Documents: 3, Bytes: 3_000_000, Included: 3_000_000, Average: "1", Percent: "100", Level: Over,
+		{Year: 2025, Vault: "DE", Documents: 3, Bytes: 3_000_000, Included: 3_000_000, Average: "1", Percent: "100", Level: LimitReached,
 			Transactions: "0", Money: "0.00", MoneyWhole: "0.00", Currency: "EUR"},
-		{Year: 2026, Documents: 1500, Bytes: 1_334_567_890, Included: 1_500_000_000, Average: "0.889712", Percent: "88.9", Level: Near,
+		{Year: 2026, Documents: 1500, Bytes: 1_334_567_890, Included: 1_500_000_000, Average: "0.889712", Percent: "88.9", Level: Level80,
 			Headroom: 165_432_110, Transactions: "0", Money: "0.00", MoneyWhole: "0.00", Currency: "EUR"},
-		{Year: 2026, Vault: "DE", Documents: 1000, Bytes: 1_234_567_890, Included: 1_000_000_000, Average: "1.234568", Percent: "123.4", Level: Over,
+		{Year: 2026, Vault: "DE", Documents: 1000, Bytes: 1_234_567_890, Included: 1_000_000_000, Average: "1.234568", Percent: "123.4", Level: LimitReached,
 			Excess: 234_567_890, Transactions: "234.56789", Whole: 235, Money: "43.39505965", MoneyWhole: "43.475", Currency: "EUR"},
 		{Year: 2026, Vault: "FR", Documents: 500, Bytes: 100_000_000, Included: 500_000_000, Average: "0.2", Percent: "20",
 			Headroom: 400_000_000, Transactions: "0", Money: "0.00", MoneyWhole: "0.00", Currency: "EUR"},
@@ -57,17 +57,17 @@ func TestBills_Edges(t *testing.T) {
 		whole        uint64
 		money        archive.Decimal
 	}{
-		{"NothingArchived", 0, 0, Rule{}, Calm, "0", "0", 0, ""},
-		{"JustBelowNear", 10, 7_999_999, Rule{}, Calm, "79.9", "0", 0, ""},
-		{"Near", 10, 8_000_000, Rule{}, Near, "80", "0", 0, ""},
-		{"Nearer", 10, 9_000_000, Rule{}, Nearer, "90", "0", 0, ""},
-		{"OneByteBelowTheLimit", 10, 9_999_999, Rule{}, Nearer, "99.9", "0", 0, ""},
-		{"AtTheLimit", 10, 10_000_000, Rule{}, Over, "100", "0", 0, ""},
-		{"OneByteBeyond", 10, 10_000_001, Rule{Price: "1"}, Over, "100", "0.000001", 1, "0.000001"},
-		{"LargerIncludedSize", 10, 25_000_000, Rule{Included: 2 * archive.MB}, Over, "125", "5", 5, ""},
-		{"PriceBeyondFloats", 1, 1_000_003, Rule{Price: "9007199254740993.10"}, Over, "100", "0.000003", 1, "27021597764.2229793"},
-		{"PriceZeroIsNone", 1, 2_000_000, Rule{Price: "0.00"}, Over, "200", "1", 1, ""},
-		{"FifteenYearsOfAnything", 1 << 40, 1 << 62, Rule{}, Over, "419.4", "3512174390651.387904", 3_512_174_390_652, ""},
+		{"NothingArchived", 0, 0, Rule{}, BelowLimit, "0", "0", 0, ""},
+		{"JustBelowNear", 10, 7_999_999, Rule{}, BelowLimit, "79.9", "0", 0, ""},
+		{"Near", 10, 8_000_000, Rule{}, Level80, "80", "0", 0, ""},
+		{"Nearer", 10, 9_000_000, Rule{}, Level90, "90", "0", 0, ""},
+		{"OneByteBelowTheLimit", 10, 9_999_999, Rule{}, Level90, "99.9", "0", 0, ""},
+		{"AtTheLimit", 10, 10_000_000, Rule{}, LimitReached, "100", "0", 0, ""},
+		{"OneByteBeyond", 10, 10_000_001, Rule{Price: "1"}, LimitReached, "100", "0.000001", 1, "0.000001"},
+		{"LargerIncludedSize", 10, 25_000_000, Rule{Included: 2 * archive.MB}, LimitReached, "125", "5", 5, ""},
+		{"PriceBeyondFloats", 1, 1_000_003, Rule{Price: "9007199254740993.10"}, LimitReached, "100", "0.000003", 1, "27021597764.2229793"},
+		{"PriceZeroIsNone", 1, 2_000_000, Rule{Price: "0.00"}, LimitReached, "200", "1", 1, ""},
+		{"FifteenYearsOfAnything", 1 << 40, 1 << 62, Rule{}, LimitReached, "419.4", "3512174390651.387904", 3_512_174_390_652, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			bs, err := Bills([]ledger.Total{{Vault: "V", Year: 2026, Documents: row.documents, Bytes: row.bytes}}, row.rule, time.Time{})
@@ -127,7 +127,7 @@ func TestBills_LevelsPerVaultAndCustomer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []Bill{{Percent: "88.5", Level: Near}, {Vault: "DE", Percent: "95", Level: Nearer}, {Vault: "FR", Percent: "82", Level: Near}} {
+	for i, want := range []Bill{{Percent: "88.5", Level: Level80}, {Vault: "DE", Percent: "95", Level: Level90}, {Vault: "FR", Percent: "82", Level: Level80}} {
 		if b := bs[i]; b.Vault != want.Vault || b.Percent != want.Percent || b.Level != want.Level {
 			t.Errorf("%+v, want %+v", b, want)
 		}

@@ -59,11 +59,11 @@ func (r Rule) forecast(b Bill, totals []ledger.Total, price *big.Rat, now time.T
 		f.Least, f.Most = min(f.Least, beyond), max(f.Most, beyond)
 	}
 	average, beyond := r.atYearsEnd(b, together, rest)
-	f.Average, f.Whole = trim(average.FloatString(6)), beyond
+	f.Average, f.Whole = trimZeros(average.FloatString(6)), beyond
 	slices.SortFunc(averages, (*big.Rat).Cmp)
-	f.Lowest, f.Highest = trim(averages[0].FloatString(6)), trim(averages[len(averages)-1].FloatString(6))
+	f.Lowest, f.Highest = trimZeros(averages[0].FloatString(6)), trimZeros(averages[len(averages)-1].FloatString(6))
 	if price != nil {
-		f.Money, f.LeastMoney, f.MostMoney = priced(f.Whole, price), priced(f.Least, price), priced(f.Most, price)
+		f.Money, f.LeastMoney, f.MostMoney = priceOf(f.Whole, price), priceOf(f.Least, price), priceOf(f.Most, price)
 	}
 	return f, true
 }
@@ -85,7 +85,7 @@ func (r Rule) atYearsEnd(b Bill, m month, rest time.Duration) (average *big.Rat,
 	}
 	excess.Quo(excess, mb)
 	up := new(big.Int).Add(excess.Num(), new(big.Int).Sub(excess.Denom(), big.NewInt(1)))
-	return average.Quo(average, mb), whole(up.Div(up, excess.Denom()))
+	return average.Quo(average, mb), capUint64(up.Div(up, excess.Denom()))
 }
 
 // lastMonths gives the last three months, from the first one on in which anything of known size came. The current one is
@@ -126,8 +126,8 @@ func lastMonths(totals []ledger.Total, now time.Time) (months []month) {
 
 func ratOf(n uint64) *big.Rat { return new(big.Rat).SetInt(new(big.Int).SetUint64(n)) }
 
-func priced(transactions uint64, price *big.Rat) archive.Decimal {
-	return exact(new(big.Rat).Mul(ratOf(transactions), price), 2)
+func priceOf(transactions uint64, price *big.Rat) archive.Decimal {
+	return exactDecimal(new(big.Rat).Mul(ratOf(transactions), price), 2)
 }
 
 // byYearAndVault orders bills: by year, and in each year the customer first.

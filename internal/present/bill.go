@@ -73,11 +73,11 @@ func (b Bill) String() string {
 	}
 	text += fmt.Sprintf(", average %s MB, %s %% of what is included", b.AverageMB, b.Percent)
 	switch billing.Level(b.Level) {
-	case billing.Near:
+	case billing.Level80:
 		text += "; NEAR THE LIMIT"
-	case billing.Nearer:
+	case billing.Level90:
 		text += "; VERY NEAR THE LIMIT"
-	case billing.Over:
+	case billing.LimitReached:
 		text += "; LIMIT REACHED"
 	}
 	if b.Transactions == "0" {

@@ -50,7 +50,7 @@ func (r row) csvCells(mark string) []string {
 	if r.Size != nil {
 		size = strconv.FormatInt(*r.Size, 10)
 	}
-	s := r.Shown()
+	s := r.shownFields()
 	amount := numericCell(s.Amount)
 	if s.Mark != "" && s.Amount != "" {
 		amount = sanitize.Cell("as read: " + s.Amount)
@@ -58,7 +58,7 @@ func (r row) csvCells(mark string) []string {
 	return []string{
 		sanitize.Cell(mark), sanitize.Cell(r.Folder), sanitize.Cell(s.Number), sanitize.Cell(s.Type), sanitize.Cell(s.Date), sanitize.Cell(s.Sender),
 		amount, sanitize.Cell(s.Currency), sanitize.Cell(r.State), sanitize.Cell(strings.Join(r.Flags, ", ")),
-		timestamp(r.SeenAt), timestamp(r.ArchivedAt), sanitize.Cell(textOf(r.BumID)), sanitize.Cell(textOf(r.ClientUUID)), sanitize.Cell(textOf(r.SHA256)), size,
+		formatTimestamp(r.SeenAt), formatTimestamp(r.ArchivedAt), sanitize.Cell(textOf(r.BumID)), sanitize.Cell(textOf(r.ClientUUID)), sanitize.Cell(textOf(r.SHA256)), size,
 		sanitize.Cell(r.Vault), sanitize.Cell(r.Drop), sanitize.Cell(textOf(r.Reason)), r.Key,
 		sanitize.Cell(s.Recipient), sanitize.Cell(s.RecipientIDs), sanitize.Cell(s.Mark), sanitize.Cell(textOf(r.Receipt)),
 	}
@@ -79,7 +79,7 @@ func textOf(s *string) string {
 	return *s
 }
 
-func timestamp(t *time.Time) string {
+func formatTimestamp(t *time.Time) string {
 	if t == nil {
 		return ""
 	}

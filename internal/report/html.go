@@ -65,8 +65,8 @@ type htmlPage struct {
 	err     error
 }
 
-// Policy allows the page its own style and nothing else.
-func (p *htmlPage) Policy() string {
+// ContentPolicy allows the page its own style and nothing else.
+func (p *htmlPage) ContentPolicy() string {
 	sum := sha256.Sum256([]byte(p.Style))
 	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; form-action 'none'"
 }
@@ -86,30 +86,30 @@ func (p *htmlPage) Rows() iter.Seq[row] {
 // Closing is known once the rows were given.
 func (p *htmlPage) Closing() (Closing, error) { return p.closing, p.err }
 
-// When gives a time to the minute, with the zone's name.
-func (p *htmlPage) When(t time.Time) string {
+// FormatTime gives a time to the minute, with the zone's name.
+func (p *htmlPage) FormatTime(t time.Time) string {
 	if t.IsZero() {
 		return "unknown"
 	}
 	return t.In(p.audit.c.Location).Format("2 Jan 2006 15:04 MST")
 }
 
-// Pending says why a thing was not taken, and since when it lies there.
-func (p *htmlPage) Pending(i notTakenItem) string { return i.Words(p.audit.c.Location) }
+// DescribeItem says why a thing was not taken, and since when it lies there.
+func (p *htmlPage) DescribeItem(i notTakenItem) string { return i.describe(p.audit.c.Location) }
 
-// Cell gives a time for the table; its zone stands in the head.
-func (p *htmlPage) Cell(t *time.Time) string {
+// TimeCell gives a time for the table; its zone stands in the head.
+func (p *htmlPage) TimeCell(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
 	return t.In(p.audit.c.Location).Format("2006-01-02 15:04")
 }
 
-// Person names who acted.
-func (p *htmlPage) Person(uid uint32) string { return sanitize.Text(p.audit.c.Person(uid)) }
+// PersonName names who acted.
+func (p *htmlPage) PersonName(uid uint32) string { return sanitize.Text(p.audit.c.Person(uid)) }
 
-// Folder names the folder of an entry, with its drop.
-func (p *htmlPage) Folder(key string) (string, error) {
+// FolderName names the folder of an entry, with its drop.
+func (p *htmlPage) FolderName(key string) (string, error) {
 	if key == "" {
 		return "the ledger", nil
 	}
@@ -130,8 +130,8 @@ func (p *htmlPage) IsPart() bool { return !p.audit.c.Select.isEverything() }
 // IsTest reports whether this is no evidence.
 func (p *htmlPage) IsTest() bool { return p.Notice != "" }
 
-// Lines give the balance in the order in which people read it.
-func (b balance) Lines() []balanceLine {
+// OrderedCounts give the balance in the order in which people read it.
+func (b balance) OrderedCounts() []balanceLine {
 	lines := []balanceLine{{"archived", b.States[ledger.Archived.String()]}}
 	for _, s := range []ledger.State{ledger.Delivered, ledger.Rejected, ledger.Quarantined, ledger.Duplicate} {
 		lines = append(lines, balanceLine{s.String(), b.States[s.String()]})

@@ -205,6 +205,6 @@ func oneOrMore(n uint64, single, more string) string {
 func capitalize(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // Describe says why a thing was not taken, and since when it is there.
-func (i notTakenItem) Words(loc *time.Location) string {
+func (i notTakenItem) describe(loc *time.Location) string {
 	return fmt.Sprintf("%s; in the drop folder since %s", cmp.Or(i.Detail, i.Reason), i.Since.In(loc).Format("2 Jan 2006 15:04 MST"))
 }

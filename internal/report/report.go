@@ -135,7 +135,7 @@ func Examine(ctx context.Context, c Config) (*Audit, error) {
 			Text: fmt.Sprintf("the entries add up to another balance than the journal: %v", t.whole)})
 	}
 	a.counts, a.proof = t.selected, report
-	a.Summary, err = a.summarize(t, len(moved))
+	a.Summary, err = a.newSummary(t, len(moved))
 	return a, err
 }
 

@@ -75,8 +75,8 @@ const receiptName = "_RECEIPT.txt"
 // shown is what a table without room for objects shows of a document. Mark says whether anybody checked it.
 type shown struct{ Number, Type, Date, Sender, Recipient, RecipientIDs, Amount, Currency, Mark string }
 
-// Shown gives the checked metadata, else what the sidecar says.
-func (r row) Shown() shown {
+// shownFields gives the checked metadata, else what the sidecar says.
+func (r row) shownFields() shown {
 	read := r.AsRead
 	if read == nil {
 		return shown{textOf(r.DocumentID), textOf(r.Type), textOf(r.Date), textOf(r.Sender), textOf(r.Recipient), textOf(r.RecipientIDs), textOf(r.Amount), textOf(r.Currency), ""}

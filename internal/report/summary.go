@@ -114,8 +114,8 @@ type need struct {
 	Names []string `json:"names"` // the first few
 }
 
-// More is how many are not named.
-func (n need) More() uint64 { return n.Count - uint64(len(n.Names)) }
+// Unnamed is how many are not named.
+func (n need) Unnamed() uint64 { return n.Count - uint64(len(n.Names)) }
 
 // billLine is one bill in words and figures.
 type billLine struct {
@@ -204,7 +204,7 @@ type unused struct {
 	Key   string `json:"key"`
 }
 
-func (a *Audit) summarize(t *counts, moved int) (Summary, error) {
+func (a *Audit) newSummary(t *counts, moved int) (Summary, error) {
 	bills, err := billing.Bills(t.monthlyTotals(), a.c.Rule, a.c.Made.In(a.c.Location))
 	if err != nil {
 		return Summary{}, err
@@ -299,7 +299,7 @@ func (t *counts) listNeeds(limit time.Duration) []need {
 }
 
 var levelWords = map[billing.Level]string{
-	billing.Calm: "within what is included", billing.Near: "NEAR THE LIMIT", billing.Nearer: "VERY NEAR THE LIMIT", billing.Over: "LIMIT REACHED",
+	billing.BelowLimit: "within what is included", billing.Level80: "NEAR THE LIMIT", billing.Level90: "VERY NEAR THE LIMIT", billing.LimitReached: "LIMIT REACHED",
 }
 
 // billLines leaves out years and vaults that were not asked for; the customer as a

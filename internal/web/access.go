@@ -25,11 +25,11 @@ func NewAccess(certificate *tls.Certificate, password string) Access {
 	return Access{certificate: certificate, digest: sha256.Sum256([]byte(password)), asks: password != ""}
 }
 
-// TLS reports whether the port speaks TLS.
-func (a Access) TLS() bool { return a.certificate != nil }
+// HasTLS reports whether the port speaks TLS.
+func (a Access) HasTLS() bool { return a.certificate != nil }
 
-// Guarded reports whether other machines may reach the port: what goes over the wire is sealed, and a password is asked.
-func (a Access) Guarded() bool { return a.TLS() && a.asks }
+// IsGuarded reports whether other machines may reach the port: what goes over the wire is sealed, and a password is asked.
+func (a Access) IsGuarded() bool { return a.HasTLS() && a.asks }
 
 // Format keeps certificate and digest from being printed, whatever the verb.
 func (Access) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "[access]") }
@@ -54,14 +54,14 @@ func NewGate(a Access) *Gate {
 	return &Gate{pause: refusalPause, refusals: make(chan struct{}, maxRefusals), access: a}
 }
 
-// Set exchanges the access.
-func (g *Gate) Set(a Access) {
+// SetAccess exchanges the access.
+func (g *Gate) SetAccess(a Access) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.access = a
 }
 
-func (g *Gate) current() Access {
+func (g *Gate) currentAccess() Access {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.access
@@ -69,48 +69,48 @@ func (g *Gate) current() Access {
 
 // tlsConfig gives the newest certificate to each connection; nil where none is set.
 func (g *Gate) tlsConfig() *tls.Config {
-	if !g.current().TLS() {
+	if !g.currentAccess().HasTLS() {
 		return nil
 	}
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return g.current().certificate, nil },
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return g.currentAccess().certificate, nil },
 	}
 }
 
-// trust is what a request has shown.
-type trust uint8
+// passwordResult is what a request has shown.
+type passwordResult uint8
 
 const (
-	nobody trust = iota // a password is asked and was not given
-	wrong               // it was given, and is not the one
-	known
+	noPassword    passwordResult = iota // a password is asked and was not given
+	wrongPassword                       // it was given, and is not the one
+	accessGranted
 )
 
-// judge looks at a request's password. Every user name is as good as another, so that none can be guessed.
-func (g *Gate) judge(r *http.Request) trust {
-	a := g.current()
+// checkPassword looks at a request's password. Every user name is as good as another, so that none can be guessed.
+func (g *Gate) checkPassword(r *http.Request) passwordResult {
+	a := g.currentAccess()
 	if !a.asks {
-		return known
+		return accessGranted
 	}
 	_, password, given := r.BasicAuth()
 	sum := sha256.Sum256([]byte(password))
 	switch {
 	case !given && r.Header.Get("Authorization") == "":
-		return nobody
+		return noPassword
 	case given && subtle.ConstantTimeCompare(sum[:], a.digest[:]) == 1:
-		return known
+		return accessGranted
 	}
-	return wrong
+	return wrongPassword
 }
 
-// refuse answers 401: at once to who gave no password, and after a pause to who gave a wrong one.
-func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, t trust) {
-	if t == wrong {
+// refuseRequest answers 401: at once to who gave no password, and after a pause to who gave a wrong one.
+func (g *Gate) refuseRequest(w http.ResponseWriter, r *http.Request, t passwordResult) {
+	if t == wrongPassword {
 		select {
 		case g.refusals <- struct{}{}:
 			defer func() { <-g.refusals }()
-			wait(r.Context(), g.pause)
+			waitFor(r.Context(), g.pause)
 		default:
 			http.Error(w, "too many wrong passwords at once", http.StatusTooManyRequests)
 			return
@@ -120,7 +120,7 @@ func (g *Gate) refuse(w http.ResponseWriter, r *http.Request, t trust) {
 	http.Error(w, "the password is missing or wrong", http.StatusUnauthorized)
 }
 
-func wait(ctx context.Context, d time.Duration) {
+func waitFor(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -44,7 +44,7 @@ func certificate(t *testing.T, name string) *tls.Certificate {
 // serve answers on a port of this machine until the test ends.
 func serve(t *testing.T, gate *Gate, f Facts) (address string) {
 	t.Helper()
-	l, err := Listen(t.Context(), "127.0.0.1:0", gate.current())
+	l, err := Listen(t.Context(), "127.0.0.1:0", gate.currentAccess())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestGate_I7_StrangersLearnOneWord(t *testing.T) {
 			}
 		})
 	}
-	if said := fmt.Sprintf("%v %+v %#v %d %s", gate.current(), gate.current(), gate.current(), gate.current(), gate.current()); strings.Contains(said, "[67") || !strings.Contains(said, "[access]") {
+	if said := fmt.Sprintf("%v %+v %#v %d %s", gate.currentAccess(), gate.currentAccess(), gate.currentAccess(), gate.currentAccess(), gate.currentAccess()); strings.Contains(said, "[67") || !strings.Contains(said, "[access]") {
 		t.Error(said)
 	}
 }
@@ -168,7 +168,7 @@ func TestListen_I20_OthersNeedBoth(t *testing.T) {
 	}
 }
 
-// TLS is 1.2 or newer; a renewed certificate and password count without a restart.
+// HasTLS is 1.2 or newer; a renewed certificate and password count without a restart.
 func TestServe_I20_TLSAndRenewal(t *testing.T) {
 	gate := NewGate(NewAccess(certificate(t, "one"), canary))
 	address := serve(t, gate, sample())
@@ -205,7 +205,7 @@ func TestServe_I20_TLSAndRenewal(t *testing.T) {
 	if a, b := ask(canary), ask("the-renewed-one"); a != 200 || b != 401 {
 		t.Error("before:", a, b)
 	}
-	gate.Set(NewAccess(certificate(t, "two"), "the-renewed-one"))
+	gate.SetAccess(NewAccess(certificate(t, "two"), "the-renewed-one"))
 	if a, b, c := ask(canary), ask("the-renewed-one"), name(&tls.Config{}); a != 401 || b != 200 || c != "two" { //nolint:gosec // as above
 		t.Error("after:", a, b, c)
 	}

@@ -38,21 +38,21 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// registry is a registry of vaultd's metrics, and of those of the process and the runtime.
-func registry(facts func() Facts) *prometheus.Registry {
+// newRegistry is a registry of vaultd's metrics, and of those of the process and the runtime.
+func newRegistry(facts func() Facts) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(newCollector(facts), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
-func truth(b bool) float64 {
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-func unix(t time.Time) float64 {
+func unixSeconds(t time.Time) float64 {
 	if t.IsZero() {
 		return 0
 	}

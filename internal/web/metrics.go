@@ -22,10 +22,10 @@ const (
 // metrics are all families of vaultd's own, in the order of docs/metrics.md.
 var metrics = []metric{
 	{"vaultd_alive", "1 while the ledger answers and the loops come round; as /livez", gauge, nil, func(f Facts, add func(float64, ...string)) {
-		add(truth(len(f.Dead) == 0))
+		add(boolValue(len(f.Dead) == 0))
 	}},
 	{"vaultd_ready", "1 while nothing keeps folders from being archived; as /readyz", gauge, nil, func(f Facts, add func(float64, ...string)) {
-		add(truth(len(f.Dead)+len(f.Unfit) == 0))
+		add(boolValue(len(f.Dead)+len(f.Unfit) == 0))
 	}},
 	{"vaultd_build_info", "1; the version that runs", gauge, []string{"version", "go"}, func(f Facts, add func(float64, ...string)) {
 		add(1, f.Version, f.Go)
@@ -45,7 +45,7 @@ var metrics = []metric{
 		}
 	}},
 	{"vaultd_balance_agrees", "1 while every folder seen stands in exactly one state", gauge, nil, func(f Facts, add func(float64, ...string)) {
-		add(truth(f.Balance.IsBalanced()))
+		add(boolValue(f.Balance.IsBalanced()))
 	}},
 	{"vaultd_needs_person_folders", "folders that need a person, by what for; not-taken are those that lie in a drop for longer than remind_after", gauge, []string{"what"}, func(f Facts, add func(float64, ...string)) {
 		for what, n := range f.NeedsPerson {
@@ -60,7 +60,7 @@ var metrics = []metric{
 		add(f.At.Sub(f.OldestOpen).Seconds())
 	}},
 	{"vaultd_last_success_timestamp_seconds", "when the ledger last recorded a folder as archived; 0 when never", gauge, nil, func(f Facts, add func(float64, ...string)) {
-		add(unix(f.LastSuccess))
+		add(unixSeconds(f.LastSuccess))
 	}},
 	{"vaultd_route_paused_seconds", "for how long a route rests because of a fault of the environment; none while all work", gauge, []string{"route", "code"}, func(f Facts, add func(float64, ...string)) {
 		for _, p := range f.Pauses {
@@ -69,12 +69,12 @@ var metrics = []metric{
 	}},
 	{"vaultd_drop_paused", "1 while a drop folder cannot be worked in", gauge, []string{"drop"}, func(f Facts, add func(float64, ...string)) {
 		for _, d := range f.Drops {
-			add(truth(d.Paused), d.Name)
+			add(boolValue(d.Paused), d.Name)
 		}
 	}},
 	{"vaultd_drop_listed_timestamp_seconds", "when a drop folder was last looked through; 0 when not yet", gauge, []string{"drop"}, func(f Facts, add func(float64, ...string)) {
 		for _, d := range f.Drops {
-			add(unix(d.Listed), d.Name)
+			add(unixSeconds(d.Listed), d.Name)
 		}
 	}},
 	{"vaultd_drop_free_bytes", "free room on the file system of a drop folder", gauge, []string{"drop"}, func(f Facts, add func(float64, ...string)) {
@@ -127,18 +127,18 @@ var metrics = []metric{
 		}
 	}},
 	{"vaultd_safe_mode", "1 while the ledger may not know everything that was done, so that nothing is taken, sent or removed", gauge, nil, func(f Facts, add func(float64, ...string)) {
-		add(truth(f.SafeMode))
+		add(boolValue(f.SafeMode))
 	}},
 	{"vaultd_check_timestamp_seconds", "when the last full check of the ledger ended; 0 before the first one has", gauge, nil, func(f Facts, add func(float64, ...string)) {
-		add(unix(f.Checked))
+		add(unixSeconds(f.Checked))
 	}},
 	{"vaultd_check_findings", "what the last full check found: in the ledger, and in packages and receipts", gauge, nil, func(f Facts, add func(float64, ...string)) {
 		add(float64(f.CheckFindings))
 	}},
 	{"vaultd_config_reload_success", "1 when the configuration was good when it was last read; 0: the one before is kept", gauge, nil, func(f Facts, add func(float64, ...string)) {
-		add(truth(f.ReloadGood))
+		add(boolValue(f.ReloadGood))
 	}},
 	{"vaultd_config_reload_timestamp_seconds", "when the configuration was last read", gauge, nil, func(f Facts, add func(float64, ...string)) {
-		add(unix(f.Reloaded))
+		add(unixSeconds(f.Reloaded))
 	}},
 }

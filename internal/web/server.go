@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Loopback reports whether a host, a name or an address without a port, is this machine and nobody else can reach it.
-func Loopback(host string) bool {
+// IsLoopback reports whether a host, a name or an address without a port, is this machine and nobody else can reach it.
+func IsLoopback(host string) bool {
 	ip := net.ParseIP(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
@@ -32,14 +32,14 @@ func Listen(ctx context.Context, address string, a Access) (net.Listener, error)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %q: %w", address, err)
 	}
-	if !a.Guarded() && !Loopback(host) {
+	if !a.IsGuarded() && !IsLoopback(host) {
 		return nil, fmt.Errorf("listen on %s: %w", address, ErrNotLocal)
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
-	if at, ok := l.Addr().(*net.TCPAddr); !a.Guarded() && (!ok || !at.IP.IsLoopback()) { // "localhost" led elsewhere
+	if at, ok := l.Addr().(*net.TCPAddr); !a.IsGuarded() && (!ok || !at.IP.IsLoopback()) { // "localhost" led elsewhere
 		return nil, errors.Join(fmt.Errorf("listen on %s: %w", address, ErrNotLocal), l.Close())
 	}
 	return l, nil
@@ -94,14 +94,14 @@ func Serve(ctx context.Context, l net.Listener, gate *Gate, facts func() Facts, 
 // only those are answered who ask for this machine by an address or as localhost: a web page elsewhere that makes its
 // own name lead here gets nothing.
 func Handler(gate *Gate, facts func() Facts) http.Handler {
-	metrics := promhttp.HandlerFor(registry(facts), promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	metrics := promhttp.HandlerFor(newRegistry(facts), promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	health := func(reasons func(Facts) []string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			switch t := gate.judge(r); t {
-			case wrong:
-				gate.refuse(w, r, t)
+			switch t := gate.checkPassword(r); t {
+			case wrongPassword:
+				gate.refuseRequest(w, r, t)
 			default:
-				answer(w, reasons(facts()), t == known)
+				writeHealth(w, reasons(facts()), t == accessGranted)
 			}
 		}
 	}
@@ -111,9 +111,9 @@ func Handler(gate *Gate, facts func() Facts) http.Handler {
 	mux.HandleFunc("GET /readyz", ready)
 	mux.HandleFunc("GET /healthz", ready)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { // whatever else there may be is not told to strangers
-		switch t := gate.judge(r); {
-		case t != known:
-			gate.refuse(w, r, t)
+		switch t := gate.checkPassword(r); {
+		case t != accessGranted:
+			gate.refuseRequest(w, r, t)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			w.Header().Set("Allow", "GET, HEAD")
 			http.Error(w, "ask with GET", http.StatusMethodNotAllowed)
@@ -123,11 +123,11 @@ func Handler(gate *Gate, facts func() Facts) http.Handler {
 			metrics.ServeHTTP(w, r)
 		}
 	})
-	return careful(gate, mux)
+	return secureHeaders(gate, mux)
 }
 
-// careful sets what every answer says to browsers, and turns away who does not ask for this machine.
-func careful(gate *Gate, next http.Handler) http.Handler {
+// secureHeaders sets what every answer says to browsers, and turns away who does not ask for this machine.
+func secureHeaders(gate *Gate, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if h, _, err := net.SplitHostPort(r.Host); err == nil {
@@ -139,7 +139,7 @@ func careful(gate *Gate, next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		if !gate.current().asks && !Loopback(host) {
+		if !gate.currentAccess().asks && !IsLoopback(host) {
 			http.Error(w, "ask for 127.0.0.1 or localhost; a proxy in front must set the Host header so", http.StatusMisdirectedRequest)
 			return
 		}
@@ -153,8 +153,8 @@ type health struct {
 	Reasons []string `json:"reasons"`
 }
 
-// answer tells the reasons to those alone who may know them: they may name hosts and vaults.
-func answer(w http.ResponseWriter, reasons []string, tell bool) {
+// writeHealth tells the reasons to those alone who may know them: they may name hosts and vaults.
+func writeHealth(w http.ResponseWriter, reasons []string, tell bool) {
 	h := health{Status: "ok", Reasons: []string{}}
 	code := http.StatusOK
 	if len(reasons) > 0 {
