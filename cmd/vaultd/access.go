@@ -21,7 +21,7 @@ import (
 	"vaultd/internal/statedir"
 )
 
-// view is one vaultd as a command sees it, inside the daemon or beside none.
+// view is what a command knows of one vaultd. The command runs inside the daemon, or alone while no daemon runs.
 type view struct {
 	present.Clock
 	cfg    config.Config
@@ -31,13 +31,13 @@ type view struct {
 	reloadFault string // why the daemon goes on with an older configuration; empty: it does not
 }
 
-// lockPatience is how long a command waits for another one that has the ledger open
-// for a moment, or for a daemon that is just starting.
+// lockPatience is how long a command waits for the ledger while another command has it
+// open, or a daemon is starting.
 const lockPatience = 3 * time.Second
 
-// withLedger lets do look at the ledger. While the daemon runs, the command is run
-// inside it instead, and withLedger's error carries its exit code and no words: what
-// there was to say was written already. Otherwise the ledger is opened here.
+// withLedger calls do with the ledger. While a daemon runs, the whole command runs inside
+// the daemon instead; the error then has the exit code and no text, because the daemon's
+// output was written already. Otherwise this process opens the ledger.
 func (a *app) withLedger(cmd *cobra.Command, args []string, do func(context.Context, view) error) error {
 	if a.inside != nil {
 		err := do(cmd.Context(), a.insideView())
@@ -53,8 +53,8 @@ func (a *app) withLedger(cmd *cobra.Command, args []string, do func(context.Cont
 	return a.runThroughDaemon(cmd.Context(), cfg, commandLine(cmd, args, nil), a.stdout, do)
 }
 
-// runThroughDaemon runs a command inside the daemon, or, where none runs, do in this process.
-// What the command writes inside the daemon goes to stdout.
+// runThroughDaemon runs a command inside the daemon and copies its output to stdout. When no
+// daemon runs, it calls do in this process.
 func (a *app) runThroughDaemon(ctx context.Context, cfg config.Config, request []string, stdout io.Writer, do func(context.Context, view) error) error {
 	patience, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -73,7 +73,7 @@ func (a *app) runThroughDaemon(ctx context.Context, cfg config.Config, request [
 		if _, held := errors.AsType[*statedir.InUseError](err); !held {
 			return err
 		}
-		select { // another command has it for a moment, or a daemon starts
+		select { // another command has the ledger open, or a daemon starts
 		case <-patience.Done():
 			return err
 		case <-retry.C:
@@ -81,19 +81,19 @@ func (a *app) runThroughDaemon(ctx context.Context, cfg config.Config, request [
 	}
 }
 
-// configForAsking returns the configuration for a command about the ledger. A daemon at work answers with the configuration it
-// works with, whatever was written to the file since: then where its socket lies is all there is to know, and a file
-// with faults, or one that the person who asks may not read, still tells that or leaves it at its default.
+// configForAsking returns the configuration for a command about the ledger. A running daemon answers with the configuration that it
+// uses, whatever was written to the file since. The command then needs only the path of the socket, so a file with faults, or one that
+// the user may not read, is good enough.
 func (a *app) configForAsking() (config.Config, error) {
 	cfg, err := a.loadConfig()
 	wrong, isFaults := errors.AsType[*config.Error](err)
-	if !isFaults || errors.Is(wrong, fs.ErrNotExist) { // a file that is not there says nothing of where to ask
+	if !isFaults || errors.Is(wrong, fs.ErrNotExist) { // a missing file does not tell where the socket is
 		return cfg, err
 	}
 	return config.NewUnusable(a.configPath, a.env, err), nil
 }
 
-// warnOfConfigFault says that the answer came in spite of the configuration on the disk.
+// warnOfConfigFault tells that the daemon answered although the configuration file has faults.
 func (a *app) warnOfConfigFault(cfg config.Config) {
 	switch {
 	case cfg.Unusable == nil:
@@ -103,13 +103,13 @@ func (a *app) warnOfConfigFault(cfg config.Config) {
 	}
 }
 
-// runLocally opens the ledger in this process.
+// runLocally opens the ledger in this process and calls do with it.
 func runLocally(ctx context.Context, cfg config.Config, do func(context.Context, view) error) error {
 	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
 	if err != nil {
 		return explainMissingLedger(cfg, err)
 	}
-	if info := l.Info(); info.Environment != cfg.Service.Environment { // what is printed must not pass for the other one's
+	if info := l.Info(); info.Environment != cfg.Service.Environment { // the output must not be taken for that of the other environment
 		return errors.Join(&daemon.BindingError{What: "environment", Ledger: info.Environment, Config: cfg.Service.Environment}, closeLedger())
 	}
 	err = do(ctx, view{Clock: present.Clock{Now: time.Now(), Location: cfg.Location}, cfg: cfg, ledger: l})
@@ -122,7 +122,7 @@ func (a *app) insideView() view {
 
 func socketPath(cfg config.Config) string { return filepath.Join(cfg.StateDir, "vaultd.sock") }
 
-// remoteResult is the result of a command that ran inside the daemon.
+// remoteResult returns the error for the exit code of a command that ran inside the daemon.
 func remoteResult(code int, err error) error {
 	if err != nil || code == exitDone {
 		return err
@@ -130,17 +130,17 @@ func remoteResult(code int, err error) error {
 	return failSilently(code)
 }
 
-// silent is an error of which all was said already.
+// silent is an error without text: everything was printed already.
 type silent struct{}
 
 func (silent) Error() string { return "" }
 
-// failSilently ends a command with an exit code and without another word.
+// failSilently ends a command with an exit code and no further output.
 func failSilently(code int) error { return fail(code, silent{}, "") }
 
-// commandLine writes the command as the daemon is to run it: its name, the flags that
-// were given but for the configuration, and the arguments. replace puts other values
-// in place of flags that were given or not.
+// commandLine returns the command line for the daemon: the command's name, the flags that
+// were given, except --config, and the arguments. replace sets flags to other values,
+// whether they were given or not.
 func commandLine(cmd *cobra.Command, args []string, replace map[string]string) []string {
 	line := []string{cmd.Name()}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -149,7 +149,7 @@ func commandLine(cmd *cobra.Command, args []string, replace map[string]string) [
 			return
 		}
 		values := []string{f.Value.String()}
-		if several, is := f.Value.(pflag.SliceValue); is { // its String is for people: it joins them in brackets
+		if several, is := f.Value.(pflag.SliceValue); is { // its String joins the values in brackets, for people
 			values = several.GetSlice()
 		}
 		for _, v := range values {
@@ -162,7 +162,7 @@ func commandLine(cmd *cobra.Command, args []string, replace map[string]string) [
 	return append(append(line, "--"), args...)
 }
 
-// expectArgs checks the number of arguments; what names them, none if it is empty.
+// expectArgs checks the number of arguments; what names them for the error.
 func expectArgs(what ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {

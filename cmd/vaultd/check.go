@@ -84,8 +84,8 @@ type checked struct {
 	Good        bool           `json:"good"`
 	Environment string         `json:"environment,omitempty"`
 	Drops       int            `json:"drops"`
-	LookAt      []string       `json:"lookAt"` // what of a drop a person should look at
-	Advice      []string       `json:"advice"` // which vaults the archive does not list
+	LookAt      []string       `json:"lookAt"` // what a person should look at, drop by drop
+	Advice      []string       `json:"advice"` // such as vaults that the archive does not list
 	Faults      []checkedFault `json:"faults"`
 }
 
@@ -98,7 +98,7 @@ type checkedFault struct {
 	Hint    string `json:"hint"`
 }
 
-// runCheck says what is wrong; with ask, also which vaults the archive does not list.
+// runCheck prints what is wrong with the configuration. With ask it also asks the archive for its list of vaults.
 func (a *app) runCheck(ctx context.Context, show, ask bool) error {
 	cfg, err := config.Check(a.configPath, a.env)
 	wrong, isFaults := errors.AsType[*config.Error](err)
@@ -139,7 +139,7 @@ func (a *app) runCheck(ctx context.Context, show, ask bool) error {
 	return nil
 }
 
-// showConfig writes the settings, one in a line, each with its origin.
+// showConfig prints the settings, one in a line, each with its origin.
 func (a *app) showConfig(c config.Config) error {
 	all := c.Settings
 	if a.json {
@@ -155,7 +155,7 @@ func (a *app) showConfig(c config.Config) error {
 	return nil
 }
 
-// listConcerns says what a person should look at, of the ledger and drop by drop, although the configuration is good.
+// listConcerns lists what a person should look at although the configuration is good: first the ledger, then each drop.
 func listConcerns(cfg config.Config) []string {
 	all := []string{}
 	if trouble := ledgerTrouble(cfg); trouble != "" {
@@ -178,11 +178,11 @@ func listConcerns(cfg config.Config) []string {
 // listPatience is how long check waits for the archive's list of vaults.
 const listPatience = 5 * time.Second
 
-// vaultAdvice asks the archive which vaults it lists. It has nothing to say where that does not answer.
+// vaultAdvice compares the drops with the archive's list of vaults. It returns nothing when the archive does not answer.
 func (a *app) vaultAdvice(ctx context.Context, cfg config.Config) []string {
 	service, err := a.newServiceClient(cfg)
 	if err != nil {
-		return nil // the start tells it
+		return nil // "run" reports that error
 	}
 	ctx, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
@@ -200,8 +200,8 @@ func (a *app) vaultAdvice(ctx context.Context, cfg config.Config) []string {
 	return all
 }
 
-// describeListFailure says what may be wrong with the configuration where the archive gave no list of its vaults; "" where the archive is only
-// away, or has too much to do.
+// describeListFailure tells what may be wrong with the configuration when the archive returned no list of its vaults; "" when the
+// archive is only unreachable or overloaded.
 func describeListFailure(err error) string {
 	r, ok := errors.AsType[*apicall.Error](err)
 	if !ok {
@@ -243,8 +243,8 @@ func describeAfterArchive(a config.AfterArchive) string {
 	return "kept"
 }
 
-// describeDropTrouble says why the user who asks could not work in a drop folder as it lies there now; "" when nothing speaks
-// against it. It is no fault of the configuration: a file system may be mounted later.
+// describeDropTrouble tells why the user who asks could not work in a drop folder now; "" when nothing prevents it. This is no fault
+// of the configuration: a file system may be mounted later.
 func describeDropTrouble(path string) string {
 	info, err := os.Stat(path)
 	switch {
@@ -271,13 +271,13 @@ func describeDropTrouble(path string) string {
 	return ""
 }
 
-// saneSettle is how long a share's writer may well pause: a stalled network, a busy export, a person between two files.
+// saneSettle is how long a writer on a share may pause: the network stalls, an export is busy, a person is between two files.
 const saneSettle = 10 * time.Second
 
-// noRetention warns of a drop whose documents are called missing for ever once the archive has removed them.
+// noRetention warns that documents of a drop count as missing for ever after the archive has removed them.
 const noRetention = "retention is not known: what the archive removes at its end will be called MISSING by reconcile. Write retention: 10y, or what your contract says"
 
-// warnOfShortSettle warns of a drop that may take a folder whose writer only pauses; "" when it waits long enough or knows better.
+// warnOfShortSettle warns that a drop may take a folder while its writer only pauses; "" when it waits long enough or has a better sign.
 func warnOfShortSettle(d config.Drop) string {
 	if d.Complete != "quiet" || d.Settle >= saneSettle {
 		return ""
@@ -285,8 +285,8 @@ func warnOfShortSettle(d config.Drop) string {
 	return fmt.Sprintf("settle is %v, and complete is quiet: a writer that pauses longer may be taken before it is done, and cut off. Write settle: 30s, or complete: list or marker", d.Settle)
 }
 
-// sidecarSchema is for the editors of those who write sidecars. The packager does not use it: it
-// says more, and in a clerk's words. What the schema cannot say stands in its descriptions.
+// sidecarSchema is for the editors of people who write sidecars. The packager does not use it: the packager
+// checks more and explains it in a clerk's words. The schema's descriptions name what the schema cannot check.
 //
 //go:embed sidecar.schema.json
 var sidecarSchema []byte

@@ -21,7 +21,7 @@ import (
 	"vaultd/internal/statedir"
 )
 
-// Exit codes by cause; scripts must take an unknown one for a failure.
+// Exit codes by cause. Scripts must treat an unknown code as a failure.
 const (
 	exitDone        = 0
 	exitFailed      = 1
@@ -38,7 +38,7 @@ const (
 	exitConfig      = 78 // configuration
 )
 
-// codedError is an error whose cause decides the exit code, with a hint what to do.
+// codedError is an error with its exit code and a hint what to do.
 type codedError struct {
 	code int
 	hint string
@@ -48,7 +48,7 @@ type codedError struct {
 func (e *codedError) Error() string { return e.err.Error() }
 func (e *codedError) Unwrap() error { return e.err }
 
-// whenDamaged is what to do when a ledger is not what was written.
+// whenDamaged is the hint for a damaged ledger.
 const whenDamaged = "stop vaultd, keep a copy of state_dir, then docs/recovery.md#the-ledger-file-is-damaged"
 
 // fail wraps an error with its exit code and a hint, which may be empty.
@@ -57,7 +57,7 @@ func fail(code int, err error, hint string) error { return &codedError{code, hin
 // usageError is a command line that was not understood.
 type usageError struct{ error }
 
-// withUsageHint points at the help of the very command whose line was not understood.
+// withUsageHint adds the help of the command whose command line was wrong.
 func withUsageHint(c *cobra.Command, err error) error {
 	if wrong, ok := errors.AsType[usageError](err); ok && c.HasParent() {
 		return fail(exitUsage, wrong, fmt.Sprintf("see %q", "vaultd help "+strings.TrimPrefix(c.CommandPath(), "vaultd ")))
@@ -133,7 +133,7 @@ func exitCodeOfRemote(r *apicall.Error) int {
 	switch {
 	case r.Overloaded():
 		return exitTemporary
-	case r.Denied: // also when the token was refused, or the secret could not be read, so that the call never left
+	case r.Denied: // includes a refused token and an unreadable secret, where no call was made
 		return exitRights
 	case r.Outcome == apicall.NotProcessed || r.Outcome == apicall.Refused:
 		return exitFailed

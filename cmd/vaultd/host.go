@@ -18,28 +18,28 @@ import (
 	"vaultd/internal/web"
 )
 
-// host is the process around the daemon: the socket for commands, the pages, what the service
-// manager is told, and the log. They stay up while the daemon is exchanged for one with another
-// configuration.
+// host is the process around the daemon: the socket for commands, the HTML pages, the messages to the
+// service manager, and the log. They keep running while a reload replaces the daemon by one with
+// another configuration.
 type host struct {
 	a      *app
 	log    *slog.Logger
 	notify notifier
-	reread func() (config.Config, error) // the configuration as it is written now
+	reread func() (config.Config, error) // reads the configuration again
 	hup    <-chan os.Signal              // nil: never
-	gate   *web.Gate                     // before the pages; nil where there are none
+	gate   *web.Gate                     // in front of the HTML pages; nil where there are none
 
 	mu    sync.Mutex
 	now   generation // guarded by mu
 	read  time.Time  // when the configuration was last read; guarded by mu
-	fault string     // why that one was not taken; empty: it was; guarded by mu
+	fault string     // why that configuration was rejected; empty: it was accepted; guarded by mu
 }
 
-// generation is the daemon that works, and what it works with.
+// generation is a running daemon with its configuration.
 type generation struct {
 	d         *daemon.Daemon
 	cfg       config.Config
-	reopening time.Time // since when between two configurations: nothing is taken or sent for a moment; zero: not
+	reopening time.Time // since when a reload is replacing the daemon, so that nothing is taken or sent; zero: none is
 }
 
 func (a *app) newHost(d *daemon.Daemon, cfg config.Config, log *slog.Logger) *host {
@@ -58,15 +58,15 @@ func (h *host) setGeneration(r generation) {
 	h.now = r
 }
 
-// lastReload tells when the configuration was last read, and whether it was good.
+// lastReload returns when the configuration was last read, and whether it was accepted.
 func (h *host) lastReload() (time.Time, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.read, h.fault == ""
 }
 
-// serveUntilStopped works until ctx ends. It says READY once it has the ledger, the socket and the port:
-// the service need not answer.
+// serveUntilStopped serves until ctx ends. It reports READY once it has the ledger, the socket and the port. It
+// does not wait for the service.
 func (h *host) serveUntilStopped(ctx context.Context) error {
 	now := h.currentGeneration()
 	h.log.Info("vaultd started", "version", buildVersion(), "environment", now.cfg.Service.Environment, "service", now.cfg.Service.BaseURL,
@@ -102,7 +102,7 @@ func (h *host) serveUntilStopped(ctx context.Context) error {
 	return err
 }
 
-// putInside puts a command inside the daemon.
+// putInside lets a command run inside the current daemon.
 func (h *host) putInside(a *app) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,7 +110,7 @@ func (h *host) putInside(a *app) {
 	a.inside, a.cfg, a.reloadFault = h.now.d, &cfg, h.fault
 }
 
-// runDaemons runs the daemon until ctx ends, and exchanges it on each signal to reload.
+// runDaemons runs the daemon until ctx ends, and replaces it on each reload signal.
 func (h *host) runDaemons(ctx context.Context) error {
 	for {
 		run, stop := context.WithCancel(ctx)
@@ -123,6 +123,8 @@ func (h *host) runDaemons(ctx context.Context) error {
 			return err
 		}
 		h.setGeneration(generation{d: d, cfg: h.currentGeneration().cfg, reopening: time.Now()})
+		// The old daemon ends before the next one opens the drop folders: two must never work in the same folder. A crash here is a
+		// plain stop, and the next start reads the new configuration.
 		if err := <-ended; err != nil {
 			return wrapDiskFailure(err)
 		}
@@ -135,7 +137,7 @@ func (h *host) runDaemons(ctx context.Context) error {
 	}
 }
 
-// waitForConfig returns a good configuration to go on with, or nil when the daemon has ended.
+// waitForConfig returns the next accepted configuration, or nil when the daemon has ended.
 func (h *host) waitForConfig(ctx context.Context, ended <-chan error) (*config.Config, error) {
 	for {
 		select {
@@ -155,7 +157,7 @@ func (h *host) waitForConfig(ctx context.Context, ended <-chan error) (*config.C
 	}
 }
 
-// wrapDiskFailure is the end of a daemon whose disk or ledger failed.
+// wrapDiskFailure adds exit code and hint to the error of a daemon that ended because the disk or the ledger failed.
 func wrapDiskFailure(err error) error {
 	if err == nil {
 		return nil
@@ -163,8 +165,8 @@ func wrapDiskFailure(err error) error {
 	return fail(exitIO, err, "the disk or the ledger failed; what was committed is safe, and the next start goes on from it")
 }
 
-// exchangeDaemon goes on with another configuration; where it turns out that it cannot be worked
-// with, with the one before.
+// exchangeDaemon opens a daemon with another configuration. When that fails, it opens the daemon again with the
+// configuration before.
 func (h *host) exchangeDaemon(cfg config.Config) error {
 	old := h.currentGeneration()
 	next, err := h.reopenDaemon(old.d, cfg)
@@ -177,6 +179,7 @@ func (h *host) exchangeDaemon(cfg config.Config) error {
 		h.notify.notifyReady("configuration reloaded")
 		return nil
 	}
+	// The file on the disk is still the rejected one: a crash from here on makes the next start fail with the same error.
 	back, again := h.reopenDaemon(old.d, old.cfg)
 	if again != nil {
 		return errors.Join(err, again)
@@ -194,7 +197,7 @@ func (h *host) reopenDaemon(d *daemon.Daemon, cfg config.Config) (*daemon.Daemon
 	return d.Reopen(dc)
 }
 
-// noteRejectedConfig says that a configuration was not taken and the one before goes on.
+// noteRejectedConfig reports that a configuration was rejected and the one before stays in use.
 func (h *host) noteRejectedConfig(err error) {
 	h.mu.Lock()
 	h.read, h.fault = time.Now(), err.Error()
@@ -242,13 +245,13 @@ func (g healthFacts) describeCounts() string {
 	return text
 }
 
-// listenPages opens the port of the pages with the gate before it; without an address there is none.
+// listenPages opens the port of the HTML pages and makes the gate in front of them. Without an address it does nothing.
 func (h *host) listenPages(ctx context.Context, c config.HTTP) (net.Listener, error) {
 	if c.Listen == "" {
 		return nil, nil
 	}
 	access, faults := readPageAccess(c, h.a.env)
-	if len(faults) > 0 { // checked before, so it has just changed
+	if len(faults) > 0 { // the check before found them good, so they changed just now
 		return nil, fail(exitConfig, faults[0].Err, "see http."+faults[0].Key+" in the configuration")
 	}
 	l, err := web.Listen(ctx, c.Listen, access)
@@ -263,8 +266,8 @@ func (h *host) listenPages(ctx context.Context, c config.HTTP) (net.Listener, er
 	return l, nil
 }
 
-// renewAccess lets the certificate and the password count as they are now. Where they cannot be read the ones before
-// go on: the reload has just found them good.
+// renewAccess reads the certificate and the password again. When they cannot be read, the ones before stay in use: the reload
+// found them good a moment ago.
 func (h *host) renewAccess(c config.HTTP) {
 	if h.gate == nil {
 		return

@@ -87,6 +87,7 @@ func (a *app) createLedger(cfg config.Config, made *initialised) error {
 			return fail(exitCreate, fmt.Errorf("%s, and that is not here: it was lost, and a new one would know nothing of what was sent", all[0]), adviceRestore)
 		}
 	}
+	// Create makes a whole ledger or none. A crash before it leaves state_dir without a ledger, and init can be repeated.
 	err := boltledger.Create(cfg.StateDir, info)
 	if errors.Is(err, ledger.ErrExists) { // its head is there, or another init was faster
 		return fail(exitCreate, err, yours)

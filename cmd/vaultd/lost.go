@@ -15,7 +15,7 @@ import (
 	"vaultd/internal/statedir"
 )
 
-// What to do where a ledger is lost, and where an empty one was made in its place.
+// Hints for a lost ledger, and for an empty one that was made in its place.
 const (
 	adviceRestore      = `"vaultd restore FILE" puts a backup in its place; without any, "vaultd rebuild" makes it anew of the drop folders and the archive (docs/recovery.md)`
 	adviceWrongBinding = `Where the ledger's own base_url was wrong from the start: vaultd init binds a ledger without entries anew; one with entries: stop vaultd, ` +
@@ -23,7 +23,7 @@ const (
 	adviceMoveNewLedger = `where state_dir holds a new ledger because the old one was lost, move ledger.db and ledger.head out of it, and keep them; then ` + adviceRestore
 )
 
-// dropMark is the mark of a drop folder.
+// dropMark is the ownership mark of a drop folder.
 type dropMark struct {
 	drop string
 	drop.OwnershipMark
@@ -33,7 +33,7 @@ func (m dropMark) String() string {
 	return fmt.Sprintf("drop %s belongs to the ledger %s of the %s environment", m.drop, m.LedgerID, m.Environment)
 }
 
-// readDropMarks reads whose the drop folders are. Those that are not there, or nobody's, are left out.
+// readDropMarks reads to which ledger each drop folder belongs. It leaves out folders that are missing or have no mark.
 func readDropMarks(cfg config.Config) (all []dropMark, err error) {
 	for _, d := range cfg.Drops {
 		m, ok, err := drop.ReadMark(d.Path)
@@ -50,7 +50,7 @@ func readDropMarks(cfg config.Config) (all []dropMark, err error) {
 	return all, nil
 }
 
-// describeLostLedger says that a drop folder belongs to a ledger, for where none is here; empty: no drop folder tells of one.
+// describeLostLedger names the ledger that a drop folder belongs to, when state_dir has none; empty: no drop folder names one.
 func describeLostLedger(cfg config.Config) string {
 	if all, err := readDropMarks(cfg); err == nil && len(all) > 0 {
 		return all[0].String() + ": it was lost"
@@ -58,7 +58,7 @@ func describeLostLedger(cfg config.Config) string {
 	return ""
 }
 
-// explainMissingLedger says of a ledger that is not there what to do next, where that was lost.
+// explainMissingLedger adds to ErrMissing how to recover, when a drop folder shows that the ledger was lost.
 func explainMissingLedger(cfg config.Config, err error) error {
 	if !errors.Is(err, ledger.ErrMissing) {
 		return err
@@ -69,8 +69,9 @@ func explainMissingLedger(cfg config.Config, err error) error {
 	return err
 }
 
-// rebindEmpty takes an empty ledger, which is bound to something else than the configuration says, out of the way, and returns
-// its identity for the one that is made in its place: drop folders may bear it already. ok is false where the ledger is not empty, or is bound as it should be.
+// rebindEmpty renames an empty ledger that is bound to another environment or service than the configuration names. It returns the
+// identity of that ledger for the new one, because drop folders may carry it already. ok is false when the ledger has entries, or is
+// bound as the configuration says.
 func rebindEmpty(cfg config.Config) (id string, ok bool, err error) {
 	l, closeLedger, err := statedir.OpenLedger(cfg.StateDir, cfg.Location, nil)
 	if err != nil {
@@ -95,9 +96,9 @@ func rebindEmpty(cfg config.Config) (id string, ok bool, err error) {
 	return info.ID, true, nil
 }
 
-// ledgerTrouble says what about the ledger keeps "run" from working, as far as that can be seen while no daemon has it.
+// ledgerTrouble describes what about the ledger would keep "run" from working. It sees that only while no daemon has the ledger open.
 func ledgerTrouble(cfg config.Config) string {
-	// Opening takes a lock, whose file would be this user's: the daemon of another one could not open it any more.
+	// Opening makes a lock file that belongs to this user. The daemon of another user could not open that file.
 	if info, err := os.Stat(cfg.StateDir); err == nil && !ownedByUs(info) {
 		return ""
 	}
@@ -120,7 +121,7 @@ func ownedByUs(info os.FileInfo) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
-// bindingTrouble says why a ledger is not the one of this configuration and of its drop folders, and what to do; empty: it is.
+// bindingTrouble describes why a ledger does not belong to this configuration and its drop folders, and what to do; empty: it does.
 func bindingTrouble(info ledger.Info, cfg config.Config) (text, do string) {
 	if err := daemon.Bound(info, cfg.Service.Environment, cfg.Service.BaseURL); err != nil {
 		return err.Error(), "write the ledger's own value again, or use another state_dir. " + adviceWrongBinding

@@ -56,7 +56,7 @@ func (a *app) runDaemon(ctx context.Context, once, wait, verbose bool) (err erro
 	if err := leaveNoDump(); err != nil {
 		return err
 	}
-	hup := make(chan os.Signal, 1) // from here on the signal does not end the process
+	hup := make(chan os.Signal, 1) // from here on SIGHUP does not end the process
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
 	cfg, err := a.loadConfig()
@@ -80,12 +80,12 @@ func (a *app) runDaemon(ctx context.Context, once, wait, verbose bool) (err erro
 	return errors.Join(err, h.currentGeneration().d.Close())
 }
 
-// serveDaemon runs a daemon, which the caller closes, and answers commands until ctx ends.
+// serveDaemon runs a daemon and answers commands until ctx ends. The caller closes the daemon.
 func (a *app) serveDaemon(ctx context.Context, d *daemon.Daemon, cfg config.Config, log *slog.Logger) error {
 	return a.newHost(d, cfg, log).serveUntilStopped(ctx)
 }
 
-// runOnce makes one pass and says what became of it.
+// runOnce makes one pass over all work that is due and prints its outcome.
 func (a *app) runOnce(ctx context.Context, d *daemon.Daemon, cfg config.Config, wait bool) error {
 	before := d.Ledger().Balance()
 	if err := d.Once(ctx, wait); err != nil {
@@ -130,8 +130,8 @@ func (a *app) runOnce(ctx context.Context, d *daemon.Daemon, cfg config.Config, 
 	return nil
 }
 
-// newLogger writes text for people on a terminal, with times in their zone and its offset; fields into systemd's journal; and JSON
-// elsewhere, with times in UTC.
+// newLogger returns the log of this process. On a terminal it writes text with times in zone; into systemd's journal it writes fields;
+// elsewhere it writes JSON with times in UTC.
 func (a *app) newLogger(verbose bool, zone *time.Location) *slog.Logger {
 	level := slog.LevelInfo
 	if verbose {
@@ -147,7 +147,7 @@ func (a *app) newLogger(verbose bool, zone *time.Location) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(a.stderr, &slog.HandlerOptions{Level: level, ReplaceAttr: timesIn(time.UTC)}))
 }
 
-// timesIn puts every time of a log into a zone; nil is that of this machine.
+// timesIn writes every time of a log in a zone; nil means the zone of this machine.
 func timesIn(zone *time.Location) func([]string, slog.Attr) slog.Attr {
 	if zone == nil {
 		zone = time.Local
@@ -160,7 +160,7 @@ func timesIn(zone *time.Location) func([]string, slog.Attr) slog.Attr {
 	}
 }
 
-// logTo logs every step into a new file.
+// logTo opens a log file that gets every step.
 func logTo(path string) (*slog.Logger, func() error, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -186,13 +186,13 @@ func groupIDs(names []string) ([]uint32, error) {
 	return ids, nil
 }
 
-// stopLimit bounds the daemon's end after a signal: a file server that does not answer
-// can hold a call for ever, and nobody can take it back.
+// stopLimit bounds how long the daemon takes to stop after a signal. A call to a file server that does not
+// answer can hang for ever and cannot be cancelled.
 const stopLimit = 9 * time.Second
 
-// endInTime ends the process when ctx has ended and ended is not called in time. Such a
-// call is left behind. Nothing is half-done by that: every intent is in the ledger, and
-// the next start goes on from it.
+// endInTime ends the process when ctx has ended and ended is not called within stopLimit. A call that
+// hangs is abandoned. That is the same as a crash: every intent is in the ledger, and the
+// next start goes on from there.
 func endInTime(ctx context.Context) (ended func()) {
 	done := make(chan struct{})
 	context.AfterFunc(ctx, func() {
@@ -206,9 +206,8 @@ func endInTime(ctx context.Context) (ended func()) {
 	return func() { close(done) }
 }
 
-// leaveNoDump keeps what is in memory (secrets, tokens, documents) from being written to a disk when the process dies,
-// and from other processes of the same user: no core, however cores are collected, and whatever GOTRACEBACK
-// asks for. Root can still look.
+// leaveNoDump keeps the memory of the process (secrets, tokens, documents) out of core files, whatever GOTRACEBACK asks for, and
+// away from other processes of the same user. Root can still read it.
 func leaveNoDump() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("forbid core files: %w", err)
