@@ -19,7 +19,7 @@ import (
 // nobody walks over half a million open entries to say how many there are, or which of
 // them is the oldest.
 
-// heeded is where the classes begin: no step has such a number.
+// classBit marks the part of the classes: no step has such a number.
 const classBit = 0x80
 
 // attentionKey returns the entry's place in the second part; nil: it has none.
@@ -34,7 +34,7 @@ func attentionKey(e ledger.Entry) []byte {
 
 // CountAttention counts the entries of a class that were taken before a time; zero: all of them.
 // It reads the index alone, and with a time no further than that.
-func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (crowds []ledger.AttentionCount, err error) {
+func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (counts []ledger.AttentionCount, err error) {
 	err = l.view(func(tx *bbolt.Tx) error {
 		queues, err := queuesOf(tx, classBit|ledger.Step(class))
 		if err != nil {
@@ -48,14 +48,14 @@ func (l *Ledger) CountAttention(class ledger.Attention, before time.Time) (crowd
 			}
 			drop, vault, _ := strings.Cut(queue, "\x00")
 			c.Drop, c.Vault = drop, archive.VaultID(vault)
-			crowds = append(crowds, c)
+			counts = append(counts, c)
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("count what people are told of: %w", err)
 	}
-	return crowds, nil
+	return counts, nil
 }
 
 func countClass(cur *bbolt.Cursor, prefix []byte, before time.Time) (c ledger.AttentionCount, err error) {
@@ -120,10 +120,7 @@ func visitClass(tx *bbolt.Tx, prefix []byte, before time.Time, limit int, fn fun
 		if err != nil {
 			return err
 		}
-		e, ok, err := readEntry(tx, key)
-		if err == nil && !ok {
-			err = damage("due entry %s does not exist", key)
-		}
+		e, err := readDueEntry(tx, key)
 		if err != nil {
 			return err
 		}

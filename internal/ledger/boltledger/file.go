@@ -64,11 +64,7 @@ func openAndExamine(name string, mode int, line uint64) (*os.File, error) {
 		return nil, err
 	}
 	// The lock comes before the look: the pages must not change between both. The kernel drops it when the process dies.
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = ledger.ErrLocked
-	}
-	if err == nil {
+	if err = lockFile(f, syscall.LOCK_EX); err == nil {
 		err = restrictRights(f)
 	}
 	if err == nil {
@@ -78,6 +74,15 @@ func openAndExamine(name string, mode int, line uint64) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// lockFile locks a ledger file without waiting, as bbolt does: LOCK_EX to write, LOCK_SH to read.
+func lockFile(f *os.File, how int) error {
+	err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return ledger.ErrLocked
+	}
+	return err
 }
 
 // restrictRights leaves the ledger readable and writable by its owner alone.

@@ -12,10 +12,10 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// DueInQueue returns up to limit entries of one queue whose step s is due at now, as
-// [ledger.QueueOf] names it, in the order of their due times, leaving out those that busy
-// or skip names (nil: none); an entry that is busy is not even read. next is when the earliest of those that are not yet ready becomes
-// due; zero: there is none.
+// DueInQueue returns up to limit entries of one queue, as [ledger.QueueOf] names it, whose step s
+// is due at now, in the order of their due times. It leaves out those for which busy or skip
+// returns true (nil: none); an entry that is busy is not even read. next is when the earliest of
+// those that are not ready yet becomes due; zero: there is none.
 func (l *Ledger) DueInQueue(s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) (ready []ledger.Entry, next time.Time, err error) {
 	err = l.view(func(tx *bbolt.Tx) (err error) {
 		ready, next, err = readDue(tx, s, queue, now, limit, busy, skip)
@@ -40,10 +40,7 @@ func readDue(tx *bbolt.Tx, s ledger.Step, queue string, now time.Time, limit int
 		if busy != nil && busy(key) {
 			continue
 		}
-		e, ok, err := readEntry(tx, key)
-		if err == nil && !ok {
-			err = damage("due entry %s does not exist", key)
-		}
+		e, err := readDueEntry(tx, key)
 		if err != nil {
 			return nil, next, err
 		}
@@ -60,6 +57,15 @@ func readDue(tx *bbolt.Tx, s ledger.Step, queue string, now time.Time, limit int
 		next = at
 	}
 	return ready, next, nil
+}
+
+// readDueEntry reads an entry that the due index leads to.
+func readDueEntry(tx *bbolt.Tx, key archive.Key) (ledger.Entry, error) {
+	e, ok, err := readEntry(tx, key)
+	if err == nil && !ok {
+		err = damage("due entry %s does not exist", key)
+	}
+	return e, err
 }
 
 // decodeDueKey reads a key of the due index: its queue with the step and the length before

@@ -292,11 +292,7 @@ func lockOld(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = ledger.ErrLocked
-	}
-	if err != nil {
+	if err := lockFile(f, syscall.LOCK_EX); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil

@@ -46,18 +46,14 @@ func ReadWhileStopped(dir string, fn func(*StoppedLedger) error) (err error) {
 	return fn(p)
 }
 
-// openForReading opens an existing ledger file, and looks at its pages before bbolt maps them.
+// openForReading opens an existing ledger file, and checks its pages before bbolt maps them.
 func openForReading(name string, _ int, _ os.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	// A shared lock: several readers at once, and none while the daemon works.
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = ledger.ErrLocked
-	}
-	if err == nil {
+	if err = lockFile(f, syscall.LOCK_SH); err == nil {
 		err = checkBeforeMapping(f, 0)
 	}
 	if err != nil {
