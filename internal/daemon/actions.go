@@ -13,7 +13,7 @@ import (
 func (d *Daemon) Actions() *operator.Actions {
 	return operator.New(operator.Config{
 		Ledger: d.ledger, Now: d.cfg.Now, Log: d.cfg.Log, Limit: d.limit, Service: d.cfg.Archive, Grace: d.cfg.Grace,
-		Held: d.held, KeepOpen: d.keepDropsOpen, Committed: d.conductor.Wake, Resume: d.conductor.Released,
+		Held: d.held, KeepOpen: d.keepDropsOpen, Committed: d.conductor.Wake, Resume: d.conductor.ResumeDisposals,
 		OpenDrop: func(name string) (operator.Drop, func() error, error) {
 			for _, r := range d.drops {
 				if r.Settings.Name == name {

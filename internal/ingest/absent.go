@@ -17,7 +17,7 @@ import (
 // vault. Where that is answered, everything that is still open in the round is asked about once more: a fault that has
 // passed meanwhile blames nobody, and a number that fails again is absent. It returns what the list says, if it was read.
 func (c *Engine) settleSuspects(ctx context.Context, vault archive.VaultID, es []ledger.Entry, q *questions) map[archive.RemoteID]archive.Receipt {
-	if len(q.suspects) == 0 || q.turnedAway() || ctx.Err() != nil {
+	if len(q.suspects) == 0 || q.isRefused() || ctx.Err() != nil {
 		return nil
 	}
 	said, err := c.freshList(ctx, vault)
@@ -38,7 +38,7 @@ func (c *Engine) settleSuspects(ctx context.Context, vault archive.VaultID, es [
 
 // freshList asks for the list of a vault now, however new the one is that is known.
 func (c *Engine) freshList(ctx context.Context, vault archive.VaultID) (map[archive.RemoteID]archive.Receipt, error) {
-	l := c.lists.vault(vault)
+	l := c.statusLists.listOf(vault)
 	select {
 	case <-l.free:
 	case <-ctx.Done():
@@ -51,7 +51,7 @@ func (c *Engine) freshList(ctx context.Context, vault archive.VaultID) (map[arch
 
 // answersForAnother reports whether the service answers now about the number of the vault that it answered last.
 func (c *Engine) answersForAnother(ctx context.Context, vault archive.VaultID, q *questions) bool {
-	r, known := c.lists.answeredLast(vault)
+	r, known := c.statusLists.lastAnswered(vault)
 	if _, suspected := q.suspects[r]; !known || suspected {
 		return false
 	}
@@ -59,15 +59,15 @@ func (c *Engine) answersForAnother(ctx context.Context, vault archive.VaultID, q
 	return err == nil
 }
 
-// answeredLast returns the number of a vault that the service answered last; nothing is known after a start.
-func (l *lists) answeredLast(v archive.VaultID) (r archive.RemoteID, known bool) {
+// lastAnswered returns the number of a vault that the service answered last; nothing is known after a start.
+func (l *statusLists) lastAnswered(v archive.VaultID) (r archive.RemoteID, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r, known = l.last[v]
 	return r, known
 }
 
-func (l *lists) answered(v archive.VaultID, r archive.RemoteID) {
+func (l *statusLists) noteAnswered(v archive.VaultID, r archive.RemoteID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last[v] = r

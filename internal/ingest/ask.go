@@ -22,8 +22,8 @@ const (
 
 	// Documents that were asked about so often, because they take long or the service was away, are many at worst: how many
 	// of them are asked about alone in one second is bounded.
-	askedOften = 5
-	askEvery   = 10 * time.Millisecond
+	askedOften       = 5
+	questionInterval = 10 * time.Millisecond
 )
 
 // askStep asks the service what became of documents: the list of the last 500 first,
@@ -34,46 +34,46 @@ func (c *Engine) askStep() step {
 		target: func(queue string) Target { return AskTarget(vaultOf(queue)) },
 		intend: func(ledger.Entry, handling, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
-			cs, said := c.ask(ctx, es)
-			return append(cs, c.news(said, es)...)
+			cs, said := c.askAbout(ctx, es)
+			return append(cs, c.changesOfOthers(said, es)...)
 		},
 	}
 }
 
-// lists keeps each vault's list for as long as it can answer for what is due together.
-type lists struct {
-	mu   sync.Mutex
-	of   map[archive.VaultID]*list            // guarded by mu
-	last map[archive.VaultID]archive.RemoteID // the number about which a question alone was answered last; guarded by mu
+// statusLists keeps each vault's list for as long as it can answer for what is due together.
+type statusLists struct {
+	mu      sync.Mutex
+	byVault map[archive.VaultID]*statusList      // guarded by mu
+	last    map[archive.VaultID]archive.RemoteID // the number about which a question alone was answered last; guarded by mu
 }
 
-// list is what the service last said about all that came last.
-type list struct {
+// statusList is what the service last said about all that came last.
+type statusList struct {
 	free  chan struct{} // holds one token while nobody has the list: whoever needs it waits for the answer, or the end
 	asked time.Time     // when it was asked for last, answered or not
 	heard map[archive.RemoteID]archive.Receipt
 }
 
-func (l *lists) vault(v archive.VaultID) *list {
+func (l *statusLists) listOf(v archive.VaultID) *statusList {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.of[v] == nil {
-		l.of[v] = &list{free: make(chan struct{}, 1)}
-		l.of[v].free <- struct{}{}
+	if l.byVault[v] == nil {
+		l.byVault[v] = &statusList{free: make(chan struct{}, 1)}
+		l.byVault[v].free <- struct{}{}
 	}
-	return l.of[v]
+	return l.byVault[v]
 }
 
-// answers reports whether the list was asked for after the question about e was due: one that is older knows nothing
+// isNewerThan reports whether the list was asked for after the question about e was due: one that is older knows nothing
 // that a question would not have known before, and is no second answer.
-func (l *list) answers(e ledger.Entry) bool {
+func (l *statusList) isNewerThan(e ledger.Entry) bool {
 	return e.State == ledger.Uploaded && !e.NotBefore.IsZero() && !l.asked.Before(e.NotBefore)
 }
 
-// listed asks for the list of a vault where that is worth it, and returns what it says about es. said is
+// readListIfWorthIt asks for the list of a vault where that is worth it, and returns what it says about es. said is
 // all that it says; nil: it was not said just now.
-func (c *Engine) listed(ctx context.Context, vault archive.VaultID, es []ledger.Entry) (heard, said map[archive.RemoteID]archive.Receipt) {
-	l := c.lists.vault(vault)
+func (c *Engine) readListIfWorthIt(ctx context.Context, vault archive.VaultID, es []ledger.Entry) (heard, said map[archive.RemoteID]archive.Receipt) {
+	l := c.statusLists.listOf(vault)
 	heard = map[archive.RemoteID]archive.Receipt{}
 	select {
 	case <-l.free:
@@ -92,7 +92,7 @@ func (c *Engine) listed(ctx context.Context, vault archive.VaultID, es []ledger.
 		asked := e.DueQuestions(now)
 		for _, r := range e.Registrations {
 			rc, is := l.heard[r.Ticket.Remote]
-			wanted := slices.Contains(asked, r.Ticket.Remote) && (fresh || l.answers(e))
+			wanted := slices.Contains(asked, r.Ticket.Remote) && (fresh || l.isNewerThan(e))
 			if is && (wanted || fresh && e.IsNews(rc)) {
 				heard[r.Ticket.Remote] = rc
 			}
@@ -102,7 +102,7 @@ func (c *Engine) listed(ctx context.Context, vault archive.VaultID, es []ledger.
 }
 
 // readList asks for the list of a vault and keeps it; the caller has l. After a fault an empty one is kept.
-func (c *Engine) readList(ctx context.Context, vault archive.VaultID, l *list) error {
+func (c *Engine) readList(ctx context.Context, vault archive.VaultID, l *statusList) error {
 	l.asked = c.cfg.Now().Wall
 	records, err := c.cfg.Vault.StatusList(ctx, vault)
 	l.heard = map[archive.RemoteID]archive.Receipt{}
@@ -112,35 +112,35 @@ func (c *Engine) readList(ctx context.Context, vault archive.VaultID, l *list) e
 	return err
 }
 
-// ask returns one change for each of es, in their order, and all that the list says where it was fetched for them.
-func (c *Engine) ask(ctx context.Context, es []ledger.Entry) (cs []ledger.Change, said map[archive.RemoteID]archive.Receipt) {
+// askAbout returns one change for each of es, in their order, and all that the list says where it was fetched for them.
+func (c *Engine) askAbout(ctx context.Context, es []ledger.Entry) (cs []ledger.Change, said map[archive.RemoteID]archive.Receipt) {
 	vault := es[0].Vault
-	heard, said := c.listed(ctx, vault, es)
+	heard, said := c.readListIfWorthIt(ctx, vault, es)
 	q := questions{heard: heard, answered: len(said) > 0 && len(heard) > 0, suspects: map[archive.RemoteID]*apicall.Error{}}
 	c.askSingly(ctx, vault, es, &q)
 	if again := c.settleSuspects(ctx, vault, es, &q); again != nil {
 		said = again
 	}
 	if ctx.Err() == nil || len(q.heard) > 0 {
-		c.judgeAsking(vault, &q)
+		c.updateAskBreaker(vault, &q)
 	}
 	for _, e := range es {
-		switch evs := c.answers(e, q.heard); {
+		switch evs := c.eventsOf(e, q.heard); {
 		case len(evs) > 0:
-			cs = append(cs, c.change(e, evs...))
+			cs = append(cs, c.newChange(e, evs...))
 		case ctx.Err() != nil: // it was not asked about, and stays due
 		case q.fault != nil:
-			cs = append(cs, c.change(e, ledger.Postponed{NotBefore: c.retryAt(e), Cause: causeOf(q.fault)}))
+			cs = append(cs, c.newChange(e, ledger.Postponed{NotBefore: c.retryAt(e), Cause: causeOf(q.fault)}))
 		default:
-			cs = append(cs, c.change(e, ledger.Postponed{NotBefore: c.pollAt(e), Cause: ledger.Cause{Code: "no-answer"}}))
+			cs = append(cs, c.newChange(e, ledger.Postponed{NotBefore: c.nextPollAt(e), Cause: ledger.Cause{Code: "no-answer"}}))
 		}
 	}
 	return cs, said
 }
 
-// news returns what a list tells of registrations of other entries than es, for which nothing waits: the service has
+// changesOfOthers returns what a list tells of registrations of other entries than es, for which nothing waits: the service has
 // content that the ledger does not count. An entry that moves on meanwhile is offered the words again.
-func (c *Engine) news(said map[archive.RemoteID]archive.Receipt, es []ledger.Entry) []ledger.Change {
+func (c *Engine) changesOfOthers(said map[archive.RemoteID]archive.Receipt, es []ledger.Entry) []ledger.Change {
 	asked := map[archive.Key]bool{}
 	for _, e := range es {
 		asked[e.Key] = true
@@ -156,13 +156,13 @@ func (c *Engine) news(said map[archive.RemoteID]archive.Receipt, es []ledger.Ent
 		}
 		e, ok, err := c.cfg.Ledger.Entry(key)
 		if err == nil && ok && e.IsNews(rc) {
-			told[key], entries[key] = append(told[key], c.hearing(e, rc)...), e
+			told[key], entries[key] = append(told[key], c.statusEvents(e, rc)...), e
 		}
 	}
 	var cs []ledger.Change
 	for key, evs := range told {
 		if len(evs) > 0 {
-			cs = append(cs, c.change(entries[key], evs...))
+			cs = append(cs, c.newChange(entries[key], evs...))
 		}
 	}
 	return cs
@@ -183,22 +183,22 @@ type questions struct {
 	vaultAnswers bool                                // it did so after they had failed; guarded by mu
 }
 
-func (q *questions) over() bool { return q.row >= tolerated || q.turnedAway() }
+func (q *questions) isOver() bool { return q.row >= tolerated || q.isRefused() }
 
-// turnedAway reports whether the last fault is certainly the route's.
-func (q *questions) turnedAway() bool {
+// isRefused reports whether the last fault is certainly the route's.
+func (q *questions) isRefused() bool {
 	return q.fault != nil && (q.fault.Outcome != apicall.OutcomeUnknown || q.fault.Overloaded())
 }
 
-// wants reports whether r is still to be asked about.
-func (q *questions) wants(r archive.RemoteID) bool {
+// isOpen reports whether r is still to be asked about.
+func (q *questions) isOpen(r archive.RemoteID) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	_, known := q.heard[r]
-	return !known && !q.over()
+	return !known && !q.isOver()
 }
 
-func (q *questions) book(r archive.RemoteID, rc archive.Receipt, err error) {
+func (q *questions) record(r archive.RemoteID, rc archive.Receipt, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	fault := apicall.AsError(err)
@@ -224,12 +224,12 @@ func (c *Engine) askSingly(ctx context.Context, vault archive.VaultID, es []ledg
 	for _, e := range es {
 		for _, r := range e.DueQuestions(now) {
 			g.Go(func() error {
-				if ctx.Err() != nil || !q.wants(r) || e.Attempt >= askedOften && c.asking.wait(ctx) != nil {
+				if ctx.Err() != nil || !q.isOpen(r) || e.Attempt >= askedOften && c.questionLimiter.waitForTick(ctx) != nil {
 					return nil
 				}
 				rc, err := c.cfg.Vault.Status(ctx, vault, r)
-				if q.book(r, rc, err); err == nil {
-					c.lists.answered(vault, r)
+				if q.record(r, rc, err); err == nil {
+					c.statusLists.noteAnswered(vault, r)
 				}
 				return nil
 			})
@@ -238,8 +238,8 @@ func (c *Engine) askSingly(ctx context.Context, vault archive.VaultID, es []ledg
 	_ = g.Wait() // what failed stands in q
 }
 
-// judgeAsking opens the route, or pauses it where its faults are not of one document.
-func (c *Engine) judgeAsking(vault archive.VaultID, q *questions) {
+// updateAskBreaker opens the route, or pauses it where its faults are not of one document.
+func (c *Engine) updateAskBreaker(vault archive.VaultID, q *questions) {
 	switch {
 	case q.fault != nil && (q.fault.Outcome != apicall.OutcomeUnknown || q.fault.Overloaded()):
 		c.openBreaker(AskTarget(vault), causeOf(q.fault), q.fault.RetryAfter)
@@ -250,8 +250,8 @@ func (c *Engine) judgeAsking(vault archive.VaultID, q *questions) {
 	}
 }
 
-// answers returns what was heard about an entry's registrations.
-func (c *Engine) answers(e ledger.Entry, heard map[archive.RemoteID]archive.Receipt) []ledger.Event {
+// eventsOf returns what was heard about an entry's registrations.
+func (c *Engine) eventsOf(e ledger.Entry, heard map[archive.RemoteID]archive.Receipt) []ledger.Event {
 	var evs []ledger.Event
 	taken := map[archive.RemoteID]bool{}
 	for _, r := range e.Registrations {
@@ -260,15 +260,15 @@ func (c *Engine) answers(e ledger.Entry, heard map[archive.RemoteID]archive.Rece
 			continue
 		}
 		taken[rc.Remote] = true
-		evs = append(evs, c.hearing(e, rc)...)
+		evs = append(evs, c.statusEvents(e, rc)...)
 	}
 	return evs
 }
 
-// hearing returns the events by which an entry hears one word about a registration of its own. One that it does not list
+// statusEvents returns the events by which an entry hears one word about a registration of its own. One that it does not list
 // any more is listed again.
-func (c *Engine) hearing(e ledger.Entry, rc archive.Receipt) (evs []ledger.Event) {
-	if !rc.ID.IsZero() && !ours(e, rc.ID) {
+func (c *Engine) statusEvents(e ledger.Entry, rc archive.Receipt) (evs []ledger.Event) {
+	if !rc.ID.IsZero() && !isOwnID(e, rc.ID) {
 		c.cfg.Log.Error("status answer names another document; it is not believed", "key", e.Key, "bumId", rc.Remote)
 		return nil
 	}
@@ -283,11 +283,11 @@ func (c *Engine) hearing(e ledger.Entry, rc archive.Receipt) (evs []ledger.Event
 		}
 		evs = append(evs, ledger.RegistrationFound{Remote: rc.Remote, ID: rc.ID, ServiceTime: rc.Date})
 	}
-	return append(evs, ledger.StatusSeen{Receipt: rc, Grace: c.cfg.Grace, NotBefore: c.pollAt(e)})
+	return append(evs, ledger.StatusSeen{Receipt: rc, Grace: c.cfg.Grace, NotBefore: c.nextPollAt(e)})
 }
 
-// ours reports whether an identity in an answer is one the entry ever had.
-func ours(e ledger.Entry, id archive.ID) bool {
+// isOwnID reports whether an identity in an answer is one the entry ever had.
+func isOwnID(e ledger.Entry, id archive.ID) bool {
 	if id == e.ID || id == e.FirstID {
 		return true
 	}
@@ -299,9 +299,9 @@ func ours(e ledger.Entry, id archive.ID) bool {
 	return false
 }
 
-// pollAt returns when to ask about e next: seldom and more seldom, and in doubt
+// nextPollAt returns when to ask about e next: seldom and more seldom, and in doubt
 // never so often that two answers could not count as two.
-func (c *Engine) pollAt(e ledger.Entry) time.Time {
+func (c *Engine) nextPollAt(e ledger.Entry) time.Time {
 	n := min(int(e.Attempt), 20)
 	wait := min(c.cfg.PollMax, c.cfg.PollMin<<n)
 	if wait <= 0 {
@@ -315,13 +315,13 @@ func (c *Engine) pollAt(e ledger.Entry) time.Time {
 	for every > 0 && every <= wait/16 {
 		every *= 2
 	}
-	return round(e, c.cfg.Now().Wall.Add(wait+spread), every)
+	return alignToRound(e, c.cfg.Now().Wall.Add(wait+spread), every)
 }
 
-// round moves the time of a question to the next round of its vault. Documents that came together are spread over time,
+// alignToRound moves the time of a question to the next round of its vault. Documents that came together are spread over time,
 // each by its key, and yet asked about with others of its round: for several one list may answer. Two vaults, of whichever
 // installation, have their rounds at different moments.
-func round(e ledger.Entry, at time.Time, every time.Duration) time.Time {
+func alignToRound(e ledger.Entry, at time.Time, every time.Duration) time.Time {
 	if every <= 0 {
 		return at
 	}
@@ -331,21 +331,21 @@ func round(e ledger.Entry, at time.Time, every time.Duration) time.Time {
 	return at.Add(every - 1 - offset).Truncate(every).Add(offset)
 }
 
-// turn bounds how often something is done, whoever does it.
-type turn struct {
+// rateLimiter bounds how often something is done, whoever does it.
+type rateLimiter struct {
 	mu   sync.Mutex
 	next time.Time // guarded by mu
 }
 
-// wait waits for the next turn, or returns why there is none any more.
-func (t *turn) wait(ctx context.Context) error {
+// waitForTick waits for the next turn, or returns why there is none any more.
+func (t *rateLimiter) waitForTick(ctx context.Context) error {
 	t.mu.Lock()
 	now := time.Now()
 	at := t.next
 	if at.Before(now) {
 		at = now
 	}
-	t.next = at.Add(askEvery)
+	t.next = at.Add(questionInterval)
 	t.mu.Unlock()
 	timer := time.NewTimer(at.Sub(now))
 	defer timer.Stop()

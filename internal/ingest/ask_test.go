@@ -96,7 +96,7 @@ func day(t *testing.T, n int, within time.Duration, takes func() time.Duration, 
 			r := archive.RemoteID(fmt.Sprint("bum-", came))
 			e := ledger.Entry{Key: archive.NewKey(time.Now()), State: ledger.Uploaded, Vault: "V", Source: ledger.Claimed,
 				Registrations: []ledger.Registration{{Ticket: archive.Ticket{Remote: r}, Fate: ledger.Stored}}}
-			e.NotBefore = c.pollAt(e)
+			e.NotBefore = c.nextPollAt(e)
 			d.counting.Lock()
 			d.uploads, d.ends[r], d.last[r] = append(d.uploads, r), time.Now().Add(takes()), time.Now()
 			d.counting.Unlock()
@@ -114,7 +114,7 @@ func day(t *testing.T, n int, within time.Duration, takes func() time.Duration, 
 		if until, rests := c.breakers.isOpen(AskTarget("V"), time.Now()); rests {
 			time.Sleep(time.Until(until))
 		}
-		cs, _ := c.ask(t.Context(), es)
+		cs, _ := c.askAbout(t.Context(), es)
 		for i, change := range cs {
 			e := es[i]
 			for _, ev := range change.Events {

@@ -28,20 +28,20 @@ type pack struct {
 	granted bool
 }
 
-// book follows an entry into the backlog and out of it.
-func (b *backlog) book(e ledger.Entry) {
+// update follows an entry into the backlog and out of it.
+func (b *backlog) update(e ledger.Entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.booked != nil {
 		b.booked[e.Key] = true
 	}
-	b.follow(e, b.packs[e.Key].granted)
+	b.updateLocked(e, b.packs[e.Key].granted)
 }
 
-// follow is book for whoever holds mu. An entry that is being registered counts as
+// updateLocked is book for whoever holds mu. An entry that is being registered counts as
 // granted only where grant said so: one that a restart found so holds nothing yet. What a
 // person must let go first does not count: it would keep the others from being packed.
-func (b *backlog) follow(e ledger.Entry, was bool) {
+func (b *backlog) updateLocked(e ledger.Entry, was bool) {
 	b.forget(e.Key)
 	if e.State < ledger.Packaged || e.State > ledger.Sending || e.Hold || e.NeedsReconcile {
 		return
@@ -71,12 +71,12 @@ func (b *backlog) forget(k archive.Key) {
 }
 
 // grant books that an entry is about to be registered, before that is committed.
-func (b *backlog) grant(e ledger.Entry) { b.mark(e.Key, true) }
+func (b *backlog) grant(e ledger.Entry) { b.setGranted(e.Key, true) }
 
-// refuse takes back a grant whose commit came to nothing.
-func (b *backlog) refuse(k archive.Key) { b.mark(k, false) }
+// revoke takes back a grant whose commit came to nothing.
+func (b *backlog) revoke(k archive.Key) { b.setGranted(k, false) }
 
-func (b *backlog) mark(k archive.Key, granted bool) {
+func (b *backlog) setGranted(k archive.Key, granted bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p, known := b.packs[k]
@@ -88,16 +88,16 @@ func (b *backlog) mark(k archive.Key, granted bool) {
 	b.put(k, p)
 }
 
-// sealed returns how many packages of a vault wait.
-func (b *backlog) sealed(v archive.VaultID) int {
+// countSealed returns how many packages of a vault wait.
+func (b *backlog) countSealed(v archive.VaultID) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.n[v]
 }
 
-// granted returns the sizes of what holds a ticket, in v itself and in all vaults that
+// grantedSizes returns the sizes of what holds a ticket, in v itself and in all vaults that
 // count, and how many of them are v's own.
-func (b *backlog) granted(v archive.VaultID, counts func(archive.VaultID) bool) (own int, sizes []int64) {
+func (b *backlog) grantedSizes(v archive.VaultID, counts func(archive.VaultID) bool) (own int, sizes []int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for vault, granted := range b.tickets {
@@ -113,15 +113,15 @@ func (b *backlog) granted(v archive.VaultID, counts func(archive.VaultID) bool) 
 	return own, sizes
 }
 
-// read notes from now on what is booked: a look at the ledger may know less.
-func (b *backlog) read() {
+// beginRead notes from now on what is booked: a look at the ledger may know less.
+func (b *backlog) beginRead() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.booked = map[archive.Key]bool{}
 }
 
-// replace books what was read in the place of all that was not booked meanwhile.
-func (b *backlog) replace(es []ledger.Entry) {
+// endRead books what was read in the place of all that was not booked meanwhile.
+func (b *backlog) endRead(es []ledger.Entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	left := map[archive.Key]bool{}
@@ -131,7 +131,7 @@ func (b *backlog) replace(es []ledger.Entry) {
 	for _, e := range es {
 		was := b.packs[e.Key].granted
 		if granting := was && e.State == ledger.Packaged; !b.booked[e.Key] && !granting {
-			b.follow(e, was)
+			b.updateLocked(e, was)
 		}
 		left[e.Key] = false
 	}
@@ -147,7 +147,7 @@ func (b *backlog) replace(es []ledger.Entry) {
 // on entries that the conductor did not see. The ledger is read beside the work: who
 // commits waits for no one who reads.
 func (c *Engine) recallBacklog() error {
-	c.backlog.read()
+	c.backlog.beginRead()
 	var es []ledger.Entry
 	for _, s := range []ledger.Step{ledger.Register, ledger.Upload} {
 		lanes, err := c.cfg.Index.Queues(s)
@@ -155,17 +155,17 @@ func (c *Engine) recallBacklog() error {
 			return err
 		}
 		for _, l := range lanes {
-			if err := c.waiting(s, l, func(e ledger.Entry) { es = append(es, e) }); err != nil {
+			if err := c.eachWaiting(s, l, func(e ledger.Entry) { es = append(es, e) }); err != nil {
 				return err
 			}
 		}
 	}
-	c.backlog.replace(es)
+	c.backlog.endRead(es)
 	return nil
 }
 
-// recallAsked recalls the backlog where Wake asked for it.
-func (c *Engine) recallAsked() error {
+// recallBacklogIfAsked recalls the backlog where Wake asked for it.
+func (c *Engine) recallBacklogIfAsked() error {
 	c.recalling.Lock() // nobody decides by what is just being read anew
 	defer c.recalling.Unlock()
 	if !c.woken.Swap(false) {

@@ -18,12 +18,12 @@ type bookings struct {
 // beginUpload books an upload unless it would keep others from ending in time. One that is alone in its queue always
 // begins.
 func (c *Engine) beginUpload(e ledger.Entry, alone bool) bool {
-	if !alone && !c.cfg.Planner.Joins(e.Package.Size, c.cfg.Now()) {
+	if !alone && !c.cfg.Planner.MayJoin(e.Package.Size, c.cfg.Now()) {
 		return false
 	}
 	c.underWay.mu.Lock()
 	defer c.underWay.mu.Unlock()
-	c.underWay.by[e.Key] = c.cfg.Planner.Began(e.Current().Ticket, e.Package.Size, c.cfg.Now())
+	c.underWay.by[e.Key] = c.cfg.Planner.BeginUpload(e.Current().Ticket, e.Package.Size, c.cfg.Now())
 	return true
 }
 
@@ -45,6 +45,6 @@ func (c *Engine) endBooking(k archive.Key, wentWell bool) {
 	defer c.underWay.mu.Unlock()
 	if u := c.underWay.by[k]; u != nil {
 		delete(c.underWay.by, k)
-		c.cfg.Planner.Ended(u, c.cfg.Now(), wentWell)
+		c.cfg.Planner.EndUpload(u, c.cfg.Now(), wentWell)
 	}
 }

@@ -15,7 +15,7 @@ func (c *Engine) disposeStep() step {
 	return step{
 		name: ledger.Dispose, width: 1, batch: 1, risky: true, target: targetOf,
 		admit: c.admitToDispose, intend: c.intendToDispose,
-		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.dispose(ctx, es[0]) },
+		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.disposeSource(ctx, es[0]) },
 	}
 }
 
@@ -32,13 +32,13 @@ func (c *Engine) admitToDispose(queue string, now archive.Instant) (func(ledger.
 	if d, known := c.drops[name]; c.cfg.DisposalLimit == nil || !known || !d.Disposes {
 		return all, nil
 	}
-	if left, err := c.passes(name, queue, now); left || err != nil {
+	if left, err := c.isStillAllowed(name, queue, now); left || err != nil {
 		if err != nil {
 			return nil, nil // the next look counts again
 		}
 		return all, nil
 	}
-	due, err := c.dueForDisposal(queue, now)
+	due, err := c.countDueForDisposal(queue, now)
 	if err == nil && due > 0 {
 		err = c.cfg.DisposalLimit(name, due)
 	}
@@ -49,7 +49,7 @@ func (c *Engine) admitToDispose(queue string, now archive.Instant) (func(ledger.
 		return nil, nil
 	}
 	if err != nil {
-		c.openBreaker(target, localFault(err), 0)
+		c.openBreaker(target, localFaultCause(err), 0)
 		return nil, nil
 	}
 	c.closeBreaker(target)
@@ -57,9 +57,9 @@ func (c *Engine) admitToDispose(queue string, now archive.Instant) (func(ledger.
 	return all, nil
 }
 
-// passes reports whether the brake let more go than went since. What it let go holds for
+// isStillAllowed reports whether the brake let more go than went since. What it let go holds for
 // what was due then: once nothing is due, nothing of it is left.
-func (c *Engine) passes(name, lane string, now archive.Instant) (bool, error) {
+func (c *Engine) isStillAllowed(name, lane string, now archive.Instant) (bool, error) {
 	if c.disposable.count(name) == 0 {
 		return false, nil
 	}
@@ -70,8 +70,8 @@ func (c *Engine) passes(name, lane string, now archive.Instant) (bool, error) {
 	return c.disposable.count(name) > 0, err
 }
 
-// dueForDisposal counts the kept sources of a drop whose time is over.
-func (c *Engine) dueForDisposal(lane string, now archive.Instant) (n int, err error) {
+// countDueForDisposal counts the kept sources of a drop whose time is over.
+func (c *Engine) countDueForDisposal(lane string, now archive.Instant) (n int, err error) {
 	_, _, err = c.cfg.Index.DueInQueue(ledger.Dispose, lane, now.Wall, 1, nil, func(e ledger.Entry) bool {
 		if e.Source == ledger.Kept {
 			n++
@@ -81,9 +81,9 @@ func (c *Engine) dueForDisposal(lane string, now archive.Instant) (n int, err er
 	return n, err
 }
 
-// Released lets the disposals of a drop go on that the brake has stopped; the brake must
+// ResumeDisposals lets the disposals of a drop go on that the brake has stopped; the brake must
 // have been told before.
-func (c *Engine) Released(drop string) {
+func (c *Engine) ResumeDisposals(drop string) {
 	c.breakers.unlock(DisposalTarget(drop))
 	c.worker(ledger.Dispose, DisposalTarget(drop).Queue()).wakeUp()
 }
@@ -96,7 +96,7 @@ func (c *Engine) intendToDispose(e ledger.Entry, _ handling, now archive.Instant
 	if e.Source == ledger.Disposing {
 		return nil, true, nil // parts of it may be gone
 	}
-	d, err := c.configured(e)
+	d, err := c.configuredDrop(e)
 	if err != nil {
 		return nil, false, err
 	}
@@ -110,26 +110,26 @@ func (c *Engine) intendToDispose(e ledger.Entry, _ handling, now archive.Instant
 	return []ledger.Event{ledger.DisposeIntended{}}, true, nil
 }
 
-func (c *Engine) dispose(ctx context.Context, e ledger.Entry) []ledger.Change {
+func (c *Engine) disposeSource(ctx context.Context, e ledger.Entry) []ledger.Change {
 	d, doc, err := c.dropAndDocument(e)
 	if err != nil {
-		c.otherFault(e)
-		return c.dropFault(e, err)
+		c.endMountPauses(e)
+		return c.dropFaultChanges(e, err)
 	}
 	dest, err := d.Mover.Dispose(ctx, e, doc)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
-		c.sourceMoved(e) // nothing is mounted in it, and it stays for another reason
+		c.noteSourceMoved(e) // nothing is mounted in it, and it stays for another reason
 		c.cfg.Log.Error("source is not what was archived; it stays", "key", e.Key, "cause", refused.Cause.Code)
-		return []ledger.Change{c.change(e, ledger.DisposalStopped{Cause: refused.Cause})}
+		return []ledger.Change{c.newChange(e, ledger.DisposalStopped{Cause: refused.Cause})}
 	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return c.sourceFault(e, err)
+		return c.sourceFaultChanges(e, err)
 	}
-	c.sourceMoved(e)
-	return []ledger.Change{c.change(e, ledger.Disposed{Dest: dest})}
+	c.noteSourceMoved(e)
+	return []ledger.Change{c.newChange(e, ledger.Disposed{Dest: dest})}
 }
 
 // disposable counts the sources of each drop that the disposal limit let go and that are not disposed of yet. Only the

@@ -57,7 +57,7 @@ type Engine struct {
 	cfg      Config
 	drops    map[string]Drop
 	breakers *breakers
-	paces    paces
+	limiters limiters
 	wg       sync.WaitGroup // tasks that are not ended
 
 	steps  map[ledger.Step]step
@@ -68,19 +68,19 @@ type Engine struct {
 	mu      sync.Mutex
 	workers map[ledger.Step]map[string]*worker // by queue; guarded by mu
 
-	md5ETags   atomic.Bool // the store was seen to answer with MD5 ETags
-	refusals   refusals
-	crossed    crossings
-	spoilt     spoilt
-	shared     shared
-	underWay   bookings
-	lists      lists
-	asking     turn
-	backlog    backlog
-	recalling  sync.Mutex  // held while the backlog is recalled
-	woken      atomic.Bool // Wake was called, and the backlog not recalled since
-	disposable disposable
-	words      sync.Map // unfamiliar words that were reported: word → true
+	md5ETags        atomic.Bool // the store was seen to answer with MD5 ETags
+	refusals        refusals
+	mixUps          mixUps
+	expiredBatches  expiredBatches
+	sharedTickets   sharedTickets
+	underWay        bookings
+	statusLists     statusLists
+	questionLimiter rateLimiter
+	backlog         backlog
+	recalling       sync.Mutex  // held while the backlog is recalled
+	woken           atomic.Bool // Wake was called, and the backlog not recalled since
+	disposable      disposable
+	words           sync.Map // unfamiliar words that were reported: word → true
 }
 
 // New returns an engine; it does nothing before Run.
@@ -88,13 +88,13 @@ func New(cfg Config) *Engine {
 	c := &Engine{cfg: cfg, drops: map[string]Drop{}, breakers: newBreakers(), queues: make(chan struct{}, 1),
 		steps: map[ledger.Step]step{}, pools: map[ledger.Step]*pool{}, workers: map[ledger.Step]map[string]*worker{}}
 	c.backlog.clear()
-	c.paces.by = map[Target]*window.Pace{}
+	c.limiters.by = map[Target]*window.Limiter{}
 	c.refusals.by = map[archive.VaultID]map[archive.Key]bool{}
-	c.lists.of, c.lists.last = map[archive.VaultID]*list{}, map[archive.VaultID]archive.RemoteID{}
-	c.spoilt.posts = map[post]bool{}
-	c.shared.at = map[archive.Key]archive.Instant{}
+	c.statusLists.byVault, c.statusLists.last = map[archive.VaultID]*statusList{}, map[archive.VaultID]archive.RemoteID{}
+	c.expiredBatches.batches = map[batchID]bool{}
+	c.sharedTickets.at = map[archive.Key]archive.Instant{}
 	c.underWay.by = map[archive.Key]*window.Upload{}
-	c.crossed.n = map[archive.VaultID]int{}
+	c.mixUps.n = map[archive.VaultID]int{}
 	c.disposable.left = map[string]int{}
 	for _, d := range cfg.Drops {
 		c.drops[d.Name] = d
@@ -146,7 +146,7 @@ func (c *Engine) supervise(g *errgroup.Group, stop, work context.Context) error 
 		case <-c.queues:
 		case <-timer.C:
 		}
-		if err := c.recallAsked(); err != nil {
+		if err := c.recallBacklogIfAsked(); err != nil {
 			return err
 		}
 		for s := range c.steps {
@@ -311,26 +311,26 @@ func (c *Engine) Claimed(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.
 	first := ledger.Change{Key: k, Events: []ledger.Event{ev}, At: c.cfg.Now()}
 	c.cfg.Ledger.Submit(append([]ledger.Change{first}, more...), func(rs []ledger.Result) {
 		for _, res := range rs {
-			c.note(res)
+			c.noteResult(res)
 		}
 	})
 }
 
-// note logs a result once and wakes the step that is due next.
-func (c *Engine) note(res ledger.Result) {
+// noteResult logs a result once and wakes the step that is due next.
+func (c *Engine) noteResult(res ledger.Result) {
 	if _, stale := errors.AsType[*ledger.StaleError](res.Err); stale {
-		c.backlog.refuse(res.Key)
+		c.backlog.revoke(res.Key)
 		return // somebody else was faster; what is due is asked anew
 	}
 	if res.Err != nil {
-		c.backlog.refuse(res.Key)
+		c.backlog.revoke(res.Key)
 		if _, taken := errors.AsType[*ledger.TakenError](res.Err); !taken {
 			c.cfg.Log.Error("change not committed", "key", res.Key, "err", res.Err)
 		}
 		return
 	}
 	e := res.Entry
-	c.backlog.book(e)
+	c.backlog.update(e)
 	c.logState(e)
 	if s, _, ok := ledger.Due(e); ok {
 		c.worker(s, ledger.QueueOf(e)).wakeUp()
@@ -363,8 +363,8 @@ func (c *Engine) logState(e ledger.Entry) {
 	log("entry", attrs...)
 }
 
-// later postpones the step that is due, longer each time.
-func (c *Engine) later(e ledger.Entry, cause ledger.Cause) ledger.Postponed {
+// postpone postpones the step that is due, longer each time.
+func (c *Engine) postpone(e ledger.Entry, cause ledger.Cause) ledger.Postponed {
 	return ledger.Postponed{NotBefore: c.retryAt(e), Cause: cause}
 }
 
@@ -380,30 +380,30 @@ func (c *Engine) retryAt(e ledger.Entry) time.Time {
 	return c.cfg.Now().Wall.Add(backoff(int(e.Attempt), firstRetry, maxRetry))
 }
 
-func localFault(err error) ledger.Cause {
+func localFaultCause(err error) ledger.Cause {
 	if e, ok := errors.AsType[*UnreadableError](err); ok {
 		return ledger.Cause{Code: Unreadable, Text: e.Text}
 	}
 	return ledger.Cause{Code: "local-fault", Text: err.Error()}
 }
 
-// change wraps events that follow from what was just done.
-func (c *Engine) change(e ledger.Entry, evs ...ledger.Event) ledger.Change {
+// newChange wraps events that follow from what was just done.
+func (c *Engine) newChange(e ledger.Entry, evs ...ledger.Event) ledger.Change {
 	return ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: c.cfg.Now()}
 }
 
-// correct returns the change to commit in the place of one that the ledger refused.
-func (c *Engine) correct(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
-	if again, is := c.collision(es, outcome, res); is {
+// correctOutcome returns the change to commit in the place of one that the ledger refused.
+func (c *Engine) correctOutcome(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
+	if again, is := c.correctCollision(es, outcome, res); is {
 		return again, true
 	}
-	return c.refusedOutcome(es, res)
+	return c.postponeIllegal(es, res)
 }
 
-// collision answers an outcome that was not committed. Where a person acted on the
+// correctCollision answers an outcome that was not committed. Where a person acted on the
 // entry meanwhile, what happened is still what happened, and is offered again. Where
 // an identity, a number or an upload address belongs elsewhere, the entry is looked at again, or stopped.
-func (c *Engine) collision(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
+func (c *Engine) correctCollision(es []ledger.Entry, outcome []ledger.Change, res ledger.Result) (ledger.Change, bool) {
 	if stale, ok := errors.AsType[*ledger.StaleError](res.Err); ok {
 		for _, change := range outcome {
 			if change.Key == res.Key {
@@ -421,33 +421,33 @@ func (c *Engine) collision(es []ledger.Entry, outcome []ledger.Change, res ledge
 			continue
 		}
 		if e.State == ledger.Registering && taken.What != ledger.TakenID {
-			return c.change(e, c.crossedBy(e, taken)), true
+			return c.newChange(e, c.mixedUpWith(e, taken)), true
 		}
 		code := "identity-taken"
 		if taken.What == ledger.TakenNumber || taken.What == ledger.TakenFiles {
 			code = "another-sealed-meanwhile"
 		}
-		return c.change(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: code}}), true
+		return c.newChange(e, ledger.Postponed{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: code}}), true
 	}
 	return ledger.Change{}, false
 }
 
-// refusedOutcome puts off an entry whose outcome the ledger refused for a reason that
+// postponeIllegal puts off an entry whose outcome the ledger refused for a reason that
 // should not exist: it must not be due again at once.
-func (c *Engine) refusedOutcome(es []ledger.Entry, res ledger.Result) (ledger.Change, bool) {
+func (c *Engine) postponeIllegal(es []ledger.Entry, res ledger.Result) (ledger.Change, bool) {
 	if res.Err == nil || !errors.Is(res.Err, ledger.ErrIllegal) {
 		return ledger.Change{}, false
 	}
 	for _, e := range es {
 		if e.Key == res.Key {
-			return c.change(e, c.later(e, localFault(res.Err))), true
+			return c.newChange(e, c.postpone(e, localFaultCause(res.Err))), true
 		}
 	}
 	return ledger.Change{}, false
 }
 
-// configured returns the drop that an entry came from.
-func (c *Engine) configured(e ledger.Entry) (Drop, error) {
+// configuredDrop returns the drop that an entry came from.
+func (c *Engine) configuredDrop(e ledger.Entry) (Drop, error) {
 	d, ok := c.drops[e.Drop]
 	if !ok {
 		return Drop{}, fmt.Errorf("drop %q is not configured any more; put it back, or its folders stay claimed", e.Drop)
@@ -455,9 +455,9 @@ func (c *Engine) configured(e ledger.Entry) (Drop, error) {
 	return d, nil
 }
 
-// drop returns the drop that an entry came from where its folder can be worked in.
-func (c *Engine) drop(e ledger.Entry) (Drop, error) {
-	d, err := c.configured(e)
+// availableDrop returns the drop that an entry came from where its folder can be worked in.
+func (c *Engine) availableDrop(e ledger.Entry) (Drop, error) {
+	d, err := c.configuredDrop(e)
 	if err != nil {
 		return d, err
 	}
@@ -470,4 +470,4 @@ func (c *Engine) drop(e ledger.Entry) (Drop, error) {
 	return d, nil
 }
 
-func (c *Engine) safe() bool { return c.cfg.Safe != nil && c.cfg.Safe() }
+func (c *Engine) isSafeMode() bool { return c.cfg.Safe != nil && c.cfg.Safe() }

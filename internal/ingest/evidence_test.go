@@ -27,7 +27,7 @@ func TestTrustworthy_I4_AnETagOfOtherBytes(t *testing.T) {
 		{"one that is no MD5", other + "-2", true},
 		{"none", "", true},
 	} {
-		if got := c.trustworthy(step.etag, p); got != step.want {
+		if got := c.isTrustworthyETag(step.etag, p); got != step.want {
 			t.Errorf("%s: %v", step.what, got)
 		}
 	}
@@ -51,7 +51,7 @@ func TestAnswers_I8_ThatNameAnotherDocument(t *testing.T) {
 		e := standing(ledger.Uploaded)
 		for id, want := range map[archive.ID]int{{}: 1, e.ID: 1, {9}: 0} {
 			heard := map[archive.RemoteID]archive.Receipt{"b1": {Remote: "b1", ID: id, Status: archive.Successful}}
-			if evs := r.answers(e, heard); len(evs) != want {
+			if evs := r.eventsOf(e, heard); len(evs) != want {
 				t.Errorf("told as clientUUID %s: %d events, want %d", id, len(evs), want)
 			}
 		}
@@ -65,7 +65,7 @@ func TestCollision_I8_NumberOfAnotherEntry(t *testing.T) {
 		r := build(t, &service{})
 		defer r.ledger.Close()
 		e := standing(ledger.Registering)
-		change, ok := r.collision([]ledger.Entry{e}, nil, ledger.Result{Key: e.Key, Err: &ledger.TakenError{What: "bumId", By: archive.Key{2}}})
+		change, ok := r.correctCollision([]ledger.Entry{e}, nil, ledger.Result{Key: e.Key, Err: &ledger.TakenError{What: "bumId", By: archive.Key{2}}})
 		if _, crossed := change.Events[0].(ledger.AnswerMixedUp); !ok || !crossed {
 			t.Errorf("%v %+v", ok, change.Events)
 		}
@@ -93,7 +93,7 @@ func TestReseal_I4_OnlyTheIdenticalPackage(t *testing.T) {
 			if row.other {
 				e.Package.SHA256 = archive.Digest{7}
 			}
-			evs := r.reseal(context.Background(), r.drops["V"], e)[0].Events
+			evs := r.packAgain(context.Background(), r.drops["V"], e)[0].Events
 			if _, stuck := evs[len(evs)-1].(ledger.SentToQuarantine); stuck != row.stuck {
 				t.Errorf("%s: %+v", name, evs)
 			}

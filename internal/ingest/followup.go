@@ -13,7 +13,7 @@ import (
 // whole-S of the bench measure. It returns the outcome to commit, and the upload tasks that it has taken.
 func (c *Engine) uploadAtOnce(queue string, acts []ledger.Entry, outcome []ledger.Change) ([]ledger.Change, map[archive.Key]*task) {
 	w, store, now := c.worker(ledger.Upload, queue), UploadTarget(vaultOf(queue)), c.cfg.Now()
-	if !c.breakers.isClosed(store) || c.safe() {
+	if !c.breakers.isClosed(store) || c.isSafeMode() {
 		return outcome, nil
 	}
 	sizes := map[archive.Key]int64{}

@@ -10,17 +10,17 @@ import (
 
 func (e *MountedError) cause() ledger.Cause { return ledger.Cause{Code: CauseMounted, Text: e.Text} }
 
-// sourceFault postpones what was to be done with the source of an ended entry.
+// sourceFaultChanges postpones what was to be done with the source of an ended entry.
 //
 // A final state never changes, so a mount in the folder cannot quarantine the entry any more. The folder stays where it is, a pause of
 // its own tells people, and it is tried again by itself. The entry keeps its cause: that is what people read in a returned folder.
 // A mount on a place where many folders lie is one pause for all of them. It does not pause the drop: folders are still packed, and those
 // that go elsewhere are moved.
-func (c *Engine) sourceFault(e ledger.Entry, err error) []ledger.Change {
+func (c *Engine) sourceFaultChanges(e ledger.Entry, err error) []ledger.Change {
 	mounted, ok := errors.AsType[*MountedError](err)
 	if !ok {
-		c.otherFault(e)
-		return []ledger.Change{c.change(e, c.later(e, localFault(err)))}
+		c.endMountPauses(e)
+		return []ledger.Change{c.newChange(e, c.postpone(e, localFaultCause(err)))}
 	}
 	now := c.cfg.Now().Wall
 	switch {
@@ -34,11 +34,11 @@ func (c *Engine) sourceFault(e ledger.Entry, err error) []ledger.Change {
 			c.cfg.Log.Error("something is mounted where folders are kept; they stay where they are until that is gone", "drop", e.Drop, "place", mounted.Place, "err", mounted)
 		}
 	}
-	return []ledger.Change{c.change(e, ledger.Postponed{NotBefore: c.retryAt(e)})}
+	return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.retryAt(e)})}
 }
 
-// otherFault ends the pauses for a mount that an entry waited for and met another fault instead: what they say is not known to be true any more.
-func (c *Engine) otherFault(e ledger.Entry) {
+// endMountPauses ends the pauses for a mount that an entry waited for and met another fault instead: what they say is not known to be true any more.
+func (c *Engine) endMountPauses(e ledger.Entry) {
 	now := c.cfg.Now().Wall
 	c.breakers.close(FolderTarget(e.Key), now)
 	for _, p := range c.breakers.list() {
@@ -55,8 +55,8 @@ func (c *Engine) folderWaits(k archive.Key) bool {
 	return err != nil || known && due && (step == ledger.Place || step == ledger.Dispose)
 }
 
-// sourceMoved ends the pause of an entry whose folder could be moved or removed after all.
-func (c *Engine) sourceMoved(e ledger.Entry) {
+// noteSourceMoved ends the pause of an entry whose folder could be moved or removed after all.
+func (c *Engine) noteSourceMoved(e ledger.Entry) {
 	if c.breakers.close(FolderTarget(e.Key), c.cfg.Now().Wall) {
 		c.cfg.Log.Info("nothing is mounted in the folder any more", "key", e.Key, "drop", e.Drop)
 	}

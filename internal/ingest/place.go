@@ -16,15 +16,15 @@ func (c *Engine) placeStep() step {
 		// A free place is found by looking at the disk, which may hang: that is work too,
 		// and its outcome is the intent. Only the next piece of work moves anything.
 		intend: func(ledger.Entry, handling, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
-		do:     func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.place(ctx, es[0]) },
+		do:     func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.placeSource(ctx, es[0]) },
 	}
 }
 
-func (c *Engine) place(ctx context.Context, e ledger.Entry) []ledger.Change {
+func (c *Engine) placeSource(ctx context.Context, e ledger.Entry) []ledger.Change {
 	d, doc, err := c.dropAndDocument(e)
 	if err != nil {
-		c.otherFault(e)
-		return c.dropFault(e, err)
+		c.endMountPauses(e)
+		return c.dropFaultChanges(e, err)
 	}
 	if e.Source == ledger.Claimed {
 		return c.chooseDestination(d, e)
@@ -38,35 +38,35 @@ func (c *Engine) place(ctx context.Context, e ledger.Entry) []ledger.Change {
 	case err != nil && ctx.Err() != nil:
 		return nil
 	case err != nil:
-		return c.sourceFault(e, err)
+		return c.sourceFaultChanges(e, err)
 	}
-	c.sourceMoved(e)
+	c.noteSourceMoved(e)
 	if err := d.Packer.Drop(e); err != nil {
-		return []ledger.Change{c.change(e, c.later(e, localFault(err)))}
+		return []ledger.Change{c.newChange(e, c.postpone(e, localFaultCause(err)))}
 	}
 	var disposeAt time.Time
 	if e.Source == ledger.Keeping && d.Disposes {
 		disposeAt = c.cfg.Now().Wall.Add(d.Grace)
 	}
 	if !changed {
-		return []ledger.Change{c.change(e, ledger.Placed{DisposeAt: disposeAt})}
+		return []ledger.Change{c.newChange(e, ledger.Placed{DisposeAt: disposeAt})}
 	}
 	// Both in one commit: between them the folder would have a time to be disposed of.
 	c.cfg.Log.Error("folder changed after it was packed; the archive has what was packed, and the folder stays", "key", e.Key, "drop", e.Drop, "err", differs.Cause.Text)
-	return []ledger.Change{c.change(e, ledger.Placed{}, ledger.DisposalStopped{Cause: differs.Cause})}
+	return []ledger.Change{c.newChange(e, ledger.Placed{}, ledger.DisposalStopped{Cause: differs.Cause})}
 }
 
 // chooseDestination says where the source is to go; the next piece of work takes it there.
 func (c *Engine) chooseDestination(d Drop, e ledger.Entry) []ledger.Change {
 	dest, err := d.Mover.Destination(e, c.cfg.Now().Wall)
 	if err != nil {
-		return c.sourceFault(e, err)
+		return c.sourceFaultChanges(e, err)
 	}
-	return []ledger.Change{c.change(e, ledger.PlaceIntended{Dest: dest})}
+	return []ledger.Change{c.newChange(e, ledger.PlaceIntended{Dest: dest})}
 }
 
 func (c *Engine) dropAndDocument(e ledger.Entry) (Drop, ledger.Document, error) {
-	d, err := c.drop(e)
+	d, err := c.availableDrop(e)
 	if err != nil {
 		return d, ledger.Document{}, err
 	}

@@ -116,11 +116,12 @@ func (p *pool) next() (*worker, *task) {
 			continue
 		}
 		t := w.ready[0]
-		if w.ready = w.ready[1:]; len(w.ready) == 0 && w.refused.Load() {
-			w.wakeUp() // it may take another one, to wait for the next slot
-		}
+		w.ready = w.ready[1:]
 		p.last = n
 		p.leave(w, t, time.Now())
+		if w.waiting == 0 && w.refused.Load() {
+			w.wakeUp() // it may take another task, which waits for the next slot
+		}
 		return w, t
 	}
 	return nil, nil

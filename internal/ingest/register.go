@@ -26,18 +26,18 @@ func (c *Engine) registerStep() step {
 			return handling{target: RegisterTarget(e.Vault), most: c.cfg.BatchSize}
 		},
 		admit: func(string, archive.Instant) (func(ledger.Entry) bool, error) {
-			return func(ledger.Entry) bool { return true }, c.recallAsked() // affordable decides by the backlog
+			return func(ledger.Entry) bool { return true }, c.recallBacklogIfAsked() // affordable decides by the backlog
 		},
-		limit: c.affordable,
-		pace:  func(queue string) int { return c.paces.limit(RegisterTarget(vaultOf(queue)), vaultCalls) },
+		limit: c.countAffordable,
+		pace:  func(queue string) int { return c.limiters.limit(RegisterTarget(vaultOf(queue)), vaultCalls) },
 		intend: func(e ledger.Entry, _ handling, _ archive.Instant) ([]ledger.Event, bool, error) {
-			if _, err := c.configured(e); err != nil {
+			if _, err := c.configuredDrop(e); err != nil {
 				return nil, false, err // it could not be uploaded
 			}
 			c.backlog.grant(e)
 			return []ledger.Event{ledger.RegisterIntended{}}, true, nil
 		},
-		do:       c.register,
+		do:       c.registerBatch,
 		followUp: c.uploadAtOnce,
 		recall: func(ledger.Entry) ledger.Event {
 			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "stopped"}}
@@ -45,16 +45,16 @@ func (c *Engine) registerStep() step {
 	}
 }
 
-// affordable returns how many of a lane's ready entries may be given a ticket now, and when
+// countAffordable returns how many of a lane's ready entries may be given a ticket now, and when
 // to ask again where nothing that is under way will tell. Only tickets that can be used just
 // now count against the line: those of a vault whose store is away leave it free. A vault
 // that holds none may always have one.
-func (c *Engine) affordable(ready []ledger.Entry) (n int, again time.Time) {
+func (c *Engine) countAffordable(ready []ledger.Entry) (n int, again time.Time) {
 	store := UploadTarget(ready[0].Vault)
 	if again, rests := c.breakers.isOpen(store, c.cfg.Now().Wall); rests {
 		return 0, again // a ticket would only run out
 	}
-	own, granted := c.backlog.granted(ready[0].Vault, func(v archive.VaultID) bool { return c.breakers.isClosed(UploadTarget(v)) })
+	own, granted := c.backlog.grantedSizes(ready[0].Vault, func(v archive.VaultID) bool { return c.breakers.isClosed(UploadTarget(v)) })
 	if !c.breakers.isClosed(store) { // what holds a ticket probes; without any, one more is needed for that
 		return max(0, 1-own), time.Time{}
 	}
@@ -69,7 +69,7 @@ func (c *Engine) affordable(ready []ledger.Entry) (n int, again time.Time) {
 	return n, time.Time{}
 }
 
-func (c *Engine) register(ctx context.Context, es []ledger.Entry) []ledger.Change {
+func (c *Engine) registerBatch(ctx context.Context, es []ledger.Entry) []ledger.Change {
 	var frozen []archive.RegisterRequest
 	var asked, rest []ledger.Entry
 	size := 0
@@ -87,39 +87,39 @@ func (c *Engine) register(ctx context.Context, es []ledger.Entry) []ledger.Chang
 		}
 		frozen, asked = append(frozen, req), append(asked, e)
 	}
-	changes := c.each(rest, func(e ledger.Entry) ledger.Event {
+	changes := c.changeEach(rest, func(e ledger.Entry) ledger.Event {
 		return ledger.RegisterNotTaken{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "left-out"}}
 	})
 	if len(asked) == 0 {
 		return changes
 	}
 	if err := c.cfg.Settle(); err != nil {
-		return append(changes, c.each(asked, func(e ledger.Entry) ledger.Event {
-			return ledger.RegisterNotTaken{NotBefore: c.retryAt(e), Cause: localFault(err)}
+		return append(changes, c.changeEach(asked, func(e ledger.Entry) ledger.Event {
+			return ledger.RegisterNotTaken{NotBefore: c.retryAt(e), Cause: localFaultCause(err)}
 		})...)
 	}
 	vault := asked[0].Vault
-	call := c.paces.began(RegisterTarget(vault), vaultCalls)
+	call := c.limiters.begin(RegisterTarget(vault), vaultCalls)
 	answer, err := c.cfg.Vault.Register(ctx, vault, frozen)
 	if err != nil {
-		return append(changes, c.registerFault(vault, asked, call, apicall.AsError(err))...)
+		return append(changes, c.registerFaultChanges(vault, asked, call, apicall.AsError(err))...)
 	}
-	c.paces.went(RegisterTarget(vault), vaultCalls)
-	return append(changes, c.tickets(vault, asked, answer)...)
+	c.limiters.succeeded(RegisterTarget(vault), vaultCalls)
+	return append(changes, c.ticketChanges(vault, asked, answer)...)
 }
 
-// tickets books an answer: what it gives a document exactly once is that
+// ticketChanges books an answer: what it gives a document exactly once is that
 // document's; whatever it says about others is not believed.
-func (c *Engine) tickets(vault archive.VaultID, asked []ledger.Entry, a archive.RegisterResult) []ledger.Change {
-	c.refusals.none(vault)
-	c.judge(vault, a)
+func (c *Engine) ticketChanges(vault archive.VaultID, asked []ledger.Entry, a archive.RegisterResult) []ledger.Change {
+	c.refusals.reset(vault)
+	c.updateRegisterBreaker(vault, a)
 	if a.Foreign > 0 {
 		c.cfg.Log.Error("answer to a registration holds records nobody asked for; they are ignored", "vault", vault, "records", a.Foreign)
 	}
 	if len(a.Crossed) > 0 {
-		defer c.crossWired(vault)
+		defer c.noteMixUp(vault)
 	}
-	return c.each(asked, func(e ledger.Entry) ledger.Event {
+	return c.changeEach(asked, func(e ledger.Entry) ledger.Event {
 		if why, crossed := a.Crossed[e.ID]; crossed {
 			return ledger.AnswerMixedUp{Cause: ledger.Cause{Code: "cross-wired", Text: why}}
 		}
@@ -134,15 +134,15 @@ func (c *Engine) tickets(vault archive.VaultID, asked []ledger.Entry, a archive.
 	})
 }
 
-// judge opens the route or pauses it, by whether an answer brought tickets that work.
+// updateRegisterBreaker opens the route or pauses it, by whether an answer brought tickets that work.
 // Where none does, asking again at once would only leave registrations behind.
-func (c *Engine) judge(vault archive.VaultID, a archive.RegisterResult) {
+func (c *Engine) updateRegisterBreaker(vault archive.VaultID, a archive.RegisterResult) {
 	for _, why := range a.Barred {
 		c.openBreaker(RegisterTarget(vault), ledger.Cause{Code: "upload-address-refused", Text: why}, 0)
 		return
 	}
 	for _, t := range a.Tickets {
-		c.cfg.Planner.Saw(t)
+		c.cfg.Planner.ObserveTicket(t)
 		if c.cfg.Planner.MayStart(t, 0, nil, t.Sent) {
 			c.closeBreaker(RegisterTarget(vault))
 			return
@@ -160,69 +160,69 @@ func (c *Engine) closeBreaker(t Target) {
 	}
 }
 
-func (c *Engine) registerFault(vault archive.VaultID, asked []ledger.Entry, call uint64, err *apicall.Error) []ledger.Change {
+func (c *Engine) registerFaultChanges(vault archive.VaultID, asked []ledger.Entry, call uint64, err *apicall.Error) []ledger.Change {
 	switch err.Outcome {
 	case apicall.Refused:
-		return c.refused(vault, asked, err)
+		return c.splitRefusedBatch(vault, asked, err)
 	case apicall.NotSent, apicall.NotProcessed:
 		c.openBreaker(RegisterTarget(vault), causeOf(err), err.RetryAfter)
-		return c.each(asked, func(e ledger.Entry) ledger.Event {
+		return c.changeEach(asked, func(e ledger.Entry) ledger.Event {
 			return ledger.RegisterNotTaken{NotBefore: c.cfg.Now().Wall, Cause: causeOf(err)}
 		})
 	}
 	again := c.retryAt
 	switch {
 	case err.Overloaded():
-		c.strain(RegisterTarget(vault), call, err)
-		again = c.quickly
+		c.slowDown(RegisterTarget(vault), call, err)
+		again = c.quickRetryAt
 	case c.breakers.countFault(RegisterTarget(vault)):
 		c.openBreaker(RegisterTarget(vault), causeOf(err), err.RetryAfter)
 	}
-	return c.each(asked, func(e ledger.Entry) ledger.Event {
+	return c.changeEach(asked, func(e ledger.Entry) ledger.Event {
 		return ledger.RegisterUnanswered{NotBefore: again(e), Cause: causeOf(err)}
 	})
 }
 
-// refused splits a refused batch until the document that is at fault stands alone.
-func (c *Engine) refused(vault archive.VaultID, asked []ledger.Entry, err *apicall.Error) []ledger.Change {
+// splitRefusedBatch splits a refused batch until the document that is at fault stands alone.
+func (c *Engine) splitRefusedBatch(vault archive.VaultID, asked []ledger.Entry, err *apicall.Error) []ledger.Change {
 	if n := len(asked); n > 1 {
-		c.answered(vault)
-		return c.each(asked, func(ledger.Entry) ledger.Event { return ledger.BatchRefused{Part: uint16((n + 1) / 2)} })
+		c.noteAnswer(vault)
+		return c.changeEach(asked, func(ledger.Entry) ledger.Event { return ledger.BatchRefused{Part: uint16((n + 1) / 2)} })
 	}
-	if c.refusals.another(vault, asked[0].Key) {
+	if c.refusals.add(vault, asked[0].Key) {
 		c.openBreaker(RegisterTarget(vault), ledger.Cause{Code: "refused-in-a-row",
 			Text: "the service refused three different documents in a row and took none since: " + err.Text}, 0)
 	} else {
 		c.closeBreaker(RegisterTarget(vault))
 	}
-	return c.each(asked, func(ledger.Entry) ledger.Event { return ledger.RegisterRefused{Cause: causeOf(err)} })
+	return c.changeEach(asked, func(ledger.Entry) ledger.Event { return ledger.RegisterRefused{Cause: causeOf(err)} })
 }
 
-// answered books that the service is there, unless it refuses whatever it gets.
-func (c *Engine) answered(vault archive.VaultID) {
-	if !c.refusals.tooMany(vault) {
+// noteAnswer books that the service is there, unless it refuses whatever it gets.
+func (c *Engine) noteAnswer(vault archive.VaultID) {
+	if !c.refusals.isFull(vault) {
 		c.closeBreaker(RegisterTarget(vault))
 	}
 }
 
-// crossWired books an answer that gave one number or one address to two documents. Once is an incident of one
+// noteMixUp books an answer that gave one number or one address to two documents. Once is an incident of one
 // document; the second time nothing more goes to that vault before a restart.
-func (c *Engine) crossWired(vault archive.VaultID) {
+func (c *Engine) noteMixUp(vault archive.VaultID) {
 	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "vault", vault)
-	if c.crossed.again(vault) > 1 {
+	if c.mixUps.count(vault) > 1 {
 		c.breakers.lockOpen(RegisterTarget(vault), ledger.Cause{Code: "cross-wired",
 			Text: "the service mixed up documents twice; nothing is registered until vaultd is restarted. Ask the provider."}, c.cfg.Now().Wall)
 	}
 }
 
-// crossings counts each vault's cross-wired answers since the start: another vault's
+// mixUps counts each vault's cross-wired answers since the start: another vault's
 // mix-up stops nobody else.
-type crossings struct {
+type mixUps struct {
 	mu sync.Mutex
 	n  map[archive.VaultID]int // guarded by mu
 }
 
-func (x *crossings) again(v archive.VaultID) int {
+func (x *mixUps) count(v archive.VaultID) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.n[v]++
@@ -240,11 +240,11 @@ func (c *Engine) openBreaker(t Target, cause ledger.Cause, retryAfter time.Durat
 	}
 }
 
-// each returns one change for each entry.
-func (c *Engine) each(es []ledger.Entry, ev func(ledger.Entry) ledger.Event) []ledger.Change {
+// changeEach returns one change for each entry.
+func (c *Engine) changeEach(es []ledger.Entry, ev func(ledger.Entry) ledger.Event) []ledger.Change {
 	var cs []ledger.Change
 	for _, e := range es {
-		cs = append(cs, c.change(e, ev(e)))
+		cs = append(cs, c.newChange(e, ev(e)))
 	}
 	return cs
 }
@@ -255,7 +255,7 @@ type refusals struct {
 	by map[archive.VaultID]map[archive.Key]bool // guarded by mu
 }
 
-func (r *refusals) another(v archive.VaultID, k archive.Key) (tooMany bool) {
+func (r *refusals) add(v archive.VaultID, k archive.Key) (tooMany bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by[v] == nil {
@@ -267,13 +267,13 @@ func (r *refusals) another(v archive.VaultID, k archive.Key) (tooMany bool) {
 	return len(r.by[v]) >= tolerated
 }
 
-func (r *refusals) tooMany(v archive.VaultID) bool {
+func (r *refusals) isFull(v archive.VaultID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.by[v]) >= tolerated
 }
 
-func (r *refusals) none(v archive.VaultID) {
+func (r *refusals) reset(v archive.VaultID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.by, v)

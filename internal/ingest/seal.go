@@ -19,10 +19,10 @@ func (c *Engine) sealStep() step {
 		name: ledger.Seal, width: max(2, runtime.GOMAXPROCS(0)), ahead: 64, batch: 1, target: targetOf, admit: c.admitToPack,
 		intend: func(ledger.Entry, handling, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
-			if !c.roomToPack(es[0].Vault) {
+			if !c.hasRoomToPack(es[0].Vault) {
 				return nil // it was filled while this one waited for its turn
 			}
-			return c.seal(ctx, es[0])
+			return c.sealFolder(ctx, es[0])
 		},
 	}
 }
@@ -36,7 +36,7 @@ const maxWaiting = 2000
 // as it is, and is looked at again when a package leaves.
 func (c *Engine) admitToPack(queue string, _ archive.Instant) (func(ledger.Entry) bool, error) {
 	d, known := c.drops[dropOf(queue)]
-	if known && !c.roomToPack(d.Vault) {
+	if known && !c.hasRoomToPack(d.Vault) {
 		return nil, nil
 	}
 	// A drop may have been given to another vault since some of its folders came.
@@ -44,15 +44,15 @@ func (c *Engine) admitToPack(queue string, _ archive.Instant) (func(ledger.Entry
 	return func(e ledger.Entry) bool {
 		ok, asked := room[e.Vault]
 		if !asked {
-			ok = c.roomToPack(e.Vault)
+			ok = c.hasRoomToPack(e.Vault)
 			room[e.Vault] = ok
 		}
 		return ok
 	}, nil
 }
 
-func (c *Engine) roomToPack(v archive.VaultID) bool {
-	if c.backlog.sealed(v) >= maxWaiting {
+func (c *Engine) hasRoomToPack(v archive.VaultID) bool {
+	if c.backlog.countSealed(v) >= maxWaiting {
 		return false
 	}
 	err := c.cfg.SpoolSpace(v)
@@ -68,66 +68,66 @@ func (c *Engine) roomToPack(v archive.VaultID) bool {
 	return true
 }
 
-// waiting walks over all entries that wait for a step, due or not.
-func (c *Engine) waiting(s ledger.Step, lane string, fn func(ledger.Entry)) error {
+// eachWaiting walks over all entries that wait for a step, due or not.
+func (c *Engine) eachWaiting(s ledger.Step, lane string, fn func(ledger.Entry)) error {
 	far := c.cfg.Now().Wall.AddDate(100, 0, 0)
 	_, _, err := c.cfg.Index.DueInQueue(s, lane, far, 1, nil, func(e ledger.Entry) bool { fn(e); return true })
 	return err
 }
 
-func (c *Engine) seal(ctx context.Context, e ledger.Entry) []ledger.Change {
-	d, err := c.drop(e)
+func (c *Engine) sealFolder(ctx context.Context, e ledger.Entry) []ledger.Change {
+	d, err := c.availableDrop(e)
 	if err != nil {
-		return c.dropFault(e, err)
+		return c.dropFaultChanges(e, err)
 	}
 	look, err := d.Packer.Fingerprint(e)
 	if err != nil {
-		return c.sealFault(d, e, err)
+		return c.sealFaultChanges(d, e, err)
 	}
 	if look != e.Fingerprint {
-		return []ledger.Change{c.change(e, ledger.StillChanging{Fingerprint: look, NotBefore: c.cfg.Now().Wall.Add(patience(d.Settle, e.Attempt))})}
+		return []ledger.Change{c.newChange(e, ledger.StillChanging{Fingerprint: look, NotBefore: c.cfg.Now().Wall.Add(settleTime(d.Settle, e.Attempt))})}
 	}
 	if first, waits, err := c.stillWaits(e); err != nil {
-		return c.sealFault(d, e, err)
+		return c.sealFaultChanges(d, e, err)
 	} else if waits {
-		return c.wait(e, first)
+		return c.waitForFirst(e, first)
 	}
 	packed, err := d.Packer.Pack(ctx, e)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return c.sealFault(d, e, err)
+		return c.sealFaultChanges(d, e, err)
 	}
-	return c.identify(d, e, packed)
+	return c.sealByIdentity(d, e, packed)
 }
 
-// patience doubles how long a taken folder that changed again must be quiet: its writer holds it open, and pauses for
+// settleTime doubles how long a taken folder that changed again must be quiet: its writer holds it open, and pauses for
 // longer than settle. It is bounded, so that a writer that never ends is looked at now and then.
-func patience(settle time.Duration, attempts uint16) time.Duration {
+func settleTime(settle time.Duration, attempts uint16) time.Duration {
 	return max(settle, min(settle<<min(attempts+1, 10), 10*time.Minute))
 }
 
-func (c *Engine) sealFault(d Drop, e ledger.Entry, err error) []ledger.Change {
+func (c *Engine) sealFaultChanges(d Drop, e ledger.Entry, err error) []ledger.Change {
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		return c.endUnsealed(e, ledger.Refused{Cause: refused.Cause}, refused.AsRead)
 	}
 	if mounted, ok := errors.AsType[*MountedError](err); ok {
-		return []ledger.Change{c.change(e, ledger.SentToQuarantine{Cause: mounted.cause()})}
+		return []ledger.Change{c.newChange(e, ledger.SentToQuarantine{Cause: mounted.cause()})}
 	}
 	if errors.Is(err, ErrChanged) {
-		return []ledger.Change{c.change(e, ledger.StillChanging{NotBefore: c.cfg.Now().Wall.Add(patience(d.Settle, e.Attempt))})}
+		return []ledger.Change{c.newChange(e, ledger.StillChanging{NotBefore: c.cfg.Now().Wall.Add(settleTime(d.Settle, e.Attempt))})}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return []ledger.Change{c.change(e, ledger.Postponed{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "source-missing",
+		return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.retryAt(e), Cause: ledger.Cause{Code: "source-missing",
 			Text: fmt.Sprintf("the claimed folder, or a file in it, is missing: %v; put it back from a backup, or close this entry", err)}})}
 	}
-	return []ledger.Change{c.change(e, c.later(e, localFault(err)))}
+	return []ledger.Change{c.newChange(e, c.postpone(e, localFaultCause(err)))}
 }
 
-// dropFault pauses the drop: no document is to blame for it.
-func (c *Engine) dropFault(e ledger.Entry, err error) []ledger.Change {
-	return []ledger.Change{c.change(e, c.later(e, c.pauseDrop(e, err)))}
+// dropFaultChanges pauses the drop: no document is to blame for it.
+func (c *Engine) dropFaultChanges(e ledger.Entry, err error) []ledger.Change {
+	return []ledger.Change{c.newChange(e, c.postpone(e, c.pauseDrop(e, err)))}
 }
 
 func (c *Engine) pauseDrop(e ledger.Entry, err error) ledger.Cause {
@@ -138,74 +138,74 @@ func (c *Engine) pauseDrop(e ledger.Entry, err error) ledger.Cause {
 	return cause
 }
 
-// identify lets the packed folder on, unless its identity is another entry's.
-func (c *Engine) identify(d Drop, e ledger.Entry, p Packed) []ledger.Change {
-	first, known, err := c.holder(p.Sealed.ID, e.Key)
+// sealByIdentity lets the packed folder on, unless its identity is another entry's.
+func (c *Engine) sealByIdentity(d Drop, e ledger.Entry, p Packed) []ledger.Change {
+	first, known, err := c.holderOf(p.Sealed.ID, e.Key)
 	if err != nil {
-		return c.sealFault(d, e, err)
+		return c.sealFaultChanges(d, e, err)
 	}
 	if !known {
-		return c.admitUnlessSucceeded(d, e, p)
+		return c.sealUnlessSucceeded(d, e, p)
 	}
 	verdict := ledger.CompareIdentity(first, p.Sealed, string(d.Vault))
 	if verdict == ledger.Proceed {
-		return c.admit(d, e, p, &first)
+		return c.sealEntry(d, e, p, &first)
 	}
 	if err := d.Packer.Drop(e); err != nil {
-		return c.sealFault(d, e, err)
+		return c.sealFaultChanges(d, e, err)
 	}
 	switch verdict {
 	case ledger.Same:
 		return c.endUnsealed(e, ledger.FoundDuplicate{First: first.Key}, p.AsRead)
 	case ledger.WaitFor:
-		return c.wait(e, first)
+		return c.waitForFirst(e, first)
 	}
-	return c.endUnsealed(e, ledger.Refused{Cause: conflict(first, p.Sealed)}, p.AsRead)
+	return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(first, p.Sealed)}, p.AsRead)
 }
 
 // successors is how many generations of an identity are looked for where the first is not known.
 const successors = 3
 
-// admitUnlessSucceeded admits an identity that no entry holds. A ledger that was made anew
+// sealUnlessSucceeded admits an identity that no entry holds. A ledger that was made anew
 // may know the same invoice by a later generation alone: by that it was archived.
-func (c *Engine) admitUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger.Change {
+func (c *Engine) sealUnlessSucceeded(d Drop, e ledger.Entry, p Packed) []ledger.Change {
 	for n := 1; n <= successors; n++ {
-		later, known, err := c.holder(p.Sealed.ID.Generation(n), e.Key)
+		later, known, err := c.holderOf(p.Sealed.ID.Generation(n), e.Key)
 		switch {
 		case err != nil:
-			return c.sealFault(d, e, err)
+			return c.sealFaultChanges(d, e, err)
 		case !known:
 			continue
 		}
 		if err := d.Packer.Drop(e); err != nil {
-			return c.sealFault(d, e, err)
+			return c.sealFaultChanges(d, e, err)
 		}
 		switch {
 		case p.Sealed.IDFromSidecar: // the sidecar's word alone does not make it the same invoice
-			return c.endUnsealed(e, ledger.Refused{Cause: conflict(later, p.Sealed)}, p.AsRead)
+			return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(later, p.Sealed)}, p.AsRead)
 		case later.State == ledger.Archived:
 			return c.endUnsealed(e, ledger.FoundDuplicate{First: later.Key}, p.AsRead)
 		case !later.State.IsFinal():
-			return c.wait(e, later)
+			return c.waitForFirst(e, later)
 		}
-		return c.endUnsealed(e, ledger.Refused{Cause: conflict(later, p.Sealed)}, p.AsRead)
+		return c.endUnsealed(e, ledger.Refused{Cause: conflictCause(later, p.Sealed)}, p.AsRead)
 	}
-	return c.admit(d, e, p, nil)
+	return c.sealEntry(d, e, p, nil)
 }
 
 // endUnsealed ends an entry that was never sealed, with what its sidecar says. Both are one commit: after a crash before it
 // the folder is packed and judged again.
 func (c *Engine) endUnsealed(e ledger.Entry, end ledger.Event, read archive.AsRead) []ledger.Change {
-	change := c.change(e, end)
+	change := c.newChange(e, end)
 	if !read.IsZero() && !e.WasSealed() {
 		change.Document = &ledger.Document{AsRead: read}
 	}
 	return []ledger.Change{change}
 }
 
-// wait lets e wait for the end of another entry of the same invoice.
-func (c *Engine) wait(e, first ledger.Entry) []ledger.Change {
-	return []ledger.Change{c.change(e, ledger.Postponed{NotBefore: c.waitFor(e), WaitsFor: first.Key, Cause: ledger.Cause{Code: "same-invoice-under-way",
+// waitForFirst lets e wait for the end of another entry of the same invoice.
+func (c *Engine) waitForFirst(e, first ledger.Entry) []ledger.Change {
+	return []ledger.Change{c.newChange(e, ledger.Postponed{NotBefore: c.nextWaitAt(e), WaitsFor: first.Key, Cause: ledger.Cause{Code: "same-invoice-under-way",
 		Text: fmt.Sprintf("the same invoice is on its way as %q (%s); this folder waits for its end", first.Folder, first.State)}})}
 }
 
@@ -219,12 +219,12 @@ func (c *Engine) stillWaits(e ledger.Entry) (first ledger.Entry, waits bool, err
 	return first, known && !first.State.IsFinal(), err
 }
 
-// waitFor spaces the looks at an entry that another one waits for.
-func (c *Engine) waitFor(e ledger.Entry) time.Time {
+// nextWaitAt spaces the looks at an entry that another one waits for.
+func (c *Engine) nextWaitAt(e ledger.Entry) time.Time {
 	return c.cfg.Now().Wall.Add(backoff(int(e.Attempt), c.cfg.PollMin, c.cfg.PollMax))
 }
 
-func conflict(first ledger.Entry, ev ledger.Sealed) ledger.Cause {
+func conflictCause(first ledger.Entry, ev ledger.Sealed) ledger.Cause {
 	if first.InDoubt || first.Contradicted {
 		return ledger.Cause{Code: "closed-in-doubt", Text: fmt.Sprintf(
 			"the same invoice was dropped as %q, and it may be archived though it was not booked so. To send it again by decision, write a clientUUID of your own into metadata.json.", first.Folder)}
@@ -233,18 +233,18 @@ func conflict(first ledger.Entry, ev ledger.Sealed) ledger.Cause {
 		"the clientUUID %s stands for another invoice, dropped as %q. Remove clientUUID from metadata.json, or write a new one.", ev.ID, first.Folder)}
 }
 
-// admit seals the entry; first, if any, is the rejected one whose identity it takes over.
-func (c *Engine) admit(d Drop, e ledger.Entry, p Packed, first *ledger.Entry) []ledger.Change {
+// sealEntry seals the entry; first, if any, is the rejected one whose identity it takes over.
+func (c *Engine) sealEntry(d Drop, e ledger.Entry, p Packed, first *ledger.Entry) []ledger.Change {
 	var more []ledger.Change
 	if first != nil {
 		p.Sealed.Supersedes = first.Key
 		if !first.Resolved {
-			more = append(more, c.change(*first, ledger.Superseded{By: e.Key}))
+			more = append(more, c.newChange(*first, ledger.Superseded{By: e.Key}))
 		}
 	}
-	hold, err := c.compare(d, e, &p.Sealed)
+	hold, err := c.compareWithOthers(d, e, &p.Sealed)
 	if err != nil {
-		return c.sealFault(d, e, err)
+		return c.sealFaultChanges(d, e, err)
 	}
 	evs := []ledger.Event{p.Sealed}
 	var note *ledger.Note
@@ -253,13 +253,13 @@ func (c *Engine) admit(d Drop, e ledger.Entry, p Packed, first *ledger.Entry) []
 		rand.Read(note.Salt[:]) // never fails: the runtime stops the process instead
 		evs = append(evs, ledger.Held{By: ledger.Operator{UID: ledger.VaultdUID, Reason: note.Digest()}})
 	}
-	sealed := c.change(e, evs...)
+	sealed := c.newChange(e, evs...)
 	sealed.Document, sealed.Note = &p.Document, note
 	return append([]ledger.Change{sealed}, more...)
 }
 
-// holder returns the entry that an identity belongs to, if it is another than k.
-func (c *Engine) holder(id archive.ID, k archive.Key) (ledger.Entry, bool, error) {
+// holderOf returns the entry that an identity belongs to, if it is another than k.
+func (c *Engine) holderOf(id archive.ID, k archive.Key) (ledger.Entry, bool, error) {
 	key, ok, err := c.cfg.Index.FindByID(id)
 	if err != nil || !ok || key == k {
 		return ledger.Entry{}, false, err

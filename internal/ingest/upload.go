@@ -18,30 +18,30 @@ import (
 // uploadStep sends a package while its ticket works, or sees that it works no more.
 func (c *Engine) uploadStep() step {
 	return step{
-		name: ledger.Upload, width: c.cfg.Workers, ahead: 256, batch: overAtOnce, risky: true,
+		name: ledger.Upload, width: c.cfg.Workers, ahead: 256, batch: lateBatch, risky: true,
 		handle: func(e ledger.Entry, now archive.Instant) handling {
 			switch {
-			case !c.mayStart(e, nil, now):
-				return handling{most: overAtOnce, late: true}
+			case !c.mayStartUpload(e, nil, now):
+				return handling{most: lateBatch, late: true}
 			case e.State == ledger.Sending: // bytes may be at the store: the window decides, not the breaker
-				return handling{most: 1, from: c.leftAlone(e, now)}
+				return handling{most: 1, from: c.leaveStoreUntil(e, now)}
 			}
 			return handling{target: UploadTarget(e.Vault), most: 1}
 		},
-		pace:  func(queue string) int { return c.paces.limit(UploadTarget(vaultOf(queue)), c.cfg.Workers) },
+		pace:  func(queue string) int { return c.limiters.limit(UploadTarget(vaultOf(queue)), c.cfg.Workers) },
 		begin: c.beginUpload,
 		intend: func(e ledger.Entry, how handling, _ archive.Instant) ([]ledger.Event, bool, error) {
 			if how.late {
 				return []ledger.Event{ledger.WindowClosed{NotBefore: c.afterWindow(e)}}, false, nil
 			}
-			if e.State == ledger.Registered && c.shared.has(e) {
-				return []ledger.Event{ticketShared()}, false, nil
+			if e.State == ledger.Registered && c.sharedTickets.has(e) {
+				return []ledger.Event{stopForSharedTicket()}, false, nil
 			}
 			return []ledger.Event{ledger.UploadIntended{}}, true, nil
 		},
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
 			defer c.dropBooking(es[0].Key)
-			return c.upload(ctx, es[0])
+			return c.uploadPackage(ctx, es[0])
 		},
 		recall: func(e ledger.Entry) ledger.Event {
 			c.dropBooking(e.Key)
@@ -50,19 +50,19 @@ func (c *Engine) uploadStep() step {
 	}
 }
 
-// overAtOnce is how many entries whose window is over are told so in one commit: they
+// lateBatch is how many entries whose window is over are told so in one commit: they
 // are registered again together.
-const overAtOnce = 64
+const lateBatch = 64
 
-// mayStart reports whether an upload of e, which may be booked already, may start now. Of what may be at the store
+// mayStartUpload reports whether an upload of e, which may be booked already, may start now. Of what may be at the store
 // already the window decides, and not what the store said to another document.
-func (c *Engine) mayStart(e ledger.Entry, booked *window.Upload, now archive.Instant) bool {
-	return c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, booked, now) && (e.State == ledger.Sending || !c.spoilt.has(e))
+func (c *Engine) mayStartUpload(e ledger.Entry, booked *window.Upload, now archive.Instant) bool {
+	return c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size, booked, now) && (e.State == ledger.Sending || !c.expiredBatches.has(e))
 }
 
-// leftAlone returns until when an upload of which bytes may be at the store waits because the store asked for that; zero:
+// leaveStoreUntil returns until when an upload of which bytes may be at the store waits because the store asked for that; zero:
 // it need not. It never waits beyond its ticket: after the wait there must be room for as many like it as may go at once.
-func (c *Engine) leftAlone(e ledger.Entry, now archive.Instant) time.Time {
+func (c *Engine) leaveStoreUntil(e ledger.Entry, now archive.Instant) time.Time {
 	until := c.breakers.askedUntil(UploadTarget(e.Vault))
 	wait := until.Sub(now.Wall)
 	if wait <= 0 || !c.cfg.Planner.MayStart(e.Current().Ticket, e.Package.Size*int64(c.cfg.Workers), nil, instantIn(now, wait)) {
@@ -93,53 +93,53 @@ func instantIn(now archive.Instant, d time.Duration) archive.Instant {
 // afterWindow returns when to go on with an entry whose window is over.
 func (c *Engine) afterWindow(e ledger.Entry) time.Time {
 	if e.State == ledger.Sending {
-		return c.pollAt(e)
+		return c.nextPollAt(e)
 	}
-	return c.anew(e)
+	return c.registerAgainAt(e)
 }
 
-// anew returns when to register an entry again of which nothing was sent: at once, but not
+// registerAgainAt returns when to register an entry again of which nothing was sent: at once, but not
 // in a circle when tickets keep arriving too old. Those of a batch wait equally long, so that
 // they go together again.
-func (c *Engine) anew(e ledger.Entry) time.Time {
+func (c *Engine) registerAgainAt(e ledger.Entry) time.Time {
 	if n := len(e.Registrations); n > 1 {
 		return c.cfg.Now().Wall.Add(min(firstRetry<<min(n-2, 8), maxRetry))
 	}
 	return c.cfg.Now().Wall
 }
 
-func (c *Engine) upload(ctx context.Context, e ledger.Entry) []ledger.Change {
-	d, err := c.configured(e)
+func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Change {
+	d, err := c.configuredDrop(e)
 	if err != nil {
-		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "drop-unavailable", Text: err.Error()}})}
+		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "drop-unavailable", Text: err.Error()}})}
 	}
 	pkg, err := d.Packer.Spooled(e)
 	if errors.Is(err, fs.ErrNotExist) {
 		c.dropBooking(e.Key) // packing does not use the line
-		return c.reseal(ctx, d, e)
+		return c.packAgain(ctx, d, e)
 	}
 	doc, known, errDoc := c.cfg.Ledger.Document(e.Key)
 	if errDoc == nil && !known {
 		errDoc = errors.New("the ledger has no document of this entry, whose salt the journal needs")
 	}
 	if err = errors.Join(err, errDoc); err != nil {
-		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: localFault(err)})}
+		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: localFaultCause(err)})}
 	}
 	began := c.cfg.Now()
-	if !c.mayStart(e, c.bookingOf(e.Key), began) { // it took long to commit the intent, or the machine slept meanwhile
-		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}})}
+	if !c.mayStartUpload(e, c.bookingOf(e.Key), began) { // it took long to commit the intent, or the machine slept meanwhile
+		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}})}
 	}
-	if c.spoilt.has(e) && !sentBefore(e) { // heard while this waited for its turn
-		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}},
-			ledger.WindowClosed{NotBefore: c.anew(e)})}
+	if c.expiredBatches.has(e) && !wasSentBefore(e) { // heard while this waited for its turn
+		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}},
+			ledger.WindowClosed{NotBefore: c.registerAgainAt(e)})}
 	}
-	if c.shared.has(e) && !sentBefore(e) { // heard while this waited for its turn
-		return []ledger.Change{c.change(e, ledger.UploadNotSent{NotBefore: began.Wall}, ticketShared())}
+	if c.sharedTickets.has(e) && !wasSentBefore(e) { // heard while this waited for its turn
+		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: began.Wall}, stopForSharedTicket())}
 	}
 	ticket := e.Current().Ticket
-	sending, cancel := c.whileUsable(ctx, ticket)
+	sending, cancel := c.untilTicketEnds(ctx, ticket)
 	defer cancel()
-	call := c.paces.began(UploadTarget(e.Vault), c.cfg.Workers)
+	call := c.limiters.begin(UploadTarget(e.Vault), c.cfg.Workers)
 	sent, etag, err := c.cfg.Vault.Upload(sending, ticket, pkg)
 	if err == nil {
 		c.learnFromUpload(e.Key)
@@ -152,26 +152,26 @@ func (c *Engine) upload(ctx context.Context, e ledger.Entry) []ledger.Change {
 		}
 		fault := apicall.AsError(err)
 		if fault.Damaged {
-			return []ledger.Change{c.change(e, c.damaged(d, e, fault))}
+			return []ledger.Change{c.newChange(e, c.discardDamaged(d, e, fault))}
 		}
-		return []ledger.Change{c.change(e, c.uploadFault(e, call, fault)...)}
+		return []ledger.Change{c.newChange(e, c.uploadFaultEvents(e, call, fault)...)}
 	}
 	uploader := c.worker(ledger.Upload, ledger.QueueOf(e))
-	c.paces.went(UploadTarget(e.Vault), uploader.pool.doingOf(uploader))
+	c.limiters.succeeded(UploadTarget(e.Vault), uploader.pool.doingOf(uploader))
 	c.closeBreaker(UploadTarget(e.Vault))
-	if !c.trustworthy(etag, pkg) {
-		return []ledger.Change{c.change(e, ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "etag-differs",
+	if !c.isTrustworthyETag(etag, pkg) {
+		return []ledger.Change{c.newChange(e, ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.retryAt(e)), Cause: ledger.Cause{Code: "etag-differs",
 			Text: "the store answered with the MD5 of other bytes; the same bytes are sent again"}})}
 	}
-	return []ledger.Change{c.change(e, ledger.UploadAccepted{NotBefore: c.pollAt(e), Sent: sent, Seal: doc.Seal(archive.Package{SHA256: sent})})}
+	return []ledger.Change{c.newChange(e, ledger.UploadAccepted{NotBefore: c.nextPollAt(e), Sent: sent, Seal: doc.Seal(archive.Package{SHA256: sent})})}
 }
 
 // clockLook is how often an upload under way looks at the boot clock. A timer stands
 // still while the machine is suspended; the first look after that ends the upload.
 const clockLook = time.Second
 
-// whileUsable returns a context that ends with the ticket, by the boot clock.
-func (c *Engine) whileUsable(ctx context.Context, t archive.Ticket) (context.Context, context.CancelFunc) {
+// untilTicketEnds returns a context that ends with the ticket, by the boot clock.
+func (c *Engine) untilTicketEnds(ctx context.Context, t archive.Ticket) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, window.Left(t, c.cfg.Planner.Window, c.cfg.Now()))
 	ended := make(chan struct{})
 	go func() {
@@ -196,9 +196,9 @@ func (c *Engine) whileUsable(ctx context.Context, t archive.Ticket) (context.Con
 	}
 }
 
-// trustworthy compares an ETag with the package. It is evidence only at a store that
+// isTrustworthyETag compares an ETag with the package. It is evidence only at a store that
 // was seen to answer with MD5s; the Content-MD5 that it accepted is what counts.
-func (c *Engine) trustworthy(etag string, p archive.Package) bool {
+func (c *Engine) isTrustworthyETag(etag string, p archive.Package) bool {
 	etag = strings.ToLower(strings.Trim(etag, `"`))
 	if etag == hex.EncodeToString(p.MD5[:]) {
 		c.md5ETags.Store(true)
@@ -207,27 +207,27 @@ func (c *Engine) trustworthy(etag string, p archive.Package) bool {
 	return len(etag) != 32 || !c.md5ETags.Load()
 }
 
-func (c *Engine) uploadFault(e ledger.Entry, call uint64, err *apicall.Error) []ledger.Event {
+func (c *Engine) uploadFaultEvents(e ledger.Entry, call uint64, err *apicall.Error) []ledger.Event {
 	if err.Expired && err.Outcome == apicall.Refused {
-		return c.expired(e, err)
+		return c.handleExpiredTicket(e, err)
 	}
 	target, again := UploadTarget(e.Vault), c.retryAt(e)
 	switch {
-	case strains(err):
-		c.strain(target, call, err)
+	case isOverload(err):
+		c.slowDown(target, call, err)
 		if err.RetryAfter == 0 {
-			again = c.quickly(e)
+			again = c.quickRetryAt(e)
 		}
 	case c.breakers.countFault(target): // else each document with a ticket would end in doubt as well
 		c.openBreaker(target, causeOf(err), err.RetryAfter)
 	case err.Outcome == apicall.OutcomeUnknown:
-		again = c.quickly(e)
+		again = c.quickRetryAt(e)
 	}
 	switch {
-	case err.Outcome == apicall.NotSent, err.Outcome == apicall.OutcomeUnknown, sentBefore(e): // it goes on with its ticket
+	case err.Outcome == apicall.NotSent, err.Outcome == apicall.OutcomeUnknown, wasSentBefore(e): // it goes on with its ticket
 		again = c.retryInWindow(e, again)
 	case err.Outcome == apicall.Refused:
-		again = c.apart(e, again)
+		again = c.refusedPackageAt(e, again)
 	}
 	switch err.Outcome {
 	case apicall.NotSent:
@@ -238,39 +238,39 @@ func (c *Engine) uploadFault(e ledger.Entry, call uint64, err *apicall.Error) []
 	return []ledger.Event{ledger.UploadUnanswered{NotBefore: again, Cause: causeOf(err)}}
 }
 
-// maxApart is how long a document whose package the store refuses waits at most for its next registration.
-const maxApart = 30 * time.Minute
+// maxRefusedWait is how long a document whose package the store refuses waits at most for its next registration.
+const maxRefusedWait = 30 * time.Minute
 
-// apart puts off when to register an entry again whose package the store refused, longer each
+// refusedPackageAt puts off when to register an entry again whose package the store refused, longer each
 // time: it may be the only one, and then no route rests because of it.
-func (c *Engine) apart(e ledger.Entry, again time.Time) time.Time {
+func (c *Engine) refusedPackageAt(e ledger.Entry, again time.Time) time.Time {
 	n := uint64(len(e.Registrations)) + e.Pruned.Total()
-	if at := c.cfg.Now().Wall.Add(min(firstRetry<<min(n-1, 20), maxApart)); at.After(again) {
+	if at := c.cfg.Now().Wall.Add(min(firstRetry<<min(n-1, 20), maxRefusedWait)); at.After(again) {
 		return at
 	}
 	return again
 }
 
-// damaged removes a package that turned out to be no longer what was sealed while it was sent: reseal makes it again
+// discardDamaged removes a package that turned out to be no longer what was sealed while it was sent: reseal makes it again
 // before it is next sent. Its end was withheld, but some stores keep what they got of a body and call that a success, so
 // nobody knows what the address holds now. Neither store nor route is at fault.
-func (c *Engine) damaged(d Drop, e ledger.Entry, fault *apicall.Error) ledger.Event {
+func (c *Engine) discardDamaged(d Drop, e ledger.Entry, fault *apicall.Error) ledger.Event {
 	c.cfg.Log.Error("a package in the spool is no longer what was sealed; it is made again. Look at the disk of state_dir", "key", e.Key, "err", fault)
 	// If we die before or after this, or if it fails, the intent stands: the next attempt finds the package missing, or
 	// finds the damage again.
 	if err := d.Packer.Drop(e); err != nil {
 		c.cfg.Log.Warn("a damaged package was not removed; the next upload finds it again", "key", e.Key, "err", err)
 	}
-	return ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.quickly(e)), Cause: causeOf(fault)}
+	return ledger.UploadUnanswered{NotBefore: c.retryInWindow(e, c.quickRetryAt(e)), Cause: causeOf(fault)}
 }
 
-// reseal makes a package again that is missing from the spool. Where bytes of it may
+// packAgain makes a package again that is missing from the spool. Where bytes of it may
 // be at the store, only the identical one will do.
-func (c *Engine) reseal(ctx context.Context, d Drop, e ledger.Entry) []ledger.Change {
+func (c *Engine) packAgain(ctx context.Context, d Drop, e ledger.Entry) []ledger.Change {
 	notSent := ledger.UploadNotSent{NotBefore: c.cfg.Now().Wall, Cause: ledger.Cause{Code: "package-missing"}}
 	if err := c.cfg.SpoolSpace(e.Vault); err != nil {
 		notSent.NotBefore, notSent.Cause.Text = c.retryInWindow(e, c.retryAt(e)), err.Error()
-		return []ledger.Change{c.change(e, notSent)}
+		return []ledger.Change{c.newChange(e, notSent)}
 	}
 	packed, err := d.Packer.Pack(ctx, e)
 	if err == nil {
@@ -279,26 +279,26 @@ func (c *Engine) reseal(ctx context.Context, d Drop, e ledger.Entry) []ledger.Ch
 	mounted, isMounted := errors.AsType[*MountedError](err)
 	switch refused, isRefused := errors.AsType[*RefusedError](err); {
 	case isRefused:
-		return []ledger.Change{c.change(e, notSent, ledger.SentToQuarantine{Cause: refused.Cause})}
+		return []ledger.Change{c.newChange(e, notSent, ledger.SentToQuarantine{Cause: refused.Cause})}
 	case isMounted:
-		return []ledger.Change{c.change(e, notSent, ledger.SentToQuarantine{Cause: mounted.cause()})}
+		return []ledger.Change{c.newChange(e, notSent, ledger.SentToQuarantine{Cause: mounted.cause()})}
 	case err != nil:
-		notSent.NotBefore, notSent.Cause = c.retryInWindow(e, c.retryAt(e)), localFault(err)
-		return []ledger.Change{c.change(e, notSent)}
+		notSent.NotBefore, notSent.Cause = c.retryInWindow(e, c.retryAt(e)), localFaultCause(err)
+		return []ledger.Change{c.newChange(e, notSent)}
 	}
-	sent := sentBefore(e)
+	sent := wasSentBefore(e)
 	for _, r := range e.Registrations[:len(e.Registrations)-1] {
 		sent = sent || r.Fate != ledger.Unsent
 	}
 	identical := packed.Sealed.Package.SHA256 == e.Package.SHA256
 	sameInvoice := packed.Sealed.Content == e.Content && packed.Sealed.Metadata == e.Metadata
 	if !sameInvoice || sent && !identical {
-		return []ledger.Change{c.change(e, notSent, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "package-lost",
+		return []ledger.Change{c.newChange(e, notSent, ledger.SentToQuarantine{Cause: ledger.Cause{Code: "package-lost",
 			Text: fmt.Sprintf("the spooled ZIP is gone and cannot be made again as it was: now %s, recorded %s", packed.Sealed.Package.SHA256, e.Package.SHA256)}})}
 	}
 	doc, ok, err := c.cfg.Ledger.Document(e.Key)
 	if err != nil || !ok {
-		return []ledger.Change{c.change(e, notSent)}
+		return []ledger.Change{c.newChange(e, notSent)}
 	}
-	return []ledger.Change{c.change(e, notSent, ledger.Resealed{Package: packed.Sealed.Package, Seal: doc.Seal(packed.Sealed.Package)})}
+	return []ledger.Change{c.newChange(e, notSent, ledger.Resealed{Package: packed.Sealed.Package, Seal: doc.Seal(packed.Sealed.Package)})}
 }

@@ -80,7 +80,7 @@ func (w *worker) run(stop, work context.Context) error {
 
 // takeDue takes as many tasks as there is room for, and returns when to look again.
 func (w *worker) takeDue(work context.Context) (time.Time, error) {
-	if w.risky && w.c.safe() {
+	if w.risky && w.c.isSafeMode() {
 		return time.Time{}, nil
 	}
 	// Set before anything is decided: what makes room meanwhile wakes the loop once more.
@@ -222,7 +222,7 @@ func (w *worker) intendTask(work context.Context, t *task, now archive.Instant) 
 	for _, e := range t.entries {
 		evs, act, err := w.intend(e, t.handling, now)
 		if err != nil {
-			evs, act = []ledger.Event{w.c.later(e, localFault(err))}, false
+			evs, act = []ledger.Event{w.c.postpone(e, localFaultCause(err))}, false
 		}
 		if acting[e.Key] = act; len(evs) > 0 {
 			intents = append(intents, ledger.Change{Key: e.Key, Rev: e.Rev, Events: evs, At: now})
@@ -239,7 +239,7 @@ func (w *worker) intendTask(work context.Context, t *task, now archive.Instant) 
 	// and the next start goes on as if the work had begun.
 	w.c.cfg.Ledger.Submit(intents, func(rs []ledger.Result) {
 		for _, res := range rs {
-			w.c.note(res)
+			w.c.noteResult(res)
 			if res.Err == nil && acting[res.Key] {
 				t.acts = append(t.acts, res.Entry)
 			}
@@ -267,7 +267,7 @@ func (w *worker) doTask(work context.Context, t *task) {
 	var outcome []ledger.Change
 	acted := false
 	switch {
-	case w.pool.isClosed() || w.risky && w.c.safe() || w.isStopped(t):
+	case w.pool.isClosed() || w.risky && w.c.isSafeMode() || w.isStopped(t):
 		outcome = w.recalled(t.acts)
 	case work.Err() == nil:
 		outcome, acted = w.do(work, t.acts), true
@@ -301,15 +301,15 @@ func (w *worker) recalled(es []ledger.Entry) []ledger.Change {
 	if w.recall == nil {
 		return nil
 	}
-	return w.c.each(es, w.recall)
+	return w.c.changeEach(es, w.recall)
 }
 
 // settle notes what became of an outcome, and offers what was not committed once more.
 func (w *worker) settle(t *task, outcome []ledger.Change, rs []ledger.Result) {
 	var more []ledger.Change
 	for _, res := range rs {
-		w.c.note(res)
-		if again, is := w.c.correct(t.acts, outcome, res); is {
+		w.c.noteResult(res)
+		if again, is := w.c.correctOutcome(t.acts, outcome, res); is {
 			more = append(more, again)
 		}
 	}
@@ -320,7 +320,7 @@ func (w *worker) settle(t *task, outcome []ledger.Change, rs []ledger.Result) {
 	// A crash before this commit is one before the first: see doTask.
 	w.c.cfg.Ledger.Submit(more, func(rs []ledger.Result) {
 		for _, res := range rs {
-			w.c.note(res)
+			w.c.noteResult(res)
 		}
 		w.endTask(t)
 	})

@@ -177,9 +177,9 @@ func TestStore_I23_QuickOnesLeaveOthersTheirShare(t *testing.T) {
 
 // learn lets the planner see an upload of the usual size that took so long.
 func (r *running) learn(took time.Duration) {
-	u, end := r.cfg.Planner.Began(archive.Ticket{Sent: now()}, 20_000, now()), now()
+	u, end := r.cfg.Planner.BeginUpload(archive.Ticket{Sent: now()}, 20_000, now()), now()
 	end.Boot += took
-	r.cfg.Planner.Ended(u, end, true)
+	r.cfg.Planner.EndUpload(u, end, true)
 }
 
 // I6: of uploads whose turns come at the same moment, each is held against those before it. Where two would
@@ -227,7 +227,7 @@ func TestUpload_I11_OverIsOverForAll(t *testing.T) {
 		r.learn(3 * time.Minute)
 		up, at := r.worker(ledger.Upload, "vault V"), now()
 		ready, _, err := up.look(at, 64, &earliest{})
-		if err != nil || len(ready) != 20 || r.mayStart(ready[0], nil, at) {
+		if err != nil || len(ready) != 20 || r.mayStartUpload(ready[0], nil, at) {
 			t.Fatal("vacuous", len(ready), err)
 		}
 		how := up.handling(ready[0], at)
@@ -235,7 +235,7 @@ func TestUpload_I11_OverIsOverForAll(t *testing.T) {
 		for range 60 {
 			r.learn(0) // what ends meanwhile shows that the line is quick
 		}
-		if len(es) != 20 || !r.mayStart(es[0], nil, at) {
+		if len(es) != 20 || !r.mayStartUpload(es[0], nil, at) {
 			t.Fatal("vacuous", len(es))
 		}
 		up.intendTask(t.Context(), &task{handling: how, entries: es}, at)
@@ -256,13 +256,13 @@ func TestWake_ReadsNothingItself(t *testing.T) {
 		r.cfg.Index = looks
 		registered(t, r, 3, now())
 		r.Wake()
-		if len(looks.seen) != 0 || r.backlog.sealed("V") != 0 {
+		if len(looks.seen) != 0 || r.backlog.countSealed("V") != 0 {
 			t.Error("it was read", looks.seen)
 		}
 		if _, err := r.worker(ledger.Register, "vault V").takeDue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := r.backlog.sealed("V"); n != 3 {
+		if n := r.backlog.countSealed("V"); n != 3 {
 			t.Errorf("%d of 3 packages are known", n)
 		}
 		r.end()
@@ -279,21 +279,21 @@ func TestBacklog_BookedWhileRead(t *testing.T) {
 	b.clear()
 	left, sent, came, granted := entry(1, ledger.Packaged), entry(2, ledger.Registered), entry(3, ledger.Packaged), entry(4, ledger.Packaged)
 	for _, e := range []ledger.Entry{left, sent, granted} {
-		b.book(e)
+		b.update(e)
 	}
 	b.grant(granted)
-	b.read()
+	b.beginRead()
 	uploaded := sent
 	uploaded.State = ledger.Uploaded
-	b.book(uploaded)
-	b.book(came)
-	b.replace([]ledger.Entry{sent, granted, entry(5, ledger.Registered)})
-	own, _ := b.granted("V", func(archive.VaultID) bool { return true })
+	b.update(uploaded)
+	b.update(came)
+	b.endRead([]ledger.Entry{sent, granted, entry(5, ledger.Registered)})
+	own, _ := b.grantedSizes("V", func(archive.VaultID) bool { return true })
 	if b.n["V"] != 3 || own != 2 || b.packs[left.Key].vault != "" || b.packs[sent.Key].vault != "" {
 		t.Errorf("%d packages, %d tickets: %v", b.n["V"], own, b.packs)
 	}
-	b.book(sent)
-	b.replace(nil)
+	b.update(sent)
+	b.endRead(nil)
 	if b.n["V"] != 0 {
 		t.Error("what was booked before is kept", b.packs)
 	}
@@ -367,14 +367,14 @@ func TestBacklog_I23_HeldCountsForNothing(t *testing.T) {
 		if n := r.states(); n[ledger.Packaged] != held {
 			t.Fatal("vacuous", n)
 		}
-		followed := r.backlog.sealed("V")
+		followed := r.backlog.countSealed("V")
 		r.Wake()
 		r.dropNamed("V", "good", 10)
 		r.pass(10 * time.Minute)
 		if n := r.states(); n[ledger.Uploaded] != 11 {
 			t.Error(n)
 		}
-		if read := r.backlog.sealed("V"); followed != 0 || read != 0 {
+		if read := r.backlog.countSealed("V"); followed != 0 || read != 0 {
 			t.Errorf("%d followed, %d read", followed, read)
 		}
 	})
@@ -392,7 +392,7 @@ func TestReseal_WaitsForRoom(t *testing.T) {
 		if err != nil || len(es) != 1 {
 			t.Fatal(es, err)
 		}
-		changes := r.reseal(t.Context(), r.drops["V"], es[0])
+		changes := r.packAgain(t.Context(), r.drops["V"], es[0])
 		if ev, is := changes[0].Events[0].(ledger.UploadNotSent); !is || !ev.NotBefore.After(time.Now()) || len(f.sealed) != 0 {
 			t.Errorf("%+v, %d packed", changes, len(f.sealed))
 		}
@@ -408,15 +408,15 @@ func TestAsk_AnOldListOpensNothing(t *testing.T) {
 	known := func() map[archive.RemoteID]archive.Receipt {
 		return map[archive.RemoteID]archive.Receipt{"old": {Remote: "old"}}
 	}
-	r.judgeAsking("V", &questions{heard: known()})
+	r.updateAskBreaker("V", &questions{heard: known()})
 	failed := &questions{heard: known()}
-	failed.book("new", archive.Receipt{}, errors.New("no answer"))
-	r.judgeAsking("V", failed)
+	failed.record("new", archive.Receipt{}, errors.New("no answer"))
+	r.updateAskBreaker("V", failed)
 	if r.breakers.isClosed(AskTarget("V")) {
 		t.Error("opened by what was heard before")
 	}
-	failed.book("newer", archive.Receipt{Remote: "newer"}, nil)
-	r.judgeAsking("V", failed)
+	failed.record("newer", archive.Receipt{Remote: "newer"}, nil)
+	r.updateAskBreaker("V", failed)
 	if !r.breakers.isClosed(AskTarget("V")) {
 		t.Error("an answer does not open it")
 	}

@@ -82,7 +82,7 @@ type sim struct {
 	moved   bool // something ended or was answered since the last look at what to register
 
 	planner             *Planner
-	pace                *Pace
+	pace                *Limiter
 	puts, posts, beyond int
 }
 
@@ -177,7 +177,7 @@ func (s *sim) carry(best bool) (float64, error) {
 	s.puts, s.posts, s.beyond = 0, 0, 0
 	s.active, s.posting, s.queue, s.again = s.active[:0], s.posting[:0], s.queue[:0], s.again[:0]
 	s.planner = &Planner{Window: 15 * time.Minute, Workers: s.Workers}
-	s.pace = NewPace(s.Workers)
+	s.pace = NewLimiter(s.Workers)
 	for s.done < s.Docs {
 		if err := s.begin(best); err != nil {
 			return 0, err
@@ -248,7 +248,7 @@ func (s *sim) answer(p post) {
 	s.now = p.began
 	t := archive.Ticket{Sent: s.instant(), Date: told(p.at), SignedAt: told(signed), Validity: time.Duration(s.Life) * time.Second}
 	s.now = now
-	s.planner.Saw(t)
+	s.planner.ObserveTicket(t)
 	over := t.SignedAt.Add(t.Validity).Sub(noon).Seconds() - s.Skew
 	for _, d := range p.docs {
 		s.queue = append(s.queue, held{d, t, p.began, over})
@@ -259,7 +259,7 @@ func (s *sim) answer(p post) {
 func (s *sim) begin(best bool) error {
 	for len(s.queue) > 0 {
 		h, b := s.queue[0], s.sizes[s.queue[0].doc]
-		room := len(s.active) < s.pace.Limit() && (len(s.active) == 0 || s.planner.Joins(b, s.instant()))
+		room := len(s.active) < s.pace.Limit() && (len(s.active) == 0 || s.planner.MayJoin(b, s.instant()))
 		if best {
 			room = len(s.active) < s.Workers
 		}
@@ -276,7 +276,7 @@ func (s *sim) begin(best bool) error {
 			return fmt.Errorf("document %d starts %.1f s after its window", h.doc, s.now-h.over)
 		}
 		s.puts++
-		s.active = append(s.active, flow{h, s.now, s.now + s.Latency, float64(b), s.planner.Began(h.ticket, b, s.instant()), s.pace.Began()})
+		s.active = append(s.active, flow{h, s.now, s.now + s.Latency, float64(b), s.planner.BeginUpload(h.ticket, b, s.instant()), s.pace.Begin()})
 	}
 	return nil
 }
@@ -328,8 +328,8 @@ func (s *sim) step(best bool) error {
 		if f.ready > s.now || f.left > 1e-6*rate {
 			continue
 		}
-		s.pace.Went(len(s.active) >= s.pace.Limit())
-		s.planner.Ended(f.under, s.instant(), true)
+		s.pace.Succeeded(len(s.active) >= s.pace.Limit())
+		s.planner.EndUpload(f.under, s.instant(), true)
 		s.active = append(s.active[:i], s.active[i+1:]...)
 		s.done++
 		s.moved = true

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	firstRate = 1 << 20         // bytes per second before any upload was seen
-	firstCost = 2 * time.Second // of an upload beside its bytes, before any was seen
-	firstLoad = 2 << 20         // bytes that are tried at once before any upload was seen
-	remember  = 0.95            // what an observation weighs when the next one comes
-	caution   = 2               // a prediction allows for half the speed seen
-	company   = 3               // whether uploads may be under way together, for a third of it
-	usable    = 2               // the part of a ticket's life in which uploads should end: one half
-	planned   = 4               // the part of it that those with a ticket may fill, as predicted
-	reach     = 4               // sizes above so many times those seen are not foretold by the fit
+	firstRate      = 1 << 20         // bytes per second before any upload was seen
+	firstCost      = 2 * time.Second // of an upload beside its bytes, before any was seen
+	firstLoad      = 2 << 20         // bytes that are tried at once before any upload was seen
+	memory         = 0.95            // what an observation weighs when the next one comes
+	safetyFactor   = 2               // a prediction allows for half the speed seen
+	togetherFactor = 3               // whether uploads may be under way together, for a third of it
+	endingPart     = 2               // the part of a ticket's life in which uploads should end: one half
+	plannedPart    = 4               // the part of it that those with a ticket may fill, as predicted
+	knownFactor    = 4               // sizes above so many times those seen are not foretold by the fit
 )
 
 // Planner predicts uploads from those it saw. It knows two things of each: how long it
@@ -32,60 +32,60 @@ type Planner struct {
 	Window  time.Duration // the longest a ticket works
 	Workers int           // uploads at once
 
-	mu    sync.Mutex
-	took  fit           // of an upload, from its beginning to its end; guarded by mu
-	share fit           // of the line's time; guarded by mu
-	under []*Upload     // under way; guarded by mu
-	line  time.Duration // of the line, what one upload under way all the time would have had; guarded by mu
-	last  time.Duration // the boot clock when line was brought up to date; guarded by mu
-	life  time.Duration // of the last ticket; 0: none was seen; guarded by mu
+	mu       sync.Mutex
+	took     fit           // of an upload, from its beginning to its end; guarded by mu
+	share    fit           // of the line's time; guarded by mu
+	underway []*Upload     // under way; guarded by mu
+	linkTime time.Duration // of the line, what one upload under way all the time would have had; guarded by mu
+	last     time.Duration // the boot clock when line was brought up to date; guarded by mu
+	life     time.Duration // of the last ticket; 0: none was seen; guarded by mu
 }
 
 // Upload is one that is under way.
 type Upload struct {
-	bytes int64
-	began time.Duration // by the boot clock
-	line  time.Duration
-	half  time.Duration // by the boot clock, of its ticket's life: until then it should have ended
-	over  time.Duration // and until then it must
+	bytes    int64
+	began    time.Duration // by the boot clock
+	linkTime time.Duration
+	half     time.Duration // by the boot clock, of its ticket's life: until then it should have ended
+	over     time.Duration // and until then it must
 }
 
-// Saw learns from a ticket how long tickets work.
-func (p *Planner) Saw(t archive.Ticket) {
+// ObserveTicket learns from a ticket how long tickets work.
+func (p *Planner) ObserveTicket(t archive.Ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.life = max(Life(t, p.Window), time.Second)
 }
 
-// Began books an upload on t that starts at now. Its end must be told.
-func (p *Planner) Began(t archive.Ticket, bytes int64, now archive.Instant) *Upload {
+// BeginUpload books an upload on t that starts at now. Its end must be told.
+func (p *Planner) BeginUpload(t archive.Ticket, bytes int64, now archive.Instant) *Upload {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.forward(now)
+	p.advance(now)
 	life := Life(t, p.Window)
-	u := &Upload{bytes, now.Boot, p.line, t.Sent.Boot + life/usable, t.Sent.Boot + life - life/10}
-	p.under = append(p.under, u)
+	u := &Upload{bytes, now.Boot, p.linkTime, t.Sent.Boot + life/endingPart, t.Sent.Boot + life - life/10}
+	p.underway = append(p.underway, u)
 	return u
 }
 
-// Ended books the end of an upload. Only from one that went well something is learned.
-func (p *Planner) Ended(u *Upload, now archive.Instant, well bool) {
+// EndUpload books the end of an upload. Only from one that went well something is learned.
+func (p *Planner) EndUpload(u *Upload, now archive.Instant, well bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.forward(now)
-	if i := slices.Index(p.under, u); i >= 0 {
-		p.under = slices.Delete(p.under, i, i+1)
+	p.advance(now)
+	if i := slices.Index(p.underway, u); i >= 0 {
+		p.underway = slices.Delete(p.underway, i, i+1)
 	}
 	if well {
 		p.took.add(u.bytes, now.Boot-u.began)
-		p.share.add(u.bytes, p.line-u.line)
+		p.share.add(u.bytes, p.linkTime-u.linkTime)
 	}
 }
 
-// forward shares out the time since the last look.
-func (p *Planner) forward(now archive.Instant) {
-	if n := len(p.under); n > 0 {
-		p.line += max(0, now.Boot-p.last) / time.Duration(n)
+// advance shares out the time since the last look.
+func (p *Planner) advance(now archive.Instant) {
+	if n := len(p.underway); n > 0 {
+		p.linkTime += max(0, now.Boot-p.last) / time.Duration(n)
 	}
 	p.last = now.Boot
 }
@@ -98,23 +98,23 @@ func (p *Planner) predict(bytes int64, self *Upload, life time.Duration) time.Du
 	defer p.mu.Unlock()
 	share := p.share.model()
 	own := share.of(bytes)
-	return min(caution*max(p.took.model().of(bytes), own+p.beside(share, own, self)), life/usable)
+	return min(safetyFactor*max(p.took.model().of(bytes), own+p.waitForOthers(share, own, self)), life/endingPart)
 }
 
-// beside returns how long an upload waits for the others that share the line with it while
+// waitForOthers returns how long an upload waits for the others that share the line with it while
 // it has own of the line's time itself: of each no more than that.
-func (p *Planner) beside(share model, own time.Duration, self *Upload) (wait time.Duration) {
-	for _, u := range p.under {
+func (p *Planner) waitForOthers(share model, own time.Duration, self *Upload) (wait time.Duration) {
+	for _, u := range p.underway {
 		if u != self {
-			wait += min(own, p.left(share, u))
+			wait += min(own, p.remaining(share, u))
 		}
 	}
 	return wait
 }
 
-// left is what an upload under way still needs of the line's time.
-func (p *Planner) left(share model, u *Upload) time.Duration {
-	return max(0, share.of(u.bytes)-(p.line-u.line))
+// remaining is what an upload under way still needs of the line's time.
+func (p *Planner) remaining(share model, u *Upload) time.Duration {
+	return max(0, share.of(u.bytes)-(p.linkTime-u.linkTime))
 }
 
 // MayStart reports whether an upload of bytes that starts now is predicted to end,
@@ -126,22 +126,22 @@ func (p *Planner) MayStart(t archive.Ticket, bytes int64, booked *Upload, now ar
 	return left > 0 && p.predict(bytes, booked, life)+margin <= left
 }
 
-// Joins reports whether an upload of bytes may be under way beside the others. They all
+// MayJoin reports whether an upload of bytes may be under way beside the others. They all
 // share the line: it must not keep another one from ending in the half of its window, or
 // large packages would keep each other from ending at all.
-func (p *Planner) Joins(bytes int64, now archive.Instant) bool {
+func (p *Planner) MayJoin(bytes int64, now archive.Instant) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.forward(now)
-	return p.joins(p.share.model(), bytes)
+	p.advance(now)
+	return p.mayJoin(p.share.model(), bytes)
 }
 
-func (p *Planner) joins(share model, bytes int64) bool {
+func (p *Planner) mayJoin(share model, bytes int64) bool {
 	joins := share.of(bytes)
-	for _, u := range p.under {
-		own := p.left(share, u)
-		alone := p.last + company*(own+p.beside(share, own, u))
-		with := alone + company*min(own, joins)
+	for _, u := range p.underway {
+		own := p.remaining(share, u)
+		alone := p.last + togetherFactor*(own+p.waitForOthers(share, own, u))
+		with := alone + togetherFactor*min(own, joins)
 		if alone <= u.half && with > u.half || alone <= u.over && with > u.over {
 			return false // what is too slow in any case keeps nobody back
 		}
@@ -168,29 +168,29 @@ func (p *Planner) lifetime() time.Duration {
 func (p *Planner) Plan(waiting, granted []int64, now archive.Instant) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.forward(now)
+	p.advance(now)
 	share := p.share.model()
 	var load time.Duration
 	var bytes int64
 	for _, b := range granted {
-		load += caution * share.of(b)
+		load += safetyFactor * share.of(b)
 		bytes += b
 	}
-	for _, u := range p.under {
-		load -= caution * (share.of(u.bytes) - p.left(share, u))
+	for _, u := range p.underway {
+		load -= safetyFactor * (share.of(u.bytes) - p.remaining(share, u))
 	}
-	n, held, budget := 0, load, p.lifetime()/planned
+	n, held, budget := 0, load, p.lifetime()/plannedPart
 	for _, b := range waiting {
-		load += caution * share.of(b)
+		load += safetyFactor * share.of(b)
 		bytes += b
-		ahead := n + len(granted) - len(p.under) // tickets that nobody uploads on yet
-		idle := ahead < max(1, len(p.under)/2) && n+len(granted) < p.Workers && p.joins(share, b)
+		ahead := n + len(granted) - len(p.underway) // tickets that nobody uploads on yet
+		idle := ahead < max(1, len(p.underway)/2) && n+len(granted) < p.Workers && p.mayJoin(share, b)
 		full := load > budget && !idle
 		if p.share.n == 0 {
 			full = n+len(granted) >= max(p.Workers, 1) || bytes > firstLoad
 		}
 		if full && n+len(granted) > 0 { // one document can always go
-			if held > load-held && len(granted)-len(p.under) >= p.Workers {
+			if held > load-held && len(granted)-len(p.underway) >= p.Workers {
 				n = 0
 			}
 			break
@@ -206,11 +206,11 @@ type fit struct{ n, bytes, time, square, product float64 }
 
 func (f *fit) add(bytes int64, took time.Duration) {
 	b, t := float64(bytes), max(took, 0).Seconds()
-	f.n = f.n*remember + 1
-	f.bytes = f.bytes*remember + b
-	f.time = f.time*remember + t
-	f.square = f.square*remember + b*b
-	f.product = f.product*remember + b*t
+	f.n = f.n*memory + 1
+	f.bytes = f.bytes*memory + b
+	f.time = f.time*memory + t
+	f.square = f.square*memory + b*b
+	f.product = f.product*memory + b*t
 }
 
 // model is a fit made ready to be asked, in seconds.
@@ -224,8 +224,8 @@ func (f *fit) model() model {
 	if size == 0 {
 		return model{cost: mean}
 	}
-	cost, slope := f.line(mean, size)
-	m := model{cost: cost, slope: slope, steep: max(slope, mean/size), known: reach * math.Sqrt(f.square/f.n)}
+	cost, slope := f.coefficients(mean, size)
+	m := model{cost: cost, slope: slope, steep: max(slope, mean/size), known: knownFactor * math.Sqrt(f.square/f.n)}
 	if cost == 0 {
 		m.least = mean / 2
 	}
@@ -242,9 +242,9 @@ func (m model) of(bytes int64) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// line returns the seconds of an upload beside its bytes, and of each byte. Where sizes
+// coefficients returns the seconds of an upload beside its bytes, and of each byte. Where sizes
 // hardly differ, nobody can tell the two apart: then the bytes have it all.
-func (f *fit) line(mean, size float64) (cost, slope float64) {
+func (f *fit) coefficients(mean, size float64) (cost, slope float64) {
 	if spread := f.square/f.n - size*size; spread > size*size/100 {
 		slope = (f.product/f.n - size*mean) / spread
 		if cost = mean - slope*size; slope >= 0 && cost >= 0 {

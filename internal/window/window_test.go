@@ -19,7 +19,7 @@ func (p *Planner) observe(bytes int64, took time.Duration) {
 	p.mu.Lock()
 	began := archive.Instant{Boot: p.last}
 	p.mu.Unlock()
-	p.Ended(p.Began(archive.Ticket{Sent: began}, bytes, began), archive.Instant{Boot: began.Boot + took}, true)
+	p.EndUpload(p.BeginUpload(archive.Ticket{Sent: began}, bytes, began), archive.Instant{Boot: began.Boot + took}, true)
 }
 
 func TestLife_I6_EarlierOfWindowAndOwnExpiry(t *testing.T) {
@@ -108,9 +108,9 @@ func TestPlan_TicketsOnlyForUploadsThatFollow(t *testing.T) {
 		t.Errorf("before anything was seen: %d tickets, want one for each worker", n)
 	}
 	for range 50 { // two at once, each as fast as if it were alone
-		one, other := p.Began(archive.Ticket{Sent: at(0)}, archive.MB, at(0)), p.Began(archive.Ticket{Sent: at(0)}, archive.MB, at(0))
-		p.Ended(one, at(time.Second), true)
-		p.Ended(other, at(time.Second), true)
+		one, other := p.BeginUpload(archive.Ticket{Sent: at(0)}, archive.MB, at(0)), p.BeginUpload(archive.Ticket{Sent: at(0)}, archive.MB, at(0))
+		p.EndUpload(one, at(time.Second), true)
+		p.EndUpload(other, at(time.Second), true)
 		p.last = at(0).Boot
 	}
 	n := p.Plan(many, nil, at(0))

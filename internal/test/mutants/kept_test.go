@@ -144,6 +144,6 @@ var kept = []mutant{
 	},
 	{
 		name: "SafeModeSends", promise: "I15", file: "internal/ingest/engine.go",
-		old: "func (c *Engine) safe() bool { return c.cfg.Safe != nil && c.cfg.Safe() }", new: "func (c *Engine) safe() bool { return c.cfg.Safe == nil }", tests: []string{conductor},
+		old: "func (c *Engine) isSafeMode() bool { return c.cfg.Safe != nil && c.cfg.Safe() }", new: "func (c *Engine) isSafeMode() bool { return c.cfg.Safe == nil }", tests: []string{conductor},
 	},
 }

@@ -72,7 +72,7 @@ var remote = []mutant{
 	},
 	{
 		name: "SharedAddressSentByItsFirstOwner", promise: "I8", file: "internal/ingest/upload.go",
-		old: "if c.shared.has(e) && !sentBefore(e) {", new: "if false {", tests: []string{conductor},
+		old: "if c.sharedTickets.has(e) && !wasSentBefore(e) {", new: "if false {", tests: []string{conductor},
 	},
 	{
 		name: "RedirectToAnotherObjectFollowed", promise: "I8", file: "internal/apicall/redirect.go",
@@ -80,7 +80,7 @@ var remote = []mutant{
 	},
 	{
 		name: "StatusOfAnotherDocumentBelieved", promise: "I8", file: "internal/ingest/ask.go",
-		old: "if !rc.ID.IsZero() && !ours(e, rc.ID) {", new: "if false {", tests: []string{conductor, readings},
+		old: "if !rc.ID.IsZero() && !isOwnID(e, rc.ID) {", new: "if false {", tests: []string{conductor, readings},
 	},
 	{
 		name: "TicketCountsFromTheAnswer", promise: "I6", file: "internal/vaultapi/register.go",
@@ -104,7 +104,7 @@ var remote = []mutant{
 	},
 	{
 		name: "StartsWhateverIsLeft", promise: "I6", file: "internal/window/planner.go",
-		old: "return left > 0 && p.predict(bytes, booked, life)+margin <= left", new: "return left > 0 && margin >= 0", tests: []string{"vaultd/internal/window"},
+		old: "return left > 0 && p.predict(bytes, booked, life)+margin <= left", new: "return remaining > 0 && margin >= 0", tests: []string{"vaultd/internal/window"},
 	},
 	{
 		name: "DeadTokenKept403", promise: "I24", file: "internal/apicall/call.go",
@@ -117,7 +117,7 @@ var remote = []mutant{
 	},
 	{
 		name: "RetryAfterStoredInTheDocument", promise: "I24", file: "internal/ingest/register.go",
-		old: "ledger.RegisterUnanswered{NotBefore: again(e), Cause: causeOf(err)}", new: "ledger.RegisterUnanswered{NotBefore: again(e).Add(err.RetryAfter), Cause: causeOf(err)}",
+		old: "ledger.RegisterUnanswered{NotBefore: again(e), Cause: causeOf(err)}", new: "ledger.RegisterUnanswered{NotBefore: count(e).Add(err.RetryAfter), Cause: causeOf(err)}",
 		tests: []string{readings},
 	},
 	{
@@ -154,18 +154,18 @@ var remote = []mutant{
 	},
 	{
 		name: "ForbiddenRejects", promise: "I24", file: "internal/ingest/register.go",
-		old:   "\tswitch err.Outcome {\n\tcase apicall.Refused:\n\t\treturn c.refused(vault, asked, err)\n\tcase apicall.NotSent, apicall.NotProcessed:",
-		new:   "\tswitch err.Outcome {\n\tcase apicall.Refused, apicall.NotProcessed:\n\t\treturn c.refused(vault, asked, err)\n\tcase apicall.NotSent:",
+		old:   "\tswitch err.Outcome {\n\tcase apicall.Refused:\n\t\treturn c.splitRefusedBatch(vault, asked, err)\n\tcase apicall.NotSent, apicall.NotProcessed:",
+		new:   "\tswitch err.Outcome {\n\tcase apicall.Refused, apicall.NotProcessed:\n\t\treturn c.splitRefusedBatch(vault, asked, err)\n\tcase apicall.NotSent:",
 		tests: []string{conductor, readings, worlds},
 	},
 	{
 		name: "RestingStoreWakesNobody", promise: "I24", file: "internal/ingest/register.go",
-		old: "return 0, again // a ticket would only run out", new: "_ = again\n\t\treturn 0, time.Time{}",
+		old: "return 0, again // a ticket would only run out", new: "_ = count\n\t\treturn 0, time.Time{}",
 		tests: []string{conductor},
 	},
 	{
 		name: "RefusedForEver", promise: "I25", file: "internal/ingest/upload.go",
-		old: "again = c.apart(e, again)", new: "_ = c.apart(e, again)", tests: []string{conductor},
+		old: "again = c.refusedPackageAt(e, again)", new: "_ = c.refusedPackageAt(e, again)", tests: []string{conductor},
 	},
 	{
 		name: "DamagedPackageSentAgain", promise: "I4", file: "internal/ingest/upload.go",
@@ -218,7 +218,7 @@ var remote = []mutant{
 	},
 	{
 		name: "BlindToWhatBeginsBeside", promise: "I6", file: "internal/ingest/bookings.go",
-		old: "\tc.underWay.by[e.Key] = c.cfg.Planner.Began(", new: "\tc.underWay.by[e.Key] = new(window.Planner).Began(", tests: []string{conductor},
+		old: "\tc.underWay.by[e.Key] = c.cfg.Planner.BeginUpload(", new: "\tc.underWay.by[e.Key] = new(window.Planner).BeginUpload(", tests: []string{conductor},
 	},
 	{
 		name: "DoneTwiceByAnOldLook", promise: "I11", file: "internal/ingest/worker.go",
@@ -226,7 +226,7 @@ var remote = []mutant{
 	},
 	{
 		name: "ThreeRefusalsGoOn", promise: "I24", file: "internal/ingest/register.go",
-		old: "return len(r.by[v]) >= tolerated\n}\n\nfunc (r *refusals) tooMany", new: "return false\n}\n\nfunc (r *refusals) tooMany",
+		old: "return len(r.by[v]) >= tolerated\n}\n\nfunc (r *refusals) isFull", new: "return false\n}\n\nfunc (r *refusals) isFull",
 		tests: []string{conductor, readings},
 	},
 	{
@@ -362,7 +362,7 @@ var remote = []mutant{
 	},
 	{
 		name: "NewsOfAListNotHeard", promise: "I2", file: "internal/ingest/ask.go",
-		old: "return append(cs, c.news(said, es)...)", new: "_ = said\n\t\t\treturn cs", tests: []string{worlds},
+		old: "return append(cs, c.changesOfOthers(said, es)...)", new: "_ = said\n\t\t\treturn cs", tests: []string{worlds},
 	},
 	{
 		name: "ReconcileComparesCurrentOnly", promise: "I2", file: "internal/recovery/vault.go",

@@ -152,7 +152,7 @@ var sources = []mutant{
 	},
 	{
 		name: "FirstStillOpenIsADuplicate", promise: "I2", file: "internal/ingest/seal.go",
-		old: "\tcase ledger.WaitFor:\n\t\treturn c.wait(e, first)\n", new: "\tcase ledger.WaitFor:\n\t\treturn []ledger.Change{c.change(e, ledger.FoundDuplicate{First: first.Key})}\n",
+		old: "\tcase ledger.WaitFor:\n\t\treturn c.waitForFirst(e, first)\n", new: "\tcase ledger.WaitFor:\n\t\treturn []ledger.Change{c.newChange(e, ledger.FoundDuplicate{First: first.Key})}\n",
 		tests: []string{conductor, worlds},
 	},
 	{

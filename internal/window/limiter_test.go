@@ -6,18 +6,18 @@ import (
 )
 
 func TestPace_BeginsSmallAndGrows(t *testing.T) {
-	p := NewPace(8)
+	p := NewLimiter(8)
 	for i, want := range []int{2, 3, 4, 5, 6, 7, 8, 8} {
 		if p.Limit() != want {
 			t.Errorf("after %d calls: %d at once, want %d", i, p.Limit(), want)
 		}
-		p.Began()
-		p.Went(true)
+		p.Begin()
+		p.Succeeded(true)
 	}
-	idle := NewPace(8)
+	idle := NewLimiter(8)
 	for range 100 {
-		idle.Began()
-		idle.Went(false)
+		idle.Begin()
+		idle.Succeeded(false)
 	}
 	if idle.Limit() != 2 {
 		t.Errorf("grown to %d though nobody needed more", idle.Limit())
@@ -25,9 +25,9 @@ func TestPace_BeginsSmallAndGrows(t *testing.T) {
 }
 
 // grown is a pace of eight that has no credit left.
-func grown() *Pace {
-	p := NewPace(8)
-	p.limit, p.strained = 8, true
+func grown() *Limiter {
+	p := NewLimiter(8)
+	p.limit, p.overloadedOnce = 8, true
 	return p
 }
 
@@ -36,10 +36,10 @@ func TestPace_HalvesOnceARoundAndRestsAtTheFloor(t *testing.T) {
 	for round, want := range []int{4, 2, 1} {
 		var calls []uint64
 		for range p.Limit() {
-			calls = append(calls, p.Began())
+			calls = append(calls, p.Begin())
 		}
 		for _, n := range calls {
-			if p.Strained(n) {
+			if p.Overloaded(n) {
 				t.Errorf("round %d: rests before the floor was tried", round)
 			}
 		}
@@ -47,11 +47,11 @@ func TestPace_HalvesOnceARoundAndRestsAtTheFloor(t *testing.T) {
 			t.Errorf("round %d: %d at once, want %d", round, p.Limit(), want)
 		}
 	}
-	if !p.Strained(p.Began()) {
+	if !p.Overloaded(p.Begin()) {
 		t.Error("one call at a time is too much, and the route does not rest")
 	}
-	p.Went(true)
-	if p.Strained(p.Began()); p.Limit() != 1 {
+	p.Succeeded(true)
+	if p.Overloaded(p.Begin()); p.Limit() != 1 {
 		t.Errorf("%d at once", p.Limit())
 	}
 }
@@ -59,13 +59,13 @@ func TestPace_HalvesOnceARoundAndRestsAtTheFloor(t *testing.T) {
 // A spike slows down and does not stop; when it is over, speed comes back.
 func TestPace_ASpikeSlowsDown(t *testing.T) {
 	p := grown()
-	p.Strained(p.Began())
+	p.Overloaded(p.Begin())
 	if p.Limit() != 4 {
 		t.Fatal(p.Limit())
 	}
 	for range 30 {
-		p.Began()
-		p.Went(true)
+		p.Begin()
+		p.Succeeded(true)
 	}
 	if p.Limit() != 8 {
 		t.Errorf("%d at once after thirty good calls", p.Limit())
@@ -77,18 +77,18 @@ func TestPace_ASpikeSlowsDown(t *testing.T) {
 func TestPace_G13_FewFaultsCostLittle(t *testing.T) {
 	for _, most := range []int{1, 2, 4, 8, 16, 64} {
 		r := rand.New(rand.NewPCG(5, uint64(most)))
-		p, good, took := NewPace(most), 0, 0.0
+		p, good, took := NewLimiter(most), 0, 0.0
 		for good < 20_000 {
-			n := p.Began()
+			n := p.Begin()
 			took += 1 / float64(p.Limit())
 			switch f := r.Float64(); {
 			case f < 0.05:
-				if p.Strained(n) {
+				if p.Overloaded(n) {
 					took += 500 // of the time that a call takes
 				}
 			case f < 0.06:
 			default:
-				p.Went(true)
+				p.Succeeded(true)
 				good++
 			}
 		}

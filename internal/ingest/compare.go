@@ -7,13 +7,13 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// compare writes into the seal which other document has the same files or the same invoice number, logs what is unusual
+// compareWithOthers writes into the seal which other document has the same files or the same invoice number, logs what is unusual
 // about e, and returns why e is to be held; empty: it goes on.
 //
 // What it finds may be old when the seal is committed. The ledger looks again in the transaction that seals, and
 // refuses a seal that misses another entry: e is packed and compared anew then.
-func (c *Engine) compare(d Drop, e ledger.Entry, s *ledger.Sealed) (hold string, err error) {
-	twin, err := c.sameContent(*s, e.Key)
+func (c *Engine) compareWithOthers(d Drop, e ledger.Entry, s *ledger.Sealed) (hold string, err error) {
+	twin, err := c.findSameContent(*s, e.Key)
 	if err != nil {
 		return "", err
 	}
@@ -52,8 +52,8 @@ func (c *Engine) compare(d Drop, e ledger.Entry, s *ledger.Sealed) (hold string,
 	return strings.Join(why, " "), nil
 }
 
-// sameContent returns another entry with the same files that was not rejected; with the zero key: there is none.
-func (c *Engine) sameContent(s ledger.Sealed, k archive.Key) (ledger.Entry, error) {
+// findSameContent returns another entry with the same files that was not rejected; with the zero key: there is none.
+func (c *Engine) findSameContent(s ledger.Sealed, k archive.Key) (ledger.Entry, error) {
 	key, ok, err := c.cfg.Index.FindByContent(s.Content)
 	if err != nil || !ok || key == k {
 		return ledger.Entry{}, err

@@ -316,7 +316,7 @@ func TestDispose_I3_Brake(t *testing.T) {
 				if src := r.sources(); src[ledger.Gone] != 0 {
 					t.Errorf("it went on by itself: %v", src)
 				}
-				r.Released("V")
+				r.ResumeDisposals("V")
 				r.pass(time.Hour)
 				if src := r.sources(); src[ledger.Gone] != 30 {
 					t.Error(src)

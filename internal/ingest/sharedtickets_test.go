@@ -105,16 +105,16 @@ func TestTicketShared_I8_ALaterTicketIsNot(t *testing.T) {
 		defer r.ledger.Close()
 		e := standing(ledger.Registered)
 		e.Registrations[0].Ticket.Sent = now()
-		if r.shared.has(e) {
+		if r.sharedTickets.has(e) {
 			t.Error("nothing was heard")
 		}
 		time.Sleep(time.Second)
-		r.shared.book(e.Key, now())
-		if !r.shared.has(e) {
+		r.sharedTickets.add(e.Key, now())
+		if !r.sharedTickets.has(e) {
 			t.Error("its ticket is older")
 		}
 		time.Sleep(time.Second)
-		if e.Registrations[0].Ticket.Sent = now(); r.shared.has(e) {
+		if e.Registrations[0].Ticket.Sent = now(); r.sharedTickets.has(e) {
 			t.Error("its ticket is later")
 		}
 	})
@@ -128,7 +128,7 @@ func TestCollision_I8_AddressOfAnotherEntry(t *testing.T) {
 		defer r.ledger.Close()
 		e := standing(ledger.Registering)
 		for n := 1; n <= 2; n++ {
-			change, ok := r.collision([]ledger.Entry{e}, nil, ledger.Result{Key: e.Key, Err: &ledger.TakenError{What: ledger.TakenObject, By: archive.Key{2}}})
+			change, ok := r.correctCollision([]ledger.Entry{e}, nil, ledger.Result{Key: e.Key, Err: &ledger.TakenError{What: ledger.TakenObject, By: archive.Key{2}}})
 			crossed, is := change.Events[0].(ledger.AnswerMixedUp)
 			if !ok || !is || crossed.Cause.Code != "address-taken" {
 				t.Errorf("%v %+v", ok, change.Events)

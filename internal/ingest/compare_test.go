@@ -91,7 +91,7 @@ func TestSeal_HoldsWhatIsUnusual(t *testing.T) {
 				if why := notes[es[1].Rev].Text; err != nil || !strings.HasPrefix(why, row.reason) {
 					t.Errorf("held for %q (%v)", why, err)
 				}
-				r.ledger.Submit([]ledger.Change{r.change(es[1], ledger.Unheld{})}, func(rs []ledger.Result) { r.note(rs[0]) })
+				r.ledger.Submit([]ledger.Change{r.newChange(es[1], ledger.Unheld{})}, func(rs []ledger.Result) { r.noteResult(rs[0]) })
 				r.pass(2 * time.Hour)
 				e := r.entries()[1]
 				if e.State != ledger.Archived || e.Attention() != ledger.NoAttention || e.Reviewed != e.NeedsReview() {

@@ -1,0 +1,68 @@
+package ingest
+
+import (
+	"sync"
+	"time"
+
+	"vaultd/internal/apicall"
+	"vaultd/internal/archive"
+	"vaultd/internal/ledger"
+)
+
+// expiredBatches remembers the registrations whose tickets a store called over before their time.
+// The tickets of one call live and end together, so what was not sent yet with one of them
+// need not be tried. After a restart that costs one refused upload each, and nothing else.
+type expiredBatches struct {
+	mu      sync.Mutex
+	batches map[batchID]bool // guarded by mu
+}
+
+// batchID is one call: nothing else of that vault was sent in its instant.
+type batchID struct {
+	vault archive.VaultID
+	sent  time.Duration // on the boot clock
+}
+
+func batchOf(e ledger.Entry) batchID { return batchID{e.Vault, e.Current().Ticket.Sent.Boot} }
+
+// add remembers the call that gave e its ticket for as long as any ticket lives, and reports
+// whether that was not known.
+func (s *expiredBatches) add(e ledger.Entry, life time.Duration, now archive.Instant) (first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.batches {
+		if now.Boot-p.sent > life {
+			delete(s.batches, p)
+		}
+	}
+	first = !s.batches[batchOf(e)]
+	s.batches[batchOf(e)] = true
+	return first
+}
+
+func (s *expiredBatches) has(e ledger.Entry) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.batches[batchOf(e)]
+}
+
+// handleExpiredTicket books a ticket that the store calls over. That says nothing about the store, only
+// about the call that brought the ticket, which counts once. Where all tickets of three calls
+// in a row were over, more of them would only be lost as well.
+func (c *Engine) handleExpiredTicket(e ledger.Entry, err *apicall.Error) []ledger.Event {
+	first := c.expiredBatches.add(e, c.cfg.Planner.Window, c.cfg.Now())
+	if target := UploadTarget(e.Vault); first && c.breakers.countFault(target) {
+		c.openBreaker(target, causeOf(err), err.RetryAfter)
+	}
+	refused := ledger.UploadRefused{NotBefore: c.registerAgainAt(e), Cause: causeOf(err)}
+	if wasSentBefore(e) { // and nobody knows what became of that
+		return []ledger.Event{refused, ledger.WindowClosed{NotBefore: c.nextPollAt(e)}}
+	}
+	return []ledger.Event{refused}
+}
+
+// wasSentBefore reports whether an attempt before the one under way may have left something.
+func wasSentBefore(e ledger.Entry) bool {
+	r := e.Current()
+	return r.UploadIntents-r.WithoutEffect > 1
+}
