@@ -104,7 +104,8 @@ func (f *Folder) newClaimError(name string, info fs.FileInfo, err error) error {
 
 // claimFrom moves the folder name from a directory into a new claim: mkdir, rename, sync.
 func (f *Folder) claimFrom(from *durable.Dir, name string, now time.Time) (ClaimedFolder, error) {
-	f.claiming.RLock() // keeps the new claim, which is empty at first, from being removed
+	// The lock keeps the new claim, which is empty at first, from being removed by readClaim.
+	f.claiming.RLock()
 	defer f.claiming.RUnlock()
 	if path.Base(name) != name || name == ".." || name == "." {
 		return ClaimedFolder{}, f.newClaimError(name, nil, ErrNotFolder)
@@ -283,7 +284,8 @@ func (f *Folder) SyncClaim(c ClaimedFolder) error {
 
 // readClaim describes the folder in the claim of key, and removes the claim when it is empty.
 func (f *Folder) readClaim(key archive.Key) (ClaimedFolder, error) {
-	f.claiming.Lock() // no claim of ours is between its mkdir and its rename
+	// With this lock no claim of ours is between its mkdir and its rename, so an empty one may be removed.
+	f.claiming.Lock()
 	defer f.claiming.Unlock()
 	dir, err := f.openClaimDir(key)
 	if _, mount := errors.AsType[*durable.MountError](err); mount || errors.Is(err, syscall.ENOTDIR) {

@@ -75,7 +75,8 @@ func (f *Folder) DisposeFolder(ctx context.Context, c ClaimedFolder, rel string,
 // moveIntoClaim moves the kept folder into its claim, unless it is there since a crash, and describes what lies in the claim
 // then. The error wraps fs.ErrNotExist when the folder is in neither place.
 func (f *Folder) moveIntoClaim(c ClaimedFolder, p place) (*durable.Dir, fs.FileInfo, error) {
-	f.claiming.RLock() // keeps empty claims from being removed until the folder is in
+	// The lock keeps the empty claim from being removed by readClaim until the folder is in it.
+	f.claiming.RLock()
 	defer f.claiming.RUnlock()
 	// A crash after this mkdir leaves an empty claim, which the next start removes.
 	if err := f.claimed.Mkdir(c.Key.String(), 0o700, -1); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -160,7 +161,8 @@ func (f *Folder) disposeInClaim(in *inspection, claim *durable.Dir, info fs.File
 // name. When that fails the folder stays in its claim, where the next call finds it. It returns cause and its own errors.
 func (f *Folder) returnToKept(claim *durable.Dir, c ClaimedFolder, p place, cause error) error {
 	if errors.Is(cause, durable.ErrSync) {
-		return cause // the process stops: nothing more is moved
+		// The process stops: nothing more is moved.
+		return cause
 	}
 	// A folder with a mount stays in its claim: through the mount people could delete what lies elsewhere.
 	if err := checkNoMounts(claim, c.Folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +179,8 @@ func (f *Folder) returnToKept(claim *durable.Dir, c ClaimedFolder, p place, caus
 	names := destinationNames(c, p)
 	unexpected, isFinal := errors.AsType[*UnexpectedContentError](cause)
 	if !isFinal {
-		names = names[:1] // the disposal is tried again, and looks under the first name alone
+		// The disposal is tried again, and looks under the first name alone.
+		names = names[:1]
 	}
 	for _, name := range names {
 		// A crash after this rename leaves the folder where it was kept. The next call begins anew.

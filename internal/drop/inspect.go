@@ -192,7 +192,8 @@ func (in *inspection) removeFolder(parent, dir *durable.Dir, name string) error 
 // removeContents removes the files of dir, then its folders from the bottom up. Before the first removal it checks that every
 // file is still as it was inspected.
 func (in *inspection) removeContents(dir *durable.Dir, at string) error {
-	var files, folders []string // no more than were inspected: the first unknown one ends it
+	// These lists are no longer than the inspected folder: the first unknown file ends the loop.
+	var files, folders []string
 	err := dir.EachName(func(name string) error {
 		full := path.Join(at, name)
 		info, err := dir.Lstat(name)

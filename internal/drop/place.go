@@ -221,7 +221,8 @@ func (f *Folder) RecogniseFolder(ctx context.Context, c ClaimedFolder, rel strin
 		return c, err
 	}
 	if err := f.CheckStillOurs(); err != nil {
-		return c, err // nothing must be concluded from what lies here
+		// Nothing must be concluded from what lies here.
+		return c, err
 	}
 	claim, err := f.openClaimDir(c.Key)
 	if err == nil {

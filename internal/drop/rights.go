@@ -80,7 +80,8 @@ func findFirstUnreadable(root *os.Root, rel string, left *int) error {
 		}
 		below := path.Join(rel, name)
 		if info, err := root.Lstat(below); err != nil || !info.IsDir() && !info.Mode().IsRegular() {
-			continue // opening a device or a FIFO could do something
+			// A device or a FIFO is not opened: only opening it could do something.
+			continue
 		}
 		if err := findFirstUnreadable(root, below, left); err != nil {
 			return err

@@ -159,7 +159,8 @@ func (d *Dir) IsReadOnly() bool {
 	err := d.hook.runOp("statfs", ".", func() error {
 		var st unix.Statfs_t
 		if err := d.withDescriptor(func(fd int) error { return unix.Fstatfs(fd, &st) }); err != nil || st.Flags&unix.ST_RDONLY == 0 {
-			return nil // unknown counts as writable: the next write fails if it is not
+			// Unknown counts as writable: the next write fails if it is not.
+			return nil
 		}
 		return unix.EROFS
 	})
@@ -228,7 +229,8 @@ func (d *Dir) runSync() error {
 	defer d.syncing.Unlock()
 
 	d.mu.Lock()
-	d.waiting = nil // later callers may have changed something after this sync began: they need another one
+	// Later callers may have changed something after this sync began: they need another one.
+	d.waiting = nil
 	failed := d.syncErr
 	d.mu.Unlock()
 	if failed != nil {
@@ -236,7 +238,8 @@ func (d *Dir) runSync() error {
 	}
 	err := d.hook.runOp("syncdir", d.root.Name(), d.file.Sync)
 	if err == nil || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
-		return nil // some file systems cannot sync a directory: nothing more can be done for its entries there
+		// Some file systems cannot sync a directory: nothing more can be done for its entries there.
+		return nil
 	}
 	// Remember the failure: the kernel reports a lost write once, so the next sync could succeed and prove nothing.
 	err = fmt.Errorf("sync directory %q: %w: %w", d.root.Name(), ErrSync, err)

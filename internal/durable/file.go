@@ -148,7 +148,7 @@ func OpenRegular(root *os.Root, rel string) (*os.File, fs.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { dir.Close() }() // read-only: its close has nothing to tell
+	defer func() { dir.Close() }() // read-only; dir changes below
 	at, err := Fstat(dir)
 	if err != nil {
 		return nil, nil, err

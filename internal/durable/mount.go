@@ -166,7 +166,8 @@ func (s *FileStat) IsOnOtherMount(parent *FileStat) bool {
 
 // checkSameMount returns a [*MountError] when entry lies on another mount than the directory parent.
 func (h Hook) checkSameMount(name string, parent, entry *FileStat) error {
-	if h == nil && !entry.IsOnOtherMount(parent) { // saves a closure for each file of a folder
+	// The shortcut saves a closure for each file of a folder.
+	if h == nil && !entry.IsOnOtherMount(parent) {
 		return nil
 	}
 	return h.runOp("mount", name, func() error {
@@ -236,7 +237,8 @@ func (w *mountWalk) walkDir(dir *os.File, at *FileStat, rel string, depth int) e
 		}
 		err := w.checkEntry(dir, at, name, path.Join(rel, name), depth)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it is gone, so nothing is mounted there
+			// It is gone, so nothing is mounted there.
+			return nil
 		}
 		return err
 	})

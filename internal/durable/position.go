@@ -33,7 +33,8 @@ func FindPositions(path string) ([]Position, error) {
 		if err != nil {
 			return nil, err
 		}
-		if stat.stat.Ino != 0 { // some FUSE file systems give no inode numbers
+		// Some FUSE file systems give no inode numbers.
+		if stat.stat.Ino != 0 {
 			all = append(all, Position{fmt.Sprintf("folder %d:%d", stat.stat.Dev, stat.stat.Ino), rest})
 		}
 		if at == real {

@@ -44,7 +44,8 @@ func onlyText(members []member, field string) string {
 		}
 		said := plainText(m.value)
 		if found && said != sole {
-			return "" // it is unknown which of them is meant
+			// It is unknown which of them is meant.
+			return ""
 		}
 		sole, found = said, true
 	}

@@ -41,7 +41,8 @@ func newRunDeflater(level int) (*runDeflater, error) {
 			return nil, err
 		}
 	}
-	if level < 7 { // a fast level takes no longer to look for repetitions, and stores runs that have none
+	// A fast level takes no longer to look for repetitions, and stores runs that have none.
+	if level < 7 {
 		s.writers[literal] = s.writers[matched]
 	}
 	return s, nil
@@ -94,7 +95,8 @@ func splitRuns(data []byte, use func(encoding, []byte) error) error {
 			}
 			begin = at + n
 		}
-		at += n + blockSize // the block that ended the run belongs to no run
+		// The block that ended the run belongs to no run.
+		at += n + blockSize
 	}
 	if begin == len(data) {
 		return nil
@@ -149,7 +151,8 @@ func isPlainASCII(block []byte) bool {
 type byteCounts [256]uint32
 
 func (t *byteCounts) count(block []byte) {
-	var other byteCounts // two tables in turn, so that an increment need not wait for the one before
+	// Two tables in turn, so that an increment need not wait for the one before.
+	var other byteCounts
 	for ; len(block) >= 4; block = block[4:] {
 		t[block[0]]++
 		other[block[1]]++
@@ -195,7 +198,8 @@ func (t *byteCounts) mostFrequent() byte {
 // percent and more can be saved.
 func hasRepeats(data []byte, mark byte) bool {
 	const reach = 32 << 10
-	var last [1 << 10]int32 // place + 1 by the hash of what is there
+	// For each hash the place + 1 where it was seen last.
+	var last [1 << 10]int32
 	places, again := 0, 0
 	for at := 0; ; {
 		next := bytes.IndexByte(data[at:], mark)

@@ -37,7 +37,8 @@ func excerptAt(src []byte, at int) string {
 			return r
 		}, strings.ToValidUTF8(string(b), "�")))
 	}
-	const enough = 200 // bytes of 40 characters and more, so that a half one is cut off below
+	// 200 bytes hold 40 characters and more. A character that was cut in half is dropped below.
+	const enough = 200
 	before, after := line(src[max(begin, at-enough):at]), line(src[at:min(end, at+enough)])
 	for len(before) > 0 && before[0] == ' ' {
 		before = before[1:]

@@ -50,7 +50,8 @@ func (f *sidecarReader) readFilesField(field string, v value) {
 		}
 		seen[foldName(w.path)] = true
 		w.by = Fault{File: f.name, Field: each}
-		if i < maxFaults { // finding a line costs a walk through the sidecar
+		// Finding a line costs a walk through the sidecar.
+		if i < maxFaults {
 			w.by.Line, w.by.Col = lineAndColumn(f.src, item.at)
 			w.by.Excerpt = excerptAt(f.src, item.at)
 		}

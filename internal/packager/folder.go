@@ -124,7 +124,8 @@ func (l *listing) readFile(f foundFile, use func(io.Reader) error) error {
 	case err != nil:
 		return fmt.Errorf("look at %q: %w", f.disk, withoutPath(err))
 	case fileStateOf(after) != f.state:
-		return changedError(f.disk) // checked first: a short read of a file that changed is no fault of the disk
+		// This is checked first: a short read of a file that changed is no fault of the disk.
+		return changedError(f.disk)
 	case useErr != nil:
 		return fmt.Errorf("read %q: %w", f.disk, withoutPath(useErr))
 	}
@@ -134,7 +135,8 @@ func (l *listing) readFile(f foundFile, use func(io.Reader) error) error {
 // openError distinguishes a file that was replaced since the listing from one that cannot be opened.
 func (l *listing) openError(f foundFile, err error) error {
 	if mount, is := errors.AsType[*durable.MountError](err); is {
-		return mount // reported whatever else changed: nothing is read through a mount
+		// A mount is reported whatever else changed: nothing is read through it.
+		return mount
 	}
 	info, look := l.root.Lstat(f.disk)
 	if look != nil || fileStateOf(info) != f.state {
@@ -160,7 +162,8 @@ func (d *droppedFolder) checkPresence() {
 		d.faults = append(d.faults, Fault{Brief: brief, Text: text, Advice: advice})
 	}
 	empty := !slices.ContainsFunc(d.files, func(f foundFile) bool { return f.state.size > 0 })
-	quiet := len(d.listing.faults) == 0 // a file with a fault may be the missing one
+	// A file with a fault may be the missing one.
+	quiet := len(d.listing.faults) == 0
 	switch {
 	case len(d.allFiles()) == 0 && quiet:
 		add("empty folder", "The folder is empty", "Put the invoice and a metadata.json into it")
@@ -196,7 +199,8 @@ func (d *droppedFolder) checkLists(manifest []listedFile) {
 	d.lists = groupByName(all)
 	for _, w := range d.listing.findMissing(all) {
 		if slices.ContainsFunc(d.listing.faults, func(f Fault) bool { return foldName(f.File) == foldName(w.path) }) {
-			continue // it is there, and has a fault already
+			// It is there, and has a fault already.
+			continue
 		}
 		x := w.by
 		if x.Field == "" {
@@ -217,7 +221,8 @@ func (d *droppedFolder) checkLists(manifest []listedFile) {
 
 func (d *droppedFolder) checkEveryFileListed() {
 	if len(d.form.faults) > 0 && !d.form.hasFilesField {
-		return // an unreadable sidecar may have a list
+		// An unreadable sidecar may have a list.
+		return
 	}
 	if !d.form.hasFilesField && d.manifest == nil {
 		d.faults = append(d.faults, Fault{File: d.form.name, Field: "files", Brief: "no list of files", Text: "is missing", Advice: `Write "files": ["rechnung.pdf"] with all names, or add a ` + manifestName})

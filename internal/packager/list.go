@@ -113,7 +113,8 @@ func (l *listing) readRoot() error {
 	case err != nil:
 		err = fmt.Errorf("look at %q: %w", ".", withoutPath(err))
 	case fileStateOf(at).nlink == 0:
-		err = fmt.Errorf("read the folder: it was removed: %w", fs.ErrNotExist) // an open directory that was removed reads as empty
+		// An open directory that was removed reads as empty.
+		err = fmt.Errorf("read the folder: it was removed: %w", fs.ErrNotExist)
 	default:
 		err = l.readDir(d, at, ".", 0, false)
 	}
@@ -174,7 +175,8 @@ func (l *listing) readSubdir(parent *os.File, entry *durable.FileStat, name, dir
 	if !at.IsSameFile(entry) {
 		return changedError(dir)
 	}
-	if at.IsOnOtherMount(entry) { // it was mounted while it was opened
+	// The mount appeared while the directory was opened.
+	if at.IsOnOtherMount(entry) {
 		return &durable.MountError{Path: dir}
 	}
 	return l.readDir(d, at, dir, depth, junk)
@@ -222,7 +224,8 @@ func (l *listing) checkName(disk, name string, twins map[string]string) bool {
 		l.addFault(disk, "a name turns the reading direction", "has a character in its name that turns the reading direction: it would be read as another", rename)
 		return false
 	}
-	key := foldName(strings.TrimRight(name, ". ")) // Windows ignores points and spaces at the end
+	// Windows ignores points and spaces at the end.
+	key := foldName(strings.TrimRight(name, ". "))
 	if other, ok := twins[key]; ok {
 		l.addFault(disk, "two names are the same", fmt.Sprintf("has the same name as %s but for capital letters, the way accents are stored, or points and spaces at its end", showName(other)),
 			"Rename one of them")

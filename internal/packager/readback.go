@@ -70,7 +70,8 @@ func (b *workspace) compareEntry(ctx context.Context, f *zip.File, want archive.
 	if err != nil {
 		return err
 	}
-	defer func() { r.Close() }() // a wrong CRC is reported by the last read
+	// A wrong CRC is reported by the last read.
+	defer func() { r.Close() }()
 	sum := sha256.New()
 	n, err := io.CopyBuffer(sum, &contextReader{ctx, io.LimitReader(r, want.Size+1)}, b.copyBuf)
 	switch {

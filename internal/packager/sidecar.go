@@ -113,7 +113,8 @@ func (f *sidecarReader) addSyntaxFault(bad syntaxFault) {
 // the whole document.
 func (f *sidecarReader) addFault(at int, field, brief, text, advice string) {
 	x := Fault{File: f.name, Field: field, Brief: brief, Text: text, Advice: advice}
-	if at >= 0 && len(f.faults) < maxFaults { // faults beyond maxFaults are only counted
+	// Faults beyond maxFaults are only counted.
+	if at >= 0 && len(f.faults) < maxFaults {
 		x.Line, x.Col = lineAndColumn(f.src, at)
 		x.Excerpt = excerptAt(f.src, at)
 	}
@@ -177,10 +178,12 @@ func (f *sidecarReader) readField(m member) {
 func (f *sidecarReader) addUnknownField(at int, field, key string, among []string) {
 	advice := "Delete it; the fields are " + strings.Join(among, ", ")
 	if len(f.faults) >= maxFaults {
-		advice = "Delete it" // it is only counted, and looking for the nearest word costs time
+		// The fault is only counted, and looking for the nearest word costs time.
+		advice = "Delete it"
 	} else if near := nearestWord(key, among); near != "" {
 		advice = fmt.Sprintf("Did you mean %q? Write it exactly so", near)
-		f.faulty[near] = true // so that it is not reported as missing, too
+		// Marked so that it is not reported as missing, too.
+		f.faulty[near] = true
 	}
 	f.addFault(at, field, "a field is not known", "is not a field that is known here", advice)
 }

@@ -56,7 +56,8 @@ func encodeFields(fields map[string]any) []byte {
 		enc := json.NewEncoder(&text)
 		enc.SetEscapeHTML(false)
 		if err := enc.Encode(v); err != nil {
-			continue // cannot happen: the rules were checked
+			// Cannot happen: the rules were checked.
+			continue
 		}
 		fmt.Fprintf(&b, "%s  %q: %s", sep, key, bytes.TrimSpace(text.Bytes()))
 		sep = ",\n"

@@ -130,7 +130,8 @@ func (b *workspace) writeZIP(ctx context.Context, l *listing, w io.Writer) ([]ar
 // addFile reads one file once, while it packs it.
 func (p *zipBuilder) addFile(f foundFile) (archive.File, error) {
 	file := archive.File{Path: f.path, Size: f.state.size}
-	var writeErr error // a fault of the spool's disk; readErr is one of the share's
+	// writeErr is a fault of the spool's disk; an error of reading is one of the share's.
+	var writeErr error
 	err := p.l.readFile(f, func(r io.Reader) (readErr error) {
 		file.SHA256, writeErr, readErr = p.packFile(f, r)
 		return readErr

@@ -142,7 +142,8 @@ func (b *noSidecarCache) beginFullRead() {
 func (b *noSidecarCache) endFullRead(at dirState, now time.Time, complete bool) {
 	for key, hash := range b.states {
 		if hash&1 != b.listMark {
-			delete(b.states, key) // it was not listed, so it is gone or has a sidecar
+			// It was not listed, so it is gone or has a sidecar.
+			delete(b.states, key)
 		}
 	}
 	b.dropState, b.lastFullRead, b.isComplete = at, now, complete && !b.namesTruncated && at.isOldEnough(now)

@@ -91,11 +91,13 @@ func (s *session) handleEvents(e Event) {
 		switch {
 		case e.Dead != nil:
 			s.stopEvents("events ended: " + e.Dead.Error())
-			s.verified = time.Time{} // the drop folder may have been moved: verify it in the next pass
+			// The drop folder may have been moved: verify it in the next pass.
+			s.verified = time.Time{}
 			return
 		case e.Overflow:
 			s.rescans.isSoon = true
-			s.rescans.eventsLost = true // the lost ones may be about any folder
+			// The lost ones may be about any folder.
+			s.rescans.eventsLost = true
 		case e.Name != "" && !e.IsOther:
 			s.observeNew(e.Name)
 		}
@@ -117,7 +119,8 @@ func (s *session) handleEvents(e Event) {
 // the last file to be copied.
 func (s *session) observeNew(name string) {
 	if s.cfg.IsReserved(name) || s.cfg.Rules.IsJunk(name) {
-		return // a rescan finds a folder of such a name
+		// A rescan finds a folder of such a name.
+		return
 	}
 	info, err := s.root.Lstat(name)
 	if err != nil || !info.IsDir() {
@@ -128,7 +131,8 @@ func (s *session) observeNew(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.sched.observe(name, now) {
-		s.rescans.queued++ // a rescan finds it when there is a free place
+		// A rescan finds it when there is a free place.
+		s.rescans.queued++
 		return
 	}
 	s.sched.scanSoon(name, now)
@@ -158,7 +162,8 @@ func (s *session) rescan(ctx context.Context, now time.Time, requested bool) err
 	l.noSidecar.beginRound(!requested && s.events != nil && s.isLocal && !l.eventsLost && l.unannounced == 0)
 	if same && l.noSidecar.allUnchanged(s.root) {
 		if !l.noSidecar.acceptOwnChange(before, now) {
-			l.events, l.ownEvents = own, own // too early to tell: the next rescan asks again
+			// Too early to tell: the next rescan asks again.
+			l.events, l.ownEvents = own, own
 		}
 		s.recordRescan(now)
 		return nil
@@ -169,9 +174,11 @@ func (s *session) rescan(ctx context.Context, now time.Time, requested bool) err
 		return err
 	}
 	if ctx.Err() != nil {
-		return nil // the reading was interrupted: what it counted is only a part
+		// The reading was interrupted: what it counted is only a part.
+		return nil
 	}
-	l.isRefill = l.cursor > 0 && r.firstQueued < 0 // all behind the cursor found a place: those before it are next
+	// All behind the cursor found a place: those before it are next.
+	l.isRefill = l.cursor > 0 && r.firstQueued < 0
 	l.cursor, l.queued = max(r.firstQueued, 0), r.counts.count(Queued)
 	l.isRefill = l.isRefill && l.queued > 0
 	l.eventsLost = false

@@ -144,7 +144,8 @@ func (v *folderScanner) scanDir(dir *os.File, rel string, depth int) {
 func (v *folderScanner) scanEntry(dir *os.File, rel, name string, depth int) {
 	st, err := statAt(dir, name, unix.AT_SYMLINK_NOFOLLOW)
 	if errors.Is(err, fs.ErrNotExist) {
-		v.addToFingerprint(rel+"\x00gone", &unix.Stat_t{}) // the folder is changing: no later scan may equal this one
+		// The folder is changing: no later scan may equal this one.
+		v.addToFingerprint(rel+"\x00gone", &unix.Stat_t{})
 		return
 	}
 	if err != nil {
@@ -256,7 +257,8 @@ func isJunk(name string) bool {
 
 // isTemporary reports names that programs give to files they are still writing.
 func isTemporary(name string) bool {
-	for _, prefix := range []string{"~$", ".nfs", ".smbdelete"} { // the last two: a file that was removed while still open
+	// The last two are files that were removed while still open.
+	for _, prefix := range []string{"~$", ".nfs", ".smbdelete"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}

@@ -233,7 +233,8 @@ func describeNear(near, sidecar string) error {
 // recordScanError records that the folder itself could not be scanned.
 func (s *scheduler) recordScanError(c *candidate, err error, now time.Time) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		s.removeCandidate(c.Name) // it is gone, was taken by somebody, or is a file now: the next rescan counts it
+		// It is gone, was taken by somebody, or is a file now: the next rescan counts it.
+		s.removeCandidate(c.Name)
 		return
 	}
 	if c.unchangedSince.IsZero() {

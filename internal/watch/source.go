@@ -65,7 +65,8 @@ func forwardEvents(w *fsnotify.Watcher, path string, c chan<- Event, done <-chan
 				out.Name, out.IsOther = filepath.Base(e.Name), !e.Has(fsnotify.Create|fsnotify.Chmod)
 			}
 		case err, ok := <-w.Errors:
-			_ = err // ErrEventOverflow or another error: events may be lost after any of them
+			// ErrEventOverflow or another error: events may be lost after any of them.
+			_ = err
 			out.Overflow = ok
 			if !ok {
 				out.Dead = errors.New("the kernel ended the watch")

@@ -157,7 +157,8 @@ func (s *session) nextWorkAt() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.rescans.queued > 0 && len(s.sched.candidates) <= s.cfg.MaxObserved/2 {
-		s.rescans.isRefill = true // half the places are free: queued folders get them now
+		// Half the places are free: queued folders get them now.
+		s.rescans.isRefill = true
 	}
 	next := s.rescans.dueAt(s.cfg.Rescan)
 	if at, ok := s.sched.next(); ok {
@@ -227,6 +228,7 @@ func (w *Watcher) startTakers(ctx context.Context, takes *sync.WaitGroup, take f
 		}
 		takes.Go(func() {
 			for ; ok; f, ok = w.nextToTake() {
+				// A crash in take leaves the folder in the drop folder or in a claim. The next start finds it in either place.
 				err := take(ctx, f)
 				w.mu.Lock()
 				w.sched.recordTaken(f.Name, err, time.Now())
