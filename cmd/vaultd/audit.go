@@ -204,7 +204,7 @@ func (v view) auditConfig(a *app, sel report.Selection) (report.Config, error) {
 	}, err
 }
 
-// retentionEnded returns what reports whether the retention of an archived entry is over.
+// retentionEnded returns a function that reports whether the retention of an archived entry is over.
 func (v view) retentionEnded() func(ledger.Entry) bool {
 	var drops []recovery.Drop
 	for _, d := range v.cfg.Drops {
@@ -213,14 +213,14 @@ func (v view) retentionEnded() func(ledger.Entry) bool {
 	return func(e ledger.Entry) bool { return recovery.RetentionOf(drops, e).Ended(e.ArchivedAt, v.Now) }
 }
 
-// reasonOf gives what somebody said when his act made a revision of an entry.
+// reasonOf gives the reason of the act that made a revision of an entry.
 func (v view) reasonOf(key archive.Key, rev uint32) (string, error) {
 	notes, err := v.ledger.Notes(key)
 	return notes[rev].Text, err
 }
 
-// auditFile lets write fill a file, which gets its name once it is whole: also when the
-// report is about differences, which is when it is wanted most.
+// auditFile lets write fill a file, which gets its name when it is complete: also when the
+// report is about differences, because then it is needed most.
 func (a *app) auditFile(f auditFlags, write func(io.Writer) error) error {
 	return a.fillFile(newFile{path: f.output, mode: 0o640, overwrite: f.force, what: "report", skipped: "written", keptCode: exitDifferences,
 		hint: "name another file with -o, or overwrite it with --force"}, write)

@@ -10,10 +10,11 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// receiptLinks gives the links to receipts of a report that is to lie in the folder beside; nil where that is not known.
+// receiptLinks returns the function that gives the link to a receipt, for a report in the folder beside; nil when that
+// folder is not known.
 //
-// A link is relative, and only there where the report lies in the drop folder or above it: then whoever opens the report,
-// on this machine or over the share, sees the receipt as well. From anywhere else a path may not be the reader's.
+// A link is relative, and exists only when the report is in the drop folder or above it: then whoever opens the report, on
+// this machine or over the share, can open the receipt. For a report elsewhere the reader's path is not known.
 func (v view) receiptLinks(beside string) func(drop, receipt string) string {
 	if beside == "" {
 		return nil

@@ -86,7 +86,7 @@ func (a *app) runFind(ctx context.Context, v view, words []string, limit int) er
 	return nil
 }
 
-// printNothingFound looks at what still lies in the drop folders before it gives up.
+// printNothingFound searches what was not taken before it says that nothing was found.
 func (a *app) printNothingFound(v view, s search, words []string) error {
 	pending, err := v.findNotTaken(func(name string) bool { return s.wordsNotIn(name) == nil })
 	if err := errors.Join(err, a.printNotTaken(v, pending)); err != nil {
@@ -217,10 +217,11 @@ func containsAny(forms, hay []string) bool {
 	return false
 }
 
-// leastMark is how much of a mark must be given, from its beginning.
+// leastMark is how many characters of a key or number must be given, from its beginning.
 const leastMark = 6
 
-// wordsNotBeginning gives the words that begin none of the marks: keys and UUIDs hold any short number somewhere.
+// wordsNotBeginning gives the words with which none of the keys and numbers begins. Words inside of them do not count: a key
+// or UUID holds any short number somewhere.
 func (s search) wordsNotBeginning(marks []string) search {
 	var missing search
 	for _, forms := range s {

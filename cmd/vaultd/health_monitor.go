@@ -28,8 +28,8 @@ const (
 	factsLimit      = 30 * time.Second // after which old facts are themselves a fault
 )
 
-// healthMonitor watches how the daemon stands, and tells it: to the service manager, to the pages, and
-// once to the log where something began or ended.
+// healthMonitor gathers the state of the daemon every few seconds for the service manager and the health pages, and
+// logs what began or ended, once.
 type healthMonitor struct {
 	h           *host
 	facts       inFlightCall[healthFacts]
@@ -53,7 +53,7 @@ func newHealthMonitor(h *host) *healthMonitor {
 	return p
 }
 
-// run looks again and again until ctx ends, and then waits for what it began.
+// run checks again and again until ctx ends, and then waits for the calls that it started.
 func (p *healthMonitor) run(ctx context.Context) error {
 	defer p.facts.waitForEnd()
 	defer p.ledgerProbe.waitForEnd()
@@ -88,6 +88,7 @@ func (p *healthMonitor) checkHealth(ctx context.Context, watchdog bool) {
 			p.h.log.Info("progress again")
 		}
 	}
+	// Without this message the service manager kills and restarts vaultd. The next start goes on from the ledger.
 	if watchdog && !dead {
 		p.h.notify.notifyWatchdog()
 	}
@@ -114,11 +115,11 @@ func (p *healthMonitor) warnOfBills(bills []present.Bill) {
 	}
 }
 
-// reopenPatience is how long drops may rest for a new configuration before it counts
-// as standing still.
+// reopenPatience is how long a reload may keep the drops closed before it counts as a
+// standstill.
 const reopenPatience = 30 * time.Second
 
-// isReopening reports whether drops rest because the configuration is just being changed.
+// isReopening reports whether drops are closed because the configuration is being reloaded.
 func (g generation) isReopening() bool {
 	return !g.reopening.IsZero() && time.Since(g.reopening) <= reopenPatience
 }
@@ -136,13 +137,13 @@ func (p *healthMonitor) latestFacts(ctx context.Context) healthFacts {
 	return f
 }
 
-// factsForPages is look for the pages.
+// factsForPages gives the health pages the newest facts.
 func (p *healthMonitor) factsForPages(ctx context.Context) func() web.Facts {
 	return func() web.Facts { return p.latestFacts(ctx).Facts }
 }
 
-// findStalls says why the daemon makes no progress. It is fed by the loops themselves and by a read
-// of the ledger, never by this timer alone.
+// findStalls says why the daemon makes no progress. It asks the loops themselves and reads the ledger: that
+// this timer runs proves nothing about them.
 func (p *healthMonitor) findStalls(ctx context.Context) []string {
 	var why []string
 	err, at := p.ledgerProbe.getResult(ctx, probePatience)
@@ -252,15 +253,15 @@ func fileSize(path string) int64 {
 	return info.Size()
 }
 
-// lastSuccess finds when the journal last told of a folder that was archived. It reads only
-// lines that are new; what was before them the ledger's totals tell.
+// lastSuccess finds when the journal last recorded a folder as archived. It reads only new lines;
+// for the time before them it takes the ledger's totals.
 type lastSuccess struct {
 	mu   sync.Mutex
 	upTo uint64    // guarded by mu
 	at   time.Time // guarded by mu
 }
 
-// update looks at the lines up to head.
+// update reads the lines up to head, the newest first.
 func (s *lastSuccess) update(l *boltledger.Ledger, v view, head uint64) (time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

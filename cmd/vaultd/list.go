@@ -15,7 +15,7 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// zeroKey is where a walk over all entries begins.
+// zeroKey is where a read of all entries begins.
 var zeroKey archive.Key
 
 const (
@@ -36,13 +36,7 @@ type listFilter struct {
 	reverse      bool
 }
 
-func (a *app) listCommand() *cobra.Command {
-	var f listFilter
-	var states, since, until, by string
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "every folder that was ever taken, newest first",
-		Long: `Lists what was taken from the drop folders, newest first. With --json each line is
+var listHelp = `Lists what was taken from the drop folders, newest first. With --json each line is
 an object with the same keys; times are in UTC, and what is not known is null.
 
 --since and --until choose by when a folder was taken. A time is a day in your zone
@@ -58,7 +52,15 @@ each 100,000; it holds no more than that many in memory.
 
 States: ` + strings.Join(stateNames()[:7], " ") + `
 ` + strings.Join(stateNames()[7:], " ") + `,
-and open for all that are on their way.`,
+and open for all that are on their way.`
+
+func (a *app) listCommand() *cobra.Command {
+	var f listFilter
+	var states, since, until, by string
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "every folder that was ever taken, newest first",
+		Long:  listHelp,
 		Example: `  vaultd list
   vaultd list --state rejected,quarantined
   vaultd list --drop acme-in --limit 0
@@ -79,6 +81,7 @@ and open for all that are on their way.`,
 			if a.json && !c.Flags().Changed("limit") {
 				f.limit = 0
 			}
+			// Times are read where the command runs: inside the daemon "7d" counts from the daemon's clock.
 			return a.withLedger(c, args, func(ctx context.Context, v view) error {
 				if err := f.setTimeBounds(v.Clock, since, until); err != nil {
 					return err
@@ -129,8 +132,8 @@ func (f listFilter) selects(e ledger.Entry) bool {
 		!e.SeenAt.Before(f.since) && (f.until.IsZero() || e.SeenAt.Before(f.until))
 }
 
-// walkList calls fn with what f wants, in its order, with what is known beside the entry. It reads page by
-// page: who reads slowly blocks nobody. more says that the limit left some out.
+// walkList calls fn with each entry that f selects, in the order of f, and with its details. It reads the ledger in parts,
+// so that a slow reader blocks nobody. more says that the limit left some out.
 func (v view) walkList(ctx context.Context, f listFilter, fn func(e ledger.Entry, d present.Details) error) (more bool, err error) {
 	if f.by != bySeen {
 		return v.walkSorted(ctx, f, fn)

@@ -40,7 +40,7 @@ func parseOrder(name string) (order, error) {
 // sortedAtOnce bounds what a sorted list holds in memory, some 200 bytes for each.
 const sortedAtOnce = 100_000
 
-// rank is where an entry stands in a sorted list.
+// rank is the position of an entry in a sorted list.
 type rank struct {
 	none   bool   // it has no value to sort by: it comes last
 	number int64  // the value, or
@@ -68,7 +68,7 @@ func (o order) rank(e ledger.Entry) rank {
 	return p
 }
 
-// compare orders two ranks. Two entries never stand at the same.
+// compare orders two ranks. Two entries never have the same rank.
 func (p rank) compare(q rank, reverse bool) int {
 	if p.none != q.none {
 		return map[bool]int{true: 1, false: -1}[p.none]
@@ -106,9 +106,9 @@ func (h *firstRanks) add(p rank, most int) {
 	}
 }
 
-// walkSorted is walkList in another order than that of the ledger. It goes through the ledger once for each part of at most
-// sortedAtOnce lines, so that memory stays bounded. An entry that moves on meanwhile is told as it is when its line is
-// written; between two parts of a very long list it may be told twice or not at all.
+// walkSorted is walkList in another order than that of the ledger. It reads the ledger once for each part of at most
+// sortedAtOnce lines, so that memory stays bounded. An entry that changes meanwhile is shown as it is when its line is
+// written; between two parts of a very long list it may be shown twice or not at all.
 func (v view) walkSorted(ctx context.Context, f listFilter, fn func(e ledger.Entry, d present.Details) error) (more bool, err error) {
 	var behind *rank // where the part before ended
 	for n := 0; ; {

@@ -25,7 +25,7 @@ func (v view) readScans() ([]present.DropScan, error) {
 	if v.state != nil {
 		for _, d := range v.state().Drops {
 			scans[d.Name] = d.Scan
-			// The ledger hears of another name of the drop a little later.
+			// The ledger learns of a renamed drop a little later: its old name must not count twice.
 			stored = slices.DeleteFunc(stored, func(s ledger.Scan) bool { return s.Drop != d.Name && s.Path != "" && s.Path == d.Scan.Path })
 		}
 	}
@@ -55,7 +55,7 @@ func (v view) findNotTaken(isWanted func(name string) bool) ([]present.NotTakenI
 	return present.FindNotTaken(drops, isWanted), err
 }
 
-// describePausedDrops names the drops in which a thing may lie that is not known because nobody can look there; "" when there is none.
+// describePausedDrops names the drops that are paused, so that nobody knows what is in them; empty: none is.
 func (v view) describePausedDrops() (text string) {
 	if v.state == nil {
 		return ""

@@ -9,13 +9,13 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// notifier tells the service manager how vaultd stands. Without one it does nothing.
+// notifier tells the service manager the state of vaultd. Without a service manager it does nothing.
 type notifier struct {
 	log *slog.Logger
 }
 
 // send sends lines to the service manager. A failure is logged and changes nothing: the work
-// does not depend on who looks on. The environment is kept, for what is told later.
+// does not depend on the service manager. The environment is kept, for what is sent later.
 func (n notifier) send(lines string) {
 	if _, err := sd.SdNotify(false, lines); err != nil {
 		n.log.Warn("service manager not reached", "err", err)
@@ -30,7 +30,7 @@ func (n notifier) notifyReloading()         { n.send(sd.SdNotifyReloading + "\n"
 func (n notifier) notifyStopping()          { n.send(sd.SdNotifyStopping) }
 func (n notifier) notifyWatchdog()          { n.send(sd.SdNotifyWatchdog) }
 
-// watchdogTimeout returns after which silence the service manager starts vaultd anew; 0: never.
+// watchdogTimeout returns after how long without a message the service manager restarts vaultd; 0: never.
 func (n notifier) watchdogTimeout() time.Duration {
 	after, err := sd.SdWatchdogEnabled(false)
 	if err != nil {

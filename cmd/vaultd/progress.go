@@ -14,7 +14,7 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// progressView shows how entries go: one bar for each on a terminal, one line for
+// progressView shows how entries proceed: one bar for each on a terminal, one line for
 // each change elsewhere.
 type progressView struct {
 	out      io.Writer
@@ -46,7 +46,7 @@ func newProgress(out io.Writer) *progressView {
 	return p
 }
 
-// steps is how far along each state is, of six.
+// progressSteps is how far along each state is, of six.
 var progressSteps = map[ledger.State]int64{
 	ledger.Discovered: 1, ledger.Packaged: 2, ledger.Registering: 2, ledger.Registered: 3, ledger.Sending: 4, ledger.Uploaded: 5, ledger.Unclear: 5,
 }

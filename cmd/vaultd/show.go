@@ -50,7 +50,7 @@ func (a *app) runShow(ctx context.Context, v view, x string) error {
 	return err
 }
 
-// findOne finds the entry that x names. Where several do, it lists them and fails.
+// findOne finds the entry that x names. When x names several, it lists them and fails.
 func (a *app) findOne(ctx context.Context, v view, x string) (ledger.Entry, error) {
 	es, err := v.findByName(ctx, x)
 	es = withoutSuperseded(es)
@@ -87,8 +87,8 @@ func withoutSuperseded(es []ledger.Entry) []ledger.Entry {
 	})
 }
 
-// findByName finds the entries that x names, newest first: by key, by the identities, else
-// by the folder's name as it was dropped or as it lies now.
+// findByName finds the entries that x names, newest first: by key, clientUUID or bumId, else
+// by the name that the folder had when it was dropped or has now.
 func (v view) findByName(ctx context.Context, x string) ([]ledger.Entry, error) {
 	es, err := v.findByNumber(x)
 	if err != nil || len(es) > 0 {

@@ -2,8 +2,8 @@ package main
 
 import "vaultd/internal/ledger"
 
-// compareClock notes how far this machine's clock is from the service's. An answer's Date has a
-// resolution of a second, and comes after the moment it is compared with.
+// compareClock notes by how much this machine's clock was ahead of the service's at the current registration of e. The
+// service's time has a resolution of a second.
 func (t *entryCounts) compareClock(e ledger.Entry) {
 	r := e.Current()
 	if r == nil || r.Ticket.Date.IsZero() || !r.Ticket.Sent.Wall.After(t.clockComparedAt) {

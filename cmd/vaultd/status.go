@@ -99,6 +99,8 @@ func (v view) newSummary() present.StatusSummary {
 func (v view) collectHealth() (s present.StatusSummary, err error) {
 	s = v.newSummary()
 	t := newEntryCounts(v)
+	// Only indexes are read here. Names, the spool's files and the drop folders are for the status command alone: this runs
+	// every few seconds.
 	err = t.countAttention(v.ledger)
 	s.Attention, s.Open = t.AttentionCounts, t.summarizeOpen()
 	v.addDrops(&s, t)
@@ -130,7 +132,7 @@ func (v view) collectStatus(ctx context.Context) (present.StatusSummary, error) 
 	if err := noteDamage(&s, err); err != nil {
 		return s, err
 	}
-	s.AddScans(scans, v.Clock)
+	s.AddScans(scans, v.Clock) // after addDrops, whose drops it completes
 	if need, isNeeded := v.needToStart(s.Open.Total); isNeeded {
 		s.Needs = append(s.Needs, need)
 	}

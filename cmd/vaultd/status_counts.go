@@ -12,9 +12,9 @@ import (
 	"vaultd/internal/present"
 )
 
-// entryCounts counts entries for people; every number is the ledger's, so that none forgets at a
-// restart. It comes from the ledger's indexes and the end of the journal: what is asked
-// again and again must cost the same with ten entries and with a million.
+// entryCounts counts entries for people. Every number comes from the ledger, so a restart loses none. They come from the
+// ledger's indexes and the end of the journal: what is read every few seconds must cost the same with ten entries and
+// with a million.
 type entryCounts struct {
 	present.Clock
 	alertAfter      time.Duration
@@ -45,7 +45,7 @@ func newEntryCounts(v view) *entryCounts {
 	return t
 }
 
-// attentionClass is a class of entries that people are told of.
+// attentionClass is a class of entries that need a person, or are on their way.
 type attentionClass struct {
 	class  ledger.Attention
 	open   bool      // they are on their way
@@ -112,7 +112,7 @@ func (t *entryCounts) nameLatest(l *boltledger.Ledger) error {
 	return nil
 }
 
-// countOpen finds where what is open came from, and goes to.
+// countOpen counts the open entries by state, drop and vault.
 func (t *entryCounts) countOpen(l *boltledger.Ledger) error {
 	for s, n := range l.Balance().States {
 		if s := ledger.State(s); s.IsOpen() && n > 0 {
@@ -147,7 +147,7 @@ func (t *entryCounts) countsOfDrop(name string) *dropCounts {
 	return d
 }
 
-// findLastSuccess finds when the archive last took something. No clock of its may tell of the future.
+// findLastSuccess finds when the archive last took something, by its own clock. A time in the future counts as now.
 func (t *entryCounts) findLastSuccess(l *boltledger.Ledger) error {
 	totals, err := l.Totals()
 	for _, x := range totals {
@@ -166,7 +166,7 @@ const (
 	journalMost = 20_000 // of them, for the newest registration
 )
 
-// readRecentJournal goes through the end of the journal: what was archived today, and how far the
+// readRecentJournal reads the end of the journal backwards: what was archived today, and how far the
 // clocks were apart at the newest registration.
 func (t *entryCounts) readRecentJournal(ctx context.Context, l *boltledger.Ledger) error {
 	head := l.Head().N

@@ -21,8 +21,8 @@ const (
 	watchLeast = time.Second
 )
 
-// watchStatus shows the status again and again until ctx ends, which is no error. What keeps the first page from being made
-// ends it; later it is shown in place of the page, for a daemon may just be starting anew.
+// watchStatus shows the status again and again until ctx ends, which is no error. An error at the first time ends it. A
+// later error is shown instead of the status: the daemon may just be restarting.
 func (a *app) watchStatus(c *cobra.Command, every time.Duration) error {
 	switch {
 	case a.inside != nil:
@@ -58,7 +58,7 @@ func (a *app) watchStatus(c *cobra.Command, every time.Duration) error {
 	}
 }
 
-// statusPage makes one page. That something needs a person is no error here.
+// statusPage gives the status once. That something needs a person is no error here.
 func (a *app) statusPage(ctx context.Context, request []string) ([]byte, error) {
 	var page bytes.Buffer
 	one := &app{stdout: &page, stderr: a.stderr, env: a.env, uid: a.uid, configPath: a.configPath, json: a.json}
@@ -74,8 +74,8 @@ func (a *app) statusPage(ctx context.Context, request []string) ([]byte, error) 
 	return page.Bytes(), err
 }
 
-// pageWriter gives what shows a page: on a terminal in place of the one before, elsewhere below it. With --json each page
-// is one line.
+// pageWriter returns the function that shows one status: on a terminal in place of the one before, elsewhere below it. With
+// --json each is one line.
 func (a *app) pageWriter() func(page []byte) error {
 	if f, ok := a.stdout.(*os.File); ok && !a.json && term.IsTerminal(int(f.Fd())) {
 		return func(page []byte) error {
@@ -98,8 +98,8 @@ func (a *app) pageWriter() func(page []byte) error {
 	}
 }
 
-// redrawTerminal writes a page over the one before, without a moment in which the terminal is empty. What does not fit below each
-// other is left out, and the last line says so.
+// redrawTerminal writes a text over the one before without clearing the terminal first, so that it does not flicker. Lines
+// that do not fit are left out, and the last line says so.
 func redrawTerminal(page string, height int) string {
 	lines := strings.Split(strings.TrimRight(page, "\n"), "\n")
 	if height > 1 && len(lines) >= height {

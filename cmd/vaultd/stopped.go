@@ -31,7 +31,7 @@ func (v view) needToStart(open int) (n present.Need, isNeeded bool) {
 	}, true
 }
 
-// countFolders counts the folders in a drop that people put there; none where it cannot be read, which check says.
+// countFolders counts the folders that people put into a drop. It is 0 when the drop cannot be read; check reports that.
 func countFolders(path string) (n int) {
 	d, err := os.Open(path)
 	if err != nil {

@@ -44,7 +44,7 @@ func (a *app) runWhy(ctx context.Context, v view, x string) error {
 	return err
 }
 
-// explainName explains what x names: an entry, or else what still lies in a drop folder, which is told at once.
+// explainName explains the entry that x names. When x names something that was not taken, it prints that and ok is false.
 func (a *app) explainName(ctx context.Context, v view, x string) (w present.Explanation, ok bool, err error) {
 	if es, err := v.findByName(ctx, x); err == nil && len(es) == 0 {
 		found, err := v.findNotTaken(func(name string) bool { return name == x })

@@ -33,7 +33,7 @@ func NewBill(b billing.Bill) Bill {
 	return line
 }
 
-// WriteText writes the bill, and the forecast if there is one on a line of its own.
+// WriteText writes the bill on one line, and its forecast, if there is one, on another.
 func (b Bill) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "BILLING  %s\n", b)
 	if b.Forecast != nil {

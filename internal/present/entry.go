@@ -72,7 +72,7 @@ func ExplainFate(f ledger.Fate) string {
 	return "unknown"
 }
 
-// Reason says in the words of its cause why e is where it is; empty: nothing to say.
+// Reason gives the cause of e in its own words; empty: there is none.
 func Reason(e ledger.Entry) string {
 	switch {
 	case e.Cause.Text != "":
@@ -94,7 +94,7 @@ func SummarizeCause(c ledger.Cause) string {
 	return sanitize.FirstLine(c.Text, 100)
 }
 
-// SummarizeReason is reason in a few words, fit for a terminal.
+// SummarizeReason is Reason in a few words, safe for a terminal.
 func SummarizeReason(e ledger.Entry) string {
 	if e.Cause != (ledger.Cause{}) {
 		return SummarizeCause(e.Cause)
@@ -142,7 +142,7 @@ func StateText(e ledger.Entry) string {
 	return s
 }
 
-// LastProgress is the time that the table shows: of the end where it is known, else of the last progress.
+// LastProgress is the time that the table shows: of the end when it is known, else of the last progress.
 func LastProgress(e ledger.Entry) time.Time {
 	for _, t := range []time.Time{e.ArchivedAt, e.UploadedAt, e.RegisteredAt} {
 		if !t.IsZero() {

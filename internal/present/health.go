@@ -10,7 +10,7 @@ import (
 const unfitPause = 30 * time.Second
 
 // UnfitReasons says what keeps folders from being archived, for the health pages and the service manager. No reason names
-// a folder. Nothing is written for a person's decision here: that is what needs are for.
+// a folder. What waits for a person's decision is no reason here; it is a need.
 func (s *StatusSummary) UnfitReasons(c Clock) (reasons []string) {
 	add := func(format string, a ...any) { reasons = append(reasons, fmt.Sprintf(format, a...)) }
 	if s.Safe != nil {

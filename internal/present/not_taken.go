@@ -49,7 +49,7 @@ func AdviseOnReason(reason string) string {
 	return "mend what is named; it is tried again by itself"
 }
 
-// NotTakenItem is something that lies in a drop folder and was not taken.
+// NotTakenItem is a thing in a drop folder that was not taken.
 type NotTakenItem struct {
 	Folder string     `json:"folder"`
 	Drop   string     `json:"drop"`

@@ -19,7 +19,7 @@ type Original struct {
 	BumID      *string    `json:"bumId"`
 	ArchivedAt *time.Time `json:"archivedAt"`
 	Source     string     `json:"source"`
-	Dest       *string    `json:"dest"` // where the folder lies, relative to its drop folder; absolute once it was moved out
+	Dest       *string    `json:"dest"` // where the folder is, relative to its drop folder; absolute after it was moved out
 }
 
 // FindOriginal returns the entry that e repeats; nil when e is no duplicate. The error is the ledger's.

@@ -8,7 +8,8 @@ import (
 	"vaultd/internal/ingest"
 )
 
-// DescribePause says why the circuit breaker of a target is open: first how long the service asks to wait, or what its answer means, then what was wrong.
+// DescribePause says why the circuit breaker of a target is open: first how long the service asks to wait or what its answer
+// means, then what was wrong.
 func DescribePause(c Clock, p ingest.Pause) string {
 	switch meaning := p.Meaning(); {
 	case c.Now.Before(p.Asked):

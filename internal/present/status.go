@@ -33,7 +33,7 @@ type StatusSummary struct {
 
 	Attention    AttentionCounts `json:"-"`
 	StalledDrops []string        `json:"-"` // in words: which drop folders were not scanned for too long
-	LastScan     time.Time       `json:"-"` // the earliest of the last looks into the drops; zero: none was looked into
+	LastScan     time.Time       `json:"-"` // the earliest last scan of the drops; zero: none was scanned
 	LongNotTaken []Need          `json:"-"` // what was not taken for too long
 
 	TakenOverEpoch uint64 `json:"-"` // epoch of the vaultd that has taken over the drop folders; zero: none has

@@ -75,8 +75,8 @@ var outcomeWords = map[string]string{
 	ledger.CompareIncomplete: "the index was not read to its end, and nothing was concluded",
 }
 
-// listIndexDoubts says for each vault when the archive's own index was last held against the ledger, as far as the journal tells,
-// and with what outcome.
+// listIndexDoubts says for each vault when the archive's own index was last compared with the ledger, and with what outcome,
+// as the journal tells it.
 func (t *counts) listIndexDoubts() (list []doubt) {
 	when := func(c comparison) string { return c.at.In(t.c.Location).Format("2 Jan 2006 15:04 MST") }
 	whole, all := t.compared[""]

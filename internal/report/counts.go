@@ -19,7 +19,7 @@ const (
 	actsAtMost  = 1000 // acts of people that are listed, the latest ones
 )
 
-// counts counts while the ledger passes by.
+// counts counts while the ledger is read.
 type counts struct {
 	c        Config
 	whole    ledger.Balance // of all entries

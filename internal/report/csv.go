@@ -86,8 +86,8 @@ func formatTimestamp(t *time.Time) string {
 	return t.Format(time.RFC3339)
 }
 
-// writeRecord quotes every field: a file that is opened with the wrong separator then
-// has fewer places where a cell could begin.
+// writeRecord quotes every field, so that a spreadsheet that reads the file with another
+// separator finds fewer places where a cell could begin.
 func writeRecord(out *bufio.Writer, separator rune, fields []string) error {
 	for i, f := range fields {
 		if i > 0 {

@@ -4,8 +4,8 @@
 //
 // It never writes to a ledger, never asks the service, and never calls anything
 // complete: without a list of what was expected, a year is complete as dropped, at
-// best. It counts nothing on trust: [Examine] folds the journal anew and holds every
-// entry against it, and what does not agree stands at the top of the report.
+// best. It trusts no stored count: [Examine] replays the journal and compares every
+// entry with it, and what does not agree stands at the top of the report.
 //
 // The ledger may live on meanwhile. It is read twice, page by page: once for the
 // summary, which comes first, and once for the table, whose rows go straight to the

@@ -94,7 +94,7 @@ func (p *htmlPage) FormatTime(t time.Time) string {
 	return t.In(p.audit.c.Location).Format("2 Jan 2006 15:04 MST")
 }
 
-// DescribeItem says why a thing was not taken, and since when it lies there.
+// DescribeItem says why a thing was not taken, and since when it is there.
 func (p *htmlPage) DescribeItem(i notTakenItem) string { return i.describe(p.audit.c.Location) }
 
 // TimeCell gives a time for the table; its zone stands in the head.

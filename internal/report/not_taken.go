@@ -18,7 +18,7 @@ type notTaken struct {
 	Drops   []notTakenDrop `json:"drops"`
 
 	unknown []string  // drops that were not looked at as they should be, and why
-	asOf    time.Time // the earliest of the looks that are not of just now; zero: all are
+	asOf    time.Time // the earliest scan that is not of just now; zero: all are of just now
 }
 
 // notTakenDrop is one drop folder of the report.

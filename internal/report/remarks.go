@@ -5,7 +5,7 @@ import (
 	"vaultd/internal/present"
 )
 
-// countRemarks books what the audit tells of a selected entry beside its state.
+// countRemarks counts what is unusual about a selected entry.
 func (t *counts) countRemarks(e ledger.Entry) error {
 	if e.SameContent.IsZero() && !e.NeedsReview() {
 		return nil
@@ -17,7 +17,7 @@ func (t *counts) countRemarks(e ledger.Entry) error {
 	return err
 }
 
-// countRemarksElsewhere books a document that counts in another year, because its date can hardly be right, and was taken in
+// countRemarksElsewhere counts a document that counts in another year, because its date can hardly be right, and was taken in
 // the selected one.
 func (t *counts) countRemarksElsewhere(e ledger.Entry) error {
 	if !e.StrangeDate || e.SeenAt.In(t.c.Location).Year() != t.c.Select.Year {

@@ -16,7 +16,7 @@ import (
 )
 
 // Source is a ledger as the audit reads it. The entries and Lines are read in parts, so
-// that an audit which is written slowly keeps nobody waiting.
+// that an audit that is written slowly blocks nobody.
 type Source interface {
 	EntriesOldestFirst(fn func(ledger.Entry) error) error
 	EntriesNewestFirst(fn func(ledger.Entry) error) error
@@ -25,7 +25,7 @@ type Source interface {
 	Lines(from uint64, fn func(n uint64, line []byte) error) error
 }
 
-// Config is what an audit is about and how it speaks.
+// Config says what an audit is about and how it is written.
 type Config struct {
 	Ledger  Source
 	Info    ledger.Info
@@ -44,7 +44,7 @@ type Config struct {
 	AlertAfter time.Duration           // open for longer needs a person; zero: never
 	Person     func(uid uint32) string // names a user; nil: by number
 
-	// Drops are the drop folders and what lies in them that was not taken. Running says that vaultd works, and that this is so now.
+	// Drops are the drop folders and what was not taken in them. Running says that vaultd runs, so that this is so now.
 	Drops   []present.DropScan
 	Running bool
 
@@ -106,12 +106,12 @@ type Audit struct {
 	proof  proof.Report
 }
 
-// errStop ends a walk on purpose.
+// errStop ends a read early on purpose.
 var errStop = errors.New("stop")
 
-// Examine goes through the whole ledger once: it folds the journal anew up to c.Head,
-// holds the entries against it, and counts what the summary tells. The error is that
-// of the ledger or the context's; what is wrong with the ledger is in the summary.
+// Examine reads the whole ledger once: it replays the journal up to c.Head, compares the
+// entries with it, and counts what the summary shows. It returns errors of the ledger and
+// of the context only; what is wrong with the ledger is in the summary.
 func Examine(ctx context.Context, c Config) (*Audit, error) {
 	if c.Location == nil {
 		c.Location = time.UTC
@@ -139,7 +139,7 @@ func Examine(ctx context.Context, c Config) (*Audit, error) {
 	return a, err
 }
 
-// checkJournal runs the proof, and lets t count what passes by.
+// checkJournal runs the proof; t counts the lines and entries that the proof reads.
 func (a *Audit) checkJournal(ctx context.Context, t *counts) (proof.Report, error) {
 	var failed error
 	note := func(err error) {
@@ -173,8 +173,8 @@ func (a *Audit) checkJournal(ctx context.Context, t *counts) (proof.Report, erro
 	return proof.Check(proof.Journal{Lines: lines, Head: a.c.Head, Balance: &a.c.Balance}, entries, proof.Seen{}), failed
 }
 
-// changedSince returns the entries that changed after line n: what is said about them
-// is not about one moment.
+// changedSince returns the entries that changed after line n. Nothing is concluded about
+// them: their journal lines and their stored entry are of two moments.
 func (a *Audit) changedSince(ctx context.Context, n uint64) (map[archive.Key]bool, error) {
 	moved := map[archive.Key]bool{}
 	err := a.c.Ledger.Lines(n+1, func(_ uint64, stored []byte) error {

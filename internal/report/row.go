@@ -40,7 +40,7 @@ type row struct {
 	RecipientIDs *string           `json:"recipientIds"` // joined by ", "
 	AsRead       *archive.AsRead   `json:"asRead"`       // what an unchecked sidecar says; the number alone stands above, too
 	First        *present.Original `json:"first"`        // that a duplicate repeats
-	Receipt      *string           `json:"receipt"`      // where it lies beside the kept folder, relative to the drop folder
+	Receipt      *string           `json:"receipt"`      // where it is in the kept folder, relative to the drop folder
 
 	link string // to the receipt, from where the report will lie; empty: none would work
 }
@@ -69,7 +69,7 @@ func newRow(e ledger.Entry, m archive.Document, read archive.AsRead) row {
 	return r
 }
 
-// receiptName is the receipt for people; _RECEIPT.json lies beside it.
+// receiptName is the receipt for people; _RECEIPT.json is beside it.
 const receiptName = "_RECEIPT.txt"
 
 // shown is what a table without room for objects shows of a document. Mark says whether anybody checked it.

@@ -9,7 +9,7 @@ import (
 )
 
 // rowWriter writes one row of the page's table. The template would do it, and take more than twice the time: a table has
-// up to a million rows. Every text of the ledger goes through text, which makes it legible and escapes it.
+// up to a million rows. Every text of the ledger goes through writeText, which sanitizes and escapes it.
 type rowWriter struct{ strings.Builder }
 
 func (w *rowWriter) writeText(s string) { w.WriteString(sanitize.HTML(s)) }
@@ -69,7 +69,7 @@ func (p *htmlPage) Row(r row) template.HTML {
 	return template.HTML(w.String()) //nolint:gosec // text escaped each part of it
 }
 
-// writeReceipt leads to the receipt of a kept folder, or says where it lies.
+// writeReceipt links to the receipt of a kept folder, or says where it is.
 func (w *rowWriter) writeReceipt(r row) {
 	if strings.HasPrefix(r.link, "./") || strings.HasPrefix(r.link, "../") { // nothing else is a path, whatever it came from
 		w.writeWithin(`<small><a href="`, r.link, `">receipt</a></small>`)

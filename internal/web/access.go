@@ -78,7 +78,7 @@ func (g *Gate) tlsConfig() *tls.Config {
 	}
 }
 
-// passwordResult is what a request has shown.
+// passwordResult says what came of the password of a request.
 type passwordResult uint8
 
 const (
@@ -87,7 +87,7 @@ const (
 	accessGranted
 )
 
-// checkPassword looks at a request's password. Every user name is as good as another, so that none can be guessed.
+// checkPassword compares a request's password. Any user name is accepted, so that there is none to guess.
 func (g *Gate) checkPassword(r *http.Request) passwordResult {
 	a := g.currentAccess()
 	if !a.asks {
@@ -129,6 +129,6 @@ func waitFor(ctx context.Context, d time.Duration) {
 	}
 }
 
-// maxConnections bounds the descriptors that whoever reaches the port can take from the work; each that says nothing
-// is closed after headerTime.
+// maxConnections bounds the open connections, so that a client cannot use up the descriptors that the work needs. A
+// connection without a request is closed after headerTime.
 const maxConnections = 128

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// collector turns facts into metrics when it is asked, and keeps nothing in between.
+// collector makes metrics from the facts at each request, and keeps nothing.
 type collector struct {
 	facts func() Facts
 	descs []*prometheus.Desc // as metrics

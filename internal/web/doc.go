@@ -1,13 +1,12 @@
 // Package web answers the questions of machines that watch over vaultd: whether it lives, whether it is ready, and
 // its metrics for Prometheus. It listens on this machine alone, unless both TLS and a password are set.
 //
-// It never reads the ledger or a drop folder itself and decides nothing: what it tells are [Facts], which the program
-// gathers, so that a number here, in the status line and in the status command cannot differ. It never changes
-// anything, whatever it is asked, and no name of a folder, no word of a sidecar and no address of the service is in an
-// answer: labels are states, reasons and the ids that stand in the configuration.
+// It never reads the ledger or a drop folder itself and decides nothing: it shows [Facts], which the program makes from the
+// same status summary that the status command shows. No request changes anything. No answer holds a folder name, a text of
+// a sidecar or an address of the service: labels are states, reasons and ids of the configuration.
 //
-// A crash means nothing here. Every gauge comes from the ledger or the disk and stands where it stood after the next
-// start; the few counters of this process say so.
+// A crash means nothing here: every gauge comes from the ledger or the disk, so it has the same value after the next
+// start. The help of the few counters of this process says that they begin at zero.
 package web
 
 import (
@@ -16,7 +15,7 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// Facts is how vaultd stands at one moment. Sizes are bytes, and -1 where they cannot be told; times are zero where
+// Facts are what the health pages and the metrics show, at one moment. Sizes are bytes, and -1 where they cannot be told; times are zero where
 // there is none.
 type Facts struct {
 	At          time.Time
@@ -53,7 +52,7 @@ type Facts struct {
 	Unfit []string // why it lives and is not ready: pauses, drops that cannot be worked in, overdue folders
 }
 
-// Pause is a route that rests.
+// Pause is a target whose circuit breaker is open.
 type Pause struct {
 	Route, Code string
 	Since       time.Time
@@ -67,7 +66,7 @@ type Drop struct {
 	Free   int64
 }
 
-// NotTaken counts what lies in a drop folder and is not taken, for one reason.
+// NotTaken counts the things in a drop folder that were not taken for one reason.
 type NotTaken struct {
 	Drop, Reason string
 	Count        int

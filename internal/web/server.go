@@ -68,6 +68,7 @@ func Serve(ctx context.Context, l net.Listener, gate *Gate, facts func() Facts, 
 	}
 	var g errgroup.Group
 	ended := make(chan struct{})
+	// Ends when Serve has returned by itself, or shuts the server down when ctx ends; Serve waits for it below.
 	g.Go(func() error {
 		select {
 		case <-ended:
@@ -76,7 +77,7 @@ func Serve(ctx context.Context, l net.Listener, gate *Gate, facts func() Facts, 
 		}
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 		defer cancel()
-		if s.Shutdown(last) != nil {
+		if s.Shutdown(last) != nil { // an answer took too long: it is cut off, and the client asks again
 			return s.Close()
 		}
 		return nil
@@ -89,10 +90,9 @@ func Serve(ctx context.Context, l net.Listener, gate *Gate, facts func() Facts, 
 	return errors.Join(err, g.Wait())
 }
 
-// Handler answers /livez, /readyz (also as /healthz) and /metrics. Where the gate asks for a password, the health pages
-// tell who gives none in one word how it stands, and everything else is for those who know it. Where it asks for none,
-// only those are answered who ask for this machine by an address or as localhost: a web page elsewhere that makes its
-// own name lead here gets nothing.
+// Handler answers /livez, /readyz (also as /healthz) and /metrics. When the gate asks for a password, a request without one
+// gets only one word, ok or failing, from the health pages. When it asks for none, only requests for a loopback address or
+// localhost are answered: a web page whose own name resolves to this machine gets nothing.
 func Handler(gate *Gate, facts func() Facts) http.Handler {
 	metrics := promhttp.HandlerFor(newRegistry(facts), promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	health := func(reasons func(Facts) []string) http.HandlerFunc {
@@ -126,7 +126,7 @@ func Handler(gate *Gate, facts func() Facts) http.Handler {
 	return secureHeaders(gate, mux)
 }
 
-// secureHeaders sets what every answer says to browsers, and turns away who does not ask for this machine.
+// secureHeaders sets the headers that browsers need, and refuses requests that are not for this machine.
 func secureHeaders(gate *Gate, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -153,7 +153,7 @@ type health struct {
 	Reasons []string `json:"reasons"`
 }
 
-// writeHealth tells the reasons to those alone who may know them: they may name hosts and vaults.
+// writeHealth writes the answer. Only a client with the password gets the reasons: they may name hosts and vaults.
 func writeHealth(w http.ResponseWriter, reasons []string, tell bool) {
 	h := health{Status: "ok", Reasons: []string{}}
 	code := http.StatusOK
