@@ -1,9 +1,10 @@
-// Package config reads, checks and shows the configuration of one vaultd. What is wrong comes all at once, each fault with its file, line,
-// column, excerpt and what would be right; defaults and the shape of the file stand in the embedded JSON schema alone.
+// Package config reads, checks and shows the configuration of one vaultd. It reports all faults at once, each with its file, line, column,
+// excerpt and what would be right. One pass over the embedded JSON schema does the work: it checks the values, fills in the defaults and
+// notes where each value comes from. Rules that a schema cannot express are in rules.go; machine.go checks what the paths name.
 //
-// Only the program itself imports this package: the others are given the few fields that they need. It writes nothing and holds no
-// secret; secrets are read anew from their files whenever they are used, and no fault and no text of this package shows one. There is
-// nothing to recover after a crash.
+// Only the program itself imports this package; other packages get the few fields that they need. It writes nothing and keeps no secret:
+// secrets are read from their files each time they are used, and no fault and no text of this package shows one. There is nothing to
+// recover after a crash.
 package config
 
 import (
@@ -23,7 +24,7 @@ import (
 )
 
 // Config is the configuration of one daemon, complete with its defaults and checked. Durations and sizes (bytes) are
-// plain numbers; paths are absolute and clean. It holds no secret: secret_file says where one lies.
+// plain numbers; paths are absolute and clean. It holds no secret: secret_file names the file of one.
 type Config struct {
 	Service  Service `json:"service"`
 	StateDir string  `json:"state_dir"`
@@ -139,7 +140,7 @@ type Access struct {
 
 func accountAt(name string) location { return location{"service", "accounts", name} }
 
-// allCredentials gives the credentials of each account and where they stand, the main ones first.
+// allCredentials returns the credentials of each account with their location, the main ones first.
 func (s *Service) allCredentials() iter.Seq2[location, Auth] {
 	return func(yield func(location, Auth) bool) {
 		if !yield(location{"service", "auth"}, s.Auth) {
@@ -156,13 +157,12 @@ func (s *Service) allCredentials() iter.Seq2[location, Auth] {
 // Env looks up an environment variable, as [os.LookupEnv] does.
 type Env func(name string) (value string, set bool)
 
-// maxConfigSize bounds what is read: a configuration is a few pages, whatever the path leads to.
+// maxConfigSize bounds what is read, whatever the path leads to. A configuration has a few pages.
 const maxConfigSize = 256 << 10
 
-// Load reads the file, puts the variables VAULTD_<SECTION>_<KEY> over it, fills in the defaults and holds the
-// result against the schema and the rules of checkRules. It looks at nothing on the disk but the file itself. What is
-// wrong with the configuration comes as a *Error that names all of it; its cause is fs.ErrNotExist where there
-// is no file.
+// Load reads the file, lets the variables VAULTD_<SECTION>_<KEY> replace its values, fills in the defaults and checks the
+// result against the schema and the rules. It looks at nothing on the disk but the file itself. Its error is an *Error with all
+// faults; the cause is fs.ErrNotExist when there is no file.
 func Load(path string, env Env) (Config, error) {
 	cfg, err := readConfig(path, env)
 	if err == nil {
@@ -174,7 +174,7 @@ func Load(path string, env Env) (Config, error) {
 	return cfg, nil
 }
 
-// Check reads the configuration and names what is wrong with the file and with this machine in one go.
+// Check is Load together with CheckMachine: its error names what is wrong with the file and with this machine at once.
 func Check(path string, env Env) (Config, error) {
 	cfg, err := readConfig(path, env)
 	if err != nil {
@@ -195,8 +195,8 @@ func Check(path string, env Env) (Config, error) {
 
 var stateDirLine = regexp.MustCompile(`(?m)^state_dir:[ \t]*["']?(/[^"'#\n]*?)["']?[ \t]*(?:#.*)?$`)
 
-// NewUnusable gives the configuration for asking a running daemon where the file cannot be used, for the reason given. It knows
-// nothing but StateDir, as far as the file tells that, and has the reason in Unusable.
+// NewUnusable returns what a command needs to reach a running daemon although the file cannot be used: StateDir, as far as the file
+// names it. Unusable is the reason.
 func NewUnusable(path string, env Env, reason error) Config {
 	dir := defaultStateDir
 	if src, err := readConfigFile(path); err == nil {
@@ -213,8 +213,8 @@ func NewUnusable(path string, env Env, reason error) Config {
 // defaultStateDir is the schema's.
 const defaultStateDir = "/var/lib/vaultd"
 
-// readConfig is Load that gives what can be used of a faulty file too: its faults stand in doc, and what is
-// wrong has its default.
+// readConfig is Load that returns a faulty configuration too: the faults are in doc, and each wrong value has its
+// default.
 func readConfig(path string, env Env) (Config, error) {
 	src, err := readConfigFile(path)
 	if err != nil {

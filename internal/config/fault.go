@@ -11,7 +11,7 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// Fault is one thing that is wrong with the configuration: where it stands, what is wrong, and what would be right.
+// Fault is one thing that is wrong with the configuration: its place, what is wrong, and what would be right.
 type Fault struct {
 	File    string // the file's path, or the name of the environment variable that is wrong
 	Line    int    // from 1; 0 when the fault has no line (the file is missing, or it is a variable)
@@ -43,8 +43,8 @@ func (f Fault) String() string {
 	return b.String()
 }
 
-// Error says everything that is wrong with a configuration at once: the file's faults in the order of its
-// lines, then those of environment variables. No secret is in it, wherever a person may have written one.
+// Error lists everything that is wrong with a configuration: first the faults of the file in the order of its
+// lines, then those of environment variables. It shows no secret, even where a person wrote one into the file.
 type Error struct {
 	Faults []Fault
 }
@@ -60,7 +60,7 @@ func (e *Error) Error() string {
 	return strings.Join(parts, "\n")
 }
 
-// Unwrap gives the typed causes, so that callers can tell missing rights from wrong words.
+// Unwrap returns the typed causes, so that callers can tell missing rights from wrong values.
 func (e *Error) Unwrap() []error {
 	var causes []error
 	for _, f := range e.Faults {
@@ -71,8 +71,8 @@ func (e *Error) Unwrap() []error {
 	return causes
 }
 
-// newError sorts faults and keeps the first of those that stand at one place under one key: a value that is
-// wrong in two ways is mended once. It gives nil when there is none.
+// newError sorts faults. Of several faults of one key at one place it keeps the first: a person corrects that value
+// once. It returns nil when there is no fault.
 func newError(faults []Fault) error {
 	if len(faults) == 0 {
 		return nil
@@ -106,8 +106,8 @@ const (
 	hidden       = "[hidden]"
 )
 
-// formatExcerpt shows one line with its number and a caret under column col. What follows hideFrom (a column; 0: nothing)
-// and whatever looks like a secret is cut off; bytes that could steer a terminal are replaced.
+// formatExcerpt shows one line with its number and a caret under column col. It cuts off what follows hideFrom (a column; 0: nothing)
+// and whatever looks like a secret, and it replaces characters that could control a terminal.
 func formatExcerpt(line string, number, col, hideFrom int) string {
 	text := []rune(line)
 	cut := findSecretColumn(line)
@@ -142,7 +142,7 @@ var (
 	userInfo  = regexp.MustCompile(`://[^/\s]*@`)
 )
 
-// findSecretColumn gives the column from which a line is not fit to be shown, or 0: people do write a password where
+// findSecretColumn returns the column from which a line must not be shown, or 0. People do write a password where
 // the name of a file belongs.
 func findSecretColumn(line string) int {
 	from := -1
@@ -163,7 +163,7 @@ func findSecretColumn(line string) int {
 	return len([]rune(line[:from])) + 1
 }
 
-// findNearestWord gives the known word that was probably meant, or "".
+// findNearestWord returns the known word that was probably meant, or "".
 func findNearestWord(word string, known []string) string {
 	best, bestDistance := "", 1+max(1, len(word)/3)
 	for _, k := range known {

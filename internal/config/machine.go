@@ -38,11 +38,11 @@ func (c *Config) CheckMachine(env Env) error {
 			refuse(location{"state_dir"}, own.Error(), own.Advice(), own)
 		}
 	}
-	for _, f := range c.findAliases() {
-		if look(f.place.path, f.place.loc...) && look(f.other.path, f.other.loc...) {
-			refuse(f.place.loc, f.describe(), f.place.hint, nil)
+	c.findAliases(func(pair placePair, problem string) {
+		if look(pair.place.path, pair.place.loc...) && look(pair.other.path, pair.other.loc...) {
+			refuse(pair.place.loc, problem, pair.place.hint, nil)
 		}
-	}
+	})
 	if c.doc != nil {
 		if info, err := os.Stat(d.name); err == nil && info.Mode().Perm()&0o002 != 0 { // who may write it chooses where the secret is sent
 			refuse(nil, fmt.Sprintf("can be changed by everybody (rights %#o)", info.Mode().Perm()), "chown root:vaultd "+d.name+" && chmod 0640 "+d.name, nil)
@@ -54,11 +54,9 @@ func (c *Config) CheckMachine(env Env) error {
 			refuse(loc, err.Error(), secretHint(err), err)
 		}
 	}
-	if _, faults := c.HTTP.ReadPortSecrets(env); len(faults) > 0 {
-		for _, f := range faults {
-			if !look(f.Key, "http", f.Key) {
-				continue
-			}
+	_, faults := c.HTTP.ReadPortSecrets(env)
+	for _, f := range faults {
+		if look(f.Key, "http", f.Key) {
 			refuse(location{"http", f.Key}, f.Err.Error(), secretHint(f.Err), f.Err)
 		}
 	}

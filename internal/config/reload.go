@@ -2,8 +2,8 @@ package config
 
 import "slices"
 
-// Reload reads the configuration again and holds it against this machine and against the one that is in use. Its error is an
-// [*Error] where something in the file is wrong.
+// Reload reads the configuration again and checks it against this machine and against old, the one in use. Its error is an [*Error]
+// when something in the file is wrong.
 func Reload(path string, env Env, old Config) (Config, error) {
 	next, err := Load(path, env)
 	if err != nil {
@@ -16,7 +16,7 @@ func Reload(path string, env Env, old Config) (Config, error) {
 	return next, next.CheckMachine(env)
 }
 
-// checkUnchanged refuses what cannot change while vaultd runs: the ledger is open and bound to one
+// checkUnchanged refuses changes that a running vaultd cannot make: its ledger is open and bound to one
 // service, and port and socket are in use.
 func (c *Config) checkUnchanged(old Config) {
 	const restart = "put it back, or restart vaultd instead: systemctl restart vaultd"

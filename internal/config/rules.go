@@ -275,14 +275,3 @@ func (c *Config) checkListen() {
 		rule{!isLoopback(host) && !guarded, listen, "can be reached from other machines, and needs " + missing,
 			"set cert_file, key_file and password_file, or write 127.0.0.1:" + port, []location{cert, key, password}})
 }
-
-// checkPlaces keeps the folders apart: what is inside of two of them would be taken twice, or taken for a document.
-func (c *Config) checkPlaces() {
-	for _, p := range c.listRoots() {
-		c.applyRules(rule{p.path == "/", p.loc, "is the whole file system", "write the path of a folder of its own", nil})
-	}
-	for p, other := range c.placesToKeepApart() {
-		overlaps := p.path != "" && other.path != "" && pathsOverlap(p.path, other.path)
-		c.applyRules(rule{overlaps, p.loc, "overlaps with " + other.what, p.hint, []location{other.loc}})
-	}
-}

@@ -17,8 +17,8 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// Secret is a password or client secret. However it is printed, logged or encoded, it says "[secret]"; string(s)
-// alone gives it, and belongs where it is put into a request.
+// Secret is a password or client secret. However it is printed, logged or encoded, the text is "[secret]". Only string(s)
+// returns the secret; use it where a request is made and nowhere else.
 type Secret string
 
 const secretShown = "[secret]"
@@ -31,8 +31,8 @@ func (Secret) MarshalText() ([]byte, error) { return []byte(secretShown), nil }
 // Format covers the verbs that would show the bytes, such as %x.
 func (Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, secretShown) }
 
-// SecretRightsError says that others may read a secret file, or put another one in its place: the secret counts as
-// known until it is changed.
+// SecretRightsError reports that others can read a secret file or replace it. The secret counts as known to
+// others until it is changed.
 type SecretRightsError struct {
 	Path string
 	Mode fs.FileMode
@@ -52,17 +52,17 @@ const (
 	secretRights     = 0o640
 )
 
-// errNoCredentials says that a systemd credential is asked for where systemd gave none.
+// errNoCredentials reports that the configuration names a systemd credential and systemd passed none.
 var errNoCredentials = errors.New("CREDENTIALS_DIRECTORY is not set")
 
-// isSecretRef says whether a text has the form of a secret_file, as against being a secret by mistake.
+// isSecretRef reports whether a text has the form of a secret_file. Any other text may be a secret, written there by mistake.
 func isSecretRef(s string) bool {
 	return strings.HasPrefix(s, "/") || strings.HasPrefix(s, credentialPrefix)
 }
 
 // ReadSecret reads what secret_file refers to: a file, or credential:NAME in $CREDENTIALS_DIRECTORY. It must be as
-// private as readPrivate wants it and hold one line of text; its final line break is not part of the secret. It is read
-// again at each call, so that a renewed secret counts after a reload, and at the next sign-in even without one.
+// private as readPrivate requires and hold one line of text; the final line break is not part of the secret. Each call reads the
+// file again, so a renewed secret counts at the next sign-in.
 func ReadSecret(ref string, env Env) (Secret, error) {
 	raw, err := readPrivate(ref, env, maxSecretSize)
 	if err != nil {
@@ -71,9 +71,8 @@ func ReadSecret(ref string, env Env) (Secret, error) {
 	return trimSecret(ref, raw)
 }
 
-// readPrivate reads a file of at most limit bytes that is nobody else's business: a regular one and no link, with
-// rights 0640 or stricter, owned by root or this user, in a folder where nobody else could put another one in its place
-// (else *SecretRightsError).
+// readPrivate reads a private file of at most limit bytes. It must be a regular file and no link, with rights 0640 or stricter, owned by
+// root or this user, in a folder where nobody else can replace it (else *SecretRightsError).
 func readPrivate(ref string, env Env, limit int64) ([]byte, error) {
 	path, err := secretPath(ref, env)
 	if err != nil {
@@ -119,14 +118,14 @@ func statOwner(info fs.FileInfo) *syscall.Stat_t {
 	return st
 }
 
-// isOwnedByUs says whether root or this user owns a file: whoever owns it can change it.
+// isOwnedByUs reports whether root or this user owns a file. The owner of a file can change it.
 func isOwnedByUs(info fs.FileInfo) bool {
 	uid := statOwner(info).Uid
 	return uid == 0 || int(uid) == os.Geteuid()
 }
 
-// checkSecretFolders says whether nobody else can exchange the file at path, by the folders on the way to it: as the path is
-// written, and where links in it lead.
+// checkSecretFolders checks all folders above the file at path, as the path is written and after its links are resolved: nobody else may
+// be able to replace the file.
 func checkSecretFolders(path string) error {
 	real, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err != nil {
@@ -149,8 +148,8 @@ func checkSecretFolders(path string) error {
 	return nil
 }
 
-// describeForeignWriters says why others may rename what lies in a folder; empty: they may not. The sticky bit keeps them from
-// it, and our own group counts as ours.
+// describeForeignWriters tells why others may rename files in a folder; empty: they may not. The sticky bit prevents it, and our own
+// group counts as ours.
 func describeForeignWriters(dir fs.FileInfo) string {
 	st := statOwner(dir)
 	switch mode := dir.Mode(); {

@@ -10,7 +10,7 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// Setting is one value of the configuration as it counts, and where it comes from. An object of
+// Setting is one value that the daemon uses, and where it comes from. It is an object of
 // "check --show --json".
 type Setting struct {
 	Key      string `json:"key"`      // such as drops[0].settle
@@ -34,7 +34,7 @@ func (d *document) newSetting(loc location, v any, written bool) Setting {
 	return s
 }
 
-// redactValue hides who signs in, and whatever has the form of a secret where none belongs.
+// redactValue hides user names, and each text that looks like a secret.
 func redactValue(loc location, v any) any {
 	text, isText := v.(string)
 	switch {
@@ -48,7 +48,7 @@ func redactValue(loc location, v any) any {
 	return v
 }
 
-// DescribeOrigin says in a few words where the value comes from.
+// DescribeOrigin tells in a few words where the value comes from.
 func (s Setting) DescribeOrigin() string {
 	switch s.Origin {
 	case "file":
@@ -59,7 +59,7 @@ func (s Setting) DescribeOrigin() string {
 	return "default"
 }
 
-// FormatYAML gives the value so that it could be written into a configuration again.
+// FormatYAML returns the value as it can be written into a configuration.
 func (s Setting) FormatYAML() string {
 	if text, ok := s.Value.(string); ok && (isPlainYAML(text) || text == hidden) {
 		return text
@@ -78,5 +78,5 @@ var (
 	otherWord = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|null|[0-9.:_+-]*|0[xo].*|[0-9].*e[0-9+-]+)$`)
 )
 
-// isPlainYAML says whether YAML reads the text as itself without quotes.
+// isPlainYAML reports whether YAML reads the text as the same text without quotes.
 func isPlainYAML(s string) bool { return plainWord.MatchString(s) && !otherWord.MatchString(s) }

@@ -16,7 +16,7 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// location is the way to a value: keys, and positions in lists as decimal numbers.
+// location is the path to a value: keys, and positions in lists as decimal numbers.
 type location []string
 
 // String gives the form people know, such as drops[0].settle.
@@ -42,13 +42,13 @@ func (l location) child(part string) location {
 	return append(l[:len(l):len(l)], part)
 }
 
-// mark is where a value or a key stands.
+// mark is the place of a value or a key.
 type mark struct {
 	line, col int
 	variable  string // the environment variable, when the value comes from one
 }
 
-// document is a configuration as it was written: plain JSON values, and the place of each.
+// document is a configuration as it was written: plain JSON values with the place of each, and the faults found so far.
 type document struct {
 	name   string
 	lines  []string
@@ -60,8 +60,8 @@ type document struct {
 	faults []Fault
 }
 
-// parseDocument reads YAML into plain values. Anchors, merge keys, tags, doubled keys and numbers that YAML versions
-// read differently (010 is 8 to some) become faults, as does broken syntax; the rest is read all the same.
+// parseDocument reads YAML into plain values. Broken syntax becomes a fault, and so do anchors, merge keys, tags, repeated keys
+// and numbers that YAML versions read differently (some read 010 as 8). The rest of the file is read all the same.
 func parseDocument(name string, src []byte) *document {
 	d := &document{name: name, values: map[string]mark{}, keys: map[string]mark{}, hide: map[int]int{}, wrong: map[string]bool{}}
 	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(src), "\ufeff"))
@@ -104,7 +104,7 @@ func firstUnreadable(lines []string) mark {
 	return mark{}
 }
 
-// addFault records a fault at a place. The line is shown later, when all is known that must not be seen of it.
+// addFault records a fault at a place. Its excerpt is made later, when it is known what of the line must be hidden.
 func (d *document) addFault(at mark, loc location, problem, hint string) {
 	f := Fault{File: d.name, Line: at.line, Col: at.col, Key: loc.String(), Problem: problem, Hint: hint}
 	if at.variable != "" {
@@ -116,12 +116,12 @@ func (d *document) addFault(at mark, loc location, problem, hint string) {
 	}
 }
 
-// addFaultAt records a fault of the value at loc, or of the nearest thing above it that was written.
+// addFaultAt records a fault of the value at loc. Where that was not written, the fault is at the nearest section above it.
 func (d *document) addFaultAt(loc location, problem, hint string) {
 	d.addFault(d.findPlace(loc), loc, problem, hint)
 }
 
-// faultsAsError gives the faults as a *Error, each with its line, or nil.
+// faultsAsError returns the faults as an *Error, each with its excerpt, or nil.
 func (d *document) faultsAsError() error {
 	for i, f := range d.faults {
 		if f.Line >= 1 && f.Line <= len(d.lines) {
@@ -140,8 +140,8 @@ func (d *document) findPlace(loc location) mark {
 	return mark{line: 1, col: 1}
 }
 
-// hasNoFault says whether none of the keys, nor anything above them, has a fault yet: rules that compare two values speak
-// only when both are right on their own.
+// hasNoFault reports whether none of the values, and no section above them, has a fault yet. A rule that compares two values
+// applies only when both are right on their own.
 func (d *document) hasNoFault(locs ...location) bool {
 	for _, loc := range locs {
 		for n := len(loc); n > 0; n-- {
@@ -153,7 +153,7 @@ func (d *document) hasNoFault(locs ...location) bool {
 	return true
 }
 
-// hasNoFaultBelow says whether nothing below a location has a fault yet.
+// hasNoFaultBelow reports whether nothing below a location has a fault yet.
 func (d *document) hasNoFaultBelow(loc location) bool {
 	for wrong := range d.wrong {
 		if strings.HasPrefix(wrong, loc.key()+"\x00") {
@@ -186,7 +186,7 @@ func markOf(t *token.Token) mark {
 	return mark{line: t.Position.Line, col: t.Position.Column}
 }
 
-// firstToken gives the token a person would point at.
+// firstToken returns the token at which a person would point.
 func firstToken(n ast.Node) *token.Token {
 	switch n := n.(type) {
 	case *ast.MappingNode:
@@ -199,7 +199,7 @@ func firstToken(n ast.Node) *token.Token {
 	return n.GetToken()
 }
 
-// readValue turns a node into plain JSON values and notes where it stands. A key's section points at the key.
+// readValue turns a node into plain JSON values and notes its place. The place of a section is its key.
 func (d *document) readValue(n ast.Node, loc location) any {
 	if _, ok := d.values[loc.key()]; !ok && n != nil {
 		d.values[loc.key()] = markOf(firstToken(n))
@@ -271,7 +271,7 @@ func (d *document) readSection(entries []*ast.MappingValueNode, loc location) ma
 
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// readNumber keeps a number as the text it was written in: decimal, so that no rounding and no other base slips in.
+// readNumber keeps a number as the decimal text that was written, so that it is neither rounded nor read in another base.
 func (d *document) readNumber(n ast.Node, loc location) any {
 	text := strings.TrimSpace(n.GetToken().Value)
 	if plainNumber.MatchString(text) {
@@ -285,8 +285,8 @@ func (d *document) readNumber(n ast.Node, loc location) any {
 	return nil
 }
 
-// hideIfSecret hides what stands where a secret could: whatever is below auth and not of a known key, and of a known kind, and
-// what should be the name of a secret's file and is not.
+// hideIfSecret hides a value that may be a secret: each value below auth unless key and type are known, and each value that should be the
+// name of a secret's file and is not.
 func (d *document) hideIfSecret(loc location, key mark, value ast.Node) {
 	name := loc[len(loc)-1]
 	inHTTP := name == "password_file" || name == "key_file"
