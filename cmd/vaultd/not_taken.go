@@ -33,7 +33,7 @@ func (v view) readScans() ([]present.DropScan, error) {
 	for _, d := range v.cfg.Drops {
 		if s := scans[d.Name]; v.state == nil && s.Fault == "" && !s.LastScan.IsZero() {
 			// Scans that found nothing new are noted beside the ledger.
-			if looked := dropwork.LastLook(v.cfg.StateDir, d.Path); looked.After(s.LastScan) && !looked.After(v.Now) {
+			if looked := dropwork.LastScanTime(v.cfg.StateDir, d.Path); looked.After(s.LastScan) && !looked.After(v.Now) {
 				s.LastScan = looked.UTC()
 				scans[d.Name] = s
 			}

@@ -191,7 +191,7 @@ type indexJSON struct {
 
 func asIndex(r recovery.VaultReport) indexJSON {
 	i := indexJSON{r.Index.Read, nil, r.Index.Complete, r.Accepted, r.Index.Why, r.Index.Request}
-	if r.Index.Found != operator.FoundNotTold {
+	if r.Index.Found != operator.FoundUnknown {
 		i.Found = &r.Index.Found
 	}
 	return i
@@ -376,7 +376,7 @@ func acceptedIndex(text string, vaults []string) (a operator.AcceptedIndex, err 
 		return a, fmt.Errorf("no drop is configured for vault %s", sanitize.Text(vault))
 	}
 	read, found, ok := strings.Cut(numbers, "/")
-	a = operator.AcceptedIndex{Vault: archive.VaultID(vault), Found: operator.FoundNotTold}
+	a = operator.AcceptedIndex{Vault: archive.VaultID(vault), Found: operator.FoundUnknown}
 	a.Read, err = strconv.Atoi(read)
 	if err == nil && found != "unknown" {
 		a.Found, err = strconv.Atoi(found)

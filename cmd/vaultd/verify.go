@@ -14,6 +14,7 @@ import (
 	"vaultd/internal/present"
 	"vaultd/internal/proof"
 	"vaultd/internal/sanitize"
+	"vaultd/internal/selfcheck"
 )
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -143,7 +144,7 @@ func (v view) verifyLedger(ctx context.Context) (verdict, error) {
 
 // proveJournal folds the journal as far as it goes now and holds the entries against it.
 func (v view) proveJournal(ctx context.Context) (r proof.Report, moved map[archive.Key]bool, err error) {
-	return daemon.Prove(ctx, v.ledger)
+	return selfcheck.Prove(ctx, v.ledger)
 }
 
 // readHeadAndBalance returns head and balance of one moment.

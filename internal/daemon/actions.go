@@ -13,7 +13,7 @@ import (
 func (d *Daemon) Actions() *operator.Actions {
 	return operator.New(operator.Config{
 		Ledger: d.ledger, Now: d.cfg.Now, Log: d.cfg.Log, Limit: d.limit, Service: d.cfg.Archive, Grace: d.cfg.Grace,
-		Held: d.held, KeepOpen: d.keepDropsOpen, Committed: d.conductor.Wake, Resume: d.conductor.ResumeDisposals,
+		Held: d.heldReason, KeepOpen: d.keepDropsOpen, Committed: d.engine.Wake, Resume: d.engine.ResumeDisposals,
 		OpenDrop: func(name string) (operator.Drop, func() error, error) {
 			for _, r := range d.drops {
 				if r.Settings.Name == name {
@@ -27,8 +27,8 @@ func (d *Daemon) Actions() *operator.Actions {
 
 // keepDropsOpen keeps a reload from closing the drop folders until release.
 func (d *Daemon) keepDropsOpen() (release func()) {
-	d.acts.RLock()
-	return d.acts.RUnlock
+	d.reloading.RLock()
+	return d.reloading.RUnlock
 }
 
 // NewActions lets people act while no daemon runs. The next run goes on with what they
@@ -43,7 +43,7 @@ func NewActions(cfg Config, l *boltledger.Ledger) *operator.Actions {
 			if err := shared.Takeover.Recall(nil); err != nil {
 				return err.Error()
 			}
-			return heldWords(shared.Takeover, l, cfg.Location)
+			return heldReasonOf(shared.Takeover, l, cfg.Location)
 		},
 		KeepOpen: func() (release func()) { return func() {} },
 		OpenDrop: func(name string) (operator.Drop, func() error, error) {

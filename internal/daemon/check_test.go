@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vaultd/internal/durable"
+	"vaultd/internal/selfcheck"
 )
 
 // A kept folder that cannot be read is told, and nothing is concluded from it: it is not taken for one that people took away, and not for one
@@ -33,7 +34,7 @@ func TestCheck_I23_AReceiptThatCannotBeRead(t *testing.T) {
 						return do()
 					})
 					h.files.Store(&f)
-					c := h.d.examine(t.Context())
+					c := h.d.selfChecker().Check(t.Context())
 					if c.OK() || c.Failed != "" || len(c.Ledger) != 0 || len(c.Unread) != unread || len(c.Files) != 2-unread {
 						t.Errorf("at %s: %+v", at, c)
 					}
@@ -46,7 +47,7 @@ func TestCheck_I23_AReceiptThatCannotBeRead(t *testing.T) {
 				}
 				h.mounts("", nil, nil)
 				h.must(os.RemoveAll(filepath.Join(h.path, huber.Dest)))
-				if c := h.d.examine(t.Context()); len(c.Unread) != 0 || len(c.Files) != 1 {
+				if c := h.d.selfChecker().Check(t.Context()); len(c.Unread) != 0 || len(c.Files) != 1 {
 					t.Errorf("taken away: %+v", c)
 				}
 			})
@@ -70,8 +71,8 @@ func TestCheck_I23_AReceiptWithoutRights(t *testing.T) {
 			defer runtime.UnlockOSThread()
 			h.must(errors.Join(unix.Setfsgid(65534), unix.Setfsuid(65534)))
 		}
-		var c Checked
-		err := h.d.examineFiles(t.Context(), &c)
+		var c selfcheck.Result
+		err := h.d.selfChecker().CheckFiles(t.Context(), &c)
 		if os.Getuid() == 0 {
 			h.must(errors.Join(unix.Setfsuid(0), unix.Setfsgid(0)))
 		}

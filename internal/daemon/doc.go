@@ -1,11 +1,8 @@
-// Package daemon assembles the rooms of vaultd into one running whole: it takes the
-// lock, opens the ledger, the drop folders and the spool, and lets the watchers and
-// the conductor work. The program and the tests that drive everything in one process
-// use the same assembly.
+// Package daemon is the wiring: it takes the lock, opens the ledger, the drop folders and the spool, connects the packages
+// that do not know each other, and starts their loops. The program and the simulation use the same wiring.
 //
-// It never decides what happens to a document: it only translates between the rooms,
-// which do not know each other. It never ends for a fault of the service or of one
-// drop folder; it ends when its context does, or when the ledger cannot commit.
+// It never decides what happens to a document. It never ends for a fault of the service or of one
+// drop folder; it ends when its context does, or when the ledger cannot commit or a disk cannot be trusted.
 //
 // After a crash a start is the same as any other: lock, ledger, then claimed folders
 // without an entry are adopted, and what is due goes on.
@@ -87,12 +84,12 @@ type Daemon struct {
 	shared        *dropwork.Shared
 	drops         []*dropwork.Drop
 	statusFiles   *statusfile.Files
-	conductor     *ingest.Engine
+	engine        *ingest.Engine
 	stopListening func()             // removes the commit listeners; nil: there are none
-	acts          sync.RWMutex       // read: a person takes a folder again; write: the drop folders are closed for a reload
+	reloading     sync.RWMutex       // read: a person takes a folder again; write: the drop folders are closed for a reload
 	former        *dropwork.Takeover // what was known before a reload; nil: nothing
 	check         *checker
-	listed        vaultList
+	vaultLists    vaultList
 	comparing     sync.Mutex    // held while the ledger is held against the archive
 	compared      chan struct{} // size 1: a person compared, and entries are still in doubt
 
@@ -102,7 +99,7 @@ type Daemon struct {
 
 // gather is the least time between two commits of a busy ledger: at a thousand documents a
 // second each costs less than a tenth of an fsync, and none waits for it.
-const gather = 25 * time.Millisecond
+const commitInterval = 25 * time.Millisecond
 
 // Open takes the lock, checks and opens the ledger and prepares the rest. Nothing is
 // sent or moved before Run.
@@ -122,7 +119,7 @@ func (d *Daemon) open() (err error) {
 		return err
 	}
 	// One that is older than its outside head is worked with all the same: in safe mode.
-	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, CommitInterval: gather, Fault: cfg.LedgerFault},
+	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, CommitInterval: commitInterval, Fault: cfg.LedgerFault},
 		ledger.Mark{By: ledger.Operator{UID: ledger.VaultdUID}, At: cfg.Now().Wall})
 	if err != nil {
 		return err
@@ -143,7 +140,7 @@ func (d *Daemon) prepare() error {
 		return err
 	}
 	d.statusFiles = statusfile.New(statusfile.Config{
-		Ledger: d.ledger, Disk: d.disk, Pauses: func() []ingest.Pause { return d.conductor.Pauses() }, Environment: cfg.Environment,
+		Ledger: d.ledger, Disk: d.disk, Pauses: func() []ingest.Pause { return d.engine.Pauses() }, Environment: cfg.Environment,
 		Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, Interval: cfg.StatusLook,
 	})
 	for _, settings := range cfg.Drops {
@@ -158,8 +155,8 @@ func (d *Daemon) prepare() error {
 		return err
 	}
 	d.stopListening = d.listenToCommits()
-	d.tellSafe()
-	d.conductor = ingest.New(d.conductorConfig())
+	d.logSafeMode()
+	d.engine = ingest.New(d.engineConfig())
 	return nil
 }
 
@@ -185,11 +182,11 @@ func (d *Daemon) shareAmongDrops() error {
 	cfg := d.cfg
 	d.shared = &dropwork.Shared{
 		StateDir: cfg.StateDir, Environment: cfg.Environment, Location: cfg.Location, Now: cfg.Now, Log: cfg.Log, FileFault: cfg.FileFault,
-		MinFree: cfg.SpoolMinFree, Ledger: d.ledger, Takeover: dropwork.NewTakeover(cfg.StateDir, d.ledger, cfg.Log, d.die), Fail: d.die,
-		Spool: d.spool, Disk: d.disk, Events: cfg.Events, ProbeEvery: cfg.StatusLook, Returned: dropwork.NewReturned(), Held: d.held,
+		MinFree: cfg.SpoolMinFree, Ledger: d.ledger, Takeover: dropwork.NewTakeover(cfg.StateDir, d.ledger, cfg.Log, d.endProcess), Fail: d.endProcess,
+		Spool: d.spool, Disk: d.disk, Events: cfg.Events, ProbeEvery: cfg.StatusLook, Returned: dropwork.NewReturned(), Held: d.heldReason,
 		Changed: func(drop string) { d.statusFiles.Changed(drop) },
 		EnterClaimed: func(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) {
-			d.conductor.Claimed(k, ev, more...)
+			d.engine.Claimed(k, ev, more...)
 		},
 		EnterDoubted: d.enterDoubted,
 	}
@@ -204,7 +201,7 @@ func (d *Daemon) shareAmongDrops() error {
 func (d *Daemon) settleSpool() error {
 	err := d.spool.Settle()
 	if err != nil {
-		d.die(fmt.Errorf("spool: %w", err))
+		d.endProcess(fmt.Errorf("spool: %w", err))
 	}
 	return err
 }
@@ -231,18 +228,20 @@ func (d *Daemon) countSpool(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		d.conductor.Wake()
+		d.engine.Wake()
 		if err == nil {
 			return
 		}
 		d.cfg.Log.Error("nothing is packed: the spool cannot be looked through", "err", err)
-		if rest(ctx, countRetry) != nil {
+		select {
+		case <-ctx.Done():
 			return
+		case <-time.After(countRetry):
 		}
 	}
 }
 
-func (d *Daemon) conductorConfig() ingest.Config {
+func (d *Daemon) engineConfig() ingest.Config {
 	cfg := d.cfg
 	ic := ingest.Config{
 		Ledger: d.ledger, Index: d.ledger, Vault: cfg.Vault,
@@ -250,7 +249,7 @@ func (d *Daemon) conductorConfig() ingest.Config {
 		Now:     cfg.Now, Log: cfg.Log,
 		Workers: cfg.Workers, BatchSize: cfg.BatchSize, BatchWait: cfg.BatchWait,
 		PollMin: cfg.PollMin, PollMax: cfg.PollMax, Grace: cfg.Grace, LongestSleep: cfg.LongestSleep,
-		DisposalLimit: d.limit.Book, SpoolSpace: d.checkSpace, Settle: d.settleSpool, Safe: func() bool { return d.held() != "" }, Paused: d.paused,
+		DisposalLimit: d.limit.Book, SpoolSpace: d.checkSpace, Settle: d.settleSpool, Safe: func() bool { return d.heldReason() != "" }, Paused: d.onPause,
 	}
 	for _, r := range d.drops {
 		ic.Drops = append(ic.Drops, r.ForEngine())
@@ -274,14 +273,14 @@ func (d *Daemon) Run(ctx context.Context) error {
 		g.Go(func() error { r.Probe(ctx); return nil })
 	}
 	g.Go(func() error { d.statusFiles.Run(ctx); return nil })
-	g.Go(func() error { return d.conductor.Run(ctx) })
+	g.Go(func() error { return d.engine.Run(ctx) })
 	g.Go(func() error { d.countSpool(ctx); return nil })
 	g.Go(func() error { d.recallEarlier(ctx); return nil })
 	g.Go(func() error { d.check.run(ctx, d); return nil })
 	for _, account := range Accounts(d.cfg.Drops) {
-		g.Go(func() error { d.listed.run(ctx, d, account); return nil })
+		g.Go(func() error { d.vaultLists.run(ctx, d, account); return nil })
 	}
-	g.Go(func() error { d.follow(ctx); return nil })
+	g.Go(func() error { d.compareWhileInDoubt(ctx); return nil })
 	g.Go(func() error { d.shared.Scans.Run(ctx, d.drops); return nil })
 	g.Go(func() error { d.disk.KeepReserve(ctx); return nil })
 	g.Go(func() error {
@@ -297,8 +296,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// die makes Run end: what is on disk is not known any more.
-func (d *Daemon) die(err error) {
+// endProcess makes Run end: what is on disk is not known any more.
+func (d *Daemon) endProcess(err error) {
 	d.fatalOnce.Do(func() { d.fatal <- err })
 }
 

@@ -99,7 +99,7 @@ func TestKeep_I17_I18_AMappingIsWrittenAfterTheSeal(t *testing.T) {
 		if !bytes.Contains(h.log.Bytes(), []byte("folder changed after it was packed")) {
 			t.Error("the log does not tell")
 		}
-		if c := h.d.examine(t.Context()); !c.OK() {
+		if c := h.d.selfChecker().Check(t.Context()); !c.OK() {
 			t.Errorf("the check does not know its receipts: %+v", c)
 		}
 		for range 20 {

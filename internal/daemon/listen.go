@@ -22,12 +22,12 @@ func (d *Daemon) listenToCommits() (stop func()) {
 	}
 }
 
-// paused tells the status files of a pause, and asks for the list of vaults where the service refuses one of them.
-func (d *Daemon) paused(p ingest.Pause) {
+// onPause tells the status files of a pause, and asks for the list of vaults where the service refuses one of them.
+func (d *Daemon) onPause(p ingest.Pause) {
 	d.statusFiles.Paused(p.Target)
 	for _, r := range d.drops {
 		if p.Target == ingest.RegisterTarget(r.Settings.Vault) && (p.NeedsPerson() || p.Cause.Code == "http-404") {
-			d.listed.hurry(r.Settings.Account)
+			d.vaultLists.askSoon(r.Settings.Account)
 		}
 	}
 }

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	onceLook  = 200 * time.Millisecond // between two looks at whether all is done
-	onceCalm  = 3                      // looks in a row that must find nothing to do
-	onceTries = 3                      // failed attempts after which a single pass gives up on an entry
-	onceStall = 15 * time.Second       // of a pause of some route, after which a single pass ends
+	passInterval = 200 * time.Millisecond // between two looks at whether all is done
+	quietChecks  = 3                      // looks in a row that must find nothing to do
+	triesInPass  = 3                      // failed attempts after which a single pass gives up on an entry
+	stallAfter   = 15 * time.Second       // of a pause of some route, after which a single pass ends
 )
 
 // Once works until everything that lies in the drop folders was taken or has a
@@ -31,15 +31,15 @@ func (d *Daemon) Once(ctx context.Context, wait bool) error {
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(run) }()
-	tick := time.NewTicker(onceLook)
+	tick := time.NewTicker(passInterval)
 	defer tick.Stop()
-	for calm := 0; calm < onceCalm; {
+	for calm := 0; calm < quietChecks; {
 		select {
 		case err := <-ended:
 			return err
 		case <-tick.C:
 		}
-		done, err := d.through(wait)
+		done, err := d.isPassComplete(wait)
 		if err != nil {
 			stop()
 			return errors.Join(err, <-ended)
@@ -53,8 +53,8 @@ func (d *Daemon) Once(ctx context.Context, wait bool) error {
 	return <-ended
 }
 
-// through reports whether a single pass has nothing left to do.
-func (d *Daemon) through(wait bool) (bool, error) {
+// isPassComplete reports whether a single pass has nothing left to do.
+func (d *Daemon) isPassComplete(wait bool) (bool, error) {
 	for _, r := range d.drops {
 		s := r.Watched()
 		if r.State().Paused != "" {
@@ -69,24 +69,24 @@ func (d *Daemon) through(wait bool) (bool, error) {
 			}
 		}
 	}
-	stalled := d.stalled()
+	stalled := d.stalledTargets()
 	if wait {
 		stalled = nil
 	}
 	for s := ledger.Seal; s <= ledger.Place; s++ {
-		if s != ledger.Seal && s != ledger.Ask && d.held() != "" {
+		if s != ledger.Seal && s != ledger.Ask && d.heldReason() != "" {
 			continue // it does not begin before a person acts
 		}
-		if left, err := d.left(s, wait, stalled); left || err != nil {
+		if left, err := d.hasDueWork(s, wait, stalled); left || err != nil {
 			return false, err
 		}
 	}
-	return d.conductor.Idle() || len(stalled) > 0, nil
+	return d.engine.Idle() || len(stalled) > 0, nil
 }
 
-// left reports whether a single pass has something left to do for a step, beside what
+// hasDueWork reports whether a single pass has something left to do for a step, beside what
 // waits for a target that is stalled.
-func (d *Daemon) left(s ledger.Step, wait bool, stalled []ingest.Target) (bool, error) {
+func (d *Daemon) hasDueWork(s ledger.Step, wait bool, stalled []ingest.Target) (bool, error) {
 	far := d.cfg.Now().Wall.AddDate(100, 0, 0)
 	lanes, err := d.ledger.Queues(s)
 	if err != nil {
@@ -98,7 +98,7 @@ func (d *Daemon) left(s ledger.Step, wait bool, stalled []ingest.Target) (bool, 
 		}) {
 			continue
 		}
-		es, _, err := d.ledger.DueInQueue(s, lane, far, 1, nil, func(e ledger.Entry) bool { return finished(e, wait) })
+		es, _, err := d.ledger.DueInQueue(s, lane, far, 1, nil, func(e ledger.Entry) bool { return isDoneInPass(e, wait) })
 		if err != nil || len(es) > 0 {
 			return true, err
 		}
@@ -106,18 +106,18 @@ func (d *Daemon) left(s ledger.Step, wait bool, stalled []ingest.Target) (bool, 
 	return false, nil
 }
 
-// stalled returns what has been paused for so long that waiting for it is not what a single pass is for.
-func (d *Daemon) stalled() (targets []ingest.Target) {
-	for _, p := range d.conductor.Pauses() {
-		if d.cfg.Now().Wall.Sub(p.Since) > onceStall {
+// stalledTargets returns what has been paused for so long that waiting for it is not what a single pass is for.
+func (d *Daemon) stalledTargets() (targets []ingest.Target) {
+	for _, p := range d.engine.Pauses() {
+		if d.cfg.Now().Wall.Sub(p.Since) > stallAfter {
 			targets = append(targets, p.Target)
 		}
 	}
 	return targets
 }
 
-// finished reports whether a single pass is through with e.
-func finished(e ledger.Entry, wait bool) bool {
+// isDoneInPass reports whether a single pass is through with e.
+func isDoneInPass(e ledger.Entry, wait bool) bool {
 	step, _, _ := ledger.Due(e)
 	switch {
 	case e.State.IsFinal():
@@ -129,5 +129,5 @@ func finished(e ledger.Entry, wait bool) bool {
 	case e.State == ledger.Uploaded || e.State == ledger.Unclear:
 		return e.Current() != nil && e.Current().EqualAnswers > 0
 	}
-	return e.Attempt >= onceTries
+	return e.Attempt >= triesInPass
 }

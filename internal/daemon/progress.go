@@ -45,9 +45,9 @@ func (d *Daemon) Progress() Progress {
 	if d.disk.IsBlocked() { // it says so itself
 		return p
 	}
-	turned := d.conductor.LastLooks()
+	turned := d.engine.LastLooks()
 	for _, s := range slices.Sorted(maps.Keys(turned)) {
-		since := later(turned[s], d.since)
+		since := laterOf(turned[s], d.since)
 		if time.Since(since) > stepPatience {
 			p.Stalls = append(p.Stalls, Stall{What: "step " + s.String(), Since: since})
 		}
@@ -58,7 +58,7 @@ func (d *Daemon) Progress() Progress {
 			continue
 		}
 		p.Drops++
-		since := later(snap.LastRescan, d.since)
+		since := laterOf(snap.LastRescan, d.since)
 		if time.Since(since) > dropPatience+3*r.Settings.Rescan && !r.IsAway() {
 			p.Stalls = append(p.Stalls, Stall{What: "drop " + r.Settings.Name, Since: since, Drop: true})
 		}
@@ -66,7 +66,7 @@ func (d *Daemon) Progress() Progress {
 	return p
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

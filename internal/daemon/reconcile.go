@@ -39,11 +39,11 @@ func (d *Daemon) Reconcile(ctx context.Context, p operator.Person, accept ...ope
 	}
 	if c.Heard > 0 {
 		d.cfg.Log.Warn("the archive has content that the ledger did not count; its entries were told", "registrations", c.Heard)
-		d.conductor.Wake()
+		d.engine.Wake()
 	}
 	if c.Left {
 		d.cfg.Log.Info("safe mode ends", "uid", p.UID, "cleared", c.Cleared, "waiting", c.Waits)
-		d.conductor.Wake()
+		d.engine.Wake()
 		d.statusFiles.AllChanged()
 		for _, r := range d.drops {
 			r.RequestRescan()
@@ -118,14 +118,14 @@ func (d *Daemon) openFolders() (drops []recovery.Drop, done func(), why []string
 }
 
 const (
-	firstFollow = 2 * time.Second // after a comparison that left entries in doubt: folders are being packed
-	lastFollow  = time.Hour
+	firstComparisonWait   = 2 * time.Second // after a comparison that left entries in doubt: folders are being packed
+	longestComparisonWait = time.Hour
 )
 
-// follow compares again and again while entries are in doubt that an earlier comparison
+// compareWhileInDoubt compares again and again while entries are in doubt that an earlier comparison
 // could not speak for. A person makes the first one: it ends safe mode.
-func (d *Daemon) follow(ctx context.Context) {
-	wait, look := 15*firstFollow, true
+func (d *Daemon) compareWhileInDoubt(ctx context.Context) {
+	wait, look := 15*firstComparisonWait, true
 	for {
 		timer := time.NewTimer(wait)
 		select {
@@ -133,7 +133,7 @@ func (d *Daemon) follow(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-d.compared:
-			wait, look = firstFollow, true
+			wait, look = firstComparisonWait, true
 			continue
 		case <-timer.C:
 		}
@@ -142,14 +142,14 @@ func (d *Daemon) follow(ctx context.Context) {
 			return
 		case safe: // a person makes the first one
 		case look:
-			look = d.followOnce(ctx)
+			look = d.compareOnce(ctx)
 		}
-		wait = min(2*wait, lastFollow)
+		wait = min(2*wait, longestComparisonWait)
 	}
 }
 
-// followOnce compares if an entry is in doubt. It returns whether one still is.
-func (d *Daemon) followOnce(ctx context.Context) bool {
+// compareOnce compares if an entry is in doubt. It returns whether one still is.
+func (d *Daemon) compareOnce(ctx context.Context) bool {
 	doubt, err := operator.LastDoubt(d.ledger)
 	if doubt == nil {
 		return err != nil
@@ -163,7 +163,7 @@ func (d *Daemon) followOnce(ctx context.Context) bool {
 		d.cfg.Log.Warn("entries in doubt stay so", "why", c.Incomplete(nil))
 	case c.Cleared > 0:
 		d.cfg.Log.Info("compared with the archive", "cleared", c.Cleared, "still_in_doubt", c.Waits)
-		d.conductor.Wake()
+		d.engine.Wake()
 	}
 	return true
 }

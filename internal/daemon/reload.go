@@ -15,11 +15,11 @@ func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {
 		return nil, &BindingError{"state_dir", d.cfg.StateDir, cfg.StateDir}
 	}
 	var errs []error
-	d.acts.Lock() // whoever has claimed a folder commits its entry first: only a start would find it else
+	d.reloading.Lock() // whoever has claimed a folder commits its entry first: only a start would find it else
 	for _, r := range d.drops {
 		errs = append(errs, r.Close())
 	}
-	d.acts.Unlock()
+	d.reloading.Unlock()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func TestReopen_I1_WhileAFolderIsTakenAgain(t *testing.T) {
 		old := h.want("Huber 1 rejected")[0]
 		h.stop()
 		h.must(<-h.ended)
-		time.Sleep(gather) // the ledger has just committed the last scan, and a commit waits so long for more
+		time.Sleep(commitInterval) // the ledger has just committed the last scan, and a commit waits so long for more
 
 		renamed, goOn := make(chan struct{}), make(chan struct{})
 		var met atomic.Bool

@@ -62,7 +62,7 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p oper
 		return out, err
 	}
 	ours := drop.OwnershipMark{LedgerID: info.ID, Environment: info.Environment, Epoch: max(info.Epoch, 1)}
-	last, away, err := cfg.marks(ours)
+	last, away, err := cfg.readMarks(ours)
 	if err != nil {
 		return out, err
 	}
@@ -111,15 +111,15 @@ func Bound(info ledger.Info, environment, baseURL string) error {
 	return nil
 }
 
-// latest is the drop folder that the latest state of the ledger worked on.
-type latest struct {
+// latestMark is the drop folder that the latest state of the ledger worked on.
+type latestMark struct {
 	drop  string
 	epoch uint64
 }
 
-// marks looks at whose the drop folders are. One of another ledger or environment is
+// readMarks looks at whose the drop folders are. One of another ledger or environment is
 // refused; away are those that are not there.
-func (cfg Config) marks(ours drop.OwnershipMark) (last latest, away []string, err error) {
+func (cfg Config) readMarks(ours drop.OwnershipMark) (last latestMark, away []string, err error) {
 	for _, d := range cfg.Drops {
 		m, ok, err := drop.ReadMark(d.Path)
 		switch {
@@ -136,7 +136,7 @@ func (cfg Config) marks(ours drop.OwnershipMark) (last latest, away []string, er
 			return last, nil, fmt.Errorf("drop %s: %w", d.Name, err)
 		}
 		if m.Epoch > last.epoch {
-			last = latest{d.Name, m.Epoch}
+			last = latestMark{d.Name, m.Epoch}
 		}
 	}
 	return last, away, nil
@@ -162,10 +162,10 @@ func Rebuild(ctx context.Context, cfg Config, p operator.Person) (out Rebuilt, e
 		return out, err
 	}
 	defer func() { err = errors.Join(err, held.Close()) }()
-	if err := replaceable(ctx, cfg); err != nil {
+	if err := checkReplaceable(ctx, cfg); err != nil {
 		return out, err
 	}
-	ours, err := cfg.whose()
+	ours, err := cfg.findOwner()
 	if err != nil {
 		return out, err
 	}
@@ -197,8 +197,8 @@ func Rebuild(ctx context.Context, cfg Config, p operator.Person) (out Rebuilt, e
 	return out, err
 }
 
-// replaceable refuses to make a ledger anew where one is there that can be worked with.
-func replaceable(ctx context.Context, cfg Config) error {
+// checkReplaceable refuses to make a ledger anew where one is there that can be worked with.
+func checkReplaceable(ctx context.Context, cfg Config) error {
 	l, err := boltledger.Open(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location})
 	if _, damaged := errors.AsType[*ledger.DamageError](err); damaged || errors.Is(err, ledger.ErrMissing) {
 		return nil
@@ -216,8 +216,8 @@ func replaceable(ctx context.Context, cfg Config) error {
 	return errors.Join(err, l.Close())
 }
 
-// whose finds which ledger the drop folders belong to.
-func (cfg Config) whose() (ours drop.OwnershipMark, err error) {
+// findOwner finds which ledger the drop folders belong to.
+func (cfg Config) findOwner() (ours drop.OwnershipMark, err error) {
 	from := ""
 	for _, d := range cfg.Drops {
 		m, ok, err := drop.ReadMark(d.Path)

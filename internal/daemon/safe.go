@@ -43,12 +43,12 @@ func (d *Daemon) openDrops() error {
 			waiting--
 		case <-patience.C:
 			if !d.waitsForLock(errs) {
-				return hopeless(errs)
+				return firstUnrecoverable(errs)
 			}
 			patience.Reset(lockedCheck)
 		}
 	}
-	return hopeless(errs)
+	return firstUnrecoverable(errs)
 }
 
 // waitsForLock reports whether a drop folder is not open yet because another vaultd has it.
@@ -62,8 +62,8 @@ func (d *Daemon) waitsForLock(errs []error) bool {
 	return false
 }
 
-// hopeless returns the first error that no waiting can mend.
-func hopeless(errs []error) error {
+// firstUnrecoverable returns the first error that no waiting can mend.
+func firstUnrecoverable(errs []error) error {
 	for _, err := range errs {
 		_, locked := errors.AsType[*drop.LockedError](err)
 		_, foreign := errors.AsType[*drop.ForeignError](err)
@@ -74,12 +74,14 @@ func hopeless(errs []error) error {
 	return nil
 }
 
-// held says why nothing may be taken, sent, moved or removed now; empty: it may. What is
+// heldReason says why nothing may be taken, sent, moved or removed now; empty: it may. What is
 // packed and what is asked goes on.
-func (d *Daemon) held() string { return heldWords(d.shared.Takeover, d.ledger, d.cfg.Location) }
+func (d *Daemon) heldReason() string {
+	return heldReasonOf(d.shared.Takeover, d.ledger, d.cfg.Location)
+}
 
-// heldWords is held for a command as well.
-func heldWords(takeover *dropwork.Takeover, l *boltledger.Ledger, zone *time.Location) string {
+// heldReasonOf is held for a command as well.
+func heldReasonOf(takeover *dropwork.Takeover, l *boltledger.Ledger, zone *time.Location) string {
 	if epoch := takeover.Epoch(); epoch > 0 {
 		return fmt.Sprintf("another vaultd has taken over this ledger's drop folders (epoch %d): leave this one stopped", epoch)
 	}
@@ -106,15 +108,15 @@ func SafeWords(s ledger.SafeMode) string {
 	return words
 }
 
-// tellSafe logs at a start that nothing will be sent.
-func (d *Daemon) tellSafe() {
+// logSafeMode logs at a start that nothing will be sent.
+func (d *Daemon) logSafeMode() {
 	if safe, is := d.ledger.SafeMode(); is {
 		d.cfg.Log.Error("SAFE MODE: nothing is taken, sent or removed before the archive was asked", "why", SafeWords(safe),
 			"since", safe.Since, "unknown_after", safe.KnownUntil, "do", "vaultd reconcile")
 	}
 }
 
-func (d *Daemon) location() *time.Location {
+func (d *Daemon) zone() *time.Location {
 	if d.cfg.Location == nil {
 		return time.UTC
 	}
@@ -130,7 +132,7 @@ func (d *Daemon) enterDoubted(k archive.Key, evs []ledger.Event) {
 			d.cfg.Log.Error("claimed folder got no entry", "key", k, "err", rs[0].Err)
 			return
 		}
-		d.conductor.Wake()
+		d.engine.Wake()
 		select {
 		case d.compared <- struct{}{}: // outside safe mode it is compared without a person
 		default:

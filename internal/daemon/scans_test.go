@@ -43,7 +43,7 @@ func (h *house) reload() {
 	h.t.Helper()
 	h.stop()
 	h.must(<-h.ended)
-	time.Sleep(gather) // the ledger has just committed the last scan, and a commit waits so long for more
+	time.Sleep(commitInterval) // the ledger has just committed the last scan, and a commit waits so long for more
 	next, err := h.d.Reopen(h.cfg)
 	h.must(err)
 	h.d = next
@@ -350,13 +350,13 @@ func TestScans_I32_LastLookAfterACrash(t *testing.T) {
 		h.drop("good", "1", "1", false)
 		time.Sleep(5*time.Hour + 5*time.Minute + 7*time.Second)
 		synctest.Wait()
-		looked := dropwork.LastLook(h.cfg.StateDir, h.path)
+		looked := dropwork.LastScanTime(h.cfg.StateDir, h.path)
 		if time.Since(looked) > 12*time.Minute || time.Since(looked) < 0 {
 			t.Errorf("it is said that vaultd last looked on %s", looked)
 		}
 		h.halt()
 		h.again()
-		if again := dropwork.LastLook(h.cfg.StateDir, h.path); !again.Equal(looked) {
+		if again := dropwork.LastScanTime(h.cfg.StateDir, h.path); !again.Equal(looked) {
 			t.Errorf("opening the drop folder counts as a look: %s, %s", looked, again)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"vaultd/internal/dropwork"
 	"vaultd/internal/ingest"
 	"vaultd/internal/present"
+	"vaultd/internal/selfcheck"
 )
 
 // State is what a running vaultd knows beside its ledger; a restart forgets it.
@@ -17,7 +18,7 @@ type State struct {
 	Idle   bool   // no piece of work is under way
 	Held   string // why nothing may be taken, sent, moved or removed; empty: it may
 	Taken  uint64 // epoch of the vaultd that has taken over the drop folders; zero: none has
-	Check  Checked
+	Check  selfcheck.Result
 	Advice []present.UnlistedVault
 }
 
@@ -35,9 +36,9 @@ type SpoolState struct {
 // State returns the present state. It touches no drop folder: what it tells of one was
 // found by the folder's own probe, at most a minute ago.
 func (d *Daemon) State() State {
-	s := State{Since: d.since, Pauses: d.conductor.Pauses(), Idle: d.conductor.Idle(), Spool: d.spoolState()}
-	s.Held, s.Check, s.Taken = d.held(), d.check.found(), d.shared.Takeover.Epoch()
-	s.Advice = d.listed.last(d.cfg.Drops)
+	s := State{Since: d.since, Pauses: d.engine.Pauses(), Idle: d.engine.Idle(), Spool: d.spoolState()}
+	s.Held, s.Check, s.Taken = d.heldReason(), d.check.lastResult(), d.shared.Takeover.Epoch()
+	s.Advice = d.vaultLists.currentAdvice(d.cfg.Drops)
 	for _, r := range d.drops {
 		s.Drops = append(s.Drops, r.StateWithScan())
 	}

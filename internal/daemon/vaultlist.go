@@ -85,8 +85,8 @@ type vaultList struct {
 	hurried map[string]bool                    // whether that was closed; guarded by mu
 }
 
-// last returns the advice about the vaults of all drops.
-func (v *vaultList) last(drops []dropwork.Settings) (all []present.UnlistedVault) {
+// currentAdvice returns the advice about the vaults of all drops.
+func (v *vaultList) currentAdvice(drops []dropwork.Settings) (all []present.UnlistedVault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, account := range Accounts(drops) {
@@ -95,7 +95,7 @@ func (v *vaultList) last(drops []dropwork.Settings) (all []present.UnlistedVault
 	return all
 }
 
-func (v *vaultList) keep(account string, advice []present.UnlistedVault) {
+func (v *vaultList) storeAdvice(account string, advice []present.UnlistedVault) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.advice == nil {
@@ -110,7 +110,7 @@ func (v *vaultList) run(ctx context.Context, d *Daemon, account string) {
 	if d.cfg.Lister == nil {
 		return
 	}
-	soon, timer := v.soonOf(account), time.NewTimer(listFirst)
+	soon, timer := v.askSoonChannel(account), time.NewTimer(listFirst)
 	defer timer.Stop()
 	for {
 		select {
@@ -120,12 +120,12 @@ func (v *vaultList) run(ctx context.Context, d *Daemon, account string) {
 		case <-soon:
 			soon = nil
 		}
-		timer.Reset(v.ask(ctx, d, account))
+		timer.Reset(v.askForList(ctx, d, account))
 	}
 }
 
-// soonOf returns the channel that is closed when the list of an account is asked for before its time.
-func (v *vaultList) soonOf(account string) chan struct{} {
+// askSoonChannel returns the channel that is closed when the list of an account is asked for before its time.
+func (v *vaultList) askSoonChannel(account string) chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.soon == nil {
@@ -137,10 +137,10 @@ func (v *vaultList) soonOf(account string) chan struct{} {
 	return v.soon[account]
 }
 
-// hurry asks for the list of an account soon where none was had yet: a call about one of its vaults was refused. It does so
+// askSoon asks for the list of an account soon where none was had yet: a call about one of its vaults was refused. It does so
 // once, and never blocks.
-func (v *vaultList) hurry(account string) {
-	soon := v.soonOf(account)
+func (v *vaultList) askSoon(account string) {
+	soon := v.askSoonChannel(account)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if _, had := v.advice[account]; had || v.hurried[account] {
@@ -153,8 +153,8 @@ func (v *vaultList) hurry(account string) {
 	close(soon)
 }
 
-// ask asks once and returns how long to wait before the next time.
-func (v *vaultList) ask(ctx context.Context, d *Daemon, account string) time.Duration {
+// askForList asks once and returns how long to wait before the next time.
+func (v *vaultList) askForList(ctx context.Context, d *Daemon, account string) time.Duration {
 	if wait := d.askedToWait(); wait > 0 {
 		return wait
 	}
@@ -172,14 +172,14 @@ func (v *vaultList) ask(ctx context.Context, d *Daemon, account string) time.Dur
 	for _, u := range advice {
 		d.cfg.Log.Warn("a vault is not on the archive's list", "advice", u.Text)
 	}
-	v.keep(account, advice)
+	v.storeAdvice(account, advice)
 	return listEvery
 }
 
 // askedToWait returns for how long the service asks to be left alone, on whatever route. Advice is no reason to disturb it.
 func (d *Daemon) askedToWait() (wait time.Duration) {
 	now := d.cfg.Now().Wall
-	for _, p := range d.conductor.Pauses() {
+	for _, p := range d.engine.Pauses() {
 		wait = max(wait, p.Asked.Sub(now))
 	}
 	return wait

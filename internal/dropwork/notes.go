@@ -39,7 +39,7 @@ func (m *Mover) writeNotes(e ledger.Entry, doc ledger.Document, differs []drop.D
 }
 
 // back is how every refusal of a folder ends; the place is told here, where it is known.
-const back = "move this whole folder back"
+const moveBack = "move this whole folder back"
 
 // rejectionText is what a person reads in a folder that came back.
 func (m *Mover) rejectionText(e ledger.Entry) string {
@@ -48,9 +48,9 @@ func (m *Mover) rejectionText(e ledger.Entry) string {
 	case e.InDoubt:
 		return "CLOSED IN DOUBT. Nobody could tell whether this was archived. Ask IT before it is dropped again.\n" + text + "\n"
 	case !strings.HasPrefix(text, "NOT ARCHIVED"):
-		text = "NOT ARCHIVED. " + text + "\nPut it right, then " + back + "."
+		text = "NOT ARCHIVED. " + text + "\nPut it right, then " + moveBack + "."
 	}
-	return strings.ReplaceAll(text, back, back+" to "+m.Settings.Name+" (where _STATUS.txt lies)") + "\n"
+	return strings.ReplaceAll(text, moveBack, moveBack+" to "+m.Settings.Name+" (where _STATUS.txt lies)") + "\n"
 }
 
 // receiptText is the receipt for a person who opens it with a double click.

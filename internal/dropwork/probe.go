@@ -25,26 +25,26 @@ const (
 // a share that hangs holds up whoever touches it for as long as it likes, and nobody who
 // only wants to know how things stand may be held up.
 type probe struct {
-	look  func() found // touches the share
-	every time.Duration
-	now   func() time.Time
-	zone  *time.Location // of times for people
+	inspect func() probeResult // touches the share
+	every   time.Duration
+	now     func() time.Time
+	zone    *time.Location // of times for people
 
 	mu    sync.Mutex
-	begun time.Time // of the look under way; zero: none is; guarded by mu
-	last  *found    // nil: none ended yet; guarded by mu
+	begun time.Time    // of the look under way; zero: none is; guarded by mu
+	last  *probeResult // nil: none ended yet; guarded by mu
 }
 
-// found is what one look at a share found.
-type found struct {
+// probeResult is what one look at a share found.
+type probeResult struct {
 	err    error             // why it cannot be worked in
 	free   int64             // bytes on its file system; -1: unknown
 	rights map[string]string // by the name of what may not be read: what to do about it
 }
 
 func (d *Drop) newProbe() *probe {
-	return &probe{now: time.Now, zone: d.shared.zone(), every: cmp.Or(d.shared.ProbeEvery, probeEvery), look: func() found {
-		f := found{err: d.Check(), free: d.shared.FreeBytes(d.Settings.Path), rights: map[string]string{}}
+	return &probe{now: time.Now, zone: d.shared.zone(), every: cmp.Or(d.shared.ProbeEvery, probeEvery), inspect: func() probeResult {
+		f := probeResult{err: d.Check(), free: d.shared.FreeBytes(d.Settings.Path), rights: map[string]string{}}
 		if !errors.Is(f.err, errNotOpened) && !errors.Is(f.err, errReopening) {
 			d.logPause(f.err)
 		}
@@ -87,7 +87,7 @@ func (p *probe) begin(ended chan<- struct{}) {
 	defer p.mu.Unlock()
 	p.begun = p.now()
 	go func() {
-		f := p.look()
+		f := p.inspect()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.begun, p.last = time.Time{}, &f
@@ -95,8 +95,8 @@ func (p *probe) begin(ended chan<- struct{}) {
 	}()
 }
 
-// hangs says since when the share does not answer; nil: it does, as far as is known.
-func (p *probe) hangs() error {
+// hangsSince says since when the share does not answer; nil: it does, as far as is known.
+func (p *probe) hangsSince() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.begun.IsZero() || p.now().Sub(p.begun) < probePatience {
@@ -105,12 +105,12 @@ func (p *probe) hangs() error {
 	return fmt.Errorf("its file server has not been answering since %s", p.begun.In(p.zone).Format("2 Jan 15:04:05 MST"))
 }
 
-// told returns what the last look found; ok is false before the first has ended.
-func (p *probe) told() (f found, ok bool) {
+// lastFound returns what the last look found; ok is false before the first has ended.
+func (p *probe) lastFound() (f probeResult, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.last == nil {
-		return found{free: -1}, false
+		return probeResult{free: -1}, false
 	}
 	return *p.last, true
 }
@@ -131,11 +131,11 @@ type State struct {
 
 // State is how the drop folder stands, as far as that is known without touching it.
 func (d *Drop) State() State {
-	f, ok := d.probe.told()
+	f, ok := d.probe.lastFound()
 	if !ok {
 		_, f.err = d.Current()
 	}
-	if hangs := d.probe.hangs(); hangs != nil {
+	if hangs := d.probe.hangsSince(); hangs != nil {
 		f.err = hangs
 	}
 	s := State{Name: d.Settings.Name, Path: d.Settings.Path, Vault: d.Settings.Vault, Watch: d.watcher.Snapshot(), Free: f.free}
@@ -185,7 +185,7 @@ func (d *Drop) Snapshot() watch.Snapshot {
 // Unavailable returns why the drop folder cannot be worked in just now. A share that is
 // known to hang is not touched for it.
 func (d *Drop) Unavailable() error {
-	if hangs := d.probe.hangs(); hangs != nil {
+	if hangs := d.probe.hangsSince(); hangs != nil {
 		return hangs
 	}
 	return d.Check()

@@ -171,8 +171,8 @@ func (d *Drop) isSameInvoice(f *drop.Folder, c drop.ClaimedFolder, returned *os.
 	return false
 }
 
-// features are what two drops of one invoice have in common.
-type features struct {
+// invoiceFeatures are what two drops of one invoice have in common.
+type invoiceFeatures struct {
 	number string           // as it stands in the sidecar; empty: none that can be read
 	files  map[string]int64 // sizes of the files at the top
 }
@@ -185,8 +185,8 @@ const (
 var documentID = regexp.MustCompile(`"documentId"\s*:\s*"([^"\n]{1,200})"`)
 
 // readFeatures looks at the top of a folder. The sidecar may be broken: that is why it was refused.
-func (d *Drop) readFeatures(root *os.Root) features {
-	x := features{files: map[string]int64{}}
+func (d *Drop) readFeatures(root *os.Root) invoiceFeatures {
+	x := invoiceFeatures{files: map[string]int64{}}
 	list, err := root.Open(".")
 	if err != nil {
 		return x

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	scanEvery = 30 * time.Second // between two looks at whether something new is to be stored
-	scanEnd   = 10 * time.Second // for the last one, when vaultd ends
+	scanInterval    = 30 * time.Second // between two looks at whether something new is to be stored
+	lastScanTimeout = 10 * time.Second // for the last one, when vaultd ends
 )
 
 // Scans keeps in the ledger what the drop folders hold that was not taken. The watchers forget it with the process; the
@@ -46,7 +46,7 @@ func NewScans(shared *Shared) *Scans {
 
 // firstSeen says since when what is in a drop folder is known, for a new watcher.
 func (s *Scans) firstSeen(drop Settings) map[string]time.Time {
-	scan, _ := s.of(drop)
+	scan, _ := s.scanOf(drop)
 	since := map[string]time.Time{}
 	for _, p := range scan.Pending {
 		since[p.Name] = p.Since
@@ -57,12 +57,12 @@ func (s *Scans) firstSeen(drop Settings) map[string]time.Time {
 // Run stores what changed, again and again until ctx ends, and then once more: so that the ledger knows how the drop
 // folders were left, and when. While nothing changes nothing is committed: when vaultd looked stands outside the ledger then.
 func (s *Scans) Run(ctx context.Context, drops []*Drop) {
-	tick := time.NewTicker(cmp.Or(s.shared.ProbeEvery, scanEvery))
+	tick := time.NewTicker(cmp.Or(s.shared.ProbeEvery, scanInterval))
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			last, stop := context.WithTimeout(context.WithoutCancel(ctx), scanEnd)
+			last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastScanTimeout)
 			defer stop()
 			_ = s.store(last, drops, true) // a ledger that failed says so itself
 			return
@@ -70,21 +70,21 @@ func (s *Scans) Run(ctx context.Context, drops []*Drop) {
 		}
 		s.warnOverdue(drops)
 		if s.store(ctx, drops, false) == nil && !s.shared.Disk.IsBlocked() { // a ledger that failed says so itself
-			s.noteLooks(drops)
+			s.noteScanTimes(drops)
 		}
 	}
 }
 
-// noteEvery is how often the time of the last look is noted outside the ledger.
-const noteEvery = 10 * time.Minute
+// noteInterval is how often the time of the last look is noted outside the ledger.
+const noteInterval = 10 * time.Minute
 
-// noteLooks notes when vaultd last looked into each drop folder: as the time of change of the folder's mark in the state
+// noteScanTimes notes when vaultd last looked into each drop folder: as the time of change of the folder's mark in the state
 // directory, which costs no sync. It runs after what was seen is stored, so that the ledger is never behind it.
-func (s *Scans) noteLooks(drops []*Drop) {
+func (s *Scans) noteScanTimes(drops []*Drop) {
 	for _, r := range drops {
-		stored, known := s.of(r.Settings)
-		looked := inStored(r.Watched().LastRescan)
-		if !known || stored.Fault != "" || looked.Sub(s.noted[r.Settings.Name]) < noteEvery || looked.After(s.shared.Now().Wall) {
+		stored, known := s.scanOf(r.Settings)
+		looked := asStored(r.Watched().LastRescan)
+		if !known || stored.Fault != "" || looked.Sub(s.noted[r.Settings.Name]) < noteInterval || looked.After(s.shared.Now().Wall) {
 			continue
 		}
 		s.noted[r.Settings.Name] = looked
@@ -95,9 +95,9 @@ func (s *Scans) noteLooks(drops []*Drop) {
 	}
 }
 
-// LastLook returns when vaultd last looked into the drop folder at path, as far as its mark in the state directory tells; zero:
+// LastScanTime returns when vaultd last looked into the drop folder at path, as far as its mark in the state directory tells; zero:
 // it tells nothing. It is good for ledgers that have a scan of the drop: the mark is made before the first look.
-func LastLook(stateDir, path string) time.Time {
+func LastScanTime(stateDir, path string) time.Time {
 	info, err := os.Lstat(markerPathOf(stateDir, path))
 	if err != nil {
 		return time.Time{}
@@ -114,8 +114,8 @@ func (s *Scans) store(ctx context.Context, drops []*Drop, withTimes bool) error 
 	var fresh []ledger.Scan
 	for _, r := range drops {
 		now := r.StateWithScan().Scan
-		before, known := s.of(r.Settings)
-		if !known || withTimes && now.LastScan.After(before.LastScan) || !sameScan(now, before) {
+		before, known := s.scanOf(r.Settings)
+		if !known || withTimes && now.LastScan.After(before.LastScan) || !isSameScan(now, before) {
 			fresh = append(fresh, now)
 		}
 	}
@@ -134,9 +134,9 @@ func (s *Scans) store(ctx context.Context, drops []*Drop, withTimes bool) error 
 	return nil
 }
 
-// of returns the scan of a drop as the ledger has it; known is false where the ledger has none of that name. A drop that has
+// scanOf returns the scan of a drop as the ledger has it; known is false where the ledger has none of that name. A drop that has
 // another name now is known by its path.
-func (s *Scans) of(drop Settings) (scan ledger.Scan, known bool) {
+func (s *Scans) scanOf(drop Settings) (scan ledger.Scan, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if scan, known = s.stored[drop.Name]; known {
@@ -150,9 +150,9 @@ func (s *Scans) of(drop Settings) (scan ledger.Scan, known bool) {
 	return ledger.Scan{}, false
 }
 
-// sameScan reports whether two scans tell the same. When vaultd looked does not count, nor do the words of a failed attempt,
+// isSameScan reports whether two scans tell the same. When vaultd looked does not count, nor do the words of a failed attempt,
 // which may differ each time.
-func sameScan(a, b ledger.Scan) bool {
+func isSameScan(a, b ledger.Scan) bool {
 	same := a.Path == b.Path && a.Vault == b.Vault && a.RemindAfter == b.RemindAfter && (a.Fault == "") == (b.Fault == "") && a.Unnamed == b.Unnamed
 	return same && slices.EqualFunc(a.Pending, b.Pending, func(x, y ledger.PendingItem) bool {
 		words := x.Detail == y.Detail || x.Reason == string(watch.Failed) || x.Reason == string(watch.Busy)
@@ -169,34 +169,34 @@ func firstSightings(now *ledger.Scan, before ledger.Scan, at time.Time) {
 	}
 	for i := range now.Pending {
 		p := &now.Pending[i]
-		p.Since = earlier(p.Since, at)
+		p.Since = earlierOf(p.Since, at)
 		if since, ok := known[p.Name]; ok {
-			p.Since = earlier(p.Since, since)
+			p.Since = earlierOf(p.Since, since)
 		} else if before.Unnamed > 0 {
-			p.Since = earlier(p.Since, before.UnnamedSince)
+			p.Since = earlierOf(p.Since, before.UnnamedSince)
 		}
 	}
 }
 
-// earlier returns the earlier of two times.
-func earlier(a, b time.Time) time.Time {
+// earlierOf returns the earlier of two times.
+func earlierOf(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}
 	return a
 }
 
-// inStored is a time as the ledger gives it back.
-func inStored(t time.Time) time.Time {
+// asStored is a time as the ledger gives it back.
+func asStored(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
 	}
 	return t.Round(0).UTC()
 }
 
-// needsHand reports whether what is not taken for that reason waits for a person. The others are taken by themselves, or
+// needsPerson reports whether what is not taken for that reason waits for a person. The others are taken by themselves, or
 // what holds them up is told on its own.
-func needsHand(r watch.Reason) bool {
+func needsPerson(r watch.Reason) bool {
 	switch r {
 	case watch.Copying, watch.Queued, watch.Held, watch.NoRoom:
 		return false
@@ -228,16 +228,16 @@ func (s *Scans) warnOverdue(drops []*Drop) {
 // scan makes of what the watcher and the probe know what the ledger keeps. Before the first look, and while the drop folder
 // cannot be read, what was known before stays: nobody knows better.
 func (d *Drop) scan(now State) ledger.Scan {
-	before, _ := d.shared.Scans.of(d.Settings)
-	at := inStored(d.shared.Now().Wall)
-	s := ledger.Scan{Drop: d.Settings.Name, Path: d.Settings.Path, Vault: d.Settings.Vault, RemindAfter: d.Settings.Reminder(), LastScan: earlier(inStored(now.Watch.LastRescan), at), Fault: now.Paused}
+	before, _ := d.shared.Scans.scanOf(d.Settings)
+	at := asStored(d.shared.Now().Wall)
+	s := ledger.Scan{Drop: d.Settings.Name, Path: d.Settings.Path, Vault: d.Settings.Vault, RemindAfter: d.Settings.Reminder(), LastScan: earlierOf(asStored(now.Watch.LastRescan), at), Fault: now.Paused}
 	if s.Fault == "" && now.Watch.Paused != nil {
 		s.Fault = now.Watch.Paused.Error()
 	}
 	if s.Fault != "" {
 		s.FaultSince = at
 		if before.Fault != "" {
-			s.FaultSince = earlier(before.FaultSince, at)
+			s.FaultSince = earlierOf(before.FaultSince, at)
 		}
 	}
 	if s.LastScan.IsZero() {
@@ -246,7 +246,7 @@ func (d *Drop) scan(now State) ledger.Scan {
 	}
 	for _, w := range now.Watch.NotTaken {
 		for _, n := range w.Items {
-			p := ledger.PendingItem{Name: n.Name, Reason: string(w.Reason), Detail: n.Detail, Since: inStored(n.FirstSeen), NeedsPerson: needsHand(w.Reason)}
+			p := ledger.PendingItem{Name: n.Name, Reason: string(w.Reason), Detail: n.Detail, Since: asStored(n.FirstSeen), NeedsPerson: needsPerson(w.Reason)}
 			if p.Detail == "" && w.Reason == watch.NoSidecar {
 				p.Detail = "no " + d.Settings.Rules.Sidecar
 			}
@@ -264,7 +264,7 @@ func (d *Drop) scan(now State) ledger.Scan {
 	if s.UnnamedSince = (time.Time{}); s.Unnamed > 0 {
 		s.UnnamedSince = at
 		if before.Unnamed > 0 {
-			s.UnnamedSince = earlier(before.UnnamedSince, at)
+			s.UnnamedSince = earlierOf(before.UnnamedSince, at)
 		}
 	}
 	return s

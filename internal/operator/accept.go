@@ -9,22 +9,22 @@ import (
 	"vaultd/internal/recovery"
 )
 
-// FoundNotTold stands for the number of documents in an index that does not tell it.
-const FoundNotTold = -1
+// FoundUnknown stands for the number of documents in an index that does not tell it.
+const FoundUnknown = -1
 
 // AcceptedIndex is a person's decision about a vault whose index cannot be read to its end: a walk that comes as far counts
 // as complete, in the comparison that the person runs now and in no other.
 type AcceptedIndex struct {
 	Vault archive.VaultID
 	Read  int // documents that the index gave
-	Found int // documents that it says there are; FoundNotTold: it does not say
+	Found int // documents that it says there are; FoundUnknown: it does not say
 }
 
 // covers reports whether the decision holds for a walk: it read as much at least, and lacks no more. The index of a vault
 // that is in use may have grown since the person saw the numbers.
 func (a AcceptedIndex) covers(v recovery.VaultReport) bool {
 	read, found := v.Index.Read, v.Index.Found
-	if a.Found == FoundNotTold || found == FoundNotTold {
+	if a.Found == FoundUnknown || found == FoundUnknown {
 		return a.Vault == v.Vault && a.Found == found && read >= a.Read
 	}
 	return a.Vault == v.Vault && read >= a.Read && found-read <= a.Found-a.Read

@@ -62,7 +62,7 @@ func TestReconcile_I15_I29_I32_AnIncompleteIndexIsAcceptedByAPerson(t *testing.T
 	}
 	before := len(a.lines())
 	for name, accept := range map[string][]AcceptedIndex{
-		"Nobody": nil, "AnotherVault": {{"W", 2, 900}}, "MoreWasRead": {{"V", 3, 900}}, "LessWasMissing": {{"V", 2, 899}}, "NotTold": {{"V", 2, FoundNotTold}},
+		"Nobody": nil, "AnotherVault": {{"W", 2, 900}}, "MoreWasRead": {{"V", 3, 900}}, "LessWasMissing": {{"V", 2, 899}}, "NotTold": {{"V", 2, FoundUnknown}},
 	} {
 		out := compare(900, accept...)
 		if _, safe := a.SafeMode(); !safe || out.Left || out.Complete() || len(a.lines()) != before {
@@ -103,10 +103,10 @@ func TestAcceptedIndex_I32_Covers(t *testing.T) {
 		{[2]int{2, 900}, [2]int{3, 900}, true},
 		{[2]int{2, 900}, [2]int{2, 901}, false},
 		{[2]int{2, 900}, [2]int{1, 899}, false},
-		{[2]int{2, 900}, [2]int{2, FoundNotTold}, false},
-		{[2]int{2, FoundNotTold}, [2]int{2, 900}, false},
-		{[2]int{2, FoundNotTold}, [2]int{3, FoundNotTold}, true},
-		{[2]int{2, FoundNotTold}, [2]int{1, FoundNotTold}, false},
+		{[2]int{2, 900}, [2]int{2, FoundUnknown}, false},
+		{[2]int{2, FoundUnknown}, [2]int{2, 900}, false},
+		{[2]int{2, FoundUnknown}, [2]int{3, FoundUnknown}, true},
+		{[2]int{2, FoundUnknown}, [2]int{1, FoundUnknown}, false},
 		{[2]int{5, 3}, [2]int{5, 3}, true},
 		{[2]int{5, 3}, [2]int{5, 4}, false},
 	} {

@@ -1,4 +1,4 @@
-package daemon
+package selfcheck
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"vaultd/internal/proof"
 )
 
-// Prove folds the journal as far as it goes now and holds the entries against it. The
+// Prove replays the journal as far as it goes now and compares the entries with it. The
 // ledger lives on meanwhile: what is said about an entry that changed since is not
 // about one moment; moved names those entries.
 func Prove(ctx context.Context, l *boltledger.Ledger) (r proof.Report, moved map[archive.Key]bool, err error) {
