@@ -55,6 +55,7 @@ func (c *Engine) answersForAnother(ctx context.Context, vault archive.VaultID, q
 	if _, suspected := q.suspects[r]; !known || suspected {
 		return false
 	}
+	// A GET about a number that is certainly known: an answer shows that the path to the vault is right.
 	_, err := c.cfg.Vault.Status(ctx, vault, r)
 	return err == nil
 }

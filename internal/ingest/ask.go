@@ -47,7 +47,7 @@ type statusLists struct {
 	last    map[archive.VaultID]archive.RemoteID // the number about which a question alone was answered last; guarded by mu
 }
 
-// statusList is what the service last said about all that came last.
+// statusList is the last status list of a vault: its newest 500 registrations.
 type statusList struct {
 	free  chan struct{} // holds one token while nobody has the list: whoever needs it waits for the answer, or the end
 	asked time.Time     // when it was asked for last, answered or not
@@ -104,6 +104,7 @@ func (c *Engine) readListIfWorthIt(ctx context.Context, vault archive.VaultID, e
 // readList asks for the list of a vault and keeps it; the caller has l. After a fault an empty one is kept.
 func (c *Engine) readList(ctx context.Context, vault archive.VaultID, l *statusList) error {
 	l.asked = c.cfg.Now().Wall
+	// A GET: a crash during it changes nothing, and the next start asks again.
 	records, err := c.cfg.Vault.StatusList(ctx, vault)
 	l.heard = map[archive.RemoteID]archive.Receipt{}
 	for _, r := range records {
@@ -185,7 +186,7 @@ type questions struct {
 
 func (q *questions) isOver() bool { return q.row >= tolerated || q.isRefused() }
 
-// isRefused reports whether the last fault is certainly the route's.
+// isRefused reports whether the last fault is certainly the service's, and not one document's.
 func (q *questions) isRefused() bool {
 	return q.fault != nil && (q.fault.Outcome != apicall.OutcomeUnknown || q.fault.Overloaded())
 }
@@ -227,6 +228,7 @@ func (c *Engine) askSingly(ctx context.Context, vault archive.VaultID, es []ledg
 				if ctx.Err() != nil || !q.isOpen(r) || e.Attempt >= askedOften && c.questionLimiter.waitForTick(ctx) != nil {
 					return nil
 				}
+				// A GET: what it says counts only once the outcome is committed; a crash before that asks again.
 				rc, err := c.cfg.Vault.Status(ctx, vault, r)
 				if q.record(r, rc, err); err == nil {
 					c.statusLists.noteAnswered(vault, r)
@@ -238,7 +240,7 @@ func (c *Engine) askSingly(ctx context.Context, vault archive.VaultID, es []ledg
 	_ = g.Wait() // what failed stands in q
 }
 
-// updateAskBreaker opens the route, or pauses it where its faults are not of one document.
+// updateAskBreaker closes the breaker after an answer, and opens it after faults that are not of one document.
 func (c *Engine) updateAskBreaker(vault archive.VaultID, q *questions) {
 	switch {
 	case q.fault != nil && (q.fault.Outcome != apicall.OutcomeUnknown || q.fault.Overloaded()):
@@ -331,13 +333,13 @@ func alignToRound(e ledger.Entry, at time.Time, every time.Duration) time.Time {
 	return at.Add(every - 1 - offset).Truncate(every).Add(offset)
 }
 
-// rateLimiter bounds how often something is done, whoever does it.
+// rateLimiter bounds how often something is done in this process.
 type rateLimiter struct {
 	mu   sync.Mutex
 	next time.Time // guarded by mu
 }
 
-// waitForTick waits for the next turn, or returns why there is none any more.
+// waitForTick waits until the next call may go. Its error is that of ctx.
 func (t *rateLimiter) waitForTick(ctx context.Context) error {
 	t.mu.Lock()
 	now := time.Now()

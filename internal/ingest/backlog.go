@@ -28,7 +28,7 @@ type pack struct {
 	granted bool
 }
 
-// update follows an entry into the backlog and out of it.
+// update takes note of the committed state of an entry.
 func (b *backlog) update(e ledger.Entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,7 +38,7 @@ func (b *backlog) update(e ledger.Entry) {
 	b.updateLocked(e, b.packs[e.Key].granted)
 }
 
-// updateLocked is book for whoever holds mu. An entry that is being registered counts as
+// updateLocked is update for a caller that holds mu. An entry that is being registered counts as
 // granted only where grant said so: one that a restart found so holds nothing yet. What a
 // person must let go first does not count: it would keep the others from being packed.
 func (b *backlog) updateLocked(e ledger.Entry, was bool) {
@@ -113,14 +113,14 @@ func (b *backlog) grantedSizes(v archive.VaultID, counts func(archive.VaultID) b
 	return own, sizes
 }
 
-// beginRead notes from now on what is booked: a look at the ledger may know less.
+// beginRead remembers from now on what is updated: what is read from the ledger meanwhile may be older.
 func (b *backlog) beginRead() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.booked = map[archive.Key]bool{}
 }
 
-// endRead books what was read in the place of all that was not booked meanwhile.
+// endRead replaces all that was not updated meanwhile by what was read.
 func (b *backlog) endRead(es []ledger.Entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -144,18 +144,18 @@ func (b *backlog) endRead(es []ledger.Entry) {
 }
 
 // recallBacklog books what the ledger holds: at the start, and whenever a person acted
-// on entries that the conductor did not see. The ledger is read beside the work: who
-// commits waits for no one who reads.
+// on entries that the engine did not see. The ledger is read beside the work: no commit waits
+// for the read.
 func (c *Engine) recallBacklog() error {
 	c.backlog.beginRead()
 	var es []ledger.Entry
 	for _, s := range []ledger.Step{ledger.Register, ledger.Upload} {
-		lanes, err := c.cfg.Index.Queues(s)
+		queues, err := c.cfg.Index.Queues(s)
 		if err != nil {
 			return err
 		}
-		for _, l := range lanes {
-			if err := c.eachWaiting(s, l, func(e ledger.Entry) { es = append(es, e) }); err != nil {
+		for _, queue := range queues {
+			if err := c.eachWaiting(s, queue, func(e ledger.Entry) { es = append(es, e) }); err != nil {
 				return err
 			}
 		}

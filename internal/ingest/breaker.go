@@ -29,7 +29,7 @@ const (
 // breakers holds one circuit breaker for each target.
 //
 // A breaker is closed while its target works: work goes out. A fault of the environment opens it: nothing goes out for a
-// while, which doubles with each fault. Then it is half-open: one piece of work goes out as a probe. A success closes it,
+// while, which doubles with each fault. Then it is half-open: one task goes out as a probe. A success closes it,
 // but not before the time that the other side asked for.
 //
 // Nothing of this is stored. After a restart all breakers are closed, and the first call finds out.
@@ -164,7 +164,7 @@ func (br *breaker) isOpen(now time.Time) (next time.Time, open bool) {
 	return br.Next, now.Before(br.Next)
 }
 
-// allow reports whether a piece of work may go out now. probe: the breaker is half-open, and this one alone finds out
+// allow reports whether a task may go out now. probe: the breaker is half-open, and this one alone finds out
 // whether its target works again.
 func (b *breakers) allow(t Target, now time.Time) (probe, allowed bool) {
 	b.mu.Lock()

@@ -19,14 +19,14 @@ func (c *Engine) disposeStep() step {
 	}
 }
 
-// admitToDispose asks the brake before a drop's first source goes: a clock that was set
-// years ahead, or a changed configuration, makes all of them due at once. What the brake
-// let go is disposed of before it is asked again.
+// admitToDispose asks the disposal limit before a drop's first source goes: a clock that was set
+// years ahead, or a changed configuration, makes all of them due at once. What the limit
+// allowed is disposed of before it is asked again.
 func (c *Engine) admitToDispose(queue string, now archive.Instant) (func(ledger.Entry) bool, error) {
 	all := func(ledger.Entry) bool { return true }
 	name := dropOf(queue)
 	target := DisposalTarget(name)
-	if _, rests := c.breakers.isOpen(target, now.Wall); rests {
+	if _, open := c.breakers.isOpen(target, now.Wall); open {
 		return nil, nil
 	}
 	if d, known := c.drops[name]; c.cfg.DisposalLimit == nil || !known || !d.Disposes {
@@ -57,13 +57,13 @@ func (c *Engine) admitToDispose(queue string, now archive.Instant) (func(ledger.
 	return all, nil
 }
 
-// isStillAllowed reports whether the brake let more go than went since. What it let go holds for
-// what was due then: once nothing is due, nothing of it is left.
-func (c *Engine) isStillAllowed(name, lane string, now archive.Instant) (bool, error) {
+// isStillAllowed reports whether the limit allowed more than went since. It allowed what was due then: once nothing is
+// due, nothing is allowed any more.
+func (c *Engine) isStillAllowed(name, queue string, now archive.Instant) (bool, error) {
 	if c.disposable.count(name) == 0 {
 		return false, nil
 	}
-	due, _, err := c.cfg.Index.DueInQueue(ledger.Dispose, lane, now.Wall, 1, nil, func(e ledger.Entry) bool { return e.Source != ledger.Kept })
+	due, _, err := c.cfg.Index.DueInQueue(ledger.Dispose, queue, now.Wall, 1, nil, func(e ledger.Entry) bool { return e.Source != ledger.Kept })
 	if err == nil && len(due) == 0 {
 		c.disposable.set(name, 0)
 	}
@@ -71,8 +71,8 @@ func (c *Engine) isStillAllowed(name, lane string, now archive.Instant) (bool, e
 }
 
 // countDueForDisposal counts the kept sources of a drop whose time is over.
-func (c *Engine) countDueForDisposal(lane string, now archive.Instant) (n int, err error) {
-	_, _, err = c.cfg.Index.DueInQueue(ledger.Dispose, lane, now.Wall, 1, nil, func(e ledger.Entry) bool {
+func (c *Engine) countDueForDisposal(queue string, now archive.Instant) (n int, err error) {
+	_, _, err = c.cfg.Index.DueInQueue(ledger.Dispose, queue, now.Wall, 1, nil, func(e ledger.Entry) bool {
 		if e.Source == ledger.Kept {
 			n++
 		}
@@ -81,8 +81,7 @@ func (c *Engine) countDueForDisposal(lane string, now archive.Instant) (n int, e
 	return n, err
 }
 
-// ResumeDisposals lets the disposals of a drop go on that the brake has stopped; the brake must
-// have been told before.
+// ResumeDisposals lets the disposals of a drop go on that the limit has stopped. The limit must have been told before.
 func (c *Engine) ResumeDisposals(drop string) {
 	c.breakers.unlock(DisposalTarget(drop))
 	c.worker(ledger.Dispose, DisposalTarget(drop).Queue()).wakeUp()
@@ -116,6 +115,8 @@ func (c *Engine) disposeSource(ctx context.Context, e ledger.Entry) []ledger.Cha
 		c.endMountPauses(e)
 		return c.dropFaultChanges(e, err)
 	}
+	// Files are unlinked, or moved, one by one: DisposeIntended is committed. After a crash the next start goes on with the
+	// files that are left.
 	dest, err := d.Mover.Dispose(ctx, e, doc)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		c.noteSourceMoved(e) // nothing is mounted in it, and it stays for another reason
@@ -132,7 +133,7 @@ func (c *Engine) disposeSource(ctx context.Context, e ledger.Entry) []ledger.Cha
 	return []ledger.Change{c.newChange(e, ledger.Disposed{Dest: dest})}
 }
 
-// disposable counts the sources of each drop that the disposal limit let go and that are not disposed of yet. Only the
+// disposable counts the sources of each drop that the disposal limit allowed and that are not disposed of yet. Only the
 // worker of a drop changes its count.
 type disposable struct {
 	mu   sync.Mutex

@@ -18,7 +18,7 @@ import (
 	"vaultd/internal/window"
 )
 
-// Config is what a conductor works with. All fields are needed.
+// Config is what an engine works with. All fields are needed.
 type Config struct {
 	Ledger  Ledger
 	Index   Index
@@ -58,7 +58,7 @@ type Engine struct {
 	drops    map[string]Drop
 	breakers *breakers
 	limiters limiters
-	wg       sync.WaitGroup // tasks that are not ended
+	wg       sync.WaitGroup // tasks that are not done
 
 	steps  map[ledger.Step]step
 	pools  map[ledger.Step]*pool
@@ -124,6 +124,8 @@ func (c *Engine) Run(ctx context.Context) error {
 	err := g.Wait()
 	grace := time.AfterFunc(stopGrace, cancel)
 	defer grace.Stop()
+	// Outcomes are committed even now. What does not end within the grace is cancelled: its intent stands, and the next
+	// start goes on from it.
 	c.wg.Wait()
 	return err
 }
@@ -308,6 +310,8 @@ func (c *Engine) Idle() bool {
 // and again for each folder found there without an entry. What follows from it for
 // other entries is committed with it.
 func (c *Engine) Claimed(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.Change) {
+	// The folder lies in the claimed area already. A crash before this commit leaves it there without an entry, and the
+	// next start adopts it under its key.
 	first := ledger.Change{Key: k, Events: []ledger.Event{ev}, At: c.cfg.Now()}
 	c.cfg.Ledger.Submit(append([]ledger.Change{first}, more...), func(rs []ledger.Result) {
 		for _, res := range rs {
@@ -316,7 +320,7 @@ func (c *Engine) Claimed(k archive.Key, ev ledger.ClaimedFolder, more ...ledger.
 	})
 }
 
-// noteResult logs a result once and wakes the step that is due next.
+// noteResult logs a result once and wakes the worker whose step is due next.
 func (c *Engine) noteResult(res ledger.Result) {
 	if _, stale := errors.AsType[*ledger.StaleError](res.Err); stale {
 		c.backlog.revoke(res.Key)
@@ -374,7 +378,7 @@ const (
 )
 
 // retryAt returns when a failed attempt may be repeated: later each time. What the other
-// side asked to wait holds for the route, which keeps it in memory; an entry stores nothing
+// side asked to wait holds for the target, whose breaker keeps it in memory; an entry stores nothing
 // of it.
 func (c *Engine) retryAt(e ledger.Entry) time.Time {
 	return c.cfg.Now().Wall.Add(backoff(int(e.Attempt), firstRetry, maxRetry))

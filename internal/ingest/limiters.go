@@ -16,7 +16,7 @@ type limiters struct {
 	by map[Target]*window.Limiter // guarded by mu
 }
 
-// get returns the pace of a target that takes most calls at once; the caller holds mu.
+// get returns the limiter of a target that takes most calls at once. The caller holds mu.
 func (p *limiters) get(t Target, most int) *window.Limiter {
 	if p.by[t] == nil {
 		p.by[t] = window.NewLimiter(most)
@@ -36,7 +36,7 @@ func (p *limiters) begin(t Target, most int) uint64 {
 	return p.get(t, most).Begin()
 }
 
-// succeeded books a call that went well while that many were under way.
+// succeeded notes a call that went well while that many were under way.
 func (p *limiters) succeeded(t Target, under int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,8 +45,7 @@ func (p *limiters) succeeded(t Target, under int) {
 	}
 }
 
-// overloaded books that call n met 429, 503 or no answer in time, and reports whether the
-// route must rest.
+// overloaded notes that call n met 429, 503 or no answer in time, and reports whether the breaker must open.
 func (p *limiters) overloaded(t Target, n uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,7 +59,7 @@ func isOverload(e *apicall.Error) bool {
 	return e.Overloaded() || e.Outcome == apicall.OutcomeUnknown && e.Code == "timeout"
 }
 
-// slowDown slows a route down and pauses it where even one call at a time is too much, or
+// slowDown lets fewer calls go at once, and opens the breaker where even one call at a time is too much, or
 // where the other side said for how long it wants to be left alone.
 func (c *Engine) slowDown(t Target, call uint64, err *apicall.Error) {
 	if c.limiters.overloaded(t, call) || err.RetryAfter > 0 || !c.breakers.isClosed(t) {
@@ -68,8 +67,8 @@ func (c *Engine) slowDown(t Target, call uint64, err *apicall.Error) {
 	}
 }
 
-// quickRetry is the first wait of a document whose route has only too much to do for a
-// moment: how much goes over the route at once is slowed down, not the document.
+// quickRetry is the first wait of a document whose target has only too much to do for a
+// moment: fewer calls go at once, and the document itself does not wait.
 const quickRetry = 200 * time.Millisecond
 
 func (c *Engine) quickRetryAt(e ledger.Entry) time.Time {

@@ -14,7 +14,7 @@ func (c *Engine) placeStep() step {
 	return step{
 		name: ledger.Place, width: 2, ahead: 64, batch: 1, risky: true, target: targetOf,
 		// A free place is found by looking at the disk, which may hang: that is work too,
-		// and its outcome is the intent. Only the next piece of work moves anything.
+		// and its outcome is the intent. Only the next task moves anything.
 		intend: func(ledger.Entry, handling, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do:     func(ctx context.Context, es []ledger.Entry) []ledger.Change { return c.placeSource(ctx, es[0]) },
 	}
@@ -29,6 +29,8 @@ func (c *Engine) placeSource(ctx context.Context, e ledger.Entry) []ledger.Chang
 	if e.Source == ledger.Claimed {
 		return c.chooseDestination(d, e)
 	}
+	// The folder is renamed to its destination, which PlaceIntended has committed. After a crash the next start finds it
+	// there and does nothing twice.
 	err = d.Mover.Place(ctx, e, doc)
 	differs, changed := errors.AsType[*RefusedError](err)
 	switch {
@@ -41,6 +43,8 @@ func (c *Engine) placeSource(ctx context.Context, e ledger.Entry) []ledger.Chang
 		return c.sourceFaultChanges(e, err)
 	}
 	c.noteSourceMoved(e)
+	// The package is unlinked after the move: a crash between the two places the folder again, which changes nothing, and
+	// comes here.
 	if err := d.Packer.Drop(e); err != nil {
 		return []ledger.Change{c.newChange(e, c.postpone(e, localFaultCause(err)))}
 	}
@@ -56,7 +60,7 @@ func (c *Engine) placeSource(ctx context.Context, e ledger.Entry) []ledger.Chang
 	return []ledger.Change{c.newChange(e, ledger.Placed{}, ledger.DisposalStopped{Cause: differs.Cause})}
 }
 
-// chooseDestination says where the source is to go; the next piece of work takes it there.
+// chooseDestination says where the source is to go; the next task takes it there.
 func (c *Engine) chooseDestination(d Drop, e ledger.Entry) []ledger.Change {
 	dest, err := d.Mover.Destination(e, c.cfg.Now().Wall)
 	if err != nil {

@@ -21,12 +21,12 @@ type Ledger interface {
 
 // Index finds entries: by what is due, and by the identity that they hold.
 type Index interface {
-	// Queues returns the lanes that hold anything for a step, be it due or not yet:
+	// Queues returns the queues that hold anything for a step, be it due or not yet:
 	// "drop NAME" or "vault ID", see [ledger.QueueOf].
 	Queues(ledger.Step) ([]string, error)
-	// DueInQueue returns entries of a lane whose step is due, but for those that busy or skip
+	// DueInQueue returns entries of a queue whose step is due, but for those that busy or skip
 	// names (nil: none), and when the next one will be. One that is busy is not even read.
-	DueInQueue(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error)
+	DueInQueue(s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error)
 	FindByID(archive.ID) (archive.Key, bool, error)
 	FindByContent(archive.Digest) (archive.Key, bool, error)
 	// FindSameNumber returns the entry whose invoice number another one, as it would be sealed, repeats.
@@ -79,7 +79,7 @@ type Mover interface {
 	Dispose(ctx context.Context, e ledger.Entry, d ledger.Document) (dest string, err error)
 }
 
-// Drop is one drop folder as the conductor sees it.
+// Drop is one drop folder as the engine sees it.
 type Drop struct {
 	Name        string
 	Vault       archive.VaultID

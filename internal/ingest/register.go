@@ -45,13 +45,13 @@ func (c *Engine) registerStep() step {
 	}
 }
 
-// countAffordable returns how many of a lane's ready entries may be given a ticket now, and when
+// countAffordable returns how many of a queue's ready entries may be given a ticket now, and when
 // to ask again where nothing that is under way will tell. Only tickets that can be used just
-// now count against the line: those of a vault whose store is away leave it free. A vault
+// now count: those of a vault whose store is away do not use the network link. A vault
 // that holds none may always have one.
 func (c *Engine) countAffordable(ready []ledger.Entry) (n int, again time.Time) {
 	store := UploadTarget(ready[0].Vault)
-	if again, rests := c.breakers.isOpen(store, c.cfg.Now().Wall); rests {
+	if again, open := c.breakers.isOpen(store, c.cfg.Now().Wall); open {
 		return 0, again // a ticket would only run out
 	}
 	own, granted := c.backlog.grantedSizes(ready[0].Vault, func(v archive.VaultID) bool { return c.breakers.isClosed(UploadTarget(v)) })
@@ -93,6 +93,7 @@ func (c *Engine) registerBatch(ctx context.Context, es []ledger.Entry) []ledger.
 	if len(asked) == 0 {
 		return changes
 	}
+	// The packages are synced before anything is said about them: a power cut must not take one that the service expects.
 	if err := c.cfg.Settle(); err != nil {
 		return append(changes, c.changeEach(asked, func(e ledger.Entry) ledger.Event {
 			return ledger.RegisterNotTaken{NotBefore: c.retryAt(e), Cause: localFaultCause(err)}
@@ -100,6 +101,8 @@ func (c *Engine) registerBatch(ctx context.Context, es []ledger.Entry) []ledger.
 	}
 	vault := asked[0].Vault
 	call := c.limiters.begin(RegisterTarget(vault), vaultCalls)
+	// The POST: RegisterIntended is committed for each document. A crash from here until the tickets are committed loses the
+	// answer; the next start registers again, and what was registered in vain ends unused.
 	answer, err := c.cfg.Vault.Register(ctx, vault, frozen)
 	if err != nil {
 		return append(changes, c.registerFaultChanges(vault, asked, call, apicall.AsError(err))...)
@@ -108,7 +111,7 @@ func (c *Engine) registerBatch(ctx context.Context, es []ledger.Entry) []ledger.
 	return append(changes, c.ticketChanges(vault, asked, answer)...)
 }
 
-// ticketChanges books an answer: what it gives a document exactly once is that
+// ticketChanges returns the outcomes of an answer: what it gives a document exactly once is that
 // document's; whatever it says about others is not believed.
 func (c *Engine) ticketChanges(vault archive.VaultID, asked []ledger.Entry, a archive.RegisterResult) []ledger.Change {
 	c.refusals.reset(vault)
@@ -134,7 +137,7 @@ func (c *Engine) ticketChanges(vault archive.VaultID, asked []ledger.Entry, a ar
 	})
 }
 
-// updateRegisterBreaker opens the route or pauses it, by whether an answer brought tickets that work.
+// updateRegisterBreaker closes the breaker or opens it, by whether an answer brought tickets that work.
 // Where none does, asking again at once would only leave registrations behind.
 func (c *Engine) updateRegisterBreaker(vault archive.VaultID, a archive.RegisterResult) {
 	for _, why := range a.Barred {
@@ -198,14 +201,14 @@ func (c *Engine) splitRefusedBatch(vault archive.VaultID, asked []ledger.Entry, 
 	return c.changeEach(asked, func(ledger.Entry) ledger.Event { return ledger.RegisterRefused{Cause: causeOf(err)} })
 }
 
-// noteAnswer books that the service is there, unless it refuses whatever it gets.
+// noteAnswer closes the breaker because the service answers, unless it refuses whatever it gets.
 func (c *Engine) noteAnswer(vault archive.VaultID) {
 	if !c.refusals.isFull(vault) {
 		c.closeBreaker(RegisterTarget(vault))
 	}
 }
 
-// noteMixUp books an answer that gave one number or one address to two documents. Once is an incident of one
+// noteMixUp counts an answer that gave one number or one address to two documents. Once is an incident of one
 // document; the second time nothing more goes to that vault before a restart.
 func (c *Engine) noteMixUp(vault archive.VaultID) {
 	c.cfg.Log.Error("answer to a registration is cross-wired; nothing is uploaded on it", "vault", vault)

@@ -20,7 +20,7 @@ func (c *Engine) sealStep() step {
 		intend: func(ledger.Entry, handling, archive.Instant) ([]ledger.Event, bool, error) { return nil, true, nil },
 		do: func(ctx context.Context, es []ledger.Entry) []ledger.Change {
 			if !c.hasRoomToPack(es[0].Vault) {
-				return nil // it was filled while this one waited for its turn
+				return nil // it was filled while this one waited for a slot
 			}
 			return c.sealFolder(ctx, es[0])
 		},
@@ -69,9 +69,9 @@ func (c *Engine) hasRoomToPack(v archive.VaultID) bool {
 }
 
 // eachWaiting walks over all entries that wait for a step, due or not.
-func (c *Engine) eachWaiting(s ledger.Step, lane string, fn func(ledger.Entry)) error {
+func (c *Engine) eachWaiting(s ledger.Step, queue string, fn func(ledger.Entry)) error {
 	far := c.cfg.Now().Wall.AddDate(100, 0, 0)
-	_, _, err := c.cfg.Index.DueInQueue(s, lane, far, 1, nil, func(e ledger.Entry) bool { fn(e); return true })
+	_, _, err := c.cfg.Index.DueInQueue(s, queue, far, 1, nil, func(e ledger.Entry) bool { fn(e); return true })
 	return err
 }
 
@@ -92,6 +92,8 @@ func (c *Engine) sealFolder(ctx context.Context, e ledger.Entry) []ledger.Change
 	} else if waits {
 		return c.waitForFirst(e, first)
 	}
+	// The package is written and renamed into the spool. A crash before the seal is committed leaves it there; the next start
+	// packs the folder again, to the same bytes.
 	packed, err := d.Packer.Pack(ctx, e)
 	if err != nil {
 		if ctx.Err() != nil {

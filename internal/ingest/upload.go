@@ -129,17 +129,19 @@ func (c *Engine) uploadPackage(ctx context.Context, e ledger.Entry) []ledger.Cha
 	if !c.mayStartUpload(e, c.bookingOf(e.Key), began) { // it took long to commit the intent, or the machine slept meanwhile
 		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}})}
 	}
-	if c.expiredBatches.has(e) && !wasSentBefore(e) { // heard while this waited for its turn
+	if c.expiredBatches.has(e) && !wasSentBefore(e) { // heard while this waited for a slot
 		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: began.Wall, Cause: ledger.Cause{Code: "too-late"}},
 			ledger.WindowClosed{NotBefore: c.registerAgainAt(e)})}
 	}
-	if c.sharedTickets.has(e) && !wasSentBefore(e) { // heard while this waited for its turn
+	if c.sharedTickets.has(e) && !wasSentBefore(e) { // heard while this waited for a slot
 		return []ledger.Change{c.newChange(e, ledger.UploadNotSent{NotBefore: began.Wall}, stopForSharedTicket())}
 	}
 	ticket := e.Current().Ticket
 	sending, cancel := c.untilTicketEnds(ctx, ticket)
 	defer cancel()
 	call := c.limiters.begin(UploadTarget(e.Vault), c.cfg.Workers)
+	// The PUT: UploadIntended is committed. A crash from here until the outcome is committed leaves it open whether the store
+	// has the bytes: the next start sends the same bytes to the same address while its window is open, and asks after that.
 	sent, etag, err := c.cfg.Vault.Upload(sending, ticket, pkg)
 	if err == nil {
 		c.learnFromUpload(e.Key)
@@ -242,7 +244,7 @@ func (c *Engine) uploadFaultEvents(e ledger.Entry, call uint64, err *apicall.Err
 const maxRefusedWait = 30 * time.Minute
 
 // refusedPackageAt puts off when to register an entry again whose package the store refused, longer each
-// time: it may be the only one, and then no route rests because of it.
+// time: it may be the only one, and then no breaker opens because of it.
 func (c *Engine) refusedPackageAt(e ledger.Entry, again time.Time) time.Time {
 	n := uint64(len(e.Registrations)) + e.Pruned.Total()
 	if at := c.cfg.Now().Wall.Add(min(firstRetry<<min(n-1, 20), maxRefusedWait)); at.After(again) {
@@ -253,7 +255,7 @@ func (c *Engine) refusedPackageAt(e ledger.Entry, again time.Time) time.Time {
 
 // discardDamaged removes a package that turned out to be no longer what was sealed while it was sent: reseal makes it again
 // before it is next sent. Its end was withheld, but some stores keep what they got of a body and call that a success, so
-// nobody knows what the address holds now. Neither store nor route is at fault.
+// nobody knows what the address holds now. The store is not at fault.
 func (c *Engine) discardDamaged(d Drop, e ledger.Entry, fault *apicall.Error) ledger.Event {
 	c.cfg.Log.Error("a package in the spool is no longer what was sealed; it is made again. Look at the disk of state_dir", "key", e.Key, "err", fault)
 	// If we die before or after this, or if it fails, the intent stands: the next attempt finds the package missing, or
@@ -272,6 +274,8 @@ func (c *Engine) packAgain(ctx context.Context, d Drop, e ledger.Entry) []ledger
 		notSent.NotBefore, notSent.Cause.Text = c.retryInWindow(e, c.retryAt(e)), err.Error()
 		return []ledger.Change{c.newChange(e, notSent)}
 	}
+	// The package is renamed into the spool and synced before the ledger hears of it. A crash before that commit finds it
+	// here, or makes it once more.
 	packed, err := d.Packer.Pack(ctx, e)
 	if err == nil {
 		err = c.cfg.Settle()
