@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"vaultd/internal/archive"
 	"vaultd/internal/drop"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/proof"
 	"vaultd/internal/sanitize"
 )
@@ -69,19 +69,11 @@ func (m *Mover) receiptText(e ledger.Entry, rc proof.Receipt) string {
 		b.WriteString("TEST, NO EVIDENCE: this was the test environment.\n")
 	}
 	fmt.Fprintf(&b, "\nInvoice number  %s\nArchived        %s\nArchive's no.   %s   (bumId)\nOur identity    %s   (clientUUID)\nVault           %s\nZIP             %s, SHA-256 %s\n\nFiles (%d)\n",
-		rc.DocumentID, e.ArchivedAt.In(m.shared.zone()).Format("2 Jan 2006 15:04:05 MST"), rc.BumID, rc.ClientUUID, rc.Vault, count(rc.ZIP.Size, "byte", "bytes"), rc.ZIP.SHA256, len(rc.Files))
+		rc.DocumentID, e.ArchivedAt.In(m.shared.zone()).Format("2 Jan 2006 15:04:05 MST"), rc.BumID, rc.ClientUUID, rc.Vault, present.FormatBytes(rc.ZIP.Size), rc.ZIP.SHA256, len(rc.Files))
 	for _, f := range rc.Files {
-		fmt.Fprintf(&b, "  %-40s %16s  %s\n", f.Path, count(f.Size, "byte", "bytes"), f.SHA256)
+		fmt.Fprintf(&b, "  %-40s %16s  %s\n", f.Path, present.FormatBytes(f.Size), f.SHA256)
 	}
 	return b.String()
-}
-
-// count counts a thing in words: "1 folder", "2 folders".
-func count[N ~int | ~int64 | ~uint64](n N, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
 }
 
 // duplicateText is what a person reads in a folder whose invoice was archived before: which folder that was, where it
@@ -94,7 +86,7 @@ func (m *Mover) duplicateText(e ledger.Entry) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("find the first of a duplicate: the ledger has no entry %s", e.DuplicateOf)
 	}
-	number, err := m.findInvoiceNumber(first)
+	metadata, _, err := present.ReadMetadata(m.shared.Ledger, first)
 	if err != nil {
 		return "", err
 	}
@@ -106,23 +98,10 @@ func (m *Mover) duplicateText(e ledger.Entry) (string, error) {
 		}
 	}
 	line("Its folder", m.describePlace(first))
-	line("Invoice number", number)
+	line("Invoice number", metadata.Number)
 	line("Archived", first.ArchivedAt.In(m.shared.zone()).Format("2 Jan 2006 15:04:05 MST"))
 	line("Archive's no.", string(first.ArchivedRemote)+"   (bumId)")
 	return b.String(), nil
-}
-
-// findInvoiceNumber is the number of a sealed entry; empty where its document is erased, or was never known.
-func (m *Mover) findInvoiceNumber(e ledger.Entry) (string, error) {
-	doc, ok, err := m.shared.Ledger.Document(e.Key)
-	if err != nil || !ok || len(doc.Metadata) == 0 {
-		return "", err
-	}
-	meta, err := archive.ParseMetadata(doc.Metadata)
-	if err != nil {
-		return "", fmt.Errorf("entry %s: %w", e.Key, err)
-	}
-	return meta.Number, nil
 }
 
 // describePlace says where the folder of an archived entry is now, as people see it on the share.

@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 	"vaultd/internal/recovery"
 )
 
@@ -142,7 +143,7 @@ func (a *Actions) ApproveDisposal(ctx context.Context, drop string, p Person) (n
 		return 0, fmt.Errorf("approve disposal of %s: %w", drop, ErrNothingDue)
 	}
 	by, note := p.Sign()
-	mark := ledger.Mark{Name: ledger.MarkDisposal, By: by, At: at, Cause: count(n, "folder", "folders") + " of drop " + drop}
+	mark := ledger.Mark{Name: ledger.MarkDisposal, By: by, At: at, Cause: present.FormatCount(n, "folder", "folders") + " of drop " + drop}
 	// After a crash behind this commit the approval is journaled and not yet in force: the person gives it again.
 	if err := a.cfg.Ledger.CommitMark(ctx, mark, note); err != nil {
 		return 0, err
@@ -231,12 +232,4 @@ func firstError(rs []ledger.Result) error {
 		return nil
 	}
 	return rs[0].Err
-}
-
-// count names a number of things in words: "1 folder", "2 folders".
-func count(n int, one, more string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, more)
 }

@@ -11,6 +11,7 @@ import (
 	"vaultd/internal/archive"
 	"vaultd/internal/ledger"
 	"vaultd/internal/ledger/boltledger"
+	"vaultd/internal/present"
 	"vaultd/internal/recovery"
 )
 
@@ -64,10 +65,10 @@ func Reconcile(ctx context.Context, c Comparison, p Person) (Compared, error) {
 		return out, err
 	}
 	if out.Unpacked > 0 { // dropped once more, such an invoice would pass for a new one
-		out.Why = append(out.Why, count(out.Unpacked, "folder that had been taken is", "folders that had been taken are")+" not packed yet; see vaultd list, and compare again in a minute")
+		out.Why = append(out.Why, present.FormatCount(out.Unpacked, "folder that had been taken is", "folders that had been taken are")+" not packed yet; see vaultd list, and compare again in a minute")
 	}
 	if out.Withheld > 0 {
-		out.Why = append(out.Why, count(out.Withheld, "document in the archive may be of a folder", "documents in the archive may be of folders")+" that cannot be read now; see why, then compare again")
+		out.Why = append(out.Why, present.FormatCount(out.Withheld, "document in the archive may be of a folder", "documents in the archive may be of folders")+" that cannot be read now; see why, then compare again")
 	}
 	out.Why = append(out.Why, out.Incomplete(c.Accept)...)
 	if now, _ := c.Ledger.SafeMode(); is && now != safe {

@@ -13,6 +13,7 @@ import (
 	"vaultd/internal/drop"
 	"vaultd/internal/ingest"
 	"vaultd/internal/ledger"
+	"vaultd/internal/present"
 	"vaultd/internal/sanitize"
 	"vaultd/internal/watch"
 )
@@ -216,14 +217,7 @@ func describeOwner(detail string) string {
 
 // formatTime gives the hour for today, else the day as well.
 func (p *page) formatTime(t time.Time) string {
-	t = t.In(p.Now.Location())
-	switch {
-	case t.Format(time.DateOnly) == p.Now.Format(time.DateOnly):
-		return t.Format("15:04")
-	case t.Year() == p.Now.Year():
-		return t.Format("2 Jan 15:04")
-	}
-	return t.Format("2 Jan 2006 15:04")
+	return present.Clock{Now: p.Now, Location: p.Now.Location()}.Brief(t)
 }
 
 func (p *page) formatAgo(t time.Time) string {
