@@ -53,7 +53,7 @@ func (ev StatusSeen) apply(e *Entry, at archive.Instant) error {
 		e.recordMissing(r, ev, at)
 	}
 	if e.Contradicted && (!contradicted || e.countSuccesses() > successes) || e.IsArchivedTwice() && e.countSuccesses() > successes {
-		e.Resolved = false // whoever resolved something before did not know this
+		e.Resolved = false // a person who resolved something before did not know this
 	}
 	open := e.State == Uploaded || e.State == Unclear
 	if step, when, _ := Due(*e); step == Ask && (open || !when.After(at.Wall)) { // heard beside another step, or before a late question, it must not delay that

@@ -9,7 +9,7 @@ type Balance struct {
 	States [Quarantined + 1]uint64
 }
 
-// CountChange books the change of one entry from one state to another; None means it is new.
+// CountChange counts the change of one entry from one state to another; None means that it is new.
 func (b *Balance) CountChange(from, to State) {
 	// Counted in the transaction that stores the entry: after a crash the sum is right or the change is not there.
 	if from == None {

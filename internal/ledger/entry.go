@@ -29,7 +29,7 @@ type Entry struct {
 	Owner  uint32 // uid of the folder's owner at the claim
 	Node   Node   // the folder's identity on disk at the claim
 
-	Fingerprint   archive.Digest // fingerprint at the last look while discovered
+	Fingerprint   archive.Digest // at the last scan while discovered
 	ID            archive.ID     // toward the service; of the current generation
 	FirstID       archive.ID     // of the first generation
 	Generation    uint8
@@ -55,12 +55,12 @@ type Entry struct {
 	Hold               bool // no further step, no disposal
 	InDoubt            bool // closed by an operator though content is possible
 	PossibleDouble     bool // more than one registration may hold archivable content
-	DuplicateConfirmed bool // PossibleDouble stays whatever is heard: a person released it, or a receipt says so
+	DuplicateConfirmed bool // PossibleDouble stays, whatever the service answers: a person released it, or a receipt says so
 	Contradicted       bool // the service contradicted a final state
 	Resolved           bool // a rejection or a contradiction that nobody needs to look at any more
 	NeedsReconcile     bool // the ledger was put back or made anew: what happened to it meanwhile is not known
 	StrangeDate        bool // it can hardly be of its date, see [archive.Document.HasStrangeDate]
-	Reviewed           bool // a person has looked at its date, or at the other one with its number
+	Reviewed           bool // a person has reviewed its date, or the other one with its number
 
 	DuplicateOf archive.Key // duplicate of
 	SameContent archive.Key // same files, other metadata
@@ -141,7 +141,7 @@ func (d Document) Seal(p archive.Package) archive.Digest {
 	return archive.Sum(slices.Concat(d.Salt[:], p.SHA256[:]))
 }
 
-// IsOnlyAsRead reports whether the document is none of a sealed folder.
+// IsOnlyAsRead reports whether the document has nothing but AsRead, because the folder was never sealed.
 func (d Document) IsOnlyAsRead() bool {
 	return d.Salt == [16]byte{} && len(d.Metadata) == 0 && len(d.Files) == 0 && len(d.ControlFiles) == 0 && len(d.Junk) == 0
 }

@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// What is wrong with a stored ledger as a whole. boltledger returns these errors; whoever talks to people needs no more of it.
+// These errors say what is wrong with a stored ledger as a whole. boltledger returns them; code that only reports them does not import it.
 var (
 	// ErrMissing says that there is no ledger where one should be.
 	ErrMissing = errors.New("the ledger is missing")
-	// ErrExists says that a ledger is there, or was: none is made over it.
+	// ErrExists says that a ledger is there, or was: no new one is made over it.
 	ErrExists = errors.New("a ledger exists already")
 	// ErrOtherLedger is returned where a ledger is to be put back and another one is, or was, in its place.
 	ErrOtherLedger = errors.New("another ledger is in its place")

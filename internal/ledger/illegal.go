@@ -8,8 +8,8 @@ import (
 // ErrIllegal says that an event does not belong to the state an entry is in.
 var ErrIllegal = errors.New("illegal transition")
 
-// IllegalReason says why an event may not happen to an entry. The set is closed; whoever
-// talks to people has words for each, and asks [Transition] instead of a list of his own.
+// IllegalReason says why an event is not allowed for an entry. The set is closed. Code that
+// talks to people has a text for each, and calls [Transition] instead of keeping rules of its own.
 type IllegalReason uint8
 
 // The reasons. They are never stored.

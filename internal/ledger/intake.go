@@ -15,7 +15,7 @@ type ClaimedFolder struct {
 	Owner      uint32
 	Node       Node
 	Look       archive.Digest // fingerprint at the claim
-	NotBefore  time.Time      // the second look is due then
+	NotBefore  time.Time      // the second scan is due then
 	Supersedes archive.Key
 }
 

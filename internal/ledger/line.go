@@ -9,8 +9,8 @@ import (
 	"vaultd/internal/archive"
 )
 
-// Line is one line of the journal: what happened to which entry, and where it
-// stands since. It is JSON with the fields in this order, hashed as stored. It
+// Line is one line of the journal: what happened to which entry, and its state
+// since. It is JSON with the fields in this order, hashed as stored. It
 // never holds a URL, a name, an amount or a reason's text. The order and the names
 // of the fields never change; new ones are added at the end.
 type Line struct {

@@ -72,7 +72,7 @@ func ComparedCause(outcome, read string, differences int) string {
 	return fmt.Sprintf("%s: %s, differences %d", outcome, read, differences)
 }
 
-// ParseComparedCause gives the outcome back, and the words behind it. ok is false where it is none.
+// ParseComparedCause returns the outcome of a MarkCompared's cause, and the text behind it. ok is false where the cause has none.
 func ParseComparedCause(cause string) (outcome, words string, ok bool) {
 	outcome, words, ok = strings.Cut(cause, ": ")
 	return outcome, words, ok && slices.Contains(CompareOutcomes(), outcome)

@@ -74,7 +74,7 @@ func (ev Unheld) apply(e *Entry, _ archive.Instant) error {
 		return illegalBecause(NotHeld)
 	}
 	e.Hold = false
-	e.Reviewed = e.Reviewed || e.NeedsReview() // whoever lets it go on has looked at it
+	e.Reviewed = e.Reviewed || e.NeedsReview() // letting it go on counts as the review
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (ev Closed) apply(e *Entry, at archive.Instant) error {
 			e.Source, e.DisposeAt = Kept, time.Time{}
 		case a == RepeatedNumber || a == StrangeDate:
 			e.Reviewed = true
-			return nil // not resolved: what comes up against it later needs a person all the same
+			return nil // not resolved: a later contradiction still needs a person
 		}
 	case Discovered, Packaged:
 		e.enterState(Rejected)
@@ -142,7 +142,7 @@ func (e *Entry) checkMayClose() error {
 		return illegalBecause(NothingToResolve)
 	case Discovered, Packaged, Quarantined, Unclear:
 		if e.NeedsReconcile {
-			return illegalBecause(NeedsReconcile) // nobody can decide about a life of which a part is lost
+			return illegalBecause(NeedsReconcile) // a decision needs the part of its life that the ledger lost
 		}
 		if e.State.IsOpen() && e.State != Unclear && !e.HasNothingAtService() {
 			return illegalBecause(ContentPossible)

@@ -82,7 +82,7 @@ func (ev RegistrationFound) apply(e *Entry, at archive.Instant) error {
 		return err
 	}
 	if e.NeedsReconcile && (e.State == Registering || e.State == Registered || e.State == Sending) {
-		return ErrIllegal // no suspect entry stands there
+		return ErrIllegal // no entry that needs to be reconciled is in these states
 	}
 	found := Registration{
 		Ticket: archive.Ticket{Remote: ev.Remote, Sent: archive.Instant{Wall: at.Wall}, Date: ev.Date}, Generation: n, ClosedAt: at.Wall,

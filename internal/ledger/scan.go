@@ -27,7 +27,7 @@ type Scan struct {
 	UnnamedSince time.Time     // when there were first more than are named; zero: there are none
 }
 
-// PendingItem is one thing in a drop folder that no entry stands for.
+// PendingItem is one thing in a drop folder that has no entry.
 type PendingItem struct {
 	Name        string
 	Reason      string    // the watcher's word for why it is not taken

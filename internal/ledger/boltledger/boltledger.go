@@ -181,7 +181,7 @@ func (l *Ledger) stopAndClose() error {
 	return errors.Join(l.head.closeFile(), l.db.Close())
 }
 
-// balance gives the tallies the shape in which they are counted.
+// balance returns the stored counts as a balance.
 func (s summary) balance() ledger.Balance {
 	b := ledger.Balance{Seen: s.seen}
 	for _, t := range s.counts {
@@ -200,7 +200,7 @@ func stateCounts(b ledger.Balance) []stateCount {
 	return all
 }
 
-// newSummary is the record of where the ledger stands.
+// newSummary returns the record that each commit rewrites.
 func newSummary(h ledger.Head, b ledger.Balance, marks uint64, alarmed time.Time, loc *time.Location) summary {
 	return summary{head: h, seen: b.Seen, counts: stateCounts(b), zone: loc.String(), marks: marks, alarmed: alarmed}
 }

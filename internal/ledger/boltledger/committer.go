@@ -71,7 +71,7 @@ func (l *Ledger) enqueue(r request) {
 }
 
 // Apply submits changes and waits for them. The error is the context's or the
-// ledger's own; what became of each change stands in its result. A change whose
+// ledger's own; each change has a result of its own. A change whose
 // caller stopped waiting may still be made.
 func (l *Ledger) Apply(ctx context.Context, cs ...ledger.Change) ([]ledger.Result, error) {
 	type outcome struct {

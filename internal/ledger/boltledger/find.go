@@ -19,7 +19,7 @@ const (
 	byObject  = 'o' // then 16 bytes, a digest: the entry that was given an upload address of this object, and for which generation
 )
 
-// fromService reports whether the service gave names of a kind: then an entry may list one no more, and has it all the same.
+// fromService reports whether names of a kind come from the service. An entry keeps such a name when it no longer lists it.
 func fromService(kind byte) bool { return kind == byRemote || kind == byObject }
 
 // nameBinding is one name that a change gives to an entry.

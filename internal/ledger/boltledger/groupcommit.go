@@ -14,9 +14,9 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// groupCommit is the work of one commit: the entries it touches, as they were stored and
-// as they are now, and the lines that tell of it. Names are bound at once, so that two
-// entries of one gather cannot take the same one; everything is written at the end.
+// groupCommit is the work of one commit: the entries that it touches, as they were stored and
+// as they are now, and their journal lines. Names are bound at once, so that two entries of one
+// commit cannot take the same one; everything is written at the end.
 type groupCommit struct {
 	tx      *bbolt.Tx
 	ledger  *Ledger
@@ -67,7 +67,7 @@ func (g *groupCommit) draftChange(c ledger.Change) (draft, error) {
 	}
 	at := c.At
 	at.Wall = at.Wall.Round(0).UTC() // as it will be read again: no monotonic part
-	// The events of one change stand or fall together: the draft is dropped whole when one of them is refused.
+	// The events of one change are made all or none: the draft is dropped when one of them is refused.
 	for _, ev := range c.Events {
 		ev, err := g.addFoundIdentity(d.entry, g.ledger.addObjectDigest(ev))
 		if err == nil {

@@ -25,9 +25,9 @@ type metaPage struct {
 	root, freelist, count, txid uint64
 }
 
-// checkBeforeMapping refuses a file that bbolt would die on or misread: too short, without
-// a valid meta page, with a freelist that is none, or with pages that lead astray on
-// the way to what opening reads, the given journal line among it.
+// checkBeforeMapping refuses a file that would end bbolt's process or be misread: one that is too
+// short, without a valid meta page, with a wrong freelist, or with wrong pages among those that
+// opening reads, the pages to the given journal line included.
 func checkBeforeMapping(f *os.File, line uint64) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -54,10 +54,10 @@ func (l *Ledger) migrate(dir string, copied bool) error {
 	return nil
 }
 
-// timeInName is a time as it stands in file names.
+// timeInName returns a time as file names have it.
 func timeInName(t time.Time) string { return t.UTC().Format("20060102T150405Z") }
 
-// copyTo writes the ledger as it stands beside itself, under a name that is free.
+// copyTo writes a copy of the ledger beside it, under a name that is free.
 func (l *Ledger) copyTo(dir, name string) (err error) {
 	tmp, err := os.CreateTemp(dir, "."+fileName+"-*.tmp") // 0600
 	if err != nil {
@@ -68,7 +68,7 @@ func (l *Ledger) copyTo(dir, name string) (err error) {
 	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
-	// Named only after it was synced: whatever bears this name is whole.
+	// Named only after it was synced: a file with this name is complete.
 	if _, err := linkUnderFreeName(tmp.Name(), pathIn(dir, name)); err != nil {
 		return err
 	}

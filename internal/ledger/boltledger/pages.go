@@ -271,7 +271,7 @@ func checkOpeningPaths(f io.ReaderAt, p metaPage, line uint64) error {
 	return nil
 }
 
-// checkAllPages looks at every page of the ledger as it stands.
+// checkAllPages checks every page of the ledger at one moment.
 func (l *Ledger) checkAllPages(stop func() error) error {
 	for {
 		err := l.view(func(tx *bbolt.Tx) error { return l.checkPagesOf(tx, stop) })
@@ -282,8 +282,8 @@ func (l *Ledger) checkAllPages(stop func() error) error {
 	}
 }
 
-// checkPagesOf looks at every page that tx can reach: each once, none of them free. It asks
-// stop at each, unless nil.
+// checkPagesOf checks every page that tx can reach: each must be reached once, and none may be
+// free. It calls stop at each page, unless nil.
 func (l *Ledger) checkPagesOf(tx *bbolt.Tx, stop func() error) error {
 	// Read through a descriptor of its own and not through the mapping: a damaged disk then gives an error and no fault.
 	f, err := os.OpenFile(l.db.Path(), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)

@@ -62,7 +62,7 @@ func decodeRunKey(k []byte) (number, chunk uint64, ok bool) {
 	return binary.BigEndian.Uint64(k[1:]), uint64(binary.BigEndian.Uint32(k[9:])), true
 }
 
-// nameIndex says which runs there are, those with the latest names first.
+// nameIndex lists the runs that there are, those with the latest names first.
 type nameIndex struct {
 	next uint64 // number of the next run
 	runs []run
@@ -70,8 +70,8 @@ type nameIndex struct {
 
 func (x *nameIndex) clone() nameIndex { return nameIndex{x.next, slices.Clone(x.runs)} }
 
-// hashOf is how a name stands in a run: the beginning of its SHA-256, its kind in the last three
-// bits. Hashes of two names may be the same; the entry tells which of them it bears.
+// hashOf returns the hash of a name in a run: the beginning of its SHA-256, with the kind of the
+// name in the last three bits. Two names may have one hash; the entry tells which of them it has.
 func hashOf(name []byte) uint64 {
 	d := sha256.Sum256(name)
 	return binary.BigEndian.Uint64(d[:])&^kindBits | uint64(slices.Index(kinds, name[0]))

@@ -57,7 +57,7 @@ const maxCause = 1000
 type markRequest struct {
 	mark         ledger.Mark
 	note         *ledger.Note
-	marking      bool        // what is not at rest is to be doubted
+	marking      bool        // the entries that are not at rest are to be marked
 	epoch        uint64      // raises the ledger's; 0: leaves it
 	replaced     *headRecord // the outside head that the ledger is put in place of
 	replacesHead bool        // replaced counts, even where it is nil

@@ -216,7 +216,7 @@ func readSecret(meta *bbolt.Bucket) (secret, error) {
 	return s, nil
 }
 
-// stateCount is how many entries stand in one state.
+// stateCount is how many entries are in one state.
 type stateCount struct {
 	state   ledger.State
 	entries uint64

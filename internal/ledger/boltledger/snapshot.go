@@ -20,7 +20,7 @@ type Snapshot struct {
 	err error
 }
 
-// Snapshot calls fn with the ledger as it stands. While fn runs, pages that are
+// Snapshot calls fn with the ledger at one moment. While fn runs, pages that are
 // replaced cannot be used again, and the file grows instead: fn must be done in a
 // minute or so, and must never wait for a network or a person.
 func (l *Ledger) Snapshot(fn func(*Snapshot) error) error {

@@ -44,7 +44,7 @@ const usualRecord = 1 << 10
 // encode returns v as a record: codec, payload, checksum over both.
 func (m *message[T]) encode(v *T) []byte { return m.encodeSized(usualRecord, v) }
 
-// encodeSized is seal for a record of which it is known how much room it takes.
+// encodeSized is encode for a record whose size is known.
 func (m *message[T]) encodeSized(room int, v *T) []byte {
 	b := m.appendFields(append(make([]byte, 0, room), codecPlain), v)
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
@@ -218,8 +218,8 @@ func instantField[T any](num protowire.Number, name string, at func(*T) *time.Ti
 		}}
 }
 
-// nanosOf returns t in nanoseconds since 1970, or the nearest that fits: whatever the
-// service sends as a time has a place in a record.
+// nanosOf returns t in nanoseconds since 1970, or the nearest time that fits: each time that
+// the service sends can be stored.
 func nanosOf(t time.Time) int64 {
 	switch {
 	case t.Before(time.Unix(0, math.MinInt64)):
@@ -260,7 +260,7 @@ func rawField[T any](num protowire.Number, name string, at func(*T) *[]byte) fie
 		}}
 }
 
-// fixedField is a row for an array of bytes, given as a slice over it; all zero is none.
+// fixedField is a row for an array of bytes, given as a slice over it; an array of zeros is not written.
 func fixedField[T any](num protowire.Number, name string, at func(*T) []byte) field[T] {
 	return field[T]{num, name, "bytes",
 		func(b []byte, v *T) []byte {
