@@ -14,7 +14,7 @@ type Route string
 // Vault is the route to the archive.
 const Vault Route = "vault"
 
-// Entry is everything the ledger knows of one claimed folder, but for the
+// Entry is everything that the ledger knows of one claimed folder, except for the
 // erasable part (see [Document]).
 type Entry struct {
 	Key    archive.Key
@@ -41,7 +41,7 @@ type Entry struct {
 
 	Registrations []Registration      // the last is current, the others are orphans
 	Pruned        RegistrationsPruned // earlier ones that are no longer listed
-	Posts         uint16              // intents to register
+	Posts         uint16              // POSTs that were announced
 	Answers       uint16              // of them with a known outcome
 	LostAnswers   uint16              // unanswered ones of earlier generations
 	Failures      uint8               // packages that the store took and the service failed or lost
@@ -49,7 +49,7 @@ type Entry struct {
 
 	Attempt   uint16 // postponements of the step that is due
 	NotBefore time.Time
-	WaitsFor  archive.Key // wait for this entry's end
+	WaitsFor  archive.Key // no step is tried before this entry has ended
 	Cause     Cause       // of the state, or of the last postponement
 
 	Hold               bool // no further step, no disposal
@@ -58,11 +58,11 @@ type Entry struct {
 	DuplicateConfirmed bool // PossibleDouble stays, whatever the service answers: a person released it, or a receipt says so
 	Contradicted       bool // the service contradicted a final state
 	Resolved           bool // a rejection or a contradiction that nobody needs to look at any more
-	NeedsReconcile     bool // the ledger was put back or made anew: what happened to it meanwhile is not known
-	StrangeDate        bool // it can hardly be of its date, see [archive.Document.HasStrangeDate]
+	NeedsReconcile     bool // the ledger was restored or rebuilt: what happened to the entry meanwhile is not known
+	StrangeDate        bool // its date is hardly possible, see [archive.Document.HasStrangeDate]
 	Reviewed           bool // a person has reviewed its date, or the other one with its number
 
-	DuplicateOf archive.Key // duplicate of
+	DuplicateOf archive.Key // the archived entry with the same identity
 	SameContent archive.Key // same files, other metadata
 	SameNumber  archive.Key // same invoice number, see [archive.NumberDigest]; zero as well where that one is SameContent
 	Supersedes  archive.Key // the rejected entry that this one repeats
@@ -105,13 +105,13 @@ const (
 type Registration struct {
 	Ticket        archive.Ticket // its URL is wiped when it is spent
 	Generation    uint8
-	UploadIntents uint16 // intents to upload
+	UploadIntents uint16 // uploads that were announced
 	WithoutEffect uint16 // of them certainly without effect
 	Fate          Fate
 	Sent          archive.Digest // of the bytes that left in the upload that the store accepted; zero: none was
-	ClosedAt      time.Time      // when it stopped being uploadable, or was found; once it was given up: when; zero: not yet
+	ClosedAt      time.Time      // when its upload ended, or it was found, or it was given up, whichever is the latest; zero: it may be uploaded
 
-	LastStatus   archive.ServiceStatus // the service's last word about it
+	LastStatus   archive.ServiceStatus // the service's last answer about it
 	EqualAnswers uint8                 // equal answers, each a twenty-fourth of the grace after the one before
 	LastAnswer   time.Time             // of the last counted answer; once it was given up: of the last answer
 
