@@ -55,7 +55,7 @@ func (d Drop) readEvidence(ctx context.Context, l drop.PlacedFolder, environment
 	return d.readEvidenceIn(ctx, dir, environment)
 }
 
-// readEvidenceIn is read, for a folder that is open.
+// readEvidenceIn is [Drop.readEvidence] for a folder that is open.
 func (d Drop) readEvidenceIn(ctx context.Context, dir *durable.Dir, environment string) (ev evidence, err error) {
 	file, info, err := durable.OpenRegular(dir.Root(), receiptName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -160,7 +160,7 @@ func parseReceipt(text []byte, environment string) (ev evidence, err error) {
 		return ev, newBadReceipt("its receipt lacks something, or is not as vaultd wrote it")
 	}
 	for to, s := range map[*time.Time]string{&ev.at.seen: r.Seen, &ev.at.registered: r.Registered, &ev.at.uploaded: r.Uploaded} {
-		*to, _ = time.Parse(time.RFC3339Nano, s) // an older one may lack it
+		*to, _ = time.Parse(time.RFC3339Nano, s) // the time of a step may be missing
 	}
 	// The salt of the lost ledger is not in the receipt. A new one makes digests in new journal lines differ from the old ones.
 	rand.Read(ev.doc.Salt[:]) // never fails: the runtime stops the process instead

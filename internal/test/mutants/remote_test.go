@@ -33,8 +33,8 @@ var remote = []mutant{
 	},
 	{
 		name: "MatchedByPosition", promise: "I8", file: "internal/vaultapi/register.go",
-		old:   "\tfor _, raw := range list {\n\t\tm.addRecord(raw)\n\t}\n",
-		new:   "\tfor i, raw := range list {\n\t\tif i < len(frozen) {\n\t\t\traw = bytes.Replace(raw, raw[bytes.Index(raw, []byte(`\"clientUUID\":\"`))+14:][:36], []byte(frozen[i].ID.String()), 1)\n\t\t}\n\t\tm.addRecord(raw)\n\t}\n",
+		old:   "\treturn m.matchRecords(list), nil",
+		new:   "\tfor i := range list {\n\t\tif g, err := readGrant(list[i]); err == nil && i < len(frozen) && g.url != nil {\n\t\t\tlist[i] = fmt.Appendf(nil, `{\"bumId\":%q,\"clientUUID\":%q,\"archiveFileURL\":%s}`, g.remote, frozen[i].ID.String(), g.url)\n\t\t}\n\t}\n\treturn m.matchRecords(list), nil",
 		tests: []string{speech, readings},
 	},
 	{
@@ -108,7 +108,7 @@ var remote = []mutant{
 	},
 	{
 		name: "DeadTokenKept403", promise: "I24", file: "internal/apicall/call.go",
-		old: "refused := status == http.StatusUnauthorized || status == http.StatusForbidden", new: "contentError := status == http.StatusUnauthorized",
+		old: "refused := status == http.StatusUnauthorized || status == http.StatusForbidden", new: "refused := status == http.StatusUnauthorized",
 		tests: []string{calls, readings},
 	},
 	{
@@ -141,7 +141,7 @@ var remote = []mutant{
 	{
 		name: "FaultThatHasPassedIsAbsence", promise: "I24", file: "internal/ingest/absent.go",
 		old:   "\tfor r := range q.suspects {\n\t\tif rc, is := said[r]; is {\n",
-		new:   "\tfor r := range q.suspects {\n\t\tq.heard[r] = archive.Receipt{Remote: r, Word: archive.Absent}\n\t\tif rc, is := said[r]; is {\n",
+		new:   "\tfor r := range q.suspects {\n\t\tq.heard[r] = archive.Receipt{Remote: r, Status: archive.Absent}\n\t\tif rc, is := said[r]; is {\n",
 		tests: []string{conductor},
 	},
 	{
