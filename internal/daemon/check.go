@@ -109,6 +109,7 @@ func (d *Daemon) recordFindings(ctx context.Context, found selfcheck.Result) {
 	if more := len(found.Ledger) - 1; more > 0 {
 		cause += fmt.Sprintf(", and %d more", more)
 	}
+	// After a crash before this commit the next start checks again, at once, and finds the same damage.
 	err := d.ledger.CommitMark(ctx, ledger.Mark{Name: ledger.MarkDamaged, By: ledger.Operator{UID: ledger.VaultdUID}, Cause: clip(cause, 500), At: d.cfg.Now().Wall}, nil)
 	if err != nil {
 		d.endProcess(fmt.Errorf("the ledger is damaged, and the damage could not be recorded: %w", err))

@@ -118,7 +118,8 @@ func (d *Daemon) open() (err error) {
 	} else if err != nil {
 		return err
 	}
-	// One that is older than its outside head is worked with all the same: in safe mode.
+	// The lock comes first: two daemons must never have one ledger open. A ledger that is older than its outside head, as after a
+	// copy was put back, is opened in safe mode, which is committed before anything else is.
 	d.ledger, err = boltledger.OpenRolledBack(boltledger.Config{Dir: cfg.StateDir, Location: cfg.Location, CommitInterval: commitInterval, Fault: cfg.LedgerFault},
 		ledger.Mark{By: ledger.Operator{UID: ledger.VaultdUID}, At: cfg.Now().Wall})
 	if err != nil {
@@ -133,6 +134,7 @@ func (d *Daemon) prepare() error {
 	if err := Bound(d.ledger.Info(), cfg.Environment, cfg.BaseURL); err != nil {
 		return err
 	}
+	// Nothing is removed here, nor read entry by entry: the spool is counted, and claimed folders without an entry are adopted, beside the work.
 	if err := d.openSpool(); err != nil {
 		return err
 	}
@@ -154,6 +156,7 @@ func (d *Daemon) prepare() error {
 	if err := d.openDrops(); err != nil {
 		return err
 	}
+	// The listeners are there before the engine commits anything: what they count is read from the ledger as of now, and heard from now on.
 	d.stopListening = d.listenToCommits()
 	d.logSafeMode()
 	d.engine = ingest.New(d.engineConfig())
@@ -264,6 +267,7 @@ func (d *Daemon) Ledger() *boltledger.Ledger { return d.ledger }
 // cannot commit or the disk cannot be trusted: the process must end, and the next
 // start goes on from what was committed.
 func (d *Daemon) Run(ctx context.Context) error {
+	// Before the first commit: on a full disk it would fail and end the process, and the next start would end the same way.
 	if !d.disk.AwaitReserve(ctx) {
 		return nil
 	}
@@ -316,6 +320,7 @@ func (d *Daemon) Close() error {
 	if d.ledger != nil && !d.given {
 		errs = append(errs, d.ledger.Close())
 	}
+	// The lock goes last: whoever takes it finds the ledger closed.
 	if d.lock != nil {
 		errs = append(errs, d.lock.Close())
 	}

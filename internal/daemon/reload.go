@@ -15,7 +15,8 @@ func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {
 		return nil, &BindingError{"state_dir", d.cfg.StateDir, cfg.StateDir}
 	}
 	var errs []error
-	d.reloading.Lock() // whoever has claimed a folder commits its entry first: only a start would find it else
+	// A person's retry claims a folder and then commits its entry. It ends first: else only the next start would find that folder.
+	d.reloading.Lock()
 	for _, r := range d.drops {
 		errs = append(errs, r.Close())
 	}
@@ -32,8 +33,12 @@ func (d *Daemon) Reopen(cfg Config) (*Daemon, error) {
 		if next.stopListening != nil {
 			next.stopListening()
 		}
+		if next.spool != nil {
+			errs = append(errs, next.spool.Close())
+		}
 		return nil, errors.Join(append(errs, err)...)
 	}
+	// From here the new daemon owns lock and ledger. A crash on either side of this line leaves the same ledger, and the kernel frees the lock.
 	next.lock, d.lock, d.given = d.lock, nil, true
 	return next, nil
 }

@@ -78,6 +78,7 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p oper
 		return out, &LaterError{Drop: last.drop, Folder: last.epoch, Backup: ours.Epoch}
 	}
 	by, note := p.Sign()
+	// After a crash here the old ledger is in its place or the new one. The folders are marked later: until then whoever works there goes on.
 	out.RestoreResult, err = boltledger.Restore(ctx, boltledger.ReplacementConfig{
 		Dir: cfg.StateDir, Location: cfg.Location, Backup: file, Epoch: epoch,
 		Mark: ledger.Mark{Name: ledger.MarkRestored, By: by, At: cfg.Now().Wall}, Note: note, Fault: cfg.LedgerFault,
@@ -91,6 +92,7 @@ func Restore(ctx context.Context, cfg Config, file string, takeOver bool, p oper
 			break
 		}
 		ours.Epoch = epoch
+		// After a crash between two folders the others still bear the earlier epoch: the daemon marks each when it opens it.
 		if err := drop.TakeOverFolder(d.Path, ours); errors.Is(err, drop.ErrUnavailable) {
 			continue
 		} else if err != nil {
@@ -193,6 +195,7 @@ func Rebuild(ctx context.Context, cfg Config, p operator.Person) (out Rebuilt, e
 	if err != nil {
 		return out, err
 	}
+	// The new ledger gets its place by one rename. After a crash before it the call begins anew, and after it the ledger is there, in safe mode.
 	out.Kept, err = r.Commit()
 	return out, err
 }

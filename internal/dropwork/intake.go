@@ -53,13 +53,17 @@ func (d *Drop) adoptClaims(ctx context.Context) error {
 		if err := f.SyncClaim(c); err != nil {
 			return fmt.Errorf("adopt a claimed folder: %w", err)
 		}
-		// A drop folder that was away when the ledger was compared with the archive may
-		// come back with claims of which the ledger has lost what became of them.
-		look, err := d.takeFingerprint(f, c.Key)
+		fingerprint, err := d.takeFingerprint(f, c.Key)
 		if err != nil {
 			d.shared.Log.Warn("claimed folder cannot be looked at yet", "key", c.Key, "err", err)
 		}
-		d.enterClaim(ctx, f, c, look, d.shared.Ledger.LastAlarm().After(c.Key.Time()))
+		if d.shared.Ledger.LastAlarm().After(c.Key.Time()) {
+			// A drop folder that was away when the ledger was compared with the archive may
+			// come back with claims of which the ledger has lost what became of them.
+			d.enterDoubtedClaim(ctx, f, c, fingerprint)
+			continue
+		}
+		d.enterClaim(ctx, f, c, fingerprint)
 	}
 	return nil
 }
@@ -96,32 +100,22 @@ func (d *Drop) claimFolder(ctx context.Context, w watch.Folder) error {
 	if err != nil {
 		return err
 	}
-	d.enterClaim(ctx, f, c, archive.Digest(w.Scan.Fingerprint), false)
+	d.enterClaim(ctx, f, c, archive.Digest(w.Scan.Fingerprint))
 	return nil
 }
 
-// enterClaim commits the entry of a claimed folder. It was observed until now, with look as
+// enterClaim commits the entry of a claimed folder. The folder was watched until now, with fingerprint as
 // the last thing seen, but a writer may still hold its files open: it settles once more
-// before it is sealed.
-// In safe mode, and where it is doubtful, the ledger may have lost what became of it.
-func (d *Drop) enterClaim(ctx context.Context, f *drop.Folder, c drop.ClaimedFolder, look archive.Digest, doubtful bool) {
+// before it is sealed. In safe mode the ledger may have lost what became of the folder.
+func (d *Drop) enterClaim(ctx context.Context, f *drop.Folder, c drop.ClaimedFolder, fingerprint archive.Digest) {
+	if _, safe := d.shared.Ledger.SafeMode(); safe {
+		d.enterDoubtedClaim(ctx, f, c, fingerprint)
+		return
+	}
+	ev := d.claimedEvent(c, fingerprint)
 	old, err := d.findCorrected(f, c)
 	if err != nil {
 		d.shared.Log.Warn("cannot tell whether a folder was dropped before", "key", c.Key, "err", err)
-	}
-	ev := ledger.ClaimedFolder{
-		Route: ledger.Vault, Vault: d.Settings.Vault, Drop: d.Settings.Name, Folder: c.Folder, Owner: c.Owner,
-		Node: ledger.Node(c.Inode), Look: look, NotBefore: d.shared.Now().Wall.Add(d.Settings.Settle),
-	}
-	if _, safe := d.shared.Ledger.SafeMode(); safe || doubtful {
-		is := recovery.Drop{Name: d.Settings.Name, Vault: d.Settings.Vault, Rules: d.Settings.Rules, Folder: f}
-		remains, err := is.CheckInterruptedDisposal(ctx, c.Key, d.shared.Ledger.Info().Environment)
-		if err != nil { // the comparison, or the next start, tries again
-			d.shared.Log.Warn("claimed folder got no entry: it cannot be read yet", "key", c.Key, "err", err)
-			return
-		}
-		d.shared.EnterDoubted(c.Key, append([]ledger.Event{ev, ledger.ReconcileRequired{}}, remains...))
-		return
 	}
 	var resolved []ledger.Change
 	if old != nil {
@@ -131,6 +125,27 @@ func (d *Drop) enterClaim(ctx context.Context, f *drop.Folder, c drop.ClaimedFol
 	}
 	// One commit for the new entry and the one that it corrects: after a crash before it the folder is adopted, and corrects it then.
 	d.shared.EnterClaimed(c.Key, ev, resolved...)
+}
+
+// enterDoubtedClaim commits the entry of a claimed folder of which the ledger may have lost what became of it. It may have been sent: the
+// archive is asked first.
+func (d *Drop) enterDoubtedClaim(ctx context.Context, f *drop.Folder, c drop.ClaimedFolder, fingerprint archive.Digest) {
+	is := recovery.Drop{Name: d.Settings.Name, Vault: d.Settings.Vault, Rules: d.Settings.Rules, Folder: f}
+	remains, err := is.CheckInterruptedDisposal(ctx, c.Key, d.shared.Ledger.Info().Environment)
+	if err != nil { // the comparison, or the next start, tries again
+		d.shared.Log.Warn("claimed folder got no entry: it cannot be read yet", "key", c.Key, "err", err)
+		return
+	}
+	// After a crash before this commit the next start finds the claimed folder without an entry again.
+	d.shared.EnterDoubted(c.Key, append([]ledger.Event{d.claimedEvent(c, fingerprint), ledger.ReconcileRequired{}}, remains...))
+}
+
+// claimedEvent is the event that opens the entry of a claimed folder.
+func (h *Handle) claimedEvent(c drop.ClaimedFolder, fingerprint archive.Digest) ledger.ClaimedFolder {
+	return ledger.ClaimedFolder{
+		Route: ledger.Vault, Vault: h.Settings.Vault, Drop: h.Settings.Name, Folder: c.Folder, Owner: c.Owner,
+		Node: ledger.Node(c.Inode), Look: fingerprint, NotBefore: h.shared.Now().Wall.Add(h.Settings.Settle),
+	}
 }
 
 // isComplete asks for complete: list whether all that the list names is there.
@@ -159,26 +174,25 @@ func (d *Drop) isComplete(_ context.Context, root *os.Root, w watch.Folder) erro
 
 // ClaimAgain implements operator.Drop.
 func (h *Handle) ClaimAgain(old ledger.Entry) (ev ledger.ClaimedFolder, key archive.Key, err error) {
-	f, letGo, err := h.Hold()
+	f, done, err := h.Hold()
 	if err != nil {
 		return ev, key, err
 	}
-	defer letGo()
+	defer done()
 	if err := spool.CheckMinFree(h.shared.StateDir, h.shared.MinFree); err != nil {
 		return ev, key, fmt.Errorf("nothing is taken: %w", err)
 	}
-	now := h.shared.Now().Wall
-	c, err := f.ClaimReturned(old.Dest, now)
+	// After a crash behind this claim the next start adopts the folder as one that was dropped anew.
+	c, err := f.ClaimReturned(old.Dest, h.shared.Now().Wall)
 	h.endOnSyncError(err)
 	if err != nil {
 		return ev, key, err
 	}
-	look, err := h.takeFingerprint(f, c.Key)
-	if err != nil { // it is looked at again before it is sealed
+	fingerprint, err := h.takeFingerprint(f, c.Key)
+	if err != nil { // it is scanned again before it is sealed
 		h.shared.Log.Warn("claimed folder cannot be looked at yet", "key", c.Key, "err", err)
 	}
-	return ledger.ClaimedFolder{
-		Route: ledger.Vault, Vault: h.Settings.Vault, Drop: h.Settings.Name, Folder: c.Folder, Owner: c.Owner, Node: ledger.Node(c.Inode),
-		Look: look, NotBefore: now.Add(h.Settings.Settle), Supersedes: old.Key,
-	}, c.Key, nil
+	ev = h.claimedEvent(c, fingerprint)
+	ev.Supersedes = old.Key
+	return ev, c.Key, nil
 }

@@ -47,7 +47,7 @@ func (m *Mover) Place(ctx context.Context, e ledger.Entry, doc ledger.Document) 
 	if err != nil {
 		return m.describeMountAt(e, err)
 	}
-	notes, err := m.writeNotes(e, doc, differs)
+	notes, err := m.composeNotes(e, doc, differs)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (m *Mover) compareKeptFolder(ctx context.Context, f *drop.Folder, e ledger.
 
 const namedDifferences = 5
 
-// differCause says which files of a kept folder are not what was archived.
+// differencesCause says which files of a kept folder are not what was archived.
 func differencesCause(differs []drop.Difference) ledger.Cause {
 	text := "the folder changed after it was packed, and the archive has what was packed:"
 	for i, d := range differs {

@@ -11,8 +11,8 @@ import (
 	"vaultd/internal/sanitize"
 )
 
-// writeNotes returns what people are to read in the folder.
-func (m *Mover) writeNotes(e ledger.Entry, doc ledger.Document, differs []drop.Difference) ([]drop.NoteFile, error) {
+// composeNotes returns what people are to read in the folder.
+func (m *Mover) composeNotes(e ledger.Entry, doc ledger.Document, differs []drop.Difference) ([]drop.NoteFile, error) {
 	switch e.State {
 	case ledger.Duplicate:
 		text, err := m.duplicateText(e)

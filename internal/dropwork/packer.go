@@ -122,7 +122,7 @@ func (h *Handle) describeMount(k archive.Key, rel string, err error) error {
 		filepath.Join(h.Settings.Path, rel, mount.Path), k)}
 }
 
-// describeMountAt is mounted for what happens to the folder of an ended entry, between its claim and its place: a mount on what lies above that
+// describeMountAt is describeMount for what happens to the folder of an ended entry, between its claim and its place: a mount on what lies above that
 // place stops every folder that lies there.
 func (h *Handle) describeMountAt(e ledger.Entry, err error) error {
 	mount, is := errors.AsType[*durable.MountError](err)

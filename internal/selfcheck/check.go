@@ -93,6 +93,7 @@ func (c *Checker) checkLedger(ctx context.Context) (found []string, err error) {
 			found = append(found, what)
 		}
 	}
+	// In short transactions: a long one keeps the freed pages of the ledger from being used again.
 	problems, err := c.Ledger.VerifySlowly(ctx, pause)
 	if err != nil {
 		return nil, err
