@@ -24,7 +24,8 @@ func (s *Server) requireAuth(h handler) handler {
 	}
 }
 
-// requireVault also wants the path's vault to be one that the credentials may use; that another one exists is not told.
+// requireVault lets a call through only for a vault that its credentials may use. The answer does not tell whether another
+// vault exists.
 func (s *Server) requireVault(h handler) handler {
 	return s.requireAuth(func(c *call) reply {
 		c.vault = c.PathValue("vault")
@@ -57,8 +58,8 @@ func (s *Server) authorize(c *call) (reply, bool) {
 	return reply{}, true
 }
 
-// accountOf finds whose credentials these are: the service's main ones, whose account has no name, or those of a vault's
-// own account.
+// accountOf returns the account that the credentials belong to: the service's main one, which has no name, or that of a
+// vault.
 func (s *Server) accountOf(user, secret, mainUser, mainSecret string) (account string, ok bool) {
 	if user == mainUser && secret == mainSecret {
 		return "", true
@@ -73,7 +74,7 @@ func (s *Server) unauthorized(message string) reply {
 	return rep
 }
 
-// basicCredentials reads the Basic header as the reading says: as it stands, or with both parts form-encoded.
+// basicCredentials reads the Basic header in the encoding of the readings: as it stands, or with both parts form-encoded.
 func (c *call) basicCredentials() (user, secret string, ok bool) {
 	user, secret, ok = c.BasicAuth()
 	if !ok || c.reading.BasicEncoding == "raw" {
@@ -84,7 +85,7 @@ func (c *call) basicCredentials() (user, secret string, ok bool) {
 	return user, secret, errU == nil && errS == nil
 }
 
-// tokenGrant is what an access token says. Tokens are signed, not stored: they survive a restart by themselves.
+// tokenGrant is the content of an access token. Tokens are signed and not stored, so they survive a restart.
 type tokenGrant struct {
 	Issued  time.Time `json:"iat"`
 	Expires time.Time `json:"exp"`
@@ -93,7 +94,7 @@ type tokenGrant struct {
 	Revoked int       `json:"rev"` // how often all tokens had been revoked when this one was given
 }
 
-// revokeTokens makes every token die that was given until now, long before its time.
+// revokeTokens makes every token that was given until now invalid.
 func (s *Server) revokeTokens(c *call) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +151,8 @@ func (s *Server) grantToken(c *call) reply {
 	return s.tokenReply(c, s.grantedScope(strings.Fields(form.Get("scope"))))
 }
 
-// grantedScope leaves out the scopes that the client does not have: the answer, not an error, tells.
+// grantedScope returns the scopes that the client has of those it asked for. A missing scope is no error: the answer names
+// those that were granted.
 func (s *Server) grantedScope(asked []string) string {
 	var has []string
 	for _, a := range asked {

@@ -206,7 +206,7 @@ func (rep reply) loadFile() reply {
 	return rep
 }
 
-// writeReply writes the answer; a fault may end or slow it in its middle.
+// writeReply writes the answer. A fault may end or slow it in its middle.
 func (s *Server) writeReply(w http.ResponseWriter, c *call, rep reply) {
 	h := w.Header()
 	for k, v := range rep.header {

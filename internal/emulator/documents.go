@@ -22,7 +22,7 @@ type uploadGrant struct {
 	ArchiveFileURL any    `json:"archiveFileURL,omitempty"`
 }
 
-// register takes a batch of documents, all of them or none.
+// register handles a batch of documents: all of them or none.
 func (s *Server) register(c *call) reply {
 	if t, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return s.refusal(400, "VALIDATION", "Content-Type must be application/json")
@@ -64,7 +64,7 @@ func (s *Server) register(c *call) reply {
 	return jsonReply(grants)
 }
 
-// refuseTwins refuses a batch that carries one clientUUID twice: no answer to it could be matched.
+// refuseTwins refuses a batch that has one clientUUID twice: no answer to it could be matched.
 func (s *Server) refuseTwins(c *call, batch []batchElement) string {
 	seen := map[string]bool{}
 	for _, e := range batch {
@@ -78,7 +78,7 @@ func (s *Server) refuseTwins(c *call, batch []batchElement) string {
 	return ""
 }
 
-// addBatch records the batch: one line per element, in its order, all in one write.
+// addBatch records the batch: one journal line per element, in its order, all in one write.
 func (s *Server) addBatch(c *call, batch []batchElement) (lines []journalLine, problem string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (s *Server) addBatch(c *call, batch []batchElement) (lines []journalLine, p
 	return lines, "", s.commitLines(lines...)
 }
 
-// visibleTime is when something that is written at t shows, nil when at once.
+// visibleTime returns when something that is written at t becomes visible; nil: at once.
 func (c *call) visibleTime(t time.Time) *time.Time {
 	if c.fault.VisibleAfter <= 0 {
 		return nil
@@ -128,7 +128,7 @@ func (s *Server) newUUID() string {
 
 func digest(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 
-// makeGrants makes the answer's elements, shuffled unless the reading says otherwise.
+// makeGrants makes the elements of the answer, shuffled unless the readings say otherwise.
 func (s *Server) makeGrants(c *call, batch []batchElement, lines []journalLine) ([]uploadGrant, error) {
 	var out []uploadGrant
 	for i, e := range batch {
@@ -150,7 +150,7 @@ func (s *Server) makeGrants(c *call, batch []batchElement, lines []journalLine) 
 	return out, nil
 }
 
-// archiveFileURL is the address of a bumId's object as an answer gives it, signed at an instant.
+// archiveFileURL returns the signed address of a bumId's object, in the form of the readings.
 func (s *Server) archiveFileURL(c *call, bumID string, at time.Time) (any, error) {
 	var headers map[string]string
 	form := c.reading.URLForm
@@ -176,8 +176,8 @@ func (s *Server) objectURL(c *call, vault, bumID string) string {
 	return s.storeURL(c.Request) + "/" + url.PathEscape(vault) + "/" + bumID + ".zip"
 }
 
-// spoilGrants applies the faults that only this answer can have. Where they leave it unclear whose a bumId is, the
-// bumId is marked ambiguous: a PUT to it will be a violation.
+// spoilGrants applies the faults that only this answer can have. Where they leave it unclear whose a bumId is, the bumId is
+// marked ambiguous: a PUT to it is a violation.
 func (s *Server) spoilGrants(c *call, grants []uploadGrant) ([]uploadGrant, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,8 +211,7 @@ func (s *Server) spoilGrants(c *call, grants []uploadGrant) ([]uploadGrant, erro
 	return grants, nil
 }
 
-// shareAddress gives a document the upload address of one that another answer named, if there is any. The caller
-// holds mu.
+// shareAddress gives a document the upload address of another one, if there is any. The caller holds mu.
 func (s *Server) shareAddress(c *call, grant *uploadGrant) (err error) {
 	other := s.findOther(c, c.vault)
 	if other == nil {
@@ -228,8 +227,8 @@ func (s *Server) shareAddress(c *call, grant *uploadGrant) (err error) {
 	return s.commitLines(journalLine{Time: at, Kind: kindShared, BumID: other.bumID, ClientUUID: grant.ClientUUID})
 }
 
-// findOther picks a registration in a vault that has content, and whose clientUUID the call does not name; nil: there is
-// none. Of one without content it is not sure that its address ever reached anybody. The caller holds mu.
+// findOther returns a registration of a vault that has content and whose clientUUID the call does not name, or nil. One
+// without content is no use: its address may never have reached anybody. The caller holds mu.
 func (s *Server) findOther(c *call, vault string) *registration {
 	var others []*registration
 	for _, g := range s.state.byVault[vault] {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// download answers with the archived package, or with where it is.
+// download answers with the archived package, or with its address.
 func (s *Server) download(c *call) reply {
 	s.mu.Lock()
 	g := c.currentRegistration(s.state.findRegistration(c.vault, c.PathValue("bumId"), c.now), c.now)
@@ -33,8 +33,8 @@ func (s *Server) download(c *call) reply {
 	return reply{status: http.StatusTemporaryRedirect, header: http.Header{"Location": {u}}}
 }
 
-// GrantDownloads lets n more downloads pass; one more is a violation, because the provider may charge for it. Before the
-// first call any number may come: most tests are not about money.
+// GrantDownloads allows n more downloads. A further one is a violation, because the provider may charge for it. Before the
+// first call any number is allowed: most tests are not about money.
 func (s *Server) GrantDownloads(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Server) packageReply(p *storedPackage) reply {
 	return reply{status: 200, header: http.Header{"Content-Type": {"application/zip"}}, file: s.objectPath(p.sha256)}
 }
 
-// fetchObject takes a GET of a pre-signed URL.
+// fetchObject handles a GET of a pre-signed URL.
 func (s *Server) fetchObject(c *call) reply {
 	if c.Header.Get("Authorization") != "" {
 		s.recordViolation(c, "Authorization header on a pre-signed GET")

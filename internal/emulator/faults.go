@@ -15,9 +15,9 @@ import (
 // Kind says how a call fails. There is one exported name per kind, so that a test cannot name one that does not exist.
 type Kind string
 
-// The kinds. Those of the first group can strike before the call was carried out or, with Fault.IsAfterWork, after it; those
-// of the second spoil an answer and so only come after the work; those of the third concern one op; the last concerns
-// the credentials.
+// The kinds. Those of the first group can strike before the call was carried out or, with Fault.IsAfterWork, after it. Those of
+// the second group change an answer, so they come after the work. Those of the third group concern one op, and the last one
+// concerns the credentials.
 const (
 	None   Kind = ""
 	Abort  Kind = "abort"  // the connection dies without an answer
@@ -32,12 +32,12 @@ const (
 	Truncate Kind = "truncate" // the body ends half way, with a matching length
 	Empty    Kind = "empty"    // the body is empty
 	Huge     Kind = "huge"     // the answer is right and comes after Fault.PaddingSize blanks, which mean nothing
-	Trickle  Kind = "trickle"  // the body, of an upload the request's, passes in eight pieces over Fault.DelayAfter
+	Trickle  Kind = "trickle"  // the body (of an upload that of the request) passes in eight pieces over Fault.DelayAfter
 
 	CutRequest    Kind = "cut-request"    // upload: the connection dies when half of the body was read, which is handled as a body that ends there
 	DeadToken     Kind = "dead-token"     // upload: the URL's temporary credentials died early; it never works again
 	Vanish        Kind = "vanish"         // upload: answered with 200, but nothing is stored
-	Early         Kind = "early"          // upload: answered with 200 before the body is read, nothing is stored; Done: after half of it, which is handled as a body that ends there
+	Early         Kind = "early"          // upload: answered with 200 before the body is read, nothing is stored; with Fault.IsAfterWork: after half of it, which is handled as a body that ends there
 	Rerun         Kind = "rerun"          // upload: stored; archiving fails, and a job that runs again archives it Fault.RerunAfter later
 	MissingAnswer Kind = "missing-answer" // register: one document is left out of the answer
 	MissingURL    Kind = "missing-url"    // register: one answer has no URL
@@ -46,7 +46,7 @@ const (
 	DoubleBumID   Kind = "double-bumid"   // register: two answers carry one bumId (a batch of one: the answer twice)
 
 	ShortPage       Kind = "short-page"       // index: the page ends after its first document, and its cursor is the one that was asked for
-	EmptyPage       Kind = "empty-page"       // index: the page is empty, and its new cursor leads to what should have stood on it
+	EmptyPage       Kind = "empty-page"       // index: the page is empty, and its new cursor leads to the documents that it should have had
 	RepeatPage      Kind = "repeat-page"      // index: the page is right, and its new cursor leads to the same page again
 	CirclePage      Kind = "circle-page"      // index: the page is right, and its cursor leads back to the first page
 	SharedAddress   Kind = "shared-address"   // register: one answer has the address of an object that another document has, signed anew
@@ -65,10 +65,10 @@ var kinds = []Kind{None, Abort, Status, HTML, Refuse, Cut, Garble, Truncate, Emp
 // Fault says how one call fails. Delays alone, with Kind None, make it late.
 type Fault struct {
 	Kind         Kind
-	IsAfterWork  bool          // Abort, Status, HTML, ErrorDocument: the call was carried out before it failed; Early: see there
+	IsAfterWork  bool          // Abort, Status, HTML, ErrorDocument: the call was carried out before it failed; for Early see that kind
 	Delay        time.Duration // before the call is carried out
 	DelayAfter   time.Duration // between the work and the answer
-	VisibleAfter time.Duration // what was registered or stored shows, and counts, only so much later
+	VisibleAfter time.Duration // what was registered or stored becomes visible so much later
 	RerunAfter   time.Duration // of kind Rerun: from the failure to the success; default an hour
 
 	Status         int           // of kind Status, and of kind Unaskable
@@ -86,7 +86,7 @@ type Fault struct {
 type Faults struct {
 	Rules     []Rule                       // tried in order, the first that fires is taken
 	Hook      func(op string, n int) Fault // asked at the n-th call of op since New, from 1; a fault it gives goes before the rules'
-	Questions map[string]Fault             // by bumId: befalls every question about that bumId alone, before all others
+	Questions map[string]Fault             // by bumId: the fault of every question about that bumId alone; it goes before all others
 }
 
 // Rule makes calls fail at random.
@@ -143,7 +143,7 @@ func (f Faults) check() error {
 	return errors.Join(errs...)
 }
 
-// nextFault counts the call and decides its fate. The hook runs without the lock, so it may ask the server.
+// nextFault counts the call and returns its fault. The hook runs without the lock, so it may ask the server.
 func (s *Server) nextFault(op, bumID string) (n int, f Fault) {
 	s.mu.Lock()
 	s.callCounts[op]++
@@ -174,7 +174,7 @@ func (s *Server) nextFault(op, bumID string) (n int, f Fault) {
 // drawChance draws from [0,1). The caller holds mu.
 func (s *Server) drawChance() float64 { return float64(s.rng.Uint64()>>11) / (1 << 53) }
 
-// drawDuration picks a duration between the two, ends included. The caller holds mu.
+// drawDuration draws a duration between the two, ends included. The caller holds mu.
 func (s *Server) drawDuration(from, to time.Duration) time.Duration {
 	return from + time.Duration(s.drawChance()*float64(to-from+1))
 }
@@ -217,12 +217,12 @@ func (f Fault) journalLabel() string {
 	return name
 }
 
-// refusesStoredPackage reports whether a store keeps a package and calls it refused all the same.
+// refusesStoredPackage reports whether the store keeps the package and answers that it refuses it.
 func (f Fault) refusesStoredPackage() bool {
 	return f.Kind == Status && f.IsAfterWork && f.statusCode() >= 400 && f.statusCode() < 500 && f.statusCode() != 429
 }
 
-// rerunDelay is how long after its failure a package is archived; zero: never, or it does not fail so.
+// rerunDelay returns how long after its failure a package is archived; zero: it does not fail in this way.
 func (f Fault) rerunDelay() time.Duration {
 	switch {
 	case f.Kind != Rerun:
@@ -270,7 +270,7 @@ func (b *slowBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// halfBody ends in an error after half of the announced bytes, as the body of a connection that dies does.
+// halfBody returns a body that ends in an error after half of the announced bytes, as when a connection dies.
 func halfBody(c *call) io.ReadCloser {
 	half := io.LimitReader(c.Body, max(c.ContentLength/2, 0))
 	return struct {
@@ -279,7 +279,7 @@ func halfBody(c *call) io.ReadCloser {
 	}{io.MultiReader(half, brokenReader{}), c.Body}
 }
 
-// waitFor waits, or reports false when the caller is gone.
+// waitFor waits. It returns false when the caller went away.
 func waitFor(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

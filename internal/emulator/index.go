@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// indexQuery is what the query of an index call asks for.
+// indexQuery is what an index call asks for.
 type indexQuery struct {
 	size, from int
 	byDocument bool // sorted by documentDate, else by archiveDate
@@ -20,8 +20,8 @@ type indexQuery struct {
 	cursor     string
 }
 
-// index gives one page of what the vault holds. The cursor is a plain offset: documents that are archived while a
-// client walks a descending index shift its pages, as they do in the real service.
+// index returns one page of the vault's documents. The cursor is a plain offset: documents that are archived while a client
+// walks a descending index shift its pages, as in the real service.
 func (s *Server) index(c *call) reply {
 	p, problem := parseIndexQuery(c.URL.RawQuery)
 	if problem != "" {
@@ -68,7 +68,8 @@ func (s *Server) index(c *call) reply {
 	return jsonReply(answer)
 }
 
-// countFound is what a page of the documents from one place to another, of so many in all, gives as their number.
+// countFound returns the number that a page gives as its count of documents. The page has those from one position to
+// another, of all.
 func (c *call) countFound(from, end, all int) (n int, told bool) {
 	switch c.reading.IndexFound {
 	case "none":
@@ -120,7 +121,7 @@ func parseIndexQuery(query string) (p indexQuery, problem string) {
 	return p, ""
 }
 
-// nextCursor is the cursor of the following page, unchanged when this one was empty.
+// nextCursor returns the cursor of the next page. It is unchanged when this page was empty.
 func (p indexQuery) nextCursor(from, end int) string {
 	if from == end {
 		return p.cursor
@@ -146,7 +147,7 @@ func (d archivedDocument) documentDate() time.Time {
 	return head.DocumentDate
 }
 
-// indexRecord is the metadata as it was sent, but without its clientUUID and with the amount as a string; the service may
+// indexRecord returns the metadata as it was sent, without its clientUUID and with the amount as a string. The readings may
 // fill in fields that were not sent.
 func (c *call) indexRecord(d archivedDocument) map[string]any {
 	var sent map[string]json.RawMessage
@@ -172,7 +173,7 @@ func (c *call) indexRecord(d archivedDocument) map[string]any {
 	return rec
 }
 
-// listVaults gives the vaults that the credentials may use.
+// listVaults returns the vaults that the credentials may use.
 func (s *Server) listVaults(c *call) reply {
 	ids, objects := []string{}, []map[string]string{}
 	for _, v := range s.cfg.Vaults {

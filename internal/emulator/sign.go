@@ -22,8 +22,8 @@ import (
 	"github.com/rclone/gofakes3/signature"
 )
 
-// keys are the store's temporary credentials and the key of the access tokens. They live in a file of their own, so
-// that the journal holds no secret.
+// keys holds the secret of the store's temporary credentials and the key of the access tokens. They are in a file of their
+// own, so that the journal holds no secret.
 type keys struct {
 	AccessKey    string `json:"accessKeyId"`
 	SecretKey    string `json:"secretAccessKey"`
@@ -40,7 +40,7 @@ func openKeys(path string) (k keys, err error) {
 		return k, err
 	}
 	k = keys{"ASIA" + rand.Text()[:16], rand.Text() + rand.Text(), rand.Text() + rand.Text(), rand.Text()}
-	// Written aside and renamed: a server killed while it makes its first keys must find none, not half of them.
+	// The file is written beside and then renamed: a server that is killed here finds no keys at the next start, never half of them.
 	if err := os.WriteFile(path+".tmp", encodeJSON(k), 0o600); err != nil {
 		return k, err
 	}
@@ -54,14 +54,14 @@ const (
 	maxExpires = 7 * 24 * time.Hour
 )
 
-// presign gives base's URL with a signature for method and the headers, good for life from at. The AWS signer makes it; it
-// is told the path as object stores write it, and the URL keeps the path of base.
+// presign returns the URL base with a signature for method and headers, valid for life from at on. The AWS signer makes the
+// signature. It gets the path in the form that object stores sign, and the URL keeps the path of base.
 func (k keys) presign(ctx context.Context, method, base string, headers map[string]string, at time.Time, life time.Duration) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
 		return "", fmt.Errorf("parse store address: %w", err)
 	}
-	q := u.Query() // what names the object, if anything does here
+	q := u.Query() // the parameter that names the object, if there is one
 	q.Set("X-Amz-Expires", strconv.Itoa(int(life.Seconds())))
 	req := &http.Request{Method: method, Host: u.Host, Header: http.Header{},
 		URL: &url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: httpbinding.EscapePath(u.Path, false), RawQuery: q.Encode()}}
@@ -83,8 +83,8 @@ func (k keys) presign(ctx context.Context, method, base string, headers map[stri
 // verifierClock guards the clock of the verifying library, which is a variable of its package.
 var verifierClock sync.Mutex
 
-// verifySignature looks at the signature alone, as if r came the moment its URL was made: whether that has expired is judged
-// by verify on the clock of the server that was asked, which in tests is not the machine's.
+// verifySignature checks the signature alone, as if r arrived when its URL was made. verify decides whether the URL has
+// expired, by the clock of the server, which in tests is not that of the machine.
 func (k keys) verifySignature(r *http.Request, signedAt time.Time) signature.ErrorCode {
 	verifierClock.Lock()
 	defer verifierClock.Unlock()
@@ -94,7 +94,7 @@ func (k keys) verifySignature(r *http.Request, signedAt time.Time) signature.Err
 
 func isPresigned(r *http.Request) bool { return r.URL.Query().Has("X-Amz-Signature") }
 
-// signedHeaders are the headers that a pre-signed request had to carry beside its host.
+// signedHeaders are the headers that a pre-signed request must carry beside its host.
 func signedHeaders(r *http.Request) map[string]string {
 	headers := map[string]string{}
 	for _, name := range strings.Split(r.URL.Query().Get("X-Amz-SignedHeaders"), ";") {
@@ -111,8 +111,8 @@ type denial struct {
 	code, message string
 }
 
-// verify checks a pre-signed request: its form, its life, and then its signature by a library that is not the one
-// that signed. signedAt is when the URL was made.
+// verify checks a pre-signed request: its form, its life, and its signature by another library than the one that signed.
+// signedAt is when the URL was made.
 func (k keys) verify(r *http.Request, now time.Time) (signedAt time.Time, d *denial) {
 	q := r.URL.Query()
 	if q.Get("X-Amz-Signature") == "" {

@@ -37,7 +37,7 @@ func (s *Server) status(c *call) reply {
 	return jsonReply(rec)
 }
 
-// statusList gives the vault's last documents, newest first.
+// statusList returns the vault's last documents, newest first.
 func (s *Server) statusList(c *call) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *Server) statusList(c *call) reply {
 	return jsonReply(list)
 }
 
-// sortByUpload gives those that held content at a time, by when they first did. The caller holds mu.
+// sortByUpload returns the registrations that held content at a time, sorted by their first upload. The caller holds mu.
 func sortByUpload(all []*registration, at time.Time) (some []*registration) {
 	for _, g := range all {
 		if len(g.packages) > 0 && !g.packages[0].storedAt.After(at) {
@@ -65,7 +65,7 @@ func sortByUpload(all []*registration, at time.Time) (some []*registration) {
 	return some
 }
 
-// statusRecordOf is the record of a registration as it was at that time. The caller holds mu.
+// statusRecordOf returns the record of a registration at that time. The caller holds mu.
 func (c *call) statusRecordOf(g *registration, at time.Time) statusRecord {
 	k := g.stateAt(at, c.ignoresLate())
 	rec := statusRecord{c.spellBumID(g.bumID, true), g.documentID, g.clientUUID, k.since.UTC().Format(time.RFC3339), k.state, nil}
@@ -78,7 +78,8 @@ func (c *call) statusRecordOf(g *registration, at time.Time) statusRecord {
 	return rec
 }
 
-// currentRegistration is the registration, or nil where its document had left the archive at that time. The caller holds mu.
+// currentRegistration returns the registration, or nil when its document had left the archive at that time. The caller holds
+// mu.
 func (c *call) currentRegistration(g *registration, at time.Time) *registration {
 	if g == nil || c.reading.Retention == 0 {
 		return g
@@ -95,7 +96,7 @@ func (c *call) retentionOver(archived, at time.Time) bool {
 	return r > 0 && !at.Before(archived.Add(r))
 }
 
-// spellBumID is a bumId as an answer writes it. It was told before, or this is the first time.
+// spellBumID returns a bumId in the case in which an answer writes it. before says whether an answer had it already.
 func (c *call) spellBumID(bumID string, before bool) string {
 	if c.reading.BumIDCase == "capital" || c.reading.BumIDCase == "mixed" && before {
 		return strings.ToUpper(bumID)

@@ -87,7 +87,7 @@ func (s *Server) findTarget(c *call, signedAt time.Time) (*registration, *denial
 	return g, nil
 }
 
-// maxObject is what one PUT may carry.
+// maxObject bounds the size of one PUT.
 const maxObject = 5 << 30
 
 func (s *Server) checkHeaders(c *call) *denial {
@@ -111,7 +111,8 @@ func (s *Server) checkHeaders(c *call) *denial {
 	return nil
 }
 
-// checkQuery signs the URL again: one that is valid but not byte for byte the one that was given has been re-encoded.
+// checkQuery signs the URL again and compares. A URL that is valid but not byte for byte the one that was given was encoded
+// again.
 func (s *Server) checkQuery(c *call, signedAt time.Time) {
 	life, err := time.ParseDuration(c.URL.Query().Get("X-Amz-Expires") + "s")
 	if err != nil {
@@ -123,7 +124,7 @@ func (s *Server) checkQuery(c *call, signedAt time.Time) {
 	}
 }
 
-// keyQuery is the part of a query that names the object, where the path does not.
+// keyQuery returns the part of a query that names the object, where the path does not.
 func keyQuery(r *http.Request) string {
 	if key := r.URL.Query().Get("key"); key != "" {
 		return "?key=" + url.QueryEscape(key)
@@ -131,7 +132,7 @@ func keyQuery(r *http.Request) string {
 	return ""
 }
 
-// addressOfAnother is the address, not yet signed, of an object that another document has; empty: there is none.
+// addressOfAnother returns the address, not signed yet, of another document's object. It is empty when there is none.
 func (s *Server) addressOfAnother(c *call, g *registration) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +145,8 @@ func (s *Server) addressOfAnother(c *call, g *registration) (string, error) {
 		s.commitLines(journalLine{Time: c.now, Kind: kindShared, BumID: other.bumID, ClientUUID: g.clientUUID})
 }
 
-// redirectPut sends a PUT to another host, as stores do for another region; the new URL lives one window from now.
+// redirectPut redirects a PUT to another host, as stores do for another region. The new URL is valid for one window from
+// now.
 func (s *Server) redirectPut(c *call, to string) reply {
 	u, err := s.keys.presign(c.Context(), c.Method, to, signedHeaders(c.Request), c.now, s.cfg.Window)
 	if err != nil {
@@ -220,7 +222,7 @@ func (s *Server) storePackage(c *call, g *registration, p storedPackage) *denial
 // maxInflated bounds how much of a package is unpacked to check it.
 const maxInflated = 256 << 20
 
-// packageProblem says why a stored package cannot be archived, "" if it can.
+// packageProblem returns why a stored package cannot be archived, or "".
 func (s *Server) packageProblem(p storedPackage) string {
 	if p.isTruncated {
 		return "the package is not a ZIP file: it ends early"

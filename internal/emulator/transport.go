@@ -14,15 +14,15 @@ import (
 	"syscall"
 )
 
-// Transport leads requests to the server without a network, for tests on virtual time: every host is this server. It
-// starts no goroutine; a call returns when the server is through with it or its context ends. What the server would do
-// to a connection it does to the call: one that dies gives a network error, one that dies in the middle of an answer
-// gives a body that ends in one, one that is refused fails as a dial does and leaves no trace of a connection.
+// Transport passes requests to the server without a network, for tests on virtual time: every host is this server. It starts
+// no goroutine. A call returns when the server has handled it or its context ends. A connection that dies gives a network error.
+// One that dies in the middle of an answer gives a body that ends in such an error. One that is refused fails as a dial does, and
+// nothing shows that there was a connection.
 func (s *Server) Transport() http.RoundTripper { return transport{s} }
 
 type transport struct{ server *Server }
 
-// connection is how serve tells the transport whether there ever was a connection.
+// connection tells the transport whether the server accepted the connection.
 type connection struct {
 	trace   *httptrace.ClientTrace
 	refused bool
@@ -30,7 +30,7 @@ type connection struct {
 
 type wireKey struct{}
 
-// markConnected plays the dial of a call that came through Transport; it does nothing for one that came over a network.
+// markConnected plays the dial of a call that came through Transport. It does nothing for a call over a network.
 func markConnected(ctx context.Context, accepted bool) {
 	w, _ := ctx.Value(wireKey{}).(*connection)
 	if w == nil {
@@ -67,7 +67,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return out.response(req), nil
 }
 
-// asReceived is the request as a server gets it.
+// asReceived returns the request in the form in which a server gets it.
 func asReceived(req *http.Request, w *connection, body *countedBody) *http.Request {
 	in := req.Clone(context.WithValue(req.Context(), wireKey{}, w))
 	in.RequestURI, in.RemoteAddr = req.URL.RequestURI(), "127.0.0.1:1"
@@ -97,7 +97,7 @@ func asReceived(req *http.Request, w *connection, body *countedBody) *http.Reque
 	return in
 }
 
-// countedBody hands the client's body to the server and holds it to its announced length.
+// countedBody passes the client's body to the server and checks it against its announced length.
 type countedBody struct {
 	from   io.ReadCloser
 	length int64 // at most 0: unknown
@@ -156,7 +156,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return r.body.Write(p)
 }
 
-// run serves the request; aborted says that the connection died before the handler returned.
+// run serves the request. aborted says that the connection died before the handler returned.
 func (r *recorder) run(h http.Handler, in *http.Request) (aborted bool) {
 	defer func() {
 		p := recover()

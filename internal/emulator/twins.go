@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// addTwinFields gives every object of an answer, for each of its fields, another one of the same name in capitals that says
-// something else: a service may add such fields any day. They come after the fields that they resemble.
+// addTwinFields adds to every object of an answer, after each field, one with the same name in capitals and another value: a
+// service may add such fields any day.
 func addTwinFields(raw []byte) []byte {
 	raw = bytes.TrimSpace(raw)
 	var elements []json.RawMessage
@@ -37,7 +37,7 @@ func addTwinFields(raw []byte) []byte {
 	return raw
 }
 
-// twinOf is what the field that resembles name says.
+// twinOf returns the value of the field that resembles name.
 func twinOf(name string) string {
 	switch name {
 	case "status":

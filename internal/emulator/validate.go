@@ -18,12 +18,12 @@ type batchElement struct {
 	digest                 string // of raw
 }
 
-// check says what is wrong with a field's value, in words that repeat nothing of it; "" when it is right.
+// check returns what is wrong with a field's value, in words that repeat nothing of it, or "".
 type check func(raw json.RawMessage) string
 
 var required = []string{"clientUUID", "documentId", "documentDate", "documentType"}
 
-// fields are all that a document may carry; whatever else it carries is refused.
+// fields are the fields that a document may have. A document with another one is refused.
 var fields = map[string]check{
 	"clientUUID":           checkPattern(`^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$`, "a canonical UUID"),
 	"documentId":           checkText(1, 100),
@@ -42,7 +42,7 @@ var fields = map[string]check{
 	"flowDirection":        checkOneOf("sending", "receiving"),
 }
 
-// parseBatch reads the array of documents. One bad element spoils the whole: the problem names its place and field.
+// parseBatch reads the array of documents. One bad element refuses all: the problem names its position and field.
 func parseBatch(body []byte, limit int) (batch []batchElement, problem string) {
 	if !utf8.Valid(body) {
 		return nil, "the body is not valid UTF-8"
