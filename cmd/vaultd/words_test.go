@@ -14,7 +14,7 @@ var uncounted = regexp.MustCompile(`%d (?:bytes|lines|entries|folders|documents|
 // What a person reads says "1 byte" and "2 bytes": counted things go through FormatCount.
 func TestWords_OneIsNoPlural(t *testing.T) {
 	limits := []string{"the path is longer than %d bytes", "at most %d files", "has %d files; one invoice", "is %d bytes; the service takes", "archived %d times"} // never one
-	for _, dir := range []string{".", "../../internal/daemon", "../../internal/packager", "../../internal/report", "../../internal/present", "../../internal/recovery"} {
+	for _, dir := range []string{".", "../../internal/daemon", "../../internal/dropwork", "../../internal/operator", "../../internal/statusfile", "../../internal/packager", "../../internal/report", "../../internal/present", "../../internal/recovery"} {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil || len(names) == 0 {
 			t.Fatal(err, dir)
