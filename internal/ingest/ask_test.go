@@ -111,7 +111,7 @@ func day(t *testing.T, n int, within time.Duration, takes func() time.Duration, 
 			time.Sleep(time.Second)
 			continue
 		}
-		if until, rests := c.breakers.isOpen(AskTarget("V"), time.Now()); rests {
+		if until, open := c.breakers.isOpen(AskTarget("V"), time.Now()); open {
 			time.Sleep(time.Until(until))
 		}
 		cs, _ := c.askAbout(t.Context(), es)

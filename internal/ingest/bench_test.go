@@ -46,7 +46,7 @@ func (d *discard) StatusList(context.Context, archive.VaultID) ([]archive.Receip
 }
 
 // BenchmarkEngine takes tiny documents from the claim to the upload, with a ledger on
-// disk and a service that costs nothing: what is left is what the conductor costs.
+// disk and a service that costs nothing: what is left is what the engine costs.
 func BenchmarkEngine(b *testing.B) {
 	for _, takes := range []time.Duration{0, time.Millisecond} {
 		b.Run(fmt.Sprintf("upload=%s", takes), func(b *testing.B) { benchEngine(b, takes) })

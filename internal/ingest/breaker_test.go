@@ -12,14 +12,14 @@ import (
 	"vaultd/internal/ledger"
 )
 
-// What was under way when a route was stopped for good does not open it again.
+// What was under way when a breaker was locked open does not close it.
 func TestBreakers_I8_LockedStaysOpen(t *testing.T) {
 	r, now := newBreakers(), time.Unix(1, 0)
 	r.lockOpen(RegisterTarget("V"), ledger.Cause{Code: "cross-wired"}, now)
 	r.close(RegisterTarget("V"), now)
 	r.open(RegisterTarget("V"), ledger.Cause{Code: "http-403"}, 0, now)
 	r.endProbe(RegisterTarget("V"), now)
-	if _, rests := r.isOpen(RegisterTarget("V"), now.Add(365*24*time.Hour)); !rests || r.list()[0].Cause.Code != "cross-wired" {
+	if _, open := r.isOpen(RegisterTarget("V"), now.Add(365*24*time.Hour)); !open || r.list()[0].Cause.Code != "cross-wired" {
 		t.Error(r.list())
 	}
 }
@@ -35,11 +35,11 @@ func TestBreakers_I24_AskedWaitIsKept(t *testing.T) {
 	r.open(RegisterTarget("V"), ledger.Cause{Code: "http-500"}, 0, now.Add(2*time.Second))
 	r.open(RegisterTarget("V"), ledger.Cause{Code: "http-503"}, time.Minute, now.Add(3*time.Second))
 	p := r.list()
-	if until, rests := r.isOpen(RegisterTarget("V"), now.Add(59*time.Minute)); !rests || !until.Equal(now.Add(time.Hour)) || !p[0].Asked.Equal(until) {
-		t.Errorf("%v until %v: %+v", rests, until, p)
+	if until, open := r.isOpen(RegisterTarget("V"), now.Add(59*time.Minute)); !open || !until.Equal(now.Add(time.Hour)) || !p[0].Asked.Equal(until) {
+		t.Errorf("%v until %v: %+v", open, until, p)
 	}
-	if _, rests := r.isOpen(RegisterTarget("V"), now.Add(time.Hour)); rests {
-		t.Error("it rests for longer than it was asked to")
+	if _, open := r.isOpen(RegisterTarget("V"), now.Add(time.Hour)); open {
+		t.Error("it stays open for longer than it was asked to")
 	}
 	r.open(RegisterTarget("V"), ledger.Cause{Code: "http-500"}, 0, now.Add(time.Hour)) // the probe
 	if p := r.list(); p[0].Cause.Code != "http-500" || !p[0].Next.Before(now.Add(time.Hour+maxPause)) {

@@ -214,7 +214,7 @@ func now() archive.Instant {
 	return archive.Instant{Wall: time.Now().Add(s), Boot: time.Since(epoch) + s, BootID: "boot", Slept: s}
 }
 
-// running is a conductor at work on a real ledger.
+// running is an engine at work on a real ledger.
 type running struct {
 	*Engine
 	t      *testing.T
@@ -222,7 +222,7 @@ type running struct {
 	s      *service
 }
 
-// run starts a conductor in the test's bubble; the end of the test ends it.
+// run starts an engine in the test's bubble; the end of the test ends it.
 func run(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 	t.Helper()
 	r := build(t, s, vaults...)
@@ -230,7 +230,7 @@ func run(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 	return r
 }
 
-// build makes a conductor that start starts.
+// build makes an engine that start starts.
 func build(t *testing.T, s *service, vaults ...archive.VaultID) *running {
 	t.Helper()
 	epoch = time.Now()

@@ -117,7 +117,7 @@ func TestStore_G13_OneBatchInTenIsOverEarly(t *testing.T) {
 }
 
 // I9, I24: where every ticket is over when it comes, whatever is registered is lost: the route
-// rests, and tickets are not asked for in a circle. It goes on when one works again.
+// is paused, and tickets are not asked for in a circle. It goes on when one works again.
 func TestStore_I9_EveryTicketIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wrong := false
@@ -165,7 +165,7 @@ func TestStore_I24_RefusalsAreDoubt(t *testing.T) {
 	})
 }
 
-// I24: where nothing holds a ticket any more that could try a store that rests, a document is
+// I24: where nothing holds a ticket any more that could try a store whose breaker is open, a document is
 // registered for that as soon as the store may be tried, and not whenever somebody looks next.
 func TestStore_I24_IsTriedAlsoWhenNothingHoldsATicket(t *testing.T) {
 	for range 50 { // the waits of the documents and of the store are random: one in three shows it
@@ -213,7 +213,7 @@ func TestStore_I2_OverAfterAnUnansweredUpload(t *testing.T) {
 }
 
 // I25, I26: one document that the store never takes, while it takes all others, is registered again later each time:
-// no route rests because of it, so nothing else keeps it from going in a circle.
+// no breaker opens because of it, so nothing else keeps it from going in a circle.
 func TestStore_I25_OneThatIsAlwaysRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{slow: true}

@@ -96,19 +96,19 @@ func TestPlace_I23_ADeadShareHoldsUpNoOther(t *testing.T) {
 type counting struct {
 	Index
 	mu   sync.Mutex
-	seen map[string]int // by step and lane; guarded by mu
+	seen map[string]int // by step and queue; guarded by mu
 }
 
-func (c *counting) DueInQueue(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error) {
-	return c.Index.DueInQueue(s, lane, now, limit, busy, func(e ledger.Entry) bool {
+func (c *counting) DueInQueue(s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error) {
+	return c.Index.DueInQueue(s, queue, now, limit, busy, func(e ledger.Entry) bool {
 		c.mu.Lock()
-		c.seen[s.String()+" "+lane]++
+		c.seen[s.String()+" "+queue]++
 		c.mu.Unlock()
 		return skip != nil && skip(e)
 	})
 }
 
-// I23: what waits in a lane that rests is not even looked at for another one's sake.
+// I23: what waits in a queue whose breaker is open is not even looked at for another one's sake.
 func TestLanes_I23_WhatRestsIsNotScanned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{}, "AWAY", "B")
@@ -326,7 +326,7 @@ func TestDispose_I3_Brake(t *testing.T) {
 	}
 }
 
-// I3: what the brake let go is used up by sources whose time was put off as well: the next that are due are asked for.
+// I3: what the limit allowed is used up by sources whose time was put off as well: the next that are due are asked for.
 func TestDispose_I3_PostponedUseUpTheLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := build(t, &service{})

@@ -68,7 +68,7 @@ func TestStore_G13_AFewFaults(t *testing.T) {
 	}
 }
 
-// A store that only says 503 rests after a few calls, and is tried again by single ones.
+// A store that only says 503 opens its breaker after a few calls, and is tried again by single ones.
 func TestStore_I24_Only503Rests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0

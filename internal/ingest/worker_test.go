@@ -70,7 +70,7 @@ func (r *running) end() {
 	}
 }
 
-// I24, I2: a route that is paused while a round serves it rests at once, and what is tried
+// I24, I2: a breaker that opens while a worker takes what is due holds at once, and what is tried
 // when it is probed is one document, sent once.
 func TestWorker_I24_APauseInTheMiddleOfARound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestUpload_I6_OfSeveralAtOnceEachCounts(t *testing.T) {
 	for name, row := range map[string]struct {
 		took   time.Duration
 		atOnce int32
-	}{"SlowLine": {200 * time.Second, 1}, "QuickLine": {time.Second, 2}} { // two are the pace that a route begins with
+	}{"SlowLine": {200 * time.Second, 1}, "QuickLine": {time.Second, 2}} { // two are what a limiter begins with
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var under, most atomic.Int32
@@ -307,8 +307,8 @@ type lagging struct {
 	times int
 }
 
-func (l *lagging) DueInQueue(s ledger.Step, lane string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error) {
-	es, at, err := l.Index.DueInQueue(s, lane, now, limit, busy, skip)
+func (l *lagging) DueInQueue(s ledger.Step, queue string, now time.Time, limit int, busy func(archive.Key) bool, skip func(ledger.Entry) bool) ([]ledger.Entry, time.Time, error) {
+	es, at, err := l.Index.DueInQueue(s, queue, now, limit, busy, skip)
 	if s != ledger.Seal {
 		return es, at, err
 	}

@@ -22,10 +22,10 @@ const (
 )
 
 // Planner predicts uploads from those it saw. It knows two things of each: how long it
-// took, and its share of the line's time, in which every moment belongs in equal parts
-// to the uploads that are under way. Where more uploads at once only share the line,
+// took, and its share of the network link's time, in which every moment belongs in equal parts
+// to the uploads that are under way. Where more uploads at once only share the link,
 // shares stay as they are; where they fill it better, shares shrink: the sum of the
-// shares is the time that a line needs for them, whatever there is at once.
+// shares is the time that the link needs for them, whatever there is at once.
 //
 // Its methods may be called from several goroutines.
 type Planner struct {
@@ -34,10 +34,10 @@ type Planner struct {
 
 	mu       sync.Mutex
 	took     fit           // of an upload, from its beginning to its end; guarded by mu
-	share    fit           // of the line's time; guarded by mu
+	share    fit           // of the link's time; guarded by mu
 	underway []*Upload     // under way; guarded by mu
-	linkTime time.Duration // of the line, what one upload under way all the time would have had; guarded by mu
-	last     time.Duration // the boot clock when line was brought up to date; guarded by mu
+	linkTime time.Duration // that one upload under way all the time would have had; guarded by mu
+	last     time.Duration // the boot clock when linkTime was brought up to date; guarded by mu
 	life     time.Duration // of the last ticket; 0: none was seen; guarded by mu
 }
 
@@ -101,8 +101,8 @@ func (p *Planner) predict(bytes int64, self *Upload, life time.Duration) time.Du
 	return min(safetyFactor*max(p.took.model().of(bytes), own+p.waitForOthers(share, own, self)), life/endingPart)
 }
 
-// waitForOthers returns how long an upload waits for the others that share the line with it while
-// it has own of the line's time itself: of each no more than that.
+// waitForOthers returns how long an upload waits for the others that share the link with it while
+// it has own of the link's time itself: of each no more than that.
 func (p *Planner) waitForOthers(share model, own time.Duration, self *Upload) (wait time.Duration) {
 	for _, u := range p.underway {
 		if u != self {
@@ -112,7 +112,7 @@ func (p *Planner) waitForOthers(share model, own time.Duration, self *Upload) (w
 	return wait
 }
 
-// remaining is what an upload under way still needs of the line's time.
+// remaining is what an upload under way still needs of the link's time.
 func (p *Planner) remaining(share model, u *Upload) time.Duration {
 	return max(0, share.of(u.bytes)-(p.linkTime-u.linkTime))
 }
@@ -127,7 +127,7 @@ func (p *Planner) MayStart(t archive.Ticket, bytes int64, booked *Upload, now ar
 }
 
 // MayJoin reports whether an upload of bytes may be under way beside the others. They all
-// share the line: it must not keep another one from ending in the half of its window, or
+// share the link: it must not keep another one from ending in the half of its window, or
 // large packages would keep each other from ending at all.
 func (p *Planner) MayJoin(bytes int64, now archive.Instant) bool {
 	p.mu.Lock()
@@ -143,7 +143,7 @@ func (p *Planner) mayJoin(share model, bytes int64) bool {
 		alone := p.last + togetherFactor*(own+p.waitForOthers(share, own, u))
 		with := alone + togetherFactor*min(own, joins)
 		if alone <= u.half && with > u.half || alone <= u.over && with > u.over {
-			return false // what is too slow in any case keeps nobody back
+			return false // uploads that will miss their deadline anyway are ignored
 		}
 	}
 	return true
@@ -159,9 +159,9 @@ func (p *Planner) lifetime() time.Duration {
 
 // Plan returns how many of the waiting documents, in their order, may be registered
 // now so that all uploads end in the first half of a ticket's life. granted are the sizes
-// of those that hold a ticket already, the ones under way among them. Beyond what the line
-// can carry in time, as far as it is known, one more is tried where a worker would rest. As
-// long as the granted ones keep the line busy for longer than what could be added, and every
+// of those that hold a ticket already, the ones under way among them. Beyond what the link
+// can carry in time, as far as it is known, one more is tried where a slot would stay free. As
+// long as the granted ones keep the link busy for longer than what could be added, and every
 // worker, nothing is: soon more of them fit into one call.
 //
 // Until an upload was seen, little is tried at once.
