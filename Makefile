@@ -83,7 +83,7 @@ endif
 	echo "the state models, packages, the crash matrix, the simulation and bench also in full without it, and ten deaths of the real program."; \
 	echo "make simulate, campaign, mutants, model, long, fuzz and canary go on for longer, each when it is asked for."
 
-check: ## formatting, vet, linters and the arrows between the rooms
+check: ## formatting, vet, linters and the import rules
 	@bad=$$(gofmt -l cmd internal bench); if [ -n "$$bad" ]; then echo "gofmt would change:"; echo "$$bad"; exit 1; fi
 	$(GO) vet ./...
 	$(TOOLS) staticcheck ./...
